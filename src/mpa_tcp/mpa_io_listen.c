@@ -5,6 +5,7 @@
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,43 @@ static void resume(void *user)
 	watch(l);
 }
 
+/* Another peer needs @c's place. */
+static void give_up(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
+{
+	l->env->half_open_given_up++;
+	c->tcp->reset(c);
+	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0,
+			   "%s, and %u are half open: its place went to another",
+			   c->state == DDPS_MPA_STREAM ? "rejected" : "no whole MPA Request",
+			   l->half_open);
+}
+
+/* That one which has to go first; NULL: it has just sent something, and is read first: a burst is not
+ * silence. */
+static struct ddps_mpa_conn *first_to_go(const struct ddps_mpa_listener *l)
+{
+	struct ddps_mpa_conn *c = ddps_shares_first_to_go(&l->silent)->owner;
+	int unread = 0;
+
+	(void)ioctl(c->io.fd, FIONREAD, &unread);
+	return unread ? NULL : c;
+}
+
+/* Descriptors have run out: whoever waits has that of a silent peer, as where places run out.  Return
+ * whether there is one; accept() says so, too, where nobody waits. */
+static bool make_room(struct ddps_mpa_listener *l)
+{
+	struct pollfd p = { .fd = l->io.fd, .events = POLLIN };
+	struct ddps_mpa_conn *go;
+
+	if (!l->silent.places)
+		return false;
+	go = poll(&p, 1, 0) == 1 ? first_to_go(l) : NULL;
+	if (go)
+		give_up(l, go);
+	return true;
+}
+
 static void accept_failed(struct ddps_mpa_listener *l, int err)
 {
 	struct ddps_error e;
@@ -141,6 +179,9 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 	switch (err) {
 	case EMFILE:
 	case ENFILE:
+		if (make_room(l))
+			break;
+		/* fall through */
 	case ENOBUFS:
 	case ENOMEM:
 		/* The peer stays in the queue and the socket readable: do not spin. */
@@ -161,31 +202,16 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 	}
 }
 
-/* Another peer needs @c's place. */
-static void give_up(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
-{
-	l->env->half_open_given_up++;
-	c->tcp->reset(c);
-	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0,
-			   "%s, and %u are half open: its place went to another",
-			   c->state == DDPS_MPA_STREAM ? "rejected" : "no whole MPA Request",
-			   l->half_open);
-}
-
-/* Return whether one more can be taken.  @go: who has to go for it, or NULL.  One that has just
- * sent something is read first: a burst is not silence. */
+/* Return whether one more can be taken.  @go: who has to go for it, or NULL. */
 static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **go)
 {
-	int unread = 0;
-
 	*go = NULL;
 	if (l->half_open < l->p.max_half_open)
 		return true;
 	if (!many_silent(l))
 		return false;
-	*go = ddps_shares_first_to_go(&l->silent)->owner;
-	(void)ioctl((*go)->io.fd, FIONREAD, &unread);
-	return !unread;
+	*go = first_to_go(l);
+	return *go != NULL;
 }
 
 static bool accept_one(struct ddps_mpa_listener *l)

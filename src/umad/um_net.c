@@ -26,6 +26,7 @@
 #define PKEY	     0xffff
 #define PERMISSIVE   0xffff
 #define MS	     UINT64_C(1000000)
+#define READS	     16
 #define WINDOW	     16 /* segments that may be on their way */
 #define HEAD	     (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN)
 #define RMPP_NS	     (2000 * MS) /* between two segments */
@@ -139,6 +140,7 @@ static void send_directed(struct um *u, struct um_pending *p)
 	p->held = false;
 	if (!r.nowhere && !r.is_switch && r.lid != u->self.lid) {
 		p->lid = r.lid;
+		p->due = clock_now() + p->wait_ns; /* it may have been held */
 		if (!put_wire(u, r.lid, mad))
 			fail_pending(u, p, ETIMEDOUT);
 		return;
@@ -194,6 +196,8 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 	if (!p)
 		return -ENOBUFS;
 	memcpy(out, mad, len);
+	if (out[OFF_CLASS] != DDPS_SMP_DR_CLASS && (!lid || lid >= IB_WIRE_LIDS - 1))
+		return -EHOSTUNREACH;
 	if (out[OFF_METHOD] & RESPONSE || out[OFF_METHOD] == TRAP_REPRESS)
 		return put_wire(u, lid, out) ? 0 : -EAGAIN;
 	put_u32(out + OFF_TID, u->key | agent);
@@ -216,9 +220,9 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 			ask_nodes(u);
 		return 0;
 	}
-	if (!lid || lid >= IB_WIRE_LIDS - 1 || !put_wire(u, lid, out)) {
+	if (!put_wire(u, lid, out)) {
 		end_pending(p);
-		return !lid || lid >= IB_WIRE_LIDS - 1 ? -EHOSTUNREACH : -EAGAIN;
+		return -EAGAIN;
 	}
 	if (!p->wait_ns) /* nobody waits for an answer */
 		end_pending(p);
@@ -377,7 +381,8 @@ void um_run(struct um *u)
 {
 	uint64_t now = clock_now();
 
-	while (ddps_ib_wire_read(&u->wire, now))
+	/* Not all, however much comes: who waits here has a time. */
+	for (int i = 0; i < READS && ddps_ib_wire_read(&u->wire, now); i++)
 		continue;
 	for (unsigned i = 0; i < UM_PENDING; i++) {
 		struct um_pending *p = &u->pending[i];
@@ -392,9 +397,25 @@ void um_run(struct um *u)
 	set_timer(u);
 }
 
+static void forget_messages(struct um *u, unsigned agent)
+{
+	struct um_message *m, **at = &u->first;
+
+	while ((m = *at))
+		if (m->head.agent_id == agent) {
+			*at = m->next;
+			u->queued--;
+			free(m);
+		} else {
+			at = &m->next;
+		}
+	u->last = at;
+}
+
 void um_forget(struct um *u, unsigned agent)
 {
 	u->agent[agent] = (struct um_agent){ 0 };
+	forget_messages(u, agent); /* the next one may have its number */
 	for (unsigned i = 0; i < UM_PENDING; i++)
 		if (u->pending[i].used && u->pending[i].agent == agent)
 			end_pending(&u->pending[i]);
@@ -457,6 +478,7 @@ int um_open(struct um *u, char *why, size_t why_len)
 		return -1;
 	}
 	u->asked = u->told = false;
+	memset(u->there, 0, sizeof(u->there));
 	u->agent[UM_OWN] = (struct um_agent){ .used = true, .rmpp = true };
 	u->key &= ~(uint32_t)(UM_AGENTS - 1);
 	u->psn = u->key;

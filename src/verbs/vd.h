@@ -282,6 +282,7 @@ struct vd_qp {
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
 	bool closing;	  /* in order, by one side or the other */
+	bool roce;	  /* on a device with that face */
 	bool fetches;	  /* atomic: the program has fetched a completion of it */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;

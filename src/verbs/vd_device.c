@@ -107,7 +107,7 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_1024,
 		.gid_tbl_len = VD_GIDS,
-		.max_msg_sz = vd_msg_max(ctx),
+		.max_msg_sz = ed_is_roce(ctx) ? VD_ROCE_MSG_MAX : UINT32_MAX,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.active_width = 2, /* 4X */

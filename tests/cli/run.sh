@@ -41,7 +41,7 @@ fabric() {
 		"192.0.2.9:4791,192.0.2.1,fe80::9,"; do
 		usage "--fabric takes" --fabric "$bad" -- true || return
 	done
-	run 0 run --fabric 192.0.2.9:4791,192.0.2.1,fe80::9 -- env &&
+	dropped 0 --fabric 192.0.2.9:4791,192.0.2.1,fe80::9 -- env &&
 		says out DDPSESS_FABRIC=192.0.2.9:4791,192.0.2.1,fe80::9 &&
 		says out "LD_PRELOAD=$BUILD/ddpsess/libddpsess-umad.so"
 }

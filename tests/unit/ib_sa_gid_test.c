@@ -82,6 +82,19 @@ Test(ib_sa_gid, contact_35_a_gid_that_moves, .init = init_quick, .fini = fini)
 	cr_expect_eq(path_to(50), 4);
 }
 
+/* Each is where the other one was, and is there: neither holds on to what it had. */
+Test(ib_sa_gid, contact_35_two_nodes_change_places, .init = init_quick, .fini = fini)
+{
+	all_join();
+	begin(0, 52);
+	begin(2, 50);
+	run(4 * SEC);
+	cr_expect_eq(node[0].n_joined, 1);
+	cr_expect_eq(node[2].n_joined, 1);
+	cr_expect_eq(path_to(52), 2);
+	cr_expect_eq(path_to(50), 4);
+}
+
 /* A LID with another GID than before is taken, and said: it may be two nodes with one address. */
 Test(ib_sa_gid, contact_35_a_port_with_another_gid, .init = init_quick, .fini = fini)
 {

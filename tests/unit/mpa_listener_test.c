@@ -294,6 +294,37 @@ Test(mpa_listener, a_shortage_is_no_end)
 	}
 }
 
+/* Where descriptors are short, silent peers' go to who comes, without a pause: none of them shuts others out. */
+Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
+{
+	struct mpa_world w;
+	int fd[3];
+	char octet;
+
+	mpa_world_init(&w);
+	mpa_world_listen(&w);
+	w.env.log.fn = note;
+	for (unsigned i = 0; i < 2; i++) {
+		fd[i] = mpa_bare_connect(&w);
+		mpa_world_settle(&w);
+	}
+	said[0] = '\0';
+	fd[2] = mpa_bare_connect(&w);
+	sys_fail("accept4", 0, 1, EMFILE);
+	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(w.env.half_open_given_up, 1);
+	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+	cr_expect_eq(count("-RESPOND->"), 1, "the one that waited has not come: %s", said);
+	cr_expect_eq(recv(fd[1], &octet, 1, MSG_DONTWAIT), -1);
+	cr_expect_eq(errno, EAGAIN, "one was enough");
+	cr_expect_eq(recv(fd[0], &octet, 1, MSG_DONTWAIT), -1);
+	cr_expect_eq(errno, ECONNRESET, "the oldest goes first");
+	mpa_world_fini(&w);
+	for (unsigned i = 0; i < 3; i++)
+		close(fd[i]);
+}
+
 static struct ddps_error why;
 
 static void failed(void *user, const struct ddps_error *e)

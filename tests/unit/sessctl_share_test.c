@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static struct server sv;
 
@@ -98,7 +99,30 @@ Test(sessctl_share, contact_16_memory_leaves_as_much_for_others)
 
 Test(sessctl_share, contact_16_sessions_have_files_to_open)
 {
-	unsigned n = share_sessions_max();
+	static const struct {
+		rlim_t files;
+		unsigned sessions, half_open;
+	} rows[] = {
+		{ 27, 1, 1 }, { 28, 1, 1 }, { 64, 15, 10 }, { 1024, 375, 250 }, { 8000, 3476, 1024 }
+	};
 
-	cr_expect(n >= 2 && n <= SERVE_SESSIONS_MAX, "%u", n);
+	for (size_t i = sizeof rows / sizeof *rows; i--;) {
+		struct rlimit l = { rows[i].files, rows[i].files };
+		unsigned n = 0, half = 1024;
+
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &l), 0);
+		cr_expect(share_files(&n, &half));
+		cr_expect(n == rows[i].sessions && half == rows[i].half_open, "%u: %u, %u",
+			  (unsigned)rows[i].files, n, half);
+		cr_expect_leq(2 * n + half + 24, rows[i].files);
+	}
+}
+
+Test(sessctl_share, contact_16_too_few_files_for_a_session)
+{
+	struct rlimit l = { 26, 26 };
+	unsigned n, half = 1024;
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &l), 0);
+	cr_expect_not(share_files(&n, &half));
 }

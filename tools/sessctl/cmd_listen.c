@@ -87,8 +87,12 @@ static enum status start(struct server *sv)
 		if (!sv->disk)
 			return fail(sv, DDPS_E_SYSTEM, sv->o->dir);
 	}
-	sv->room = share_sessions_max();
 	ddps_listen_param_init(&p);
+	if (!share_files(&sv->room, &p.max_half_open)) {
+		out_error(&sv->out, 0, "raise the limit of open files (ulimit -n)",
+			  "it leaves none for sessions");
+		return ST_FAILED;
+	}
 	if (sv->o->timeout_ms)
 		p.setup_ms = sv->o->timeout_ms;
 	if (sv->o->rtr)

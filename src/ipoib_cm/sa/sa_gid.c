@@ -83,7 +83,7 @@ static uint16_t contest(struct ddps_sa *sa, uint16_t was, uint16_t lid, uint64_t
 	const bool asked = p->claimer == lid && now - p->claimed_at < CLAIM_NS;
 	char text[GID_TEXT_LEN];
 
-	if (was == sa->cfg.lid || (asked && p->there)) {
+	if (was == sa->cfg.lid || (asked && p->there && !p->another)) {
 		p->claimer = 0;
 		sa->stats.sa_conflicts++;
 		ddps_ipoib_gid_print(text, p->gid);
@@ -93,7 +93,7 @@ static uint16_t contest(struct ddps_sa *sa, uint16_t was, uint16_t lid, uint64_t
 		       text, was, lid);
 		return DDPS_SA_DENIED;
 	}
-	if (asked && now - p->claimed_at >= PROBE_NS)
+	if (p->another || (asked && now - p->claimed_at >= PROBE_NS))
 		return DDPS_SA_OK;
 	if (!asked) {
 		p->claimer = lid;
@@ -127,6 +127,7 @@ uint16_t ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uin
 	struct sa_port *p = &sa->port[lid];
 	uint16_t status;
 
+	p->another = p->known && was != lid;
 	if (was == lid)
 		return DDPS_SA_OK;
 	status = was ? contest(sa, was, lid, now) : DDPS_SA_OK;
@@ -148,6 +149,7 @@ uint16_t ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uin
 	}
 	p->full = p->limited = 0; /* those of whoever was here before */
 	p->known = true;
+	p->another = false;
 	memcpy(p->gid, gid, DDPS_IPOIB_GID_LEN);
 	return DDPS_SA_OK;
 }

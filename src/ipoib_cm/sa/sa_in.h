@@ -14,6 +14,7 @@ struct sa_port {
 	unsigned made;		/* groups that are there because of it */
 	uint16_t claimer;	/* LID that says it has this GID, since claimed_at; 0: none */
 	bool there;		/* heard of since */
+	bool another;		/* it has said another GID since: it does not defend this one */
 	int said;		/* of it last, and when */
 	uint64_t claimed_at, said_at;
 };

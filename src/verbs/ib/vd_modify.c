@@ -214,10 +214,12 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init)
 {
+	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	struct ddps_conn_info info;
 
 	(void)mask;
+	ddps_lock(&p->lock);
 	*attr = qp->said;
 	attr->qp_state = ibqp->state;
 	if (ibqp->state == IBV_QPS_RESET && !ed_is_roce(ibqp->context))
@@ -234,5 +236,6 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
 	}
 	*init = qp->init;
+	ddps_unlock(&p->lock);
 	return 0;
 }

@@ -165,7 +165,7 @@ static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
 		qp->init.qp_type == IBV_QPT_UC ? VD_PLACED_NONE : vd_config()->placed;
 
 	if (placed == VD_PLACED_FACE)
-		placed = ed_is_roce(qp->qp.qp_base.context) ? VD_PLACED_ALL : VD_PLACED_WRITES;
+		placed = qp->roce ? VD_PLACED_ALL : VD_PLACED_WRITES;
 	if (op == DDPS_OP_WRITE || op == DDPS_OP_WRITE_IMM)
 		return placed != VD_PLACED_NONE;
 	return takes_receive(op) && placed == VD_PLACED_ALL;
@@ -190,18 +190,12 @@ static bool comes_back(const struct ibv_send_wr *wr)
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* InfiniBand: 2^31 octets.  A message of DDP ends where its offset of 32 bits does. */
-uint32_t vd_msg_max(const struct ibv_context *ctx)
-{
-	return ed_is_roce(ctx) ? 1u << 31 : UINT32_MAX;
-}
-
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || (wr->num_sge && !wr->sg_list))
 		return EINVAL;
-	if (length(wr) > vd_msg_max(qp->qp.qp_base.context))
+	if (qp->roce && length(wr) > VD_ROCE_MSG_MAX)
 		return EINVAL;
 	if (qp->init.qp_type == IBV_QPT_UC &&
 	    (comes_back(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))

@@ -119,6 +119,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	}
 	qp->init = *attr;
 	qp->init.cap = cap;
+	qp->roce = ed_is_roce(ctx);
 	qp->allowed_all = true; /* until the program says what */
 	qp->said.qp_access_flags = all_access(attr->qp_type);
 	qp->later_end = &qp->later;

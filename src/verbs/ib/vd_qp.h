@@ -33,8 +33,8 @@ int vd_qp_close(struct vd_qp *qp);
 /* ---- requests to send; its own lock is held ---- */
 
 /* What can be said of one without a session; its operation.  Return: 0 or errno. */
-/* The longest message. */
-uint32_t vd_msg_max(const struct ibv_context *ctx);
+/* InfiniBand's bound of a message, in octets; one of DDP ends where its offset of 32 bits does. */
+#define VD_ROCE_MSG_MAX (1u << 31)
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
 /* As vd_post_send. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

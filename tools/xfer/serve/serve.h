@@ -16,7 +16,7 @@
 
 #define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
 #define SERVE_SESSION_FDS  2u		 /* a socket and a file */
-#define SERVE_SPARE_FDS	   64u		 /* of the listener itself */
+#define SERVE_OWN_FDS	   24u		 /* of the listener itself, and some to spare */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
 #define SERVE_PATIENCE_MS  60000	 /* default of --timeout: silence of a peer */
 #define SERVE_PAUSE_MAX_MS 60000	 /* between two pings */
@@ -125,8 +125,9 @@ void serve_close_all(struct server *sv);
 
 /* ---- serve_share.c: no peer has more of anything than is left for all others ---- */
 
-/* How many sessions there can be, by the limit of open files, which is raised. */
-unsigned share_sessions_max(void);
+/* What the limit of open files, which is raised, leaves: sessions, and of the @half_open peers that are wanted so
+ * many, a quarter at most.  Return: false: not enough for one. */
+bool share_files(unsigned *sessions, unsigned *half_open);
 /* Of @peer, as struct ddps_conn_info has it. */
 struct serve_net share_net(const char *peer);
 /* A ddps_watch_fn: what was refused, of the server @user. */

@@ -9,23 +9,34 @@
 #include <string.h>
 #include <sys/resource.h>
 
-unsigned share_sessions_max(void)
+/* The limit of open files, raised to @want if it may be. */
+static rlim_t files_max(rlim_t want)
 {
-	const rlim_t want = SERVE_SESSIONS_MAX * SERVE_SESSION_FDS + SERVE_SPARE_FDS;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l))
-		return SERVE_SESSIONS_MAX;
+		return want;
 	if (l.rlim_cur < want && l.rlim_cur < l.rlim_max) {
 		l.rlim_cur = l.rlim_max < want ? l.rlim_max : want;
 		if (setrlimit(RLIMIT_NOFILE, &l) && getrlimit(RLIMIT_NOFILE, &l))
-			return SERVE_SESSIONS_MAX;
+			return want;
 	}
-	if (l.rlim_cur >= want)
-		return SERVE_SESSIONS_MAX;
-	return l.rlim_cur < SERVE_SPARE_FDS + 2 * SERVE_SESSION_FDS
-		       ? 2
-		       : (unsigned)(l.rlim_cur - SERVE_SPARE_FDS) / SERVE_SESSION_FDS;
+	return l.rlim_cur;
+}
+
+bool share_files(unsigned *sessions, unsigned *half_open)
+{
+	rlim_t left = SERVE_SESSIONS_MAX * SERVE_SESSION_FDS + *half_open;
+	rlim_t max = files_max(SERVE_OWN_FDS + left);
+
+	if (max < SERVE_OWN_FDS + SERVE_SESSION_FDS + 1)
+		return false;
+	if (left > max - SERVE_OWN_FDS)
+		left = max - SERVE_OWN_FDS;
+	if (*half_open > left / 4)
+		*half_open = left < 4 ? 1 : (unsigned)left / 4;
+	*sessions = (unsigned)(left - *half_open) / SERVE_SESSION_FDS;
+	return true;
 }
 
 struct serve_net share_net(const char *peer)
