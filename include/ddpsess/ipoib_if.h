@@ -226,8 +226,9 @@ DDPS_API const struct ddps_ipoib_up *ddps_ipoib_if_up(void);
  * @has:	whether the host has it now
  * @now:	the time
  *
- * For addresses that come and go after ddps_ipoib_if_new(), of the configuration or not.  Whoever asks for an address of the host is answered, and its groups are joined.  It is
- * announced to the link.  It may be called in any state; what is so already changes nothing.
+ * For addresses that come and go after ddps_ipoib_if_new(), of the configuration or not.  Whoever asks
+ * for an address of the host is answered, and its groups are joined.  It is announced to the link.  It
+ * may be called in any state; what is so already changes nothing.
  *
  * Return: 0, or DDPS_E_LIMIT: there are 32 that are not of the configuration.
  */

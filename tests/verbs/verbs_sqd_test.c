@@ -262,6 +262,26 @@ VT_TEST(verbs_sqd, contact_21_connections_of_rdma_cm_drain_on_the_roce_face)
 	vt_down(&v);
 }
 
+/* A Read was taken in SQD that cannot go, as there is no ORD: nothing that was taken is without a completion. */
+VT_TEST(verbs_sqd, contact_21_what_cannot_go_comes_back)
+{
+	struct vt v;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	vt_init(&v);
+	v.connect.initiator_depth = v.connect.responder_resources = 0;
+	v.accept.initiator_depth = v.accept.responder_resources = 0;
+	vt_up(&v);
+	cr_assert_eq(stop(v.a.id->qp, false), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 64, &v.b), 0);
+	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_SEND, 64, NULL), 0);
+	cr_assert_eq(to(v.a.id->qp, IBV_QPS_RTS), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_READ, IBV_WC_WR_FLUSH_ERR);
+	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
 Test(verbs_sqd, contact_21_datagrams_tell_it_too, .timeout = 30)
 {
 	struct vud_qp a;

@@ -174,10 +174,13 @@ void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
 static int add(struct ddps_ipoib_if *f, const struct ddps_ipoib_more *m)
 {
 	const unsigned at = configured(f, m->ip.v6, m->ip.a);
+	struct ddps_ipoib_more *known = find_more(f, m->ip.v6, m->ip.a);
 
 	if (at) {
 		f->gone &= ~at;
-	} else if (!find_more(f, m->ip.v6, m->ip.a)) {
+	} else if (known) {
+		known->prefix = m->prefix;
+	} else {
 		if (f->n_more == DDPS_IPOIB_IF_MORE)
 			return DDPS_E_LIMIT;
 		f->more[f->n_more++] = *m;
