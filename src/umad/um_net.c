@@ -44,14 +44,6 @@ static uint32_t u32_at(const uint8_t *b)
 	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void put_u32(uint8_t *b, uint32_t v)
-{
-	b[0] = (uint8_t)(v >> 24);
-	b[1] = (uint8_t)(v >> 16);
-	b[2] = (uint8_t)(v >> 8);
-	b[3] = (uint8_t)v;
-}
-
 /* ---- for the program ---- */
 
 static void take_nodes(struct um *u, const uint8_t *table, size_t len);
@@ -189,6 +181,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 {
 	const uint16_t lid = be16toh(head->addr.lid);
 	struct um_pending *p = new_pending(u);
+	const uint32_t mine = htobe32(u->key | agent);
 	uint8_t out[DDPS_CM_MAD_LEN] = { 0 };
 
 	if (len > sizeof(out)) /* several segments go only one way here: in */
@@ -200,7 +193,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 		return -EHOSTUNREACH;
 	if (out[OFF_METHOD] & RESPONSE || out[OFF_METHOD] == TRAP_REPRESS)
 		return put_wire(u, lid, out) ? 0 : -EAGAIN;
-	put_u32(out + OFF_TID, u->key | agent);
+	memcpy(out + OFF_TID, &mine, sizeof(mine));
 	*p = (struct um_pending){ .used = true,
 				  .agent = agent,
 				  .lid = lid,
