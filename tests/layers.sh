@@ -60,6 +60,15 @@ big=$(full .)
 [ -z "$big" ]
 result $? "no folder of more than 25 files, no file of more than 500 lines${big:+, but: $big}"
 
+# A thread that holds a lock is not cancelled, and keeps the order: both are in one place.
+raw_locks() { # ROOT
+	(cd "$1" && grep -rlE 'pthread_mutex_(try|timed|clock)?lock *\(' src --include='*.[ch]' |
+		grep -v '^src/common/system/lock\.h$')
+}
+raw=$(raw_locks .)
+[ -z "$raw" ]
+result $? "locks of src are taken by common/system/lock.h${raw:+, but: $raw}"
+
 # ---- the check, on a small tree ----
 
 tree=$work/tree
@@ -116,6 +125,12 @@ touch "$tree"/src/wide/{a..z}.h
 [ "$(full "$tree")" = "$(printf '%s\n' 'src/wide/: 26 files' 'src/low/long.h: 501 lines')" ]
 result $? "a long file and a full folder are found"
 rm -r "$tree/src/low/long.h" "$tree/src/wide"
+[ -z "$(raw_locks "$tree")" ]
+result $? "a small tree takes no lock"
+echo 'pthread_mutex_lock(&m);' >"$tree/src/low/raw.h"
+[ "$(raw_locks "$tree")" = src/low/raw.h ]
+result $? "a lock that is taken elsewhere is found"
+rm "$tree/src/low/raw.h"
 mkdir "$tree/src/new"
 echo >"$tree/src/new/new.h"
 breach "a folder without a line" src/high/high.c '#include "new/new.h"' 'src/new/new.h:1: its folder'

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The functions of libibumad that know of devices; preloaded, they take the place of those of the library. */
+#include "common/system/lock.h"
 #include "umad/um.h"
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +18,21 @@
 #define LINK_UP 5
 #define RATE_40 40
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ddps_mutex lock = DDPS_MUTEX(DDPS_LOCK_UMAD);
 static struct um *um; /* or NULL: it has not been read */
 
 static struct um *get_um(void)
 {
 	char why[400];
 
-	pthread_mutex_lock(&lock);
+	ddps_lock(&lock);
 	if (!um && (um = calloc(1, sizeof(*um))) &&
 	    um_read(um, getenv(UM_VARIABLE), why, sizeof(why))) {
 		fprintf(stderr, "ddpsess: %s\n", why);
 		free(um);
 		um = NULL;
 	}
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return um;
 }
 
@@ -173,7 +173,7 @@ API int umad_open_port(const char *ca_name, int portnum)
 
 	if (!is_here(ca_name, portnum))
 		return -ENODEV;
-	pthread_mutex_lock(&lock);
+	ddps_lock(&lock);
 	errno = 0;
 	if (!um->opened && um_open(um, why, sizeof(why))) {
 		err = errno ? -errno : -EIO;
@@ -182,24 +182,41 @@ API int umad_open_port(const char *ca_name, int portnum)
 	} else {
 		um->opened++;
 	}
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return err;
+}
+
+/* Whether @portid is open; then with the lock. */
+static bool enter_port(int portid)
+{
+	if (portid || !um)
+		return false;
+	ddps_lock(&lock);
+	if (um->opened)
+		return true;
+	ddps_unlock(&lock);
+	return false;
 }
 
 API int umad_close_port(int portid)
 {
-	if (portid || !um || !um->opened)
+	if (!enter_port(portid))
 		return -EINVAL;
-	pthread_mutex_lock(&lock);
 	if (!--um->opened)
 		um_close(um);
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return 0;
 }
 
 API int umad_get_fd(int portid)
 {
-	return portid || !um || !um->opened ? -EINVAL : um->poll;
+	int fd;
+
+	if (!enter_port(portid))
+		return -EINVAL;
+	fd = um->poll;
+	ddps_unlock(&lock);
+	return fd;
 }
 
 /* ---- agents ---- */
@@ -208,15 +225,14 @@ static int add_agent(int portid, const struct um_agent *a)
 {
 	int at = -ENOMEM;
 
-	if (portid || !um || !um->opened)
+	if (!enter_port(portid))
 		return -EINVAL;
-	pthread_mutex_lock(&lock);
 	for (int i = 0; i < UM_AGENTS && at < 0; i++)
 		if (!um->agent[i].used) {
 			um->agent[i] = *a;
 			at = i;
 		}
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return at;
 }
 
@@ -266,11 +282,10 @@ API int umad_register2(int portid, struct umad_reg_attr *attr, uint32_t *agent_i
 
 API int umad_unregister(int portid, int agentid)
 {
-	if (portid || !um || !um->opened || agentid <= UM_OWN || agentid >= UM_AGENTS)
+	if (agentid <= UM_OWN || agentid >= UM_AGENTS || !enter_port(portid))
 		return -EINVAL;
-	pthread_mutex_lock(&lock);
 	um_forget(um, (unsigned)agentid);
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return 0;
 }
 
@@ -312,23 +327,22 @@ API int umad_set_pkey(void *umad, int pkey_index)
 API int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms, int retries)
 {
 	struct ib_user_mad *h = umad;
-	int err;
+	int err = -EINVAL;
 
-	if (portid || !um || !um->opened || length < 0 || agentid < 0 || agentid >= UM_AGENTS ||
-	    !um->agent[agentid].used) {
-		errno = EINVAL;
-		return -EINVAL;
+	if (length >= 0 && agentid >= 0 && agentid < UM_AGENTS && enter_port(portid)) {
+		if (um->agent[agentid].used)
+			err = um_send(um, (unsigned)agentid, h, h->data, (size_t)length, timeout_ms,
+				      retries);
+		um_run(um);
+		ddps_unlock(&lock);
 	}
-	pthread_mutex_lock(&lock);
-	err = um_send(um, (unsigned)agentid, h, h->data, (size_t)length, timeout_ms, retries);
-	um_run(um);
-	pthread_mutex_unlock(&lock);
 	if (err)
 		errno = -err;
 	return err;
 }
 
-/* Until there is a message.  Return: 0 or -ETIMEDOUT; the lock is held. */
+/* Until there is a message.  Return: 0, -ETIMEDOUT, or -EINVAL: another thread has closed the port.  The
+ * lock is held, but for the sleeps. */
 static int wait_message(int timeout_ms)
 {
 	struct pollfd p = { .fd = um->poll, .events = POLLIN };
@@ -344,9 +358,11 @@ static int wait_message(int timeout_ms)
 		end = end ? end : now + timeout_ms;
 		if (timeout_ms >= 0 && now >= end)
 			return -ETIMEDOUT;
-		pthread_mutex_unlock(&lock);
+		ddps_unlock(&lock);
 		(void)poll(&p, 1, timeout_ms < 0 ? -1 : (int)(end - now));
-		pthread_mutex_lock(&lock);
+		ddps_lock(&lock);
+		if (!um->opened)
+			return -EINVAL;
 	}
 }
 
@@ -354,11 +370,10 @@ API int umad_poll(int portid, int timeout_ms)
 {
 	int err;
 
-	if (portid || !um || !um->opened)
+	if (!enter_port(portid))
 		return -EINVAL;
-	pthread_mutex_lock(&lock);
 	err = wait_message(timeout_ms);
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	if (err)
 		errno = -err;
 	return err;
@@ -388,17 +403,16 @@ API int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	int at;
 
-	if (portid || !um || !um->opened || !umad || *length < 0) {
+	if (!umad || *length < 0 || !enter_port(portid)) {
 		errno = EINVAL;
 		return -EINVAL;
 	}
-	pthread_mutex_lock(&lock);
 	at = wait_message(timeout_ms);
 	if (!at)
 		at = take_message(umad, length);
-	else if (!timeout_ms)
+	else if (at == -ETIMEDOUT && !timeout_ms)
 		at = -EWOULDBLOCK;
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	if (at < 0)
 		errno = -at;
 	return at;

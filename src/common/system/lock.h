@@ -32,6 +32,7 @@ enum ddps_order {
 	DDPS_LOCK_CHANNEL,  /* events of a completion channel */
 	DDPS_LOCK_CQ_ACKS,  /* acknowledged events */
 	DDPS_LOCK_OWN,	    /* descriptors of this process */
+	DDPS_LOCK_UMAD,	    /* libibumad on a subnet in UDP */
 };
 
 struct ddps_mutex {
