@@ -382,6 +382,8 @@ machine_cases() {
 	done
 	pair "crc32c 65536" "memcpy" 0 B/s "program bench-speed $bw crc 65536" \
 		"program bench-speed $bw memcpy 65536"
+	pair "sse code behind a crc" "sse code alone" 0.95 B/s "program bench-speed $bw behind 65536" \
+		"program bench-speed $bw sse 65536"
 }
 
 verbs_cases() {

@@ -2,21 +2,18 @@
 #ifndef DDPS_MPA_CRC_H
 #define DDPS_MPA_CRC_H
 /*
- * CRC32c of FPDUs (RFC 5044 4.4), computed by ISA-L.  The running value is the raw register:
+ * CRC32c of FPDUs (RFC 5044 4.4).  The running value is the raw register:
  * start with DDPS_MPA_CRC_INIT, invert at the end.  On the wire it goes least significant
  * octet first, as the iSCSI digests do [5044-4.4-13].
  */
-#include <isa-l/crc.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/crc32c.h"
 
 #define DDPS_MPA_CRC_INIT 0xFFFFFFFFu
 #define DDPS_MPA_CRC_LEN  4u
 
 static inline uint32_t ddps_mpa_crc(uint32_t crc, const uint8_t *p, size_t n)
 {
-	/* ISA-L takes an int and forgot the const; no piece of an FPDU is near INT_MAX. */
-	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)n, crc);
+	return ddps_crc32c(crc, p, n);
 }
 
 static inline void ddps_mpa_crc_store(uint8_t *at, uint32_t crc)

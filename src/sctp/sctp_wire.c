@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sctp/sctp_wire.h"
-#include <isa-l.h>
+#include "common/crc32c.h"
 
 /* ---- CRC32c ---- */
 
 uint32_t ddps_sc_crc_part(uint32_t crc, const void *p, size_t len)
 {
-	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, crc);
+	return ddps_crc32c(crc, p, len);
 }
 
 bool ddps_sc_crc_ok(const uint8_t *pkt, size_t len)
