@@ -48,7 +48,7 @@ done)
 [ -z "$absent" ]
 result $? "tests/README.md has every folder of tests${absent:+, but not: $absent}"
 
-# A folder is read at a glance, a file in one sitting.
+# A folder is read at a glance, a file in one sitting.  Whoever goes beyond that is warned, not stopped.
 full() { # ROOT: folders of more than 25 files, files of more than 500 lines
 	(
 		cd "$1" || exit
@@ -56,9 +56,7 @@ full() { # ROOT: folders of more than 25 files, files of more than 500 lines
 		find src tools -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }'
 	)
 }
-big=$(full .)
-[ -z "$big" ]
-result $? "no folder of more than 25 files, no file of more than 500 lines${big:+, but: $big}"
+full . | sed 's/^/# warning: consider a split: /'
 
 # A thread that holds a lock is not cancelled, and keeps the order: both are in one place.
 raw_locks() { # ROOT

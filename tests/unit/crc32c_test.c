@@ -13,7 +13,8 @@ Test(crc32c, any_cut_gives_the_same_value, .description = "5044-4.4-13")
 		p[i] = (uint8_t)(i * 2654435761u >> 13);
 	whole = ddps_crc32c(~0u, p, LEN);
 	for (size_t cut = 1; cut < LEN; cut += cut / 3 + 1)
-		cr_expect_eq(ddps_crc32c(ddps_crc32c(~0u, p, cut), p + cut, LEN - cut), whole, "cut at %zu", cut);
+		cr_expect_eq(ddps_crc32c(ddps_crc32c(~0u, p, cut), p + cut, LEN - cut), whole,
+			     "cut at %zu", cut);
 	free(p);
 }
 
@@ -34,7 +35,8 @@ Test(crc32c, upper_halves_are_clean)
 	static uint8_t p[65536];
 	unsigned a = 0, b, c, d;
 
-	if (!__builtin_cpu_supports("avx") || !__get_cpuid_count(0xD, 1, &a, &b, &c, &d) || !(a & 1u << 2))
+	if (!__builtin_cpu_supports("avx") || !__get_cpuid_count(0xD, 1, &a, &b, &c, &d) ||
+	    !(a & 1u << 2))
 		cr_skip("this processor does not say which halves are in use");
 	for (size_t n = 1; n <= sizeof p; n *= 2) {
 		ddps_crc32c(~0u, p, n);
