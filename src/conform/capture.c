@@ -78,8 +78,8 @@ static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target, 
 	cf_put16(h + 10, (uint16_t) ~(sum + (sum >> 16)));
 }
 
-static bool record(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len, const uint8_t *p,
-		   size_t len, size_t pad)
+static bool write_pcapng_packet(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len,
+				const uint8_t *p, size_t len, size_t pad)
 {
 	static const uint8_t zero[4];
 	uint8_t r[16];
@@ -116,10 +116,10 @@ static bool tcp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item 
 	t[13] = 0x18; /* PSH, ACK */
 	cf_put16(t + 14, 65535);
 	fl->seq[i->by_target] += (uint32_t)len;
-	return record(f, i->ns, h, sizeof h, p, len, 0);
+	return write_pcapng_packet(f, i->ns, h, sizeof h, p, len, 0);
 }
 
-static bool goes_on(const struct ddps_conform_item *a, const struct ddps_conform_item *b)
+static bool has_same_stream(const struct ddps_conform_item *a, const struct ddps_conform_item *b)
 {
 	return b && b->wire == a->wire && b->connection == a->connection &&
 	       b->by_target == a->by_target;
@@ -146,7 +146,7 @@ static bool tcp_run(FILE *f, struct flow *fl, const struct ddps_conform_item *fi
 			}
 		}
 		i = i->next;
-	} while (goes_on(first, i));
+	} while (has_same_stream(first, i));
 	ok = ok && (!n || tcp_packet(f, fl, first, buf, n));
 	free(buf);
 	*next = i;
@@ -167,7 +167,7 @@ static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item
 	cf_put32(d + 4, fl->seq[i->by_target]++);
 	cf_put16(d + 8, (uint16_t)i->stream);
 	cf_put32(d + 12, i->ppid);
-	return record(f, i->ns, h, sizeof h, i->octets, i->len, pad);
+	return write_pcapng_packet(f, i->ns, h, sizeof h, i->octets, i->len, pad);
 }
 
 /* As it was, with the ports that it had. */
@@ -176,7 +176,7 @@ static bool whole_packet(FILE *f, const struct ddps_conform_item *i)
 	uint8_t h[IP_LEN];
 
 	ip_header(h, sizeof h + i->len, 132, i->by_target, true, i->wrong);
-	return record(f, i->ns, h, sizeof h, i->octets, i->len, 0);
+	return write_pcapng_packet(f, i->ns, h, sizeof h, i->octets, i->len, 0);
 }
 
 int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
@@ -192,7 +192,7 @@ int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
 
 		next = i->next;
 		if (i->wire == DDPS_CONFORM_IB)
-			ok = record(f, i->ns, NULL, 0, i->octets, i->len, 0);
+			ok = write_pcapng_packet(f, i->ns, NULL, 0, i->octets, i->len, 0);
 		else if (i->wire == DDPS_CONFORM_SCTP)
 			ok = sctp_packet(f, w, i);
 		else if (i->wire == DDPS_CONFORM_PACKET)

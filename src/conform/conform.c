@@ -39,7 +39,7 @@ void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size
 
 /* ---- cases ---- */
 
-static struct ddps_conform_case shown(const struct cf_case *c)
+static struct ddps_conform_case describe_case(const struct cf_case *c)
 {
 	return (struct ddps_conform_case){ .name = c->name,
 					   .ids = c->ids,
@@ -55,7 +55,7 @@ int ddps_conform_case(size_t i, struct ddps_conform_case *c)
 
 	if (!at)
 		return DDPS_E_INVAL;
-	*c = shown(at);
+	*c = describe_case(at);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ struct run {
 };
 
 /* A peer connects to a responder, so its URI must name one. */
-static bool whole(const char *uri)
+static bool is_whole_uri(const char *uri)
 {
 	const char *host = strstr(uri, "://") + 3, *end = host + strcspn(host, "?/");
 	const char *port = end;
@@ -79,7 +79,7 @@ static bool whole(const char *uri)
 	return *host != ':' && strspn(port, "0") != (size_t)(end - port);
 }
 
-static int plan(struct run *r)
+static int plan_suite(struct run *r)
 {
 	const struct ddps_conform_options *o = &r->o;
 	char why[300];
@@ -105,7 +105,7 @@ static int plan(struct run *r)
 	}
 	if (ddps_uri_check(o->uri, why, sizeof why))
 		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS, "%s", why);
-	if (o->target == DDPS_CONFORM_RESPONDER && !whole(o->uri))
+	if (o->target == DDPS_CONFORM_RESPONDER && !is_whole_uri(o->uri))
 		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS,
 					    "%s: a host, and a port other than 0, are needed",
 					    o->uri);
@@ -113,10 +113,11 @@ static int plan(struct run *r)
 	return 0;
 }
 
-static void tell(struct run *r, const struct cf_case *c, const struct cf_result *res, uint64_t ns)
+static void report_case(struct run *r, const struct cf_case *c, const struct cf_result *res,
+			uint64_t ns)
 {
 	const struct ddps_conform_result out = {
-		.c = shown(c),
+		.c = describe_case(c),
 		.verdict = res->verdict == CF_PASS   ? DDPS_CONFORM_PASS
 			   : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
 						     : DDPS_CONFORM_FAIL,
@@ -129,7 +130,7 @@ static void tell(struct run *r, const struct cf_case *c, const struct cf_result 
 	conform_caller_tell(&r->caller, &out);
 }
 
-static int one(struct run *r, const struct cf_case *c)
+static int run_case(struct run *r, const struct cf_case *c)
 {
 	struct cf_result res = { .verdict = CF_SKIP };
 	uint64_t begin = cf_now();
@@ -146,13 +147,13 @@ static int one(struct run *r, const struct cf_case *c)
 					   res.why);
 	} else {
 		r->reached |= res.verdict != CF_SKIP;
-		tell(r, c, &res, cf_now() - begin);
+		report_case(r, c, &res, cf_now() - begin);
 	}
 	cf_trace_free(res.trace);
 	return err;
 }
 
-static int all(struct run *r)
+static int run_cases(struct run *r)
 {
 	const struct cf_case *c;
 	int err = 0;
@@ -163,7 +164,7 @@ static int all(struct run *r)
 			continue;
 		if (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user))
 			break;
-		err = one(r, c);
+		err = run_case(r, c);
 	}
 	return err;
 }
@@ -177,12 +178,12 @@ int ddps_conform_run(const struct ddps_conform_options *o, const struct ddps_con
 	if (err)
 		return conform_caller_fault(&r.caller, err,
 					    "options of another release than this library's");
-	err = plan(&r);
+	err = plan_suite(&r);
 	if (!err)
 		err = conform_caller_take(&r.caller, calls, r.o.profile);
 	if (err)
 		return err;
-	err = all(&r);
+	err = run_cases(&r);
 	cf_profile_free(&r.caller.known);
 	if (sum)
 		*sum = r.caller.sum;

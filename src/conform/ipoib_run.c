@@ -50,7 +50,7 @@ static const struct ci_case *case_at(size_t i)
 	return NULL;
 }
 
-static struct ddps_conform_case shown(const struct ci_case *c)
+static struct ddps_conform_case describe_ipoib_case(const struct ci_case *c)
 {
 	return (struct ddps_conform_case){
 		.name = c->name, .ids = c->ids, .rule = c->rule, .wires = DDPS_CONFORM_IB
@@ -63,7 +63,7 @@ int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c)
 
 	if (!at)
 		return DDPS_E_INVAL;
-	*c = shown(at);
+	*c = describe_ipoib_case(at);
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static bool wire_can_be(const struct ddps_conform_ipoib_options *o)
 	return o->ip4[3] && o->ip4[3] != 0xff && o->gid[0] == 0xfe;
 }
 
-static int plan(struct run *r)
+static int plan_ipoib_suite(struct run *r)
 {
 	const struct ddps_conform_ipoib_options *o = &r->o;
 	static const uint8_t none[16];
@@ -124,10 +124,11 @@ static int plan(struct run *r)
 	return 0;
 }
 
-static void tell(struct run *r, const struct ci_case *c, enum ddps_conform_verdict v, uint64_t ns)
+static void report_ipoib_case(struct run *r, const struct ci_case *c, enum ddps_conform_verdict v,
+			      uint64_t ns)
 {
 	const struct ddps_conform_result out = {
-		.c = shown(c),
+		.c = describe_ipoib_case(c),
 		.verdict = v,
 		.why = r->ci.why,
 		.grade = DDPS_CONFORM_FAILS,
@@ -139,7 +140,7 @@ static void tell(struct run *r, const struct ci_case *c, enum ddps_conform_verdi
 }
 
 /* Everything of the case before is gone. */
-static void fresh(struct ci *ci)
+static void reset_between_cases(struct ci *ci)
 {
 	ci_forget(ci);
 	for (unsigned i = 0; i < CI_QPS; i++)
@@ -153,7 +154,7 @@ static void fresh(struct ci *ci)
 	ci->me.first_id = ci->next_id;
 }
 
-static enum ddps_conform_verdict execute(struct ci *ci, const struct ci_case *c)
+static enum ddps_conform_verdict execute_ipoib_case(struct ci *ci, const struct ci_case *c)
 {
 	volatile enum ddps_conform_verdict v = DDPS_CONFORM_SKIP;
 
@@ -190,18 +191,18 @@ static void end_of_case(struct ci *ci)
 	memcpy(ci->why, why, sizeof why);
 }
 
-static void one(struct run *r, const struct ci_case *c)
+static void run_ipoib_case(struct run *r, const struct ci_case *c)
 {
 	uint64_t begin = ci_now();
 	enum ddps_conform_verdict v;
 
-	fresh(&r->ci);
+	reset_between_cases(&r->ci);
 	r->ci.c = c;
 	r->ci.trace = cf_trace_new();
-	v = execute(&r->ci, c);
+	v = execute_ipoib_case(&r->ci, c);
 	if (v != DDPS_CONFORM_SKIP)
 		end_of_case(&r->ci);
-	tell(r, c, v, ci_now() - begin);
+	report_ipoib_case(r, c, v, ci_now() - begin);
 	cf_trace_free(r->ci.trace);
 	r->ci.trace = NULL;
 }
@@ -227,12 +228,12 @@ static void find_form(struct ci *ci)
 }
 
 /* The link is there, and the target on it. */
-static int find_target(struct run *r)
+static int find_ipoib_target(struct run *r)
 {
 	struct ci *ci = &r->ci;
 	uint64_t until;
 
-	fresh(ci);
+	reset_between_cases(ci);
 	if (setjmp(ci->leave))
 		return conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s", ci->why);
 	if (ci->sa)
@@ -265,7 +266,7 @@ static int find_target(struct run *r)
 	return 0;
 }
 
-static int all(struct run *r)
+static int run_ipoib_cases(struct run *r)
 {
 	const struct ci_case *c;
 	bool met = false;
@@ -275,24 +276,24 @@ static int all(struct run *r)
 		if (r->o.pattern && fnmatch(r->o.pattern, c->name, 0))
 			continue;
 		if (!met)
-			err = find_target(r);
+			err = find_ipoib_target(r);
 		met = true;
 		if (err || (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user)))
 			break;
-		one(r, c);
+		run_ipoib_case(r, c);
 	}
 	return err;
 }
 
-static int prepare(struct run *r, const struct ddps_conform_ipoib_options *o,
-		   const struct ddps_conform_calls *calls)
+static int prepare_ipoib_run(struct run *r, const struct ddps_conform_ipoib_options *o,
+			     const struct ddps_conform_calls *calls)
 {
 	int err = conform_take_sized(&r->o, sizeof r->o, o);
 
 	if (err)
 		return conform_caller_fault(&r->caller, err,
 					    "options of another release than this library's");
-	err = plan(r);
+	err = plan_ipoib_suite(r);
 	if (!err)
 		err = conform_caller_take(&r->caller, calls, r->o.profile);
 	if (err)
@@ -318,12 +319,12 @@ int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,
 	r->caller.why = why;
 	r->caller.why_len = why_len;
 	r->ci.unicast = r->ci.multicast = -1;
-	err = prepare(r, o, calls);
+	err = prepare_ipoib_run(r, o, calls);
 	if (!err) {
 		if (ci_open(&r->ci, bad, sizeof bad))
 			err = conform_caller_fault(&r->caller, DDPS_E_SYSTEM, "%s", bad);
 		if (!err)
-			err = all(r);
+			err = run_ipoib_cases(r);
 		ci_close(&r->ci);
 		cf_profile_free(&r->caller.known);
 	}

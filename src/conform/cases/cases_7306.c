@@ -94,7 +94,7 @@ static void cmp_swap(struct cf *cf)
 }
 
 /* Reads and atomics share queue 1: one order of requests and of answers. */
-static void order(struct cf *cf)
+static void check_queue1_order(struct cf *cf)
 {
 	const struct areq one = { .data = 1 };
 	struct cf_mr m = cells(cf);
@@ -119,8 +119,8 @@ static void order(struct cf *cf)
 }
 
 /* One request that is refused; nothing is changed. */
-static void refused(struct cf *cf, unsigned access, const struct areq *q, uint64_t off, size_t len,
-		    uint16_t code)
+static void check_atomic_refused(struct cf *cf, unsigned access, const struct areq *q, uint64_t off,
+				 size_t len, uint16_t code)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, access);
 
@@ -135,8 +135,8 @@ static void refused(struct cf *cf, unsigned access, const struct areq *q, uint64
 #define REFUSED(name, access, aop, off, len, code)                                                 \
 	static void name(struct cf *cf)                                                            \
 	{                                                                                          \
-		refused(cf, access, &(const struct areq){ aop, 1, ONES, 0, ONES }, off, len,       \
-			code);                                                                     \
+		check_atomic_refused(cf, access, &(const struct areq){ aop, 1, ONES, 0, ONES },    \
+				     off, len, code);                                              \
 	}
 
 REFUSED(unaligned_add, RIGHTS, FETCH_ADD, 9, REQ_LEN, 0x0207)
@@ -151,7 +151,7 @@ REFUSED(past_end, RIGHTS, FETCH_ADD, 64, REQ_LEN, 0x0101)
 
 /* ---- versions and opcodes ---- */
 
-static void octet(struct cf *cf, uint8_t op, uint32_t qn, size_t len, uint16_t code)
+static void send_short_request(struct cf *cf, uint8_t op, uint32_t qn, size_t len, uint16_t code)
 {
 	static const uint8_t zero[REQ_LEN];
 
@@ -164,7 +164,7 @@ static void octet(struct cf *cf, uint8_t op, uint32_t qn, size_t len, uint16_t c
 	static void name(struct cf *cf)                                                            \
 	{                                                                                          \
 		start;                                                                             \
-		octet(cf, op, qn, len, code);                                                      \
+		send_short_request(cf, op, qn, len, code);                                         \
 	}
 
 OCTET(imm_version, rfc7306_on(cf, 0), 0x88, 0, 8, 0x0205)
@@ -245,7 +245,8 @@ const struct cf_case cf_cases_7306[] = {
 	     "FetchAdd changes memory and returns what was there, on queue 3"),
 	BOTH("cmp-swap", cmp_swap, "7306-5-3 7306-5.1.2-1 7306-5.2.1-1",
 	     "CmpSwap swaps what matches, both masked, and returns what was there"),
-	CASE("order", true, order, "7306-5.2.1-6 7306-5.2.1-13 7306-5.2.2-9 7306-5.4-9 7306-5.4-10",
+	CASE("order", true, check_queue1_order,
+	     "7306-5.2.1-6 7306-5.2.1-13 7306-5.2.2-9 7306-5.4-9 7306-5.4-10",
 	     "Reads and atomics are carried out and answered in one order"),
 	CASE("unaligned-add", true, unaligned_add,
 	     "7306-5.1.1-2 7306-5.1.1-3 7306-5.1.1-4 7306-5.1.1-5 7306-8.1-2 7306-8.2-4 "

@@ -3,7 +3,7 @@
 #include "conform/cases/cases_7306.h"
 #include <string.h>
 
-static void post_imm(struct cf *cf, unsigned flags)
+static void app_post_imm(struct cf *cf, unsigned flags)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_IMM, .flags = flags };
 
@@ -18,8 +18,8 @@ static void imm_sent(struct cf *cf)
 
 	rfc7306_on(cf, 0);
 	cf_ping(cf);
-	post_imm(cf, 0);
-	post_imm(cf, DDPS_WR_SOLICITED);
+	app_post_imm(cf, 0);
+	app_post_imm(cf, DDPS_WR_SOLICITED);
 	for (uint32_t i = 0; i < 2; i++) {
 		cf_recv(cf);
 		p = cf_in_payload(cf, &len);
@@ -31,7 +31,7 @@ static void imm_sent(struct cf *cf)
 	}
 }
 
-static void post_atomic(struct cf *cf, enum ddps_op op, const struct cf_mr *sink)
+static void app_post_atomic(struct cf *cf, enum ddps_op op, const struct cf_mr *sink)
 {
 	struct ddps_sge sge = { sink ? sink->mem : NULL, 8, sink ? sink->stag : 0 };
 	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = sink ? 1 : 0, .stag = 0xa501 };
@@ -42,7 +42,7 @@ static void post_atomic(struct cf *cf, enum ddps_op op, const struct cf_mr *sink
 }
 
 /* Its request identifier. */
-static uint32_t take_request(struct cf *cf, uint32_t msn, uint8_t aop)
+static uint32_t read_atomic_request(struct cf *cf, uint32_t msn, uint8_t aop)
 {
 	const uint8_t *p;
 	size_t len;
@@ -64,7 +64,7 @@ static uint32_t take_request(struct cf *cf, uint32_t msn, uint8_t aop)
 	return cf_get32(p + 4);
 }
 
-static void answer(struct cf *cf, uint32_t msn, uint32_t id, uint64_t original, size_t len)
+static void answer_atomic(struct cf *cf, uint32_t msn, uint32_t id, uint64_t original, size_t len)
 {
 	uint8_t h[RESP_LEN + 1] = { 0 };
 
@@ -82,14 +82,14 @@ static void atomics_sent(struct cf *cf)
 
 	rfc7306_on(cf, 0);
 	cf_ping(cf);
-	post_atomic(cf, DDPS_OP_FETCH_ADD, &m);
-	post_atomic(cf, DDPS_OP_CMP_SWAP, NULL);
-	id[0] = take_request(cf, 1, FETCH_ADD);
-	id[1] = take_request(cf, 2, CMP_SWAP);
+	app_post_atomic(cf, DDPS_OP_FETCH_ADD, &m);
+	app_post_atomic(cf, DDPS_OP_CMP_SWAP, NULL);
+	id[0] = read_atomic_request(cf, 1, FETCH_ADD);
+	id[1] = read_atomic_request(cf, 2, CMP_SWAP);
 	cf_ping(cf);
 	cf_app_no_wc(cf); /* not before the response */
 	for (uint32_t i = 0; i < 2; i++) {
-		answer(cf, i + 1, id[i], 0x30 + i, RESP_LEN);
+		answer_atomic(cf, i + 1, id[i], 0x30 + i, RESP_LEN);
 		wc = cf_app_wc(cf);
 		CF_CHECK(cf, !wc.status && wc.original == 0x30 + i, "atomic %u: %s, %llu", i,
 			 ddps_wc_status_name(wc.status), (unsigned long long)wc.original);
@@ -103,9 +103,9 @@ static void bad_answer(struct cf *cf, uint32_t msn, uint32_t id, size_t len, uin
 
 	rfc7306_on(cf, 0);
 	cf_ping(cf);
-	post_atomic(cf, DDPS_OP_FETCH_ADD, NULL);
-	right = take_request(cf, 1, FETCH_ADD);
-	answer(cf, msn, right + id, 1, len);
+	app_post_atomic(cf, DDPS_OP_FETCH_ADD, NULL);
+	right = read_atomic_request(cf, 1, FETCH_ADD);
+	answer_atomic(cf, msn, right + id, 1, len);
 	cf_expect_term(cf, code, CF_DDP);
 	cf_expect_wc(cf, DDPS_OP_FETCH_ADD, DDPS_WC_FLUSHED);
 }
@@ -138,18 +138,18 @@ static void sink_revoked(struct cf *cf)
 
 	rfc7306_on(cf, 0);
 	cf_ping(cf);
-	post_atomic(cf, DDPS_OP_FETCH_ADD, &m);
-	id = take_request(cf, 1, FETCH_ADD);
+	app_post_atomic(cf, DDPS_OP_FETCH_ADD, &m);
+	id = read_atomic_request(cf, 1, FETCH_ADD);
 	memset(m.mem, 0, m.len);
 	ddps_mr_dereg(m.mr);
-	answer(cf, 1, id, ONES, RESP_LEN);
+	answer_atomic(cf, 1, id, ONES, RESP_LEN);
 	cf_expect_term(cf, 0x0000, CF_BARE);
 	cf_expect_wc(cf, DDPS_OP_FETCH_ADD, DDPS_WC_LOCAL_ACCESS);
 	CF_CHECK(cf, !*cell(&m, 0), "revoked memory was written");
 }
 
 /* A Write with Immediate Data waits behind a Read; its source goes: no message, but 0/0/00. */
-static void local_error(struct cf *cf)
+static void check_write_imm_local_error(struct cf *cf)
 {
 	const struct cf_opts o = { .ird_w = 1, .ord_w = 16 };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
@@ -171,16 +171,16 @@ static void local_error(struct cf *cf)
 }
 
 /* TCP: no answer comes behind a FIN. */
-static void half_close(struct cf *cf)
+static void check_atomic_half_close(struct cf *cf)
 {
 	rfc7306_on(cf, 0);
 	cf_ping(cf);
-	post_atomic(cf, DDPS_OP_CMP_SWAP, NULL);
-	take_request(cf, 1, CMP_SWAP);
+	app_post_atomic(cf, DDPS_OP_CMP_SWAP, NULL);
+	read_atomic_request(cf, 1, CMP_SWAP);
 	cf_tcp_fin(cf);
 	cf_app_event(cf, DDPS_EV_PEER_CLOSED);
 	cf_expect_wc(cf, DDPS_OP_CMP_SWAP, DDPS_WC_FLUSHED);
-	post_imm(cf, 0);
+	app_post_imm(cf, 0);
 	cf_recv(cf);
 	CF_CHECK(cf, cf_in_op(cf) == IMM, "our half is closed, too");
 }
@@ -208,9 +208,9 @@ const struct cf_case cf_cases_7306_sent[] = {
 	     "a response of 13 octets is 0/2/FF"),
 	CASE("sink-revoked", true, sink_revoked, "7306-8.2-1",
 	     "an answer without memory to go to is 0/0/00, and not written"),
-	CASE("local-error", true, local_error, "7306-8.1-1",
+	CASE("local-error", true, check_write_imm_local_error, "7306-8.1-1",
 	     "a local error sends 0/0/00 without headers instead of the message"),
 	{ "rfc7306-half-close", "7306-5.2.2-7", "the peer's FIN ends atomics and nothing else",
-	  CF_TCP, CF_RESPONDER, true, half_close },
+	  CF_TCP, CF_RESPONDER, true, check_atomic_half_close },
 	{ 0 },
 };

@@ -235,7 +235,7 @@ static void version_changes(struct cf *cf)
 }
 
 /* No DDP code exists for it: MPA's, or none in particular. */
-static void short_segment(struct cf *cf, size_t len)
+static void send_short_segment(struct cf *cf, size_t len)
 {
 	cf_session(cf, NULL);
 	if (len == 17)
@@ -252,17 +252,17 @@ static void short_segment(struct cf *cf, size_t len)
 
 static void short_tagged(struct cf *cf)
 {
-	short_segment(cf, 13);
+	send_short_segment(cf, 13);
 }
 
 static void short_untagged(struct cf *cf)
 {
-	short_segment(cf, 17);
+	send_short_segment(cf, 17);
 }
 
-static void short_control(struct cf *cf)
+static void send_control_octet(struct cf *cf)
 {
-	short_segment(cf, 1);
+	send_short_segment(cf, 1);
 }
 
 /* ---- after an error ---- */
@@ -349,7 +349,7 @@ const struct cf_case cf_cases_ddp[] = {
 		 "a tagged segment of 13 octets ends the stream"),
 	CASE("ddp-short-untagged", false, short_untagged, "5041-6.2.2-3",
 	     "an untagged segment of 17 octets ends the stream"),
-	CASE("ddp-short-control", false, short_control, "5041-6.2.2-3",
+	CASE("ddp-short-control", false, send_control_octet, "5041-6.2.2-3",
 	     "a segment of one octet ends the stream"),
 	CF_ROLES("ddp-", "dropped-after-error", true, dropped_after_error,
 		 "5040-6.2.1-4 5041-7.1-20 5041-7.1-21 5041-6.2.2-5 5041-6.2.2-6",

@@ -5,7 +5,7 @@
 
 static const char text[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
 
-static void open_with(struct cf *cf, unsigned receives, size_t len)
+static void open_with_receives(struct cf *cf, unsigned receives, size_t len)
 {
 	if (receives)
 		cf_app_recv(cf, receives, len);
@@ -19,7 +19,7 @@ static void put_send(struct cf *cf, uint8_t ctl, uint32_t msn, uint32_t mo, size
 }
 
 /* The next completion is that of a receive. */
-static struct ddps_wc expect_recv(struct cf *cf, uint32_t len)
+static struct ddps_wc expect_app_recv(struct cf *cf, uint32_t len)
 {
 	struct ddps_wc wc = cf_app_wc(cf);
 
@@ -39,7 +39,7 @@ static void queue_number(struct cf *cf, uint32_t qn)
 	cf_expect_term(cf, 0x1201, CF_DDP);
 }
 
-static void queue_4(struct cf *cf)
+static void check_queue_4(struct cf *cf)
 {
 	queue_number(cf, 4);
 }
@@ -95,24 +95,24 @@ static void msn_far(struct cf *cf)
 
 static void send_msn_gap(struct cf *cf)
 {
-	open_with(cf, 4, 64);
+	open_with_receives(cf, 4, 64);
 	put_send(cf, CF_UNTAGGED_L, 2, 0, 8);
 	expect_msn(cf);
 }
 
 static void send_msn_repeated(struct cf *cf)
 {
-	open_with(cf, 4, 64);
+	open_with_receives(cf, 4, 64);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 8);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 8);
 	expect_msn(cf);
-	expect_recv(cf, 8); /* once */
+	expect_app_recv(cf, 8); /* once */
 	CF_CHECK(cf, cf_app_wc(cf).status == DDPS_WC_FLUSHED, "the message was delivered twice");
 }
 
 static void msn_changes_in_message(struct cf *cf)
 {
-	open_with(cf, 4, 64);
+	open_with_receives(cf, 4, 64);
 	put_send(cf, CF_UNTAGGED, 1, 0, 8);
 	put_send(cf, CF_UNTAGGED_L, 2, 8, 8);
 	expect_msn(cf);
@@ -121,15 +121,15 @@ static void msn_changes_in_message(struct cf *cf)
 /* Each queue counts for itself. */
 static void msn_of_queues(struct cf *cf)
 {
-	open_with(cf, 2, 64);
+	open_with_receives(cf, 2, 64);
 	cf_ping(cf);
 	cf_ping(cf);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 8);
 	cf_ping(cf);
 	put_send(cf, CF_UNTAGGED_L, 2, 0, 8);
 	cf_ping(cf);
-	expect_recv(cf, 8);
-	expect_recv(cf, 8);
+	expect_app_recv(cf, 8);
+	expect_app_recv(cf, 8);
 }
 
 static void no_buffer(struct cf *cf)
@@ -141,11 +141,11 @@ static void no_buffer(struct cf *cf)
 
 static void no_second_buffer(struct cf *cf)
 {
-	open_with(cf, 1, 64);
+	open_with_receives(cf, 1, 64);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 8);
 	put_send(cf, CF_UNTAGGED_L, 2, 0, 0);
 	cf_expect_term(cf, 0x1202, CF_DDP);
-	expect_recv(cf, 8);
+	expect_app_recv(cf, 8);
 }
 
 /* ---- untagged: offsets and lengths ---- */
@@ -153,14 +153,14 @@ static void no_second_buffer(struct cf *cf)
 /* A first segment of 8 octets into a buffer of 32, then one at @mo. */
 static void second_at(struct cf *cf, uint32_t mo, size_t len, uint16_t code)
 {
-	open_with(cf, 1, 32);
+	open_with_receives(cf, 1, 32);
 	put_send(cf, CF_UNTAGGED, 1, 0, 8);
 	put_send(cf, CF_UNTAGGED_L, 1, mo, len);
 	if (code) {
 		cf_expect_term(cf, code, CF_DDP);
 		CF_CHECK(cf, cf_app_wc(cf).status, "the message was delivered");
 	} else {
-		expect_recv(cf, (uint32_t)(8 + len));
+		expect_app_recv(cf, (uint32_t)(8 + len));
 	}
 }
 
@@ -196,14 +196,14 @@ static void mo_again(struct cf *cf)
 
 static void mo_first(struct cf *cf)
 {
-	open_with(cf, 1, 32);
+	open_with_receives(cf, 1, 32);
 	put_send(cf, CF_UNTAGGED_L, 1, 8, 8);
 	cf_expect_term(cf, 0x1204, CF_DDP);
 }
 
 static void send_too_long(struct cf *cf)
 {
-	open_with(cf, 1, 31);
+	open_with_receives(cf, 1, 31);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 32);
 	cf_expect_term(cf, 0x1205, CF_DDP);
 }
@@ -212,9 +212,9 @@ static void send_partly_fills(struct cf *cf)
 {
 	struct ddps_wc wc;
 
-	open_with(cf, 1, 64);
+	open_with_receives(cf, 1, 64);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 32);
-	wc = expect_recv(cf, 32);
+	wc = expect_app_recv(cf, 32);
 	CF_CHECK(cf, !memcmp(cf_app_recv_data(cf, &wc), text, 32), "not the octets sent");
 }
 
@@ -222,11 +222,11 @@ static void send_partly_fills(struct cf *cf)
 
 static void delivered_in_order(struct cf *cf)
 {
-	open_with(cf, 3, 64);
+	open_with_receives(cf, 3, 64);
 	for (uint32_t i = 0; i < 3; i++)
 		put_send(cf, CF_UNTAGGED_L, i + 1, 0, 3 - i);
 	for (uint32_t i = 0; i < 3; i++)
-		expect_recv(cf, 3 - i);
+		expect_app_recv(cf, 3 - i);
 	cf_ping(cf);
 	cf_app_no_wc(cf);
 }
@@ -236,13 +236,13 @@ static void delivered_at_last(struct cf *cf)
 {
 	struct ddps_wc wc;
 
-	open_with(cf, 1, 64);
+	open_with_receives(cf, 1, 64);
 	for (uint32_t i = 0; i < 4; i++) {
 		cf_untagged(cf, i == 3 ? CF_UNTAGGED_L : CF_UNTAGGED, CF_SEND, 0, 0, 1, 8 * i,
 			    text + 8 * i, 8);
 		cf_send(cf);
 	}
-	wc = expect_recv(cf, 32);
+	wc = expect_app_recv(cf, 32);
 	CF_CHECK(cf, !memcmp(cf_app_recv_data(cf, &wc), text, 32), "not the octets sent");
 }
 
@@ -250,13 +250,13 @@ static void delivered_after_write(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_REMOTE_WRITE);
 
-	open_with(cf, 1, 64);
+	open_with_receives(cf, 1, 64);
 	cf_tagged(cf, CF_TAGGED, CF_WRITE, m.stag, m.to, text, 16);
 	cf_send(cf);
 	put_send(cf, CF_UNTAGGED_L, 1, 0, 8);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, m.stag, m.to + 16, text + 16, 16);
 	cf_send(cf);
-	expect_recv(cf, 8);
+	expect_app_recv(cf, 8);
 	CF_CHECK(cf, !memcmp(m.mem, text, 32), "a Send overtook the Write before it");
 }
 
@@ -266,7 +266,7 @@ static void delivered_after_write(struct cf *cf)
 	}
 
 const struct cf_case cf_cases_ddp_queue[] = {
-	CF_ROLES("ddp-", "queue-4", false, queue_4, "5041-7.1-1 5041-7.1-2 5041-7.2-1",
+	CF_ROLES("ddp-", "queue-4", false, check_queue_4, "5041-7.1-1 5041-7.1-2 5041-7.2-1",
 		 "a segment for queue 4 is 1/2/01"),
 	CASE("ddp-queue-max", false, queue_max, "5041-7.1-2",
 	     "a segment for queue 2^32 - 1 is 1/2/01"),

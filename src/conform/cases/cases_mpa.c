@@ -6,7 +6,7 @@
 #define HELLO_LEN 5
 
 /* Any private data will do as long as it is recognised. */
-static struct cf_mpa request(uint8_t flags, uint8_t rev, uint16_t pd_len)
+static struct cf_mpa make_mpa_request(uint8_t flags, uint8_t rev, uint16_t pd_len)
 {
 	struct cf_mpa f = { .flags = flags, .rev = rev, .pd_len = pd_len };
 
@@ -14,7 +14,7 @@ static struct cf_mpa request(uint8_t flags, uint8_t rev, uint16_t pd_len)
 	return f;
 }
 
-static struct cf_mpa enhanced(uint8_t flags)
+static struct cf_mpa make_enhanced_request(uint8_t flags)
 {
 	struct cf_mpa f = { .flags = flags | CF_MPA_S | CF_MPA_C, .rev = 2, .pd_len = 4 };
 
@@ -23,7 +23,7 @@ static struct cf_mpa enhanced(uint8_t flags)
 }
 
 /* A Reply whose form is right, and a session that works behind it. */
-static void accepted(struct cf *cf, const struct cf_mpa *f)
+static void expect_mpa_accept(struct cf *cf, const struct cf_mpa *f)
 {
 	bool s = f->rev > 1 && f->flags & CF_MPA_S;
 
@@ -36,40 +36,40 @@ static void accepted(struct cf *cf, const struct cf_mpa *f)
 	cf_ping(cf); /* PD_Length was what came, or this would not be in step */
 }
 
-static void plain(struct cf *cf)
+static void check_plain_request(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 }
 
 static void res_bits(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C | 0x1f, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C | 0x1f, 1, HELLO_LEN);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 }
 
 static void res_bits_rev2(struct cf *cf)
 {
-	struct cf_mpa f = enhanced(0x0f);
+	struct cf_mpa f = make_enhanced_request(0x0f);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 }
 
 static void r_bit(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C | CF_MPA_R, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C | CF_MPA_R, 1, HELLO_LEN);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 }
 
 /* What the application got, where it can be asked. */
-static void private_data(struct cf *cf, uint16_t len)
+static void check_request_private_data(struct cf *cf, uint16_t len)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, len);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, len);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 	if (!cf->self)
 		return;
 	CF_CHECK(cf, cf->app.request.private_data_len == len, "%zu octets instead of %u",
@@ -81,17 +81,17 @@ static void private_data(struct cf *cf, uint16_t len)
 
 static void pd_0(struct cf *cf)
 {
-	private_data(cf, 0);
+	check_request_private_data(cf, 0);
 }
 
 static void pd_512(struct cf *cf)
 {
-	private_data(cf, 512);
+	check_request_private_data(cf, 512);
 }
 
-static void split(struct cf *cf)
+static void check_split_request(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
@@ -104,18 +104,18 @@ static void split(struct cf *cf)
 
 static void reply_has_pd(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, 0);
 
 	cf->app.param.private_data = "welcome";
 	cf->app.param.private_data_len = 7;
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 	CF_CHECK(cf, cf->mpa.pd_len == 7 && !memcmp(cf->mpa.pd, "welcome", 7), "private data %s",
 		 cf_hex(cf->mpa.pd, cf->mpa.pd_len));
 }
 
 static void crc_default(struct cf *cf)
 {
-	struct cf_mpa f = request(0, 1, 0);
+	struct cf_mpa f = make_mpa_request(0, 1, 0);
 
 	cf_mpa_session(cf, &f);
 	CF_CHECK(cf, cf->mpa.flags & CF_MPA_C, "C is 0 without anyone's request for that");
@@ -125,28 +125,28 @@ static void crc_default(struct cf *cf)
 /* ---- what must not be answered ---- */
 
 /* @n octets that are no Request: the end comes, and no Reply. */
-static void refused(struct cf *cf, const void *b, size_t n)
+static void expect_request_refused(struct cf *cf, const void *b, size_t n)
 {
 	cf_open(cf);
 	cf_tcp_write(cf, b, n);
 	cf_expect_end(cf, false);
 }
 
-static void refused_frame(struct cf *cf, const struct cf_mpa *f)
+static void expect_frame_refused(struct cf *cf, const struct cf_mpa *f)
 {
 	uint8_t b[CF_MPA_MAX];
 
-	refused(cf, b, cf_mpa_octets(f, b));
+	expect_request_refused(cf, b, cf_mpa_octets(f, b));
 }
 
 static void bad_key(struct cf *cf, size_t at)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
 	b[at] ^= 0x20;
-	refused(cf, b, n);
+	expect_request_refused(cf, b, n);
 }
 
 static void key_first(struct cf *cf)
@@ -161,51 +161,51 @@ static void key_last(struct cf *cf)
 
 static void key_of_reply(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, 0);
 
 	f.reply = true;
-	refused_frame(cf, &f);
+	expect_frame_refused(cf, &f);
 }
 
 static void pd_513(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, 513);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, 513);
 
-	refused_frame(cf, &f);
+	expect_frame_refused(cf, &f);
 }
 
 static void pd_65535(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, 0);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
 	cf_put16(b + 18, 0xffff);
-	refused(cf, b, n);
+	expect_request_refused(cf, b, n);
 }
 
 static void rev_3(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 3, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 3, 0);
 
-	refused_frame(cf, &f);
+	expect_frame_refused(cf, &f);
 }
 
 static void rev_255(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 255, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 255, 0);
 
-	refused_frame(cf, &f);
+	expect_frame_refused(cf, &f);
 }
 
 /* Appendix C: close, or say which revision it would be and close, or be an RDMAC peer. */
 static void rev_0(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C | CF_MPA_M, 0, 0);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C | CF_MPA_M, 0, 0);
 	uint8_t b[20];
 
 	if (cf->self) {
-		refused_frame(cf, &f);
+		expect_frame_refused(cf, &f);
 		return;
 	}
 	cf_open(cf);
@@ -220,19 +220,19 @@ static void rev_0(struct cf *cf)
 		cf_expect_end(cf, false);
 }
 
-static void surplus(struct cf *cf)
+static void check_request_surplus(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
 	memset(b + n, 0, 4);
-	refused(cf, b, n + 4);
+	expect_request_refused(cf, b, n + 4);
 }
 
-static void truncated(struct cf *cf)
+static void check_request_truncated(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
@@ -246,25 +246,25 @@ static void truncated(struct cf *cf)
 
 static void rev2_without_s(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 2, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 2, HELLO_LEN);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 }
 
 static void enhanced_reply(struct cf *cf)
 {
-	struct cf_mpa f = enhanced(0);
+	struct cf_mpa f = make_enhanced_request(0);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 	CF_CHECK(cf, cf->mpa.pd_len >= 4, "S with %u octets of private data", cf->mpa.pd_len);
 }
 
 /* Rev 1 has no S: all of the private data is the application's. */
 static void rev1_with_s(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C | CF_MPA_S, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C | CF_MPA_S, 1, HELLO_LEN);
 
-	accepted(cf, &f);
+	expect_mpa_accept(cf, &f);
 	if (cf->self)
 		CF_CHECK(cf, cf->app.request.private_data_len == HELLO_LEN, "%zu octets of it",
 			 cf->app.request.private_data_len);
@@ -272,9 +272,9 @@ static void rev1_with_s(struct cf *cf)
 
 static void short_word(struct cf *cf, uint16_t len)
 {
-	struct cf_mpa f = request(CF_MPA_C | CF_MPA_S, 2, len);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C | CF_MPA_S, 2, len);
 
-	refused_frame(cf, &f);
+	expect_frame_refused(cf, &f);
 }
 
 static void word_0(struct cf *cf)
@@ -289,9 +289,9 @@ static void word_3(struct cf *cf)
 
 /* ---- rejection, deadlines ---- */
 
-static void reject(struct cf *cf)
+static void check_app_rejects(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	struct ddps_event ev;
 
 	cf_open(cf);
@@ -312,9 +312,9 @@ static void reject(struct cf *cf)
 	cf_expect_end(cf, true);
 }
 
-static void silent(struct cf *cf)
+static void check_silent_initiator(struct cf *cf)
 {
-	struct cf_mpa f = request(CF_MPA_C, 1, HELLO_LEN);
+	struct cf_mpa f = make_mpa_request(CF_MPA_C, 1, HELLO_LEN);
 	struct ddps_listen_param lp;
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
@@ -323,7 +323,7 @@ static void silent(struct cf *cf)
 	lp.setup_ms = 200;
 	CF_CHECK(cf, !ddps_listen(cf->app.ctx, "tcp://127.0.0.1:0", &lp, &cf->app.listener),
 		 "listening");
-	refused(cf, b, n - 1);
+	expect_request_refused(cf, b, n - 1);
 }
 
 static void no_first_fpdu(struct cf *cf)
@@ -338,7 +338,7 @@ const struct cf_case cf_cases_mpa[] = {
 	  "5044-7.1.1-3 5044-7.1.1-12 5044-7.1.1-14 5044-7.1.1-17 5044-7.1.1-d2 5044-7.1.2-8 "
 	  "5044-7.1.2-10 5044-7.1-d2 5044u-6-3 5044u-10-3",
 	  "a good Request of Rev 1 is answered by a good Reply of Rev 1", CF_TCP, CF_RESPONDER,
-	  false, plain },
+	  false, check_plain_request },
 	{ "mpa-request-res", "5044-7.1.1-12 5044-7.1.1-13", "reserved bits: ignored, not echoed",
 	  CF_TCP, CF_RESPONDER, false, res_bits },
 	{ "mpa-request-res-rev2", "5044-7.1.1-12 5044-7.1.1-13 6581-6-1 6581-6-2",
@@ -351,7 +351,7 @@ const struct cf_case cf_cases_mpa[] = {
 	{ "mpa-request-pd-512", "5044-7.1.1-19 5044-7.1.2-22 5044-7.1.1-d4",
 	  "512 octets of private data arrive whole", CF_TCP, CF_RESPONDER, false, pd_512 },
 	{ "mpa-request-split", "5044-7.1.2-3", "a Request in single octets", CF_TCP, CF_RESPONDER,
-	  false, split },
+	  false, check_split_request },
 	{ "mpa-reply-pd", "5044-7.1.1-17 5044-7.1.2-9 5044-7.1.1-3",
 	  "the accepting application's private data is in the Reply", CF_TCP, CF_RESPONDER, true,
 	  reply_has_pd },
@@ -376,9 +376,9 @@ const struct cf_case cf_cases_mpa[] = {
 	  "Rev 0: closed, or what Appendix C has", CF_TCP, CF_RESPONDER, false, rev_0 },
 	{ "mpa-request-surplus", "5044-7.1.1-18 5044-7.1.2-21 5044-7.1.2-24 5044-7.1.2-4",
 	  "octets behind the Request before the Reply: closed", CF_TCP, CF_RESPONDER, false,
-	  surplus },
+	  check_request_surplus },
 	{ "mpa-request-truncated", "5044-7.1.2-3 5044-8-1", "a FIN inside the Request: closed",
-	  CF_TCP, CF_RESPONDER, false, truncated },
+	  CF_TCP, CF_RESPONDER, false, check_request_truncated },
 	{ "mpa-request-rev2-s0", "6581-10-6 6581-10-2 6581-6-d2 5044u-10-3",
 	  "Rev 2 without S: a Reply of Rev 2 without S", CF_TCP, CF_RESPONDER, false,
 	  rev2_without_s },
@@ -393,10 +393,11 @@ const struct cf_case cf_cases_mpa[] = {
 	{ "mpa-request-s-pd-3", "6581-6-6 6581-6-d1 5044u-6-4 5044-7.1.2-4",
 	  "S with three octets of private data: closed", CF_TCP, CF_RESPONDER, false, word_3 },
 	{ "mpa-reject", "5044-7.1.2-5 5044-7.1.2-6 5044-7.1.2-7 5044-7.1.2-18 5044-7.1.1-d2",
-	  "the application's no is a Reply with R; TCP stays", CF_TCP, CF_RESPONDER, true, reject },
+	  "the application's no is a Reply with R; TCP stays", CF_TCP, CF_RESPONDER, true,
+	  check_app_rejects },
 	{ "mpa-request-timeout", "5044-7.1.2-20 5044-7.1.2-25",
 	  "a Request that does not become whole is not waited for forever", CF_TCP, CF_RESPONDER,
-	  true, silent },
+	  true, check_silent_initiator },
 	{ "mpa-first-fpdu-timeout", "5044-7.1.2-26", "nor is the first FPDU", CF_TCP, CF_RESPONDER,
 	  true, no_first_fpdu },
 	{ 0 },

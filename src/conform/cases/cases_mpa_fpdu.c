@@ -16,7 +16,7 @@ static void padded_write(struct cf *cf, size_t pad)
 /* ---- CRC ---- */
 
 /* The first FPDU is good, the second one is not, the third would be answered. */
-static void bad_crc(struct cf *cf, uint32_t xor)
+static void check_bad_crc(struct cf *cf, uint32_t xor)
 {
 	const struct cf_fault w = { .crc_xor = xor};
 	uint8_t b[2 * 128];
@@ -34,12 +34,12 @@ static void bad_crc(struct cf *cf, uint32_t xor)
 
 static void crc_low_bit(struct cf *cf)
 {
-	bad_crc(cf, 1);
+	check_bad_crc(cf, 1);
 }
 
 static void crc_high_bit(struct cf *cf)
 {
-	bad_crc(cf, 0x80000000);
+	check_bad_crc(cf, 0x80000000);
 }
 
 /* Bad in its CRC and in its DDP version: the CRC is what counts. */
@@ -125,7 +125,7 @@ static void crc_off_data(struct cf *cf)
 }
 
 /* C in one of the frames only, and the other side does not want it: used, and for good. */
-static void crc_one_sided(struct cf *cf, bool target)
+static void check_responder_crc_one_sided(struct cf *cf, bool target)
 {
 	const struct cf_fault w = { .crc_xor = 1 };
 	struct cf_mpa f = { .rev = 1, .flags = target ? 0 : CF_MPA_C };
@@ -143,17 +143,17 @@ static void crc_one_sided(struct cf *cf, bool target)
 
 static void crc_request(struct cf *cf)
 {
-	crc_one_sided(cf, false);
+	check_responder_crc_one_sided(cf, false);
 }
 
 static void crc_reply(struct cf *cf)
 {
-	crc_one_sided(cf, true);
+	check_responder_crc_one_sided(cf, true);
 }
 
 /* ---- framing ---- */
 
-static void split(struct cf *cf)
+static void check_split_fpdu(struct cf *cf)
 {
 	uint8_t b[CF_MAX];
 
@@ -170,7 +170,7 @@ static void split(struct cf *cf)
 }
 
 /* Ten FPDUs in pieces of @piece octets. */
-static void pieces(struct cf *cf, size_t piece)
+static void check_fpdu_pieces(struct cf *cf, size_t piece)
 {
 	uint8_t b[1000];
 	size_t n = 0;
@@ -188,12 +188,12 @@ static void pieces(struct cf *cf, size_t piece)
 
 static void packed(struct cf *cf)
 {
-	pieces(cf, 1000);
+	check_fpdu_pieces(cf, 1000);
 }
 
 static void across(struct cf *cf)
 {
-	pieces(cf, 53); /* an FPDU has 52 */
+	check_fpdu_pieces(cf, 53); /* an FPDU has 52 */
 }
 
 static void length_zero(struct cf *cf)
@@ -365,7 +365,7 @@ static void fin_inside(struct cf *cf)
 	cf_expect_dead(cf);
 }
 
-static void lost(struct cf *cf)
+static void expect_app_lost(struct cf *cf)
 {
 	struct ddps_event ev = cf_app_event(cf, DDPS_EV_CLOSED);
 
@@ -382,7 +382,7 @@ static void fin_inside_told(struct cf *cf)
 {
 	half_an_fpdu(cf);
 	cf_tcp_fin(cf);
-	lost(cf);
+	expect_app_lost(cf);
 }
 
 static void reset_told(struct cf *cf)
@@ -390,7 +390,7 @@ static void reset_told(struct cf *cf)
 	cf_session(cf, NULL);
 	cf_ping(cf);
 	cf_tcp_reset(cf);
-	lost(cf);
+	expect_app_lost(cf);
 }
 
 static void close_after_last(struct cf *cf)
@@ -436,7 +436,7 @@ const struct cf_case cf_cases_mpa_fpdu[] = {
 	{ "mpa-crc-reply", "5044-4.4-6 5044-4.4-9 5044-7.1.1-10 5044-4.4-2",
 	  "C only in the Reply: CRCs until the end", CF_TCP, CF_RESPONDER, false, crc_reply },
 	{ "mpa-split", "5044-5.1-5 5044-5.2-1 5044-6-5 5044-A.4-1", "FPDUs in single octets",
-	  CF_TCP, CF_RESPONDER, false, split },
+	  CF_TCP, CF_RESPONDER, false, check_split_fpdu },
 	{ "mpa-packed", "5044-5.1-5 5044-5.2-1 5044-6-2 5044-4.3-11 5044-A.4-1",
 	  "ten FPDUs in one write", CF_TCP, CF_RESPONDER, false, packed },
 	{ "mpa-across", "5044-5.1-5 5044-5.2-1 5044-6-2 5044-6-4 5044-6-5 5044-A.4-1",

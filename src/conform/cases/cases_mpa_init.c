@@ -16,21 +16,21 @@ static struct cf_mpa reply_to(const struct cf_mpa *q, uint8_t flags)
 	return f;
 }
 
-static struct cf_mpa ask(struct cf *cf, uint8_t flags)
+static struct cf_mpa read_request_for_reply(struct cf *cf, uint8_t flags)
 {
 	cf_open(cf);
 	cf_mpa_read(cf, &cf->mpa);
 	return reply_to(&cf->mpa, flags);
 }
 
-static void accept_with(struct cf *cf, const struct cf_mpa *f)
+static void accept_with_reply(struct cf *cf, const struct cf_mpa *f)
 {
 	cf_mpa_session(cf, f);
 	cf_ping(cf);
 }
 
 /* The target closes without an FPDU, and its application hears of a failure. */
-static void refused(struct cf *cf, const void *b, size_t n, int code)
+static void expect_reply_refused(struct cf *cf, const void *b, size_t n, int code)
 {
 	cf_tcp_write(cf, b, n);
 	cf_expect_end(cf, false);
@@ -42,16 +42,16 @@ static void refused(struct cf *cf, const void *b, size_t n, int code)
 	}
 }
 
-static void refused_frame(struct cf *cf, const struct cf_mpa *f, int code)
+static void expect_reply_frame_refused(struct cf *cf, const struct cf_mpa *f, int code)
 {
 	uint8_t b[CF_MPA_MAX];
 
-	refused(cf, b, cf_mpa_octets(f, b), code);
+	expect_reply_refused(cf, b, cf_mpa_octets(f, b), code);
 }
 
 static void request_form(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 	const struct cf_mpa *q = &cf->mpa;
 	bool s = q->flags & CF_MPA_S;
 
@@ -61,7 +61,7 @@ static void request_form(struct cf *cf)
 	CF_CHECK(cf, !(q->flags & CF_MPA_R), "R in a Request");
 	CF_CHECK(cf, q->flags & CF_MPA_C, "C is 0 without anyone's request for that");
 	CF_CHECK(cf, !s || q->pd_len >= 4, "S with %u octets of private data", q->pd_len);
-	accept_with(cf, &f);
+	accept_with_reply(cf, &f);
 }
 
 static void request_pd(struct cf *cf, bool plain, uint16_t len)
@@ -74,13 +74,13 @@ static void request_pd(struct cf *cf, bool plain, uint16_t len)
 	cf->app.param.plain = plain;
 	cf->app.param.private_data = pd;
 	cf->app.param.private_data_len = len;
-	f = ask(cf, CF_MPA_C);
+	f = read_request_for_reply(cf, CF_MPA_C);
 	CF_CHECK(cf, cf->mpa.rev == (plain ? 1 : 2), "Rev %u", cf->mpa.rev);
 	CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_S) == plain, "flags %02x", cf->mpa.flags);
 	CF_CHECK(cf, cf->mpa.pd_len == word + len && !memcmp(cf->mpa.pd + word, pd, len),
 		 "private data of %u octets: %s", cf->mpa.pd_len,
 		 cf_hex(cf->mpa.pd, cf->mpa.pd_len));
-	accept_with(cf, &f);
+	accept_with_reply(cf, &f);
 }
 
 static void request_plain(struct cf *cf)
@@ -95,14 +95,14 @@ static void request_enhanced(struct cf *cf)
 
 static void reply_res(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C | 0x0f);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C | 0x0f);
 
-	accept_with(cf, &f);
+	accept_with_reply(cf, &f);
 }
 
 static void reply_split(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
@@ -115,7 +115,7 @@ static void reply_split(struct cf *cf)
 /* A hasty responder's FPDU is kept until the initiator is ready for it. */
 static void reply_and_fpdu(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 	uint8_t b[CF_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
@@ -131,44 +131,44 @@ static void reply_and_fpdu(struct cf *cf)
 
 static void reply_key(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
 	b[15] ^= 0x20;
-	refused(cf, b, n, DDPS_E_KEY);
+	expect_reply_refused(cf, b, n, DDPS_E_KEY);
 }
 
 static void both_initiators(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	f.reply = false;
-	refused_frame(cf, &f, DDPS_E_KEY);
+	expect_reply_frame_refused(cf, &f, DDPS_E_KEY);
 }
 
 static void reply_rev_0(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C | CF_MPA_M);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C | CF_MPA_M);
 
 	f.rev = 0;
-	refused_frame(cf, &f, DDPS_E_REVISION);
+	expect_reply_frame_refused(cf, &f, DDPS_E_REVISION);
 }
 
 static void reply_rev_3(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	f.rev = 3;
-	refused_frame(cf, &f, DDPS_E_REVISION);
+	expect_reply_frame_refused(cf, &f, DDPS_E_REVISION);
 }
 
 static void reply_pd_513(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	f.pd_len = 513;
-	refused_frame(cf, &f, DDPS_E_PROTOCOL);
+	expect_reply_frame_refused(cf, &f, DDPS_E_PROTOCOL);
 }
 
 static void reply_pd_512(struct cf *cf)
@@ -176,10 +176,10 @@ static void reply_pd_512(struct cf *cf)
 	struct cf_mpa f;
 
 	cf->app.param.plain = true;
-	f = ask(cf, CF_MPA_C);
+	f = read_request_for_reply(cf, CF_MPA_C);
 	f.pd_len = 512;
 	cf_fill(f.pd, f.pd_len, 9);
-	accept_with(cf, &f);
+	accept_with_reply(cf, &f);
 	CF_CHECK(cf, cf->app.established.private_data_len == 512, "%zu octets instead of 512",
 		 cf->app.established.private_data_len);
 	CF_CHECK(cf, !memcmp(cf->app.established.private_data, f.pd, 512), "changed on the way");
@@ -187,7 +187,7 @@ static void reply_pd_512(struct cf *cf)
 
 static void reply_truncated(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 	uint8_t b[CF_MPA_MAX];
 	size_t n = cf_mpa_octets(&f, b);
 
@@ -200,27 +200,27 @@ static void reply_truncated(struct cf *cf)
 
 static void reply_without_s(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	if (!(cf->mpa.flags & CF_MPA_S))
 		cf_skip(cf, "the target's Request is not enhanced");
 	f.flags &= (uint8_t)~CF_MPA_S;
-	refused_frame(cf, &f, DDPS_E_PROTOCOL);
+	expect_reply_frame_refused(cf, &f, DDPS_E_PROTOCOL);
 }
 
 static void reply_short_word(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	if (!(cf->mpa.flags & CF_MPA_S))
 		cf_skip(cf, "the target's Request is not enhanced");
 	f.pd_len = 3;
-	refused_frame(cf, &f, DDPS_E_PROTOCOL);
+	expect_reply_frame_refused(cf, &f, DDPS_E_PROTOCOL);
 }
 
-static void rejected(struct cf *cf)
+static void check_reply_rejected(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C | CF_MPA_R);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C | CF_MPA_R);
 	struct ddps_event ev;
 
 	memcpy(f.pd + 4, "busy", 4);
@@ -235,7 +235,7 @@ static void rejected(struct cf *cf)
 static void reply_timeout(struct cf *cf)
 {
 	cf->app.param.setup_ms = 200;
-	ask(cf, 0);
+	read_request_for_reply(cf, 0);
 	cf_expect_end(cf, false);
 	cf_app_event(cf, DDPS_EV_FAILED);
 }
@@ -243,7 +243,7 @@ static void reply_timeout(struct cf *cf)
 /* A second connection set up meanwhile shows that the target had time. */
 static void waits_for_reply(struct cf *cf)
 {
-	struct cf_mpa f = ask(cf, CF_MPA_C);
+	struct cf_mpa f = read_request_for_reply(cf, CF_MPA_C);
 
 	cf->app.ep = NULL;
 	cf_open(cf);
@@ -266,15 +266,15 @@ static void first_fpdu_bad(struct cf *cf)
 }
 
 /* C in one of the frames only: CRCs are used all the same. */
-static void crc_one_sided(struct cf *cf, bool target)
+static void check_initiator_crc_one_sided(struct cf *cf, bool target)
 {
 	const struct cf_fault w = { .crc_xor = 1 };
 	struct cf_mpa f;
 
 	cf->app.param.crc = target;
-	f = ask(cf, target ? 0 : CF_MPA_C);
+	f = read_request_for_reply(cf, target ? 0 : CF_MPA_C);
 	CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_C) != target, "flags %02x", cf->mpa.flags);
-	accept_with(cf, &f);
+	accept_with_reply(cf, &f);
 	cf_read_req(cf, cf_msn(cf, 1), 1, 0, 0, 1, 0);
 	cf_fpdu_write(cf, &w);
 	cf_expect_term(cf, 0x2002, CF_BARE);
@@ -282,12 +282,12 @@ static void crc_one_sided(struct cf *cf, bool target)
 
 static void crc_ours(struct cf *cf)
 {
-	crc_one_sided(cf, false);
+	check_initiator_crc_one_sided(cf, false);
 }
 
 static void crc_theirs(struct cf *cf)
 {
-	crc_one_sided(cf, true);
+	check_initiator_crc_one_sided(cf, true);
 }
 
 const struct cf_case cf_cases_mpa_init[] = {
@@ -334,7 +334,8 @@ const struct cf_case cf_cases_mpa_init[] = {
 	  "S with three octets of private data: closed", CF_TCP, CF_INITIATOR, false,
 	  reply_short_word },
 	{ "mpa-i-rejected", "5044-7.1.2-13 5044-7.1.1-d2",
-	  "R: it is reported to the application, no FPDU", CF_TCP, CF_INITIATOR, true, rejected },
+	  "R: it is reported to the application, no FPDU", CF_TCP, CF_INITIATOR, true,
+	  check_reply_rejected },
 	{ "mpa-i-timeout", "5044-7.1.2-25", "a Reply is not waited for forever", CF_TCP,
 	  CF_INITIATOR, true, reply_timeout },
 	{ "mpa-i-waits", "5044-7.1.2-d2 5044-7.1.2-11", "nothing is sent before the Reply", CF_TCP,

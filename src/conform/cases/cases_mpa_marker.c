@@ -10,7 +10,7 @@
 #define MANY 130 /* questions of 52 octets and answers of 20: some markers, at all places */
 
 /* A Write of nothing: an FPDU of 20 octets that is not answered. */
-static void nothing(struct cf *cf)
+static void put_empty_write(struct cf *cf)
 {
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 1, 0, NULL, 0);
 }
@@ -28,22 +28,22 @@ static void ask_many(struct cf *cf, bool markers, bool target_markers)
 		cf_ping(cf);
 }
 
-static void sent(struct cf *cf)
+static void check_markers_sent(struct cf *cf)
 {
 	ask_many(cf, true, false);
 }
 
-static void none(struct cf *cf)
+static void check_markers_none(struct cf *cf)
 {
 	ask_many(cf, false, false);
 }
 
-static void received(struct cf *cf)
+static void check_markers_received(struct cf *cf)
 {
 	ask_many(cf, false, true);
 }
 
-static void both_ways(struct cf *cf)
+static void check_markers_both_ways(struct cf *cf)
 {
 	ask_many(cf, true, true);
 }
@@ -103,10 +103,10 @@ static void want_markers(struct cf *cf)
 }
 
 /* Move the stream on by @writes FPDUs of 20 octets and @questions of 52. */
-static void advance(struct cf *cf, unsigned writes, unsigned questions)
+static void advance_stream(struct cf *cf, unsigned writes, unsigned questions)
 {
 	while (writes--) {
-		nothing(cf);
+		put_empty_write(cf);
 		cf_send(cf);
 	}
 	while (questions--)
@@ -116,7 +116,7 @@ static void advance(struct cf *cf, unsigned writes, unsigned questions)
 /* Where the next marker comes to lie in an FPDU of 20 octets that is built after this. */
 enum place { LEADING, INSIDE, TRAILING };
 
-static void go_to(struct cf *cf, enum place place)
+static void advance_to_marker(struct cf *cf, enum place place)
 {
 	static const struct {
 		uint8_t writes, questions;
@@ -127,7 +127,7 @@ static void go_to(struct cf *cf, enum place place)
 		[TRAILING] = { 22, 1, 496 },
 	};
 
-	advance(cf, way[place].writes, way[place].questions);
+	advance_stream(cf, way[place].writes, way[place].questions);
 	CF_CHECK(cf, cf->conn->tx_off == way[place].offset, "case: stream offset %llu",
 		 (unsigned long long)cf->conn->tx_off);
 }
@@ -135,8 +135,8 @@ static void go_to(struct cf *cf, enum place place)
 static void fault_at(struct cf *cf, enum place place, const struct cf_fault *w, uint16_t code)
 {
 	want_markers(cf);
-	go_to(cf, place);
-	nothing(cf);
+	advance_to_marker(cf, place);
+	put_empty_write(cf);
 	cf_fpdu_write(cf, w);
 	cf_expect_term(cf, code, CF_BARE);
 }
@@ -184,7 +184,7 @@ static void trailing_uncovered(struct cf *cf)
 }
 
 /* Reserved bits and the pointer's low two are set in every marker. */
-static void reserved(struct cf *cf)
+static void check_marker_reserved(struct cf *cf)
 {
 	const struct cf_fault w = { .marker_xor = 0xffff0003 };
 
@@ -196,7 +196,7 @@ static void reserved(struct cf *cf)
 	}
 }
 
-static void split(struct cf *cf)
+static void check_marker_split(struct cf *cf)
 {
 	uint8_t b[CF_MAX];
 
@@ -244,7 +244,7 @@ static void longest(struct cf *cf)
 static void early_marker(struct cf *cf)
 {
 	want_markers(cf);
-	go_to(cf, LEADING);
+	advance_to_marker(cf, LEADING);
 	cf_tcp_write(cf, "\0\0\0\0", 4);
 	cf_tcp_fin(cf);
 	cf_app_event(cf, DDPS_EV_PEER_CLOSED);
@@ -271,7 +271,7 @@ static void small_segments(struct cf *cf, int mss)
 	CF_CHECK(cf, !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 4), "listening");
 }
 
-static void mulpdu(struct cf *cf, int mss, bool markers)
+static void check_mulpdu(struct cf *cf, int mss, bool markers)
 {
 	const struct cf_opts o = { .markers = markers };
 	size_t want, left = 12000;
@@ -298,22 +298,22 @@ static void mulpdu(struct cf *cf, int mss, bool markers)
 
 static void mulpdu_plain(struct cf *cf)
 {
-	mulpdu(cf, 1460, false);
+	check_mulpdu(cf, 1460, false);
 }
 
 static void mulpdu_odd(struct cf *cf)
 {
-	mulpdu(cf, 1459, false);
+	check_mulpdu(cf, 1459, false);
 }
 
 static void mulpdu_markers(struct cf *cf)
 {
-	mulpdu(cf, 1460, true);
+	check_mulpdu(cf, 1460, true);
 }
 
 static void mulpdu_floor(struct cf *cf)
 {
-	mulpdu(cf, 110, false);
+	check_mulpdu(cf, 110, false);
 }
 
 static void mulpdu_ceiling(struct cf *cf)
@@ -340,21 +340,23 @@ static void mulpdu_ceiling(struct cf *cf)
 
 const struct cf_case cf_cases_mpa_marker[] = {
 	{ "mpa-marker-tx", SENT " 5044-7.1.1-5 5044-7.1.2-d1", "M in the Request: markers, rightly",
-	  CF_TCP, CF_RESPONDER, false, sent },
+	  CF_TCP, CF_RESPONDER, false, check_markers_sent },
 	{ "mpa-marker-tx-packed", SENT " 5044-7.1.1-5", "markers in FPDUs that lie packed", CF_TCP,
 	  CF_RESPONDER, false, sent_packed },
 	{ "mpa-marker-tx-long", SENT " 5044-7.1.1-5", "many markers in one FPDU", CF_TCP,
 	  CF_RESPONDER, true, sent_long },
 	{ "mpa-marker-none", "5044-7.1.1-7 5044-1.2-d1 5044-4.3-d2", "M = 0: no markers", CF_TCP,
-	  CF_RESPONDER, false, none },
+	  CF_RESPONDER, false, check_markers_none },
 	{ "mpa-marker-rx", "5044-4.3-4 5044-4.3-5 5044-4.3-d1 5044-4.3-12 5044-5.2-1 5044-6-2",
-	  "the target asked for markers, and gets them", CF_TCP, CF_RESPONDER, false, received },
+	  "the target asked for markers, and gets them", CF_TCP, CF_RESPONDER, false,
+	  check_markers_received },
 	{ "mpa-marker-both", SENT " 5044-7.1.1-5 5044-4.3-12", "markers both ways", CF_TCP,
-	  CF_RESPONDER, false, both_ways },
+	  CF_RESPONDER, false, check_markers_both_ways },
 	{ "mpa-marker-rx-reserved", "5044-4.2-3 5044-4.2-5 5044-4.3-6",
-	  "reserved bits and low pointer bits are ignored", CF_TCP, CF_RESPONDER, false, reserved },
+	  "reserved bits and low pointer bits are ignored", CF_TCP, CF_RESPONDER, false,
+	  check_marker_reserved },
 	{ "mpa-marker-rx-split", "5044-5.1-5 5044-6-5 5044-A.4-1", "markers in single octets",
-	  CF_TCP, CF_RESPONDER, false, split },
+	  CF_TCP, CF_RESPONDER, false, check_marker_split },
 	{ "mpa-marker-rx-stripped", "5044-4.3-11 5044-4.3-12 5044-3-8",
 	  "no marker is left in the data", CF_TCP, CF_RESPONDER, true, stripped },
 	{ "mpa-marker-rx-longest", "5044-3-8 5044-4.3-12",
@@ -379,13 +381,14 @@ const struct cf_case cf_cases_mpa_marker[] = {
 	{ "mpa-marker-rx-early", "5044-7.2-1", "a marker and then a FIN is an orderly end", CF_TCP,
 	  CF_RESPONDER, true, early_marker },
 	{ "mpa-i-marker-tx", SENT " 5044-7.1.1-6 5044-7.1.2-d1", "M in the Reply: markers, rightly",
-	  CF_TCP, CF_INITIATOR, false, sent },
+	  CF_TCP, CF_INITIATOR, false, check_markers_sent },
 	{ "mpa-i-marker-tx-long", SENT " 5044-7.1.1-6", "many markers in one FPDU", CF_TCP,
 	  CF_INITIATOR, true, sent_long },
 	{ "mpa-i-marker-none", "5044-7.1.1-7 5044-1.2-d1 5044-4.3-d2", "M = 0: no markers", CF_TCP,
-	  CF_INITIATOR, false, none },
+	  CF_INITIATOR, false, check_markers_none },
 	{ "mpa-i-marker-rx", "5044-4.3-4 5044-4.3-5 5044-4.3-12 5044-6-2",
-	  "the target asked for markers, and gets them", CF_TCP, CF_INITIATOR, false, received },
+	  "the target asked for markers, and gets them", CF_TCP, CF_INITIATOR, false,
+	  check_markers_received },
 	{ "mpa-mulpdu",
 	  "5044-3-2 5044-3-3 5044-3-4 5044-4.5-2 5044-4.5-5 5044-5.1-1 5044-5.1-d1 5044-3-1",
 	  "ULPDUs as long as a TCP segment lets them be", CF_TCP, CF_INITIATOR, true,

@@ -3,24 +3,24 @@
 #include "conform/cases/cases_neg.h"
 #include <string.h>
 
-static void ask(struct cf *cf, uint16_t ird, uint16_t ord)
+static void begin_with_ird_ord(struct cf *cf, uint16_t ird, uint16_t ord)
 {
 	const struct cf_opts o = { .ird_w = ird, .ord_w = ord };
 
 	cf_session(cf, &o);
 }
 
-static void enhanced(struct cf *cf)
+static void check_enhanced_answer(struct cf *cf)
 {
 	struct word w;
 
-	ask(cf, 16, 16);
+	begin_with_ird_ord(cf, 16, 16);
 	w = cf_word(cf);
 	CF_CHECK(cf, !w.a && !w.b && !w.c && !w.d, "flags for a client-server request");
 	cf_ping(cf);
 }
 
-static void plain(struct cf *cf)
+static void check_plain_answer(struct cf *cf)
 {
 	const struct cf_opts o = { .plain = true, .pd = "hello", .pd_len = 5 };
 	size_t len;
@@ -45,7 +45,7 @@ static void ord_within(struct cf *cf, uint16_t ird)
 {
 	struct word w;
 
-	ask(cf, ird, 16);
+	begin_with_ird_ord(cf, ird, 16);
 	w = cf_word(cf);
 	CF_CHECK(cf, w.ord == ULP || w.ord <= ird, "ORD %u to our IRD %u", w.ord, ird);
 	if (!cf->self)
@@ -85,7 +85,7 @@ static void ird_holds(struct cf *cf)
 {
 	struct word w;
 
-	ask(cf, 16, 40);
+	begin_with_ird_ord(cf, 16, 40);
 	w = cf_word(cf);
 	if (cf->self) {
 		CF_CHECK(cf, w.ird == 40, "IRD %u, though 40 was asked for and allowed", w.ird);
@@ -111,16 +111,16 @@ static void ird_is_hard(struct cf *cf)
 
 	cf->app.param.ird = 3;
 	cf->app.param.ird_hard = true;
-	ask(cf, 16, 40);
+	begin_with_ird_ord(cf, 16, 40);
 	w = cf_word(cf);
 	CF_CHECK(cf, w.ird == 3, "IRD %u", w.ird);
 }
 
-static void ord_ulp(struct cf *cf)
+static void check_answer_ord_ulp(struct cf *cf)
 {
 	struct word w;
 
-	ask(cf, 16, ULP);
+	begin_with_ird_ord(cf, 16, ULP);
 	w = cf_word(cf);
 	CF_CHECK(cf, w.ird == ULP, "IRD %04x to our ORD 3fff", w.ird);
 	if (cf->self)
@@ -129,11 +129,11 @@ static void ord_ulp(struct cf *cf)
 	cf_ping(cf);
 }
 
-static void ird_ulp(struct cf *cf)
+static void check_answer_ird_ulp(struct cf *cf)
 {
 	struct word w;
 
-	ask(cf, ULP, 16);
+	begin_with_ird_ord(cf, ULP, 16);
 	w = cf_word(cf);
 	CF_CHECK(cf, w.ord == ULP, "ORD %04x to our IRD 3fff", w.ord);
 	if (cf->self)
@@ -146,7 +146,7 @@ static void both_ulp(struct cf *cf)
 {
 	struct word w;
 
-	ask(cf, ULP, ULP);
+	begin_with_ird_ord(cf, ULP, ULP);
 	w = cf_word(cf);
 	CF_CHECK(cf, w.ird == ULP && w.ord == ULP, "IRD %04x, ORD %04x", w.ird, w.ord);
 	cf_ping(cf);
@@ -180,13 +180,13 @@ static void accept_pd(struct cf *cf)
 	cf_fill(pd, sizeof pd, 4);
 	cf->app.param.private_data = pd;
 	cf->app.param.private_data_len = sizeof pd;
-	ask(cf, 5, 6);
+	begin_with_ird_ord(cf, 5, 6);
 	CF_CHECK(cf, cf_word(cf).ord == 5, "ORD %u in the word", cf_word(cf).ord);
 	check_pd(cf, pd, sizeof pd);
 	cf_ping(cf);
 }
 
-static void reject(struct cf *cf)
+static void check_enhanced_reject(struct cf *cf)
 {
 	cf_neg_ask(cf, 5, 6, "hello", 5);
 	cf->app.request = cf_app_event(cf, DDPS_EV_CONNECT_REQUEST);
@@ -230,13 +230,13 @@ static void need_ord_met(struct cf *cf)
 {
 	cf->app.param.need_ord = 32;
 	cf->app.param.ord = 32;
-	ask(cf, 32, 6);
+	begin_with_ird_ord(cf, 32, 6);
 	CF_CHECK(cf, cf_word(cf).ord == 32, "ORD %u", cf_word(cf).ord);
 }
 
 static void ord_kept(struct cf *cf)
 {
-	ask(cf, 2, 16);
+	begin_with_ird_ord(cf, 2, 16);
 	cf_neg_two_reads(cf);
 }
 
@@ -245,11 +245,12 @@ const struct cf_case cf_cases_neg[] = {
 	  "6581-10-1 6581-10-5 6581-6-3 6581-6-6 6581-9-1 6581-9.2-13 6581-9.2-14 6581-7-d1 "
 	  "6581-7-d3 6581-7-d4 6581-9.3-d2 5044u-6-1 5044u-6-4 5044u-9-1 5044u-9.2-1 5044u-9.2-3 "
 	  "5044u-10-2",
-	  "an enhanced request has an enhanced answer", CF_BOTH, CF_RESPONDER, false, enhanced },
+	  "an enhanced request has an enhanced answer", CF_BOTH, CF_RESPONDER, false,
+	  check_enhanced_answer },
 	{ "neg-plain",
 	  "6581-10-2 6581-10-4 6581-10-6 6581-6-5 6581-6-d2 6581-7-d2 5044u-6-3 5044u-10-3",
 	  "a request of the old kind has an answer of the old kind", CF_BOTH, CF_RESPONDER, false,
-	  plain },
+	  check_plain_answer },
 	{ "neg-ird-0", "6581-9.1-2 6581-9.1-4 6581-3-d1 6581-9.1-d2", "no IRD: no ORD", CF_BOTH,
 	  CF_RESPONDER, false, ird_0 },
 	{ "neg-ird-1", "6581-9.1-2 6581-9.1-4 6581-3-d1 6581-9.1-d1", "IRD 1: ORD at most 1",
@@ -267,9 +268,9 @@ const struct cf_case cf_cases_neg[] = {
 	{ "neg-ord-kept", "6581-9.1-4 6581-9.1-d2 6581-3-d1",
 	  "with our IRD of 2 a third Read waits", CF_BOTH, CF_RESPONDER, true, ord_kept },
 	{ "neg-ord-ulp", "6581-9.1-12 6581-9.1-d4", "ORD 0x3fff: IRD unchanged, 0x3fff said",
-	  CF_BOTH, CF_RESPONDER, false, ord_ulp },
+	  CF_BOTH, CF_RESPONDER, false, check_answer_ord_ulp },
 	{ "neg-ird-ulp", "6581-9.1-14 6581-9.1-d4", "IRD 0x3fff: ORD unchanged, 0x3fff said",
-	  CF_BOTH, CF_RESPONDER, false, ird_ulp },
+	  CF_BOTH, CF_RESPONDER, false, check_answer_ird_ulp },
 	{ "neg-both-ulp", "6581-9.1-12 6581-9.1-14", "both", CF_BOTH, CF_RESPONDER, false,
 	  both_ulp },
 	{ "neg-told", "6581-9.1-1 6581-7-2 6581-7-3 6581-7-6 6581-7-7",
@@ -279,7 +280,7 @@ const struct cf_case cf_cases_neg[] = {
 	  "508 octets of private data follow the word", CF_BOTH, CF_RESPONDER, true, accept_pd },
 	{ "neg-reject", "6581-7-1 6581-7-2 6581-7-d1 6581-7-d3 6581-10-1 6581-10-5",
 	  "an enhanced rejection: the word, then private data", CF_BOTH, CF_RESPONDER, true,
-	  reject },
+	  check_enhanced_reject },
 	{ "neg-reject-plain", "6581-10-2 6581-10-6 5044u-10-3", "a plain one: no word", CF_BOTH,
 	  CF_RESPONDER, true, reject_plain },
 	{ "neg-need-ord", "6581-9.1-5 6581-7-1",

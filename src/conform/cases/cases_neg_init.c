@@ -3,7 +3,7 @@
 #include "conform/cases/cases_neg.h"
 #include <string.h>
 
-static void request(struct cf *cf)
+static void check_enhanced_request(struct cf *cf)
 {
 	struct word w;
 
@@ -44,7 +44,7 @@ static void values_ulp(struct cf *cf)
 	CF_CHECK(cf, w.ird == ULP && w.ord == ULP, "IRD %04x, ORD %04x", w.ird, w.ord);
 }
 
-static void plain(struct cf *cf)
+static void check_plain_asker(struct cf *cf)
 {
 	size_t len;
 	const uint8_t *p;
@@ -63,7 +63,7 @@ static void plain(struct cf *cf)
 	cf_ping(cf);
 }
 
-static struct ddps_conn_info accepted(struct cf *cf, uint16_t ird, uint16_t ord)
+static struct ddps_conn_info begin_accepted(struct cf *cf, uint16_t ird, uint16_t ord)
 {
 	const struct cf_opts o = { .ird_w = ird, .ord_w = ord };
 
@@ -73,7 +73,7 @@ static struct ddps_conn_info accepted(struct cf *cf, uint16_t ird, uint16_t ord)
 
 static void ord_lowered(struct cf *cf)
 {
-	struct ddps_conn_info i = accepted(cf, 2, 16);
+	struct ddps_conn_info i = begin_accepted(cf, 2, 16);
 
 	CF_CHECK(cf, i.ord == 2, "ORD %u, the responder's IRD is 2", i.ord);
 	cf_neg_two_reads(cf);
@@ -81,7 +81,7 @@ static void ord_lowered(struct cf *cf)
 
 static void ird_raised(struct cf *cf)
 {
-	struct ddps_conn_info i = accepted(cf, 16, 40);
+	struct ddps_conn_info i = begin_accepted(cf, 16, 40);
 
 	CF_CHECK(cf, i.ird >= 40, "IRD %u, the responder's ORD is 40", i.ird);
 	for (unsigned k = 0; k < 40; k++) {
@@ -105,28 +105,28 @@ static void ird_short(struct cf *cf)
 static void ird_enough(struct cf *cf)
 {
 	cf->app.param.ird_hard = true;
-	accepted(cf, 16, 16);
+	begin_accepted(cf, 16, 16);
 	cf_ping(cf);
 }
 
-static void ird_ulp(struct cf *cf)
+static void check_request_ird_ulp(struct cf *cf)
 {
-	struct ddps_conn_info i = accepted(cf, ULP, 16);
+	struct ddps_conn_info i = begin_accepted(cf, ULP, 16);
 
 	CF_CHECK(cf, i.ord == cf->app.param.ord, "ORD became %u", i.ord);
 }
 
-static void ord_ulp(struct cf *cf)
+static void check_request_ord_ulp(struct cf *cf)
 {
 	struct ddps_conn_info i;
 
 	cf->app.param.ird_hard = true; /* taken for a number it would end in 2/0/06 */
-	i = accepted(cf, 16, ULP);
+	i = begin_accepted(cf, 16, ULP);
 	CF_CHECK(cf, i.ird == cf->app.param.ird, "IRD became %u", i.ird);
 	cf_ping(cf);
 }
 
-static void told(struct cf *cf)
+static void check_asker_informed(struct cf *cf)
 {
 	const struct cf_opts o = { .ird_w = 9, .ord_w = 8, .pd = "welcome", .pd_len = 7 };
 	const struct ddps_event *ev = &cf->app.established;
@@ -172,13 +172,14 @@ static void legacy(struct cf *cf)
 
 const struct cf_case cf_cases_neg_init[] = {
 	{ "neg-i-request", "6581-6-3 6581-6-6 6581-9-1 6581-9.2-12 6581-9.2-14 5044u-9.2-1",
-	  "the word of a request", CF_BOTH, CF_INITIATOR, false, request },
+	  "the word of a request", CF_BOTH, CF_INITIATOR, false, check_enhanced_request },
 	{ "neg-i-values", "6581-9-1 6581-7-d4 5044u-9-1", "14 bits of IRD and ORD", CF_BOTH,
 	  CF_INITIATOR, true, values },
 	{ "neg-i-values-ulp", "6581-9.1-d4", "both left to the applications", CF_BOTH, CF_INITIATOR,
 	  true, values_ulp },
 	{ "neg-i-plain", "6581-10-3 6581-6-4 5044u-10-1 5044u-6-2",
-	  "nothing enhanced wanted: nothing enhanced asked", CF_BOTH, CF_INITIATOR, true, plain },
+	  "nothing enhanced wanted: nothing enhanced asked", CF_BOTH, CF_INITIATOR, true,
+	  check_plain_asker },
 	{ "neg-i-ord-lowered", "6581-9.1-8 6581-9.1-d2 6581-3-d1",
 	  "an answer with IRD 2: a third Read waits", CF_BOTH, CF_INITIATOR, true, ord_lowered },
 	{ "neg-i-ird-raised", "6581-9.1-7 6581-9.1-d2", "an answer with ORD 40: as many are taken",
@@ -188,12 +189,12 @@ const struct cf_case cf_cases_neg_init[] = {
 	{ "neg-i-ird-enough", "6581-9.1-7", "one that it just can", CF_BOTH, CF_INITIATOR, true,
 	  ird_enough },
 	{ "neg-i-ird-ulp", "6581-9.1-13", "an answer with IRD 0x3fff leaves ORD", CF_BOTH,
-	  CF_INITIATOR, true, ird_ulp },
+	  CF_INITIATOR, true, check_request_ird_ulp },
 	{ "neg-i-ord-ulp", "6581-9.1-15", "an answer with ORD 0x3fff leaves IRD", CF_BOTH,
-	  CF_INITIATOR, true, ord_ulp },
+	  CF_INITIATOR, true, check_request_ord_ulp },
 	{ "neg-i-told", "6581-9.1-1 6581-9.1-11 6581-7-2 6581-7-6 6581-7-7",
 	  "an Accept's IRD, ORD and private data reach the application", CF_BOTH, CF_INITIATOR,
-	  true, told },
+	  true, check_asker_informed },
 	{ "neg-i-told-rejected", "6581-9.1-11 6581-7-6 6581-7-7", "a rejection's, too", CF_BOTH,
 	  CF_INITIATOR, true, told_rejected },
 	{ "neg-i-legacy", "6581-10-8 6581-10-d1 5044u-10-5",

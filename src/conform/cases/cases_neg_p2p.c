@@ -143,7 +143,7 @@ static void no_rtr_in_client_server(struct cf *cf)
 		 wc.len);
 }
 
-static void takes(struct cf *cf, unsigned rtr, bool mismatch_accept)
+static void listen_for_rtr(struct cf *cf, unsigned rtr, bool mismatch_accept)
 {
 	struct ddps_listen_param p;
 
@@ -163,7 +163,7 @@ static void own_flags(struct cf *cf)
 
 static void none_common(struct cf *cf)
 {
-	takes(cf, DDPS_RTR_WRITE, false);
+	listen_for_rtr(cf, DDPS_RTR_WRITE, false);
 	cf_neg_ask(cf, CF_A | CF_B | 16, CF_D | 16, NULL, 0);
 	cf_neg_hear(cf);
 	CF_CHECK(cf, cf_neg_rejected(cf), "no rejection");
@@ -172,7 +172,7 @@ static void none_common(struct cf *cf)
 
 static void none_offered(struct cf *cf)
 {
-	takes(cf, DDPS_RTR_WRITE, false);
+	listen_for_rtr(cf, DDPS_RTR_WRITE, false);
 	cf_neg_ask(cf, CF_A | 16, 16, NULL, 0);
 	cf_neg_hear(cf);
 	CF_CHECK(cf, cf_neg_rejected(cf), "no rejection");
@@ -189,7 +189,7 @@ static void none_common_accept(struct cf *cf)
 {
 	const struct cf_opts o = { .ird_w = CF_A | CF_B | 16, .ord_w = 16 };
 
-	takes(cf, DDPS_RTR_WRITE, true);
+	listen_for_rtr(cf, DDPS_RTR_WRITE, true);
 	cf_session(cf, &o);
 	own_flags(cf);
 	term(cf, "\x20\x07\0");
@@ -201,7 +201,7 @@ static void one_common(struct cf *cf)
 {
 	struct word w;
 
-	takes(cf, DDPS_RTR_WRITE | DDPS_RTR_SEND, false);
+	listen_for_rtr(cf, DDPS_RTR_WRITE | DDPS_RTR_SEND, false);
 	w = offer(cf, 0, CF_C | CF_D);
 	CF_CHECK(cf, !w.b && w.c && !w.d, "flags %d %d %d", w.b, w.c, w.d);
 	write_nothing(cf);

@@ -83,7 +83,7 @@ static void terminate_swapped(struct cf *cf)
 }
 
 /* What waits for ORD finds its memory gone: a Terminate instead of the request. */
-static void local_error(struct cf *cf)
+static void check_read_local_error(struct cf *cf)
 {
 	const struct cf_opts o = { .ird_w = 1, .ord_w = 16 };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
@@ -103,7 +103,7 @@ static void local_error(struct cf *cf)
 
 /* ---- ends ---- */
 
-static void lost(struct cf *cf)
+static void check_session_lost(struct cf *cf)
 {
 	struct ddps_error e;
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
@@ -126,7 +126,7 @@ static void lost(struct cf *cf)
 }
 
 /* What was posted goes out, what comes is still taken, new work is refused. */
-static void disconnect(struct cf *cf)
+static void check_disconnect(struct cf *cf)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
@@ -150,7 +150,7 @@ static void disconnect(struct cf *cf)
 }
 
 /* TCP: the peer's FIN ends Reads and nothing else; our half closes when asked. */
-static void half_close(struct cf *cf)
+static void check_read_half_close(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
 
@@ -168,7 +168,7 @@ static void half_close(struct cf *cf)
 }
 
 /* TCP: a segment whose CRC is wrong is not acted on. */
-static void digest(struct cf *cf)
+static void check_crc_ignored_segment(struct cf *cf)
 {
 	static const uint8_t fpdu[20] = { 0, 14, CF_TAGGED_L, CF_WRITE };
 
@@ -213,21 +213,21 @@ const struct cf_case cf_cases_rdmap_end[] = {
 	     "a Terminate of an unknown layer ends the stream unanswered"),
 	CASE("rdmap-terminate-swapped", true, terminate_swapped, "5040-5.4-7",
 	     "a Terminate with siw's bit order is read and named as such"),
-	CF_ROLES("rdmap-", "local-error", true, local_error,
+	CF_ROLES("rdmap-", "local-error", true, check_read_local_error,
 		 "5040-7.1-1 5040-7.1-2 5040-4.8-11 5040-6.2.1-1 5040-5.4-9",
 		 "a local error sends 0/0/00 instead of the request"),
-	CF_ROLES("rdmap-", "lost", true, lost,
+	CF_ROLES("rdmap-", "lost", true, check_session_lost,
 		 "5041-6.2.2-1 5041-6.2.2-2 5041-6.2.2-5 5040-6.2-2 5041-3-4",
 		 "a lost connection is reported and flushes all work"),
-	CF_ROLES("rdmap-", "disconnect", true, disconnect,
+	CF_ROLES("rdmap-", "disconnect", true, check_disconnect,
 		 "5041-6.2.1-2 5041-6.2.1-3 5041-6.2.1-9 5041-3-12",
 		 "after a close posted work goes out and answers are taken"),
 	{ "rdmap-half-close",
 	  "5041-6.2.1-5 5041-6.2.1-6 5041-6.2.1-7 5041-6.2.1-8 5041-3-12 5041-3-13",
 	  "the peer's FIN ends Reads; Sends go on until a close", CF_TCP, CF_RESPONDER, true,
-	  half_close },
+	  check_read_half_close },
 	{ "rdmap-digest", "5041-3-8", "a segment whose CRC32c is wrong ends the stream", CF_TCP,
-	  CF_RESPONDER, false, digest },
+	  CF_RESPONDER, false, check_crc_ignored_segment },
 	{ "rdmap-data-after-end", "5041-6.2.1-4",
 	  "a segment after the peer's orderly end is not delivered", CF_SCTP, CF_RESPONDER, true,
 	  data_after_end },

@@ -10,7 +10,7 @@ static const uint8_t word[] = { 0, 16, 0, 16 };
 
 /* ---- legal sequences ---- */
 
-static void accepted(struct cf *cf)
+static void check_session_accepted(struct cf *cf)
 {
 	cf_open(cf);
 	cf_session_on(cf, 0);
@@ -36,7 +36,7 @@ static void plain_accepted(struct cf *cf)
 }
 
 /* Messages of both go their own ways: DDP-SSNs and MSNs of one do not touch the other's. */
-static void two_sessions(struct cf *cf)
+static void check_two_sessions(struct cf *cf)
 {
 	struct cf_conn one;
 
@@ -54,18 +54,18 @@ static void two_sessions(struct cf *cf)
 	cf_ping(cf);
 }
 
-static void end_session(struct cf *cf)
+static void terminate_session(struct cf *cf)
 {
 	cf_chunk(cf, cf->conn->stream, cf->conn->tx_ssn++, CF_TERMINATE, NULL, 0);
 	cf_expect_session_end(cf);
 }
 
-static void terminated(struct cf *cf)
+static void check_session_terminated(struct cf *cf)
 {
 	cf_open(cf);
 	cf_session_on(cf, 0);
 	cf_ping(cf);
-	end_session(cf);
+	terminate_session(cf);
 	cf_settle(cf, 2, NONE);
 	cf_ping(cf);
 }
@@ -76,12 +76,12 @@ static void used_again(struct cf *cf)
 	for (unsigned i = 0; i < 5; i++) {
 		cf_session_on(cf, 4);
 		cf_ping(cf);
-		end_session(cf);
+		terminate_session(cf);
 	}
 }
 
 /* Every message of a long session in its place; DDP-SSN 65535 is followed by 0. */
-static void wraps(struct cf *cf)
+static void check_ssn_wraps(struct cf *cf)
 {
 	cf_open(cf);
 	cf_session_on(cf, 0);
@@ -138,7 +138,7 @@ static void ends_session(struct cf *cf)
 	cf_ping(cf);
 }
 
-static void begin(struct cf *cf)
+static void open_and_ping(struct cf *cf)
 {
 	cf_open(cf);
 	cf_session_on(cf, 0);
@@ -147,7 +147,7 @@ static void begin(struct cf *cf)
 
 static void illegal_chunk(struct cf *cf, uint16_t code, const void *pd, size_t len)
 {
-	begin(cf);
+	open_and_ping(cf);
 	cf_chunk(cf, 0, cf->conn->tx_ssn, code, pd, len);
 	ends_session(cf);
 }
@@ -184,17 +184,17 @@ static void terminate_with_data(struct cf *cf)
 
 static void raw_in_session(struct cf *cf, uint32_t ppid, const void *p, size_t len)
 {
-	begin(cf);
+	open_and_ping(cf);
 	cf_sctp_write(cf, 0, ppid, p, len);
 	ends_session(cf);
 }
 
-static void short_segment(struct cf *cf)
+static void check_short_segment(struct cf *cf)
 {
 	raw_in_session(cf, PPID_SEGMENT, "\0", 1);
 }
 
-static void short_control(struct cf *cf)
+static void check_short_control(struct cf *cf)
 {
 	raw_in_session(cf, PPID_CONTROL, "\0\2\0", 3);
 }
@@ -211,7 +211,7 @@ static void swapped_ppid(struct cf *cf)
 
 static void ssn_twice(struct cf *cf)
 {
-	begin(cf);
+	open_and_ping(cf);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 0, 0, NULL, 0);
 	cf_send_as(cf, 1);
 	ends_session(cf);
@@ -219,7 +219,7 @@ static void ssn_twice(struct cf *cf)
 
 static void ssn_too_far(struct cf *cf)
 {
-	begin(cf);
+	open_and_ping(cf);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 0, 0, NULL, 0);
 	cf_send_as(cf, (uint16_t)(2 + 32768));
 	ends_session(cf);
@@ -227,7 +227,7 @@ static void ssn_too_far(struct cf *cf)
 
 /* ---- set-up that is none ---- */
 
-static void refused(struct cf *cf, uint16_t code, const void *pd, size_t len)
+static void expect_chunk_refused(struct cf *cf, uint16_t code, const void *pd, size_t len)
 {
 	cf_open(cf);
 	cf_chunk(cf, 0, 0, code, pd, len);
@@ -240,16 +240,16 @@ static void initiate_pd_513(struct cf *cf)
 {
 	uint8_t pd[513] = { 0, 16, 0, 16 };
 
-	refused(cf, CF_ENH_INITIATE, pd, sizeof pd);
+	expect_chunk_refused(cf, CF_ENH_INITIATE, pd, sizeof pd);
 }
 
 static void initiate_pd_3(struct cf *cf)
 {
-	refused(cf, CF_ENH_INITIATE, word, 3);
+	expect_chunk_refused(cf, CF_ENH_INITIATE, word, 3);
 }
 
 /* What finds no session: dropped, answered with one Terminate at most, a Terminate never. */
-static void dropped(struct cf *cf, uint16_t maybe)
+static void expect_chunk_dropped(struct cf *cf, uint16_t maybe)
 {
 	cf_settle(cf, 2, maybe);
 	cf_ping(cf);
@@ -260,45 +260,45 @@ static void idle_segment(struct cf *cf)
 	cf_open(cf);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 0, 0, NULL, 0);
 	cf_send_as(cf, 0);
-	dropped(cf, 0);
+	expect_chunk_dropped(cf, 0);
 }
 
 static void idle_terminate(struct cf *cf)
 {
 	cf_open(cf);
 	cf_chunk(cf, 0, 0, CF_TERMINATE, NULL, 0);
-	dropped(cf, NONE);
+	expect_chunk_dropped(cf, NONE);
 }
 
 static void idle_accept(struct cf *cf)
 {
 	cf_open(cf);
 	cf_chunk(cf, 0, 0, CF_ENH_ACCEPT, word, sizeof word);
-	dropped(cf, 0);
+	expect_chunk_dropped(cf, 0);
 }
 
 static void idle_unknown(struct cf *cf)
 {
 	cf_open(cf);
 	cf_chunk(cf, 0, 0, 77, NULL, 0);
-	dropped(cf, 0);
+	expect_chunk_dropped(cf, 0);
 }
 
 static void idle_initiate_ssn_1(struct cf *cf)
 {
 	cf_open(cf);
 	cf_chunk(cf, 0, 1, CF_ENH_INITIATE, word, sizeof word);
-	dropped(cf, NONE);
+	expect_chunk_dropped(cf, NONE);
 }
 
 /* Late traffic of a session that both sides ended. */
 static void after_the_end(struct cf *cf)
 {
-	begin(cf);
-	end_session(cf);
+	open_and_ping(cf);
+	terminate_session(cf);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 0, 0, NULL, 0);
 	cf_send(cf);
-	dropped(cf, NONE);
+	expect_chunk_dropped(cf, NONE);
 }
 
 const struct cf_case cf_cases_sctp[] = {
@@ -306,21 +306,21 @@ const struct cf_case cf_cases_sctp[] = {
 	  "5043-4-d1 5043-4-d2 5043-5.2-d1 5043-5.2.3-d1 5043-5.2.1-d1 5043-6.1-1 5043-6.1-d1 "
 	  "5043-6.2-d1 5043-10-1 5043-8-d3 5043-11.1-d1",
 	  "Initiate, Accept, segments: on one stream, unordered, DDP-SSNs from 0", CF_SCTP,
-	  CF_RESPONDER, false, accepted },
+	  CF_RESPONDER, false, check_session_accepted },
 	{ "sctp-any-stream", "5043-8-d1 5043-4-d1", "any stream carries a session", CF_SCTP,
 	  CF_RESPONDER, false, any_stream },
 	{ "sctp-plain", "5043-5.2.3-d1 5043-6.1-1", "0x0001 is answered with 0x0002", CF_SCTP,
 	  CF_RESPONDER, false, plain_accepted },
 	{ "sctp-two-sessions", "5043-5.2.1-1 5043-6-d1", "sessions of an association count apart",
-	  CF_SCTP, CF_RESPONDER, false, two_sessions },
+	  CF_SCTP, CF_RESPONDER, false, check_two_sessions },
 	{ "sctp-terminate", "5043-6.2-1 5043-6.2-2 5043-5.2.3-4 5043-11.3-d2",
 	  "Terminate ends the session, is answered, and the association stays", CF_SCTP,
-	  CF_RESPONDER, false, terminated },
+	  CF_RESPONDER, false, check_session_terminated },
 	{ "sctp-reuse", "5043-6.6-4 5043-6.1-d1 5043-6-d1 5043-6-2",
 	  "a stream takes session after session, each from DDP-SSN 0", CF_SCTP, CF_RESPONDER, false,
 	  used_again },
 	{ "sctp-ssn-wraps", "5043-6-1 5043-5.2.1-1", "DDP-SSN 65535 is followed by 0", CF_SCTP,
-	  CF_RESPONDER, false, wraps },
+	  CF_RESPONDER, false, check_ssn_wraps },
 	{ "sctp-order", "5043-6.1-d2 5043-10-2 5043-2-d2", "delivery follows DDP-SSNs", CF_SCTP,
 	  CF_RESPONDER, false, order_by_ssn },
 	{ "sctp-terminate-in-turn", "5043-6.1-d2", "an early Terminate waits for its turn", CF_SCTP,
@@ -339,9 +339,9 @@ const struct cf_case cf_cases_sctp[] = {
 	  "a Terminate with private data is illegal", CF_SCTP, CF_RESPONDER, false,
 	  terminate_with_data },
 	{ "sctp-short-segment", "5043-6.1-2 5043-5.2.1-d1", "no room for a DDP-SSN", CF_SCTP,
-	  CF_RESPONDER, false, short_segment },
+	  CF_RESPONDER, false, check_short_segment },
 	{ "sctp-short-control", "5043-6.1-2", "no room for a function code", CF_SCTP, CF_RESPONDER,
-	  false, short_control },
+	  false, check_short_control },
 	{ "sctp-ppid", "5043-5.1-d2", "another PPID ends the session", CF_SCTP, CF_RESPONDER, true,
 	  foreign_ppid },
 	{ "sctp-ppid-swapped", "5043-5.1-d2 5043-5.2-d1", "a PPID in the wrong byte order is none",

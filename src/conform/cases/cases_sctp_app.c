@@ -28,7 +28,7 @@ static void request_shown(struct cf *cf)
 		 "the Accept has %u octets of private data", cf->ctrl.pd_len);
 }
 
-static void rejected(struct cf *cf)
+static void check_session_rejected(struct cf *cf)
 {
 	struct ddps_event ev;
 
@@ -99,7 +99,7 @@ static void segment_before_accept(struct cf *cf)
 
 /* ---- what is sent ---- */
 
-static void sends(struct cf *cf)
+static void check_app_sends(struct cf *cf)
 {
 	cf_session(cf, NULL);
 	for (unsigned i = 0; i < 40; i++)
@@ -208,7 +208,7 @@ static void initiates(struct cf *cf)
 	CF_CHECK(cf, cf->ctrl.code == CF_TERMINATE, "a session where nothing listens");
 }
 
-static void answered(struct cf *cf, uint16_t code, const void *pd, size_t len)
+static void answer_initiate(struct cf *cf, uint16_t code, const void *pd, size_t len)
 {
 	cf_open(cf);
 	cf_ctrl_read(cf, &cf->ctrl);
@@ -219,24 +219,24 @@ static void is_rejected(struct cf *cf)
 {
 	struct ddps_event ev;
 
-	answered(cf, CF_ENH_REJECT, "\0\20\0\20busy", 8);
+	answer_initiate(cf, CF_ENH_REJECT, "\0\20\0\20busy", 8);
 	ev = cf_app_event(cf, DDPS_EV_REJECTED);
 	CF_CHECK(cf, ev.private_data_len == 4 && !memcmp(ev.private_data, "busy", 4),
 		 "private data of %zu octets", ev.private_data_len);
 }
 
-static void is_refused(struct cf *cf)
+static void check_initiate_refused(struct cf *cf)
 {
 	struct ddps_event ev;
 
-	answered(cf, CF_TERMINATE, NULL, 0);
+	answer_initiate(cf, CF_TERMINATE, NULL, 0);
 	ev = cf_app_event(cf, DDPS_EV_FAILED);
 	CF_CHECK(cf, ev.error.code == DDPS_E_REFUSED, "code %d", ev.error.code);
 }
 
 static void wrong_accept(struct cf *cf)
 {
-	answered(cf, CF_ACCEPT, NULL, 0);
+	answer_initiate(cf, CF_ACCEPT, NULL, 0);
 	cf_expect_ctrl(cf, cf->ctrl.stream, 1, CF_TERMINATE);
 }
 
@@ -244,7 +244,7 @@ static void accept_pd_513(struct cf *cf)
 {
 	uint8_t pd[513] = { 0, 16, 0, 16 };
 
-	answered(cf, CF_ENH_ACCEPT, pd, sizeof pd);
+	answer_initiate(cf, CF_ENH_ACCEPT, pd, sizeof pd);
 	cf_expect_ctrl(cf, cf->ctrl.stream, 1, CF_TERMINATE);
 }
 
@@ -273,7 +273,7 @@ const struct cf_case cf_cases_sctp_app[] = {
 	  true, request_shown },
 	{ "sctp-reject", "5043-6.3-2 5043-6.3-3 5043-6.3-d2 5043-6.4-1 5043-6.6-4",
 	  "Initiate, Reject, nothing else, and the stream is free", CF_SCTP, CF_RESPONDER, true,
-	  rejected },
+	  check_session_rejected },
 	{ "sctp-application-decides", "5043-6.4-1 5043-6.3-3 5043-6.3-d1",
 	  "no answer before the application has decided", CF_SCTP, CF_RESPONDER, true,
 	  waits_for_application },
@@ -287,7 +287,7 @@ const struct cf_case cf_cases_sctp_app[] = {
 	{ "sctp-sends",
 	  "5043-5.2.1-1 5043-5.2.1-d1 5043-6-1 5043-2-d2 5043-10-1 5043-4-d2 5043-8-d3",
 	  "segments count up from DDP-SSN 1, unordered, PPID 16", CF_SCTP, CF_RESPONDER, true,
-	  sends },
+	  check_app_sends },
 	{ "sctp-mulpdu", "5043-9-1 5043-9-2 5043-9-4 5043-9-d1",
 	  "no segment is longer than the MULPDU", CF_SCTP, CF_RESPONDER, true, cut_to_size },
 	{ "sctp-disconnect", "5043-6.2-1 5043-6.2-2 5043-5.2.3-4 5043-6.6-4",
@@ -308,7 +308,7 @@ const struct cf_case cf_cases_sctp_app[] = {
 	  "a Reject reaches the application with its private data", CF_SCTP, CF_INITIATOR, true,
 	  is_rejected },
 	{ "sctp-i-refused", "5043-5.2.3-8 5043-5.2.3-5", "a Terminate in answer is a refusal",
-	  CF_SCTP, CF_INITIATOR, true, is_refused },
+	  CF_SCTP, CF_INITIATOR, true, check_initiate_refused },
 	{ "sctp-i-wrong-accept", "5043-6.1-2", "0x0005 is not answered with 0x0002", CF_SCTP,
 	  CF_INITIATOR, true, wrong_accept },
 	{ "sctp-i-accept-513", "5043-5.2.3-3", "an Accept has at most 512 octets", CF_SCTP,

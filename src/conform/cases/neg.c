@@ -6,25 +6,25 @@
 
 #define WORD 4u
 
-static bool tcp(const struct cf *cf)
+static bool is_over_tcp(const struct cf *cf)
 {
 	return cf->wire == CF_TCP;
 }
 
-static bool enhanced(struct cf *cf)
+static bool is_peer_enhanced(struct cf *cf)
 {
-	if (tcp(cf))
+	if (is_over_tcp(cf))
 		return cf->mpa.flags & CF_MPA_S && cf->mpa.rev >= 2;
 	return cf->ctrl.code >= CF_ENH_INITIATE && cf->ctrl.code <= CF_ENH_REJECT;
 }
 
 struct word cf_word(struct cf *cf)
 {
-	const uint8_t *pd = tcp(cf) ? cf->mpa.pd : cf->ctrl.pd;
-	size_t len = tcp(cf) ? cf->mpa.pd_len : cf->ctrl.pd_len;
+	const uint8_t *pd = is_over_tcp(cf) ? cf->mpa.pd : cf->ctrl.pd;
+	size_t len = is_over_tcp(cf) ? cf->mpa.pd_len : cf->ctrl.pd_len;
 	uint16_t i, o;
 
-	CF_CHECK(cf, enhanced(cf), "it is not enhanced");
+	CF_CHECK(cf, is_peer_enhanced(cf), "it is not enhanced");
 	CF_CHECK(cf, len >= WORD, "enhanced, with %zu octets of private data", len);
 	i = cf_get16(pd);
 	o = cf_get16(pd + 2);
@@ -38,22 +38,23 @@ struct word cf_word(struct cf *cf)
 
 const uint8_t *cf_word_pd(struct cf *cf, size_t *len)
 {
-	size_t word = enhanced(cf) ? WORD : 0, all = tcp(cf) ? cf->mpa.pd_len : cf->ctrl.pd_len;
+	size_t word = is_peer_enhanced(cf) ? WORD : 0,
+	       all = is_over_tcp(cf) ? cf->mpa.pd_len : cf->ctrl.pd_len;
 
 	CF_CHECK(cf, all >= word, "enhanced, with %zu octets of private data", all);
 	*len = all - word;
-	return (tcp(cf) ? cf->mpa.pd : cf->ctrl.pd) + word;
+	return (is_over_tcp(cf) ? cf->mpa.pd : cf->ctrl.pd) + word;
 }
 
 /* ---- what goes out ---- */
 
-static void put(struct cf *cf, const struct cf_mpa *flags, uint16_t code, bool word, uint16_t ird_w,
-		uint16_t ord_w, const void *pd, size_t pd_len)
+static void put_setup_frame(struct cf *cf, const struct cf_mpa *flags, uint16_t code, bool word,
+			    uint16_t ird_w, uint16_t ord_w, const void *pd, size_t pd_len)
 {
 	uint16_t at = word ? WORD : 0;
 	struct cf_mpa f = *flags;
 	struct cf_ctrl c = { .code = code, .stream = cf->ctrl.stream };
-	uint8_t *b = tcp(cf) ? f.pd : c.pd;
+	uint8_t *b = is_over_tcp(cf) ? f.pd : c.pd;
 
 	if (word) {
 		cf_put16(b, ird_w);
@@ -62,7 +63,7 @@ static void put(struct cf *cf, const struct cf_mpa *flags, uint16_t code, bool w
 	if (pd_len)
 		memcpy(b + at, pd, pd_len);
 	f.pd_len = c.pd_len = (uint16_t)(at + pd_len);
-	if (!tcp(cf)) {
+	if (!is_over_tcp(cf)) {
 		cf_ctrl_write(cf, &c);
 		return;
 	}
@@ -74,7 +75,7 @@ void cf_neg_ask(struct cf *cf, uint16_t ird_w, uint16_t ord_w, const void *pd, s
 	const struct cf_mpa f = { .rev = 2, .flags = CF_MPA_S | CF_MPA_C };
 
 	cf_open(cf);
-	put(cf, &f, CF_ENH_INITIATE, true, ird_w, ord_w, pd, pd_len);
+	put_setup_frame(cf, &f, CF_ENH_INITIATE, true, ird_w, ord_w, pd, pd_len);
 }
 
 void cf_neg_ask_plain(struct cf *cf, const void *pd, size_t pd_len)
@@ -82,12 +83,12 @@ void cf_neg_ask_plain(struct cf *cf, const void *pd, size_t pd_len)
 	const struct cf_mpa f = { .rev = 1, .flags = CF_MPA_C };
 
 	cf_open(cf);
-	put(cf, &f, CF_INITIATE, false, 0, 0, pd, pd_len);
+	put_setup_frame(cf, &f, CF_INITIATE, false, 0, 0, pd, pd_len);
 }
 
 void cf_neg_hear(struct cf *cf)
 {
-	if (tcp(cf))
+	if (is_over_tcp(cf))
 		cf_mpa_read(cf, &cf->mpa);
 	else
 		cf_ctrl_read(cf, &cf->ctrl);
@@ -95,13 +96,13 @@ void cf_neg_hear(struct cf *cf)
 
 bool cf_neg_rejected(struct cf *cf)
 {
-	if (tcp(cf))
+	if (is_over_tcp(cf))
 		return cf->mpa.flags & CF_MPA_R;
 	return cf->ctrl.code == CF_REJECT || cf->ctrl.code == CF_ENH_REJECT;
 }
 
 /* Segments may flow from here on. */
-static void begin(struct cf *cf)
+static void begin_segments(struct cf *cf)
 {
 	struct cf_conn *c = cf->conn;
 
@@ -114,7 +115,7 @@ static void begin(struct cf *cf)
 void cf_neg_answer(struct cf *cf, bool reject, uint16_t ird_w, uint16_t ord_w, const void *pd,
 		   size_t pd_len)
 {
-	bool word = enhanced(cf);
+	bool word = is_peer_enhanced(cf);
 	struct cf_mpa f = { .reply = true, .rev = cf->mpa.rev, .flags = CF_MPA_C };
 	uint16_t code = reject ? CF_REJECT : CF_ACCEPT;
 
@@ -123,8 +124,8 @@ void cf_neg_answer(struct cf *cf, bool reject, uint16_t ird_w, uint16_t ord_w, c
 		code = reject ? CF_ENH_REJECT : CF_ENH_ACCEPT;
 	}
 	f.flags |= reject ? CF_MPA_R : 0;
-	put(cf, &f, code, word, ird_w, ord_w, pd, pd_len);
-	begin(cf);
+	put_setup_frame(cf, &f, code, word, ird_w, ord_w, pd, pd_len);
+	begin_segments(cf);
 }
 
 void cf_neg_accept(struct cf *cf, uint16_t ird_w, uint16_t ord_w)
@@ -147,7 +148,7 @@ int cf_neg_app_accept(struct cf *cf)
 
 void cf_neg_listen(struct cf *cf, const struct ddps_listen_param *p)
 {
-	const char *uri = tcp(cf) ? "tcp://127.0.0.1:0" : CF_SCTP_SELF;
+	const char *uri = is_over_tcp(cf) ? "tcp://127.0.0.1:0" : CF_SCTP_SELF;
 
 	CF_CHECK(cf, !ddps_listen(cf->app.ctx, uri, p, &cf->app.listener), "listening");
 }
@@ -163,7 +164,7 @@ void cf_neg_failed(struct cf *cf, uint16_t code)
 	if (!cf->self)
 		return;
 	/* Our side of the end: nothing is final before. */
-	if (tcp(cf))
+	if (is_over_tcp(cf))
 		cf_tcp_fin(cf);
 	else
 		cf_ctrl_write(cf, &end);

@@ -79,7 +79,7 @@ static void app_accepts(struct cf *cf)
 	cf_hear(cf, DDPS_EV_ESTABLISHED);
 }
 
-static void begin(struct cf *cf, uint16_t stream)
+static void begin_sctp_session(struct cf *cf, uint16_t stream)
 {
 	struct cf_conn *c = cf->conn;
 
@@ -105,7 +105,7 @@ void cf_settle(struct cf *cf, uint16_t stream, uint16_t maybe)
 	}
 	CF_CHECK(cf, cf->ctrl.code == CF_ENH_ACCEPT && !cf->ctrl.ssn,
 		 "expected an Accept, got function code %u", cf->ctrl.code);
-	begin(cf, stream);
+	begin_sctp_session(cf, stream);
 }
 
 void cf_session_on(struct cf *cf, uint16_t stream)

@@ -5,7 +5,7 @@
 
 #define ECHO 84u
 
-static struct ci_conn *called(struct ci *ci)
+static struct ci_conn *meet_caller(struct ci *ci)
 {
 	ci_meet(ci, CI_RC_FLAG);
 	if (!(ci->target.lla[0] & CI_RC_FLAG))
@@ -15,9 +15,9 @@ static struct ci_conn *called(struct ci *ci)
 
 /* ---- what a REQ says ---- */
 
-static void req(struct ci *ci)
+static void check_active_req(struct ci *ci)
 {
-	const struct ci_conn *c = called(ci);
+	const struct ci_conn *c = meet_caller(ci);
 	const uint8_t *m = c->req;
 
 	CI_CHECK(ci, c->peer_id, "communication ID 0");
@@ -33,7 +33,7 @@ static void req(struct ci *ci)
 static void req_path(struct ci *ci)
 {
 	static const uint8_t none[REQ_PRIV - REQ_ALT];
-	const uint8_t *m = called(ci)->req;
+	const uint8_t *m = meet_caller(ci)->req;
 
 	CI_CHECK(ci, cf_get16(m + REQ_LLID) == ci->target.lid && cf_get16(m + REQ_RLID) == ci->lid,
 		 "LIDs %u and %u", cf_get16(m + REQ_LLID), cf_get16(m + REQ_RLID));
@@ -53,21 +53,21 @@ static void req_path(struct ci *ci)
 
 static void req_private(struct ci *ci)
 {
-	uint32_t mtu = ci_private(ci, called(ci)->req);
+	uint32_t mtu = ci_private(ci, meet_caller(ci)->req);
 
 	CI_CHECK(ci, mtu >= 72 && mtu <= 0x80000000u, "Receive MTU %u", mtu);
 }
 
-static void service_id(struct ci *ci)
+static void check_active_service_id(struct ci *ci)
 {
-	const uint8_t *m = called(ci)->req;
+	const uint8_t *m = meet_caller(ci)->req;
 
 	CI_CHECK(ci, m[REQ_SID] == 1, "it begins with %02x", m[REQ_SID]);
 }
 
 static void service_id_rest(struct ci *ci)
 {
-	const uint8_t *m = called(ci)->req;
+	const uint8_t *m = meet_caller(ci)->req;
 
 	CI_CHECK(ci, !m[REQ_SID + 1], "type %u", m[REQ_SID + 1]);
 	CI_CHECK(ci, !ci_get24(m + REQ_SID + 2), "reserved octets: %s", cf_hex(m + REQ_SID, 8));
@@ -76,9 +76,9 @@ static void service_id_rest(struct ci *ci)
 
 /* ---- RTU ---- */
 
-static void rtu(struct ci *ci)
+static void check_active_rtu(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 	struct ci_reply r;
 
 	ci_accept(ci, c);
@@ -93,15 +93,15 @@ static void rtu(struct ci *ci)
 
 static void rtu_private(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 
 	ci_accept(ci, c);
 	ci_private(ci, c->rtu);
 }
 
-static void rep_again(struct ci *ci)
+static void check_active_rep_again(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 
 	ci_accept(ci, c);
 	ci->again = true;
@@ -114,20 +114,20 @@ static void rep_again(struct ci *ci)
 /* ---- REQs that get no answer, or another ---- */
 
 /* The time after which it may come again: that of the REQ, and twice the path's. */
-static uint64_t patience(const struct ci *ci, const uint8_t *m)
+static uint64_t get_req_patience(const struct ci *ci, const uint8_t *m)
 {
 	return ci_time(m[REQ_TYPE] >> 3) + 2 * ci_time(ci->plan.life);
 }
 
-static void req_again(struct ci *ci)
+static void check_active_req_again(struct ci *ci)
 {
 	uint64_t begun = ci_now(), time;
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 	const uint8_t *m;
 
 	time = ci_time(c->req[REQ_TYPE] >> 3);
 	ci->again = true;
-	m = ci_came(ci, CI_REQ, ci_limit(ci) + 2 * patience(ci, c->req));
+	m = ci_came(ci, CI_REQ, ci_limit(ci) + 2 * get_req_patience(ci, c->req));
 	CI_CHECK(ci, m, "no second REQ");
 	CI_CHECK(ci, !memcmp(m, c->req, CI_MAD), "it is not the same message");
 	CI_CHECK(ci, ci->at->at - begun >= time, "after %llu ms, it gives %llu",
@@ -137,10 +137,10 @@ static void req_again(struct ci *ci)
 	ci_accept(ci, c);
 }
 
-static void mra(struct ci *ci)
+static void check_active_mra(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
-	uint64_t wait = patience(ci, c->req);
+	struct ci_conn *c = meet_caller(ci);
+	uint64_t wait = get_req_patience(ci, c->req);
 	unsigned t = 31;
 	uint8_t m[CI_MAD];
 
@@ -157,7 +157,7 @@ static void mra(struct ci *ci)
 }
 
 /* A REJ of ours to the REQ at hand. */
-static void refuse(struct ci *ci, const struct ci_conn *c, unsigned reason)
+static void send_rej(struct ci *ci, const struct ci_conn *c, unsigned reason)
 {
 	uint8_t m[CI_MAD];
 
@@ -165,13 +165,13 @@ static void refuse(struct ci *ci, const struct ci_conn *c, unsigned reason)
 	ci_cm_send(ci, m);
 }
 
-static void refused(struct ci *ci)
+static void check_active_refused(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 	uint64_t until = ci_limit(ci);
 	struct ci_reply r;
 
-	refuse(ci, c, CI_REJ_CONSUMER);
+	send_rej(ci, c, CI_REJ_CONSUMER);
 	c->peer_id = 0;
 	for (unsigned i = 0; i < 8 && ci_now() < until; i++) {
 		const struct ci_ev *e;
@@ -196,10 +196,10 @@ static void refused(struct ci *ci)
 
 static void refused_stale(struct ci *ci)
 {
-	struct ci_conn *c = called(ci), *again;
+	struct ci_conn *c = meet_caller(ci), *again;
 	uint32_t id = c->peer_id;
 
-	refuse(ci, c, CI_REJ_STALE);
+	send_rej(ci, c, CI_REJ_STALE);
 	c->peer_id = 0;
 	again = ci_provoke(ci);
 	CI_CHECK(ci, again->peer_id != id, "the same communication ID");
@@ -209,7 +209,7 @@ static void refused_stale(struct ci *ci)
 /* A REP that cannot be used: REJ 28 of message 1. */
 static const uint8_t *bad_rep(struct ci *ci, uint32_t qpn, uint32_t mtu)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 	const uint8_t *m;
 
 	ci_rep(ci, c);
@@ -248,7 +248,7 @@ static void rep_no_private(struct ci *ci)
 
 static void rep_reserved(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 
 	ci_rep(ci, c);
 	c->rep[REP_PRIV] = 0xff;
@@ -292,7 +292,7 @@ static void rep_stale(struct ci *ci)
 /* IDs of no REQ. */
 static void rep_unknown(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 
 	ci_rep(ci, c);
 	cf_put32(c->rep + CM_REMOTE, c->peer_id ^ 0x10000);
@@ -316,7 +316,7 @@ static void no_flags(struct ci *ci)
 /* Another IP address, the same link-layer address. */
 static void one_per_peer(struct ci *ci)
 {
-	struct ci_conn *c = called(ci);
+	struct ci_conn *c = meet_caller(ci);
 	struct ci_reply r;
 
 	ci_accept(ci, c);
@@ -330,24 +330,26 @@ static void one_per_peer(struct ci *ci)
 
 const struct ci_case ci_cases_active[] = {
 	{ "req-fields", "4755-2.3-3 4755-3.2-1 4755-3.2-2", "IDs, queue pair, transport, P_Key", 0,
-	  req },
+	  check_active_req },
 	{ "req-path", "4391-9.1.2-2 4391-9.1.2-3", "GIDs, and what the path says", CI_NEEDS_SA,
 	  req_path },
 	{ "req-private", "4755-3.2-10 4755-5.1-1 4755-6-1 4755-6-2 4755-6-3",
 	  "UD queue pair and Receive MTU in private data", 0, req_private },
 	{ "req-service-id", "4755-3.5-1 4755-3.2-5", "the service ID begins with 01", 0,
-	  service_id },
+	  check_active_service_id },
 	{ "req-service-id-rest", "4755-3.5-2 4755-3.5-3 4755-3.5-4 4755-2.3-2 4755-3.1-9",
 	  "type and reserved octets are 0, the queue pair is ours", 0, service_id_rest },
 	{ "rtu", "4755-3.2-4 4755-3.1-12 4755-2.3-1", "a REP is answered by an RTU, and used", 0,
-	  rtu },
+	  check_active_rtu },
 	{ "rtu-private", "4755-3.2-10 4755-6-1", "an RTU has private data", 0, rtu_private },
-	{ "rtu-again", "", "a REP that comes again gets the same RTU (IBA 12.9.6)", 0, rep_again },
+	{ "rtu-again", "", "a REP that comes again gets the same RTU (IBA 12.9.6)", 0,
+	  check_active_rep_again },
 	{ "req-again", "",
-	  "a REQ without answer comes again, unchanged, in its time (IBA 12.9.8.2)", 0, req_again },
-	{ "req-mra", "", "an MRA makes it wait (IBA 12.9.8.6)", 0, mra },
+	  "a REQ without answer comes again, unchanged, in its time (IBA 12.9.8.2)", 0,
+	  check_active_req_again },
+	{ "req-mra", "", "an MRA makes it wait (IBA 12.9.8.6)", 0, check_active_mra },
 	{ "req-refused", "4755-7-1 4755-3.1-13", "datagrams reach a node that refuses connections",
-	  0, refused },
+	  0, check_active_refused },
 	{ "req-refused-stale", "", "behind a REJ 10 it tries again with another ID (IBA 12.4.1)", 0,
 	  refused_stale },
 	{ "rep-mtu-4", "4755-5-1", "a REP whose Receive MTU holds no packet gets REJ 28", 0,

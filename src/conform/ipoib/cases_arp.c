@@ -6,12 +6,12 @@
 #define ARP 60u
 
 /* A request under an address at which no answer is due. */
-static size_t bad_request(const struct ci *ci, uint8_t *b)
+static size_t make_bad_arp(const struct ci *ci, uint8_t *b)
 {
 	return ci_arp(ci, b, 1, ci->me.ip, ci->plan.target);
 }
 
-static const uint8_t *answered(struct ci *ci)
+static const uint8_t *expect_arp_reply(struct ci *ci)
 {
 	const uint8_t *b = ci_arp_reply(ci, ci->me.ip, ci_limit(ci), false);
 
@@ -25,8 +25,8 @@ static void reply(struct ci *ci)
 	const uint8_t *r, *a;
 
 	ci_meet(ci, 0);
-	ci_ud_send(ci, b, bad_request(ci, b));
-	r = answered(ci);
+	ci_ud_send(ci, b, make_bad_arp(ci, b));
+	r = expect_arp_reply(ci);
 	a = r + CI_ENCAP;
 	CI_CHECK(ci, ci->at->len == ARP, "%zu octets", ci->at->len);
 	CI_CHECK(ci, cf_get32(r) == CI_ARP << 16, "encapsulation header %s", cf_hex(r, 4));
@@ -44,18 +44,18 @@ static void unicast(struct ci *ci)
 
 	ci_meet(ci, 0);
 	CI_CHECK(ci, !ci->at->mlid, "the answer goes to a group");
-	ci_ud_send(ci, b, bad_request(ci, b));
-	answered(ci);
+	ci_ud_send(ci, b, make_bad_arp(ci, b));
+	expect_arp_reply(ci);
 	CI_CHECK(ci, !ci->at->mlid, "the answer to a unicast request goes to a group");
 }
 
-static void flags(struct ci *ci)
+static void check_arp_flags(struct ci *ci)
 {
 	ci_meet(ci, CI_RC_FLAG);
 	CI_CHECK(ci, !(ci->target.lla[0] & 0x3f), "flags %02x", ci->target.lla[0]);
 }
 
-static void gid(struct ci *ci)
+static void check_arp_gid(struct ci *ci)
 {
 	static const uint8_t none[8];
 
@@ -81,11 +81,11 @@ static void reserved_encap(struct ci *ci)
 	size_t n;
 
 	ci_meet(ci, 0);
-	n = bad_request(ci, b);
+	n = make_bad_arp(ci, b);
 	b[2] = 0xa5;
 	b[3] = 0x5a;
 	ci_ud_send(ci, b, n);
-	answered(ci);
+	expect_arp_reply(ci);
 }
 
 static void other_address(struct ci *ci)
@@ -97,12 +97,12 @@ static void other_address(struct ci *ci)
 	ci_ud_quiet(ci);
 }
 
-static void truncated(struct ci *ci)
+static void check_arp_truncated(struct ci *ci)
 {
 	uint8_t b[ARP];
 
 	ci_meet(ci, 0);
-	bad_request(ci, b);
+	make_bad_arp(ci, b);
 	for (size_t n = CI_ENCAP; n < ARP; n++)
 		ci_ud_send(ci, b, n);
 	ci_ud_quiet(ci);
@@ -117,7 +117,7 @@ static void fields(struct ci *ci)
 
 	ci_meet(ci, 0);
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
-		size_t n = bad_request(ci, b);
+		size_t n = make_bad_arp(ci, b);
 
 		b[CI_ENCAP + bad[i][0]] = bad[i][1];
 		ci_ud_send(ci, b, n);
@@ -129,13 +129,13 @@ static void fields(struct ci *ci)
 
 enum wrong { QKEY, QKEY_0, PKEY, PKEY_0, TVER, ICRC, NWRONG };
 
-static void packet(struct ci *ci, enum wrong w)
+static void send_wrong_arp(struct ci *ci, enum wrong w)
 {
 	uint8_t b[ARP];
 	struct ci_pkt p;
 
 	ci_meet(ci, 0);
-	p = ci_ud(ci, b, bad_request(ci, b));
+	p = ci_ud(ci, b, make_bad_arp(ci, b));
 	switch (w) {
 	case QKEY:
 		p.qkey ^= 1;
@@ -161,36 +161,36 @@ static void packet(struct ci *ci, enum wrong w)
 
 static void qkey(struct ci *ci)
 {
-	packet(ci, QKEY);
-	packet(ci, QKEY_0);
+	send_wrong_arp(ci, QKEY);
+	send_wrong_arp(ci, QKEY_0);
 }
 
 static void pkey(struct ci *ci)
 {
-	packet(ci, PKEY);
-	packet(ci, PKEY_0);
+	send_wrong_arp(ci, PKEY);
+	send_wrong_arp(ci, PKEY_0);
 }
 
 static void tver(struct ci *ci)
 {
-	packet(ci, TVER);
+	send_wrong_arp(ci, TVER);
 }
 
 static void bad_icrc(struct ci *ci)
 {
-	packet(ci, ICRC);
+	send_wrong_arp(ci, ICRC);
 }
 
-static void limited(struct ci *ci)
+static void check_arp_limited_member(struct ci *ci)
 {
 	uint8_t b[ARP];
 	struct ci_pkt p;
 
 	ci_meet(ci, 0);
-	p = ci_ud(ci, b, bad_request(ci, b));
+	p = ci_ud(ci, b, make_bad_arp(ci, b));
 	p.pkey &= 0x7fff;
 	ci_packet(ci, ci->target.lid, &p);
-	answered(ci);
+	expect_arp_reply(ci);
 }
 
 /* SE, M, FECN, BECN and the reserved octet say nothing here; AckReq nothing on datagrams. */
@@ -200,18 +200,18 @@ static void irrelevant(struct ci *ci)
 	struct ci_pkt p;
 
 	ci_meet(ci, 0);
-	p = ci_ud(ci, b, bad_request(ci, b));
+	p = ci_ud(ci, b, make_bad_arp(ci, b));
 	p.flags = 0xc0;
 	p.reserved = 0xff;
 	p.ack_req = true;
 	p.psn = 0xffffff;
 	ci_packet(ci, ci->target.lid, &p);
-	answered(ci);
+	expect_arp_reply(ci);
 }
 
 /* ---- addresses that change, and forged ones ---- */
 
-static void moved(struct ci *ci)
+static void check_arp_moved(struct ci *ci)
 {
 	struct ci_reply r;
 	uint32_t old;
@@ -231,7 +231,7 @@ static void moved(struct ci *ci)
 	CI_CHECK(ci, ci->me.qpn != old, "the same queue pair");
 }
 
-static void forged(struct ci *ci)
+static void check_arp_forged(struct ci *ci)
 {
 	uint8_t b[ARP], good[CI_LLA];
 
@@ -310,8 +310,8 @@ const struct ci_case ci_cases_arp[] = {
 	  "every field of an ARP reply, and the queue pair that sends it", 0, reply },
 	{ "arp-unicast", "4755-3.1-11 4755-3-2", "replies are unicast datagrams", 0, unicast },
 	{ "arp-flags", "4755-3.1-1 4755-3.1-2 4755-9-2 4391-14-2",
-	  "flags but those of RC and UC are 0", 0, flags },
-	{ "arp-gid", "4391-9.1.1-4", "the address has a GID of the subnet", 0, gid },
+	  "flags but those of RC and UC are 0", 0, check_arp_flags },
+	{ "arp-gid", "4391-9.1.1-4", "the address has a GID of the subnet", 0, check_arp_gid },
 	{ "arp-reserved-flags", "4755-3.1-3 4755-3.1-6 4755-3.1-12",
 	  "other flags of ours mean nothing", 0, reserved_flags },
 	{ "arp-reserved-encap", "4391-6-3 4391-14-2",
@@ -319,18 +319,18 @@ const struct ci_case ci_cases_arp[] = {
 	{ "arp-other-address", "4391-9.2-1", "a node that is not asked does not answer", 0,
 	  other_address },
 	{ "arp-truncated", "4391-9.2-1 4755-8-1", "no part of an ARP request is answered", 0,
-	  truncated },
+	  check_arp_truncated },
 	{ "arp-fields", "4391-9.2-1 4755-8-1",
 	  "other types, lengths and operations are not answered", 0, fields },
 	{ "arp-moved", "4391-9.1.1-3 4755-3.1-8 4391-9.4-1",
-	  "datagrams go to the queue pair of the latest address", 0, moved },
-	{ "arp-forged", "4755-8-1", "addresses that cannot be do no harm", 0, forged },
+	  "datagrams go to the queue pair of the latest address", 0, check_arp_moved },
+	{ "arp-forged", "4755-8-1", "addresses that cannot be do no harm", 0, check_arp_forged },
 	{ "packet-qkey", "4391-9.1-1 4391-9.1.2-1", "datagrams with another Q_Key are dropped",
 	  CI_NEEDS_PACKETS, qkey },
 	{ "packet-pkey", "4392-4.1-1", "datagrams with another P_Key are dropped", CI_NEEDS_PACKETS,
 	  pkey },
 	{ "packet-limited-pkey", "", "a limited member's P_Key is taken (IBA 10.9.3)",
-	  CI_NEEDS_PACKETS, limited },
+	  CI_NEEDS_PACKETS, check_arp_limited_member },
 	{ "packet-version", "", "another transport version is dropped (IBA 9.6.1)",
 	  CI_NEEDS_PACKETS, tver },
 	{ "packet-icrc", "", "a wrong ICRC is dropped (IBA 9.6.1)", CI_NEEDS_PACKETS, bad_icrc },

@@ -6,7 +6,8 @@
 #define ECHO 84u
 
 /* Its REQ is here and has no answer, ours goes out.  Return: what comes back. */
-static const uint8_t *cross(struct ci *ci, struct ci_conn **theirs, struct ci_conn **ours)
+static const uint8_t *send_crossing_req(struct ci *ci, struct ci_conn **theirs,
+					struct ci_conn **ours)
 {
 	const uint8_t *m;
 
@@ -22,10 +23,10 @@ static const uint8_t *cross(struct ci *ci, struct ci_conn **theirs, struct ci_co
 }
 
 /* We are the smaller one: our REQ is refused, its own goes on. */
-static const uint8_t *is_refused(struct ci *ci, struct ci_conn **theirs)
+static const uint8_t *expect_our_req_refused(struct ci *ci, struct ci_conn **theirs)
 {
 	struct ci_conn *ours;
-	const uint8_t *m = cross(ci, theirs, &ours);
+	const uint8_t *m = send_crossing_req(ci, theirs, &ours);
 
 	CI_CHECK(ci, ci_attr(m) == CI_REJ, "%s comes, REJ 28 is due", ci_mad_name(m));
 	CI_CHECK(ci, cf_get16(m + REJ_REASON) == CI_REJ_CONSUMER, "REJ %u, not 28",
@@ -45,12 +46,12 @@ static void used(struct ci *ci, const struct ci_conn *c)
 	ci_quiet(ci);
 }
 
-static void smaller(struct ci *ci)
+static void check_cross_smaller(struct ci *ci)
 {
 	struct ci_conn *theirs;
 
 	ci_meet_order(ci, CI_RC_FLAG, -1);
-	is_refused(ci, &theirs);
+	expect_our_req_refused(ci, &theirs);
 	ci_accept(ci, theirs);
 	used(ci, theirs);
 }
@@ -60,30 +61,30 @@ static void smaller_private(struct ci *ci)
 	struct ci_conn *theirs;
 
 	ci_meet_order(ci, CI_RC_FLAG, -1);
-	ci_private(ci, is_refused(ci, &theirs));
+	ci_private(ci, expect_our_req_refused(ci, &theirs));
 	ci_accept(ci, theirs);
 }
 
 /* All flags are set, which would make ours the larger one. */
-static void flags(struct ci *ci)
+static void check_cross_flags(struct ci *ci)
 {
 	struct ci_conn *theirs;
 
 	ci_meet_order(ci, 0xff, -1);
 	if (ci->target.lla[0] & CI_UC_FLAG)
 		ci_skip(ci, "the target may connect by UC");
-	is_refused(ci, &theirs);
+	expect_our_req_refused(ci, &theirs);
 	ci_accept(ci, theirs);
 }
 
 /* Refused however often: by the REQ that is out, not by its first answer. */
-static void again(struct ci *ci)
+static void check_cross_again(struct ci *ci)
 {
 	struct ci_conn *theirs, *c;
 	const uint8_t *m;
 
 	ci_meet_order(ci, CI_RC_FLAG, -1);
-	is_refused(ci, &theirs);
+	expect_our_req_refused(ci, &theirs);
 	c = ci_req(ci);
 	ci_cm_send(ci, c->req);
 	m = ci_want(ci, 0);
@@ -94,29 +95,29 @@ static void again(struct ci *ci)
 }
 
 /* We are the larger one: ours is accepted, and we refuse the other. */
-static void accepted(struct ci *ci, struct ci_conn **theirs, struct ci_conn **ours)
+static void expect_our_req_accepted(struct ci *ci, struct ci_conn **theirs, struct ci_conn **ours)
 {
-	const uint8_t *m = cross(ci, theirs, ours);
+	const uint8_t *m = send_crossing_req(ci, theirs, ours);
 
 	CI_CHECK(ci, ci_attr(m) == CI_REP, "REJ %u comes, a REP is due", cf_get16(m + REJ_REASON));
 }
 
-static void larger(struct ci *ci)
+static void check_cross_larger(struct ci *ci)
 {
 	struct ci_conn *theirs, *ours;
 
 	ci_meet_order(ci, CI_RC_FLAG, 1);
-	accepted(ci, &theirs, &ours);
+	expect_our_req_accepted(ci, &theirs, &ours);
 }
 
 /* One connection serves both ways. */
-static void one(struct ci *ci)
+static void check_cross_one(struct ci *ci)
 {
 	struct ci_conn *theirs, *ours;
 	uint8_t m[CI_MAD];
 
 	ci_meet_order(ci, CI_RC_FLAG, 1);
-	accepted(ci, &theirs, &ours);
+	expect_our_req_accepted(ci, &theirs, &ours);
 	ci_rej(ci, m, theirs, 0, CI_REJ_CONSUMER);
 	theirs->peer_id = 0;
 	ci_cm_send(ci, m);
@@ -132,7 +133,7 @@ static void late_rej(struct ci *ci)
 	const uint8_t *m;
 
 	ci_meet_order(ci, CI_RC_FLAG, 1);
-	accepted(ci, &theirs, &ours);
+	expect_our_req_accepted(ci, &theirs, &ours);
 	ci_rtu(ci, ours, true);
 	ci_quiet(ci);
 	ci_rep(ci, theirs); /* of a peer that answered both */
@@ -153,7 +154,7 @@ static void gid_smaller(struct ci *ci)
 	struct ci_conn *theirs;
 
 	ci_meet_gid(ci, CI_RC_FLAG, -1);
-	is_refused(ci, &theirs);
+	expect_our_req_refused(ci, &theirs);
 	ci_accept(ci, theirs);
 }
 
@@ -162,7 +163,7 @@ static void gid_larger(struct ci *ci)
 	struct ci_conn *theirs, *ours;
 
 	ci_meet_gid(ci, CI_RC_FLAG, 1);
-	accepted(ci, &theirs, &ours);
+	expect_our_req_accepted(ci, &theirs, &ours);
 }
 
 /* An MRA is no answer: the REQ is still out. */
@@ -190,15 +191,16 @@ static void behind_mra(struct ci *ci)
 
 const struct ci_case ci_cases_cross[] = {
 	{ "cross-smaller", RULES "4755-3.3-5 4755-3.3-6",
-	  "the target has the larger address: REJ 28, its own REQ continues", 0, smaller },
+	  "the target has the larger address: REJ 28, its own REQ continues", 0,
+	  check_cross_smaller },
 	{ "cross-smaller-private", "4755-3.2-11", "that REJ has private data", 0, smaller_private },
 	{ "cross-smaller-again", RULES "4755-3.3-5 4755-3.3-9", "and so is the next one refused", 0,
-	  again },
-	{ "cross-flags", "4755-3.3-7", "flags do not count", 0, flags },
+	  check_cross_again },
+	{ "cross-flags", "4755-3.3-7", "flags do not count", 0, check_cross_flags },
 	{ "cross-larger", RULES "4755-3.3-4", "the target has the smaller address: it accepts", 0,
-	  larger },
+	  check_cross_larger },
 	{ "cross-one", "4755-3.3-1", "with its own REQ refused, that connection serves both ways",
-	  0, one },
+	  0, check_cross_one },
 	{ "cross-late-rej", "4755-3.3-1", "a REP for the other one leaves one that is used", 0,
 	  late_rej },
 	{ "cross-gid-smaller", "4755-3.3-8 4755-3.3-5",

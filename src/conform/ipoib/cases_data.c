@@ -6,7 +6,7 @@
 #define ECHO 84u
 
 /* A connection of ours; what the target says comes on it, or on its own, or in datagrams. */
-static struct ci_conn *up(struct ci *ci)
+static struct ci_conn *open_connection(struct ci *ci)
 {
 	ci_meet(ci, CI_RC_FLAG);
 	ci->accept = true;
@@ -26,9 +26,9 @@ static void echo_of(struct ci *ci, struct ci_conn *c, size_t ip_len, struct ci_r
 	ci_fail(ci, "no answer to an echo of %zu octets", ip_len);
 }
 
-static void echo(struct ci *ci)
+static void check_rc_echo(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 
 	echo_of(ci, c, ECHO, &r);
@@ -37,7 +37,7 @@ static void echo(struct ci *ci)
 
 static void pads(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 
 	for (size_t n = ECHO; n < ECHO + 4; n++) {
@@ -47,9 +47,9 @@ static void pads(struct ci *ci)
 }
 
 /* Around one and two packets. */
-static void packets(struct ci *ci)
+static void check_rc_packets(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	size_t mtu = c->qp->mtu;
 	struct ci_reply r;
 
@@ -59,9 +59,9 @@ static void packets(struct ci *ci)
 	}
 }
 
-static void large(struct ci *ci)
+static void check_rc_large(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	size_t n = c->rx_mtu < CI_RX_MTU ? c->rx_mtu - CI_ENCAP : CI_RX_MTU - CI_ENCAP;
 	struct ci_reply r;
 
@@ -73,7 +73,7 @@ static void large(struct ci *ci)
 /* One octet more than it takes: the connection may end, the target may not. */
 static void too_large(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_ev *e;
 	struct ci_reply r;
 	uint64_t until;
@@ -99,7 +99,7 @@ static void too_large(struct ci *ci)
 static void rx_mtu(struct ci *ci)
 {
 	const size_t max = ci->rx_mtu = 5000;
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 
 	for (size_t n = max - CI_ENCAP - 1; n <= max - CI_ENCAP + 1; n++) {
@@ -114,7 +114,7 @@ static void rx_mtu(struct ci *ci)
 static void rx_mtu_used(struct ci *ci)
 {
 	const size_t max = ci->rx_mtu = 5000;
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 
 	for (size_t n = max - CI_ENCAP - 1; n <= max - CI_ENCAP; n++) {
@@ -130,9 +130,9 @@ static void rx_mtu_used(struct ci *ci)
 
 /* ---- reliable connections ---- */
 
-static void duplicate(struct ci *ci)
+static void check_rc_duplicate(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 	size_t n;
 	uint32_t psn;
@@ -153,7 +153,7 @@ static void duplicate(struct ci *ci)
 
 static void gap(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	uint32_t psn = c->qp->psn;
 
 	c->qp->psn = (psn + 1) & 0xffffff;
@@ -167,7 +167,7 @@ static void gap(struct ci *ci)
 
 static void spoiled(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_pkt p = { .op = CI_ONLY,
 			    .pkey = ci->plan.pkey,
 			    .qpn = c->qp->peer,
@@ -190,9 +190,9 @@ static void spoiled(struct ci *ci)
 }
 
 /* These end the connection. */
-static void refused(struct ci *ci, unsigned op, bool access)
+static void check_rc_refused(struct ci *ci, unsigned op, bool access)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	uint8_t b[64] = { 0 };
 	uint64_t until = ci_limit(ci);
 	const struct ci_ev *e;
@@ -211,17 +211,17 @@ static void refused(struct ci *ci, unsigned op, bool access)
 
 static void rdma_write(struct ci *ci)
 {
-	refused(ci, CI_WRITE_ONLY, true);
+	check_rc_refused(ci, CI_WRITE_ONLY, true);
 }
 
 static void rdma_read(struct ci *ci)
 {
-	refused(ci, CI_READ, true);
+	check_rc_refused(ci, CI_READ, true);
 }
 
 static void out_of_order(struct ci *ci)
 {
-	refused(ci, CI_LAST, false);
+	check_rc_refused(ci, CI_LAST, false);
 }
 
 /* Five hundred messages across the end of the numbers of packets. */
@@ -246,7 +246,7 @@ static void wrap(struct ci *ci)
 
 static void arp_stays(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 	uint8_t b[64];
 
@@ -258,7 +258,7 @@ static void arp_stays(struct ci *ci)
 
 static void nd_stays(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 	struct ci_ev *e;
 	uint8_t b[128];
@@ -278,9 +278,9 @@ static void nd_stays(struct ci *ci)
 	ci_fail(ci, "no neighbour advertisement");
 }
 
-static void reserved(struct ci *ci)
+static void check_rc_reserved(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 	size_t n;
 
@@ -291,9 +291,9 @@ static void reserved(struct ci *ci)
 	ci_want_reply(ci, ci->seq, &r);
 }
 
-static void bad_frames(struct ci *ci)
+static void check_rc_bad_frames(struct ci *ci)
 {
-	struct ci_conn *c = up(ci);
+	struct ci_conn *c = open_connection(ci);
 	struct ci_reply r;
 	size_t n;
 
@@ -316,18 +316,18 @@ static void bad_frames(struct ci *ci)
 }
 
 const struct ci_case ci_cases_data[] = {
-	{ "rc-echo", "4755-7-2 4755-4-1 4755-5-3", "an echo on a connection", 0, echo },
+	{ "rc-echo", "4755-7-2 4755-4-1 4755-5-3", "an echo on a connection", 0, check_rc_echo },
 	{ "rc-pads", "4755-4-1", "of all pads", 0, pads },
-	{ "rc-packets", "4755-5-4", "around one and two packets", 0, packets },
+	{ "rc-packets", "4755-5-4", "around one and two packets", 0, check_rc_packets },
 	{ "rc-large", "4755-5.1-1 4755-5-4 4755-5-5", "of all that the target says it takes", 0,
-	  large },
+	  check_rc_large },
 	{ "rc-too-large", "4755-5.1-1", "more than that does no harm", 0, too_large },
 	{ "rc-mtu", "4755-5.1-2 4755-5.1-4 4755-5.1-5 4755-7.2-1",
 	  "nothing longer than our Receive MTU comes", 0, rx_mtu },
 	{ "rc-mtu-used", "4755-5.1-4 4755-5.1-5", "what fits comes in one message", 0,
 	  rx_mtu_used },
 	{ "rc-duplicate", "", "a repeated packet is acknowledged, not taken again (IBA 9.7.5.1.2)",
-	  CI_NEEDS_PACKETS, duplicate },
+	  CI_NEEDS_PACKETS, check_rc_duplicate },
 	{ "rc-gap", "", "a gap: NAK with the PSN that is expected (IBA 9.7.5.2.1)",
 	  CI_NEEDS_PACKETS, gap },
 	{ "rc-spoiled", "", "wrong ICRC or P_Key: dropped (IBA 9.6.1)", CI_NEEDS_PACKETS, spoiled },
@@ -341,8 +341,8 @@ const struct ci_case ci_cases_data[] = {
 	  arp_stays },
 	{ "rc-nd-stays", "4755-7-4", "so are neighbour advertisements", CI_NEEDS_IP6, nd_stays },
 	{ "rc-reserved", "4391-6-3 4755-4-1",
-	  "reserved octets of the encapsulation header mean nothing", 0, reserved },
+	  "reserved octets of the encapsulation header mean nothing", 0, check_rc_reserved },
 	{ "rc-bad-frames", "4755-8-1 4391-6-4", "short frames and other types are dropped", 0,
-	  bad_frames },
+	  check_rc_bad_frames },
 	{ 0 },
 };

@@ -11,7 +11,7 @@ static void dreq(struct ci *ci)
 	ci_disconnect(ci, ci_connect(ci, false));
 }
 
-static void dead(struct ci *ci)
+static void check_end_dead(struct ci *ci)
 {
 	ci_meet(ci, 0);
 	ci_gone(ci, ci_connect(ci, false));
@@ -49,7 +49,7 @@ static void dreq_qpn(struct ci *ci)
 	ci_disconnect(ci, c);
 }
 
-static void unknown(struct ci *ci)
+static void check_end_unknown(struct ci *ci)
 {
 	uint8_t q[CI_MAD];
 	const uint8_t *m;
@@ -175,7 +175,7 @@ static void target_dreq_again(struct ci *ci)
 	ci_fail(ci, "an unanswered DREQ does not come again");
 }
 
-static void crossed(struct ci *ci)
+static void check_end_crossed(struct ci *ci)
 {
 	uint8_t q[CI_MAD];
 	struct ci_conn *c = broken(ci, q);
@@ -186,7 +186,7 @@ static void crossed(struct ci *ci)
 }
 
 /* It connects again when there is something to send. */
-static void comes_back(struct ci *ci)
+static void check_end_comes_back(struct ci *ci)
 {
 	uint8_t q[CI_MAD], a[CI_MAD];
 	struct ci_conn *c = broken(ci, q);
@@ -209,12 +209,13 @@ static void comes_back(struct ci *ci)
 
 const struct ci_case ci_cases_end[] = {
 	{ "end-dreq", "4755-3.4-3", "a DREQ gets its DREP", 0, dreq },
-	{ "end-dead", "4755-3.4-3", "and nothing is taken afterwards", 0, dead },
+	{ "end-dead", "4755-3.4-3", "and nothing is taken afterwards", 0, check_end_dead },
 	{ "end-dreq-again", "", "a DREQ that comes again gets the same DREP (IBA 12.9.9)", 0,
 	  dreq_again },
 	{ "end-dreq-qpn", "", "a DREQ for another queue pair is dropped (IBA 12.6.10)", 0,
 	  dreq_qpn },
-	{ "end-unknown", "", "a DREQ for no connection gets a DREP (IBA 12.9.9)", 0, unknown },
+	{ "end-unknown", "", "a DREQ for no connection gets a DREP (IBA 12.9.9)", 0,
+	  check_end_unknown },
 	{ "end-before-rtu", "", "a DREQ may come before the RTU (IBA 12.9.7)", 0, before_rtu },
 	{ "end-qpn-rests", "", "queue pair and ID are not used again immediately (IBA 12.4.1)", 0,
 	  qpn_rests },
@@ -225,7 +226,8 @@ const struct ci_case ci_cases_end[] = {
 	  target_dreq },
 	{ "end-own-dreq-again", "", "it comes again without a DREP, unchanged (IBA 12.9.9)", 0,
 	  target_dreq_again },
-	{ "end-crossed", "", "DREQs that cross are answered (IBA 12.9.9)", 0, crossed },
-	{ "end-comes-back", "4755-3.4-3 4755-2.3-1", "then it connects anew", 0, comes_back },
+	{ "end-crossed", "", "DREQs that cross are answered (IBA 12.9.9)", 0, check_end_crossed },
+	{ "end-comes-back", "4755-3.4-3 4755-2.3-1", "then it connects anew", 0,
+	  check_end_comes_back },
 	{ 0 },
 };

@@ -5,7 +5,7 @@
 
 #define MASKED 0x10083u /* what the join of the broadcast group has at least */
 
-static const uint8_t *joined(struct ci *ci, const uint8_t *mgid)
+static const uint8_t *expect_group_joined(struct ci *ci, const uint8_t *mgid)
 {
 	const uint8_t *m = ci_sa_asked(ci, SA_SET, SA_MCMEMBER, mgid);
 
@@ -13,9 +13,9 @@ static const uint8_t *joined(struct ci *ci, const uint8_t *mgid)
 	return m;
 }
 
-static void join(struct ci *ci)
+static void check_link_join(struct ci *ci)
 {
-	const uint8_t *m = joined(ci, ci->group[0].mgid);
+	const uint8_t *m = expect_group_joined(ci, ci->group[0].mgid);
 	uint64_t mask = cf_get64(m + SA_MASK);
 
 	CI_CHECK(ci, (mask & MASKED) == MASKED, "component mask %llx", (unsigned long long)mask);
@@ -26,7 +26,7 @@ static void join(struct ci *ci)
 		 "port GID %s, ARP has another", cf_hex(m + MC_PORT, CI_GID));
 }
 
-static void first(struct ci *ci)
+static void check_link_first_join(struct ci *ci)
 {
 	const uint8_t *m = ci_sa_asked(ci, SA_SET, SA_MCMEMBER, NULL);
 
@@ -105,7 +105,7 @@ static void all_hosts(struct ci *ci)
 
 	memcpy(g, ci->group[0].mgid, CI_GID);
 	cf_put32(g + 12, 1); /* 224.0.0.1: 28 bits of it */
-	m = joined(ci, g);
+	m = expect_group_joined(ci, g);
 	CI_CHECK(ci, m[MC_SCOPE] & 1, "join state %u is no full member", m[MC_SCOPE] & 15);
 }
 
@@ -116,12 +116,12 @@ static void all_nodes(struct ci *ci)
 	memcpy(g + 1, ci->group[0].mgid + 1, 5);
 	cf_put16(g + 2, 0x601b);
 	g[15] = 1;
-	joined(ci, g);
+	expect_group_joined(ci, g);
 	memset(g + 6, 0, 10); /* the target's solicited-node group */
 	g[11] = 1;
 	g[12] = 0xff;
 	memcpy(g + 13, ci->target.ip6 + 13, 3);
-	joined(ci, g);
+	expect_group_joined(ci, g);
 }
 
 static void traps(struct ci *ci)
@@ -154,7 +154,7 @@ static const uint8_t *path_query(struct ci *ci)
 	ci_fail(ci, "the target answers without having asked for the path to us");
 }
 
-static void path(struct ci *ci)
+static void check_link_path(struct ci *ci)
 {
 	const uint8_t *m;
 	uint64_t mask;
@@ -171,8 +171,9 @@ static void path(struct ci *ci)
 
 const struct ci_case ci_cases_link[] = {
 	{ "link-join", "4391-5-2 4391-4-2 4391-4-3 4391-4.1-1 4391-4.1-6 4392-4-1 4392-4.2.5-1",
-	  "the broadcast group is joined as full member", CI_NEEDS_SA, join },
-	{ "link-join-first", "4391-5-2", "before all other groups", CI_NEEDS_SA, first },
+	  "the broadcast group is joined as full member", CI_NEEDS_SA, check_link_join },
+	{ "link-join-first", "4391-5-2", "before all other groups", CI_NEEDS_SA,
+	  check_link_first_join },
 	{ "link-mgids", "4391-4-2 4391-4-3 4391-4-4 4391-4-5 4391-4-7 4391-4.1-1 4392-4.1-1",
 	  "MGIDs have T, the link's scope and P_Key, and a signature", CI_NEEDS_SA, mgids },
 	{ "link-like-broadcast", "4391-10-8 4391-10-9",
@@ -185,6 +186,7 @@ const struct ci_case ci_cases_link[] = {
 	{ "link-traps", "4391-10-5 4392-4.2.5-2",
 	  "creation and deletion of groups are subscribed to", CI_NEEDS_SA, traps },
 	{ "link-path", "4391-9.1.2-2 4391-9.1.2-3 4755-3.1-11",
-	  "the way to a neighbour is asked of the subnet administration", CI_NEEDS_SA, path },
+	  "the way to a neighbour is asked of the subnet administration", CI_NEEDS_SA,
+	  check_link_path },
 	{ 0 },
 };

@@ -49,7 +49,7 @@ static const uint8_t *other_sid(struct ci *ci, unsigned octet, uint8_t value)
 	return ci_want(ci, 0);
 }
 
-static void nobody(struct ci *ci, unsigned octet, uint8_t value)
+static void check_passive_nobody(struct ci *ci, unsigned octet, uint8_t value)
 {
 	const uint8_t *m = other_sid(ci, octet, value);
 
@@ -69,24 +69,24 @@ static void sid_rfc(struct ci *ci)
 
 static void sid_block(struct ci *ci)
 {
-	nobody(ci, 0, 2);
+	check_passive_nobody(ci, 0, 2);
 }
 
 static void sid_type(struct ci *ci)
 {
-	nobody(ci, 1, 1);
+	check_passive_nobody(ci, 1, 1);
 }
 
 static void sid_reserved(struct ci *ci)
 {
 	for (unsigned i = 2; i < 5; i++)
-		nobody(ci, i, 0x80);
+		check_passive_nobody(ci, i, 0x80);
 }
 
 static void sid_qpn(struct ci *ci)
 {
-	nobody(ci, 7, (uint8_t)(ci->target.qpn ^ 0x80));
-	nobody(ci, 5, (uint8_t)(ci->target.qpn >> 16 ^ 0x80));
+	check_passive_nobody(ci, 7, (uint8_t)(ci->target.qpn ^ 0x80));
+	check_passive_nobody(ci, 5, (uint8_t)(ci->target.qpn >> 16 ^ 0x80));
 }
 
 static void rej_private(struct ci *ci)
@@ -106,7 +106,7 @@ static void rej_ids(struct ci *ci)
 
 /* ---- REQs that are taken or refused ---- */
 
-static const uint8_t *asked(struct ci *ci, size_t at, uint8_t value)
+static const uint8_t *send_altered_req(struct ci *ci, size_t at, uint8_t value)
 {
 	struct ci_conn *c;
 
@@ -130,7 +130,7 @@ static void is_rej(struct ci *ci, const uint8_t *m)
 
 static void private_reserved(struct ci *ci)
 {
-	is_rep(ci, asked(ci, REQ_PRIV, 0xff));
+	is_rep(ci, send_altered_req(ci, REQ_PRIV, 0xff));
 }
 
 static void req_reserved(struct ci *ci)
@@ -148,7 +148,7 @@ static void req_reserved(struct ci *ci)
 
 static void tail(struct ci *ci)
 {
-	is_rep(ci, asked(ci, CI_MAD - 1, 0xff));
+	is_rep(ci, send_altered_req(ci, CI_MAD - 1, 0xff));
 }
 
 static void no_private(struct ci *ci)
@@ -186,20 +186,20 @@ static void uc(struct ci *ci)
 	ci_meet(ci, 0);
 	if (ci->target.lla[0] & CI_UC_FLAG)
 		ci_skip(ci, "the target takes unreliable connections");
-	is_rej(ci, asked(ci, REQ_TYPE, 20 << 3 | 1 << 1));
+	is_rej(ci, send_altered_req(ci, REQ_TYPE, 20 << 3 | 1 << 1));
 }
 
 static void other_pkey(struct ci *ci)
 {
-	is_rej(ci, asked(ci, REQ_PKEY + 1, (uint8_t)(ci->plan.pkey ^ 1)));
+	is_rej(ci, send_altered_req(ci, REQ_PKEY + 1, (uint8_t)(ci->plan.pkey ^ 1)));
 }
 
 static void other_gid(struct ci *ci)
 {
-	is_rej(ci, asked(ci, REQ_RGID + 15, (uint8_t)(ci->target.lla[19] ^ 0x55)));
+	is_rej(ci, send_altered_req(ci, REQ_RGID + 15, (uint8_t)(ci->target.lla[19] ^ 0x55)));
 }
 
-static void second(struct ci *ci)
+static void check_passive_second(struct ci *ci)
 {
 	struct ci_conn *c;
 	const uint8_t *m;
@@ -238,7 +238,7 @@ static struct ci_conn *short_req(struct ci *ci, unsigned t, unsigned retries)
 	return c;
 }
 
-static void rep_again(struct ci *ci)
+static void check_passive_rep_again(struct ci *ci)
 {
 	struct ci_conn *c = short_req(ci, REP_TIME, 7);
 	const uint8_t *m = ci_want(ci, CI_REP);
@@ -270,7 +270,7 @@ static void rep_count(struct ci *ci)
 	ci_gone(ci, c);
 }
 
-static void req_again(struct ci *ci)
+static void check_passive_req_again(struct ci *ci)
 {
 	struct ci_conn *c;
 
@@ -301,7 +301,7 @@ static void rtu_again(struct ci *ci)
 	ci_want_acked(ci, c->qp);
 }
 
-static void mra(struct ci *ci)
+static void check_passive_mra(struct ci *ci)
 {
 	struct ci_conn *c = short_req(ci, REP_TIME, 7);
 	uint8_t m[CI_MAD];
@@ -339,7 +339,7 @@ static void rep_refused(struct ci *ci)
 	is_over(ci, c, m);
 }
 
-static void withdrawn(struct ci *ci)
+static void check_passive_withdrawn(struct ci *ci)
 {
 	struct ci_conn *c = short_req(ci, REP_TIME, 7);
 	uint8_t m[CI_MAD];
@@ -366,7 +366,7 @@ static void data_first(struct ci *ci)
 }
 
 /* Our queue pair in a new REQ: the old connection is none any more. */
-static void stale(struct ci *ci)
+static void check_passive_stale(struct ci *ci)
 {
 	struct ci_conn *old, *c;
 	const uint8_t *m;
@@ -427,19 +427,21 @@ const struct ci_case ci_cases_passive[] = {
 	{ "cm-pkey", "4392-4.1-1", "a REQ with another P_Key is refused", 0, other_pkey },
 	{ "cm-gid", "", "a REQ for another GID is refused (IBA 12.6.5)", 0, other_gid },
 	{ "cm-second", "4755-3.2-7 4755-3.2-8 4755-3.2-9",
-	  "a second connection is accepted or refused well", 0, second },
+	  "a second connection is accepted or refused well", 0, check_passive_second },
 	{ "cm-rep-again", "",
-	  "an unanswered REP comes again, unchanged, in its time (IBA 12.9.8.4)", 0, rep_again },
+	  "an unanswered REP comes again, unchanged, in its time (IBA 12.9.8.4)", 0,
+	  check_passive_rep_again },
 	{ "cm-rep-count", "", "as often as the REQ allows, and then it is over (IBA 12.9.8.4)", 0,
 	  rep_count },
 	{ "cm-req-again", "", "a REQ that comes twice makes one connection (IBA 12.9.8.3)", 0,
-	  req_again },
+	  check_passive_req_again },
 	{ "cm-rtu-again", "", "an RTU may come twice (IBA 12.9.7)", 0, rtu_again },
-	{ "cm-mra", "", "an MRA makes a REP wait (IBA 12.9.8.6)", 0, mra },
+	{ "cm-mra", "", "an MRA makes a REP wait (IBA 12.9.8.6)", 0, check_passive_mra },
 	{ "cm-rep-refused", "4755-3.2-4", "a REJ for the REP is the end", 0, rep_refused },
-	{ "cm-withdrawn", "", "so is a REJ 4, known by the CA GUID (IBA 12.6.7)", 0, withdrawn },
+	{ "cm-withdrawn", "", "so is a REJ 4, known by the CA GUID (IBA 12.6.7)", 0,
+	  check_passive_withdrawn },
 	{ "cm-data-first", "4755-2.3-1", "data may come before the RTU", 0, data_first },
 	{ "cm-stale", "", "a queue pair in use in a new REQ: REJ 10 and a DREQ (IBA 12.4.1)", 0,
-	  stale },
+	  check_passive_stale },
 	{ 0 },
 };

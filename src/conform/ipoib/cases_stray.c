@@ -3,7 +3,7 @@
 #include "conform/ipoib/peer.h"
 #include <string.h>
 
-static void unknown(struct ci *ci)
+static void check_stray_unknown(struct ci *ci)
 {
 	static const uint16_t attr[] = { CI_REP, CI_RTU, CI_MRA, CI_REJ, CI_DREP };
 	uint8_t m[CI_MAD];
@@ -62,7 +62,8 @@ static void mad_qkey(struct ci *ci)
 }
 
 const struct ci_case ci_cases_stray[] = {
-	{ "cm-unknown", "", "messages about no connection are dropped (IBA 12.9.8.3)", 0, unknown },
+	{ "cm-unknown", "", "messages about no connection are dropped (IBA 12.9.8.3)", 0,
+	  check_stray_unknown },
 	{ "cm-headers", "", "MADs of other versions, methods, attributes are dropped (IBA 13.4.2)",
 	  0, headers },
 	{ "cm-qkey", "", "so are those with another Q_Key or for another queue pair (IBA 13.5.3)",

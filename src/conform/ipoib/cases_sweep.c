@@ -7,7 +7,7 @@
 #define FIRST 24u /* truncated ones below that have no header */
 
 /* A message of this kind that would have an effect, about a connection of its own. */
-static struct ci_conn *sample(struct ci *ci, unsigned attr, uint8_t m[CI_MAD])
+static struct ci_conn *make_sample(struct ci *ci, unsigned attr, uint8_t m[CI_MAD])
 {
 	struct ci_conn *c;
 
@@ -48,10 +48,10 @@ static struct ci_conn *sample(struct ci *ci, unsigned attr, uint8_t m[CI_MAD])
 }
 
 /* Without effect, so the connection can still be ended. */
-static void truncated(struct ci *ci, unsigned attr)
+static void check_sweep_truncated(struct ci *ci, unsigned attr)
 {
 	uint8_t m[CI_MAD];
-	struct ci_conn *c = sample(ci, attr, m);
+	struct ci_conn *c = make_sample(ci, attr, m);
 	unsigned n = 0;
 
 	for (size_t len = 0; len < CI_MAD; len++) {
@@ -72,7 +72,7 @@ static void truncated(struct ci *ci, unsigned attr)
 }
 
 /* What came back, whatever it was, has been said well; what came of it is ended. */
-static void settle(struct ci *ci)
+static void settle_sweep(struct ci *ci)
 {
 	uint8_t q[CI_MAD];
 	uint32_t id = ci->next_id++;
@@ -109,7 +109,7 @@ static void flipped(struct ci *ci, unsigned attr)
 	uint8_t m[CI_MAD];
 	unsigned n = 0, bits = ci->plan.thorough ? 8 : 1;
 
-	sample(ci, attr, m);
+	make_sample(ci, attr, m);
 	for (size_t at = 0; at < CI_MAD; at++)
 		for (unsigned bit = 0; bit < bits; bit++) {
 			uint8_t was = m[at];
@@ -122,9 +122,9 @@ static void flipped(struct ci *ci, unsigned attr)
 			if (attr == CI_REQ)
 				ci_put24(m + REQ_QPN, ci->next_qpn++ & 0x7fffff);
 			if (!(++n % BATCH))
-				settle(ci);
+				settle_sweep(ci);
 		}
-	settle(ci);
+	settle_sweep(ci);
 	ci_sweep(ci);
 	ci_forget(ci);
 	ci->n_conns = 0;
@@ -135,7 +135,7 @@ static void flipped(struct ci *ci, unsigned attr)
 #define SWEEP(name, attr)                                                                          \
 	static void truncated_##name(struct ci *ci)                                                \
 	{                                                                                          \
-		truncated(ci, attr);                                                               \
+		check_sweep_truncated(ci, attr);                                                   \
 	}                                                                                          \
 	static void flipped_##name(struct ci *ci)                                                  \
 	{                                                                                          \

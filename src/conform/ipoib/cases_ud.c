@@ -3,7 +3,7 @@
 #include "conform/ipoib/peer.h"
 #include <string.h>
 
-static void echo(struct ci *ci)
+static void check_ud_echo(struct ci *ci)
 {
 	struct ci_reply r;
 
@@ -16,7 +16,7 @@ static void echo(struct ci *ci)
 }
 
 /* Around each multiple of four, and the largest. */
-static void sizes(struct ci *ci)
+static void check_ud_sizes(struct ci *ci)
 {
 	size_t max = ci->mtu - CI_ENCAP;
 	struct ci_reply r;
@@ -39,7 +39,7 @@ static void mtu_2044(struct ci *ci)
 	CI_CHECK(ci, r.pieces == 1 && r.len == 2044, "%zu octets in %u pieces", r.len, r.pieces);
 }
 
-static void fragments(struct ci *ci)
+static void check_ud_fragments(struct ci *ci)
 {
 	static const size_t more[] = { 1, 2, 3000 };
 	struct ci_reply r;
@@ -53,7 +53,7 @@ static void fragments(struct ci *ci)
 	}
 }
 
-static void reserved(struct ci *ci)
+static void check_ud_reserved(struct ci *ci)
 {
 	struct ci_reply r;
 	size_t n;
@@ -66,7 +66,7 @@ static void reserved(struct ci *ci)
 	ci_want_reply(ci, ci->seq, &r);
 }
 
-static void bad_frames(struct ci *ci)
+static void check_ud_bad_frames(struct ci *ci)
 {
 	size_t n;
 
@@ -114,7 +114,7 @@ static void asks_group(struct ci *ci)
 	ci_fail(ci, "no ARP request to the broadcast group");
 }
 
-static void broadcast(struct ci *ci)
+static void check_ud_broadcast(struct ci *ci)
 {
 	ci_meet(ci, 0);
 	asks_group(ci);
@@ -130,17 +130,18 @@ static void broadcast_connected(struct ci *ci)
 
 const struct ci_case ci_cases_ud[] = {
 	{ "ud-echo", "4391-6-1 4391-6-4 4755-4-1 4755-4-2 4755-3.1-5 4755-3.1-12 4392-4-2",
-	  "an echo to and from a node that takes no connections", 0, echo },
-	{ "ud-sizes", "4391-7-2 4755-5-2", "packets of all pads, up to the link's MTU", 0, sizes },
+	  "an echo to and from a node that takes no connections", 0, check_ud_echo },
+	{ "ud-sizes", "4391-7-2 4755-5-2", "packets of all pads, up to the link's MTU", 0,
+	  check_ud_sizes },
 	{ "ud-2044", "4391-7-1 4391-7-3 4755-5-2", "an IP packet of 2044 octets", 0, mtu_2044 },
 	{ "ud-fragments", "4755-7.2-1 4755-7-1", "larger ones come in fragments that fit the link",
-	  0, fragments },
+	  0, check_ud_fragments },
 	{ "ud-reserved", "4391-6-3", "reserved octets of the encapsulation header mean nothing", 0,
-	  reserved },
+	  check_ud_reserved },
 	{ "ud-bad-frames", "4391-6-4 4391-6-5 4755-8-1",
-	  "short frames, other types and wrong lengths are dropped", 0, bad_frames },
+	  "short frames, other types and wrong lengths are dropped", 0, check_ud_bad_frames },
 	{ "ud-broadcast", "4755-3-1 4755-2.1-1 4755-7-3 4391-4-6",
-	  "ARP requests go to the broadcast group", 0, broadcast },
+	  "ARP requests go to the broadcast group", 0, check_ud_broadcast },
 	{ "ud-broadcast-connected", "4755-2.1-1 4755-7-3 4755-2.2-1",
 	  "also with a connection to whoever is asked for", 0, broadcast_connected },
 	{ 0 },

@@ -19,53 +19,54 @@ static void some_traffic(struct ci *ci)
 	ci_disconnect(ci, c);
 }
 
-static void judge(struct ci *ci, enum ci_lint what)
+static void judge_lint(struct ci *ci, enum ci_lint what)
 {
 	some_traffic(ci);
 	CI_CHECK(ci, !ci->lint[what][0], "%s", ci->lint[what]);
 }
 
-static void icrc(struct ci *ci)
+static void check_lint_icrc(struct ci *ci)
 {
-	judge(ci, CI_LINT_ICRC);
+	judge_lint(ci, CI_LINT_ICRC);
 }
 
-static void packet(struct ci *ci)
+static void check_lint_packet(struct ci *ci)
 {
-	judge(ci, CI_LINT_PACKET);
+	judge_lint(ci, CI_LINT_PACKET);
 }
 
-static void keys(struct ci *ci)
+static void check_lint_keys(struct ci *ci)
 {
-	judge(ci, CI_LINT_KEYS);
+	judge_lint(ci, CI_LINT_KEYS);
 }
 
-static void encap(struct ci *ci)
+static void check_lint_encap(struct ci *ci)
 {
-	judge(ci, CI_LINT_ENCAP);
+	judge_lint(ci, CI_LINT_ENCAP);
 }
 
-static void source(struct ci *ci)
+static void check_lint_source(struct ci *ci)
 {
-	judge(ci, CI_LINT_SOURCE);
+	judge_lint(ci, CI_LINT_SOURCE);
 }
 
-static void mad(struct ci *ci)
+static void check_lint_mad(struct ci *ci)
 {
-	judge(ci, CI_LINT_MAD);
+	judge_lint(ci, CI_LINT_MAD);
 }
 
 const struct ci_case ci_cases_whole[] = {
-	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", CI_NEEDS_PACKETS, icrc },
+	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", CI_NEEDS_PACKETS,
+	  check_lint_icrc },
 	{ "whole-packets", "", "headers, pads and lengths were right (IBA 9.2)", CI_NEEDS_PACKETS,
-	  packet },
+	  check_lint_packet },
 	{ "whole-keys", "4391-9.1.2-1 4392-4-2 4391-9.1-1",
-	  "every datagram had the link's Q_Key and P_Key", CI_NEEDS_PACKETS, keys },
+	  "every datagram had the link's Q_Key and P_Key", CI_NEEDS_PACKETS, check_lint_keys },
 	{ "whole-encapsulation", "4391-6-1 4391-6-2 4391-14-2 4755-4-1",
-	  "every frame had its header, reserved octets 0", 0, encap },
+	  "every frame had its header, reserved octets 0", 0, check_lint_encap },
 	{ "whole-source", "4755-2.2-1 4755-3.1-8 4391-9.1.1-3",
-	  "every datagram came from the one UD queue pair", 0, source },
+	  "every datagram came from the one UD queue pair", 0, check_lint_source },
 	{ "whole-mads", "", "headers and reserved fields of every MAD were right (IBA 12.6)", 0,
-	  mad },
+	  check_lint_mad },
 	{ 0 },
 };

@@ -53,7 +53,7 @@ uint32_t ci_private(struct ci *ci, const uint8_t *m)
 
 /* ---- in the background ---- */
 
-static bool ours(const struct ci *ci, uint32_t id)
+static bool is_our_comm_id(const struct ci *ci, uint32_t id)
 {
 	return id - ci->me.first_id < ci->next_id - ci->me.first_id;
 }
@@ -122,7 +122,7 @@ bool ci_surplus(struct ci *ci, const uint8_t *m)
 }
 
 /* Return: whether it came before, octet for octet. */
-static bool repeated(struct ci *ci, const uint8_t *m)
+static bool is_mad_repeated(struct ci *ci, const uint8_t *m)
 {
 	for (unsigned i = 0; i < CI_SEEN && i < ci->n_seen; i++)
 		if (!memcmp(ci->seen[i], m, CI_MAD))
@@ -143,12 +143,13 @@ void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m)
 		ci_lint(ci, CI_LINT_MAD, "%s", bad);
 	if (m[M_BASE] != 1 || m[M_VERSION] != 2 || m[M_METHOD] != 3)
 		return;
-	here = ci_attr(m) == CI_REQ ? ci_get24(m + REQ_SID + 5) == ci->me.qpn : ours(ci, about);
+	here = ci_attr(m) == CI_REQ ? ci_get24(m + REQ_SID + 5) == ci->me.qpn
+				    : is_our_comm_id(ci, about);
 	if (!here) {
 		refuse_old(ci, m);
 		return;
 	}
-	if (repeated(ci, m) && !ci->again)
+	if (is_mad_repeated(ci, m) && !ci->again)
 		return;
 	if (!background(ci, m))
 		ci_event(ci, CI_EV_CM, m, CI_MAD);
@@ -156,7 +157,7 @@ void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m)
 
 /* ---- what a case waits for ---- */
 
-static const char *shown(const uint8_t *m, char text[80])
+static const char *describe_mad(const uint8_t *m, char text[80])
 {
 	if (ci_attr(m) == CI_REJ)
 		snprintf(text, 80, "REJ %u of message %u", (unsigned)cf_get16(m + REJ_REASON),
@@ -178,8 +179,8 @@ const uint8_t *ci_came(struct ci *ci, unsigned attr, uint64_t until)
 			return NULL;
 	} while (attr != CI_DREQ && ci_surplus(ci, e->b));
 	cf_put16(due + M_ATTR, (uint16_t)attr);
-	CI_CHECK(ci, !attr || ci_attr(e->b) == attr, "%s comes, %s is due", shown(e->b, text),
-		 ci_mad_name(due));
+	CI_CHECK(ci, !attr || ci_attr(e->b) == attr, "%s comes, %s is due",
+		 describe_mad(e->b, text), ci_mad_name(due));
 	return e->b;
 }
 
@@ -224,7 +225,7 @@ static void barrier(struct ci *ci, bool strict)
 		if (ci_attr(e->b) == CI_DREP && cf_get32(e->b + CM_REMOTE) - first <= id - first)
 			return;
 		CI_CHECK(ci, !strict || ci_surplus(ci, e->b), "%s comes where nothing is due",
-			 shown(e->b, text));
+			 describe_mad(e->b, text));
 	}
 	ci_fail(ci, "a DREQ for an unknown connection is not answered");
 }

@@ -29,7 +29,7 @@ struct ci_came {
 
 /* ---- what the port tells ---- */
 
-static struct ci_came *keep(struct ci_fab *f, int what, const void *b, size_t len)
+static struct ci_came *keep_arrival(struct ci_fab *f, int what, const void *b, size_t len)
 {
 	struct ci_came *c = f->n < KEPT_MAX ? calloc(1, sizeof *c + len) : NULL;
 
@@ -47,34 +47,34 @@ static struct ci_came *keep(struct ci_fab *f, int what, const void *b, size_t le
 	return c;
 }
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void keep_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+		    size_t len, uint64_t now)
 {
-	struct ci_came *c = keep(user, CAME_UD, frame, len);
+	struct ci_came *c = keep_arrival(user, CAME_UD, frame, len);
 
 	(void)now;
 	if (c)
 		c->from = *from;
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void keep_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	(void)from, (void)now;
-	(void)keep(user, CAME_MAD, mad, len);
+	(void)keep_arrival(user, CAME_MAD, mad, len);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void keep_qp_message(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
-	struct ci_came *c = keep(user, CAME_MSG, frame, len);
+	struct ci_came *c = keep_arrival(user, CAME_MSG, frame, len);
 
 	(void)now;
 	if (c)
 		c->qpn = qpn;
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void keep_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
-	struct ci_came *c = keep(user, CAME_ERROR, NULL, 0);
+	struct ci_came *c = keep_arrival(user, CAME_ERROR, NULL, 0);
 
 	(void)now;
 	if (!c)
@@ -83,8 +83,8 @@ static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 	c->err = err;
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		    const struct ddps_ipoib_path *path, uint64_t now)
+static void take_fab_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			  const struct ddps_ipoib_path *path, uint64_t now)
 {
 	struct ci_fab *f = user;
 
@@ -93,8 +93,8 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 	f->path = path ? *path : (struct ddps_ipoib_path){ 0 };
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
-		      uint32_t link_mtu, uint64_t now)
+static void take_fab_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			    uint32_t link_mtu, uint64_t now)
 {
 	struct ci_fab *f = user;
 
@@ -104,22 +104,22 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	f->link_mtu = link_mtu;
 }
 
-static void on_link(void *user, bool up, uint64_t now)
+static void take_fab_link(void *user, bool up, uint64_t now)
 {
 	(void)now;
 	((struct ci_fab *)user)->down = !up;
 }
 
 static const struct ddps_ipoib_up up_calls = { .struct_size = sizeof(up_calls),
-					       .ud = on_ud,
-					       .mad = on_mad,
-					       .qp = on_qp,
-					       .qp_error = on_qp_error,
-					       .path = on_path,
-					       .joined = on_joined,
-					       .link = on_link };
+					       .ud = keep_ud,
+					       .mad = keep_mad,
+					       .qp = keep_qp_message,
+					       .qp_error = keep_qp_error,
+					       .path = take_fab_path,
+					       .joined = take_fab_joined,
+					       .link = take_fab_link };
 
-static void forget(struct ci_fab *f)
+static void forget_arrivals(struct ci_fab *f)
 {
 	while (f->first) {
 		struct ci_came *c = f->first;
@@ -135,7 +135,7 @@ static void forget(struct ci_fab *f)
 
 /* ---- what was sent and came, for captures: packets as they would be in UDP ---- */
 
-static void record(struct ci *ci, bool by_target, struct ci_pkt *p)
+static void record_packet(struct ci *ci, bool by_target, struct ci_pkt *p)
 {
 	/* 192.0.2.1 is the suite, .2 the target; whose LIDs say nothing to a reader */
 	const struct ci_addr a = { .src = 0xc0000201u + by_target,
@@ -161,7 +161,7 @@ static void record_mad(struct ci *ci, bool by_target, const uint8_t *m)
 			    .data = m,
 			    .len = CI_MAD };
 
-	record(ci, by_target, &p);
+	record_packet(ci, by_target, &p);
 }
 
 static void record_ud(struct ci *ci, bool by_target, uint32_t qpn, const void *b, size_t len)
@@ -172,27 +172,27 @@ static void record_ud(struct ci *ci, bool by_target, uint32_t qpn, const void *b
 			    .data = b,
 			    .len = len };
 
-	record(ci, by_target, &p);
+	record_packet(ci, by_target, &p);
 }
 
 /* ---- turns ---- */
 
-static void turn(struct ci *ci, uint64_t until)
+static void run_fabric(struct ci *ci, uint64_t until)
 {
 	ci->fab.f.run(ci->fab.f.user, until);
 }
 
-static void await(struct ci *ci, const char *what)
+static void await_fabric(struct ci *ci, const char *what)
 {
 	uint64_t until = ci_limit(ci);
 
 	while (!ci->fab.answered && ci_now() < until)
-		turn(ci, until);
+		run_fabric(ci, until);
 	CI_CHECK(ci, ci->fab.answered, "%s: the fabric gives no answer", what);
 }
 
 /* Somebody else's datagrams are no business of a case. */
-static void frame_in(struct ci *ci, const struct ci_came *c)
+static void take_fab_frame(struct ci *ci, const struct ci_came *c)
 {
 	bool of_target =
 		c->from.has_gid && !memcmp(c->from.gid, ci->target.lla + 4, sizeof c->from.gid);
@@ -223,7 +223,7 @@ static void message_in(struct ci *ci, struct ci_qp *qp, const struct ci_came *c)
 	e->qp = qp;
 }
 
-static struct ci_qp *find(struct ci *ci, uint32_t qpn)
+static struct ci_qp *find_fab_qp(struct ci *ci, uint32_t qpn)
 {
 	for (unsigned i = 0; i < CI_QPS; i++)
 		if (ci->qp[i].used && ci->qp[i].qpn == qpn)
@@ -231,12 +231,13 @@ static struct ci_qp *find(struct ci *ci, uint32_t qpn)
 	return NULL;
 }
 
-static void take(struct ci *ci, const struct ci_came *c)
+static void take_arrival(struct ci *ci, const struct ci_came *c)
 {
-	struct ci_qp *qp = c->what == CAME_UD || c->what == CAME_MAD ? NULL : find(ci, c->qpn);
+	struct ci_qp *qp =
+		c->what == CAME_UD || c->what == CAME_MAD ? NULL : find_fab_qp(ci, c->qpn);
 
 	if (c->what == CAME_UD) {
-		frame_in(ci, c);
+		take_fab_frame(ci, c);
 	} else if (c->what == CAME_MAD && c->len == CI_MAD) {
 		if (ci_attr(c->b) == CI_REQ &&
 		    memcmp(c->b + REQ_LGID, ci->target.lla + 4, CI_GID) != 0)
@@ -255,14 +256,14 @@ void ci_fab_pump(struct ci *ci, uint64_t until)
 	struct ci_fab *f = &ci->fab;
 
 	if (!f->first)
-		turn(ci, until);
+		run_fabric(ci, until);
 	while (f->first) {
 		free(f->at);
 		f->at = f->first; /* freed later: what is done with it may leave the case */
 		f->first = f->at->next;
 		f->end = f->first ? f->end : &f->first;
 		f->n--;
-		take(ci, f->at);
+		take_arrival(ci, f->at);
 	}
 	CI_CHECK(ci, !f->lost, "more comes from the fabric than can be kept");
 	CI_CHECK(ci, !f->down, "the port went down");
@@ -270,14 +271,14 @@ void ci_fab_pump(struct ci *ci, uint64_t until)
 
 /* ---- life ---- */
 
-static void resolve(struct ci *ci)
+static void resolve_target(struct ci *ci)
 {
 	struct ci_fab *f = &ci->fab;
 
 	f->answered = false;
 	if (f->port->ops->resolve(f->port, ci->target.lla + 4))
 		ci_fail(ci, "the path to the target cannot be asked for");
-	await(ci, "the path to the target");
+	await_fabric(ci, "the path to the target");
 	CI_CHECK(ci, f->path.addr, "there is no path to the target's GID");
 	ci->target.lid = f->path.dlid;
 	ci->lid = f->path.slid;
@@ -287,7 +288,7 @@ static void resolve(struct ci *ci)
 
 void ci_fab_path(struct ci *ci)
 {
-	resolve(ci);
+	resolve_target(ci);
 }
 
 void ci_fab_open(struct ci *ci)
@@ -307,13 +308,13 @@ void ci_fab_open(struct ci *ci)
 	f->answered = false;
 	if (f->port->ops->join(f->port, mgid))
 		ci_fail(ci, "the broadcast group cannot be joined");
-	await(ci, "the broadcast group");
+	await_fabric(ci, "the broadcast group");
 	CI_CHECK(ci, !f->join_err, "the broadcast group cannot be joined (error %d)", f->join_err);
 	ci->mtu = f->link_mtu;
 	if (!ci->group[0].mlid)
 		(void)ci_group_make(ci, mgid, 0);
 	if (ci->target.known)
-		resolve(ci);
+		resolve_target(ci);
 }
 
 void ci_fab_close(struct ci *ci)
@@ -324,7 +325,7 @@ void ci_fab_close(struct ci *ci)
 		f->f.close(f->f.user);
 	f->port = NULL;
 	f->lost = f->down = false;
-	forget(f);
+	forget_arrivals(f);
 	for (unsigned i = 0; i < CI_QPS; i++)
 		ci->qp[i].gone = true;
 }
@@ -340,7 +341,7 @@ void ci_fab_mad(struct ci *ci, const uint8_t *m)
 	record_mad(ci, false, m);
 	while (f->port->ops->mad_send(f->port, f->path.addr, m)) {
 		CI_CHECK(ci, ci_now() < until, "the port does not send a MAD");
-		turn(ci, ci_now() + MS);
+		run_fabric(ci, ci_now() + MS);
 	}
 }
 
@@ -355,7 +356,7 @@ void ci_fab_ud(struct ci *ci, const uint8_t *mgid, const void *frame, size_t len
 	while (port->ops->ud_send(port, &to, mgid ? NULL : &ci->fab.path, frame, len) ==
 		       DDPS_E_AGAIN &&
 	       ci_now() < until)
-		turn(ci, ci_now() + MS);
+		run_fabric(ci, ci_now() + MS);
 }
 
 /* ---- connections ---- */
@@ -398,7 +399,7 @@ void ci_fab_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 
 	while (!qp->gone && port->ops->qp_send(port, qp->qpn, b, len) == DDPS_E_AGAIN &&
 	       ci_now() < until)
-		turn(ci, ci_now() + MS);
+		run_fabric(ci, ci_now() + MS);
 }
 
 bool ci_fab_acked(struct ci *ci, const struct ci_qp *qp)

@@ -19,7 +19,7 @@ static uint16_t sum16(const uint8_t *p, size_t len, uint32_t s)
 	return (uint16_t)~s;
 }
 
-static void ip4(struct ci *ci, uint8_t *h, size_t len, uint16_t flags, uint32_t from)
+static void put_ip4_header(struct ci *ci, uint8_t *h, size_t len, uint16_t flags, uint32_t from)
 {
 	memset(h, 0, IP4);
 	h[0] = 0x45;
@@ -40,7 +40,7 @@ size_t ci_echo_from(struct ci *ci, uint8_t *b, size_t ip_len, uint32_t from)
 	cf_put32(b, CI_IP4 << 16);
 	ci->seq++;
 	ci->ip_id++;
-	ip4(ci, h, ip_len, 0, from);
+	put_ip4_header(ci, h, ip_len, 0, from);
 	cf_fill(icmp + ICMP, ip_len - IP4 - ICMP, ci->seq);
 	cf_put32(icmp, 0x08000000);
 	cf_put16(icmp + 4, (uint16_t)ci->random);
@@ -69,7 +69,7 @@ void ci_echo_ud(struct ci *ci, size_t ip_len)
 		uint16_t flags = (uint16_t)(off / 8 | (off + n < len ? 0x2000 : 0));
 
 		cf_put32(piece, CI_IP4 << 16);
-		ip4(ci, piece + CI_ENCAP, IP4 + n, flags, ci->me.ip);
+		put_ip4_header(ci, piece + CI_ENCAP, IP4 + n, flags, ci->me.ip);
 		memcpy(piece + CI_ENCAP + IP4, ci->frame + CI_ENCAP + IP4 + off, n);
 		ci_ud_send(ci, piece, CI_ENCAP + IP4 + n);
 	}
@@ -82,15 +82,15 @@ struct pieces {
 	size_t got, all;
 };
 
-static bool answers(const struct ci *ci, const uint8_t *icmp, uint32_t seq)
+static bool is_echo_answer(const struct ci *ci, const uint8_t *icmp, uint32_t seq)
 {
 	return !icmp[0] && cf_get16(icmp + 4) == (uint16_t)ci->random &&
 	       cf_get16(icmp + 6) == (uint16_t)seq;
 }
 
 /* Return: whether the reply is whole with that. */
-static bool add(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_ev *e,
-		struct ci_reply *r)
+static bool add_fragment(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_ev *e,
+			 struct ci_reply *r)
 {
 	const uint8_t *h = e->b + CI_ENCAP, *icmp = h + IP4;
 	size_t len = e->len - CI_ENCAP, off;
@@ -107,8 +107,8 @@ static bool add(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_e
 	}
 	CI_CHECK(ci, !sum16(h, IP4, 0), "an IP header with a wrong checksum: %s", cf_hex(h, IP4));
 	if (!off && len >= IP4 + ICMP) {
-		w->ours = answers(ci, icmp, seq);
-		CI_CHECK(ci, !ci->never || !answers(ci, icmp, ci->never),
+		w->ours = is_echo_answer(ci, icmp, seq);
+		CI_CHECK(ci, !ci->never || !is_echo_answer(ci, icmp, ci->never),
 			 "a packet that was repeated is answered");
 	}
 	w->got += len - IP4;
@@ -136,7 +136,7 @@ bool ci_replied(struct ci *ci, uint32_t seq, uint64_t until, struct ci_reply *r)
 
 	*r = (struct ci_reply){ 0 };
 	while ((e = ci_await(ci, CI_EV_FRAME | CI_EV_MSG, until)))
-		if (add(ci, &w, seq, e, r))
+		if (add_fragment(ci, &w, seq, e, r))
 			return true;
 	return false;
 }

@@ -144,8 +144,8 @@ struct ci_group *ci_group_make(struct ci *ci, const uint8_t *mgid, uint16_t mlid
 
 /* ---- out ---- */
 
-static void record(struct ci *ci, bool by_target, const uint8_t *b, size_t len,
-		   const struct ci_addr *a)
+static void record_datagram(struct ci *ci, bool by_target, const uint8_t *b, size_t len,
+			    const struct ci_addr *a)
 {
 	uint8_t ip[IP_EXTRA + CI_PKT_MAX];
 
@@ -153,13 +153,14 @@ static void record(struct ci *ci, bool by_target, const uint8_t *b, size_t len,
 		cf_trace_ib(ci->trace, by_target, ip, ci_pkt_ip(ip, b, len, a));
 }
 
-static void put(struct ci *ci, int fd, const uint8_t *b, size_t len, const struct ci_addr *a)
+static void send_datagram(struct ci *ci, int fd, const uint8_t *b, size_t len,
+			  const struct ci_addr *a)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(a->dst),
 				  .sin_port = htons(a->dport) };
 
-	record(ci, false, b, len, a);
+	record_datagram(ci, false, b, len, a);
 	for (unsigned tries = 0; tries < 100; tries++) {
 		struct pollfd p = { .fd = fd, .events = POLLOUT };
 
@@ -170,7 +171,7 @@ static void put(struct ci *ci, int fd, const uint8_t *b, size_t len, const struc
 	}
 }
 
-static struct ci_addr address(const struct ci *ci, uint32_t lid)
+static struct ci_addr get_plan_address(const struct ci *ci, uint32_t lid)
 {
 	bool group = lid >= CI_MLID;
 
@@ -183,7 +184,7 @@ static struct ci_addr address(const struct ci *ci, uint32_t lid)
 
 void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p)
 {
-	struct ci_addr a = address(ci, lid);
+	struct ci_addr a = get_plan_address(ci, lid);
 	uint8_t b[CI_PKT_MAX];
 	int fd = ci->unicast;
 
@@ -197,7 +198,7 @@ void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p)
 			g->fd = udp(ci->plan.wire_ip, g->mlid, false);
 		fd = g->fd;
 	}
-	put(ci, fd, b, ci_pkt_build(b, p, &a), &a);
+	send_datagram(ci, fd, b, ci_pkt_build(b, p, &a), &a);
 }
 
 /* ---- events ---- */
@@ -233,7 +234,7 @@ void ci_forget(struct ci *ci)
 	ci->at = NULL;
 }
 
-static struct ci_ev *take_event(struct ci *ci, unsigned kinds)
+static struct ci_ev *unlink_event(struct ci *ci, unsigned kinds)
 {
 	for (struct ci_ev **at = &ci->ev; *at; at = &(*at)->next) {
 		struct ci_ev *e = *at;
@@ -255,7 +256,7 @@ struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until)
 {
 	struct ci_ev *e;
 
-	while (!(e = take_event(ci, kinds)) && ci_now() < until)
+	while (!(e = unlink_event(ci, kinds)) && ci_now() < until)
 		ci_pump(ci, until);
 	return e;
 }
@@ -287,7 +288,7 @@ static void lint_frame(struct ci *ci, const struct ci_pkt *p)
 			cf_hex(p->data, p->len < CI_ENCAP ? p->len : CI_ENCAP));
 }
 
-static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
+static void take_net_frame(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
 {
 	struct ci_ev *e;
 
@@ -302,7 +303,7 @@ static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
 	e->mlid = mlid;
 }
 
-static void mad_in(struct ci *ci, uint16_t slid, const struct ci_pkt *p)
+static void take_net_mad(struct ci *ci, uint16_t slid, const struct ci_pkt *p)
 {
 	if (p->len != CI_MAD || p->qkey != 0x80010000) {
 		if (ci->target.lid && slid == ci->target.lid)
@@ -316,8 +317,8 @@ static void mad_in(struct ci *ci, uint16_t slid, const struct ci_pkt *p)
 		ci_cm_rx(ci, slid, p->data);
 }
 
-static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const uint8_t *b,
-		 size_t len)
+static void take_net_packet(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const uint8_t *b,
+			    size_t len)
 {
 	uint16_t slid = (uint16_t)(a->src & 0xff);
 	bool target = ci->target.lid && slid == ci->target.lid;
@@ -327,7 +328,7 @@ static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const ui
 
 	if ((a->src ^ ci->plan.wire_ip) & ~0xffu || slid == ci->lid || (bad && !may_be))
 		return;
-	record(ci, true, b, len, a);
+	record_datagram(ci, true, b, len, a);
 	if (bad) {
 		if (target)
 			ci_lint(ci, CI_LINT_PACKET, "a packet is %s: %s", bad, cf_hex(b, len));
@@ -341,14 +342,14 @@ static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const ui
 	if (target)
 		lint_packet(ci, &p, b, len);
 	if (p.op == (CI_UD | CI_ONLY) && p.qpn == 1)
-		mad_in(ci, slid, &p);
+		take_net_mad(ci, slid, &p);
 	else if (p.op == (CI_UD | CI_ONLY) && may_be && (mlid || p.qpn == ci->me.qpn))
-		frame_in(ci, &p, mlid);
+		take_net_frame(ci, &p, mlid);
 	else if (target && (p.op & CI_TRANSPORT) == CI_RC)
 		ci_qp_rx(ci, &p);
 }
 
-static bool read_all(struct ci *ci, bool multicast)
+static bool read_net_socket(struct ci *ci, bool multicast)
 {
 	uint8_t b[CI_PKT_MAX];
 	struct sockaddr_in from = { 0 };
@@ -362,7 +363,7 @@ static bool read_all(struct ci *ci, bool multicast)
 
 	if (len < 0)
 		return errno != EAGAIN; /* an ICMP error is no end */
-	take(ci, &a, multicast ? a.sport : 0, b, (size_t)len);
+	take_net_packet(ci, &a, multicast ? a.sport : 0, b, (size_t)len);
 	return true;
 }
 
@@ -380,8 +381,8 @@ void ci_pump(struct ci *ci, uint64_t until)
 	if (poll(fds, 2, ms) <= 0)
 		return;
 	/* a group first: what it says came before the answer that may follow */
-	for (unsigned i = 0; i < 32 && fds[1].revents && read_all(ci, true); i++)
+	for (unsigned i = 0; i < 32 && fds[1].revents && read_net_socket(ci, true); i++)
 		;
-	for (unsigned i = 0; i < 32 && fds[0].revents && read_all(ci, false); i++)
+	for (unsigned i = 0; i < 32 && fds[0].revents && read_net_socket(ci, false); i++)
 		;
 }

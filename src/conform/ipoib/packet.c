@@ -51,7 +51,7 @@ static void masked_ip(uint8_t h[IP_UDP], size_t len, const struct ci_addr *a)
 }
 
 /* @len: with the ICRC, which does not count. */
-static uint32_t icrc(const uint8_t *b, size_t len, const struct ci_addr *a)
+static uint32_t compute_icrc(const uint8_t *b, size_t len, const struct ci_addr *a)
 {
 	static const uint8_t lrh[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	uint8_t h[IP_UDP], fixed[5];
@@ -88,7 +88,7 @@ static uint32_t bit_weight(unsigned bit, size_t len)
 
 bool ci_icrc_right(const uint8_t *b, size_t len, const struct ci_addr *a)
 {
-	uint32_t diff = icrc(b, len, a) ^ icrc_there(b, len), base[32] = { 0 };
+	uint32_t diff = compute_icrc(b, len, a) ^ icrc_there(b, len), base[32] = { 0 };
 
 	if (!diff)
 		return true;
@@ -116,7 +116,7 @@ bool ci_icrc_right(const uint8_t *b, size_t len, const struct ci_addr *a)
 
 /* ---- packets ---- */
 
-static size_t head(uint8_t *b, const struct ci_pkt *p, unsigned pad)
+static size_t put_ib_headers(uint8_t *b, const struct ci_pkt *p, unsigned pad)
 {
 	size_t n = CI_BTH;
 
@@ -145,7 +145,7 @@ static size_t head(uint8_t *b, const struct ci_pkt *p, unsigned pad)
 size_t ci_pkt_build(uint8_t *b, const struct ci_pkt *p, const struct ci_addr *a)
 {
 	unsigned pad = (unsigned)-p->len & 3;
-	size_t n = head(b, p, pad);
+	size_t n = put_ib_headers(b, p, pad);
 	uint32_t c;
 
 	if (p->len)
@@ -153,7 +153,7 @@ size_t ci_pkt_build(uint8_t *b, const struct ci_pkt *p, const struct ci_addr *a)
 	n += p->len;
 	memset(b + n, 0, pad + CI_ICRC);
 	n += pad + CI_ICRC;
-	c = icrc(b, n, a) ^ p->spoil;
+	c = compute_icrc(b, n, a) ^ p->spoil;
 	for (unsigned i = 0; i < 4; i++)
 		b[n - 4 + i] = (uint8_t)(c >> (8 * i));
 	return n;

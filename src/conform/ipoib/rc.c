@@ -70,7 +70,7 @@ static void qp_ack(struct ci *ci, struct ci_qp *qp, uint8_t syndrome, uint32_t p
 	ci_packet(ci, ci->target.lid, &p);
 }
 
-static struct ci_qp *find(struct ci *ci, uint32_t qpn)
+static struct ci_qp *find_rc_qp(struct ci *ci, uint32_t qpn)
 {
 	for (unsigned i = 0; i < CI_QPS; i++)
 		if (ci->qp[i].used && ci->qp[i].qpn == qpn)
@@ -79,7 +79,7 @@ static struct ci_qp *find(struct ci *ci, uint32_t qpn)
 }
 
 /* A packet in its turn.  Return: whether it can be. */
-static bool collect(struct ci *ci, struct ci_qp *qp, const struct ci_pkt *p)
+static bool collect_rc_packet(struct ci *ci, struct ci_qp *qp, const struct ci_pkt *p)
 {
 	bool begins = p->op == CI_FIRST || p->op == CI_ONLY;
 	bool ends = p->op == CI_LAST || p->op == CI_ONLY;
@@ -113,7 +113,7 @@ static bool collect(struct ci *ci, struct ci_qp *qp, const struct ci_pkt *p)
 
 void ci_qp_rx(struct ci *ci, const struct ci_pkt *p)
 {
-	struct ci_qp *qp = find(ci, p->qpn);
+	struct ci_qp *qp = find_rc_qp(ci, p->qpn);
 	struct ci_ev *e;
 
 	if (!qp)
@@ -130,7 +130,7 @@ void ci_qp_rx(struct ci *ci, const struct ci_pkt *p)
 		qp_ack(ci, qp, qp->nak, p->psn);
 		return;
 	}
-	if (p->psn == qp->epsn && collect(ci, qp, p)) {
+	if (p->psn == qp->epsn && collect_rc_packet(ci, qp, p)) {
 		qp->epsn = (qp->epsn + 1) & PSN;
 		if (p->ack_req)
 			qp_ack(ci, qp, CI_AETH_ACK, p->psn);

@@ -56,7 +56,7 @@ static uint16_t lid_of(const struct ci *ci, const uint8_t *gid)
 	return 0;
 }
 
-static void learn(struct ci *ci, const uint8_t *gid, uint16_t lid)
+static void learn_gid(struct ci *ci, const uint8_t *gid, uint16_t lid)
 {
 	for (unsigned i = 0; i < ci->n_nodes; i++)
 		if (ci->node[i].lid == lid) {
@@ -69,7 +69,7 @@ static void learn(struct ci *ci, const uint8_t *gid, uint16_t lid)
 	memcpy(ci->node[ci->n_nodes++].gid, gid, CI_GID);
 }
 
-static uint16_t path(struct ci *ci, uint16_t slid, uint8_t *m)
+static uint16_t answer_path_query(struct ci *ci, uint16_t slid, uint8_t *m)
 {
 	uint16_t dlid = lid_of(ci, m + PR_DGID);
 
@@ -88,7 +88,7 @@ static uint16_t path(struct ci *ci, uint16_t slid, uint8_t *m)
 	return 0;
 }
 
-static uint16_t member(struct ci *ci, uint16_t slid, unsigned method, uint8_t *m)
+static uint16_t answer_member(struct ci *ci, uint16_t slid, unsigned method, uint8_t *m)
 {
 	struct ci_group *g = ci_group(ci, m + MC_MGID);
 	uint8_t port[CI_GID], join = m[MC_SCOPE] & 15;
@@ -106,7 +106,7 @@ static uint16_t member(struct ci *ci, uint16_t slid, unsigned method, uint8_t *m
 	if (!g)
 		return BAD;
 	if (method == SA_SET)
-		learn(ci, port, slid);
+		learn_gid(ci, port, slid);
 	memcpy(m + SA_RECORD, g->rec, sizeof g->rec);
 	memcpy(m + MC_PORT, port, CI_GID);
 	m[MC_SCOPE] = (uint8_t)((m[MC_SCOPE] & 0xf0) | join);
@@ -114,14 +114,14 @@ static uint16_t member(struct ci *ci, uint16_t slid, unsigned method, uint8_t *m
 	return 0;
 }
 
-static uint16_t query(struct ci *ci, uint16_t slid, uint8_t *m)
+static uint16_t answer_sa_query(struct ci *ci, uint16_t slid, uint8_t *m)
 {
 	unsigned method = m[M_METHOD], attr = ci_attr(m);
 
 	if (method == SA_GET && attr == SA_PATH)
-		return path(ci, slid, m);
+		return answer_path_query(ci, slid, m);
 	if (attr == SA_MCMEMBER && (method == SA_GET || method == SA_SET || method == SA_DELETE))
-		return member(ci, slid, method, m);
+		return answer_member(ci, slid, method, m);
 	if (method == SA_GET && attr == SA_PORT_INFO) {
 		memset(m + SA_RECORD, 0, CI_MAD - SA_RECORD);
 		cf_put32(m + SA_RECORD, 0x01020200); /* UD multicast */
@@ -152,7 +152,7 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 	}
 	memcpy(m, q, CI_MAD);
 	memset(m + 24, 0, SA_MASK - 24);
-	cf_put16(m + M_STATUS, query(ci, slid, m));
+	cf_put16(m + M_STATUS, answer_sa_query(ci, slid, m));
 	m[M_METHOD] = m[M_METHOD] == SA_DELETE ? SA_DELETE | 0x80 : SA_GET_RESP;
 	send_mad(ci, slid, m);
 }
@@ -172,7 +172,7 @@ const uint8_t *ci_sa_asked(const struct ci *ci, unsigned method, unsigned attr, 
 /* ---- as a client ---- */
 
 /* A query and its answer, asked again every second. */
-static const uint8_t *ask(struct ci *ci, uint8_t *m, uint64_t mask, const char *what)
+static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const char *what)
 {
 	uint64_t until = ci_limit(ci);
 	struct ci_ev *e;
@@ -205,7 +205,7 @@ void ci_sa_join(struct ci *ci)
 	memcpy(m + MC_PORT, ci->plan.gid, CI_GID);
 	cf_put16(m + MC_PKEY, ci->plan.pkey);
 	m[MC_SCOPE] = 1;
-	a = ask(ci, m, JOIN_MASK, "the broadcast group");
+	a = ask_sa(ci, m, JOIN_MASK, "the broadcast group");
 	g = ci_group_make(ci, a + MC_MGID, cf_get16(a + MC_MLID));
 	memcpy(g->rec, a + SA_RECORD, sizeof g->rec);
 	ci->qkey = cf_get32(a + MC_QKEY);
@@ -223,7 +223,7 @@ void ci_sa_path(struct ci *ci, const uint8_t *gid)
 	memcpy(m + PR_SGID, ci->plan.gid, CI_GID);
 	m[PR_NUM] = 1;
 	cf_put16(m + PR_PKEY, ci->plan.pkey);
-	a = ask(ci, m, PATH_MASK, "the path to the target");
+	a = ask_sa(ci, m, PATH_MASK, "the path to the target");
 	ci->target.lid = cf_get16(a + PR_DLID);
 	CI_CHECK(ci, (a[PR_MTU] & 63) >= 1 && (a[PR_MTU] & 63) <= 5, "MTU %02x", a[PR_MTU]);
 	ci->plan.mtu = a[PR_MTU] & 7;

@@ -18,12 +18,12 @@ struct cf_app_mem {
 	uint8_t b[];
 };
 
-static void must(struct cf *cf, int err, const char *what)
+static void check_app_call(struct cf *cf, int err, const char *what)
 {
 	CF_CHECK(cf, err >= 0, "application: %s: %s", what, ddps_strerror(err));
 }
 
-static uint8_t *memory(struct cf *cf, size_t len)
+static uint8_t *alloc_app_memory(struct cf *cf, size_t len)
 {
 	struct cf_app_mem *m = calloc(1, sizeof *m + len + 1);
 
@@ -43,9 +43,9 @@ void cf_app_start(struct cf *cf)
 		return;
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
-	must(cf, ddps_ctx_new(&a->ctx, &attr), "context");
-	must(cf, ddps_pd_new(a->ctx, &a->pd), "protection domain");
-	must(cf, ddps_cq_new(a->ctx, CQ_DEPTH, &a->cq), "completion queue");
+	check_app_call(cf, ddps_ctx_new(&a->ctx, &attr), "context");
+	check_app_call(cf, ddps_pd_new(a->ctx, &a->pd), "protection domain");
+	check_app_call(cf, ddps_cq_new(a->ctx, CQ_DEPTH, &a->cq), "completion queue");
 	ddps_ep_attr_init(&a->attr);
 	a->attr.pd = a->pd;
 	a->attr.send_cq = a->attr.recv_cq = a->cq;
@@ -67,11 +67,12 @@ const char *cf_app_uri(struct cf *cf, char *buf, size_t len)
 	struct cf_app *a = &cf->app;
 
 	if (!a->listener)
-		must(cf,
-		     ddps_listen(a->ctx, cf->wire == CF_TCP ? "tcp://127.0.0.1:0" : CF_SCTP_SELF,
-				 NULL, &a->listener),
-		     "listening");
-	must(cf, ddps_listener_uri(a->listener, buf, len), "the listener's URI");
+		check_app_call(cf,
+			       ddps_listen(a->ctx,
+					   cf->wire == CF_TCP ? "tcp://127.0.0.1:0" : CF_SCTP_SELF,
+					   NULL, &a->listener),
+			       "listening");
+	check_app_call(cf, ddps_listener_uri(a->listener, buf, len), "the listener's URI");
 	return buf;
 }
 
@@ -79,7 +80,8 @@ static void need_ep(struct cf *cf)
 {
 	CF_CHECK(cf, cf->self, "case: it needs the target's application, and does not say so");
 	if (!cf->app.ep)
-		must(cf, ddps_ep_new(cf->app.ctx, &cf->app.attr, &cf->app.ep), "endpoint");
+		check_app_call(cf, ddps_ep_new(cf->app.ctx, &cf->app.attr, &cf->app.ep),
+			       "endpoint");
 }
 
 void cf_app_answer(struct cf *cf)
@@ -90,7 +92,7 @@ void cf_app_answer(struct cf *cf)
 		return;
 	a->request = cf_app_event(cf, DDPS_EV_CONNECT_REQUEST);
 	need_ep(cf);
-	must(cf, ddps_accept(a->request.request, a->ep, &a->param), "accepting");
+	check_app_call(cf, ddps_accept(a->request.request, a->ep, &a->param), "accepting");
 }
 
 /* ---- making the target connect ---- */
@@ -121,7 +123,7 @@ void cf_provoke(struct cf *cf, const char *uri)
 		return;
 	}
 	need_ep(cf);
-	must(cf, ddps_connect(cf->app.ep, uri, &cf->app.param), "connecting");
+	check_app_call(cf, ddps_connect(cf->app.ep, uri, &cf->app.param), "connecting");
 }
 
 int cf_provoked_left(struct cf *cf, int left)
@@ -154,17 +156,18 @@ void cf_app_recv(struct cf *cf, unsigned n, size_t len)
 {
 	need_ep(cf);
 	while (n--) {
-		uint8_t *b = memory(cf, len);
+		uint8_t *b = alloc_app_memory(cf, len);
 		struct ddps_sge sge = { .addr = b, .len = (uint32_t)len };
 		struct ddps_mr *mr;
 
 		if (len) {
-			must(cf, ddps_mr_reg(cf->app.pd, b, len, DDPS_LOCAL_WRITE, NULL, &mr),
-			     "registering a receive");
+			check_app_call(cf,
+				       ddps_mr_reg(cf->app.pd, b, len, DDPS_LOCAL_WRITE, NULL, &mr),
+				       "registering a receive");
 			sge.lkey = ddps_mr_stag(mr);
 		}
-		must(cf, ddps_post_recv(cf->app.ep, (uintptr_t)b, &sge, len ? 1 : 0),
-		     "posting a receive");
+		check_app_call(cf, ddps_post_recv(cf->app.ep, (uintptr_t)b, &sge, len ? 1 : 0),
+			       "posting a receive");
 	}
 }
 
@@ -179,9 +182,9 @@ struct cf_mr cf_app_mr(struct cf *cf, size_t len, unsigned access)
 	struct cf_mr m = { .len = len };
 
 	CF_CHECK(cf, cf->self, "case: it needs the target's application, and does not say so");
-	m.mem = memory(cf, len);
+	m.mem = alloc_app_memory(cf, len);
 	cf_fill(m.mem, len, FILL);
-	must(cf, ddps_mr_reg(cf->app.pd, m.mem, len, access, NULL, &m.mr), "registering");
+	check_app_call(cf, ddps_mr_reg(cf->app.pd, m.mem, len, access, NULL, &m.mr), "registering");
 	m.stag = ddps_mr_stag(m.mr);
 	m.to = ddps_mr_to(m.mr);
 	return m;
@@ -199,7 +202,7 @@ void cf_app_post(struct cf *cf, enum ddps_op op, unsigned flags, const struct cf
 				   .stag = stag,
 				   .to = to };
 
-	must(cf, ddps_post_send(cf->app.ep, &wr), "posting");
+	check_app_call(cf, ddps_post_send(cf->app.ep, &wr), "posting");
 }
 
 struct ddps_wc cf_app_wc(struct cf *cf)

@@ -10,7 +10,7 @@
 #define R   0x20u
 
 /* Whether what comes next is the end and not a segment. */
-static bool ended(struct cf *cf)
+static bool is_session_ended(struct cf *cf)
 {
 	return cf->wire == CF_TCP ? cf_tcp_ended(cf) : cf_sctp_ended(cf);
 }
@@ -19,7 +19,7 @@ void cf_expect_end(struct cf *cf, bool in_order)
 {
 	cf->must_end = true;
 	/* An application from outside may have said something before it was told. */
-	while (!cf->self && !in_order && cf->conn->session && !ended(cf)) {
+	while (!cf->self && !in_order && cf->conn->session && !is_session_ended(cf)) {
 		cf_recv(cf);
 		CF_CHECK(cf, cf_in_op(cf) != CF_TERM, "a Terminate where none is due: %s",
 			 cf_hex(cf->in.b, cf->in.len));
@@ -127,7 +127,7 @@ void cf_expect_term(struct cf *cf, uint16_t code, enum cf_carries carries)
 void cf_expect_dead(struct cf *cf)
 {
 	do {
-		if (ended(cf))
+		if (is_session_ended(cf))
 			return;
 		cf_recv(cf);
 	} while (!cf->self && cf_in_op(cf) != CF_TERM);

@@ -53,7 +53,7 @@ void cf_sctp_gone(struct cf_assoc *as, const char *fmt, ...)
 
 /* ---- associations ---- */
 
-static void pump(struct cf *cf, uint64_t since, const char *what)
+static void pump_carrier(struct cf *cf, uint64_t since, const char *what)
 {
 	struct cf_net *n = cf->res->net;
 	struct pollfd p[CF_SCTP_FDS];
@@ -82,7 +82,7 @@ static struct cf_net *net_on(struct cf *cf, const struct cf_carrier *carrier)
 	return n;
 }
 
-static struct cf_net *net(struct cf *cf, const struct cf_at *at)
+static struct cf_net *get_carrier(struct cf *cf, const struct cf_at *at)
 {
 	bool kernel = !strcmp(at->backend, "kernel") ||
 		      ((!*at->backend || !strcmp(at->backend, "auto")) && cf_sctp_kernel_there());
@@ -98,26 +98,26 @@ static void listen_here(struct cf *cf)
 	int err;
 
 	cf_address(cf, text, &at);
-	n = net(cf, &at);
+	n = get_carrier(cf, &at);
 	err = n->listening ? 0 : n->carrier->listen(n, &at, n->uri, sizeof n->uri);
 	CF_CHECK(cf, !err, "cannot listen on %s: %s", text, strerror(err));
 	n->listening = true;
 }
 
-static void where(struct cf *cf, struct cf_at *at)
+static void find_target_address(struct cf *cf, struct cf_at *at)
 {
 	char text[200];
 
 	cf_address(cf, cf->self ? cf_app_uri(cf, text, sizeof text) : cf->run->uri, at);
 }
 
-static void dial(struct cf *cf, struct cf_assoc *as)
+static void dial_association(struct cf *cf, struct cf_assoc *as)
 {
 	struct cf_at at;
 	int err;
 
-	where(cf, &at);
-	as->net = net(cf, &at);
+	find_target_address(cf, &at);
+	as->net = get_carrier(cf, &at);
 	err = as->net->carrier->dial(as, &at);
 	CF_CHECK(cf, !err, "association: %s", strerror(err));
 }
@@ -135,7 +135,7 @@ static struct cf_assoc *new_assoc(struct cf *cf)
 }
 
 /* A carrier that takes whole packets: not the operating system. */
-static struct cf_net *packets(struct cf *cf, const struct cf_at *at)
+static struct cf_net *get_packet_carrier(struct cf *cf, const struct cf_at *at)
 {
 	if (at->encap == CF_ENCAP_OFF && cf_sctp_kernel_there())
 		cf_skip(cf, "SCTP of this system would answer too: use UDP encapsulation");
@@ -150,14 +150,14 @@ struct cf_assoc *cf_sctp_bare(struct cf *cf)
 	int err;
 
 	if (cf->c->target == CF_RESPONDER) {
-		where(cf, &at);
-		as->net = packets(cf, &at);
+		find_target_address(cf, &at);
+		as->net = get_packet_carrier(cf, &at);
 		err = cf_link_open(as, &at);
 		CF_CHECK(cf, !err, "socket: %s", strerror(err));
 		return as;
 	}
 	cf_address(cf, text, &at);
-	as->net = packets(cf, &at);
+	as->net = get_packet_carrier(cf, &at);
 	if (!as->net->listening) {
 		err = as->net->carrier->listen(as->net, &at, as->net->uri, sizeof as->net->uri);
 		CF_CHECK(cf, !err, "cannot listen on %s: %s", text, strerror(err));
@@ -173,7 +173,7 @@ void cf_sctp_open(struct cf *cf)
 	uint64_t since = cf_now();
 
 	if (cf->c->target == CF_RESPONDER) {
-		dial(cf, as);
+		dial_association(cf, as);
 	} else {
 		listen_here(cf);
 		as->net = cf->res->net;
@@ -181,7 +181,7 @@ void cf_sctp_open(struct cf *cf)
 		cf_provoke(cf, as->net->uri);
 	}
 	while (!as->up && !as->gone)
-		pump(cf, since, "an association with the target");
+		pump_carrier(cf, since, "an association with the target");
 	CF_CHECK(cf, as->up, "no association: %s", as->end);
 	cf->dialling = false;
 	cf->res->awaited = false;
@@ -217,11 +217,11 @@ void cf_sctp_write(struct cf *cf, uint16_t stream, uint32_t ppid, const void *p,
 	cf_trace_sctp(cf->trace, false, as->number, stream, ppid, p, len);
 	/* If the target is gone, what comes next in the case tells. */
 	while (!as->gone && !as->net->carrier->send(as, stream, ppid, p, len))
-		pump(cf, since, "the target to take a message");
+		pump_carrier(cf, since, "the target to take a message");
 }
 
 /* The queued message at @at is taken out. */
-static const struct cf_msg *take_message(struct cf_assoc *as, struct cf_queued **at)
+static const struct cf_msg *take_queued_message(struct cf_assoc *as, struct cf_queued **at)
 {
 	struct cf_queued *q = *at;
 
@@ -235,12 +235,12 @@ static const struct cf_msg *take_message(struct cf_assoc *as, struct cf_queued *
 }
 
 /* Wait for one more message than seen up to @at.  Return: false if the association ended. */
-static bool more(struct cf *cf, struct cf_queued **at, uint64_t since)
+static bool wait_for_message(struct cf *cf, struct cf_queued **at, uint64_t since)
 {
 	struct cf_assoc *as = cf->conn->assoc;
 
 	while (!*at && !as->gone)
-		pump(cf, since, "a message of the target");
+		pump_carrier(cf, since, "a message of the target");
 	cf->ended = !*at;
 	return *at;
 }
@@ -249,8 +249,9 @@ const struct cf_msg *cf_sctp_read(struct cf *cf)
 {
 	struct cf_assoc *as = cf->conn->assoc;
 
-	CF_CHECK(cf, more(cf, &as->first, cf_now()), "the association ended: %s", as->end);
-	return take_message(as, &as->first);
+	CF_CHECK(cf, wait_for_message(cf, &as->first, cf_now()), "the association ended: %s",
+		 as->end);
+	return take_queued_message(as, &as->first);
 }
 
 const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf)
@@ -259,19 +260,19 @@ const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf)
 	struct cf_queued **at = &as->first;
 	uint64_t since = cf_now();
 
-	for (; more(cf, at, since); at = &(*at)->next)
+	for (; wait_for_message(cf, at, since); at = &(*at)->next)
 		if (cf->self || (*at)->m.ppid != PPID_SEGMENT)
-			return take_message(as, at);
+			return take_queued_message(as, at);
 	cf_fail(cf, "the association ended: %s", as->end);
 }
 
 /* The place of the session's next message; NULL: the association ended before it came. */
-static struct cf_queued **find(struct cf *cf)
+static struct cf_queued **find_session_message(struct cf *cf)
 {
 	struct cf_queued **at = &cf->conn->assoc->first;
 	uint64_t since = cf_now();
 
-	for (; more(cf, at, since); at = &(*at)->next)
+	for (; wait_for_message(cf, at, since); at = &(*at)->next)
 		if ((*at)->m.stream == cf->conn->stream && (*at)->m.len >= 2 &&
 		    cf_get16((*at)->m.b) == cf->conn->rx_ssn)
 			return at;
@@ -280,11 +281,11 @@ static struct cf_queued **find(struct cf *cf)
 
 const struct cf_msg *cf_sctp_in_order(struct cf *cf)
 {
-	struct cf_queued **at = find(cf);
+	struct cf_queued **at = find_session_message(cf);
 	const struct cf_msg *m;
 
 	CF_CHECK(cf, at, "the association ended: %s", cf->conn->assoc->end);
-	m = take_message(cf->conn->assoc, at);
+	m = take_queued_message(cf->conn->assoc, at);
 	CF_CHECK(cf, m->unordered, "an ordered message: %s", cf_hex(m->b, m->len));
 	cf->conn->rx_ssn++;
 	return m;
@@ -292,19 +293,19 @@ const struct cf_msg *cf_sctp_in_order(struct cf *cf)
 
 bool cf_sctp_ended(struct cf *cf)
 {
-	struct cf_queued **at = find(cf);
+	struct cf_queued **at = find_session_message(cf);
 
 	return !at || (*at)->m.ppid == PPID_CONTROL;
 }
 
 void cf_sctp_expect_end(struct cf *cf)
 {
-	struct cf_queued **at = find(cf);
+	struct cf_queued **at = find_session_message(cf);
 	const struct cf_msg *m;
 
 	if (!at)
 		return;
-	m = take_message(cf->conn->assoc, at);
+	m = take_queued_message(cf->conn->assoc, at);
 	cf->conn->rx_ssn++;
 	CF_CHECK(cf, m->ppid == PPID_CONTROL && m->len == 4 && cf_get16(m->b + 2) == CF_TERMINATE,
 		 "expected the session's Terminate, got PPID %u: %s", m->ppid,
@@ -317,7 +318,7 @@ void cf_expect_gone(struct cf *cf)
 	uint64_t since = cf_now();
 
 	while (!as->gone)
-		pump(cf, since, "the association to end");
+		pump_carrier(cf, since, "the association to end");
 }
 
 void cf_sctp_abort(struct cf *cf)

@@ -56,7 +56,7 @@ static void put_data(struct cf_pkt *p, const struct cf_data *d)
 }
 
 /* Whether one more chunk of @len octets may be under way; a shut window is tried by one. */
-static bool room(const struct cf_link *l, size_t len)
+static bool has_flight_room(const struct cf_link *l, size_t len)
 {
 	return !l->flying || (l->flying < l->window && l->flying_octets + len <= l->rwnd);
 }
@@ -68,7 +68,7 @@ void cf_link_flush(struct cf_link *l)
 	for (struct cf_data *d = l->out; d; d = d->next) {
 		if (d->sent)
 			continue;
-		if (!room(l, d->len))
+		if (!has_flight_room(l, d->len))
 			break;
 		cf_pkt_begin(&p, l, l->peer_tag);
 		put_data(&p, d);
@@ -154,7 +154,7 @@ void cf_link_sack(struct cf_link *l, const uint8_t *p, size_t len)
 /* ---- in ---- */
 
 /* Octets that the target may send. */
-static uint32_t window(const struct cf_link *l)
+static uint32_t get_link_window(const struct cf_link *l)
 {
 	size_t held = l->in_octets + l->as->held;
 
@@ -163,7 +163,8 @@ static uint32_t window(const struct cf_link *l)
 
 void cf_link_reopen(struct cf_link *l)
 {
-	if (l->state >= CF_L_UP && l->state != CF_L_OVER && window(l) >= l->told + CF_RWND / 4)
+	if (l->state >= CF_L_UP && l->state != CF_L_OVER &&
+	    get_link_window(l) >= l->told + CF_RWND / 4)
 		cf_link_send_sack(l);
 }
 
@@ -187,7 +188,7 @@ void cf_link_send_sack(struct cf_link *l)
 	cf_pkt_begin(&p, l, l->peer_tag);
 	c = cf_pkt_chunk(&p, CF_C_SACK, 0, 12 + 4 * n);
 	cf_put32(c, l->cum);
-	l->told = window(l);
+	l->told = get_link_window(l);
 	cf_put32(c + 4, l->told);
 	cf_put16(c + 8, (uint16_t)n);
 	cf_put16(c + 10, 0);
@@ -200,7 +201,7 @@ void cf_link_send_sack(struct cf_link *l)
 }
 
 /* Hands up a whole message, the chunks from @first to @last. */
-static void deliver(struct cf_link *l, struct cf_data *first, const struct cf_data *last)
+static void deliver_chunks(struct cf_link *l, struct cf_data *first, const struct cf_data *last)
 {
 	uint8_t *whole = malloc(CF_MAX + 1);
 	size_t len = 0;
@@ -221,7 +222,7 @@ static void deliver(struct cf_link *l, struct cf_data *first, const struct cf_da
 }
 
 /* Hands up the message that a chunk belongs to, if it is all there. */
-static void complete(struct cf_link *l, uint32_t tsn)
+static void complete_message(struct cf_link *l, uint32_t tsn)
 {
 	struct cf_data *first = NULL;
 	uint32_t next = 0;
@@ -233,7 +234,7 @@ static void complete(struct cf_link *l, uint32_t tsn)
 			first = d;
 		next = d->tsn + 1;
 		if (first && d->flags & F_LAST) {
-			deliver(l, first, d); /* whole only since @tsn came */
+			deliver_chunks(l, first, d); /* whole only since @tsn came */
 			first = NULL;
 		}
 		if (!first && cf_tsn_before(tsn, d->tsn))
@@ -242,7 +243,7 @@ static void complete(struct cf_link *l, uint32_t tsn)
 }
 
 /* What has come without a gap needs no record once it was handed up. */
-static void advance(struct cf_link *l)
+static void forget_delivered(struct cf_link *l)
 {
 	struct cf_data **at = &l->in, *d;
 
@@ -305,6 +306,6 @@ void cf_link_data(struct cf_link *l, uint8_t flags, const uint8_t *p, size_t len
 	l->in_octets += sizeof *d + d->len;
 	d->next = *at;
 	*at = d;
-	complete(l, tsn);
-	advance(l);
+	complete_message(l, tsn);
+	forget_delivered(l);
 }

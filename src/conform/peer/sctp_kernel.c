@@ -44,7 +44,7 @@ bool cf_sctp_kernel_there(void)
 
 /* ---- sockets ---- */
 
-static int prepare(int fd, const struct cf_at *at, bool dialling)
+static int prepare_kernel_socket(int fd, const struct cf_at *at, bool dialling)
 {
 	struct sctp_initmsg init = { .sinit_num_ostreams = CF_SCTP_STREAMS,
 				     .sinit_max_instreams = CF_SCTP_STREAMS };
@@ -69,14 +69,14 @@ static int prepare(int fd, const struct cf_at *at, bool dialling)
 	return bad ? errno : 0;
 }
 
-static int open_socket(const struct cf_at *at, bool dialling, int *fd)
+static int open_kernel_socket(const struct cf_at *at, bool dialling, int *fd)
 {
 	int err;
 
 	*fd = socket(at->ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_SCTP);
 	if (*fd < 0)
 		return errno;
-	err = prepare(*fd, at, dialling);
+	err = prepare_kernel_socket(*fd, at, dialling);
 	if (err) {
 		close(*fd);
 		*fd = -1;
@@ -84,7 +84,7 @@ static int open_socket(const struct cf_at *at, bool dialling, int *fd)
 	return err;
 }
 
-static struct below *below(struct cf_net *n)
+static struct below *get_kernel_carrier(struct cf_net *n)
 {
 	struct below *b = n->below;
 
@@ -113,7 +113,7 @@ static int add_assoc(struct below *b, struct cf_assoc *as, int fd)
 }
 
 /* The UDP port that the kernel takes SCTP on; 0: none. */
-static unsigned kernel_udp_port(void)
+static unsigned read_kernel_udp_port(void)
 {
 	FILE *f = fopen("/proc/sys/net/sctp/udp_port", "re");
 	unsigned port = 0;
@@ -126,9 +126,9 @@ static unsigned kernel_udp_port(void)
 	return port;
 }
 
-static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
+static int listen_in_kernel(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
 {
-	struct below *b = below(n);
+	struct below *b = get_kernel_carrier(n);
 	struct sockaddr_storage ss;
 	socklen_t ss_len = sizeof ss;
 	char text[80], encap[16] = "off";
@@ -136,7 +136,7 @@ static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t
 
 	if (!b)
 		return ENOMEM;
-	err = open_socket(at, false, &b->listen_fd);
+	err = open_kernel_socket(at, false, &b->listen_fd);
 	if (err)
 		return err;
 	(void)setsockopt(b->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -144,20 +144,20 @@ static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t
 	    listen(b->listen_fd, 16) || getsockname(b->listen_fd, (struct sockaddr *)&ss, &ss_len))
 		return errno;
 	if (at->encap >= 0)
-		snprintf(encap, sizeof encap, "%u", kernel_udp_port());
+		snprintf(encap, sizeof encap, "%u", read_kernel_udp_port());
 	cf_addr_text(&ss, text, sizeof text);
 	snprintf(uri, len, "sctp://%s?backend=kernel&encap=%s", text, encap);
 	return 0;
 }
 
-static int do_dial(struct cf_assoc *as, const struct cf_at *at)
+static int dial_in_kernel(struct cf_assoc *as, const struct cf_at *at)
 {
-	struct below *b = below(as->net);
+	struct below *b = get_kernel_carrier(as->net);
 	int fd, err;
 
 	if (!b)
 		return ENOMEM;
-	err = open_socket(at, true, &fd);
+	err = open_kernel_socket(at, true, &fd);
 	if (err)
 		return err;
 	if (connect(fd, (const struct sockaddr *)&at->ss, at->len) && errno != EINPROGRESS) {
@@ -170,7 +170,7 @@ static int do_dial(struct cf_assoc *as, const struct cf_at *at)
 
 /* ---- what comes ---- */
 
-static void end(struct link *l, int err)
+static void end_kernel_link(struct link *l, int err)
 {
 	if (err)
 		cf_sctp_gone(l->as, "%s", strerror(err));
@@ -180,7 +180,7 @@ static void end(struct link *l, int err)
 	l->fd = -1;
 }
 
-static void on_note(struct link *l, const uint8_t *b, size_t len)
+static void take_notification(struct link *l, const uint8_t *b, size_t len)
 {
 	struct sctp_assoc_change c;
 
@@ -190,13 +190,13 @@ static void on_note(struct link *l, const uint8_t *b, size_t len)
 	if (c.sac_type != SCTP_ASSOC_CHANGE)
 		return;
 	if (c.sac_state == SCTP_COMM_LOST)
-		end(l, ECONNRESET);
+		end_kernel_link(l, ECONNRESET);
 	else if (c.sac_state == SCTP_SHUTDOWN_COMP)
-		end(l, 0);
+		end_kernel_link(l, 0);
 }
 
 /* Whether the association that we began is there, or will not be. */
-static void settle(struct link *l)
+static void settle_kernel_dial(struct link *l)
 {
 	struct pollfd p = { l->fd, POLLOUT, 0 };
 	socklen_t len = sizeof(int);
@@ -205,7 +205,7 @@ static void settle(struct link *l)
 	if (poll(&p, 1, 0) <= 0)
 		return;
 	if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len) || err)
-		end(l, err ? err : errno);
+		end_kernel_link(l, err ? err : errno);
 	else
 		l->as->up = true;
 }
@@ -228,17 +228,17 @@ static bool take_from_socket(struct link *l)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n <= 0) {
-		end(l, n ? errno : 0);
+		end_kernel_link(l, n ? errno : 0);
 		return false;
 	}
 	if (m.msg_flags & MSG_NOTIFICATION) {
-		on_note(l, l->part + l->have, (size_t)n);
+		take_notification(l, l->part + l->have, (size_t)n);
 		return l->fd >= 0;
 	}
 	l->have += (size_t)n;
 	if (!(m.msg_flags & MSG_EOR)) {
 		if (l->have == sizeof l->part)
-			end(l, EMSGSIZE);
+			end_kernel_link(l, EMSGSIZE);
 		return l->fd >= 0;
 	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
@@ -250,7 +250,7 @@ static bool take_from_socket(struct link *l)
 	return true;
 }
 
-static void accept_one(struct cf_net *n)
+static void accept_kernel_link(struct cf_net *n)
 {
 	struct below *b = n->below;
 	struct cf_assoc *as;
@@ -266,7 +266,7 @@ static void accept_one(struct cf_net *n)
 		cf_sctp_gone(as, "out of memory");
 }
 
-static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)
+static size_t fill_kernel_fds(struct cf_net *n, struct pollfd *p, size_t max)
 {
 	struct below *b = n->below;
 	size_t count = 0;
@@ -280,22 +280,22 @@ static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)
 	return count;
 }
 
-static uint64_t due(struct cf_net *n)
+static uint64_t get_kernel_due(struct cf_net *n)
 {
 	(void)n;
 	return UINT64_MAX;
 }
 
-static void step(struct cf_net *n)
+static void step_kernel_carrier(struct cf_net *n)
 {
 	struct below *b = n->below;
 	struct pollfd p = { b->listen_fd, POLLIN, 0 };
 
 	if (n->waiting && p.fd >= 0 && poll(&p, 1, 0) > 0)
-		accept_one(n);
+		accept_kernel_link(n);
 	for (size_t i = 0; i < b->n; i++) {
 		if (b->link[i]->fd >= 0 && !b->link[i]->as->up)
-			settle(b->link[i]);
+			settle_kernel_dial(b->link[i]);
 		while (b->link[i]->fd >= 0 && b->link[i]->as->up && take_from_socket(b->link[i]))
 			;
 	}
@@ -303,7 +303,8 @@ static void step(struct cf_net *n)
 
 /* ---- what goes ---- */
 
-static bool do_send(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const void *p, size_t len)
+static bool send_in_kernel(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const void *p,
+			   size_t len)
 {
 	struct link *l = as->below;
 	struct sctp_sndinfo info = { .snd_sid = stream,
@@ -330,7 +331,7 @@ static bool do_send(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const v
 	return errno != EAGAIN; /* what else is wrong shows when the target is heard next */
 }
 
-static void do_shutdown(struct cf_assoc *as)
+static void shut_down_kernel_link(struct cf_assoc *as)
 {
 	struct link *l = as->below;
 
@@ -339,7 +340,7 @@ static void do_shutdown(struct cf_assoc *as)
 }
 
 /* SO_LINGER with 0: closing it is an ABORT. */
-static void do_abort(struct cf_assoc *as)
+static void abort_kernel_link(struct cf_assoc *as)
 {
 	struct link *l = as->below;
 
@@ -349,7 +350,7 @@ static void do_abort(struct cf_assoc *as)
 	cf_sctp_gone(as, "aborted here");
 }
 
-static void do_close(struct cf_net *n)
+static void close_kernel_carrier(struct cf_net *n)
 {
 	struct below *b = n->below;
 
@@ -366,13 +367,13 @@ static void do_close(struct cf_net *n)
 }
 
 const struct cf_carrier cf_sctp_kernel = {
-	.listen = do_listen,
-	.dial = do_dial,
-	.fds = fds,
-	.due = due,
-	.step = step,
-	.send = do_send,
-	.shutdown = do_shutdown,
-	.abort = do_abort,
-	.close = do_close,
+	.listen = listen_in_kernel,
+	.dial = dial_in_kernel,
+	.fds = fill_kernel_fds,
+	.due = get_kernel_due,
+	.step = step_kernel_carrier,
+	.send = send_in_kernel,
+	.shutdown = shut_down_kernel_link,
+	.abort = abort_kernel_link,
+	.close = close_kernel_carrier,
 };

@@ -76,7 +76,7 @@ void cf_link_timer(struct cf_link *l)
 	l->due = cf_now() + l->rto_ms * 1000000ull;
 }
 
-static void over(struct cf_link *l)
+static void end_peer_link(struct cf_link *l)
 {
 	l->state = CF_L_OVER;
 	l->due = UINT64_MAX;
@@ -114,7 +114,7 @@ struct cf_link *cf_link_new(struct cf_net *n, int fd, bool own_fd)
 }
 
 /* INIT, or INIT ACK with the cookie (RFC 9260 sections 3.3.2 and 3.3.3). */
-static void send_init(struct cf_link *l, uint8_t type, uint32_t tag)
+static void send_link_init(struct cf_link *l, uint8_t type, uint32_t tag)
 {
 	size_t cookie = type == CF_C_INIT_ACK ? 4 + l->cookie_len : 0;
 	struct cf_pkt p;
@@ -183,7 +183,7 @@ static void on_init_ack(struct cf_link *l, const uint8_t *c, size_t len)
 }
 
 /* The oldest of those invited, if there are as many as there may be, makes room. */
-static void make_room(struct cf_below *b)
+static void drop_oldest_invited(struct cf_below *b)
 {
 	struct cf_link *oldest = NULL;
 	unsigned n = 0;
@@ -194,7 +194,7 @@ static void make_room(struct cf_below *b)
 			n++;
 		}
 	if (n >= INVITED_MAX)
-		over(oldest);
+		end_peer_link(oldest);
 }
 
 static void on_init(struct cf_net *n, const struct sockaddr_storage *from, socklen_t from_len,
@@ -209,7 +209,7 @@ static void on_init(struct cf_net *n, const struct sockaddr_storage *from, sockl
 	if (l && l->state != CF_L_INVITED)
 		return;
 	if (!l) {
-		make_room(b);
+		drop_oldest_invited(b);
 		l = cf_link_new(n, b->listen_fd, false);
 		if (!l)
 			return;
@@ -218,13 +218,13 @@ static void on_init(struct cf_net *n, const struct sockaddr_storage *from, sockl
 		l->peer_port = peer_port;
 		l->cookie_len = 16;
 		if (!take_init(l, c, len) || getrandom(l->cookie, 16, 0) != 16) {
-			over(l);
+			end_peer_link(l);
 			return;
 		}
 	}
 	l->to = *from;
 	l->to_len = from_len;
-	send_init(l, CF_C_INIT_ACK, l->peer_tag);
+	send_link_init(l, CF_C_INIT_ACK, l->peer_tag);
 }
 
 static void on_cookie(struct cf_link *l, const uint8_t *c, size_t len)
@@ -253,7 +253,7 @@ static void on_cookie_ack(struct cf_link *l)
 
 /* ---- ends ---- */
 
-static void send_shutdown(struct cf_link *l)
+static void send_link_shutdown(struct cf_link *l)
 {
 	struct cf_pkt p;
 
@@ -268,12 +268,12 @@ void cf_link_go_on(struct cf_link *l)
 	if (l->state != CF_L_SHUTDOWN_DUE || l->out)
 		return;
 	l->state = CF_L_SHUTDOWN_SENT;
-	send_shutdown(l);
+	send_link_shutdown(l);
 	cf_link_timer(l);
 }
 
 /* What we have not sent by now the target does not want. */
-static void on_shutdown(struct cf_link *l, const uint8_t *c, size_t len)
+static void take_link_shutdown(struct cf_link *l, const uint8_t *c, size_t len)
 {
 	if (len < 4 || l->state < CF_L_UP)
 		return;
@@ -289,7 +289,7 @@ static void on_shutdown_ack(struct cf_link *l)
 		return;
 	send_bare(l, CF_C_SHUTDOWN_COMPLETE);
 	cf_sctp_gone(l->as, "an orderly SHUTDOWN");
-	over(l);
+	end_peer_link(l);
 }
 
 static void on_abort(struct cf_link *l, const uint8_t *c, size_t len)
@@ -298,13 +298,13 @@ static void on_abort(struct cf_link *l, const uint8_t *c, size_t len)
 		cf_sctp_gone(l->as, "the target sent ABORT, cause %u", cf_get16(c));
 	else if (l->as)
 		cf_sctp_gone(l->as, "the target sent ABORT");
-	over(l);
+	end_peer_link(l);
 }
 
 void cf_link_dial(struct cf_link *l)
 {
 	l->state = CF_L_INIT_SENT;
-	send_init(l, CF_C_INIT, 0);
+	send_link_init(l, CF_C_INIT, 0);
 	cf_link_timer(l);
 }
 
@@ -317,7 +317,7 @@ void cf_link_abort(struct cf_link *l)
 		cf_put32(cf_pkt_chunk(&p, CF_C_ABORT, 0, 4), 12u << 16 | 4); /* by the user */
 		cf_pkt_send(&p, l);
 	}
-	over(l);
+	end_peer_link(l);
 }
 
 /* ---- what comes ---- */
@@ -353,7 +353,7 @@ static void on_chunk(struct cf_link *l, uint8_t type, uint8_t flags, const uint8
 		on_abort(l, c, len);
 		break;
 	case CF_C_SHUTDOWN:
-		on_shutdown(l, c, len);
+		take_link_shutdown(l, c, len);
 		break;
 	case CF_C_SHUTDOWN_ACK:
 		on_shutdown_ack(l);
@@ -361,7 +361,7 @@ static void on_chunk(struct cf_link *l, uint8_t type, uint8_t flags, const uint8
 	case CF_C_SHUTDOWN_COMPLETE:
 		if (l->state == CF_L_SHUTDOWN_ACK_SENT) {
 			cf_sctp_gone(l->as, "an orderly SHUTDOWN");
-			over(l);
+			end_peer_link(l);
 		}
 		break;
 	default:
@@ -387,13 +387,13 @@ static void on_chunks(struct cf_link *l, const uint8_t *b, size_t len)
 	if (l->sack_due) {
 		cf_link_send_sack(l);
 		if (l->state == CF_L_SHUTDOWN_SENT)
-			send_shutdown(l);
+			send_link_shutdown(l);
 	}
 	cf_link_go_on(l);
 }
 
 /* Whose packet it is: its tag says so (RFC 9260 section 8.5). */
-static struct cf_link *owner(struct cf_below *b, int fd, const uint8_t *p)
+static struct cf_link *find_packet_link(struct cf_below *b, int fd, const uint8_t *p)
 {
 	uint32_t tag = cf_get32(p + 4);
 	bool reflected = (p[HEADER] == CF_C_ABORT || p[HEADER] == CF_C_SHUTDOWN_COMPLETE) &&
@@ -433,7 +433,7 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 			cf_get16(p + HEADER + 2) - 4u);
 		return;
 	}
-	l = owner(b, fd, p);
+	l = find_packet_link(b, fd, p);
 	if (!l)
 		return;
 	l->to = *from; /* its UDP port may have moved: RFC 6951 section 5.4 */
@@ -448,13 +448,13 @@ void cf_link_expired(struct cf_link *l)
 	cf_link_timer(l);
 	switch (l->state) {
 	case CF_L_INIT_SENT:
-		send_init(l, CF_C_INIT, 0);
+		send_link_init(l, CF_C_INIT, 0);
 		break;
 	case CF_L_ECHOED:
 		send_cookie(l);
 		break;
 	case CF_L_SHUTDOWN_SENT:
-		send_shutdown(l);
+		send_link_shutdown(l);
 		break;
 	case CF_L_SHUTDOWN_ACK_SENT:
 		send_bare(l, CF_C_SHUTDOWN_ACK);

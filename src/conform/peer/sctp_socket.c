@@ -12,7 +12,7 @@
 #define BUF	 (4 << 20)
 #define TURN	 256 /* packets of one socket before another one has its turn */
 
-static uint16_t *port_of(struct sockaddr_storage *ss)
+static uint16_t *get_port_field(struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)ss)->sin6_port
 					 : &((struct sockaddr_in *)ss)->sin_port;
@@ -35,13 +35,13 @@ static struct sockaddr_storage carrier_address(const struct cf_at *at)
 {
 	struct sockaddr_storage ss = at->ss;
 
-	*port_of(&ss) = at->encap == CF_ENCAP_OFF
-				? 0
-				: htons((uint16_t)(at->encap < 0 ? UDP_PORT : at->encap));
+	*get_port_field(&ss) = at->encap == CF_ENCAP_OFF
+				       ? 0
+				       : htons((uint16_t)(at->encap < 0 ? UDP_PORT : at->encap));
 	return ss;
 }
 
-static struct cf_below *below(struct cf_net *n)
+static struct cf_below *get_socket_carrier(struct cf_net *n)
 {
 	struct cf_below *b = n->below;
 
@@ -54,10 +54,10 @@ static struct cf_below *below(struct cf_net *n)
 	return b;
 }
 
-static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
+static int listen_on_carrier(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
 {
 	struct sockaddr_storage ss = carrier_address(at), sctp = at->ss;
-	struct cf_below *b = below(n);
+	struct cf_below *b = get_socket_carrier(n);
 	socklen_t ss_len = sizeof ss;
 	char text[80], encap[16] = "off";
 
@@ -68,11 +68,11 @@ static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t
 	if (b->listen_fd < 0 || bind(b->listen_fd, (struct sockaddr *)&ss, at->len) ||
 	    getsockname(b->listen_fd, (struct sockaddr *)&ss, &ss_len))
 		return errno;
-	if (!*port_of(&sctp))
-		*port_of(&sctp) = htons((uint16_t)(49152 + cf_now() / 1000 % 16384));
-	b->port = ntohs(*port_of(&sctp));
+	if (!*get_port_field(&sctp))
+		*get_port_field(&sctp) = htons((uint16_t)(49152 + cf_now() / 1000 % 16384));
+	b->port = ntohs(*get_port_field(&sctp));
 	if (!b->raw)
-		snprintf(encap, sizeof encap, "%u", ntohs(*port_of(&ss)));
+		snprintf(encap, sizeof encap, "%u", ntohs(*get_port_field(&ss)));
 	cf_addr_text(&sctp, text, sizeof text);
 	snprintf(uri, len, "sctp://%s?backend=%s&encap=%s", text,
 		 *at->backend ? at->backend : "auto", encap);
@@ -82,7 +82,7 @@ static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t
 int cf_link_open(struct cf_assoc *as, const struct cf_at *at)
 {
 	struct sockaddr_storage to = carrier_address(at), sctp = at->ss;
-	struct cf_below *b = below(as->net);
+	struct cf_below *b = get_socket_carrier(as->net);
 	struct cf_link *l;
 	int fd;
 
@@ -106,12 +106,12 @@ int cf_link_open(struct cf_assoc *as, const struct cf_at *at)
 	l->as = as;
 	l->to = to;
 	l->to_len = at->len;
-	l->peer_port = ntohs(*port_of(&sctp));
+	l->peer_port = ntohs(*get_port_field(&sctp));
 	as->below = l;
 	return 0;
 }
 
-static int do_dial(struct cf_assoc *as, const struct cf_at *at)
+static int dial_on_carrier(struct cf_assoc *as, const struct cf_at *at)
 {
 	int err = cf_link_open(as, at);
 
@@ -120,7 +120,7 @@ static int do_dial(struct cf_assoc *as, const struct cf_at *at)
 	return err;
 }
 
-static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)
+static size_t fill_carrier_fds(struct cf_net *n, struct pollfd *p, size_t max)
 {
 	struct cf_below *b = n->below;
 	size_t count = 0;
@@ -133,7 +133,7 @@ static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)
 	return count;
 }
 
-static uint64_t due(struct cf_net *n)
+static uint64_t get_carrier_due(struct cf_net *n)
 {
 	struct cf_below *b = n->below;
 	uint64_t first = UINT64_MAX;
@@ -143,7 +143,7 @@ static uint64_t due(struct cf_net *n)
 	return first;
 }
 
-static void read_some(struct cf_net *n, int fd, struct cf_assoc *as)
+static void read_carrier_socket(struct cf_net *n, int fd, struct cf_assoc *as)
 {
 	struct cf_below *b = n->below;
 
@@ -162,16 +162,16 @@ static void read_some(struct cf_net *n, int fd, struct cf_assoc *as)
 	}
 }
 
-static void step(struct cf_net *n)
+static void step_carrier(struct cf_net *n)
 {
 	struct cf_below *b = n->below;
 	uint64_t now;
 
 	if (b->listen_fd >= 0)
-		read_some(n, b->listen_fd, NULL);
+		read_carrier_socket(n, b->listen_fd, NULL);
 	for (struct cf_link *l = b->links; l; l = l->next)
 		if (l->own_fd && l->state != CF_L_OVER)
-			read_some(n, l->fd, l->as);
+			read_carrier_socket(n, l->fd, l->as);
 	now = cf_now();
 	for (struct cf_link *l = b->links; l; l = l->next) {
 		cf_link_reopen(l);
@@ -180,7 +180,8 @@ static void step(struct cf_net *n)
 	}
 }
 
-static bool do_send(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const void *p, size_t len)
+static bool send_on_carrier(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const void *p,
+			    size_t len)
 {
 	struct cf_link *l = as->below;
 
@@ -190,7 +191,7 @@ static bool do_send(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const v
 	return true;
 }
 
-static void do_shutdown(struct cf_assoc *as)
+static void shut_down_carrier_link(struct cf_assoc *as)
 {
 	struct cf_link *l = as->below;
 
@@ -200,13 +201,13 @@ static void do_shutdown(struct cf_assoc *as)
 	cf_link_go_on(l);
 }
 
-static void do_abort(struct cf_assoc *as)
+static void abort_carrier_link(struct cf_assoc *as)
 {
 	cf_link_abort(as->below);
 	cf_sctp_gone(as, "aborted here");
 }
 
-static void do_close(struct cf_net *n)
+static void close_carrier(struct cf_net *n)
 {
 	struct cf_below *b = n->below;
 
@@ -227,13 +228,13 @@ static void do_close(struct cf_net *n)
 }
 
 const struct cf_carrier cf_sctp_packets = {
-	.listen = do_listen,
-	.dial = do_dial,
-	.fds = fds,
-	.due = due,
-	.step = step,
-	.send = do_send,
-	.shutdown = do_shutdown,
-	.abort = do_abort,
-	.close = do_close,
+	.listen = listen_on_carrier,
+	.dial = dial_on_carrier,
+	.fds = fill_carrier_fds,
+	.due = get_carrier_due,
+	.step = step_carrier,
+	.send = send_on_carrier,
+	.shutdown = shut_down_carrier_link,
+	.abort = abort_carrier_link,
+	.close = close_carrier,
 };

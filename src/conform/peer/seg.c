@@ -7,7 +7,7 @@
 #define UNTAGGED_LEN 18u
 #define READ_LEN     28u
 
-static void payload(struct cf *cf, size_t header, const void *p, size_t len)
+static void put_segment_payload(struct cf *cf, size_t header, const void *p, size_t len)
 {
 	CF_CHECK(cf, header + len <= 65535, "case: a segment of %zu octets", header + len);
 	if (len)
@@ -24,7 +24,7 @@ void cf_tagged(struct cf *cf, uint8_t ctl, uint8_t op, uint32_t stag, uint64_t t
 	b[1] = op;
 	cf_put32(b + 2, stag);
 	cf_put64(b + 6, to);
-	payload(cf, TAGGED_LEN, p, len);
+	put_segment_payload(cf, TAGGED_LEN, p, len);
 }
 
 void cf_untagged(struct cf *cf, uint8_t ctl, uint8_t op, uint32_t inv_stag, uint32_t qn,
@@ -38,7 +38,7 @@ void cf_untagged(struct cf *cf, uint8_t ctl, uint8_t op, uint32_t inv_stag, uint
 	cf_put32(b + 6, qn);
 	cf_put32(b + 10, msn);
 	cf_put32(b + 14, mo);
-	payload(cf, UNTAGGED_LEN, p, len);
+	put_segment_payload(cf, UNTAGGED_LEN, p, len);
 }
 
 void cf_read_req(struct cf *cf, uint32_t msn, uint32_t sink_stag, uint64_t sink_to, uint32_t size,

@@ -89,7 +89,8 @@ void cf_ctrl_read(struct cf *cf, struct cf_ctrl *c)
 /* ---- whole sessions ---- */
 
 /* The enhanced word and the user's private data. */
-static uint16_t private_data(struct cf *cf, const struct cf_opts *o, bool enhanced, uint8_t *pd)
+static uint16_t put_setup_private_data(struct cf *cf, const struct cf_opts *o, bool enhanced,
+				       uint8_t *pd)
 {
 	bool given = o->ird_w || o->ord_w;
 	uint16_t word = enhanced ? 4 : 0;
@@ -112,7 +113,7 @@ void cf_mpa_agree(struct cf *cf, const struct cf_mpa *f)
 	cf->conn->session = true;
 }
 
-static void established(struct cf *cf, bool p2p)
+static void expect_established(struct cf *cf, bool p2p)
 {
 	/* Peer to peer it is when the RTR has passed: the case's matter. */
 	if (cf->self && !p2p)
@@ -133,7 +134,7 @@ static void mpa_exchange(struct cf *cf, const struct cf_mpa *f)
 void cf_mpa_rest(struct cf *cf, const struct cf_mpa *f)
 {
 	mpa_exchange(cf, f);
-	established(cf, f->rev > 1 && f->flags & CF_MPA_S && f->pd[0] & 0x80);
+	expect_established(cf, f->rev > 1 && f->flags & CF_MPA_S && f->pd[0] & 0x80);
 }
 
 void cf_mpa_session(struct cf *cf, const struct cf_mpa *f)
@@ -156,7 +157,7 @@ static void mpa_session(struct cf *cf, const struct cf_opts *o)
 	}
 	f.flags = (uint8_t)((enhanced ? CF_MPA_S : 0) | (o->no_crc ? 0 : CF_MPA_C) |
 			    (o->markers ? CF_MPA_M : 0));
-	f.pd_len = private_data(cf, o, enhanced, f.pd);
+	f.pd_len = put_setup_private_data(cf, o, enhanced, f.pd);
 	cf_mpa_write(cf, &f);
 	mpa_exchange(cf, &f);
 }
@@ -166,7 +167,7 @@ static void sctp_responder(struct cf *cf, const struct cf_opts *o)
 	struct cf_ctrl c = { .stream = o->stream };
 
 	c.code = o->plain ? CF_INITIATE : CF_ENH_INITIATE;
-	c.pd_len = private_data(cf, o, !o->plain, c.pd);
+	c.pd_len = put_setup_private_data(cf, o, !o->plain, c.pd);
 	cf_ctrl_write(cf, &c);
 	cf_app_answer(cf);
 	cf_ctrl_read(cf, &cf->ctrl);
@@ -187,7 +188,7 @@ static void sctp_initiator(struct cf *cf, const struct cf_opts *o)
 		 "expected an Initiate, got function code %u", cf->ctrl.code);
 	c.stream = cf->ctrl.stream;
 	c.code = enhanced ? CF_ENH_ACCEPT : CF_ACCEPT;
-	c.pd_len = private_data(cf, o, enhanced, c.pd);
+	c.pd_len = put_setup_private_data(cf, o, enhanced, c.pd);
 	cf_ctrl_write(cf, &c);
 }
 
@@ -208,5 +209,5 @@ void cf_session(struct cf *cf, const struct cf_opts *o)
 	cf->conn->session = true;
 	cf->conn->stream = cf->ctrl.stream;
 	cf->conn->tx_ssn = cf->conn->rx_ssn = 1;
-	established(cf, o->ird_w & CF_A);
+	expect_established(cf, o->ird_w & CF_A);
 }

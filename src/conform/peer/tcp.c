@@ -19,7 +19,7 @@ static void wait_fd(struct cf *cf, int fd, short events, uint64_t since, const c
 		;
 }
 
-static void no_delay(int fd)
+static void set_peer_nodelay(int fd)
 {
 	int on = 1;
 
@@ -27,7 +27,7 @@ static void no_delay(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-static void dial(struct cf *cf, struct cf_conn *c)
+static void dial_tcp(struct cf *cf, struct cf_conn *c)
 {
 	struct cf_at at;
 	char uri[200];
@@ -40,7 +40,7 @@ static void dial(struct cf *cf, struct cf_conn *c)
 	cf->dialling = false;
 }
 
-static int listener(struct cf *cf)
+static int get_tcp_listener(struct cf *cf)
 {
 	struct cf_at at;
 	int fd, on = 1;
@@ -72,7 +72,7 @@ static void answer_call(struct cf *cf, struct cf_conn *c)
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
 	char at[72], uri[80];
-	int fd = listener(cf);
+	int fd = get_tcp_listener(cf);
 
 	CF_CHECK(cf, !getsockname(fd, (struct sockaddr *)&ss, &len), "getsockname");
 	cf_addr_text(&ss, at, sizeof at);
@@ -86,7 +86,7 @@ void cf_tcp_again(struct cf *cf)
 	struct cf_conn *c = cf_conn_new(cf);
 
 	take_call(cf, c);
-	no_delay(c->fd);
+	set_peer_nodelay(c->fd);
 }
 
 void cf_tcp_open(struct cf *cf)
@@ -94,10 +94,10 @@ void cf_tcp_open(struct cf *cf)
 	struct cf_conn *c = cf_conn_new(cf);
 
 	if (cf->c->target == CF_RESPONDER)
-		dial(cf, c);
+		dial_tcp(cf, c);
 	else
 		answer_call(cf, c);
-	no_delay(c->fd);
+	set_peer_nodelay(c->fd);
 }
 
 void cf_tcp_close(struct cf_conn *c)
@@ -230,7 +230,7 @@ static bool push_marker(struct fpdu *f)
 	return true;
 }
 
-static void push(struct fpdu *f, const uint8_t *p, size_t len)
+static void push_fpdu_octets(struct fpdu *f, const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		push_marker(f);
@@ -255,10 +255,10 @@ size_t cf_fpdu_build(struct cf *cf, const struct cf_fault *w, uint8_t *b)
 	w = w ? w : &none;
 	f.marker_xor = w->marker_xor;
 	cf_put16(word, (uint16_t)cf->out.len);
-	push(&f, word, 2);
-	push(&f, cf->out.b, cf->out.len);
+	push_fpdu_octets(&f, word, 2);
+	push_fpdu_octets(&f, cf->out.b, cf->out.len);
 	memset(pad, w->pad, sizeof pad);
-	push(&f, pad, n);
+	push_fpdu_octets(&f, pad, n);
 	trailing = push_marker(&f); /* between pad and CRC: this FPDU's */
 	from = leading && w->leading_uncovered ? 4 : 0;
 	to = f.len - (trailing && w->trailing_uncovered ? 4 : 0);
@@ -295,7 +295,7 @@ static void pull_marker(struct cf *cf, struct fpdu *f, uint32_t want)
 }
 
 /* The next @len octets of the FPDU without its markers, which are checked. */
-static void pull(struct cf *cf, struct fpdu *f, uint8_t *p, size_t len, bool header)
+static void pull_fpdu_octets(struct cf *cf, struct fpdu *f, uint8_t *p, size_t len, bool header)
 {
 	while (len) {
 		size_t n = f->markers ? 512 - f->off % 512 : len;
@@ -341,12 +341,12 @@ void cf_fpdu_recv(struct cf *cf)
 	f.markers = c->rx_markers;
 	f.off = c->rx_off;
 	f.len = 0;
-	pull(cf, &f, word, 2, true);
+	pull_fpdu_octets(cf, &f, word, 2, true);
 	cf->in.len = cf_get16(word);
 	CF_CHECK(cf, cf->in.len <= 64768, "ULPDU length %zu", cf->in.len);
-	pull(cf, &f, cf->in.b, cf->in.len, false);
+	pull_fpdu_octets(cf, &f, cf->in.b, cf->in.len, false);
 	n = -(cf->in.len + 2) & 3;
-	pull(cf, &f, pad, n, false);
+	pull_fpdu_octets(cf, &f, pad, n, false);
 	for (size_t i = 0; i < n; i++)
 		CF_CHECK(cf, !pad[i], "pad octet %02x", pad[i]);
 	check_crc(cf, &f);

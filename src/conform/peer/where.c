@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* The first host, and the port, of a URI that ddps_uri_check() finds well formed; "" and brackets are dealt with. */
-static void split(const char *uri, char *host, size_t host_len, char *port, size_t port_len)
+static void split_host_port(const char *uri, char *host, size_t host_len, char *port,
+			    size_t port_len)
 {
 	const char *s = strstr(uri, "://") + 3, *end = s + strcspn(s, "?"), *colon = end;
 	size_t n = strcspn(s, ",");
@@ -27,7 +28,7 @@ static void split(const char *uri, char *host, size_t host_len, char *port, size
 }
 
 /* "backend=...", "encap=...", in any order. */
-static void options(const char *uri, struct cf_at *at)
+static void read_uri_options(const char *uri, struct cf_at *at)
 {
 	const char *s = strchr(uri, '?');
 
@@ -52,8 +53,8 @@ void cf_address(struct cf *cf, const char *uri, struct cf_at *at)
 
 	*at = (struct cf_at){ 0 };
 	CF_CHECK(cf, !err, "%s: %s", uri, why);
-	split(uri, host, sizeof host, port, sizeof port);
-	options(uri, at);
+	split_host_port(uri, host, sizeof host, port, sizeof port);
+	read_uri_options(uri, at);
 	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
 	err = getaddrinfo(*host ? host : NULL, port, &hints, &list);
 	CF_CHECK(cf, !err, "no address for '%s': %s", host, gai_strerror(err));

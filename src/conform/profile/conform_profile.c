@@ -12,7 +12,7 @@
 
 #define FILE_MAX (1u << 20)
 
-static char *read_file(const char *name, char *why, size_t why_len)
+static char *read_profile_text(const char *name, char *why, size_t why_len)
 {
 	FILE *f = fopen(name, "re");
 	char *text = f ? malloc(FILE_MAX + 1) : NULL;
@@ -82,7 +82,7 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 		  : !strcmp(name, "usrsctp")	    ? strdup(conform_usrsctp)
 		  : !strcmp(name, "linux-sctp")	    ? strdup(conform_linux_sctp)
 		  : !strcmp(name, "linux-ib_ipoib") ? strdup(conform_linux_ipoib)
-						    : read_file(name, why, why_len);
+						    : read_profile_text(name, why, why_len);
 	if (!p->text)
 		return -1;
 	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))

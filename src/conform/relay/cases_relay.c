@@ -31,7 +31,7 @@ static void still_there(struct cf *cf, const char *behind, uint64_t at)
 		 cf_partner_why(cf));
 }
 
-static void nothing(struct cf *cf)
+static void check_relay_plain(struct cf *cf)
 {
 	const struct cf_relay_plan plan = { .seed = 1 };
 
@@ -49,14 +49,14 @@ static void recut(struct cf *cf)
 	}
 }
 
-static void late(struct cf *cf)
+static void check_relay_late(struct cf *cf)
 {
 	const struct cf_relay_plan plan = { .seed = 3, .piece = 300, .jitter_ms = 4 };
 
 	holds(cf, &plan, READS);
 }
 
-static void silence(struct cf *cf)
+static void check_relay_silence(struct cf *cf)
 {
 	const struct cf_relay_plan plan = {
 		.seed = 4, .stroke = CF_HUSH, .at = cf->wire == CF_TCP ? 300 : 8, .hush_ms = 300
@@ -111,7 +111,7 @@ static void flip_request(struct cf *cf)
 	}
 }
 
-static void cut(struct cf *cf)
+static void check_relay_cut(struct cf *cf)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		const struct cf_relay_plan plan = { .seed = 300 + i,
@@ -125,7 +125,7 @@ static void cut(struct cf *cf)
 }
 
 /* Nothing more from that datagram on.  The partner's association is left to its timers. */
-static void cut_off(struct cf *cf)
+static void check_relay_cut_off(struct cf *cf)
 {
 	for (unsigned i = 0; i < SILENT; i++) {
 		const struct cf_relay_plan plan = {
@@ -139,14 +139,15 @@ static void cut_off(struct cf *cf)
 
 const struct cf_case cf_cases_relay[] = {
 	{ "relay-nothing", "5040-5.5-21 5041-5.2-9",
-	  "a session through a relay that changes nothing", CF_BOTH, CF_RESPONDER, false, nothing },
+	  "a session through a relay that changes nothing", CF_BOTH, CF_RESPONDER, false,
+	  check_relay_plain },
 	{ "relay-recut", "5044-7.1.2-3 5044-4.4-18", "a TCP stream may be cut anywhere", CF_TCP,
 	  CF_RESPONDER, false, recut },
 	{ "relay-late", "5040-5.5-21 5041-5.3-7",
 	  "octets and datagrams come late, these in any order", CF_BOTH, CF_RESPONDER, false,
-	  late },
+	  check_relay_late },
 	{ "relay-silence", "5040-5.5-21", "0.3 s without a word do not end a session", CF_BOTH,
-	  CF_RESPONDER, false, silence },
+	  CF_RESPONDER, false, check_relay_silence },
 	{ "relay-lossy", "5043-10-2 5041-5.3-6 9260-6.8-1",
 	  "datagrams are lost, doubled, changed and overtaken, and no work is", CF_SCTP,
 	  CF_RESPONDER, false, lossy },
@@ -156,8 +157,8 @@ const struct cf_case cf_cases_relay[] = {
 	  CF_TCP, CF_RESPONDER, false, flip_request },
 	{ "relay-cut", "5041-6.2.2-1 5041-6.2.2-2",
 	  "a connection that ends anywhere ends its session, and no other", CF_TCP, CF_RESPONDER,
-	  false, cut },
+	  false, check_relay_cut },
 	{ "relay-cut-off", "5041-6.2.2-1", "a peer that vanishes keeps nobody else out", CF_SCTP,
-	  CF_RESPONDER, false, cut_off },
+	  CF_RESPONDER, false, check_relay_cut_off },
 	{ 0 },
 };

@@ -26,15 +26,15 @@ struct cf_partner {
 	uint8_t mem[2 * BLOCK + ROOM];
 };
 
-static void must(struct cf *cf, int err, const char *what)
+static void check_partner_call(struct cf *cf, int err, const char *what)
 {
 	CF_CHECK(cf, !err, "the partner: %s: %s", what, ddps_strerror(err));
 }
 
 /* ---- set-up ---- */
 
-static const char *address(struct cf *cf, struct cf_at *at, struct sockaddr_storage *to, char *uri,
-			   size_t len)
+static const char *get_relayed_uri(struct cf *cf, struct cf_at *at, struct sockaddr_storage *to,
+				   char *uri, size_t len)
 {
 	const char *target = cf->run->uri;
 	char own[200];
@@ -64,7 +64,7 @@ static void open_relay(struct cf *cf, struct cf_partner *p, const struct cf_rela
 	char why[200];
 	size_t n;
 
-	address(cf, &at, &to, uri, len);
+	get_relayed_uri(cf, &at, &to, uri, len);
 	p->relay = cf_relay_new(plan, cf->wire == CF_SCTP, &to, at.len, cf->trace,
 				cf->res->partners++, why, sizeof why);
 	CF_CHECK(cf, p->relay, "%s", why);
@@ -73,7 +73,7 @@ static void open_relay(struct cf *cf, struct cf_partner *p, const struct cf_rela
 }
 
 /* The target's application may have something to say. */
-static void hear(struct cf_partner *p)
+static void serve_target_app(struct cf_partner *p)
 {
 	struct ddps_sge sge = { p->mem + sizeof p->mem - ROOM, ROOM, ddps_mr_stag(p->mr) };
 
@@ -87,17 +87,18 @@ static void open_stack(struct cf *cf, struct cf_partner *p)
 
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
-	must(cf, ddps_ctx_new(&p->ctx, &attr), "context");
-	must(cf, ddps_pd_new(p->ctx, &p->pd), "protection domain");
-	must(cf, ddps_cq_new(p->ctx, 4 * DEPTH, &p->cq), "completion queue");
-	must(cf, ddps_mr_reg(p->pd, p->mem, sizeof p->mem, DDPS_LOCAL_WRITE, NULL, &p->mr),
-	     "registering");
+	check_partner_call(cf, ddps_ctx_new(&p->ctx, &attr), "context");
+	check_partner_call(cf, ddps_pd_new(p->ctx, &p->pd), "protection domain");
+	check_partner_call(cf, ddps_cq_new(p->ctx, 4 * DEPTH, &p->cq), "completion queue");
+	check_partner_call(
+		cf, ddps_mr_reg(p->pd, p->mem, sizeof p->mem, DDPS_LOCAL_WRITE, NULL, &p->mr),
+		"registering");
 	ddps_ep_attr_init(&ep);
 	ep.pd = p->pd;
 	ep.send_cq = ep.recv_cq = p->cq;
-	must(cf, ddps_ep_new(p->ctx, &ep, &p->ep), "endpoint");
+	check_partner_call(cf, ddps_ep_new(p->ctx, &ep, &p->ep), "endpoint");
 	for (unsigned i = 0; i < DEPTH; i++)
-		hear(p);
+		serve_target_app(p);
 }
 
 /* In self mode the target's application takes whoever comes. */
@@ -110,12 +111,13 @@ static void app_turn(struct cf *cf)
 	while (cf->self && !ddps_event_wait(cf->app.ctx, &ev, 0)) {
 		if (ev.type != DDPS_EV_CONNECT_REQUEST)
 			continue;
-		must(cf, ddps_ep_new(cf->app.ctx, attr, &ep), "the target's endpoint");
+		check_partner_call(cf, ddps_ep_new(cf->app.ctx, attr, &ep),
+				   "the target's endpoint");
 		(void)ddps_accept(ev.request, ep, &cf->app.param); /* it may be gone again */
 	}
 }
 
-static void look(struct cf_partner *p, int timeout_ms)
+static void take_partner_event(struct cf_partner *p, int timeout_ms)
 {
 	struct ddps_event ev;
 
@@ -130,7 +132,7 @@ static void look(struct cf_partner *p, int timeout_ms)
 			 ev.error.text);
 }
 
-static bool connects(struct cf *cf, const struct cf_relay_plan *plan, unsigned ms)
+static bool connect_partner(struct cf *cf, const struct cf_relay_plan *plan, unsigned ms)
 {
 	struct ddps_conn_param param;
 	struct cf_partner *p;
@@ -145,11 +147,11 @@ static bool connects(struct cf *cf, const struct cf_relay_plan *plan, unsigned m
 	ddps_conn_param_init(&param);
 	param.setup_ms = param.connect_ms = ms;
 	param.nudge_ms = cf->run->pause_ms;
-	must(cf, ddps_connect(p->ep, uri, &param), "connecting");
+	check_partner_call(cf, ddps_connect(p->ep, uri, &param), "connecting");
 	while (!p->up && !p->over) {
 		(void)cf_left(cf, since, "a session, or its end");
 		app_turn(cf);
-		look(p, TICK);
+		take_partner_event(p, TICK);
 	}
 	/* For the first one it means that nobody is there; later, that somebody has gone. */
 	cf->dialling = cf->res->partners == 1 && cf_relay_done(p->relay).refused;
@@ -160,13 +162,13 @@ static bool connects(struct cf *cf, const struct cf_relay_plan *plan, unsigned m
 
 bool cf_partner_connects(struct cf *cf, const struct cf_relay_plan *plan)
 {
-	return connects(cf, plan, cf->run->limit_ms / 3);
+	return connect_partner(cf, plan, cf->run->limit_ms / 3);
 }
 
 /* ---- work ---- */
 
-static bool post(struct cf_partner *p, enum ddps_op op, uint8_t *b, uint32_t len,
-		 const struct cf_mr *there)
+static bool post_partner_wr(struct cf_partner *p, enum ddps_op op, uint8_t *b, uint32_t len,
+			    const struct cf_mr *there)
 {
 	struct ddps_sge sge = { b, len, ddps_mr_stag(p->mr) };
 	struct ddps_send_wr wr = { .op = op,
@@ -180,7 +182,8 @@ static bool post(struct cf_partner *p, enum ddps_op op, uint8_t *b, uint32_t len
 }
 
 /* How many did, before one failed or no more came for so long. */
-static unsigned completions(struct cf *cf, struct cf_partner *p, unsigned n, unsigned ms)
+static unsigned count_partner_completions(struct cf *cf, struct cf_partner *p, unsigned n,
+					  unsigned ms)
 {
 	uint64_t since = cf_now();
 	struct ddps_wc wc;
@@ -193,7 +196,7 @@ static unsigned completions(struct cf *cf, struct cf_partner *p, unsigned n, uns
 		if (got == 1 && wc.status != DDPS_WC_SUCCESS)
 			break;
 		if (got == 1 && wc.op == DDPS_OP_RECV)
-			hear(p);
+			serve_target_app(p);
 		else
 			done += got == 1;
 	}
@@ -201,18 +204,18 @@ static unsigned completions(struct cf *cf, struct cf_partner *p, unsigned n, uns
 }
 
 /* False: the session has ended. */
-static bool completes(struct cf *cf, struct cf_partner *p, unsigned n)
+static bool await_partner_completions(struct cf *cf, struct cf_partner *p, unsigned n)
 {
-	unsigned done = completions(cf, p, n, cf->run->limit_ms);
+	unsigned done = count_partner_completions(cf, p, n, cf->run->limit_ms);
 
-	look(p, 0);
+	take_partner_event(p, 0);
 	CF_CHECK(cf, done == n || p->over, "waited %u ms for the answer to a Read, or the end",
 		 cf->run->limit_ms);
 	return done == n;
 }
 
 /* Octets there and back, others each time. */
-static bool block(struct cf *cf, struct cf_partner *p)
+static bool move_block(struct cf *cf, struct cf_partner *p)
 {
 	uint8_t *out = p->mem, *in = p->mem + BLOCK;
 
@@ -221,8 +224,9 @@ static bool block(struct cf *cf, struct cf_partner *p)
 	if (!p->there.mr)
 		p->there = cf_app_mr(cf, BLOCK, DDPS_REMOTE_READ | DDPS_REMOTE_WRITE);
 	cf_fill(out, BLOCK, ++p->blocks);
-	if (!post(p, DDPS_OP_WRITE, out, BLOCK, &p->there) ||
-	    !post(p, DDPS_OP_READ, in, BLOCK, &p->there) || !completes(cf, p, 2))
+	if (!post_partner_wr(p, DDPS_OP_WRITE, out, BLOCK, &p->there) ||
+	    !post_partner_wr(p, DDPS_OP_READ, in, BLOCK, &p->there) ||
+	    !await_partner_completions(cf, p, 2))
 		return false;
 	CF_CHECK(cf, !memcmp(in, out, BLOCK) && !memcmp(p->there.mem, out, BLOCK),
 		 "block %u came out otherwise than it went in", p->blocks);
@@ -234,22 +238,22 @@ bool cf_partner_manages(struct cf *cf, const struct cf_relay_plan *plan, unsigne
 	unsigned ms = cf->run->limit_ms / 10 + 1, posted = 0;
 	struct cf_partner *p;
 
-	if (!connects(cf, plan, ms))
+	if (!connect_partner(cf, plan, ms))
 		return false;
 	p = cf->res->partner;
-	while (posted < reads && post(p, DDPS_OP_READ, p->mem, 0, NULL))
+	while (posted < reads && post_partner_wr(p, DDPS_OP_READ, p->mem, 0, NULL))
 		posted++;
-	return posted == reads && completions(cf, p, reads, ms) == reads;
+	return posted == reads && count_partner_completions(cf, p, reads, ms) == reads;
 }
 
-static bool ends(struct cf *cf, struct cf_partner *p)
+static bool await_partner_end(struct cf *cf, struct cf_partner *p)
 {
 	uint64_t since = cf_now();
 
 	while (!p->over) {
 		(void)cf_left(cf, since, "the end of a session whose work was flushed");
 		app_turn(cf);
-		look(p, TICK);
+		take_partner_event(p, TICK);
 	}
 	return false;
 }
@@ -261,10 +265,10 @@ bool cf_partner_works(struct cf *cf, unsigned reads, unsigned depth)
 	for (unsigned n; reads; reads -= n) {
 		n = reads < depth ? reads : depth;
 		for (unsigned i = 0; i < n; i++)
-			if (!post(p, DDPS_OP_READ, p->mem, 0, NULL))
-				return ends(cf, p);
-		if (!completes(cf, p, n) || !block(cf, p))
-			return ends(cf, p);
+			if (!post_partner_wr(p, DDPS_OP_READ, p->mem, 0, NULL))
+				return await_partner_end(cf, p);
+		if (!await_partner_completions(cf, p, n) || !move_block(cf, p))
+			return await_partner_end(cf, p);
 	}
 	return true;
 }

@@ -63,7 +63,7 @@ uint64_t relay_due(struct cf_relay *r, uint64_t now)
 	return now + us * 1000ull;
 }
 
-static void *run(void *arg)
+static void *run_relay(void *arg)
 {
 	struct cf_relay *r = arg;
 	struct pollfd p[1 + RELAY_FDS];
@@ -107,7 +107,7 @@ static int open_front(struct cf_relay *r)
 	return r->back < 0 ? -1 : connect(r->back, (struct sockaddr *)&r->to, r->to_len);
 }
 
-static void shut(struct cf_relay *r)
+static void shut_relay(struct cf_relay *r)
 {
 	relay_tcp_end(r);
 	relay_udp_end(r);
@@ -140,10 +140,10 @@ struct cf_relay *cf_relay_new(const struct cf_relay_plan *plan, bool udp,
 		r->stop[0] = r->stop[1] = r->front = r->back = -1;
 		errno = 0;
 		if (!pipe2(r->stop, O_CLOEXEC) && !open_front(r) &&
-		    !(errno = pthread_create(&r->thread, NULL, run, r)))
+		    !(errno = pthread_create(&r->thread, NULL, run_relay, r)))
 			return r;
 		err = errno;
-		shut(r);
+		shut_relay(r);
 	}
 	snprintf(why, why_len, "a relay to the target: %s", strerror(err));
 	return NULL;
@@ -172,5 +172,5 @@ void cf_relay_free(struct cf_relay *r)
 	close(r->stop[1]);
 	r->stop[1] = -1;
 	pthread_join(r->thread, NULL);
-	shut(r);
+	shut_relay(r);
 }

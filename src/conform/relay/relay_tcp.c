@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static void no_delay(int fd)
+static void set_relay_nodelay(int fd)
 {
 	int on = 1;
 
@@ -17,7 +17,7 @@ static void no_delay(int fd)
 }
 
 /* A RST goes out to whoever is still there. */
-static void reset(int fd)
+static void reset_relay_socket(int fd)
 {
 	struct linger now = { .l_onoff = 1 };
 
@@ -25,7 +25,7 @@ static void reset(int fd)
 	close(fd);
 }
 
-static void drop(struct tcp_link **at)
+static void drop_tcp_link(struct tcp_link **at)
 {
 	struct tcp_link *l = *at;
 	struct piece *p;
@@ -33,7 +33,7 @@ static void drop(struct tcp_link **at)
 	*at = l->next;
 	for (int i = 0; i < 2; i++) {
 		if (l->dead)
-			reset(l->fd[i]);
+			reset_relay_socket(l->fd[i]);
 		else
 			close(l->fd[i]);
 		while ((p = relay_pop(&l->lane[i])))
@@ -42,7 +42,7 @@ static void drop(struct tcp_link **at)
 	free(l);
 }
 
-static void take(struct cf_relay *r)
+static void accept_tcp_link(struct cf_relay *r)
 {
 	const struct timeval patience = { .tv_sec = 5 }; /* of connect() */
 	struct tcp_link *l;
@@ -65,12 +65,12 @@ static void take(struct cf_relay *r)
 		r->refused++;
 		if (l && l->fd[1] >= 0)
 			close(l->fd[1]);
-		reset(fd);
+		reset_relay_socket(fd);
 		free(l);
 		return;
 	}
-	no_delay(l->fd[0]);
-	no_delay(l->fd[1]);
+	set_relay_nodelay(l->fd[0]);
+	set_relay_nodelay(l->fd[1]);
 	l->number = r->links_made++;
 	l->next = r->links;
 	r->links = l;
@@ -79,7 +79,8 @@ static void take(struct cf_relay *r)
 
 /* ---- what comes ---- */
 
-static void lay(struct cf_relay *r, struct lane *l, const uint8_t *b, size_t len, uint64_t now)
+static void lay_tcp_pieces(struct cf_relay *r, struct lane *l, const uint8_t *b, size_t len,
+			   uint64_t now)
 {
 	while (len) {
 		size_t n = r->plan.piece ? 1 + relay_chance(r, r->plan.piece) : len;
@@ -111,7 +112,7 @@ static size_t strike(struct cf_relay *r, struct tcp_link *l, size_t n)
 	return (size_t)(p->at - l->seen);
 }
 
-static void hear(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
+static void read_tcp_side(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
 {
 	struct lane *lane = &l->lane[side];
 	ssize_t n = recv(l->fd[side], r->buf, 4096, MSG_DONTWAIT);
@@ -129,13 +130,13 @@ static void hear(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
 	if (side == 0 && l->struck && (r->plan.stroke == CF_FIN || r->plan.stroke == CF_RST))
 		return; /* behind the end */
 	front = side == 0 ? strike(r, l, (size_t)n) : (size_t)n;
-	lay(r, lane, r->buf, front, now);
+	lay_tcp_pieces(r, lane, r->buf, front, now);
 	if (l->struck && !before && r->plan.stroke != CF_FLIP) {
 		mark = relay_push(lane, NULL, 0, lane->last_due);
 		if (mark)
 			mark->stroke = r->plan.stroke;
 		if (r->plan.stroke == CF_HUSH)
-			lay(r, lane, r->buf + front, (size_t)n - front, now);
+			lay_tcp_pieces(r, lane, r->buf + front, (size_t)n - front, now);
 	}
 	if (side == 0)
 		l->seen += (uint64_t)n;
@@ -144,7 +145,7 @@ static void hear(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
 /* ---- what goes ---- */
 
 /* Whether there was something to do. */
-static bool say(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
+static bool write_tcp_side(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
 {
 	struct lane *lane = &l->lane[side];
 	struct piece *p = lane->first;
@@ -175,14 +176,14 @@ static bool say(struct cf_relay *r, struct tcp_link *l, int side, uint64_t now)
 	return true;
 }
 
-static void serve(struct cf_relay *r, struct tcp_link *l)
+static void serve_tcp_link(struct cf_relay *r, struct tcp_link *l)
 {
 	for (int side = 0; side < 2; side++) {
 		uint64_t now = relay_now();
 
 		if (!l->ended[side] && l->lane[side].held < RELAY_HELD)
-			hear(r, l, side, now);
-		while (!l->dead && say(r, l, side, now))
+			read_tcp_side(r, l, side, now);
+		while (!l->dead && write_tcp_side(r, l, side, now))
 			;
 		/* In front of a reset no FIN: it would be taken for the end. */
 		if (!l->dead && l->ended[side] && !l->lane[side].first && !l->shut[side]) {
@@ -194,17 +195,17 @@ static void serve(struct cf_relay *r, struct tcp_link *l)
 
 void relay_tcp_turn(struct cf_relay *r)
 {
-	take(r);
+	accept_tcp_link(r);
 	for (struct tcp_link **at = &r->links; *at;) {
-		serve(r, *at);
+		serve_tcp_link(r, *at);
 		if ((*at)->dead || ((*at)->shut[0] && (*at)->shut[1]))
-			drop(at);
+			drop_tcp_link(at);
 		else
 			at = &(*at)->next;
 	}
 }
 
-static void watch(struct tcp_link *l, struct pollfd *p, uint64_t *next)
+static void watch_tcp_link(struct tcp_link *l, struct pollfd *p, uint64_t *next)
 {
 	uint64_t due;
 
@@ -235,7 +236,7 @@ size_t relay_tcp_fds(struct cf_relay *r, struct pollfd *p, uint64_t *next)
 
 	p[n++] = (struct pollfd){ .fd = r->front, .events = POLLIN };
 	for (struct tcp_link *l = r->links; l; l = l->next, n += 2)
-		watch(l, p + n, next);
+		watch_tcp_link(l, p + n, next);
 	if (n == RELAY_FDS)
 		p[0].fd = -1; /* no room for one more */
 	return n;
@@ -245,6 +246,6 @@ void relay_tcp_end(struct cf_relay *r)
 {
 	while (r->links) {
 		r->links->dead = true;
-		drop(&r->links);
+		drop_tcp_link(&r->links);
 	}
 }

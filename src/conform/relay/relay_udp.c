@@ -9,7 +9,7 @@ static bool of_thousand(struct cf_relay *r, unsigned n)
 	return n && relay_chance(r, 1000) < n;
 }
 
-static void lay(struct cf_relay *r, int side, size_t len, uint64_t now)
+static void lay_datagram(struct cf_relay *r, int side, size_t len, uint64_t now)
 {
 	struct piece *p = relay_push(&r->lane[side], r->buf, len, relay_due(r, now));
 
@@ -22,7 +22,7 @@ static void lay(struct cf_relay *r, int side, size_t len, uint64_t now)
 	}
 }
 
-static void take(struct cf_relay *r, int side, size_t len, uint64_t now)
+static void take_datagram(struct cf_relay *r, int side, size_t len, uint64_t now)
 {
 	if (side == 0 && r->plan.stroke == CF_HUSH && r->seen++ == r->plan.at) {
 		r->hush = now + r->plan.hush_ms * 1000000ull;
@@ -32,15 +32,15 @@ static void take(struct cf_relay *r, int side, size_t len, uint64_t now)
 		r->lost++;
 		return;
 	}
-	lay(r, side, len, now);
+	lay_datagram(r, side, len, now);
 	if (of_thousand(r, r->plan.twice)) {
-		lay(r, side, len, now);
+		lay_datagram(r, side, len, now);
 		r->doubled++;
 	}
 }
 
 /* Each side a bounded number of them a turn, so that what is due leaves. */
-static void hear(struct cf_relay *r, int side)
+static void read_datagrams(struct cf_relay *r, int side)
 {
 	int fd = side ? r->back : r->front;
 	ssize_t n;
@@ -57,11 +57,11 @@ static void hear(struct cf_relay *r, int side)
 			r->from = from;
 			r->from_len = len;
 		}
-		take(r, side, (size_t)n, relay_now());
+		take_datagram(r, side, (size_t)n, relay_now());
 	}
 }
 
-static void say(struct cf_relay *r, int side, uint64_t now)
+static void send_due_datagrams(struct cf_relay *r, int side, uint64_t now)
 {
 	struct lane *l = &r->lane[side];
 
@@ -84,8 +84,8 @@ static void say(struct cf_relay *r, int side, uint64_t now)
 void relay_udp_turn(struct cf_relay *r)
 {
 	for (int side = 0; side < 2; side++) {
-		hear(r, side);
-		say(r, side, relay_now());
+		read_datagrams(r, side);
+		send_due_datagrams(r, side, relay_now());
 	}
 }
 

@@ -9,12 +9,12 @@ struct ends {
 	uint32_t tag, peer_tag, tsn, cum;
 };
 
-static struct ends now(const struct cf_raw *r)
+static struct ends get_link_ends(const struct cf_raw *r)
 {
 	return (struct ends){ r->l->tag, r->l->peer_tag, r->l->tsn, r->l->cum };
 }
 
-static void set(struct cf_raw *r, struct ends e)
+static void set_link_ends(struct cf_raw *r, struct ends e)
 {
 	r->l->tag = e.tag;
 	r->l->peer_tag = e.peer_tag;
@@ -27,7 +27,7 @@ static void set(struct cf_raw *r, struct ends e)
  * It begins anew [9260-5.2.4-4]: a COOKIE ACK, and then answers under the new tags.  An initiator has lost
  * its only session, and may end in order then.  Whether it goes on for sure.
  */
-static bool begun_anew(struct cf_raw *r)
+static bool is_begun_anew(struct cf_raw *r)
 {
 	bool may_end = r->cf->c->target == CF_INITIATOR && !r->cf->self;
 	struct cf_raw_chunk c;
@@ -59,7 +59,7 @@ static struct ends invite_anew(struct cf_raw *r, uint32_t tsn)
 	cf_raw_send(r);
 	c = cf_raw_want(r, CF_C_INIT_ACK);
 	cf_raw_take_init(r, &c);
-	return now(r);
+	return get_link_ends(r);
 }
 
 /* The INIT of a restart alone changes nothing. */
@@ -69,16 +69,16 @@ static void init_alone(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	old = now(&r);
+	old = get_link_ends(&r);
 	new = invite_anew(&r, 5000);
 	CF_CHECK(cf, new.peer_tag != old.peer_tag &&new.peer_tag, "the tag is %08x again",
 		 new.peer_tag);
-	set(&r, old);
+	set_link_ends(&r, old);
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
 }
 
-static void restart(struct cf *cf)
+static void check_init_restart(struct cf *cf)
 {
 	struct ends old, new;
 	struct cf_raw r;
@@ -89,16 +89,16 @@ static void restart(struct cf *cf)
 	cf_raw_put_data(&r, r.l->tsn + 3, 2, 0, RAW_FIRST, 17, "\0\0", 2);
 	cf_raw_send(&r);
 	cf_raw_quiet(&r);
-	old = now(&r);
+	old = get_link_ends(&r);
 	new = invite_anew(&r, 5000);
 	cf_raw_echo(&r);
-	if (!begun_anew(&r))
+	if (!is_begun_anew(&r))
 		return;
 	cf_raw_watch(&r, 1);
 	cf_raw_say_tag(&r, old.peer_tag, CF_C_ABORT, 0, NULL, 0); /* of the old one */
 	cf_raw_quiet(&r);
 	CF_CHECK(cf, !r.nwatched, "DATA of before");
-	CF_CHECK(cf, now(&r).peer_tag == new.peer_tag, "case: tags");
+	CF_CHECK(cf, get_link_ends(&r).peer_tag == new.peer_tag, "case: tags");
 	cf_raw_alive(&r);
 	CF_CHECK(cf, r.tsn == new.cum + 1, "first TSN %u, it was to be %u", r.tsn, new.cum + 1);
 }
@@ -112,7 +112,7 @@ static void restart_elsewhere(struct cf *cf)
 
 	cf_raw_up(cf, &r);
 	cf_raw_new_address(&r, more);
-	old = now(&r);
+	old = get_link_ends(&r);
 	r.l->tag ^= 0x3c3c3c3c;
 	cf_raw_begin_tag(&r, 0);
 	cf_raw_put_own_init(&r, CF_C_INIT, more, sizeof more);
@@ -122,7 +122,7 @@ static void restart_elsewhere(struct cf *cf)
 		 "ABORT of cause %u under tag %08x, flags %u", cf_raw_cause(&c), c.tag, c.flags);
 	CF_CHECK(cf, c.len == 4 + sizeof more && !memcmp(c.v + 4, more, sizeof more), "it lists %s",
 		 cf_hex(c.v, c.len));
-	set(&r, old);
+	set_link_ends(&r, old);
 	cf_raw_alive(&r);
 }
 
@@ -134,7 +134,7 @@ static void wrong_inits(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	old = now(&r);
+	old = get_link_ends(&r);
 	r.l->tag ^= 0x3c3c3c3c;
 	for (unsigned i = 0; i < 4; i++) {
 		cf_raw_begin_tag(&r, 0);
@@ -145,7 +145,7 @@ static void wrong_inits(struct cf *cf)
 			c = cf_raw_want(&r, CF_C_ABORT);
 		CF_CHECK(cf, !i || (c.tag == r.l->tag && !c.flags), "ABORT under another tag");
 	}
-	set(&r, old);
+	set_link_ends(&r, old);
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
 }
@@ -168,7 +168,7 @@ static void restart_in_shutdown(struct cf *cf)
 	new = invite_anew(&r, 5000);
 	r.mute = false;
 	cf_raw_echo(&r);
-	if (!begun_anew(&r))
+	if (!is_begun_anew(&r))
 		return;
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
@@ -184,9 +184,9 @@ static void cookie_meets_shutdown(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	old = now(&r);
+	old = get_link_ends(&r);
 	new = invite_anew(&r, 5000);
-	set(&r, old);
+	set_link_ends(&r, old);
 	cf_raw_shutdown(&r);
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
 	cf_raw_say_tag(&r, new.peer_tag, CF_C_COOKIE_ECHO, 0, r.l->cookie, r.l->cookie_len);
@@ -203,7 +203,7 @@ static void cookie_meets_shutdown(struct cf *cf)
 
 /* ---- cookies of earlier attempts ---- */
 
-static void keep(const struct cf_raw *r, uint8_t *cookie, size_t *len)
+static void keep_cookie(const struct cf_raw *r, uint8_t *cookie, size_t *len)
 {
 	memcpy(cookie, r->l->cookie, r->l->cookie_len);
 	*len = r->l->cookie_len;
@@ -221,7 +221,7 @@ static void earlier_cookie(struct cf *cf, uint32_t other)
 	r.l->tag ^= other;
 	cf_raw_invite(&r);
 	first = r.l->peer_tag;
-	keep(&r, cookie, &len);
+	keep_cookie(&r, cookie, &len);
 	r.l->tag ^= other;
 	cf_raw_invite(&r);
 	cf_raw_echo(&r);
@@ -249,7 +249,7 @@ const struct cf_case cf_cases_assoc_again[] = {
 	     "9260-5.2.2-1 9260-5.2.2-5 9260-5.2.2-6 9260-5.2.2-8 9260-5.2.2-9 9260-1.3-1 "
 	     "etsi-as-1-9-1 etsi-dm-4-2-1",
 	     "an INIT in mid-association is answered, and changes nothing"),
-	BOTH("restart", restart,
+	BOTH("restart", check_init_restart,
 	     "9260-5.2.2-4 9260-5.2.4-4 9260-5.2.4-5 9260-5.3.1-2 9260-5.2.2-7 9260-3.1-3",
 	     "a restart begins afresh under the new tags"),
 	BOTH("restart-addresses", restart_elsewhere,

@@ -4,7 +4,7 @@
 #include "conform/sctp/rows.h"
 #include <string.h>
 
-static void cookie(struct cf *cf)
+static void check_cookie_echo(struct cf *cf)
 {
 	struct cf_raw r;
 
@@ -100,7 +100,7 @@ static void cookie_of_another(struct cf *cf)
  * SCTP does not look at the indication of the INIT: it sets up the association, and the user has
  * no use for one that is not DDP's.
  */
-static void not_ddp(struct cf *cf, const uint8_t *params, size_t len)
+static void check_init_adaptation(struct cf *cf, const uint8_t *params, size_t len)
 {
 	struct cf_raw_chunk c;
 	struct cf_raw r;
@@ -119,18 +119,19 @@ static void not_ddp(struct cf *cf, const uint8_t *params, size_t len)
 		 "a chunk of type %u", c.type);
 }
 
-static void no_adaptation(struct cf *cf)
+static void check_init_no_adaptation(struct cf *cf)
 {
-	not_ddp(cf, NULL, 0);
+	check_init_adaptation(cf, NULL, 0);
 }
 
-static void other_adaptation(struct cf *cf)
+static void check_init_other_adaptation(struct cf *cf)
 {
-	not_ddp(cf, (const uint8_t[]){ 0xc0, 6, 0, 8, 0, 0, 0, 2 }, 8);
+	check_init_adaptation(cf, (const uint8_t[]){ 0xc0, 6, 0, 8, 0, 0, 0, 2 }, 8);
 }
 
 const struct cf_case cf_cases_assoc_cookie[] = {
-	R("cookie", cookie, "9260-3.3.12-1 9260-5.1-11 9260-5.1.5-6 9260-5.2.4-10 pkdr-dup-cookie",
+	R("cookie", check_cookie_echo,
+	  "9260-3.3.12-1 9260-5.1-11 9260-5.1.5-6 9260-5.2.4-10 pkdr-dup-cookie",
 	  "a COOKIE ECHO that comes once more is answered once more, and changes nothing"),
 	R("cookie-data", cookie_and_data,
 	  "9260-5.1-7 9260-5.1-10 9260-5.1-18 9260-5.1.5-d1 9260-3.3.12-1 9260-5.1.5-6 "
@@ -142,9 +143,9 @@ const struct cf_case cf_cases_assoc_cookie[] = {
 	  "a cookie under another tag, or from another port, vanishes"),
 	R("cookie-mixed", cookie_of_another, "9260-5.1.5-3",
 	  "a cookie goes with its INIT ACK's tag alone"),
-	R("no-adaptation", no_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
+	R("no-adaptation", check_init_no_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
 	  "without an adaptation indication there is an association, but not for DDP"),
-	R("adaptation-2", other_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
+	R("adaptation-2", check_init_other_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
 	  "the adaptation indication's value is the user's matter"),
 	{ 0 },
 };

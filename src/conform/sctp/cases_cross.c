@@ -4,7 +4,7 @@
 #include "conform/sctp/rows.h"
 #include <string.h>
 
-static void cross(struct cf_raw *r, const void *params, size_t len)
+static void send_crossing_init(struct cf_raw *r, const void *params, size_t len)
 {
 	cf_raw_begin_tag(r, 0);
 	cf_raw_put_own_init(r, CF_C_INIT, params, len);
@@ -20,7 +20,7 @@ static void crossing(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	its = r.peer;
-	cross(&r, cf_raw_ddp, sizeof cf_raw_ddp);
+	send_crossing_init(&r, cf_raw_ddp, sizeof cf_raw_ddp);
 	c = cf_raw_want(&r, CF_C_INIT_ACK);
 	cf_raw_take_init(&r, &c);
 	CF_CHECK(cf, r.peer.tag == its.tag && r.peer.tsn == its.tsn && r.peer.os == its.os,
@@ -40,7 +40,7 @@ static void crossing_unfinished(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	cross(&r, cf_raw_ddp, sizeof cf_raw_ddp);
+	send_crossing_init(&r, cf_raw_ddp, sizeof cf_raw_ddp);
 	cf_raw_want(&r, CF_C_INIT_ACK);
 	c = cf_raw_want(&r, CF_C_INIT);
 	CF_CHECK(cf, cf_get32(c.v) == r.peer.tag, "INIT with another tag");
@@ -62,7 +62,7 @@ static void crossing_late(struct cf *cf)
 	its = r.peer;
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
-	cross(&r, cf_raw_ddp, sizeof cf_raw_ddp);
+	send_crossing_init(&r, cf_raw_ddp, sizeof cf_raw_ddp);
 	c = cf_raw_want(&r, CF_C_INIT_ACK);
 	cf_raw_take_init(&r, &c);
 	CF_CHECK(cf, r.peer.tag == its.tag && r.peer.tsn == its.tsn,
@@ -83,7 +83,7 @@ static void crossing_elsewhere(struct cf *cf)
 	cf_raw_new_address(&r, more);
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
-	cross(&r, more, sizeof more);
+	send_crossing_init(&r, more, sizeof more);
 	c = cf_raw_want(&r, CF_C_ABORT);
 	CF_CHECK(cf, c.tag == r.l->tag && !c.flags && cf_raw_cause(&c) == RAW_NEW_ADDRESSES,
 		 "ABORT of cause %u, flags %u", cf_raw_cause(&c), c.flags);
@@ -105,7 +105,7 @@ static void crossing_tags(struct cf *cf)
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
 	r.l->tag ^= 0x3c3c3c3c; /* our INIT is of another attempt */
-	cross(&r, cf_raw_ddp, sizeof cf_raw_ddp);
+	send_crossing_init(&r, cf_raw_ddp, sizeof cf_raw_ddp);
 	c = cf_raw_want(&r, CF_C_INIT_ACK);
 	cf_raw_take_init(&r, &c);
 	cf_raw_echo(&r);

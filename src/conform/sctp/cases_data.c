@@ -26,12 +26,12 @@ static void told_now(struct cf_raw *r, unsigned before, uint32_t cum)
 }
 
 /* Sends a question that is not to wait for. */
-static void tell(struct cf_raw *r, uint32_t tsn, uint8_t flags)
+static void send_question(struct cf_raw *r, uint32_t tsn, uint8_t flags)
 {
 	cf_raw_ask_at(r, tsn, 2, flags);
 }
 
-static void first(struct cf *cf)
+static void check_data_first(struct cf *cf)
 {
 	struct cf_raw r;
 	unsigned n;
@@ -79,7 +79,7 @@ static uint64_t fastest(struct cf_raw *r, uint8_t flags)
 	uint64_t least = UINT64_MAX, at;
 
 	for (unsigned i = 0; i < 6; i++) {
-		tell(r, r->l->tsn++, flags);
+		send_question(r, r->l->tsn++, flags);
 		at = cf_now();
 		cf_raw_want_sack(r, r->l->tsn - 1);
 		at = cf_now() - at;
@@ -123,26 +123,26 @@ static void gaps_from(struct cf *cf, uint32_t tsn)
 
 	up_from(cf, &r, tsn);
 	n = r.nsack;
-	tell(&r, tsn + 1, PLAIN); /* the first of all is missing */
+	send_question(&r, tsn + 1, PLAIN); /* the first of all is missing */
 	told_now(&r, n, tsn - 1);
 	check_gaps(&r, tsn - 1, one, 1);
-	tell(&r, tsn + 2, PLAIN);
-	tell(&r, tsn + 5, PLAIN);
+	send_question(&r, tsn + 2, PLAIN);
+	send_question(&r, tsn + 5, PLAIN);
 	n = r.nsack;
-	tell(&r, tsn + 2, PLAIN); /* once more: told immediately, and once */
+	send_question(&r, tsn + 2, PLAIN); /* once more: told immediately, and once */
 	told_now(&r, n, tsn - 1);
 	check_gaps(&r, tsn - 1, two, 2);
 	CF_CHECK(cf, r.ndups == 1 && r.dup[0] == tsn + 2, "%u duplicates, the first %u", r.ndups,
 		 r.dup[0]);
-	tell(&r, tsn, PLAIN);
+	send_question(&r, tsn, PLAIN);
 	told_now(&r, r.nsack, tsn + 2);
 	check_gaps(&r, tsn + 2, rest, 1);
 	CF_CHECK(cf, !r.ndups, "a duplicate is reported twice");
-	tell(&r, tsn + 4, PLAIN);
-	tell(&r, tsn + 3, PLAIN);
+	send_question(&r, tsn + 4, PLAIN);
+	send_question(&r, tsn + 3, PLAIN);
 	cf_raw_want_sack(&r, tsn + 5);
 	n = r.nsack;
-	tell(&r, tsn, PLAIN);
+	send_question(&r, tsn, PLAIN);
 	told_now(&r, n, tsn + 5);
 	CF_CHECK(cf, r.ndups == 1 && r.dup[0] == tsn, "%u duplicates", r.ndups);
 	r.l->tsn = tsn + 6;
@@ -166,7 +166,7 @@ static void many_gaps(struct cf *cf)
 
 	cf_raw_up(cf, &r);
 	for (unsigned i = 0; i < 500; i++) {
-		tell(&r, r.own_tsn + 1 + 2 * i, PLAIN);
+		send_question(&r, r.own_tsn + 1 + 2 * i, PLAIN);
 		if (i % 50 == 49) /* no more than a socket holds */
 			cf_raw_quiet(&r);
 	}
@@ -232,7 +232,7 @@ static void say_nothing(struct cf_raw *r, uint32_t tsn, uint16_t sid, uint16_t s
 }
 
 /* The second message of a stream waits for the first; what has no order does not. */
-static void order(struct cf *cf)
+static void check_data_order(struct cf *cf)
 {
 	struct cf_raw r;
 	uint32_t tsn;
@@ -264,7 +264,7 @@ static void say_fragment(struct cf_raw *r, uint32_t tsn, uint16_t sid, uint8_t u
 		 (size_t)at[i + 1] - at[i]);
 }
 
-static void fragments(struct cf *cf, uint8_t u)
+static void check_data_fragments(struct cf *cf, uint8_t u)
 {
 	static const uint8_t way[][4] = {
 		{ 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 3, 0, 2 }, { 2, 0, 3, 1 }
@@ -288,12 +288,12 @@ static void fragments(struct cf *cf, uint8_t u)
 
 static void fragments_ordered(struct cf *cf)
 {
-	fragments(cf, 0);
+	check_data_fragments(cf, 0);
 }
 
 static void fragments_unordered(struct cf *cf)
 {
-	fragments(cf, RAW_U);
+	check_data_fragments(cf, RAW_U);
 }
 
 /* Parts, and whole ones, behind one another in a packet. */
@@ -321,15 +321,15 @@ static void bundle(struct cf *cf)
 }
 
 /* DATA that counts as received may not be taken back: it is in each SACK until the hole closes. */
-static void kept(struct cf *cf)
+static void check_data_kept(struct cf *cf)
 {
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	tell(&r, r.own_tsn + 3, PLAIN);
+	send_question(&r, r.own_tsn + 3, PLAIN);
 	cf_raw_quiet(&r);
 	for (unsigned i = 0; i < 10; i++) {
-		tell(&r, r.own_tsn + 10 + i, PLAIN);
+		send_question(&r, r.own_tsn + 10 + i, PLAIN);
 		cf_raw_quiet(&r);
 		CF_CHECK(cf, r.ngaps == 2 && r.gap[0][0] == 4 && r.gap[0][1] == 4,
 			 "a gap block is taken back");
@@ -339,7 +339,7 @@ static void kept(struct cf *cf)
 }
 
 const struct cf_case cf_cases_assoc_data[] = {
-	BOTH("first-data", first,
+	BOTH("first-data", check_data_first,
 	     "9260-5.1-18 9260-6.2-1 9260-6-2 9260-6.2-13 9260-6.2-29 etsi-a-9-1",
 	     "the first DATA is acknowledged immediately"),
 	BOTH("sack-delay", delayed, "9260-6.2-7 9260-6.2-8 9260-6.2-9 9260-6.2-13 etsi-a-9-2",
@@ -353,13 +353,14 @@ const struct cf_case cf_cases_assoc_data[] = {
 	     "the same where TSNs wrap"),
 	BOTH("gaps-many", many_gaps, "9260-6.2-14 9260-6.7-5",
 	     "of too many holes a SACK reports the lowest"),
-	BOTH("gaps-kept", kept, "9260-6.2-26 9260-6.2-24 9260-6.2-22 9260-6.2-30 9260-3.3.2-13",
+	BOTH("gaps-kept", check_data_kept,
+	     "9260-6.2-26 9260-6.2-24 9260-6.2-22 9260-6.2-30 9260-3.3.2-13",
 	     "what was acknowledged in a gap block stays so"),
 	BOTH("stream", bad_stream, "9260-6.5-2 9260-6.5-3 9260-5.1.1-3 etsi-e-6-3",
 	     "DATA on a stream that there is not: acknowledged, and an ERROR"),
 	BOTH("no-data", no_data, "9260-6.2-27 9260-8.5.1-3 9260-9.1-1 9260-3.3.7-1 etsi-d-8-11",
 	     "DATA without an octet is the end"),
-	BOTH("order", order,
+	BOTH("order", check_data_order,
 	     "9260-6.6-1 9260-6.6-d1 9260-3.3.1-2 9260-3.3.1-3 9260-1.6-5 etsi-d-8-10",
 	     "messages keep their order in their stream, and only there"),
 	BOTH("fragments", fragments_ordered,

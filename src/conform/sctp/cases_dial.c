@@ -9,8 +9,8 @@
 
 static const uint8_t biscuit[] = { 0, P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 
-static void init_ack(struct cf_raw *r, uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
-		     const void *params, size_t len)
+static void send_init_ack(struct cf_raw *r, uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
+			  const void *params, size_t len)
 {
 	cf_raw_begin(r);
 	cf_raw_put_init(r, CF_C_INIT_ACK, tag, rwnd, os, mis, r->own_tsn, params, len);
@@ -18,7 +18,7 @@ static void init_ack(struct cf_raw *r, uint32_t tag, uint32_t rwnd, uint16_t os,
 }
 
 /* The attempt is over: an ABORT under @tag, and the application hears of it. */
-static void given_up(struct cf_raw *r, uint32_t tag, uint8_t flags, unsigned cause)
+static void expect_dial_given_up(struct cf_raw *r, uint32_t tag, uint8_t flags, unsigned cause)
 {
 	struct cf_raw_chunk c = cf_raw_want(r, CF_C_ABORT);
 
@@ -35,8 +35,8 @@ static void ack_tag_0(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, 0, CF_RWND, 10, 10, biscuit, sizeof biscuit);
-	given_up(&r, r.peer.tag, RAW_T, 0);
+	send_init_ack(&r, 0, CF_RWND, 10, 10, biscuit, sizeof biscuit);
+	expect_dial_given_up(&r, r.peer.tag, RAW_T, 0);
 }
 
 static void ack_os_0(struct cf *cf)
@@ -44,8 +44,8 @@ static void ack_os_0(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, r.l->tag, CF_RWND, 0, 10, biscuit, sizeof biscuit);
-	given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
+	send_init_ack(&r, r.l->tag, CF_RWND, 0, 10, biscuit, sizeof biscuit);
+	expect_dial_given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
 }
 
 static void ack_mis_0(struct cf *cf)
@@ -53,8 +53,8 @@ static void ack_mis_0(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, r.l->tag, CF_RWND, 10, 0, biscuit, sizeof biscuit);
-	given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
+	send_init_ack(&r, r.l->tag, CF_RWND, 10, 0, biscuit, sizeof biscuit);
+	expect_dial_given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
 }
 
 static void ack_window_1499(struct cf *cf)
@@ -62,8 +62,8 @@ static void ack_window_1499(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, r.l->tag, 1499, 10, 10, biscuit, sizeof biscuit);
-	given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
+	send_init_ack(&r, r.l->tag, 1499, 10, 10, biscuit, sizeof biscuit);
+	expect_dial_given_up(&r, r.l->tag, 0, RAW_INVALID_PARAMETER);
 }
 
 static void ack_host_name(struct cf *cf)
@@ -74,8 +74,8 @@ static void ack_host_name(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, r.l->tag, CF_RWND, 10, 10, p, sizeof p);
-	given_up(&r, r.l->tag, 0, 0);
+	send_init_ack(&r, r.l->tag, CF_RWND, 10, 10, p, sizeof p);
+	expect_dial_given_up(&r, r.l->tag, 0, 0);
 }
 
 static void ack_without_cookie(struct cf *cf)
@@ -83,8 +83,8 @@ static void ack_without_cookie(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	init_ack(&r, r.l->tag, CF_RWND, 10, 10, cf_raw_ddp, sizeof cf_raw_ddp);
-	given_up(&r, r.l->tag, 0, RAW_MISSING_PARAMETER);
+	send_init_ack(&r, r.l->tag, CF_RWND, 10, 10, cf_raw_ddp, sizeof cf_raw_ddp);
+	expect_dial_given_up(&r, r.l->tag, 0, RAW_MISSING_PARAMETER);
 }
 
 /* Unknown parameters: the set-up goes on, and an ERROR names those that ask for it. */
@@ -150,14 +150,14 @@ static void ack_twice(struct cf *cf)
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
 	tag = r.l->tag;
-	init_ack(&r, tag ^ 0x77777777, CF_RWND, 10, 10, biscuit, sizeof biscuit);
-	init_ack(&r, tag, CF_RWND, 0, 0, biscuit, sizeof biscuit);
-	init_ack(&r, 0, 0, 0, 0, NULL, 0);
+	send_init_ack(&r, tag ^ 0x77777777, CF_RWND, 10, 10, biscuit, sizeof biscuit);
+	send_init_ack(&r, tag, CF_RWND, 0, 0, biscuit, sizeof biscuit);
+	send_init_ack(&r, 0, 0, 0, 0, NULL, 0);
 	cf_raw_quiet(&r);
 	cf_raw_say(&r, CF_C_COOKIE_ACK, 0, NULL, 0);
 	r.l->state = CF_L_UP;
-	init_ack(&r, tag ^ 0x77777777, CF_RWND, 10, 10, biscuit, sizeof biscuit);
-	init_ack(&r, tag, CF_RWND, 0, 0, NULL, 0);
+	send_init_ack(&r, tag ^ 0x77777777, CF_RWND, 10, 10, biscuit, sizeof biscuit);
+	send_init_ack(&r, tag, CF_RWND, 0, 0, NULL, 0);
 	cf_raw_alive(&r);
 }
 
@@ -177,7 +177,7 @@ static void ack_wrong_tag(struct cf *cf)
 }
 
 /* What may not end an attempt: none of it has a tag that is known, or a meaning yet. */
-static void early(struct cf *cf)
+static void check_dial_early(struct cf *cf)
 {
 	uint8_t cum[4] = { 0 };
 	struct cf_raw_chunk c;
@@ -241,7 +241,7 @@ static void nothing_before(struct cf *cf)
 
 /* ---- attempts that are repeated ---- */
 
-static void repeated(struct cf_raw *r, int type, unsigned least_ms, unsigned most_ms)
+static void expect_repeat(struct cf_raw *r, int type, unsigned least_ms, unsigned most_ms)
 {
 	uint64_t before = r->in_at, ms;
 
@@ -252,7 +252,7 @@ static void repeated(struct cf_raw *r, int type, unsigned least_ms, unsigned mos
 }
 
 /* The same INIT after an RTO, and later each time; so the cookie. */
-static void again(struct cf *cf)
+static void check_dial_again(struct cf *cf)
 {
 	uint8_t first[64];
 	size_t len;
@@ -261,20 +261,20 @@ static void again(struct cf *cf)
 	cf_raw_bare(cf, &r);
 	len = r.in_len < sizeof first ? r.in_len : sizeof first;
 	memcpy(first, r.in, len);
-	repeated(&r, CF_C_INIT, 900, 1600);
+	expect_repeat(&r, CF_C_INIT, 900, 1600);
 	CF_CHECK(cf, r.in_len >= len && !memcmp(first, r.in, len), "another INIT: %s",
 		 cf_hex(r.in, r.in_len));
-	repeated(&r, CF_C_INIT, 1800, 3200);
+	expect_repeat(&r, CF_C_INIT, 1800, 3200);
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
-	repeated(&r, CF_C_COOKIE_ECHO, 300, 3200);
+	expect_repeat(&r, CF_C_COOKIE_ECHO, 300, 3200);
 	cf_raw_say(&r, CF_C_COOKIE_ACK, 0, NULL, 0);
 	r.l->state = CF_L_UP;
 	cf_raw_alive(&r);
 }
 
 /* A stale cookie: it asks for another. */
-static void stale(struct cf *cf)
+static void check_dial_stale(struct cf *cf)
 {
 	static const uint8_t cause[] = { 0, RAW_STALE_COOKIE, 0, 8, 0, 0, 1, 0 };
 	uint32_t tsn;
@@ -332,7 +332,7 @@ static void data_with_cookie(struct cf *cf)
  * SCTP does not look at the indication of the INIT ACK: it sets up the association, and the user
  * has no use for one that is not DDP's.
  */
-static void not_ddp(struct cf *cf, const uint8_t *params, size_t len)
+static void check_init_ack_adaptation(struct cf *cf, const uint8_t *params, size_t len)
 {
 	struct cf_raw_chunk c;
 	struct cf_raw r;
@@ -348,17 +348,17 @@ static void not_ddp(struct cf *cf, const uint8_t *params, size_t len)
 	CF_CHECK(cf, !r.ndata, "DATA where the peer is not DDP");
 }
 
-static void no_adaptation(struct cf *cf)
+static void check_init_ack_no_adaptation(struct cf *cf)
 {
-	not_ddp(cf, biscuit, sizeof biscuit);
+	check_init_ack_adaptation(cf, biscuit, sizeof biscuit);
 }
 
-static void other_adaptation(struct cf *cf)
+static void check_init_ack_other_adaptation(struct cf *cf)
 {
 	static const uint8_t p[] = { 0,	   P_COOKIE, 0, 8, 'c', 'o', 'o', 'k',
 				     0xc0, 6,	     0, 8, 0,	0,   0,	  2 };
 
-	not_ddp(cf, p, sizeof p);
+	check_init_ack_adaptation(cf, p, sizeof p);
 }
 
 const struct cf_case cf_cases_assoc_dial[] = {
@@ -388,7 +388,7 @@ const struct cf_case cf_cases_assoc_dial[] = {
 	  "an INIT ACK out of turn is thrown away"),
 	I("ack-tag", ack_wrong_tag, "9260-8.5-2 9260-8.5.1-2 9260-5.1.4-1",
 	  "an INIT ACK under another tag vanishes"),
-	I("early", early,
+	I("early", check_dial_early,
 	  "9260-5.2.5-1 9260-9.2-19 9260-9.2-20 9260-8.5.1-11 9260-8.5.1-6 9260-8.5.1-7 "
 	  "9260-3.1-5 9260-3.3.13-2 9260-8.3-2 9260-6-2 9260-6-3 9260-8.5.1-9 etsi-dm-4-6-1 "
 	  "etsi-dm-4-7-1 etsi-dm-4-9",
@@ -399,17 +399,18 @@ const struct cf_case cf_cases_assoc_dial[] = {
 	  "9260-5-1 9260-5.1-9 9260-5.1-8 9260-3.3.11-1 9260-6-1 9260-5.1-19 etsi-as-1-1-1 "
 	  "pkdr-simple-active",
 	  "nothing but the COOKIE ECHO before COOKIE ACK; then DATA from the first TSN on"),
-	I("again", again,
+	I("again", check_dial_again,
 	  "9260-4-3 9260-4-4 9260-5.1.4-2 9260-5.1.6-d1 9260-5.1.6-1 9260-5.1-12 9260-3.3.11-2 "
 	  "etsi-as-1-2-1 etsi-as-1-2-2 pkdr-init-rtx",
 	  "INIT, then COOKIE ECHO are repeated as they were, later each time"),
-	I("stale", stale, "9260-5.2.6-1 9260-5.2.6-2 etsi-e-6-1 etsi-e-6-2",
+	I("stale", check_dial_stale, "9260-5.2.6-1 9260-5.2.6-2 etsi-e-6-1 etsi-e-6-2",
 	  "Stale Cookie asks for a new INIT, and out of turn for nothing"),
 	I("data-with-cookie", data_with_cookie, "9260-5.1-7 9260-5.1-8 9260-3.3.11-1 9260-4-4",
 	  "DATA that comes with COOKIE ECHO has the first TSNs, each time the same, and counts"),
-	I("no-adaptation", no_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1 pkdr-generic",
+	I("no-adaptation", check_init_ack_no_adaptation,
+	  "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1 pkdr-generic",
 	  "without an adaptation indication there is an association, but not for DDP"),
-	I("adaptation-2", other_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
+	I("adaptation-2", check_init_ack_other_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
 	  "the adaptation indication's value is the user's matter"),
 	{ 0 },
 };

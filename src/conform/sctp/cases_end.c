@@ -4,7 +4,7 @@
 #include "conform/sctp/rows.h"
 #include <string.h>
 
-static void complete(struct cf_raw *r)
+static void send_shutdown_complete(struct cf_raw *r)
 {
 	cf_raw_say(r, CF_C_SHUTDOWN_COMPLETE, 0, NULL, 0);
 	cf_raw_dead(r);
@@ -12,7 +12,7 @@ static void complete(struct cf_raw *r)
 
 /* ---- we begin ---- */
 
-static void begun(struct cf *cf)
+static void check_shutdown_begun(struct cf *cf)
 {
 	struct cf_raw r;
 
@@ -23,11 +23,11 @@ static void begun(struct cf *cf)
 	cf_raw_shutdown(&r); /* its answer was lost */
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
 	cf_raw_quiet(&r);
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 /* It waits for SHUTDOWN COMPLETE, and asks for it. */
-static void again(struct cf *cf)
+static void check_shutdown_again(struct cf *cf)
 {
 	uint64_t at;
 	struct cf_raw r;
@@ -39,11 +39,11 @@ static void again(struct cf *cf)
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
 	CF_CHECK(cf, r.in_at - at > 100000000u, "SHUTDOWN ACK again after %u ms",
 		 (unsigned)((r.in_at - at) / 1000000));
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 /* With DATA outstanding it waits; what is new it takes no more. */
-static void outstanding(struct cf *cf)
+static void check_shutdown_outstanding(struct cf *cf)
 {
 	uint8_t cum[4];
 	uint32_t tsn;
@@ -66,7 +66,7 @@ static void outstanding(struct cf *cf)
 	cf_raw_sack(&r, tsn, CF_RWND);
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
 	cf_raw_quiet(&r);
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 /* The same, acknowledged by the SHUTDOWN itself. */
@@ -80,7 +80,7 @@ static void acked_by_shutdown(struct cf *cf)
 	cf_raw_want_answer(&r, 1);
 	cf_raw_shutdown(&r); /* its cumulative TSN is the answer's */
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 static void acks_cross(struct cf *cf)
@@ -123,7 +123,7 @@ static void complete_tags(struct cf *cf)
 }
 
 /* DATA, SACK and ERROR while it waits for SHUTDOWN COMPLETE. */
-static void late(struct cf *cf)
+static void check_shutdown_late(struct cf *cf)
 {
 	struct cf_raw r;
 	unsigned n, s;
@@ -139,7 +139,7 @@ static void late(struct cf *cf)
 	cf_raw_say(&r, CF_C_COOKIE_ACK, 0, NULL, 0);
 	cf_raw_quiet(&r);
 	CF_CHECK(cf, r.ndata == n && r.nsack == s, "DATA is taken after SHUTDOWN ACK");
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 /* An INIT that meets SHUTDOWN ACK: nothing new before the old is over. */
@@ -157,7 +157,7 @@ static void init_meets(struct cf *cf)
 			sizeof cf_raw_ddp);
 	cf_raw_send(&r);
 	cf_raw_want(&r, CF_C_SHUTDOWN_ACK);
-	complete(&r);
+	send_shutdown_complete(&r);
 }
 
 /* ---- it begins ---- */
@@ -320,12 +320,12 @@ static void abort_among(struct cf *cf)
 	}
 
 const struct cf_case cf_cases_assoc_end[] = {
-	BOTH("shutdown", begun,
+	BOTH("shutdown", check_shutdown_begun,
 	     "9260-3.3.9-1 9260-9.2-12 9260-9.2-16 9260-8.5.1-9 9260-8.3-2 etsi-at-2-13",
 	     "SHUTDOWN is answered by SHUTDOWN ACK, and ends with SHUTDOWN COMPLETE"),
-	BOTH("shutdown-again", again, "9260-9.2-13 9260-9.2-12 etsi-at-2-11",
+	BOTH("shutdown-again", check_shutdown_again, "9260-9.2-13 9260-9.2-12 etsi-at-2-11",
 	     "SHUTDOWN ACK is repeated"),
-	BOTH("shutdown-owed", outstanding,
+	BOTH("shutdown-owed", check_shutdown_outstanding,
 	     "9260-9.2-7 9260-9.2-12 9260-4-7 9260-6-1 9260-6-4 etsi-at-2-7-2 etsi-at-2-9 "
 	     "etsi-at-2-10",
 	     "what is outstanding is delivered before SHUTDOWN ACK"),
@@ -337,7 +337,7 @@ const struct cf_case cf_cases_assoc_end[] = {
 	BOTH("complete-tag", complete_tags,
 	     "9260-8.5.1-8 9260-8.5.1-9 9260-9.2-16 9260-3-1 etsi-imh-3-10 etsi-bdc-7-3 pkdr-vtag",
 	     "SHUTDOWN COMPLETE is checked as ABORT is, where it is expected, if alone"),
-	BOTH("shutdown-late", late,
+	BOTH("shutdown-late", check_shutdown_late,
 	     "9260-6-2 9260-6-3 9260-6-6 9260-5.2.5-1 9260-3.3.10-d1 etsi-at-2-7-4 etsi-dm-4-10",
 	     "after SHUTDOWN ACK no DATA and no SACK counts"),
 	BOTH("shutdown-init", init_meets, "9260-9.2-18 etsi-dm-4-2-2",

@@ -38,7 +38,7 @@ static struct cf_raw_chunk want_init_ack(struct cf_raw *r)
 }
 
 /* It is refused by an ABORT under the INIT's own tag, and a good one is not. */
-static void refused(struct cf_raw *r, unsigned cause)
+static void expect_init_refused(struct cf_raw *r, unsigned cause)
 {
 	struct cf_raw_chunk c = cf_raw_want(r, CF_C_ABORT);
 
@@ -49,14 +49,14 @@ static void refused(struct cf_raw *r, unsigned cause)
 	want_init_ack(r);
 }
 
-static void dropped(struct cf_raw *r)
+static void expect_init_dropped(struct cf_raw *r)
 {
 	cf_raw_quiet_oob(r);
 	plain_init(r, NULL, 0);
 	want_init_ack(r);
 }
 
-static void init_ack(struct cf *cf)
+static void check_init_ack(struct cf *cf)
 {
 	struct cf_raw r;
 	struct cf_raw_chunk c;
@@ -146,7 +146,7 @@ static void tag_0(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	init(&r, 0, CF_RWND, 10, 10, NULL, 0);
-	dropped(&r);
+	expect_init_dropped(&r);
 }
 
 static void no_out_streams(struct cf *cf)
@@ -155,7 +155,7 @@ static void no_out_streams(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	init(&r, r.l->tag, CF_RWND, 0, 10, NULL, 0);
-	refused(&r, RAW_INVALID_PARAMETER);
+	expect_init_refused(&r, RAW_INVALID_PARAMETER);
 }
 
 static void no_in_streams(struct cf *cf)
@@ -164,7 +164,7 @@ static void no_in_streams(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	init(&r, r.l->tag, CF_RWND, 10, 0, NULL, 0);
-	refused(&r, RAW_INVALID_PARAMETER);
+	expect_init_refused(&r, RAW_INVALID_PARAMETER);
 }
 
 static void window_1499(struct cf *cf)
@@ -173,7 +173,7 @@ static void window_1499(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	init(&r, r.l->tag, 1499, 10, 10, NULL, 0);
-	refused(&r, RAW_INVALID_PARAMETER);
+	expect_init_refused(&r, RAW_INVALID_PARAMETER);
 	init(&r, r.l->tag, 1500, 10, 10, NULL, 0);
 	want_init_ack(&r);
 }
@@ -185,7 +185,7 @@ static void host_name(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	plain_init(&r, p, sizeof p);
-	refused(&r, 0);
+	expect_init_refused(&r, 0);
 }
 
 /* Each row alone in an INIT, in front of one that is skipped and reported. */
@@ -224,7 +224,7 @@ static void unknown_parameters(struct cf *cf)
 	}
 }
 
-static void flags(struct cf *cf)
+static void check_init_flags(struct cf *cf)
 {
 	struct cf_raw r;
 
@@ -244,7 +244,7 @@ static void under_a_tag(struct cf *cf)
 	cf_raw_begin_tag(&r, 0x12345678);
 	cf_raw_put_own_init(&r, CF_C_INIT, NULL, 0);
 	cf_raw_send(&r);
-	dropped(&r);
+	expect_init_dropped(&r);
 }
 
 static void with_company(struct cf *cf)
@@ -260,11 +260,11 @@ static void with_company(struct cf *cf)
 	cf_raw_put_question(&r, 0);
 	cf_raw_put_own_init(&r, CF_C_INIT, NULL, 0);
 	cf_raw_send(&r);
-	dropped(&r);
+	expect_init_dropped(&r);
 }
 
 /* Fixed fields that are cut off; a parameter that does not fit; a length of 0. */
-static void cut_off(struct cf *cf)
+static void check_init_cut_off(struct cf *cf)
 {
 	static const uint8_t wild[] = { 0x80, 0x99, 0, 200 }, zero[] = { 0x80, 0x99, 0, 0 };
 	struct cf_raw r;
@@ -357,7 +357,7 @@ static void streams(struct cf *cf)
 }
 
 const struct cf_case cf_cases_assoc_init[] = {
-	R("init", init_ack,
+	R("init", check_init_ack,
 	  "9260-5.1-3 9260-5.1-4 9260-5.1-5 9260-5.1.1-1 9260-3.3.3-5 9260-3.1-3 9260-3.3.2-4 "
 	  "9260-3.3.2-7 9260-3.3.3-1 9260-3.3.3-3 9260-3.3.3.1-2 9260-12.4-5 9260-8.4-3 "
 	  "5061-4.2.6-1 5061-4.2.6-4 etsi-as-1-10-1 pkdr-generic-passive",
@@ -389,11 +389,12 @@ const struct cf_case cf_cases_assoc_init[] = {
 	  "9260-3.2.1-d1 9260-3.2.1-d2 9260-3.2.1-3 9260-3.2.2-1 9260-3.3.3.1-d1 etsi-as-1-8-1 "
 	  "etsi-as-1-8-2 etsi-as-1-8-3 etsi-as-1-8-4",
 	  "unknown parameters of an INIT go by their upper bits; reports are whole"),
-	R("init-flags", flags, "9260-3.3.2-6 9260-3.2-d5", "flags of an INIT are ignored"),
+	R("init-flags", check_init_flags, "9260-3.3.2-6 9260-3.2-d5",
+	  "flags of an INIT are ignored"),
 	R("init-tag", under_a_tag, "9260-8.5.1-1 9260-12.3-1", "an INIT under a tag vanishes"),
 	R("init-bundled", with_company, "9260-3-1 9260-8.5.1-2 9260-12.3-1 etsi-bdc-7-1",
 	  "an INIT in company vanishes"),
-	R("init-cut", cut_off, "9260-6.10-6 etsi-imh-3-1 etsi-imh-3-8",
+	R("init-cut", check_init_cut_off, "9260-6.10-6 etsi-imh-3-1 etsi-imh-3-8",
 	  "an INIT whose lengths lie makes no association"),
 	R("init-address-types", address_types, "9260-3.3.2.1-7 etsi-as-1-13-1",
 	  "a claim to support host names is overlooked"),

@@ -12,7 +12,8 @@
 
 static const uint8_t crumb[] = { 0, P_COOKIE, 0, 8, 'c', 'r', 'u', 'm' };
 
-static void open_with(struct cf_raw *r, uint16_t os, uint16_t mis, const void *params, size_t len)
+static void open_with_params(struct cf_raw *r, uint16_t os, uint16_t mis, const void *params,
+			     size_t len)
 {
 	struct cf_raw_chunk c;
 
@@ -52,7 +53,7 @@ static void init_parameters(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	open_with(&r, CF_SCTP_STREAMS, CF_SCTP_STREAMS, p, sizeof p);
+	open_with_params(&r, CF_SCTP_STREAMS, CF_SCTP_STREAMS, p, sizeof p);
 	cf_raw_alive(&r);
 }
 
@@ -65,7 +66,7 @@ static void other_family(struct cf *cf)
 	for (uint8_t family = 5; family <= 6; family++) {
 		cf_raw_bare(cf, &r);
 		p[5] = family;
-		open_with(&r, CF_SCTP_STREAMS, CF_SCTP_STREAMS, p, sizeof p);
+		open_with_params(&r, CF_SCTP_STREAMS, CF_SCTP_STREAMS, p, sizeof p);
 		cf_raw_alive(&r);
 		if (family == 5)
 			cf_raw_say(&r, CF_C_ABORT, 0, NULL, 0);
@@ -77,7 +78,7 @@ static void two_streams(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
-	open_with(&r, 2, 2, cf_raw_ddp, sizeof cf_raw_ddp);
+	open_with_params(&r, 2, 2, cf_raw_ddp, sizeof cf_raw_ddp);
 	CF_CHECK(cf, r.peer.os == 2 && r.peer.mis >= 2, "%u streams out, %u in, 2 were asked for",
 		 r.peer.os, r.peer.mis);
 	cf_raw_ask(&r, 1);
@@ -121,7 +122,7 @@ static void ack_one_stream(struct cf *cf)
 }
 
 /* After an INIT ACK that is none: it goes on with a good one, or has given up. */
-static void goes_on(struct cf_raw *r)
+static void expect_dial_goes_on(struct cf_raw *r)
 {
 	struct cf_raw_chunk c;
 
@@ -145,7 +146,7 @@ static void ack_cut(struct cf *cf)
 	cf_raw_bare(cf, &r);
 	r.wrong = true;
 	cf_raw_say(&r, CF_C_INIT_ACK, 0, "\0\0\0\1", 4);
-	goes_on(&r);
+	expect_dial_goes_on(&r);
 }
 
 static void ack_bundled(struct cf *cf)
@@ -158,7 +159,7 @@ static void ack_bundled(struct cf *cf)
 	cf_raw_put_question_at(&r, r.own_tsn, 2, RAW_WHOLE | RAW_U);
 	r.wrong = true;
 	cf_raw_send(&r);
-	goes_on(&r);
+	expect_dial_goes_on(&r);
 }
 
 static void cookie_ack_again(struct cf *cf)

@@ -8,7 +8,7 @@
  * The target has one chunk more outstanding, a packet of its own, that is not acknowledged.  Its
  * TSN.
  */
-static uint32_t outstanding(struct cf_raw *r, uint16_t sid)
+static uint32_t ask_unacked(struct cf_raw *r, uint16_t sid)
 {
 	r->mute = true;
 	cf_raw_ask(r, sid);
@@ -19,7 +19,7 @@ static uint32_t outstanding(struct cf_raw *r, uint16_t sid)
 /* Four of them; the lowest. */
 static uint32_t four(struct cf_raw *r)
 {
-	uint32_t tsn = outstanding(r, 1), next;
+	uint32_t tsn = ask_unacked(r, 1), next;
 
 	for (uint16_t i = 1; i < 4; i++) {
 		do { /* the ones before may be sent again meanwhile */
@@ -34,7 +34,7 @@ static uint32_t four(struct cf_raw *r)
 	return tsn;
 }
 
-static void acknowledge(struct cf_raw *r)
+static void acknowledge_all(struct cf_raw *r)
 {
 	r->mute = false;
 	cf_raw_sack(r, r->l->cum, CF_RWND);
@@ -65,21 +65,21 @@ static void format(struct cf *cf)
 	CF_CHECK(cf, again.len == c.len && !memcmp(again.v, old, c.len),
 		 "another chunk instead of the one that was not acknowledged: %s",
 		 cf_hex(again.v, again.len));
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_ask(&r, 6);
 	cf_raw_want_answer(&r, 6);
 	CF_CHECK(cf, r.tsn == tsn + 1, "TSN %u behind %u", r.tsn, tsn);
 }
 
 /* What is acknowledged is not sent again, whatever time goes by. */
-static void acknowledged(struct cf *cf)
+static void check_sent_acknowledged(struct cf *cf)
 {
 	struct cf_raw_chunk c;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	outstanding(&r, 1);
-	acknowledge(&r);
+	ask_unacked(&r, 1);
+	acknowledge_all(&r);
 	while (cf_raw_next(&r, 1500, &c))
 		CF_CHECK(cf, c.type != CF_C_DATA, "DATA that was acknowledged is sent again");
 }
@@ -89,13 +89,13 @@ static void acknowledged(struct cf *cf)
  * the tail; T3 doubles from then on.  A target that a busy machine lets wait is asked once more.  Its
  * HEARTBEATs are not answered: a new RTT would end the doubling.
  */
-static void backs_off(struct cf *cf)
+static void check_sent_backs_off(struct cf *cf)
 {
 	uint64_t at, ms = 0, last = 0;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	outstanding(&r, 1);
+	ask_unacked(&r, 1);
 	r.deaf = true;
 	cf_raw_want_data(&r);
 	for (unsigned i = 0; i < 3 && (i < 2 || last < 200 || ms < last * 3 / 2); i++) {
@@ -107,7 +107,7 @@ static void backs_off(struct cf *cf)
 	CF_CHECK(cf, last >= 200 && ms >= last * 3 / 2, "sent again after %u and %u ms",
 		 (unsigned)last, (unsigned)ms);
 	r.deaf = false;
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_alive(&r);
 }
 
@@ -129,12 +129,12 @@ static void fast(struct cf *cf)
 		cf_raw_want_data(&r);
 		CF_CHECK(cf, r.tsn == tsn, "TSN %u is sent again, %u is missing", r.tsn, tsn);
 	} while (r.tsn != tsn);
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_alive(&r);
 }
 
 /* Two holes: both come, in order, before anything new. */
-static void holes(struct cf *cf)
+static void check_sent_holes(struct cf *cf)
 {
 	static const uint16_t gap[][2] = { { 2, 2 }, { 4, 4 } };
 	bool first = false, third = false;
@@ -152,7 +152,7 @@ static void holes(struct cf *cf)
 		first |= r.tsn == tsn;
 		third |= r.tsn == tsn + 2;
 	}
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_alive(&r);
 }
 
@@ -176,19 +176,19 @@ static void taken_back(struct cf *cf)
 		if (r.tsn != tsn && seen != 7)
 			cf_raw_sack(&r, tsn, CF_RWND);
 	}
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_alive(&r);
 }
 
 /* A SACK that was overtaken: neither its acknowledgement nor its window counts. */
-static void stale(struct cf *cf)
+static void check_sent_stale_sack(struct cf *cf)
 {
 	uint32_t tsn;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	tsn = outstanding(&r, 1);
-	acknowledge(&r);
+	tsn = ask_unacked(&r, 1);
+	acknowledge_all(&r);
 	cf_raw_sack(&r, tsn - 1, 0);
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
@@ -235,7 +235,7 @@ static void nonsense(struct cf *cf)
 	cf_raw_sack_gaps(&r, tsn - 1, CF_RWND, back, 2);
 	cf_raw_sack_gaps(&r, tsn - 1, CF_RWND, one, 1); /* what the cumulative TSN could say */
 	cf_raw_quiet(&r);
-	acknowledge(&r);
+	acknowledge_all(&r);
 	cf_raw_alive(&r);
 }
 
@@ -301,7 +301,7 @@ static void probes(struct cf *cf)
 
 /* ---- heartbeats ---- */
 
-static void heartbeat(struct cf *cf)
+static void check_heartbeat_echo(struct cf *cf)
 {
 	static const size_t sizes[] = { 4, 5, 7, 8, 64, 1000, 1400, 3500, 9000 };
 	uint8_t info[9000];
@@ -321,7 +321,7 @@ static void heartbeat(struct cf *cf)
 }
 
 /* Answers to heartbeats that it never sent do nothing; nor do those that are no parameter. */
-static void forged(struct cf *cf)
+static void check_heartbeat_forged(struct cf *cf)
 {
 	uint8_t info[40] = { 0, 1, 0, 36 };
 	struct cf_raw r;
@@ -343,17 +343,18 @@ const struct cf_case cf_cases_assoc_sent[] = {
 	     "9260-6.2-28 9260-6.5-1 9260-6.3.2-d1 9260-6-9 9260-6.10-4 9260-6.1-24 etsi-d-8-1 "
 	     "etsi-d-8-4 etsi-d-8-5",
 	     "DATA has the next TSN, and is sent again as it was until it is acknowledged"),
-	BOTH("sent-acked", acknowledged, "9260-6.7-2 9260-6.3.2-d1 9260-6-4",
+	BOTH("sent-acked", check_sent_acknowledged, "9260-6.7-2 9260-6.3.2-d1 9260-6-4",
 	     "what is acknowledged is not sent again"),
-	BOTH("back-off", backs_off, "9260-6.3.3-d1 9260-6.1-18 9260-6.1-19 etsi-rt-11-1",
+	BOTH("back-off", check_sent_backs_off, "9260-6.3.3-d1 9260-6.1-18 9260-6.1-19 etsi-rt-11-1",
 	     "T3 doubles as long as nothing is acknowledged"),
 	BOTH("missed", fast, "9260-7.2.4-2 9260-6.7-3 9260-6.7-4 9260-7.2.4-d1 etsi-d-8-9",
 	     "what three SACKs miss is sent again, the rest is not"),
-	BOTH("holes", holes, "9260-6.7-3 9260-6.1-12 9260-6.10-3",
+	BOTH("holes", check_sent_holes, "9260-6.7-3 9260-6.1-12 9260-6.10-3",
 	     "holes are filled from the lowest on"),
 	BOTH("taken-back", taken_back, "9260-6.2.1-d3 etsi-d-8-12",
 	     "a gap acknowledgement that is taken back leaves the chunk outstanding"),
-	BOTH("sack-old", stale, "9260-6.2.1-d1", "a SACK older than the last does nothing"),
+	BOTH("sack-old", check_sent_stale_sack, "9260-6.2.1-d1",
+	     "a SACK older than the last does nothing"),
 	BOTH("sack-lies", optimistic, "9260-12.4-3 9260-8.5.1-3",
 	     "an acknowledgement of what was never sent is the end"),
 	BOTH("sack-nonsense", nonsense, "9260-3.3.4-1 9260-6.10-6",
@@ -362,10 +363,10 @@ const struct cf_case cf_cases_assoc_sent[] = {
 	     "a window of 0 takes a probe, one chunk at a time"),
 	BOTH("probes", probes, "9260-6.1-4 9260-6.1-5 9260-6.1-6 etsi-d-8-8",
 	     "a window that stays shut is probed on"),
-	BOTH("heartbeat", heartbeat,
+	BOTH("heartbeat", check_heartbeat_echo,
 	     "9260-3.3.6-1 9260-3.3.6-2 9260-8.3-5 9260-3.3.6-d1 etsi-fh-5-2",
 	     "a HEARTBEAT of any size comes back as it was"),
-	BOTH("heartbeat-forged", forged, "9260-5.4-d2",
+	BOTH("heartbeat-forged", check_heartbeat_forged, "9260-5.4-d2",
 	     "answers to HEARTBEATs that were never sent do nothing"),
 	{ 0 },
 };

@@ -7,7 +7,7 @@
 
 #define PAD 0x84u
 
-static bool known(unsigned type)
+static bool is_known_chunk(unsigned type)
 {
 	return type <= CF_C_COOKIE_ACK || type == CF_C_SHUTDOWN_COMPLETE || type == PAD;
 }
@@ -15,7 +15,7 @@ static bool known(unsigned type)
 /* ---- tags ---- */
 
 /* Under a tag that is one bit off nothing is read: not even a DATA chunk is. */
-static void wrong_tag(struct cf *cf)
+static void check_wrong_tag(struct cf *cf)
 {
 	uint8_t v[20] = { 0 };
 	struct cf_raw r;
@@ -89,7 +89,7 @@ static void strange(struct cf_raw *r, uint32_t tag, uint8_t type, const void *v,
 	cf_raw_say_tag(r, tag, type, 0, v, len);
 }
 
-static void out_of_the_blue(struct cf *cf)
+static void check_out_of_the_blue(struct cf *cf)
 {
 	static const uint8_t stale[] = { 0, RAW_STALE_COOKIE, 0, 8, 0, 0, 0, 1 };
 	static const uint8_t v[16] = { 0, 9, 0, 16 };
@@ -159,7 +159,7 @@ static void port_0(struct cf *cf)
 }
 
 /* Nobody has that port: refused under the INIT's tag. */
-static void nobody(struct cf *cf)
+static void check_nobody_listens(struct cf *cf)
 {
 	struct cf_raw_chunk c;
 	struct cf_raw r;
@@ -186,7 +186,7 @@ static void unknown_chunks(struct cf *cf)
 	for (unsigned type = 0; type < 256; type++) {
 		uint32_t tsn = r.l->tsn;
 
-		if (known(type))
+		if (is_known_chunk(type))
 			continue;
 		r.wrong = true; /* others know some of these types */
 		cf_raw_begin(&r);
@@ -338,7 +338,7 @@ static void swap_sockets(struct cf_raw *r)
 }
 
 /* A packet from another UDP port moves the association there, if it has the tag. */
-static void moved(struct cf *cf)
+static void check_port_moved(struct cf *cf)
 {
 	struct cf_raw r;
 
@@ -375,7 +375,7 @@ static void not_moved(struct cf *cf)
 }
 
 const struct cf_case cf_cases_assoc_tags[] = {
-	BOTH("tag", wrong_tag,
+	BOTH("tag", check_wrong_tag,
 	     "9260-8.5-1 9260-8.5-2 9260-8.5-3 9260-8.5.1-2 9260-3.3.7-4 9260-3.3.2-7 9260-3.3.3-4",
 	     "under a wrong tag nothing is read"),
 	BOTH("abort-tag", abort_tags,
@@ -385,7 +385,7 @@ const struct cf_case cf_cases_assoc_tags[] = {
 	     "an ABORT with the T bit ends it; what stands before it is not read"),
 	BOTH("checksum", checksum, "9260-6.8-1 9260-6.8-2 9260-6.8-d1 6951-5.3-3 etsi-imh-3-4",
 	     "a packet with a wrong checksum vanishes"),
-	R("strange", out_of_the_blue,
+	R("strange", check_out_of_the_blue,
 	  "9260-8.4-2 9260-8.4-6 9260-8.4-7 9260-8.4-8 9260-8.4-9 9260-8.4-10 9260-8.4-11 "
 	  "9260-8.5.1-6 9260-8.5.1-7 9260-3.1-5 9260-3.1-6 9260-3.3.7-5 9260-3.3.7-6 9260-3.3.13-2 "
 	  "etsi-dm-4-6-2 etsi-fh-5-3-1 etsi-fh-5-3-2 etsi-fh-5-3-3 etsi-fh-5-3-4",
@@ -393,7 +393,8 @@ const struct cf_case cf_cases_assoc_tags[] = {
 	R("strange-port", other_port, "9260-8.4-10 9260-1.3-2",
 	  "from another port a packet is out of the blue"),
 	R("port-0", port_0, "9260-3.1-1 9260-3.1-2", "port 0 is nobody's"),
-	R("nobody", nobody, "9260-8.4-4", "an INIT to a port that nobody has is refused"),
+	R("nobody", check_nobody_listens, "9260-8.4-4",
+	  "an INIT to a port that nobody has is refused"),
 	BOTH("unknown-chunks", unknown_chunks,
 	     "9260-3.2-d1 9260-3.2-d2 9260-3.2-d3 9260-3.2-d4 etsi-m-10-1 etsi-m-10-2 etsi-m-10-3 "
 	     "etsi-m-10-4 pkdr-forward-tsn pkdr-i-data pkdr-nr-sack pkdr-reconfig",
@@ -406,7 +407,7 @@ const struct cf_case cf_cases_assoc_tags[] = {
 	     "chunks whose lengths lie are not used, those before them are"),
 	BOTH("padding", padding, "9260-3.2-3 9260-3.2-d5 9260-3.2-d6 9260-3.2-1 9260-3.2-2",
 	     "padding and spare flags are ignored"),
-	BOTH("moved", moved, "6951-5.4-1 6951-5.1-1 6951-5.3-1",
+	BOTH("moved", check_port_moved, "6951-5.4-1 6951-5.1-1 6951-5.3-1",
 	     "the association follows a UDP port that has the tag"),
 	BOTH("not-moved", not_moved, "6951-5.4-1",
 	     "without the tag the UDP port stays what it was"),

@@ -30,21 +30,21 @@ void cf_raw_put(struct cf_raw *r, uint8_t type, uint8_t flags, const void *v, si
 		memcpy(at, v, len);
 }
 
-static unsigned number(const struct cf_raw *r)
+static unsigned get_raw_number(const struct cf_raw *r)
 {
 	return r->l->as ? r->l->as->number : 0;
 }
 
-static void sent(struct cf_raw *r)
+static void trace_raw_packet(struct cf_raw *r)
 {
-	cf_trace_packet(r->cf->trace, false, number(r), r->wrong, r->out.b, r->out.len);
+	cf_trace_packet(r->cf->trace, false, get_raw_number(r), r->wrong, r->out.b, r->out.len);
 	r->wrong = false;
 }
 
 void cf_raw_send(struct cf_raw *r)
 {
 	cf_pkt_send(&r->out, r->l);
-	sent(r);
+	trace_raw_packet(r);
 }
 
 void cf_raw_send_bad_sum(struct cf_raw *r)
@@ -52,7 +52,7 @@ void cf_raw_send_bad_sum(struct cf_raw *r)
 	cf_put32(r->out.b + 8, cf_pkt_sum(r->out.b, r->out.len) ^ 1);
 	cf_pkt_send_as_is(&r->out, r->l);
 	r->wrong = true;
-	sent(r);
+	trace_raw_packet(r);
 }
 
 void cf_raw_say_tag(struct cf_raw *r, uint32_t tag, uint8_t type, uint8_t flags, const void *v,
@@ -157,7 +157,7 @@ void cf_raw_put_init(struct cf_raw *r, uint8_t type, uint32_t tag, uint32_t rwnd
  * Whether a packet is the target's and this association's.  An initiator's is not known before its INIT:
  * until then what earlier associations have under way is nobody's.
  */
-static bool ours(struct cf_raw *r, const struct sockaddr_storage *from, socklen_t len)
+static bool is_target_packet(struct cf_raw *r, const struct sockaddr_storage *from, socklen_t len)
 {
 	struct cf_link *l = r->l;
 	bool first = !l->peer_port, whole = r->in_len >= RAW_HEADER + 4;
@@ -191,9 +191,9 @@ static bool read_packet(struct cf_raw *r)
 	CF_CHECK(r->cf, (size_t)got >= ip, "an IP packet of %zd octets", got);
 	r->in_len = (size_t)got - ip;
 	memmove(r->in, r->in + ip, r->in_len);
-	if (!ours(r, &from, from_len))
+	if (!is_target_packet(r, &from, from_len))
 		return false;
-	cf_trace_packet(r->cf->trace, true, number(r), false, r->in, r->in_len);
+	cf_trace_packet(r->cf->trace, true, get_raw_number(r), false, r->in, r->in_len);
 	cf_raw_lint(r);
 	r->in_off = RAW_HEADER;
 	r->in_index = 0;
@@ -335,7 +335,7 @@ void cf_raw_want_sack(struct cf_raw *r, uint32_t cum)
 		cf_raw_want(r, CF_C_SACK);
 }
 
-static void heartbeat(struct cf_raw *r, uint32_t tag, uint8_t *info, size_t len)
+static void put_raw_heartbeat(struct cf_raw *r, uint32_t tag, uint8_t *info, size_t len)
 {
 	cf_put16(info, P_HBINFO);
 	cf_put16(info + 2, (uint16_t)len);
@@ -348,7 +348,7 @@ void cf_raw_quiet(struct cf_raw *r)
 	struct cf_raw_chunk c;
 	uint8_t info[20];
 
-	heartbeat(r, r->l->peer_tag, info, sizeof info);
+	put_raw_heartbeat(r, r->l->peer_tag, info, sizeof info);
 	c = cf_raw_want(r, CF_C_HEARTBEAT_ACK);
 	CF_CHECK(r->cf, c.len == sizeof info && !memcmp(c.v, info, c.len),
 		 "HEARTBEAT ACK with %s, the HEARTBEAT had %s", cf_hex(c.v, c.len),
@@ -364,7 +364,7 @@ void cf_raw_quiet_oob(struct cf_raw *r)
 	uint32_t tag;
 
 	CF_CHECK(r->cf, getrandom(&tag, sizeof tag, 0) == sizeof tag, "no random numbers");
-	heartbeat(r, tag, info, sizeof info);
+	put_raw_heartbeat(r, tag, info, sizeof info);
 	c = cf_raw_want(r, CF_C_ABORT);
 	CF_CHECK(r->cf, c.tag == tag && c.flags == RAW_T, "ABORT with tag %08x, flags %u", c.tag,
 		 c.flags);
@@ -398,7 +398,7 @@ void cf_raw_dead(struct cf_raw *r)
 	struct cf_raw_chunk c;
 
 	for (unsigned i = 0; i < tries; i++) {
-		heartbeat(r, r->l->peer_tag, info, sizeof info);
+		put_raw_heartbeat(r, r->l->peer_tag, info, sizeof info);
 		if (!cf_raw_came(r, CF_C_ABORT, must ? r->cf->run->limit_ms / 3 : 200, &c))
 			continue;
 		CF_CHECK(r->cf, c.flags == RAW_T && c.tag == r->l->peer_tag,
