@@ -48,7 +48,7 @@ struct board {
 static struct board *board;
 static struct peer_args args;
 
-static bool waits(void)
+static bool is_waiting_mode(void)
 {
 	return strstr(args.mode, "waiting") != NULL;
 }
@@ -64,7 +64,7 @@ struct side {
 	uint8_t *mem;
 };
 
-static void open_side(struct side *s)
+static void open_context_side(struct side *s)
 {
 	struct ddps_ep_attr attr;
 
@@ -81,25 +81,25 @@ static void open_side(struct side *s)
 	CHECK(ddps_ep_new(s->ctx, &attr, &s->ep));
 }
 
-static struct ddps_sge piece(const struct side *s, uint64_t i)
+static struct ddps_sge get_context_piece(const struct side *s, uint64_t i)
 {
 	return (struct ddps_sge){ s->mem + i * MESSAGE, MESSAGE, ddps_mr_stag(s->mr) };
 }
 
-static int completions(struct side *s, struct ddps_wc *wc, int n)
+static int take_context_completions(struct side *s, struct ddps_wc *wc, int n)
 {
-	return waits() ? ddps_cq_wait(s->cq, wc, n, 1000) : ddps_cq_poll(s->cq, wc, n);
+	return is_waiting_mode() ? ddps_cq_wait(s->cq, wc, n, 1000) : ddps_cq_poll(s->cq, wc, n);
 }
 
-static void receive(struct side *s, uint64_t i)
+static void post_context_receive(struct side *s, uint64_t i)
 {
-	struct ddps_sge sge = piece(s, i);
+	struct ddps_sge sge = get_context_piece(s, i);
 
 	CHECK(ddps_post_recv(s->ep, i, &sge, 1));
 }
 
 /* Until the process is killed. */
-static void *accept_one(void *arg)
+static void *accept_context_session(void *arg)
 {
 	size_t k = (size_t)(uintptr_t)arg;
 	struct ddps_listener *l;
@@ -107,30 +107,30 @@ static void *accept_one(void *arg)
 	struct ddps_event ev;
 	struct side s;
 
-	open_side(&s);
+	open_context_side(&s);
 	for (uint64_t i = 0; i < 2ull * DEPTH; i++)
-		receive(&s, i);
+		post_context_receive(&s, i);
 	CHECK(ddps_listen(s.ctx, "tcp://127.0.0.1:0", NULL, &l));
 	CHECK(ddps_listener_uri(l, board->at[k].uri, sizeof board->at[k].uri));
 	atomic_fetch_add(&board->ready, 1);
 	CHECK(ddps_event_wait(s.ctx, &ev, 10000));
 	CHECK(ddps_accept(ev.request, s.ep, NULL));
 	for (;;) {
-		int n = completions(&s, wc, 16);
+		int n = take_context_completions(&s, wc, 16);
 
 		CHECK(n);
 		for (int i = 0; i < n; i++)
 			if (wc[i].op == DDPS_OP_RECV && wc[i].status == DDPS_WC_SUCCESS)
-				receive(&s, wc[i].wr_id);
+				post_context_receive(&s, wc[i].wr_id);
 		atomic_fetch_add_explicit(&board->at[k].received, (uint64_t)n,
 					  memory_order_relaxed);
 	}
 	return NULL;
 }
 
-static void send_burst(struct side *s)
+static void send_context_burst(struct side *s)
 {
-	struct ddps_sge sge = piece(s, 0);
+	struct ddps_sge sge = get_context_piece(s, 0);
 
 	for (unsigned i = 0; i < BURST; i++) {
 		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 };
@@ -140,7 +140,7 @@ static void send_burst(struct side *s)
 	}
 }
 
-static void *connect_one(void *arg)
+static void *connect_context_session(void *arg)
 {
 	size_t k = (size_t)(uintptr_t)arg;
 	unsigned out = 0;
@@ -148,7 +148,7 @@ static void *connect_one(void *arg)
 	struct ddps_event ev;
 	struct side s;
 
-	open_side(&s);
+	open_context_side(&s);
 	CHECK(ddps_connect(s.ep, board->at[k].uri, NULL));
 	CHECK(ddps_event_wait(s.ctx, &ev, 10000));
 	if (ev.type != DDPS_EV_ESTABLISHED) {
@@ -159,8 +159,8 @@ static void *connect_one(void *arg)
 		int n;
 
 		for (; out + BURST <= DEPTH; out += BURST)
-			send_burst(&s);
-		n = completions(&s, wc, 16);
+			send_context_burst(&s);
+		n = take_context_completions(&s, wc, 16);
 		CHECK(n);
 		out -= (unsigned)n;
 	}
@@ -187,7 +187,7 @@ static void *plain_accept(void *arg)
 	if (fd < 0)
 		peer_die("accept");
 	for (;;) {
-		ssize_t n = recv(fd, mem, DEPTH * MESSAGE, waits() ? 0 : MSG_DONTWAIT);
+		ssize_t n = recv(fd, mem, DEPTH * MESSAGE, is_waiting_mode() ? 0 : MSG_DONTWAIT);
 
 		if (n == 0 || (n < 0 && errno != EAGAIN))
 			peer_die("recv");
@@ -210,7 +210,7 @@ static void *plain_connect(void *arg)
 		peer_die("connect");
 	for (size_t at = 0;;) {
 		ssize_t n = send(fd, mem + at, BURST * MESSAGE - at,
-				 MSG_NOSIGNAL | (waits() ? 0 : MSG_DONTWAIT));
+				 MSG_NOSIGNAL | (is_waiting_mode() ? 0 : MSG_DONTWAIT));
 
 		if (n < 0 && errno != EAGAIN)
 			peer_die("send");
@@ -221,7 +221,7 @@ static void *plain_connect(void *arg)
 
 /* ---- both ---- */
 
-static void start(void *(*function)(void *))
+static void start_threads(void *(*function)(void *))
 {
 	for (size_t k = 0; k < args.size; k++) {
 		pthread_t t;
@@ -231,7 +231,7 @@ static void start(void *(*function)(void *))
 	}
 }
 
-static uint64_t received(void)
+static uint64_t count_context_messages(void)
 {
 	uint64_t n = 0;
 
@@ -262,18 +262,18 @@ int main(int argc, char **argv)
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no thread of the others sees it go first */
 		alarm((unsigned)args.seconds + 20);
-		start(plain ? plain_accept : accept_one);
+		start_threads(plain ? plain_accept : accept_context_session);
 		for (;;)
 			pause();
 	}
 	while (atomic_load(&board->ready) < args.size)
 		usleep(100);
-	start(plain ? plain_connect : connect_one);
+	start_threads(plain ? plain_connect : connect_context_session);
 	usleep((useconds_t)(WARM * 1e6));
-	first = received();
+	first = count_context_messages();
 	begin = peer_now();
 	usleep((useconds_t)(args.seconds * 1e6));
-	first = received() - first;
+	first = count_context_messages() - first;
 	begin = peer_now() - begin;
 	printf("{\"op\":\"%s\",\"size\":%zu,\"ops_per_second\":%.3f}\n", args.mode, args.size,
 	       (double)first / begin);

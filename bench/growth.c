@@ -39,7 +39,7 @@ static size_t any(struct world *w, size_t n)
 	return (size_t)(w->random >> 33) % n;
 }
 
-static struct ddps_ep *new_ep(struct world *w)
+static struct ddps_ep *new_world_ep(struct world *w)
 {
 	struct ddps_ep_attr attr;
 	struct ddps_ep *ep;
@@ -110,20 +110,20 @@ static void do_endpoint(struct world *w, size_t n)
 {
 	(void)n;
 	for (unsigned i = 0; i < BATCH; i++)
-		ddps_ep_free(new_ep(w));
+		ddps_ep_free(new_world_ep(w));
 }
 
 /* ---- set-up ---- */
 
 static void session(struct world *w)
 {
-	struct ddps_ep *peer = new_ep(w);
+	struct ddps_ep *peer = new_world_ep(w);
 	struct ddps_listener *l;
 	struct ddps_event ev;
 	char uri[128];
 	unsigned up = 0;
 
-	w->ep = new_ep(w);
+	w->ep = new_world_ep(w);
 	CHECK(ddps_mr_reg(w->pd, w->mem, LEN, 0, NULL, &w->from));
 	CHECK(ddps_listen(w->ctx, "tcp://127.0.0.1:0", NULL, &l));
 	CHECK(ddps_listener_uri(l, uri, sizeof uri));
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 		batch = do_register;
 	if (!strcmp(a.mode, "endpoint"))
 		for (size_t i = 0; i < a.size; i++)
-			(void)new_ep(&w);
+			(void)new_world_ep(&w);
 	else
 		new_regions(&w, a.size);
 	peer_pin(1);

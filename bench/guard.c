@@ -180,7 +180,7 @@ static void connect_next(struct pair *p, const char *bound)
 	p->n++;
 }
 
-static void open_pair(struct pair *p, const char *uri, unsigned n)
+static void open_guard_pair(struct pair *p, const char *uri, unsigned n)
 {
 	struct ddps_listener *l;
 	char bound[256];
@@ -199,20 +199,20 @@ static void open_pair(struct pair *p, const char *uri, unsigned n)
 		connect_next(p, bound);
 }
 
-static struct ddps_sge piece(struct pair *p, uint32_t len)
+static struct ddps_sge get_guard_piece(struct pair *p, uint32_t len)
 {
 	return (struct ddps_sge){ .addr = p->mem, .len = len, .lkey = ddps_mr_stag(p->mr) };
 }
 
-static void receives(struct pair *p, struct ddps_ep *ep, unsigned n)
+static void post_guard_receives(struct pair *p, struct ddps_ep *ep, unsigned n)
 {
-	struct ddps_sge sge = piece(p, SMALL);
+	struct ddps_sge sge = get_guard_piece(p, SMALL);
 
 	for (unsigned i = 0; i < n; i++)
 		CHECK(ddps_post_recv(ep, i, &sge, 1));
 }
 
-static void collect(struct pair *p, unsigned want)
+static void collect_guard(struct pair *p, unsigned want)
 {
 	struct ddps_wc wc[DEPTH];
 
@@ -231,12 +231,12 @@ static void collect(struct pair *p, unsigned want)
 }
 
 /* As many operations of @op on each session, and everything they bring. */
-static void burst(struct pair *p, enum ddps_op op, unsigned each)
+static void run_guard_burst(struct pair *p, enum ddps_op op, unsigned each)
 {
-	struct ddps_sge sge = piece(p, op == DDPS_OP_SEND ? SMALL : BIG);
+	struct ddps_sge sge = get_guard_piece(p, op == DDPS_OP_SEND ? SMALL : BIG);
 
 	for (unsigned k = 0; op == DDPS_OP_SEND && k < p->n; k++)
-		receives(p, p->far[k], each);
+		post_guard_receives(p, p->far[k], each);
 	for (unsigned k = 0; k < p->n; k++)
 		for (unsigned i = 0; i < each; i++) {
 			struct ddps_send_wr wr = { .op = op,
@@ -248,28 +248,28 @@ static void burst(struct pair *p, enum ddps_op op, unsigned each)
 
 			CHECK(ddps_post_send(p->near[k], &wr));
 		}
-	collect(p, p->n * each * (op == DDPS_OP_SEND ? 2 : 1));
+	collect_guard(p, p->n * each * (op == DDPS_OP_SEND ? 2 : 1));
 }
 
 /* One message from @from, with the receive that it needs at @to. */
-static void ping(struct pair *p, struct ddps_ep *from, struct ddps_ep *to)
+static void send_guard_ping(struct pair *p, struct ddps_ep *from, struct ddps_ep *to)
 {
-	struct ddps_sge sge = piece(p, SMALL);
+	struct ddps_sge sge = get_guard_piece(p, SMALL);
 	struct ddps_send_wr wr = {
 		.op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge, .nsge = 1
 	};
 
-	receives(p, to, 1);
+	post_guard_receives(p, to, 1);
 	CHECK(ddps_post_send(from, &wr));
-	collect(p, 1);
+	collect_guard(p, 1);
 }
 
 /* As many round trips, one after the other. */
-static void pings(struct pair *p, unsigned n)
+static void run_guard_pings(struct pair *p, unsigned n)
 {
 	while (n--) {
-		ping(p, p->near[0], p->far[0]);
-		ping(p, p->far[0], p->near[0]);
+		send_guard_ping(p, p->near[0], p->far[0]);
+		send_guard_ping(p, p->far[0], p->near[0]);
 	}
 }
 
@@ -284,28 +284,28 @@ struct job {
 };
 
 /* Some operations.  Return: how many. */
-static unsigned some(const struct job *j, struct pair *p)
+static unsigned run_some_operations(const struct job *j, struct pair *p)
 {
 	unsigned each = j->many ? MANY_EACH : DEPTH;
 
 	if (j->ping)
-		pings(p, DEPTH);
+		run_guard_pings(p, DEPTH);
 	else
-		burst(p, j->op, each);
+		run_guard_burst(p, j->op, each);
 	return each * p->n;
 }
 
-static void *work(void *arg)
+static void *run_guard_job(void *arg)
 {
 	struct job *j = arg;
 	struct pair p;
 
-	open_pair(&p, j->uri, j->many ? MANY : 1);
+	open_guard_pair(&p, j->uri, j->many ? MANY : 1);
 	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM);)
-		n += some(j, &p);
+		n += run_some_operations(j, &p);
 	allocations = waits = sends = calls = 0;
 	for (unsigned long n = 0; n < j->count;)
-		n += some(j, &p);
+		n += run_some_operations(j, &p);
 	j->allocations = allocations;
 	j->waits = waits;
 	j->sends = sends;
@@ -315,7 +315,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int parse(int argc, char **argv, struct job *j, unsigned long *threads)
+static int parse_guard_job(int argc, char **argv, struct job *j, unsigned long *threads)
 {
 	unsigned long step;
 
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
 	struct job j[THREADS_MAX] = { 0 };
 	unsigned long n, sum[4] = { 0 };
 
-	if (parse(argc, argv, &j[0], &n)) {
+	if (parse_guard_job(argc, argv, &j[0], &n)) {
 		fprintf(stderr,
 			"usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS]\n"
 			"COUNT: times %d; of many: %u\n",
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (n == 1) {
-		work(&j[0]);
+		run_guard_job(&j[0]);
 	} else {
 		for (unsigned long i = 0; i < n; i++) {
 			j[i].uri = j[0].uri;
@@ -354,7 +354,7 @@ int main(int argc, char **argv)
 			j[i].ping = j[0].ping;
 			j[i].many = j[0].many;
 			j[i].count = j[0].count;
-			if (pthread_create(&j[i].thread, NULL, work, &j[i]))
+			if (pthread_create(&j[i].thread, NULL, run_guard_job, &j[i]))
 				return 1;
 		}
 		for (unsigned long i = 0; i < n; i++)

@@ -20,7 +20,7 @@
 
 static unsigned long delivered;
 
-static void deliver(void *user, const void *packet, size_t len)
+static void count_delivered(void *user, const void *packet, size_t len)
 {
 	(void)user;
 	(void)packet;
@@ -28,9 +28,10 @@ static void deliver(void *user, const void *packet, size_t len)
 	delivered++;
 }
 
-static struct ddps_ipoib_if *start(struct ddps_ipoib_sim *fabric, unsigned node, bool connections)
+static struct ddps_ipoib_if *start_guard_if(struct ddps_ipoib_sim *fabric, unsigned node,
+					    bool connections)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof calls, deliver, NULL, NULL };
+	struct ddps_ipoib_if_calls calls = { sizeof calls, count_delivered, NULL, NULL };
 	struct ddps_ipoib_if_config c;
 	struct ddps_ipoib_if *f;
 
@@ -51,8 +52,8 @@ static struct ddps_ipoib_if *start(struct ddps_ipoib_sim *fabric, unsigned node,
 }
 
 /* As many packets of @len octets from one to the other, all of which arrive. */
-static void packets(struct ddps_ipoib_sim *fabric, struct ddps_ipoib_if *from, uint16_t len,
-		    unsigned long count)
+static void send_guard_packets(struct ddps_ipoib_sim *fabric, struct ddps_ipoib_if *from,
+			       uint16_t len, unsigned long count)
 {
 	static uint8_t packet[LARGE] = { 0x45, 0, 0,  0, 0, 0, 0x40, 0, 64, 17,
 					 0,    0, 10, 0, 0, 1, 10,   0, 0,  2 };
@@ -89,12 +90,12 @@ int main(int argc, char **argv)
 	if (ddps_ipoib_sim_new(&fabric, &c))
 		return 1;
 	for (unsigned i = 0; i < 2; i++)
-		f[i] = start(fabric, i, large);
-	ddps_ipoib_sim_run(fabric, SECOND);		 /* both join their group */
-	packets(fabric, f[0], large ? LARGE : SMALL, 1); /* ARP, and the connection */
+		f[i] = start_guard_if(fabric, i, large);
+	ddps_ipoib_sim_run(fabric, SECOND);			    /* both join their group */
+	send_guard_packets(fabric, f[0], large ? LARGE : SMALL, 1); /* ARP, and the connection */
 	ddps_ipoib_sim_run(fabric, 2 * SECOND);
 	on_conn = ddps_ipoib_if_stats(f[1])->rx_conn;
-	packets(fabric, f[0], large ? LARGE : SMALL, count);
+	send_guard_packets(fabric, f[0], large ? LARGE : SMALL, count);
 	on_conn = ddps_ipoib_if_stats(f[1])->rx_conn - on_conn;
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ipoib_sim_if_kill(f[i], fabric, i);

@@ -34,8 +34,8 @@ struct end {
 	uint8_t mem[SMALL];
 };
 
-static void expect(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
-		   struct rdma_cm_id **id)
+static void expect_cm_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
+			    struct rdma_cm_id **id)
 {
 	struct rdma_cm_event *e;
 
@@ -46,7 +46,7 @@ static void expect(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
 	CHECK(!rdma_ack_cm_event(e));
 }
 
-static void equip(struct end *e)
+static void equip_guard_end(struct end *e)
 {
 	struct ibv_qp_init_attr attr = { .cap = { BURST, BURST, 1, 1, 0 },
 					 .qp_type = IBV_QPT_RC,
@@ -60,7 +60,7 @@ static void equip(struct end *e)
 	CHECK(e->mr);
 }
 
-static void up(struct end *a, struct end *b)
+static void connect_guard_ends(struct end *a, struct end *b)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -74,19 +74,19 @@ static void up(struct end *a, struct end *b)
 	at.sin_port = rdma_get_src_port(listener);
 	CHECK(!rdma_create_id(ca, &a->id, NULL, RDMA_PS_TCP));
 	CHECK(!rdma_resolve_addr(a->id, NULL, (struct sockaddr *)&at, 2000));
-	expect(ca, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
+	expect_cm_event(ca, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
 	CHECK(!rdma_resolve_route(a->id, 2000));
-	expect(ca, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL);
-	equip(a);
+	expect_cm_event(ca, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL);
+	equip_guard_end(a);
 	CHECK(!rdma_connect(a->id, &p));
-	expect(cb, RDMA_CM_EVENT_CONNECT_REQUEST, &b->id);
-	equip(b);
+	expect_cm_event(cb, RDMA_CM_EVENT_CONNECT_REQUEST, &b->id);
+	equip_guard_end(b);
 	CHECK(!rdma_accept(b->id, &p));
-	expect(ca, RDMA_CM_EVENT_ESTABLISHED, NULL);
-	expect(cb, RDMA_CM_EVENT_ESTABLISHED, NULL);
+	expect_cm_event(ca, RDMA_CM_EVENT_ESTABLISHED, NULL);
+	expect_cm_event(cb, RDMA_CM_EVENT_ESTABLISHED, NULL);
 }
 
-static void post(struct end *a, struct end *b, unsigned n)
+static void post_guard_sends(struct end *a, struct end *b, unsigned n)
 {
 	struct ibv_sge to = { (uintptr_t)b->mem, SMALL, b->mr->lkey },
 		       from = { (uintptr_t)a->mem, SMALL, a->mr->lkey };
@@ -108,7 +108,7 @@ static void post(struct end *a, struct end *b, unsigned n)
 	CHECK(!ibv_post_send(a->id->qp, send, &bad));
 }
 
-static void collect(struct end *e)
+static void collect_guard_end(struct end *e)
 {
 	struct ibv_wc wc[BURST];
 
@@ -132,12 +132,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: guard_verbs verbs post|list COUNT (times %u)\n", BURST);
 		return 2;
 	}
-	up(&a, &b);
+	connect_guard_ends(&a, &b);
 	for (unsigned long n = 0; n < count; n += BURST) {
 		for (unsigned i = 0; i < BURST; i += list ? BURST : 1)
-			post(&a, &b, list ? BURST : 1);
-		collect(&a);
-		collect(&b);
+			post_guard_sends(&a, &b, list ? BURST : 1);
+		collect_guard_end(&a);
+		collect_guard_end(&b);
 	}
 	return 0;
 }

@@ -49,7 +49,7 @@ static void flows_init(struct flows *f, uint32_t bulk_events, size_t size)
 }
 
 /* So short a message, alone on its connection, is taken and comes in one piece. */
-static void ping_send(const struct flows *f)
+static void send_tcp_ping(const struct flows *f)
 {
 	if (send(f->fd[PING], f->mem, PING_LEN, MSG_NOSIGNAL) != PING_LEN)
 		peer_die("send");
@@ -73,7 +73,7 @@ __attribute__((noreturn)) static void serve(struct flows *f, struct board *b)
 
 			if (ev[i].data.u32 == PING) {
 				ping_recv(f);
-				ping_send(f);
+				send_tcp_ping(f);
 				continue;
 			}
 			n = recv(f->fd[BULK], f->mem, f->size, 0);
@@ -91,7 +91,7 @@ static void bulk_send(const struct flows *f)
 }
 
 /* The octets a second are told, too: they show what the round trips were beside. */
-static void measure(struct flows *f, const struct board *b, const struct peer_args *a)
+static void measure_pings_in_flow(struct flows *f, const struct board *b, const struct peer_args *a)
 {
 	double warm = peer_now(), begin = 0, cpu = 0, sent, now;
 	struct peer_median m = { 0 };
@@ -99,7 +99,7 @@ static void measure(struct flows *f, const struct board *b, const struct peer_ar
 	uint64_t first = 0;
 
 	sent = warm;
-	ping_send(f);
+	send_tcp_ping(f);
 	do {
 		int k = epoll_wait(f->epfd, ev, 2, 0);
 
@@ -113,7 +113,7 @@ static void measure(struct flows *f, const struct board *b, const struct peer_ar
 			if (begin > 0)
 				peer_median_add(&m, now - sent);
 			sent = now;
-			ping_send(f);
+			send_tcp_ping(f);
 		}
 		now = peer_now();
 		if (begin == 0 && now - warm > WARM) {
@@ -125,7 +125,7 @@ static void measure(struct flows *f, const struct board *b, const struct peer_ar
 	peer_report_median_beside(a, &m, now - begin, peer_cpu() - cpu, b->octets - first);
 }
 
-static int connect_to(const struct sockaddr_in *to)
+static int connect_flow(const struct sockaddr_in *to)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -134,7 +134,7 @@ static int connect_to(const struct sockaddr_in *to)
 	return fd;
 }
 
-static int accept_one(int listener)
+static int accept_flow(int listener)
 {
 	int fd = accept(listener, NULL, NULL);
 
@@ -165,15 +165,15 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		for (int i = 0; i < 2; i++) /* in the order of their requests */
-			f.fd[i] = accept_one(listener);
+			f.fd[i] = accept_flow(listener);
 		flows_init(&f, EPOLLIN, a.size);
 		serve(&f, b);
 	}
 	peer_pin(1);
 	for (int i = 0; i < 2; i++)
-		f.fd[i] = connect_to(&sa);
+		f.fd[i] = connect_flow(&sa);
 	flows_init(&f, EPOLLOUT, a.size);
-	measure(&f, b, &a);
+	measure_pings_in_flow(&f, b, &a);
 	fflush(stdout);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

@@ -27,8 +27,8 @@ static void open_fabric(struct peer *p)
 {
 	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_UNSPEC };
 
-	check(fi_fabric(p->info->fabric_attr, &p->fabric, NULL), "fi_fabric");
-	check(fi_eq_open(p->fabric, &eq, &p->eq, NULL), "fi_eq_open");
+	check_fi(fi_fabric(p->info->fabric_attr, &p->fabric, NULL), "fi_fabric");
+	check_fi(fi_eq_open(p->fabric, &eq, &p->eq, NULL), "fi_eq_open");
 }
 
 static void open_endpoint(struct peer *p, struct fi_info *info, const struct peer_args *a)
@@ -37,29 +37,30 @@ static void open_endpoint(struct peer *p, struct fi_info *info, const struct pee
 
 	p->len = a->size;
 	p->mem = peer_memory(p->len);
-	check(fi_domain(p->fabric, info, &p->domain, NULL), "fi_domain");
-	check(fi_cq_open(p->domain, &cq, &p->cq, NULL), "fi_cq_open");
-	check(fi_mr_reg(p->domain, p->mem, p->len,
-			FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-			0, 1, 0, &p->mr, NULL),
-	      "fi_mr_reg");
-	check(fi_endpoint(p->domain, info, &p->ep, NULL), "fi_endpoint");
-	check(fi_ep_bind(p->ep, &p->eq->fid, 0), "bind eq");
-	check(fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
-	check(fi_enable(p->ep), "fi_enable");
+	check_fi(fi_domain(p->fabric, info, &p->domain, NULL), "fi_domain");
+	check_fi(fi_cq_open(p->domain, &cq, &p->cq, NULL), "fi_cq_open");
+	check_fi(fi_mr_reg(p->domain, p->mem, p->len,
+			   FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+				   FI_REMOTE_WRITE,
+			   0, 1, 0, &p->mr, NULL),
+		 "fi_mr_reg");
+	check_fi(fi_endpoint(p->domain, info, &p->ep, NULL), "fi_endpoint");
+	check_fi(fi_ep_bind(p->ep, &p->eq->fid, 0), "bind eq");
+	check_fi(fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
+	check_fi(fi_enable(p->ep), "fi_enable");
 }
 
-static void receive(struct peer *p)
+static void post_fi_receive(struct peer *p)
 {
-	check(fi_recv(p->ep, p->mem, p->len, fi_mr_desc(p->mr), 0, NULL), "fi_recv");
+	check_fi(fi_recv(p->ep, p->mem, p->len, fi_mr_desc(p->mr), 0, NULL), "fi_recv");
 }
 
-static void await(struct peer *p, uint32_t want)
+static void await_fi_event(struct peer *p, uint32_t want)
 {
 	struct fi_eq_cm_entry e;
 	uint32_t event = 0;
 
-	check(fi_eq_sread(p->eq, &event, &e, sizeof e, 10000, 0), "fi_eq_sread");
+	check_fi(fi_eq_sread(p->eq, &event, &e, sizeof e, 10000, 0), "fi_eq_sread");
 	if (event != want) {
 		fprintf(stderr, "peer_fi: event %u instead of %u\n", event, want);
 		exit(1);
@@ -67,7 +68,7 @@ static void await(struct peer *p, uint32_t want)
 }
 
 /* Some completions.  Return: how many were sends or RMA; receives go into @recvs. */
-static uint64_t poll_cq(struct peer *p, uint64_t *recvs)
+static uint64_t poll_fi_cq(struct peer *p, uint64_t *recvs)
 {
 	struct fi_cq_msg_entry e[64];
 	ssize_t n = fi_cq_read(p->cq, e, 64);
@@ -75,7 +76,7 @@ static uint64_t poll_cq(struct peer *p, uint64_t *recvs)
 
 	if (n == -FI_EAGAIN)
 		return 0;
-	check(n, "fi_cq_read");
+	check_fi(n, "fi_cq_read");
 	for (ssize_t i = 0; i < n; i++) {
 		ours += !(e[i].flags & FI_RECV);
 		*recvs += (e[i].flags & FI_RECV) != 0;
@@ -83,7 +84,7 @@ static uint64_t poll_cq(struct peer *p, uint64_t *recvs)
 	return ours;
 }
 
-static void post(struct peer *p, const struct peer_args *a, const struct remote *r)
+static void post_fi_operation(struct peer *p, const struct peer_args *a, const struct remote *r)
 {
 	uint64_t none;
 	ssize_t err;
@@ -100,7 +101,7 @@ static void post(struct peer *p, const struct peer_args *a, const struct remote 
 		if (err == -FI_EAGAIN)
 			fi_cq_read(p->cq, &none, 0);
 	} while (err == -FI_EAGAIN);
-	check(err, "posting");
+	check_fi(err, "posting");
 }
 
 /* Waits, drives the provider, echoes for ping, until it is killed. */
@@ -116,20 +117,20 @@ __attribute__((noreturn)) static void serve(const struct peer_args *a, int out)
 
 	if (getenv("BENCH_SERVE_NS"))
 		peer_enter(getenv("BENCH_SERVE_NS"));
-	p.info = get_info("0", FI_SOURCE);
+	p.info = get_fi_info("0", FI_SOURCE);
 	open_fabric(&p);
-	check(fi_passive_ep(p.fabric, p.info, &pep, NULL), "fi_passive_ep");
-	check(fi_pep_bind(pep, &p.eq->fid, 0), "bind eq");
-	check(fi_listen(pep), "fi_listen");
-	check(fi_getname(&pep->fid, &sa, &len), "fi_getname");
+	check_fi(fi_passive_ep(p.fabric, p.info, &pep, NULL), "fi_passive_ep");
+	check_fi(fi_pep_bind(pep, &p.eq->fid, 0), "bind eq");
+	check_fi(fi_listen(pep), "fi_listen");
+	check_fi(fi_getname(&pep->fid, &sa, &len), "fi_getname");
 	if (write(out, &sa.sin_port, 2) != 2)
 		peer_die("pipe");
-	check(fi_eq_sread(p.eq, &event, &e, sizeof e, 10000, 0), "waiting for a request");
+	check_fi(fi_eq_sread(p.eq, &event, &e, sizeof e, 10000, 0), "waiting for a request");
 	open_endpoint(&p, e.info, a);
 	for (size_t i = 0; i < e.info->rx_attr->size / 2; i++)
-		receive(&p);
-	check(fi_accept(p.ep, NULL, 0), "fi_accept");
-	await(&p, FI_CONNECTED);
+		post_fi_receive(&p);
+	check_fi(fi_accept(p.ep, NULL, 0), "fi_accept");
+	await_fi_event(&p, FI_CONNECTED);
 	r = (struct remote){ .key = fi_mr_key(p.mr) };
 	if (e.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) /* else from 0 on */
 		r.addr = (uint64_t)(uintptr_t)p.mem;
@@ -138,16 +139,16 @@ __attribute__((noreturn)) static void serve(const struct peer_args *a, int out)
 	for (;;) {
 		uint64_t recvs = 0;
 
-		poll_cq(&p, &recvs);
+		poll_fi_cq(&p, &recvs);
 		for (; recvs; recvs--) {
-			receive(&p);
+			post_fi_receive(&p);
 			if (!strcmp(a->mode, "ping"))
-				post(&p, a, &r);
+				post_fi_operation(&p, a, &r);
 		}
 	}
 }
 
-static void measure(struct peer *p, const struct peer_args *a, const struct remote *r)
+static void measure_fi(struct peer *p, const struct peer_args *a, const struct remote *r)
 {
 	double begin = peer_now(), cpu = peer_cpu();
 	uint64_t posted = 0, done = 0, recvs = 0;
@@ -155,29 +156,29 @@ static void measure(struct peer *p, const struct peer_args *a, const struct remo
 
 	while (on || done < posted) {
 		for (; on && posted - done < a->depth; posted++) {
-			post(p, a, r);
+			post_fi_operation(p, a, r);
 			on = peer_now() - begin < a->seconds;
 		}
-		done += poll_cq(p, &recvs);
+		done += poll_fi_cq(p, &recvs);
 	}
 	peer_report(a, done, peer_now() - begin, peer_cpu() - cpu);
 }
 
-static void measure_pings(struct peer *p, const struct peer_args *a, const struct remote *r)
+static void measure_fi_pings(struct peer *p, const struct peer_args *a, const struct remote *r)
 {
 	double begin = peer_now(), cpu = peer_cpu();
 	struct peer_median m = { 0 };
 
 	for (int i = 0; i < 8; i++)
-		receive(p);
+		post_fi_receive(p);
 	while (peer_now() - begin < a->seconds) {
 		double t = peer_now();
 		uint64_t recvs = 0;
 
-		post(p, a, r);
+		post_fi_operation(p, a, r);
 		while (!recvs)
-			poll_cq(p, &recvs);
-		receive(p);
+			poll_fi_cq(p, &recvs);
+		post_fi_receive(p);
 		peer_median_add(&m, peer_now() - t);
 	}
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
@@ -209,17 +210,17 @@ int main(int argc, char **argv)
 	if (read(in[0], &port, 2) != 2)
 		peer_die("server");
 	snprintf(text, sizeof text, "%u", ntohs(port));
-	p.info = get_info(text, 0);
+	p.info = get_fi_info(text, 0);
 	open_fabric(&p);
 	open_endpoint(&p, p.info, &a);
-	check(fi_connect(p.ep, p.info->dest_addr, NULL, 0), "fi_connect");
-	await(&p, FI_CONNECTED);
+	check_fi(fi_connect(p.ep, p.info->dest_addr, NULL, 0), "fi_connect");
+	await_fi_event(&p, FI_CONNECTED);
 	if (read(in[0], &r, sizeof r) != sizeof r)
 		peer_die("server");
 	if (!strcmp(a.mode, "ping"))
-		measure_pings(&p, &a, &r);
+		measure_fi_pings(&p, &a, &r);
 	else
-		measure(&p, &a, &r);
+		measure_fi(&p, &a, &r);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	return 0;

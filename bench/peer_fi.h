@@ -11,7 +11,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-static inline void check(long err, const char *what)
+static inline void check_fi(long err, const char *what)
 {
 	if (err >= 0)
 		return;
@@ -19,7 +19,7 @@ static inline void check(long err, const char *what)
 	exit(1);
 }
 
-static inline struct fi_info *get_info(const char *port, uint64_t flags)
+static inline struct fi_info *get_fi_info(const char *port, uint64_t flags)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
@@ -29,7 +29,8 @@ static inline struct fi_info *get_info(const char *port, uint64_t flags)
 	hints->domain_attr->mr_mode =
 		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->fabric_attr->prov_name = strdup("tcp");
-	check(fi_getinfo(FI_VERSION(1, 9), peer_host(), port, flags, hints, &info), "fi_getinfo");
+	check_fi(fi_getinfo(FI_VERSION(1, 9), peer_host(), port, flags, hints, &info),
+		 "fi_getinfo");
 	fi_freeinfo(hints);
 	return info;
 }

@@ -87,7 +87,7 @@ static void digest_end(struct digest *d)
 		pthread_join(d->thread, NULL);
 }
 
-static int new_file(char *path)
+static int make_unlinked_file(char *path)
 {
 	int fd = mkstemp(path);
 
@@ -96,7 +96,7 @@ static int new_file(char *path)
 	return fd;
 }
 
-static void write_all(int fd, const uint8_t *p, size_t len)
+static void write_file_octets(int fd, const uint8_t *p, size_t len)
 {
 	while (len) {
 		ssize_t n = write(fd, p, len);
@@ -125,7 +125,7 @@ static size_t read_up_to(int fd, uint8_t *p, size_t len)
 }
 
 /* @len octets of @from, or all of them, to @to. */
-static void move(int from, int to, size_t len, int on)
+static void move_file_octets(int from, int to, size_t len, int on)
 {
 	struct digest d;
 
@@ -136,7 +136,7 @@ static void move(int from, int to, size_t len, int on)
 
 		if (!n)
 			peer_die("too short");
-		write_all(to, p, n);
+		write_file_octets(to, p, n);
 		digest_put(&d, n);
 		len -= n;
 	}
@@ -163,17 +163,17 @@ static void tcp_pair(int fd[2])
 }
 
 /* The other side: each file it gets is a new one, and answered with one octet. */
-static void serve(int fd, const struct peer_args *a, int on)
+static void serve_files(int fd, const struct peer_args *a, int on)
 {
 	uint8_t more;
 
 	while (read_up_to(fd, &more, 1)) {
 		char path[] = "/dev/shm/peer_file-XXXXXX";
-		int to = new_file(path);
+		int to = make_unlinked_file(path);
 
-		move(fd, to, a->size, on);
+		move_file_octets(fd, to, a->size, on);
 		close(to);
-		write_all(fd, &more, 1);
+		write_file_octets(fd, &more, 1);
 	}
 	exit(0);
 }
@@ -182,28 +182,28 @@ int main(int argc, char **argv)
 {
 	struct peer_args a = peer_parse(argc, argv, "sha256|none");
 	char path[] = "/dev/shm/peer_file-XXXXXX";
-	int on = !strcmp(a.mode, "sha256"), fd[2], from = new_file(path);
+	int on = !strcmp(a.mode, "sha256"), fd[2], from = make_unlinked_file(path);
 	uint8_t *mem = peer_memory(a.size), one = 1;
 	uint64_t ops = 0;
 	double begin;
 	pid_t child;
 
-	write_all(from, mem, a.size);
+	write_file_octets(from, mem, a.size);
 	tcp_pair(fd);
 	child = fork();
 	if (child < 0)
 		peer_die("fork");
 	if (!child) {
 		close(fd[1]);
-		serve(fd[0], &a, on);
+		serve_files(fd[0], &a, on);
 	}
 	close(fd[0]);
 	begin = peer_now();
 	do {
 		if (lseek(from, 0, SEEK_SET))
 			peer_die("lseek");
-		write_all(fd[1], &one, 1);
-		move(from, fd[1], a.size, on);
+		write_file_octets(fd[1], &one, 1);
+		move_file_octets(from, fd[1], a.size, on);
 		if (read_up_to(fd[1], &one, 1) != 1)
 			peer_die("the other side");
 		ops++;

@@ -24,7 +24,7 @@
 #define WINDOW	(1u << 20)
 #define BUFFER	(8 << 20)
 
-static int new_socket(struct sockaddr_in *sa)
+static int make_gso_socket(struct sockaddr_in *sa)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), buffer = BUFFER, one = 1;
 	socklen_t len = sizeof *sa;
@@ -49,7 +49,7 @@ struct sink {
 	uint32_t next; /* number of the packet that is due */
 };
 
-static void take(struct sink *s, const uint8_t *p, size_t len)
+static void take_gso_packets(struct sink *s, const uint8_t *p, size_t len)
 {
 	uint32_t crc, number;
 
@@ -98,8 +98,8 @@ __attribute__((noreturn)) static void serve(int fd)
 			if (m[i].msg_len < HDR) /* the end */
 				exit(0);
 			for (size_t at = 0; at < m[i].msg_len; at += seg)
-				take(&s, buf[i] + at,
-				     m[i].msg_len - at < seg ? m[i].msg_len - at : seg);
+				take_gso_packets(&s, buf[i] + at,
+						 m[i].msg_len - at < seg ? m[i].msg_len - at : seg);
 		}
 		if (send(fd, &s.next, sizeof s.next, 0) < 0)
 			peer_die("acknowledgement");
@@ -148,7 +148,7 @@ static void put_run(struct source *s, unsigned k, struct msghdr *m)
 }
 
 /* Wait until @most packets or fewer are under way. */
-static void await(struct source *s, uint32_t most)
+static void await_gso_acks(struct source *s, uint32_t most)
 {
 	while (s->next - s->acked > most) {
 		uint32_t got;
@@ -159,7 +159,7 @@ static void await(struct source *s, uint32_t most)
 	}
 }
 
-static void measure(struct source *s, const struct peer_args *a, pid_t child)
+static void measure_gso(struct source *s, const struct peer_args *a, pid_t child)
 {
 	struct mmsghdr m[BATCH];
 	uint32_t most = (uint32_t)(WINDOW / s->packet);
@@ -173,9 +173,9 @@ static void measure(struct source *s, const struct peer_args *a, pid_t child)
 			put_run(s, k, &m[k].msg_hdr);
 		if (sendmmsg(s->fd, m, n, 0) != (int)n)
 			peer_die("send");
-		await(s, most);
+		await_gso_acks(s, most);
 	} while (peer_now() - begin < a->seconds);
-	await(s, 0);
+	await_gso_acks(s, 0);
 	end = peer_now();
 	(void)!send(s->fd, "", 1, 0);
 	b.size = s->packet - HDR;
@@ -188,12 +188,12 @@ int main(int argc, char **argv)
 	struct timeval second = { .tv_sec = 1 };
 	static struct source s;
 	struct sockaddr_in here, there;
-	int fd = new_socket(&there);
+	int fd = make_gso_socket(&there);
 	pid_t child;
 
 	if (a.size <= HDR || a.size > RUN_MAX)
 		peer_die("PACKET");
-	s.fd = new_socket(&here);
+	s.fd = make_gso_socket(&here);
 	s.packet = a.size;
 	s.run = RUN_MAX / a.size < RUN ? RUN_MAX / a.size : RUN;
 	s.mem = peer_memory(RUN_MAX);
@@ -210,6 +210,6 @@ int main(int argc, char **argv)
 		serve(fd);
 	}
 	peer_pin(1);
-	measure(&s, &a, child);
+	measure_gso(&s, &a, child);
 	return 0;
 }

@@ -33,12 +33,12 @@ struct board {
 	int placed;
 };
 
-static uint32_t sum(const uint8_t *p, size_t len)
+static uint32_t compute_burst_crc(const uint8_t *p, size_t len)
 {
 	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, 0xffffffff);
 }
 
-static void watch(int epfd, int fd, uint32_t events, uint32_t tag)
+static void watch_flow(int epfd, int fd, uint32_t events, uint32_t tag)
 {
 	struct epoll_event ev = { .events = events, .data.u32 = tag };
 	int one = 1;
@@ -51,14 +51,14 @@ static void watch(int epfd, int fd, uint32_t events, uint32_t tag)
 /* ---- the side that accepts; polls, until it is killed ---- */
 
 /* What has come goes to the places in turn, whatever connection it is of. */
-static void place(struct board *b, uint8_t *places, const uint8_t *mem, size_t len)
+static void place_octets(struct board *b, uint8_t *places, const uint8_t *mem, size_t len)
 {
 	static size_t at;
 
 	for (size_t n; len; mem += n, len -= n) {
 		n = MESSAGE - at % MESSAGE;
 		n = len < n ? len : n;
-		b->sum = sum(mem, n);
+		b->sum = compute_burst_crc(mem, n);
 		memcpy(places + at, mem, n);
 		at = (at + n) % PLACES;
 	}
@@ -77,7 +77,7 @@ __attribute__((noreturn)) static void serve(int listener, struct board *b, size_
 
 		if (fd < 0)
 			peer_die("accept");
-		watch(epfd, fd, EPOLLIN, (uint32_t)fd);
+		watch_flow(epfd, fd, EPOLLIN, (uint32_t)fd);
 		b->up++;
 	}
 	for (;;) {
@@ -89,7 +89,7 @@ __attribute__((noreturn)) static void serve(int listener, struct board *b, size_
 			if (got <= 0)
 				peer_die("recv");
 			if (places)
-				place(b, places, mem, (size_t)got);
+				place_octets(b, places, mem, (size_t)got);
 			b->octets += (uint64_t)got;
 		}
 	}
@@ -129,13 +129,13 @@ static void make_burst(uint8_t *burst, const uint8_t *mem)
 
 	for (size_t i = 0; i < BURST; i += MESSAGE) {
 		memcpy(burst + i, mem + i, MESSAGE);
-		crc = sum(burst + i, MESSAGE - sizeof crc);
+		crc = compute_burst_crc(burst + i, MESSAGE - sizeof crc);
 		memcpy(burst + i + MESSAGE - sizeof crc, &crc, sizeof crc);
 	}
 }
 
 /* Return: whether the socket has taken the whole burst.  @burst: NULL, or where it is made. */
-static int send_burst(struct flow *f, const uint8_t *mem, uint8_t *burst)
+static int send_flow_burst(struct flow *f, const uint8_t *mem, uint8_t *burst)
 {
 	ssize_t k;
 
@@ -152,7 +152,7 @@ static int send_burst(struct flow *f, const uint8_t *mem, uint8_t *burst)
 	return 1;
 }
 
-static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem, uint8_t *burst)
+static void turn_flows(struct flow *f, struct line *l, int epfd, const uint8_t *mem, uint8_t *burst)
 {
 	struct epoll_event ev[READY];
 	int k = l->count < l->enough ? epoll_wait(epfd, ev, READY, 0) : 0;
@@ -162,12 +162,12 @@ static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem, u
 	for (size_t i = l->count < READY ? l->count : READY; i; i--) {
 		uint32_t who = line_pop(l);
 
-		if (send_burst(&f[who], mem, burst))
+		if (send_flow_burst(&f[who], mem, burst))
 			line_push(l, who);
 	}
 }
 
-static void measure(struct flow *f, int epfd, struct board *b, const struct peer_args *a)
+static void measure_flows(struct flow *f, int epfd, struct board *b, const struct peer_args *a)
 {
 	uint8_t *mem = peer_memory(BURST), *burst = b->placed ? peer_memory(BURST) : NULL;
 	struct line l = { .who = peer_memory(a->size * sizeof(*l.who)),
@@ -177,7 +177,7 @@ static void measure(struct flow *f, int epfd, struct board *b, const struct peer
 	uint64_t first = 0;
 
 	do {
-		turn(f, &l, epfd, mem, burst);
+		turn_flows(f, &l, epfd, mem, burst);
 		end = peer_now();
 		if (begin == 0 && end - warm > WARM) {
 			begin = end;
@@ -188,13 +188,13 @@ static void measure(struct flow *f, int epfd, struct board *b, const struct peer
 	peer_report(a, (b->octets - first) / MESSAGE, end - begin, peer_cpu() - cpu);
 }
 
-static void connect_all(struct flow *f, size_t n, const struct sockaddr_in *to, int epfd)
+static void connect_flows(struct flow *f, size_t n, const struct sockaddr_in *to, int epfd)
 {
 	for (size_t i = 0; i < n; i++) {
 		f[i] = (struct flow){ socket(AF_INET, SOCK_STREAM, 0), BURST };
 		if (f[i].fd < 0 || connect(f[i].fd, (const struct sockaddr *)to, sizeof *to))
 			peer_die("connect");
-		watch(epfd, f[i].fd, EPOLLOUT | EPOLLET, (uint32_t)i);
+		watch_flow(epfd, f[i].fd, EPOLLOUT | EPOLLET, (uint32_t)i);
 	}
 }
 
@@ -230,10 +230,10 @@ int main(int argc, char **argv)
 		serve(listener, b, a.size);
 	}
 	peer_pin(1);
-	connect_all(f, a.size, &sa, epfd);
+	connect_flows(f, a.size, &sa, epfd);
 	while (b->up < a.size)
 		usleep(100);
-	measure(f, epfd, b, &a);
+	measure_flows(f, epfd, b, &a);
 	fflush(stdout);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

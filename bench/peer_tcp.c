@@ -22,7 +22,7 @@ static void nodelay(int fd)
 		peer_die("TCP_NODELAY");
 }
 
-static void write_all(int fd, const uint8_t *p, size_t n)
+static void write_tcp_octets(int fd, const uint8_t *p, size_t n)
 {
 	while (n) {
 		ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
@@ -37,7 +37,7 @@ static void write_all(int fd, const uint8_t *p, size_t n)
 static int reading = MSG_DONTWAIT; /* flags of recv: polls, unless told otherwise */
 
 /* Return: whether @n octets came before the end. */
-static int read_all(int fd, uint8_t *p, size_t n)
+static int read_tcp_octets(int fd, uint8_t *p, size_t n)
 {
 	while (n) {
 		ssize_t k = recv(fd, p, n, reading);
@@ -55,7 +55,7 @@ static int read_all(int fd, uint8_t *p, size_t n)
 }
 
 /* An end at once, with nothing left behind. */
-static void drop(int fd)
+static void reset_tcp_socket(int fd)
 {
 	struct linger now = { .l_onoff = 1 };
 
@@ -74,8 +74,8 @@ __attribute__((noreturn)) static void serve_setups(int listener, const struct pe
 		if (fd < 0)
 			continue;
 		nodelay(fd);
-		if (read_all(fd, mem, a->size))
-			write_all(fd, mem, a->size);
+		if (read_tcp_octets(fd, mem, a->size))
+			write_tcp_octets(fd, mem, a->size);
 		close(fd);
 	}
 }
@@ -93,11 +93,11 @@ static void measure_setups(const struct sockaddr_in *to, const struct peer_args 
 		if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to))
 			peer_die("connect");
 		nodelay(fd);
-		write_all(fd, mem, a->size);
-		if (!read_all(fd, mem, a->size))
+		write_tcp_octets(fd, mem, a->size);
+		if (!read_tcp_octets(fd, mem, a->size))
 			peer_die("peer has gone");
 		peer_median_add(&m, peer_now() - t);
-		drop(fd);
+		reset_tcp_socket(fd);
 	}
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
@@ -125,7 +125,7 @@ static struct way way_of(const struct peer_args *a, int fd, uint32_t events)
 }
 
 /* After a call that failed: whether it is to be made again, which may be later. */
-static int again(const struct way *w)
+static int may_call_again(const struct way *w)
 {
 	struct epoll_event ev;
 
@@ -139,7 +139,7 @@ static void write_by(const struct way *w, const uint8_t *p, size_t n)
 	while (n) {
 		ssize_t k = send(w->fd, p, n, MSG_NOSIGNAL | w->flags);
 
-		if (k < 0 && !again(w))
+		if (k < 0 && !may_call_again(w))
 			peer_die("send");
 		if (k > 0) {
 			p += k;
@@ -154,12 +154,12 @@ static void read_to_end(const struct way *w, uint8_t *mem, size_t n)
 
 	do
 		k = recv(w->fd, mem, n, w->flags);
-	while (k > 0 || (k < 0 && again(w)));
+	while (k > 0 || (k < 0 && may_call_again(w)));
 	if (k < 0)
 		peer_die("recv");
 }
 
-static void serve(int listener, const struct peer_args *a)
+static void serve_tcp_bench(int listener, const struct peer_args *a)
 {
 	int fd = accept(listener, NULL, NULL);
 	uint8_t *mem = peer_memory(a->size);
@@ -169,16 +169,16 @@ static void serve(int listener, const struct peer_args *a)
 		peer_die("accept");
 	nodelay(fd);
 	if (!strncmp(a->mode, "ping", 4)) {
-		while (read_all(fd, mem, a->size))
-			write_all(fd, mem, a->size);
+		while (read_tcp_octets(fd, mem, a->size))
+			write_tcp_octets(fd, mem, a->size);
 		return;
 	}
 	w = way_of(a, fd, EPOLLIN);
 	read_to_end(&w, mem, a->size);
-	write_all(fd, mem, 1); /* everything has come */
+	write_tcp_octets(fd, mem, 1); /* everything has come */
 }
 
-static void measure_pings(int fd, const struct peer_args *a)
+static void measure_tcp_pings(int fd, const struct peer_args *a)
 {
 	uint8_t *mem = peer_memory(a->size);
 	double begin = peer_now(), cpu = peer_cpu();
@@ -187,8 +187,8 @@ static void measure_pings(int fd, const struct peer_args *a)
 	while (peer_now() - begin < a->seconds) {
 		double t = peer_now();
 
-		write_all(fd, mem, a->size);
-		if (!read_all(fd, mem, a->size))
+		write_tcp_octets(fd, mem, a->size);
+		if (!read_tcp_octets(fd, mem, a->size))
 			peer_die("peer has gone");
 		peer_median_add(&m, peer_now() - t);
 	}
@@ -196,7 +196,7 @@ static void measure_pings(int fd, const struct peer_args *a)
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
-static void measure(int fd, const struct peer_args *a, pid_t child)
+static void measure_tcp(int fd, const struct peer_args *a, pid_t child)
 {
 	const struct way w = way_of(a, fd, EPOLLOUT);
 	uint8_t *mem = peer_memory(a->size);
@@ -233,7 +233,7 @@ static int new_listener(struct sockaddr_in *sa)
 	return fd;
 }
 
-static int connect_to(const struct sockaddr_in *sa)
+static int connect_tcp_bench(const struct sockaddr_in *sa)
 {
 	const char *cc = getenv("BENCH_CC");
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
 		alarm((unsigned)a.seconds + 20);
 		if (!strcmp(a.mode, "setup"))
 			serve_setups(listener, &a);
-		serve(listener, &a);
+		serve_tcp_bench(listener, &a);
 		return 0;
 	}
 	if (getenv("BENCH_SERVE_NS") && setns(home, CLONE_NEWNET))
@@ -275,11 +275,11 @@ int main(int argc, char **argv)
 		kill(child, SIGKILL);
 		return waitpid(child, NULL, 0) != child;
 	}
-	fd = connect_to(&sa);
+	fd = connect_tcp_bench(&sa);
 	if (strncmp(a.mode, "ping", 4)) {
-		measure(fd, &a, child);
+		measure_tcp(fd, &a, child);
 		return 0;
 	}
-	measure_pings(fd, &a);
+	measure_tcp_pings(fd, &a);
 	return waitpid(child, NULL, 0) != child;
 }

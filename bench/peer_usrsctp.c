@@ -16,14 +16,14 @@ struct ports {
 	uint16_t udp_here, udp_there;
 };
 
-static struct sockaddr_in loopback(uint16_t port)
+static struct sockaddr_in get_loopback_address(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-static struct socket *new_socket(const struct ports *p)
+static struct socket *make_usrsctp_socket(const struct ports *p)
 {
 	struct sctp_udpencaps encaps = { .sue_address.ss_family = AF_INET,
 					 .sue_port = htons(p->udp_there) };
@@ -43,10 +43,10 @@ static struct socket *new_socket(const struct ports *p)
 }
 
 /* Octets that came, through the pipe: the end of SCTP's own shutdown is not waited for. */
-static void serve(const struct peer_args *a, const struct ports *p, int ready, int result)
+static void serve_usrsctp(const struct peer_args *a, const struct ports *p, int ready, int result)
 {
-	struct socket *l = new_socket(p), *s;
-	struct sockaddr_in sa = loopback(5001);
+	struct socket *l = make_usrsctp_socket(p), *s;
+	struct sockaddr_in sa = get_loopback_address(5001);
 	uint8_t *mem = peer_memory(a->size);
 	uint64_t total = 0;
 
@@ -74,10 +74,10 @@ static void serve(const struct peer_args *a, const struct ports *p, int ready, i
 		peer_die("pipe");
 }
 
-static void measure(const struct peer_args *a, const struct ports *p, int result)
+static void measure_usrsctp(const struct peer_args *a, const struct ports *p, int result)
 {
-	struct socket *s = new_socket(p);
-	struct sockaddr_in sa = loopback(5001);
+	struct socket *s = make_usrsctp_socket(p);
+	struct sockaddr_in sa = get_loopback_address(5001);
 	uint8_t *mem = peer_memory(a->size);
 	double begin, cpu;
 	uint64_t ops = 0, total;
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		alarm((unsigned)a.seconds + 20);
-		serve(&a, &server, ready[1], result[1]);
+		serve_usrsctp(&a, &server, ready[1], result[1]);
 		_exit(0);
 	}
 	close(ready[1]);
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 	alarm((unsigned)a.seconds + 20);
 	if (read(ready[0], &r, 1) != 1)
 		peer_die("server");
-	measure(&a, &client, result[0]);
+	measure_usrsctp(&a, &client, result[0]);
 	fflush(stdout);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

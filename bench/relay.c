@@ -49,29 +49,29 @@ static double chance(void)
 	return (double)(path.seed >> 11) / 9007199254740992.0;
 }
 
-static int before(const struct packet *a, const struct packet *b)
+static int is_before(const struct packet *a, const struct packet *b)
 {
 	return a->at < b->at || (a->at == b->at && (int32_t)(a->order - b->order) < 0);
 }
 
-static void push(struct packet *p)
+static void push_path_packet(struct packet *p)
 {
 	size_t i = path.n++;
 
-	for (; i && before(p, path.heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && is_before(p, path.heap[(i - 1) / 2]); i = (i - 1) / 2)
 		path.heap[i] = path.heap[(i - 1) / 2];
 	path.heap[i] = p;
 }
 
-static struct packet *pop(void)
+static struct packet *pop_path_packet(void)
 {
 	struct packet *first = path.heap[0], *last = path.heap[--path.n];
 	size_t i = 0, k;
 
 	while ((k = 2 * i + 1) < path.n) {
-		if (k + 1 < path.n && before(path.heap[k + 1], path.heap[k]))
+		if (k + 1 < path.n && is_before(path.heap[k + 1], path.heap[k]))
 			k++;
-		if (!before(path.heap[k], last))
+		if (!is_before(path.heap[k], last))
 			break;
 		path.heap[i] = path.heap[k];
 		i = k;
@@ -92,7 +92,7 @@ static double arrival(int from, size_t len, double now)
 }
 
 /* One packet sets out. */
-static void set_out(int from, const uint8_t *octets, size_t len, double now)
+static void send_into_path(int from, const uint8_t *octets, size_t len, double now)
 {
 	struct packet *p = path.nspare ? path.spare[path.nspare - 1] : NULL;
 	double at = p ? arrival(from, len, now) : 0;
@@ -105,10 +105,10 @@ static void set_out(int from, const uint8_t *octets, size_t len, double now)
 	p->to = (uint8_t)!from;
 	p->order = path.order++;
 	memcpy(p->octets, octets, len);
-	push(p);
+	push_path_packet(p);
 }
 
-static void put16(uint8_t *at, size_t x)
+static void put_tun_u16(uint8_t *at, size_t x)
 {
 	at[0] = (uint8_t)(x >> 8);
 	at[1] = (uint8_t)x;
@@ -118,12 +118,12 @@ static void put_checksum(uint8_t *ip, size_t len)
 {
 	uint32_t sum = 0;
 
-	put16(ip + 10, 0);
+	put_tun_u16(ip + 10, 0);
 	for (size_t i = 0; i < len; i += 2)
 		sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	put16(ip + 10, (uint16_t)~sum);
+	put_tun_u16(ip + 10, (uint16_t)~sum);
 }
 
 /* RFC 791 2.3; of a packet that is no fragment yet */
@@ -138,14 +138,14 @@ static void in_fragments(int from, const uint8_t *ip, size_t len, double now)
 
 		memcpy(part, ip, head);
 		memcpy(part + head, ip + head + at, n);
-		put16(part + 2, head + n);
-		put16(part + 6, at / 8 | (more ? 0x2000u : 0));
+		put_tun_u16(part + 2, head + n);
+		put_tun_u16(part + 6, at / 8 | (more ? 0x2000u : 0));
 		put_checksum(part, head);
-		set_out(from, part, head + n, now);
+		send_into_path(from, part, head + n, now);
 	}
 }
 
-static void take(int from, double now)
+static void take_tun_packets(int from, double now)
 {
 	uint8_t ip[LEN_MAX];
 
@@ -155,23 +155,23 @@ static void take(int from, double now)
 		if (n < 20)
 			return;
 		if (!path.mtu || now < path.mtu_at || (size_t)n <= path.mtu)
-			set_out(from, ip, (size_t)n, now);
+			send_into_path(from, ip, (size_t)n, now);
 		else if (ip[0] >> 4 == 4 && !(ip[6] & 0x40))
 			in_fragments(from, ip, (size_t)n, now);
 	}
 }
 
-static void deliver(double now)
+static void deliver_due_packets(double now)
 {
 	while (path.n && path.heap[0]->at <= now) {
-		struct packet *p = pop();
+		struct packet *p = pop_path_packet();
 
 		(void)!write(path.fd[p->to], p->octets, p->len);
 		path.spare[path.nspare++] = p;
 	}
 }
 
-static int open_tun(void)
+static int open_relay_tun(void)
 {
 	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI, .ifr_name = "path" };
 	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
@@ -181,7 +181,7 @@ static int open_tun(void)
 	return fd;
 }
 
-static void parse(char **v, int n)
+static void parse_path_options(char **v, int n)
 {
 	path.delay = strtod(v[2], NULL) / 1000;
 	path.jitter = strtod(v[3], NULL) / 1000;
@@ -201,14 +201,14 @@ int main(int argc, char **argv)
 				"[MTU AFTER_S]\n");
 		return 2;
 	}
-	parse(argv, argc);
+	parse_path_options(argv, argc);
 	path.seed = 1;
 	for (; path.nspare < PACKETS; path.nspare++)
 		path.spare[path.nspare] = &all[path.nspare];
 	prctl(PR_SET_TIMERSLACK, 1);
-	path.fd[0] = open_tun();
+	path.fd[0] = open_relay_tun();
 	peer_enter(argv[1]);
-	path.fd[1] = open_tun();
+	path.fd[1] = open_relay_tun();
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
@@ -221,8 +221,8 @@ int main(int argc, char **argv)
 			wait.tv_nsec = left < 1 ? (long)(left * 1e9) : 999999999;
 		ppoll(fds, 2, &wait, NULL);
 		now = peer_now();
-		take(0, now);
-		take(1, now);
-		deliver(peer_now());
+		take_tun_packets(0, now);
+		take_tun_packets(1, now);
+		deliver_due_packets(peer_now());
 	}
 }

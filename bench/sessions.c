@@ -67,7 +67,7 @@ struct side {
 	uint64_t written; /* octets of Writes that are complete */
 };
 
-static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
+static void open_session_side(struct side *s, struct board *board, uint32_t cq_depth)
 {
 	size_t len = (size_t)SHARED * MESSAGE;
 
@@ -80,17 +80,17 @@ static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
 	ddps_conn_param_init(&s->param);
 }
 
-static struct ddps_sge piece(struct side *s, uint32_t i, uint32_t len)
+static struct ddps_sge get_session_piece(struct side *s, uint32_t i, uint32_t len)
 {
 	return (struct ddps_sge){ s->mem + (size_t)i * MESSAGE, len, ddps_mr_stag(s->mr) };
 }
 
-static int completions(struct side *s, struct ddps_wc *wc, int n)
+static int take_session_completions(struct side *s, struct ddps_wc *wc, int n)
 {
 	return s->waits ? ddps_cq_wait(s->cq, wc, n, 1000) : ddps_cq_poll(s->cq, wc, n);
 }
 
-static struct ddps_ep *new_ep(struct side *s)
+static struct ddps_ep *new_session_ep(struct side *s)
 {
 	struct ddps_ep_attr attr;
 	struct ddps_ep *ep;
@@ -106,7 +106,7 @@ static struct ddps_ep *new_ep(struct side *s)
 
 static void send_nth(struct side *s, struct ddps_ep *ep, uint64_t nth, uint32_t len, unsigned flags)
 {
-	struct ddps_sge sge = piece(s, 0, len);
+	struct ddps_sge sge = get_session_piece(s, 0, len);
 	struct ddps_send_wr wr = {
 		.op = DDPS_OP_SEND, .wr_id = nth, .flags = flags, .sge = &sge, .nsge = 1
 	};
@@ -114,7 +114,7 @@ static void send_nth(struct side *s, struct ddps_ep *ep, uint64_t nth, uint32_t 
 	CHECK(ddps_post_send(ep, &wr));
 }
 
-static void send_one(struct side *s, struct ddps_ep *ep, uint32_t len, unsigned flags)
+static void send_first(struct side *s, struct ddps_ep *ep, uint32_t len, unsigned flags)
 {
 	send_nth(s, ep, 0, len, flags);
 }
@@ -131,9 +131,9 @@ static int one_for_all(const struct peer_args *a)
 
 /* ---- the side that accepts; polls, until it is killed ---- */
 
-static void receive(struct side *s, uint32_t i)
+static void post_session_receive(struct side *s, uint32_t i)
 {
-	struct ddps_sge sge = piece(s, i, MESSAGE);
+	struct ddps_sge sge = get_session_piece(s, i, MESSAGE);
 
 	CHECK(ddps_post_srq_recv(s->srq, i, &sge, 1));
 }
@@ -144,7 +144,7 @@ static void serve_event(struct side *s)
 
 	while (ddps_event_get(s->ctx, &ev) == 1) {
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
-			CHECK(ddps_accept(ev.request, new_ep(s), &s->param));
+			CHECK(ddps_accept(ev.request, new_session_ep(s), &s->param));
 		else if (ev.type == DDPS_EV_ESTABLISHED)
 			s->board->up++;
 		else if (ev.type == DDPS_EV_PEER_CLOSED)
@@ -157,14 +157,14 @@ static void serve_event(struct side *s)
 static void serve_messages(struct side *s, int echo)
 {
 	struct ddps_wc wc[64];
-	int n = completions(s, wc, 64);
+	int n = take_session_completions(s, wc, 64);
 
 	for (int i = 0; i < n; i++) {
 		if (wc[i].op != DDPS_OP_RECV || wc[i].status != DDPS_WC_SUCCESS)
 			continue;
-		receive(s, (uint32_t)wc[i].wr_id);
+		post_session_receive(s, (uint32_t)wc[i].wr_id);
 		if (echo)
-			send_one(s, wc[i].ep, PING_LEN, DDPS_WR_SILENT);
+			send_first(s, wc[i].ep, PING_LEN, DDPS_WR_SILENT);
 		s->board->received++;
 	}
 }
@@ -185,12 +185,12 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 
 	if (getenv("BENCH_SERVE_NS"))
 		peer_enter(getenv("BENCH_SERVE_NS"));
-	open_side(&s, b, 65536);
+	open_session_side(&s, b, 65536);
 	b->sink = ddps_mr_stag(s.mr);
 	b->sink_to = ddps_mr_to(s.mr);
 	CHECK(ddps_srq_new(s.pd, SHARED, 1, NULL, &s.srq));
 	for (uint32_t i = 0; i < SHARED; i++)
-		receive(&s, i);
+		post_session_receive(&s, i);
 	ddps_listen_param_init(&lp);
 	snprintf(b->uri, sizeof b->uri, over_sctp(a) ? "sctp://0.0.0.0:0?encap=0" : "tcp://%s:0",
 		 peer_host());
@@ -211,8 +211,8 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 
 /* ---- the side that connects ---- */
 
-static void tagged(struct side *s, struct ddps_ep *ep, enum ddps_op op, uint32_t len,
-		   unsigned flags)
+static void post_tagged(struct side *s, struct ddps_ep *ep, enum ddps_op op, uint32_t len,
+			unsigned flags)
 {
 	struct ddps_sge sge = { s->mem, len, ddps_mr_stag(s->mr) };
 	struct ddps_send_wr wr = { .op = op,
@@ -225,9 +225,9 @@ static void tagged(struct side *s, struct ddps_ep *ep, enum ddps_op op, uint32_t
 	CHECK(ddps_post_send(ep, &wr));
 }
 
-static void write_one(struct side *s, struct ddps_ep *ep)
+static void write_big(struct side *s, struct ddps_ep *ep)
 {
-	tagged(s, ep, DDPS_OP_WRITE, BIG, 0);
+	post_tagged(s, ep, DDPS_OP_WRITE, BIG, 0);
 }
 
 static void await_up(struct side *s, struct ddps_ep *ep)
@@ -246,9 +246,9 @@ static void await_up(struct side *s, struct ddps_ep *ep)
 	}
 }
 
-static struct ddps_ep *connect_to(struct side *s, const char *uri)
+static struct ddps_ep *connect_bench_session(struct side *s, const char *uri)
 {
-	struct ddps_ep *ep = new_ep(s);
+	struct ddps_ep *ep = new_session_ep(s);
 
 	CHECK(ddps_connect(ep, uri, &s->param));
 	await_up(s, ep);
@@ -279,14 +279,14 @@ static void setup(struct side *s, const struct peer_args *a)
 
 	nth_uri(s->board, a, 0, uri, sizeof uri);
 	if (one_for_all(a))
-		connect_to(s, uri);
+		connect_bench_session(s, uri);
 	for (unsigned n = 1; n <= a->size && peer_now() - begin < a->seconds; n++) {
 		double t;
 		struct ddps_ep *ep;
 
 		nth_uri(s->board, a, n, uri, sizeof uri);
 		t = peer_now();
-		ep = connect_to(s, uri);
+		ep = connect_bench_session(s, uri);
 		peer_median_add(&m, peer_now() - t);
 		ddps_ep_free(ep);
 	}
@@ -300,12 +300,12 @@ static struct ddps_ep **connect_many(struct side *s, const struct peer_args *a)
 
 	for (size_t i = 0; i < a->size; i++) {
 		nth_uri(s->board, a, i, uri, sizeof uri);
-		ep[i] = connect_to(s, uri);
+		ep[i] = connect_bench_session(s, uri);
 	}
 	return ep;
 }
 
-static void idle(struct side *s, const struct peer_args *a)
+static void run_idle_sessions(struct side *s, const struct peer_args *a)
 {
 	connect_many(s, a);
 	while (s->board->up < a->size)
@@ -318,23 +318,23 @@ static void idle(struct side *s, const struct peer_args *a)
 }
 
 /* One message there and back; what else completes meanwhile is seen to. */
-static double round_trip(struct side *s, struct ddps_ep *ep)
+static double measure_round_trip(struct side *s, struct ddps_ep *ep)
 {
-	struct ddps_sge sge = piece(s, 1, MESSAGE);
+	struct ddps_sge sge = get_session_piece(s, 1, MESSAGE);
 	double t = peer_now();
 	struct ddps_wc wc;
 
 	CHECK(ddps_post_recv(ep, 0, &sge, 1));
-	send_one(s, ep, PING_LEN, DDPS_WR_SILENT);
+	send_first(s, ep, PING_LEN, DDPS_WR_SILENT);
 	for (;;) {
-		int n = completions(s, &wc, 1);
+		int n = take_session_completions(s, &wc, 1);
 
 		CHECK(n);
 		if (n && wc.op == DDPS_OP_RECV)
 			return peer_now() - t;
 		if (n) {
 			s->written += BIG;
-			write_one(s, wc.ep);
+			write_big(s, wc.ep);
 		}
 	}
 }
@@ -345,7 +345,7 @@ static double round_read(struct side *s, struct ddps_ep *ep)
 	double t = peer_now();
 	struct ddps_wc wc;
 
-	tagged(s, ep, DDPS_OP_READ, PING_LEN, 0);
+	post_tagged(s, ep, DDPS_OP_READ, PING_LEN, 0);
 	while (!ddps_cq_poll(s->cq, &wc, 1))
 		;
 	CHECK(wc.status == DDPS_WC_SUCCESS && wc.op == DDPS_OP_READ ? 0 : -1);
@@ -356,19 +356,20 @@ static double round_flush(struct side *s, struct ddps_ep *ep)
 {
 	double t = peer_now();
 
-	tagged(s, ep, DDPS_OP_WRITE, PING_LEN, DDPS_WR_SILENT | DDPS_WR_MORE);
+	post_tagged(s, ep, DDPS_OP_WRITE, PING_LEN, DDPS_WR_SILENT | DDPS_WR_MORE);
 	round_read(s, ep);
 	return peer_now() - t;
 }
 
-static void ping(struct side *s, const struct peer_args *a)
+static void run_session_pings(struct side *s, const struct peer_args *a)
 {
 	struct ddps_ep **ep = connect_many(s, a);
 	struct peer_median m = { 0 };
 	double begin = peer_now(), cpu = peer_cpu();
-	double (*once)(struct side *, struct ddps_ep *) = !strcmp(a->mode, "read")    ? round_read
-							  : !strcmp(a->mode, "flush") ? round_flush
-										      : round_trip;
+	double (*once)(struct side *, struct ddps_ep *) = !strcmp(a->mode, "read") ? round_read
+							  : !strcmp(a->mode, "flush")
+								  ? round_flush
+								  : measure_round_trip;
 
 	s->waits = !strcmp(a->mode, "ping-waiting");
 	while (peer_now() - begin < a->seconds)
@@ -377,7 +378,7 @@ static void ping(struct side *s, const struct peer_args *a)
 }
 
 /* Later, when the path is full. */
-static void beside(struct side *s, const struct peer_args *a)
+static void run_pings_in_traffic(struct side *s, const struct peer_args *a)
 {
 	struct ddps_ep **ep = connect_many(s, a);
 	struct peer_median m = { 0 };
@@ -387,9 +388,9 @@ static void beside(struct side *s, const struct peer_args *a)
 
 	for (size_t i = 1; i < a->size; i++)
 		for (unsigned k = 0; k < DEPTH; k++)
-			write_one(s, ep[i]);
+			write_big(s, ep[i]);
 	while (peer_now() - begin < a->seconds + warm) {
-		t = round_trip(s, ep[0]);
+		t = measure_round_trip(s, ep[0]);
 		if (peer_now() - begin > warm)
 			peer_median_add(&m, t);
 		else
@@ -475,15 +476,15 @@ int main(int argc, char **argv)
 	alarm((unsigned)a.seconds + 50);
 	while (!b->ready)
 		usleep(100);
-	open_side(&s, b, 65536);
+	open_session_side(&s, b, 65536);
 	if (!strncmp(a.mode, "setup", 5))
 		setup(&s, &a);
 	else if (!strncmp(a.mode, "idle", 4))
-		idle(&s, &a);
+		run_idle_sessions(&s, &a);
 	else if (!strncmp(a.mode, "ping", 4) || !strcmp(a.mode, "read") || !strcmp(a.mode, "flush"))
-		ping(&s, &a);
+		run_session_pings(&s, &a);
 	else if (!strncmp(a.mode, "beside", 6))
-		beside(&s, &a);
+		run_pings_in_traffic(&s, &a);
 	else
 		active(&s, &a);
 	fflush(stdout);

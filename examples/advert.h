@@ -15,7 +15,7 @@ struct advert {
 	uint32_t stag, size;
 };
 
-static inline void put_be(uint8_t *p, uint64_t v, unsigned octets)
+static inline void put_advert_be(uint8_t *p, uint64_t v, unsigned octets)
 {
 	for (; octets--; v >>= 8)
 		p[octets] = (uint8_t)v;
@@ -32,9 +32,9 @@ static inline uint64_t get_be(const uint8_t *p, unsigned octets)
 
 static inline void advert_encode(uint8_t *p, const struct advert *a)
 {
-	put_be(p, a->to, 8);
-	put_be(p + 8, a->stag, 4);
-	put_be(p + 12, a->size, 4);
+	put_advert_be(p, a->to, 8);
+	put_advert_be(p + 8, a->stag, 4);
+	put_advert_be(p + 12, a->size, 4);
 }
 
 static inline struct advert advert_decode(const uint8_t *p)

@@ -8,7 +8,7 @@
 #include <ddpsess/conform.h>
 #include <string.h>
 
-static void result(void *user, const struct ddps_conform_result *r)
+static void print_result(void *user, const struct ddps_conform_result *r)
 {
 	(void)user;
 	if (r->verdict != DDPS_CONFORM_FAIL)
@@ -19,7 +19,8 @@ static void result(void *user, const struct ddps_conform_result *r)
 
 int main(int argc, char **argv)
 {
-	const struct ddps_conform_calls calls = { .struct_size = sizeof(calls), .result = result };
+	const struct ddps_conform_calls calls = { .struct_size = sizeof(calls),
+						  .result = print_result };
 	const char *target = argc > 1 ? argv[1] : "tcp";
 	struct ddps_conform_options o;
 	struct ddps_conform_sum sum;

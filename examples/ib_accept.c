@@ -16,7 +16,7 @@
 static struct ddps_ipoib_agent *agent;
 static int done;
 
-static void on_report(void *user, const struct ddps_cm_report *r, uint64_t now)
+static void print_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 {
 	(void)user, printf("%s, LID %u\n", ddps_cm_event_name(r->ev), (unsigned)r->addr);
 	if (r->ev == DDPS_CM_EV_RX_REQ)
@@ -25,14 +25,14 @@ static void on_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 		done = !ddps_ipoib_agent_closed(agent, r->id, now);
 }
 
-static void on_message(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void count_message(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
 	done = printf("%zu octets on queue pair 0x%06x\n", len - DDPS_IPOIB_ENCAP_LEN,
 		      (unsigned)qpn);
 	(void)user, (void)frame, (void)now;
 }
 
-static uint64_t now_ns(void)
+static uint64_t read_clock_ns(void)
 {
 	struct timespec t;
 
@@ -42,7 +42,8 @@ static uint64_t now_ns(void)
 
 int main(int argc, char **argv)
 {
-	const struct ddps_ipoib_agent_calls c = { sizeof c, on_report, on_message, NULL, NULL };
+	const struct ddps_ipoib_agent_calls c = { sizeof c, print_report, count_message, NULL,
+						  NULL };
 	struct pollfd fds[DDPS_IB_UDP_FDS];
 	struct ddps_ib_udp_config port;
 	struct ddps_ipoib_if_config cfg;
@@ -63,15 +64,15 @@ int main(int argc, char **argv)
 	cfg.me.pkey = port.pkey;
 	cfg.me.rx_mtu = 65524;
 	cfg.has_ip4 = true;
-	cfg.seed = port.seed = (uint32_t)now_ns();
+	cfg.seed = port.seed = (uint32_t)read_clock_ns();
 	if (ddps_ib_udp_new(&udp, &port, why, sizeof why) ||
 	    ddps_ipoib_agent_new(&agent, &cfg, ddps_ib_udp_port(udp), &c))
 		return fprintf(stderr, "%s\n", why), 2;
 	ddps_ib_udp_user(udp, agent);
 	ddps_ipoib_agent_start(agent);
 	puts("waiting");
-	for (; !done; fflush(stdout), ddps_ipoib_agent_tick(agent, now_ns())) {
-		ddps_ib_udp_run(udp, now_ns());
+	for (; !done; fflush(stdout), ddps_ipoib_agent_tick(agent, read_clock_ns())) {
+		ddps_ib_udp_run(udp, read_clock_ns());
 		ddps_ib_udp_fds(udp, fds);
 		poll(fds, DDPS_IB_UDP_FDS, 20);
 	}

@@ -11,15 +11,15 @@
 
 #define SECOND 1000000000ull
 
-static void deliver(void *user, const void *packet, size_t len)
+static void print_packet(void *user, const void *packet, size_t len)
 {
 	printf("%s received %zu octets from 10.0.0.%u\n", (const char *)user, len,
 	       ((const uint8_t *)packet)[15]);
 }
 
-static struct ddps_ipoib_if *start(struct ddps_ipoib_sim *fabric, unsigned node, char *name)
+static struct ddps_ipoib_if *start_pair_if(struct ddps_ipoib_sim *fabric, unsigned node, char *name)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof calls, deliver, NULL, name };
+	struct ddps_ipoib_if_calls calls = { sizeof calls, print_packet, NULL, name };
 	struct ddps_ipoib_if_config c;
 	struct ddps_ipoib_if *f;
 
@@ -49,7 +49,7 @@ int main(void)
 	if (ddps_ipoib_sim_new(&fabric, &c))
 		return 1;
 	for (unsigned i = 0; i < 2; i++)
-		if (!(f[i] = start(fabric, i, name[i])))
+		if (!(f[i] = start_pair_if(fabric, i, name[i])))
 			return 1;
 	ddps_ipoib_sim_run(fabric, SECOND); /* both join their group */
 	ddps_ipoib_if_send(f[0], packet, sizeof packet, ddps_ipoib_sim_now(fabric));

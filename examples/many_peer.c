@@ -47,7 +47,7 @@ struct peer {
 	bool alone;
 };
 
-static int fail(const char *what, int err)
+static int fail_many_peer(const char *what, int err)
 {
 	fprintf(stderr, "many_peer: %s: %s\n", what, ddps_strerror(err));
 	return -1;
@@ -56,7 +56,7 @@ static int fail(const char *what, int err)
 /* ---- either side ---- */
 
 /* A session with its memory, and the receive for the one message it gets. */
-static struct session *session_new(struct peer *p, uint32_t octets, unsigned access)
+static struct session *make_session(struct peer *p, uint32_t octets, unsigned access)
 {
 	struct session *s = calloc(1, sizeof *s);
 	struct ddps_ep_attr attr;
@@ -84,11 +84,12 @@ static struct session *session_new(struct peer *p, uint32_t octets, unsigned acc
 	}
 	if (!e)
 		return s;
-	fail("session", e);
+	fail_many_peer("session", e);
 	return NULL;
 }
 
-static int post(struct session *s, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr)
+static int post_session_wr(struct session *s, enum ddps_op op, void *buf, uint32_t len,
+			   struct ddps_mr *mr)
 {
 	struct ddps_sge sge = { buf, len, ddps_mr_stag(mr) };
 	struct ddps_send_wr wr = {
@@ -99,18 +100,18 @@ static int post(struct session *s, enum ddps_op op, void *buf, uint32_t len, str
 	if (op == DDPS_OP_SEND)
 		wr.stag = 0;
 	e = ddps_post_send(s->ep, &wr);
-	return e ? fail(ddps_op_name(op), e) : 0;
+	return e ? fail_many_peer(ddps_op_name(op), e) : 0;
 }
 
 static int post_octet(struct session *s)
 {
 	s->own.out = 1;
-	return post(s, DDPS_OP_SEND, &s->own.out, 1, s->own_mr);
+	return post_session_wr(s, DDPS_OP_SEND, &s->own.out, 1, s->own_mr);
 }
 
 /* ---- server ---- */
 
-static int take_request(struct peer *p, const struct ddps_event *ev)
+static int take_session_request(struct peer *p, const struct ddps_event *ev)
 {
 	struct ddps_conn_param param = p->param;
 	uint8_t advert[ADVERT_LEN];
@@ -118,10 +119,10 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 	int e;
 
 	if (p->made == p->sessions)
-		return fail("one session too many", DDPS_E_LIMIT);
+		return fail_many_peer("one session too many", DDPS_E_LIMIT);
 	if (ev->private_data_len < sizeof HELLO || memcmp(ev->private_data, HELLO, sizeof HELLO))
-		return fail("private data", DDPS_E_PROTOCOL);
-	s = session_new(p, p->octets, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ);
+		return fail_many_peer("private data", DDPS_E_PROTOCOL);
+	s = make_session(p, p->octets, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ);
 	if (!s)
 		return -1;
 	s->at = (struct advert){ ddps_mr_to(s->region_mr), ddps_mr_stag(s->region_mr), p->octets };
@@ -129,7 +130,7 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 	param.private_data = advert;
 	param.private_data_len = sizeof advert;
 	e = ddps_accept(ev->request, s->ep, &param);
-	return e ? fail("accept", e) : 0;
+	return e ? fail_many_peer("accept", e) : 0;
 }
 
 /* ---- client ---- */
@@ -137,31 +138,33 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 static int take_advert(struct session *s, const struct ddps_event *ev)
 {
 	if (ev->private_data_len < ADVERT_LEN)
-		return fail("server's advert", DDPS_E_PROTOCOL);
+		return fail_many_peer("server's advert", DDPS_E_PROTOCOL);
 	s->at = advert_decode(ev->private_data);
 	if (!s->at.size || s->at.size > MOST)
-		return fail("size of the server's region", DDPS_E_PROTOCOL);
+		return fail_many_peer("size of the server's region", DDPS_E_PROTOCOL);
 	return 0;
 }
 
 /* Every session's octets are other ones. */
-static int begin(struct session *s, unsigned long number)
+static int begin_session(struct session *s, unsigned long number)
 {
 	for (uint32_t i = 0; i < s->at.size; i++)
 		s->region[i] = (uint8_t)((number * 251 + i) * 2654435761u >> 24);
-	return post(s, DDPS_OP_WRITE, s->region, s->at.size, s->region_mr) ||
-	       post(s, DDPS_OP_READ, s->own.sink, s->at.size, s->own_mr) || post_octet(s);
+	return post_session_wr(s, DDPS_OP_WRITE, s->region, s->at.size, s->region_mr) ||
+	       post_session_wr(s, DDPS_OP_READ, s->own.sink, s->at.size, s->own_mr) ||
+	       post_octet(s);
 }
 
-static int compare(const struct session *s)
+static int compare_session(const struct session *s)
 {
-	return memcmp(s->own.sink, s->region, s->at.size) ? fail("octets read", DDPS_E_PROTOCOL)
-							  : 0;
+	return memcmp(s->own.sink, s->region, s->at.size)
+		       ? fail_many_peer("octets read", DDPS_E_PROTOCOL)
+		       : 0;
 }
 
 /* ---- what happens ---- */
 
-static int established(struct peer *p, struct session *s, const struct ddps_event *ev)
+static int note_established(struct peer *p, struct session *s, const struct ddps_event *ev)
 {
 	p->established++;
 	p->open++;
@@ -172,12 +175,12 @@ static int established(struct peer *p, struct session *s, const struct ddps_even
 	if (take_advert(s, ev))
 		return -1;
 	for (unsigned long i = 0; p->established == p->sessions && i < p->sessions; i++)
-		if (begin(p->session[i], i))
+		if (begin_session(p->session[i], i))
 			return -1;
 	return 0;
 }
 
-static int take_event(struct peer *p, const struct ddps_event *ev)
+static int take_session_event(struct peer *p, const struct ddps_event *ev)
 {
 	if (ev->error.code) {
 		fprintf(stderr, "many_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
@@ -185,9 +188,9 @@ static int take_event(struct peer *p, const struct ddps_event *ev)
 	}
 	switch (ev->type) {
 	case DDPS_EV_CONNECT_REQUEST:
-		return take_request(p, ev);
+		return take_session_request(p, ev);
 	case DDPS_EV_ESTABLISHED:
-		return established(p, ev->user, ev);
+		return note_established(p, ev->user, ev);
 	case DDPS_EV_PEER_CLOSED:
 		ddps_disconnect(ev->ep);
 		return 0;
@@ -196,16 +199,16 @@ static int take_event(struct peer *p, const struct ddps_event *ev)
 		p->closed++;
 		return 0;
 	default:
-		return fail(ddps_event_name(ev->type), DDPS_E_PROTOCOL);
+		return fail_many_peer(ddps_event_name(ev->type), DDPS_E_PROTOCOL);
 	}
 }
 
-static int take_completion(struct peer *p, const struct ddps_wc *wc)
+static int take_session_completion(struct peer *p, const struct ddps_wc *wc)
 {
 	if (wc->status != DDPS_WC_SUCCESS)
-		return fail(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
+		return fail_many_peer(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
 	if (wc->op == DDPS_OP_READ)
-		return compare(wc->user);
+		return compare_session(wc->user);
 	if (wc->op != DDPS_OP_RECV)
 		return 0;
 	p->answered++;
@@ -216,7 +219,7 @@ static int take_completion(struct peer *p, const struct ddps_wc *wc)
 	return 0;
 }
 
-static int run(struct peer *p)
+static int run_sessions(struct peer *p)
 {
 	time_t heard = time(NULL);
 	struct ddps_event ev;
@@ -226,57 +229,57 @@ static int run(struct peer *p)
 	while (p->closed < p->sessions) {
 		e = ddps_progress(p->ctx, 1000);
 		if (e < 0)
-			return fail("progress", e);
+			return fail_many_peer("progress", e);
 		for (; ddps_event_get(p->ctx, &ev) == 1; heard = time(NULL))
-			if (take_event(p, &ev))
+			if (take_session_event(p, &ev))
 				return -1;
 		for (; ddps_cq_poll(p->cq, &wc, 1) == 1; heard = time(NULL))
-			if (take_completion(p, &wc))
+			if (take_session_completion(p, &wc))
 				return -1;
 		if (time(NULL) - heard > QUIET_S)
-			return fail("waiting for the peer", DDPS_E_TIMEDOUT);
+			return fail_many_peer("waiting for the peer", DDPS_E_TIMEDOUT);
 	}
 	printf("%lu sessions, %lu at once\n", p->closed, p->most);
 	return 0;
 }
 
 /* The last messages arrive before the process ends. */
-static int settle(struct peer *p)
+static int settle_many_peer(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);
 
-	return e ? fail("the last messages", e) : 0;
+	return e ? fail_many_peer("the last messages", e) : 0;
 }
 
 /* ---- set-up ---- */
 
-static int make(struct peer *p)
+static int make_many_peer(struct peer *p)
 {
 	int e;
 
 	p->session = calloc(p->sessions, sizeof(struct session *));
 	if (!p->session)
-		return fail("sessions", DDPS_E_NOMEM);
+		return fail_many_peer("sessions", DDPS_E_NOMEM);
 	if ((e = ddps_ctx_new(&p->ctx, NULL)) || (e = ddps_pd_new(p->ctx, &p->pd)) ||
 	    (e = ddps_cq_new(p->ctx, (uint32_t)p->sessions * 8, &p->cq)))
-		return fail("context", e);
+		return fail_many_peer("context", e);
 	return 0;
 }
 
-static int listen_at(struct peer *p)
+static int listen_for_sessions(struct peer *p)
 {
 	struct ddps_listener *l;
 	char bound[256];
 	int e = ddps_listen(p->ctx, p->server, NULL, &l);
 
 	if (e || (e = ddps_listener_uri(l, bound, sizeof bound)) < 0)
-		return fail(p->server, e);
+		return fail_many_peer(p->server, e);
 	printf("listening on %s\n", bound);
 	fflush(stdout);
 	return 0;
 }
 
-static int call(struct peer *p)
+static int call_many_peer(struct peer *p)
 {
 	struct session *s;
 	int e;
@@ -286,21 +289,21 @@ static int call(struct peer *p)
 	p->param.nudge_ms = NUDGE_MS;
 	p->param.connect_ms = p->param.setup_ms = p->param.close_ms = SETUP_MS;
 	while (p->made < p->sessions) {
-		s = session_new(p, MOST, 0);
+		s = make_session(p, MOST, 0);
 		if (!s)
 			return -1;
 		e = ddps_connect(s->ep, p->client, &p->param);
 		if (e)
-			return fail(p->client, e);
+			return fail_many_peer(p->client, e);
 		/* Servers give those that come up a few seconds to ask for a session. */
 		e = ddps_progress(p->ctx, 0);
 		if (e < 0)
-			return fail("progress", e);
+			return fail_many_peer("progress", e);
 	}
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct peer *p)
+static int parse_many_peer(int argc, char **argv, struct peer *p)
 {
 	int c;
 
@@ -329,12 +332,13 @@ int main(int argc, char **argv)
 	int bad;
 
 	ddps_conn_param_init(&p.param);
-	if (parse(argc, argv, &p)) {
+	if (parse_many_peer(argc, argv, &p)) {
 		fprintf(stderr, "usage: many_peer -s URI [-n SESSIONS] [-b OCTETS]\n"
 				"       many_peer -c URI [-n SESSIONS] [-a]\n");
 		return 2;
 	}
-	bad = make(&p) || (p.server ? listen_at(&p) : call(&p)) || run(&p) || settle(&p);
+	bad = make_many_peer(&p) || (p.server ? listen_for_sessions(&p) : call_many_peer(&p)) ||
+	      run_sessions(&p) || settle_many_peer(&p);
 	ddps_ctx_free(p.ctx);
 	for (unsigned long i = 0; i < p.made; i++)
 		free(p.session[i]);

@@ -48,13 +48,13 @@ struct options {
 	bool reject;
 };
 
-static int fail(const char *what, int err)
+static int fail_rdma_peer(const char *what, int err)
 {
 	fprintf(stderr, "rdma_peer: %s: %s\n", what, ddps_strerror(err));
 	return 1;
 }
 
-static uint64_t digest(const uint8_t *p, size_t len)
+static uint64_t digest_octets(const uint8_t *p, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325;
 
@@ -63,7 +63,7 @@ static uint64_t digest(const uint8_t *p, size_t len)
 	return h;
 }
 
-static uint32_t next_random(uint64_t *state)
+static uint32_t draw_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
@@ -87,30 +87,30 @@ static int done_within(struct peer *p, enum ddps_op op, int ms)
 			fprintf(stderr, "rdma_peer: %s\n", ev.error.text);
 	if (got == 1)
 		return 1;
-	return fail(ddps_op_name(op), got);
+	return fail_rdma_peer(ddps_op_name(op), got);
 }
 
-static int done(struct peer *p, enum ddps_op op)
+static int await_operation(struct peer *p, enum ddps_op op)
 {
 	return done_within(p, op, STEP_MS);
 }
 
-static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr,
-		uint32_t stag, uint64_t to)
+static int post_rdma_wr(struct peer *p, enum ddps_op op, void *buf, uint32_t len,
+			struct ddps_mr *mr, uint32_t stag, uint64_t to)
 {
 	struct ddps_sge sge = { buf, len, ddps_mr_stag(mr) };
 	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = 1, .stag = stag, .to = to };
 	int e = ddps_post_send(p->ep, &wr);
 
-	return e ? fail(ddps_op_name(op), e) : done(p, op);
+	return e ? fail_rdma_peer(ddps_op_name(op), e) : await_operation(p, op);
 }
 
-static int post_recv(struct peer *p)
+static int post_small_recv(struct peer *p)
 {
 	struct ddps_sge sge = { p->small, 1, ddps_mr_stag(p->small_mr) };
 	int e = ddps_post_recv(p->ep, 0, &sge, 1);
 
-	return e ? fail("receive", e) : 0;
+	return e ? fail_rdma_peer("receive", e) : 0;
 }
 
 static void waiting_remove(struct peer *p, size_t i)
@@ -144,27 +144,27 @@ static bool take_client(struct peer *p, const struct ddps_event *ev)
 	return true;
 }
 
-static int next_event(struct peer *p, struct ddps_event *ev)
+static int take_next_event(struct peer *p, struct ddps_event *ev)
 {
 	int e;
 
 	do {
 		e = ddps_event_wait(p->ctx, ev, -1);
 	} while (e == DDPS_E_AGAIN);
-	return e ? fail("event", e) : 0;
+	return e ? fail_rdma_peer("event", e) : 0;
 }
 
-static int failed(const struct ddps_event *ev)
+static int report_failed_event(const struct ddps_event *ev)
 {
 	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
 	return 1;
 }
 
 /* Wait for @type; whatever ends the attempt is an error. */
-static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+static int await_rdma_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
 {
 	do {
-		if (next_event(p, ev))
+		if (take_next_event(p, ev))
 			return 1;
 	} while (take_client(p, ev) || (ev->type != type && !ev->error.code));
 	if (ev->type == DDPS_EV_REJECTED) {
@@ -172,7 +172,7 @@ static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_ev
 		       (const char *)ev->private_data);
 		return 3;
 	}
-	return ev->type == type && !ev->error.code ? 0 : failed(ev);
+	return ev->type == type && !ev->error.code ? 0 : report_failed_event(ev);
 }
 
 static int await_client(struct peer *p, struct ddps_event *request)
@@ -180,10 +180,10 @@ static int await_client(struct peer *p, struct ddps_event *request)
 	struct ddps_event ev;
 
 	while (!p->nwaiting) {
-		if (next_event(p, &ev))
+		if (take_next_event(p, &ev))
 			return 1;
 		if (!take_client(p, &ev) && ev.error.code)
-			return failed(&ev);
+			return report_failed_event(&ev);
 	}
 	*request = p->waiting[0];
 	waiting_remove(p, 0);
@@ -199,23 +199,23 @@ static int new_session(struct peer *p)
 	attr.pd = p->pd;
 	attr.send_cq = attr.recv_cq = p->cq;
 	e = ddps_ep_new(p->ctx, &attr, &p->ep);
-	return e ? fail("endpoint", e) : post_recv(p);
+	return e ? fail_rdma_peer("endpoint", e) : post_small_recv(p);
 }
 
-static int region(struct peer *p, unsigned access)
+static int make_region(struct peer *p, unsigned access)
 {
 	int e;
 
 	p->region = calloc(1, p->octets);
 	if (!p->region)
-		return fail("region", DDPS_E_NOMEM);
+		return fail_rdma_peer("region", DDPS_E_NOMEM);
 	e = ddps_mr_reg(p->pd, p->region, p->octets, access, NULL, &p->mr);
-	return e ? fail("region", e) : 0;
+	return e ? fail_rdma_peer("region", e) : 0;
 }
 
 /* ---- server ---- */
 
-static int serve_one(struct peer *p, const struct ddps_event *request, bool reject)
+static int serve_client(struct peer *p, const struct ddps_event *request, bool reject)
 {
 	uint8_t advert[ADVERT_LEN];
 	struct ddps_event ev;
@@ -223,10 +223,10 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 
 	if (request->private_data_len < sizeof HELLO ||
 	    memcmp(request->private_data, HELLO, sizeof HELLO))
-		return fail("private data", DDPS_E_PROTOCOL);
+		return fail_rdma_peer("private data", DDPS_E_PROTOCOL);
 	if (reject) {
 		e = ddps_reject(request->request, REJECTION, sizeof REJECTION);
-		return e ? fail("reject", e) : 0;
+		return e ? fail_rdma_peer("reject", e) : 0;
 	}
 	advert_encode(advert,
 		      &(struct advert){ ddps_mr_to(p->mr), ddps_mr_stag(p->mr), p->octets });
@@ -236,22 +236,23 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 		return 1;
 	e = ddps_accept(request->request, p->ep, &p->param);
 	if (e)
-		return fail("accept", e);
-	if (await_event(p, DDPS_EV_ESTABLISHED, &ev) || done_within(p, DDPS_OP_RECV, CLIENT_MS) ||
-	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
+		return fail_rdma_peer("accept", e);
+	if (await_rdma_event(p, DDPS_EV_ESTABLISHED, &ev) ||
+	    done_within(p, DDPS_OP_RECV, CLIENT_MS) ||
+	    post_rdma_wr(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
 		return 1;
-	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
+	printf("digest %016llx\n", (unsigned long long)digest_octets(p->region, p->octets));
 	/* The client ends it: some lose a message that a close follows at once. */
-	e = await_event(p, DDPS_EV_PEER_CLOSED, &ev);
+	e = await_rdma_event(p, DDPS_EV_PEER_CLOSED, &ev);
 	if (!e) {
 		ddps_disconnect(p->ep);
-		e = await_event(p, DDPS_EV_CLOSED, &ev);
+		e = await_rdma_event(p, DDPS_EV_CLOSED, &ev);
 	}
 	ddps_ep_free(p->ep);
 	return e;
 }
 
-static int serve(struct peer *p, const struct options *o)
+static int serve_region(struct peer *p, const struct options *o)
 {
 	struct ddps_listener *l;
 	struct ddps_event ev;
@@ -259,13 +260,13 @@ static int serve(struct peer *p, const struct options *o)
 	int e = ddps_listen(p->ctx, o->server, NULL, &l);
 
 	if (e || (e = ddps_listener_uri(l, bound, sizeof bound)) < 0)
-		return fail(o->server, e);
-	if (region(p, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ))
+		return fail_rdma_peer(o->server, e);
+	if (make_region(p, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ))
 		return 1;
 	printf("listening on %s\n", bound);
 	fflush(stdout);
 	for (unsigned long n = 0; n < o->clients; n++)
-		if (await_client(p, &ev) || serve_one(p, &ev, o->reject))
+		if (await_client(p, &ev) || serve_client(p, &ev, o->reject))
 			return 1;
 	return 0;
 }
@@ -273,15 +274,16 @@ static int serve(struct peer *p, const struct options *o)
 /* ---- client ---- */
 
 /* Every chunk once, in random order: Writes, or Reads that are compared. */
-static int move(struct peer *p, const struct advert *at, uint8_t *sink, struct ddps_mr *sink_mr)
+static int move_chunks(struct peer *p, const struct advert *at, uint8_t *sink,
+		       struct ddps_mr *sink_mr)
 {
 	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, len, j;
 	uint32_t *order = n ? calloc(n, sizeof *order) : NULL;
 	uint64_t random = sink ? 2 : 1, off;
-	int bad = order ? 0 : fail("order", DDPS_E_NOMEM);
+	int bad = order ? 0 : fail_rdma_peer("order", DDPS_E_NOMEM);
 
 	for (uint32_t i = 0; i < n && !bad; i++) {
-		j = next_random(&random) % (i + 1);
+		j = draw_random(&random) % (i + 1);
 		order[i] = order[j];
 		order[j] = i;
 	}
@@ -289,12 +291,13 @@ static int move(struct peer *p, const struct advert *at, uint8_t *sink, struct d
 		off = (uint64_t)order[i] * CHUNK;
 		len = p->octets - off < CHUNK ? (uint32_t)(p->octets - off) : CHUNK;
 		if (sink)
-			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, at->stag, at->to + off);
+			bad = post_rdma_wr(p, DDPS_OP_READ, sink, len, sink_mr, at->stag,
+					   at->to + off);
 		else
-			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, at->stag,
-				   at->to + off);
+			bad = post_rdma_wr(p, DDPS_OP_WRITE, p->region + off, len, p->mr, at->stag,
+					   at->to + off);
 		if (!bad && sink && memcmp(sink, p->region + off, len))
-			bad = fail("octets read", DDPS_E_PROTOCOL);
+			bad = fail_rdma_peer("octets read", DDPS_E_PROTOCOL);
 	}
 	free(order);
 	return bad;
@@ -310,10 +313,10 @@ static int abort_write(struct peer *p, const struct advert *at)
 
 	if (!e && (e = ddps_progress(p->ctx, 1000)) >= 0)
 		e = ddps_abort(p->ep);
-	return e ? fail("abort", e) : 0;
+	return e ? fail_rdma_peer("abort", e) : 0;
 }
 
-static int talk(struct peer *p, const struct ddps_event *ev)
+static int talk_to_peer(struct peer *p, const struct ddps_event *ev)
 {
 	static uint8_t sink[CHUNK];
 	struct ddps_event end;
@@ -323,29 +326,30 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 	int e;
 
 	if (ev->private_data_len < ADVERT_LEN)
-		return fail("server's advert", DDPS_E_PROTOCOL);
+		return fail_rdma_peer("server's advert", DDPS_E_PROTOCOL);
 	at = advert_decode(ev->private_data);
 	p->octets = at.size;
 	if (!p->octets || p->octets > UINT32_MAX - CHUNK)
-		return fail("size of the server's region", DDPS_E_PROTOCOL);
-	if (region(p, 0))
+		return fail_rdma_peer("size of the server's region", DDPS_E_PROTOCOL);
+	if (make_region(p, 0))
 		return 1;
 	e = ddps_mr_reg(p->pd, sink, sizeof sink, DDPS_LOCAL_WRITE, p->ep, &sink_mr);
 	if (e)
-		return fail("sink", e);
+		return fail_rdma_peer("sink", e);
 	for (uint32_t i = 0; i < p->octets; i++)
-		p->region[i] = (uint8_t)next_random(&random);
+		p->region[i] = (uint8_t)draw_random(&random);
 	if (p->abort)
 		return abort_write(p, &at);
-	if (move(p, &at, NULL, NULL) || move(p, &at, sink, sink_mr) ||
-	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) || done(p, DDPS_OP_RECV))
+	if (move_chunks(p, &at, NULL, NULL) || move_chunks(p, &at, sink, sink_mr) ||
+	    post_rdma_wr(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) ||
+	    await_operation(p, DDPS_OP_RECV))
 		return 1;
-	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
+	printf("digest %016llx\n", (unsigned long long)digest_octets(p->region, p->octets));
 	ddps_disconnect(p->ep);
-	return await_event(p, DDPS_EV_CLOSED, &end);
+	return await_rdma_event(p, DDPS_EV_CLOSED, &end);
 }
 
-static int call(struct peer *p, const struct options *o)
+static int call_rdma_peer(struct peer *p, const struct options *o)
 {
 	struct ddps_event ev;
 	int e;
@@ -358,12 +362,12 @@ static int call(struct peer *p, const struct options *o)
 		return 1;
 	e = ddps_connect(p->ep, o->client, &p->param);
 	if (e)
-		return fail(o->client, e);
-	e = await_event(p, DDPS_EV_ESTABLISHED, &ev);
-	return e ? e : talk(p, &ev);
+		return fail_rdma_peer(o->client, e);
+	e = await_rdma_event(p, DDPS_EV_ESTABLISHED, &ev);
+	return e ? e : talk_to_peer(p, &ev);
 }
 
-static int make(struct peer *p)
+static int make_rdma_peer(struct peer *p)
 {
 	int e;
 
@@ -371,11 +375,11 @@ static int make(struct peer *p)
 	    (e = ddps_cq_new(p->ctx, 64, &p->cq)) ||
 	    (e = ddps_mr_reg(p->pd, p->small, sizeof p->small, DDPS_LOCAL_WRITE, NULL,
 			     &p->small_mr)))
-		return fail("context", e);
+		return fail_rdma_peer("context", e);
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct peer *p, struct options *o)
+static int parse_rdma_peer(int argc, char **argv, struct peer *p, struct options *o)
 {
 	int c;
 
@@ -407,11 +411,11 @@ static int parse(int argc, char **argv, struct peer *p, struct options *o)
 }
 
 /* The last messages arrive before the process ends. */
-static int settle(struct peer *p)
+static int settle_rdma_peer(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);
 
-	return e ? fail("the last messages", e) : 0;
+	return e ? fail_rdma_peer("the last messages", e) : 0;
 }
 
 int main(int argc, char **argv)
@@ -421,16 +425,16 @@ int main(int argc, char **argv)
 	int status;
 
 	ddps_conn_param_init(&p.param);
-	if (parse(argc, argv, &p, &o)) {
+	if (parse_rdma_peer(argc, argv, &p, &o)) {
 		fprintf(stderr, "usage: rdma_peer -s URI [-b OCTETS] [-n CLIENTS] [-r] [-N]\n"
 				"       rdma_peer -c URI [-i IRD] [-o ORD] [-N] [-a]\n");
 		return 2;
 	}
-	status = make(&p);
+	status = make_rdma_peer(&p);
 	if (!status)
-		status = o.server ? serve(&p, &o) : call(&p, &o);
+		status = o.server ? serve_region(&p, &o) : call_rdma_peer(&p, &o);
 	if (!status)
-		status = settle(&p);
+		status = settle_rdma_peer(&p);
 	ddps_ctx_free(p.ctx);
 	free(p.waiting);
 	free(p.region);

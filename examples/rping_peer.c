@@ -53,13 +53,13 @@ struct peer {
 	char source[SIZE_MOST], sink[SIZE_MOST], wanted[SIZE_MOST];
 };
 
-static int fail(const char *what, int err)
+static int fail_rping_peer(const char *what, int err)
 {
 	fprintf(stderr, "rping_peer: %s: %s\n", what, ddps_strerror(err));
 	return -1;
 }
 
-static uint64_t now_ms(void)
+static uint64_t read_clock_ms(void)
 {
 	struct timespec t;
 
@@ -70,7 +70,7 @@ static uint64_t now_ms(void)
 /* ---- the payload ---- */
 
 /* rping's payload: its number, then letters from one later every time, then NUL. */
-static void payload(char *buf, size_t size, unsigned ping)
+static void fill_ping_payload(char *buf, size_t size, unsigned ping)
 {
 	size_t n = (size_t)snprintf(buf, size, "rdma-ping-%u: ", ping);
 
@@ -79,7 +79,7 @@ static void payload(char *buf, size_t size, unsigned ping)
 	buf[size - 1] = 0;
 }
 
-static int check(const struct peer *p, const char *got, uint32_t size, unsigned ping)
+static int check_ping_payload(const struct peer *p, const char *got, uint32_t size, unsigned ping)
 {
 	if (memcmp(got, p->wanted, size)) {
 		fprintf(stderr, "rping_peer: ping %u: payload of %u octets is wrong\n", ping, size);
@@ -92,7 +92,7 @@ static int check(const struct peer *p, const char *got, uint32_t size, unsigned 
 
 /* ---- waiting ---- */
 
-static int take_event(struct peer *p)
+static int take_rping_event(struct peer *p)
 {
 	struct ddps_event ev;
 
@@ -109,14 +109,14 @@ static int take_event(struct peer *p)
 	return 0;
 }
 
-static int take_completion(struct peer *p, const struct ddps_wc *wc)
+static int take_rping_completion(struct peer *p, const struct ddps_wc *wc)
 {
 	if (wc->status == DDPS_WC_FLUSHED)
 		return 0;
 	if (wc->status != DDPS_WC_SUCCESS)
-		return fail(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
+		return fail_rping_peer(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
 	if (wc->op == DDPS_OP_RECV && wc->len != ADVERT_LEN)
-		return fail("message that is no advert", DDPS_E_PROTOCOL);
+		return fail_rping_peer("message that is no advert", DDPS_E_PROTOCOL);
 	if (wc->op == DDPS_OP_RECV && p->trace)
 		fprintf(p->trace, "received %x\n", wc->len);
 	p->done[wc->op]++;
@@ -124,34 +124,34 @@ static int take_completion(struct peer *p, const struct ddps_wc *wc)
 }
 
 /* Drive the context until @goal or @end is set, for at most @ms. */
-static int drive(struct peer *p, const unsigned *goal, const bool *end, unsigned ms)
+static int drive_rping(struct peer *p, const unsigned *goal, const bool *end, unsigned ms)
 {
-	uint64_t due = now_ms() + ms, now;
+	uint64_t due = read_clock_ms() + ms, now;
 	struct ddps_wc wc;
 	int e;
 
 	for (;;) {
 		while (!*goal && ddps_cq_poll(p->cq, &wc, 1) == 1)
-			if (take_completion(p, &wc))
+			if (take_rping_completion(p, &wc))
 				return -1;
-		if (take_event(p))
+		if (take_rping_event(p))
 			return -1;
-		now = now_ms();
+		now = read_clock_ms();
 		if (*goal || *end || now >= due)
 			return 0;
 		e = ddps_progress(p->ctx, (int)(due - now));
 		if (e < 0)
-			return fail("progress", e);
+			return fail_rping_peer("progress", e);
 	}
 }
 
 /* Return: 1, 0 if the peer ended first, -1. */
 static int wait_done(struct peer *p, enum ddps_op op)
 {
-	if (drive(p, &p->done[op], &p->over, STEP_MS))
+	if (drive_rping(p, &p->done[op], &p->over, STEP_MS))
 		return -1;
 	if (!p->done[op])
-		return p->over ? 0 : fail("waiting for the peer", DDPS_E_TIMEDOUT);
+		return p->over ? 0 : fail_rping_peer("waiting for the peer", DDPS_E_TIMEDOUT);
 	p->done[op]--;
 	return 1;
 }
@@ -161,7 +161,7 @@ static int must_wait(struct peer *p, enum ddps_op op)
 {
 	int got = wait_done(p, op);
 
-	return got ? got : fail("in the middle of a ping", DDPS_E_CLOSED);
+	return got ? got : fail_rping_peer("in the middle of a ping", DDPS_E_CLOSED);
 }
 
 static int close_session(struct peer *p)
@@ -169,22 +169,22 @@ static int close_session(struct peer *p)
 	static const unsigned never;
 
 	ddps_disconnect(p->ep);
-	if (drive(p, &never, &p->closed, STEP_MS))
+	if (drive_rping(p, &never, &p->closed, STEP_MS))
 		return -1;
-	return p->closed ? 0 : fail("closing", DDPS_E_TIMEDOUT);
+	return p->closed ? 0 : fail_rping_peer("closing", DDPS_E_TIMEDOUT);
 }
 
 /* ---- work requests ---- */
 
-static int post_recv(struct peer *p)
+static int post_advert_recv(struct peer *p)
 {
 	struct ddps_sge sge = { p->in, ADVERT_LEN, ddps_mr_stag(p->in_mr) };
 	int e = ddps_post_recv(p->ep, 0, &sge, 1);
 
-	return e ? fail("post receive", e) : 0;
+	return e ? fail_rping_peer("post receive", e) : 0;
 }
 
-static void trace(const struct peer *p, const struct ddps_send_wr *wr, struct ddps_mr *mr)
+static void trace_rping_wr(const struct peer *p, const struct ddps_send_wr *wr, struct ddps_mr *mr)
 {
 	uint32_t len = wr->sge->len;
 
@@ -197,8 +197,8 @@ static void trace(const struct peer *p, const struct ddps_send_wr *wr, struct dd
 			ddps_mr_stag(mr), ddps_mr_to(mr), wr->stag, wr->to, len);
 }
 
-static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr,
-		const struct advert *at)
+static int post_rping_wr(struct peer *p, enum ddps_op op, void *buf, uint32_t len,
+			 struct ddps_mr *mr, const struct advert *at)
 {
 	struct ddps_sge sge = { buf, len, mr ? ddps_mr_stag(mr) : 0 };
 	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = len ? 1 : 0 };
@@ -209,9 +209,9 @@ static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct
 		wr.to = at->to;
 	}
 	if (p->trace)
-		trace(p, &wr, mr);
+		trace_rping_wr(p, &wr, mr);
 	e = ddps_post_send(p->ep, &wr);
-	return e ? fail(ddps_op_name(op), e) : 0;
+	return e ? fail_rping_peer(ddps_op_name(op), e) : 0;
 }
 
 /* The receive for the answer is posted before the Send that asks for it. */
@@ -226,7 +226,7 @@ static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
 	advert_encode(p->out, &at);
 	if (mr && p->trace)
 		fprintf(p->trace, "advertised %08x %016" PRIx64 " %x\n", at.stag, at.to, size);
-	return post(p, DDPS_OP_SEND, p->out, ADVERT_LEN, p->out_mr, NULL) ||
+	return post_rping_wr(p, DDPS_OP_SEND, p->out, ADVERT_LEN, p->out_mr, NULL) ||
 			       must_wait(p, DDPS_OP_SEND) < 0
 		       ? -1
 		       : 0;
@@ -236,14 +236,16 @@ static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
 
 static int client_ping(struct peer *p, unsigned ping, uint32_t size)
 {
-	payload(p->source, size, ping);
+	fill_ping_payload(p->source, size, ping);
 	memcpy(p->wanted, p->source, size);
 	memset(p->sink, 0, size);
-	if (send_advert(p, p->source_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
+	if (send_advert(p, p->source_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 ||
+	    post_advert_recv(p))
 		return -1;
-	if (send_advert(p, p->sink_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
+	if (send_advert(p, p->sink_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 ||
+	    post_advert_recv(p))
 		return -1;
-	return check(p, p->sink, size, ping);
+	return check_ping_payload(p, p->sink, size, ping);
 }
 
 /* Return: 1, 0 if the client has had enough, -1. */
@@ -256,18 +258,20 @@ static int server_ping(struct peer *p, unsigned ping)
 		return got;
 	from = advert_decode(p->in);
 	if (from.size < SIZE_LEAST || from.size > SIZE_MOST)
-		return fail("size of the client's buffer", DDPS_E_PROTOCOL);
-	if (post_recv(p) || post(p, DDPS_OP_READ, p->sink, from.size, p->sink_mr, &from) ||
+		return fail_rping_peer("size of the client's buffer", DDPS_E_PROTOCOL);
+	if (post_advert_recv(p) ||
+	    post_rping_wr(p, DDPS_OP_READ, p->sink, from.size, p->sink_mr, &from) ||
 	    must_wait(p, DDPS_OP_READ) < 0)
 		return -1;
-	payload(p->wanted, from.size, ping);
-	if (check(p, p->sink, from.size, ping) || send_advert(p, NULL, 0) ||
+	fill_ping_payload(p->wanted, from.size, ping);
+	if (check_ping_payload(p, p->sink, from.size, ping) || send_advert(p, NULL, 0) ||
 	    must_wait(p, DDPS_OP_RECV) < 0)
 		return -1;
 	to = advert_decode(p->in);
 	if (to.size < from.size)
-		return fail("client's second buffer is smaller", DDPS_E_PROTOCOL);
-	if (post_recv(p) || post(p, DDPS_OP_WRITE, p->sink, from.size, p->sink_mr, &to) ||
+		return fail_rping_peer("client's second buffer is smaller", DDPS_E_PROTOCOL);
+	if (post_advert_recv(p) ||
+	    post_rping_wr(p, DDPS_OP_WRITE, p->sink, from.size, p->sink_mr, &to) ||
 	    must_wait(p, DDPS_OP_WRITE) < 0 || send_advert(p, NULL, 0))
 		return -1;
 	return 1;
@@ -275,39 +279,39 @@ static int server_ping(struct peer *p, unsigned ping)
 
 /* ---- set-up ---- */
 
-static int make(struct peer *p)
+static int make_rping_peer(struct peer *p)
 {
 	struct ddps_ep_attr attr;
 	int e;
 
 	if ((e = ddps_ctx_new(&p->ctx, NULL)) || (e = ddps_pd_new(p->ctx, &p->pd)) ||
 	    (e = ddps_cq_new(p->ctx, 64, &p->cq)))
-		return fail("context", e);
+		return fail_rping_peer("context", e);
 	ddps_ep_attr_init(&attr);
 	attr.pd = p->pd;
 	attr.send_cq = attr.recv_cq = p->cq;
 	e = ddps_ep_new(p->ctx, &attr, &p->ep);
 	if (e)
-		return fail("endpoint", e);
+		return fail_rping_peer("endpoint", e);
 	if ((e = ddps_mr_reg(p->pd, p->in, sizeof p->in, DDPS_LOCAL_WRITE, p->ep, &p->in_mr)) ||
 	    (e = ddps_mr_reg(p->pd, p->out, sizeof p->out, 0, p->ep, &p->out_mr)) ||
 	    (e = ddps_mr_reg(p->pd, p->source, sizeof p->source, DDPS_REMOTE_READ, p->ep,
 			     &p->source_mr)) ||
 	    (e = ddps_mr_reg(p->pd, p->sink, sizeof p->sink, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE,
 			     p->ep, &p->sink_mr)))
-		return fail("memory region", e);
-	return post_recv(p);
+		return fail_rping_peer("memory region", e);
+	return post_advert_recv(p);
 }
 
 /* Wait for @type; whatever ends the attempt is an error. */
-static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+static int await_rping_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
 {
 	int e;
 
 	do {
 		e = ddps_event_wait(p->ctx, ev, -1);
 		if (e && e != DDPS_E_AGAIN)
-			return fail("event", e);
+			return fail_rping_peer("event", e);
 	} while (e || ev->type == DDPS_EV_REQUEST_GONE);
 	if (ev->type == type)
 		return 0;
@@ -315,7 +319,7 @@ static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_ev
 	return -1;
 }
 
-static int serve(struct peer *p, const char *uri)
+static int serve_rping(struct peer *p, const char *uri)
 {
 	struct ddps_listener *l;
 	struct ddps_event ev;
@@ -324,15 +328,15 @@ static int serve(struct peer *p, const char *uri)
 	int e = ddps_listen(p->ctx, uri, NULL, &l);
 
 	if (e || (e = ddps_listener_uri(l, bound, sizeof bound)) < 0)
-		return fail(uri, e);
+		return fail_rping_peer(uri, e);
 	printf("listening on %s\n", bound);
 	fflush(stdout);
-	if (await_event(p, DDPS_EV_CONNECT_REQUEST, &ev))
+	if (await_rping_event(p, DDPS_EV_CONNECT_REQUEST, &ev))
 		return -1;
 	e = ddps_accept(ev.request, p->ep, &p->param);
 	if (e)
-		return fail("accept", e);
-	if (await_event(p, DDPS_EV_ESTABLISHED, &ev))
+		return fail_rping_peer("accept", e);
+	if (await_rping_event(p, DDPS_EV_ESTABLISHED, &ev))
 		return -1;
 	while ((e = server_ping(p, n)) == 1)
 		n++;
@@ -342,14 +346,14 @@ static int serve(struct peer *p, const char *uri)
 	return close_session(p) || n == 0 ? -1 : 0;
 }
 
-static int call(struct peer *p, const char *uri, unsigned count, uint32_t size)
+static int call_rping_peer(struct peer *p, const char *uri, unsigned count, uint32_t size)
 {
 	struct ddps_event ev;
 	int e = ddps_connect(p->ep, uri, &p->param);
 
 	if (e)
-		return fail(uri, e);
-	if (await_event(p, DDPS_EV_ESTABLISHED, &ev))
+		return fail_rping_peer(uri, e);
+	if (await_rping_event(p, DDPS_EV_ESTABLISHED, &ev))
 		return -1;
 	for (unsigned n = 0; n < count; n++)
 		if (client_ping(p, n, size))
@@ -358,7 +362,8 @@ static int call(struct peer *p, const char *uri, unsigned count, uint32_t size)
 	return close_session(p);
 }
 
-static int number(const char *text, unsigned long least, unsigned long most, uint32_t *out)
+static int parse_rping_number(const char *text, unsigned long least, unsigned long most,
+			      uint32_t *out)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
@@ -396,7 +401,7 @@ struct options {
 	uint32_t count, size;
 };
 
-static int parse(int argc, char **argv, struct peer *p, struct options *opt)
+static int parse_rping_peer(int argc, char **argv, struct peer *p, struct options *opt)
 {
 	int o, bad = 0;
 
@@ -409,10 +414,10 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 			opt->client = optarg;
 			break;
 		case 'C':
-			bad |= number(optarg, 1, INT32_MAX, &opt->count);
+			bad |= parse_rping_number(optarg, 1, INT32_MAX, &opt->count);
 			break;
 		case 'S':
-			bad |= number(optarg, SIZE_LEAST, SIZE_MOST, &opt->size);
+			bad |= parse_rping_number(optarg, SIZE_LEAST, SIZE_MOST, &opt->size);
 			break;
 		case 'R':
 			bad |= rtr_type(&p->param, optarg);
@@ -420,7 +425,7 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 		case 't':
 			p->trace = fopen(optarg, "w");
 			if (!p->trace)
-				bad = fail(optarg, DDPS_E_SYSTEM);
+				bad = fail_rping_peer(optarg, DDPS_E_SYSTEM);
 			break;
 		case 'N':
 			p->param.crc = false;
@@ -436,11 +441,11 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 }
 
 /* The last messages arrive before the process ends. */
-static int settle(struct peer *p)
+static int settle_rping_peer(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, STEP_MS);
 
-	return e ? fail("the last messages", e) : 0;
+	return e ? fail_rping_peer("the last messages", e) : 0;
 }
 
 int main(int argc, char **argv)
@@ -451,17 +456,18 @@ int main(int argc, char **argv)
 
 	ddps_conn_param_init(&p.param);
 	p.param.nudge_ms = NUDGE_MS;
-	if (parse(argc, argv, &p, &opt)) {
+	if (parse_rping_peer(argc, argv, &p, &opt)) {
 		fprintf(stderr, "usage: rping_peer -s URI [-t FILE] [-N] [-v]\n"
 				"       rping_peer -c URI [-C COUNT] [-S SIZE] [-R "
 				"send|write|read] [-t FILE] [-N] [-v]\n");
 		return 2;
 	}
-	status = make(&p) ||
-		 (opt.server ? serve(&p, opt.server) : call(&p, opt.client, opt.count, opt.size)) ||
-		 settle(&p);
+	status = make_rping_peer(&p) ||
+		 (opt.server ? serve_rping(&p, opt.server)
+			     : call_rping_peer(&p, opt.client, opt.count, opt.size)) ||
+		 settle_rping_peer(&p);
 	ddps_ctx_free(p.ctx);
 	if (p.trace && fclose(p.trace))
-		status = fail("the list of -t", DDPS_E_SYSTEM);
+		status = fail_rping_peer("the list of -t", DDPS_E_SYSTEM);
 	return status;
 }

@@ -24,7 +24,7 @@ static int digits(const char *s, const char **end, uint64_t *v)
 	return 0;
 }
 
-static int number(const char *s, uint64_t *v)
+static int read_option_number(const char *s, uint64_t *v)
 {
 	return digits(s, &s, v) || *s ? -1 : 0;
 }
@@ -50,7 +50,7 @@ static int size(const char *s, uint64_t *v)
 }
 
 /* "2", "0.25": milliseconds, at most three decimals. */
-static int seconds(const char *s, uint64_t *ms)
+static int read_option_seconds(const char *s, uint64_t *ms)
 {
 	uint64_t part = 0;
 	const char *point;
@@ -117,7 +117,8 @@ static int pd_file(struct optval_pd *pd, const char *path, char *why, size_t why
 	return 0;
 }
 
-static int private_data(struct optval_pd *pd, const char *arg, char *why, size_t why_len)
+static int read_option_private_data(struct optval_pd *pd, const char *arg, char *why,
+				    size_t why_len)
 {
 	size_t n = strlen(arg);
 
@@ -148,7 +149,8 @@ static int private_data(struct optval_pd *pd, const char *arg, char *why, size_t
 }
 
 /* One bad value, one sentence. */
-static int bad(const char *name, const char *arg, const char *want, char *why, size_t why_len)
+static int refuse_option_value(const char *name, const char *arg, const char *want, char *why,
+			       size_t why_len)
 {
 	snprintf(why, why_len, "--%s takes %s, not '%s'", name, want, arg);
 	return -1;
@@ -167,7 +169,7 @@ static int bad_range(const char *name, const char *arg, uint64_t min, uint64_t m
 	else
 		snprintf(want, sizeof want, "%s from %llu to %llu", form, (unsigned long long)min,
 			 (unsigned long long)max);
-	return bad(name, arg, want, why, why_len);
+	return refuse_option_value(name, arg, want, why, why_len);
 }
 
 static int set_numeric(enum optval_kind kind, const char *name, const char *arg, void *at,
@@ -182,9 +184,9 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 	};
 	uint64_t v = 0;
 	int err = kind == VAL_SIZE	? size(arg, &v)
-		  : kind == VAL_SECONDS ? seconds(arg, &v)
+		  : kind == VAL_SECONDS ? read_option_seconds(arg, &v)
 		  : kind == VAL_UINT	? text_number(arg, &v)
-					: number(arg, &v);
+					: read_option_number(arg, &v);
 
 	if (kind == VAL_RD && !strcmp(arg, "ulp"))
 		v = DDPS_RD_ULP;
@@ -237,8 +239,8 @@ static int add_value(struct optval_list *l, const char *name, const char *arg, c
 }
 
 /* Which one of "send|write|read". */
-static int word(const char *name, const char *form, const char *arg, unsigned *out, char *why,
-		size_t why_len)
+static int read_option_word(const char *name, const char *form, const char *arg, unsigned *out,
+			    char *why, size_t why_len)
 {
 	size_t len = strlen(arg), n;
 	char want[80];
@@ -252,7 +254,7 @@ static int word(const char *name, const char *form, const char *arg, unsigned *o
 			break;
 	}
 	snprintf(want, sizeof want, "one of %s", form);
-	return bad(name, arg, want, why, why_len);
+	return refuse_option_value(name, arg, want, why, why_len);
 }
 
 int optval_set(enum optval_kind kind, const char *name, const char *form, const char *arg, void *at,
@@ -267,18 +269,19 @@ int optval_set(enum optval_kind kind, const char *name, const char *form, const 
 	case VAL_ONOFF:
 		*(bool *)at = strcmp(arg, "on") == 0;
 		if (strcmp(arg, "on") != 0 && strcmp(arg, "off") != 0)
-			return bad(name, arg, "on or off", why, why_len);
+			return refuse_option_value(name, arg, "on or off", why, why_len);
 		return 0;
 	case VAL_RTR:
 		if (rtr_list(arg, u))
-			return bad(name, arg, "a list of send, write, read", why, why_len);
+			return refuse_option_value(name, arg, "a list of send, write, read", why,
+						   why_len);
 		return 0;
 	case VAL_WORD:
-		return word(name, form, arg, u, why, why_len);
+		return read_option_word(name, form, arg, u, why, why_len);
 	case VAL_SIZES:
 		return set_sizes(name, arg, at, min, max, why, why_len);
 	case VAL_PD:
-		return private_data(at, arg, why, why_len);
+		return read_option_private_data(at, arg, why, why_len);
 	case VAL_TEXT:
 		*(const char **)at = arg;
 		return 0;

@@ -42,7 +42,7 @@ void out_flush(struct out *o)
 }
 
 /* A headline: number of the session if there is one, then a coloured word. */
-static void head(struct out *o, unsigned session, const char *colour, const char *word)
+static void print_headline(struct out *o, unsigned session, const char *colour, const char *word)
 {
 	out_progress_end(o);
 	if (session)
@@ -53,10 +53,10 @@ static void head(struct out *o, unsigned session, const char *colour, const char
 		fputs(word, o->f);
 }
 
-static void row(struct out *o, const char *label, const char *fmt, ...)
+static void print_row(struct out *o, const char *label, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void row(struct out *o, const char *label, const char *fmt, ...)
+static void print_row(struct out *o, const char *label, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -85,24 +85,24 @@ static void row_private_data(struct out *o, const uint8_t *pd, size_t len)
 	text_size(size, sizeof size, len);
 	text_hex(hex, pd, len);
 	if (text_is_clean(pd, len))
-		row(o, "private data", "\"%.*s\" (%s)", (int)len, (const char *)pd, size);
+		print_row(o, "private data", "\"%.*s\" (%s)", (int)len, (const char *)pd, size);
 	else
-		row(o, "private data", "hex:%s (%s)", hex, size);
+		print_row(o, "private data", "hex:%s (%s)", hex, size);
 }
 
 static void row_transport(struct out *o, const struct ddps_conn_info *i)
 {
 	if (i->transport == DDPS_TRANSPORT_TCP) {
-		row(o, "mpa", "rev %u, crc %s, markers sent %s, received %s, mulpdu %u", i->mpa.rev,
-		    i->mpa.crc ? "on" : "off", i->mpa.markers_tx ? "on" : "off",
-		    i->mpa.markers_rx ? "on" : "off", i->mulpdu);
+		print_row(o, "mpa", "rev %u, crc %s, markers sent %s, received %s, mulpdu %u",
+			  i->mpa.rev, i->mpa.crc ? "on" : "off", i->mpa.markers_tx ? "on" : "off",
+			  i->mpa.markers_rx ? "on" : "off", i->mulpdu);
 	} else {
 		char encap[40] = "not encapsulated";
 
 		if (i->sctp.encap)
 			snprintf(encap, sizeof encap, "in UDP to port %u", i->sctp.encap);
-		row(o, "sctp", "backend %s, stream %u, %s, mulpdu %u", i->sctp.backend,
-		    i->sctp.stream, encap, i->mulpdu);
+		print_row(o, "sctp", "backend %s, stream %u, %s, mulpdu %u", i->sctp.backend,
+			  i->sctp.stream, encap, i->mulpdu);
 	}
 }
 
@@ -110,20 +110,20 @@ static void rows_info(struct out *o, const struct ddps_conn_info *i)
 {
 	char a[8], b[8], c[8], d[8];
 
-	row(o, "local", "%s", i->local);
-	row(o, "peer", "%s", i->peer);
-	row(o, "set-up", "%s, %s", i->enhanced ? "enhanced" : "unenhanced",
-	    i->p2p ? "peer-to-peer" : "client-server");
+	print_row(o, "local", "%s", i->local);
+	print_row(o, "peer", "%s", i->peer);
+	print_row(o, "set-up", "%s, %s", i->enhanced ? "enhanced" : "unenhanced",
+		  i->p2p ? "peer-to-peer" : "client-server");
 	rd_text(a, sizeof a, i->ird);
 	rd_text(b, sizeof b, i->ord);
 	rd_text(c, sizeof c, i->peer_ird);
 	rd_text(d, sizeof d, i->peer_ord);
 	if (i->enhanced)
-		row(o, "ird / ord", "%s / %s, the peer said %s / %s", a, b, c, d);
+		print_row(o, "ird / ord", "%s / %s, the peer said %s / %s", a, b, c, d);
 	else
-		row(o, "ird / ord", "%s / %s, not negotiated", a, b);
+		print_row(o, "ird / ord", "%s / %s, not negotiated", a, b);
 	if (i->p2p)
-		row(o, "rtr", "%s", out_rtr_name(i->rtr));
+		print_row(o, "rtr", "%s", out_rtr_name(i->rtr));
 	row_transport(o, i);
 }
 
@@ -133,7 +133,7 @@ void out_listening(struct out *o, const char *uri)
 		json_out_listening(o, uri);
 		return;
 	}
-	head(o, 0, BOLD, "listening");
+	print_headline(o, 0, BOLD, "listening");
 	fprintf(o->f, " on %s\n", uri);
 	out_flush(o);
 }
@@ -145,7 +145,7 @@ void out_established(struct out *o, unsigned session, const struct ddps_conn_inf
 		json_out_established(o, session, info, pd, pd_len);
 		return;
 	}
-	head(o, session, GREEN, "established");
+	print_headline(o, session, GREEN, "established");
 	fprintf(o->f, " over %s, %s\n", out_transport_name(info->transport),
 		info->initiator ? "initiator" : "responder");
 	rows_info(o, info);
@@ -159,7 +159,7 @@ void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
 		json_out_rejected(o, session, ev);
 		return;
 	}
-	head(o, session, RED, "rejected");
+	print_headline(o, session, RED, "rejected");
 	fprintf(o->f, " %s %s\n", ev->type == DDPS_EV_REJECTED ? "by" : "a request of",
 		ev->info.peer);
 	row_private_data(o, ev->private_data, ev->private_data_len);
@@ -172,10 +172,10 @@ void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 		json_out_terminated(o, session, e);
 		return;
 	}
-	head(o, session, RED, "terminated");
+	print_headline(o, session, RED, "terminated");
 	fprintf(o->f, " by the %s side\n", e->by_peer ? "peer's" : "local");
-	row(o, "terminate", "layer %u, etype %u, code 0x%02x: %s", e->triple.layer, e->triple.etype,
-	    e->triple.code, ddps_triple_name(&e->triple));
+	print_row(o, "terminate", "layer %u, etype %u, code 0x%02x: %s", e->triple.layer,
+		  e->triple.etype, e->triple.code, ddps_triple_name(&e->triple));
 	out_flush(o);
 }
 
@@ -191,10 +191,10 @@ void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 	text_time(time, sizeof time, t->seconds);
 	text_rate(rate, sizeof rate, (double)t->bytes / (t->seconds > 0 ? t->seconds : 1e-9));
 	text_hex(digest, t->digest, t->digest_len);
-	head(o, session, GREEN, t->op);
+	print_headline(o, session, GREEN, t->op);
 	fprintf(o->f, " %s\n", t->name);
-	row(o, "size", "%s in %s, %s", size, time, rate);
-	row(o, t->digest_name, "%s", digest);
+	print_row(o, "size", "%s in %s, %s", size, time, rate);
+	print_row(o, t->digest_name, "%s", digest);
 	out_flush(o);
 }
 
@@ -220,16 +220,16 @@ void out_ping(struct out *o, const struct out_ping *p)
 		return;
 	}
 	text_size(text, sizeof text, p->size);
-	head(o, 0, GREEN, "ping");
+	print_headline(o, 0, GREEN, "ping");
 	fprintf(o->f, " %s, %s, %u times\n", p->op, text, p->count);
-	row(o, "round trip", "min %.3f  avg %.3f  p50 %.3f  p99 %.3f  max %.3f ms", p->min / 1000,
-	    p->avg / 1000, p->p50 / 1000, p->p99 / 1000, p->max / 1000);
+	print_row(o, "round trip", "min %.3f  avg %.3f  p50 %.3f  p99 %.3f  max %.3f ms",
+		  p->min / 1000, p->avg / 1000, p->p50 / 1000, p->p99 / 1000, p->max / 1000);
 	out_flush(o);
 }
 
 static void perf_head(struct out *o, const struct out_perf *p)
 {
-	head(o, 0, GREEN, "perf");
+	print_headline(o, 0, GREEN, "perf");
 	fprintf(o->f, " %s, depth %u", p->op, p->depth);
 	if (p->sessions > 1)
 		fprintf(o->f, ", %u sessions", p->sessions);
@@ -278,7 +278,7 @@ void out_closed(struct out *o, unsigned session)
 		json_out_closed(o, session);
 		return;
 	}
-	head(o, session, BOLD, "closed");
+	print_headline(o, session, BOLD, "closed");
 	fputc('\n', o->f);
 	out_flush(o);
 }

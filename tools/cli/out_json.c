@@ -18,7 +18,7 @@ const char *out_rtr_name(unsigned rtr)
 				       : "none";
 }
 
-static json_t *begin(const char *event, unsigned session)
+static json_t *begin_json_event(const char *event, unsigned session)
 {
 	json_t *j = json_object();
 
@@ -63,7 +63,7 @@ static void set_text(json_t *j, const char *key, const char *value)
 	json_object_set_new(j, key, json_string(clean));
 }
 
-static void set_int(json_t *j, const char *key, uint64_t v)
+static void set_json_int(json_t *j, const char *key, uint64_t v)
 {
 	json_object_set_new(j, key, json_integer((json_int_t)v));
 }
@@ -97,17 +97,17 @@ static void set_wire(json_t *j, const struct ddps_conn_info *i)
 
 	if (i->transport == DDPS_TRANSPORT_TCP) {
 		mpa = json_object();
-		set_int(mpa, "rev", i->mpa.rev);
+		set_json_int(mpa, "rev", i->mpa.rev);
 		set_bool(mpa, "crc", i->mpa.crc);
 		set_bool(mpa, "markers_tx", i->mpa.markers_tx);
 		set_bool(mpa, "markers_rx", i->mpa.markers_rx);
-		set_int(mpa, "mulpdu", i->mulpdu);
+		set_json_int(mpa, "mulpdu", i->mulpdu);
 	} else if (i->transport == DDPS_TRANSPORT_SCTP) {
 		sctp = json_object();
 		set_text(sctp, "backend", i->sctp.backend);
-		set_int(sctp, "stream", i->sctp.stream);
-		set_int(sctp, "encap", i->sctp.encap);
-		set_int(sctp, "mulpdu", i->mulpdu);
+		set_json_int(sctp, "stream", i->sctp.stream);
+		set_json_int(sctp, "encap", i->sctp.encap);
+		set_json_int(sctp, "mulpdu", i->mulpdu);
 	}
 	json_object_set_new(j, "mpa", mpa);
 	json_object_set_new(j, "sctp", sctp);
@@ -115,7 +115,7 @@ static void set_wire(json_t *j, const struct ddps_conn_info *i)
 
 void json_out_listening(struct out *o, const char *uri)
 {
-	json_t *j = begin("listening", 0);
+	json_t *j = begin_json_event("listening", 0);
 
 	set_text(j, "uri", uri);
 	json_out_line(o, j);
@@ -124,13 +124,13 @@ void json_out_listening(struct out *o, const char *uri)
 void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,
 			  const uint8_t *pd, size_t pd_len)
 {
-	json_t *j = begin("established", session);
+	json_t *j = begin_json_event("established", session);
 
 	set_where(j, i);
-	set_int(j, "ird", i->ird);
-	set_int(j, "ord", i->ord);
-	set_int(j, "peer_ird", i->peer_ird);
-	set_int(j, "peer_ord", i->peer_ord);
+	set_json_int(j, "ird", i->ird);
+	set_json_int(j, "ord", i->ord);
+	set_json_int(j, "peer_ird", i->peer_ird);
+	set_json_int(j, "peer_ord", i->peer_ord);
 	set_bool(j, "p2p", i->p2p);
 	set_text(j, "rtr", out_rtr_name(i->rtr));
 	set_hex(j, "private_data", pd, pd_len);
@@ -140,23 +140,23 @@ void json_out_established(struct out *o, unsigned session, const struct ddps_con
 
 void json_out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
 {
-	json_t *j = begin("rejected", session);
+	json_t *j = begin_json_event("rejected", session);
 
 	set_where(j, &ev->info);
 	set_text(j, "by", ev->type == DDPS_EV_REJECTED ? "peer" : "local");
-	set_int(j, "peer_ird", ev->info.peer_ird);
-	set_int(j, "peer_ord", ev->info.peer_ord);
+	set_json_int(j, "peer_ird", ev->info.peer_ird);
+	set_json_int(j, "peer_ord", ev->info.peer_ord);
 	set_hex(j, "private_data", ev->private_data, ev->private_data_len);
 	json_out_line(o, j);
 }
 
 void json_out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 {
-	json_t *j = begin("terminated", session);
+	json_t *j = begin_json_event("terminated", session);
 
-	set_int(j, "layer", e->triple.layer);
-	set_int(j, "etype", e->triple.etype);
-	set_int(j, "code", e->triple.code);
+	set_json_int(j, "layer", e->triple.layer);
+	set_json_int(j, "etype", e->triple.etype);
+	set_json_int(j, "code", e->triple.code);
 	set_text(j, "by", e->by_peer ? "peer" : "local");
 	set_text(j, "name", ddps_triple_name(&e->triple));
 	json_out_line(o, j);
@@ -164,11 +164,11 @@ void json_out_terminated(struct out *o, unsigned session, const struct ddps_erro
 
 void json_out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 {
-	json_t *j = begin("transfer", session);
+	json_t *j = begin_json_event("transfer", session);
 
 	set_text(j, "op", t->op);
 	set_text(j, "name", t->name);
-	set_int(j, "bytes", t->bytes);
+	set_json_int(j, "bytes", t->bytes);
 	json_object_set_new(j, "seconds", json_real(t->seconds));
 	set_hex(j, t->digest_name, t->digest, t->digest_len);
 	json_out_line(o, j);
@@ -176,21 +176,21 @@ void json_out_transfer(struct out *o, unsigned session, const struct out_transfe
 
 void json_out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
 {
-	json_t *j = begin("pong", 0);
+	json_t *j = begin_json_event("pong", 0);
 
-	set_int(j, "seq", seq);
-	set_int(j, "size", size);
+	set_json_int(j, "seq", seq);
+	set_json_int(j, "size", size);
 	json_object_set_new(j, "us", json_real(us));
 	json_out_line(o, j);
 }
 
 void json_out_ping(struct out *o, const struct out_ping *p)
 {
-	json_t *j = begin("ping", 0);
+	json_t *j = begin_json_event("ping", 0);
 
 	set_text(j, "op", p->op);
-	set_int(j, "size", p->size);
-	set_int(j, "count", p->count);
+	set_json_int(j, "size", p->size);
+	set_json_int(j, "count", p->count);
 	json_object_set_new(j, "min_us", json_real(p->min));
 	json_object_set_new(j, "avg_us", json_real(p->avg));
 	json_object_set_new(j, "p50_us", json_real(p->p50));
@@ -206,15 +206,15 @@ static void set_real(json_t *j, const char *key, double v)
 
 void json_out_perf(struct out *o, const struct out_perf *p)
 {
-	json_t *j = begin("perf", 0), *lat = json_object(), *cpu = json_object();
+	json_t *j = begin_json_event("perf", 0), *lat = json_object(), *cpu = json_object();
 
 	set_text(j, "transport", p->transport);
 	set_text(j, "op", p->op);
-	set_int(j, "size", p->size);
-	set_int(j, "depth", p->depth);
-	set_int(j, "sessions", p->sessions);
+	set_json_int(j, "size", p->size);
+	set_json_int(j, "depth", p->depth);
+	set_json_int(j, "sessions", p->sessions);
 	set_real(j, "seconds", p->seconds);
-	set_int(j, "ops", p->ops);
+	set_json_int(j, "ops", p->ops);
 	set_real(j, "ops_per_second", (double)p->ops / p->seconds);
 	set_real(j, "bytes_per_second", (double)(p->ops * p->size) / p->seconds);
 	set_real(lat, "min", p->min);
@@ -231,13 +231,13 @@ void json_out_perf(struct out *o, const struct out_perf *p)
 
 void json_out_perf_interval(struct out *o, const struct out_perf *p)
 {
-	json_t *j = begin("interval", 0);
+	json_t *j = begin_json_event("interval", 0);
 
 	set_text(j, "op", p->op);
-	set_int(j, "size", p->size);
+	set_json_int(j, "size", p->size);
 	set_real(j, "from", p->from);
 	set_real(j, "to", p->from + p->seconds);
-	set_int(j, "ops", p->ops);
+	set_json_int(j, "ops", p->ops);
 	set_real(j, "ops_per_second", (double)p->ops / p->seconds);
 	set_real(j, "bytes_per_second", (double)(p->ops * p->size) / p->seconds);
 	json_out_line(o, j);
@@ -245,12 +245,12 @@ void json_out_perf_interval(struct out *o, const struct out_perf *p)
 
 void json_out_closed(struct out *o, unsigned session)
 {
-	json_out_line(o, begin("closed", session));
+	json_out_line(o, begin_json_event("closed", session));
 }
 
 void json_out_error(struct out *o, unsigned session, const char *text, const char *advice)
 {
-	json_t *j = begin("error", session);
+	json_t *j = begin_json_event("error", session);
 
 	set_text(j, "message", text);
 	if (advice)

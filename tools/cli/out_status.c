@@ -4,7 +4,7 @@
 #include "cli/out_json.h"
 #include "cli/text.h"
 
-static uint64_t octets(const struct ddps_msg_stats *m)
+static uint64_t sum_stat_octets(const struct ddps_msg_stats *m)
 {
 	uint64_t sum = 0;
 
@@ -19,8 +19,8 @@ int out_status_read(struct out_status *st, struct ddps_ep *ep)
 
 	if (ddps_ep_stats(ep, &s) < 0)
 		return -1;
-	st->sent = octets(s.sent);
-	st->received = octets(s.received);
+	st->sent = sum_stat_octets(s.sent);
+	st->received = sum_stat_octets(s.received);
 	st->held = s.held_octets;
 	st->assoc = (struct ddps_assoc_stats){ .struct_size = sizeof st->assoc };
 	st->has_assoc = ddps_ep_assoc_stats(ep, &st->assoc) == 0;
@@ -38,7 +38,7 @@ int out_status_read(struct out_status *st, struct ddps_ep *ep)
 
 /* ---- text ---- */
 
-static void put_path(struct out *o, const struct ddps_path_stats *p)
+static void print_path_stats(struct out *o, const struct ddps_path_stats *p)
 {
 	char cwnd[24], flight[24];
 
@@ -65,14 +65,14 @@ static void put_text(struct out *o, unsigned session, const struct out_status *s
 		fprintf(o->f, "; %s, SACK gaps %llu", st->assoc.state,
 			(unsigned long long)st->assoc.gaps);
 	for (uint32_t i = 0; st->has_assoc && i < st->assoc.paths; i++)
-		put_path(o, &st->path[i]);
+		print_path_stats(o, &st->path[i]);
 	fputc('\n', o->f);
 	out_flush(o);
 }
 
 /* ---- JSON ---- */
 
-static json_t *number(uint64_t v)
+static json_t *make_json_number(uint64_t v)
 {
 	return json_integer(v > INT64_MAX ? INT64_MAX : (json_int_t)v);
 }
@@ -83,7 +83,7 @@ static json_t *path_json(const struct ddps_path_stats *p)
 
 	json_object_set_new(j, "peer", json_string(p->peer));
 	json_object_set_new(j, "local", json_string(p->local));
-	json_object_set_new(j, "encap", number(p->encap));
+	json_object_set_new(j, "encap", make_json_number(p->encap));
 	json_object_set_new(j, "state", json_string(ddps_path_state_name(p->state)));
 	json_object_set_new(j, "primary", json_boolean(p->primary));
 	json_object_set_new(j, "in_use", json_boolean(p->in_use));
@@ -91,14 +91,15 @@ static json_t *path_json(const struct ddps_path_stats *p)
 	json_object_set_new(j, "rttvar_us", json_real((double)p->rttvar_ns / 1e3));
 	json_object_set_new(j, "min_rtt_us", json_real((double)p->min_rtt_ns / 1e3));
 	json_object_set_new(j, "rto_us", json_real((double)p->rto_ns / 1e3));
-	json_object_set_new(j, "cwnd", number(p->cwnd));
+	json_object_set_new(j, "cwnd", make_json_number(p->cwnd));
 	json_object_set_new(j, "ssthresh",
-			    p->ssthresh == UINT64_MAX ? json_null() : number(p->ssthresh));
-	json_object_set_new(j, "in_flight", number(p->flight));
-	json_object_set_new(j, "mtu", number(p->mtu));
-	json_object_set_new(j, "errors", number(p->errors));
-	json_object_set_new(j, "retransmitted", number(p->retransmitted));
-	json_object_set_new(j, "timeouts", number(p->timeouts));
+			    p->ssthresh == UINT64_MAX ? json_null()
+						      : make_json_number(p->ssthresh));
+	json_object_set_new(j, "in_flight", make_json_number(p->flight));
+	json_object_set_new(j, "mtu", make_json_number(p->mtu));
+	json_object_set_new(j, "errors", make_json_number(p->errors));
+	json_object_set_new(j, "retransmitted", make_json_number(p->retransmitted));
+	json_object_set_new(j, "timeouts", make_json_number(p->timeouts));
 	return j;
 }
 
@@ -129,7 +130,7 @@ static json_t *assoc_json(const struct out_status *st)
 
 	json_object_set_new(j, "state", json_string(a->state));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		json_object_set_new(j, rows[i].name, number(rows[i].v));
+		json_object_set_new(j, rows[i].name, make_json_number(rows[i].v));
 	for (uint32_t i = 0; i < a->paths; i++)
 		json_array_append_new(paths, path_json(&st->path[i]));
 	json_object_set_new(j, "paths", paths);
@@ -144,9 +145,9 @@ static void put_json(struct out *o, unsigned session, const struct out_status *s
 	if (session)
 		json_object_set_new(j, "session", json_integer(session));
 	json_object_set_new(j, "seconds", json_real(st->seconds));
-	json_object_set_new(j, "sent", number(st->sent));
-	json_object_set_new(j, "received", number(st->received));
-	json_object_set_new(j, "held", number(st->held));
+	json_object_set_new(j, "sent", make_json_number(st->sent));
+	json_object_set_new(j, "received", make_json_number(st->received));
+	json_object_set_new(j, "held", make_json_number(st->held));
 	json_object_set_new(j, "association", st->has_assoc ? assoc_json(st) : json_null());
 	json_out_line(o, j);
 }

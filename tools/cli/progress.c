@@ -24,7 +24,7 @@ static size_t columns_of(const struct out *o)
 
 /* On one line, whatever its width: the bar goes first, then the name.  The last column stays free,
  * because terminals wrap there. */
-static void draw(struct out *o, const char *name, const char *bar, const char *rest)
+static void draw_bar(struct out *o, const char *name, const char *bar, const char *rest)
 {
 	size_t room = columns_of(o) - 1, tail = strlen(rest), left;
 	bool with_bar = room >= NAME_LEAST + BAR_ROOM + 1 + tail;
@@ -66,7 +66,7 @@ void out_progress(struct out *o, const char *name, uint64_t done, uint64_t total
 	text_rate(rate, sizeof rate, speed);
 	text_time(left, sizeof left, speed > 0 ? (double)(total - done) / speed : 0);
 	snprintf(rest, sizeof rest, "%3.0f%%  %s  %s left", share * 100, rate, left);
-	draw(o, name, bar, rest);
+	draw_bar(o, name, bar, rest);
 }
 
 void out_progress_end(struct out *o)

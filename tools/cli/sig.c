@@ -41,7 +41,7 @@ static void on_signal(int sig)
 	errno = keep;
 }
 
-static void both(sigset_t *set)
+static void fill_end_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
@@ -53,7 +53,7 @@ int sig_init(void)
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 
-	both(&sa.sa_mask);
+	fill_end_signals(&sa.sa_mask);
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0 || sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL))
 		return -1;
@@ -74,11 +74,11 @@ int sig_pending(void)
 }
 
 /* The list changes only while the handler cannot run in this thread. */
-static void change(struct sig_file *f, bool add)
+static void change_sig_file(struct sig_file *f, bool add)
 {
 	sigset_t set, old;
 
-	both(&set);
+	fill_end_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, &old);
 	lock_files();
 	if (add) {
@@ -98,10 +98,10 @@ static void change(struct sig_file *f, bool add)
 
 void sig_file_add(struct sig_file *f)
 {
-	change(f, true);
+	change_sig_file(f, true);
 }
 
 void sig_file_remove(struct sig_file *f)
 {
-	change(f, false);
+	change_sig_file(f, false);
 }

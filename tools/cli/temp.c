@@ -88,7 +88,7 @@ static int find_room(int fd, uint64_t size)
 
 /* Why what has the name already stays: only files are replaced, and only if asked for; a rename would put
  * a file where a device or a link was. */
-static int refused(mode_t mode, bool force)
+static int find_name_refusal(mode_t mode, bool force)
 {
 	if (S_ISDIR(mode))
 		return EISDIR;
@@ -112,8 +112,8 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	}
 	memcpy(t->base, base, strlen(base) + 1);
 	there = !fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW);
-	if (there && refused(st.st_mode, force)) {
-		errno = refused(st.st_mode, force);
+	if (there && find_name_refusal(st.st_mode, force)) {
+		errno = find_name_refusal(st.st_mode, force);
 		return -1;
 	}
 	t->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
@@ -175,7 +175,7 @@ static int rename_new(struct temp *t)
 	return unlinkat(t->dirfd, t->part, 0);
 }
 
-static int name_it(struct temp *t, bool force)
+static int name_temp(struct temp *t, bool force)
 {
 	int err;
 
@@ -199,7 +199,7 @@ static int name_it(struct temp *t, bool force)
 int temp_commit(struct temp *t, bool force)
 {
 	/* a directory that cannot be synchronised (EINVAL) is none of a disk's */
-	int bad = fsync(t->fd) || name_it(t, force) || (fsync(t->dirfd) && errno != EINVAL);
+	int bad = fsync(t->fd) || name_temp(t, force) || (fsync(t->dirfd) && errno != EINVAL);
 	int err = errno;
 
 	temp_abort(t);

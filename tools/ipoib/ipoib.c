@@ -40,7 +40,7 @@ static const char *short_name(const struct ipoib_command *c)
 	return strchr(c->user.name, ' ') + 1;
 }
 
-static void help(FILE *f)
+static void print_ipoib_help(FILE *f)
 {
 	fprintf(f, "Usage: sessctl ipoib COMMAND [options] ...\n\n"
 		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
@@ -49,7 +49,7 @@ static void help(FILE *f)
 	fprintf(f, "\n'sessctl ipoib COMMAND --help' shows more, sessctl-ipoib(1) everything.\n");
 }
 
-static int run(const struct ipoib_command *c, int argc, char **argv)
+static int run_ipoib_command(const struct ipoib_command *c, int argc, char **argv)
 {
 	struct ipoib_opts o;
 	char why[800];
@@ -70,15 +70,15 @@ int cmd_ipoib(int argc, char **argv)
 
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, short_name(&table[i])))
-			return run(&table[i], argc - 1, argv + 1);
+			return run_ipoib_command(&table[i], argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-		help(stdout);
+		print_ipoib_help(stdout);
 		return cmd_finish();
 	}
 	if (*word)
 		fprintf(stderr, "sessctl ipoib: no command '%s'\n  try: sessctl ipoib --help\n",
 			word);
 	else
-		help(stderr);
+		print_ipoib_help(stderr);
 	return ST_USAGE;
 }

@@ -115,8 +115,8 @@ int conn_close(struct conn_job *j)
 	return out_finish(&j->out) ? ST_FAILED : j->status;
 }
 
-static void record(struct conn_job *j, bool sent, uint16_t lid,
-		   const uint8_t octets[DDPS_CM_MAD_LEN])
+static void record_cm_message(struct conn_job *j, bool sent, uint16_t lid,
+			      const uint8_t octets[DDPS_CM_MAD_LEN])
 {
 	const struct ddps_umad_info *i = &j->wire.info;
 	struct capture_mad m = { .pkey = i->pkey, .mad = octets };
@@ -141,7 +141,7 @@ static void record(struct conn_job *j, bool sent, uint16_t lid,
 void conn_do(struct conn_job *j, const struct ddps_cm_outs *o, conn_report_fn report)
 {
 	for (unsigned i = 0; i < o->n_send; i++) {
-		record(j, true, j->wire.ops->lid(o->send[i].to), o->send[i].mad);
+		record_cm_message(j, true, j->wire.ops->lid(o->send[i].to), o->send[i].mad);
 		if (j->wire.ops->send(j->wire.port, o->send[i].to, o->send[i].mad))
 			out_note(&j->out, "a message could not be sent; CM will repeat it");
 	}
@@ -178,7 +178,7 @@ int conn_turn(struct conn_job *j, uint64_t due, conn_report_fn report)
 		return -1;
 	}
 	if (res) {
-		record(j, false, j->wire.ops->lid(from), mad);
+		record_cm_message(j, false, j->wire.ops->lid(from), mad);
 		ddps_cm_rx(j->cm, mad, sizeof mad, from, clock_ns(), &o);
 		conn_do(j, &o, report);
 	}

@@ -10,35 +10,35 @@
 #define CM_RETRIES 15
 
 /* An end that the peer or time has made: what to say, and the exit status. */
-static void finish(struct conn_job *j, const char *event, uint32_t id, int status)
+static void finish_connect(struct conn_job *j, const char *event, uint32_t id, int status)
 {
 	conn_out_state(j, event, id);
 	j->status = status;
 }
 
 /* The attempt or the connection ends by a timer. */
-static void on_end(struct conn_job *j, const struct ddps_cm_report *r)
+static void take_connect_end(struct conn_job *j, const struct ddps_cm_report *r)
 {
 	if (r->state == DDPS_CM_ST_TIMEWAIT) {
-		finish(j, "disconnect-unanswered", r->id, ST_TIMEDOUT);
+		finish_connect(j, "disconnect-unanswered", r->id, ST_TIMEDOUT);
 		out_error(&j->out, 0, "see whether the peer still runs and its link is up",
 			  "connection 0x%08x: no DREP for any DREQ", (unsigned)r->id);
 		j->over = true;
 	} else if (!j->part_at) {
-		finish(j, "unanswered", r->id, ST_TIMEDOUT);
+		finish_connect(j, "unanswered", r->id, ST_TIMEDOUT);
 		out_error(&j->out, 0, "check that the peer listens and its link is up",
 			  "no answer to any REQ");
 	}
 }
 
-static void on_report(struct conn_job *j, const struct ddps_cm_report *r)
+static void take_connect_report(struct conn_job *j, const struct ddps_cm_report *r)
 {
 	struct ddps_cm_outs o = { 0 };
 
 	switch (r->ev) {
 	case DDPS_CM_EV_RX_REP:
 		if (!ddps_cm_ready(j->cm, r->id, NULL, clock_ns(), &o)) {
-			conn_do(j, &o, on_report);
+			conn_do(j, &o, take_connect_report);
 			conn_out_state(j, "established", r->id);
 			j->part_at = clock_ns() + j->o->hold_ms * NS_PER_MS;
 		}
@@ -53,14 +53,14 @@ static void on_report(struct conn_job *j, const struct ddps_cm_report *r)
 	case DDPS_CM_EV_RX_DREQ: /* stays through TIMEWAIT, lest the DREP be lost */
 		conn_out_state(j, "disconnected", r->id);
 		if (!ddps_cm_closed(j->cm, r->id, clock_ns(), &o))
-			conn_do(j, &o, on_report);
+			conn_do(j, &o, take_connect_report);
 		break;
 	case DDPS_CM_EV_RX_DREP:
-		finish(j, "disconnected", r->id, ST_DONE);
+		finish_connect(j, "disconnected", r->id, ST_DONE);
 		j->over = true;
 		break;
 	case DDPS_CM_EV_T_END:
-		on_end(j, r);
+		take_connect_end(j, r);
 		break;
 	default:
 		break;
@@ -97,7 +97,7 @@ static int refuse_peer(struct conn_job *j, const char *why)
 }
 
 /* The peer of the command line: link-layer address, or GID and --peer-qpn. */
-static int read_peer(struct conn_job *j, struct ddps_ipoib_lladdr *peer)
+static int read_connect_peer(struct conn_job *j, struct ddps_ipoib_lladdr *peer)
 {
 	const struct ipoib_opts *o = j->o;
 
@@ -114,8 +114,8 @@ static int read_peer(struct conn_job *j, struct ddps_ipoib_lladdr *peer)
 	return ST_DONE;
 }
 
-static int find_path(struct conn_job *j, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		     struct ddps_sa_path *path)
+static int find_connect_path(struct conn_job *j, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			     struct ddps_sa_path *path)
 {
 	char text[DDPS_IPOIB_GID_TEXT];
 	int err = j->wire.ops->path(j->wire.port, gid, path);
@@ -155,11 +155,11 @@ static int send_req(struct conn_job *j, struct ddps_cm_mad *mad, const struct dd
 			  "the REQ cannot be sent: %s", ddps_ipoib_strerror(err));
 		return ST_FAILED;
 	}
-	conn_do(j, &o, on_report);
+	conn_do(j, &o, take_connect_report);
 	return ST_DONE;
 }
 
-static int start(struct conn_job *j, const struct ipoib_opts *o)
+static int begin_connect(struct conn_job *j, const struct ipoib_opts *o)
 {
 	struct ddps_ipoib_lladdr peer = { 0 };
 	struct ddps_sa_path path = { 0 };
@@ -169,9 +169,9 @@ static int start(struct conn_job *j, const struct ipoib_opts *o)
 	default_req(&req, o);
 	res = conn_open(j, o, "ipoib connect", &req);
 	if (!res)
-		res = read_peer(j, &peer);
+		res = read_connect_peer(j, &peer);
 	if (!res)
-		res = find_path(j, peer.gid, &path);
+		res = find_connect_path(j, peer.gid, &path);
 	return res ? res : send_req(j, &req, &path, &peer);
 }
 
@@ -194,7 +194,7 @@ static bool interrupted(struct conn_job *j, uint64_t due)
 	}
 	if (!ddps_cm_abort(j->cm, j->id, DDPS_CM_REJ_TIMEOUT, clock_ns(), &o) ||
 	    !ddps_cm_disconnect(j->cm, j->id, clock_ns(), &o))
-		conn_do(j, &o, on_report);
+		conn_do(j, &o, take_connect_report);
 	return true;
 }
 
@@ -207,7 +207,7 @@ static int connect_rdmacm(const struct ipoib_opts *o)
 
 	out_init(&j.out, "ipoib connect", o->json);
 	default_req(&req, o);
-	j.status = read_peer(&j, &peer);
+	j.status = read_connect_peer(&j, &peer);
 	if (!j.status && o->capture) {
 		out_error(&j.out, 0, "--port umad",
 			  "--capture: the kernel does not show its messages");
@@ -227,14 +227,14 @@ int ipoib_connect(const struct ipoib_opts *o)
 
 	if (!strcmp(o->port, "rdmacm"))
 		return connect_rdmacm(o);
-	j.status = start(&j, o);
+	j.status = begin_connect(&j, o);
 	while (!j.status && !j.over && !interrupted(&j, due)) {
 		if (j.part_at && !parted && clock_ns() >= j.part_at) {
 			parted = true;
 			if (!ddps_cm_disconnect(j.cm, j.id, clock_ns(), &outs))
-				conn_do(&j, &outs, on_report);
+				conn_do(&j, &outs, take_connect_report);
 		}
-		if (conn_turn(&j, !parted && j.part_at ? j.part_at : due, on_report))
+		if (conn_turn(&j, !parted && j.part_at ? j.part_at : due, take_connect_report))
 			j.status = ST_FAILED;
 	}
 	return conn_close(&j);

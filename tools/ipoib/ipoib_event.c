@@ -17,7 +17,7 @@ static void stamp(struct conn_job *j)
 	fprintf(j->out.f, "%10.6f  ", elapsed(j));
 }
 
-static void end(struct conn_job *j)
+static void end_event_line(struct conn_job *j)
 {
 	fputc('\n', j->out.f);
 	out_flush(&j->out);
@@ -52,7 +52,7 @@ void conn_out_port(struct conn_job *j, const char *event, uint64_t service_id)
 	stamp(j);
 	fprintf(j->out.f, "%s: %s:%s:%d, LID %u, %s, service ID %s", event, j->wire.ops->name,
 		i->device, i->port, i->lid, lladdr, sid);
-	end(j);
+	end_event_line(j);
 }
 
 void conn_out_path(struct conn_job *j, const struct ddps_sa_path *p)
@@ -72,7 +72,7 @@ void conn_out_path(struct conn_job *j, const struct ddps_sa_path *p)
 	fprintf(j->out.f, "path: LID %u to %u, SL %u, MTU %u, rate %u, packet lifetime %u",
 		p->path.local_lid, p->path.remote_lid, p->path.sl, 128u << p->mtu, p->path.rate,
 		p->life);
-	end(j);
+	end_event_line(j);
 }
 
 /* @octets may be anything that a peer sends. */
@@ -102,7 +102,7 @@ void conn_out_mad(struct conn_job *j, bool sent, uint16_t lid,
 	else
 		madtext_brief(text, sizeof text, &mad);
 	fprintf(j->out.f, "%s LID %-5u  %s", sent ? "->" : "<-", lid, text);
-	end(j);
+	end_event_line(j);
 }
 
 void conn_out_state(struct conn_job *j, const char *event, uint32_t id)
@@ -117,7 +117,7 @@ void conn_out_state(struct conn_job *j, const char *event, uint32_t id)
 	}
 	stamp(j);
 	fprintf(j->out.f, "%s: connection 0x%08x", event, (unsigned)id);
-	end(j);
+	end_event_line(j);
 }
 
 void conn_out_rejected(struct conn_job *j, uint32_t id, const struct ddps_cm_rej *rej)
@@ -138,5 +138,5 @@ void conn_out_rejected(struct conn_job *j, uint32_t id, const struct ddps_cm_rej
 	stamp(j);
 	fprintf(j->out.f, "rejected: connection 0x%08x, reason %u (%s), private data %s",
 		(unsigned)id, rej->reason, ddps_cm_reason_name(rej->reason), hex);
-	end(j);
+	end_event_line(j);
 }

@@ -51,8 +51,8 @@ static int read_sa(struct ddps_ib_udp_config *c, const char *text, char *why, si
 }
 
 /* What the administration gives to the link; others learn it from there. */
-static int read_link(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
-		     size_t why_len)
+static int read_ib_link_options(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
+				size_t why_len)
 {
 	uint32_t mtu = o->link_mtu ? o->link_mtu : LINK_MTU;
 
@@ -118,7 +118,8 @@ int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, 
 {
 	ddps_ib_udp_config_init(c);
 	return read_udp(c, o->udp, why, why_len) || read_sa(c, o->sa, why, why_len) ||
-			       read_link(c, o, why, why_len) || read_partitions(c, o, why, why_len)
+			       read_ib_link_options(c, o, why, why_len) ||
+			       read_partitions(c, o, why, why_len)
 		       ? -1
 		       : 0;
 }

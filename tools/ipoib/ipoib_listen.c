@@ -12,7 +12,7 @@
 
 static void answer_req(struct conn_job *j, const struct ddps_cm_report *r);
 
-static void on_report(struct conn_job *j, const struct ddps_cm_report *r)
+static void take_listen_report(struct conn_job *j, const struct ddps_cm_report *r)
 {
 	struct ddps_cm_outs o;
 
@@ -31,7 +31,7 @@ static void on_report(struct conn_job *j, const struct ddps_cm_report *r)
 	if (r->ev == DDPS_CM_EV_RX_DREQ) {
 		conn_out_state(j, "disconnected", r->id);
 		if (!ddps_cm_closed(j->cm, r->id, clock_ns(), &o))
-			conn_do(j, &o, on_report);
+			conn_do(j, &o, take_listen_report);
 	}
 }
 
@@ -72,7 +72,7 @@ static void answer_req(struct conn_job *j, const struct ddps_cm_report *r)
 		j->over = true;
 		return;
 	}
-	conn_do(j, &o, on_report);
+	conn_do(j, &o, take_listen_report);
 }
 
 /* What a REP has unless --set says otherwise. */
@@ -90,7 +90,7 @@ static void default_rep(struct ddps_cm_mad *mad, const struct ipoib_opts *o)
 	conn_private_data(o, rep->private_data);
 }
 
-static int start(struct conn_job *j, const struct ipoib_opts *o)
+static int start_listen(struct conn_job *j, const struct ipoib_opts *o)
 {
 	struct ddps_cm_listener l = { .pkey = 0xffff };
 	struct ddps_cm_mad rep;
@@ -124,7 +124,7 @@ int ipoib_listen(const struct ipoib_opts *o)
 	struct conn_job j;
 	uint64_t due = o->timeout_ms ? clock_ns() + o->timeout_ms * NS_PER_MS : 0;
 
-	j.status = start(&j, o);
+	j.status = start_listen(&j, o);
 	while (!j.status && !j.over && !sig_pending()) {
 		if (o->count && j.taken >= o->count && !j.open && clock_ns() >= j.linger)
 			break;
@@ -138,7 +138,7 @@ int ipoib_listen(const struct ipoib_opts *o)
 				  (unsigned)o->count, (unsigned)o->timeout_ms / 1000,
 				  (unsigned)o->timeout_ms % 1000);
 			j.status = ST_TIMEDOUT;
-		} else if (conn_turn(&j, due, on_report)) {
+		} else if (conn_turn(&j, due, take_listen_report)) {
 			j.status = ST_FAILED;
 		}
 	}

@@ -34,7 +34,7 @@ static int read_error(struct job *j, const char *path, const char *why)
 }
 
 /* The whole of @f.  *@buf is the caller's to free.  Return: NULL, or what is wrong. */
-static const char *slurp(FILE *f, char **buf, size_t *len)
+static const char *read_whole_file(FILE *f, char **buf, size_t *len)
 {
 	size_t size = 1 << 16;
 	char *grown;
@@ -55,7 +55,7 @@ static const char *slurp(FILE *f, char **buf, size_t *len)
 	return "not enough memory";
 }
 
-static int load(struct job *j, const char *path, char **buf, size_t *len)
+static int load_mad_file(struct job *j, const char *path, char **buf, size_t *len)
 {
 	bool std = !strcmp(path, "-");
 	FILE *f = std ? stdin : fopen(path, "rb");
@@ -64,7 +64,7 @@ static int load(struct job *j, const char *path, char **buf, size_t *len)
 	*buf = NULL;
 	if (!f)
 		return read_error(j, path, strerror(errno));
-	why = slurp(f, buf, len);
+	why = read_whole_file(f, buf, len);
 	if (!std)
 		fclose(f);
 	return why ? read_error(j, path, why) : ST_DONE;
@@ -72,7 +72,7 @@ static int load(struct job *j, const char *path, char **buf, size_t *len)
 
 /* ---- one message ---- */
 
-static void complain(struct job *j, const char *why)
+static void report_bad_mad(struct job *j, const char *why)
 {
 	j->bad++;
 	out_error(&j->out, 0, NULL, "message %u: %s", j->seen, why);
@@ -83,13 +83,13 @@ static void save(struct job *j, struct capture_mad *m, const uint8_t octets[DDPS
 	m->mad = octets;
 	if (!j->capture || !capture_write(j->capture, m))
 		return;
-	complain(j, strerror(errno));
+	report_bad_mad(j, strerror(errno));
 	fclose(j->capture);
 	j->capture = NULL;
 }
 
-static void show(struct job *j, const struct ddps_cm_mad *mad,
-		 const uint8_t octets[DDPS_CM_MAD_LEN])
+static void show_mad(struct job *j, const struct ddps_cm_mad *mad,
+		     const uint8_t octets[DDPS_CM_MAD_LEN])
 {
 	char hex[2 * DDPS_CM_MAD_LEN + 1];
 	json_t *line;
@@ -118,7 +118,7 @@ static void from_octets(struct job *j, struct capture_mad *m, const uint8_t *oct
 
 	j->seen++;
 	if (!err) {
-		show(j, &mad, octets);
+		show_mad(j, &mad, octets);
 		save(j, m, octets);
 		return;
 	}
@@ -132,13 +132,13 @@ static void from_octets(struct job *j, struct capture_mad *m, const uint8_t *oct
 			 "attribute 0x%04x (%s)",
 			 mad.hdr.base_version, mad.hdr.mgmt_class, mad.hdr.class_version,
 			 mad.hdr.method, mad.hdr.attr_id, ddps_cm_attr_name(mad.hdr.attr_id));
-	complain(j, why);
+	report_bad_mad(j, why);
 }
 
 /* ---- the three kinds of input ---- */
 
 /* Digits and white space; each 512 digits are a message. */
-static void from_hex(struct job *j, const char *text, size_t len)
+static void read_hex_mads(struct job *j, const char *text, size_t len)
 {
 	char digits[2 * DDPS_CM_MAD_LEN + 1];
 	uint8_t octets[DDPS_CM_MAD_LEN];
@@ -150,7 +150,7 @@ static void from_hex(struct job *j, const char *text, size_t len)
 			continue;
 		if (!isxdigit((unsigned char)text[i])) {
 			j->seen++;
-			complain(j, "neither hexadecimal text nor JSON nor a capture");
+			report_bad_mad(j, "neither hexadecimal text nor JSON nor a capture");
 			return;
 		}
 		digits[n++] = text[i];
@@ -164,7 +164,7 @@ static void from_hex(struct job *j, const char *text, size_t len)
 	digits[n] = 0;
 	if (n % 2) {
 		j->seen++;
-		complain(j, "an odd number of hexadecimal digits");
+		report_bad_mad(j, "an odd number of hexadecimal digits");
 	} else if (n) {
 		from_octets(j, &m, octets, (size_t)text_unhex(octets, sizeof octets, digits));
 	}
@@ -190,7 +190,7 @@ static void from_capture(struct job *j, const char *buf, size_t len)
 			 (unsigned long long)r.skipped);
 	if (res < 0) {
 		j->seen++;
-		complain(j, "the capture ends in the middle of a record");
+		report_bad_mad(j, "the capture ends in the middle of a record");
 	}
 }
 
@@ -203,16 +203,16 @@ static void from_json(struct job *j, const json_t *value)
 
 	j->seen++;
 	if (madtext_from_json(&mad, value, why, sizeof why)) {
-		complain(j, why);
+		report_bad_mad(j, why);
 	} else if (ddps_cm_mad_encode(octets, &mad)) {
 		snprintf(why, sizeof why, "an information length above %d", DDPS_CM_ARI_LEN);
-		complain(j, why);
+		report_bad_mad(j, why);
 	} else {
 		if (mad.hdr.attr_id == DDPS_CM_REQ) {
 			m.slid = mad.u.req.primary.local_lid;
 			m.dlid = mad.u.req.primary.remote_lid;
 		}
-		show(j, &mad, octets);
+		show_mad(j, &mad, octets);
 		save(j, &m, octets);
 	}
 }
@@ -237,7 +237,7 @@ static void from_json_text(struct job *j, const char *text, size_t len)
 		if (!value) {
 			j->seen++;
 			snprintf(why, sizeof why, "line %d of it: %s", err.line, err.text);
-			complain(j, why);
+			report_bad_mad(j, why);
 			return;
 		}
 		from_json(j, value);
@@ -261,7 +261,7 @@ static void convert(struct job *j, const struct ipoib_opts *o, const char *buf, 
 	else if (json)
 		from_json_text(j, buf, len);
 	else
-		from_hex(j, buf, len);
+		read_hex_mads(j, buf, len);
 	if (!j->seen && !j->bad) {
 		j->bad++;
 		out_error(&j->out, 0, "512 hexadecimal digits, or a JSON object",
@@ -277,7 +277,7 @@ int ipoib_mad(const struct ipoib_opts *o)
 	int res;
 
 	out_init(&j.out, "ipoib mad", o->json);
-	res = load(&j, o->nargs ? o->arg[0] : "-", &buf, &len);
+	res = load_mad_file(&j, o->nargs ? o->arg[0] : "-", &buf, &len);
 	if (res == ST_DONE && o->capture) {
 		j.capture = capture_create(o->capture);
 		if (!j.capture) {

@@ -120,7 +120,7 @@ _Static_assert(NROWS <= OPTROW_MAX, "the parser takes no more");
 static const struct option_table options = { table, NROWS };
 
 /* Either --decode or what the value is made of. */
-static int check_text(const struct ipoib_opts *o, unsigned bit, char *why, size_t why_len)
+static int check_text_options(const struct ipoib_opts *o, unsigned bit, char *why, size_t why_len)
 {
 	bool made = o->qpn != IPOIB_UNSET || o->mtu != IPOIB_UNSET || o->flags || o->gid ||
 		    o->linux_form;
@@ -138,7 +138,7 @@ static int check_text(const struct ipoib_opts *o, unsigned bit, char *why, size_
 	return -1;
 }
 
-static void defaults(struct ipoib_opts *o, unsigned bit)
+static void set_ipoib_defaults(struct ipoib_opts *o, unsigned bit)
 {
 	*o = (struct ipoib_opts){ .qpn = IPOIB_UNSET,
 				  .mtu = IPOIB_UNSET,
@@ -173,13 +173,13 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	enum opts_result res;
 	int first = 0;
 
-	defaults(o, cmd->user.bit);
+	set_ipoib_defaults(o, cmd->user.bit);
 	res = optrow_parse(&options, &cmd->user, o, argc, argv, &first, why, why_len);
 	if (res != OPTS_OK)
 		return res;
 	o->arg = argv + first;
 	o->nargs = argc - first;
-	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
+	if (cmd->user.bit & I_TEXT && check_text_options(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
 	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 &&
 	    strncmp(o->port, "verbs", 5) != 0 && of_ib(o)) {

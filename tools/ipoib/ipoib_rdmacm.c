@@ -9,7 +9,7 @@
 
 #define WAIT_MS 100000 /* the kernel gives up after its own retries, about 98 s at the most */
 
-static void tell(void *user, const char *event, int status)
+static void print_rdmacm_event(void *user, const char *event, int status)
 {
 	struct conn_job *j = user;
 	double t = (double)(clock_ns() - j->start) / 1e9;
@@ -81,7 +81,7 @@ int conn_rdmacm(struct conn_job *j, struct ddps_cm_mad *mad, const struct ddps_i
 	req->pkey = 0xffff;
 	if (conn_apply_sets(j, mad) || check_sets(j))
 		return ST_USAGE;
-	if (ddps_rdmacm_open(&r, tell, j, why, sizeof why)) {
+	if (ddps_rdmacm_open(&r, print_rdmacm_event, j, why, sizeof why)) {
 		out_error(&j->out, 0, "modprobe rdma_ucm on a machine with an InfiniBand adapter",
 			  "port rdmacm: %s", why);
 		return ST_FAILED;

@@ -23,7 +23,7 @@ static const struct {
 
 #define NVERBS (sizeof verbs / sizeof *verbs)
 
-static int number(const char *word, uint64_t max, uint64_t *n)
+static int read_scenario_number(const char *word, uint64_t max, uint64_t *n)
 {
 	char *end;
 
@@ -33,12 +33,13 @@ static int number(const char *word, uint64_t max, uint64_t *n)
 }
 
 /* @word: time, verb, arguments.  Return: NULL, or what is wrong. */
-static const char *parse(const struct sim *s, char **word, unsigned n, struct sim_step *t)
+static const char *parse_scenario_step(const struct sim *s, char **word, unsigned n,
+				       struct sim_step *t)
 {
 	uint64_t ms, v[3] = { 0, 0, 100 };
 	size_t i = 0;
 
-	if (n < 2 || number(word[0], MS_MAX, &ms))
+	if (n < 2 || read_scenario_number(word[0], MS_MAX, &ms))
 		return "a line is MILLISECONDS VERB ARGUMENTS";
 	while (i < NVERBS && strcmp(verbs[i].name, word[1]) != 0)
 		i++;
@@ -47,7 +48,7 @@ static const char *parse(const struct sim *s, char **word, unsigned n, struct si
 	if (n - 2 < verbs[i].min || n - 2 > verbs[i].max)
 		return "wrong number of arguments";
 	for (unsigned k = 2; k < n; k++)
-		if (number(word[k], UINT32_MAX, &v[k - 2]))
+		if (read_scenario_number(word[k], UINT32_MAX, &v[k - 2]))
 			return "an argument is not a number";
 	*t = (struct sim_step){ .at = ms * NS_PER_MS, .verb = verbs[i].verb, .len = (size_t)v[2] };
 	t->a = (unsigned)v[0];
@@ -79,7 +80,7 @@ static const char *add_step(struct sim *s, char *line)
 	if (!step)
 		return "out of memory";
 	s->step = step;
-	bad = parse(s, word, n, &step[s->nsteps]);
+	bad = parse_scenario_step(s, word, n, &step[s->nsteps]);
 	s->nsteps += !bad;
 	return bad;
 }

@@ -30,7 +30,8 @@ static void lane_line(struct sim *s, uint64_t now, unsigned nr, const char *text
 	putchar('\n');
 }
 
-static void say(struct sim *s, uint64_t now, unsigned nr, const char *event, const char *text)
+static void print_sim_event(struct sim *s, uint64_t now, unsigned nr, const char *event,
+			    const char *text)
 {
 	if (s->json)
 		printf("{\"event\":\"%s\",\"time\":%.6f,\"node\":%u}\n", event,
@@ -39,8 +40,8 @@ static void say(struct sim *s, uint64_t now, unsigned nr, const char *event, con
 		lane_line(s, now, nr, text);
 }
 
-static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
-		     uint64_t now)
+static void trace_sim_mad(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
+			  uint64_t now)
 {
 	struct sim_node *n = user;
 	struct ddps_cm_mad m;
@@ -61,7 +62,7 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 	lane_line(n->s, now, n->nr, text);
 }
 
-static void on_deliver(void *user, const void *packet, size_t len)
+static void count_sim_packet(void *user, const void *packet, size_t len)
 {
 	struct sim_node *n = user;
 
@@ -72,7 +73,7 @@ static void on_deliver(void *user, const void *packet, size_t len)
 
 /* ---- nodes ---- */
 
-static void configure(struct sim_node *n, uint64_t seed)
+static void configure_sim_node(struct sim_node *n, uint64_t seed)
 {
 	struct ddps_ipoib_if_config *c = &n->cfg;
 	uint8_t *gid = c->me.addr.gid;
@@ -96,7 +97,7 @@ static void configure(struct sim_node *n, uint64_t seed)
 static int sim_start(struct sim *s, unsigned nr)
 {
 	struct sim_node *n = &s->node[nr];
-	const struct ddps_ipoib_if_calls c = { sizeof(c), on_deliver, on_trace, n };
+	const struct ddps_ipoib_if_calls c = { sizeof(c), count_sim_packet, trace_sim_mad, n };
 
 	if (n->f)
 		return DDPS_E_STATE;
@@ -115,7 +116,7 @@ static void sim_kill(struct sim *s, unsigned nr)
 }
 
 /* A UDP packet of @len octets; whoever runs the scenario sees to it that it fits. */
-static void send_packet(struct sim *s, unsigned from, unsigned to, size_t len, uint64_t now)
+static void send_sim_packet(struct sim *s, unsigned from, unsigned to, size_t len, uint64_t now)
 {
 	uint8_t *p = calloc(1, len);
 	uint32_t sum = 0;
@@ -147,7 +148,7 @@ static void set_loss(struct sim *s, unsigned percent)
 	ddps_ipoib_sim_set_faults(s->fabric, &s->faults);
 }
 
-static void act(void *arg, uint64_t now)
+static void run_sim_step(void *arg, uint64_t now)
 {
 	struct sim_step *t = arg;
 	struct sim *s = t->s;
@@ -156,29 +157,29 @@ static void act(void *arg, uint64_t now)
 	switch (t->verb) {
 	case SIM_SEND:
 		if (n->f)
-			send_packet(s, t->a, t->b, t->len, now);
+			send_sim_packet(s, t->a, t->b, t->len, now);
 		break;
 	case SIM_START:
-		say(s, now, t->a, "start", "START");
+		print_sim_event(s, now, t->a, "start", "START");
 		if (sim_start(s, t->a))
-			say(s, now, t->a, "not_started", "(runs)");
+			print_sim_event(s, now, t->a, "not_started", "(runs)");
 		break;
 	case SIM_STOP:
-		say(s, now, t->a, "stop", "STOP");
+		print_sim_event(s, now, t->a, "stop", "STOP");
 		if (n->f)
 			ddps_ipoib_if_stop(n->f, now);
 		break;
 	case SIM_KILL:
-		say(s, now, t->a, "kill", "KILL");
+		print_sim_event(s, now, t->a, "kill", "KILL");
 		if (n->f)
 			sim_kill(s, t->a);
 		return;
 	case SIM_UNPLUG:
-		say(s, now, t->a, "unplug", "UNPLUG");
+		print_sim_event(s, now, t->a, "unplug", "UNPLUG");
 		ddps_ipoib_sim_plug(s->fabric, t->a, false);
 		break;
 	case SIM_PLUG:
-		say(s, now, t->a, "plug", "PLUG");
+		print_sim_event(s, now, t->a, "plug", "PLUG");
 		ddps_ipoib_sim_plug(s->fabric, t->a, true);
 		break;
 	case SIM_LOSS:
@@ -208,14 +209,14 @@ static int draw_steps(struct sim *s, unsigned count)
 	return 0;
 }
 
-static int schedule(struct sim *s)
+static int schedule_sim_steps(struct sim *s)
 {
 	for (size_t i = 0; i < s->nsteps; i++) {
 		struct sim_step *t = &s->step[i];
 		int err;
 
 		t->s = s;
-		err = ddps_ipoib_sim_at(s->fabric, t->at, act, t);
+		err = ddps_ipoib_sim_at(s->fabric, t->at, run_sim_step, t);
 		if (err)
 			return err;
 		s->end = t->at > s->end ? t->at : s->end;
@@ -226,7 +227,7 @@ static int schedule(struct sim *s)
 /* ---- the end ---- */
 
 /* Connections of @nr to @peer that are up and can send. */
-static unsigned connections(const struct sim *s, unsigned nr, unsigned peer)
+static unsigned count_sim_connections(const struct sim *s, unsigned nr, unsigned peer)
 {
 	struct ddps_ipoib_if_conn_info c;
 	unsigned n = 0;
@@ -238,13 +239,13 @@ static unsigned connections(const struct sim *s, unsigned nr, unsigned peer)
 }
 
 /* RFC 4755 3.3: two nodes of ours never keep two. */
-static unsigned judge(const struct sim *s)
+static unsigned judge_sim(const struct sim *s)
 {
 	unsigned bad = 0;
 
 	for (unsigned a = 0; a < s->n; a++)
 		for (unsigned b = 0; b < s->n; b++) {
-			unsigned n = a == b || !s->node[a].f ? 0 : connections(s, a, b);
+			unsigned n = a == b || !s->node[a].f ? 0 : count_sim_connections(s, a, b);
 
 			if (!n || s->json)
 				bad += n > 1;
@@ -256,13 +257,13 @@ static unsigned judge(const struct sim *s)
 	return bad;
 }
 
-static int finish(struct sim *s)
+static int finish_sim(struct sim *s)
 {
 	const struct ddps_ipoib_sim_stats *st = ddps_ipoib_sim_stats(s->fabric);
 	uint64_t packets = 0;
 	unsigned bad;
 
-	bad = judge(s);
+	bad = judge_sim(s);
 	for (unsigned i = 0; i < s->n; i++)
 		packets += s->node[i].packets;
 	if (s->json)
@@ -276,7 +277,7 @@ static int finish(struct sim *s)
 	return cmd_finish() || bad ? ST_FAILED : ST_DONE;
 }
 
-static int run(struct sim *s, const struct ipoib_opts *o)
+static int run_ipoib_sim(struct sim *s, const struct ipoib_opts *o)
 {
 	char why[300];
 	int err = 0;
@@ -297,7 +298,7 @@ static int run(struct sim *s, const struct ipoib_opts *o)
 		err = draw_steps(s, o->count ? o->count : 20);
 	}
 	if (!err)
-		err = schedule(s);
+		err = schedule_sim_steps(s);
 	if (err) {
 		fprintf(stderr, "sessctl ipoib sim: %s\n", ddps_strerror(err));
 		return ST_FAILED;
@@ -309,7 +310,7 @@ static int run(struct sim *s, const struct ipoib_opts *o)
 		putchar('\n');
 	}
 	ddps_ipoib_sim_run(s->fabric, s->end + SETTLE_NS);
-	return finish(s);
+	return finish_sim(s);
 }
 
 int ipoib_sim(const struct ipoib_opts *o)
@@ -331,9 +332,9 @@ int ipoib_sim(const struct ipoib_opts *o)
 		for (unsigned i = 0; i < s.n; i++) {
 			s.node[i].s = &s;
 			s.node[i].nr = i;
-			configure(&s.node[i], s.seed);
+			configure_sim_node(&s.node[i], s.seed);
 		}
-		status = run(&s, o);
+		status = run_ipoib_sim(&s, o);
 	} else {
 		fprintf(stderr, "sessctl ipoib sim: %s\n",
 			ddps_ipoib_strerror(err ? err : DDPS_E_NOMEM));

@@ -32,13 +32,13 @@ struct ib_wire {
 
 /* ---- what the port tells ---- */
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void ignore_wire_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+			   size_t len, uint64_t now)
 {
 	(void)user, (void)from, (void)frame, (void)len, (void)now;
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void keep_wire_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	struct ib_wire *w = user;
 	unsigned at = (w->first + w->n) % QUEUE;
@@ -51,18 +51,18 @@ static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, u
 	w->n++;
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void ignore_wire_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
 	(void)user, (void)qpn, (void)frame, (void)len, (void)now;
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void ignore_wire_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	(void)user, (void)qpn, (void)err, (void)now;
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		    const struct ddps_ipoib_path *path, uint64_t now)
+static void take_wire_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			   const struct ddps_ipoib_path *path, uint64_t now)
 {
 	struct ib_wire *w = user;
 
@@ -71,8 +71,8 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 	w->path = path ? *path : (struct ddps_ipoib_path){ 0 };
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err, uint32_t mtu,
-		      uint64_t now)
+static void take_wire_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			     uint32_t mtu, uint64_t now)
 {
 	struct ib_wire *w = user;
 
@@ -81,26 +81,20 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	w->join_err = err;
 }
 
-static void on_link(void *user, bool up, uint64_t now)
+static void ignore_wire_link(void *user, bool up, uint64_t now)
 {
 	(void)user, (void)up, (void)now;
 }
 
 static const struct ddps_ipoib_up up_calls = {
-	sizeof(struct ddps_ipoib_up),
-	on_ud,
-	on_mad,
-	on_qp,
-	on_qp_error,
-	on_path,
-	on_joined,
-	on_link,
+	sizeof(struct ddps_ipoib_up), ignore_wire_ud, keep_wire_mad,	ignore_wire_qp,
+	ignore_wire_qp_error,	      take_wire_path, take_wire_joined, ignore_wire_link,
 };
 
 /* ---- what the commands ask for ---- */
 
 /* One turn, after a wait of at most @timeout_ms. */
-static void serve(struct ib_wire *w, int timeout_ms)
+static void serve_ib_wire(struct ib_wire *w, int timeout_ms)
 {
 	struct pollfd fds[IPOIB_PORT_FDS];
 	uint64_t now = clock_ns(), due = ipoib_port_deadline(&w->port), ms;
@@ -115,10 +109,10 @@ static void serve(struct ib_wire *w, int timeout_ms)
 }
 
 /* The port gives every question an answer in the end.  Return: false: a signal came first. */
-static bool await(struct ib_wire *w)
+static bool await_wire_answer(struct ib_wire *w)
 {
 	while (!w->answered && !sig_pending())
-		serve(w, 100);
+		serve_ib_wire(w, 100);
 	return w->answered;
 }
 
@@ -134,7 +128,7 @@ static int ib_recv(void *port, int timeout_ms, uint8_t mad[DDPS_CM_MAD_LEN], ddp
 	struct ib_wire *w = port;
 
 	if (!w->n)
-		serve(w, timeout_ms);
+		serve_ib_wire(w, timeout_ms);
 	if (!w->n)
 		return 0;
 	*from = w->queue[w->first].from;
@@ -152,7 +146,7 @@ static int ib_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddp
 	w->answered = false;
 	if (p->ops->resolve(p, gid))
 		return DDPS_E_SYSTEM;
-	if (!await(w))
+	if (!await_wire_answer(w))
 		return DDPS_E_TIMEDOUT;
 	if (!w->path.addr)
 		return DDPS_E_ADDRESS;
@@ -220,7 +214,7 @@ static const struct wire_ops verbs_ops = {
 
 /* ---- opening ---- */
 
-static int join(struct ib_wire *w, struct out *out)
+static int join_wire_group(struct ib_wire *w, struct out *out)
 {
 	struct ddps_ipoib_port *p = ipoib_port_port(&w->port);
 
@@ -228,7 +222,7 @@ static int join(struct ib_wire *w, struct out *out)
 
 	ddps_ipoib_mgid_broadcast(w->broadcast, w->port.pkey, LINK_SCOPE);
 	(void)ipoib_port_run(&w->port, clock_ns());
-	if (!p->ops->join(p, w->broadcast) && await(w) && !w->join_err)
+	if (!p->ops->join(p, w->broadcast) && await_wire_answer(w) && !w->join_err)
 		return ST_DONE;
 	why = ipoib_port_why(&w->port);
 	if (!w->answered)
@@ -249,7 +243,7 @@ static int join(struct ib_wire *w, struct out *out)
 	return w->join_err == DDPS_E_TIMEDOUT ? ST_TIMEDOUT : ST_FAILED;
 }
 
-static int open_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *out)
+static int open_wire_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *out)
 {
 	char why[1000];
 	uint32_t seed;
@@ -269,7 +263,7 @@ static int open_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *
 		return res;
 	w->open = true;
 	ipoib_port_user(&w->port, w);
-	return join(w, out);
+	return join_wire_group(w, out);
 }
 
 int wire_open_ib(struct wire *wire, const struct ipoib_opts *o, struct out *out)
@@ -282,7 +276,7 @@ int wire_open_ib(struct wire *wire, const struct ipoib_opts *o, struct out *out)
 		out_error(out, 0, "fewer programs simultaneously", "not enough memory");
 		return ST_FAILED;
 	}
-	res = open_port(w, o, out);
+	res = open_wire_port(w, o, out);
 	if (res) {
 		ib_close(w);
 		return res;

@@ -14,7 +14,7 @@
 static const char *const names[] = { "pass", "fail", "known", "skip" };
 static const char *const grades[] = { "strict", "passes", "harmless", "fails" };
 
-static void advise(int sys_errno)
+static void print_file_advice(int sys_errno)
 {
 	const char *advice = text_file_advice(sys_errno);
 
@@ -22,13 +22,13 @@ static void advise(int sys_errno)
 		fprintf(stderr, "  try: %s\n", advice);
 }
 
-static FILE *create(const struct conform_out *c, const char *name, const char *what)
+static FILE *create_report(const struct conform_out *c, const char *name, const char *what)
 {
 	FILE *f = safe_create(name);
 
 	if (!f) {
 		fprintf(stderr, "%s: %s '%s': %s\n", c->command, what, name, strerror(errno));
-		advise(errno);
+		print_file_advice(errno);
 	}
 	return f;
 }
@@ -38,9 +38,9 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 {
 	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire };
 	c->colour = !o->json && !o->tap && out_colours(STDOUT_FILENO);
-	if (o->junit && !(c->junit = create(c, o->junit, "JUnit report")))
+	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report")))
 		return -1;
-	if (o->pcap && !(c->pcap = create(c, o->pcap, "capture file")))
+	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file")))
 		return -1;
 	if (c->junit)
 		fprintf(c->junit,
@@ -54,7 +54,7 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 	return 0;
 }
 
-static double seconds(const struct ddps_conform_result *r)
+static double get_result_seconds(const struct ddps_conform_result *r)
 {
 	return (double)r->ns / 1e9;
 }
@@ -85,7 +85,7 @@ static void junit(const struct conform_out *c, const struct ddps_conform_result 
 	FILE *f = c->junit;
 
 	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->wire, r->c.name,
-		seconds(r));
+		get_result_seconds(r));
 	if (r->verdict == DDPS_CONFORM_FAIL) {
 		fprintf(f, "<failure message=\"");
 		xml(f, r->why);
@@ -104,7 +104,7 @@ static void junit(const struct conform_out *c, const struct ddps_conform_result 
 
 /* ---- standard output ---- */
 
-static json_t *octets(const struct ddps_conform_result *r)
+static json_t *make_octets_json(const struct ddps_conform_result *r)
 {
 	json_t *all = json_array();
 
@@ -127,7 +127,7 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 {
 	json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "event", "case", "case",
 			      r->c.name, "transport", c->wire, "result", names[r->verdict], "ids",
-			      r->c.ids, "rule", r->c.rule, "seconds", seconds(r));
+			      r->c.ids, "rule", r->c.rule, "seconds", get_result_seconds(r));
 
 	if (r->verdict != DDPS_CONFORM_SKIP)
 		json_object_set_new(j, "grade", json_string(grades[r->grade]));
@@ -136,13 +136,13 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 	if (r->known)
 		json_object_set_new(j, "known", json_string_nocheck(r->known));
 	if (r->verdict == DDPS_CONFORM_FAIL)
-		json_object_set_new(j, "wire", octets(r));
+		json_object_set_new(j, "wire", make_octets_json(r));
 	json_out_object(stdout, j, JSON_PRESERVE_ORDER);
 	putchar('\n');
 	json_decref(j);
 }
 
-static void tap(const struct ddps_conform_result *r)
+static void print_tap(const struct ddps_conform_result *r)
 {
 	printf("%s %u - %s: %s",
 	       r->verdict == DDPS_CONFORM_FAIL || r->verdict == DDPS_CONFORM_KNOWN ? "not ok"
@@ -159,7 +159,7 @@ static void tap(const struct ddps_conform_result *r)
 	ddps_conform_print(stdout, r, SHOWN, "# ");
 }
 
-static void table(const struct conform_out *c, const struct ddps_conform_result *r)
+static void print_table_row(const struct conform_out *c, const struct ddps_conform_result *r)
 {
 	const char *on = "", *off = c->colour ? "\033[0m" : "";
 
@@ -200,9 +200,9 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 	if (c->o.json)
 		json_line(c, r);
 	else if (c->o.tap)
-		tap(r);
+		print_tap(r);
 	else
-		table(c, r);
+		print_table_row(c, r);
 	if (c->junit)
 		junit(c, r);
 	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o.pcap_all))
@@ -216,7 +216,7 @@ static int close_file(const struct conform_out *c, FILE *f, const char *name)
 	if (bad) {
 		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->command, name,
 			strerror(errno));
-		advise(errno);
+		print_file_advice(errno);
 	}
 	if (f)
 		fclose(f);

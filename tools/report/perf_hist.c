@@ -9,7 +9,7 @@ void hist_reset(struct hist *h)
 }
 
 /* Values below HIST_SUB have a class each; above, HIST_BITS bits after the leading one count. */
-static unsigned class_of(uint64_t v)
+static unsigned get_hist_class(uint64_t v)
 {
 	unsigned shift;
 
@@ -38,7 +38,7 @@ void hist_add(struct hist *h, uint64_t v, uint64_t times)
 	if (v > h->max)
 		h->max = v;
 	h->count += times;
-	h->n[class_of(v)] += times;
+	h->n[get_hist_class(v)] += times;
 }
 
 void hist_merge(struct hist *h, const struct hist *more)

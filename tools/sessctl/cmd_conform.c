@@ -10,13 +10,13 @@
 #include <string.h>
 #include <strings.h>
 
-static enum status usage(const char *why)
+static enum status print_conform_usage(const char *why)
 {
 	fprintf(stderr, "sessctl conform: %s\n  try: sessctl conform --help\n", why);
 	return ST_USAGE;
 }
 
-static enum status list(const struct opts *o)
+static enum status list_conform_cases(const struct opts *o)
 {
 	const uint32_t both = DDPS_CONFORM_TCP | DDPS_CONFORM_SCTP;
 	struct ddps_conform_case c;
@@ -33,7 +33,8 @@ static enum status list(const struct opts *o)
 }
 
 /* Which wire, from what stands where a URI does. */
-static int plan(const struct opts *o, struct ddps_conform_options *run, char *why, size_t why_len)
+static int plan_conform(const struct opts *o, struct ddps_conform_options *run, char *why,
+			size_t why_len)
 {
 	const char *arg = o->arg[0];
 
@@ -66,7 +67,7 @@ struct report {
 	bool begun, broken;
 };
 
-static bool go_on(void *user)
+static bool may_conform_go_on(void *user)
 {
 	struct report *r = user;
 	const struct opts *o = r->o;
@@ -78,7 +79,7 @@ static bool go_on(void *user)
 	return !r->broken && !sig_pending();
 }
 
-static void result(void *user, const struct ddps_conform_result *res)
+static void take_conform_result(void *user, const struct ddps_conform_result *res)
 {
 	struct report *r = user;
 
@@ -86,11 +87,12 @@ static void result(void *user, const struct ddps_conform_result *res)
 	fflush(stdout);
 }
 
-static enum status run_all(const struct opts *o, const struct ddps_conform_options *run)
+static enum status run_conform(const struct opts *o, const struct ddps_conform_options *run)
 {
 	bool sctp = run->uri ? !strncasecmp(run->uri, "sctp:", 5) : run->wire == DDPS_CONFORM_SCTP;
 	struct report r = { .o = o, .wire = sctp ? "sctp" : "tcp" };
-	const struct ddps_conform_calls calls = { sizeof calls, &r, go_on, result };
+	const struct ddps_conform_calls calls = { sizeof calls, &r, may_conform_go_on,
+						  take_conform_result };
 	struct ddps_conform_sum sum = { 0 };
 	char why[1300];
 	int err, bad = 0;
@@ -108,9 +110,9 @@ static enum status run_all(const struct opts *o, const struct ddps_conform_optio
 		return ST_FAILED;
 	}
 	if (err)
-		return usage(why);
+		return print_conform_usage(why);
 	if (!(sum.pass + sum.fail + sum.known + sum.skip) && !sig_pending())
-		return usage("no case has a name like that (--list shows them)");
+		return print_conform_usage("no case has a name like that (--list shows them)");
 	if (sig_pending())
 		fprintf(stderr, "sessctl conform: interrupted, not all cases were run\n");
 	if (bad || sum.fail || sig_pending())
@@ -125,15 +127,16 @@ int cmd_conform(const struct opts *o)
 	char why[300];
 
 	if (o->list)
-		return (int)list(o);
+		return (int)list_conform_cases(o);
 	if (!o->nargs)
-		return (int)usage("missing URI: it is sessctl conform [options] URI");
+		return (int)print_conform_usage("missing URI: it is sessctl conform [options] URI");
 	if (o->probe || o->pairs) {
 		if (!advice_uri_whole(o->arg[0], false))
-			return (int)usage("--probe and --pairs need the URI of a responder");
+			return (int)print_conform_usage(
+				"--probe and --pairs need the URI of a responder");
 		return (int)(o->probe ? conform_probe(o) : conform_pairs(o));
 	}
-	if (plan(o, &run, why, sizeof why))
-		return (int)usage(why);
-	return (int)run_all(o, &run);
+	if (plan_conform(o, &run, why, sizeof why))
+		return (int)print_conform_usage(why);
+	return (int)run_conform(o, &run);
 }

@@ -85,7 +85,7 @@ static enum status open_local(struct get *g)
 	return ST_DONE;
 }
 
-static enum status ask(struct get *g)
+static enum status ask_for_get(struct get *g)
 {
 	struct msg m = { .type = g->o->digest == DIGEST_SHA256 ? MSG_GET : MSG_GET_BY,
 			 .kind = (uint8_t)g->o->digest };
@@ -116,7 +116,7 @@ static enum status ask(struct get *g)
 }
 
 /* A piece is ready: read it into the slot of the same number. */
-static enum status fetch(struct get *g, const struct msg *m)
+static enum status fetch_piece(struct get *g, const struct msg *m)
 {
 	uint32_t slot_len = file_slot_len(g->size);
 	uint64_t left = g->size - g->asked;
@@ -143,7 +143,7 @@ static enum status fetch(struct get *g, const struct msg *m)
 }
 
 /* A piece is here; Reads complete in order, so it is the next of the file. */
-static enum status store(struct get *g, uint32_t slot)
+static enum status store_piece(struct get *g, uint32_t slot)
 {
 	struct msg m = { .type = MSG_CREDIT, .slot = (uint8_t)slot };
 	const uint8_t *at = g->win.mem + (size_t)slot * file_slot_len(g->size);
@@ -157,18 +157,18 @@ static enum status store(struct get *g, uint32_t slot)
 	return link_send(&g->l, &m);
 }
 
-static enum status on_completion(struct get *g, const struct ddps_wc *wc)
+static enum status take_get_completion(struct get *g, const struct ddps_wc *wc)
 {
 	struct msg m;
 	enum status s;
 
 	if (WR_KIND(wc->wr_id) == WR_READ)
-		return store(g, WR_INDEX(wc->wr_id));
+		return store_piece(g, WR_INDEX(wc->wr_id));
 	s = link_message(&g->l, wc, MSG_ANY, &m);
 	if (s)
 		return s;
 	if (m.type == MSG_READY)
-		return fetch(g, &m);
+		return fetch_piece(g, &m);
 	if (m.type != MSG_DONE || g->end)
 		return link_fail(&g->l, ST_FAILED, NULL, "the peer sent an unexpected %s",
 				 msg_name(m.type));
@@ -185,13 +185,13 @@ static enum status receive_file(struct get *g)
 	while (!s && (g->done < g->size || !g->end)) {
 		s = link_next(&g->l, &wc);
 		if (!s)
-			s = on_completion(g, &wc);
+			s = take_get_completion(g, &wc);
 		out_progress(&g->l.out, g->base, g->done, g->size);
 	}
 	return s;
 }
 
-static enum status finish(struct get *g, uint64_t begin)
+static enum status finish_get(struct get *g, uint64_t begin)
 {
 	struct msg ok = { .type = MSG_OK };
 	struct out_transfer t = { .op = "get",
@@ -233,12 +233,12 @@ int cmd_get(const struct opts *o)
 		s = link_open(&g.l, g.t.uri, MSG_MAX);
 	if (!s) {
 		begin = clock_ns();
-		s = ask(&g);
+		s = ask_for_get(&g);
 	}
 	if (!s)
 		s = receive_file(&g);
 	if (!s)
-		s = finish(&g, begin);
+		s = finish_get(&g, begin);
 	hasher_free(g.hasher);
 	temp_abort(&g.temp);
 	s = link_close(&g.l, s);

@@ -17,7 +17,7 @@
 #define BATCH	    64
 #define FAREWELL_MS 3000ull /* for all sessions to close after a signal */
 
-static enum status fail(struct server *sv, int err, const char *what)
+static enum status fail_listen(struct server *sv, int err, const char *what)
 {
 	struct ddps_error e = { .code = err, .sys_errno = err == DDPS_E_SYSTEM ? errno : 0 };
 	char why[256];
@@ -28,7 +28,7 @@ static enum status fail(struct server *sv, int err, const char *what)
 	return err == DDPS_E_ADDRESS && !advice_uri_whole(what, true) ? ST_USAGE : ST_FAILED;
 }
 
-static enum status new_ctx(struct server *sv, int *err)
+static enum status make_listen_ctx(struct server *sv, int *err)
 {
 	struct ddps_ctx_attr attr;
 
@@ -68,7 +68,7 @@ static void show_watch(struct server *sv)
 	fprintf(sv->out.err, "  try: DDPSESS_WATCH=DIR, a directory of this user only, or off\n");
 }
 
-static enum status start(struct server *sv)
+static enum status start_server(struct server *sv)
 {
 	struct ddps_listen_param p;
 	char uri[1024];
@@ -85,7 +85,7 @@ static enum status start(struct server *sv)
 		}
 		sv->disk = disk_new();
 		if (!sv->disk)
-			return fail(sv, DDPS_E_SYSTEM, sv->o->dir);
+			return fail_listen(sv, DDPS_E_SYSTEM, sv->o->dir);
 	}
 	ddps_listen_param_init(&p);
 	if (!share_files(&sv->room, &p.max_half_open)) {
@@ -97,7 +97,7 @@ static enum status start(struct server *sv)
 		p.setup_ms = sv->o->timeout_ms;
 	if (sv->o->rtr)
 		p.rtr = sv->o->rtr;
-	if (new_ctx(sv, &err))
+	if (make_listen_ctx(sv, &err))
 		return ST_FAILED;
 	if (!err)
 		err = ddps_pd_new(sv->ctx, &sv->pd);
@@ -108,14 +108,14 @@ static enum status start(struct server *sv)
 	if (!err && ddps_listener_uri(sv->listener, uri, sizeof uri) < 0)
 		err = DDPS_E_TOO_LONG;
 	if (err)
-		return fail(sv, err, sv->o->arg[0]);
+		return fail_listen(sv, err, sv->o->arg[0]);
 	show_watch(sv);
 	out_listening(&sv->out, uri);
 	return sv->out.write_errno ? ST_FAILED : ST_DONE; /* nobody will know where */
 }
 
 /* Take all completions that there are.  Return: whether there were any. */
-static bool completions(struct server *sv)
+static bool take_server_completions(struct server *sv)
 {
 	struct ddps_wc wc[BATCH];
 	int n, any = 0;
@@ -130,10 +130,10 @@ static bool completions(struct server *sv)
 }
 
 /* Look for completions alone for a moment: who is measured does not wait for anything else. */
-static bool spin(struct server *sv)
+static bool spin_server(struct server *sv)
 {
 	for (unsigned i = 0; i < SPIN_POLLS; i++)
-		if (completions(sv))
+		if (take_server_completions(sv))
 			return true;
 	return false;
 }
@@ -156,11 +156,11 @@ static enum status serve_round(struct server *sv, bool *more)
 		}
 		/* what came before an end is looked at before it */
 		if (ev.type != DDPS_EV_CONNECT_REQUEST && ev.type != DDPS_EV_ESTABLISHED)
-			completions(sv);
+			take_server_completions(sv);
 		serve_event(sv, &ev);
 	}
 	serve_disk(sv, false);
-	*more |= sv->hot ? spin(sv) : completions(sv);
+	*more |= sv->hot ? spin_server(sv) : take_server_completions(sv);
 	serve_reap(sv);
 	/* enough sessions: those under way go on, nobody else comes in */
 	if (sv->o->count && sv->taken >= sv->o->count && sv->listener) {
@@ -172,7 +172,7 @@ static enum status serve_round(struct server *sv, bool *more)
 
 /* Sleep until there is something to do.  Polling the queue of completions may have brought
  * events, so their descriptor counts too. */
-static void nap(struct server *sv, int ms, bool with_signal)
+static void nap_server(struct server *sv, int ms, bool with_signal)
 {
 	struct pollfd p[] = { { .fd = ddps_ctx_fd(sv->ctx), .events = POLLIN },
 			      { .fd = ddps_event_fd(sv->ctx), .events = POLLIN },
@@ -183,12 +183,12 @@ static void nap(struct server *sv, int ms, bool with_signal)
 		ddps_progress(sv->ctx, 0);
 }
 
-static bool all_done(const struct server *sv)
+static bool is_server_done(const struct server *sv)
 {
 	return sv->o->count && sv->ended >= sv->o->count;
 }
 
-static enum status serve(struct server *sv)
+static enum status serve_sessions(struct server *sv)
 {
 	uint64_t tick = clock_ns(), busy = tick, now;
 	bool more;
@@ -199,7 +199,7 @@ static enum status serve(struct server *sv)
 			return ST_FAILED;
 		if (watch_due(&sv->watch))
 			serve_show(sv);
-		if (all_done(sv))
+		if (is_server_done(sv))
 			return ST_DONE;
 		now = clock_ns();
 		if (now >= tick) {
@@ -209,7 +209,8 @@ static enum status serve(struct server *sv)
 		if (more)
 			busy = now;
 		else if (!sv->hot || now - busy >= SPIN_NS)
-			nap(sv, sv->live ? clock_left_ms(watch_until(&sv->watch, tick)) : -1, true);
+			nap_server(sv, sv->live ? clock_left_ms(watch_until(&sv->watch, tick)) : -1,
+				   true);
 	}
 	return ST_DONE;
 }
@@ -225,11 +226,11 @@ static void farewell(struct server *sv)
 	serve_close_all(sv);
 	while (!serve_round(sv, &more) && (sv->live || more) && clock_ns() < due)
 		if (!more)
-			nap(sv, clock_left_ms(due), false);
+			nap_server(sv, clock_left_ms(due), false);
 }
 
 /* Whoever is left is aborted. */
-static void release(struct server *sv)
+static void release_server(struct server *sv)
 {
 	for (struct session *s = sv->sessions; s; s = s->next) {
 		sv->dead += s->state != SESSION_DEAD;
@@ -256,14 +257,14 @@ int cmd_listen(const struct opts *o)
 	enum status s;
 
 	out_init(&sv.out, "listen", o->json);
-	s = start(&sv);
+	s = start_server(&sv);
 	if (!s)
-		s = serve(&sv);
-	if (!s && !all_done(&sv))
+		s = serve_sessions(&sv);
+	if (!s && !is_server_done(&sv))
 		farewell(&sv);
 	if (!s)
 		link_settle(sv.ctx);
-	release(&sv);
+	release_server(&sv);
 	if (ddps_capture_close(sv.capture)) {
 		out_error(&sv.out, 0, text_file_advice(errno), "--capture %s: %s", o->capture,
 			  strerror(errno));

@@ -84,7 +84,7 @@ static double cpu_seconds(void)
 }
 
 /* ping: echoes go into the window too. */
-static int receive(struct perf *p, uint32_t i)
+static int post_perf_receive(struct perf *p, uint32_t i)
 {
 	struct ddps_sge sge = { .addr = p->win.mem,
 				.len = p->longest,
@@ -93,7 +93,7 @@ static int receive(struct perf *p, uint32_t i)
 	return ddps_post_recv(p->l.chan.ep, WR_ID(WR_PING, i), &sge, 1);
 }
 
-static enum status ask(struct perf *p)
+static enum status ask_for_perf(struct perf *p)
 {
 	struct msg m = {
 		.type = MSG_PERF, .op = (uint8_t)p->op, .len = p->longest, .depth = p->depth
@@ -117,12 +117,12 @@ static enum status ask(struct perf *p)
 		return link_fail(&p->l, ST_FAILED, NULL,
 				 "the peer offered a window of another size");
 	for (uint32_t i = 0; !err && p->op == PERF_PING && i < p->depth; i++)
-		err = receive(p, i);
+		err = post_perf_receive(p, i);
 	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
 /* @more: another one follows at once. */
-static enum status post(struct perf *p, bool more)
+static enum status post_perf_operation(struct perf *p, bool more)
 {
 	static const enum ddps_op ops[][2] = { [PERF_SEND] = { DDPS_OP_SEND, DDPS_OP_SEND },
 					       [PERF_WRITE] = { DDPS_OP_WRITE, DDPS_OP_WRITE },
@@ -150,7 +150,7 @@ static enum status post(struct perf *p, bool more)
 }
 
 /* All operations before number @upto are done. */
-static enum status done(struct perf *p, uint64_t upto)
+static enum status note_perf_done(struct perf *p, uint64_t upto)
 {
 	uint64_t now = clock_ns();
 
@@ -164,7 +164,7 @@ static enum status done(struct perf *p, uint64_t upto)
 }
 
 /* A message: an acknowledgement, an echo, or the answer that was asked for. */
-static enum status message(struct perf *p, const struct ddps_wc *wc)
+static enum status take_perf_message(struct perf *p, const struct ddps_wc *wc)
 {
 	const uint8_t *data = chan_data(&p->l.chan, WR_INDEX(wc->wr_id));
 	uint64_t count = 0;
@@ -173,9 +173,9 @@ static enum status message(struct perf *p, const struct ddps_wc *wc)
 	for (unsigned i = 0; p->op == PERF_SEND && i < PING_MARK_LEN; i++)
 		count = count << 8 | data[i];
 	if (p->op == PERF_PING && wc->len == p->size)
-		return done(p, p->done + 1);
+		return note_perf_done(p, p->done + 1);
 	if (p->op == PERF_SEND && wc->len == PING_MARK_LEN)
-		return done(p, count);
+		return note_perf_done(p, count);
 	if (!answer || p->op == PERF_PING)
 		return link_fail(&p->l, ST_FAILED, NULL,
 				 "the peer sent a message that nobody asked for");
@@ -183,15 +183,15 @@ static enum status message(struct perf *p, const struct ddps_wc *wc)
 	return ST_DONE;
 }
 
-static enum status completion(struct perf *p, const struct ddps_wc *wc)
+static enum status take_perf_completion(struct perf *p, const struct ddps_wc *wc)
 {
 	if (wc->op == DDPS_OP_RECV)
 		p->spent[p->nspent++] = wc->wr_id;
 	if (WR_KIND(wc->wr_id) == WR_RECV)
-		return message(p, wc);
+		return take_perf_message(p, wc);
 	if (wc->op == DDPS_OP_RECV && wc->len != p->size)
 		return link_fail(&p->l, ST_FAILED, NULL, "an echo of another length");
-	return done(p, p->done + 1);
+	return note_perf_done(p, p->done + 1);
 }
 
 /* Not before what follows has been posted: there are more receives than --depth. */
@@ -203,12 +203,12 @@ static enum status receive_again(struct perf *p)
 		uint64_t id = p->spent[--p->nspent];
 
 		err = WR_KIND(id) == WR_RECV ? chan_recv(&p->l.chan, WR_INDEX(id))
-					     : receive(p, WR_INDEX(id));
+					     : post_perf_receive(p, WR_INDEX(id));
 	}
 	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
-static enum status take_completions(struct perf *p)
+static enum status take_perf_completions(struct perf *p)
 {
 	struct ddps_wc wc[BATCH];
 	enum status s = receive_again(p);
@@ -217,7 +217,7 @@ static enum status take_completions(struct perf *p)
 	if (!s)
 		s = link_take(&p->l, wc, BATCH, &n);
 	for (int i = 0; !s && i < n; i++)
-		s = completion(p, &wc[i]);
+		s = take_perf_completion(p, &wc[i]);
 	return s;
 }
 
@@ -233,7 +233,7 @@ static enum status ask_mark(struct perf *p)
 }
 
 /* --rate: how many may have been posted in this size by @now, in whole groups: those are answered. */
-static uint64_t allowed(const struct perf *p, uint64_t now)
+static uint64_t count_allowed_posts(const struct perf *p, uint64_t now)
 {
 	double groups =
 		(double)p->o->rate * (double)(now - p->begin) / 1e9 / ((double)p->size * p->every);
@@ -251,7 +251,7 @@ static uint64_t next_due(const struct perf *p)
 }
 
 /* Post until @depth are under way; @on: as many as go, else only to finish a group. */
-static enum status fill(struct perf *p, bool on, uint64_t now)
+static enum status fill_perf_depth(struct perf *p, bool on, uint64_t now)
 {
 	uint64_t room = p->depth - (p->posted - p->done), n = room;
 	enum status s = ST_DONE;
@@ -260,17 +260,17 @@ static enum status fill(struct perf *p, bool on, uint64_t now)
 		n = p->hist.count + p->posted - p->done
 			    ? (p->every - p->posted % p->every) % p->every
 			    : p->every;
-	else if (n > allowed(p, now) - (p->posted - p->first))
-		n = allowed(p, now) - (p->posted - p->first);
+	else if (n > count_allowed_posts(p, now) - (p->posted - p->first))
+		n = count_allowed_posts(p, now) - (p->posted - p->first);
 	if (n > room)
 		n = room;
 	for (; !s && n; n--)
-		s = post(p, n > 1);
+		s = post_perf_operation(p, n > 1);
 	return s;
 }
 
 /* --interval: a line, if one is due. */
-static void tell(struct perf *p, uint64_t now)
+static void print_perf_interval(struct perf *p, uint64_t now)
 {
 	uint64_t every = p->o->every_ms * NS_PER_MS, done;
 
@@ -292,7 +292,7 @@ static void tell(struct perf *p, uint64_t now)
 }
 
 /* --rate, and nothing is under way: until more may be. */
-static enum status rest(struct perf *p, uint64_t until)
+static enum status rest_until_rate(struct perf *p, uint64_t until)
 {
 	uint64_t due = next_due(p), now = clock_ns();
 
@@ -303,7 +303,7 @@ static enum status rest(struct perf *p, uint64_t until)
 	return link_pause(&p->l, (uint32_t)((due - now) / NS_PER_MS) - 1);
 }
 
-static enum status measure(struct perf *p, uint64_t until)
+static enum status measure_perf(struct perf *p, uint64_t until)
 {
 	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ || p->op == PERF_BOTH;
 	enum status s = ST_DONE;
@@ -311,23 +311,23 @@ static enum status measure(struct perf *p, uint64_t until)
 	while (!s) {
 		uint64_t now = clock_ns();
 
-		tell(p, now);
-		s = fill(p, now < until, now);
+		print_perf_interval(p, now);
+		s = fill_perf_depth(p, now < until, now);
 		if (!s && by_rdma && !p->asked && now - p->alive >= ALIVE_NS)
 			s = ask_mark(p);
 		if (!s && p->posted != p->done)
-			s = take_completions(p);
+			s = take_perf_completions(p);
 		else if (!s && now < until)
-			s = rest(p, until);
+			s = rest_until_rate(p, until);
 		else
 			break;
 	}
 	while (!s && p->asked)
-		s = take_completions(p);
+		s = take_perf_completions(p);
 	if (!s && (p->op == PERF_WRITE || p->op == PERF_BOTH))
 		s = ask_mark(p);
 	while (!s && p->asked)
-		s = take_completions(p);
+		s = take_perf_completions(p);
 	return s;
 }
 
@@ -375,7 +375,7 @@ static enum status one_size(struct perf *p, size_t i, bool *whole)
 		return ST_DONE;
 	p->begin = p->alive = p->told_ns = clock_ns();
 	p->told = done_by_all(p->team);
-	s = measure(p, p->begin + p->o->run_ms * NS_PER_MS);
+	s = measure_perf(p, p->begin + p->o->run_ms * NS_PER_MS);
 	if (s)
 		return s;
 	*whole = meet_all(&p->team->meet);
@@ -386,7 +386,7 @@ static enum status one_size(struct perf *p, size_t i, bool *whole)
 	return ST_DONE;
 }
 
-static void *run(void *arg)
+static void *run_perf_thread(void *arg)
 {
 	struct perf *p = arg;
 	bool whole = true;
@@ -398,7 +398,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static enum status connect_one(struct perf *p, struct team *t, const struct opts *o)
+static enum status connect_perf_session(struct perf *p, struct team *t, const struct opts *o)
 {
 	enum status s;
 
@@ -413,24 +413,24 @@ static enum status connect_one(struct perf *p, struct team *t, const struct opts
 	link_init(&p->l, o, "perf");
 	s = link_open(&p->l, o->arg[0],
 		      p->op == PERF_PING && p->longest > MSG_MAX ? p->longest : MSG_MAX);
-	return s ? s : ask(p);
+	return s ? s : ask_for_perf(p);
 }
 
 /* The first one's is this thread. */
-static enum status run_all(struct team *t)
+static enum status run_perf_team(struct team *t)
 {
 	enum status s = ST_DONE;
 	unsigned i;
 
 	for (i = 1; i < t->n; i++)
-		if (pthread_create(&t->p[i].thread, NULL, run, &t->p[i])) {
+		if (pthread_create(&t->p[i].thread, NULL, run_perf_thread, &t->p[i])) {
 			t->p[i].status = link_fail(&t->p[i].l, ST_FAILED, "a smaller --parallel",
 						   "no thread for session %u", i + 1);
 			break;
 		}
 	for (unsigned k = i; k < t->n; k++)
 		meet_leave(&t->meet);
-	run(&t->p[0]);
+	run_perf_thread(&t->p[0]);
 	for (unsigned k = 1; k < i; k++)
 		pthread_join(t->p[k].thread, NULL);
 	for (unsigned k = 0; !s && k < t->n; k++)
@@ -455,9 +455,9 @@ static enum status measure_all(struct team *t, const struct opts *o)
 	enum status s = ST_DONE;
 
 	for (; !s && opened < t->n; opened++)
-		s = connect_one(&t->p[opened], t, o);
+		s = connect_perf_session(&t->p[opened], t, o);
 	if (!s)
-		s = run_all(t);
+		s = run_perf_team(t);
 	if (!s && o->plot && plot_draw(o->plot, t->p[0].row, o->sizes.n))
 		s = plot_fail(&t->p[0].l, o->plot);
 	for (unsigned i = 0; i < opened; i++) {

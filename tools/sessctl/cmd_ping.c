@@ -34,7 +34,7 @@ static void put_mark(uint8_t *at, uint64_t seq)
 		at[i] = (uint8_t)(seq >> (8 * (MARK_LEN - 1 - i)));
 }
 
-static enum status ask(struct ping *p)
+static enum status ask_for_ping(struct ping *p)
 {
 	struct msg m = { .type = MSG_PING,
 			 .op = (uint8_t)p->o->op,
@@ -64,7 +64,7 @@ static enum status ask(struct ping *p)
 }
 
 /* Post the operation itself. */
-static enum status post(struct ping *p)
+static enum status post_ping_operation(struct ping *p)
 {
 	static const enum ddps_op op[] = { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ };
 	struct ddps_sge sge = { .addr = p->win.mem,
@@ -82,7 +82,7 @@ static enum status post(struct ping *p)
 }
 
 /* Wait for the operation to complete and, if one is due, for the answer in buffer @i. */
-static enum status await(struct ping *p, bool op, bool answer, uint32_t *i, uint32_t *len)
+static enum status await_ping(struct ping *p, bool op, bool answer, uint32_t *i, uint32_t *len)
 {
 	while (op || answer) {
 		struct ddps_wc wc;
@@ -105,7 +105,7 @@ static enum status await(struct ping *p, bool op, bool answer, uint32_t *i, uint
 }
 
 /* Give a receive buffer back. */
-static enum status again(struct ping *p, uint32_t i)
+static enum status repost_ping_receive(struct ping *p, uint32_t i)
 {
 	int err = chan_recv(&p->l.chan, i);
 
@@ -117,10 +117,10 @@ static enum status check_answer(struct ping *p, uint32_t i, uint32_t len, const 
 {
 	if (len != want_len || (len && memcmp(chan_data(&p->l.chan, i), want, len) != 0))
 		return link_fail(&p->l, ST_FAILED, NULL, "the answer is not what was sent");
-	return again(p, i);
+	return repost_ping_receive(p, i);
 }
 
-static enum status ping_send(struct ping *p, uint64_t seq)
+static enum status run_send_ping(struct ping *p, uint64_t seq)
 {
 	uint64_t begin;
 	uint32_t i = 0, len = 0;
@@ -129,9 +129,9 @@ static enum status ping_send(struct ping *p, uint64_t seq)
 	if (p->size >= MARK_LEN)
 		put_mark(p->win.mem, seq);
 	begin = clock_ns();
-	s = post(p);
+	s = post_ping_operation(p);
 	if (!s)
-		s = await(p, true, true, &i, &len);
+		s = await_ping(p, true, true, &i, &len);
 	p->us = (double)(clock_ns() - begin) / 1000;
 	return s ? s : check_answer(p, i, len, p->win.mem, p->size);
 }
@@ -148,13 +148,13 @@ static enum status ping_write(struct ping *p, uint64_t seq)
 	if (p->size)
 		memcpy(p->win.mem, mark, p->size < MARK_LEN ? p->size : MARK_LEN);
 	begin = clock_ns();
-	s = post(p);
+	s = post_ping_operation(p);
 	if (s)
 		return s;
 	err = chan_send_raw(&p->l.chan, mark, sizeof mark);
 	if (err)
 		return link_call_failed(&p->l, err, "posting a message");
-	s = await(p, true, true, &i, &len);
+	s = await_ping(p, true, true, &i, &len);
 	p->us = (double)(clock_ns() - begin) / 1000;
 	return s ? s : check_answer(p, i, len, mark, sizeof mark);
 }
@@ -173,7 +173,7 @@ static enum status keep_alive(struct ping *p, uint64_t seq)
 	err = chan_send_raw(&p->l.chan, mark, sizeof mark);
 	if (err)
 		return link_call_failed(&p->l, err, "posting a message");
-	s = await(p, false, true, &i, &len);
+	s = await_ping(p, false, true, &i, &len);
 	p->alive = clock_ns();
 	return s ? s : check_answer(p, i, len, mark, sizeof mark);
 }
@@ -188,9 +188,9 @@ static enum status ping_read(struct ping *p, uint64_t seq)
 		memset(p->win.mem, 0, p->size);
 	begin = clock_ns();
 	if (!s)
-		s = post(p);
+		s = post_ping_operation(p);
 	if (!s)
-		s = await(p, true, false, &none, &none);
+		s = await_ping(p, true, false, &none, &none);
 	p->us = (double)(clock_ns() - begin) / 1000;
 	for (uint32_t i = 0; !s && i < p->size; i++)
 		if (p->win.mem[i] != PING_PATTERN(i))
@@ -199,9 +199,9 @@ static enum status ping_read(struct ping *p, uint64_t seq)
 	return s;
 }
 
-static enum status run(struct ping *p)
+static enum status run_pings(struct ping *p)
 {
-	static enum status (*const one[])(struct ping *, uint64_t) = { ping_send, ping_write,
+	static enum status (*const one[])(struct ping *, uint64_t) = { run_send_ping, ping_write,
 								       ping_read };
 	uint32_t count = p->o->count ? p->o->count : 10;
 	enum status s = ST_DONE;
@@ -230,9 +230,9 @@ int cmd_ping(const struct opts *o)
 	link_init(&p.l, o, "ping");
 	s = link_open(&p.l, o->arg[0], o->op == PING_SEND && p.size > MSG_MAX ? p.size : MSG_MAX);
 	if (!s)
-		s = ask(&p);
+		s = ask_for_ping(&p);
 	if (!s)
-		s = run(&p);
+		s = run_pings(&p);
 	if (p.stats.count) {
 		struct out_ping sum = { .op = ping_op_name((enum ping_op)o->op), .size = p.size };
 

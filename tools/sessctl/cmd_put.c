@@ -30,7 +30,7 @@ struct put {
 };
 
 /* Everything that can be wrong before a connection is made. */
-static enum status open_source(struct put *p, const struct opts *o)
+static enum status open_put_source(struct put *p, const struct opts *o)
 {
 	const char *path = o->arg[0], *base = target_basename(path);
 	struct stat st;
@@ -56,7 +56,7 @@ static enum status open_source(struct put *p, const struct opts *o)
 }
 
 /* Ask for a window.  A bad offer would only harm ourselves, but say so early. */
-static enum status ask(struct put *p, const struct opts *o)
+static enum status ask_for_put(struct put *p, const struct opts *o)
 {
 	struct msg m = { .type = o->digest == DIGEST_SHA256 ? MSG_PUT : MSG_PUT_BY,
 			 .size = p->size,
@@ -78,7 +78,7 @@ static enum status ask(struct put *p, const struct opts *o)
 }
 
 /* Read the next piece into slot @i, write it to the peer's and tell it. */
-static enum status send_piece(struct put *p, uint8_t i)
+static enum status send_put_piece(struct put *p, uint8_t i)
 {
 	uint64_t left = p->size - p->sent, at = (uint64_t)i * p->go.len;
 	uint32_t len = left < p->go.len ? (uint32_t)left : p->go.len;
@@ -111,7 +111,7 @@ static enum status send_piece(struct put *p, uint8_t i)
 	return link_send(&p->l, &m);
 }
 
-static enum status on_completion(struct put *p, const struct ddps_wc *wc)
+static enum status take_put_completion(struct put *p, const struct ddps_wc *wc)
 {
 	struct msg m;
 	enum status s;
@@ -134,17 +134,17 @@ static enum status send_file(struct put *p)
 	while (!s && (p->sent < p->size || p->lent | p->writing)) {
 		for (uint8_t i = 0; !s && i < p->go.nslots && p->sent < p->size; i++)
 			if (!((p->lent | p->writing) & 1u << i))
-				s = send_piece(p, i);
+				s = send_put_piece(p, i);
 		out_progress(&p->l.out, p->t.name, p->sent, p->size);
 		if (!s)
 			s = link_next(&p->l, &wc);
 		if (!s)
-			s = on_completion(p, &wc);
+			s = take_put_completion(p, &wc);
 	}
 	return s;
 }
 
-static enum status finish(struct put *p, uint64_t begin)
+static enum status finish_put(struct put *p, uint64_t begin)
 {
 	struct msg done = { .type = MSG_DONE }, ok;
 	struct out_transfer t = { .op = "put",
@@ -177,17 +177,17 @@ int cmd_put(const struct opts *o)
 
 	link_init(&p.l, o, "put");
 	digest_init(&p.digest, (enum digest_kind)o->digest);
-	s = open_source(&p, o);
+	s = open_put_source(&p, o);
 	if (!s)
 		s = link_open(&p.l, p.t.uri, MSG_MAX);
 	if (!s) {
 		begin = clock_ns();
-		s = ask(&p, o);
+		s = ask_for_put(&p, o);
 	}
 	if (!s)
 		s = send_file(&p);
 	if (!s)
-		s = finish(&p, begin);
+		s = finish_put(&p, begin);
 	hasher_free(p.hasher);
 	s = link_close(&p.l, s);
 	window_close(&p.win);

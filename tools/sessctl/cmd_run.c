@@ -121,7 +121,7 @@ static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 	       one_of("mode", o->mode, "preload", "soname", why, len);
 }
 
-static int set(const char *name, const char *value)
+static int set_env_if_given(const char *name, const char *value)
 {
 	return value ? setenv(name, value, 1) : 0;
 }
@@ -149,7 +149,7 @@ static int set_path(const char *name, const char *path)
 	int err;
 
 	if (!path || *path == '/')
-		return set(name, path);
+		return set_env_if_given(name, path);
 	if (!getcwd(here, sizeof here) || asprintf(&all, "%s/%s", here, path) < 0)
 		return -1;
 	err = setenv(name, all, 1);
@@ -163,22 +163,24 @@ static int set_numbers(const struct run_opts *o)
 
 	snprintf(ms, sizeof ms, "%u", o->retry_ms);
 	snprintf(seed, sizeof seed, "%u", o->seed);
-	return set("DDPSESS_RETRY_MS", o->retry_ms == RETRY_UNSET ? NULL : ms) ||
-			       set("DDPSESS_SEED", o->seed == SEED_UNSET ? NULL : seed)
+	return set_env_if_given("DDPSESS_RETRY_MS", o->retry_ms == RETRY_UNSET ? NULL : ms) ||
+			       set_env_if_given("DDPSESS_SEED", o->seed == SEED_UNSET ? NULL : seed)
 		       ? -1
 		       : 0;
 }
 
-static int set_options(const struct run_opts *o)
+static int set_run_env(const struct run_opts *o)
 {
-	return set("DDPSESS_TRANSPORT", o->transport) || set("DDPSESS_DEVICE", o->device) ||
-			       set("DDPSESS_CRC", o->crc) || set("DDPSESS_NO_RECV", o->recv) ||
-			       set("DDPSESS_FACE", o->face) ||
+	return set_env_if_given("DDPSESS_TRANSPORT", o->transport) ||
+			       set_env_if_given("DDPSESS_DEVICE", o->device) ||
+			       set_env_if_given("DDPSESS_CRC", o->crc) ||
+			       set_env_if_given("DDPSESS_NO_RECV", o->recv) ||
+			       set_env_if_given("DDPSESS_FACE", o->face) ||
 			       set_path("DDPSESS_FAULTS", o->faults) ||
 			       set_path("DDPSESS_TRACE", o->trace) ||
 			       set_path("DDPSESS_CAPTURE", o->capture) ||
 			       set_path("DDPSESS_PROFILE", o->profile) ||
-			       set("DDPSESS_CHECK", o->check ? "on" : NULL) ||
+			       set_env_if_given("DDPSESS_CHECK", o->check ? "on" : NULL) ||
 			       set_path("DDPSESS_SUPPRESS", o->suppress) || set_numbers(o)
 		       ? -1
 		       : 0;
@@ -209,7 +211,8 @@ static int set_view(const char *library, struct run_fault *f)
 	case -2: /* the drop-in refuses a setting, and tells the program */
 		return 0;
 	case 0:
-		return find_library(RUN_VIEW, true, real, f) || set("DDPSESS_VIEW", root) ||
+		return find_library(RUN_VIEW, true, real, f) ||
+				       set_env_if_given("DDPSESS_VIEW", root) ||
 				       prepend("LD_PRELOAD", real)
 			       ? -1
 			       : 0;
@@ -224,7 +227,8 @@ static int set_loader(const struct run_opts *o, struct run_fault *f)
 	char real[PATH_MAX];
 
 	if (o->fabric)
-		return find_library(RUN_UMAD, true, real, f) || set("DDPSESS_FABRIC", o->fabric) ||
+		return find_library(RUN_UMAD, true, real, f) ||
+				       set_env_if_given("DDPSESS_FABRIC", o->fabric) ||
 				       prepend("LD_PRELOAD", real)
 			       ? -1
 			       : 0;
@@ -247,7 +251,7 @@ static int check_file(const char *option, const char *path, struct run_fault *f)
 	return -1;
 }
 
-static int complain(const struct run_fault *f, int status)
+static int print_run_fault(const struct run_fault *f, int status)
 {
 	fprintf(stderr, "sessctl run: %s\n  try: %s\n", f->why, f->try);
 	return status;
@@ -260,14 +264,14 @@ static int take_place(const struct run_opts *o, char **argv)
 	int err = run_find_program(argv[0], path, sizeof path, &f);
 
 	if (err)
-		return complain(&f, err);
+		return print_run_fault(&f, err);
 	if (check_file("faults", o->faults, &f) || check_file("profile", o->profile, &f) ||
-	    check_file("suppress", o->suppress, &f) || set_options(o) || set_loader(o, &f))
-		return complain(&f, RUN_CANNOT);
+	    check_file("suppress", o->suppress, &f) || set_run_env(o) || set_loader(o, &f))
+		return print_run_fault(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));
 	snprintf(f.try, sizeof f.try, "run it without sessctl first");
-	return complain(&f, errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT);
+	return print_run_fault(&f, errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT);
 }
 
 int cmd_run(int argc, char **argv)

@@ -27,7 +27,7 @@ struct prober {
 	struct ddps_cq *cq;
 };
 
-static enum status begin(struct prober *p, const struct opts *o)
+static enum status begin_probe(struct prober *p, const struct opts *o)
 {
 	*p = (struct prober){ .o = o };
 	out_init(&p->out, "conform", o->json);
@@ -38,7 +38,7 @@ static enum status begin(struct prober *p, const struct opts *o)
 	return ST_FAILED;
 }
 
-static enum status end(struct prober *p, enum status s)
+static enum status end_probe(struct prober *p, enum status s)
 {
 	ddps_ctx_free(p->ctx);
 	return out_finish(&p->out) && !s ? ST_FAILED : s;
@@ -50,7 +50,7 @@ static bool is_final(enum ddps_event_type t)
 }
 
 /* Serve @ep until its end; it is asked to end as soon as it is up. */
-static void follow(struct prober *p, struct ddps_ep *ep, struct tried *t, int ms)
+static void follow_probe(struct prober *p, struct ddps_ep *ep, struct tried *t, int ms)
 {
 	struct ddps_event ev = { .type = DDPS_EV_FAILED };
 
@@ -76,7 +76,7 @@ static void follow(struct prober *p, struct ddps_ep *ep, struct tried *t, int ms
 	} while (!is_final(ev.type));
 }
 
-static void try(struct prober *p, const struct ddps_conn_param *param, struct tried *t)
+static void try_params(struct prober *p, const struct ddps_conn_param *param, struct tried *t)
 {
 	struct ddps_ep_attr attr;
 	struct ddps_ep *ep = NULL;
@@ -93,11 +93,11 @@ static void try(struct prober *p, const struct ddps_conn_param *param, struct tr
 	if (err)
 		snprintf(t->error.text, sizeof t->error.text, "%s", ddps_strerror(err));
 	else
-		follow(p, ep, t, 3 * (int)param->connect_ms);
+		follow_probe(p, ep, t, 3 * (int)param->connect_ms);
 	ddps_ep_free(ep);
 }
 
-static void defaults(const struct opts *o, struct ddps_conn_param *param)
+static void set_probe_defaults(const struct opts *o, struct ddps_conn_param *param)
 {
 	ddps_conn_param_init(param);
 	param->connect_ms = o->timeout_ms ? o->timeout_ms : CONNECT_MS;
@@ -212,20 +212,20 @@ enum status conform_probe(const struct opts *o)
 	unsigned offered = 0;
 	struct prober p;
 	struct tried t;
-	enum status s = begin(&p, o);
+	enum status s = begin_probe(&p, o);
 
 	for (enum feature f = 0; !s && f < FEATURES && !sig_pending(); f++) {
 		enum offer got;
 
 		if (sctp && features[f].mpa)
 			continue;
-		defaults(o, &param);
+		set_probe_defaults(o, &param);
 		ask_for(f, &param);
-		try(&p, &param, &t);
+		try_params(&p, &param, &t);
 		if (out_of_reach(&t)) {
 			out_error(&p.out, 0, advice_for(&t.error, o, false), "%s: %s", o->arg[0],
 				  t.error.text);
-			return end(&p, ST_FAILED);
+			return end_probe(&p, ST_FAILED);
 		}
 		got = offers(f, &t);
 		tell_feature(&p, f, got, &t);
@@ -233,7 +233,7 @@ enum status conform_probe(const struct opts *o)
 	}
 	if (!s && !sig_pending() && !offered)
 		s = (enum status)CONFORM_CANNOT; /* it listens, and speaks something else */
-	return end(&p, sig_pending() ? ST_FAILED : s);
+	return end_probe(&p, sig_pending() ? ST_FAILED : s);
 }
 
 /* ---- combinations ---- */
@@ -260,7 +260,7 @@ static void combine(const uint8_t *row, struct ddps_conn_param *p)
 }
 
 /* What is not as it was asked for, or NULL. */
-static const char *wrong(const struct ddps_conn_param *p, const struct tried *t)
+static const char *find_probe_fault(const struct ddps_conn_param *p, const struct tried *t)
 {
 	const struct ddps_conn_info *i = &t->info;
 
@@ -321,23 +321,23 @@ enum status conform_pairs(const struct opts *o)
 	struct prober p;
 	struct tried t;
 	char name[160];
-	enum status s = begin(&p, o);
+	enum status s = begin_probe(&p, o);
 
 	for (unsigned i = 0; !s && i < n && !sig_pending(); i++) {
 		const char *why;
 
-		defaults(o, &param);
+		set_probe_defaults(o, &param);
 		combine(row[i], &param);
-		try(&p, &param, &t);
+		try_params(&p, &param, &t);
 		if (out_of_reach(&t)) {
 			out_error(&p.out, 0, advice_for(&t.error, o, false), "%s: %s", o->arg[0],
 				  t.error.text);
-			return end(&p, ST_FAILED);
+			return end_probe(&p, ST_FAILED);
 		}
 		name_row(&param, name, sizeof name);
-		why = wrong(&param, &t);
+		why = find_probe_fault(&param, &t);
 		tell_row(&p, name, why);
 		failed += why != NULL;
 	}
-	return end(&p, failed || sig_pending() ? ST_FAILED : s);
+	return end_probe(&p, failed || sig_pending() ? ST_FAILED : s);
 }

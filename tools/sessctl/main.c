@@ -28,7 +28,7 @@ static const struct command table[] = {
 
 #define NCOMMANDS (sizeof table / sizeof *table)
 
-static void help(FILE *f)
+static void print_help(FILE *f)
 {
 	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n"
 		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
@@ -44,7 +44,7 @@ static void help(FILE *f)
 		   "'sessctl COMMAND --help' shows more, sessctl-COMMAND(1) everything.\n");
 }
 
-static int run(const struct command *c, int argc, char **argv)
+static int run_sessctl_command(const struct command *c, int argc, char **argv)
 {
 	struct opts o;
 	char why[800];
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 		return ST_FAILED;
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, table[i].name))
-			return run(&table[i], argc - 1, argv + 1);
+			return run_sessctl_command(&table[i], argc - 1, argv + 1);
 	if (!strcmp(word, "ipoib"))
 		return cmd_ipoib(argc - 1, argv + 1);
 	if (!strcmp(word, "stat"))
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	if (!strcmp(word, "run"))
 		return cmd_run(argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
-		help(stdout);
+		print_help(stdout);
 		return cmd_finish();
 	}
 	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
@@ -97,6 +97,6 @@ int main(int argc, char **argv)
 	if (*word)
 		fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl --help\n", word);
 	else
-		help(stderr);
+		print_help(stderr);
 	return ST_USAGE;
 }

@@ -43,7 +43,7 @@ const char *plot_problem(const char *file)
 	return NULL;
 }
 
-static void script(FILE *f, const char *file, const struct out_perf *row, size_t n)
+static void write_plot_script(FILE *f, const char *file, const struct out_perf *row, size_t n)
 {
 	fprintf(f, "set terminal %s\n$rows << END\n",
 		ends_in(file, ".svg") ? "svg size 900,400" : "png size 900,400");
@@ -100,7 +100,7 @@ static FILE *start_gnuplot(int fd, pid_t *pid)
 	return f;
 }
 
-static int draw(int fd, const char *file, const struct out_perf *row, size_t n)
+static int draw_plot(int fd, const char *file, const struct out_perf *row, size_t n)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 	int status = 0;
@@ -110,7 +110,7 @@ static int draw(int fd, const char *file, const struct out_perf *row, size_t n)
 	sigaction(SIGPIPE, &ignore, &before); /* it may end early */
 	f = start_gnuplot(fd, &pid);
 	if (f) {
-		script(f, file, row, n);
+		write_plot_script(f, file, row, n);
 		fclose(f);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -133,7 +133,7 @@ int plot_draw(const char *file, const struct out_perf *row, size_t n)
 	close(dirfd);
 	if (res)
 		return -1;
-	if (draw(t.fd, file, row, n)) {
+	if (draw_plot(t.fd, file, row, n)) {
 		temp_abort(&t);
 		errno = 0;
 		return -1;

@@ -42,7 +42,7 @@ static enum elf_kind kind_of_headers(int fd, const Elf64_Ehdr *h)
 }
 
 /* This machine is the one that runs sessctl: its own header is the pattern. */
-static enum elf_kind kind_of(const char *path)
+static enum elf_kind get_elf_kind(const char *path)
 {
 	Elf64_Ehdr own = { 0 }, h = { 0 };
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd;
@@ -66,8 +66,8 @@ static enum elf_kind kind_of(const char *path)
 	return kind;
 }
 
-static int fault(struct run_fault *f, int status, const char *path, const char *why,
-		 const char *try)
+static int set_run_fault(struct run_fault *f, int status, const char *path, const char *why,
+			 const char *try)
 {
 	snprintf(f->why, sizeof f->why, "'%.400s' %s", path, why);
 	snprintf(f->try, sizeof f->try, "%s", try);
@@ -91,28 +91,30 @@ static int check_program(const char *path, struct run_fault *f)
 		int status = errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT;
 
 		snprintf(why, sizeof why, "cannot be run: %s", strerror(errno));
-		return fault(f, status, path, why,
-			     "check the name, or give the program's whole path");
+		return set_run_fault(f, status, path, why,
+				     "check the name, or give the program's whole path");
 	}
 	if (!S_ISREG(st.st_mode) || access(path, X_OK))
-		return fault(f, RUN_CANNOT, path, "is not a file that you may execute",
-			     "chmod +x, or name a program");
+		return set_run_fault(f, RUN_CANNOT, path, "is not a file that you may execute",
+				     "chmod +x, or name a program");
 	if (privileged(path, &st))
-		return fault(f, RUN_CANNOT, path,
-			     "is setuid, setgid or has file capabilities: it ignores preloaded "
-			     "libraries",
-			     "run a copy without these rights; none is needed here");
-	switch (kind_of(path)) {
+		return set_run_fault(
+			f, RUN_CANNOT, path,
+			"is setuid, setgid or has file capabilities: it ignores preloaded "
+			"libraries",
+			"run a copy without these rights; none is needed here");
+	switch (get_elf_kind(path)) {
 	case ELF_STATIC:
-		return fault(f, RUN_CANNOT, path,
-			     "is statically linked: no library can be put in its way",
-			     "link it with shared libibverbs and librdmacm");
+		return set_run_fault(f, RUN_CANNOT, path,
+				     "is statically linked: no library can be put in its way",
+				     "link it with shared libibverbs and librdmacm");
 	case ELF_FOREIGN:
-		return fault(f, RUN_CANNOT, path, "is for another architecture than sessctl",
-			     "use a build for this machine");
+		return set_run_fault(f, RUN_CANNOT, path,
+				     "is for another architecture than sessctl",
+				     "use a build for this machine");
 	case ELF_LIBRARY:
-		return fault(f, RUN_CANNOT, path, "is a library or statically linked",
-			     "name a dynamically linked program");
+		return set_run_fault(f, RUN_CANNOT, path, "is a library or statically linked",
+				     "name a dynamically linked program");
 	case ELF_NONE: /* a script: its interpreter inherits the environment */
 	case ELF_DYNAMIC:
 		break;
@@ -137,8 +139,8 @@ int run_find_program(const char *name, char *path, size_t len, struct run_fault 
 			return check_program(path, f);
 		d = d[n] ? d + n + 1 : NULL;
 	}
-	return fault(f, RUN_NOT_FOUND, name, "is no program in PATH",
-		     "check the name, install it, or give its whole path");
+	return set_run_fault(f, RUN_NOT_FOUND, name, "is no program in PATH",
+			     "check the name, install it, or give its whole path");
 }
 
 int run_find_library(const char *file, char *path, size_t len, struct run_fault *f)
@@ -157,10 +159,10 @@ int run_find_library(const char *file, char *path, size_t len, struct run_fault 
 
 		if (wrote < 0 || (size_t)wrote >= len || access(path, R_OK))
 			continue;
-		if (kind_of(path) == ELF_LIBRARY)
+		if (get_elf_kind(path) == ELF_LIBRARY)
 			return 0;
-		return fault(f, -1, path, "is not a library for this machine",
-			     "build and install ddpsess again");
+		return set_run_fault(f, -1, path, "is not a library for this machine",
+				     "build and install ddpsess again");
 	}
 	snprintf(f->why, sizeof f->why, "%s is neither in %.200s nor in %s", file, self,
 		 SESSCTL_LIBDIR);

@@ -43,7 +43,7 @@ struct drop {
 	int (*pkey)(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey);
 };
 
-static void mix(struct view *v, const char *text)
+static void mix_view_hash(struct view *v, const char *text)
 {
 	do
 		v->hash = (v->hash ^ (uint8_t)*text) * FNV;
@@ -59,7 +59,7 @@ static void make_folders(char *path, size_t from)
 	}
 }
 
-static int write_file(const char *path, const char *text)
+static int write_view_text(const char *path, const char *text)
 {
 	size_t len = strlen(text);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -71,13 +71,13 @@ static int write_file(const char *path, const char *text)
 }
 
 /* A file or a link, whole from the first moment that it is there. */
-static void put(struct view *v, const char *name, const char *text, bool link)
+static void put_view_file(struct view *v, const char *name, const char *text, bool link)
 {
 	char path[PATH_MAX + TEXT_MAX], temp[PATH_MAX + TEXT_MAX + 32];
 	struct stat st;
 
-	mix(v, name);
-	mix(v, text);
+	mix_view_hash(v, name);
+	mix_view_hash(v, text);
 	if (!v->write || v->err)
 		return;
 	snprintf(path, sizeof path, "%s/%s", v->root, name);
@@ -85,7 +85,7 @@ static void put(struct view *v, const char *name, const char *text, bool link)
 		return;
 	make_folders(path, strlen(v->root));
 	snprintf(temp, sizeof temp, "%s.%d", path, (int)getpid());
-	if ((link ? symlink(text, temp) : write_file(temp, text)) || rename(temp, path))
+	if ((link ? symlink(text, temp) : write_view_text(temp, text)) || rename(temp, path))
 		v->err = errno;
 }
 
@@ -98,7 +98,7 @@ __attribute__((format(printf, 3, 4))) static void file(struct view *v, const cha
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text - 1, fmt, ap);
 	va_end(ap);
-	put(v, name, strcat(text, "\n"), false);
+	put_view_file(v, name, strcat(text, "\n"), false);
 }
 
 /* As the kernel writes 8 octets of a GID or a GUID. */
@@ -132,7 +132,7 @@ static void one_gid(struct view *v, const char *port, uint32_t i, const struct i
 }
 
 /* The interface that the port is on, from its first GID; for programs that look for its address. */
-static void interface(struct view *v, const char *dev, const struct ibv_gid_entry *e)
+static void put_view_interface(struct view *v, const char *dev, const struct ibv_gid_entry *e)
 {
 	char name[TEXT_MAX], target[TEXT_MAX], ifname[IF_NAMESIZE];
 
@@ -140,7 +140,7 @@ static void interface(struct view *v, const char *dev, const struct ibv_gid_entr
 		return;
 	snprintf(name, sizeof name, "sys/class/infiniband/%s/device/net/%s", dev, ifname);
 	snprintf(target, sizeof target, "/sys/class/net/%s", ifname);
-	put(v, name, target, true);
+	put_view_file(v, name, target, true);
 }
 
 static unsigned lanes(const struct ibv_port_attr *a)
@@ -221,11 +221,12 @@ static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, 
 		if (d->gid(ctx, n, i, &e, 0, sizeof e))
 			continue;
 		one_gid(v, path, i, &e);
-		interface(v, dev, &e);
+		put_view_interface(v, dev, &e);
 	}
 }
 
-static void device(struct view *v, const struct drop *d, struct ibv_context *ctx, int index)
+static void put_view_device(struct view *v, const struct drop *d, struct ibv_context *ctx,
+			    int index)
 {
 	static const char *const types[] = { "?",    "CA",    "SWITCH",	   "ROUTER",
 					     "RNIC", "usNIC", "usNIC UDP", "unspecified" };
@@ -258,15 +259,15 @@ static void device(struct view *v, const struct drop *d, struct ibv_context *ctx
 	file(v, name, "231:%d", 192 + index);
 	/* A character device that may be read and written, which is what programs want to know. */
 	snprintf(name, sizeof name, "dev/infiniband/%s", dev->dev_name);
-	put(v, name, "/dev/null", true);
+	put_view_file(v, name, "/dev/null", true);
 }
 
-static void describe(struct view *v, const struct drop *d, struct ibv_context **ctx, int n)
+static void describe_view(struct view *v, const struct drop *d, struct ibv_context **ctx, int n)
 {
 	v->hash = UINT64_C(0xcbf29ce484222325);
 	for (int i = 0; i < n; i++)
-		device(v, d, ctx[i], i);
-	put(v, "dev/infiniband/rdma_cm", "/dev/null", true);
+		put_view_device(v, d, ctx[i], i);
+	put_view_file(v, "dev/infiniband/rdma_cm", "/dev/null", true);
 	file(v, "sys/class/infiniband_verbs/abi_version", "6");
 }
 
@@ -286,7 +287,7 @@ static int own_folder(char *path, size_t len)
 }
 
 /* dlsym's object pointer as a function's: POSIX wants them to be alike. */
-static bool find(void *lib, const char *name, void *to)
+static bool find_symbol(void *lib, const char *name, void *to)
 {
 	void *f = dlsym(lib, name);
 
@@ -294,13 +295,15 @@ static bool find(void *lib, const char *name, void *to)
 	return f;
 }
 
-static bool load(struct drop *d, const char *library)
+static bool load_drop_in(struct drop *d, const char *library)
 {
 	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 
-	return lib && find(lib, "ibv_get_device_list", &d->list) &&
-	       find(lib, "ibv_open_device", &d->open) && find(lib, "ibv_query_device", &d->query) &&
-	       find(lib, "_ibv_query_gid_ex", &d->gid) && find(lib, "ibv_query_pkey", &d->pkey);
+	return lib && find_symbol(lib, "ibv_get_device_list", &d->list) &&
+	       find_symbol(lib, "ibv_open_device", &d->open) &&
+	       find_symbol(lib, "ibv_query_device", &d->query) &&
+	       find_symbol(lib, "_ibv_query_gid_ex", &d->gid) &&
+	       find_symbol(lib, "ibv_query_pkey", &d->pkey);
 }
 
 struct answer {
@@ -309,7 +312,7 @@ struct answer {
 };
 
 /* The child's work. */
-static void ask(const char *library, struct answer *a)
+static void ask_drop_in(const char *library, struct answer *a)
 {
 	struct ibv_context **ctx;
 	struct view v = { 0 };
@@ -322,7 +325,7 @@ static void ask(const char *library, struct answer *a)
 	if (a->err)
 		return;
 	a->without_device = 1;
-	list = load(&d, library) ? d.list(&n) : NULL;
+	list = load_drop_in(&d, library) ? d.list(&n) : NULL;
 	ctx = list ? calloc((size_t)n + 1, sizeof(*ctx)) : NULL;
 	if (!ctx)
 		return;
@@ -332,11 +335,11 @@ static void ask(const char *library, struct answer *a)
 			return;
 	}
 	a->without_device = 0;
-	describe(&v, &d, ctx, n);
+	describe_view(&v, &d, ctx, n);
 	snprintf(v.root, sizeof v.root, "%s/%016" PRIx64, base, v.hash);
 	mkdir(v.root, 0755);
 	v.write = true;
-	describe(&v, &d, ctx, n);
+	describe_view(&v, &d, ctx, n);
 	a->err = v.err;
 	memcpy(a->root, v.root, sizeof a->root);
 }
@@ -360,7 +363,7 @@ int run_view_write(const char *library, char root[PATH_MAX], struct run_fault *f
 		setenv("DDPSESS_TRACE", "", 1);
 		setenv("DDPSESS_CAPTURE", "", 1);
 		umask(022);
-		ask(library, &a);
+		ask_drop_in(library, &a);
 		_exit(write(ends[1], &a, sizeof a) != sizeof a);
 	}
 	close(ends[1]);

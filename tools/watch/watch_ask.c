@@ -108,7 +108,7 @@ static int dial_name(const struct watch_place *p, const char *name, enum watch_f
 }
 
 /* Who listens knows its PID as its own namespace counts; the kernel knows it as ours does. */
-static bool is_of(const struct watch_place *p, int fd, pid_t *pid)
+static bool is_peer_of_place(const struct watch_place *p, int fd, pid_t *pid)
 {
 	struct ucred who;
 	socklen_t len = sizeof who;
@@ -131,7 +131,7 @@ static void ask_name(struct asking *a, struct watch_place *p, const char *name)
 			watch_met(a->trouble, f, p->path, name);
 		return;
 	}
-	if (!is_of(p, fd, &pid)) {
+	if (!is_peer_of_place(p, fd, &pid)) {
 		watch_met(a->trouble, WATCH_FOREIGN, p->path, name);
 	} else if (!a->target->pid || !pid || pid == a->target->pid) {
 		*q = (struct question){ .of = p, .pid = pid };
@@ -168,7 +168,7 @@ static void end_question(struct asking *a, unsigned i)
 	a->fds[i] = a->fds[a->count];
 }
 
-static uint64_t cost_of(const char *text, size_t len)
+static uint64_t get_text_cost(const char *text, size_t len)
 {
 	uint64_t cost = COST_OCTET * len;
 
@@ -178,7 +178,7 @@ static uint64_t cost_of(const char *text, size_t len)
 }
 
 /* What has come.  1: there may be more, 0: it was all, or -1 and the fault. */
-static int hear(struct question *q, int fd, enum watch_fault *f)
+static int read_watch_answer(struct question *q, int fd, enum watch_fault *f)
 {
 	uint64_t cost;
 	ssize_t n;
@@ -197,7 +197,7 @@ static int hear(struct question *q, int fd, enum watch_fault *f)
 	*f = WATCH_GARBLED;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 1 : -1;
-	cost = cost_of(q->text + q->len, (size_t)n);
+	cost = get_text_cost(q->text + q->len, (size_t)n);
 	*f = WATCH_LONG;
 	if (cost > q->of->left)
 		return -1;
@@ -207,7 +207,7 @@ static int hear(struct question *q, int fd, enum watch_fault *f)
 }
 
 /* false: it is no object; and the fault. */
-static bool take_answer(struct asking *a, struct question *q, enum watch_fault *f)
+static bool take_watch_answer(struct asking *a, struct question *q, enum watch_fault *f)
 {
 	char key[sizeof q->of->path + sizeof q->name];
 	json_error_t e;
@@ -233,9 +233,9 @@ static void hear_all(struct asking *a)
 
 	for (unsigned i = a->count; i-- > 0;) {
 		struct question *q = &a->q[i];
-		int more = a->fds[i].revents ? hear(q, a->fds[i].fd, &f) : 1;
+		int more = a->fds[i].revents ? read_watch_answer(q, a->fds[i].fd, &f) : 1;
 
-		if (!more && !take_answer(a, q, &f))
+		if (!more && !take_watch_answer(a, q, &f))
 			more = -1;
 		if (more < 0)
 			watch_met(a->trouble, f, q->of->path, q->name);

@@ -73,7 +73,7 @@ static int take_target(struct job *j, const char *arg, char *why, size_t why_len
 	return -1;
 }
 
-static int parse(struct job *j, int argc, char **argv)
+static int parse_watch_options(struct job *j, int argc, char **argv)
 {
 	char why[800];
 	int first = 0;
@@ -134,7 +134,7 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 	}
 }
 
-static enum status nobody(struct job *j)
+static enum status report_nobody(struct job *j)
 {
 	static const char try[] =
 		"a program that uses ddpsess, of this user and with DDPSESS_WATCH not set to off; "
@@ -178,7 +178,7 @@ static void show_each(struct job *j, const json_t *all)
 	out_flush(&j->out);
 }
 
-static void show(struct job *j, const json_t *all)
+static void show_contexts(struct job *j, const json_t *all)
 {
 	if (j->o.metrics) {
 		watch_metrics(j->out.f, all);
@@ -193,7 +193,7 @@ static void show(struct job *j, const json_t *all)
 }
 
 /* One look.  @first: somebody has to be there. */
-static enum status look(struct job *j, bool first)
+static enum status look_once(struct job *j, bool first)
 {
 	struct watch_trouble t;
 	json_t *all = watch_find(&j->target, &t);
@@ -202,9 +202,9 @@ static enum status look(struct job *j, bool first)
 
 	/* The table may be empty; a process that was named has to be there at first. */
 	if (!json_object_size(all) && first && (named || j->user->bit == W_STAT))
-		s = nobody(j);
+		s = report_nobody(j);
 	else
-		show(j, all);
+		show_contexts(j, all);
 	tell_trouble(j, &t);
 	json_decref(j->before);
 	j->before = all;
@@ -212,7 +212,7 @@ static enum status look(struct job *j, bool first)
 }
 
 /* Until the next look.  false: a signal came. */
-static bool rest(const struct job *j)
+static bool rest_between_looks(const struct job *j)
 {
 	struct pollfd p = { sig_fd(), POLLIN, 0 };
 	const uint64_t due = clock_ns() + j->o.interval_ms * NS_PER_MS;
@@ -222,7 +222,7 @@ static bool rest(const struct job *j)
 	return !sig_pending();
 }
 
-static int run(unsigned which, int argc, char **argv)
+static int run_watch(unsigned which, int argc, char **argv)
 {
 	struct job j = { .user = &users[which] };
 	enum status s;
@@ -230,18 +230,18 @@ static int run(unsigned which, int argc, char **argv)
 
 	if (j.user->bit == W_TOP)
 		j.o.interval_ms = 1000;
-	status = parse(&j, argc, argv);
+	status = parse_watch_options(&j, argc, argv);
 	if (status != CMD_READY)
 		return status;
 	out_init(&j.out, j.user->name, j.o.json);
 	for (uint32_t n = 1;; n++) {
-		s = look(&j, n == 1);
+		s = look_once(&j, n == 1);
 		if (s || j.out.write_errno || !j.o.interval_ms || n == j.o.count)
 			break;
 		/* Those that were named are gone: there is nothing more to tell. */
 		if ((j.target.pid || j.target.uri) && !json_object_size(j.before))
 			break;
-		if (!rest(&j))
+		if (!rest_between_looks(&j))
 			break;
 	}
 	json_decref(j.before);
@@ -250,10 +250,10 @@ static int run(unsigned which, int argc, char **argv)
 
 int cmd_stat(int argc, char **argv)
 {
-	return run(0, argc, argv);
+	return run_watch(0, argc, argv);
 }
 
 int cmd_top(int argc, char **argv)
 {
-	return run(1, argc, argv);
+	return run_watch(1, argc, argv);
 }

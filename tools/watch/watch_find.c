@@ -18,7 +18,7 @@ struct parts {
 	const char *h, *p;
 };
 
-static bool take_apart(const char *uri, struct parts *u)
+static bool split_uri(const char *uri, struct parts *u)
 {
 	const char *sep = strstr(uri, "://"), *end;
 
@@ -48,7 +48,7 @@ static bool uri_matches(const char *listener, const char *asked)
 {
 	struct parts l, a;
 
-	if (!take_apart(listener, &l) || !take_apart(asked, &a))
+	if (!split_uri(listener, &l) || !split_uri(asked, &a))
 		return false;
 	return l.scheme == a.scheme && !memcmp(listener, asked, l.scheme) && l.port == a.port &&
 	       !memcmp(l.p, a.p, l.port) &&

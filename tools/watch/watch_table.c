@@ -29,7 +29,7 @@ static int busier(const void *a, const void *b)
 	return (p < q) - (p > q);
 }
 
-static size_t count(const json_t *all)
+static size_t count_sessions(const json_t *all)
 {
 	const json_t *p;
 	const char *key;
@@ -41,7 +41,7 @@ static size_t count(const json_t *all)
 }
 
 /* Every session with its rates. */
-static void gather(struct line *to, const json_t *all, const json_t *before)
+static void gather_lines(struct line *to, const json_t *all, const json_t *before)
 {
 	const json_t *p, *s, *was;
 	const char *key;
@@ -61,7 +61,7 @@ static void gather(struct line *to, const json_t *all, const json_t *before)
 	}
 }
 
-static void put(FILE *f, const struct line *l)
+static void put_table_line(FILE *f, const struct line *l)
 {
 	char program[16], wire[8], state[16], peer[28], sent[24], received[24], posted[24];
 
@@ -85,7 +85,7 @@ static void put(FILE *f, const struct line *l)
 
 void watch_table(struct out *o, const json_t *all, const json_t *before, unsigned lines)
 {
-	size_t n = count(all), shown = n;
+	size_t n = count_sessions(all), shown = n;
 	struct line *l = calloc(n + 1, sizeof *l);
 	double sent = 0, received = 0;
 	char a[24], b[24];
@@ -94,7 +94,7 @@ void watch_table(struct out *o, const json_t *all, const json_t *before, unsigne
 		out_error(o, 0, NULL, "out of memory");
 		return;
 	}
-	gather(l, all, before);
+	gather_lines(l, all, before);
 	qsort(l, n, sizeof *l, busier);
 	for (size_t i = 0; i < n; i++) {
 		sent += l[i].sent;
@@ -110,7 +110,7 @@ void watch_table(struct out *o, const json_t *all, const json_t *before, unsigne
 	if (lines && lines < n + 3)
 		shown = lines > 4 ? lines - 4 : 1;
 	for (size_t i = 0; i < n && i < shown; i++)
-		put(o->f, &l[i]);
+		put_table_line(o->f, &l[i]);
 	if (shown < n)
 		fprintf(o->f, "%zu more\n", n - shown);
 	free(l);

@@ -122,7 +122,7 @@ static void put_negotiated(FILE *f, const json_t *s, bool tcp)
 	fprintf(f, ", mulpdu %" PRIu64 "\n", watch_number(s, "mulpdu"));
 }
 
-static void put_wire(FILE *f, const json_t *s)
+static void print_wire(FILE *f, const json_t *s)
 {
 	char cwnd[24], unacked[24];
 
@@ -168,7 +168,7 @@ static void put_session(FILE *f, const json_t *s)
 		watch_number(s, "reads_out"), watch_number(s, "ord"), watch_number(s, "reads_in"),
 		watch_number(s, "ird"), held);
 	put_limits(f, "    limits hit  ", s);
-	put_wire(f, s);
+	print_wire(f, s);
 }
 
 /* A queue pair of the drop-in that has no session. */

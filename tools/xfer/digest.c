@@ -99,7 +99,7 @@ static void compute(const struct piece *w)
 		add_file(w->d, w);
 }
 
-static void *work(void *arg)
+static void *run_hasher(void *arg)
 {
 	struct hasher *h = arg;
 
@@ -136,7 +136,7 @@ struct hasher *hasher_new(enum digest_kind kind)
 	pthread_cond_init(&h->less, NULL);
 	sigfillset(&all); /* signals are the main thread's */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&h->thread, NULL, work, h);
+	err = pthread_create(&h->thread, NULL, run_hasher, h);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
 		free(h);
@@ -160,7 +160,7 @@ void hasher_free(struct hasher *h)
 	free(h);
 }
 
-static void add(struct hasher *h, const struct piece *w)
+static void add_piece(struct hasher *h, const struct piece *w)
 {
 	w->d->added++;
 	if (!h) {
@@ -178,13 +178,13 @@ static void add(struct hasher *h, const struct piece *w)
 
 void hasher_add(struct hasher *h, struct digest *d, const uint8_t *p, size_t n)
 {
-	add(h, &(struct piece){ .d = d, .p = p, .fd = -1, .n = n });
+	add_piece(h, &(struct piece){ .d = d, .p = p, .fd = -1, .n = n });
 }
 
 void hasher_add_file(struct hasher *h, struct digest *d, const uint8_t *p, size_t n, int fd,
 		     uint64_t off)
 {
-	add(h, &(struct piece){ .d = d, .p = h ? NULL : p, .fd = fd, .off = off, .n = n });
+	add_piece(h, &(struct piece){ .d = d, .p = h ? NULL : p, .fd = fd, .off = off, .n = n });
 }
 
 void hasher_wait(struct hasher *h, struct digest *d, uint64_t n)

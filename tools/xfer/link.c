@@ -40,7 +40,7 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 }
 
 /* The session ends by itself: its event, or a last message of the peer, says why. */
-static enum status lost(struct link *l)
+static enum status explain_lost_link(struct link *l)
 {
 	struct msg m;
 	enum status s;
@@ -57,7 +57,7 @@ enum status link_call_failed(struct link *l, int err, const char *what)
 	char why[256];
 
 	if (err == DDPS_E_STATE && (l->up || l->over))
-		return lost(l);
+		return explain_lost_link(l);
 	/* names are looked up later, so this is the URI's form */
 	return link_fail(l, err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED,
 			 advice_for(&e, l->o, l->was_up), "%s: %s%s%s", what,
@@ -78,7 +78,7 @@ static enum status fail_with(struct link *l, const struct ddps_error *e)
 	return link_fail(l, s, advice_for(e, l->o, l->was_up), "%s: %s", l->uri, text);
 }
 
-static void on_end(struct link *l, const struct ddps_event *ev)
+static void take_link_end(struct link *l, const struct ddps_event *ev)
 {
 	l->over = true;
 	l->up = false;
@@ -118,7 +118,7 @@ static void on_event(struct link *l, const struct ddps_event *ev)
 	case DDPS_EV_REJECTED:
 	case DDPS_EV_FAILED:
 	case DDPS_EV_CLOSED:
-		on_end(l, ev);
+		take_link_end(l, ev);
 		break;
 	case DDPS_EV_CONNECT_REQUEST:
 	case DDPS_EV_REQUEST_GONE:
@@ -130,7 +130,7 @@ static void on_event(struct link *l, const struct ddps_event *ev)
 }
 
 /* Take one event.  Return: whether there was one. */
-static bool take_event(struct link *l)
+static bool take_link_event(struct link *l)
 {
 	struct ddps_event ev;
 
@@ -140,7 +140,7 @@ static bool take_event(struct link *l)
 	return true;
 }
 
-static void look(struct link *l)
+static void look_at_link(struct link *l)
 {
 	if (watch_due(&l->watch) && l->up)
 		watch_show(&l->watch, &l->out, 0, l->chan.ep);
@@ -150,7 +150,7 @@ static void look(struct link *l)
  * Sleep until the library has something to do, @due has come or a signal.  Return: ST_DONE to
  * look again, ST_TIMEDOUT if @due has come, ST_FAILED after a signal (not reported).
  */
-static enum status nap(struct link *l, uint64_t due)
+static enum status nap_link(struct link *l, uint64_t due)
 {
 	struct pollfd p[] = { { .fd = ddps_ctx_fd(l->ctx), .events = POLLIN },
 			      { .fd = sig_fd(), .events = POLLIN } };
@@ -161,7 +161,7 @@ static enum status nap(struct link *l, uint64_t due)
 		return ST_TIMEDOUT;
 	if (poll(p, 2, clock_left_ms(watch_until(&l->watch, due))) > 0 && p[0].revents)
 		ddps_progress(l->ctx, 0);
-	look(l);
+	look_at_link(l);
 	return ST_DONE;
 }
 
@@ -170,7 +170,7 @@ static enum status wait_more(struct link *l, uint64_t patience)
 {
 	bool whole = l->due && l->due < patience;
 
-	switch (nap(l, whole ? l->due : patience)) {
+	switch (nap_link(l, whole ? l->due : patience)) {
 	case ST_DONE:
 		return ST_DONE;
 	case ST_TIMEDOUT:
@@ -191,7 +191,7 @@ static uint64_t patience_from_now(void)
 	return clock_ns() + LINK_PATIENCE_MS * NS_PER_MS;
 }
 
-static enum status set_up(struct link *l, uint32_t recv_len)
+static enum status set_up_link(struct link *l, uint32_t recv_len)
 {
 	struct ddps_ctx_attr attr;
 	int err;
@@ -225,7 +225,7 @@ enum status link_open(struct link *l, const char *uri, uint32_t recv_len)
 	l->uri = uri;
 	if (l->o->timeout_ms)
 		l->due = clock_ns() + l->o->timeout_ms * NS_PER_MS;
-	s = set_up(l, recv_len);
+	s = set_up_link(l, recv_len);
 	if (s)
 		return s;
 	chan_param(&p, l->o);
@@ -233,7 +233,7 @@ enum status link_open(struct link *l, const char *uri, uint32_t recv_len)
 	if (err)
 		return link_call_failed(l, err, uri);
 	while (!l->up && !l->over) {
-		if (take_event(l))
+		if (take_link_event(l))
 			continue;
 		/* the library's own deadlines bound this too */
 		s = wait_more(l, patience_from_now());
@@ -255,12 +255,12 @@ static bool for_caller(struct link *l, const struct ddps_wc *wc)
 }
 
 /* No completion is there: see why, and whether to go on. */
-static enum status idle(struct link *l, uint64_t patience, bool sleep)
+static enum status idle_link(struct link *l, uint64_t patience, bool sleep)
 {
 	if (l->over || l->failed || l->peer_done)
 		return link_fail(l, ST_FAILED, "see what the listener reports",
 				 "%s: the peer closed the session before it was done", l->uri);
-	return take_event(l) || !sleep ? ST_DONE : wait_more(l, patience);
+	return take_link_event(l) || !sleep ? ST_DONE : wait_more(l, patience);
 }
 
 enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
@@ -269,7 +269,7 @@ enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 	enum status s = ST_DONE;
 
 	*n = 0;
-	look(l);
+	look_at_link(l);
 	if (sig_pending() || (l->due && clock_ns() >= l->due))
 		return wait_more(l, patience_from_now());
 	for (unsigned tries = 1; !s && !*n; tries++) {
@@ -282,7 +282,8 @@ enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 			continue;
 		if (!begin)
 			begin = clock_ns();
-		s = idle(l, begin + LINK_PATIENCE_MS * NS_PER_MS, clock_ns() - begin >= SPIN_NS);
+		s = idle_link(l, begin + LINK_PATIENCE_MS * NS_PER_MS,
+			      clock_ns() - begin >= SPIN_NS);
 	}
 	return s;
 }
@@ -292,7 +293,7 @@ enum status link_next(struct link *l, struct ddps_wc *wc)
 	uint64_t patience = patience_from_now();
 	enum status s;
 
-	look(l);
+	look_at_link(l);
 	/* also when there is always something to do */
 	if (sig_pending() || (l->due && clock_ns() >= l->due))
 		return wait_more(l, patience);
@@ -303,7 +304,7 @@ enum status link_next(struct link *l, struct ddps_wc *wc)
 				return ST_DONE;
 			continue;
 		}
-		s = idle(l, patience, true);
+		s = idle_link(l, patience, true);
 		if (s)
 			return s;
 	}
@@ -362,11 +363,11 @@ enum status link_pause(struct link *l, uint32_t ms)
 	enum status s = ST_DONE;
 
 	while (ms && !s) {
-		while (take_event(l))
+		while (take_link_event(l))
 			if (l->over || l->failed || l->peer_done)
 				return link_fail(l, ST_FAILED, "see what the listener reports",
 						 "%s: the peer closed the session", l->uri);
-		s = nap(l, due);
+		s = nap_link(l, due);
 	}
 	/* what ended it is looked at again there, to be reported */
 	return !s || (s == ST_TIMEDOUT && due == until) ? ST_DONE : wait_more(l, due);
@@ -378,7 +379,7 @@ enum status link_wait(struct link *l)
 	struct ddps_wc wc;
 
 	while (!s && !l->over && !l->peer_done)
-		if (ddps_cq_poll(l->cq, &wc, 1) != 1 && !take_event(l))
+		if (ddps_cq_poll(l->cq, &wc, 1) != 1 && !take_link_event(l))
 			s = wait_more(l, patience_from_now());
 	return s ? s : l->end;
 }
@@ -393,7 +394,7 @@ static enum status await_close(struct link *l, bool hasty)
 	struct ddps_wc wc;
 
 	while (!l->over) {
-		if (ddps_cq_poll(l->cq, &wc, 1) == 1 || take_event(l))
+		if (ddps_cq_poll(l->cq, &wc, 1) == 1 || take_link_event(l))
 			continue;
 		if (clock_ns() >= due)
 			return link_fail(l, ST_TIMEDOUT, NULL, "%s: the peer did not close",

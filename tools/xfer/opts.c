@@ -115,7 +115,7 @@ _Static_assert(NROWS <= OPTROW_MAX, "the parser takes no more");
 
 static const struct option_table options = { table, NROWS };
 
-static struct option_user user_of(const struct command *cmd)
+static struct option_user get_option_user(const struct command *cmd)
 {
 	return (struct option_user){ .name = cmd->name,
 				     .synopsis = cmd->synopsis,
@@ -125,7 +125,7 @@ static struct option_user user_of(const struct command *cmd)
 				     .max_args = cmd->max_args };
 }
 
-static void defaults(struct opts *o, enum cmd_bit cmd)
+static void set_opts_defaults(struct opts *o, enum cmd_bit cmd)
 {
 	*o = (struct opts){
 		.cmd = cmd,
@@ -142,7 +142,7 @@ static void defaults(struct opts *o, enum cmd_bit cmd)
 }
 
 /* perf: the directions that iperf3 has names for. */
-static int direct(struct opts *o, char *why, size_t why_len)
+static int read_directions(struct opts *o, char *why, size_t why_len)
 {
 	const char *name = o->bidir ? "bidir" : "reverse";
 	unsigned op = o->bidir ? PERF_BOTH : PERF_READ;
@@ -205,22 +205,23 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,
 			    char *why, size_t why_len)
 {
-	struct option_user u = user_of(cmd);
+	struct option_user u = get_option_user(cmd);
 	enum opts_result res;
 	int first = 0;
 
-	defaults(o, cmd->bit);
+	set_opts_defaults(o, cmd->bit);
 	res = optrow_parse(&options, &u, o, argc, argv, &first, why, why_len);
 	if (res != OPTS_OK)
 		return res;
 	o->arg = argv + first;
 	o->nargs = argc - first;
-	return direct(o, why, why_len) || check_together(o, why, why_len) ? OPTS_BAD : OPTS_OK;
+	return read_directions(o, why, why_len) || check_together(o, why, why_len) ? OPTS_BAD
+										   : OPTS_OK;
 }
 
 void opts_help(FILE *f, const struct command *cmd)
 {
-	struct option_user u = user_of(cmd);
+	struct option_user u = get_option_user(cmd);
 
 	optrow_help(f, &options, &u);
 	fprintf(f, "\nSIZE takes the suffixes K, M, G and T (powers of 1024).\n");

@@ -66,7 +66,7 @@ struct cursor {
 	bool failed;
 };
 
-static bool room(struct cursor *c, size_t n)
+static bool has_cursor_room(struct cursor *c, size_t n)
 {
 	if (c->failed || n > c->left) {
 		c->failed = true;
@@ -76,19 +76,19 @@ static bool room(struct cursor *c, size_t n)
 	return true;
 }
 
-static void put(struct cursor *c, uint64_t v, size_t n)
+static void put_cursor_number(struct cursor *c, uint64_t v, size_t n)
 {
-	if (!room(c, n))
+	if (!has_cursor_room(c, n))
 		return;
 	for (size_t i = 0; i < n; i++)
 		*c->out++ = (uint8_t)(v >> (8 * (n - 1 - i)));
 }
 
-static uint64_t get(struct cursor *c, size_t n)
+static uint64_t get_cursor_number(struct cursor *c, size_t n)
 {
 	uint64_t v = 0;
 
-	if (!room(c, n))
+	if (!has_cursor_room(c, n))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		v = v << 8 | *c->in++;
@@ -130,9 +130,9 @@ size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size)
 
 	if (!f || out_of_range(m, f) || (f & F_TEXT && !text_len))
 		return 0;
-	put(&c, PROTO_MAGIC, 2);
-	put(&c, PROTO_VERSION, 1);
-	put(&c, m->type, 1);
+	put_cursor_number(&c, PROTO_MAGIC, 2);
+	put_cursor_number(&c, PROTO_VERSION, 1);
+	put_cursor_number(&c, m->type, 1);
 	const struct {
 		unsigned f;
 		uint64_t v;
@@ -144,10 +144,10 @@ size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size)
 		    { F_TEXT, text_len, 2 } };
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (f & row[i].f)
-			put(&c, row[i].v, row[i].n);
-	if (f & F_DIGEST && room(&c, sizeof m->digest))
+			put_cursor_number(&c, row[i].v, row[i].n);
+	if (f & F_DIGEST && has_cursor_room(&c, sizeof m->digest))
 		c.out = (uint8_t *)memcpy(c.out, m->digest, sizeof m->digest) + sizeof m->digest;
-	if (f & F_TEXT && room(&c, text_len))
+	if (f & F_TEXT && has_cursor_room(&c, text_len))
 		memcpy(c.out, m->text, text_len);
 	return c.failed ? 0 : size - c.left;
 }
@@ -155,34 +155,34 @@ size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size)
 /* The text, whose length is on the wire already; it must be the rest of the message. */
 static void get_text(struct cursor *c, struct msg *m)
 {
-	size_t n = (size_t)get(c, 2);
+	size_t n = (size_t)get_cursor_number(c, 2);
 
 	if (!n || n > MSG_TEXT_MAX || n != c->left || memchr(c->in, 0, n)) {
 		c->failed = true;
 		return;
 	}
-	room(c, n);
+	has_cursor_room(c, n);
 	memcpy(m->text, c->in, n);
 	m->text[n] = 0;
 }
 
 static const char *get_fields(struct cursor *c, struct msg *m, unsigned f)
 {
-	uint8_t force = f & F_FORCE ? (uint8_t)get(c, 1) : 0;
+	uint8_t force = f & F_FORCE ? (uint8_t)get_cursor_number(c, 1) : 0;
 
 	m->force = force;
-	m->op = f & F_OP ? (uint8_t)get(c, 1) : 0;
-	m->nslots = f & F_NSLOTS ? (uint8_t)get(c, 1) : 0;
-	m->slot = f & F_SLOT ? (uint8_t)get(c, 1) : 0;
-	m->len = f & F_LEN ? (uint32_t)get(c, 4) : 0;
-	m->pause_ms = f & F_PAUSE ? (uint32_t)get(c, 4) : 0;
-	m->stag = f & F_STAG ? (uint32_t)get(c, 4) : 0;
-	m->to = f & F_TO ? get(c, 8) : 0;
-	m->off = f & F_OFF ? get(c, 8) : 0;
-	m->size = f & F_SIZE ? get(c, 8) : 0;
-	m->depth = f & F_DEPTH ? (uint32_t)get(c, 4) : 0;
-	m->kind = f & F_KIND ? (uint8_t)get(c, 1) : DIGEST_SHA256;
-	if (f & F_DIGEST && room(c, sizeof m->digest)) {
+	m->op = f & F_OP ? (uint8_t)get_cursor_number(c, 1) : 0;
+	m->nslots = f & F_NSLOTS ? (uint8_t)get_cursor_number(c, 1) : 0;
+	m->slot = f & F_SLOT ? (uint8_t)get_cursor_number(c, 1) : 0;
+	m->len = f & F_LEN ? (uint32_t)get_cursor_number(c, 4) : 0;
+	m->pause_ms = f & F_PAUSE ? (uint32_t)get_cursor_number(c, 4) : 0;
+	m->stag = f & F_STAG ? (uint32_t)get_cursor_number(c, 4) : 0;
+	m->to = f & F_TO ? get_cursor_number(c, 8) : 0;
+	m->off = f & F_OFF ? get_cursor_number(c, 8) : 0;
+	m->size = f & F_SIZE ? get_cursor_number(c, 8) : 0;
+	m->depth = f & F_DEPTH ? (uint32_t)get_cursor_number(c, 4) : 0;
+	m->kind = f & F_KIND ? (uint8_t)get_cursor_number(c, 1) : DIGEST_SHA256;
+	if (f & F_DIGEST && has_cursor_room(c, sizeof m->digest)) {
 		memcpy(m->digest, c->in, sizeof m->digest);
 		c->in += sizeof m->digest;
 	}
@@ -198,7 +198,8 @@ static const char *get_fields(struct cursor *c, struct msg *m, unsigned f)
 int msg_decode(struct msg *m, const uint8_t *buf, size_t len, const char **why)
 {
 	struct cursor c = { .in = buf, .left = len };
-	uint64_t magic = get(&c, 2), version = get(&c, 1), type = get(&c, 1);
+	uint64_t magic = get_cursor_number(&c, 2), version = get_cursor_number(&c, 1),
+		 type = get_cursor_number(&c, 1);
 
 	m->text[0] = 0;
 	if (c.failed || magic != PROTO_MAGIC)

@@ -22,7 +22,7 @@ static bool all_zero(const uint8_t *p, size_t n)
 }
 
 /* Whether options name the client: not by its hardware address, which is zero here. */
-static bool has_identifier(struct octets_in *r)
+static bool has_client_identifier(struct octets_in *r)
 {
 	while (r->p != r->end && !r->failed) {
 		uint8_t code = (uint8_t)octets_get(r, 1), len;
@@ -65,7 +65,7 @@ unsigned dhcp_faults(const uint8_t *packet, size_t len)
 		return 0;
 	if (!(flags & BROADCAST) && all_zero(client, 4))
 		faults |= DHCP_NO_BROADCAST;
-	if (!has_identifier(&r))
+	if (!has_client_identifier(&r))
 		faults |= DHCP_NO_IDENTIFIER;
 	return faults;
 }

@@ -33,33 +33,33 @@ static void to_tun(void *arg, const uint8_t hdr[OFFLOAD_HDR], const void *packet
 	b->tun_full += writev(b->tun, iov, rest_len ? 3 : 2) < 0;
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_tun(void *user, const void *packet, size_t len)
 {
 	struct bridge *b = user;
 
 	offload_in(&b->in, packet, len);
 }
 
-static int fail(struct bridge *b, int err, const char *why)
+static int fail_bridge(struct bridge *b, int err, const char *why)
 {
 	out_error(&b->out, 0, bridge_advice(err), "%s", why);
 	return ST_FAILED;
 }
 
-static int open_tun(struct bridge *b)
+static int open_bridge_tun(struct bridge *b)
 {
 	const char *name = b->o->tun;
 	char why[300];
 
 	b->tun = tun_open(name, b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN, why, sizeof why);
 	if (b->tun < 0)
-		return fail(b, errno, why);
+		return fail_bridge(b, errno, why);
 	for (unsigned i = 0; i < b->n_ip; i++)
 		if (tun_address(name, b->ip[i].family, b->ip[i].addr, b->ip[i].prefix, why,
 				sizeof why))
-			return fail(b, errno, why);
+			return fail_bridge(b, errno, why);
 	if (tun_up(name, why, sizeof why))
-		return fail(b, errno, why);
+		return fail_bridge(b, errno, why);
 	b->watch = tun_watch_open();
 	if (b->watch < 0)
 		out_note(&b->out, "addresses that are added later are not noticed: netlink: %s",
@@ -69,7 +69,7 @@ static int open_tun(struct bridge *b)
 
 static int open_interface(struct bridge *b)
 {
-	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, bridge_trace, b };
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_tun, bridge_trace, b };
 	int err;
 
 	bridge_identify(b);
@@ -84,7 +84,7 @@ static int open_interface(struct bridge *b)
 	return ST_DONE;
 }
 
-static int open_all(struct bridge *b)
+static int open_bridge(struct bridge *b)
 {
 	char why[1000];
 	int res;
@@ -98,7 +98,7 @@ static int open_all(struct bridge *b)
 
 		snprintf(why, sizeof why, "%s: a bridge of that name: %s", b->o->tun,
 			 strerror(busy));
-		return fail(b, busy, why);
+		return fail_bridge(b, busy, why);
 	}
 	if (bridge_capture_open(b))
 		return ST_FAILED;
@@ -106,7 +106,7 @@ static int open_all(struct bridge *b)
 	if (!res)
 		res = open_interface(b);
 	if (!res)
-		res = open_tun(b);
+		res = open_bridge_tun(b);
 	if (!res)
 		b->more = ipoib_port_run(&b->port, clock_ns());
 	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
@@ -192,7 +192,7 @@ static void address_told(void *arg, int family, const uint8_t *addr, unsigned pr
 }
 
 /* @open: packets and questions are taken; else only what is under way comes to its end. */
-static int turn(struct bridge *b, uint64_t due, bool open)
+static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 {
 	uint64_t now;
 
@@ -211,7 +211,7 @@ static int turn(struct bridge *b, uint64_t due, bool open)
 	return read_tun(b, now);
 }
 
-static bool connected(const struct bridge *b)
+static bool is_bridge_connected(const struct bridge *b)
 {
 	struct ddps_ipoib_if_conn_info info;
 	int res;
@@ -222,27 +222,27 @@ static bool connected(const struct bridge *b)
 	return false;
 }
 
-static int serve(struct bridge *b)
+static int serve_bridge(struct bridge *b)
 {
 	int status = ST_DONE;
 	uint64_t end;
 
 	bridge_out_start(b);
 	while (!status && !b->down && !sig_pending())
-		if (turn(b, DDPS_CM_NEVER, true)) {
+		if (turn_bridge(b, DDPS_CM_NEVER, true)) {
 			out_error(&b->out, 0, "leave the device to the bridge while it runs",
 				  "%s: the device is gone: %s", b->o->tun, strerror(errno));
 			status = ST_FAILED;
 		}
 	ddps_ipoib_if_stop(b->f, clock_ns());
-	for (end = clock_ns() + PART_NS; connected(b) && clock_ns() < end;)
-		(void)turn(b, end, false);
+	for (end = clock_ns() + PART_NS; is_bridge_connected(b) && clock_ns() < end;)
+		(void)turn_bridge(b, end, false);
 	if (b->out.json)
 		json_out_line(&b->out, bridge_status(b, "ended"));
 	return status;
 }
 
-static int close_all(struct bridge *b, int status)
+static int close_bridge(struct bridge *b, int status)
 {
 	ddps_ipoib_if_free(b->f);
 	ipoib_port_close(&b->port);
@@ -256,7 +256,7 @@ static int close_all(struct bridge *b, int status)
 	return out_finish(&b->out) ? ST_FAILED : status;
 }
 
-static int up(const struct ipoib_opts *o)
+static int run_bridge(const struct ipoib_opts *o)
 {
 	struct bridge *b = calloc(1, sizeof *b);
 	int status;
@@ -270,10 +270,10 @@ static int up(const struct ipoib_opts *o)
 	b->in.arg = b;
 	b->o = o;
 	out_init(&b->out, "ipoib bridge", o->json);
-	status = open_all(b);
+	status = open_bridge(b);
 	if (!status)
-		status = serve(b);
-	status = close_all(b, status);
+		status = serve_bridge(b);
+	status = close_bridge(b, status);
 	free(b);
 	return status;
 }
@@ -284,7 +284,7 @@ int ipoib_bridge(const struct ipoib_opts *o)
 	struct out out;
 
 	if (!strcmp(what, "up"))
-		return up(o);
+		return run_bridge(o);
 	out_init(&out, "ipoib bridge", o->json);
 	if (strcmp(what, "status") != 0 && strcmp(what, "down") != 0)
 		out_error(&out, 0, "up, status or down", "'%s' is nothing that a bridge does",

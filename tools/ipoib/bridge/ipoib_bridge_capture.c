@@ -18,16 +18,16 @@ static uint64_t wall_clock(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static void complain(struct bridge *b)
+static void report_capture_error(struct bridge *b)
 {
 	out_error(&b->out, 0, "a file in a directory that exists, is yours and has room",
 		  "capture '%s': %s", b->o->capture, strerror(errno));
 }
 
 /* A capture that cannot be written ends, the bridge does not. */
-static void give_up(struct bridge *b)
+static void end_bridge_capture(struct bridge *b)
 {
-	complain(b);
+	report_capture_error(b);
 	fclose(b->capture);
 	b->capture = NULL;
 }
@@ -38,7 +38,7 @@ int bridge_capture_open(struct bridge *b)
 		return 0;
 	b->capture = capture_create(b->o->capture);
 	if (!b->capture)
-		complain(b);
+		report_capture_error(b);
 	return b->capture ? 0 : -1;
 }
 
@@ -46,7 +46,7 @@ int bridge_capture_close(struct bridge *b)
 {
 	if (!b->capture || !fclose(b->capture))
 		return 0;
-	complain(b);
+	report_capture_error(b);
 	return -1;
 }
 
@@ -62,7 +62,7 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 	m.slid = tx ? ipoib_port_lid(&b->port) : (uint16_t)addr;
 	m.dlid = tx ? (uint16_t)addr : ipoib_port_lid(&b->port);
 	if (capture_write(b->capture, &m))
-		give_up(b);
+		end_bridge_capture(b);
 }
 
 /*
@@ -125,5 +125,5 @@ void bridge_see(void *user, const struct ddps_ib_seen *s)
 		guess_sender(b, s, gid);
 	m.time_ns = wall_clock();
 	if (capture_write_frame(b->capture, &m))
-		give_up(b);
+		end_bridge_capture(b);
 }

@@ -31,7 +31,7 @@ static socklen_t name_of(struct sockaddr_un *a, const char *tun)
 }
 
 /* An abstract name has no permissions, so the other side must be root or the same user. */
-static bool trusted(int fd)
+static bool is_ctl_peer_trusted(int fd)
 {
 	struct ucred c;
 	socklen_t len = sizeof c;
@@ -58,7 +58,7 @@ int bridge_ctl_open(struct bridge *b)
 	return -1;
 }
 
-static void hang_up(struct bridge *b)
+static void close_ctl_client(struct bridge *b)
 {
 	close(b->client);
 	b->client = -1;
@@ -76,10 +76,10 @@ static void tell_status(struct bridge *b)
 		(void)send(b->client, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 	free(text);
 	json_decref(status);
-	hang_up(b);
+	close_ctl_client(b);
 }
 
-static void answer(struct bridge *b)
+static void answer_ctl_client(struct bridge *b)
 {
 	char question[QUESTION_MAX + 1];
 	ssize_t n = recv(b->client, question, QUESTION_MAX, MSG_DONTWAIT);
@@ -92,21 +92,21 @@ static void answer(struct bridge *b)
 	else if (!strcmp(question, "down"))
 		b->down = true; /* its answer is the end of the connection */
 	else
-		hang_up(b);
+		close_ctl_client(b);
 }
 
 void bridge_ctl_run(struct bridge *b, uint64_t now)
 {
 	if (b->client >= 0 && !b->down && now > b->client_until)
-		hang_up(b);
+		close_ctl_client(b);
 	if (b->client < 0) {
 		b->client = accept4(b->ctl, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		b->client_until = now + SILENCE_NS;
-		if (b->client >= 0 && !trusted(b->client))
-			hang_up(b);
+		if (b->client >= 0 && !is_ctl_peer_trusted(b->client))
+			close_ctl_client(b);
 	}
 	if (b->client >= 0 && !b->down)
-		answer(b);
+		answer_ctl_client(b);
 }
 
 void bridge_ctl_close(struct bridge *b)
@@ -114,7 +114,7 @@ void bridge_ctl_close(struct bridge *b)
 	if (b->ctl >= 0)
 		close(b->ctl);
 	if (b->client >= 0)
-		hang_up(b);
+		close_ctl_client(b);
 }
 
 /* ---- the side that asks ---- */
@@ -136,7 +136,7 @@ static int no_answer(struct out *out, const char *tun)
 }
 
 /* Asks and waits.  Return: octets of the answer, 0: the bridge hung up, -1 with errno. */
-static ssize_t ask(int fd, const char *what, char *buf, size_t size)
+static ssize_t ask_bridge(int fd, const char *what, char *buf, size_t size)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -150,7 +150,8 @@ static ssize_t ask(int fd, const char *what, char *buf, size_t size)
 }
 
 /* @n octets that a trusted bridge has sent; 0 is what "down" ends with. */
-static int tell(struct out *out, const char *tun, const char *what, const char *text, size_t n)
+static int print_bridge_answer(struct out *out, const char *tun, const char *what, const char *text,
+			       size_t n)
 {
 	bool down = !strcmp(what, "down");
 	json_t *j = down ? json_pack("{ss ss}", "event", "down", "tun", tun)
@@ -188,11 +189,12 @@ int bridge_ask(const struct ipoib_opts *o, const char *what)
 		res = ST_FAILED;
 	} else if (connect(fd, (struct sockaddr *)&a, len)) {
 		res = no_bridge(&out, o->tun, strerror(errno));
-	} else if (!trusted(fd)) {
+	} else if (!is_ctl_peer_trusted(fd)) {
 		res = no_bridge(&out, o->tun, "a program of another user has its socket");
 	} else {
-		n = ask(fd, what, buf, ANSWER_MAX);
-		res = n < 0 ? no_answer(&out, o->tun) : tell(&out, o->tun, what, buf, (size_t)n);
+		n = ask_bridge(fd, what, buf, ANSWER_MAX);
+		res = n < 0 ? no_answer(&out, o->tun)
+			    : print_bridge_answer(&out, o->tun, what, buf, (size_t)n);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -37,7 +37,7 @@ static int int_of(const json_t *j, const char *key)
 }
 
 /* "UDP port 4791", "mlx5_0:1" */
-static const char *place(char *text, size_t len, const json_t *j)
+static const char *describe_port(char *text, size_t len, const json_t *j)
 {
 	if (json_object_get(j, "device"))
 		snprintf(text, len, "%s:%d", text_of(j, "device"), int_of(j, "port_number"));
@@ -59,7 +59,7 @@ void bridge_out_start(struct bridge *b)
 		json_out_line(&b->out, j);
 	} else {
 		fprintf(b->out.f, "%s: %s, LID %u, %s\n", b->o->tun, lladdr,
-			ipoib_port_lid(&b->port), place(where, sizeof where, j));
+			ipoib_port_lid(&b->port), describe_port(where, sizeof where, j));
 		json_decref(j);
 	}
 	out_flush(&b->out);
@@ -99,7 +99,7 @@ void bridge_out_dhcp(struct bridge *b, unsigned faults)
 
 /* ---- the state as JSON ---- */
 
-static json_t *neighbours(const struct bridge *b)
+static json_t *list_neighbours(const struct bridge *b)
 {
 	struct ddps_ipoib_if_nbr_info n;
 	json_t *all = json_array();
@@ -120,7 +120,7 @@ static json_t *neighbours(const struct bridge *b)
 	return all;
 }
 
-static json_t *connections(const struct bridge *b)
+static json_t *list_connections(const struct bridge *b)
 {
 	struct ddps_ipoib_if_conn_info c;
 	json_t *all = json_array();
@@ -187,10 +187,10 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	j = json_pack("{ss ss ss ss si si so so so so so so sI sI}", "event", event, "tun",
 		      b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
 		      "lid", (int)ipoib_port_lid(&b->port), "mtu",
-		      (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours", neighbours(b),
-		      "connections", connections(b), "not_joined", refused_groups(b), "interface",
-		      interface_counters(ddps_ipoib_if_stats(b->f)), "port",
-		      ipoib_port_counters(&b->port), "cm",
+		      (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
+		      list_neighbours(b), "connections", list_connections(b), "not_joined",
+		      refused_groups(b), "interface", interface_counters(ddps_ipoib_if_stats(b->f)),
+		      "port", ipoib_port_counters(&b->port), "cm",
 		      cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
 		      (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
 	if (j)
@@ -251,7 +251,7 @@ void bridge_out_status(FILE *f, json_t *status)
 
 	fprintf(f, "%s: %s, MTU %d, %s, LID %d, %s\n", text_of(status, "tun"),
 		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
-		int_of(status, "lid"), place(where, sizeof where, status));
+		int_of(status, "lid"), describe_port(where, sizeof where, status));
 	if (json_object_get(status, "ipv6_refused"))
 		fprintf(f, "  IPv6 is not served: %s\n", text_of(status, "ipv6_refused"));
 	if (json_object_get(status, "link_down"))

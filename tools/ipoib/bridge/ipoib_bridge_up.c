@@ -4,7 +4,7 @@
 #include "cli/sessctl.h"
 #include <string.h>
 
-static struct ddps_ipoib_if *of(void *user)
+static struct ddps_ipoib_if *get_bridge_if(void *user)
 {
 	return ((struct bridge *)user)->f;
 }
@@ -59,8 +59,8 @@ static void say_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
 		fprintf(b->out.err, "%s: IPv6 is not served: %s\n", b->o->tun, b->narrow);
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
-		      uint32_t link_mtu, uint64_t now)
+static void pass_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			uint32_t link_mtu, uint64_t now)
 {
 	struct bridge *b = user;
 	char text[DDPS_IPOIB_GID_TEXT];
@@ -80,34 +80,34 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
 }
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void pass_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+		    size_t len, uint64_t now)
 {
-	ddps_ipoib_if_up()->ud(of(user), from, frame, len, now);
+	ddps_ipoib_if_up()->ud(get_bridge_if(user), from, frame, len, now);
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void pass_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
-	ddps_ipoib_if_up()->mad(of(user), from, mad, len, now);
+	ddps_ipoib_if_up()->mad(get_bridge_if(user), from, mad, len, now);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void pass_qp_message(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
-	ddps_ipoib_if_up()->qp(of(user), qpn, frame, len, now);
+	ddps_ipoib_if_up()->qp(get_bridge_if(user), qpn, frame, len, now);
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void pass_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
-	ddps_ipoib_if_up()->qp_error(of(user), qpn, err, now);
+	ddps_ipoib_if_up()->qp_error(get_bridge_if(user), qpn, err, now);
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		    const struct ddps_ipoib_path *path, uint64_t now)
+static void pass_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+		      const struct ddps_ipoib_path *path, uint64_t now)
 {
-	ddps_ipoib_if_up()->path(of(user), gid, path, now);
+	ddps_ipoib_if_up()->path(get_bridge_if(user), gid, path, now);
 }
 
-static void on_link(void *user, bool is_up, uint64_t now)
+static void pass_link(void *user, bool is_up, uint64_t now)
 {
 	struct bridge *b = user;
 	const char *why = is_up ? "" : ipoib_port_why(&b->port);
@@ -124,14 +124,14 @@ static void on_link(void *user, bool is_up, uint64_t now)
 	else
 		fprintf(b->out.err, "%s: the port is %s%s%s\n", b->o->tun, is_up ? "up" : "down",
 			*why ? ": " : "", why);
-	ddps_ipoib_if_up()->link(of(user), is_up, now);
+	ddps_ipoib_if_up()->link(get_bridge_if(user), is_up, now);
 }
 
 const struct ddps_ipoib_up bridge_up = { .struct_size = sizeof(bridge_up),
-					 .ud = on_ud,
-					 .mad = on_mad,
-					 .qp = on_qp,
-					 .qp_error = on_qp_error,
-					 .path = on_path,
-					 .joined = on_joined,
-					 .link = on_link };
+					 .ud = pass_ud,
+					 .mad = pass_mad,
+					 .qp = pass_qp_message,
+					 .qp_error = pass_qp_error,
+					 .path = pass_path,
+					 .joined = pass_joined,
+					 .link = pass_link };

@@ -25,26 +25,26 @@
 
 _Static_assert(sizeof(struct virtio_net_hdr) == OFFLOAD_HDR, "the header is that of the device");
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t get_offload_u16(const uint8_t *at)
 {
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-static void put16(uint8_t *at, size_t v)
+static void put_offload_u16(uint8_t *at, size_t v)
 {
 	at[0] = (uint8_t)(v >> 8);
 	at[1] = (uint8_t)v;
 }
 
-static uint32_t get32(const uint8_t *at)
+static uint32_t get_offload_u32(const uint8_t *at)
 {
-	return (uint32_t)get16(at) << 16 | get16(at + 2);
+	return (uint32_t)get_offload_u16(at) << 16 | get_offload_u16(at + 2);
 }
 
-static void put32(uint8_t *at, uint32_t v)
+static void put_offload_u32(uint8_t *at, uint32_t v)
 {
-	put16(at, v >> 16);
-	put16(at + 2, v & 0xffff);
+	put_offload_u16(at, v >> 16);
+	put_offload_u16(at + 2, v & 0xffff);
 }
 
 /* ---- checksums (RFC 1071): 16-bit words are added as they are in memory, and stay so ---- */
@@ -89,7 +89,7 @@ static bool can_add_wide(void)
 }
 #endif
 
-static uint64_t add(uint64_t sum, const uint8_t *p, size_t n)
+static uint64_t add_checksum(uint64_t sum, const uint8_t *p, size_t n)
 {
 	uint64_t w[4], a = 0, b = 0;
 	uint16_t half;
@@ -127,47 +127,48 @@ static uint16_t fold(uint64_t sum)
 	return (uint16_t)sum;
 }
 
-static void put_sum(uint8_t *at, uint16_t sum)
+static void put_offload_sum(uint8_t *at, uint16_t sum)
 {
 	memcpy(at, &sum, sizeof sum);
 }
 
 /* Addresses, protocol and length, for @len octets from the TCP header on. */
-static uint64_t pseudo(const uint8_t *ip, bool v6, size_t len)
+static uint64_t sum_pseudo_header(const uint8_t *ip, bool v6, size_t len)
 {
 	const uint8_t rest[4] = { 0, TCP, (uint8_t)(len >> 8), (uint8_t)len };
 
-	return add(add(0, rest, sizeof rest), ip + (v6 ? 8 : 12), v6 ? 32 : 8);
+	return add_checksum(add_checksum(0, rest, sizeof rest), ip + (v6 ? 8 : 12), v6 ? 32 : 8);
 }
 
 static void sum_ip4(uint8_t *ip, size_t ihl)
 {
-	put16(ip + AT_SUM, 0);
-	put_sum(ip + AT_SUM, (uint16_t)~fold(add(0, ip, ihl)));
+	put_offload_u16(ip + AT_SUM, 0);
+	put_offload_sum(ip + AT_SUM, (uint16_t)~fold(add_checksum(0, ip, ihl)));
 }
 
 static void set_length(uint8_t *ip, bool v6, size_t l4, size_t len)
 {
 	if (v6) {
-		put16(ip + AT_LEN6, len - IP6_HDR);
+		put_offload_u16(ip + AT_LEN6, len - IP6_HDR);
 		return;
 	}
-	put16(ip + AT_LEN, len);
+	put_offload_u16(ip + AT_LEN, len);
 	sum_ip4(ip, l4);
 }
 
 /* ---- out ---- */
 
 /* One packet whose checksum is still that of the pseudo-header. */
-static int finish(uint8_t *p, size_t len, const struct virtio_net_hdr *h)
+static int finish_checksum(uint8_t *p, size_t len, const struct virtio_net_hdr *h)
 {
 	size_t start = h->csum_start, at = start + h->csum_offset;
 	uint16_t sum;
 
 	if (start >= len || at + 2 > len)
 		return -1;
-	sum = (uint16_t)~fold(add(0, p + start, len - start));
-	put_sum(p + at, sum ? sum : UINT16_MAX); /* 0 would say that there is none (RFC 768) */
+	sum = (uint16_t)~fold(add_checksum(0, p + start, len - start));
+	put_offload_sum(p + at,
+			sum ? sum : UINT16_MAX); /* 0 would say that there is none (RFC 768) */
 	return 0;
 }
 
@@ -189,17 +190,18 @@ static void head_of(struct cut *c, uint8_t *p, unsigned i, size_t off, size_t si
 
 	memcpy(p, c->head, c->n);
 	if (!c->v6)
-		put16(p + AT_ID, (uint16_t)(c->id + i));
+		put_offload_u16(p + AT_ID, (uint16_t)(c->id + i));
 	set_length(p, c->v6, c->l4, len);
-	put32(tcp + AT_SEQ, c->seq + (uint32_t)off);
+	put_offload_u32(tcp + AT_SEQ, c->seq + (uint32_t)off);
 	tcp[AT_FLAGS] = c->flags;
 	if (!last)
 		tcp[AT_FLAGS] &= (uint8_t) ~(FIN | PSH);
 	if (i)
 		tcp[AT_FLAGS] &= (uint8_t)~CWR;
-	put16(tcp + AT_CHECK, 0);
-	put_sum(tcp + AT_CHECK,
-		(uint16_t)~fold(add(pseudo(p, c->v6, len - c->l4), tcp, len - c->l4)));
+	put_offload_u16(tcp + AT_CHECK, 0);
+	put_offload_sum(tcp + AT_CHECK,
+			(uint16_t)~fold(add_checksum(sum_pseudo_header(p, c->v6, len - c->l4), tcp,
+						     len - c->l4)));
 }
 
 /* Each header is written over the end of the segment before it, which has gone. */
@@ -232,8 +234,8 @@ static int segments(uint8_t *p, size_t len, const struct virtio_net_hdr *h, offl
 	if (c.n < c.l4 + TCP_HDR || c.n >= len || c.n > sizeof c.head)
 		return -1;
 	memcpy(c.head, p, c.n);
-	c.id = get16(p + AT_ID);
-	c.seq = get32(p + c.l4 + AT_SEQ);
+	c.id = get_offload_u16(p + AT_ID);
+	c.seq = get_offload_u32(p + c.l4 + AT_SEQ);
 	c.flags = p[c.l4 + AT_FLAGS];
 	return cut_all(&c, p, len, h->gso_size, out, arg);
 }
@@ -249,7 +251,7 @@ int offload_out(uint8_t *buf, size_t len, offload_out_fn *out, void *arg)
 	len -= OFFLOAD_HDR;
 	switch (h.gso_type & ~VIRTIO_NET_HDR_GSO_ECN) {
 	case VIRTIO_NET_HDR_GSO_NONE:
-		if (h.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM && finish(p, len, &h))
+		if (h.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM && finish_checksum(p, len, &h))
 			return -1;
 		out(arg, p, len);
 		return 1;
@@ -263,8 +265,8 @@ int offload_out(uint8_t *buf, size_t len, offload_out_fn *out, void *arg)
 
 /* ---- in ---- */
 
-static void emit(struct offload_in *o, const struct virtio_net_hdr *h, const void *packet,
-		 size_t len, const void *rest, size_t rest_len)
+static void emit_offload_packet(struct offload_in *o, const struct virtio_net_hdr *h,
+				const void *packet, size_t len, const void *rest, size_t rest_len)
 {
 	uint8_t hdr[OFFLOAD_HDR];
 
@@ -291,15 +293,17 @@ static bool is_segment(struct segment *s, const uint8_t *p, size_t len)
 	s->l4 = s->v6 ? IP6_HDR : IP4_HDR;
 	if (len < s->l4 + TCP_HDR || p[s->v6 ? 6 : 9] != TCP)
 		return false;
-	if (s->v6 ? p[0] >> 4 != 6 || get16(p + AT_LEN6) + IP6_HDR != len
-		  : p[0] != 0x45 || get16(p + AT_LEN) != len || get16(p + AT_FRAG) & ~DF ||
-			    fold(add(0, p, IP4_HDR)) != UINT16_MAX)
+	if (s->v6 ? p[0] >> 4 != 6 || get_offload_u16(p + AT_LEN6) + IP6_HDR != len
+		  : p[0] != 0x45 || get_offload_u16(p + AT_LEN) != len ||
+			    get_offload_u16(p + AT_FRAG) & ~DF ||
+			    fold(add_checksum(0, p, IP4_HDR)) != UINT16_MAX)
 		return false;
 	tcp = p + s->l4;
 	flags = tcp[AT_FLAGS];
 	s->head = s->l4 + (tcp[AT_OFF] >> 4) * 4u;
 	if (s->head < s->l4 + TCP_HDR || s->head >= len || (flags & ~PSH) != ACK ||
-	    fold(add(pseudo(p, s->v6, len - s->l4), tcp, len - s->l4)) != UINT16_MAX)
+	    fold(add_checksum(sum_pseudo_header(p, s->v6, len - s->l4), tcp, len - s->l4)) !=
+		    UINT16_MAX)
 		return false;
 	s->size = len - s->head;
 	s->more = !(flags & PSH);
@@ -311,13 +315,14 @@ static bool same_flow(const struct offload_in *o, const uint8_t *p, const struct
 {
 	const uint8_t *a = o->packet, *ta = a + s->l4, *tb = p + s->l4;
 
-	if (o->v6 != s->v6 || o->head != s->head || get32(tb + AT_SEQ) != o->seq)
+	if (o->v6 != s->v6 || o->head != s->head || get_offload_u32(tb + AT_SEQ) != o->seq)
 		return false;
 	if (s->v6 ? memcmp(a, p, AT_LEN6) != 0 || memcmp(a + 6, p + 6, IP6_HDR - 6) != 0
 		  : a[1] != p[1] || memcmp(a + AT_FRAG, p + AT_FRAG, AT_SUM - AT_FRAG) != 0 ||
 			    memcmp(a + 12, p + 12, 8) != 0 ||
-			    (!(get16(p + AT_FRAG) & DF) &&
-			     get16(p + AT_ID) != (uint16_t)(get16(a + AT_ID) + o->n)))
+			    (!(get_offload_u16(p + AT_FRAG) & DF) &&
+			     get_offload_u16(p + AT_ID) !=
+				     (uint16_t)(get_offload_u16(a + AT_ID) + o->n)))
 		return false;
 	/* ports; acknowledgement and length; window; options: all but flags and checksum */
 	return !memcmp(ta, tb, AT_SEQ) && !memcmp(ta + 8, tb + 8, 5) &&
@@ -325,9 +330,9 @@ static bool same_flow(const struct offload_in *o, const uint8_t *p, const struct
 }
 
 /* The headers at @p are those of a packet of @len octets that needs no look at its checksum. */
-static struct virtio_net_hdr trusted(uint8_t *p, bool v6, size_t l4, size_t len)
+static struct virtio_net_hdr make_trusted_header(uint8_t *p, bool v6, size_t l4, size_t len)
 {
-	put_sum(p + l4 + AT_CHECK, fold(pseudo(p, v6, len - l4)));
+	put_offload_sum(p + l4 + AT_CHECK, fold(sum_pseudo_header(p, v6, len - l4)));
 	return (struct virtio_net_hdr){ .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
 					.csum_start = (uint16_t)l4,
 					.csum_offset = AT_CHECK };
@@ -340,7 +345,7 @@ void offload_in_flush(struct offload_in *o)
 
 	if (!o->n)
 		return;
-	h = trusted(p, o->v6, o->l4, o->len);
+	h = make_trusted_header(p, o->v6, o->l4, o->len);
 	if (o->n > 1) {
 		h.gso_type = o->v6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
 		h.hdr_len = (uint16_t)o->head;
@@ -348,21 +353,22 @@ void offload_in_flush(struct offload_in *o)
 		set_length(p, o->v6, o->l4, o->len);
 	}
 	o->n = 0;
-	emit(o, &h, p, o->len, NULL, 0);
+	emit_offload_packet(o, &h, p, o->len, NULL, 0);
 }
 
 /* One that nothing can be added to. */
-static void pass(struct offload_in *o, const uint8_t *p, size_t len, const struct segment *s)
+static void pass_packet(struct offload_in *o, const uint8_t *p, size_t len, const struct segment *s)
 {
 	uint8_t head[IP6_HDR + 60];
 	struct virtio_net_hdr h;
 
 	memcpy(head, p, s->head);
-	h = trusted(head, s->v6, s->l4, len);
-	emit(o, &h, head, s->head, p + s->head, s->size);
+	h = make_trusted_header(head, s->v6, s->l4, len);
+	emit_offload_packet(o, &h, head, s->head, p + s->head, s->size);
 }
 
-static void hold(struct offload_in *o, const uint8_t *p, size_t len, const struct segment *s)
+static void hold_offload_segment(struct offload_in *o, const uint8_t *p, size_t len,
+				 const struct segment *s)
 {
 	o->n = 1;
 	o->v6 = s->v6;
@@ -370,11 +376,11 @@ static void hold(struct offload_in *o, const uint8_t *p, size_t len, const struc
 	o->head = s->head;
 	o->size = s->size;
 	o->len = len;
-	o->seq = get32(p + s->l4 + AT_SEQ) + (uint32_t)s->size;
+	o->seq = get_offload_u32(p + s->l4 + AT_SEQ) + (uint32_t)s->size;
 	memcpy(o->packet, p, len);
 }
 
-static void append(struct offload_in *o, const uint8_t *p, const struct segment *s)
+static void append_segment(struct offload_in *o, const uint8_t *p, const struct segment *s)
 {
 	memcpy(o->packet + o->len, p + s->head, s->size);
 	o->packet[o->l4 + AT_FLAGS] |= p[s->l4 + AT_FLAGS];
@@ -393,14 +399,14 @@ void offload_in(struct offload_in *o, const uint8_t *packet, size_t len)
 
 	if (is && o->n && s.size <= o->size && o->len + s.size <= OFFLOAD_PACKET &&
 	    same_flow(o, packet, &s)) {
-		append(o, packet, &s);
+		append_segment(o, packet, &s);
 		return;
 	}
 	offload_in_flush(o); /* nothing overtakes */
 	if (!is)
-		emit(o, &unknown, packet, len, NULL, 0);
+		emit_offload_packet(o, &unknown, packet, len, NULL, 0);
 	else if (s.more && len + s.size <= OFFLOAD_PACKET)
-		hold(o, packet, len, &s);
+		hold_offload_segment(o, packet, len, &s);
 	else
-		pass(o, packet, len, &s);
+		pass_packet(o, packet, len, &s);
 }

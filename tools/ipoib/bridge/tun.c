@@ -15,13 +15,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void request(struct ifreq *r, const char *name)
+static void fill_ifreq(struct ifreq *r, const char *name)
 {
 	memset(r, 0, sizeof *r);
 	snprintf(r->ifr_name, sizeof r->ifr_name, "%s", name);
 }
 
-static int complain(const char *name, const char *what, char *why, size_t why_len)
+static int report_tun_error(const char *name, const char *what, char *why, size_t why_len)
 {
 	int err = errno;
 
@@ -31,7 +31,7 @@ static int complain(const char *name, const char *what, char *why, size_t why_le
 }
 
 /* One ioctl on a socket of @family. */
-static int control(int family, unsigned long cmd, void *arg)
+static int call_tun_ioctl(int family, unsigned long cmd, void *arg)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), res, saved;
 
@@ -44,7 +44,7 @@ static int control(int family, unsigned long cmd, void *arg)
 	return res;
 }
 
-static int give_up(int fd)
+static int close_tun(int fd)
 {
 	int err = errno;
 
@@ -59,20 +59,20 @@ int tun_open(const char *name, unsigned mtu, char *why, size_t why_len)
 	struct ifreq r;
 
 	if (fd < 0)
-		return complain("/dev/net/tun", "opening it", why, why_len);
-	request(&r, name);
+		return report_tun_error("/dev/net/tun", "opening it", why, why_len);
+	fill_ifreq(&r, name);
 	r.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
 	if (ioctl(fd, TUNSETIFF, &r) || ioctl(fd, TUNSETVNETHDRSZ, &header)) {
-		complain(name, "making the device", why, why_len);
-		return give_up(fd);
+		report_tun_error(name, "making the device", why, why_len);
+		return close_tun(fd);
 	}
 	/* if the kernel does not know them, it cuts and adds up by itself */
 	(void)ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6);
-	request(&r, name);
+	fill_ifreq(&r, name);
 	r.ifr_mtu = (int)mtu;
-	if (control(AF_INET, SIOCSIFMTU, &r)) {
-		complain(name, "setting the MTU", why, why_len);
-		return give_up(fd);
+	if (call_tun_ioctl(AF_INET, SIOCSIFMTU, &r)) {
+		report_tun_error(name, "setting the MTU", why, why_len);
+		return close_tun(fd);
 	}
 	return fd;
 }
@@ -82,14 +82,14 @@ static int address4(const char *name, const uint8_t *addr, unsigned prefix)
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	struct ifreq r;
 
-	request(&r, name);
+	fill_ifreq(&r, name);
 	memcpy(&in.sin_addr, addr, sizeof in.sin_addr);
 	memcpy(&r.ifr_addr, &in, sizeof in);
-	if (control(AF_INET, SIOCSIFADDR, &r))
+	if (call_tun_ioctl(AF_INET, SIOCSIFADDR, &r))
 		return -1;
 	in.sin_addr.s_addr = htonl(prefix ? UINT32_MAX << (32 - prefix) : 0);
 	memcpy(&r.ifr_netmask, &in, sizeof in);
-	return control(AF_INET, SIOCSIFNETMASK, &r);
+	return call_tun_ioctl(AF_INET, SIOCSIFNETMASK, &r);
 }
 
 static int address6(const char *name, const uint8_t *addr, unsigned prefix)
@@ -97,12 +97,12 @@ static int address6(const char *name, const uint8_t *addr, unsigned prefix)
 	struct in6_ifreq r6 = { .ifr6_prefixlen = prefix };
 	struct ifreq r;
 
-	request(&r, name);
-	if (control(AF_INET6, SIOCGIFINDEX, &r))
+	fill_ifreq(&r, name);
+	if (call_tun_ioctl(AF_INET6, SIOCGIFINDEX, &r))
 		return -1;
 	r6.ifr6_ifindex = r.ifr_ifindex;
 	memcpy(&r6.ifr6_addr, addr, sizeof r6.ifr6_addr);
-	return control(AF_INET6, SIOCSIFADDR, &r6);
+	return call_tun_ioctl(AF_INET6, SIOCSIFADDR, &r6);
 }
 
 int tun_address(const char *name, int family, const uint8_t *addr, unsigned prefix, char *why,
@@ -111,8 +111,9 @@ int tun_address(const char *name, int family, const uint8_t *addr, unsigned pref
 	bool v6 = family == AF_INET6;
 
 	if (v6 ? address6(name, addr, prefix) : address4(name, addr, prefix))
-		return complain(name, v6 ? "adding the IPv6 address" : "adding the IPv4 address",
-				why, why_len);
+		return report_tun_error(name,
+					v6 ? "adding the IPv6 address" : "adding the IPv4 address",
+					why, why_len);
 	return 0;
 }
 
@@ -120,11 +121,11 @@ int tun_up(const char *name, char *why, size_t why_len)
 {
 	struct ifreq r;
 
-	request(&r, name);
-	if (control(AF_INET, SIOCGIFFLAGS, &r))
-		return complain(name, "reading its flags", why, why_len);
+	fill_ifreq(&r, name);
+	if (call_tun_ioctl(AF_INET, SIOCGIFFLAGS, &r))
+		return report_tun_error(name, "reading its flags", why, why_len);
 	r.ifr_flags = (short)(r.ifr_flags | IFF_UP);
-	if (control(AF_INET, SIOCSIFFLAGS, &r))
-		return complain(name, "setting it up", why, why_len);
+	if (call_tun_ioctl(AF_INET, SIOCSIFFLAGS, &r))
+		return report_tun_error(name, "setting it up", why, why_len);
 	return 0;
 }

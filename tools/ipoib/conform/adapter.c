@@ -22,9 +22,9 @@ int adapter_configure(struct adapter *a, uint32_t seed, char *why, size_t why_le
 	return 0;
 }
 
-static struct ddps_ipoib_port *on_open(void *user, const struct ddps_ipoib_up *up, void *up_user,
-				       struct ddps_conform_ipoib_node *node, char *why,
-				       size_t why_len)
+static struct ddps_ipoib_port *open_adapter(void *user, const struct ddps_ipoib_up *up,
+					    void *up_user, struct ddps_conform_ipoib_node *node,
+					    char *why, size_t why_len)
 {
 	struct adapter *a = user;
 	struct ipoib_port *p = &a->port;
@@ -71,7 +71,7 @@ struct ddps_conform_ipoib_fabric adapter_fabric(struct adapter *a)
 	return (struct ddps_conform_ipoib_fabric){ .struct_size =
 							   sizeof(struct ddps_conform_ipoib_fabric),
 						   .user = a,
-						   .open = on_open,
+						   .open = open_adapter,
 						   .close = on_close,
 						   .run = on_run,
 						   .waiting = on_waiting };

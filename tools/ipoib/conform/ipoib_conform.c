@@ -18,13 +18,13 @@
 #define COMMAND "sessctl ipoib conform"
 #define ADVICE	"; try: " /* so ends what an adapter's port says */
 
-static enum status usage(const char *why)
+static enum status print_ipoib_conform_usage(const char *why)
 {
 	fprintf(stderr, COMMAND ": %s\n  try: " COMMAND " --help\n", why);
 	return ST_USAGE;
 }
 
-static int list(const struct ipoib_opts *o)
+static int list_ipoib_cases(const struct ipoib_opts *o)
 {
 	struct ddps_conform_case c;
 
@@ -59,7 +59,8 @@ static const char *read_wire(struct ddps_conform_ipoib_options *r, const struct 
 	return NULL;
 }
 
-static const char *read_link(struct ddps_conform_ipoib_options *r, const struct ipoib_opts *o)
+static const char *read_conform_link(struct ddps_conform_ipoib_options *r,
+				     const struct ipoib_opts *o)
 {
 	uint32_t mtu = o->link_mtu ? o->link_mtu : 2048;
 	char host[64];
@@ -84,7 +85,8 @@ static const char *read_link(struct ddps_conform_ipoib_options *r, const struct 
 	return NULL;
 }
 
-static const char *plan(struct ddps_conform_ipoib_options *r, const struct ipoib_opts *o)
+static const char *plan_ipoib_conform(struct ddps_conform_ipoib_options *r,
+				      const struct ipoib_opts *o)
 {
 	const char *why = NULL;
 
@@ -100,7 +102,7 @@ static const char *plan(struct ddps_conform_ipoib_options *r, const struct ipoib
 	if (!o->self && !o->port)
 		why = read_wire(r, o);
 	if (!o->self && !why)
-		why = read_link(r, o);
+		why = read_conform_link(r, o);
 	r->pattern = o->cases;
 	r->profile = o->profile;
 	r->thorough = o->every_bit;
@@ -117,7 +119,7 @@ struct run {
 	bool begun, broken;
 };
 
-static bool go_on(void *user)
+static bool may_ipoib_conform_go_on(void *user)
 {
 	struct run *r = user;
 	const struct ipoib_opts *o = r->o;
@@ -129,7 +131,7 @@ static bool go_on(void *user)
 	return !r->broken && !sig_pending();
 }
 
-static void result(void *user, const struct ddps_conform_result *res)
+static void take_ipoib_result(void *user, const struct ddps_conform_result *res)
 {
 	struct run *r = user;
 
@@ -137,10 +139,12 @@ static void result(void *user, const struct ddps_conform_result *res)
 	fflush(stdout);
 }
 
-static enum status run_all(const struct ipoib_opts *o, const struct ddps_conform_ipoib_options *opt)
+static enum status run_ipoib_conform(const struct ipoib_opts *o,
+				     const struct ddps_conform_ipoib_options *opt)
 {
 	struct run r = { .o = o };
-	const struct ddps_conform_calls calls = { sizeof calls, &r, go_on, result };
+	const struct ddps_conform_calls calls = { sizeof calls, &r, may_ipoib_conform_go_on,
+						  take_ipoib_result };
 	struct ddps_conform_sum sum = { 0 };
 	char why[1300] = "out of memory";
 	int err = ddps_conform_ipoib_run(opt, &calls, &sum, why, sizeof why), bad = 0;
@@ -162,9 +166,10 @@ static enum status run_all(const struct ipoib_opts *o, const struct ddps_conform
 		return ST_FAILED;
 	}
 	if (err)
-		return usage(why);
+		return print_ipoib_conform_usage(why);
 	if (!(sum.pass + sum.fail + sum.known + sum.skip) && !sig_pending())
-		return usage("no case has a name like that (--list shows them)");
+		return print_ipoib_conform_usage(
+			"no case has a name like that (--list shows them)");
 	if (sig_pending())
 		fprintf(stderr, COMMAND ": interrupted, not all cases were run\n");
 	return bad || sum.fail || sig_pending() ? ST_FAILED : ST_DONE;
@@ -193,7 +198,7 @@ static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoi
 		fprintf(stderr, COMMAND ": fork: %s\n", strerror(errno));
 		return ST_FAILED;
 	}
-	status = run_all(o, opt);
+	status = run_ipoib_conform(o, opt);
 	if (!self_stop(pid)) {
 		fprintf(stderr, COMMAND ": the node under test ended by itself\n");
 		return ST_FAILED;
@@ -210,10 +215,10 @@ static enum status run_adapter(const struct ipoib_opts *o,
 	char why[300];
 
 	if (adapter_configure(&a, opt->seed, why, sizeof why))
-		return usage(why);
+		return print_ipoib_conform_usage(why);
 	by_adapter = *opt;
 	by_adapter.fabric = &f;
-	return run_all(o, &by_adapter);
+	return run_ipoib_conform(o, &by_adapter);
 }
 
 int ipoib_conform(const struct ipoib_opts *o)
@@ -222,11 +227,11 @@ int ipoib_conform(const struct ipoib_opts *o)
 	const char *why;
 
 	if (o->list)
-		return list(o);
-	why = plan(&opt, o);
+		return list_ipoib_cases(o);
+	why = plan_ipoib_conform(&opt, o);
 	if (why)
-		return (int)usage(why);
+		return (int)print_ipoib_conform_usage(why);
 	if (o->port)
 		return (int)run_adapter(o, &opt);
-	return (int)(o->self ? run_self(o, &opt) : run_all(o, &opt));
+	return (int)(o->self ? run_self(o, &opt) : run_ipoib_conform(o, &opt));
 }

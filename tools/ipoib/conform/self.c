@@ -34,8 +34,8 @@ static struct node {
 
 /* ---- what goes out and comes in ---- */
 
-static int on_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
-		 const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int send_self_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+			const struct ddps_ipoib_path *path, const void *frame, size_t len)
 {
 	uint8_t copy[8192];
 
@@ -47,7 +47,8 @@ static int on_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
 	return node.real->ops->ud_send(node.real, to, path, copy, len);
 }
 
-static int on_mad(struct ddps_ipoib_port *p, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
+static int send_self_mad(struct ddps_ipoib_port *p, ddps_cm_addr to,
+			 const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	uint8_t copy[DDPS_CM_MAD_LEN];
 
@@ -57,67 +58,68 @@ static int on_mad(struct ddps_ipoib_port *p, ddps_cm_addr to, const uint8_t mad[
 	return node.real->ops->mad_send(node.real, to, copy);
 }
 
-static int on_join(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static int join_self_group(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	(void)p;
 	return node.real->ops->join(node.real, mgid);
 }
 
-static void on_leave(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static void leave_self_group(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	(void)p;
 	node.real->ops->leave(node.real, mgid);
 }
 
-static int on_path(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+static int resolve_self_path(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
 {
 	(void)p;
 	return node.real->ops->resolve(node.real, gid);
 }
 
-static int on_create(struct ddps_ipoib_port *p, uint8_t transport, uint32_t rx_mtu, uint32_t *qpn)
+static int create_self_qp(struct ddps_ipoib_port *p, uint8_t transport, uint32_t rx_mtu,
+			  uint32_t *qpn)
 {
 	(void)p;
 	return node.real->ops->qp_create(node.real, transport, rx_mtu, qpn);
 }
 
-static int on_ready(struct ddps_ipoib_port *p, uint32_t qpn, const struct ddps_ipoib_qp_to *to)
+static int ready_self_qp(struct ddps_ipoib_port *p, uint32_t qpn, const struct ddps_ipoib_qp_to *to)
 {
 	(void)p;
 	return node.real->ops->qp_ready(node.real, qpn, to);
 }
 
-static int on_send(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, size_t len)
+static int send_self_qp(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, size_t len)
 {
 	(void)p;
 	return node.real->ops->qp_send(node.real, qpn, frame, len);
 }
 
-static void on_stop(struct ddps_ipoib_port *p, uint32_t qpn)
+static void stop_self_qp(struct ddps_ipoib_port *p, uint32_t qpn)
 {
 	(void)p;
 	node.real->ops->qp_stop(node.real, qpn);
 }
 
-static void on_destroy(struct ddps_ipoib_port *p, uint32_t qpn)
+static void destroy_self_qp(struct ddps_ipoib_port *p, uint32_t qpn)
 {
 	(void)p;
 	node.real->ops->qp_destroy(node.real, qpn);
 }
 
 static const struct ddps_ipoib_port_ops ops = { .struct_size = sizeof(ops),
-						.ud_send = on_ud,
-						.join = on_join,
-						.leave = on_leave,
-						.resolve = on_path,
-						.mad_send = on_mad,
-						.qp_create = on_create,
-						.qp_ready = on_ready,
-						.qp_send = on_send,
-						.qp_stop = on_stop,
-						.qp_destroy = on_destroy };
+						.ud_send = send_self_ud,
+						.join = join_self_group,
+						.leave = leave_self_group,
+						.resolve = resolve_self_path,
+						.mad_send = send_self_mad,
+						.qp_create = create_self_qp,
+						.qp_ready = ready_self_qp,
+						.qp_send = send_self_qp,
+						.qp_stop = stop_self_qp,
+						.qp_destroy = destroy_self_qp };
 
-static void mad_in(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void take_self_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	uint8_t copy[DDPS_CM_MAD_LEN];
 
@@ -131,12 +133,12 @@ static void mad_in(void *user, ddps_cm_addr from, const void *mad, size_t len, u
 
 /* ---- echoes ---- */
 
-static uint16_t get16(const uint8_t *p)
+static uint16_t get_self_u16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
+static void put_self_sum(uint8_t *at, const uint8_t *p, size_t len)
 {
 	uint32_t s = 0;
 
@@ -149,7 +151,7 @@ static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
 	at[1] = (uint8_t)~s;
 }
 
-static void answer(size_t len)
+static void answer_self_echo(size_t len)
 {
 	uint8_t *p = node.whole, src[4];
 
@@ -161,13 +163,13 @@ static void answer(size_t len)
 	p[2] = (uint8_t)(len >> 8);
 	p[3] = (uint8_t)len;
 	p[6] = p[7] = 0;
-	put_sum(p + 10, p, IP4);
+	put_self_sum(p + 10, p, IP4);
 	p[IP4] = 0;
-	put_sum(p + IP4 + 2, p + IP4, len - IP4);
+	put_self_sum(p + IP4 + 2, p + IP4, len - IP4);
 	(void)ddps_ipoib_if_send(node.f, p, len, clock_ns());
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_self(void *user, const void *packet, size_t len)
 {
 	const uint8_t *p = packet;
 	size_t off;
@@ -175,27 +177,27 @@ static void deliver(void *user, const void *packet, size_t len)
 	(void)user;
 	if (len < IP4 || p[0] != 0x45 || p[9] != 1)
 		return;
-	off = (size_t)(get16(p + 6) & 0x1fff) * 8;
+	off = (size_t)(get_self_u16(p + 6) & 0x1fff) * 8;
 	if (off + len > sizeof node.whole)
 		return;
-	if (!off || get16(p + 4) != node.id) {
-		node.id = get16(p + 4);
+	if (!off || get_self_u16(p + 4) != node.id) {
+		node.id = get_self_u16(p + 4);
 		node.got = node.all = 0;
 	}
 	if (!off)
 		memcpy(node.whole, p, IP4);
 	memcpy(node.whole + IP4 + off, p + IP4, len - IP4);
 	node.got += len - IP4;
-	if (!(get16(p + 6) & 0x2000))
+	if (!(get_self_u16(p + 6) & 0x2000))
 		node.all = off + len - IP4;
 	if (node.all && node.got == node.all)
-		answer(IP4 + node.all);
+		answer_self_echo(IP4 + node.all);
 }
 
 /* ---- the process ---- */
 
 /* As its command line says it: nothing is set here that a user would not set. */
-static bool configure(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
+static bool configure_self(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
 {
 	static const struct ipoib_command bridge = { { "ipoib bridge", "", "", I_BRIDGE, 0, 0 },
 						     NULL };
@@ -221,15 +223,15 @@ static bool configure(const struct ddps_conform_ipoib_options *o, char *why, siz
 	       !bridge_configure(&node.b, why, why_len);
 }
 
-static bool open_node(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
+static bool open_self_node(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
 {
-	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, NULL };
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_self, NULL, NULL };
 	struct ipoib_port *port = &node.b.port;
 
-	if (!configure(o, why, why_len))
+	if (!configure_self(o, why, why_len))
 		return false;
 	node.up = *ddps_ipoib_if_up();
-	node.up.mad = mad_in;
+	node.up.mad = take_self_mad;
 	port->udp_cfg.up = &node.up;
 	if (ddps_ib_udp_new(&port->udp, &port->udp_cfg, why, why_len))
 		return false;
@@ -246,7 +248,7 @@ static bool open_node(const struct ddps_conform_ipoib_options *o, char *why, siz
 	return true;
 }
 
-static void serve(void)
+static void serve_self(void)
 {
 	const struct ipoib_port *p = &node.b.port;
 	struct pollfd fds[IPOIB_PORT_FDS];
@@ -300,8 +302,8 @@ pid_t self_start(const struct ddps_conform_ipoib_options *o, int who)
 		_exit(1);
 	signal(SIGINT, SIG_IGN); /* a terminal's: the suite decides */
 	node.who = who;
-	if (open_node(o, why, sizeof why))
-		serve();
+	if (open_self_node(o, why, sizeof why))
+		serve_self();
 	fprintf(stderr, "sessctl ipoib conform: the node to be tested: %s\n", why);
 	_exit(1);
 }

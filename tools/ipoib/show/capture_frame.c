@@ -45,7 +45,7 @@ static void put_grh(struct octets *w, const struct part *p)
 	octets_put(w, p->m->to, DDPS_IPOIB_GID_LEN);
 }
 
-static unsigned put_packet(uint8_t *out, const struct part *p)
+static unsigned put_frame_packet(uint8_t *out, const struct part *p)
 {
 	const struct capture_frame *m = p->m;
 	unsigned heads = m->connected ? LRH_LEN + BTH_LEN : LRH_LEN + GRH_LEN + BTH_LEN + DETH_LEN;
@@ -72,7 +72,7 @@ static unsigned put_packet(uint8_t *out, const struct part *p)
 	return CAPTURE_ERF + ib_len;
 }
 
-static uint8_t opcode_of(const struct capture_frame *m, size_t at, size_t len)
+static uint8_t get_frame_opcode(const struct capture_frame *m, size_t at, size_t len)
 {
 	bool last = at + len == m->len;
 	uint8_t op = !at ? (last ? SEND_ONLY : SEND_FIRST) : last ? SEND_LAST : SEND_MIDDLE;
@@ -94,12 +94,12 @@ int capture_write_frame(FILE *f, const struct capture_frame *m)
 	do {
 		size_t left = m->len - at, len = left > mtu ? mtu : left, size;
 		struct part p = { .m = m,
-				  .opcode = opcode_of(m, at, len),
+				  .opcode = get_frame_opcode(m, at, len),
 				  .data = m->frame + at,
 				  .len = (unsigned)len,
 				  .pad = (unsigned)-len & 3 };
 
-		size = put_packet(record, &p);
+		size = put_frame_packet(record, &p);
 		if (fwrite(record, size, 1, f) != 1)
 			return -1;
 		at += len;

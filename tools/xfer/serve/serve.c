@@ -20,7 +20,8 @@ void session_limit(struct session *s, uint64_t octets)
 
 /* ---- requests ---- */
 
-static void reject(struct server *sv, const struct ddps_event *ev, const void *pd, size_t len)
+static void reject_session(struct server *sv, const struct ddps_event *ev, const void *pd,
+			   size_t len)
 {
 	int err = ddps_reject(ev->request, pd, len);
 
@@ -31,7 +32,7 @@ static void reject(struct server *sv, const struct ddps_event *ev, const void *p
 	sv->ended++;
 }
 
-static struct session *session_new(struct server *sv, const struct ddps_event *ev, int *err)
+static struct session *make_server_session(struct server *sv, const struct ddps_event *ev, int *err)
 {
 	uint32_t patience = sv->o->timeout_ms ? sv->o->timeout_ms : SERVE_PATIENCE_MS;
 	struct session *s = calloc(1, sizeof *s);
@@ -118,16 +119,16 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 	if (sv->o->reject || why) {
 		sv->refused[REFUSED_SESSIONS] += why != NULL;
 		if (why)
-			reject(sv, ev, why, strlen(why));
+			reject_session(sv, ev, why, strlen(why));
 		else
-			reject(sv, ev, sv->o->pd.b, sv->o->pd.len);
+			reject_session(sv, ev, sv->o->pd.b, sv->o->pd.len);
 		return;
 	}
-	s = session_new(sv, ev, &err);
+	s = make_server_session(sv, ev, &err);
 	if (!s) {
 		out_error(&sv->out, sv->taken, NULL, "no session for %s: %s", ev->info.peer,
 			  ddps_strerror(err));
-		reject(sv, ev, NULL, 0);
+		reject_session(sv, ev, NULL, 0);
 		return;
 	}
 	chan_param(&p, sv->o);
@@ -143,7 +144,7 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 
 /* ---- ends ---- */
 
-static void disconnect(struct session *s)
+static void disconnect_session(struct session *s)
 {
 	if (s->state >= SESSION_CLOSING)
 		return;
@@ -244,7 +245,7 @@ struct hasher *session_hasher(struct session *s, enum digest_kind kind)
 	return s->sv->hasher;
 }
 
-static void first_message(struct session *s, const uint8_t *data, uint32_t len)
+static void take_first_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	const char *why;
 	struct msg m;
@@ -265,7 +266,7 @@ static void first_message(struct session *s, const uint8_t *data, uint32_t len)
 		session_give_up(s, "a session begins with PUT, GET, PING or PERF");
 }
 
-static void on_message(struct session *s, uint32_t i, uint32_t len)
+static void take_session_message(struct session *s, uint32_t i, uint32_t len)
 {
 	int err;
 
@@ -277,7 +278,7 @@ static void on_message(struct session *s, uint32_t i, uint32_t len)
 	if (s->state < SESSION_LEAVING)
 		session_renew(s);
 	if (s->state == SESSION_OPEN)
-		first_message(s, chan_data(&s->chan, i), len);
+		take_first_message(s, chan_data(&s->chan, i), len);
 	else if (s->state == SESSION_SERVING)
 		s->service->message(s, chan_data(&s->chan, i), len);
 	/* what still comes from a peer that is to go is taken and forgotten */
@@ -298,14 +299,14 @@ void serve_completion(const struct ddps_wc *wc)
 	else if (wc->status != DDPS_WC_SUCCESS || s->state == SESSION_DEAD)
 		return;
 	else if (WR_KIND(wc->wr_id) == WR_RECV)
-		on_message(s, WR_INDEX(wc->wr_id), wc->len);
+		take_session_message(s, WR_INDEX(wc->wr_id), wc->len);
 	else if (s->state == SESSION_SERVING && s->service->completion)
 		s->service->completion(s, wc);
 }
 
 /* ---- events ---- */
 
-static void established(struct session *s, const struct ddps_event *ev)
+static void take_session_established(struct session *s, const struct ddps_event *ev)
 {
 	if (s->state != SESSION_SETUP) /* dropped in the meantime */
 		return;
@@ -314,10 +315,10 @@ static void established(struct session *s, const struct ddps_event *ev)
 	session_renew(s);
 	out_established(&s->sv->out, s->id, &ev->info, s->pd, s->pd_len);
 	if (s->early)
-		on_message(s, 0, s->early_len);
+		take_session_message(s, 0, s->early_len);
 }
 
-static void over(struct session *s, const struct ddps_event *ev)
+static void take_session_over(struct session *s, const struct ddps_event *ev)
 {
 	char text[400];
 
@@ -336,7 +337,7 @@ static void over(struct session *s, const struct ddps_event *ev)
 	die(s);
 }
 
-static void terminated(struct session *s, const struct ddps_event *ev)
+static void take_session_terminated(struct session *s, const struct ddps_event *ev)
 {
 	out_terminated(&s->sv->out, s->id, &ev->error);
 	out_error(&s->sv->out, s->id, advice_for(&ev->error, s->sv->o, true),
@@ -358,21 +359,21 @@ void serve_event(struct server *sv, const struct ddps_event *ev)
 	}
 	switch (ev->type) {
 	case DDPS_EV_ESTABLISHED:
-		established(s, ev);
+		take_session_established(s, ev);
 		break;
 	case DDPS_EV_TERMINATED:
-		terminated(s, ev);
+		take_session_terminated(s, ev);
 		break;
 	case DDPS_EV_PEER_CLOSED:
 		if (s->state == SESSION_SERVING && !s->service->open_end)
 			out_error(&sv->out, s->id, NULL, "%s: closed before its request was done",
 				  s->info.peer);
-		disconnect(s);
+		disconnect_session(s);
 		break;
 	case DDPS_EV_FAILED:
 	case DDPS_EV_CLOSED:
 	case DDPS_EV_REJECTED:
-		over(s, ev);
+		take_session_over(s, ev);
 		break;
 	case DDPS_EV_CONNECT_REQUEST:
 	case DDPS_EV_LISTENER_FAILED:
@@ -395,7 +396,7 @@ void serve_deadlines(struct server *sv)
 		if (s->disk_busy && s->state < SESSION_LEAVING) /* we are waited for */
 			continue;
 		if (s->state == SESSION_LEAVING) {
-			disconnect(s);
+			disconnect_session(s);
 		} else if (s->state == SESSION_CLOSING) {
 			ddps_abort(s->chan.ep);
 			s->due = now + SERVE_GOODBYE_MS * NS_PER_MS;
@@ -434,6 +435,6 @@ void serve_close_all(struct server *sv)
 		if (s->state == SESSION_SETUP)
 			ddps_abort(s->chan.ep);
 		else
-			disconnect(s);
+			disconnect_session(s);
 	}
 }

@@ -35,7 +35,7 @@ static uint32_t piece_len(const struct job *j)
 
 /* ---- by the disk's thread ---- */
 
-static void open_source(void *job)
+static void open_get_source(void *job)
 {
 	struct job *j = job;
 
@@ -43,7 +43,7 @@ static void open_source(void *job)
 }
 
 /* The next piece into its slot. */
-static void fill(void *job)
+static void fill_get_slot(void *job)
 {
 	struct job *j = job;
 	uint8_t *at = j->mem + (size_t)j->slot * file_slot_len(j->size);
@@ -60,14 +60,14 @@ static void fill(void *job)
 	j->hashed[j->slot] = j->digest.added;
 }
 
-static void finish(void *job)
+static void finish_get_digest(void *job)
 {
 	struct job *j = job;
 
 	(void)hasher_final(j->hasher, &j->digest, j->result); /* nothing is read again */
 }
 
-static void drop(void *job)
+static void drop_get_file(void *job)
 {
 	struct job *j = job;
 
@@ -79,12 +79,12 @@ static void drop(void *job)
 
 /* ---- by the loop ---- */
 
-static void stop(struct session *s)
+static void stop_get(struct session *s)
 {
-	session_disk(s, drop, NULL);
+	session_disk(s, drop_get_file, NULL);
 }
 
-static void finished(struct session *s)
+static void send_get_done(struct session *s)
 {
 	struct job *j = s->job;
 	struct msg m = { .type = MSG_DONE };
@@ -94,28 +94,28 @@ static void finished(struct session *s)
 	session_send(s, &m);
 }
 
-static void filled(struct session *s);
+static void announce_get_slot(struct session *s);
 
 /* Have a slot filled that is ours, if the disk is not at work. */
-static void proceed(struct session *s, struct job *j)
+static void proceed_get(struct session *s, struct job *j)
 {
 	if (s->disk_busy || j->end)
 		return;
 	if (j->sent == j->size) {
-		session_disk(s, finish, finished);
+		session_disk(s, finish_get_digest, send_get_done);
 		return;
 	}
 	for (uint8_t i = 0; i < file_nslots(j->size); i++) {
 		if (j->lent & 1u << i)
 			continue;
 		j->slot = i;
-		session_disk(s, fill, filled);
+		session_disk(s, fill_get_slot, announce_get_slot);
 		return;
 	}
 }
 
 /* Announce it. */
-static void filled(struct session *s)
+static void announce_get_slot(struct session *s)
 {
 	struct job *j = s->job;
 	struct msg m = { .type = MSG_READY,
@@ -133,17 +133,17 @@ static void filled(struct session *s)
 	j->lent |= 1u << j->slot;
 	session_send(s, &m);
 	if (s->state == SESSION_SERVING) /* else @j is gone */
-		proceed(s, j);
+		proceed_get(s, j);
 }
 
-static void credit(struct session *s, struct job *j, const struct msg *m)
+static void take_get_credit(struct session *s, struct job *j, const struct msg *m)
 {
 	if (!(j->lent & 1u << m->slot)) {
 		session_give_up(s, "a slot came back that was not lent");
 		return;
 	}
 	j->lent &= ~(1u << m->slot);
-	proceed(s, j);
+	proceed_get(s, j);
 }
 
 static void ok(struct session *s, struct job *j, const struct msg *m)
@@ -164,7 +164,7 @@ static void ok(struct session *s, struct job *j, const struct msg *m)
 	session_done(s);
 }
 
-static void message(struct session *s, const uint8_t *data, uint32_t len)
+static void take_get_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	const char *why;
 	struct msg m;
@@ -172,14 +172,14 @@ static void message(struct session *s, const uint8_t *data, uint32_t len)
 	if (msg_decode(&m, data, len, &why))
 		session_give_up(s, why);
 	else if (m.type == MSG_CREDIT)
-		credit(s, s->job, &m);
+		take_get_credit(s, s->job, &m);
 	else if (m.type == MSG_OK)
 		ok(s, s->job, &m);
 	else
 		session_give_up(s, "CREDIT or OK was due");
 }
 
-static void opened(struct session *s)
+static void start_get(struct session *s)
 {
 	struct job *j = s->job;
 	struct msg file = { .type = MSG_FILE, .size = j->size };
@@ -201,12 +201,12 @@ static void opened(struct session *s)
 	session_begin(s, s->service, j);
 	session_send(s, &file);
 	if (s->state == SESSION_SERVING)
-		proceed(s, j);
+		proceed_get(s, j);
 }
 
 void serve_get(struct session *s, const struct msg *m)
 {
-	static const struct service get = { .message = message, .stop = stop };
+	static const struct service get = { .message = take_get_message, .stop = stop_get };
 	struct job *j;
 
 	if (s->sv->dirfd < 0) {
@@ -235,5 +235,5 @@ void serve_get(struct session *s, const struct msg *m)
 	digest_init(&j->digest, (enum digest_kind)m->kind);
 	s->service = &get;
 	s->job = j;
-	session_disk(s, open_source, opened);
+	session_disk(s, open_get_source, start_get);
 }

@@ -17,7 +17,7 @@ struct job {
 	uint64_t count;
 };
 
-static void receive(struct session *s, const struct job *j, uint32_t i)
+static void post_measured_receive(struct session *s, const struct job *j, uint32_t i)
 {
 	struct ddps_sge sge = { .addr = s->win.mem,
 				.len = j->len,
@@ -28,7 +28,7 @@ static void receive(struct session *s, const struct job *j, uint32_t i)
 		session_drop(s, "posting a receive: %s", ddps_strerror(err));
 }
 
-static int echo(struct session *s, uint32_t len)
+static int echo_measured(struct session *s, uint32_t len)
 {
 	struct ddps_sge sge = { .addr = s->win.mem, .len = len, .lkey = ddps_mr_stag(s->win.mr) };
 	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_PING, 0),
@@ -40,7 +40,7 @@ static int echo(struct session *s, uint32_t len)
 	return ddps_post_send(s->chan.ep, &wr);
 }
 
-static int acknowledge(struct session *s, const struct job *j)
+static int acknowledge_measured(struct session *s, const struct job *j)
 {
 	uint8_t mark[PING_MARK_LEN];
 
@@ -49,7 +49,7 @@ static int acknowledge(struct session *s, const struct job *j)
 	return chan_send_raw(&s->chan, mark, sizeof mark);
 }
 
-static void completion(struct session *s, const struct ddps_wc *wc)
+static void take_measured_completion(struct session *s, const struct ddps_wc *wc)
 {
 	struct job *j = s->job;
 	int err = 0;
@@ -58,24 +58,24 @@ static void completion(struct session *s, const struct ddps_wc *wc)
 		return;
 	j->count++;
 	if (j->op == PERF_PING) /* before anything that can wait */
-		err = echo(s, wc->len);
-	receive(s, j, WR_INDEX(wc->wr_id));
+		err = echo_measured(s, wc->len);
+	post_measured_receive(s, j, WR_INDEX(wc->wr_id));
 	if (s->state != SESSION_SERVING)
 		return;
 	s->due = clock_ns() + s->patience_ns;
 	if (j->op != PERF_PING && j->count % j->every == 0)
-		err = acknowledge(s, j);
+		err = acknowledge_measured(s, j);
 	if (err && err != DDPS_E_STATE)
 		session_drop(s, "sending an answer: %s", ddps_strerror(err));
 }
 
-static void message(struct session *s, const uint8_t *data, uint32_t len)
+static void refuse_measured_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	(void)data;
 	session_drop(s, "a message of %u octets before its time", len);
 }
 
-static void stop(struct session *s)
+static void stop_measured(struct session *s)
 {
 	struct job *j = s->job;
 
@@ -83,11 +83,11 @@ static void stop(struct session *s)
 	free(j);
 }
 
-static void by_send(struct session *s, const struct msg *m)
+static void serve_perf_by_send(struct session *s, const struct msg *m)
 {
-	static const struct service service = { .message = message,
-						.completion = completion,
-						.stop = stop,
+	static const struct service service = { .message = refuse_measured_message,
+						.completion = take_measured_completion,
+						.stop = stop_measured,
 						.open_end = true,
 						.own_receives = true };
 	struct msg answer = { .type = MSG_GO, .nslots = 1, .len = m->len };
@@ -109,7 +109,7 @@ static void by_send(struct session *s, const struct msg *m)
 	s->job = j;
 	s->state = SESSION_SERVING;
 	for (uint32_t i = 0; i <= m->depth && s->state == SESSION_SERVING; i++)
-		receive(s, j, i);
+		post_measured_receive(s, j, i);
 	if (s->state == SESSION_SERVING)
 		session_send(s, &answer);
 }
@@ -125,5 +125,5 @@ void serve_perf(struct session *s, const struct msg *m)
 	else if (m->op == PERF_WRITE || m->op == PERF_READ || m->op == PERF_BOTH)
 		serve_ping(s, &window);
 	else
-		by_send(s, m);
+		serve_perf_by_send(s, m);
 }

@@ -28,7 +28,7 @@ static struct ddps_sge half_sge(struct session *s, struct job *j, uint32_t i)
 				  .lkey = j->len ? ddps_mr_stag(s->win.mr) : 0 };
 }
 
-static void receive(struct session *s, struct job *j, uint32_t i)
+static void post_ping_receive(struct session *s, struct job *j, uint32_t i)
 {
 	struct ddps_sge sge = half_sge(s, j, i);
 	int err = ddps_post_recv(s->chan.ep, WR_ID(WR_PING, i), &sge, j->len ? 1 : 0);
@@ -38,7 +38,7 @@ static void receive(struct session *s, struct job *j, uint32_t i)
 		session_drop(s, "posting a receive: %s", ddps_strerror(err));
 }
 
-static void echo(struct session *s, struct job *j, uint32_t i)
+static void echo_ping(struct session *s, struct job *j, uint32_t i)
 {
 	struct ddps_sge sge = half_sge(s, j, i);
 	struct ddps_send_wr wr = {
@@ -61,17 +61,17 @@ static void half_completion(struct session *s, const struct ddps_wc *wc)
 		if (wc->len != j->len)
 			session_drop(s, "a ping of %u octets instead of %u", wc->len, j->len);
 		else if (j->half[other] == POSTED)
-			echo(s, j, i);
+			echo_ping(s, j, i);
 		else
 			j->half[i] = WAITING;
 		return;
 	}
-	receive(s, j, i);
+	post_ping_receive(s, j, i);
 	if (s->state == SESSION_SERVING && j->half[other] == WAITING)
-		echo(s, j, other);
+		echo_ping(s, j, other);
 }
 
-static void message(struct session *s, const uint8_t *data, uint32_t len)
+static void take_ping_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	struct job *j = s->job;
 	uint8_t mark[PING_MARK_LEN];
@@ -89,12 +89,12 @@ static void message(struct session *s, const uint8_t *data, uint32_t len)
 		session_drop(s, "sending an answer: %s", ddps_strerror(err));
 }
 
-static void stop(struct session *s)
+static void stop_ping(struct session *s)
 {
 	free(s->job);
 }
 
-static void go(struct session *s, const struct msg *m)
+static void start_ping(struct session *s, const struct msg *m)
 {
 	struct msg answer = { .type = MSG_GO, .nslots = 1, .len = m->len };
 
@@ -109,13 +109,13 @@ void serve_ping(struct session *s, const struct msg *m)
 {
 	static const unsigned access[] = { DDPS_LOCAL_WRITE, DDPS_REMOTE_WRITE, DDPS_REMOTE_READ,
 					   DDPS_REMOTE_WRITE | DDPS_REMOTE_READ };
-	static const struct service by_send = { .message = message,
+	static const struct service by_send = { .message = take_ping_message,
 						.completion = half_completion,
-						.stop = stop,
+						.stop = stop_ping,
 						.open_end = true,
 						.own_receives = true };
-	static const struct service by_rdma = { .message = message,
-						.stop = stop,
+	static const struct service by_rdma = { .message = take_ping_message,
+						.stop = stop_ping,
 						.open_end = true };
 	bool halves = m->op == PING_SEND;
 	struct job *j;
@@ -149,12 +149,12 @@ void serve_ping(struct session *s, const struct msg *m)
 		s->service = &by_send;
 		s->job = j;
 		s->state = SESSION_SERVING;
-		receive(s, j, 0);
+		post_ping_receive(s, j, 0);
 		if (s->state == SESSION_SERVING)
-			receive(s, j, 1);
+			post_ping_receive(s, j, 1);
 	} else {
 		session_begin(s, &by_rdma, j);
 	}
 	if (s->state == SESSION_SERVING)
-		go(s, m);
+		start_ping(s, m);
 }

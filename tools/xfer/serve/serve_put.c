@@ -52,7 +52,7 @@ static const char *target_fault(struct job *j)
 	return why;
 }
 
-static void open_target(void *job)
+static void open_put_target(void *job)
 {
 	struct job *j = job;
 
@@ -86,7 +86,7 @@ static void commit(void *job)
 		j->why = safe_reason(errno);
 }
 
-static void drop(void *job)
+static void drop_put_file(void *job)
 {
 	struct job *j = job;
 
@@ -97,9 +97,9 @@ static void drop(void *job)
 
 /* ---- by the loop ---- */
 
-static void stop(struct session *s)
+static void stop_put(struct session *s)
 {
-	session_disk(s, drop, NULL);
+	session_disk(s, drop_put_file, NULL);
 }
 
 static void committed(struct session *s)
@@ -124,20 +124,20 @@ static void committed(struct session *s)
 	session_done(s);
 }
 
-static void written(struct session *s);
+static void return_put_slot(struct session *s);
 
 /* What is next, if the disk is not at work. */
-static void proceed(struct session *s, struct job *j)
+static void proceed_put(struct session *s, struct job *j)
 {
 	if (s->disk_busy)
 		return;
 	if (j->count)
-		session_disk(s, write_piece, written);
+		session_disk(s, write_piece, return_put_slot);
 	else if (j->end)
 		session_disk(s, commit, committed);
 }
 
-static void written(struct session *s)
+static void return_put_slot(struct session *s)
 {
 	struct job *j = s->job;
 	struct msg credit = { .type = MSG_CREDIT, .slot = j->piece[j->head].slot };
@@ -151,10 +151,10 @@ static void written(struct session *s)
 	j->held &= ~(1u << credit.slot);
 	session_send(s, &credit);
 	if (s->state == SESSION_SERVING) /* else @j is gone */
-		proceed(s, j);
+		proceed_put(s, j);
 }
 
-static void chunk(struct session *s, struct job *j, const struct msg *m)
+static void take_put_chunk(struct session *s, struct job *j, const struct msg *m)
 {
 	if (j->end || m->slot >= file_nslots(j->size) || j->held & 1u << m->slot || !m->len ||
 	    m->len > file_slot_len(j->size) || m->off != j->told || m->len > j->size - j->told) {
@@ -165,10 +165,10 @@ static void chunk(struct session *s, struct job *j, const struct msg *m)
 		(struct piece){ .slot = m->slot, .len = m->len, .off = m->off };
 	j->held |= 1u << m->slot;
 	j->told += m->len;
-	proceed(s, j);
+	proceed_put(s, j);
 }
 
-static void done(struct session *s, struct job *j, const struct msg *m)
+static void take_put_done(struct session *s, struct job *j, const struct msg *m)
 {
 	if (j->end) {
 		session_give_up(s, "DONE came twice");
@@ -176,10 +176,10 @@ static void done(struct session *s, struct job *j, const struct msg *m)
 	}
 	j->end = true;
 	memcpy(j->wanted, m->digest, sizeof j->wanted);
-	proceed(s, j);
+	proceed_put(s, j);
 }
 
-static void message(struct session *s, const uint8_t *data, uint32_t len)
+static void take_put_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	const char *why;
 	struct msg m;
@@ -187,14 +187,14 @@ static void message(struct session *s, const uint8_t *data, uint32_t len)
 	if (msg_decode(&m, data, len, &why))
 		session_give_up(s, why);
 	else if (m.type == MSG_CHUNK)
-		chunk(s, s->job, &m);
+		take_put_chunk(s, s->job, &m);
 	else if (m.type == MSG_DONE)
-		done(s, s->job, &m);
+		take_put_done(s, s->job, &m);
 	else
 		session_give_up(s, "CHUNK or DONE was due");
 }
 
-static void opened(struct session *s)
+static void start_put(struct session *s)
 {
 	struct job *j = s->job;
 	struct msg go = { .type = MSG_GO,
@@ -216,7 +216,7 @@ static void opened(struct session *s)
 
 void serve_put(struct session *s, const struct msg *m)
 {
-	static const struct service put = { .message = message, .stop = stop };
+	static const struct service put = { .message = take_put_message, .stop = stop_put };
 	struct job *j;
 
 	if (s->sv->dirfd < 0) {
@@ -255,5 +255,5 @@ void serve_put(struct session *s, const struct msg *m)
 	digest_init(&j->digest, (enum digest_kind)m->kind);
 	s->service = &put;
 	s->job = j;
-	session_disk(s, open_target, opened);
+	session_disk(s, open_put_target, start_put);
 }
