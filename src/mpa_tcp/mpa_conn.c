@@ -12,7 +12,7 @@
 #include <string.h>
 
 static void on_timer(void *user);
-static void on_task(void *user);
+static void run_mpa_task(void *user);
 
 /* ---- addresses ---- */
 
@@ -59,7 +59,7 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_
 	c->tcp = tcp;
 	c->open = true;
 	c->timer = (struct ddps_timer){ .fn = on_timer, .user = c };
-	c->task = (struct ddps_task){ .fn = on_task, .user = c };
+	c->task = (struct ddps_task){ .fn = run_mpa_task, .user = c };
 	ddps_mpa_addr_set(&c->peer, peer);
 	c->mulpdu = DDPS_MPA_MULPDU_MIN;
 	ddps_mpa_rx_init(&c->rx, &ddps_mpa_conn_sink, c);
@@ -94,7 +94,7 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 	free(c);
 }
 
-/* What leave() has put off. */
+/* What leave_mpa() has put off. */
 static void tidy(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
@@ -110,13 +110,13 @@ static void tidy(struct ddps_mpa_conn *c)
 	}
 }
 
-/* Around everything that can call up; after leave() @c may be gone. */
-static void enter(struct ddps_mpa_conn *c)
+/* Around everything that can call up; after leave_mpa() @c may be gone. */
+static void enter_mpa(struct ddps_mpa_conn *c)
 {
 	c->depth++;
 }
 
-static void leave(struct ddps_mpa_conn *c)
+static void leave_mpa(struct ddps_mpa_conn *c)
 {
 	if (!--c->depth && (c->zombie || c->startup))
 		tidy(c);
@@ -237,7 +237,7 @@ static bool is_quiet(const struct ddps_mpa_conn *c)
 
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 {
-	enter(c);
+	enter_mpa(c);
 	if (!ddps_mpa_reads_stream(c)) {
 		ddps_mpa_setup_io(c);
 	} else {
@@ -252,7 +252,7 @@ void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 	}
 	if (ddps_mpa_alive(c) && ((events & DDPS_MPA_OUT) || !is_quiet(c)))
 		ddps_mpa_data_advance(c);
-	leave(c);
+	leave_mpa(c);
 }
 
 static void on_timer(void *user)
@@ -260,7 +260,7 @@ static void on_timer(void *user)
 	struct ddps_mpa_conn *c = user;
 	enum ddps_mpa_deadline what = c->deadline;
 
-	enter(c);
+	enter_mpa(c);
 	c->deadline = DDPS_MPA_T_NONE;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
@@ -288,14 +288,14 @@ static void on_timer(void *user)
 		ddps_mpa_conn_end(c, NULL);
 		break;
 	}
-	leave(c);
+	leave_mpa(c);
 }
 
-static void on_task(void *user)
+static void run_mpa_task(void *user)
 {
 	struct ddps_mpa_conn *c = user;
 
-	enter(c);
+	enter_mpa(c);
 	if (c->open && (c->resume || c->rx.cut))
 		ddps_mpa_data_resume(c);
 	else if (c->open)
@@ -304,36 +304,36 @@ static void on_task(void *user)
 		c->llp.up->closed(c->llp.user, &c->error);
 	else
 		c->zombie = true; /* failed before anyone above had it */
-	leave(c);
+	leave_mpa(c);
 }
 
 /* ---- calls from above ---- */
 
-static struct ddps_mpa_conn *conn_of(struct ddps_llp *llp)
+static struct ddps_mpa_conn *get_mpa_conn(struct ddps_llp *llp)
 {
 	return (struct ddps_mpa_conn *)llp;
 }
 
-static int op_answer(struct ddps_llp *llp, const struct ddps_setup *s,
-		     const struct ddps_llp_param *p)
+static int mpa_op_answer(struct ddps_llp *llp, const struct ddps_setup *s,
+			 const struct ddps_llp_param *p)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 	int err;
 
-	enter(c);
+	enter_mpa(c);
 	err = ddps_mpa_setup_answer(c, s, p);
-	leave(c);
+	leave_mpa(c);
 	return err;
 }
 
-static void op_open(struct ddps_llp *llp)
+static void mpa_op_open(struct ddps_llp *llp)
 {
-	ddps_mpa_setup_open(conn_of(llp));
+	ddps_mpa_setup_open(get_mpa_conn(llp));
 }
 
-static void op_kick(struct ddps_llp *llp)
+static void mpa_op_kick(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	c->held = true;
 	/* From inside one of our own callbacks it goes out at the end of that.  One that is lost has
@@ -344,19 +344,19 @@ static void op_kick(struct ddps_llp *llp)
 			ddps_task_post(c->env->loop, &c->task);
 		return;
 	}
-	enter(c);
+	enter_mpa(c);
 	ddps_mpa_data_advance(c);
-	leave(c);
+	leave_mpa(c);
 }
 
-static size_t op_mulpdu(struct ddps_llp *llp)
+static size_t mpa_op_mulpdu(struct ddps_llp *llp)
 {
-	return conn_of(llp)->mulpdu;
+	return get_mpa_conn(llp)->mulpdu;
 }
 
-static void op_resume(struct ddps_llp *llp)
+static void mpa_op_resume(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	if (!c->rx.stalled || !c->open)
 		return;
@@ -364,23 +364,23 @@ static void op_resume(struct ddps_llp *llp)
 	ddps_task_post(c->env->loop, &c->task);
 }
 
-static size_t op_held(const struct ddps_llp *llp)
+static size_t mpa_op_held(const struct ddps_llp *llp)
 {
 	return ddps_mpa_rx_kept(&((const struct ddps_mpa_conn *)llp)->rx);
 }
 
-static int op_keep_copy(struct ddps_llp *llp)
+static int mpa_op_keep_copy(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 	int err = ddps_mpa_tx_keep_copy(&c->tx);
 
 	ddps_llp_lend(c->env, llp, ddps_mpa_tx_refers(&c->tx));
 	return err;
 }
 
-static void op_shutdown(struct ddps_llp *llp)
+static void mpa_op_shutdown(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	if (!c->open || c->want_close || c->state == DDPS_MPA_STREAM)
 		return;
@@ -393,25 +393,25 @@ static void op_shutdown(struct ddps_llp *llp)
 	ddps_task_post(c->env->loop, &c->task);
 }
 
-static bool op_leaving(const struct ddps_llp *llp)
+static bool mpa_op_leaving(const struct ddps_llp *llp)
 {
 	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
 
 	return c->open && c->want_close && (c->wr != DDPS_MPA_WR_SHUT || c->tcp->unacked(c));
 }
 
-static void op_abort(struct ddps_llp *llp)
+static void mpa_op_abort(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	if (c->open)
 		c->tcp->reset(c);
 	ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "aborted by this side");
 }
 
-static void op_free(struct ddps_llp *llp)
+static void mpa_op_free(struct ddps_llp *llp)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
+	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	/* A rejection is an end in order: nothing of ours is torn.  Behind our FIN neither: the system
 	 * delivers what it was given. */
@@ -424,9 +424,9 @@ static void op_free(struct ddps_llp *llp)
 		ddps_mpa_conn_destroy(c);
 }
 
-static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
+static void mpa_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 {
-	const struct ddps_mpa_conn *c = conn_of(llp);
+	const struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	info->transport = DDPS_TRANSPORT_TCP;
 	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
@@ -446,17 +446,17 @@ static int op_tcp_stats(const struct ddps_llp *llp, struct ddps_llp_tcp *st)
 }
 
 const struct ddps_llp_ops ddps_mpa_ops = {
-	.answer = op_answer,
-	.open = op_open,
-	.kick = op_kick,
-	.mulpdu = op_mulpdu,
-	.resume = op_resume,
-	.held = op_held,
-	.keep_copy = op_keep_copy,
-	.shutdown = op_shutdown,
-	.leaving = op_leaving,
-	.abort = op_abort,
-	.free = op_free,
-	.info = op_info,
+	.answer = mpa_op_answer,
+	.open = mpa_op_open,
+	.kick = mpa_op_kick,
+	.mulpdu = mpa_op_mulpdu,
+	.resume = mpa_op_resume,
+	.held = mpa_op_held,
+	.keep_copy = mpa_op_keep_copy,
+	.shutdown = mpa_op_shutdown,
+	.leaving = mpa_op_leaving,
+	.abort = mpa_op_abort,
+	.free = mpa_op_free,
+	.info = mpa_op_info,
 	.tcp_stats = op_tcp_stats,
 };

@@ -19,12 +19,13 @@
 #define SHOW_LEAST  32u
 #define MULPDU_AGE  (1024u * 1024) /* EMSS is looked at again after so many octets */
 
-static unsigned share(const struct ddps_mpa_conn *c, unsigned all, unsigned least, unsigned most)
+static unsigned get_turn_share(const struct ddps_mpa_conn *c, unsigned all, unsigned least,
+			       unsigned most)
 {
 	return ddps_loop_share(c->env->loop, all, least, most);
 }
 
-static bool waits(const struct ddps_mpa_conn *c)
+static bool is_mpa_waiting(const struct ddps_mpa_conn *c)
 {
 	return ddps_io_waits(c->env->loop, &c->io);
 }
@@ -38,7 +39,7 @@ static void begin_turn(struct ddps_mpa_conn *c)
 	if (c->turn == now)
 		return;
 	c->turn = now;
-	ddps_mpa_rx_turn(&c->rx, share(c, SHOW_ALL, SHOW_LEAST, SHOW_MOST));
+	ddps_mpa_rx_turn(&c->rx, get_turn_share(c, SHOW_ALL, SHOW_LEAST, SHOW_MOST));
 }
 
 /* A valid FPDU: the peer is in full operation, so may we be [5044-7.1.2-15]. */
@@ -52,7 +53,7 @@ static void open_fence(struct ddps_mpa_conn *c)
 }
 
 /* An upcall may have closed or freed the connection: the receiver has to stop then. */
-static int verdict(const struct ddps_mpa_conn *c, int above)
+static int judge_upcall(const struct ddps_mpa_conn *c, int above)
 {
 	return above < 0 || !ddps_mpa_alive(c) ? -1 : above;
 }
@@ -62,7 +63,7 @@ static int sink_segment(void *user, const uint8_t *seg, size_t len)
 	struct ddps_mpa_conn *c = user;
 
 	open_fence(c);
-	return verdict(c, c->llp.data->rx_segment(c->llp.data_user, seg, len));
+	return judge_upcall(c, c->llp.data->rx_segment(c->llp.data_user, seg, len));
 }
 
 static size_t sink_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
@@ -87,7 +88,7 @@ static int sink_direct_end(void *user)
 {
 	struct ddps_mpa_conn *c = user;
 
-	return verdict(c, c->llp.data->rx_direct_end(c->llp.data_user));
+	return judge_upcall(c, c->llp.data->rx_direct_end(c->llp.data_user));
 }
 
 const struct ddps_mpa_rx_sink ddps_mpa_conn_sink = {
@@ -226,7 +227,7 @@ void ddps_mpa_data_closing(struct ddps_mpa_conn *c)
 }
 
 /* What was read and not shown yet. */
-static void go_on(struct ddps_mpa_conn *c)
+static void resume_reading(struct ddps_mpa_conn *c)
 {
 	struct ddps_error e;
 
@@ -241,7 +242,7 @@ static void go_on(struct ddps_mpa_conn *c)
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
 {
 	c->resume = false;
-	go_on(c);
+	resume_reading(c);
 	if (ddps_mpa_alive(c))
 		ddps_mpa_data_advance(c);
 }
@@ -259,7 +260,7 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 	}
 	begin_turn(c);
 	if (c->rx.cut)
-		go_on(c);
+		resume_reading(c);
 	while (may_read(c) && total < most) {
 		n = read_once(c);
 		total += n;
@@ -268,7 +269,7 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 		if (!n)
 			break;
 		if (total >= most)
-			most = share(c, READ_ALL, READ_LEAST, READ_MOST);
+			most = get_turn_share(c, READ_ALL, READ_LEAST, READ_MOST);
 	}
 	if (!ddps_mpa_alive(c))
 		return;
@@ -334,7 +335,7 @@ static unsigned fill_batch(struct ddps_mpa_conn *c)
 }
 
 /* true: everything is written and there is no more; where it is to be closed then. */
-static bool pump(struct ddps_mpa_conn *c)
+static bool pump_fpdus(struct ddps_mpa_conn *c)
 {
 	unsigned most = WRITE_LEAST, fpdus = 0;
 	uint64_t written = 0;
@@ -342,7 +343,7 @@ static bool pump(struct ddps_mpa_conn *c)
 
 	c->pumping = true;
 	/* One that has posted meanwhile has its turn when the others had theirs. */
-	if (waits(c) && !ddps_loop_running(c->env->loop))
+	if (is_mpa_waiting(c) && !ddps_loop_running(c->env->loop))
 		c->wr = DDPS_MPA_WR_FULL;
 	while (!drained && c->wr == DDPS_MPA_WR_OPEN && ddps_mpa_alive(c)) {
 		size_t before;
@@ -366,8 +367,9 @@ static bool pump(struct ddps_mpa_conn *c)
 			break;
 		written += before - ddps_mpa_tx_left(&c->tx);
 		if (written > most)
-			most = share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
-		if (written > most || fpdus > PULL_MOST || waits(c)) /* the rest then, too */
+			most = get_turn_share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
+		if (written > most || fpdus > PULL_MOST ||
+		    is_mpa_waiting(c)) /* the rest then, too */
 			c->wr = DDPS_MPA_WR_FULL;
 	}
 	c->pumping = false;
@@ -417,7 +419,7 @@ void ddps_mpa_data_advance(struct ddps_mpa_conn *c)
 		return;
 	}
 	if (c->state == DDPS_MPA_FULL && c->wr == DDPS_MPA_WR_OPEN)
-		drained = pump(c);
+		drained = pump_fpdus(c);
 	else if (c->state == DDPS_MPA_FENCED)
 		drained = !c->held;
 	else if (c->state == DDPS_MPA_MUTE && c->held && c->rd == DDPS_MPA_RD_EOF && !c->rx.dead)

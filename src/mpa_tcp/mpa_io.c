@@ -218,7 +218,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.patience = io_patience,
 };
 
-static void on_io(void *user, uint32_t events)
+static void take_mpa_io(void *user, uint32_t events)
 {
 	struct ddps_mpa_conn *c = user;
 
@@ -233,7 +233,7 @@ struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct
 
 	if (!c)
 		return NULL;
-	c->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = c };
+	c->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_io, .user = c };
 	/* FPDUs are packed here; TCP is not to wait for more. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	return c;

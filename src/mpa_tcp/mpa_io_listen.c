@@ -41,7 +41,7 @@ static bool many_silent(const struct ddps_mpa_listener *l)
 }
 
 /* Above the bound new peers wait in the kernel's queue, but not for those that say nothing. */
-static int watch(struct ddps_mpa_listener *l)
+static int watch_mpa_listener(struct ddps_mpa_listener *l)
 {
 	bool in = !l->paused && (l->half_open < l->p.max_half_open || many_silent(l));
 
@@ -68,15 +68,15 @@ static void on_settled(struct ddps_mpa_conn *c)
 	ddps_shares_del(&l->silent, &c->share);
 	if (c->llp.up) /* else it is destroyed soon */
 		unlink_conn(c);
-	watch(l);
+	watch_mpa_listener(l);
 }
 
-static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
+static void pass_mpa_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 {
 	struct ddps_mpa_listener *l = c->listener;
 
 	ddps_shares_del(&l->silent, &c->share);
-	watch(l);
+	watch_mpa_listener(l);
 	l->up->request(l->user, &c->llp, s);
 }
 
@@ -90,10 +90,10 @@ static void on_rejected(struct ddps_mpa_conn *c)
 	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(&c->peer.sa)) < 0)
 		on_settled(c);
 	else
-		watch(l);
+		watch_mpa_listener(l);
 }
 
-static const struct ddps_mpa_owner owner = { on_request, on_rejected, on_settled };
+static const struct ddps_mpa_owner owner = { pass_mpa_request, on_rejected, on_settled };
 
 static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
@@ -127,16 +127,16 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 
 /* ---- accepting ---- */
 
-static void resume(void *user)
+static void resume_mpa_listener(void *user)
 {
 	struct ddps_mpa_listener *l = user;
 
 	l->paused = false;
-	watch(l);
+	watch_mpa_listener(l);
 }
 
 /* Another peer needs @c's place. */
-static void give_up(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
+static void give_up_silent(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
 {
 	l->env->half_open_given_up++;
 	c->tcp->reset(c);
@@ -159,7 +159,7 @@ static struct ddps_mpa_conn *first_to_go(const struct ddps_mpa_listener *l)
 
 /* Descriptors have run out: whoever waits has that of a silent peer, as where places run out.  Return
  * whether there is one; accept() says so, too, where nobody waits. */
-static bool make_room(struct ddps_mpa_listener *l)
+static bool make_descriptor_room(struct ddps_mpa_listener *l)
 {
 	struct pollfd p = { .fd = l->io.fd, .events = POLLIN };
 	struct ddps_mpa_conn *go;
@@ -168,18 +168,18 @@ static bool make_room(struct ddps_mpa_listener *l)
 		return false;
 	go = poll(&p, 1, 0) == 1 ? first_to_go(l) : NULL;
 	if (go)
-		give_up(l, go);
+		give_up_silent(l, go);
 	return true;
 }
 
-static void accept_failed(struct ddps_mpa_listener *l, int err)
+static void take_accept_failure(struct ddps_mpa_listener *l, int err)
 {
 	struct ddps_error e;
 
 	switch (err) {
 	case EMFILE:
 	case ENFILE:
-		if (make_room(l))
+		if (make_descriptor_room(l))
 			break;
 		/* fall through */
 	case ENOBUFS:
@@ -188,7 +188,7 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 		ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", strerror(err));
 		ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
 		l->paused = true;
-		watch(l);
+		watch_mpa_listener(l);
 		break;
 	case EBADF:
 	case EINVAL:
@@ -203,7 +203,7 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 }
 
 /* Return whether one more can be taken.  @go: who has to go for it, or NULL. */
-static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **go)
+static bool has_half_open_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **go)
 {
 	*go = NULL;
 	if (l->half_open < l->p.max_half_open)
@@ -214,47 +214,47 @@ static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **g
 	return *go != NULL;
 }
 
-static bool accept_one(struct ddps_mpa_listener *l)
+static bool accept_mpa_conn(struct ddps_mpa_listener *l)
 {
 	struct ddps_mpa_conn *go;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
 	int fd;
 
-	if (!has_room(l, &go))
+	if (!has_half_open_room(l, &go))
 		return false;
 	fd = ddps_own(
 		accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
-		accept_failed(l, errno);
+		take_accept_failure(l, errno);
 		return false;
 	}
 	if (go)
-		give_up(l, go);
+		give_up_silent(l, go);
 	add_conn(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
-	watch(l);
+	watch_mpa_listener(l);
 	return true;
 }
 
 /* One a turn: to ask in vain costs the kernel a whole socket, another turn next to nothing; but
  * some more where others are busy, whose turns take their time. */
-static void on_accept(void *user, uint32_t events)
+static void take_mpa_accepts(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;
 	unsigned n = ddps_loop_share(l->env->loop, 2, 1, 2) > 1 ? 1 : ACCEPTS;
 
 	(void)events;
-	while (n-- && accept_one(l))
+	while (n-- && accept_mpa_conn(l))
 		;
 }
 
 /* ---- listeners ---- */
 
 /* A bound, listening socket, or -1 with errno. */
-static int open_socket(const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
-		       unsigned backlog)
+static int open_mpa_listener(const struct ddps_uri *uri, const struct sockaddr *sa,
+			     socklen_t sa_len, unsigned backlog)
 {
 	int fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, v6only = uri->host[0] != 0;
@@ -277,13 +277,13 @@ static int open_listener(const struct ddps_uri *uri, const struct sockaddr *sa, 
 			 unsigned backlog)
 {
 	bool any = !uri->host[0];
-	int fd = open_socket(uri, sa, sa_len, backlog);
+	int fd = open_mpa_listener(uri, sa, sa_len, backlog);
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(uri->port) };
 
 	if (fd >= 0 || !any || sa->sa_family != AF_INET6 ||
 	    (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
 		return fd;
-	return open_socket(uri, (struct sockaddr *)&in, sizeof in, backlog);
+	return open_mpa_listener(uri, (struct sockaddr *)&in, sizeof in, backlog);
 }
 
 static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
@@ -309,9 +309,10 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	l->up = up;
 	l->user = user;
 	l->p = *p;
-	l->io = (struct ddps_io){ .fd = fd, .fn = on_accept, .user = l };
-	l->pause = (struct ddps_timer){ .fn = resume, .user = l };
-	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 || watch(l) < 0) {
+	l->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_accepts, .user = l };
+	l->pause = (struct ddps_timer){ .fn = resume_mpa_listener, .user = l };
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||
+	    watch_mpa_listener(l) < 0) {
 		err = errno;
 		if (fd >= 0)
 			ddps_own_close(fd);

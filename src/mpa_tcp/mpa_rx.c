@@ -52,7 +52,7 @@ static void hold_fini(struct ddps_mpa_rx *rx)
 /* ---- one whole FPDU ---- */
 
 /* Octets before ULPDU_Length: the leading marker, if the FPDU begins with one. */
-static size_t lead(const struct ddps_mpa_rx *rx)
+static size_t get_lead_len(const struct ddps_mpa_rx *rx)
 {
 	return rx->markers && !rx->phase ? DDPS_MPA_MARKER_LEN : 0;
 }
@@ -71,7 +71,7 @@ static size_t get_u16(const uint8_t *p)
 /* Size of the FPDU that begins at @p, or 0 while its length field is not there yet. */
 static size_t size_of_fpdu(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t *ulpdu)
 {
-	size_t at = lead(rx);
+	size_t at = get_lead_len(rx);
 
 	if (n < at + DDPS_MPA_LEN_FIELD)
 		return 0;
@@ -84,7 +84,7 @@ static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_
 {
 	static const uint8_t none[DDPS_MPA_CRC_LEN];
 	const uint8_t *field = p + total - DDPS_MPA_CRC_LEN,
-		      *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
+		      *seg = p + get_lead_len(rx) + DDPS_MPA_LEN_FIELD;
 	const char *hint = "";
 
 	/* Linux siw sends the Terminates of a failed negotiation before it turns CRCs on. */
@@ -102,7 +102,7 @@ static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_
 static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_t ulpdu,
 			 struct ddps_error *e)
 {
-	size_t hdr = lead(rx);
+	size_t hdr = get_lead_len(rx);
 
 	if (!ulpdu || (rx->markers && ulpdu > DDPS_MPA_ULPDU_MAX)) {
 		*e = ddps_error_triple(DDPS_E_MARKER, ddps_term_triple(DDPS_TERM_MPA_MARKER),
@@ -156,7 +156,7 @@ static void show_segment(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
 static int deliver_fpdu(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpdu,
 			struct ddps_error *e)
 {
-	uint8_t *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
+	uint8_t *seg = p + get_lead_len(rx) + DDPS_MPA_LEN_FIELD;
 	int err = 0;
 
 	/* [5044-4.4-18] first of all; [5044-7.1.1-11] with CRCs off any value will do. */
@@ -274,7 +274,7 @@ static size_t got_placed(struct ddps_mpa_rx *rx, size_t n)
 
 /* ---- the stream ---- */
 
-static int no_memory(struct ddps_mpa_rx *rx, size_t total, struct ddps_error *e)
+static int fail_without_memory(struct ddps_mpa_rx *rx, size_t total, struct ddps_error *e)
 {
 	rx->dead = true;
 	*e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an FPDU of %zu octets", total);
@@ -298,7 +298,7 @@ static int keep_stalled(struct ddps_mpa_rx *rx, uint8_t *rest, size_t n, struct 
 	if (!hold) {
 		rx->stalled = false;
 		hold_fini(rx);
-		return no_memory(rx, len + n, e);
+		return fail_without_memory(rx, len + n, e);
 	}
 	memcpy(hold, rx->hold_seg, len);
 	if (n)
@@ -314,7 +314,7 @@ static int keep_cut(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_er
 	if (!rx->hold) {
 		rx->hold = malloc(n);
 		if (!rx->hold)
-			return no_memory(rx, n, e);
+			return fail_without_memory(rx, n, e);
 		memcpy(rx->hold, p, n);
 		p = rx->hold;
 	}
@@ -344,7 +344,7 @@ static int keep_octets(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_
 		part_fini(rx);
 		rx->part = ddps_spare_get(rx->spares, size);
 		if (!rx->part)
-			return no_memory(rx, total, e);
+			return fail_without_memory(rx, total, e);
 		rx->part_size = size;
 	}
 	memcpy(rx->part, p, n);
@@ -467,7 +467,7 @@ bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 {
 	if (rx->placing || rx->part_total || rx->stalled || rx->cut)
 		return false;
-	return !rx->head_len || (lead(rx) && rx->head_len == DDPS_MPA_MARKER_LEN);
+	return !rx->head_len || (get_lead_len(rx) && rx->head_len == DDPS_MPA_MARKER_LEN);
 }
 
 void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx)

@@ -27,7 +27,7 @@ static void surplus(struct ddps_mpa_conn *c)
  * The peer went away.  No errno: a reset and a close both mean that it did not like our
  * frame, and the layer above may try again without enhancement [6581-10-8].
  */
-static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
+static void take_setup_gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 {
 	const struct ddps_mpa_startup *s = c->startup;
 	const char *when = c->initiator ? "before its MPA Reply" : "before its MPA Request";
@@ -56,7 +56,7 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 		if (n == -EINTR)
 			continue;
 		if (n < 0 && n != -EAGAIN)
-			gone(c, DDPS_MPA_EV_LOST);
+			take_setup_gone(c, DDPS_MPA_EV_LOST);
 		if (n < 0)
 			return false;
 		s->out_sent += (size_t)n;
@@ -85,7 +85,7 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 			return false;
 		}
 		if (n <= 0) {
-			gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
+			take_setup_gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
 			return false;
 		}
 		s->in_len += (size_t)n;
@@ -225,10 +225,10 @@ static void on_impatience(struct ddps_mpa_conn *c)
 	if (n > 0)
 		surplus(c);
 	else
-		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
+		take_setup_gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
 }
 
-static void on_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
+static void take_mpa_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 {
 	struct ddps_setup s = { .enhanced = f->enhanced, .pd = f->pd, .pd_len = f->pd_len };
 
@@ -300,6 +300,6 @@ void ddps_mpa_setup_io(struct ddps_mpa_conn *c)
 		if (c->initiator)
 			on_reply(c, &f);
 		else
-			on_request(c, &f);
+			take_mpa_request(c, &f);
 	}
 }

@@ -82,7 +82,7 @@ static uint8_t *arena(struct ddps_mpa_batch *b, size_t n)
 }
 
 /* Append to the iovecs; neighbours in memory (a CRC and the next header) share one. */
-static void append(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
+static void append_iov(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 {
 	struct iovec *last = b->niov ? &b->iov[b->niov - 1] : NULL;
 
@@ -94,7 +94,7 @@ static void append(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 }
 
 /* Length and header; returns the end. */
-static uint8_t *put_head(uint8_t *p, const struct ddps_seg *seg)
+static uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
 {
 	size_t ulpdu = seg->hdr_len + seg->pay_len;
 
@@ -110,7 +110,7 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	struct ddps_mpa_batch *b = tx->batch;
 	size_t ulpdu = seg->hdr_len + seg->pay_len, pad = ddps_mpa_pad(ulpdu);
 	size_t n = DDPS_MPA_LEN_FIELD + ulpdu + pad;
-	uint8_t *p = arena(b, n + DDPS_MPA_CRC_LEN), *to = put_head(p, seg);
+	uint8_t *p = arena(b, n + DDPS_MPA_CRC_LEN), *to = put_fpdu_head(p, seg);
 
 	for (int i = 0; i < seg->npay; i++) {
 		if (seg->pay[i].iov_len)
@@ -119,7 +119,7 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	}
 	memset(to, 0, pad); /* [5044-4.1-2] */
 	ddps_mpa_crc_store(p + n, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, n) : ~0u);
-	append(b, p, n + DDPS_MPA_CRC_LEN);
+	append_iov(b, p, n + DDPS_MPA_CRC_LEN);
 }
 
 /* The payload where it is, between what the arena holds: without a CRC. */
@@ -127,16 +127,17 @@ static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 	size_t pad = ddps_mpa_pad(seg->hdr_len + seg->pay_len);
-	uint8_t *head = arena(b, DDPS_MPA_LEN_FIELD + seg->hdr_len), *end = put_head(head, seg);
+	uint8_t *head = arena(b, DDPS_MPA_LEN_FIELD + seg->hdr_len),
+		*end = put_fpdu_head(head, seg);
 	uint8_t *tail = arena(b, pad + DDPS_MPA_CRC_LEN);
 
 	memset(tail, 0, pad); /* [5044-4.1-2] */
-	append(b, head, (size_t)(end - head));
+	append_iov(b, head, (size_t)(end - head));
 	for (int i = 0; i < seg->npay; i++)
 		if (seg->pay[i].iov_len)
-			append(b, seg->pay[i].iov_base, seg->pay[i].iov_len);
+			append_iov(b, seg->pay[i].iov_base, seg->pay[i].iov_len);
 	ddps_mpa_crc_store(tail + pad, ~0u); /* [5044-4.4-12] there in any case, zero */
-	append(b, tail, pad + DDPS_MPA_CRC_LEN);
+	append_iov(b, tail, pad + DDPS_MPA_CRC_LEN);
 	b->refers = true;
 }
 
@@ -151,7 +152,7 @@ struct copy {
 	bool sums;
 };
 
-static void sum(struct copy *c)
+static void sum_copied(struct copy *c)
 {
 	c->crc = ddps_mpa_crc(c->crc, c->summed, (size_t)(c->to - c->summed));
 	c->summed = c->to;
@@ -173,19 +174,19 @@ static void put_marker(struct copy *c)
 	c->phase = DDPS_MPA_MARKER_LEN;
 }
 
-static void put_block(struct copy *c, const uint8_t *p, size_t n)
+static void copy_sum_block(struct copy *c, const uint8_t *p, size_t n)
 {
 	memcpy(c->to, p, n);
 	c->to += n;
 	if (c->sums && (size_t)(c->to - c->summed) >= SUM_BLOCK)
-		sum(c);
+		sum_copied(c);
 }
 
-static void put_octets(struct copy *c, const uint8_t *p, size_t n)
+static void copy_octets(struct copy *c, const uint8_t *p, size_t n)
 {
 	for (size_t len; n; p += len, n -= len) {
 		len = n < SUM_BLOCK ? n : SUM_BLOCK;
-		put_block(c, p, len);
+		copy_sum_block(c, p, len);
 	}
 }
 
@@ -199,7 +200,7 @@ static void put_marked(struct copy *c, const uint8_t *p, size_t n)
 		len = DDPS_MPA_MARKER_EVERY - c->phase;
 		if (len > n)
 			len = n;
-		put_block(c, p, len);
+		copy_sum_block(c, p, len);
 		c->phase = (uint16_t)((c->phase + len) % DDPS_MPA_MARKER_EVERY);
 	}
 }
@@ -208,7 +209,7 @@ static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	static const uint8_t zeros[3];
 	void (*const put)(struct copy *, const uint8_t *, size_t) =
-		tx->markers ? put_marked : put_octets;
+		tx->markers ? put_marked : copy_octets;
 	struct ddps_mpa_batch *b = tx->batch;
 	uint8_t head[DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX], *begin = b->arena + b->used;
 	struct copy c = { .to = begin,
@@ -218,22 +219,22 @@ static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 			  .sums = tx->crc };
 	size_t n;
 
-	put(&c, head, (size_t)(put_head(head, seg) - head));
+	put(&c, head, (size_t)(put_fpdu_head(head, seg) - head));
 	for (int i = 0; i < seg->npay; i++)
 		put(&c, seg->pay[i].iov_base, seg->pay[i].iov_len);
 	put(&c, zeros, ddps_mpa_pad(seg->hdr_len + seg->pay_len)); /* [5044-4.1-2] */
 	if (tx->markers)
 		put_marker(&c); /* between pad and CRC it is of this FPDU [5044-4.4-15] */
 	if (c.sums)
-		sum(&c);
+		sum_copied(&c);
 	/* [5044-4.4-12] there in any case, zero */
 	ddps_mpa_crc_store(c.to, c.sums ? c.crc : ~0u);
 	n = (size_t)(c.to - begin) + DDPS_MPA_CRC_LEN;
 	tx->phase = (uint16_t)((c.phase + DDPS_MPA_CRC_LEN) % DDPS_MPA_MARKER_EVERY);
-	append(b, arena(b, n), n);
+	append_iov(b, arena(b, n), n);
 }
 
-static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+static void put_whole_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 
@@ -253,7 +254,7 @@ _Static_assert(BATCH_FPDUS *(DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MP
 	       "what is not copied whole has room in the arena, however many there are");
 
 /* Does any segment of up to @mulpdu octets fit still? */
-static bool has_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
+static bool has_batch_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
 {
 	/* Header, payload, pad with CRC */
 	const size_t iovs = 1 + DDPS_SEG_IOV_MAX + 1;
@@ -298,7 +299,7 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
 	tx->dry = false;
-	while (!tx->dry && has_room(tx, mulpdu)) {
+	while (!tx->dry && has_batch_room(tx, mulpdu)) {
 		seg.final = false;
 		if (next(user, &seg, mulpdu) <= 0) {
 			tx->dry = true;
@@ -307,7 +308,7 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 		tx->dry = seg.final;
 		if (!is_ulpdu(&seg, mulpdu))
 			return DDPS_E_INVAL;
-		put_fpdu(tx, &seg);
+		put_whole_fpdu(tx, &seg);
 	}
 	if (b->nfpdus)
 		return (int)b->nfpdus;

@@ -172,7 +172,7 @@ struct ddps_msg_stats *ddps_rdmap_count_new(struct ddps_rdmap *r, bool in, unsig
 	return &t->v[t->n - 1];
 }
 
-static struct ddps_msg_stats counted(const struct ddps_rdmap *r, bool in, unsigned op)
+static struct ddps_msg_stats get_counted(const struct ddps_rdmap *r, bool in, unsigned op)
 {
 	unsigned at = r->tally.at[in][op];
 
@@ -201,8 +201,8 @@ struct ddps_ep_stats ddps_rdmap_stats(const struct ddps_rdmap *r)
 				    .reads_in = runs ? r->irrq.count : 0 };
 
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++) {
-		st.sent[op] = counted(r, false, op);
-		st.received[op] = counted(r, true, op);
+		st.sent[op] = get_counted(r, false, op);
+		st.received[op] = get_counted(r, true, op);
 	}
 	return st;
 }
@@ -237,18 +237,18 @@ uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r)
 	uint64_t n = r->tally.other.segments;
 
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
-		n += counted(r, true, op).segments;
+		n += get_counted(r, true, op).segments;
 	return n;
 }
 
 uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r)
 {
-	uint64_t n = counted(r, true, DDPS_OP_WIRE_READ_RESP).octets +
-		     counted(r, true, DDPS_OP_WIRE_ATOMIC_RESP).messages;
+	uint64_t n = get_counted(r, true, DDPS_OP_WIRE_READ_RESP).octets +
+		     get_counted(r, true, DDPS_OP_WIRE_ATOMIC_RESP).messages;
 
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
 		if (op != DDPS_OP_WIRE_READ_RESP && op != DDPS_OP_WIRE_ATOMIC_RESP)
-			n += counted(r, false, op).segments;
+			n += get_counted(r, false, op).segments;
 	/* The oldest is on its way out, and with it what was handed down before. */
 	if (r->sq.head != r->sq.tail && !ddps_op_asks(ddps_sq_at(r, r->sq.head)->op))
 		n += r->tx_acked;

@@ -98,7 +98,7 @@ static bool modify(const struct ddps_areq *q, uint64_t old, uint64_t *new)
 
 /* [7306-5-1] [7306-5.3-1]: other contexts have threads of their own, so the lock of this one
  * is not enough. */
-static uint64_t execute(const struct ddps_areq *q, uint8_t *at)
+static uint64_t execute_atomic(const struct ddps_areq *q, uint8_t *at)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
 	word *target = (word *)(void *)at;
@@ -130,7 +130,7 @@ int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_
 		ddps_rdmap_fail(r, f, &s, NULL);
 		return err;
 	}
-	a.original = execute(&e->a, at);
+	a.original = execute_atomic(&e->a, at);
 	h.msn = r->tx_msn[DDPS_QN_ATOMIC]++;
 	ddps_aresp_encode(&a, body);
 	ddps_tx_control(seg, &h, body, sizeof body);
@@ -166,7 +166,7 @@ int ddps_aresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t 
 }
 
 /* The value goes into the sink, if there is one and it is still ours to write. */
-static int store(struct ddps_rdmap *r, const struct ddps_sqe *e, struct ddps_fault *f)
+static int store_atomic_value(struct ddps_rdmap *r, const struct ddps_sqe *e, struct ddps_fault *f)
 {
 	const struct ddps_sge *sink = ddps_sq_sge(r, r->read_pos);
 	enum ddps_stag_verdict v;
@@ -205,7 +205,7 @@ int ddps_aresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 				      ", expected 0x%" PRIx32,
 				      a.id, e->atomic.id);
 	e->original = a.original;
-	err = store(r, e, f);
+	err = store_atomic_value(r, e, f);
 	if (err)
 		return err;
 	ddps_read_done(r); /* [7306-5.4-8] */

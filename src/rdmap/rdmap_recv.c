@@ -153,7 +153,7 @@ int ddps_imm_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t of
 	return 1;
 }
 
-static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
+static int invalidate_stag(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v = ddps_stag_invalidate(r->pd, r->stream, stag);
 
@@ -215,7 +215,7 @@ int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 	wc.invalidated = op == DDPS_OP_WIRE_SEND_INV || op == DDPS_OP_WIRE_SEND_SE_INV;
 	if (wc.invalidated) { /* before the application sees it [5040-5.3-16]
 				 [5040-5.3-17] */
-		err = invalidate(r, s->h.ulp_word, f);
+		err = invalidate_stag(r, s->h.ulp_word, f);
 		if (err)
 			return err;
 		wc.inv_stag = s->h.ulp_word;

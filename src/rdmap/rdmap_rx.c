@@ -103,14 +103,14 @@ static const struct rx_op ops[16] = {
 				       .deliver = ddps_aresp_deliver },
 };
 
-static const struct rx_op *op_of(const struct ddps_rx_seg *s)
+static const struct rx_op *get_rx_op(const struct ddps_rx_seg *s)
 {
 	return &ops[ddps_rdmap_opcode(s->h.ulp)];
 }
 
 /* ---- checks ---- */
 
-static bool is_open(const struct ddps_rdmap *r, unsigned ctx)
+static bool is_ctx_open(const struct ddps_rdmap *r, unsigned ctx)
 {
 	return r->ctx_open >> ctx & 1;
 }
@@ -124,7 +124,7 @@ static bool is_terminate(const struct ddps_rx_seg *s)
 static int check_rdmap(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 		       struct ddps_fault *f)
 {
-	const struct rx_op *op = op_of(s);
+	const struct rx_op *op = get_rx_op(s);
 
 	if (!ddps_rdmap_rv_ok(s->h.ulp)) /* [5040-7.2-3] */
 		return ddps_fault_set(f, DDPS_E_REVISION, DDPS_TERM_RDMAP_VERSION,
@@ -211,9 +211,9 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 {
 	const struct ddps_rx_ctx *c;
 
-	if (!is_open(r, op_of(s)->ctx))
+	if (!is_ctx_open(r, get_rx_op(s)->ctx))
 		return 0;
-	c = &r->ctx[op_of(s)->ctx];
+	c = &r->ctx[get_rx_op(s)->ctx];
 	if (c->done && !s->h.tagged)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_MSN,
 				      "second message on queue %" PRIu32
@@ -221,8 +221,8 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 				      s->h.qn);
 	if (c->done || ddps_rdmap_opcode(c->seg.h.ulp) != ddps_rdmap_opcode(s->h.ulp))
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
-				      "%s before the end of %s", op_of(s)->name,
-				      op_of(&c->seg)->name);
+				      "%s before the end of %s", get_rx_op(s)->name,
+				      get_rx_op(&c->seg)->name);
 	if (s->h.tagged && s->h.stag != c->seg.h.stag)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_STAG,
 				      "STag 0x%08" PRIx32 " in a message for 0x%08" PRIx32,
@@ -232,22 +232,22 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 
 /* Everything that stands between a segment and Placement.  Changes nothing but @s, and binds a
  * buffer of a shared receive queue. */
-static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault *f)
+static int check_segment(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	int err;
 
 	s->rtr = rtr_of(r, s);
 	if (r->expect_rtr && r->rtr_strict && !s->rtr)
 		return ddps_fault_set(f, DDPS_E_RTR, DDPS_TERM_MPA_RTR,
-				      "first message is %s, no RTR", op_of(s)->name);
+				      "first message is %s, no RTR", get_rx_op(s)->name);
 	/* The queue's checks come first for untagged segments: a changed MSN is a new
 	 * message before the end of the old one, and told as such. */
 	if (!s->h.tagged) {
-		err = op_of(s)->check(r, s, f);
+		err = get_rx_op(s)->check(r, s, f);
 		return err ? err : check_ctx(r, s, f);
 	}
 	err = check_ctx(r, s, f);
-	return err ? err : op_of(s)->check(r, s, f);
+	return err ? err : get_rx_op(s)->check(r, s, f);
 }
 
 /* ---- Delivery ---- */
@@ -258,7 +258,7 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 	struct ddps_rx_ctx *best = NULL;
 
 	for (unsigned i = 0; i < DDPS_CTX_COUNT; i++)
-		if (is_open(r, i) && (!best || r->ctx[i].order < best->order))
+		if (is_ctx_open(r, i) && (!best || r->ctx[i].order < best->order))
 			best = &r->ctx[i];
 	return best;
 }
@@ -273,7 +273,7 @@ static int fail_segment(struct ddps_rdmap *r, const struct ddps_fault *f,
 }
 
 /* Deliver what may be: nothing overtakes an earlier message [5041-5.4-2]. */
-static int deliver_message(struct ddps_rdmap *r)
+static int deliver_rx_message(struct ddps_rdmap *r)
 {
 	struct ddps_rx_ctx *c;
 	struct ddps_rx_seg s;
@@ -281,8 +281,8 @@ static int deliver_message(struct ddps_rdmap *r)
 
 	while (r->state == DDPS_RS_RUN && (c = oldest(r)) && c->done) {
 		s = c->seg;
-		r->ctx_open &= ~(1u << op_of(&s)->ctx);
-		if (op_of(&s)->deliver(r, &s, &f))
+		r->ctx_open &= ~(1u << get_rx_op(&s)->ctx);
+		if (get_rx_op(&s)->deliver(r, &s, &f))
 			return fail_segment(r, &f, &s);
 	}
 	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
@@ -310,7 +310,7 @@ static void count_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 /* Keep in mind that @s has come: of a message that is not whole, or not the next one. */
 static int keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
-	const struct rx_op *op = op_of(s);
+	const struct rx_op *op = get_rx_op(s);
 	struct ddps_rx_ctx *c;
 
 	if (!r->ctx)
@@ -319,7 +319,7 @@ static int keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struc
 		return ddps_fault_set(f, DDPS_E_NOMEM, DDPS_TERM_RDMAP_LOCAL,
 				      "no memory for a message in parts");
 	c = &r->ctx[op->ctx];
-	if (!is_open(r, op->ctx))
+	if (!is_ctx_open(r, op->ctx))
 		c->order = r->rx_order++;
 	c->seg = *s;
 	c->done = s->h.last && op->deliver;
@@ -331,7 +331,7 @@ static int keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struc
 }
 
 /* The payload of @s is in place. */
-static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+static int note_placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
 	bool alone = s->h.last && !r->ctx_open; /* a message that nothing was or is kept of */
 	struct ddps_fault f;
@@ -344,8 +344,8 @@ static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 		r->up->first_message(r->user, s->rtr);
 	}
 	if (!alone || r->state != DDPS_RS_RUN)
-		return deliver_message(r);
-	if (op_of(s)->deliver && op_of(s)->deliver(r, s, &f))
+		return deliver_rx_message(r);
+	if (get_rx_op(s)->deliver && get_rx_op(s)->deliver(r, s, &f))
 		return fail_segment(r, &f, s);
 	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 }
@@ -359,7 +359,7 @@ static int place_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, stru
 	int n;
 
 	while (off < s->pay_len) {
-		n = op_of(s)->target(r, s, off, iov, DDPS_SEG_IOV_MAX);
+		n = get_rx_op(s)->target(r, s, off, iov, DDPS_SEG_IOV_MAX);
 		if (n <= 0)
 			return ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_DDP_LOCAL,
 					      "no place for octet %zu of the payload", off);
@@ -379,7 +379,7 @@ static int hold_segment(struct ddps_rdmap *r)
 	return DDPS_LLP_HOLD;
 }
 
-static int take_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+static int take_rdmap_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
@@ -393,12 +393,12 @@ static int take_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 		ddps_term_received(r, &s);
 		return DDPS_E_TERMINATED;
 	}
-	err = check(r, &s, &f);
+	err = check_segment(r, &s, &f);
 	if (err == DDPS_LLP_HOLD)
 		return hold_segment(r);
 	if (err || place_segment(r, &s, &f))
 		return fail_segment(r, &f, &s);
-	return placed(r, &s);
+	return note_placed(r, &s);
 }
 
 int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
@@ -408,7 +408,7 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 
 	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
 		return DDPS_E_STATE;
-	err = take_segment(r, seg, len);
+	err = take_rdmap_segment(r, seg, len);
 	ddps_rdmap_tell(r);
 	return err;
 }
@@ -424,7 +424,7 @@ size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t 
 	*s = (struct ddps_rx_seg){ 0 };
 	/* A fault is found again, and acted on, when the segment comes whole. */
 	if (r->state != DDPS_RS_RUN || parse_segment(r, s, hdr, have, seg_len, &f) ||
-	    !op_of(s)->direct || !s->pay_len || check(r, s, &f))
+	    !get_rx_op(s)->direct || !s->pay_len || check_segment(r, s, &f))
 		return 0;
 	return s->hdr_len;
 }
@@ -440,9 +440,9 @@ int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 	if (!r->direct.pay_len || off >= r->direct.pay_len)
 		return DDPS_E_INVAL;
 	/* Memory may have been revoked since the last octets came [5040-8.1.1-6]. */
-	err = check(r, &r->direct, &f);
+	err = check_segment(r, &r->direct, &f);
 	if (!err)
-		return op_of(&r->direct)->target(r, &r->direct, off, iov, max);
+		return get_rx_op(&r->direct)->target(r, &r->direct, off, iov, max);
 	err = fail_segment(r, &f, &r->direct);
 	ddps_rdmap_tell(r);
 	return err;
@@ -459,7 +459,7 @@ int ddps_rdmap_rx_direct_end(void *user)
 	if (!s.pay_len)
 		return DDPS_E_INVAL;
 	r->direct.pay_len = 0;
-	err = placed(r, &s);
+	err = note_placed(r, &s);
 	ddps_rdmap_tell(r);
 	return err;
 }

@@ -18,7 +18,7 @@ struct op_form {
 	uint32_t max_sge;
 };
 
-static const struct op_form *form_of(enum ddps_op op)
+static const struct op_form *get_op_form(enum ddps_op op)
 {
 	static const struct op_form forms[] = {
 		[DDPS_OP_SEND] = { .ok = true,
@@ -75,7 +75,7 @@ int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *s
 
 static int check_form(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
-	const struct op_form *form = form_of(wr->op);
+	const struct op_form *form = get_op_form(wr->op);
 	uint32_t max_sge = form && form->max_sge < r->max_sge ? form->max_sge : r->max_sge;
 
 	if (!form || (wr->flags & ~(FLAGS_ANY | form->flags)) || wr->nsge > max_sge ||
@@ -100,7 +100,7 @@ static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps
 	return e->sink_to + e->len < e->sink_to ? DDPS_E_ACCESS : 0;
 }
 
-static bool waits(const struct ddps_send_wr *wr)
+static bool waits_for_peer(const struct ddps_send_wr *wr)
 {
 	return ddps_op_asks(wr->op) || wr->flags & DDPS_WR_PLACED;
 }
@@ -109,7 +109,7 @@ static bool open_for(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	if (r->state > DDPS_RS_RUN || r->draining)
 		return false;
-	return !waits(wr) || (r->state == DDPS_RS_RUN && !r->peer_closed);
+	return !waits_for_peer(wr) || (r->state == DDPS_RS_RUN && !r->peer_closed);
 }
 
 /* The fields of an atomic; the unused ones as the RFC wants them [7306-5.2.1-15]. */
@@ -130,8 +130,8 @@ static struct ddps_areq atomic_of(const struct ddps_send_wr *wr, uint64_t pos)
 }
 
 /* What else an operation needs of its request.  @pos: where it comes to lie. */
-static int fill(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_send_wr *wr,
-		uint64_t pos)
+static int fill_sqe(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_send_wr *wr,
+		    uint64_t pos)
 {
 	switch (wr->op) {
 	case DDPS_OP_IMM:
@@ -162,7 +162,7 @@ static int fill(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_send
 }
 
 /* A place for one more, the limit aside. */
-static int room(struct ddps_rdmap *r)
+static int make_sq_room(struct ddps_rdmap *r)
 {
 	int err;
 
@@ -178,7 +178,7 @@ static int room(struct ddps_rdmap *r)
 
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
-	const struct op_form *form = form_of(wr->op);
+	const struct op_form *form = get_op_form(wr->op);
 	uint64_t pos, len, losses;
 	struct ddps_sqe *e;
 	int err;
@@ -195,13 +195,13 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		r->met.sq_full++;
 		return DDPS_E_LIMIT;
 	}
-	if (waits(wr) && !r->ord)
+	if (waits_for_peer(wr) && !r->ord)
 		return DDPS_E_LIMIT;
 	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
 			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len, &losses);
 	if (err)
 		return err;
-	err = room(r);
+	err = make_sq_room(r);
 	if (err)
 		return err;
 	pos = r->sq.tail;
@@ -219,7 +219,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 			 !(wr->flags & DDPS_WR_PLACED),
 	};
 	if (wr->op != DDPS_OP_SEND && wr->op != DDPS_OP_WRITE) {
-		err = fill(r, e, wr, pos);
+		err = fill_sqe(r, e, wr, pos);
 		if (err)
 			return err;
 	}
@@ -388,7 +388,7 @@ static bool asks_now(struct ddps_rdmap *r, struct ddps_sqe *e)
 }
 
 /* Whether there is another message to come of @e. */
-static bool more(struct ddps_rdmap *r, struct ddps_sqe *e)
+static bool has_more_messages(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
 	if ((e->op == DDPS_OP_WRITE_IMM || e->op == DDPS_OP_SEND_IMM) && !e->first_cut) {
 		e->first_cut = true;
@@ -406,7 +406,7 @@ static bool more(struct ddps_rdmap *r, struct ddps_sqe *e)
 static void message_out(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
 	r->cur = DDPS_CUR_NONE;
-	if (!e->plain && more(r, e))
+	if (!e->plain && has_more_messages(r, e))
 		return;
 	e->sent = true;
 	r->sq.next++;
@@ -456,7 +456,7 @@ static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)
 
 	if (status == DDPS_WC_REMOTE)
 		wc.term = r->blame;
-	if (!status && form_of(e->op)->atomic)
+	if (!status && get_op_form(e->op)->atomic)
 		wc.original = e->original;
 	if (e->op == DDPS_OP_BIND)
 		e->bind.window->pending--;

@@ -24,7 +24,7 @@ struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r)
 }
 
 /* Step on to the next one that waits; each SQ position is passed once. */
-static void advance(struct ddps_rdmap *r)
+static void advance_read(struct ddps_rdmap *r)
 {
 	r->rresp_got = 0;
 	if (!--r->reads_out)
@@ -113,7 +113,7 @@ int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t 
 }
 
 /* So has all that this response was to confirm. */
-static void done(struct ddps_rdmap *r)
+static void complete_read(struct ddps_rdmap *r)
 {
 	ddps_sq_at(r, r->read_pos)->done = true; /* [5040-5.5-23] */
 	for (uint64_t pos = r->read_pos; pos != r->sq.head && ddps_sq_at(r, pos - 1)->covered;)
@@ -125,8 +125,8 @@ void ddps_read_done(struct ddps_rdmap *r)
 	if (r->rtr_read_out)
 		r->rtr_read_out = false; /* swallowed */
 	else
-		done(r);
-	advance(r);
+		complete_read(r);
+	advance_read(r);
 	r->poke = true; /* an ORD slot, perhaps a fence */
 	ddps_sq_complete(r);
 	ddps_rdmap_check_drained(r);

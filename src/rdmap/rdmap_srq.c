@@ -31,7 +31,7 @@ void ddps_srq_fini(struct ddps_srq *srq)
 
 /* ---- one buffer, from here to there ---- */
 
-static void give(struct ddps_rdmap *r, const struct ddps_rqe *e, const struct ddps_sge *sge)
+static void give_rqe(struct ddps_rdmap *r, const struct ddps_rqe *e, const struct ddps_sge *sge)
 {
 	*ddps_rq_at(r, 0) = *e;
 	if (e->nsge)
@@ -58,7 +58,7 @@ static bool serve_waiting(struct ddps_srq *srq, const struct ddps_rqe *e,
 
 	if (!r)
 		return false;
-	give(r, e, sge);
+	give_rqe(r, e, sge);
 	ddps_rdmap_unstall(r); /* it leaves the line */
 	return true;
 }
@@ -131,7 +131,7 @@ enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r)
 		return DDPS_SRQ_EMPTY;
 	srq->head = (at + 1) % srq->depth;
 	srq->count--;
-	give(r, &srq->e[at], srq->sge + (size_t)at * srq->max_sge);
+	give_rqe(r, &srq->e[at], srq->sge + (size_t)at * srq->max_sge);
 	check_low(srq);
 	return DDPS_SRQ_TAKEN;
 }

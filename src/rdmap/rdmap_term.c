@@ -78,8 +78,8 @@ void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const str
  * Which work request the returned headers name.  soft-iWARP puts a wrong MSN there for
  * Reads, but its copy of the Read Request is right.
  */
-static bool named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
-		  const struct ddps_ddp_hdr *h)
+static bool is_wr_named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
+			const struct ddps_ddp_hdr *h)
 {
 	struct ddps_rreq q;
 
@@ -128,7 +128,7 @@ static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
-		if (named(e, m, &h)) {
+		if (is_wr_named(e, m, &h)) {
 			e->status = DDPS_WC_REMOTE;
 			r->blame = m->triple;
 			return;

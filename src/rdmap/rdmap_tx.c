@@ -108,7 +108,7 @@ static bool local_next(struct ddps_rdmap *r)
 }
 
 /* Return: 1, 0: nothing, < 0: the stream has just failed. */
-static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+static int send_work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
 	struct ddps_fault f; /* filled in by who fails */
 	enum ddps_tx_cur next;
@@ -155,7 +155,7 @@ int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	if (mulpdu < DDPS_SEG_HDR_MAX)
 		return 0;
 	if (r->state == DDPS_RS_RUN)
-		got = work(r, seg, mulpdu);
+		got = send_work(r, seg, mulpdu);
 	if (r->state == DDPS_RS_ERROR && ddps_rdmap_tx_ready(r)) {
 		terminate_segment(r, seg);
 		got = 1;

@@ -101,7 +101,7 @@ size_t ddps_term_encode(const struct ddps_term_msg *t, uint8_t out[DDPS_TERM_LEN
 
 /* Codes registered for RFC 5040, 5041, 5044 and 6581; etypes with code "any" have all
  * bits. */
-static bool assigned(uint8_t layer, uint8_t etype, uint8_t code)
+static bool is_code_assigned(uint8_t layer, uint8_t etype, uint8_t code)
 {
 	static const struct {
 		uint8_t layer, etype, first, last;
@@ -132,7 +132,7 @@ static bool is_swapped(const uint8_t ctrl[TERM_CTRL_LEN], size_t len)
 		return false;
 	if (len > TERM_CTRL_LEN && (ctrl[2] & SWAPPED_ALL))
 		return true;
-	return !assigned(high, low, ctrl[1]) && assigned(low, high, ctrl[1]);
+	return !is_code_assigned(high, low, ctrl[1]) && is_code_assigned(low, high, ctrl[1]);
 }
 
 int ddps_term_decode(struct ddps_term_msg *t, const uint8_t *buf, size_t len)

@@ -59,7 +59,7 @@ struct ddps_capture {
 
 /* ---- file ---- */
 
-static bool is_ours(const struct ddps_capture *c)
+static bool is_capture_file_ours(const struct ddps_capture *c)
 {
 	struct stat st;
 
@@ -67,26 +67,26 @@ static bool is_ours(const struct ddps_capture *c)
 }
 
 /* No more is written: the file ends with the last block that is whole. */
-static void give_up(struct ddps_capture *c, int error)
+static void give_up_capture(struct ddps_capture *c, int error)
 {
 	/* A pipe or a device keeps what it has. */
-	if (is_ours(c) && ftruncate(c->fd, c->whole))
+	if (is_capture_file_ours(c) && ftruncate(c->fd, c->whole))
 		errno = 0;
 	__atomic_store_n(&c->error, error, __ATOMIC_RELAXED);
 }
 
 /* All of @iov, which is changed: a block, or a part of one. */
-static void put_octets(struct ddps_capture *c, struct iovec *iov, int n)
+static void put_capture_octets(struct ddps_capture *c, struct iovec *iov, int n)
 {
-	if (!c->error && !is_ours(c))
-		give_up(c, EBADF);
+	if (!c->error && !is_capture_file_ours(c))
+		give_up_capture(c, EBADF);
 	while (n && !c->error) {
 		ssize_t done = writev(c->fd, iov, n);
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
-			give_up(c, errno);
+			give_up_capture(c, errno);
 		if (done > 0)
 			c->size += done;
 		while (done >= 0 && n && (size_t)done >= iov->iov_len) {
@@ -108,7 +108,7 @@ static void end_block(struct ddps_capture *c)
 		c->whole = c->size;
 }
 
-static void put_head(struct ddps_capture *c)
+static void put_capture_head(struct ddps_capture *c)
 {
 	uint8_t buf[64];
 	struct ddps_wbuf o = ddps_wbuf_init(buf, sizeof buf);
@@ -133,7 +133,7 @@ static void put_head(struct ddps_capture *c)
 	ddps_wbuf_u32(&o, 0); /* end of options */
 	ddps_wbuf_u32(&o, 32);
 	iov.iov_len = (size_t)(o.p - buf);
-	put_octets(c, &iov, 1);
+	put_capture_octets(c, &iov, 1);
 	end_block(c);
 }
 
@@ -158,7 +158,7 @@ static int open_file(struct ddps_capture *c, const char *path, bool *made)
 		return errno;
 	if (fstat(c->fd, &c->self))
 		return errno;
-	put_head(c);
+	put_capture_head(c);
 	return c->error;
 }
 
@@ -204,7 +204,7 @@ int ddps_capture_close(struct ddps_capture *c)
 		next = f->next;
 		free(f);
 	}
-	if (is_ours(c) && close(c->fd) && !error)
+	if (is_capture_file_ours(c) && close(c->fd) && !error)
 		error = errno;
 	free(c);
 	errno = error;
@@ -213,7 +213,7 @@ int ddps_capture_close(struct ddps_capture *c)
 
 /* ---- headers ---- */
 
-static struct end end_of(const struct sockaddr *sa)
+static struct end get_packet_end(const struct sockaddr *sa)
 {
 	struct end e = { .v6 = false };
 	struct sockaddr_in6 a6;
@@ -232,7 +232,7 @@ static struct end end_of(const struct sockaddr *sa)
 	return e;
 }
 
-static uint16_t sum_of(const uint8_t *p, size_t len)
+static uint16_t get_inet_sum(const uint8_t *p, size_t len)
 {
 	uint32_t sum = 0;
 
@@ -266,7 +266,7 @@ static void put_ip(struct ddps_wbuf *o, const struct end *from, const struct end
 	ddps_wbuf_bytes(o, from->ip, 4);
 	ddps_wbuf_bytes(o, to->ip, 4);
 	if (!o->failed) {
-		uint16_t sum = sum_of(h, IP4_LEN);
+		uint16_t sum = get_inet_sum(h, IP4_LEN);
 
 		h[10] = (uint8_t)(sum >> 8);
 		h[11] = (uint8_t)sum;
@@ -275,7 +275,7 @@ static void put_ip(struct ddps_wbuf *o, const struct end *from, const struct end
 
 /* ---- packets ---- */
 
-static uint64_t wall_ns(void)
+static uint64_t read_wall_ns(void)
 {
 	struct timespec t;
 
@@ -301,16 +301,16 @@ static void put_part(struct ddps_capture *c, const struct ddps_packet *p, size_t
 		len -= n;
 		at = 0;
 		if (parts == PIECES || !len) {
-			put_octets(c, part, parts);
+			put_capture_octets(c, part, parts);
 			parts = 0;
 		}
 	}
-	put_octets(c, part, parts);
+	put_capture_octets(c, part, parts);
 }
 
 /* A packet: @head, whose first BLOCK_HEAD octets are left free, then these octets of @p. */
-static void put_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
-		       const struct ddps_packet *p, size_t at, size_t len)
+static void put_captured_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
+				const struct ddps_packet *p, size_t at, size_t len)
 {
 	size_t all = head_len - BLOCK_HEAD + len, pad = -all & 3;
 	uint8_t tail[8] = { 0 };
@@ -321,18 +321,18 @@ static void put_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
 	ddps_wbuf_u32(&o, BLOCK_PACKET);
 	ddps_wbuf_u32(&o, (uint32_t)(BLOCK_HEAD + 4 + all + pad));
 	ddps_wbuf_u32(&o, 0); /* interface */
-	ddps_wbuf_u64(&o, wall_ns());
+	ddps_wbuf_u64(&o, read_wall_ns());
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&end, (uint32_t)(BLOCK_HEAD + 4 + all + pad)); /* once more */
-	put_octets(c, &iov, 1);
+	put_capture_octets(c, &iov, 1);
 	put_part(c, p, at, len);
 	iov = (struct iovec){ tail, pad + 4 };
-	put_octets(c, &iov, 1);
+	put_capture_octets(c, &iov, 1);
 	end_block(c);
 }
 
-static bool same(const struct end *a, const struct end *b)
+static bool is_same_end(const struct end *a, const struct end *b)
 {
 	return a->v6 == b->v6 && a->port == b->port && !memcmp(a->ip, b->ip, sizeof a->ip);
 }
@@ -341,7 +341,7 @@ static struct flow *flow_of(struct ddps_capture *c, const struct end *local, con
 {
 	struct flow **at = &c->flows, *f;
 
-	while (*at && !(same(&(*at)->local, local) && same(&(*at)->peer, peer)) &&
+	while (*at && !(is_same_end(&(*at)->local, local) && is_same_end(&(*at)->peer, peer)) &&
 	       ((*at)->next || c->nflows < FLOWS))
 		at = &(*at)->next;
 	f = *at; /* its own, the oldest of too many, or none */
@@ -355,7 +355,7 @@ static struct flow *flow_of(struct ddps_capture *c, const struct end *local, con
 		}
 		c->nflows++;
 	}
-	if (!same(&f->local, local) || !same(&f->peer, peer))
+	if (!is_same_end(&f->local, local) || !is_same_end(&f->peer, peer))
 		*f = (struct flow){ .local = *local, .peer = *peer, .seq = { 1, 1 } };
 	f->next = c->flows;
 	c->flows = f;
@@ -382,13 +382,13 @@ static void add_tcp(struct ddps_capture *c, const struct ddps_packet *p, const s
 		ddps_wbuf_u16(&o, UINT16_MAX);
 		ddps_wbuf_u32(&o, 0); /* no checksum */
 		f->seq[!p->sent] += (uint32_t)len;
-		put_packet(c, head, (size_t)(o.p - head), p, at, len);
+		put_captured_packet(c, head, (size_t)(o.p - head), p, at, len);
 	}
 }
 
 void ddps_capture_add(void *capture, const struct ddps_packet *p)
 {
-	struct end local = end_of(p->local), peer = end_of(p->peer);
+	struct end local = get_packet_end(p->local), peer = get_packet_end(p->peer);
 	struct ddps_capture *c = capture;
 	uint8_t head[BLOCK_HEAD + IP6_LEN];
 	struct ddps_wbuf o = ddps_wbuf_init(head + BLOCK_HEAD, IP6_LEN);
@@ -400,5 +400,5 @@ void ddps_capture_add(void *capture, const struct ddps_packet *p)
 		return;
 	}
 	put_ip(&o, p->sent ? &local : &peer, p->sent ? &peer : &local, SCTP, p->len);
-	put_packet(c, head, (size_t)(o.p - head), p, 0, p->len);
+	put_captured_packet(c, head, (size_t)(o.p - head), p, 0, p->len);
 }

@@ -87,7 +87,7 @@ static int try_next(struct ddps_ep *ep)
 	return err;
 }
 
-static void resolved(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
+static void take_resolved(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
 {
 	struct ddps_ep *ep = user;
 	struct ddps_dial *d = ep->dial;
@@ -190,7 +190,7 @@ static int dial_start(struct ddps_ep *ep)
 		d->naddrs = 1;
 		return try_next(ep);
 	}
-	err = ddps_resolve_start(&ep->ctx->resolver, d->uri.host, d->uri.port, resolved, ep,
+	err = ddps_resolve_start(&ep->ctx->resolver, d->uri.host, d->uri.port, take_resolved, ep,
 				 &d->resolve);
 	if (err)
 		return err;
@@ -289,7 +289,7 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	return try_later(ep, e);
 }
 
-static void rejected(struct ddps_ep *ep, bool pd_lost)
+static void end_rejected_dial(struct ddps_ep *ep, bool pd_lost)
 {
 	struct ddps_error e =
 		ddps_error_make(DDPS_E_REJECTED, 0, "the peer's application rejected the request%s",
@@ -319,7 +319,7 @@ static void refuse_answer(struct ddps_ep *ep, enum ddps_term_code term, int err,
 }
 
 /* Carry out the verdict of the negotiation on an accept. */
-static void accepted(struct ddps_ep *ep, int term, const struct ddps_nego_result *res)
+static void end_accepted_dial(struct ddps_ep *ep, int term, const struct ddps_nego_result *res)
 {
 	const struct ddps_rdmap_start role = { .send_rtr = res->rtr };
 
@@ -363,7 +363,7 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 	ep->info.peer_rtr = w.rtr;
 	no_memory = ddps_ep_keep_pd(ep, pd, pd_len);
 	if (s->reject) {
-		rejected(ep, no_memory);
+		end_rejected_dial(ep, no_memory);
 		return;
 	}
 	if (no_memory) {
@@ -379,5 +379,5 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 		ddps_log(&ep->ctx->env.log, DDPS_LOG_WARN, "session",
 			 "%s: peer ORD %u is above our IRD %u, which is the application's",
 			 ep->info.peer, w.ord, res.ird);
-	accepted(ep, code, &res);
+	end_accepted_dial(ep, code, &res);
 }

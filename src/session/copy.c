@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* All pieces, since a request is good or bad as a whole; @len: what they make up. */
-static int check(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
-		 uint64_t *len)
+static int check_sges(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
+		      uint64_t *len)
 {
 	*len = 0;
 	for (uint32_t i = 0; i < nsge; i++) {
@@ -34,7 +34,7 @@ int ddps_sge_gather(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsg
 	err = ddps_ctx_enter(pd->ctx);
 	if (err < 0)
 		return err;
-	err = check(pd, sge, nsge, 0, &all);
+	err = check_sges(pd, sge, nsge, 0, &all);
 	if (!err && all > *len)
 		err = DDPS_E_TOO_LONG;
 	for (uint32_t i = 0; !err && i < nsge; i++) {
@@ -60,7 +60,7 @@ int ddps_sge_scatter(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t ns
 	err = ddps_ctx_enter(pd->ctx);
 	if (err < 0)
 		return err;
-	err = check(pd, sge, nsge, DDPS_LOCAL_WRITE, &room);
+	err = check_sges(pd, sge, nsge, DDPS_LOCAL_WRITE, &room);
 	if (!err && len > room)
 		err = DDPS_E_TOO_LONG;
 	for (uint32_t i = 0; !err && len; i++) {

@@ -170,7 +170,7 @@ static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
 }
 
 /* Something has come that an arming like @meets, or one that meets more, waits for. */
-static inline void tell(struct ddps_cq *cq, enum armed meets)
+static inline void notify_armed_cq(struct ddps_cq *cq, enum armed meets)
 {
 	if (cq->armed >= meets)
 		cq_notify(cq);
@@ -200,9 +200,9 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 	if (cq->sleepers | cq->ctx->progress_sleepers | cq->stamps)
 		attend(cq);
 	if (wc->status == DDPS_WC_SUCCESS)
-		tell(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
+		notify_armed_cq(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
 	else if (!is_hushed(wc))
-		tell(cq, ARMED_SOLICITED);
+		notify_armed_cq(cq, ARMED_SOLICITED);
 	return true;
 }
 
@@ -338,7 +338,7 @@ int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
 	return 0;
 }
 
-static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = 0;
 
@@ -380,7 +380,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
 		cq->brought = cq->taken + cq->count;
 	}
-	return n < 0 ? n : take_completions(cq, wc, max);
+	return n < 0 ? n : take_cq_completions(cq, wc, max);
 }
 
 /*
@@ -388,7 +388,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
  * A program that is told "nothing" after such a pause looks for the end of its connection next, and
  * would find it before what came in front of it.
  */
-static int make_room(struct ddps_ctx *ctx)
+static int yield_ctx(struct ddps_ctx *ctx)
 {
 	ddps_ctx_leave(ctx);
 	sched_yield();
@@ -400,7 +400,7 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	int n = ddps_ctx_enter(cq->ctx);
 
 	if (n >= 0 && !cq->count && ddps_poller_yields(cq->ctx))
-		n = make_room(cq->ctx);
+		n = yield_ctx(cq->ctx);
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);
@@ -410,7 +410,7 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	return n;
 }
 
-static int count_of(struct ddps_cq *cq, const struct ddps_ep *ep)
+static int count_ep_completions(struct ddps_cq *cq, const struct ddps_ep *ep)
 {
 	int n = 0;
 
@@ -428,9 +428,9 @@ int ddps_ep_unfetched(struct ddps_ep *ep)
 
 	if (n < 0)
 		return n;
-	n = count_of(ep->recv_cq, ep);
+	n = count_ep_completions(ep->recv_cq, ep);
 	if (ep->send_cq != ep->recv_cq)
-		n += count_of(ep->send_cq, ep);
+		n += count_ep_completions(ep->send_cq, ep);
 	ddps_ctx_leave(ep->ctx);
 	return n;
 }
@@ -449,9 +449,9 @@ int ddps_ep_hush(struct ddps_ep *ep, unsigned queues)
 	ep->hush = (uint8_t)queues;
 	ep->hushed &= (uint8_t)queues;
 	if (due & DDPS_HUSH_RECVS && ep->recv_cq->count)
-		tell(ep->recv_cq, ARMED_SOLICITED);
+		notify_armed_cq(ep->recv_cq, ARMED_SOLICITED);
 	if (due & DDPS_HUSH_SENDS && ep->send_cq->count)
-		tell(ep->send_cq, ARMED_SOLICITED);
+		notify_armed_cq(ep->send_cq, ARMED_SOLICITED);
 	ddps_ctx_leave(ep->ctx);
 	return 0;
 }
@@ -462,11 +462,11 @@ struct wanted {
 	int max;
 };
 
-static int take_wanted(void *arg)
+static int take_wanted_completions(void *arg)
 {
 	const struct wanted *w = arg;
 
-	return take_completions(w->cq, w->wc, w->max);
+	return take_cq_completions(w->cq, w->wc, w->max);
 }
 
 int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
@@ -479,7 +479,8 @@ int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms
 		return n;
 	n = drive_and_take(cq, wc, max);
 	if (!n)
-		n = ddps_wait_for(cq->ctx, &w, take_wanted, &wanted, ddps_deadline(timeout_ms));
+		n = ddps_wait_for(cq->ctx, &w, take_wanted_completions, &wanted,
+				  ddps_deadline(timeout_ms));
 	ddps_ctx_leave(cq->ctx);
 	return n;
 }

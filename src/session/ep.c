@@ -34,7 +34,7 @@ void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s)
 
 /* ---- events ---- */
 
-static void build_event(struct ddps_source *s, struct ddps_event *ev)
+static void build_ep_event(struct ddps_source *s, struct ddps_event *ev)
 {
 	struct ddps_ep *ep = (struct ddps_ep *)s;
 
@@ -178,7 +178,7 @@ static int ep_attr_checked(struct ddps_ep_attr *attr, const struct ddps_ep_attr 
 }
 
 /* A peer that takes half of what all share is no longer one among others. */
-static uint32_t share(const struct ddps_ep_attr *attr)
+static uint32_t get_srq_share(const struct ddps_ep_attr *attr)
 {
 	if (!attr->srq || attr->srq_share)
 		return attr->srq_share;
@@ -204,7 +204,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	}
 	ep->ctx = ctx;
 	ep->serial = ++ctx->serials;
-	ep->source.build = build_event;
+	ep->source.build = build_ep_event;
 	ep->pd = attr->pd;
 	ep->send_cq = attr->send_cq;
 	ep->recv_cq = attr->recv_cq;
@@ -227,7 +227,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 		.max_sge = attr->max_sge,
 		.no_recv = attr->no_recv,
 		.srq = attr->srq,
-		.srq_share = share(attr),
+		.srq_share = get_srq_share(attr),
 		.rfc7306 = attr->rfc7306,
 		.send_imm = attr->rfc7306 && attr->send_imm,
 		.up = &ddps_ep_rdmap_up,
@@ -438,7 +438,7 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 /* ---- posting ---- */
 
 /* Its first two cache lines.  There may be nothing: an address is a number here. */
-static void fetch(const void *p)
+static void prefetch_ep(const void *p)
 {
 	__builtin_prefetch(p);
 	__builtin_prefetch((const void *)((uintptr_t)p + CACHE_LINE));
@@ -447,8 +447,8 @@ static void fetch(const void *p)
 /* With thousands of sessions none of it is in cache: fetch it while the lock is taken. */
 static void prefetch(const struct ddps_ep *ep)
 {
-	fetch(ep->rdmap);
-	fetch(ep->llp);
+	prefetch_ep(ep->rdmap);
+	prefetch_ep(ep->llp);
 }
 
 static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)

@@ -3,7 +3,7 @@
 #include "session/session.h"
 #include <stdlib.h>
 
-static struct ddps_cq *queue_of(const struct ddps_ep *ep, enum ddps_op op)
+static struct ddps_cq *get_op_cq(const struct ddps_ep *ep, enum ddps_op op)
 {
 	return op == DDPS_OP_RECV ? ep->recv_cq : ep->send_cq;
 }
@@ -23,7 +23,7 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 		return DDPS_E_STATE;
 	if ((unsigned)op > DDPS_OP_SEND_IMM || (op == DDPS_OP_RECV && ep->shared_rq))
 		return DDPS_E_INVAL;
-	if (ddps_cq_room(queue_of(ep, op)) <= ep->late_count)
+	if (ddps_cq_room(get_op_cq(ep, op)) <= ep->late_count)
 		return DDPS_E_LIMIT;
 	if (ep->state == DDPS_EP_DEAD) {
 		complete_late(ep, op, wr_id);

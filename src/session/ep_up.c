@@ -8,7 +8,7 @@
 
 /* ---- from the LLP ---- */
 
-static void up_answer(void *user, const struct ddps_setup *s)
+static void ep_up_answer(void *user, const struct ddps_setup *s)
 {
 	ddps_dial_answer(user, s);
 }
@@ -20,7 +20,7 @@ static void up_fault(void *user, const struct ddps_error *e)
 	ddps_rdmap_terminate(ep->rdmap, e->code, e->triple, e->text);
 }
 
-static void up_peer_closed(void *user)
+static void ep_up_peer_closed(void *user)
 {
 	struct ddps_ep *ep = user;
 	struct ddps_error e;
@@ -49,7 +49,7 @@ static void up_peer_closed(void *user)
 	}
 }
 
-static void up_peer_closing(void *user)
+static void ep_up_peer_closing(void *user)
 {
 	struct ddps_ep *ep = user;
 
@@ -58,7 +58,7 @@ static void up_peer_closing(void *user)
 	ep->closing_seen = true;
 }
 
-static void up_closed(void *user, const struct ddps_error *e)
+static void ep_up_closed(void *user, const struct ddps_error *e)
 {
 	struct ddps_error why = *e; /* @e may live in the LLP, which is freed on the way */
 	struct ddps_ep *ep = user;
@@ -75,11 +75,11 @@ static void up_closed(void *user, const struct ddps_error *e)
 }
 
 const struct ddps_llp_up ddps_ep_up = {
-	.answer = up_answer,
+	.answer = ep_up_answer,
 	.fault = up_fault,
-	.peer_closed = up_peer_closed,
-	.peer_closing = up_peer_closing,
-	.closed = up_closed,
+	.peer_closed = ep_up_peer_closed,
+	.peer_closing = ep_up_peer_closing,
+	.closed = ep_up_closed,
 };
 
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
@@ -96,7 +96,7 @@ int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
 
 /* ---- from RDMAP ---- */
 
-static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
+static void ep_up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 {
 	struct ddps_ep *ep = user;
 
@@ -109,14 +109,14 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
 }
 
-static void up_want_tx(void *user)
+static void ep_up_want_tx(void *user)
 {
 	struct ddps_ep *ep = user;
 
 	ddps_task_post(ep->ctx->env.loop, &ep->kick);
 }
 
-static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
+static void ep_up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 {
 	struct ddps_ep *ep = user;
 	struct ddps_error e;
@@ -166,17 +166,17 @@ static void up_rx_ready(void *user)
 		ep->llp->ops->resume(ep->llp);
 }
 
-static void up_drained(void *user)
+static void ep_up_drained(void *user)
 {
 	ddps_ep_shutdown_soon(user);
 }
 
 const struct ddps_rdmap_up ddps_ep_rdmap_up = {
-	.complete = up_complete,
-	.want_tx = up_want_tx,
-	.terminated = up_terminated,
+	.complete = ep_up_complete,
+	.want_tx = ep_up_want_tx,
+	.terminated = ep_up_terminated,
 	.first_message = up_first_message,
 	.revoked = up_revoked,
 	.rx_ready = up_rx_ready,
-	.drained = up_drained,
+	.drained = ep_up_drained,
 };

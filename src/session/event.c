@@ -78,7 +78,7 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
 }
 
 /* The order in which one source's pending events are told: as enum ddps_event_type has it. */
-static bool take_event(struct ddps_ctx *ctx, struct ddps_event *ev)
+static bool take_pending_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 {
 	struct ddps_source *s = ctx->events;
 	unsigned type = 0;
@@ -116,7 +116,7 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 	if (n < 0)
 		return n;
 	ddps_gather_look(ctx);
-	n = take_event(ctx, ev);
+	n = take_pending_event(ctx, ev);
 	ddps_ctx_leave(ctx);
 	return n;
 }
@@ -126,11 +126,11 @@ struct wanted {
 	struct ddps_event *ev;
 };
 
-static int take_wanted(void *arg)
+static int take_wanted_event(void *arg)
 {
 	const struct wanted *w = arg;
 
-	return take_event(w->ctx, w->ev);
+	return take_pending_event(w->ctx, w->ev);
 }
 
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
@@ -146,9 +146,9 @@ int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 	if (n < 0)
 		return n;
 	ddps_gather_look(ctx);
-	n = take_event(ctx, ev);
+	n = take_pending_event(ctx, ev);
 	if (!n)
-		n = ddps_wait_for(ctx, &w, take_wanted, &wanted, deadline);
+		n = ddps_wait_for(ctx, &w, take_wanted_event, &wanted, deadline);
 	ddps_ctx_leave(ctx);
 	return n < 0 ? n : 0;
 }

@@ -18,7 +18,7 @@
 #define CAUTION_LEAST 16u
 #define CAUTION_MOST  8u /* doublings */
 
-static void let_go(struct ddps_ep *ep)
+static void let_ep_go(struct ddps_ep *ep)
 {
 	ddps_gather_forget(ep);
 	ep->llp->ops->kick(ep->llp); /* who ends it forgets what was gathered */
@@ -33,7 +33,7 @@ void ddps_gather_flush(struct ddps_ctx *ctx)
 
 		if (ep->gather.caution)
 			ep->gather.caution--;
-		let_go(ep);
+		let_ep_go(ep);
 	}
 }
 
@@ -50,7 +50,7 @@ static void on_late(void *user)
 		ep->gather.wary = (uint16_t)(CAUTION_LEAST << ep->gather.caution);
 		if (ep->gather.caution < CAUTION_MOST)
 			ep->gather.caution++;
-		let_go(ep);
+		let_ep_go(ep);
 	}
 }
 
@@ -83,7 +83,7 @@ void ddps_gather_forget(struct ddps_ep *ep)
 }
 
 /* A program that looks in time, always, would have the library thread wake up for nothing each time. */
-static void await(struct ddps_ctx *ctx)
+static void await_gathered(struct ddps_ctx *ctx)
 {
 	uint64_t now = ddps_now();
 	bool kept = ctx->attr.thread && ctx->gather_kept == KEPT_MANY;
@@ -92,14 +92,14 @@ static void await(struct ddps_ctx *ctx)
 	ddps_timer_start(ctx->env.loop, &ctx->gather_timer, now + (kept ? THREAD_NS : GATHER_NS));
 }
 
-static void join(struct ddps_ep *ep)
+static void join_gathering(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
 	if (ep->gather.prev)
 		return;
 	if (!ctx->gathers)
-		await(ctx);
+		await_gathered(ctx);
 	ep->gather.next = ctx->gathers;
 	ep->gather.prev = &ctx->gathers;
 	if (ep->gather.next)
@@ -108,7 +108,7 @@ static void join(struct ddps_ep *ep)
 }
 
 /* Whether a single request, which may be the last for a while, is to wait for others. */
-static bool waits(struct ddps_ep *ep)
+static bool waits_for_others(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
@@ -126,13 +126,13 @@ static bool waits(struct ddps_ep *ep)
 
 bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
-	bool stays = wr->flags & DDPS_WR_MORE || waits(ep);
+	bool stays = wr->flags & DDPS_WR_MORE || waits_for_others(ep);
 
 	for (uint32_t i = 0; i < wr->nsge && ep->gather.octets <= GATHER_OCTETS; i++)
 		ep->gather.octets +=
 			wr->sge[i].len < GATHER_OCTETS ? wr->sge[i].len : GATHER_OCTETS;
 	if (stays && ++ep->gather.count < GATHER_MOST && ep->gather.octets < GATHER_OCTETS) {
-		join(ep);
+		join_gathering(ep);
 		return true;
 	}
 	ddps_gather_forget(ep);

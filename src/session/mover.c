@@ -36,7 +36,7 @@
 #define DOUBT_MOST   10u    /* doublings of the number of arrivals behind which it does not spin */
 #define DOUBT_MORE   2u	    /* for a spin in vain; one less for one that was not */
 
-static void nothing(void *user)
+static void do_nothing(void *user)
 {
 	(void)user;
 }
@@ -45,7 +45,7 @@ void ddps_mover_init(struct ddps_ctx *ctx)
 {
 	pthread_condattr_t clock;
 
-	ctx->mover.wake.fn = nothing;
+	ctx->mover.wake.fn = do_nothing;
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&ctx->mover.napping_up, &clock);
@@ -113,7 +113,7 @@ static bool sleep_for(struct ddps_ctx *ctx, uint64_t ns)
 	return err == ETIMEDOUT;
 }
 
-static void nap(struct ddps_ctx *ctx)
+static void nap_mover(struct ddps_ctx *ctx)
 {
 	struct ddps_mover *m = &ctx->mover;
 	uint32_t polls;
@@ -151,7 +151,7 @@ static bool spins(struct ddps_mover *m)
 }
 
 /* Without the lock, which who polls or posts would wait for.  >= 0, or DDPS_E_SYSTEM. */
-static int spin(struct ddps_mover *m, int fd)
+static int spin_mover(struct ddps_mover *m, int fd)
 {
 	const uint64_t until = ddps_now() + SPIN_NS;
 	int n;
@@ -175,7 +175,7 @@ static void judge_spin(struct ddps_mover *m, bool paid)
 
 /* What failed is no descriptor of the library's: the program has closed that, and may have given its
  * number to a file of its own, which can be ready for ever. */
-static bool taken(void)
+static bool is_fd_taken(void)
 {
 	return errno == EBADF || errno == EINVAL;
 }
@@ -187,7 +187,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 
 	ddps_unlock(&ctx->lock);
 	if (again)
-		n = spin(&ctx->mover, fd);
+		n = spin_mover(&ctx->mover, fd);
 	if (!n || n == DDPS_E_AGAIN) {
 		if (again)
 			judge_spin(&ctx->mover, false);
@@ -203,7 +203,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 	served = ddps_ctx_turn(ctx);
 	if (again)
 		judge_spin(&ctx->mover, served > 0);
-	if ((err && err != ENOMEM) || (served == DDPS_E_SYSTEM && taken()))
+	if ((err && err != ENOMEM) || (served == DDPS_E_SYSTEM && is_fd_taken()))
 		return DDPS_E_SYSTEM;
 	if (err) /* there may be memory to sleep with a while later */
 		sleep_for(ctx, NAP_NS);
@@ -219,7 +219,7 @@ static void *thread_main(void *arg)
 	ddps_lock(&ctx->lock);
 	while (!m->stop && n != DDPS_E_SYSTEM && !ddps_ctx_gone(ctx)) {
 		if (naps(m)) {
-			nap(ctx);
+			nap_mover(ctx);
 			n = 0;
 		} else {
 			n = await_and_serve(ctx, n > 0 && spins(m));

@@ -6,12 +6,12 @@
 #define DEPTH_MAX 65535u
 #define SGE_MAX	  16u
 
-static struct ddps_ctx_srq *srq_of(struct ddps_srq *srq)
+static struct ddps_ctx_srq *get_ctx_srq(struct ddps_srq *srq)
 {
 	return (struct ddps_ctx_srq *)srq;
 }
 
-static void build_event(struct ddps_source *source, struct ddps_event *ev)
+static void build_srq_event(struct ddps_source *source, struct ddps_event *ev)
 {
 	struct ddps_ctx_srq *s =
 		(struct ddps_ctx_srq *)((char *)source - offsetof(struct ddps_ctx_srq, source));
@@ -20,7 +20,7 @@ static void build_event(struct ddps_source *source, struct ddps_event *ev)
 	ev->user = s->user;
 }
 
-static void low(void *user)
+static void report_srq_low(void *user)
 {
 	struct ddps_ctx_srq *s = user;
 
@@ -43,10 +43,10 @@ int ddps_srq_new(struct ddps_pd *pd, uint32_t depth, uint32_t max_sge, void *use
 	if (err < 0) {
 		free(s);
 	} else {
-		s->srq.low = low;
+		s->srq.low = report_srq_low;
 		s->srq.user = s;
 		s->user = user;
-		s->source.build = build_event;
+		s->source.build = build_srq_event;
 		s->next = pd->ctx->srqs;
 		s->prev = &pd->ctx->srqs;
 		if (s->next)
@@ -82,7 +82,7 @@ int ddps_srq_free(struct ddps_srq *srq)
 	if (srq->users)
 		err = DDPS_E_BUSY;
 	else
-		ddps_srq_destroy(srq_of(srq));
+		ddps_srq_destroy(get_ctx_srq(srq));
 	ddps_ctx_leave(ctx);
 	return err;
 }

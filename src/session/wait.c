@@ -38,7 +38,7 @@ static int futex_wait(uint32_t *word, uint64_t deadline)
 }
 
 /* With the lock, so that @w stays where it is. */
-static void wake(struct ddps_ctx *ctx, struct ddps_waiter *w)
+static void wake_waiter(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
 	__atomic_store_n(&w->woken, 1, __ATOMIC_RELAXED);
 	if (w == ctx->leader && w->on_loop)
@@ -52,7 +52,7 @@ void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what)
 	ddps_assert_held(&ctx->lock);
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->what == what && w->asleep && !w->woken) {
-			wake(ctx, w);
+			wake_waiter(ctx, w);
 			return;
 		}
 }
@@ -62,7 +62,7 @@ void ddps_wake_driven(struct ddps_ctx *ctx)
 	ddps_assert_held(&ctx->lock);
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->what == &ctx->progress_sleepers && w->asleep && !w->woken)
-			wake(ctx, w);
+			wake_waiter(ctx, w);
 }
 
 void ddps_wake_all(struct ddps_ctx *ctx)
@@ -71,7 +71,7 @@ void ddps_wake_all(struct ddps_ctx *ctx)
 	/* The loop's descriptors are not to be touched: who leads sleeps on. */
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->asleep && !w->on_loop)
-			wake(ctx, w);
+			wake_waiter(ctx, w);
 }
 
 static void fall_asleep(struct ddps_ctx *ctx, struct ddps_waiter *w)
@@ -91,7 +91,7 @@ static void wake_up(struct ddps_ctx *ctx, struct ddps_waiter *w)
 	w->asleep = w->on_loop = false;
 }
 
-static int follow(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
+static int follow_leader(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 {
 	int err;
 
@@ -103,7 +103,7 @@ static int follow(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline
 	return err;
 }
 
-static int lead(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
+static int lead_waiters(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 {
 	int fd = ddps_loop_sleep(ctx->env.loop), n;
 
@@ -123,7 +123,7 @@ static int lead(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 	return n;
 }
 
-static void join(struct ddps_ctx *ctx, struct ddps_waiter *w)
+static void join_waiters(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
 	if (w->prev)
 		return;
@@ -142,10 +142,10 @@ int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 	/* However much there is to serve: the time of a wait is up when it is up. */
 	if (deadline != UINT64_MAX && ddps_now() >= deadline)
 		return DDPS_E_TIMEDOUT;
-	join(ctx, w);
+	join_waiters(ctx, w);
 	if (!ctx->leader && !ctx->attr.thread)
 		ctx->leader = w;
-	return w == ctx->leader ? lead(ctx, w, deadline) : follow(ctx, w, deadline);
+	return w == ctx->leader ? lead_waiters(ctx, w, deadline) : follow_leader(ctx, w, deadline);
 }
 
 void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w)
@@ -160,7 +160,7 @@ void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w)
 		return;
 	ctx->leader = ctx->waiters;
 	if (ctx->leader)
-		wake(ctx, ctx->leader);
+		wake_waiter(ctx, ctx->leader);
 }
 
 int ddps_wait_for(struct ddps_ctx *ctx, struct ddps_waiter *w, int (*take)(void *arg), void *arg,

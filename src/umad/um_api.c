@@ -42,7 +42,7 @@ static bool is_here(const char *name, int portnum)
 	       get_um();
 }
 
-static uint64_t guid_of(const uint8_t *half)
+static uint64_t read_guid(const uint8_t *half)
 {
 	uint64_t v;
 
@@ -97,7 +97,7 @@ API int umad_get_ca_portguids(const char *ca_name, __be64 *guids, int max)
 	if (max > 0)
 		guids[0] = 0; /* port 0 is a switch's */
 	if (max > 1)
-		guids[1] = guid_of(um->self.gid + 8);
+		guids[1] = read_guid(um->self.gid + 8);
 	return max < 2 ? max : 2;
 }
 
@@ -112,8 +112,8 @@ API int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 			       .state = ACTIVE,
 			       .phys_state = LINK_UP,
 			       .rate = RATE_40,
-			       .gid_prefix = guid_of(um->self.gid),
-			       .port_guid = guid_of(um->self.gid + 8),
+			       .gid_prefix = read_guid(um->self.gid),
+			       .port_guid = read_guid(um->self.gid + 8),
 			       .pkeys_size = 1,
 			       .pkeys = malloc(sizeof(uint16_t)),
 			       .link_layer = "InfiniBand" };
@@ -379,7 +379,7 @@ API int umad_poll(int portid, int timeout_ms)
 	return err;
 }
 
-static int take_message(struct ib_user_mad *to, int *length)
+static int take_um_message(struct ib_user_mad *to, int *length)
 {
 	struct um_message *m = um->first;
 
@@ -409,7 +409,7 @@ API int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	}
 	at = wait_message(timeout_ms);
 	if (!at)
-		at = take_message(umad, length);
+		at = take_um_message(umad, length);
 	else if (at == -ETIMEDOUT && !timeout_ms)
 		at = -EWOULDBLOCK;
 	ddps_unlock(&lock);

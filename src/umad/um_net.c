@@ -31,7 +31,7 @@
 #define HEAD	     (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN)
 #define RMPP_NS	     (2000 * MS) /* between two segments */
 
-static uint64_t clock_now(void)
+static uint64_t read_um_clock(void)
 {
 	struct timespec t;
 
@@ -93,7 +93,7 @@ static void fail_pending(struct um *u, struct um_pending *p, int err)
 
 /* ---- out ---- */
 
-static bool put_wire(struct um *u, uint16_t lid, const uint8_t *mad)
+static bool send_um_mad(struct um *u, uint16_t lid, const uint8_t *mad)
 {
 	struct ddps_ib_pkt p = { .opcode = DDPS_IB_UD | DDPS_IB_SEND_ONLY,
 				 .migrated = true,
@@ -132,8 +132,8 @@ static void send_directed(struct um *u, struct um_pending *p)
 	p->held = false;
 	if (!r.nowhere && !r.is_switch && r.lid != u->self.lid) {
 		p->lid = r.lid;
-		p->due = clock_now() + p->wait_ns; /* it may have been held */
-		if (!put_wire(u, r.lid, mad))
+		p->due = read_um_clock() + p->wait_ns; /* it may have been held */
+		if (!send_um_mad(u, r.lid, mad))
 			fail_pending(u, p, ETIMEDOUT);
 		return;
 	}
@@ -192,7 +192,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 	if (out[OFF_CLASS] != DDPS_SMP_DR_CLASS && (!lid || lid >= IB_WIRE_LIDS - 1))
 		return -EHOSTUNREACH;
 	if (out[OFF_METHOD] & RESPONSE || out[OFF_METHOD] == TRAP_REPRESS)
-		return put_wire(u, lid, out) ? 0 : -EAGAIN;
+		return send_um_mad(u, lid, out) ? 0 : -EAGAIN;
 	memcpy(out + OFF_TID, &mine, sizeof(mine));
 	*p = (struct um_pending){ .used = true,
 				  .agent = agent,
@@ -204,7 +204,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 				  .next = 1 };
 	p->head.agent_id = agent;
 	memcpy(p->mad, out, sizeof(out));
-	p->due = clock_now() + p->wait_ns;
+	p->due = read_um_clock() + p->wait_ns;
 	if (out[OFF_CLASS] == DDPS_SMP_DR_CLASS) {
 		p->held = out[OFF_DR_HOPS] && !u->told;
 		if (!p->held)
@@ -213,7 +213,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 			ask_nodes(u);
 		return 0;
 	}
-	if (!put_wire(u, lid, out)) {
+	if (!send_um_mad(u, lid, out)) {
 		end_pending(p);
 		return -EAGAIN;
 	}
@@ -238,7 +238,7 @@ static struct um_pending *find_pending(struct um *u, uint16_t slid, const uint8_
 	return NULL;
 }
 
-static void acknowledge(struct um *u, const struct um_pending *p, const uint8_t *segment)
+static void acknowledge_segment(struct um *u, const struct um_pending *p, const uint8_t *segment)
 {
 	const struct ddps_rmpp r = { .type = DDPS_RMPP_ACK,
 				     .flags = DDPS_RMPP_ACTIVE,
@@ -249,12 +249,12 @@ static void acknowledge(struct um *u, const struct um_pending *p, const uint8_t 
 	memcpy(out, segment, HEAD);
 	out[OFF_METHOD] &= (uint8_t)~RESPONSE;
 	ddps_sa_rmpp_put(out, &r);
-	(void)put_wire(u, p->lid, out);
+	(void)send_um_mad(u, p->lid, out);
 }
 
 /* A segment of an answer: the header of the first, and the data of all, one behind the other. */
-static void take_segment(struct um *u, struct um_pending *p, const struct ddps_rmpp *r,
-			 const uint8_t *mad)
+static void take_rmpp_segment(struct um *u, struct um_pending *p, const struct ddps_rmpp *r,
+			      const uint8_t *mad)
 {
 	const bool last = r->flags & DDPS_RMPP_LAST;
 	size_t part = DDPS_SA_RECORD_LEN;
@@ -266,7 +266,7 @@ static void take_segment(struct um *u, struct um_pending *p, const struct ddps_r
 		return;
 	}
 	if (r->segment != p->next) { /* again, or one is missing */
-		acknowledge(u, p, mad);
+		acknowledge_segment(u, p, mad);
 		return;
 	}
 	if (last && r->length >= DDPS_RMPP_EXTRA && r->length - DDPS_RMPP_EXTRA < part)
@@ -285,15 +285,15 @@ static void take_segment(struct um *u, struct um_pending *p, const struct ddps_r
 	p->len += part;
 	p->next++;
 	p->left = 0; /* the question has been heard */
-	p->due = clock_now() + (p->wait_ns > RMPP_NS ? p->wait_ns : RMPP_NS);
-	acknowledge(u, p, mad);
+	p->due = read_um_clock() + (p->wait_ns > RMPP_NS ? p->wait_ns : RMPP_NS);
+	acknowledge_segment(u, p, mad);
 	if (last) {
 		queue_message(u, &h, p->table, p->len);
 		end_pending(p);
 	}
 }
 
-static void take_answer(struct um *u, uint16_t slid, const uint8_t *mad)
+static void take_um_answer(struct um *u, uint16_t slid, const uint8_t *mad)
 {
 	struct um_pending *p = find_pending(u, slid, mad);
 	struct ib_user_mad h;
@@ -302,7 +302,7 @@ static void take_answer(struct um *u, uint16_t slid, const uint8_t *mad)
 	if (!p)
 		return;
 	if (u->agent[p->agent].rmpp && ddps_sa_rmpp_get(&r, mad)) {
-		take_segment(u, p, &r, mad);
+		take_rmpp_segment(u, p, &r, mad);
 		return;
 	}
 	h = from_lid(p->agent, slid);
@@ -332,11 +332,11 @@ static void take_question(struct um *u, uint16_t slid, const uint8_t *mad)
 		}
 	memcpy(out, mad, sizeof(out));
 	if (ddps_ib_agents_answer(out, &u->self, &u->counted))
-		(void)put_wire(u, slid, out);
+		(void)send_um_mad(u, slid, out);
 }
 
-static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
-		      uint64_t now)
+static void take_um_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
+			   uint64_t now)
 {
 	struct um *u = user;
 
@@ -350,12 +350,12 @@ static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddp
 		return;
 	}
 	if (p->data[OFF_METHOD] & RESPONSE)
-		take_answer(u, slid, p->data);
+		take_um_answer(u, slid, p->data);
 	else
 		take_question(u, slid, p->data);
 }
 
-static void set_timer(struct um *u)
+static void set_um_timer(struct um *u)
 {
 	struct itimerspec t = { .it_value = { 0 } };
 	uint64_t due = UINT64_MAX;
@@ -372,7 +372,7 @@ static void set_timer(struct um *u)
 
 void um_run(struct um *u)
 {
-	uint64_t now = clock_now();
+	uint64_t now = read_um_clock();
 
 	/* Not all, however much comes: who waits here has a time. */
 	for (int i = 0; i < READS && ddps_ib_wire_read(&u->wire, now); i++)
@@ -382,12 +382,12 @@ void um_run(struct um *u)
 
 		if (!p->used || p->held || p->due > now)
 			continue;
-		if (p->left-- > 0 && put_wire(u, p->lid, p->mad))
+		if (p->left-- > 0 && send_um_mad(u, p->lid, p->mad))
 			p->due = now + p->wait_ns;
 		else
 			fail_pending(u, p, ETIMEDOUT);
 	}
-	set_timer(u);
+	set_um_timer(u);
 }
 
 static void forget_messages(struct um *u, unsigned agent)
@@ -450,7 +450,7 @@ int um_open(struct um *u, char *why, size_t why_len)
 	uint32_t where;
 
 	u->last = &u->first;
-	u->wire.rx = on_packet;
+	u->wire.rx = take_um_packet;
 	u->wire.user = u;
 	u->poll = u->timer = -1;
 	u->wire.unicast = u->wire.multicast = -1;

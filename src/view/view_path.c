@@ -14,7 +14,7 @@ static bool is_below(const char *path, const char *folder)
 	return !strncmp(path, folder, n) && (!path[n] || path[n] == '/');
 }
 
-static bool is_ours(const char *path)
+static bool is_path_ours(const char *path)
 {
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
 		if (is_below(path, folders[i]))
@@ -26,7 +26,7 @@ static bool is_ours(const char *path)
  * Without empty folders, "." and "..".  @passed: whether it leads through a folder of ours.
  * Return: its length, or 0: it does not fit.
  */
-static size_t plain(const char *path, char *buf, size_t len, bool *passed)
+static size_t make_plain_path(const char *path, char *buf, size_t len, bool *passed)
 {
 	size_t at = 0, n;
 
@@ -44,7 +44,7 @@ static size_t plain(const char *path, char *buf, size_t len, bool *passed)
 			at += n;
 		}
 		buf[at] = 0;
-		*passed |= is_ours(buf);
+		*passed |= is_path_ours(buf);
 	}
 	return at;
 }
@@ -57,9 +57,9 @@ const char *view_into(const char *root, const char *path, char *buf, size_t len)
 	/* Nearly every path is none of these. */
 	if (!path || *path != '/' || !strstr(path, "infiniband") || n >= len)
 		return path;
-	if (!plain(path, buf + n, len - n, &passed) || !passed)
+	if (!make_plain_path(path, buf + n, len - n, &passed) || !passed)
 		return path;
-	if (!is_ours(buf + n))
+	if (!is_path_ours(buf + n))
 		return buf + n; /* out of them again */
 	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the path is behind it */
 	memcpy(buf, root, n);

@@ -44,7 +44,7 @@ static bool await_room(const struct client *c)
 	return ms && (poll(p, 2, ms) > 0 || errno == EINTR) && !p[1].revents;
 }
 
-static bool put(void *user, const char *text, size_t len)
+static bool put_watch_text(void *user, const char *text, size_t len)
 {
 	const struct client *c = user;
 
@@ -74,18 +74,18 @@ static bool may_ask(int fd)
 	       (who.uid == geteuid() || who.uid == 0);
 }
 
-static void answer(const struct ddps_watch *w, int fd)
+static void answer_watcher(const struct ddps_watch *w, int fd)
 {
 	struct client c = { fd, w->fd, ddps_now() + ANSWER_MS * UINT64_C(1000000) };
 
 	const struct ddps_watch_subject s = { w->ctx, w->label, w->since, &w->own };
 
 	if (may_ask(fd))
-		ddps_watch_tell(&s, put, &c);
+		ddps_watch_tell(&s, put_watch_text, &c);
 }
 
 /* Whether @fd is still what it was. */
-static bool is_ours(const struct ddps_watch *w)
+static bool is_watch_socket_ours(const struct ddps_watch *w)
 {
 	struct stat st;
 
@@ -102,7 +102,7 @@ static bool waits_again(void)
 	return errno == EINTR;
 }
 
-static void *serve(void *arg)
+static void *serve_watchers(void *arg)
 {
 	const struct ddps_watch *w = arg;
 	struct pollfd p = { w->fd, POLLIN, 0 };
@@ -113,11 +113,11 @@ static void *serve(void *arg)
 
 		if (n < 0 && waits_again())
 			continue;
-		if (n < 0 || p.revents != POLLIN || !is_ours(w))
+		if (n < 0 || p.revents != POLLIN || !is_watch_socket_ours(w))
 			return NULL;
 		fd = ddps_own(accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		if (fd >= 0) {
-			answer(w, fd);
+			answer_watcher(w, fd);
 			ddps_own_close(fd);
 		} else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
 			/* No descriptor is free, say: a while later one may be. */
@@ -131,7 +131,7 @@ static void *serve(void *arg)
 
 /* ---- opening and closing ---- */
 
-static int start(struct ddps_watch *w)
+static int start_watch(struct ddps_watch *w)
 {
 	sigset_t all, old;
 	int err;
@@ -140,13 +140,13 @@ static int start(struct ddps_watch *w)
 		return DDPS_E_SYSTEM;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&w->thread, NULL, serve, w);
+	err = pthread_create(&w->thread, NULL, serve_watchers, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = err;
 	return err ? DDPS_E_SYSTEM : 0;
 }
 
-static void let_go(struct ddps_watch *w)
+static void let_watch_go(struct ddps_watch *w)
 {
 	int keep = errno;
 
@@ -171,14 +171,14 @@ static int mark(struct ddps_ctx *ctx, bool watched)
 	return err;
 }
 
-static int open_as(struct ddps_watch *w, const char *where)
+static int open_watch_as(struct ddps_watch *w, const char *where)
 {
 	int err = ddps_watch_dir(&w->place, where);
 
 	if (err)
 		return err;
 	w->fd = ddps_watch_listen(&w->place);
-	return w->fd < 0 ? w->fd : start(w);
+	return w->fd < 0 ? w->fd : start_watch(w);
 }
 
 int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *label,
@@ -207,19 +207,19 @@ int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *l
 		w->fd = -1;
 		w->since = ddps_now();
 		snprintf(w->label, sizeof w->label, "%s", label ? label : "");
-		err = open_as(w, where);
+		err = open_watch_as(w, where);
 	}
 	if (!err) {
 		*out = w;
 		return 0;
 	}
 	if (w)
-		let_go(w);
+		let_watch_go(w);
 	mark(ctx, false);
 	return err;
 }
 
-static bool is_name(const char *s)
+static bool is_context_name(const char *s)
 {
 	const size_t len = s ? strlen(s) : 0;
 
@@ -231,7 +231,7 @@ int ddps_watch_add(struct ddps_watch *w, const char *name, ddps_watch_fn *fn, vo
 {
 	int err;
 
-	if (!is_name(name) || !fn)
+	if (!is_context_name(name) || !fn)
 		return DDPS_E_INVAL;
 	if (!w)
 		return 0;
@@ -255,9 +255,9 @@ void ddps_watch_close(struct ddps_watch *w)
 	}
 	mark(w->ctx, false);
 	/* The program has closed what is not its own: nothing can wake the thread, which keeps @w. */
-	if (!is_ours(w))
+	if (!is_watch_socket_ours(w))
 		return;
 	shutdown(w->fd, SHUT_RDWR);
 	pthread_join(w->thread, NULL);
-	let_go(w);
+	let_watch_go(w);
 }

@@ -16,7 +16,7 @@
 #define OTHERS	 (S_IRWXG | S_IRWXO)
 
 /* Ours, and nobody else may write to it; @made by us: nobody else may look either. */
-static int check(const char *dir, bool made)
+static int check_watch_dir(const char *dir, bool made)
 {
 	struct stat st;
 
@@ -29,11 +29,11 @@ static int check(const char *dir, bool made)
 	return DDPS_E_ACCESS;
 }
 
-static int make(const char *dir)
+static int make_watch_dir(const char *dir)
 {
 	if (mkdir(dir, S_IRWXU) && errno != EEXIST)
 		return DDPS_E_SYSTEM;
-	return check(dir, true);
+	return check_watch_dir(dir, true);
 }
 
 int ddps_watch_dir(struct ddps_watch_place *pl, const char *where)
@@ -45,19 +45,19 @@ int ddps_watch_dir(struct ddps_watch_place *pl, const char *where)
 		if (*where != '/' || strlen(where) >= sizeof pl->dir)
 			return DDPS_E_INVAL;
 		memcpy(pl->dir, where, strlen(where) + 1);
-		return check(where, false);
+		return check_watch_dir(where, false);
 	}
 	snprintf(pl->dir, sizeof pl->dir, "/run/user/%u", uid);
 	if (!lstat(pl->dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid) {
 		snprintf(pl->dir, sizeof pl->dir, "/run/user/%u/ddpsess", uid);
-		if (!make(pl->dir))
+		if (!make_watch_dir(pl->dir))
 			return 0;
 	}
 	snprintf(pl->dir, sizeof pl->dir, "/tmp/ddpsess-%u", uid);
-	return make(pl->dir);
+	return make_watch_dir(pl->dir);
 }
 
-static struct sockaddr_un address(const char *path)
+static struct sockaddr_un make_watch_address(const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 
@@ -69,7 +69,7 @@ static struct sockaddr_un address(const char *path)
 static bool alive(const char *path)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct sockaddr_un sa = address(path);
+	struct sockaddr_un sa = make_watch_address(path);
 	bool yes;
 
 	if (fd < 0)
@@ -82,7 +82,7 @@ static bool alive(const char *path)
 
 /* Give the socket at @making the first name of this process that is free, or left over; others are
  * of other contexts, or of a process in another PID namespace. */
-static int name_it(struct ddps_watch_place *pl, const char *making)
+static int name_watch_socket(struct ddps_watch_place *pl, const char *making)
 {
 	for (unsigned i = 1; i <= CONTEXTS; i++) {
 		snprintf(pl->path, sizeof pl->path, "%s/%d.%u", pl->dir, (int)getpid(), i);
@@ -98,7 +98,7 @@ static int name_it(struct ddps_watch_place *pl, const char *making)
 
 static int bind_at(int fd, const char *path)
 {
-	struct sockaddr_un sa = address(path);
+	struct sockaddr_un sa = make_watch_address(path);
 
 	/* Before bind, or there is a moment in which others could connect. */
 	if (fchmod(fd, S_IRUSR | S_IWUSR))
@@ -117,7 +117,7 @@ int ddps_watch_listen(struct ddps_watch_place *pl)
 	fd = ddps_own(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return DDPS_E_SYSTEM;
-	err = bind_at(fd, making) || name_it(pl, making);
+	err = bind_at(fd, making) || name_watch_socket(pl, making);
 	keep = errno;
 	unlink(making);
 	if (!err)

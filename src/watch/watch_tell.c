@@ -43,22 +43,23 @@ struct teller {
 
 /* ---- text ---- */
 
-static void flush(struct teller *t)
+static void flush_teller(struct teller *t)
 {
 	if (t->len && !t->over)
 		t->over = !t->put(t->user, t->text, t->len);
 	t->len = 0;
 }
 
-static void say(struct teller *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void write_teller(struct teller *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* At most a quarter of the buffer at a time. */
-static void say(struct teller *t, const char *fmt, ...)
+static void write_teller(struct teller *t, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (t->len >= sizeof t->text * 3 / 4)
-		flush(t);
+		flush_teller(t);
 	va_start(ap, fmt);
 	t->len += (size_t)vsnprintf(t->text + t->len, sizeof t->text - t->len, fmt, ap);
 	va_end(ap);
@@ -76,23 +77,23 @@ static void say_string(struct teller *t, const char *s)
 		clean[n++] = *s >= ' ' && *s < 0x7f ? *s : '?';
 	}
 	clean[n] = 0;
-	say(t, "\"%s\"", clean);
+	write_teller(t, "\"%s\"", clean);
 }
 
 static void say_text(struct teller *t, const char *name, const char *s)
 {
-	say(t, ",\"%s\":", name);
+	write_teller(t, ",\"%s\":", name);
 	say_string(t, s);
 }
 
 static void say_number(struct teller *t, const char *name, uint64_t v)
 {
-	say(t, ",\"%s\":%" PRIu64, name, v);
+	write_teller(t, ",\"%s\":%" PRIu64, name, v);
 }
 
 static void say_bool(struct teller *t, const char *name, bool v)
 {
-	say(t, ",\"%s\":%s", name, v ? "true" : "false");
+	write_teller(t, ",\"%s\":%s", name, v ? "true" : "false");
 }
 
 /* ---- what is told ---- */
@@ -105,7 +106,8 @@ static void say_messages(struct teller *t, const char *name, const struct ddps_m
 		messages += m[i].messages;
 		octets += m[i].octets;
 	}
-	say(t, ",\"%s\":{\"messages\":%" PRIu64 ",\"octets\":%" PRIu64 "}", name, messages, octets);
+	write_teller(t, ",\"%s\":{\"messages\":%" PRIu64 ",\"octets\":%" PRIu64 "}", name, messages,
+		     octets);
 }
 
 static void say_counters(struct teller *t, const struct ddps_ep_stats *st)
@@ -143,7 +145,7 @@ static void say_negotiated(struct teller *t, const struct ddps_conn_info *i)
 	say_number(t, "peer_ird", i->peer_ird);
 	say_number(t, "peer_ord", i->peer_ord);
 	say_bool(t, "p2p", i->p2p);
-	say(t, ",\"rtr\":\"%s\"", rtr_name(i->rtr));
+	write_teller(t, ",\"rtr\":\"%s\"", rtr_name(i->rtr));
 	say_number(t, "mulpdu", i->mulpdu);
 	if (i->transport == DDPS_TRANSPORT_TCP) {
 		say_number(t, "mpa_rev", i->mpa.rev);
@@ -151,7 +153,7 @@ static void say_negotiated(struct teller *t, const struct ddps_conn_info *i)
 		say_bool(t, "markers_tx", i->mpa.markers_tx);
 		say_bool(t, "markers_rx", i->mpa.markers_rx);
 	} else if (i->transport == DDPS_TRANSPORT_SCTP) {
-		say(t, ",\"backend\":\"%s\"", i->sctp.backend);
+		write_teller(t, ",\"backend\":\"%s\"", i->sctp.backend);
 		say_number(t, "stream", i->sctp.stream);
 		say_number(t, "encap", i->sctp.encap);
 	}
@@ -188,15 +190,15 @@ static void say_row(struct teller *t, const struct row *r, bool first)
 				: r->info.transport == DDPS_TRANSPORT_SCTP ? "sctp"
 									   : "none";
 
-	say(t, "%s{\"session\":%" PRIu64 ",\"state\":\"%s\",\"transport\":\"%s\"", first ? "" : ",",
-	    r->serial, ddps_ep_state_name(r->state), transport);
+	write_teller(t, "%s{\"session\":%" PRIu64 ",\"state\":\"%s\",\"transport\":\"%s\"",
+		     first ? "" : ",", r->serial, ddps_ep_state_name(r->state), transport);
 	say_bool(t, "initiator", r->info.initiator);
 	say_text(t, "local", r->info.local);
 	say_text(t, "peer", r->info.peer);
 	say_negotiated(t, &r->info);
 	say_counters(t, &r->st);
 	say_wire(t, r);
-	say(t, "}");
+	write_teller(t, "}");
 }
 
 /* ---- with the lock ---- */
@@ -216,14 +218,14 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 		r->has_path = !ops->path_stats(ep->llp, i, &r->path);
 }
 
-static bool enter(const struct teller *t)
+static bool enter_teller(const struct teller *t)
 {
 	return !ddps_ctx_gone(t->s->ctx) && ddps_ctx_enter_until(t->s->ctx, ddps_deadline(LOCK_MS));
 }
 
 static bool copy_first(struct teller *t)
 {
-	if (!enter(t))
+	if (!enter_teller(t))
 		return false;
 	t->own = *t->s->own;
 	ddps_walk_begin(t->s->ctx);
@@ -243,7 +245,7 @@ static int copy_batch(struct teller *t)
 	struct ddps_ep *ep;
 	int n = 0;
 
-	if (!enter(t))
+	if (!enter_teller(t))
 		return -1;
 	while (n < BATCH && (ep = ddps_walk_step(t->s->ctx, &st)))
 		copy_row(&t->row[n++], ep, &st);
@@ -256,30 +258,30 @@ static int copy_batch(struct teller *t)
 
 static void say_process(struct teller *t)
 {
-	say(t, "{\"pid\":%d", (int)getpid());
+	write_teller(t, "{\"pid\":%d", (int)getpid());
 	say_text(t, "program", program_invocation_short_name);
 	say_text(t, "label", t->s->label);
-	say(t, ",\"version\":\"%s\"", ddps_version());
+	write_teller(t, ",\"version\":\"%s\"", ddps_version());
 	say_number(t, "watched_ns", ddps_now() - t->s->since);
 	say_number(t, "time_ns", ddps_now());
 }
 
 static void say_listeners(struct teller *t)
 {
-	say(t, ",\"listeners\":[");
+	write_teller(t, ",\"listeners\":[");
 	for (unsigned i = 0; i < t->listeners; i++) {
 		if (i)
-			say(t, ",");
+			write_teller(t, ",");
 		say_string(t, t->uri[i]);
 	}
-	say(t, "]");
+	write_teller(t, "]");
 }
 
 static void say_context(struct teller *t)
 {
 	const struct ddps_ctx_stats *st = &t->st;
 
-	say(t, ",\"context\":{\"sessions\":%" PRIu64, st->endpoints);
+	write_teller(t, ",\"context\":{\"sessions\":%" PRIu64, st->endpoints);
 	say_number(t, "requests", st->requests);
 	say_number(t, "regions", st->regions);
 	say_number(t, "srq_posted", st->srq_posted);
@@ -289,7 +291,7 @@ static void say_context(struct teller *t)
 	say_number(t, "half_open_given_up", st->half_open_given_up);
 	say_number(t, "idle_ended", st->idle_ended);
 	say_counters(t, &st->total);
-	say(t, "}");
+	write_teller(t, "}");
 }
 
 /* Return: whether all of them were told. */
@@ -298,14 +300,14 @@ static bool say_sessions(struct teller *t)
 	bool first = true;
 	int n;
 
-	say(t, ",\"sessions\":[");
+	write_teller(t, ",\"sessions\":[");
 	do {
 		n = copy_batch(t);
 		for (int i = 0; i < n; i++, first = false)
 			say_row(t, &t->row[i], first);
-		flush(t);
+		flush_teller(t);
 	} while (n == BATCH && !t->over);
-	say(t, "]");
+	write_teller(t, "]");
 	return n >= 0;
 }
 
@@ -317,16 +319,16 @@ static bool say_own(struct teller *t)
 
 	if (!t->own.fn)
 		return true;
-	say(t, ",\"%s\":[", t->own.name);
+	write_teller(t, ",\"%s\":[", t->own.name);
 	for (uint32_t i = 0; !t->over; i++) {
 		len = t->own.fn(t->own.user, i, text, sizeof text);
 		if (len >= (int)sizeof text)
 			len = -1; /* it has no such text */
 		if (len <= 0)
 			break;
-		say(t, "%s%.*s", i ? "," : "", len, text);
+		write_teller(t, "%s%.*s", i ? "," : "", len, text);
 	}
-	say(t, "]");
+	write_teller(t, "]");
 	return len >= 0;
 }
 
@@ -349,7 +351,7 @@ void ddps_watch_tell(const struct ddps_watch_subject *s, ddps_watch_put *put, vo
 	if (whole)
 		say_context(t);
 	/* The context's lock was not to be had: somebody holds it, perhaps for good. */
-	say(t, "%s}\n", whole ? "" : ",\"stuck\":true");
-	flush(t);
+	write_teller(t, "%s}\n", whole ? "" : ",\"stuck\":true");
+	flush_teller(t);
 	free(t);
 }

@@ -184,8 +184,8 @@ int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *p, uint64_
 }
 
 /* A call of the consumer about connection @id. */
-static int call(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_in *in,
-		struct ddps_cm_outs *o)
+static int call_conn(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_in *in,
+		     struct ddps_cm_outs *o)
 {
 	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
 
@@ -200,7 +200,7 @@ static int accept_as(struct ddps_cm *cm, bool active, uint32_t id, const struct 
 	const struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
 
 	if (!c || c->active == active)
-		return call(cm, id, in, o);
+		return call_conn(cm, id, in, o);
 	o->n_send = o->n_report = 0;
 	return DDPS_E_STATE;
 }
@@ -228,7 +228,7 @@ int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8
 		.ev = DDPS_CM_EV_REJECT, .now = now, .reason = reason, .priv = priv
 	};
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout, const uint8_t *priv,
@@ -241,7 +241,7 @@ int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout, cons
 		.priv = priv,
 	};
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now,
@@ -249,35 +249,35 @@ int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ABORT, .now = now, .reason = reason };
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_withdraw(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_WITHDRAW, .now = now };
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_DISCONNECT, .now = now };
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_CLOSED, .now = now };
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_DATA_IN, .now = now };
 
-	return call(cm, id, &in, o);
+	return call_conn(cm, id, &in, o);
 }
 
 int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id)

@@ -110,8 +110,8 @@ static void build_rej(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 }
 
 /* The message that @acts asks for. */
-static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
-		  const struct ddps_cm_in *in, unsigned acts, struct ddps_cm_mad *m)
+static void build_cm_message(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
+			     const struct ddps_cm_in *in, unsigned acts, struct ddps_cm_mad *m)
 {
 	const uint8_t *priv = in->priv ? in->priv : c->priv;
 
@@ -158,13 +158,13 @@ static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 /* Of what an MRA can ask for, up to 2.4 hours: 69 s, as much as Linux asks for. */
 #define MRA_MOST 24
 
-static uint64_t after(uint64_t now, uint64_t ns)
+static uint64_t add_until_never(uint64_t now, uint64_t ns)
 {
 	return now < DDPS_CM_NEVER - ns ? now + ns : DDPS_CM_NEVER;
 }
 
-static void set_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
-		      unsigned acts)
+static void set_conn_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
+			   unsigned acts)
 {
 	uint64_t at = c->due.at;
 
@@ -176,19 +176,19 @@ static void set_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct d
 			c->retries_left--;
 		}
 		/* After an MRA every later resend waits as long, as Linux has it. */
-		at = after(in->now, c->mra_ns ? c->mra_ns : c->resp_ns);
+		at = add_until_never(in->now, c->mra_ns ? c->mra_ns : c->resp_ns);
 	} else if (acts & ACT(TIMER_MRA)) {
 		unsigned trip = c->life + 1u, asked = in->mad->u.mra.service_timeout;
 
 		c->mra_ns = ddps_cm_time_ns(asked < MRA_MOST ? asked : MRA_MOST) +
 			    ddps_cm_time_ns(trip);
-		at = after(in->now, c->mra_ns);
+		at = add_until_never(in->now, c->mra_ns);
 	} else if (acts & ACT(TIMER_TW)) {
-		at = after(in->now, c->timewait_ns);
+		at = add_until_never(in->now, c->timewait_ns);
 	} else if (acts & ACT(TIMER_LINGER)) {
-		at = after(in->now, c->linger_ns);
+		at = add_until_never(in->now, c->linger_ns);
 	} else if (acts & ACT(TIMER_SOON)) {
-		uint64_t soon = after(in->now, SOON_NS);
+		uint64_t soon = add_until_never(in->now, SOON_NS);
 
 		at = soon < at ? soon : at;
 	} else if (acts & ACT(STOP)) {
@@ -210,13 +210,14 @@ void ddps_cm_conn_soon(struct ddps_cm *cm, uint32_t id, uint64_t now)
 	if (!c || c->state != DDPS_CM_ST_REQ_SENT)
 		return;
 	trip = 2 * ddps_cm_time_ns(c->life);
-	soon = after(now, trip > SOON_NS ? trip : SOON_NS);
+	soon = add_until_never(now, trip > SOON_NS ? trip : SOON_NS);
 	if (soon < c->due.at)
 		ddps_due_set(&cm->dues, &c->due, soon);
 }
 
 /* What of a message the connection must know before it answers. */
-static void learn(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in)
+static void learn_from_message(struct ddps_cm *cm, struct ddps_cm_conn *c,
+			       const struct ddps_cm_in *in)
 {
 	if (in->ev == DDPS_CM_EV_RX_REP && c->state != DDPS_CM_ST_WITHDRAWN) {
 		c->remote_id = in->mad->u.rep.local_id;
@@ -241,7 +242,7 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 	if (!r.acts)
 		return DDPS_E_STATE;
 	if (r.acts & SENDS) {
-		build(cm, c, in, r.acts, &m);
+		build_cm_message(cm, c, in, r.acts, &m);
 		err = ddps_cm_emit(o, &m, c->addr);
 		if (err)
 			return err;
@@ -252,8 +253,8 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 		memcpy(o->send[o->n_send].mad, c->last, sizeof(c->last));
 		o->send[o->n_send++].to = c->addr;
 	}
-	learn(cm, c, in);
-	set_timer(cm, c, in, r.acts);
+	learn_from_message(cm, c, in);
+	set_conn_timer(cm, c, in, r.acts);
 	c->state = r.next;
 	if (r.next == DDPS_CM_ST_TIMEWAIT)
 		ddps_cm_conn_over(cm, c);

@@ -25,8 +25,8 @@ static bool is_stray(struct ddps_cm *cm, const struct ddps_cm_conn *c)
 }
 
 /* An event for @c; where the table has no rule the message is dropped. */
-static void feed(struct ddps_cm *cm, struct ddps_cm_conn *c, enum ddps_cm_event ev, uint64_t now,
-		 struct ddps_cm_outs *o)
+static void feed_conn(struct ddps_cm *cm, struct ddps_cm_conn *c, enum ddps_cm_event ev,
+		      uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = ev, .now = now, .mad = &cm->rx };
 
@@ -90,7 +90,7 @@ static const struct ddps_cm_listener *find_listener(const struct ddps_cm *cm, ui
 }
 
 /* Return: the reason to refuse, or 0. */
-static uint16_t check_path(const struct ddps_cm_req *req, const struct ddps_cm_listener *l)
+static uint16_t check_req_path(const struct ddps_cm_req *req, const struct ddps_cm_listener *l)
 {
 	if ((req->pkey ^ l->pkey) & PKEY_BASE ||
 	    memcmp(req->primary.remote_gid, l->gid, sizeof(l->gid)) != 0)
@@ -129,7 +129,7 @@ static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 	memcpy(c->priv, l->priv, sizeof(c->priv));
 }
 
-static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
+static void take_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_req *req = &cm->rx.u.req;
 	const struct ddps_cm_listener *l = find_listener(cm, req->service_id);
@@ -137,7 +137,7 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 	uint16_t reason;
 
 	if (c) {
-		feed(cm, c->active ? NULL : c, DDPS_CM_EV_RX_REQ_DUP, now, o);
+		feed_conn(cm, c->active ? NULL : c, DDPS_CM_EV_RX_REQ_DUP, now, o);
 		return;
 	}
 	c = ddps_cm_conn_qpn(cm, req->ca_guid, req->qpn);
@@ -151,7 +151,7 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 	else if (!req->local_id) /* 0 stands for "not known" */
 		reason = DDPS_CM_REJ_COMM_ID;
 	else
-		reason = check_path(req, l);
+		reason = check_req_path(req, l);
 	if (!reason && ddps_cm_conn_over_share(cm, from)) {
 		cm->stats.over_share++;
 		reason = DDPS_CM_REJ_NO_RESOURCES;
@@ -166,17 +166,17 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 		return;
 	}
 	start_passive(cm, c, l, from);
-	feed(cm, c, DDPS_CM_EV_RX_REQ, now, o);
+	feed_conn(cm, c, DDPS_CM_EV_RX_REQ, now, o);
 }
 
-static void rx_rep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
+static void take_rep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_rep *rep = &cm->rx.u.rep;
 	struct ddps_cm_conn *c = by_own_req(cm, rep->remote_id), *other;
 
 	if (!c) {
 		c = by_ids(cm, rep->remote_id, rep->local_id);
-		feed(cm, c && c->active ? c : NULL, DDPS_CM_EV_RX_REP_DUP, now, o);
+		feed_conn(cm, c && c->active ? c : NULL, DDPS_CM_EV_RX_REP_DUP, now, o);
 		return;
 	}
 	if (ddps_cm_conn_remote(cm, rep->ca_guid, rep->local_id)) {
@@ -185,10 +185,10 @@ static void rx_rep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 	}
 	other = ddps_cm_conn_qpn(cm, rep->ca_guid, rep->qpn);
 	if (!other) {
-		feed(cm, c, DDPS_CM_EV_RX_REP, now, o);
+		feed_conn(cm, c, DDPS_CM_EV_RX_REP, now, o);
 		return;
 	}
-	feed(cm, c, DDPS_CM_EV_RX_REP_STALE, now, o);
+	feed_conn(cm, c, DDPS_CM_EV_RX_REP_STALE, now, o);
 	close_stale(cm, other, now, o);
 }
 
@@ -204,7 +204,7 @@ static struct ddps_cm_conn *find_timed_out(struct ddps_cm *cm, const struct ddps
 	return ddps_cm_conn_remote(cm, guid, rej->local_id);
 }
 
-static void rx_rej(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
+static void take_rej(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_rej *rej = &cm->rx.u.rej;
 	struct ddps_cm_conn *c;
@@ -215,8 +215,9 @@ static void rx_rej(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 		c = by_own_req(cm, rej->remote_id);
 	else
 		c = by_ids(cm, rej->remote_id, rej->local_id);
-	feed(cm, c, rej->reason == DDPS_CM_REJ_STALE ? DDPS_CM_EV_RX_REJ_STALE : DDPS_CM_EV_RX_REJ,
-	     now, o);
+	feed_conn(cm, c,
+		  rej->reason == DDPS_CM_REJ_STALE ? DDPS_CM_EV_RX_REJ_STALE : DDPS_CM_EV_RX_REJ,
+		  now, o);
 }
 
 static void rx_mra(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
@@ -228,7 +229,7 @@ static void rx_mra(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 		c = by_own_req(cm, mra->remote_id);
 	else if (mra->msg == DDPS_CM_MSG_REP)
 		c = by_ids(cm, mra->remote_id, mra->local_id);
-	feed(cm, c, DDPS_CM_EV_RX_MRA, now, o);
+	feed_conn(cm, c, DDPS_CM_EV_RX_MRA, now, o);
 }
 
 static void rx_dreq(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
@@ -238,7 +239,8 @@ static void rx_dreq(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct 
 	struct ddps_cm_mad m;
 
 	if (c) {
-		feed(cm, c->local_qpn == dreq->remote_qpn ? c : NULL, DDPS_CM_EV_RX_DREQ, now, o);
+		feed_conn(cm, c->local_qpn == dreq->remote_qpn ? c : NULL, DDPS_CM_EV_RX_DREQ, now,
+			  o);
 		return;
 	}
 	/* Never a REJ: whatever the DREQ meant is gone, which is what its sender wants. */
@@ -249,18 +251,18 @@ static void rx_dreq(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct 
 	unmatched(cm);
 }
 
-static void rx_rtu(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
+static void take_rtu(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 {
 	struct ddps_cm_conn *c = by_ids(cm, cm->rx.u.rtu.remote_id, cm->rx.u.rtu.local_id);
 
-	feed(cm, c && !c->active ? c : NULL, DDPS_CM_EV_RX_RTU, now, o);
+	feed_conn(cm, c && !c->active ? c : NULL, DDPS_CM_EV_RX_RTU, now, o);
 }
 
 static void rx_drep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 {
 	struct ddps_cm_conn *c = by_ids(cm, cm->rx.u.drep.remote_id, cm->rx.u.drep.local_id);
 
-	feed(cm, c, DDPS_CM_EV_RX_DREP, now, o);
+	feed_conn(cm, c, DDPS_CM_EV_RX_DREP, now, o);
 }
 
 int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from, uint64_t now,
@@ -280,16 +282,16 @@ int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr fro
 	}
 	switch (cm->rx.hdr.attr_id) {
 	case DDPS_CM_REQ:
-		rx_req(cm, from, now, o);
+		take_req(cm, from, now, o);
 		return 0;
 	case DDPS_CM_REP:
-		rx_rep(cm, now, o);
+		take_rep(cm, now, o);
 		return 0;
 	case DDPS_CM_RTU:
-		rx_rtu(cm, now, o);
+		take_rtu(cm, now, o);
 		return 0;
 	case DDPS_CM_REJ:
-		rx_rej(cm, now, o);
+		take_rej(cm, now, o);
 		return 0;
 	case DDPS_CM_MRA:
 		rx_mra(cm, now, o);

@@ -23,7 +23,7 @@ static void flush_link(const struct ddps_ipoib_link *l, const struct ddps_cm_out
 		l->all->ops->send(l->all->user, &o->send[i]);
 }
 
-static void put_priv(const struct ddps_ipoib_link *l, uint8_t *at)
+static void put_link_priv(const struct ddps_ipoib_link *l, uint8_t *at)
 {
 	const struct ddps_ipoib_priv priv = { .qpn = l->all->me.addr.qpn,
 					      .rx_mtu = l->all->me.rx_mtu };
@@ -32,7 +32,7 @@ static void put_priv(const struct ddps_ipoib_link *l, uint8_t *at)
 }
 
 /* [4755-3.2-5] [4755-3.2-10] [4755-2.3-3] */
-static int connect(struct ddps_ipoib_link *l, uint64_t now, struct ddps_cm_outs *o)
+static int connect_link(struct ddps_ipoib_link *l, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_ipoib_iface *me = &l->all->me;
 	struct ddps_cm_connect c = { .packet_life = l->all->packet_life, .to = l->addr, .user = l };
@@ -43,7 +43,7 @@ static int connect(struct ddps_ipoib_link *l, uint64_t now, struct ddps_cm_outs 
 	c.req.pkey = me->pkey;
 	memcpy(c.req.primary.local_gid, me->addr.gid, DDPS_IPOIB_GID_LEN);
 	memcpy(c.req.primary.remote_gid, l->remote.gid, DDPS_IPOIB_GID_LEN);
-	put_priv(l, c.req.private_data);
+	put_link_priv(l, c.req.private_data);
 	err = ddps_ipoib_service_id(&c.req.service_id, l->peer.form, l->remote.qpn);
 	if (!err)
 		err = l->all->ops->ask(l->all->user, l, &c.req);
@@ -59,7 +59,7 @@ static int accept_link(struct ddps_ipoib_link *l, uint32_t id, const struct ddps
 	struct ddps_cm_rep rep = { 0 };
 	int err;
 
-	put_priv(l, rep.private_data);
+	put_link_priv(l, rep.private_data);
 	err = l->all->ops->answer(l->all->user, l, id, req, &rep);
 	if (!err)
 		err = ddps_cm_reply(l->all->cm, id, &rep, now, o);
@@ -71,7 +71,8 @@ static int accept_link(struct ddps_ipoib_link *l, uint32_t id, const struct ddps
 static void link_step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
 		      const struct ddps_cm_mad *mad);
 
-static void end(struct ddps_ipoib_link *l, enum ddps_ipoib_peer_event ev, uint32_t id, uint64_t now)
+static void end_link_conn(struct ddps_ipoib_link *l, enum ddps_ipoib_peer_event ev, uint32_t id,
+			  uint64_t now)
 {
 	const struct ddps_ipoib_peer_in in = { .ev = ev, .id = id, .now = now };
 
@@ -112,15 +113,15 @@ static void link_step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in
 
 	ddps_ipoib_peer_step(&l->peer, &l->all->policy, in, &out);
 	if (out.acts & DO(CONNECT)) {
-		err = connect(l, in->now, &o);
+		err = connect_link(l, in->now, &o);
 		flush_link(l, &o);
 		if (err)
-			end(l, DDPS_IPOIB_EV_TIMEOUT, 0, in->now);
+			end_link_conn(l, DDPS_IPOIB_EV_TIMEOUT, 0, in->now);
 	} else if (out.acts & DO(ACCEPT)) {
 		err = accept_link(l, in->id, &mad->u.req, in->now, &o);
 		flush_link(l, &o);
 		if (err)
-			end(l, DDPS_IPOIB_EV_DOWN, in->id, in->now);
+			end_link_conn(l, DDPS_IPOIB_EV_DOWN, in->id, in->now);
 	} else if (out.acts & DO(READY)) {
 		if (!ddps_cm_ready(cm, in->id, NULL, in->now, &o))
 			flush_link(l, &o);
@@ -138,7 +139,7 @@ void ddps_ipoib_link_traffic(struct ddps_ipoib_link *l, uint64_t now)
 {
 	/* [4755-3.1-12] only in a mode that both have */
 	if (l->remote.flags & l->all->me.addr.flags)
-		end(l, DDPS_IPOIB_EV_TRAFFIC, 0, now);
+		end_link_conn(l, DDPS_IPOIB_EV_TRAFFIC, 0, now);
 }
 
 static void link_req_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
@@ -238,7 +239,7 @@ void ddps_ipoib_link_broken(struct ddps_ipoib_link *l, uint32_t id, uint64_t now
 		flush_link(l, &o);
 	if (ddps_ipoib_peer_knows(&l->peer, id))
 		l->all->ops->down(l->all->user, l, id);
-	end(l, DDPS_IPOIB_EV_DOWN, id, now);
+	end_link_conn(l, DDPS_IPOIB_EV_DOWN, id, now);
 }
 
 void ddps_ipoib_link_close(struct ddps_ipoib_link *l, uint64_t now)

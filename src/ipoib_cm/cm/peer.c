@@ -118,7 +118,7 @@ static bool take_pending(struct ddps_ipoib_peer *p, uint32_t id)
 	return false;
 }
 
-static enum xev traffic(const struct ddps_ipoib_peer *p, uint64_t now)
+static enum xev judge_traffic(const struct ddps_ipoib_peer *p, uint64_t now)
 {
 	uint32_t id;
 
@@ -199,7 +199,7 @@ static enum xev refine(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy
 {
 	switch (in->ev) {
 	case DDPS_IPOIB_EV_TRAFFIC:
-		return traffic(p, in->now);
+		return judge_traffic(p, in->now);
 	case DDPS_IPOIB_EV_REQ:
 		return peer_req_in(p, out);
 	case DDPS_IPOIB_EV_RTU:
@@ -223,8 +223,8 @@ static enum xev refine(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy
 	}
 }
 
-static void remember(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
-		     const struct ddps_ipoib_peer_in *in, enum xev x, unsigned acts)
+static void remember_peer_input(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
+				const struct ddps_ipoib_peer_in *in, enum xev x, unsigned acts)
 {
 	if (x == X_REJ_OTHER_FORM) {
 		p->form = p->form == DDPS_IPOIB_SID_RFC ? DDPS_IPOIB_SID_LINUX : DDPS_IPOIB_SID_RFC;
@@ -264,7 +264,7 @@ void ddps_ipoib_peer_step(struct ddps_ipoib_peer *p, const struct ddps_ipoib_pol
 	acts = rule[p->own][x].acts;
 	out->own_id = p->own_id;
 	p->own = rule[p->own][x].next;
-	remember(p, policy, in, x, acts);
+	remember_peer_input(p, policy, in, x, acts);
 	if (p->own != DDPS_IPOIB_OWN_REQ_OUT && p->own != DDPS_IPOIB_OWN_UP)
 		p->own_id = 0; /* no connection has this ID */
 	out->acts |= acts & (BACKOFF - 1);

@@ -149,7 +149,7 @@ static uint32_t icrc_add(uint32_t crc, const void *buf, size_t n)
 	return crc;
 }
 
-static uint32_t start(const struct ddps_ib_udp_hdr *u, size_t len)
+static uint32_t start_icrc(const struct ddps_ib_udp_hdr *u, size_t len)
 {
 	uint8_t head[IP_LEN + UDP_LEN];
 	struct ddps_wbuf w = ddps_wbuf_init(head, sizeof(head));
@@ -184,7 +184,7 @@ static uint32_t body(uint32_t crc, const uint8_t *buf, size_t len)
 
 void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len)
 {
-	uint32_t crc = htole32(~body(start(u, len + DDPS_IB_ICRC_LEN), buf, len));
+	uint32_t crc = htole32(~body(start_icrc(u, len + DDPS_IB_ICRC_LEN), buf, len));
 
 	memcpy(buf + len, &crc, sizeof(crc));
 }
@@ -205,7 +205,7 @@ enum ddps_ib_icrc ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint
 				     size_t len)
 {
 	size_t n = len - DDPS_IB_ICRC_LEN, behind = IP_LEN - ID_END + UDP_LEN + n;
-	uint32_t wrong = ~body(start(u, len), buf, n) ^ le32(buf + n);
+	uint32_t wrong = ~body(start_icrc(u, len), buf, n) ^ le32(buf + n);
 
 	if (!wrong)
 		return DDPS_IB_ICRC_EXACT;

@@ -87,8 +87,8 @@ static bool is_unicast(ddps_cm_addr lid)
 	return lid && lid < DDPS_MLID_FIRST;
 }
 
-static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
-		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int send_node_ud(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
+			const struct ddps_ipoib_path *path, const void *frame, size_t len)
 {
 	struct ddps_ib_node *n = NODE(port);
 
@@ -99,17 +99,17 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 	return ddps_ib_node_ud(n, (uint16_t)path->addr, 0, to->gid, to->qpn, frame, len);
 }
 
-static int join(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static int join_node_group(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	return ddps_sac_join(NODE(port)->sac, mgid, NODE(port)->now);
 }
 
-static void leave(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static void leave_node_group(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	ddps_sac_leave(NODE(port)->sac, mgid, NODE(port)->now);
 }
 
-static int resolve(struct ddps_ipoib_port *port, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+static int resolve_node_path(struct ddps_ipoib_port *port, const uint8_t gid[DDPS_IPOIB_GID_LEN])
 {
 	return ddps_sac_path(NODE(port)->sac, gid, NODE(port)->now);
 }
@@ -125,10 +125,10 @@ static int mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 
 static const struct ddps_ipoib_port_ops ops = {
 	.struct_size = sizeof(ops),
-	.ud_send = ud_send,
-	.join = join,
-	.leave = leave,
-	.resolve = resolve,
+	.ud_send = send_node_ud,
+	.join = join_node_group,
+	.leave = leave_node_group,
+	.resolve = resolve_node_path,
 	.mad_send = mad_send,
 	.qp_create = ddps_ib_node_qp_create,
 	.qp_ready = ddps_ib_node_qp_ready,
@@ -349,7 +349,7 @@ static bool pkeys_fit(const struct ddps_ib_node_config *c)
 	return true;
 }
 
-static bool config_fits(const struct ddps_ib_node_config *c)
+static bool node_config_fits(const struct ddps_ib_node_config *c)
 {
 	return pkeys_fit(c) && c->lid && c->lid < DDPS_SA_LIDS && c->sa_lid &&
 	       c->sa_lid < DDPS_SA_LIDS && c->qpn > DDPS_IB_GSI_QPN &&
@@ -363,7 +363,7 @@ int ddps_ib_node_new(struct ddps_ib_node **out, const struct ddps_ib_node_config
 	struct ddps_ib_node *n;
 	int err;
 
-	if (!config_fits(cfg))
+	if (!node_config_fits(cfg))
 		return DDPS_E_INVAL;
 	n = calloc(1, sizeof(*n));
 	if (!n)

@@ -3,15 +3,15 @@
 #include "ipoib_cm/ib/node_in.h"
 #include <stdio.h>
 
-static void on_send(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
+static void send_node_mad(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	struct ddps_ib_node *n = user;
 
 	ddps_ib_node_mad(n, n->cfg.sa_lid, mad);
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
-		      const struct ddps_sa_mcm *rec, uint64_t now)
+static void take_node_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			     const struct ddps_sa_mcm *rec, uint64_t now)
 {
 	struct ddps_ib_node *n = user;
 
@@ -29,8 +29,8 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	n->cfg.up->joined(n->user, mgid, err, rec ? 128u << (rec->mtu & 0x3f) : 0, now);
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const struct ddps_sa_pr *pr,
-		    uint64_t now)
+static void take_node_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			   const struct ddps_sa_pr *pr, uint64_t now)
 {
 	struct ddps_ib_node *n = user;
 	struct ddps_ipoib_path path = { 0 };
@@ -50,14 +50,14 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const str
 	n->cfg.up->path(n->user, gid, path.addr ? &path : NULL, now);
 }
 
-static void on_open(void *user, unsigned group, bool there, uint64_t now)
+static void open_node_group(void *user, unsigned group, bool there, uint64_t now)
 {
 	(void)there;
 	ddps_togroup_open(&((struct ddps_ib_node *)user)->to_group, group, now);
 }
 
 /* A group with longer packets than the network carries is no group for this port. */
-static int on_hold(void *user, unsigned group, const struct ddps_sa_mcm *rec)
+static int hold_node_group(void *user, unsigned group, const struct ddps_sa_mcm *rec)
 {
 	struct ddps_ib_node *n = user;
 
@@ -73,10 +73,11 @@ static int on_hold(void *user, unsigned group, const struct ddps_sa_mcm *rec)
 			   : 0;
 }
 
-const struct ddps_sac_ops ddps_ib_node_sac_ops = { on_send, on_joined, on_path, on_open, on_hold };
+const struct ddps_sac_ops ddps_ib_node_sac_ops = { send_node_mad, take_node_joined, take_node_path,
+						   open_node_group, hold_node_group };
 
-static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned group,
-			 const void *frame, size_t len)
+static int send_to_node_group(void *user, const struct ddps_sa_mcm *rec, unsigned group,
+			      const void *frame, size_t len)
 {
 	return ddps_ib_node_ud(user, rec->mlid, group, rec->mgid, DDPS_IPOIB_QPN_MCAST, frame, len);
 }
@@ -84,7 +85,7 @@ static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned gro
 void ddps_ib_node_groups_new(struct ddps_ib_node *n)
 {
 	n->to_group = (struct ddps_togroup){ .sac = n->sac,
-					     .send = on_group_send,
+					     .send = send_to_node_group,
 					     .user = n,
 					     .n_held = &n->stats.ud_held,
 					     .n_none = &n->stats.ud_no_group };

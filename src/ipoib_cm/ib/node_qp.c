@@ -34,7 +34,7 @@ bool ddps_ib_node_busy(const struct ddps_ib_node *n)
 
 /* ---- numbers ---- */
 
-static struct ib_slot *find(struct ddps_ib_node *n, uint32_t qpn)
+static struct ib_slot *find_ib_slot(struct ddps_ib_node *n, uint32_t qpn)
 {
 	uint32_t i = qpn & n->slot_mask;
 	struct ib_slot *s = i < n->n_slot ? &n->slot[i] : NULL;
@@ -43,7 +43,7 @@ static struct ib_slot *find(struct ddps_ib_node *n, uint32_t qpn)
 }
 
 /* Another one each time, so that late packets of an old life find nothing. */
-static uint32_t number(struct ddps_ib_node *n, struct ib_slot *s)
+static uint32_t number_ib_slot(struct ddps_ib_node *n, struct ib_slot *s)
 {
 	uint32_t qpn;
 
@@ -66,7 +66,7 @@ int ddps_ib_node_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint
 	s = &n->slot[n->free];
 	n->free = s->next_free;
 	s->used = true;
-	ddps_ib_qp_init(&s->qp, &n->env, transport == DDPS_CM_UC, number(n, s), rx_mtu);
+	ddps_ib_qp_init(&s->qp, &n->env, transport == DDPS_CM_UC, number_ib_slot(n, s), rx_mtu);
 	s->qp.pkey = n->cfg.pkey;
 	*qpn = s->qp.qpn;
 	return 0;
@@ -77,7 +77,7 @@ int ddps_ib_node_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 {
 	struct ddps_ib_node *n = NODE(port);
 	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
-	struct ib_slot *s = find(n, qpn);
+	struct ib_slot *s = find_ib_slot(n, qpn);
 	struct ddps_ib_qp_to t = { .qpn = to->qpn,
 				   .tx_psn = to->tx_psn,
 				   .rx_psn = to->rx_psn,
@@ -96,8 +96,8 @@ int ddps_ib_node_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 	return ddps_ib_qp_ready(&s->qp, &t);
 }
 
-static void see(struct ddps_ib_node *n, const struct ib_slot *s, bool tx, const void *frame,
-		size_t len)
+static void see_node_frame(struct ddps_ib_node *n, const struct ib_slot *s, bool tx,
+			   const void *frame, size_t len)
 {
 	const struct ddps_ib_seen seen = { .tx = tx,
 					   .connected = true,
@@ -116,19 +116,19 @@ static void see(struct ddps_ib_node *n, const struct ib_slot *s, bool tx, const 
 int ddps_ib_node_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len)
 {
 	struct ddps_ib_node *n = NODE(port);
-	struct ib_slot *s = find(n, qpn);
+	struct ib_slot *s = find_ib_slot(n, qpn);
 	int err = s ? ddps_ib_qp_send(&s->qp, frame, len, n->now) : DDPS_E_STATE;
 
 	if (s)
 		reschedule(n, s);
 	if (!err)
-		see(n, s, true, frame, len);
+		see_node_frame(n, s, true, frame, len);
 	return err;
 }
 
 void ddps_ib_node_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 {
-	struct ib_slot *s = find(NODE(port), qpn);
+	struct ib_slot *s = find_ib_slot(NODE(port), qpn);
 
 	if (!s)
 		return;
@@ -139,7 +139,7 @@ void ddps_ib_node_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 void ddps_ib_node_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 {
 	struct ddps_ib_node *n = NODE(port);
-	struct ib_slot *s = find(n, qpn);
+	struct ib_slot *s = find_ib_slot(n, qpn);
 
 	if (!s)
 		return;
@@ -152,43 +152,43 @@ void ddps_ib_node_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 
 /* ---- packets ---- */
 
-static struct ib_slot *slot_of(struct ddps_ib_qp *qp)
+static struct ib_slot *get_ib_slot(struct ddps_ib_qp *qp)
 {
 	return (struct ib_slot *)((char *)qp - offsetof(struct ib_slot, qp));
 }
 
-static bool on_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
+static bool send_ib_qp_packet(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
 {
 	struct ddps_ib_node *n = user;
 
-	if (ddps_ib_node_put(n, slot_of(qp)->dlid, 0, p))
+	if (ddps_ib_node_put(n, get_ib_slot(qp)->dlid, 0, p))
 		return true;
 	n->stats.tx_full++;
 	return false;
 }
 
-static void on_message(void *user, struct ddps_ib_qp *qp, const void *data, size_t len,
-		       uint64_t now)
+static void take_ib_qp_message(void *user, struct ddps_ib_qp *qp, const void *data, size_t len,
+			       uint64_t now)
 {
 	struct ddps_ib_node *n = user;
 
-	see(n, slot_of(qp), false, data, len);
+	see_node_frame(n, get_ib_slot(qp), false, data, len);
 	n->cfg.up->qp(n->user, qp->qpn, data, len, now);
 }
 
-static void on_failed(void *user, struct ddps_ib_qp *qp, int err, uint64_t now)
+static void fail_ib_slot(void *user, struct ddps_ib_qp *qp, int err, uint64_t now)
 {
 	struct ddps_ib_node *n = user;
 
 	n->cfg.up->qp_error(n->user, qp->qpn, err, now);
 }
 
-static const struct ddps_ib_qp_ops qp_ops = { on_send, on_message, on_failed };
+static const struct ddps_ib_qp_ops qp_ops = { send_ib_qp_packet, take_ib_qp_message, fail_ib_slot };
 
 /* RC packets do not say which queue pair sent them, but from where they come counts. */
 void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p)
 {
-	struct ib_slot *s = find(n, p->qpn);
+	struct ib_slot *s = find_ib_slot(n, p->qpn);
 
 	if (!s || s->dlid != slid) {
 		n->stats.rx_qpn++;

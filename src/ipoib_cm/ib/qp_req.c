@@ -9,14 +9,14 @@
 #define FOREVER	  7	  /* of the RNR retry count */
 #define TICK_NS	  4096ull /* unit of the 5-bit times */
 
-static struct ddps_ib_msg *message(const struct ddps_ib_qp *qp, unsigned i)
+static struct ddps_ib_msg *get_tx_message(const struct ddps_ib_qp *qp, unsigned i)
 {
 	return &qp->msg[(qp->head + i) % DDPS_IB_TX_MSGS];
 }
 
-static void pop(struct ddps_ib_qp *qp)
+static void pop_tx_message(struct ddps_ib_qp *qp)
 {
-	struct ddps_ib_msg *m = message(qp, 0);
+	struct ddps_ib_msg *m = get_tx_message(qp, 0);
 
 	ddps_ib_mem_put(&qp->env->tx, m->data, m->len);
 	qp->head = (qp->head + 1) % DDPS_IB_TX_MSGS;
@@ -27,7 +27,7 @@ static void pop(struct ddps_ib_qp *qp)
 void ddps_ib_req_flush(struct ddps_ib_qp *qp)
 {
 	while (qp->n_msg)
-		pop(qp);
+		pop_tx_message(qp);
 	qp->cur = 0;
 	qp->una = qp->sent = qp->top = qp->psn;
 	qp->again_at = DDPS_IB_NEVER;
@@ -48,7 +48,7 @@ static void go_back(struct ddps_ib_qp *qp, uint32_t psn)
 	qp->sent = psn;
 	qp->since_ack = 0;
 	for (qp->cur = 0; qp->cur < qp->n_msg; qp->cur++) {
-		const struct ddps_ib_msg *m = message(qp, qp->cur);
+		const struct ddps_ib_msg *m = get_tx_message(qp, qp->cur);
 
 		if (ddps_ib_psn_diff(ddps_ib_psn_add(m->psn, m->n_pkt), psn) > 0)
 			return;
@@ -58,7 +58,7 @@ static void go_back(struct ddps_ib_qp *qp, uint32_t psn)
 /* The packet with PSN sent.  Return: whether there was room. */
 static bool send_next(struct ddps_ib_qp *qp, uint64_t now)
 {
-	const struct ddps_ib_msg *m = message(qp, qp->cur);
+	const struct ddps_ib_msg *m = get_tx_message(qp, qp->cur);
 	uint32_t k = (qp->sent - m->psn) & DDPS_IB_PSN_MASK;
 	size_t off = (size_t)k * qp->to.mtu, left = m->len - off;
 	bool last = k + 1 == m->n_pkt;
@@ -100,7 +100,7 @@ void ddps_ib_qp_pump(struct ddps_ib_qp *qp, uint64_t now)
 			continue;
 		qp->una = qp->sent;
 		while (qp->cur)
-			pop(qp);
+			pop_tx_message(qp);
 	}
 }
 
@@ -112,7 +112,7 @@ int ddps_ib_qp_send(struct ddps_ib_qp *qp, const void *data, size_t len, uint64_
 		return DDPS_E_STATE;
 	if (qp->n_msg == DDPS_IB_TX_MSGS || len > UINT32_MAX)
 		return DDPS_E_AGAIN;
-	m = message(qp, qp->n_msg);
+	m = get_tx_message(qp, qp->n_msg);
 	m->data = ddps_ib_mem_get(&qp->env->tx, len);
 	if (!m->data)
 		return DDPS_E_AGAIN;
@@ -129,7 +129,7 @@ int ddps_ib_qp_send(struct ddps_ib_qp *qp, const void *data, size_t len, uint64_
 }
 
 /* Everything before @psn has arrived.  Return: whether that is news. */
-static bool acknowledged(struct ddps_ib_qp *qp, uint32_t psn, uint64_t now)
+static bool acknowledge_before(struct ddps_ib_qp *qp, uint32_t psn, uint64_t now)
 {
 	if (ddps_ib_psn_diff(psn, qp->una) <= 0)
 		return false;
@@ -137,11 +137,11 @@ static bool acknowledged(struct ddps_ib_qp *qp, uint32_t psn, uint64_t now)
 	if (ddps_ib_psn_diff(qp->sent, psn) < 0)
 		go_back(qp, psn); /* repeating it had begun */
 	while (qp->n_msg) {
-		const struct ddps_ib_msg *m = message(qp, 0);
+		const struct ddps_ib_msg *m = get_tx_message(qp, 0);
 
 		if (ddps_ib_psn_diff(ddps_ib_psn_add(m->psn, m->n_pkt), psn) > 0)
 			break;
-		pop(qp);
+		pop_tx_message(qp);
 	}
 	qp->tries = qp->rnr = 0;
 	if (qp->una == qp->top)
@@ -176,7 +176,7 @@ static void not_ready(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64
 	qp->again_at = DDPS_IB_NEVER; /* the peer lives */
 }
 
-static void refused(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_t now)
+static void take_nak(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_t now)
 {
 	qp->env->stats.qp_nak_rx++;
 	if ((p->syndrome & 0x1f) != DDPS_IB_NAK_PSN) {
@@ -205,15 +205,15 @@ void ddps_ib_req_ack(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_
 	}
 	qp->probing = false;
 	if (kind == DDPS_IB_AETH_ACK) {
-		acknowledged(qp, ddps_ib_psn_add(p->psn, 1), now);
+		acknowledge_before(qp, ddps_ib_psn_add(p->psn, 1), now);
 		qp->rnr_until = 0;
 		ddps_ib_qp_pump(qp, now);
 	} else if (kind == DDPS_IB_AETH_RNR) {
-		acknowledged(qp, p->psn, now);
+		acknowledge_before(qp, p->psn, now);
 		not_ready(qp, p, now);
 	} else if (kind == DDPS_IB_AETH_NAK) {
-		acknowledged(qp, p->psn, now);
-		refused(qp, p, now);
+		acknowledge_before(qp, p->psn, now);
+		take_nak(qp, p, now);
 	} else {
 		qp->env->stats.qp_bad++;
 	}

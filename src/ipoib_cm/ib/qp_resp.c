@@ -10,7 +10,7 @@
 /* What an operation is to the responder; a Send with invalidation names a key, and there is none. */
 enum kind { FIRST = 1, LAST = 2, MIDDLE = 4, SEND = 8 };
 
-static unsigned kind_of(uint8_t op)
+static unsigned get_send_kind(uint8_t op)
 {
 	switch (op) {
 	case DDPS_IB_SEND_FIRST:
@@ -35,7 +35,7 @@ void ddps_ib_resp_drop(struct ddps_ib_qp *qp)
 	qp->open = false;
 }
 
-static bool answer(struct ddps_ib_qp *qp, uint8_t syndrome, uint32_t psn)
+static bool send_aeth(struct ddps_ib_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	struct ddps_ib_pkt p = {
 		.opcode = DDPS_IB_ACK, .syndrome = syndrome, .psn = psn, .msn = qp->msn
@@ -45,10 +45,10 @@ static bool answer(struct ddps_ib_qp *qp, uint8_t syndrome, uint32_t psn)
 }
 
 /* One ACK for all that has come in order; if there is no room now, later. */
-static void ack(struct ddps_ib_qp *qp)
+static void ack_or_owe(struct ddps_ib_qp *qp)
 {
-	qp->ack_owed = !answer(qp, DDPS_IB_AETH_ACK | DDPS_IB_NO_CREDITS,
-			       ddps_ib_psn_add(qp->epsn, DDPS_IB_PSN_MASK));
+	qp->ack_owed = !send_aeth(qp, DDPS_IB_AETH_ACK | DDPS_IB_NO_CREDITS,
+				  ddps_ib_psn_add(qp->epsn, DDPS_IB_PSN_MASK));
 	qp->blocked |= qp->ack_owed;
 	qp->owed = 0;
 }
@@ -56,11 +56,12 @@ static void ack(struct ddps_ib_qp *qp)
 void ddps_ib_resp_owed(struct ddps_ib_qp *qp)
 {
 	if (qp->ack_owed)
-		ack(qp);
+		ack_or_owe(qp);
 }
 
 /* The peer broke the rules: it is told, and this end is over. */
-static void refuse(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, int err, uint64_t now)
+static void refuse_request(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, int err,
+			   uint64_t now)
 {
 	if (qp->uc) { /* IBA volume 1, 9.8.2.2: silently, the next First begins anew */
 		qp->env->stats.qp_lost++;
@@ -68,12 +69,12 @@ static void refuse(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, int err, 
 		return;
 	}
 	qp->env->stats.qp_nak_tx++;
-	(void)answer(qp, DDPS_IB_AETH_NAK | DDPS_IB_NAK_REQUEST, p->psn);
+	(void)send_aeth(qp, DDPS_IB_AETH_NAK | DDPS_IB_NAK_REQUEST, p->psn);
 	ddps_ib_qp_fail(qp, err, now);
 }
 
 /* RC: only the expected PSN goes on.  Return: whether it is that. */
-static bool in_order(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
+static bool is_psn_expected(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
 {
 	int32_t d = ddps_ib_psn_diff(p->psn, qp->epsn);
 
@@ -83,13 +84,13 @@ static bool in_order(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
 	}
 	if (d < 0) { /* its ACK may be lost; what it did is done */
 		qp->env->stats.qp_duplicate++;
-		ack(qp);
+		ack_or_owe(qp);
 		return false;
 	}
 	qp->env->stats.qp_gap++;
 	if (!qp->nak_sent) { /* once for each gap */
 		qp->env->stats.qp_nak_tx++;
-		qp->nak_sent = answer(qp, DDPS_IB_AETH_NAK | DDPS_IB_NAK_PSN, qp->epsn);
+		qp->nak_sent = send_aeth(qp, DDPS_IB_AETH_NAK | DDPS_IB_NAK_PSN, qp->epsn);
 	}
 	return false;
 }
@@ -129,7 +130,7 @@ static bool length_fits(const struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p
 }
 
 /* Room for a message of several packets.  Return: false, after saying so. */
-static bool take_buffer(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
+static bool take_rx_buffer(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
 {
 	qp->in = ddps_ib_mem_get(&qp->env->rx, qp->rx_max);
 	if (qp->in) {
@@ -143,13 +144,14 @@ static bool take_buffer(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p)
 	} else {
 		qp->env->stats.qp_rnr_tx++;
 		/* what follows is no gap to complain of: it comes again with this one */
-		qp->nak_sent = answer(qp, DDPS_IB_AETH_RNR | RNR_CODE, p->psn);
+		qp->nak_sent = send_aeth(qp, DDPS_IB_AETH_RNR | RNR_CODE, p->psn);
 	}
 	return false;
 }
 
 /* A whole message is here: nothing is touched after it has been handed over. */
-static void complete(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, bool only, uint64_t now)
+static void complete_rx_message(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, bool only,
+				uint64_t now)
 {
 	struct ddps_ib_qp_env *env = qp->env;
 	size_t len = only ? p->len : qp->in_len, held = qp->rx_max;
@@ -163,23 +165,23 @@ static void complete(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, bool on
 
 void ddps_ib_resp_rx(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_t now)
 {
-	unsigned kind = kind_of(p->opcode & DDPS_IB_OPERATION);
+	unsigned kind = get_send_kind(p->opcode & DDPS_IB_OPERATION);
 	bool only = (kind & (FIRST | LAST)) == (FIRST | LAST);
 
-	if (qp->uc ? !begins_or_goes_on(qp, p, kind) : !in_order(qp, p))
+	if (qp->uc ? !begins_or_goes_on(qp, p, kind) : !is_psn_expected(qp, p))
 		return;
 	if (!kind || !(kind & FIRST) != qp->open || !length_fits(qp, p, kind) ||
 	    (!(kind & LAST) && p->pad)) {
 		qp->epsn = qp->uc ? ddps_ib_psn_add(p->psn, 1) : qp->epsn;
-		refuse(qp, p, DDPS_E_PROTOCOL, now);
+		refuse_request(qp, p, DDPS_E_PROTOCOL, now);
 		return;
 	}
 	if ((qp->open ? qp->in_len : 0) + p->len > qp->rx_max) {
 		qp->epsn = qp->uc ? ddps_ib_psn_add(p->psn, 1) : qp->epsn;
-		refuse(qp, p, DDPS_E_TOO_LONG, now);
+		refuse_request(qp, p, DDPS_E_TOO_LONG, now);
 		return;
 	}
-	if (kind & FIRST && !only && !take_buffer(qp, p)) {
+	if (kind & FIRST && !only && !take_rx_buffer(qp, p)) {
 		qp->epsn = qp->uc ? ddps_ib_psn_add(p->psn, 1) : qp->epsn;
 		return;
 	}
@@ -193,8 +195,8 @@ void ddps_ib_resp_rx(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_
 	if (!qp->uc && p->ack_req) {
 		qp->ack_owed = true;
 		if (!qp->env->late_acks || ++qp->owed == OWED_MAX)
-			ack(qp);
+			ack_or_owe(qp);
 	}
 	if (kind & LAST)
-		complete(qp, p, only, now);
+		complete_rx_message(qp, p, only, now);
 }

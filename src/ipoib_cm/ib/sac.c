@@ -62,7 +62,7 @@ void ddps_sac_send(struct ddps_sac *c, const uint8_t *mad)
 
 /* ---- paths ---- */
 
-static void ask_path(struct ddps_sac *c, const struct sac_path *p)
+static void ask_sac_path(struct ddps_sac *c, const struct sac_path *p)
 {
 	const struct ddps_sa_head h = { .method = DDPS_SA_GET,
 					.attr = DDPS_SA_PATH_RECORD,
@@ -93,7 +93,7 @@ int ddps_sac_path(struct ddps_sac *c, const uint8_t gid[DDPS_IPOIB_GID_LEN], uin
 	c->n_path++;
 	memcpy(p->gid, gid, sizeof(p->gid));
 	ddps_sac_begin(c, &p->q, now);
-	ask_path(c, p);
+	ask_sac_path(c, p);
 	return 0;
 }
 
@@ -172,8 +172,8 @@ static void inform_tick(struct ddps_sac *c, uint64_t now)
 
 /* ---- what comes ---- */
 
-static void report(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8_t *mad,
-		   uint64_t now)
+static void answer_sa_report(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8_t *mad,
+			     uint64_t now)
 {
 	struct ddps_sa_head r = *h;
 	uint8_t out[DDPS_CM_MAD_LEN];
@@ -217,8 +217,8 @@ static void inform_answer(struct ddps_sac *c, unsigned i, uint16_t status, uint6
 	}
 }
 
-static void answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8_t *mad,
-		   uint64_t now)
+static void take_sa_answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8_t *mad,
+			   uint64_t now)
 {
 	uint32_t tid = (uint32_t)h->tid;
 
@@ -249,9 +249,9 @@ void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_
 	bool good = !ddps_sa_mad_head(&h, mad);
 
 	if (good && h.method == DDPS_SA_REPORT)
-		report(c, &h, mad, now);
+		answer_sa_report(c, &h, mad, now);
 	else if (good && h.method == DDPS_SA_GET_RESP)
-		answer(c, &h, mad, now);
+		take_sa_answer(c, &h, mad, now);
 	else if (!good || h.method != (DDPS_SA_DELETE | DDPS_SA_RESPONSE))
 		c->stats.sac_bad++; /* for the answer to a Delete nobody waits */
 }
@@ -265,7 +265,7 @@ void ddps_sac_renew(struct ddps_sac *c, uint64_t now)
 	c->inform_at = NEVER; /* again when the link is known */
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t get_sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -275,11 +275,11 @@ uint64_t ddps_sac_due(const struct ddps_sac *c)
 	uint64_t due = c->inform_at == NEVER && ddps_sac_link(c) ? 0 : c->inform_at;
 
 	for (unsigned i = 0; i < c->n_path; i++)
-		due = sooner(due, c->path[i].q.due);
+		due = get_sooner(due, c->path[i].q.due);
 	for (unsigned i = 0; i < 2; i++)
-		due = c->inform[i].tid ? sooner(due, c->inform[i].due) : due;
+		due = c->inform[i].tid ? get_sooner(due, c->inform[i].due) : due;
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
-		due = sooner(due, ddps_sac_group_due(&c->group[i]));
+		due = get_sooner(due, ddps_sac_group_due(&c->group[i]));
 	return due;
 }
 
@@ -289,7 +289,7 @@ void ddps_sac_tick(struct ddps_sac *c, uint64_t now)
 		if (i >= c->n_path || c->path[i].q.due > now)
 			continue;
 		if (ddps_sac_again(c, &c->path[i].q, now))
-			ask_path(c, &c->path[i]);
+			ask_sac_path(c, &c->path[i]);
 		else
 			path_done(c, i, NULL, now);
 	}

@@ -16,12 +16,12 @@
 #define CODE	   0x3f
 #define JOIN_KNOWN (DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_PKEY | DDPS_MC_JOIN)
 
-static bool is_broadcast(const struct ddps_sac *c, const uint8_t *mgid)
+static bool is_sac_broadcast(const struct ddps_sac *c, const uint8_t *mgid)
 {
 	return !memcmp(mgid, c->cfg.broadcast, DDPS_IPOIB_GID_LEN);
 }
 
-static struct sac_group *find(struct ddps_sac *c, const uint8_t *mgid)
+static struct sac_group *find_sac_group(struct ddps_sac *c, const uint8_t *mgid)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (c->group[i].used && !memcmp(c->group[i].mgid, mgid, DDPS_IPOIB_GID_LEN))
@@ -33,7 +33,7 @@ const struct ddps_sa_mcm *ddps_sac_link(const struct ddps_sac *c)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (c->group[i].used && c->group[i].state == SAC_MEMBER &&
-		    is_broadcast(c, c->group[i].mgid))
+		    is_sac_broadcast(c, c->group[i].mgid))
 			return &c->group[i].rec;
 	return NULL;
 }
@@ -59,7 +59,7 @@ static void send_query(struct ddps_sac *c, const struct sac_group *g, uint8_t me
 	struct ddps_sa_mcm r = { .pkey = c->cfg.pkey, .join = g->join };
 	uint8_t mad[DDPS_CM_MAD_LEN];
 
-	if (link && !is_broadcast(c, g->mgid)) { /* [4391-10-8] [4391-10-9] */
+	if (link && !is_sac_broadcast(c, g->mgid)) { /* [4391-10-8] [4391-10-9] */
 		r = *link;
 		r.mtu = EXACTLY | (link->mtu & CODE);
 		r.rate = EXACTLY | (link->rate & CODE);
@@ -74,23 +74,24 @@ static void send_query(struct ddps_sac *c, const struct sac_group *g, uint8_t me
 }
 
 /* What its state asks. */
-static void ask(struct ddps_sac *c, const struct sac_group *g)
+static void ask_for_group(struct ddps_sac *c, const struct sac_group *g)
 {
 	if (g->state == SAC_ASKED) /* [4391-10-1] */
 		send_query(c, g, DDPS_SA_GET, DDPS_MC_MGID);
-	else if (g->join == DDPS_MC_FULL && !is_broadcast(c, g->mgid)) /* [4391-10-7] */
+	else if (g->join == DDPS_MC_FULL && !is_sac_broadcast(c, g->mgid)) /* [4391-10-7] */
 		send_query(c, g, DDPS_SA_SET, DDPS_MC_ALL);
 	else
 		send_query(c, g, DDPS_SA_SET, JOIN_KNOWN);
 }
 
-static void set_out(struct ddps_sac *c, struct sac_group *g, enum sac_state state, uint64_t now)
+static void set_group_state(struct ddps_sac *c, struct sac_group *g, enum sac_state state,
+			    uint64_t now)
 {
 	g->state = state;
 	if (state == SAC_JOINING)
 		g->join = g->want ? DDPS_MC_FULL : DDPS_MC_SEND_NON;
 	ddps_sac_begin(c, &g->q, now);
-	ask(c, g);
+	ask_for_group(c, g);
 }
 
 /* Told once: nobody answers a Delete that is lost, and nothing depends on it. */
@@ -102,7 +103,8 @@ static void give_back(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 	send_query(c, g, DDPS_SA_DELETE, DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN);
 }
 
-static int hold(struct ddps_sac *c, const struct sac_group *g, const struct ddps_sa_mcm *rec)
+static int hold_sac_group(struct ddps_sac *c, const struct sac_group *g,
+			  const struct ddps_sa_mcm *rec)
 {
 	return c->cfg.ops->hold ? c->cfg.ops->hold(c->cfg.user, (unsigned)(g - c->group), rec) : 0;
 }
@@ -110,12 +112,12 @@ static int hold(struct ddps_sac *c, const struct sac_group *g, const struct ddps
 static void end_group(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 {
 	give_back(c, g, now);
-	(void)hold(c, g, NULL);
+	(void)hold_sac_group(c, g, NULL);
 	g->used = false;
 }
 
 /* A place: a free one, else that of the group that was sent to the longest ago. */
-static struct sac_group *place(struct ddps_sac *c, const uint8_t *mgid, uint64_t now)
+static struct sac_group *place_sac_group(struct ddps_sac *c, const uint8_t *mgid, uint64_t now)
 {
 	struct sac_group *g = NULL;
 
@@ -142,24 +144,24 @@ static struct sac_group *place(struct ddps_sac *c, const uint8_t *mgid, uint64_t
 
 int ddps_sac_join(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint64_t now)
 {
-	struct sac_group *g = find(c, mgid);
+	struct sac_group *g = find_sac_group(c, mgid);
 
 	if (g && (g->state == SAC_ASKED || g->state == SAC_JOINING)) {
 		g->want = true; /* the answer to what is asked leads on to it */
 		return 0;
 	}
 	if (!g)
-		g = place(c, mgid, now);
+		g = place_sac_group(c, mgid, now);
 	if (!g)
 		return DDPS_E_LIMIT;
 	g->want = true;
-	set_out(c, g, SAC_JOINING, now);
+	set_group_state(c, g, SAC_JOINING, now);
 	return 0;
 }
 
 void ddps_sac_leave(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint64_t now)
 {
-	struct sac_group *g = find(c, mgid);
+	struct sac_group *g = find_sac_group(c, mgid);
 
 	if (g)
 		end_group(c, g, now); /* [4391-10-10] */
@@ -168,10 +170,10 @@ void ddps_sac_leave(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], 
 int ddps_sac_open(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint64_t now,
 		  const struct ddps_sa_mcm **rec, unsigned *group)
 {
-	struct sac_group *g = find(c, mgid);
+	struct sac_group *g = find_sac_group(c, mgid);
 
 	if (!g)
-		g = place(c, mgid, now);
+		g = place_sac_group(c, mgid, now);
 	if (!g)
 		return DDPS_E_LIMIT;
 	g->used_at = now;
@@ -183,7 +185,7 @@ int ddps_sac_open(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], ui
 	case SAC_ABSENT:
 		return DDPS_E_ADDRESS;
 	case SAC_UNKNOWN:
-		set_out(c, g, SAC_ASKED, now);
+		set_group_state(c, g, SAC_ASKED, now);
 		return DDPS_E_AGAIN;
 	default:
 		return DDPS_E_AGAIN;
@@ -219,7 +221,7 @@ static void link_is_known(struct ddps_sac *c, uint64_t now)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (c->group[i].used && c->group[i].want && c->group[i].state == SAC_WAITING)
-			set_out(c, &c->group[i], SAC_JOINING, now);
+			set_group_state(c, &c->group[i], SAC_JOINING, now);
 }
 
 static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_mcm *rec,
@@ -228,10 +230,10 @@ static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa
 	int err;
 
 	if (g->want && g->join != DDPS_MC_FULL) { /* it was asked for to be sent to */
-		set_out(c, g, SAC_JOINING, now);
+		set_group_state(c, g, SAC_JOINING, now);
 		return;
 	}
-	err = hold(c, g, rec);
+	err = hold_sac_group(c, g, rec);
 	if (err) {
 		give_back(c, g, now);
 		if (!g->want) /* put_off() says it of those that are */
@@ -246,7 +248,7 @@ static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa
 	if (g->want)
 		c->cfg.ops->joined(c->cfg.user, g->mgid, 0, &g->rec, now);
 	c->cfg.ops->open(c->cfg.user, (unsigned)(g - c->group), true, now);
-	if (is_broadcast(c, g->mgid))
+	if (is_sac_broadcast(c, g->mgid))
 		link_is_known(c, now);
 }
 
@@ -263,7 +265,7 @@ void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct
 	}
 	c->stats.sac_refused += h->status != 0;
 	if (g->state == SAC_ASKED && (g->want || !h->status))
-		set_out(c, g, SAC_JOINING, now); /* [4391-10-3] */
+		set_group_state(c, g, SAC_JOINING, now); /* [4391-10-3] */
 	else if (h->status)
 		put_off(c, g, h->status == DDPS_SA_DENIED ? DDPS_E_BUSY : DDPS_E_REJECTED, now);
 	else
@@ -273,15 +275,15 @@ void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct
 /* [4391-10-6] */
 void ddps_sac_group_report(struct ddps_sac *c, uint16_t trap, const uint8_t *mgid, uint64_t now)
 {
-	struct sac_group *g = find(c, mgid);
+	struct sac_group *g = find_sac_group(c, mgid);
 
 	if (!g)
 		return;
 	if (trap == TRAP_NEW && (g->state == SAC_ABSENT || g->state == SAC_WAITING)) {
-		set_out(c, g, g->want ? SAC_JOINING : SAC_ASKED, now);
+		set_group_state(c, g, g->want ? SAC_JOINING : SAC_ASKED, now);
 	} else if (trap == TRAP_DEL && g->state == SAC_MEMBER) {
 		if (g->want) {
-			set_out(c, g, SAC_JOINING, now);
+			set_group_state(c, g, SAC_JOINING, now);
 			return;
 		}
 		g->state = SAC_ABSENT;
@@ -293,14 +295,14 @@ void ddps_sac_group_renew(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 {
 	if (!g->used)
 		return;
-	if (g->want && is_broadcast(c, g->mgid)) {
-		set_out(c, g, SAC_JOINING, now);
+	if (g->want && is_sac_broadcast(c, g->mgid)) {
+		set_group_state(c, g, SAC_JOINING, now);
 	} else if (g->want) { /* with the values of the link, when they are known again */
 		g->q.tid = 0;
 		g->state = SAC_WAITING;
 		g->until = now + g->back_off;
 	} else if (g->state == SAC_ASKED || g->state == SAC_JOINING) {
-		set_out(c, g, SAC_ASKED, now); /* somebody waits for it */
+		set_group_state(c, g, SAC_ASKED, now); /* somebody waits for it */
 	} else {
 		g->state = SAC_UNKNOWN;
 	}
@@ -330,12 +332,12 @@ void ddps_sac_group_tick(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 	case SAC_ASKED:
 	case SAC_JOINING:
 		if (ddps_sac_again(c, &g->q, now))
-			ask(c, g);
+			ask_for_group(c, g);
 		else
 			put_off(c, g, DDPS_E_TIMEDOUT, now);
 		break;
 	case SAC_WAITING:
-		set_out(c, g, SAC_JOINING, now);
+		set_group_state(c, g, SAC_JOINING, now);
 		break;
 	default: /* idle; or whether it is there shows when somebody sends */
 		end_group(c, g, now);

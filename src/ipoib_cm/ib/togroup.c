@@ -7,8 +7,8 @@
 #define FRAME_MAX 4096
 
 /* The MGID goes before the frame.  Return: 0: it will be sent, or DDPS_E_AGAIN. */
-static int hold(struct ddps_togroup *t, unsigned group, const uint8_t *mgid, const void *frame,
-		size_t len)
+static int hold_group_frame(struct ddps_togroup *t, unsigned group, const uint8_t *mgid,
+			    const void *frame, size_t len)
 {
 	unsigned *n = &t->held[group].n;
 	uint8_t *copy;
@@ -62,7 +62,7 @@ int ddps_togroup(struct ddps_togroup *t, const uint8_t *mgid, const void *frame,
 	if (!err)
 		return t->send(t->user, rec, group, frame, len);
 	if (err == DDPS_E_AGAIN)
-		return hold(t, group, mgid, frame, len);
+		return hold_group_frame(t, group, mgid, frame, len);
 	(*t->n_none)++;
 	return err;
 }

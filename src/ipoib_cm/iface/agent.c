@@ -25,7 +25,7 @@ struct ddps_ipoib_agent {
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
 };
 
-static struct agent_qp *find(struct ddps_ipoib_agent *a, uint32_t id, bool is_free)
+static struct agent_qp *find_agent_qp(struct ddps_ipoib_agent *a, uint32_t id, bool is_free)
 {
 	for (unsigned i = 0; i < a->cfg.max_qps; i++)
 		if (is_free ? !a->qp[i].qpn : a->qp[i].qpn && a->qp[i].id == id)
@@ -34,10 +34,10 @@ static struct agent_qp *find(struct ddps_ipoib_agent *a, uint32_t id, bool is_fr
 }
 
 /* The connection manager has forgotten it. */
-static void on_gone(void *user, uint32_t id)
+static void forget_agent_conn(void *user, uint32_t id)
 {
 	struct ddps_ipoib_agent *a = user;
-	struct agent_qp *q = find(a, id, false);
+	struct agent_qp *q = find_agent_qp(a, id, false);
 
 	if (!q)
 		return;
@@ -76,7 +76,7 @@ static int open_cm(struct ddps_ipoib_agent *a)
 	a->qp = calloc(c->max_qps, sizeof(*a->qp));
 	if (!a->qp || ddps_cm_new(&a->cm, &cm))
 		return DDPS_E_NOMEM;
-	a->cm->gone = on_gone;
+	a->cm->gone = forget_agent_conn;
 	a->cm->gone_user = a;
 	a->cm->port_bits = UINT16_MAX; /* the LID */
 	return listen_on_both(a, cm.priv);
@@ -136,7 +136,8 @@ void ddps_ipoib_agent_outs(struct ddps_ipoib_agent *a, const struct ddps_cm_outs
 		(void)a->port->ops->mad_send(a->port, o->send[i].to, o->send[i].mad);
 	for (unsigned i = 0; i < o->n_report; i++) {
 		const struct ddps_cm_report *r = &o->report[i];
-		struct agent_qp *q = r->ev == DDPS_CM_EV_RX_DREQ ? find(a, r->id, false) : NULL;
+		struct agent_qp *q =
+			r->ev == DDPS_CM_EV_RX_DREQ ? find_agent_qp(a, r->id, false) : NULL;
 
 		if (q)
 			a->port->ops->qp_stop(a->port, q->qpn);
@@ -150,7 +151,7 @@ int ddps_ipoib_agent_accept(struct ddps_ipoib_agent *a, const struct ddps_cm_rep
 	const struct ddps_cm_req *req = r->mad ? &r->mad->u.req : NULL;
 	const struct ddps_ipoib_port_ops *ops = a->port->ops;
 	struct ddps_cm_rep rep = { .srq = 1, .rnr_retry = FOREVER };
-	struct agent_qp *q = find(a, 0, true);
+	struct agent_qp *q = find_agent_qp(a, 0, true);
 	struct ddps_ipoib_qp_to to = { .rnr_retry = FOREVER, .path.addr = r->addr };
 	struct ddps_cm_outs o;
 	int err;
@@ -213,8 +214,8 @@ void ddps_ipoib_agent_tick(struct ddps_ipoib_agent *a, uint64_t now)
 /* ---- what the port says ---- */
 
 /* An ARP request for us is answered when the way back is known [4391-9.2.1]. */
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void take_agent_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+			  size_t len, uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 	struct ddps_ipoib_arp *arp = &a->asking[a->next % ASKING];
@@ -236,8 +237,8 @@ static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void 
 }
 
 /* Sender and target change places. */
-static void answer(struct ddps_ipoib_agent *a, struct ddps_ipoib_arp *arp,
-		   const struct ddps_ipoib_path *path)
+static void answer_agent_arp(struct ddps_ipoib_agent *a, struct ddps_ipoib_arp *arp,
+			     const struct ddps_ipoib_path *path)
 {
 	uint8_t frame[DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN];
 
@@ -251,8 +252,8 @@ static void answer(struct ddps_ipoib_agent *a, struct ddps_ipoib_arp *arp,
 		(void)a->port->ops->ud_send(a->port, &arp->target, path, frame, sizeof(frame));
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		    const struct ddps_ipoib_path *path, uint64_t now)
+static void take_agent_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			    const struct ddps_ipoib_path *path, uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 
@@ -263,12 +264,12 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 		if (!arp->op || memcmp(arp->sender.gid, gid, DDPS_IPOIB_GID_LEN) != 0)
 			continue;
 		if (path)
-			answer(a, arp, path);
+			answer_agent_arp(a, arp, path);
 		arp->op = 0;
 	}
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void take_agent_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 	struct ddps_cm_outs o;
@@ -277,7 +278,8 @@ static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, u
 		ddps_ipoib_agent_outs(a, &o, now);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void take_agent_qp_message(void *user, uint32_t qpn, const void *frame, size_t len,
+				  uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 
@@ -286,7 +288,7 @@ static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint6
 }
 
 /* A queue pair without use: its connection ends. */
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void end_agent_conn(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 	struct ddps_cm_outs o;
@@ -299,8 +301,8 @@ static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 		}
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
-		      uint32_t link_mtu, uint64_t now)
+static void take_agent_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			      uint32_t link_mtu, uint64_t now)
 {
 	struct ddps_ipoib_agent *a = user;
 
@@ -308,20 +310,20 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 		a->calls.joined(a->calls.user, err, link_mtu, now);
 }
 
-static void on_link(void *user, bool is_up, uint64_t now)
+static void ignore_agent_link(void *user, bool is_up, uint64_t now)
 {
 	(void)user, (void)is_up, (void)now; /* what is sent meanwhile is lost, and repeated */
 }
 
 static const struct ddps_ipoib_up up = {
 	.struct_size = sizeof(up),
-	.ud = on_ud,
-	.mad = on_mad,
-	.qp = on_qp,
-	.qp_error = on_qp_error,
-	.path = on_path,
-	.joined = on_joined,
-	.link = on_link,
+	.ud = take_agent_ud,
+	.mad = take_agent_mad,
+	.qp = take_agent_qp_message,
+	.qp_error = end_agent_conn,
+	.path = take_agent_path,
+	.joined = take_agent_joined,
+	.link = ignore_agent_link,
 };
 
 const struct ddps_ipoib_up *ddps_ipoib_agent_up(void)

@@ -37,7 +37,7 @@ void ddps_ipoib_if_config_init_sized(struct ddps_ipoib_if_config *cfg, size_t si
 	ddps_sized_init(cfg, size, &zero, &CONFIG);
 }
 
-static void defaults(struct ddps_ipoib_if_config *c)
+static void set_if_defaults(struct ddps_ipoib_if_config *c)
 {
 	if (!c->scope)
 		c->scope = DDPS_IPOIB_SCOPE_DEFAULT;
@@ -61,7 +61,7 @@ static void defaults(struct ddps_ipoib_if_config *c)
 	need_mtu(c);
 }
 
-static bool config_ok(const struct ddps_ipoib_if_config *c)
+static bool is_if_config_ok(const struct ddps_ipoib_if_config *c)
 {
 	uint8_t octets[DDPS_IPOIB_LLADDR_LEN];
 
@@ -79,8 +79,8 @@ int ddps_ipoib_if_config_take(struct ddps_ipoib_if_config *to,
 {
 	int err = ddps_sized_take(to, cfg, &CONFIG);
 
-	defaults(to);
-	return err || config_ok(to) ? err : DDPS_E_INVAL;
+	set_if_defaults(to);
+	return err || is_if_config_ok(to) ? err : DDPS_E_INVAL;
 }
 
 static int alloc(struct ddps_ipoib_if *f)
@@ -219,7 +219,7 @@ void ddps_ipoib_queue_drop(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, 
 	q->n = 0;
 }
 
-static void join(struct ddps_ipoib_if *f)
+static void join_broadcast(struct ddps_ipoib_if *f)
 {
 	int err = f->port->ops->join(f->port, f->broadcast); /* [4391-5-2] */
 
@@ -233,7 +233,7 @@ int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now)
 		return DDPS_E_STATE;
 	f->now = now;
 	f->state = DDPS_IPOIB_IF_JOINING;
-	join(f);
+	join_broadcast(f);
 	return 0;
 }
 
@@ -260,7 +260,7 @@ static void listen(struct ddps_ipoib_if *f, bool on)
 	}
 }
 
-static void come_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
+static void bring_if_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
 {
 	f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu); /* [4391-5-3] */
 	f->state = DDPS_IPOIB_IF_UP;
@@ -287,12 +287,12 @@ static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 		err = DDPS_E_LIMIT;
 	f->stats.join_failed += err != 0;
 	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING)
-		come_up(f, link_mtu);
+		bring_if_up(f, link_mtu);
 	else if (!err && broadcast && f->state == DDPS_IPOIB_IF_UP) /* joined anew */
 		f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu);
 }
 
-static void end_all(struct ddps_ipoib_if *f)
+static void end_if_conns(struct ddps_ipoib_if *f)
 {
 	listen(f, false);
 	ddps_ipoib_nbr_clear(f);
@@ -304,7 +304,7 @@ void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_DOWN)
 		return;
-	end_all(f);
+	end_if_conns(f);
 	if (f->state == DDPS_IPOIB_IF_UP)
 		ddps_ipoib_own_end(f);
 	f->port->ops->leave(f->port, f->broadcast);
@@ -317,11 +317,11 @@ static void if_link(void *user, bool up, uint64_t now)
 
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_UP && !up) {
-		end_all(f);
+		end_if_conns(f);
 		f->state = DDPS_IPOIB_IF_JOINING; /* memberships may be gone, too */
 		f->join_at = now + f->cfg.retry_ns;
 	} else if (f->state == DDPS_IPOIB_IF_JOINING && up) {
-		join(f);
+		join_broadcast(f);
 	} else if (up) {
 		f->subnet++;
 	}
@@ -345,7 +345,7 @@ void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
 {
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_JOINING && now >= f->join_at)
-		join(f);
+		join_broadcast(f);
 	ddps_ipoib_conn_tick(f);
 	ddps_ipoib_node_tick(f);
 	ddps_ipoib_nbr_tick(f);

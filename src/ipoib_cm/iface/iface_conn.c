@@ -33,12 +33,12 @@ static void flush_all(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 
 /* ---- What link.c asks for ---- */
 
-static void on_send(void *user, const struct ddps_cm_send *s)
+static void send_link_mad(void *user, const struct ddps_cm_send *s)
 {
 	flush_conn(user, s);
 }
 
-static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
+static int ask_link_qp(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
 {
 	struct ddps_ipoib_if *f = user;
 	const struct ddps_ipoib_path *path = &NODE_OF(l)->path;
@@ -69,8 +69,8 @@ static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req
 	return 0;
 }
 
-static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
-		     const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
+static int answer_link_req(void *user, struct ddps_ipoib_link *l, uint32_t id,
+			   const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
 {
 	struct ddps_ipoib_if *f = user;
 	struct ddps_ipoib_node *n = NODE_OF(l);
@@ -95,7 +95,8 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 	return 0;
 }
 
-static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu, bool to_send)
+static void bring_conn_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu,
+			  bool to_send)
 {
 	struct ddps_ipoib_if *f = user;
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
@@ -110,7 +111,7 @@ static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t m
 	unsettle(f, NODE_OF(l));
 }
 
-static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
+static void take_conn_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 {
 	struct ddps_ipoib_if *f = user;
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
@@ -120,14 +121,15 @@ static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 		ddps_ipoib_qp_stop(f, qp);
 }
 
-static void on_resolve(void *user, struct ddps_ipoib_link *l)
+static void resolve_link(void *user, struct ddps_ipoib_link *l)
 {
 	NODE_OF(l)->resolve = true;
 	unsettle(user, NODE_OF(l));
 }
 
-const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops = { on_send, on_ask,  on_answer,
-							 on_up,	  on_down, on_resolve };
+const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops = { send_link_mad,	  ask_link_qp,
+							 answer_link_req, bring_conn_up,
+							 take_conn_down,  resolve_link };
 
 /* ---- After a call of link.c ---- */
 
@@ -157,7 +159,7 @@ static void drop_unknown(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 			ddps_ipoib_qp_stop(f, qp);
 }
 
-static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+static void settle_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	const struct ddps_ipoib_peer *p = &n->link.peer;
 	struct ddps_ipoib_qp *qp;
@@ -210,7 +212,7 @@ void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
 	while ((n = f->unsettled)) {
 		f->unsettled = n->unsettled_next;
 		n->unsettled = false;
-		settle(f, n);
+		settle_node(f, n);
 		if (!n->unsettled)
 			ddps_ipoib_node_settled(f, n);
 	}
@@ -318,7 +320,7 @@ static void conn_rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 }
 
 /* @from: the LID that the message came from; 0: there was none */
-static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r, uint16_t from)
+static void take_cm_report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r, uint16_t from)
 {
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
 	struct ddps_ipoib_node *n = qp ? qp->node : NULL;
@@ -340,11 +342,11 @@ static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r, uint
 	}
 }
 
-static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o, uint16_t from)
+static void take_cm_outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o, uint16_t from)
 {
 	flush_all(f, o);
 	for (unsigned i = 0; i < o->n_report; i++)
-		report(f, &o->report[i], from);
+		take_cm_report(f, &o->report[i], from);
 	ddps_ipoib_conn_settle(f);
 	ddps_ipoib_qp_collect(f);
 }
@@ -374,7 +376,7 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 	f->stats.req_refused += cm->refused - refused; /* by the agent: it is full, for one */
 	if (f->cm->stray) /* the peer may have moved; the path says whether it has */
 		seen_elsewhere(f, f->cm->stray, (uint16_t)from);
-	outs(f, &o, (uint16_t)from);
+	take_cm_outs(f, &o, (uint16_t)from);
 }
 
 /* A timer has ended.  Its queue pair may have been used since it was set. */
@@ -395,7 +397,7 @@ void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f)
 	struct ddps_due *due;
 
 	while (ddps_cm_tick(f->cm, f->now, &o))
-		outs(f, &o, 0);
+		take_cm_outs(f, &o, 0);
 	while ((due = ddps_dues_ready(&f->qp_dues, f->now)))
 		look_whether_idle(
 			f, (struct ddps_ipoib_qp *)(void *)((char *)due -

@@ -23,8 +23,8 @@
 #define HOP_BY_HOP   0
 #define NONE	     UINT32_MAX
 
-static bool make_mgid(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
-		      uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static bool make_if_mgid(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
+			 uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	uint16_t pkey = f->cfg.me.pkey;
 
@@ -32,7 +32,7 @@ static bool make_mgid(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip 
 		      : !ddps_ipoib_mgid_ipv4(mgid, ip->a, pkey, f->cfg.scope);
 }
 
-static uint32_t find(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+static uint32_t find_listened(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
 	for (uint32_t i = 0; i < f->n_group; i++)
 		if (f->group[i].ip.v6 == ip->v6 && !memcmp(f->group[i].ip.a, ip->a, sizeof(ip->a)))
@@ -54,11 +54,11 @@ static bool has_mgid(const struct ddps_ipoib_if *f, const uint8_t *mgid)
 	return ddps_ipoib_listens(f, mgid) || ddps_ipoib_is_own_group(f, mgid);
 }
 
-static void begin(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+static void begin_listening(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
 	struct ddps_ipoib_listened g = { .ip = *ip };
 
-	if (find(f, ip) != NONE || !make_mgid(f, ip, g.mgid))
+	if (find_listened(f, ip) != NONE || !make_if_mgid(f, ip, g.mgid))
 		return;
 	if (f->n_group == DDPS_IPOIB_IF_GROUPS) {
 		f->stats.group_full++;
@@ -69,9 +69,9 @@ static void begin(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 	f->group[f->n_group++] = g;
 }
 
-static void end(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+static void end_listening(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
-	uint32_t i = find(f, ip);
+	uint32_t i = find_listened(f, ip);
 	struct ddps_ipoib_listened g;
 
 	if (i == NONE)
@@ -99,13 +99,13 @@ static void records(struct ddps_ipoib_if *f, struct ddps_rbuf *r, bool v6, uint1
 		if (type == BLOCK_OLD)
 			continue; /* of a group that is listened to */
 		if ((type == IS_INCLUDE || type == TO_INCLUDE) && !sources)
-			end(f, &ip);
+			end_listening(f, &ip);
 		else
-			begin(f, &ip);
+			begin_listening(f, &ip);
 	}
 }
 
-static void report(struct ddps_ipoib_if *f, struct ddps_rbuf *r, bool v6)
+static void take_host_report(struct ddps_ipoib_if *f, struct ddps_rbuf *r, bool v6)
 {
 	uint8_t type = ddps_rbuf_u8(r);
 	struct ddps_ipoib_ip ip = { .v6 = v6 };
@@ -125,9 +125,9 @@ static void report(struct ddps_ipoib_if *f, struct ddps_rbuf *r, bool v6)
 		return;
 	memcpy(ip.a, group, v6 ? 16 : 4);
 	if (type == (v6 ? MLD1_DONE : IGMP2_LEAVE))
-		end(f, &ip);
+		end_listening(f, &ip);
 	else if (v6 ? type == MLD1_REPORT : type == IGMP1_REPORT || type == IGMP2_REPORT)
-		begin(f, &ip);
+		begin_listening(f, &ip);
 }
 
 void ddps_ipoib_group_snoop(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len)
@@ -136,13 +136,13 @@ void ddps_ipoib_group_snoop(struct ddps_ipoib_if *f, const uint8_t *packet, size
 
 	if (packet[0] >> 4 == 4) {
 		if (packet[9] == IGMP && ddps_rbuf_take(&r, (packet[0] & 15u) * 4))
-			report(f, &r, false);
+			take_host_report(f, &r, false);
 		return;
 	}
 	/* MLD has a router alert before it */
 	if (packet[6] == HOP_BY_HOP && ddps_rbuf_take(&r, IP6_HEADER) &&
 	    ddps_rbuf_u8(&r) == ICMP6 && ddps_rbuf_take(&r, ddps_rbuf_u8(&r) * 8u + 6))
-		report(f, &r, true);
+		take_host_report(f, &r, true);
 }
 
 void ddps_ipoib_groups(struct ddps_ipoib_if *f, bool join)

@@ -42,7 +42,7 @@ uint16_t ddps_ipoib_cksum6(const uint8_t *packet, size_t len)
 	return ddps_ipoib_cksum(packet + IP6_HDR, len - IP6_HDR, sum);
 }
 
-static bool allowed(struct ddps_ipoib_if *f)
+static bool is_icmp_allowed(struct ddps_ipoib_if *f)
 {
 	if (f->icmp_at < f->now)
 		f->icmp_at = f->now;
@@ -76,7 +76,7 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	size_t size = IP4_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
 
-	if (!ddps_ipoib_serves(f, false) || !may_answer4(packet, len) || !allowed(f))
+	if (!ddps_ipoib_serves(f, false) || !may_answer4(packet, len) || !is_icmp_allowed(f))
 		return;
 	ddps_wbuf_u16(&w, 0x4500);
 	ddps_wbuf_u16(&w, (uint16_t)size);
@@ -116,7 +116,7 @@ static void too_big6(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	size_t size = IP6_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
 
-	if (!ddps_ipoib_serves(f, true) || !may_answer6(packet, len) || !allowed(f))
+	if (!ddps_ipoib_serves(f, true) || !may_answer6(packet, len) || !is_icmp_allowed(f))
 		return;
 	ddps_wbuf_u32(&w, 6u << 28);
 	ddps_wbuf_u16(&w, (uint16_t)(size - IP6_HDR));

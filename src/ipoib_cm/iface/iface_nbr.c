@@ -23,7 +23,7 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct
 
 /* ---- those that may be forgotten for another, the oldest first ---- */
 
-static void take_off(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+static void unlink_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	if (!b->at)
 		return;
@@ -37,7 +37,7 @@ static void take_off(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 
 static void put_last(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	take_off(f, b);
+	unlink_nbr(f, b);
 	if (!f->nbr_old)
 		f->nbr_end = &f->nbr_old;
 	b->next = NULL;
@@ -47,15 +47,15 @@ static void put_last(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 }
 
 /* @at: when it ends.  Nobody waits for one that is reachable or has failed. */
-static void set_state(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, enum nbr_state state,
-		      uint64_t at)
+static void set_nbr_state(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, enum nbr_state state,
+			  uint64_t at)
 {
 	b->state = state;
 	ddps_due_set(&f->nbr_dues, &b->due, at);
 	if (state == NBR_REACHABLE || state == NBR_FAILED)
 		put_last(f, b);
 	else
-		take_off(f, b);
+		unlink_nbr(f, b);
 }
 
 static void set_node(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, struct ddps_ipoib_node *n)
@@ -85,7 +85,7 @@ static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
 	set_node(f, b, NULL);
-	set_state(f, b, NBR_FREE, DDPS_CM_NEVER);
+	set_nbr_state(f, b, NBR_FREE, DDPS_CM_NEVER);
 	ddps_tab_del(&f->nbr_by_ip, &b->by_ip);
 	b->next = f->nbr_free;
 	f->nbr_free = b;
@@ -97,7 +97,7 @@ static void fail_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
 	set_node(f, b, NULL);
 	b->owes = false;
-	set_state(f, b, NBR_FAILED, f->now + f->cfg.failed_ns);
+	set_nbr_state(f, b, NBR_FAILED, f->now + f->cfg.failed_ns);
 }
 
 /* A free slot, else that of the neighbour unused for longest that nobody waits for. */
@@ -126,7 +126,7 @@ static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddp
 }
 
 /* Asks the neighbour itself while it is believed to be where it was, then everybody. */
-static void query(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
+static void query_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
 {
 	const struct ddps_ipoib_node *n = all || !b->node || !b->node->has_path ? NULL : b->node;
 
@@ -160,7 +160,7 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 			return;
 		}
 		b->state = NBR_RESOLVING;
-		query(f, b, true); /* [4755-3-1] */
+		query_nbr(f, b, true); /* [4755-3-1] */
 	}
 	b->used_at = f->now;
 	if (b->at)
@@ -185,7 +185,7 @@ static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 
 static void reachable(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	set_state(f, b, NBR_REACHABLE, f->now + f->cfg.reachable_ns);
+	set_nbr_state(f, b, NBR_REACHABLE, f->now + f->cfg.reachable_ns);
 	b->tries = 0;
 	if (b->owes)
 		answer_nbr(f, b);
@@ -211,7 +211,7 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 	if (b) {
 		if (b->node != n) { /* QPN or GID is another: another neighbour */
 			set_node(f, b, n);
-			set_state(f, b, NBR_PATH, DDPS_CM_NEVER);
+			set_nbr_state(f, b, NBR_PATH, DDPS_CM_NEVER);
 		}
 		ddps_ipoib_node_flags(f, n, lladdr->flags);
 	}
@@ -229,9 +229,9 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 /* Packets go on to where they went, until nobody answers there. */
 static void probe_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
 {
-	set_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
+	set_nbr_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
 	b->tries = 0;
-	query(f, b, all);
+	query_nbr(f, b, all);
 }
 
 void ddps_ipoib_nbr_told(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
@@ -309,7 +309,7 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 		}
 		if (b->node)
 			ddps_ipoib_node_doubt(f, b->node);
-		query(f, b, true);
+		query_nbr(f, b, true);
 		break;
 	default:
 		forget_nbr(f, b);

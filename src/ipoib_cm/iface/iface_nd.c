@@ -17,7 +17,7 @@
 static const uint8_t none[16];
 static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 
-static void solicited_node(uint8_t group[16], const uint8_t ip[16])
+static void make_solicited_group(uint8_t group[16], const uint8_t ip[16])
 {
 	static const uint8_t prefix[13] = { 0xff, 0x02, [11] = 1, 0xff };
 
@@ -62,7 +62,7 @@ void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
 	uint8_t group[16];
 	struct nd_out o = { .type = NS, .option = DDPS_IPOIB_ND_SOURCE, .target = target };
 
-	solicited_node(group, target);
+	make_solicited_group(group, target);
 	o.src = ddps_ipoib_own_for(f, true, target);
 	o.dst = n ? target : group;
 	nd_send(f, &o, n);
@@ -93,7 +93,7 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 				     len - IP6_HDR - ND_HDR);
 
 	if (dad)
-		solicited_node(group, target);
+		make_solicited_group(group, target);
 	if (has < 0 || (has && (dad || !ddps_ipoib_lladdr_ok(f, &a))) || src[0] == 0xff ||
 	    (dad && memcmp(p + 24, group, sizeof(group)) != 0)) { /* [4861-7.1.1-7] */
 		f->stats.rx_bad_nd++;

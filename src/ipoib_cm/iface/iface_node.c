@@ -7,7 +7,7 @@
  * as long. */
 #define MOVED_ASKS 4u
 
-static uint64_t hash_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
+static uint64_t hash_node_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
 {
 	return ddps_siphash(&f->key, gid, DDPS_IPOIB_GID_LEN);
 }
@@ -34,7 +34,7 @@ static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct d
 
 /* ---- those that may be forgotten: without address, connection or anything to be done ---- */
 
-static void take_off(struct ddps_ipoib_node *n)
+static void unlink_node(struct ddps_ipoib_node *n)
 {
 	if (!n->at)
 		return;
@@ -57,7 +57,7 @@ void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	if (idle == (n->at != NULL))
 		return;
 	if (!idle) {
-		take_off(n);
+		unlink_node(n);
 		return;
 	}
 	n->at = &f->node_idle;
@@ -67,7 +67,7 @@ void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	f->node_idle = n;
 }
 
-static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+static void forget_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	ddps_ipoib_link_close(&n->link, f->now);
 	while (n->qps) {
@@ -80,7 +80,7 @@ static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	ddps_due_clear(&f->node_dues, &n->due);
 	ddps_tab_del(&f->node_by_lladdr, &n->by_lladdr);
 	ddps_tab_del(&f->node_by_gid, &n->by_gid);
-	take_off(n);
+	unlink_node(n);
 	n->used = false;
 	if (!n->unsettled) /* else its slot is free when it is not on that list any more */
 		put_free(f, n);
@@ -102,7 +102,7 @@ static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
 	if (!f->node_free && f->n_node < f->cfg.max_peers)
 		return &f->node[f->n_node++];
 	if (!f->node_free && f->node_idle)
-		forget(f, f->node_idle);
+		forget_node(f, f->node_idle);
 	n = f->node_free;
 	if (n)
 		f->node_free = n->next;
@@ -127,7 +127,7 @@ struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 	n->due.at = DDPS_CM_NEVER;
 	n->lladdr = *lladdr;
 	ddps_tab_add(&f->node_by_lladdr, &n->by_lladdr, node_hash(f, lladdr));
-	ddps_tab_add(&f->node_by_gid, &n->by_gid, hash_gid(f, lladdr->gid));
+	ddps_tab_add(&f->node_by_gid, &n->by_gid, hash_node_gid(f, lladdr->gid));
 	ddps_ipoib_link_init(&n->link, &f->links, lladdr, 0, f->cfg.form);
 	ddps_ipoib_node_flags(f, n, lladdr->flags);
 	return n;
@@ -146,20 +146,20 @@ void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, u
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	if (--n->refs == 0)
-		forget(f, n);
+		forget_node(f, n);
 }
 
 void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
 {
 	for (unsigned i = 0; i < f->n_node; i++)
 		if (f->node[i].used)
-			forget(f, &f->node[i]);
+			forget_node(f, &f->node[i]);
 	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
 	f->n_node = 0;
 	f->node_free = NULL;
 }
 
-static void resolve(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+static void resolve_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	n->path_tries++;
 	n->subnet = f->subnet;
@@ -173,11 +173,11 @@ void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n
 	if (n->due.at != DDPS_CM_NEVER) /* asked already */
 		return;
 	n->path_tries = 0;
-	resolve(f, n);
+	resolve_path(f, n);
 }
 
 /* Asks for its path again, but not before @at.  Return: whether that was to be done. */
-static bool ask_again(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64_t at)
+static bool reask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64_t at)
 {
 	const bool waits = n->due.at != DDPS_CM_NEVER;
 
@@ -187,13 +187,13 @@ static bool ask_again(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64
 	if (at > f->now)
 		ddps_due_set(&f->node_dues, &n->due, at);
 	else
-		resolve(f, n);
+		resolve_path(f, n);
 	return true;
 }
 
 void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	ask_again(f, n, n->asked_at + f->cfg.retry_ns);
+	reask_path(f, n, n->asked_at + f->cfg.retry_ns);
 }
 
 /*
@@ -208,7 +208,7 @@ void ddps_ipoib_node_seen_at(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 	if (n->elsewhere != lid)
 		n->seen_asks = 0;
 	n->elsewhere = lid;
-	if (ask_again(f, n, n->asked_at + (f->cfg.retry_ns >> (MOVED_ASKS - n->seen_asks))) &&
+	if (reask_path(f, n, n->asked_at + (f->cfg.retry_ns >> (MOVED_ASKS - n->seen_asks))) &&
 	    n->seen_asks < MOVED_ASKS)
 		n->seen_asks++;
 }
@@ -228,7 +228,7 @@ static void path_lost(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 }
 
 /* Token and rate do not matter to what goes that way already. */
-static bool same_way(const struct ddps_ipoib_path *a, const struct ddps_ipoib_path *b)
+static bool is_same_path(const struct ddps_ipoib_path *a, const struct ddps_ipoib_path *b)
 {
 	return (a->dlid ? a->dlid == b->dlid : a->addr == b->addr) && a->slid == b->slid &&
 	       a->sl == b->sl && a->mtu == b->mtu && a->traffic_class == b->traffic_class &&
@@ -238,7 +238,7 @@ static bool same_way(const struct ddps_ipoib_path *a, const struct ddps_ipoib_pa
 static void path_found(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 		       const struct ddps_ipoib_path *path)
 {
-	const bool moved = n->has_path && !same_way(&n->path, path);
+	const bool moved = n->has_path && !is_same_path(&n->path, path);
 
 	n->path = *path;
 	n->link.addr = path->addr;
@@ -252,7 +252,7 @@ static void path_found(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 void ddps_ipoib_node_path(struct ddps_ipoib_if *f, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 			  const struct ddps_ipoib_path *path)
 {
-	uint64_t hash = hash_gid(f, gid);
+	uint64_t hash = hash_node_gid(f, gid);
 	struct ddps_tab_link *l = ddps_tab_first(&f->node_by_gid, hash), *next;
 
 	for (; l; l = next) {
@@ -280,7 +280,7 @@ void ddps_ipoib_node_tick(struct ddps_ipoib_if *f)
 		if (n->path_tries >= f->cfg.tries)
 			path_lost(f, n);
 		else
-			resolve(f, n);
+			resolve_path(f, n);
 	}
 }
 

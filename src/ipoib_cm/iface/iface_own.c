@@ -7,7 +7,7 @@
 
 static const uint8_t none[16];
 
-static size_t size_of(bool v6)
+static size_t get_ip_size(bool v6)
 {
 	return v6 ? 16 : 4;
 }
@@ -26,7 +26,7 @@ static unsigned configured(const struct ddps_ipoib_if *f, bool v6, const uint8_t
 static struct ddps_ipoib_more *find_more(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 {
 	for (unsigned i = 0; i < f->n_more; i++)
-		if (f->more[i].ip.v6 == v6 && !memcmp(f->more[i].ip.a, ip, size_of(v6)))
+		if (f->more[i].ip.v6 == v6 && !memcmp(f->more[i].ip.a, ip, get_ip_size(v6)))
 			return &f->more[i];
 	return NULL;
 }
@@ -52,12 +52,12 @@ bool ddps_ipoib_is_own(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip
 	if (at && !(f->gone & at))
 		return true;
 	for (unsigned i = 0; i < f->n_more; i++)
-		if (f->more[i].ip.v6 == v6 && !memcmp(f->more[i].ip.a, ip, size_of(v6)))
+		if (f->more[i].ip.v6 == v6 && !memcmp(f->more[i].ip.a, ip, get_ip_size(v6)))
 			return true;
 	return false;
 }
 
-static bool is_link_local(const uint8_t ip[16])
+static bool is_ip_link_local(const uint8_t ip[16])
 {
 	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
 }
@@ -71,7 +71,7 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 
 		if (f->gone & (v6 ? 2u << i : 1))
 			continue;
-		if (!v6 || is_link_local(own) == is_link_local(ip))
+		if (!v6 || is_ip_link_local(own) == is_ip_link_local(ip))
 			return own;
 		any = any == none ? own : any;
 	}
@@ -80,7 +80,7 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 
 		if (f->more[i].ip.v6 != v6)
 			continue;
-		if (!v6 || is_link_local(own) == is_link_local(ip))
+		if (!v6 || is_ip_link_local(own) == is_ip_link_local(ip))
 			return own;
 		any = any == none ? own : any;
 	}
@@ -89,8 +89,8 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 
 /* ---- the groups beside the broadcast group that every host is in ---- */
 
-static void solicited_node(const struct ddps_ipoib_if *f, const uint8_t *own,
-			   uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static void make_own_solicited_mgid(const struct ddps_ipoib_if *f, const uint8_t *own,
+				    uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	uint8_t ip[16] = { 0xff, 0x02, [11] = 1, 0xff };
 
@@ -110,10 +110,10 @@ static unsigned own_groups(const struct ddps_ipoib_if *f, uint8_t mgid[GROUPS][D
 		ddps_ipoib_mgid_ipv6(mgid[n++], all6, f->cfg.me.pkey, f->cfg.scope);
 	for (unsigned i = 0; v6 && i < f->cfg.n_ip6; i++)
 		if (!(f->gone & 2u << i))
-			solicited_node(f, f->cfg.ip6[i], mgid[n++]);
+			make_own_solicited_mgid(f, f->cfg.ip6[i], mgid[n++]);
 	for (unsigned i = 0; v6 && i < f->n_more; i++)
 		if (f->more[i].ip.v6)
-			solicited_node(f, f->more[i].ip.a, mgid[n++]);
+			make_own_solicited_mgid(f, f->more[i].ip.a, mgid[n++]);
 	return n;
 }
 
@@ -134,7 +134,7 @@ bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid)
 }
 
 /* The QPN is new, and others may have an old one (4391-9.4-1). */
-static void announce(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
+static void announce_own_ip(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 {
 	if (v6 && ddps_ipoib_serves(f, true))
 		ddps_ipoib_na_send(f, ip, NULL, NULL);
@@ -151,12 +151,12 @@ void ddps_ipoib_own_begin(struct ddps_ipoib_if *f)
 		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
 	ddps_ipoib_groups(f, true);
 	if (f->cfg.has_ip4 && !(f->gone & 1))
-		announce(f, false, f->cfg.ip4);
+		announce_own_ip(f, false, f->cfg.ip4);
 	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
 		if (!(f->gone & 2u << i))
-			announce(f, true, f->cfg.ip6[i]);
+			announce_own_ip(f, true, f->cfg.ip6[i]);
 	for (unsigned i = 0; i < f->n_more; i++)
-		announce(f, f->more[i].ip.v6, f->more[i].ip.a);
+		announce_own_ip(f, f->more[i].ip.v6, f->more[i].ip.a);
 }
 
 void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
@@ -171,7 +171,7 @@ void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
 
 /* ---- what comes and goes ---- */
 
-static int add(struct ddps_ipoib_if *f, const struct ddps_ipoib_more *m)
+static int add_own_ip(struct ddps_ipoib_if *f, const struct ddps_ipoib_more *m)
 {
 	const unsigned at = configured(f, m->ip.v6, m->ip.a);
 	struct ddps_ipoib_more *known = find_more(f, m->ip.v6, m->ip.a);
@@ -207,9 +207,9 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 	int err = 0;
 
 	f->now = now;
-	memcpy(m.ip.a, ip, size_of(ip6));
+	memcpy(m.ip.a, ip, get_ip_size(ip6));
 	if (has)
-		err = add(f, &m);
+		err = add_own_ip(f, &m);
 	else
 		take_away(f, ip6, ip);
 	if (err || f->state != DDPS_IPOIB_IF_UP)
@@ -222,6 +222,6 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 		if (!among(is, n_is, was[i]) && !ddps_ipoib_listens(f, was[i]))
 			f->port->ops->leave(f->port, was[i]);
 	if (has && !had)
-		announce(f, ip6, ip);
+		announce_own_ip(f, ip6, ip);
 	return 0;
 }

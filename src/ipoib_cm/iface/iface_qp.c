@@ -45,7 +45,7 @@ void ddps_ipoib_qp_name(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint3
 	ddps_tab_add(&f->qp_by_id, &qp->by_id, qpn_hash(f, id));
 }
 
-static struct ddps_ipoib_qp *slot(struct ddps_ipoib_if *f)
+static struct ddps_ipoib_qp *take_free_qp(struct ddps_ipoib_if *f)
 {
 	struct ddps_ipoib_qp *qp = f->qp_free;
 
@@ -56,7 +56,7 @@ static struct ddps_ipoib_qp *slot(struct ddps_ipoib_if *f)
 	return qp;
 }
 
-static void free_slot(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+static void return_free_qp(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
 	qp->used = false;
 	qp->next = f->qp_free;
@@ -66,19 +66,19 @@ static void free_slot(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t transport,
 		       struct ddps_ipoib_qp **out)
 {
-	struct ddps_ipoib_qp *qp = slot(f);
+	struct ddps_ipoib_qp *qp = take_free_qp(f);
 	uint32_t qpn;
 	int err;
 
 	if (!qp && ddps_cm_conn_forget(f->cm)) { /* its queue pair waits for nothing else */
 		ddps_ipoib_qp_collect(f);
-		qp = slot(f);
+		qp = take_free_qp(f);
 	}
 	if (!qp)
 		return DDPS_E_LIMIT;
 	err = f->port->ops->qp_create(f->port, transport, f->cfg.me.rx_mtu, &qpn);
 	if (err) {
-		free_slot(f, qp);
+		return_free_qp(f, qp);
 		return err;
 	}
 	*qp = (struct ddps_ipoib_qp){ .used = true,
@@ -126,13 +126,13 @@ void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 	if (qp->looked) /* its slot is free when it is not on that list any more */
 		qp->used = false;
 	else
-		free_slot(f, qp);
+		return_free_qp(f, qp);
 	if (n)
 		ddps_ipoib_node_weigh(f, n);
 }
 
 /* To be looked at by ddps_ipoib_qp_collect(). */
-static void look(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+static void note_qp_to_collect(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
 	if (qp->looked)
 		return;
@@ -146,7 +146,7 @@ void ddps_ipoib_qp_gone(void *user, uint32_t id)
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(user, id);
 
 	if (qp)
-		look(user, qp);
+		note_qp_to_collect(user, qp);
 }
 
 void ddps_ipoib_qp_is_used(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
@@ -189,7 +189,7 @@ void ddps_ipoib_qp_collect(struct ddps_ipoib_if *f)
 		f->qp_look = qp->next;
 		qp->looked = false;
 		if (!qp->used)
-			free_slot(f, qp);
+			return_free_qp(f, qp);
 		else if (qp->stopped && ddps_cm_state(f->cm, qp->id) == DDPS_CM_ST_IDLE)
 			ddps_ipoib_qp_free(f, qp);
 	}
@@ -208,5 +208,5 @@ void ddps_ipoib_qp_stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 		qp->node->live--;
 		ddps_ipoib_node_weigh(f, qp->node);
 	}
-	look(f, qp);
+	note_qp_to_collect(f, qp);
 }

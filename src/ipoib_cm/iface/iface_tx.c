@@ -102,8 +102,8 @@ static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, const uint8_t ip[
 }
 
 /* Return: whether the packet goes to a group, then @mgid is set. */
-static bool group_of(const struct ddps_ipoib_if *f, const uint8_t *packet,
-		     uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static bool find_packet_group(const struct ddps_ipoib_if *f, const uint8_t *packet,
+			      uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	uint16_t pkey = f->cfg.me.pkey;
 
@@ -257,7 +257,7 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 		f->stats.tx_down++;
 		return 0;
 	}
-	if (group_of(f, p, g.mgid)) {
+	if (find_packet_group(f, p, g.mgid)) {
 		group_send(&g, p, len);
 		return 0;
 	}

@@ -15,14 +15,14 @@
 #define OPT_NOP	  1
 #define OPT_COPY  0x80
 
-static void put16(uint8_t *at, size_t v)
+static void put_ip_u16(uint8_t *at, size_t v)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(at, 2);
 
 	ddps_wbuf_u16(&w, (uint16_t)v);
 }
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t get_ip_u16(const uint8_t *at)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(at, 2);
 
@@ -49,7 +49,7 @@ int ddps_ipoib_frag4(const uint8_t *packet, size_t len, uint32_t mtu, ddps_ipoib
 		     void *arg)
 {
 	size_t ihl = (size_t)(packet[0] & 15) * 4, payload = len - ihl, room, done = 0;
-	uint16_t field = get16(packet + AT_OFFSET);
+	uint16_t field = get_ip_u16(packet + AT_OFFSET);
 	uint8_t frag[UINT16_MAX];
 	int n = 0;
 
@@ -62,11 +62,11 @@ int ddps_ipoib_frag4(const uint8_t *packet, size_t len, uint32_t mtu, ddps_ipoib
 		size_t size = payload - done < room ? payload - done : room;
 		bool last = done + size == payload;
 
-		put16(frag + AT_LEN, ihl + size);
-		put16(frag + AT_OFFSET,
-		      (field & ~OFFSET) | (last ? 0 : MORE) | ((field & OFFSET) + done / UNIT));
-		put16(frag + AT_CKSUM, 0);
-		put16(frag + AT_CKSUM, ddps_ipoib_cksum(frag, ihl, 0));
+		put_ip_u16(frag + AT_LEN, ihl + size);
+		put_ip_u16(frag + AT_OFFSET, (field & ~OFFSET) | (last ? 0 : MORE) |
+						     ((field & OFFSET) + done / UNIT));
+		put_ip_u16(frag + AT_CKSUM, 0);
+		put_ip_u16(frag + AT_CKSUM, ddps_ipoib_cksum(frag, ihl, 0));
 		memcpy(frag + ihl, packet + ihl + done, size);
 		emit(arg, frag, ihl + size);
 		blank_options(frag, ihl);

@@ -49,7 +49,7 @@ static uint32_t host_order(const uint8_t ip4[4])
 	return (uint32_t)ip4[0] << 24 | (uint32_t)ip4[1] << 16 | (uint32_t)ip4[2] << 8 | ip4[3];
 }
 
-static bool on_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+static bool send_ib_udp(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	struct ddps_ib_udp *u = user;
 
@@ -57,7 +57,7 @@ static bool on_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt
 }
 
 /* Taken at the join, as whoever has it would silence the node. */
-static int on_hold(void *user, unsigned group, uint16_t mlid, char *why, size_t why_len)
+static int hold_ib_udp_group(void *user, unsigned group, uint16_t mlid, char *why, size_t why_len)
 {
 	struct ddps_ib_udp *u = user;
 	struct in_addr a = { htonl(u->wire.ip) };
@@ -78,8 +78,8 @@ static int on_hold(void *user, unsigned group, uint16_t mlid, char *why, size_t 
 	return DDPS_E_SYSTEM;
 }
 
-static void on_rx(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
-		  uint64_t now)
+static void take_ib_udp_packet(void *user, uint16_t slid, uint16_t mlid,
+			       const struct ddps_ib_pkt *p, uint64_t now)
 {
 	struct ddps_ib_udp *u = user;
 
@@ -195,8 +195,8 @@ static int open_sockets(struct ddps_ib_udp *u, char *why, size_t why_len)
 	return DDPS_E_SYSTEM;
 }
 
-static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg, char *why,
-		     size_t why_len)
+static int open_ib_udp_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg, char *why,
+			    size_t why_len)
 {
 	struct ddps_ib_node_config c = { .lid = u->wire.ip & LID_MASK,
 					 .sa_lid = cfg->sa_lid,
@@ -212,8 +212,8 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 					 .tx_octets = cfg->tx_octets,
 					 .rx_octets = cfg->rx_octets,
 					 .seed = cfg->seed,
-					 .send = on_send,
-					 .hold = on_hold,
+					 .send = send_ib_udp,
+					 .hold = hold_ib_udp_group,
 					 .wire = u,
 					 .up = cfg->up,
 					 .see = cfg->see,
@@ -274,12 +274,12 @@ int ddps_ib_udp_new(struct ddps_ib_udp **out, const struct ddps_ib_udp_config *c
 	u->wire.unicast = u->wire.multicast = -1;
 	u->wire.ip = ip;
 	u->wire.udp_port = mine.udp_port;
-	u->wire.rx = on_rx;
+	u->wire.rx = take_ib_udp_packet;
 	u->wire.user = u;
 	choose_broadcast(u, &mine);
 	err = open_sockets(u, why, why_len);
 	if (!err)
-		err = open_node(u, &mine, why, why_len);
+		err = open_ib_udp_node(u, &mine, why, why_len);
 	if (!err) {
 		*out = u;
 		return 0;

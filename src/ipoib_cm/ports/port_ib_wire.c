@@ -19,7 +19,7 @@
 #define UDP_GRO	    104
 #endif
 
-static struct sockaddr_in address(uint32_t ip, uint16_t port)
+static struct sockaddr_in make_wire_address(uint32_t ip, uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_addr.s_addr = htonl(ip),
@@ -30,10 +30,10 @@ static struct sockaddr_in address(uint32_t ip, uint16_t port)
  * A socket that sends identification 0, without which the ICRC cannot be known beforehand: it is
  * not connected and forbids fragments.  Return: -1 with errno.
  */
-static int open_socket(uint32_t ip, uint16_t port)
+static int open_wire_socket(uint32_t ip, uint16_t port)
 {
 	const int on = 1, no_fragments = IP_PMTUDISC_PROBE, room = BUFFER;
-	struct sockaddr_in a = address(ip, port);
+	struct sockaddr_in a = make_wire_address(ip, port);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
 	if (fd < 0)
@@ -57,7 +57,7 @@ static int open_socket(uint32_t ip, uint16_t port)
 static int open_shared(uint32_t ip, uint16_t port)
 {
 	const int on = 1, room = BUFFER;
-	struct sockaddr_in a = address(ip, port);
+	struct sockaddr_in a = make_wire_address(ip, port);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
 	if (fd < 0)
@@ -79,7 +79,7 @@ int ddps_ib_wire_open(struct ib_wire *w, uint32_t *where)
 
 	w->multicast = -1;
 	*where = w->ip;
-	w->unicast = open_socket(w->ip, w->udp_port);
+	w->unicast = open_wire_socket(w->ip, w->udp_port);
 	if (w->unicast < 0)
 		return -1;
 	(void)setsockopt(w->unicast, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
@@ -99,12 +99,12 @@ void ddps_ib_wire_close(struct ib_wire *w)
 }
 
 /* Groups may share an MLID, but sockets cannot share a port. */
-static int port_of(const struct ib_wire *w, uint16_t mlid)
+static int get_mlid_port(const struct ib_wire *w, uint16_t mlid)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (w->group[i].mlid == mlid)
 			return fcntl(w->group[i].fd, F_DUPFD_CLOEXEC, 0);
-	return open_socket(w->ip, mlid);
+	return open_wire_socket(w->ip, mlid);
 }
 
 int ddps_ib_wire_hold(struct ib_wire *w, unsigned group, uint16_t mlid)
@@ -118,7 +118,7 @@ int ddps_ib_wire_hold(struct ib_wire *w, unsigned group, uint16_t mlid)
 	g->mlid = 0;
 	if (!mlid)
 		return 0;
-	g->fd = port_of(w, mlid);
+	g->fd = get_mlid_port(w, mlid);
 	if (g->fd < 0)
 		return -1;
 	g->mlid = mlid;
@@ -133,7 +133,8 @@ static bool no_room(int err)
 }
 
 /* Headers, payload, pad and ICRC.  Return: their length. */
-static size_t build(uint8_t *buf, const struct ddps_ib_udp_hdr *h, struct ddps_ib_pkt *p)
+static size_t build_wire_packet(uint8_t *buf, const struct ddps_ib_udp_hdr *h,
+				struct ddps_ib_pkt *p)
 {
 	size_t head = ddps_ib_pkt_encode(buf, p), len = head + p->len + p->pad;
 
@@ -145,14 +146,15 @@ static size_t build(uint8_t *buf, const struct ddps_ib_udp_hdr *h, struct ddps_i
 }
 
 /* A group's, by its own socket; what fails for another reason than room is lost. */
-static bool to_group(struct ib_wire *w, uint16_t mlid, unsigned group, struct ddps_ib_pkt *p)
+static bool send_to_wire_group(struct ib_wire *w, uint16_t mlid, unsigned group,
+			       struct ddps_ib_pkt *p)
 {
 	const struct ddps_ib_udp_hdr h = {
 		.src = w->ip, .dst = w->broadcast, .sport = mlid, .dport = w->udp_port
 	};
-	struct sockaddr_in to = address(h.dst, w->udp_port);
+	struct sockaddr_in to = make_wire_address(h.dst, w->udp_port);
 	uint8_t buf[DDPS_IB_PKT_MAX];
-	size_t len = build(buf, &h, p);
+	size_t len = build_wire_packet(buf, &h, p);
 	int fd = w->group[group].mlid == mlid ? w->group[group].fd : -1;
 
 	w->stats.wire_tx_calls++;
@@ -183,7 +185,7 @@ static struct ddps_ib_udp_hdr header_to(const struct ib_wire *w, uint16_t lid, u
 static ssize_t send_cut(struct ib_wire *w)
 {
 	struct ib_wire_out *o = &w->out;
-	struct sockaddr_in to = address(header_to(w, o->lid[0], 0).dst, w->udp_port);
+	struct sockaddr_in to = make_wire_address(header_to(w, o->lid[0], 0).dst, w->udp_port);
 	union {
 		char room[CMSG_SPACE(sizeof(uint16_t))];
 		struct cmsghdr align;
@@ -227,7 +229,7 @@ static int send_each(struct ib_wire *w)
 	unsigned n = 0;
 
 	for (unsigned i = o->first; i < o->n; i++, n++) {
-		to[n] = address(header_to(w, o->lid[i], 0).dst, w->udp_port);
+		to[n] = make_wire_address(header_to(w, o->lid[i], 0).dst, w->udp_port);
 		iov[n] = (struct iovec){ o->buf + o->at[i], size_at(o, i) };
 		msg[n].msg_hdr = (struct msghdr){ .msg_name = &to[n],
 						  .msg_namelen = sizeof(to[n]),
@@ -238,7 +240,7 @@ static int send_each(struct ib_wire *w)
 }
 
 /* One call.  Return: how many packets it was good for, below 0 with errno. */
-static int send_some(struct ib_wire *w)
+static int send_waiting(struct ib_wire *w)
 {
 	struct ib_wire_out *o = &w->out;
 
@@ -260,7 +262,7 @@ bool ddps_ib_wire_flush(struct ib_wire *w)
 
 	/* an earlier ICMP error for another node may come out here: the second try sends */
 	for (unsigned tries = 0; o->first < o->n;) {
-		int n = send_some(w);
+		int n = send_waiting(w);
 
 		if (n > 0) {
 			w->stats.wire_tx += (unsigned)n;
@@ -280,7 +282,7 @@ bool ddps_ib_wire_flush(struct ib_wire *w)
 }
 
 /* Whether a packet of @size to @lid can go with those that wait. */
-static bool fits(const struct ib_wire_out *o, uint16_t lid, bool cut, size_t size)
+static bool may_join_waiting(const struct ib_wire_out *o, uint16_t lid, bool cut, size_t size)
 {
 	if (!o->n)
 		return true;
@@ -297,13 +299,15 @@ bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct d
 	struct ddps_ib_udp_hdr h;
 
 	if (lid >= DDPS_MLID_FIRST)
-		return to_group(w, lid, group, p);
+		return send_to_wire_group(w, lid, group, p);
 	for (;;) {
 		size_t len;
 
 		h = header_to(w, lid, cut ? (uint16_t)o->n : 0);
-		len = o->at[o->n] + most <= IB_WIRE_OUT ? build(o->buf + o->at[o->n], &h, p) : 0;
-		if (len && fits(o, lid, cut, len)) {
+		len = o->at[o->n] + most <= IB_WIRE_OUT
+			      ? build_wire_packet(o->buf + o->at[o->n], &h, p)
+			      : 0;
+		if (len && may_join_waiting(o, lid, cut, len)) {
 			o->cut = cut;
 			o->ended = o->n && len < size_at(o, 0);
 			o->lid[o->n] = lid;
@@ -319,7 +323,7 @@ bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct d
 /* ---- in ---- */
 
 /* What the identifications of a node's packets say of it. */
-static void note(struct ib_wire *w, uint16_t lid, enum ddps_ib_icrc icrc)
+static void note_icrc_kind(struct ib_wire *w, uint16_t lid, enum ddps_ib_icrc icrc)
 {
 	if (icrc == DDPS_IB_ICRC_EXACT) {
 		w->plain[lid] = (uint8_t)(w->plain[lid] + (w->plain[lid] < SURE));
@@ -330,8 +334,8 @@ static void note(struct ib_wire *w, uint16_t lid, enum ddps_ib_icrc icrc)
 }
 
 /* @id: the likely identification. */
-static void take(struct ib_wire *w, const struct sockaddr_in *from, bool mcast, const uint8_t *buf,
-		 size_t len, uint16_t id, uint64_t now)
+static void take_wire_packet(struct ib_wire *w, const struct sockaddr_in *from, bool mcast,
+			     const uint8_t *buf, size_t len, uint16_t id, uint64_t now)
 {
 	const struct ddps_ib_udp_hdr h = { .src = ntohl(from->sin_addr.s_addr),
 					   .dst = mcast ? w->broadcast : w->ip,
@@ -358,7 +362,7 @@ static void take(struct ib_wire *w, const struct sockaddr_in *from, bool mcast, 
 		return;
 	}
 	if (!mcast)
-		note(w, slid, icrc);
+		note_icrc_kind(w, slid, icrc);
 	w->rx(w->user, slid, mcast ? h.sport : 0, &p, now);
 }
 
@@ -375,7 +379,7 @@ static size_t cut_size(struct msghdr *m)
 	return 0;
 }
 
-static void take_buffer(struct ib_wire *w, unsigned i, bool mcast, uint64_t now)
+static void take_wire_buffer(struct ib_wire *w, unsigned i, bool mcast, uint64_t now)
 {
 	size_t len = w->msg[i].msg_len, size = cut_size(&w->msg[i].msg_hdr), n;
 	uint16_t id = 0;
@@ -384,7 +388,7 @@ static void take_buffer(struct ib_wire *w, unsigned i, bool mcast, uint64_t now)
 		size = len;
 	for (size_t at = 0; at < len || !len; at += n, id++) {
 		n = len - at < size ? len - at : size;
-		take(w, &w->from[i], mcast, w->in[i] + at, n, id, now);
+		take_wire_packet(w, &w->from[i], mcast, w->in[i] + at, n, id, now);
 		if (!len)
 			return;
 	}
@@ -408,7 +412,7 @@ static bool read_socket(struct ib_wire *w, bool mcast, uint64_t now)
 		n = recvmmsg(mcast ? w->multicast : w->unicast, w->msg, IB_WIRE_BATCH, MSG_DONTWAIT,
 			     NULL);
 		for (int i = 0; i < n; i++)
-			take_buffer(w, (unsigned)i, mcast, now);
+			take_wire_buffer(w, (unsigned)i, mcast, now);
 		if (n < IB_WIRE_BATCH) /* an ICMP error about an earlier packet is no end */
 			return n < 0 && !no_room(errno);
 	}

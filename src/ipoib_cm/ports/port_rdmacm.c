@@ -40,7 +40,7 @@ struct ddps_rdmacm {
 	/* NOLINTEND(bugprone-macro-parentheses) */
 };
 
-static int load(struct ddps_rdmacm *r, char *why, size_t why_len)
+static int load_rdmacm(struct ddps_rdmacm *r, char *why, size_t why_len)
 {
 	void *at;
 
@@ -64,7 +64,7 @@ missing:
 
 static int open_channel(struct ddps_rdmacm *r, char *why, size_t why_len)
 {
-	int err = load(r, why, why_len);
+	int err = load_rdmacm(r, why, why_len);
 
 	if (err)
 		return err;
@@ -138,7 +138,7 @@ bool ddps_rdmacm_takes(const char *name)
 	return false;
 }
 
-static void note(struct ddps_rdmacm *r, const struct rdma_cm_event *ev)
+static void report_rdmacm_event(struct ddps_rdmacm *r, const struct rdma_cm_event *ev)
 {
 	const struct rdma_conn_param *p = &ev->param.conn;
 
@@ -156,7 +156,7 @@ static void note(struct ddps_rdmacm *r, const struct rdma_cm_event *ev)
 }
 
 /* The next event.  Return: 0 if it is @want, else what its absence means. */
-static int await(struct ddps_rdmacm *r, enum rdma_cm_event_type want, int timeout_ms)
+static int await_rdmacm_event(struct ddps_rdmacm *r, enum rdma_cm_event_type want, int timeout_ms)
 {
 	struct pollfd p = { .fd = r->channel->fd, .events = POLLIN };
 	enum rdma_cm_event_type got;
@@ -167,7 +167,7 @@ static int await(struct ddps_rdmacm *r, enum rdma_cm_event_type want, int timeou
 		return DDPS_E_TIMEDOUT;
 	if (n < 0 || r->rdma_get_cm_event(r->channel, &ev))
 		return DDPS_E_SYSTEM;
-	note(r, ev);
+	report_rdmacm_event(r, ev);
 	got = ev->event;
 	r->rdma_ack_cm_event(ev);
 	return got == want			  ? 0
@@ -176,7 +176,8 @@ static int await(struct ddps_rdmacm *r, enum rdma_cm_event_type want, int timeou
 						  : DDPS_E_SYSTEM;
 }
 
-static int resolve(struct ddps_rdmacm *r, const struct ddps_cm_req *req, int timeout_ms)
+static int resolve_rdmacm_route(struct ddps_rdmacm *r, const struct ddps_cm_req *req,
+				int timeout_ms)
 {
 	struct sockaddr_ib a;
 	int err;
@@ -184,15 +185,15 @@ static int resolve(struct ddps_rdmacm *r, const struct ddps_cm_req *req, int tim
 	ddps_rdmacm_address(&a, req);
 	if (r->rdma_resolve_addr(r->id, NULL, (struct sockaddr *)&a, timeout_ms))
 		return DDPS_E_SYSTEM;
-	err = await(r, RDMA_CM_EVENT_ADDR_RESOLVED, timeout_ms);
+	err = await_rdmacm_event(r, RDMA_CM_EVENT_ADDR_RESOLVED, timeout_ms);
 	if (err)
 		return err;
 	if (r->rdma_resolve_route(r->id, timeout_ms))
 		return DDPS_E_SYSTEM;
-	return await(r, RDMA_CM_EVENT_ROUTE_RESOLVED, timeout_ms);
+	return await_rdmacm_event(r, RDMA_CM_EVENT_ROUTE_RESOLVED, timeout_ms);
 }
 
-static int request(struct ddps_rdmacm *r, const struct ddps_cm_req *req, int timeout_ms)
+static int send_rdmacm_request(struct ddps_rdmacm *r, const struct ddps_cm_req *req, int timeout_ms)
 {
 	struct rdma_conn_param p = { .private_data = req->private_data,
 				     .private_data_len = sizeof(req->private_data),
@@ -207,7 +208,7 @@ static int request(struct ddps_rdmacm *r, const struct ddps_cm_req *req, int tim
 
 	if (r->rdma_connect(r->id, &p))
 		return DDPS_E_SYSTEM;
-	err = await(r, RDMA_CM_EVENT_CONNECT_RESPONSE, timeout_ms);
+	err = await_rdmacm_event(r, RDMA_CM_EVENT_CONNECT_RESPONSE, timeout_ms);
 	if (err)
 		return err;
 	return r->rdma_establish(r->id) ? DDPS_E_SYSTEM : 0;
@@ -222,10 +223,10 @@ int ddps_rdmacm_connect(struct ddps_rdmacm *r, const struct ddps_cm_req *req, in
 	memset(res, 0, sizeof(*res));
 	r->res = res;
 	errno = 0;
-	err = resolve(r, req, timeout_ms);
+	err = resolve_rdmacm_route(r, req, timeout_ms);
 	if (!err) {
 		step = "connecting";
-		err = request(r, req, timeout_ms);
+		err = send_rdmacm_request(r, req, timeout_ms);
 	}
 	r->res = NULL;
 	if (err)
@@ -239,5 +240,5 @@ int ddps_rdmacm_disconnect(struct ddps_rdmacm *r, int timeout_ms)
 {
 	if (r->rdma_disconnect(r->id))
 		return DDPS_E_SYSTEM;
-	return await(r, RDMA_CM_EVENT_DISCONNECTED, timeout_ms);
+	return await_rdmacm_event(r, RDMA_CM_EVENT_DISCONNECTED, timeout_ms);
 }

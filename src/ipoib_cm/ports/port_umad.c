@@ -37,7 +37,8 @@ static void set_gid(uint8_t gid[DDPS_IPOIB_GID_LEN], const umad_port_t *port)
 	memcpy(gid + 8, &port->port_guid, 8);
 }
 
-static int get_info(struct ddps_umad *u, const char *device, int port, char *why, size_t why_len)
+static int get_umad_info(struct ddps_umad *u, const char *device, int port, char *why,
+			 size_t why_len)
 {
 	struct ddps_umad_info *i = &u->info;
 	umad_port_t p;
@@ -90,7 +91,8 @@ static int register_classes(struct ddps_umad *u, char *why, size_t why_len)
 	return DDPS_E_SYSTEM;
 }
 
-static int open_port(struct ddps_umad *u, const char *device, int port, char *why, size_t why_len)
+static int open_umad_port(struct ddps_umad *u, const char *device, int port, char *why,
+			  size_t why_len)
 {
 	int err = ddps_umad_lib_load(&u->lib, why, why_len);
 
@@ -100,7 +102,7 @@ static int open_port(struct ddps_umad *u, const char *device, int port, char *wh
 		snprintf(why, why_len, "no InfiniBand device: the module ib_umad is not there");
 		return DDPS_E_UNSUPPORTED;
 	}
-	err = get_info(u, device, port, why, why_len);
+	err = get_umad_info(u, device, port, why, why_len);
 	if (err)
 		return err;
 	u->fd = u->lib.umad_open_port(u->info.device, u->info.port);
@@ -128,7 +130,7 @@ int ddps_umad_open(struct ddps_umad **out, const char *device, int port, char *w
 		return DDPS_E_NOMEM;
 	}
 	u->fd = -1;
-	err = open_port(u, device, port, why, why_len);
+	err = open_umad_port(u, device, port, why, why_len);
 	if (err) {
 		ddps_umad_close(u);
 		return err;
@@ -179,7 +181,7 @@ int ddps_umad_send(struct ddps_umad *u, ddps_cm_addr to, const uint8_t mad[DDPS_
 }
 
 /* An interrupted poll in the library surfaces as EPERM; the simulator's empty read as -11. */
-static bool is_nothing(int err)
+static bool is_nothing_received(int err)
 {
 	return err == -ETIMEDOUT || err == -EAGAIN || err == -EINTR || err == -EPERM;
 }
@@ -194,7 +196,7 @@ int ddps_umad_get(struct ddps_umad *u, int timeout_ms, int *agent, struct ddps_u
 	errno = 0;
 	got = u->lib.umad_recv(u->fd, u->buf, &len, timeout_ms);
 	if (got < 0)
-		return is_nothing(got) || is_nothing(-errno) ? 0 : DDPS_E_SYSTEM;
+		return is_nothing_received(got) || is_nothing_received(-errno) ? 0 : DDPS_E_SYSTEM;
 	if (u->lib.umad_status(u->buf)) { /* not received but sent, in vain */
 		u->stats.undelivered++;
 		return 0;

@@ -4,7 +4,7 @@
 #include "ipoib_cm/ports/port_umad_priv.h"
 #include <time.h>
 
-static uint64_t now_ms(void)
+static uint64_t get_umad_ms(void)
 {
 	struct timespec t;
 
@@ -12,7 +12,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void keep(struct ddps_umad *u, const struct ddps_umad_msg *m)
+static void keep_umad_message(struct ddps_umad *u, const struct ddps_umad_msg *m)
 {
 	if (u->n_kept == DDPS_UMAD_KEPT) {
 		u->stats.overrun++;
@@ -29,7 +29,7 @@ static int await_answer(struct ddps_umad *u, uint64_t due, struct ddps_sa_path *
 	int agent, res;
 
 	for (;;) {
-		uint64_t now = now_ms();
+		uint64_t now = get_umad_ms();
 
 		if (now >= due)
 			return DDPS_E_TIMEDOUT;
@@ -37,7 +37,7 @@ static int await_answer(struct ddps_umad *u, uint64_t due, struct ddps_sa_path *
 		if (res < 0)
 			return res;
 		if (res && agent == u->cm_agent)
-			keep(u, &m);
+			keep_umad_message(u, &m);
 		if (!res || agent != u->sa_agent)
 			continue;
 		res = ddps_sa_path_answer(p, &status, m.mad, u->sa_tid);
@@ -59,7 +59,7 @@ int ddps_umad_path(struct ddps_umad *u, const uint8_t dgid[DDPS_IPOIB_GID_LEN], 
 				    (uint64_t)u->info.sm_lid | (uint64_t)u->info.sm_sl << 16,
 				    timeout_ms, query);
 		if (!res)
-			res = await_answer(u, now_ms() + (uint64_t)timeout_ms, p);
+			res = await_answer(u, get_umad_ms() + (uint64_t)timeout_ms, p);
 	}
 	return res;
 }

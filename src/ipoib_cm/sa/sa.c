@@ -50,8 +50,8 @@ static uint16_t class_port_info(uint8_t *mad)
 }
 
 /* A single record, or a table of them; @table: it is on its way. */
-static uint16_t find(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h, uint8_t *mad,
-		     uint64_t now, bool *table)
+static uint16_t find_sa_records(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+				uint8_t *mad, uint64_t now, bool *table)
 {
 	struct sa_found f = { .all = h->method == DDPS_SA_GET_TABLE };
 	uint16_t status;
@@ -79,8 +79,8 @@ static uint16_t find(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_hea
 	return status;
 }
 
-static uint16_t query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h, uint8_t *mad,
-		      uint64_t now, bool *table)
+static uint16_t answer_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			     uint8_t *mad, uint64_t now, bool *table)
 {
 	switch (h->method << 16 | h->attr) {
 	case DDPS_SA_GET << 16 | DDPS_SA_CLASS_PORT_INFO:
@@ -95,7 +95,7 @@ static uint16_t query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_he
 	case DDPS_SA_GET_TABLE << 16 | DDPS_SA_SM_INFO_RECORD:
 	case DDPS_SA_GET << 16 | DDPS_SA_MCMEMBER_RECORD:
 	case DDPS_SA_GET_TABLE << 16 | DDPS_SA_MCMEMBER_RECORD:
-		return find(sa, slid, h, mad, now, table);
+		return find_sa_records(sa, slid, h, mad, now, table);
 	case DDPS_SA_SET << 16 | DDPS_SA_MCMEMBER_RECORD:
 		return ddps_sa_group_join(sa, slid, h, mad, now);
 	case DDPS_SA_DELETE << 16 | DDPS_SA_MCMEMBER_RECORD:
@@ -141,7 +141,7 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 	out[3] = h.method == DDPS_SA_GET || h.method == DDPS_SA_SET
 			 ? DDPS_SA_GET_RESP
 			 : (uint8_t)(h.method | DDPS_SA_RESPONSE);
-	h.status = query(sa, slid, &h, out, now, &table);
+	h.status = answer_query(sa, slid, &h, out, now, &table);
 	if (sa->undecided)
 		return;
 	sa->stats.sa_queries++;

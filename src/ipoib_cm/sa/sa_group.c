@@ -37,7 +37,7 @@ void ddps_sa_part_learn(struct ddps_sa *sa, uint16_t lid, unsigned part, uint16_
 		p->limited |= bit;
 }
 
-static bool full(const struct ddps_sa *sa, uint16_t lid, unsigned part)
+static bool is_full_member(const struct ddps_sa *sa, uint16_t lid, unsigned part)
 {
 	const struct sa_port *p = &sa->port[lid];
 
@@ -47,13 +47,13 @@ static bool full(const struct ddps_sa *sa, uint16_t lid, unsigned part)
 
 bool ddps_sa_part_member(const struct ddps_sa *sa, uint16_t lid, unsigned part)
 {
-	return full(sa, lid, part) || sa->port[lid].limited >> part & 1;
+	return is_full_member(sa, lid, part) || sa->port[lid].limited >> part & 1;
 }
 
 bool ddps_sa_part_talk(const struct ddps_sa *sa, uint16_t a, uint16_t b, unsigned part)
 {
 	return ddps_sa_part_member(sa, a, part) && ddps_sa_part_member(sa, b, part) &&
-	       (full(sa, a, part) || full(sa, b, part));
+	       (is_full_member(sa, a, part) || is_full_member(sa, b, part));
 }
 
 /* ---- groups ---- */
@@ -149,8 +149,8 @@ static bool mgid_fits(const uint8_t *mgid, const struct ddps_sa_mcm *broadcast)
 }
 
 /* A group of a link: like its broadcast group in all but the MGID [4391-10-8]. */
-static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm *r, uint64_t mask,
-		     struct sa_group **out, uint64_t now)
+static uint16_t make_sa_group(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm *r,
+			      uint64_t mask, struct sa_group **out, uint64_t now)
 {
 	const struct ddps_sa_mcm *broadcast;
 	struct sa_group *g;
@@ -188,7 +188,7 @@ static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm
 }
 
 /* Without anybody who counts it goes. */
-static void unmake(struct ddps_sa *sa, struct sa_group *g, uint64_t now)
+static void free_sa_group_if_empty(struct ddps_sa *sa, struct sa_group *g, uint64_t now)
 {
 	if (g < sa->group + sa->n_part)
 		return;
@@ -208,7 +208,7 @@ void ddps_sa_leave_all(struct ddps_sa *sa, uint16_t lid, uint64_t now)
 		if (!g->used || !g->join[lid])
 			continue;
 		g->join[lid] = 0;
-		unmake(sa, g, now);
+		free_sa_group_if_empty(sa, g, now);
 	}
 }
 
@@ -254,7 +254,7 @@ uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps
 	if (g && !agrees(&r, &g->rec, h->mask))
 		return DDPS_SA_REQ_INVALID;
 	if (!g)
-		status = make(sa, slid, &r, h->mask, &g, now);
+		status = make_sa_group(sa, slid, &r, h->mask, &g, now);
 	if (status)
 		return status;
 	if (h->mask & DDPS_MC_PKEY)
@@ -280,6 +280,6 @@ uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddp
 		return DDPS_SA_REQ_INVALID;
 	g->join[slid] &= (uint8_t)~r.join;
 	put_answer(mad, g, &r);
-	unmake(sa, g, now);
+	free_sa_group_if_empty(sa, g, now);
 	return DDPS_SA_OK;
 }

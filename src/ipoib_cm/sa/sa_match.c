@@ -12,7 +12,7 @@ static const uint16_t rate_of[] = {
 	[20] = 500,  [21] = 4000, [22] = 6000, [23] = 8000, [24] = 12000,
 };
 
-static unsigned value_of(enum ddps_sa_compare how, uint8_t code)
+static unsigned get_compared_value(enum ddps_sa_compare how, uint8_t code)
 {
 	code &= CODE;
 	if (how != DDPS_SA_RATE)
@@ -22,7 +22,7 @@ static unsigned value_of(enum ddps_sa_compare how, uint8_t code)
 
 bool ddps_sa_selected(enum ddps_sa_compare how, uint8_t want, uint8_t have)
 {
-	unsigned asked = value_of(how, want), is = value_of(how, have);
+	unsigned asked = get_compared_value(how, want), is = get_compared_value(how, have);
 
 	switch (want >> 6) {
 	case DDPS_SEL_GREATER:

@@ -113,7 +113,7 @@ static void path_between(struct sa_path_query *q, uint16_t from, uint16_t to)
 }
 
 /* A table that has failed, or the one path that is asked for: it need not look further. */
-static bool has_enough(const struct sa_found *f)
+static bool has_enough_paths(const struct sa_found *f)
 {
 	return f->failed || (!f->all && f->n);
 }
@@ -124,7 +124,7 @@ static void path_from(struct sa_path_query *q, uint16_t from)
 		path_between(q, from, 0);
 		return;
 	}
-	for (uint16_t to = 1; to < DDPS_SA_LIDS && !has_enough(q->found); to++)
+	for (uint16_t to = 1; to < DDPS_SA_LIDS && !has_enough_paths(q->found); to++)
 		if (ddps_sa_knows(q->sa, to) && (q->to == ANY_LID || q->to == to))
 			path_between(q, from, to);
 }
@@ -183,7 +183,7 @@ uint16_t ddps_sa_find_paths(struct ddps_sa *sa, uint16_t slid, const struct ddps
 		return DDPS_SA_OK;
 	if (h->mask & DDPS_PR_PKEY && q.from == slid)
 		ddps_sa_part_learn(sa, slid, part, q.pr.pkey);
-	for (uint16_t from = 1; from < DDPS_SA_LIDS && !has_enough(f); from++)
+	for (uint16_t from = 1; from < DDPS_SA_LIDS && !has_enough_paths(f); from++)
 		if (ddps_sa_knows(sa, from) && (q.from == ANY_LID || q.from == from))
 			path_from(&q, from);
 	return DDPS_SA_OK;

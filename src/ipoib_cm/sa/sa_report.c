@@ -45,7 +45,7 @@ uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad
 	return DDPS_SA_OK;
 }
 
-static void send_report(struct ddps_sa *sa, struct sa_report *r, uint64_t now)
+static void send_sa_report(struct ddps_sa *sa, struct sa_report *r, uint64_t now)
 {
 	const struct ddps_sa_head h = { .method = DDPS_SA_REPORT,
 					.attr = DDPS_SA_NOTICE,
@@ -80,7 +80,7 @@ void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const struct sa_group *g,
 		*r = (struct sa_report){ .lid = lid, .trap = trap, .tid = ++sa->tid };
 		memcpy(r->gid, g->rec.mgid, sizeof(r->gid));
 		sa->n_report++;
-		send_report(sa, r, now);
+		send_sa_report(sa, r, now);
 	}
 }
 
@@ -115,7 +115,7 @@ void ddps_sa_tick(struct ddps_sa *sa, uint64_t now)
 		if (r->due > now)
 			continue;
 		if (r->tries < TRIES) {
-			send_report(sa, r, now);
+			send_sa_report(sa, r, now);
 			continue;
 		}
 		/* whoever does not answer is taken for gone, and subscribes when it is back */

@@ -16,7 +16,7 @@ void ddps_sa_table_free(struct sa_table *t)
 }
 
 /* Segment @n, from 1 on: the first tells the length of all, the last its own. */
-static void send_segment(struct ddps_sa *sa, const struct sa_table *t, uint32_t n)
+static void send_table_segment(struct ddps_sa *sa, const struct sa_table *t, uint32_t n)
 {
 	size_t at = (size_t)(n - 1) * SEGMENT, part = t->len - at < SEGMENT ? t->len - at : SEGMENT;
 	struct ddps_rmpp r = { .type = DDPS_RMPP_DATA, .flags = DDPS_RMPP_ACTIVE, .segment = n };
@@ -40,7 +40,7 @@ static void send_segment(struct ddps_sa *sa, const struct sa_table *t, uint32_t 
 static void send_window(struct ddps_sa *sa, struct sa_table *t, uint32_t from, uint64_t now)
 {
 	for (uint32_t n = from; n <= t->window; n++)
-		send_segment(sa, t, n);
+		send_table_segment(sa, t, n);
 	t->due = now + AGAIN_NS;
 }
 

@@ -34,30 +34,30 @@ uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s)
 
 /* ---- The queue: a heap ordered by time ---- */
 
-static bool before(const struct sim_event *a, const struct sim_event *b)
+static bool is_event_before(const struct sim_event *a, const struct sim_event *b)
 {
 	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-static void push(struct ddps_ipoib_sim *s, struct sim_event *e)
+static void push_sim_event(struct ddps_ipoib_sim *s, struct sim_event *e)
 {
 	unsigned i = s->n_event++;
 
-	for (; i && before(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && is_event_before(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		s->heap[i] = s->heap[(i - 1) / 2];
 	s->heap[i] = e;
 }
 
-static struct sim_event *pop(struct ddps_ipoib_sim *s)
+static struct sim_event *pop_sim_event(struct ddps_ipoib_sim *s)
 {
 	struct sim_event *first = s->heap[0], *last = s->heap[--s->n_event];
 	unsigned i = 0, next;
 
 	for (; 2 * i + 1 < s->n_event; i = next) {
 		next = 2 * i + 1;
-		if (next + 1 < s->n_event && before(s->heap[next + 1], s->heap[next]))
+		if (next + 1 < s->n_event && is_event_before(s->heap[next + 1], s->heap[next]))
 			next++;
-		if (!before(s->heap[next], last))
+		if (!is_event_before(s->heap[next], last))
 			break;
 		s->heap[i] = s->heap[next];
 	}
@@ -94,7 +94,7 @@ struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind ki
 	e->node = node;
 	e->at = at;
 	e->seq = s->seq++;
-	push(s, e);
+	push_sim_event(s, e);
 	return e;
 }
 
@@ -200,7 +200,7 @@ void ddps_ipoib_sim_touch(struct ddps_ipoib_sim *s, unsigned node)
 		n->timer = at;
 }
 
-static uint64_t hash_gid(const uint8_t *gid)
+static uint64_t hash_sim_gid(const uint8_t *gid)
 {
 	static const struct ddps_siphash_key key; /* nobody attacks a fabric in memory */
 
@@ -219,7 +219,7 @@ int ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
 		ddps_tab_del(&s->by_gid, &n->by_gid);
 	n->user = *user;
 	n->attached = n->known = true;
-	ddps_tab_add(&s->by_gid, &n->by_gid, hash_gid(user->addr.gid));
+	ddps_tab_add(&s->by_gid, &n->by_gid, hash_sim_gid(user->addr.gid));
 	ddps_ipoib_sim_touch(s, node);
 	return 0;
 }
@@ -280,7 +280,7 @@ static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const st
 
 	const struct sim_node *to, *first = NULL;
 
-	DDPS_TAB_EACH(&s->by_gid, hash_gid(e->gid), to, struct sim_node, by_gid)
+	DDPS_TAB_EACH(&s->by_gid, hash_sim_gid(e->gid), to, struct sim_node, by_gid)
 	if (to->attached && !to->down && !memcmp(to->user.addr.gid, e->gid, 16) &&
 	    (!first || to->nr < first->nr))
 		first = to;
@@ -291,7 +291,7 @@ static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const st
 	n->user.up->path(n->user.user, e->gid, first ? &path : NULL, s->now);
 }
 
-static void arrive(struct ddps_ipoib_sim *s, const struct sim_event *e)
+static void arrive_at_node(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
 	struct sim_node *n = &s->node[e->node];
 	const struct ddps_ipoib_up *up = n->user.up;
@@ -324,7 +324,7 @@ static void arrive(struct ddps_ipoib_sim *s, const struct sim_event *e)
 	}
 }
 
-static void handle(struct ddps_ipoib_sim *s, const struct sim_event *e)
+static void handle_sim_event(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
 	struct sim_node *n = &s->node[e->node];
 
@@ -341,7 +341,7 @@ static void handle(struct ddps_ipoib_sim *s, const struct sim_event *e)
 		if (n->user.deadline(n->user.user) <= s->now)
 			n->user.tick(n->user.user, s->now);
 	} else if (!n->down) { /* else lost at the last moment */
-		arrive(s, e);
+		arrive_at_node(s, e);
 	}
 	ddps_ipoib_sim_touch(s, e->node);
 }
@@ -351,10 +351,10 @@ void ddps_ipoib_sim_run(struct ddps_ipoib_sim *s, uint64_t until)
 	for (unsigned i = 0; i < s->cfg.nodes; i++)
 		ddps_ipoib_sim_touch(s, i);
 	while (s->n_event && s->heap[0]->at <= until) {
-		struct sim_event *e = pop(s);
+		struct sim_event *e = pop_sim_event(s);
 
 		s->now = e->at;
-		handle(s, e);
+		handle_sim_event(s, e);
 		event_free(e);
 	}
 	s->now = until;

@@ -11,8 +11,8 @@
 _Static_assert(offsetof(struct sim_node, port) == 0, "NODE() relies on it");
 
 /* Posts a message that may be lost, late or doubled.  Return: the last copy, or NULL. */
-static struct sim_event *fly(struct sim_node *n, enum sim_kind kind, unsigned to, const void *data,
-			     size_t len, const struct sim_event *like)
+static struct sim_event *post_flight(struct sim_node *n, enum sim_kind kind, unsigned to,
+				     const void *data, size_t len, const struct sim_event *like)
 {
 	struct ddps_ipoib_sim *s = n->sim;
 	struct sim_event *e = NULL;
@@ -41,7 +41,7 @@ static void fly_to(struct sim_node *n, enum sim_kind kind, ddps_cm_addr lid, con
 	const struct sim_node *to = ddps_ipoib_sim_lid(n->sim, lid);
 
 	if (to)
-		(void)fly(n, kind, to->nr, data, len, like);
+		(void)post_flight(n, kind, to->nr, data, len, like);
 	else
 		n->sim->stats.lost++;
 }
@@ -77,7 +77,7 @@ static int sim_ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lla
 	}
 	for (unsigned i = 0; i < s->cfg.nodes; i++)
 		if (i != n->nr && is_member(&s->node[i], to->gid))
-			(void)fly(n, SIM_UD, i, frame, len, &like);
+			(void)post_flight(n, SIM_UD, i, frame, len, &like);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static int sim_join(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_
 		memcpy(n->group[n->n_group++], mgid, DDPS_IPOIB_GID_LEN);
 	}
 	memcpy(like.gid, mgid, DDPS_IPOIB_GID_LEN);
-	(void)fly(n, SIM_JOINED, n->nr, NULL, 0, &like);
+	(void)post_flight(n, SIM_JOINED, n->nr, NULL, 0, &like);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int sim_resolve(struct ddps_ipoib_port *port, const uint8_t gid[DDPS_IPOI
 	struct sim_event like = { 0 };
 
 	memcpy(like.gid, gid, DDPS_IPOIB_GID_LEN);
-	(void)fly(NODE(port), SIM_PATH, NODE(port)->nr, NULL, 0, &like);
+	(void)post_flight(NODE(port), SIM_PATH, NODE(port)->nr, NULL, 0, &like);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static uint64_t qp_hash(const struct sim_node *n, uint32_t qpn)
 	return ddps_siphash(&key, words, sizeof(words));
 }
 
-static struct sim_qp *qp_of(struct sim_node *n, uint32_t qpn)
+static struct sim_qp *find_sim_qp(struct sim_node *n, uint32_t qpn)
 {
 	struct sim_qp *qp;
 
@@ -170,7 +170,7 @@ static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 		return DDPS_E_LIMIT;
 	do
 		n->next_qpn = (n->next_qpn + 1) & QPN_MASK;
-	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || qp_of(n, n->next_qpn));
+	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || find_sim_qp(n, n->next_qpn));
 	*qp = (struct sim_qp){ .next = n->qp,
 			       .at = &n->qp,
 			       .node = n,
@@ -190,7 +190,7 @@ static int sim_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 			const struct ddps_ipoib_qp_to *to)
 {
 	struct sim_node *n = NODE(port);
-	struct sim_qp *qp = qp_of(n, qpn);
+	struct sim_qp *qp = find_sim_qp(n, qpn);
 
 	if (!qp || qp->stopped)
 		return DDPS_E_INVAL;
@@ -235,7 +235,7 @@ static int sim_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 {
 	struct sim_node *n = NODE(port);
 	struct ddps_ipoib_sim *s = n->sim;
-	struct sim_qp *qp = qp_of(n, qpn);
+	struct sim_qp *qp = find_sim_qp(n, qpn);
 	struct sim_event *e;
 	uint64_t at = s->now + ddps_ipoib_sim_delay(s);
 
@@ -262,8 +262,8 @@ static int sim_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
 	struct sim_node *n = &s->node[e->node], *from = &s->node[e->from];
-	const struct sim_qp *qp = qp_of(n, e->qpn);
-	const struct sim_qp *sender = qp_of(from, e->from_qpn);
+	const struct sim_qp *qp = find_sim_qp(n, e->qpn);
+	const struct sim_qp *sender = find_sim_qp(from, e->from_qpn);
 	bool rc = sender && sender->transport == DDPS_CM_RC;
 
 	if (!qp || !qp->ready || qp->stopped || qp->to_lid != from->lid ||
@@ -284,7 +284,7 @@ void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e)
 
 static void sim_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 {
-	struct sim_qp *qp = qp_of(NODE(port), qpn);
+	struct sim_qp *qp = find_sim_qp(NODE(port), qpn);
 
 	if (qp)
 		qp->stopped = true;
@@ -292,7 +292,7 @@ static void sim_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 
 static void sim_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 {
-	struct sim_qp *qp = qp_of(NODE(port), qpn);
+	struct sim_qp *qp = find_sim_qp(NODE(port), qpn);
 
 	if (qp)
 		ddps_ipoib_sim_qp_free(qp);

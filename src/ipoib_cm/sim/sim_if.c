@@ -2,12 +2,12 @@
 /* An interface behind a port of the fabric in memory. */
 #include <ddpsess/ipoib_sim.h>
 
-static uint64_t on_deadline(void *user)
+static uint64_t get_if_deadline(void *user)
 {
 	return ddps_ipoib_if_deadline(user);
 }
 
-static void on_tick(void *user, uint64_t now)
+static void tick_if(void *user, uint64_t now)
 {
 	ddps_ipoib_if_tick(user, now);
 }
@@ -18,8 +18,8 @@ int ddps_ipoib_sim_if_start(struct ddps_ipoib_if **f, struct ddps_ipoib_sim *s, 
 {
 	struct ddps_ipoib_sim_user u = { .struct_size = sizeof(u),
 					 .up = ddps_ipoib_if_up(),
-					 .deadline = on_deadline,
-					 .tick = on_tick,
+					 .deadline = get_if_deadline,
+					 .tick = tick_if,
 					 .addr = cfg->me.addr };
 	struct ddps_ipoib_if *was = *f;
 	int err = ddps_ipoib_if_new(f, cfg, ddps_ipoib_sim_port(s, node), calls);

@@ -11,33 +11,33 @@
 
 #define LIBRARY "libibverbs.so.1"
 
-static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int call_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	return ibv_post_send(qp, wr, bad);
 }
 
-static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int call_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	return ibv_post_recv(qp, wr, bad);
 }
 
-static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int call_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	return ibv_post_srq_recv(srq, wr, bad);
 }
 
-static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+static int call_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	return ibv_poll_cq(cq, n, wc);
 }
 
-static int req_notify_cq(struct ibv_cq *cq, int solicited)
+static int call_req_notify_cq(struct ibv_cq *cq, int solicited)
 {
 	return ibv_req_notify_cq(cq, solicited);
 }
 
 /* Return: 0 or an errno. */
-static int netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool join)
+static int join_netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool join)
 {
 	struct ipv6_mreq m = { .ipv6mr_interface = ifindex };
 
@@ -56,12 +56,12 @@ int ddps_verbs_lib_load(struct ddps_verbs_lib *lib, char *why, size_t why_len)
 {
 	void *at;
 
-	*lib = (struct ddps_verbs_lib){ .post_send = post_send,
-					.post_recv = post_recv,
-					.post_srq_recv = post_srq_recv,
-					.poll_cq = poll_cq,
-					.req_notify_cq = req_notify_cq,
-					.netdev_group = netdev_group };
+	*lib = (struct ddps_verbs_lib){ .post_send = call_post_send,
+					.post_recv = call_post_recv,
+					.post_srq_recv = call_post_srq_recv,
+					.poll_cq = call_poll_cq,
+					.req_notify_cq = call_req_notify_cq,
+					.netdev_group = join_netdev_group };
 	lib->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!lib->handle) {
 		snprintf(why, why_len,

@@ -38,8 +38,8 @@ void ddps_vport_say(struct ddps_ib_verbs *v, const char *fmt, ...)
 
 /* ---- what the interface asks for ---- */
 
-static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
-		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int send_vport_ud(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
+			 const struct ddps_ipoib_path *path, const void *frame, size_t len)
 {
 	struct ddps_ib_verbs *v = VPORT(port);
 	uint16_t pkey_index;
@@ -54,7 +54,7 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 
 static const struct ddps_ipoib_port_ops ops = {
 	.struct_size = sizeof(ops),
-	.ud_send = ud_send,
+	.ud_send = send_vport_ud,
 	.join = ddps_vport_join,
 	.leave = ddps_vport_leave,
 	.resolve = ddps_vport_resolve,
@@ -68,7 +68,7 @@ static const struct ddps_ipoib_port_ops ops = {
 
 /* ---- completions ---- */
 
-static void completion(struct ddps_ib_verbs *v, const struct ibv_wc *wc)
+static void take_vport_completion(struct ddps_ib_verbs *v, const struct ibv_wc *wc)
 {
 	uint32_t i;
 	struct vp_pool *p = ddps_vport_done(v, wc->wr_id, &i);
@@ -93,7 +93,7 @@ static void completion(struct ddps_ib_verbs *v, const struct ibv_wc *wc)
 }
 
 /* Return: whether it was emptied. */
-static bool poll_all(struct ddps_ib_verbs *v, struct ibv_cq *cq)
+static bool poll_vport_cq(struct ddps_ib_verbs *v, struct ibv_cq *cq)
 {
 	struct ibv_wc wc[BATCH];
 
@@ -103,7 +103,7 @@ static bool poll_all(struct ddps_ib_verbs *v, struct ibv_cq *cq)
 		if (n <= 0)
 			return true;
 		for (int i = 0; i < n; i++)
-			completion(v, &wc[i]);
+			take_vport_completion(v, &wc[i]);
 		done += (unsigned)n;
 	}
 	return false;
@@ -113,7 +113,7 @@ static bool poll_all(struct ddps_ib_verbs *v, struct ibv_cq *cq)
  * Asked for first and looked at then, so that nothing comes in between unnoticed.  Once each: an
  * adapter may answer at once if something waits already, and then again.
  */
-static void notified(struct ddps_ib_verbs *v)
+static void take_vport_notices(struct ddps_ib_verbs *v)
 {
 	bool tx = false, rx = false;
 	struct ibv_cq *cq;
@@ -136,9 +136,9 @@ bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now)
 
 	v->now = now;
 	ddps_vport_events(v);
-	notified(v);
-	more = !poll_all(v, v->tx_cq);
-	more |= !poll_all(v, v->rx_cq);
+	take_vport_notices(v);
+	more = !poll_vport_cq(v, v->tx_cq);
+	more |= !poll_vport_cq(v, v->rx_cq);
 	more |= ddps_vport_mad_run(v);
 	ddps_vport_roce_run(v);
 	if (v->info.active && ddps_sac_due(v->sac) <= now)
@@ -185,7 +185,7 @@ static int open_queues(struct ddps_ib_verbs *v)
 	return DDPS_E_SYSTEM;
 }
 
-static int open_all(struct ddps_ib_verbs *v)
+static int open_vport(struct ddps_ib_verbs *v)
 {
 	int err = ddps_vport_dev_open(v);
 
@@ -219,7 +219,7 @@ int ddps_vport_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config
 	v->key.k[1] = ~v->key.k[0];
 	v->ud_psn = cfg->seed;
 	v->umad = v->cm_agent = v->sa_agent = v->report_agent = v->netdev = -1;
-	err = open_all(v);
+	err = open_vport(v);
 	if (!err) {
 		*out = v;
 		return 0;
@@ -232,7 +232,7 @@ int ddps_vport_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config
 	return err;
 }
 
-static bool config_fits(const struct ddps_ib_verbs_config *c)
+static bool vport_config_fits(const struct ddps_ib_verbs_config *c)
 {
 	return c->up && c->pkey & 0x7fff && c->scope <= 15 && c->mtu <= 5 && c->max_qps &&
 	       c->max_qps <= 65536 && c->tx_octets >= 4 * VP_MSG_LEN &&
@@ -247,7 +247,7 @@ int ddps_ib_verbs_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_con
 	struct ddps_verbs_lib lib;
 	int err = ddps_sized_take(&mine, cfg, &CONFIG), keep;
 
-	if (err || !config_fits(&mine)) {
+	if (err || !vport_config_fits(&mine)) {
 		snprintf(why, why_len,
 			 "a P_Key, scope or limit that cannot be, or a member that is "
 			 "not set");

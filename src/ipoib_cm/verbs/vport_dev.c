@@ -10,7 +10,7 @@
 #define PKEY_DEFAULT 0xffff
 #define LMC_MAX	     7
 
-static int query(struct ddps_ib_verbs *v, uint8_t port, struct ibv_port_attr *a)
+static int query_vport_attr(struct ddps_ib_verbs *v, uint8_t port, struct ibv_port_attr *a)
 {
 	memset(a, 0, sizeof(*a)); /* an older library fills in less */
 	return v->lib.query_port(v->ctx, port, (struct _compat_ibv_port_attr *)a);
@@ -41,7 +41,7 @@ static uint8_t choose_port(struct ddps_ib_verbs *v)
 	for (uint8_t i = 1; i && i <= dev.phys_port_cnt; i++) {
 		struct ibv_port_attr a;
 
-		if (query(v, i, &a) || !(is_ib(&a) || is_roce(v, &a)))
+		if (query_vport_attr(v, i, &a) || !(is_ib(&a) || is_roce(v, &a)))
 			continue;
 		if (a.state == IBV_PORT_ACTIVE)
 			return i;
@@ -84,7 +84,7 @@ static int open_one(struct ddps_ib_verbs *v, struct ibv_device *dev)
 	return DDPS_E_UNSUPPORTED;
 }
 
-static int open_device(struct ddps_ib_verbs *v)
+static int open_vport_device(struct ddps_ib_verbs *v)
 {
 	int n = 0, err = DDPS_E_UNSUPPORTED;
 	struct ibv_device **list;
@@ -110,7 +110,7 @@ int ddps_vport_dev_refresh(struct ddps_ib_verbs *v)
 {
 	struct ibv_port_attr a;
 
-	if (query(v, v->info.port, &a)) {
+	if (query_vport_attr(v, v->info.port, &a)) {
 		ddps_vport_say(v, "%s has no port %u; try: ibv_devinfo shows which there are",
 			       v->info.device, v->info.port);
 		return DDPS_E_UNSUPPORTED;
@@ -163,7 +163,7 @@ static int check_state(struct ddps_ib_verbs *v)
 {
 	struct ibv_port_attr a;
 
-	if (query(v, v->info.port, &a) || a.state == IBV_PORT_NOP)
+	if (query_vport_attr(v, v->info.port, &a) || a.state == IBV_PORT_NOP)
 		ddps_vport_say(v, "%s:%u does not say its state", v->info.device, v->info.port);
 	else if (a.state == IBV_PORT_DOWN)
 		ddps_vport_say(v, "%s:%u is down; try: the cable, ibstat", v->info.device,
@@ -191,7 +191,7 @@ int ddps_vport_dev_pkeys(struct ddps_ib_verbs *v)
 {
 	struct ibv_port_attr a;
 	bool found = false, full = false;
-	int n = query(v, v->info.port, &a) ? 0 : a.pkey_tbl_len;
+	int n = query_vport_attr(v, v->info.port, &a) ? 0 : a.pkey_tbl_len;
 
 	v->sa_pkey_index = 0;
 	for (int i = 0; i < n && i < 0x8000; i++) {
@@ -241,7 +241,7 @@ int ddps_vport_dev_gid(struct ddps_ib_verbs *v)
 
 int ddps_vport_dev_open(struct ddps_ib_verbs *v)
 {
-	int err = open_device(v);
+	int err = open_vport_device(v);
 
 	if (!err)
 		err = ddps_vport_dev_refresh(v);

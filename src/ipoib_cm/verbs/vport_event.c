@@ -154,7 +154,8 @@ static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
 	}
 }
 
-static void one(struct ddps_ib_verbs *v, enum ibv_event_type type, int port, uint32_t qpn)
+static void take_async_event(struct ddps_ib_verbs *v, enum ibv_event_type type, int port,
+			     uint32_t qpn)
 {
 	switch (type) {
 	case IBV_EVENT_QP_FATAL:
@@ -211,6 +212,6 @@ void ddps_vport_events(struct ddps_ib_verbs *v)
 
 		v->lib.ack_async_event(&e); /* destroying a queue pair waits for that */
 		v->stats.events++;
-		one(v, e.event_type, port, qpn);
+		take_async_event(v, e.event_type, port, qpn);
 	}
 }

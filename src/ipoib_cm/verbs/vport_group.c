@@ -6,7 +6,7 @@
 
 #define CODE 0x3f
 
-static bool is_broadcast(const struct ddps_ib_verbs *v, const uint8_t *mgid)
+static bool is_vport_broadcast(const struct ddps_ib_verbs *v, const uint8_t *mgid)
 {
 	uint8_t b[DDPS_IPOIB_GID_LEN] = { 0 };
 
@@ -14,7 +14,7 @@ static bool is_broadcast(const struct ddps_ib_verbs *v, const uint8_t *mgid)
 	return !memcmp(b, mgid, sizeof(b));
 }
 
-static struct vp_attached *find(struct ddps_ib_verbs *v, const uint8_t *mgid)
+static struct vp_attached *find_attached(struct ddps_ib_verbs *v, const uint8_t *mgid)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (v->attached[i].used && !memcmp(v->attached[i].mgid, mgid, DDPS_IPOIB_GID_LEN))
@@ -22,7 +22,7 @@ static struct vp_attached *find(struct ddps_ib_verbs *v, const uint8_t *mgid)
 	return NULL;
 }
 
-static void detach(struct ddps_ib_verbs *v, struct vp_attached *a)
+static void detach_group(struct ddps_ib_verbs *v, struct vp_attached *a)
 {
 	union ibv_gid gid;
 
@@ -34,16 +34,16 @@ static void detach(struct ddps_ib_verbs *v, struct vp_attached *a)
 }
 
 /* The adapter gives the queue pair what comes for the group: after the join, under its MLID. */
-static int attach(struct ddps_ib_verbs *v, const struct ddps_sa_mcm *rec)
+static int attach_group(struct ddps_ib_verbs *v, const struct ddps_sa_mcm *rec)
 {
-	struct vp_attached *a = find(v, rec->mgid);
+	struct vp_attached *a = find_attached(v, rec->mgid);
 	union ibv_gid gid;
 	int err;
 
 	if (a && a->mlid == rec->mlid)
 		return 0;
 	if (a)
-		detach(v, a);
+		detach_group(v, a);
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS && !a; i++)
 		a = v->attached[i].used ? NULL : &v->attached[i];
 	if (!a) /* as many as the client has groups */
@@ -83,13 +83,13 @@ static int take_link(struct ddps_ib_verbs *v, const struct ddps_sa_mcm *rec)
 
 /* ---- what the client says ---- */
 
-static void on_send(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
+static void send_vport_sa(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	ddps_vport_sa_send(user, mad);
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
-		      const struct ddps_sa_mcm *rec, uint64_t now)
+static void take_vport_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+			      const struct ddps_sa_mcm *rec, uint64_t now)
 {
 	struct ddps_ib_verbs *v = user;
 
@@ -109,16 +109,16 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 			       128u << (rec->mtu & CODE));
 		err = DDPS_E_LIMIT;
 	}
-	if (rec && !err && is_broadcast(v, mgid))
+	if (rec && !err && is_vport_broadcast(v, mgid))
 		err = take_link(v, rec);
 	if (rec && !err)
-		err = attach(v, rec);
+		err = attach_group(v, rec);
 	v->cfg.up->joined(v->user, mgid, err, rec && !err ? 128u << (rec->mtu & CODE) : 0, now);
 }
 
 /* Hop Limit above 0: the way has a GRH [4391-9.1.2-2] [4391-9.1.2-3]. */
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const struct ddps_sa_pr *pr,
-		    uint64_t now)
+static void take_vport_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			    const struct ddps_sa_pr *pr, uint64_t now)
 {
 	struct ddps_ib_verbs *v = user;
 	struct ddps_ipoib_path path;
@@ -154,17 +154,18 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const str
 	v->cfg.up->path(v->user, gid, &path, now);
 }
 
-static void on_open(void *user, unsigned group, bool there, uint64_t now)
+static void open_vport_group(void *user, unsigned group, bool there, uint64_t now)
 {
 	(void)there;
 	ddps_togroup_open(&((struct ddps_ib_verbs *)user)->to_group, group, now);
 }
 
-static const struct ddps_sac_ops sac_ops = { on_send, on_joined, on_path, on_open, NULL };
+static const struct ddps_sac_ops sac_ops = { send_vport_sa, take_vport_joined, take_vport_path,
+					     open_vport_group, NULL };
 
 /* A multicast packet always has a GRH. */
-static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned group,
-			 const void *frame, size_t len)
+static int send_to_vport_group(void *user, const struct ddps_sa_mcm *rec, unsigned group,
+			       const void *frame, size_t len)
 {
 	struct vp_way w = { .dlid = rec->mlid, /* RoCE does not look at it */
 			    .sl = rec->sl,
@@ -188,10 +189,10 @@ int ddps_vport_join(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_
 
 void ddps_vport_leave(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
-	struct vp_attached *a = find(VPORT(port), mgid);
+	struct vp_attached *a = find_attached(VPORT(port), mgid);
 
 	if (a)
-		detach(VPORT(port), a);
+		detach_group(VPORT(port), a);
 	ddps_sac_leave(VPORT(port)->sac, mgid, VPORT(port)->now);
 }
 
@@ -215,7 +216,7 @@ int ddps_vport_groups_new(struct ddps_ib_verbs *v)
 	if (!v->sac)
 		return DDPS_E_NOMEM;
 	v->to_group = (struct ddps_togroup){ .sac = v->sac,
-					     .send = on_group_send,
+					     .send = send_to_vport_group,
 					     .user = v,
 					     .n_held = &v->stats.ud_held,
 					     .n_none = &v->stats.ud_no_group };
@@ -226,7 +227,7 @@ void ddps_vport_groups_free(struct ddps_ib_verbs *v)
 {
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		if (v->attached[i].used)
-			detach(v, &v->attached[i]);
+			detach_group(v, &v->attached[i]);
 	ddps_togroup_drop(&v->to_group);
 	ddps_sac_free(v->sac);
 	v->sac = NULL;

@@ -13,7 +13,7 @@
 #define TURN	    64	/* messages in one turn */
 #define MASK_LEN    (16 / sizeof(long))
 
-static int refused(struct ddps_ib_verbs *v, int err)
+static int take_mad_refusal(struct ddps_ib_verbs *v, int err)
 {
 	if (err == ENOENT || err == ENODEV || err == ENXIO)
 		ddps_vport_say(v, "%s:%u has no device for MADs; try: modprobe ib_umad",
@@ -64,14 +64,14 @@ int ddps_vport_mad_open(struct ddps_ib_verbs *v)
 
 	errno = 0;
 	if (l->umad_init() < 0)
-		return refused(v, errno ? errno : ENODEV);
+		return take_mad_refusal(v, errno ? errno : ENODEV);
 	errno = 0;
 	v->umad = l->umad_open_port(v->info.device, v->info.port);
 	if (v->umad < 0)
-		return refused(v, errno ? errno : -v->umad);
+		return take_mad_refusal(v, errno ? errno : -v->umad);
 	fd = l->umad_get_fd(v->umad);
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
-		return refused(v, errno);
+		return take_mad_refusal(v, errno);
 	/* the size of libibumad's header is settled only now */
 	v->mad = calloc(1, l->umad_size() + DDPS_CM_MAD_LEN);
 	if (!v->mad) {
@@ -91,8 +91,8 @@ void ddps_vport_mad_close(struct ddps_ib_verbs *v)
 
 /* ---- out ---- */
 
-static int put(struct ddps_ib_verbs *v, int agent, const struct vp_way *w, uint16_t pkey_index,
-	       int timeout_ms, const uint8_t mad[DDPS_CM_MAD_LEN])
+static int put_vport_mad(struct ddps_ib_verbs *v, int agent, const struct vp_way *w,
+			 uint16_t pkey_index, int timeout_ms, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	const struct ddps_umad_lib *l = &v->lib.umad;
 	ib_mad_addr_t *a;
@@ -128,7 +128,7 @@ int ddps_vport_mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 
 	if (!ddps_vport_way(v, to, &w, &pkey_index))
 		return DDPS_E_ADDRESS;
-	return put(v, v->cm_agent, &w, pkey_index, 0, mad);
+	return put_vport_mad(v, v->cm_agent, &w, pkey_index, 0, mad);
 }
 
 /* Queries and answers to reports: the kernel passes an answer on only while it waits for one. */
@@ -151,13 +151,13 @@ void ddps_vport_sa_send(struct ddps_ib_verbs *v, const uint8_t mad[DDPS_CM_MAD_L
 		v->stats.mad_tx_failed++;
 		return;
 	}
-	(void)put(v, answer ? v->report_agent : v->sa_agent, &w, v->sa_pkey_index,
-		  answer ? 0 : ANSWER_MS, mad);
+	(void)put_vport_mad(v, answer ? v->report_agent : v->sa_agent, &w, v->sa_pkey_index,
+			    answer ? 0 : ANSWER_MS, mad);
 }
 
 /* ---- in ---- */
 
-static ddps_cm_addr sender(struct ddps_ib_verbs *v, const ib_mad_addr_t *a)
+static ddps_cm_addr get_mad_sender(struct ddps_ib_verbs *v, const ib_mad_addr_t *a)
 {
 	struct vp_way w = { .dlid = be16toh(a->lid),
 			    .sl = a->sl,
@@ -174,10 +174,10 @@ static ddps_cm_addr sender(struct ddps_ib_verbs *v, const ib_mad_addr_t *a)
 	return ddps_vport_addr(v, &w, a->pkey_index);
 }
 
-static void take(struct ddps_ib_verbs *v, int agent)
+static void take_vport_mads(struct ddps_ib_verbs *v, int agent)
 {
 	const struct ddps_umad_lib *l = &v->lib.umad;
-	ddps_cm_addr from = sender(v, l->umad_get_mad_addr(v->mad));
+	ddps_cm_addr from = get_mad_sender(v, l->umad_get_mad_addr(v->mad));
 	uint8_t mad[DDPS_CM_MAD_LEN];
 
 	/* another message may be sent from the buffer while this one is looked at */
@@ -210,7 +210,7 @@ bool ddps_vport_mad_run(struct ddps_ib_verbs *v)
 		else if (len != DDPS_CM_MAD_LEN)
 			v->stats.mad_bad++;
 		else
-			take(v, agent);
+			take_vport_mads(v, agent);
 	}
 	return true;
 }

@@ -11,16 +11,16 @@
 
 /* ---- numbers ---- */
 
-static uint64_t hash_of(const struct ddps_ib_verbs *v, uint32_t qpn)
+static uint64_t hash_qpn(const struct ddps_ib_verbs *v, uint32_t qpn)
 {
 	return ddps_siphash(&v->key, &qpn, sizeof(qpn));
 }
 
-static struct vp_qp *find(struct ddps_ib_verbs *v, uint32_t qpn)
+static struct vp_qp *find_vport_qp(struct ddps_ib_verbs *v, uint32_t qpn)
 {
 	struct vp_qp *q;
 
-	DDPS_TAB_EACH(&v->qps, hash_of(v, qpn), q, struct vp_qp, link)
+	DDPS_TAB_EACH(&v->qps, hash_qpn(v, qpn), q, struct vp_qp, link)
 	if (q->qp->qp_num == qpn)
 		return q;
 	return NULL;
@@ -28,7 +28,7 @@ static struct vp_qp *find(struct ddps_ib_verbs *v, uint32_t qpn)
 
 unsigned ddps_ib_verbs_waiting(const struct ddps_ib_verbs *v, uint32_t qpn)
 {
-	const struct vp_qp *q = find((struct ddps_ib_verbs *)v, qpn);
+	const struct vp_qp *q = find_vport_qp((struct ddps_ib_verbs *)v, qpn);
 
 	return q ? q->n_out : 0;
 }
@@ -36,12 +36,12 @@ unsigned ddps_ib_verbs_waiting(const struct ddps_ib_verbs *v, uint32_t qpn)
 /* One that its user still knows. */
 static struct vp_qp *find_alive(struct ddps_ib_verbs *v, uint32_t qpn)
 {
-	struct vp_qp *q = find(v, qpn);
+	struct vp_qp *q = find_vport_qp(v, qpn);
 
 	return q && !q->dying ? q : NULL;
 }
 
-static void free_slot(struct ddps_ib_verbs *v, struct vp_qp *q)
+static void free_vport_qp(struct ddps_ib_verbs *v, struct vp_qp *q)
 {
 	q->used = false;
 	q->next_free = v->free_qp;
@@ -50,7 +50,7 @@ static void free_slot(struct ddps_ib_verbs *v, struct vp_qp *q)
 
 /* ---- states ---- */
 
-static int to_init(struct ddps_ib_verbs *v, struct vp_qp *q)
+static int move_qp_to_init(struct ddps_ib_verbs *v, struct vp_qp *q)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 				 .pkey_index = v->pkey_index,
@@ -65,8 +65,8 @@ static int to_init(struct ddps_ib_verbs *v, struct vp_qp *q)
 #define RTR_RC (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define RTS_RC (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 
-static int to_rtr(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ipoib_qp_to *to,
-		  const struct vp_way *w)
+static int move_qp_to_rtr(struct ddps_ib_verbs *v, struct vp_qp *q,
+			  const struct ddps_ipoib_qp_to *to, const struct vp_way *w)
 {
 	uint8_t link = v->link.mtu & 0x3f, mtu = to->path.mtu ? to->path.mtu : link;
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
@@ -81,7 +81,8 @@ static int to_rtr(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ip
 					IBV_QP_RQ_PSN | (q->uc ? 0 : RTR_RC));
 }
 
-static int to_rts(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ipoib_qp_to *to)
+static int move_qp_to_rts(struct ddps_ib_verbs *v, struct vp_qp *q,
+			  const struct ddps_ipoib_qp_to *to)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS,
 				 .timeout = to->ack_timeout,
@@ -128,14 +129,14 @@ int ddps_vport_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 	q->qp = v->lib.create_qp(v->pd, &a);
 	err = errno;
 	if (q->qp)
-		err = to_init(v, q);
+		err = move_qp_to_init(v, q);
 	if (!q->qp || err) {
 		if (q->qp)
 			v->lib.destroy_qp(q->qp);
-		free_slot(v, q);
+		free_vport_qp(v, q);
 		return no_qp(v, q->uc, err);
 	}
-	ddps_tab_add(&v->qps, &q->link, hash_of(v, q->qp->qp_num));
+	ddps_tab_add(&v->qps, &q->link, hash_qpn(v, q->qp->qp_num));
 	*qpn = q->qp->qp_num;
 	return 0;
 }
@@ -155,10 +156,10 @@ int ddps_vport_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 		return DDPS_E_ADDRESS;
 	q->dlid = w.dlid;
 	q->to_qpn = to->qpn;
-	err = to_rtr(v, q, to, &w);
+	err = move_qp_to_rtr(v, q, to, &w);
 	q->ready = !err; /* from here on it may take a receive */
 	if (!err)
-		err = to_rts(v, q, to);
+		err = move_qp_to_rts(v, q, to);
 	if (!err)
 		return 0;
 	ddps_vport_say(v, "%s: queue pair 0x%06x for LID %u: %s", v->info.device, qpn, w.dlid,
@@ -177,7 +178,7 @@ void ddps_vport_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 	(void)VPORT(port)->lib.modify_qp(q->qp, &a, IBV_QP_STATE);
 }
 
-static void destroy(struct ddps_ib_verbs *v, struct vp_qp *q)
+static void destroy_vport_qp(struct ddps_ib_verbs *v, struct vp_qp *q)
 {
 	struct vp_pool *p = &v->pool[VP_MSG_OUT];
 	uint32_t slot = (uint32_t)(q - v->qp);
@@ -189,7 +190,7 @@ static void destroy(struct ddps_ib_verbs *v, struct vp_qp *q)
 	for (uint32_t i = 0; q->n_out && i < p->n; i++)
 		if (p->buf[i].out && p->buf[i].owner == slot)
 			ddps_vport_give(p, i);
-	free_slot(v, q);
+	free_vport_qp(v, q);
 }
 
 void ddps_vport_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
@@ -201,7 +202,7 @@ void ddps_vport_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 		return;
 	ddps_vport_qp_stop(port, qpn);
 	if (!q->ready) {
-		destroy(v, q);
+		destroy_vport_qp(v, q);
 		return;
 	}
 	q->dying = true;
@@ -221,13 +222,13 @@ void ddps_vport_qp_tick(struct ddps_ib_verbs *v)
 		struct vp_qp *q = (void *)((char *)due - offsetof(struct vp_qp, due));
 
 		v->stats.qp_undrained += !q->drained;
-		destroy(v, q);
+		destroy_vport_qp(v, q);
 	}
 }
 
 /* ---- failures ---- */
 
-static void fail(struct ddps_ib_verbs *v, struct vp_qp *q, int err)
+static void fail_vport_qp(struct ddps_ib_verbs *v, struct vp_qp *q, int err)
 {
 	uint32_t qpn = q->qp->qp_num;
 
@@ -262,7 +263,7 @@ static int reason(enum ibv_wc_status status)
 
 void ddps_vport_qp_event(struct ddps_ib_verbs *v, uint32_t qpn, enum ibv_event_type type)
 {
-	struct vp_qp *q = find(v, qpn);
+	struct vp_qp *q = find_vport_qp(v, qpn);
 
 	if (!q)
 		return;
@@ -271,16 +272,16 @@ void ddps_vport_qp_event(struct ddps_ib_verbs *v, uint32_t qpn, enum ibv_event_t
 		if (q->dying)
 			ddps_due_set(&v->dues, &q->due, v->now);
 		else
-			fail(v, q, DDPS_E_RESET); /* nobody has stopped it */
+			fail_vport_qp(v, q, DDPS_E_RESET); /* nobody has stopped it */
 	} else if (!q->dying) {
-		fail(v, q, DDPS_E_PROTOCOL); /* what the peer has sent made it fail */
+		fail_vport_qp(v, q, DDPS_E_PROTOCOL); /* what the peer has sent made it fail */
 	}
 }
 
 /* ---- messages ---- */
 
-static void see(struct ddps_ib_verbs *v, const struct vp_qp *q, bool tx, const void *frame,
-		size_t len)
+static void see_qp_frame(struct ddps_ib_verbs *v, const struct vp_qp *q, bool tx, const void *frame,
+			 size_t len)
 {
 	const struct ddps_ib_seen seen = { .tx = tx,
 					   .connected = true,
@@ -328,7 +329,7 @@ int ddps_vport_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 	p->buf[i].owner = (uint32_t)(q - v->qp);
 	v->n_behind += q->n_out++ == VP_QP_TX / 2;
 	v->stats.qp_tx++;
-	see(v, q, true, frame, len);
+	see_qp_frame(v, q, true, frame, len);
 	return 0;
 }
 
@@ -339,10 +340,10 @@ void ddps_vport_qp_sent(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32
 	ddps_vport_give(&v->pool[VP_MSG_OUT], i);
 	v->n_behind -= --q->n_out == VP_QP_TX / 2;
 	if (wc->status != IBV_WC_SUCCESS)
-		fail(v, q, reason(wc->status));
+		fail_vport_qp(v, q, reason(wc->status));
 }
 
-static void post_receives(struct ddps_ib_verbs *v)
+static void post_message_receives(struct ddps_ib_verbs *v)
 {
 	struct vp_pool *p = &v->pool[VP_MSG_IN];
 	uint32_t i;
@@ -368,17 +369,17 @@ void ddps_vport_qp_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t
 
 	if (q && !q->stopped && !q->failed) {
 		if (wc->status != IBV_WC_SUCCESS) {
-			fail(v, q, reason(wc->status));
+			fail_vport_qp(v, q, reason(wc->status));
 		} else if (wc->byte_len > q->rx_mtu && q->uc) {
 			v->stats.rx_bad++; /* lost, as all that UC cannot take */
 		} else if (wc->byte_len > q->rx_mtu) {
 			struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
 
 			(void)v->lib.modify_qp(q->qp, &a, IBV_QP_STATE);
-			fail(v, q, DDPS_E_TOO_LONG);
+			fail_vport_qp(v, q, DDPS_E_TOO_LONG);
 		} else {
 			v->stats.qp_rx++;
-			see(v, q, false, ddps_vport_mem(p, i), wc->byte_len);
+			see_qp_frame(v, q, false, ddps_vport_mem(p, i), wc->byte_len);
 			v->cfg.up->qp(v->user, wc->qp_num, ddps_vport_mem(p, i), wc->byte_len,
 				      v->now);
 		}
@@ -386,7 +387,7 @@ void ddps_vport_qp_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t
 		v->stats.rx_bad++;
 	}
 	ddps_vport_give(p, i);
-	post_receives(v);
+	post_message_receives(v);
 }
 
 /* ---- life ---- */
@@ -427,7 +428,7 @@ int ddps_vport_qps_new(struct ddps_ib_verbs *v)
 			       strerror(errno));
 		return DDPS_E_SYSTEM;
 	}
-	post_receives(v);
+	post_message_receives(v);
 	return 0;
 }
 
@@ -435,7 +436,7 @@ void ddps_vport_qps_free(struct ddps_ib_verbs *v)
 {
 	for (uint32_t i = 0; v->qp && i < v->cfg.max_qps; i++)
 		if (v->qp[i].used)
-			destroy(v, &v->qp[i]);
+			destroy_vport_qp(v, &v->qp[i]);
 	if (v->srq)
 		v->lib.destroy_srq(v->srq);
 	v->srq = NULL;

@@ -17,7 +17,7 @@
 
 /* ---- the GID ---- */
 
-static bool is_link_local(const uint8_t *gid)
+static bool is_gid_link_local(const uint8_t *gid)
 {
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
@@ -30,7 +30,7 @@ static bool is_ip6(const uint8_t *gid)
 	return memcmp(gid, mapped, sizeof(mapped)) != 0 && memcmp(gid, none, sizeof(none)) != 0;
 }
 
-static bool entry(struct ddps_ib_verbs *v, uint32_t index, struct ibv_gid_entry *e)
+static bool read_gid_entry(struct ddps_ib_verbs *v, uint32_t index, struct ibv_gid_entry *e)
 {
 	return !v->lib.query_gid_ex(v->ctx, v->info.port, index, e, 0, sizeof(*e)) &&
 	       e->gid_type == IBV_GID_TYPE_ROCE_V2 && is_ip6(e->gid.raw);
@@ -64,7 +64,7 @@ int ddps_vport_roce_gid(struct ddps_ib_verbs *v)
 		return DDPS_E_UNSUPPORTED;
 	}
 	for (uint32_t end = fixed ? i + 1 : TABLE_MAX; i < end && i <= UINT8_MAX; i++)
-		if (entry(v, i, &e) && (fixed || is_link_local(e.gid.raw))) {
+		if (read_gid_entry(v, i, &e) && (fixed || is_gid_link_local(e.gid.raw))) {
 			memcpy(v->info.gid, e.gid.raw, sizeof(v->info.gid));
 			v->info.gid_index = (uint8_t)i;
 			v->ifindex = e.ndev_ifindex;
@@ -91,13 +91,13 @@ void ddps_vport_roce_free(struct ddps_ib_verbs *v)
 
 /* ---- answers ---- */
 
-static void put_path(const struct ddps_ib_verbs *v, uint8_t *mad, const uint8_t *query)
+static void put_roce_path(const struct ddps_ib_verbs *v, uint8_t *mad, const uint8_t *query)
 {
 	struct ddps_sa_pr r;
 
 	ddps_sa_pr_get(&r, query);
 	r.dlid = r.slid = 1; /* the client wants some; on_path() of vport_group.c drops them */
-	r.hop = is_link_local(r.dgid) ? 1 : 64;
+	r.hop = is_gid_link_local(r.dgid) ? 1 : 64;
 	r.mtu = EXACTLY | v->info.mtu;
 	r.rate = EXACTLY | RATE;
 	r.life = EXACTLY | LIFE;
@@ -134,7 +134,7 @@ void ddps_vport_roce_query(struct ddps_ib_verbs *v, const uint8_t query[DDPS_CM_
 	h.status = DDPS_SA_OK;
 	ddps_sa_mad_begin(mad, &h);
 	if (h.attr == DDPS_SA_PATH_RECORD)
-		put_path(v, mad, query);
+		put_roce_path(v, mad, query);
 	else if (h.attr == DDPS_SA_MCMEMBER_RECORD)
 		put_group(v, mad, query);
 	v->answers.n++;

@@ -9,7 +9,7 @@
 
 /* ---- the queue pair ---- */
 
-static void post_receives(struct ddps_ib_verbs *v)
+static void post_ud_receives(struct ddps_ib_verbs *v)
 {
 	struct vp_pool *p = &v->pool[VP_UD_IN];
 	uint32_t i;
@@ -28,7 +28,7 @@ static void post_receives(struct ddps_ib_verbs *v)
 	}
 }
 
-static int to_rts(struct ddps_ib_verbs *v)
+static int move_ud_to_rts(struct ddps_ib_verbs *v)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 				 .pkey_index = v->pkey_index,
@@ -38,7 +38,7 @@ static int to_rts(struct ddps_ib_verbs *v)
 				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
 	if (!err) {
-		post_receives(v);
+		post_ud_receives(v);
 		a.qp_state = IBV_QPS_RTR;
 		err = v->lib.modify_qp(v->ud, &a, IBV_QP_STATE);
 	}
@@ -77,7 +77,7 @@ int ddps_vport_ud_new(struct ddps_ib_verbs *v)
 		return DDPS_E_SYSTEM;
 	}
 	v->info.qpn = v->ud->qp_num;
-	return to_rts(v);
+	return move_ud_to_rts(v);
 }
 
 void ddps_vport_ud_free(struct ddps_ib_verbs *v)
@@ -114,7 +114,7 @@ int ddps_vport_ud_rebuild(struct ddps_ib_verbs *v)
 	for (uint32_t i = 0; i < v->pool[VP_UD_IN].n; i++)
 		if (v->pool[VP_UD_IN].buf[i].out)
 			ddps_vport_give(&v->pool[VP_UD_IN], i);
-	return to_rts(v);
+	return move_ud_to_rts(v);
 }
 
 /* The link's key is known after the join.  Bit 31 is for the privileged. */
@@ -140,13 +140,13 @@ int ddps_vport_ud_qkey(struct ddps_ib_verbs *v, uint32_t qkey)
 
 /* ---- out ---- */
 
-static void see(struct ddps_ib_verbs *v, const struct ddps_ib_seen *s)
+static void see_ud_frame(struct ddps_ib_verbs *v, const struct ddps_ib_seen *s)
 {
 	if (v->cfg.see)
 		v->cfg.see(v->cfg.see_user, s);
 }
 
-static bool post(struct ddps_ib_verbs *v, uint32_t i, uint32_t ah, uint32_t qpn, size_t len)
+static bool post_ud_send(struct ddps_ib_verbs *v, uint32_t i, uint32_t ah, uint32_t qpn, size_t len)
 {
 	const struct vp_pool *p = &v->pool[VP_UD_OUT];
 	struct ibv_sge sge = ddps_vport_sge(p, i, len);
@@ -190,7 +190,7 @@ int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const ui
 		return DDPS_E_AGAIN;
 	}
 	memcpy(ddps_vport_mem(p, i), frame, len);
-	if (!post(v, i, ah, qpn, len)) {
+	if (!post_ud_send(v, i, ah, qpn, len)) {
 		ddps_vport_give(p, i);
 		v->stats.tx_full++;
 		return DDPS_E_AGAIN;
@@ -198,7 +198,7 @@ int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const ui
 	p->buf[i].owner = ah;
 	v->ah[ah].refs++;
 	v->stats.ud_tx++;
-	see(v, &seen);
+	see_ud_frame(v, &seen);
 	return 0;
 }
 
@@ -224,7 +224,7 @@ static bool is_own(const struct ddps_ib_verbs *v, const struct ibv_wc *wc, const
 }
 
 /* [4391-6-6]: the 40 octets are there in any case, and mean something only with the flag. */
-static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint8_t *b)
+static void deliver_ud(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint8_t *b)
 {
 	const bool grh = wc->wc_flags & IBV_WC_GRH;
 	struct ddps_ipoib_ud_from from = { .qpn = wc->src_qp, .slid = wc->slid, .has_gid = grh };
@@ -251,7 +251,7 @@ static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint
 		return;
 	}
 	v->stats.ud_rx++;
-	see(v, &seen);
+	see_ud_frame(v, &seen);
 	v->cfg.up->ud(v->user, &from, seen.frame, seen.len, v->now);
 }
 
@@ -260,10 +260,10 @@ void ddps_vport_ud_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t
 	struct vp_pool *p = &v->pool[VP_UD_IN];
 
 	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= VP_GRH && wc->byte_len <= VP_UD_LEN)
-		deliver(v, wc, ddps_vport_mem(p, i));
+		deliver_ud(v, wc, ddps_vport_mem(p, i));
 	else if (wc->status != IBV_WC_WR_FLUSH_ERR)
 		v->stats.rx_bad++;
 	ddps_vport_give(p, i);
 	if (wc->status != IBV_WC_WR_FLUSH_ERR) /* else it has failed, and posting brings no more */
-		post_receives(v);
+		post_ud_receives(v);
 }

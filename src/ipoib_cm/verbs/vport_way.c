@@ -103,14 +103,14 @@ void ddps_vport_ah_attr(const struct ddps_ib_verbs *v, const struct vp_way *w,
 	a->grh.traffic_class = w->tclass;
 }
 
-static bool same_way(const struct vp_way *a, const struct vp_way *b)
+static bool is_same_way(const struct vp_way *a, const struct vp_way *b)
 {
 	return a->dlid == b->dlid && a->sl == b->sl && a->bits == b->bits && a->rate == b->rate &&
 	       a->grh == b->grh && a->hop == b->hop && a->tclass == b->tclass &&
 	       a->flow == b->flow && !memcmp(a->gid, b->gid, sizeof(a->gid));
 }
 
-static uint64_t hash_of(const struct ddps_ib_verbs *v, const struct vp_way *w)
+static uint64_t hash_way(const struct ddps_ib_verbs *v, const struct vp_way *w)
 {
 	uint8_t b[DDPS_IPOIB_GID_LEN + 5];
 
@@ -123,7 +123,7 @@ static uint64_t hash_of(const struct ddps_ib_verbs *v, const struct vp_way *w)
 }
 
 /* A free place, or that of the handle that was not used for the longest time. */
-static struct vp_ah *place(struct ddps_ib_verbs *v)
+static struct vp_ah *place_ah(struct ddps_ib_verbs *v)
 {
 	struct vp_ah *at = NULL;
 
@@ -143,16 +143,16 @@ static struct vp_ah *place(struct ddps_ib_verbs *v)
 
 uint32_t ddps_vport_ah(struct ddps_ib_verbs *v, const struct vp_way *w)
 {
-	uint64_t hash = hash_of(v, w);
+	uint64_t hash = hash_way(v, w);
 	struct ibv_ah_attr attr;
 	struct vp_ah *a;
 
 	DDPS_TAB_EACH(&v->ahs, hash, a, struct vp_ah, link)
-	if (same_way(&a->way, w)) {
+	if (is_same_way(&a->way, w)) {
 		a->used_at = ++v->stamp;
 		return (uint32_t)(a - v->ah);
 	}
-	a = place(v);
+	a = place_ah(v);
 	if (!a) {
 		v->stats.ah_full++;
 		return VP_NONE;

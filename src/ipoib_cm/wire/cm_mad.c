@@ -126,7 +126,7 @@ uint64_t ddps_cm_field_get(const struct ddps_cm_mad *mad, const struct ddps_cm_f
 	return f->size ? load_member(mad, f) : 0;
 }
 
-static bool fits(const struct ddps_cm_field *f, uint64_t v)
+static bool value_fits_field(const struct ddps_cm_field *f, uint64_t v)
 {
 	unsigned bits = field_bits(f);
 
@@ -135,7 +135,7 @@ static bool fits(const struct ddps_cm_field *f, uint64_t v)
 
 int ddps_cm_field_set(struct ddps_cm_mad *mad, const struct ddps_cm_field *f, uint64_t value)
 {
-	if (!f->size || !fits(f, value))
+	if (!f->size || !value_fits_field(f, value))
 		return DDPS_E_INVAL;
 	store_member(mad, f, value);
 	return 0;
@@ -180,7 +180,7 @@ int ddps_cm_mad_encode(uint8_t out[DDPS_CM_MAD_LEN], const struct ddps_cm_mad *m
 	if (!body)
 		return DDPS_E_UNSUPPORTED;
 	for (f = body; f->name; f++)
-		if (f->size && *f->name && !fits(f, load_member(mad, f)))
+		if (f->size && *f->name && !value_fits_field(f, load_member(mad, f)))
 			return DDPS_E_INVAL;
 	if (!info_len_ok(mad))
 		return DDPS_E_INVAL;

@@ -12,8 +12,8 @@
 #define EUI64_UNIVERSAL 0x02
 
 /* @low are the last @n octets of the group ID; what is before them is zero. */
-static int make_mgid(uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t signature, uint16_t pkey,
-		     uint8_t scope, const uint8_t *low, size_t n)
+static int write_mgid(uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t signature, uint16_t pkey,
+		      uint8_t scope, const uint8_t *low, size_t n)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(mgid, DDPS_IPOIB_GID_LEN);
 
@@ -34,7 +34,7 @@ int ddps_ipoib_mgid_broadcast(uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t pkey, u
 	/* All 32 bits are ones, where other IPv4 groups use 28 [4391-4-6]. */
 	static const uint8_t ones[4] = { 0xff, 0xff, 0xff, 0xff };
 
-	return make_mgid(mgid, SIGNATURE_IPV4, pkey, scope, ones, sizeof(ones));
+	return write_mgid(mgid, SIGNATURE_IPV4, pkey, scope, ones, sizeof(ones));
 }
 
 int ddps_ipoib_mgid_ipv4(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[4], uint16_t pkey,
@@ -46,7 +46,7 @@ int ddps_ipoib_mgid_ipv4(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[4], 
 		return ddps_ipoib_mgid_broadcast(mgid, pkey, scope);
 	if (ip[0] >> 4 != 0xe)
 		return DDPS_E_INVAL;
-	return make_mgid(mgid, SIGNATURE_IPV4, pkey, scope, low, sizeof(low));
+	return write_mgid(mgid, SIGNATURE_IPV4, pkey, scope, low, sizeof(low));
 }
 
 int ddps_ipoib_mgid_ipv6(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[16], uint16_t pkey,
@@ -54,7 +54,7 @@ int ddps_ipoib_mgid_ipv6(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[16],
 {
 	if (ip[0] != 0xff)
 		return DDPS_E_INVAL;
-	return make_mgid(mgid, SIGNATURE_IPV6, pkey, scope, ip + 16 - GROUP_LEN, GROUP_LEN);
+	return write_mgid(mgid, SIGNATURE_IPV6, pkey, scope, ip + 16 - GROUP_LEN, GROUP_LEN);
 }
 
 void ddps_ipoib_iid(uint8_t iid[8], const uint8_t guid[8], bool modified)
