@@ -444,7 +444,7 @@ int ddps_loop_run(struct ddps_loop *l)
 }
 
 /* What a try of the hot one has brought. */
-static void judge(struct ddps_loop *l, bool hit)
+static void judge_hot_try(struct ddps_loop *l, bool hit)
 {
 	if (!hit) {
 		l->misses++;
@@ -491,7 +491,7 @@ int ddps_loop_spin(struct ddps_loop *l)
 	for (int tries = 1;; tries++) {
 		n = done + try_hot(l);
 		if (l->hot == io)
-			judge(l, io->moved);
+			judge_hot_try(l, io->moved);
 		if (n || l->hidden != io || tries == TRIES_MAX || l->misses >= l->patience)
 			return n;
 	}

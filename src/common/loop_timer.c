@@ -17,7 +17,7 @@ uint64_t ddps_now(void)
 }
 
 /* Make the timerfd fire at @due, or earlier if it already will. */
-static void arm(struct ddps_loop *l, uint64_t due)
+static void arm_timerfd(struct ddps_loop *l, uint64_t due)
 {
 	struct itimerspec its = { 0 };
 
@@ -51,7 +51,7 @@ static struct ddps_timer *meld(struct ddps_timer *a, struct ddps_timer *b)
 }
 
 /* One heap of a list of siblings: by pairs, then the pairs from the last to the first. */
-static struct ddps_timer *gather(struct ddps_timer *first)
+static struct ddps_timer *merge_siblings(struct ddps_timer *first)
 {
 	struct ddps_timer *pairs = NULL, *root = NULL;
 
@@ -85,7 +85,7 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 	t->due = due;
 	t->on = true;
 	l->timers = meld(l->timers, t);
-	arm(l, due);
+	arm_timerfd(l, due);
 }
 
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
@@ -103,7 +103,7 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 	ddps_assert_loop(l);
 	if (!t->on)
 		return;
-	below = gather(t->child);
+	below = merge_siblings(t->child);
 	if (t == l->timers) {
 		l->timers = below;
 	} else {
@@ -145,6 +145,6 @@ int ddps_loop_rearm(struct ddps_loop *l)
 		return DDPS_E_SYSTEM;
 	l->armed = DDPS_NEVER;
 	if (l->timers)
-		arm(l, l->timers->due);
+		arm_timerfd(l, l->timers->due);
 	return 0;
 }

@@ -53,7 +53,7 @@ static bool is_same(int fd)
 }
 
 /* Only what may be called in a signal handler is called: in a child of fork this thread is alone. */
-static void close_all(void)
+static void close_own_fds(void)
 {
 	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
 
@@ -68,7 +68,7 @@ static void close_all(void)
 
 static void close_copies(void)
 {
-	close_all();
+	close_own_fds();
 	top = 0;
 	__atomic_store_n(&forked_at, 0, __ATOMIC_RELAXED);
 	mark.lock = (struct ddps_mutex)DDPS_MUTEX(DDPS_LOCK_OWN); /* some other thread's, if any */
@@ -76,7 +76,7 @@ static void close_copies(void)
 			 __ATOMIC_RELAXED); /* what is opened from now on is its own */
 }
 
-static uint64_t now(void)
+static uint64_t read_own_clock(void)
 {
 	struct timespec t;
 
@@ -87,7 +87,7 @@ static uint64_t now(void)
 static void note_fork(void)
 {
 	__atomic_store_n(&forked, true, __ATOMIC_RELAXED);
-	__atomic_store_n(&forked_at, now(), __ATOMIC_RELAXED);
+	__atomic_store_n(&forked_at, read_own_clock(), __ATOMIC_RELAXED);
 }
 
 static void watch_forks(void)
@@ -111,8 +111,8 @@ bool ddps_own_retry(uint64_t *since)
 	if (errno != EADDRINUSE || !at)
 		return false;
 	if (!*since)
-		*since = now();
-	if (now() - *since >= SECOND || (at < *since && *since - at >= SECOND))
+		*since = read_own_clock();
+	if (read_own_clock() - *since >= SECOND || (at < *since && *since - at >= SECOND))
 		return false;
 	nanosleep(&moment, NULL);
 	errno = keep;
@@ -132,7 +132,7 @@ int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len)
 	return err;
 }
 
-static void start(void)
+static void start_own_guard(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -145,7 +145,7 @@ int ddps_own(int fd)
 
 	if (fd < 0 || fd >= FD_MAX)
 		return fd;
-	start();
+	start_own_guard();
 	__atomic_store_n(&inode[fd], inode_of(fd), __ATOMIC_RELAXED);
 	__atomic_fetch_or(&owned[fd / BITS], UINT64_C(1) << fd % BITS, __ATOMIC_RELAXED);
 	while (was <= fd && !__atomic_compare_exchange_n(&top, &was, fd + 1, false,
@@ -202,7 +202,7 @@ unsigned ddps_own_begin(void)
 {
 	unsigned era = ddps_own_era();
 
-	start();
+	start_own_guard();
 	ddps_lock(&mark.lock);
 	if (mark.fd < 0)
 		make_mark();
@@ -236,7 +236,7 @@ unsigned ddps_own_era(void)
 		mark.era++;
 		mark.users = 0;
 		mark.fd = -1;
-		close_all(); /* such as it has not come to */
+		close_own_fds(); /* such as it has not come to */
 	}
 	era = mark.era;
 	ddps_unlock(&mark.lock);

@@ -51,7 +51,7 @@ int ddps_resolve_now(const char *host, uint16_t port, struct sockaddr_storage *a
 	return *n ? 0 : DDPS_E_ADDRESS;
 }
 
-static void *lookup(void *arg)
+static void *run_lookup(void *arg)
 {
 	struct ddps_resolve *r = arg;
 	uint64_t one = 1;
@@ -70,7 +70,7 @@ void ddps_resolve_cancel(struct ddps_resolve *r)
 	r->done = NULL;
 }
 
-static void destroy(struct ddps_resolve *r)
+static void destroy_resolve(struct ddps_resolve *r)
 {
 	if (!r->joined)
 		pthread_join(r->thread, NULL);
@@ -85,10 +85,10 @@ static void destroy(struct ddps_resolve *r)
 void ddps_resolver_fini(struct ddps_resolver *rs)
 {
 	while (rs->list)
-		destroy(rs->list);
+		destroy_resolve(rs->list);
 }
 
-static void ready(void *user, uint32_t events)
+static void take_lookup_result(void *user, uint32_t events)
 {
 	struct ddps_resolve *r = user;
 
@@ -98,7 +98,7 @@ static void ready(void *user, uint32_t events)
 	/* The callee may cancel, which does nothing now, or free what @user is. */
 	if (r->done)
 		r->done(r->user, r->err, r->addrs, r->n);
-	destroy(r);
+	destroy_resolve(r);
 }
 
 /* The application's signals are for its own threads: one that waits must be woken by them. */
@@ -108,7 +108,7 @@ static int start_thread(struct ddps_resolve *r)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	errno = pthread_create(&r->thread, NULL, lookup, r);
+	errno = pthread_create(&r->thread, NULL, run_lookup, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return errno ? DDPS_E_SYSTEM : 0;
 }
@@ -127,7 +127,7 @@ int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port
 	r->era = ddps_own_era();
 	r->done = done;
 	r->user = user;
-	r->io = (struct ddps_io){ .fn = ready, .user = r };
+	r->io = (struct ddps_io){ .fn = take_lookup_result, .user = r };
 	r->io.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (r->io.fd < 0) {
 		free(r);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static size_t size_of(const void *p)
+static size_t read_struct_size(const void *p)
 {
 	size_t size;
 
@@ -13,14 +13,14 @@ static size_t size_of(const void *p)
 	return size;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t get_smaller_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
 void ddps_sized_init(void *to, size_t given, const void *defaults, const struct ddps_sized *s)
 {
-	size_t both = smaller(given, s->now);
+	size_t both = get_smaller_size(given, s->now);
 
 	memcpy(to, defaults, both);
 	memset((uint8_t *)to + both, 0, given - both);
@@ -30,7 +30,7 @@ void ddps_sized_init(void *to, size_t given, const void *defaults, const struct 
 
 int ddps_sized_check(const void *to, const struct ddps_sized *s)
 {
-	size_t given = size_of(to);
+	size_t given = read_struct_size(to);
 
 	if (given > s->now)
 		return given > DDPS_SIZED_MAX ? DDPS_E_INVAL : 0;
@@ -42,7 +42,7 @@ int ddps_sized_check(const void *to, const struct ddps_sized *s)
 
 int ddps_sized_take(void *to, const void *from, const struct ddps_sized *s)
 {
-	size_t given = size_of(from);
+	size_t given = read_struct_size(from);
 	int err = ddps_sized_check(from, s);
 
 	if (err)
@@ -50,15 +50,15 @@ int ddps_sized_take(void *to, const void *from, const struct ddps_sized *s)
 	for (size_t i = s->now; i < given; i++)
 		if (((const uint8_t *)from)[i])
 			return DDPS_E_UNSUPPORTED;
-	memcpy(to, from, smaller(given, s->now));
+	memcpy(to, from, get_smaller_size(given, s->now));
 	memcpy(to, &s->now, sizeof s->now);
 	return 0;
 }
 
 void ddps_sized_give(void *to, const void *from, const struct ddps_sized *s)
 {
-	size_t given = size_of(to);
-	size_t both = smaller(given, s->now), head = sizeof given;
+	size_t given = read_struct_size(to);
+	size_t both = get_smaller_size(given, s->now), head = sizeof given;
 
 	memcpy((uint8_t *)to + head, (const uint8_t *)from + head, both - head);
 	memset((uint8_t *)to + both, 0, given - both);

@@ -126,7 +126,7 @@ static int to_sockaddr(const char *host, uint16_t port, struct sockaddr_storage 
 }
 
 /* Letters, digits, dot, hyphen, underscore: what a resolver can be asked for.  @host is not empty. */
-static bool is_name(const char *host)
+static bool is_host_name(const char *host)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -178,13 +178,13 @@ static int parse_name(const struct parser *p, const char **at, const char *stop,
 	host[end - start] = 0;
 	if (bracket && check_ipv6(p, host) < 0)
 		return DDPS_E_ADDRESS;
-	if (!is_numeric(host) && !is_name(host))
+	if (!is_numeric(host) && !is_host_name(host))
 		return bad(p, "host has a character that no name has");
 	return 0;
 }
 
 /* One more address of a list. */
-static int add(const struct parser *p, struct ddps_uri_addrs *list, const char *host)
+static int add_list_address(const struct parser *p, struct ddps_uri_addrs *list, const char *host)
 {
 	struct sockaddr_storage ss;
 	socklen_t len;
@@ -210,7 +210,7 @@ static int parse_list(const struct parser *p, const char **at, const char *stop,
 	for (;; ++*at) {
 		err = parse_name(p, at, stop, host);
 		if (!err)
-			err = add(p, list, host);
+			err = add_list_address(p, list, host);
 		if (err || **at != ',')
 			return err;
 	}

@@ -102,7 +102,7 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window)
 }
 
 /* Over the whole space and hard to predict [5042-6.1.1-4] [5040-8.1.1-8]. */
-static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
+static int draw_stag(struct ddps_stag_table *t, uint32_t *stag, bool window)
 {
 	int err;
 
@@ -113,7 +113,7 @@ static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
 }
 
 /* Into the table, under a new STag. */
-static int enlist(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr **out)
+static int enlist_mr(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr **out)
 {
 	struct ddps_stag_table *t = pd->table;
 	struct ddps_mr *mr;
@@ -125,7 +125,7 @@ static int enlist(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr *
 	if (!mr)
 		return DDPS_E_NOMEM;
 	*mr = *as;
-	err = draw(t, &mr->stag, mr->window);
+	err = draw_stag(t, &mr->stag, mr->window);
 	if (err) {
 		free(mr);
 		return err;
@@ -147,7 +147,7 @@ static bool in_range(const void *addr, size_t len)
 	return (addr || !len) && len <= LEN_MAX && (uintptr_t)addr + len >= (uintptr_t)addr;
 }
 
-static uint64_t base(const void *addr, unsigned access)
+static uint64_t get_mr_base(const void *addr, unsigned access)
 {
 	return access & DDPS_ZERO_BASED ? 0 : (uintptr_t)addr;
 }
@@ -157,16 +157,16 @@ int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, u
 {
 	const struct ddps_mr as = { .stream = stream,
 				    .addr = addr,
-				    .base = base(addr, access),
+				    .base = get_mr_base(addr, access),
 				    .len = len,
 				    .access = access | LOCAL_KEY,
 				    .valid = true };
 
-	return in_range(addr, len) && !(access & ~KNOWN) ? enlist(pd, &as, out) : DDPS_E_INVAL;
+	return in_range(addr, len) && !(access & ~KNOWN) ? enlist_mr(pd, &as, out) : DDPS_E_INVAL;
 }
 
 /* It is not valid any more; a window lets go of its region. */
-static void invalidate(struct ddps_mr *mr)
+static void invalidate_mr(struct ddps_mr *mr)
 {
 	mr->valid = false;
 	mr->pd->table->losses++;
@@ -189,7 +189,7 @@ static void retire(struct ddps_stag_table *t, struct ddps_mr *mr)
 
 void ddps_stag_remove(struct ddps_mr *mr)
 {
-	invalidate(mr);
+	invalidate_mr(mr);
 	retire(mr->pd->table, mr);
 	mr->pd->table->windows -= mr->window;
 	mr->pd->users--;
@@ -212,7 +212,7 @@ int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_cha
 		mr->pd->users++;
 	}
 	if (what & DDPS_CHANGE_MEMORY || (access ^ mr->access) & DDPS_ZERO_BASED)
-		mr->base = base(addr, access);
+		mr->base = get_mr_base(addr, access);
 	mr->addr = addr;
 	mr->len = len;
 	mr->access = access | LOCAL_KEY;
@@ -227,7 +227,7 @@ int ddps_stag_add_window(struct ddps_pd *pd, bool shared, struct ddps_mr **out)
 {
 	const struct ddps_mr as = { .window = true, .shared = shared };
 
-	return enlist(pd, &as, out);
+	return enlist_mr(pd, &as, out);
 }
 
 bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, unsigned access)
@@ -257,13 +257,13 @@ static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *
 	HASH_ADD(hh, t->by_stag, stag, sizeof mr->stag, mr);
 	if (mr->hh.tbl)
 		return DDPS_STAG_OK;
-	invalidate(mr); /* no memory: it is in the table again with the next name that it gets */
+	invalidate_mr(mr); /* no memory: it is in the table again with the next name that it gets */
 	return DDPS_STAG_INVALID;
 }
 
 /* What a window on @piece needs of the region. */
-static enum ddps_stag_verdict may_bind(const struct ddps_mr *mr, const struct ddps_pd *pd,
-				       const struct ddps_sge *piece, unsigned access)
+static enum ddps_stag_verdict may_bind_window(const struct ddps_mr *mr, const struct ddps_pd *pd,
+					      const struct ddps_sge *piece, unsigned access)
 {
 	uintptr_t at = (uintptr_t)piece->addr, start;
 	unsigned need = DDPS_BIND;
@@ -299,7 +299,7 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 		if (window->valid && !window->shared)
 			return DDPS_STAG_ACCESS;
 		mr = ddps_stag_find(pd->table, piece->lkey);
-		v = may_bind(mr, pd, piece, access);
+		v = may_bind_window(mr, pd, piece, access);
 		if (v)
 			return v;
 	}
@@ -307,7 +307,7 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 	if (v)
 		return v;
 	if (window->valid)
-		invalidate(window);
+		invalidate_mr(window);
 	if (!mr)
 		return DDPS_STAG_OK;
 	window->of = mr;
@@ -381,7 +381,7 @@ enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream,
 		return DDPS_STAG_ASSOCIATION;
 	if (mr->windows) /* its memory is in use yet */
 		return DDPS_STAG_ACCESS;
-	invalidate(mr);
+	invalidate_mr(mr);
 	return DDPS_STAG_OK;
 }
 
@@ -393,7 +393,7 @@ enum ddps_stag_verdict ddps_stag_revoke(struct ddps_pd *pd, uint64_t stream, uin
 	if (!v && mr->windows)
 		return DDPS_STAG_ACCESS;
 	if (!v)
-		invalidate(mr);
+		invalidate_mr(mr);
 	return v;
 }
 

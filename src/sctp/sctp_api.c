@@ -57,7 +57,7 @@ void ddps_sctp_unlisten(struct ddps_sctp_port *l)
 /* ---- connect ---- */
 
 /* Whether one of the addresses that the peer shall know can send to @peer. */
-static bool has_source(const struct ddps_sctp_param *p, const struct ddps_sctp_addr *peer)
+static bool has_source_for(const struct ddps_sctp_param *p, const struct ddps_sctp_addr *peer)
 {
 	unsigned i = 0;
 
@@ -82,8 +82,8 @@ static int find_place(struct ddps_sctp *e, struct ddps_sctp_param *p,
 	return 0;
 }
 
-static int begin(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer, unsigned n,
-		 uint16_t encap)
+static int begin_assoc(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer, unsigned n,
+		       uint16_t encap)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct ddps_sc_path *p;
@@ -119,7 +119,7 @@ int ddps_sctp_connect(struct ddps_sctp *e, const struct ddps_sctp_param *p,
 	if (!n || n > DDPS_SCTP_ADDRS_MAX || !port || param_ok(&param) < 0)
 		return DDPS_E_INVAL;
 	for (unsigned i = 0; i < n; i++) {
-		if (!ddps_sc_unicast(&peer[i]) || !has_source(&param, &peer[i]))
+		if (!ddps_sc_unicast(&peer[i]) || !has_source_for(&param, &peer[i]))
 			return DDPS_E_INVAL;
 	}
 	err = find_place(e, &param, peer, n, port);
@@ -133,7 +133,7 @@ int ddps_sctp_connect(struct ddps_sctp *e, const struct ddps_sctp_param *p,
 	a->port = param.port;
 	a->any_port = !p->port;
 	a->peer_port = port;
-	err = begin(a, peer, n, encap);
+	err = begin_assoc(a, peer, n, encap);
 	if (err < 0) {
 		ddps_sc_release(a);
 		return err;
@@ -180,8 +180,8 @@ void ddps_sctp_assoc_free(struct ddps_sctp_assoc *a, uint64_t now)
 	ddps_sc_touch(a);
 }
 
-static struct ddps_sc_path *path_of(struct ddps_sctp *e, const struct ddps_sctp_out *out,
-				    uint64_t now)
+static struct ddps_sc_path *find_out_path(struct ddps_sctp *e, const struct ddps_sctp_out *out,
+					  uint64_t now)
 {
 	ddps_sc_time(e, now);
 	return out->port ? ddps_sc_find(e, out->to.via, out->port, out->peer_port, &out->to.peer)
@@ -197,7 +197,7 @@ static void data_again(struct ddps_sc_path *p, const struct ddps_sctp_out *out)
 void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
 		       uint64_t now)
 {
-	struct ddps_sc_path *p = path_of(e, out, now);
+	struct ddps_sc_path *p = find_out_path(e, out, now);
 
 	if (!p)
 		return;
@@ -245,7 +245,7 @@ static void answers_again(struct ddps_sc_path *p, const struct ddps_sctp_out *ou
 
 void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now)
 {
-	struct ddps_sc_path *p = path_of(e, out, now);
+	struct ddps_sc_path *p = find_out_path(e, out, now);
 
 	if (!out->port && out->len)
 		ddps_sc_stray_again(e, out);
@@ -287,7 +287,7 @@ uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a)
 }
 
 /* Of the messages themselves: what each costs besides is of the send buffer only. */
-static uint64_t unacked(const struct ddps_sctp_assoc *a)
+static uint64_t count_unacked(const struct ddps_sctp_assoc *a)
 {
 	return a->buffered - a->unsent - (a->sent_n - a->acked_n) * sizeof(struct ddps_sc_msg);
 }
@@ -310,7 +310,7 @@ void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 				      .peer_rwnd = a->tx.a_rwnd,
 				      .rwnd = ddps_sc_rwnd(a),
 				      .unsent = a->unsent,
-				      .unacked = unacked(a),
+				      .unacked = count_unacked(a),
 				      .sent_packets = a->n_packets_out,
 				      .received_packets = a->n_packets_in,
 				      .sent_chunks = a->n_chunks_out,

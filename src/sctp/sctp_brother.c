@@ -34,7 +34,7 @@ bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag)
 }
 
 /* To none of its addresses is there one from @port. */
-static bool is_free(const struct ddps_sctp_assoc *a, uint16_t port)
+static bool is_port_free(const struct ddps_sctp_assoc *a, uint16_t port)
 {
 	for (unsigned i = 0; i < a->npaths; i++) {
 		if (ddps_sc_find(a->e, a->via, port, a->peer_port, &a->path[i]->peer))
@@ -52,7 +52,7 @@ bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
 	/* the next one may be the other program's, too, as each takes one after the other */
 	a->e->next_port = (uint16_t)ddps_sc_random32(a->e);
 	port = ddps_sc_free_port(a->e, a->via, a->peer_port, &a->path[0]->peer);
-	if (!is_free(a, port))
+	if (!is_port_free(a, port))
 		return false;
 	ddps_sc_move(a, port);
 	ddps_sc_init_again(a);

@@ -97,7 +97,7 @@ size_t ddps_sc_cookie_seal(const struct ddps_sc_keys *k, const struct ddps_sc_co
 	return (size_t)(w.p - buf) + MAC_LEN;
 }
 
-static void decode(struct ddps_rbuf *r, struct ddps_sc_cookie *c)
+static void decode_cookie(struct ddps_rbuf *r, struct ddps_sc_cookie *c)
 {
 	c->created = ddps_rbuf_u64(r);
 	c->life_ms = ddps_rbuf_u32(r);
@@ -139,7 +139,7 @@ int ddps_sc_cookie_open(const struct ddps_sc_keys *k, struct ddps_sc_cookie *c, 
 	if (!memeql_sec(want, buf + len - MAC_LEN, MAC_LEN)) /* [9260-5.1.5-2] */
 		return DDPS_E_KEY;
 	memset(c, 0, sizeof *c);
-	decode(&r, c);
+	decode_cookie(&r, c);
 	if (r.failed || ddps_rbuf_left(&r) != MAC_LEN || c->naddr > DDPS_SC_LISTED_MAX)
 		return DDPS_E_KEY;
 	return 0;

@@ -10,7 +10,7 @@ static void control_end(struct ddps_sc_build *b)
 }
 
 /* Whoever does not answer may not have had it: what is repeated may come in fragments. */
-static bool repeated(const struct ddps_sctp_assoc *a)
+static bool is_ctl_repeated(const struct ddps_sctp_assoc *a)
 {
 	return a->ctl_n;
 }
@@ -24,7 +24,7 @@ bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	ddps_sc_put_init(a, &b.w);
 	a->due = 0;
 	control_end(&b);
-	out->fragment = repeated(a);
+	out->fragment = is_ctl_repeated(a);
 	return true;
 }
 
@@ -33,7 +33,7 @@ static size_t early_room(const struct ddps_sc_build *b)
 {
 	size_t least = b->p->tx.pmtu.lim.min + DDPS_SC_HDR - ddps_sc_overhead(b->p);
 
-	return repeated(b->a) ? least : ddps_sc_max_packet(b->p);
+	return is_ctl_repeated(b->a) ? least : ddps_sc_max_packet(b->p);
 }
 
 /*
@@ -87,7 +87,7 @@ bool ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	a->due &= (uint8_t)~DUE_ECHO;
 	put_early(&b);
 	ddps_sc_build_end(&b);
-	out->fragment = repeated(a) || b.size > ddps_sc_max_packet(b.p);
+	out->fragment = is_ctl_repeated(a) || b.size > ddps_sc_max_packet(b.p);
 	return true;
 }
 
@@ -185,7 +185,7 @@ bool ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
 static uint8_t zeros[65536]; /* never written */
 
 /* A chunk of zeros, of 4 octets and @pad more. */
-static void put_pad(struct ddps_sc_build *b, size_t pad)
+static void put_pad_chunk(struct ddps_sc_build *b, size_t pad)
 {
 	ddps_wbuf_u8(&b->w, SC_PAD);
 	ddps_wbuf_u8(&b->w, 0);
@@ -201,7 +201,7 @@ void ddps_sc_stretch(struct ddps_sc_build *b, size_t more)
 	if (b->p->peer.family != 6 || size > link || link > 60000)
 		return;
 	pad = link + 8 - size; /* whole words, all three */
-	put_pad(b, pad);
+	put_pad_chunk(b, pad);
 	b->size += 4 + pad;
 }
 
@@ -218,7 +218,7 @@ bool ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uin
 	ddps_sc_put_probe(p, size, &b.w);
 	have = (size_t)(b.w.p - b.head);
 	pad = want > have + 4 ? want - have - 4 : 0; /* sizes are whole words */
-	put_pad(&b, pad);
+	put_pad_chunk(&b, pad);
 	b.size = have + 4 + pad;
 	ddps_sc_build_end(&b);
 	out->probe = true;

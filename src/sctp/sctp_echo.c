@@ -47,7 +47,7 @@ static bool streams_fit(const struct ddps_sctp_assoc *a)
 }
 
 /* It is up; what has left with COOKIE ECHO is outstanding from now on. */
-static void established(struct ddps_sctp_assoc *a)
+static void establish_assoc(struct ddps_sctp_assoc *a)
 {
 	bool repeated = a->ctl_n;
 
@@ -81,7 +81,7 @@ void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	(void)c;
 	if (a->ctl_sent)
 		ddps_sent_rtt(&a->tx, &rx->path->tx, rx->e->now - a->ctl_sent, rx->e->now);
-	established(a);
+	establish_assoc(a);
 	tell_up(a);
 }
 
@@ -202,7 +202,8 @@ static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 }
 
 /* Tags, TSNs and streams as the cookie has them, whose addresses are known. */
-static void adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+static void adopt_cookie(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
+			 const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sc_path *p = ddps_sc_path_of(a, &ck->source);
 
@@ -221,7 +222,7 @@ static void adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct
 	a->ctl_path = rx->path->confirmed ? rx->path : p;
 }
 
-static void acknowledge(struct ddps_sc_rx *rx)
+static void acknowledge_echo(struct ddps_sc_rx *rx)
 {
 	rx->a->due |= DUE_COOKIE_ACK;
 	ddps_sc_heard(rx);
@@ -229,7 +230,7 @@ static void acknowledge(struct ddps_sc_rx *rx)
 
 /* ---- no association yet ---- */
 
-static bool refuse(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool refuse_echo(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	rx->e->st.refused_full++;
 	ddps_sc_stray_abort(rx, ck->peer_tag, false, SC_CAUSE_RESOURCE, NULL, 0);
@@ -244,7 +245,7 @@ static bool has_share(struct ddps_sctp *e, const struct ddps_sctp_port *l,
 		e, peer, l->param.max_per_addr ? l->param.max_per_addr : e->c.max_assocs_per_addr);
 }
 
-static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool begin_from_cookie(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp *e = rx->e;
 	struct ddps_sctp_port *l = ddps_sc_find_port(e, ck->via, ck->port);
@@ -253,11 +254,11 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	if (ddps_sc_gone_lately(e, ck->own_tag, ck->peer_tag))
 		return false;
 	if (!l || e->st.assocs >= e->c.max_assocs || !has_share(e, l, &ck->source))
-		return refuse(rx, ck);
+		return refuse_echo(rx, ck);
 	a = ddps_sc_assoc_new(e, &l->param);
 	if (!a) {
 		ddps_sc_peer_put(e, &ck->source);
-		return refuse(rx, ck);
+		return refuse_echo(rx, ck);
 	}
 	a->port = ck->port;
 	a->peer_port = ck->peer_port;
@@ -266,13 +267,13 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	if (!add_all(rx, a, ck)) {
 		ddps_sc_peer_put(e, &ck->source);
 		ddps_sc_release(a);
-		return refuse(rx, ck);
+		return refuse_echo(rx, ck);
 	}
-	adopt(rx, a, ck);
+	adopt_cookie(rx, a, ck);
 	a->counted = true; /* the cookie's source is its first path */
 	a->primary = a->path[0];
-	acknowledge(rx);
-	established(a);
+	acknowledge_echo(rx);
+	establish_assoc(a);
 	a->announced = true;
 	a->freed = false;
 	l->accept(l->user, a);
@@ -306,7 +307,7 @@ static void drop_others(struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *
 	}
 }
 
-static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool restart_from_cookie(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 
@@ -328,18 +329,18 @@ static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 						  "begun anew from"));
 		return false;
 	}
-	adopt(rx, a, ck);
+	adopt_cookie(rx, a, ck);
 	rx->e->st.restarts++;
 	a->n_restarts++;
 	a->primary = ddps_sc_path_of(a, &ck->source);
-	acknowledge(rx);
-	established(a);
+	acknowledge_echo(rx);
+	establish_assoc(a);
 	a->up->restarted(a->user);
 	return !a->dead;
 }
 
 /* Both sides opened, and this cookie has what the peer goes by. */
-static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool take_crossed_echo(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	bool unused = !a->saw_data && a->tx.next == a->own_tsn;
@@ -348,12 +349,12 @@ static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 		return false;
 	if (!add_all(rx, a, ck))
 		return false;
-	adopt(rx, a, ck);
-	acknowledge(rx);
+	adopt_cookie(rx, a, ck);
+	acknowledge_echo(rx);
 	if (a->state <= SC_COOKIE_ECHOED) {
-		established(a);
+		establish_assoc(a);
 		tell_up(a);
-	} else { /* adopt() has begun anew */
+	} else { /* adopt_cookie() has begun anew */
 		for (unsigned i = 0; i < a->npaths; i++)
 			ddps_sc_path_start(a->path[i]);
 		ddps_sc_path_pick(a);
@@ -361,15 +362,15 @@ static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	return !a->dead;
 }
 
-static bool duplicate(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool take_duplicate_echo(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 
 	if (!rx->path || ck->own_tsn != a->own_tsn || ck->peer_tsn != a->peer_tsn)
 		return false;
-	acknowledge(rx);
+	acknowledge_echo(rx);
 	if (a->state == SC_COOKIE_ECHOED) {
-		established(a);
+		establish_assoc(a);
 		tell_up(a);
 	}
 	return !a->dead;
@@ -384,18 +385,18 @@ static bool with_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 
 	rx->path = ddps_sc_path_of(a, &rx->from.peer);
 	if (own && peer)
-		return duplicate(rx, ck); /* D */
+		return take_duplicate_echo(rx, ck); /* D */
 	if (own)
-		return crossed(rx, ck); /* B */
+		return take_crossed_echo(rx, ck); /* B */
 	if (!peer && rx->path && ddps_sc_other_program(rx, ck->peer_tag))
 		return false;
 	if (!peer && ties)
-		return restart(rx, ck); /* A */
-	return false;			/* C, and all that is in no row [9260-5.2.4-3] */
+		return restart_from_cookie(rx, ck); /* A */
+	return false; /* C, and all that is in no row [9260-5.2.4-3] */
 }
 
 /* It was made for @a, opened by both or begun anew. */
-static bool is_of(const struct ddps_sc_cookie *ck, const struct ddps_sctp_assoc *a)
+static bool is_cookie_of(const struct ddps_sc_cookie *ck, const struct ddps_sctp_assoc *a)
 {
 	return ck->own_tag == a->own_tag ||
 	       (a->tie_own && ck->tie_own == a->tie_own && ck->tie_peer == a->tie_peer);
@@ -406,7 +407,7 @@ static struct ddps_sc_path *find_at(const struct ddps_sc_rx *rx, const struct dd
 {
 	struct ddps_sc_path *p = ddps_sc_find(rx->e, ck->via, ck->port, ck->peer_port, addr);
 
-	return p && (ddps_sc_path_sure(p) || is_of(ck, p->a)) ? p : NULL;
+	return p && (ddps_sc_path_sure(p) || is_cookie_of(ck, p->a)) ? p : NULL;
 }
 
 /* An address that another peer has merely listed makes nobody that peer. */
@@ -440,7 +441,7 @@ bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		return false;
 	}
 	if (!p)
-		return fresh(rx, &ck);
+		return begin_from_cookie(rx, &ck);
 	ddps_sc_touch(rx->a);
 	return with_assoc(rx, &ck);
 }

@@ -36,7 +36,7 @@ void ddps_sctp_defaults(struct ddps_sctp_config *c)
 	};
 }
 
-static bool config_ok(const struct ddps_sctp_config *c)
+static bool is_engine_config_ok(const struct ddps_sctp_config *c)
 {
 	return c->random && c->rwnd >= 4096 && c->rwnd <= UINT32_MAX && c->sack_delay_ms <= 500 &&
 	       c->rto_initial_ms && c->rto_min_ms <= c->rto_max_ms &&
@@ -48,7 +48,7 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	struct ddps_sctp *e;
 	uint8_t secret[2][32];
 
-	if (!config_ok(c))
+	if (!is_engine_config_ok(c))
 		return DDPS_E_INVAL;
 	e = calloc(1, sizeof *e);
 	if (!e)
@@ -176,7 +176,7 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
 }
 
-static void settle(struct ddps_sctp *e)
+static void settle_touched(struct ddps_sctp *e)
 {
 	struct ddps_sctp_assoc *a;
 
@@ -189,7 +189,7 @@ static void settle(struct ddps_sctp *e)
 
 /* Each upcall may have the association freed, which is dead then: it stays in memory until it is
  * settled. */
-static void tell(struct ddps_sctp_assoc *a)
+static void notify_user(struct ddps_sctp_assoc *a)
 {
 	unsigned notes = a->notes;
 
@@ -226,18 +226,18 @@ static void tell_all(struct ddps_sctp *e)
 	while (n-- && (a = TAILQ_FIRST(&e->noted))) {
 		TAILQ_REMOVE(&e->noted, a, note_link);
 		a->noted = false;
-		tell(a);
+		notify_user(a);
 		ddps_sc_touch(a);
 	}
 }
 
-static void finish(struct ddps_sctp *e)
+static void finish_turn(struct ddps_sctp *e)
 {
 	struct ddps_sctp_assoc *a;
 
-	settle(e);
+	settle_touched(e);
 	tell_all(e);
-	settle(e);
+	settle_touched(e);
 	e->busy = false;
 	while ((a = TAILQ_FIRST(&e->dying)))
 		ddps_sc_release(a);
@@ -266,8 +266,8 @@ static void note_rest(struct ddps_sctp *e)
 		e->sent.slept_from = e->sent.rest_from;
 }
 
-static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
-			size_t len)
+static void take_engine_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from,
+			       const uint8_t *p, size_t len)
 {
 	e->st.packets_in++;
 	ddps_sc_packet(e, from, p, len);
@@ -287,10 +287,11 @@ void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigne
 		for (size_t at = 0; at < in[i].len; at += seg) {
 			size_t left = in[i].len - at;
 
-			take_packet(e, &in[i].from, in[i].data + at, left < seg ? left : seg);
+			take_engine_packet(e, &in[i].from, in[i].data + at,
+					   left < seg ? left : seg);
 		}
 	}
-	finish(e);
+	finish_turn(e);
 }
 
 /* ---- time ---- */
@@ -329,7 +330,7 @@ void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
 	while (n-- && (t = ddps_sc_heap_due(&e->heap, e->now)))
 		assoc_timer((struct ddps_sctp_assoc *)((char *)t -
 						       offsetof(struct ddps_sctp_assoc, timer)));
-	finish(e);
+	finish_turn(e);
 }
 
 uint64_t ddps_sctp_deadline(const struct ddps_sctp *e)
@@ -369,7 +370,7 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	struct ddps_sctp_assoc *a;
 
 	ddps_sc_time(e, now);
-	settle(e);
+	settle_touched(e);
 	out->niov = out->nsegs = 0;
 	out->len = out->seg_size = 0;
 	out->fragment = out->probe = out->data = out->sack = false;

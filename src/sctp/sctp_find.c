@@ -2,7 +2,7 @@
 /* Who is meant: tables whose keys a peer chooses, so their hash has a secret. */
 #include "sctp/sctp_in.h"
 
-static unsigned hash(const struct ddps_sctp *e, const void *key, size_t len)
+static unsigned hash_peer_key(const struct ddps_sctp *e, const void *key, size_t len)
 {
 	return (unsigned)ddps_siphash(&e->hash_key, key, len);
 }
@@ -21,7 +21,7 @@ static unsigned path_hash(const struct ddps_sctp *e, uint16_t via, uint16_t port
 	ddps_wbuf_u16(&w, port);
 	ddps_wbuf_u16(&w, peer_port);
 	ddps_wbuf_u8(&w, peer->family);
-	return hash(e, key, sizeof key);
+	return hash_peer_key(e, key, sizeof key);
 }
 
 static struct ddps_sc_path **chain_of(const struct ddps_sctp *e, const struct ddps_sc_path *p)
@@ -179,7 +179,7 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 }
 
 /* Who has @addr.  What it has between its members is not looked at. */
-static struct ddps_sctp_addr peer_of(const struct ddps_sctp_addr *addr)
+static struct ddps_sctp_addr make_peer_key(const struct ddps_sctp_addr *addr)
 {
 	struct ddps_sctp_addr k;
 
@@ -203,8 +203,8 @@ static struct ddps_sc_peer *find_peer(struct ddps_sctp *e, const struct ddps_sct
 /* Entered if need be; NULL: no memory. */
 static struct ddps_sc_peer *have_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
-	struct ddps_sctp_addr k = peer_of(addr);
-	unsigned h = hash(e, &k, sizeof k);
+	struct ddps_sctp_addr k = make_peer_key(addr);
+	unsigned h = hash_peer_key(e, &k, sizeof k);
 	struct ddps_sc_peer *p = find_peer(e, &k, h);
 
 	if (p)
@@ -222,9 +222,9 @@ static struct ddps_sc_peer *have_peer(struct ddps_sctp *e, const struct ddps_sct
 
 static struct ddps_sc_peer *known_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
-	struct ddps_sctp_addr k = peer_of(addr);
+	struct ddps_sctp_addr k = make_peer_key(addr);
 
-	return find_peer(e, &k, hash(e, &k, sizeof k));
+	return find_peer(e, &k, hash_peer_key(e, &k, sizeof k));
 }
 
 static void drop_peer(struct ddps_sctp *e, struct ddps_sc_peer *p)
@@ -286,7 +286,7 @@ void ddps_sc_more_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, un
 
 static unsigned way_slot(const struct ddps_sctp *e, const struct ddps_sctp_addr *to)
 {
-	return hash(e, to->ip, sizeof to->ip) % DDPS_SC_WAYS;
+	return hash_peer_key(e, to->ip, sizeof to->ip) % DDPS_SC_WAYS;
 }
 
 uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr *to)
@@ -307,7 +307,7 @@ void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint1
  * ended is not kept: a cookie that is older than twice its life is stale before this is asked. */
 void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer)
 {
-	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
+	unsigned i = hash_peer_key(e, &own, sizeof own) % DDPS_SC_GONE;
 
 	e->gone[i].own = own;
 	e->gone[i].peer = peer;
@@ -315,7 +315,7 @@ void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer)
 
 bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer)
 {
-	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
+	unsigned i = hash_peer_key(e, &own, sizeof own) % DDPS_SC_GONE;
 
 	return e->gone[i].own == own && e->gone[i].peer == peer;
 }

@@ -16,7 +16,7 @@ static void msg_put(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
  * What waits to be sent delays what others send after it: no more of it than leaves in half a
  * millisecond, but a few packets, so that the sender need not be asked for each.
  */
-static bool may_write(const struct ddps_sctp_assoc *a)
+static bool may_write_message(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_cc *cc = &a->data_path->tx.cc;
 
@@ -39,7 +39,7 @@ void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 	if (pc != &m->whole)
 		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
 	msg_put(a, m);
-	if (a->blocked && may_write(a)) {
+	if (a->blocked && may_write_message(a)) {
 		a->blocked = false;
 		ddps_sc_note(a, NOTE_WRITABLE);
 	}
@@ -56,7 +56,7 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
 	}
 }
 
-static size_t total(const struct iovec *iov, int niov)
+static size_t sum_iov(const struct iovec *iov, int niov)
 {
 	size_t n = 0;
 
@@ -91,7 +91,7 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 		return DDPS_E_INVAL;
 	if (len > a->e->c.send_buffer || len > UINT32_MAX / 2)
 		return DDPS_E_TOO_LONG;
-	if (!may_write(a)) {
+	if (!may_write_message(a)) {
 		a->blocked = true;
 		return DDPS_E_AGAIN;
 	}
@@ -101,7 +101,7 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 		   const struct iovec *iov, int niov, uint64_t now)
 {
-	size_t len = total(iov, niov), at = 0;
+	size_t len = sum_iov(iov, niov), at = 0;
 	int err = may_send(a, stream, len);
 	struct ddps_sc_msg *m;
 
@@ -180,7 +180,7 @@ size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a)
 }
 
 /* @len octets of @m from where it was cut last. */
-static void piece(struct ddps_sc_piece *pc, struct ddps_sc_msg *m, size_t len)
+static void cut_piece(struct ddps_sc_piece *pc, struct ddps_sc_msg *m, size_t len)
 {
 	*pc = (struct ddps_sc_piece){ .m = m, .at = m->cut, .len = (uint32_t)len };
 	pc->flags = m->flags & SC_DATA_U;
@@ -192,7 +192,7 @@ static void piece(struct ddps_sc_piece *pc, struct ddps_sc_msg *m, size_t len)
 
 struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m)
 {
-	piece(&m->whole, m, m->len);
+	cut_piece(&m->whole, m, m->len);
 	return &m->whole;
 }
 
@@ -208,7 +208,7 @@ struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a)
 		a->e->st.no_memory++;
 		return NULL;
 	}
-	piece(pc, m, len);
+	cut_piece(pc, m, len);
 	return pc;
 }
 
@@ -230,7 +230,7 @@ void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
 		STAILQ_REMOVE_HEAD(&a->queue, link);
 		msg_put(a, m);
 	}
-	if (a->blocked && may_write(a)) {
+	if (a->blocked && may_write_message(a)) {
 		a->blocked = false;
 		ddps_sc_note(a, NOTE_WRITABLE);
 	}

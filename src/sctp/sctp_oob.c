@@ -63,7 +63,7 @@ static bool chunks_fit(const struct ddps_sc_rx *rx)
 	return more == 0;
 }
 
-static bool has(const struct ddps_sc_rx *rx, uint8_t type)
+static bool has_chunk(const struct ddps_sc_rx *rx, uint8_t type)
 {
 	struct ddps_sc_chunk c;
 
@@ -85,7 +85,7 @@ void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	static const uint8_t complete[4] = { SC_SHUTDOWN_COMPLETE, SC_FLAG_T, 0, 4 };
 
 	rx->e->st.out_of_the_blue++;
-	if (!chunks_fit(rx) || has(rx, SC_ABORT))
+	if (!chunks_fit(rx) || has_chunk(rx, SC_ABORT))
 		return;
 	/* Of a peer of ours, from an address that it did not list, or that there was no room for: it would
 	 * have to believe an answer with its tag.  [9260-5.1.2-2] */
@@ -95,9 +95,10 @@ void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	}
 	if (first->type == SC_INIT)
 		ddps_sc_init_none(rx, first);
-	else if (has(rx, SC_SHUTDOWN_ACK))
+	else if (has_chunk(rx, SC_SHUTDOWN_ACK))
 		ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
-	else if (!has(rx, SC_SHUTDOWN_COMPLETE) && !has(rx, SC_COOKIE_ACK) && !has_stale(rx))
+	else if (!has_chunk(rx, SC_SHUTDOWN_COMPLETE) && !has_chunk(rx, SC_COOKIE_ACK) &&
+		 !has_stale(rx))
 		ddps_sc_stray_abort(rx, rx->h.tag, true, 0, NULL, 0);
 }
 
@@ -166,7 +167,7 @@ static void end_refused(const struct ddps_sc_path *p)
 
 /* One address says nothing of another: there may be a different host, or this one's is not ours to reach.
  * Of an address that the peer only claims it says nothing at all. */
-static void nobody_there(struct ddps_sc_path *p)
+static void end_unreachable_path(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
@@ -203,5 +204,5 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
 				      ddps_pmtu_ptb(&p->tx.pmtu,
 						    (uint16_t)(mtu > 65535 ? 65535 : mtu), e->now));
 	else
-		nobody_there(p);
+		end_unreachable_path(p);
 }

@@ -45,7 +45,7 @@ static ddps_sc_handler *rule_for(enum ddps_sc_state s, uint8_t type)
 	return type < 15 ? rule[type][s] : NULL;
 }
 
-static bool known(uint8_t type)
+static bool is_chunk_known(uint8_t type)
 {
 	return type == SC_PAD || (type <= SC_SHUTDOWN_COMPLETE && type != 12 && type != 13);
 }
@@ -72,7 +72,7 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 }
 
 /* All that is to be reported about one packet leaves in one chunk [9260-12.4-2]. */
-static void send_report(struct ddps_sc_rx *rx)
+static void send_error_report(struct ddps_sc_rx *rx)
 {
 	struct ddps_wbuf w;
 	uint8_t *at;
@@ -96,7 +96,7 @@ static bool unknown_chunk(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	return c->type & 0x80;
 }
 
-static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
+static void walk_chunks(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	struct ddps_sc_chunk c;
@@ -110,7 +110,7 @@ static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 			break;
 		}
 		n++;
-		if (!known(c.type)) {
+		if (!is_chunk_known(c.type)) {
 			if (!unknown_chunk(rx, &c))
 				break;
 			continue;
@@ -126,7 +126,7 @@ static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 		rx->report_len = 0;
 	if (!a->dead) {
 		ddps_sc_rx_done(rx);
-		send_report(rx);
+		send_error_report(rx);
 		ddps_sc_touch(a); /* again: an upcall that asked for output had it settled */
 	}
 }
@@ -186,7 +186,7 @@ static void for_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	}
 	if (rx->h.tag == a->own_tag) {
 		ddps_sc_heard(rx);
-		walk(rx, ddps_sc_chunks(rx->pkt, rx->len));
+		walk_chunks(rx, ddps_sc_chunks(rx->pkt, rx->len));
 	} else if (a->state > SC_COOKIE_WAIT && rx->h.tag == a->peer_tag) {
 		reflected(rx);
 	} else {
@@ -202,7 +202,7 @@ static void cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first
 	if (!ddps_sc_cookie_echo(rx, first))
 		return;
 	ddps_sc_chunk_next(&r, &c);
-	walk(rx, r);
+	walk_chunks(rx, r);
 }
 
 /* [9260-5.1.2-4] The first of the addresses listed that is one of an association; @sure: and is known to be. */
@@ -226,7 +226,8 @@ static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps
  * Whose path a packet is from.  Of an INIT only an address that is surely the peer's tells: otherwise
  * whoever lists the addresses of another host, and keeps it from answering, would shut that host out (RFC 5062).
  */
-static struct ddps_sc_path *find_path(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
+static struct ddps_sc_path *find_packet_path(struct ddps_sc_rx *rx,
+					     const struct ddps_sc_chunk *first)
 {
 	struct ddps_sc_path *p =
 		ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &rx->from.peer);
@@ -282,7 +283,7 @@ void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, con
 		cookie_echo(&rx, &first);
 		return;
 	}
-	rx.path = find_path(&rx, &first);
+	rx.path = find_packet_path(&rx, &first);
 	if (rx.path) {
 		rx.a = rx.path->a;
 		for_assoc(&rx, &first);

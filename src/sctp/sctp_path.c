@@ -175,7 +175,7 @@ static void start_pmtu(struct ddps_sc_path *p)
 	ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
 }
 
-static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
+static void set_path_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
@@ -287,18 +287,18 @@ void ddps_sc_path_good(struct ddps_sc_path *p)
 		return;
 	if (p->state == DDPS_SCTP_INACTIVE && p->a->npaths > 1)
 		start_pmtu(p);
-	set_state(p, DDPS_SCTP_ACTIVE);
+	set_path_state(p, DDPS_SCTP_ACTIVE);
 	ddps_sc_path_pick(p->a);
 }
 
-static void fail(struct ddps_sc_path *p)
+static void fail_path(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
 	a->e->st.path_failures++;
 	if (a->npaths > 1)
 		ddps_pmtu_stop(&p->tx.pmtu);
-	set_state(p, DDPS_SCTP_INACTIVE);
+	set_path_state(p, DDPS_SCTP_INACTIVE);
 }
 
 static void ask_now(struct ddps_sc_path *p)
@@ -319,10 +319,10 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 		return;
 	p->errors++;
 	if (p->errors > a->e->c.path_max_retrans) {
-		fail(p);
+		fail_path(p);
 	} else if (p->state == DDPS_SCTP_ACTIVE && a->npaths > 1) {
 		ask_now(p); /* [7829-3-3] [7829-3-5] */
-		set_state(p, DDPS_SCTP_DOUBTFUL);
+		set_path_state(p, DDPS_SCTP_DOUBTFUL);
 	}
 	ddps_sc_path_pick(a);
 }
@@ -353,7 +353,7 @@ void ddps_sc_path_refused(struct ddps_sc_path *p)
 	p->good = 0;
 	p->errors = a->e->c.path_max_retrans + 1;
 	p->hb_out = false;
-	fail(p);
+	fail_path(p);
 	if (a->up && a->up->refused)
 		a->up->refused(a->user, &p->peer);
 	if (!sends_heartbeats(a))

@@ -23,7 +23,7 @@ struct ddps_sc_run {
 	UT_hash_handle by_first, by_last;
 };
 
-static unsigned hash(const struct ddps_sctp_assoc *a, uint32_t tsn)
+static unsigned hash_tsn(const struct ddps_sctp_assoc *a, uint32_t tsn)
 {
 	return (unsigned)ddps_siphash(&a->e->hash_key, &tsn, sizeof tsn);
 }
@@ -33,20 +33,21 @@ static struct ddps_sc_run *starting(const struct ddps_sctp_assoc *a, uint32_t ts
 	struct ddps_sc_run *r = NULL;
 
 	if (a->runs_first)
-		HASH_FIND_BYHASHVALUE(by_first, a->runs_first, &tsn, sizeof tsn, hash(a, tsn), r);
+		HASH_FIND_BYHASHVALUE(by_first, a->runs_first, &tsn, sizeof tsn, hash_tsn(a, tsn),
+				      r);
 	return r;
 }
 
-static struct ddps_sc_run *ending(const struct ddps_sctp_assoc *a, uint32_t tsn)
+static struct ddps_sc_run *find_ending_run(const struct ddps_sctp_assoc *a, uint32_t tsn)
 {
 	struct ddps_sc_run *r = NULL;
 
 	if (a->runs_last)
-		HASH_FIND_BYHASHVALUE(by_last, a->runs_last, &tsn, sizeof tsn, hash(a, tsn), r);
+		HASH_FIND_BYHASHVALUE(by_last, a->runs_last, &tsn, sizeof tsn, hash_tsn(a, tsn), r);
 	return r;
 }
 
-static void take_out(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
+static void unlink_run(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 {
 	if (r->by_first.tbl)
 		HASH_DELETE(by_first, a->runs_first, r);
@@ -58,13 +59,14 @@ static void take_out(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 /* It is in neither table. */
 static bool put_in(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 {
-	HASH_ADD_BYHASHVALUE(by_first, a->runs_first, first, sizeof r->first, hash(a, r->first), r);
+	HASH_ADD_BYHASHVALUE(by_first, a->runs_first, first, sizeof r->first, hash_tsn(a, r->first),
+			     r);
 	if (r->by_first.tbl)
-		HASH_ADD_BYHASHVALUE(by_last, a->runs_last, last, sizeof r->last, hash(a, r->last),
-				     r);
+		HASH_ADD_BYHASHVALUE(by_last, a->runs_last, last, sizeof r->last,
+				     hash_tsn(a, r->last), r);
 	if (r->by_last.tbl)
 		return true;
-	take_out(a, r);
+	unlink_run(a, r);
 	return false;
 }
 
@@ -86,12 +88,12 @@ void ddps_sc_reasm_free(struct ddps_sctp_assoc *a)
 
 	HASH_ITER (by_first, a->runs_first, r, tmp) {
 		/* cppcheck-suppress uninitvar ; the macro sets it */
-		take_out(a, r);
+		unlink_run(a, r);
 		run_free(a, r);
 	}
 }
 
-static bool received(const struct ddps_sctp_assoc *a, uint32_t tsn)
+static bool is_tsn_received(const struct ddps_sctp_assoc *a, uint32_t tsn)
 {
 	return ddps_sc_map_ask(&a->map, tsn) == DDPS_SC_DUP;
 }
@@ -106,12 +108,16 @@ static bool same_message(const struct ddps_sc_run *r, const struct ddps_sc_data 
 /* DDPS_E_PROTOCOL if it cannot stand between its neighbours. */
 int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 {
-	const struct ddps_sc_run *l = ending(a, d->tsn - 1), *r = starting(a, d->tsn + 1);
+	const struct ddps_sc_run *l = find_ending_run(a, d->tsn - 1), *r = starting(a, d->tsn + 1);
 	bool begin = d->flags & SC_DATA_B, end = d->flags & SC_DATA_E;
 
-	if (begin ? l && !l->end : l ? l->end || !same_message(l, d) : received(a, d->tsn - 1))
+	if (begin ? l && !l->end
+	    : l	  ? l->end || !same_message(l, d)
+		  : is_tsn_received(a, d->tsn - 1))
 		return DDPS_E_PROTOCOL;
-	if (end ? r && !r->begin : r ? r->begin || !same_message(r, d) : received(a, d->tsn + 1))
+	if (end ? r && !r->begin
+	    : r ? r->begin || !same_message(r, d)
+		: is_tsn_received(a, d->tsn + 1))
 		return DDPS_E_PROTOCOL;
 	return 0;
 }
@@ -137,7 +143,7 @@ static struct ddps_sc_run *run_of(const struct ddps_sc_data *d, struct frag *f)
 }
 
 /* @r follows @l. */
-static struct ddps_sc_run *join(struct ddps_sc_run *l, struct ddps_sc_run *r)
+static struct ddps_sc_run *join_runs(struct ddps_sc_run *l, struct ddps_sc_run *r)
 {
 	STAILQ_CONCAT(&l->frags, &r->frags);
 	l->last = r->last;
@@ -182,8 +188,8 @@ static int deliver_run(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 }
 
 /* What does not fit into the window could never become whole. */
-static bool too_long(const struct ddps_sctp_assoc *a, const struct ddps_sc_run *l,
-		     const struct ddps_sc_run *n, size_t len)
+static bool is_run_too_long(const struct ddps_sctp_assoc *a, const struct ddps_sc_run *l,
+			    const struct ddps_sc_run *n, size_t len)
 {
 	size_t all = len + (l ? l->len : 0) + (n ? n->len : 0);
 	size_t frags = 1 + (l ? l->n : 0) + (n ? n->n : 0);
@@ -193,12 +199,12 @@ static bool too_long(const struct ddps_sctp_assoc *a, const struct ddps_sc_run *
 
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 {
-	struct ddps_sc_run *l = d->flags & SC_DATA_B ? NULL : ending(a, d->tsn - 1);
+	struct ddps_sc_run *l = d->flags & SC_DATA_B ? NULL : find_ending_run(a, d->tsn - 1);
 	struct ddps_sc_run *n = d->flags & SC_DATA_E ? NULL : starting(a, d->tsn + 1);
 	struct frag *f;
 	struct ddps_sc_run *r;
 
-	if (too_long(a, l, n, d->len))
+	if (is_run_too_long(a, l, n, d->len))
 		return DDPS_E_LIMIT;
 	f = ddps_sc_pool_get(&a->e->pool, sizeof *f + d->len);
 	if (!f)
@@ -212,12 +218,12 @@ int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 	}
 	ddps_sc_charge(a, d->len);
 	if (l) {
-		take_out(a, l);
-		r = join(l, r);
+		unlink_run(a, l);
+		r = join_runs(l, r);
 	}
 	if (n) {
-		take_out(a, n);
-		r = join(r, n);
+		unlink_run(a, n);
+		r = join_runs(r, n);
 	}
 	if (r->begin && r->end)
 		return deliver_run(a, r);

@@ -17,7 +17,7 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 }
 
 /* May @len octets more be held? */
-static bool may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills)
+static bool may_hold_data(struct ddps_sctp_assoc *a, size_t len, bool fills)
 {
 	struct ddps_sctp *e = a->e;
 	/* What fills a gap sets free what waits behind it, so it may pass both bounds: by as much
@@ -57,7 +57,7 @@ static void note_dup(struct ddps_sc_rx *rx, uint32_t tsn)
 		a->dups[a->ndups++] = tsn;
 }
 
-static void drop(struct ddps_sc_rx *rx)
+static void drop_for_window(struct ddps_sc_rx *rx)
 {
 	rx->dropped = true;
 	rx->e->st.window_drops++;
@@ -72,13 +72,13 @@ static void no_user_data(struct ddps_sctp_assoc *a, uint32_t tsn)
 			  ddps_error_make(DDPS_E_PROTOCOL, 0, "the peer sent DATA without data"));
 }
 
-static bool complete(const struct ddps_sc_data *d)
+static bool is_whole_message(const struct ddps_sc_data *d)
 {
 	return (d->flags & (SC_DATA_B | SC_DATA_E)) == (SC_DATA_B | SC_DATA_E);
 }
 
 /* Its octets find a place: 0; DDPS_E_AGAIN: no room now; else as ddps_sc_whole(). */
-static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
+static int place_data(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 {
 	bool fills = ddps_sc_tsn_lt(d->tsn, a->map.high);
 	struct ddps_sctp_msg m = { .stream = d->sid,
@@ -91,12 +91,12 @@ static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 
 	if (err < 0)
 		return err;
-	if (!complete(d)) {
-		if (!may_hold(a, d->len, fills))
+	if (!is_whole_message(d)) {
+		if (!may_hold_data(a, d->len, fills))
 			return DDPS_E_AGAIN;
 		return ddps_sc_fragment(a, d);
 	}
-	if (ddps_sc_would_hold(a, &m) && !may_hold(a, d->len, fills))
+	if (ddps_sc_would_hold(a, &m) && !may_hold_data(a, d->len, fills))
 		return DDPS_E_AGAIN;
 	return ddps_sc_whole(a, &m);
 }
@@ -110,7 +110,7 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 
 	/* While nothing may be delivered, or the window is used up, nothing above is taken. */
 	if (!ddps_sc_rwnd(a) && !ddps_sc_tsn_lt(d->tsn, a->map.high)) { /* [9260-6.2-2] */
-		drop(rx);
+		drop_for_window(rx);
 		return;
 	}
 	if (d->sid >= a->in_streams) { /* [9260-6.5-2] */
@@ -119,7 +119,7 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 		ddps_sc_report(rx, SC_CAUSE_STREAM, val, sizeof val);
 		rx->gap = true; /* a SACK with the ERROR, without delay */
 	} else {
-		err = place(a, d);
+		err = place_data(a, d);
 	}
 	if (a->dead)
 		return;
@@ -132,7 +132,7 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 						  "receive window of %zu can make whole",
 						  a->e->c.max_message, a->e->c.rwnd));
 	} else if (err < 0) {
-		drop(rx);
+		drop_for_window(rx);
 	} else {
 		ddps_sc_map_mark(&a->map, d->tsn); /* cannot fail: see ddps_sc_data() */
 		rx->fresh = true;
@@ -163,12 +163,12 @@ void ddps_sc_data(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		return;
 	}
 	if (seen == DDPS_SC_BEYOND) {
-		drop(rx);
+		drop_for_window(rx);
 		return;
 	}
 	if (ddps_sc_map_reserve(&a->map, d.tsn) < 0) {
 		rx->e->st.no_memory++;
-		drop(rx);
+		drop_for_window(rx);
 		return;
 	}
 	take_data(rx, &d);

@@ -75,7 +75,7 @@ static unsigned peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_
 
 /* ---- answering an INIT ---- */
 
-static uint16_t least(uint16_t a, uint16_t b)
+static uint16_t get_least(uint16_t a, uint16_t b)
 {
 	return a < b ? a : b;
 }
@@ -98,8 +98,8 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	ck->peer_rwnd = i->rwnd;
 	ck->tie_own = o->tie_own;
 	ck->tie_peer = o->tie_peer;
-	ck->in_streams = least(i->os, o->streams);
-	ck->out_streams = least(i->mis, o->streams);
+	ck->in_streams = get_least(i->os, o->streams);
+	ck->out_streams = get_least(i->mis, o->streams);
 	ck->port = rx->h.dst;
 	ck->peer_port = rx->h.src;
 	ck->encap = rx->from.encap;
@@ -151,7 +151,7 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	fresh_keys(e);
 	fill_cookie(rx, i, o, &ck);
 	at = ddps_sc_begin_chunk(&w, SC_INIT_ACK, 0);
-	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, least(o->streams, i->mis), o->streams,
+	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, get_least(o->streams, i->mis), o->streams,
 		  o->tsn);
 	put_addrs(&w, o->local, o->nlocal, &rx->from.peer);
 	pad = ddps_sc_put_tlv(&w, SC_P_COOKIE, cookie,
@@ -400,8 +400,8 @@ void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	memcpy(a->cookie, i.cookie, i.cookie_len);
 	a->cookie_len = i.cookie_len;
 	a->peer_tag = i.tag;
-	a->out_streams = least(a->asked, i.mis);
-	a->in_streams = least(a->asked, i.os);
+	a->out_streams = get_least(a->asked, i.mis);
+	a->in_streams = get_least(a->asked, i.os);
 	a->peer_has_adaptation = i.has_adaptation;
 	a->peer_adaptation = i.adaptation;
 	keep_report(a, &i);

@@ -29,14 +29,15 @@ static struct ddps_sc_stream *stream_get(struct ddps_sctp_assoc *a, uint16_t sid
 	return NULL;
 }
 
-static size_t share(const struct ddps_sctp_assoc *a)
+static size_t get_stream_share(const struct ddps_sctp_assoc *a)
 {
 	return a->e->c.rwnd / 8 > 65536 ? a->e->c.rwnd / 8 : 65536;
 }
 
 /* ---- copies ---- */
 
-static struct ddps_sc_held *hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
+static struct ddps_sc_held *hold_whole_message(struct ddps_sctp_assoc *a,
+					       const struct ddps_sctp_msg *m)
 {
 	struct ddps_sc_held *h = ddps_sc_pool_get(&a->e->pool, sizeof *h + m->len);
 
@@ -101,16 +102,18 @@ static void overrun(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 		a->up->overrun(a->user, s->sid);
 }
 
-static void keep(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s, struct ddps_sc_held *h)
+static void keep_in_stream(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s,
+			   struct ddps_sc_held *h)
 {
 	TAILQ_INSERT_TAIL(&s->kept, h, link);
 	s->octets += h->m.len + DDPS_SC_ITEM;
-	if (s->octets > share(a))
+	if (s->octets > get_stream_share(a))
 		overrun(a, s);
 }
 
 /* It is this message's turn.  0 or DDPS_E_NOMEM. */
-static int turn(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s, const struct ddps_sctp_msg *m)
+static int take_message_turn(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s,
+			     const struct ddps_sctp_msg *m)
 {
 	struct ddps_sc_held *h;
 
@@ -120,11 +123,11 @@ static int turn(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s, const struc
 	}
 	if (s && s->overrun)
 		return 0;
-	h = hold(a, m);
+	h = hold_whole_message(a, m);
 	if (!h)
 		return DDPS_E_NOMEM;
 	if (s && s->hold)
-		keep(a, s, h);
+		keep_in_stream(a, s, h);
 	else
 		TAILQ_INSERT_TAIL(&a->ready, h, link);
 	return 0;
@@ -137,7 +140,7 @@ static uint32_t order_key(uint16_t sid, uint16_t ssn)
 	return (uint32_t)sid << 16 | ssn;
 }
 
-static unsigned hash(const struct ddps_sctp_assoc *a, uint32_t key)
+static unsigned hash_stream_key(const struct ddps_sctp_assoc *a, uint32_t key)
 {
 	return (unsigned)ddps_siphash(&a->e->hash_key, &key, sizeof key);
 }
@@ -147,18 +150,18 @@ static struct ddps_sc_held *find_ahead(const struct ddps_sctp_assoc *a, uint32_t
 	struct ddps_sc_held *h = NULL;
 
 	if (a->ahead)
-		HASH_FIND_BYHASHVALUE(hh, a->ahead, &key, sizeof key, hash(a, key), h);
+		HASH_FIND_BYHASHVALUE(hh, a->ahead, &key, sizeof key, hash_stream_key(a, key), h);
 	return h;
 }
 
 static int wait_in_order(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 {
-	struct ddps_sc_held *h = hold(a, m);
+	struct ddps_sc_held *h = hold_whole_message(a, m);
 
 	if (!h)
 		return DDPS_E_NOMEM;
 	h->key = order_key(m->stream, m->ssn);
-	HASH_ADD_BYHASHVALUE(hh, a->ahead, key, sizeof h->key, hash(a, h->key), h);
+	HASH_ADD_BYHASHVALUE(hh, a->ahead, key, sizeof h->key, hash_stream_key(a, h->key), h);
 	if (h->hh.tbl)
 		return 0;
 	held_free(a, h);
@@ -166,7 +169,7 @@ static int wait_in_order(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *
 }
 
 /* Those whose turn has come by the one before.  They were copied, and so find a place. */
-static void follow(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
+static void deliver_following(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 {
 	struct ddps_sc_held *h;
 
@@ -180,7 +183,7 @@ static void follow(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 		} else if (s->overrun) {
 			held_free(a, h);
 		} else if (s->hold) {
-			keep(a, s, h);
+			keep_in_stream(a, s, h);
 		} else {
 			TAILQ_INSERT_TAIL(&a->ready, h, link);
 		}
@@ -202,7 +205,7 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 	int err;
 
 	if (m->unordered)
-		return turn(a, find_stream(a, m->stream), m);
+		return take_message_turn(a, find_stream(a, m->stream), m);
 	s = stream_get(a, m->stream);
 	if (!s)
 		return DDPS_E_NOMEM;
@@ -211,11 +214,11 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 			return DDPS_E_PROTOCOL;
 		return wait_in_order(a, m);
 	}
-	err = turn(a, s, m);
+	err = take_message_turn(a, s, m);
 	if (err < 0)
 		return err;
 	s->next++;
-	follow(a, s);
+	deliver_following(a, s);
 	return 0;
 }
 
@@ -230,7 +233,7 @@ void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a)
 		TAILQ_REMOVE(&a->ready, h, link);
 		s = find_stream(a, h->m.stream);
 		if (s && s->hold && !s->overrun) {
-			keep(a, s, h);
+			keep_in_stream(a, s, h);
 			continue;
 		}
 		if (!(s && s->hold))

@@ -266,7 +266,7 @@ void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_
 }
 
 /* Returns how many octets. */
-static size_t put_pad(struct ddps_wbuf *w, size_t len)
+static size_t put_zero_pad(struct ddps_wbuf *w, size_t len)
 {
 	static const uint8_t zero[4];
 	size_t pad = ddps_sc_pad(len) - len;
@@ -281,7 +281,7 @@ void ddps_sc_put_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags, const v
 	ddps_wbuf_u8(w, flags);
 	ddps_wbuf_u16(w, (uint16_t)(n + 4));
 	ddps_wbuf_bytes(w, val, n);
-	put_pad(w, n);
+	put_zero_pad(w, n);
 }
 
 size_t ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n)
@@ -289,7 +289,7 @@ size_t ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size
 	ddps_wbuf_u16(w, type);
 	ddps_wbuf_u16(w, (uint16_t)(n + 4));
 	ddps_wbuf_bytes(w, val, n);
-	return put_pad(w, n);
+	return put_zero_pad(w, n);
 }
 
 void ddps_sc_put_addr(struct ddps_wbuf *w, const struct ddps_sctp_addr *a)
@@ -316,7 +316,7 @@ void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at, size_t pad)
 	at[2] = (uint8_t)(len >> 8);
 	at[3] = (uint8_t)len;
 	if (!pad)
-		put_pad(w, len);
+		put_zero_pad(w, len);
 }
 
 /* ---- addresses ---- */

@@ -281,7 +281,7 @@ bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c)
 	return c->state == DDPS_SD_UP && free_id(c) == c->usable;
 }
 
-static void start(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
+static void start_session(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
 {
 	unsigned id = free_id(c);
 	struct ddps_sd_pair *p;
@@ -315,7 +315,7 @@ void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c)
 {
 	while (c->state == DDPS_SD_UP && c->outgoing < DDPS_SD_PENDING_MAX &&
 	       !TAILQ_EMPTY(&c->waiting))
-		start(c, TAILQ_FIRST(&c->waiting));
+		start_session(c, TAILQ_FIRST(&c->waiting));
 }
 
 void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s)

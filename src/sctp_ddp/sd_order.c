@@ -9,7 +9,7 @@
 #define FIRST_SLOTS 16u
 #define KEEP_SLOTS  1024u /* a larger table is given back as soon as it is empty */
 
-static struct ddps_sd_held **find(const struct ddps_sd_order *o, uint16_t ssn)
+static struct ddps_sd_held **find_held(const struct ddps_sd_order *o, uint16_t ssn)
 {
 	struct ddps_sd_held **at;
 
@@ -27,7 +27,7 @@ enum ddps_sd_place ddps_sd_order_check(const struct ddps_sd_order *o, uint16_t s
 
 	if (d >= DDPS_SD_WINDOW)
 		return DDPS_SD_OLD;
-	if (find(o, ssn))
+	if (find_held(o, ssn))
 		return DDPS_SD_DUPLICATE;
 	return d ? DDPS_SD_AHEAD : DDPS_SD_NEXT;
 }
@@ -60,7 +60,7 @@ static int grow_window(struct ddps_sd_order *o)
 	return 0;
 }
 
-static void insert(struct ddps_sd_order *o, struct ddps_sd_held *h)
+static void insert_held(struct ddps_sd_order *o, struct ddps_sd_held *h)
 {
 	h->next = o->slot[h->ssn & (o->nslot - 1)];
 	o->slot[h->ssn & (o->nslot - 1)] = h;
@@ -83,19 +83,19 @@ int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, con
 	h->len = len;
 	if (len)
 		memcpy(h->data, data, len);
-	insert(o, h);
+	insert_held(o, h);
 	return 0;
 }
 
 void ddps_sd_order_untake(struct ddps_sd_order *o, struct ddps_sd_held *h)
 {
 	o->next--;
-	insert(o, h);
+	insert_held(o, h);
 }
 
 struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o)
 {
-	struct ddps_sd_held **at = o->count ? find(o, o->next) : NULL;
+	struct ddps_sd_held **at = o->count ? find_held(o, o->next) : NULL;
 	struct ddps_sd_held *h;
 
 	if (!at)
@@ -114,7 +114,7 @@ bool ddps_sd_order_has_upto(const struct ddps_sd_order *o, uint16_t last)
 
 	if (o->count < n)
 		return false;
-	while (n && find(o, (uint16_t)(last - n + 1)))
+	while (n && find_held(o, (uint16_t)(last - n + 1)))
 		n--;
 	return !n;
 }

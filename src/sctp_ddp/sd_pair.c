@@ -102,8 +102,8 @@ struct ddps_error ddps_sd_illegal(const struct ddps_sd_msg *m, enum ddps_sd_stat
 }
 
 /* How a session ends by @ev, for those events that bring no reason of their own. */
-static struct ddps_error ending(const struct ddps_sd_pair *p, enum ddps_sd_state old,
-				enum ddps_sd_event ev)
+static struct ddps_error make_pair_error(const struct ddps_sd_pair *p, enum ddps_sd_state old,
+					 enum ddps_sd_event ev)
 {
 	if (ev == DDPS_SD_EV_REJECT)
 		return ddps_error_make(DDPS_E_REJECTED, 0,
@@ -119,8 +119,8 @@ static struct ddps_error ending(const struct ddps_sd_pair *p, enum ddps_sd_state
 	return ddps_error_make(0, 0, "session closed");
 }
 
-static void end_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd_event ev,
-			const struct ddps_error *why)
+static void end_pair_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd_event ev,
+			     const struct ddps_error *why)
 {
 	struct ddps_error e;
 
@@ -131,7 +131,7 @@ static void end_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddp
 		return;
 	if (ev == DDPS_SD_EV_LOST && old == DDPS_SD_OPEN && ddps_sd_session_outlive(p->sess))
 		return;
-	e = why ? *why : ending(p, old, ev);
+	e = why ? *why : make_pair_error(p, old, ev);
 	ddps_sd_session_end(p->sess, &e);
 }
 
@@ -229,7 +229,7 @@ static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	p->sess->llp.up->answer(p->sess->llp.user, &setup);
 }
 
-static void deliver_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void deliver_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_session *s = p->sess;
 	int verdict;
@@ -305,7 +305,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 		return;
 	}
 	if (acts == DDPS_SD_DELIVER) {
-		deliver_message(p, m);
+		deliver_sd_message(p, m);
 		return;
 	}
 	if (p->sm.state != old)
@@ -330,7 +330,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 	if (acts & DDPS_SD_FAIL)
 		fail_session(p, old, m, why);
 	if (acts & (DDPS_SD_END | DDPS_SD_RELEASE))
-		end_session(p, old, ev, why);
+		end_pair_session(p, old, ev, why);
 	if (acts & DDPS_SD_OWE_TERM) {
 		p->owe_term = true;
 		ddps_sd_tx_check(p);

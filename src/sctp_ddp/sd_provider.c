@@ -55,7 +55,8 @@ int ddps_has_backend(const char *name)
 }
 
 /* The slot of the backend that the URI asks for, or DDPS_E_UNSUPPORTED. */
-static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const struct ddps_uri *uri)
+static int pick_slot(struct ddps_env *env, struct ddps_sd_provider *prov,
+		     const struct ddps_uri *uri)
 {
 	int n = 0;
 
@@ -264,7 +265,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	}
 	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(struct sockaddr_storage))
 		return DDPS_E_INVAL;
-	slot = prov->other_connects ? OTHER : choose(env, prov, uri);
+	slot = prov->other_connects ? OTHER : pick_slot(env, prov, uri);
 	if (slot < 0)
 		return slot;
 	goal = goal_new(uri, sa, sa_len);
@@ -294,7 +295,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 
 /* All places are taken: if mainly by peers that say nothing, the oldest of the address that has
  * most of them goes. */
-static bool make_room(struct ddps_sd_listener *l)
+static bool make_listener_room(struct ddps_sd_listener *l)
 {
 	struct ddps_error why = ddps_error_make(DDPS_E_LIMIT, 0,
 						"no session asked for, and %u are half open: its "
@@ -312,7 +313,7 @@ static bool make_room(struct ddps_sd_listener *l)
 }
 
 /* @c is there: count it as one that has not asked for anything yet. */
-static int begin(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct ddps_error *why)
+static int count_new(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct ddps_error *why)
 {
 	int err = ddps_sd_carrier_begin(c, why);
 
@@ -331,7 +332,7 @@ static void listen_accepted(void *user, struct ddps_sd_assoc *a)
 	struct ddps_sd_carrier *c;
 	struct ddps_error why;
 
-	if (!make_room(l)) {
+	if (!make_listener_room(l)) {
 		ddps_log(&l->env->log, DDPS_LOG_WARN, "sctp",
 			 "association refused: %u half open already", l->half_open);
 		l->b->free(a);
@@ -348,13 +349,13 @@ static void listen_accepted(void *user, struct ddps_sd_assoc *a)
 	c->fresh = true;
 	l->half_open++;
 	l->b->set_up(a, &ddps_sd_carrier_up, c);
-	if (begin(l, c, &why) < 0)
+	if (count_new(l, c, &why) < 0)
 		ddps_sd_carrier_abort(c, &why);
 	else
 		ddps_sd_carrier_idle(c);
 }
 
-static void listen_failed(void *user, const struct ddps_error *e)
+static void take_listen_failure(void *user, const struct ddps_error *e)
 {
 	struct ddps_sd_listener *l = user;
 
@@ -363,14 +364,14 @@ static void listen_failed(void *user, const struct ddps_error *e)
 
 static const struct ddps_sd_listen_up listen_up = {
 	.accepted = listen_accepted,
-	.failed = listen_failed,
+	.failed = take_listen_failure,
 };
 
 /*
  * Associations whose listener went live on with their sessions.  A new listener on the same port
  * gets the requests that come over them: a peer shares an association as long as it is there.
  */
-static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
+static void adopt_associations(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 {
 	struct ddps_sd_carrier *c;
 	char addr[DDPS_ADDRS_TEXT];
@@ -408,7 +409,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 			 "local= is for connecting; a listener's addresses are the URI's host");
 		return DDPS_E_ADDRESS;
 	}
-	slot = prov->other_listens ? OTHER : choose(env, prov, uri);
+	slot = prov->other_listens ? OTHER : pick_slot(env, prov, uri);
 	if (slot < 0)
 		return slot;
 	l = calloc(1, sizeof(*l));
@@ -426,7 +427,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 		free(l);
 		return err;
 	}
-	adopt(prov, l);
+	adopt_associations(prov, l);
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "listening, backend %s", l->b->name);
 	*out = &l->base;
 	return 0;

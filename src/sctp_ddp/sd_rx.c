@@ -6,7 +6,7 @@
 /* Messages with a foreign PPID before the whole association is given up. */
 #define BAD_PPID_MAX 64u
 
-static void drop(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
+static void drop_sd_message(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
 {
 	c->stats.dropped++;
 	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: dropped: %s", c->peer, stream,
@@ -18,7 +18,7 @@ static void fail_pair(struct ddps_sd_pair *p, const struct ddps_error *e)
 	ddps_sd_pair_step(p, DDPS_SD_EV_ILLEGAL, NULL, e);
 }
 
-static void follow(bool *flag, bool now, unsigned *count)
+static void follow_flag(bool *flag, bool now, unsigned *count)
 {
 	if (*flag != now)
 		*count += now ? 1u : -1u;
@@ -37,7 +37,7 @@ static uint32_t beyond_share(const struct ddps_sd_order *o)
 
 /* The window takes what the stalled sessions hold too much.  Whether it is shut, or was and half of
  * that is still there. */
-static bool narrow(struct ddps_sd_carrier *c)
+static bool narrow_window(struct ddps_sd_carrier *c)
 {
 	size_t all =
 		c->nwaiting && c->held > DDPS_SD_STALL_ASSOC ? c->held - DDPS_SD_STALL_ASSOC : 0;
@@ -54,15 +54,15 @@ static bool narrow(struct ddps_sd_carrier *c)
 }
 
 /* For want of that it is not read.  Half, so that it does not flutter. */
-static bool too_much(struct ddps_sd_pair *p)
+static bool holds_too_much(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	unsigned part = p->brim ? 2 : 1, all = c->paused ? 2 : 1;
 
-	follow(&p->brim,
-	       p->waits && (p->rx.octets >= DDPS_SD_STALL_OCTETS / part ||
-			    p->rx.count >= DDPS_SD_STALL_MESSAGES / part),
-	       &c->nbrim);
+	follow_flag(&p->brim,
+		    p->waits && (p->rx.octets >= DDPS_SD_STALL_OCTETS / part ||
+				 p->rx.count >= DDPS_SD_STALL_MESSAGES / part),
+		    &c->nbrim);
 	return c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
 }
 
@@ -73,13 +73,13 @@ static void follow_pressure(struct ddps_sd_pair *p)
 	uint32_t over;
 	bool pause;
 
-	follow(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);
+	follow_flag(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);
 	over = p->waits ? beyond_share(&p->rx) : 0;
 	c->over += over - p->over;
 	p->over = over;
 	if (c->state != DDPS_SD_UP)
 		return;
-	pause = c->b->keep ? narrow(c) : too_much(p);
+	pause = c->b->keep ? narrow_window(c) : holds_too_much(p);
 	if (c->paused == pause)
 		return;
 	c->paused = pause;
@@ -150,21 +150,21 @@ void ddps_sd_rx_strip(struct ddps_sd_pair *p)
 
 /* ---- in order ---- */
 
-static bool stalled(const struct ddps_sd_pair *p)
+static bool is_pair_stalled(const struct ddps_sd_pair *p)
 {
 	return p->sess && p->sess->stalled;
 }
 
 static void tell_closing(const struct ddps_sd_pair *p)
 {
-	if (p->closing && stalled(p))
+	if (p->closing && is_pair_stalled(p))
 		p->sess->llp.up->peer_closing(p->sess->llp.user);
 }
 
 /* After the Accept nothing is taken before the ULP has called open(). */
 static bool gated(const struct ddps_sd_pair *p)
 {
-	return stalled(p) || (p->sess && !p->sess->opened && p->sm.state == DDPS_SD_OPEN);
+	return is_pair_stalled(p) || (p->sess && !p->sess->opened && p->sm.state == DDPS_SD_OPEN);
 }
 
 /* [5043-6.4-3] Whether one more Initiate may be shown. */
@@ -181,7 +181,7 @@ static bool may_request(const struct ddps_sd_carrier *c)
 }
 
 /* @m has its turn. */
-static void take_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void take_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	enum ddps_sd_event ev = ddps_sd_classify(&p->sm, m);
@@ -208,8 +208,8 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 		p->carrier->held -= ddps_sd_order_cost(h->len);
 		/* It was decoded before it was held, and cannot fail now. */
 		ddps_sd_decode(&m, h->ppid, h->data, h->len);
-		take_message(p, &m);
-		if (stalled(p)) {
+		take_sd_message(p, &m);
+		if (is_pair_stalled(p)) {
 			ddps_sd_order_untake(&p->rx, h);
 			p->carrier->held += ddps_sd_order_cost(h->len);
 		} else {
@@ -228,7 +228,7 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
  * Accept, which may be late: what overtakes it has the bounds of a session.  In front of a decision,
  * or for a session that was given up, there is little to wait for.
  */
-static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_error *e)
+static bool may_hold_message(const struct ddps_sd_pair *p, size_t cost, struct ddps_error *e)
 {
 	enum ddps_sd_state s = p->sm.state;
 	bool early = s == DDPS_SD_A1C || s == DDPS_SD_A1T || s == DDPS_SD_P1;
@@ -249,15 +249,15 @@ static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_erro
 }
 
 /* SCTP has acknowledged it, so it cannot be refused: keep it, or end the session. */
-static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
-			  const uint8_t *data, size_t len)
+static bool hold_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+			    const uint8_t *data, size_t len)
 {
 	struct ddps_error e;
 
 	/* Of a dead session only the number still counts. */
 	if (!p->sess && m->segment)
 		len = DDPS_SD_SSN_LEN;
-	if (!may_hold(p, ddps_sd_order_cost(len), &e)) {
+	if (!may_hold_message(p, ddps_sd_order_cost(len), &e)) {
 		fail_pair(p, &e);
 		return false;
 	}
@@ -278,7 +278,7 @@ static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, u
 static void put_back(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
 		     const uint8_t *data, size_t len)
 {
-	if (hold_messages(p, m, ppid, data, len))
+	if (hold_sd_message(p, m, ppid, data, len))
 		p->rx.next--;
 }
 
@@ -292,16 +292,16 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 	switch (ddps_sd_order_check(&p->rx, m->ssn)) {
 	case DDPS_SD_NEXT:
 		if (gated(p)) {
-			hold_messages(p, m, ppid, data, len);
+			hold_sd_message(p, m, ppid, data, len);
 			break;
 		}
 		p->rx.next++;
-		take_message(p, m);
-		if (stalled(p))
+		take_sd_message(p, m);
+		if (is_pair_stalled(p))
 			put_back(p, m, ppid, data, len);
 		break;
 	case DDPS_SD_AHEAD:
-		hold_messages(p, m, ppid, data, len);
+		hold_sd_message(p, m, ppid, data, len);
 		break;
 	case DDPS_SD_OLD: /* [5043-10-6] */
 	case DDPS_SD_DUPLICATE:
@@ -316,10 +316,10 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 }
 
 /* @m is the first of a session on an idle pair. */
-static void first_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void take_first_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	p->rx.next = 1;
-	take_message(p, m);
+	take_sd_message(p, m);
 }
 
 /* Nothing may precede the Initiate [5043-6.6-2], so nothing is held here. */
@@ -328,20 +328,20 @@ static void without_session(struct ddps_sd_carrier *c, uint16_t stream, const st
 	struct ddps_sd_pair *p;
 
 	if (m->ssn || (!m->segment && !m->bad && m->code == DDPS_SD_TERMINATE)) {
-		drop(c, stream, "no session there");
+		drop_sd_message(c, stream, "no session there");
 		return;
 	}
 	if (!ddps_sd_is_initiate(m) && ddps_sd_pair_answered(c, stream)) {
-		drop(c, stream, "no session there, and the peer was informed");
+		drop_sd_message(c, stream, "no session there, and the peer was informed");
 		return;
 	}
 	p = ddps_sd_pair_new(c, stream);
 	if (!p) {
 		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "stream %u: no memory", stream);
-		drop(c, stream, "no memory");
+		drop_sd_message(c, stream, "no memory");
 		return;
 	}
-	first_message(p, m);
+	take_first_sd_message(p, m);
 }
 
 /*
@@ -353,7 +353,7 @@ static bool starts_over(const struct ddps_sd_pair *p, const struct ddps_sd_msg *
 	if (!ddps_sd_is_initiate(m) || m->ssn)
 		return false;
 	return p->sm.state == DDPS_SD_DRAIN ||
-	       (p->sm.state == DDPS_SD_LT && (!p->rx.count || (p->closing && stalled(p))));
+	       (p->sm.state == DDPS_SD_LT && (!p->rx.count || (p->closing && is_pair_stalled(p))));
 }
 
 static void start_over(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
@@ -373,7 +373,7 @@ static void start_over(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	}
 	ddps_sd_tx_reset(p);
 	ddps_sd_rx_reset(p);
-	first_message(p, m);
+	take_first_sd_message(p, m);
 }
 
 /* No DDP-SSN in it, or no meaning: no place in the order. */
@@ -393,7 +393,7 @@ static void senseless(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 	if (p) {
 		fail_pair(p, &e);
 	} else {
-		drop(c, stream, e.text);
+		drop_sd_message(c, stream, e.text);
 	}
 	if (c->stats.bad_ppid > BAD_PPID_MAX)
 		ddps_sd_carrier_abort(c, &e);
@@ -407,7 +407,7 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 	int err;
 
 	if (stream >= c->usable) {
-		drop(c, stream, "the stream has no partner");
+		drop_sd_message(c, stream, "the stream has no partner");
 		return;
 	}
 	err = ddps_sd_decode(&m, ppid, data, len);

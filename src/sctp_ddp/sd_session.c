@@ -35,7 +35,7 @@ void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c
 		p->sess = s;
 }
 
-static void detach(struct ddps_sd_session *s)
+static void detach_session(struct ddps_sd_session *s)
 {
 	struct ddps_sd_carrier *c = s->carrier;
 
@@ -63,7 +63,7 @@ void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 	ddps_error_keep(&s->error, &error);
 	s->outlives = false;
 	ddps_sd_order_reset(&s->rest);
-	detach(s);
+	detach_session(s);
 	ddps_task_post(s->env->loop, &s->task);
 }
 
@@ -80,7 +80,7 @@ bool ddps_sd_session_outlive(struct ddps_sd_session *s)
 	s->outlives = true;
 	p->carrier->held -= p->rx.octets;
 	p->rx = (struct ddps_sd_order){ 0 };
-	detach(s);
+	detach_session(s);
 	if (!s->stalled)
 		ddps_task_post(s->env->loop, &s->task);
 	return true;
@@ -144,14 +144,14 @@ static void give_rest(struct ddps_sd_session *s)
 }
 
 /* Ends the session here with @e, if that is wanted, and on the wire. */
-static void give_up(struct ddps_sd_session *s, const struct ddps_error *e)
+static void give_up_sd_session(struct ddps_sd_session *s, const struct ddps_error *e)
 {
 	struct ddps_sd_pair *p = s->pair;
 
 	if (e)
 		ddps_sd_session_end(s, e);
 	else
-		detach(s);
+		detach_session(s);
 	if (p)
 		ddps_sd_pair_give_up(p);
 }
@@ -164,7 +164,7 @@ static void give_up_all(struct ddps_sd_session *s, const struct ddps_error *e)
 		s->carrier->stuck = true;
 		ddps_task_post(s->env->loop, &s->carrier->task);
 	}
-	give_up(s, e);
+	give_up_sd_session(s, e);
 }
 
 /* ---- task and timer ---- */
@@ -217,8 +217,8 @@ static struct ddps_sd_session *from_llp(struct ddps_llp *llp)
 	return (struct ddps_sd_session *)llp;
 }
 
-static int op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
-		     const struct ddps_llp_param *param)
+static int sd_op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
+			const struct ddps_llp_param *param)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_pair *p = s->pair;
@@ -248,7 +248,7 @@ static int op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
 	return 0;
 }
 
-static void op_open(struct ddps_llp *llp)
+static void sd_op_open(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
@@ -262,7 +262,7 @@ static void op_open(struct ddps_llp *llp)
 		ddps_sd_tx_segments(s->pair);
 }
 
-static void op_kick(struct ddps_llp *llp)
+static void sd_op_kick(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_pair *p = s->pair;
@@ -273,14 +273,14 @@ static void op_kick(struct ddps_llp *llp)
 	ddps_sd_tx_kick(p);
 }
 
-static size_t op_mulpdu(struct ddps_llp *llp)
+static size_t sd_op_mulpdu(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
 	return ddps_sd_mulpdu(s->carrier ? s->carrier->max_user_data : 0, s->param.max_mulpdu);
 }
 
-static void op_resume(struct ddps_llp *llp)
+static void sd_op_resume(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
@@ -290,14 +290,14 @@ static void op_resume(struct ddps_llp *llp)
 	ddps_task_post(s->env->loop, &s->task);
 }
 
-static size_t op_held(const struct ddps_llp *llp)
+static size_t sd_op_held(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
 
 	return s->pair ? s->pair->rx.octets : s->rest.octets;
 }
 
-static int op_keep_copy(struct ddps_llp *llp)
+static int sd_op_keep_copy(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
@@ -308,7 +308,7 @@ static int op_keep_copy(struct ddps_llp *llp)
 	return err;
 }
 
-static void op_abort(struct ddps_llp *llp)
+static void sd_op_abort(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
@@ -318,10 +318,10 @@ static void op_abort(struct ddps_llp *llp)
 	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
 		give_up_all(s, &e);
 	else
-		give_up(s, &e);
+		give_up_sd_session(s, &e);
 }
 
-static void op_shutdown(struct ddps_llp *llp)
+static void sd_op_shutdown(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_pair *p = s->pair;
@@ -329,7 +329,7 @@ static void op_shutdown(struct ddps_llp *llp)
 	if (s->shutting)
 		return;
 	if (!p || !s->opened || (p->sm.state != DDPS_SD_OPEN && p->sm.state != DDPS_SD_PEER_DONE)) {
-		op_abort(llp); /* nothing is open that could be closed in order */
+		sd_op_abort(llp); /* nothing is open that could be closed in order */
 		return;
 	}
 	s->shutting = true;
@@ -338,7 +338,7 @@ static void op_shutdown(struct ddps_llp *llp)
 	ddps_sd_tx_segments(p);
 }
 
-static bool op_leaving(const struct ddps_llp *llp)
+static bool sd_op_leaving(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
 	const struct ddps_sd_carrier *c;
@@ -350,11 +350,11 @@ static bool op_leaving(const struct ddps_llp *llp)
 	       (c->b->acks && c->state == DDPS_SD_UP && c->acked < s->pair->last_seq);
 }
 
-static void op_free(struct ddps_llp *llp)
+static void sd_op_free(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	give_up(s, NULL);
+	give_up_sd_session(s, NULL);
 	if (s->freed)
 		*s->freed = true;
 	ddps_sd_order_reset(&s->rest);
@@ -364,14 +364,14 @@ static void op_free(struct ddps_llp *llp)
 	free(s);
 }
 
-static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
+static void sd_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_carrier *c = s->carrier;
 
 	info->transport = DDPS_TRANSPORT_SCTP;
 	info->initiator = s->initiator;
-	info->mulpdu = (uint32_t)op_mulpdu(llp);
+	info->mulpdu = (uint32_t)sd_op_mulpdu(llp);
 	if (!c)
 		return;
 	strncpy(info->local, c->local, sizeof(info->local) - 1);
@@ -382,7 +382,7 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 }
 
 /* The association of @llp, if its backend can tell of it. */
-static int assoc_of(struct ddps_llp *llp, struct ddps_sd_carrier **c)
+static int get_llp_assoc(struct ddps_llp *llp, struct ddps_sd_carrier **c)
 {
 	*c = from_llp(llp)->carrier;
 	if (!*c || (*c)->state == DDPS_SD_COMING)
@@ -393,7 +393,7 @@ static int assoc_of(struct ddps_llp *llp, struct ddps_sd_carrier **c)
 static int op_assoc_stats(struct ddps_llp *llp, struct ddps_assoc_stats *st)
 {
 	struct ddps_sd_carrier *c;
-	int err = assoc_of(llp, &c);
+	int err = get_llp_assoc(llp, &c);
 
 	if (err)
 		return err;
@@ -404,7 +404,7 @@ static int op_assoc_stats(struct ddps_llp *llp, struct ddps_assoc_stats *st)
 static int op_path_stats(struct ddps_llp *llp, uint32_t path, struct ddps_path_stats *st)
 {
 	struct ddps_sd_carrier *c;
-	int err = assoc_of(llp, &c);
+	int err = get_llp_assoc(llp, &c);
 
 	return err ? err : c->b->path_stats(c->assoc, path, st);
 }
@@ -412,24 +412,24 @@ static int op_path_stats(struct ddps_llp *llp, uint32_t path, struct ddps_path_s
 static int op_set_primary(struct ddps_llp *llp, uint32_t path)
 {
 	struct ddps_sd_carrier *c;
-	int err = assoc_of(llp, &c);
+	int err = get_llp_assoc(llp, &c);
 
 	return err ? err : c->b->set_primary(c->assoc, path);
 }
 
 static const struct ddps_llp_ops session_ops = {
-	.answer = op_answer,
-	.open = op_open,
-	.kick = op_kick,
-	.mulpdu = op_mulpdu,
-	.resume = op_resume,
-	.held = op_held,
-	.keep_copy = op_keep_copy,
-	.shutdown = op_shutdown,
-	.leaving = op_leaving,
-	.abort = op_abort,
-	.free = op_free,
-	.info = op_info,
+	.answer = sd_op_answer,
+	.open = sd_op_open,
+	.kick = sd_op_kick,
+	.mulpdu = sd_op_mulpdu,
+	.resume = sd_op_resume,
+	.held = sd_op_held,
+	.keep_copy = sd_op_keep_copy,
+	.shutdown = sd_op_shutdown,
+	.leaving = sd_op_leaving,
+	.abort = sd_op_abort,
+	.free = sd_op_free,
+	.info = sd_op_info,
 	.assoc_stats = op_assoc_stats,
 	.path_stats = op_path_stats,
 	.set_primary = op_set_primary,

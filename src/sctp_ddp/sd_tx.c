@@ -20,7 +20,7 @@
 /* Octets of segments of one session that leave in one turn, and one segment more. */
 #define TURN 8192u
 
-static bool queue(struct ddps_sd_pair *p);
+static bool queue_sd_pair(struct ddps_sd_pair *p);
 
 /* ---- acknowledgements ---- */
 
@@ -152,7 +152,7 @@ void ddps_sd_tx_check(struct ddps_sd_pair *p)
 	/* It runs behind this in any case.  The task would be back here, and so on, where the session
 	 * may not send now. */
 	if (p->want_seg)
-		queue(p);
+		queue_sd_pair(p);
 }
 
 /* ---- handing over ---- */
@@ -254,7 +254,7 @@ static void *pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
 }
 
 /* The segment to be sent, which is in tx_seg.  NULL: none now. */
-static const struct ddps_seg *pull(struct ddps_sd_pair *p)
+static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
@@ -311,7 +311,7 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 	return 0;
 }
 
-static int send_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
+static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 {
 	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
 	struct iovec iov[PIECES];
@@ -332,11 +332,11 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 	size_t hdr, pay;
 	int err;
 
-	if (!can_send(p) || !window_open(p) || !(seg = pull(p)))
+	if (!can_send(p) || !window_open(p) || !(seg = pull_segment(p)))
 		return false;
 	hdr = seg->hdr_len;
 	pay = seg->pay_len;
-	err = send_segment(p, seg);
+	err = send_sd_segment(p, seg);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
 		ddps_llp_lend(c->env, &s->llp, pay && !c->tx_copy);
@@ -404,7 +404,7 @@ static void line_up(struct ddps_sd_pair *p)
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 }
 
-static bool queue(struct ddps_sd_pair *p)
+static bool queue_sd_pair(struct ddps_sd_pair *p)
 {
 	if (!can_send(p))
 		return false;
@@ -415,13 +415,13 @@ static bool queue(struct ddps_sd_pair *p)
 
 void ddps_sd_tx_segments(struct ddps_sd_pair *p)
 {
-	if (queue(p) && !p->carrier->running)
+	if (queue_sd_pair(p) && !p->carrier->running)
 		ddps_task_post(p->carrier->env->loop, &p->carrier->task);
 }
 
 void ddps_sd_tx_kick(struct ddps_sd_pair *p)
 {
-	queue(p);
+	queue_sd_pair(p);
 	ddps_sd_tx_run(p->carrier);
 }
 

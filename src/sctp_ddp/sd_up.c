@@ -20,7 +20,7 @@ static int check_adaptation(const struct ddps_sd_assoc_info *i, struct ddps_erro
 	return DDPS_E_NO_DDP;
 }
 
-static int no_memory(struct ddps_error *why)
+static int fail_assoc_memory(struct ddps_error *why)
 {
 	*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
 	return DDPS_E_NOMEM;
@@ -43,13 +43,13 @@ int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char
 }
 
 /* Who the peer is and what it offers. */
-static int learn(struct ddps_sd_carrier *c, struct ddps_error *why)
+static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 {
 	struct ddps_sd_assoc_info i = { 0 };
 
 	c->b->info(c->assoc, &i);
 	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
-		return no_memory(why);
+		return fail_assoc_memory(why);
 	if (check_adaptation(&i, why) < 0)
 		return why->code;
 	c->max_user_data = (uint32_t)i.max_user_data;
@@ -71,7 +71,7 @@ static void log_up(const struct ddps_sd_carrier *c)
 
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
 {
-	int err = learn(c, why);
+	int err = learn_peer(c, why);
 
 	if (!err)
 		log_up(c);
@@ -85,13 +85,13 @@ static void up_answered(void *user)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error why;
 
-	if (c->state != DDPS_SD_COMING || learn(c, &why) < 0)
+	if (c->state != DDPS_SD_COMING || learn_peer(c, &why) < 0)
 		return;
 	ddps_sd_carrier_start_waiting(c);
 	ddps_sd_tx_run(c);
 }
 
-static void come_up(struct ddps_sd_carrier *c)
+static void bring_carrier_up(struct ddps_sd_carrier *c)
 {
 	struct ddps_error why;
 
@@ -108,7 +108,7 @@ static void up_comm_up(void *user)
 	if (c->state == DDPS_SD_UP) /* since it was answered */
 		log_up(c);
 	else if (c->state == DDPS_SD_COMING)
-		come_up(c);
+		bring_carrier_up(c);
 }
 
 static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordered,
@@ -151,7 +151,7 @@ static void up_acked(void *user, uint64_t n)
 		ddps_sd_tx_acked(c, n);
 }
 
-static void up_path(void *user)
+static void sd_up_path(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
@@ -204,7 +204,7 @@ static void up_restarted(void *user)
 	ddps_sd_rx_restart(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
 	c->state = DDPS_SD_COMING; /* also one that was about to end [9260-5.2.4-4] */
-	come_up(c);
+	bring_carrier_up(c);
 	if (c->state == DDPS_SD_UP && !c->nsessions)
 		ddps_sd_carrier_idle(c);
 }
@@ -232,7 +232,7 @@ const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
 	.writable = up_writable,
 	.dry = up_dry,
 	.acked = up_acked,
-	.path = up_path,
+	.path = sd_up_path,
 	.peer_shutdown = up_peer_shutdown,
 	.restarted = up_restarted,
 	.gone = up_gone,

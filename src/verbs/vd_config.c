@@ -25,7 +25,7 @@ struct reader {
 	bool bad;
 };
 
-static void refuse(struct reader *r, const char *name, const char *value, const char *takes)
+static void refuse_setting(struct reader *r, const char *name, const char *value, const char *takes)
 {
 	fprintf(stderr, "ddpsess: %s=%.60s: it takes %s; the device cannot be opened\n", name,
 		value, takes);
@@ -33,7 +33,7 @@ static void refuse(struct reader *r, const char *name, const char *value, const 
 }
 
 /* The value, or NULL where there is none or an empty one, which means the default. */
-static const char *value_of(const struct reader *r, const char *name)
+static const char *get_setting_value(const struct reader *r, const char *name)
 {
 	const char *v = vd_settings_get(r->s, name);
 
@@ -41,9 +41,10 @@ static const char *value_of(const struct reader *r, const char *name)
 }
 
 /* Which of two words it is; @words as above. */
-static bool choose(struct reader *r, const char *name, const char *const *words, bool otherwise)
+static bool choose_setting(struct reader *r, const char *name, const char *const *words,
+			   bool otherwise)
 {
-	const char *v = value_of(r, name);
+	const char *v = get_setting_value(r, name);
 	char takes[64];
 
 	if (!v)
@@ -52,27 +53,28 @@ static bool choose(struct reader *r, const char *name, const char *const *words,
 		if (!strcasecmp(words[i], v))
 			return i % 2;
 	snprintf(takes, sizeof takes, "'%s' or '%s'", words[0], words[1]);
-	refuse(r, name, v, takes);
+	refuse_setting(r, name, v, takes);
 	return otherwise;
 }
 
 /* Unless it says: that of the face. */
-static enum vd_placed placed(struct reader *r)
+static enum vd_placed read_placed_setting(struct reader *r)
 {
 	static const char *const words[] = { "off", "writes", "all" };
-	const char *v = value_of(r, "DDPSESS_PLACED");
+	const char *v = get_setting_value(r, "DDPSESS_PLACED");
 
 	for (unsigned i = 0; v && i < sizeof words / sizeof *words; i++)
 		if (!strcasecmp(words[i], v))
 			return (enum vd_placed)i;
 	if (v)
-		refuse(r, "DDPSESS_PLACED", v, "'off', 'writes' or 'all'");
+		refuse_setting(r, "DDPSESS_PLACED", v, "'off', 'writes' or 'all'");
 	return VD_PLACED_FACE;
 }
 
-static unsigned number(struct reader *r, const char *name, unsigned max, unsigned otherwise)
+static unsigned read_setting_number(struct reader *r, const char *name, unsigned max,
+				    unsigned otherwise)
 {
-	const char *v = value_of(r, name);
+	const char *v = get_setting_value(r, name);
 	unsigned long n;
 	char takes[64], *end;
 
@@ -83,28 +85,29 @@ static unsigned number(struct reader *r, const char *name, unsigned max, unsigne
 	if (isdigit((unsigned char)*v) && !*end && !errno && n <= max)
 		return (unsigned)n;
 	snprintf(takes, sizeof takes, "a number from 0 to %u", max);
-	refuse(r, name, v, takes);
+	refuse_setting(r, name, v, takes);
 	return otherwise;
 }
 
-static void read_name(struct reader *r, struct vd_config *c)
+static void read_device_name(struct reader *r, struct vd_config *c)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-	const char *v = value_of(r, "DDPSESS_DEVICE");
+	const char *v = get_setting_value(r, "DDPSESS_DEVICE");
 
 	snprintf(c->name, sizeof c->name, "%s", v ? v : "ddp0");
 	if (strlen(c->name) != strspn(c->name, allowed) || (v && strcmp(v, c->name)))
-		refuse(r, "DDPSESS_DEVICE", v, "up to 31 letters, digits, '_', '-' and '.'");
+		refuse_setting(r, "DDPSESS_DEVICE", v,
+			       "up to 31 letters, digits, '_', '-' and '.'");
 }
 
 static void read_path(struct reader *r, const char *name, char path[VD_PATH])
 {
-	const char *v = value_of(r, name);
+	const char *v = get_setting_value(r, name);
 
 	snprintf(path, VD_PATH, "%s", v ? v : "");
 	if (v && strlen(v) >= VD_PATH)
-		refuse(r, name, v, "the name of a file, up to 1023 octets");
+		refuse_setting(r, name, v, "the name of a file, up to 1023 octets");
 }
 
 void vd_config_read(struct vd_config *c)
@@ -114,23 +117,23 @@ void vd_config_read(struct vd_config *c)
 
 	vd_settings_read(&s);
 	snprintf(c->transport, sizeof c->transport, "%s",
-		 wires[choose(&r, "DDPSESS_TRANSPORT", wires, false)]);
-	read_name(&r, c);
-	c->crc = choose(&r, "DDPSESS_CRC", switches, true);
-	c->p2p = choose(&r, "DDPSESS_P2P", switches, true);
-	c->strict = choose(&r, "DDPSESS_NO_RECV", rules, false);
-	c->rfc7306 = choose(&r, "DDPSESS_RFC7306", switches, true);
-	c->roce = choose(&r, "DDPSESS_FACE", faces, false);
-	c->placed = placed(&r);
-	c->stats = choose(&r, "DDPSESS_STATS", switches, false);
-	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
+		 wires[choose_setting(&r, "DDPSESS_TRANSPORT", wires, false)]);
+	read_device_name(&r, c);
+	c->crc = choose_setting(&r, "DDPSESS_CRC", switches, true);
+	c->p2p = choose_setting(&r, "DDPSESS_P2P", switches, true);
+	c->strict = choose_setting(&r, "DDPSESS_NO_RECV", rules, false);
+	c->rfc7306 = choose_setting(&r, "DDPSESS_RFC7306", switches, true);
+	c->roce = choose_setting(&r, "DDPSESS_FACE", faces, false);
+	c->placed = read_placed_setting(&r);
+	c->stats = choose_setting(&r, "DDPSESS_STATS", switches, false);
+	c->retry_ms = read_setting_number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
 	read_path(&r, "DDPSESS_FAULTS", c->faults);
 	read_path(&r, "DDPSESS_TRACE", c->trace);
 	read_path(&r, "DDPSESS_CAPTURE", c->capture);
 	read_path(&r, "DDPSESS_WATCH", c->watch);
 	read_path(&r, "DDPSESS_PROFILE", c->profile);
 	read_path(&r, "DDPSESS_SUPPRESS", c->suppress);
-	c->check = choose(&r, "DDPSESS_CHECK", switches, false);
-	c->seed = number(&r, "DDPSESS_SEED", UINT32_MAX, 1);
+	c->check = choose_setting(&r, "DDPSESS_CHECK", switches, false);
+	c->seed = read_setting_number(&r, "DDPSESS_SEED", UINT32_MAX, 1);
 	c->bad = r.bad;
 }

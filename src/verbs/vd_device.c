@@ -100,7 +100,8 @@ VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
-static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+static int query_vd_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
+			 size_t len)
 {
 	struct ibv_port_attr a = {
 		.state = IBV_PORT_ACTIVE,
@@ -125,8 +126,8 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 VD_API int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	/* The old form ends before the members that were added later. */
-	return query_port(ctx, port, (struct ibv_port_attr *)attr,
-			  offsetof(struct ibv_port_attr, port_cap_flags2));
+	return query_vd_port(ctx, port, (struct ibv_port_attr *)attr,
+			     offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
@@ -168,7 +169,7 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	return 0;
 }
 
-static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
+static int query_vd_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
 			   struct ibv_device_attr_ex *attr, size_t len)
 {
 	struct ibv_device_attr_ex a = { 0 };
@@ -201,7 +202,7 @@ static int query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values
 	return 0;
 }
 
-static void enlist(struct vd_process *p, struct vd_context *c)
+static void enlist_context(struct vd_process *p, struct vd_context *c)
 {
 	ddps_lock(&p->named_lock);
 	c->next = p->contexts;
@@ -224,8 +225,8 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->users = 1;
 	c->device = device;
 	c->v.sz = sizeof c->v;
-	c->v.query_port = query_port;
-	c->v.query_device_ex = query_device_ex;
+	c->v.query_port = query_vd_port;
+	c->v.query_device_ex = query_vd_device;
 	c->v.query_rt_values = query_rt_values;
 	c->v.create_cq_ex = vd_create_cq_ex;
 	c->v.create_qp_ex = vd_create_qp_ex;
@@ -264,7 +265,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	}
 	ed_dress(ctx);
 	vd_ports_note(c);
-	enlist(p, c);
+	enlist_context(p, c);
 	return ctx;
 }
 

@@ -45,17 +45,17 @@ static void make_device(struct ibv_device *dev, const char *name, bool roce)
 }
 
 /* A child must not find the lock held by a thread that it does not have. */
-static void before_fork(void)
+static void lock_process_for_fork(void)
 {
 	ddps_lock(&global.lock);
 }
 
-static void after_fork(void)
+static void unlock_process_after_fork(void)
 {
 	ddps_unlock(&global.lock);
 }
 
-static void in_child(void)
+static void reset_process_in_child(void)
 {
 	for (struct vd_id *id = global.reserved; id; id = id->next_reserved) {
 		vd_close(id->p, id->reserved);
@@ -90,7 +90,8 @@ const struct vd_config *vd_config(void)
 		if (ed_start(&global.cfg))
 			global.cfg.bad = true;
 		make_device(&global.device, global.cfg.name, global.cfg.roce);
-		pthread_atfork(before_fork, after_fork, in_child);
+		pthread_atfork(lock_process_for_fork, unlock_process_after_fork,
+			       reset_process_in_child);
 	}
 	global.configured = true;
 	ddps_unlock(&global.lock);
@@ -105,7 +106,7 @@ struct ibv_device *vd_device(void)
 
 /* The program has closed the descriptors.  Whoever waits for what they would have brought hears of
  * that. */
-static void let_go(struct vd_process *p)
+static void let_process_go(struct vd_process *p)
 {
 	vd_rob(p);
 	ddps_lock(&p->lock);
@@ -123,7 +124,7 @@ void vd_poll_again(void)
 }
 
 /* Hands events to identifiers as long as the process lives. */
-static void *serve(void *arg)
+static void *serve_process(void *arg)
 {
 	struct vd_process *p = arg;
 	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 },
@@ -140,7 +141,7 @@ static void *serve(void *arg)
 		}
 		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || fd[3].revents ||
 		    !vd_mine(p)) {
-			let_go(p);
+			let_process_go(p);
 			return NULL;
 		}
 		if (fd[1].revents && !__atomic_load_n(&p->ending, __ATOMIC_ACQUIRE))
@@ -202,7 +203,7 @@ static const char *why_not_shown(int err)
 }
 
 /* For sessctl stat.  Where it cannot, there is only less to see. */
-static void show(struct vd_process *p)
+static void show_process(struct vd_process *p)
 {
 	const char *where = *p->cfg.watch ? p->cfg.watch : NULL;
 	int err = ddps_watch_open(&p->watch, p->ctx, p->cfg.name, where);
@@ -220,7 +221,7 @@ static void show(struct vd_process *p)
 }
 
 /* Nothing runs in it, and it has no context. */
-static struct vd_process *fresh(void)
+static struct vd_process *make_process(void)
 {
 	struct vd_process *p = calloc(1, sizeof *p);
 
@@ -248,7 +249,7 @@ static struct vd_process *fresh(void)
 	return p;
 }
 
-static struct vd_process *start(void)
+static struct vd_process *start_process(void)
 {
 	struct ddps_ctx_attr attr;
 	struct vd_process *p;
@@ -258,7 +259,7 @@ static struct vd_process *start(void)
 		errno = EINVAL; /* vd_config.c has said why */
 		return NULL;
 	}
-	p = fresh();
+	p = make_process();
 	if (!p)
 		return NULL;
 	ddps_ctx_attr_init(&attr);
@@ -272,11 +273,11 @@ static struct vd_process *start(void)
 		goto no_context;
 	raise_limit();
 	vd_ports_open(p);
-	err = vd_thread(serve, p);
+	err = vd_thread(serve_process, p);
 	if (err)
 		goto no_thread;
 	vd_fault_watch(p);
-	show(p);
+	show_process(p);
 	return p;
 
 no_thread:
@@ -300,7 +301,7 @@ struct vd_process *vd_process(void)
 	ddps_lock(&global.lock);
 	if (!global.p || !vd_mine(global.p)) {
 		/* The parent's objects are of no use here; they are left alone. */
-		global.p = start();
+		global.p = start_process();
 	}
 	p = global.p;
 	ddps_unlock(&global.lock);
@@ -308,7 +309,7 @@ struct vd_process *vd_process(void)
 }
 
 /* Whatever it is, it is done soon or never.  Return: 0 or errno. */
-static int await(sem_t *done)
+static int await_semaphore(sem_t *done)
 {
 	struct timespec until;
 	int err;
@@ -344,7 +345,7 @@ static void await_stats(struct vd_process *p)
 		return;
 	if (write(p->tell_fd, &one, sizeof one) < 0)
 		return;
-	if (await(&p->told) && write(STDERR_FILENO, none, sizeof none - 1) < 0)
+	if (await_semaphore(&p->told) && write(STDERR_FILENO, none, sizeof none - 1) < 0)
 		return;
 }
 
@@ -354,7 +355,7 @@ __attribute__((destructor)) static void finish(void)
 	if (!global.p || global.p->pid != getpid())
 		return;
 	if (global.p->watch && !vd_thread(close_watch, global.p))
-		await(&global.p->unwatched); /* see await_stats */
+		await_semaphore(&global.p->unwatched); /* see await_stats */
 	ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	if (global.cfg.stats)
 		await_stats(global.p);

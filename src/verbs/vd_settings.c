@@ -18,7 +18,7 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE",
 				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH" };
 
-static bool is_known(const char *key)
+static bool is_setting_known(const char *key)
 {
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i], key))
@@ -45,7 +45,7 @@ static void add_word(struct vd_settings *s, const char *word)
 }
 
 /* What is kept is never longer than what was read, so it goes where that was. */
-static void take_line(struct vd_settings *s, char *line, const char *path, unsigned number)
+static void take_setting_line(struct vd_settings *s, char *line, const char *path, unsigned number)
 {
 	char *end = line + strlen(line), *equal = strchr(line, '='), *key, *value;
 
@@ -58,7 +58,7 @@ static void take_line(struct vd_settings *s, char *line, const char *path, unsig
 	}
 	value = trim(equal + 1, end);
 	key = trim(line, equal);
-	if (!is_known(key)) {
+	if (!is_setting_known(key)) {
 		fprintf(stderr, "ddpsess: %s:%u: no setting has the name '%.60s'\n", path, number,
 			key);
 		return;
@@ -68,7 +68,7 @@ static void take_line(struct vd_settings *s, char *line, const char *path, unsig
 }
 
 /* Return: octets read, or -1 and errno; E2BIG if the file is longer than it may be. */
-static ssize_t slurp(const char *path, char *buf, size_t len)
+static ssize_t read_settings_file(const char *path, char *buf, size_t len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error;
 	ssize_t n = 0, got = 0;
@@ -92,7 +92,7 @@ void vd_settings_read(struct vd_settings *s)
 	ssize_t n;
 
 	s->len = 0;
-	n = slurp(path, s->text, sizeof s->text);
+	n = read_settings_file(path, s->text, sizeof s->text);
 	if (n < 0) {
 		if (errno != ENOENT || path == named)
 			fprintf(stderr, "ddpsess: %s: %s; it is not used\n", path, strerror(errno));
@@ -102,7 +102,7 @@ void vd_settings_read(struct vd_settings *s)
 	for (at = s->text; at < s->text + n; at = end + 1) {
 		end = at + strcspn(at, "\n");
 		*end = 0;
-		take_line(s, at, path, ++number);
+		take_setting_line(s, at, path, ++number);
 	}
 }
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void line(const char *what, uint64_t n)
+static void print_counter(const char *what, uint64_t n)
 {
 	fprintf(stderr, "ddpsess: %s: %" PRIu64 "\n", what, n);
 }
@@ -20,11 +20,11 @@ void vd_stats_tell(struct ddps_ctx *ctx)
 		sent += st.total.sent[i].messages;
 		received += st.total.received[i].messages;
 	}
-	line("messages sent", sent);
-	line("messages received", received);
-	line("Sends that waited for a receive", st.total.stalls);
-	line("Sends without a receive", st.total.no_buffer);
-	line("completions lost", st.total.cq_overflow);
-	line("receives refused, shared queue full", st.srq_full);
-	line("regions refused", st.regions_refused);
+	print_counter("messages sent", sent);
+	print_counter("messages received", received);
+	print_counter("Sends that waited for a receive", st.total.stalls);
+	print_counter("Sends without a receive", st.total.no_buffer);
+	print_counter("completions lost", st.total.cq_overflow);
+	print_counter("receives refused, shared queue full", st.srq_full);
+	print_counter("regions refused", st.regions_refused);
 }

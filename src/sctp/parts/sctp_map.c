@@ -5,7 +5,7 @@
 
 #define WORDS (DDPS_SC_WINDOW / 64)
 
-static uint64_t *word(const struct ddps_sc_map *m, uint32_t tsn)
+static uint64_t *get_map_word(const struct ddps_sc_map *m, uint32_t tsn)
 {
 	return &m->bits[tsn % DDPS_SC_WINDOW / 64];
 }
@@ -34,16 +34,16 @@ enum ddps_sc_map_what ddps_sc_map_ask(const struct ddps_sc_map *m, uint32_t tsn)
 		return DDPS_SC_DUP;
 	if (off >= DDPS_SC_WINDOW)
 		return DDPS_SC_BEYOND;
-	return m->bits && (*word(m, tsn) & bit(tsn)) ? DDPS_SC_DUP : DDPS_SC_NEW;
+	return m->bits && (*get_map_word(m, tsn) & bit(tsn)) ? DDPS_SC_DUP : DDPS_SC_NEW;
 }
 
 /* cum + 1 has come: what was above it may follow. */
-static void advance(struct ddps_sc_map *m)
+static void advance_cum(struct ddps_sc_map *m)
 {
 	m->cum++;
-	while (m->lone && (*word(m, m->cum + 1) & bit(m->cum + 1))) {
+	while (m->lone && (*get_map_word(m, m->cum + 1) & bit(m->cum + 1))) {
 		m->cum++;
-		*word(m, m->cum) &= ~bit(m->cum);
+		*get_map_word(m, m->cum) &= ~bit(m->cum);
 		m->lone--;
 	}
 	if (!m->lone) {
@@ -62,10 +62,10 @@ int ddps_sc_map_reserve(struct ddps_sc_map *m, uint32_t tsn)
 void ddps_sc_map_mark(struct ddps_sc_map *m, uint32_t tsn)
 {
 	if (tsn == m->cum + 1) {
-		advance(m);
+		advance_cum(m);
 		return;
 	}
-	*word(m, tsn) |= bit(tsn);
+	*get_map_word(m, tsn) |= bit(tsn);
 	m->lone++;
 	if ((int32_t)(tsn - m->high) > 0)
 		m->high = tsn;
@@ -77,7 +77,7 @@ static uint32_t scan(const struct ddps_sc_map *m, uint32_t t, bool received)
 	uint32_t end = m->high + 1;
 
 	while ((int32_t)(t - end) < 0) {
-		uint64_t w = received ? *word(m, t) : ~*word(m, t);
+		uint64_t w = received ? *get_map_word(m, t) : ~*get_map_word(m, t);
 
 		w >>= t % 64;
 		if (w) {

@@ -4,7 +4,7 @@
 
 #define LEAST 128u
 
-static unsigned class_of(size_t size)
+static unsigned get_pool_class(size_t size)
 {
 	unsigned c = 0;
 
@@ -15,7 +15,7 @@ static unsigned class_of(size_t size)
 
 void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
 {
-	unsigned c = class_of(size);
+	unsigned c = get_pool_class(size);
 	void **mem;
 
 	if (c == DDPS_SC_POOL_CLASSES)
@@ -30,7 +30,7 @@ void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
 
 void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t size)
 {
-	unsigned c = class_of(size);
+	unsigned c = get_pool_class(size);
 
 	if (!mem)
 		return;

@@ -38,7 +38,7 @@ static size_t parent(size_t i)
 	return (i - 2) / 4 + 1;
 }
 
-static void up(struct ddps_sc_heap *h, size_t i)
+static void sift_up(struct ddps_sc_heap *h, size_t i)
 {
 	struct ddps_sc_timer *t = h->v[i];
 
@@ -49,7 +49,7 @@ static void up(struct ddps_sc_heap *h, size_t i)
 	heap_put(h, i, t);
 }
 
-static void down(struct ddps_sc_heap *h, size_t i)
+static void sift_down(struct ddps_sc_heap *h, size_t i)
 {
 	struct ddps_sc_timer *t = h->v[i];
 
@@ -71,7 +71,7 @@ static void down(struct ddps_sc_heap *h, size_t i)
 	heap_put(h, i, t);
 }
 
-static void take_out(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
+static void remove_timer(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 {
 	size_t i = t->slot;
 	struct ddps_sc_timer *last = h->v[h->n--];
@@ -80,8 +80,8 @@ static void take_out(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 	if (last == t)
 		return;
 	heap_put(h, i, last);
-	up(h, i);
-	down(h, last->slot);
+	sift_up(h, i);
+	sift_down(h, last->slot);
 }
 
 void ddps_sc_timer_set(struct ddps_sc_heap *h, struct ddps_sc_timer *t, uint64_t when)
@@ -94,13 +94,13 @@ void ddps_sc_timer_set(struct ddps_sc_heap *h, struct ddps_sc_timer *t, uint64_t
 	t->at = when;
 	if (!t->slot)
 		heap_put(h, ++h->n, t);
-	up(h, t->slot);
+	sift_up(h, t->slot);
 }
 
 void ddps_sc_timer_drop(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 {
 	if (t->slot)
-		take_out(h, t);
+		remove_timer(h, t);
 	t->want = DDPS_SC_NEVER;
 }
 
@@ -114,7 +114,7 @@ struct ddps_sc_timer *ddps_sc_heap_due(struct ddps_sc_heap *h, uint64_t now)
 	while (h->n && h->v[1]->at <= now) {
 		struct ddps_sc_timer *t = h->v[1];
 
-		take_out(h, t);
+		remove_timer(h, t);
 		if (t->want <= now)
 			return t;
 		ddps_sc_timer_set(h, t, t->want); /* it had moved away */

@@ -90,7 +90,7 @@ double ddps_cc_rate(const struct ddps_cc *cc)
 	return per_ns(cc) * SECOND;
 }
 
-static double bucket(const struct ddps_cc *cc, double rate)
+static double get_bucket_size(const struct ddps_cc *cc, double rate)
 {
 	double least = 2.0 * cc->smss, b = rate * (double)MS;
 
@@ -108,7 +108,7 @@ static void refill(struct ddps_cc *cc, double rate, double size, uint64_t now)
 }
 
 /* After a pause of more than one RTO the window is a guess of old: 9260-7.2.1-10. */
-static void idle(struct ddps_cc *cc, uint64_t rto, uint64_t now)
+static void shrink_after_idle(struct ddps_cc *cc, uint64_t rto, uint64_t now)
 {
 	uint64_t pause = now - cc->sent_at, n = pause / rto, keep = initial_window(cc->smss);
 	uint64_t most = cc->cwnd / 4 * 3;
@@ -135,7 +135,7 @@ uint64_t ddps_cc_room(struct ddps_cc *cc, uint64_t flight, uint64_t rto, uint64_
 
 	*wait = 0;
 	if (!flight && cc->used && rto && now > cc->sent_at && now - cc->sent_at > rto)
-		idle(cc, rto, now);
+		shrink_after_idle(cc, rto, now);
 	if (!flight && cc->cwnd < cc->smss) /* PRR had none to give; no acknowledgement will come */
 		cc->cwnd = cc->smss;
 	if (flight >= cc->cwnd || (cc->after_t3 && flight)) { /* 9260-7.2.1-2 */
@@ -143,7 +143,7 @@ uint64_t ddps_cc_room(struct ddps_cc *cc, uint64_t flight, uint64_t rto, uint64_
 		return 0;
 	}
 	if (cc->srtt) {
-		double rate = per_ns(cc), size = bucket(cc, rate), need;
+		double rate = per_ns(cc), size = get_bucket_size(cc, rate), need;
 
 		refill(cc, rate, size, now);
 		need = (size < DDPS_CC_BUNDLE ? size : DDPS_CC_BUNDLE) - cc->tokens;
@@ -297,14 +297,14 @@ void ddps_cc_grow(struct ddps_cc *cc, const struct ddps_cc_ack *ack)
 /* ---- reduction ---- */
 
 /* The window that is meant: while PRR moves cwnd, that is ssthresh. */
-static uint64_t window(const struct ddps_cc *cc)
+static uint64_t get_meant_window(const struct ddps_cc *cc)
 {
 	return cc->phase == DDPS_CC_RECOVER ? cc->ssthresh : cc->cwnd;
 }
 
-static void reduce(struct ddps_cc *cc)
+static void reduce_window(struct ddps_cc *cc)
 {
-	uint64_t was = window(cc), floor = 4ull * cc->smss;
+	uint64_t was = get_meant_window(cc), floor = 4ull * cc->smss;
 
 	cc->saved = (struct ddps_cc_saved){
 		.valid = true,
@@ -328,7 +328,7 @@ static void reduce(struct ddps_cc *cc)
 
 void ddps_cc_loss(struct ddps_cc *cc, uint64_t outstanding)
 {
-	reduce(cc);
+	reduce_window(cc);
 	cc->phase = DDPS_CC_RECOVER;
 	cc->fs = outstanding ? outstanding : 1;
 	cc->prr_delivered = cc->prr_out = 0;
@@ -376,7 +376,7 @@ void ddps_cc_recovered(struct ddps_cc *cc)
 void ddps_cc_timeout(struct ddps_cc *cc, bool first)
 {
 	if (first)
-		reduce(cc);
+		reduce_window(cc);
 	cc->w_max = 0; /* the next epoch starts from where slow start ends: RFC 9438 4.8 */
 	cc->cwnd = cc->smss;
 	cc->phase = DDPS_CC_SLOW;
@@ -386,7 +386,7 @@ void ddps_cc_timeout(struct ddps_cc *cc, bool first)
 
 void ddps_cc_repaired(struct ddps_cc *cc)
 {
-	reduce(cc);
+	reduce_window(cc);
 	cc->cwnd = cc->ssthresh;
 	avoid(cc);
 }

@@ -55,7 +55,7 @@ void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim)
 }
 
 /* Paths whose search ended together are not to be asked together ever after. */
-static uint64_t late(const struct ddps_pmtu *m, uint64_t ns)
+static uint64_t delay_by_lateness(const struct ddps_pmtu *m, uint64_t ns)
 {
 	return ns + ns / 4096 * m->late;
 }
@@ -68,7 +68,7 @@ static void forget_losses(struct ddps_pmtu *m)
 	m->doubt = 0;
 }
 
-static void ask(struct ddps_pmtu *m, uint16_t size, uint64_t now)
+static void ask_for_size(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 {
 	m->probing = size;
 	m->count = 0;
@@ -76,12 +76,12 @@ static void ask(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 	m->next_at = now;
 }
 
-static void done(struct ddps_pmtu *m, uint64_t now)
+static void end_search(struct ddps_pmtu *m, uint64_t now)
 {
 	m->state = DDPS_PMTU_DONE;
 	m->probing = 0;
 	m->out = false;
-	m->next_at = m->size < m->lim.max ? now + late(m, RAISE_TIMER) : EVER;
+	m->next_at = m->size < m->lim.max ? now + delay_by_lateness(m, RAISE_TIMER) : EVER;
 }
 
 /* The next size worth asking for, or 0. */
@@ -107,17 +107,17 @@ static void search(struct ddps_pmtu *m, uint64_t now)
 
 	m->state = DDPS_PMTU_SEARCH;
 	if (next)
-		ask(m, next, now);
+		ask_for_size(m, next, now);
 	else
-		done(m, now);
+		end_search(m, now);
 }
 
-static void base(struct ddps_pmtu *m, uint64_t now)
+static void fall_to_base(struct ddps_pmtu *m, uint64_t now)
 {
 	m->state = DDPS_PMTU_BASE;
 	m->size = m->lim.base;
 	m->fragment = false;
-	ask(m, m->lim.base, now);
+	ask_for_size(m, m->lim.base, now);
 }
 
 /* Fragments get through where nothing else does: RFC 8899 5.2. */
@@ -128,14 +128,14 @@ static void error(struct ddps_pmtu *m, uint64_t now)
 	m->fragment = true;
 	m->backoff = PROBE_TIMER;
 	forget_losses(m);
-	ask(m, m->lim.min, now);
+	ask_for_size(m, m->lim.min, now);
 }
 
 void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 {
 	forget_losses(m);
 	m->fail = 0;
-	base(m, now);
+	fall_to_base(m, now);
 	hint = whole_words(hint < m->lim.max ? hint : m->lim.max);
 	if (hint > m->lim.base) {
 		m->size = hint;
@@ -150,7 +150,7 @@ void ddps_pmtu_start_likely(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 	if (size <= m->lim.base)
 		return;
 	m->state = DDPS_PMTU_SEARCH;
-	ask(m, size, now);
+	ask_for_size(m, size, now);
 }
 
 void ddps_pmtu_stop(struct ddps_pmtu *m)
@@ -186,7 +186,7 @@ void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint
 	m->out = true;
 	m->used = false;
 	m->sent_at = now;
-	m->next_at = now + late(m, 2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
+	m->next_at = now + delay_by_lateness(m, 2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
 }
 
 /* Nothing is out in the states OFF and DONE. */
@@ -200,11 +200,11 @@ static void probe_lost(struct ddps_pmtu *m, uint64_t now)
 		m->fail = m->probing;
 		search(m, now);
 	} else if (m->state == DDPS_PMTU_ERROR) { /* from now on both in turn, seldom */
-		ask(m, m->probing == m->lim.min ? m->lim.base : m->lim.min,
-		    now + late(m, m->backoff));
+		ask_for_size(m, m->probing == m->lim.min ? m->lim.base : m->lim.min,
+			     now + delay_by_lateness(m, m->backoff));
 		m->backoff = 2 * m->backoff < BACKOFF_MAX ? 2 * m->backoff : BACKOFF_MAX;
 	} else if (m->probing > m->lim.base) { /* the hint was wrong */
-		base(m, now);
+		fall_to_base(m, now);
 	} else {
 		error(m, now);
 	}
@@ -250,12 +250,13 @@ static bool hole(struct ddps_pmtu *m, bool lost, uint64_t now)
 	if (small || at_base) /* the base does not pass either */
 		error(m, now);
 	else
-		base(m, now);
+		fall_to_base(m, now);
 	return true;
 }
 
 /* The bits for what has changed since. */
-static unsigned changed(const struct ddps_pmtu *m, uint16_t size, bool fragment, bool was_hole)
+static unsigned get_changed_bits(const struct ddps_pmtu *m, uint16_t size, bool fragment,
+				 bool was_hole)
 {
 	unsigned bits = was_hole ? DDPS_PMTU_HOLE : 0;
 
@@ -289,7 +290,7 @@ unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 		if (m->state == DDPS_PMTU_SEARCH && m->probing <= m->size)
 			search(m, now);
 	}
-	return changed(m, was, fragment, was_hole);
+	return get_changed_bits(m, was, fragment, was_hole);
 }
 
 unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now)
@@ -311,8 +312,8 @@ unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now)
 	if (m->state == DDPS_PMTU_SEARCH || m->state == DDPS_PMTU_DONE)
 		search(m, now);
 	else if (m->probing > max)
-		ask(m, max, now);
-	return changed(m, was, fragment, false);
+		ask_for_size(m, max, now);
+	return get_changed_bits(m, was, fragment, false);
 }
 
 unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
@@ -332,21 +333,21 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
 		if (m->state == DDPS_PMTU_BASE || m->size <= m->lim.base)
 			error(m, now);
 		else
-			base(m, now);
+			fall_to_base(m, now);
 	} else if (mtu == m->size) {
 		m->fail = asked;
-		done(m, now);
+		end_search(m, now);
 	} else {
 		m->fail = asked;
 		m->state = DDPS_PMTU_SEARCH;
 		if (mtu < m->size)
 			m->size = m->lim.base;
 		if (mtu > m->size)
-			ask(m, mtu, now);
+			ask_for_size(m, mtu, now);
 		else
 			search(m, now);
 	}
-	return changed(m, was, fragment, false);
+	return get_changed_bits(m, was, fragment, false);
 }
 
 unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t sent_at,
@@ -364,11 +365,11 @@ unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t pn, ui
 	/* lost earlier than its timer says, when what was sent after it has arrived */
 	if (m->out && srtt && sent_at > m->sent_at && now - m->sent_at >= 3 * srtt)
 		probe_lost(m, now);
-	return changed(m, was, fragment, was_hole);
+	return get_changed_bits(m, was, fragment, was_hole);
 }
 
 /* What passes any path: IPv6 has none that is narrower than its least size. */
-static uint16_t least(const struct ddps_pmtu *m)
+static uint16_t get_least_mtu(const struct ddps_pmtu *m)
 {
 	return m->lim.min < m->lim.base ? LEAST : m->lim.min;
 }
@@ -378,8 +379,8 @@ unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_
 	uint16_t was = m->size;
 	bool fragment = m->fragment;
 
-	if (m->state == DDPS_PMTU_OFF || m->fragment || size <= least(m) || size > m->size ||
-	    (m->holes && pn == m->last_pn))
+	if (m->state == DDPS_PMTU_OFF || m->fragment || size <= get_least_mtu(m) ||
+	    size > m->size || (m->holes && pn == m->last_pn))
 		return 0;
 	if (!m->holes) {
 		m->lost_min = m->lost_max = size;
@@ -395,7 +396,7 @@ unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_
 	m->lost_max = size > m->lost_max ? size : m->lost_max;
 	if (size > m->lim.base && (!m->lost_large || size < m->lost_large))
 		m->lost_large = size;
-	return changed(m, was, fragment, hole(m, true, now));
+	return get_changed_bits(m, was, fragment, hole(m, true, now));
 }
 
 void ddps_pmtu_false(struct ddps_pmtu *m)
@@ -404,9 +405,9 @@ void ddps_pmtu_false(struct ddps_pmtu *m)
 }
 
 /* The largest size below all that was lost; after more timeouts one that is smaller. */
-static uint16_t smaller(const struct ddps_pmtu *m)
+static uint16_t get_smaller_mtu(const struct ddps_pmtu *m)
 {
-	const uint16_t sizes[] = { m->lim.base, m->lim.min, least(m) };
+	const uint16_t sizes[] = { m->lim.base, m->lim.min, get_least_mtu(m) };
 	uint16_t found = 0;
 	unsigned n = m->t3;
 
@@ -434,8 +435,8 @@ unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now)
 	if (m->t3 < UINT8_MAX)
 		m->t3++;
 	/* an answer tells within one round trip whether the path is dead or too narrow */
-	m->doubt = smaller(m);
-	return changed(m, was, fragment, hole(m, true, now));
+	m->doubt = get_smaller_mtu(m);
+	return get_changed_bits(m, was, fragment, hole(m, true, now));
 }
 
 unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
@@ -451,9 +452,9 @@ unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
 		m->fail = 0;
 		search(m, now);
 	} else if (m->state == DDPS_PMTU_DONE) {
-		m->next_at = now + late(m, RAISE_TIMER);
+		m->next_at = now + delay_by_lateness(m, RAISE_TIMER);
 	}
-	return changed(m, was, fragment, false);
+	return get_changed_bits(m, was, fragment, false);
 }
 
 uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m)

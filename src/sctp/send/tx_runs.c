@@ -18,7 +18,7 @@ static struct span block(const struct ddps_sent_sack *k, size_t i)
 	return (struct span){ k->gaps[i].start, k->gaps[i].end };
 }
 
-static struct span run(const struct ddps_sent *s, size_t i)
+static struct span get_run(const struct ddps_sent *s, size_t i)
 {
 	return (struct span){ s->runs[i].start - s->cum, s->runs[i].end - s->cum };
 }
@@ -61,14 +61,14 @@ static void find_new(struct ddps_sent *s, const struct ddps_sent_sack *k, uint64
 		for (uint32_t at = b.start; at <= b.end;) {
 			uint32_t stop = b.end;
 
-			for (; r < s->nruns && run(s, r).end < at; r++)
+			for (; r < s->nruns && get_run(s, r).end < at; r++)
 				s->steps++;
-			if (r < s->nruns && run(s, r).start <= at) {
-				at = run(s, r).end + 1;
+			if (r < s->nruns && get_run(s, r).start <= at) {
+				at = get_run(s, r).end + 1;
 				continue;
 			}
-			if (r < s->nruns && run(s, r).start <= stop)
-				stop = run(s, r).start - 1;
+			if (r < s->nruns && get_run(s, r).start <= stop)
+				stop = get_run(s, r).start - 1;
 			for (; at <= stop; at++)
 				ddps_sent_by_gap(s, s->cum + at, now, news);
 		}
@@ -82,7 +82,7 @@ static void find_reneged(struct ddps_sent *s, const struct ddps_sent_sack *k, ui
 	size_t i = 0;
 
 	for (size_t r = 0; r < s->nruns; r++) {
-		struct span o = run(s, r);
+		struct span o = get_run(s, r);
 
 		s->steps++;
 		for (uint32_t at = o.start; at <= o.end && at <= top;) {

@@ -10,8 +10,8 @@
 
 /* ---- what is checked before anything is done ---- */
 
-static enum ddps_sent_verdict judge(struct ddps_sent *s, const struct ddps_sent_sack *k,
-				    bool *blocks)
+static enum ddps_sent_verdict judge_sack(struct ddps_sent *s, const struct ddps_sent_sack *k,
+					 bool *blocks)
 {
 	uint32_t ahead = k->cum - s->cum, held = s->next - 1 - s->cum, end = 0;
 
@@ -78,8 +78,8 @@ static bool evidence(struct ddps_sent *s, struct ddps_sent_path *p, const struct
 }
 
 /* The original has arrived, not what was resent. */
-static void early(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn,
-		  const struct ddps_sent_slot *c, uint64_t now)
+static void note_early_arrival(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn,
+			       const struct ddps_sent_slot *c, uint64_t now)
 {
 	struct ddps_sent_resent *h = s->hist ? &s->hist[tsn % DDPS_SENT_HIST] : NULL;
 
@@ -115,7 +115,7 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	if (s->zero_out && s->zero_tsn == tsn)
 		s->zero_out = false;
 	if (!evidence(s, p, c, now)) {
-		early(s, p, tsn, c, now);
+		note_early_arrival(s, p, tsn, c, now);
 		return;
 	}
 	if (lost)
@@ -166,7 +166,7 @@ void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct dd
 
 /* ---- reports of duplicates: RFC 9260 3.3.4, used as RFC 8985 uses DSACK ---- */
 
-static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
+static void take_duplicate_report(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 {
 	struct ddps_sent_resent *h = &s->hist[tsn % DDPS_SENT_HIST];
 	struct ddps_sent_path *p;
@@ -274,7 +274,7 @@ static void tlp(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
  * millisecond of queue is for all: beyond that the window stops to grow.  Within the host, where
  * nobody else uses the path, half of that will do, and the window returns to it.
  */
-static void queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
+static void judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
 {
 	uint64_t most = p->min_rtt + (p->within_host ? QUEUE_HERE : QUEUE);
 	uint64_t out = p->got.outstanding, rtt = p->got.rtt;
@@ -303,7 +303,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	ack.srtt = p->srtt;
 	ack.flight = p->flight;
 	ack.cum_advanced = news->cum_advanced;
-	queue(p, &ack);
+	judge_queue(p, &ack);
 	ack.round = p->rack_pn >= p->cc_round;
 	if (ack.round)
 		p->cc_round = p->next_pn;
@@ -327,7 +327,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 		p->pto_at = 0;
 }
 
-static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
+static void prepare_path_ack(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	memset(&p->got, 0, sizeof p->got);
 	p->got.outstanding = p->flight + p->lost_octets;
@@ -337,7 +337,7 @@ static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
 }
 
 /* What is on its way finds no room, and is lost without a fault of the path. */
-static void full(struct ddps_sent *s)
+static void note_full_window(struct ddps_sent *s)
 {
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i])
@@ -363,8 +363,8 @@ static void reopened(struct ddps_sent *s, uint64_t now)
 }
 
 /* The peer's window, and the chunk that probes it (9260-6.2.1-1). */
-static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, uint64_t now,
-		   struct ddps_sent_news *news)
+static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, uint64_t now,
+			     struct ddps_sent_news *news)
 {
 	bool closed = !s->a_rwnd;
 
@@ -372,7 +372,7 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, uint64_t 
 	s->zero_sacked = true;
 	news->window = ddps_sent_window(s) > was;
 	if (!a_rwnd) {
-		full(s);
+		note_full_window(s);
 		return;
 	}
 	if (s->zero_out) {
@@ -409,13 +409,13 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	bool blocks;
 
 	*news = (struct ddps_sent_news){ 0 };
-	v = judge(s, k, &blocks);
+	v = judge_sack(s, k, &blocks);
 	if (v != DDPS_SENT_TAKEN)
 		return v;
 	s->latest = 0;
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i])
-			prepare(s, s->path[i]);
+			prepare_path_ack(s, s->path[i]);
 	by_cum(s, k->cum, now, news);
 	ddps_sent_drop_runs(s);
 	if (blocks)
@@ -423,13 +423,13 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	if (!k->shutdown)
 		ddps_sent_contradiction(s, now);
 	for (size_t i = 0; s->hist && i < k->ndups; i++)
-		duplicate(s, k->dups[i], now);
+		take_duplicate_report(s, k->dups[i], now);
 	/* less than before, or more: what was taken for lost may be on its way */
 	len = out > s->out_len ? out - s->out_len : 0;
 	if (k->shutdown)
 		shutdown_tells(s, len);
 	else
-		window(s, k->a_rwnd, was, now, news);
+		take_peer_window(s, k->a_rwnd, was, now, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))
 			path_news(s, s->path[i], now, news);

@@ -18,7 +18,7 @@ void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint
 	s->user = user;
 }
 
-static void release(struct ddps_sent *s)
+static void release_sent(struct ddps_sent *s)
 {
 	if (s->ring)
 		ddps_sent_ring_free(s);
@@ -36,13 +36,13 @@ void ddps_sent_fini(struct ddps_sent *s)
 		s->cum++;
 		s->acked(s->user, s->cum, ddps_sent_slot(s, s->cum)->chunk);
 	}
-	release(s);
+	release_sent(s);
 }
 
 void ddps_sent_rest(struct ddps_sent *s)
 {
 	if (s->next - s->cum == 1)
-		release(s);
+		release_sent(s);
 }
 
 /* ---- paths ---- */
@@ -249,7 +249,7 @@ static void sent_put(struct ddps_sent *s, uint32_t tsn)
 }
 
 /* So that a report of a duplicate can be matched when the slot is free again. */
-static void remember(struct ddps_sent *s, uint32_t tsn, const struct ddps_sent_slot *c)
+static void remember_resent(struct ddps_sent *s, uint32_t tsn, const struct ddps_sent_slot *c)
 {
 	if (!s->hist)
 		s->hist = calloc(DDPS_SENT_HIST, sizeof *s->hist);
@@ -282,7 +282,7 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn)
 	c->flags &= (uint8_t) ~(SLOT_I | SLOT_VOID | SLOT_PKT | SLOT_TLP);
 	if (tlp)
 		c->flags |= SLOT_TLP;
-	remember(s, tsn, c);
+	remember_resent(s, tsn, c);
 	sent_put(s, tsn);
 	s->on_old = true;
 	s->on_lowest |= tsn == s->cum + 1;

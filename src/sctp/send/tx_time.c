@@ -165,7 +165,7 @@ void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struc
 }
 
 /* A chunk in flight is lost: with all that congestion control makes of it. */
-static void lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now)
+static void lose_chunk(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	bool again = p->epi_pn && c->pn < p->epi_pn;
@@ -229,7 +229,7 @@ void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 			p->reo_at = due > now + s->conf->grain / 2 ? due : now + s->conf->grain / 2;
 			break;
 		}
-		lose(s, p, p->head, now);
+		lose_chunk(s, p, p->head, now);
 	}
 }
 
@@ -256,7 +256,7 @@ void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t n
 }
 
 /* 0 is "off", and so comes last. */
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t get_sooner_time(uint64_t a, uint64_t b)
 {
 	return a - 1 < b - 1 ? a : b;
 }
@@ -266,10 +266,11 @@ uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_pa
 	uint64_t at = p->pace_at;
 
 	if (s->zero_on == p)
-		at = sooner(at, s->zero_at);
+		at = get_sooner_time(at, s->zero_at);
 	if (p->nflight)
-		at = sooner(sooner(sooner(p->reo_at, p->pto_at), sooner(p->t3_at, p->nudge_at)),
-			    at);
+		at = get_sooner_time(get_sooner_time(get_sooner_time(p->reo_at, p->pto_at),
+						     get_sooner_time(p->t3_at, p->nudge_at)),
+				     at);
 	return at ? at : DDPS_SENT_NEVER;
 }
 
@@ -312,7 +313,7 @@ static unsigned t3_data(struct ddps_sent *s, struct ddps_sent_path *p, bool firs
 		if (c->flags & SLOT_VOID) /* was thought to be on its way, and is not */
 			p->frto = 0;
 		c->flags |= SLOT_T3;
-		lose(s, p, p->head, now);
+		lose_chunk(s, p, p->head, now);
 	} while (p->nflight && ddps_sent_slot(s, p->head)->sent_at + late <= now);
 	ddps_sent_mtu_changed(s, p, ddps_pmtu_timeout(&p->pmtu, now));
 	return error_of(s) | DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND;
@@ -367,7 +368,7 @@ static unsigned tail_probe(struct ddps_sent *s, struct ddps_sent_path *p, uint64
 	return ev;
 }
 
-static bool due(uint64_t at, uint64_t now)
+static bool is_time_due(uint64_t at, uint64_t now)
 {
 	return at && at <= now;
 }
@@ -376,7 +377,7 @@ static unsigned of_flight(struct ddps_sent *s, struct ddps_sent_path *p, uint64_
 {
 	unsigned ev = 0;
 
-	if (due(p->reo_at, now)) {
+	if (is_time_due(p->reo_at, now)) {
 		struct ddps_cc_ack none = { .now = now, .srtt = p->srtt };
 		uint32_t lost = s->nlost;
 
@@ -390,11 +391,11 @@ static unsigned of_flight(struct ddps_sent *s, struct ddps_sent_path *p, uint64_
 		if (!p->nflight)
 			return ev;
 	}
-	if (due(p->pto_at, now))
+	if (is_time_due(p->pto_at, now))
 		return ev | tail_probe(s, p, now);
-	if (due(p->t3_at, now))
+	if (is_time_due(p->t3_at, now))
 		return ev | t3(s, p, now);
-	if (due(p->nudge_at, now)) {
+	if (is_time_due(p->nudge_at, now)) {
 		plan_nudge(p, now);
 		ddps_sent_resend(s, p);
 		ev |= DDPS_SENT_EV_SEND;
@@ -406,11 +407,11 @@ unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t
 {
 	unsigned ev = 0;
 
-	if (due(p->pace_at, now)) {
+	if (is_time_due(p->pace_at, now)) {
 		p->pace_at = 0;
 		ev = DDPS_SENT_EV_SEND;
 	}
-	if (s->zero_on == p && due(s->zero_at, now)) {
+	if (s->zero_on == p && is_time_due(s->zero_at, now)) {
 		s->zero_at = 0;
 		s->zero_go = true;
 		ev = DDPS_SENT_EV_SEND;

@@ -20,7 +20,7 @@ struct request {
 };
 
 /* Returns the address's length. */
-static size_t destination(const struct sockaddr_storage *to, uint8_t *addr)
+static size_t put_destination(const struct sockaddr_storage *to, uint8_t *addr)
 {
 	struct sockaddr_in6 a6;
 	struct sockaddr_in a4;
@@ -35,10 +35,10 @@ static size_t destination(const struct sockaddr_storage *to, uint8_t *addr)
 	return sizeof a4.sin_addr;
 }
 
-static bool ask(int fd, const struct sockaddr_storage *to)
+static bool ask_route(int fd, const struct sockaddr_storage *to)
 {
 	struct request q = { .n = { .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST } };
-	size_t len = destination(to, q.addr);
+	size_t len = put_destination(to, q.addr);
 
 	q.r.rtm_family = (unsigned char)to->ss_family;
 	q.r.rtm_dst_len = (unsigned char)(len * 8);
@@ -50,7 +50,7 @@ static bool ask(int fd, const struct sockaddr_storage *to)
 }
 
 /* The next of the attributes from @r on, its payload in @body. */
-static bool next(struct ddps_rbuf *r, struct rtattr *a, struct ddps_rbuf *body)
+static bool next_rtattr(struct ddps_rbuf *r, struct rtattr *a, struct ddps_rbuf *body)
 {
 	const uint8_t *at = ddps_rbuf_take(r, sizeof *a);
 
@@ -82,7 +82,7 @@ static uint32_t metric_mtu(struct ddps_rbuf *metrics)
 	struct ddps_rbuf body;
 	struct rtattr a;
 
-	while (next(metrics, &a, &body))
+	while (next_rtattr(metrics, &a, &body))
 		if (a.rta_type == RTAX_MTU)
 			return u32_of(&body);
 	return 0;
@@ -113,7 +113,7 @@ uint32_t ddps_sd_route_read(const uint8_t *buf, size_t len,
 		return 0;
 	attrs = ddps_rbuf_init(buf + NLMSG_LENGTH(sizeof(struct rtmsg)),
 			       n.nlmsg_len - NLMSG_LENGTH(sizeof(struct rtmsg)));
-	while (next(&attrs, &a, &body)) {
+	while (next_rtattr(&attrs, &a, &body)) {
 		if (a.rta_type == RTA_OIF)
 			dev = device(user, u32_of(&body));
 		else if (a.rta_type == RTA_METRICS)
@@ -132,7 +132,7 @@ uint32_t ddps_sd_route_mtu(const struct sockaddr_storage *to)
 	if (fd < 0)
 		return 0;
 	/* The kernel answers inside of send(). */
-	if (ask(fd, to) && (n = recv(fd, buf, sizeof buf, MSG_DONTWAIT)) > 0)
+	if (ask_route(fd, to) && (n = recv(fd, buf, sizeof buf, MSG_DONTWAIT)) > 0)
 		mtu = ddps_sd_route_read(buf, (size_t)n, device_mtu, &fd);
 	close(fd);
 	return mtu;

@@ -13,7 +13,7 @@
 #define IP4_MIN	    20u
 #define IP6_MTU_MIN 1280 /* RFC 8200 5 */
 
-static void set_int(int fd, int level, int opt, int value)
+static void set_sock_int(int fd, int level, int opt, int value)
 {
 	/* Each of these only improves something; without it things still work. */
 	(void)setsockopt(fd, level, opt, &value, sizeof value);
@@ -22,12 +22,13 @@ static void set_int(int fd, int level, int opt, int value)
 void ddps_sd_sock_set_df(int fd, int family, bool on)
 {
 	/* Whole, but whatever ICMP made the kernel believe: anybody can forge that. */
-	set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
+	set_sock_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
 	if (family != AF_INET6)
 		return;
 	/* No router fragments IPv6: what is larger than the link goes in parts that pass anywhere. */
-	set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_OMIT);
-	set_int(fd, IPPROTO_IPV6, IPV6_MTU, on ? 0 : IP6_MTU_MIN);
+	set_sock_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+		     on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_OMIT);
+	set_sock_int(fd, IPPROTO_IPV6, IPV6_MTU, on ? 0 : IP6_MTU_MIN);
 }
 
 static bool knows_segments(int fd)
@@ -45,19 +46,19 @@ int ddps_sd_sock_open(int family, bool raw, bool *gso)
 
 	if (fd < 0)
 		return -1;
-	set_int(fd, SOL_SOCKET, SO_RCVBUF, BUF_LEN);
-	set_int(fd, SOL_SOCKET, SO_SNDBUF, BUF_LEN);
+	set_sock_int(fd, SOL_SOCKET, SO_RCVBUF, BUF_LEN);
+	set_sock_int(fd, SOL_SOCKET, SO_SNDBUF, BUF_LEN);
 	/* Beyond the system's limit, where that is allowed to us. */
-	set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUF_LEN);
-	set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUF_LEN);
-	set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	set_sock_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUF_LEN);
+	set_sock_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUF_LEN);
+	set_sock_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	set_sock_int(fd, IPPROTO_IP, IP_RECVERR, 1);
 	if (family == AF_INET6) {
-		set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-		set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+		set_sock_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set_sock_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 	}
 	if (!raw)
-		set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
+		set_sock_int(fd, IPPROTO_UDP, UDP_GRO, 1);
 	*gso = !raw && knows_segments(fd);
 	ddps_sd_sock_set_df(fd, family, true);
 	return fd;

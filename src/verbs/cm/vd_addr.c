@@ -31,7 +31,7 @@ VD_API void rdma_freeaddrinfo(struct rdma_addrinfo *ai)
 	}
 }
 
-static struct rdma_addrinfo *blank(const struct rdma_addrinfo *hints)
+static struct rdma_addrinfo *make_addrinfo(const struct rdma_addrinfo *hints)
 {
 	struct rdma_addrinfo *ai = calloc(1, sizeof *ai);
 
@@ -69,7 +69,7 @@ static int from_hints(struct rdma_addrinfo *ai, const struct rdma_addrinfo *hint
 	return 0;
 }
 
-static int lookup(struct rdma_addrinfo *ai, const char *node, const char *service)
+static int look_up_node(struct rdma_addrinfo *ai, const char *node, const char *service)
 {
 	struct addrinfo hints = { .ai_family = ai->ai_family, .ai_socktype = SOCK_STREAM }, *got;
 	bool passive = ai->ai_flags & RAI_PASSIVE;
@@ -108,11 +108,11 @@ VD_API int rdma_getaddrinfo(const char *node, const char *service,
 
 	if (!node && !service && !hints)
 		return vd_fail(EINVAL);
-	ai = blank(hints);
+	ai = make_addrinfo(hints);
 	if (!ai)
 		return vd_fail(ENOMEM);
 	if (node || service)
-		err = lookup(ai, node, service);
+		err = look_up_node(ai, node, service);
 	if (!err)
 		err = from_hints(ai, hints);
 	if (err) {

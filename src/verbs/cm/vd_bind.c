@@ -27,7 +27,7 @@ static int check_local(const struct sockaddr *sa)
 }
 
 /* A socket with the address of @id, whose port is chosen if it is 0; or -1. */
-static int bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
+static int open_bound_socket(const struct vd_config *cfg, struct vd_id *id, int reuse)
 {
 	struct sockaddr_storage *ss = &id->id.route.addr.src_storage;
 	const int type = vd_over_sctp(cfg) || vd_ud_id(id) ? SOCK_DGRAM : SOCK_STREAM;
@@ -50,12 +50,12 @@ static int bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
 }
 
 /* The same, and the identifier has it.  Return: 0 or errno. */
-static int keep(const struct vd_config *cfg, struct vd_id *id, int reuse)
+static int keep_bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
 {
 	struct vd_id **list = vd_forks_hold();
 	int err = 0;
 
-	id->reserved = bound(cfg, id, reuse);
+	id->reserved = open_bound_socket(cfg, id, reuse);
 	if (id->reserved >= 0) {
 		id->next_reserved = *list;
 		id->prev_reserved = list;
@@ -121,13 +121,13 @@ static bool may_share(const struct vd_id *id)
 int vd_reserve(struct vd_process *p, struct vd_id *id)
 {
 	/* Of two UDP sockets that share a port one hears nothing. */
-	int err = keep(&p->cfg, id, id->reuse && !vd_ud_id(id));
+	int err = keep_bound(&p->cfg, id, id->reuse && !vd_ud_id(id));
 
 	if (err != EADDRINUSE || !rdma_get_src_port(&id->id))
 		return err;
 	if (vd_ud_id(id))
 		return may_share(id) ? 0 : err;
-	return vd_over_sctp(&p->cfg) ? try_listening(p, id) : keep(&p->cfg, id, 1);
+	return vd_over_sctp(&p->cfg) ? try_listening(p, id) : keep_bound(&p->cfg, id, 1);
 }
 
 void vd_unreserve(struct vd_id *id)
@@ -252,7 +252,7 @@ VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 }
 
 /* The GID of the host with this address, as a program would be told it. */
-static void gid_of(const struct sockaddr *sa, union ibv_gid *gid)
+static void get_sockaddr_gid(const struct sockaddr *sa, union ibv_gid *gid)
 {
 	if (sa->sa_family == AF_INET6)
 		memcpy(gid->raw, &((const struct sockaddr_in6 *)sa)->sin6_addr, sizeof gid->raw);
@@ -281,7 +281,7 @@ VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	attr->ah_attr.is_global = 1;
 	attr->ah_attr.grh.hop_limit = 255;
-	gid_of(&id->route.addr.dst_addr, &attr->ah_attr.grh.dgid);
+	get_sockaddr_gid(&id->route.addr.dst_addr, &attr->ah_attr.grh.dgid);
 	attr->max_rd_atomic = attr->max_dest_rd_atomic = VD_MAX_RD;
 	*mask = state == IBV_QPS_RTS ? IBV_QP_STATE : VD_QP_ATTR_MASK;
 	return 0;

@@ -86,7 +86,7 @@ VD_API int rdma_establish(struct rdma_cm_id *id)
 	return id->qp || vd_id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
 }
 
-static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
+static int listen_for_id(struct vd_process *p, struct vd_id *id, unsigned backlog)
 {
 	struct ddps_listen_param param;
 	char uri[160];
@@ -126,14 +126,14 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 		vd_unreserve(id);
 	vd_lend_port(id);
 	if (!err)
-		err = listen_at(p, id, n);
+		err = listen_for_id(p, id, n);
 	if (!err)
 		vd_unreserve(id);
 	return err ? vd_fail(err) : 0;
 }
 
 /* Whether there was a request; it may go at any moment. */
-static bool was_asked(struct vd_process *p, const struct vd_id *id)
+static bool was_request_seen(struct vd_process *p, const struct vd_id *id)
 {
 	bool asked;
 
@@ -152,7 +152,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (p && vd_ud_id(id))
 		return vd_ud_accept(id, conn);
-	if (!p || !was_asked(p, id))
+	if (!p || !was_request_seen(p, id))
 		return vd_fail(EINVAL);
 	if (vd_event_keep(id))
 		return vd_fail(ENOMEM);
@@ -257,7 +257,7 @@ static void fill_conn(const struct ddps_event *ev, struct rdma_conn_param *c)
 	c->private_data_len = (uint8_t)(ev->private_data_len > 255 ? 255 : ev->private_data_len);
 }
 
-static void new_request(struct vd_process *p, const struct ddps_event *ev)
+static void take_conn_request(struct vd_process *p, const struct ddps_event *ev)
 {
 	struct vd_id *l = ev->user, *id;
 	struct rdma_conn_param conn;
@@ -305,7 +305,7 @@ static void request_gone(struct vd_process *p, const struct ddps_event *ev)
 	vd_oob_gone(p, ev->request);
 }
 
-static void failed(struct vd_id *id, const struct ddps_event *ev)
+static void take_conn_failed(struct vd_id *id, const struct ddps_event *ev)
 {
 	bool refused = ev->error.code == DDPS_E_REFUSED || ev->error.code == DDPS_E_RESET;
 	bool late = ev->error.code == DDPS_E_TIMEDOUT;
@@ -323,7 +323,7 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 	vd_event_tell(id, &id->answer, type, status, NULL);
 }
 
-static void rejected(struct vd_id *id, const struct ddps_event *ev)
+static void take_conn_rejected(struct vd_id *id, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
 	uint8_t pd[256];
@@ -336,13 +336,13 @@ static void rejected(struct vd_id *id, const struct ddps_event *ev)
 
 /* Whether the program has a word to say first, rdma_establish: where there is no queue pair; on
  * InfiniBand, where the identifier does not have it. */
-static bool answers(const struct vd_qp *qp)
+static bool is_answer_due(const struct vd_qp *qp)
 {
 	return qp == qp->id->control ||
 	       (qp->lent && !qp->id->id.qp && ed_is_roce(qp->qp.qp_base.context));
 }
 
-static void established(struct vd_qp *qp, const struct ddps_event *ev)
+static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
 	uint8_t pd[256];
@@ -366,8 +366,8 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	if (ev->info.initiator) /* the other side is told that the answer has come, no more */
 		vd_ib_pad(qp->id, &conn, VD_IB_REP_PD, pd);
 	vd_event_tell(qp->id, &qp->id->answer,
-		      ev->info.initiator && answers(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
-							: RDMA_CM_EVENT_ESTABLISHED,
+		      ev->info.initiator && is_answer_due(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
+							      : RDMA_CM_EVENT_ESTABLISHED,
 		      0, &conn);
 }
 
@@ -378,7 +378,7 @@ static bool access_error(const struct ddps_error *e)
 				 (e->triple.layer == 1 && e->triple.etype == 1));
 }
 
-static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
+static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct ibv_qp *q = &qp->qp.qp_base;
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
@@ -408,19 +408,19 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 
 	switch (ev->type) {
 	case DDPS_EV_ESTABLISHED:
-		established(qp, ev);
+		take_conn_established(qp, ev);
 		return;
 	case DDPS_EV_REJECTED:
 		vd_qp_ended(qp);
 		oob_failed(qp);
 		if (qp->id)
-			rejected(qp->id, ev);
+			take_conn_rejected(qp->id, ev);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);
 		oob_failed(qp);
 		if (qp->id)
-			failed(qp->id, ev);
+			take_conn_failed(qp->id, ev);
 		return;
 	case DDPS_EV_PEER_CLOSED:
 		vd_qp_close(qp);
@@ -440,7 +440,7 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 			vd_down(p, qp->id, by_program);
 		return;
 	case DDPS_EV_TERMINATED: /* the end follows */
-		terminated(qp, ev);
+		take_conn_terminated(qp, ev);
 		return;
 	default:
 		return;
@@ -453,7 +453,7 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 
 	switch (ev->type) {
 	case DDPS_EV_CONNECT_REQUEST:
-		new_request(p, ev);
+		take_conn_request(p, ev);
 		return;
 	case DDPS_EV_REQUEST_GONE:
 		request_gone(p, ev);

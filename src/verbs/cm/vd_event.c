@@ -33,7 +33,7 @@ VD_API struct rdma_event_channel *rdma_create_event_channel(void)
  * like rping count on it.  It may as well be about to enter, so a channel outlives its end a while,
  * for that thread to find.  The lock is held.
  */
-static void let_go(struct vd_process *p, struct vd_evch *ch)
+static void let_channel_go(struct vd_process *p, struct vd_evch *ch)
 {
 	const unsigned size = sizeof p->gone / sizeof *p->gone;
 	struct vd_evch **slot = &p->gone[p->gone_count++ % size];
@@ -59,18 +59,18 @@ VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 	}
 	ch->end = &ch->first;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
-	let_go(ch->p, ch);
+	let_channel_go(ch->p, ch);
 	ddps_unlock(&ch->p->lock);
 }
 
-static void wait_for_ever(void)
+static void pause_forever(void)
 {
 	for (;;)
 		pause();
 }
 
-static void fill(struct vd_event *e, struct vd_id *id, struct vd_id *listen_id,
-		 enum rdma_cm_event_type type, int status)
+static void fill_cm_event(struct vd_event *e, struct vd_id *id, struct vd_id *listen_id,
+			  enum rdma_cm_event_type type, int status)
 {
 	e->id = listen_id ? listen_id : id;
 	e->e.id = &id->id;
@@ -85,7 +85,7 @@ struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
 	struct vd_event *e = calloc(1, sizeof *e);
 
 	if (e)
-		fill(e, id, listen_id, type, status);
+		fill_cm_event(e, id, listen_id, type, status);
 	return e;
 }
 
@@ -106,7 +106,7 @@ struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
 	ddps_assert_held(&id->p->lock);
 	*kept = NULL;
 	if (e)
-		fill(e, id, NULL, type, status);
+		fill_cm_event(e, id, NULL, type, status);
 	return e;
 }
 
@@ -258,7 +258,7 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event 
 		/* Blocks unless the program set O_NONBLOCK on the descriptor. */
 		n = read(__atomic_load_n(&c->fd, __ATOMIC_SEQ_CST), &one, sizeof one);
 		if (n < 0 && errno == EBADF && __atomic_load_n(&c->fd, __ATOMIC_SEQ_CST) < 0)
-			wait_for_ever(); /* destroyed */
+			pause_forever(); /* destroyed */
 		if (n != sizeof one)
 			return -1;
 		ddps_lock(&p->lock);

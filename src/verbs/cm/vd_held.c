@@ -15,7 +15,7 @@
 #define IF_IT_FETCHES 40 /* times as long */
 #define STEP_MS	      1	 /* from one look for what is fetched to the next */
 
-static uint64_t now_ms(void)
+static uint64_t read_held_ms(void)
 {
 	struct timespec t;
 
@@ -23,28 +23,28 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static bool fetched(const struct vd_id *id)
+static bool is_all_fetched(const struct vd_id *id)
 {
 	return ddps_ep_unfetched(id->qp->ep) <= 0;
 }
 
-static void hold(struct vd_process *p, struct vd_id *id, unsigned ms)
+static void hold_end(struct vd_process *p, struct vd_id *id, unsigned ms)
 {
-	id->held_until = now_ms() + ms;
+	id->held_until = read_held_ms() + ms;
 	id->next_held = p->held;
 	p->held = id;
 }
 
 /* On InfiniBand its queue pair may not be used again for a while, and the program is told when it may. */
-static void tell_end(struct vd_process *p, struct vd_id *id)
+static void post_end(struct vd_process *p, struct vd_id *id)
 {
 	id->told_down = true;
 	vd_event_tell(id, &id->end, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 	if (vd_is_ib(id))
-		hold(p, id, p->timewait_ms);
+		hold_end(p, id, p->timewait_ms);
 }
 
-static unsigned patience(const struct vd_process *p, const struct vd_qp *qp)
+static unsigned get_end_patience(const struct vd_process *p, const struct vd_qp *qp)
 {
 	return __atomic_load_n(&qp->fetches, __ATOMIC_RELAXED) ? IF_IT_FETCHES * p->hold_ms
 							       : p->hold_ms;
@@ -56,11 +56,11 @@ void vd_down(struct vd_process *p, struct vd_id *id, bool by_program)
 	if (id->told_down || id->held_until)
 		return;
 	id->state = VD_ID_DOWN;
-	if (by_program || fetched(id)) {
-		tell_end(p, id);
+	if (by_program || is_all_fetched(id)) {
+		post_end(p, id);
 		return;
 	}
-	hold(p, id, patience(p, id->qp));
+	hold_end(p, id, get_end_patience(p, id->qp));
 }
 
 bool vd_held_forget(struct vd_process *p, struct vd_id *id)
@@ -81,14 +81,14 @@ void vd_held_release(struct vd_process *p, struct vd_id *id)
 {
 	ddps_assert_held(&p->lock);
 	if (!id->told_down && vd_held_forget(p, id))
-		tell_end(p, id);
+		post_end(p, id);
 }
 
-static void serve_one(struct vd_process *p, struct vd_id *id)
+static void serve_held_id(struct vd_process *p, struct vd_id *id)
 {
-	bool late = now_ms() >= id->held_until;
+	bool late = read_held_ms() >= id->held_until;
 
-	if (!id->told_down && (late || fetched(id))) {
+	if (!id->told_down && (late || is_all_fetched(id))) {
 		vd_held_release(p, id);
 	} else if (id->told_down && late) {
 		vd_held_forget(p, id);
@@ -105,9 +105,9 @@ int vd_held_serve(struct vd_process *p)
 	ddps_assert_held(&p->lock);
 	for (struct vd_id *id = p->held; id; id = next) {
 		next = id->next_held;
-		serve_one(p, id);
+		serve_held_id(p, id);
 	}
-	now = now_ms();
+	now = read_held_ms();
 	for (struct vd_id *id = p->held; id; id = id->next_held)
 		if (!id->told_down || id->held_until <= now + STEP_MS)
 			return STEP_MS;

@@ -251,7 +251,7 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 }
 
 /* From which address this host would reach @dst. */
-static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
+static int find_source_address(struct sockaddr_storage *src, const struct sockaddr *dst)
 {
 	const uint16_t port = *vd_port_of(src); /* of an address that is bound but for the host */
 	socklen_t len = sizeof *src;
@@ -267,7 +267,8 @@ static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
 }
 
 /* With it the identifier comes to @state; without it, it may be asked again. */
-static int post(struct vd_id *id, enum vd_id_state state, enum rdma_cm_event_type type, int status)
+static int post_id_event(struct vd_id *id, enum vd_id_state state, enum rdma_cm_event_type type,
+			 int status)
 {
 	struct vd_process *p = vd_id_process(id);
 	int err;
@@ -303,14 +304,15 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	memcpy(&ibid->route.addr.dst_storage, dst, vd_sa_len(dst));
 	id->own_address = id->state == VD_ID_BOUND && !vd_is_any(&ibid->route.addr.src_addr);
 	if (!id->own_address) {
-		err = source(&ibid->route.addr.src_storage, dst);
+		err = find_source_address(&ibid->route.addr.src_storage, dst);
 		if (err)
-			return vd_sync(id, post(id, id->state, RDMA_CM_EVENT_ADDR_ERROR, -err));
+			return vd_sync(id, post_id_event(id, id->state, RDMA_CM_EVENT_ADDR_ERROR,
+							 -err));
 	}
 	if (vd_id_bind_device(id))
 		return -1;
 	vd_source_port(p, id);
-	return vd_sync(id, post(id, VD_ID_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+	return vd_sync(id, post_id_event(id, VD_ID_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
 
 VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
@@ -322,7 +324,7 @@ VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 		return vd_fail(EINVAL);
 	if (vd_ud_id(id) && vd_ud_route(id))
 		return vd_fail(ENOMEM);
-	return vd_sync(id, post(id, VD_ID_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+	return vd_sync(id, post_id_event(id, VD_ID_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
 }
 
 VD_API __be16 rdma_get_src_port(struct rdma_cm_id *id)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The lock is held. */
-static int adopt(struct vd_id *id, struct vd_qp *qp)
+static int adopt_qp(struct vd_id *id, struct vd_qp *qp)
 {
 	if (qp->id || qp->lent || qp->phase != VD_QP_IDLE || vd_oob_known(qp))
 		return EINVAL;
@@ -19,7 +19,7 @@ static int adopt(struct vd_id *id, struct vd_qp *qp)
 	return 0;
 }
 
-static struct vd_qp *control(struct vd_id *id)
+static struct vd_qp *make_control_qp(struct vd_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 
@@ -63,11 +63,11 @@ struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_
 	else if (conn && conn->qp_num)
 		qp = vd_oob_find(p, conn->qp_num);
 	if (qp && qp != id->qp)
-		err = adopt(id, qp);
+		err = adopt_qp(id, qp);
 	ddps_unlock(&p->lock);
 	if (err) {
 		errno = err;
 		return NULL;
 	}
-	return qp ? qp : control(id);
+	return qp ? qp : make_control_qp(id);
 }

@@ -47,7 +47,7 @@ struct vd_oob {
 	bool release;
 };
 
-static struct vd_process *process_of(const struct vd_qp *qp)
+static struct vd_process *get_oob_process(const struct vd_qp *qp)
 {
 	return vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
 }
@@ -98,8 +98,8 @@ static bool place_at(struct vd_oob_port *port, struct vd_qp *qp, struct vd_oob *
 }
 
 /* Where there is room.  Places are given back under the lock too, and peers' requests look there. */
-static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o,
-		  const struct sockaddr_in *a4)
+static bool place_oob_qp(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o,
+			 const struct sockaddr_in *a4)
 {
 	struct vd_oob_port *port;
 	union ibv_gid gid;
@@ -115,7 +115,7 @@ static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o,
 
 int vd_oob_new(struct vd_qp *qp)
 {
-	struct vd_process *p = process_of(qp);
+	struct vd_process *p = get_oob_process(qp);
 	struct vd_oob *o = calloc(1, sizeof *o);
 	struct sockaddr_in a4;
 	bool placed;
@@ -125,7 +125,7 @@ int vd_oob_new(struct vd_qp *qp)
 		return ENOMEM;
 	ed_host_address(qp->qp.qp_base.context, &a4);
 	ddps_lock(&p->oob_lock); /* one more port is enough for all who look for one */
-	placed = place(p, qp, o, &a4) || (port_new(p, &a4) && place(p, qp, o, &a4));
+	placed = place_oob_qp(p, qp, o, &a4) || (port_new(p, &a4) && place_oob_qp(p, qp, o, &a4));
 	err = placed ? 0 : errno;
 	ddps_unlock(&p->oob_lock);
 	if (!placed)
@@ -209,22 +209,22 @@ void vd_oob_release(struct vd_qp *qp)
 
 /* ---- the two ways to a session ---- */
 
-static void fill(const struct vd_qp *qp, struct ddps_conn_param *param)
+static void fill_oob_param(const struct vd_qp *qp, struct ddps_conn_param *param)
 {
 	struct rdma_conn_param conn = { .responder_resources = qp->oob->ird,
 					.initiator_depth = VD_IRD };
 
-	vd_conn_param(process_of(qp), &conn, param);
+	vd_conn_param(get_oob_process(qp), &conn, param);
 	param->setup_ms = PATIENCE;
 }
 
-static void put(uint8_t *at, uint32_t n)
+static void put_oob_u32(uint8_t *at, uint32_t n)
 {
 	n = htonl(n);
 	memcpy(at, &n, sizeof n);
 }
 
-static uint32_t get(const uint8_t *at)
+static uint32_t get_oob_u32(const uint8_t *at)
 {
 	uint32_t n;
 
@@ -232,7 +232,7 @@ static uint32_t get(const uint8_t *at)
 	return ntohl(n);
 }
 
-static int dial(struct vd_qp *qp)
+static int dial_oob_peer(struct vd_qp *qp)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
 				  .sin_addr = qp->oob->at,
@@ -245,24 +245,24 @@ static int dial(struct vd_qp *qp)
 	memcpy(&own.sin_addr, qp->oob->port->gid.raw + 12, sizeof own.sin_addr);
 	vd_addr_text((struct sockaddr *)&own, local, sizeof local);
 	memcpy(hello, magic, sizeof magic);
-	put(hello + 8, qp->qp.qp_base.qp_num);
-	put(hello + 12, qp->oob->dest);
-	fill(qp, &param);
+	put_oob_u32(hello + 8, qp->qp.qp_base.qp_num);
+	put_oob_u32(hello + 12, qp->oob->dest);
+	fill_oob_param(qp, &param);
 	param.local = local; /* the peer looks for it */
 	param.private_data = hello;
 	param.private_data_len = sizeof hello;
-	vd_uri(&process_of(qp)->cfg, (struct sockaddr *)&a4, uri, sizeof uri);
+	vd_uri(&get_oob_process(qp)->cfg, (struct sockaddr *)&a4, uri, sizeof uri);
 	return vd_errno(ddps_connect(vd_tx(qp), uri, &param));
 }
 
 /* Whether it is whom the program names, or last named. */
-static bool is_peer(const struct vd_oob *o, uint32_t number, struct in_addr addr)
+static bool is_oob_peer(const struct vd_oob *o, uint32_t number, struct in_addr addr)
 {
 	return number == o->dest && addr.s_addr == o->at.s_addr;
 }
 
 /* Once this side is ready its peer is accepted, and nobody else.  The lock is held. */
-static int answer(struct vd_qp *qp)
+static int answer_oob_peer(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
 	struct ddps_conn_param param;
@@ -270,12 +270,12 @@ static int answer(struct vd_qp *qp)
 	int err = 0;
 
 	while (o->known && o->callers) {
-		bool meant =
-			!o->active && !accepted && is_peer(o, o->callers->number, o->callers->addr);
+		bool meant = !o->active && !accepted &&
+			     is_oob_peer(o, o->callers->number, o->callers->addr);
 		struct ddps_request *request = vd_callers_take(&o->callers);
 
 		if (meant) {
-			fill(qp, &param);
+			fill_oob_param(qp, &param);
 			err = ddps_accept(request, qp->ep, &param);
 			accepted = !err;
 		}
@@ -294,7 +294,7 @@ static struct vd_qp *asked_for(const struct vd_oob_port *port, const struct ddps
 
 	if (ev->private_data_len != HELLO || memcmp(hello, magic, sizeof magic) != 0)
 		return NULL;
-	number = get(hello + 12);
+	number = get_oob_u32(hello + 12);
 	if (number >> 16 >= SHARE || (number & 0xffff) != port->number)
 		return NULL;
 	return port->qp[number >> 16];
@@ -303,18 +303,18 @@ static struct vd_qp *asked_for(const struct vd_oob_port *port, const struct ddps
 void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 {
 	struct vd_qp *qp = asked_for(port, ev);
-	const uint32_t number = qp ? get(ev->private_data + 8) : 0;
+	const uint32_t number = qp ? get_oob_u32(ev->private_data + 8) : 0;
 	struct sockaddr_storage ss;
 	struct in_addr addr;
 
 	vd_parse_addr(ev->info.peer, &ss);
 	addr = ((struct sockaddr_in *)&ss)->sin_addr; /* the listener is one of IPv4 */
 	/* One that is not idle may be reset soon: its peer was a moment earlier. */
-	if (!qp || qp->lent || (qp->phase != VD_QP_IDLE && !is_peer(qp->oob, number, addr)) ||
+	if (!qp || qp->lent || (qp->phase != VD_QP_IDLE && !is_oob_peer(qp->oob, number, addr)) ||
 	    !vd_callers_add(&qp->oob->callers, ev->request, number, addr))
 		ddps_reject(ev->request, NULL, 0);
 	else if (qp->phase == VD_QP_IDLE)
-		answer(qp);
+		answer_oob_peer(qp);
 }
 
 void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
@@ -335,7 +335,7 @@ static bool is_ipv4(const union ibv_gid *gid)
 }
 
 /* By GID, then by number: never 0 for two queue pairs. */
-static int order(const struct vd_oob *o, uint32_t own, const union ibv_gid *gid)
+static int compare_oob_ends(const struct vd_oob *o, uint32_t own, const union ibv_gid *gid)
 {
 	int d = memcmp(o->port->gid.raw, gid->raw, sizeof gid->raw);
 
@@ -352,7 +352,7 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (!(mask & IBV_QP_AV) || !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
 		return EINVAL;
 	o->dest = attr->dest_qp_num;
-	d = order(o, qp->qp.qp_base.qp_num, gid);
+	d = compare_oob_ends(o, qp->qp.qp_base.qp_num, gid);
 	if (!attr->ah_attr.is_global || !is_ipv4(gid))
 		return EOPNOTSUPP; /* without a GID there is no address */
 	if (!d)			   /* its own peer: both connects and accepts */
@@ -366,8 +366,8 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */
 	qp->qp.qp_base.state = IBV_QPS_RTR;
 	if (o->active || qp->tx)
-		err = dial(qp);
-	return err ? err : answer(qp);
+		err = dial_oob_peer(qp);
+	return err ? err : answer_oob_peer(qp);
 }
 
 bool vd_oob_known(const struct vd_qp *qp)

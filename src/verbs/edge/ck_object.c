@@ -75,7 +75,7 @@ bool ck_is_own(const struct ibv_sge *s)
 }
 
 /* ed.lock is held. */
-static const struct ck_work *user_of(const struct ck_queue *q, uint32_t lkey)
+static const struct ck_work *find_region_user(const struct ck_queue *q, uint32_t lkey)
 {
 	ddps_assert_held(&ed.lock);
 	for (const struct ck_work *w = q->first; w; w = w->next)
@@ -100,9 +100,9 @@ void ck_deregister(const struct ibv_mr *mr)
 	ddps_lock(&ed.lock);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
 		for (struct ed_qp *q = ed.qps[i]; q && !number; q = q->next) {
-			const struct ck_work *w = user_of(&q->sends, mr->lkey);
+			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);
 
-			w = w ? w : user_of(&q->recvs, mr->lkey);
+			w = w ? w : find_region_user(&q->recvs, mr->lkey);
 			if (!w || !is_alive(q))
 				continue;
 			posted = w->posted;
@@ -133,7 +133,7 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
 
 /* ---- states, by InfiniBand's rules on either face ---- */
 
-static const char *state_name(enum ibv_qp_state state)
+static const char *get_ck_state_name(enum ibv_qp_state state)
 {
 	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
@@ -157,9 +157,9 @@ void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (what)
 		ck_report("qp-state", NULL,
 			  "ibv_modify_qp of queue pair %u from %s to %s with mask %#x: %s",
-			  q->number, state_name(now),
-			  state_name(mask & IBV_QP_STATE ? attr->qp_state : now), (unsigned)mask,
-			  what);
+			  q->number, get_ck_state_name(now),
+			  get_ck_state_name(mask & IBV_QP_STATE ? attr->qp_state : now),
+			  (unsigned)mask, what);
 	ed_qp_done(q);
 }
 
@@ -170,7 +170,8 @@ void ck_post_state(const struct ed_qp *q, bool recv)
 
 	if (now < (recv ? IBV_QPS_INIT : IBV_QPS_RTS) && vd_rules_concern(v))
 		ck_report("qp-state", NULL, "%s on queue pair %u, which the program has left in %s",
-			  recv ? "ibv_post_recv" : "ibv_post_send", q->number, state_name(now));
+			  recv ? "ibv_post_recv" : "ibv_post_send", q->number,
+			  get_ck_state_name(now));
 }
 
 static bool was_polled(struct ibv_cq *cq)

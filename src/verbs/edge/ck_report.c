@@ -44,7 +44,7 @@ void ck_in_child(void)
 
 /* ---- suppressions ---- */
 
-static int take_line(const char *path, char *line, unsigned number)
+static int take_suppression(const char *path, char *line, unsigned number)
 {
 	struct suppression *s = &ck.suppress[ck.suppressions];
 	int used = 0;
@@ -76,7 +76,7 @@ int ck_start(const char *suppress)
 		return -1;
 	}
 	while (f && !err && fgets(line, sizeof line, f))
-		err = take_line(suppress, line, ++number);
+		err = take_suppression(suppress, line, ++number);
 	if (f)
 		fclose(f);
 	return err;
@@ -109,11 +109,11 @@ static bool is_suppressed(const char *rule, const struct ck_trace *t)
 /* ---- places ---- */
 
 /* Whether a frame is in this library. */
-static bool is_ours(void *frame)
+static bool is_frame_ours(void *frame)
 {
 	Dl_info here = { 0 }, there;
 
-	dladdr((void *)(uintptr_t)is_ours, &here);
+	dladdr((void *)(uintptr_t)is_frame_ours, &here);
 	return dladdr(frame, &there) && here.dli_fbase == there.dli_fbase;
 }
 
@@ -122,14 +122,14 @@ void ck_note(struct ck_trace *t)
 	void *all[CK_FRAMES + 16];
 	int n = backtrace(all, CK_FRAMES + 16), i = 0;
 
-	while (i < n - 1 && is_ours(all[i]))
+	while (i < n - 1 && is_frame_ours(all[i]))
 		i++;
 	t->n = n - i < CK_FRAMES ? n - i : CK_FRAMES;
 	memcpy(t->frame, all + i, (size_t)t->n * sizeof *all);
 }
 
 /* The first time that @rule is broken there.  The lock is held. */
-static bool is_new(const char *rule, const struct ck_trace *t)
+static bool is_report_new(const char *rule, const struct ck_trace *t)
 {
 	void *at = t->n ? t->frame[0] : NULL;
 
@@ -147,7 +147,7 @@ static void tell_rule(const char *rule, const struct ck_trace *at, const struct 
 		      const char *text)
 {
 	ddps_lock(&ck.lock);
-	if (is_new(rule, at) && !is_suppressed(rule, at)) {
+	if (is_report_new(rule, at) && !is_suppressed(rule, at)) {
 		ck.reports++;
 		fprintf(stderr, "ddpsess: check: %s: %s\n", rule, text);
 		fflush(stderr);

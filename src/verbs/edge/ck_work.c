@@ -46,7 +46,7 @@ static uint64_t sum_octets(uint64_t sum, const uint8_t *p, size_t n)
 }
 
 /* All but the first @skip octets. */
-static uint64_t sum_of(const struct ck_work *w, size_t skip)
+static uint64_t sum_work(const struct ck_work *w, size_t skip)
 {
 	uint64_t sum = 1;
 
@@ -81,7 +81,7 @@ static bool overlap(const struct ibv_sge *a, const struct ibv_sge *b)
 }
 
 /* @w is not in it yet; ed.lock is held. */
-static void share(struct ck_queue *q, struct ck_work *w)
+static void check_shared_memory(struct ck_queue *q, struct ck_work *w)
 {
 	ddps_assert_held(&ed.lock);
 	for (struct ck_work *o = q->first; o; o = o->next)
@@ -95,11 +95,11 @@ static void share_all(struct ck_work *w)
 {
 	for (unsigned i = 0; i < ED_BUCKETS; i++)
 		for (struct ed_qp *q = ed.qps[i]; q; q = q->next) {
-			share(&q->sends, w);
-			share(&q->recvs, w);
+			check_shared_memory(&q->sends, w);
+			check_shared_memory(&q->recvs, w);
 		}
 	for (struct ed_srq *s = ed.srqs; s; s = s->next)
-		share(&s->recvs, w);
+		check_shared_memory(&s->recvs, w);
 }
 
 static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n)
@@ -131,7 +131,7 @@ static void add_work(struct ck_queue *q, struct ck_work *w)
 	ddps_unlock(&ed.lock);
 }
 
-static bool has_source(const struct ibv_send_wr *wr)
+static bool has_send_source(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM ||
 	       wr->opcode == IBV_WR_SEND_WITH_INV || wr->opcode == IBV_WR_RDMA_WRITE ||
@@ -157,11 +157,11 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 	if (!w)
 		return NULL;
 	w->told = ed_is_told(q, wr);
-	if (!has_source(wr))
+	if (!has_send_source(wr))
 		w->known = false;
 	add_work(&q->sends, w);
 	if (w->known)
-		w->sum = sum_of(w, 0);
+		w->sum = sum_work(w, 0);
 	return w;
 }
 
@@ -174,7 +174,7 @@ void ck_queue_full(const struct ed_qp *q, unsigned places)
 }
 
 /* Sends that had to wait say that a receive was missing: here it comes. */
-static void late(struct ed_qp *q)
+static void report_late_receive(struct ed_qp *q)
 {
 	const struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
@@ -196,18 +196,18 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 
 	if (q) {
 		after_error(q, "ibv_post_recv");
-		late(q);
+		report_late_receive(q);
 	}
 	if (!w)
 		return NULL;
 	w->told = true;
 	add_work(to, w);
 	if (w->known)
-		w->sum = sum_of(w, tail_of(w));
+		w->sum = sum_work(w, tail_of(w));
 	return w;
 }
 
-static void take_off(struct ck_queue *q, struct ck_work *w)
+static void unlink_work(struct ck_queue *q, struct ck_work *w)
 {
 	struct ck_work **at = &q->first;
 
@@ -223,7 +223,7 @@ void ck_not_posted(struct ck_queue *q, struct ck_work *w)
 	if (!w)
 		return;
 	ddps_lock(&ed.lock);
-	take_off(q, w);
+	unlink_work(q, w);
 	ddps_unlock(&ed.lock);
 	free(w);
 }
@@ -232,7 +232,7 @@ void ck_not_posted(struct ck_queue *q, struct ck_work *w)
 
 static void judge_send(const struct ed_qp *q, const struct ck_work *w)
 {
-	if (w->known && sum_of(w, 0) != w->sum)
+	if (w->known && sum_work(w, 0) != w->sum)
 		ck_report(
 			"send-changed", &w->posted,
 			"queue pair %u, request %#llx: the %u octets at %#llx were changed before "
@@ -246,7 +246,7 @@ static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const str
 	size_t from = tail_of(w);
 
 	if (!w->known || (wc->status == IBV_WC_SUCCESS && wc->byte_len > from) ||
-	    sum_of(w, from) == w->sum)
+	    sum_work(w, from) == w->sum)
 		return;
 	ck_report("recv-changed", &w->posted,
 		  "queue pair %u, receive %#llx: memory at %#llx was written while it was posted, "
@@ -276,7 +276,7 @@ static void send_done(struct ed_qp *q, const struct ibv_wc *wc)
 		w = last ? q->sends.first : NULL;
 		more = w && w != last;
 		if (w)
-			take_off(&q->sends, w);
+			unlink_work(&q->sends, w);
 		ddps_unlock(&ed.lock);
 		if (w)
 			judge_send(q, w);
@@ -293,13 +293,13 @@ static void recv_done(struct ed_qp *q, const struct ibv_wc *wc)
 	ddps_lock(&ed.lock);
 	w = find_work(from, wc->wr_id, true);
 	if (w)
-		take_off(from, w);
+		unlink_work(from, w);
 	ddps_unlock(&ed.lock);
 	if (w)
 		judge_recv(q, w, wc);
 	free(w);
 	if (s) {
-		late(q);
+		report_late_receive(q);
 		ed_srq_done(s);
 	}
 }

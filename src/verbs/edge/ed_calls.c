@@ -302,7 +302,7 @@ VD_API int ibv_destroy_srq(struct ibv_srq *srq)
 
 /* ---- queue pairs ---- */
 
-static int ask_qp(enum vf_point point, struct ibv_qp *qp)
+static int ask_about_qp(enum vf_point point, struct ibv_qp *qp)
 {
 	struct ed_qp *q = ed_qp_of(qp);
 	SUBJECT(.qp = q, .ctx = qp->context);
@@ -312,7 +312,7 @@ static int ask_qp(enum vf_point point, struct ibv_qp *qp)
 	return err;
 }
 
-static int before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
+static int ask_before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
 {
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_create_qp);
@@ -323,7 +323,8 @@ static int before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool
 	return err ? err : ed_take(ctx, VP_MAX_QP);
 }
 
-static struct ibv_qp *made_qp(struct ibv_context *ctx, struct ibv_qp *qp, struct ibv_qp_cap *cap)
+static struct ibv_qp *note_made_qp(struct ibv_context *ctx, struct ibv_qp *qp,
+				   struct ibv_qp_cap *cap)
 {
 	if (!qp)
 		ed_give(ctx, VP_MAX_QP);
@@ -336,27 +337,27 @@ static struct ibv_qp *made_qp(struct ibv_context *ctx, struct ibv_qp *qp, struct
 
 VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = before_qp(pd->context, &attr->cap, attr->srq);
+	int err = ask_before_qp(pd->context, &attr->cap, attr->srq);
 
 	if (!err)
-		return made_qp(pd->context, vdi_ibv_create_qp(pd, attr), &attr->cap);
+		return note_made_qp(pd->context, vdi_ibv_create_qp(pd, attr), &attr->cap);
 	errno = err;
 	return NULL;
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = before_qp(ctx, &attr->cap, attr->srq);
+	int err = ask_before_qp(ctx, &attr->cap, attr->srq);
 
 	if (!err)
-		return made_qp(ctx, ed.create_qp_ex(ctx, attr), &attr->cap);
+		return note_made_qp(ctx, ed.create_qp_ex(ctx, attr), &attr->cap);
 	errno = err;
 	return NULL;
 }
 
 VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int err = ed_on() ? ask_qp(VF_ibv_modify_qp, qp) : 0;
+	int err = ed_on() ? ask_about_qp(VF_ibv_modify_qp, qp) : 0;
 	struct ibv_qp_attr one;
 
 	if (!err && ck_on())
@@ -375,7 +376,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 VD_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init)
 {
-	int err = ed_on() ? ask_qp(VF_ibv_query_qp, qp) : 0;
+	int err = ed_on() ? ask_about_qp(VF_ibv_query_qp, qp) : 0;
 
 	return err ? err : vdi_ibv_query_qp(qp, attr, mask, init);
 }
@@ -399,7 +400,8 @@ VD_API int ibv_destroy_qp(struct ibv_qp *qp)
 
 /* ---- what programs call through the context ---- */
 
-static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+static int ask_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
+			  size_t len)
 {
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_query_port);
@@ -422,7 +424,7 @@ void ed_dress(struct ibv_context *ctx)
 	ed.query_port = c->v.query_port;
 	ed.create_qp_ex = c->v.create_qp_ex;
 	ed.create_cq_ex = c->v.create_cq_ex;
-	c->v.query_port = query_port;
+	c->v.query_port = ask_query_port;
 	c->v.create_qp_ex = create_qp_ex;
 	c->v.create_cq_ex = create_cq_ex;
 	if (ed_profiled())

@@ -41,21 +41,22 @@ static uint64_t rules_due(uint64_t now)
 	return next;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t get_least_time(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static void *run(void *arg)
+static void *run_edge_clock(void *arg)
 {
 	(void)arg;
 	for (;;) {
 		uint64_t now = ed_ms();
-		uint64_t next = least(least(rules_due(now), ed_recvs_due(now)), ed_events_due(now));
+		uint64_t next = get_least_time(get_least_time(rules_due(now), ed_recvs_due(now)),
+					       ed_events_due(now));
 		struct timespec until;
 
 		ddps_lock(&ed.lock);
-		next = least(next, ed_completions_due(now));
+		next = get_least_time(next, ed_completions_due(now));
 		until = (struct timespec){ (time_t)(next / 1000), (long)(next % 1000) * 1000000 };
 		if (!ed.news && next == UINT64_MAX)
 			pthread_cond_wait(&ed.wake, &ed.lock.m);
@@ -74,7 +75,7 @@ void ed_clock_wake(void)
 	ed.news = true;
 	if (ed.clock == getpid())
 		pthread_cond_signal(&ed.wake);
-	else if (!vd_thread(run, NULL))
+	else if (!vd_thread(run_edge_clock, NULL))
 		ed.clock = getpid();
 	ddps_unlock(&ed.lock);
 }

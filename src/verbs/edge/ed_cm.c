@@ -84,7 +84,7 @@ static void qp_gone(struct rdma_cm_id *id)
 
 /* ---- calls ---- */
 
-static int ask(enum vf_point point, struct rdma_cm_id *id)
+static int ask_about_id(enum vf_point point, struct rdma_cm_id *id)
 {
 	struct ed_subject s = { .id = id, .opcode = VF_NOT_SAID };
 	int err;
@@ -99,7 +99,7 @@ static int ask(enum vf_point point, struct rdma_cm_id *id)
 }
 
 /* The event stands for what the call would have done; whoever waits for one gets it. */
-static int instead(int err, struct rdma_cm_id *id)
+static int answer_instead(int err, struct rdma_cm_id *id)
 {
 	return err == ED_DONE ? vd_sync(vd_id_of(id), 0) : vd_fail(err);
 }
@@ -107,9 +107,9 @@ static int instead(int err, struct rdma_cm_id *id)
 #define CALL(name, params, args)                                                                   \
 	VD_API int name params                                                                     \
 	{                                                                                          \
-		int err = ask(VF_##name, id);                                                      \
+		int err = ask_about_id(VF_##name, id);                                             \
                                                                                                    \
-		return err ? instead(err, id) : vdi_##name args;                                   \
+		return err ? answer_instead(err, id) : vdi_##name args;                            \
 	}
 
 CALL(rdma_bind_addr, (struct rdma_cm_id * id, struct sockaddr *addr), (id, addr))
@@ -119,17 +119,17 @@ CALL(rdma_resolve_route, (struct rdma_cm_id * id, int timeout_ms), (id, timeout_
 VD_API int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 {
 	struct rdma_conn_param can;
-	int err = ask(VF_rdma_connect, id);
+	int err = ask_about_id(VF_rdma_connect, id);
 
-	return err ? instead(err, id) : vdi_rdma_connect(id, ed_clamp(id, conn, &can));
+	return err ? answer_instead(err, id) : vdi_rdma_connect(id, ed_clamp(id, conn, &can));
 }
 
 VD_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 {
 	struct rdma_conn_param can;
-	int err = ask(VF_rdma_accept, id);
+	int err = ask_about_id(VF_rdma_accept, id);
 
-	return err ? instead(err, id) : vdi_rdma_accept(id, ed_clamp(id, conn, &can));
+	return err ? answer_instead(err, id) : vdi_rdma_accept(id, ed_clamp(id, conn, &can));
 }
 
 CALL(rdma_reject, (struct rdma_cm_id * id, const void *data, uint8_t len), (id, data, len))
@@ -143,25 +143,25 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct
 
 	if (ed_on() && dst && (dst->sa_family == AF_INET || dst->sa_family == AF_INET6))
 		memcpy(&id->route.addr.dst_storage, dst, vd_sa_len(dst));
-	err = ask(VF_rdma_resolve_addr, id);
-	return err ? instead(err, id) : vdi_rdma_resolve_addr(id, src, dst, timeout_ms);
+	err = ask_about_id(VF_rdma_resolve_addr, id);
+	return err ? answer_instead(err, id) : vdi_rdma_resolve_addr(id, src, dst, timeout_ms);
 }
 
 /* Whoever disconnects wants an end: a connection that fell silent gets one. */
 VD_API int rdma_disconnect(struct rdma_cm_id *id)
 {
-	int err = ask(VF_rdma_disconnect, id);
+	int err = ask_about_id(VF_rdma_disconnect, id);
 	struct ed_qp *q = ed_on() ? ed_qp_of(id->qp) : NULL;
 
 	if (q)
 		ed_set_mute(q, false);
 	ed_qp_done(q);
-	return err ? instead(err, id) : vdi_rdma_disconnect(id);
+	return err ? answer_instead(err, id) : vdi_rdma_disconnect(id);
 }
 
 VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	int err = ask(VF_rdma_create_event_channel, NULL);
+	int err = ask_about_id(VF_rdma_create_event_channel, NULL);
 
 	if (!err)
 		return vdi_rdma_create_event_channel();
@@ -172,7 +172,7 @@ VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 VD_API int rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *context,
 			  enum rdma_port_space ps)
 {
-	int err = ask(VF_rdma_create_id, NULL);
+	int err = ask_about_id(VF_rdma_create_id, NULL);
 
 	err = err ? vd_fail(err) : vdi_rdma_create_id(ch, out, context, ps);
 	if (!err && ed_on())
@@ -188,9 +188,9 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *id)
 }
 
 /* An identifier that has no device yet gets it here, since its limits are those that count. */
-static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool srq)
+static int ask_before_id_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool srq)
 {
-	int err = ask(VF_rdma_create_qp, id);
+	int err = ask_about_id(VF_rdma_create_qp, id);
 
 	if (ck_on())
 		ck_qp_asked(cap, srq);
@@ -202,7 +202,7 @@ static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool s
 	return err ? err : ed_take(id->verbs, VP_MAX_QP);
 }
 
-static int made_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
+static int note_made_id_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
 {
 	if (err)
 		ed_give(id->verbs, VP_MAX_QP);
@@ -215,16 +215,18 @@ static int made_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
 
 VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = before_qp(id, &attr->cap, attr->srq || id->srq);
+	int err = ask_before_id_qp(id, &attr->cap, attr->srq || id->srq);
 
-	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
+	return err ? answer_instead(err, id)
+		   : note_made_id_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
 }
 
 VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = before_qp(id, &attr->cap, attr->srq || id->srq);
+	int err = ask_before_id_qp(id, &attr->cap, attr->srq || id->srq);
 
-	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
+	return err ? answer_instead(err, id)
+		   : note_made_id_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
 }
 
 VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
@@ -266,7 +268,7 @@ VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, str
 			  struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_cap asked = attr ? attr->cap : (struct ibv_qp_cap){ 0 };
-	int err = ask(VF_rdma_create_ep, NULL);
+	int err = ask_about_id(VF_rdma_create_ep, NULL);
 
 	if (err)
 		return vd_fail(err);
@@ -289,7 +291,7 @@ VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
 
 VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 {
-	int err = ask(VF_rdma_get_request, listen);
+	int err = ask_about_id(VF_rdma_get_request, listen);
 
 	err = err ? vd_fail(err) : vdi_rdma_get_request(listen, out);
 	return err ? err : made_ep(out, NULL, NULL);
@@ -316,7 +318,7 @@ static bool is_mute(const struct rdma_cm_event *e)
 
 VD_API int rdma_get_cm_event(struct rdma_event_channel *ch, struct rdma_cm_event **event)
 {
-	int err = ask(VF_rdma_get_cm_event, NULL);
+	int err = ask_about_id(VF_rdma_get_cm_event, NULL);
 
 	if (err)
 		return vd_fail(err);
@@ -334,7 +336,7 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *ch, struct rdma_cm_event
 VD_API int rdma_getaddrinfo(const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
-	int err = ask(VF_rdma_getaddrinfo, NULL);
+	int err = ask_about_id(VF_rdma_getaddrinfo, NULL);
 
 	return err ? vd_fail(err) : vdi_rdma_getaddrinfo(node, service, hints, res);
 }

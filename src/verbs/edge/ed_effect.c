@@ -54,7 +54,7 @@ static int usual_status(const struct vd_id *id, int event)
 }
 
 /* From nobody, as one whose peer has gone meanwhile.  The lock is held. */
-static void request(struct vd_id *l)
+static void make_request_event(struct vd_id *l)
 {
 	struct rdma_conn_param none = { 0 };
 	struct vd_id *id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
@@ -76,7 +76,7 @@ static void tell_event(struct vd_id *id, int event, int status)
 {
 	ddps_assert_held(&id->p->lock);
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		request(id);
+		make_request_event(id);
 	else
 		vd_event_post(id, NULL, (enum rdma_cm_event_type)event,
 			      status ? -status : usual_status(id, event), NULL);
@@ -157,7 +157,7 @@ uint64_t ed_events_due(uint64_t now)
 }
 
 /* The call is not made, and the event is its answer. */
-static void instead(struct rdma_cm_id *ibid, const struct vf_rule *rule)
+static void make_instead_event(struct rdma_cm_id *ibid, const struct vf_rule *rule)
 {
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
 	bool connects = rule->when.point >= VF_rdma_connect;
@@ -179,7 +179,7 @@ static void instead(struct rdma_cm_id *ibid, const struct vf_rule *rule)
 	}
 }
 
-static void event(const struct vf_rule *rule, const struct ed_subject *s)
+static void make_rule_event(const struct vf_rule *rule, const struct ed_subject *s)
 {
 	struct vd_qp *qp = s->qp ? vd_qp_of(s->qp) : NULL;
 	struct vd_id *id = s->id ? vd_of(s->id, struct vd_id, id) : NULL;
@@ -188,7 +188,7 @@ static void event(const struct vf_rule *rule, const struct ed_subject *s)
 	if (!id && !qp)
 		return;
 	if (id && is_failure(rule->value))
-		instead(s->id, rule);
+		make_instead_event(s->id, rule);
 	p = id ? id->p : vd_process_of(qp->qp.qp_base.context);
 	/* A queue pair's identifier, if it has one, may go before it: what is lent (vd_lend.c). */
 	ddps_lock(&p->lock);
@@ -257,7 +257,7 @@ bool ed_is_once(const struct vf_rule *rule)
 	return rule->what == VF_REMOVE || (rule->what == VF_ASYNC && is_of_device(rule->value));
 }
 
-static void post_all(struct vd_process *p, enum ibv_event_type type, void *what)
+static void post_to_contexts(struct vd_process *p, enum ibv_event_type type, void *what)
 {
 	ddps_lock(&p->lock);
 	ddps_lock(&p->named_lock);
@@ -267,7 +267,7 @@ static void post_all(struct vd_process *p, enum ibv_event_type type, void *what)
 	ddps_unlock(&p->lock);
 }
 
-static void async(int type, const struct ed_subject *s)
+static void make_async_event(int type, const struct ed_subject *s)
 {
 	struct vd_process *p = vd_process();
 	void *what = element(type, s);
@@ -279,7 +279,7 @@ static void async(int type, const struct ed_subject *s)
 		if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
 			__atomic_store_n(&ed.port_down, type == IBV_EVENT_PORT_ERR,
 					 __ATOMIC_RELAXED);
-		post_all(p, (enum ibv_event_type)type, what);
+		post_to_contexts(p, (enum ibv_event_type)type, what);
 		if (type == IBV_EVENT_DEVICE_FATAL)
 			break_all();
 		return;
@@ -301,7 +301,7 @@ static void remove_device(void)
 
 	__atomic_store_n(&ed.removed, true, __ATOMIC_RELAXED);
 	if (p)
-		post_all(p, IBV_EVENT_DEVICE_FATAL, NULL);
+		post_to_contexts(p, IBV_EVENT_DEVICE_FATAL, NULL);
 	ed_ids_tell(RDMA_CM_EVENT_DEVICE_REMOVAL);
 	break_all();
 }
@@ -326,10 +326,10 @@ void ed_do(const struct vf_rule *rule, const struct ed_subject *s)
 		}
 		break;
 	case VF_EVENT:
-		event(rule, s);
+		make_rule_event(rule, s);
 		break;
 	case VF_ASYNC:
-		async(rule->value, s);
+		make_async_event(rule->value, s);
 		break;
 	case VF_REMOVE:
 		remove_device();

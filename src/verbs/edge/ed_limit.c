@@ -14,7 +14,7 @@ static uint64_t limit_of(const struct ibv_context *ctx, enum vp_limit what)
 	return d ? vp_limit(d, what, UINT64_MAX) : UINT64_MAX;
 }
 
-static unsigned *count_of(const struct ibv_context *ctx, enum vp_limit what)
+static unsigned *get_limit_count(const struct ibv_context *ctx, enum vp_limit what)
 {
 	return &ed.count[ed_device_index(ctx->device)][what];
 }
@@ -25,17 +25,17 @@ int ed_take(struct ibv_context *ctx, enum vp_limit what)
 
 	if (!ed_profiled())
 		return 0;
-	n = __atomic_add_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+	n = __atomic_add_fetch(get_limit_count(ctx, what), 1, __ATOMIC_RELAXED);
 	if (n <= limit_of(ctx, what))
 		return 0;
-	__atomic_sub_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(get_limit_count(ctx, what), 1, __ATOMIC_RELAXED);
 	return ENOMEM;
 }
 
 void ed_give(struct ibv_context *ctx, enum vp_limit what)
 {
 	if (ed_profiled() && !vd_is_inherited(ctx))
-		__atomic_sub_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(get_limit_count(ctx, what), 1, __ATOMIC_RELAXED);
 }
 
 int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)

@@ -25,7 +25,7 @@ uint64_t ed_ms(void)
 /* ---- settings ---- */
 
 /* Return: the file's text, to be freed; or NULL and errno. */
-static char *slurp(const char *path, size_t *len)
+static char *read_rules_file(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
 	char *text = fd < 0 ? NULL : malloc(FILE_MAX + 1);
@@ -49,9 +49,9 @@ static char *slurp(const char *path, size_t *len)
 }
 
 /* The file's text, or NULL: that was told. */
-static char *read_file(const char *path, size_t *len)
+static char *read_or_report(const char *path, size_t *len)
 {
-	char *text = slurp(path, len);
+	char *text = read_rules_file(path, len);
 
 	if (!text)
 		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
@@ -59,7 +59,7 @@ static char *read_file(const char *path, size_t *len)
 	return text;
 }
 
-static int told(const char *path, const struct vf_error *e)
+static int report_rules_error(const char *path, const struct vf_error *e)
 {
 	fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e->line,
 		e->column, e->why);
@@ -70,21 +70,21 @@ static int read_rules(const char *path)
 {
 	struct vf_error e;
 	size_t len = 0;
-	char *text = read_file(path, &len);
+	char *text = read_or_report(path, &len);
 	int err;
 
 	if (!text)
 		return -1;
 	err = vf_parse(&ed.rules, text, len, &e);
 	free(text);
-	return err ? told(path, &e) : 0;
+	return err ? report_rules_error(path, &e) : 0;
 }
 
 static int read_profile(const char *path)
 {
 	struct vf_error e;
 	size_t len = 0;
-	char *text = read_file(path, &len);
+	char *text = read_or_report(path, &len);
 	int err;
 
 	if (!text)
@@ -93,7 +93,7 @@ static int read_profile(const char *path)
 	free(text);
 	if (err) {
 		ed.profile.n = 0;
-		return told(path, &e);
+		return report_rules_error(path, &e);
 	}
 	ed_profile_start();
 	return 0;
@@ -120,12 +120,12 @@ static int open_trace(const char *path)
 }
 
 /* A child must not find the lock held by a thread that it does not have. */
-static void before_fork(void)
+static void lock_edge_for_fork(void)
 {
 	ddps_lock(&ed.lock);
 }
 
-static void after_fork(void)
+static void unlock_edge_after_fork(void)
 {
 	ddps_unlock(&ed.lock);
 }
@@ -145,7 +145,7 @@ static void make_conds(void)
  * What the edge knew is the parent's.  It may be in use by threads that the child does not have, and
  * its numbers will be those of other queue pairs here.
  */
-static void in_child(void)
+static void reset_edge_in_child(void)
 {
 	memset(ed.qps, 0, sizeof ed.qps);
 	memset(ed.count, 0, sizeof ed.count);
@@ -159,7 +159,7 @@ static void in_child(void)
 	ddps_unlock(&ed.lock);
 }
 
-static int start(const struct vd_config *cfg)
+static int start_edge(const struct vd_config *cfg)
 {
 	if (cfg->check && ck_start(cfg->suppress))
 		return -1;
@@ -175,11 +175,11 @@ static int start(const struct vd_config *cfg)
 
 int ed_start(const struct vd_config *cfg)
 {
-	int err = *cfg->profile && read_profile(cfg->profile) ? -1 : start(cfg);
+	int err = *cfg->profile && read_profile(cfg->profile) ? -1 : start_edge(cfg);
 
 	make_conds();
 	if (ed.on || ed.profile.n)
-		pthread_atfork(before_fork, after_fork, in_child);
+		pthread_atfork(lock_edge_for_fork, unlock_edge_after_fork, reset_edge_in_child);
 	__atomic_store_n(&ed.asked, true, __ATOMIC_RELEASE);
 	return err;
 }

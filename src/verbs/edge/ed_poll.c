@@ -12,14 +12,14 @@
 /* The vendor_err of a status that a rule has made: docs/faults.md. */
 #define VENDOR_ERR 255
 
-static unsigned queue_of(const struct ibv_wc *wc)
+static unsigned get_wc_queue(const struct ibv_wc *wc)
 {
 	return wc->opcode & IBV_WC_RECV ? 1 : 0;
 }
 
 static bool same_queue(const struct ibv_wc *a, const struct ibv_wc *b)
 {
-	return a->qp_num == b->qp_num && queue_of(a) == queue_of(b);
+	return a->qp_num == b->qp_num && get_wc_queue(a) == get_wc_queue(b);
 }
 
 /* ---- what is held back.  ed.lock is held in all of these. ---- */
@@ -41,7 +41,7 @@ static bool is_ready(const struct ed_cq *c, const struct ed_held *h, uint64_t no
 }
 
 /* Return: false, there is no memory: it is told now. */
-static bool hold(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool swap)
+static bool hold_completion(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool swap)
 {
 	struct ed_held *h = calloc(1, sizeof *h);
 
@@ -58,7 +58,7 @@ static bool hold(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool sw
 }
 
 /* The program sees this one: those that waited for one of another queue follow. */
-static void seen(const struct ibv_wc *wc)
+static void release_followers(const struct ibv_wc *wc)
 {
 	for (struct ed_cq *c = ed.cqs; c; c = c->next)
 		for (struct ed_held *h = c->first; h; h = h->next)
@@ -66,7 +66,7 @@ static void seen(const struct ibv_wc *wc)
 				h->due = 0;
 }
 
-static void take_off(struct ed_cq *c, struct ed_held *h)
+static void unlink_held_completion(struct ed_cq *c, struct ed_held *h)
 {
 	struct ed_held **at = &c->first;
 
@@ -93,8 +93,8 @@ static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
 		wc[got] = h->wc;
 		__atomic_store_n(&vd_of(c->cq, struct vd_cq, cq)->stamp, h->stamp,
 				 __ATOMIC_RELAXED);
-		seen(&wc[got++]);
-		take_off(c, h);
+		release_followers(&wc[got++]);
+		unlink_held_completion(c, h);
 		h = c->first; /* what was behind it may be ready */
 	}
 	return got;
@@ -121,7 +121,7 @@ uint64_t ed_completions_due(uint64_t now)
 /* ---- new ones ---- */
 
 /* Return: whether the program gets it now. */
-static bool pass(struct ed_cq *c, const struct ibv_wc *wc, const struct vf_rule *rule)
+static bool pass_completion(struct ed_cq *c, const struct ibv_wc *wc, const struct vf_rule *rule)
 {
 	uint64_t due = 0;
 	bool later = false, swap = false, now;
@@ -134,9 +134,9 @@ static bool pass(struct ed_cq *c, const struct ibv_wc *wc, const struct vf_rule 
 		due = ed_ms() + rule->ms;
 	}
 	ddps_lock(&ed.lock);
-	now = !(later || is_behind(c, wc, NULL)) || !hold(c, wc, due, swap);
+	now = !(later || is_behind(c, wc, NULL)) || !hold_completion(c, wc, due, swap);
 	if (now)
-		seen(wc);
+		release_followers(wc);
 	ddps_unlock(&ed.lock);
 	return now;
 }
@@ -150,7 +150,7 @@ static bool is_for_program(struct ed_cq *c, struct ibv_wc *wc)
 
 	if (!q)
 		return true;
-	s.queue = queue_of(wc);
+	s.queue = get_wc_queue(wc);
 	ed_depth_done(q, wc);
 	if (ck_on())
 		ck_completed(q, wc);
@@ -163,7 +163,7 @@ static bool is_for_program(struct ed_cq *c, struct ibv_wc *wc)
 		wc->vendor_err = VENDOR_ERR;
 	}
 	ed_apply(rule, &s);
-	now = !ed_is_mute(q) && pass(c, wc, rule);
+	now = !ed_is_mute(q) && pass_completion(c, wc, rule);
 	/* A queue pair that has failed a request is in the error state. */
 	if (rule && rule->what == VF_STATUS && rule->value != IBV_WC_SUCCESS)
 		ed_break(q);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* As its completion will name it. */
-static int opcode_of(const struct ibv_send_wr *wr)
+static int get_wr_opcode(const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_WRITE:
@@ -27,7 +27,7 @@ static int opcode_of(const struct ibv_send_wr *wr)
 	}
 }
 
-static size_t length(const struct ibv_sge *sge, int n)
+static size_t sum_sge_length(const struct ibv_sge *sge, int n)
 {
 	size_t len = 0;
 
@@ -65,11 +65,11 @@ static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
 static void corrupt(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	struct vd_process *p = vd_of(q->qp->context, struct vd_context, v.context)->p;
-	size_t len = length(wr->sg_list, wr->num_sge), at = 0;
+	size_t len = sum_sge_length(wr->sg_list, wr->num_sge), at = 0;
 	struct ed_copy *c;
 	uint64_t bit;
 
-	if (opcode_of(wr) > IBV_WC_RDMA_WRITE || !len || !are_pointers(p, wr))
+	if (get_wr_opcode(wr) > IBV_WC_RDMA_WRITE || !len || !are_pointers(p, wr))
 		return;
 	c = malloc(sizeof *c + len);
 	if (!c)
@@ -104,13 +104,13 @@ bool ed_is_told(const struct ed_qp *q, const struct ibv_send_wr *wr)
 /* Return: 0, errno, or ED_DONE: nobody shall hear of it any more. */
 static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
-	const struct ed_subject s = { .qp = q, .opcode = opcode_of(wr) };
+	const struct ed_subject s = { .qp = q, .opcode = get_wr_opcode(wr) };
 	const struct vf_rule *rule;
 	int err;
 
 	if (ed_is_removed())
 		return EIO;
-	ed_moved(q, length(wr->sg_list, wr->num_sge));
+	ed_moved(q, sum_sge_length(wr->sg_list, wr->num_sge));
 	rule = ed_ask(VF_ibv_post_send, &s);
 	if (rule && rule->what == VF_CORRUPT)
 		corrupt(q, wr, sge);
@@ -263,7 +263,7 @@ int ed_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 }
 
 /* The first that is due; it stays at the head until the device has it, for those behind. */
-static struct ed_recv *due(struct ed_rq *rq, uint64_t now, uint64_t *next)
+static struct ed_recv *find_due_receive(struct ed_rq *rq, uint64_t now, uint64_t *next)
 {
 	struct ed_recv *r;
 
@@ -275,7 +275,7 @@ static struct ed_recv *due(struct ed_rq *rq, uint64_t now, uint64_t *next)
 	return r;
 }
 
-static void posted(struct ed_rq *rq)
+static void drop_posted_receive(struct ed_rq *rq)
 {
 	struct ed_recv *r;
 
@@ -311,14 +311,14 @@ uint64_t ed_recvs_due(uint64_t now)
 	struct ed_recv *r;
 
 	for (struct ed_qp *q = ed_qp_next(NULL); q; q = ed_qp_next(q))
-		while ((r = due(&q->rq, now, &next))) {
+		while ((r = find_due_receive(&q->rq, now, &next))) {
 			vd_post_recv(q->qp, &r->wr, &bad);
-			posted(&q->rq);
+			drop_posted_receive(&q->rq);
 		}
 	for (struct ed_srq *s = next_srq(NULL); s; s = next_srq(s))
-		while ((r = due(&s->rq, now, &next))) {
+		while ((r = find_due_receive(&s->rq, now, &next))) {
 			vd_post_srq_recv(s->srq, &r->wr, &bad);
-			posted(&s->rq);
+			drop_posted_receive(&s->rq);
 		}
 	return next;
 }

@@ -184,7 +184,7 @@ struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port)
 
 /* ---- what they say of themselves ---- */
 
-static __be64 guid_of(const struct vp_device *d, unsigned index)
+static __be64 make_profile_guid(const struct vp_device *d, unsigned index)
 {
 	struct sockaddr_in a4 = { 0 };
 	union ibv_gid gid;
@@ -202,10 +202,11 @@ VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	const struct vp_device *d = ed_profiled() ? ed_device_of(device) : NULL;
 
-	return d ? guid_of(d, (unsigned)(device - ed.device)) : vdi_ibv_get_device_guid(device);
+	return d ? make_profile_guid(d, (unsigned)(device - ed.device))
+		 : vdi_ibv_get_device_guid(device);
 }
 
-static void show(int *to, const struct vp_device *d, enum vp_limit what)
+static void show_limit(int *to, const struct vp_device *d, enum vp_limit what)
 {
 	*to = (int)vp_limit(d, what, (uint64_t)*to);
 }
@@ -223,25 +224,26 @@ void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->vendor_part_id = d->part ? d->part : a->vendor_part_id;
 	a->phys_port_cnt = (uint8_t)d->ports;
 	a->atomic_cap = d->atomics ? a->atomic_cap : IBV_ATOMIC_NONE;
-	show(&a->max_qp, d, VP_MAX_QP);
-	show(&a->max_qp_wr, d, VP_MAX_QP_WR);
-	show(&a->max_sge, d, VP_MAX_SGE);
-	show(&a->max_sge_rd, d, VP_MAX_SGE_RD);
-	show(&a->max_cq, d, VP_MAX_CQ);
-	show(&a->max_cqe, d, VP_MAX_CQE);
-	show(&a->max_mr, d, VP_MAX_MR);
-	show(&a->max_pd, d, VP_MAX_PD);
-	show(&a->max_srq, d, VP_MAX_SRQ);
-	show(&a->max_srq_wr, d, VP_MAX_SRQ_WR);
-	show(&a->max_srq_sge, d, VP_MAX_SRQ_SGE);
-	show(&a->max_qp_rd_atom, d, VP_MAX_QP_RD_ATOM);
-	show(&a->max_qp_init_rd_atom, d, VP_MAX_QP_INIT_RD_ATOM);
+	show_limit(&a->max_qp, d, VP_MAX_QP);
+	show_limit(&a->max_qp_wr, d, VP_MAX_QP_WR);
+	show_limit(&a->max_sge, d, VP_MAX_SGE);
+	show_limit(&a->max_sge_rd, d, VP_MAX_SGE_RD);
+	show_limit(&a->max_cq, d, VP_MAX_CQ);
+	show_limit(&a->max_cqe, d, VP_MAX_CQE);
+	show_limit(&a->max_mr, d, VP_MAX_MR);
+	show_limit(&a->max_pd, d, VP_MAX_PD);
+	show_limit(&a->max_srq, d, VP_MAX_SRQ);
+	show_limit(&a->max_srq_wr, d, VP_MAX_SRQ_WR);
+	show_limit(&a->max_srq_sge, d, VP_MAX_SRQ_SGE);
+	show_limit(&a->max_qp_rd_atom, d, VP_MAX_QP_RD_ATOM);
+	show_limit(&a->max_qp_init_rd_atom, d, VP_MAX_QP_INIT_RD_ATOM);
 	a->max_mr_size = vp_limit(d, VP_MAX_MR_SIZE, a->max_mr_size);
 	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
 }
 
-static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
-			   struct ibv_device_attr_ex *attr, size_t len)
+static int query_profiled_device(struct ibv_context *ctx,
+				 const struct ibv_query_device_ex_input *in,
+				 struct ibv_device_attr_ex *attr, size_t len)
 {
 	int err = ed.query_device_ex(ctx, in, attr, len);
 
@@ -255,12 +257,12 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 void ed_profile_dress(struct vd_context *c)
 {
 	ed.query_device_ex = c->v.query_device_ex;
-	c->v.query_device_ex = query_device_ex;
+	c->v.query_device_ex = query_profiled_device;
 }
 
 /* ---- ports ---- */
 
-static enum ibv_mtu mtu_of(unsigned octets)
+static enum ibv_mtu get_profile_mtu(unsigned octets)
 {
 	enum ibv_mtu mtu = IBV_MTU_256;
 
@@ -284,7 +286,7 @@ int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *at
 	if (err)
 		return err;
 	p = &d->port[port - 1];
-	attr->active_mtu = mtu_of(p->mtu);
+	attr->active_mtu = get_profile_mtu(p->mtu);
 	attr->active_width = (uint8_t)p->width;
 	attr->active_speed = (uint8_t)p->speed;
 	if (p->down || !port_address(p, &a4)) {

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct ed_qp **bucket(uint32_t qp_num)
+static struct ed_qp **get_qp_bucket(uint32_t qp_num)
 {
 	return &ed.qps[qp_num % ED_BUCKETS];
 }
 
 static struct ed_qp *find_qp(uint32_t qp_num)
 {
-	struct ed_qp *q = *bucket(qp_num);
+	struct ed_qp *q = *get_qp_bucket(qp_num);
 
 	while (q && q->qp->qp_num != qp_num)
 		q = q->next;
@@ -19,7 +19,7 @@ static struct ed_qp *find_qp(uint32_t qp_num)
 }
 
 /* Requests that are built by ibv_wr_* pass the edge as others do. */
-static int wr_complete(struct ibv_qp_ex *ex)
+static int complete_edge_wr(struct ibv_qp_ex *ex)
 {
 	return vd_wr_complete_by(ex, ed_post_send);
 }
@@ -39,10 +39,10 @@ static void add_qp(struct ibv_qp *qp)
 	if (ck_on())
 		ck_note(&q->made);
 	q->rq.max = v->init.cap.max_recv_wr;
-	v->qp.wr_complete = wr_complete;
+	v->qp.wr_complete = complete_edge_wr;
 	q->number = ++ed.qp_count;
-	q->next = *bucket(qp->qp_num);
-	*bucket(qp->qp_num) = q;
+	q->next = *get_qp_bucket(qp->qp_num);
+	*get_qp_bucket(qp->qp_num) = q;
 }
 
 void ed_qp_new(struct ibv_qp *qp)
@@ -115,7 +115,7 @@ static void recvs_free(struct ed_rq *rq)
 	}
 }
 
-static void await(const unsigned *busy)
+static void await_not_busy(const unsigned *busy)
 {
 	while (*busy)
 		pthread_cond_wait(&ed.less, &ed.lock.m);
@@ -130,8 +130,8 @@ void ed_qp_gone(struct ibv_qp *qp)
 	ddps_lock(&ed.lock);
 	q = find_qp(qp->qp_num);
 	if (q) {
-		await(&q->busy); /* the list may have changed meanwhile */
-		for (at = bucket(qp->qp_num); *at != q; at = &(*at)->next)
+		await_not_busy(&q->busy); /* the list may have changed meanwhile */
+		for (at = get_qp_bucket(qp->qp_num); *at != q; at = &(*at)->next)
 			;
 		*at = q->next;
 	}
@@ -191,7 +191,7 @@ void ed_srq_gone(struct ibv_srq *srq)
 		return;
 	ddps_lock(&ed.lock);
 	s->busy--;
-	await(&s->busy);
+	await_not_busy(&s->busy);
 	while (*at != s)
 		at = &(*at)->next;
 	*at = s->next;
@@ -239,7 +239,7 @@ void ed_cq_gone(struct ibv_cq *cq)
 		return;
 	ddps_lock(&ed.lock);
 	c->busy--;
-	await(&c->busy);
+	await_not_busy(&c->busy);
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;

@@ -43,7 +43,7 @@ static void filter(int fd, struct sock_filter *code, unsigned short n)
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof prog);
 }
 
-static void drop_all(int fd)
+static void attach_drop_filter(int fd)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 
@@ -80,7 +80,7 @@ void ed_silence(struct ed_qp *q)
 			continue;
 		if (info.transport == DDPS_TRANSPORT_TCP && type == SOCK_STREAM &&
 		    is_at(fd, peer_name, info.peer) && is_at(fd, local_name, info.local))
-			drop_all(fd);
+			attach_drop_filter(fd);
 		else if (info.transport != DDPS_TRANSPORT_TCP && type == SOCK_DGRAM)
 			drop_port(fd, info.sctp.encap);
 	}

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Steele, Lea and Flood's SplitMix64, one step. */
-static uint64_t mix(uint64_t x)
+static uint64_t mix_rule_seed(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -15,11 +15,11 @@ static uint64_t mix(uint64_t x)
 
 uint64_t vf_draw(uint64_t seed, uint64_t rule, uint64_t queue, uint64_t n)
 {
-	return mix(mix(mix(mix(seed) ^ rule) ^ queue) ^ n);
+	return mix_rule_seed(mix_rule_seed(mix_rule_seed(mix_rule_seed(seed) ^ rule) ^ queue) ^ n);
 }
 
 /* The address alone or with its port; brackets of IPv6 may be left out with the port. */
-static bool is_peer(const char *want, const char *peer)
+static bool is_named_peer(const char *want, const char *peer)
 {
 	size_t n = strlen(want);
 
@@ -36,7 +36,7 @@ static bool is_met(const struct vf_when *w, const struct vf_event *e)
 {
 	return w->point == e->point && (!w->qp || w->qp == e->qp) &&
 	       (w->opcode == VF_NOT_SAID || w->opcode == e->opcode) &&
-	       (!*w->peer || is_peer(w->peer, e->peer)) && e->ms >= w->after_ms &&
+	       (!*w->peer || is_named_peer(w->peer, e->peer)) && e->ms >= w->after_ms &&
 	       e->bytes >= w->bytes;
 }
 

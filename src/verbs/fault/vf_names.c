@@ -133,7 +133,7 @@ static const struct names all[] = {
 
 #define ERRNO_END 134 /* one above the last of Linux */
 
-static bool same(const char *name, const char *word, size_t len)
+static bool is_same_name(const char *name, const char *word, size_t len)
 {
 	return strlen(name) == len && !strncasecmp(name, word, len);
 }
@@ -143,7 +143,7 @@ static int errno_value(const char *word, size_t len)
 	for (int i = 1; i < ERRNO_END; i++) {
 		const char *name = strerrorname_np(i);
 
-		if (name && same(name, word, len))
+		if (name && is_same_name(name, word, len))
 			return i;
 	}
 	return -1;
@@ -157,8 +157,8 @@ int vf_value(enum vf_kind kind, const char *word, size_t len)
 		return errno_value(word, len);
 	t = &all[kind];
 	for (size_t i = 0; i < t->n; i++)
-		if (same(t->at[i].text, word, len) ||
-		    same(t->at[i].text + strlen(t->prefix), word, len))
+		if (is_same_name(t->at[i].text, word, len) ||
+		    is_same_name(t->at[i].text + strlen(t->prefix), word, len))
 			return t->at[i].value;
 	return -1;
 }

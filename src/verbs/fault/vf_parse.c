@@ -76,7 +76,7 @@ static int read_chance(struct vf_reader *r, uint64_t *millionths)
 	return 0;
 }
 
-static int read_name(struct vf_reader *r, enum vf_kind kind, const char *what, int *value)
+static int read_rule_name(struct vf_reader *r, enum vf_kind kind, const char *what, int *value)
 {
 	struct vf_word w = vf_next(r);
 
@@ -84,7 +84,7 @@ static int read_name(struct vf_reader *r, enum vf_kind kind, const char *what, i
 	return *value >= 0 ? 0 : vf_expected(r, w, what);
 }
 
-static int read_peer(struct vf_reader *r, char *peer)
+static int read_rule_peer(struct vf_reader *r, char *peer)
 {
 	struct vf_word w = vf_next(r);
 
@@ -116,14 +116,14 @@ static int condition(struct vf_reader *r, struct vf_word w, struct vf_when *when
 	if (vf_is(w, "qp"))
 		return read_qp(r, when);
 	if (vf_is(w, "peer"))
-		return read_peer(r, when->peer);
+		return read_rule_peer(r, when->peer);
 	if (vf_is(w, "opcode") && !moves_work(when->point))
 		return vf_complain(r, w.at, "opcode goes with 'completion' and ibv_post_send only");
 	if (vf_is(w, "opcode"))
-		return read_name(r, VF_NAME_OPCODE,
-				 "send, write, read, swap, add, bind, invalidate, recv or "
-				 "recv-write",
-				 &when->opcode);
+		return read_rule_name(r, VF_NAME_OPCODE,
+				      "send, write, read, swap, add, bind, invalidate, recv or "
+				      "recv-write",
+				      &when->opcode);
 	if (vf_is(w, "nth"))
 		return read_count(r, &when->nth);
 	if (vf_is(w, "every"))
@@ -164,7 +164,7 @@ static bool has_connection(enum vf_point p)
 	       p == VF_ibv_post_recv || p == VF_ibv_modify_qp || p == VF_ibv_query_qp;
 }
 
-static bool has_identifier(enum vf_point p)
+static bool point_has_identifier(enum vf_point p)
 {
 	return has_connection(p) ||
 	       (p >= VF_rdma_create_qp && p <= VF_rdma_disconnect && p != VF_rdma_get_request);
@@ -197,7 +197,8 @@ static const char *lacks(enum vf_effect e, enum vf_point p)
 					 : "goes with 'completion', 'at', ibv_post_send, "
 					   "ibv_post_recv, ibv_modify_qp and ibv_query_qp only";
 	case VF_EVENT:
-		return has_identifier(p) ? NULL : "goes with what concerns an identifier only";
+		return point_has_identifier(p) ? NULL
+					       : "goes with what concerns an identifier only";
 	default:
 		return NULL;
 	}
@@ -208,12 +209,12 @@ static int read_event(struct vf_reader *r, struct vf_rule *rule)
 {
 	struct vf_word w;
 
-	if (read_name(r, VF_NAME_EVENT, "an event, as RDMA_CM_EVENT_REJECTED", &rule->value))
+	if (read_rule_name(r, VF_NAME_EVENT, "an event, as RDMA_CM_EVENT_REJECTED", &rule->value))
 		return -1;
 	w = vf_peek(r);
 	if (w.len && !vf_is(w, "in")) {
-		if (read_name(r, VF_NAME_ERRNO, "an error as ETIMEDOUT, 'in' or the end",
-			      &rule->status))
+		if (read_rule_name(r, VF_NAME_ERRNO, "an error as ETIMEDOUT, 'in' or the end",
+				   &rule->status))
 			return -1;
 		w = vf_peek(r);
 	}
@@ -227,12 +228,13 @@ static int arguments(struct vf_reader *r, struct vf_rule *rule)
 {
 	switch (rule->what) {
 	case VF_FAIL:
-		return read_name(r, VF_NAME_ERRNO, "an error, as ENOMEM", &rule->value);
+		return read_rule_name(r, VF_NAME_ERRNO, "an error, as ENOMEM", &rule->value);
 	case VF_STATUS:
-		return read_name(r, VF_NAME_STATUS, "a status, as IBV_WC_RETRY_EXC_ERR",
-				 &rule->value);
+		return read_rule_name(r, VF_NAME_STATUS, "a status, as IBV_WC_RETRY_EXC_ERR",
+				      &rule->value);
 	case VF_ASYNC:
-		return read_name(r, VF_NAME_ASYNC, "an event, as IBV_EVENT_PORT_ERR", &rule->value);
+		return read_rule_name(r, VF_NAME_ASYNC, "an event, as IBV_EVENT_PORT_ERR",
+				      &rule->value);
 	case VF_EVENT:
 		return read_event(r, rule);
 	case VF_DELAY:

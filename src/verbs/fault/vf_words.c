@@ -27,7 +27,7 @@ int vf_expected(struct vf_reader *r, struct vf_word w, const char *what)
 			   w.at);
 }
 
-static bool blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
@@ -35,15 +35,15 @@ static bool blank(char c)
 /* A colon is a word by itself where a blank or the end follows; in addresses it is not. */
 static bool ends_word(const struct vf_reader *r, const char *c)
 {
-	return c == r->end || blank(*c) || *c == '#' ||
-	       (*c == ':' && (c + 1 == r->end || blank(c[1]) || c[1] == '#'));
+	return c == r->end || is_blank(*c) || *c == '#' ||
+	       (*c == ':' && (c + 1 == r->end || is_blank(c[1]) || c[1] == '#'));
 }
 
 struct vf_word vf_next(struct vf_reader *r)
 {
 	struct vf_word w;
 
-	while (r->at < r->end && blank(*r->at))
+	while (r->at < r->end && is_blank(*r->at))
 		r->at++;
 	w = (struct vf_word){ r->at, 0 };
 	if (r->at == r->end || *r->at == '#')

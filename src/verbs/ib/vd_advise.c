@@ -39,7 +39,7 @@ static int find_region(struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
 	return err;
 }
 
-static int advise(uintptr_t at, size_t len, bool write, bool wait)
+static int advise_pages(uintptr_t at, size_t len, bool write, bool wait)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = at & ~(page - 1);
 	int how = !wait ? MADV_WILLNEED : write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -71,7 +71,8 @@ int vd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 		err = find_region(pd, &list[i], write, &at);
 		/* Without faults it concerns an adapter's table of pages, and there is none. */
 		if (!err && list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-			err = advise(at, list[i].length, write, flags & IBV_ADVISE_MR_FLAG_FLUSH);
+			err = advise_pages(at, list[i].length, write,
+					   flags & IBV_ADVISE_MR_FLAG_FLUSH);
 	}
 	return err;
 }

@@ -11,8 +11,8 @@ static struct vd_context *ctx_of(struct ibv_context *ctx)
 }
 
 /* @a: the event's memory, or NULL. */
-static void queue(struct ibv_context *ctx, enum ibv_event_type type, void *element,
-		  struct vd_async *a)
+static void queue_async_event(struct ibv_context *ctx, enum ibv_event_type type, void *element,
+			      struct vd_async *a)
 {
 	struct vd_context *c = ctx_of(ctx);
 	struct vd_async **at = &c->async;
@@ -35,7 +35,7 @@ static void queue(struct ibv_context *ctx, enum ibv_event_type type, void *eleme
 
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
 {
-	queue(ctx, type, element, calloc(1, sizeof(struct vd_async)));
+	queue_async_event(ctx, type, element, calloc(1, sizeof(struct vd_async)));
 }
 
 int vd_async_keep(struct vd_async **kept)
@@ -51,11 +51,11 @@ void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 	struct vd_async *a = *kept;
 
 	*kept = NULL;
-	queue(ctx, type, element, a ? a : calloc(1, sizeof *a));
+	queue_async_event(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
 
 /* A queue is told of once: it stays what it is. */
-static void overflow(struct ibv_cq *ibcq)
+static void report_cq_overflow(struct ibv_cq *ibcq)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 
@@ -66,9 +66,9 @@ static void overflow(struct ibv_cq *ibcq)
 
 void vd_async_overflow(const struct ibv_qp *qp)
 {
-	overflow(qp->recv_cq);
+	report_cq_overflow(qp->recv_cq);
 	if (qp->send_cq != qp->recv_cq)
-		overflow(qp->send_cq);
+		report_cq_overflow(qp->send_cq);
 }
 
 VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
@@ -117,7 +117,7 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 	ddps_unlock(&p->lock);
 }
 
-static bool unacked(const struct vd_process *p, const void *element)
+static bool has_unacked_event(const struct vd_process *p, const void *element)
 {
 	for (const struct vd_async *a = p->unacked; a; a = a->next)
 		if (a->e.element.qp == element)
@@ -125,7 +125,7 @@ static bool unacked(const struct vd_process *p, const void *element)
 	return false;
 }
 
-static void drop(struct vd_context *c, const void *element)
+static void drop_async_events(struct vd_context *c, const void *element)
 {
 	struct vd_async **at = &c->async, *a;
 
@@ -145,10 +145,10 @@ void vd_async_forget(struct ibv_context *ctx, const void *element)
 {
 	struct vd_context *c = ctx_of(ctx);
 
-	drop(c, element);
-	while (unacked(c->p, element))
+	drop_async_events(c, element);
+	while (has_unacked_event(c->p, element))
 		pthread_cond_wait(&c->p->acked, &c->p->lock.m);
-	drop(c, element); /* what has come meanwhile */
+	drop_async_events(c, element); /* what has come meanwhile */
 }
 
 void vd_async_drop(struct ibv_context *ctx)

@@ -15,7 +15,7 @@ static struct vd_channel *channel_of(struct ibv_comp_channel *c)
 	return vd_of(c, struct vd_channel, c);
 }
 
-static struct vd_process *process_of(const struct ibv_comp_channel *c)
+static struct vd_process *get_channel_process(const struct ibv_comp_channel *c)
 {
 	return vd_of(c->context, struct vd_context, v.context)->p;
 }
@@ -38,12 +38,12 @@ VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 	return &ch->c;
 }
 
-static void hold(struct vd_channel *ch)
+static void hold_channel(struct vd_channel *ch)
 {
 	__atomic_add_fetch(&ch->holders, 1, __ATOMIC_RELAXED);
 }
 
-static void let_go(void *arg)
+static void release_channel(void *arg)
 {
 	struct vd_channel *ch = arg;
 
@@ -59,15 +59,15 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 		return vd_refuse(EBUSY);
 	ddps_lock(&channel_of(c)->lock);
 	channel_of(c)->gone = true;
-	vd_close(process_of(c), __atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
+	vd_close(get_channel_process(c), __atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
 	ddps_unlock(&channel_of(c)->lock);
-	let_go(channel_of(c));
+	release_channel(channel_of(c));
 	return 0;
 }
 
 /* ---- queues ---- */
 
-static void append(struct vd_channel *ch, struct vd_cq *cq)
+static void append_cq_event(struct vd_channel *ch, struct vd_cq *cq)
 {
 	cq->next_told = NULL;
 	*ch->end = cq;
@@ -75,7 +75,7 @@ static void append(struct vd_channel *ch, struct vd_cq *cq)
 }
 
 /* The first, or all, of @cq's events are gone from the queue. */
-static void take_off(struct vd_channel *ch, struct vd_cq *cq)
+static void unlink_cq_events(struct vd_channel *ch, struct vd_cq *cq)
 {
 	struct vd_cq **at = &ch->first;
 
@@ -97,7 +97,7 @@ void vd_channel_tell(void *user)
 	ddps_lock(&ch->lock);
 	/* Who reads the count finds the event: that one takes the lock, too. */
 	if (write(ch->c.fd, &one, sizeof one) == sizeof one && !cq->told++)
-		append(ch, cq);
+		append_cq_event(ch, cq);
 	ddps_unlock(&ch->lock);
 }
 
@@ -107,7 +107,7 @@ void vd_channel_forget(struct vd_cq *cq)
 
 	ddps_lock(&ch->lock);
 	if (cq->told)
-		take_off(ch, cq);
+		unlink_cq_events(ch, cq);
 	for (; cq->told; cq->told--)
 		vd_eventfd_take(ch->c.fd); /* somebody who waits may have taken it */
 	ddps_unlock(&ch->lock);
@@ -115,16 +115,16 @@ void vd_channel_forget(struct vd_cq *cq)
 
 /* Counted as fetched before the lock is released: from here on the queue waits for the
  * acknowledgement with its end.  NULL: there is none, since its queue is gone. */
-static struct vd_cq *fetch(struct vd_channel *ch, bool *gone)
+static struct vd_cq *fetch_cq_event(struct vd_channel *ch, bool *gone)
 {
 	struct vd_cq *cq;
 
 	ddps_lock(&ch->lock);
 	cq = ch->first;
 	if (cq) {
-		take_off(ch, cq);
+		unlink_cq_events(ch, cq);
 		if (--cq->told) /* the others first */
-			append(ch, cq);
+			append_cq_event(ch, cq);
 		ddps_lock(&cq->acks);
 		cq->taken++;
 		ddps_unlock(&cq->acks);
@@ -134,7 +134,7 @@ static struct vd_cq *fetch(struct vd_channel *ch, bool *gone)
 	return cq;
 }
 
-static struct vd_cq *next_event(struct vd_channel *ch)
+static struct vd_cq *await_cq_event(struct vd_channel *ch)
 {
 	struct vd_cq *cq;
 	bool gone;
@@ -146,7 +146,7 @@ static struct vd_cq *next_event(struct vd_channel *ch)
 		if (read(__atomic_load_n(&ch->c.fd, __ATOMIC_SEQ_CST), &one, sizeof one) !=
 		    sizeof one)
 			return NULL;
-		cq = fetch(ch, &gone);
+		cq = fetch_cq_event(ch, &gone);
 	} while (!cq && !gone);
 	if (!cq)
 		errno = EBADF; /* destroyed meanwhile */
@@ -158,11 +158,11 @@ VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **ibcq, vo
 	struct vd_channel *ch = channel_of(c);
 	struct vd_cq *cq;
 
-	if (!vd_mine(process_of(c)))
+	if (!vd_mine(get_channel_process(c)))
 		return vd_fail(EINVAL); /* the parent's, from before a fork: so are its events */
-	hold(ch);
-	pthread_cleanup_push(let_go, ch); /* the thread may be cancelled in there */
-	cq = next_event(ch);
+	hold_channel(ch);
+	pthread_cleanup_push(release_channel, ch); /* the thread may be cancelled in there */
+	cq = await_cq_event(ch);
 	pthread_cleanup_pop(1);
 	if (!cq)
 		return -1;

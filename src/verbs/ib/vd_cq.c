@@ -36,7 +36,7 @@ static int make_parts(struct vd_cq *cq)
 }
 
 /* The library's is gone, or nothing uses it. */
-static void unmake(struct vd_cq *cq)
+static void free_cq(struct vd_cq *cq)
 {
 	vd_ud_cq_fini(cq);
 	free(cq->overflow);
@@ -58,7 +58,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	err = make_parts(cq);
 	if (err) {
 		ddps_cq_free(cq->d);
-		unmake(cq);
+		free_cq(cq);
 		errno = err;
 		return NULL;
 	}
@@ -177,7 +177,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		pthread_cond_wait(&cq->cq.cond, &cq->acks.m);
 	ddps_unlock(&cq->acks);
 	vd_context_release(ibcq->context);
-	unmake(cq);
+	free_cq(cq);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 /* The peer's Terminate: its own memory failed it, the message was none it could take, or what it was
  * asked for was not allowed. */
-static enum ibv_wc_status remote(const struct ddps_wc *wc)
+static enum ibv_wc_status get_remote_status(const struct ddps_wc *wc)
 {
 	static const struct ddps_triple local = { .layer = 1 }; /* DDP, local catastrophic error */
 
@@ -196,7 +196,7 @@ static enum ibv_wc_status remote(const struct ddps_wc *wc)
 		       : IBV_WC_REM_ACCESS_ERR;
 }
 
-static enum ibv_wc_status status_of(const struct ddps_wc *wc)
+static enum ibv_wc_status get_wc_status(const struct ddps_wc *wc)
 {
 	switch (wc->status) {
 	case DDPS_WC_SUCCESS:
@@ -206,7 +206,7 @@ static enum ibv_wc_status status_of(const struct ddps_wc *wc)
 	case DDPS_WC_LENGTH:
 		return IBV_WC_LOC_LEN_ERR;
 	case DDPS_WC_REMOTE:
-		return remote(wc);
+		return get_remote_status(wc);
 	case DDPS_WC_FLUSHED:
 		break;
 	}
@@ -226,7 +226,7 @@ static uint32_t vendor_err(enum ddps_wc_status status)
 }
 
 /* What vd_post.c put into the 8 octets of RFC 7306. */
-static void immediate(struct ibv_wc *to, const uint8_t *imm)
+static void put_wc_immediate(struct ibv_wc *to, const uint8_t *imm)
 {
 	uint32_t len;
 
@@ -241,7 +241,7 @@ static void immediate(struct ibv_wc *to, const uint8_t *imm)
 	to->byte_len = len;
 }
 
-static void translate(struct ibv_wc *to, const struct ddps_wc *from)
+static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
 {
 	static const enum ibv_wc_opcode op[] = { [DDPS_OP_SEND] = IBV_WC_SEND,
 						 [DDPS_OP_WRITE] = IBV_WC_RDMA_WRITE,
@@ -259,7 +259,7 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 	if (!__atomic_load_n(&qp->fetches, __ATOMIC_RELAXED))
 		__atomic_store_n(&qp->fetches, true, __ATOMIC_RELAXED);
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,
-			       .status = status_of(from),
+			       .status = get_wc_status(from),
 			       .opcode = op[from->op],
 			       .vendor_err = vendor_err(from->status),
 			       .byte_len = from->len,
@@ -269,7 +269,7 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 		to->invalidated_rkey = from->inv_stag;
 	}
 	if (from->has_imm)
-		immediate(to, from->imm);
+		put_wc_immediate(to, from->imm);
 }
 
 static bool is_held(const struct ddps_wc *wc)
@@ -278,7 +278,7 @@ static bool is_held(const struct ddps_wc *wc)
 	       vd_oob_hold(wc->user, wc->wr_id);
 }
 
-static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
+static int poll_vd_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct ddps_wc got[BATCH];
 	int all, keep = errno; /* it stays, see vd_post.c */
@@ -297,7 +297,7 @@ static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 				if (cq->stamped) /* several threads may poll */
 					__atomic_store_n(&cq->stamp, got[i].time_ns,
 							 __ATOMIC_RELAXED);
-				translate(&wc[all++], &got[i]);
+				translate_wc(&wc[all++], &got[i]);
 			}
 		if (k < max)
 			break;
@@ -313,7 +313,7 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	int got;
 
 	__atomic_add_fetch(polls, 1, __ATOMIC_SEQ_CST);
-	got = poll_cq(cq, n, wc);
+	got = poll_vd_cq(cq, n, wc);
 	__atomic_sub_fetch(polls, 1, __ATOMIC_RELEASE);
 	return got;
 }

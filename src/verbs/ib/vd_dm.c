@@ -68,7 +68,7 @@ static struct vd_dm *dm_new(struct ibv_context *ctx, struct vd_process *p)
 }
 
 /* Into the list, if there is that much left. */
-static bool enlist(struct vd_process *p, struct vd_dm *dm)
+static bool enlist_dm(struct vd_process *p, struct vd_dm *dm)
 {
 	bool fits;
 
@@ -105,7 +105,7 @@ struct ibv_dm *vd_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *at
 	dm->len = attr->length;
 	dm->mem = aligned_alloc(align, (attr->length + align - 1) / align * align);
 	dm->dm.handle = vd_number();
-	if (!dm->mem || !enlist(p, dm)) {
+	if (!dm->mem || !enlist_dm(p, dm)) {
 		vd_context_release(ctx);
 		free(dm->mem);
 		free(dm);

@@ -54,7 +54,7 @@ void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
 }
 
 /* The handler that was there before goes on; without one the process ends. */
-static void fault(int sig, siginfo_t *info, void *where)
+static void take_memory_fault(int sig, siginfo_t *info, void *where)
 {
 	struct vd_process *p = vd_fault_process();
 	const bool sent = info->si_code <= 0; /* by raise, kill and the like: there is no address */
@@ -84,12 +84,13 @@ static void fault(int sig, siginfo_t *info, void *where)
 
 void vd_fault_watch(struct vd_process *p)
 {
-	struct sigaction sa = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction sa = { .sa_sigaction = take_memory_fault,
+				.sa_flags = SA_SIGINFO | SA_ONSTACK };
 
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGSEGV, &sa, &p->old_segv);
 	sigaction(SIGBUS, &sa, &p->old_bus);
 	/* After a fork the handler is the parent's already: what it had found is kept. */
-	if (p->old_segv.sa_flags & SA_SIGINFO && p->old_segv.sa_sigaction == fault)
+	if (p->old_segv.sa_flags & SA_SIGINFO && p->old_segv.sa_sigaction == take_memory_fault)
 		vd_fault_inherit(p);
 }

@@ -17,14 +17,14 @@ struct vd_later {
 	uint8_t data[VD_MAX_INLINE];
 };
 
-static uint64_t under_way(const struct vd_qp *qp)
+static uint64_t count_under_way(const struct vd_qp *qp)
 {
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 
 	return ddps_ep_stats(vd_tx(qp), &st) ? 0 : st.sends_posted;
 }
 
-static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
+static int keep_wr(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
 	const enum ibv_qp_state state = qp->qp.qp_base.state;
 	struct ddps_send_wr to = { 0 };
@@ -39,7 +39,7 @@ static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	err = vd_check_send(qp, wr, &to);
 	if (err)
 		return err;
-	if (qp->nlater + under_way(qp) >= qp->init.cap.max_send_wr)
+	if (qp->nlater + count_under_way(qp) >= qp->init.cap.max_send_wr)
 		return ENOMEM;
 	l = calloc(1, sizeof *l);
 	if (!l)
@@ -73,7 +73,7 @@ int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	int err = 0;
 
 	for (; wr && !err; wr = wr->next) {
-		err = keep(qp, wr);
+		err = keep_wr(qp, wr);
 		if (err)
 			*bad = wr;
 	}
@@ -116,11 +116,11 @@ void vd_later_drop(struct vd_qp *qp)
 
 bool vd_drains(const struct vd_qp *qp)
 {
-	return qp->qp.qp_base.state == IBV_QPS_SQD && !qp->ud && under_way(qp);
+	return qp->qp.qp_base.state == IBV_QPS_SQD && !qp->ud && count_under_way(qp);
 }
 
 /* Tell of those that have.  The lock is held. */
-static void look(struct vd_process *p)
+static void look_at_draining(struct vd_process *p)
 {
 	struct vd_qp **at = &p->draining, *qp;
 
@@ -136,7 +136,7 @@ static void look(struct vd_process *p)
 }
 
 /* Requests may be done in the program's own calls, so nothing else wakes a thread then. */
-static void *watch(void *arg)
+static void *watch_draining(void *arg)
 {
 	static const struct timespec step = { .tv_nsec = DRAIN_STEP_NS };
 	struct vd_process *p = arg;
@@ -146,7 +146,7 @@ static void *watch(void *arg)
 		nanosleep(&step, NULL);
 		ddps_lock(&p->lock);
 		if (vd_mine(p))
-			look(p);
+			look_at_draining(p);
 		else
 			p->draining = NULL;
 		more = p->drain_watch = p->draining;
@@ -165,10 +165,10 @@ int vd_drain_tell(struct vd_qp *qp)
 	vd_drain_forget(qp);
 	qp->next_draining = p->draining;
 	p->draining = qp;
-	look(p);
+	look_at_draining(p);
 	if (!p->draining || p->drain_watch)
 		return 0;
-	err = vd_thread(watch, p);
+	err = vd_thread(watch_draining, p);
 	p->drain_watch = !err;
 	if (err)
 		vd_drain_forget(qp);

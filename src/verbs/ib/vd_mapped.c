@@ -35,7 +35,7 @@ static int next_octet(struct maps *m)
 }
 
 /* A number in hex and the octet behind it. */
-static bool read_hex(struct maps *m, char end, uintptr_t *v)
+static bool read_map_hex(struct maps *m, char end, uintptr_t *v)
 {
 	static const char digits[] = "0123456789abcdef";
 	const char *d;
@@ -54,7 +54,7 @@ static bool read_mapping(struct maps *m, uintptr_t *start, uintptr_t *end, bool 
 {
 	int c;
 
-	if (!read_hex(m, '-', start) || !read_hex(m, ' ', end))
+	if (!read_map_hex(m, '-', start) || !read_map_hex(m, ' ', end))
 		return false;
 	*r = next_octet(m) == 'r';
 	*w = next_octet(m) == 'w';

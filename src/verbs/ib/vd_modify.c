@@ -68,7 +68,7 @@ static int set_error(struct vd_qp *qp)
  * To begin anew: a session has no way back, so it is another endpoint, and what the old one left in
  * the queues is dropped.  The lock is held.
  */
-static int reset(struct vd_qp *qp)
+static int reset_qp(struct vd_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->qp.qp_base;
 	struct ddps_ep *old = qp->ep;
@@ -133,7 +133,7 @@ static int resume_sends(struct vd_qp *qp)
 	return 0;
 }
 
-static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int move_qp(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int err = check_move(qp, attr->qp_state);
 
@@ -144,7 +144,7 @@ static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	if (attr->qp_state == IBV_QPS_RESET && qp->oob && !qp->lent)
-		return reset(qp);
+		return reset_qp(qp);
 	if (attr->qp_state == IBV_QPS_ERR)
 		return set_error(qp);
 	if (attr->qp_state == IBV_QPS_SQD)
@@ -199,7 +199,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	else if (qp->ud)
 		err = vd_ud_modify(qp, attr, mask);
 	else if (mask & IBV_QP_STATE)
-		err = move(qp, attr, mask);
+		err = move_qp(qp, attr, mask);
 	if (!err && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify &&
 	    ibqp->state == IBV_QPS_SQD)
 		err = vd_drain_tell(qp);

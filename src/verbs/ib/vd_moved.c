@@ -7,7 +7,7 @@
 #include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 
-static struct vd_process *process_of(const struct vd_mr *mr)
+static struct vd_process *get_mr_process(const struct vd_mr *mr)
 {
 	return vd_of(mr->mr.context, struct vd_context, v.context)->p;
 }
@@ -19,7 +19,7 @@ int vd_moved_init(struct vd_process *p)
 
 void vd_moved_clear(struct vd_mr *mr)
 {
-	struct vd_process *p = process_of(mr);
+	struct vd_process *p = get_mr_process(mr);
 
 	if (!mr->moved)
 		return;
@@ -33,7 +33,7 @@ void vd_moved_clear(struct vd_mr *mr)
 
 void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
 {
-	struct vd_process *p = process_of(mr);
+	struct vd_process *p = get_mr_process(mr);
 	struct vd_mr **bucket = &p->moved[mr->mr.lkey % VD_MOVED];
 
 	vd_moved_clear(mr);
@@ -53,7 +53,7 @@ void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
 }
 
 /* What lies outside the region lies outside it afterwards, too: the library finds that. */
-static void translate(const struct vd_process *p, struct ddps_sge *sge)
+static void translate_sge(const struct vd_process *p, struct ddps_sge *sge)
 {
 	const struct vd_mr *mr = p->moved[sge->lkey % VD_MOVED];
 
@@ -70,6 +70,6 @@ void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n)
 		return;
 	pthread_rwlock_rdlock(&p->moved_lock);
 	for (int i = 0; i < n; i++)
-		translate(p, &sge[i]);
+		translate_sge(p, &sge[i]);
 	pthread_rwlock_unlock(&p->moved_lock);
 }

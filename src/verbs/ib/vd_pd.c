@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct vd_process *process_of(struct ibv_context *ctx)
+static struct vd_process *get_context_process(struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context)->p;
 }
@@ -13,7 +13,7 @@ static struct vd_process *process_of(struct ibv_context *ctx)
 /* Into the list of the process, with a handle. */
 static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
 {
-	struct vd_process *p = process_of(ctx);
+	struct vd_process *p = get_context_process(ctx);
 
 	pd->pd.context = ctx;
 	pd->pd.handle = vd_number();
@@ -35,7 +35,7 @@ VD_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 
 	if (!pd)
 		return NULL;
-	err = ddps_pd_new(process_of(ctx)->ctx, &pd->d);
+	err = ddps_pd_new(get_context_process(ctx)->ctx, &pd->d);
 	if (!err)
 		return enlist_pd(ctx, pd);
 	free(pd);
@@ -59,7 +59,7 @@ struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of)
 VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct vd_pd *pd = vd_of(ibpd, struct vd_pd, pd);
-	struct vd_process *p = process_of(ibpd->context);
+	struct vd_process *p = get_context_process(ibpd->context);
 	int err = 0;
 
 	if (!vd_mine(p))
@@ -117,7 +117,7 @@ unsigned vd_rights(unsigned access)
 /* Who lets the peer change memory must be allowed to change it: ibv_reg_mr(3). */
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-static void enlist(struct vd_process *p, struct vd_mr *mr)
+static void enlist_region(struct vd_process *p, struct vd_mr *mr)
 {
 	ddps_lock(&p->lock);
 	mr->next = p->regions;
@@ -170,8 +170,8 @@ static bool wraps(uintptr_t at, size_t len)
 	return len > UINTPTR_MAX - at || at + len > UINTPTR_MAX - 4095;
 }
 
-static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova,
-			  unsigned access)
+static struct ibv_mr *register_region(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova,
+				      unsigned access)
 {
 	/* Implicit paging on demand: a region of everything, for own requests alone. */
 	bool whole = access & IBV_ACCESS_ON_DEMAND && !addr && len == SIZE_MAX;
@@ -202,19 +202,19 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t 
 	mr->mr.lkey = mr->mr.rkey = ddps_mr_stag(mr->d);
 	mr->access = access;
 	vd_moved_set(mr, mem, access & IBV_ACCESS_ZERO_BASED ? 0 : iova);
-	enlist(process_of(ibpd->context), mr);
+	enlist_region(get_context_process(ibpd->context), mr);
 	return &mr->mr;
 }
 
 VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
-	return reg(pd, addr, len, (uintptr_t)addr, (unsigned)access);
+	return register_region(pd, addr, len, (uintptr_t)addr, (unsigned)access);
 }
 
 VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				       unsigned int access)
 {
-	return reg(pd, addr, len, iova, access);
+	return register_region(pd, addr, len, iova, access);
 }
 
 VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
@@ -222,7 +222,7 @@ VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);
 	int err;
 
-	if (!vd_mine(process_of(ibmr->context)))
+	if (!vd_mine(get_context_process(ibmr->context)))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	if (mr->imported)
 		return vd_refuse(EINVAL); /* ibv_unimport_mr */
@@ -230,7 +230,7 @@ VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 	if (err)
 		return vd_refuse(vd_errno(err));
 	vd_moved_clear(mr);
-	delist(process_of(ibmr->context), mr);
+	delist(get_context_process(ibmr->context), mr);
 	vd_dm_release(mr->dm);
 	free(mr);
 	return 0;

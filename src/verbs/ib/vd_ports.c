@@ -18,7 +18,7 @@ void vd_ports_open(struct vd_process *p)
 	p->link_fd = -1; /* a sandbox that has none: there are no such events */
 }
 
-static struct vd_port_seen now(const struct ibv_context *ctx, unsigned port)
+static struct vd_port_seen read_port_state(const struct ibv_context *ctx, unsigned port)
 {
 	struct vd_port_seen s;
 
@@ -30,13 +30,13 @@ static struct vd_port_seen now(const struct ibv_context *ctx, unsigned port)
 void vd_ports_note(struct vd_context *c)
 {
 	for (unsigned i = 1; c->p->link_fd >= 0 && i <= ed_ports(&c->v.context); i++)
-		c->port[i - 1] = now(&c->v.context, i);
+		c->port[i - 1] = read_port_state(&c->v.context, i);
 }
 
 /* An address that changes while the port is up is another GID. */
-static void compare(struct vd_context *c, unsigned port)
+static void compare_port_state(struct vd_context *c, unsigned port)
 {
-	struct vd_port_seen is = now(&c->v.context, port), was = c->port[port - 1];
+	struct vd_port_seen is = read_port_state(&c->v.context, port), was = c->port[port - 1];
 	union {
 		int number;
 		void *element;
@@ -61,6 +61,6 @@ void vd_ports_look(struct vd_process *p)
 	ddps_lock(&p->named_lock);
 	for (struct vd_context *c = p->contexts; c; c = c->next)
 		for (unsigned i = 1; i <= ed_ports(&c->v.context); i++)
-			compare(c, i);
+			compare_port_state(c, i);
 	ddps_unlock(&p->named_lock);
 }

@@ -26,7 +26,8 @@ int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32
 }
 
 /* One request's pieces in the library's form; inline data is copied.  Return: 0 or errno. */
-static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge, uint32_t *n)
+static int gather_pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge,
+			 uint32_t *n)
 {
 	uint8_t *slot = qp->inl + (size_t)qp->inl_seq * VD_MAX_INLINE;
 	uint32_t len = 0;
@@ -48,14 +49,14 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 }
 
 /* Immediate data of verbs has 4 octets, RFC 7306 carries 8: the rest is the Write's length. */
-static void immediate(struct ddps_send_wr *to, __be32 data, uint32_t len)
+static void put_wr_immediate(struct ddps_send_wr *to, __be32 data, uint32_t len)
 {
 	len = htobe32(len);
 	memcpy(to->imm, &data, sizeof data);
 	memcpy(to->imm + sizeof data, &len, sizeof len);
 }
 
-static uint64_t length(const struct ibv_send_wr *wr)
+static uint64_t sum_wr_length(const struct ibv_send_wr *wr)
 {
 	uint64_t len = 0;
 
@@ -67,12 +68,12 @@ static uint64_t length(const struct ibv_send_wr *wr)
 /* With a payload it is a form of our own, which takes one receive; without one, the RFC's. */
 static void send_imm(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
-	to->op = length(wr) ? DDPS_OP_SEND_IMM : DDPS_OP_IMM;
-	immediate(to, wr->imm_data, VD_IMM_SEND);
+	to->op = sum_wr_length(wr) ? DDPS_OP_SEND_IMM : DDPS_OP_IMM;
+	put_wr_immediate(to, wr->imm_data, VD_IMM_SEND);
 }
 
 /* The region's piece is the request's; a zero length takes the window back. */
-static int bind_window(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+static int make_bind_wr(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 
@@ -86,7 +87,7 @@ static int bind_window(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 	return 0;
 }
 
-static void atomic(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+static void make_atomic_wr(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
@@ -121,21 +122,21 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 		return 0;
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		to->op = DDPS_OP_WRITE_IMM;
-		immediate(to, wr->imm_data, (uint32_t)length(wr));
+		put_wr_immediate(to, wr->imm_data, (uint32_t)sum_wr_length(wr));
 		return 0;
 	case IBV_WR_RDMA_READ:
 		to->op = DDPS_OP_READ;
 		return 0;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		atomic(wr, to);
+		make_atomic_wr(wr, to);
 		return 0;
 	case IBV_WR_LOCAL_INV:
 		to->op = DDPS_OP_LOCAL_INV;
 		to->stag = wr->invalidate_rkey;
 		return 0;
 	case IBV_WR_BIND_MW:
-		return bind_window(wr, to);
+		return make_bind_wr(wr, to);
 	case IBV_WR_TSO:
 	case IBV_WR_DRIVER1:
 		return EOPNOTSUPP;
@@ -159,7 +160,7 @@ static bool has_pieces(enum ddps_op op)
 /* Whether it completes when the peer has it, which nothing says of a UC queue pair's.  On a RoCE device
  * everything does.  On an iWARP one only Writes do: a program of iWARP may send what the peer has no
  * receive for yet, and its Sends complete. */
-static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
+static bool is_wr_placed(const struct vd_qp *qp, enum ddps_op op)
 {
 	enum vd_placed placed =
 		qp->init.qp_type == IBV_QPT_UC ? VD_PLACED_NONE : vd_config()->placed;
@@ -172,7 +173,7 @@ static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
 }
 
 /* Where no Read can go, as where both sides have agreed on none, it completes as on iWARP. */
-static int post(struct vd_qp *qp, struct ddps_send_wr *to)
+static int post_vd_wr(struct vd_qp *qp, struct ddps_send_wr *to)
 {
 	int err = ddps_post_send(vd_tx(qp), to);
 
@@ -184,7 +185,7 @@ static int post(struct vd_qp *qp, struct ddps_send_wr *to)
 }
 
 /* The peer's octets come into its pieces, which must be the program's then. */
-static bool comes_back(const struct ibv_send_wr *wr)
+static bool reads_into_pieces(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -195,20 +196,20 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || (wr->num_sge && !wr->sg_list))
 		return EINVAL;
-	if (qp->roce && length(wr) > VD_ROCE_MSG_MAX)
+	if (qp->roce && sum_wr_length(wr) > VD_ROCE_MSG_MAX)
 		return EINVAL;
 	if (qp->init.qp_type == IBV_QPT_UC &&
-	    (comes_back(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
+	    (reads_into_pieces(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
 		return EINVAL; /* InfiniBand gives it none of these */
 	if (wr->send_flags & IBV_SEND_INLINE &&
-	    (comes_back(wr) || length(wr) > qp->init.cap.max_inline_data))
+	    (reads_into_pieces(wr) || sum_wr_length(wr) > qp->init.cap.max_inline_data))
 		return EINVAL;
 	return operation(wr, to);
 }
 
 /* No Read can ever go out, where both sides have agreed on none: to say ENOMEM, as of a full queue,
  * would have some programs try again for ever. */
-static bool never(const struct vd_qp *qp)
+static bool is_read_impossible(const struct vd_qp *qp)
 {
 	struct ddps_conn_info info;
 
@@ -222,7 +223,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	int err = vd_check_send(qp, wr, &to);
 
 	if (!err && has_pieces(to.op))
-		err = pieces(qp, wr, sge, &to.nsge);
+		err = gather_pieces(qp, wr, sge, &to.nsge);
 	if (err)
 		return err;
 	if (to.op == DDPS_OP_BIND && wr->bind_mw.bind_info.length) {
@@ -236,7 +237,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	}
 	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
 		to.flags |= DDPS_WR_SILENT;
-	else if (is_placed(qp, to.op))
+	else if (is_wr_placed(qp, to.op))
 		to.flags |= DDPS_WR_PLACED;
 	if (wr->send_flags & IBV_SEND_SOLICITED && takes_receive(to.op))
 		to.flags |= DDPS_WR_SOLICITED;
@@ -244,13 +245,15 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 		to.flags |= DDPS_WR_FENCE;
 	if (more) /* if one of those is refused, the context's gathering lets this one go */
 		to.flags |= DDPS_WR_MORE;
-	err = post(qp, &to);
+	err = post_vd_wr(qp, &to);
 	if (!err) {
 		if (wr->send_flags & IBV_SEND_INLINE)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
 		return 0;
 	}
-	return err == DDPS_E_LIMIT && comes_back(wr) && never(qp) ? EINVAL : vd_errno(err);
+	return err == DDPS_E_LIMIT && reads_into_pieces(wr) && is_read_impossible(qp)
+		       ? EINVAL
+		       : vd_errno(err);
 }
 
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

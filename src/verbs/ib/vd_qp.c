@@ -75,7 +75,7 @@ int vd_qp_double(struct vd_qp *qp)
 	return vd_errno(vd_qp_make_ep(qp, &qp->tx));
 }
 
-static void unmake(struct vd_qp *qp)
+static void free_qp(struct vd_qp *qp)
 {
 	ddps_ep_free(qp->ep);
 	ddps_ep_free(qp->tx);
@@ -137,7 +137,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	if (!err)
 		err = vd_qp_make_ep(qp, &qp->ep);
 	if (err) {
-		unmake(qp);
+		free_qp(qp);
 		errno = vd_errno(err);
 		return NULL;
 	}
@@ -160,7 +160,7 @@ static struct ibv_qp *new_alone(struct ibv_context *ctx, struct ibv_pd *pd,
 	err = qp->ud ? 0 : vd_oob_new(qp);
 	if (!err)
 		return &qp->qp.qp_base;
-	unmake(qp);
+	free_qp(qp);
 	errno = err;
 	return NULL;
 }
@@ -215,7 +215,7 @@ struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
  * A session whose end has begun gets a moment to reach it: to free it now would be an abort, which
  * takes from the peer what was sent last.  The lock is held.
  */
-static void await_end(struct vd_process *p, struct vd_qp *qp)
+static void await_session_end(struct vd_process *p, struct vd_qp *qp)
 {
 	struct timespec until;
 
@@ -242,7 +242,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 		ddps_ep_hush(qp->tx, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
-	await_end(p, qp);
+	await_session_end(p, qp);
 	if (qp->id)
 		vd_held_release(p, qp->id);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
@@ -260,7 +260,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (qp->ud)
 		vd_ud_qp_free(qp);
 	else
-		unmake(qp);
+		free_qp(qp);
 	ddps_unlock(&p->lock);
 	return 0;
 }

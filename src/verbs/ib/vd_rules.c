@@ -71,7 +71,7 @@ static const struct vd_step steps[] = {
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING)
 
-static enum vd_kind kind_of(const struct vd_qp *qp)
+static enum vd_kind get_rules_kind(const struct vd_qp *qp)
 {
 	if (qp->init.qp_type == IBV_QPT_UD)
 		return KIND_UD;
@@ -155,7 +155,7 @@ const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *a
 		return NULL;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != now)
 		return "cur_qp_state is another one";
-	what = against_step(kind_of(qp), now, mask & IBV_QP_STATE ? attr->qp_state : now,
+	what = against_step(get_rules_kind(qp), now, mask & IBV_QP_STATE ? attr->qp_state : now,
 			    mask & ~IBV_QP_STATE);
 	return what ? what : against_values(qp, attr, mask);
 }

@@ -5,7 +5,7 @@
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 
-static struct vd_srq *srq_of(struct ibv_srq *srq)
+static struct vd_srq *get_vd_srq(struct ibv_srq *srq)
 {
 	return vd_of(srq, struct vd_srq, srq);
 }
@@ -52,14 +52,14 @@ struct ibv_srq *vd_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_at
 
 int vd_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 {
-	*number = srq_of(srq)->number;
+	*number = get_vd_srq(srq)->number;
 	return 0;
 }
 
 VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct vd_process *p = vd_process_of(ibsrq->context);
-	struct vd_srq *srq = srq_of(ibsrq);
+	struct vd_srq *srq = get_vd_srq(ibsrq);
 	int err;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
@@ -85,7 +85,7 @@ VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int 
 
 VD_API int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
-	struct vd_srq *srq = srq_of(ibsrq);
+	struct vd_srq *srq = get_vd_srq(ibsrq);
 
 	*attr = srq->attr;
 	attr->srq_limit = __atomic_load_n(&srq->attr.srq_limit, __ATOMIC_ACQUIRE);
@@ -100,7 +100,7 @@ void vd_srq_low(struct vd_srq *srq)
 
 VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
-	struct vd_srq *srq = srq_of(ibsrq);
+	struct vd_srq *srq = get_vd_srq(ibsrq);
 	struct vd_process *p = vd_of(ibsrq->context, struct vd_context, v.context)->p;
 	int err;
 
@@ -120,7 +120,7 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 
 int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct vd_srq *srq = srq_of(ibsrq);
+	struct vd_srq *srq = get_vd_srq(ibsrq);
 	struct ddps_sge sge[VD_MAX_SGE];
 	int err = 0;
 

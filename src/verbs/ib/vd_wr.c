@@ -18,7 +18,7 @@ struct vd_wr {
 	} req[];
 };
 
-static struct vd_qp *qp_of(struct ibv_qp_ex *ex)
+static struct vd_qp *get_ex_qp(struct ibv_qp_ex *ex)
 {
 	return vd_of(ex, struct vd_qp, qp);
 }
@@ -31,7 +31,7 @@ static bool is_inherited(const struct ibv_qp_ex *ex)
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
-	struct vd_qp *qp = qp_of(ex);
+	struct vd_qp *qp = get_ex_qp(ex);
 
 	if (is_inherited(ex))
 		return; /* wr_complete says so */
@@ -51,7 +51,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 /* A new request, or NULL: an error is noted. */
 static struct ibv_send_wr *add_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 {
-	struct vd_wr *w = qp_of(ex)->wr;
+	struct vd_wr *w = get_ex_qp(ex)->wr;
 	struct ibv_send_wr *wr;
 
 	if (!w || w->n == w->max || is_inherited(ex)) {
@@ -70,7 +70,7 @@ static struct ibv_send_wr *add_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 
 static struct ibv_send_wr *current(struct ibv_qp_ex *ex)
 {
-	struct vd_wr *w = qp_of(ex)->wr;
+	struct vd_wr *w = get_ex_qp(ex)->wr;
 
 	return w && w->n && !w->error && !is_inherited(ex) ? &w->req[w->n - 1].wr : NULL;
 }
@@ -146,8 +146,8 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 data)
 		wr->imm_data = data;
 }
 
-static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr,
-		   uint64_t compare_add, uint64_t swap)
+static void add_atomic_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr,
+			  uint64_t compare_add, uint64_t swap)
 {
 	struct ibv_send_wr *wr = add_wr(ex, op);
 
@@ -162,12 +162,12 @@ static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, u
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
 			      uint64_t swap)
 {
-	atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
+	add_atomic_wr(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t n)
 {
-	atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
+	add_atomic_wr(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
@@ -188,7 +188,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 	if (!wr)
 		return;
 	if (n > VD_MAX_SGE) {
-		qp_of(ex)->wr->error = EINVAL;
+		get_ex_qp(ex)->wr->error = EINVAL;
 		return;
 	}
 	if (n)
@@ -206,7 +206,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
 {
 	struct ibv_send_wr *wr = current(ex);
-	struct vd_wr *w = qp_of(ex)->wr;
+	struct vd_wr *w = get_ex_qp(ex)->wr;
 	uint8_t *at;
 	size_t len = 0;
 
@@ -234,9 +234,9 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t len)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
+static int complete_wr(struct ibv_qp_ex *ex)
 {
-	struct vd_qp *qp = qp_of(ex);
+	struct vd_qp *qp = get_ex_qp(ex);
 	struct vd_wr *w = qp->wr;
 	struct ibv_send_wr *bad;
 	int err = w ? w->error : ENOMEM;
@@ -254,7 +254,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 							struct ibv_send_wr **bad))
 {
-	struct vd_qp *qp = qp_of(ex);
+	struct vd_qp *qp = get_ex_qp(ex);
 	struct vd_wr *w = qp->wr;
 	struct ibv_send_wr *bad;
 	int err = w ? w->error : ENOMEM;
@@ -274,7 +274,7 @@ int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struc
 static void wr_abort(struct ibv_qp_ex *ex)
 {
 	if (!is_inherited(ex))
-		ddps_unlock(&qp_of(ex)->lock);
+		ddps_unlock(&get_ex_qp(ex)->lock);
 }
 
 void vd_wr_init(struct vd_qp *qp)
@@ -297,7 +297,7 @@ void vd_wr_init(struct vd_qp *qp)
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_start = wr_start;
-	ex->wr_complete = wr_complete;
+	ex->wr_complete = complete_wr;
 	ex->wr_abort = wr_abort;
 }
 

@@ -68,7 +68,7 @@ static int hex_digit(char c)
 }
 
 /* Hexadecimal digits, in groups between colons; "0x" may stand in front. */
-static int read_hex(struct vf_reader *r, unsigned most, uint64_t *n, const char *what)
+static int read_profile_hex(struct vf_reader *r, unsigned most, uint64_t *n, const char *what)
 {
 	struct vf_word w = vf_next(r), all = w;
 	unsigned got = 0;
@@ -118,7 +118,7 @@ static int read_bool(struct vf_reader *r, const struct choice *c, bool *value, c
 
 /* ---- lines of a device ---- */
 
-static int limit(struct reading *g)
+static int read_profile_limit(struct reading *g)
 {
 	struct vf_word w = vf_next(&g->r), value;
 	unsigned i = 0;
@@ -145,7 +145,7 @@ static int number32(struct reading *g, uint32_t *to, unsigned digits, const char
 {
 	uint64_t n;
 
-	if (read_hex(&g->r, digits, &n, what))
+	if (read_profile_hex(&g->r, digits, &n, what))
 		return -1;
 	*to = (uint32_t)n;
 	return 0;
@@ -162,7 +162,7 @@ static int device_line(struct reading *g, struct vf_word w)
 	if (vf_is(w, "atomics"))
 		return read_bool(&g->r, on, &d->atomics, "on or off");
 	if (vf_is(w, "guid"))
-		return read_hex(&g->r, 16, &d->guid, "a GUID, as 0c42:a103:0065:1a2b");
+		return read_profile_hex(&g->r, 16, &d->guid, "a GUID, as 0c42:a103:0065:1a2b");
 	if (vf_is(w, "vendor"))
 		return number32(g, &d->vendor, 6, "a number, as 0x0002c9");
 	if (vf_is(w, "part"))
@@ -170,7 +170,7 @@ static int device_line(struct reading *g, struct vf_word w)
 	if (vf_is(w, "firmware"))
 		return read_text(&g->r, d->firmware, sizeof d->firmware, "a version");
 	if (vf_is(w, "limit"))
-		return limit(g);
+		return read_profile_limit(g);
 	return vf_expected(&g->r, w,
 			   "device, face, guid, vendor, part, firmware, atomics, limit or port");
 }

@@ -35,7 +35,7 @@ void ud_wake(struct vd_ud *ud)
 /* ---- what there is to do ---- */
 
 /* Do what there is to do on sockets; the lock is held. */
-static void drive(struct vd_ud *ud)
+static void drive_ud_sockets(struct vd_ud *ud)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(ud->epfd, ev, EVENTS, 0);
@@ -61,7 +61,7 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
 	if (ddps_trylock(&ud->lock))
 		return; /* somebody is at it */
-	drive(ud);
+	drive_ud_sockets(ud);
 	ddps_unlock(&ud->lock);
 }
 
@@ -110,7 +110,7 @@ static void tell_news(struct vd_ud *ud)
 }
 
 /* How long it may sleep, ms. */
-static int patience(struct vd_ud *ud, bool away)
+static int get_ud_patience(struct vd_ud *ud, bool away)
 {
 	uint64_t due, other, now = ud_now_ms();
 
@@ -129,7 +129,7 @@ static int patience(struct vd_ud *ud, bool away)
 	return away || due - now < 1 ? 1 : due - now > 1000 ? 1000 : (int)(due - now);
 }
 
-static void *serve(void *arg)
+static void *serve_ud(void *arg)
 {
 	struct vd_ud *ud = arg;
 	struct pollfd fd[] = { { ud->wake_fd, POLLIN, 0 },
@@ -139,7 +139,7 @@ static void *serve(void *arg)
 	for (;;) {
 		bool away = keeps_away(ud);
 
-		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0) {
+		if (poll(fd, away ? 2 : 3, get_ud_patience(ud, away)) < 0) {
 			vd_poll_again();
 			continue;
 		}
@@ -152,7 +152,7 @@ static void *serve(void *arg)
 		ddps_unlock(&ud->p->lock);
 		if (!away) {
 			ddps_lock(&ud->lock);
-			drive(ud);
+			drive_ud_sockets(ud);
 			ddps_unlock(&ud->lock);
 		}
 		tell_news(ud);
@@ -228,10 +228,10 @@ static int make_ud(struct vd_ud *ud)
 		err = ud_sock_open(ud, &ud->acks.sock, &ud->ack_port);
 	if (!err)
 		err = ud_watch_new(ud, &ud->acks);
-	return err ? err : vd_thread(serve, ud);
+	return err ? err : vd_thread(serve_ud, ud);
 }
 
-static void unmake(struct vd_ud *ud)
+static void free_ud(struct vd_ud *ud)
 {
 	ud_sock_close(ud, &ud->acks.sock);
 	(void)vd_forks_hold();
@@ -258,7 +258,7 @@ struct vd_ud *ud_of_process(void)
 		ddps_mutex_init(&ud->lock, DDPS_LOCK_UD);
 		err = make_ud(ud);
 		if (err) {
-			unmake(ud);
+			free_ud(ud);
 			ud = NULL;
 			errno = err;
 		}

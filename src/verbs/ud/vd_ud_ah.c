@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned interface(const struct ibv_context *ctx, uint16_t lid)
+static unsigned find_ah_interface(const struct ibv_context *ctx, uint16_t lid)
 {
 	struct sockaddr_in a4;
 	char name[IF_NAMESIZE];
@@ -24,7 +24,7 @@ void ud_addr_of_gid(const struct ibv_context *ctx, const union ibv_gid *gid, uin
 	*a = (struct ud_addr){ 0 };
 	memcpy(&a->ip, gid->raw, sizeof a->ip);
 	if (ud_is_group(&a->ip) || ud_is_link_local(&a->ip))
-		a->ifindex = interface(ctx, lid);
+		a->ifindex = find_ah_interface(ctx, lid);
 }
 
 void ud_ah_attr_of(const struct ud_addr *a, struct ibv_ah_attr *attr)

@@ -129,7 +129,8 @@ void vd_ud_init_attr(struct ibv_qp_attr *attr, int *mask)
 
 /* ---- asking ---- */
 
-static void give_up(struct vd_ud *ud, struct vd_ud_id *u, int status, const struct rdma_ud_param *p)
+static void give_up_asking(struct vd_ud *ud, struct vd_ud_id *u, int status,
+			   const struct rdma_ud_param *p)
 {
 	static const struct rdma_ud_param none;
 
@@ -140,7 +141,7 @@ static void give_up(struct vd_ud *ud, struct vd_ud_id *u, int status, const stru
 		 p ? p : &none);
 }
 
-static void ask(struct vd_ud_id *u, uint64_t now)
+static void ask_listener(struct vd_ud_id *u, uint64_t now)
 {
 	/* Lost or refused, it is sent again; that is told below. */
 	if (send(u->sock.fd, u->req, u->req_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
@@ -163,7 +164,7 @@ static int own_socket(struct vd_process *p, struct vd_id *id)
 	return err;
 }
 
-static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_param *conn)
+static int start_asking(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_param *conn)
 {
 	struct ud_header h = { .type = UD_REQ };
 	struct vd_ud_id *u = id->ud; /* vd_ud_route has made it */
@@ -200,7 +201,7 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 		u->next->prev = &u->next;
 	ud->asking = u;
 	id->state = VD_ID_CONNECTING;
-	ask(u, ud_now_ms());
+	ask_listener(u, ud_now_ms());
 	return 0;
 }
 
@@ -212,14 +213,14 @@ int vd_ud_connect(struct vd_id *id, const struct rdma_conn_param *conn)
 	if (!ud)
 		return -1;
 	ddps_lock(&ud->p->lock);
-	err = start(ud, id, conn);
+	err = start_asking(ud, id, conn);
 	ddps_unlock(&ud->p->lock);
 	ud_wake(ud);
 	return err ? vd_fail(err) : vd_sync(id, 0);
 }
 
-static void answered(struct vd_ud *ud, struct vd_ud_id *u, const struct ud_packet *pk,
-		     const struct ud_header *h)
+static void take_ud_answer(struct vd_ud *ud, struct vd_ud_id *u, const struct ud_packet *pk,
+			   const struct ud_header *h)
 {
 	struct rdma_ud_param param = { .private_data = pk->data + UD_HEADER,
 				       .private_data_len = h->pd_len,
@@ -230,7 +231,7 @@ static void answered(struct vd_ud *ud, struct vd_ud_id *u, const struct ud_packe
 	ud_from_sockaddr(&u->id->id.route.addr.dst_addr, &to);
 	ud_ah_attr_of(&to, &param.ah_attr);
 	if (h->status) {
-		give_up(ud, u, h->status, &param);
+		give_up_asking(ud, u, h->status, &param);
 		return;
 	}
 	stop_asking(u);
@@ -239,7 +240,7 @@ static void answered(struct vd_ud *ud, struct vd_ud_id *u, const struct ud_packe
 	ud_event(vd_event_kept(u->id, &u->id->answer, RDMA_CM_EVENT_ESTABLISHED, 0), &param);
 }
 
-static void readable(struct vd_ud *ud, struct vd_ud_id *u)
+static void read_ud_answers(struct vd_ud *ud, struct vd_ud_id *u)
 {
 	uint8_t octets[UD_HEADER + UD_PD_REP + 1];
 	struct ud_packet pk = { .data = octets };
@@ -250,13 +251,13 @@ static void readable(struct vd_ud *ud, struct vd_ud_id *u)
 		if (!ud_recv(&u->sock, &pk, 1, sizeof octets)) {
 			/* The host says that nobody listens there; it may soon. */
 			if (errno == ECONNREFUSED && ud_now_ms() >= u->refused_until)
-				give_up(ud, u, -ECONNREFUSED, NULL);
+				give_up_asking(ud, u, -ECONNREFUSED, NULL);
 			else if (errno == ECONNREFUSED)
 				u->retry_ms = RETRY_MS;
 			return;
 		}
 		if (ud_get(octets, pk.len, &h) && h.type == UD_REP && h.ask == u->ask)
-			answered(ud, u, &pk, &h);
+			take_ud_answer(ud, u, &pk, &h);
 	}
 }
 
@@ -285,13 +286,13 @@ void ud_cm_serve(struct vd_ud *ud)
 		if (u->listener)
 			ud_listener_readable(ud, u);
 		else
-			readable(ud, u);
+			read_ud_answers(ud, u);
 	}
 	for (struct vd_ud_id *u = ud->asking; u; u = next) {
 		next = u->next;
 		if (ud_now_ms() >= u->give_up)
-			give_up(ud, u, -ETIMEDOUT, NULL);
+			give_up_asking(ud, u, -ETIMEDOUT, NULL);
 		else if (ud_now_ms() >= u->retry_at)
-			ask(u, ud_now_ms());
+			ask_listener(u, ud_now_ms());
 	}
 }

@@ -36,7 +36,7 @@ bool vd_ud_cq_busy(const struct vd_cq *cq)
 
 /* ---- the ring ---- */
 
-static struct ud_entry *entry(struct vd_ud_cq *c, uint32_t i)
+static struct ud_entry *get_ud_entry(struct vd_ud_cq *c, uint32_t i)
 {
 	const uint32_t to_end = c->size - c->head;
 
@@ -44,7 +44,7 @@ static struct ud_entry *entry(struct vd_ud_cq *c, uint32_t i)
 }
 
 /* Room for so many; the lock is held. */
-static int make_room(struct vd_ud_cq *c, uint32_t size)
+static int grow_ud_ring(struct vd_ud_cq *c, uint32_t size)
 {
 	struct ud_entry *ring;
 
@@ -54,7 +54,7 @@ static int make_room(struct vd_ud_cq *c, uint32_t size)
 	if (!ring)
 		return ENOMEM;
 	for (uint32_t i = 0; i < c->count; i++)
-		ring[i] = *entry(c, i);
+		ring[i] = *get_ud_entry(c, i);
 	free(c->ring);
 	c->ring = ring;
 	c->size = size;
@@ -68,7 +68,7 @@ int ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
 	int err;
 
 	ddps_lock(&cq->ud->lock);
-	err = make_room(cq->ud, cq->ud->depth);
+	err = grow_ud_ring(cq->ud, cq->ud->depth);
 	ddps_unlock(&cq->ud->lock);
 	if (err)
 		return err;
@@ -82,7 +82,7 @@ int vd_ud_cq_reserve(struct vd_cq *cq, uint32_t depth)
 	int err;
 
 	ddps_lock(&cq->ud->lock);
-	err = cq->ud->ring ? make_room(cq->ud, depth) : 0;
+	err = cq->ud->ring ? grow_ud_ring(cq->ud, depth) : 0;
 	ddps_unlock(&cq->ud->lock);
 	return err;
 }
@@ -103,9 +103,9 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 	ddps_lock(&c->lock);
 	fits = c->count < c->depth;
 	if (fits) {
-		*entry(c, c->count++) = (struct ud_entry){ *wc, u, 0 };
+		*get_ud_entry(c, c->count++) = (struct ud_entry){ *wc, u, 0 };
 		if (cq->stamped)
-			entry(c, c->count - 1)->stamp = vd_clock_ns(CLOCK_MONOTONIC);
+			get_ud_entry(c, c->count - 1)->stamp = vd_clock_ns(CLOCK_MONOTONIC);
 		if (c->armed >= meets)
 			notify_cq(cq);
 		else if (c->untold != UD_ARMED_SOLICITED)
@@ -122,8 +122,8 @@ void ud_cq_forget(struct vd_cq *cq, const struct vd_ud_qp *u)
 
 	ddps_lock(&c->lock);
 	for (uint32_t i = 0; i < c->count; i++)
-		if (entry(c, i)->qp != u)
-			*entry(c, kept++) = *entry(c, i);
+		if (get_ud_entry(c, i)->qp != u)
+			*get_ud_entry(c, kept++) = *get_ud_entry(c, i);
 	c->count = kept;
 	if (!kept)
 		c->untold = UD_ARMED_NO;
@@ -152,15 +152,15 @@ void vd_ud_cq_deepen(struct vd_cq *cq)
 		ddps_cq_arm_next(cq->d, armed == UD_ARMED_SOLICITED);
 }
 
-static int take(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
+static int take_ud_entries(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
 {
 	struct vd_ud_cq *c = cq->ud;
 	int got = 0;
 
 	ddps_lock(&c->lock);
 	for (; got < n && c->count; got++) {
-		wc[got] = entry(c, 0)->wc;
-		cq->stamp = entry(c, 0)->stamp;
+		wc[got] = get_ud_entry(c, 0)->wc;
+		cq->stamp = get_ud_entry(c, 0)->stamp;
 		if (++c->head == c->size)
 			c->head = 0;
 		c->count--;
@@ -185,12 +185,12 @@ int vd_ud_cq_poll(struct vd_cq *cq, int n, struct ibv_wc *wc)
 		return 0;
 	if (!vd_mine_quick(ud->p))
 		return -1; /* the parent's, from before a fork */
-	got = take(cq, n, wc, &armed);
+	got = take_ud_entries(cq, n, wc, &armed);
 	if (got || n <= 0)
 		return got;
 	/* Who has armed the queue is going to sleep on it. */
 	ud_drive_polled(ud, !armed);
-	return take(cq, n, wc, &armed);
+	return take_ud_entries(cq, n, wc, &armed);
 }
 
 /* ---- arming ---- */

@@ -38,12 +38,12 @@ int vd_ud_listen(struct vd_id *id, unsigned backlog)
 
 /* ---- requests; the lock is held ---- */
 
-static bool same(const struct ud_addr *a, const struct ud_addr *b)
+static bool is_same_ud_addr(const struct ud_addr *a, const struct ud_addr *b)
 {
 	return a->port == b->port && !memcmp(&a->ip, &b->ip, sizeof a->ip);
 }
 
-static void say(const struct vd_ud_id *l, const struct ud_answer *a)
+static void send_ud_answer(const struct vd_ud_id *l, const struct ud_answer *a)
 {
 	struct iovec iov = { (void *)a->data, a->len };
 
@@ -55,8 +55,8 @@ static bool say_again(const struct vd_ud_id *l, const struct ud_packet *pk, uint
 	for (unsigned i = 0; i < UD_ANSWERS; i++) {
 		const struct ud_answer *a = &l->listener->answers[i];
 
-		if (a->len && a->ask == ask && same(&a->to, &pk->from)) {
-			say(l, a);
+		if (a->len && a->ask == ask && is_same_ud_addr(&a->to, &pk->from)) {
+			send_ud_answer(l, a);
 			return true;
 		}
 	}
@@ -64,8 +64,8 @@ static bool say_again(const struct vd_ud_id *l, const struct ud_packet *pk, uint
 }
 
 /* Whether it waits already, or there is no room for it. */
-static bool waits(const struct vd_process *p, const struct vd_ud_id *l, const struct ud_packet *pk,
-		  uint64_t ask)
+static bool is_ud_request_waiting(const struct vd_process *p, const struct vd_ud_id *l,
+				  const struct ud_packet *pk, uint64_t ask)
 {
 	unsigned n = 0;
 
@@ -73,7 +73,7 @@ static bool waits(const struct vd_process *p, const struct vd_ud_id *l, const st
 		if (id->listen_id != l->id)
 			continue;
 		n++;
-		if (id->ud->ask == ask && same(&id->ud->peer, &pk->from))
+		if (id->ud->ask == ask && is_same_ud_addr(&id->ud->peer, &pk->from))
 			return true;
 	}
 	return n >= l->listener->backlog;
@@ -84,8 +84,8 @@ static void to_route(const struct ud_addr *a, sa_family_t family, struct sockadd
 	ud_to_sockaddr(a, IN6_IS_ADDR_V4MAPPED(&a->ip) ? AF_INET : family, ss);
 }
 
-static void request(struct vd_process *p, struct vd_ud_id *l, const struct ud_packet *pk,
-		    const struct ud_header *h)
+static void take_ud_request(struct vd_process *p, struct vd_ud_id *l, const struct ud_packet *pk,
+			    const struct ud_header *h)
 {
 	struct rdma_ud_param param = { .private_data = pk->data + UD_HEADER,
 				       .private_data_len = h->pd_len };
@@ -124,14 +124,14 @@ void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *l)
 			ud->stats.malformed++;
 			continue;
 		}
-		if (!say_again(l, &pk, h.ask) && !waits(ud->p, l, &pk, h.ask))
-			request(ud->p, l, &pk, &h);
+		if (!say_again(l, &pk, h.ask) && !is_ud_request_waiting(ud->p, l, &pk, h.ask))
+			take_ud_request(ud->p, l, &pk, &h);
 	}
 }
 
 /* ---- answers ---- */
 
-static int answer(struct vd_id *id, struct ud_header *h, const void *data, size_t len)
+static int answer_ud_request(struct vd_id *id, struct ud_header *h, const void *data, size_t len)
 {
 	struct vd_ud_id *l;
 	struct ud_answer *a;
@@ -154,7 +154,7 @@ static int answer(struct vd_id *id, struct ud_header *h, const void *data, size_
 	ud_put(h, a->data);
 	if (len)
 		memcpy(a->data + UD_HEADER, data, len);
-	say(l, a);
+	send_ud_answer(l, a);
 	vd_request_forget(id->p, id);
 	id->state = h->status ? VD_ID_DOWN : VD_ID_UP;
 	return 0;
@@ -172,7 +172,7 @@ int vd_ud_accept(struct vd_id *id, const struct rdma_conn_param *conn)
 	if (id->qp && id->qp->ud)
 		h.qkey = id->qp->ud->qkey;
 	ddps_lock(&id->p->lock);
-	err = answer(id, &h, conn ? conn->private_data : NULL, len);
+	err = answer_ud_request(id, &h, conn ? conn->private_data : NULL, len);
 	ddps_unlock(&id->p->lock);
 	return err ? vd_fail(err) : 0;
 }
@@ -185,7 +185,7 @@ int vd_ud_reject(struct vd_id *id, const void *data, uint8_t len)
 	if (!id->ud)
 		return vd_fail(EINVAL);
 	ddps_lock(&id->p->lock);
-	err = answer(id, &h, data, data ? len : 0);
+	err = answer_ud_request(id, &h, data, data ? len : 0);
 	ddps_unlock(&id->p->lock);
 	return err ? vd_fail(err) : 0;
 }
@@ -195,5 +195,5 @@ void vd_ud_refuse(struct vd_id *id)
 	struct ud_header h = { .status = REFUSED };
 
 	if (id->ud && id->state == VD_ID_REQUEST)
-		answer(id, &h, NULL, 0);
+		answer_ud_request(id, &h, NULL, 0);
 }

@@ -14,7 +14,7 @@
 
 /* ---- queue pairs ---- */
 
-static struct ud_group **find(struct vd_ud_qp *u, const struct ud_addr *a)
+static struct ud_group **find_ud_group(struct vd_ud_qp *u, const struct ud_addr *a)
 {
 	struct ud_group **at = &u->groups;
 
@@ -26,7 +26,7 @@ static struct ud_group **find(struct vd_ud_qp *u, const struct ud_addr *a)
 
 void ud_group_free(struct vd_ud_qp *u, struct ud_group *g)
 {
-	struct ud_group **at = find(u, &g->addr);
+	struct ud_group **at = find_ud_group(u, &g->addr);
 
 	*at = g->next;
 	u->ngroups--;
@@ -39,7 +39,7 @@ static int add_group(struct vd_ud_qp *u, const struct ud_addr *a)
 	struct ud_group *g;
 	int err;
 
-	if (*find(u, a))
+	if (*find_ud_group(u, a))
 		return 0;
 	if (u->ngroups == VD_UD_GROUPS)
 		return ENOMEM;
@@ -85,7 +85,7 @@ static int group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t li
 
 	ud_addr_of_gid(u->qp->qp.qp_base.context, gid, lid, &a);
 	ddps_lock(&u->ud->lock);
-	at = find(u, &a);
+	at = find_ud_group(u, &a);
 	if (*at) {
 		ud_group_free(u, *at);
 		err = 0;
@@ -94,7 +94,7 @@ static int group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t li
 	return err;
 }
 
-static struct vd_ud_qp *qp_of(struct ibv_qp *qp)
+static struct vd_ud_qp *get_group_qp(struct ibv_qp *qp)
 {
 	struct vd_ud_qp *u =
 		qp->qp_type == IBV_QPT_UD ? vd_of(qp, struct vd_qp, qp.qp_base)->ud : NULL;
@@ -104,7 +104,7 @@ static struct vd_ud_qp *qp_of(struct ibv_qp *qp)
 
 VD_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct vd_ud_qp *u = qp_of(qp);
+	struct vd_ud_qp *u = get_group_qp(qp);
 	int err = u ? group_join(u, gid, lid) : EINVAL;
 
 	return err ? vd_refuse(err) : 0;
@@ -112,7 +112,7 @@ VD_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_
 
 VD_API int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct vd_ud_qp *u = qp_of(qp);
+	struct vd_ud_qp *u = get_group_qp(qp);
 	int err = u ? group_leave(u, gid, lid) : EINVAL;
 
 	return err ? vd_refuse(err) : 0;
@@ -169,7 +169,7 @@ static struct ud_join *join_new(struct vd_id *id, const struct sockaddr *sa)
 }
 
 /* Both forms of it: the event is there when this returns. */
-static int join(struct vd_id *id, const struct sockaddr *sa, bool receive, void *context)
+static int join_ud_group(struct vd_id *id, const struct sockaddr *sa, bool receive, void *context)
 {
 	struct rdma_ud_param param = { .private_data = context,
 				       .qp_num = UD_QPN_MCAST,
@@ -193,7 +193,7 @@ static int join(struct vd_id *id, const struct sockaddr *sa, bool receive, void 
 			&param);
 }
 
-static void leave(struct vd_id *id, struct ud_join **at)
+static void leave_ud_group(struct vd_id *id, struct ud_join **at)
 {
 	struct ud_join *j = *at;
 
@@ -206,7 +206,7 @@ static void leave(struct vd_id *id, struct ud_join **at)
 void ud_leave_all(struct vd_id *id)
 {
 	while (id->ud->joins)
-		leave(id, &id->ud->joins);
+		leave_ud_group(id, &id->ud->joins);
 }
 
 static bool is_group_address(const struct sockaddr *sa)
@@ -229,7 +229,7 @@ static int join_call(struct rdma_cm_id *ibid, const struct sockaddr *sa, bool re
 	if (!p || !vd_ud_id(id) || !ibid->verbs || !is_group_address(sa))
 		return vd_fail(EINVAL);
 	ddps_lock(&p->lock);
-	err = join(id, sa, receive, context);
+	err = join_ud_group(id, sa, receive, context);
 	ddps_unlock(&p->lock);
 	return err ? vd_fail(err) : vd_sync(id, 0);
 }
@@ -265,7 +265,7 @@ VD_API int rdma_leave_multicast(struct rdma_cm_id *ibid, struct sockaddr *addr)
 		at = &(*at)->next;
 	known = *at;
 	if (known)
-		leave(id, at);
+		leave_ud_group(id, at);
 	ddps_unlock(&p->lock);
 	return known ? 0 : vd_fail(EADDRNOTAVAIL);
 }

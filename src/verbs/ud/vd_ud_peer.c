@@ -26,7 +26,7 @@ static bool is(const struct ud_peer *peer, const struct ud_addr *a)
 	return peer->port == a->port && !memcmp(&peer->ip, &a->ip, sizeof a->ip);
 }
 
-static struct ud_peer *known(struct vd_ud_qp *u, const struct ud_addr *a)
+static struct ud_peer *find_known_peer(struct vd_ud_qp *u, const struct ud_addr *a)
 {
 	if (u->last_peer < u->npeers && is(&u->peers[u->last_peer], a))
 		return &u->peers[u->last_peer];
@@ -41,7 +41,7 @@ static struct ud_peer *known(struct vd_ud_qp *u, const struct ud_addr *a)
 /* With more peers than are known here the ones of long ago are forgotten. */
 struct ud_peer *ud_peer_of(struct vd_ud_qp *u, const struct ud_addr *to)
 {
-	struct ud_peer *peer = known(u, to);
+	struct ud_peer *peer = find_known_peer(u, to);
 
 	if (peer)
 		return peer;
@@ -85,7 +85,7 @@ void ud_peer_sent(struct ud_peer *peer, size_t len, struct ud_header *h)
 
 void ud_peer_acked(struct vd_ud_qp *u, const struct ud_addr *from, uint16_t seq)
 {
-	struct ud_peer *peer = known(u, from);
+	struct ud_peer *peer = find_known_peer(u, from);
 
 	/* Of something that is under way, and nothing else. */
 	if (!peer || (uint16_t)(seq - peer->acked) > (uint16_t)(peer->seq - peer->acked))

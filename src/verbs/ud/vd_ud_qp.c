@@ -8,7 +8,7 @@
 /* ---- completions ---- */
 
 /* The thread has an event to post, which takes a lock that is not held here. */
-static void tell(struct vd_ud *ud)
+static void notify_ud_thread(struct vd_ud *ud)
 {
 	__atomic_store_n(&ud->news, true, __ATOMIC_SEQ_CST);
 	ud_wake(ud);
@@ -21,7 +21,7 @@ void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool 
 	u->stats.cq_full++;
 	__atomic_store_n(&vd_of(cq, struct vd_cq, cq)->lost, true, __ATOMIC_SEQ_CST);
 	u->lost = true;
-	tell(u->ud);
+	notify_ud_thread(u->ud);
 }
 
 /* ---- life ---- */
@@ -48,7 +48,7 @@ static int get_number(struct vd_ud_qp *u)
 }
 
 /* The largest of the device's ports: which one a queue pair uses makes no difference here. */
-static size_t mtu_of(struct ibv_context *ctx)
+static size_t get_ud_mtu(struct ibv_context *ctx)
 {
 	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
 	struct ibv_port_attr attr;
@@ -86,7 +86,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 					  .qp_type = IBV_QPT_UD };
 	u->qp = qp;
 	u->end = &u->first;
-	u->mtu = mtu_of(ctx);
+	u->mtu = get_ud_mtu(ctx);
 	u->pd = vd_of(pd, struct vd_pd, pd)->d;
 	u->unicast.qp = u;
 	u->unicast.sock.fd = -1;
@@ -204,12 +204,12 @@ void ud_set_state(struct vd_ud_qp *u, enum ibv_qp_state state)
 	}
 	if (ends && u->qp->qp.qp_base.srq) {
 		u->last_wqe = true;
-		tell(u->ud);
+		notify_ud_thread(u->ud);
 	}
 }
 
 /* As if it had just been made; what is in its sockets was for the one before. */
-static void reset(struct vd_ud_qp *u)
+static void reset_ud_qp(struct vd_ud_qp *u)
 {
 	ud_drop_sends(u);
 	u->rq_count = 0;
@@ -245,14 +245,14 @@ static bool can_follow(enum ibv_qp_state now, enum ibv_qp_state to, int mask)
 	}
 }
 
-static int move(struct vd_ud_qp *u, enum ibv_qp_state to, int mask)
+static int move_ud_qp(struct vd_ud_qp *u, enum ibv_qp_state to, int mask)
 {
 	if (!can_follow(ud_state(u), to, mask))
 		return EINVAL;
 	if (to == IBV_QPS_RESET && u->qp->qp.qp_base.srq && vd_async_keep(&u->qp->last_wqe))
 		return ENOMEM;
 	if (to == IBV_QPS_RESET)
-		reset(u);
+		reset_ud_qp(u);
 	else
 		ud_set_state(u, to);
 	if (u->first)
@@ -269,7 +269,7 @@ int vd_ud_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_QKEY && !(mask & IBV_QP_STATE) && ud_state(u) == IBV_QPS_RESET)
 		err = EINVAL;
 	if (!err && mask & IBV_QP_STATE)
-		err = move(u, attr->qp_state, mask);
+		err = move_ud_qp(u, attr->qp_state, mask);
 	if (!err && mask & IBV_QP_QKEY)
 		u->qkey = attr->qkey;
 	ddps_unlock(&u->ud->lock);

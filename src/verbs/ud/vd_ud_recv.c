@@ -44,13 +44,13 @@ static bool grow(struct vd_ud_qp *u)
 	return true;
 }
 
-static void pop(struct vd_ud_qp *u)
+static void pop_ud_receive(struct vd_ud_qp *u)
 {
 	u->rq_head = (u->rq_head + 1) % u->rq_size;
 	u->rq_count--;
 }
 
-static void flush(struct vd_ud_qp *u, uint64_t wr_id)
+static void flush_ud_receive(struct vd_ud_qp *u, uint64_t wr_id)
 {
 	struct ibv_wc wc = { .wr_id = wr_id,
 			     .status = IBV_WC_WR_FLUSH_ERR,
@@ -64,12 +64,12 @@ static void flush(struct vd_ud_qp *u, uint64_t wr_id)
 void ud_flush_recvs(struct vd_ud_qp *u)
 {
 	while (u->rq_count) {
-		flush(u, rqe(u, 0)->wr_id);
-		pop(u);
+		flush_ud_receive(u, rqe(u, 0)->wr_id);
+		pop_ud_receive(u);
 	}
 }
 
-static int post_one(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
+static int post_ud_receive(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
 {
 	const struct ibv_qp_cap *cap = &u->qp->init.cap;
 	struct ud_rqe *e;
@@ -79,7 +79,7 @@ static int post_one(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
 	    (uint32_t)wr->num_sge > cap->max_recv_sge)
 		return EINVAL;
 	if (ud_state(u) == IBV_QPS_ERR) {
-		flush(u, wr->wr_id);
+		flush_ud_receive(u, wr->wr_id);
 		return 0;
 	}
 	if (u->rq_count == u->rq_size && (u->rq_count == cap->max_recv_wr || !grow(u)))
@@ -107,7 +107,7 @@ int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	}
 	ddps_lock(&u->ud->lock);
 	for (; wr && !err; wr = wr->next) {
-		err = post_one(u, wr);
+		err = post_ud_receive(u, wr);
 		if (err)
 			*bad = wr;
 	}
@@ -117,7 +117,7 @@ int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 
 /* ---- a shared queue in its place ---- */
 
-static struct ddps_srq *shared(const struct vd_ud_qp *u)
+static struct ddps_srq *get_ud_srq(const struct vd_ud_qp *u)
 {
 	struct ibv_srq *srq = u->qp->qp.qp_base.srq;
 
@@ -125,13 +125,13 @@ static struct ddps_srq *shared(const struct vd_ud_qp *u)
 }
 
 /* How many receives messages may have now. */
-static uint32_t ready(const struct vd_ud_qp *u)
+static uint32_t count_ready_receives(const struct vd_ud_qp *u)
 {
 	int n;
 
-	if (!shared(u))
+	if (!get_ud_srq(u))
 		return u->rq_count;
-	n = ddps_srq_posted(shared(u));
+	n = ddps_srq_posted(get_ud_srq(u));
 	return n > 0 ? (uint32_t)n : 0;
 }
 
@@ -140,15 +140,15 @@ static bool take_recv(struct vd_ud_qp *u, struct ud_taken *t)
 {
 	struct ud_rqe *e;
 
-	if (shared(u))
-		return !ddps_take_srq_recv(shared(u), &t->wr_id, t->sge, &t->nsge);
+	if (get_ud_srq(u))
+		return !ddps_take_srq_recv(get_ud_srq(u), &t->wr_id, t->sge, &t->nsge);
 	if (!u->rq_count)
 		return false;
 	e = rqe(u, 0);
 	t->wr_id = e->wr_id;
 	t->nsge = e->nsge;
 	memcpy(t->sge, e->sge, e->nsge * sizeof *e->sge);
-	pop(u);
+	pop_ud_receive(u);
 	return true;
 }
 
@@ -183,7 +183,7 @@ static bool stop_reading(struct vd_ud_qp *u)
 	if (!srq)
 		return true;
 	__atomic_store_n(&vd_of(srq, struct vd_srq, srq)->ud_waits, true, __ATOMIC_SEQ_CST);
-	if (!ready(u))
+	if (!count_ready_receives(u))
 		return true;
 	ud_watch(u, true);
 	return false;
@@ -192,8 +192,8 @@ static bool stop_reading(struct vd_ud_qp *u)
 /* ---- datagrams ---- */
 
 /* The GRH is written over the header, so that the message follows it. */
-static void deliver(struct vd_ud_qp *u, const struct ud_taken *t, const struct ud_packet *pk,
-		    const struct ud_header *h)
+static void deliver_datagram(struct vd_ud_qp *u, const struct ud_taken *t,
+			     const struct ud_packet *pk, const struct ud_header *h)
 {
 	const size_t len = pk->len - UD_HEADER;
 	uint8_t *grh = pk->data + UD_HEADER - UD_GRH;
@@ -228,7 +228,8 @@ static void deliver(struct vd_ud_qp *u, const struct ud_taken *t, const struct u
 		ud_set_state(u, IBV_QPS_ERR);
 }
 
-static void acknowledge(struct vd_ud_qp *u, const struct ud_packet *pk, const struct ud_header *h)
+static void acknowledge_datagram(struct vd_ud_qp *u, const struct ud_packet *pk,
+				 const struct ud_header *h)
 {
 	struct ud_header ack = {
 		.type = UD_ACK, .dest = h->src, .src = u->qp->qp.qp_base.qp_num, .seq = h->seq
@@ -244,7 +245,7 @@ static void acknowledge(struct vd_ud_qp *u, const struct ud_packet *pk, const st
 	ud_send(&u->unicast.sock, &to, &pk->to, 0, &iov, 1);
 }
 
-static bool receives(const struct vd_ud_qp *u)
+static bool can_ud_receive(const struct vd_ud_qp *u)
 {
 	const enum ibv_qp_state state = ud_state(u);
 
@@ -252,7 +253,8 @@ static bool receives(const struct vd_ud_qp *u)
 	       state == IBV_QPS_SQE;
 }
 
-static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_packet *pk)
+static void take_ud_datagram(struct vd_ud_qp *u, const struct ud_source *s,
+			     const struct ud_packet *pk)
 {
 	struct vd_ud_stats *st = &u->stats;
 	struct ud_header h;
@@ -269,12 +271,12 @@ static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_
 		return;
 	}
 	if (h.flags & UD_F_ACK && !s->group && h.ack_port)
-		acknowledge(u, pk, &h);
-	if (!receives(u) || !take_recv(u, &t)) {
+		acknowledge_datagram(u, pk, &h);
+	if (!can_ud_receive(u) || !take_recv(u, &t)) {
 		st->no_recv++;
 		return;
 	}
-	deliver(u, &t, pk, &h);
+	deliver_datagram(u, &t, pk, &h);
 }
 
 void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
@@ -285,7 +287,7 @@ void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
 	int n, max;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		room = receives(u) ? ready(u) : UD_BATCH;
+		room = can_ud_receive(u) ? count_ready_receives(u) : UD_BATCH;
 		/* What finds no receive waits in the socket, unless the program wants to know. */
 		if (!room && !ud->p->cfg.strict) {
 			if (stop_reading(u))
@@ -297,7 +299,7 @@ void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
 			pk[i].data = ud->scratch[i] + UD_GRH - UD_HEADER;
 		n = ud_recv(&s->sock, pk, max, UD_HEADER + UD_MTU + 1);
 		for (int i = 0; i < n; i++)
-			take(u, s, &pk[i]);
+			take_ud_datagram(u, s, &pk[i]);
 		if (n < max)
 			return;
 	}

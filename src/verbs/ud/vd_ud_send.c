@@ -7,8 +7,8 @@
 
 #define FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-static void done(struct vd_ud_qp *u, const struct ud_sqe *e, enum ibv_wc_status status,
-		 uint32_t vendor)
+static void complete_ud_send(struct vd_ud_qp *u, const struct ud_sqe *e, enum ibv_wc_status status,
+			     uint32_t vendor)
 {
 	struct ibv_wc wc = { .wr_id = e->wr_id,
 			     .status = status,
@@ -21,7 +21,7 @@ static void done(struct vd_ud_qp *u, const struct ud_sqe *e, enum ibv_wc_status 
 }
 
 /* Whether it need not wait any more: it has gone, or is lost as datagrams may be. */
-static bool transmit(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
+static bool transmit_datagram(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 {
 	struct ud_peer *peer = e->group || e->lost ? NULL : ud_peer_of(u, &e->to);
 	uint8_t header[UD_HEADER];
@@ -52,28 +52,28 @@ static bool transmit(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 }
 
 /* The oldest one's turn.  Return: whether it is through. */
-static bool go(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
+static bool send_oldest(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 {
 	const enum ibv_qp_state state = ud_state(u);
 
 	if (state == IBV_QPS_SQD)
 		return false;
 	if (state != IBV_QPS_RTS) {
-		done(u, e, IBV_WC_WR_FLUSH_ERR, 4);
+		complete_ud_send(u, e, IBV_WC_WR_FLUSH_ERR, 4);
 		return true;
 	}
 	if (e->status) {
-		done(u, e, e->status, e->vendor);
+		complete_ud_send(u, e, e->status, e->vendor);
 		ud_set_state(u, IBV_QPS_SQE);
 		return true;
 	}
-	if (!transmit(u, e, now))
+	if (!transmit_datagram(u, e, now))
 		return false;
-	done(u, e, IBV_WC_SUCCESS, 0);
+	complete_ud_send(u, e, IBV_WC_SUCCESS, 0);
 	return true;
 }
 
-static void pop(struct vd_ud_qp *u)
+static void pop_ud_send(struct vd_ud_qp *u)
 {
 	struct ud_sqe *e = u->first;
 
@@ -90,22 +90,22 @@ void ud_push(struct vd_ud_qp *u, uint64_t now)
 {
 	/* Until somebody wakes it: held back in SQD. */
 	u->retry_at = UINT64_MAX;
-	while (u->first && go(u, u->first, now))
-		pop(u);
+	while (u->first && send_oldest(u, u->first, now))
+		pop_ud_send(u);
 }
 
 void ud_flush_sends(struct vd_ud_qp *u)
 {
 	while (u->first) {
-		done(u, u->first, IBV_WC_WR_FLUSH_ERR, 4);
-		pop(u);
+		complete_ud_send(u, u->first, IBV_WC_WR_FLUSH_ERR, 4);
+		pop_ud_send(u);
 	}
 }
 
 void ud_drop_sends(struct vd_ud_qp *u)
 {
 	while (u->first)
-		pop(u);
+		pop_ud_send(u);
 }
 
 static int wait_behind(struct vd_ud_qp *u, const struct ud_sqe *e)
@@ -146,7 +146,7 @@ static int gather_inline(const struct ibv_send_wr *wr, struct ud_sqe *e)
 }
 
 /* What is wrong with its memory is told by its completion, as for any request. */
-static int gather(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe *e)
+static int gather_datagram(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe *e)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
 	int err = vd_pieces(u->qp->qp.qp_base.context, wr->sg_list, wr->num_sge,
@@ -167,7 +167,7 @@ static int gather(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sq
 }
 
 /* The port that a number leads to; one that is no datagram queue pair's leads nowhere. */
-static void address(const struct vd_ah *ah, uint32_t qpn, struct ud_sqe *e)
+static void address_datagram(const struct vd_ah *ah, uint32_t qpn, struct ud_sqe *e)
 {
 	const uint32_t high = qpn >> 16;
 
@@ -179,7 +179,7 @@ static void address(const struct vd_ah *ah, uint32_t qpn, struct ud_sqe *e)
 	e->h.dest = ah->group ? UD_QPN_MCAST : qpn;
 }
 
-static int build(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe *e)
+static int build_ud_send(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe *e)
 {
 	const struct vd_ah *ah = wr->wr.ud.ah ? vd_of(wr->wr.ud.ah, struct vd_ah, ah) : NULL;
 
@@ -205,11 +205,11 @@ static int build(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe
 	}
 	if (wr->send_flags & IBV_SEND_SOLICITED)
 		e->h.flags |= UD_F_SOLICITED;
-	address(ah, wr->wr.ud.remote_qpn, e);
-	return gather(u, wr, e);
+	address_datagram(ah, wr->wr.ud.remote_qpn, e);
+	return gather_datagram(u, wr, e);
 }
 
-static int post_one(struct vd_ud_qp *u, const struct ibv_send_wr *wr)
+static int post_datagram(struct vd_ud_qp *u, const struct ibv_send_wr *wr)
 {
 	const enum ibv_qp_state state = ud_state(u);
 	struct ud_sqe e;
@@ -220,8 +220,8 @@ static int post_one(struct vd_ud_qp *u, const struct ibv_send_wr *wr)
 		return EINVAL;
 	if (u->nsq == u->qp->init.cap.max_send_wr)
 		return ENOMEM;
-	err = build(u, wr, &e);
-	if (err || (!u->first && go(u, &e, ud_now_ms())))
+	err = build_ud_send(u, wr, &e);
+	if (err || (!u->first && send_oldest(u, &e, ud_now_ms())))
 		return err;
 	err = wait_behind(u, &e);
 	if (!err && u->nsq == 1)
@@ -240,7 +240,7 @@ int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	}
 	ddps_lock(&u->ud->lock);
 	for (; wr && !err; wr = wr->next) {
-		err = post_one(u, wr);
+		err = post_datagram(u, wr);
 		if (err)
 			*bad = wr;
 	}

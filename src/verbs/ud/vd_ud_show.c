@@ -50,7 +50,7 @@ void vd_ud_stats_tell(struct vd_process *p)
 		st.cq_full);
 }
 
-static const char *state_name(enum ibv_qp_state state)
+static const char *get_ud_state_name(enum ibv_qp_state state)
 {
 	static const char *const names[] = {
 		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
@@ -61,7 +61,7 @@ static const char *state_name(enum ibv_qp_state state)
 	return state < sizeof names / sizeof *names ? names[state] : "UNKNOWN";
 }
 
-static int put(const struct vd_ud_qp *u, char *to, size_t size)
+static int put_ud_stats(const struct vd_ud_qp *u, char *to, size_t size)
 {
 	const struct vd_ud_stats *st = &u->stats;
 
@@ -72,10 +72,10 @@ static int put(const struct vd_ud_qp *u, char *to, size_t size)
 			",\"sends_posted\":%" PRIu32 ",\"recvs_posted\":%" PRIu32
 			",\"no_buffer\":%" PRIu64 ",\"bad_qkey\":%" PRIu64 ",\"malformed\":%" PRIu64
 			",\"unreachable\":%" PRIu64 ",\"cq_overflow\":%" PRIu64 "}",
-			u->qp->qp.qp_base.qp_num, state_name(ud_state(u)), u->port, u->ngroups,
-			st->sent, st->sent_octets, st->received, st->received_octets, u->nsq,
-			u->rq_count, st->no_recv, st->bad_qkey, st->malformed, st->unreachable,
-			st->cq_full);
+			u->qp->qp.qp_base.qp_num, get_ud_state_name(ud_state(u)), u->port,
+			u->ngroups, st->sent, st->sent_octets, st->received, st->received_octets,
+			u->nsq, u->rq_count, st->no_recv, st->bad_qkey, st->malformed,
+			st->unreachable, st->cq_full);
 }
 
 int vd_ud_show(void *process, uint32_t n, char *to, size_t size)
@@ -94,7 +94,7 @@ int vd_ud_show(void *process, uint32_t n, char *to, size_t size)
 		return -1;
 	for (u = ud->qps; u && n; u = u->next)
 		n--;
-	len = u ? put(u, to, size) : 0;
+	len = u ? put_ud_stats(u, to, size) : 0;
 	ddps_unlock(&ud->lock);
 	return len;
 }

@@ -19,7 +19,7 @@ union control {
 	uint8_t room[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
 };
 
-static int prepare(struct ud_sock *s)
+static int prepare_ud_socket(struct ud_sock *s)
 {
 	int one = 1, size = BUFFER;
 
@@ -38,7 +38,7 @@ int ud_sock_adopt(struct ud_sock *s, int fd)
 		return errno;
 	s->fd = fd;
 	s->family = ss.ss_family;
-	return prepare(s) ? errno : 0;
+	return prepare_ud_socket(s) ? errno : 0;
 }
 
 /* A child of fork that begins in the midst of this would keep the socket. */
@@ -69,7 +69,7 @@ static int bind_any(struct ud_sock *s, uint16_t *port)
 	if (s->family == AF_INET6)
 		setsockopt(s->fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
 	if (bind(s->fd, (struct sockaddr *)&ss, len) ||
-	    getsockname(s->fd, (struct sockaddr *)&ss, &len) || prepare(s))
+	    getsockname(s->fd, (struct sockaddr *)&ss, &len) || prepare_ud_socket(s))
 		return errno;
 	ud_from_sockaddr((struct sockaddr *)&ss, &got);
 	*port = got.port;
@@ -105,7 +105,7 @@ void ud_sock_close(struct vd_ud *ud, struct ud_sock *s)
 
 /* ---- groups ---- */
 
-static int join(const struct ud_sock *s, const struct ud_addr *group)
+static int join_ud_sock_group(const struct ud_sock *s, const struct ud_addr *group)
 {
 	struct ipv6_mreq m6 = { group->ip, group->ifindex };
 	struct ip_mreqn m4 = { .imr_ifindex = (int)group->ifindex };
@@ -136,7 +136,8 @@ int ud_sock_join(struct vd_ud *ud, struct ud_sock *s, const struct ud_addr *grou
 	if (s->family == AF_INET6)
 		setsockopt(s->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	if (setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
-	    bind(s->fd, (struct sockaddr *)&ss, len) || prepare(s) || join(s, group))
+	    bind(s->fd, (struct sockaddr *)&ss, len) || prepare_ud_socket(s) ||
+	    join_ud_sock_group(s, group))
 		err = errno;
 	if (err)
 		ud_sock_close(ud, s);
@@ -202,7 +203,7 @@ int ud_send(const struct ud_sock *s, const struct ud_addr *to, const struct in6_
 
 /* ---- in ---- */
 
-static void destination(struct msghdr *m, struct ud_packet *pk)
+static void read_destination(struct msghdr *m, struct ud_packet *pk)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET };
 	struct in6_pktinfo i6;
@@ -246,7 +247,7 @@ int ud_recv(const struct ud_sock *s, struct ud_packet *pk, int max, size_t room)
 		pk[i].len = m[i].msg_hdr.msg_flags & MSG_TRUNC ? room : m[i].msg_len;
 		memset(&pk[i].to, 0, sizeof pk[i].to);
 		ud_from_sockaddr((struct sockaddr *)&from[i], &pk[i].from);
-		destination(&m[i].msg_hdr, &pk[i]);
+		read_destination(&m[i].msg_hdr, &pk[i]);
 	}
 	return n < 0 ? 0 : n;
 }

@@ -8,19 +8,19 @@
 
 static const uint8_t magic[4] = "ddUD";
 
-static void put16(uint8_t *at, uint16_t n)
+static void put_ud_u16(uint8_t *at, uint16_t n)
 {
 	n = htons(n);
 	memcpy(at, &n, sizeof n);
 }
 
-static void put32(uint8_t *at, uint32_t n)
+static void put_ud_u32(uint8_t *at, uint32_t n)
 {
 	n = htonl(n);
 	memcpy(at, &n, sizeof n);
 }
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t get_ud_u16(const uint8_t *at)
 {
 	uint16_t n;
 
@@ -28,7 +28,7 @@ static uint16_t get16(const uint8_t *at)
 	return ntohs(n);
 }
 
-static uint32_t get32(const uint8_t *at)
+static uint32_t get_ud_u32(const uint8_t *at)
 {
 	uint32_t n;
 
@@ -46,17 +46,17 @@ void ud_put(const struct ud_header *h, uint8_t to[UD_HEADER])
 		memcpy(to + 8, &h->ask, sizeof h->ask);
 		to[16] = h->status;
 		to[17] = h->pd_len;
-		put32(to + 20, h->src);
-		put32(to + 24, h->qkey);
+		put_ud_u32(to + 20, h->src);
+		put_ud_u32(to + 24, h->qkey);
 		return;
 	}
 	to[6] = h->flags;
-	put32(to + 8, h->dest);
-	put32(to + 12, h->src);
-	put32(to + 16, h->qkey);
+	put_ud_u32(to + 8, h->dest);
+	put_ud_u32(to + 12, h->src);
+	put_ud_u32(to + 16, h->qkey);
 	memcpy(to + 20, &h->imm, sizeof h->imm);
-	put16(to + 24, h->seq);
-	put16(to + 26, h->ack_port);
+	put_ud_u16(to + 24, h->seq);
+	put_ud_u16(to + 26, h->ack_port);
 }
 
 /* A request is as long as the longest answer at least: no stranger gets more octets than were sent. */
@@ -65,13 +65,13 @@ size_t ud_cm_len(enum ud_type type, size_t pd_len)
 	return UD_HEADER + (type == UD_REQ && pd_len < UD_PD_REP ? UD_PD_REP : pd_len);
 }
 
-static bool get_cm(const uint8_t *from, size_t len, struct ud_header *h)
+static bool get_ud_cm(const uint8_t *from, size_t len, struct ud_header *h)
 {
 	memcpy(&h->ask, from + 8, sizeof h->ask);
 	h->status = from[16];
 	h->pd_len = from[17];
-	h->src = get32(from + 20);
-	h->qkey = get32(from + 24);
+	h->src = get_ud_u32(from + 20);
+	h->qkey = get_ud_u32(from + 24);
 	return !from[6] && !from[18] && !from[19] && h->src <= VD_QPN_MASK &&
 	       h->pd_len <= (h->type == UD_REQ ? UD_PD_REQ : UD_PD_REP) &&
 	       len == ud_cm_len(h->type, h->pd_len);
@@ -84,14 +84,14 @@ bool ud_get(const uint8_t *from, size_t len, struct ud_header *h)
 		return false;
 	h->type = (enum ud_type)from[5];
 	if (h->type == UD_REQ || h->type == UD_REP)
-		return get_cm(from, len, h);
+		return get_ud_cm(from, len, h);
 	h->flags = from[6];
-	h->dest = get32(from + 8);
-	h->src = get32(from + 12);
-	h->qkey = get32(from + 16);
+	h->dest = get_ud_u32(from + 8);
+	h->src = get_ud_u32(from + 12);
+	h->qkey = get_ud_u32(from + 16);
 	memcpy(&h->imm, from + 20, sizeof h->imm);
-	h->seq = get16(from + 24);
-	h->ack_port = get16(from + 26);
+	h->seq = get_ud_u16(from + 24);
+	h->ack_port = get_ud_u16(from + 26);
 	if (h->flags & ~UD_F_ALL || h->dest > VD_QPN_MASK || h->src > VD_QPN_MASK)
 		return false;
 	return h->type == UD_DATA ? len <= UD_HEADER + UD_MTU
@@ -157,7 +157,7 @@ void ud_put_grh(uint8_t to[UD_GRH], const struct in6_addr *from, const struct in
 {
 	memset(to, 0, UD_GRH);
 	to[0] = 0x60;
-	put16(to + 4, (uint16_t)(12 + 8 + ((payload + 3) & ~(size_t)3) + 4));
+	put_ud_u16(to + 4, (uint16_t)(12 + 8 + ((payload + 3) & ~(size_t)3) + 4));
 	to[6] = 0x1b; /* NxtHdr: BTH */
 	to[7] = 64;
 	memcpy(to + 8, from, sizeof *from);

@@ -40,17 +40,17 @@ static int env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out)
 
 /* ---- associations: life ---- */
 
-static void on_io(void *user, uint32_t events)
+static void serve_kernel_io(void *user, uint32_t events)
 {
 	ddps_sk_serve(user, events);
 }
 
-static void on_task(void *user)
+static void serve_kernel_task(void *user)
 {
 	ddps_sk_serve(user, 0);
 }
 
-static struct ddps_sd_assoc *assoc_new(struct ddps_sk_env *ke, int fd)
+static struct ddps_sd_assoc *make_kernel_assoc(struct ddps_sk_env *ke, int fd)
 {
 	struct ddps_sd_assoc *a = calloc(1, sizeof *a);
 
@@ -58,8 +58,8 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_sk_env *ke, int fd)
 		return NULL;
 	ddps_sk_life_init(&a->life, ke->env);
 	a->ke = ke;
-	a->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = a };
-	a->task = (struct ddps_task){ .fn = on_task, .user = a };
+	a->io = (struct ddps_io){ .fd = fd, .fn = serve_kernel_io, .user = a };
+	a->task = (struct ddps_task){ .fn = serve_kernel_task, .user = a };
 	DL_APPEND(ke->assocs, a);
 	return a;
 }
@@ -111,7 +111,8 @@ void ddps_sk_release(struct ddps_sd_assoc *a)
 /* ---- connect ---- */
 
 /* To @sa or the URI's list, from the URI's addresses if it has some. */
-static int reach(int fd, const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len)
+static int reach_peer(int fd, const struct ddps_uri *uri, const struct sockaddr *sa,
+		      socklen_t sa_len)
 {
 	if (uri->from.n && ddps_sk_bind(fd, &uri->from) < 0)
 		return -1;
@@ -120,9 +121,9 @@ static int reach(int fd, const struct ddps_uri *uri, const struct sockaddr *sa, 
 	return connect(fd, sa, sa_len);
 }
 
-static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+static int kernel_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+			  const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+			  const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
 {
 	int family = ddps_sk_family(sa, uri), fd, keep, err;
 	struct ddps_sk_env *ke;
@@ -144,7 +145,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		errno = keep;
 		return err;
 	}
-	a = assoc_new(ke, fd);
+	a = make_kernel_assoc(ke, fd);
 	if (!a) {
 		ddps_own_close(fd);
 		return DDPS_E_NOMEM;
@@ -156,7 +157,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
 	ddps_timer_after(env->loop, &a->life.deadline, connect_ms);
-	if (reach(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
+	if (reach_peer(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
 						strerror(errno)));
 	else
@@ -168,7 +169,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 /* ---- listen ---- */
 
 /* The descriptor stays in epoll's set meanwhile: to put it there again would take memory. */
-static void accept_failed(struct ddps_sd_endpoint *e, int err)
+static void take_kernel_accept_failure(struct ddps_sd_endpoint *e, int err)
 {
 	struct ddps_loop *loop = e->ke->env->loop;
 	struct ddps_error why;
@@ -193,7 +194,7 @@ static void accept_failed(struct ddps_sd_endpoint *e, int err)
 	}
 }
 
-static void on_accept(void *user, uint32_t events)
+static void take_kernel_accepts(void *user, uint32_t events)
 {
 	struct ddps_sd_endpoint *e = user;
 	struct ddps_sk_env *ke = e->ke;
@@ -206,7 +207,7 @@ static void on_accept(void *user, uint32_t events)
 		if (fd < 0)
 			break;
 		ddps_own_tos(fd, e->family, e->tos); /* Linux does not hand it on */
-		a = assoc_new(ke, fd);
+		a = make_kernel_assoc(ke, fd);
 		if (!a) {
 			ddps_log(&ke->env->log, DDPS_LOG_ERROR, "sctp", "accept: out of memory");
 			ddps_own_close(fd);
@@ -216,7 +217,7 @@ static void on_accept(void *user, uint32_t events)
 		a->life.accepted = true;
 		ddps_sk_watch(a);
 	}
-	accept_failed(e, errno);
+	take_kernel_accept_failure(e, errno);
 }
 
 static void on_retry(void *user)
@@ -231,9 +232,10 @@ static int backlog_of(unsigned asked)
 	return asked > INT_MAX ? INT_MAX : asked ? (int)asked : 1;
 }
 
-static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		     const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
-		     const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out)
+static int kernel_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+			 const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
+			 const struct ddps_sd_listen_up *up, void *user,
+			 struct ddps_sd_endpoint **out)
 {
 	struct ddps_sd_endpoint *e;
 	struct ddps_sk_env *ke;
@@ -260,7 +262,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 		err = DDPS_E_NOMEM;
 	if (e) {
 		*e = (struct ddps_sd_endpoint){ .ke = ke, .encap = encap, .owner = { up, user } };
-		e->io = (struct ddps_io){ .fd = fd, .fn = on_accept, .user = e };
+		e->io = (struct ddps_io){ .fd = fd, .fn = take_kernel_accepts, .user = e };
 		e->list = uri->hosts.n;
 		e->family = family;
 		e->tos = uri->tos;
@@ -279,7 +281,8 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	return 0;
 }
 
-static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap)
+static void get_kernel_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len,
+				     uint16_t *encap)
 {
 	if (e->list)
 		ddps_sk_endpoint_text(e->io.fd, buf, len);
@@ -288,7 +291,7 @@ static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uin
 	*encap = e->encap;
 }
 
-static void endpoint_free(struct ddps_sd_endpoint *e)
+static void free_kernel_endpoint(struct ddps_sd_endpoint *e)
 {
 	struct ddps_loop *loop = e->ke->env->loop;
 	struct ddps_sd_assoc *a;
@@ -311,7 +314,7 @@ static void fini(struct ddps_env *env, void *ctx)
 	if (!ke)
 		return;
 	while (ke->endpoints)
-		endpoint_free(ke->endpoints);
+		free_kernel_endpoint(ke->endpoints);
 	while (ke->assocs)
 		ddps_sk_release(ke->assocs);
 	free(ke->rx_buf);
@@ -320,7 +323,7 @@ static void fini(struct ddps_env *env, void *ctx)
 
 /* ---- associations: use ---- */
 
-static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
+static void fill_kernel_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 {
 	struct sctp_status st = { 0 };
 	socklen_t len = sizeof st;
@@ -389,8 +392,8 @@ static int put_message(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si,
 	return 0;
 }
 
-static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
-		   int niov)
+static int kernel_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
+		       const struct iovec *iov, int niov)
 {
 	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
 	 * dry(): have the peer send them at once (RFC 9260 6.1). */
@@ -416,7 +419,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 	return put_message(a, &si, iov, niov);
 }
 
-static void ask_dry(struct ddps_sd_assoc *a)
+static void ask_kernel_dry(struct ddps_sd_assoc *a)
 {
 	if (a->io.fd < 0 || a->life.want_dry)
 		return;
@@ -424,7 +427,7 @@ static void ask_dry(struct ddps_sd_assoc *a)
 	ddps_sk_ask_dry(a);
 }
 
-static void do_pause(struct ddps_sd_assoc *a, bool on)
+static void kernel_pause(struct ddps_sd_assoc *a, bool on)
 {
 	a->life.paused = on;
 	if (!a->life.serving)
@@ -435,7 +438,7 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
  * Nothing can be taken off the kernel's window, and its octets come out in one order only, not by
  * stream.  So all of it is read up to a limit; then nothing is, until half of that is gone.
  */
-static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
+static bool kernel_keep(struct ddps_sd_assoc *a, size_t octets)
 {
 	bool on;
 
@@ -443,11 +446,11 @@ static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
 		return false;
 	on = octets >= KEPT_MAX / (a->life.paused ? 2 : 1);
 	if (on != a->life.paused)
-		do_pause(a, on);
+		kernel_pause(a, on);
 	return on;
 }
 
-static void do_shutdown(struct ddps_sd_assoc *a)
+static void kernel_shutdown(struct ddps_sd_assoc *a)
 {
 	if (a->io.fd < 0 || a->life.shut)
 		return;
@@ -464,20 +467,20 @@ const struct ddps_sd_backend ddps_sd_kernel = {
 	.name = "kernel",
 	.homes = true,
 	.available = ddps_sk_available,
-	.connect = do_connect,
-	.listen = do_listen,
-	.endpoint_addr = endpoint_addr,
-	.endpoint_free = endpoint_free,
+	.connect = kernel_connect,
+	.listen = kernel_listen,
+	.endpoint_addr = get_kernel_endpoint_addr,
+	.endpoint_free = free_kernel_endpoint,
 	.set_up = ddps_sk_life_set_up,
-	.info = info,
+	.info = fill_kernel_info,
 	.assoc_stats = ddps_sk_assoc_stats,
 	.path_stats = ddps_sk_path_stats,
 	.set_primary = ddps_sk_set_primary,
-	.send = do_send,
-	.ask_dry = ask_dry,
-	.pause = do_pause,
-	.keep = do_keep,
-	.shutdown = do_shutdown,
+	.send = kernel_send,
+	.ask_dry = ask_kernel_dry,
+	.pause = kernel_pause,
+	.keep = kernel_keep,
+	.shutdown = kernel_shutdown,
 	.abort = ddps_sk_life_abort,
 	.free = ddps_sk_life_free,
 	.fini = fini,

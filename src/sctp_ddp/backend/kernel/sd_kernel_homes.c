@@ -118,7 +118,7 @@ void ddps_sk_endpoint_text(int fd, char *buf, size_t len)
 	ddps_addrs_text(&list, buf, len);
 }
 
-static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool is_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	char x[72], y[72]; /* whatever form they have */
 
@@ -127,7 +127,7 @@ static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage
 	return !strcmp(x, y);
 }
 
-static int status(const struct ddps_sd_assoc *a, struct sctp_status *st)
+static int read_assoc_status(const struct ddps_sd_assoc *a, struct sctp_status *st)
 {
 	socklen_t len = sizeof *st;
 
@@ -140,7 +140,7 @@ static int status(const struct ddps_sd_assoc *a, struct sctp_status *st)
 int ddps_sk_primary(const struct ddps_sd_assoc *a, struct sockaddr_storage *ss)
 {
 	struct sctp_status s;
-	int err = status(a, &s);
+	int err = read_assoc_status(a, &s);
 
 	if (!err)
 		memcpy(ss, &s.sstat_primary.spinfo_address, sizeof *ss);
@@ -149,7 +149,7 @@ int ddps_sk_primary(const struct ddps_sd_assoc *a, struct sockaddr_storage *ss)
 
 /* ---- stats ---- */
 
-static const char *state_name(int32_t state)
+static const char *get_kernel_state_name(int32_t state)
 {
 	static const char *const names[] = {
 		[SCTP_CLOSED] = "CLOSED",
@@ -173,7 +173,8 @@ int ddps_sk_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
 	socklen_t len = sizeof k;
 	struct sctp_status s;
 
-	if (status(a, &s) || getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &k, &len) < 0)
+	if (read_assoc_status(a, &s) ||
+	    getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &k, &len) < 0)
 		return DDPS_E_STATE;
 	st->packets_sent = k.sas_opackets;
 	st->packets_received = k.sas_ipackets;
@@ -184,7 +185,7 @@ int ddps_sk_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
 	st->gaps = k.sas_gapcnt;
 	st->peer_rwnd = s.sstat_rwnd;
 	st->paths = addresses(a->io.fd, true).n;
-	snprintf(st->state, sizeof st->state, "%s", state_name(s.sstat_state));
+	snprintf(st->state, sizeof st->state, "%s", get_kernel_state_name(s.sstat_state));
 	return 0;
 }
 
@@ -203,8 +204,8 @@ static enum ddps_path_state path_state(int32_t state)
 }
 
 /* The kernel refuses to show one that has potentially failed, if it is set so. */
-static enum ddps_path_state ask_path(int fd, const struct sockaddr_storage *peer,
-				     struct sctp_paddrinfo *p)
+static enum ddps_path_state read_path_state(int fd, const struct sockaddr_storage *peer,
+					    struct sctp_paddrinfo *p)
 {
 	socklen_t len = sizeof *p;
 
@@ -216,20 +217,20 @@ static enum ddps_path_state ask_path(int fd, const struct sockaddr_storage *peer
 }
 
 /* Where new data goes: the kernel does not tell, but does as RFC 9260 6.4 says. */
-static bool in_use(int fd, const struct ddps_uri_addrs *list, const struct sockaddr_storage *first,
-		   uint32_t path)
+static bool find_path_in_use(int fd, const struct ddps_uri_addrs *list,
+			     const struct sockaddr_storage *first, uint32_t path)
 {
 	struct sctp_paddrinfo p;
 	uint32_t other = list->n;
 
 	for (uint32_t i = list->n; i-- > 0;) {
-		if (ask_path(fd, &list->at[i], &p) != DDPS_PATH_ACTIVE)
+		if (read_path_state(fd, &list->at[i], &p) != DDPS_PATH_ACTIVE)
 			continue;
-		if (same(&list->at[i], first))
+		if (is_same_address(&list->at[i], first))
 			return i == path;
 		other = i;
 	}
-	return other < list->n ? other == path : same(&list->at[path], first);
+	return other < list->n ? other == path : is_same_address(&list->at[path], first);
 }
 
 int ddps_sk_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st)
@@ -242,13 +243,13 @@ int ddps_sk_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 		return DDPS_E_STATE;
 	if (path >= list.n)
 		return DDPS_E_INVAL;
-	st->state = ask_path(a->io.fd, &list.at[path], &p);
+	st->state = read_path_state(a->io.fd, &list.at[path], &p);
 	st->rto_ns = (uint64_t)p.spinfo_rto * NSEC_PER_MSEC;
 	st->cwnd = p.spinfo_cwnd;
 	st->mtu = p.spinfo_mtu;
 	st->encap = a->life.info.encap;
-	st->primary = same(&list.at[path], &first);
-	st->in_use = in_use(a->io.fd, &list, &first, path);
+	st->primary = is_same_address(&list.at[path], &first);
+	st->in_use = find_path_in_use(a->io.fd, &list, &first, path);
 	ddps_addr_text((struct sockaddr *)&list.at[path], st->peer, sizeof st->peer);
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* An association begins with its life. */
-static struct ddps_sd_assoc *assoc_of(struct ddps_sk_life *l)
+static struct ddps_sd_assoc *get_life_assoc(struct ddps_sk_life *l)
 {
 	return (struct ddps_sd_assoc *)(void *)l;
 }
@@ -14,18 +14,18 @@ static struct ddps_sk_life *life_of(struct ddps_sd_assoc *a)
 	return (struct ddps_sk_life *)(void *)a;
 }
 
-static void timed_out(void *user)
+static void end_timed_out_life(void *user)
 {
 	struct ddps_sk_life *l = user;
 
-	ddps_sk_doom(assoc_of(l),
+	ddps_sk_doom(get_life_assoc(l),
 		     ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
 void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env)
 {
 	l->env = env;
-	l->deadline = (struct ddps_timer){ .fn = timed_out, .user = l };
+	l->deadline = (struct ddps_timer){ .fn = end_timed_out_life, .user = l };
 }
 
 bool ddps_sk_life_alive(const struct ddps_sk_life *l)
@@ -37,8 +37,8 @@ bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 
 static void shut_down(struct ddps_sk_life *l)
 {
-	ddps_sk_abort_on_close(assoc_of(l), false);
-	ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
+	ddps_sk_abort_on_close(get_life_assoc(l), false);
+	ddps_sk_doom(get_life_assoc(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 
 void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
@@ -46,16 +46,16 @@ void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
 	if (!sys_errno && (l->peer_shut || l->shut))
 		shut_down(l);
 	else
-		ddps_sk_doom(assoc_of(l), ddps_sk_why(assoc_of(l), sys_errno));
+		ddps_sk_doom(get_life_assoc(l), ddps_sk_why(get_life_assoc(l), sys_errno));
 }
 
 /* Last upcall; an association that nobody was told of goes silently. */
-static void finish(struct ddps_sk_life *l)
+static void finish_life(struct ddps_sk_life *l)
 {
 	struct ddps_error e = l->end;
 
 	l->ended = true;
-	ddps_sk_close(assoc_of(l));
+	ddps_sk_close(get_life_assoc(l));
 	ddps_timer_stop(l->env->loop, &l->deadline);
 	if (!l->up) {
 		l->freed = true;
@@ -68,7 +68,7 @@ static void finish(struct ddps_sk_life *l)
 
 /* ---- the beginning ---- */
 
-static void announce(struct ddps_sk_life *l)
+static void announce_life(struct ddps_sk_life *l)
 {
 	const struct ddps_sk_owner *ep = l->ep;
 
@@ -83,18 +83,18 @@ static void announce(struct ddps_sk_life *l)
 		return;
 	}
 	if (ep)
-		ep->up->accepted(ep->user, assoc_of(l));
+		ep->up->accepted(ep->user, get_life_assoc(l));
 	if (!l->up) /* no endpoint any more, or its owner did not want it */
 		l->freed = true;
 }
 
 /* ---- items ---- */
 
-static void on_up(struct ddps_sk_life *l, const struct ddps_sk_item *it)
+static void take_life_up(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	l->info.in_streams = it->in_streams;
 	l->info.out_streams = it->out_streams;
-	ddps_sk_addresses(assoc_of(l));
+	ddps_sk_addresses(get_life_assoc(l));
 	l->up_seen = true;
 }
 
@@ -103,7 +103,7 @@ static void on_indication(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	l->info.has_adaptation = true;
 	l->info.adaptation = it->adaptation;
 	if (l->up_seen && !l->announced)
-		announce(l);
+		announce_life(l);
 }
 
 static void on_data(struct ddps_sk_life *l, const struct ddps_sk_item *it)
@@ -114,7 +114,7 @@ static void on_data(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	if (!it->eor) {
 		err = ddps_sd_part_hold(&l->part, it->data, it->len);
 		if (err)
-			ddps_sk_doom(assoc_of(l),
+			ddps_sk_doom(get_life_assoc(l),
 				     ddps_error_make(err, 0, "a user message of %u octets or more",
 						     DDPS_SD_MSG_MAX));
 		return;
@@ -135,18 +135,18 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 		ddps_sk_life_on_end(l, it->sys_errno);
 		break;
 	case DDPS_SK_UP:
-		on_up(l, it);
+		take_life_up(l, it);
 		break;
 	case DDPS_SK_INDICATION:
 		on_indication(l, it);
 		break;
 	case DDPS_SK_LOST:
-		ddps_sk_life_on_end(l, ddps_sk_so_error(assoc_of(l)));
+		ddps_sk_life_on_end(l, ddps_sk_so_error(get_life_assoc(l)));
 		break;
 	case DDPS_SK_RESTART:
 		/* All sessions are lost.  The kernel does not show the indication of the new INIT, so
 		 * whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		ddps_sk_doom(get_life_assoc(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
 		break;
 	case DDPS_SK_SHUT_DONE:
 		shut_down(l);
@@ -156,7 +156,7 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 		l->up->peer_shutdown(l->user);
 		break;
 	case DDPS_SK_DRY:
-		ddps_sk_dry(assoc_of(l));
+		ddps_sk_dry(get_life_assoc(l));
 		break;
 	case DDPS_SK_PART_LOST:
 		ddps_sd_part_drop(&l->part);
@@ -169,11 +169,11 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 
 bool ddps_sk_life_step(struct ddps_sk_life *l)
 {
-	struct ddps_sk_item it = ddps_sk_take(assoc_of(l));
+	struct ddps_sk_item it = ddps_sk_take(get_life_assoc(l));
 
 	/* The indication comes with COMM_UP or not at all. */
 	if (l->up_seen && !l->announced && it.what != DDPS_SK_INDICATION) {
-		announce(l);
+		announce_life(l);
 		if (!ddps_sk_life_alive(l))
 			return false;
 	}
@@ -192,11 +192,11 @@ bool ddps_sk_life_enter(struct ddps_sk_life *l)
 bool ddps_sk_life_leave(struct ddps_sk_life *l)
 {
 	if (l->doomed && !l->ended && !l->freed)
-		finish(l);
+		finish_life(l);
 	l->serving = false;
 	if (!l->freed)
 		return true;
-	ddps_sk_release(assoc_of(l));
+	ddps_sk_release(get_life_assoc(l));
 	return false;
 }
 

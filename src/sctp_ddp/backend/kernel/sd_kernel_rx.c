@@ -180,7 +180,7 @@ static void read_items(struct ddps_sd_assoc *a)
 			break;
 }
 
-static void turn(struct ddps_sd_assoc *a, uint32_t events)
+static void turn_kernel_assoc(struct ddps_sd_assoc *a, uint32_t events)
 {
 	int err;
 
@@ -211,7 +211,7 @@ static void turn(struct ddps_sd_assoc *a, uint32_t events)
 void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events)
 {
 	if (ddps_sk_life_enter(&a->life))
-		turn(a, events);
+		turn_kernel_assoc(a, events);
 	if (!ddps_sk_life_leave(&a->life))
 		return;
 	if (a->life.paused && (events & EPOLLHUP))

@@ -34,12 +34,12 @@ bool ddps_sk_available(void)
 	return true;
 }
 
-static int set(int fd, int opt, const void *value, size_t len)
+static int set_sctp_option(int fd, int opt, const void *value, size_t len)
 {
 	return setsockopt(fd, IPPROTO_SCTP, opt, value, (socklen_t)len);
 }
 
-static int set_events(int fd)
+static int set_sctp_events(int fd)
 {
 	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_ADAPTATION_INDICATION,
 					  SCTP_SHUTDOWN_EVENT, SCTP_PARTIAL_DELIVERY_EVENT,
@@ -51,12 +51,12 @@ static int set_events(int fd)
 					 .se_type = types[i],
 					 .se_on = 1 };
 
-		bad |= set(fd, SCTP_EVENT, &ev, sizeof ev);
+		bad |= set_sctp_option(fd, SCTP_EVENT, &ev, sizeof ev);
 	}
 	return bad;
 }
 
-static int set_options(int fd)
+static int set_sctp_options(int fd)
 {
 	/* Equal counts both ways [5043-8-1]. */
 	struct sctp_initmsg init = { .sinit_num_ostreams = DDPS_SCTP_STREAMS,
@@ -68,15 +68,15 @@ static int set_options(int fd)
 	struct sctp_assoc_value show_pf = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1 };
 	int on = 1, off = 0, size = BUF_LEN, bad;
 
-	bad = set(fd, SCTP_INITMSG, &init, sizeof init);
-	bad |= set(fd, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
-	bad |= set(fd, SCTP_NODELAY, &on, sizeof on); /* [5043-11.2-1] */
-	bad |= set(fd, SCTP_RECVRCVINFO, &on, sizeof on);
+	bad = set_sctp_option(fd, SCTP_INITMSG, &init, sizeof init);
+	bad |= set_sctp_option(fd, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
+	bad |= set_sctp_option(fd, SCTP_NODELAY, &on, sizeof on); /* [5043-11.2-1] */
+	bad |= set_sctp_option(fd, SCTP_RECVRCVINFO, &on, sizeof on);
 	/* A FORWARD-TSN (RFC 3758) would have us wait for ever for a message that was given up. */
-	(void)set(fd, SCTP_PR_SUPPORTED, &no_pr, sizeof no_pr);
-	(void)set(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &show_pf, sizeof show_pf);
-	(void)set(fd, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
-	bad |= set_events(fd);
+	(void)set_sctp_option(fd, SCTP_PR_SUPPORTED, &no_pr, sizeof no_pr);
+	(void)set_sctp_option(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &show_pf, sizeof show_pf);
+	(void)set_sctp_option(fd, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
+	bad |= set_sctp_events(fd);
 	bad |= setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_on_close, sizeof abort_on_close);
 	/* As much of it as the system grants. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -85,7 +85,7 @@ static int set_options(int fd)
 }
 
 /* The kernel's own UDP port for SCTP; 0: it does not encapsulate. */
-static uint16_t kernel_udp_port(void)
+static uint16_t get_kernel_udp_port(void)
 {
 	FILE *f = fopen(UDP_PORT_FILE, "re");
 	unsigned port = 0;
@@ -104,7 +104,7 @@ static int set_encap(int fd, int family, uint16_t port)
 				    .sue_address.ss_family = (sa_family_t)family,
 				    .sue_port = htons(port) };
 
-	return set(fd, SCTP_REMOTE_UDP_ENCAPS_PORT, &e, sizeof e);
+	return set_sctp_option(fd, SCTP_REMOTE_UDP_ENCAPS_PORT, &e, sizeof e);
 }
 
 int ddps_sk_socket(int family, int *err)
@@ -117,7 +117,7 @@ int ddps_sk_socket(int family, int *err)
 			*err = DDPS_E_UNSUPPORTED;
 		return -1;
 	}
-	if (set_options(fd)) {
+	if (set_sctp_options(fd)) {
 		int keep = errno;
 
 		ddps_own_close(fd);
@@ -136,7 +136,7 @@ int ddps_sk_encap_to(int fd, int family, int port)
 		(void)set_encap(fd, family, 0);
 		return 0;
 	}
-	if (port > 0 && kernel_udp_port() && set_encap(fd, family, (uint16_t)port) == 0)
+	if (port > 0 && get_kernel_udp_port() && set_encap(fd, family, (uint16_t)port) == 0)
 		return 0;
 	errno = EPROTONOSUPPORT;
 	return DDPS_E_UNSUPPORTED;
@@ -145,7 +145,7 @@ int ddps_sk_encap_to(int fd, int family, int port)
 /* The kernel listens on the UDP port of its sysctl and no other. */
 int ddps_sk_encap_at(int wanted, uint16_t *encap)
 {
-	uint16_t port = kernel_udp_port();
+	uint16_t port = get_kernel_udp_port();
 
 	*encap = 0;
 	if (wanted < 0)
@@ -194,5 +194,5 @@ int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on)
 {
 	struct sctp_event ev = { .se_assoc_id = SCTP_CURRENT_ASSOC, .se_type = type, .se_on = on };
 
-	return set(a->io.fd, SCTP_EVENT, &ev, sizeof ev);
+	return set_sctp_option(a->io.fd, SCTP_EVENT, &ev, sizeof ev);
 }

@@ -12,12 +12,12 @@
 #define PORT_COUNT 16384u
 #define PORT_TRIES 1000
 
-static bool available(void)
+static bool is_native_available(void)
 {
 	return true;
 }
 
-static void endpoint_free(struct ddps_sd_endpoint *e);
+static void free_native_endpoint(struct ddps_sd_endpoint *e);
 
 static void fini(struct ddps_env *env, void *ctx)
 {
@@ -27,18 +27,18 @@ static void fini(struct ddps_env *env, void *ctx)
 	if (!ne)
 		return;
 	while (ne->endpoints)
-		endpoint_free(ne->endpoints);
+		free_native_endpoint(ne->endpoints);
 	while (ne->assocs)
 		ddps_sn_assoc_release(ne->assocs);
 	ddps_sn_env_free(ne);
 }
 
-static uint16_t port_of(const struct sockaddr_storage *ss)
+static uint16_t get_native_port(const struct sockaddr_storage *ss)
 {
 	return ddps_sd_port_number(ss);
 }
 
-static int encap_of(const struct ddps_uri *uri)
+static int get_encap(const struct ddps_uri *uri)
 {
 	return uri->encap == DDPS_URI_ENCAP_DEFAULT ? ENCAP_PORT : uri->encap;
 }
@@ -147,7 +147,7 @@ static void put_homes(struct ddps_sctp_param *p, const struct ddps_sn_sock *s)
 }
 
 /* Hand the set-up to the engine. */
-static int start(struct ddps_sd_assoc *a, const struct goal *g)
+static int start_native_assoc(struct ddps_sd_assoc *a, const struct goal *g)
 {
 	struct ddps_sctp_param p = param_for(a->sock, g->mtu < 576 ? 576 : g->mtu);
 	struct ddps_sctp_addr peer[DDPS_SCTP_ADDRS_MAX];
@@ -157,8 +157,8 @@ static int start(struct ddps_sd_assoc *a, const struct goal *g)
 	put_homes(&p, a->sock);
 	for (unsigned k = 0; k < g->to.n; k++)
 		peer[k] = ddps_sn_addr(&g->to.at[k]);
-	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, port_of(&g->to.at[0]), g->encap,
-				&ddps_sn_up, a, ddps_sn_now(a->ne), &a->sa);
+	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, get_native_port(&g->to.at[0]),
+				g->encap, &ddps_sn_up, a, ddps_sn_now(a->ne), &a->sa);
 	if (err)
 		return err;
 	ddps_sctp_info(a->sa, &i);
@@ -183,11 +183,11 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 				 raw ? DDPS_URI_ENCAP_OFF : 0, 0, g->tos, out);
 }
 
-static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+			  const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+			  const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
 {
-	int encap = encap_of(uri), err;
+	int encap = get_encap(uri), err;
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 	struct goal g = { .from = uri->from, .to = uri->hosts, .tos = uri->tos };
 	struct ddps_sn_sock *s;
@@ -198,7 +198,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		g.to.n = 1;
 		memcpy(&g.to.at[0], sa, sa_len);
 	}
-	if (!encap || !port_of(&g.to.at[0]) || !ddps_sd_sock_families_fit(&g.from, &g.to))
+	if (!encap || !get_native_port(&g.to.at[0]) || !ddps_sd_sock_families_fit(&g.from, &g.to))
 		return DDPS_E_ADDRESS;
 	g.encap = raw ? 0 : (uint16_t)encap;
 	err = ddps_sn_env_get(env, ctx, &ne);
@@ -222,7 +222,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		ddps_sn_doom(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
 						"cannot send to the peer"));
 	else
-		err = start(a, &g);
+		err = start_native_assoc(a, &g);
 	if (err) {
 		ddps_sn_assoc_release(a);
 		return err;
@@ -235,7 +235,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 
 /* ---- listen ---- */
 
-static int listen_on(struct ddps_sd_endpoint *e, uint16_t port, unsigned per_address)
+static int listen_on_native_port(struct ddps_sd_endpoint *e, uint16_t port, unsigned per_address)
 {
 	/* The way to a peer may have a smaller link: the system will say so. */
 	struct ddps_sctp_param p = param_for(e->sock, UINT16_MAX);
@@ -264,7 +264,7 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 		       const struct sockaddr *sa, socklen_t sa_len, struct ddps_sn_sock **out)
 {
 	static const struct ddps_uri_addrs none;
-	int encap = encap_of(uri);
+	int encap = get_encap(uri);
 
 	if (!uri->hosts.n)
 		return ddps_sn_sock_bind(ne, sa, sa_len, encap,
@@ -273,9 +273,10 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 				  uri->tos, out);
 }
 
-static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		     const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
-		     const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out)
+static int native_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+			 const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
+			 const struct ddps_sd_listen_up *up, void *user,
+			 struct ddps_sd_endpoint **out)
 {
 	struct sockaddr_storage ss = { 0 };
 	struct ddps_sd_endpoint *e;
@@ -292,7 +293,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	*e = (struct ddps_sd_endpoint){ .ne = ne, .up = up, .user = user };
 	err = listen_sock(ne, uri, sa, sa_len, &e->sock);
 	if (!err) {
-		err = listen_on(e, port_of(&ss), uri->per_address);
+		err = listen_on_native_port(e, get_native_port(&ss), uri->per_address);
 		if (err) {
 			ddps_sn_sock_put(e->sock);
 			ddps_sn_poke(ne); /* which closes it */
@@ -308,7 +309,8 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	return 0;
 }
 
-static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap)
+static void get_native_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len,
+				     uint16_t *encap)
 {
 	struct sockaddr_storage ss = { 0 };
 	socklen_t ss_len = sizeof ss;
@@ -323,7 +325,7 @@ static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uin
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
 }
 
-static void endpoint_free(struct ddps_sd_endpoint *e)
+static void free_native_endpoint(struct ddps_sd_endpoint *e)
 {
 	ddps_sctp_unlisten(e->l);
 	DL_DELETE(e->ne->endpoints, e);
@@ -335,7 +337,8 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 
 /* ---- associations ---- */
 
-static void set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
+static void set_up_native_assoc(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up,
+				void *user)
 {
 	a->up = up;
 	a->user = user;
@@ -348,13 +351,13 @@ static void assoc_free(struct ddps_sd_assoc *a)
 	ddps_sn_assoc_release(a);
 }
 
-static bool usable(const struct ddps_sd_assoc *a)
+static bool is_native_usable(const struct ddps_sd_assoc *a)
 {
 	return a->sa && !a->gone && !a->end.code;
 }
 
-static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
-		   int niov)
+static int native_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
+		       const struct iovec *iov, int niov)
 {
 	/* Set-up and end of a session wait for acknowledgements: have the peer send them
 	 * immediately (RFC 9260 6.1).  [5043-10-1] */
@@ -363,7 +366,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 	size_t len = 0;
 	int err;
 
-	if (!usable(a))
+	if (!is_native_usable(a))
 		return DDPS_E_CLOSED;
 	for (int i = 0; i < niov; i++)
 		len += iov[i].iov_len;
@@ -386,24 +389,24 @@ static void do_flush(struct ddps_sd_assoc *a)
 }
 
 /* Acknowledgements are told anyway. */
-static void ask_dry(struct ddps_sd_assoc *a)
+static void ask_native_dry(struct ddps_sd_assoc *a)
 {
 	(void)a;
 }
 
-static void do_pause(struct ddps_sd_assoc *a, bool on)
+static void native_pause(struct ddps_sd_assoc *a, bool on)
 {
-	if (!usable(a))
+	if (!is_native_usable(a))
 		return;
 	ddps_sctp_pause(a->sa, on, ddps_sn_now(a->ne));
 	ddps_sn_poke(a->ne);
 }
 
-static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
+static bool native_keep(struct ddps_sd_assoc *a, size_t octets)
 {
 	struct ddps_sctp_info i;
 
-	if (!usable(a))
+	if (!is_native_usable(a))
 		return false;
 	ddps_sctp_keep(a->sa, (int64_t)octets - (int64_t)a->kept, ddps_sn_now(a->ne));
 	a->kept = octets;
@@ -412,17 +415,17 @@ static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
 	return !i.rwnd;
 }
 
-static void do_abort(struct ddps_sd_assoc *a)
+static void native_abort(struct ddps_sd_assoc *a)
 {
 	ddps_sn_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 
-static void do_shutdown(struct ddps_sd_assoc *a)
+static void native_shutdown(struct ddps_sd_assoc *a)
 {
-	if (!usable(a))
+	if (!is_native_usable(a))
 		return;
 	if (!a->is_up) {
-		do_abort(a);
+		native_abort(a);
 		return;
 	}
 	ddps_sctp_shutdown(a->sa, ddps_sn_now(a->ne));
@@ -434,23 +437,23 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.acks = true,
 	.homes = true,
 	.shares = true,
-	.available = available,
-	.connect = do_connect,
-	.listen = do_listen,
-	.endpoint_addr = endpoint_addr,
-	.endpoint_free = endpoint_free,
-	.set_up = set_up,
+	.available = is_native_available,
+	.connect = native_connect,
+	.listen = native_listen,
+	.endpoint_addr = get_native_endpoint_addr,
+	.endpoint_free = free_native_endpoint,
+	.set_up = set_up_native_assoc,
 	.info = ddps_sn_info,
 	.assoc_stats = ddps_sn_assoc_stats,
 	.path_stats = ddps_sn_path_stats,
 	.set_primary = ddps_sn_set_primary,
-	.send = do_send,
+	.send = native_send,
 	.flush = do_flush,
-	.ask_dry = ask_dry,
-	.pause = do_pause,
-	.keep = do_keep,
-	.shutdown = do_shutdown,
-	.abort = do_abort,
+	.ask_dry = ask_native_dry,
+	.pause = native_pause,
+	.keep = native_keep,
+	.shutdown = native_shutdown,
+	.abort = native_abort,
 	.free = assoc_free,
 	.fini = fini,
 };

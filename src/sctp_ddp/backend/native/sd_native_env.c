@@ -28,7 +28,7 @@ struct ddps_sn_sock *ddps_sn_sock_to(const struct ddps_sn_env *ne, const struct 
 }
 
 /* A free number, in a table that has it. */
-static int number(struct ddps_sn_env *ne, uint16_t *via)
+static int number_native_sock(struct ddps_sn_env *ne, uint16_t *via)
 {
 	struct ddps_sn_sock **socks;
 	unsigned i;
@@ -77,7 +77,7 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
 
 	if (!s)
 		return DDPS_E_NOMEM;
-	err = number(ne, &s->via);
+	err = number_native_sock(ne, &s->via);
 	if (!err && raw) {
 		s->ours = calloc(PORTS, sizeof *s->ours);
 		err = s->ours ? 0 : DDPS_E_NOMEM;
@@ -160,7 +160,8 @@ void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on)
 		s->ours[port]--;
 }
 
-static int bind_to(struct ddps_sn_sock *s, const struct sockaddr_storage *ss, socklen_t len)
+static int bind_native_sock(struct ddps_sn_sock *s, const struct sockaddr_storage *ss,
+			    socklen_t len)
 {
 	struct sockaddr_storage bound = { 0 };
 	socklen_t bound_len = sizeof bound;
@@ -191,9 +192,9 @@ int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, uint8_t to
 	if (err)
 		return err;
 	s->shared = true;
-	err = bind_to(s, &any,
-		      family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					 : sizeof(struct sockaddr_in));
+	err = bind_native_sock(s, &any,
+			       family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						  : sizeof(struct sockaddr_in));
 	if (err)
 		sock_close(s);
 	else
@@ -239,7 +240,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	s->only = only;
 	if (only)
 		setsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-	err = bind_to(s, &ss, len);
+	err = bind_native_sock(s, &ss, len);
 	if (!err && twin)
 		err = sock_twin(s);
 	if (err)
@@ -276,7 +277,7 @@ void ddps_sn_random(void *user, void *buf, size_t len)
 }
 
 /* A window beyond what a socket can hold would make the peer overrun it. */
-static size_t window(void)
+static size_t get_native_window(void)
 {
 	bool gso;
 	int fd = ddps_sd_sock_open(AF_INET, false, &gso), n = 0;
@@ -300,7 +301,7 @@ static uint32_t host_mtu(void)
 	return ddps_sd_sock_mtu(&ss);
 }
 
-static void flush(void *user)
+static void flush_native(void *user)
 {
 	struct ddps_sn_env *ne = user;
 
@@ -319,14 +320,14 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ne->env = env;
 	ne->host_mtu = host_mtu();
 	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
-	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
+	ne->flush = (struct ddps_task){ .fn = flush_native, .user = ne };
 	ddps_sctp_defaults(&c);
 	c.random = ddps_sn_random;
 	c.source = ddps_sn_homes_source;
 	c.own = ddps_sn_homes_own;
 	c.tap = env->capture ? ddps_sn_tap : NULL;
 	c.user = ne;
-	c.rwnd = window();
+	c.rwnd = get_native_window();
 	c.hb_interval_ms = HEARTBEAT_MS;
 	c.rto_max_ms = RTO_MAX_MS;
 	c.sack_grace_us = SACK_GRACE_US;

@@ -31,7 +31,8 @@ int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_stora
 	return err;
 }
 
-static unsigned place(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *list, unsigned n)
+static unsigned find_place_in_list(const struct ddps_sctp_addr *a,
+				   const struct ddps_sctp_addr *list, unsigned n)
 {
 	unsigned i = 0;
 
@@ -51,7 +52,7 @@ unsigned ddps_sn_homes_source(void *user, const struct ddps_sctp_addr *peer,
 	ddps_sn_sockaddr(peer, 9, peer->family == 6 ? AF_INET6 : AF_INET, &to);
 	if (!ddps_sn_way(NULL, &to, &from)) {
 		own = ddps_sn_addr(&from);
-		i = place(&own, local, n);
+		i = find_place_in_list(&own, local, n);
 	}
 	/* not one of those that were given: the first that can be a source at all */
 	for (unsigned k = 0; i == n && k < n; k++)
@@ -73,7 +74,7 @@ bool ddps_sn_homes_own(void *user, const struct ddps_sctp_addr *a)
 
 bool ddps_sn_homes_take(const struct ddps_sn_sock *s, const struct ddps_sctp_addr *local)
 {
-	return !s->homes || place(local, s->homes->at, s->homes->n) < s->homes->n;
+	return !s->homes || find_place_in_list(local, s->homes->at, s->homes->n) < s->homes->n;
 }
 
 /* ---- sockets ---- */

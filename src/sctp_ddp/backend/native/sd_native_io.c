@@ -75,8 +75,8 @@ socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int fa
 	return sizeof a6;
 }
 
-static struct ddps_sctp_route route(const struct ddps_sn_sock *s,
-				    const struct sockaddr_storage *peer)
+static struct ddps_sctp_route make_route(const struct ddps_sn_sock *s,
+					 const struct sockaddr_storage *peer)
 {
 	return (struct ddps_sctp_route){
 		.peer = ddps_sn_addr(peer),
@@ -88,8 +88,8 @@ static struct ddps_sctp_route route(const struct ddps_sn_sock *s,
 /* ---- packets ---- */
 
 /* false: nothing for the engine in it. */
-static bool prepare(const struct ddps_sn_sock *s, struct mmsghdr *m,
-		    const struct sockaddr_storage *from, struct ddps_sctp_in *in)
+static bool prepare_native_in(const struct ddps_sn_sock *s, struct mmsghdr *m,
+			      const struct sockaddr_storage *from, struct ddps_sctp_in *in)
 {
 	struct sockaddr_storage local;
 	int seg = ddps_sd_sock_dest(&m->msg_hdr, &local);
@@ -102,7 +102,7 @@ static bool prepare(const struct ddps_sn_sock *s, struct mmsghdr *m,
 		return false;
 	if (in->len < HDR_MIN || (s->raw && !s->ours[in->data[2] << 8 | in->data[3]]))
 		return false;
-	in->from = route(s, from);
+	in->from = make_route(s, from);
 	in->from.local = ddps_sn_addr(&local);
 	/* nobody can answer port 0 */
 	return (in->from.encap || s->raw) && ddps_sn_homes_take(s, &in->from.local);
@@ -132,7 +132,7 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
-		if (!prepare(s, &m[i], &from[i], &in[k]))
+		if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
 		k++;
@@ -190,7 +190,7 @@ static void read_errors(struct ddps_sn_sock *s)
 			return;
 		if (!ddps_sd_sock_error(&m, &e) || !kind(&e, &what))
 			continue;
-		r = route(s, &to);
+		r = make_route(s, &to);
 		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_sn_now(s->ne));
 	}
 	s->errors = true; /* perhaps there are more */
@@ -258,7 +258,7 @@ static void look_at_errors(struct ddps_sn_sock *s)
 }
 
 /* A try in vain, of which there are many: is there anything to do all the same? */
-static bool idle(struct ddps_sn_env *ne)
+static bool is_native_idle(struct ddps_sn_env *ne)
 {
 	return !ne->unused && !ddps_sctp_pending(ne->e) &&
 	       ddps_sctp_deadline(ne->e) > ddps_sn_now(ne);
@@ -280,6 +280,6 @@ void ddps_sn_readable(void *user, uint32_t events)
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
 	ddps_sn_sock_put(used);
-	if (!vain || !idle(ne))
+	if (!vain || !is_native_idle(ne))
 		ddps_sn_turn(ne);
 }

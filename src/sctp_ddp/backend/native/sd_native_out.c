@@ -20,8 +20,8 @@ struct message {
 	union ddps_sd_cmsg ctrl;
 };
 
-static void address(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o, struct message *x,
-		    struct msghdr *m)
+static void address_native_out(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
+			       struct message *x, struct msghdr *m)
 {
 	struct sockaddr_storage local;
 
@@ -46,7 +46,7 @@ static void wait_for_room(struct ddps_sn_sock *s)
 }
 
 /* Whether @m left.  An error may be an ICMP error of an earlier packet: this one was not sent. */
-static bool send_it(struct ddps_sn_sock *s, const struct msghdr *m)
+static bool send_native_packet(struct ddps_sn_sock *s, const struct msghdr *m)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		if (sendmsg(s->io.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
@@ -70,8 +70,8 @@ static unsigned parts_of(const struct ddps_sctp_out *o, unsigned first)
 	return n;
 }
 
-static void refused(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
-		    const struct sockaddr_storage *to)
+static void take_send_refusal(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
+			      const struct sockaddr_storage *to)
 {
 	uint32_t mtu = ddps_sd_sock_mtu(to);
 
@@ -88,7 +88,7 @@ static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 	for (unsigned i = 0; i < o->niov; i += (unsigned)m.msg_iovlen) {
 		m.msg_iov = o->iov + i;
 		m.msg_iovlen = parts_of(o, i);
-		if (send_it(s, &m))
+		if (send_native_packet(s, &m))
 			continue;
 		if (errno == EMSGSIZE)
 			return false;
@@ -104,7 +104,7 @@ static bool send_alone(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, st
 	struct msghdr m;
 	bool ok;
 
-	address(s, o, x, &m);
+	address_native_out(s, o, x, &m);
 	if (o->fragment)
 		ddps_sd_sock_set_df(s->io.fd, s->family, false);
 	ok = send_singly(s, o, &m);
@@ -135,8 +135,8 @@ static int send_these(int fd, struct mmsghdr *m, unsigned n)
 
 /* As many of @o as go in one call through @s; returns how many are done with, 1 at least.  @large:
  * set for those that are too long. */
-static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, unsigned n,
-			  bool *large)
+static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, unsigned n,
+				  bool *large)
 {
 	struct message x[DDPS_SN_OUTS];
 	struct mmsghdr m[DDPS_SN_OUTS];
@@ -144,7 +144,7 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 	int sent;
 
 	while (k < n && ddps_sn_sock_to(s->ne, &o[k].to) == s && fits_batch(s, &o[k])) {
-		address(s, &o[k], &x[k], &m[k].msg_hdr);
+		address_native_out(s, &o[k], &x[k], &m[k].msg_hdr);
 		if (o[k].nsegs > 1)
 			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
 		k++;
@@ -162,7 +162,7 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 	return 1;
 }
 
-static void send_all(struct ddps_sn_env *ne, unsigned n)
+static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 {
 	bool large[DDPS_SN_OUTS] = { false }, left[DDPS_SN_OUTS] = { false };
 	struct sockaddr_storage to;
@@ -172,7 +172,7 @@ static void send_all(struct ddps_sn_env *ne, unsigned n)
 		s = ddps_sn_sock_to(ne, &ne->out[i].to);
 		done = 1;
 		if (s && !s->full)
-			done = send_some(s, &ne->out[i], n - i, &large[i]);
+			done = send_native_batch(s, &ne->out[i], n - i, &large[i]);
 		left[i] = s && s->full;
 	}
 	/* only now: the engine moves what the packets refer to */
@@ -183,13 +183,13 @@ static void send_all(struct ddps_sn_env *ne, unsigned n)
 		if (!s)
 			continue;
 		ddps_sn_sockaddr(&ne->out[i].to.peer, 0, s->family, &to);
-		refused(s, &ne->out[i], &to);
+		take_send_refusal(s, &ne->out[i], &to);
 	}
 }
 
 /* ---- when ---- */
 
-static unsigned collect(struct ddps_sn_env *ne, uint64_t now)
+static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 {
 	unsigned n = 0;
 
@@ -219,7 +219,7 @@ static bool any_full(const struct ddps_sn_env *ne)
 	return false;
 }
 
-static void arm(struct ddps_sn_env *ne)
+static void arm_native_timer(struct ddps_sn_env *ne)
 {
 	uint64_t due = ddps_sctp_deadline(ne->e);
 
@@ -250,13 +250,13 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 			ddps_task_post(ne->env->loop, &ne->flush);
 			break;
 		}
-		n = collect(ne, ddps_sn_now(ne));
-		send_all(ne, n);
+		n = collect_native_outs(ne, ddps_sn_now(ne));
+		send_native_packets(ne, n);
 	}
 	waits = any_full(ne) || n == DDPS_SN_OUTS;
 	if (!waits || !ddps_sctp_pending(ne->e)) /* else last words may wait */
 		ddps_sn_close_unused(ne);
-	arm(ne);
+	arm_native_timer(ne);
 }
 
 void ddps_sn_turn(struct ddps_sn_env *ne)

@@ -30,7 +30,7 @@ int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
 	return 0;
 }
 
-static enum ddps_path_state state_of(enum ddps_sctp_path_state s)
+static enum ddps_path_state get_native_path_state(enum ddps_sctp_path_state s)
 {
 	static const enum ddps_path_state state[] = {
 		[DDPS_SCTP_UNCONFIRMED] = DDPS_PATH_UNCONFIRMED,
@@ -42,7 +42,8 @@ static enum ddps_path_state state_of(enum ddps_sctp_path_state s)
 	return state[s];
 }
 
-static int path_of(const struct ddps_sd_assoc *a, uint32_t path, struct ddps_sctp_path_info *p)
+static int get_native_path_info(const struct ddps_sd_assoc *a, uint32_t path,
+				struct ddps_sctp_path_info *p)
 {
 	return !a->sa || a->gone ? DDPS_E_STATE : ddps_sctp_path_info(a->sa, path, p);
 }
@@ -51,7 +52,7 @@ int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 {
 	struct ddps_sctp_path_info p;
 	struct ddps_sctp_info i;
-	int err = path_of(a, path, &p);
+	int err = get_native_path_info(a, path, &p);
 
 	if (err)
 		return err;
@@ -67,7 +68,7 @@ int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 	st->timeouts = p.timeouts;
 	st->mtu = p.mtu;
 	st->errors = p.errors;
-	st->state = state_of(p.state);
+	st->state = get_native_path_state(p.state);
 	st->encap = p.encap;
 	st->primary = p.primary;
 	st->in_use = p.in_use;
@@ -80,7 +81,7 @@ int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path)
 {
 	struct ddps_sctp_path_info p;
-	int err = path_of(a, path, &p);
+	int err = get_native_path_info(a, path, &p);
 
 	if (!err)
 		err = ddps_sctp_set_primary(a->sa, &p.peer, ddps_sn_now(a->ne));

@@ -9,7 +9,7 @@
 
 /* ---- life ---- */
 
-static void timed_out(void *user)
+static void end_timed_out_assoc(void *user)
 {
 	ddps_sn_doom(user, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
@@ -41,7 +41,7 @@ struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_s
 		return NULL;
 	a->ne = ne;
 	a->sock = s;
-	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
+	a->deadline = (struct ddps_timer){ .fn = end_timed_out_assoc, .user = a };
 	a->doom = (struct ddps_task){ .fn = doomed, .user = a };
 	DL_APPEND(ne->assocs, a);
 	return a;
@@ -119,27 +119,27 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 /* ---- upcalls ---- */
 
 /* The end was told, or is about to be, for a reason of ours. */
-static bool over(const struct ddps_sd_assoc *a)
+static bool is_assoc_over(const struct ddps_sd_assoc *a)
 {
 	return a->gone || a->end.code;
 }
 
-static void on_answered(void *user)
+static void take_native_answered(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (over(a))
+	if (is_assoc_over(a))
 		return;
 	a->told = ddps_sctp_max_chunk(a->sa);
 	if (a->up->answered)
 		a->up->answered(a->user);
 }
 
-static void on_up(void *user)
+static void take_native_up(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (over(a))
+	if (is_assoc_over(a))
 		return;
 	a->is_up = true;
 	a->told = ddps_sctp_max_chunk(a->sa);
@@ -147,12 +147,12 @@ static void on_up(void *user)
 	a->up->comm_up(a->user);
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_native_message(void *user, const struct ddps_sctp_msg *m)
 {
 	struct ddps_sd_assoc *a = user;
 
 	a->ne->work++;
-	if (!over(a))
+	if (!is_assoc_over(a))
 		a->up->message(a->user, m->stream, m->ppid, m->unordered, m->data, m->len);
 }
 
@@ -167,27 +167,28 @@ static void tell_size(struct ddps_sd_assoc *a)
 	a->up->path(a->user);
 }
 
-static void on_writable(void *user)
+static void take_native_writable(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (over(a))
+	if (is_assoc_over(a))
 		return;
 	tell_size(a);
 	a->up->writable(a->user);
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_native_acked(void *user, uint64_t n)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (over(a))
+	if (is_assoc_over(a))
 		return;
 	tell_size(a);
 	a->up->acked(a->user, n);
 }
 
-static void on_path(void *user, const struct ddps_sctp_addr *peer, enum ddps_sctp_path_state s)
+static void take_native_path(void *user, const struct ddps_sctp_addr *peer,
+			     enum ddps_sctp_path_state s)
 {
 	static const char *const names[] = { "unconfirmed", "active", "doubtful", "inactive" };
 	struct ddps_sd_assoc *a = user;
@@ -197,7 +198,7 @@ static void on_path(void *user, const struct ddps_sctp_addr *peer, enum ddps_sct
 	ddps_log(&a->ne->env->log, DDPS_LOG_INFO, "sctp", "path to %s is %s", addr, names[s]);
 }
 
-static void on_refused(void *user, const struct ddps_sctp_addr *peer)
+static void take_native_refused(void *user, const struct ddps_sctp_addr *peer)
 {
 	struct ddps_sd_assoc *a = user;
 	char addr[72];
@@ -212,22 +213,22 @@ static void on_peer_shutdown(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (!over(a))
+	if (!is_assoc_over(a))
 		a->up->peer_shutdown(a->user);
 }
 
 /* All sessions are lost; the layer above looks at what the association is now [9260-5.2.4-4]. */
-static void on_restarted(void *user)
+static void take_native_restarted(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (over(a))
+	if (is_assoc_over(a))
 		return;
 	a->told = ddps_sctp_max_chunk(a->sa);
 	a->up->restarted(a->user);
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_native_gone(void *user, const struct ddps_error *e)
 {
 	struct ddps_sd_assoc *a = user;
 
@@ -240,16 +241,16 @@ static void on_gone(void *user, const struct ddps_error *e)
 }
 
 const struct ddps_sctp_up ddps_sn_up = {
-	.answered = on_answered,
-	.up = on_up,
-	.message = on_message,
-	.writable = on_writable,
-	.acked = on_acked,
+	.answered = take_native_answered,
+	.up = take_native_up,
+	.message = take_native_message,
+	.writable = take_native_writable,
+	.acked = take_native_acked,
 	.peer_shutdown = on_peer_shutdown,
-	.restarted = on_restarted,
-	.path = on_path,
-	.refused = on_refused,
-	.gone = on_gone,
+	.restarted = take_native_restarted,
+	.path = take_native_path,
+	.refused = take_native_refused,
+	.gone = take_native_gone,
 };
 
 /* ---- accepting ---- */
