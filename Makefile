@@ -206,6 +206,7 @@ help:
 	@echo 'check-failed   the suites of it that failed the last time'
 	@echo 'check-fast unit and end-to-end tests alone   dist      the tarball and its checksum'
 	@echo 'deb, rpm   packages, in build/                release-check  the packages in a new Debian'
+	@echo 'release    the record of the ABI, before the tag: docs/abi.md'
 	@echo 'autopkgtest  tests of the Debian packages, as Debian runs them'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'

@@ -18,10 +18,16 @@ static int done;
 
 static void print_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 {
+	struct ddps_cm_outs o;
+
 	(void)user, printf("%s, LID %u\n", ddps_cm_event_name(r->ev), (unsigned)r->addr);
-	if (r->ev == DDPS_CM_EV_RX_REQ)
-		ddps_ipoib_agent_accept(agent, r, now, NULL);
-	else if (r->ev == DDPS_CM_EV_RX_DREQ)
+	if (r->ev == DDPS_CM_EV_RX_REQ) {
+		if (ddps_ipoib_agent_accept(agent, r, now, NULL) &&
+		    !ddps_cm_reject(ddps_ipoib_agent_cm(agent), r->id, DDPS_CM_REJ_NO_QP, NULL, now,
+				    &o))
+			ddps_ipoib_agent_outs(agent, &o,
+					      now); /* its connection manager was called by us */
+	} else if (r->ev == DDPS_CM_EV_RX_DREQ)
 		done = !ddps_ipoib_agent_closed(agent, r->id, now);
 }
 
@@ -38,6 +44,14 @@ static uint64_t read_clock_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Milliseconds until the agent wants its tick; the port wants its turn every 20. */
+static int compute_wait_ms(uint64_t now)
+{
+	uint64_t at = ddps_ipoib_agent_deadline(agent);
+
+	return at < now ? 0 : at - now > 20000000 ? 20 : (int)((at - now) / 1000000) + 1;
 }
 
 int main(int argc, char **argv)
@@ -74,8 +88,10 @@ int main(int argc, char **argv)
 	for (; !done; fflush(stdout), ddps_ipoib_agent_tick(agent, read_clock_ns())) {
 		ddps_ib_udp_run(udp, read_clock_ns());
 		ddps_ib_udp_fds(udp, fds);
-		poll(fds, DDPS_IB_UDP_FDS, 20);
+		poll(fds, DDPS_IB_UDP_FDS, compute_wait_ms(read_clock_ns()));
 	}
+	if (ddps_cm_stats(ddps_ipoib_agent_cm(agent))->refused)
+		puts("some REQs were refused: too many, or to another node");
 	ddps_ipoib_agent_free(agent);
 	ddps_ib_udp_free(udp);
 }

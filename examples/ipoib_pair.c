@@ -56,6 +56,10 @@ int main(void)
 	ddps_ipoib_sim_touch(fabric, 0);
 	ddps_ipoib_sim_run(fabric, 2 * SECOND);
 	printf("on connections: %llu\n", (unsigned long long)ddps_ipoib_if_stats(f[1])->rx_conn);
+	for (unsigned i = 0; i < 2; i++) /* in order: each peer is informed */
+		ddps_ipoib_if_stop(f[i], ddps_ipoib_sim_now(fabric));
+	while (!ddps_ipoib_if_at_rest(f[0]) || !ddps_ipoib_if_at_rest(f[1]))
+		ddps_ipoib_sim_run(fabric, ddps_ipoib_sim_now(fabric) + SECOND);
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ipoib_sim_if_kill(f[i], fabric, i);
 	ddps_ipoib_sim_free(fabric);

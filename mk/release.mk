@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tarball and the packages.
 
-.PHONY: dist deb rpm release-check autopkgtest
+.PHONY: release dist deb rpm release-check autopkgtest
 
+# The record of the ABI that docs/abi.md describes; after it the tag
+release: lib
+	$(Q)tests/abi/record.sh $(B)
+	@echo 'Commit that record, make release-check, then: git tag -s v$(VERSION)'
 
 # Of what is committed, without debian/: the same octets each time
 DIST := build/dist/ddpsess-$(VERSION).tar.gz

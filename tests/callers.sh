@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # A function of src or tools that is seen outside of its file is called from there, and by more than
-# tests; and that this check finds what it is there for.
+# tests; one that a library exports has a user here; and that this check finds what it is there for.
 # usage: callers.sh BUILD...	finished builds, one of them with the tests
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -13,7 +13,11 @@ result() { # STATUS NAME
 }
 
 # What only tests call, and is there for them.
-for_tests=' ddps_sctp_acked ddps_sctp_hold_stream ddps_sctp_sent ddps_sctp_stats ddps_sd_use_backend '
+for_tests=' ddps_cm_data_is_rtu ddps_cm_delay ddps_cm_private_data ddps_cm_state_name ddps_ipoib_sim_move ddps_sctp_acked ddps_sctp_hold_stream ddps_sctp_sent ddps_sctp_stats ddps_sd_use_backend '
+
+# What programs plainly need and only tests call: the pair of ddps_cm_listen, and parts of the session
+# API that the pages describe.
+for_programs=' ddps_cm_unlisten ddps_cq_arm ddps_cq_fd ddps_ctx_flush ddps_ep_set_primary ddps_has_backend '
 
 # Hidden symbols are those that no library exports.  A source that has gone may have left its object.
 symbols() { # BUILD...: WHAT NAME SOURCE
@@ -46,11 +50,26 @@ uncalled() { # BUILD...: FILE: NAME: WHAT IS WRONG
 	done
 }
 
+# unwanted BUILD...: exported, and used by no tool, example, other library or Python
+unwanted() {
+	local name
+	symbols "$@" | awk '$1 == "uses" && $3 ~ /^(tools|examples|src\/(conform|verbs|umad))\// { print $2 }' |
+		sort -u >"$work/wanted"
+	find src -name '*.map' -exec sed -nE 's/^\t(ddps_[a-z0-9_]+);$/\1/p' {} + | sort -u |
+		comm -23 - "$work/wanted" | while read -r name; do
+		[[ $for_programs == *" $name "* ]] || grep -rqw --include='*.py' "$name" python || echo "$name"
+	done
+}
+
 uncalled "$@" >"$work/found"
 sed 's/^/not ok callers: /' "$work/found"
 [ ! -s "$work/found" ]
 result $? "every function that a file shows is called by another"
-for f in $for_tests; do
+unwanted "$@" >"$work/found"
+sed 's/^/not ok callers: exported and without a user: /' "$work/found"
+[ ! -s "$work/found" ]
+result $? "every function that a library exports has a user"
+for f in $for_tests $for_programs; do
 	grep -rqw "$f" src || { result 1 "$f is not in src" && continue; }
 done
 
@@ -80,4 +99,12 @@ put src/three.c 'int three(void) { return 3; } static int four(void) { return th
 int five(void); int six(void) { return five() + four(); }'
 put tests/t.c 'int three(void); int main(void) { return three(); }'
 finds "what nobody calls" 'src/one.c: one: no other file uses it'
+printf '\tddps_wanted;\n\tddps_called;\n\tddps_left;\n' >src/lib.map
+mkdir -p python tools b/tools
+put python/t.py 'lib.ddps_wanted()'
+put tools/t.c 'int ddps_called(void); int main(void) { return ddps_called(); }'
+build
+mkdir -p b/tools && gcc -c -o b/tools/t.o tools/t.c
+[ "$(unwanted b)" = ddps_left ]
+result $? "what is exported and nobody uses"
 exit "$bad"

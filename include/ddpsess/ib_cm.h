@@ -46,7 +46,7 @@ extern "C" {
 /* ---- States and events of a connection (IBA volume 1, 12.9.7) ---- */
 
 /*
- * The states are those of IBA.  WITHDRAWN is of this library: the program has given up its own REQ,
+ * The states are those of IBA.  WITHDRAWN is of this library: an interface has given up its own REQ,
  * and the ID is kept to refuse a late REP.
  */
 #define DDPS_CM_STATES(X)                                                                          \
@@ -75,9 +75,9 @@ enum ddps_cm_state {
 /*
  * What happens to a connection.  Reports name the event that caused them.
  *
- * Calls: ACCEPT answers a REQ with a REP, or a REP with an RTU.  DELAY asks for time with an MRA.
- * WITHDRAW gives up an own REQ without a message.  CLOSED: the program is done after a DREQ.
- * DATA_IN takes arrived data for the RTU that is missing.
+ * Calls: ACCEPT answers a REQ with a REP, or a REP with an RTU.  CLOSED: the program is done after a
+ * DREQ.  Only this library makes DELAY (an MRA that asks for time), WITHDRAW (an own REQ is given up
+ * without a message) and DATA_IN (arrived data stands for the RTU that is missing).
  *
  * Messages: RX_REP_STALE is a REP whose QPN belongs to another live connection.  RX_REJ_STALE is a
  * REJ with reason 10.  STALE: the peer uses this connection's QPN for another one.
@@ -117,14 +117,6 @@ enum ddps_cm_event {
 #undef DDPS_X
 		DDPS_CM_NEVENT
 };
-
-/**
- * ddps_cm_state_name - the name of a state
- * @state:	enum ddps_cm_state, or any other value
- *
- * Return: a constant string such as "REQ_SENT"; "?" if there is no such state.
- */
-DDPS_API const char *ddps_cm_state_name(enum ddps_cm_state state);
 
 /**
  * ddps_cm_event_name - the name of an event
@@ -202,7 +194,7 @@ struct ddps_cm_send {
 
 struct ddps_cm_report {
 	uint32_t id; /* name of the connection */
-	void *user;  /* of its listener, of struct ddps_cm_connect, or of ddps_cm_set_user() */
+	void *user;  /* of its listener, or of struct ddps_cm_connect */
 	enum ddps_cm_event ev;
 	enum ddps_cm_state state;      /* after the event; IDLE: the connection is gone */
 	const struct ddps_cm_mad *mad; /* the message that caused the report, or NULL; valid until
@@ -397,24 +389,6 @@ DDPS_API int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, co
 			    uint64_t now, struct ddps_cm_outs *o);
 
 /**
- * ddps_cm_delay - send an MRA: the answer takes up to @service_timeout (5-bit time) longer
- * @cm:			agent
- * @id:			connection whose REQ or REP was reported
- * @service_timeout:	5-bit time
- * @priv:		as for ddps_cm_reject()
- * @now:		the time in nanoseconds
- * @o:			receives what is to be sent and reported
- *
- * This is possible once for a REQ or REP.
- *
- * Return: 0, or
- * - DDPS_E_INVAL: no such connection, or @service_timeout is above 31
- * - DDPS_E_STATE: the connection is not in state REQ_RCVD or REP_RCVD
- */
-DDPS_API int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout,
-			   const uint8_t *priv, uint64_t now, struct ddps_cm_outs *o);
-
-/**
  * ddps_cm_abort - take an own REQ or REP back, with a REJ
  * @cm:		agent
  * @id:		connection
@@ -430,23 +404,6 @@ DDPS_API int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_time
  */
 DDPS_API int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now,
 			   struct ddps_cm_outs *o);
-
-/**
- * ddps_cm_withdraw - give up an own REQ without a message
- * @cm:		agent
- * @id:		connection
- * @now:	the time in nanoseconds
- * @o:		receives what is to be sent and reported
- *
- * The connection stays for as long as a REP may come, in state WITHDRAWN: a late REP is refused
- * with reason 28.
- *
- * Return: 0, or
- * - DDPS_E_INVAL: no such connection
- * - DDPS_E_STATE: the connection is not in state REQ_SENT or MRA_REQ_RCVD
- */
-DDPS_API int ddps_cm_withdraw(struct ddps_cm *cm, uint32_t id, uint64_t now,
-			      struct ddps_cm_outs *o);
 
 /**
  * ddps_cm_disconnect - send a DREQ
@@ -476,47 +433,6 @@ DDPS_API int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now,
  * - DDPS_E_STATE: the connection is not in state DREQ_RCVD
  */
 DDPS_API int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
-
-/**
- * ddps_cm_data_seen - data has arrived on a connection whose RTU has not
- * @cm:	agent
- * @id:	connection
- *
- * The REP is still sent again, because the private data of the RTU is wanted.  But when that ends,
- * the connection counts as established.  In other states this has no effect.
- *
- * Return: 0, or DDPS_E_INVAL: no such connection.
- */
-DDPS_API int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id);
-
-/**
- * ddps_cm_data_is_rtu - data has arrived: it is taken for the RTU immediately
- * @cm:		agent
- * @id:		connection
- * @now:	the time in nanoseconds
- * @o:		receives what is to be sent and reported
- *
- * The connection is established then, which is reported as DATA_IN.
- *
- * Return: 0, or
- * - DDPS_E_INVAL: no such connection
- * - DDPS_E_STATE: the connection is not in state REP_SENT or MRA_REP_RCVD
- */
-DDPS_API int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now,
-				 struct ddps_cm_outs *o);
-
-/**
- * ddps_cm_set_user - change what comes with reports of connection @id
- * @cm:		agent
- * @id:		connection
- * @user:	comes with them from now on
- *
- * Return: 0, or DDPS_E_INVAL: no such connection.
- */
-DDPS_API int ddps_cm_set_user(struct ddps_cm *cm, uint32_t id, void *user);
-
-/** ddps_cm_state - Return: the state of connection @id; IDLE also for one that does not exist. */
-DDPS_API enum ddps_cm_state ddps_cm_state(const struct ddps_cm *cm, uint32_t id);
 
 /** ddps_cm_stats - Return: the agent's counters, valid until it is freed. */
 DDPS_API const struct ddps_cm_stats *ddps_cm_stats(const struct ddps_cm *cm);

@@ -322,15 +322,6 @@ DDPS_API int ddps_cm_mad_encode(uint8_t out[DDPS_CM_MAD_LEN], const struct ddps_
 DDPS_API int ddps_cm_mad_decode(struct ddps_cm_mad *mad, const void *buf, size_t len);
 
 /**
- * ddps_cm_private_data - the private data of a message
- * @mad:	message with a valid hdr.attr_id
- * @len:	receives how many octets it has, 92..224
- *
- * Return: where it is in @mad, or NULL: the attribute ID is unknown.
- */
-DDPS_API uint8_t *ddps_cm_private_data(struct ddps_cm_mad *mad, size_t *len);
-
-/**
  * ddps_cm_attr_name - the name of a message
  * @attr:	attribute ID
  *
@@ -421,14 +412,6 @@ DDPS_API uint8_t *ddps_cm_field_octets(struct ddps_cm_mad *mad, const struct ddp
  * Return: 4096 x 2^@t nanoseconds.
  */
 DDPS_API uint64_t ddps_cm_time_ns(unsigned t);
-
-/**
- * ddps_cm_time_code - the 5-bit time for a duration
- * @ns:	nanoseconds
- *
- * Return: the smallest 5-bit time that is not below @ns; 31 if none is.
- */
-DDPS_API uint8_t ddps_cm_time_code(uint64_t ns);
 
 /**
  * ddps_cm_ack_timeout - the local ACK timeout for a path

@@ -7,10 +7,11 @@
  * can choose only those fields of a REQ that rdma_connect() takes; see ddps_rdmacm_takes().  No
  * queue pair is made, hence there is no data.  Part of libddpsess-ipoib.
  *
- * What needs an adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.
- *
  * librdmacm is loaded when a port is opened, so nothing that is linked depends on it.  A port is
  * used by one thread at a time.  Calls block for as long as their arguments say.
+ *
+ * Experimental: no real adapter has run this yet.
+ * These functions may change, or go, in any release.
  */
 #include <ddpsess/ipoib_cm.h>
 

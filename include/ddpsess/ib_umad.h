@@ -11,6 +11,9 @@
  * A port is used by one thread at a time.  ddps_umad_recv() and ddps_umad_path() block for as long
  * as their arguments say.  They wait in the library, because the descriptor of a simulator cannot
  * be polled.  A signal ends a wait early or, at worst, at its timeout.
+ *
+ * Experimental: no real adapter has run this yet, only simulators of libibumad.
+ * These functions may change, or go, in any release.
  */
 #include <ddpsess/ib_cm.h>
 
@@ -38,12 +41,6 @@ struct ddps_umad_info {
 	uint8_t sm_sl;		    /* service level to the SA, 0..15 */
 	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* the first of the port */
 	uint64_t ca_guid;		 /* node GUID of the channel adapter, in host order */
-};
-
-/* Counters.  A later release may add some at the end. */
-struct ddps_umad_stats {
-	uint64_t undelivered; /* sends that came back */
-	uint64_t overrun;     /* arrived while a path was asked for, and too many to keep */
 };
 
 /**
@@ -75,9 +72,6 @@ DDPS_API void ddps_umad_close(struct ddps_umad *u);
 
 /** ddps_umad_info - Return: what is known of the port, valid until it is closed. */
 DDPS_API const struct ddps_umad_info *ddps_umad_info(const struct ddps_umad *u);
-
-/** ddps_umad_stats - Return: the counters of the port, valid until it is closed. */
-DDPS_API const struct ddps_umad_stats *ddps_umad_stats(const struct ddps_umad *u);
 
 /** ddps_umad_addr - Return: the address of the far end of a path, for ddps_umad_send(). */
 DDPS_API ddps_cm_addr ddps_umad_addr(const struct ddps_sa_path *p);

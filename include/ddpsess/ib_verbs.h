@@ -27,6 +27,9 @@
  * clock that does not run backwards.  What the interface asks of the port is done at the time of
  * the latest ddps_ib_verbs_run().  So call ddps_ib_verbs_run() when a wait has ended, and once
  * before the interface is started.
+ *
+ * Experimental: no InfiniBand adapter has run this yet, only a soft RoCE device and simulators.
+ * These functions may change, or go, in any release.
  */
 #include <ddpsess/ib_udp.h>
 

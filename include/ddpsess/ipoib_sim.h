@@ -76,18 +76,6 @@ static inline void ddps_ipoib_sim_config_init(struct ddps_ipoib_sim_config *cfg)
 	ddps_ipoib_sim_config_init_sized(cfg, sizeof(*cfg));
 }
 
-/* What is behind a port, for example an interface.  The functions are required. */
-struct ddps_ipoib_sim_user {
-	size_t struct_size;		/* sizeof(struct ddps_ipoib_sim_user) */
-	const struct ddps_ipoib_up *up; /* called for what arrives; borrowed until detached */
-	/* Says when to call @tick, or DDPS_CM_NEVER; see ddps_ipoib_if_deadline(). */
-	uint64_t (*deadline)(void *user);
-	/* Called at that time; see ddps_ipoib_if_tick(). */
-	void (*tick)(void *user, uint64_t now);
-	void *user;		       /* the first argument of all these functions */
-	struct ddps_ipoib_lladdr addr; /* its QPN gets datagrams, path queries find its GID */
-};
-
 /* Counters; a later release may add some at the end. */
 struct ddps_ipoib_sim_stats {
 	/* events: that have happened.  lost: messages and answers lost when they were sent.
@@ -124,35 +112,6 @@ DDPS_API int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out,
 DDPS_API void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s);
 
 /**
- * ddps_ipoib_sim_port - the port of a node
- * @s:		fabric
- * @node:	number of the node
- *
- * Return: the port, valid until the fabric is freed, or NULL: there is no such node.
- */
-DDPS_API struct ddps_ipoib_port *ddps_ipoib_sim_port(struct ddps_ipoib_sim *s, unsigned node);
-
-/**
- * ddps_ipoib_sim_attach - put a user behind the port of a node
- * @s:		fabric
- * @node:	number of the node
- * @user:	copied
- *
- * Return: 0, or DDPS_E_INVAL: no such node, or a table without its size.
- */
-DDPS_API int ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
-				   const struct ddps_ipoib_sim_user *user);
-
-/**
- * ddps_ipoib_sim_detach - take the user of a node away, as if its process had been killed
- * @s:		fabric
- * @node:	number of the node
- *
- * Nothing comes to the user any more.  Its queue pairs and its memberships of groups end.
- */
-DDPS_API void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node);
-
-/**
  * ddps_ipoib_sim_set_faults - replace the faults of the configuration
  * @s:		fabric
  * @faults:	copied; ignored if its min_delay is above its max_delay
@@ -172,19 +131,6 @@ DDPS_API void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s,
  * it sends is lost, and so is what arrives there.  Its memberships of groups are over.
  */
 DDPS_API void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up);
-
-/**
- * ddps_ipoib_sim_move - give a node another LID, as a subnet manager may
- * @s:		fabric
- * @node:	number of the node
- * @lid:	1..49151.  At the beginning node N has LID N + 1
- *
- * From now on, what is sent to the old LID is lost.  Path queries are answered with the new LID.
- * No user gets an event; see ddps_ipoib_sim_plug() for that.
- *
- * Return: 0, or DDPS_E_INVAL: no such node, or @lid is out of range or another node's.
- */
-DDPS_API int ddps_ipoib_sim_move(struct ddps_ipoib_sim *s, unsigned node, uint16_t lid);
 
 /**
  * ddps_ipoib_sim_at - have a function called at a time
@@ -268,7 +214,7 @@ DDPS_API int ddps_ipoib_sim_if_start(struct ddps_ipoib_if **f, struct ddps_ipoib
  * ddps_ipoib_sim_if_kill - end an interface as if its process had been killed
  * @f:		from ddps_ipoib_sim_if_start(); freed.  NULL is allowed
  * @s:		fabric
- * @node:	number of the node; its user is taken away, as by ddps_ipoib_sim_detach()
+ * @node:	number of the node; its queue pairs and its memberships of groups end
  */
 DDPS_API void ddps_ipoib_sim_if_kill(struct ddps_ipoib_if *f, struct ddps_ipoib_sim *s,
 				     unsigned node);

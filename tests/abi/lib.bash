@@ -33,3 +33,21 @@ abi_changes() {
 	[ "$status" = 0 ] || sed -E 's/(0 Added) \([0-9]+ filtered out\)/\1/' "$abi_work/report"
 	return 0
 }
+
+# abi_release: the release that this tree is, such as 0.2
+abi_release() {
+	sed -n 's/.*VERSION_STRING "\([0-9]*\.[0-9]*\)\..*/\1/p' include/ddpsess/version.h
+}
+
+# abi_record FOLDER BUILD: the record of a release
+abi_record() {
+	local lib
+	mkdir -p "$1"
+	rm -rf "$1/include"
+	cp -r include "$1/include"
+	cp tests/abi/program.c "$1"
+	for lib in $abi_libs; do
+		abi_dump include "$2/$lib.so" >"$1/$lib.abi"
+		: >"$1/$lib.changes"
+	done
+}

@@ -4,6 +4,7 @@
  * of its user and the passing of time, as the script has it.
  */
 #include "fuzz.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include "mutate.h"
 #include <ddpsess/ib_cm.h>
 

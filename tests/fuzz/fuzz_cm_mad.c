@@ -2,6 +2,7 @@
 /* CM MADs: what is decoded is encoded to the same message, by struct and by the fields' names. */
 #include "fuzz.h"
 #include "ipoib/show/madtext.h"
+#include "ipoib_cm/wire/wire.h"
 #include "mutate.h"
 
 /* Every field can be read, is set to what it is, and lies within the MAD. */

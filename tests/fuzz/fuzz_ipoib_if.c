@@ -5,6 +5,7 @@
  * an honest peer where the script lets it, so that connections come up.
  */
 #include "fuzz.h"
+#include "ipoib_cm/wire/wire.h"
 #include <ddpsess/ipoib_if.h>
 #include <ddpsess/ipoib_port.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The text forms of IPoIB: what one parser takes is printed, and parsed to the same again. */
 #include "fuzz.h"
+#include "ipoib_cm/wire/wire.h"
 #include <ddpsess/ipoib_cm.h>
 
 static void lladdr(const char *text)

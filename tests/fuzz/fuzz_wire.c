@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/pkt.h"
+#include "ipoib_cm/wire/wire.h"
 #include "rdmap/rdmap_wire.h"
 #include "sctp_ddp/sd_wire.h"
 #include <ddpsess/ipoib_cm.h>

@@ -4,6 +4,7 @@
 #include "ipoib_cm/wire/cm_mad.c"
 #include "ipoib_cm/wire/encap_wire.c"
 #include "ipoib_cm/wire/lladdr.c"
+#include "ipoib_cm/wire/wire.h"
 #include "proof.h"
 
 static void an_address(size_t len)

@@ -4,6 +4,8 @@
  * duplicates, in virtual time, by seed.  In the end there is one connection, never two and
  * never none; with a node that does as Linux does there are two, one a direction.
  */
+#include "ipoib_cm/cm/cm_own.h"
+#include "ipoib_cm/wire/wire.h"
 #include "sim/crossed_in.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,6 +11,8 @@
  *
  * Status 0: all that was to happen did; each line of output is a check of tests/run.sh.
  */
+#include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/wire/wire.h"
 #include <ddpsess/ipoib_sim.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ddpsess/ipoib_if.h>
 #include "ipoib_cm/ib/node.h"
+#include "ipoib_cm/wire/wire.h"
 #include "support/ip4.h"
 
 #define MS    1000000ull

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Link-layer addresses, service IDs and CM private data: octets and text. */
+#include "ipoib_cm/wire/wire.h"
 #include <criterion/criterion.h>
 #include <ddpsess/ipoib_cm.h>
 #include <stdlib.h>

@@ -3,6 +3,9 @@
 #include <criterion/criterion.h>
 #include <ddpsess/ipoib_agent.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
+#include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/wire/wire.h"
 #include "ipoib_net_fixture.h"
 #include "unit/mem_fixture.h"
 

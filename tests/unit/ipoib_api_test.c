@@ -7,6 +7,8 @@
 #include <ddpsess/ipoib_sim.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
+#include "ipoib_cm/sim/sim_port.h"
 #include "unit/ipoib_net_fixture.h"
 
 #define RC DDPS_IPOIB_RC

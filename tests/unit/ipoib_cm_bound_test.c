@@ -2,6 +2,7 @@
 /* What a peer of the CM agent can take, and ask for, and octets from anywhere. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
 Test(ipoib_cm, connections_are_limited)

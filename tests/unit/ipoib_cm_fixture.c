@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See ipoib_cm_fixture.h. */
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 #include <criterion/criterion.h>
 #include <string.h>

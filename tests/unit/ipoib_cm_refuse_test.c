@@ -2,6 +2,7 @@
 /* What the CM agent refuses, what is stale, and what belongs to no connection. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
 struct rej_row {

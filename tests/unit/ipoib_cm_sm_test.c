@@ -2,6 +2,7 @@
 /* The CM state machine: every row of its tables, by messages, calls and timers. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
 /* ---- The tables ---- */

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
 #define LEVEL (5u << 16) /* a service level, beside the LID */

@@ -2,6 +2,7 @@
 /* What the CM agent sends, how long it waits, and what it tells its caller. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
 Test(ipoib_cm, req_is_resent_unchanged_as_often_as_it_says)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Groups that the host listens to, read from what its stack says. */
+#include "ipoib_cm/wire/wire.h"
 #include <criterion/criterion.h>
 #include <string.h>
 #include <ddpsess/ipoib_if.h>

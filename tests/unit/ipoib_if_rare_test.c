@@ -2,6 +2,8 @@
 /* What an interface does when its port or its memory fails it, with one family alone, and with news of its ways. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/wire/wire.h"
 #include "ipoib_net_fixture.h"
 #include "unit/mem_fixture.h"
 

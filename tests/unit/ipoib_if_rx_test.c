@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ipoib_cm/wire/wire.h"
 #include "ipoib_net_fixture.h"
 
 #define FRAME_MAX 256

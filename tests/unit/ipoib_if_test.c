@@ -2,6 +2,7 @@
 /* An IPoIB interface among others: resolution, modes, connections, their end. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/sim/sim_port.h"
 #include "ipoib_net_fixture.h"
 
 #define RC DDPS_IPOIB_RC

@@ -6,6 +6,7 @@
 #include <ddpsess/ipoib_if.h>
 #include "ipoib_cm/cm/admit.h"
 #include "ipoib_cm/ib/pkt.h"
+#include "ipoib_cm/wire/wire.h"
 #include "unit/mem_fixture.h"
 
 static struct ddps_cm_config config(unsigned max_conns)

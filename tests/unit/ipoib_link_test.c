@@ -2,7 +2,9 @@
 /* A neighbour as a whole: what goes over the wire when, and what the queue pairs are told. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/cm/link.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define PEER_ID	  0x55667788u
 #define PEER_GUID 0x20

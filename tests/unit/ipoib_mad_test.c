@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CM messages: the worked hex dumps, every field, every truncation, random octets. */
+#include "ipoib_cm/wire/wire.h"
 #include <criterion/criterion.h>
 #include <ddpsess/ipoib_cm.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* Peers whose LID changes, paths that become others, and a subnet that says that it has changed. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/wire/wire.h"
 #include "ipoib_net_fixture.h"
 
 #define RC    DDPS_IPOIB_RC

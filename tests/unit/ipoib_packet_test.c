@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Encapsulation, ARP, Neighbour Discovery, multicast groups, MTU. */
+#include "ipoib_cm/wire/wire.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <ddpsess/ipoib_cm.h>

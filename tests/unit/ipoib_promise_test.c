@@ -6,7 +6,9 @@
 #include <ddpsess/ib_umad.h>
 #include <ddpsess/ib_verbs.h>
 #include <string.h>
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 #include "unit/ipoib_net_fixture.h"
 
 Test(ipoib_promise, null_may_be_freed)

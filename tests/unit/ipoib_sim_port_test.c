@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ipoib_cm/sim/port_sim_in.h"
+#include "ipoib_cm/sim/sim_port.h"
 #include "unit/mem_fixture.h"
 
 #define MS    1000000ull

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The 5-bit times of CM messages. */
+#include "ipoib_cm/wire/wire.h"
 #include <criterion/criterion.h>
 #include <ddpsess/ipoib_cm.h>
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "ipoib_cm/ports/port_sa.h"
 #include "ipoib_cm/ports/port_umad_lib.h"
+#include "ipoib_cm/ports/port_umad_priv.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 

@@ -12,6 +12,7 @@ import sys
 DECLARED = r"(?:(?:DDPS_API|static inline)[^;{]*[;{]\n?)"
 COMMENT = re.compile(r"/\*\*\s((?:[^*]|\*(?!/))*)\*/\s*(" + DECLARED + "+)")
 FIRST = re.compile(r"^/\*\n(.*?)\*/", re.S | re.M)
+EXPERIMENTAL = re.compile(r"Experimental: .*?(?=\n \*(?:/|\n))", re.S)
 NAMES = re.compile(r"^\w+(, \w+)* - ")
 ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
 
@@ -64,7 +65,7 @@ def split(lines):
     return " ".join(brief), arguments, [p for p in body if p], returns
 
 
-def page(header, library, comment, declared, others):
+def page(header, library, warning, comment, declared, others):
     """One function, or several that share a comment."""
     declared = [re.sub(r"\s+", " ", d).strip() for d in re.split(r"[;{]", declared) if d.strip()]
     names = [re.search(r"(ddps_\w+)\(", d)[1] for d in declared]
@@ -78,8 +79,8 @@ def page(header, library, comment, declared, others):
         out += ["# ARGUMENTS", ""]
         for argument, text in arguments:
             out += [f"*{escape(argument)}*", "\t" + escape(" ".join(text)), ""]
-    if body:
-        out += ["# DESCRIPTION", ""]
+    if body or warning:
+        out += ["# DESCRIPTION", ""] + ([escape(warning), ""] if warning else [])
         for paragraph in body:
             out += [flow(paragraph), ""]
     if returns:
@@ -131,9 +132,11 @@ def main(out, library, *headers):
         found = COMMENT.findall(text)
         firsts = [re.search(r"(ddps_\w+)\(", declared)[1] for _, declared in found]
         functions = []
+        warning = EXPERIMENTAL.search(text)
+        warning = warning and re.sub(r"\s*\n \* ", " ", warning[0])
         for place, (comment, declared) in enumerate(found):
             near = firsts[max(0, place - 3) : place + 4]
-            names, content = page(path.name, library, comment, declared, near)
+            names, content = page(path.name, library, warning, comment, declared, near)
             (out / f"{names[0]}.3.scd").write_text(content, encoding="utf-8")
             for other in names[1:]:
                 (out / f"{other}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")

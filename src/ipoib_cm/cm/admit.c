@@ -2,6 +2,7 @@
 /* The checks of a REQ or REP that precede any choice between connections. */
 #include <string.h>
 #include "ipoib_cm/cm/admit.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define PKEY_BASE 0x7fff
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "common/sized.h"
 #include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/cm/cm_own.h"
 
 #define MAX_CONNS     65535u
 #define DEFAULT_CONNS 512u

@@ -2,7 +2,9 @@
 /* One neighbour of one interface: CM reports become decisions, decisions CM calls. */
 #include <string.h>
 #include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/cm/link.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define DO(name) DDPS_IPOIB_DO_##name
 

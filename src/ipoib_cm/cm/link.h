@@ -6,6 +6,7 @@
  * owner of the queue pairs takes part through callbacks, so this does no I/O either.
  */
 #include "ipoib_cm/cm/admit.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include <ddpsess/ib_cm.h>
 #include "ipoib_cm/cm/peer.h"
 

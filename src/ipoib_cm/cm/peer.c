@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "ipoib_cm/cm/peer.h"
+#include "ipoib_cm/wire/wire.h"
 
 /* Events as the table takes them: told apart by what else is known. */
 enum xev {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define ASKING	8 /* who may wait for an answer to ARP while the way to them is looked up */
 #define FOREVER 7 /* the RNR retry count: Linux takes its own from our REP */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "common/sized.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define MS	   1000000ull
 #define SEC	   (1000 * MS)

@@ -2,6 +2,7 @@
 /* Address resolution for IPv4: ARP with hardware type 32, in datagrams only [4755-7-4]. */
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "common/bytes.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define IGMP	     2
 #define IGMP1_REPORT 0x12

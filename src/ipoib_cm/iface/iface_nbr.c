@@ -2,6 +2,7 @@
 /* The neighbour cache: which node has which IP address, and how sure that is. */
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 static uint64_t nbr_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "common/bytes.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define IP6_HDR	  40
 #define ND_HDR	  24

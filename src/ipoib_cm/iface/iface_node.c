@@ -2,6 +2,7 @@
 /* The nodes of the link and the paths to them. */
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 /* Whoever is seen at a new place is asked for so many times sooner than in doubt, each time after twice
  * as long. */

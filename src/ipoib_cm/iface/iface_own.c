@@ -2,6 +2,7 @@
 /* Addresses of this host: those of the configuration, and those that come and go. */
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define GROUPS (2 + DDPS_IPOIB_IF_IP6_MAX + DDPS_IPOIB_IF_MORE)
 

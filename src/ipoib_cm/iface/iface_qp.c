@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pairs of an interface. */
 #include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define PSN_MASK 0xffffffu

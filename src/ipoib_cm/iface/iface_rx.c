@@ -2,7 +2,9 @@
 /* The way of an IP packet in, from the UD QP or a connection: checked once, here. */
 #include <string.h>
 #include "common/bytes.h"
+#include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define IP4_HDR 20
 #define IP6_HDR 40

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "common/bytes.h"
 #include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define IP4_DST	 16
 #define IP6_DST	 24

@@ -7,6 +7,11 @@
 
 #define DDPS_UMAD_KEPT 64
 
+struct ddps_umad_stats {
+	uint64_t undelivered; /* sends that came back */
+	uint64_t overrun;     /* arrived while a path was asked for, and too many to keep */
+};
+
 struct ddps_umad_msg {
 	ddps_cm_addr from;
 	uint8_t mad[DDPS_CM_MAD_LEN];
@@ -29,5 +34,8 @@ int ddps_umad_put(struct ddps_umad *u, int agent, ddps_cm_addr to, int timeout_m
 
 /* Return: 1, 0: nothing of use came, or DDPS_E_SYSTEM. */
 int ddps_umad_get(struct ddps_umad *u, int timeout_ms, int *agent, struct ddps_umad_msg *m);
+
+/** ddps_umad_stats - Return: the counters of the port, valid until it is closed. */
+const struct ddps_umad_stats *ddps_umad_stats(const struct ddps_umad *u);
 
 #endif

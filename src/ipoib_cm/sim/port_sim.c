@@ -4,6 +4,8 @@
 #include <string.h>
 #include "common/sized.h"
 #include "ipoib_cm/sim/port_sim_in.h"
+#include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define MAX_NODES      (SIM_LIDS - 1)
 #define QP_ROWS	       16384

@@ -2,7 +2,7 @@
 #ifndef DDPS_IPOIB_PORT_SIM_IN_H
 #define DDPS_IPOIB_PORT_SIM_IN_H
 /* What the files of the fabric in memory share. */
-#include <ddpsess/ipoib_sim.h>
+#include "ipoib_cm/sim/sim_port.h"
 #include "ipoib_cm/tab/tab.h"
 
 enum sim_kind { SIM_UD, SIM_MAD, SIM_QP, SIM_QP_ERROR, SIM_PATH, SIM_JOINED, SIM_TIMER, SIM_CALL };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An interface behind a port of the fabric in memory. */
+#include "ipoib_cm/sim/sim_port.h"
 #include <ddpsess/ipoib_sim.h>
 
 static uint64_t get_if_deadline(void *user)

@@ -6,6 +6,7 @@
  */
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
+#include "ipoib_cm/wire/wire.h"
 
 void ddps_cm_mad_init(struct ddps_cm_mad *mad, uint16_t attr, uint64_t tid)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Times in the 5-bit form of CM messages. */
+#include "ipoib_cm/wire/wire.h"
 #include <ddpsess/ipoib_cm.h>
 
 #define UNIT_NS 4096

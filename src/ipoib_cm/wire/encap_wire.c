@@ -2,6 +2,7 @@
 /* The header in front of every packet, ARP, and the option of IPv6 ND (RFC 4391 6, 9). */
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define ARP_HW_INFINIBAND 32
 #define ND_UNIT		  8 /* octets that one of an option's length stands for */

@@ -2,6 +2,7 @@
 /* Multicast groups and the IPv6 interface identifier (RFC 4391 4, 8). */
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define MGID_PREFIX	0xff
 #define MGID_T		0x10 /* transient [4391-4-2] */

@@ -4,6 +4,7 @@
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
 #include "common/text.h"
+#include "ipoib_cm/wire/wire.h"
 
 #define FLAGS_KNOWN (DDPS_IPOIB_RC | DDPS_IPOIB_UC)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How large a packet may be, per connection and per destination (RFC 4755 5, 7.2). */
+#include "ipoib_cm/wire/wire.h"
 #include <ddpsess/ipoib_cm.h>
 
 uint32_t ddps_ipoib_mtu_ud(uint32_t link_mtu)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program of release 0.2: compiled against that release's headers, run with today's library.  It
+ * A program of a release: compiled against its headers, run with later libraries.  It
  * opens sessions, moves data, reads counters, and looks whether the library wrote behind a
- * struct.  It never changes.  usage: program URI...
+ * struct.  record.sh copies it for a release; the copy never changes.  usage: program URI...
  */
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>
