@@ -31,7 +31,9 @@ into_docs() {
 		printf '\n'
 	} >"$out/table"
 	awk -f "$(dirname "$0")/missed.awk" "$(dirname "$0")/reasons.tsv" "$out/table.md" >"$out/missed"
-	between table "$out/table" <"$page" | between missed "$out/missed" >"$out/page" && mv "$out/page" "$page"
+	awk -f "$(dirname "$0")/summary.awk" "$out/table.md" >"$out/summary"
+	echo >>"$out/summary"
+	between table "$out/table" <"$page" | between missed "$out/missed" | between summary "$out/summary" >"$out/page" && mv "$out/page" "$page"
 	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 

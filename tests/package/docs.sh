@@ -216,6 +216,16 @@ reasons() {
 		{ split($0, f, / *[|] */); for (i = 1; i <= n; i++) if (f[2] ~ "^(" c[i] ")$" && f[3] ~ "^(" p[i] ")$") used[i] = 1 }
 		END { for (i = 1; i <= n; i++) if (!used[i]) print c[i] ": a reason for no row" }' "$2" "$1"
 }
+# begins PAGE: its first lines are those of its table
+begins() {
+	awk -f bench/summary.awk "$1" >"$work/summary"
+	sed -n '/^<!-- summary -->/,/^<!-- end of summary -->/p' "$1" | sed '1,2d; $d' | sed '$d' | cmp - "$work/summary"
+}
+begins docs/performance.md >"$work/log" 2>&1 && ! grep -q 'not measured' "$work/summary"
+result $? "docs/performance.md begins with five jobs, with the figures of its table" "$work/log"
+sed '/^| ping 64 | plain tcp/s/ 0[.][0-9]* | [0-9]/ 0.50 | 0/' docs/performance.md >"$work/page"
+! begins "$work/page" >"$work/log" 2>&1
+result $? "first lines of another run are found" "$work/log"
 reasons docs/performance.md bench/reasons.tsv >"$work/log"
 ! [ -s "$work/log" ]
 result $? "each target that is missed in docs/performance.md is in its list, with a reason" "$work/log"
