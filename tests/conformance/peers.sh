@@ -45,7 +45,8 @@ summary() {
 	done < <(peers)
 }
 
-# One table: the cases of a list that any of the peers ran, in the order of the list.
+# One table: the cases of a list that any of the peers ran and not all did strictly, in the order of the
+# list; below it those that all did strictly, by who ran them.
 matrix() { # LIST PEER...
 	local list=$1 p there=()
 	shift
@@ -56,9 +57,11 @@ matrix() { # LIST PEER...
 	printf '\n|---|---|'
 	for p; do printf -- '---|'; done
 	echo
+	local names="$*"
 	for p; do set -- "$@" "$here/$p.tsv"; done
 	shift $(($# / 2))
-	awk -F '\t' '
+	awk -F '\t' -v names="$names" '
+		BEGIN { split(names, name, " ") }
 		FILENAME == ARGV[1] { order[++n] = $1; ids[$1] = $2; next }
 		FNR == 1 { peer++ }
 		{ got[$1, peer] = $2; any[$1] = 1 }
@@ -68,10 +71,28 @@ matrix() { # LIST PEER...
 					continue
 				split(ids[c], id, " ")
 				line = "| `" c "` | " id[1] " |"
-				for (p = 1; p <= peer; p++)
+				who = ""
+				other = 0
+				for (p = 1; p <= peer; p++) {
 					line = line " " ((c, p) in got ? got[c, p] : "-") " |"
-				print line
+					if ((c, p) in got) {
+						who = who (who == "" ? "" : ", ") name[p]
+						other += got[c, p] != "strict"
+					}
+				}
+				if (other) {
+					print line
+					continue
+				}
+				if (!(who in all))
+					group[++groups] = who
+				wide[who] += length(c) + 4
+				all[who] = all[who] (all[who] == "" ? "" : wide[who] > 110 ? ",\n" : ", ") "`" c "`"
+				if (wide[who] > 110)
+					wide[who] = length(c) + 4
 			}
+			for (g = 1; g <= groups; g++)
+				printf "\nStrict with %s:\n\n%s.\n", group[g], all[group[g]]
 		}' "$list" "$@"
 }
 
