@@ -3,6 +3,7 @@
 #include "mpa_tcp/mpa_rx.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/system/assert.h"
 #include "common/term_codes.h"
 #include "mpa_tcp/mpa_crc.h"
 #include "mpa_tcp/mpa_fpdu.h"
@@ -28,6 +29,18 @@ void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sin
 	*rx = (struct ddps_mpa_rx){
 		.sink = sink, .user = user, .share = UINT_MAX, .ask = ASK_MOST
 	};
+}
+
+/* An FPDU that is not whole is kept in one way, and what is asked for has room. */
+static void check_kept(const struct ddps_mpa_rx *rx)
+{
+	ddps_assert((rx->head_len != 0) + (rx->part_total != 0) + rx->placing <= 1 || rx->dead);
+	ddps_assert(rx->head_len < DDPS_MPA_RX_HEAD);
+	ddps_assert(!rx->part_total ||
+		    (rx->part_len < rx->part_total && rx->part_total <= rx->part_size));
+	ddps_assert(!rx->placing || rx->pay_off <= rx->pay_len);
+	ddps_assert(rx->tail_off <= rx->tail_len && rx->tail_len <= sizeof rx->tail);
+	ddps_assert(rx->dead || !rx->hold == !(rx->stalled || rx->cut));
 }
 
 void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share)
@@ -380,6 +393,7 @@ int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e)
 {
 	int err = 0;
 
+	check_kept(rx);
 	if (!rx->stalled && !rx->cut)
 		return 0;
 	if (rx->stalled) {
@@ -405,6 +419,8 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	size_t skip = 0;
 	int k = 0;
 
+	ddps_assert(!rx->stalled && !rx->cut);
+	check_kept(rx);
 	if (scratch_len > rx->ask)
 		scratch_len = rx->ask;
 	if (rx->placing && rx->pay_len >= AHEAD_BELOW && scratch_len > DDPS_MPA_RX_HEAD)
@@ -435,6 +451,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 	size_t ulpdu = 0, missing;
 	int err;
 
+	check_kept(rx);
 	if (rx->dead || !n)
 		return 0;
 	if (n >= rx->ask && rx->ask < ASK_MOST)

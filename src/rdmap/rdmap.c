@@ -136,12 +136,14 @@ void ddps_rdmap_unstall(struct ddps_rdmap *r)
 
 void ddps_rdmap_drain(struct ddps_rdmap *r)
 {
+	ddps_rdmap_check(r);
 	r->draining = true;
 	ddps_rdmap_check_drained(r);
 }
 
 void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
 {
+	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN || r->peer_closed)
 		return;
 	r->peer_closed = true;
@@ -218,6 +220,7 @@ void ddps_rdmap_stop(struct ddps_rdmap *r)
 
 void ddps_rdmap_flush(struct ddps_rdmap *r)
 {
+	ddps_rdmap_check(r);
 	r->state = DDPS_RS_GONE;
 	ddps_rdmap_stop(r);
 	ddps_sq_flush(r, true);

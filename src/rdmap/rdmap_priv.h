@@ -2,6 +2,7 @@
 #ifndef DDPS_RDMAP_PRIV_H
 #define DDPS_RDMAP_PRIV_H
 /* Inside of one RDMAP stream; for src/rdmap and its unit tests only. */
+#include "common/system/assert.h"
 #include "ddp/ddp_place.h"
 #include "ddp/ddp_seg.h"
 #include "rdmap/rdmap.h"
@@ -205,6 +206,17 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len);
 size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len);
 int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max);
 int ddps_rdmap_rx_direct_end(void *user);
+
+/* ---- rdmap_check.c ---- */
+#ifdef DDPS_ASSERTS
+/* Queues and budgets are of one mind.  At the head of what is called from outside. */
+void ddps_rdmap_check(struct ddps_rdmap *r);
+#else
+static inline void ddps_rdmap_check(struct ddps_rdmap *r)
+{
+	(void)r;
+}
+#endif
 
 /* ---- rdmap.c ---- */
 struct ddps_msg_stats *ddps_rdmap_count_new(struct ddps_rdmap *r, bool in, unsigned op);

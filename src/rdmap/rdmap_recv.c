@@ -23,6 +23,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	uint64_t len, losses;
 	int err;
 
+	ddps_rdmap_check(r);
 	if (r->state > DDPS_RS_RUN)
 		return DDPS_E_STATE;
 	if (r->srq || nsge > r->rq.max_sge || (nsge && !sge))

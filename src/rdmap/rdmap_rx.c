@@ -406,6 +406,7 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 	struct ddps_rdmap *r = user;
 	int err;
 
+	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
 		return DDPS_E_STATE;
 	err = take_rdmap_segment(r, seg, len);
@@ -454,6 +455,7 @@ int ddps_rdmap_rx_direct_end(void *user)
 	struct ddps_rx_seg s = r->direct;
 	int err;
 
+	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN)
 		return DDPS_E_STATE;
 	if (!s.pay_len)

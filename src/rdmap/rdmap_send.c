@@ -183,6 +183,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	struct ddps_sqe *e;
 	int err;
 
+	ddps_rdmap_check(r);
 	if (form && form->ext && /* [7306-1.1-1] */
 	    (!r->rfc7306 || (wr->op == DDPS_OP_SEND_IMM && !r->send_imm)))
 		return DDPS_E_UNSUPPORTED;

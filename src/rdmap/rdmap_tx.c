@@ -77,6 +77,7 @@ static void rtr_segment(struct ddps_rdmap *r, struct ddps_seg *seg)
 /* It looks like the RTR Write: STag and offset mean nothing without payload. */
 void ddps_rdmap_nudge(struct ddps_rdmap *r)
 {
+	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN || r->send_rtr || r->cur != DDPS_CUR_NONE)
 		return;
 	r->send_rtr = DDPS_RTR_WRITE;
@@ -151,6 +152,7 @@ int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	struct ddps_rdmap *r = user;
 	int got = 0;
 
+	ddps_rdmap_check(r);
 	r->poke = false; /* being asked is as good as telling */
 	if (mulpdu < DDPS_SEG_HDR_MAX)
 		return 0;
@@ -174,6 +176,7 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 	uint64_t left = r->tx_pulled - r->tx_acked;
 	bool held = ddps_atomic_held(r);
 
+	ddps_rdmap_check(r);
 	r->tx_acked += n < left ? n : left;
 	if (r->state == DDPS_RS_RUN)
 		ddps_sq_complete(r);

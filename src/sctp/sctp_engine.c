@@ -174,6 +174,7 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	ddps_sc_window_update(a);
 	set_in_tx(a, ddps_sc_has_output(a));
 	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+	ddps_sc_check(a);
 }
 
 static void settle_touched(struct ddps_sctp *e)
@@ -237,8 +238,8 @@ static void finish_turn(struct ddps_sctp *e)
 
 	settle_touched(e);
 	tell_all(e);
-	settle_touched(e);
 	e->busy = false;
+	settle_touched(e);
 	while ((a = TAILQ_FIRST(&e->dying)))
 		ddps_sc_release(a);
 }

@@ -16,6 +16,7 @@
  *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
  *   sctp_ctl.c	     packets without DATA    sctp_build.h what makes a packet
  *   sctp_api.c	     the rest of the calls
+ *   sctp_check.c    what must hold of an association, in builds for tests
  *   parts/	     what knows no association: TSNs received, deadlines, memory
  *   send/	     what is outstanding, congestion control, path MTU
  *
@@ -25,6 +26,7 @@
  */
 #include "common/error.h"
 #include "common/siphash.h"
+#include "common/system/assert.h"
 #include "sctp/path/path_list.h"
 #include "sctp/sctp_cookie.h"
 #include "sctp/parts/sctp_map.h"
@@ -486,5 +488,17 @@ void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 bool ddps_sc_has_output(struct ddps_sctp_assoc *a);
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a);
+
+/* ---- sctp_check.c ---- */
+#ifdef DDPS_ASSERTS
+/* Lists, counts and sums of a living one are of one mind. */
+void ddps_sc_check(const struct ddps_sctp_assoc *a);
+size_t ddps_sc_reasm_held(const struct ddps_sctp_assoc *a);
+#else
+static inline void ddps_sc_check(const struct ddps_sctp_assoc *a)
+{
+	(void)a;
+}
+#endif
 
 #endif

@@ -93,6 +93,20 @@ void ddps_sc_reasm_free(struct ddps_sctp_assoc *a)
 	}
 }
 
+#ifdef DDPS_ASSERTS
+size_t ddps_sc_reasm_held(const struct ddps_sctp_assoc *a)
+{
+	size_t n = 0;
+
+	for (const struct ddps_sc_run *r = a->runs_first; r; r = r->by_first.next) {
+		ddps_assert(r->n == r->last - r->first + 1);
+		ddps_assert(starting(a, r->first) == r && find_ending_run(a, r->last) == r);
+		n += r->len + r->n * DDPS_SC_ITEM;
+	}
+	return n;
+}
+#endif
+
 static bool is_tsn_received(const struct ddps_sctp_assoc *a, uint32_t tsn)
 {
 	return ddps_sc_map_ask(&a->map, tsn) == DDPS_SC_DUP;

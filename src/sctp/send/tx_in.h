@@ -2,6 +2,7 @@
 #ifndef DDPS_SCTP_TX_IN_H
 #define DDPS_SCTP_TX_IN_H
 /* What tx_sent.c, tx_sack.c and tx_time.c share. */
+#include "common/system/assert.h"
 #include "sctp/send/tx_sent.h"
 
 #define DDPS_MS	    1000000ull
@@ -60,6 +61,16 @@ static inline uint64_t ddps_sent_window(const struct ddps_sent *s)
 {
 	return s->a_rwnd > s->out_len ? s->a_rwnd - s->out_len : 0;
 }
+
+/* tx_check.c: that counts, lists and bitmaps are of one mind.  At the head of what is called from outside. */
+#ifdef DDPS_ASSERTS
+void ddps_sent_check(const struct ddps_sent *s);
+#else
+static inline void ddps_sent_check(const struct ddps_sent *s)
+{
+	(void)s;
+}
+#endif
 
 /* tx_ring.c */
 #define DDPS_SENT_RING_FIRST 8u		 /* whoever sends little needs no more */

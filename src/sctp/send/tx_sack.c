@@ -408,6 +408,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	enum ddps_sent_verdict v;
 	bool blocks;
 
+	ddps_sent_check(s);
 	*news = (struct ddps_sent_news){ 0 };
 	v = judge_sack(s, k, &blocks);
 	if (v != DDPS_SENT_TAKEN)

@@ -90,6 +90,7 @@ void ddps_sent_path_gone(struct ddps_sent *s, const struct ddps_sent_path *p)
 
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p)
 {
+	ddps_sent_check(s);
 	while (p->nflight)
 		ddps_sent_mark(s, p->head);
 	p->recovery = p->force = p->probe = p->tlp_out = false;
@@ -101,6 +102,7 @@ void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p)
 
 void ddps_sent_path_again(struct ddps_sent *s, struct ddps_sent_path *p)
 {
+	ddps_sent_check(s);
 	p->epi_pn = p->next_pn;
 	path_reset(s, p);
 }
@@ -195,6 +197,7 @@ enum ddps_sent_what ddps_sent_may(struct ddps_sent *s, struct ddps_sent_path *p,
 
 uint64_t ddps_sent_begin(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
+	ddps_sent_check(s);
 	s->on = p;
 	s->on_now = now;
 	s->on_size = 0;
@@ -370,6 +373,7 @@ bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 
 void ddps_sent_refused(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t pn)
 {
+	ddps_sent_check(s);
 	while (p->nflight && ddps_sent_slot(s, p->tail)->pn >= pn) {
 		if (p->tail == p->tlp_tsn) /* a probe that did not leave repairs nothing */
 			p->tlp_out = false;

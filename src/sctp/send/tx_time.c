@@ -407,6 +407,7 @@ unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t
 {
 	unsigned ev = 0;
 
+	ddps_sent_check(s);
 	if (is_time_due(p->pace_at, now)) {
 		p->pace_at = 0;
 		ev = DDPS_SENT_EV_SEND;
@@ -423,6 +424,7 @@ unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t
 
 bool ddps_sent_alive(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
+	ddps_sent_check(s);
 	if (!p->backoff || !p->silent_at || now - p->silent_at < SILENCE || now < p->alive_at ||
 	    s->zero_out)
 		return false;
