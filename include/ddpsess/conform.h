@@ -54,7 +54,10 @@ enum ddps_conform_verdict {
 	DDPS_CONFORM_PASS,
 	DDPS_CONFORM_FAIL,
 	DDPS_CONFORM_KNOWN, /* it fails, and the profile says that it does */
-	DDPS_CONFORM_SKIP   /* it cannot be run against this target */
+	DDPS_CONFORM_SKIP,  /* it cannot be run against this target */
+	/* It failed, and while it waited this host had no processor for the suite for a large part
+	 * of the wait, twice: the target may be right. */
+	DDPS_CONFORM_UNDECIDED
 };
 
 /*
@@ -145,11 +148,11 @@ struct ddps_conform_result {
 	struct ddps_conform_case c;
 	uint32_t verdict;  /* enum ddps_conform_verdict */
 	uint32_t number;   /* of the case in this run, from 1 */
-	const char *why;   /* FAIL, KNOWN, SKIP: one line; else "" */
+	const char *why;   /* all but PASS: one line; else "" */
 	const char *known; /* what the profile says of this case, whatever came out; or NULL */
 	uint64_t ns;	   /* how long it took, nanoseconds */
 	const struct ddps_conform_item *first; /* what went over the wire; NULL: nothing */
-	uint32_t grade;			       /* enum ddps_conform_grade; no meaning for SKIP */
+	uint32_t grade; /* enum ddps_conform_grade; no meaning for SKIP, UNDECIDED */
 	uint32_t reserved32;
 	uint64_t reserved[3];
 };
@@ -167,8 +170,9 @@ struct ddps_conform_calls {
 /* How many cases had which verdict, and which grade. */
 struct ddps_conform_sum {
 	uint32_t pass, fail, known, skip; /* by enum ddps_conform_verdict */
-	uint32_t grade[4];		  /* by enum ddps_conform_grade, without those skipped */
-	uint32_t reserved[4];
+	uint32_t grade[4]; /* by enum ddps_conform_grade, without those skipped or undecided */
+	uint32_t undecided;
+	uint32_t reserved[3];
 };
 
 /**
@@ -196,6 +200,12 @@ DDPS_API int ddps_conform_case(size_t i, struct ddps_conform_case *c);
  * wait_ms.  The run opens sockets.  With a command it starts a process for each case.
  *
  * A case that lacks memory fails, and its result says so.
+ *
+ * The suite measures how late it wakes up while it waits.  If a case fails after a wait of which
+ * this host spent a quarter or more, and at least 50 ms, without a processor for the suite, the case
+ * is run once more.  If that is so again, its verdict is DDPS_CONFORM_UNDECIDED.  An initiator that
+ * connects by itself is not asked to do so once more: there the first failure of this kind is
+ * undecided.
  *
  * Return: 0: it ran, whatever the verdicts are; or
  * - DDPS_E_INVAL: a member of @o is out of range, there is a command but no initiator to wait for,

@@ -50,7 +50,8 @@ void conform_caller_tell(struct conform_caller *c, const struct ddps_conform_res
 	uint32_t *count[] = { [DDPS_CONFORM_PASS] = &c->sum.pass,
 			      [DDPS_CONFORM_FAIL] = &c->sum.fail,
 			      [DDPS_CONFORM_KNOWN] = &c->sum.known,
-			      [DDPS_CONFORM_SKIP] = &c->sum.skip };
+			      [DDPS_CONFORM_SKIP] = &c->sum.skip,
+			      [DDPS_CONFORM_UNDECIDED] = &c->sum.undecided };
 
 	const struct cf_profile_row *row = cf_profile_find(&c->known, r->c.name);
 
@@ -63,7 +64,7 @@ void conform_caller_tell(struct conform_caller *c, const struct ddps_conform_res
 	if (out.verdict == DDPS_CONFORM_FAIL && out.known)
 		out.verdict = DDPS_CONFORM_KNOWN;
 	++*count[out.verdict];
-	if (out.verdict != DDPS_CONFORM_SKIP)
+	if (out.verdict != DDPS_CONFORM_SKIP && out.verdict != DDPS_CONFORM_UNDECIDED)
 		++c->sum.grade[out.grade];
 	if (c->calls.result)
 		c->calls.result(c->calls.user, &out);

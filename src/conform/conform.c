@@ -118,9 +118,10 @@ static void report_case(struct run *r, const struct cf_case *c, const struct cf_
 {
 	const struct ddps_conform_result out = {
 		.c = describe_case(c),
-		.verdict = res->verdict == CF_PASS   ? DDPS_CONFORM_PASS
-			   : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
-						     : DDPS_CONFORM_FAIL,
+		.verdict = res->verdict == CF_PASS	  ? DDPS_CONFORM_PASS
+			   : res->verdict == CF_SKIP	  ? DDPS_CONFORM_SKIP
+			   : res->verdict == CF_UNDECIDED ? DDPS_CONFORM_UNDECIDED
+							  : DDPS_CONFORM_FAIL,
 		.why = res->why,
 		.grade = CONFORM_GRADE(res->ended),
 		.ns = ns,
@@ -128,6 +129,18 @@ static void report_case(struct run *r, const struct cf_case *c, const struct cf_
 	};
 
 	conform_caller_tell(&r->caller, &out);
+}
+
+/* What this host was too late for gets a second try, if the target can be had for one. */
+static void run_until_decided(const struct run *r, const struct cf_case *c, struct cf_result *res)
+{
+	bool again = r->cf.self || r->cf.target == CF_RESPONDER || r->cf.then;
+
+	cf_run_case(&r->cf, c, res);
+	if (res->verdict != CF_UNDECIDED || !again)
+		return;
+	cf_trace_free(res->trace);
+	cf_run_case(&r->cf, c, res);
 }
 
 static int run_case(struct run *r, const struct cf_case *c)
@@ -138,7 +151,7 @@ static int run_case(struct run *r, const struct cf_case *c)
 	int err = 0;
 
 	if (cf_case_fits(c, &r->cf, &not_here))
-		cf_run_case(&r->cf, c, &res);
+		run_until_decided(r, c, &res);
 	else
 		snprintf(res.why, sizeof res.why, "%s", not_here);
 	if (res.unreachable && !r->reached) {
@@ -146,7 +159,7 @@ static int run_case(struct run *r, const struct cf_case *c)
 		err = conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s: %s", r->cf.uri,
 					   res.why);
 	} else {
-		r->reached |= res.verdict != CF_SKIP;
+		r->reached |= res.verdict != CF_SKIP && res.verdict != CF_UNDECIDED;
 		report_case(r, c, &res, cf_now() - begin);
 	}
 	cf_trace_free(res.trace);

@@ -76,7 +76,9 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 		c->run(cf);
 		res->verdict = CF_PASS;
 	} else {
-		res->verdict = cf->skipped ? CF_SKIP : CF_FAIL;
+		res->verdict = cf->skipped					   ? CF_SKIP
+			       : cf_late_doubt(&cf->late, cf->why, sizeof cf->why) ? CF_UNDECIDED
+										   : CF_FAIL;
 		res->unreachable = cf->dialling;
 		res->ended = cf->must_end && cf->ended;
 	}

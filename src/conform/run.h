@@ -4,11 +4,11 @@
 /* Running one case after the other. */
 #include "conform/peer/inside.h"
 
-enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP };
+enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP, CF_UNDECIDED };
 
 struct cf_result {
 	enum cf_verdict verdict;
-	char why[1000];		/* FAIL, SKIP */
+	char why[1000];		/* FAIL, SKIP, UNDECIDED */
 	bool ended;		/* FAIL: the session had to end and did, otherwise than it should */
 	bool unreachable;	/* there was no connection to the target */
 	struct cf_trace *trace; /* the caller's, cf_trace_free() */

@@ -128,6 +128,33 @@ silent_target() {
 	return "$res"
 }
 
+# A listener that says nothing, while this host does not run the tester, longer than it waits.
+stopped() { # STATUS STOPS [OPTION...]
+	local want=$1 stops=$2 got
+	shift 2
+	timeout "$PATIENCE" python3 "$here/stopped.py" "$stops" 1200 "$SESSCTL" --timeout 0.6 \
+		--case mpa-request-plain "$@" >out 2>err
+	got=$?
+	[ "$got" -eq "$want" ] || why="status $got, not $want: $(tail -n 2 out err)"
+	[ "$got" -eq "$want" ]
+}
+
+undecided() {
+	stopped 6 2 --junit junit.xml && says out "undecided mpa-request-plain" &&
+		says out "undecided: this host had no processor for" &&
+		says out "run again on a quieter one (waited 600 ms for" &&
+		says out "0 passed, 0 failed, 0 known, 0 skipped, 1 undecided over tcp" &&
+		says junit.xml '<skipped message="undecided: this host' || return
+	stopped 6 2 --json && has out result undecided && has out undecided 1 && has out fail 0 || return
+	stopped 6 2 --tap && says out "# SKIP undecided: this host had no processor"
+}
+
+# It has its processor at the second try.
+decided_then() {
+	stopped 1 1 && says out "FAIL  mpa-request-plain" && says out "1 failed" || return
+	stopped 1 0 && says out "1 failed"
+}
+
 # What a responder offers; one that takes part in nothing; one that is not there.
 probes() { # WIRE
 	listen "$(uri_of "$1")"
@@ -177,6 +204,10 @@ test_case "conform tells of a command that fails, tcp" initiator_fails tcp://127
 test_case "conform tells of a command that fails, sctp" \
 	initiator_fails "sctp://127.0.0.1:0?backend=native&encap=0"
 test_case "conform shows what failed" failing
+if command -v python3 >/dev/null; then
+	test_case "contact 31: conform says undecided if its own host stops it" undecided
+	test_case "contact 31: conform tries again, and then decides" decided_then
+fi
 test_case "conform takes a profile" known
 test_case "conform puts a relay in between, tcp" relayed tcp relay-cut
 test_case "conform puts a relay in between, sctp" relayed sctp relay-lossy

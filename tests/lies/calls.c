@@ -82,7 +82,7 @@ static size_t change_packet(uint8_t *b, size_t len, size_t room)
 		len -= 4;
 	} else if (at == 13) {
 		len = 10;
-	} else if (at < 20 && len + 40 < room) {
+	} else if (at >= 14 && at < 20 && len + 40 < room) {
 		static const uint8_t more[] = { CF_C_ABORT,	 CF_C_DATA,  CF_C_SACK,
 						CF_C_COOKIE_ACK, CF_C_ERROR, CF_C_SHUTDOWN };
 

@@ -60,6 +60,13 @@ stop() { # SIGNAL WHO...
 	done
 }
 
+# RUN: all of it but what it calls undecided
+same_verdicts() {
+	awk 'NR == FNR { verdict[$1] = $2; next }
+		verdict[$1] != "undecided" && verdict[$1] != $2 { print $0 " in --self, here: " verdict[$1]; bad = 1 }
+		END { exit bad }' "$work/run$1" "$work/self"
+}
+
 # run N: node 1 is the tester and the administration, 2 the bridge, 3 another one
 run() {
 	start tester 1 "$SESSCTL" ipoib conform --udp 192.0.2.1:4791 --gid fe80::1 --ip 10.9.0.100 \
@@ -74,7 +81,7 @@ run() {
 	stop KILL 2 3
 	grep -qE ' [1-9][0-9]+ received' "$work/ping3.out" && grep -qE ' [1-9][0-9]+ received' "$work/ping2.out" || return
 	verdicts "$work/tester.out" >"$work/run$1"
-	diff "$work/self" "$work/run$1" && grep -q '"event":"summary"' "$work/tester.out"
+	same_verdicts "$1" && grep -q '"event":"summary"' "$work/tester.out"
 }
 
 all_pass() {

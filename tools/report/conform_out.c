@@ -11,7 +11,7 @@
 
 #define SHOWN 12 /* items of a failed case's trace */
 
-static const char *const names[] = { "pass", "fail", "known", "skip" };
+static const char *const names[] = { "pass", "fail", "known", "skip", "undecided" };
 static const char *const grades[] = { "strict", "passes", "harmless", "fails" };
 
 static void print_file_advice(int sys_errno)
@@ -129,7 +129,7 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 			      r->c.name, "transport", c->wire, "result", names[r->verdict], "ids",
 			      r->c.ids, "rule", r->c.rule, "seconds", get_result_seconds(r));
 
-	if (r->verdict != DDPS_CONFORM_SKIP)
+	if (r->verdict != DDPS_CONFORM_SKIP && r->verdict != DDPS_CONFORM_UNDECIDED)
 		json_object_set_new(j, "grade", json_string(grades[r->grade]));
 	if (r->why[0])
 		json_object_set_new(j, "why", json_string_nocheck(r->why));
@@ -144,13 +144,14 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 
 static void print_tap(const struct ddps_conform_result *r)
 {
+	/* what is undecided fails no build: it is a test that was not made */
 	printf("%s %u - %s: %s",
 	       r->verdict == DDPS_CONFORM_FAIL || r->verdict == DDPS_CONFORM_KNOWN ? "not ok"
 										   : "ok",
 	       r->number, r->c.name, r->c.rule);
 	if (r->verdict == DDPS_CONFORM_KNOWN)
 		printf(" # TODO known of this target: %s", r->known);
-	if (r->verdict == DDPS_CONFORM_SKIP)
+	if (r->verdict == DDPS_CONFORM_SKIP || r->verdict == DDPS_CONFORM_UNDECIDED)
 		printf(" # SKIP %s", r->why);
 	putchar('\n');
 	if (r->verdict != DDPS_CONFORM_FAIL)
@@ -171,9 +172,9 @@ static void print_table_row(const struct conform_out *c, const struct ddps_confo
 	       r->verdict == DDPS_CONFORM_FAIL ? "FAIL" : names[r->verdict], off, r->c.name,
 	       r->verdict == DDPS_CONFORM_KNOWN ? grades[r->grade] : "",
 	       r->verdict == DDPS_CONFORM_KNOWN ? ": " : "",
-	       r->verdict == DDPS_CONFORM_SKIP	  ? r->why
-	       : r->verdict == DDPS_CONFORM_KNOWN ? r->known
-						  : r->c.rule);
+	       r->verdict == DDPS_CONFORM_SKIP || r->verdict == DDPS_CONFORM_UNDECIDED ? r->why
+	       : r->verdict == DDPS_CONFORM_KNOWN				       ? r->known
+										       : r->c.rule);
 	if (r->verdict == DDPS_CONFORM_PASS && r->known)
 		printf("      the profile says otherwise: %s\n", r->known);
 	if (r->verdict != DDPS_CONFORM_FAIL)
@@ -233,21 +234,30 @@ static void grade_line(const struct ddps_conform_sum *sum)
 		       n[3]);
 }
 
+uint32_t conform_out_count(const struct ddps_conform_sum *sum)
+{
+	return sum->pass + sum->fail + sum->known + sum->skip + sum->undecided;
+}
+
 int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 {
+	char undecided[40] = "";
 	int err = 0;
 
+	if (sum->undecided)
+		snprintf(undecided, sizeof undecided, ", %u undecided", sum->undecided);
 	if (c->o.json)
 		printf("{\"event\":\"summary\",\"transport\":\"%s\",\"pass\":%u,\"fail\":%u,"
-		       "\"known\":%u,\"skip\":%u,\"strict\":%u,\"passes\":%u,\"harmless\":%u,"
+		       "\"known\":%u,\"skip\":%u,\"undecided\":%u,\"strict\":%u,\"passes\":%u,"
+		       "\"harmless\":%u,"
 		       "\"fails\":%u}\n",
-		       c->wire, sum->pass, sum->fail, sum->known, sum->skip, sum->grade[0],
-		       sum->grade[1], sum->grade[2], sum->grade[3]);
+		       c->wire, sum->pass, sum->fail, sum->known, sum->skip, sum->undecided,
+		       sum->grade[0], sum->grade[1], sum->grade[2], sum->grade[3]);
 	else if (c->o.tap)
-		printf("1..%u\n", sum->pass + sum->fail + sum->known + sum->skip);
+		printf("1..%u\n", conform_out_count(sum));
 	else
-		printf("%u passed, %u failed, %u known, %u skipped over %s\n", sum->pass, sum->fail,
-		       sum->known, sum->skip, c->wire);
+		printf("%u passed, %u failed, %u known, %u skipped%s over %s\n", sum->pass,
+		       sum->fail, sum->known, sum->skip, undecided, c->wire);
 	if (!c->o.json && !c->o.tap)
 		grade_line(sum);
 	if (c->junit)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#define CONFORM_UNDECIDED 6 /* exit status: no case failed, and some are undecided */
+
 struct conform_out_opts {
 	bool json, tap;		  /* on standard output; else a table */
 	const char *junit, *pcap; /* files, or NULL */
@@ -24,6 +26,8 @@ struct conform_out {
 int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, const char *command,
 		      const char *wire);
 void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r);
+/* Return: how many cases there were. */
+uint32_t conform_out_count(const struct ddps_conform_sum *sum);
 /* Return: 0, or -1: something could not be written (said). */
 int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 

@@ -111,12 +111,14 @@ static enum status run_conform(const struct opts *o, const struct ddps_conform_o
 	}
 	if (err)
 		return print_conform_usage(why);
-	if (!(sum.pass + sum.fail + sum.known + sum.skip) && !sig_pending())
+	if (!conform_out_count(&sum) && !sig_pending())
 		return print_conform_usage("no case has a name like that (--list shows them)");
 	if (sig_pending())
 		fprintf(stderr, "sessctl conform: interrupted, not all cases were run\n");
 	if (bad || sum.fail || sig_pending())
 		return ST_FAILED;
+	if (sum.undecided)
+		return (enum status)CONFORM_UNDECIDED;
 	/* Every case that was chosen needs what this target cannot do. */
 	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_CANNOT;
 }

@@ -9,8 +9,8 @@ struct ddps_event cf_hear(struct cf *cf, enum ddps_event_type type)
 	struct ddps_event ev;
 
 	do
-		CF_CHECK(cf, !ddps_event_wait(cf->app.ctx, &ev, (int)cf->run->limit_ms),
-			 "application: no event '%s'", ddps_event_name(type));
+		CF_CHECK(cf, cf_app_next(cf, &ev), "application: no event '%s'",
+			 ddps_event_name(type));
 	while (ev.type != type);
 	return ev;
 }

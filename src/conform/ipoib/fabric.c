@@ -179,7 +179,13 @@ static void record_ud(struct ci *ci, bool by_target, uint32_t qpn, const void *b
 
 static void run_fabric(struct ci *ci, uint64_t until)
 {
-	ci->fab.f.run(ci->fab.f.user, until);
+	uint64_t now = ci_now(), nap = until > now ? until - now : 0;
+
+	if (nap > CF_NAP_MS * MS)
+		nap = CF_NAP_MS * MS;
+	(void)cf_late_nap(&ci->late, until, now, (int)(nap / MS));
+	ci->fab.f.run(ci->fab.f.user, now + nap);
+	cf_late_woke(&ci->late, ci_now());
 }
 
 static void await_fabric(struct ci *ci, const char *what)

@@ -258,7 +258,10 @@ struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until)
 
 	while (!(e = unlink_event(ci, kinds)) && ci_now() < until)
 		ci_pump(ci, until);
-	return e;
+	if (e)
+		return e;
+	ci_pump(ci, until); /* what came while this host did not run */
+	return unlink_event(ci, kinds);
 }
 
 /* ---- in ---- */
@@ -378,7 +381,10 @@ void ci_pump(struct ci *ci, uint64_t until)
 		ci_fab_pump(ci, until);
 		return;
 	}
-	if (poll(fds, 2, ms) <= 0)
+	ms = cf_late_nap(&ci->late, until, now, ms);
+	ms = poll(fds, 2, ms);
+	cf_late_woke(&ci->late, ci_now());
+	if (ms <= 0)
 		return;
 	/* a group first: what it says came before the answer that may follow */
 	for (unsigned i = 0; i < 32 && fds[1].revents && read_net_socket(ci, true); i++)

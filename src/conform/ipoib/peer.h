@@ -15,6 +15,7 @@
  */
 #include "conform/ipoib/mad.h"
 #include "conform/ipoib/packet.h"
+#include "conform/peer/late.h"
 #include "conform/peer/trace.h"
 #include <ddpsess/conform_ipoib.h>
 #include <netinet/in.h>
@@ -237,6 +238,7 @@ struct ci {
 	struct cf_trace *trace;
 	jmp_buf leave;
 	char why[1000];
+	struct cf_late late;
 	bool skipped;
 	uint8_t frame[CI_MSG_MAX];
 };

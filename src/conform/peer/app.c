@@ -205,11 +205,27 @@ void cf_app_post(struct cf *cf, enum ddps_op op, unsigned flags, const struct cf
 	check_app_call(cf, ddps_post_send(cf->app.ep, &wr), "posting");
 }
 
+static int nap_app(struct cf *cf, uint64_t since)
+{
+	return cf_nap(cf, since, cf_ms_left(cf, since));
+}
+
+/* Whether there is time for another look after one that said @err. */
+static bool app_waits(struct cf *cf, uint64_t since, int err)
+{
+	return (err == DDPS_E_TIMEDOUT || err == DDPS_E_AGAIN) && cf_ms_left(cf, since);
+}
+
 struct ddps_wc cf_app_wc(struct cf *cf)
 {
+	uint64_t since = cf_now();
 	struct ddps_wc wc;
-	int n = ddps_cq_wait(cf->app.cq, &wc, 1, (int)cf->run->limit_ms);
+	int n;
 
+	do {
+		n = ddps_cq_wait(cf->app.cq, &wc, 1, nap_app(cf, since));
+		cf_woke(cf);
+	} while (app_waits(cf, since, n));
 	CF_CHECK(cf, n == 1, "application: no completion came");
 	return wc;
 }
@@ -222,12 +238,24 @@ void cf_app_no_wc(struct cf *cf)
 		 ddps_op_name(wc.op), ddps_wc_status_name(wc.status));
 }
 
+bool cf_app_next(struct cf *cf, struct ddps_event *ev)
+{
+	uint64_t since = cf_now();
+	int err;
+
+	do {
+		err = ddps_event_wait(cf->app.ctx, ev, nap_app(cf, since));
+		cf_woke(cf);
+	} while (app_waits(cf, since, err));
+	return !err;
+}
+
 struct ddps_event cf_app_event(struct cf *cf, enum ddps_event_type type)
 {
 	struct ddps_event ev;
-	int err = ddps_event_wait(cf->app.ctx, &ev, (int)cf->run->limit_ms);
 
-	CF_CHECK(cf, !err, "application: no event, wanted '%s'", ddps_event_name(type));
+	CF_CHECK(cf, cf_app_next(cf, &ev), "application: no event, wanted '%s'",
+		 ddps_event_name(type));
 	CF_CHECK(cf, ev.type == type, "application: event '%s' instead of '%s': %s",
 		 ddps_event_name(ev.type), ddps_event_name(type), ev.error.text);
 	return ev;

@@ -35,13 +35,32 @@ void cf_skip(struct cf *cf, const char *fmt, ...)
 	longjmp(cf->leave, 1);
 }
 
-int cf_left(struct cf *cf, uint64_t since, const char *what)
+int cf_ms_left(const struct cf *cf, uint64_t since)
 {
 	uint64_t gone = (cf_now() - since) / 1000000;
 
-	if (gone >= cf->run->limit_ms)
+	return gone < cf->run->limit_ms ? (int)(cf->run->limit_ms - gone) : 0;
+}
+
+int cf_left(struct cf *cf, uint64_t since, const char *what)
+{
+	int left = cf_ms_left(cf, since);
+
+	if (!left) {
+		(void)cf_nap(cf, since, 0); /* what was lost since the last one counts */
 		cf_fail(cf, "waited %u ms for %s", cf->run->limit_ms, what);
-	return cf_provoked_left(cf, (int)(cf->run->limit_ms - gone));
+	}
+	return cf_provoked_left(cf, left);
+}
+
+int cf_nap(struct cf *cf, uint64_t key, int ms)
+{
+	return cf_late_nap(&cf->late, key, cf_now(), ms);
+}
+
+void cf_woke(struct cf *cf)
+{
+	cf_late_woke(&cf->late, cf_now());
 }
 
 struct cf_conn *cf_conn_new(struct cf *cf)

@@ -33,8 +33,13 @@ struct cf_conn {
 	uint32_t msn[CF_NQN];
 };
 
+/* Milliseconds left of a wait that began at @since. */
+int cf_ms_left(const struct cf *cf, uint64_t since);
 /* Time left of a wait that began at @since; fails the case when there is none. */
 int cf_left(struct cf *cf, uint64_t since, const char *what);
+/* Around each sleep of a wait called @key, of at most @ms (late.h).  Return: how long to sleep. */
+int cf_nap(struct cf *cf, uint64_t key, int ms);
+void cf_woke(struct cf *cf);
 
 struct cf_conn *cf_conn_new(struct cf *cf);
 
@@ -79,6 +84,7 @@ bool cf_sctp_ended(struct cf *cf); /* what comes next is no segment */
 /* app.c */
 void cf_app_start(struct cf *cf);
 void cf_app_stop(struct cf *cf);
+bool cf_app_next(struct cf *cf, struct ddps_event *ev); /* an event of any type comes in time */
 const char *cf_app_uri(struct cf *cf, char *buf, size_t len);
 /* Make the target connect to @uri, by its application or by the run's command. */
 void cf_provoke(struct cf *cf, const char *uri);

@@ -13,6 +13,7 @@
  * the same process, with its application in the case's hand (cf_app_*); else it is anybody
  * who listens, or who is made to connect.
  */
+#include "conform/peer/late.h"
 #include <ddpsess/ddpsess.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -360,6 +361,7 @@ struct cf {
 	struct cf_res *res;
 	jmp_buf leave;
 	char why[1000];
+	struct cf_late late;
 	bool skipped;
 	bool must_end, ended; /* what came last must be the end of the session; one came */
 	bool dialling;	      /* the case's first connection to the target is not there yet */

@@ -64,7 +64,8 @@ static void pump_carrier(struct cf *cf, uint64_t since, const char *what)
 		left = 0;
 	else if ((due - now) / 1000000 < (uint64_t)left)
 		left = (int)((due - now) / 1000000) + 1;
-	poll(p, n->carrier->fds(n, p, CF_SCTP_FDS), left);
+	poll(p, n->carrier->fds(n, p, CF_SCTP_FDS), cf_nap(cf, since, left));
+	cf_woke(cf);
 	n->carrier->step(n);
 }
 

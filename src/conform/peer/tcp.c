@@ -14,9 +14,12 @@
 static void wait_fd(struct cf *cf, int fd, short events, uint64_t since, const char *what)
 {
 	struct pollfd p = { .fd = fd, .events = events };
+	int ready = 0;
 
-	while (poll(&p, 1, cf_left(cf, since, what)) <= 0)
-		;
+	while (ready <= 0) {
+		ready = poll(&p, 1, cf_nap(cf, since, cf_left(cf, since, what)));
+		cf_woke(cf);
+	}
 }
 
 static void set_peer_nodelay(int fd)

@@ -151,7 +151,8 @@ static bool connect_partner(struct cf *cf, const struct cf_relay_plan *plan, uns
 	while (!p->up && !p->over) {
 		(void)cf_left(cf, since, "a session, or its end");
 		app_turn(cf);
-		take_partner_event(p, TICK);
+		take_partner_event(p, cf_nap(cf, since, TICK));
+		cf_woke(cf);
 	}
 	/* For the first one it means that nobody is there; later, that somebody has gone. */
 	cf->dialling = cf->res->partners == 1 && cf_relay_done(p->relay).refused;
@@ -190,8 +191,9 @@ static unsigned count_partner_completions(struct cf *cf, struct cf_partner *p, u
 	unsigned done = 0;
 
 	while (done < n && cf_now() - since < ms * 1000000ull) {
-		int got = ddps_cq_wait(p->cq, &wc, 1, TICK);
+		int got = ddps_cq_wait(p->cq, &wc, 1, cf_nap(cf, since, TICK));
 
+		cf_woke(cf);
 		app_turn(cf);
 		if (got == 1 && wc.status != DDPS_WC_SUCCESS)
 			break;
@@ -253,7 +255,8 @@ static bool await_partner_end(struct cf *cf, struct cf_partner *p)
 	while (!p->over) {
 		(void)cf_left(cf, since, "the end of a session whose work was flushed");
 		app_turn(cf);
-		take_partner_event(p, TICK);
+		take_partner_event(p, cf_nap(cf, since, TICK));
+		cf_woke(cf);
 	}
 	return false;
 }

@@ -206,12 +206,15 @@ static bool wait_packet(struct cf_raw *r, uint64_t until)
 {
 	struct pollfd p = { r->l->fd, POLLIN, 0 };
 	uint64_t now;
+	int ms;
 
 	while (!read_packet(r)) {
 		now = cf_now();
 		if (now >= until)
 			return false;
-		poll(&p, 1, cf_provoked_left(r->cf, (int)((until - now) / 1000000) + 1));
+		ms = cf_provoked_left(r->cf, (int)((until - now) / 1000000) + 1);
+		poll(&p, 1, cf_nap(r->cf, until, ms));
+		cf_woke(r->cf);
 	}
 	return true;
 }

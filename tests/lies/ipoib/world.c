@@ -215,7 +215,7 @@ static bool deliver(void)
 	return true;
 }
 
-bool world_turn(uint64_t until)
+static bool go_on_until(uint64_t until, bool stopped)
 {
 	bool was = inside, came;
 
@@ -230,12 +230,22 @@ bool world_turn(uint64_t until)
 			continue;
 		came = unicast.first || multicast.first || world.came;
 		due = nodes_due();
-		if (came || world.now >= until)
+		if ((came && !stopped) || world.now >= until)
 			break;
 		world.now = due < until ? (due > world.now ? due : world.now + STEP) : until;
 	}
 	inside = was;
 	return came;
+}
+
+bool world_turn(uint64_t until)
+{
+	return go_on_until(until, false);
+}
+
+void world_stop(uint64_t until)
+{
+	(void)go_on_until(until, true);
 }
 
 /* ---- the suite's calls ---- */
@@ -308,6 +318,8 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 		p[i].revents = 0;
 	if (fails())
 		return -1;
+	if (world.stop_each && ++world.waits % world.stop_each == 0)
+		world_stop(world.now + world.stop_ms * MS);
 	if (!world_turn(until) || n < 2)
 		return 0;
 	p[0].revents = unicast.first ? POLLIN : 0;

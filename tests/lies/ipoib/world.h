@@ -141,6 +141,8 @@ struct world {
 	unsigned sockets;
 	unsigned opened; /* ports of the fabric */
 	bool came;	 /* something for the suite's port */
+	/* The suite's host does not run it for so long, each time when it has waited so often. */
+	unsigned stop_ms, stop_each, waits;
 };
 
 extern struct world world;
@@ -150,6 +152,8 @@ void world_begin(unsigned mode, void (*told)(struct said *s));
 void world_end(void);
 /* So much time passes at most, up to @until.  Return: whether something has come for the suite. */
 bool world_turn(uint64_t until);
+/* The same up to @until, whatever comes. */
+void world_stop(uint64_t until);
 struct ddps_ib_udp_hdr world_header(uint16_t from, uint16_t lid);
 /* As it is, and by way of the liar. */
 void world_send(uint16_t from, uint16_t lid, const uint8_t *b, size_t len);

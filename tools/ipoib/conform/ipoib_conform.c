@@ -167,12 +167,14 @@ static enum status run_ipoib_conform(const struct ipoib_opts *o,
 	}
 	if (err)
 		return print_ipoib_conform_usage(why);
-	if (!(sum.pass + sum.fail + sum.known + sum.skip) && !sig_pending())
+	if (!conform_out_count(&sum) && !sig_pending())
 		return print_ipoib_conform_usage(
 			"no case has a name like that (--list shows them)");
 	if (sig_pending())
 		fprintf(stderr, COMMAND ": interrupted, not all cases were run\n");
-	return bad || sum.fail || sig_pending() ? ST_FAILED : ST_DONE;
+	if (bad || sum.fail || sig_pending())
+		return ST_FAILED;
+	return sum.undecided ? (enum status)CONFORM_UNDECIDED : ST_DONE;
 }
 
 static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoib_options *opt)
