@@ -26,7 +26,8 @@ void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, size_t max
 			fprintf(f, " stream %u ppid %u", i->stream, i->ppid);
 		fprintf(f, " %zu octets", i->len);
 		for (size_t k = 0; k < i->len && k < LINE_OCTETS; k++)
-			fprintf(f, "%s%02x", k % 16 ? " " : "\n", i->octets[k]);
+			fprintf(f, "%s%s%02x", k % 16 ? " " : "\n", k % 16 ? "" : indent,
+				i->octets[k]);
 		fprintf(f, "%s\n", i->len > LINE_OCTETS ? " ..." : "");
 	}
 }

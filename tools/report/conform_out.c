@@ -6,6 +6,7 @@
 #include "cli/text.h"
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,6 +81,22 @@ static void xml(FILE *f, const char *s)
 		}
 }
 
+static void print_xml_trace(FILE *f, const struct ddps_conform_result *r)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *mem = open_memstream(&text, &len);
+
+	if (mem) {
+		ddps_conform_print(mem, r, SHOWN, "");
+		fclose(mem);
+		xml(f, text);
+	} else {
+		fputs("(no memory for what came and went)\n", f);
+	}
+	free(text);
+}
+
 static void junit(const struct conform_out *c, const struct ddps_conform_result *r)
 {
 	FILE *f = c->junit;
@@ -92,7 +109,7 @@ static void junit(const struct conform_out *c, const struct ddps_conform_result 
 		fprintf(f, "\">");
 		xml(f, r->c.rule);
 		fprintf(f, "\n");
-		ddps_conform_print(f, r, SHOWN, "");
+		print_xml_trace(f, r);
 		fprintf(f, "</failure>");
 	} else if (r->verdict != DDPS_CONFORM_PASS) {
 		fprintf(f, "<skipped message=\"");
