@@ -22,8 +22,8 @@ Q	   := $(if $(V),,@)
 # as many jobs as make -jN says, else two
 SUBMAKE	    = $(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 
-# for those who work on it: a compiler of tomorrow may warn of more, which is no fault in a package
-WERROR	   ?= $(if $(wildcard .git),-Werror)
+# -Werror for those who work on it, as in .ci/run: a compiler of tomorrow may warn of more
+WERROR	   ?=
 WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
