@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The users of associations.  What a message holds follows of what it is, so whoever gets it knows
- * whether it is whole, once and in its order.
+ * whether it is whole, once and in its order, and of this association: not of one before a restart.
  */
 #include "sim/sctp_world.h"
 
@@ -67,6 +67,7 @@ static bool send_one(struct side *s)
 		return false;
 	put32(head, n);
 	put32(head + 4, (uint32_t)len);
+	put32(head + 8, s->a->own_tag);
 	err = ddps_sctp_send(s->a, sid, ordered ? 7 : 8, ordered ? 0 : DDPS_SCTP_UNORDERED, iov,
 			     len > HEAD ? 2 : 1, w.net.now);
 	s->blocked |= err == DDPS_E_AGAIN;
@@ -133,6 +134,8 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 
 	check(m->stream < STREAMS && m->len >= HEAD && get32(m->data + 4) == m->len && n < MSGS,
 	      "message of stream %u, %zu octets", m->stream, m->len);
+	check(get32(m->data + 8) == s->a->peer_tag,
+	      "node %u: a message of another association than this one", s->node);
 	check(m->ppid == (m->unordered ? 8u : 7u), "payload protocol %u", m->ppid);
 	check(!s->paused, "a message while paused");
 	if (w.failed)
@@ -173,8 +176,8 @@ static void on_acked(void *user, uint64_t n)
 {
 	struct side *s = user;
 
-	check(n >= s->acked && (s->slot->broken || n <= s->sent), "acked %" PRIu64 " of %u", n,
-	      s->sent);
+	check(n >= s->acked && n >= s->before && n - s->before <= s->sent,
+	      "acked %" PRIu64 " of %" PRIu64 " before a restart and %u", n, s->before, s->sent);
 	s->acked = n;
 	sound_touch(s);
 }
@@ -196,6 +199,7 @@ static void on_restarted(void *user)
 	memset(s->next_ordered, 0, sizeof s->next_ordered);
 	memset(s->next_unordered, 0, sizeof s->next_unordered);
 	memset(s->seen, 0, sizeof s->seen);
+	s->before += s->sent;
 	s->sent = s->received = 0;
 	s->blocked = s->shutting = false;
 	user_send_some(s);

@@ -14,7 +14,7 @@
 #define PORT	 5000
 #define OURS	 10000 /* initiators' ports from here on */
 #define SEC	 1000000000ull
-#define HEAD	 8u
+#define HEAD	 12u /* its number, its length, the association */
 #define MAX_LEN	 70000u
 #define MESSAGES 120u /* of each side in trouble: enough for it to meet some */
 #define OVERHEAD 65536u
@@ -59,7 +59,7 @@ struct side {
 		told_high; /* TSNs that the peer was told of: all up to here, and the highest */
 	bool tells;	   /* ... at all */
 	unsigned to_send, sent, received;
-	uint64_t acked;
+	uint64_t acked, before; /* before: messages of the association before a restart */
 	uint32_t next_ordered[STREAMS], want_ordered[STREAMS], next_unordered[STREAMS];
 	uint8_t seen[STREAMS][MSGS / 8];
 };

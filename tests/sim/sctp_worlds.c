@@ -287,11 +287,9 @@ static void judge(struct slot *s)
 		s->rounds = 0;
 		return;
 	}
-	if (a->code || b->code || s->broken) {
-		w.t->n[N_BROKEN]++;
+	w.t->n[a->code || b->code || s->broken ? N_BROKEN : N_ORDERLY]++;
+	if (a->code || b->code)
 		return;
-	}
-	w.t->n[N_ORDERLY]++;
 	check(a->received == b->sent && b->received == a->sent, "%u of %u, %u of %u arrived",
 	      a->received, b->sent, b->received, a->sent);
 }
