@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Who includes whom, by the compiler's own dependency files, against tools/layers.txt; and that
-# this check finds what it is there for.
+# Who includes whom, by the compiler's own dependency files, and who calls whom, by the symbols of the
+# objects, against tools/layers.txt; and that this check finds what it is there for.
 # usage: layers.sh BUILD...	finished builds
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -12,11 +12,19 @@ result() { # STATUS NAME
 	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2" && bad=1; fi
 }
 
+symbols() { # BUILD...: what the objects define and need, what the system has, what is public
+	for b in "$@"; do
+		(cd "$b" && find src tools examples -name '*.o' -print0 2>/dev/null | xargs -0 nm -Ag 2>/dev/null)
+	done
+	nm -D --defined-only "$(${CC:-cc} -print-file-name=libc.so.6)" | sed 's/@.*//; s/.* /system: - /'
+	grep -rhoE '\b[a-z_0-9]+ ?\(' include | sed 's/ *(//; s/^/public: - /' | sort -u
+}
 holds() { # ROOT BUILD...: prints every breach
 	(
 		cd "$1" && shift
+		symbols "$@" >"$work/symbols"
 		find "$@" -name '*.d' -print0 | sort -z |
-			xargs -0 awk -f tools/layers.awk tools/layers.txt
+			xargs -0 awk -v symbols="$work/symbols" -f tools/layers.awk tools/layers.txt
 	)
 }
 
@@ -24,7 +32,7 @@ holds() { # ROOT BUILD...: prints every breach
 
 holds . "$@" >"$work/faults" 2>"$work/files" || sed 's/^/not ok layers: /' "$work/faults"
 [ ! -s "$work/faults" ]
-result $? "every include follows tools/layers.txt ($(tail -n 1 "$work/files"))"
+result $? "every include and call follows tools/layers.txt ($(tail -n 1 "$work/files"))"
 
 # A source that no build has compiled would not have been looked at.
 missing=$(find src tools examples -name '*.c' | while read -r c; do
@@ -34,9 +42,9 @@ done)
 [ -z "$missing" ]
 result $? "every source was compiled${missing:+, but not: $missing}"
 
-# The picture in docs/design.md has every layer.
+# The picture in docs/design.md has every layer that is a folder.
 absent=$(sed 's/#.*//' tools/layers.txt | awk 'NF && $1 != "except" { print $1 }' |
-	while read -r l; do grep -qE "(^|[^a-z_/])$l([^a-z_/]|\$)" docs/design.md || echo "$l"; done)
+	while read -r l; do ! [ -d "$l" ] || grep -qE "(^|[^a-z_/])$l([^a-z_/]|\$)" docs/design.md || echo "$l"; done)
 [ -z "$absent" ]
 result $? "docs/design.md shows every layer${absent:+, but not: $absent}"
 
@@ -70,50 +78,63 @@ result $? "locks of src are taken by common/system/lock.h${raw:+, but: $raw}"
 # ---- the check, on a small tree ----
 
 tree=$work/tree
-mkdir -p "$tree"/{include/p,src/low,src/high,tools/t,tests,build}
+mkdir -p "$tree"/{include/p,src/low,src/high,tools/t,tests}
 cp tools/layers.awk "$tree/tools"
-compile() { (cd "$tree" && gcc -Iinclude -Isrc -Itools -Itests -MMD -MP -c -o "build/$(basename "$1" .c).o" "$1"); }
+compile() { (cd "$tree" && gcc -Iinclude -Isrc -Itools -Itests -MMD -MP -c -o "build/${1%.c}.o" "$1"); }
+compile_all() { for c in src/low/low.c src/high/high.c tools/t/t.c; do compile "$c"; done; }
 fresh() { # a tree without a breach
-	rm -f "$tree"/build/*
+	rm -rf "$tree"/build
+	mkdir -p "$tree"/build/{src/{low,high},tools/t}
 	printf '%s\n' 'include/p' 'src/low include/p' 'src/high include/p src/low' \
 		'tools/t include/p' >"$tree/tools/layers.txt"
-	echo '#define P 1' >"$tree/include/p/p.h"
+	printf '%s\n' '#define P 1' 'void p_high(void);' >"$tree/include/p/p.h"
 	echo '#include <p/p.h>' >"$tree/src/low/low.h"
 	echo '#include "low/low.h"' >"$tree/src/high/high.h"
 	echo '#define UP 1' >"$tree/src/high/up.h"
-	printf '%s\n' '/* a source */' '#include "low/low.h"' >"$tree/src/low/low.c"
-	printf '%s\n' '#include <stdio.h>' '#include "high/high.h"' '#include "low/low.h"' >"$tree/src/high/high.c"
-	printf '%s\n' '#include <p/p.h>' >"$tree/tools/t/t.c"
+	printf '%s\n' '/* a source */' '#include "low/low.h"' 'void low(void) {} int close(int n) { return n; }' \
+		>"$tree/src/low/low.c"
+	printf '%s\n' '#include <stdio.h>' '#include "high/high.h"' '#include "low/low.h"' \
+		'void low(void); void p_high(void) { low(); } void high(void) { p_high(); }' >"$tree/src/high/high.c"
+	printf '%s\n' '#include <p/p.h>' '#include <unistd.h>' 'void t(void) { p_high(); close(0); }' \
+		>"$tree/tools/t/t.c"
 	echo '#define T 1' >"$tree/tests/help.h"
 }
 # What is found once @FILE has got one line more: LINE-OF-FILE and what was included.
 breach() { # NAME FILE ADDED EXPECTED
 	fresh
 	echo "$3" >>"$tree/$2"
-	for c in src/low/low.c src/high/high.c tools/t/t.c; do compile "$c"; done
+	compile_all
 	holds "$tree" build >"$work/found" 2>/dev/null && result 1 "$1: nothing was found" && return
 	[ "$(wc -l <"$work/found")" = 1 ] && grep -qF "$4" "$work/found"
 	result $? "$1" || cat "$work/found"
 }
 
 fresh
-for c in src/low/low.c src/high/high.c tools/t/t.c; do compile "$c"; done
+compile_all
 holds "$tree" build >"$work/found" 2>&1
 result $? "a tree without a breach passes"
+breach "a call that runs upward" src/low/low.c 'void high(void); void f(void) { high(); }' \
+	'src/low/low.c:4: uses high, but src/low may not call src/high'
+breach "one of what is public" src/low/low.c 'void f(void) { p_high(); }' \
+	'src/low/low.c:4: uses p_high, but src/low may not call src/high'
+breach "one that a table holds" src/low/low.c 'void high(void); void (*f)(void) = high;' \
+	'src/low/low.c:4: uses high,'
+breach "a tool that calls what is not public" tools/t/t.c 'void low(void); void f(void) { low(); }' \
+	'tools/t/t.c:4: uses low, but tools/t may not call src/low'
 breach "an include that runs upward" src/low/low.c '#include "high/high.h"' \
-	'src/low/low.c:3: includes src/high/high.h'
+	'src/low/low.c:4: includes src/high/high.h'
 breach "one in a header" src/low/low.h '#include "../high/up.h"' \
 	'src/low/low.h:2: includes src/high/up.h'
 breach "one by a long way round" tools/t/t.c '#include "../../tests/help.h"' \
-	'tools/t/t.c:2: includes tests/help.h'
+	'tools/t/t.c:4: includes tests/help.h'
 breach "a tool that reaches into src" tools/t/t.c '#include "low/low.h"' \
-	'tools/t/t.c:2: includes src/low/low.h'
+	'tools/t/t.c:4: includes src/low/low.h'
 breach "an include from tests" tools/t/t.c '  #  include "help.h"' \
-	'tools/t/t.c:2: includes tests/help.h'
+	'tools/t/t.c:4: includes tests/help.h'
 breach "a layer that may include one above it" tools/layers.txt 'src/more src/most' \
 	'tools/layers.txt:5: src/more stands above src/most'
 breach "an exception that nothing needs" tools/layers.txt 'except src/low src/high' \
-	'tools/layers.txt:5: src/low does not include src/high'
+	'tools/layers.txt:5: src/low does not need src/high'
 fresh
 [ -z "$(full "$tree")" ]
 result $? "a small tree is not too full"

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Holds includes against the table of layers and prints "FILE:LINE: what is wrong".
-# usage: awk -f tools/layers.awk tools/layers.txt FILE.d...	from the root of the repository
+# Holds includes and symbols against the table of layers and prints "FILE:LINE: what is wrong".
+# usage: awk -v symbols=FILE -f tools/layers.awk tools/layers.txt FILE.d...	from the root of the repository
+# A line of symbols is what nm -Ag prints; "system: - NAME" is the system's, "public: - NAME" stands in a
+# header of include/.
 
-# The layer of a path: the longest one that it lies in.
+# The layer of a path: the file, it with all that has its name, or the longest folder that it lies in.
 function layer(path) {
 	while (path != "" && !(path in rank))
-		path = path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : ""
+		if (!sub(/\.[^.\/]*$/, "", path) && !sub(/\/[^\/]*$/, "", path))
+			path = ""
 	return path
 }
 
@@ -75,6 +78,49 @@ function rule(text,    n, part, i) {
 			nowhere[part[i]] = 1
 }
 
+# The line of a source that names @name.
+function line_of(file, name,    text, n, at) {
+	while (!at && (getline text <file) > 0)
+		if (++n && text ~ "(^|[^A-Za-z0-9_])" name "([^A-Za-z0-9_]|$)")
+			at = n
+	close(file)
+	return at ? at : 1
+}
+
+# One line of symbols: @file defines @name or needs it.
+function symbol(file, kind, name) {
+	if (file == "system" || file == "public") {
+		known[file, name] = 1
+		return
+	}
+	sub(/\.o$/, ".c", file)
+	if (!(file in exists)) { # of a source that is gone
+		exists[file] = (getline text <file) > 0
+		close(file)
+	}
+	if (!exists[file])
+		return
+	if (kind ~ /[Uwv]/)
+		needs[name, file] = 1
+	else
+		owner[name] = layer(file)
+}
+
+# Who is called by its name stands below, and is one that may be included or has it in a public header.
+function call(name, file,    own, to) {
+	own = layer(file)
+	to = owner[name]
+	if (("system", name) in known || to == own || (own, to) in may)
+		;
+	else if (("public", name) in known && rank[to] < rank[own])
+		;
+	else if ((own, to) in except)
+		used[own, to] = 1
+	else
+		fault(file ":" line_of(file, name), "uses " name ", but " own " may not call " to \
+			" (tools/layers.txt)")
+}
+
 FNR == 1 { table++; whole = 0 }
 table == 1 {
 	sub(/#.*/, "")
@@ -100,12 +146,21 @@ whole { next }
 		rule(all)
 }
 END {
+	while ((getline <symbols) > 0) {
+		sub(/:.*/, "", $1)
+		symbol($1, $(NF - 1), $NF)
+	}
+	for (i in needs) {
+		split(i, pair, SUBSEP)
+		if (pair[1] in owner)
+			call(pair[1], pair[2])
+	}
 	for (i in nowhere)
 		fault(i ":1", "its folder has no line in tools/layers.txt")
 	for (i in except)
 		if (!(i in used)) {
 			split(i, pair, SUBSEP)
-			fault("tools/layers.txt:" except[i], pair[1] " does not include " pair[2] \
+			fault("tools/layers.txt:" except[i], pair[1] " does not need " pair[2] \
 				": the exception can go")
 		}
 	print files + 0 " files" >"/dev/stderr"

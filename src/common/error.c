@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Error texts, names of Terminate codes, and building of struct ddps_error. */
+/* Error texts, names of requests and of Terminate codes, and building of struct ddps_error. */
 #include "common/error.h"
 #include "common/term_codes.h"
+#include <ddpsess/wr.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,4 +125,22 @@ void ddps_error_drop(struct ddps_kept_error *k)
 {
 	free(k->all);
 	*k = (struct ddps_kept_error){ 0 };
+}
+
+const char *ddps_op_name(enum ddps_op op)
+{
+	static const char *const names[] = { "send", "write",	  "read",      "recv",
+					     "imm",  "write-imm", "fetch-add", "cmp-swap",
+					     "bind", "local-inv", "send-imm" };
+
+	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
+}
+
+const char *ddps_wc_status_name(enum ddps_wc_status status)
+{
+	static const char *const names[] = {
+		"success", "local access error", "length error", "remote error", "flushed",
+	};
+
+	return (unsigned)status < sizeof names / sizeof names[0] ? names[status] : "unknown";
 }

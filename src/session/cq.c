@@ -27,24 +27,6 @@ struct ddps_cq {
 	struct ddps_wc *ring;
 };
 
-const char *ddps_op_name(enum ddps_op op)
-{
-	static const char *const names[] = { "send", "write",	  "read",      "recv",
-					     "imm",  "write-imm", "fetch-add", "cmp-swap",
-					     "bind", "local-inv", "send-imm" };
-
-	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
-}
-
-const char *ddps_wc_status_name(enum ddps_wc_status status)
-{
-	static const char *const names[] = {
-		"success", "local access error", "length error", "remote error", "flushed",
-	};
-
-	return (unsigned)status < sizeof names / sizeof names[0] ? names[status] : "unknown";
-}
-
 int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 {
 	struct ddps_cq *cq;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From a URI's scheme to its transport: the only place above the LLPs that names one. */
-#include "session/session.h"
+#include "session/provider.h"
 #include <string.h>
 
 static const struct ddps_llp_provider *const providers[] = {

@@ -12,6 +12,7 @@
 #include "negotiate/negotiate.h"
 #include "rdmap/rdmap.h"
 #include "rdmap/srq.h"
+#include "session/provider.h"
 #include <ddpsess/ddpsess.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -257,11 +258,6 @@ void ddps_stats_bury(struct ddps_ep *ep);
 void ddps_walk_begin(struct ddps_ctx *ctx);
 /* The next one, its counters in @st; NULL: that was all, and ctx->walk.st is complete. */
 struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st);
-
-/* ---- providers (provider.c) ---- */
-const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
-bool ddps_providers_wind_up(struct ddps_env *env, bool all);
-void ddps_providers_fini(struct ddps_env *env);
 
 /* ---- endpoints (ep.c, ep_up.c) ---- */
 
