@@ -165,6 +165,21 @@ static void end_refused(const struct ddps_sc_path *p)
 				       a->npaths > 1 ? ", the last of its addresses" : ""));
 }
 
+/* A program that has ended had perhaps other associations, which send nothing: each of them asks now, not
+ * when its next heartbeat is due. */
+static void ask_all_of_program(struct ddps_sctp *e, const struct ddps_sctp_route *r)
+{
+	struct ddps_sctp_assoc *a;
+
+	TAILQ_FOREACH(a, &e->all, all_link)
+	{
+		const struct ddps_sc_path *p = a->dead ? NULL : ddps_sc_path_of(a, &r->peer);
+
+		if (p && p->encap == r->encap)
+			ddps_sc_ask_paths(a);
+	}
+}
+
 /* One address says nothing of another: there may be a different host, or this one's is not ours to reach.
  * Of an address that the peer only claims it says nothing at all. */
 static void end_unreachable_path(struct ddps_sc_path *p)
@@ -189,6 +204,7 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
 		    uint32_t mtu, const uint8_t *quote, size_t len, uint64_t now)
 {
 	struct ddps_sc_path *p;
+	bool known;
 
 	ddps_sc_time(e, now);
 	p = quoted(e, r, quote, len);
@@ -199,10 +215,14 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
 	}
 	e->st.icmp_believed++;
 	ddps_sc_touch(p->a);
-	if (what == DDPS_SCTP_ICMP_TOO_BIG)
+	if (what == DDPS_SCTP_ICMP_TOO_BIG) {
 		ddps_sent_mtu_changed(&p->a->tx, &p->tx,
 				      ddps_pmtu_ptb(&p->tx.pmtu,
 						    (uint16_t)(mtu > 65535 ? 65535 : mtu), e->now));
-	else
-		end_unreachable_path(p);
+		return;
+	}
+	known = !p->confirmed || p->state == DDPS_SCTP_INACTIVE || e->c.icmp_grace;
+	end_unreachable_path(p);
+	if (!known)
+		ask_all_of_program(e, r);
 }

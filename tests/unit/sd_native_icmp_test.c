@@ -96,6 +96,34 @@ Test(sd_native_icmp, one_client_is_gone_and_the_other_is_not)
 	stop();
 }
 
+/* A program that is killed leaves all that it had.  One of them says so: the others wait for no heartbeat of
+ * their own, which comes once in ten seconds. */
+Test(sd_native_icmp, contact_07_all_that_a_killed_program_had_end_together)
+{
+	struct side other = { 0 }, third = { 0 };
+	struct node on;
+	uint64_t before;
+
+	set_up(AF_INET);
+	node_init(&on);
+	cr_assert_eq(try_connect(&other, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(other.up && srv.accepted == 2, &cn, &sn);
+	cr_assert_eq(try_connect(&third, &on, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(third.up && srv.accepted == 3, &on, &sn);
+	cr_assert_eq(other.a->sock, cli.a->sock, "one UDP port");
+	vanish(cli.a);
+	before = ddps_now();
+	cr_assert_eq(send_one(&srv.peers[0], 0, SEGMENT, 100), 0);
+	WAIT_FOR(srv.peers[0].gone && srv.peers[1].gone, &sn, &on);
+	cr_expect_lt(ddps_now() - before, 5000000000ull);
+	expect_gone(&srv.peers[1]);
+	cr_assert_eq(send_one(&third, 0, SEGMENT, 100), 0);
+	WAIT_FOR(srv.peers[2].messages, &sn, &on);
+	cr_expect_eq(srv.peers[2].gone, 0, "the same host, and another program");
+	node_fini(&on, B);
+	stop();
+}
+
 /* What came before is delivered first. */
 static void expect_nothing_yet(struct side *s)
 {

@@ -54,11 +54,39 @@ interrupted() { # client|server PROGRAM
 	report "$name" "$status" "$work/client" "$work/server"
 }
 
+# It has two associations, and one that only receives sends nothing.  A heartbeat comes within 10.5 s, and the
+# answer to it is for both.
+killed() {
+	local name="contact 7: ib_send_bw over $DDPSESS_TRANSPORT, its client killed" status begun
+	local -A pid
+	[[ $name =~ $pattern ]] || return 0
+	free_port
+	rm -f "$work/server" "$work/client"
+	"${load[@]}" ib_send_bw "${forever[@]}" "${many[@]}" -D 30 -p "$port" >"$work/server" 2>&1 &
+	pid[server]=$!
+	"$sessctl" run -- stdbuf -oL ib_send_bw "${forever[@]}" "${many[@]}" -D 1 -p "$port" 127.0.0.1 \
+		>"$work/client" 2>&1 &
+	pid[client]=$!
+	await_result "$work/client" && status="" || status="nothing was transferred"
+	kill -KILL "${pid[client]}"
+	begun=$SECONDS
+	wait "${pid[client]}" 2>/dev/null
+	wait "${pid[server]}"
+	case $? in
+	0) status+=" the server says that all is well" ;;
+	124 | 137) status+=" the server hangs" ;;
+	139) status+=" the server crashed" ;;
+	esac
+	[ $((SECONDS - begun)) -le 14 ] || status+=" the server saw it after $((SECONDS - begun)) s"
+	report "$name" "$status" "$work/client" "$work/server"
+}
+
 for DDPSESS_TRANSPORT in tcp sctp; do
 	export DDPSESS_TRANSPORT
 	for program in ib_write_bw ib_read_bw ib_send_bw; do
 		interrupted client "$program"
 		interrupted server "$program"
 	done
+	killed
 done
 finish
