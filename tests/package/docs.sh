@@ -235,6 +235,19 @@ sed '/^\* \*\*ping 64/s/compared/as compared/' docs/performance.md >"$work/page"
 result $? "a list that is not the table's and a reason for nothing are found"
 
 
+# unlinked: pages that no other page leads to
+unlinked() { # FILE...: the pages that may lead to one
+	local page
+	for page in docs/*.md docs/guides/*.md; do
+		grep -lE "\\]\\(([a-z./]*/)?$(basename "$page" .md)\\.md[)#]" "$@" | grep -qvxF "$page" || echo "$page"
+	done
+}
+unlinked README.md CONTRIBUTING.md docs/*.md docs/guides/*.md >"$work/log"
+! [ -s "$work/log" ]
+result $? "each page of docs/ is linked from another one" "$work/log"
+[ "$(unlinked README.md | grep -c 'abi\|porting')" = 0 ] && unlinked docs/abi.md | grep -q '^docs/abi.md$'
+result $? "a page that no page leads to is found"
+
 # Programs here that end without what the guide says of it.  hello.c has both sides in one context, and what
 # probes a peer for conform may leave it as it likes.
 unsettled() { # FILE...
