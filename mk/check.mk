@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make check and the other targets that test, measure or examine what was built.
 
-.PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast \
+.PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast texts \
 	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
 	sim-soak tsan soak day valgrind mutate plants coverage mutate-random mutate-every interop interop-ipoib \
 	interop-ib interop-opensm peers conformance conform-usrsctp bench guard reference lint format
@@ -23,12 +23,20 @@ check check-failed: deps-check
 	$(Q)+$(SUBMAKE) VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
-# What needs neither a sanitizer nor other people's programs, in a minute or so.
+# What pages, headers and lists say of each other, in seconds: what make check says of it, too
+TEXTS := tests/package/docs.sh tests/package/words.sh tests/citations.sh
+texts: $(TEXTS:%=texts-of/%)
+texts-of/%:
+	$(Q)mkdir -p build; bash $* >build/$(notdir $*).log || { grep -v '^ok' build/$(notdir $*).log; exit 1; }
+# What needs neither a sanitizer nor other people's programs
+BEGAN := $(shell date +%s)
 check-fast:
 	$(Q)tools/deps.sh build fast
+	$(Q)+$(SUBMAKE) texts
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e
 	$(Q)build/opt/unit --jobs 2
 	$(Q)build/opt/e2e --jobs 2
+	@echo "check-fast: $$(($$(date +%s) - $(BEGAN))) s"
 
 verbs-programs: $(VPROGS) $(VCLOCK)
 programs: all verbs-programs
