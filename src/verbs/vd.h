@@ -79,7 +79,8 @@ struct vd_config {
 	char transport[8]; /* tcp, sctp */
 	char name[32];	   /* of the device */
 	bool crc, p2p;
-	bool strict;  /* a Send without a receive ends the session */
+	bool no_wait; /* a Send without a receive ends the session */
+	bool strict;  /* what adapters refuse is refused: vd_strict.h */
 	bool rfc7306; /* immediate data and atomics */
 	enum vd_placed placed;
 	bool roce;	   /* the device says that it is a RoCE one */

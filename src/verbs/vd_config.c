@@ -121,7 +121,8 @@ void vd_config_read(struct vd_config *c)
 	read_device_name(&r, c);
 	c->crc = choose_setting(&r, "DDPSESS_CRC", switches, true);
 	c->p2p = choose_setting(&r, "DDPSESS_P2P", switches, true);
-	c->strict = choose_setting(&r, "DDPSESS_NO_RECV", rules, false);
+	c->no_wait = choose_setting(&r, "DDPSESS_NO_RECV", rules, false);
+	c->strict = choose_setting(&r, "DDPSESS_STRICT", switches, false);
 	c->rfc7306 = choose_setting(&r, "DDPSESS_RFC7306", switches, true);
 	c->roce = choose_setting(&r, "DDPSESS_FACE", faces, false);
 	c->placed = read_placed_setting(&r);

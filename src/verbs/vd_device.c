@@ -4,6 +4,7 @@
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
+#include "verbs/vd_strict.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -132,7 +133,6 @@ VD_API int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_
 
 VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
-	(void)ctx;
 	memset(a, 0, sizeof *a);
 	snprintf(a->fw_ver, sizeof a->fw_ver, "%s", ddps_version());
 	a->node_guid = ibv_get_device_guid(vd_device());
@@ -158,7 +158,7 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->max_qp_rd_atom = a->max_qp_init_rd_atom = VD_MAX_RD;
 	a->max_res_rd_atom = VD_MAX_RD * 65536;
 	/* Among all sessions of a process, as an adapter does it among its own. */
-	a->atomic_cap = vd_config()->rfc7306 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+	a->atomic_cap = vd_has_rfc7306(ctx) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 	a->max_pkeys = 1;
 	a->max_ah = 65536;
 	a->max_mcast_grp = 65536;
@@ -186,7 +186,7 @@ static int query_vd_device(struct ibv_context *ctx, const struct ibv_query_devic
 	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_RC & ~(unsigned)IBV_ODP_SUPPORT_READ;
 	a.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	a.odp_caps.per_transport_caps.rc_odp_caps =
-		ODP_RC | (vd_config()->rfc7306 ? IBV_ODP_SUPPORT_ATOMIC : 0);
+		ODP_RC | (vd_has_rfc7306(ctx) ? IBV_ODP_SUPPORT_ATOMIC : 0);
 	memset(attr, 0, len); /* a newer program's, or an older one's */
 	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
 	return 0;

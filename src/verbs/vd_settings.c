@@ -16,7 +16,8 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_RFC7306",	  "DDPSESS_STATS",    "DDPSESS_PLACED",
 				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE",
 				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE",
-				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH" };
+				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH",
+				     "DDPSESS_STRICT" };
 
 static bool is_setting_known(const char *key)
 {

@@ -8,7 +8,7 @@ BUILD=$(realpath "${BUILD:?the build with the drop-in}" 2>/dev/null) || BUILD=$(
 with_drop=$BUILD/sessctl
 export DDPSESS_CONF=$work/conf
 : >conf
-unset DDPSESS_CHECK DDPSESS_SUPPRESS DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
+unset DDPSESS_CHECK DDPSESS_STRICT DDPSESS_SUPPRESS DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
 
 dropped() { # STATUS ARGUMENT...: sessctl run of the build that has the drop-in
 	local SESSCTL=$with_drop
@@ -82,7 +82,8 @@ checks() {
 	: >known
 	dropped 0 --check --suppress known -- env && says out DDPSESS_CHECK=on &&
 		says out "DDPSESS_SUPPRESS=$PWD/known" || return
-	refuses 126 "No such file" --check --suppress nowhere -- true
+	refuses 126 "No such file" --check --suppress nowhere -- true || return
+	dropped 0 --strict -- env && says out DDPSESS_STRICT=on
 }
 
 # what is not asked for stays as the environment or the file has it

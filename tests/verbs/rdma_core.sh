@@ -24,7 +24,7 @@ chmod -R a+rX "$work"
 # FACE LOG OPTION...
 run_suite() {
 	local log=$2 failed skipped status expected="" name="rdma-core, ${1:-no} face, over $wire"
-	[ "$1" = roce ] || expected=$not_iwarp
+	[[ $1 = roce* ]] || expected=$not_iwarp
 	PYTHONDONTWRITEBYTECODE=1 timeout 120 "${rights[@]}" "$sessctl" run --transport "$wire" "${@:3}" -- \
 		/usr/bin/python3 "$work/suite/tests/run_tests.py" --dev ddp0 -v >"$log" 2>&1
 	status=$?
@@ -44,5 +44,6 @@ for wire in tcp sctp; do
 	for ((i = 1; i <= ${2:-1}; i++)); do
 		run_suite "" "$work/$wire.default.$i"
 		run_suite roce "$work/$wire.roce.$i" --face roce
+		run_suite "roce, strict" "$work/$wire.strict.$i" --face roce --strict
 	done
 done

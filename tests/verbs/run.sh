@@ -163,6 +163,24 @@ qperf() {
 	done
 }
 
+# What runs on adapters runs in strict mode: of each face what its adapters have.
+strict() {
+	local o face
+	for face in iwarp roce; do
+		o="-a 127.0.0.1 -p @ -C 20 -S 65000 -V"
+		DDPSESS_STRICT=on DDPSESS_FACE=$face \
+			pair "contact 29: rping --strict, $face" "rping -s $o" "rping -c $o"
+		for o in send_bw send_lat write_bw write_lat read_bw read_lat; do
+			o="ib_$o -n 200 -F -R -p @"
+			DDPSESS_STRICT=on DDPSESS_FACE=$face LD_PRELOAD=$build/verbs-clock.so \
+				pair "contact 29: ${o%% *} --strict, $face" "$o" "$o 127.0.0.1"
+		done
+	done
+	o="ib_write_bw -F -x 0 -n 200 -p @"
+	DDPSESS_STRICT=on DDPSESS_FACE=roce LD_PRELOAD=$build/verbs-clock.so listen_first=1 \
+		pair "contact 29: ib_write_bw --strict without rdma_cm" "$o" "$o 127.0.0.1"
+}
+
 transports() { # CASES: both transports, one after the other
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
@@ -172,6 +190,7 @@ transports() { # CASES: both transports, one after the other
 			rdma_cm
 			perftest
 			own_way
+			strict
 			datagrams
 			rsockets
 			soname

@@ -21,6 +21,7 @@ void vt_init(struct vt *v)
 					     .qp_type = IBV_QPT_RC,
 					     .sq_sig_all = 1 };
 	v->cqe = 64;
+	v->access = ACCESS;
 	v->connect = v->accept =
 		(struct rdma_conn_param){ .responder_resources = 4, .initiator_depth = 4 };
 }
@@ -78,7 +79,7 @@ void vt_equip(struct vt *v, struct vt_end *e)
 	attr.qp_context = e;
 	attr.srq = e == &v->b ? v->srq : NULL;
 	cr_assert_eq(rdma_create_qp(e->id, NULL, &attr), 0, "%m");
-	e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf, ACCESS);
+	e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf, v->access);
 	cr_assert_not_null(e->mr);
 }
 

@@ -26,6 +26,7 @@ struct vt {
 	struct ibv_srq *srq;	      /* of the passive end, if set */
 	int cqe;		      /* of both queues */
 	struct rdma_conn_param connect, accept;
+	unsigned access; /* of the registered octets */
 	struct rdma_cm_id *listen;
 	struct vt_end a, b; /* active, passive */
 };

@@ -15,7 +15,7 @@
 struct run_opts {
 	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
 		*profile, *suppress, *fabric;
-	bool check;
+	bool check, strict;
 	uint32_t retry_ms, seed;
 };
 
@@ -44,6 +44,8 @@ static const struct option_row table[] = {
 	  "write the program's packets into FILE (pcapng), for packet analysers" },
 	{ "profile", "FILE", 1, VAL_TEXT, AT(profile), 0, 0,
 	  "which devices the program sees, and their limits" },
+	{ "strict", NULL, 1, VAL_FLAG, AT(strict), 0, 0,
+	  "refuse what adapters refuse: the table in docs/verbs.md" },
 	{ "check", NULL, 1, VAL_FLAG, AT(check), 0, 0,
 	  "report the program's own mistakes: rules of docs/check.md" },
 	{ "suppress", "FILE", 1, VAL_TEXT, AT(suppress), 0, 0, "which of them not to report" },
@@ -181,6 +183,7 @@ static int set_run_env(const struct run_opts *o)
 			       set_path("DDPSESS_CAPTURE", o->capture) ||
 			       set_path("DDPSESS_PROFILE", o->profile) ||
 			       set_env_if_given("DDPSESS_CHECK", o->check ? "on" : NULL) ||
+			       set_env_if_given("DDPSESS_STRICT", o->strict ? "on" : NULL) ||
 			       set_path("DDPSESS_SUPPRESS", o->suppress) || set_numbers(o)
 		       ? -1
 		       : 0;

@@ -16,6 +16,9 @@
 
 #define CK_FRAMES 24
 #define CK_PIECES 16
+/* What the least of the adapters takes that Linux has drivers for: docs/check.md. */
+#define CK_COMMON_INLINE 256
+#define CK_COMMON_SGE	 6
 
 struct ck_trace {
 	int n;

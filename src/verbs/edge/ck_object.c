@@ -5,10 +5,6 @@
 #include "verbs/ib/vd_qp.h"
 #include <stdlib.h>
 
-/* What the least of the adapters takes that Linux has drivers for: docs/check.md. */
-#define COMMON_INLINE 256
-#define COMMON_SGE    6
-
 /* By address, since the keys of regions are no numbers to count on. */
 struct region {
 	struct region *next;
@@ -121,14 +117,14 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
 	uint32_t sge =
 		used.max_send_sge > used.max_recv_sge ? used.max_send_sge : used.max_recv_sge;
 
-	if (cap->max_inline_data > COMMON_INLINE)
+	if (cap->max_inline_data > CK_COMMON_INLINE)
 		ck_report("inline-size", NULL,
 			  "%u octets of inline data: not all adapters take more than %d",
-			  cap->max_inline_data, COMMON_INLINE);
-	if (sge > COMMON_SGE)
+			  cap->max_inline_data, CK_COMMON_INLINE);
+	if (sge > CK_COMMON_SGE)
 		ck_report("sge-count", NULL,
 			  "%u pieces in a request: not all adapters take more than %d", sge,
-			  COMMON_SGE);
+			  CK_COMMON_SGE);
 }
 
 /* ---- states, by InfiniBand's rules on either face ---- */

@@ -10,6 +10,7 @@
  *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
  *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
  *   ed_profile.c	devices by a profile	ed_limit.c	their limits
+ *   ed_strict.c	what adapters refuse
  *   ck*.[ch]	the program's own mistakes
  *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
  *
@@ -131,7 +132,7 @@ struct ed {
 	pthread_cond_t less; /* something is less busy */
 	pthread_cond_t wake; /* for ed_clock.c */
 	bool asked;	     /* atomic: the settings have been read */
-	bool on;
+	bool on, strict;
 	struct vf_rules rules;
 	int trace;
 	struct stat trace_self;
@@ -221,14 +222,28 @@ int ed_show_gid(struct ibv_context *ctx, unsigned port, unsigned index, struct i
 int ed_take(struct ibv_context *ctx, enum vp_limit what);
 void ed_give(struct ibv_context *ctx, enum vp_limit what);
 /* What is asked for against what a device of the profile has.  Return: 0 or errno. */
-int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq);
+int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
+		bool srq);
 int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted);
 /* What is granted: inline data. */
 void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap);
 int ed_check_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int ed_check_conn(const struct rdma_cm_id *id, const struct rdma_conn_param *conn);
 /* @conn with what the device can, in @to; NULL stays NULL. */
 struct rdma_conn_param *ed_clamp(const struct rdma_cm_id *id, struct rdma_conn_param *conn,
 				 struct rdma_conn_param *to);
+
+/* ---- strict mode (ed_strict.c) ---- */
+
+/* Devices for it, where no profile has any; what a profile does not say. */
+void ed_strict_start(const struct vd_config *cfg);
+/* Whether an adapter could pin this memory, too, within the limit of the process; @instead_of may be
+ * NULL.  Return: 0 or errno. */
+int ed_pin(const struct ibv_context *ctx, const struct ibv_mr *instead_of, const void *addr,
+	   size_t len);
+/* Return: 0, or errno: an adapter refuses it. */
+int ed_strict_type(const struct ibv_context *ctx, enum ibv_qp_type type);
+int ed_strict_send(const struct ed_qp *q, const struct ibv_send_wr *wr);
 
 /* ---- objects.  What is returned is busy until ed_done. ---- */
 

@@ -129,7 +129,7 @@ VD_API int ibv_dealloc_pd(struct ibv_pd *pd)
 }
 
 /* What all forms of it ask. */
-static int before_reg(struct ibv_pd *pd, size_t len, unsigned access)
+static int before_reg(struct ibv_pd *pd, const void *addr, size_t len, unsigned access)
 {
 	const struct vp_device *d = ed_profiled() ? ed_device_of(pd->context->device) : NULL;
 	SUBJECT(.ctx = pd->context);
@@ -138,6 +138,8 @@ static int before_reg(struct ibv_pd *pd, size_t len, unsigned access)
 	if (!err && d && !d->atomics && access & IBV_ACCESS_REMOTE_ATOMIC)
 		err = EOPNOTSUPP;
 	err = err ? err : ed_check(pd->context, VP_MAX_MR_SIZE, len);
+	if (!err && !(access & IBV_ACCESS_ON_DEMAND))
+		err = ed_pin(pd->context, NULL, addr, len);
 	return err ? err : ed_take(pd->context, VP_MAX_MR);
 }
 
@@ -152,7 +154,7 @@ static struct ibv_mr *registered(struct ibv_pd *pd, struct ibv_mr *mr, unsigned 
 
 VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
-	int err = before_reg(pd, len, (unsigned)access);
+	int err = before_reg(pd, addr, len, (unsigned)access);
 
 	if (!err)
 		return registered(pd, vdi_ibv_reg_mr(pd, addr, len, access), (unsigned)access);
@@ -163,7 +165,7 @@ VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int 
 VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				       unsigned int access)
 {
-	int err = before_reg(pd, len, access);
+	int err = before_reg(pd, addr, len, access);
 
 	if (!err)
 		return registered(pd, vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access), access);
@@ -183,10 +185,17 @@ VD_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	SUBJECT(.ctx = mr->context);
 	int err = ASK(ibv_rereg_mr);
 
-	if (!err)
-		return vdi_ibv_rereg_mr(mr, flags, pd, addr, len, access);
-	errno = err;
-	return IBV_REREG_MR_ERR_CMD;
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		err = ed_pin(mr->context, mr, addr, len);
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	return vdi_ibv_rereg_mr(mr, flags, pd, addr, len, access);
 }
 
 VD_API int ibv_dereg_mr(struct ibv_mr *mr)
@@ -312,14 +321,15 @@ static int ask_about_qp(enum vf_point point, struct ibv_qp *qp)
 	return err;
 }
 
-static int ask_before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
+static int ask_before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap,
+			 enum ibv_qp_type type, bool srq)
 {
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_create_qp);
 
 	if (ck_on())
 		ck_qp_asked(cap, srq);
-	err = err ? err : ed_check_qp(ctx, cap, srq);
+	err = err ? err : ed_check_qp(ctx, cap, type, srq);
 	return err ? err : ed_take(ctx, VP_MAX_QP);
 }
 
@@ -337,7 +347,7 @@ static struct ibv_qp *note_made_qp(struct ibv_context *ctx, struct ibv_qp *qp,
 
 VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = ask_before_qp(pd->context, &attr->cap, attr->srq);
+	int err = ask_before_qp(pd->context, &attr->cap, attr->qp_type, attr->srq);
 
 	if (!err)
 		return note_made_qp(pd->context, vdi_ibv_create_qp(pd, attr), &attr->cap);
@@ -347,7 +357,7 @@ VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = ask_before_qp(ctx, &attr->cap, attr->srq);
+	int err = ask_before_qp(ctx, &attr->cap, attr->qp_type, attr->srq);
 
 	if (!err)
 		return note_made_qp(ctx, ed.create_qp_ex(ctx, attr), &attr->cap);

@@ -121,6 +121,7 @@ VD_API int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 	struct rdma_conn_param can;
 	int err = ask_about_id(VF_rdma_connect, id);
 
+	err = err ? err : ed_check_conn(id, conn);
 	return err ? answer_instead(err, id) : vdi_rdma_connect(id, ed_clamp(id, conn, &can));
 }
 
@@ -129,6 +130,7 @@ VD_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 	struct rdma_conn_param can;
 	int err = ask_about_id(VF_rdma_accept, id);
 
+	err = err ? err : ed_check_conn(id, conn);
 	return err ? answer_instead(err, id) : vdi_rdma_accept(id, ed_clamp(id, conn, &can));
 }
 
@@ -188,7 +190,8 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *id)
 }
 
 /* An identifier that has no device yet gets it here, since its limits are those that count. */
-static int ask_before_id_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool srq)
+static int ask_before_id_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap,
+			    enum ibv_qp_type type, bool srq)
 {
 	int err = ask_about_id(VF_rdma_create_qp, id);
 
@@ -198,7 +201,7 @@ static int ask_before_id_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap,
 		return err;
 	if (vd_id_bind_device(vd_of(id, struct vd_id, id)))
 		return errno;
-	err = ed_check_qp(id->verbs, cap, srq);
+	err = ed_check_qp(id->verbs, cap, type, srq);
 	return err ? err : ed_take(id->verbs, VP_MAX_QP);
 }
 
@@ -215,7 +218,7 @@ static int note_made_id_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *ca
 
 VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = ask_before_id_qp(id, &attr->cap, attr->srq || id->srq);
+	int err = ask_before_id_qp(id, &attr->cap, attr->qp_type, attr->srq || id->srq);
 
 	return err ? answer_instead(err, id)
 		   : note_made_id_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
@@ -223,7 +226,7 @@ VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 
 VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = ask_before_id_qp(id, &attr->cap, attr->srq || id->srq);
+	int err = ask_before_id_qp(id, &attr->cap, attr->qp_type, attr->srq || id->srq);
 
 	return err ? answer_instead(err, id)
 		   : note_made_id_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
@@ -247,7 +250,7 @@ static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr,
 	int err = id->qp ? ed_take(id->verbs, VP_MAX_QP) : 0;
 
 	if (!err && id->qp && attr) {
-		err = ed_check_qp(id->verbs, asked, attr->srq);
+		err = ed_check_qp(id->verbs, asked, attr->qp_type, attr->srq);
 		if (err)
 			ed_give(id->verbs, VP_MAX_QP);
 	}

@@ -24,7 +24,7 @@ void ed_depth_init(struct ed_qp *q, const struct vd_qp *v)
 {
 	struct ed_depth *d = &q->depth;
 
-	d->enforced = is_limited(ed_device_of(q->qp->context->device));
+	d->enforced = ed.strict || is_limited(ed_device_of(q->qp->context->device));
 	d->size = v->init.cap.max_send_wr;
 	if ((d->enforced || ck_on()) && d->size)
 		d->told = malloc(d->size);

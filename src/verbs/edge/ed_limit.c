@@ -5,6 +5,7 @@
  */
 #include "verbs/edge/ed.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_strict.h"
 #include <errno.h>
 
 static uint64_t limit_of(const struct ibv_context *ctx, enum vp_limit what)
@@ -12,6 +13,13 @@ static uint64_t limit_of(const struct ibv_context *ctx, enum vp_limit what)
 	const struct vp_device *d = ed_device_of(ctx->device);
 
 	return d ? vp_limit(d, what, UINT64_MAX) : UINT64_MAX;
+}
+
+static uint64_t get_read_limit(const struct ibv_context *ctx, enum vp_limit what)
+{
+	const uint64_t n = limit_of(ctx, what);
+
+	return n < VD_MAX_RD ? n : VD_MAX_RD;
 }
 
 static unsigned *get_limit_count(const struct ibv_context *ctx, enum vp_limit what)
@@ -43,7 +51,7 @@ int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)
 	return ed_profiled() && wanted > limit_of(ctx, what) ? EINVAL : 0;
 }
 
-int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
+static int check_qp_sizes(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
 {
 	const struct ibv_qp_cap used = vd_cap_used(cap, srq);
 	int err = ed_check(ctx, VP_MAX_QP_WR, used.max_send_wr);
@@ -52,6 +60,42 @@ int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
 	err = err ? err : ed_check(ctx, VP_MAX_INLINE, used.max_inline_data);
 	err = err ? err : ed_check(ctx, VP_MAX_QP_WR, used.max_recv_wr);
 	return err ? err : ed_check(ctx, VP_MAX_SGE, used.max_recv_sge);
+}
+
+int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
+		bool srq)
+{
+	int err = ed_strict_type(ctx, type);
+
+	if (err)
+		return err;
+	err = check_qp_sizes(ctx, cap, srq);
+	if (err && ed.strict)
+		return vd_strict_refuse(
+			VD_STRICT_SIZE, err,
+			"a queue pair of %u and %u requests, %u and %u pieces, %u octets inline: "
+			"more than adapters have, or than the profile says",
+			cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge,
+			cap->max_inline_data);
+	return err;
+}
+
+/* librdmacm refuses a connection of more Reads than the device says; 255 means what there is. */
+int ed_check_conn(const struct rdma_cm_id *id, const struct rdma_conn_param *conn)
+{
+	uint64_t in, out;
+
+	if (!ed.strict || !conn || !id->verbs || id->ps != RDMA_PS_TCP)
+		return 0;
+	in = get_read_limit(id->verbs, VP_MAX_QP_RD_ATOM);
+	out = get_read_limit(id->verbs, VP_MAX_QP_INIT_RD_ATOM);
+	if ((conn->responder_resources == RDMA_MAX_RESP_RES || conn->responder_resources <= in) &&
+	    (conn->initiator_depth == RDMA_MAX_INIT_DEPTH || conn->initiator_depth <= out))
+		return 0;
+	return vd_strict_refuse(VD_STRICT_READ_DEPTH, EINVAL,
+				"a connection with %u and %u Reads: the device has %llu and %llu",
+				conn->responder_resources, conn->initiator_depth,
+				(unsigned long long)in, (unsigned long long)out);
 }
 
 void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap)

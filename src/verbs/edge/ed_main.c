@@ -163,7 +163,7 @@ static int start_edge(const struct vd_config *cfg)
 {
 	if (cfg->check && ck_start(cfg->suppress))
 		return -1;
-	if (!*cfg->faults && !cfg->check && !ed_depth_wanted())
+	if (!*cfg->faults && !cfg->check && !cfg->strict && !ed_depth_wanted())
 		return 0;
 	if ((*cfg->faults && read_rules(cfg->faults)) || (*cfg->trace && open_trace(cfg->trace)))
 		return -1;
@@ -175,8 +175,11 @@ static int start_edge(const struct vd_config *cfg)
 
 int ed_start(const struct vd_config *cfg)
 {
-	int err = *cfg->profile && read_profile(cfg->profile) ? -1 : start_edge(cfg);
+	int err = *cfg->profile ? read_profile(cfg->profile) : 0;
 
+	if (!err && cfg->strict)
+		ed_strict_start(cfg);
+	err = err ? err : start_edge(cfg);
 	make_conds();
 	if (ed.on || ed.profile.n)
 		pthread_atfork(lock_edge_for_fork, unlock_edge_after_fork, reset_edge_in_child);

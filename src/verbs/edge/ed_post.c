@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests: one after the other, so that a rule can be about each. */
 #include "verbs/edge/ed.h"
+#include "verbs/vd_strict.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,17 @@ static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *
 	return err ? err : ed_is_mute(q) ? ED_DONE : 0;
 }
 
+/* Return: ENOMEM. */
+static int refuse_full_queue(const struct ed_qp *q)
+{
+	return ed.strict ? vd_strict_refuse(
+				   VD_STRICT_QUEUE_FULL, ENOMEM,
+				   "queue pair %u: its send queue has %u places, and all are "
+				   "taken until the program fetches a completion",
+				   q->number, q->depth.size)
+			 : ENOMEM;
+}
+
 int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct ed_qp *q = ed_qp_of(qp);
@@ -135,7 +147,10 @@ int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 
 		one.next = NULL;
 		taken = ed_depth_take(q, ed_is_told(q, wr));
-		err = taken || !q->depth.enforced ? before_send(q, &one, &sge) : ENOMEM;
+		err = ed_strict_send(q, wr);
+		if (!err && !taken && q->depth.enforced)
+			err = refuse_full_queue(q);
+		err = err ? err : before_send(q, &one, &sge);
 		if (err == ED_DONE)
 			err = 0;
 		else if (!err)

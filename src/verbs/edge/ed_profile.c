@@ -198,12 +198,18 @@ static __be64 make_profile_guid(const struct vp_device *d, unsigned index)
 	return guid ^ htobe64((uint64_t)index << 48); /* two at one address differ */
 }
 
-VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
+/* By its own name: another library's may stand before the one that programs call. */
+static __be64 show_device_guid(struct ibv_device *device)
 {
 	const struct vp_device *d = ed_profiled() ? ed_device_of(device) : NULL;
 
 	return d ? make_profile_guid(d, (unsigned)(device - ed.device))
 		 : vdi_ibv_get_device_guid(device);
+}
+
+VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return show_device_guid(device);
 }
 
 static void show_limit(int *to, const struct vp_device *d, enum vp_limit what)
@@ -219,7 +225,7 @@ void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 		return;
 	if (*d->firmware)
 		snprintf(a->fw_ver, sizeof a->fw_ver, "%.63s", d->firmware);
-	a->node_guid = a->sys_image_guid = ibv_get_device_guid(ctx->device);
+	a->node_guid = a->sys_image_guid = show_device_guid(ctx->device);
 	a->vendor_id = d->vendor ? d->vendor : a->vendor_id;
 	a->vendor_part_id = d->part ? d->part : a->vendor_part_id;
 	a->phys_port_cnt = (uint8_t)d->ports;

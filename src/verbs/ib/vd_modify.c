@@ -188,14 +188,16 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	int err = check_attributes(attr, mask);
+	const char *against;
 
 	if (err)
 		return vd_refuse(err);
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	ddps_lock(&p->lock);
-	if (vd_rules_bind(qp) && vd_rules_against(qp, attr, mask))
-		err = EINVAL;
+	against = vd_rules_bind(qp) ? vd_rules_against(qp, attr, mask) : NULL;
+	if (against)
+		err = vd_rules_refuse(qp, "ibv_modify_qp", against);
 	else if (qp->ud)
 		err = vd_ud_modify(qp, attr, mask);
 	else if (mask & IBV_QP_STATE)

@@ -267,7 +267,7 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	}
 	if (qp->qp.qp_base.state < IBV_QPS_RTS && vd_rules_bind(qp)) {
 		*bad = wr;
-		return EINVAL;
+		return vd_rules_refuse(qp, "ibv_post_send", "it comes before RTS");
 	}
 	if (vd_later_waits(qp))
 		return vd_later_keep(qp, wr, bad);
@@ -319,7 +319,7 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	if (qp->ud) {
 		err = vd_ud_post_recv(qp, wr, bad);
 	} else if (ibqp->state == IBV_QPS_RESET && vd_rules_bind(qp)) {
-		err = EINVAL;
+		err = vd_rules_refuse(qp, "ibv_post_recv", "it comes before INIT");
 		*bad = wr;
 	}
 	for (; !qp->ud && wr && !err; wr = wr->next) {

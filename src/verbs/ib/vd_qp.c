@@ -5,6 +5,7 @@
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
+#include "verbs/vd_strict.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,10 @@ int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
 								   : in->cap.max_recv_sge;
 	attr.user = qp;
-	attr.rfc7306 = attr.send_imm = vd_config()->rfc7306;
-	attr.no_recv = vd_config()->strict ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
+	attr.rfc7306 = attr.send_imm = vd_has_rfc7306(qp->qp.qp_base.context);
+	attr.no_recv = vd_config()->no_wait || (vd_config()->strict && !qp->roce)
+			       ? DDPS_NO_RECV_TERMINATE
+			       : DDPS_NO_RECV_STALL;
 	attr.flush_late = true;
 	if (in->srq) { /* no queue pair is kept from any of them: there is no such rule in verbs */
 		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
@@ -89,13 +92,13 @@ static void free_qp(struct vd_qp *qp)
 	free(qp);
 }
 
-static unsigned all_access(enum ibv_qp_type type)
+static unsigned all_access(const struct ibv_context *ctx, enum ibv_qp_type type)
 {
 	unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 	if (type == IBV_QPT_UC)
 		return all;
-	return all | IBV_ACCESS_REMOTE_READ | (vd_config()->rfc7306 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+	return all | IBV_ACCESS_REMOTE_READ | (vd_has_rfc7306(ctx) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
@@ -121,7 +124,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->init.cap = cap;
 	qp->roce = ed_is_roce(ctx);
 	qp->allowed_all = true; /* until the program says what */
-	qp->said.qp_access_flags = all_access(attr->qp_type);
+	qp->said.qp_access_flags = all_access(ctx, attr->qp_type);
 	qp->later_end = &qp->later;
 	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
@@ -180,9 +183,9 @@ VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 #define OPS_RC_7306                                                                                \
 	(OPS_UC_7306 | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
-static uint64_t send_ops(enum ibv_qp_type type)
+static uint64_t send_ops(const struct ibv_context *ctx, enum ibv_qp_type type)
 {
-	bool more = vd_config()->rfc7306;
+	bool more = vd_has_rfc7306(ctx);
 
 	if (type == IBV_QPT_UD)
 		return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
@@ -201,7 +204,7 @@ struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	if (ex->comp_mask & ~(uint32_t)EX_KNOWN || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
 	    (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
 	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	     ex->send_ops_flags & ~send_ops(ex->qp_type))) {
+	     ex->send_ops_flags & ~send_ops(ctx, ex->qp_type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -63,5 +63,7 @@ bool vd_rules_bind(const struct vd_qp *qp);
 enum ibv_qp_state vd_rules_state(const struct vd_qp *qp);
 /* What forbids to modify it so, in a few words; NULL: nothing. */
 const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* It is refused; in strict mode that is said.  Return: EINVAL. */
+int vd_rules_refuse(const struct vd_qp *qp, const char *call, const char *why);
 
 #endif

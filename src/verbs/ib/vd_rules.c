@@ -4,6 +4,7 @@
  * values an attribute takes.  The RoCE face keeps it; drivers of RNICs ask for none of it.
  */
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_strict.h"
 #include <errno.h>
 
 enum vd_kind { KIND_RC, KIND_UC, KIND_UD, KINDS };
@@ -134,7 +135,7 @@ bool vd_rules_concern(const struct vd_qp *qp)
 
 bool vd_rules_bind(const struct vd_qp *qp)
 {
-	return vd_rules_concern(qp) && ed_is_roce(qp->qp.qp_base.context);
+	return vd_rules_concern(qp) && (ed_is_roce(qp->qp.qp_base.context) || vd_config()->strict);
 }
 
 /* On the iWARP face a session moves it, too. */
@@ -155,7 +156,18 @@ const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *a
 		return NULL;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != now)
 		return "cur_qp_state is another one";
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && vd_config()->strict &&
+	    !ed_is_roce(qp->qp.qp_base.context))
+		return "on iWARP only rdma_cm connects a queue pair";
 	what = against_step(get_rules_kind(qp), now, mask & IBV_QP_STATE ? attr->qp_state : now,
 			    mask & ~IBV_QP_STATE);
 	return what ? what : against_values(qp, attr, mask);
+}
+
+int vd_rules_refuse(const struct vd_qp *qp, const char *call, const char *why)
+{
+	if (!vd_config()->strict)
+		return EINVAL;
+	return vd_strict_refuse(VD_STRICT_QP_STATE, EINVAL, "%s, queue pair %#x in state %d: %s",
+				call, qp->qp.qp_base.qp_num, (int)vd_rules_state(qp), why);
 }

@@ -289,7 +289,7 @@ void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
 	for (int round = 0; round < ROUNDS; round++) {
 		room = can_ud_receive(u) ? count_ready_receives(u) : UD_BATCH;
 		/* What finds no receive waits in the socket, unless the program wants to know. */
-		if (!room && !ud->p->cfg.strict) {
+		if (!room && !ud->p->cfg.no_wait && !ud->p->cfg.strict) {
 			if (stop_reading(u))
 				return;
 			continue;
