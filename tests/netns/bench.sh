@@ -60,7 +60,7 @@ run() { # LABEL MODE OPTION...
 	done
 }
 
-start_net skip
+start_net
 echo "| | Gbit/s | retransmits | seconds of processor a GiB, both bridges |"
 echo "|---|---|---|---|"
 measure "the veth pair alone" 192.0.2.2

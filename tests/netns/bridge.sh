@@ -8,24 +8,7 @@ here=$(dirname "$0")
 # shellcheck source=/dev/null
 . "$here/lib.bash"
 
-failed=0
-
-skip() {
-	echo "ok bridge between namespaces # skipped: $1"
-	exit 0
-}
-
-check() { # NAME COMMAND...
-	local name="$kind: $1"
-	shift
-	if "$@" >"$work/check.log" 2>&1; then
-		echo "ok $name"
-	else
-		failed=1
-		echo "not ok $name"
-		tail -n 15 "$work/check.log" "$work"/node*.log
-	fi
-}
+what="bridge between namespaces"
 
 no_interface() { # NODE
 	! in_ns "$1" ip link show ib0
@@ -228,14 +211,15 @@ loopback_needed() {
 	grep 'loopback device, which is down' "$work/node1.log" && grep 'ip link set lo up' "$work/node1.log"
 }
 
-start_net skip
-kind=start
+start_net
+group="start: "
 check "the administration needs the loopback device" loopback_needed
 [ $# != 0 ] || set -- rc uc
 for kind in "$@"; do
+	group="$kind: "
 	case $kind in
 	uc) unreliable ;;
 	*) carrier ;;
 	esac
 done
-[ $failed = 0 ]
+[ "$failed" = 0 ]

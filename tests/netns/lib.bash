@@ -7,6 +7,8 @@ work=$(mktemp -d)
 id=$$
 namespaces=()
 declare -A pids=()
+# shellcheck source=tests/netns/check.bash
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 
 cleanup() {
 	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
@@ -77,13 +79,13 @@ bridge() { # NODE status|down [OPTION...]
 	in_ns "$1" "$SESSCTL" ipoib bridge "$2" --tun ib0 "${@:3}"
 }
 
-# start_net SKIP-FUNCTION: everything that is needed, or why it cannot be had
+# start_net: everything that is needed, or why it cannot be had
 start_net() {
 	mkfifo "$work/never"
-	[ "$(id -u)" = 0 ] || "$1" "it needs root"
-	[ -c /dev/net/tun ] || "$1" "/dev/net/tun is missing (modprobe tun)"
+	[ "$(id -u)" = 0 ] || skip "it needs root"
+	[ -c /dev/net/tun ] || skip "/dev/net/tun is missing (modprobe tun)"
 	for tool in ip ss python3 ping iperf3; do
-		command -v $tool >/dev/null || "$1" "$tool is missing (tools/deps.sh check)"
+		command -v $tool >/dev/null || skip "$tool is missing (tools/deps.sh check)"
 	done
-	make_net >"$work/net.log" 2>&1 || "$1" "no network namespaces: $(tail -n 1 "$work/net.log")"
+	make_net >"$work/net.log" 2>&1 || skip "no network namespaces: $(tail -n 1 "$work/net.log")"
 }

@@ -2,13 +2,14 @@
 # For tests/netns: two hosts in network namespaces of their own and a third between them, which has a
 # bridge for each link.  A link is cut there, so neither host's own interface goes down.
 # shellcheck shell=bash
-# shellcheck disable=SC2154,SC2034 # what: set by the scripts
+# shellcheck disable=SC2154,SC2034 # here: set by the scripts
 SESSCTL=$(realpath "${SESSCTL:-build/opt/sessctl}")
 work=$(mktemp -d)
 id=$$
 listener=
 namespaces=()
-failed=0
+# shellcheck source=tests/netns/check.bash
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 
 cleanup() {
 	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
@@ -20,24 +21,6 @@ cleanup() {
 	rm -rf "$work"
 }
 trap cleanup EXIT
-
-skip() { # WHY
-	echo "ok $what # skipped: $1"
-	exit 0
-}
-
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	if "$@" >"$work/check.log" 2>&1; then
-		echo "ok $name"
-	else
-		failed=1
-		echo "not ok $name"
-		tail -n 20 "$work/check.log"
-		tail -n 5 "$work"/*.json "$work"/*.err 2>/dev/null
-	fi
-}
 
 in_ns() { # a|b|between COMMAND...
 	local n=$1
