@@ -38,6 +38,13 @@ static void count_message(void *user, uint32_t qpn, const void *frame, size_t le
 	(void)user, (void)frame, (void)now;
 }
 
+static void print_join(void *user, int err, uint32_t link_mtu, uint64_t now)
+{
+	(void)link_mtu, (void)now;
+	if (err) /* the port tries again */
+		printf("not joined: %s\n", ddps_ib_udp_why(*(struct ddps_ib_udp **)user));
+}
+
 static uint64_t read_clock_ns(void)
 {
 	struct timespec t;
@@ -56,12 +63,12 @@ static int compute_wait_ms(uint64_t now)
 
 int main(int argc, char **argv)
 {
-	const struct ddps_ipoib_agent_calls c = { sizeof c, print_report, count_message, NULL,
-						  NULL };
+	struct ddps_ib_udp *udp;
+	const struct ddps_ipoib_agent_calls c = { sizeof c, print_report, count_message, print_join,
+						  &udp };
 	struct pollfd fds[DDPS_IB_UDP_FDS];
 	struct ddps_ib_udp_config port;
 	struct ddps_ipoib_if_config cfg;
-	struct ddps_ib_udp *udp;
 	char why[300] = "usage: ib_accept ADDRESS LID IP";
 
 	ddps_ib_udp_config_init(&port);

@@ -9,24 +9,7 @@ here=$(dirname "$0")
 # shellcheck source=/dev/null
 . "$here/lib.bash"
 
-failed=0
-
-skip() {
-	echo "ok contact: bridges on ordinary hosts # skipped: $1"
-	exit 0
-}
-
-check() { # NAME COMMAND...
-	local name="contact $1"
-	shift
-	if "$@" >"$work/check.log" 2>&1; then
-		echo "ok $name"
-	else
-		failed=1
-		echo "not ok $name"
-		tail -n 15 "$work/check.log" "$work"/node*.log
-	fi
-}
+what="contact: bridges on ordinary hosts" group="contact "
 
 # COMMAND..., tried until it succeeds, for 20 s
 soon() {
@@ -133,6 +116,26 @@ listen_at() {
 	[ $status = 0 ]
 }
 
+# An agent has no interface: it answers ARP in datagrams, and takes packets of any size on a connection.
+agent_at() {
+	ip netns exec "ddps$id-3" "$(dirname "$SESSCTL")/example-ib_accept" 192.0.2.3 1 10.9.0.3 >"$work/agent.log" 2>&1 &
+	pids[agent]=$!
+	soon grep -q waiting "$work/agent.log" || return
+	in_ns 1 ping -q -c 20 -i 0.2 -W 1 -s 60000 10.9.0.3 # it never answers, and ends with the first one
+	wait "${pids[agent]}"
+	local status=$?
+	unset "pids[agent]"
+	cat "$work/agent.log"
+	[ $status = 0 ] && grep '60028 octets on queue pair' "$work/agent.log"
+}
+
+agent_is_told() {
+	in_ns 3 ip link set eth0 mtu 1500
+	in_ns 3 timeout 5 "$(dirname "$SESSCTL")/example-ib_accept" 192.0.2.3 1 10.9.0.3 >"$work/agent.log" 2>&1
+	cat "$work/agent.log"
+	grep 'its MTU is 2048, and the network carries packets of 1024' "$work/agent.log"
+}
+
 too_narrow() {
 	net_mtu 300
 	up 1 rc
@@ -199,7 +202,7 @@ dhcp() {
 		pings 1 "$(in_ns 2 ip -4 -o addr show dev ib0 | sed -n 's|.* inet \([^/]*\)/.*|\1|p')"
 }
 
-start_net skip
+start_net
 check "32: a port that another program has is named, with what to do" taken_port
 check "32: the node is there once the port is free" port_is_free
 finish 2 1
@@ -207,12 +210,14 @@ check "35: a second node with a GID is refused, the first is not cut off, both e
 check "35: when the first one has ended, the second is there" gid_is_free
 finish 3 1
 check "30: a group above what the network of a node carries is named" wider_than_the_node
+check "30: an agent is told it, too" agent_is_told
 finish 2 1
 for sizes in 1280:1024 1500:1024 9000:2048; do
 	mtu=${sizes%:*}
 	check "30: bridges at MTU $mtu, each family served or refused with the reason" bridges_at "$mtu" "${sizes#*:}"
 	check "30: connect at MTU $mtu" connect_at
 	check "30: listen at MTU $mtu" listen_at
+	check "30: an agent at MTU $mtu" agent_at
 	finish 2 1
 done
 check "37: addresses that are added later are answered" later
@@ -229,4 +234,4 @@ else
 	echo "ok contact 37: DHCP # skipped: no udhcpc or dnsmasq (Debian packages udhcpc, dnsmasq-base)"
 fi
 check "30: a network that carries no MAD is refused" too_narrow
-[ $failed = 0 ]
+[ "$failed" = 0 ]
