@@ -41,12 +41,12 @@ Test(bad, overflows)
 	free((void *)p);
 }
 
-static void fail(void)
+static void fail_bad_tests(void)
 {
 	cr_expect_fail("told");
 }
 
-Test(bad, fails_at_its_end, .fini = fail)
+Test(bad, fails_at_its_end, .fini = fail_bad_tests)
 {
 }
 

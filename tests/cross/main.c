@@ -35,7 +35,7 @@ static unsigned passed, skipped, bad;
 static long
 	live; /* allocations: to look for those that nobody points to takes longer than most tests */
 
-static void more(const volatile void *p, size_t len)
+static void send_more_cross(const volatile void *p, size_t len)
 {
 	(void)p;
 	(void)len;
@@ -50,7 +50,7 @@ static void fewer(const volatile void *p)
 
 static void count_allocations(void)
 {
-	(void)__sanitizer_install_malloc_and_free_hooks(more, fewer);
+	(void)__sanitizer_install_malloc_and_free_hooks(send_more_cross, fewer);
 }
 
 static bool leaks(void)
@@ -68,7 +68,7 @@ static bool leaks(void)
 }
 #endif
 
-static void run_here(const struct cross_test *t, FILE *said)
+static void run_cross_here(const struct cross_test *t, FILE *said)
 {
 	const struct cross_test *s = cross_suite_of(t);
 
@@ -89,20 +89,20 @@ static void run_here(const struct cross_test *t, FILE *said)
 
 /* ---- in front of them ---- */
 
-static void begin(struct job *j, const struct cross_test *t)
+static void begin_cross(struct job *j, const struct cross_test *t)
 {
 	*j = (struct job){ .t = t, .said = tmpfile() };
 	fflush(stdout);
 	j->pid = j->said ? fork() : -1;
 	if (!j->pid)
-		run_here(t, j->said);
+		run_cross_here(t, j->said);
 	if (j->pid < 0) {
 		perror("unit-bare: cannot begin a test");
 		exit(2);
 	}
 }
 
-static void show(FILE *said)
+static void show_cross(FILE *said)
 {
 	char line[4096];
 
@@ -111,7 +111,7 @@ static void show(FILE *said)
 		fputs(line, stdout);
 }
 
-static void judge(struct job *j, int status)
+static void judge_cross(struct job *j, int status)
 {
 	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
@@ -119,7 +119,7 @@ static void judge(struct job *j, int status)
 	skipped += code == CROSS_SKIPPED;
 	if (code != 0 && code != CROSS_SKIPPED) {
 		bad++;
-		show(j->said);
+		show_cross(j->said);
 		printf("not ok %s/%s: %s %d\n", j->t->suite, j->t->name,
 		       WIFSIGNALED(status) ? "signal" : "exit status",
 		       WIFSIGNALED(status) ? WTERMSIG(status) : code);
@@ -129,7 +129,7 @@ static void judge(struct job *j, int status)
 }
 
 /* The next that ends; false: none is running. */
-static bool await(void)
+static bool await_cross(void)
 {
 	int status;
 	pid_t pid = wait(&status);
@@ -138,14 +138,14 @@ static bool await(void)
 		if (job[i].pid != pid)
 			continue;
 		kill(-pid, SIGKILL);
-		judge(&job[i], status);
+		judge_cross(&job[i], status);
 	}
 	return pid > 0;
 }
 
 static struct job *free_one(unsigned jobs)
 {
-	for (;; await())
+	for (;; await_cross())
 		for (unsigned i = 0; i < jobs; i++)
 			if (!job[i].pid)
 				return &job[i];
@@ -167,8 +167,8 @@ int main(int argc, char **argv)
 	}
 	for (const struct cross_test *t = cross_tests; t; t = t->next)
 		if (!t->disabled && cross_is_wanted(t, argv))
-			begin(free_one(jobs), t);
-	while (await())
+			begin_cross(free_one(jobs), t);
+	while (await_cross())
 		;
 	printf("%u passed, %u skipped, %u failed\n", passed, skipped, bad);
 	return passed && !bad ? 0 : 1;

@@ -11,7 +11,7 @@ static void count_call(void *user)
 	++*(unsigned *)user;
 }
 
-static struct ddps_event next_event(struct e2e *e)
+static struct ddps_event take_argument_event(struct e2e *e)
 {
 	struct ddps_event ev;
 
@@ -20,13 +20,13 @@ static struct ddps_event next_event(struct e2e *e)
 }
 
 /* An initiator whose request waits to be answered. */
-static struct ddps_request *asked(struct e2e *e)
+static struct ddps_request *take_waiting_request(struct e2e *e)
 {
 	struct ddps_event ev;
 
 	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
 	cr_assert_eq(ddps_connect(e->a.ep, e->uri, &e->connect), 0);
-	ev = next_event(e);
+	ev = take_argument_event(e);
 	cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
 	return ev.request;
 }
@@ -89,7 +89,7 @@ Test(argument, of_accept_and_reject)
 
 	e2e_open(&e, e2e_wires[0]);
 	e2e_open(&other, e2e_wires[0]);
-	req = asked(&e);
+	req = take_waiting_request(&e);
 	cr_assert_eq(ddps_ep_new(other.ctx, &other.attr, &ep), 0);
 	ACCEPT(DDPS_E_INVAL, p.ird = 1);
 	ddps_ep_free(ep);
@@ -122,7 +122,7 @@ Test(argument, no_rtr_type_that_the_responder_takes)
 	e2e_open(&e, e2e_wires[0]);
 	e.connect.p2p = true;
 	e.connect.rtr = DDPS_RTR_SEND;
-	req = asked(&e);
+	req = take_waiting_request(&e);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
 	ACCEPT(DDPS_E_RTR, p.rtr = DDPS_RTR_WRITE, p.private_data = "why", p.private_data_len = 3);
 	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_REJECTED));
@@ -134,14 +134,14 @@ Test(argument, no_rtr_type_that_the_responder_takes)
 }
 
 /* Whose initiator has left, but nobody has taken the event that says so. */
-static struct ddps_request *left(struct e2e *e)
+static struct ddps_request *leave_unread_request(struct e2e *e)
 {
-	struct ddps_request *req = asked(e);
+	struct ddps_request *req = take_waiting_request(e);
 	struct ddps_event ev;
 	struct pollfd gone;
 
 	cr_assert_eq(ddps_abort(e->a.ep), 0);
-	ev = next_event(e);
+	ev = take_argument_event(e);
 	cr_assert_eq(ev.type, DDPS_EV_FAILED);
 	gone = (struct pollfd){ .fd = ddps_event_fd(e->ctx), .events = POLLIN };
 	while (!poll(&gone, 1, 0))
@@ -157,10 +157,10 @@ Test(argument, a_request_that_has_gone)
 
 	e2e_open(&e, e2e_wires[0]);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
-	cr_expect_eq(ddps_accept(left(&e), ep, NULL), DDPS_E_CLOSED);
+	cr_expect_eq(ddps_accept(leave_unread_request(&e), ep, NULL), DDPS_E_CLOSED);
 	cr_expect_eq(ddps_event_get(e.ctx, &ev), 0, "it is used up, and so is its event");
 	ddps_ep_free(e.a.ep);
-	cr_expect_eq(ddps_reject(left(&e), NULL, 0), DDPS_E_CLOSED);
+	cr_expect_eq(ddps_reject(leave_unread_request(&e), NULL, 0), DDPS_E_CLOSED);
 	cr_expect_eq(ddps_event_get(e.ctx, &ev), 0);
 	ddps_ep_free(ep);
 	e2e_close(&e);

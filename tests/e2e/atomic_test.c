@@ -2,7 +2,7 @@
 /* RFC 7306 over real sockets. */
 #include "support/e2e.h"
 
-static void up(struct e2e *e, const char *wire, bool crc)
+static void open_atomic_pair(struct e2e *e, const char *wire, bool crc)
 {
 	e2e_open(e, wire);
 	e->attr.rfc7306 = true;
@@ -21,7 +21,7 @@ static void all_kinds(const char *wire, bool crc)
 	unsigned seen = 0;
 	struct e2e e;
 
-	up(&e, wire, crc);
+	open_atomic_pair(&e, wire, crc);
 	cell = 40;
 	cell_mr = e2e_reg(&e, &cell, 8, DDPS_REMOTE_ATOMIC | DDPS_REMOTE_WRITE);
 	got_mr = e2e_reg(&e, &got, 8, DDPS_LOCAL_WRITE);
@@ -86,7 +86,7 @@ Test(atomic, a_refused_one_is_blamed_and_the_rest_flushed, .timeout = 60)
 		struct ddps_wc wc;
 		struct e2e e;
 
-		up(&e, e2e_wires[i], true);
+		open_atomic_pair(&e, e2e_wires[i], true);
 		for (wr.wr_id = 0; wr.wr_id < 2; wr.wr_id++)
 			cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
 		wc = e2e_wc(&e);

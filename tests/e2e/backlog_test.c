@@ -21,7 +21,7 @@ struct world {
 	uint64_t sent, received;
 };
 
-static void send_one(struct world *w, struct ddps_ep *ep)
+static void send_one_backlog_e2e(struct world *w, struct ddps_ep *ep)
 {
 	struct ddps_sge sge = { w->near_mem, MESSAGE, ddps_mr_stag(w->near_mr) };
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 };
@@ -50,7 +50,7 @@ static struct ddps_ep *far_ep(struct world *w)
 	return ep;
 }
 
-static void world_open(struct world *w)
+static void open_backlog_e2e_world(struct world *w)
 {
 	*w = (struct world){ .sent = 0 };
 	two_open(&w->near, false, false);
@@ -65,14 +65,14 @@ static void world_open(struct world *w)
 		receive_one(w);
 }
 
-static void begin(struct world *w)
+static void begin_backlog_e2e(struct world *w)
 {
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		struct ddps_ep *ep = two_ep(&w->near, w->near_cq);
 
 		two_connect(&w->near, ep, &w->far, far_ep(w), "tcp://127.0.0.1:0");
 		for (unsigned k = 0; k < EACH; k++)
-			send_one(w, ep);
+			send_one_backlog_e2e(w, ep);
 	}
 }
 
@@ -87,7 +87,7 @@ static bool sender_step(struct world *w)
 		cr_assert_eq(wc[i].status, DDPS_WC_SUCCESS, "after %llu messages: %s",
 			     (unsigned long long)w->received, ddps_wc_status_name(wc[i].status));
 		w->sent++;
-		send_one(w, wc[i].ep);
+		send_one_backlog_e2e(w, wc[i].ep);
 	}
 	return n > 0;
 }
@@ -121,8 +121,8 @@ Test(backlog, receives_are_posted_before_more_is_taken)
 	uint64_t before;
 
 	cr_assert(w);
-	world_open(w);
-	begin(w);
+	open_backlog_e2e_world(w);
+	begin_backlog_e2e(w);
 	while (w->received < WARM) {
 		sender_step(w);
 		receiver_step(w);

@@ -16,27 +16,27 @@ struct world {
 	char uri[128];
 };
 
-static void post(struct world *w)
+static void post_while_cancelled(struct world *w)
 {
 	e2e_post(&w->e.a, DDPS_OP_WRITE, w->mem, 4096, w->mr, ddps_mr_stag(w->mr),
 		 ddps_mr_to(w->mr) + 4096);
 }
 
-static void take(struct world *w)
+static void poll_while_cancelled(struct world *w)
 {
 	struct ddps_wc wc[8];
 
 	ddps_cq_poll(w->e.cq, wc, 8);
 }
 
-static void take_waiting(struct world *w)
+static void wait_while_cancelled(struct world *w)
 {
 	struct ddps_wc wc[8];
 
 	ddps_cq_wait(w->e.cq, wc, 8, 20);
 }
 
-static void event(struct world *w)
+static void get_event_while_cancelled(struct world *w)
 {
 	struct ddps_event ev;
 
@@ -55,7 +55,7 @@ static void progress(struct world *w)
 	ddps_progress(w->e.ctx, 5);
 }
 
-static void flush(struct world *w)
+static void flush_while_cancelled(struct world *w)
 {
 	ddps_ctx_flush(w->e.ctx, 5);
 }
@@ -70,7 +70,7 @@ static void stop_listening(struct world *w)
 	ddps_listener_free(w->listener);
 }
 
-static void dial(struct world *w)
+static void dial_while_cancelled(struct world *w)
 {
 	ddps_ep_new(w->e.ctx, &w->e.attr, &w->ep);
 	ddps_connect(w->ep, w->e.uri, NULL);
@@ -91,7 +91,7 @@ static void context(struct world *w)
 		ddps_ctx_free(ctx);
 }
 
-static void disconnect(struct world *w)
+static void disconnect_while_cancelled(struct world *w)
 {
 	ddps_disconnect(w->e.a.ep);
 }
@@ -100,19 +100,19 @@ static const struct call {
 	const char *name;
 	void (*run)(struct world *w);
 } calls[] = {
-	{ "ddps_post_send", post },
-	{ "ddps_cq_poll", take },
-	{ "ddps_cq_wait", take_waiting },
-	{ "ddps_event_get", event },
+	{ "ddps_post_send", post_while_cancelled },
+	{ "ddps_cq_poll", poll_while_cancelled },
+	{ "ddps_cq_wait", wait_while_cancelled },
+	{ "ddps_event_get", get_event_while_cancelled },
 	{ "ddps_event_wait", event_waiting },
 	{ "ddps_progress", progress },
-	{ "ddps_ctx_flush", flush },
+	{ "ddps_ctx_flush", flush_while_cancelled },
 	{ "ddps_listen", listen_there },
 	{ "ddps_listener_free", stop_listening },
-	{ "ddps_connect", dial },
+	{ "ddps_connect", dial_while_cancelled },
 	{ "ddps_abort, ddps_ep_free", end_attempt },
 	{ "ddps_ctx_new, ddps_ctx_free", context },
-	{ "ddps_disconnect", disconnect },
+	{ "ddps_disconnect", disconnect_while_cancelled },
 };
 
 struct cancelled {
@@ -121,7 +121,7 @@ struct cancelled {
 	bool returned;
 };
 
-static void *run_cancelled(void *arg)
+static void *run_cancelled_call(void *arg)
 {
 	struct cancelled *c = arg;
 
@@ -145,7 +145,7 @@ E2E_WIRES(cancel, contact_03_a_thread_that_is_cancelled_leaves_no_lock)
 		void *how;
 		pthread_t t;
 
-		cr_assert_eq(pthread_create(&t, NULL, run_cancelled, &c), 0);
+		cr_assert_eq(pthread_create(&t, NULL, run_cancelled_call, &c), 0);
 		cr_assert_eq(pthread_join(t, &how), 0);
 		cr_expect_eq(how, PTHREAD_CANCELED);
 		cr_expect(c.returned, "%s: %s did not return", wire, calls[i].name);
@@ -156,14 +156,14 @@ E2E_WIRES(cancel, contact_03_a_thread_that_is_cancelled_leaves_no_lock)
 }
 
 /* It waits and holds nothing: cancelled where it is, or not. */
-static void settle(struct world *w)
+static void settle_while_cancelled(struct world *w)
 {
 	ddps_ctx_settle(w->e.ctx, 1000);
 }
 
 E2E_WIRES(cancel, contact_03_a_thread_that_is_cancelled_while_it_settles)
 {
-	const struct call call = { "ddps_ctx_settle", settle };
+	const struct call call = { "ddps_ctx_settle", settle_while_cancelled };
 	struct world w;
 	struct cancelled c = { .w = &w, .call = &call };
 	struct ddps_wc wc;
@@ -172,8 +172,8 @@ E2E_WIRES(cancel, contact_03_a_thread_that_is_cancelled_while_it_settles)
 	memset(&w, 0, sizeof w);
 	e2e_up(&w.e, wire);
 	w.mr = e2e_reg(&w.e, w.mem, sizeof w.mem, DDPS_REMOTE_WRITE);
-	post(&w);
-	cr_assert_eq(pthread_create(&t, NULL, run_cancelled, &c), 0);
+	post_while_cancelled(&w);
+	cr_assert_eq(pthread_create(&t, NULL, run_cancelled_call, &c), 0);
 	cr_assert_eq(pthread_join(t, NULL), 0);
 	cr_assert_geq(ddps_cq_poll(w.e.cq, &wc, 1), 0);
 	e2e_close(&w.e);

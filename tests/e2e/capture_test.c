@@ -21,7 +21,7 @@ struct seen {
 	bool ports;
 };
 
-static void on_packet(void *user, const struct ddps_packet *p)
+static void note_captured_packet(void *user, const struct ddps_packet *p)
 {
 	const uint8_t *b = p->iov[0].iov_base;
 	struct sockaddr_in local, peer;
@@ -47,14 +47,14 @@ static void on_packet(void *user, const struct ddps_packet *p)
 	s->abort_or_complete += b[12] == 6 || b[12] == 14;
 }
 
-static void capture(const char *uri, struct seen *s)
+static void capture_session(const char *uri, struct seen *s)
 {
 	struct ddps_ctx_attr attr;
 	struct e2e e;
 
 	ddps_ctx_attr_init(&attr);
 	cr_expect_null(attr.capture);
-	attr.capture = on_packet;
+	attr.capture = note_captured_packet;
 	attr.capture_user = s;
 	e2e_open_with(&e, uri, &attr);
 	e2e_connect(&e);
@@ -67,12 +67,12 @@ Test(capture, all_that_a_context_sends_it_receives, .timeout = 60)
 {
 	struct seen s = { 0 };
 
-	capture("tcp://127.0.0.1:0", &s);
+	capture_session("tcp://127.0.0.1:0", &s);
 	cr_expect_geq(s.packets, 4, "Request and Reply, at both ends");
 	cr_expect_eq(s.octets[0], s.octets[1], "both ends are in this context");
 	cr_expect(s.ports);
 	s = (struct seen){ 0 };
-	capture("sctp://127.0.0.1:0?encap=0", &s);
+	capture_session("sctp://127.0.0.1:0?encap=0", &s);
 	cr_expect_eq(s.init, 2, "sent, and received");
 	cr_expect_geq(s.abort_or_complete, 1);
 	cr_expect(!s.ports);
@@ -83,7 +83,7 @@ Test(capture, all_that_a_context_sends_it_receives, .timeout = 60)
 #define HEAD	   60u /* section and interface */
 #define TCP_PACKET 72u /* block, IP, TCP */
 
-static struct sockaddr_in at(uint16_t port)
+static struct sockaddr_in make_captured_address(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
@@ -91,10 +91,10 @@ static struct sockaddr_in at(uint16_t port)
 }
 
 /* Octets of a stream between two ports, 8 of them in two pieces. */
-static void add(struct ddps_capture *c, uint16_t local, uint16_t peer)
+static void add_captured_octets(struct ddps_capture *c, uint16_t local, uint16_t peer)
 {
 	static char text[] = "01234567";
-	struct sockaddr_in a = at(local), b = at(peer);
+	struct sockaddr_in a = make_captured_address(local), b = make_captured_address(peer);
 	const struct iovec iov[] = { { text, 3 }, { text + 3, 5 } };
 	const struct ddps_packet p = { .transport = DDPS_TRANSPORT_TCP,
 				       .sent = true,
@@ -142,8 +142,8 @@ Test(capture, a_file_holds_what_was_sent)
 
 	name_file(path);
 	cr_assert_eq(ddps_capture_open(&c, path), 0);
-	add(c, 1, 2);
-	add(c, 1, 2);
+	add_captured_octets(c, 1, 2);
+	add_captured_octets(c, 1, 2);
 	/* before it is closed */
 	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + 2 * (TCP_PACKET + 8));
 	cr_expect_arr_eq(buf, "\x0a\x0d\x0d\x0a", 4);
@@ -166,7 +166,7 @@ Test(capture, a_file_has_one_writer)
 
 	name_file(path);
 	cr_assert_eq(ddps_capture_open(&c, path), 0);
-	add(c, 1, 2);
+	add_captured_octets(c, 1, 2);
 	cr_expect_eq(ddps_capture_open(&other, path), DDPS_E_BUSY);
 	cr_expect_null(other);
 	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + TCP_PACKET + 8, "it is untouched");
@@ -208,10 +208,10 @@ Test(capture, a_file_that_cannot_grow_ends_with_a_whole_packet)
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_eq(ddps_capture_error(c), 0, "%d", i);
-		add(c, 1, 4);
+		add_captured_octets(c, 1, 4);
 	}
 	cr_expect_eq(ddps_capture_error(c), EFBIG);
-	add(c, 1, 4);
+	add_captured_octets(c, 1, 4);
 	cr_expect_eq(ddps_capture_close(c), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EFBIG);
 	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + 2 * (TCP_PACKET + 8));
@@ -235,9 +235,9 @@ Test(capture, connections_that_are_numbered_are_bounded)
 	name_file(path);
 	cr_assert_eq(ddps_capture_open(&c, path), 0);
 	for (uint16_t port = 1; port <= 1025; port++)
-		add(c, port, 9);
-	add(c, 1025, 9);
-	add(c, 1, 9);
+		add_captured_octets(c, port, 9);
+	add_captured_octets(c, 1025, 9);
+	add_captured_octets(c, 1, 9);
 	cr_expect_eq(ddps_capture_close(c), 0);
 	last = read_file(path, buf, sizeof buf) - (TCP_PACKET + 8);
 	cr_expect_eq(seq_of(buf, last - (TCP_PACKET + 8)), 9, "the newest goes on");
@@ -285,7 +285,7 @@ Test(capture, each_family_of_addresses)
 	struct sockaddr_in6 m = at6("::ffff:127.0.0.1", 1), other = at6("2001:db8::3", 2);
 	char path[] = "/tmp/ddps-capture-XXXXXX", text[] = "01234567";
 	const struct iovec iov = { text, sizeof text - 1 };
-	struct sockaddr_in v4 = at(2);
+	struct sockaddr_in v4 = make_captured_address(2);
 	struct ddps_capture *c;
 	uint8_t buf[1024];
 	size_t n = HEAD;
@@ -316,7 +316,7 @@ Test(capture, a_packet_of_many_pieces)
 {
 	char path[] = "/tmp/ddps-capture-XXXXXX", text[MANY + 1];
 	static uint8_t buf[1024];
-	struct sockaddr_in a = at(1), b = at(2);
+	struct sockaddr_in a = make_captured_address(1), b = make_captured_address(2);
 	struct iovec iov[MANY + 2];
 	struct ddps_capture *c;
 	size_t len;
@@ -351,13 +351,13 @@ Test(capture, a_file_that_the_program_has_closed)
 		cr_assert_geq(fd[i] = dup(0), 0);
 		close(fd[i]);
 		cr_assert_eq(ddps_capture_open(&c[i], path), 0);
-		add(c[i], 1, 2);
+		add_captured_octets(c[i], 1, 2);
 		if (i)
 			cr_assert_eq(close(fd[i]), 0);
 		else
 			cr_assert_eq(dup2(mkstemp(own), fd[i]), fd[i]);
 		cr_expect_eq(ddps_capture_error(c[i]), 0);
-		add(c[i], 1, 2);
+		add_captured_octets(c[i], 1, 2);
 		cr_expect_eq(ddps_capture_error(c[i]), EBADF);
 	}
 	for (int i = 0; i < 2; i++) {

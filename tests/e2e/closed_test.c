@@ -52,7 +52,7 @@ static struct ddps_request *new_request(struct e2e *e)
 	return ev.request;
 }
 
-static void close_and_go_on(const char *wire, enum kind kind)
+static void close_fds_in_closed_e2e(const char *wire, enum kind kind)
 {
 	struct ddps_request *req;
 	struct e2e e, anew;
@@ -63,15 +63,15 @@ static void close_and_go_on(const char *wire, enum kind kind)
 	req = new_request(&e);
 	take_numbers(kind);
 	if (!all_say_so(&e, ep, req))
-		leave(101);
+		leave_child_fixture(101);
 	ddps_ep_free(e.a.ep);
 	ddps_listener_free(e.listener);
 	ddps_ctx_free(e.ctx);
 	if (touched() || touched_by_fork())
-		leave(102);
+		leave_child_fixture(102);
 	e2e_up(&anew, wire);
 	e2e_close(&anew);
-	leave(touched() ? 103 : 0);
+	leave_child_fixture(touched() ? 103 : 0);
 }
 
 Test(closed, the_programs_own_files_are_let_alone, .timeout = 60)
@@ -81,8 +81,8 @@ Test(closed, the_programs_own_files_are_let_alone, .timeout = 60)
 			const pid_t pid = fork();
 
 			if (!pid)
-				close_and_go_on(wires[i], kind);
-			ends_well(pid, kind);
+				close_fds_in_closed_e2e(wires[i], kind);
+			expect_child_ends_well(pid, kind);
 		}
 }
 
@@ -102,10 +102,10 @@ static void close_with_a_thread(enum kind kind)
 	req = new_request(&e);
 	take_numbers(kind);
 	if (!all_say_so(&e, ep, req))
-		leave(101);
+		leave_child_fixture(101);
 	ddps_ep_free(e.a.ep);
 	ddps_ctx_free(e.ctx);
-	leave(touched() ? 103 : 0);
+	leave_child_fixture(touched() ? 103 : 0);
 }
 
 Test(closed, a_library_thread_lets_files_alone, .timeout = 60)
@@ -115,7 +115,7 @@ Test(closed, a_library_thread_lets_files_alone, .timeout = 60)
 
 		if (!pid)
 			close_with_a_thread(kind);
-		ends_well(pid, kind);
+		expect_child_ends_well(pid, kind);
 	}
 }
 
@@ -144,16 +144,16 @@ static void close_while_two_wait(enum kind kind)
 	waited_for = e.ctx;
 	for (int i = 0; i < 2; i++)
 		if (pthread_create(&thread, NULL, wait_for_ever, NULL))
-			leave(104);
+			leave_child_fixture(104);
 	take_numbers(kind); /* once they sleep: there is no session that could wake them */
 	if (!says_so(ddps_event_fd(e.ctx)))
-		leave(101);
+		leave_child_fixture(101);
 	for (int ms = 0; !atomic_load(&told); ms++) {
 		if (ms == 10000)
-			leave(105);
+			leave_child_fixture(105);
 		nanosleep(&moment, NULL);
 	}
-	leave(atomic_load(&wrong) || touched() ? 103 : 0);
+	leave_child_fixture(atomic_load(&wrong) || touched() ? 103 : 0);
 }
 
 Test(closed, who_waits_is_told, .timeout = 60)
@@ -163,6 +163,6 @@ Test(closed, who_waits_is_told, .timeout = 60)
 
 		if (!pid)
 			close_while_two_wait(kind);
-		ends_well(pid, kind);
+		expect_child_ends_well(pid, kind);
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool readable(int fd)
+static bool is_context_e2e_readable(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
@@ -173,31 +173,31 @@ Test(context, descriptors_tell_when_to_look, .timeout = 30)
 	struct e2e e;
 
 	e2e_up(&e, e2e_wires[0]);
-	cr_expect_not(readable(ddps_event_fd(e.ctx)));
-	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_expect_not(is_context_e2e_readable(ddps_event_fd(e.ctx)));
+	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	/* Not armed: a completion does not show. */
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
-	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	/* Armed while one is queued: at once. */
 	cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
-	cr_expect(readable(ddps_cq_fd(e.cq)));
+	cr_expect(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, E2E_MS), 1);
 	/* Solicited only: an ordinary success does not show, an error does. */
 	cr_assert_eq(ddps_cq_arm(e.cq, true), 0);
-	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
-	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, E2E_MS), 1);
 	cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
 	cr_assert_eq(ddps_abort(e.a.ep), 0);
-	cr_expect(readable(ddps_cq_fd(e.cq)));
+	cr_expect(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	/* Events: readable until the last one is taken. */
-	cr_expect(readable(ddps_event_fd(e.ctx)));
+	cr_expect(is_context_e2e_readable(ddps_event_fd(e.ctx)));
 	cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
 	cr_expect_eq(ev.type, DDPS_EV_CLOSED);
 	while (ddps_event_get(e.ctx, &ev) == 1)
 		;
-	cr_expect_not(readable(ddps_event_fd(e.ctx)));
+	cr_expect_not(is_context_e2e_readable(ddps_event_fd(e.ctx)));
 	e2e_close(&e);
 }
 
@@ -210,10 +210,10 @@ Test(context, events_from_before_the_descriptor_was_asked_for_show, .timeout = 3
 	cr_assert_eq(ddps_abort(e.a.ep), 0);
 	cr_assert_eq(ddps_abort(e.b.ep), 0);
 	cr_assert_geq(ddps_progress(e.ctx, 0), 0);
-	cr_expect(readable(ddps_event_fd(e.ctx)));
+	cr_expect(is_context_e2e_readable(ddps_event_fd(e.ctx)));
 	while (ddps_event_get(e.ctx, &ev) == 1)
 		;
-	cr_expect_not(readable(ddps_event_fd(e.ctx)));
+	cr_expect_not(is_context_e2e_readable(ddps_event_fd(e.ctx)));
 	e2e_close(&e);
 }
 
@@ -248,10 +248,10 @@ Test(context, a_solicited_send_wakes_the_receiver, .timeout = 30, .description =
 	cr_assert_eq(ddps_cq_arm(rcq, true), 0);
 	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
 	cr_assert_eq(ddps_progress(e.ctx, E2E_MS) >= 0, 1);
-	cr_expect_not(readable(ddps_cq_fd(rcq)));
+	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(rcq)));
 	wr.flags |= DDPS_WR_SOLICITED;
 	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
-	while (!readable(ddps_cq_fd(rcq)))
+	while (!is_context_e2e_readable(ddps_cq_fd(rcq)))
 		cr_assert_geq(ddps_progress(e.ctx, E2E_MS), 0);
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(ddps_cq_wait(rcq, &wc, 1, E2E_MS), 1);
@@ -301,7 +301,7 @@ Test(context, any_address_over_sctp, .timeout = 30)
 }
 
 /* Without a library thread: whatever arrives, this call has moved it. */
-static void settled(const char *wire)
+static void settle_whole_context_e2e(const char *wire)
 {
 	static uint8_t src[65536], dst[sizeof src];
 	struct ddps_mr *ms, *md;
@@ -324,7 +324,7 @@ static void settled(const char *wire)
 
 Test(context, what_was_sent_over_sctp_arrives_before_the_end, .timeout = 60)
 {
-	settled("sctp://127.0.0.1:0?backend=native&encap=0");
+	settle_whole_context_e2e("sctp://127.0.0.1:0?backend=native&encap=0");
 }
 
 /* The peer has the same loop, which the short wait below does not reach. */

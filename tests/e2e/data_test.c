@@ -30,7 +30,7 @@ static void bufs_free(struct bufs *b)
 }
 
 /* One Send of @len from the initiator, one back from the responder. */
-static void echo(struct e2e *e, struct bufs *b, size_t len)
+static void echo_octets(struct e2e *e, struct bufs *b, size_t len)
 {
 	struct e2e_end *ends[2] = { &e->a, &e->b };
 
@@ -88,7 +88,7 @@ E2E_WIRES(data, sends_of_every_size,
 		sizes[10] = 2 * seg;
 		sizes[11] = 2 * seg + 1;
 		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-			echo(&e, &b, sizes[i]);
+			echo_octets(&e, &b, sizes[i]);
 		e2e_disconnect(&e, &e.a);
 		bufs_free(&b);
 		e2e_close(&e);
@@ -297,7 +297,7 @@ E2E_WIRES(data, local_mistakes_are_errors_of_the_call)
 	cr_expect_eq(ddps_post_send(e.a.ep, &wr), DDPS_E_INVAL);
 	cr_expect_eq(ddps_post_recv(e.a.ep, 0, sge, 1), DDPS_E_ACCESS); /* no LOCAL_WRITE */
 	/* None of it hurt the session. */
-	echo(&e, &b, 4096);
+	echo_octets(&e, &b, 4096);
 	e2e_disconnect(&e, &e.a);
 	bufs_free(&b);
 	e2e_close(&e);

@@ -23,7 +23,7 @@ struct writer {
 
 static uint8_t out[LEN], in[LEN];
 
-static uint64_t now_ms(void)
+static uint64_t read_ends_e2e_ms(void)
 {
 	struct timespec t;
 
@@ -186,9 +186,9 @@ Test(ends, contact_06_what_waits_outlives_a_peer_that_has_settled)
 		struct e2e e;
 
 		open_stalled(&e, &w, ours[i], 8, 60000);
-		begun = now_ms();
+		begun = read_ends_e2e_ms();
 		cr_expect_eq(ddps_ctx_settle(w.ctx, 30000), 0, "%s", e.uri);
-		cr_expect_lt(now_ms() - begun, 10000, "%s: the reader stays", e.uri);
+		cr_expect_lt(read_ends_e2e_ms() - begun, 10000, "%s: the reader stays", e.uri);
 		ddps_ctx_free(w.ctx);
 		post_late(&e, 8);
 		e2e_close(&e);
@@ -296,10 +296,10 @@ Test(ends, contact_01_free_does_not_wait_for_ever)
 		open_both(&e, &w, ours[i], false, COUNT, 60000);
 		post_all(&w);
 		cr_assert_eq(ddps_disconnect(w.ep), 0);
-		begun = now_ms();
+		begun = read_ends_e2e_ms();
 		ddps_ctx_free(w.ctx); /* nobody reads */
-		cr_expect_geq(now_ms() - begun, 4900, "%s", e.uri);
-		cr_expect_lt(now_ms() - begun, 20000, "%s", e.uri);
+		cr_expect_geq(read_ends_e2e_ms() - begun, 4900, "%s", e.uri);
+		cr_expect_lt(read_ends_e2e_ms() - begun, 20000, "%s", e.uri);
 		e2e_close(&e);
 	}
 }

@@ -91,10 +91,11 @@ Test(fork, attack_12_freeing_in_the_child_closes_its_copies, .timeout = 60)
 
 			ddps_ctx_free(e.ctx);
 			pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
-			leave((e2e_fds() != before) + 2 * (was != PTHREAD_CANCEL_ENABLE));
+			leave_child_fixture((e2e_fds() != before) +
+					    2 * (was != PTHREAD_CANCEL_ENABLE));
 		}
-		cr_expect_eq(end_of(pid), 0, "1: descriptors are left, 2: a lock is (%s)",
-			     wires[i]);
+		cr_expect_eq(await_child_status(pid), 0,
+			     "1: descriptors are left, 2: a lock is (%s)", wires[i]);
 		/* Nothing of the parent's has gone with them. */
 		e2e_disconnect(&e, &e.b);
 		e2e_close(&e);
@@ -117,9 +118,9 @@ Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
 			e2e_up(&own, wires[0]);
 			e2e_disconnect(&own, &own.a);
 			e2e_close(&own);
-			leave(0);
+			leave_child_fixture(0);
 		}
-		cr_expect_eq(end_of(pid), 0);
+		cr_expect_eq(await_child_status(pid), 0);
 		e2e_disconnect(&e, &e.a);
 		e2e_close(&e);
 	}
@@ -139,9 +140,9 @@ Test(fork, freeing_in_the_child_of_a_context_that_is_in_use, .timeout = 60)
 		const int queue = ddps_cq_fd(e.cq) == DDPS_E_FORKED;
 
 		ddps_ctx_free(e.ctx);
-		leave(queue ? 0 : 1);
+		leave_child_fixture(queue ? 0 : 1);
 	}
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	ddps_unlock(&e.ctx->lock);
 	e2e_disconnect(&e, &e.b);
 	e2e_close(&e);

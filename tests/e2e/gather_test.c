@@ -20,7 +20,7 @@ struct world {
 	uint8_t buf[BIG], far_buf[BIG];
 };
 
-static void on_packet(void *user, const struct ddps_packet *p)
+static void take_gather_e2e_packet(void *user, const struct ddps_packet *p)
 {
 	struct world *w = user;
 
@@ -43,13 +43,13 @@ static struct ddps_ep *ep_of(struct two_side *s, struct ddps_cq *cq)
 	return ep;
 }
 
-static void open_with(struct world *w, bool gather, bool thread)
+static void open_gather_e2e_with(struct world *w, bool gather, bool thread)
 {
 	struct ddps_ctx_attr attr;
 
 	memset(w, 0, sizeof *w);
 	ddps_ctx_attr_init(&attr);
-	attr.capture = on_packet;
+	attr.capture = take_gather_e2e_packet;
 	attr.capture_user = w;
 	attr.gather = gather;
 	attr.thread = attr.poll_drives = thread;
@@ -72,7 +72,7 @@ static void open_with(struct world *w, bool gather, bool thread)
 	__atomic_store_n(&w->calls, 0, __ATOMIC_RELAXED);
 }
 
-static void shut(struct world *w)
+static void shut_gather_e2e(struct world *w)
 {
 	ddps_ep_free(w->ep);
 	ddps_ep_free(w->to);
@@ -85,7 +85,7 @@ static unsigned calls(struct world *w)
 	return __atomic_load_n(&w->calls, __ATOMIC_RELAXED);
 }
 
-static void post(struct world *w, unsigned n, size_t len, unsigned flags)
+static void post_gather_e2e(struct world *w, unsigned n, size_t len, unsigned flags)
 {
 	struct ddps_sge sge = e2e_sge(w->buf, len, w->mr);
 	struct ddps_send_wr wr = {
@@ -96,14 +96,14 @@ static void post(struct world *w, unsigned n, size_t len, unsigned flags)
 		cr_assert_eq(ddps_post_send(w->ep, &wr), 0);
 }
 
-static void look(struct world *w)
+static void look_for_completions(struct world *w)
 {
 	struct ddps_wc wc;
 
 	cr_assert_eq(ddps_cq_poll(w->cq, &wc, 1), 0);
 }
 
-static void arrive(struct world *w, unsigned n)
+static void deliver_gather_e2e(struct world *w, unsigned n)
 {
 	struct ddps_wc wc;
 
@@ -117,49 +117,49 @@ Test(gather, the_first_leaves_and_those_behind_it_together, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, false);
-	post(&w, 1, LEN, 0);
+	open_gather_e2e_with(&w, true, false);
+	post_gather_e2e(&w, 1, LEN, 0);
 	cr_expect_eq(calls(&w), 1, "it is alone, as far as anybody knows");
-	arrive(&w, 1);
-	post(&w, 10, LEN, 0);
+	deliver_gather_e2e(&w, 1);
+	post_gather_e2e(&w, 10, LEN, 0);
 	cr_expect_eq(calls(&w), 1);
-	look(&w);
+	look_for_completions(&w);
 	cr_expect_eq(calls(&w), 2);
-	arrive(&w, 10);
+	deliver_gather_e2e(&w, 10);
 	for (unsigned i = 0; i < 3; i++) { /* one between two looks waits for nothing */
-		post(&w, 1, LEN, 0);
+		post_gather_e2e(&w, 1, LEN, 0);
 		cr_expect_eq(calls(&w), 3 + i);
-		look(&w);
+		look_for_completions(&w);
 	}
-	arrive(&w, 3);
-	shut(&w);
+	deliver_gather_e2e(&w, 3);
+	shut_gather_e2e(&w);
 }
 
 Test(gather, without_it_each_leaves_alone, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, false, false);
-	post(&w, 10, LEN, 0);
+	open_gather_e2e_with(&w, false, false);
+	post_gather_e2e(&w, 10, LEN, 0);
 	cr_expect_eq(calls(&w), 10);
-	arrive(&w, 10);
-	shut(&w);
+	deliver_gather_e2e(&w, 10);
+	shut_gather_e2e(&w);
 }
 
 Test(gather, enough_of_them_wait_for_no_others, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, false);
-	post(&w, 1 + 63, LEN, 0);
+	open_gather_e2e_with(&w, true, false);
+	post_gather_e2e(&w, 1 + 63, LEN, 0);
 	cr_expect_eq(calls(&w), 1);
-	post(&w, 1, LEN, 0);
+	post_gather_e2e(&w, 1, LEN, 0);
 	cr_expect_eq(calls(&w), 2, "64 of them");
-	post(&w, 1, LEN, 0);
-	post(&w, 1, BIG, 0);
+	post_gather_e2e(&w, 1, LEN, 0);
+	post_gather_e2e(&w, 1, BIG, 0);
 	cr_expect_eq(calls(&w), 3, "more than 32 KiB");
-	arrive(&w, 1 + 64 + 2);
-	shut(&w);
+	deliver_gather_e2e(&w, 1 + 64 + 2);
+	shut_gather_e2e(&w);
 }
 
 /* One that says that more follow is kept for those, but no longer than others. */
@@ -167,29 +167,29 @@ Test(gather, a_list_whose_end_never_comes_leaves, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, false);
-	post(&w, 3, LEN, DDPS_WR_MORE);
+	open_gather_e2e_with(&w, true, false);
+	post_gather_e2e(&w, 3, LEN, DDPS_WR_MORE);
 	cr_expect_eq(calls(&w), 0);
-	look(&w);
+	look_for_completions(&w);
 	cr_expect_eq(calls(&w), 1);
-	post(&w, 3, LEN, DDPS_WR_MORE);
-	post(&w, 1, LEN, 0);
+	post_gather_e2e(&w, 3, LEN, DDPS_WR_MORE);
+	post_gather_e2e(&w, 1, LEN, 0);
 	cr_expect_eq(calls(&w), 2, "a list is one request");
-	arrive(&w, 7);
-	shut(&w);
+	deliver_gather_e2e(&w, 7);
+	shut_gather_e2e(&w);
 }
 
 static void looks_by(int (*how)(struct world *w))
 {
 	struct world w;
 
-	open_with(&w, true, false);
-	post(&w, 1 + 4, LEN, 0);
+	open_gather_e2e_with(&w, true, false);
+	post_gather_e2e(&w, 1 + 4, LEN, 0);
 	cr_expect_eq(calls(&w), 1);
 	cr_expect_eq(how(&w), 0);
 	cr_expect_eq(calls(&w), 2);
-	arrive(&w, 5);
-	shut(&w);
+	deliver_gather_e2e(&w, 5);
+	shut_gather_e2e(&w);
 }
 
 static int by_wait(struct world *w)
@@ -246,12 +246,12 @@ Test(gather, nothing_waits_while_a_queue_is_armed, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, false);
+	open_gather_e2e_with(&w, true, false);
 	cr_assert_eq(ddps_cq_arm_next(w.cq, false), 0);
-	post(&w, 5, LEN, 0);
+	post_gather_e2e(&w, 5, LEN, 0);
 	cr_expect_eq(calls(&w), 5);
-	arrive(&w, 5);
-	shut(&w);
+	deliver_gather_e2e(&w, 5);
+	shut_gather_e2e(&w);
 }
 
 /* A program that posts and then does something else; whoever has done that once is not made to wait
@@ -260,19 +260,19 @@ Test(gather, the_library_thread_lets_them_go, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, true);
-	post(&w, 1 + 2, LEN, 0);
-	arrive(&w, 3);
+	open_gather_e2e_with(&w, true, true);
+	post_gather_e2e(&w, 1 + 2, LEN, 0);
+	deliver_gather_e2e(&w, 3);
 	while (calls(&w) < 2) /* it is counted behind the call that sends */
 		usleep(100);
 	for (unsigned i = 0; i < 16; i++) {
 		unsigned before = calls(&w);
 
-		post(&w, 1, LEN, 0);
+		post_gather_e2e(&w, 1, LEN, 0);
 		cr_expect_eq(calls(&w), before + 1, "request %u", i);
 	}
-	arrive(&w, 16);
-	shut(&w);
+	deliver_gather_e2e(&w, 16);
+	shut_gather_e2e(&w);
 }
 
 /* The same while the thread keeps away, since the program has polled. */
@@ -280,25 +280,25 @@ Test(gather, the_thread_lets_them_go_at_the_end_of_its_nap, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, true);
+	open_gather_e2e_with(&w, true, true);
 	for (unsigned i = 0; i < 2000; i++)
-		look(&w);
-	post(&w, 1 + 2, LEN, 0);
-	arrive(&w, 3);
-	shut(&w);
+		look_for_completions(&w);
+	post_gather_e2e(&w, 1 + 2, LEN, 0);
+	deliver_gather_e2e(&w, 3);
+	shut_gather_e2e(&w);
 }
 
 Test(gather, a_session_that_goes_takes_what_waits_with_it, .timeout = 60)
 {
 	struct world w;
 
-	open_with(&w, true, false);
-	post(&w, 1 + 4, LEN, 0);
+	open_gather_e2e_with(&w, true, false);
+	post_gather_e2e(&w, 1 + 4, LEN, 0);
 	ddps_ep_free(w.ep);
 	cr_expect_eq(calls(&w), 1);
 	w.ep = NULL;
-	look(&w);
-	shut(&w);
+	look_for_completions(&w);
+	shut_gather_e2e(&w);
 }
 
 Test(gather, flushing_has_an_end, .timeout = 60)
@@ -306,11 +306,11 @@ Test(gather, flushing_has_an_end, .timeout = 60)
 	int flushed = 0;
 	struct world w;
 
-	open_with(&w, true, false);
+	open_gather_e2e_with(&w, true, false);
 	w.flushed = &flushed;
-	post(&w, 1, LEN, 0);
+	post_gather_e2e(&w, 1, LEN, 0);
 	cr_expect_eq(flushed, DDPS_E_TIMEDOUT);
 	w.flushed = NULL;
-	arrive(&w, 1);
-	shut(&w);
+	deliver_gather_e2e(&w, 1);
+	shut_gather_e2e(&w);
 }

@@ -58,7 +58,7 @@ struct race {
 	unsigned closed, taken;
 };
 
-static void *answer(void *arg)
+static void *answer_held_e2e(void *arg)
 {
 	struct race *r = arg;
 	struct ddps_ep *ep;
@@ -85,7 +85,7 @@ Test(held, contact_02_one_thread_answers_while_another_one_fetches, .timeout = 1
 
 	e2e_open(&r.e, e2e_wires[0]);
 	cr_assert_eq(pthread_barrier_init(&r.fetched, NULL, 2), 0);
-	cr_assert_eq(pthread_create(&t, NULL, answer, &r), 0);
+	cr_assert_eq(pthread_create(&t, NULL, answer_held_e2e, &r), 0);
 	for (unsigned i = 0; i < CALLERS; i++) {
 		struct ddps_ep *ep;
 		bool ended = false;

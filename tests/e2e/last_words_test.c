@@ -14,7 +14,7 @@ struct peer {
 };
 
 /* Rejects one request when it is told to, and ends without a word more. */
-static _Noreturn void live(const struct peer *p, const char *wire)
+static _Noreturn void run_last_words_peer(const struct peer *p, const char *wire)
 {
 	struct ddps_event ev;
 	struct e2e e;
@@ -22,27 +22,27 @@ static _Noreturn void live(const struct peer *p, const char *wire)
 
 	e2e_open(&e, wire);
 	if (write(p->tell[1], e.uri, sizeof e.uri) != sizeof e.uri)
-		leave(1);
+		leave_child_fixture(1);
 	do
 		if (ddps_event_wait(e.ctx, &ev, E2E_MS))
-			leave(2);
+			leave_child_fixture(2);
 	while (ev.type != DDPS_EV_CONNECT_REQUEST);
 	if (write(p->tell[1], "r", 1) != 1 || read(p->hear[0], &go, 1) != 1)
-		leave(3);
+		leave_child_fixture(3);
 	if (ddps_reject(ev.request, "last words", 10))
-		leave(4);
+		leave_child_fixture(4);
 	for (int i = 0; i < 10; i++)
 		ddps_progress(e.ctx, 1);
-	leave(0);
+	leave_child_fixture(0);
 }
 
-static void begin(struct peer *p, const char *wire)
+static void start_last_words_peer(struct peer *p, const char *wire)
 {
 	cr_assert_eq(pipe(p->tell), 0);
 	cr_assert_eq(pipe(p->hear), 0);
 	p->pid = fork();
 	if (!p->pid)
-		live(p, wire);
+		run_last_words_peer(p, wire);
 	cr_assert_eq(read(p->tell[0], p->uri, sizeof p->uri), sizeof p->uri);
 }
 
@@ -70,7 +70,7 @@ E2E_WIRES(last_words, are_heard_before_its_host_says_that_it_is_gone)
 
 	if (strstr(wire, "://127.0.0.2:"))
 		return; /* it is usrsctp that hears there, which has rules of its own */
-	begin(&p, wire);
+	start_last_words_peer(&p, wire);
 	e2e_open(&e, wire);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &first), 0);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &second), 0);

@@ -130,7 +130,7 @@ Test(lasting, attack_18_queues_are_of_the_endpoints_context)
 /* ---- 15: ends that come, and not too early ---- */
 
 /* A bare initiator of a plain session without CRC with @e's listener; it is accepted. */
-static int bare(struct e2e *e)
+static int open_bare_lasting_e2e(struct e2e *e)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -147,7 +147,7 @@ static int bare(struct e2e *e)
 }
 
 /* A zero-length Write, again and again, until the session is over. */
-static void send_on(struct e2e *e, int fd)
+static void send_on_lasting_e2e(struct e2e *e, int fd)
 {
 	static const uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40 };
 	struct ddps_event ev = { 0 };
@@ -173,13 +173,13 @@ Test(lasting, attack_15_a_peer_that_sends_on_does_not_keep_a_session_alive)
 
 		e2e_open(&e, e2e_wires[0]);
 		e.accept.close_ms = 200;
-		fd = bare(&e);
+		fd = open_bare_lasting_e2e(&e);
 		mr = e2e_reg(&e, octets, sizeof octets, DDPS_LOCAL_WRITE);
 		if (reads) /* it is never answered */
 			cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, octets, sizeof octets, mr, 1, 0),
 				     0);
 		cr_assert_eq(ddps_disconnect(e.b.ep), 0);
-		send_on(&e, fd);
+		send_on_lasting_e2e(&e, fd);
 		close(fd);
 		e2e_close(&e);
 	}
@@ -196,7 +196,7 @@ Test(lasting, a_close_without_an_answer_ends_reads_alone, .description = "5041-6
 	int fd;
 
 	e2e_open(&e, e2e_wires[0]);
-	fd = bare(&e);
+	fd = open_bare_lasting_e2e(&e);
 	mr = e2e_reg(&e, octets, sizeof octets, DDPS_LOCAL_WRITE);
 	cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, octets, sizeof octets, mr, 1, 0), 0);
 	cr_assert_eq(e2e_post(&e.b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);

@@ -43,7 +43,7 @@ static int raw_connect(const char *uri)
 }
 
 /* An endpoint that fails to connect to @uri, and the reason. */
-static struct ddps_error failure(struct e2e *e, const char *uri)
+static struct ddps_error get_limits_e2e_failure(struct e2e *e, const char *uri)
 {
 	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
 	cr_assert_eq(ddps_connect(e->a.ep, uri, &e->connect), 0);
@@ -62,7 +62,7 @@ Test(limits, a_refused_port_says_so, .timeout = 60)
 
 	close(fd);
 	e2e_open(&e, e2e_wires[0]);
-	err = failure(&e, uri);
+	err = get_limits_e2e_failure(&e, uri);
 	cr_expect_eq(err.code, DDPS_E_REFUSED, "%s", err.text);
 	cr_expect_eq(err.sys_errno, ECONNREFUSED);
 	e2e_close(&e);
@@ -77,7 +77,7 @@ Test(limits, a_silent_responder_is_given_up, .timeout = 60, .description = "5044
 
 	e2e_open(&e, e2e_wires[0]);
 	e.connect.setup_ms = SHORT_MS;
-	err = failure(&e, uri);
+	err = get_limits_e2e_failure(&e, uri);
 	cr_expect_eq(err.code, DDPS_E_TIMEDOUT, "%s", err.text);
 	close(fd);
 	e2e_close(&e);
@@ -100,7 +100,7 @@ Test(limits, a_silent_sctp_peer_is_given_up, .timeout = 60)
 		 ntohs(sin.sin_port));
 	e2e_open(&e, e2e_wires[0]);
 	e.connect.connect_ms = SHORT_MS;
-	err = failure(&e, uri);
+	err = get_limits_e2e_failure(&e, uri);
 	cr_expect_eq(err.code, DDPS_E_TIMEDOUT, "%s", err.text);
 	close(fd);
 	e2e_close(&e);
@@ -177,7 +177,7 @@ static void no_retry(bool asked, bool p2p)
 	e2e_open(&e, e2e_wires[0]);
 	e.connect.legacy_retry = asked;
 	e.connect.p2p = p2p;
-	err = failure(&e, uri);
+	err = get_limits_e2e_failure(&e, uri);
 	cr_expect_eq(err.code, DDPS_E_RESET, "%s", err.text);
 	e2e_close(&e);
 	close(raw_connect(uri)); /* lets the thread finish */
@@ -308,7 +308,7 @@ Test(limits, close_has_a_deadline, .timeout = 60)
 	lazy_peer(e2e_wires[0]);
 }
 
-static void gone(const char *wire)
+static void end_vanished_session(const char *wire)
 {
 	struct e2e e;
 	struct ddps_event ev;
@@ -328,7 +328,7 @@ static void gone(const char *wire)
 
 Test(limits, a_request_whose_peer_left_is_withdrawn, .timeout = 60)
 {
-	gone(e2e_wires[0]);
+	end_vanished_session(e2e_wires[0]);
 }
 
 Test(limits, a_listener_that_goes_refuses_what_waits, .timeout = 60)

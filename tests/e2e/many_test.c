@@ -15,7 +15,7 @@ struct many {
 	struct ddps_mr *mo, *mi;
 };
 
-static void serve(struct e2e *e, struct many *m)
+static void serve_many_e2e(struct e2e *e, struct many *m)
 {
 	struct ddps_event ev;
 
@@ -69,7 +69,7 @@ static void thousand(const char *wire)
 			cr_assert_eq(ddps_connect(m->a[m->started], e.uri, &e.connect), 0);
 			m->started++;
 		}
-		serve(&e, m);
+		serve_many_e2e(&e, m);
 	}
 	for (unsigned i = 0; i < NSESSIONS; i++) {
 		struct e2e_end end = { .ep = m->a[i] };
@@ -81,7 +81,7 @@ static void thousand(const char *wire)
 	for (unsigned i = 0; i < NSESSIONS; i++)
 		cr_assert_eq(ddps_disconnect(m->a[i]), 0);
 	while (m->closed < 2 * NSESSIONS)
-		serve(&e, m);
+		serve_many_e2e(&e, m);
 	for (unsigned i = 0; i < NSESSIONS; i++) {
 		ddps_ep_free(m->a[i]);
 		ddps_ep_free(m->b[i]);

@@ -14,7 +14,7 @@ struct count {
 
 static struct count at[2];
 
-static void take(void)
+static void take_all_completions(void)
 {
 	struct ddps_wc wc[16];
 	int n;
@@ -34,7 +34,7 @@ static void take(void)
 	}
 }
 
-static void receive(struct ddps_ep *ep)
+static void post_order_receives(struct ddps_ep *ep)
 {
 	for (unsigned i = 0; i < MANY; i++)
 		cr_assert_eq(ddps_post_recv(ep, i, NULL, 0), 0);
@@ -52,14 +52,14 @@ static void close_behind(const char *wire, bool late, bool both)
 	e2e_connect(&e);
 	cr_assert(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.b.error.text);
 	if (!late)
-		receive(e.b.ep);
+		post_order_receives(e.b.ep);
 	for (unsigned i = 0; i < MANY; i++)
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
 	cr_assert_eq(ddps_disconnect(e.a.ep), 0);
 	if (late) {
 		while (ddps_progress(e.ctx, 20) > 0)
 			;
-		receive(e.b.ep);
+		post_order_receives(e.b.ep);
 	}
 	if (both && !late)
 		cr_assert_eq(ddps_disconnect(e.b.ep), 0);
@@ -70,14 +70,14 @@ static void close_behind(const char *wire, bool late, bool both)
 				ddps_disconnect(e.b.ep);
 			if (ev.type != DDPS_EV_CLOSED)
 				continue;
-			take();
+			take_all_completions();
 			at[ev.ep == e.b.ep].over = true;
 			cr_expect_eq(ev.error.code, 0, "%s: %s", wire, ev.error.text);
 		}
 	}
 	for (unsigned i = 0; i < 20; i++) {
 		ddps_progress(e.ctx, 0);
-		take();
+		take_all_completions();
 	}
 	cr_expect_eq(at[0].sent, MANY, "%s: %u", wire, at[0].sent);
 	cr_expect_eq(at[1].got + at[1].flushed, MANY, "%s: %u", wire, at[1].got);

@@ -21,7 +21,7 @@ struct shared {
 };
 
 /* The initiator speaks first: without an RTR the responder must wait for it. */
-static void talk(struct e2e *e, struct shared *s)
+static void talk_both_ways(struct e2e *e, struct shared *s)
 {
 	struct ddps_sge in = e2e_sge(s->in, sizeof s->in, s->mi);
 	struct e2e_end *from[2] = { &e->a, &e->b }, *to[2] = { &e->b, &e->a };
@@ -37,7 +37,7 @@ static void talk(struct e2e *e, struct shared *s)
 	}
 }
 
-static void check_numbers(const struct e2e *e)
+static void check_pairing_numbers(const struct e2e *e)
 {
 	const struct ddps_conn_info *a = &e->a.established.info, *b = &e->b.established.info;
 
@@ -69,7 +69,7 @@ static void check_mpa(const struct e2e *e)
 	cr_assert_eq(b->mpa.markers_tx, e->connect.markers);
 }
 
-static void one(struct e2e *e, struct shared *s, bool tcp)
+static void run_pairing(struct e2e *e, struct shared *s, bool tcp)
 {
 	memset(&e->a, 0, sizeof e->a);
 	memset(&e->b, 0, sizeof e->b);
@@ -77,10 +77,10 @@ static void one(struct e2e *e, struct shared *s, bool tcp)
 	e2e_connect(e);
 	cr_assert(e->a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e->a.error.text);
 	cr_assert(e->b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e->b.error.text);
-	check_numbers(e);
+	check_pairing_numbers(e);
 	if (tcp)
 		check_mpa(e);
-	talk(e, s);
+	talk_both_ways(e, s);
 	e2e_disconnect(e, &e->a);
 	ddps_ep_free(e->a.ep);
 	ddps_ep_free(e->b.ep);
@@ -94,19 +94,19 @@ static void models(struct e2e *e, struct shared *s, bool tcp)
 		e->connect.ord = edges[i][1];
 		e->connect.p2p = false;
 		e->connect.plain = true;
-		one(e, s, tcp);
+		run_pairing(e, s, tcp);
 		e->connect.plain = false;
-		one(e, s, tcp);
+		run_pairing(e, s, tcp);
 		e->connect.p2p = true;
 		for (unsigned rtr = 1; rtr <= DDPS_RTR_ALL; rtr++) {
 			e->connect.rtr = rtr;
 			e->accept.rtr = rtr & 1 ? DDPS_RTR_ALL : rtr;
-			one(e, s, tcp);
+			run_pairing(e, s, tcp);
 		}
 	}
 }
 
-static void all(const char *wire, bool tcp)
+static void run_all_pairings(const char *wire, bool tcp)
 {
 	struct shared s = { .out = "each way" };
 	struct e2e e;
@@ -127,10 +127,10 @@ static void all(const char *wire, bool tcp)
 Test(pairing, every_choice_over_tcp, .timeout = 120,
      .description = "5044-7.1.1-5 5044-7.1.1-6 5044-7.1.1-10 5044u-10-2 5044u-10-3 6581-9.1-d2")
 {
-	all(e2e_wires[0], true);
+	run_all_pairings(e2e_wires[0], true);
 }
 
 Test(pairing, every_choice_over_sctp, .timeout = 120, .description = "6581-7-d2 6581-9.1-d2")
 {
-	all(e2e_wires[2], false);
+	run_all_pairings(e2e_wires[2], false);
 }

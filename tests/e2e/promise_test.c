@@ -162,7 +162,7 @@ Test(promise, progress_has_nothing_to_do_beside_a_thread, .timeout = 30)
 	ddps_ctx_free(ctx);
 }
 
-static bool take_one(int fd)
+static bool take_one_promise_e2e(int fd)
 {
 	uint64_t n;
 
@@ -179,14 +179,14 @@ Test(promise, a_queue_that_counts_its_notifications, .timeout = 30)
 	e2e_up(&e, e2e_wires[0]);
 	fd = ddps_cq_fd(e.cq);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
-	cr_expect_not(take_one(fd));
+	cr_expect_not(take_one_promise_e2e(fd));
 	cr_expect_eq(errno, EAGAIN);
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
-	cr_expect(take_one(fd));
-	cr_expect_not(take_one(fd), "asked for once");
+	cr_expect(take_one_promise_e2e(fd));
+	cr_expect_not(take_one_promise_e2e(fd), "asked for once");
 	cr_assert_eq(ddps_cq_arm_next(e.cq, true), 0);
-	cr_expect_not(take_one(fd), "only for a solicited receive or an error");
+	cr_expect_not(take_one_promise_e2e(fd), "only for a solicited receive or an error");
 	for (int n = 0; n < 2;) {
 		int k = ddps_cq_wait(e.cq, wc, 4, E2E_MS);
 
@@ -195,7 +195,7 @@ Test(promise, a_queue_that_counts_its_notifications, .timeout = 30)
 	}
 	cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
 	cr_assert_eq(ddps_abort(e.a.ep), 0);
-	cr_expect(take_one(fd), "flushed is an error");
+	cr_expect(take_one_promise_e2e(fd), "flushed is an error");
 	e2e_close(&e);
 }
 
@@ -243,7 +243,7 @@ Test(promise, contact_27_a_queue_has_its_limits, .timeout = 30)
 	e2e_close(&e);
 }
 
-static void flush_one(struct e2e_end *end)
+static void flush_one_promise_e2e(struct e2e_end *end)
 {
 	cr_assert_eq(ddps_post_recv(end->ep, 7, NULL, 0), 0);
 	cr_assert_eq(ddps_abort(end->ep), 0);
@@ -261,16 +261,16 @@ Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30
 	cr_expect_eq(ddps_ep_hush(e.a.ep, 4), DDPS_E_INVAL);
 	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
-	flush_one(&e.a);
-	cr_expect_not(take_one(fd), "it was told of");
+	flush_one_promise_e2e(&e.a);
+	cr_expect_not(take_one_promise_e2e(fd), "it was told of");
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
-	cr_expect_not(take_one(fd), "an arming was told of it");
+	cr_expect_not(take_one_promise_e2e(fd), "an arming was told of it");
 	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
-	cr_expect(take_one(fd), "it is told of now");
-	cr_expect_not(take_one(fd), "once");
+	cr_expect(take_one_promise_e2e(fd), "it is told of now");
+	cr_expect_not(take_one_promise_e2e(fd), "once");
 	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
-	cr_expect_not(take_one(fd), "and not again");
+	cr_expect_not(take_one_promise_e2e(fd), "and not again");
 	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
 	cr_expect(wc[0].wr_id == 7 && wc[0].status == DDPS_WC_FLUSHED);
 	e2e_close(&e);
@@ -288,16 +288,16 @@ Test(promise, a_hushed_queue_is_one_of_two, .timeout = 30)
 	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
 	cr_assert_eq(ddps_ep_hush(e.b.ep, DDPS_HUSH_SENDS), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, true), 0);
-	flush_one(&e.a);
+	flush_one_promise_e2e(&e.a);
 	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
 	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
-	cr_expect_not(take_one(fd), "an empty queue has nothing to tell");
-	flush_one(&e.b);
-	cr_expect(take_one(fd), "its receives are not hushed");
+	cr_expect_not(take_one_promise_e2e(fd), "an empty queue has nothing to tell");
+	flush_one_promise_e2e(&e.b);
+	cr_expect(take_one_promise_e2e(fd), "its receives are not hushed");
 	e2e_close(&e);
 }
 
-static void count(void *user)
+static void count_promise_e2e(void *user)
 {
 	++*(unsigned *)user;
 }
@@ -309,7 +309,7 @@ Test(promise, a_queue_that_calls_for_each_notification, .timeout = 30)
 	struct e2e e;
 
 	e2e_up(&e, e2e_wires[0]);
-	cr_assert_eq(ddps_cq_on_notify(e.cq, count, &calls), 0);
+	cr_assert_eq(ddps_cq_on_notify(e.cq, count_promise_e2e, &calls), 0);
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
 	cr_expect_eq(calls, 0, "not armed");
 	cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
@@ -326,10 +326,10 @@ Test(promise, a_queue_that_calls_for_each_notification, .timeout = 30)
 #define IS_FORKED(call)                                                                            \
 	do {                                                                                       \
 		if ((call) != DDPS_E_FORKED)                                                       \
-			leave(__LINE__ % 200 + 1);                                                 \
+			leave_child_fixture(__LINE__ % 200 + 1);                                   \
 	} while (0)
 
-static void notified(void *user)
+static void note_promise_e2e_notified(void *user)
 {
 	(void)user;
 }
@@ -341,7 +341,7 @@ static void child_of_session(struct e2e *e)
 
 	IS_FORKED(ddps_accept(e->request.request, e->a.ep, NULL));
 	IS_FORKED(ddps_reject(e->request.request, NULL, 0));
-	IS_FORKED(ddps_cq_on_notify(e->cq, notified, NULL));
+	IS_FORKED(ddps_cq_on_notify(e->cq, note_promise_e2e_notified, NULL));
 	IS_FORKED(ddps_cq_resize(e->cq, 8));
 	IS_FORKED(ddps_cq_stamp(e->cq));
 	IS_FORKED(ddps_cq_overflowed(e->cq));
@@ -352,7 +352,7 @@ static void child_of_session(struct e2e *e)
 	IS_FORKED(ddps_ep_set_primary(e->a.ep, 0));
 }
 
-static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *srq)
+static _Noreturn void run_promise_e2e_child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *srq)
 {
 	struct ddps_mr *mw = NULL;
 	struct ddps_ctx_stats cs = { .struct_size = sizeof cs };
@@ -414,7 +414,7 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_ctx_stats(e->ctx, &cs));
 	child_of_session(e);
 	ddps_ctx_free(e->ctx);
-	leave(0);
+	leave_child_fixture(0);
 }
 
 /* A request that nobody answers. */
@@ -445,7 +445,7 @@ Test(promise, every_call_tells_a_forked_child, .timeout = 60)
 	asks = ask_once_more(&e);
 	pid = fork();
 	if (!pid)
-		child(&e, mr, srq);
+		run_promise_e2e_child(&e, mr, srq);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "line %d, modulo 200",
 		  WEXITSTATUS(status) - 1);

@@ -337,7 +337,7 @@ Test(session, a_forked_child_is_told, .timeout = 30)
 			    ddps_event_get(e.ctx, &ev) == DDPS_E_FORKED &&
 			    ddps_disconnect(e.a.ep) == DDPS_E_FORKED;
 
-		leave(good ? 0 : 1);
+		leave_child_fixture(good ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0);

@@ -16,7 +16,7 @@ struct world {
 	struct ddps_mr *mo, *mi;
 };
 
-static void serve(struct world *w)
+static void serve_srq_e2e(struct world *w)
 {
 	struct ddps_event ev;
 
@@ -33,14 +33,15 @@ static void serve(struct world *w)
 	}
 }
 
-static void post_one(struct world *w, unsigned i)
+static void post_one_srq_e2e(struct world *w, unsigned i)
 {
 	struct ddps_sge sge = e2e_sge(w->in[i], LEN, w->mi);
 
 	cr_assert_eq(ddps_post_srq_recv(w->srq, i, &sge, 1), 0);
 }
 
-static void begin(struct world *w, const char *wire, enum ddps_no_recv no_recv, uint32_t share)
+static void begin_srq_e2e(struct world *w, const char *wire, enum ddps_no_recv no_recv,
+			  uint32_t share)
 {
 	struct ddps_ep_attr plain;
 
@@ -58,11 +59,11 @@ static void begin(struct world *w, const char *wire, enum ddps_no_recv no_recv, 
 		cr_assert_eq(ddps_ep_new(w->e.ctx, &plain, &w->a[i]), 0);
 		cr_assert_eq(ddps_connect(w->a[i], w->e.uri, &w->e.connect), 0);
 		while (w->na <= i || w->nb <= i)
-			serve(w); /* one by one: b[i] is the peer of a[i] */
+			serve_srq_e2e(w); /* one by one: b[i] is the peer of a[i] */
 	}
 }
 
-static void end(struct world *w)
+static void end_srq_e2e(struct world *w)
 {
 	cr_expect_eq(ddps_srq_free(w->srq), DDPS_E_BUSY);
 	for (unsigned i = 0; i < N; i++) {
@@ -100,9 +101,9 @@ static void eight(const char *wire)
 	unsigned got[N] = { 0 }, total = 0, sent = 0, rounds = 20;
 
 	memset(&w, 0, sizeof w);
-	begin(&w, wire, DDPS_NO_RECV_STALL, 0);
+	begin_srq_e2e(&w, wire, DDPS_NO_RECV_STALL, 0);
 	for (unsigned i = 0; i < 4; i++)
-		post_one(&w, i);
+		post_one_srq_e2e(&w, i);
 	for (unsigned r = 0; r < rounds; r++)
 		for (unsigned i = 0; i < N; i++)
 			cr_assert_eq(send_from(&w, i, LEN - r), 0);
@@ -123,9 +124,9 @@ static void eight(const char *wire)
 		/* nobody is left behind by more than those who could be served meanwhile */
 		for (unsigned j = 0; j < N; j++)
 			cr_expect_leq(got[i], got[j] + 5, "%s: %u before %u", wire, i, j);
-		post_one(&w, (unsigned)wc.wr_id);
+		post_one_srq_e2e(&w, (unsigned)wc.wr_id);
 	}
-	end(&w);
+	end_srq_e2e(&w);
 }
 
 Test(srq, shared_by_eight_tcp, .timeout = 120)
@@ -144,18 +145,18 @@ Test(srq, low_water_is_told, .timeout = 120)
 		static struct world w;
 
 		memset(&w, 0, sizeof w);
-		begin(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, DEPTH);
+		begin_srq_e2e(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, DEPTH);
 		cr_expect_eq(ddps_srq_arm(w.srq, DEPTH + 1), DDPS_E_INVAL);
 		for (unsigned n = 0; n < 4; n++)
-			post_one(&w, n);
+			post_one_srq_e2e(&w, n);
 		cr_assert_eq(ddps_srq_arm(w.srq, 4), 0);
 		cr_assert_eq(send_from(&w, 3, 10), 0);
 		while (!w.lows)
-			serve(&w);
+			serve_srq_e2e(&w);
 		cr_assert_eq(ddps_srq_arm(w.srq, 4), 0);
 		while (w.lows < 2)
-			serve(&w);
-		end(&w);
+			serve_srq_e2e(&w);
+		end_srq_e2e(&w);
 	}
 }
 
@@ -169,12 +170,12 @@ Test(srq, receives_are_taken_by_hand, .timeout = 120)
 	struct ddps_wc wc;
 
 	memset(&w, 0, sizeof w);
-	begin(&w, e2e_wires[0], DDPS_NO_RECV_STALL, DEPTH);
+	begin_srq_e2e(&w, e2e_wires[0], DDPS_NO_RECV_STALL, DEPTH);
 	cr_expect_eq(ddps_srq_posted(w.srq), 0);
 	cr_expect_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), DDPS_E_AGAIN);
 	cr_expect_eq(wr_id, 77);
 	for (unsigned n = 0; n < DEPTH; n++)
-		post_one(&w, n);
+		post_one_srq_e2e(&w, n);
 	cr_expect_eq(ddps_srq_posted(w.srq), DEPTH);
 	cr_assert_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), 0);
 	cr_expect_eq(wr_id, 0);
@@ -182,7 +183,7 @@ Test(srq, receives_are_taken_by_hand, .timeout = 120)
 	cr_expect_eq(sge[0].addr, w.in[0]);
 	cr_expect_eq(sge[0].len, LEN);
 	cr_expect_eq(ddps_srq_posted(w.srq), DEPTH - 1);
-	post_one(&w, 0); /* there is room again */
+	post_one_srq_e2e(&w, 0); /* there is room again */
 	cr_assert_eq(send_from(&w, 2, 10), 0);
 	do
 		wc = e2e_wc(&w.e);
@@ -192,8 +193,8 @@ Test(srq, receives_are_taken_by_hand, .timeout = 120)
 	cr_assert_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), 0);
 	cr_expect_eq(wr_id, 2);
 	while (!w.lows)
-		serve(&w);
-	end(&w);
+		serve_srq_e2e(&w);
+	end_srq_e2e(&w);
 }
 
 Test(srq, a_greedy_peer_is_held_to_its_share, .timeout = 120,
@@ -205,9 +206,9 @@ Test(srq, a_greedy_peer_is_held_to_its_share, .timeout = 120,
 		unsigned greedy = 0, other = 0, sent = 0;
 
 		memset(&w, 0, sizeof w);
-		begin(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, 5);
+		begin_srq_e2e(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, 5);
 		for (unsigned n = 0; n < DEPTH; n++)
-			post_one(&w, n);
+			post_one_srq_e2e(&w, n);
 		for (unsigned n = 0; n < 20; n++)
 			cr_assert_eq(send_from(&w, 0, LEN), 0);
 		while (ddps_progress(w.e.ctx, 0) > 0)
@@ -229,7 +230,7 @@ Test(srq, a_greedy_peer_is_held_to_its_share, .timeout = 120,
 			greedy += wc[0].ep == w.b[0];
 			sent += wc[0].op == DDPS_OP_SEND;
 		}
-		end(&w);
+		end_srq_e2e(&w);
 	}
 }
 
@@ -241,7 +242,7 @@ Test(srq, an_empty_one_obeys_the_rule_of_the_endpoint, .timeout = 120)
 		struct ddps_sge sge;
 
 		memset(&w, 0, sizeof w);
-		begin(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, 0);
+		begin_srq_e2e(&w, e2e_wires[i], DDPS_NO_RECV_TERMINATE, 0);
 		sge = e2e_sge(w.in[0], LEN, w.mi);
 		cr_expect_eq(ddps_post_recv(w.b[0], 1, &sge, 1), DDPS_E_INVAL);
 		cr_assert_eq(send_from(&w, 2, 10), 0);
@@ -251,7 +252,7 @@ Test(srq, an_empty_one_obeys_the_rule_of_the_endpoint, .timeout = 120)
 		cr_expect_eq(ev.error.triple.layer, 1);
 		cr_expect_eq(ev.error.triple.etype, 2);
 		cr_expect_eq(ev.error.triple.code, 2);
-		end(&w);
+		end_srq_e2e(&w);
 	}
 }
 

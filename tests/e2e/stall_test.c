@@ -7,7 +7,7 @@
 #define MANY 64
 #define BIG  (1u << 20)
 
-static void up(struct e2e *e, const char *wire)
+static void open_stalling_pair(struct e2e *e, const char *wire)
 {
 	e2e_open(e, wire);
 	e->attr.no_recv = DDPS_NO_RECV_STALL;
@@ -16,7 +16,7 @@ static void up(struct e2e *e, const char *wire)
 }
 
 /* Serve what is ready, until nothing is. */
-static void settle(struct e2e *e)
+static void settle_stall_e2e(struct e2e *e)
 {
 	while (ddps_progress(e->ctx, 0) > 0)
 		;
@@ -50,7 +50,7 @@ static void backpressure(const char *wire, bool crc)
 	ms = e2e_reg(&e, small, sizeof small, DDPS_LOCAL_WRITE);
 	for (unsigned i = 0; i < MANY; i++)
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, BIG, mo, 0, 0), 0);
-	settle(&e);
+	settle_stall_e2e(&e);
 	while (ddps_cq_poll(e.cq, &wc, 1) == 1)
 		sent++;
 	cr_expect_lt(sent, MANY, "%s", wire);
@@ -95,12 +95,12 @@ Test(stall, slows_the_sender_down_sctp, .timeout = 120, .description = "5041-7.1
 }
 
 /* A zero-length Send of the peer waits at b. */
-static void stalled(struct e2e *e, const char *wire)
+static void stall_one_send(struct e2e *e, const char *wire)
 {
-	up(e, wire);
+	open_stalling_pair(e, wire);
 	cr_assert_eq(e2e_post(&e->a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
 	e2e_expect_wc(e, &e->a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
-	settle(e);
+	settle_stall_e2e(e);
 	cr_expect_not(e->b.seen & E2E_SEEN(DDPS_EV_TERMINATED));
 }
 
@@ -109,7 +109,7 @@ Test(stall, one_receive_at_a_time, .timeout = 120)
 	for (int i = 0; i < E2E_NWIRES; i++) {
 		struct e2e e;
 
-		stalled(&e, e2e_wires[i]);
+		stall_one_send(&e, e2e_wires[i]);
 		for (uint64_t n = 0; n < 100; n++) {
 			struct ddps_wc wc;
 
@@ -129,7 +129,7 @@ Test(stall, disconnect_here_ends_it_by_the_rule, .timeout = 120)
 	for (int i = 0; i < E2E_NWIRES; i++) {
 		struct e2e e;
 
-		stalled(&e, e2e_wires[i]);
+		stall_one_send(&e, e2e_wires[i]);
 		cr_expect_eq(ddps_disconnect(e.b.ep), 0);
 		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED));
 		cr_expect_eq(e.b.error.triple.layer, 1);
@@ -147,9 +147,9 @@ Test(stall, disconnect_there_is_seen_behind_it, .timeout = 120)
 	for (int i = 0; i < E2E_NWIRES; i++) {
 		struct e2e e;
 
-		stalled(&e, e2e_wires[i]);
+		stall_one_send(&e, e2e_wires[i]);
 		cr_expect_eq(ddps_disconnect(e.a.ep), 0);
-		settle(&e);
+		settle_stall_e2e(&e);
 		cr_expect_not(e.b.seen & E2E_SEEN(DDPS_EV_PEER_CLOSED));
 		cr_assert_eq(ddps_post_recv(e.b.ep, 5, NULL, 0), 0);
 		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSED));
@@ -170,7 +170,7 @@ Test(stall, contact_06_disconnect_there_is_told_after_a_second, .timeout = 120,
 	for (int i = 0; i < E2E_NWIRES; i++) {
 		struct e2e e;
 
-		stalled(&e, e2e_wires[i]);
+		stall_one_send(&e, e2e_wires[i]);
 		cr_expect_eq(ddps_disconnect(e.a.ep), 0);
 		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSING));
 		cr_expect_not(e.b.seen & (E2E_SEEN(DDPS_EV_PEER_CLOSED) |
@@ -241,7 +241,7 @@ Test(stall, an_abort_is_seen_by_who_does_not_read, .timeout = 120)
 	e.connect.close_ms = 100;
 	e2e_connect(&e);
 	out = send_big(&e, N);
-	settle(&e);
+	settle_stall_e2e(&e);
 	cr_expect_eq(ddps_disconnect(e.a.ep), 0);
 	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
 	cr_expect_eq(e.a.error.code, DDPS_E_TIMEDOUT, "%s", e.a.error.text);
@@ -265,7 +265,7 @@ Test(stall, work_under_way_bounds_a_disconnect, .timeout = 120)
 		mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ);
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
 		e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
-		settle(&e);
+		settle_stall_e2e(&e);
 		/* its response is behind the Send that b does not take */
 		cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, buf, 8, mr, ddps_mr_stag(mr),
 				      ddps_mr_to(mr)),
@@ -284,7 +284,7 @@ Test(stall, abort_on_either_side_is_seen, .timeout = 120)
 	for (int i = 0; i < 2 * E2E_NWIRES; i++) {
 		struct e2e e;
 
-		stalled(&e, e2e_wires[i / 2]);
+		stall_one_send(&e, e2e_wires[i / 2]);
 		cr_expect_eq(ddps_abort(i & 1 ? e.a.ep : e.b.ep), 0);
 		/* Over SCTP a's is a close in order, behind the Send. */
 		if (i & 1 && !strncmp(e2e_wires[i / 2], "sctp:", 5)) {
@@ -345,7 +345,7 @@ Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .t
 		other = e.a;
 		e.a = first_a;
 		out = send_big(&e, N);
-		settle(&e);
+		settle_stall_e2e(&e);
 		e.a = other;
 		mi = e2e_reg(&e, in, (size_t)N * BIG, DDPS_LOCAL_WRITE);
 		for (unsigned k = 0; k < N; k++)
@@ -383,7 +383,7 @@ static uint8_t *first_stalls(struct e2e *e, unsigned mib, struct e2e_end *a, str
 	e->attr.no_recv = DDPS_NO_RECV_STALL;
 	e2e_connect(e);
 	out = send_big(e, mib);
-	settle(e);
+	settle_stall_e2e(e);
 	*a = e->a;
 	*b = e->b;
 	e->a = e->b = (struct e2e_end){ 0 };

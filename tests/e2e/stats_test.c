@@ -3,7 +3,7 @@
 #include "support/e2e.h"
 #include <string.h>
 
-static struct ddps_ep_stats of(const struct e2e_end *end)
+static struct ddps_ep_stats read_end_stats(const struct e2e_end *end)
 {
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 
@@ -29,14 +29,14 @@ static void exact(const char *wire)
 	struct e2e e;
 
 	e2e_up(&e, wire);
-	a = of(&e.a);
+	a = read_end_stats(&e.a);
 	cr_expect_eq(a.sent[DDPS_STAT_SEND].messages, 0);
 	mo = e2e_reg(&e, out, sizeof out, DDPS_REMOTE_READ);
 	mi = e2e_reg(&e, in, sizeof in, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE);
 	sge = e2e_sge(in, sizeof in, mi);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(ddps_post_recv(e.b.ep, 1, &sge, 1), 0);
-	cr_expect_eq(of(&e.b).recvs_posted, 3);
+	cr_expect_eq(read_end_stats(&e.b).recvs_posted, 3);
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, sizeof out, mo, 0, 0), 0);
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, out, 5000, mo, ddps_mr_stag(mi), ddps_mr_to(mi)),
@@ -47,8 +47,8 @@ static void exact(const char *wire)
 			     0);
 	for (int i = 0; i < 9; i++)
 		cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
-	a = of(&e.a);
-	b = of(&e.b);
+	a = read_end_stats(&e.a);
+	b = read_end_stats(&e.b);
 	cr_expect_eq(a.sent[DDPS_STAT_SEND].messages, 2);
 	cr_expect_eq(a.sent[DDPS_STAT_SEND].octets, 2 * sizeof out);
 	cr_expect_gt(a.sent[DDPS_STAT_SEND].segments, 2);
@@ -99,7 +99,7 @@ Test(stats, a_stall_shows, .timeout = 120)
 			cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
 		do {
 			cr_assert_geq(ddps_progress(e.ctx, 1000), 0);
-			b = of(&e.b);
+			b = read_end_stats(&e.b);
 		} while (!b.stalls);
 		cr_expect_eq(b.stalls, 1);
 		cr_expect_gt(b.held_octets, 0);
@@ -108,7 +108,7 @@ Test(stats, a_stall_shows, .timeout = 120)
 			cr_assert_eq(ddps_post_recv(e.b.ep, 1, NULL, 0), 0);
 		for (int n = 0; n < 2; n++)
 			cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
-		b = of(&e.b);
+		b = read_end_stats(&e.b);
 		cr_expect_eq(b.stalls, 1);
 		cr_expect_eq(b.held_octets, 0);
 		cr_expect_eq(b.received[DDPS_STAT_SEND].messages, 2);
@@ -139,9 +139,10 @@ static void overflow(const char *wire)
 	cr_expect_eq(e.b.error.triple.layer, 0);
 	cr_expect_eq(e.b.error.triple.etype, 0);
 	cr_expect_eq(e.b.error.triple.code, 0);
-	cr_expect_eq(of(&e.b).cq_overflow, 2, "the second, and the receive that was flushed");
+	cr_expect_eq(read_end_stats(&e.b).cq_overflow, 2,
+		     "the second, and the receive that was flushed");
 	cr_expect_eq(of_ctx(&e).total.cq_overflow, 2);
-	cr_expect_eq(of(&e.a).cq_overflow, 0);
+	cr_expect_eq(read_end_stats(&e.a).cq_overflow, 0);
 	cr_expect_eq(ddps_cq_free(small), DDPS_E_BUSY);
 	ddps_ep_free(bystander);
 	e2e_close(&e);

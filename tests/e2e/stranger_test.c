@@ -77,8 +77,8 @@ static bool try_session(struct two_side *a, struct ddps_ep *from, const char *ur
 }
 
 /* Octets from end to end, so that both know that it works. */
-static void ping(struct ddps_ep *from, struct ddps_cq *from_cq, struct ddps_ep *to,
-		 struct ddps_cq *to_cq)
+static void ping_stranger_e2e(struct ddps_ep *from, struct ddps_cq *from_cq, struct ddps_ep *to,
+			      struct ddps_cq *to_cq)
 {
 	const uint64_t until = two_ms() + E2E_MS;
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
@@ -127,8 +127,8 @@ Test(stranger, a_client_that_was_killed_comes_again_from_its_port, .timeout = 60
 	cr_expect(lost, "the session of before ends");
 	cr_assert_eq(ddps_ep_info(a, &i), 0);
 	cr_expect_eq(sctp_port(i.local), peer_usrsctp_knobs.port);
-	ping(a, their_cq, again, our_cq);
-	ping(again, our_cq, a, their_cq);
+	ping_stranger_e2e(a, their_cq, again, our_cq);
+	ping_stranger_e2e(again, our_cq, a, their_cq);
 	ddps_ep_free(a);
 	ddps_ep_free(b);
 	ddps_ep_free(again);
@@ -166,8 +166,8 @@ Test(stranger, a_server_that_was_killed_runs_again, .timeout = 60)
 	}
 	cr_assert(up);
 	cr_expect(lost, "the session of before ends");
-	ping(again, our_cq, b, their_cq);
-	ping(b, their_cq, again, our_cq);
+	ping_stranger_e2e(again, our_cq, b, their_cq);
+	ping_stranger_e2e(b, their_cq, again, our_cq);
 	ddps_ep_free(a);
 	ddps_ep_free(again);
 	ddps_ep_free(b);

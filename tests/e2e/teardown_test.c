@@ -10,7 +10,7 @@
 /* The wires, and TCP without CRC: direct placement. */
 #define NWAYS (E2E_NWIRES + 1)
 
-static void up(struct e2e *e, int way)
+static void open_teardown_pair(struct e2e *e, int way)
 {
 	e2e_open(e, e2e_wires[way % E2E_NWIRES]);
 	if (way >= E2E_NWIRES)
@@ -19,8 +19,8 @@ static void up(struct e2e *e, int way)
 	cr_assert(e->b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED));
 }
 
-/* Memory whose every use after gone() is a fault. */
-static uint8_t *map(void)
+/* Memory whose every use after take_memory_away() is a fault. */
+static uint8_t *map_revoked_memory(void)
 {
 	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -28,7 +28,7 @@ static uint8_t *map(void)
 	return p;
 }
 
-static void gone(uint8_t *p, struct ddps_mr *mr)
+static void take_memory_away(uint8_t *p, struct ddps_mr *mr)
 {
 	cr_assert_eq(ddps_mr_dereg(mr), 0);
 	cr_assert_eq(munmap(p, LEN), 0);
@@ -41,7 +41,7 @@ static void midway(struct e2e *e, const volatile uint8_t *dst)
 		cr_assert_geq(ddps_progress(e->ctx, 1000), 0);
 }
 
-static void ended(struct e2e *e, struct e2e_end *finder, struct ddps_triple t)
+static void expect_teardown_end(struct e2e *e, struct e2e_end *finder, struct ddps_triple t)
 {
 	struct e2e_end *other = finder == &e->a ? &e->b : &e->a;
 
@@ -55,8 +55,8 @@ static void ended(struct e2e *e, struct e2e_end *finder, struct ddps_triple t)
 
 /* @n completions of @end, in the order of posting from @id on: some that succeeded, then one or
  * none with @last, then flushed ones.  Returns how many succeeded. */
-static unsigned in_order(struct e2e *e, const struct e2e_end *end, uint64_t id, unsigned n,
-			 enum ddps_wc_status last)
+static unsigned count_good_in_order(struct e2e *e, const struct e2e_end *end, uint64_t id,
+				    unsigned n, enum ddps_wc_status last)
 {
 	unsigned good = 0, i;
 
@@ -74,8 +74,8 @@ static unsigned in_order(struct e2e *e, const struct e2e_end *end, uint64_t id, 
 	return good;
 }
 
-static int post(struct e2e_end *end, enum ddps_op op, uint64_t id, void *buf, struct ddps_mr *mr,
-		uint32_t stag, uint64_t to)
+static int post_teardown_wr(struct e2e_end *end, enum ddps_op op, uint64_t id, void *buf,
+			    struct ddps_mr *mr, uint32_t stag, uint64_t to)
 {
 	struct ddps_sge sge = e2e_sge(buf, LEN, mr);
 	struct ddps_send_wr wr = {
@@ -94,17 +94,18 @@ struct transfer {
 static struct transfer under_way(struct e2e *e, int way, enum ddps_op op, unsigned n)
 {
 	bool reads = op == DDPS_OP_READ;
-	struct transfer t = { .src = map(), .dst = map() };
+	struct transfer t = { .src = map_revoked_memory(), .dst = map_revoked_memory() };
 	struct ddps_mr *far;
 
-	up(e, way);
+	open_teardown_pair(e, way);
 	memset(t.src, 'x', LEN);
 	t.ms = e2e_reg(e, t.src, LEN, reads ? DDPS_REMOTE_READ : 0);
 	t.md = e2e_reg(e, t.dst, LEN, reads ? DDPS_LOCAL_WRITE : DDPS_REMOTE_WRITE);
 	far = reads ? t.ms : t.md;
 	for (uint64_t k = 0; k < n; k++)
-		cr_assert_eq(post(&e->a, op, k, reads ? t.dst : t.src, reads ? t.md : t.ms,
-				  ddps_mr_stag(far), ddps_mr_to(far)),
+		cr_assert_eq(post_teardown_wr(&e->a, op, k, reads ? t.dst : t.src,
+					      reads ? t.md : t.ms, ddps_mr_stag(far),
+					      ddps_mr_to(far)),
 			     0);
 	midway(e, t.dst);
 	return t;
@@ -117,10 +118,10 @@ Test(teardown, a_region_is_revoked_while_the_peer_writes, .timeout = 120,
 		struct e2e e;
 		struct transfer t = under_way(&e, way, DDPS_OP_WRITE, COUNT);
 
-		gone(t.dst, t.md);
-		ended(&e, &e.b, (struct ddps_triple){ 1, 1, 0x00 });
-		cr_expect_lt(in_order(&e, &e.a, 0, COUNT, DDPS_WC_FLUSHED), COUNT);
-		gone(t.src, t.ms);
+		take_memory_away(t.dst, t.md);
+		expect_teardown_end(&e, &e.b, (struct ddps_triple){ 1, 1, 0x00 });
+		cr_expect_lt(count_good_in_order(&e, &e.a, 0, COUNT, DDPS_WC_FLUSHED), COUNT);
+		take_memory_away(t.src, t.ms);
 		e2e_close(&e);
 	}
 }
@@ -129,13 +130,13 @@ Test(teardown, a_posted_receive_is_revoked_while_it_is_filled, .timeout = 120,
      .description = "5040-8.1.1-6 5042-6.2.2-2 5041-6.2.2-5")
 {
 	for (int way = 0; way < NWAYS; way++) {
-		uint8_t *src = map(), *dst = map(), other[8];
+		uint8_t *src = map_revoked_memory(), *dst = map_revoked_memory(), other[8];
 		struct ddps_mr *ms, *md, *mo;
 		struct ddps_sge sge;
 		struct ddps_wc wc;
 		struct e2e e;
 
-		up(&e, way);
+		open_teardown_pair(&e, way);
 		memset(src, 'x', LEN);
 		ms = e2e_reg(&e, src, LEN, 0);
 		md = e2e_reg(&e, dst, LEN, DDPS_LOCAL_WRITE);
@@ -144,9 +145,9 @@ Test(teardown, a_posted_receive_is_revoked_while_it_is_filled, .timeout = 120,
 		cr_assert_eq(ddps_post_recv(e.b.ep, 10, &sge, 1), 0);
 		sge = e2e_sge(other, sizeof other, mo);
 		cr_assert_eq(ddps_post_recv(e.b.ep, 11, &sge, 1), 0);
-		cr_assert_eq(post(&e.a, DDPS_OP_SEND, 1, src, ms, 0, 0), 0);
+		cr_assert_eq(post_teardown_wr(&e.a, DDPS_OP_SEND, 1, src, ms, 0, 0), 0);
 		midway(&e, dst);
-		gone(dst, md);
+		take_memory_away(dst, md);
 		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED));
 		for (unsigned recvs = 0, n = 0; n < 3; n++) {
 			wc = e2e_wc(&e);
@@ -156,8 +157,8 @@ Test(teardown, a_posted_receive_is_revoked_while_it_is_filled, .timeout = 120,
 			cr_expect_eq(wc.status, recvs ? DDPS_WC_FLUSHED : DDPS_WC_LOCAL_ACCESS);
 			recvs++;
 		}
-		ended(&e, &e.b, (struct ddps_triple){ 1, 0, 0x00 });
-		gone(src, ms);
+		expect_teardown_end(&e, &e.b, (struct ddps_triple){ 1, 0, 0x00 });
+		take_memory_away(src, ms);
 		e2e_close(&e);
 	}
 }
@@ -169,10 +170,10 @@ Test(teardown, the_sink_of_a_read_is_revoked_under_way, .timeout = 120,
 		struct e2e e;
 		struct transfer t = under_way(&e, way, DDPS_OP_READ, 3);
 
-		gone(t.dst, t.md);
-		ended(&e, &e.a, (struct ddps_triple){ 1, 1, 0x00 });
-		cr_expect_lt(in_order(&e, &e.a, 0, 3, DDPS_WC_LOCAL_ACCESS), 3);
-		gone(t.src, t.ms);
+		take_memory_away(t.dst, t.md);
+		expect_teardown_end(&e, &e.a, (struct ddps_triple){ 1, 1, 0x00 });
+		cr_expect_lt(count_good_in_order(&e, &e.a, 0, 3, DDPS_WC_LOCAL_ACCESS), 3);
+		take_memory_away(t.src, t.ms);
 		e2e_close(&e);
 	}
 }
@@ -184,10 +185,10 @@ Test(teardown, the_source_of_a_read_is_revoked_under_way, .timeout = 120,
 		struct e2e e;
 		struct transfer t = under_way(&e, way, DDPS_OP_READ, 8);
 
-		gone(t.src, t.ms);
-		ended(&e, &e.b, (struct ddps_triple){ 0, 1, 0x00 });
-		cr_expect_lt(in_order(&e, &e.a, 0, 8, DDPS_WC_REMOTE), 8);
-		gone(t.dst, t.md);
+		take_memory_away(t.src, t.ms);
+		expect_teardown_end(&e, &e.b, (struct ddps_triple){ 0, 1, 0x00 });
+		cr_expect_lt(count_good_in_order(&e, &e.a, 0, 8, DDPS_WC_REMOTE), 8);
+		take_memory_away(t.dst, t.md);
 		e2e_close(&e);
 	}
 }
@@ -200,7 +201,7 @@ Test(teardown, an_abort_flushes_in_the_order_of_posting, .timeout = 120,
 						 DDPS_OP_SEND,	DDPS_OP_WRITE };
 
 	for (int way = 0; way < 2 * NWAYS; way++) {
-		uint8_t *buf = map();
+		uint8_t *buf = map_revoked_memory();
 		struct ddps_wc wc;
 		struct ddps_mr *mr;
 		struct e2e e;
@@ -210,8 +211,8 @@ Test(teardown, an_abort_flushes_in_the_order_of_posting, .timeout = 120,
 		e2e_connect(&e);
 		mr = e2e_reg(&e, buf, LEN, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_WRITE);
 		for (uint64_t i = 0; i < COUNT; i++)
-			cr_assert_eq(post(&e.a, ops[i], i, buf, mr, ddps_mr_stag(mr),
-					  ddps_mr_to(mr)),
+			cr_assert_eq(post_teardown_wr(&e.a, ops[i], i, buf, mr, ddps_mr_stag(mr),
+						      ddps_mr_to(mr)),
 				     0);
 		for (uint64_t i = 0; i < 3; i++)
 			cr_assert_eq(ddps_post_recv(e.a.ep, 100 + i, NULL, 0), 0);
@@ -230,10 +231,10 @@ Test(teardown, an_abort_flushes_in_the_order_of_posting, .timeout = 120,
 				cr_expect_eq(wc.status, DDPS_WC_FLUSHED);
 		}
 		cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), 0, "each exactly once");
-		cr_expect_eq(post(&e.a, DDPS_OP_SEND, 9, buf, mr, 0, 0), DDPS_E_STATE);
+		cr_expect_eq(post_teardown_wr(&e.a, DDPS_OP_SEND, 9, buf, mr, 0, 0), DDPS_E_STATE);
 		cr_expect_eq(ddps_post_recv(e.a.ep, 9, NULL, 0), DDPS_E_STATE);
 		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
-		gone(buf, mr);
+		take_memory_away(buf, mr);
 		e2e_close(&e);
 	}
 }
@@ -247,7 +248,7 @@ Test(teardown, one_direction_closed_the_other_works_on, .timeout = 60,
 		struct ddps_sge sge;
 		struct e2e e;
 
-		up(&e, way);
+		open_teardown_pair(&e, way);
 		mr = e2e_reg(&e, src, sizeof src, DDPS_REMOTE_READ);
 		md = e2e_reg(&e, dst, sizeof dst, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE);
 		sge = e2e_sge(dst + 32, 32, md);
@@ -287,7 +288,7 @@ Test(teardown, an_erroneous_session_leaves_its_neighbour_alone, .timeout = 60,
 		uint8_t buf[64];
 		struct e2e e;
 
-		up(&e, way);
+		open_teardown_pair(&e, way);
 		first[0] = e.a;
 		first[1] = e.b;
 		e.a = e.b = (struct e2e_end){ 0 };
@@ -321,7 +322,7 @@ Test(teardown, an_erroneous_session_leaves_its_neighbour_alone, .timeout = 60,
 Test(teardown, a_shared_receive_is_revoked, .timeout = 60, .description = "5040-8.1.1-6")
 {
 	for (int way = 0; way < NWAYS; way++) {
-		uint8_t *bad = map(), *src = map();
+		uint8_t *bad = map_revoked_memory(), *src = map_revoked_memory();
 		struct ddps_mr *mb, *ms;
 		struct ddps_srq *srq;
 		struct ddps_sge sge;
@@ -338,9 +339,9 @@ Test(teardown, a_shared_receive_is_revoked, .timeout = 60, .description = "5040-
 		sge = e2e_sge(bad, LEN, mb);
 		cr_assert_eq(ddps_post_srq_recv(srq, 7, &sge, 1), 0);
 		cr_assert_eq(ddps_post_srq_recv(srq, 8, NULL, 0), 0);
-		gone(bad, mb);
-		cr_assert_eq(post(&e.a, DDPS_OP_SEND, 1, src, ms, 0, 0), 0);
-		ended(&e, &e.b, (struct ddps_triple){ 1, 0, 0x00 });
+		take_memory_away(bad, mb);
+		cr_assert_eq(post_teardown_wr(&e.a, DDPS_OP_SEND, 1, src, ms, 0, 0), 0);
+		expect_teardown_end(&e, &e.b, (struct ddps_triple){ 1, 0, 0x00 });
 		do
 			wc = e2e_wc(&e);
 		while (wc.op == DDPS_OP_SEND);
@@ -349,7 +350,7 @@ Test(teardown, a_shared_receive_is_revoked, .timeout = 60, .description = "5040-
 		cr_expect_eq(wc.status, DDPS_WC_LOCAL_ACCESS);
 		while (ddps_cq_poll(e.cq, &wc, 1) == 1)
 			cr_expect_eq(wc.op, DDPS_OP_SEND, "the other one was not taken");
-		gone(src, ms);
+		take_memory_away(src, ms);
 		e2e_close(&e);
 	}
 }

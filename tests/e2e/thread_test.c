@@ -21,7 +21,7 @@ struct side {
 	uint8_t buf[128];
 };
 
-static void side_open(struct side *s)
+static void open_thread_e2e_side(struct side *s)
 {
 	struct ddps_ctx_attr attr;
 	struct ddps_ep_attr ea;
@@ -43,13 +43,13 @@ static void side_open(struct side *s)
 	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
 }
 
-static void side_close(struct side *s)
+static void close_thread_e2e_side(struct side *s)
 {
 	ddps_ep_free(s->ep);
 	ddps_ctx_free(s->ctx);
 }
 
-static void send_one(struct side *s)
+static void send_one_thread_e2e(struct side *s)
 {
 	struct ddps_sge sge = e2e_sge(s->buf + 64, 64, s->mr);
 	struct ddps_send_wr wr = {
@@ -59,7 +59,7 @@ static void send_one(struct side *s)
 	cr_assert_eq(ddps_post_send(s->ep, &wr), 0);
 }
 
-static void recv_one(struct side *s)
+static void receive_one_thread_e2e(struct side *s)
 {
 	struct ddps_sge sge = e2e_sge(s->buf, 64, s->mr);
 	struct ddps_wc wc;
@@ -73,7 +73,7 @@ static void recv_one(struct side *s)
 	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
 }
 
-static void *responder(void *arg)
+static void *run_thread_e2e_responder(void *arg)
 {
 	struct side *s = arg;
 	struct ddps_event ev;
@@ -84,8 +84,8 @@ static void *responder(void *arg)
 	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED);
 	for (int i = 0; i < NPINGS; i++) {
-		recv_one(s);
-		send_one(s);
+		receive_one_thread_e2e(s);
+		send_one_thread_e2e(s);
 	}
 	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
 	cr_assert_eq(ev.type, DDPS_EV_PEER_CLOSED);
@@ -103,17 +103,17 @@ static void ping_pong(const char *wire, bool polls)
 	pthread_t thread;
 	char uri[128];
 
-	side_open(&a);
-	side_open(&b);
+	open_thread_e2e_side(&a);
+	open_thread_e2e_side(&b);
 	cr_assert_eq(ddps_listen(b.ctx, wire, NULL, &l), 0);
 	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
-	cr_assert_eq(pthread_create(&thread, NULL, responder, &b), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, run_thread_e2e_responder, &b), 0);
 	cr_assert_eq(ddps_connect(a.ep, uri, NULL), 0);
 	cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
 	for (int i = 0; i < NPINGS; i++) {
-		send_one(&a);
-		recv_one(&a);
+		send_one_thread_e2e(&a);
+		receive_one_thread_e2e(&a);
 	}
 	cr_assert_eq(ddps_disconnect(a.ep), 0);
 	do
@@ -121,8 +121,8 @@ static void ping_pong(const char *wire, bool polls)
 	while (ev.type != DDPS_EV_CLOSED);
 	cr_expect_eq(ev.error.code, 0, "%s", ev.error.text);
 	pthread_join(thread, NULL);
-	side_close(&a);
-	side_close(&b);
+	close_thread_e2e_side(&a);
+	close_thread_e2e_side(&b);
 }
 
 Test(thread, two_contexts_play_ping_pong_over_tcp, .timeout = 60)
@@ -145,12 +145,12 @@ Test(thread, two_that_poll_play_ping_pong_over_sctp, .timeout = 60)
 	ping_pong(e2e_wires[2], true);
 }
 
-static void nothing(int sig)
+static void ignore_thread_signal(int sig)
 {
 	(void)sig;
 }
 
-static void *raise_it(void *arg)
+static void *raise_thread_e2e_signal(void *arg)
 {
 	struct timespec moment = { .tv_nsec = 50 * 1000 * 1000 };
 
@@ -165,24 +165,24 @@ static void *raise_it(void *arg)
 
 Test(thread, a_signal_ends_a_wait, .timeout = 60)
 {
-	struct sigaction act = { .sa_handler = nothing };
+	struct sigaction act = { .sa_handler = ignore_thread_signal };
 	struct side a = { 0 };
 	sigset_t usr1;
 	pthread_t thread;
 	struct ddps_wc wc;
 
-	side_open(&a);
+	open_thread_e2e_side(&a);
 	sigaction(SIGUSR1, &act, NULL);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	/* The raiser does not take it either. */
 	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
-	cr_assert_eq(pthread_create(&thread, NULL, raise_it, NULL), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, raise_thread_e2e_signal, NULL), 0);
 	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
 	cr_expect_eq(ddps_cq_wait(a.cq, &wc, 1, E2E_MS), DDPS_E_AGAIN);
 	__atomic_store_n(&interrupted, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
-	side_close(&a);
+	close_thread_e2e_side(&a);
 }
 
 /* A target of RDMA Writes makes no calls: its library thread does the work. */
@@ -197,8 +197,8 @@ static void passive_target(bool polls)
 	struct ddps_wc wc;
 	char uri[128];
 
-	side_open(&a);
-	side_open(&b);
+	open_thread_e2e_side(&a);
+	open_thread_e2e_side(&b);
 	cr_assert_eq(ddps_mr_reg(b.pd, memory, sizeof memory, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ,
 				 NULL, &target),
 		     0);
@@ -225,8 +225,8 @@ static void passive_target(bool polls)
 		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
 	}
 	cr_expect_arr_eq(a.buf, a.buf + 64, 32);
-	side_close(&a);
-	side_close(&b);
+	close_thread_e2e_side(&a);
+	close_thread_e2e_side(&b);
 }
 
 Test(thread, a_passive_target_is_served, .timeout = 60)
@@ -252,8 +252,8 @@ static void stalled_peer(const char *wire)
 	struct ddps_wc wc;
 	char uri[128];
 
-	side_open(&a);
-	side_open(&b);
+	open_thread_e2e_side(&a);
+	open_thread_e2e_side(&b);
 	ddps_ep_attr_init(&ea);
 	ea.pd = b.pd;
 	ea.send_cq = ea.recv_cq = b.cq;
@@ -277,8 +277,8 @@ static void stalled_peer(const char *wire)
 	cr_assert_eq(ddps_ep_stats(ep, &st), 0);
 	cr_expect_eq(st.received[DDPS_STAT_SEND].messages, NPINGS);
 	ddps_ep_free(ep);
-	side_close(&a);
-	side_close(&b);
+	close_thread_e2e_side(&a);
+	close_thread_e2e_side(&b);
 }
 
 Test(thread, a_receive_posted_here_ends_a_stall_there, .timeout = 60)
@@ -302,8 +302,8 @@ static void adder_open(struct adder *d, uint64_t *counter)
 	struct ddps_event ev;
 	char uri[128];
 
-	side_open(&d->a);
-	side_open(&d->b);
+	open_thread_e2e_side(&d->a);
+	open_thread_e2e_side(&d->b);
 	cr_assert_eq(ddps_mr_reg(d->b.pd, counter, sizeof *counter,
 				 DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &d->mr),
 		     0);
@@ -316,7 +316,7 @@ static void adder_open(struct adder *d, uint64_t *counter)
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
 }
 
-static void *add(void *arg)
+static void *add_to_thread_e2e(void *arg)
 {
 	struct adder *d = arg;
 	struct ddps_send_wr wr = { .op = DDPS_OP_FETCH_ADD,
@@ -346,12 +346,12 @@ Test(thread, one_counter_for_two_contexts, .timeout = 60,
 	for (int i = 0; i < 2; i++)
 		adder_open(&d[i], &counter);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(pthread_create(&d[i].thread, NULL, add, &d[i]), 0);
+		cr_assert_eq(pthread_create(&d[i].thread, NULL, add_to_thread_e2e, &d[i]), 0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(d[i].thread, NULL);
 	cr_expect_eq(__atomic_load_n(&counter, __ATOMIC_SEQ_CST), 2 * NADDS);
 	for (int i = 0; i < 2; i++) {
-		side_close(&d[i].a);
-		side_close(&d[i].b);
+		close_thread_e2e_side(&d[i].a);
+		close_thread_e2e_side(&d[i].b);
 	}
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* An initiator by hand, of MPA revision 1 with CRCs. */
-static int dial(const char *uri)
+static int dial_unsent_e2e(const char *uri)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons((uint16_t)atoi(strrchr(uri, ':') + 1)),
@@ -22,7 +22,7 @@ static int dial(const char *uri)
 }
 
 /* Octets until the peer's FIN, while the context is served. */
-static size_t receive(struct e2e *e, int fd, uint8_t *to, size_t least, size_t room)
+static size_t receive_unsent_e2e(struct e2e *e, int fd, uint8_t *to, size_t least, size_t room)
 {
 	size_t n = 0;
 	ssize_t k = 1;
@@ -53,13 +53,13 @@ Test(unsent, contact_04_a_terminate_that_may_not_leave_is_not_said_to_have_left,
 
 	e2e_open(&e, e2e_wires[0]);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.b.ep), 0);
-	fd = dial(e.uri);
+	fd = dial_unsent_e2e(e.uri);
 	cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
 	cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
 	cr_assert_eq(ddps_accept(ev.request, e.b.ep, NULL), 0);
-	cr_assert_eq(receive(&e, fd, got, 20, 20), 20); /* the Reply */
+	cr_assert_eq(receive_unsent_e2e(&e, fd, got, 20, 20), 20); /* the Reply */
 	cr_assert_eq(send(fd, fpdu, sizeof fpdu, 0), (ssize_t)sizeof fpdu);
-	cr_expect_eq(receive(&e, fd, got, 0, sizeof got), 0, "nothing but a FIN");
+	cr_expect_eq(receive_unsent_e2e(&e, fd, got, 0, sizeof got), 0, "nothing but a FIN");
 	close(fd);
 	do
 		cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);

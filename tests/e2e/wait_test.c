@@ -24,7 +24,7 @@ struct waits {
 
 enum how { BY_WAIT, BY_PROGRESS };
 
-static int completion(struct waits *w, enum how how, struct ddps_wc *wc)
+static int wait_for_completion_how(struct waits *w, enum how how, struct ddps_wc *wc)
 {
 	const uint64_t until = two_ms() + LOST_MS;
 	int n;
@@ -37,14 +37,15 @@ static int completion(struct waits *w, enum how how, struct ddps_wc *wc)
 	return two_ms() < until ? n : DDPS_E_TIMEDOUT;
 }
 
-static void receive(struct waits *w, enum how how)
+static void receive_wait_e2e(struct waits *w, enum how how)
 {
 	struct ddps_wc wc;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(ddps_post_recv(w->ep, 1, NULL, 0), 0);
 		pthread_barrier_wait(w->round);
-		cr_assert_eq(completion(w, how, &wc), 1, "round %d: a lost wake-up", i);
+		cr_assert_eq(wait_for_completion_how(w, how, &wc), 1, "round %d: a lost wake-up",
+			     i);
 		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
 		pthread_barrier_wait(w->round);
 	}
@@ -52,13 +53,13 @@ static void receive(struct waits *w, enum how how)
 
 static void *receive_by_wait(void *arg)
 {
-	receive(arg, BY_WAIT);
+	receive_wait_e2e(arg, BY_WAIT);
 	return NULL;
 }
 
 static void *receive_by_progress(void *arg)
 {
-	receive(arg, BY_PROGRESS);
+	receive_wait_e2e(arg, BY_PROGRESS);
 	return NULL;
 }
 
@@ -175,7 +176,7 @@ static void *answer_requests(void *arg)
 	return NULL;
 }
 
-static void event_and_completion(const char *wire)
+static void check_event_and_completion(const char *wire)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT };
 	pthread_barrier_t round;
@@ -220,7 +221,7 @@ static void event_and_completion(const char *wire)
 Test(wait, attack_8_one_waits_for_events_one_for_completions, .timeout = 60)
 {
 	for (int i = 0; i < NWIRES; i++)
-		event_and_completion(wires[i]);
+		check_event_and_completion(wires[i]);
 }
 
 static void *await_sent(void *arg)
@@ -274,14 +275,14 @@ struct victim {
 	struct ddps_cq *cq;
 };
 
-static int wait_event(struct victim *v)
+static int wait_wait_e2e_event(struct victim *v)
 {
 	struct ddps_event ev;
 
 	return ddps_event_wait(v->side.ctx, &ev, WAIT_MS);
 }
 
-static int wait_cq(struct victim *v)
+static int wait_wait_e2e_cq(struct victim *v)
 {
 	struct ddps_wc wc;
 
@@ -308,8 +309,8 @@ static const struct {
 	int (*wait)(struct victim *v);
 
 } waits[] = {
-	{ "ddps_event_wait", wait_event },
-	{ "ddps_cq_wait", wait_cq },
+	{ "ddps_event_wait", wait_wait_e2e_event },
+	{ "ddps_cq_wait", wait_wait_e2e_cq },
 	{ "ddps_progress", wait_progress },
 #ifndef __SANITIZE_THREAD__ /* GCC's does not know pthread_mutex_clocklock */
 	{ "ddps_ctx_settle", wait_settle },

@@ -20,21 +20,22 @@
 
 static char dir[64], path[96];
 
-static void in_dir(void)
+static void make_watch_dir_e2e_dir(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/ddps-watch-XXXXXX");
 	cr_assert(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/%d.1", dir, (int)getpid());
 }
 
-static void leave_dir(void)
+static void remove_watch_dir_e2e_dir(void)
 {
 	rmdir(dir);
 }
 
-TestSuite(watch_dir, .init = in_dir, .fini = leave_dir, .timeout = 60);
+TestSuite(watch_dir, .init = make_watch_dir_e2e_dir, .fini = remove_watch_dir_e2e_dir,
+	  .timeout = 60);
 
-static struct ddps_ctx *new_ctx(void)
+static struct ddps_ctx *new_watch_dir_e2e_ctx(void)
 {
 	struct ddps_ctx *ctx;
 
@@ -42,16 +43,16 @@ static struct ddps_ctx *new_ctx(void)
 	return ctx;
 }
 
-static int new_socket(void)
+static int new_watch_dir_e2e_socket(void)
 {
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
 /* Whether there is an answer, which is JSON. */
-static bool answers(const char *at)
+static bool is_watch_answering(const char *at)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = new_socket();
+	int fd = new_watch_dir_e2e_socket();
 	FILE *f = fdopen(fd, "r");
 	json_t *o = NULL;
 
@@ -73,13 +74,13 @@ static bool is_socket(const char *at)
 /* What is in the way is left over, and goes: a file, a link to nowhere. */
 Test(watch_dir, a_name_that_is_left_over_is_used_again)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 
 	close(creat(path, 0600));
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
 	cr_expect(is_socket(path));
-	cr_expect(answers(path));
+	cr_expect(is_watch_answering(path));
 	ddps_watch_close(w);
 	cr_assert_eq(symlink("/nowhere/at/all", path), 0);
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
@@ -96,7 +97,7 @@ static void numbered(char *to, size_t size, int i)
 /* By what cannot be removed. */
 Test(watch_dir, names_that_are_taken)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 	char name[96];
 
@@ -106,7 +107,7 @@ Test(watch_dir, names_that_are_taken)
 	}
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
 	numbered(name, sizeof name, CONTEXTS);
-	cr_expect(answers(name), "the last one");
+	cr_expect(is_watch_answering(name), "the last one");
 	ddps_watch_close(w);
 	cr_assert_eq(mkdir(name, 0700), 0);
 	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, dir), DDPS_E_SYSTEM);
@@ -129,7 +130,7 @@ static int lowest_free(void)
 	return fd;
 }
 
-static void limit_fds(rlim_t n)
+static void limit_watch_dir_e2e_fds(rlim_t n)
 {
 	struct rlimit lim;
 
@@ -141,24 +142,24 @@ static void limit_fds(rlim_t n)
 /* None for the socket; then none to see whether a name is left over, and so it is taken for in use. */
 Test(watch_dir, no_descriptor_is_free)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 	const int free_fd = lowest_free();
 	struct rlimit was;
 	char second[96];
 
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
-	limit_fds((rlim_t)free_fd);
+	limit_watch_dir_e2e_fds((rlim_t)free_fd);
 	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, dir), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EMFILE);
 	cr_expect_null(w);
-	limit_fds((rlim_t)free_fd + 1);
+	limit_watch_dir_e2e_fds((rlim_t)free_fd + 1);
 	close(creat(path, 0600));
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	limit_fds(was.rlim_cur);
+	limit_watch_dir_e2e_fds(was.rlim_cur);
 	cr_expect_not(is_socket(path), "nobody knows whether somebody uses it");
 	numbered(second, sizeof second, 2);
-	cr_expect(answers(second));
+	cr_expect(is_watch_answering(second));
 	ddps_watch_close(w);
 	unlink(path);
 	ddps_ctx_free(ctx);
@@ -166,10 +167,10 @@ Test(watch_dir, no_descriptor_is_free)
 
 /* ---- what a sweep finds ---- */
 
-static int listen_at(const char *at)
+static int listen_watch_dir_e2e_at(const char *at)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = new_socket();
+	int fd = new_watch_dir_e2e_socket();
 
 	snprintf(sa.sun_path, sizeof sa.sun_path, "%.100s", at);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
@@ -183,7 +184,7 @@ Test(watch_dir, only_what_is_left_over_is_removed)
 	static const char *const names[] = { "999999999",    "999999999x1",  "999999999.",
 					     "999999999.1x", ".999999999.1", "x.1" };
 	char name[200], long_name[200];
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 	int fd;
 
@@ -197,9 +198,9 @@ Test(watch_dir, only_what_is_left_over_is_removed)
 	snprintf(name, sizeof name, "%s/999999999.2", dir);
 	close(creat(name, 0600));
 	snprintf(name, sizeof name, "%s/999999999.1", dir);
-	fd = listen_at(name); /* as of another PID namespace */
+	fd = listen_watch_dir_e2e_at(name); /* as of another PID namespace */
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	cr_expect(answers(path)); /* the thread has swept before */
+	cr_expect(is_watch_answering(path)); /* the thread has swept before */
 	cr_expect_eq(unlink(name), 0, "somebody listens there");
 	close(fd);
 	cr_expect_eq(unlink(long_name), 0);
@@ -225,7 +226,7 @@ static void as_user(unsigned uid, int (*body)(void))
 	cr_assert_eq(chown(dir, uid, uid), 0);
 	child = fork();
 	if (!child)
-		leave(setgid(uid) || setuid(uid) ? 99 : body());
+		leave_child_fixture(setgid(uid) || setuid(uid) ? 99 : body());
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0, "%x", status);
 }
@@ -237,9 +238,9 @@ static void as_user(unsigned uid, int (*body)(void))
 			return n;                                                                  \
 	} while (0)
 
-static int rights(void)
+static int change_watch_dir_e2e_rights(void)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 	char one[96];
 	int fd;
@@ -253,9 +254,10 @@ static int rights(void)
 	fd = creat(one, 0600);
 	CHECK(4, fd >= 0 && !close(fd) && !chmod(dir, 0300));
 	snprintf(path, sizeof path, "%s/%d.1", dir, (int)getpid());
-	CHECK(5, !ddps_watch_open(&w, ctx, NULL, dir) && answers(path));
+	CHECK(5, !ddps_watch_open(&w, ctx, NULL, dir) && is_watch_answering(path));
 	ddps_watch_close(w);
-	CHECK(6, !chmod(dir, 0700) && !ddps_watch_open(&w, ctx, NULL, dir) && answers(path));
+	CHECK(6, !chmod(dir, 0700) && !ddps_watch_open(&w, ctx, NULL, dir) &&
+			 is_watch_answering(path));
 	CHECK(7, !unlink(one));
 	ddps_watch_close(w);
 	ddps_ctx_free(ctx);
@@ -264,14 +266,14 @@ static int rights(void)
 
 Test(watch_dir, rights_that_are_missing)
 {
-	as_user(SOMEBODY, rights);
+	as_user(SOMEBODY, change_watch_dir_e2e_rights);
 }
 
 static int no_threads(void)
 {
 	const struct rlimit one = { 1, 1 };
 	struct ddps_ctx_attr attr;
-	struct ddps_ctx *ctx = new_ctx(), *other;
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx(), *other;
 	struct ddps_watch *w;
 
 	CHECK(1, !setrlimit(RLIMIT_NPROC, &one));
@@ -297,7 +299,7 @@ static int then; /* what it is once others may read it: the other default, or an
 
 static int by_default(void)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
 	struct stat st;
 	char name[128];
@@ -306,7 +308,7 @@ static int by_default(void)
 	CHECK(1, !ddps_watch_open(&w, ctx, NULL, ""));
 	CHECK(2, !lstat(wanted, &st) && (st.st_mode & 07777) == 0700);
 	snprintf(name, sizeof name, "%s/%d.1", wanted, (int)getpid());
-	CHECK(3, answers(name));
+	CHECK(3, is_watch_answering(name));
 	ddps_watch_close(w);
 	CHECK(4, !chmod(wanted, 0750));
 	CHECK(5, ddps_watch_open(&w, ctx, NULL, NULL) == then && access(name, F_OK));

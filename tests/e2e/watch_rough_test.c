@@ -20,21 +20,22 @@
 
 static char dir[64], path[96];
 
-static void in_dir(void)
+static void make_watch_rough_e2e_dir(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/ddps-watch-XXXXXX");
 	cr_assert(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/%d.1", dir, (int)getpid());
 }
 
-static void leave_dir(void)
+static void remove_watch_rough_e2e_dir(void)
 {
 	rmdir(dir);
 }
 
-TestSuite(watch_rough, .init = in_dir, .fini = leave_dir, .timeout = 60);
+TestSuite(watch_rough, .init = make_watch_rough_e2e_dir, .fini = remove_watch_rough_e2e_dir,
+	  .timeout = 60);
 
-static int new_socket(void)
+static int new_watch_rough_e2e_socket(void)
 {
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
@@ -47,9 +48,9 @@ static void connect_to_watch(int fd)
 	cr_assert_eq(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
 }
 
-static int dial(void)
+static int dial_watch_rough_e2e(void)
 {
-	int fd = new_socket();
+	int fd = new_watch_rough_e2e_socket();
 
 	connect_to_watch(fd);
 	return fd;
@@ -69,7 +70,7 @@ static size_t size_of(const json_t *o, const char *array)
 	return json_array_size(json_object_get(o, array));
 }
 
-static const char *text(const json_t *o, const char *key)
+static const char *get_watch_rough_e2e_text(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
 
@@ -86,14 +87,14 @@ static void endpoints(struct e2e *e, int n)
 		cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &ep), 0);
 }
 
-static void watched(struct e2e *e, int eps, struct ddps_watch **w)
+static void watch_over_watch_rough_e2e(struct e2e *e, int eps, struct ddps_watch **w)
 {
 	e2e_open(e, e2e_wires[0]);
 	endpoints(e, eps);
 	cr_assert_eq(ddps_watch_open(w, e->ctx, NULL, dir), 0);
 }
 
-static void end(struct e2e *e, struct ddps_watch *w)
+static void end_watch_rough_e2e(struct e2e *e, struct ddps_watch *w)
 {
 	ddps_watch_close(w);
 	ddps_ctx_free(e->ctx);
@@ -114,14 +115,14 @@ Test(watch_rough, a_programs_name_is_any_octets)
 	program_invocation_short_name = name;
 	e2e_open(&e, e2e_wires[0]);
 	cr_assert_eq(ddps_watch_open(&w, e.ctx, "\\", dir), 0);
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_assert(o);
-	cr_expect_eq(strncmp(text(o, "program"), "a\\b\"c?d??xxx", 12), 0, "%s",
-		     text(o, "program"));
-	cr_expect_lt(strlen(text(o, "program")), 256, "cut");
-	cr_expect_str_eq(text(o, "label"), "\\");
+	cr_expect_eq(strncmp(get_watch_rough_e2e_text(o, "program"), "a\\b\"c?d??xxx", 12), 0, "%s",
+		     get_watch_rough_e2e_text(o, "program"));
+	cr_expect_lt(strlen(get_watch_rough_e2e_text(o, "program")), 256, "cut");
+	cr_expect_str_eq(get_watch_rough_e2e_text(o, "label"), "\\");
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 static void check_rtr(unsigned rtr, const char *name)
@@ -136,16 +137,16 @@ static void check_rtr(unsigned rtr, const char *name)
 	e2e_connect(&e);
 	cr_assert(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED));
 	cr_assert_eq(ddps_watch_open(&w, e.ctx, NULL, dir), 0);
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_assert_eq(size_of(o, "sessions"), 2);
 	for (size_t i = 0; i < 2; i++) {
 		const json_t *s = json_array_get(json_object_get(o, "sessions"), i);
 
-		cr_expect_str_eq(text(s, "rtr"), name);
+		cr_expect_str_eq(get_watch_rough_e2e_text(s, "rtr"), name);
 		cr_expect_eq(json_is_true(json_object_get(s, "p2p")), rtr != 0);
 	}
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 Test(watch_rough, each_rtr_type_has_its_name)
@@ -165,17 +166,17 @@ Test(watch_rough, more_listeners_than_are_named)
 	struct e2e e;
 	json_t *o;
 
-	watched(&e, 0, &w);
-	o = answer_of(dial());
+	watch_over_watch_rough_e2e(&e, 0, &w);
+	o = answer_of(dial_watch_rough_e2e());
 	cr_expect_eq(size_of(o, "listeners"), 1);
 	json_decref(o);
 	for (int i = 0; i < NAMED; i++)
 		cr_assert_eq(ddps_listen(e.ctx, e2e_wires[0], NULL, &l), 0);
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_assert(o);
 	cr_expect_eq(size_of(o, "listeners"), NAMED);
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 /* ---- clients ---- */
@@ -186,12 +187,12 @@ Test(watch_rough, a_client_that_leaves_immediately)
 	struct e2e e;
 	json_t *o;
 
-	watched(&e, MANY, &w);
-	close(dial());
-	o = answer_of(dial());
+	watch_over_watch_rough_e2e(&e, MANY, &w);
+	close(dial_watch_rough_e2e());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_expect_eq(size_of(o, "sessions"), MANY, "the next one is answered");
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 /* Without end, or longer than there is room; @seen: calls. */
@@ -200,7 +201,7 @@ struct own {
 	int len;
 };
 
-static int write_own(void *user, uint32_t n, char *to, size_t size)
+static int write_own_watch_rough_e2e(void *user, uint32_t n, char *to, size_t size)
 {
 	struct own *o = user;
 
@@ -220,21 +221,21 @@ Test(watch_rough, a_client_that_leaves_in_the_midst_of_a_programs_own)
 	int fd;
 	char c;
 
-	watched(&e, 0, &w);
-	cr_assert_eq(ddps_watch_add(w, "own", write_own, &own), 0);
-	fd = dial();
+	watch_over_watch_rough_e2e(&e, 0, &w);
+	cr_assert_eq(ddps_watch_add(w, "own", write_own_watch_rough_e2e, &own), 0);
+	fd = dial_watch_rough_e2e();
 	cr_assert_eq(recv(fd, &c, 1, 0), 1);
 	close(fd);
 	until_others_sleep(); /* it has been given up */
 	after = atomic_load(&own.seen);
 	cr_expect_gt(after, 0);
 	own.len = 1024; /* more than there is room for: it is not told, and it is the last */
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_expect_eq(size_of(o, "own"), 3);
 	cr_expect(json_is_true(json_object_get(o, "stuck")));
 	cr_expect_eq(atomic_load(&own.seen), after + 4);
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 /* The other one is answered after the 2 s that a client has. */
@@ -245,14 +246,14 @@ Test(watch_rough, a_client_that_never_reads_is_given_up)
 	json_t *o;
 	int fd;
 
-	watched(&e, MANY, &w);
-	fd = dial();
-	o = answer_of(dial());
+	watch_over_watch_rough_e2e(&e, MANY, &w);
+	fd = dial_watch_rough_e2e();
+	o = answer_of(dial_watch_rough_e2e());
 	cr_expect_eq(size_of(o, "sessions"), MANY);
 	json_decref(o);
 	o = answer_of(fd);
 	cr_expect_null(o, "only its beginning was sent");
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 /* ---- the context ---- */
@@ -266,8 +267,8 @@ Test(watch_rough, a_context_that_is_stuck)
 	int fd;
 	char c;
 
-	watched(&e, MANY, &w);
-	fd = dial();
+	watch_over_watch_rough_e2e(&e, MANY, &w);
+	fd = dial_watch_rough_e2e();
 	cr_assert_eq(recv(fd, &c, 1, MSG_PEEK), 1);
 	until_others_sleep(); /* for the client has not read on: a part of the sessions was told */
 	ddps_lock(&e.ctx->lock);
@@ -279,22 +280,22 @@ Test(watch_rough, a_context_that_is_stuck)
 	cr_expect(size_of(o, "sessions") > 0 && size_of(o, "sessions") < MANY);
 	cr_expect_null(json_object_get(o, "context"));
 	json_decref(o);
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_assert(o);
 	cr_expect(json_is_true(json_object_get(o, "stuck")));
 	cr_expect_null(json_object_get(o, "sessions"));
 	json_decref(o);
 	ddps_unlock(&e.ctx->lock);
-	o = answer_of(dial());
+	o = answer_of(dial_watch_rough_e2e());
 	cr_expect_null(json_object_get(o, "stuck"));
 	cr_expect_eq(size_of(o, "sessions"), MANY);
 	json_decref(o);
-	end(&e, w);
+	end_watch_rough_e2e(&e, w);
 }
 
 /* ---- descriptors ---- */
 
-static rlim_t limit_fds(rlim_t n)
+static rlim_t limit_watch_rough_e2e_fds(rlim_t n)
 {
 	struct rlimit lim;
 	rlim_t was;
@@ -337,29 +338,29 @@ static void until_it_sleeps(int state)
 /* A client that cannot be accepted yet is, later; one that cannot be holds no close up. */
 Test(watch_rough, no_descriptor_for_a_client)
 {
-	const int fd = new_socket(), other = new_socket();
+	const int fd = new_watch_rough_e2e_socket(), other = new_watch_rough_e2e_socket();
 	struct ddps_watch *w;
 	struct e2e e;
 	rlim_t was;
 	json_t *o;
 	int state;
 
-	watched(&e, 1, &w);
+	watch_over_watch_rough_e2e(&e, 1, &w);
 	state = state_of_other();
 	until_it_sleeps(state); /* the directory was swept */
-	was = limit_fds(3);
+	was = limit_watch_rough_e2e_fds(3);
 	connect_to_watch(fd);
 	until_it_sleeps(state);
-	limit_fds(was);
+	limit_watch_rough_e2e_fds(was);
 	o = answer_of(fd);
 	cr_expect_eq(size_of(o, "sessions"), 1);
 	json_decref(o);
 	until_it_sleeps(state);
-	limit_fds(3);
+	limit_watch_rough_e2e_fds(3);
 	connect_to_watch(other);
 	until_it_sleeps(state);
 	ddps_watch_close(w);
-	limit_fds(was);
+	limit_watch_rough_e2e_fds(was);
 	cr_expect(access(path, F_OK), "the socket is gone");
 	close(other);
 	close(state);
@@ -378,7 +379,7 @@ Test(watch_rough, a_socket_that_the_program_has_closed)
 	close(fd);
 	cr_assert_eq(ddps_watch_open(&w, e.ctx, NULL, dir), 0);
 	until_others_sleep();
-	cr_assert_geq(own = new_socket(), 0);
+	cr_assert_geq(own = new_watch_rough_e2e_socket(), 0);
 	cr_assert_eq(dup2(own, fd), fd);
 	ddps_watch_close(w);
 	cr_expect_eq(access(path, F_OK), 0, "nobody knows whose it is");

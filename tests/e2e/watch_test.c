@@ -18,21 +18,21 @@
 
 static char dir[64], path[96];
 
-static void in_dir(void)
+static void make_watch_e2e_dir(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/ddps-watch-XXXXXX");
 	cr_assert(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/%d.1", dir, (int)getpid());
 }
 
-static void leave_dir(void)
+static void remove_watch_e2e_dir(void)
 {
 	rmdir(dir);
 }
 
-TestSuite(watch, .init = in_dir, .fini = leave_dir, .timeout = 60);
+TestSuite(watch, .init = make_watch_e2e_dir, .fini = remove_watch_e2e_dir, .timeout = 60);
 
-static struct ddps_ctx *new_ctx(void)
+static struct ddps_ctx *new_watch_e2e_ctx(void)
 {
 	struct ddps_ctx *ctx;
 
@@ -40,7 +40,7 @@ static struct ddps_ctx *new_ctx(void)
 	return ctx;
 }
 
-static int dial(const char *at)
+static int dial_watch_e2e(const char *at)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,9 +53,9 @@ static int dial(const char *at)
 }
 
 /* The answer, NULL: none, or not JSON. */
-static json_t *ask(const char *at)
+static json_t *ask_watch_e2e(const char *at)
 {
-	int fd = dial(at);
+	int fd = dial_watch_e2e(at);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	json_t *o = f ? json_loadf(f, 0, NULL) : NULL;
 
@@ -64,7 +64,7 @@ static json_t *ask(const char *at)
 	return o;
 }
 
-static json_int_t number(const json_t *o, const char *key)
+static json_int_t get_watch_e2e_number(const json_t *o, const char *key)
 {
 	const json_t *v = json_object_get(o, key);
 
@@ -72,7 +72,7 @@ static json_int_t number(const json_t *o, const char *key)
 	return json_integer_value(v);
 }
 
-static const char *text(const json_t *o, const char *key)
+static const char *get_watch_e2e_text(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
 
@@ -85,23 +85,23 @@ static void check_session(const json_t *s, const struct e2e_end *end)
 	struct ddps_conn_info i;
 
 	cr_assert_eq(ddps_ep_info(end->ep, &i), 0);
-	cr_expect_str_eq(text(s, "state"), "OPEN");
-	cr_expect_str_eq(text(s, "local"), i.local);
-	cr_expect_str_eq(text(s, "peer"), i.peer);
+	cr_expect_str_eq(get_watch_e2e_text(s, "state"), "OPEN");
+	cr_expect_str_eq(get_watch_e2e_text(s, "local"), i.local);
+	cr_expect_str_eq(get_watch_e2e_text(s, "peer"), i.peer);
 	cr_expect_eq(json_is_true(json_object_get(s, "initiator")), i.initiator);
 	cr_expect_eq(json_is_true(json_object_get(s, "enhanced")), i.enhanced);
-	cr_expect_eq(number(s, "ird"), i.ird);
-	cr_expect_eq(number(s, "ord"), i.ord);
-	cr_expect_eq(number(s, "mulpdu"), i.mulpdu);
+	cr_expect_eq(get_watch_e2e_number(s, "ird"), i.ird);
+	cr_expect_eq(get_watch_e2e_number(s, "ord"), i.ord);
+	cr_expect_eq(get_watch_e2e_number(s, "mulpdu"), i.mulpdu);
 	if (i.transport == DDPS_TRANSPORT_TCP) {
-		cr_expect_str_eq(text(s, "transport"), "tcp");
+		cr_expect_str_eq(get_watch_e2e_text(s, "transport"), "tcp");
 		cr_expect_eq(json_is_true(json_object_get(s, "crc")), i.mpa.crc);
 		cr_expect_eq(json_is_true(json_object_get(s, "markers_tx")), i.mpa.markers_tx);
-		cr_expect_gt(number(s, "cwnd"), 0);
+		cr_expect_gt(get_watch_e2e_number(s, "cwnd"), 0);
 	} else {
-		cr_expect_str_eq(text(s, "transport"), "sctp");
-		cr_expect_str_eq(text(s, "backend"), i.sctp.backend);
-		cr_expect_eq(number(s, "stream"), i.sctp.stream);
+		cr_expect_str_eq(get_watch_e2e_text(s, "transport"), "sctp");
+		cr_expect_str_eq(get_watch_e2e_text(s, "backend"), i.sctp.backend);
+		cr_expect_eq(get_watch_e2e_number(s, "stream"), i.sctp.stream);
 	}
 }
 
@@ -125,22 +125,23 @@ E2E_WIRES(watch, a_session_is_shown_as_it_is)
 	e2e_wc(&e);
 	e2e_wc(&e);
 	cr_assert_eq(ddps_watch_open(&w, e.ctx, "the \"label\"", dir), 0);
-	o = ask(path);
+	o = ask_watch_e2e(path);
 	cr_assert(o);
-	cr_expect_eq(number(o, "pid"), getpid());
-	cr_expect_str_eq(text(o, "label"), "the \"label\"");
-	cr_expect_str_eq(text(o, "version"), ddps_version());
+	cr_expect_eq(get_watch_e2e_number(o, "pid"), getpid());
+	cr_expect_str_eq(get_watch_e2e_text(o, "label"), "the \"label\"");
+	cr_expect_str_eq(get_watch_e2e_text(o, "version"), ddps_version());
 	cr_expect_str_eq(json_string_value(json_array_get(json_object_get(o, "listeners"), 0)),
 			 e.uri);
 	sessions = json_object_get(o, "sessions");
 	cr_assert_eq(json_array_size(sessions), 2);
 	check_session(json_array_get(sessions, 0), &e.b); /* the youngest is first */
 	check_session(json_array_get(sessions, 1), &e.a);
-	cr_expect_eq(number(json_array_get(sessions, 0), "recvs_posted"), 1);
+	cr_expect_eq(get_watch_e2e_number(json_array_get(sessions, 0), "recvs_posted"), 1);
 	ctx = json_object_get(o, "context");
-	cr_expect_eq(number(ctx, "regions"), 2);
-	cr_expect_eq(number(ctx, "sessions"), 2);
-	cr_expect_eq(number(json_object_get(ctx, "sent"), "octets"), (json_int_t)sizeof out);
+	cr_expect_eq(get_watch_e2e_number(ctx, "regions"), 2);
+	cr_expect_eq(get_watch_e2e_number(ctx, "sessions"), 2);
+	cr_expect_eq(get_watch_e2e_number(json_object_get(ctx, "sent"), "octets"),
+		     (json_int_t)sizeof out);
 	json_decref(o);
 	ddps_watch_close(w);
 	cr_expect(access(path, F_OK), "the socket is gone");
@@ -155,7 +156,7 @@ struct own {
 	int size; /* octets of each */
 };
 
-static int write_own(void *user, uint32_t n, char *to, size_t size)
+static int write_own_watch_e2e(void *user, uint32_t n, char *to, size_t size)
 {
 	const struct own *o = user;
 	int len;
@@ -174,33 +175,34 @@ static int write_own(void *user, uint32_t n, char *to, size_t size)
 Test(watch, a_program_shows_something_of_its_own)
 {
 	struct own own = { OWN, -1, 1023 };
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	struct ddps_watch *w;
 	const json_t *v;
 	json_t *o;
 	size_t i;
 
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	cr_expect_eq(ddps_watch_add(w, "Capital", write_own, &own), DDPS_E_INVAL);
-	cr_expect_eq(ddps_watch_add(w, "", write_own, &own), DDPS_E_INVAL);
-	cr_expect_eq(ddps_watch_add(w, NULL, write_own, &own), DDPS_E_INVAL);
-	cr_expect_eq(ddps_watch_add(w, "a_name_that_is_too_long_by_one_o", write_own, &own),
+	cr_expect_eq(ddps_watch_add(w, "Capital", write_own_watch_e2e, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, "", write_own_watch_e2e, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, NULL, write_own_watch_e2e, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, "a_name_that_is_too_long_by_one_o", write_own_watch_e2e,
+				    &own),
 		     DDPS_E_INVAL);
 	cr_expect_eq(ddps_watch_add(w, "mine", NULL, &own), DDPS_E_INVAL);
-	cr_expect_eq(ddps_watch_add(NULL, "mine", write_own, &own), 0, "switched off");
-	o = ask(path);
+	cr_expect_eq(ddps_watch_add(NULL, "mine", write_own_watch_e2e, &own), 0, "switched off");
+	o = ask_watch_e2e(path);
 	cr_expect_null(json_object_get(o, "mine"));
 	json_decref(o);
-	cr_assert_eq(ddps_watch_add(w, "mine", write_own, &own), 0);
-	o = ask(path);
+	cr_assert_eq(ddps_watch_add(w, "mine", write_own_watch_e2e, &own), 0);
+	o = ask_watch_e2e(path);
 	cr_assert(o);
 	cr_expect_eq(json_array_size(json_object_get(o, "mine")), OWN);
 	json_array_foreach(json_object_get(o, "mine"), i, v)
-		cr_assert_eq(number(v, "n"), (json_int_t)i);
+		cr_assert_eq(get_watch_e2e_number(v, "n"), (json_int_t)i);
 	cr_expect(json_object_get(o, "context"));
 	json_decref(o);
 	own.fail = 2;
-	o = ask(path);
+	o = ask_watch_e2e(path);
 	cr_assert(o);
 	cr_expect_eq(json_array_size(json_object_get(o, "mine")), 2);
 	cr_expect(json_is_true(json_object_get(o, "stuck")));
@@ -225,7 +227,7 @@ static struct ddps_ep *idle(struct ddps_ctx *ctx, struct ddps_pd *pd, struct ddp
 /* Endpoints that met a limit once each, so that a sum tells how many were counted. */
 static struct ddps_ctx *many(struct ddps_ep *ep[MANY])
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
 
@@ -250,17 +252,17 @@ Test(watch, many_sessions_are_told_once_each)
 	size_t i;
 
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	o = ask(path);
+	o = ask_watch_e2e(path);
 	cr_assert(o);
 	json_array_foreach(json_object_get(o, "sessions"), i, s)
 	{
-		json_int_t n = number(s, "session");
+		json_int_t n = get_watch_e2e_number(s, "session");
 
 		cr_assert(n >= 1 && n <= MANY && !seen[n], "%d", (int)n);
 		seen[n] = true;
 	}
 	cr_expect_eq(i, MANY);
-	cr_expect_eq(number(json_object_get(o, "context"), "rq_full"), MANY);
+	cr_expect_eq(get_watch_e2e_number(json_object_get(o, "context"), "rq_full"), MANY);
 	json_decref(o);
 	ddps_watch_close(w);
 	ddps_ctx_free(ctx);
@@ -280,7 +282,7 @@ Test(watch, a_client_that_does_not_read_holds_nobody_up)
 	int fd;
 
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	fd = dial(path);
+	fd = dial_watch_e2e(path);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(recv(fd, buf, 1, MSG_PEEK), 1);
 	for (int i = 0; i < MANY; i++)
@@ -288,12 +290,12 @@ Test(watch, a_client_that_does_not_read_holds_nobody_up)
 	f = fdopen(fd, "r");
 	o = json_loadf(f, 0, NULL);
 	cr_assert(o, "the rest comes to a client that goes on reading");
-	cr_expect_eq(number(json_object_get(o, "context"), "rq_full"), MANY,
+	cr_expect_eq(get_watch_e2e_number(json_object_get(o, "context"), "rq_full"), MANY,
 		     "what went in the midst of the walk was counted, once");
 	json_decref(o);
 	fclose(f);
-	fd = dial(path); /* never reads */
-	o = ask(path);
+	fd = dial_watch_e2e(path); /* never reads */
+	o = ask_watch_e2e(path);
 	cr_assert(o, "the next one is answered");
 	cr_expect_eq(json_array_size(json_object_get(o, "sessions")), 0);
 	json_decref(o);
@@ -314,7 +316,7 @@ Test(watch, closing_does_not_wait_for_a_client)
 	int fd;
 
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	fd = dial(path);
+	fd = dial_watch_e2e(path);
 	cr_assert_eq(recv(fd, &c, 1, MSG_PEEK), 1);
 	ddps_watch_close(w);
 	f = fdopen(fd, "r");
@@ -326,7 +328,7 @@ Test(watch, closing_does_not_wait_for_a_client)
 
 Test(watch, only_its_owner_may_look)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	struct ddps_watch *w;
 	struct stat st;
 	int status;
@@ -341,9 +343,9 @@ Test(watch, only_its_owner_may_look)
 		child = fork();
 		if (!child) {
 			char c;
-			int fd = setuid(65534) ? -1 : dial(path);
+			int fd = setuid(65534) ? -1 : dial_watch_e2e(path);
 
-			leave(fd < 0 ? 1 : read(fd, &c, 1) == 0 ? 0 : 2);
+			leave_child_fixture(fd < 0 ? 1 : read(fd, &c, 1) == 0 ? 0 : 2);
 		}
 		cr_assert_eq(waitpid(child, &status, 0), child);
 		cr_expect_eq(status, 0);
@@ -354,7 +356,7 @@ Test(watch, only_its_owner_may_look)
 
 Test(watch, directories_that_others_may_write_to_are_refused)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	char link[80], longer[200];
 	struct ddps_watch *w;
 
@@ -389,7 +391,7 @@ Test(watch, directories_that_others_may_write_to_are_refused)
 
 Test(watch, contexts_have_numbers)
 {
-	struct ddps_ctx *one = new_ctx(), *two = new_ctx();
+	struct ddps_ctx *one = new_watch_e2e_ctx(), *two = new_watch_e2e_ctx();
 	struct ddps_watch *w1, *w2, *w3;
 	char second[96];
 
@@ -411,7 +413,7 @@ Test(watch, contexts_have_numbers)
 /* What a process that was killed has left, and a file that is none of ours. */
 Test(watch, sockets_of_dead_processes_are_removed)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	char left[96], other[96];
 	struct ddps_watch *w;
 	pid_t child = fork();
@@ -419,19 +421,19 @@ Test(watch, sockets_of_dead_processes_are_removed)
 	int status;
 
 	if (!child) {
-		struct ddps_ctx *own = new_ctx();
+		struct ddps_ctx *own = new_watch_e2e_ctx();
 
-		leave(ddps_watch_open(&w, own, NULL, dir) ? 1 : 0);
+		leave_child_fixture(ddps_watch_open(&w, own, NULL, dir) ? 1 : 0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
 	snprintf(left, sizeof left, "%s/%d.1", dir, (int)child);
 	snprintf(other, sizeof other, "%s/notes", dir);
 	cr_assert_eq(access(left, F_OK), 0);
-	cr_assert_eq(dial(left), -1);
+	cr_assert_eq(dial_watch_e2e(left), -1);
 	close(creat(other, 0600));
 	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
-	o = ask(path); /* the thread has swept before it answers */
+	o = ask_watch_e2e(path); /* the thread has swept before it answers */
 	cr_assert(o);
 	json_decref(o);
 	cr_expect_eq(access(left, F_OK), -1);
@@ -443,7 +445,7 @@ Test(watch, sockets_of_dead_processes_are_removed)
 /* The parent's socket is the parent's: the child neither keeps it open nor removes it. */
 Test(watch, a_fork_does_not_keep_it_open)
 {
-	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_ctx *ctx = new_watch_e2e_ctx();
 	struct ddps_watch *w, *mine;
 	int up[2], down[2], status;
 	char kept[80], c = 0;
@@ -457,13 +459,13 @@ Test(watch, a_fork_does_not_keep_it_open)
 
 		ddps_watch_close(w);
 		bad |= access(path, F_OK) != 0 || write(up[1], &c, 1) != 1;
-		leave(bad || read(down[0], &c, 1) != 1);
+		leave_child_fixture(bad || read(down[0], &c, 1) != 1);
 	}
 	cr_assert_eq(read(up[0], &c, 1), 1);
 	snprintf(kept, sizeof kept, "%s/kept", dir);
 	cr_assert_eq(rename(path, kept), 0);
 	ddps_watch_close(w);
-	cr_expect_eq(dial(kept), -1, "nobody has it open, nor has the child");
+	cr_expect_eq(dial_watch_e2e(kept), -1, "nobody has it open, nor has the child");
 	unlink(kept);
 	cr_assert_eq(write(down[1], &c, 1), 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
@@ -480,15 +482,15 @@ Test(watch, closing_it_after_the_program_has_closed_everything)
 
 	child = fork();
 	if (!child) {
-		struct ddps_ctx *own = new_ctx();
+		struct ddps_ctx *own = new_watch_e2e_ctx();
 
 		if (ddps_watch_open(&w, own, NULL, dir))
-			leave(1);
+			leave_child_fixture(1);
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		alarm(20);
 		ddps_watch_close(w);
-		leave(0);
+		leave_child_fixture(0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0, "%x", status);

@@ -5,7 +5,7 @@
 
 static uint8_t mem[256], src[64];
 
-static void up(struct e2e *e, int wire)
+static void open_window_pair(struct e2e *e, int wire)
 {
 	memset(mem, 0, sizeof mem);
 	memset(src, 'x', sizeof src);
@@ -16,7 +16,7 @@ static void up(struct e2e *e, int wire)
 }
 
 /* a writes @len octets; how it ends. */
-static struct ddps_wc write_to(struct e2e *e, uint32_t stag, uint64_t to, uint32_t len)
+static struct ddps_wc write_into_window(struct e2e *e, uint32_t stag, uint64_t to, uint32_t len)
 {
 	struct ddps_mr *mr = e2e_reg(e, src, sizeof src, 0);
 	struct ddps_sge sge = e2e_sge(src, len, mr);
@@ -42,12 +42,13 @@ Test(window, a_placed_write_is_there_when_it_completes, .timeout = 60)
 		struct ddps_mr *mr;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, sizeof mem, DDPS_REMOTE_WRITE);
 		for (unsigned n = 0; n < 50; n++) {
 			memset(mem, 0, sizeof mem);
-			cr_expect_eq(write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 64).status,
-				     DDPS_WC_SUCCESS);
+			cr_expect_eq(
+				write_into_window(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 64).status,
+				DDPS_WC_SUCCESS);
 			cr_assert_arr_eq(mem, src, 64);
 		}
 		e2e_close(&e);
@@ -61,9 +62,9 @@ Test(window, a_refused_placed_write_is_blamed, .timeout = 60)
 		struct ddps_wc wc;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, sizeof mem, DDPS_REMOTE_READ);
-		wc = write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 64);
+		wc = write_into_window(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 64);
 		cr_expect_eq(wc.status, DDPS_WC_REMOTE, "%s", ddps_wc_status_name(wc.status));
 		cr_expect_eq(wc.term.layer, 1);
 		cr_expect_eq(mem[0], 0);
@@ -71,7 +72,8 @@ Test(window, a_refused_placed_write_is_blamed, .timeout = 60)
 	}
 }
 
-static void bind_window(struct e2e *e, struct ddps_mr *mw, struct ddps_mr *mr, uint32_t len)
+static void bind_window_e2e_window(struct e2e *e, struct ddps_mr *mw, struct ddps_mr *mr,
+				   uint32_t len)
 {
 	struct ddps_sge sge = e2e_sge(mem + 64, len, mr);
 	struct ddps_send_wr wr = { .op = DDPS_OP_BIND,
@@ -97,12 +99,12 @@ Test(window, bound_used_and_invalidated, .timeout = 60)
 		struct ddps_wc wc;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, sizeof mem, DDPS_LOCAL_WRITE | DDPS_BIND);
 		cr_assert_eq(ddps_mw_new(e.pd, false, &mw), 0);
-		bind_window(&e, mw, mr, 64);
+		bind_window_e2e_window(&e, mw, mr, 64);
 		cr_expect_eq(ddps_mr_dereg(mr), DDPS_E_BUSY);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mw), ddps_mr_to(mw), 64).status,
+		cr_expect_eq(write_into_window(&e, ddps_mr_stag(mw), ddps_mr_to(mw), 64).status,
 			     DDPS_WC_SUCCESS);
 		cr_expect_arr_eq(mem + 64, src, 64);
 		cr_assert_eq(ddps_post_recv(e.b.ep, 1, NULL, 0), 0);
@@ -113,7 +115,7 @@ Test(window, bound_used_and_invalidated, .timeout = 60)
 		while (wc.op != DDPS_OP_RECV);
 		cr_expect(wc.invalidated);
 		cr_expect_eq(wc.inv_stag, inv.stag);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mw), ddps_mr_to(mw), 1).status,
+		cr_expect_eq(write_into_window(&e, ddps_mr_stag(mw), ddps_mr_to(mw), 1).status,
 			     DDPS_WC_REMOTE);
 		cr_expect_eq(ddps_mr_dereg(mr), 0);
 		cr_expect_eq(ddps_mr_dereg(mw), 0);
@@ -128,12 +130,13 @@ Test(window, local_invalidate, .timeout = 60)
 		struct ddps_mr *mr;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, sizeof mem, DDPS_REMOTE_WRITE);
 		inv.stag = ddps_mr_stag(mr);
 		cr_assert_eq(ddps_post_send(e.b.ep, &inv), 0);
 		cr_expect_eq(e2e_wc(&e).op, DDPS_OP_LOCAL_INV);
-		cr_expect_eq(write_to(&e, inv.stag, ddps_mr_to(mr), 1).status, DDPS_WC_REMOTE);
+		cr_expect_eq(write_into_window(&e, inv.stag, ddps_mr_to(mr), 1).status,
+			     DDPS_WC_REMOTE);
 		e2e_close(&e);
 	}
 }
@@ -146,7 +149,7 @@ Test(window, send_with_immediate_data, .timeout = 60)
 		struct ddps_wc wc;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		from = e2e_sge(src, 48, e2e_reg(&e, src, sizeof src, 0));
 		to = e2e_sge(mem, 64, e2e_reg(&e, mem, sizeof mem, DDPS_LOCAL_WRITE));
 		wr.sge = &from;
@@ -173,12 +176,14 @@ Test(window, a_region_changes, .timeout = 60)
 		struct ddps_mr *mr;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, 64, DDPS_REMOTE_WRITE);
 		cr_expect_eq(ddps_mr_place(mr, UINT64_MAX - 62), DDPS_E_INVAL);
 		cr_assert_eq(ddps_mr_place(mr, UINT64_C(1) << 63), 0);
 		cr_expect_eq(ddps_mr_to(mr), UINT64_C(1) << 63);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mr), (UINT64_C(1) << 63) + 60, 4).status, 0);
+		cr_expect_eq(
+			write_into_window(&e, ddps_mr_stag(mr), (UINT64_C(1) << 63) + 60, 4).status,
+			0);
 		cr_expect_arr_eq(mem + 60, "xxxx", 4);
 		cr_expect_eq(ddps_mr_change(mr, 0, &to), DDPS_E_INVAL);
 		cr_expect_eq(ddps_mr_change(mr, 0x80, &to), DDPS_E_INVAL);
@@ -186,10 +191,10 @@ Test(window, a_region_changes, .timeout = 60)
 		cr_expect_eq(ddps_mr_change(mr, DDPS_CHANGE_MEMORY, &to), DDPS_E_INVAL);
 		to.reserved = 0;
 		cr_assert_eq(ddps_mr_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status, 0);
+		cr_expect_eq(write_into_window(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status, 0);
 		cr_expect_arr_eq(mem + 128, "xxxx", 4);
 		cr_assert_eq(ddps_mr_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status,
+		cr_expect_eq(write_into_window(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status,
 			     DDPS_WC_REMOTE);
 		e2e_close(&e);
 	}
@@ -201,11 +206,11 @@ Test(window, what_a_session_does_not_allow, .timeout = 60)
 		struct ddps_mr *mr;
 		struct e2e e;
 
-		up(&e, i);
+		open_window_pair(&e, i);
 		mr = e2e_reg(&e, mem, sizeof mem, DDPS_REMOTE_WRITE);
 		cr_expect_eq(ddps_ep_allow(e.b.ep, DDPS_LOCAL_WRITE), DDPS_E_INVAL);
 		cr_assert_eq(ddps_ep_allow(e.b.ep, DDPS_REMOTE_READ), 0);
-		cr_expect_eq(write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status,
+		cr_expect_eq(write_into_window(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status,
 			     DDPS_WC_REMOTE);
 		cr_expect_eq(mem[0], 0);
 		e2e_close(&e);

@@ -153,7 +153,7 @@ int fake_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pk
 /* ---- objects ---- */
 
 /* Tests make allocations fail. */
-static void *made(size_t size)
+static void *alloc_or_fail(size_t size)
 {
 	void *at = calloc(1, size);
 
@@ -168,7 +168,7 @@ struct ibv_pd *fake_alloc_pd(struct ibv_context *ctx)
 
 	if (fake_fails(fake_of(ctx), "alloc_pd"))
 		return NULL;
-	pd = made(sizeof(*pd));
+	pd = alloc_or_fail(sizeof(*pd));
 	if (!pd)
 		return NULL;
 	pd->context = ctx;
@@ -191,7 +191,7 @@ struct ibv_mr *fake_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access
 	FAKE_CHECK(addr && len && access == IBV_ACCESS_LOCAL_WRITE);
 	if (fake_fails(fake_of(pd->context), "reg_mr"))
 		return NULL;
-	mr = made(sizeof(*mr));
+	mr = alloc_or_fail(sizeof(*mr));
 	if (!mr)
 		return NULL;
 	*mr = (struct ibv_mr){
@@ -214,7 +214,7 @@ struct ibv_comp_channel *fake_create_comp_channel(struct ibv_context *ctx)
 
 	if (fake_fails(fake_of(ctx), "create_comp_channel"))
 		return NULL;
-	c = made(sizeof(*c));
+	c = alloc_or_fail(sizeof(*c));
 	if (!c)
 		return NULL;
 	c->context = ctx;
@@ -291,7 +291,7 @@ struct ibv_srq *fake_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	FAKE_CHECK(a->attr.max_wr && a->attr.max_wr <= (unsigned)f->max_srq_wr);
 	if (fake_fails(f, "create_srq"))
 		return NULL;
-	s = made(sizeof(*s));
+	s = alloc_or_fail(sizeof(*s));
 	if (!s)
 		return NULL;
 	s->context = pd->context;
@@ -321,7 +321,7 @@ struct ibv_ah *fake_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	FAKE_CHECK(attr->port_num == 1 && fake_of(pd->context)->n_ah < VP_AHS);
 	if (fake_fails(fake_of(pd->context), "create_ah"))
 		return NULL;
-	a = made(sizeof(*a));
+	a = alloc_or_fail(sizeof(*a));
 	if (!a)
 		return NULL;
 	a->ah.context = pd->context;
@@ -423,7 +423,7 @@ void fake_init(void)
 	}
 }
 
-static void none(unsigned n, const char *what)
+static void expect_none_left(unsigned n, const char *what)
 {
 	if (n)
 		fprintf(stderr, "%u %s are left\n", n, what);
@@ -433,13 +433,13 @@ static void none(unsigned n, const char *what)
 void fake_fini(void)
 {
 	fake_sa_stop();
-	none((unsigned)fake_in_groups, "groups of network devices");
+	expect_none_left((unsigned)fake_in_groups, "groups of network devices");
 	for (unsigned i = 0; i < FAKES; i++) {
-		none(fake[i].n_obj, "objects");
-		none(fake[i].n_mr, "regions");
-		none(fake[i].n_ah, "address handles");
-		none(fake[i].n_qp, "queue pairs");
-		none(fake[i].n_group, "groups");
+		expect_none_left(fake[i].n_obj, "objects");
+		expect_none_left(fake[i].n_mr, "regions");
+		expect_none_left(fake[i].n_ah, "address handles");
+		expect_none_left(fake[i].n_qp, "queue pairs");
+		expect_none_left(fake[i].n_group, "groups");
 	}
 }
 

@@ -8,12 +8,12 @@
 #define ATTR_AT	  16
 #define METHOD_AT 3
 
-static int my_init(void)
+static int fake_umad_init(void)
 {
 	return fake_fails(&fake[0], "umad_init") ? -1 : 0;
 }
 
-static int my_open(const char *name, int port)
+static int fake_umad_open(const char *name, int port)
 {
 	for (unsigned i = 0; i < fake_devices; i++)
 		if (!strcmp(name, fake[i].name) && port == 1) {
@@ -26,18 +26,18 @@ static int my_open(const char *name, int port)
 	return -EIO;
 }
 
-static int my_close(int fd)
+static int fake_umad_close(int fd)
 {
 	fake[fd].n_obj--;
 	return 0;
 }
 
-static int my_fd(int fd)
+static int fake_umad_fd(int fd)
 {
 	return fake[fd].ctx.async_fd;
 }
 
-static int my_register(int fd, int class, int version, uint8_t rmpp, long methods[])
+static int fake_umad_register(int fd, int class, int version, uint8_t rmpp, long methods[])
 {
 	struct fake *f = &fake[fd];
 
@@ -49,29 +49,29 @@ static int my_register(int fd, int class, int version, uint8_t rmpp, long method
 	return !methods ? FAKE_SA : f->no_reports ? -EINVAL : FAKE_REPORTS;
 }
 
-static size_t my_size(void)
+static size_t fake_umad_size(void)
 {
 	return sizeof(struct ib_user_mad);
 }
 
-static void *my_mad(void *umad)
+static void *fake_umad_mad(void *umad)
 {
 	return ((struct ib_user_mad *)umad)->data;
 }
 
-static ib_mad_addr_t *my_addr(void *umad)
+static ib_mad_addr_t *fake_umad_addr(void *umad)
 {
 	return &((struct ib_user_mad *)umad)->addr;
 }
 
-static int my_status(void *umad)
+static int fake_umad_status(void *umad)
 {
 	return (int)((struct ib_user_mad *)umad)->status;
 }
 
-static int my_set_addr(void *umad, int lid, int qp, int sl, int qkey)
+static int fake_umad_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 {
-	ib_mad_addr_t *a = my_addr(umad);
+	ib_mad_addr_t *a = fake_umad_addr(umad);
 
 	FAKE_CHECK(qp == 1 && (uint32_t)qkey == DDPS_CM_QKEY && sl >= 0 && sl < 16);
 	a->lid = htobe16((uint16_t)lid);
@@ -81,9 +81,9 @@ static int my_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 	return 0;
 }
 
-static int my_set_pkey(void *umad, int index)
+static int fake_umad_set_pkey(void *umad, int index)
 {
-	my_addr(umad)->pkey_index = (uint16_t)index;
+	fake_umad_addr(umad)->pkey_index = (uint16_t)index;
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static void from_sa(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN]
 		       copy);
 }
 
-static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
+static int fake_umad_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
 {
 	struct fake *f = &fake[fd], *to;
 	struct ib_user_mad *m = umad;
@@ -150,7 +150,7 @@ static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int r
 	return 0;
 }
 
-static int my_recv(int fd, void *umad, int *len, int timeout_ms)
+static int fake_umad_recv(int fd, void *umad, int *len, int timeout_ms)
 {
 	struct fake *f = &fake[fd];
 	struct ib_user_mad *m = umad;
@@ -180,19 +180,19 @@ const struct ddps_verbs_lib fake_lib = {
 	.post_srq_recv = fake_post_srq_recv,
 	.poll_cq = fake_poll_cq,
 	.req_notify_cq = fake_req_notify_cq,
-	.umad = { .umad_init = my_init,
-		  .umad_open_port = my_open,
-		  .umad_close_port = my_close,
-		  .umad_get_fd = my_fd,
-		  .umad_register = my_register,
-		  .umad_size = my_size,
-		  .umad_get_mad = my_mad,
-		  .umad_get_mad_addr = my_addr,
-		  .umad_status = my_status,
-		  .umad_set_addr = my_set_addr,
-		  .umad_set_pkey = my_set_pkey,
-		  .umad_send = my_send,
-		  .umad_recv = my_recv },
+	.umad = { .umad_init = fake_umad_init,
+		  .umad_open_port = fake_umad_open,
+		  .umad_close_port = fake_umad_close,
+		  .umad_get_fd = fake_umad_fd,
+		  .umad_register = fake_umad_register,
+		  .umad_size = fake_umad_size,
+		  .umad_get_mad = fake_umad_mad,
+		  .umad_get_mad_addr = fake_umad_addr,
+		  .umad_status = fake_umad_status,
+		  .umad_set_addr = fake_umad_set_addr,
+		  .umad_set_pkey = fake_umad_set_pkey,
+		  .umad_send = fake_umad_send,
+		  .umad_recv = fake_umad_recv },
 };
 
 /* ---- the administration ---- */

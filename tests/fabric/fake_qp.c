@@ -2,7 +2,7 @@
 /* Queue pairs, what is posted to them, and where it goes. */
 #include "fabric/fake_in.h"
 
-static struct fake_qp *qp_of(struct ibv_qp *qp)
+static struct fake_qp *get_fake_qp_qp(struct ibv_qp *qp)
 {
 	return (struct fake_qp *)qp;
 }
@@ -67,7 +67,7 @@ static unsigned cq_index(const struct ibv_cq *cq)
 
 /* ---- what is posted ---- */
 
-static unsigned *count_of(struct fake *f, const struct fake_wqe *e)
+static unsigned *get_fake_qp_count(struct fake *f, const struct fake_wqe *e)
 {
 	if (!e->q)
 		return &f->n_srq;
@@ -80,14 +80,15 @@ struct fake_wqe fake_take(unsigned i, unsigned at)
 	struct fake_wqe e = f->posted[at];
 
 	FAKE_CHECK(at < f->n_posted);
-	--*count_of(f, &e);
+	--*get_fake_qp_count(f, &e);
 	f->ghost = e.wr_id;
 	memmove(f->posted + at, f->posted + at + 1, (--f->n_posted - at) * sizeof(e));
 	return e;
 }
 
 /* The oldest of that queue, or n_posted. */
-static unsigned first(const struct fake *f, enum fake_kind kind, const struct fake_qp *q)
+static unsigned get_first_fake_qp(const struct fake *f, enum fake_kind kind,
+				  const struct fake_qp *q)
 {
 	unsigned i = 0;
 
@@ -98,18 +99,18 @@ static unsigned first(const struct fake *f, enum fake_kind kind, const struct fa
 
 void fake_drop(struct fake *f, enum fake_kind kind, const struct fake_qp *q)
 {
-	for (unsigned i; (i = first(f, kind, q)) < f->n_posted;)
+	for (unsigned i; (i = get_first_fake_qp(f, kind, q)) < f->n_posted;)
 		(void)fake_take(fake_index(f), i);
 }
 
 /* Nobody else has that buffer. */
-static void post(struct fake *f, const struct fake_wqe *e)
+static void post_fake_qp(struct fake *f, const struct fake_wqe *e)
 {
 	FAKE_CHECK(f->n_posted < FAKE_WQES && e->at);
 	for (unsigned i = 0; i < f->n_posted; i++)
 		FAKE_CHECK(f->posted[i].at != e->at && f->posted[i].wr_id != e->wr_id);
 	f->posted[f->n_posted++] = *e;
-	++*count_of(f, e);
+	++*get_fake_qp_count(f, e);
 }
 
 static struct fake_wqe wqe_in(const struct ibv_recv_wr *wr, enum fake_kind kind, struct fake_qp *q)
@@ -122,9 +123,9 @@ static struct fake_wqe wqe_in(const struct ibv_recv_wr *wr, enum fake_kind kind,
 				  .q = q };
 }
 
-static void flush(struct fake *f, struct fake_qp *q)
+static void flush_fake_qp(struct fake *f, struct fake_qp *q)
 {
-	for (unsigned i; (i = first(f, FAKE_UD_IN, q)) < f->n_posted;) {
+	for (unsigned i; (i = get_first_fake_qp(f, FAKE_UD_IN, q)) < f->n_posted;) {
 		const struct ibv_wc wc = { .wr_id = fake_take(fake_index(f), i).wr_id,
 					   .status = IBV_WC_WR_FLUSH_ERR,
 					   .qp_num = q->qp.qp_num };
@@ -133,7 +134,7 @@ static void flush(struct fake *f, struct fake_qp *q)
 	}
 }
 
-static void drop_all(struct fake *f, struct fake_qp *q)
+static void drop_all_fake_qp(struct fake *f, struct fake_qp *q)
 {
 	for (unsigned kind = FAKE_UD_IN; kind <= FAKE_MSG_OUT; kind++)
 		fake_drop(f, kind, q);
@@ -165,7 +166,7 @@ static void check_mask(const struct fake_qp *q, enum ibv_qp_state to, int mask)
 
 int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 {
-	struct fake_qp *q = qp_of(qp);
+	struct fake_qp *q = get_fake_qp_qp(qp);
 	struct fake *f = fake_of(qp->context);
 
 	FAKE_CHECK(q->used);
@@ -194,9 +195,9 @@ int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 	if (!(mask & IBV_QP_STATE))
 		return 0;
 	if (a->qp_state == IBV_QPS_RESET)
-		drop_all(f, q);
+		drop_all_fake_qp(f, q);
 	if (a->qp_state == IBV_QPS_ERR && q->state != IBV_QPS_ERR && !f->stuck) {
-		flush(f, q);
+		flush_fake_qp(f, q);
 		if (q->init.srq && !f->no_last_wqe)
 			fake_event(fake_index(f), IBV_EVENT_QP_LAST_WQE_REACHED, qp);
 	}
@@ -206,23 +207,23 @@ int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 
 int fake_destroy_qp(struct ibv_qp *qp)
 {
-	FAKE_CHECK(qp_of(qp)->used);
-	drop_all(fake_of(qp->context), qp_of(qp));
-	qp_of(qp)->used = false;
+	FAKE_CHECK(get_fake_qp_qp(qp)->used);
+	drop_all_fake_qp(fake_of(qp->context), get_fake_qp_qp(qp));
+	get_fake_qp_qp(qp)->used = false;
 	fake_of(qp->context)->n_qp--;
 	return 0;
 }
 
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct fake_qp *q = qp_of(qp);
+	struct fake_qp *q = get_fake_qp_qp(qp);
 	struct fake_wqe e = wqe_in(wr, FAKE_UD_IN, q);
 
 	*bad = wr;
 	if (fake_fails(fake_of(qp->context), "post_recv"))
 		return ENOMEM;
 	FAKE_CHECK(q->used && q->init.qp_type == IBV_QPT_UD && q->n_in < VP_UD_RX);
-	post(fake_of(qp->context), &e);
+	post_fake_qp(fake_of(qp->context), &e);
 	return 0;
 }
 
@@ -235,7 +236,7 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 	if (fake_fails(f, "post_srq_recv"))
 		return ENOMEM;
 	FAKE_CHECK(f->n_srq < f->srq_max);
-	post(f, &e);
+	post_fake_qp(f, &e);
 	return 0;
 }
 
@@ -285,7 +286,7 @@ static void ud_to(struct fake *from, const struct fake_qp *src, struct fake *to,
 		    q->state > IBV_QPS_RTS || !q->n_in || q->attr.qkey != wr->wr.ud.remote_qkey ||
 		    (!is_group(a) && q->qp.qp_num != wr->wr.ud.remote_qpn))
 			continue;
-		w = fake_take(fake_index(to), first(to, FAKE_UD_IN, q));
+		w = fake_take(fake_index(to), get_first_fake_qp(to, FAKE_UD_IN, q));
 		memset(w.at, 0xff, 40); /* says "a group" to whoever looks at it without a GRH */
 		if (a->is_global) {
 			wc.wc_flags = IBV_WC_GRH;
@@ -314,7 +315,7 @@ static enum ibv_wc_status conn_send(struct fake_qp *q, const struct ibv_send_wr 
 		return uc ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
 	if (!to->n_srq)
 		return uc ? IBV_WC_SUCCESS : IBV_WC_RNR_RETRY_EXC_ERR;
-	w = fake_take(fake_index(to), first(to, FAKE_MSG_IN, NULL));
+	w = fake_take(fake_index(to), get_first_fake_qp(to, FAKE_MSG_IN, NULL));
 	FAKE_CHECK(wr->sg_list->length <= w.len);
 	memcpy(w.at, (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
 	wc.wr_id = w.wr_id;
@@ -341,7 +342,8 @@ static enum ibv_wc_status ud_post(struct fake *f, struct fake_qp *q, const struc
 }
 
 /* Sends it and says how that went. */
-static enum ibv_wc_status carry(struct fake *f, struct fake_qp *q, const struct ibv_send_wr *wr)
+static enum ibv_wc_status carry_fake_qp(struct fake *f, struct fake_qp *q,
+					const struct ibv_send_wr *wr)
 {
 	enum ibv_wc_status status = f->rc_status;
 
@@ -356,7 +358,7 @@ static enum ibv_wc_status carry(struct fake *f, struct fake_qp *q, const struct 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake *f = fake_of(qp->context);
-	struct fake_qp *q = qp_of(qp);
+	struct fake_qp *q = get_fake_qp_qp(qp);
 	const bool ud = q->init.qp_type == IBV_QPT_UD;
 	struct ibv_wc wc = { .wr_id = wr->wr_id, .qp_num = qp->qp_num };
 	struct fake_wqe e = { .wr_id = wr->wr_id,
@@ -373,11 +375,11 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	FAKE_CHECK(wr->num_sge == 1 && wr->opcode == IBV_WR_SEND && !wr->next);
 	FAKE_CHECK(q->n_out < (ud ? VP_UD_TX : VP_QP_TX));
 	FAKE_CHECK(e.len <= (ud ? 4096u : VP_MSG_LEN));
-	post(f, &e);
+	post_fake_qp(f, &e);
 	if (f->stuck)
 		return 0;
 	(void)fake_take(fake_index(f), f->n_posted - 1);
-	wc.status = carry(f, q, wr);
+	wc.status = carry_fake_qp(f, q, wr);
 	fake_wc(fake_index(f), cq_index(q->init.send_cq), &wc);
 	return 0;
 }

@@ -17,7 +17,7 @@ struct told {
 	char text[16384];
 };
 
-static bool put(void *user, const char *text, size_t len)
+static bool put_told_text(void *user, const char *text, size_t len)
 {
 	struct told *t = user;
 
@@ -30,14 +30,14 @@ static bool put(void *user, const char *text, size_t len)
 }
 
 /* Nothing, if memory is short; else all of it. */
-static int watched(struct fault_world *w)
+static int run_watched_scenario(struct fault_world *w)
 {
 	static const struct ddps_watch_own none;
 	static struct told t;
 	const struct ddps_watch_subject s = { .ctx = w->ctx, .label = "fault", .own = &none };
 
 	t.len = 0;
-	ddps_watch_tell(&s, put, &t);
+	ddps_watch_tell(&s, put_told_text, &t);
 	if (!t.len)
 		return DDPS_E_NOMEM;
 	return strstr(t.text, "\"label\":\"fault\"") &&
@@ -47,7 +47,7 @@ static int watched(struct fault_world *w)
 		       : SILENT;
 }
 
-static int counted(struct fault_world *w)
+static int run_counted_scenario(struct fault_world *w)
 {
 	struct ddps_ctx_stats cs = { .struct_size = sizeof cs };
 	struct ddps_ep_stats es = { .struct_size = sizeof es };
@@ -85,9 +85,9 @@ int fault_looked(struct fault_world *w)
 	if (!err && memcmp(w->src, w->dst, FAULT_SMALL))
 		return SILENT;
 	if (!err)
-		err = counted(w);
+		err = run_counted_scenario(w);
 	if (!err)
-		err = watched(w);
+		err = run_watched_scenario(w);
 	return err ? err : fault_tear_down(w);
 }
 
@@ -132,7 +132,7 @@ static int take_asleep(struct fault_world *w)
 	return err;
 }
 
-static void notified(void *user)
+static void count_notice(void *user)
 {
 	++*(unsigned *)user;
 }
@@ -155,7 +155,7 @@ int fault_asleep(struct fault_world *w)
 	if (!err && memcmp(w->src, w->dst, 3 * FAULT_SMALL))
 		return SILENT;
 	if (!err)
-		err = ddps_cq_on_notify(w->cq, notified, &calls);
+		err = ddps_cq_on_notify(w->cq, count_notice, &calls);
 	if (!err)
 		err = ddps_cq_arm_next(w->cq, false);
 	if (!err)

@@ -57,7 +57,7 @@ struct count {
 	bool good;
 };
 
-static const char *wrong(int err, bool met, unsigned open, uint64_t before)
+static const char *find_scenario_fault(int err, bool met, unsigned open, uint64_t before)
 {
 	if (err == SILENT)
 		return "it was not told, or told wrong";
@@ -69,8 +69,8 @@ static const char *wrong(int err, bool met, unsigned open, uint64_t before)
 }
 
 /* Whether there was such a point. */
-static bool one(const struct wire *wire, const struct fault_scenario *s, struct point at,
-		struct count *c)
+static bool play_one_point(const struct wire *wire, const struct fault_scenario *s, struct point at,
+			   struct count *c)
 {
 	struct fault_world w = { .wire = wire->uri, .tcp = wire == wires, .src = src, .dst = dst };
 	const struct itimerval patience = { .it_value.tv_sec = PATIENCE };
@@ -98,7 +98,7 @@ static bool one(const struct wire *wire, const struct fault_scenario *s, struct 
 	err = fault_play(&w, s);
 	met = (of_calls ? kern.calls : kern.allocations) >= at.n;
 	open = kern_stop();
-	why = wrong(err, met, open, before);
+	why = find_scenario_fault(err, met, open, before);
 	if (why) {
 		printf("not ok fault: %s over %s, %s %llu %u", s->name, wire->name,
 		       what_name[at.what], (unsigned long long)at.n, at.way);
@@ -115,7 +115,7 @@ static bool one(const struct wire *wire, const struct fault_scenario *s, struct 
 	return met;
 }
 
-static void all(const struct wire *wire, const struct fault_scenario *s, enum what what)
+static void play_all_points(const struct wire *wire, const struct fault_scenario *s, enum what what)
 {
 	struct count c = { .good = true };
 	struct point at = { .what = what };
@@ -124,9 +124,9 @@ static void all(const struct wire *wire, const struct fault_scenario *s, enum wh
 	for (at.n = 1; there && at.n < N_MAX; at.n++) {
 		at.way = 0;
 		kern.ways = 1;
-		there = one(wire, s, at, &c);
+		there = play_one_point(wire, s, at, &c);
 		while (there && what == CALL && ++at.way < kern.ways)
-			one(wire, s, at, &c);
+			play_one_point(wire, s, at, &c);
 	}
 	if (there) {
 		printf("not ok fault: %s does not end\n", s->name);
@@ -157,7 +157,7 @@ static void warm_up(void)
 }
 
 /* fault SCENARIO tcp|sctp|kernel WHAT N [WAY] */
-static int again(char **argv, int argc)
+static int play_point_again(char **argv, int argc)
 {
 	struct count c = { .good = true };
 	struct point at = { .n = strtoull(argv[4], NULL, 10),
@@ -171,7 +171,7 @@ static int again(char **argv, int argc)
 			at.what++;
 		while (wire < NWIRES - 1 && strcmp(argv[2], wires[wire].name))
 			wire++;
-		one(&wires[wire], &fault_scenarios[s], at, &c);
+		play_one_point(&wires[wire], &fault_scenarios[s], at, &c);
 		return !c.good;
 	}
 	return 2;
@@ -184,11 +184,11 @@ int main(int argc, char **argv)
 		src[i] = (uint8_t)(i * 2654435761u >> 24);
 	warm_up();
 	if (argc > 4)
-		return again(argv, argc);
+		return play_point_again(argv, argc);
 	good = true;
 	for (unsigned s = 0; s < fault_nscenarios; s++)
 		for (unsigned w = 0; w < NWIRES; w++)
 			for (unsigned k = ALLOCATION; k <= SHORTAGE; k++)
-				all(&wires[w], &fault_scenarios[s], k);
+				play_all_points(&wires[w], &fault_scenarios[s], k);
 	return !good;
 }

@@ -28,7 +28,7 @@ static struct ddps_sge sink(struct fault_world *w, uint32_t i)
 
 /* ---- a shared receive queue ---- */
 
-static int fill_queue(struct fault_world *w, uint32_t n)
+static int fill_more_sweep_queue(struct fault_world *w, uint32_t n)
 {
 	int err = 0;
 
@@ -54,7 +54,7 @@ int fault_shared(struct fault_world *w)
 	if (!err)
 		err = fault_drive(w, WHILE);
 	if (!err)
-		err = fill_queue(w, 2 * w->neps);
+		err = fill_more_sweep_queue(w, 2 * w->neps);
 	if (!err)
 		err = fault_completions(w, w->posted);
 	if (!err && !pieces_are(w, 2 * w->neps))
@@ -143,7 +143,7 @@ int fault_atomics(struct fault_world *w)
 
 /* ---- windows and regions that change ---- */
 
-static int bind_window(struct fault_world *w, struct ddps_mr *mw, struct ddps_mr *mr)
+static int bind_more_sweep_window(struct fault_world *w, struct ddps_mr *mw, struct ddps_mr *mr)
 {
 	struct ddps_sge sge = fault_piece(w->dst, FAULT_SMALL, mr);
 	const struct ddps_send_wr wr = { .op = DDPS_OP_BIND,
@@ -176,7 +176,7 @@ static int write_placed(struct fault_world *w, struct ddps_mr *at)
 }
 
 /* The peer invalidates @mw; this side its own region, and makes it valid again. */
-static int invalidate(struct fault_world *w, struct ddps_mr *mw, struct ddps_mr *mr)
+static int invalidate_more_sweep(struct fault_world *w, struct ddps_mr *mw, struct ddps_mr *mr)
 {
 	const struct ddps_send_wr theirs = { .op = DDPS_OP_SEND,
 					     .flags = DDPS_WR_INVALIDATE,
@@ -209,13 +209,13 @@ int fault_windows(struct fault_world *w)
 	if (!err)
 		err = ddps_mw_new(w->pd, false, &mw);
 	if (!err)
-		err = bind_window(w, mw, mr);
+		err = bind_more_sweep_window(w, mw, mr);
 	if (!err && ddps_mr_dereg(mr) != DDPS_E_BUSY)
 		return SILENT;
 	if (!err)
 		err = write_placed(w, mw);
 	if (!err)
-		err = invalidate(w, mw, mr);
+		err = invalidate_more_sweep(w, mw, mr);
 	if (!err)
 		err = write_placed(w, mr);
 	return err ? err : fault_tear_down(w);

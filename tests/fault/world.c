@@ -54,7 +54,7 @@ static int make_ctx(struct fault_world *w)
 }
 
 /* With the other addresses behind the first one, which ends before the last colon. */
-static int listen_at(struct fault_world *w)
+static int listen_in_fault_world(struct fault_world *w)
 {
 	const char *port = strrchr(w->wire, ':');
 	char uri[128];
@@ -87,7 +87,7 @@ static int make_eps(struct fault_world *w)
 	return err;
 }
 
-static int make(struct fault_world *w)
+static int make_fault_world(struct fault_world *w)
 {
 	int err = make_ctx(w);
 
@@ -96,7 +96,7 @@ static int make(struct fault_world *w)
 	if (!err)
 		err = ddps_cq_new(w->ctx, 256, &w->cq);
 	if (!err)
-		err = listen_at(w);
+		err = listen_in_fault_world(w);
 	if (!err && w->s->how & FAULT_SRQ)
 		err = ddps_srq_new(w->pd, 4, 1, NULL, &w->srq);
 	return err ? err : make_eps(w);
@@ -108,7 +108,7 @@ int fault_play(struct fault_world *w, const struct fault_scenario *s)
 
 	w->s = s;
 	w->neps = s->neps ? s->neps : 1;
-	err = make(w);
+	err = make_fault_world(w);
 	if (!err)
 		err = s->play(w);
 	if (err && err != SILENT && w->up && fault_ends(w))

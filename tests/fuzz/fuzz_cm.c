@@ -31,7 +31,7 @@ static void learn(struct rig *g, uint32_t id)
 }
 
 /* What came out of a call that succeeded. */
-static void look(struct rig *g)
+static void look_at_cm_outs(struct rig *g)
 {
 	const struct ddps_cm_outs *o = &g->o;
 	struct ddps_cm_mad m;
@@ -72,7 +72,7 @@ static void give_ids(struct rig *g, struct ddps_cm_mad *m, unsigned b)
 	}
 }
 
-static void of_kind(struct ddps_cm_mad *m, uint8_t b, uint8_t v)
+static void put_odd_cm_field(struct ddps_cm_mad *m, uint8_t b, uint8_t v)
 {
 	switch (m->hdr.attr_id) {
 	case DDPS_CM_REQ:
@@ -106,7 +106,7 @@ static void of_kind(struct ddps_cm_mad *m, uint8_t b, uint8_t v)
 	}
 }
 
-static void receive(struct rig *g, struct ddps_rbuf *in)
+static void receive_cm_message(struct rig *g, struct ddps_rbuf *in)
 {
 	unsigned attr = DDPS_CM_REQ + ddps_rbuf_u8(in) % 11;
 	uint8_t b = ddps_rbuf_u8(in), v = ddps_rbuf_u8(in);
@@ -115,7 +115,7 @@ static void receive(struct rig *g, struct ddps_rbuf *in)
 	int err;
 
 	ddps_cm_mad_init(&m, (uint16_t)attr, v);
-	of_kind(&m, b, v);
+	put_odd_cm_field(&m, b, v);
 	give_ids(g, &m, b);
 	FUZZ_CHECK(!ddps_cm_mad_encode(mad, &m));
 	if (v == 0xff) { /* one octet is another */
@@ -129,7 +129,7 @@ static void receive(struct rig *g, struct ddps_rbuf *in)
 	exact = fuzz_exact(mad, sizeof mad);
 	err = ddps_cm_rx(g->cm, exact, sizeof mad, b & 7, g->now, &g->o);
 	FUZZ_CHECK(!err || (!g->o.n_send && !g->o.n_report));
-	look(g);
+	look_at_cm_outs(g);
 	free(exact);
 }
 
@@ -141,7 +141,7 @@ static void receive_raw(struct rig *g, struct ddps_rbuf *in)
 
 	if (ddps_cm_rx(g->cm, exact, n, 1, g->now, &g->o))
 		FUZZ_CHECK(!g->o.n_send && !g->o.n_report);
-	look(g);
+	look_at_cm_outs(g);
 	free(exact);
 }
 
@@ -163,7 +163,7 @@ static int connect_new(struct rig *g, uint8_t v)
 	return err;
 }
 
-static void call(struct rig *g, struct ddps_rbuf *in)
+static void call_cm(struct rig *g, struct ddps_rbuf *in)
 {
 	uint8_t b = ddps_rbuf_u8(in), v = ddps_rbuf_u8(in);
 	uint32_t id = g->nid ? g->id[(b >> 4) % (g->nid < KNOWN ? g->nid : KNOWN)] : v;
@@ -210,13 +210,13 @@ static void call(struct rig *g, struct ddps_rbuf *in)
 		return;
 	}
 	if (!err)
-		look(g);
+		look_at_cm_outs(g);
 	else if ((b & 15) > 1)
 		FUZZ_CHECK(ddps_cm_state(g->cm, id) == was);
 }
 
 /* Time passes: a little, or until something is due; all that is due is served. */
-static void pass(struct rig *g, unsigned v)
+static void pass_cm_time(struct rig *g, unsigned v)
 {
 	uint64_t due = ddps_cm_deadline(g->cm);
 
@@ -226,14 +226,14 @@ static void pass(struct rig *g, unsigned v)
 		g->now += UINT64_C(1) << (v >> 1) % 36;
 	for (int i = 0; ddps_cm_tick(g->cm, g->now, &g->o); i++) {
 		FUZZ_CHECK(i < 1000);
-		look(g);
+		look_at_cm_outs(g);
 	}
 	due = ddps_cm_deadline(g->cm);
 	FUZZ_CHECK(due > g->now);
 }
 
 /* Left alone, with what the user owes given, every connection comes to its end. */
-static void rest(struct rig *g)
+static void rest_until_ended(struct rig *g)
 {
 	uint64_t due;
 
@@ -246,7 +246,7 @@ static void rest(struct rig *g)
 		FUZZ_CHECK(i < 10000);
 		g->now = due > g->now ? due : g->now;
 		FUZZ_CHECK(ddps_cm_tick(g->cm, g->now, &g->o) == 1);
-		look(g);
+		look_at_cm_outs(g);
 		if (g->o.n_report && g->o.report[0].state != DDPS_CM_ST_IDLE) {
 			uint32_t id = g->o.report[0].id;
 
@@ -273,22 +273,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		unsigned b = ddps_rbuf_u8(&in);
 
 		if (b & 1)
-			receive(&g, &in);
+			receive_cm_message(&g, &in);
 		else if (b & 2)
-			call(&g, &in);
+			call_cm(&g, &in);
 		else if (b < 0xf0)
-			pass(&g, b >> 2);
+			pass_cm_time(&g, b >> 2);
 		else
 			receive_raw(&g, &in);
 	}
-	rest(&g);
+	rest_until_ended(&g);
 	ddps_cm_free(g.cm);
 	return 0;
 }
 
 /* ---- scripts ---- */
 
-static size_t step_len(const uint8_t *p, size_t n)
+static size_t get_cm_fuzz_step_len(const uint8_t *p, size_t n)
 {
 	size_t len = 1;
 
@@ -302,7 +302,7 @@ static size_t step_len(const uint8_t *p, size_t n)
 }
 
 /* A message with odd fields, or one from an end that knows no connection; else as libFuzzer likes. */
-static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+static size_t change_cm_fuzz_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 {
 	if (n && !fuzz_roll(d, 2)) {
 		n = 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
@@ -326,7 +326,7 @@ static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	static const struct fuzz_script script = { 0, step_len, change_step };
+	static const struct fuzz_script script = { 0, get_cm_fuzz_step_len, change_cm_fuzz_step };
 
 	return fuzz_mutate_script(&script, data, size, max, seed);
 }

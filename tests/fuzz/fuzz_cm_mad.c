@@ -6,7 +6,7 @@
 #include "mutate.h"
 
 /* Every field can be read, is set to what it is, and lies within the MAD. */
-static void walk(struct ddps_cm_mad *m, const struct ddps_cm_field *f)
+static void walk_cm_fields(struct ddps_cm_mad *m, const struct ddps_cm_field *f)
 {
 	struct ddps_cm_mad was = *m;
 
@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CHECK(!ddps_cm_mad_encode(again, &n));
 	FUZZ_CHECK(!memcmp(out, again, sizeof out));
 	by_json(&m);
-	walk(&m, ddps_cm_hdr_fields());
-	walk(&m, ddps_cm_fields(m.hdr.attr_id));
+	walk_cm_fields(&m, ddps_cm_hdr_fields());
+	walk_cm_fields(&m, ddps_cm_fields(m.hdr.attr_id));
 	return 0;
 }
 

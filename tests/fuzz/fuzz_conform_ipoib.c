@@ -57,7 +57,7 @@ static const uint8_t gid[CI_GID] = { 0xfe, 0x80, [15] = LID };
 
 /* ---- what the target says ---- */
 
-static void spoil(uint8_t *b, size_t len, unsigned how)
+static void spoil_octets(uint8_t *b, size_t len, unsigned how)
 {
 	for (; how && len; how--) {
 		size_t at = ddps_rbuf_u16(&w->in) % len;
@@ -67,14 +67,14 @@ static void spoil(uint8_t *b, size_t len, unsigned how)
 }
 
 /* @how: octets to change, then bits for another sender, a wrong ICRC and a cut. */
-static void says(struct ci_pkt *p, bool group, unsigned how)
+static void send_target_packet(struct ci_pkt *p, bool group, unsigned how)
 {
 	uint8_t data[4096];
 
 	FUZZ_CHECK(p->len <= sizeof data);
 	if (p->len)
 		memcpy(data, p->data, p->len);
-	spoil(data, p->len, how & 3);
+	spoil_octets(data, p->len, how & 3);
 	p->data = data;
 	p->spoil = how & 8 && how & 16;
 	w->at = (struct ci_addr){ .src = (OWN & ~0xffu) | (how & 4 && how & 32 ? 3 : LID),
@@ -87,7 +87,7 @@ static void says(struct ci_pkt *p, bool group, unsigned how)
 	w->waiting = true;
 }
 
-static struct ci_pkt ud(uint32_t qpn, const uint8_t *b, size_t len)
+static struct ci_pkt make_target_ud(uint32_t qpn, const uint8_t *b, size_t len)
 {
 	return (struct ci_pkt){ .op = CI_UD | CI_ONLY,
 				.pkey = 0xffff,
@@ -98,7 +98,7 @@ static struct ci_pkt ud(uint32_t qpn, const uint8_t *b, size_t len)
 				.len = len };
 }
 
-static size_t arp(uint8_t *b, unsigned op, uint32_t ip, const uint8_t lla[CI_LLA])
+static size_t put_target_arp(uint8_t *b, unsigned op, uint32_t ip, const uint8_t lla[CI_LLA])
 {
 	memset(b, 0, 60);
 	cf_put32(b, CI_ARP << 16);
@@ -120,7 +120,7 @@ static void private(uint8_t *m)
 	cf_put32(m + ci_priv_at(m) + 4, 65524);
 }
 
-static void request(uint8_t *m)
+static void put_target_request(uint8_t *m)
 {
 	ci_mad(m, 7, 3, CI_REQ, ++w->id);
 	cf_put32(m + CM_LOCAL, w->id);
@@ -217,10 +217,10 @@ static bool advertised(uint8_t *b, const uint8_t *q, size_t len)
 }
 
 /* The right answer to one of its packets.  Return: whether there is one. */
-static bool answer(const struct ci_pkt *q, unsigned how)
+static bool answer_tester(const struct ci_pkt *q, unsigned how)
 {
 	uint8_t b[4096];
-	struct ci_pkt p = ud(w->ci.me.qpn, b, q->len);
+	struct ci_pkt p = make_target_ud(w->ci.me.qpn, b, q->len);
 
 	if ((q->op & CI_TRANSPORT) == CI_RC) {
 		p = (struct ci_pkt){ .op = CI_ACK, .pkey = 0xffff, .psn = q->psn, .syndrome = 31 };
@@ -230,15 +230,15 @@ static bool answer(const struct ci_pkt *q, unsigned how)
 		if (q->op == CI_ACK)
 			return false;
 	} else if (q->qpn == 1) {
-		p = ud(1, b, CI_MAD);
+		p = make_target_ud(1, b, CI_MAD);
 		if (q->len != CI_MAD || !managed(b, q->data))
 			return false;
 	} else if (q->len == 60 && cf_get16(q->data) == CI_ARP && q->data[11] == 1) {
-		p.len = arp(b, 2, cf_get32(q->data + 32), q->data + 12);
+		p.len = put_target_arp(b, 2, cf_get32(q->data + 32), q->data + 12);
 	} else if (!echoed(b, q->data, q->len) && !advertised(b, q->data, q->len)) {
 		return false;
 	}
-	says(&p, false, how);
+	send_target_packet(&p, false, how);
 	return true;
 }
 
@@ -253,28 +253,28 @@ static struct ci_qp *newest_qp(void)
 }
 
 /* What nobody asked for. */
-static void speak(unsigned what, unsigned how)
+static void speak_unasked(unsigned what, unsigned how)
 {
 	static const unsigned ops[] = { CI_FIRST, CI_MIDDLE, CI_LAST, CI_ONLY, CI_ACK, 5, 10, 31 };
 	uint8_t b[4096] = { 0 };
-	struct ci_pkt p = ud(1, b, CI_MAD);
+	struct ci_pkt p = make_target_ud(1, b, CI_MAD);
 	const struct ci_conn *c = w->ci.n_conns ? &w->ci.conn[w->ci.n_conns - 1] : NULL;
 	struct ci_qp *qp = newest_qp();
 
 	if (what == 0) {
-		request(b);
+		put_target_request(b);
 	} else if (what == 1 || what == 2) {
 		ci_mad(b, 7, 3, what == 1 ? CI_DREQ : CI_REJ + ddps_rbuf_u8(&w->in) % 16, ++w->id);
 		cf_put32(b + CM_LOCAL, c ? c->peer_id : 1);
 		cf_put32(b + CM_REMOTE, c ? c->id : 1);
-		spoil(b + 32, 4, 2);
+		spoil_octets(b + 32, 4, 2);
 	} else if (what == 3) {
 		ci_mad(b, 3, ddps_rbuf_u8(&w->in), ddps_rbuf_u8(&w->in), ++w->id);
 		memcpy(b + MC_MGID, w->ci.group[0].mgid, CI_GID);
 		memcpy(b + MC_PORT, gid, CI_GID);
 		b[MC_SCOPE] = 1;
 	} else if (what == 4) {
-		p = ud(w->ci.me.qpn, b, arp(b, 1, w->ci.me.ip, NULL));
+		p = make_target_ud(w->ci.me.qpn, b, put_target_arp(b, 1, w->ci.me.ip, NULL));
 	} else if (what == 5 && qp) {
 		p = (struct ci_pkt){ .op = (uint8_t)ops[ddps_rbuf_u8(&w->in) & 7],
 				     .pkey = 0xffff,
@@ -290,11 +290,11 @@ static void speak(unsigned what, unsigned how)
 		p.qpn = ddps_rbuf_u8(&w->in);
 		p.data = fuzz_some(&w->in, ddps_rbuf_u8(&w->in), &p.len);
 	}
-	says(&p, what == 4, how);
+	send_target_packet(&p, what == 4, how);
 }
 
 /* The next that comes.  Return: whether something does. */
-static bool next(void)
+static bool serve_next_arrival(void)
 {
 	unsigned b = ddps_rbuf_u8(&w->in), how = b & 0x40 ? ddps_rbuf_u8(&w->in) : 0;
 
@@ -309,11 +309,11 @@ static bool next(void)
 			for (unsigned i = 0; i < w->n_sent; i++)
 				w->sent[i].p.data -= sizeof *w->sent;
 		}
-		return b & 0x10 ? false : answer(&s.p, how);
+		return b & 0x10 ? false : answer_tester(&s.p, how);
 	}
 	if (b < 0x90)
 		return false;
-	speak(b & 7, how);
+	speak_unasked(b & 7, how);
 	return true;
 }
 
@@ -332,7 +332,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
 	for (nfds_t i = 0; i < n; i++)
 		fds[i].revents = 0;
 	if (!w->waiting && fuzz_more(&w->in))
-		(void)next();
+		(void)serve_next_arrival();
 	if (n == 2 && w->waiting) {
 		fds[w->at.dst != OWN].revents = POLLIN;
 		return 1;
@@ -377,7 +377,7 @@ ssize_t __wrap_recvfrom(int fd, void *b, size_t len, int flags, struct sockaddr 
 
 /* ---- a run ---- */
 
-static void check(const struct ci *ci)
+static void check_tester(const struct ci *ci)
 {
 	unsigned n = 0;
 
@@ -394,7 +394,7 @@ static void check(const struct ci *ci)
 
 static void known(struct ci *ci)
 {
-	arp(ci->frame, 1, 0, NULL);
+	put_target_arp(ci->frame, 1, 0, NULL);
 	memcpy(ci->target.lla, ci->frame + 12, CI_LLA);
 	ci->target.qpn = QPN;
 	ci->target.ip = TARGET;
@@ -405,7 +405,7 @@ static void known(struct ci *ci)
 	ci->sid_form = 1;
 }
 
-static void start(struct ci *ci, bool sa)
+static void start_tester(struct ci *ci, bool sa)
 {
 	ci->plan = (struct ci_plan){ .wire_ip = OWN,
 				     .broadcast = OWN | 0xff,
@@ -437,7 +437,7 @@ static void start(struct ci *ci, bool sa)
 	known(ci);
 }
 
-static const struct ci_case *choose(unsigned i)
+static const struct ci_case *choose_fuzzed_case(unsigned i)
 {
 	const struct ci_case *c;
 
@@ -451,16 +451,16 @@ static const struct ci_case *choose(unsigned i)
 static void execute(const struct ci_case *c, bool sa)
 {
 	if (!setjmp(w->ci.leave)) {
-		start(&w->ci, sa);
+		start_tester(&w->ci, sa);
 		c->run(&w->ci);
 	}
-	check(&w->ci);
+	check_tester(&w->ci);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
-	const struct ci_case *c = choose(ddps_rbuf_u8(&in));
+	const struct ci_case *c = choose_fuzzed_case(ddps_rbuf_u8(&in));
 	bool sa = ddps_rbuf_u8(&in) & 1 || c->needs & CI_NEEDS_SA;
 
 	w = calloc(1, sizeof *w);
@@ -471,7 +471,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	execute(c, sa);
 	if (!setjmp(w->ci.leave))
 		ci_sweep(&w->ci);
-	check(&w->ci);
+	check_tester(&w->ci);
 	ci_forget(&w->ci);
 	for (unsigned i = 0; i < CI_QPS; i++)
 		free(w->ci.qp[i].in);

@@ -26,7 +26,7 @@ struct world {
 
 /* ---- the target ---- */
 
-static void begin(struct world *w, const struct cf_link *l, uint32_t tag)
+static void begin_conform_sctp_fuzz(struct world *w, const struct cf_link *l, uint32_t tag)
 {
 	w->pkt.len = 12;
 	cf_put16(w->pkt.b, PORT);
@@ -34,7 +34,7 @@ static void begin(struct world *w, const struct cf_link *l, uint32_t tag)
 	cf_put32(w->pkt.b + 4, tag);
 }
 
-static void arrives(struct world *w)
+static void deliver_to_tester(struct world *w)
 {
 	static const struct sockaddr_storage from = { .ss_family = AF_INET };
 	uint8_t *exact;
@@ -53,7 +53,7 @@ static void init(struct world *w, const struct cf_link *l, uint8_t type, uint32_
 {
 	uint8_t *c;
 
-	begin(w, l, tag);
+	begin_conform_sctp_fuzz(w, l, tag);
 	c = cf_pkt_chunk(&w->pkt, type, 0, 24);
 	cf_put32(c, w->tag);
 	cf_put32(c + 4, 60000);
@@ -61,61 +61,62 @@ static void init(struct world *w, const struct cf_link *l, uint8_t type, uint32_
 	cf_put32(c + 12, 0xfffffff0u); /* TSNs wrap soon */
 	cf_put32(c + 16, 7u << 16 | 8);
 	cf_put32(c + 20, 0x01020304);
-	arrives(w);
+	deliver_to_tester(w);
 }
 
 static void cookie(struct world *w, const struct cf_link *l, uint8_t type)
 {
-	begin(w, l, l->tag);
+	begin_conform_sctp_fuzz(w, l, l->tag);
 	if (type == CF_C_COOKIE_ECHO)
 		memcpy(cf_pkt_chunk(&w->pkt, type, 0, l->cookie_len), l->cookie, l->cookie_len);
 	else
 		cf_pkt_chunk(&w->pkt, type, 0, 0);
-	arrives(w);
+	deliver_to_tester(w);
 }
 
-static void raw(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
+static void send_raw_chunks(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
 {
 	const uint32_t tag[] = { l ? l->tag : 0, w->tag, 0, 1 };
 	unsigned how = ddps_rbuf_u8(in);
 	size_t got;
 	const uint8_t *p = fuzz_some(in, how >> 2, &got);
 
-	begin(w, l, tag[how & 3]);
+	begin_conform_sctp_fuzz(w, l, tag[how & 3]);
 	if (got)
 		memcpy(w->pkt.b + w->pkt.len, p, got);
 	w->pkt.len += got;
-	arrives(w);
+	deliver_to_tester(w);
 }
 
-static void data(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
+static void send_data_chunk_to_tester(struct world *w, const struct cf_link *l,
+				      struct ddps_rbuf *in)
 {
 	uint32_t tsn = l->cum + ddps_rbuf_u8(in) - 100u;
 	uint8_t flags = ddps_rbuf_u8(in) & 7;
 	size_t len = 16u * ddps_rbuf_u8(in);
 	uint8_t *c;
 
-	begin(w, l, l->tag);
+	begin_conform_sctp_fuzz(w, l, l->tag);
 	c = cf_pkt_chunk(&w->pkt, CF_C_DATA, flags, 12 + len);
 	cf_put32(c, tsn);
 	cf_put32(c + 4, 0);
 	cf_put32(c + 8, 16);
 	memset(c + 12, (int)(tsn & 0xff), len);
-	arrives(w);
+	deliver_to_tester(w);
 }
 
-static void sack(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
+static void send_sack_to_tester(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
 {
 	uint8_t *c;
 
-	begin(w, l, l->tag);
+	begin_conform_sctp_fuzz(w, l, l->tag);
 	c = cf_pkt_chunk(&w->pkt, CF_C_SACK, 0, 16);
 	cf_put32(c, l->tsn - 1 - ddps_rbuf_u8(in) % 8);
 	cf_put32(c + 4, 256u * ddps_rbuf_u8(in));
 	cf_put32(c + 8, 1u << 16);
 	cf_put16(c + 12, (uint16_t)(1 + ddps_rbuf_u8(in) % 4));
 	cf_put16(c + 14, (uint16_t)(1 + ddps_rbuf_u8(in) % 8));
-	arrives(w);
+	deliver_to_tester(w);
 }
 
 /* ---- what holds at any time ---- */
@@ -132,7 +133,7 @@ static void check_in(const struct cf_link *l)
 	FUZZ_CHECK(octets == l->in_octets && octets <= KEPT_MAX);
 }
 
-static void check_out(const struct cf_link *l)
+static void check_tester_link(const struct cf_link *l)
 {
 	unsigned n = 0, flying = 0;
 	size_t octets = 0;
@@ -149,7 +150,7 @@ static void check_out(const struct cf_link *l)
 }
 
 /* The case reads the oldest message. */
-static void hear(struct world *w)
+static void read_oldest_message(struct world *w)
 {
 	struct cf_queued *q = w->as.first;
 
@@ -175,7 +176,7 @@ static void ours(struct world *w, struct cf_link *l, unsigned b, struct ddps_rbu
 		if (l->due != UINT64_MAX)
 			cf_link_expired(l);
 	} else if (b < 0xf8) {
-		hear(w);
+		read_oldest_message(w);
 		cf_link_reopen(l);
 	} else if (b < 0xfc && l->state == CF_L_UP) {
 		l->state = CF_L_SHUTDOWN_DUE;
@@ -185,16 +186,16 @@ static void ours(struct world *w, struct cf_link *l, unsigned b, struct ddps_rbu
 	}
 }
 
-static void step(struct world *w, struct cf_link *l, struct ddps_rbuf *in)
+static void step_conform_sctp_fuzz(struct world *w, struct cf_link *l, struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in);
 
 	if (b < 0x40 || !l)
-		raw(w, l, in);
+		send_raw_chunks(w, l, in);
 	else if (b < 0x98)
-		data(w, l, in);
+		send_data_chunk_to_tester(w, l, in);
 	else if (b < 0xb0)
-		sack(w, l, in);
+		send_sack_to_tester(w, l, in);
 	else if (b < 0xb8)
 		init(w, l, b & 1 ? CF_C_INIT : CF_C_INIT_ACK, b & 1 ? 0 : l->tag);
 	else if (b < 0xc0)
@@ -204,7 +205,7 @@ static void step(struct world *w, struct cf_link *l, struct ddps_rbuf *in)
 }
 
 /* Either end begins; then the association is up, unless the input says that it takes its time. */
-static void start(struct world *w, unsigned how)
+static void start_conform_sctp_fuzz(struct world *w, unsigned how)
 {
 	struct cf_link *l;
 
@@ -246,12 +247,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *in_data, size_t size)
 	fuzz_random_reset();
 	fuzz_time_set(NOW);
 	w->cf.trace = cf_trace_new();
-	start(w, ddps_rbuf_u8(&in));
+	start_conform_sctp_fuzz(w, ddps_rbuf_u8(&in));
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++) {
-		step(w, w->as.below ? w->as.below : w->below.links, &in);
+		step_conform_sctp_fuzz(w, w->as.below ? w->as.below : w->below.links, &in);
 		for (struct cf_link *l = w->below.links; l; l = l->next) {
 			check_in(l);
-			check_out(l);
+			check_tester_link(l);
 		}
 	}
 	while (w->below.links) {
@@ -262,16 +263,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *in_data, size_t size)
 		free(l);
 	}
 	while (w->as.first)
-		hear(w);
+		read_oldest_message(w);
 	FUZZ_CHECK(!w->as.held);
 	cf_trace_free(w->cf.trace);
 	free(w);
 	return 0;
 }
 
-/* ---- scripts as step() reads them ---- */
+/* ---- scripts as step_conform_sctp_fuzz() reads them ---- */
 
-static size_t step_len(const uint8_t *p, size_t n)
+static size_t get_conform_sctp_fuzz_step_len(const uint8_t *p, size_t n)
 {
 	size_t len = 1;
 
@@ -287,7 +288,7 @@ static size_t step_len(const uint8_t *p, size_t n)
 }
 
 /* A packet of chunks, mostly with the tester's tag; other steps keep their kind. */
-static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+static size_t change_conform_sctp_fuzz_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 {
 	if (n && p[0] >= 0x40)
 		return 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
@@ -303,7 +304,8 @@ static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	static const struct fuzz_script script = { 1, step_len, change_step };
+	static const struct fuzz_script script = { 1, get_conform_sctp_fuzz_step_len,
+						   change_conform_sctp_fuzz_step };
 
 	return fuzz_mutate_script(&script, data, size, max, seed);
 }

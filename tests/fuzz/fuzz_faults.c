@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "verbs/fault/vf.h"
 
-static void is_sound(const struct vf_rule *rule)
+static void check_faults_fuzz_sound(const struct vf_rule *rule)
 {
 	FUZZ_CHECK(rule->line && rule->what < VF_EFFECTS && rule->when.point <= VF_TIME);
 	FUZZ_CHECK(rule->when.chance && rule->when.chance <= VF_CERTAIN);
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(*e.why && memchr(e.why, 0, sizeof e.why));
 	}
 	for (unsigned i = 0; i < r->n; i++) {
-		is_sound(&r->rule[i]);
+		check_faults_fuzz_sound(&r->rule[i]);
 		fires(r, &r->rule[i]);
 	}
 	free(r);

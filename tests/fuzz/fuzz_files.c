@@ -12,7 +12,7 @@
 
 #define NODES 4u
 
-static void profile(const char *path)
+static void parse_profile_file(const char *path)
 {
 	struct cf_profile p;
 	char why[256] = "";
@@ -65,7 +65,7 @@ static void settings(const char *path)
 	free(s);
 }
 
-static void mad(const char *path)
+static void parse_mad_file(const char *path)
 {
 	struct ddps_cm_mad m, again;
 	uint8_t octets[DDPS_CM_MAD_LEN];
@@ -90,7 +90,8 @@ static void mad(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(const char *) = { profile, scenario, settings, mad };
+	static void (*const kinds[])(const char *) = { parse_profile_file, scenario, settings,
+						       parse_mad_file };
 
 	if (size)
 		kinds[data[0] % 4](fuzz_file(data + 1, size - 1));

@@ -39,7 +39,7 @@ static unsigned n_wire;
 static uint64_t now;
 static bool honest; /* nothing was made up or spoilt */
 
-static bool on_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+static bool take_ib_fuzz_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	struct side *s = user;
 	struct flying *f = &wire[n_wire];
@@ -60,18 +60,18 @@ static bool on_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt
 
 /* ---- what goes up ---- */
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t t)
+static void take_ib_fuzz_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+			    size_t len, uint64_t t)
 {
 	FUZZ_CHECK(user && from && (frame || !len) && t == now);
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t t)
+static void take_ib_fuzz_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t t)
 {
 	FUZZ_CHECK(user && from && mad && len == DDPS_CM_MAD_LEN && t == now);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t t)
+static void take_ib_fuzz_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t t)
 {
 	struct side *s = user;
 	const uint8_t *p = frame;
@@ -92,7 +92,7 @@ static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint6
 	}
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t t)
+static void take_ib_fuzz_qp_error(void *user, uint32_t qpn, int err, uint64_t t)
 {
 	struct side *s = user;
 
@@ -103,30 +103,33 @@ static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t t)
 	}
 }
 
-static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-		    const struct ddps_ipoib_path *path, uint64_t t)
+static void take_ib_fuzz_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			      const struct ddps_ipoib_path *path, uint64_t t)
 {
 	FUZZ_CHECK(user && gid && t == now);
 	FUZZ_CHECK(!path || (path->addr && path->addr < DDPS_SA_LIDS && path->mtu <= 5));
 }
 
-static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err, uint32_t mtu,
-		      uint64_t t)
+static void take_ib_fuzz_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+				uint32_t mtu, uint64_t t)
 {
 	FUZZ_CHECK(user && mgid && t == now && !err == !!mtu && mtu <= 4096);
 }
 
-static void on_link(void *user, bool up, uint64_t t)
+static void take_ib_fuzz_link(void *user, bool up, uint64_t t)
 {
 	(void)user, (void)up, (void)t;
 }
 
-static const struct ddps_ipoib_up up = { sizeof(up),  on_ud,   on_mad,	  on_qp,
-					 on_qp_error, on_path, on_joined, on_link };
+static const struct ddps_ipoib_up up = {
+	sizeof(up),	     take_ib_fuzz_ud,	    take_ib_fuzz_mad,
+	take_ib_fuzz_qp,     take_ib_fuzz_qp_error, take_ib_fuzz_path,
+	take_ib_fuzz_joined, take_ib_fuzz_link
+};
 
 /* ---- the wire ---- */
 
-static void deliver(const struct flying *f)
+static void deliver_ib_packet(const struct flying *f)
 {
 	uint8_t *exact = fuzz_exact(f->data, f->p.len);
 	struct ddps_ib_pkt p = f->p;
@@ -139,7 +142,7 @@ static void deliver(const struct flying *f)
 	free(exact);
 }
 
-static void carry(unsigned at, bool keep)
+static void carry_ib_packet(unsigned at, bool keep)
 {
 	static struct flying f; /* what it causes goes on the wire */
 
@@ -148,17 +151,17 @@ static void carry(unsigned at, bool keep)
 	f = wire[at];
 	if (!keep)
 		memmove(&wire[at], &wire[at + 1], (--n_wire - at) * sizeof(*wire));
-	deliver(&f);
+	deliver_ib_packet(&f);
 }
 
-static void flush(void)
+static void flush_ib_wire(void)
 {
 	for (unsigned i = 0; n_wire && i < 4 * WIRE; i++)
-		carry(0, false);
+		carry_ib_packet(0, false);
 }
 
 /* Octets of the input over a packet that is on its way. */
-static void spoil(struct ddps_rbuf *in)
+static void spoil_flying_packet(struct ddps_rbuf *in)
 {
 	struct flying *f = n_wire ? &wire[ddps_rbuf_u8(in) % n_wire] : NULL;
 	uint8_t what = ddps_rbuf_u8(in);
@@ -179,7 +182,7 @@ static void spoil(struct ddps_rbuf *in)
 static const struct ddps_ib_udp_hdr outside = { 0x0a000002, 0x0a000001, 0xc000, 4791, 0 };
 
 /* A packet as octets of the input, as a socket would give it; half of them need the right ICRC. */
-static void raw(struct side *s, struct ddps_rbuf *in)
+static void deliver_raw_packet(struct side *s, struct ddps_rbuf *in)
 {
 	uint16_t from = ddps_rbuf_u8(in), mlid = ddps_rbuf_u8(in);
 	const uint16_t slid = from ? from : 1;
@@ -199,7 +202,7 @@ static void raw(struct side *s, struct ddps_rbuf *in)
 }
 
 /* A MAD for QP 1, its record from the input. */
-static void mad(struct side *s, struct ddps_rbuf *in)
+static void send_fuzzed_mad(struct side *s, struct ddps_rbuf *in)
 {
 	static const uint16_t attr[] = { 1, 2, 3, 0x12, 0x35, 0x38, 0x10, 0x13 };
 	static const uint8_t method[] = { 1, 2, 3, 6, 0x15, 0x81, 0x86, 0x95 };
@@ -236,7 +239,7 @@ static void mad(struct side *s, struct ddps_rbuf *in)
 
 /* ---- what an interface does ---- */
 
-static void message(struct side *s, uint32_t qpn, size_t len)
+static void send_rc_message(struct side *s, uint32_t qpn, size_t len)
 {
 	static uint8_t m[MESSAGE];
 	struct ddps_ipoib_port *port = ddps_ib_node_port(s->n);
@@ -249,7 +252,7 @@ static void message(struct side *s, uint32_t qpn, size_t len)
 		s->sent++;
 }
 
-static void group_of(uint8_t mgid[16], uint8_t nr)
+static void make_fuzzed_mgid(uint8_t mgid[16], uint8_t nr)
 {
 	memcpy(mgid, (uint8_t[16]){ 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = (uint8_t)(nr & 15) },
 	       16);
@@ -257,14 +260,14 @@ static void group_of(uint8_t mgid[16], uint8_t nr)
 		memset(mgid + 12, 0xff, 4); /* the broadcast group */
 }
 
-static void ask(struct side *s, struct ddps_rbuf *in)
+static void ask_ib_port(struct side *s, struct ddps_rbuf *in)
 {
 	struct ddps_ipoib_port *port = ddps_ib_node_port(s->n);
 	uint8_t what = ddps_rbuf_u8(in), nr = ddps_rbuf_u8(in), gid[16] = { 0xfe, 0x80 };
 	struct ddps_ipoib_lladdr to = { .qpn = DDPS_IPOIB_QPN_MCAST };
 	static const uint8_t frame[3000];
 
-	group_of(to.gid, nr);
+	make_fuzzed_mgid(to.gid, nr);
 	gid[15] = nr & 3;
 	switch (what % 7) {
 	case 0:
@@ -292,7 +295,7 @@ static void ask(struct side *s, struct ddps_rbuf *in)
 	}
 }
 
-static void bounds(void)
+static void check_port_bounds(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		const struct ddps_ib_node *n = side[i].n;
@@ -306,7 +309,7 @@ static void bounds(void)
 	}
 }
 
-static void tick(uint64_t ns)
+static void tick_ib_ports(uint64_t ns)
 {
 	now += ns;
 	for (unsigned i = 0; i < 2; i++) {
@@ -315,7 +318,7 @@ static void tick(uint64_t ns)
 	}
 }
 
-static void step(struct ddps_rbuf *in)
+static void take_ib_step(struct ddps_rbuf *in)
 {
 	uint8_t what = ddps_rbuf_u8(in);
 	struct side *s = &side[what >> 7];
@@ -323,49 +326,49 @@ static void step(struct ddps_rbuf *in)
 	switch (what & 15) {
 	case 0:
 	case 1:
-		carry(ddps_rbuf_u8(in), what & 64); /* perhaps twice */
+		carry_ib_packet(ddps_rbuf_u8(in), what & 64); /* perhaps twice */
 		break;
 	case 2:
-		carry(0, false);
+		carry_ib_packet(0, false);
 		break;
 	case 3:
-		flush();
+		flush_ib_wire();
 		break;
 	case 4: /* lost */
 		n_wire -= n_wire > 0;
 		break;
 	case 5:
-		spoil(in);
+		spoil_flying_packet(in);
 		break;
 	case 6:
-		raw(s, in);
+		deliver_raw_packet(s, in);
 		break;
 	case 7:
-		mad(s, in);
+		send_fuzzed_mad(s, in);
 		break;
 	case 8:
 	case 9:
-		message(s, s->rc, ddps_rbuf_u16(in));
+		send_rc_message(s, s->rc, ddps_rbuf_u16(in));
 		break;
 	case 10:
-		message(s, s->uc, ddps_rbuf_u16(in));
+		send_rc_message(s, s->uc, ddps_rbuf_u16(in));
 		break;
 	case 11:
 	case 12:
-		ask(s, in);
+		ask_ib_port(s, in);
 		break;
 	case 13:
 		s->destroy_inside = true;
 		break;
 	default:
-		tick(MS * ddps_rbuf_u8(in) * (what & 64 ? 1000 : 5));
+		tick_ib_ports(MS * ddps_rbuf_u8(in) * (what & 64 ? 1000 : 5));
 	}
-	bounds();
+	check_port_bounds();
 }
 
 /* ---- life ---- */
 
-static void make(unsigned i)
+static void make_ib_side(unsigned i)
 {
 	struct side *s = &side[i];
 	struct ddps_ib_node_config c = { .lid = (uint16_t)(1 + i),
@@ -381,7 +384,7 @@ static void make(unsigned i)
 					 .tx_octets = MEMORY,
 					 .rx_octets = MEMORY,
 					 .seed = 100 * i,
-					 .send = on_send,
+					 .send = take_ib_fuzz_send,
 					 .wire = s,
 					 .up = &up };
 
@@ -426,17 +429,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	now = 1000 * MS;
 	n_wire = 0;
 	honest = true;
-	group_of(mgid, 0);
+	make_fuzzed_mgid(mgid, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		make(i);
+		make_ib_side(i);
 		FUZZ_CHECK(!ddps_ib_node_port(side[i].n)->ops->join(ddps_ib_node_port(side[i].n),
 								    mgid));
 	}
-	flush();
+	flush_ib_wire();
 	connect_both(false);
 	connect_both(true);
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&in);
+		take_ib_step(&in);
 	/* an honest wire at the end: what was sent on the reliable connection is there */
 	for (unsigned i = 0; i < 2; i++) {
 		side[i].full = false;
@@ -445,8 +448,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; honest && side[0].rc && side[1].rc && i < 2000 &&
 			     (side[0].got != side[1].sent || side[1].got != side[0].sent);
 	     i++) {
-		flush();
-		tick(50 * MS);
+		flush_ib_wire();
+		tick_ib_ports(50 * MS);
 	}
 	if (honest && side[0].rc && side[1].rc)
 		FUZZ_CHECK(side[0].got == side[1].sent && side[1].got == side[0].sent);
@@ -454,13 +457,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ddps_ib_node_qp_destroy(ddps_ib_node_port(side[i].n), side[i].rc);
 		ddps_ib_node_qp_destroy(ddps_ib_node_port(side[i].n), side[i].uc);
 	}
-	bounds();
+	check_port_bounds();
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ib_node_free(side[i].n);
 	return 0;
 }
 
-/* raw()'s octets: a packet as a peer makes it. */
+/* deliver_raw_packet()'s octets: a packet as a peer makes it. */
 static size_t new_packet(uint8_t *p, struct fuzz_dice *d)
 {
 	size_t n = fuzz_new_ib_packet(p + 5, &outside, 0x48 + fuzz_roll(d, 4), QKEY, d);
@@ -471,8 +474,8 @@ static size_t new_packet(uint8_t *p, struct fuzz_dice *d)
 	return 5 + n;
 }
 
-/* As step() reads them, but for one that spoils when nothing is on its way. */
-static size_t step_len(const uint8_t *p, size_t n)
+/* As take_ib_step() reads them, but for one that spoils when nothing is on its way. */
+static size_t get_ib_fuzz_step_len(const uint8_t *p, size_t n)
 {
 	static const uint8_t lens[16] = { 2, 2, 1, 1, 1, 3, 5, 0, 3, 3, 3, 3, 3, 1, 2, 2 };
 	size_t len = lens[p[0] & 15];
@@ -486,7 +489,7 @@ static size_t step_len(const uint8_t *p, size_t n)
 	return len < n ? len : n;
 }
 
-static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+static size_t change_ib_fuzz_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 {
 	if (!n || fuzz_roll(d, 2))
 		return new_packet(p, d);
@@ -495,7 +498,7 @@ static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	static const struct fuzz_script script = { 0, step_len, change_step };
+	static const struct fuzz_script script = { 0, get_ib_fuzz_step_len, change_ib_fuzz_step };
 
 	return fuzz_mutate_script(&script, data, size, max, seed);
 }

@@ -122,7 +122,7 @@ static int port_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint3
 	return DDPS_E_LIMIT;
 }
 
-static unsigned qp_of(const struct rig *g, uint32_t qpn)
+static unsigned get_ipoib_if_fuzz_qp(const struct rig *g, uint32_t qpn)
 {
 	FUZZ_CHECK(qpn >= 0x400 && qpn < 0x400 + QPS && g->qp[qpn - 0x400].used);
 	return qpn - 0x400;
@@ -132,7 +132,7 @@ static int port_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 			 const struct ddps_ipoib_qp_to *to)
 {
 	struct rig *g = (struct rig *)port;
-	unsigned i = qp_of(g, qpn);
+	unsigned i = get_ipoib_if_fuzz_qp(g, qpn);
 
 	FUZZ_CHECK(!g->qp[i].stopped && !g->qp[i].ready && to->qpn <= DDPS_IPOIB_QPN_MAX);
 	g->qp[i].ready = !g->refuse;
@@ -142,7 +142,7 @@ static int port_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 static int port_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len)
 {
 	struct rig *g = (struct rig *)port;
-	unsigned i = qp_of(g, qpn);
+	unsigned i = get_ipoib_if_fuzz_qp(g, qpn);
 
 	FUZZ_CHECK(g->qp[i].ready && !g->qp[i].stopped && len <= RX_MTU);
 	free(fuzz_exact(frame, len));
@@ -153,14 +153,14 @@ static void port_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 {
 	struct rig *g = (struct rig *)port;
 
-	g->qp[qp_of(g, qpn)].stopped = true;
+	g->qp[get_ipoib_if_fuzz_qp(g, qpn)].stopped = true;
 }
 
 static void port_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 {
 	struct rig *g = (struct rig *)port;
 
-	g->qp[qp_of(g, qpn)].used = false;
+	g->qp[get_ipoib_if_fuzz_qp(g, qpn)].used = false;
 }
 
 static const struct ddps_ipoib_port_ops ops = {
@@ -179,7 +179,7 @@ static const struct ddps_ipoib_port_ops ops = {
 
 /* ---- above ---- */
 
-static void on_deliver(void *user, const void *packet, size_t len)
+static void take_ipoib_if_fuzz_delivery(void *user, const void *packet, size_t len)
 {
 	const uint8_t *p = fuzz_exact(packet, len);
 
@@ -255,7 +255,7 @@ static void peer_connects(struct rig *g, unsigned v)
 }
 
 /* What the port was asked for has happened, for good or ill. */
-static void serve(struct rig *g, unsigned v)
+static void serve_ipoib_if_fuzz(struct rig *g, unsigned v)
 {
 	struct pending p;
 	struct ddps_ipoib_path path = { .addr = 1, .mtu = 4, .life = 14, .dlid = 3 };
@@ -286,7 +286,7 @@ static void serve(struct rig *g, unsigned v)
 
 /* ---- frames ---- */
 
-static size_t add(size_t at, const void *p, size_t n)
+static size_t add_to_ipoib_if_fuzz(size_t at, const void *p, size_t n)
 {
 	if (n)
 		memcpy(buf + at, p, n);
@@ -348,12 +348,14 @@ static size_t make_nd(struct ddps_rbuf *in)
 	memcpy(p + 48, b & 1 ? our_gid : gid, 16);
 	if (odd & 2) {
 		more = fuzz_some(in, ddps_rbuf_u8(in) % 64, &n);
-		len = add(DDPS_IPOIB_ENCAP_LEN + len, more, n) - DDPS_IPOIB_ENCAP_LEN;
+		len = add_to_ipoib_if_fuzz(DDPS_IPOIB_ENCAP_LEN + len, more, n) -
+		      DDPS_IPOIB_ENCAP_LEN;
 	}
 	FUZZ_CHECK(!ddps_ipoib_nd_encode(option,
 					 b & 1 ? DDPS_IPOIB_ND_SOURCE : DDPS_IPOIB_ND_TARGET, &a));
 	if (!(odd & 4))
-		len = add(DDPS_IPOIB_ENCAP_LEN + len, option, sizeof option) - DDPS_IPOIB_ENCAP_LEN;
+		len = add_to_ipoib_if_fuzz(DDPS_IPOIB_ENCAP_LEN + len, option, sizeof option) -
+		      DDPS_IPOIB_ENCAP_LEN;
 	p[4] = (uint8_t)((len - 40) >> 8);
 	p[5] = (uint8_t)(len - 40);
 	seal6(p, len);
@@ -405,7 +407,7 @@ static size_t make_raw(struct ddps_rbuf *in)
 	size_t n;
 	const uint8_t *p = fuzz_some(in, ddps_rbuf_u8(in), &n);
 
-	return add(0, p, n);
+	return add_to_ipoib_if_fuzz(0, p, n);
 }
 
 static void frame_in(struct rig *g, struct ddps_rbuf *in, unsigned kind)
@@ -449,7 +451,7 @@ static void packet_out(struct rig *g, struct ddps_rbuf *in, bool raw)
 
 /* ---- time ---- */
 
-static void tick(struct rig *g, unsigned v)
+static void tick_ipoib_if_fuzz(struct rig *g, unsigned v)
 {
 	uint64_t due = ddps_ipoib_if_deadline(g->f);
 	struct ddps_cm_outs o;
@@ -495,7 +497,7 @@ static void misc(struct rig *g, unsigned v)
 	}
 }
 
-static void step(struct rig *g, struct ddps_rbuf *in)
+static void step_ipoib_if_fuzz(struct rig *g, struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in);
 
@@ -515,18 +517,18 @@ static void step(struct rig *g, struct ddps_rbuf *in)
 		break;
 	case 7:
 	case 8:
-		tick(g, ddps_rbuf_u8(in));
+		tick_ipoib_if_fuzz(g, ddps_rbuf_u8(in));
 		break;
 	case 9:
 		misc(g, ddps_rbuf_u8(in));
 		break;
 	default:
-		serve(g, b >> 4);
+		serve_ipoib_if_fuzz(g, b >> 4);
 		break;
 	}
 }
 
-static void rig_init(struct rig *g, unsigned flags)
+static void init_ipoib_if_fuzz_rig(struct rig *g, unsigned flags)
 {
 	const struct ddps_cm_config cm = {
 		.struct_size = sizeof(cm), .ca_guid = 2, .tid_high = 9, .id_seed = 7, .max_conns = 8
@@ -548,7 +550,7 @@ static void rig_init(struct rig *g, unsigned flags)
 					    .ca_guid = 1,
 					    .seed = 5 };
 	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						   .deliver = on_deliver,
+						   .deliver = take_ipoib_if_fuzz_delivery,
 						   .user = g };
 	struct ddps_cm_listener l = { .pkey = 0xffff };
 
@@ -564,7 +566,7 @@ static void rig_init(struct rig *g, unsigned flags)
 		FUZZ_CHECK(form == (flags >> 5 & 1) || !ddps_cm_listen(g->peer, &l));
 	}
 	ddps_ipoib_if_start(g->f, g->now);
-	serve(g, 0);
+	serve_ipoib_if_fuzz(g, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -572,13 +574,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	static struct rig g;
 
-	rig_init(&g, ddps_rbuf_u8(&in));
+	init_ipoib_if_fuzz_rig(&g, ddps_rbuf_u8(&in));
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&g, &in);
+		step_ipoib_if_fuzz(&g, &in);
 	ddps_ipoib_if_stop(g.f, g.now);
 	for (int i = 0; !ddps_ipoib_if_at_rest(g.f); i++) {
 		FUZZ_CHECK(i < 10000 && ddps_ipoib_if_deadline(g.f) != DDPS_CM_NEVER);
-		tick(&g, 1);
+		tick_ipoib_if_fuzz(&g, 1);
 	}
 	ddps_ipoib_if_free(g.f);
 	for (unsigned i = 0; i < QPS; i++)

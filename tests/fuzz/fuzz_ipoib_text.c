@@ -69,7 +69,7 @@ static void priv(const char *text)
 	FUZZ_CHECK(!ddps_ipoib_priv_parse(&b, out) && a.qpn == b.qpn && a.rx_mtu == b.rx_mtu);
 }
 
-static void attr(const char *text)
+static void put_ipoib_text_fuzz_attr(const char *text)
 {
 	int a = ddps_cm_attr_parse(text);
 
@@ -79,7 +79,7 @@ static void attr(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const parsers[])(
-		const char *) = { lladdr, flags, gid, service_id, priv, attr };
+		const char *) = { lladdr, flags, gid, service_id, priv, put_ipoib_text_fuzz_attr };
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	unsigned which = ddps_rbuf_u8(&in);
 	char *text = fuzz_text(&in);

@@ -62,7 +62,7 @@ static int next_segment(void *user, struct ddps_seg *seg, size_t mulpdu)
 	return 1;
 }
 
-static size_t encode(struct source *s, uint8_t *out, unsigned flags)
+static size_t encode_mpa_rx_fuzz(struct source *s, uint8_t *out, unsigned flags)
 {
 	struct ddps_mpa_tx tx;
 	struct iovec *iov;
@@ -210,7 +210,7 @@ static size_t read_some(struct receiver *r, const uint8_t *p, size_t n, size_t m
 }
 
 /* @cut 0: as much as fits; else reads of lengths that follow from it. */
-static struct fuzz_log receive(const uint8_t *p, size_t n, unsigned flags, unsigned cut)
+static struct fuzz_log receive_mpa_rx_fuzz(const uint8_t *p, size_t n, unsigned flags, unsigned cut)
 {
 	struct receiver r = { .flags = flags };
 	size_t done;
@@ -236,16 +236,16 @@ static struct fuzz_log receive(const uint8_t *p, size_t n, unsigned flags, unsig
 static void receive_all(const uint8_t *p, size_t n, unsigned flags, unsigned cut,
 			const struct fuzz_log *sent)
 {
-	struct fuzz_log a = receive(p, n, flags & ~(unsigned)(HOLD | DIRECT), 0);
+	struct fuzz_log a = receive_mpa_rx_fuzz(p, n, flags & ~(unsigned)(HOLD | DIRECT), 0);
 
-	FUZZ_CHECK(a.hash == receive(p, n, flags & ~(unsigned)DIRECT, cut).hash);
-	FUZZ_CHECK(a.hash == receive(p, n, flags | DIRECT, cut + 1).hash);
+	FUZZ_CHECK(a.hash == receive_mpa_rx_fuzz(p, n, flags & ~(unsigned)DIRECT, cut).hash);
+	FUZZ_CHECK(a.hash == receive_mpa_rx_fuzz(p, n, flags | DIRECT, cut + 1).hash);
 	if (sent && !(flags & REFUSE))
 		FUZZ_CHECK(a.hash == sent->hash);
 }
 
 /* Octets that the rest of the input changes: where, and by what. */
-static bool spoil(struct ddps_rbuf *in, uint8_t *p, size_t n)
+static bool spoil_mpa_rx_fuzz(struct ddps_rbuf *in, uint8_t *p, size_t n)
 {
 	unsigned count = ddps_rbuf_u8(in) % 4;
 	bool spoilt = false;
@@ -280,8 +280,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		changes = ddps_rbuf_init(s.in.p - 16, 16);
 	stream = malloc(STREAM_MAX);
 	FUZZ_CHECK(stream);
-	n = encode(&s, stream, flags);
-	spoilt = spoil(&changes, stream, n);
+	n = encode_mpa_rx_fuzz(&s, stream, flags);
+	spoilt = spoil_mpa_rx_fuzz(&changes, stream, n);
 	exact = fuzz_exact(stream, n);
 	fuzz_note(&s.log, "boundary 1");
 	receive_all(exact, n, flags, cut, spoilt ? NULL : &s.log);

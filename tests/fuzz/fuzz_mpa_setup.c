@@ -27,7 +27,8 @@ static void encode_again(const struct ddps_mpa_frame *f, enum ddps_mpa_kind kind
 }
 
 /* All beginnings of @p: more octets never take back what fewer have shown. */
-static int decode(struct ddps_mpa_frame *f, enum ddps_mpa_kind kind, const uint8_t *p, size_t n)
+static int decode_mpa_setup_fuzz(struct ddps_mpa_frame *f, enum ddps_mpa_kind kind,
+				 const uint8_t *p, size_t n)
 {
 	size_t need = DDPS_MPA_HDR_LEN, was = 0;
 	const char *why = NULL;
@@ -129,7 +130,7 @@ struct machine {
 	unsigned rx_on, replies, requests, opened, closed;
 };
 
-static void event(struct machine *m, enum ddps_mpa_event ev)
+static void take_mpa_setup_fuzz_event(struct machine *m, enum ddps_mpa_event ev)
 {
 	enum ddps_mpa_state was = m->state;
 	unsigned acts = ddps_mpa_sm_step(&m->state, ev);
@@ -174,17 +175,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r;
 
 	frame = fuzz_exact(p, n);
-	event(&m, initiator ? DDPS_MPA_EV_INITIATE : DDPS_MPA_EV_RESPOND);
-	r = decode(&f, kind, frame, n);
+	take_mpa_setup_fuzz_event(&m, initiator ? DDPS_MPA_EV_INITIATE : DDPS_MPA_EV_RESPOND);
+	r = decode_mpa_setup_fuzz(&f, kind, frame, n);
 	if (r == 1 && initiator && ddps_mpa_reply_fits(&f, b & 2, &why)) {
 		FUZZ_CHECK(!f.reject && f.enhanced != !!(b & 2) && why);
 		r = DDPS_E_PROTOCOL;
 	}
-	event(&m, of_frame(r, &f, initiator));
+	take_mpa_setup_fuzz_event(&m, of_frame(r, &f, initiator));
 	if (r == 1 && f.enhanced)
 		negotiate(f.pd, &in);
 	free(frame);
 	for (int i = 0; i < 64 && fuzz_more(&in); i++)
-		event(&m, (enum ddps_mpa_event)(ddps_rbuf_u8(&in) % DDPS_MPA_NEVENT));
+		take_mpa_setup_fuzz_event(
+			&m, (enum ddps_mpa_event)(ddps_rbuf_u8(&in) % DDPS_MPA_NEVENT));
 	return 0;
 }

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "verbs/profile/vp.h"
 
-static void is_sound(const struct vp_device *d)
+static void check_profile_fuzz_sound(const struct vp_device *d)
 {
 	FUZZ_CHECK(*d->name && memchr(d->name, 0, sizeof d->name) && !strchr(d->name, '/'));
 	FUZZ_CHECK(memchr(d->firmware, 0, sizeof d->firmware));
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(e.line && e.column && *e.why && memchr(e.why, 0, sizeof e.why));
 	else
 		for (unsigned i = 0; i < p->n; i++)
-			is_sound(&p->device[i]);
+			check_profile_fuzz_sound(&p->device[i]);
 	free(p);
 	return 0;
 }

@@ -14,7 +14,7 @@ struct peer {
 	uint32_t got; /* octets of the response to the oldest request */
 };
 
-static void show(struct rig *g, const uint8_t *seg, size_t len)
+static void show_segment_test(struct rig *g, const uint8_t *seg, size_t len)
 {
 	if (!g->held)
 		rig_show(g, seg, len);
@@ -36,7 +36,7 @@ static void in_raw(struct rig *g, struct ddps_rbuf *in)
 {
 	uint8_t seg[256];
 
-	show(g, seg, payload(in, seg, sizeof seg));
+	show_segment_test(g, seg, payload(in, seg, sizeof seg));
 }
 
 /* Write, or anything else that is tagged, to a region of ours or an STag of nobody. */
@@ -56,12 +56,12 @@ static void in_tagged(struct rig *g, struct ddps_rbuf *in)
 		h.to = (uint64_t)(int64_t)off;
 	}
 	ddps_ddp_encode(&h, seg);
-	show(g, seg, 14 + payload(in, seg + 14, 256));
+	show_segment_test(g, seg, 14 + payload(in, seg + 14, 256));
 }
 
 /* In order unless the script says otherwise. */
-static void untagged(struct rig *g, struct peer *p, struct ddps_rbuf *in, unsigned op, uint32_t qn,
-		     uint32_t word, const uint8_t *body, size_t len)
+static void send_untagged_segment(struct rig *g, struct peer *p, struct ddps_rbuf *in, unsigned op,
+				  uint32_t qn, uint32_t word, const uint8_t *body, size_t len)
 {
 	unsigned odd = ddps_rbuf_u8(in);
 	bool last = !(odd & 1);
@@ -80,7 +80,7 @@ static void untagged(struct rig *g, struct peer *p, struct ddps_rbuf *in, unsign
 	ddps_ddp_encode(&h, seg);
 	if (len)
 		memcpy(seg + 18, body, len);
-	show(g, seg, 18 + len);
+	show_segment_test(g, seg, 18 + len);
 }
 
 static void in_send(struct rig *g, struct peer *p, struct ddps_rbuf *in)
@@ -99,8 +99,9 @@ static void in_send(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 		n = 8;
 	if (op == DDPS_OP_WIRE_IMM && n == 8 && b & 0x20)
 		memset(body + DDPS_SEND_IMM_OCTETS, DDPS_AHEAD_OCTET, 8 - DDPS_SEND_IMM_OCTETS);
-	untagged(g, p, in, op, qn,
-		 (b >> 3 & 3) == 3 ? g->window[0]->stag : g->region[b >> 3 & 3].stag, body, n);
+	send_untagged_segment(g, p, in, op, qn,
+			      (b >> 3 & 3) == 3 ? g->window[0]->stag : g->region[b >> 3 & 3].stag,
+			      body, n);
 }
 
 static void in_read(struct rig *g, struct peer *p, struct ddps_rbuf *in)
@@ -120,8 +121,8 @@ static void in_read(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	if (region & 0x40)
 		q.src_to -= 0x80;
 	ddps_rreq_encode(&q, body);
-	untagged(g, p, in, DDPS_OP_WIRE_READ_REQ, DDPS_QN_READ, 0, body,
-		 DDPS_RREQ_LEN + (region >> 7));
+	send_untagged_segment(g, p, in, DDPS_OP_WIRE_READ_REQ, DDPS_QN_READ, 0, body,
+			      DDPS_RREQ_LEN + (region >> 7));
 }
 
 static void in_atomic(struct rig *g, struct peer *p, struct ddps_rbuf *in)
@@ -135,7 +136,8 @@ static void in_atomic(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	a.data = v * UINT64_C(0x0101010101010101);
 	a.mask = region & 0x80 ? ~UINT64_C(0) : 0;
 	ddps_areq_encode(&a, body);
-	untagged(g, p, in, DDPS_OP_WIRE_ATOMIC_REQ, DDPS_QN_READ, 0, body, sizeof body);
+	send_untagged_segment(g, p, in, DDPS_OP_WIRE_ATOMIC_REQ, DDPS_QN_READ, 0, body,
+			      sizeof body);
 }
 
 /* The answer to the oldest request of ours, or a part of it. */
@@ -153,7 +155,8 @@ static void in_answer(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	if (a.atomic ? !(odd & 1) : odd & 1) {
 		ar.id += odd >> 4;
 		ddps_aresp_encode(&ar, body);
-		untagged(g, p, in, DDPS_OP_WIRE_ATOMIC_RESP, DDPS_QN_ATOMIC, 0, body, sizeof body);
+		send_untagged_segment(g, p, in, DDPS_OP_WIRE_ATOMIC_RESP, DDPS_QN_ATOMIC, 0, body,
+				      sizeof body);
 		last = true;
 	} else {
 		if (!(odd & 2) && n > a.size - p->got)
@@ -165,7 +168,7 @@ static void in_answer(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 		ddps_ddp_encode(&h, seg);
 		memset(seg + 14, (int)odd, n);
 		p->got += n;
-		show(g, seg, 14 + n);
+		show_segment_test(g, seg, 14 + n);
 	}
 	if (last) {
 		p->got = 0;
@@ -176,7 +179,7 @@ static void in_answer(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 
 /* ---- this side ---- */
 
-static void start(struct rig *g, struct ddps_rbuf *in)
+static void start_rdmap_script(struct rig *g, struct ddps_rbuf *in)
 {
 	unsigned a = ddps_rbuf_u8(in), b = ddps_rbuf_u8(in);
 	struct ddps_rdmap_start s = { .ird = (uint16_t)(a % (RIG_IRD + 1)),
@@ -196,7 +199,7 @@ static void start(struct rig *g, struct ddps_rbuf *in)
 	fuzz_note(&g->log, "start: %d", err);
 }
 
-static void done(struct rig *g, unsigned n)
+static void finish_pulled(struct rig *g, unsigned n)
 {
 	n = n > g->pulled ? g->pulled : n;
 	g->pulled -= n;
@@ -204,7 +207,7 @@ static void done(struct rig *g, unsigned n)
 	rig_look(g, 0);
 }
 
-static void fetch(struct rig *g)
+static void fetch_completion(struct rig *g)
 {
 	if (!g->unfetched)
 		return;
@@ -234,7 +237,7 @@ static void local(struct rig *g, struct ddps_rbuf *in)
 		rig_pull(g, DDPS_SEG_HDR_MAX - 1 + arg * 20);
 		break;
 	case 8:
-		done(g, arg);
+		finish_pulled(g, arg);
 		break;
 	case 9:
 		rig_deregister(g, arg % RIG_REGIONS);
@@ -243,7 +246,7 @@ static void local(struct rig *g, struct ddps_rbuf *in)
 		rig_register(g, arg % RIG_REGIONS);
 		break;
 	case 11:
-		fetch(g);
+		fetch_completion(g);
 		break;
 	case 12:
 		ddps_rdmap_nudge(g->r);
@@ -265,13 +268,13 @@ static void local(struct rig *g, struct ddps_rbuf *in)
 			ddps_rdmap_terminate(g->r, DDPS_E_PROTOCOL, ird, "by the script");
 		break;
 	default:
-		start(g, in);
+		start_rdmap_script(g, in);
 		break;
 	}
 	rig_look(g, 0);
 }
 
-static void step(struct rig *g, struct peer *p, struct ddps_rbuf *in)
+static void take_rdmap_step(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in);
 
@@ -313,7 +316,7 @@ static void step(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	g->ready = false;
 }
 
-static struct fuzz_log run(const uint8_t *data, size_t size, enum rig_mode mode)
+static struct fuzz_log run_rdmap_script(const uint8_t *data, size_t size, enum rig_mode mode)
 {
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	static struct rig g;
@@ -326,19 +329,19 @@ static struct fuzz_log run(const uint8_t *data, size_t size, enum rig_mode mode)
 	g.disturb = local;
 	g.script = &in;
 	if (!(flags & 8))
-		start(&g, &in);
+		start_rdmap_script(&g, &in);
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&g, &p, &in);
+		take_rdmap_step(&g, &p, &in);
 	rig_fini(&g);
 	return g.log;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fuzz_log whole = run(data, size, RIG_WHOLE);
-	struct fuzz_log direct = run(data, size, RIG_DIRECT);
+	struct fuzz_log whole = run_rdmap_script(data, size, RIG_WHOLE);
+	struct fuzz_log direct = run_rdmap_script(data, size, RIG_DIRECT);
 
 	FUZZ_CHECK(whole.hash == direct.hash);
-	run(data, size, RIG_DISTURB);
+	run_rdmap_script(data, size, RIG_DISTURB);
 	return 0;
 }

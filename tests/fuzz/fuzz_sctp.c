@@ -17,14 +17,15 @@ static const uint8_t word[DDPS_SD_WORD_LEN] = { 0, 4, 0, 4 };
 
 /* ---- the world ---- */
 
-static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+static void take_fuzz_log(void *user, enum ddps_log_level level, const char *facility,
+			  const char *text)
 {
 	(void)user;
 	if (getenv("FUZZ_TRACE"))
 		ddps_log_stderr(NULL, level, facility, text);
 }
 
-static struct sockaddr_in at(uint16_t port)
+static struct sockaddr_in make_peer_sockaddr(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
@@ -36,7 +37,7 @@ static void world_init(struct world *w, unsigned flags)
 	const struct ddps_llp_listen_param lp = { .backlog = 4,
 						  .max_half_open = 1 + (flags & 3),
 						  .setup_ms = flags & 4 ? 500 : 0 };
-	struct sockaddr_in sa = at(PORT);
+	struct sockaddr_in sa = make_peer_sockaddr(PORT);
 
 	*w = (struct world){ .now = EPOCH };
 	fuzz_random_reset();
@@ -45,7 +46,7 @@ static void world_init(struct world *w, unsigned flags)
 					    .setup_ms = flags & 8 ? 300 : 0,
 					    .close_ms = flags & 16 ? 200 : 0 };
 	FUZZ_CHECK(!ddps_loop_new(&w->env.loop));
-	w->env.log = (struct ddps_log){ on_log, NULL };
+	w->env.log = (struct ddps_log){ take_fuzz_log, NULL };
 	strcpy(w->uri.scheme, "sctp");
 	strcpy(w->uri.backend, "auto");
 	w->uri.encap = DDPS_URI_ENCAP_DEFAULT;
@@ -56,7 +57,7 @@ static void world_init(struct world *w, unsigned flags)
 }
 
 /* One message that this side sent, on a stream of which all messages are looked at. */
-static void check_out(struct seen *s, const struct fake_sctp_msg *m)
+static void check_sent_message(struct seen *s, const struct fake_sctp_msg *m)
 {
 	struct ddps_sd_msg msg;
 
@@ -83,7 +84,7 @@ static void check_out(struct seen *s, const struct fake_sctp_msg *m)
 	}
 }
 
-static void run(struct world *w)
+static void run_fake_sctp(struct world *w)
 {
 	struct fake_sctp_msg *m;
 
@@ -92,7 +93,7 @@ static void run(struct world *w)
 	for (unsigned i = 0; i < w->npeer; i++)
 		while ((m = fake_sctp_raw_take(w->peer[i].raw))) {
 			if (m->stream < STREAMS)
-				check_out(&w->peer[i].rx[m->stream], m);
+				check_sent_message(&w->peer[i].rx[m->stream], m);
 			free(m);
 		}
 }
@@ -107,7 +108,7 @@ static void world_fini(struct world *w, bool wind_up)
 	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env, false); i++) {
 		w->now += SECOND;
 		fuzz_time_set(w->now);
-		run(w);
+		run_fake_sctp(w);
 	}
 	ddps_sctp_provider.fini(&w->env);
 	FUZZ_CHECK(!w->env.sctp);
@@ -116,7 +117,7 @@ static void world_fini(struct world *w, bool wind_up)
 	fuzz_time_set(0);
 }
 
-static void add_peer(struct world *w, struct ddps_sd_assoc *raw)
+static void add_raw_peer(struct world *w, struct ddps_sd_assoc *raw)
 {
 	for (unsigned i = 0; i < w->npeer; i++)
 		if (w->peer[i].raw == raw)
@@ -130,7 +131,7 @@ static void add_peer(struct world *w, struct ddps_sd_assoc *raw)
 static void connect_ulp(struct world *w, unsigned arg)
 {
 	struct ddps_setup s = { .enhanced = arg & 1, .pd = word, .pd_len = arg & 1 ? 4 : arg & 2 };
-	struct sockaddr_in sa = at(arg & 4 ? RAW_PORT : RAW_PORT + 1);
+	struct sockaddr_in sa = make_peer_sockaddr(arg & 4 ? RAW_PORT : RAW_PORT + 1);
 	struct ulp *u = ulp_new(w);
 
 	if (!u)
@@ -142,11 +143,11 @@ static void connect_ulp(struct world *w, unsigned arg)
 		u->llp = NULL;
 	else
 		ddps_llp_attach(u->llp, &ulp_data, u);
-	run(w);
-	add_peer(w, fake_sctp_raw_accepted(RAW_PORT));
+	run_fake_sctp(w);
+	add_raw_peer(w, fake_sctp_raw_accepted(RAW_PORT));
 }
 
-static void answer(struct world *w, struct ulp *u, bool reject)
+static void answer_ulp_request(struct world *w, struct ulp *u, bool reject)
 {
 	struct ddps_setup s = { .enhanced = u->enhanced, .reject = reject, .pd = word };
 
@@ -169,7 +170,7 @@ static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 	case 0:
 	case 1:
 	case 2:
-		answer(w, u, op == 2);
+		answer_ulp_request(w, u, op == 2);
 		break;
 	case 3:
 	case 4:
@@ -212,7 +213,7 @@ static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 	}
 }
 
-static void send_message(struct peer *p, struct ddps_rbuf *in, bool segment)
+static void send_peer_message(struct peer *p, struct ddps_rbuf *in, bool segment)
 {
 	unsigned b = ddps_rbuf_u8(in), odd = ddps_rbuf_u8(in), stream = b & 3;
 	uint16_t ssn = p->tx[stream], code = (uint16_t)(b >> 2 & 7);
@@ -243,7 +244,7 @@ static void send_message(struct peer *p, struct ddps_rbuf *in, bool segment)
 			   segment ? DDPS_SD_PPID_SEGMENT : DDPS_SD_PPID_CONTROL, buf, len);
 }
 
-static void send_raw(struct peer *p, struct ddps_rbuf *in)
+static void send_raw_message(struct peer *p, struct ddps_rbuf *in)
 {
 	static const uint32_t ppids[] = { 16, 17, 0x10000000, 0x11000000, 0, 18 };
 	unsigned b = ddps_rbuf_u8(in);
@@ -310,14 +311,14 @@ static void fate(struct world *w, struct peer *p, unsigned arg)
 	fake_sctp_poke(our);
 }
 
-static void step(struct world *w, struct ddps_rbuf *in)
+static void take_sctp_step(struct world *w, struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in), arg;
 	struct peer *p = &w->peer[w->npeer ? (b >> 4) % w->npeer : 0];
 
 	if (!w->npeer || b == 0xff) {
-		add_peer(w, fake_sctp_raw_connect(&w->env, PORT));
-		run(w);
+		add_raw_peer(w, fake_sctp_raw_connect(&w->env, PORT));
+		run_fake_sctp(w);
 		return;
 	}
 	switch (b & 15) {
@@ -325,15 +326,15 @@ static void step(struct world *w, struct ddps_rbuf *in)
 	case 1:
 	case 2:
 	case 3:
-		send_message(p, in, false);
+		send_peer_message(p, in, false);
 		break;
 	case 4:
 	case 5:
 	case 6:
-		send_message(p, in, true);
+		send_peer_message(p, in, true);
 		break;
 	case 7:
-		send_raw(p, in);
+		send_raw_message(p, in);
 		break;
 	case 8:
 		fate(w, p, ddps_rbuf_u8(in));
@@ -354,7 +355,7 @@ static void step(struct world *w, struct ddps_rbuf *in)
 		break;
 	}
 	if (!(b & 1))
-		run(w);
+		run_fake_sctp(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -366,8 +367,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	world_init(&w, flags);
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&w, &in);
-	run(&w);
+		take_sctp_step(&w, &in);
+	run_fake_sctp(&w);
 	world_fini(&w, flags & 64);
 	return 0;
 }

@@ -32,12 +32,12 @@ static void no_surprise(void *user, void *buf, size_t len)
 
 /* ---- the user ---- */
 
-static void nothing(void *user)
+static void ignore_engine_upcall(void *user)
 {
 	(void)user;
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_engine_fuzz_message(void *user, const struct ddps_sctp_msg *m)
 {
 	uint8_t *copy = fuzz_exact(m->data, m->len); /* all of it can be read */
 
@@ -46,14 +46,14 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	free(copy);
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_engine_fuzz_acked(void *user, uint64_t n)
 {
 	struct world *w = user;
 
 	FUZZ_CHECK(n <= ddps_sctp_sent(w->a));
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_engine_fuzz_gone(void *user, const struct ddps_error *e)
 {
 	struct world *w = user;
 
@@ -62,15 +62,15 @@ static void on_gone(void *user, const struct ddps_error *e)
 	w->a = NULL;
 }
 
-static const struct ddps_sctp_up up = { .up = nothing,
-					.message = on_message,
-					.writable = nothing,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .up = ignore_engine_upcall,
+					.message = take_sctp_engine_fuzz_message,
+					.writable = ignore_engine_upcall,
+					.acked = take_sctp_engine_fuzz_acked,
+					.peer_shutdown = ignore_engine_upcall,
+					.restarted = ignore_engine_upcall,
+					.gone = take_sctp_engine_fuzz_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_engine_fuzz_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	struct world *w = user;
 
@@ -85,7 +85,7 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 /* ---- the peer ---- */
 
 /* What is needed to go on as a peer would. */
-static void look(void *user, const uint8_t *p, size_t len)
+static void look_at_engine_packet(void *user, const uint8_t *p, size_t len)
 {
 	struct world *w = user;
 	struct ddps_sc_chunk c;
@@ -104,12 +104,12 @@ static void look(void *user, const uint8_t *p, size_t len)
 	}
 }
 
-static void flush(struct world *w)
+static void flush_engine(struct world *w)
 {
-	sctp_output(w->e, w->now, look, w);
+	sctp_output(w->e, w->now, look_at_engine_packet, w);
 }
 
-static void give(struct world *w, const struct ddps_wbuf *b, uint8_t *buf)
+static void give_to_engine(struct world *w, const struct ddps_wbuf *b, uint8_t *buf)
 {
 	size_t len = (size_t)(b->p - buf);
 	struct ddps_sctp_in in = { .from = { .peer = peer, .encap = 9899 }, .len = len };
@@ -118,18 +118,18 @@ static void give(struct world *w, const struct ddps_wbuf *b, uint8_t *buf)
 	in.data = fuzz_exact(buf, len);
 	ddps_sctp_input(w->e, &in, 1, w->now);
 	free(in.data);
-	flush(w);
+	flush_engine(w);
 }
 
-static void chunk(struct world *w, uint32_t tag, uint8_t type, uint8_t flags, const void *p,
-		  size_t n)
+static void give_chunk_to_engine(struct world *w, uint32_t tag, uint8_t type, uint8_t flags,
+				 const void *p, size_t n)
 {
 	static uint8_t buf[4096];
 	struct ddps_wbuf b = ddps_wbuf_init(buf, sizeof buf);
 
 	ddps_sc_put_header(&b, PEER, PORT, tag);
 	ddps_sc_put_chunk(&b, type, flags, p, n);
-	give(w, &b, buf);
+	give_to_engine(w, &b, buf);
 }
 
 static void init(struct world *w, uint8_t type, uint32_t tag)
@@ -143,7 +143,7 @@ static void init(struct world *w, uint8_t type, uint32_t tag)
 	ddps_wbuf_u32(&b, w->next);
 	if (type == SC_INIT_ACK)
 		ddps_sc_put_tlv(&b, SC_P_COOKIE, "cook", 4);
-	chunk(w, tag, type, 0, body, (size_t)(b.p - body));
+	give_chunk_to_engine(w, tag, type, 0, body, (size_t)(b.p - body));
 }
 
 /* -128..127, to be added to a number that wraps. */
@@ -154,7 +154,7 @@ static uint32_t near_number(struct ddps_rbuf *in)
 	return v < 128 ? v : UINT32_MAX - (255u - v);
 }
 
-static void data_chunk(struct world *w, struct ddps_rbuf *in)
+static void give_data_to_engine(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t how = ddps_rbuf_u8(in), body[300] = { 0 };
 	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
@@ -166,10 +166,10 @@ static void data_chunk(struct world *w, struct ddps_rbuf *in)
 	ddps_wbuf_u32(&b, 17);
 	if (!off)
 		w->next++;
-	chunk(w, w->tag, SC_DATA, how & 15, body, 12 + ddps_rbuf_u8(in));
+	give_chunk_to_engine(w, w->tag, SC_DATA, how & 15, body, 12 + ddps_rbuf_u8(in));
 }
 
-static void sack(struct world *w, struct ddps_rbuf *in)
+static void give_sack_to_engine(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t body[64] = { 0 }, n = ddps_rbuf_u8(in) & 7;
 	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
@@ -184,10 +184,10 @@ static void sack(struct world *w, struct ddps_rbuf *in)
 	}
 	if (n & 1)
 		ddps_wbuf_u32(&b, w->tsn);
-	chunk(w, w->tag, SC_SACK, 0, body, (size_t)(b.p - body));
+	give_chunk_to_engine(w, w->tag, SC_SACK, 0, body, (size_t)(b.p - body));
 }
 
-static void octets(struct world *w, struct ddps_rbuf *in, bool raw)
+static void give_octets_to_engine(struct world *w, struct ddps_rbuf *in, bool raw)
 {
 	uint8_t type = ddps_rbuf_u8(in), flags = ddps_rbuf_u8(in);
 	size_t n;
@@ -196,17 +196,17 @@ static void octets(struct world *w, struct ddps_rbuf *in, bool raw)
 	struct ddps_wbuf b = ddps_wbuf_init(buf, sizeof buf);
 
 	if (!raw) {
-		chunk(w, flags & 0x80 ? w->own : w->tag, type, flags & 15, p, n);
+		give_chunk_to_engine(w, flags & 0x80 ? w->own : w->tag, type, flags & 15, p, n);
 		return;
 	}
 	ddps_sc_put_header(&b, PEER, PORT, type & 1 ? w->tag : type & 2 ? 0 : w->own);
 	ddps_wbuf_bytes(&b, p, n);
-	give(w, &b, buf);
+	give_to_engine(w, &b, buf);
 }
 
 /* ---- a run ---- */
 
-static void user(struct world *w, uint8_t what)
+static void call_engine_as_user(struct world *w, uint8_t what)
 {
 	static const uint8_t text[5000];
 	struct iovec iov = { (void *)(uintptr_t)text, 1 + (size_t)(what & 0xf0) * 20 };
@@ -230,34 +230,34 @@ static void user(struct world *w, uint8_t what)
 		ddps_sctp_send(w->a, what >> 5, 1, what & 8 ? DDPS_SCTP_UNORDERED : 0, &iov, 1,
 			       w->now);
 	}
-	flush(w);
+	flush_engine(w);
 }
 
-static void step(struct world *w, struct ddps_rbuf *in)
+static void take_engine_step(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t what = ddps_rbuf_u8(in);
 
 	switch (what & 7) {
 	case 0:
-		data_chunk(w, in);
+		give_data_to_engine(w, in);
 		break;
 	case 1:
-		sack(w, in);
+		give_sack_to_engine(w, in);
 		break;
 	case 2:
 	case 3:
-		octets(w, in, what & 1);
+		give_octets_to_engine(w, in, what & 1);
 		break;
 	case 4:
-		user(w, ddps_rbuf_u8(in));
+		call_engine_as_user(w, ddps_rbuf_u8(in));
 		break;
 	case 5:
 		w->now += 1ull << (what >> 3);
 		ddps_sctp_tick(w->e, w->now);
-		flush(w);
+		flush_engine(w);
 		break;
 	case 6:
-		chunk(w, w->tag, SC_COOKIE_ECHO, 0, w->cookie, w->cookie_len);
+		give_chunk_to_engine(w, w->tag, SC_COOKIE_ECHO, 0, w->cookie, w->cookie_len);
 		break;
 	default:
 		w->own += what >> 4;
@@ -265,7 +265,7 @@ static void step(struct world *w, struct ddps_rbuf *in)
 	}
 }
 
-static void sane(const struct world *w)
+static void check_engine_counts(const struct world *w)
 {
 	struct ddps_sctp_stats st;
 
@@ -287,30 +287,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c.user = &w;
 	c.rwnd = RWND;
 	FUZZ_CHECK(!ddps_sctp_new(&c, w.now, &w.e));
-	FUZZ_CHECK(!ddps_sctp_listen(w.e, &p, on_accept, &w, &l));
+	FUZZ_CHECK(!ddps_sctp_listen(w.e, &p, take_sctp_engine_fuzz_accept, &w, &l));
 	switch (ddps_rbuf_u8(&in) & 3) {
 	case 0:
 		break;
 	case 1:
 		FUZZ_CHECK(!ddps_sctp_connect(w.e, &p, &peer, 1, PEER, 9899, &up, &w, w.now, &w.a));
-		flush(&w);
+		flush_engine(&w);
 		break;
 	default:
 		init(&w, SC_INIT, 0);
-		chunk(&w, w.tag, SC_COOKIE_ECHO, 0, w.cookie, w.cookie_len);
+		give_chunk_to_engine(&w, w.tag, SC_COOKIE_ECHO, 0, w.cookie, w.cookie_len);
 		FUZZ_CHECK(w.a);
 	}
 	for (unsigned n = 0; n < STEPS_MAX && fuzz_more(&in); n++) {
-		step(&w, &in);
-		sane(&w);
+		take_engine_step(&w, &in);
+		check_engine_counts(&w);
 	}
 	ddps_sctp_free(w.e);
 	return 0;
 }
 
-/* ---- scripts as step() reads them ---- */
+/* ---- scripts as take_engine_step() reads them ---- */
 
-static size_t step_len(const uint8_t *p, size_t n)
+static size_t get_sctp_engine_fuzz_step_len(const uint8_t *p, size_t n)
 {
 	size_t len = 1;
 
@@ -335,7 +335,7 @@ static size_t step_len(const uint8_t *p, size_t n)
 }
 
 /* A packet of chunks, with a right tag; other steps keep their kind. */
-static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+static size_t change_sctp_engine_fuzz_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 {
 	if (n && (p[0] & 7) != 3)
 		return 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
@@ -352,7 +352,8 @@ static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	static const struct fuzz_script script = { 1, step_len, change_step };
+	static const struct fuzz_script script = { 1, get_sctp_engine_fuzz_step_len,
+						   change_sctp_engine_fuzz_step };
 
 	return fuzz_mutate_script(&script, data, size, max, seed);
 }

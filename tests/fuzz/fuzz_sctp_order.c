@@ -19,12 +19,12 @@ struct model {
 	size_t octets;
 };
 
-static size_t length(uint16_t ssn)
+static size_t get_ssn_length(uint16_t ssn)
 {
 	return 2u + ssn % 61;
 }
 
-static void arrive(struct ddps_sd_order *o, struct model *m, uint16_t ssn)
+static void arrive_in_order(struct ddps_sd_order *o, struct model *m, uint16_t ssn)
 {
 	uint16_t ahead = (uint16_t)(ssn - m->next);
 	enum ddps_sd_place place = ddps_sd_order_check(o, ssn), want = DDPS_SD_AHEAD;
@@ -39,17 +39,17 @@ static void arrive(struct ddps_sd_order *o, struct model *m, uint16_t ssn)
 	FUZZ_CHECK(place == want);
 	if (place != DDPS_SD_NEXT && place != DDPS_SD_AHEAD)
 		return;
-	data = malloc(length(ssn));
+	data = malloc(get_ssn_length(ssn));
 	FUZZ_CHECK(data);
-	memset(data, ssn & 0xff, length(ssn));
-	FUZZ_CHECK(!ddps_sd_order_hold(o, ssn, DDPS_SD_PPID_SEGMENT, data, length(ssn)));
+	memset(data, ssn & 0xff, get_ssn_length(ssn));
+	FUZZ_CHECK(!ddps_sd_order_hold(o, ssn, DDPS_SD_PPID_SEGMENT, data, get_ssn_length(ssn)));
 	free(data);
-	m->len[ssn] = (uint16_t)length(ssn);
+	m->len[ssn] = (uint16_t)get_ssn_length(ssn);
 	m->count++;
-	m->octets += ddps_sd_order_cost(length(ssn));
+	m->octets += ddps_sd_order_cost(get_ssn_length(ssn));
 }
 
-static void take(struct ddps_sd_order *o, struct model *m, bool back)
+static void take_order_turn(struct ddps_sd_order *o, struct model *m, bool back)
 {
 	struct ddps_sd_held *h = ddps_sd_order_take(o);
 
@@ -91,11 +91,11 @@ static void order(struct ddps_rbuf *in)
 		unsigned b = ddps_rbuf_u8(in);
 
 		if (b < 0x80)
-			arrive(&o, &m, (uint16_t)(m.next + b));
+			arrive_in_order(&o, &m, (uint16_t)(m.next + b));
 		else if (b < 0xa0)
-			arrive(&o, &m, (uint16_t)(m.next + ddps_rbuf_u16(in)));
+			arrive_in_order(&o, &m, (uint16_t)(m.next + ddps_rbuf_u16(in)));
 		else if (b < 0xf0)
-			take(&o, &m, b & 1);
+			take_order_turn(&o, &m, b & 1);
 		else if (b < 0xf8)
 			ddps_sd_order_trim(&o);
 		else

@@ -40,7 +40,7 @@ static void random_octets(void *user, void *buf, size_t len)
 	sctp_octets(&((struct world *)user)->seed, buf, len);
 }
 
-static struct ddps_sctp_addr address(unsigned id)
+static struct ddps_sctp_addr make_node_address(unsigned id)
 {
 	struct ddps_sctp_addr a;
 
@@ -53,13 +53,13 @@ static struct ddps_sctp_addr address(unsigned id)
 
 /* ---- users ---- */
 
-static void nothing(void *user)
+static void ignore_node_upcall(void *user)
 {
 	(void)user;
 }
 
 /* All octets of a message are the same, and the first 4 say how many there are. */
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_two_fuzz_message(void *user, const struct ddps_sctp_msg *m)
 {
 	struct node *d = user;
 	uint8_t *copy = fuzz_exact(m->data, m->len);
@@ -70,14 +70,14 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	free(copy);
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_two_fuzz_acked(void *user, uint64_t n)
 {
 	struct node *d = user;
 
 	FUZZ_CHECK(n <= ddps_sctp_sent(d->a));
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_two_fuzz_gone(void *user, const struct ddps_error *e)
 {
 	struct node *d = user;
 
@@ -87,7 +87,7 @@ static void on_gone(void *user, const struct ddps_error *e)
 }
 
 /* What leaves with the cookie. */
-static void on_answered(void *user)
+static void take_sctp_two_fuzz_answered(void *user)
 {
 	struct node *d = user;
 	const uint8_t octets[3] = { 3 ^ 1, 3 ^ 1, 3 ^ 1 };
@@ -96,16 +96,16 @@ static void on_answered(void *user)
 	ddps_sctp_send(d->a, 1, 0, DDPS_SCTP_UNORDERED, &iov, 1, d->w->now);
 }
 
-static const struct ddps_sctp_up up = { .answered = on_answered,
-					.up = nothing,
-					.message = on_message,
-					.writable = nothing,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .answered = take_sctp_two_fuzz_answered,
+					.up = ignore_node_upcall,
+					.message = take_sctp_two_fuzz_message,
+					.writable = ignore_node_upcall,
+					.acked = take_sctp_two_fuzz_acked,
+					.peer_shutdown = ignore_node_upcall,
+					.restarted = ignore_node_upcall,
+					.gone = take_sctp_two_fuzz_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_two_fuzz_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	struct node *d = user;
 
@@ -119,7 +119,7 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 
 /* ---- the network ---- */
 
-static void keep(void *user, const uint8_t *octets, size_t len)
+static void keep_node_packet(void *user, const uint8_t *octets, size_t len)
 {
 	const struct node *d = user;
 	struct world *w = d->w;
@@ -135,32 +135,33 @@ static void keep(void *user, const uint8_t *octets, size_t len)
 
 static void collect(struct node *d)
 {
-	sctp_output(d->e, d->w->now, keep, d);
+	sctp_output(d->e, d->w->now, keep_node_packet, d);
 }
 
-static void flush(struct world *w)
+static void flush_both_nodes(struct world *w)
 {
 	collect(&w->node[0]);
 	collect(&w->node[1]);
 }
 
-static void deliver(struct world *w, unsigned i, unsigned to)
+static void deliver_kept_packet(struct world *w, unsigned i, unsigned to)
 {
 	const struct packet *p = &w->kept[i];
-	struct ddps_sctp_in in = { .from = { .peer = address(!to), .encap = 9899 }, .len = p->len };
+	struct ddps_sctp_in in = { .from = { .peer = make_node_address(!to), .encap = 9899 },
+				   .len = p->len };
 
 	in.data = fuzz_exact(p->octets, p->len);
 	ddps_sctp_input(w->node[to].e, &in, 1, w->now);
 	free(in.data);
-	flush(w);
+	flush_both_nodes(w);
 }
 
-static void drop(struct world *w, unsigned i)
+static void drop_kept_packet(struct world *w, unsigned i)
 {
 	w->kept[i] = w->kept[--w->n];
 }
 
-static void alter(struct world *w, unsigned i, struct ddps_rbuf *in)
+static void alter_kept_packet(struct world *w, unsigned i, struct ddps_rbuf *in)
 {
 	struct packet *p = &w->kept[i];
 	uint8_t where = ddps_rbuf_u8(in), what = ddps_rbuf_u8(in);
@@ -181,7 +182,7 @@ static void alter(struct world *w, unsigned i, struct ddps_rbuf *in)
 
 /* ---- the script ---- */
 
-static void boot(struct world *w, unsigned id)
+static void boot_node(struct world *w, unsigned id)
 {
 	struct ddps_sctp_param p = { .port = PORT, .streams = 8 };
 	struct node *d = &w->node[id];
@@ -195,12 +196,12 @@ static void boot(struct world *w, unsigned id)
 	c.user = w;
 	c.rwnd = RWND;
 	FUZZ_CHECK(!ddps_sctp_new(&c, w->now, &d->e));
-	FUZZ_CHECK(!ddps_sctp_listen(d->e, &p, on_accept, d, &l));
+	FUZZ_CHECK(!ddps_sctp_listen(d->e, &p, take_sctp_two_fuzz_accept, d, &l));
 }
 
 static void open_from(struct world *w, unsigned id)
 {
-	const struct ddps_sctp_addr peer = address(!id);
+	const struct ddps_sctp_addr peer = make_node_address(!id);
 	struct ddps_sctp_param p = { .port = PORT, .streams = 8 };
 	struct node *d = &w->node[id];
 
@@ -208,7 +209,7 @@ static void open_from(struct world *w, unsigned id)
 		d->a = NULL; /* the old one is on its way out */
 }
 
-static void send_some(struct node *d, uint8_t what, uint8_t size)
+static void send_node_message(struct node *d, uint8_t what, uint8_t size)
 {
 	static uint8_t text[256 * 20];
 	uint16_t stream = what & 7;
@@ -219,14 +220,14 @@ static void send_some(struct node *d, uint8_t what, uint8_t size)
 	ddps_sctp_send(d->a, stream, 1, what & 8 ? DDPS_SCTP_UNORDERED : 0, &iov, 1, d->w->now);
 }
 
-static void user(struct world *w, struct ddps_rbuf *in)
+static void call_node_as_user(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t what = ddps_rbuf_u8(in), arg = ddps_rbuf_u8(in);
 	struct node *d = &w->node[what & 1];
 
 	if ((what >> 1 & 7) == 7) {
 		if (arg & 1)
-			boot(w, d->id);
+			boot_node(w, d->id);
 		open_from(w, d->id);
 	} else if (d->a) {
 		switch (what >> 1 & 7) {
@@ -243,13 +244,13 @@ static void user(struct world *w, struct ddps_rbuf *in)
 			ddps_sctp_hold_stream(d->a, arg & 7, arg & 8, w->now);
 			break;
 		default:
-			send_some(d, what >> 4, arg);
+			send_node_message(d, what >> 4, arg);
 		}
 	}
-	flush(w);
+	flush_both_nodes(w);
 }
 
-static void step(struct world *w, struct ddps_rbuf *in)
+static void take_two_step(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t what = ddps_rbuf_u8(in);
 	unsigned i = w->n ? (what >> 3) % w->n : 0;
@@ -259,10 +260,10 @@ static void step(struct world *w, struct ddps_rbuf *in)
 		w->now += 1ull << (what >> 3);
 		for (i = 0; i < 2; i++)
 			ddps_sctp_tick(w->node[i].e, w->now);
-		flush(w);
+		flush_both_nodes(w);
 		return;
 	case 7:
-		user(w, in);
+		call_node_as_user(w, in);
 		return;
 	default:
 		break;
@@ -271,23 +272,23 @@ static void step(struct world *w, struct ddps_rbuf *in)
 		return;
 	switch (what & 7) {
 	case 3: /* twice */
-		deliver(w, i, w->kept[i].to);
+		deliver_kept_packet(w, i, w->kept[i].to);
 		break;
 	case 4:
-		alter(w, i, in);
+		alter_kept_packet(w, i, in);
 		break;
 	case 5: /* lost, or back to where it came from */
 		if (what & 0x80)
-			deliver(w, i, !w->kept[i].to);
-		drop(w, i);
+			deliver_kept_packet(w, i, !w->kept[i].to);
+		drop_kept_packet(w, i);
 		break;
 	default:
-		deliver(w, i, w->kept[i].to);
-		drop(w, i);
+		deliver_kept_packet(w, i, w->kept[i].to);
+		drop_kept_packet(w, i);
 	}
 }
 
-static void sane(const struct world *w)
+static void check_node_counts(const struct world *w)
 {
 	struct ddps_sctp_stats st;
 
@@ -304,15 +305,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct world w;
 
 	w = (struct world){ .now = 1000000000, .seed = 1 };
-	boot(&w, 0);
-	boot(&w, 1);
+	boot_node(&w, 0);
+	boot_node(&w, 1);
 	open_from(&w, 0);
 	if (ddps_rbuf_u8(&in) & 1)
 		open_from(&w, 1);
-	flush(&w);
+	flush_both_nodes(&w);
 	for (unsigned n = 0; n < STEPS_MAX && fuzz_more(&in); n++) {
-		step(&w, &in);
-		sane(&w);
+		take_two_step(&w, &in);
+		check_node_counts(&w);
 	}
 	ddps_sctp_free(w.node[0].e);
 	ddps_sctp_free(w.node[1].e);

@@ -25,7 +25,7 @@ static void from_the_wire(const uint8_t *data, size_t size)
 	free(copy);
 }
 
-static void send_one(struct vd_ud_qp *u, const struct ud_addr *to, size_t len, uint64_t now)
+static void send_one_ud_fuzz(struct vd_ud_qp *u, const struct ud_addr *to, size_t len, uint64_t now)
 {
 	struct ud_peer *peer = ud_peer_of(u, to);
 	struct ud_header h = { 0 };
@@ -58,7 +58,7 @@ static void script(struct ddps_rbuf *in)
 		else if ((what & 3) == 1)
 			ud_peer_acked(&u, &a, n);
 		else
-			send_one(&u, &a, n % (UD_MTU + 1), now);
+			send_one_ud_fuzz(&u, &a, n % (UD_MTU + 1), now);
 	}
 	free(u.peers);
 }

@@ -47,29 +47,29 @@ static struct world {
 
 /* ---- the library ---- */
 
-static size_t my_size(void)
+static size_t fake_umad_fuzz_size(void)
 {
 	return HEADER;
 }
 
-static void *my_mad(void *umad)
+static void *fake_umad_fuzz_mad(void *umad)
 {
 	return ((struct buffer *)umad)->mad;
 }
 
-static ib_mad_addr_t *my_addr(void *umad)
+static ib_mad_addr_t *fake_umad_fuzz_addr(void *umad)
 {
 	return &((struct buffer *)umad)->addr;
 }
 
-static int my_status(void *umad)
+static int fake_umad_fuzz_status(void *umad)
 {
 	return ((struct buffer *)umad)->status;
 }
 
-static int my_set_addr(void *umad, int lid, int qp, int sl, int qkey)
+static int fake_umad_fuzz_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 {
-	ib_mad_addr_t *a = my_addr(umad);
+	ib_mad_addr_t *a = fake_umad_fuzz_addr(umad);
 
 	FUZZ_CHECK(qp == 1 && (uint32_t)qkey == DDPS_CM_QKEY && lid >= 0 && lid <= 0xffff);
 	FUZZ_CHECK(sl >= 0 && sl < 16);
@@ -78,14 +78,14 @@ static int my_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 	return 0;
 }
 
-static int my_set_pkey(void *umad, int index)
+static int fake_umad_fuzz_set_pkey(void *umad, int index)
 {
-	my_addr(umad)->pkey_index = (uint16_t)index;
+	fake_umad_fuzz_addr(umad)->pkey_index = (uint16_t)index;
 	return 0;
 }
 
 /* A query as it should be, or what the script sends. */
-static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
+static int fake_umad_fuzz_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
 {
 	struct buffer *b = umad;
 
@@ -103,7 +103,7 @@ static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int r
 	return w.fail_send ? -EIO : 0;
 }
 
-static int my_recv(int fd, void *umad, int *len, int timeout_ms)
+static int fake_umad_fuzz_recv(int fd, void *umad, int *len, int timeout_ms)
 {
 	struct message *m = &w.in[w.head];
 	struct buffer *b = umad;
@@ -135,7 +135,7 @@ static bool is_nothing(const struct message *m)
 	return m->error == -EINTR || m->error == -EAGAIN || m->error == -EPERM;
 }
 
-static uint16_t be16(const uint8_t *p)
+static uint16_t get_umad_fuzz_be16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
@@ -145,28 +145,30 @@ static int model_answer(const uint8_t *p, uint32_t tid)
 {
 	static const uint8_t head[] = { 1, 3, 2, 0x81 };
 
-	if (memcmp(p, head, 4) != 0 || be16(p + 16) != 0x35 || be16(p + 12) != tid >> 16 ||
-	    be16(p + 14) != (tid & 0xffff))
+	if (memcmp(p, head, 4) != 0 || get_umad_fuzz_be16(p + 16) != 0x35 ||
+	    get_umad_fuzz_be16(p + 12) != tid >> 16 || get_umad_fuzz_be16(p + 14) != (tid & 0xffff))
 		return DDPS_E_AGAIN;
-	if (be16(p + 4))
-		return be16(p + 4) == 0x300 ? DDPS_E_ADDRESS : DDPS_E_PROTOCOL;
-	return be16(p + 96) && be16(p + 98) && (p[110] & 63) >= 1 && (p[110] & 63) <= 5 &&
-			       (p[112] & 63) < 32
+	if (get_umad_fuzz_be16(p + 4))
+		return get_umad_fuzz_be16(p + 4) == 0x300 ? DDPS_E_ADDRESS : DDPS_E_PROTOCOL;
+	return get_umad_fuzz_be16(p + 96) && get_umad_fuzz_be16(p + 98) && (p[110] & 63) >= 1 &&
+			       (p[110] & 63) <= 5 && (p[112] & 63) < 32
 		       ? 0
 		       : DDPS_E_PROTOCOL;
 }
 
-static void check_path(const struct ddps_sa_path *p, const uint8_t *mad)
+static void check_umad_fuzz_path(const struct ddps_sa_path *p, const uint8_t *mad)
 {
 	FUZZ_CHECK(!memcmp(p->path.remote_gid, mad + 64, 16));
 	FUZZ_CHECK(!memcmp(p->path.local_gid, mad + 80, 16));
-	FUZZ_CHECK(p->path.remote_lid == be16(mad + 96) && p->path.local_lid == be16(mad + 98));
-	FUZZ_CHECK(p->path.flow_label == ((uint32_t)be16(mad + 100) << 8 | mad[102]) % (1u << 20));
+	FUZZ_CHECK(p->path.remote_lid == get_umad_fuzz_be16(mad + 96) &&
+		   p->path.local_lid == get_umad_fuzz_be16(mad + 98));
+	FUZZ_CHECK(p->path.flow_label ==
+		   ((uint32_t)get_umad_fuzz_be16(mad + 100) << 8 | mad[102]) % (1u << 20));
 	FUZZ_CHECK(p->path.hop_limit == mad[103] && p->path.traffic_class == mad[104]);
-	FUZZ_CHECK(p->pkey == be16(mad + 106) && p->path.sl == (mad[109] & 15));
+	FUZZ_CHECK(p->pkey == get_umad_fuzz_be16(mad + 106) && p->path.sl == (mad[109] & 15));
 	FUZZ_CHECK(p->mtu == (mad[110] & 63) && p->path.rate == (mad[111] & 63));
 	FUZZ_CHECK(p->life == (mad[112] & 63));
-	FUZZ_CHECK(ddps_umad_lid(ddps_umad_addr(p)) == be16(mad + 96));
+	FUZZ_CHECK(ddps_umad_lid(ddps_umad_addr(p)) == get_umad_fuzz_be16(mad + 96));
 }
 
 /* What the port has read without giving it back. */
@@ -218,7 +220,7 @@ static void path_step(unsigned b)
 		FUZZ_CHECK(w.in[i].error || w.in[i].status || w.in[i].agent != SA_AGENT ||
 			   model_answer(w.in[i].mad, w.u.sa_tid) == DDPS_E_AGAIN);
 	if (!res)
-		check_path(&p, last->mad);
+		check_umad_fuzz_path(&p, last->mad);
 }
 
 static void check_message(const struct message *m, const uint8_t *mad, ddps_cm_addr from)
@@ -260,7 +262,7 @@ static void recv_step(unsigned b)
 
 /* ---- the script ---- */
 
-static void answer(struct message *m, struct ddps_rbuf *in, unsigned later)
+static void make_sa_answer(struct message *m, struct ddps_rbuf *in, unsigned later)
 {
 	static const uint8_t values[] = { 0,	7,    0,    3,	 0x01, 0x23, 0x45, 0x01, 9,
 					  0x81, 0x80, 0x01, 0xa, 0xb5, 0x84, 0xc7, 0x92 };
@@ -298,7 +300,7 @@ static void message_step(unsigned b, struct ddps_rbuf *in)
 				   .path_bits = (uint8_t)(b >> 4),
 				   .pkey_index = (uint16_t)(odd >> 3) };
 	if (b & 8) {
-		answer(m, in, b >> 4 & 3);
+		make_sa_answer(m, in, b >> 4 & 3);
 	} else {
 		const uint8_t *data = fuzz_some(in, b >> 4, &n);
 
@@ -309,7 +311,7 @@ static void message_step(unsigned b, struct ddps_rbuf *in)
 	w.tail++;
 }
 
-static void step(struct ddps_rbuf *in)
+static void step_umad_fuzz(struct ddps_rbuf *in)
 {
 	const uint8_t mad[DDPS_CM_MAD_LEN] = { 1 };
 	unsigned b = ddps_rbuf_u8(in);
@@ -350,14 +352,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&w, 0, sizeof w);
 	w.now = EPOCH;
 	fuzz_time_set(w.now);
-	w.u.lib = (struct ddps_umad_lib){ .umad_size = my_size,
-					  .umad_get_mad = my_mad,
-					  .umad_get_mad_addr = my_addr,
-					  .umad_status = my_status,
-					  .umad_set_addr = my_set_addr,
-					  .umad_set_pkey = my_set_pkey,
-					  .umad_send = my_send,
-					  .umad_recv = my_recv };
+	w.u.lib = (struct ddps_umad_lib){ .umad_size = fake_umad_fuzz_size,
+					  .umad_get_mad = fake_umad_fuzz_mad,
+					  .umad_get_mad_addr = fake_umad_fuzz_addr,
+					  .umad_status = fake_umad_fuzz_status,
+					  .umad_set_addr = fake_umad_fuzz_set_addr,
+					  .umad_set_pkey = fake_umad_fuzz_set_pkey,
+					  .umad_send = fake_umad_fuzz_send,
+					  .umad_recv = fake_umad_fuzz_recv };
 	w.u.fd = 7;
 	w.u.cm_agent = CM_AGENT;
 	w.u.sa_agent = SA_AGENT;
@@ -365,7 +367,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.u.buf = malloc(HEADER + DDPS_CM_MAD_LEN);
 	FUZZ_CHECK(w.u.buf);
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&in);
+		step_umad_fuzz(&in);
 	free(w.u.buf);
 	fuzz_time_set(0);
 	return 0;

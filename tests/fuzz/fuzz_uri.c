@@ -5,7 +5,7 @@
 #include <ddpsess/err.h>
 #include <stdio.h>
 
-static void check(const struct ddps_uri *u)
+static void check_parsed_uri(const struct ddps_uri *u)
 {
 	FUZZ_CHECK(!strcmp(u->scheme, "tcp") || !strcmp(u->scheme, "sctp"));
 	FUZZ_CHECK(strnlen(u->host, sizeof u->host) < sizeof u->host);
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		   (err == DDPS_E_ADDRESS && *why && strnlen(why, sizeof why) < sizeof why));
 	FUZZ_CHECK(ddps_uri_parse(&again, text, why, 16) == err);
 	if (!err) {
-		check(&u);
+		check_parsed_uri(&u);
 		numeric(&u);
 	}
 	free(text);

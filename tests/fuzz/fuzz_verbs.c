@@ -52,14 +52,15 @@ static void ask_inside(uint32_t qpn)
 		(void)p->ops->resolve(p, w->gid.raw);
 }
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t t)
+static void take_verbs_fuzz_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+			       size_t len, uint64_t t)
 {
 	FUZZ_CHECK(user == w && from && frame && t == now && len <= 4096);
 	ask_inside(0);
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t t)
+static void take_verbs_fuzz_mad(void *user, ddps_cm_addr from, const void *mad, size_t len,
+				uint64_t t)
 {
 	FUZZ_CHECK(user == w && t == now && len == DDPS_CM_MAD_LEN &&
 		   ((const uint8_t *)mad)[1] == 7);
@@ -67,7 +68,7 @@ static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, u
 	ask_inside(0);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t t)
+static void take_verbs_fuzz_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t t)
 {
 	const struct fake_qp *q = fake_qp_of(0, qpn);
 
@@ -76,13 +77,14 @@ static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint6
 	ask_inside(qpn);
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t t)
+static void take_verbs_fuzz_qp_error(void *user, uint32_t qpn, int err, uint64_t t)
 {
 	FUZZ_CHECK(user == w && t == now && err < 0 && fake_qp_of(0, qpn));
 	ask_inside(qpn);
 }
 
-static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *p, uint64_t t)
+static void take_verbs_fuzz_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *p,
+				 uint64_t t)
 {
 	FUZZ_CHECK(user == w && gid && t == now);
 	FUZZ_CHECK(!p || (p->addr && p->mtu >= 1 && p->mtu <= 5 && p->life <= 31));
@@ -91,23 +93,30 @@ static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path
 	ask_inside(0);
 }
 
-static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t t)
+static void take_verbs_fuzz_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu,
+				   uint64_t t)
 {
 	FUZZ_CHECK(user == w && mgid[0] == 0xff && t == now && !err == !!mtu && mtu <= 4096);
 	ask_inside(0);
 }
 
-static void on_link(void *user, bool up, uint64_t t)
+static void take_verbs_fuzz_link(void *user, bool up, uint64_t t)
 {
 	FUZZ_CHECK(user == w && t == now && up == ddps_ib_verbs_info(v)->active);
 }
 
-static const struct ddps_ipoib_up up = { sizeof(up),  on_ud,   on_mad,	  on_qp,
-					 on_qp_error, on_path, on_joined, on_link };
+static const struct ddps_ipoib_up up = { sizeof(up),
+					 take_verbs_fuzz_ud,
+					 take_verbs_fuzz_mad,
+					 take_verbs_fuzz_qp,
+					 take_verbs_fuzz_qp_error,
+					 take_verbs_fuzz_path,
+					 take_verbs_fuzz_joined,
+					 take_verbs_fuzz_link };
 
 /* ---- the fabric ---- */
 
-static void completion(struct ddps_rbuf *in)
+static void give_adapter_completion(struct ddps_rbuf *in)
 {
 	const unsigned what = ddps_rbuf_u8(in), which = ddps_rbuf_u16(in);
 	const unsigned status = what & 3 ? IBV_WC_SUCCESS : ddps_rbuf_u8(in) % 22;
@@ -142,7 +151,7 @@ static void completion(struct ddps_rbuf *in)
 }
 
 /* The answer to the latest query, spoilt or not. */
-static void answer(uint8_t *m, unsigned what, struct ddps_rbuf *in)
+static void spoil_sa_answer(uint8_t *m, unsigned what, struct ddps_rbuf *in)
 {
 	memcpy(m, w->query, DDPS_CM_MAD_LEN);
 	m[3] = DDPS_SA_GET_RESP;
@@ -174,7 +183,7 @@ static void answer(uint8_t *m, unsigned what, struct ddps_rbuf *in)
 	}
 }
 
-static void mad(struct ddps_rbuf *in)
+static void give_adapter_mad(struct ddps_rbuf *in)
 {
 	unsigned kind = ddps_rbuf_u8(in), what = ddps_rbuf_u8(in);
 	__typeof__(&w->mad[0]) m = &w->mad[w->n_mad];
@@ -195,7 +204,7 @@ static void mad(struct ddps_rbuf *in)
 				   .pkey_index = (uint16_t)(what >> 2) };
 	m->addr.gid[15] = (uint8_t)what;
 	if (kind & 0x40) {
-		answer(m->mad, what, in);
+		spoil_sa_answer(m->mad, what, in);
 	} else {
 		octets = fuzz_some(in, 120, &got);
 		if (got)
@@ -207,7 +216,7 @@ static void mad(struct ddps_rbuf *in)
 	w->n_mad++;
 }
 
-static void event(struct ddps_rbuf *in)
+static void give_adapter_event(struct ddps_rbuf *in)
 {
 	static const enum ibv_event_type of_qp[] = {
 		IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
@@ -236,7 +245,7 @@ static void event(struct ddps_rbuf *in)
 }
 
 /* The subnet and the adapter's tables. */
-static void change(struct ddps_rbuf *in)
+static void change_subnet(struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in), value = ddps_rbuf_u8(in);
 
@@ -271,7 +280,7 @@ static void change(struct ddps_rbuf *in)
 
 /* ---- what an interface asks ---- */
 
-static void group_of(uint8_t mgid[16], unsigned nr)
+static void make_adapter_mgid(uint8_t mgid[16], unsigned nr)
 {
 	memcpy(mgid, (uint8_t[16]){ 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff }, 16);
 	mgid[15] = (uint8_t)nr;
@@ -310,7 +319,7 @@ static void ask_qp(struct ddps_ipoib_port *p, unsigned what, unsigned nr)
 	}
 }
 
-static void ask(struct ddps_rbuf *in)
+static void ask_adapter_port(struct ddps_rbuf *in)
 {
 	struct ddps_ipoib_port *p = ddps_ib_verbs_port(v);
 	unsigned what = ddps_rbuf_u8(in), nr = ddps_rbuf_u8(in);
@@ -318,7 +327,7 @@ static void ask(struct ddps_rbuf *in)
 	static const uint8_t frame[4200];
 	uint8_t gid[16] = { 0xfe, 0x80, [15] = (uint8_t)nr };
 
-	group_of(to.gid, nr);
+	make_adapter_mgid(to.gid, nr);
 	switch (what % 11) {
 	case 0:
 		(void)p->ops->join(p, to.gid);
@@ -346,7 +355,7 @@ static void ask(struct ddps_rbuf *in)
 
 /* ---- invariants ---- */
 
-static void bounds(void)
+static void check_pool_bounds(void)
 {
 	for (unsigned k = 0; k < VP_KINDS; k++) {
 		const struct vp_pool *p = &v->pool[k];
@@ -360,14 +369,14 @@ static void bounds(void)
 	FUZZ_CHECK(v->answers.n <= VP_ANSWERS);
 }
 
-static void turn(uint64_t ns)
+static void turn_adapter_port(uint64_t ns)
 {
 	now += ns;
 	for (unsigned i = 0; ddps_ib_verbs_run(v, now); i++)
 		FUZZ_CHECK(i < 100);
 }
 
-static void step(struct ddps_rbuf *in)
+static void take_adapter_step(struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in);
 
@@ -376,18 +385,18 @@ static void step(struct ddps_rbuf *in)
 	case 1:
 	case 2:
 	case 3:
-		completion(in);
+		give_adapter_completion(in);
 		break;
 	case 4:
 	case 5:
 	case 6:
-		mad(in);
+		give_adapter_mad(in);
 		break;
 	case 7:
-		event(in);
+		give_adapter_event(in);
 		break;
 	case 8:
-		change(in);
+		change_subnet(in);
 		break;
 	case 9:
 		w->fail_in = 1 + (b >> 4);
@@ -398,15 +407,15 @@ static void step(struct ddps_rbuf *in)
 	case 11:
 	case 12:
 	case 13:
-		ask(in);
+		ask_adapter_port(in);
 		break;
 	default:
-		turn(b & 0x10 ? MS * 1000 * (b >> 5) : MS * (b >> 5));
-		bounds();
+		turn_adapter_port(b & 0x10 ? MS * 1000 * (b >> 5) : MS * (b >> 5));
+		check_pool_bounds();
 	}
 }
 
-static void world(unsigned kind)
+static void make_adapter_world(unsigned kind)
 {
 	const bool roce = kind & 1;
 
@@ -436,7 +445,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mgid[16];
 	char why[400];
 
-	world(ddps_rbuf_u8(&in));
+	make_adapter_world(ddps_rbuf_u8(&in));
 	ddps_ib_verbs_config_init(&c);
 	c.device = w->name;
 	c.max_qps = MAX_QPS;
@@ -445,14 +454,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c.tx_octets = c.rx_octets = 4 * VP_MSG_LEN;
 	FUZZ_CHECK(!ddps_vport_new(&v, &c, &fake_lib, why, sizeof(why)));
 	ddps_ib_verbs_user(v, w);
-	turn(0);
-	group_of(mgid, 0);
+	turn_adapter_port(0);
+	make_adapter_mgid(mgid, 0);
 	FUZZ_CHECK(!v->port.ops->join(&v->port, mgid));
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
-		step(&in);
+		take_adapter_step(&in);
 	w->fail_in = 0;
-	turn(0);
-	bounds();
+	turn_adapter_port(0);
+	check_pool_bounds();
 	ddps_ib_verbs_free(v);
 	fake_fini();
 	return 0;

@@ -59,7 +59,7 @@ static void requests(const uint8_t *p, size_t len)
 	}
 }
 
-static void terminate(const uint8_t *p, size_t len)
+static void check_terminate_decoder(const uint8_t *p, size_t len)
 {
 	struct ddps_term_msg t = { 0 }, again = { 0 };
 	uint8_t out[DDPS_TERM_LEN_MAX];
@@ -102,7 +102,7 @@ static void sctp(const uint8_t *p, size_t len)
 	FUZZ_CHECK(!ddps_sd_is_initiate(&m) || m.bad || ddps_sd_pd_ok(m.code, m.len));
 }
 
-static void arp(const uint8_t *p, size_t len)
+static void check_arp_decoder(const uint8_t *p, size_t len)
 {
 	struct ddps_ipoib_arp a, again;
 	uint8_t out[DDPS_IPOIB_ARP_LEN];
@@ -128,7 +128,7 @@ static void options(const uint8_t *p, size_t len)
 	FUZZ_CHECK(!ddps_ipoib_lladdr_cmp(&a, &again) && a.flags == again.flags);
 }
 
-static void encap(const uint8_t *p, size_t len)
+static void check_encap_decoder(const uint8_t *p, size_t len)
 {
 	const uint8_t *packet;
 	size_t n;
@@ -142,7 +142,7 @@ static void encap(const uint8_t *p, size_t len)
 	FUZZ_CHECK(!memcmp(out, p, 2));
 }
 
-static void packet(const uint8_t *p, size_t len)
+static void check_packet_decoder(const uint8_t *p, size_t len)
 {
 	struct ddps_ib_pkt k = { 0 }, again = { 0 };
 	uint8_t out[DDPS_IB_HEAD_MAX + DDPS_IB_ICRC_LEN] = { 0 };
@@ -168,9 +168,14 @@ static void packet(const uint8_t *p, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *, size_t) = { ddp,   requests, terminate,
-								     sctp,  arp,      options,
-								     encap, packet };
+	static void (*const decoders[])(const uint8_t *, size_t) = { ddp,
+								     requests,
+								     check_terminate_decoder,
+								     sctp,
+								     check_arp_decoder,
+								     options,
+								     check_encap_decoder,
+								     check_packet_decoder };
 	uint8_t *exact;
 
 	if (!size)

@@ -57,7 +57,7 @@ static const unsigned access_of[REGIONS] = {
 /* What the first octet of the input says. */
 enum { RFC7306 = 1, STALL = 2, NARROW = 4, LATE = 8, REJECT = 16, P2P = 32, NO_CRC = 64 };
 
-static struct end *at(struct world *w, unsigned i)
+static struct end *enter_end(struct world *w, unsigned i)
 {
 	kern.host = i;
 	return &w->end[i];
@@ -74,9 +74,9 @@ static unsigned region_of(const struct end *e, uint32_t stag)
 	return i;
 }
 
-static void completions(struct world *w, unsigned i)
+static void take_wires_fuzz_completions(struct world *w, unsigned i)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	struct ddps_cq *const cq[] = { e->send_cq, e->recv_cq };
 	struct ddps_wc wc;
 
@@ -96,7 +96,7 @@ static void completions(struct world *w, unsigned i)
 		}
 }
 
-static void answer(struct world *w, struct ddps_request *req)
+static void answer_wires_fuzz(struct world *w, struct ddps_request *req)
 {
 	struct ddps_conn_param p;
 
@@ -120,9 +120,9 @@ static void note_event(struct end *e, const struct ddps_event *ev)
 	fuzz_note_octets(&e->told, "private data", ev->private_data, ev->private_data_len);
 }
 
-static void events(struct world *w, unsigned i)
+static void take_wires_fuzz_events(struct world *w, unsigned i)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	struct ddps_event ev;
 
 	while (ddps_event_get(e->ctx, &ev) == 1) {
@@ -132,33 +132,33 @@ static void events(struct world *w, unsigned i)
 		e->over |= ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED ||
 			   ev.type == DDPS_EV_REJECTED;
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
-			answer(w, ev.request);
+			answer_wires_fuzz(w, ev.request);
 	}
 }
 
-static void work(struct world *w)
+static void work_until_quiet(struct world *w)
 {
 	for (unsigned i = 0; i < 2; i++)
-		for (unsigned n = 0; ddps_progress(at(w, i)->ctx, 0) > 0; n++)
+		for (unsigned n = 0; ddps_progress(enter_end(w, i)->ctx, 0) > 0; n++)
 			FUZZ_CHECK(n < 100000);
 }
 
 /* All that the steps so far have caused happens; then both users look. */
-static void rest(struct world *w, uint64_t ns)
+static void rest_for_wires(struct world *w, uint64_t ns)
 {
 	uint64_t until = kern.now + ns, next;
 
-	work(w);
+	work_until_quiet(w);
 	while ((next = kern_next()) <= until) {
 		kern_go(next);
-		work(w);
+		work_until_quiet(w);
 	}
 	kern_go(until);
 	for (unsigned i = 0; i < 2; i++) {
-		completions(w, i);
-		events(w, i);
+		take_wires_fuzz_completions(w, i);
+		take_wires_fuzz_events(w, i);
 	}
-	work(w);
+	work_until_quiet(w);
 }
 
 /* ---- what a user does ---- */
@@ -170,9 +170,9 @@ static void enroll(struct end *e, unsigned k)
 	e->to[k] = ddps_mr_to(e->mr[k]);
 }
 
-static void receive(struct world *w, unsigned i, unsigned how)
+static void post_wire_receive(struct world *w, unsigned i, unsigned how)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	struct ddps_sge sge = { (uint8_t *)e->memory[SINK] + 256 * (e->received++ % QUEUE),
 				how & 0x80 ? how & 0x7f : 256, e->stag[SINK] };
 
@@ -181,7 +181,8 @@ static void receive(struct world *w, unsigned i, unsigned how)
 }
 
 /* What is wrong about a request; nothing of it may change any memory. */
-static void spoil(struct world *w, struct ddps_send_wr *wr, struct ddps_sge *sge, unsigned how)
+static void spoil_request(struct world *w, struct ddps_send_wr *wr, struct ddps_sge *sge,
+			  unsigned how)
 {
 	struct end *p = &w->end[wr->stag == w->end[0].stag[TARGET] ? 0 : 1];
 
@@ -243,9 +244,10 @@ static void aim(const struct end *e, const struct end *peer, struct ddps_send_wr
 	wr->to = peer->to[k] + (k == WINDOW ? off % 64 : 4 * off);
 }
 
-static void post(struct world *w, unsigned i, unsigned kind, bool wrong, struct ddps_rbuf *in)
+static void post_on_wire(struct world *w, unsigned i, unsigned kind, bool wrong,
+			 struct ddps_rbuf *in)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	unsigned how = ddps_rbuf_u8(in), off = ddps_rbuf_u8(in), len = ddps_rbuf_u8(in);
 	struct ddps_sge sge;
 	struct ddps_send_wr wr = { .wr_id = e->posted, .op = op_of(kind), .sge = &sge };
@@ -263,7 +265,7 @@ static void post(struct world *w, unsigned i, unsigned kind, bool wrong, struct 
 		wr.stag = w->end[!i].stag[how & 0x80 ? WINDOW : TARGET];
 	}
 	if (wrong)
-		spoil(w, &wr, &sge, how >> 3);
+		spoil_request(w, &wr, &sge, how >> 3);
 	wr.nsge = wr.op != DDPS_OP_IMM;
 	fuzz_note(&e->log, "%u: post %u, op %d flags %x len %u: %d", i, e->posted, wr.op, wr.flags,
 		  sge.len, ddps_post_send(e->ep, &wr));
@@ -271,9 +273,9 @@ static void post(struct world *w, unsigned i, unsigned kind, bool wrong, struct 
 }
 
 /* A window comes and goes, a region is revoked or another. */
-static void rights(struct world *w, unsigned i, unsigned how)
+static void change_wire_rights(struct world *w, unsigned i, unsigned how)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	unsigned k = how >> 2 & 3;
 	struct ddps_sge sge = { e->memory[TARGET], 64 + (how & 0xf0u), e->stag[TARGET] };
 	struct ddps_send_wr wr = { .wr_id = e->posted++, .op = DDPS_OP_BIND };
@@ -300,7 +302,7 @@ static void rights(struct world *w, unsigned i, unsigned how)
 }
 
 /* Is there a message that waits for a receive? */
-static bool waits(const struct world *w)
+static bool has_waiting_message(const struct world *w)
 {
 	return w->flags & STALL && (w->end[0].room < 0 || w->end[1].room < 0);
 }
@@ -308,7 +310,7 @@ static bool waits(const struct world *w)
 /* It holds back TCP's end, and not that of a stream pair. */
 static void not_compared(struct world *w)
 {
-	if (waits(w))
+	if (has_waiting_message(w))
 		w->end[0].aborted = w->end[1].aborted = true;
 }
 
@@ -316,14 +318,14 @@ static void not_compared(struct world *w)
  * One end leaves, and then the other: a stream pair of SCTP ends in both directions simultaneously, so
  * what TCP still carries the other way is not compared.
  */
-static void leave(struct world *w, unsigned i, bool abort)
+static void leave_wire(struct world *w, unsigned i, bool abort)
 {
-	FUZZ_CHECK(!(abort ? ddps_abort : ddps_disconnect)(at(w, i)->ep));
+	FUZZ_CHECK(!(abort ? ddps_abort : ddps_disconnect)(enter_end(w, i)->ep));
 	w->left = true;
 	w->end[!i].aborted = abort;
 	not_compared(w);
-	rest(w, REST / 10); /* shorter than the time that an end in order may take */
-	(void)ddps_disconnect(at(w, !i)->ep);
+	rest_for_wires(w, REST / 10); /* shorter than the time that an end in order may take */
+	(void)ddps_disconnect(enter_end(w, !i)->ep);
 }
 
 static void note_memory(struct world *w)
@@ -340,7 +342,7 @@ static void note_memory(struct world *w)
 }
 
 /* Is something to come back?  Whether it is in front of what waits, or behind, depends on the wire. */
-static bool asks(unsigned kind, unsigned how)
+static bool has_answer_to_come(unsigned kind, unsigned how)
 {
 	enum ddps_op op = op_of(kind);
 
@@ -364,35 +366,36 @@ static bool risky(struct world *w, unsigned b, unsigned kind, unsigned how)
 	       (peer->room < 0 && !(w->flags & STALL));
 }
 
-static void step(struct world *w, struct ddps_rbuf *in)
+static void take_wire_step(struct world *w, struct ddps_rbuf *in)
 {
 	unsigned b = ddps_rbuf_u8(in), kind = b & 15, i = b >> 4 & 1;
 	bool bad = risky(w, b, kind, fuzz_more(in) ? *in->p : 0), alone = w->odd |= bad;
 
 	if (w->flags & STALL && kind < 14 &&
-	    (bad || (waits(w) && kind < 9 && asks(kind, fuzz_more(in) ? *in->p : 0))))
+	    (bad || (has_waiting_message(w) && kind < 9 &&
+		     has_answer_to_come(kind, fuzz_more(in) ? *in->p : 0))))
 		return;
 	if (alone)
-		rest(w, REST);
+		rest_for_wires(w, REST);
 	if (kind < 9)
-		post(w, i, kind, (b & 0xc0) == 0xc0, in);
+		post_on_wire(w, i, kind, (b & 0xc0) == 0xc0, in);
 	else if (kind < 11)
-		receive(w, i, ddps_rbuf_u8(in));
+		post_wire_receive(w, i, ddps_rbuf_u8(in));
 	else if (kind < 14)
-		rights(w, i, ddps_rbuf_u8(in));
+		change_wire_rights(w, i, ddps_rbuf_u8(in));
 	else if (b & 0x40 && !w->end[i].over)
-		leave(w, i, b & 0x20);
+		leave_wire(w, i, b & 0x20);
 	if (alone || !(b & 0x20)) {
-		rest(w, REST);
+		rest_for_wires(w, REST);
 		note_memory(w);
 	}
 }
 
 /* ---- a run ---- */
 
-static void make(struct world *w, unsigned i)
+static void make_wire_end(struct world *w, unsigned i)
 {
-	struct end *e = at(w, i);
+	struct end *e = enter_end(w, i);
 	struct ddps_ep_attr attr;
 
 	FUZZ_CHECK(!ddps_ctx_new(&e->ctx, NULL) && !ddps_pd_new(e->ctx, &e->pd) &&
@@ -414,15 +417,15 @@ static void make(struct world *w, unsigned i)
 		e->memory[SOURCE][n] = (n + 1) * UINT64_C(0x9e3779b97f4a7c15) + i;
 }
 
-static void begin(struct world *w)
+static void begin_wire_session(struct world *w)
 {
 	const struct ddps_send_wr first = { .op = DDPS_OP_WRITE, .flags = DDPS_WR_SILENT };
 	struct ddps_conn_param p;
 	char uri[128];
 
-	make(w, 0);
-	make(w, 1);
-	FUZZ_CHECK(!ddps_listen(at(w, 1)->ctx,
+	make_wire_end(w, 0);
+	make_wire_end(w, 1);
+	FUZZ_CHECK(!ddps_listen(enter_end(w, 1)->ctx,
 				w->sctp ? "sctp://10.0.0.2:0?backend=native&encap=9899"
 					: "tcp://10.0.0.2:0",
 				NULL, &w->listener));
@@ -434,32 +437,32 @@ static void begin(struct world *w)
 	p.crc = !(w->flags & NO_CRC);
 	p.private_data = "please";
 	p.private_data_len = 6;
-	FUZZ_CHECK(!ddps_connect(at(w, 0)->ep, uri, &p));
+	FUZZ_CHECK(!ddps_connect(enter_end(w, 0)->ep, uri, &p));
 	for (unsigned i = 0; i < 3; i++)
-		rest(w, REST);
+		rest_for_wires(w, REST);
 	/* over TCP the responder waits for the initiator's first message (RFC 5044 7.1.2) */
 	if (w->up == 2)
-		FUZZ_CHECK(!ddps_post_send(at(w, 0)->ep, &first));
-	rest(w, REST);
+		FUZZ_CHECK(!ddps_post_send(enter_end(w, 0)->ep, &first));
+	rest_for_wires(w, REST);
 	FUZZ_CHECK(w->flags & REJECT || w->up == 2 || (p.p2p && w->up));
 }
 
 /* Both leave; each learns of its end, and nothing stays. */
-static void finish(struct world *w)
+static void finish_wire_session(struct world *w)
 {
-	rest(w, REST);
+	rest_for_wires(w, REST);
 	not_compared(w);
 	for (unsigned i = 0; i < 2; i++)
-		(void)ddps_disconnect(at(w, i)->ep);
-	rest(w, LIFE);
+		(void)ddps_disconnect(enter_end(w, i)->ep);
+	rest_for_wires(w, LIFE);
 	FUZZ_CHECK(w->end[0].over && (w->end[1].over || w->flags & REJECT));
 	note_memory(w);
 	for (unsigned i = 0; i < 2; i++)
-		ddps_ctx_free(at(w, i)->ctx);
+		ddps_ctx_free(enter_end(w, i)->ctx);
 	FUZZ_CHECK(!kern_stop());
 }
 
-static void play(const uint8_t *data, size_t size, bool sctp, struct fuzz_log log[4])
+static void play_on_wire(const uint8_t *data, size_t size, bool sctp, struct fuzz_log log[4])
 {
 	static struct world w;
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
@@ -472,10 +475,10 @@ static void play(const uint8_t *data, size_t size, bool sctp, struct fuzz_log lo
 	kern_start(1);
 	kern.mtu = w.flags & NARROW ? 1500 : 65535;
 	kern.window = 1u << 20;
-	begin(&w);
+	begin_wire_session(&w);
 	for (unsigned n = 0; n < STEPS_MAX && fuzz_more(&in) && !w.left && !(w.flags & REJECT); n++)
-		step(&w, &in);
-	finish(&w);
+		take_wire_step(&w, &in);
+	finish_wire_session(&w);
 	FUZZ_CHECK(kern.live == before || !warm[sctp]);
 	warm[sctp] = true;
 	for (unsigned i = 0; i < 4; i++)
@@ -486,8 +489,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_log tcp[4], sctp[4];
 
-	play(data, size, false, tcp);
-	play(data, size, true, sctp);
+	play_on_wire(data, size, false, tcp);
+	play_on_wire(data, size, true, sctp);
 	for (unsigned i = 0; i < 4; i++)
 		FUZZ_CHECK(tcp[i].lines == sctp[i].lines && tcp[i].hash == sctp[i].hash);
 	return 0;

@@ -87,7 +87,8 @@ size_t fuzz_pieces_join(const struct fuzz_pieces *s, uint8_t *out, size_t max)
 
 /* ---- scripts ---- */
 
-static void cut(const struct fuzz_script *s, struct fuzz_pieces *steps, const uint8_t *p, size_t n)
+static void cut_into_steps(const struct fuzz_script *s, struct fuzz_pieces *steps, const uint8_t *p,
+			   size_t n)
 {
 	while (n) {
 		size_t len = steps->n + 1 < FUZZ_PIECES ? s->step(p, n) : n;
@@ -108,7 +109,7 @@ static size_t change_script(const struct fuzz_script *s, uint8_t *data, size_t s
 	unsigned at;
 
 	was = fuzz_exact(data, size);
-	cut(s, &steps, was + s->head, size - s->head);
+	cut_into_steps(s, &steps, was + s->head, size - s->head);
 	at = fuzz_roll(d, steps.n + 1);
 	if (at < steps.n && steps.len[at] <= sizeof step && fuzz_roll(d, 3)) {
 		len = steps.len[at];

@@ -5,12 +5,12 @@
 #include "mutate.h"
 #include "sctp/sctp_wire.h"
 
-static unsigned get16(const uint8_t *p)
+static unsigned get_mutate_wire_fuzz_u16(const uint8_t *p)
 {
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-static void put16(uint8_t *p, unsigned v)
+static void put_mutate_wire_fuzz_u16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
 	p[1] = (uint8_t)v;
@@ -156,7 +156,7 @@ size_t fuzz_mutate_fpdus(uint8_t *p, size_t n, size_t max, bool crc, bool marker
 static void cut_chunks(struct fuzz_pieces *s, const uint8_t *p, size_t n)
 {
 	while (n) {
-		size_t len = n < 4 ? n : ddps_sc_pad(get16(p + 2));
+		size_t len = n < 4 ? n : ddps_sc_pad(get_mutate_wire_fuzz_u16(p + 2));
 
 		len = len < 4 || len > n || s->n + 1 == FUZZ_PIECES ? n : len;
 		fuzz_pieces_add(s, p, len);
@@ -169,8 +169,8 @@ static void cut_chunks(struct fuzz_pieces *s, const uint8_t *p, size_t n)
 static size_t one_chunk(uint8_t *p, uint16_t type, size_t len, struct fuzz_dice *d)
 {
 	memset(p, 0, ddps_sc_pad(len));
-	put16(p, type);
-	put16(p + 2, (unsigned)len);
+	put_mutate_wire_fuzz_u16(p, type);
+	put_mutate_wire_fuzz_u16(p + 2, (unsigned)len);
 	for (size_t i = 4; i < len && fuzz_roll(d, 8); i++)
 		p[i] = (uint8_t)fuzz_roll(d, 256);
 	return ddps_sc_pad(len);
@@ -258,12 +258,12 @@ static size_t new_chunk(uint8_t *p, struct fuzz_dice *d)
 		len = 4 + before;
 	one_chunk(p, (uint16_t)((unsigned)type << 8 | fuzz_roll(d, 16)), len, d);
 	if (type == SC_SACK) {
-		put16(p + 12, (uint16_t)((len - 16) / 4));
-		put16(p + 14, 0);
+		put_mutate_wire_fuzz_u16(p + 12, (uint16_t)((len - 16) / 4));
+		put_mutate_wire_fuzz_u16(p + 14, 0);
 	}
 	for (unsigned i = before == 0xff ? 0 : fuzz_roll(d, 4); i; i--)
 		len += new_param(p + len, d);
-	put16(p + 2, (unsigned)len);
+	put_mutate_wire_fuzz_u16(p + 2, (unsigned)len);
 	return ddps_sc_pad(len);
 }
 
@@ -279,8 +279,9 @@ static size_t change_chunk(uint8_t *p, size_t n, size_t max, bool param, struct 
 		static const int off[] = { 1, -1, 4, -4 };
 		unsigned by = fuzz_roll(d, 8);
 
-		put16(p + 2,
-		      by < 4 ? get16(p + 2) + (unsigned)off[by] : (unsigned)fuzz_odd_number(d, 16));
+		put_mutate_wire_fuzz_u16(p + 2, by < 4 ? get_mutate_wire_fuzz_u16(p + 2) +
+								 (unsigned)off[by]
+						       : (unsigned)fuzz_odd_number(d, 16));
 		return n;
 	}
 	if (how == 1) {
@@ -303,7 +304,7 @@ static size_t change_chunk(uint8_t *p, size_t n, size_t max, bool param, struct 
 	} else {
 		len = 4 + LLVMFuzzerMutate(p + 4, n - 4, max - 4);
 	}
-	put16(p + 2, (unsigned)len);
+	put_mutate_wire_fuzz_u16(p + 2, (unsigned)len);
 	for (; len & 3 && len < max; len++)
 		p[len] = 0;
 	return len;

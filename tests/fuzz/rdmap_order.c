@@ -15,7 +15,7 @@ static void next_work(struct order *o)
 	o->next++;
 }
 
-static bool asks(enum ddps_op op)
+static bool is_asking_op(enum ddps_op op)
 {
 	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
 }
@@ -26,7 +26,7 @@ void order_peer_closed(struct order *o)
 	bool in_progress = o->begun && !o->response;
 
 	for (unsigned i = o->next; i < o->nwork; i++)
-		o->work[i].ended |= asks(o->work[i].op);
+		o->work[i].ended |= is_asking_op(o->work[i].op);
 	if (o->asking || (o->next < o->nwork && o->work[o->next].ended && !in_progress))
 		next_work(o);
 	o->asks_out = 0;
@@ -62,7 +62,7 @@ static bool is_answer(unsigned op)
 }
 
 /* The oldest that waits is answered, and what it proves. */
-static void answered(struct order *o)
+static void note_answer(struct order *o)
 {
 	unsigned nr = o->ask_of[0];
 
@@ -90,7 +90,7 @@ void order_complete(struct order *o, unsigned nr, bool well)
 	struct order_work *w = &o->work[nr];
 
 	w->over = true;
-	if (well && (asks(w->op) || w->flags & DDPS_WR_PLACED)) /* [5040-5.5-20] */
+	if (well && (is_asking_op(w->op) || w->flags & DDPS_WR_PLACED)) /* [5040-5.5-20] */
 		FUZZ_CHECK(w->answered || answered_now(o, nr));
 }
 
@@ -157,7 +157,7 @@ static void answer_came(struct order *o)
 	if (o->rtr_read_out) {
 		o->rtr_read_out = false;
 	} else if (o->asks_out) {
-		answered(o);
+		note_answer(o);
 		o->asks_out--;
 		memmove(o->ask_of, o->ask_of + 1, o->asks_out * sizeof *o->ask_of);
 	}
@@ -209,7 +209,7 @@ void order_taken(struct order *o, const uint8_t *seg, size_t len, int err)
 /* ---- out ---- */
 
 /* Numbers without a gap in each queue, offsets without one in each message. */
-static void check_numbers(struct order *o, const struct ddps_ddp_hdr *h)
+static void check_queue_numbers(struct order *o, const struct ddps_ddp_hdr *h)
 {
 	if (h->tagged)
 		return;
@@ -278,7 +278,7 @@ static void check_request(const struct order_work *w, const struct ddps_seg *seg
 	}
 }
 
-static void asked(struct order *o)
+static void note_ask(struct order *o)
 {
 	FUZZ_CHECK(o->asks_out < o->ord && o->ord <= ORDER_REQUESTS); /* [5040-6.1-7] */
 	o->ask_of[o->asks_out++] = o->next;
@@ -293,7 +293,7 @@ static void check_asking(struct order *o, const struct ddps_ddp_hdr *h, const st
 	FUZZ_CHECK(ddps_rdmap_opcode(h->ulp) == DDPS_OP_WIRE_READ_REQ && h->last &&
 		   h->qn == DDPS_QN_READ);
 	FUZZ_CHECK(!q.size && !q.src_stag && !q.src_to && !q.sink_stag && !q.sink_to);
-	asked(o);
+	note_ask(o);
 	next_work(o);
 }
 
@@ -330,10 +330,10 @@ static void check_own(struct order *o, const struct ddps_ddp_hdr *h, const struc
 	if (h->tagged)
 		FUZZ_CHECK(h->stag == w->stag && h->to == w->to + o->sent);
 	else
-		FUZZ_CHECK(h->qn == (asks(w->op) ? DDPS_QN_READ : DDPS_QN_SEND));
-	if (asks(w->op)) {
+		FUZZ_CHECK(h->qn == (is_asking_op(w->op) ? DDPS_QN_READ : DDPS_QN_SEND));
+	if (is_asking_op(w->op)) {
 		FUZZ_CHECK(h->last);
-		asked(o);
+		note_ask(o);
 		check_request(w, seg);
 	} else if (op < DDPS_OP_WIRE_IMM) {
 		FUZZ_CHECK(h->last == (o->sent + seg->pay_len == w->len));
@@ -376,7 +376,7 @@ const struct order_request *order_out(struct order *o, const struct ddps_seg *se
 		return NULL;
 	response = op == DDPS_OP_WIRE_READ_RESP || op == DDPS_OP_WIRE_ATOMIC_RESP;
 	FUZZ_CHECK(!o->begun || response == o->response); /* [5041-5.3-2] */
-	check_numbers(o, &h);
+	check_queue_numbers(o, &h);
 	if (is_rtr(o, &h, seg))
 		return NULL;
 	if (response)

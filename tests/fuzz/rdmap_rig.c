@@ -5,7 +5,7 @@
 
 /* ---- upcalls ---- */
 
-static void up_complete(void *user, bool recv, struct ddps_wc *wc)
+static void take_rdmap_rig_fuzz_complete(void *user, bool recv, struct ddps_wc *wc)
 {
 	struct rig *g = user;
 	struct rig_work *w = &g->work[wc->wr_id % RIG_WORKS];
@@ -43,7 +43,7 @@ static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 		  t->triple.code, by_peer ? "peer" : "us");
 }
 
-static void up_first(void *user, unsigned rtr)
+static void take_rdmap_rig_fuzz_first(void *user, unsigned rtr)
 {
 	struct rig *g = user;
 
@@ -51,12 +51,12 @@ static void up_first(void *user, unsigned rtr)
 	fuzz_note(&g->log, "first message, RTR %u", rtr);
 }
 
-static void up_ready(void *user)
+static void take_rdmap_rig_fuzz_ready(void *user)
 {
 	((struct rig *)user)->ready = true;
 }
 
-static void up_drained(void *user)
+static void take_rdmap_rig_fuzz_drained(void *user)
 {
 	struct rig *g = user;
 
@@ -64,12 +64,12 @@ static void up_drained(void *user)
 }
 
 static const struct ddps_rdmap_up rig_up = {
-	.complete = up_complete,
+	.complete = take_rdmap_rig_fuzz_complete,
 	.want_tx = up_want_tx,
 	.terminated = up_terminated,
-	.first_message = up_first,
-	.rx_ready = up_ready,
-	.drained = up_drained,
+	.first_message = take_rdmap_rig_fuzz_first,
+	.rx_ready = take_rdmap_rig_fuzz_ready,
+	.drained = take_rdmap_rig_fuzz_drained,
 };
 
 /* ---- life ---- */
@@ -306,7 +306,7 @@ static int place(struct rig *g, const uint8_t *pay, size_t len)
 	return ddps_rdmap_rx_direct_end(g->r);
 }
 
-static int take(struct rig *g, const uint8_t *seg, size_t len)
+static int take_rig_segment(struct rig *g, const uint8_t *seg, size_t len)
 {
 	size_t have = len < 20 ? len : 20, hdr = 0;
 	uint8_t *head;
@@ -329,7 +329,7 @@ void rig_show(struct rig *g, const uint8_t *seg, size_t len)
 	int err;
 
 	order_in(&g->order, exact, len);
-	err = take(g, exact, len);
+	err = take_rig_segment(g, exact, len);
 	order_taken(&g->order, exact, len, err);
 
 	if (g->mode == RIG_DISTURB)

@@ -73,7 +73,7 @@ static int run_file(const char *path)
 	return 0;
 }
 
-static int run(const char *path)
+static int replay_path(const char *path)
 {
 	struct dirent **entry;
 	int n = scandir(path, &entry, NULL, alphasort), err = 0;
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	int err = 0;
 
 	for (int i = 1; i < argc; i++)
-		err |= run(argv[i]);
+		err |= replay_path(argv[i]);
 	printf("%s fuzz/%s: %u inputs, %u mutants\n", err || !inputs ? "not ok" : "ok",
 	       dash ? dash + 1 : argv[0], inputs, mutants);
 	return err || !inputs;

@@ -129,7 +129,7 @@ struct ulp *ulp_new(struct world *w)
 	return u;
 }
 
-static void on_request(void *user, struct ddps_llp *llp, const struct ddps_setup *s)
+static void take_sctp_ulp_fuzz_request(void *user, struct ddps_llp *llp, const struct ddps_setup *s)
 {
 	struct ulp *u = ulp_new(user);
 
@@ -151,5 +151,5 @@ static void on_listen_failed(void *user, const struct ddps_error *e)
 	(void)e;
 }
 
-const struct ddps_llp_listen_up ulp_listen_up = { .request = on_request,
+const struct ddps_llp_listen_up ulp_listen_up = { .request = take_sctp_ulp_fuzz_request,
 						  .failed = on_listen_failed };

@@ -37,7 +37,7 @@ static const char *wire_name(unsigned wire)
 	return wire == CF_TCP ? "tcp" : "sctp";
 }
 
-static unsigned descriptors(void)
+static unsigned count_liar_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -49,7 +49,7 @@ static unsigned descriptors(void)
 	return n;
 }
 
-static void wrong(unsigned wire, const struct cf_case *c, unsigned n, const char *why)
+static void find_unnoticed_lie(unsigned wire, const struct cf_case *c, unsigned n, const char *why)
 {
 	printf("not ok lies: %s over %s, number %u: %s: %s\n", c->name, wire_name(wire), n,
 	       lie_text(), why);
@@ -57,11 +57,11 @@ static void wrong(unsigned wire, const struct cf_case *c, unsigned n, const char
 }
 
 /* One run of a case.  Return: whether the lie was told. */
-static bool play(unsigned wire, const struct cf_case *c, enum lie_kind kind, unsigned way,
-		 unsigned n, struct cf_result *res)
+static bool play_lie(unsigned wire, const struct cf_case *c, enum lie_kind kind, unsigned way,
+		     unsigned n, struct cf_result *res)
 {
 	struct cf_run run = { .wire = wire, .self = true, .target = c->target };
-	unsigned before = descriptors();
+	unsigned before = count_liar_descriptors();
 	bool told;
 
 	run.limit_ms = kind == LIE_SLOW || patient ? LONG_MS : LIMIT_MS;
@@ -69,10 +69,10 @@ static bool play(unsigned wire, const struct cf_case *c, enum lie_kind kind, uns
 	cf_run_case(&run, c, res);
 	told = lie_end();
 	cf_trace_free(res->trace);
-	if (descriptors() != before)
-		wrong(wire, c, n, "a descriptor stays open");
+	if (count_liar_descriptors() != before)
+		find_unnoticed_lie(wire, c, n, "a descriptor stays open");
 	if (res->verdict == CF_FAIL && !res->why[0])
-		wrong(wire, c, n, "it fails and does not say why");
+		find_unnoticed_lie(wire, c, n, "it fails and does not say why");
 	return told;
 }
 
@@ -100,7 +100,7 @@ static bool lie_to(unsigned wire, const struct kind *k, const struct cf_case *c,
 	for (unsigned n = 1; n <= 2; n++) {
 		struct cf_result res;
 
-		if (!play(wire, c, k->kind, way, n, &res))
+		if (!play_lie(wire, c, k->kind, way, n, &res))
 			return n > 1;
 		sum->told++;
 		if (res.verdict == CF_FAIL)
@@ -118,7 +118,7 @@ static bool speaks(const struct cf_case *c)
 	return strncmp(c->name, "assoc-", 6) != 0 && strncmp(c->name, "relay-", 6) != 0;
 }
 
-static void of_kind(unsigned wire, const struct kind *k)
+static void make_liar_of_kind(unsigned wire, const struct kind *k)
 {
 	static bool deaf[CASES_MAX];
 	const struct cf_case *c;
@@ -202,7 +202,7 @@ static void words(unsigned wire)
 			continue;
 		all++;
 		patient = true;
-		if (c && play(wire, c, said[i].kind, said[i].way, 1, &res) &&
+		if (c && play_lie(wire, c, said[i].kind, said[i].way, 1, &res) &&
 		    res.verdict == CF_FAIL && strstr(res.why, said[i].why))
 			good++;
 		else
@@ -219,7 +219,7 @@ static void words(unsigned wire)
 /* ---- packets ---- */
 
 /* A lost or spoiled packet comes again: many of these do no harm.  Each case hears a few of them. */
-static void packets(void)
+static void send_liar_packets(void)
 {
 	struct count sum = { 0 };
 	const struct cf_case *c;
@@ -229,8 +229,8 @@ static void packets(void)
 		for (unsigned way = (unsigned)i % (4 * stride); way < lie_ways(LIE_PACKET);
 		     way += 4 * stride) {
 			if (strncmp(c->name, "assoc-", 6) != 0 || fnmatch(pattern, c->name, 0) ||
-			    !play(CF_SCTP, c, LIE_PACKET, way, 1 + (unsigned)(i + way) / 4 % 4,
-				  &res))
+			    !play_lie(CF_SCTP, c, LIE_PACKET, way, 1 + (unsigned)(i + way) / 4 % 4,
+				      &res))
 				continue;
 			sum.told++;
 			sum.caught += res.verdict == CF_FAIL;
@@ -275,7 +275,7 @@ static bool is_called(unsigned wire, const struct cf_case *c)
 }
 
 /* The n-th of them, for the first of them: the case fails and says so, or does without. */
-static void fails(unsigned wire, const char *name, enum lie_kind kind, unsigned way)
+static void make_liar_fail(unsigned wire, const char *name, enum lie_kind kind, unsigned way)
 {
 	struct count sum = { 0 };
 	const struct cf_case *c;
@@ -283,33 +283,33 @@ static void fails(unsigned wire, const char *name, enum lie_kind kind, unsigned 
 
 	for (size_t i = 0; (c = cf_case_at(i)); i++)
 		for (unsigned n = 1; is_called(wire, c) && n < CALLS_MAX; n++) {
-			if (!play(wire, c, kind, way, n, &res))
+			if (!play_lie(wire, c, kind, way, n, &res))
 				break;
 			sum.told++;
 			sum.caught += res.verdict == CF_FAIL;
 			if (kind == LIE_SLOW && res.verdict == CF_FAIL)
-				wrong(wire, c, n, res.why);
+				find_unnoticed_lie(wire, c, n, res.why);
 		}
 	printf("ok %s over %s, way %u: %u of %u are told of\n", name, wire_name(wire), way,
 	       sum.caught, sum.told);
 	fflush(stdout);
 }
 
-static void over(unsigned wire)
+static void end_of_lie(unsigned wire)
 {
 	words(wire);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (kinds[i].wires & wire)
-			of_kind(wire, &kinds[i]);
+			make_liar_of_kind(wire, &kinds[i]);
 	if (wire == CF_SCTP)
-		packets();
-	fails(wire, "calls of the library's that fail", LIE_CALL, 0);
+		send_liar_packets();
+	make_liar_fail(wire, "calls of the library's that fail", LIE_CALL, 0);
 	for (unsigned way = 0; way < lie_ways(LIE_INFO); way++)
-		fails(wire, "what a session is said to be", LIE_INFO, way);
-	fails(wire, "calls of the system's that fail", LIE_FAILS, 0);
+		make_liar_fail(wire, "what a session is said to be", LIE_INFO, way);
+	make_liar_fail(wire, "calls of the system's that fail", LIE_FAILS, 0);
 	for (unsigned way = 0; way < lie_ways(LIE_SLOW); way++)
-		fails(wire, "calls that do little", LIE_SLOW, way);
-	fails(wire, "allocations that fail", LIE_NO_MEMORY, 0);
+		make_liar_fail(wire, "calls that do little", LIE_SLOW, way);
+	make_liar_fail(wire, "allocations that fail", LIE_NO_MEMORY, 0);
 }
 
 int main(int argc, char **argv)
@@ -323,6 +323,6 @@ int main(int argc, char **argv)
 		pattern = argv[2];
 	for (unsigned wire = CF_TCP; wire <= CF_SCTP; wire++)
 		if (argc < 2 || !strcmp(argv[1], wire_name(wire)))
-			over(wire);
+			end_of_lie(wire);
 	return bad;
 }

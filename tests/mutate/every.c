@@ -95,7 +95,7 @@ static void limits(const struct seen *s)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-static void run_here(struct seen *s, int mutation)
+static void run_every_here(struct seen *s, int mutation)
 {
 	int null = open("/dev/null", O_RDWR);
 
@@ -117,7 +117,7 @@ static void run_here(struct seen *s, int mutation)
 }
 
 /* 0: passed, CROSS_SKIPPED, or it noticed */
-static int run(struct seen *s, int mutation)
+static int run_every(struct seen *s, int mutation)
 {
 	uint64_t from = now_us();
 	struct rusage used;
@@ -125,7 +125,7 @@ static int run(struct seen *s, int mutation)
 	pid_t pid = fork();
 
 	if (!pid)
-		run_here(s, mutation);
+		run_every_here(s, mutation);
 	if (pid < 0 || wait4(pid, &status, 0, &used) != pid)
 		return -1;
 	kill(-pid, SIGKILL); /* whatever it left running */
@@ -144,13 +144,13 @@ static int by_time(const void *a, const void *b)
 }
 
 /* One test: whether it can be played, and what it enters. */
-static void look_at(struct seen *s)
+static void look_at_one_every(struct seen *s)
 {
 	int status;
 
 	s->us = s->cpu_us = 2000000;
 	memset(ddps_entered, 0, FUNCTIONS);
-	status = s->t->disabled ? CROSS_SKIPPED : run(s, 0);
+	status = s->t->disabled ? CROSS_SKIPPED : run_every(s, 0);
 	s->left_out = status != 0;
 	memcpy(s->enters, ddps_entered, FUNCTIONS);
 	if (status)
@@ -184,7 +184,7 @@ static void each(unsigned n, unsigned jobs, void (*fn)(unsigned))
 
 static void look_at_number(unsigned i)
 {
-	look_at(&tests[i]);
+	look_at_one_every(&tests[i]);
 }
 
 static bool is_long(const struct seen *s)
@@ -192,7 +192,7 @@ static bool is_long(const struct seen *s)
 	return !getenv("EVERY_LONG") && (s->cpu_us > LONGEST_US || s->us > WAITS_US);
 }
 
-static void look(unsigned jobs, char **prefix)
+static void look_at_cursor(unsigned jobs, char **prefix)
 {
 	unsigned char *enters = shared(TESTS * FUNCTIONS);
 	struct seen *seen = shared(TESTS * sizeof(*seen));
@@ -221,7 +221,7 @@ static void look(unsigned jobs, char **prefix)
 	munmap(enters, TESTS * FUNCTIONS);
 }
 
-static void say(const char *fmt, ...)
+static void say_every(const char *fmt, ...)
 {
 	char line[512];
 	va_list ap;
@@ -234,28 +234,28 @@ static void say(const char *fmt, ...)
 		_exit(2);
 }
 
-static void judge(int mutation, unsigned f)
+static void judge_every(int mutation, unsigned f)
 {
 	for (unsigned i = 0; i < norder[f]; i++) {
 		uint16_t at = order[f][i];
-		int status = run(&tests[at], mutation);
+		int status = run_every(&tests[at], mutation);
 
 		if (!status || status == CROSS_SKIPPED)
 			continue;
 		memmove(order[f] + 1, order[f], i * sizeof(*order[f]));
 		order[f][0] = at;
-		say("%d noticed %s/%s %d\n", mutation, tests[at].t->suite, tests[at].t->name,
-		    status);
+		say_every("%d noticed %s/%s %d\n", mutation, tests[at].t->suite, tests[at].t->name,
+			  status);
 		return;
 	}
-	say("%d survived %u\n", mutation, norder[f]);
+	say_every("%d survived %u\n", mutation, norder[f]);
 }
 
 static int what[MUTATIONS][2];
 
 static void judge_number(unsigned i)
 {
-	judge(what[i][0], (unsigned)what[i][1]);
+	judge_every(what[i][0], (unsigned)what[i][1]);
 }
 
 int main(int argc, char **argv)
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 
 	while (n < MUTATIONS && scanf("%d %d", &what[n][0], &what[n][1]) == 2)
 		n++;
-	look(jobs, argv + (argc > 1 ? 2 : 1));
+	look_at_cursor(jobs, argv + (argc > 1 ? 2 : 1));
 	fprintf(stderr, "# %u tests, %u mutations\n", ntests, n);
 	if (ntests == TESTS || n == MUTATIONS) {
 		fprintf(stderr, "unit-every: more than there is room for: TESTS, MUTATIONS\n");

@@ -14,7 +14,7 @@
 static unsigned users;
 static uint64_t usrsctp_time;
 
-static void tick(void *user)
+static void tick_usrsctp(void *user)
 {
 	struct peer *p = user;
 	uint32_t ms = (uint32_t)((ddps_now() - usrsctp_time) / NS_PER_MS);
@@ -35,7 +35,7 @@ static struct peer *peer_get(struct ddps_env *env, void **ctx)
 	if (!p)
 		abort();
 	p->env = env;
-	p->tick = (struct ddps_timer){ .fn = tick, .user = p };
+	p->tick = (struct ddps_timer){ .fn = tick_usrsctp, .user = p };
 	p->look = (struct ddps_task){ .fn = us_look, .user = p };
 	if (!users++) {
 		usrsctp_time = ddps_now();
@@ -58,9 +58,10 @@ static int encap_of(const struct ddps_uri *uri)
 	return uri->encap == DDPS_URI_ENCAP_DEFAULT ? ENCAP_PORT : uri->encap;
 }
 
-static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+static int do_usrsctp_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+			      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+			      const struct ddps_sd_assoc_up *up, void *user,
+			      struct ddps_sd_assoc **out)
 {
 	struct peer *p = peer_get(env, ctx);
 	struct sockaddr_storage to = { 0 }, at = { .ss_family = sa->sa_family };
@@ -147,19 +148,19 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 	free(e);
 }
 
-static void set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
+static void set_usrsctp_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
 {
 	a->up = up;
 	a->user = user;
 }
 
-static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
+static void get_usrsctp_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 {
 	*out = a->info;
 }
 
-static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
-		   int niov)
+static int do_usrsctp_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
+			   const struct iovec *iov, int niov)
 {
 	static uint8_t buf[DDPS_SD_MSG_MAX];
 	struct sctp_sndinfo si = { .snd_sid = stream,
@@ -224,7 +225,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 	usrsctp_shutdown(a->so, SHUT_WR);
 }
 
-static void do_free(struct ddps_sd_assoc *a)
+static void do_usrsctp_free(struct ddps_sd_assoc *a)
 {
 	a->freed = true;
 	us_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "freed"));
@@ -258,17 +259,17 @@ static void fini(struct ddps_env *env, void *ctx)
 const struct ddps_sd_backend peer_usrsctp = {
 	.name = "native", /* so that URIs of its listeners can be parsed */
 	.available = available,
-	.connect = do_connect,
+	.connect = do_usrsctp_connect,
 	.listen = do_listen,
 	.endpoint_addr = endpoint_addr,
 	.endpoint_free = endpoint_free,
-	.set_up = set_up,
-	.info = info,
-	.send = do_send,
+	.set_up = set_usrsctp_up,
+	.info = get_usrsctp_info,
+	.send = do_usrsctp_send,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
 	.shutdown = do_shutdown,
 	.abort = do_abort,
-	.free = do_free,
+	.free = do_usrsctp_free,
 	.fini = fini,
 };

@@ -9,7 +9,7 @@ struct peer_usrsctp_knobs peer_usrsctp_knobs;
 
 /* ---- packets ---- */
 
-static bool lost(void)
+static bool note_usrsctp_net_lost(void)
 {
 	static uint32_t s = 1;
 
@@ -23,7 +23,7 @@ int us_output(void *addr, void *pkt, size_t len, uint8_t tos, uint8_t df)
 
 	(void)tos;
 	(void)df;
-	if (w->l->refs && !peer_usrsctp_knobs.mute && !lost())
+	if (w->l->refs && !peer_usrsctp_knobs.mute && !note_usrsctp_net_lost())
 		(void)!sendto(w->l->io.fd, pkt, len, MSG_NOSIGNAL, (struct sockaddr *)&w->to,
 			      w->len);
 	return 0;
@@ -47,7 +47,7 @@ struct way *us_way_to(struct link *l, const struct sockaddr_storage *to, socklen
 	return w;
 }
 
-static void readable(void *user, uint32_t events)
+static void is_usrsctp_net_readable(void *user, uint32_t events)
 {
 	static uint8_t buf[65536];
 	struct link *l = user;
@@ -65,7 +65,7 @@ static void readable(void *user, uint32_t events)
 			us_refused(l);
 		if (n < 0)
 			break;
-		if (!lost())
+		if (!note_usrsctp_net_lost())
 			usrsctp_conninput(us_way_to(l, &from, len), buf, (size_t)n, 0);
 	}
 	ddps_task_post(l->p->env->loop, &l->p->look);
@@ -80,7 +80,7 @@ int us_link_new(struct peer *p, const struct sockaddr_storage *at, socklen_t len
 	if (!l)
 		return DDPS_E_NOMEM;
 	*l = (struct link){ .p = p, .refs = 1 };
-	l->io = (struct ddps_io){ .fn = readable, .user = l };
+	l->io = (struct ddps_io){ .fn = is_usrsctp_net_readable, .user = l };
 	l->io.fd = socket(at->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (l->io.fd < 0 || bind(l->io.fd, (const struct sockaddr *)at, len) < 0 ||
 	    getsockname(l->io.fd, (struct sockaddr *)&ss, &ss_len) < 0 ||

@@ -154,7 +154,7 @@ static bool is_indication(const struct ddps_sd_assoc *a, int flags)
 }
 
 /* One read; returns whether there may be more. */
-static bool step(struct ddps_sd_assoc *a)
+static bool step_usrsctp_up(struct ddps_sd_assoc *a)
 {
 	struct sctp_rcvinfo info = { 0 };
 	socklen_t len = sizeof info, no_name = 0;
@@ -187,11 +187,11 @@ static bool step(struct ddps_sd_assoc *a)
 	return !a->doomed && !a->freed;
 }
 
-static void serve(struct ddps_sd_assoc *a)
+static void serve_usrsctp_up(struct ddps_sd_assoc *a)
 {
 	int n = 0;
 
-	while (a->so && !a->freed && !a->paused && step(a) && ++n < TURN)
+	while (a->so && !a->freed && !a->paused && step_usrsctp_up(a) && ++n < TURN)
 		;
 	if (n == TURN)
 		ddps_task_post(a->p->env->loop, &a->p->look);
@@ -262,7 +262,7 @@ void us_look(void *user)
 	DL_FOREACH(p->endpoints, e)
 	take_new(e);
 	DL_FOREACH(p->assocs, a)
-	serve(a);
+	serve_usrsctp_up(a);
 	DL_FOREACH_SAFE(p->assocs, a, next)
 	if (a->freed)
 		us_release(a);

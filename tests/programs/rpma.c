@@ -14,7 +14,7 @@
 #define LEN	(1 << 20)
 #define ROUNDS	16
 
-static void must(int err, const char *what)
+static void must_rpma(int err, const char *what)
 {
 	if (!err)
 		return;
@@ -27,16 +27,16 @@ static struct rpma_peer *peer_at(enum rpma_util_ibv_context_type type)
 	struct ibv_context *ctx;
 	struct rpma_peer *peer;
 
-	must(rpma_utils_get_ibv_context(ADDRESS, type, &ctx), "context");
-	must(rpma_peer_new(ctx, &peer), "peer");
+	must_rpma(rpma_utils_get_ibv_context(ADDRESS, type, &ctx), "context");
+	must_rpma(rpma_peer_new(ctx, &peer), "peer");
 	return peer;
 }
 
-static void await(struct rpma_conn *conn, enum rpma_conn_event want)
+static void await_rpma(struct rpma_conn *conn, enum rpma_conn_event want)
 {
 	enum rpma_conn_event ev;
 
-	must(rpma_conn_next_event(conn, &ev), "event");
+	must_rpma(rpma_conn_next_event(conn, &ev), "event");
 	if (ev == want)
 		return;
 	fprintf(stderr, "%s came, not %s\n", rpma_utils_conn_event_2str(ev),
@@ -49,11 +49,11 @@ static uint8_t *region(struct rpma_peer *peer, int usage, struct rpma_mr_local *
 	uint8_t *mem = aligned_alloc(4096, LEN);
 
 	memset(mem, 0, LEN);
-	must(rpma_mr_reg(peer, mem, LEN, usage, mr), "region");
+	must_rpma(rpma_mr_reg(peer, mem, LEN, usage, mr), "region");
 	return mem;
 }
 
-static void serve(const char *port)
+static void serve_rpma(const char *port)
 {
 	struct rpma_peer *peer = peer_at(RPMA_UTIL_IBV_CONTEXT_LOCAL);
 	struct rpma_conn_private_data data;
@@ -64,33 +64,33 @@ static void serve(const char *port)
 	uint8_t desc[256];
 	size_t len;
 
-	must(rpma_ep_listen(peer, ADDRESS, port, &ep), "listen");
+	must_rpma(rpma_ep_listen(peer, ADDRESS, port, &ep), "listen");
 	region(peer,
 	       RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
 		       RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY,
 	       &mr);
-	must(rpma_mr_get_descriptor_size(mr, &len), "descriptor");
-	must(rpma_mr_get_descriptor(mr, desc), "descriptor");
+	must_rpma(rpma_mr_get_descriptor_size(mr, &len), "descriptor");
+	must_rpma(rpma_mr_get_descriptor(mr, desc), "descriptor");
 	data = (struct rpma_conn_private_data){ desc, (uint8_t)len };
-	must(rpma_ep_next_conn_req(ep, NULL, &req), "request");
-	must(rpma_conn_req_connect(&req, &data, &conn), "accept");
-	await(conn, RPMA_CONN_ESTABLISHED);
-	await(conn, RPMA_CONN_CLOSED);
-	must(rpma_conn_disconnect(conn), "disconnect");
-	must(rpma_conn_delete(&conn), "connection");
-	must(rpma_mr_dereg(&mr), "region");
-	must(rpma_ep_shutdown(&ep), "endpoint");
-	must(rpma_peer_delete(&peer), "peer");
+	must_rpma(rpma_ep_next_conn_req(ep, NULL, &req), "request");
+	must_rpma(rpma_conn_req_connect(&req, &data, &conn), "accept");
+	await_rpma(conn, RPMA_CONN_ESTABLISHED);
+	await_rpma(conn, RPMA_CONN_CLOSED);
+	must_rpma(rpma_conn_disconnect(conn), "disconnect");
+	must_rpma(rpma_conn_delete(&conn), "connection");
+	must_rpma(rpma_mr_dereg(&mr), "region");
+	must_rpma(rpma_ep_shutdown(&ep), "endpoint");
+	must_rpma(rpma_peer_delete(&peer), "peer");
 }
 
-static void complete(struct rpma_conn *conn)
+static void complete_rpma(struct rpma_conn *conn)
 {
 	struct rpma_cq *cq;
 	struct ibv_wc wc;
 
-	must(rpma_conn_get_cq(conn, &cq), "queue");
-	must(rpma_cq_wait(cq), "wait");
-	must(rpma_cq_get_wc(cq, 1, &wc, NULL), "completion");
+	must_rpma(rpma_conn_get_cq(conn, &cq), "queue");
+	must_rpma(rpma_cq_wait(cq), "wait");
+	must_rpma(rpma_cq_get_wc(cq, 1, &wc, NULL), "completion");
 	if (wc.status == IBV_WC_SUCCESS)
 		return;
 	fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wc.status));
@@ -108,20 +108,20 @@ static void there_and_back(struct rpma_conn *conn, struct rpma_peer *peer,
 	for (int i = 0; i < ROUNDS; i++) {
 		for (size_t k = 0; k < LEN; k++)
 			a[k] = (uint8_t)(k * 31 + (size_t)i);
-		must(rpma_write(conn, far, 0, from, 0, LEN, RPMA_F_COMPLETION_ON_ERROR, NULL),
-		     "write");
-		must(rpma_flush(conn, far, 0, LEN, RPMA_FLUSH_TYPE_VISIBILITY, flags, NULL),
-		     "flush");
-		complete(conn);
-		must(rpma_read(conn, to, 0, far, 0, LEN, flags, NULL), "read");
-		complete(conn);
+		must_rpma(rpma_write(conn, far, 0, from, 0, LEN, RPMA_F_COMPLETION_ON_ERROR, NULL),
+			  "write");
+		must_rpma(rpma_flush(conn, far, 0, LEN, RPMA_FLUSH_TYPE_VISIBILITY, flags, NULL),
+			  "flush");
+		complete_rpma(conn);
+		must_rpma(rpma_read(conn, to, 0, far, 0, LEN, flags, NULL), "read");
+		complete_rpma(conn);
 		if (memcmp(a, b, LEN)) {
 			fprintf(stderr, "round %d: other octets came back\n", i);
 			exit(1);
 		}
 	}
-	must(rpma_mr_dereg(&from), "region");
-	must(rpma_mr_dereg(&to), "region");
+	must_rpma(rpma_mr_dereg(&from), "region");
+	must_rpma(rpma_mr_dereg(&to), "region");
 }
 
 static void client(const char *port)
@@ -132,17 +132,17 @@ static void client(const char *port)
 	struct rpma_conn_req *req;
 	struct rpma_conn *conn;
 
-	must(rpma_conn_req_new(peer, ADDRESS, port, NULL, &req), "request");
-	must(rpma_conn_req_connect(&req, NULL, &conn), "connect");
-	await(conn, RPMA_CONN_ESTABLISHED);
-	must(rpma_conn_get_private_data(conn, &data), "private data");
-	must(rpma_mr_remote_from_descriptor(data.ptr, data.len, &far), "descriptor");
+	must_rpma(rpma_conn_req_new(peer, ADDRESS, port, NULL, &req), "request");
+	must_rpma(rpma_conn_req_connect(&req, NULL, &conn), "connect");
+	await_rpma(conn, RPMA_CONN_ESTABLISHED);
+	must_rpma(rpma_conn_get_private_data(conn, &data), "private data");
+	must_rpma(rpma_mr_remote_from_descriptor(data.ptr, data.len, &far), "descriptor");
 	there_and_back(conn, peer, far);
-	must(rpma_mr_remote_delete(&far), "region");
-	must(rpma_conn_disconnect(conn), "disconnect");
-	await(conn, RPMA_CONN_CLOSED);
-	must(rpma_conn_delete(&conn), "connection");
-	must(rpma_peer_delete(&peer), "peer");
+	must_rpma(rpma_mr_remote_delete(&far), "region");
+	must_rpma(rpma_conn_disconnect(conn), "disconnect");
+	await_rpma(conn, RPMA_CONN_CLOSED);
+	must_rpma(rpma_conn_delete(&conn), "connection");
+	must_rpma(rpma_peer_delete(&peer), "peer");
 	printf("%d octets there and back, %d times\n", LEN, ROUNDS);
 }
 
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	if (!strcmp(argv[1], "server"))
-		serve(argv[2]);
+		serve_rpma(argv[2]);
 	else
 		client(argv[2]);
 	return 0;

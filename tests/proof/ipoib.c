@@ -7,9 +7,9 @@
 #include "ipoib_cm/wire/wire.h"
 #include "proof.h"
 
-static void an_address(size_t len)
+static void use_ipoib_address(size_t len)
 {
-	uint8_t *p = unknown(len), out[DDPS_IPOIB_LLADDR_LEN];
+	uint8_t *p = make_unknown_octets(len), out[DDPS_IPOIB_LLADDR_LEN];
 	struct ddps_ipoib_lladdr a;
 	int err = ddps_ipoib_lladdr_decode(&a, p, len);
 
@@ -22,14 +22,14 @@ static void an_address(size_t len)
 
 static void in_front(size_t len)
 {
-	uint8_t *p = unknown(len);
+	uint8_t *p = make_unknown_octets(len);
 	const uint8_t *packet;
 	struct ddps_ipoib_arp arp;
 	size_t packet_len;
 	uint16_t type;
 
 	if (!ddps_ipoib_encap_decode(&type, &packet, &packet_len, p, len))
-		look_at(packet, packet_len);
+		read_octets_of(packet, packet_len);
 	ddps_ipoib_arp_decode(&arp, p, len);
 }
 
@@ -37,7 +37,7 @@ void ipoib_addresses(void)
 {
 	for (size_t len = 0; len <= 64; len++) {
 		/*@ slevel merge; */
-		an_address(len);
+		use_ipoib_address(len);
 		in_front(len);
 	}
 	in_front(MOST);
@@ -46,7 +46,7 @@ void ipoib_addresses(void)
 /* One option of any length; behind it there is nothing, or another one. */
 static void an_option(size_t len, unsigned units)
 {
-	uint8_t *p = unknown(len);
+	uint8_t *p = make_unknown_octets(len);
 	struct ddps_ipoib_lladdr a;
 
 	if (len > 1)
@@ -72,7 +72,7 @@ void ipoib_options(void)
 static void a_mad(size_t len, unsigned attr)
 {
 	static struct ddps_cm_mad mad;
-	uint8_t *p = unknown(len), out[DDPS_CM_MAD_LEN];
+	uint8_t *p = make_unknown_octets(len), out[DDPS_CM_MAD_LEN];
 
 	if (len >= 18) {
 		p[16] = (uint8_t)(attr >> 8);

@@ -17,7 +17,7 @@
 static uint8_t input[MOST];
 
 /* @len octets of which nothing is known. */
-static uint8_t *unknown(size_t len)
+static uint8_t *make_unknown_octets(size_t len)
 {
 	uint8_t *p = input + MOST - len;
 
@@ -27,7 +27,7 @@ static uint8_t *unknown(size_t len)
 }
 
 /* All of it may be read, as it is said to be. */
-static void look_at(const uint8_t *p, size_t len)
+static void read_octets_of(const uint8_t *p, size_t len)
 {
 	/*@ assert len == 0 || \valid_read(p + (0 .. len - 1)); */
 	(void)p;

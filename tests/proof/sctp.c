@@ -25,7 +25,7 @@ static void data_and_sack(const struct ddps_sc_chunk *c)
 	struct ddps_sc_sack s;
 
 	if (!ddps_sc_decode_data(&d, c))
-		look_at(d.p, d.len);
+		read_octets_of(d.p, d.len);
 	if (!ddps_sc_decode_sack(&s, c)) {
 		/*@ assert c->vlen >= 12; */
 	}
@@ -33,7 +33,7 @@ static void data_and_sack(const struct ddps_sc_chunk *c)
 
 static void a_chunk(size_t left, size_t len)
 {
-	uint8_t *p = unknown(left);
+	uint8_t *p = make_unknown_octets(left);
 	struct ddps_rbuf r = ddps_rbuf_init(p, left);
 	struct ddps_sc_chunk c;
 
@@ -42,7 +42,7 @@ static void a_chunk(size_t left, size_t len)
 	if (ddps_sc_chunk_next(&r, &c) > 0) {
 		/*@ assert r.p - p >= 4 && r.p <= r.end; */
 		/*@ assert c.all == p && c.len == len && c.val == p + 4 && c.vlen == len - 4; */
-		look_at(c.all, c.len);
+		read_octets_of(c.all, c.len);
 		data_and_sack(&c);
 	} else {
 		/*@ assert left < 4 || len < 4 || len > left; */
@@ -64,7 +64,7 @@ void sctp_chunks(void)
 
 static void a_param(size_t left, size_t len)
 {
-	uint8_t *p = unknown(left);
+	uint8_t *p = make_unknown_octets(left);
 	struct ddps_rbuf r = ddps_rbuf_init(p, left);
 	static struct ddps_sc_init i;
 	struct ddps_sc_tlv t;
@@ -74,14 +74,14 @@ static void a_param(size_t left, size_t len)
 	if (ddps_sc_tlv_next(&r, &t) <= 0)
 		return;
 	/*@ assert r.p - p >= 4 && r.p <= r.end; */
-	look_at(t.all, t.len);
-	look_at(t.val, t.vlen);
+	read_octets_of(t.all, t.len);
+	read_octets_of(t.val, t.vlen);
 	i.naddr = (unsigned)Frama_C_interval(0, DDPS_SC_LISTED_MAX);
 	i.report_len = (size_t)Frama_C_interval(0, sizeof i.report);
 	take_param(&i, &t);
 	/*@ assert i.naddr <= DDPS_SC_LISTED_MAX && i.report_len <= DDPS_SC_REPORT_MAX; */
 	if (i.cookie)
-		look_at(i.cookie, t.vlen);
+		read_octets_of(i.cookie, t.vlen);
 	i.cookie = NULL;
 }
 
@@ -100,7 +100,7 @@ void sctp_params(void)
 
 static void a_head(size_t len)
 {
-	uint8_t *p = unknown(len);
+	uint8_t *p = make_unknown_octets(len);
 	struct ddps_sc_header h;
 	struct ddps_rbuf r;
 
@@ -122,7 +122,7 @@ void sctp_heads(void)
 }
 
 /* What is encoded is as long as it says, or says that it did not fit. */
-static void encode(size_t room, size_t n)
+static void encode_sctp(size_t room, size_t n)
 {
 	uint8_t out[64], val[64], *at;
 	struct ddps_wbuf w = ddps_wbuf_init(out, room);
@@ -141,14 +141,14 @@ void sctp_encoders(void)
 		/*@ slevel merge; */
 		for (size_t n = 0; n <= 28; n++) {
 			/*@ slevel merge; */
-			encode(room, n);
+			encode_sctp(room, n);
 		}
 	}
 }
 
 static void a_sack(size_t len, unsigned ngaps, unsigned ndups)
 {
-	struct ddps_sc_chunk c = { .type = SC_SACK, .val = unknown(len), .vlen = len };
+	struct ddps_sc_chunk c = { .type = SC_SACK, .val = make_unknown_octets(len), .vlen = len };
 	uint16_t *p = (uint16_t *)(void *)(input + MOST - len);
 	struct ddps_sc_sack s;
 
@@ -162,8 +162,8 @@ static void a_sack(size_t len, unsigned ngaps, unsigned ndups)
 	}
 	/*@ assert len == 12 + 4 * (ngaps + ndups); */
 	/*@ assert s.ngaps == ngaps && s.ndups == ndups; */
-	look_at(s.gaps, 4u * s.ngaps);
-	look_at(s.dups, 4u * s.ndups);
+	read_octets_of(s.gaps, 4u * s.ngaps);
+	read_octets_of(s.dups, 4u * s.ndups);
 }
 
 /* Every pair of counts that fits, those next to it, and the largest. */
@@ -202,9 +202,9 @@ static void a_cookie(const uint8_t *p, size_t len)
 	/*@ assert len <= DDPS_SC_COOKIE_MAX && c.naddr <= DDPS_SC_LISTED_MAX; */
 }
 
-static void an_address(size_t left, uint8_t family, bool listed)
+static void use_sctp_address(size_t left, uint8_t family, bool listed)
 {
-	uint8_t *p = unknown(left);
+	uint8_t *p = make_unknown_octets(left);
 	struct ddps_rbuf r = ddps_rbuf_init(p, left);
 
 	if (left)
@@ -219,7 +219,7 @@ void sctp_cookies(void)
 
 	for (size_t len = 0; len <= COOKIE_FIXED; len++) {
 		/*@ slevel merge; */
-		a_cookie(unknown(len), len);
+		a_cookie(make_unknown_octets(len), len);
 	}
 	Frama_C_make_unknown((char *)too_long, sizeof too_long);
 	a_cookie(too_long, sizeof too_long);
@@ -227,10 +227,10 @@ void sctp_cookies(void)
 		/*@ slevel merge; */
 		for (unsigned family = 0; family < 8; family++) {
 			/*@ slevel merge; */
-			an_address(left, (uint8_t)family, false);
-			an_address(left, (uint8_t)family, true);
+			use_sctp_address(left, (uint8_t)family, false);
+			use_sctp_address(left, (uint8_t)family, true);
 		}
-		an_address(left, (uint8_t)Frama_C_interval(7, 255), false);
-		an_address(left, (uint8_t)Frama_C_interval(7, 255), true);
+		use_sctp_address(left, (uint8_t)Frama_C_interval(7, 255), false);
+		use_sctp_address(left, (uint8_t)Frama_C_interval(7, 255), true);
 	}
 }

@@ -62,7 +62,7 @@ static const char *printable(size_t len)
 	return p;
 }
 
-static void fresh(_Bool sctp)
+static void make_fresh_uri(_Bool sctp)
 {
 	uri = (struct ddps_uri){ .backend = "auto", .encap = DDPS_URI_ENCAP_DEFAULT };
 	strcpy(uri.scheme, sctp ? "sctp" : "tcp");
@@ -135,7 +135,7 @@ void uri_ports(void)
 		/*@ slevel merge; */
 		const char *at = printable(len);
 
-		fresh(either());
+		make_fresh_uri(either());
 		uri.hosts.n = p_any(DDPS_URI_ADDRS_MAX);
 		if (!parse_port(&parser, &at))
 			stopped(at);
@@ -172,7 +172,7 @@ void uri_options(void)
 		/* "local" has been given: its list is of the steps above */
 		unsigned seen = 4 | Frama_C_unsigned_int_interval(0, 3) | either() * 8u;
 
-		fresh(1);
+		make_fresh_uri(1);
 		parse_option(&parser, s, p_any(len), &seen);
 		/*@ assert uri.encap >= -2 && uri.encap <= 65535; */
 		/*@ assert uri.from.n <= DDPS_URI_ADDRS_MAX; */

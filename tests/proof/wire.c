@@ -10,9 +10,9 @@ static void a_message(uint32_t ppid, size_t len)
 {
 	struct ddps_sd_msg m;
 
-	if (ddps_sd_decode(&m, ppid, unknown(len), len))
+	if (ddps_sd_decode(&m, ppid, make_unknown_octets(len), len))
 		return;
-	look_at(m.data, m.len);
+	read_octets_of(m.data, m.len);
 	ddps_sd_is_initiate(&m);
 	ddps_sd_code_name(m.code);
 	/*@ assert m.segment || m.len == len - DDPS_SD_CONTROL_LEN; */
@@ -50,14 +50,14 @@ void mpa_encoder(void)
 {
 	for (size_t len = 0; len <= DDPS_MPA_PD_MAX + 2; len = longer(len)) {
 		/*@ slevel merge; */
-		a_made_frame(unknown(len), len);
+		a_made_frame(make_unknown_octets(len), len);
 	}
 }
 
 /* A frame of which @len octets have come: all of its private data, or as much as is there. */
 static void a_read_frame(size_t len, enum ddps_mpa_kind kind)
 {
-	const uint8_t *p = unknown(len);
+	const uint8_t *p = make_unknown_octets(len);
 	struct ddps_mpa_frame f;
 	const char *why = "";
 	size_t need = 0;
@@ -66,7 +66,7 @@ static void a_read_frame(size_t len, enum ddps_mpa_kind kind)
 	/*@ assert got <= 1 && need <= DDPS_MPA_FRAME_MAX; */
 	if (got == 1) {
 		/*@ assert f.pd_len <= DDPS_MPA_PD_MAX && f.pd == p + DDPS_MPA_HDR_LEN; */
-		look_at(f.pd, f.pd_len);
+		read_octets_of(f.pd, f.pd_len);
 		ddps_mpa_reply_fits(&f, either(), &why);
 	}
 }
@@ -82,7 +82,7 @@ void mpa_decoder(void)
 
 static void a_segment(size_t len, uint8_t ctrl)
 {
-	uint8_t *p = unknown(len), out[DDPS_DDP_UNTAGGED_LEN];
+	uint8_t *p = make_unknown_octets(len), out[DDPS_DDP_UNTAGGED_LEN];
 	struct ddps_ddp_hdr h;
 	int n;
 
@@ -111,7 +111,7 @@ void ddp_headers(void)
 /* @flags, as one of the two ways to write them has it; the DDP header behind is @tagged. */
 static void a_terminate(size_t len, uint8_t flags, _Bool tagged)
 {
-	uint8_t *p = unknown(len);
+	uint8_t *p = make_unknown_octets(len);
 	struct ddps_term_msg t;
 
 	if (len > 2)
@@ -121,9 +121,9 @@ static void a_terminate(size_t len, uint8_t flags, _Bool tagged)
 	if (ddps_term_decode(&t, p, len))
 		return;
 	if (t.ddp)
-		look_at(t.ddp, t.ddp_len);
+		read_octets_of(t.ddp, t.ddp_len);
 	if (t.rreq)
-		look_at(t.rreq, DDPS_RREQ_LEN);
+		read_octets_of(t.rreq, DDPS_RREQ_LEN);
 }
 
 void rdmap_terminates(void)
@@ -145,10 +145,10 @@ void rdmap_headers(void)
 	struct ddps_areq a;
 	struct ddps_aresp r;
 
-	ddps_rreq_decode(&q, unknown(DDPS_RREQ_LEN));
+	ddps_rreq_decode(&q, make_unknown_octets(DDPS_RREQ_LEN));
 	ddps_rreq_encode(&q, out);
-	ddps_areq_decode(&a, unknown(DDPS_AREQ_LEN));
+	ddps_areq_decode(&a, make_unknown_octets(DDPS_AREQ_LEN));
 	ddps_areq_encode(&a, out);
-	ddps_aresp_decode(&r, unknown(DDPS_ARESP_LEN));
+	ddps_aresp_decode(&r, make_unknown_octets(DDPS_ARESP_LEN));
 	ddps_aresp_encode(&r, out);
 }

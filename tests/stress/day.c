@@ -75,7 +75,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static unsigned draw(unsigned n)
+static unsigned draw_day_number(unsigned n)
 {
 	rng ^= rng >> 12;
 	rng ^= rng << 25;
@@ -85,14 +85,14 @@ static unsigned draw(unsigned n)
 
 /* ---- sessions ---- */
 
-static void receive(struct side *s, uint64_t i)
+static void post_day_receive(struct side *s, uint64_t i)
 {
 	struct ddps_sge sge = { s->mem + i * PING, PING, ddps_mr_stag(s->mr) };
 
 	CHECK(ddps_post_srq_recv(s->srq, i, &sge, 1));
 }
 
-static void side_open(struct side *s)
+static void open_day_side(struct side *s)
 {
 	struct ddps_ctx_attr attr;
 
@@ -103,7 +103,7 @@ static void side_open(struct side *s)
 	CHECK(ddps_srq_new(s->pd, RECVS, 1, NULL, &s->srq));
 	CHECK(ddps_mr_reg(s->pd, s->mem, sizeof s->mem, DDPS_LOCAL_WRITE, NULL, &s->mr));
 	for (uint64_t i = 0; i < RECVS; i++)
-		receive(s, i);
+		post_day_receive(s, i);
 }
 
 static struct ddps_ep *new_ep(unsigned who, unsigned nr)
@@ -123,7 +123,7 @@ static struct ddps_ep *new_ep(unsigned who, unsigned nr)
 	return ep;
 }
 
-static void begin(unsigned nr)
+static void begin_day_session(unsigned nr)
 {
 	struct session *s = &sessions[nr];
 	struct ddps_conn_param p;
@@ -134,13 +134,14 @@ static void begin(unsigned nr)
 	p.private_data = &nr;
 	p.private_data_len = sizeof nr;
 	/* Many addresses, since each has its own ports, and those that were used rest for a minute. */
-	snprintf(to, sizeof to, "tcp://127.0.%u.%u:%u", draw(8), 1 + draw(250), port);
-	CHECK(ddps_connect(s->ep[0], draw(2) ? to : uri, &p));
+	snprintf(to, sizeof to, "tcp://127.0.%u.%u:%u", draw_day_number(8),
+		 1 + draw_day_number(250), port);
+	CHECK(ddps_connect(s->ep[0], draw_day_number(2) ? to : uri, &p));
 	alive++;
 	starting++;
 }
 
-static void forget(struct session *s)
+static void forget_day_session(struct session *s)
 {
 	starting -= !s->up[0];
 	ddps_ep_free(s->ep[0]);
@@ -166,14 +167,14 @@ static void write_wrong(struct session *s)
 {
 	struct ddps_sge sge = { side[0].mem, PING, ddps_mr_stag(side[0].mr) };
 	struct ddps_send_wr wr = {
-		.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = 1 + draw(1u << 30)
+		.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = 1 + draw_day_number(1u << 30)
 	};
 
 	wrong += !ddps_post_send(s->ep[0], &wr);
 }
 
 /* Connects, says something or nothing, and goes. */
-static void stranger(void)
+static void send_day_stranger(void)
 {
 	char noise[64];
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -181,21 +182,21 @@ static void stranger(void)
 	if (fd < 0)
 		return;
 	for (unsigned i = 0; i < sizeof noise; i++)
-		noise[i] = (char)draw(256);
-	if (!connect(fd, (struct sockaddr *)&tcp_addr, sizeof tcp_addr) && draw(2))
+		noise[i] = (char)draw_day_number(256);
+	if (!connect(fd, (struct sockaddr *)&tcp_addr, sizeof tcp_addr) && draw_day_number(2))
 		(void)!send(fd, noise, sizeof noise, MSG_NOSIGNAL);
 	close(fd);
 	strangers++;
 }
 
-static void step(void)
+static void take_day_step(void)
 {
-	unsigned nr = draw(nsessions), what = draw(100);
+	unsigned nr = draw_day_number(nsessions), what = draw_day_number(100);
 	struct session *s = &sessions[nr];
 
 	if (!s->ep[0]) {
 		if (starting < AT_ONCE)
-			begin(nr);
+			begin_day_session(nr);
 	} else if (s->up[0] && s->up[1] && !s->ending) {
 		if (what < 60) {
 			if (!s->pinged)
@@ -204,29 +205,29 @@ static void step(void)
 		}
 		s->ending = what < 80;
 		if (what < 76) {
-			ddps_disconnect(s->ep[draw(2)]);
+			ddps_disconnect(s->ep[draw_day_number(2)]);
 		} else if (what < 78) {
-			ddps_abort(s->ep[draw(2)]);
+			ddps_abort(s->ep[draw_day_number(2)]);
 			aborted++;
 		} else if (what < 80) {
 			write_wrong(s);
-		} else if (what == 99 && !draw(10)) {
-			stranger();
+		} else if (what == 99 && !draw_day_number(10)) {
+			send_day_stranger();
 		}
 	}
 }
 
 /* ---- what comes ---- */
 
-static void ended(struct session *s, unsigned who)
+static void note_day_end(struct session *s, unsigned who)
 {
 	s->over[who] = true;
 	/* a responder that was never asked has nothing to end */
 	if (s->over[!who] || !s->ep[!who] || (!who && !s->up[0]))
-		forget(s);
+		forget_day_session(s);
 }
 
-static void request(const struct ddps_event *ev)
+static void take_day_request(const struct ddps_event *ev)
 {
 	struct ddps_conn_param p;
 	unsigned nr = nsessions;
@@ -235,7 +236,7 @@ static void request(const struct ddps_event *ev)
 	if (ev->private_data_len >= sizeof nr)
 		memcpy(&nr, ev->private_data, sizeof nr);
 	s = &sessions[nr];
-	if (nr >= nsessions || !s->ep[0] || s->ep[1] || !draw(50)) {
+	if (nr >= nsessions || !s->ep[0] || s->ep[1] || !draw_day_number(50)) {
 		refused++;
 		ddps_reject(ev->request, NULL, 0);
 		return;
@@ -248,7 +249,7 @@ static void request(const struct ddps_event *ev)
 	}
 }
 
-static void events(unsigned who)
+static void take_day_events(unsigned who)
 {
 	struct ddps_event ev;
 
@@ -257,7 +258,7 @@ static void events(unsigned who)
 
 		switch (ev.type) {
 		case DDPS_EV_CONNECT_REQUEST:
-			request(&ev);
+			take_day_request(&ev);
 			break;
 		case DDPS_EV_ESTABLISHED:
 			s->up[who] = true;
@@ -274,7 +275,7 @@ static void events(unsigned who)
 		case DDPS_EV_REJECTED:
 		case DDPS_EV_FAILED:
 		case DDPS_EV_CLOSED:
-			ended(s, who);
+			note_day_end(s, who);
 			break;
 		default:
 			break;
@@ -282,7 +283,7 @@ static void events(unsigned who)
 	}
 }
 
-static void completions(unsigned who)
+static void take_day_completions(unsigned who)
 {
 	struct ddps_wc wc[64];
 	int n;
@@ -293,7 +294,7 @@ static void completions(unsigned who)
 
 			if (wc[i].op != DDPS_OP_RECV)
 				continue;
-			receive(&side[who], wc[i].wr_id);
+			post_day_receive(&side[who], wc[i].wr_id);
 			if (wc[i].status != DDPS_WC_SUCCESS || wc[i].ep != s->ep[who])
 				continue;
 			if (who) {
@@ -307,15 +308,15 @@ static void completions(unsigned who)
 	}
 }
 
-static void turn(void)
+static void turn_day(void)
 {
 	static const struct timespec nap = { .tv_nsec = 50000 };
 	bool any = false;
 
 	for (unsigned who = 0; who < 2; who++) {
 		any |= ddps_progress(side[who].ctx, 0) > 0;
-		events(who);
-		completions(who);
+		take_day_events(who);
+		take_day_completions(who);
 	}
 	if (!any)
 		nanosleep(&nap, NULL);
@@ -323,7 +324,7 @@ static void turn(void)
 
 /* ---- figures ---- */
 
-static unsigned descriptors(void)
+static unsigned count_day_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -342,7 +343,7 @@ static double heap_kib(void)
 	return (double)(m.uordblks + m.hblkhd) / 1024;
 }
 
-static int up(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -351,9 +352,9 @@ static int up(const void *a, const void *b)
 
 static void write_down(unsigned t)
 {
-	qsort(ping, npings, sizeof *ping, up);
+	qsort(ping, npings, sizeof *ping, compare_doubles);
 	seconds[t] = (struct second){ .kib = heap_kib(),
-				      .fds = descriptors(),
+				      .fds = count_day_fds(),
 				      .p50 = npings ? ping[npings / 2] : 0,
 				      .p99 = npings ? ping[npings * 99 / 100] : 0 };
 	npings = 0;
@@ -369,7 +370,7 @@ static double median(unsigned from, unsigned to, size_t member)
 
 	for (unsigned i = from; i < to; i++)
 		memcpy(&v[n++], (const char *)&seconds[i] + member, sizeof *v);
-	qsort(v, n, sizeof *v, up);
+	qsort(v, n, sizeof *v, compare_doubles);
 	return n ? v[n / 2] : 0;
 }
 
@@ -401,8 +402,8 @@ static void begin_all(void)
 	getrlimit(RLIMIT_NOFILE, &r);
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
-	side_open(&side[0]);
-	side_open(&side[1]);
+	open_day_side(&side[0]);
+	open_day_side(&side[1]);
 	CHECK(ddps_listen(side[1].ctx, "tcp://0.0.0.0:0", NULL, &l));
 	CHECK(ddps_listener_uri(l, uri, sizeof uri));
 	port = (unsigned)atoi(strrchr(uri, ':') + 1);
@@ -421,7 +422,7 @@ static bool end_all(void)
 		if (sessions[i].ep[0] && !sessions[i].ending)
 			ddps_abort(sessions[i].ep[0]);
 	while (alive && now_ns() < until)
-		turn();
+		turn_day();
 	printf("%s day: %u sessions have not ended\n", alive ? "not ok" : "ok", alive);
 	ddps_ctx_free(side[0].ctx);
 	ddps_ctx_free(side[1].ctx);
@@ -443,12 +444,12 @@ int main(int argc, char **argv)
 	sessions = calloc(nsessions, sizeof *sessions);
 	if (!sessions)
 		return 2;
-	fds = descriptors();
+	fds = count_day_fds();
 	begin_all();
 	printf("second\talive\tmade\tKiB\tfds\tp50\tp99\n");
-	for (start = now_ns(), next = start + 1000000000; t < n; turn()) {
+	for (start = now_ns(), next = start + 1000000000; t < n; turn_day()) {
 		for (; steps < (now_ns() - start) / 1000000 * nsessions / 4000; steps++)
-			step();
+			take_day_step();
 		if (now_ns() < next)
 			continue;
 		write_down(t++);
@@ -456,7 +457,7 @@ int main(int argc, char **argv)
 	}
 	good = all_flat(n);
 	good = end_all() && good;
-	left = descriptors() - fds;
+	left = count_day_fds() - fds;
 	printf("%s day: %u descriptors are left\n", left ? "not ok" : "ok", left);
 	printf("# %llu sessions made, %llu refused, %llu aborted, %llu ended by a Terminate, %llu "
 	       "strangers\n",

@@ -107,12 +107,12 @@ static struct promise promise_of(const struct plan *p, enum wire wire)
 	return none;
 }
 
-static unsigned count_of(const struct plan *p)
+static unsigned count_planned_messages(const struct plan *p)
 {
 	return p->late ? FEW : COUNT;
 }
 
-static uint32_t length_of(const struct plan *p)
+static uint32_t get_planned_length(const struct plan *p)
 {
 	return p->late ? SHORT : LEN;
 }
@@ -129,7 +129,7 @@ struct seen {
 static const char *doing = "";
 static uint64_t doing_seed;
 
-static _Noreturn void give_up(int line, const char *what)
+static _Noreturn void give_up_ends(int line, const char *what)
 {
 	printf("not ok ends: %s, seed %llu: line %d: %s (%s)\n", doing,
 	       (unsigned long long)doing_seed, line, what, strerror(errno));
@@ -138,7 +138,7 @@ static _Noreturn void give_up(int line, const char *what)
 	_exit(1);
 }
 
-#define NEED(cond) ((cond) ? (void)0 : give_up(__LINE__, #cond))
+#define NEED(cond) ((cond) ? (void)0 : give_up_ends(__LINE__, #cond))
 
 /* ---- one end of a session ---- */
 
@@ -151,7 +151,7 @@ static struct side {
 	uint8_t out[LEN], in[COUNT][LEN];
 } me;
 
-static void open_side(bool thread)
+static void open_ends_side(bool thread)
 {
 	struct ddps_ctx_attr attr;
 
@@ -164,7 +164,7 @@ static void open_side(bool thread)
 			  &me.mr));
 }
 
-static void post_receives(unsigned n)
+static void post_ends_receives(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct ddps_sge sge = { me.in[i], LEN, ddps_mr_stag(me.mr) };
@@ -183,7 +183,7 @@ static void make_end(unsigned receives)
 	attr.send_cq = attr.recv_cq = me.cq;
 	attr.no_recv = receives ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
 	NEED(!ddps_ep_new(me.ctx, &attr, &me.ep));
-	post_receives(receives);
+	post_ends_receives(receives);
 }
 
 /* A message begins and ends with its number.  It lies in memory of its own until it is sent. */
@@ -211,8 +211,8 @@ static void take_messages(const struct plan *p, struct seen *seen)
 	while (ddps_cq_poll(me.cq, &wc, 1) == 1) {
 		if (wc.op != DDPS_OP_RECV || wc.status != DDPS_WC_SUCCESS)
 			continue;
-		seen->torn |= wc.wr_id != seen->got || wc.len != length_of(p) ||
-			      !is_number(me.in[seen->got], seen->got, length_of(p));
+		seen->torn |= wc.wr_id != seen->got || wc.len != get_planned_length(p) ||
+			      !is_number(me.in[seen->got], seen->got, get_planned_length(p));
 		seen->got++;
 	}
 }
@@ -246,7 +246,7 @@ static void read_session(int over, const struct plan *p, struct seen *seen)
 			gone = true;
 			until = stress_ms() + QUIET_MS;
 			if (p->late && me.ep && !seen->got)
-				post_receives(count_of(p));
+				post_ends_receives(count_planned_messages(p));
 		} else if (seen->got != before) {
 			until = stress_ms() + (gone ? QUIET_MS : LONG_MS);
 		}
@@ -297,7 +297,7 @@ static _Noreturn void run_reader(enum wire wire, int order, int over, int news)
 	struct plan p;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	open_side(false);
+	open_ends_side(false);
 	NEED(!ddps_listen(me.ctx, uris[wire], NULL, &l));
 	NEED(ddps_listener_uri(l, uri, sizeof uri) > 0);
 	NEED(write(news, uri, sizeof uri) == sizeof uri);
@@ -330,9 +330,9 @@ static void *post_numbers(void *arg)
 		bool last;
 
 		pthread_mutex_lock(&turn);
-		last = next_number == count_of(p);
+		last = next_number == count_planned_messages(p);
 		if (!last)
-			(void)post_number(next_number++, length_of(p));
+			(void)post_number(next_number++, get_planned_length(p));
 		pthread_mutex_unlock(&turn);
 		if (last)
 			return NULL;
@@ -404,7 +404,7 @@ static void await_completions(const struct plan *p)
 {
 	struct ddps_wc wc;
 
-	for (unsigned n = 0; n < count_of(p); n += wc.op == DDPS_OP_SEND) {
+	for (unsigned n = 0; n < count_planned_messages(p); n += wc.op == DDPS_OP_SEND) {
 		int err = ddps_cq_wait(me.cq, &wc, 1, LONG_MS);
 
 		NEED(err >= 0 || p->lost);
@@ -465,7 +465,7 @@ static _Noreturn void run_writer(const struct plan *p, const char *uri, int go)
 	pthread_t events = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	open_side(p->threads);
+	open_ends_side(p->threads);
 	make_end(0);
 	for (unsigned i = 0; i < FEW; i++) {
 		struct ddps_sge sge = { me.out, LEN, ddps_mr_stag(me.mr) };
@@ -528,9 +528,9 @@ static void say_broken(const struct plan *p, enum wire wire, const struct seen *
 	printf("not ok ends: %s: seed %llu: %s over %s%s%s%s%s: %u of %u messages%s, %s %d: %s\n",
 	       doing, (unsigned long long)doing_seed, way_names[p->way], wire_names[wire],
 	       p->threads ? ", threads" : "", p->forks ? ", a child" : "",
-	       p->answers ? ", answers" : "", p->late ? ", late" : "", seen->got, count_of(p),
-	       seen->torn ? ", torn" : "", seen->ended ? "ended by" : "no end", seen->code,
-	       seen->text);
+	       p->answers ? ", answers" : "", p->late ? ", late" : "", seen->got,
+	       count_planned_messages(p), seen->torn ? ", torn" : "",
+	       seen->ended ? "ended by" : "no end", seen->code, seen->text);
 	fflush(stdout);
 }
 
@@ -559,7 +559,7 @@ static bool try_plan(const struct plan *p, enum wire wire)
 	NEED(read(reader.news, &seen, sizeof seen) == sizeof seen);
 	while (is_readable(reader.over[0]))
 		NEED(read(reader.over[0], &(char){ 0 }, 1) == 1);
-	if (!seen.torn && (!promise.all || seen.got == count_of(p)) &&
+	if (!seen.torn && (!promise.all || seen.got == count_planned_messages(p)) &&
 	    (!promise.told || seen.ended) && (!promise.in_order || !seen.code))
 		return true;
 	say_broken(p, wire, &seen);

@@ -77,7 +77,7 @@ void stress_fork(struct stress_worker *t)
 	CHECK(!status);
 }
 
-static void *work(void *arg)
+static void *run_stress_worker(void *arg)
 {
 	struct stress_worker *t = arg;
 	unsigned all = 0;
@@ -103,7 +103,7 @@ static void *work(void *arg)
 static const struct timespec step = { .tv_nsec = 20000000 };
 
 /* To be joined soon; one that does not come back from its call is stuck. */
-static void await_end(const struct stress_worker *t)
+static void await_worker_end(const struct stress_worker *t)
 {
 	const uint64_t until = stress_ms() + STUCK_MS;
 	const char *what;
@@ -125,14 +125,14 @@ static void one_round(uint64_t seed, struct totals *totals)
 	for (unsigned i = 0; i < NTHREADS; i++) {
 		workers[i] = (struct stress_worker){ .rng = seed * NTHREADS + i + 1,
 						     .what = "nothing yet" };
-		CHECK(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
+		CHECK(!pthread_create(&workers[i].thread, NULL, run_stress_worker, &workers[i]));
 	}
 	until = stress_ms() + ROUND_MS;
 	while (stress_ms() < until)
 		nanosleep(&step, NULL);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	for (int i = 0; i < NTHREADS; i++) {
-		await_end(&workers[i]);
+		await_worker_end(&workers[i]);
 		pthread_join(workers[i].thread, NULL);
 		totals->calls += workers[i].calls;
 	}
@@ -155,14 +155,14 @@ static void await_round(pid_t pid)
 	CHECK(!status);
 }
 
-static void nothing(int sig)
+static void ignore_run_signal(int sig)
 {
 	(void)sig;
 }
 
 int stress_main(const struct stress *s, int argc, char **argv)
 {
-	struct sigaction act = { .sa_handler = nothing };
+	struct sigaction act = { .sa_handler = ignore_run_signal };
 	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 	const uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 10;
 	const uint64_t until = stress_ms() + seconds * 1000;

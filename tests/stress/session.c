@@ -44,7 +44,7 @@ static struct world {
 
 /* ---- the world ---- */
 
-static void side_open(struct side *s, uint64_t *rng)
+static void open_session_stress_side(struct side *s, uint64_t *rng)
 {
 	struct ddps_ctx_attr attr;
 
@@ -83,7 +83,7 @@ static void slot_clear(struct slot *s)
 	}
 }
 
-static void dial(struct slot *s, uint8_t number)
+static void dial_session_stress(struct slot *s, uint8_t number)
 {
 	struct ddps_conn_param param;
 
@@ -100,7 +100,7 @@ static struct slot *slot_of(uint8_t number)
 }
 
 /* The passive side: a request is answered with the endpoint of its slot, or refused. */
-static void serve(const struct ddps_event *ev, uint64_t *rng)
+static void serve_session_stress(const struct ddps_event *ev, uint64_t *rng)
 {
 	struct slot *s;
 
@@ -123,7 +123,7 @@ static void serve(const struct ddps_event *ev, uint64_t *rng)
 }
 
 /* Nobody else touches this session, so what is sent to @side comes, and wakes it up. */
-static void ping(struct slot *s, int side)
+static void ping_session_stress(struct slot *s, int side)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT };
 	const uint64_t until = stress_ms() + STRESS_LOST_MS;
@@ -143,7 +143,7 @@ static void ping(struct slot *s, int side)
 }
 
 /* The sessions for pings are up before anything else begins. */
-static void pings_up(uint64_t *rng)
+static void bring_session_stress_pings_up(uint64_t *rng)
 {
 	struct ddps_event ev;
 
@@ -152,24 +152,24 @@ static void pings_up(uint64_t *rng)
 		unsigned up = 0;
 
 		slot_make(&w.pings[i], 0, rng);
-		dial(&w.pings[i], (uint8_t)(NSLOTS + i));
+		dial_session_stress(&w.pings[i], (uint8_t)(NSLOTS + i));
 		while (up != 3) {
 			CHECK(stress_ms() < until);
 			for (int side = 0; side < 2; side++) {
 				if (ddps_event_wait(w.side[side].ctx, &ev, 1))
 					continue;
 				if (side)
-					serve(&ev, rng);
+					serve_session_stress(&ev, rng);
 				CHECK(ev.type == DDPS_EV_ESTABLISHED ||
 				      ev.type == DDPS_EV_CONNECT_REQUEST);
 				up |= ev.type == DDPS_EV_ESTABLISHED ? 1u << side : 0;
 			}
 		}
-		ping(&w.pings[i], 1); /* the responder sends after the initiator */
+		ping_session_stress(&w.pings[i], 1); /* the responder sends after the initiator */
 	}
 }
 
-static void world_open(uint64_t seed)
+static void open_session_stress_world(uint64_t seed)
 {
 	static const char *const wires[] = { "tcp://127.0.0.1:0", "tcp://[::1]:0",
 					     "sctp://127.0.0.1:0?backend=native&encap=0" };
@@ -181,13 +181,13 @@ static void world_open(uint64_t seed)
 		pthread_mutex_init(&w.ping_lock[i], NULL);
 	pthread_mutex_init(&w.requests, NULL);
 	for (int side = 0; side < 2; side++)
-		side_open(&w.side[side], &rng);
+		open_session_stress_side(&w.side[side], &rng);
 	CHECK(!ddps_listen(w.side[1].ctx, wires[stress_draw(&rng, 3)], NULL, &w.listener));
 	CHECK(ddps_listener_uri(w.listener, w.uri, sizeof w.uri) > 0);
-	pings_up(&rng);
+	bring_session_stress_pings_up(&rng);
 }
 
-static unsigned world_close(void)
+static unsigned close_session_stress_world(void)
 {
 	for (int i = 0; i < NSLOTS + NPINGS; i++) {
 		slot_clear(slot_of((uint8_t)i));
@@ -208,7 +208,7 @@ static struct slot *any_slot(struct stress_worker *t)
 	return &w.slots[stress_draw(&t->rng, NSLOTS)];
 }
 
-static void do_connect(struct stress_worker *t)
+static void do_session_stress_connect(struct stress_worker *t)
 {
 	const uint8_t number = (uint8_t)stress_draw(&t->rng, NSLOTS);
 	struct slot *s = slot_of(number);
@@ -217,12 +217,12 @@ static void do_connect(struct stress_worker *t)
 		return;
 	if (!s->ep[0]) {
 		slot_make(s, 0, &t->rng);
-		dial(s, number);
+		dial_session_stress(s, number);
 	}
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void do_free(struct stress_worker *t)
+static void do_session_stress_free(struct stress_worker *t)
 {
 	struct slot *s = any_slot(t);
 
@@ -231,8 +231,8 @@ static void do_free(struct stress_worker *t)
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void use(struct stress_worker *t,
-		void (*fn)(struct stress_worker *t, struct slot *s, int side))
+static void use_any_session(struct stress_worker *t,
+			    void (*fn)(struct stress_worker *t, struct slot *s, int side))
 {
 	struct slot *s = any_slot(t);
 	const int side = (int)stress_draw(&t->rng, 2);
@@ -243,7 +243,7 @@ static void use(struct stress_worker *t,
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void post(struct stress_worker *t, struct slot *s, int side)
+static void post_session_stress(struct stress_worker *t, struct slot *s, int side)
 {
 	static const enum ddps_op ops[] = { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ };
 	struct side *me = &w.side[side], *peer = &w.side[!side];
@@ -262,7 +262,7 @@ static void post(struct stress_worker *t, struct slot *s, int side)
 	(void)ddps_post_send(s->ep[side], &wr);
 }
 
-static void post_recv(struct stress_worker *t, struct slot *s, int side)
+static void post_session_stress_recv(struct stress_worker *t, struct slot *s, int side)
 {
 	struct side *me = &w.side[side];
 	struct ddps_sge sge = { me->buf + BUF_LEN / 2, BUF_LEN / 2, ddps_mr_stag(me->mr) };
@@ -271,7 +271,7 @@ static void post_recv(struct stress_worker *t, struct slot *s, int side)
 	(void)ddps_post_recv(s->ep[side], 1, &sge, 1);
 }
 
-static void wait_cq(struct stress_worker *t, struct slot *s, int side)
+static void wait_session_stress_cq(struct stress_worker *t, struct slot *s, int side)
 {
 	struct ddps_wc wc[4];
 	const int n = ddps_cq_wait(s->cq[side], wc, 1 + (int)stress_draw(&t->rng, 4),
@@ -280,7 +280,7 @@ static void wait_cq(struct stress_worker *t, struct slot *s, int side)
 	CHECK(n > 0 || n == DDPS_E_TIMEDOUT || n == DDPS_E_AGAIN);
 }
 
-static void poll_cq(struct stress_worker *t, struct slot *s, int side)
+static void poll_session_stress_cq(struct stress_worker *t, struct slot *s, int side)
 {
 	struct ddps_wc wc[4];
 
@@ -293,7 +293,7 @@ static void arm_cq(struct stress_worker *t, struct slot *s, int side)
 	CHECK(!ddps_cq_arm(s->cq[side], stress_draw(&t->rng, 2)));
 }
 
-static void end(struct stress_worker *t, struct slot *s, int side)
+static void end_session_stress(struct stress_worker *t, struct slot *s, int side)
 {
 	if (stress_draw(&t->rng, 2))
 		(void)ddps_disconnect(s->ep[side]);
@@ -301,7 +301,7 @@ static void end(struct stress_worker *t, struct slot *s, int side)
 		(void)ddps_abort(s->ep[side]);
 }
 
-static void stats(struct stress_worker *t, struct slot *s, int side)
+static void get_session_stress_stats(struct stress_worker *t, struct slot *s, int side)
 {
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 
@@ -311,31 +311,31 @@ static void stats(struct stress_worker *t, struct slot *s, int side)
 
 static void do_post(struct stress_worker *t)
 {
-	use(t, post);
+	use_any_session(t, post_session_stress);
 }
-static void do_recv(struct stress_worker *t)
+static void do_session_stress_recv(struct stress_worker *t)
 {
-	use(t, post_recv);
+	use_any_session(t, post_session_stress_recv);
 }
 static void do_wait_cq(struct stress_worker *t)
 {
-	use(t, wait_cq);
+	use_any_session(t, wait_session_stress_cq);
 }
 static void do_poll_cq(struct stress_worker *t)
 {
-	use(t, poll_cq);
+	use_any_session(t, poll_session_stress_cq);
 }
 static void do_arm_cq(struct stress_worker *t)
 {
-	use(t, arm_cq);
+	use_any_session(t, arm_cq);
 }
-static void do_end(struct stress_worker *t)
+static void do_session_stress_end(struct stress_worker *t)
 {
-	use(t, end);
+	use_any_session(t, end_session_stress);
 }
 static void do_stats(struct stress_worker *t)
 {
-	use(t, stats);
+	use_any_session(t, get_session_stress_stats);
 }
 
 static void do_wait_event(struct stress_worker *t)
@@ -354,7 +354,7 @@ static void do_serve(struct stress_worker *t)
 	if (pthread_mutex_trylock(&w.requests))
 		return;
 	if (!ddps_event_wait(w.side[1].ctx, &ev, (int)stress_draw(&t->rng, 5)))
-		serve(&ev, &t->rng);
+		serve_session_stress(&ev, &t->rng);
 	pthread_mutex_unlock(&w.requests);
 }
 
@@ -364,7 +364,7 @@ static void do_progress(struct stress_worker *t)
 	      0);
 }
 
-static int in_child(void)
+static int run_in_session_stress_child(void)
 {
 	struct ddps_event ev;
 
@@ -372,31 +372,42 @@ static int in_child(void)
 	       ddps_progress(w.side[1].ctx, -1) != DDPS_E_FORKED;
 }
 
-static void do_ping(struct stress_worker *t)
+static void do_session_stress_ping(struct stress_worker *t)
 {
 	const uint32_t i = stress_draw(&t->rng, NPINGS);
 
 	if (pthread_mutex_trylock(&w.ping_lock[i]))
 		return;
-	ping(&w.pings[i], (int)stress_draw(&t->rng, 2));
+	ping_session_stress(&w.pings[i], (int)stress_draw(&t->rng, 2));
 	pthread_mutex_unlock(&w.ping_lock[i]);
 }
 
 static const struct stress_op ops[] = {
-	{ "connect", do_connect, 6 },	{ "free", do_free, 2 },
-	{ "post", do_post, 12 },	{ "recv", do_recv, 12 },
-	{ "wait_cq", do_wait_cq, 8 },	{ "poll_cq", do_poll_cq, 6 },
-	{ "arm_cq", do_arm_cq, 2 },	{ "end", do_end, 2 },
-	{ "stats", do_stats, 2 },	{ "wait_event", do_wait_event, 6 },
-	{ "serve", do_serve, 8 },	{ "progress", do_progress, 6 },
-	{ "signal", stress_signal, 2 }, { "fork", stress_fork, 2 },
-	{ "ping", do_ping, 12 },
+	{ "connect", do_session_stress_connect, 6 },
+	{ "free", do_session_stress_free, 2 },
+	{ "post", do_post, 12 },
+	{ "recv", do_session_stress_recv, 12 },
+	{ "wait_cq", do_wait_cq, 8 },
+	{ "poll_cq", do_poll_cq, 6 },
+	{ "arm_cq", do_arm_cq, 2 },
+	{ "end", do_session_stress_end, 2 },
+	{ "stats", do_stats, 2 },
+	{ "wait_event", do_wait_event, 6 },
+	{ "serve", do_serve, 8 },
+	{ "progress", do_progress, 6 },
+	{ "signal", stress_signal, 2 },
+	{ "fork", stress_fork, 2 },
+	{ "ping", do_session_stress_ping, 12 },
 };
 
 int main(int argc, char **argv)
 {
-	static const struct stress test = { "session",	ops,	     sizeof ops / sizeof *ops,
-					    world_open, world_close, in_child };
+	static const struct stress test = { "session",
+					    ops,
+					    sizeof ops / sizeof *ops,
+					    open_session_stress_world,
+					    close_session_stress_world,
+					    run_in_session_stress_child };
 
 	return stress_main(&test, argc, argv);
 }

@@ -50,7 +50,7 @@ static struct {
 	unsigned ups; /* connections that were established; atomic */
 } w;
 
-static bool readable(int fd, uint32_t ms)
+static bool is_verbs_stress_readable(int fd, uint32_t ms)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
 
@@ -64,7 +64,7 @@ static void no_blocking(int fd)
 
 /* ---- connections; the slot's lock is held for writing ---- */
 
-static void equip(struct end *e, bool passive, uint64_t *rng)
+static void equip_verbs_stress(struct end *e, bool passive, uint64_t *rng)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
 					 .cap = { DEPTH, DEPTH, 2, 2, 64 },
@@ -100,7 +100,7 @@ static void end_clear(struct end *e)
 	memset(e, 0, sizeof *e);
 }
 
-static void dial(struct slot *s)
+static void dial_verbs_stress(struct slot *s)
 {
 	struct end *e = &s->end[0];
 
@@ -128,7 +128,7 @@ static void step_active(struct slot *s, const struct rdma_cm_event *ev, uint64_t
 	if (ev->event == RDMA_CM_EVENT_ADDR_RESOLVED) {
 		CHECK(!rdma_resolve_route(e->id, 1000));
 	} else if (ev->event == RDMA_CM_EVENT_ROUTE_RESOLVED) {
-		equip(e, false, rng);
+		equip_verbs_stress(e, false, rng);
 		CHECK(!rdma_connect(e->id, &param));
 	} else if (ev->event == RDMA_CM_EVENT_ESTABLISHED) {
 		e->up = true;
@@ -143,7 +143,7 @@ static void step_passive(struct slot *s, const struct rdma_cm_event *ev)
 }
 
 /* A request is answered with an end of its slot, or refused. */
-static void request(struct rdma_cm_id *id, uint8_t number, uint64_t *rng)
+static void take_verbs_stress_request(struct rdma_cm_id *id, uint8_t number, uint64_t *rng)
 {
 	struct rdma_conn_param param = param_of(&number);
 	struct slot *s = &w.slots[number];
@@ -153,7 +153,7 @@ static void request(struct rdma_cm_id *id, uint8_t number, uint64_t *rng)
 		if (!s->end[1].id && s->end[0].id) {
 			id->context = s;
 			s->end[1].id = id;
-			equip(&s->end[1], true, rng);
+			equip_verbs_stress(&s->end[1], true, rng);
 			if (rdma_accept(id, &param))
 				end_clear(&s->end[1]); /* its peer has gone */
 			taken = true;
@@ -175,7 +175,7 @@ static void cm_event(int side, uint32_t ms, uint64_t *rng)
 	struct slot *s;
 	uint8_t number = 0;
 
-	if (!readable(w.ch[side]->fd, ms) || rdma_get_cm_event(w.ch[side], &ev))
+	if (!is_verbs_stress_readable(w.ch[side]->fd, ms) || rdma_get_cm_event(w.ch[side], &ev))
 		return;
 	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		CHECK(ev->param.conn.private_data_len >= 1);
@@ -194,12 +194,12 @@ static void cm_event(int side, uint32_t ms, uint64_t *rng)
 	}
 	CHECK(!rdma_ack_cm_event(ev));
 	if (id)
-		request(id, number, rng);
+		take_verbs_stress_request(id, number, rng);
 }
 
 /* ---- pings ---- */
 
-static int post_send(struct end *e, enum ibv_wr_opcode op, uint32_t off, uint32_t len)
+static int post_verbs_stress_send(struct end *e, enum ibv_wr_opcode op, uint32_t off, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)w.buf + off, len, w.mr->lkey };
 	struct ibv_send_wr wr = { .opcode = op, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -209,7 +209,7 @@ static int post_send(struct end *e, enum ibv_wr_opcode op, uint32_t off, uint32_
 	return ibv_post_send(e->id->qp, &wr, &bad);
 }
 
-static int post_recv(struct end *e, uint32_t len)
+static int post_verbs_stress_recv(struct end *e, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)w.buf + BUF_LEN / 2, len, w.mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -238,7 +238,7 @@ static void completes(struct end *e, enum ibv_wc_opcode op)
 	int n;
 
 	for (;;) {
-		while (!readable(e->cc->fd, 100))
+		while (!is_verbs_stress_readable(e->cc->fd, 100))
 			CHECK(stress_ms() < until);
 		take_event(e);
 		CHECK(!ibv_req_notify_cq(e->cq, 0));
@@ -252,24 +252,24 @@ static void completes(struct end *e, enum ibv_wc_opcode op)
 	CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == op);
 }
 
-static void ping(struct slot *s, uint32_t side)
+static void ping_verbs_stress(struct slot *s, uint32_t side)
 {
-	CHECK(!post_recv(&s->end[side], 64));
+	CHECK(!post_verbs_stress_recv(&s->end[side], 64));
 	CHECK(!ibv_req_notify_cq(s->end[side].cq, 0));
 	CHECK(!ibv_req_notify_cq(s->end[!side].cq, 0));
-	CHECK(!post_send(&s->end[!side], IBV_WR_SEND, 0, 8));
+	CHECK(!post_verbs_stress_send(&s->end[!side], IBV_WR_SEND, 0, 8));
 	completes(&s->end[side], IBV_WC_RECV);
 	completes(&s->end[!side], IBV_WC_SEND);
 }
 
 /* ---- the world ---- */
 
-static void pings_up(uint64_t *rng)
+static void bring_verbs_stress_pings_up(uint64_t *rng)
 {
 	for (struct slot *s = &w.slots[NSLOTS]; s < &w.slots[NSLOTS + NPINGS]; s++) {
 		const uint64_t until = stress_ms() + STRESS_LOST_MS;
 
-		dial(s);
+		dial_verbs_stress(s);
 		while (!s->end[0].up || !s->end[1].up) {
 			CHECK(stress_ms() < until);
 			cm_event(0, 1, rng);
@@ -278,7 +278,7 @@ static void pings_up(uint64_t *rng)
 	}
 }
 
-static void world_open(uint64_t seed)
+static void open_verbs_stress_world(uint64_t seed)
 {
 	uint64_t rng = seed;
 
@@ -301,10 +301,10 @@ static void world_open(uint64_t seed)
 	w.mr = ibv_reg_mr(w.listen->pd, w.buf, sizeof w.buf, ACCESS);
 	CHECK(w.mr);
 	no_blocking(w.listen->verbs->async_fd);
-	pings_up(&rng);
+	bring_verbs_stress_pings_up(&rng);
 }
 
-static unsigned world_close(void)
+static unsigned close_verbs_stress_world(void)
 {
 	for (int i = 0; i < NSLOTS + NPINGS; i++)
 		for (int side = 0; side < 2; side++)
@@ -318,14 +318,14 @@ static unsigned world_close(void)
 
 /* ---- what a thread does ---- */
 
-static void do_connect(struct stress_worker *t)
+static void do_verbs_stress_connect(struct stress_worker *t)
 {
 	struct slot *s = &w.slots[stress_draw(&t->rng, NSLOTS)];
 
 	if (pthread_rwlock_trywrlock(&s->lock))
 		return;
 	if (!s->end[0].id)
-		dial(s);
+		dial_verbs_stress(s);
 	pthread_rwlock_unlock(&s->lock);
 }
 
@@ -345,7 +345,7 @@ static void do_cm(struct stress_worker *t)
 	cm_event((int)stress_draw(&t->rng, 2), stress_draw(&t->rng, 10), &t->rng);
 }
 
-static void use(struct stress_worker *t, void (*fn)(struct stress_worker *t, struct end *e))
+static void use_any_end(struct stress_worker *t, void (*fn)(struct stress_worker *t, struct end *e))
 {
 	struct slot *s = &w.slots[stress_draw(&t->rng, NSLOTS)];
 	struct end *e = &s->end[stress_draw(&t->rng, 2)];
@@ -356,21 +356,22 @@ static void use(struct stress_worker *t, void (*fn)(struct stress_worker *t, str
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void send_some(struct stress_worker *t, struct end *e)
+static void send_some_verbs_stress(struct stress_worker *t, struct end *e)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ };
 	const enum ibv_wr_opcode op = ops[stress_draw(&t->rng, 3)];
 
 	/* Nobody's Read lands where somebody's Write comes from. */
-	(void)post_send(e, op, op == IBV_WR_RDMA_READ ? BUF_LEN / 2 : 0,
-			stress_draw(&t->rng, 3) ? stress_draw(&t->rng, 256) : BUF_LEN / 2);
+	(void)post_verbs_stress_send(e, op, op == IBV_WR_RDMA_READ ? BUF_LEN / 2 : 0,
+				     stress_draw(&t->rng, 3) ? stress_draw(&t->rng, 256)
+							     : BUF_LEN / 2);
 }
 
 static void recv_some(struct stress_worker *t, struct end *e)
 {
 	(void)t;
-	(void)post_recv(e, BUF_LEN / 2);
+	(void)post_verbs_stress_recv(e, BUF_LEN / 2);
 }
 
 static void poll_some(struct stress_worker *t, struct end *e)
@@ -384,7 +385,7 @@ static void poll_some(struct stress_worker *t, struct end *e)
 static void await_some(struct stress_worker *t, struct end *e)
 {
 	CHECK(!ibv_req_notify_cq(e->cq, (int)stress_draw(&t->rng, 2)));
-	if (readable(e->cc->fd, stress_draw(&t->rng, 10)))
+	if (is_verbs_stress_readable(e->cc->fd, stress_draw(&t->rng, 10)))
 		take_event(e);
 }
 
@@ -398,32 +399,32 @@ static void end_some(struct stress_worker *t, struct end *e)
 		(void)ibv_modify_qp(e->id->qp, &err, IBV_QP_STATE);
 }
 
-static void do_send(struct stress_worker *t)
+static void do_verbs_stress_send(struct stress_worker *t)
 {
-	use(t, send_some);
+	use_any_end(t, send_some_verbs_stress);
 }
-static void do_recv(struct stress_worker *t)
+static void do_verbs_stress_recv(struct stress_worker *t)
 {
-	use(t, recv_some);
+	use_any_end(t, recv_some);
 }
 static void do_poll(struct stress_worker *t)
 {
-	use(t, poll_some);
+	use_any_end(t, poll_some);
 }
 static void do_await(struct stress_worker *t)
 {
-	use(t, await_some);
+	use_any_end(t, await_some);
 }
-static void do_end(struct stress_worker *t)
+static void do_verbs_stress_end(struct stress_worker *t)
 {
-	use(t, end_some);
+	use_any_end(t, end_some);
 }
 
 static void do_async(struct stress_worker *t)
 {
 	struct ibv_async_event ev;
 
-	if (readable(w.listen->verbs->async_fd, stress_draw(&t->rng, 5)) &&
+	if (is_verbs_stress_readable(w.listen->verbs->async_fd, stress_draw(&t->rng, 5)) &&
 	    !ibv_get_async_event(w.listen->verbs, &ev))
 		ibv_ack_async_event(&ev);
 }
@@ -459,7 +460,7 @@ static void do_objects(struct stress_worker *t)
 }
 
 /* The parent's objects are none of the child's; and it can have its own, of threads too. */
-static int in_child(void)
+static int run_in_verbs_stress_child(void)
 {
 	struct rdma_cm_event *ev;
 
@@ -479,28 +480,40 @@ static int in_child(void)
 	return 0;
 }
 
-static void do_ping(struct stress_worker *t)
+static void do_verbs_stress_ping(struct stress_worker *t)
 {
 	const uint32_t i = stress_draw(&t->rng, NPINGS);
 
 	if (pthread_mutex_trylock(&w.ping_lock[i]))
 		return;
-	ping(&w.slots[NSLOTS + i], stress_draw(&t->rng, 2));
+	ping_verbs_stress(&w.slots[NSLOTS + i], stress_draw(&t->rng, 2));
 	pthread_mutex_unlock(&w.ping_lock[i]);
 }
 
 static const struct stress_op ops[] = {
-	{ "connect", do_connect, 6 }, { "destroy", do_destroy, 2 },   { "cm_event", do_cm, 12 },
-	{ "send", do_send, 12 },      { "recv", do_recv, 12 },	      { "poll", do_poll, 6 },
-	{ "await", do_await, 8 },     { "end", do_end, 2 },	      { "async", do_async, 3 },
-	{ "objects", do_objects, 4 }, { "signal", stress_signal, 2 }, { "fork", stress_fork, 2 },
-	{ "ping", do_ping, 12 },
+	{ "connect", do_verbs_stress_connect, 6 },
+	{ "destroy", do_destroy, 2 },
+	{ "cm_event", do_cm, 12 },
+	{ "send", do_verbs_stress_send, 12 },
+	{ "recv", do_verbs_stress_recv, 12 },
+	{ "poll", do_poll, 6 },
+	{ "await", do_await, 8 },
+	{ "end", do_verbs_stress_end, 2 },
+	{ "async", do_async, 3 },
+	{ "objects", do_objects, 4 },
+	{ "signal", stress_signal, 2 },
+	{ "fork", stress_fork, 2 },
+	{ "ping", do_verbs_stress_ping, 12 },
 };
 
 int main(int argc, char **argv)
 {
-	static const struct stress test = { "verbs",	ops,	     sizeof ops / sizeof *ops,
-					    world_open, world_close, in_child };
+	static const struct stress test = { "verbs",
+					    ops,
+					    sizeof ops / sizeof *ops,
+					    open_verbs_stress_world,
+					    close_verbs_stress_world,
+					    run_in_verbs_stress_child };
 
 	return stress_main(&test, argc, argv);
 }

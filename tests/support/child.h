@@ -82,7 +82,7 @@ static inline pid_t idle_child_of(pid_t (*fork_by)(void))
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (write(begun[1], "", 1) != 1)
-			leave(1);
+			leave_child_fixture(1);
 		for (;;)
 			pause();
 	}
@@ -97,7 +97,7 @@ static inline pid_t idle_child(void)
 	return idle_child_of(fork);
 }
 
-static inline int end_of(pid_t pid)
+static inline int await_child_status(pid_t pid)
 {
 	int status;
 
@@ -108,7 +108,7 @@ static inline int end_of(pid_t pid)
 static inline void no_child(pid_t pid)
 {
 	cr_assert_eq(kill(pid, SIGKILL), 0);
-	end_of(pid);
+	await_child_status(pid);
 }
 
 #endif

@@ -54,7 +54,7 @@ void e2e_close(struct e2e *e)
 	ddps_ctx_free(e->ctx);
 }
 
-static void answer(struct e2e *e)
+static void answer_e2e_request(struct e2e *e)
 {
 	if (e->keep_request)
 		return;
@@ -70,7 +70,7 @@ static void answer(struct e2e *e)
 	e->accept_result = ddps_accept(e->request.request, e->b.ep, &e->accept);
 }
 
-static void serve(struct e2e *e)
+static void serve_e2e(struct e2e *e)
 {
 	struct ddps_event ev;
 	struct e2e_end *end;
@@ -78,7 +78,7 @@ static void serve(struct e2e *e)
 	cr_assert_eq(ddps_event_wait(e->ctx, &ev, E2E_MS), 0, "no event for %d ms", E2E_MS);
 	if (ev.type == DDPS_EV_CONNECT_REQUEST) {
 		e->request = ev;
-		answer(e);
+		answer_e2e_request(e);
 		return;
 	}
 	if (ev.type == DDPS_EV_REQUEST_GONE) {
@@ -97,7 +97,7 @@ static void serve(struct e2e *e)
 void e2e_wait(struct e2e *e, struct e2e_end *end, unsigned mask)
 {
 	while ((end->seen & mask) != mask)
-		serve(e);
+		serve_e2e(e);
 }
 
 #define OUTCOME                                                                                    \
@@ -109,7 +109,7 @@ void e2e_connect(struct e2e *e)
 		cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
 	cr_assert_eq(ddps_connect(e->a.ep, e->uri, &e->connect), 0, "%s", e->uri);
 	while (!(e->a.seen & OUTCOME) || (e->b.ep && !(e->b.seen & OUTCOME) && !e->accept_result))
-		serve(e);
+		serve_e2e(e);
 }
 
 void e2e_up(struct e2e *e, const char *uri)

@@ -68,7 +68,7 @@ void fake_sctp_poke(struct ddps_sd_assoc *a)
 
 /* ---- delivery ---- */
 
-static struct fake_sctp_msg *pick(struct ddps_sd_assoc *a)
+static struct fake_sctp_msg *pick_fake_message(struct ddps_sd_assoc *a)
 {
 	struct fake_sctp_msg *m = TAILQ_FIRST(&a->in);
 	uint32_t n;
@@ -84,9 +84,9 @@ static struct fake_sctp_msg *pick(struct ddps_sd_assoc *a)
 }
 
 /* One message to @a. */
-static void deliver(struct ddps_sd_assoc *a)
+static void deliver_fake_message(struct ddps_sd_assoc *a)
 {
-	struct fake_sctp_msg *m = pick(a);
+	struct fake_sctp_msg *m = pick_fake_message(a);
 
 	TAILQ_REMOVE(&a->in, m, link);
 	a->nin--;
@@ -101,7 +101,7 @@ static void deliver(struct ddps_sd_assoc *a)
 	free(m);
 }
 
-static void end(struct ddps_sd_assoc *a, int code, int sys_errno)
+static void end_fake_assoc(struct ddps_sd_assoc *a, int code, int sys_errno)
 {
 	if (!a->over)
 		a->error = ddps_error_make(code, sys_errno, "fake: %s", ddps_strerror(code));
@@ -110,7 +110,7 @@ static void end(struct ddps_sd_assoc *a, int code, int sys_errno)
 }
 
 /* Messages sent that the peer has not taken. */
-static unsigned left(const struct ddps_sd_assoc *a)
+static unsigned count_untaken(const struct ddps_sd_assoc *a)
 {
 	return a->peer ? a->peer->nin : 0;
 }
@@ -118,11 +118,11 @@ static unsigned left(const struct ddps_sd_assoc *a)
 /* Acknowledgements and room, as far as the peer has taken what we sent. */
 static void tell_sender(struct ddps_sd_assoc *a)
 {
-	if (a->want_room && (!a->room || left(a) < a->room)) {
+	if (a->want_room && (!a->room || count_untaken(a) < a->room)) {
 		a->want_room = false;
 		a->up->writable(a->user);
 	}
-	if (!a->freed && a->ask && !left(a) && !a->hold_dry) {
+	if (!a->freed && a->ask && !count_untaken(a) && !a->hold_dry) {
 		a->ask = false;
 		a->up->dry(a->user);
 	}
@@ -130,14 +130,14 @@ static void tell_sender(struct ddps_sd_assoc *a)
 
 static void shutdown_done(struct ddps_sd_assoc *a)
 {
-	if (left(a))
+	if (count_untaken(a))
 		return;
 	a->shut = false;
 	if (a->peer) {
 		a->peer->peer_shut = true;
-		end(a->peer, 0, 0);
+		end_fake_assoc(a->peer, 0, 0);
 	}
-	end(a, 0, 0);
+	end_fake_assoc(a, 0, 0);
 }
 
 static void tell_end(struct ddps_sd_assoc *a)
@@ -169,7 +169,7 @@ static void serve_up(struct ddps_sd_assoc *a)
 		a->up->restarted(a->user);
 	a->restart = false;
 	while (!a->freed && a->nin && !a->hold && !a->told)
-		deliver(a);
+		deliver_fake_message(a);
 	if (!a->freed && !a->raw && !a->over)
 		tell_sender(a);
 	if (!a->freed && a->shut)
@@ -179,7 +179,7 @@ static void serve_up(struct ddps_sd_assoc *a)
 }
 
 /* The object outlives a free() out of an upcall until the upcall returns. */
-static void serve(void *user)
+static void serve_fake_assoc(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
@@ -199,7 +199,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 	if (!a)
 		return NULL;
 	a->env = env;
-	a->task = (struct ddps_task){ .fn = serve, .user = a };
+	a->task = (struct ddps_task){ .fn = serve_fake_assoc, .user = a };
 	TAILQ_INIT(&a->in);
 	TAILQ_INIT(&a->inbox);
 	a->info = (struct ddps_sd_assoc_info){
@@ -220,7 +220,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 	return a;
 }
 
-static void join(struct ddps_sd_assoc *a, struct ddps_sd_assoc *b)
+static void join_fake_assocs(struct ddps_sd_assoc *a, struct ddps_sd_assoc *b)
 {
 	struct ddps_sd_assoc *raw = a->raw ? a : b->raw ? b : NULL;
 
@@ -232,26 +232,26 @@ static void join(struct ddps_sd_assoc *a, struct ddps_sd_assoc *b)
 	}
 }
 
-static void reach(struct ddps_sd_assoc *a, uint16_t port)
+static void reach_fake_endpoint(struct ddps_sd_assoc *a, uint16_t port)
 {
 	struct ddps_sd_endpoint *e = endpoint_find(port);
 	struct ddps_sd_assoc *b;
 
 	fake_sctp_net.connects++;
 	if (!e) {
-		end(a, DDPS_E_REFUSED, ECONNREFUSED);
+		end_fake_assoc(a, DDPS_E_REFUSED, ECONNREFUSED);
 		return;
 	}
 	b = assoc_new(e->env, false);
 	if (!b) {
-		end(a, DDPS_E_NOMEM, ENOMEM);
+		end_fake_assoc(a, DDPS_E_NOMEM, ENOMEM);
 		return;
 	}
 	b->raw = e->raw;
 	if (b->raw)
 		TAILQ_INSERT_TAIL(&raws, b, link);
 	e->newest = b;
-	join(a, b);
+	join_fake_assocs(a, b);
 	a->comm_up = true;
 	fake_sctp_poke(a);
 	if (!b->raw) {
@@ -266,7 +266,7 @@ struct ddps_sd_assoc *fake_sctp_raw_connect(struct ddps_env *env, uint16_t port)
 
 	a->raw = true;
 	TAILQ_INSERT_TAIL(&raws, a, link);
-	reach(a, port);
+	reach_fake_endpoint(a, port);
 	return a;
 }
 
@@ -282,8 +282,8 @@ struct ddps_sd_assoc *fake_sctp_raw_accepted(uint16_t port)
 	return e ? e->newest : NULL;
 }
 
-static void post(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, bool unordered,
-		 const struct iovec *iov, int niov)
+static void post_fake_message(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
+			      bool unordered, const struct iovec *iov, int niov)
 {
 	struct fake_sctp_msg *m;
 	size_t len = 0;
@@ -311,7 +311,7 @@ void fake_sctp_raw_send(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppi
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
 	if (raw->peer)
-		post(raw, stream, ppid, true, &iov, 1);
+		post_fake_message(raw, stream, ppid, true, &iov, 1);
 }
 
 void fake_sctp_ordered(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid, const void *data,
@@ -319,7 +319,7 @@ void fake_sctp_ordered(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
-	post(raw, stream, ppid, false, &iov, 1);
+	post_fake_message(raw, stream, ppid, false, &iov, 1);
 }
 
 struct fake_sctp_msg *fake_sctp_raw_take(struct ddps_sd_assoc *raw)
@@ -344,8 +344,8 @@ void fake_sctp_fail(uint16_t port, int code)
 void fake_sctp_lose(struct ddps_sd_assoc *a, int code)
 {
 	if (a->peer)
-		end(a->peer, code, 0);
-	end(a, code, 0);
+		end_fake_assoc(a->peer, code, 0);
+	end_fake_assoc(a, code, 0);
 }
 
 void fake_sctp_restart(struct ddps_sd_assoc *a)
@@ -386,7 +386,7 @@ static int fake_connect(struct ddps_env *env, void **ctx, const struct ddps_uri 
 		return DDPS_E_NOMEM;
 	a->up = up;
 	a->user = user;
-	reach(a, ntohs(in->sin_port));
+	reach_fake_endpoint(a, ntohs(in->sin_port));
 	*out = a;
 	return 0;
 }
@@ -450,7 +450,7 @@ static int fake_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 		a->agains++;
 		return DDPS_E_AGAIN;
 	}
-	post(a, stream, ppid, true, iov, niov);
+	post_fake_message(a, stream, ppid, true, iov, niov);
 	return 0;
 }
 
@@ -486,7 +486,7 @@ static void fake_free(struct ddps_sd_assoc *a)
 		TAILQ_REMOVE(&raws, a, link);
 	if (a->peer) {
 		if (!a->over)
-			end(a->peer, DDPS_E_RESET, 0);
+			end_fake_assoc(a->peer, DDPS_E_RESET, 0);
 		a->peer->peer = NULL;
 	}
 	ddps_task_cancel(a->env->loop, &a->task);

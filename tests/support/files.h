@@ -28,7 +28,7 @@ static struct {
 	int other[FILES];
 } own;
 
-static inline int new_file(int i)
+static inline int open_own_file(int i)
 {
 	int pair[2];
 
@@ -53,8 +53,8 @@ static inline void take_numbers(enum kind kind)
 	until_others_sleep(); /* else one may have a descriptor for a moment, too */
 	closefrom(FIRST);
 	for (int i = 0; i < FILES; i++) {
-		if (new_file(i) != FIRST + i || fstat(FIRST + i, &st))
-			leave(100);
+		if (open_own_file(i) != FIRST + i || fstat(FIRST + i, &st))
+			leave_child_fixture(100);
 		own.inode[i] = st.st_ino;
 	}
 }
@@ -95,14 +95,14 @@ static inline int touched_by_fork(void)
 	int status;
 
 	if (!pid)
-		leave(touched() != 0);
+		leave_child_fixture(touched() != 0);
 	waitpid(pid, &status, 0);
 	return status ? 1 : 0;
 }
 
-static inline void ends_well(pid_t pid, enum kind kind)
+static inline void expect_child_ends_well(pid_t pid, enum kind kind)
 {
-	const int status = end_of(pid);
+	const int status = await_child_status(pid);
 
 	cr_expect_eq(status, 0, "files of kind %d: %s %d", kind,
 		     WIFEXITED(status) ? "exit" : "signal",

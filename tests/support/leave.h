@@ -9,7 +9,7 @@ int __llvm_profile_write_file(void) __attribute__((weak));
 
 /* As _exit: nothing that the parent has registered runs.  But what the child has run is counted, in
  * a build that counts. */
-static inline _Noreturn void leave(int status)
+static inline _Noreturn void leave_child_fixture(int status)
 {
 	if (__llvm_profile_write_file)
 		__llvm_profile_write_file();

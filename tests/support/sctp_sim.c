@@ -75,7 +75,7 @@ static bool sooner(const struct event *a, const struct event *b)
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-static void push(struct sim *m, uint64_t at, enum kind kind, void *what, uint16_t size)
+static void push_sctp_sim(struct sim *m, uint64_t at, enum kind kind, void *what, uint16_t size)
 {
 	struct event e = { at, m->order++, kind, what, size };
 	size_t i = m->n++;
@@ -90,7 +90,7 @@ static void push(struct sim *m, uint64_t at, enum kind kind, void *what, uint16_
 	m->heap[i] = e;
 }
 
-static struct event pop(struct sim *m)
+static struct event pop_sctp_sim(struct sim *m)
 {
 	struct event top = m->heap[0], e = m->heap[--m->n];
 	size_t i = 0, k;
@@ -122,13 +122,13 @@ static bool listed(const struct sim *m, const struct packet *d)
 	return false;
 }
 
-static uint64_t delay(const struct sim *m)
+static uint64_t delay_sctp_sim(const struct sim *m)
 {
 	return m->c->delay + (m->c->step_at && m->now >= m->c->step_at ? m->c->step : 0);
 }
 
 /* When a packet arrives, or 0: it does not. */
-static uint64_t carry(struct sim *m, uint16_t size, bool fragments)
+static uint64_t carry_sctp_sim(struct sim *m, uint16_t size, bool fragments)
 {
 	const struct sctp_sim_conf *c = m->c;
 	uint16_t mtu = c->mtu_at && m->now >= c->mtu_at ? c->mtu_then : c->mtu ? c->mtu : 1500;
@@ -141,7 +141,7 @@ static uint64_t carry(struct sim *m, uint16_t size, bool fragments)
 	}
 	if (dark(m, m->now) || sctp_sim_random(&m->seed) < c->loss || (size > mtu && !fragments))
 		return 0;
-	at = depart + delay(m);
+	at = depart + delay_sctp_sim(m);
 	if (c->jitter)
 		at += (uint64_t)((double)c->jitter * sctp_sim_random(&m->seed));
 	if (c->late > 0 && sctp_sim_random(&m->seed) < c->late)
@@ -187,10 +187,10 @@ static void send_sack(struct sim *m)
 	    (m->now >= m->c->sacks_dark_from && m->now < m->c->sacks_dark_until))
 		free(k);
 	else
-		push(m, m->now + delay(m), EV_SACK, k, 0);
+		push_sctp_sim(m, m->now + delay_sctp_sim(m), EV_SACK, k, 0);
 }
 
-static bool take(struct sim *m, uint32_t tsn, uint16_t len)
+static bool take_simulated_tsn(struct sim *m, uint32_t tsn, uint16_t len)
 {
 	if ((int32_t)(tsn - m->cum) <= 0 || m->have[tsn % MAP]) {
 		m->r.duplicates++;
@@ -211,7 +211,7 @@ static bool take(struct sim *m, uint32_t tsn, uint16_t len)
 	return true;
 }
 
-static void receive(struct sim *m, const struct packet *d)
+static void receive_sctp_sim(struct sim *m, const struct packet *d)
 {
 	bool now = d->i && !m->c->ignores_i, gap = m->top != m->cum, fresh = false;
 
@@ -220,7 +220,7 @@ static void receive(struct sim *m, const struct packet *d)
 		return;
 	}
 	for (unsigned i = 0; i < d->n; i++) {
-		bool one = take(m, d->tsn[i], d->len[i]);
+		bool one = take_simulated_tsn(m, d->tsn[i], d->len[i]);
 
 		fresh |= one;
 		now |= !one;
@@ -235,13 +235,13 @@ static void receive(struct sim *m, const struct packet *d)
 		send_sack(m);
 	} else if (!m->sack_at) {
 		m->sack_at = m->now + (m->c->sack_delay ? m->c->sack_delay : 20 * SIM_MS);
-		push(m, m->sack_at, EV_SACK_TIMER, NULL, 0);
+		push_sctp_sim(m, m->sack_at, EV_SACK_TIMER, NULL, 0);
 	}
 }
 
 /* ---- the sender ---- */
 
-static void acked(void *user, uint32_t tsn, void *chunk)
+static void note_sctp_sim_acked(void *user, uint32_t tsn, void *chunk)
 {
 	(void)user, (void)tsn, (void)chunk;
 }
@@ -254,7 +254,7 @@ static size_t next_len(const struct sim *m)
 	return !m->unsent ? SIZE_MAX : m->unsent < len ? (size_t)m->unsent : len;
 }
 
-static void add(struct packet *d, uint32_t tsn, uint16_t size, uint16_t len)
+static void add_to_packet(struct packet *d, uint32_t tsn, uint16_t size, uint16_t len)
 {
 	d->tsn[d->n] = tsn;
 	d->len[d->n++] = len;
@@ -272,11 +272,11 @@ static void add_new(struct sim *m, struct packet *d)
 	if (ddps_sent_add_new(&m->s, size, len, (void *)(uintptr_t)len))
 		return;
 	m->unsent -= len;
-	add(d, tsn, size, (uint16_t)len);
+	add_to_packet(d, tsn, size, (uint16_t)len);
 	add_new(m, d);
 }
 
-static uint64_t build(struct sim *m, bool old)
+static uint64_t build_simulated_packet(struct sim *m, bool old)
 {
 	struct packet *d = calloc(1, sizeof *d);
 	struct ddps_sent_chunk c;
@@ -291,14 +291,14 @@ static uint64_t build(struct sim *m, bool old)
 			break;
 		fragments |= c.size > ddps_sent_smss(&m->p);
 		ddps_sent_add_old(&m->s, c.tsn);
-		add(d, c.tsn, c.size, (uint16_t)(uintptr_t)c.chunk);
+		add_to_packet(d, c.tsn, c.size, (uint16_t)(uintptr_t)c.chunk);
 	}
 	d->nold = d->n;
 	add_new(m, d);
 	d->i = ddps_sent_end(&m->s, d->size, m->unsent > 0);
 	size = d->n ? d->size - OVERHEAD : 0;
 	m->r.big_frags += fragments;
-	at = d->n ? carry(m, d->size, fragments) : 0;
+	at = d->n ? carry_sctp_sim(m, d->size, fragments) : 0;
 	if (d->n) {
 		m->packets++;
 		if (listed(m, d))
@@ -306,7 +306,7 @@ static uint64_t build(struct sim *m, bool old)
 		m->r.dropped += !at;
 	}
 	if (at)
-		push(m, at, EV_DATA, d, 0);
+		push_sctp_sim(m, at, EV_DATA, d, 0);
 	else
 		free(d);
 	return size;
@@ -320,9 +320,9 @@ static void send_probe(struct sim *m)
 	if (!size)
 		return;
 	ddps_pmtu_probe_sent(&m->p.pmtu, size, m->p.rto, m->now);
-	at = carry(m, size, false);
+	at = carry_sctp_sim(m, size, false);
 	if (at)
-		push(m, at, EV_PROBE, NULL, size);
+		push_sctp_sim(m, at, EV_PROBE, NULL, size);
 }
 
 static void output(struct sim *m)
@@ -338,7 +338,7 @@ static void output(struct sim *m)
 		if (what == DDPS_SENT_NOTHING)
 			break;
 		for (used = 0; used < room;) {
-			uint64_t n = build(m, what == DDPS_SENT_OLD);
+			uint64_t n = build_simulated_packet(m, what == DDPS_SENT_OLD);
 
 			if (!n)
 				break;
@@ -352,7 +352,7 @@ static void output(struct sim *m)
 
 /* ---- invariants, after each event ---- */
 
-static void check(const struct sim *m)
+static void check_simulated_path(const struct sim *m)
 {
 	const struct ddps_sent_path *p = &m->p;
 
@@ -367,13 +367,13 @@ static void check(const struct sim *m)
 	cr_assert(p->nflight == 0 || ddps_sent_deadline(&m->s, p) != DDPS_SENT_NEVER);
 }
 
-static void handle(struct sim *m, const struct event *e)
+static void handle_simulated_event(struct sim *m, const struct event *e)
 {
 	struct ddps_sent_news news;
 
 	switch (e->kind) {
 	case EV_DATA:
-		receive(m, e->what);
+		receive_sctp_sim(m, e->what);
 		break;
 	case EV_SACK:
 		m->r.lied |= ddps_sent_sack(&m->s, &((struct sack *)e->what)->k, m->now, &news) ==
@@ -382,7 +382,7 @@ static void handle(struct sim *m, const struct event *e)
 		break;
 	case EV_PROBE:
 		if (!dark(m, m->now))
-			push(m, m->now + delay(m), EV_PROBE_ACK, NULL, e->size);
+			push_sctp_sim(m, m->now + delay_sctp_sim(m), EV_PROBE_ACK, NULL, e->size);
 		break;
 	case EV_PROBE_ACK:
 		ddps_sent_mtu_changed(&m->s, &m->p,
@@ -397,7 +397,7 @@ static void handle(struct sim *m, const struct event *e)
 	free(e->what);
 }
 
-static uint64_t deadline(struct sim *m)
+static uint64_t get_sctp_sim_deadline(struct sim *m)
 {
 	uint64_t at = ddps_sent_deadline(&m->s, &m->p), pm = ddps_pmtu_deadline(&m->p.pmtu);
 
@@ -408,15 +408,15 @@ static uint64_t deadline(struct sim *m)
 	return at;
 }
 
-static void turn(struct sim *m)
+static void turn_sctp_sim(struct sim *m)
 {
-	uint64_t timer = deadline(m);
+	uint64_t timer = get_sctp_sim_deadline(m);
 
 	if (m->n && m->heap[0].at <= timer) {
-		struct event e = pop(m);
+		struct event e = pop_sctp_sim(m);
 
 		m->now = e.at;
-		handle(m, &e);
+		handle_simulated_event(m, &e);
 	} else {
 		unsigned ev;
 
@@ -428,12 +428,12 @@ static void turn(struct sim *m)
 		if ((ev & DDPS_SENT_EV_T3) && !m->r.first_t3)
 			m->r.first_t3 = m->now;
 	}
-	check(m);
+	check_simulated_path(m);
 	output(m);
-	check(m);
+	check_simulated_path(m);
 }
 
-static void start(struct sim *m)
+static void start_sctp_sim(struct sim *m)
 {
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	uint32_t first = FIRST_TSN;
@@ -448,7 +448,8 @@ static void start(struct sim *m)
 	cr_assert_not_null(m->have);
 	m->cum = m->top = first - 1;
 	m->unsent = m->c->octets;
-	ddps_sent_init(&m->s, &m->conf, first, m->c->a_rwnd ? m->c->a_rwnd : 16 << 20, acked, m);
+	ddps_sent_init(&m->s, &m->conf, first, m->c->a_rwnd ? m->c->a_rwnd : 16 << 20,
+		       note_sctp_sim_acked, m);
 	ddps_sent_path_init(&m->s, &m->p, 0, &lim, OVERHEAD);
 	ddps_sent_rtt(&m->s, &m->p, 2 * m->c->delay + 100000, m->now); /* of INIT */
 	ddps_pmtu_start(&m->p.pmtu, 0, m->now);
@@ -468,11 +469,11 @@ struct sctp_sim_result sctp_sim_run(const struct sctp_sim_conf *conf)
 	     *i; i++)
 		**i += **i ? begin : 0;
 	m.c = &shifted;
-	start(&m);
+	start_sctp_sim(&m);
 	end = m.now + conf->duration;
 	output(&m);
 	while (m.now < end && !m.r.lied && (m.unsent || m.s.next - m.s.cum > 1))
-		turn(&m);
+		turn_sctp_sim(&m);
 	m.r.done = !m.unsent && m.s.next - m.s.cum == 1;
 	m.r.end -= m.r.end ? begin : 0;
 	m.r.first_t3 -= m.r.first_t3 ? begin : 0;
@@ -491,7 +492,7 @@ struct sctp_sim_result sctp_sim_run(const struct sctp_sim_conf *conf)
 	m.r.srtt = m.p.srtt;
 	ddps_sent_fini(&m.s);
 	while (m.n) {
-		struct event e = pop(&m);
+		struct event e = pop_sctp_sim(&m);
 
 		free(e.what);
 	}

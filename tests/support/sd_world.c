@@ -192,7 +192,8 @@ static const struct ddps_llp_listen_up listen_up = {
 
 /* ---- the world ---- */
 
-static void record(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void record_sd_world(void *user, enum ddps_log_level level, const char *facility,
+			    const char *message)
 {
 	struct sd_world *w = user;
 	size_t n = strlen(w->log);
@@ -208,7 +209,7 @@ void sd_world_init(struct sd_world *w)
 	*w = (struct sd_world){ .accept = true, .max_req = MAX_REQUESTS };
 	w->live = mem_live();
 	cr_assert_eq(ddps_loop_new(&w->env.loop), 0);
-	w->env.log = (struct ddps_log){ record, w };
+	w->env.log = (struct ddps_log){ record_sd_world, w };
 	w->req = calloc(w->max_req, sizeof(*w->req));
 	w->lparam = (struct ddps_llp_listen_param){ .backlog = 16, .max_half_open = 128 };
 	strcpy(w->uri.scheme, "sctp");
@@ -252,7 +253,7 @@ void sd_run_until(struct sd_world *w, const unsigned *flag)
 	cr_assert(*flag, "did not happen in time");
 }
 
-static struct sockaddr_in loopback(uint16_t port)
+static struct sockaddr_in get_sd_world_loopback(uint16_t port)
 {
 	return (struct sockaddr_in){
 		.sin_family = AF_INET,
@@ -263,7 +264,7 @@ static struct sockaddr_in loopback(uint16_t port)
 
 void sd_listen(struct sd_world *w)
 {
-	struct sockaddr_in sa = loopback(SD_PORT);
+	struct sockaddr_in sa = get_sd_world_loopback(SD_PORT);
 
 	cr_assert_eq(ddps_sctp_provider.listen(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof(sa),
 					       &w->lparam, &listen_up, w, &w->listener),
@@ -274,7 +275,7 @@ int sd_connect(struct sd_world *w, struct sd_ulp *u, uint16_t port, bool enhance
 	       size_t pd_len)
 {
 	struct ddps_setup s = { .enhanced = enhanced, .pd = pd, .pd_len = pd_len };
-	struct sockaddr_in sa = loopback(port);
+	struct sockaddr_in sa = get_sd_world_loopback(port);
 
 	int err;
 

@@ -52,7 +52,7 @@ struct ddps_ep *two_ep(struct two_side *s, struct ddps_cq *cq)
 }
 
 /* Both sides are driven, whichever has a thread. */
-static struct ddps_event next_event(struct two_side *s, struct two_side *other)
+static struct ddps_event next_two_event(struct two_side *s, struct two_side *other)
 {
 	const uint64_t until = two_ms() + E2E_MS;
 	struct ddps_event ev;
@@ -77,16 +77,16 @@ void two_connect(struct two_side *a, struct ddps_ep *from, struct two_side *b, s
 		cr_assert_gt(ddps_listener_uri(b->listener, b->uri, sizeof b->uri), 0);
 	}
 	cr_assert_eq(ddps_connect(from, b->uri, NULL), 0);
-	ev = next_event(b, a);
+	ev = next_two_event(b, a);
 	cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
 	cr_assert_eq(ddps_accept(ev.request, to, NULL), 0);
-	ev = next_event(a, b);
+	ev = next_two_event(a, b);
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
-	ev = next_event(b, a);
+	ev = next_two_event(b, a);
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
 }
 
-static void *flood(void *arg)
+static void *flood_two(void *arg)
 {
 	struct two_flood *f = arg;
 	const uint64_t until = two_ms() + FLOOD_MS;
@@ -105,7 +105,7 @@ void two_flood_start(struct two_flood *f, struct two_side *s, struct ddps_ep *ep
 		     struct ddps_cq *cq)
 {
 	*f = (struct two_flood){ .side = s, .ep = ep, .cq = cq };
-	cr_assert_eq(pthread_create(&f->thread, NULL, flood, f), 0);
+	cr_assert_eq(pthread_create(&f->thread, NULL, flood_two, f), 0);
 }
 
 void two_flood_stop(struct two_flood *f)

@@ -13,7 +13,7 @@ struct tsan_test *tsan_tests;
  * Without the drop-in's destructor, which takes a lock by pthread_mutex_clocklock: GCC's
  * ThreadSanitizer does not know that one.
  */
-static int run(const struct tsan_test *t)
+static int run_tsan(const struct tsan_test *t)
 {
 	pid_t pid = fork();
 	int status = -1;
@@ -34,7 +34,7 @@ int main(void)
 	for (struct tsan_test *t = tsan_tests; t; t = t->next, n++) {
 		printf("%s\n", t->name);
 		fflush(stdout);
-		if (run(t)) {
+		if (run_tsan(t)) {
 			printf("%s failed\n", t->name);
 			failed++;
 		}

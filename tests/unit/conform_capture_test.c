@@ -33,7 +33,7 @@ Test(conform_capture, the_end_of_what_went_over_the_wire_is_printed)
 	cr_expect(strstr(text, "# <-") && strstr(text, "# ->"), "%s", text);
 }
 
-static size_t capture(uint8_t *to, size_t size, uint32_t number)
+static size_t capture_exchange(uint8_t *to, size_t size, uint32_t number)
 {
 	const struct ddps_conform_result r = { .number = number, .first = items };
 	FILE *f = fmemopen(to, size, "w");
@@ -51,10 +51,10 @@ Test(conform_capture, captures_tell_cases_apart_and_say_when_they_fail)
 {
 	const struct ddps_conform_result r = { .number = 1, .first = items };
 	static uint8_t a[2000], b[2000];
-	const size_t n = capture(a, sizeof a, 1);
+	const size_t n = capture_exchange(a, sizeof a, 1);
 	FILE *full = fopen("/dev/full", "w");
 
-	cr_expect_eq(capture(b, sizeof b, 2), n);
+	cr_expect_eq(capture_exchange(b, sizeof b, 2), n);
 	cr_expect(memcmp(a, b, n), "the ports differ");
 	cr_assert_not_null(full);
 	setvbuf(full, NULL, _IONBF, 0);
@@ -102,7 +102,7 @@ Test(conform_capture, long_items_of_sctp_are_printed_in_part)
 static size_t room, taken;
 static uint8_t file[3 * PIECE];
 
-static ssize_t take(void *cookie, const char *p, size_t len)
+static ssize_t take_file_octets(void *cookie, const char *p, size_t len)
 {
 	(void)cookie;
 	if (taken + len > room)
@@ -115,7 +115,7 @@ static ssize_t take(void *cookie, const char *p, size_t len)
 static int capture_into(size_t octets, const struct ddps_conform_item *first)
 {
 	const struct ddps_conform_result r = { .number = 1, .first = first };
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = take });
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = take_file_octets });
 	int err;
 
 	cr_assert_not_null(f);
@@ -133,7 +133,7 @@ static uint32_t le(const uint8_t *p)
 }
 
 /* The length of the record at @at, and where the next one is. */
-static uint32_t record(size_t *at)
+static uint32_t check_record(size_t *at)
 {
 	uint32_t len = le(file + *at + 8);
 
@@ -150,13 +150,13 @@ Test(conform_capture, a_run_of_octets_is_cut_into_packets)
 	size_t at = 0;
 
 	cr_expect_eq(capture_into(sizeof file, &one), 0);
-	cr_expect_eq(record(&at), 40 + PIECE);
-	cr_expect_eq(record(&at), 40 + PIECE);
+	cr_expect_eq(check_record(&at), 40 + PIECE);
+	cr_expect_eq(check_record(&at), 40 + PIECE);
 	cr_expect_eq(at, taken, "and no empty one behind");
 	at = 0;
 	cr_expect_eq(capture_into(sizeof file, &more), 0);
-	cr_expect_eq(record(&at), 40 + PIECE);
-	cr_expect_eq(record(&at), 40 + 1);
+	cr_expect_eq(check_record(&at), 40 + PIECE);
+	cr_expect_eq(check_record(&at), 40 + 1);
 	cr_expect_eq(at, taken);
 	cr_expect_eq(capture_into(100, &one), DDPS_E_SYSTEM);
 	cr_expect_eq(capture_into(RECORD + 40 + PIECE, &more), DDPS_E_SYSTEM);
@@ -175,9 +175,9 @@ Test(conform_capture, what_does_not_go_on)
 		last.by_target = i == 2;
 		last.wire = i == 3 ? DDPS_CONFORM_IB : DDPS_CONFORM_TCP;
 		cr_expect_eq(capture_into(sizeof file, &first), 0);
-		cr_expect_eq(record(&at), i ? 42 : 45);
+		cr_expect_eq(check_record(&at), i ? 42 : 45);
 		if (i)
-			cr_expect_eq(record(&at), i == 3 ? 3 : 43);
+			cr_expect_eq(check_record(&at), i == 3 ? 3 : 43);
 		cr_expect_eq(at, taken);
 	}
 }
@@ -202,7 +202,7 @@ Test(conform_capture, a_disk_that_is_full)
 		one.by_target = row[i].by_target;
 		one.wrong = i == 3;
 		cr_expect_eq(capture_into(sizeof file, &one), 0, "%zu", i);
-		cr_expect_eq(record(&at), row[i].all, "%zu", i);
+		cr_expect_eq(check_record(&at), row[i].all, "%zu", i);
 		cr_expect_eq(at, taken);
 		for (size_t n = 0; n < at; n++)
 			cr_expect_eq(capture_into(n, &one), DDPS_E_SYSTEM, "%zu, %zu", i, n);

@@ -22,7 +22,7 @@ static uint64_t clock_of_suite(void)
 
 /* ---- the target answers echoes ---- */
 
-static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
+static void put_conform_fabric_sum(uint8_t *at, const uint8_t *p, size_t len)
 {
 	uint32_t s = 0;
 
@@ -35,7 +35,7 @@ static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
 	at[1] = (uint8_t)~s;
 }
 
-static void answer(void *user, const void *packet, size_t len)
+static void answer_fabric_echo(void *user, const void *packet, size_t len)
 {
 	static uint8_t b[65536];
 
@@ -45,18 +45,19 @@ static void answer(void *user, const void *packet, size_t len)
 		return;
 	memcpy(b + 12, (const uint8_t *)packet + 16, 4);
 	memcpy(b + 16, (const uint8_t *)packet + 12, 4);
-	put_sum(b + 10, b, 20);
+	put_conform_fabric_sum(b + 10, b, 20);
 	b[20] = 0;
-	put_sum(b + 22, b + 20, len - 20);
+	put_conform_fabric_sum(b + 22, b + 20, len - 20);
 	(void)ddps_ipoib_if_send(peer[TARGET].f, b, len, fake_now);
 }
 
 /* ---- the suite's port ---- */
 
-static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *up, void *up_user,
-				       struct ddps_conform_ipoib_node *node, char *text, size_t len)
+static struct ddps_ipoib_port *open_own_port(void *user, const struct ddps_ipoib_up *up,
+					     void *up_user, struct ddps_conform_ipoib_node *node,
+					     char *text, size_t len)
 {
-	struct ddps_ib_verbs_config c = config(SUITE);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(SUITE);
 
 	(void)user;
 	c.up = up;
@@ -77,7 +78,7 @@ static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *u
 	return ddps_ib_verbs_port(port);
 }
 
-static void my_close(void *user)
+static void close_own_port(void *user)
 {
 	(void)user;
 	ddps_ib_verbs_free(port);
@@ -85,7 +86,7 @@ static void my_close(void *user)
 }
 
 /* The whole fabric's turns: everybody is in this thread. */
-static void my_run(void *user, uint64_t until)
+static void run_own_fabric(void *user, uint64_t until)
 {
 	uint64_t now = clock_of_suite();
 
@@ -103,23 +104,23 @@ static void my_run(void *user, uint64_t until)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-static unsigned my_waiting(void *user, uint32_t qpn)
+static unsigned count_own_waiting(void *user, uint32_t qpn)
 {
 	(void)user;
 	return ddps_ib_verbs_waiting(port, qpn);
 }
 
 static const struct ddps_conform_ipoib_fabric fabric = { .struct_size = sizeof fabric,
-							 .open = my_open,
-							 .close = my_close,
-							 .run = my_run,
-							 .waiting = my_waiting };
+							 .open = open_own_port,
+							 .close = close_own_port,
+							 .run = run_own_fabric,
+							 .waiting = count_own_waiting };
 
 /* ---- runs ---- */
 
 static void init_target(void)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof(calls), answer, NULL, NULL };
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), answer_fabric_echo, NULL, NULL };
 	const struct ddps_ib_verbs_info *info;
 	struct ddps_ipoib_if_config f;
 
@@ -127,7 +128,7 @@ static void init_target(void)
 	n_open = 0;
 	mute = blind = false;
 	fake_now = clock_of_suite();
-	cr_assert_eq(try_open(TARGET), 0, "%s", why);
+	cr_assert_eq(try_open_ib_verbs(TARGET), 0, "%s", why);
 	info = ddps_ib_verbs_info(peer[TARGET].v);
 	ddps_ipoib_if_config_init(&f);
 	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = info->qpn };
@@ -152,7 +153,7 @@ static struct {
 	char last[1000];
 } seen;
 
-static void result(void *user, const struct ddps_conform_result *r)
+static void note_fabric_verdict(void *user, const struct ddps_conform_result *r)
 {
 	(void)user;
 	seen.n[r->verdict]++;
@@ -160,13 +161,13 @@ static void result(void *user, const struct ddps_conform_result *r)
 	cr_expect_neq(r->verdict, DDPS_CONFORM_FAIL, "%s", seen.last);
 }
 
-static bool go_on(void *user)
+static bool go_on_always(void *user)
 {
 	(void)user;
 	return true;
 }
 
-static void plan(struct ddps_conform_ipoib_options *o, const char *pattern)
+static void plan_fabric_run(struct ddps_conform_ipoib_options *o, const char *pattern)
 {
 	memset(&seen, 0, sizeof seen);
 	ddps_conform_ipoib_options_init(o);
@@ -178,20 +179,21 @@ static void plan(struct ddps_conform_ipoib_options *o, const char *pattern)
 	o->fabric = &fabric;
 }
 
-static int judge(const char *pattern, struct ddps_conform_sum *sum)
+static int judge_fabric_run(const char *pattern, struct ddps_conform_sum *sum)
 {
-	const struct ddps_conform_calls calls = { sizeof calls, NULL, go_on, result };
+	const struct ddps_conform_calls calls = { sizeof calls, NULL, go_on_always,
+						  note_fabric_verdict };
 	struct ddps_conform_ipoib_options o;
 
-	plan(&o, pattern);
+	plan_fabric_run(&o, pattern);
 	return ddps_conform_ipoib_run(&o, &calls, sum, why, sizeof why);
 }
 
-static void passes(const char *pattern, unsigned n)
+static void expect_cases_pass(const char *pattern, unsigned n)
 {
 	struct ddps_conform_sum sum;
 
-	cr_assert_eq(judge(pattern, &sum), 0, "%s", why);
+	cr_assert_eq(judge_fabric_run(pattern, &sum), 0, "%s", why);
 	cr_expect_eq(sum.fail, 0);
 	cr_expect_eq(sum.pass, n, "%s: %u passed, %u skipped; %s", pattern, sum.pass, sum.skip,
 		     seen.last);
@@ -199,24 +201,24 @@ static void passes(const char *pattern, unsigned n)
 
 Test(conform_fabric, cases_for_connections_pass, .init = init_target, .fini = fini)
 {
-	passes("cm-service-id*", 5);
-	passes("end-d*", 4);
-	passes("cm-rep*private", 1);
-	passes("cm-stale", 1);
-	passes("rc-echo", 1);
-	passes("rc-wrap", 1);
-	passes("rtu*", 3);
+	expect_cases_pass("cm-service-id*", 5);
+	expect_cases_pass("end-d*", 4);
+	expect_cases_pass("cm-rep*private", 1);
+	expect_cases_pass("cm-stale", 1);
+	expect_cases_pass("rc-echo", 1);
+	expect_cases_pass("rc-wrap", 1);
+	expect_cases_pass("rtu*", 3);
 	cr_expect_gt(n_open, 10, "each neighbour has another queue pair");
 }
 
 Test(conform_fabric, cases_for_datagrams_pass, .init = init_target, .fini = fini)
 {
-	passes("arp-moved", 1);
-	passes("arp-re*", 3);
-	passes("ud-echo", 1);
-	passes("ud-broadcast", 1);
-	passes("flipped-dreq", 1);
-	passes("whole-m*", 1);
+	expect_cases_pass("arp-moved", 1);
+	expect_cases_pass("arp-re*", 3);
+	expect_cases_pass("ud-echo", 1);
+	expect_cases_pass("ud-broadcast", 1);
+	expect_cases_pass("flipped-dreq", 1);
+	expect_cases_pass("whole-m*", 1);
 }
 
 /* By name, never silently. */
@@ -228,11 +230,11 @@ Test(conform_fabric, what_an_adapter_cannot_do_is_skipped_and_said, .init = init
 	struct ddps_conform_sum sum;
 
 	for (unsigned i = 0; i < 4; i++) {
-		cr_assert_eq(judge(pattern[i], &sum), 0, "%s", why);
+		cr_assert_eq(judge_fabric_run(pattern[i], &sum), 0, "%s", why);
 		cr_expect(sum.skip == many[i] && !sum.pass, "%s: %u", pattern[i], sum.skip);
 		cr_expect(strstr(seen.last, "this port cannot"), "%s", seen.last);
 	}
-	cr_assert_eq(judge("link-*", &sum), 0, "%s", why);
+	cr_assert_eq(judge_fabric_run("link-*", &sum), 0, "%s", why);
 	cr_expect_eq(sum.pass, 0);
 	cr_expect(strstr(seen.last, "not the administration"), "%s", seen.last);
 }
@@ -240,7 +242,7 @@ Test(conform_fabric, what_an_adapter_cannot_do_is_skipped_and_said, .init = init
 /* Its queue pair's number is the adapter's: one order of two can be had. */
 Test(conform_fabric, crossed_reqs_as_far_as_the_numbers_go, .init = init_target, .fini = fini)
 {
-	passes("cross-larger", 1);
+	expect_cases_pass("cross-larger", 1);
 }
 
 Test(conform_fabric, a_target_that_is_not_there, .init = init_target, .fini = fini)
@@ -248,18 +250,18 @@ Test(conform_fabric, a_target_that_is_not_there, .init = init_target, .fini = fi
 	struct ddps_conform_ipoib_options o;
 	struct ddps_conform_sum sum;
 
-	plan(&o, "cm-rep");
+	plan_fabric_run(&o, "cm-rep");
 	o.target[3] = 77;
 	o.wait_ms = 100;
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_REFUSED);
 	cr_expect(strstr(why, "does not answer ARP"), "%s", why);
 	cr_expect_null(port, "it was closed");
 	blind = true;
-	cr_expect_eq(judge("cm-rep", &sum), DDPS_E_REFUSED);
+	cr_expect_eq(judge_fabric_run("cm-rep", &sum), DDPS_E_REFUSED);
 	cr_expect(strstr(why, "cable is out"), "%s", why);
 }
 
-static bool stop(void *user)
+static bool stop_at_once(void *user)
 {
 	(void)user;
 	return false;
@@ -267,15 +269,17 @@ static bool stop(void *user)
 
 Test(conform_fabric, a_caller_ends_the_run_before_a_case, .init = init_target, .fini = fini)
 {
-	const struct ddps_conform_calls ends = { sizeof ends, NULL, stop, result };
-	const struct ddps_conform_calls listens = { sizeof listens, NULL, NULL, result };
+	const struct ddps_conform_calls ends = { sizeof ends, NULL, stop_at_once,
+						 note_fabric_verdict };
+	const struct ddps_conform_calls listens = { sizeof listens, NULL, NULL,
+						    note_fabric_verdict };
 	struct ddps_conform_ipoib_options o;
 	struct ddps_conform_sum sum;
 
-	plan(&o, "end-d*");
+	plan_fabric_run(&o, "end-d*");
 	cr_expect_eq(ddps_conform_ipoib_run(&o, &ends, &sum, why, sizeof why), 0, "%s", why);
 	cr_expect_eq(sum.pass + sum.fail + sum.skip, 0);
-	plan(&o, "end-dreq");
+	plan_fabric_run(&o, "end-dreq");
 	cr_expect_eq(ddps_conform_ipoib_run(&o, &listens, &sum, why, sizeof why), 0, "%s", why);
 	cr_expect(sum.pass == 1 && seen.n[DDPS_CONFORM_PASS] == 1);
 }
@@ -286,7 +290,7 @@ Test(conform_fabric, a_fabric_without_its_calls, .init = init_target, .fini = fi
 	struct ddps_conform_ipoib_options o;
 	struct ddps_conform_sum sum;
 
-	plan(&o, "cm-rep");
+	plan_fabric_run(&o, "cm-rep");
 	o.fabric = &f;
 	f.waiting = NULL;
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_INVAL);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void plan(struct ddps_conform_ipoib_options *o)
+static void plan_conform_ipoib(struct ddps_conform_ipoib_options *o)
 {
 	uint32_t at = (uint32_t)getpid();
 
@@ -56,7 +56,7 @@ Test(conform_ipoib, every_case_has_a_name_of_its_own)
 	cr_expect_eq(ddps_conform_ipoib_case(n, &c), DDPS_E_INVAL);
 }
 
-static int run(const struct ddps_conform_ipoib_options *o, char why[300])
+static int run_conform_ipoib(const struct ddps_conform_ipoib_options *o, char why[300])
 {
 	struct ddps_conform_sum sum;
 	int err = ddps_conform_ipoib_run(o, NULL, &sum, why, 300);
@@ -70,27 +70,27 @@ Test(conform_ipoib, what_cannot_be_run_is_said)
 	struct ddps_conform_ipoib_options o;
 	char why[300] = "";
 
-	plan(&o);
+	plan_conform_ipoib(&o);
 	o.ip4[3] = 255;
-	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_INVAL);
 	cr_expect_neq(*why, 0);
-	plan(&o);
+	plan_conform_ipoib(&o);
 	memcpy(o.target, (uint8_t[4]){ 10, 0, 0, 163 }, 4); /* the last of our own */
-	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_INVAL);
 	o.target[3] = 164;
 	o.pattern = "no-case";
-	cr_expect_eq(run(&o, why), 0);
-	plan(&o);
+	cr_expect_eq(run_conform_ipoib(&o, why), 0);
+	plan_conform_ipoib(&o);
 	o.n_link_ip4 = 2;
-	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
-	plan(&o);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_INVAL);
+	plan_conform_ipoib(&o);
 	o.profile = "/nowhere";
-	cr_expect_eq(run(&o, why), DDPS_E_ADDRESS);
-	plan(&o);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_ADDRESS);
+	plan_conform_ipoib(&o);
 	memcpy(o.ip4, (uint8_t[4]){ 192, 0, 2, 1 }, 4); /* nobody's */
-	cr_expect_eq(run(&o, why), DDPS_E_SYSTEM);
-	plan(&o);
-	cr_expect_eq(run(&o, why), DDPS_E_REFUSED);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_SYSTEM);
+	plan_conform_ipoib(&o);
+	cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_REFUSED);
 	cr_expect(strstr(why, "nobody joins"), "%s", why);
 }
 
@@ -103,14 +103,14 @@ Test(conform_ipoib, options_of_a_later_release)
 	char why[300];
 
 	memset(&later, 0, sizeof later);
-	plan(&later.o);
+	plan_conform_ipoib(&later.o);
 	later.o.struct_size = sizeof later;
 	later.o.pattern = "no-case";
-	cr_expect_eq(run(&later.o, why), 0);
+	cr_expect_eq(run_conform_ipoib(&later.o, why), 0);
 	later.more = 1;
-	cr_expect_eq(run(&later.o, why), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(run_conform_ipoib(&later.o, why), DDPS_E_UNSUPPORTED);
 	later.o.struct_size = 1;
-	cr_expect_eq(run(&later.o, why), DDPS_E_INVAL);
+	cr_expect_eq(run_conform_ipoib(&later.o, why), DDPS_E_INVAL);
 }
 
 /* One member of a plan that could be run is out of its range. */
@@ -166,15 +166,15 @@ Test(conform_ipoib, members_out_of_range_are_refused)
 	struct ddps_conform_ipoib_options o;
 	char why[300];
 
-	plan(&o);
+	plan_conform_ipoib(&o);
 	o.pattern = "no-case";
-	cr_expect_eq(run(&o, why), 0, "as it is, it can be run: %s", why);
+	cr_expect_eq(run_conform_ipoib(&o, why), 0, "as it is, it can be run: %s", why);
 	for (unsigned i = 0; i <= 13; i++) {
-		plan(&o);
+		plan_conform_ipoib(&o);
 		o.pattern = "no-case";
 		one_is_wrong(i, &o);
 		*why = 0;
-		cr_expect_eq(run(&o, why), DDPS_E_INVAL, "number %u", i);
+		cr_expect_eq(run_conform_ipoib(&o, why), DDPS_E_INVAL, "number %u", i);
 		cr_expect(strstr(why, "that there is not"), "number %u: %s", i, why);
 	}
 }
@@ -184,7 +184,7 @@ Test(conform_ipoib, a_broadcast_address_may_be_given)
 	struct ddps_conform_ipoib_options o;
 	char why[300];
 
-	plan(&o);
+	plan_conform_ipoib(&o);
 	memcpy(o.broadcast, (uint8_t[4]){ 127, 255, 255, 255 }, 4);
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, NULL, why, sizeof why), DDPS_E_REFUSED,
 		     "without a sum, too");
@@ -207,7 +207,7 @@ Test(conform_ipoib, no_memory)
 	struct ddps_conform_ipoib_options o;
 	char why[300];
 
-	plan(&o);
+	plan_conform_ipoib(&o);
 	o.pattern = "no-case";
 	mem_fail(1);
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, NULL, why, sizeof why), DDPS_E_NOMEM);
@@ -233,7 +233,7 @@ Test(conform_ipoib, contact_31_a_gid_is_on_the_side_that_is_asked_for)
 	cr_expect_not(ci_gid_order(gid, to, 1, 100));
 }
 
-static void set_up(struct ci *ci)
+static void set_conform_ipoib_up(struct ci *ci)
 {
 	memset(ci, 0, sizeof *ci);
 	ci->unicast = -1;
@@ -246,7 +246,7 @@ static void set_up(struct ci *ci)
 	ci->conn[1] = (struct ci_conn){ .id = 2, .peer_id = 12 };
 }
 
-static void say(struct ci *ci, uint16_t attr, uint32_t local, uint32_t remote)
+static void say_conform_ipoib(struct ci *ci, uint16_t attr, uint32_t local, uint32_t remote)
 {
 	uint8_t m[CI_MAD];
 
@@ -262,7 +262,7 @@ Test(conform_ipoib, contact_31_a_dreq_for_a_connection_that_is_up_is_no_answer)
 	static struct ci ci;
 	uint8_t m[CI_MAD];
 
-	set_up(&ci);
+	set_conform_ipoib_up(&ci);
 	ci_mad(m, 7, 3, CI_DREQ, 5);
 	cf_put32(m + CM_LOCAL, 12);
 	cf_put32(m + CM_REMOTE, 1);
@@ -283,9 +283,9 @@ Test(conform_ipoib, contact_31_a_dreq_in_front_of_an_answer_fails_no_case)
 	static struct ci ci;
 	const uint8_t *rep;
 
-	set_up(&ci);
-	say(&ci, CI_DREQ, 11, 1);
-	say(&ci, CI_REP, 12, 2);
+	set_conform_ipoib_up(&ci);
+	say_conform_ipoib(&ci, CI_DREQ, 11, 1);
+	say_conform_ipoib(&ci, CI_REP, 12, 2);
 	if (setjmp(ci.leave))
 		cr_assert(false, "%s", ci.why);
 	rep = ci_came(&ci, CI_REP, 0);
@@ -299,12 +299,12 @@ Test(conform_ipoib, contact_31_a_target_may_ask_for_time)
 {
 	static struct ci ci;
 
-	set_up(&ci);
-	say(&ci, CI_MRA, 12, 2);
-	say(&ci, CI_LAP, 11, 1);
+	set_conform_ipoib_up(&ci);
+	say_conform_ipoib(&ci, CI_MRA, 12, 2);
+	say_conform_ipoib(&ci, CI_LAP, 11, 1);
 	cr_expect_eq(ci.n_ev, 0);
-	say(&ci, CI_MRA, 11, 1);
-	say(&ci, CI_LAP, 12, 2);
+	say_conform_ipoib(&ci, CI_MRA, 11, 1);
+	say_conform_ipoib(&ci, CI_LAP, 12, 2);
 	cr_expect_eq(ci.n_ev, 2, "where it makes no sense a case sees it");
 	ci_forget(&ci);
 }
@@ -315,7 +315,7 @@ Test(conform_ipoib, contact_31_queries_of_others_leave_room_for_those_of_the_tar
 	static struct ci ci;
 	uint8_t q[CI_MAD];
 
-	set_up(&ci);
+	set_conform_ipoib_up(&ci);
 	ci.sa = true;
 	ci_mad(q, 3, SA_GET, SA_PATH, 7);
 	for (unsigned i = 0; i < CI_LOG; i++)

@@ -43,7 +43,7 @@ static inline struct cf_at socket_at(int family)
 	return at;
 }
 
-static inline struct cf_below *below(void)
+static inline struct cf_below *get_tester_carrier(void)
 {
 	return net.below;
 }
@@ -57,7 +57,7 @@ static inline void new_net(void)
 }
 
 /* An association that has sent its INIT. */
-static inline void dial(int family)
+static inline void dial_conform_packet(int family)
 {
 	struct cf_at at = socket_at(family);
 	socklen_t len = at.len;
@@ -73,7 +73,7 @@ static inline void dial(int family)
 	l = as.below;
 }
 
-static inline void take_down(void)
+static inline void take_conform_packet_down(void)
 {
 	net.carrier->close(&net);
 	while (as.first) {
@@ -88,7 +88,7 @@ static inline void take_down(void)
 }
 
 /* The type of the tester's next packet's first chunk; -1: it has sent nothing more. */
-static inline int heard(void)
+static inline int read_tester_chunk(void)
 {
 	ssize_t n = recv(target, said.b, sizeof said.b, MSG_DONTWAIT);
 
@@ -100,7 +100,7 @@ static inline int heard(void)
 
 static struct cf_pkt in;
 
-static inline void begin(uint32_t tag)
+static inline void begin_tester_packet(uint32_t tag)
 {
 	in.len = HEADER;
 	cf_put16(in.b, SCTP_OWN);
@@ -108,7 +108,7 @@ static inline void begin(uint32_t tag)
 	cf_put32(in.b + 4, tag);
 }
 
-static inline void chunk(uint8_t type, uint8_t flags, const void *p, size_t len)
+static inline void put_conform_packet_chunk(uint8_t type, uint8_t flags, const void *p, size_t len)
 {
 	memcpy(cf_pkt_chunk(&in, type, flags, len), p, len);
 }
@@ -122,10 +122,10 @@ static inline void comes_on(int fd)
 }
 
 /* A packet of one chunk for the association. */
-static inline void comes(uint8_t type, uint8_t flags, const void *p, size_t len)
+static inline void bring_chunk_to_tester(uint8_t type, uint8_t flags, const void *p, size_t len)
 {
-	begin(l->tag);
-	chunk(type, flags, p, len);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(type, flags, p, len);
 	comes_on(l->fd);
 }
 
@@ -138,21 +138,21 @@ static inline void init_fields(uint8_t b[16], uint32_t tag, uint16_t out, uint16
 	cf_put32(b + 12, TSN);
 }
 
-static inline void set_up(void)
+static inline void set_conform_packet_up(void)
 {
 	uint8_t b[16 + 8];
 
-	dial(AF_INET);
-	cr_assert_eq(heard(), CF_C_INIT);
+	dial_conform_packet(AF_INET);
+	cr_assert_eq(read_tester_chunk(), CF_C_INIT);
 	init_fields(b, TAG, 10, 10);
 	cf_put16(b + 16, COOKIE);
 	cf_put16(b + 18, 8);
 	cf_put32(b + 20, 0xc00c1e);
-	comes(CF_C_INIT_ACK, 0, b, sizeof b);
-	cr_assert_eq(heard(), CF_C_COOKIE_ECHO);
+	bring_chunk_to_tester(CF_C_INIT_ACK, 0, b, sizeof b);
+	cr_assert_eq(read_tester_chunk(), CF_C_COOKIE_ECHO);
 	cr_assert_eq(cf_get32(said.b + HEADER + 4), 0xc00c1e);
 	cr_assert_eq(cf_get32(said.b + 4), TAG);
-	comes(CF_C_COOKIE_ACK, 0, b, 0);
+	bring_chunk_to_tester(CF_C_COOKIE_ACK, 0, b, 0);
 	cr_assert(as.up);
 }
 
@@ -163,13 +163,13 @@ static inline void comes_data(uint32_t tsn, uint8_t flags, size_t len)
 	cf_put32(b, tsn);
 	cf_put16(b + 4, 3);
 	cf_put32(b + 8, PPID_SEGMENT);
-	comes(CF_C_DATA, flags, b, 12 + len);
+	bring_chunk_to_tester(CF_C_DATA, flags, b, 12 + len);
 }
 
 /* The number of gaps in the latest SACK; 99999: it was none. */
-static inline unsigned sack(uint32_t cum)
+static inline unsigned read_tester_sack(uint32_t cum)
 {
-	if (heard() != CF_C_SACK)
+	if (read_tester_chunk() != CF_C_SACK)
 		return 99999;
 	cr_expect_eq(cf_get32(said.b + HEADER + 4), cum);
 	return cf_get16(said.b + HEADER + 12);

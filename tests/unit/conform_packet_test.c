@@ -29,41 +29,41 @@ Test(conform_packet, init_acks_that_are_none)
 	};
 	static uint8_t b[16 + 8 + CF_COOKIE_MAX];
 
-	dial(AF_INET);
-	cr_expect_eq(heard(), CF_C_INIT);
+	dial_conform_packet(AF_INET);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		init_fields(b, row[i].tag, row[i].out, row[i].max_in);
 		cf_put16(b + 16, row[i].type);
 		cf_put16(b + 18, row[i].param);
-		comes(CF_C_INIT_ACK, 0, b, row[i].len);
+		bring_chunk_to_tester(CF_C_INIT_ACK, 0, b, row[i].len);
 		cr_expect_eq(l->state, CF_L_INIT_SENT, "%s", row[i].what);
-		cr_expect_eq(heard(), -1, "%s", row[i].what);
+		cr_expect_eq(read_tester_chunk(), -1, "%s", row[i].what);
 	}
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_packet, a_cookie_behind_other_parameters)
 {
 	uint8_t b[16 + 8 + 8] = { 0 };
 
-	dial(AF_INET6);
-	cr_expect_eq(heard(), CF_C_INIT);
+	dial_conform_packet(AF_INET6);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT);
 	init_fields(b, TAG, 1, 1);
 	cf_put16(b + 16, UNKNOWN);
 	cf_put16(b + 18, 5); /* and three octets of padding */
 	cf_put16(b + 24, COOKIE);
 	cf_put16(b + 26, 7);
-	comes(CF_C_INIT_ACK, 0, b, 16 + 8 + 7);
-	cr_expect_eq(heard(), CF_C_COOKIE_ECHO);
+	bring_chunk_to_tester(CF_C_INIT_ACK, 0, b, 16 + 8 + 7);
+	cr_expect_eq(read_tester_chunk(), CF_C_COOKIE_ECHO);
 	cr_expect_eq(cf_get16(said.b + HEADER + 2), 7);
-	take_down();
+	take_conform_packet_down();
 }
 
 /* ---- it waits ---- */
 
 static struct sockaddr_storage asks_from;
 
-static void listens(void)
+static void listen_as_tester(void)
 {
 	struct cf_at at = socket_at(AF_INET);
 	socklen_t len = sizeof asks_from;
@@ -78,21 +78,22 @@ static void listens(void)
 }
 
 /* The n-th target asks, from a port of its own. */
-static void asks(unsigned n, const uint8_t *init, size_t len)
+static void ask_as_nth_target(unsigned n, const uint8_t *init, size_t len)
 {
-	begin(0);
+	begin_tester_packet(0);
 	cf_put16(in.b, (uint16_t)(SCTP_OWN + n));
-	cf_put16(in.b + 2, below()->port);
-	chunk(CF_C_INIT, 0, init, len);
+	cf_put16(in.b + 2, get_tester_carrier()->port);
+	put_conform_packet_chunk(CF_C_INIT, 0, init, len);
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
-	cf_pkt_in(&net, below()->listen_fd, &asks_from, sizeof(struct sockaddr_in), in.b, in.len);
+	cf_pkt_in(&net, get_tester_carrier()->listen_fd, &asks_from, sizeof(struct sockaddr_in),
+		  in.b, in.len);
 }
 
 static unsigned invited(void)
 {
 	unsigned n = 0;
 
-	for (const struct cf_link *i = below()->links; i; i = i->next)
+	for (const struct cf_link *i = get_tester_carrier()->links; i; i = i->next)
 		n += i->state == CF_L_INVITED;
 	return n;
 }
@@ -101,95 +102,95 @@ Test(conform_packet, the_oldest_of_many_inits_makes_room)
 {
 	uint8_t b[16];
 
-	listens();
+	listen_as_tester();
 	for (unsigned n = 0; n < 18; n++) {
 		init_fields(b, TAG, 1, 1); /* the same tag from other ports: other associations */
-		asks(n, b, sizeof b);
-		cr_expect_eq(heard(), CF_C_INIT_ACK, "%u", n);
+		ask_as_nth_target(n, b, sizeof b);
+		cr_expect_eq(read_tester_chunk(), CF_C_INIT_ACK, "%u", n);
 		cr_expect_eq(cf_get16(said.b + 2), SCTP_OWN + n);
 		cr_expect_eq(invited(), n < 16 ? n + 1 : 16);
 	}
-	asks(0, b, sizeof b);
-	cr_expect_eq(heard(), -1, "that one is over");
-	asks(17, b, sizeof b);
-	cr_expect_eq(heard(), CF_C_INIT_ACK, "once more the same answer");
-	take_down();
+	ask_as_nth_target(0, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), -1, "that one is over");
+	ask_as_nth_target(17, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT_ACK, "once more the same answer");
+	take_conform_packet_down();
 }
 
 Test(conform_packet, inits_that_are_none)
 {
 	uint8_t b[16];
 
-	listens();
+	listen_as_tester();
 	init_fields(b, TAG, 1, 1);
-	asks(1, b, 0);
-	asks(2, b, 8);
-	cr_expect_eq(heard(), -1);
+	ask_as_nth_target(1, b, 0);
+	ask_as_nth_target(2, b, 8);
+	cr_expect_eq(read_tester_chunk(), -1);
 	mem_fail(1);
-	asks(3, b, sizeof b);
+	ask_as_nth_target(3, b, sizeof b);
 	cr_expect(mem_failed());
-	cr_expect_eq(heard(), -1);
-	asks(3, b, sizeof b);
-	cr_expect_eq(heard(), CF_C_INIT_ACK, "there is memory again");
-	asks(3, b, 0);
-	cr_expect_eq(heard(), -1);
+	cr_expect_eq(read_tester_chunk(), -1);
+	ask_as_nth_target(3, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT_ACK, "there is memory again");
+	ask_as_nth_target(3, b, 0);
+	cr_expect_eq(read_tester_chunk(), -1);
 	/* for another port, with a tag, of a wrong length */
-	cf_put16(in.b + 2, (uint16_t)(below()->port ^ 1));
-	comes_on(below()->listen_fd);
-	asks(4, b, sizeof b);
-	cr_expect_eq(heard(), CF_C_INIT_ACK);
+	cf_put16(in.b + 2, (uint16_t)(get_tester_carrier()->port ^ 1));
+	comes_on(get_tester_carrier()->listen_fd);
+	ask_as_nth_target(4, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT_ACK);
 	cf_put32(in.b + 4, 1);
-	comes_on(below()->listen_fd);
-	begin(0);
-	cf_put16(in.b + 2, below()->port);
-	chunk(CF_C_INIT, 0, b, sizeof b);
+	comes_on(get_tester_carrier()->listen_fd);
+	begin_tester_packet(0);
+	cf_put16(in.b + 2, get_tester_carrier()->port);
+	put_conform_packet_chunk(CF_C_INIT, 0, b, sizeof b);
 	cf_put16(in.b + HEADER + 2, 3);
-	comes_on(below()->listen_fd);
+	comes_on(get_tester_carrier()->listen_fd);
 	cf_put16(in.b + HEADER + 2, 4 + sizeof b + 1);
-	comes_on(below()->listen_fd);
-	cr_expect_eq(heard(), -1);
-	take_down();
+	comes_on(get_tester_carrier()->listen_fd);
+	cr_expect_eq(read_tester_chunk(), -1);
+	take_conform_packet_down();
 }
 
 Test(conform_packet, an_invitation_is_taken_with_its_cookie_by_whom_somebody_waits_for)
 {
 	uint8_t b[16], cookie[16];
 
-	listens();
+	listen_as_tester();
 	init_fields(b, TAG, 1, 1);
-	asks(0, b, sizeof b);
-	cr_expect_eq(heard(), CF_C_INIT_ACK);
-	l = below()->links;
+	ask_as_nth_target(0, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT_ACK);
+	l = get_tester_carrier()->links;
 	memcpy(cookie, l->cookie, sizeof cookie);
-	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
-	cr_expect_eq(heard(), -1, "nobody waits");
+	bring_chunk_to_tester(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	cr_expect_eq(read_tester_chunk(), -1, "nobody waits");
 	net.waiting = &as;
-	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie - 1);
+	bring_chunk_to_tester(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie - 1);
 	cookie[3] ^= 1;
-	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
-	cr_expect_eq(heard(), -1, "not its cookie");
+	bring_chunk_to_tester(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	cr_expect_eq(read_tester_chunk(), -1, "not its cookie");
 	cookie[3] ^= 1;
 	cr_expect(!as.up);
-	l->to = asks_from; /* packets of comes() have no address */
-	begin(l->tag);
-	chunk(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	l->to = asks_from; /* packets of bring_chunk_to_tester() have no address */
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 	cf_pkt_in(&net, l->fd, &asks_from, sizeof(struct sockaddr_in), in.b, in.len);
-	cr_expect_eq(heard(), CF_C_COOKIE_ACK);
+	cr_expect_eq(read_tester_chunk(), CF_C_COOKIE_ACK);
 	cr_expect(as.up);
-	asks(0, b, sizeof b);
-	cr_expect_eq(heard(), -1, "an INIT of what is there");
-	take_down();
+	ask_as_nth_target(0, b, sizeof b);
+	cr_expect_eq(read_tester_chunk(), -1, "an INIT of what is there");
+	take_conform_packet_down();
 }
 
 /* ---- whose a packet is ---- */
 
 Test(conform_packet, packets_of_others_are_not_answered)
 {
-	set_up();
+	set_conform_packet_up();
 	for (unsigned i = 0; i < 5; i++) {
-		begin(l->tag);
-		chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+		begin_tester_packet(l->tag);
+		put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
 		if (i == 1)
 			in.b[1] ^= 1;
 		if (i == 2)
@@ -197,24 +198,24 @@ Test(conform_packet, packets_of_others_are_not_answered)
 		if (i == 3)
 			in.b[7] ^= 1;
 		comes_on(i == 4 ? target : l->fd);
-		cr_expect_eq(heard(), i ? -1 : CF_C_HEARTBEAT_ACK, "%u", i);
+		cr_expect_eq(read_tester_chunk(), i ? -1 : CF_C_HEARTBEAT_ACK, "%u", i);
 	}
 	/* a checksum that is wrong */
-	begin(l->tag);
-	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len) ^ 1);
 	cf_pkt_in(&net, l->fd, &l->to, l->to_len, in.b, in.len);
-	cr_expect_eq(heard(), -1);
+	cr_expect_eq(read_tester_chunk(), -1);
 	/* with its own tag back only what may carry it */
-	begin(TAG);
-	chunk(CF_C_HEARTBEAT, 1, "abcd", 4);
+	begin_tester_packet(TAG);
+	put_conform_packet_chunk(CF_C_HEARTBEAT, 1, "abcd", 4);
 	comes_on(l->fd);
-	cr_expect_eq(heard(), -1);
-	begin(TAG);
-	chunk(CF_C_ABORT, 1, "", 0);
+	cr_expect_eq(read_tester_chunk(), -1);
+	begin_tester_packet(TAG);
+	put_conform_packet_chunk(CF_C_ABORT, 1, "", 0);
 	comes_on(l->fd);
 	cr_expect(as.gone);
-	take_down();
+	take_conform_packet_down();
 }
 
 /* On IPv4 a raw socket gives the IP header, too; on IPv6 it does not. */
@@ -223,25 +224,25 @@ Test(conform_packet, raw_sockets)
 	struct sockaddr_storage from = { .ss_family = AF_INET };
 	uint8_t b[200] = { 0x46 };
 
-	set_up();
-	below()->raw = true;
-	begin(l->tag);
-	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	set_conform_packet_up();
+	get_tester_carrier()->raw = true;
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 	memcpy(b + 24, in.b, in.len);
 	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 0);
 	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 23);
 	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 24);
-	cr_expect_eq(heard(), -1);
+	cr_expect_eq(read_tester_chunk(), -1);
 	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 24 + in.len);
-	cr_expect_eq(heard(), CF_C_HEARTBEAT_ACK);
+	cr_expect_eq(read_tester_chunk(), CF_C_HEARTBEAT_ACK);
 	from.ss_family = AF_INET6;
 	comes_on(l->fd);
-	cr_expect_eq(heard(), -1, "no IPv4 header there");
+	cr_expect_eq(read_tester_chunk(), -1, "no IPv4 header there");
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 	cf_pkt_in(&net, l->fd, &from, sizeof from, in.b, in.len);
-	cr_expect_eq(heard(), CF_C_HEARTBEAT_ACK);
-	take_down();
+	cr_expect_eq(read_tester_chunk(), CF_C_HEARTBEAT_ACK);
+	take_conform_packet_down();
 }
 
 /* ---- ends ---- */
@@ -250,52 +251,52 @@ Test(conform_packet, aborts)
 {
 	uint8_t b[16];
 
-	set_up();
-	begin(l->tag);
-	chunk(CF_C_ABORT, 0, "\0\14\0\4", 4);
-	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	set_conform_packet_up();
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_ABORT, 0, "\0\14\0\4", 4);
+	put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
 	comes_on(l->fd);
 	cr_expect_str_eq(as.end, "the target sent ABORT, cause 12");
-	cr_expect_eq(heard(), -1, "what is behind it is not looked at");
-	comes(CF_C_ABORT, 0, b, 0);
+	cr_expect_eq(read_tester_chunk(), -1, "what is behind it is not looked at");
+	bring_chunk_to_tester(CF_C_ABORT, 0, b, 0);
 	cr_expect_str_eq(as.end, "the target sent ABORT, cause 12", "the first end is the end");
-	take_down();
-	listens();
+	take_conform_packet_down();
+	listen_as_tester();
 	init_fields(b, TAG, 1, 1);
-	asks(0, b, sizeof b);
+	ask_as_nth_target(0, b, sizeof b);
 	cr_expect_eq(invited(), 1);
-	l = below()->links;
-	comes(CF_C_ABORT, 0, b, 0);
+	l = get_tester_carrier()->links;
+	bring_chunk_to_tester(CF_C_ABORT, 0, b, 0);
 	cr_expect_eq(invited(), 0);
 	cr_expect(!as.gone, "nobody's");
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_packet, an_abort_without_a_cause)
 {
-	set_up();
-	comes(CF_C_ABORT, 0, "", 0);
+	set_conform_packet_up();
+	bring_chunk_to_tester(CF_C_ABORT, 0, "", 0);
 	cr_expect_str_eq(as.end, "the target sent ABORT");
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_packet, shutdowns_that_are_none)
 {
 	uint8_t cum[4];
 
-	dial(AF_INET);
-	cr_expect_eq(heard(), CF_C_INIT);
+	dial_conform_packet(AF_INET);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT);
 	cf_put32(cum, l->tsn - 1);
-	comes(CF_C_SHUTDOWN, 0, cum, 4);
-	cr_expect_eq(heard(), -1, "nothing to end");
-	take_down();
-	set_up();
-	comes(CF_C_SHUTDOWN, 0, cum, 3);
-	comes(CF_C_SHUTDOWN_ACK, 0, cum, 0);
-	comes(CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
-	cr_expect_eq(heard(), -1);
+	bring_chunk_to_tester(CF_C_SHUTDOWN, 0, cum, 4);
+	cr_expect_eq(read_tester_chunk(), -1, "nothing to end");
+	take_conform_packet_down();
+	set_conform_packet_up();
+	bring_chunk_to_tester(CF_C_SHUTDOWN, 0, cum, 3);
+	bring_chunk_to_tester(CF_C_SHUTDOWN_ACK, 0, cum, 0);
+	bring_chunk_to_tester(CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
+	cr_expect_eq(read_tester_chunk(), -1);
 	cr_expect(!as.gone);
-	take_down();
+	take_conform_packet_down();
 }
 
 /* Both ends at once (RFC 9260 section 9.2), and the target's end. */
@@ -304,17 +305,17 @@ Test(conform_packet, shutdowns)
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t cum[4];
 
-		set_up();
+		set_conform_packet_up();
 		cf_put32(cum, l->tsn - 1);
-		comes(CF_C_SHUTDOWN, 0, cum, 4);
-		cr_expect_eq(heard(), CF_C_SHUTDOWN_ACK);
+		bring_chunk_to_tester(CF_C_SHUTDOWN, 0, cum, 4);
+		cr_expect_eq(read_tester_chunk(), CF_C_SHUTDOWN_ACK);
 		net.carrier->shutdown(&as);
 		cr_expect_eq(l->state, CF_L_SHUTDOWN_ACK_SENT, "it is under way");
 		cr_expect(!as.gone);
-		comes(i ? CF_C_SHUTDOWN_ACK : CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
-		cr_expect_eq(heard(), i ? CF_C_SHUTDOWN_COMPLETE : -1);
+		bring_chunk_to_tester(i ? CF_C_SHUTDOWN_ACK : CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
+		cr_expect_eq(read_tester_chunk(), i ? CF_C_SHUTDOWN_COMPLETE : -1);
 		cr_expect_str_eq(as.end, "an orderly SHUTDOWN");
-		take_down();
+		take_conform_packet_down();
 	}
 }
 
@@ -331,7 +332,7 @@ Test(conform_packet, without_sockets_there_is_no_association)
 	cr_expect_eq(net.carrier->dial(&as, &at), EPERM);
 	cr_expect_eq(net.carrier->listen(&net, &at, uri, sizeof uri), EPERM);
 	cr_expect_eq(sys_failed(), 2);
-	cr_expect(below()->raw);
+	cr_expect(get_tester_carrier()->raw);
 	sys_fail(NULL, 0, 0, 0);
 	net.carrier->close(&net);
 	net.below = NULL;
@@ -340,7 +341,7 @@ Test(conform_packet, without_sockets_there_is_no_association)
 	mem_fail(1);
 	cr_expect_eq(net.carrier->listen(&net, &at, uri, sizeof uri), ENOMEM);
 	mem_fail(0);
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_packet, more_links_than_can_be_polled_for)
@@ -349,7 +350,7 @@ Test(conform_packet, more_links_than_can_be_polled_for)
 	struct cf_at at;
 	struct cf_assoc more[3];
 
-	dial(AF_INET);
+	dial_conform_packet(AF_INET);
 	at = socket_at(AF_INET);
 	at.encap = CF_ENCAP_DEFAULT; /* nothing is sent to it */
 	for (unsigned i = 0; i < 3; i++) {
@@ -362,9 +363,9 @@ Test(conform_packet, more_links_than_can_be_polled_for)
 	cr_expect_eq(net.carrier->fds(&net, p, 3), 1, "those that are over are left out");
 	cr_expect_eq(p[0].fd, l->fd);
 	l->due = 0; /* its timer has run out */
-	cr_expect_eq(heard(), CF_C_INIT);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT);
 	net.carrier->step(&net);
-	cr_expect_eq(heard(), CF_C_INIT);
+	cr_expect_eq(read_tester_chunk(), CF_C_INIT);
 	cr_expect_gt(l->due, 0);
-	take_down();
+	take_conform_packet_down();
 }

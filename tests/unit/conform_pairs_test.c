@@ -3,8 +3,8 @@
 #include "sessctl/conform_probe.h"
 #include <criterion/criterion.h>
 
-static unsigned times(uint8_t row[PAIRS_MAX][PAIRS_PARAMS], unsigned n, unsigned p, unsigned x,
-		      unsigned q, unsigned y)
+static unsigned count_pair_rows(uint8_t row[PAIRS_MAX][PAIRS_PARAMS], unsigned n, unsigned p,
+				unsigned x, unsigned q, unsigned y)
 {
 	unsigned found = 0;
 
@@ -24,7 +24,7 @@ Test(conform_pairs, every_pair_that_can_be_is_there)
 		for (unsigned q = p + 1; q < PAIRS_PARAMS; q++)
 			for (unsigned x = 0; x < pairs_values[p]; x++)
 				for (unsigned y = 0; y < pairs_values[q]; y++)
-					cr_expect_eq(times(row, n, p, x, q, y) > 0,
+					cr_expect_eq(count_pair_rows(row, n, p, x, q, y) > 0,
 						     pairs_allowed(p, x, q, y), "%u=%u, %u=%u", p,
 						     x, q, y);
 }

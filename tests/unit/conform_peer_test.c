@@ -27,8 +27,8 @@ static struct cf_run run_at(unsigned wire, const char *uri, unsigned limit_ms)
 }
 
 /* One case.  Return: its verdict, with why in @why. */
-static enum cf_verdict play(struct cf_run run, enum cf_target target, void (*f)(struct cf *cf),
-			    char why[1000])
+static enum cf_verdict play_peer_case(struct cf_run run, enum cf_target target,
+				      void (*f)(struct cf *cf), char why[1000])
 {
 	const struct cf_case c = { "test-case", "", "", CF_BOTH, target, run.self, f };
 	struct cf_result res;
@@ -44,7 +44,7 @@ static char why[1000];
 
 #define SAYS(run, target, f, text)                                                                 \
 	do {                                                                                       \
-		cr_expect_eq(play(run, target, f, why), CF_FAIL);                                  \
+		cr_expect_eq(play_peer_case(run, target, f, why), CF_FAIL);                        \
 		cr_expect(strstr(why, text), "%s", why);                                           \
 	} while (0)
 
@@ -67,7 +67,7 @@ static void queue_4(struct cf *cf)
 	cf_msn(cf, CF_NQN);
 }
 
-static void too_long(struct cf *cf)
+static void send_too_long_case(struct cf *cf)
 {
 	static const uint8_t b[65536];
 
@@ -93,7 +93,7 @@ static void too_much_for_a_session(struct cf *cf)
 	cf_session(cf, &(struct cf_opts){ .pd_len = 509 });
 }
 
-static void posts(struct cf *cf)
+static void post_receive_case(struct cf *cf)
 {
 	cf_app_recv(cf, 1, 1);
 }
@@ -110,23 +110,23 @@ Test(conform_peer, faults_of_a_case_are_said_to_be_its_own)
 	SAYS(self_run(CF_TCP), CF_RESPONDER, uses_what_is_not_there,
 	     "the case has no connection 2");
 	SAYS(self_run(CF_TCP), CF_RESPONDER, queue_4, "case: queue 4");
-	SAYS(self_run(CF_TCP), CF_RESPONDER, too_long, "case: a segment of 65536 octets");
+	SAYS(self_run(CF_TCP), CF_RESPONDER, send_too_long_case, "case: a segment of 65536 octets");
 	SAYS(self_run(CF_TCP), CF_RESPONDER, too_much_for_mpa, "case: private data of");
 	SAYS(self_run(CF_SCTP), CF_RESPONDER, too_much_for_a_chunk, "case: private data of");
 	SAYS(self_run(CF_TCP), CF_RESPONDER, too_much_for_a_session, "case: too much private data");
-	SAYS(far, CF_RESPONDER, posts, "case: it needs the target's application");
+	SAYS(far, CF_RESPONDER, post_receive_case, "case: it needs the target's application");
 	SAYS(far, CF_RESPONDER, registers, "case: it needs the target's application");
 }
 
 /* ---- associations that are not there, or no more ---- */
 
-static void opens(struct cf *cf)
+static void open_case(struct cf *cf)
 {
 	cf_open(cf);
 }
 
 /* A UDP port that nobody has. */
-static unsigned free_port(void)
+static unsigned find_free_conform_peer_port(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof a;
@@ -147,15 +147,15 @@ Test(conform_peer, a_port_that_nobody_has)
 		char uri[100];
 
 		snprintf(uri, sizeof uri, "sctp://127.0.0.1,127.0.0.2:7?%sencap=%u", options[i],
-			 free_port());
+			 find_free_conform_peer_port());
 		sys_fail("socket", 0, i != 1, EPROTONOSUPPORT);
-		SAYS(run_at(CF_SCTP, uri, LIMIT_MS), CF_RESPONDER, opens,
+		SAYS(run_at(CF_SCTP, uri, LIMIT_MS), CF_RESPONDER, open_case,
 		     "no association: Connection refused");
 		cr_expect_eq(sys_failed(), i != 1);
 	}
 }
 
-static void bare(struct cf *cf)
+static void open_bare_case(struct cf *cf)
 {
 	cf_sctp_bare(cf);
 }
@@ -163,7 +163,7 @@ static void bare(struct cf *cf)
 Test(conform_peer, sctp_directly_on_ip_takes_a_socket_that_not_everybody_may_open)
 {
 	sys_fail("socket", 0, 2, EPERM);
-	SAYS(run_at(CF_SCTP, "sctp://[::1]:7?encap=off", LIMIT_MS), CF_RESPONDER, bare,
+	SAYS(run_at(CF_SCTP, "sctp://[::1]:7?encap=off", LIMIT_MS), CF_RESPONDER, open_bare_case,
 	     "socket: Operation not permitted");
 	cr_expect_eq(sys_failed(), 2);
 }
@@ -216,10 +216,10 @@ Test(conform_peer, initiators_that_do_not_come)
 	SAYS(run, CF_INITIATOR, waits_twice, "waited 30 ms for an association with the target");
 	run.then = "exit 3";
 	run.limit_ms = LIMIT_MS;
-	SAYS(run, CF_INITIATOR, opens, "the command failed before the target connected");
+	SAYS(run, CF_INITIATOR, open_case, "the command failed before the target connected");
 	run.then = "exit 0";
 	run.limit_ms = 200; /* one that leaves something behind it has not failed */
-	SAYS(run, CF_INITIATOR, opens, "waited 200 ms");
+	SAYS(run, CF_INITIATOR, open_case, "waited 200 ms");
 }
 
 /* ---- where ---- */
@@ -269,7 +269,7 @@ Test(conform_peer, a_second_session_takes_a_connection_of_its_own)
 	struct cf_run run = self_run(CF_TCP);
 
 	run.pause_ms = 1;
-	cr_expect_eq(play(run, CF_RESPONDER, two_sessions, why), CF_PASS, "%s", why);
+	cr_expect_eq(play_peer_case(run, CF_RESPONDER, two_sessions, why), CF_PASS, "%s", why);
 }
 
 static void is_not_asked(struct cf *cf)
@@ -308,9 +308,10 @@ static void ends_by_a_send(struct cf *cf)
 Test(conform_peer, ends)
 {
 	for (unsigned wire = CF_TCP; wire <= CF_SCTP; wire++) {
-		cr_expect_eq(play(self_run(wire), CF_INITIATOR, is_not_asked, why), CF_PASS);
-		cr_expect_eq(play(self_run(wire), CF_RESPONDER, wrong_queue, why), CF_PASS, "%s",
-			     why);
+		cr_expect_eq(play_peer_case(self_run(wire), CF_INITIATOR, is_not_asked, why),
+			     CF_PASS);
+		cr_expect_eq(play_peer_case(self_run(wire), CF_RESPONDER, wrong_queue, why),
+			     CF_PASS, "%s", why);
 		SAYS(self_run(wire), CF_RESPONDER, other_codes,
 		     "Terminate 1/2/01 instead of 1/2/02");
 		SAYS(self_run(wire), CF_INITIATOR, ends_by_a_send,

@@ -11,7 +11,7 @@
 static char name[] = "/tmp/ddps-profile-XXXXXX";
 static char why[300];
 
-static void write_file(const void *text, size_t len)
+static void write_conform_profile_file(const void *text, size_t len)
 {
 	int fd = mkstemp(name);
 
@@ -56,7 +56,7 @@ Test(conform_profile, lines)
 		    { "four", "", DDPS_CONFORM_FAILS } };
 	struct cf_profile p;
 
-	write_file(text, sizeof text - 1);
+	write_conform_profile_file(text, sizeof text - 1);
 	cr_assert_eq(cf_profile_load(&p, name, why, sizeof why), 0, "%s", why);
 	cr_expect_eq(p.n, 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -78,7 +78,7 @@ Test(conform_profile, files_that_are_none)
 	cr_expect_eq(cf_profile_load(&p, "/tmp", why, sizeof why), -1);
 	cr_expect(strstr(why, "Is a directory"), "%s", why);
 	memset(large, '\n', sizeof large);
-	write_file(large, sizeof large);
+	write_conform_profile_file(large, sizeof large);
 	cr_expect_eq(cf_profile_load(&p, name, why, sizeof why), -1);
 	cr_expect(strstr(why, "larger than 1 MiB"), "%s", why);
 	cr_assert_eq(truncate(name, sizeof large - 1), 0);
@@ -95,7 +95,7 @@ Test(conform_profile, without_memory)
 	unsigned n = 1;
 	long live;
 
-	write_file(text, sizeof text - 1);
+	write_conform_profile_file(text, sizeof text - 1);
 	live = mem_live();
 	for (;; n++) {
 		int err;

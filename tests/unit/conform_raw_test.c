@@ -11,12 +11,12 @@ static const struct cf_run run = { .limit_ms = 5000 };
 static struct cf_res res;
 
 /* A link of which nothing was sent yet but its INIT, and the target's socket knows where to answer. */
-static void raw(int family)
+static void open_raw_link(int family)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof a;
 
-	dial(family);
+	dial_conform_packet(family);
 	memset(&r, 0, sizeof r);
 	cf.run = &run;
 	cf.res = &res;
@@ -80,15 +80,15 @@ Test(conform_raw, parameters_of_an_init_ack)
 	};
 	uint8_t b[16 + 32];
 
-	raw(AF_INET);
+	open_raw_link(AF_INET);
 	init_fields(b, TAG, 1, 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		begin(l->tag);
+		begin_tester_packet(l->tag);
 		memcpy(b + 16, row[i].b, row[i].len);
-		chunk(CF_C_INIT_ACK, 0, b, 16 + row[i].len);
+		put_conform_packet_chunk(CF_C_INIT_ACK, 0, b, 16 + row[i].len);
 		expect_lint(row[i].says, row[i].what);
 	}
-	take_down();
+	take_conform_packet_down();
 }
 
 /* Whole packets (RFC 9260 sections 3.2, 3.3 and 6.10). */
@@ -131,20 +131,20 @@ Test(conform_raw, packets_looked_at_whole)
 		{ "a long COOKIE ACK", { 11, 0, 0, 8, 0, 0, 0, 0 }, 8, "chunk 11 with 4 octets" },
 	};
 
-	raw(AF_INET);
+	open_raw_link(AF_INET);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		begin(l->tag);
+		begin_tester_packet(l->tag);
 		memcpy(in.b + HEADER, row[i].b, sizeof row[i].b);
 		memset(in.b + HEADER + sizeof row[i].b, 0, 8);
 		in.len = HEADER + row[i].len;
 		expect_lint(row[i].says, row[i].what);
 	}
-	begin(l->tag ^ 2);
-	chunk(CF_C_COOKIE_ACK, 0, "", 0);
+	begin_tester_packet(l->tag ^ 2);
+	put_conform_packet_chunk(CF_C_COOKIE_ACK, 0, "", 0);
 	expect_lint("chunk 11 under tag", "another tag");
 	r.old_tag = l->tag ^ 2;
 	expect_lint(NULL, "one that it may use");
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_raw, a_parameter_is_found_or_not)
@@ -163,7 +163,7 @@ Test(conform_raw, a_parameter_is_found_or_not)
 /* ---- chunks that come ---- */
 
 /* Whether one comes; if not, cf.why has the reason. */
-static bool next(struct cf_raw_chunk *c)
+static bool take_next_raw_chunk(struct cf_raw_chunk *c)
 {
 	r.in_off = r.in_len = 0;
 	*cf.why = 0;
@@ -176,7 +176,7 @@ static bool comes_to_the_case(struct cf_raw_chunk *c)
 {
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 	cr_assert_eq(send(target, in.b, in.len, 0), (ssize_t)in.len);
-	return next(c);
+	return take_next_raw_chunk(c);
 }
 
 Test(conform_raw, sacks_are_noted)
@@ -184,7 +184,7 @@ Test(conform_raw, sacks_are_noted)
 	uint8_t b[12 + 4 * 40] = { 0 };
 	struct cf_raw_chunk c;
 
-	raw(AF_INET);
+	open_raw_link(AF_INET);
 	cf_put32(b, 77);
 	cf_put32(b + 4, 5000);
 	cf_put16(b + 8, 20);
@@ -194,36 +194,36 @@ Test(conform_raw, sacks_are_noted)
 		cf_put16(b + 14 + 4 * i, (uint16_t)(2 * i + 2));
 		cf_put32(b + 12 + 4 * (20 + i), 100 + i);
 	}
-	begin(l->tag);
-	chunk(CF_C_SACK, 0, b, sizeof b);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_SACK, 0, b, sizeof b);
 	cr_assert(comes_to_the_case(&c), "%s", cf.why);
 	cr_expect(r.sack_cum == 77 && r.sack_rwnd == 5000 && r.ngaps == 20 && r.ndups == 20);
 	cr_expect(r.gap[15][0] == 32 && r.gap[15][1] == 32 && r.dup[15] == 115);
-	begin(l->tag);
-	chunk(CF_C_SACK, 0, b, sizeof b - 4);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_SACK, 0, b, sizeof b - 4);
 	cr_expect(!comes_to_the_case(&c));
 	cr_expect_str_eq(cf.why, "SACK of 168 octets");
-	begin(l->tag);
-	chunk(CF_C_SACK, 0, b, 8);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_SACK, 0, b, 8);
 	cr_expect(!comes_to_the_case(&c));
 	cr_expect_str_eq(cf.why, "SACK of 8 octets");
-	take_down();
+	take_conform_packet_down();
 }
 
 Test(conform_raw, the_deaf_answer_no_heartbeat)
 {
 	struct cf_raw_chunk c;
 
-	raw(AF_INET6);
+	open_raw_link(AF_INET6);
 	for (unsigned i = 0; i < 2; i++) {
 		r.deaf = i;
-		begin(l->tag);
-		chunk(CF_C_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
+		begin_tester_packet(l->tag);
+		put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
 		cr_assert(comes_to_the_case(&c), "%s", cf.why);
 		cr_expect_eq(c.type, CF_C_HEARTBEAT);
-		cr_expect_eq(heard(), i ? -1 : CF_C_HEARTBEAT_ACK);
+		cr_expect_eq(read_tester_chunk(), i ? -1 : CF_C_HEARTBEAT_ACK);
 	}
-	take_down();
+	take_conform_packet_down();
 }
 
 /* What a raw socket of IPv4 gives has the IP header in front. */
@@ -233,10 +233,10 @@ Test(conform_raw, raw_sockets)
 	struct cf_raw_chunk c;
 
 	for (unsigned i = 0; i < 2; i++) {
-		raw(i ? AF_INET6 : AF_INET);
-		below()->raw = true;
-		begin(l->tag);
-		chunk(CF_C_COOKIE_ACK, 0, "", 0);
+		open_raw_link(i ? AF_INET6 : AF_INET);
+		get_tester_carrier()->raw = true;
+		begin_tester_packet(l->tag);
+		put_conform_packet_chunk(CF_C_COOKIE_ACK, 0, "", 0);
 		cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 		if (!i) {
 			memset(whole.b, 0, 20);
@@ -246,24 +246,24 @@ Test(conform_raw, raw_sockets)
 		} else {
 			cr_assert_eq(send(target, in.b, in.len, 0), (ssize_t)in.len);
 		}
-		cr_assert(next(&c), "%s", cf.why);
+		cr_assert(take_next_raw_chunk(&c), "%s", cf.why);
 		cr_expect_eq(c.type, CF_C_COOKIE_ACK);
 		cr_expect_eq(r.in_len, HEADER + 4);
 		cr_assert_eq(send(target, "", 0, 0), 0);
-		cr_expect(!next(&c));
+		cr_expect(!take_next_raw_chunk(&c));
 		cr_expect_str_eq(cf.why, "a packet of 0 octets");
 		if (!i) {
 			cr_assert_eq(send(target, whole.b, 19, 0), 19);
-			cr_expect(!next(&c));
+			cr_expect(!take_next_raw_chunk(&c));
 			cr_expect_str_eq(cf.why, "an IP packet of 19 octets");
 		}
-		take_down();
+		take_conform_packet_down();
 	}
 }
 
 /* ---- INIT ACKs ---- */
 
-static bool takes(struct cf_raw_chunk *c)
+static bool can_take_raw_chunk(struct cf_raw_chunk *c)
 {
 	if (setjmp(cf.leave))
 		return false;
@@ -276,30 +276,30 @@ Test(conform_raw, init_acks_have_a_cookie_that_can_be_kept)
 	static uint8_t b[16 + 4 + 5000];
 	struct cf_raw_chunk c = { .type = CF_C_INIT_ACK, .v = b };
 
-	raw(AF_INET);
+	open_raw_link(AF_INET);
 	init_fields(b, TAG, 5000, 65535);
 	cf_put16(b + 16, COOKIE);
 	for (unsigned n = 0; n < 2; n++) {
 		cf_put16(b + 18, n ? 4 : 5004);
 		c.len = n ? 20 : sizeof b;
-		cr_expect(!takes(&c), "%u", n);
+		cr_expect(!can_take_raw_chunk(&c), "%u", n);
 		cr_expect_str_eq(cf.why, "an INIT ACK without a cookie");
 	}
 	cf_put16(b + 16, UNKNOWN);
-	cr_expect(!takes(&c));
+	cr_expect(!can_take_raw_chunk(&c));
 	cf_put16(b + 16, COOKIE);
 	cf_put16(b + 18, 4096);
 	c.len = 16 + 4096;
-	cr_expect(takes(&c), "%s", cf.why);
+	cr_expect(can_take_raw_chunk(&c), "%s", cf.why);
 	cr_expect_eq(l->cookie_len, 4092);
 	cr_expect_eq(cf_raw_last_stream(&r), CF_SCTP_STREAMS - 1, "we asked for no more");
 	init_fields(b, TAG, 10, 20);
-	cr_expect(takes(&c));
+	cr_expect(can_take_raw_chunk(&c));
 	cr_expect_eq(cf_raw_last_stream(&r), 9);
 	init_fields(b, TAG, 30, 20);
-	cr_expect(takes(&c));
+	cr_expect(can_take_raw_chunk(&c));
 	cr_expect_eq(cf_raw_last_stream(&r), 19);
-	take_down();
+	take_conform_packet_down();
 }
 
 /* Of an address that is nobody's: on a host that talks to itself of that host, else one for documents (RFC 5737). */
@@ -308,7 +308,7 @@ Test(conform_raw, an_address_that_is_new)
 	uint8_t p[8];
 
 	for (unsigned i = 0; i < 2; i++) {
-		raw(i ? AF_INET6 : AF_INET);
+		open_raw_link(i ? AF_INET6 : AF_INET);
 		cf_raw_new_address(&r, p);
 		cr_expect_eq(cf_get32(p), 5u << 16 | 8);
 		cr_expect_eq(cf_get32(p + 4), 0x7f090909);
@@ -318,6 +318,6 @@ Test(conform_raw, an_address_that_is_new)
 		cf_raw_new_address(&r, p);
 		cr_expect_eq(cf_get32(p + 4), 0xc6336409);
 		r.l->own_fd = true;
-		take_down();
+		take_conform_packet_down();
 	}
 }

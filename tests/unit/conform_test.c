@@ -20,7 +20,7 @@ struct talker {
 	uint8_t mem[64];
 };
 
-static void accept_one(struct talker *t, struct ddps_request *req)
+static void accept_talker(struct talker *t, struct ddps_request *req)
 {
 	struct ddps_sge sge = { t->mem, sizeof t->mem, ddps_mr_stag(t->mr) };
 	struct ddps_ep_attr attr;
@@ -37,7 +37,7 @@ static void accept_one(struct talker *t, struct ddps_request *req)
 }
 
 /* As soon as it may it says something, in several ways. */
-static void speak(struct talker *t, struct ddps_ep *ep)
+static void speak_several_ways(struct talker *t, struct ddps_ep *ep)
 {
 	struct ddps_sge sge = { t->mem, 8, ddps_mr_stag(t->mr) };
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 };
@@ -49,7 +49,7 @@ static void speak(struct talker *t, struct ddps_ep *ep)
 	(void)ddps_post_send(ep, &wr);
 }
 
-static void *serve(void *arg)
+static void *serve_talker(void *arg)
 {
 	struct talker *t = arg;
 	struct ddps_event ev;
@@ -62,10 +62,10 @@ static void *serve(void *arg)
 			continue;
 		switch (ev.type) {
 		case DDPS_EV_CONNECT_REQUEST:
-			accept_one(t, ev.request);
+			accept_talker(t, ev.request);
 			break;
 		case DDPS_EV_ESTABLISHED:
-			speak(t, ev.ep);
+			speak_several_ways(t, ev.ep);
 			break;
 		case DDPS_EV_PEER_CLOSED:
 			ddps_disconnect(ev.ep);
@@ -81,7 +81,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void start(struct talker *t, const char *uri)
+static void start_talker(struct talker *t, const char *uri)
 {
 	struct ddps_ctx_attr attr;
 	struct ddps_listener *l;
@@ -95,7 +95,7 @@ static void start(struct talker *t, const char *uri)
 	cr_assert_eq(ddps_mr_reg(t->pd, t->mem, sizeof t->mem, DDPS_LOCAL_WRITE, NULL, &t->mr), 0);
 	cr_assert_eq(ddps_listen(t->ctx, uri, NULL, &l), 0);
 	cr_assert_gt(ddps_listener_uri(l, t->uri, sizeof t->uri), 0);
-	cr_assert_eq(pthread_create(&t->thread, NULL, serve, t), 0);
+	cr_assert_eq(pthread_create(&t->thread, NULL, serve_talker, t), 0);
 }
 
 static void expect_no_failure(void *user, const struct ddps_conform_result *r)
@@ -118,7 +118,7 @@ static void all_cases(const char *uri)
 	struct ddps_conform_sum sum;
 	char why[300];
 
-	start(&t, uri);
+	start_talker(&t, uri);
 	ddps_conform_options_init(&o);
 	o.uri = t.uri;
 	o.wire = 0;
@@ -159,12 +159,12 @@ static void bad_uri(struct ddps_conform_options *o)
 	o->uri = "ftp://x:1";
 }
 
-static void no_host(struct ddps_conform_options *o)
+static void clear_uri_host(struct ddps_conform_options *o)
 {
 	o->uri = "tcp://:1";
 }
 
-static void no_port(struct ddps_conform_options *o)
+static void clear_uri_port(struct ddps_conform_options *o)
 {
 	o->uri = "tcp://127.0.0.1:0";
 }
@@ -234,8 +234,8 @@ Test(conform, what_cannot_be_run_is_said)
 		const char *says;
 	} row[] = {
 		{ bad_uri, DDPS_E_ADDRESS, "tcp://" },
-		{ no_host, DDPS_E_ADDRESS, "a host" },
-		{ no_port, DDPS_E_ADDRESS, "a port other than 0" },
+		{ clear_uri_host, DDPS_E_ADDRESS, "a host" },
+		{ clear_uri_port, DDPS_E_ADDRESS, "a port other than 0" },
 		{ nobody_there, DDPS_E_REFUSED, "Connection refused" },
 		{ no_wait, DDPS_E_INVAL, "wait" },
 		{ no_wire, DDPS_E_INVAL, "one wire" },

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 
 /* 0, or the untagged code 1/2/xx. */
-static int untagged(struct ddps_ddp_queue q, uint32_t msn, uint32_t mo, size_t len, bool have,
-		    uint64_t buf)
+static int make_untagged_ddp_place(struct ddps_ddp_queue q, uint32_t msn, uint32_t mo, size_t len,
+				   bool have, uint64_t buf)
 {
 	struct ddps_ddp_hdr h = { .msn = msn, .mo = mo };
 	struct ddps_fault f;
@@ -24,22 +24,22 @@ Test(ddp_place, msn_must_be_the_expected_one,
 {
 	struct ddps_ddp_queue q = { .msn = 9 };
 
-	cr_expect_eq(untagged(q, 9, 0, 1, true, 10), 0);
-	cr_expect_eq(untagged(q, 8, 0, 1, true, 10), 3);
-	cr_expect_eq(untagged(q, 10, 0, 1, true, 10), 3);
-	cr_expect_eq(untagged(q, 9, 0, 1, false, 0), 2);
-	cr_expect_eq(untagged(q, 10, 0, 1, false, 0), 3);
+	cr_expect_eq(make_untagged_ddp_place(q, 9, 0, 1, true, 10), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 8, 0, 1, true, 10), 3);
+	cr_expect_eq(make_untagged_ddp_place(q, 10, 0, 1, true, 10), 3);
+	cr_expect_eq(make_untagged_ddp_place(q, 9, 0, 1, false, 0), 2);
+	cr_expect_eq(make_untagged_ddp_place(q, 10, 0, 1, false, 0), 3);
 }
 
 Test(ddp_place, msn_wraps_through_zero, .description = "5041-4.3-12")
 {
 	struct ddps_ddp_queue q = { .msn = UINT32_MAX };
 
-	cr_expect_eq(untagged(q, UINT32_MAX, 0, 0, true, 0), 0);
-	cr_expect_eq(untagged(q, 0, 0, 0, true, 0), 3);
+	cr_expect_eq(make_untagged_ddp_place(q, UINT32_MAX, 0, 0, true, 0), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 0, 0, 0, true, 0), 3);
 	q.msn++;
-	cr_expect_eq(untagged(q, 0, 0, 0, true, 0), 0);
-	cr_expect_eq(untagged(q, UINT32_MAX, 0, 0, true, 0), 3);
+	cr_expect_eq(make_untagged_ddp_place(q, 0, 0, 0, true, 0), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, UINT32_MAX, 0, 0, true, 0), 3);
 }
 
 Test(ddp_place, mo_and_length_stay_inside_the_buffer,
@@ -47,33 +47,33 @@ Test(ddp_place, mo_and_length_stay_inside_the_buffer,
 {
 	struct ddps_ddp_queue q = { .msn = 1, .got = 4 };
 
-	cr_expect_eq(untagged(q, 1, 4, 5, true, 10), 0);
-	cr_expect_eq(untagged(q, 1, 4, 6, true, 10), 0);
-	cr_expect_eq(untagged(q, 1, 4, 7, true, 10), 5);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 4, 5, true, 10), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 4, 6, true, 10), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 4, 7, true, 10), 5);
 	q.got = 10;
-	cr_expect_eq(untagged(q, 1, 10, 0, true, 10), 0);
-	cr_expect_eq(untagged(q, 1, 10, 1, true, 10), 5);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 10, 0, true, 10), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 10, 1, true, 10), 5);
 	q.got = 11;
-	cr_expect_eq(untagged(q, 1, 11, 0, true, 10), 4);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 11, 0, true, 10), 4);
 }
 
 Test(ddp_place, holes_and_repeats_are_refused, .description = "5041-1.2-2")
 {
 	struct ddps_ddp_queue q = { .msn = 1, .got = 4 };
 
-	cr_expect_eq(untagged(q, 1, 3, 1, true, 10), 4);
-	cr_expect_eq(untagged(q, 1, 5, 1, true, 10), 4);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 3, 1, true, 10), 4);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 5, 1, true, 10), 4);
 	q.got = 0;
-	cr_expect_eq(untagged(q, 1, 1, 1, true, 10), 4);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, 1, 1, true, 10), 4);
 }
 
 Test(ddp_place, mo_near_2_to_the_32)
 {
 	struct ddps_ddp_queue q = { .msn = 1, .got = UINT32_MAX };
 
-	cr_expect_eq(untagged(q, 1, UINT32_MAX, 1, true, UINT32_MAX), 5);
-	cr_expect_eq(untagged(q, 1, UINT32_MAX, 0, true, UINT32_MAX), 0);
-	cr_expect_eq(untagged(q, 1, UINT32_MAX, 1, true, 10), 4);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, UINT32_MAX, 1, true, UINT32_MAX), 5);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, UINT32_MAX, 0, true, UINT32_MAX), 0);
+	cr_expect_eq(make_untagged_ddp_place(q, 1, UINT32_MAX, 1, true, 10), 4);
 }
 
 Test(ddp_place, every_verdict_has_its_tagged_code, .description = "5041-7.2-1")

@@ -7,7 +7,7 @@
 
 static uint8_t mem[70000];
 
-static void fill(void)
+static void fill_ddp_seg(void)
 {
 	for (size_t i = 0; i < sizeof mem; i++)
 		mem[i] = (uint8_t)(i * 7 + i / 251);
@@ -96,7 +96,7 @@ Test(ddp_seg, many_pieces_and_a_changing_mulpdu, .description = "5041-3-3 5041-5
 	bool last = false;
 	size_t got = 0;
 
-	fill();
+	fill_ddp_seg();
 	for (uint32_t i = 0; i < DDPS_DDP_SGE_MAX; i++) {
 		sge[i].addr = mem + (DDPS_DDP_SGE_MAX - 1 - i) * 4000;
 		sge[i].len = i % 5 == 3 ? 0 : i * 211 + 1;

@@ -50,7 +50,7 @@ static const struct {
 
 #define NDUMP (sizeof dump / sizeof *dump)
 
-static void same(const struct ddps_ddp_hdr *a, const struct ddps_ddp_hdr *b)
+static void is_same_ddp_wire(const struct ddps_ddp_hdr *a, const struct ddps_ddp_hdr *b)
 {
 	cr_expect_eq(a->tagged, b->tagged);
 	cr_expect_eq(a->last, b->last);
@@ -81,7 +81,7 @@ Test(ddp_wire, decodes_the_dumps, .description = "5041-4.2-3 5041-4.1-12")
 		struct ddps_ddp_hdr h = { 0 };
 
 		cr_expect_eq(ddps_ddp_decode(&h, dump[i].raw, (size_t)dump[i].len), dump[i].len);
-		same(&h, &dump[i].h);
+		is_same_ddp_wire(&h, &dump[i].h);
 	}
 }
 

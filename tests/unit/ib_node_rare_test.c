@@ -19,7 +19,7 @@ static struct {
 	uint8_t data[DDPS_IB_MTU_MAX];
 } wire[QUEUE];
 
-static bool on_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+static bool take_ib_node_rare_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	(void)w, (void)group;
 	cr_assert_lt(n_wire, QUEUE);
@@ -31,50 +31,59 @@ static bool on_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p
 	return true;
 }
 
-static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
+static void take_ib_node_rare_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu,
+				     uint64_t now)
 {
 	(void)user, (void)mgid, (void)now;
 	n_joined += !err && mtu == 2048;
 }
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void take_ib_node_rare_ud(void *user, const struct ddps_ipoib_ud_from *from,
+				 const void *frame, size_t len, uint64_t now)
 {
 	(void)user, (void)from, (void)frame, (void)len, (void)now;
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void take_ib_node_rare_mad(void *user, ddps_cm_addr from, const void *mad, size_t len,
+				  uint64_t now)
 {
 	(void)user, (void)from, (void)mad, (void)len, (void)now;
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void take_ib_node_rare_qp(void *user, uint32_t qpn, const void *frame, size_t len,
+				 uint64_t now)
 {
 	(void)user, (void)qpn, (void)frame, (void)len, (void)now;
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void take_ib_node_rare_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	(void)user, (void)qpn, (void)now;
 	n_error++;
 	error = err;
 }
 
-static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
-		    uint64_t now)
+static void take_ib_node_rare_path(void *user, const uint8_t *gid,
+				   const struct ddps_ipoib_path *path, uint64_t now)
 {
 	(void)user, (void)gid, (void)path, (void)now;
 }
 
-static void on_link(void *user, bool is_up, uint64_t now)
+static void take_ib_node_rare_link(void *user, bool is_up, uint64_t now)
 {
 	(void)user, (void)is_up, (void)now;
 }
 
-static const struct ddps_ipoib_up up = { sizeof(up),  on_ud,   on_mad,	  on_qp,
-					 on_qp_error, on_path, on_joined, on_link };
+static const struct ddps_ipoib_up up = { sizeof(up),
+					 take_ib_node_rare_ud,
+					 take_ib_node_rare_mad,
+					 take_ib_node_rare_qp,
+					 take_ib_node_rare_qp_error,
+					 take_ib_node_rare_path,
+					 take_ib_node_rare_joined,
+					 take_ib_node_rare_link };
 
-static struct ddps_ib_node_config config(void)
+static struct ddps_ib_node_config make_ib_node_rare_config(void)
 {
 	struct ddps_ib_node_config c = { .lid = 1,
 					 .sa_lid = 1,
@@ -88,14 +97,14 @@ static struct ddps_ib_node_config config(void)
 					 .max_qps = 8,
 					 .tx_octets = 1 << 20,
 					 .rx_octets = 1 << 20,
-					 .send = on_send,
+					 .send = take_ib_node_rare_send,
 					 .up = &up };
 
 	c.gid[15] = 1;
 	return c;
 }
 
-static void make(const struct ddps_ib_node_config *c)
+static void make_ib_node_rare(const struct ddps_ib_node_config *c)
 {
 	cr_assert_eq(ddps_ib_node_new(&n, c), 0);
 	port = ddps_ib_node_port(n);
@@ -104,9 +113,9 @@ static void make(const struct ddps_ib_node_config *c)
 
 static void init(void)
 {
-	const struct ddps_ib_node_config c = config();
+	const struct ddps_ib_node_config c = make_ib_node_rare_config();
 
-	make(&c);
+	make_ib_node_rare(&c);
 }
 
 static void fini(void)
@@ -114,7 +123,7 @@ static void fini(void)
 	ddps_ib_node_free(n);
 }
 
-static uint64_t count(const char *name)
+static uint64_t count_ib_node_rare(const char *name)
 {
 	const char *at;
 	uint64_t v;
@@ -127,7 +136,7 @@ static uint64_t count(const char *name)
 }
 
 /* What the port sends comes to itself: it asks the administration that it has. */
-static void settle(void)
+static void settle_ib_node_rare(void)
 {
 	for (unsigned i = 0; i < n_wire; i++) {
 		cr_assert_lt(i, QUEUE);
@@ -145,13 +154,13 @@ static void linked(void)
 	init();
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
 	cr_assert_eq(port->ops->join(port, broadcast), 0);
-	settle();
+	settle_ib_node_rare();
 	cr_assert_eq(n_joined, 1);
 }
 
 /* ---- the configuration ---- */
 
-static int made(const struct ddps_ib_node_config *c)
+static int try_make_node(const struct ddps_ib_node_config *c)
 {
 	struct ddps_ib_node *other = NULL;
 	int err = ddps_ib_node_new(&other, c);
@@ -163,11 +172,11 @@ static int made(const struct ddps_ib_node_config *c)
 
 #define LIMIT(member, inside, outside)                                                             \
 	do {                                                                                       \
-		struct ddps_ib_node_config c = config();                                           \
+		struct ddps_ib_node_config c = make_ib_node_rare_config();                         \
 		c.member = inside;                                                                 \
-		cr_expect_eq(made(&c), 0, #member " " #inside);                                    \
+		cr_expect_eq(try_make_node(&c), 0, #member " " #inside);                           \
 		c.member = outside;                                                                \
-		cr_expect_eq(made(&c), DDPS_E_INVAL, #member " " #outside);                        \
+		cr_expect_eq(try_make_node(&c), DDPS_E_INVAL, #member " " #outside);               \
 	} while (0)
 
 Test(ib_node_rare, limits_of_the_configuration)
@@ -186,32 +195,32 @@ Test(ib_node_rare, limits_of_the_configuration)
 	LIMIT(life, 31, 32);
 	LIMIT(max_qps, 1, 0);
 	LIMIT(max_qps, 65536, 65537);
-	LIMIT(send, on_send, NULL);
+	LIMIT(send, take_ib_node_rare_send, NULL);
 	LIMIT(up, &up, NULL);
 }
 
 Test(ib_node_rare, partitions_of_the_administration)
 {
-	struct ddps_ib_node_config c = config();
+	struct ddps_ib_node_config c = make_ib_node_rare_config();
 
 	for (unsigned i = 0; i < DDPS_IB_UDP_PKEYS; i++)
 		c.pkeys[i] = (uint16_t)(0x8001 + i);
-	cr_expect_eq(made(&c), 0, "as many as there are places");
+	cr_expect_eq(try_make_node(&c), 0, "as many as there are places");
 	c.pkeys[1] = 0x8000;
-	cr_expect_eq(made(&c), DDPS_E_INVAL, "none");
+	cr_expect_eq(try_make_node(&c), DDPS_E_INVAL, "none");
 	c.pkeys[1] = 0x7fff;
-	cr_expect_eq(made(&c), DDPS_E_INVAL, "the link's own");
+	cr_expect_eq(try_make_node(&c), DDPS_E_INVAL, "the link's own");
 	c.pkeys[1] = 0x0001;
-	cr_expect_eq(made(&c), DDPS_E_INVAL, "twice");
+	cr_expect_eq(try_make_node(&c), DDPS_E_INVAL, "twice");
 	c.pkeys[1] = 0x0100;
-	cr_expect_eq(made(&c), 0);
+	cr_expect_eq(try_make_node(&c), 0);
 	c.sa_lid = 2;
-	cr_expect_eq(made(&c), DDPS_E_INVAL, "and without an administration");
+	cr_expect_eq(try_make_node(&c), DDPS_E_INVAL, "and without an administration");
 }
 
 Test(ib_node_rare, each_allocation_may_fail)
 {
-	const struct ddps_ib_node_config c = config();
+	const struct ddps_ib_node_config c = make_ib_node_rare_config();
 	const long live = mem_live();
 	unsigned k = 1;
 
@@ -257,7 +266,7 @@ Test(ib_node_rare, addresses_that_are_none, .init = linked, .fini = fini)
 	cr_expect_eq(wire[1].lid, 0xbfff);
 }
 
-static uint32_t create(void)
+static uint32_t create_ib_node_rare(void)
 {
 	uint32_t qpn = 0;
 
@@ -265,7 +274,7 @@ static uint32_t create(void)
 	return qpn;
 }
 
-static int ready(uint32_t qpn, ddps_cm_addr addr, uint8_t mtu)
+static int ready_ib_node_rare(uint32_t qpn, ddps_cm_addr addr, uint8_t mtu)
 {
 	const struct ddps_ipoib_qp_to to = { .qpn = 9, .path = { .addr = addr, .mtu = mtu } };
 
@@ -281,13 +290,13 @@ Test(ib_node_rare, queue_pairs_have_bounds, .init = linked, .fini = fini)
 	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, (1u << 17) + 1, &qpn), DDPS_E_LIMIT);
 	cr_expect_eq(qpn, 42);
 	for (unsigned i = 0; i < 8; i++)
-		qpn = create();
+		qpn = create_ib_node_rare();
 	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 1000, &qpn), DDPS_E_LIMIT);
 	port->ops->qp_stop(port, 0x999999);
 	port->ops->qp_destroy(port, 0x999999);
 	port->ops->qp_destroy(port, qpn);
-	cr_expect_neq(create(), qpn, "another number each time");
-	cr_expect_eq(ready(qpn, 2, 4), DDPS_E_STATE, "it is gone");
+	cr_expect_neq(create_ib_node_rare(), qpn, "another number each time");
+	cr_expect_eq(ready_ib_node_rare(qpn, 2, 4), DDPS_E_STATE, "it is gone");
 }
 
 Test(ib_node_rare, queue_pairs_need_a_link_and_a_way, .fini = fini)
@@ -295,18 +304,18 @@ Test(ib_node_rare, queue_pairs_need_a_link_and_a_way, .fini = fini)
 	uint32_t qpn;
 
 	init();
-	qpn = create();
-	cr_expect_eq(ready(qpn, 2, 4), DDPS_E_STATE, "no link yet");
+	qpn = create_ib_node_rare();
+	cr_expect_eq(ready_ib_node_rare(qpn, 2, 4), DDPS_E_STATE, "no link yet");
 	ddps_ib_node_free(n);
 	n_wire = 0;
 	linked();
-	qpn = create();
-	cr_expect_eq(ready(qpn, 0, 4), DDPS_E_ADDRESS);
-	cr_expect_eq(ready(qpn, DDPS_SA_LIDS, 4), DDPS_E_ADDRESS);
-	cr_expect_neq(ready(qpn, 2, 6), 0, "8192 octets");
-	cr_expect_neq(ready(qpn, 2, 8), 0, "128 octets");
+	qpn = create_ib_node_rare();
+	cr_expect_eq(ready_ib_node_rare(qpn, 0, 4), DDPS_E_ADDRESS);
+	cr_expect_eq(ready_ib_node_rare(qpn, DDPS_SA_LIDS, 4), DDPS_E_ADDRESS);
+	cr_expect_neq(ready_ib_node_rare(qpn, 2, 6), 0, "8192 octets");
+	cr_expect_neq(ready_ib_node_rare(qpn, 2, 8), 0, "128 octets");
 	cr_expect_eq(port->ops->qp_send(port, qpn, "12345", 5), DDPS_E_STATE);
-	cr_expect_eq(ready(qpn, 2, 0), 0, "as the link is");
+	cr_expect_eq(ready_ib_node_rare(qpn, 2, 0), 0, "as the link is");
 	cr_expect_eq(port->ops->qp_send(port, qpn, "12345", 5), 0);
 }
 
@@ -315,31 +324,31 @@ Test(ib_node_rare, queue_pairs_need_a_link_and_a_way, .fini = fini)
 /* Neither those of management, nor that of groups, nor that of datagrams. */
 Test(ib_node_rare, numbers_that_no_connection_has, .fini = fini)
 {
-	struct ddps_ib_node_config c = config();
+	struct ddps_ib_node_config c = make_ib_node_rare_config();
 
 	c.qpn = 8;
-	make(&c);
-	cr_expect_eq(create(), 16, "8 is that of datagrams");
+	make_ib_node_rare(&c);
+	cr_expect_eq(create_ib_node_rare(), 16, "8 is that of datagrams");
 	ddps_ib_node_free(n);
-	c = config();
+	c = make_ib_node_rare_config();
 	c.seed = 0x1fffffu << 8; /* lives go around */
-	make(&c);
-	cr_expect_eq(create(), 8, "not 0");
-	cr_expect_eq(create(), 9, "nor 1");
+	make_ib_node_rare(&c);
+	cr_expect_eq(create_ib_node_rare(), 8, "not 0");
+	cr_expect_eq(create_ib_node_rare(), 9, "nor 1");
 	ddps_ib_node_free(n);
 	c.seed = 0x1ffffeu << 8;
-	make(&c);
+	make_ib_node_rare(&c);
 	for (uint32_t i = 0; i < 7; i++)
-		cr_expect_eq(create(), 0xfffff8 + i);
-	cr_expect_eq(create(), 7, "not 0xffffff");
+		cr_expect_eq(create_ib_node_rare(), 0xfffff8 + i);
+	cr_expect_eq(create_ib_node_rare(), 7, "not 0xffffff");
 }
 
 Test(ib_node_rare, numbers_beyond_the_last, .fini = fini)
 {
-	struct ddps_ib_node_config c = config();
+	struct ddps_ib_node_config c = make_ib_node_rare_config();
 
 	c.max_qps = 5;
-	make(&c);
+	make_ib_node_rare(&c);
 	cr_expect_eq(port->ops->qp_send(port, 8 | 6, "12345", 5), DDPS_E_STATE);
 }
 
@@ -359,11 +368,11 @@ Test(ib_node_rare, partitions_of_packets, .init = linked, .fini = fini)
 	for (unsigned i = 0; i < 3; i++) {
 		p.pkey = bad[i];
 		ddps_ib_node_rx(n, 2, 0, &p, SEC);
-		cr_expect_eq(count("rx_pkey"), i + 1);
+		cr_expect_eq(count_ib_node_rare("rx_pkey"), i + 1);
 	}
 	p.pkey = 0x7fff;
 	ddps_ib_node_rx(n, 2, 0, &p, SEC);
-	cr_expect_eq(count("rx_pkey"), 3);
+	cr_expect_eq(count_ib_node_rare("rx_pkey"), 3);
 	cr_expect_not(ddps_ib_pkey_match(0x8000, 0x8000), "a number of no partition");
 	cr_expect_not(ddps_ib_pkey_match(0x7fff, 0x7fff), "two limited members");
 	cr_expect(ddps_ib_pkey_match(0x7fff, 0xffff));

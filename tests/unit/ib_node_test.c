@@ -37,7 +37,7 @@ static uint64_t now;
 static uint8_t broadcast[16];
 static bool same_qpns;
 
-static bool on_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+static bool take_ib_node_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	struct flying *f = &wire[n_wire];
 
@@ -53,7 +53,7 @@ static bool on_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p
 	return true;
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ib_node(void *user, const void *packet, size_t len)
 {
 	struct peer *p = user;
 
@@ -62,7 +62,7 @@ static void deliver(void *user, const void *packet, size_t len)
 	p->len = len;
 }
 
-static void see(void *user, const struct ddps_ib_seen *s)
+static void see_node_packet(void *user, const struct ddps_ib_seen *s)
 {
 	struct peer *p = user;
 
@@ -72,9 +72,9 @@ static void see(void *user, const struct ddps_ib_seen *s)
 	cr_assert(s->slid && s->dlid && s->frame);
 }
 
-static void make(unsigned i, uint16_t pkey)
+static void make_ib_node(unsigned i, uint16_t pkey)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_ib_node, NULL, &peer[i] };
 	struct ddps_ipoib_if_config c;
 	struct peer *p = &peer[i];
 
@@ -91,9 +91,9 @@ static void make(unsigned i, uint16_t pkey)
 				     .tx_octets = 1 << 20,
 				     .rx_octets = 1 << 20,
 				     .seed = 77 * i,
-				     .send = on_send,
+				     .send = take_ib_node_send,
 				     .up = ddps_ipoib_if_up(),
-				     .see = see } };
+				     .see = see_node_packet } };
 	p->cfg.wire = p->cfg.see_user = p;
 	memcpy(p->cfg.gid, (uint8_t[16]){ 0xfe, 0x80, [15] = (uint8_t)(1 + i) }, 16);
 	cr_assert_eq(ddps_ib_node_new(&p->n, &p->cfg), 0);
@@ -122,7 +122,7 @@ static void init(void)
 	rng = 1;
 	wire = calloc(WIRE, sizeof(*wire));
 	for (unsigned i = 0; i < NODES; i++)
-		make(i, 0xffff);
+		make_ib_node(i, 0xffff);
 }
 
 static void fini(void)
@@ -136,7 +136,7 @@ static void fini(void)
 
 #define NodeTest(name, ids) Test(ib_node, name, .init = init, .fini = fini, .description = ids)
 
-static void carry(const struct flying *f)
+static void carry_ib_node(const struct flying *f)
 {
 	struct ddps_ib_pkt p = f->p;
 	bool mcast = f->lid >= DDPS_MLID_FIRST;
@@ -147,7 +147,7 @@ static void carry(const struct flying *f)
 			ddps_ib_node_rx(peer[i].n, f->slid, mcast ? f->lid : 0, &p, now);
 }
 
-static void settle(void)
+static void settle_ib_node(void)
 {
 	while (n_wire) {
 		struct flying *was = wire;
@@ -158,20 +158,20 @@ static void settle(void)
 		for (unsigned i = 0; i < n; i++) {
 			rng = rng * 1664525 + 1013904223;
 			if ((rng >> 8) % 1000 >= loss)
-				carry(&was[i]);
+				carry_ib_node(&was[i]);
 		}
 		free(was);
 	}
 }
 
-static void run(uint64_t ns)
+static void run_ib_node(uint64_t ns)
 {
 	uint64_t end = now + ns;
 
 	for (;;) {
 		uint64_t due = end;
 
-		settle();
+		settle_ib_node();
 		for (unsigned i = 0; i < NODES; i++) {
 			uint64_t a = ddps_ib_node_due(peer[i].n);
 			uint64_t b = ddps_ipoib_if_deadline(peer[i].f);
@@ -193,7 +193,7 @@ static void run(uint64_t ns)
 		ddps_ib_node_tick(peer[i].n, now);
 }
 
-static void send_ip(unsigned from, const uint8_t to[4], size_t len)
+static void send_ib_node_ip(unsigned from, const uint8_t to[4], size_t len)
 {
 	static uint8_t p[65536];
 
@@ -201,12 +201,12 @@ static void send_ip(unsigned from, const uint8_t to[4], size_t len)
 	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, now), 0);
 }
 
-static void send_to(unsigned from, unsigned to, size_t len)
+static void send_to_ib_node(unsigned from, unsigned to, size_t len)
 {
-	send_ip(from, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, len);
+	send_ib_node_ip(from, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, len);
 }
 
-static uint64_t count(unsigned i, const char *name)
+static uint64_t count_ib_node(unsigned i, const char *name)
 {
 	uint64_t v = 0;
 	const char *at;
@@ -218,7 +218,7 @@ static uint64_t count(unsigned i, const char *name)
 	return 0;
 }
 
-static unsigned conns(unsigned i)
+static unsigned count_ib_node_conns(unsigned i)
 {
 	struct ddps_ipoib_if_conn_info c;
 	unsigned up = 0;
@@ -231,22 +231,24 @@ static unsigned conns(unsigned i)
 
 NodeTest(interfaces_come_up_and_connect, "4391-5-2 4391-5-3 4391-9.1.2-1")
 {
-	run(100 * MS);
+	run_ib_node(100 * MS);
 	for (unsigned i = 0; i < NODES; i++)
 		cr_expect_eq(ddps_ipoib_if_state(peer[i].f), DDPS_IPOIB_IF_UP);
-	send_to(0, 1, 65000);
-	run(100 * MS);
-	send_to(0, 1, 65000);
-	send_to(1, 0, 65000);
-	run(100 * MS);
-	cr_expect_eq(conns(0), 1);
-	cr_expect_eq(conns(1), 1);
+	send_to_ib_node(0, 1, 65000);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 65000);
+	send_to_ib_node(1, 0, 65000);
+	run_ib_node(100 * MS);
+	cr_expect_eq(count_ib_node_conns(0), 1);
+	cr_expect_eq(count_ib_node_conns(1), 1);
 	cr_expect_eq(peer[0].n_rx, 1);
 	cr_expect_eq(peer[1].n_rx, 2);
 	cr_expect_eq(peer[1].len, 65000);
 	cr_expect_geq(peer[0].seen_conn, 2);
 	cr_expect(peer[0].seen_tx && peer[1].seen_rx);
-	cr_expect_eq(count(0, "rx_qkey") + count(1, "rx_qkey") + count(2, "rx_pkey"), 0);
+	cr_expect_eq(count_ib_node(0, "rx_qkey") + count_ib_node(1, "rx_qkey") +
+			     count_ib_node(2, "rx_pkey"),
+		     0);
 }
 
 static void init_same(void)
@@ -259,32 +261,32 @@ static void init_same(void)
 /* What is broadcast by another node's queue pair with one's own number is not one's own. */
 Test(ib_node, equal_queue_pair_numbers_reach_each_other, .init = init_same, .fini = fini)
 {
-	run(100 * MS);
-	send_to(0, 1, 1000);
-	run(100 * MS);
-	send_to(1, 0, 1000);
-	run(100 * MS);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 1000);
+	run_ib_node(100 * MS);
+	send_to_ib_node(1, 0, 1000);
+	run_ib_node(100 * MS);
 	cr_expect_eq(peer[1].n_rx, 1);
 	cr_expect_eq(peer[0].n_rx, 1);
-	cr_expect_eq(conns(0), 1);
+	cr_expect_eq(count_ib_node_conns(0), 1);
 }
 
 NodeTest(packets_arrive_under_loss, "")
 {
 	unsigned sent = 0;
 
-	run(100 * MS);
-	send_to(0, 1, 100);
-	run(SEC);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 100);
+	run_ib_node(SEC);
 	loss = 20;
 	for (; sent < 50; sent++) {
-		send_to(0, 1, 30000);
-		run(20 * MS);
+		send_to_ib_node(0, 1, 30000);
+		run_ib_node(20 * MS);
 	}
-	run(60 * SEC);
+	run_ib_node(60 * SEC);
 	cr_expect_eq(peer[1].n_rx, 51);
-	cr_expect_gt(count(0, "qp_again"), 0);
-	cr_expect_eq(count(0, "qp_failed"), 0);
+	cr_expect_gt(count_ib_node(0, "qp_again"), 0);
+	cr_expect_eq(count_ib_node(0, "qp_failed"), 0);
 }
 
 /* There is no such group: what may leave the link goes to the routers, if there are any. */
@@ -295,28 +297,28 @@ NodeTest(what_has_no_group_goes_to_the_routers, "4391-10-2 4391-10-6")
 	struct ddps_ipoib_port *router = ddps_ib_node_port(peer[1].n);
 	uint8_t mgid[16];
 
-	run(100 * MS);
-	send_ip(0, wide, 100);
-	run(100 * MS);
-	cr_expect_eq(count(0, "ud_no_group"), 1); /* no routers yet */
+	run_ib_node(100 * MS);
+	send_ib_node_ip(0, wide, 100);
+	run_ib_node(100 * MS);
+	cr_expect_eq(count_ib_node(0, "ud_no_group"), 1); /* no routers yet */
 	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, all_routers, 0xffff, 2), 0);
 	cr_assert_eq(router->ops->join(router, mgid), 0);
-	run(100 * MS); /* and the report of that group */
-	send_ip(0, wide, 100);
-	run(100 * MS);
+	run_ib_node(100 * MS); /* and the report of that group */
+	send_ib_node_ip(0, wide, 100);
+	run_ib_node(100 * MS);
 	cr_expect_eq(peer[1].n_rx, 1);
 	cr_expect_eq(peer[2].n_rx, 0);
-	send_ip(0, narrow, 100);
-	run(100 * MS);
+	send_ib_node_ip(0, narrow, 100);
+	run_ib_node(100 * MS);
 	cr_expect_eq(peer[1].n_rx, 1);
-	cr_expect_eq(count(0, "ud_no_group"), 2);
+	cr_expect_eq(count_ib_node(0, "ud_no_group"), 2);
 	/* the group comes: the traffic moves */
 	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, wide, 0xffff, 2), 0);
 	cr_assert_eq(ddps_ib_node_port(peer[2].n)->ops->join(ddps_ib_node_port(peer[2].n), mgid),
 		     0);
-	run(100 * MS);
-	send_ip(0, wide, 100);
-	run(100 * MS);
+	run_ib_node(100 * MS);
+	send_ib_node_ip(0, wide, 100);
+	run_ib_node(100 * MS);
 	cr_expect_eq(peer[1].n_rx, 1);
 	cr_expect_eq(peer[2].n_rx, 1);
 }
@@ -327,21 +329,21 @@ NodeTest(groups_are_joined_to_be_sent_to, "4391-10-1 4391-10-3")
 	static const uint8_t ip[4] = { 239, 1, 2, 3 };
 	uint8_t mgid[16];
 
-	run(100 * MS);
-	send_ip(0, ip, 100);
-	run(100 * MS);
-	cr_expect_eq(count(0, "ud_held"), 2); /* for it, and for the routers */
-	cr_expect_eq(count(0, "ud_no_group"), 1);
+	run_ib_node(100 * MS);
+	send_ib_node_ip(0, ip, 100);
+	run_ib_node(100 * MS);
+	cr_expect_eq(count_ib_node(0, "ud_held"), 2); /* for it, and for the routers */
+	cr_expect_eq(count_ib_node(0, "ud_no_group"), 1);
 	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, ip, 0xffff, 2), 0);
 	cr_assert_eq(ddps_ib_node_port(peer[1].n)->ops->join(ddps_ib_node_port(peer[1].n), mgid),
 		     0);
-	run(100 * MS);
+	run_ib_node(100 * MS);
 	for (unsigned i = 0; i < 3; i++)
-		send_ip(0, ip, 100 + i);
-	run(100 * MS);
+		send_ib_node_ip(0, ip, 100 + i);
+	run_ib_node(100 * MS);
 	cr_expect_eq(peer[1].n_rx, 3);
 	cr_expect_eq(peer[2].n_rx, 0, "it has not joined");
-	cr_expect_eq(count(2, "rx_group"), 3);
+	cr_expect_eq(count_ib_node(2, "rx_group"), 3);
 }
 
 /* ---- single packets ---- */
@@ -363,37 +365,37 @@ NodeTest(wrong_keys_are_dropped, "4391-9.1-1")
 	uint64_t base;
 
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "rx_qkey"), 1, "before the link is known");
-	run(100 * MS);
-	base = count(1, "ud_rx");
+	cr_expect_eq(count_ib_node(1, "rx_qkey"), 1, "before the link is known");
+	run_ib_node(100 * MS);
+	base = count_ib_node(1, "ud_rx");
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "ud_rx"), base + 1);
+	cr_expect_eq(count_ib_node(1, "ud_rx"), base + 1);
 	p.qkey++;
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "rx_qkey"), 2);
+	cr_expect_eq(count_ib_node(1, "rx_qkey"), 2);
 	p.qkey--;
 	p.pkey = 0x8001;
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "rx_pkey"), 1);
+	cr_expect_eq(count_ib_node(1, "rx_pkey"), 1);
 	p.pkey = 0x7fff; /* a limited member and a full one */
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "ud_rx"), base + 2);
+	cr_expect_eq(count_ib_node(1, "ud_rx"), base + 2);
 	p.qpn = 0x4a;
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "rx_qpn"), 1);
+	cr_expect_eq(count_ib_node(1, "rx_qpn"), 1);
 	p.qpn = DDPS_IPOIB_QPN_MCAST;
 	inject(1, 3, 0xc000, &p);
-	cr_expect_eq(count(1, "ud_rx"), base + 3);
+	cr_expect_eq(count_ib_node(1, "ud_rx"), base + 3);
 	inject(1, 2, 0xc000, &p); /* our own, come back */
-	cr_expect_eq(count(1, "ud_rx"), base + 3);
+	cr_expect_eq(count_ib_node(1, "ud_rx"), base + 3);
 	inject(1, 3, 0xc001, &p);
-	cr_expect_eq(count(1, "rx_group"), 1);
+	cr_expect_eq(count_ib_node(1, "rx_group"), 1);
 	p.qpn = 0x49; /* a group's packet for one queue pair */
 	inject(1, 3, 0xc000, &p);
-	cr_expect_eq(count(1, "rx_group"), 2);
+	cr_expect_eq(count_ib_node(1, "rx_group"), 2);
 	p.opcode = DDPS_IB_SEND_ONLY;
 	inject(1, 3, 0xc000, &p);
-	cr_expect_eq(count(1, "rx_group"), 3);
+	cr_expect_eq(count_ib_node(1, "rx_group"), 3);
 }
 
 NodeTest(mads_that_are_not_for_us, "")
@@ -407,24 +409,24 @@ NodeTest(mads_that_are_not_for_us, "")
 				 .len = sizeof(mad) };
 	uint64_t sac_bad;
 
-	run(100 * MS);
+	run_ib_node(100 * MS);
 	inject(1, 3, 0, &p); /* an answer that is not the administration's */
-	cr_expect_eq(count(1, "mad_bad"), 1);
-	sac_bad = count(1, "sac_bad");
+	cr_expect_eq(count_ib_node(1, "mad_bad"), 1);
+	sac_bad = count_ib_node(1, "sac_bad");
 	inject(1, 1, 0, &p);
-	cr_expect_eq(count(1, "sac_bad"), sac_bad + 1);
+	cr_expect_eq(count_ib_node(1, "sac_bad"), sac_bad + 1);
 	mad[3] = 1; /* a query to a node without one */
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "mad_bad"), 2);
+	cr_expect_eq(count_ib_node(1, "mad_bad"), 2);
 	mad[1] = 0x81; /* another class */
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "mad_bad"), 3);
+	cr_expect_eq(count_ib_node(1, "mad_bad"), 3);
 	p.len = 252;
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "mad_bad"), 4);
+	cr_expect_eq(count_ib_node(1, "mad_bad"), 4);
 	p.qkey = 0x80001234;
 	inject(1, 3, 0, &p);
-	cr_expect_eq(count(1, "rx_qkey"), 1);
+	cr_expect_eq(count_ib_node(1, "rx_qkey"), 1);
 }
 
 NodeTest(contact_34_questions_about_the_node_are_answered, "")
@@ -438,8 +440,8 @@ NodeTest(contact_34_questions_about_the_node_are_answered, "")
 				 .len = sizeof(mad) };
 	uint64_t bad;
 
-	run(100 * MS);
-	bad = count(1, "mad_bad");
+	run_ib_node(100 * MS);
+	bad = count_ib_node(1, "mad_bad");
 	n_wire = 0;
 	inject(1, 3, 0, &p);
 	cr_assert_eq(n_wire, 1);
@@ -451,7 +453,7 @@ NodeTest(contact_34_questions_about_the_node_are_answered, "")
 	mad[3] = 0x81;
 	inject(1, 3, 0, &p);
 	cr_expect_eq(n_wire, 1, "an answer is not answered");
-	cr_expect_eq(count(1, "mad_bad"), bad + 1);
+	cr_expect_eq(count_ib_node(1, "mad_bad"), bad + 1);
 }
 
 /* Nobody but the node at the other end can say anything on a connection. */
@@ -460,17 +462,17 @@ NodeTest(packets_of_a_third_node_do_not_reach_a_connection, "")
 	struct ddps_ipoib_if_conn_info c;
 	struct ddps_ib_pkt p = { .opcode = DDPS_IB_SEND_MIDDLE, .pkey = 0xffff };
 
-	run(100 * MS);
-	send_to(0, 1, 100);
-	run(100 * MS);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 100);
+	run_ib_node(100 * MS);
 	cr_assert_eq(ddps_ipoib_if_conn_info(peer[0].f, 0, &c), 1);
 	p.qpn = c.qpn;
 	inject(0, 3, 0, &p);
-	cr_expect_eq(count(0, "rx_qpn"), 1);
-	cr_expect_eq(conns(0), 1);
+	cr_expect_eq(count_ib_node(0, "rx_qpn"), 1);
+	cr_expect_eq(count_ib_node_conns(0), 1);
 	p.qpn ^= 0x100; /* an older life of the same place */
 	inject(0, 2, 0, &p);
-	cr_expect_eq(count(0, "rx_qpn"), 2);
+	cr_expect_eq(count_ib_node(0, "rx_qpn"), 2);
 }
 
 NodeTest(queue_pairs_are_bounded_and_their_numbers_fresh, "")
@@ -495,43 +497,43 @@ NodeTest(queue_pairs_are_bounded_and_their_numbers_fresh, "")
 }
 
 /* The three nodes of init() again, with these P_Keys. */
-static void begin_anew(uint16_t first, uint16_t second, uint16_t third)
+static void begin_ib_node_anew(uint16_t first, uint16_t second, uint16_t third)
 {
 	for (unsigned i = 0; i < NODES; i++) {
 		ddps_ipoib_if_free(peer[i].f);
 		ddps_ib_node_free(peer[i].n);
 	}
 	n_wire = 0;
-	make(0, first);
-	make(1, second);
-	make(2, third);
-	run(100 * MS);
+	make_ib_node(0, first);
+	make_ib_node(1, second);
+	make_ib_node(2, third);
+	run_ib_node(100 * MS);
 }
 
 /* A P_Key of its own makes another link; limited members talk to full ones only. */
 Test(ib_node, pkeys_make_links, .init = init, .fini = fini)
 {
-	begin_anew(0x8001, 0x0001, 0x8002);
+	begin_ib_node_anew(0x8001, 0x0001, 0x8002);
 	cr_expect_eq(ddps_ipoib_if_state(peer[0].f), DDPS_IPOIB_IF_UP);
 	cr_expect_eq(ddps_ipoib_if_state(peer[1].f), DDPS_IPOIB_IF_UP);
 	cr_expect_eq(ddps_ipoib_if_state(peer[2].f), DDPS_IPOIB_IF_JOINING, "no such link");
-	send_to(1, 0, 100);
-	run(SEC);
+	send_to_ib_node(1, 0, 100);
+	run_ib_node(SEC);
 	cr_expect_eq(peer[0].n_rx, 1);
 }
 
 Test(ib_node, limited_members_do_not_reach_each_other, .init = init, .fini = fini)
 {
-	begin_anew(0x8001, 0x0001, 0x0001);
+	begin_ib_node_anew(0x8001, 0x0001, 0x0001);
 	for (unsigned i = 0; i < NODES; i++)
 		cr_assert_eq(ddps_ipoib_if_state(peer[i].f), DDPS_IPOIB_IF_UP);
-	send_to(1, 0, 100);
-	send_to(2, 0, 100);
-	run(SEC);
+	send_to_ib_node(1, 0, 100);
+	send_to_ib_node(2, 0, 100);
+	run_ib_node(SEC);
 	cr_expect_eq(peer[0].n_rx, 2, "a full member is reached by both");
-	send_to(1, 2, 100);
-	send_to(2, 1, 100);
-	run(SEC);
+	send_to_ib_node(1, 2, 100);
+	send_to_ib_node(2, 1, 100);
+	run_ib_node(SEC);
 	cr_expect_eq(peer[1].n_rx + peer[2].n_rx, 0);
 }
 
@@ -539,7 +541,7 @@ NodeTest(what_the_network_cannot_carry_is_not_joined, "")
 {
 	struct ddps_ib_node_config c = peer[1].cfg;
 
-	run(100 * MS);
+	run_ib_node(100 * MS);
 	ddps_ib_node_free(peer[1].n);
 	c.mtu_max = c.mtu = 3; /* 1024, where the link has 2048 */
 	cr_assert_eq(ddps_ib_node_new(&peer[1].n, &c), 0);
@@ -549,7 +551,7 @@ NodeTest(what_the_network_cannot_carry_is_not_joined, "")
 	cr_assert_eq(ddps_ib_node_port(peer[1].n)->ops->join(ddps_ib_node_port(peer[1].n),
 							     broadcast),
 		     0);
-	settle();
+	settle_ib_node();
 	cr_expect_eq(ddps_ipoib_if_stats(peer[1].f)->join_failed, 1);
 	ddps_ipoib_if_free(peer[1].f); /* its port has been replaced */
 	peer[1].f = NULL;
@@ -601,9 +603,9 @@ NodeTest(octets_from_anywhere, "")
 {
 	static uint8_t data[DDPS_IB_MTU_MAX];
 
-	run(100 * MS);
-	send_to(0, 1, 1000);
-	run(100 * MS);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 1000);
+	run_ib_node(100 * MS);
 	for (unsigned i = 0; i < 30000; i++) {
 		struct ddps_ib_pkt p = { .pkey = 0xffff, .data = data };
 		struct ddps_ipoib_if_conn_info c = { 0 };
@@ -624,9 +626,9 @@ NodeTest(octets_from_anywhere, "")
 		data[2] = 2;
 		inject(0, (uint16_t)(i % 5 ? 2 : 1), i % 7 ? 0 : 0xc000, &p);
 		if (i % 100 == 0)
-			run(MS);
+			run_ib_node(MS);
 		if (i % 1000 == 0)
-			send_to(0, 1, 1000);
+			send_to_ib_node(0, 1, 1000);
 	}
 	n_wire = 0;
 }

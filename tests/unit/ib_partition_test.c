@@ -14,7 +14,7 @@ static uint16_t reported;
 static uint8_t answer[DDPS_CM_MAD_LEN];
 static uint64_t now;
 
-static void on_send(void *user, uint16_t lid, const uint8_t *mad)
+static void take_ib_partition_send(void *user, uint16_t lid, const uint8_t *mad)
 {
 	struct ddps_sa_head h;
 
@@ -43,7 +43,7 @@ static void init(void)
 				      .rate = 7,
 				      .life = 18,
 				      .scope = 2,
-				      .send = on_send };
+				      .send = take_ib_partition_send };
 
 	n_reports = 0;
 	now = 1000;
@@ -60,7 +60,7 @@ static void fini(void)
 	Test(ib_partition, name, .init = init, .fini = fini, .description = ids)
 
 /* Return: the status of the answer, whose record is in answer. */
-static uint16_t ask(uint16_t lid, const struct ddps_sa_head *h, uint8_t *mad)
+static uint16_t ask_ib_partition(uint16_t lid, const struct ddps_sa_head *h, uint8_t *mad)
 {
 	struct ddps_sa_head got;
 
@@ -95,7 +95,7 @@ static uint16_t join_as(uint16_t lid, uint8_t gid, const uint8_t mgid[16], uint1
 	memcpy(r.mgid, mgid, 16);
 	ddps_sa_mad_begin(mad, &h);
 	ddps_sa_mcm_put(mad, &r);
-	status = ask(lid, &h, mad);
+	status = ask_ib_partition(lid, &h, mad);
 	ddps_sa_mcm_get(&r, answer);
 	if (mlid)
 		*mlid = r.mlid;
@@ -104,7 +104,8 @@ static uint16_t join_as(uint16_t lid, uint8_t gid, const uint8_t mgid[16], uint1
 	return status;
 }
 
-static uint16_t join(uint16_t lid, const uint8_t mgid[16], uint16_t pkey, uint16_t *mlid)
+static uint16_t join_ib_partition(uint16_t lid, const uint8_t mgid[16], uint16_t pkey,
+				  uint16_t *mlid)
 {
 	return join_as(lid, (uint8_t)lid, mgid, pkey, mlid);
 }
@@ -114,11 +115,11 @@ static uint16_t broadcast(uint16_t lid, uint16_t pkey, uint16_t *mlid)
 	uint8_t mgid[16];
 
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, pkey, 2), 0);
-	return join(lid, mgid, pkey, mlid);
+	return join_ib_partition(lid, mgid, pkey, mlid);
 }
 
 /* @pkey 0: it does not say one. */
-static uint16_t path(uint16_t from, uint16_t dest, uint16_t pkey)
+static uint16_t ask_partition_path(uint16_t from, uint16_t dest, uint16_t pkey)
 {
 	struct ddps_sa_head h = { .method = DDPS_SA_GET,
 				  .attr = DDPS_SA_PATH_RECORD,
@@ -133,7 +134,7 @@ static uint16_t path(uint16_t from, uint16_t dest, uint16_t pkey)
 
 	ddps_sa_mad_begin(mad, &h);
 	ddps_sa_pr_put(mad, &r);
-	status = ask(from, &h, mad);
+	status = ask_ib_partition(from, &h, mad);
 	ddps_sa_pr_get(&r, answer);
 	if (!status) {
 		cr_expect_eq(r.dlid, dest);
@@ -142,7 +143,7 @@ static uint16_t path(uint16_t from, uint16_t dest, uint16_t pkey)
 	return status;
 }
 
-static void subscribe(uint16_t lid)
+static void subscribe_ib_partition(uint16_t lid)
 {
 	struct ddps_sa_head h = { .method = DDPS_SA_SET, .attr = DDPS_SA_INFORM_INFO, .tid = 7 };
 	struct ddps_sa_inform r = {
@@ -152,7 +153,7 @@ static void subscribe(uint16_t lid)
 
 	ddps_sa_mad_begin(mad, &h);
 	ddps_sa_inform_put(mad, &r);
-	cr_assert_eq(ask(lid, &h, mad), DDPS_SA_OK);
+	cr_assert_eq(ask_ib_partition(lid, &h, mad), DDPS_SA_OK);
 }
 
 PartitionTest(each_is_a_link_with_a_broadcast_group_of_its_own, "4392-4-1 4392-4.1-1 4391-5-4")
@@ -172,12 +173,12 @@ PartitionTest(there_is_no_path_from_one_into_another, "4392-4.1-1")
 	cr_assert_eq(broadcast(2, 0xffff, NULL), DDPS_SA_OK);
 	cr_assert_eq(broadcast(3, LINK, NULL), DDPS_SA_OK);
 	cr_assert_eq(broadcast(4, LINK, NULL), DDPS_SA_OK);
-	cr_expect_eq(path(3, 4, LINK), DDPS_SA_OK);
-	cr_expect_eq(path(3, 2, LINK), DDPS_SA_NO_RECORDS);
-	cr_expect_eq(path(2, 3, 0xffff), DDPS_SA_NO_RECORDS);
-	cr_expect_eq(path(2, 3, 0), DDPS_SA_NO_RECORDS, "in none are both");
-	cr_expect_eq(path(3, 4, 0), DDPS_SA_OK, "in one they are");
-	cr_expect_eq(path(3, 4, 0x8004), DDPS_SA_NO_RECORDS, "no such partition");
+	cr_expect_eq(ask_partition_path(3, 4, LINK), DDPS_SA_OK);
+	cr_expect_eq(ask_partition_path(3, 2, LINK), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_partition_path(2, 3, 0xffff), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_partition_path(2, 3, 0), DDPS_SA_NO_RECORDS, "in none are both");
+	cr_expect_eq(ask_partition_path(3, 4, 0), DDPS_SA_OK, "in one they are");
+	cr_expect_eq(ask_partition_path(3, 4, 0x8004), DDPS_SA_NO_RECORDS, "no such partition");
 }
 
 PartitionTest(limited_members_cannot_talk_to_each_other, "")
@@ -185,11 +186,12 @@ PartitionTest(limited_members_cannot_talk_to_each_other, "")
 	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
 	cr_assert_eq(broadcast(3, LINK & 0x7fff, NULL), DDPS_SA_OK);
 	cr_assert_eq(broadcast(4, LINK & 0x7fff, NULL), DDPS_SA_OK);
-	cr_expect_eq(path(3, 2, LINK & 0x7fff), DDPS_SA_OK);
-	cr_expect_eq(path(2, 3, LINK), DDPS_SA_OK);
-	cr_expect_eq(path(3, 4, LINK & 0x7fff), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_partition_path(3, 2, LINK & 0x7fff), DDPS_SA_OK);
+	cr_expect_eq(ask_partition_path(2, 3, LINK), DDPS_SA_OK);
+	cr_expect_eq(ask_partition_path(3, 4, LINK & 0x7fff), DDPS_SA_NO_RECORDS);
 	cr_assert_eq(broadcast(4, LINK, NULL), DDPS_SA_OK);
-	cr_expect_eq(path(3, 4, LINK & 0x7fff), DDPS_SA_OK, "it has become a full one");
+	cr_expect_eq(ask_partition_path(3, 4, LINK & 0x7fff), DDPS_SA_OK,
+		     "it has become a full one");
 }
 
 PartitionTest(whoever_moves_takes_nothing_along, "")
@@ -199,10 +201,10 @@ PartitionTest(whoever_moves_takes_nothing_along, "")
 	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
 	cr_assert_eq(broadcast(3, LINK, NULL), DDPS_SA_OK);
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
-	cr_assert_eq(path(2, 3, LINK), DDPS_SA_OK);
+	cr_assert_eq(ask_partition_path(2, 3, LINK), DDPS_SA_OK);
 	/* another GID at LID 3: it is in the first partition only */
 	cr_assert_eq(join_as(3, 77, mgid, 0xffff, NULL), DDPS_SA_OK);
-	cr_expect_eq(path(2, 77, LINK), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_partition_path(2, 77, LINK), DDPS_SA_NO_RECORDS);
 }
 
 PartitionTest(groups_and_reports_stay_in_theirs, "4391-10-8")
@@ -211,13 +213,14 @@ PartitionTest(groups_and_reports_stay_in_theirs, "4391-10-8")
 
 	for (uint16_t lid = 2; lid <= 4; lid++) {
 		cr_assert_eq(broadcast(lid, lid == 4 ? 0x8003 : LINK, NULL), DDPS_SA_OK);
-		subscribe(lid);
+		subscribe_ib_partition(lid);
 	}
-	cr_expect_eq(join(3, group, LINK & 0x7fff, NULL), DDPS_SA_REQ_INVALID, "a limited member");
-	cr_expect_eq(join(3, group, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(join_ib_partition(3, group, LINK & 0x7fff, NULL), DDPS_SA_REQ_INVALID,
+		     "a limited member");
+	cr_expect_eq(join_ib_partition(3, group, LINK, NULL), DDPS_SA_OK);
 	cr_expect_eq(n_reports, 2, "%u reports, the last to %u", n_reports, reported);
-	cr_expect_eq(join(4, group, 0x8003, NULL), DDPS_SA_REQ_INVALID);
-	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(join_ib_partition(4, group, 0x8003, NULL), DDPS_SA_REQ_INVALID);
+	cr_expect_eq(join_ib_partition(2, group, LINK, NULL), DDPS_SA_OK);
 }
 
 PartitionTest(what_moved_has_left_where_it_was, "")
@@ -227,12 +230,12 @@ PartitionTest(what_moved_has_left_where_it_was, "")
 
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, LINK, 2), 0);
 	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
-	subscribe(2);
-	cr_assert_eq(join(3, mgid, LINK, NULL), DDPS_SA_OK);
-	cr_assert_eq(join(3, group, LINK, NULL), DDPS_SA_OK);
+	subscribe_ib_partition(2);
+	cr_assert_eq(join_ib_partition(3, mgid, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(join_ib_partition(3, group, LINK, NULL), DDPS_SA_OK);
 	cr_assert_eq(n_reports, 1);
 	cr_assert_eq(join_as(9, 3, mgid, LINK, NULL), DDPS_SA_OK); /* the GID, from another LID */
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
-	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(join_ib_partition(2, group, LINK, NULL), DDPS_SA_OK);
 	cr_expect_eq(n_reports, 2, "the group was gone, so it is new again");
 }

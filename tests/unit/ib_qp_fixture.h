@@ -38,7 +38,7 @@ struct end {
 static struct end a, b;
 static uint64_t now;
 
-static bool on_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
+static bool take_ib_qp_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
 {
 	struct end *e = user;
 	struct sent *s = &e->out[e->n_out];
@@ -57,7 +57,8 @@ static bool on_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
 	return true;
 }
 
-static void on_message(void *user, struct ddps_ib_qp *qp, const void *data, size_t len, uint64_t t)
+static void take_ib_qp_message_fixture(void *user, struct ddps_ib_qp *qp, const void *data,
+				       size_t len, uint64_t t)
 {
 	struct end *e = user;
 
@@ -81,9 +82,9 @@ static void on_failed(void *user, struct ddps_ib_qp *qp, int err, uint64_t t)
 	e->err = err;
 }
 
-static const struct ddps_ib_qp_ops ops = { on_send, on_message, on_failed };
+static const struct ddps_ib_qp_ops ops = { take_ib_qp_send, take_ib_qp_message_fixture, on_failed };
 
-static void end_init(struct end *e, bool uc, uint32_t qpn)
+static void init_ib_qp_end(struct end *e, bool uc, uint32_t qpn)
 {
 	*e = (struct end){
 		.env = { .ops = &ops, .tx = { .max = 1 << 20 }, .rx = { .max = 1 << 20 } },
@@ -106,8 +107,8 @@ static void pair_with(bool uc, uint32_t psn, uint8_t retry, uint8_t rnr)
 				    .rnr_retry = rnr };
 
 	now = 1000 * MS;
-	end_init(&a, uc, 0x11);
-	end_init(&b, uc, 0x22);
+	init_ib_qp_end(&a, uc, 0x11);
+	init_ib_qp_end(&b, uc, 0x22);
 	cr_assert_eq(ddps_ib_qp_ready(&a.qp, &to), 0);
 	to.qpn = 0x11;
 	to.tx_psn = 0x777777;
@@ -115,7 +116,7 @@ static void pair_with(bool uc, uint32_t psn, uint8_t retry, uint8_t rnr)
 	cr_assert_eq(ddps_ib_qp_ready(&b.qp, &to), 0);
 }
 
-static void pair(uint32_t psn)
+static void make_qp_pair(uint32_t psn)
 {
 	pair_with(false, psn, 7, 7);
 }
@@ -136,7 +137,7 @@ static void fini(void)
 #define QpTest(name) Test(ib_qp, name, .fini = fini)
 
 /* Packet @i of what @from has sent, to the other. */
-static void carry(struct end *from, unsigned i)
+static void carry_ib_qp(struct end *from, unsigned i)
 {
 	struct end *to = from == &a ? &b : &a;
 	struct sent s = from->out[i];
@@ -165,7 +166,7 @@ static void flow(struct end *from, int lost)
 	free(was);
 }
 
-static void settle(void)
+static void settle_ib_qp(void)
 {
 	for (unsigned i = 0; a.n_out || b.n_out; i++) {
 		cr_assert_lt(i, 1000);
@@ -174,14 +175,14 @@ static void settle(void)
 	}
 }
 
-static void tick(struct end *e)
+static void tick_ib_qp(struct end *e)
 {
 	now = ddps_ib_qp_due(&e->qp);
 	cr_assert_neq(now, DDPS_IB_NEVER);
 	ddps_ib_qp_tick(&e->qp, now);
 }
 
-static void send(struct end *e, size_t len)
+static void send_ib_qp(struct end *e, size_t len)
 {
 	uint8_t *m = malloc(len + 1);
 

@@ -5,9 +5,9 @@
 /* No memory for a message of several packets: RNR NAK; the peer waits and comes again. */
 Test(ib_qp, rc_receiver_that_is_not_ready, .fini = fini)
 {
-	pair(9);
+	make_qp_pair(9);
 	b.env.rx.max = 65523;
-	send(&a, 4 * MTU);
+	send_ib_qp(&a, 4 * MTU);
 	flow(&a, -1);
 	cr_assert_eq(b.n_out, 1, "no NAK for what follows");
 	cr_expect_eq(b.out[0].p.syndrome & 0xe0, 0x20);
@@ -16,12 +16,12 @@ Test(ib_qp, rc_receiver_that_is_not_ready, .fini = fini)
 	cr_expect_eq(a.n_out, 0);
 	cr_expect_eq(ddps_ib_qp_due(&a.qp), now + 640000);
 	b.env.rx.max = 1 << 20;
-	tick(&a);
-	settle();
+	tick_ib_qp(&a);
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 1);
 	cr_expect_eq(b.env.stats.qp_rnr_tx, 1);
-	send(&a, 10); /* one packet needs no memory */
-	settle();
+	send_ib_qp(&a, 10); /* one packet needs no memory */
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 2);
 }
 
@@ -35,12 +35,12 @@ QpTest(rc_counts_rnr_naks)
 			fini();
 		pair_with(false, 9, 7, rnr);
 		b.env.rx.max = 0;
-		send(&a, 4 * MTU);
+		send_ib_qp(&a, 4 * MTU);
 		for (; !a.n_failed && n < 100; n++) {
 			flow(&a, -1);
 			flow(&b, -1);
 			if (!a.n_failed)
-				tick(&a);
+				tick_ib_qp(&a);
 		}
 		cr_expect_eq(n, rnr == 7 ? 100 : rnr + 1);
 		if (rnr < 7)
@@ -56,8 +56,8 @@ QpTest(rc_rnr_timers)
 					  256,	 384,  512,  768,   1024,  1536,  2048,	 3072,
 					  4096,	 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
 
-	pair(0);
-	send(&a, 100);
+	make_qp_pair(0);
+	send_ib_qp(&a, 100);
 	for (uint8_t i = 0; i < 32; i++) {
 		struct ddps_ib_pkt p = { .opcode = DDPS_IB_ACK, .syndrome = 0x20 | i };
 
@@ -73,7 +73,7 @@ QpTest(rc_nak_during_an_rnr_wait_is_no_news)
 	struct ddps_ib_pkt nak = { .opcode = DDPS_IB_ACK, .syndrome = 0x60 };
 
 	pair_with(false, 0, 0, 7);
-	send(&a, 4 * MTU);
+	send_ib_qp(&a, 4 * MTU);
 	a.n_out = 0;
 	ddps_ib_qp_rx(&a.qp, &rnr, now);
 	ddps_ib_qp_rx(&a.qp, &nak, now);
@@ -87,11 +87,11 @@ QpTest(rc_answers_out_of_the_window_are_dropped)
 	static const uint32_t psn[] = { 3, 0x800000, 4, 0x7fffff, 0xffffff };
 	static const uint8_t syndrome[] = { 0x1f, 0x20, 0x60, 0x61, 0x40, 0xff };
 
-	pair(0);
-	send(&a, 10);
-	send(&a, 10);
-	settle();
-	send(&a, 10);
+	make_qp_pair(0);
+	send_ib_qp(&a, 10);
+	send_ib_qp(&a, 10);
+	settle_ib_qp();
+	send_ib_qp(&a, 10);
 	a.n_out = 0;
 	for (unsigned i = 0; i < sizeof(psn) / sizeof(*psn); i++)
 		for (unsigned k = 0; k < sizeof(syndrome); k++) {
@@ -114,8 +114,8 @@ QpTest(rc_fatal_naks)
 
 		if (code > 1)
 			fini();
-		pair(0);
-		send(&a, 10);
+		make_qp_pair(0);
+		send_ib_qp(&a, 10);
 		ddps_ib_qp_rx(&a.qp, &p, now);
 		cr_expect_eq(a.n_failed, 1);
 		cr_expect_eq(a.err, DDPS_E_PROTOCOL);
@@ -154,7 +154,7 @@ QpTest(rc_refuses_what_is_not_legal)
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		if (i)
 			fini();
-		pair(0xffffff);
+		make_qp_pair(0xffffff);
 		b.qp.rx_max = 2 * MTU;
 		for (unsigned k = 0; k < row[i].n; k++) {
 			struct ddps_ib_pkt p = { .opcode = row[i].op[k],
@@ -180,8 +180,8 @@ QpTest(states)
 	struct ddps_ib_qp_to to = { .qpn = 1, .mtu = 300 };
 	struct ddps_ib_pkt p = { .opcode = DDPS_IB_SEND_ONLY };
 
-	end_init(&a, false, 1);
-	end_init(&b, false, 2);
+	init_ib_qp_end(&a, false, 1);
+	init_ib_qp_end(&b, false, 2);
 	cr_expect_eq(ddps_ib_qp_send(&a.qp, "x", 1, now), DDPS_E_STATE);
 	ddps_ib_qp_rx(&a.qp, &p, now);
 	cr_expect_eq(a.env.stats.qp_bad, 1);

@@ -5,24 +5,24 @@
 /* 0: it waits without end for what it asks for again and again (IBA volume 1, 9.7.6.1.3). */
 QpTest(a_timeout_of_0_never_ends)
 {
-	pair(5);
+	make_qp_pair(5);
 	a.qp.to.ack_timeout = 0;
-	send(&a, 100);
+	send_ib_qp(&a, 100);
 	for (unsigned i = 0; i < 50; i++) {
 		a.n_out = 0; /* all is lost */
-		tick(&a);
+		tick_ib_qp(&a);
 		cr_expect_eq(a.n_out, 1, "asked again");
 	}
 	cr_expect_eq(a.n_failed, 0);
 	cr_expect_eq(a.env.stats.qp_timeouts, 0);
-	settle();
+	settle_ib_qp();
 	cr_expect(arrived(&b, 100));
 }
 
 QpTest(a_tick_before_its_time_does_nothing)
 {
-	pair(5);
-	send(&a, 100);
+	make_qp_pair(5);
+	send_ib_qp(&a, 100);
 	a.n_out = 0;
 	now = ddps_ib_qp_due(&a.qp) - 1;
 	ddps_ib_qp_tick(&a.qp, now);
@@ -31,8 +31,8 @@ QpTest(a_tick_before_its_time_does_nothing)
 	ddps_ib_qp_tick(&a.qp, now);
 	cr_expect_eq(a.n_out, 1);
 	fini();
-	end_init(&a, false, 0x11); /* one that is not ready has no timers */
-	end_init(&b, false, 0x22);
+	init_ib_qp_end(&a, false, 0x11); /* one that is not ready has no timers */
+	init_ib_qp_end(&b, false, 0x22);
 	ddps_ib_qp_tick(&a.qp, UINT64_MAX);
 	cr_expect_eq(a.n_out + a.n_failed, 0);
 }
@@ -45,7 +45,7 @@ static void illegal(uint8_t op, size_t len, unsigned pad)
 		.opcode = op, .psn = 5, .data = data, .len = len, .pad = pad
 	};
 
-	pair(5);
+	make_qp_pair(5);
 	ddps_ib_qp_rx(&b.qp, &p, now);
 	cr_expect_eq(b.n_failed, 1, "opcode %u of %zu octets", op, len);
 	cr_expect_eq(b.err, DDPS_E_PROTOCOL);
@@ -83,7 +83,7 @@ QpTest(an_only_may_have_all_octets_of_a_packet)
 		.opcode = DDPS_IB_SEND_ONLY, .psn = 5, .data = data, .len = sizeof(data)
 	};
 
-	pair(5);
+	make_qp_pair(5);
 	ddps_ib_qp_rx(&b.qp, &p, now);
 	cr_expect_eq(b.n_msg, 1);
 	cr_expect_eq(b.len, DDPS_IB_MTU_MAX);

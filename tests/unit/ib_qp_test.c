@@ -11,9 +11,9 @@ QpTest(rc_cuts_messages_at_the_mtu)
 	} row[] = { { 0, 1 },	    { 1, 1 },	    { MTU - 1, 1 },	{ MTU, 1 },
 		    { MTU + 1, 2 }, { 2 * MTU, 2 }, { 2 * MTU + 1, 3 }, { 20 * MTU, 20 } };
 
-	pair(0x100);
+	make_qp_pair(0x100);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		send(&a, row[i].len);
+		send_ib_qp(&a, row[i].len);
 		cr_assert_eq(a.n_out, row[i].n, "%zu", row[i].len);
 		for (unsigned k = 0; k + 1 < a.n_out; k++) {
 			cr_expect_eq(a.out[k].p.len, MTU);
@@ -23,7 +23,7 @@ QpTest(rc_cuts_messages_at_the_mtu)
 		cr_expect_eq(a.out[row[i].n - 1].p.opcode,
 			     row[i].n == 1 ? DDPS_IB_SEND_ONLY : DDPS_IB_SEND_LAST);
 		cr_expect(a.out[row[i].n - 1].p.ack_req);
-		settle();
+		settle_ib_qp();
 		cr_expect_eq(b.n_msg, i + 1);
 		cr_expect(arrived(&b, row[i].len), "%zu", row[i].len);
 		cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER, "all acknowledged");
@@ -34,10 +34,10 @@ QpTest(rc_cuts_messages_at_the_mtu)
 
 QpTest(rc_psns_wrap)
 {
-	pair(0xfffff0);
+	make_qp_pair(0xfffff0);
 	for (unsigned i = 0; i < 3; i++)
-		send(&a, 20 * MTU);
-	settle();
+		send_ib_qp(&a, 20 * MTU);
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 3);
 	cr_expect(arrived(&b, 20 * MTU));
 	cr_expect_eq(b.qp.epsn, (0xfffff0 + 60) & 0xffffff);
@@ -46,16 +46,16 @@ QpTest(rc_psns_wrap)
 /* Each packet of a message lost once, in turn. */
 QpTest(rc_loses_nothing)
 {
-	pair(0xfffffe);
+	make_qp_pair(0xfffffe);
 	for (int lost = 0; lost < 10; lost++) {
-		send(&a, 10 * MTU);
+		send_ib_qp(&a, 10 * MTU);
 		flow(&a, lost);
-		settle();
+		settle_ib_qp();
 		if (lost == 9) { /* nothing behind it tells of the gap */
 			cr_expect_eq(b.n_msg, 9);
-			tick(&a);
+			tick_ib_qp(&a);
 			cr_expect_eq(now - 1000 * MS, 50 * MS);
-			settle();
+			settle_ib_qp();
 		}
 		cr_expect_eq(b.n_msg, (unsigned)lost + 1);
 		cr_expect(arrived(&b, 10 * MTU));
@@ -68,10 +68,10 @@ QpTest(rc_loses_nothing)
 /* IBA volume 1, 9.7.5.2.2: one NAK for a gap, with the PSN that is expected. */
 QpTest(rc_asks_once_for_what_is_missing)
 {
-	pair(5);
-	send(&a, 10 * MTU);
+	make_qp_pair(5);
+	send_ib_qp(&a, 10 * MTU);
 	for (unsigned i = 1; i < 10; i++)
-		carry(&a, i);
+		carry_ib_qp(&a, i);
 	cr_assert_eq(b.n_out, 1);
 	cr_expect_eq(b.out[0].p.syndrome, 0x60);
 	cr_expect_eq(b.out[0].p.psn, 5);
@@ -80,14 +80,14 @@ QpTest(rc_asks_once_for_what_is_missing)
 
 QpTest(rc_lost_ack_costs_a_duplicate_only)
 {
-	pair(5);
-	send(&a, 100);
+	make_qp_pair(5);
+	send_ib_qp(&a, 100);
 	flow(&a, -1);
 	cr_assert_eq(b.n_out, 1);
 	flow(&b, 0);
-	tick(&a);
+	tick_ib_qp(&a);
 	cr_expect_eq(a.n_out, 1);
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 1, "once");
 	cr_expect_eq(b.env.stats.qp_duplicate, 1);
 	cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER);
@@ -96,22 +96,22 @@ QpTest(rc_lost_ack_costs_a_duplicate_only)
 /* Nothing has come back: one packet asks what is missing, and no more is repeated than that. */
 QpTest(rc_repeats_no_more_than_is_missing)
 {
-	pair(5);
-	send(&a, 40 * MTU);
+	make_qp_pair(5);
+	send_ib_qp(&a, 40 * MTU);
 	flow(&a, -1);
 	b.n_out = 0; /* all arrived, every answer is lost */
-	tick(&a);
+	tick_ib_qp(&a);
 	cr_assert_eq(a.n_out, 1);
 	cr_expect_eq(a.out[0].p.psn, 5);
 	cr_expect(a.out[0].p.ack_req);
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(a.env.stats.qp_again, 1);
 	cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER);
-	send(&a, 40 * MTU);
+	send_ib_qp(&a, 40 * MTU);
 	a.n_out = 0; /* nothing arrived */
-	tick(&a);
+	tick_ib_qp(&a);
 	cr_assert_eq(a.n_out, 1);
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 2);
 	cr_expect_eq(a.env.stats.qp_again, 41);
 }
@@ -119,12 +119,12 @@ QpTest(rc_repeats_no_more_than_is_missing)
 /* 9.7.5.1.2: a duplicate is answered by the ACK of the newest, wanted or not. */
 QpTest(rc_duplicate_is_acknowledged)
 {
-	pair(5);
-	send(&a, 3 * MTU);
+	make_qp_pair(5);
+	send_ib_qp(&a, 3 * MTU);
 	for (unsigned i = 0; i < 3; i++)
-		carry(&a, i);
+		carry_ib_qp(&a, i);
 	b.n_out = 0;
-	carry(&a, 0);
+	carry_ib_qp(&a, 0);
 	cr_assert_eq(b.n_out, 1);
 	cr_expect_eq(b.out[0].p.psn, 7);
 	cr_expect_eq(b.out[0].p.syndrome, 0x1f);
@@ -137,16 +137,16 @@ QpTest(rc_under_loss)
 	uint32_t rng = 1;
 	unsigned want = 0, wait = 0;
 
-	pair(0xffff00);
+	make_qp_pair(0xffff00);
 	while (b.n_msg < 200) {
 		struct end *both[] = { &a, &b };
 
 		cr_assert_eq(a.n_failed + b.n_failed, 0);
 		for (unsigned k = 0; k < 3 && want < 200 && a.qp.n_msg < 8; k++)
-			send(&a, 1 + want++ * 37 % (9 * MTU));
+			send_ib_qp(&a, 1 + want++ * 37 % (9 * MTU));
 		if (!a.n_out && !b.n_out) {
 			cr_assert_lt(wait++, 2000);
-			tick(&a);
+			tick_ib_qp(&a);
 		}
 		for (unsigned i = 0; i < 2; i++) {
 			rng = rng * 1664525 + 1013904223;
@@ -160,12 +160,12 @@ QpTest(rc_under_loss)
 
 QpTest(rc_window_is_bounded)
 {
-	pair(0);
+	make_qp_pair(0);
 	for (unsigned i = 0; i < 20; i++)
-		send(&a, 10 * MTU);
+		send_ib_qp(&a, 10 * MTU);
 	cr_expect_eq(a.n_out, DDPS_IB_WINDOW);
 	cr_expect(a.out[DDPS_IB_WINDOW - 1].p.ack_req, "or nothing would ever come back");
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 20);
 }
 
@@ -174,13 +174,13 @@ QpTest(rc_takes_no_more_than_it_has_room_for)
 	static const uint8_t m[1000];
 	unsigned n = 0;
 
-	pair(0);
+	make_qp_pair(0);
 	a.env.tx.max = 20000;
 	while (!ddps_ib_qp_send(&a.qp, m, sizeof(m), now))
 		n++;
 	cr_expect_eq(n, 20);
 	cr_expect_eq(a.env.tx.refused, 1);
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(b.n_msg, 20);
 	for (n = 0; !ddps_ib_qp_send(&a.qp, "", 0, now); n++)
 		;
@@ -189,10 +189,10 @@ QpTest(rc_takes_no_more_than_it_has_room_for)
 
 QpTest(rc_waits_for_room_on_the_wire)
 {
-	pair(0);
+	make_qp_pair(0);
 	a.room = 3;
-	send(&a, 10 * MTU);
-	send(&a, 10);
+	send_ib_qp(&a, 10 * MTU);
+	send_ib_qp(&a, 10);
 	cr_expect_eq(a.n_out, 3);
 	cr_expect(a.qp.blocked);
 	a.room = 1000;
@@ -205,7 +205,7 @@ QpTest(rc_waits_for_room_on_the_wire)
 	b.room = 1000;
 	ddps_ib_qp_pump(&b.qp, now);
 	cr_expect_eq(b.n_out, 1, "one for both");
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER);
 }
 
@@ -213,7 +213,7 @@ QpTest(rc_waits_for_room_on_the_wire)
 /* An ACK for which there was no room twice is sent when there is. */
 QpTest(rc_owes_an_ack_until_it_is_sent)
 {
-	pair(5);
+	make_qp_pair(5);
 	cr_assert_eq(ddps_ib_qp_send(&a.qp, "x", 1, now), 0);
 	b.room = 0;
 	flow(&a, -1);
@@ -224,7 +224,7 @@ QpTest(rc_owes_an_ack_until_it_is_sent)
 	b.room = UINT32_MAX;
 	ddps_ib_qp_pump(&b.qp, now);
 	cr_expect_eq(b.n_out, 1);
-	settle();
+	settle_ib_qp();
 	cr_expect_eq(a.qp.n_msg, 0);
 }
 
@@ -238,9 +238,9 @@ QpTest(rc_gives_up_when_nobody_answers)
 		if (i)
 			fini();
 		pair_with(false, 0, retries[i], 7);
-		send(&a, 100);
+		send_ib_qp(&a, 100);
 		while (!a.n_failed && now < 100000 * MS)
-			tick(&a);
+			tick_ib_qp(&a);
 		cr_expect_eq(a.err, DDPS_E_TIMEDOUT);
 		cr_expect_geq(now - 1000 * MS, least);
 		cr_expect_eq(a.env.stats.qp_timeouts, retries[i] + 1);
@@ -252,7 +252,7 @@ QpTest(rc_gives_up_when_nobody_answers)
 QpTest(rc_nak_without_retries_left_ends_it)
 {
 	pair_with(false, 0, 0, 7);
-	send(&a, 10 * MTU);
+	send_ib_qp(&a, 10 * MTU);
 	flow(&a, 3);
 	flow(&b, -1);
 	cr_expect_eq(a.n_failed, 1);
@@ -262,10 +262,10 @@ QpTest(rc_nak_without_retries_left_ends_it)
 /* One ACK for what asked for sixteen; the rest have theirs when the batch is over. */
 QpTest(acks_may_stand_for_several_packets)
 {
-	pair(5);
+	make_qp_pair(5);
 	b.env.late_acks = true;
 	for (unsigned i = 0; i < 20; i++)
-		send(&a, 10);
+		send_ib_qp(&a, 10);
 	flow(&a, -1);
 	cr_expect_eq(b.n_msg, 20);
 	cr_expect_eq(b.n_out, 1);
@@ -274,5 +274,5 @@ QpTest(acks_may_stand_for_several_packets)
 	cr_expect(b.n_out == 2 && !b.qp.ack_owed);
 	flow(&b, -1);
 	cr_expect_eq(a.qp.n_msg, 0);
-	settle();
+	settle_ib_qp();
 }

@@ -10,7 +10,7 @@ QpTest(uc_goes_on_after_a_gap)
 			fini();
 		pair_with(true, 0xfffffc, 7, 7);
 		for (unsigned i = 0; i < 4; i++)
-			send(&a, 3 * MTU + i);
+			send_ib_qp(&a, 3 * MTU + i);
 		cr_assert_eq(a.n_out, 15 - 0);
 		flow(&a, lost);
 		cr_expect_eq(b.n_out, 0);
@@ -37,7 +37,7 @@ QpTest(uc_drops_what_is_not_legal)
 	cr_expect_eq(b.len, 6);
 	cr_expect_eq(b.n_failed + b.n_out, 0);
 	b.env.rx.max = 0;
-	send(&a, 3 * MTU);
+	send_ib_qp(&a, 3 * MTU);
 	b.qp.epsn = 0;
 	flow(&a, -1);
 	cr_expect_eq(b.n_msg, 2);

@@ -44,7 +44,7 @@ static uint8_t broadcast[16];
 static const uint8_t group1[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0x0f, 1, 2, 3 };
 static const uint8_t group2[16] = { 0xff, 0x12, 0x60, 0x1b, 0xff, 0xff, [15] = 7 };
 
-static void put(uint16_t from, uint16_t to, const uint8_t *mad)
+static void put_ib_sa(uint16_t from, uint16_t to, const uint8_t *mad)
 {
 	cr_assert_lt(n_wire, WIRE);
 	wire[n_wire].from = from;
@@ -55,17 +55,17 @@ static void put(uint16_t from, uint16_t to, const uint8_t *mad)
 static void on_sa_send(void *user, uint16_t lid, const uint8_t *mad)
 {
 	(void)user;
-	put(SA_LID, lid, mad);
+	put_ib_sa(SA_LID, lid, mad);
 }
 
-static void on_send(void *user, const uint8_t *mad)
+static void take_ib_sa_send(void *user, const uint8_t *mad)
 {
 	if (!gone[((struct node *)user)->lid - 2])
-		put(((struct node *)user)->lid, SA_LID, mad);
+		put_ib_sa(((struct node *)user)->lid, SA_LID, mad);
 }
 
-static void on_joined(void *user, const uint8_t *mgid, int err, const struct ddps_sa_mcm *rec,
-		      uint64_t t)
+static void take_ib_sa_joined(void *user, const uint8_t *mgid, int err,
+			      const struct ddps_sa_mcm *rec, uint64_t t)
 {
 	struct node *n = user;
 
@@ -78,7 +78,7 @@ static void on_joined(void *user, const uint8_t *mgid, int err, const struct ddp
 	}
 }
 
-static void on_path(void *user, const uint8_t *gid, const struct ddps_sa_pr *pr, uint64_t t)
+static void take_ib_sa_path(void *user, const uint8_t *gid, const struct ddps_sa_pr *pr, uint64_t t)
 {
 	struct node *n = user;
 
@@ -107,7 +107,8 @@ static int on_hold(void *user, unsigned group, const struct ddps_sa_mcm *rec)
 	return rec ? hold_err : 0;
 }
 
-static const struct ddps_sac_ops ops = { on_send, on_joined, on_path, on_open, on_hold };
+static const struct ddps_sac_ops ops = { take_ib_sa_send, take_ib_sa_joined, take_ib_sa_path,
+					 on_open, on_hold };
 
 static void gid_of(uint8_t gid[16], unsigned lid)
 {
@@ -190,7 +191,7 @@ __attribute__((unused)) static void claim(uint16_t lid, uint8_t method, uint16_t
 	now += 1500 * MS;
 }
 
-static bool refused(unsigned i)
+static bool is_ib_sa_refused(unsigned i)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];
 	struct ddps_sa_head h;
@@ -200,11 +201,11 @@ static bool refused(unsigned i)
 	h.method = DDPS_SA_GET_RESP;
 	h.status = DDPS_SA_REQ_INVALID;
 	ddps_sa_mad_begin(mad, &h);
-	put(SA_LID, wire[i].from, mad);
+	put_ib_sa(SA_LID, wire[i].from, mad);
 	return true;
 }
 
-static void settle(void)
+static void settle_ib_sa(void)
 {
 	for (unsigned i = 0; i < n_wire; i++) {
 		cr_assert_lt(i, WIRE);
@@ -212,21 +213,21 @@ static void settle(void)
 			continue;
 		if (wire[i].to != SA_LID)
 			ddps_sac_rx(node[wire[i].to - 2].c, wire[i].mad, now);
-		else if (!deaf && !refused(i))
+		else if (!deaf && !is_ib_sa_refused(i))
 			ddps_sa_rx(sa, wire[i].from, wire[i].mad, now);
 	}
 	n_wire = 0;
 }
 
 /* For so long, with everything that timers do. */
-static void run(uint64_t ns)
+static void run_ib_sa(uint64_t ns)
 {
 	uint64_t end = now + ns;
 
 	for (;;) {
 		uint64_t due = ddps_sa_due(sa);
 
-		settle();
+		settle_ib_sa();
 		for (unsigned i = 0; i < NODES; i++)
 			due = ddps_sac_due(node[i].c) < due ? ddps_sac_due(node[i].c) : due;
 		if (due > end)
@@ -244,7 +245,7 @@ static void all_join(void)
 {
 	for (unsigned i = 0; i < NODES; i++)
 		cr_assert_eq(ddps_sac_join(node[i].c, broadcast, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	for (unsigned i = 0; i < NODES; i++) /* again, if what is refused makes it doubt */
 		cr_assert(refusing ? node[i].n_joined >= 1 : node[i].n_joined == 1);
 }

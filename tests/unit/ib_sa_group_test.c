@@ -40,7 +40,7 @@ Test(ib_sa, group_is_made_by_its_first_member, .init = init, .fini = fini,
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
 	cr_assert_eq(ddps_sac_join(node[1].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[0].n_joined + node[1].n_joined, 4);
 	cr_expect_eq(node[0].rec.mlid, node[1].rec.mlid);
 	cr_expect_neq(node[0].rec.mlid, 0xc000);
@@ -56,19 +56,19 @@ Test(ib_sa, nothing_is_sent_before_the_group_is_known_and_joined, .init = init, 
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_assert_eq(open_group(&node[1], group1, &rec), 0);
 	cr_expect_eq(rec->mlid, node[0].rec.mlid);
 	cr_expect_eq(rec->join, DDPS_MC_SEND_NON);
 	cr_expect_null(ddps_sac_member(node[1].c, rec->mlid), "it sends, it does not receive");
 	asked = ddps_sac_stats(node[1].c)->sac_queries;
 	cr_assert_eq(open_group(&node[1], group1, &rec), 0);
-	run(10 * SEC);
+	run_ib_sa(10 * SEC);
 	cr_expect_eq(ddps_sac_stats(node[1].c)->sac_queries, asked, "remembered");
-	run(60 * SEC); /* idle: left, so whoever sends then asks anew */
+	run_ib_sa(60 * SEC); /* idle: left, so whoever sends then asks anew */
 	cr_expect_eq(ddps_sac_stats(node[1].c)->sac_queries, asked + 1);
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
 }
@@ -89,12 +89,12 @@ Test(ib_sa, contact_32_a_group_that_cannot_be_held, .init = init, .fini = fini)
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(n_held(&node[0]), 2);
 	hold_err = DDPS_E_SYSTEM;
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
 	cr_assert_eq(ddps_sac_join(node[2].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	for (unsigned i = 1; i < 3; i++) {
 		cr_expect_eq(node[i].err, DDPS_E_SYSTEM, "node %u", i);
 		cr_expect_eq(n_held(&node[i]), 1, "node %u", i);
@@ -104,16 +104,16 @@ Test(ib_sa, contact_32_a_group_that_cannot_be_held, .init = init, .fini = fini)
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_ADDRESS);
 	ddps_sac_leave(node[0].c, group1, now);
 	cr_expect_eq(n_held(&node[0]), 1);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 1);
 	hold_err = 0;
-	run(2 * SEC);
+	run_ib_sa(2 * SEC);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 2, "made anew: nobody was left in it");
 	cr_expect_eq(node[2].n_joined, 2);
 	cr_expect_eq(n_held(&node[2]), 2);
 	cr_expect_eq(open_group(&node[1], group1, &rec), 0, "the new one was reported");
 	cr_expect_eq(n_held(&node[1]), 2);
-	run(61 * SEC);
+	run_ib_sa(61 * SEC);
 	cr_expect_eq(n_held(&node[1]), 1, "nothing was sent to it");
 }
 
@@ -124,13 +124,13 @@ Test(ib_sa, join_of_a_group_that_is_being_asked_about, .init = init, .fini = fin
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[2].c, group2, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	for (unsigned i = 0; i < 2; i++) { /* not there, and there */
 		const uint8_t *mgid = i ? group2 : group1;
 
 		cr_expect_eq(open_group(&node[0], mgid, &rec), DDPS_E_AGAIN);
 		cr_assert_eq(ddps_sac_join(node[0].c, mgid, now), 0);
-		run(10 * MS);
+		run_ib_sa(10 * MS);
 		cr_expect_eq(node[0].n_joined, 2 + i);
 		cr_expect_eq(node[0].rec.join, DDPS_MC_FULL);
 	}
@@ -143,7 +143,7 @@ Test(ib_sa, join_of_a_group_that_is_being_asked_about, .init = init, .fini = fin
 	n_wire -= 2;
 	memmove(wire, wire + 2, n_wire * sizeof(*wire));
 	cr_assert_eq(ddps_sac_join(node[1].c, group2, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[1].n_joined, 2);
 	cr_expect_eq(node[1].rec.join, DDPS_MC_FULL);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad + ddps_sac_stats(node[1].c)->sac_bad, 0);
@@ -156,15 +156,15 @@ Test(ib_sa, groups_that_come_and_go_are_reported, .init = init, .fini = fini,
 
 	all_join();
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_ADDRESS);
 	cr_expect(node[1].n_open == 2 && !node[1].there, "the broadcast group, and not this one");
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(ddps_sac_stats(node[1].c)->sac_reports, 1);
 	cr_assert_eq(open_group(&node[1], group1, &rec), 0, "joined because of the report");
 	ddps_sac_leave(node[0].c, group1, now);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(ddps_sac_stats(node[1].c)->sac_reports, 2);
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_ADDRESS);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_unheard, 0);
@@ -178,8 +178,8 @@ Test(ib_sa, what_is_answered_twice_is_late, .init = init, .fini = fini)
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
 	cr_assert_eq(n_wire, 1);
-	put(wire[0].from, SA_LID, wire[0].mad);
-	settle();
+	put_ib_sa(wire[0].from, SA_LID, wire[0].mad);
+	settle_ib_sa();
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_late, 1);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad, 0);
 
@@ -187,8 +187,8 @@ Test(ib_sa, what_is_answered_twice_is_late, .init = init, .fini = fini)
 	ddps_sa_rx(sa, wire[0].from, wire[0].mad, now); /* all hear of it, and one hears it twice */
 	cr_assert_eq(n_wire, 1 + NODES + 1);
 	memcpy(mad, wire[n_wire - 2].mad, sizeof(mad));
-	put(SA_LID, wire[n_wire - 2].to, mad);
-	settle();
+	put_ib_sa(SA_LID, wire[n_wire - 2].to, mad);
+	settle_ib_sa();
 	cr_expect_eq(ddps_sa_stats(sa)->sa_late, 1);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_bad, 0);
 	mad[0] ^= 0xff; /* no such version */
@@ -229,7 +229,7 @@ Test(ib_sa, a_group_gets_another_mlid, .init = init, .fini = fini, .description 
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	was = node[0].rec.mlid;
 	cr_assert_not_null(ddps_sac_member(node[0].c, was));
 	n_wire = 0;

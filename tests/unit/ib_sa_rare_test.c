@@ -6,7 +6,7 @@
 /* ---- answers to the client ---- */
 
 /* To the query that was sent last, the wire being empty afterwards. */
-static struct ddps_sa_head asked(void)
+static struct ddps_sa_head get_last_query_head(void)
 {
 	struct ddps_sa_head h;
 
@@ -41,7 +41,7 @@ static void answer_path(struct ddps_sa_head h, const struct ddps_sa_pr *pr)
 		unsigned n = node[0].n_path;                                                       \
 		cr_assert_eq(ddps_sac_path(node[0].c, pr.dgid, now), 0);                           \
 		change;                                                                            \
-		answer_path(asked(), &pr);                                                         \
+		answer_path(get_last_query_head(), &pr);                                           \
 		cr_expect_eq(node[0].n_path, n + 1, #change);                                      \
 		cr_expect_eq(node[0].has_path, good, #change);                                     \
 		cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad, bad + !(good), #change);          \
@@ -69,7 +69,7 @@ Test(ib_sa_rare, an_answer_of_another_attribute, .init = init, .fini = fini)
 	struct ddps_sa_head h;
 
 	cr_assert_eq(ddps_sac_path(node[0].c, pr.dgid, now), 0);
-	h = asked();
+	h = get_last_query_head();
 	h.attr = DDPS_SA_MCMEMBER_RECORD;
 	answer_path(h, &pr);
 	cr_expect_eq(node[0].n_path, 0, "the query goes on");
@@ -100,7 +100,7 @@ Test(ib_sa_rare, groups_that_cannot_be, .init = init, .fini = fini)
 	struct ddps_sa_head h;
 
 	cr_assert_eq(ddps_sac_join(node[0].c, broadcast, now), 0);
-	h = asked();
+	h = get_last_query_head();
 	memcpy(r.mgid, broadcast, 16);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		r.mlid = row[i].mlid;
@@ -130,7 +130,7 @@ Test(ib_sa_rare, transactions_go_around, .init = init, .fini = fini)
 		struct ddps_sa_head h;
 
 		cr_assert_eq(ddps_sac_path(node[0].c, pr.dgid, now), 0);
-		h = asked();
+		h = get_last_query_head();
 		cr_expect_neq((uint32_t)h.tid, 0);
 		answer_path(h, &pr);
 		cr_expect_eq(node[0].n_path, i + 1);
@@ -151,7 +151,7 @@ Test(ib_sa_rare, paths_are_bounded, .init = init, .fini = fini)
 	gid_of(gid, 51);
 	cr_expect_eq(ddps_sac_path(node[0].c, gid, now), DDPS_E_AGAIN);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_full, 1);
-	run(10 * SEC);
+	run_ib_sa(10 * SEC);
 	cr_expect_eq(node[0].n_path, DDPS_SAC_PATHS, "none is answered");
 	cr_expect_eq(ddps_sac_path(node[0].c, gid, now), 0);
 }
@@ -174,7 +174,7 @@ Test(ib_sa_rare, groups_are_bounded, .init = init, .fini = fini)
 	all_join();
 	for (unsigned i = 1; i < DDPS_SAC_GROUPS + 10; i++) {
 		cr_assert_eq(open_group(&node[0], group_nr(i), &rec), DDPS_E_AGAIN);
-		run(10 * MS);
+		run_ib_sa(10 * MS);
 	}
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_full, 0);
 	cr_expect(ddps_sac_link(node[0].c), "that one is joined");
@@ -193,14 +193,14 @@ Test(ib_sa_rare, a_group_that_is_wanted_is_asked_for_without_end, .init = init, 
 {
 	deaf = true;
 	cr_assert_eq(ddps_sac_join(node[0].c, broadcast, now), 0);
-	run(1000 * SEC);
+	run_ib_sa(1000 * SEC);
 	cr_expect_eq(node[0].n_joined, 0);
 	deaf = false;
-	run(200 * SEC);
+	run_ib_sa(200 * SEC);
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
-static void report(uint16_t trap, const uint8_t *mgid)
+static void report_ib_sa_rare(uint16_t trap, const uint8_t *mgid)
 {
 	const struct ddps_sa_head h = { .method = DDPS_SA_REPORT,
 					.attr = DDPS_SA_NOTICE,
@@ -222,15 +222,15 @@ Test(ib_sa_rare, a_group_that_is_waited_for_appears, .init = init, .fini = fini,
 	cr_assert_eq(ddps_sac_join(node[0].c, broadcast, now), 0);
 	for (unsigned i = 0; node[0].err != DDPS_E_TIMEDOUT; i++) {
 		cr_assert_lt(i, 1000);
-		run(10 * MS);
+		run_ib_sa(10 * MS);
 	}
 	deaf = false;
-	report(66, broadcast);
-	run(10 * MS);
+	report_ib_sa_rare(66, broadcast);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[0].n_joined, 1);
-	report(66, broadcast);
-	report(66, group2); /* nobody's */
-	run(10 * MS);
+	report_ib_sa_rare(66, broadcast);
+	report_ib_sa_rare(66, group2); /* nobody's */
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[0].n_joined, 1, "once");
 }
 
@@ -241,7 +241,7 @@ Test(ib_sa_rare, what_is_asked_for_survives_a_renewal, .init = init, .fini = fin
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[1].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	for (unsigned step = 0; step < 2; step++) {
 		node[0].there = false;
 		cr_assert_eq(open_group(&node[0], group1, &rec), DDPS_E_AGAIN);
@@ -252,18 +252,18 @@ Test(ib_sa_rare, what_is_asked_for_survives_a_renewal, .init = init, .fini = fin
 		n_wire = 0;
 		cr_expect_not(node[0].there);
 		ddps_sac_renew(node[0].c, now);
-		run(10 * MS);
+		run_ib_sa(10 * MS);
 		cr_expect(node[0].there);
 		cr_expect_eq(open_group(&node[0], group1, &rec), 0);
 		ddps_sac_leave(node[0].c, group1, now);
-		run(10 * MS);
+		run_ib_sa(10 * MS);
 	}
 }
 
 /* ---- queries of the administration ---- */
 
-static struct ddps_sa_head ask(uint16_t lid, uint8_t method, uint16_t attr, uint64_t mask,
-			       uint8_t mad[DDPS_CM_MAD_LEN])
+static struct ddps_sa_head ask_ib_sa_rare(uint16_t lid, uint8_t method, uint16_t attr,
+					  uint64_t mask, uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	struct ddps_sa_head h = { .method = method, .attr = attr, .tid = 7, .mask = mask };
 	uint8_t rec[DDPS_SA_RECORD_LEN];
@@ -281,13 +281,13 @@ static struct ddps_sa_head ask(uint16_t lid, uint8_t method, uint16_t attr, uint
 }
 
 /* A query for a path; what it finds is in @pr. */
-static uint16_t path(uint16_t from, uint64_t mask, struct ddps_sa_pr *pr)
+static uint16_t ask_rare_path(uint16_t from, uint64_t mask, struct ddps_sa_pr *pr)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 	uint16_t status;
 
 	ddps_sa_pr_put(mad, pr);
-	status = ask(from, DDPS_SA_GET, DDPS_SA_PATH_RECORD, mask, mad).status;
+	status = ask_ib_sa_rare(from, DDPS_SA_GET, DDPS_SA_PATH_RECORD, mask, mad).status;
 	ddps_sa_pr_get(pr, mad);
 	return status;
 }
@@ -298,11 +298,11 @@ Test(ib_sa_rare, paths_to_groups, .init = init, .fini = fini)
 
 	all_join();
 	memcpy(pr.dgid, broadcast, 16);
-	cr_expect_eq(path(2, DDPS_PR_DGID | DDPS_PR_SLID, (pr.slid = 2, &pr)), DDPS_SA_OK);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DGID | DDPS_PR_SLID, (pr.slid = 2, &pr)), DDPS_SA_OK);
 	cr_expect_eq(pr.dlid, 0xc000);
 	cr_expect_arr_eq(pr.dgid, broadcast, 16);
 	memcpy(pr.dgid, group2, 16);
-	cr_expect_eq(path(2, DDPS_PR_DGID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DGID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
 }
 
 Test(ib_sa_rare, paths_by_lid, .init = init, .fini = fini)
@@ -311,23 +311,24 @@ Test(ib_sa_rare, paths_by_lid, .init = init, .fini = fini)
 	uint8_t gid[16];
 
 	all_join();
-	cr_expect_eq(path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_OK);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_OK);
 	gid_of(gid, 51);
 	cr_expect_arr_eq(pr.dgid, gid, 16);
 	cr_expect_eq(pr.dlid, 3);
 	pr.dlid = 77;
-	cr_expect_eq(path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
 	pr.dlid = 0xc000;
-	cr_expect_eq(path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS);
 	pr.dlid = 3;
-	cr_expect_eq(path(2, DDPS_PR_SLID, &pr), DDPS_SA_OK, "to anywhere");
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_SLID, &pr), DDPS_SA_OK, "to anywhere");
 	pr.slid = 77;
-	cr_expect_eq(path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS, "from nobody");
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DLID | DDPS_PR_SLID, &pr), DDPS_SA_NO_RECORDS,
+		     "from nobody");
 	/* for another port, in a partition */
 	gid_of(pr.sgid, 52);
 	pr.pkey = 0xffff;
 	pr.dlid = 3;
-	cr_expect_eq(path(2, DDPS_PR_DLID | DDPS_PR_SGID | DDPS_PR_PKEY, &pr), DDPS_SA_OK);
+	cr_expect_eq(ask_rare_path(2, DDPS_PR_DLID | DDPS_PR_SGID | DDPS_PR_PKEY, &pr), DDPS_SA_OK);
 	cr_expect_eq(pr.slid, 4);
 	cr_expect_eq(pr.dlid, 3);
 }
@@ -341,11 +342,11 @@ Test(ib_sa_rare, who_has_a_known_gid_but_is_not_known, .init = init, .fini = fin
 	gid_of(pr.sgid, 50);
 	ddps_sa_pr_put(mad, &pr);
 	claim(40, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DLID | DDPS_PR_SGID, mad);
-	cr_expect_eq(path(40, DDPS_PR_DLID | DDPS_PR_SGID, &pr), DDPS_SA_OK);
+	cr_expect_eq(ask_rare_path(40, DDPS_PR_DLID | DDPS_PR_SGID, &pr), DDPS_SA_OK);
 	cr_expect_eq(pr.slid, 40, "it has moved");
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
 	gid_of(pr.sgid, 100); /* the administration itself does not move */
-	cr_expect_eq(path(41, DDPS_PR_DLID | DDPS_PR_SGID, &pr), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(ask_rare_path(41, DDPS_PR_DLID | DDPS_PR_SGID, &pr), DDPS_SA_NO_RECORDS);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
 }
 
@@ -368,22 +369,23 @@ Test(ib_sa_rare, the_port_of_the_administration, .init = init, .fini = fini)
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
 	ddps_sa_record(mad)[1] = SA_LID;
-	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status, DDPS_SA_OK);
+	cr_expect_eq(ask_ib_sa_rare(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status,
+		     DDPS_SA_OK);
 	cr_expect_eq(ddps_sa_record(mad)[1], SA_LID);
 }
 
 /* ---- subscriptions ---- */
 
-static uint16_t subscribe(uint16_t lid, const struct ddps_sa_inform *r)
+static uint16_t subscribe_ib_sa_rare(uint16_t lid, const struct ddps_sa_inform *r)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
 	ddps_sa_inform_put(mad, r);
-	return ask(lid, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status;
+	return ask_ib_sa_rare(lid, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status;
 }
 
 /* How many are told of a group that nobody has had, and that @lid makes. */
-static unsigned told_by(uint16_t lid, unsigned nr)
+static unsigned count_informed_by(uint16_t lid, unsigned nr)
 {
 	uint64_t n = ddps_sa_stats(sa)->sa_reports;
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
@@ -392,13 +394,15 @@ static unsigned told_by(uint16_t lid, unsigned nr)
 	memcpy(r.mgid, group_nr(nr), 16);
 	gid_of(r.port_gid, lid + 48u);
 	ddps_sa_mcm_put(mad, &r);
-	cr_assert_eq(ask(lid, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_CREATE, mad).status, 0);
+	cr_assert_eq(ask_ib_sa_rare(lid, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_CREATE, mad)
+			     .status,
+		     0);
 	return (unsigned)(ddps_sa_stats(sa)->sa_reports - n);
 }
 
-static unsigned told(unsigned nr)
+static unsigned count_informed(unsigned nr)
 {
-	return told_by(4, nr);
+	return count_informed_by(4, nr);
 }
 
 Test(ib_sa_rare, subscriptions_that_are_taken, .init = init, .fini = fini,
@@ -415,39 +419,39 @@ Test(ib_sa_rare, subscriptions_that_are_taken, .init = init, .fini = fini,
 	for (uint16_t trap = 66; trap <= 67; trap++)
 		for (uint16_t lid = 2; lid < 4; lid++) {
 			r.trap = trap;
-			cr_expect_eq(subscribe(lid, &r), DDPS_SA_OK);
+			cr_expect_eq(subscribe_ib_sa_rare(lid, &r), DDPS_SA_OK);
 		}
-	before = told(1);
+	before = count_informed(1);
 #define TAKEN(change, status)                                                                      \
 	do {                                                                                       \
 		r = none;                                                                          \
 		r.subscribe = true;                                                                \
 		change;                                                                            \
-		cr_expect_eq(subscribe(2, &r), status, #change);                                   \
+		cr_expect_eq(subscribe_ib_sa_rare(2, &r), status, #change);                        \
 	} while (0)
 	TAKEN(r.generic = false, DDPS_SA_REQ_INVALID);
 	TAKEN(r.type = 4, DDPS_SA_REQ_INVALID);
 	TAKEN(r.lid_first = 2, DDPS_SA_REQ_INVALID);
 	TAKEN(r.gid[0] = 1, DDPS_SA_REQ_INVALID);
 	TAKEN(r.trap = 99, DDPS_SA_REQ_INVALID);
-	cr_expect_eq(told(2), before);
+	cr_expect_eq(count_informed(2), before);
 	TAKEN(r.type = 0xffff, DDPS_SA_OK);
-	cr_expect_eq(told(3), before + 1);
+	cr_expect_eq(count_informed(3), before + 1);
 	r.subscribe = false;
-	cr_expect_eq(subscribe(2, &r), DDPS_SA_OK);
-	cr_expect_eq(told(4), before);
+	cr_expect_eq(subscribe_ib_sa_rare(2, &r), DDPS_SA_OK);
+	cr_expect_eq(count_informed(4), before);
 	TAKEN(r.trap = 0xffff, DDPS_SA_OK);
-	cr_expect_eq(told(5), before + 1, "all of them are that one, too");
+	cr_expect_eq(count_informed(5), before + 1, "all of them are that one, too");
 }
 
 /* Reports are repeated until they are answered; no more are kept than there is room. */
 Test(ib_sa_rare, reports_are_bounded, .init = init, .fini = fini, .description = "4391-10-6")
 {
 	all_join();
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	for (unsigned i = 1; i <= DDPS_SA_REPORTS / NODES; i++)
-		cr_assert_eq(told(i), NODES, "all have subscribed");
-	cr_expect_eq(told_by(5, 100), 0, "nobody has answered yet");
+		cr_assert_eq(count_informed(i), NODES, "all have subscribed");
+	cr_expect_eq(count_informed_by(5, 100), 0, "nobody has answered yet");
 	cr_expect_eq(ddps_sa_stats(sa)->sa_unheard, NODES);
 	ddps_sa_tick(sa, now); /* none is due */
 	cr_expect_eq(ddps_sa_stats(sa)->sa_reports, DDPS_SA_REPORTS);
@@ -516,7 +520,7 @@ Test(ib_sa_rare, what_may_leave_the_link, .init = init, .fini = fini, .descripti
 
 	all_join();
 	cr_assert_eq(ddps_sac_open(node[0].c, group1, now, &rec, &group), DDPS_E_AGAIN);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_assert_eq(ddps_sac_open(node[0].c, group1, now, &rec, &group), DDPS_E_ADDRESS);
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		const uint64_t was = held;

@@ -6,8 +6,8 @@
 
 #define KNOWN_LINK (DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_PKEY | DDPS_MC_JOIN)
 
-static struct ddps_sa_head ask(uint16_t lid, uint8_t method, uint16_t attr, uint64_t mask,
-			       uint8_t mad[DDPS_CM_MAD_LEN])
+static struct ddps_sa_head ask_ib_sa_request(uint16_t lid, uint8_t method, uint16_t attr,
+					     uint64_t mask, uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	struct ddps_sa_head h = {
 		.method = method, .attr = attr, .tid = 0x1122334455667788, .mask = mask
@@ -27,7 +27,7 @@ static struct ddps_sa_head ask(uint16_t lid, uint8_t method, uint16_t attr, uint
 	return h;
 }
 
-static struct ddps_sa_mcm record(unsigned lid, const uint8_t *mgid, uint8_t join)
+static struct ddps_sa_mcm record_ib_sa_request(unsigned lid, const uint8_t *mgid, uint8_t join)
 {
 	struct ddps_sa_mcm r = {
 		.qkey = 0x1234, .pkey = 0xffff, .mtu = 0x84, .rate = 0x87, .scope = 2, .join = join
@@ -38,19 +38,21 @@ static struct ddps_sa_mcm record(unsigned lid, const uint8_t *mgid, uint8_t join
 	return r;
 }
 
-static uint16_t member(unsigned lid, uint8_t method, uint64_t mask, const struct ddps_sa_mcm *r)
+static uint16_t make_ib_sa_request_member(unsigned lid, uint8_t method, uint64_t mask,
+					  const struct ddps_sa_mcm *r)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
 	ddps_sa_mcm_put(mad, r);
-	return ask((uint16_t)lid, method, DDPS_SA_MCMEMBER_RECORD, mask, mad).status;
+	return ask_ib_sa_request((uint16_t)lid, method, DDPS_SA_MCMEMBER_RECORD, mask, mad).status;
 }
 
 #define JOIN(mask, change, status)                                                                 \
 	do {                                                                                       \
-		struct ddps_sa_mcm r = record(2, group1, DDPS_MC_FULL);                            \
+		struct ddps_sa_mcm r = record_ib_sa_request(2, group1, DDPS_MC_FULL);              \
 		change;                                                                            \
-		cr_expect_eq(member(2, DDPS_SA_SET, mask, &r), status, "%s", #change);             \
+		cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_SET, mask, &r), status, "%s",    \
+			     #change);                                                             \
 	} while (0)
 
 Test(ib_sa, joins_that_are_refused, .init = init, .fini = fini)
@@ -85,48 +87,53 @@ Test(ib_sa, joins_that_are_refused, .init = init, .fini = fini)
 /* Linux makes a group that it only sends to, and leaves with what the answer to its join said. */
 Test(ib_sa, join_states, .init = init, .fini = fini)
 {
-	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_SEND_FULL);
-	struct ddps_sa_mcm other = record(3, group1, DDPS_MC_NON);
+	struct ddps_sa_mcm r = record_ib_sa_request(2, group1, DDPS_MC_SEND_FULL);
+	struct ddps_sa_mcm other = record_ib_sa_request(3, group1, DDPS_MC_NON);
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 	const uint64_t leave = DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN;
 
-	cr_expect_eq(member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
-	cr_expect_eq(member(3, DDPS_SA_SET, DDPS_MC_ALL, &other), DDPS_SA_OK);
+	cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
+	cr_expect_eq(make_ib_sa_request_member(3, DDPS_SA_SET, DDPS_MC_ALL, &other), DDPS_SA_OK);
 	r.join = DDPS_MC_FULL;
 	ddps_sa_mcm_put(mad, &r);
-	cr_expect_eq(ask(2, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_ALL, mad).status, 0);
+	cr_expect_eq(
+		ask_ib_sa_request(2, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_ALL, mad).status,
+		0);
 	ddps_sa_mcm_get(&r, mad);
 	cr_expect_eq(r.join, DDPS_MC_FULL, "not what the port has in all");
-	cr_expect_eq(member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_OK);
-	cr_expect_eq(member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_REQ_INVALID, "twice");
-	cr_expect_eq(member(4, DDPS_SA_GET, DDPS_MC_MGID, &r), DDPS_SA_OK, "it is there still");
+	cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_OK);
+	cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_REQ_INVALID,
+		     "twice");
+	cr_expect_eq(make_ib_sa_request_member(4, DDPS_SA_GET, DDPS_MC_MGID, &r), DDPS_SA_OK,
+		     "it is there still");
 	r.join = DDPS_MC_SEND_FULL;
-	cr_expect_eq(member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_OK);
-	cr_expect_eq(member(4, DDPS_SA_GET, DDPS_MC_MGID, &r), DDPS_SA_NO_RECORDS,
-		     "a member that does not count keeps no group");
+	cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_DELETE, leave, &r), DDPS_SA_OK);
+	cr_expect_eq(make_ib_sa_request_member(4, DDPS_SA_GET, DDPS_MC_MGID, &r),
+		     DDPS_SA_NO_RECORDS, "a member that does not count keeps no group");
 	r.pkey = 0x8002;
-	cr_expect_eq(member(4, DDPS_SA_GET, DDPS_MC_PKEY, &r), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(make_ib_sa_request_member(4, DDPS_SA_GET, DDPS_MC_PKEY, &r),
+		     DDPS_SA_NO_RECORDS);
 }
 
 Test(ib_sa, one_port_cannot_take_all_groups, .init = init, .fini = fini)
 {
-	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_FULL);
+	struct ddps_sa_mcm r = record_ib_sa_request(2, group1, DDPS_MC_FULL);
 	unsigned made = 0;
 
 	for (unsigned i = 0; i < 300; i++) {
 		r.mgid[14] = (uint8_t)(i >> 8);
 		r.mgid[15] = (uint8_t)i;
-		made += !member(2, DDPS_SA_SET, DDPS_MC_ALL, &r);
+		made += !make_ib_sa_request_member(2, DDPS_SA_SET, DDPS_MC_ALL, &r);
 	}
 	cr_expect_eq(made, DDPS_SA_SHARE);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_limit, 300 - DDPS_SA_SHARE);
 	for (unsigned lid = 3; lid < 10; lid++)
 		for (unsigned i = 0; i < 60; i++) {
-			struct ddps_sa_mcm o = record(lid, group2, DDPS_MC_FULL);
+			struct ddps_sa_mcm o = record_ib_sa_request(lid, group2, DDPS_MC_FULL);
 
 			o.mgid[14] = (uint8_t)lid;
 			o.mgid[15] = (uint8_t)i;
-			made += !member(lid, DDPS_SA_SET, DDPS_MC_ALL, &o);
+			made += !make_ib_sa_request_member(lid, DDPS_SA_SET, DDPS_MC_ALL, &o);
 		}
 	cr_expect_eq(made, DDPS_SA_GROUPS - 1, "all places are found");
 }
@@ -139,67 +146,71 @@ Test(ib_sa, other_queries, .init = init, .fini = fini)
 	};
 
 	all_join();
-	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_CLASS_PORT_INFO, 0, mad).status, 0);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET, DDPS_SA_CLASS_PORT_INFO, 0, mad).status, 0);
 	cr_expect(ddps_sa_record(mad)[0] == 1 && ddps_sa_record(mad)[1] == 2);
 	cr_expect_eq(ddps_sa_record(mad)[2], 0x22, "UD multicast, ports by what they can");
 	memset(mad, 0, sizeof(mad));
 	ddps_sa_record(mad)[1] = 3;
-	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status, 0);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status, 0);
 	cr_expect_eq(ddps_sa_record(mad)[21], 3, "base LID");
 	cr_expect_eq(ddps_sa_record(mad)[23], SA_LID);
 	cr_expect_eq(ddps_sa_record(mad)[36] & 15, 4, "active");
 	cr_expect_eq(ddps_sa_record(mad)[40] >> 4, 4, "MTU");
 	memset(mad, 0, sizeof(mad));
 	ddps_sa_record(mad)[1] = 77;
-	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status,
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status,
 		     DDPS_SA_NO_RECORDS);
-	cr_expect_eq(ask(2, DDPS_SA_GET, 0x31, 0, mad).status, DDPS_SA_UNSUPPORTED);
-	cr_expect_eq(ask(2, DDPS_SA_GET_TABLE, 0x31, 0, mad).method, 0x92);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET, 0x31, 0, mad).status, DDPS_SA_UNSUPPORTED);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET_TABLE, 0x31, 0, mad).method, 0x92);
 	ddps_sa_inform_put(mad, &inform);
-	cr_expect_eq(ask(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status, 0);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status, 0);
 	inform.trap = 128;
 	ddps_sa_inform_put(mad, &inform);
-	cr_expect_eq(ask(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status, DDPS_SA_REQ_INVALID);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status,
+		     DDPS_SA_REQ_INVALID);
 	inform.trap = 66;
 	inform.gid[0] = 1;
 	ddps_sa_inform_put(mad, &inform);
-	cr_expect_eq(ask(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status, DDPS_SA_REQ_INVALID);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status,
+		     DDPS_SA_REQ_INVALID);
 }
 
 /* A port's GID is what it says, but nobody takes that of the administration. */
 Test(ib_sa, gids_of_others, .init = init, .fini = fini)
 {
-	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_FULL);
+	struct ddps_sa_mcm r = record_ib_sa_request(2, group1, DDPS_MC_FULL);
 	struct ddps_sa_pr pr = { .pkey = 0xffff };
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
 	gid_of(r.port_gid, 100);
-	cr_expect_eq(member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_DENIED);
+	cr_expect_eq(make_ib_sa_request_member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_DENIED);
 	gid_of(pr.dgid, 100);
 	gid_of(pr.sgid, 50);
 	ddps_sa_pr_put(mad, &pr);
-	cr_expect_eq(
-		ask(2, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
-		0);
+	cr_expect_eq(ask_ib_sa_request(2, DDPS_SA_GET, DDPS_SA_PATH_RECORD,
+				       DDPS_PR_DGID | DDPS_PR_SGID, mad)
+			     .status,
+		     0);
 	ddps_sa_pr_get(&pr, mad);
 	cr_expect_eq(pr.dlid, SA_LID);
 	all_join();
-	r = record(3, group1, DDPS_MC_FULL); /* the third moves to another LID */
+	r = record_ib_sa_request(3, group1, DDPS_MC_FULL); /* the third moves to another LID */
 	ddps_sa_mcm_put(mad, &r);
 	claim(9, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_ALL, mad);
-	cr_expect_eq(member(9, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
+	cr_expect_eq(make_ib_sa_request_member(9, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
 	memcpy(pr.sgid, r.port_gid, 16); /* it moves once more, and asks for a path from there */
 	gid_of(pr.dgid, 50);
 	ddps_sa_pr_put(mad, &pr);
 	claim(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad);
-	cr_expect_eq(
-		ask(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
-		0);
+	cr_expect_eq(ask_ib_sa_request(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD,
+				       DDPS_PR_DGID | DDPS_PR_SGID, mad)
+			     .status,
+		     0);
 	ddps_sa_pr_get(&pr, mad);
 	cr_expect_eq(pr.slid, 10);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 2);
-	ask(2, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad);
+	ask_ib_sa_request(2, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 2, "asked for by another port: not its own");
 }
 
@@ -267,11 +278,11 @@ Test(ib_sa, contact_34_ports_by_what_they_can, .init = init, .fini = fini)
 		     { { 0, 1, 0, 2 }, false, DDPS_SA_OK },
 		     { { 0, 1, 0, 0 }, true, DDPS_SA_TOO_MANY },
 		     { { 0, 0, 1, 2 }, true, DDPS_SA_NO_RECORDS } };
-	struct ddps_sa_mcm r = record(SA_LID, broadcast, DDPS_MC_FULL);
+	struct ddps_sa_mcm r = record_ib_sa_request(SA_LID, broadcast, DDPS_MC_FULL);
 
-	cr_assert_eq(member(SA_LID, DDPS_SA_SET, KNOWN_LINK, &r), 0);
-	r = record(3, broadcast, DDPS_MC_FULL);
-	cr_assert_eq(member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	cr_assert_eq(make_ib_sa_request_member(SA_LID, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	r = record_ib_sa_request(3, broadcast, DDPS_MC_FULL);
+	cr_assert_eq(make_ib_sa_request_member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
 	for (unsigned i = 0; i < sizeof(want) / sizeof(*want); i++) {
 		struct ddps_sa_head h = { .method = DDPS_SA_GET,
 					  .attr = DDPS_SA_PORT_INFO_RECORD,
@@ -291,16 +302,17 @@ Test(ib_sa, contact_34_ports_by_what_they_can, .init = init, .fini = fini)
 
 Test(ib_sa, contact_34_there_is_no_way_back_from_a_group, .init = init, .fini = fini)
 {
-	struct ddps_sa_mcm r = record(3, broadcast, DDPS_MC_FULL);
+	struct ddps_sa_mcm r = record_ib_sa_request(3, broadcast, DDPS_MC_FULL);
 	struct ddps_sa_pr pr = { 0 };
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
-	cr_assert_eq(member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	cr_assert_eq(make_ib_sa_request_member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
 	memcpy(pr.dgid, broadcast, 16);
 	memcpy(pr.sgid, r.port_gid, 16);
 	ddps_sa_pr_put(mad, &pr);
-	cr_assert_eq(
-		ask(3, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
-		0);
+	cr_assert_eq(ask_ib_sa_request(3, DDPS_SA_GET, DDPS_SA_PATH_RECORD,
+				       DDPS_PR_DGID | DDPS_PR_SGID, mad)
+			     .status,
+		     0);
 	cr_expect_eq(ddps_sa_record(mad)[49] & 0x80, 0);
 }

@@ -7,8 +7,8 @@
 
 static const uint8_t other_group[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = 5 };
 
-static void say(uint16_t lid, uint8_t method, uint16_t attr, uint64_t mask, const uint8_t *rec,
-		size_t len, const struct ddps_rmpp *r)
+static void say_ib_sa_table(uint16_t lid, uint8_t method, uint16_t attr, uint64_t mask,
+			    const uint8_t *rec, size_t len, const struct ddps_rmpp *r)
 {
 	struct ddps_sa_head h = { .method = method, .attr = attr, .tid = TID, .mask = mask };
 	uint8_t mad[DDPS_CM_MAD_LEN];
@@ -27,7 +27,7 @@ static uint16_t get(uint16_t lid, uint16_t attr, uint64_t mask, uint8_t rec[DDPS
 {
 	struct ddps_sa_head h;
 
-	say(lid, DDPS_SA_GET, attr, mask, rec, DDPS_SA_RECORD_LEN, NULL);
+	say_ib_sa_table(lid, DDPS_SA_GET, attr, mask, rec, DDPS_SA_RECORD_LEN, NULL);
 	cr_assert_eq(n_wire, 1);
 	cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
 	cr_expect_eq(h.method, DDPS_SA_GET_RESP);
@@ -35,14 +35,14 @@ static uint16_t get(uint16_t lid, uint16_t attr, uint64_t mask, uint8_t rec[DDPS
 	return h.status;
 }
 
-static void acknowledge(uint16_t lid, uint16_t attr, uint32_t segment, uint32_t window)
+static void acknowledge_ib_sa_table(uint16_t lid, uint16_t attr, uint32_t segment, uint32_t window)
 {
 	const struct ddps_rmpp r = { .type = DDPS_RMPP_ACK,
 				     .flags = DDPS_RMPP_ACTIVE,
 				     .segment = segment,
 				     .length = window };
 
-	say(lid, DDPS_SA_GET_TABLE, attr, 0, NULL, 0, &r);
+	say_ib_sa_table(lid, DDPS_SA_GET_TABLE, attr, 0, NULL, 0, &r);
 }
 
 /* A whole table, segment by segment, @window at a time.  Return: octets. */
@@ -53,7 +53,7 @@ static size_t get_table(uint16_t lid, uint16_t attr, uint64_t mask, const uint8_
 	struct ddps_rmpp r;
 	size_t n = 0;
 
-	say(lid, DDPS_SA_GET_TABLE, attr, mask, rec, len, NULL);
+	say_ib_sa_table(lid, DDPS_SA_GET_TABLE, attr, mask, rec, len, NULL);
 	cr_assert_eq(n_wire, 1, "the window begins with one segment");
 	for (;;) {
 		unsigned had = n_wire;
@@ -74,7 +74,7 @@ static size_t get_table(uint16_t lid, uint16_t attr, uint64_t mask, const uint8_
 			memcpy(to + n, ddps_sa_record((uint8_t *)(uintptr_t)mad), part);
 			n += part;
 		}
-		acknowledge(lid, attr, next - 1, next - 1 + window);
+		acknowledge_ib_sa_table(lid, attr, next - 1, next - 1 + window);
 		if (r.flags & DDPS_RMPP_LAST)
 			break;
 		cr_assert_gt(n_wire, 0, "an ACK lets more go");
@@ -170,7 +170,7 @@ Test(ib_sa, contact_34_groups_by_each_component, .init = init, .fini = fini)
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(get(2, DDPS_SA_MCMEMBER_RECORD, 0, ddps_sa_record(mad)), DDPS_SA_TOO_MANY);
 	ddps_sa_mcm_put(mad, &r);
 	cr_expect_eq(get(2, DDPS_SA_MCMEMBER_RECORD, 1 << 3, ddps_sa_record(mad)), 0,
@@ -192,8 +192,8 @@ Test(ib_sa, contact_34_groups_by_each_component, .init = init, .fini = fini)
 		     DDPS_SA_NO_RECORDS, "a component that there is not");
 }
 
-static uint16_t create(const uint8_t *mgid, uint16_t pkey, uint8_t scope, uint64_t more,
-		       struct ddps_sa_mcm *out)
+static uint16_t create_ib_sa_table(const uint8_t *mgid, uint16_t pkey, uint8_t scope, uint64_t more,
+				   struct ddps_sa_mcm *out)
 {
 	struct ddps_sa_mcm r = {
 		.qkey = 0x1234, .pkey = pkey, .scope = scope, .join = DDPS_MC_FULL
@@ -204,8 +204,8 @@ static uint16_t create(const uint8_t *mgid, uint16_t pkey, uint8_t scope, uint64
 	memcpy(r.mgid, mgid, 16);
 	gid_of(r.port_gid, 50);
 	ddps_sa_mcm_put(mad, &r);
-	say(2, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_CREATE | more, ddps_sa_record(mad),
-	    DDPS_SA_RECORD_LEN, NULL);
+	say_ib_sa_table(2, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_CREATE | more,
+			ddps_sa_record(mad), DDPS_SA_RECORD_LEN, NULL);
 	cr_assert_geq(n_wire, 1); /* reports may come before it */
 	cr_assert_eq(ddps_sa_mad_head(&h, wire[n_wire - 1].mad), 0);
 	ddps_sa_mcm_get(out, wire[n_wire - 1].mad);
@@ -223,22 +223,23 @@ Test(ib_sa, contact_34_which_groups_may_be_made, .init = init, .fini = fini,
 	memcpy(mgid, group1, 16);
 	for (unsigned scope = 0; scope < 16; scope++) {
 		mgid[1] = (uint8_t)(0x10 | scope);
-		cr_expect_eq(create(mgid, 0xffff, 0, 0, &r), scope == 2 ? 0 : DDPS_SA_REQ_INVALID,
-			     "a group of IPoIB with scope %u", scope);
+		cr_expect_eq(create_ib_sa_table(mgid, 0xffff, 0, 0, &r),
+			     scope == 2 ? 0 : DDPS_SA_REQ_INVALID, "a group of IPoIB with scope %u",
+			     scope);
 	}
 	mgid[2] = 0xa0; /* of something else */
 	for (unsigned scope = 0; scope < 16; scope++) {
 		mgid[1] = (uint8_t)(0x10 | scope);
-		cr_expect_eq(create(mgid, 0xffff, 0, 0, &r),
+		cr_expect_eq(create_ib_sa_table(mgid, 0xffff, 0, 0, &r),
 			     scope > 1 && scope < 15 ? 0 : DDPS_SA_REQ_INVALID, "scope %u", scope);
 	}
-	cr_expect_eq(create(other_group, 0x7fff, 0, 0, &r), DDPS_SA_REQ_INVALID,
+	cr_expect_eq(create_ib_sa_table(other_group, 0x7fff, 0, 0, &r), DDPS_SA_REQ_INVALID,
 		     "by a limited member");
-	cr_expect_eq(create(none, 0xffff, 5, DDPS_MC_SCOPE, &r), 0,
+	cr_expect_eq(create_ib_sa_table(none, 0xffff, 5, DDPS_MC_SCOPE, &r), 0,
 		     "whose MGID the administration draws");
 	cr_expect_eq(r.mgid[0], 0xff);
 	cr_expect_eq(r.mgid[1], 0x15);
-	cr_expect_eq(create(none, 0xffff, 0, 0, &second), 0);
+	cr_expect_eq(create_ib_sa_table(none, 0xffff, 0, 0, &second), 0);
 	cr_expect_eq(second.mgid[1], 0x12);
 	cr_expect_neq(memcmp(r.mgid + 2, second.mgid + 2, 14), 0);
 }
@@ -296,11 +297,11 @@ Test(ib_sa, contact_34_tables_have_a_bound, .init = init, .fini = fini)
 	unsigned sent = 0;
 
 	all_join();
-	say(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
-	acknowledge(2, DDPS_SA_NODE_RECORD, 99, 200); /* of what was never sent */
-	acknowledge(3, DDPS_SA_NODE_RECORD, 1, 2);    /* of another's */
+	say_ib_sa_table(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
+	acknowledge_ib_sa_table(2, DDPS_SA_NODE_RECORD, 99, 200); /* of what was never sent */
+	acknowledge_ib_sa_table(3, DDPS_SA_NODE_RECORD, 1, 2);	  /* of another's */
 	cr_expect_eq(n_wire, 0);
-	acknowledge(2, DDPS_SA_NODE_RECORD, 1, UINT32_MAX);
+	acknowledge_ib_sa_table(2, DDPS_SA_NODE_RECORD, 1, UINT32_MAX);
 	cr_expect_eq(n_wire, 2, "no more than there are");
 	for (unsigned k = 0; k < 20 && ddps_sa_due(sa) != UINT64_MAX; k++) {
 		now = ddps_sa_due(sa);
@@ -311,17 +312,18 @@ Test(ib_sa, contact_34_tables_have_a_bound, .init = init, .fini = fini)
 	cr_expect_eq(ddps_sa_due(sa), UINT64_MAX, "given up");
 	cr_expect_eq(sent, 2 * 3, "what is missing, three times more: %u", sent);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_table_lost, 1);
-	say(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, &r);
+	say_ib_sa_table(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, &r);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_table_lost, 1, "nothing is on its way");
-	say(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
-	say(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, &r);
+	say_ib_sa_table(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
+	say_ib_sa_table(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, &r);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_table_lost, 2, "an ABORT");
 	for (uint16_t lid = 10; lid < 10 + DDPS_SA_TABLES; lid++)
 		for (unsigned twice = 0; twice < 2; twice++) {
-			say(lid, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
+			say_ib_sa_table(lid, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0,
+					NULL);
 			cr_expect(ddps_sa_rmpp_get(&r, wire[0].mad));
 		}
-	say(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
+	say_ib_sa_table(2, DDPS_SA_GET_TABLE, DDPS_SA_NODE_RECORD, 0, NULL, 0, NULL);
 	cr_assert_eq(n_wire, 1);
 	cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
 	cr_expect_eq(h.status, DDPS_SA_NO_RESOURCES);
@@ -357,8 +359,8 @@ Test(ib_sa, contact_34_subscriptions_that_are_none, .init = init, .fini = fini)
 	ddps_sa_inform_put(mad, &inform);
 	for (uint8_t value = 0; value < 4; value++) {
 		ddps_sa_record(mad)[23] = value;
-		say(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, ddps_sa_record(mad), DDPS_SA_RECORD_LEN,
-		    NULL);
+		say_ib_sa_table(2, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, ddps_sa_record(mad),
+				DDPS_SA_RECORD_LEN, NULL);
 		cr_assert_eq(n_wire, 1);
 		cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
 		cr_expect_eq(h.status, value < 2 ? 0 : DDPS_SA_REQ_INVALID, "value %u", value);

@@ -30,7 +30,7 @@ Test(ib_sa, path_of_whoever_has_joined, .init = init, .fini = fini,
 	gid_of(gid, 51);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_assert_eq(node[0].n_path, 1, "asked once");
 	cr_assert(node[0].has_path);
 	cr_expect_eq(node[0].pr.dlid, 3);
@@ -39,7 +39,7 @@ Test(ib_sa, path_of_whoever_has_joined, .init = init, .fini = fini,
 	cr_expect_eq(node[0].pr.mtu, 0x84);
 	gid_of(gid, 99);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[0].n_path, 2);
 	cr_expect_not(node[0].has_path);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_refused, 1);
@@ -53,13 +53,13 @@ Test(ib_sa, queries_are_repeated_and_given_up, .init = init, .fini = fini)
 	gid_of(gid, 51);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
 	cr_assert_eq(ddps_sac_join(node[0].c, broadcast, now), 0);
-	run(4 * SEC);
+	run_ib_sa(4 * SEC);
 	cr_expect_eq(node[0].n_path, 1);
 	cr_expect_not(node[0].has_path);
 	cr_expect_eq(node[0].err, DDPS_E_TIMEDOUT);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_unanswered, 2);
 	deaf = false; /* the administration comes late; a group that is wanted is asked for still */
-	run(20 * SEC);
+	run_ib_sa(20 * SEC);
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
@@ -70,16 +70,16 @@ Test(ib_sa, mlids_survive_the_administration, .init = init, .fini = fini)
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
 	cr_assert_eq(ddps_sac_join(node[1].c, group2, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	mlid = node[0].rec.mlid;
 	cr_expect_neq(mlid, node[1].rec.mlid);
 	ddps_sa_free(sa);
 	sa_start();
 	cr_assert_eq(ddps_sac_join(node[3].c, broadcast, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_assert_eq(ddps_sac_join(node[3].c, group2, now), 0);
 	cr_assert_eq(ddps_sac_join(node[3].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_eq(node[3].rec.mlid, mlid);
 }
 
@@ -91,25 +91,25 @@ Test(ib_sa, nodes_come_to_an_administration_that_starts_anew, .init = init_quick
 
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[2].c, group1, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	ddps_sa_free(sa);
 	sa_start();
 	gid_of(gid, 99); /* a port that asks for a path is known, but is in no group */
 	cr_assert_eq(ddps_sac_path(node[3].c, gid, now), 0);
-	run(6 * SEC);
+	run_ib_sa(6 * SEC);
 	for (unsigned i = 0; i < NODES; i++) {
 		cr_expect_eq(ddps_sac_stats(node[i].c)->sac_forgotten, 1);
 		cr_expect(ddps_sac_link(node[i].c), "node %u has the link's values again", i);
 	}
 	gid_of(gid, 51);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect(node[0].has_path, "the other has registered itself");
 	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 1, "so has the group");
 	cr_assert_eq(ddps_sac_join(node[1].c, group2, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect_geq(ddps_sac_stats(node[0].c)->sac_reports, 1, "subscribed again");
-	run(60 * SEC);
+	run_ib_sa(60 * SEC);
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_forgotten, 1, "once");
 }
 
@@ -124,10 +124,10 @@ Test(ib_sa, an_administration_that_starts_anew_before_it_grants, .init = init_qu
 	ddps_sa_free(sa);
 	sa_start();
 	refusing = false;
-	run(6 * SEC);
+	run_ib_sa(6 * SEC);
 	gid_of(gid, 51);
 	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
-	run(10 * MS);
+	run_ib_sa(10 * MS);
 	cr_expect(node[0].has_path, "the other has registered itself");
 }
 
@@ -139,16 +139,16 @@ Test(ib_sa, subscriptions_that_are_never_granted, .init = init_quick, .fini = fi
 
 	refusing = true;
 	all_join();
-	run(100 * SEC);
+	run_ib_sa(100 * SEC);
 	first = ddps_sac_stats(node[0].c)->sac_forgotten;
 	cr_expect_leq(first, 7);
-	run(300 * SEC);
+	run_ib_sa(300 * SEC);
 	cr_expect_leq(ddps_sac_stats(node[0].c)->sac_forgotten, first + 3);
 	refusing = false;
-	run(6 * SEC);
+	run_ib_sa(6 * SEC);
 	first = ddps_sac_stats(node[0].c)->sac_forgotten;
 	refusing = true; /* one that grants no more: joined again, not without end */
-	run(100 * SEC);
+	run_ib_sa(100 * SEC);
 	cr_expect_gt(ddps_sac_stats(node[0].c)->sac_forgotten, first);
 	cr_expect_leq(ddps_sac_stats(node[0].c)->sac_forgotten, first + 7);
 }

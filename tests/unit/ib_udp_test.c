@@ -28,7 +28,7 @@ struct peer {
 static struct peer peer[2];
 static uint8_t net[4]; /* of this process */
 
-static uint64_t clock_now(void)
+static uint64_t read_ib_udp_clock(void)
 {
 	struct timespec t;
 
@@ -36,7 +36,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ib_udp(void *user, const void *packet, size_t len)
 {
 	struct peer *p = user;
 	const uint8_t *at = packet;
@@ -47,7 +47,7 @@ static void deliver(void *user, const void *packet, size_t len)
 	p->len = len;
 }
 
-static void config(struct ddps_ib_udp_config *c, unsigned i)
+static void make_ib_udp_config(struct ddps_ib_udp_config *c, unsigned i)
 {
 	ddps_ib_udp_config_init(c);
 	memcpy(c->ip4, net, 3);
@@ -58,14 +58,14 @@ static void config(struct ddps_ib_udp_config *c, unsigned i)
 	c->up = ddps_ipoib_if_up();
 }
 
-static void make(unsigned i)
+static void make_ib_udp(unsigned i)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_ib_udp, NULL, &peer[i] };
 	struct ddps_ipoib_if_config f;
 	struct ddps_ib_udp_config c;
 	char why[300];
 
-	config(&c, i);
+	make_ib_udp_config(&c, i);
 	cr_assert_eq(ddps_ib_udp_new(&peer[i].u, &c, why, sizeof(why)), 0, "%s", why);
 	ddps_ipoib_if_config_init(&f);
 	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = c.qpn };
@@ -80,8 +80,8 @@ static void make(unsigned i)
 	f.seed = i;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
 	ddps_ib_udp_user(peer[i].u, peer[i].f);
-	(void)ddps_ib_udp_run(peer[i].u, clock_now());
-	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, clock_now()), 0);
+	(void)ddps_ib_udp_run(peer[i].u, read_ib_udp_clock());
+	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, read_ib_udp_clock()), 0);
 }
 
 /* Addresses that no other test has: by the process, and where they are taken, the next. */
@@ -96,14 +96,14 @@ static void init(void)
 	for (unsigned i = 0; i < 50 && err; i++, at += 7919) {
 		memcpy(net, (uint8_t[4]){ 127, (uint8_t)(100 + at % 100), (uint8_t)(at / 100), 0 },
 		       4);
-		config(&c, 0);
+		make_ib_udp_config(&c, 0);
 		err = ddps_ib_udp_new(&u, &c, why, sizeof(why));
 	}
 	cr_assert_eq(err, 0, "%s", why);
 	ddps_ib_udp_free(u);
 	memset(peer, 0, sizeof(peer));
-	make(0);
-	make(1);
+	make_ib_udp(0);
+	make_ib_udp(1);
 }
 
 static void fini(void)
@@ -115,7 +115,7 @@ static void fini(void)
 }
 
 /* One turn of both, which sleeps until there is something, at most 20 ms. */
-static void turn(void)
+static void turn_ib_udp(void)
 {
 	struct pollfd fds[2 * DDPS_IB_UDP_FDS];
 	uint64_t now;
@@ -123,7 +123,7 @@ static void turn(void)
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ib_udp_fds(peer[i].u, fds + i * DDPS_IB_UDP_FDS);
 	(void)poll(fds, 2 * DDPS_IB_UDP_FDS, 20);
-	now = clock_now();
+	now = read_ib_udp_clock();
 	for (unsigned i = 0; i < 2; i++) {
 		(void)ddps_ib_udp_run(peer[i].u, now);
 		if (ddps_ipoib_if_deadline(peer[i].f) <= now)
@@ -133,14 +133,14 @@ static void turn(void)
 
 #define UNTIL(condition)                                                                           \
 	do {                                                                                       \
-		uint64_t end = clock_now() + 20000 * MS;                                           \
+		uint64_t end = read_ib_udp_clock() + 20000 * MS;                                   \
 		while (!(condition)) {                                                             \
-			cr_assert_lt(clock_now(), end, #condition);                                \
-			turn();                                                                    \
+			cr_assert_lt(read_ib_udp_clock(), end, #condition);                        \
+			turn_ib_udp();                                                             \
 		}                                                                                  \
 	} while (0)
 
-static uint64_t count(unsigned i, const char *name)
+static uint64_t count_ib_udp(unsigned i, const char *name)
 {
 	const char *at;
 	uint64_t v;
@@ -152,17 +152,17 @@ static uint64_t count(unsigned i, const char *name)
 	return 0;
 }
 
-static void send_ip(unsigned from, unsigned to, size_t len)
+static void send_ib_udp_ip(unsigned from, unsigned to, size_t len)
 {
 	static uint8_t p[65536];
 
 	for (size_t i = 20; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + i / 251);
 	ip4_between(p, len, 0, from, to);
-	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, clock_now()), 0);
+	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, read_ib_udp_clock()), 0);
 }
 
-static bool is_up(unsigned i)
+static bool is_ib_udp_up(unsigned i)
 {
 	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
 }
@@ -170,17 +170,17 @@ static bool is_up(unsigned i)
 Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)
 {
 	cr_expect_eq(ddps_ib_udp_lid(peer[1].u), 2);
-	UNTIL(is_up(0) && is_up(1));
-	send_ip(0, 1, 60000);
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_ib_udp_ip(0, 1, 60000);
 	UNTIL(peer[1].n_rx == 1);
-	send_ip(1, 0, 60000);
+	send_ib_udp_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
 	cr_expect_eq(peer[0].len, 60000);
-	cr_expect_gt(count(0, "qp_tx"), 30);
+	cr_expect_gt(count_ib_udp(0, "qp_tx"), 30);
 	for (unsigned i = 0; i < 2; i++) {
-		cr_expect_eq(count(i, "wire_icrc"), 0);
-		cr_expect_eq(count(i, "wire_bad"), 0);
-		cr_expect_eq(count(i, "wire_tx_failed"), 0);
+		cr_expect_eq(count_ib_udp(i, "wire_icrc"), 0);
+		cr_expect_eq(count_ib_udp(i, "wire_bad"), 0);
+		cr_expect_eq(count_ib_udp(i, "wire_tx_failed"), 0);
 	}
 }
 
@@ -204,10 +204,10 @@ static int another_program(uint16_t mlid)
 /* From the join on nobody else gets it, and whoever has it before keeps the node from joining. */
 Test(ib_udp, contact_32_the_port_of_a_group, .init = init, .fini = fini)
 {
-	const uint64_t now = clock_now();
+	const uint64_t now = read_ib_udp_clock();
 	int fd;
 
-	UNTIL(is_up(0) && is_up(1));
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
 	cr_expect_str_empty(ddps_ib_udp_why(peer[1].u));
 	cr_expect_eq(another_program(0xc000), -1, "before anything was sent to it");
 	cr_expect_eq(errno, EADDRINUSE);
@@ -219,10 +219,10 @@ Test(ib_udp, contact_32_the_port_of_a_group, .init = init, .fini = fini)
 	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), "UDP port 49152 of 127."));
 	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), strerror(EADDRINUSE)));
 	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), "net.ipv4.ip_local_reserved_ports"));
-	cr_expect(!is_up(1));
+	cr_expect(!is_ib_udp_up(1));
 	close(fd);
-	UNTIL(is_up(1));
-	send_ip(1, 0, 100);
+	UNTIL(is_ib_udp_up(1));
+	send_ib_udp_ip(1, 0, 100);
 	UNTIL(peer[0].n_rx == 1);
 }
 
@@ -232,34 +232,34 @@ Test(ib_udp, packets_leave_together, .init = init, .fini = fini)
 {
 	uint64_t calls, packets;
 
-	UNTIL(is_up(0) && is_up(1));
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
 	for (unsigned i = 1; i <= 100; i++) {
-		send_ip(0, 1, 3000 + 4 * i);
+		send_ib_udp_ip(0, 1, 3000 + 4 * i);
 		UNTIL(peer[1].n_rx == i);
-		send_ip(1, 0, 3000);
+		send_ib_udp_ip(1, 0, 3000);
 		UNTIL(peer[0].n_rx == i);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		calls = count(i, "wire_tx_calls");
-		packets = count(i, "wire_tx");
-		send_ip(i, 1 - i, 65000);
+		calls = count_ib_udp(i, "wire_tx_calls");
+		packets = count_ib_udp(i, "wire_tx");
+		send_ib_udp_ip(i, 1 - i, 65000);
 		UNTIL(peer[1 - i].n_rx == 101);
-		cr_expect_gt(count(i, "wire_tx") - packets, 30);
-		cr_expect_lt(count(i, "wire_tx_calls") - calls, 10);
-		cr_expect_eq(count(i, "wire_icrc"), 0);
-		cr_expect_eq(count(i, "wire_tx_failed"), 0);
+		cr_expect_gt(count_ib_udp(i, "wire_tx") - packets, 30);
+		cr_expect_lt(count_ib_udp(i, "wire_tx_calls") - calls, 10);
+		cr_expect_eq(count_ib_udp(i, "wire_icrc"), 0);
+		cr_expect_eq(count_ib_udp(i, "wire_tx_failed"), 0);
 	}
 }
 
 Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
 {
-	UNTIL(is_up(0) && is_up(1));
-	send_ip(0, 1, 60000);
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_ib_udp_ip(0, 1, 60000);
 	UNTIL(peer[1].n_rx == 1);
 	for (unsigned i = 0; i < 80; i++) { /* the other one does not run meanwhile */
 		if (i < 60)
 			cr_expect(!ddps_ib_udp_busy(peer[0].u), "%u messages", i);
-		send_ip(0, 1, 2000);
+		send_ib_udp_ip(0, 1, 2000);
 	}
 	cr_expect(ddps_ib_udp_busy(peer[0].u));
 	UNTIL(peer[1].n_rx == 81);
@@ -267,31 +267,31 @@ Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
 	cr_expect_eq(ddps_ipoib_if_stats(peer[0].f)->tx_failed, 0);
 }
 
-static uint64_t ended(unsigned i)
+static uint64_t note_ib_udp_ended(unsigned i)
 {
 	return ddps_ipoib_if_stats(peer[i].f)->conn_down;
 }
 
 Test(ib_udp, what_was_sent_leaves_before_the_end, .init = init, .fini = fini)
 {
-	UNTIL(is_up(0) && is_up(1));
-	send_ip(1, 0, 60000);
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_ib_udp_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
-	cr_assert_eq(ended(0), 0);
-	ddps_ipoib_if_stop(peer[1].f, clock_now()); /* a DREQ */
+	cr_assert_eq(note_ib_udp_ended(0), 0);
+	ddps_ipoib_if_stop(peer[1].f, read_ib_udp_clock()); /* a DREQ */
 	ddps_ipoib_if_free(peer[1].f);
 	ddps_ib_udp_free(peer[1].u);
 	peer[1] = (struct peer){ 0 };
-	for (uint64_t end = clock_now() + 20000 * MS; !ended(0);) {
-		cr_assert_lt(clock_now(), end);
-		(void)ddps_ib_udp_run(peer[0].u, clock_now());
+	for (uint64_t end = read_ib_udp_clock() + 20000 * MS; !note_ib_udp_ended(0);) {
+		cr_assert_lt(read_ib_udp_clock(), end);
+		(void)ddps_ib_udp_run(peer[0].u, read_ib_udp_clock());
 	}
 }
 
 static unsigned n_taken;
 
-static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
-		      uint64_t now)
+static void take_ib_udp_packet_test(void *user, uint16_t slid, uint16_t mlid,
+				    const struct ddps_ib_pkt *p, uint64_t now)
 {
 	(void)user, (void)mlid, (void)p, (void)now;
 	cr_assert_eq(slid, 9);
@@ -299,7 +299,7 @@ static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddp
 }
 
 /* @n packets of node 9, whose ICRC is right for identification @id. */
-static void come(struct ib_wire *w, uint16_t id, unsigned n)
+static void bring_udp_packets(struct ib_wire *w, uint16_t id, unsigned n)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl((w->ip & ~0xffu) | 9) },
@@ -328,28 +328,28 @@ static void come(struct ib_wire *w, uint16_t id, unsigned n)
 /* An adapter or Linux's driver has numbers, and looks at ours: it gets packets one by one. */
 Test(ib_udp, who_numbers_packets_gets_them_one_by_one)
 {
-	static struct ib_wire w = { .udp_port = 7199, .rx = on_packet };
+	static struct ib_wire w = { .udp_port = 7199, .rx = take_ib_udp_packet_test };
 	unsigned at = (unsigned)getpid();
 	uint32_t where;
 
 	w.ip = 127u << 24 | (100 + at % 100) << 16 | (at / 100 % 256) << 8 | 3;
 	w.broadcast = 0x7fffffff;
 	cr_assert_eq(ddps_ib_wire_open(&w, &where), 0);
-	come(&w, 0, 63);
+	bring_udp_packets(&w, 0, 63);
 	cr_expect_eq(w.plain[9], 63);
-	come(&w, 5, 1);
+	bring_udp_packets(&w, 5, 1);
 	cr_expect_eq(w.plain[9], 0, "not in a row");
-	come(&w, 0, 80);
+	bring_udp_packets(&w, 0, 80);
 	cr_expect_eq(w.plain[9], 64);
-	come(&w, 7, 254); /* pieces of buffers have numbers, too */
+	bring_udp_packets(&w, 7, 254); /* pieces of buffers have numbers, too */
 	cr_expect_eq(w.plain[9], 64);
-	come(&w, 0, 1);
-	come(&w, 7, 255);
+	bring_udp_packets(&w, 0, 1);
+	bring_udp_packets(&w, 7, 255);
 	cr_expect_eq(w.plain[9], 0, "another node has taken its place");
 	ddps_ib_wire_close(&w);
 }
 
-static void stranger(uint8_t third, uint8_t last, int flip, size_t len)
+static void send_stray_packet(uint8_t third, uint8_t last, int flip, size_t len)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET }, to = from;
 	socklen_t from_len = sizeof(from);
@@ -381,19 +381,19 @@ static void stranger(uint8_t third, uint8_t last, int flip, size_t len)
 
 Test(ib_udp, packets_that_are_not_right_are_dropped, .init = init, .fini = fini)
 {
-	UNTIL(is_up(0) && is_up(1));
-	stranger(net[2], 9, -1, 280);
-	UNTIL(count(1, "mad_bad") == 1); /* it came through; its class is 0 */
-	stranger(net[2], 9, 8 * 100, 280);
-	UNTIL(count(1, "wire_icrc") == 1);
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_stray_packet(net[2], 9, -1, 280);
+	UNTIL(count_ib_udp(1, "mad_bad") == 1); /* it came through; its class is 0 */
+	send_stray_packet(net[2], 9, 8 * 100, 280);
+	UNTIL(count_ib_udp(1, "wire_icrc") == 1);
 	/* Another subnet; whoever tests IPoIB meanwhile is one, too, and broadcasts on the loopback interface. */
-	stranger((uint8_t)(net[2] + 1), 9, -1, 280);
-	UNTIL(count(1, "wire_stranger") >= 1);
-	stranger(net[2], 9, -1, 12);
-	UNTIL(count(1, "wire_bad") == 1);
-	stranger(net[2], 9, 8, 280); /* another version */
-	UNTIL(count(1, "wire_bad") == 2);
-	cr_expect_eq(count(1, "mad_bad"), 1, "the others did not");
+	send_stray_packet((uint8_t)(net[2] + 1), 9, -1, 280);
+	UNTIL(count_ib_udp(1, "wire_stranger") >= 1);
+	send_stray_packet(net[2], 9, -1, 12);
+	UNTIL(count_ib_udp(1, "wire_bad") == 1);
+	send_stray_packet(net[2], 9, 8, 280); /* another version */
+	UNTIL(count_ib_udp(1, "wire_bad") == 2);
+	cr_expect_eq(count_ib_udp(1, "mad_bad"), 1, "the others did not");
 }
 
 Test(ib_udp, refuses_bad_configurations, .init = init, .fini = fini)
@@ -404,7 +404,7 @@ Test(ib_udp, refuses_bad_configurations, .init = init, .fini = fini)
 
 #define REFUSED(change, error)                                                                     \
 	do {                                                                                       \
-		config(&c, 2);                                                                     \
+		make_ib_udp_config(&c, 2);                                                         \
 		change;                                                                            \
 		why[0] = '\0';                                                                     \
 		cr_expect_eq(ddps_ib_udp_new(&u, &c, why, sizeof(why)), error, #change);           \
@@ -430,13 +430,13 @@ Test(ib_udp, refuses_bad_configurations, .init = init, .fini = fini)
 
 /* ---- what the system does not give ---- */
 
-static int opened(char why[300])
+static int try_open_udp_port(char why[300])
 {
 	struct ddps_ib_udp_config c;
 	struct ddps_ib_udp *u = NULL;
 	int err;
 
-	config(&c, 0);
+	make_ib_udp_config(&c, 0);
 	c.ip4[3] = 77;
 	c.sa_lid = 77;
 	memcpy(c.broadcast, (uint8_t[4]){ 127, 255, 255, 255 }, 4);
@@ -450,20 +450,20 @@ Test(ib_udp, networks_that_are_not_known, .init = init, .fini = fini)
 {
 	char why[300] = "";
 
-	cr_expect_eq(opened(why), 0, "%s", why);
+	cr_expect_eq(try_open_udp_port(why), 0, "%s", why);
 	sys_fail("getifaddrs", 0, 1, ENOMEM); /* of which MTU it is */
-	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	cr_expect_eq(try_open_udp_port(why), DDPS_E_INVAL);
 	cr_expect(strstr(why, "MTU below"), "%s", why);
 	sys_fail("getifaddrs", 1, 1, ENOMEM); /* whether there is a loopback device: it will show */
-	cr_expect_eq(opened(why), 0, "%s", why);
+	cr_expect_eq(try_open_udp_port(why), 0, "%s", why);
 	cr_expect_eq(sys_failed(), 1);
 	sys_fail("ioctl", 0, 1000, EPERM);
-	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	cr_expect_eq(try_open_udp_port(why), DDPS_E_INVAL);
 	cr_expect_gt(sys_failed(), 0);
 	sys_fail("socket", 2, 1000, EMFILE); /* those of the port are there */
-	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	cr_expect_eq(try_open_udp_port(why), DDPS_E_INVAL);
 	sys_fail("socket", 0, 1, EMFILE);
-	cr_expect_eq(opened(why), DDPS_E_SYSTEM);
+	cr_expect_eq(try_open_udp_port(why), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EMFILE);
 	sys_fail(NULL, 0, 0, 0);
 }
@@ -479,7 +479,7 @@ Test(ib_udp, each_allocation_may_fail, .init = init, .fini = fini)
 
 		cr_assert_lt(n, 30);
 		mem_fail(n);
-		err = opened(why);
+		err = try_open_udp_port(why);
 		if (!mem_failed()) {
 			cr_expect_eq(err, 0);
 			break;
@@ -497,15 +497,15 @@ Test(ib_udp, packets_wait_for_room, .init = init, .fini = fini)
 {
 	struct pollfd fds[DDPS_IB_UDP_FDS];
 
-	UNTIL(is_up(0) && is_up(1));
-	send_ip(0, 1, 100);
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_ib_udp_ip(0, 1, 100);
 	UNTIL(peer[1].n_rx == 1);
 	sys_fail("sendmmsg", 0, 1000000, EAGAIN);
-	send_ip(0, 1, 100);
+	send_ib_udp_ip(0, 1, 100);
 	ddps_ib_udp_fds(peer[0].u, fds);
 	cr_expect_eq(fds[0].events, POLLIN | POLLOUT);
 	cr_expect_eq(fds[1].events, POLLIN);
-	(void)ddps_ib_udp_run(peer[0].u, clock_now());
+	(void)ddps_ib_udp_run(peer[0].u, read_ib_udp_clock());
 	cr_expect_eq(peer[1].n_rx, 1);
 	sys_fail(NULL, 0, 0, 0);
 	UNTIL(peer[1].n_rx == 2);

@@ -2,20 +2,20 @@
 /* The port of an adapter: what it tells of itself, when what it then says is not what was hoped for. */
 #include "ib_verbs_fixture.h"
 
-static void told(unsigned i, enum ibv_event_type type)
+static void bring_port_event(unsigned i, enum ibv_event_type type)
 {
 	fake_event(i, type, NULL);
-	turn();
+	turn_ib_verbs();
 }
 
 static void goes_down(unsigned i)
 {
 	fake[i].port.state = IBV_PORT_DOWN;
-	told(i, IBV_EVENT_PORT_ERR);
+	bring_port_event(i, IBV_EVENT_PORT_ERR);
 	cr_assert_not(ddps_ib_verbs_info(peer[i].v)->active);
 }
 
-static void says(unsigned i, const char *what)
+static void expect_port_reason(unsigned i, const char *what)
 {
 	cr_expect(strstr(ddps_ib_verbs_why(peer[i].v), what), "'%s' says nothing of '%s'",
 		  ddps_ib_verbs_why(peer[i].v), what);
@@ -27,8 +27,8 @@ Test(ib_verbs_event, what_is_down_goes_down_once, .init = init, .fini = fini)
 {
 	two_up();
 	goes_down(0);
-	told(0, IBV_EVENT_PORT_ERR);
-	cr_expect_eq(count(0, "port_down"), 1);
+	bring_port_event(0, IBV_EVENT_PORT_ERR);
+	cr_expect_eq(count_ib_verbs(0, "port_down"), 1);
 	cr_expect_eq(peer[0].n_link, 1);
 	cr_expect_eq(ddps_ib_verbs_deadline(peer[0].v), DDPS_CM_NEVER, "nobody is asked");
 }
@@ -36,9 +36,9 @@ Test(ib_verbs_event, what_is_down_goes_down_once, .init = init, .fini = fini)
 Test(ib_verbs_event, what_is_up_comes_up_once, .init = init, .fini = fini)
 {
 	two_up();
-	told(0, IBV_EVENT_PORT_ACTIVE);
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
 	cr_expect_eq(peer[0].n_link, 0);
-	cr_expect_eq(count(0, "renewed"), 0);
+	cr_expect_eq(count_ib_verbs(0, "renewed"), 0);
 }
 
 /* Of what a port says that is down, nothing is taken but that it is up. */
@@ -47,24 +47,24 @@ Test(ib_verbs_event, a_port_that_is_down_is_told_nothing, .init = init, .fini = 
 	two_up();
 	goes_down(0);
 	fake[0].gid.raw[8] ^= 1;
-	told(0, IBV_EVENT_GID_CHANGE);
+	bring_port_event(0, IBV_EVENT_GID_CHANGE);
 	fake[0].gid.raw[8] ^= 1;
-	told(0, IBV_EVENT_SM_CHANGE);
-	told(0, IBV_EVENT_CLIENT_REREGISTER);
+	bring_port_event(0, IBV_EVENT_SM_CHANGE);
+	bring_port_event(0, IBV_EVENT_CLIENT_REREGISTER);
 	cr_expect_eq(peer[0].n_link, 1);
-	cr_expect_eq(count(0, "renewed"), 0);
-	told(0, IBV_EVENT_PORT_ACTIVE); /* it is not, after all */
+	cr_expect_eq(count_ib_verbs(0, "renewed"), 0);
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE); /* it is not, after all */
 	cr_expect_eq(peer[0].n_link, 1);
 	fake[0].fail = "query_port";
-	told(0, IBV_EVENT_PORT_ACTIVE);
-	told(0, IBV_EVENT_LID_CHANGE);
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
+	bring_port_event(0, IBV_EVENT_LID_CHANGE);
 	fake[0].fail = NULL;
 	cr_expect_eq(peer[0].n_link, 1);
 	fake[0].port.state = IBV_PORT_ACTIVE;
-	told(0, IBV_EVENT_LID_CHANGE); /* the same LID, but it is up */
+	bring_port_event(0, IBV_EVENT_LID_CHANGE); /* the same LID, but it is up */
 	cr_expect_eq(peer[0].n_link, 2);
 	cr_expect(peer[0].link);
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 }
 
 Test(ib_verbs_event, a_port_that_comes_up_as_another_stays_down, .init = init, .fini = fini)
@@ -73,19 +73,19 @@ Test(ib_verbs_event, a_port_that_comes_up_as_another_stays_down, .init = init, .
 	goes_down(0);
 	fake[0].port.state = IBV_PORT_ACTIVE;
 	fake[0].gid.raw[8] ^= 1;
-	told(0, IBV_EVENT_PORT_ACTIVE);
-	says(0, "another GID");
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
+	expect_port_reason(0, "another GID");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	fake[0].gid.raw[8] ^= 1;
 	fake[0].pkey[0] = 0x8001;
-	told(0, IBV_EVENT_PORT_ACTIVE);
-	says(0, "P_Key 0xffff is not in the table");
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
+	expect_port_reason(0, "P_Key 0xffff is not in the table");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	fake[0].pkey[2] = 0xffff; /* another place: the queue pair is to be set up anew */
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = EIO;
-	told(0, IBV_EVENT_PORT_ACTIVE);
-	says(0, "cannot be reset");
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
+	expect_port_reason(0, "cannot be reset");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	cr_expect_eq(peer[0].n_link, 1);
 	fake[0].fail = NULL;
@@ -98,9 +98,9 @@ Test(ib_verbs_event, a_gid_that_cannot_be_read_is_another, .init = init, .fini =
 	two_up();
 	memcpy(was, ddps_ib_verbs_info(peer[0].v)->gid, 16);
 	fake[0].fail = "query_gid";
-	told(0, IBV_EVENT_GID_CHANGE);
+	bring_port_event(0, IBV_EVENT_GID_CHANGE);
 	fake[0].fail = NULL;
-	says(0, "another GID");
+	expect_port_reason(0, "another GID");
 	cr_expect_eq(peer[0].n_link, 1);
 	cr_expect_not(peer[0].link);
 	cr_expect_arr_eq(ddps_ib_verbs_info(peer[0].v)->gid, was, 16);
@@ -127,13 +127,13 @@ Test(ib_verbs_event, contact_36_the_reason_comes_before_the_news, .init = init, 
 			fake[0].gid.raw[8] ^= 1;
 		if (end[i].type == IBV_EVENT_PKEY_CHANGE)
 			fake[0].pkey[0] = 0x8001;
-		told(0, end[i].type);
+		bring_port_event(0, end[i].type);
 		cr_expect_eq(peer[0].n_link, 1);
 		cr_expect(strstr(peer[0].link_why, end[i].why), "'%s' is said, not '%s'",
 			  peer[0].link_why, end[i].why);
 		fake[0].gid = was.gid;
 		fake[0].pkey[0] = was.pkey[0];
-		told(0, IBV_EVENT_PORT_ACTIVE);
+		bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
 		cr_expect_eq(peer[0].n_link, 2);
 	}
 }
@@ -143,16 +143,16 @@ Test(ib_verbs_event, contact_36_what_begins_anew_is_not_down, .init = init, .fin
 {
 	two_up();
 	fake[0].port.lid++;
-	told(0, IBV_EVENT_LID_CHANGE);
+	bring_port_event(0, IBV_EVENT_LID_CHANGE);
 	cr_expect_eq(peer[0].n_link, 2, "down and up");
 	cr_expect(strstr(peer[0].link_why, "has another LID"), "%s", peer[0].link_why);
 	fake[0].pkey[0] = 0x7fff;
-	told(0, IBV_EVENT_PKEY_CHANGE);
+	bring_port_event(0, IBV_EVENT_PKEY_CHANGE);
 	cr_expect_eq(peer[0].n_link, 4);
 	cr_expect(strstr(peer[0].link_why, "has another P_Key"), "%s", peer[0].link_why);
 	fake[0].port.state = IBV_PORT_DOWN;
 	fake[0].port.lid++;
-	told(0, IBV_EVENT_LID_CHANGE);
+	bring_port_event(0, IBV_EVENT_LID_CHANGE);
 	cr_expect(strstr(peer[0].link_why, "went down"), "%s", peer[0].link_why);
 }
 
@@ -161,17 +161,17 @@ Test(ib_verbs_event, a_p_key_that_becomes_limited, .init = init, .fini = fini)
 {
 	two_up();
 	fake[0].pkey[0] = 0x7fff;
-	told(0, IBV_EVENT_PKEY_CHANGE);
+	bring_port_event(0, IBV_EVENT_PKEY_CHANGE);
 	cr_expect_eq(peer[0].n_link, 2, "down and up");
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->pkey, 0x7fff);
-	cr_expect_eq(count(0, "ud_rebuilt"), 0, "its place is the same");
+	cr_expect_eq(count_ib_verbs(0, "ud_rebuilt"), 0, "its place is the same");
 }
 
 Test(ib_verbs_event, a_lid_that_cannot_be_read_is_the_same, .init = init, .fini = fini)
 {
 	two_up();
 	fake[0].fail = "query_port";
-	told(0, IBV_EVENT_LID_CHANGE);
+	bring_port_event(0, IBV_EVENT_LID_CHANGE);
 	fake[0].fail = NULL;
 	cr_expect_eq(peer[0].n_link, 0);
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->lid, 8);
@@ -187,45 +187,45 @@ Test(ib_verbs_event, no_event_hides_that_the_state_is_another, .init = init, .fi
 	for (unsigned i = 0; i < sizeof(type) / sizeof(*type); i++) {
 		peer[0].n_link = 0;
 		fake[0].port.state = IBV_PORT_INIT;
-		told(0, type[i]);
+		bring_port_event(0, type[i]);
 		cr_expect_eq(peer[0].n_link, 1, "it is down");
 		cr_expect_not(peer[0].link);
-		told(0, IBV_EVENT_PORT_ERR);
+		bring_port_event(0, IBV_EVENT_PORT_ERR);
 		cr_expect_eq(peer[0].n_link, 1, "and has been said to be");
 		fake[0].port.state = IBV_PORT_ACTIVE;
-		told(0, type[i]);
+		bring_port_event(0, type[i]);
 		cr_expect_eq(peer[0].n_link, 2, "it is up");
 		cr_expect(peer[0].link);
-		told(0, IBV_EVENT_PORT_ACTIVE);
+		bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
 		cr_expect_eq(peer[0].n_link, 2);
-		UNTIL(is_up(0));
+		UNTIL(is_ib_verbs_up(0));
 	}
-	cr_expect_eq(count(0, "port_down"), sizeof(type) / sizeof(*type));
+	cr_expect_eq(count_ib_verbs(0, "port_down"), sizeof(type) / sizeof(*type));
 }
 
 Test(ib_verbs_event, events_of_others_are_nothing, .init = init, .fini = fini)
 {
-	connected();
-	told(0, IBV_EVENT_PORT_ERR);
+	connect_two_interfaces();
+	bring_port_event(0, IBV_EVENT_PORT_ERR);
 	fake[0].port.state = IBV_PORT_ACTIVE;
-	told(0, IBV_EVENT_PORT_ACTIVE);
-	UNTIL(is_up(0));
+	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
+	UNTIL(is_ib_verbs_up(0));
 	peer[0].n_link = 0;
 	fake_event(0, IBV_EVENT_PORT_ERR, NULL);
 	fake[0].event[fake[0].n_event - 1].element.port_num = 2;
-	told(0, IBV_EVENT_SRQ_LIMIT_REACHED); /* what nobody here asks for */
+	bring_port_event(0, IBV_EVENT_SRQ_LIMIT_REACHED); /* what nobody here asks for */
 	cr_expect_eq(peer[0].n_link, 0);
-	cr_expect_eq(count(0, "port_down"), 1);
+	cr_expect_eq(count_ib_verbs(0, "port_down"), 1);
 }
 
 Test(ib_verbs_event, a_queue_that_is_lost_is_the_end, .init = init, .fini = fini)
 {
 	two_up();
-	told(0, IBV_EVENT_CQ_ERR);
-	says(0, "lost a queue");
+	bring_port_event(0, IBV_EVENT_CQ_ERR);
+	expect_port_reason(0, "lost a queue");
 	cr_expect_not(peer[0].link);
-	told(1, IBV_EVENT_SRQ_ERR);
-	says(1, "lost a queue");
+	bring_port_event(1, IBV_EVENT_SRQ_ERR);
+	expect_port_reason(1, "lost a queue");
 	cr_expect_not(peer[1].link);
 	cr_expect_eq(peer[1].n_link, 1);
 }
@@ -238,20 +238,20 @@ Test(ib_verbs_event, of_a_queue_pair_that_goes_on, .init = init, .fini = fini)
 						    IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR };
 	uint64_t events;
 
-	connected();
-	events = count(0, "events");
+	connect_two_interfaces();
+	events = count_ib_verbs(0, "events");
 	for (unsigned i = 0; i < sizeof(type) / sizeof(*type); i++)
 		fake_event(0, type[i], &conn(0)->qp);
-	turn();
-	cr_expect_eq(count(0, "events"), events + 4);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "events"), events + 4);
 	cr_expect_eq(peer[0].qp_err, 0);
 	cr_expect_eq(peer[0].n_link, 0);
-	cr_expect_eq(conns(0), 1);
+	cr_expect_eq(count_ib_verbs_conns(0), 1);
 }
 
 Test(ib_verbs_event, an_access_that_is_not_allowed_ends_the_connection, .init = init, .fini = fini)
 {
-	connected();
+	connect_two_interfaces();
 	fake_event(0, IBV_EVENT_QP_ACCESS_ERR, &conn(0)->qp);
 	UNTIL(peer[0].qp_err);
 	cr_expect_eq(peer[0].qp_err, DDPS_E_PROTOCOL);
@@ -262,15 +262,15 @@ Test(ib_verbs_event, one_that_is_dying_does_not_fail, .init = init, .fini = fini
 	struct ddps_ipoib_port *port;
 	struct fake_qp *q;
 
-	connected();
+	connect_two_interfaces();
 	port = ddps_ib_verbs_port(peer[0].v);
 	q = conn(0);
 	fake[0].no_last_wqe = true;
 	port->ops->qp_destroy(port, q->qp.qp_num);
 	fake_event(0, IBV_EVENT_QP_REQ_ERR, &q->qp);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].qp_err, 0);
-	cr_expect_eq(count(0, "qp_failed"), 0);
+	cr_expect_eq(count_ib_verbs(0, "qp_failed"), 0);
 	cr_expect_eq(port->ops->qp_send(port, q->qp.qp_num, "", 1), DDPS_E_STATE);
 }
 
@@ -283,13 +283,13 @@ Test(ib_verbs_event, a_datagram_queue_that_cannot_be_reset_says_so, .init = init
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = EIO;
 	fake_event(0, IBV_EVENT_QP_FATAL, &q->qp);
-	turn();
+	turn_ib_verbs();
 	fake[0].fail = NULL;
-	says(0, "cannot be reset");
+	expect_port_reason(0, "cannot be reset");
 	fake_event(0, IBV_EVENT_QP_FATAL, &q->qp);
-	turn();
-	cr_expect_eq(count(0, "ud_rebuilt"), 2);
-	send_ip(0, 1, 100);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "ud_rebuilt"), 2);
+	send_ib_verbs_ip(0, 1, 100);
 	UNTIL(peer[1].n_rx == 1);
 }
 
@@ -302,24 +302,24 @@ Test(ib_verbs_event, a_turn_takes_so_many, .init = init, .fini = fini)
 	uint64_t events;
 
 	two_up();
-	settle(0);
-	events = count(0, "events");
+	settle_ib_verbs(0);
+	events = count_ib_verbs(0, "events");
 	for (unsigned i = 0; i < FAKE_EVENTS; i++)
 		fake_event(0, IBV_EVENT_PORT_ACTIVE, NULL);
 	for (unsigned i = 0; i < 600; i++)
 		fake_wc(0, 0, &wc);
 	cr_expect(ddps_ib_verbs_run(peer[0].v, fake_now), "there is more");
-	cr_expect_eq(count(0, "rx_bad"), 512);
-	cr_expect_eq(count(0, "events"), events + FAKE_EVENTS);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 512);
+	cr_expect_eq(count_ib_verbs(0, "events"), events + FAKE_EVENTS);
 	cr_expect_not(ddps_ib_verbs_run(peer[0].v, fake_now));
-	cr_expect_eq(count(0, "rx_bad"), 600);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 600);
 	for (unsigned i = 0; i < 70; i++)
 		fake[0].mad[fake[0].n_mad++] =
 			(typeof(fake[0].mad[0])){ .agent = FAKE_SA, .len = DDPS_CM_MAD_LEN - 1 };
 	cr_expect(ddps_ib_verbs_run(peer[0].v, fake_now));
-	cr_expect_eq(count(0, "mad_bad"), 64);
+	cr_expect_eq(count_ib_verbs(0, "mad_bad"), 64);
 	cr_expect_not(ddps_ib_verbs_run(peer[0].v, fake_now));
-	cr_expect_eq(count(0, "mad_bad"), 70);
+	cr_expect_eq(count_ib_verbs(0, "mad_bad"), 70);
 }
 
 /* Notices of the channel are taken, and the next one is asked for, once. */
@@ -328,7 +328,7 @@ Test(ib_verbs_event, completions_are_asked_for_anew, .init = init, .fini = fini)
 	two_up();
 	fake[0].n_asked = fake[0].n_acked = 0;
 	fake[0].n_notice = 3;
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(fake[0].n_notice, 0);
 	cr_expect_eq(fake[0].n_acked, 3);
 	cr_expect_eq(fake[0].n_asked, 1);

@@ -40,7 +40,7 @@ static uint8_t link_mtu; /* on RoCE; 0: the default */
 static uint32_t link_qkey;
 static size_t octets; /* of messages, each way */
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ib_verbs(void *user, const void *packet, size_t len)
 {
 	struct peer *p = user;
 	const uint8_t *at = packet;
@@ -53,31 +53,32 @@ static void deliver(void *user, const void *packet, size_t len)
 
 /* ---- what the port says, noted and passed on ---- */
 
-static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
+static void take_ib_verbs_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+			     size_t len, uint64_t now)
 {
 	ddps_ipoib_if_up()->ud(((struct peer *)user)->f, from, frame, len, now);
 }
 
-static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+static void take_ib_verbs_mad(void *user, ddps_cm_addr from, const void *mad, size_t len,
+			      uint64_t now)
 {
 	ddps_ipoib_if_up()->mad(((struct peer *)user)->f, from, mad, len, now);
 }
 
-static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+static void take_ib_verbs_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
 	ddps_ipoib_if_up()->qp(((struct peer *)user)->f, qpn, frame, len, now);
 }
 
-static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+static void take_ib_verbs_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	((struct peer *)user)->qp_err = err;
 	((struct peer *)user)->qp_failed = qpn;
 	ddps_ipoib_if_up()->qp_error(((struct peer *)user)->f, qpn, err, now);
 }
 
-static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
-		    uint64_t now)
+static void take_ib_verbs_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
+			       uint64_t now)
 {
 	struct peer *p = user;
 
@@ -88,14 +89,15 @@ static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path
 	ddps_ipoib_if_up()->path(p->f, gid, path, now);
 }
 
-static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
+static void take_ib_verbs_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu,
+				 uint64_t now)
 {
 	((struct peer *)user)->join_err = err;
 	((struct peer *)user)->n_joined += !err;
 	ddps_ipoib_if_up()->joined(((struct peer *)user)->f, mgid, err, mtu, now);
 }
 
-static void on_link(void *user, bool up, uint64_t now)
+static void take_ib_verbs_link(void *user, bool up, uint64_t now)
 {
 	((struct peer *)user)->n_link++;
 	((struct peer *)user)->link = up;
@@ -106,7 +108,8 @@ static void on_link(void *user, bool up, uint64_t now)
 }
 
 static const struct ddps_ipoib_up up_calls = {
-	sizeof(struct ddps_ipoib_up), on_ud, on_mad, on_qp, on_qp_error, on_path, on_joined, on_link
+	sizeof(struct ddps_ipoib_up), take_ib_verbs_ud,	  take_ib_verbs_mad,	take_ib_verbs_qp,
+	take_ib_verbs_qp_error,	      take_ib_verbs_path, take_ib_verbs_joined, take_ib_verbs_link
 };
 
 static void on_see(void *user, const struct ddps_ib_seen *s)
@@ -122,7 +125,7 @@ static void on_see(void *user, const struct ddps_ib_seen *s)
 
 /* ---- life ---- */
 
-static struct ddps_ib_verbs_config config(unsigned i)
+static struct ddps_ib_verbs_config make_ib_verbs_config(unsigned i)
 {
 	struct ddps_ib_verbs_config c;
 
@@ -138,20 +141,20 @@ static struct ddps_ib_verbs_config config(unsigned i)
 	return c;
 }
 
-static int try_open(unsigned i)
+static int try_open_ib_verbs(unsigned i)
 {
-	struct ddps_ib_verbs_config c = config(i);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(i);
 
 	return ddps_vport_new(&peer[i].v, &c, &fake_lib, why, sizeof(why));
 }
 
-static void make(unsigned i)
+static void make_ib_verbs(unsigned i)
 {
-	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_ib_verbs, NULL, &peer[i] };
 	const struct ddps_ib_verbs_info *info;
 	struct ddps_ipoib_if_config f;
 
-	cr_assert_eq(try_open(i), 0, "%s", why);
+	cr_assert_eq(try_open_ib_verbs(i), 0, "%s", why);
 	info = ddps_ib_verbs_info(peer[i].v);
 	ddps_ipoib_if_config_init(&f);
 	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = flags, .qpn = info->qpn };
@@ -190,7 +193,7 @@ static void fini(void)
 	fake_fini();
 }
 
-static void turn(void)
+static void turn_ib_verbs(void)
 {
 	fake_now += MS;
 	if (fake_sa && ddps_sa_due(fake_sa) <= fake_now)
@@ -205,17 +208,17 @@ static void turn(void)
 	}
 }
 
-static void run(uint64_t ns)
+static void run_ib_verbs(uint64_t ns)
 {
 	for (uint64_t end = fake_now + ns; fake_now < end;)
-		turn();
+		turn_ib_verbs();
 }
 
 /* Until nothing is on its way to that port. */
-static void settle(unsigned i)
+static void settle_ib_verbs(unsigned i)
 {
 	do
-		turn();
+		turn_ib_verbs();
 	while (fake[i].n_wc[0] || fake[i].n_wc[1] || fake[i].n_mad);
 }
 
@@ -224,11 +227,11 @@ static void settle(unsigned i)
 		uint64_t end = fake_now + 60 * SEC;                                                \
 		while (!(condition)) {                                                             \
 			cr_assert_lt(fake_now, end, #condition);                                   \
-			turn();                                                                    \
+			turn_ib_verbs();                                                           \
 		}                                                                                  \
 	} while (0)
 
-static uint64_t count(unsigned i, const char *name)
+static uint64_t count_ib_verbs(unsigned i, const char *name)
 {
 	const char *at;
 	uint64_t v;
@@ -240,7 +243,7 @@ static uint64_t count(unsigned i, const char *name)
 	return 0;
 }
 
-static void send_ip(unsigned from, unsigned to, size_t len)
+static void send_ib_verbs_ip(unsigned from, unsigned to, size_t len)
 {
 	static uint8_t p[65536];
 
@@ -250,19 +253,19 @@ static void send_ip(unsigned from, unsigned to, size_t len)
 	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, fake_now), 0);
 }
 
-static bool is_up(unsigned i)
+static bool is_ib_verbs_up(unsigned i)
 {
 	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
 }
 
 static void two_up(void)
 {
-	make(0);
-	make(1);
-	UNTIL(is_up(0) && is_up(1));
+	make_ib_verbs(0);
+	make_ib_verbs(1);
+	UNTIL(is_ib_verbs_up(0) && is_ib_verbs_up(1));
 }
 
-static unsigned conns(unsigned i)
+static unsigned count_ib_verbs_conns(unsigned i)
 {
 	struct ddps_ipoib_if_conn_info info;
 	unsigned n = 0;
@@ -284,11 +287,11 @@ static struct fake_qp *conn(unsigned i)
 	return NULL;
 }
 
-static void connected(void)
+static void connect_two_interfaces(void)
 {
 	two_up();
-	send_ip(0, 1, 60000);
-	UNTIL(peer[1].n_rx == 1 && conns(0) == 1 && conns(1) == 1);
+	send_ib_verbs_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1 && count_ib_verbs_conns(0) == 1 && count_ib_verbs_conns(1) == 1);
 }
 
 #endif

@@ -8,7 +8,7 @@ Test(ib_verbs, says_what_it_has_found, .init = init, .fini = fini)
 	struct pollfd fds[DDPS_IB_VERBS_FDS];
 
 	fake[1].port.lmc = 2;
-	cr_assert_eq(try_open(1), 0, "%s", why);
+	cr_assert_eq(try_open_ib_verbs(1), 0, "%s", why);
 	info = ddps_ib_verbs_info(peer[1].v);
 	cr_expect_str_eq(info->device, "fake1");
 	cr_expect_eq(info->port, 1);
@@ -31,9 +31,9 @@ Test(ib_verbs, says_what_it_has_found, .init = init, .fini = fini)
 	cr_expect_eq(ddps_ib_verbs_deadline(peer[1].v), DDPS_CM_NEVER, "nothing is asked yet");
 }
 
-static void expect_refusal(int err, const char *what, const char *advice)
+static void expect_ib_verbs_open_refusal(int err, const char *what, const char *advice)
 {
-	cr_expect_eq(try_open(0), err, "%s", why);
+	cr_expect_eq(try_open_ib_verbs(0), err, "%s", why);
 	cr_expect(strstr(why, what), "'%s' says nothing of '%s'", why, what);
 	cr_expect(strstr(why, advice), "'%s' does not advise '%s'", why, advice);
 	cr_expect_null(peer[0].v);
@@ -41,7 +41,7 @@ static void expect_refusal(int err, const char *what, const char *advice)
 
 Test(ib_verbs, no_device, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake_devices = 0;
 	c.device = NULL;
@@ -62,7 +62,7 @@ Test(ib_verbs, no_device, .init = init, .fini = fini)
 
 Test(ib_verbs, the_first_infiniband_port_is_taken, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake[0].port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	c.device = NULL;
@@ -76,21 +76,21 @@ Test(ib_verbs, each_refusal_says_what_to_try, .init = init, .fini = fini)
 
 	fake[0].port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	fake[0].dev.transport_type = IBV_TRANSPORT_IWARP;
-	expect_refusal(DDPS_E_UNSUPPORTED, "InfiniBand link layer", "another device");
+	expect_ib_verbs_open_refusal(DDPS_E_UNSUPPORTED, "InfiniBand link layer", "another device");
 	fake[0].port = good;
 	fake[0].port.state = IBV_PORT_DOWN;
-	expect_refusal(DDPS_E_STATE, "is down", "cable");
+	expect_ib_verbs_open_refusal(DDPS_E_STATE, "is down", "cable");
 	fake[0].port.state = IBV_PORT_INIT;
-	expect_refusal(DDPS_E_STATE, "subnet manager", "opensm");
+	expect_ib_verbs_open_refusal(DDPS_E_STATE, "subnet manager", "opensm");
 	fake[0].port = good;
 	fake[0].port.sm_lid = 0;
-	expect_refusal(DDPS_E_STATE, "without a subnet manager", "opensm");
+	expect_ib_verbs_open_refusal(DDPS_E_STATE, "without a subnet manager", "opensm");
 	fake[0].port = good;
 	fake[0].pkey[0] = 0x8001;
-	expect_refusal(DDPS_E_ADDRESS, "P_Key 0xffff", "partitions");
+	expect_ib_verbs_open_refusal(DDPS_E_ADDRESS, "P_Key 0xffff", "partitions");
 	fake[0].pkey[0] = 0xffff;
 	fake[0].gid.raw[0] = fake[0].gid.raw[1] = fake[0].gid.raw[15] = 0;
-	expect_refusal(DDPS_E_ADDRESS, "no GID with index 0", "ibv_devinfo -v");
+	expect_ib_verbs_open_refusal(DDPS_E_ADDRESS, "no GID with index 0", "ibv_devinfo -v");
 }
 
 Test(ib_verbs, each_error_of_the_system_says_what_to_try, .init = init, .fini = fini)
@@ -115,7 +115,7 @@ Test(ib_verbs, each_error_of_the_system_says_what_to_try, .init = init, .fini = 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		fake[0].fail = row[i].call;
 		fake[0].fail_errno = row[i].err;
-		expect_refusal(row[i].expected, row[i].what, row[i].advice);
+		expect_ib_verbs_open_refusal(row[i].expected, row[i].what, row[i].advice);
 		if (row[i].expected == DDPS_E_SYSTEM)
 			cr_expect_eq(errno, row[i].err, "%s", row[i].call);
 	}
@@ -137,7 +137,7 @@ Test(ib_verbs, nothing_is_left_of_one_that_does_not_open, .init = init, .fini = 
 			fake[0].fail = call[i];
 			fake[0].fail_errno = ENOMEM;
 			fake[0].fail_after = n;
-			if (!try_open(0))
+			if (!try_open_ib_verbs(0))
 				break;
 			cr_expect_gt(strlen(why), 10, "%s: '%s'", call[i], why);
 			cr_expect_eq(fake[0].n_obj + fake[0].n_mr + fake[0].n_qp, 0, "%s", call[i]);
@@ -176,7 +176,7 @@ Test(ib_verbs, the_q_key_is_the_groups, .init = init, .fini = fini)
 	fake_sa_start(0x1234);
 	two_up();
 	cr_expect_eq(fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn)->attr.qkey, 0x1234);
-	send_ip(0, 1, 100);
+	send_ib_verbs_ip(0, 1, 100);
 	UNTIL(peer[1].n_rx == 1);
 }
 
@@ -184,19 +184,19 @@ Test(ib_verbs, a_controlled_q_key_needs_a_privilege, .init = init, .fini = fini)
 {
 	fake_sa_stop();
 	fake_sa_start(0x80000b1b);
-	make(0);
+	make_ib_verbs(0);
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_SYSTEM);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "CAP_NET_RAW"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
-	cr_expect_not(is_up(0));
+	cr_expect_not(is_ib_verbs_up(0));
 	fake[0].privileged = true;
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 }
 
 Test(ib_verbs, p_keys_are_found_in_the_table, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	memcpy(fake[0].pkey, (uint16_t[]){ 0x0001, 0x7fff, 0x8001, 0 }, sizeof(fake[0].pkey));
 	c.pkey = 0x0001;

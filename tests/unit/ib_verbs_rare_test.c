@@ -7,7 +7,7 @@ static struct ddps_ipoib_port *port_of(unsigned i)
 	return ddps_ib_verbs_port(peer[i].v);
 }
 
-static void says(unsigned i, const char *what)
+static void expect_rare_reason(unsigned i, const char *what)
 {
 	cr_expect(strstr(ddps_ib_verbs_why(peer[i].v), what), "'%s' says nothing of '%s'",
 		  ddps_ib_verbs_why(peer[i].v), what);
@@ -15,7 +15,7 @@ static void says(unsigned i, const char *what)
 
 /* ---- connections, made by hand ---- */
 
-static struct ddps_ipoib_qp_to way_to(unsigned from, unsigned to, uint32_t qpn)
+static struct ddps_ipoib_qp_to get_ib_verbs_rare_way(unsigned from, unsigned to, uint32_t qpn)
 {
 	const struct vp_way w = { .dlid = fake[to].port.lid };
 
@@ -25,22 +25,22 @@ static struct ddps_ipoib_qp_to way_to(unsigned from, unsigned to, uint32_t qpn)
 }
 
 /* Of ports 0 and 1, to each other; no interface knows them. */
-static void pair(uint32_t qpn[2])
+static void make_rc_pair(uint32_t qpn[2])
 {
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(port_of(i)->ops->qp_create(port_of(i), DDPS_CM_RC, 65524, &qpn[i]), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		const struct ddps_ipoib_qp_to to = way_to(i, 1 - i, qpn[1 - i]);
+		const struct ddps_ipoib_qp_to to = get_ib_verbs_rare_way(i, 1 - i, qpn[1 - i]);
 
 		cr_assert_eq(port_of(i)->ops->qp_ready(port_of(i), qpn[i], &to), 0);
 	}
 }
 
-static void ended(uint32_t qpn[2])
+static void expect_pair_ended(uint32_t qpn[2])
 {
 	for (unsigned i = 0; i < 2; i++)
 		port_of(i)->ops->qp_destroy(port_of(i), qpn[i]);
-	turn();
+	turn_ib_verbs();
 }
 
 Test(ib_verbs_rare, queue_pairs_that_cannot_be_had, .init = init, .fini = fini)
@@ -67,7 +67,7 @@ Test(ib_verbs_rare, queue_pairs_that_cannot_be_had, .init = init, .fini = fini)
 		fake[0].fail_errno = row[i].err;
 		cr_expect_eq(port->ops->qp_create(port, row[i].transport, 65524, &qpn),
 			     row[i].expected, "row %u", i);
-		says(0, strerror(row[i].err));
+		expect_rare_reason(0, strerror(row[i].err));
 	}
 	fake[0].fail = NULL;
 	cr_expect_eq(qpn, 42);
@@ -79,17 +79,17 @@ Test(ib_verbs_rare, queue_pairs_get_ready_once, .init = init, .fini = fini)
 	uint32_t qpn[2], other;
 
 	two_up();
-	pair(qpn);
-	to = way_to(0, 1, qpn[1]);
+	make_rc_pair(qpn);
+	to = get_ib_verbs_rare_way(0, 1, qpn[1]);
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), qpn[0], &to), DDPS_E_STATE, "again");
 	cr_assert_eq(port_of(0)->ops->qp_create(port_of(0), DDPS_CM_RC, 65524, &other), 0);
 	to.path.addr = 0xc001;
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_ADDRESS, "an MLID");
-	to = way_to(0, 1, qpn[1]);
+	to = get_ib_verbs_rare_way(0, 1, qpn[1]);
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = ETIMEDOUT;
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_SYSTEM);
-	says(0, strerror(ETIMEDOUT));
+	expect_rare_reason(0, strerror(ETIMEDOUT));
 	fake[0].fail_after = 1; /* to RTR, but not to RTS */
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_SYSTEM);
 	fake[0].fail = NULL;
@@ -98,7 +98,7 @@ Test(ib_verbs_rare, queue_pairs_get_ready_once, .init = init, .fini = fini)
 	port_of(0)->ops->qp_stop(port_of(0), other);
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_STATE, "stopped");
 	port_of(0)->ops->qp_destroy(port_of(0), other);
-	ended(qpn);
+	expect_pair_ended(qpn);
 }
 
 Test(ib_verbs_rare, each_status_has_a_reason, .init = init, .fini = fini)
@@ -121,19 +121,19 @@ Test(ib_verbs_rare, each_status_has_a_reason, .init = init, .fini = fini)
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		uint32_t qpn[2];
 
-		pair(qpn);
+		make_rc_pair(qpn);
 		peer[0].qp_err = 0;
 		fake[0].rc_status = row[i].status;
 		cr_assert_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
-		turn();
+		turn_ib_verbs();
 		cr_expect_eq(peer[0].qp_err, row[i].err, "status %d: %d", row[i].status,
 			     peer[0].qp_err);
 		cr_expect_eq(peer[0].qp_failed, qpn[0]);
 		cr_expect_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), row[i].err,
 			     "and so for each that follows");
-		ended(qpn);
+		expect_pair_ended(qpn);
 	}
-	cr_expect_eq(count(0, "qp_failed"), sizeof(row) / sizeof(*row));
+	cr_expect_eq(count_ib_verbs(0, "qp_failed"), sizeof(row) / sizeof(*row));
 }
 
 /* One that waits is with the adapter; completions come in any order after that. */
@@ -145,9 +145,9 @@ Test(ib_verbs_rare, connections_that_are_behind, .init = init, .fini = fini)
 
 	octets = 8 << 20;
 	two_up();
-	pair(qpn);
-	pair(other);
-	turn();
+	make_rc_pair(qpn);
+	make_rc_pair(other);
+	turn_ib_verbs();
 	fake[0].stuck = true;
 	for (; n < VP_QP_TX / 2; n++)
 		cr_assert_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
@@ -155,21 +155,21 @@ Test(ib_verbs_rare, connections_that_are_behind, .init = init, .fini = fini)
 	for (; n < VP_QP_TX; n++)
 		cr_assert_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
 	cr_expect(ddps_ib_verbs_busy(peer[0].v));
-	full = count(0, "tx_full");
+	full = count_ib_verbs(0, "tx_full");
 	cr_expect_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), DDPS_E_AGAIN);
-	cr_expect_eq(count(0, "tx_full"), full + 1);
+	cr_expect_eq(count_ib_verbs(0, "tx_full"), full + 1);
 	cr_expect_eq(port_of(0)->ops->qp_send(port_of(0), other[0], "12345", 5), 0);
 	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, qpn[0]), VP_QP_TX);
 	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, other[0]), 1);
 	fake[0].stuck = false;
 	port_of(0)->ops->qp_destroy(port_of(0), qpn[0]);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, other[0]), 1,
 		     "what is the other one's stays");
 	cr_expect_eq(peer[0].v->pool[VP_MSG_OUT].n_out, 1);
 	cr_expect_not(ddps_ib_verbs_busy(peer[0].v));
 	port_of(1)->ops->qp_destroy(port_of(1), qpn[1]);
-	ended(other);
+	expect_pair_ended(other);
 	cr_expect_eq(peer[0].v->pool[VP_MSG_OUT].n_out, 0);
 }
 
@@ -178,17 +178,17 @@ Test(ib_verbs_rare, an_adapter_that_takes_no_message, .init = init, .fini = fini
 	uint32_t qpn[2];
 
 	two_up();
-	pair(qpn);
+	make_rc_pair(qpn);
 	fake[0].fail = "post_send";
 	cr_expect_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), DDPS_E_AGAIN);
 	fake[0].fail = NULL;
-	cr_expect_eq(count(0, "tx_full"), 1);
+	cr_expect_eq(count_ib_verbs(0, "tx_full"), 1);
 	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, qpn[0]), 0);
 	cr_expect_eq(peer[0].v->pool[VP_MSG_OUT].n_out, 0);
 	cr_expect_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
-	turn();
-	cr_expect_eq(count(1, "qp_rx"), 1);
-	ended(qpn);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(1, "qp_rx"), 1);
+	expect_pair_ended(qpn);
 }
 
 /* A receive that the adapter does not take back is offered again with the next. */
@@ -198,22 +198,22 @@ Test(ib_verbs_rare, an_adapter_that_takes_no_receive, .init = init, .fini = fini
 	unsigned all;
 
 	two_up();
-	pair(qpn);
+	make_rc_pair(qpn);
 	all = fake[1].n_srq;
 	fake[1].fail = "post_srq_recv";
 	cr_assert_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(fake[1].n_srq, all - 1);
 	fake[1].fail = NULL;
 	cr_assert_eq(port_of(0)->ops->qp_send(port_of(0), qpn[0], "12345", 5), 0);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(fake[1].n_srq, all);
-	cr_expect_eq(count(1, "qp_rx"), 2);
-	ended(qpn);
+	cr_expect_eq(count_ib_verbs(1, "qp_rx"), 2);
+	expect_pair_ended(qpn);
 }
 
 /* A completion of one of the receives that are posted to the shared queue. */
-static void receive(unsigned i, uint32_t qpn, enum ibv_wc_status status)
+static void bring_receive_completion(unsigned i, uint32_t qpn, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = { .qp_num = qpn, .status = status, .byte_len = 5 };
 	unsigned at = 0;
@@ -222,7 +222,7 @@ static void receive(unsigned i, uint32_t qpn, enum ibv_wc_status status)
 		at++;
 	wc.wr_id = fake_take(i, at).wr_id;
 	fake_wc(i, 0, &wc);
-	turn();
+	turn_ib_verbs();
 }
 
 Test(ib_verbs_rare, messages_for_nobody, .init = init, .fini = fini)
@@ -231,31 +231,31 @@ Test(ib_verbs_rare, messages_for_nobody, .init = init, .fini = fini)
 	unsigned all;
 
 	two_up();
-	pair(qpn);
+	make_rc_pair(qpn);
 	all = fake[0].n_srq;
-	receive(0, 0x999999, IBV_WC_SUCCESS);
-	receive(0, 0x999999, IBV_WC_WR_FLUSH_ERR);
-	cr_expect_eq(count(0, "rx_bad"), 0);
-	receive(0, 0x999999, IBV_WC_LOC_PROT_ERR);
-	cr_expect_eq(count(0, "rx_bad"), 1);
-	receive(0, qpn[0], IBV_WC_LOC_PROT_ERR);
+	bring_receive_completion(0, 0x999999, IBV_WC_SUCCESS);
+	bring_receive_completion(0, 0x999999, IBV_WC_WR_FLUSH_ERR);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 0);
+	bring_receive_completion(0, 0x999999, IBV_WC_LOC_PROT_ERR);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 1);
+	bring_receive_completion(0, qpn[0], IBV_WC_LOC_PROT_ERR);
 	cr_expect_eq(peer[0].qp_err, DDPS_E_SYSTEM);
-	cr_expect_eq(count(0, "qp_failed"), 1);
-	receive(0, qpn[0], IBV_WC_SUCCESS); /* it has failed before */
-	fake[1].stuck = true;		    /* its receives are not taken from it */
+	cr_expect_eq(count_ib_verbs(0, "qp_failed"), 1);
+	bring_receive_completion(0, qpn[0], IBV_WC_SUCCESS); /* it has failed before */
+	fake[1].stuck = true; /* its receives are not taken from it */
 	port_of(1)->ops->qp_stop(port_of(1), qpn[1]);
 	fake[1].stuck = false;
-	receive(1, qpn[1], IBV_WC_SUCCESS);
-	cr_expect_eq(count(0, "qp_rx") + count(1, "qp_rx"), 0);
+	bring_receive_completion(1, qpn[1], IBV_WC_SUCCESS);
+	cr_expect_eq(count_ib_verbs(0, "qp_rx") + count_ib_verbs(1, "qp_rx"), 0);
 	cr_expect_eq(fake[0].n_srq, all, "each is posted again");
 	cr_expect_eq(fake[1].n_srq, all);
-	ended(qpn);
+	expect_pair_ended(qpn);
 }
 
 /* ---- datagrams ---- */
 
 /* A completion of the oldest receive of datagrams. */
-static void datagram(uint32_t len, enum ibv_wc_status status)
+static void bring_datagram_completion(uint32_t len, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = { .src_qp = 5, .slid = 99, .status = status, .byte_len = len };
 	unsigned at = 0;
@@ -265,7 +265,7 @@ static void datagram(uint32_t len, enum ibv_wc_status status)
 	wc.qp_num = fake[0].posted[at].q->qp.qp_num;
 	wc.wr_id = fake_take(0, at).wr_id;
 	fake_wc(0, 0, &wc);
-	turn();
+	turn_ib_verbs();
 }
 
 Test(ib_verbs_rare, lengths_of_datagrams, .init = init, .fini = fini)
@@ -274,19 +274,19 @@ Test(ib_verbs_rare, lengths_of_datagrams, .init = init, .fini = fini)
 	uint64_t rx;
 
 	two_up();
-	settle(0);
+	settle_ib_verbs(0);
 	q = fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn);
-	rx = count(0, "ud_rx");
-	datagram(VP_GRH - 1, IBV_WC_SUCCESS);
-	datagram(VP_UD_LEN + 1, IBV_WC_SUCCESS);
-	cr_expect_eq(count(0, "rx_bad"), 2);
-	cr_expect_eq(count(0, "ud_rx"), rx);
-	datagram(VP_GRH + 5, IBV_WC_SUCCESS);
-	datagram(VP_UD_LEN, IBV_WC_SUCCESS);
-	cr_expect_eq(count(0, "ud_rx"), rx + 2);
+	rx = count_ib_verbs(0, "ud_rx");
+	bring_datagram_completion(VP_GRH - 1, IBV_WC_SUCCESS);
+	bring_datagram_completion(VP_UD_LEN + 1, IBV_WC_SUCCESS);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 2);
+	cr_expect_eq(count_ib_verbs(0, "ud_rx"), rx);
+	bring_datagram_completion(VP_GRH + 5, IBV_WC_SUCCESS);
+	bring_datagram_completion(VP_UD_LEN, IBV_WC_SUCCESS);
+	cr_expect_eq(count_ib_verbs(0, "ud_rx"), rx + 2);
 	cr_expect_eq(q->n_in, VP_UD_RX, "each is posted again");
-	datagram(100, IBV_WC_WR_FLUSH_ERR);
-	cr_expect_eq(count(0, "rx_bad"), 2, "a queue that ends is no fault");
+	bring_datagram_completion(100, IBV_WC_WR_FLUSH_ERR);
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), 2, "a queue that ends is no fault");
 	cr_expect_eq(q->n_in, VP_UD_RX - 1);
 }
 
@@ -297,7 +297,7 @@ Test(ib_verbs_rare, datagrams_before_there_is_a_link, .init = init, .fini = fini
 	struct ddps_ipoib_path path = { 0 };
 	struct ddps_ipoib_port *port;
 
-	cr_assert_eq(try_open(0), 0, "%s", why);
+	cr_assert_eq(try_open_ib_verbs(0), 0, "%s", why);
 	port = port_of(0);
 	path.addr = ddps_vport_addr(peer[0].v, &w, 0);
 	cr_expect_eq(port->ops->ud_send(port, &to, &path, "12345", 5), DDPS_E_AGAIN);
@@ -316,7 +316,7 @@ Test(ib_verbs_rare, datagrams_before_there_is_a_link, .init = init, .fini = fini
 	path.addr = ddps_vport_addr(peer[0].v, &w, 0);
 	fake[0].port.state = IBV_PORT_DOWN;
 	fake_event(0, IBV_EVENT_PORT_ERR, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(port->ops->ud_send(port, &to, &path, "12345", 5), DDPS_E_AGAIN);
 }
 
@@ -324,10 +324,10 @@ Test(ib_verbs_rare, datagrams_that_are_flushed, .init = init, .fini = fini)
 {
 	two_up();
 	fake[0].ud_status = IBV_WC_WR_FLUSH_ERR;
-	send_ip(0, 1, 100); /* its ARP request */
-	turn();
-	cr_expect_eq(count(0, "ud_failed"), 1);
-	cr_expect_eq(count(0, "ud_rebuilt"), 0, "whoever flushed it sets it up anew");
+	send_ib_verbs_ip(0, 1, 100); /* its ARP request */
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "ud_failed"), 1);
+	cr_expect_eq(count_ib_verbs(0, "ud_rebuilt"), 0, "whoever flushed it sets it up anew");
 }
 
 Test(ib_verbs_rare, receives_of_datagrams_that_are_not_taken, .init = init, .fini = fini)
@@ -340,11 +340,11 @@ Test(ib_verbs_rare, receives_of_datagrams_that_are_not_taken, .init = init, .fin
 		fake[0].fail = "post_recv";
 		fake[0].fail_after = 10;
 		fake_event(0, IBV_EVENT_QP_FATAL, &q->qp);
-		turn();
+		turn_ib_verbs();
 		fake[0].fail = NULL;
 		cr_expect_eq(q->n_in, 10, "the rest when one comes");
 	}
-	send_ip(1, 0, 100);
+	send_ib_verbs_ip(1, 0, 100);
 	UNTIL(peer[0].n_rx == 1);
 	cr_expect_eq(q->n_in, VP_UD_RX);
 }
@@ -357,30 +357,30 @@ Test(ib_verbs_rare, completions_that_come_twice, .init = init, .fini = fini)
 	uint64_t bad;
 
 	two_up();
-	settle(0);
-	bad = count(0, "rx_bad");
+	settle_ib_verbs(0);
+	bad = count_ib_verbs(0, "rx_bad");
 	p = &peer[0].v->pool[VP_UD_OUT];
 	wc.wr_id = ddps_vport_wr_id(p, p->free); /* the last one that completed */
 	fake_wc(0, 1, &wc);
-	turn();
-	cr_expect_eq(count(0, "rx_bad"), bad + 1);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), bad + 1);
 	wc.status = IBV_WC_WR_FLUSH_ERR; /* of an earlier life */
 	fake_wc(0, 1, &wc);
-	turn();
-	cr_expect_eq(count(0, "rx_bad"), bad + 1);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "rx_bad"), bad + 1);
 }
 
 Test(ib_verbs_rare, a_q_key_that_is_not_taken, .init = init, .fini = fini)
 {
-	make(0);
+	make_ib_verbs(0);
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = EINVAL;
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_SYSTEM);
-	says(0, "Q_Key 0x00000b1b: Invalid argument");
+	expect_rare_reason(0, "Q_Key 0x00000b1b: Invalid argument");
 	cr_expect_null(strstr(ddps_ib_verbs_why(peer[0].v), "try"), "privileges are no help");
 	fake[0].fail = NULL;
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 }
 
 /* ---- ways ---- */
@@ -404,7 +404,7 @@ Test(ib_verbs_rare, ways_are_told_apart, .init = init, .fini = fini)
 	uint32_t ah[sizeof(way) / sizeof(*way)];
 	ddps_cm_addr addr[sizeof(way) / sizeof(*way)];
 
-	cr_assert_eq(try_open(0), 0, "%s", why);
+	cr_assert_eq(try_open_ib_verbs(0), 0, "%s", why);
 	for (unsigned i = 0; i < n; i++) {
 		addr[i] = ddps_vport_addr(peer[0].v, &way[i], 3);
 		ah[i] = ddps_vport_ah(peer[0].v, &way[i]);
@@ -455,12 +455,12 @@ Test(ib_verbs_rare, a_group_under_another_mlid, .init = init, .fini = fini)
 Test(ib_verbs_rare, a_group_of_too_large_packets, .init = init, .fini = fini)
 {
 	fake[0].port.active_mtu = IBV_MTU_1024;
-	make(0);
+	make_ib_verbs(0);
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_LIMIT);
-	says(0, "2048 octets, above the port's");
+	expect_rare_reason(0, "2048 octets, above the port's");
 	cr_expect_eq(fake[0].n_group, 0);
-	cr_expect_not(is_up(0));
+	cr_expect_not(is_ib_verbs_up(0));
 }
 
 Test(ib_verbs_rare, paths_to_nobody, .init = init, .fini = fini)
@@ -476,7 +476,7 @@ Test(ib_verbs_rare, paths_to_nobody, .init = init, .fini = fini)
 Test(ib_verbs_rare, a_port_whose_packets_all_have_a_grh, .init = init, .fini = fini)
 {
 	fake[0].port.flags = IBV_QPF_GRH_REQUIRED;
-	connected();
+	connect_two_interfaces();
 	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 1);
 	cr_expect_eq(conn(0)->attr.ah_attr.grh.dgid.raw[15], 0x11);
 	cr_expect_eq(conn(0)->attr.ah_attr.grh.hop_limit, 0, "as the path says");
@@ -487,7 +487,7 @@ Test(ib_verbs_rare, a_path_has_no_larger_packets_than_the_port, .init = init, .f
 	two_up();
 	fake[0].port.active_mtu = IBV_MTU_512;
 	fake_event(0, IBV_EVENT_SM_CHANGE, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->mtu, 2);
 	cr_assert_eq(port_of(0)->ops->resolve(port_of(0), fake[1].gid.raw), 0);
 	UNTIL(peer[0].n_path == 1);
@@ -503,17 +503,17 @@ Test(ib_verbs_rare, mads_that_are_not_taken, .init = init, .fini = fini)
 	uint64_t tx;
 
 	two_up();
-	tx = count(0, "mad_tx");
+	tx = count_ib_verbs(0, "mad_tx");
 	fake[0].fail = "umad_send";
 	fake[0].fail_errno = EIO;
 	cr_expect_eq(port_of(0)->ops->mad_send(port_of(0), ddps_vport_addr(peer[0].v, &w, 0), mad),
 		     DDPS_E_SYSTEM);
 	fake[0].fail = NULL;
-	cr_expect_eq(count(0, "mad_tx_failed"), 1);
-	cr_expect_eq(count(0, "mad_tx"), tx);
+	cr_expect_eq(count_ib_verbs(0, "mad_tx_failed"), 1);
+	cr_expect_eq(count_ib_verbs(0, "mad_tx"), tx);
 	cr_expect_eq(port_of(0)->ops->mad_send(port_of(0), ddps_vport_addr(peer[0].v, &w, 0), mad),
 		     0);
-	cr_expect_eq(count(0, "mad_tx"), tx + 1);
+	cr_expect_eq(count_ib_verbs(0, "mad_tx"), tx + 1);
 }
 
 Test(ib_verbs_rare, nobody_is_asked_without_a_manager, .init = init, .fini = fini)
@@ -521,10 +521,10 @@ Test(ib_verbs_rare, nobody_is_asked_without_a_manager, .init = init, .fini = fin
 	two_up();
 	fake[0].port.sm_lid = 0;
 	fake_event(0, IBV_EVENT_SM_CHANGE, NULL);
-	turn();
-	run(SEC);
-	says(0, "knows no subnet manager; try: start opensm");
-	cr_expect_gt(count(0, "mad_tx_failed"), 0);
+	turn_ib_verbs();
+	run_ib_verbs(SEC);
+	expect_rare_reason(0, "knows no subnet manager; try: start opensm");
+	cr_expect_gt(count_ib_verbs(0, "mad_tx_failed"), 0);
 }
 
 Test(ib_verbs_rare, mads_of_a_class_that_was_not_asked_for, .init = init, .fini = fini)
@@ -536,16 +536,16 @@ Test(ib_verbs_rare, mads_of_a_class_that_was_not_asked_for, .init = init, .fini 
 	uint64_t rx;
 
 	two_up();
-	settle(0);
-	rx = count(0, "mad_rx");
+	settle_ib_verbs(0);
+	rx = count_ib_verbs(0, "mad_rx");
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		fake[0].mad[fake[0].n_mad++] = (typeof(fake[0].mad[0])){
 			.agent = row[i].agent, .len = DDPS_CM_MAD_LEN, .mad = { 1, row[i].class }
 		};
-		turn();
-		cr_expect_eq(count(0, "mad_bad"), i + 1, "row %u", i);
+		turn_ib_verbs();
+		cr_expect_eq(count_ib_verbs(0, "mad_bad"), i + 1, "row %u", i);
 	}
-	cr_expect_eq(count(0, "mad_rx"), rx);
+	cr_expect_eq(count_ib_verbs(0, "mad_rx"), rx);
 }
 
 /* ---- RoCE ---- */
@@ -561,15 +561,15 @@ static int netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool j
 	return 0;
 }
 
-static void init_roce(void)
+static void init_ib_verbs_rare_roce(void)
 {
 	init();
 	fake_make_roce();
 }
 
-Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_roce, .fini = fini)
+Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_ib_verbs_rare_roce, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	struct ddps_verbs_lib lib = fake_lib;
 	uint8_t mgid[16] = { 0xff, 0x12 };
 
@@ -583,7 +583,8 @@ Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_roce, .fini = f
 	cr_expect_eq(errno, EBADF);
 }
 
-Test(ib_verbs_rare, roce_answers_at_once_and_in_bounds, .init = init_roce, .fini = fini)
+Test(ib_verbs_rare, roce_answers_at_once_and_in_bounds, .init = init_ib_verbs_rare_roce,
+     .fini = fini)
 {
 	static const uint8_t global[16] = { 0x20, 1, [15] = 0x77 };
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
@@ -592,11 +593,11 @@ Test(ib_verbs_rare, roce_answers_at_once_and_in_bounds, .init = init_roce, .fini
 	two_up();
 	cr_assert_eq(port_of(0)->ops->resolve(port_of(0), global), 0);
 	cr_expect_eq(ddps_ib_verbs_deadline(peer[0].v), fake_now, "the answer is there");
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_path, 1);
 	cr_expect_eq(peer[0].path.hop_limit, 64, "through routers");
 	cr_assert_eq(port_of(0)->ops->resolve(port_of(0), fake[1].gid.raw), 0);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].path.hop_limit, 1);
 	ddps_vport_roce_query(peer[0].v, mad);
 	cr_expect_eq(peer[0].v->answers.n, 0, "of no class");
@@ -604,6 +605,6 @@ Test(ib_verbs_rare, roce_answers_at_once_and_in_bounds, .init = init_roce, .fini
 	for (unsigned i = 0; i < VP_ANSWERS + 10; i++)
 		ddps_vport_roce_query(peer[0].v, mad);
 	cr_expect_eq(peer[0].v->answers.n, VP_ANSWERS);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].v->answers.n, 0);
 }

@@ -5,7 +5,7 @@
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 
-static void refused(const struct ddps_ib_verbs_config *c, int err, const char *what)
+static void expect_port_refused(const struct ddps_ib_verbs_config *c, int err, const char *what)
 {
 	struct ddps_ib_verbs *out = (void *)&peer;
 
@@ -16,7 +16,7 @@ static void refused(const struct ddps_ib_verbs_config *c, int err, const char *w
 	cr_expect_eq(fake[0].n_obj + fake[0].n_mr + fake[0].n_qp + fake[0].n_ah, 0);
 }
 
-static void opens(const struct ddps_ib_verbs_config *c)
+static void expect_port_opens(const struct ddps_ib_verbs_config *c)
 {
 	cr_assert_eq(ddps_vport_new(&peer[0].v, c, &fake_lib, why, sizeof(why)), 0, "%s", why);
 	cr_expect_str_eq(ddps_ib_verbs_why(peer[0].v), "");
@@ -68,7 +68,7 @@ Test(ib_verbs_refuse, limits_of_the_configuration)
 
 /* ---- the libraries ---- */
 
-static int nothing(void)
+static int return_nothing(void)
 {
 	return 0;
 }
@@ -80,12 +80,12 @@ static struct ibv_device **no_devices(int *n)
 	return NULL;
 }
 
-#define X(name)	  DL_SYMBOL("ibv_" #name, nothing),
-#define X_U(name) DL_SYMBOL(#name, nothing),
+#define X(name)	  DL_SYMBOL("ibv_" #name, return_nothing),
+#define X_U(name) DL_SYMBOL(#name, return_nothing),
 static const struct dl_symbol verbs[] = { DDPS_VERBS_FUNCTIONS(X){ NULL, NULL } },
 			      umad[] = { DDPS_UMAD_FUNCTIONS(X_U){ NULL, NULL } };
 
-static void refuses(const char *what)
+static void expect_open_refused(const char *what)
 {
 	struct ddps_ib_verbs_config c;
 
@@ -103,22 +103,22 @@ Test(ib_verbs_refuse, libraries_that_are_not_what_they_should_be)
 
 	dl_replace("libibverbs.so.1", NULL);
 	dl_replace("libibumad.so.3", umad);
-	refuses("libibverbs1 and ibverbs-providers");
+	expect_open_refused("libibverbs1 and ibverbs-providers");
 	dl_replace("libibverbs.so.1", verbs);
 	for (unsigned i = 0; verbs[i].name; i++) {
 		dl_lacks(verbs[i].name);
-		refuses("libibverbs.so.1 is not what it should be");
+		expect_open_refused("libibverbs.so.1 is not what it should be");
 	}
 	dl_lacks(NULL);
 	dl_replace("libibumad.so.3", NULL);
-	refuses("libibumad3");
+	expect_open_refused("libibumad3");
 	dl_replace("libibumad.so.3", umad);
 	memcpy(empty, verbs, sizeof(verbs));
 	for (unsigned i = 0; empty[i].name; i++)
 		if (!strcmp(empty[i].name, "ibv_get_device_list"))
 			empty[i].at = (void (*)(void))no_devices;
 	dl_replace("libibverbs.so.1", empty);
-	refuses("no RDMA device on this machine");
+	expect_open_refused("no RDMA device on this machine");
 }
 
 /* A network device is in a group as long as the socket says so, which is made once. */
@@ -154,79 +154,80 @@ Test(ib_verbs_refuse, network_devices_that_join_no_group)
 
 Test(ib_verbs_refuse, ports_are_chosen_by_what_they_are, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake_devices = 1;
 	c.device = NULL;
 	fake[0].port.link_layer = IBV_LINK_LAYER_UNSPECIFIED; /* as old libraries say InfiniBand */
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->roce);
 	ddps_ib_verbs_free(peer[0].v);
 	peer[0].v = NULL;
-	c = config(0);
+	c = make_ib_verbs_config(0);
 	fake[0].port.link_layer = 77; /* named or not */
-	refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
+	expect_port_refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
 	fake[0].port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	fake[0].ports = 255;
 	c.device = NULL;
-	refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
+	expect_port_refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
 	fake[0].port.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	fake[0].ports = 2;
 	fake[0].port.state = IBV_PORT_INIT; /* neither is active: the first is named */
-	refused(&c, DDPS_E_STATE, "fake0:1 has a link");
+	expect_port_refused(&c, DDPS_E_STATE, "fake0:1 has a link");
 	fake[0].fail = "query_device";
 	fake[0].fail_errno = EIO;
-	refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
+	expect_port_refused(&c, DDPS_E_UNSUPPORTED, "no port with an InfiniBand");
 	fake[0].fail = NULL;
 }
 
 Test(ib_verbs_refuse, devices_that_are_not_opened, .init = init, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake[0].fail = "open_device";
 	fake[0].fail_errno = EPERM;
-	refused(&c, DDPS_E_SYSTEM, "root, or permission for /dev/infiniband/uverbs");
+	expect_port_refused(&c, DDPS_E_SYSTEM, "root, or permission for /dev/infiniband/uverbs");
 	cr_expect_eq(errno, EPERM);
 	fake[0].fail_errno = 0; /* one that does not say why */
-	refused(&c, DDPS_E_SYSTEM, "Permission denied");
+	expect_port_refused(&c, DDPS_E_SYSTEM, "Permission denied");
 	cr_expect_eq(errno, EACCES);
 	fake[0].fail = NULL;
 }
 
 Test(ib_verbs_refuse, states_that_are_of_no_use, .init = init, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	const struct ibv_port_attr good = fake[0].port;
 
 	fake[0].port.state = IBV_PORT_NOP;
-	refused(&c, DDPS_E_STATE, "does not say its state");
+	expect_port_refused(&c, DDPS_E_STATE, "does not say its state");
 	fake[0].port = good;
 	fake[0].port.lid = 0;
-	refused(&c, DDPS_E_STATE, "active without a LID");
+	expect_port_refused(&c, DDPS_E_STATE, "active without a LID");
 	fake[0].port = good;
 	fake[0].port.active_mtu = 0;
-	refused(&c, DDPS_E_STATE, "MTU that cannot be");
+	expect_port_refused(&c, DDPS_E_STATE, "MTU that cannot be");
 	fake[0].port.active_mtu = 6;
-	refused(&c, DDPS_E_STATE, "MTU that cannot be");
+	expect_port_refused(&c, DDPS_E_STATE, "MTU that cannot be");
 	fake[0].port = good;
 	fake[0].port.lmc = 200;
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->lmc, 7, "the largest there is");
 }
 
 Test(ib_verbs_refuse, tables_of_keys, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake[0].port.pkey_tbl_len = 0x8001; /* indices have 15 bits here */
 	c.pkey = 0x0005;
-	refused(&c, DDPS_E_ADDRESS, "P_Key 0x0005");
+	expect_port_refused(&c, DDPS_E_ADDRESS, "P_Key 0x0005");
 	memcpy(fake[0].pkey, (uint16_t[]){ 0xffff, 0x0005, 0x0005, 0 }, sizeof(fake[0].pkey));
-	fake[0].fail = "query_pkey"; /* the first one, for refused(): no entry can be read */
-	refused(&c, DDPS_E_ADDRESS, "P_Key 0x0005");
+	fake[0].fail =
+		"query_pkey"; /* the first one, for expect_port_refused(): no entry can be read */
+	expect_port_refused(&c, DDPS_E_ADDRESS, "P_Key 0x0005");
 	fake[0].fail = NULL;
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_eq(peer[0].v->pkey_index, 1, "the first of those that are alike");
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->pkey, 0x0005);
 }
@@ -247,12 +248,13 @@ Test(ib_verbs_refuse, mads_that_are_not_given_away, .init = init, .fini = fini)
 		{ "umad_open_port", EMFILE, EMFILE, NULL },
 		{ "umad_open_port", 0, EIO, NULL }, /* what it returned */
 	};
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		fake[0].fail = row[i].call;
 		fake[0].fail_errno = row[i].err;
-		refused(&c, DDPS_E_SYSTEM, row[i].what ? row[i].what : strerror(row[i].is));
+		expect_port_refused(&c, DDPS_E_SYSTEM,
+				    row[i].what ? row[i].what : strerror(row[i].is));
 		cr_expect_eq(errno, row[i].is, "row %u: %d", i, errno);
 	}
 	fake[0].fail = NULL;
@@ -266,7 +268,7 @@ static int no_fd(int fd)
 
 Test(ib_verbs_refuse, a_descriptor_that_is_none, .init = init, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	struct ddps_verbs_lib lib = fake_lib;
 
 	lib.umad.umad_get_fd = no_fd;
@@ -280,7 +282,7 @@ Test(ib_verbs_refuse, a_descriptor_that_is_none, .init = init, .fini = fini)
 
 Test(ib_verbs_refuse, each_allocation_may_fail, .init = init, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	const long live = mem_live();
 	unsigned n = 1;
 
@@ -308,17 +310,17 @@ Test(ib_verbs_refuse, each_allocation_may_fail, .init = init, .fini = fini)
 
 Test(ib_verbs_refuse, each_map_may_fail, .init = init, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	for (unsigned n = 0; n < VP_KINDS; n++) {
 		sys_fail("mmap", n, 1, ENOMEM);
-		refused(&c, DDPS_E_NOMEM, "out of memory");
+		expect_port_refused(&c, DDPS_E_NOMEM, "out of memory");
 		cr_expect_eq(sys_failed(), 1, "map %u", n);
 	}
 	sys_fail(NULL, 0, 0, 0);
 	fake[0].fail = "reg_mr";
 	fake[0].fail_errno = EPERM;
-	refused(&c, DDPS_E_SYSTEM, "ulimit -l");
+	expect_port_refused(&c, DDPS_E_SYSTEM, "ulimit -l");
 	cr_expect_eq(errno, EPERM);
 	fake[0].fail = NULL;
 }
@@ -326,37 +328,37 @@ Test(ib_verbs_refuse, each_map_may_fail, .init = init, .fini = fini)
 /* An adapter may take fewer receives than there is memory for; one that does not say takes all. */
 Test(ib_verbs_refuse, receives_are_as_many_as_the_adapter_takes, .init = init, .fini = fini)
 {
-	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	c.port = 1;
 	fake[0].max_srq_wr = 8;
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_eq(fake[0].n_srq, 8);
 	ddps_ib_verbs_free(peer[0].v);
 	fake[0].max_srq_wr = FAKE_SRQ;
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_eq(fake[0].n_srq, 16, "a megabyte of them");
 	ddps_ib_verbs_free(peer[0].v);
 	fake[0].fail = "query_device";
-	opens(&c);
+	expect_port_opens(&c);
 	cr_expect_eq(fake[0].n_srq, 16);
 	fake[0].fail = NULL;
 }
 
 /* ---- RoCE ---- */
 
-static void init_roce(void)
+static void init_ib_verbs_refuse_roce(void)
 {
 	init();
 	fake_make_roce();
 }
 
-Test(ib_verbs_refuse, gids_that_are_not_link_local, .init = init_roce, .fini = fini)
+Test(ib_verbs_refuse, gids_that_are_not_link_local, .init = init_ib_verbs_refuse_roce, .fini = fini)
 {
-	const struct ddps_ib_verbs_config c = config(0);
+	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
 	fake[0].gid.raw[1] = 0xc0; /* fec0::, as sites had them once */
-	refused(&c, DDPS_E_ADDRESS, "link-local");
+	expect_port_refused(&c, DDPS_E_ADDRESS, "link-local");
 	memset(fake[0].gid.raw, 0, 16);
-	refused(&c, DDPS_E_ADDRESS, "link-local");
+	expect_port_refused(&c, DDPS_E_ADDRESS, "link-local");
 }

@@ -6,16 +6,16 @@
 
 Test(ib_verbs, interfaces_talk, .init = init, .fini = fini)
 {
-	connected();
+	connect_two_interfaces();
 	cr_expect_eq(peer[1].len, 60000);
-	send_ip(1, 0, 60000);
+	send_ib_verbs_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
-	cr_expect_gt(count(0, "ud_rx_grh"), 0, "what is for a group has a GRH");
-	cr_expect_gt(count(0, "ud_own"), 0, "a group gives its sender the packet back");
+	cr_expect_gt(count_ib_verbs(0, "ud_rx_grh"), 0, "what is for a group has a GRH");
+	cr_expect_gt(count_ib_verbs(0, "ud_own"), 0, "a group gives its sender the packet back");
 	for (unsigned i = 0; i < 2; i++) {
-		cr_expect_eq(count(i, "rx_bad"), 0);
-		cr_expect_eq(count(i, "mad_bad"), 0);
-		cr_expect_eq(count(i, "ud_failed"), 0);
+		cr_expect_eq(count_ib_verbs(i, "rx_bad"), 0);
+		cr_expect_eq(count_ib_verbs(i, "mad_bad"), 0);
+		cr_expect_eq(count_ib_verbs(i, "ud_failed"), 0);
 		cr_expect_gt(peer[i].n_see, 2);
 	}
 	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 0);
@@ -33,26 +33,26 @@ Test(ib_verbs, unreliable_connections, .init = init, .fini = fini)
 	uint32_t qpn;
 
 	flags = DDPS_IPOIB_UC;
-	connected();
+	connect_two_interfaces();
 	cr_expect_eq(conn(0)->init.qp_type, IBV_QPT_UC);
 	cr_expect_eq(conn(1)->init.qp_type, IBV_QPT_UC);
 	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 0);
 	cr_expect_eq(conn(0)->attr.path_mtu, IBV_MTU_2048);
 	cr_expect_eq(conn(0)->attr.timeout, 0, "nobody waits for an acknowledgement");
 	cr_expect_gt(peer[0].n_see_uc, 0);
-	send_ip(1, 0, 60000);
+	send_ib_verbs_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
 
 	/* Nobody is there any more, and nobody says so. */
 	port = ddps_ib_verbs_port(peer[0].v);
 	qpn = conn(0)->qp.qp_num;
 	ddps_ipoib_if_stop(peer[1].f, fake_now);
-	while (conns(0))
-		turn();
+	while (count_ib_verbs_conns(0))
+		turn_ib_verbs();
 	cr_expect_eq(peer[0].qp_err, 0);
 	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_STATE);
-	run(6 * SEC); /* till what is dying is dead */
-	cr_expect_eq(count(0, "qp_undrained"), 0);
+	run_ib_verbs(6 * SEC); /* till what is dying is dead */
+	cr_expect_eq(count_ib_verbs(0, "qp_undrained"), 0);
 }
 
 /* A message that is longer than this end has offered: RC ends, UC loses it. */
@@ -62,15 +62,15 @@ Test(ib_verbs, what_is_too_long_is_lost_on_unreliable_connections, .init = init,
 	static uint8_t frame[VP_MSG_LEN];
 
 	flags = DDPS_IPOIB_UC;
-	connected();
+	connect_two_interfaces();
 	port = ddps_ib_verbs_port(peer[0].v);
 	cr_assert_eq(port->ops->qp_send(port, conn(0)->qp.qp_num, frame, sizeof(frame)), 0);
-	turn();
-	cr_expect_eq(count(1, "rx_bad"), 1);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(1, "rx_bad"), 1);
 	cr_expect_eq(peer[1].qp_err, 0);
-	cr_expect_eq(conns(1), 1);
+	cr_expect_eq(count_ib_verbs_conns(1), 1);
 	peer[1].n_rx = 0;
-	send_ip(0, 1, 60000);
+	send_ib_verbs_ip(0, 1, 60000);
 	UNTIL(peer[1].n_rx == 1);
 }
 
@@ -79,13 +79,13 @@ Test(ib_verbs, an_adapter_without_them_sends_datagrams, .init = init, .fini = fi
 	flags = DDPS_IPOIB_UC;
 	fake[0].no_uc = true;
 	two_up();
-	send_ip(0, 1, 1000);
+	send_ib_verbs_ip(0, 1, 1000);
 	UNTIL(peer[1].n_rx == 1);
-	run(10 * SEC);
-	cr_expect_eq(conns(0), 0);
+	run_ib_verbs(10 * SEC);
+	cr_expect_eq(count_ib_verbs_conns(0), 0);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "unreliable"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
-	send_ip(0, 1, 1000);
+	send_ib_verbs_ip(0, 1, 1000);
 	UNTIL(peer[1].n_rx == 2);
 }
 
@@ -96,14 +96,14 @@ Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
 
 	flags = 0;
 	two_up();
-	send_ip(0, 1, 100);
+	send_ib_verbs_ip(0, 1, 100);
 	UNTIL(peer[1].n_rx == 1);
-	grh = count(1, "ud_rx_grh");
+	grh = count_ib_verbs(1, "ud_rx_grh");
 	cr_expect_gt(grh, 0, "ARP is for a group");
-	send_ip(0, 1, 100); /* the fake writes ones where its GRH would be */
+	send_ib_verbs_ip(0, 1, 100); /* the fake writes ones where its GRH would be */
 	UNTIL(peer[1].n_rx == 2);
-	cr_expect_eq(count(1, "ud_rx_grh"), grh);
-	cr_expect_gt(count(1, "ud_rx"), grh);
+	cr_expect_eq(count_ib_verbs(1, "ud_rx_grh"), grh);
+	cr_expect_gt(count_ib_verbs(1, "ud_rx"), grh);
 	for (unsigned i = 0; i < 2; i++)
 		cr_expect_eq(ddps_ipoib_if_stats(peer[i].f)->rx_bad_arp, 0);
 }
@@ -111,17 +111,17 @@ Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
 Test(ib_verbs, hop_limit_above_0_brings_a_grh_everywhere, .init = init, .fini = fini)
 {
 	fake_hop = 3;
-	connected();
+	connect_two_interfaces();
 	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 1);
 	cr_expect_eq(conn(0)->attr.ah_attr.grh.hop_limit, 3);
 	cr_expect_eq(conn(0)->attr.ah_attr.grh.dgid.raw[15], 0x11);
 	cr_expect_eq(conn(1)->attr.ah_attr.is_global, 1, "the passive side answers the same way");
 	cr_expect_eq(conn(1)->attr.ah_attr.grh.dgid.raw[15], 0x10);
-	send_ip(1, 0, 100);
+	send_ib_verbs_ip(1, 0, 100);
 	UNTIL(peer[0].n_rx == 1);
 	ddps_ipoib_if_stop(peer[0].f, fake_now);
 	/* its last MAD before those to the administration was the DREQ; its peer's is the DREP */
-	UNTIL(conns(1) == 0);
+	UNTIL(count_ib_verbs_conns(1) == 0);
 	cr_expect_eq(fake[1].last_to.grh_present, 1, "a MAD with a GRH is answered with one");
 	cr_expect_eq(fake[1].last_to.gid[15], 0x10);
 }
@@ -154,7 +154,7 @@ Test(ib_verbs, a_token_of_a_grh_that_was_pushed_out_leads_nowhere, .init = init,
 	ddps_cm_addr oldest, newest = 0;
 	uint16_t pkey;
 
-	cr_assert_eq(try_open(0), 0);
+	cr_assert_eq(try_open_ib_verbs(0), 0);
 	port = ddps_ib_verbs_port(peer[0].v);
 	oldest = ddps_vport_addr(peer[0].v, &w, 0);
 	cr_expect(ddps_vport_way(peer[0].v, oldest, &got, &pkey));
@@ -178,8 +178,8 @@ Test(ib_verbs, groups_are_attached_and_detached, .init = init, .fini = fini)
 {
 	unsigned n;
 
-	make(0);
-	UNTIL(is_up(0) && fake[0].n_group == 2); /* broadcast, 224.0.0.1 */
+	make_ib_verbs(0);
+	UNTIL(is_ib_verbs_up(0) && fake[0].n_group == 2); /* broadcast, 224.0.0.1 */
 	n = fake[0].n_group;
 	cr_expect_eq(n, 2);
 	ddps_ipoib_if_stop(peer[0].f, fake_now);
@@ -190,25 +190,25 @@ Test(ib_verbs, an_adapter_that_does_not_attach, .init = init, .fini = fini)
 {
 	fake[0].fail = "attach_mcast";
 	fake[0].fail_errno = ENOMEM;
-	make(0);
+	make_ib_verbs(0);
 	UNTIL(peer[0].join_err);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "does not attach"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
-	cr_expect_not(is_up(0));
+	cr_expect_not(is_ib_verbs_up(0));
 	fake[0].fail = NULL;
-	UNTIL(is_up(0)); /* the join is tried again */
+	UNTIL(is_ib_verbs_up(0)); /* the join is tried again */
 }
 
 Test(ib_verbs, an_administration_that_does_not_answer, .init = init, .fini = fini)
 {
 	fake_sa_stop();
-	make(0);
+	make_ib_verbs(0);
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_TIMEDOUT);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "opensm"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
 	fake_sa_start(0x0b1b);
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 }
 
 Test(ib_verbs, queries_that_came_back_unanswered_are_no_answers, .init = init, .fini = fini)
@@ -217,33 +217,33 @@ Test(ib_verbs, queries_that_came_back_unanswered_are_no_answers, .init = init, .
 	fake[0].mad[fake[0].n_mad].status = ETIMEDOUT;
 	fake[0].mad[fake[0].n_mad].agent = 1;
 	fake[0].mad[fake[0].n_mad++].mad[1] = 3;
-	turn();
-	cr_expect_eq(count(0, "mad_undelivered"), 1);
-	cr_expect_eq(count(0, "sac_bad"), 0);
+	turn_ib_verbs();
+	cr_expect_eq(count_ib_verbs(0, "mad_undelivered"), 1);
+	cr_expect_eq(count_ib_verbs(0, "sac_bad"), 0);
 }
 
 /* ---- events ---- */
 
 Test(ib_verbs, a_port_that_goes_down_and_up, .init = init, .fini = fini)
 {
-	connected();
+	connect_two_interfaces();
 	fake[0].port.state = IBV_PORT_DOWN;
 	fake_event(0, IBV_EVENT_PORT_ERR, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 1);
 	cr_expect_not(peer[0].link);
-	cr_expect_not(is_up(0));
-	cr_expect_eq(conns(0), 0);
+	cr_expect_not(is_ib_verbs_up(0));
+	cr_expect_eq(count_ib_verbs_conns(0), 0);
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
-	run(3 * SEC);
-	cr_expect_not(is_up(0));
+	run_ib_verbs(3 * SEC);
+	cr_expect_not(is_ib_verbs_up(0));
 	fake[0].port.state = IBV_PORT_ACTIVE;
 	fake_event(0, IBV_EVENT_PORT_ACTIVE, NULL);
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 	cr_expect(peer[0].link);
-	cr_expect_eq(count(0, "port_down"), 1);
+	cr_expect_eq(count_ib_verbs(0, "port_down"), 1);
 	peer[1].n_rx = 0;
-	UNTIL((send_ip(0, 1, 60000), run(SEC), peer[1].n_rx));
+	UNTIL((send_ib_verbs_ip(0, 1, 60000), run_ib_verbs(SEC), peer[1].n_rx));
 }
 
 Test(ib_verbs, a_manager_that_forgot_us_is_asked_anew, .init = init, .fini = fini)
@@ -251,7 +251,7 @@ Test(ib_verbs, a_manager_that_forgot_us_is_asked_anew, .init = init, .fini = fin
 	static const enum ibv_event_type type[] = { IBV_EVENT_CLIENT_REREGISTER,
 						    IBV_EVENT_SM_CHANGE };
 
-	connected();
+	connect_two_interfaces();
 	for (unsigned i = 0; i < 2; i++) {
 		unsigned joined = peer[0].n_joined;
 
@@ -261,57 +261,57 @@ Test(ib_verbs, a_manager_that_forgot_us_is_asked_anew, .init = init, .fini = fin
 		UNTIL(peer[0].n_joined >= joined + 2); /* both groups */
 		cr_expect_eq(ddps_sa_stats(fake_sa)->sa_groups, 1, "the one that was not there");
 	}
-	cr_expect_eq(count(0, "renewed"), 2);
+	cr_expect_eq(count_ib_verbs(0, "renewed"), 2);
 	cr_expect_eq(peer[0].n_link, 2, "told, since paths may be others now");
 	cr_expect(peer[0].link);
-	cr_expect_eq(conns(0), 1, "connections go on");
+	cr_expect_eq(count_ib_verbs_conns(0), 1, "connections go on");
 	peer[1].n_rx = 0;
-	send_ip(0, 1, 60000);
+	send_ib_verbs_ip(0, 1, 60000);
 	UNTIL(peer[1].n_rx == 1);
 }
 
 Test(ib_verbs, another_lid_is_another_life, .init = init, .fini = fini)
 {
-	connected();
+	connect_two_interfaces();
 	fake_event(0, IBV_EVENT_LID_CHANGE, NULL); /* the same one */
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 0);
 	fake[0].port.lid = 0x40;
 	fake_event(0, IBV_EVENT_LID_CHANGE, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 2, "down and up");
 	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->lid, 0x40);
-	UNTIL(is_up(0));
-	cr_expect_eq(conns(0), 0, "those of before are gone");
+	UNTIL(is_ib_verbs_up(0));
+	cr_expect_eq(count_ib_verbs_conns(0), 0, "those of before are gone");
 }
 
 Test(ib_verbs, a_p_key_that_moves_or_goes, .init = init, .fini = fini)
 {
 	uint32_t qpn;
 
-	connected();
+	connect_two_interfaces();
 	qpn = ddps_ib_verbs_info(peer[0].v)->qpn;
 	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL); /* of another entry */
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 0);
 	memcpy(fake[0].pkey, (uint16_t[]){ 0x8001, 0, 0, 0xffff }, sizeof(fake[0].pkey));
 	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 2);
 	cr_expect_eq(fake_qp_of(0, qpn)->attr.pkey_index, 3);
-	cr_expect_eq(count(0, "ud_rebuilt"), 1);
-	UNTIL(is_up(0));
+	cr_expect_eq(count_ib_verbs(0, "ud_rebuilt"), 1);
+	UNTIL(is_ib_verbs_up(0));
 	fake[0].pkey[3] = 0;
 	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_not(peer[0].link);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "P_Key"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
 	fake[0].pkey[1] = 0xffff;
 	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
-	UNTIL(is_up(0));
+	UNTIL(is_ib_verbs_up(0));
 	peer[1].n_rx = 0;
-	UNTIL((send_ip(0, 1, 100), run(SEC), peer[1].n_rx));
+	UNTIL((send_ib_verbs_ip(0, 1, 100), run_ib_verbs(SEC), peer[1].n_rx));
 }
 
 Test(ib_verbs, another_gid_or_a_failed_device_is_the_end, .init = init, .fini = fini)
@@ -320,13 +320,13 @@ Test(ib_verbs, another_gid_or_a_failed_device_is_the_end, .init = init, .fini = 
 	fake_event(0, IBV_EVENT_GID_CHANGE, NULL); /* of another index */
 	fake[1].gid.raw[8] ^= 1;
 	fake_event(1, IBV_EVENT_GID_CHANGE, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 0);
 	cr_expect_eq(peer[1].n_link, 1);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[1].v), "another GID"), "%s",
 		  ddps_ib_verbs_why(peer[1].v));
 	fake_event(0, IBV_EVENT_DEVICE_FATAL, NULL);
-	turn();
+	turn_ib_verbs();
 	cr_expect_eq(peer[0].n_link, 1);
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "dmesg"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
@@ -336,7 +336,7 @@ Test(ib_verbs, another_gid_or_a_failed_device_is_the_end, .init = init, .fini = 
 Test(ib_verbs, contact_35_who_sent_a_datagram, .init = init, .fini = fini)
 {
 	two_up();
-	send_ip(0, 1, 100);
+	send_ib_verbs_ip(0, 1, 100);
 	UNTIL(peer[1].n_rx == 1);
 	cr_expect_arr_eq(peer[0].see_from[1], ddps_ib_verbs_info(peer[0].v)->gid, 16);
 	cr_expect_arr_eq(peer[0].see_to[1], ddps_ib_verbs_info(peer[1].v)->gid, 16, "the echo");

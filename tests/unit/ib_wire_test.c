@@ -28,7 +28,7 @@ static void on_rx(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib
 	rx_len = p->len;
 }
 
-static int try_open(uint32_t *where)
+static int try_open_ib_wire(uint32_t *where)
 {
 	memset(&w, 0, sizeof(w));
 	w.udp_port = PORT;
@@ -39,7 +39,7 @@ static int try_open(uint32_t *where)
 }
 
 /* Addresses that no other test has: by the process, and where they are taken, the next. */
-static uint32_t address(unsigned i)
+static uint32_t make_ib_wire_address(unsigned i)
 {
 	unsigned at = (unsigned)getpid() + i * 7919;
 
@@ -52,8 +52,8 @@ static void init(void)
 	int err = -1;
 
 	for (unsigned i = 0; i < 50 && err; i++) {
-		where = address(i);
-		err = try_open(&where);
+		where = make_ib_wire_address(i);
+		err = try_open_ib_wire(&where);
 		if (err)
 			ddps_ib_wire_close(&w);
 	}
@@ -85,12 +85,12 @@ Test(ib_wire, sockets_that_cannot_be_had)
 		unsigned n = 0, failed = 0;
 
 		for (;; n++) {
-			uint32_t where = address(0);
+			uint32_t where = make_ib_wire_address(0);
 			int err;
 
 			cr_assert_lt(n, 30);
 			sys_fail(call[i], n, 1, EMFILE);
-			err = try_open(&where);
+			err = try_open_ib_wire(&where);
 			if (err) {
 				cr_expect_eq(errno, EMFILE, "%s %u", call[i], n);
 				cr_expect_eq(where, w.unicast < 0 ? w.ip : w.broadcast);
@@ -110,7 +110,7 @@ Test(ib_wire, sockets_that_cannot_be_had)
 
 static uint8_t data[DDPS_IB_MTU_MAX];
 
-static struct ddps_ib_pkt packet(size_t len)
+static struct ddps_ib_pkt make_ib_wire_packet(size_t len)
 {
 	return (struct ddps_ib_pkt){ .opcode = UD_OP,
 				     .pkey = 0xffff,
@@ -121,9 +121,9 @@ static struct ddps_ib_pkt packet(size_t len)
 				     .len = len };
 }
 
-static bool put(uint16_t lid, size_t len)
+static bool put_ib_wire(uint16_t lid, size_t len)
 {
-	struct ddps_ib_pkt p = packet(len);
+	struct ddps_ib_pkt p = make_ib_wire_packet(len);
 
 	return ddps_ib_wire_send(&w, lid, 0, &p);
 }
@@ -164,8 +164,8 @@ Test(ib_wire, no_room_is_for_later, .init = init, .fini = fini)
 	int fd = node(9, PORT);
 
 	for (unsigned i = 0; i < 3; i++) {
-		cr_expect(put(9, 100));
-		cr_expect(put(9, 100));
+		cr_expect(put_ib_wire(9, 100));
+		cr_expect(put_ib_wire(9, 100));
 		sys_fail("sendmmsg", 0, 1, err[i]);
 		cr_expect_not(ddps_ib_wire_flush(&w));
 		cr_expect(w.full);
@@ -185,8 +185,8 @@ Test(ib_wire, an_error_of_before_is_no_end, .init = init, .fini = fini)
 	int fd = node(9, PORT);
 
 	for (unsigned bad = 1; bad <= 3; bad++) {
-		cr_expect(put(9, 100));
-		cr_expect(put(9, 100));
+		cr_expect(put_ib_wire(9, 100));
+		cr_expect(put_ib_wire(9, 100));
 		sys_fail("sendmmsg", 0, bad, ECONNREFUSED);
 		cr_expect(ddps_ib_wire_flush(&w));
 		cr_expect_eq(came(fd, 9, false), bad < 3 ? 2 : 1, "%u errors", bad);
@@ -200,23 +200,23 @@ Test(ib_wire, as_many_as_leave_together, .init = init, .fini = fini)
 	int fd = node(9, PORT);
 
 	for (unsigned i = 0; i < IB_WIRE_CUTS; i++)
-		cr_expect(put(9, 16));
+		cr_expect(put_ib_wire(9, 16));
 	cr_expect_eq(came(fd, 9, false), 0, "they wait");
-	cr_expect(put(9, 16));
+	cr_expect(put_ib_wire(9, 16));
 	cr_expect_eq(came(fd, 9, false), IB_WIRE_CUTS);
 	cr_expect(ddps_ib_wire_flush(&w));
 	cr_expect_eq(came(fd, 9, false), 1);
 	for (unsigned i = 0; i < IB_WIRE_OUT / 4200; i++)
-		cr_expect(put(9, DDPS_IB_MTU_MAX));
+		cr_expect(put_ib_wire(9, DDPS_IB_MTU_MAX));
 	cr_expect_eq(came(fd, 9, false), 0);
-	cr_expect(put(9, DDPS_IB_MTU_MAX));
+	cr_expect(put_ib_wire(9, DDPS_IB_MTU_MAX));
 	cr_expect_eq(came(fd, 9, false), IB_WIRE_OUT / 4200, "no more octets fit");
 	for (unsigned i = 1; i < IB_WIRE_CUTS; i++)
-		cr_expect(put(9, 16));
+		cr_expect(put_ib_wire(9, 16));
 	sys_fail("sendmmsg", 0, 1, EAGAIN);
-	cr_expect_not(put(9, 16), "there is no room");
+	cr_expect_not(put_ib_wire(9, 16), "there is no room");
 	cr_expect(w.full);
-	cr_expect(put(9, 16));
+	cr_expect(put_ib_wire(9, 16));
 	cr_expect(ddps_ib_wire_flush(&w));
 	cr_expect_eq(came(fd, 9, false), IB_WIRE_CUTS + 1);
 	close(fd);
@@ -228,17 +228,17 @@ Test(ib_wire, what_goes_in_one_buffer, .init = init, .fini = fini)
 	int nine = node(9, PORT), eight = node(8, PORT);
 
 	w.plain[9] = w.plain[8] = PLAIN;
-	cr_expect(put(9, 100));
-	cr_expect(put(9, 100));
-	cr_expect(put(9, 50)); /* shorter: the last */
+	cr_expect(put_ib_wire(9, 100));
+	cr_expect(put_ib_wire(9, 100));
+	cr_expect(put_ib_wire(9, 50)); /* shorter: the last */
 	cr_expect_eq(came(nine, 9, true), 0);
-	cr_expect(put(9, 50));
+	cr_expect(put_ib_wire(9, 50));
 	cr_expect_eq(came(nine, 9, true), 3);
-	cr_expect(put(8, 50)); /* another node */
+	cr_expect(put_ib_wire(8, 50)); /* another node */
 	cr_expect_eq(came(nine, 9, true), 1);
-	cr_expect(put(8, 100)); /* longer */
+	cr_expect(put_ib_wire(8, 100)); /* longer */
 	cr_expect_eq(came(eight, 8, true), 1);
-	cr_expect(put(7, 100)); /* one that may look */
+	cr_expect(put_ib_wire(7, 100)); /* one that may look */
 	cr_expect_eq(came(eight, 8, true), 1);
 	cr_expect(ddps_ib_wire_flush(&w));
 	cr_expect_eq(w.stats.wire_tx, 7);
@@ -256,13 +256,13 @@ Test(ib_wire, a_system_that_does_not_cut, .init = init, .fini = fini)
 		w.no_cut = false;
 		w.plain[9] = PLAIN;
 		for (unsigned k = 0; k < 3; k++)
-			cr_expect(put(9, 100));
+			cr_expect(put_ib_wire(9, 100));
 		sys_fail("sendmsg", 0, 1, err[i]);
 		cr_expect(ddps_ib_wire_flush(&w));
 		cr_expect(w.no_cut);
 		cr_expect_eq(came(fd, 9, false), 3);
-		cr_expect(put(9, 100));
-		cr_expect(put(9, 100));
+		cr_expect(put_ib_wire(9, 100));
+		cr_expect(put_ib_wire(9, 100));
 		cr_expect(ddps_ib_wire_flush(&w));
 		cr_expect_eq(came(fd, 9, false), 2);
 	}
@@ -277,7 +277,7 @@ Test(ib_wire, a_buffer_that_is_not_sent_is_lost_as_a_whole, .init = init, .fini 
 	w.plain[9] = PLAIN;
 	for (unsigned bad = 2; bad <= 3; bad++) {
 		for (unsigned k = 0; k < 3; k++)
-			cr_expect(put(9, 100));
+			cr_expect(put_ib_wire(9, 100));
 		sys_fail("sendmsg", 0, bad, ENETUNREACH);
 		cr_expect(ddps_ib_wire_flush(&w));
 		cr_expect_eq(came(fd, 9, true), bad == 2 ? 3 : 0);
@@ -292,7 +292,7 @@ Test(ib_wire, a_buffer_that_is_not_sent_is_lost_as_a_whole, .init = init, .fini 
 
 static bool to_group(uint16_t mlid)
 {
-	struct ddps_ib_pkt p = packet(100);
+	struct ddps_ib_pkt p = make_ib_wire_packet(100);
 
 	return ddps_ib_wire_send(&w, mlid, 3, &p);
 }
@@ -352,7 +352,7 @@ Test(ib_wire, contact_32_groups_that_share_an_mlid, .init = init, .fini = fini)
 /* ---- in ---- */
 
 /* @len octets of @b to the port, or to all, until they have been looked at. */
-static void come(int fd, uint32_t to, const uint8_t *b, size_t len)
+static void bring_wire_octets(int fd, uint32_t to, const uint8_t *b, size_t len)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
 				 .sin_addr.s_addr = htonl(to),
@@ -364,9 +364,9 @@ static void come(int fd, uint32_t to, const uint8_t *b, size_t len)
 		(void)ddps_ib_wire_read(&w, 0);
 }
 
-static size_t make(uint8_t *b, size_t len, const struct ddps_ib_udp_hdr *h)
+static size_t make_ib_wire(uint8_t *b, size_t len, const struct ddps_ib_udp_hdr *h)
 {
-	struct ddps_ib_pkt p = packet(len);
+	struct ddps_ib_pkt p = make_ib_wire_packet(len);
 	size_t head = ddps_ib_pkt_encode(b, &p);
 
 	memset(b + head, 0, len + p.pad);
@@ -382,30 +382,30 @@ Test(ib_wire, packets_of_anybody, .init = init, .fini = fini)
 	size_t len;
 
 	h.src = w.ip & ~0xffu;
-	len = make(b, 100, &h);
-	come(nobody, w.ip, b, len);
+	len = make_ib_wire(b, 100, &h);
+	bring_wire_octets(nobody, w.ip, b, len);
 	cr_expect_eq(w.stats.wire_stranger, 1, "LID 0");
 	h.src |= 9;
-	len = make(b, 100, &h);
-	come(nine, w.ip, b, len);
+	len = make_ib_wire(b, 100, &h);
+	bring_wire_octets(nine, w.ip, b, len);
 	cr_expect_eq(n_rx, 1);
 	cr_expect_eq(rx_slid, 9);
 	cr_expect_eq(rx_mlid, 0);
-	come(nine, w.ip, b, 0);
+	bring_wire_octets(nine, w.ip, b, 0);
 	cr_expect_eq(w.stats.wire_bad, 1, "an empty one");
-	len = make(b, DDPS_IB_MTU_MAX, &h);
-	come(nine, w.ip, b, len);
+	len = make_ib_wire(b, DDPS_IB_MTU_MAX, &h);
+	bring_wire_octets(nine, w.ip, b, len);
 	cr_expect_eq(n_rx, 2);
 	cr_expect_eq(rx_len, DDPS_IB_MTU_MAX);
-	len = make(b, DDPS_IB_MTU_MAX + 400, &h);
-	come(nine, w.ip, b, len);
+	len = make_ib_wire(b, DDPS_IB_MTU_MAX + 400, &h);
+	bring_wire_octets(nine, w.ip, b, len);
 	cr_expect_eq(w.stats.wire_bad, 2, "longer than any");
 	cr_expect_eq(n_rx, 2);
 	n_rx = 0;
 	w.stats.wire_bad = 0;
 	h.dst = w.broadcast;
-	len = make(b, 100, &h);
-	come(nine, w.broadcast, b, len);
+	len = make_ib_wire(b, 100, &h);
+	bring_wire_octets(nine, w.broadcast, b, len);
 	cr_expect_eq(w.stats.wire_bad, 1, "to all, from no group's port");
 	cr_expect_eq(n_rx, 0);
 	close(nobody);
@@ -423,8 +423,8 @@ Test(ib_wire, other_news_of_a_packet, .init = init, .fini = fini)
 
 	cr_assert_eq(setsockopt(w.unicast, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on)), 0);
 	h.src = (w.ip & ~0xffu) | 9;
-	len = make(b, 100, &h);
-	come(nine, w.ip, b, len);
+	len = make_ib_wire(b, 100, &h);
+	bring_wire_octets(nine, w.ip, b, len);
 	cr_expect_eq(n_rx, 1);
 	close(nine);
 }

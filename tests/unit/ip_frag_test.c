@@ -32,7 +32,7 @@ static void emit(void *arg, const void *packet, size_t len)
 		cr_expect(ihl == 20 || (p[20] == 1 && p[21] == 1 && p[22] == 1 && p[23] == 0x94));
 }
 
-static void check(size_t ihl, size_t len, uint32_t mtu)
+static void check_ip_frag(size_t ihl, size_t len, uint32_t mtu)
 {
 	static struct whole w;
 	static uint8_t p[65536];
@@ -56,11 +56,11 @@ static void check(size_t ihl, size_t len, uint32_t mtu)
 Test(ip_frag, comes_together_again, .description = "4755-7.2-1")
 {
 	for (size_t len = 2045; len < 2080; len++)
-		check(20, len, 2044);
-	check(20, 65535, 2044);
-	check(20, 65535, 68);
-	check(28, 3000, 1000);
-	check(20, 100, 28);
+		check_ip_frag(20, len, 2044);
+	check_ip_frag(20, 65535, 2044);
+	check_ip_frag(20, 65535, 68);
+	check_ip_frag(28, 3000, 1000);
+	check_ip_frag(20, 100, 28);
 }
 
 Test(ip_frag, needs_room, .description = "4755-5-1")

@@ -9,7 +9,7 @@
 static const uint8_t lladdr_a[20] = { 0x80, 0, 0,    0x4a, 0xfe, 0x80, 0, 0, 0,	   0,
 				      0,    0, 0x00, 0x02, 0xc9, 0x03, 0, 0, 0x10, 0x01 };
 
-static struct ddps_ipoib_lladdr make(uint8_t flags, uint32_t qpn, const char *gid)
+static struct ddps_ipoib_lladdr make_ipoib_addr(uint8_t flags, uint32_t qpn, const char *gid)
 {
 	struct ddps_ipoib_lladdr a = { .flags = flags, .qpn = qpn };
 
@@ -20,7 +20,7 @@ static struct ddps_ipoib_lladdr make(uint8_t flags, uint32_t qpn, const char *gi
 Test(ipoib_addr, lladdr_matches_the_worked_example,
      .description = "4755-3.1-1 4755-3.1-8 4391-9.1.1-4")
 {
-	struct ddps_ipoib_lladdr a = make(DDPS_IPOIB_RC, 0x4a, "fe80::2:c903:0:1001"), b;
+	struct ddps_ipoib_lladdr a = make_ipoib_addr(DDPS_IPOIB_RC, 0x4a, "fe80::2:c903:0:1001"), b;
 	uint8_t out[20];
 
 	cr_assert_eq(ddps_ipoib_lladdr_encode(out, &a), 0);
@@ -54,7 +54,7 @@ Test(ipoib_addr, lladdr_ignores_reserved_flags_and_does_not_send_them,
 
 Test(ipoib_addr, lladdr_qpn_has_24_bits)
 {
-	struct ddps_ipoib_lladdr a = make(0, 0xffffff, "::1");
+	struct ddps_ipoib_lladdr a = make_ipoib_addr(0, 0xffffff, "::1");
 	uint8_t out[20];
 
 	cr_expect_eq(ddps_ipoib_lladdr_encode(out, &a), 0);
@@ -64,7 +64,7 @@ Test(ipoib_addr, lladdr_qpn_has_24_bits)
 
 Test(ipoib_addr, lladdr_refuses_every_truncation)
 {
-	struct ddps_ipoib_lladdr a = make(DDPS_IPOIB_UC, 7, "::2"), was = a;
+	struct ddps_ipoib_lladdr a = make_ipoib_addr(DDPS_IPOIB_UC, 7, "::2"), was = a;
 
 	for (size_t n = 0; n < 20; n++) {
 		uint8_t *cut = malloc(n ? n : 1);
@@ -79,8 +79,8 @@ Test(ipoib_addr, lladdr_refuses_every_truncation)
 Test(ipoib_addr, compares_qpn_before_gid_and_never_flags,
      .description = "4755-3.3-4 4755-3.3-7 4755-3.3-8")
 {
-	struct ddps_ipoib_lladdr a = make(DDPS_IPOIB_RC, 0x4a, "fe80::2:c903:0:1001");
-	struct ddps_ipoib_lladdr b = make(DDPS_IPOIB_RC, 0x49, "fe80::2:c903:0:2002");
+	struct ddps_ipoib_lladdr a = make_ipoib_addr(DDPS_IPOIB_RC, 0x4a, "fe80::2:c903:0:1001");
+	struct ddps_ipoib_lladdr b = make_ipoib_addr(DDPS_IPOIB_RC, 0x49, "fe80::2:c903:0:2002");
 
 	/* example 1: the GID of A is smaller, its QPN larger */
 	cr_expect_gt(ddps_ipoib_lladdr_cmp(&a, &b), 0);

@@ -12,7 +12,7 @@ static void fini(void)
 	net_fini(&net);
 }
 
-static void lose(unsigned of_a_million)
+static void lose_ipoib_again(unsigned of_a_million)
 {
 	const struct ddps_ipoib_sim_faults faults = { .loss = of_a_million };
 
@@ -41,12 +41,12 @@ static void ask_unheard(uint8_t retries)
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 100 * MS);
 	cr_assert_eq(net.node[1].n_rx, 1);
-	lose(1000000);
+	lose_ipoib_again(1000000);
 	net_send4(&net, 1, 0, 100, true);
 	net_run(&net, 100 * MS);
 	cr_assert_eq(net.node[1].reqs, 1);
 	net.node[0].f->cfg.passive = false;
-	lose(0);
+	lose_ipoib_again(0);
 }
 
 /* [4755-3.3-5]: the smaller one is refused, and has to wait for the REQ of the larger one. */

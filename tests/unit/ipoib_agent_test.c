@@ -42,7 +42,8 @@ static void on_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 	}
 }
 
-static void on_message(void *user, uint32_t at, const void *frame, size_t len, uint64_t now)
+static void take_ipoib_agent_message(void *user, uint32_t at, const void *frame, size_t len,
+				     uint64_t now)
 {
 	cr_assert(user == &net && frame && now == ddps_ipoib_sim_now(net.sim));
 	n_message++;
@@ -50,29 +51,32 @@ static void on_message(void *user, uint32_t at, const void *frame, size_t len, u
 	message_qpn = at;
 }
 
-static void on_joined(void *user, int err, uint32_t mtu, uint64_t now)
+static void take_ipoib_agent_joined(void *user, int err, uint32_t mtu, uint64_t now)
 {
 	(void)now;
 	cr_expect(user == &net && !err && mtu == 2048);
 	n_joined++;
 }
 
-static uint64_t deadline(void *user)
+static uint64_t get_ipoib_agent_deadline(void *user)
 {
 	return ddps_ipoib_agent_deadline(user);
 }
 
-static void tick(void *user, uint64_t now)
+static void tick_ipoib_agent(void *user, uint64_t now)
 {
 	ddps_ipoib_agent_tick(user, now);
 }
 
-static void start(void)
+static void start_ipoib_agent(void)
 {
-	const struct ddps_ipoib_agent_calls calls = { sizeof(calls), on_report, on_message,
-						      on_joined, &net };
-	struct ddps_ipoib_sim_user u = { sizeof(u), ddps_ipoib_agent_up(), deadline, tick, NULL,
-					 { 0 } };
+	const struct ddps_ipoib_agent_calls calls = { sizeof(calls), on_report,
+						      take_ipoib_agent_message,
+						      take_ipoib_agent_joined, &net };
+	struct ddps_ipoib_sim_user u = {
+		sizeof(u), ddps_ipoib_agent_up(), get_ipoib_agent_deadline, tick_ipoib_agent, NULL,
+		{ 0 }
+	};
 
 	net_init(&net, 2, 7, DDPS_IPOIB_RC);
 	net_start(&net, 0);
@@ -87,14 +91,14 @@ static void start(void)
 	net_run(&net, 10 * MS);
 }
 
-static void end(void)
+static void end_ipoib_agent(void)
 {
 	ddps_ipoib_agent_free(agent);
 	ddps_ipoib_sim_detach(net.sim, 1);
 	net_fini(&net);
 }
 
-#define AgentTest(name) Test(ipoib_agent, name, .init = start, .fini = end)
+#define AgentTest(name) Test(ipoib_agent, name, .init = start_ipoib_agent, .fini = end_ipoib_agent)
 
 /* Found by ARP, asked by a REQ, and the packet that waited for the connection comes on it. */
 AgentTest(passes_a_req)
@@ -219,7 +223,8 @@ static int my_resolve(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GI
 	return mine.resolve_err;
 }
 
-static int my_mad(struct ddps_ipoib_port *p, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
+static int fake_ipoib_agent_mad(struct ddps_ipoib_port *p, ddps_cm_addr to,
+				const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	(void)p, (void)to, (void)mad;
 	mine.n_mad++;
@@ -239,7 +244,8 @@ static int my_ready(struct ddps_ipoib_port *p, uint32_t n, const struct ddps_ipo
 	return mine.ready_err;
 }
 
-static int my_send(struct ddps_ipoib_port *p, uint32_t n, const void *frame, size_t len)
+static int fake_ipoib_agent_send(struct ddps_ipoib_port *p, uint32_t n, const void *frame,
+				 size_t len)
 {
 	(void)p, (void)n, (void)frame, (void)len;
 	return 0;
@@ -257,9 +263,12 @@ static void my_destroy(struct ddps_ipoib_port *p, uint32_t n)
 	mine.n_destroyed++;
 }
 
-static const struct ddps_ipoib_port_ops my_ops = { sizeof(my_ops), my_ud,   my_join,   my_leave,
-						   my_resolve,	   my_mad,  my_create, my_ready,
-						   my_send,	   my_stop, my_destroy };
+static const struct ddps_ipoib_port_ops my_ops = {
+	sizeof(my_ops), my_ud,	    my_join,
+	my_leave,	my_resolve, fake_ipoib_agent_mad,
+	my_create,	my_ready,   fake_ipoib_agent_send,
+	my_stop,	my_destroy
+};
 static struct ddps_ipoib_port my_port = { .ops = &my_ops };
 static struct ddps_ipoib_agent *second;
 static unsigned second_reqs;
@@ -281,11 +290,11 @@ static void on_second(void *user, const struct ddps_cm_report *r, uint64_t now)
 		accepted = ddps_ipoib_agent_accept(second, r, now, NULL);
 }
 
-static void begin(void)
+static void begin_ipoib_agent(void)
 {
 	const struct ddps_ipoib_agent_calls calls = { sizeof(calls), on_second, NULL, NULL, NULL };
 
-	start();
+	start_ipoib_agent();
 	net_send4(&net, 0, 1, 5000, true);
 	net_run(&net, SEC);
 	cr_assert_eq(n_req, 1);
@@ -293,16 +302,17 @@ static void begin(void)
 	cr_assert_eq(ddps_ipoib_agent_new(&second, &net.node[1].cfg, &my_port, &calls), 0);
 }
 
-static void finish(void)
+static void finish_ipoib_agent(void)
 {
 	ddps_ipoib_agent_free(second);
-	end();
+	end_ipoib_agent();
 }
 
-#define SecondTest(name) Test(ipoib_agent, name, .init = begin, .fini = finish)
+#define SecondTest(name)                                                                           \
+	Test(ipoib_agent, name, .init = begin_ipoib_agent, .fini = finish_ipoib_agent)
 
 /* A REQ as node 0 has sent one, for another queue pair of its own. */
-static void req(unsigned nr)
+static void send_ipoib_agent_req(unsigned nr)
 {
 	struct ddps_cm_mad m = net.node[0].last_req;
 	uint8_t mad[DDPS_CM_MAD_LEN];
@@ -321,7 +331,7 @@ SecondTest(has_as_many_queue_pairs_as_it_was_told)
 
 	cr_expect_eq(ddps_ipoib_agent_accept(second, &r, SEC, NULL), DDPS_E_INVAL, "no message");
 	silent = true;
-	req(1);
+	send_ipoib_agent_req(1);
 	cr_assert_eq(second_reqs, 1);
 	mine.create_err = DDPS_E_NOMEM;
 	cr_expect_eq(ddps_ipoib_agent_accept(second, &second_req, SEC, NULL), DDPS_E_NOMEM);
@@ -333,7 +343,7 @@ SecondTest(has_as_many_queue_pairs_as_it_was_told)
 	mine.ready_err = 0;
 	cr_expect_eq(ddps_ipoib_agent_accept(second, &second_req, SEC, NULL), 0);
 	none = second_req;
-	req(2);
+	send_ipoib_agent_req(2);
 	cr_expect_eq(ddps_ipoib_agent_accept(second, &second_req, SEC, NULL), 0);
 	cr_expect_eq(ddps_ipoib_agent_accept(second, &none, SEC, NULL), DDPS_E_LIMIT);
 	cr_expect_eq(mine.n_destroyed, 1);
@@ -346,8 +356,8 @@ SecondTest(ends_what_has_failed)
 	const struct ddps_ipoib_up *up = ddps_ipoib_agent_up();
 	unsigned n;
 
-	req(1);
-	req(2);
+	send_ipoib_agent_req(1);
+	send_ipoib_agent_req(2);
 	cr_assert_eq(second_reqs, 2);
 	cr_assert_eq(accepted, 0);
 	n = mine.n_mad;
@@ -367,7 +377,7 @@ SecondTest(ends_what_has_failed)
 
 /* ---- what its port brings ---- */
 
-static size_t arp_frame(uint8_t *frame, uint16_t op, unsigned from)
+static size_t make_ipoib_agent_arp_frame(uint8_t *frame, uint16_t op, unsigned from)
 {
 	struct ddps_ipoib_arp arp = { .op = op, .sender = net.node[0].cfg.me.addr };
 
@@ -379,7 +389,7 @@ static size_t arp_frame(uint8_t *frame, uint16_t op, unsigned from)
 	return DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN;
 }
 
-static void ud(const uint8_t *frame, size_t len)
+static void send_ipoib_agent_ud(const uint8_t *frame, size_t len)
 {
 	const struct ddps_ipoib_ud_from from = { .qpn = 0x48 };
 
@@ -391,25 +401,25 @@ SecondTest(answers_arp_when_the_way_is_known)
 	const struct ddps_ipoib_up *up = ddps_ipoib_agent_up();
 	const struct ddps_ipoib_path path = { .addr = 77 };
 	uint8_t frame[100], gid[DDPS_IPOIB_GID_LEN];
-	size_t len = arp_frame(frame, DDPS_IPOIB_ARP_REPLY, 1);
+	size_t len = make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REPLY, 1);
 
-	ud(frame, len); /* no request */
-	len = arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1);
+	send_ipoib_agent_ud(frame, len); /* no request */
+	len = make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1);
 	for (size_t i = 0; i < len; i++)
-		ud(frame, i);
+		send_ipoib_agent_ud(frame, i);
 	frame[4] ^= 1; /* of another hardware */
-	ud(frame, len);
+	send_ipoib_agent_ud(frame, len);
 	frame[4] ^= 1;
 	frame[len - 1] ^= 1; /* for somebody else */
-	ud(frame, len);
+	send_ipoib_agent_ud(frame, len);
 	frame[len - 1] ^= 1;
 	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV4);
-	ud(frame, len);
+	send_ipoib_agent_ud(frame, len);
 	cr_expect_eq(mine.n_resolve, 0);
-	ud(frame, arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1));
-	ud(frame, arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 2));
+	send_ipoib_agent_ud(frame, make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1));
+	send_ipoib_agent_ud(frame, make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 2));
 	mine.resolve_err = DDPS_E_AGAIN;
-	ud(frame, arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 3));
+	send_ipoib_agent_ud(frame, make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 3));
 	cr_expect_eq(mine.n_resolve, 3);
 	memcpy(gid, net.node[0].cfg.me.addr.gid, sizeof(gid));
 	gid[15] = 3;
@@ -459,7 +469,7 @@ SecondTest(does_without)
 	ddps_ipoib_agent_free(second);
 	net.node[1].cfg.has_ip4 = false;
 	cr_assert_eq(ddps_ipoib_agent_new(&second, &net.node[1].cfg, &my_port, &calls), 0);
-	ud(frame, arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1));
+	send_ipoib_agent_ud(frame, make_ipoib_agent_arp_frame(frame, DDPS_IPOIB_ARP_REQUEST, 1));
 	cr_expect_eq(mine.n_resolve, 0);
 }
 

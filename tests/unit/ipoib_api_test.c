@@ -13,7 +13,7 @@
 
 #define RC DDPS_IPOIB_RC
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ipoib_api(void *user, const void *packet, size_t len)
 {
 	(void)user, (void)packet, (void)len;
 }
@@ -89,7 +89,7 @@ Test(ipoib_api, init_stays_in_the_callers_memory)
 Test(ipoib_api, configurations_of_a_later_release)
 {
 	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						   .deliver = deliver };
+						   .deliver = deliver_to_ipoib_api };
 	struct ddps_ipoib_sim *sim;
 	struct ddps_ipoib_if *f;
 	struct ddps_cm *cm;
@@ -108,7 +108,8 @@ Test(ipoib_api, configurations_of_a_later_release)
 
 Test(ipoib_api, tables_without_their_size_are_refused)
 {
-	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = deliver };
+	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+					     .deliver = deliver_to_ipoib_api };
 	struct ddps_ipoib_port_ops ops = { .struct_size = sizeof(ops) - 1 };
 	struct ddps_ipoib_port port = { &ops };
 	struct ddps_ipoib_up up = { .struct_size = 0 };
@@ -122,7 +123,7 @@ Test(ipoib_api, tables_without_their_size_are_refused)
 	cr_expect_eq(NEW(NULL), DDPS_E_INVAL);
 	calls.deliver = NULL;
 	cr_expect_eq(NEW(ddps_ipoib_sim_port(net.sim, 0)), DDPS_E_INVAL);
-	calls = (struct ddps_ipoib_if_calls){ .deliver = deliver };
+	calls = (struct ddps_ipoib_if_calls){ .deliver = deliver_to_ipoib_api };
 	cr_expect_eq(NEW(ddps_ipoib_sim_port(net.sim, 0)), DDPS_E_INVAL);
 #undef NEW
 	cr_expect_eq(ddps_ipoib_sim_attach(net.sim, 0, &user), DDPS_E_INVAL);
@@ -132,7 +133,8 @@ Test(ipoib_api, tables_without_their_size_are_refused)
 Test(ipoib_api, nodes_that_do_not_exist)
 {
 	struct ddps_ipoib_sim_user user = { .struct_size = sizeof(user), .up = ddps_ipoib_if_up() };
-	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = deliver };
+	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+					     .deliver = deliver_to_ipoib_api };
 	struct ddps_ipoib_if *f = (void *)&user;
 	struct net net;
 

@@ -115,7 +115,7 @@ Test(ipoib_cm, a_peer_cannot_ask_for_hours)
 	cm_rig_fini(&r);
 }
 
-static uint32_t next_random(uint32_t *x)
+static uint32_t draw_ipoib_cm_bound_random(uint32_t *x)
 {
 	*x ^= *x << 13;
 	*x ^= *x >> 17;
@@ -145,8 +145,9 @@ Test(ipoib_cm, random_flips_never_crash_the_agent)
 			uint8_t octets[256];
 
 			cr_assert_eq(ddps_cm_mad_encode(octets, &m[i]), 0);
-			for (unsigned flips = next_random(&x) % 3; flips; flips--)
-				octets[next_random(&x) % 64] ^= (uint8_t)(1 << next_random(&x) % 8);
+			for (unsigned flips = draw_ipoib_cm_bound_random(&x) % 3; flips; flips--)
+				octets[draw_ipoib_cm_bound_random(&x) % 64] ^=
+					(uint8_t)(1 << draw_ipoib_cm_bound_random(&x) % 8);
 			ddps_cm_rx(r.cm, octets, 256, FROM, r.now, &r.o);
 			cr_assert_leq(r.o.n_send, 2);
 			cr_assert_leq(r.o.n_report, 1);

@@ -213,7 +213,7 @@ static void use_up_retries(struct cm_rig *r)
 		cm_rig_tick(r);
 }
 
-static void receive(struct cm_rig *r, enum stimulus s)
+static void receive_ipoib_cm(struct cm_rig *r, enum stimulus s)
 {
 	enum ddps_cm_state st = ddps_cm_state(r->cm, r->id);
 	struct ddps_cm_mad m = { 0 };
@@ -301,7 +301,7 @@ int cm_rig_apply(struct cm_rig *r, enum stimulus s)
 		cm_rig_tick(r);
 		return 0;
 	default:
-		receive(r, s);
+		receive_ipoib_cm(r, s);
 		return 0;
 	}
 }

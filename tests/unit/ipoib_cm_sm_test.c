@@ -129,7 +129,7 @@ static const struct row passive_rows[] = {
 	{ ST(TIMEWAIT), S_TIMER, NONE, EV(T_END), ST(IDLE), false },
 };
 
-static void walk(const struct row *row, size_t n, bool active)
+static void walk_sm_rows(const struct row *row, size_t n, bool active)
 {
 	for (size_t i = 0; i < n; i++, row++) {
 		struct cm_rig r;
@@ -162,12 +162,12 @@ static void walk(const struct row *row, size_t n, bool active)
 
 Test(ipoib_cm_sm, every_row_of_the_active_tables, .description = "4755-3.2-1 4755-3.2-4")
 {
-	walk(active_rows, sizeof(active_rows) / sizeof(active_rows[0]), true);
+	walk_sm_rows(active_rows, sizeof(active_rows) / sizeof(active_rows[0]), true);
 }
 
 Test(ipoib_cm_sm, every_row_of_the_passive_tables, .description = "4755-3.2-1 4755-3.2-4")
 {
-	walk(passive_rows, sizeof(passive_rows) / sizeof(passive_rows[0]), false);
+	walk_sm_rows(passive_rows, sizeof(passive_rows) / sizeof(passive_rows[0]), false);
 }
 
 /* Calls that a state does not allow are refused and change nothing. */

@@ -30,7 +30,7 @@ static void rx_from(ddps_cm_addr from, const struct ddps_cm_mad *m)
 }
 
 /* A connection that the peer has asked for, established. */
-static void establish(void)
+static void establish_ipoib_cm_stray(void)
 {
 	struct ddps_cm_mad m = cm_rig_peer_req(&r);
 
@@ -67,7 +67,7 @@ Test(ipoib_cm_stray, contact_35_an_established_connection, .init = init, .fini =
 {
 	struct ddps_cm_mad m;
 
-	establish();
+	establish_ipoib_cm_stray();
 	STRAY(cm_rig_peer_dreq(&r));
 	STRAY(cm_rig_peer_gave_up());
 	STRAY(cm_rig_peer_rej(&r, DDPS_CM_REJ_CONSUMER, DDPS_CM_MSG_OTHER));
@@ -107,7 +107,7 @@ Test(ipoib_cm_stray, contact_35_a_rep_in_the_name_of_another, .init = init, .fin
 	struct ddps_cm_mad m;
 	uint32_t id;
 
-	establish();
+	establish_ipoib_cm_stray();
 	cr_assert_eq(ddps_cm_connect(r.cm, &c, r.now, &id, &r.o), 0);
 	m = cm_rig_peer_rep(&r);
 	m.u.rep.local_id++;
@@ -123,7 +123,7 @@ Test(ipoib_cm_stray, addresses_without_meaning, .init = init, .fini = fini)
 	struct ddps_cm_mad m;
 
 	r.cm->port_bits = 0;
-	establish();
+	establish_ipoib_cm_stray();
 	m = cm_rig_peer_dreq(&r);
 	rx_from(FROM + 1, &m);
 	cr_expect_eq(ddps_cm_state(r.cm, r.id), ST(DREQ_RCVD));

@@ -14,14 +14,15 @@ struct fake {
 	uint8_t member[MOST][DDPS_IPOIB_GID_LEN];
 };
 
-static int ud_send(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
-		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int fake_ipoib_group_ud_send(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+				    const struct ddps_ipoib_path *path, const void *frame,
+				    size_t len)
 {
 	(void)p, (void)to, (void)path, (void)frame, (void)len;
 	return 0;
 }
 
-static int find(const struct fake *f, const uint8_t *mgid)
+static int find_fake_group(const struct fake *f, const uint8_t *mgid)
 {
 	for (unsigned i = 0; i < f->n; i++)
 		if (!memcmp(f->member[i], mgid, DDPS_IPOIB_GID_LEN))
@@ -29,26 +30,26 @@ static int find(const struct fake *f, const uint8_t *mgid)
 	return -1;
 }
 
-static int join(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static int join_ipoib_group(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	struct fake *f = (struct fake *)p;
 
-	cr_assert_eq(find(f, mgid), -1, "joined once");
+	cr_assert_eq(find_fake_group(f, mgid), -1, "joined once");
 	cr_assert_lt(f->n, MOST);
 	memcpy(f->member[f->n++], mgid, DDPS_IPOIB_GID_LEN);
 	return 0;
 }
 
-static void leave(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static void leave_ipoib_group(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
 {
 	struct fake *f = (struct fake *)p;
-	int i = find(f, mgid);
+	int i = find_fake_group(f, mgid);
 
 	cr_assert_neq(i, -1, "left what was joined");
 	memcpy(f->member[i], f->member[--f->n], DDPS_IPOIB_GID_LEN);
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ipoib_group(void *user, const void *packet, size_t len)
 {
 	(void)user, (void)packet, (void)len;
 }
@@ -68,11 +69,12 @@ static void rise(void)
 
 static void init(void)
 {
-	static const struct ddps_ipoib_port_ops ops = {
-		.struct_size = sizeof(ops), .ud_send = ud_send, .join = join, .leave = leave
-	};
+	static const struct ddps_ipoib_port_ops ops = { .struct_size = sizeof(ops),
+							.ud_send = fake_ipoib_group_ud_send,
+							.join = join_ipoib_group,
+							.leave = leave_ipoib_group };
 	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						   .deliver = deliver };
+						   .deliver = deliver_to_ipoib_group };
 	struct ddps_ipoib_if_config c;
 
 	fake = (struct fake){ .port.ops = &ops };
@@ -122,7 +124,7 @@ static bool in4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 	uint8_t mgid[DDPS_IPOIB_GID_LEN];
 
 	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, (uint8_t[4]){ a, b, c, d }, 0xffff, 2), 0);
-	return find(&fake, mgid) >= 0;
+	return find_fake_group(&fake, mgid) >= 0;
 }
 
 static bool in6(uint8_t scope, uint8_t last)
@@ -132,7 +134,7 @@ static bool in6(uint8_t scope, uint8_t last)
 	cr_assert_eq(ddps_ipoib_mgid_ipv6(mgid, (uint8_t[16]){ 0xff, scope, [15] = last }, 0xffff,
 					  2),
 		     0);
-	return find(&fake, mgid) >= 0;
+	return find_fake_group(&fake, mgid) >= 0;
 }
 
 GroupTest(older_reports_and_leaves, "4391-10-7 4391-10-10 4392-4.2.2-1")

@@ -22,13 +22,14 @@ static int qp_send(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, s
 	return qp_err ? qp_err : real->qp_send(p, qpn, frame, len);
 }
 
-static int ud_send(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
-		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int fake_ipoib_if_rare_ud_send(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+				      const struct ddps_ipoib_path *path, const void *frame,
+				      size_t len)
 {
 	return ud_err ? ud_err : real->ud_send(p, to, path, frame, len);
 }
 
-static int resolve(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+static int resolve_ipoib_if_rare(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
 {
 	n_resolve++;
 	return real->resolve(p, gid);
@@ -41,17 +42,17 @@ static void take_port(void)
 	real = p->ops;
 	ops = *real;
 	ops.qp_send = qp_send;
-	ops.ud_send = ud_send;
-	ops.resolve = resolve;
+	ops.ud_send = fake_ipoib_if_rare_ud_send;
+	ops.resolve = resolve_ipoib_if_rare;
 	p->ops = &ops;
 }
 
-static struct ddps_ipoib_if *me(void)
+static struct ddps_ipoib_if *get_own_ipoib_if_rare(void)
 {
 	return net.node[0].f;
 }
 
-static uint64_t now(void)
+static uint64_t get_ipoib_if_rare_now(void)
 {
 	return ddps_ipoib_sim_now(net.sim);
 }
@@ -76,16 +77,16 @@ static void fini(void)
 #define RareTest(name, ids)                                                                        \
 	Test(ipoib_if_rare, name, .init = init, .fini = fini, .description = ids)
 
-static void rx(const uint8_t *frame, size_t len)
+static void feed_ipoib_if_rare_rx(const uint8_t *frame, size_t len)
 {
 	const struct ddps_ipoib_ud_from from = { .qpn = 0x4a };
 
-	ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
+	ddps_ipoib_if_up()->ud(get_own_ipoib_if_rare(), &from, frame, len, get_ipoib_if_rare_now());
 }
 
 /* ---- its life ---- */
 
-static void no_deliver(void *user, const void *packet, size_t len)
+static void ignore_ipoib_if_rare_deliver(void *user, const void *packet, size_t len)
 {
 	(void)user, (void)packet, (void)len;
 }
@@ -93,7 +94,7 @@ static void no_deliver(void *user, const void *packet, size_t len)
 Test(ipoib_if_rare, each_allocation_may_fail)
 {
 	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						   .deliver = no_deliver };
+						   .deliver = ignore_ipoib_if_rare_deliver };
 	struct ddps_ipoib_port *port;
 	unsigned n = 1;
 	long live;
@@ -125,7 +126,7 @@ Test(ipoib_if_rare, each_allocation_may_fail)
 Test(ipoib_if_rare, a_port_without_functions)
 {
 	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						   .deliver = no_deliver };
+						   .deliver = ignore_ipoib_if_rare_deliver };
 	struct ddps_ipoib_port port = { 0 };
 	struct ddps_ipoib_if *f = NULL;
 
@@ -143,17 +144,17 @@ RareTest(a_join_that_comes_after_the_end, "4391-5-2")
 	uint8_t mgid[DDPS_IPOIB_GID_LEN];
 
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
-	ddps_ipoib_if_stop(me(), now());
-	ddps_ipoib_if_up()->joined(me(), mgid, 0, 2048, now());
-	cr_expect_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_DOWN);
-	cr_assert_eq(ddps_ipoib_if_start(me(), now()), 0);
-	ddps_ipoib_if_up()->joined(me(), mgid, 0, 2048, now());
-	cr_expect_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_UP);
+	ddps_ipoib_if_stop(get_own_ipoib_if_rare(), get_ipoib_if_rare_now());
+	ddps_ipoib_if_up()->joined(get_own_ipoib_if_rare(), mgid, 0, 2048, get_ipoib_if_rare_now());
+	cr_expect_eq(ddps_ipoib_if_state(get_own_ipoib_if_rare()), DDPS_IPOIB_IF_DOWN);
+	cr_assert_eq(ddps_ipoib_if_start(get_own_ipoib_if_rare(), get_ipoib_if_rare_now()), 0);
+	ddps_ipoib_if_up()->joined(get_own_ipoib_if_rare(), mgid, 0, 2048, get_ipoib_if_rare_now());
+	cr_expect_eq(ddps_ipoib_if_state(get_own_ipoib_if_rare()), DDPS_IPOIB_IF_UP);
 }
 
 /* ---- one family alone ---- */
 
-static size_t arp_frame(uint8_t *frame, uint16_t op)
+static size_t make_ipoib_if_rare_arp_frame(uint8_t *frame, uint16_t op)
 {
 	struct ddps_ipoib_arp arp = { .op = op, .sender = net.node[2].cfg.me.addr };
 
@@ -164,7 +165,7 @@ static size_t arp_frame(uint8_t *frame, uint16_t op)
 	return DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN;
 }
 
-static void nd_cksum(uint8_t *p, size_t len)
+static void put_ipoib_if_rare_nd_cksum(uint8_t *p, size_t len)
 {
 	uint32_t sum = 58 + (uint32_t)(len - 40);
 	uint16_t c;
@@ -189,7 +190,7 @@ static size_t nd_frame(uint8_t *frame, uint8_t type, const uint8_t target[16],
 	p[40] = type;
 	memcpy(p + 48, target, 16);
 	ddps_ipoib_nd_encode(p + 64, type == 135 ? DDPS_IPOIB_ND_SOURCE : DDPS_IPOIB_ND_TARGET, a);
-	nd_cksum(p, 88);
+	put_ipoib_if_rare_nd_cksum(p, 88);
 	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV6);
 	return DDPS_IPOIB_ENCAP_LEN + 88;
 }
@@ -201,7 +202,7 @@ static void one_family(bool v4)
 	net.node[0].cfg.n_ip6 = !v4;
 	take_port();
 	net_start_all(&net);
-	cr_assert_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_UP);
+	cr_assert_eq(ddps_ipoib_if_state(get_own_ipoib_if_rare()), DDPS_IPOIB_IF_UP);
 }
 
 /* It answers no ARP; what its host sends to IPv4 nevertheless is nobody's. */
@@ -212,7 +213,7 @@ Test(ipoib_if_rare, ip6_alone, .fini = fini, .description = "4391-9.3-1")
 	uint64_t n;
 
 	one_family(false);
-	rx(frame, arp_frame(frame, 1));
+	feed_ipoib_if_rare_rx(frame, make_ipoib_if_rare_arp_frame(frame, 1));
 	net_run(&net, SEC);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, 0);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, 0, "it is right, but not for it");
@@ -225,7 +226,8 @@ Test(ipoib_if_rare, ip6_alone, .fini = fini, .description = "4391-9.3-1")
 	n = net.node[0].n_rx;
 	net_packet4(&net, p, 0, 1, 60, true);
 	memset(p + 16, 0xff, 4); /* everybody */
-	cr_expect_eq(ddps_ipoib_if_send(me(), p, 60, now()), 0);
+	cr_expect_eq(ddps_ipoib_if_send(get_own_ipoib_if_rare(), p, 60, get_ipoib_if_rare_now()),
+		     0);
 	net_run(&net, SEC);
 	cr_expect_eq(net.node[1].n_rx, 2);
 	cr_expect_eq(net.node[0].n_rx, n);
@@ -238,7 +240,7 @@ Test(ipoib_if_rare, ip4_alone, .fini = fini, .description = "4391-9.2-1")
 
 	one_family(true);
 	len = nd_frame(frame, 135, net.node[0].cfg.ip6[0], &net.node[2].cfg.me.addr);
-	rx(frame, len);
+	feed_ipoib_if_rare_rx(frame, len);
 	net_run(&net, SEC);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, 0);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, 0);
@@ -256,25 +258,25 @@ RareTest(probes_by_arp, "4391-9.2-1")
 {
 	struct ddps_ipoib_if_nbr_info info;
 	uint8_t frame[FRAME_MAX];
-	size_t len = arp_frame(frame, 1);
+	size_t len = make_ipoib_if_rare_arp_frame(frame, 1);
 	uint64_t n = net_stats(&net, 2)->rx_ud, bad = net_stats(&net, 0)->rx_bad_arp;
 
 	(void)n;
 	memset(frame + DDPS_IPOIB_ENCAP_LEN + 28, 0, 4);
-	rx(frame, len);
+	feed_ipoib_if_rare_rx(frame, len);
 	net_run(&net, MS);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad);
 	cr_expect_not(net_nbr(&net, 0, 2, false, &info), "no neighbour comes of it");
 	frame[DDPS_IPOIB_ENCAP_LEN + 51] ^= 1; /* for somebody else */
 	memcpy(frame + DDPS_IPOIB_ENCAP_LEN + 52, net.node[1].cfg.ip4, 4);
-	rx(frame, len);
-	len = arp_frame(frame, 2);
+	feed_ipoib_if_rare_rx(frame, len);
+	len = make_ipoib_if_rare_arp_frame(frame, 2);
 	memset(frame + DDPS_IPOIB_ENCAP_LEN + 28, 0, 4);
-	rx(frame, len); /* a reply from nobody */
+	feed_ipoib_if_rare_rx(frame, len); /* a reply from nobody */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad + 1);
-	len = arp_frame(frame, 1);
+	len = make_ipoib_if_rare_arp_frame(frame, 1);
 	memset(frame + DDPS_IPOIB_ENCAP_LEN + 12, 0, 16); /* without a GID */
-	rx(frame, len);
+	feed_ipoib_if_rare_rx(frame, len);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad + 2);
 	cr_expect_not(net_nbr(&net, 0, 2, false, &info));
 }
@@ -288,14 +290,17 @@ RareTest(advertisements_that_are_not_believed, "4391-9.3-2 4755-8-1")
 	uint64_t bad = net_stats(&net, 0)->rx_bad_nd;
 
 	cr_assert(net_nbr(&net, 0, 1, true, &was));
-	rx(frame, nd_frame(frame, 136, theirs, &net.node[0].cfg.me.addr)); /* our own, come back */
+	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs,
+					      &net.node[0].cfg.me.addr)); /* our own, come back */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad);
-	rx(frame, nd_frame(frame, 136, own, &a)); /* somebody else has our address */
+	feed_ipoib_if_rare_rx(frame,
+			      nd_frame(frame, 136, own, &a)); /* somebody else has our address */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
 	a.gid[0] = 0xff;
-	rx(frame, nd_frame(frame, 136, theirs, &a));
+	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs, &a));
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
-	rx(frame, nd_frame(frame, 135, own, &net.node[0].cfg.me.addr)); /* asked by ourselves */
+	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 135, own,
+					      &net.node[0].cfg.me.addr)); /* asked by ourselves */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 3);
 	cr_assert(net_nbr(&net, 0, 1, true, &is));
 	cr_expect_eq(ddps_ipoib_lladdr_cmp(&was.lladdr, &is.lladdr), 0);
@@ -313,8 +318,8 @@ static void advertise(uint8_t flags, const struct ddps_ipoib_lladdr *a)
 	nd_frame(frame, 136, net.node[1].cfg.ip6[0], a ? a : &net.node[2].cfg.me.addr);
 	p[5] = (uint8_t)(len - 40);
 	p[44] = flags;
-	nd_cksum(p, len);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
+	put_ipoib_if_rare_nd_cksum(p, len);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
 }
 
 /* What node 0 knows of node 1: that it is at @a, and in @state. */
@@ -378,21 +383,21 @@ RareTest(contact_33_solicitations_and_advertisements_to_groups,
 	nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
 	memcpy(p + 24, group, 16);
 	p[44] = S | O;
-	nd_cksum(p, 88);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+	put_ipoib_if_rare_nd_cksum(p, 88);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
 	knows(&net.node[1].cfg.me.addr, "reachable");
 	nd_frame(frame, 135, own, &net.node[2].cfg.me.addr);
 	memset(p + 8, 0, 16);
 	p[5] = 24;
-	nd_cksum(p, 64);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64); /* to the address itself */
+	put_ipoib_if_rare_nd_cksum(p, 64);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64); /* to the address itself */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers);
 	memcpy(p + 24, (const uint8_t[]){ 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff }, 13);
 	memcpy(p + 37, own + 13, 3);
-	nd_cksum(p, 64);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
+	put_ipoib_if_rare_nd_cksum(p, 64);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
 }
@@ -410,16 +415,16 @@ RareTest(contact_33_wrong_advertisements, "4861-7.1.2-1 4861-7.1.2-2 4861-7.1.2-
 		nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
 		p[44] = O;
 		p[wrong[i].at] = wrong[i].value;
-		nd_cksum(p, 88);
-		rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+		put_ipoib_if_rare_nd_cksum(p, 88);
+		feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 		cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, ++bad, "%zu", i);
 	}
 	nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
 	p[42] ^= 1;
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 	p[5] = 23;
-	nd_cksum(p, 63);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 63);
+	put_ipoib_if_rare_nd_cksum(p, 63);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 63);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	knows(&net.node[1].cfg.me.addr, "reachable");
 }
@@ -430,7 +435,7 @@ RareTest(contact_33_whom_nobody_knows_yet, "4861-7.2.5-1 4861-7.2.5-2 4861-7.2.5
 	struct ddps_ipoib_if_nbr_info info;
 	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
 
-	rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
+	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
 	cr_expect_not(net_nbr(&net, 0, 2, true, &info), "nobody has asked");
 	net_send6(&net, 0, 2, 100);
 	cr_assert(net_nbr(&net, 0, 2, true, &info));
@@ -438,11 +443,11 @@ RareTest(contact_33_whom_nobody_knows_yet, "4861-7.2.5-1 4861-7.2.5-2 4861-7.2.5
 	nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr);
 	p[5] = 24;
 	p[44] = S | O;
-	nd_cksum(p, 64);
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
+	put_ipoib_if_rare_nd_cksum(p, 64);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
 	cr_assert(net_nbr(&net, 0, 2, true, &info));
 	cr_expect_str_eq(info.state, "resolving", "nowhere to go yet");
-	rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
+	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
 	cr_assert(net_nbr(&net, 0, 2, true, &info));
 	cr_expect(info.has_lladdr);
 	cr_expect_str_eq(info.state, "probe", "nobody said that it was an answer");
@@ -453,20 +458,20 @@ RareTest(contact_33_arp, "0826-rx-2 0826-rx-3 0826-rx-4 0826-rx-5")
 	struct ddps_ipoib_if_nbr_info info;
 	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
 	const uint64_t answers = net_stats(&net, 0)->tx_answer;
-	size_t len = arp_frame(frame, 1);
+	size_t len = make_ipoib_if_rare_arp_frame(frame, 1);
 
 	memcpy(p + 52, net.node[1].cfg.ip4, 4);
-	rx(frame, len);
+	feed_ipoib_if_rare_rx(frame, len);
 	cr_expect_not(net_nbr(&net, 0, 2, false, &info), "it is for somebody else");
-	rx(frame, arp_frame(frame, 1));
+	feed_ipoib_if_rare_rx(frame, make_ipoib_if_rare_arp_frame(frame, 1));
 	net_run(&net, SEC);
 	cr_assert(net_nbr(&net, 0, 2, false, &info));
 	cr_expect_eq(ddps_ipoib_lladdr_cmp(&info.lladdr, &net.node[2].cfg.me.addr), 0);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
-	arp_frame(frame, 1);
+	make_ipoib_if_rare_arp_frame(frame, 1);
 	memcpy(p + 52, net.node[1].cfg.ip4, 4);
 	memcpy(p + 9, (const uint8_t[]){ 0, 0x77, 0x77 }, 3); /* another queue pair */
-	rx(frame, len);
+	feed_ipoib_if_rare_rx(frame, len);
 	cr_assert(net_nbr(&net, 0, 2, false, &info));
 	cr_expect_eq(info.lladdr.qpn, 0x7777, "corrected");
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
@@ -481,13 +486,13 @@ RareTest(solicitations_that_are_cut, "4755-8-1 4861-7.1.1-2")
 	for (size_t len = 41; len < 64; len++) {
 		p[5] = (uint8_t)(len - 40);
 		if (len > 43)
-			nd_cksum(p, len);
-		rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
+			put_ipoib_if_rare_nd_cksum(p, len);
+		feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
 	}
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 23);
 	cr_expect_eq(net.node[0].n_rx, n);
 	p[5] = 0; /* no message at all is the host's */
-	rx(frame, DDPS_IPOIB_ENCAP_LEN + 40);
+	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 40);
 	cr_expect_eq(net.node[0].n_rx, n + 1);
 }
 
@@ -508,9 +513,10 @@ RareTest(neighbours_are_looked_after, "4391-9.4-1")
 
 /* ---- packets that are too big ---- */
 
-static void send_raw(const uint8_t *p, size_t len)
+static void send_ipoib_if_rare_raw(const uint8_t *p, size_t len)
 {
-	cr_expect_eq(ddps_ipoib_if_send(me(), p, len, now()), 0);
+	cr_expect_eq(ddps_ipoib_if_send(get_own_ipoib_if_rare(), p, len, get_ipoib_if_rare_now()),
+		     0);
 }
 
 RareTest(too_big_is_said_to_single_hosts, "4755-7.2-1")
@@ -522,30 +528,30 @@ RareTest(too_big_is_said_to_single_hosts, "4755-7.2-1")
 	net_packet4(&net, p, 0, 1, 65521, true);
 	for (unsigned i = 0; i < sizeof(nobody); i++) {
 		p[12] = nobody[i];
-		send_raw(p, 65521);
+		send_ipoib_if_rare_raw(p, 65521);
 	}
 	cr_expect_eq(net.node[0].n_rx, n);
 	net_packet4(&net, p, 0, 1, 65521, true);
 	p[9] = 1;
 	p[20] = 8; /* an echo request is no error */
-	send_raw(p, 65521);
+	send_ipoib_if_rare_raw(p, 65521);
 	p[20] = 0;
-	send_raw(p, 65521);
+	send_ipoib_if_rare_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 2);
 	net_packet6(&net, p, 0, 1, 65521);
 	p[6] = 58;
 	p[40] = 128;
-	send_raw(p, 65521);
+	send_ipoib_if_rare_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 3);
 	p[8] = 0xff;
-	send_raw(p, 65521);
+	send_ipoib_if_rare_raw(p, 65521);
 	memset(p + 8, 0, 16);
-	send_raw(p, 65521);
+	send_ipoib_if_rare_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 3);
 	cr_expect_eq(net_stats(&net, 0)->tx_too_big, 9);
 	net_packet6(&net, p, 0, 1, 65521);
 	for (unsigned i = 0; i < 20; i++)
-		send_raw(p, 65521);
+		send_ipoib_if_rare_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 10, "ten in a burst");
 	cr_expect_eq(net_stats(&net, 0)->icmp_limited, 13);
 }
@@ -564,12 +570,13 @@ Test(ipoib_if_rare, too_big_on_a_narrow_link, .fini = fini, .description = "4755
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, SEC);
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
-	ddps_ipoib_if_up()->joined(me(), mgid, 0, 304, now()); /* anew, and narrower */
+	ddps_ipoib_if_up()->joined(get_own_ipoib_if_rare(), mgid, 0, 304,
+				   get_ipoib_if_rare_now()); /* anew, and narrower */
 	net_packet4(&net, p, 0, 1, 300, true);
-	send_raw(p, 300);
+	send_ipoib_if_rare_raw(p, 300);
 	cr_expect_eq(net.node[0].n_rx, 0);
 	net_packet4(&net, p, 0, 1, 301, true);
-	send_raw(p, 301);
+	send_ipoib_if_rare_raw(p, 301);
 	cr_assert_eq(net.node[0].n_rx, 1);
 	a = net.node[0].last;
 	cr_expect_eq(net.node[0].last_len, 28 + 301);
@@ -593,7 +600,7 @@ Test(ipoib_if_rare, subnets_without_a_broadcast, .fini = fini, .description = "4
 		net_packet4(&net, p, 0, 1, 60, true);
 		memcpy(p + 16, net.node[0].cfg.ip4, 4);
 		p[19] |= 3; /* the last address of four, and of two */
-		send_raw(p, 60);
+		send_ipoib_if_rare_raw(p, 60);
 		cr_expect_eq(net_stats(&net, 0)->tx_mcast, prefix[i] == 30, "/%u", prefix[i]);
 		if (i < sizeof(prefix) - 1)
 			net_fini(&net);
@@ -602,7 +609,7 @@ Test(ipoib_if_rare, subnets_without_a_broadcast, .fini = fini, .description = "4
 
 /* ---- a port that fails ---- */
 
-static void send_some(void)
+static void send_some_ipoib_if_rare(void)
 {
 	net_send4(&net, 0, 1, 100, true);
 }
@@ -612,12 +619,12 @@ RareTest(a_connection_without_room_loses_the_packet, "4755-7-1")
 	uint64_t failed = net_stats(&net, 0)->tx_failed, n = net.node[1].n_rx;
 
 	qp_err = DDPS_E_AGAIN;
-	send_some();
+	send_some_ipoib_if_rare();
 	cr_expect_eq(net_stats(&net, 0)->tx_failed, failed + 1);
 	cr_expect_eq(net_stats(&net, 0)->conn_error, 0);
 	cr_expect_eq(net_conns(&net, 0), 1);
 	qp_err = 0;
-	send_some();
+	send_some_ipoib_if_rare();
 	net_run(&net, SEC);
 	cr_expect_eq(net.node[1].n_rx, n + 1);
 }
@@ -628,22 +635,22 @@ RareTest(a_connection_that_fails_ends_and_the_packet_is_a_datagram, "4755-7-1")
 	uint64_t ud = net_stats(&net, 0)->tx_ud, n = net.node[1].n_rx, failed;
 
 	qp_err = DDPS_E_STATE;
-	send_some();
+	send_some_ipoib_if_rare();
 	cr_expect_eq(net_stats(&net, 0)->conn_error, 1);
 	cr_expect_eq(net_stats(&net, 0)->tx_ud, ud + 1);
 	cr_expect_eq(net_conns(&net, 0), 0);
 	qp_err = 0;
 	net_run(&net, SEC);
 	cr_expect_eq(net.node[1].n_rx, n + 1);
-	send_some();
+	send_some_ipoib_if_rare();
 	net_run(&net, 2 * SEC);
-	send_some();
+	send_some_ipoib_if_rare();
 	net_run(&net, SEC);
 	cr_assert_eq(net_conns(&net, 0), 1, "another one");
 	failed = net_stats(&net, 0)->tx_failed;
 	qp_err = DDPS_E_STATE;
 	net_packet4(&net, p, 0, 1, sizeof(p), true);
-	send_raw(p, sizeof(p));
+	send_ipoib_if_rare_raw(p, sizeof(p));
 	cr_expect_eq(net_stats(&net, 0)->tx_failed, failed + 1, "too long for a datagram");
 	qp_err = 0;
 }
@@ -655,7 +662,7 @@ RareTest(a_way_that_the_port_has_forgotten_is_asked_for, "4755-3.4-2")
 
 	net_run(&net, 5 * SEC);
 	qp_err = DDPS_E_STATE;
-	send_some(); /* the connection is gone */
+	send_some_ipoib_if_rare(); /* the connection is gone */
 	qp_err = 0;
 	net_run(&net, 2 * SEC);
 	failed = net_stats(&net, 0)->tx_failed;
@@ -663,12 +670,12 @@ RareTest(a_way_that_the_port_has_forgotten_is_asked_for, "4755-3.4-2")
 	ud_err = DDPS_E_ADDRESS;
 	net.node[0].cfg.me.addr.flags = 0;
 	for (unsigned i = 0; i < 3; i++)
-		send_some();
+		send_some_ipoib_if_rare();
 	net_run(&net, 3 * SEC);
 	ud_err = 0;
 	cr_expect_gt(net_stats(&net, 0)->tx_failed, failed);
 	cr_expect_gt(n_resolve, n);
-	send_some();
+	send_some_ipoib_if_rare();
 	net_run(&net, SEC);
 	cr_expect_gt(net.node[1].n_rx, 1);
 }
@@ -681,13 +688,13 @@ RareTest(what_is_no_discovery_goes_by_the_connection, "4755-7-4")
 
 	net_packet6(&net, p, 0, 1, 40);
 	p[6] = 58;
-	send_raw(p, 40);
+	send_ipoib_if_rare_raw(p, 40);
 	cr_expect_eq(net_stats(&net, 0)->tx_conn, conn + 1);
 	net_packet6(&net, p, 0, 1, 48);
 	p[6] = 58;
 	for (unsigned type = 132; type <= 138; type++) {
 		p[40] = (uint8_t)type;
-		send_raw(p, 48);
+		send_ipoib_if_rare_raw(p, 48);
 	}
 	cr_expect_eq(net_stats(&net, 0)->tx_conn, conn + 3, "132 and 138");
 }
@@ -707,12 +714,13 @@ RareTest(a_way_that_changes, "4391-9.1.2-2")
 #define CHANGES(member, value, moves)                                                              \
 	do {                                                                                       \
 		path.member = value;                                                               \
-		ddps_ipoib_if_up()->path(me(), gid, &path, now());                                 \
+		ddps_ipoib_if_up()->path(get_own_ipoib_if_rare(), gid, &path,                      \
+					 get_ipoib_if_rare_now());                                 \
 		moved += moves;                                                                    \
 		cr_expect_eq(net_stats(&net, 0)->path_moved, moved, #member);                      \
 	} while (0)
 	path.life = 1;
-	ddps_ipoib_if_up()->path(me(), gid, &path, now());
+	ddps_ipoib_if_up()->path(get_own_ipoib_if_rare(), gid, &path, get_ipoib_if_rare_now());
 	moved = net_stats(&net, 0)->path_moved;
 	CHANGES(rate, 4, 0);
 	CHANGES(addr, 77, 0);

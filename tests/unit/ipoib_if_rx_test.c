@@ -28,29 +28,31 @@ static void fini(void)
 
 #define RxTest(name, ids) Test(ipoib_if_rx, name, .init = init, .fini = fini, .description = ids)
 
-static struct ddps_ipoib_if *me(void)
+static struct ddps_ipoib_if *get_own_ipoib_if_rx(void)
 {
 	return net.node[0].f;
 }
 
-static uint64_t now(void)
+static uint64_t get_ipoib_if_rx_now(void)
 {
 	return ddps_ipoib_sim_now(net.sim);
 }
 
 /* In an allocation of exactly its size, so that reading beyond it is found. */
-static void rx(bool conn, const uint8_t *frame, size_t len)
+static void feed_ipoib_if_rx_rx(bool conn, const uint8_t *frame, size_t len)
 {
 	const struct ddps_ipoib_ud_from from = { .qpn = 0x49 };
 	struct ddps_ipoib_if_conn_info info = { 0 };
 	uint8_t *exact = malloc(len ? len : 1);
 
 	memcpy(exact, frame, len);
-	ddps_ipoib_if_conn_info(me(), 0, &info);
+	ddps_ipoib_if_conn_info(get_own_ipoib_if_rx(), 0, &info);
 	if (conn)
-		ddps_ipoib_if_up()->qp(me(), info.qpn, exact, len, now());
+		ddps_ipoib_if_up()->qp(get_own_ipoib_if_rx(), info.qpn, exact, len,
+				       get_ipoib_if_rx_now());
 	else
-		ddps_ipoib_if_up()->ud(me(), &from, exact, len, now());
+		ddps_ipoib_if_up()->ud(get_own_ipoib_if_rx(), &from, exact, len,
+				       get_ipoib_if_rx_now());
 	free(exact);
 }
 
@@ -61,14 +63,15 @@ struct state {
 	struct ddps_ipoib_if_nbr_info nbr[8];
 };
 
-static struct state look(void)
+static struct state read_if_state(void)
 {
 	const struct ddps_ipoib_if_stats *st = net_stats(&net, 0);
 	struct state s;
 	int r;
 
 	memset(&s, 0, sizeof(s));
-	for (unsigned i = 0; (r = ddps_ipoib_if_nbr_info(me(), i, &s.nbr[s.n_nbr])) >= 0; i++) {
+	for (unsigned i = 0;
+	     (r = ddps_ipoib_if_nbr_info(get_own_ipoib_if_rx(), i, &s.nbr[s.n_nbr])) >= 0; i++) {
 		s.n_nbr += r > 0;
 		cr_assert_lt(s.n_nbr, 8);
 	}
@@ -82,7 +85,7 @@ static struct state look(void)
 	return s;
 }
 
-static uint64_t bad(void)
+static uint64_t count_bad_frames(void)
 {
 	const struct ddps_ipoib_if_stats *s = net_stats(&net, 0);
 
@@ -93,35 +96,35 @@ static uint64_t bad(void)
 static void expect_refused(const uint8_t *frame, size_t len, const char *what, size_t nr)
 {
 	for (unsigned conn = 0; conn < 2; conn++) {
-		struct state before = look(), after;
-		uint64_t counted = bad();
+		struct state before = read_if_state(), after;
+		uint64_t counted = count_bad_frames();
 
-		rx(conn, frame, len);
-		after = look();
+		feed_ipoib_if_rx_rx(conn, frame, len);
+		after = read_if_state();
 		cr_expect_eq(memcmp(&before, &after, sizeof(before)), 0, "%s %zu: state changed",
 			     what, nr);
-		cr_expect_eq(bad(), counted + 1, "%s %zu: not counted", what, nr);
+		cr_expect_eq(count_bad_frames(), counted + 1, "%s %zu: not counted", what, nr);
 	}
 }
 
-static size_t encap(uint8_t *frame, uint16_t type, size_t len)
+static size_t put_ipoib_if_rx_encap(uint8_t *frame, uint16_t type, size_t len)
 {
 	ddps_ipoib_encap_encode(frame, type);
 	return len + DDPS_IPOIB_ENCAP_LEN;
 }
 
 /* An ARP request by node 2, which is not known yet, for node 0. */
-static size_t arp_frame(uint8_t *frame, uint16_t op)
+static size_t make_ipoib_if_rx_arp_frame(uint8_t *frame, uint16_t op)
 {
 	struct ddps_ipoib_arp arp = { .op = op, .sender = net.node[2].cfg.me.addr };
 
 	memcpy(arp.sender_ip, net.node[2].cfg.ip4, 4);
 	memcpy(arp.target_ip, net.node[0].cfg.ip4, 4);
 	cr_assert_eq(ddps_ipoib_arp_encode(frame + DDPS_IPOIB_ENCAP_LEN, &arp), 0);
-	return encap(frame, DDPS_IPOIB_TYPE_ARP, DDPS_IPOIB_ARP_LEN);
+	return put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_ARP, DDPS_IPOIB_ARP_LEN);
 }
 
-static void nd_cksum(uint8_t *p, size_t len)
+static void put_ipoib_if_rx_nd_cksum(uint8_t *p, size_t len)
 {
 	uint32_t sum = 58 + (uint32_t)(len - 40);
 	uint16_t c;
@@ -145,26 +148,28 @@ static size_t ns_frame(uint8_t *frame)
 	p[40] = 135;
 	memcpy(p + 48, net.node[0].cfg.ip6[0], 16);
 	ddps_ipoib_nd_encode(p + 64, DDPS_IPOIB_ND_SOURCE, &net.node[2].cfg.me.addr);
-	nd_cksum(p, 88);
-	return encap(frame, DDPS_IPOIB_TYPE_IPV6, 88);
+	put_ipoib_if_rx_nd_cksum(p, 88);
+	return put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV6, 88);
 }
 
 RxTest(good_frames_are_taken_from_any_mode, "4755-7-2 4391-6-3 4755-7-4")
 {
 	uint8_t frame[FRAME_MAX];
-	size_t len =
-		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 100, true));
-	struct state s = look(), t;
+	size_t len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+					   net_packet4(&net, frame + 4, 1, 0, 100, true));
+	struct state s = read_if_state(), t;
 
 	frame[2] = frame[3] = 0xff; /* reserved, ignored */
-	rx(false, frame, len);
-	rx(true, frame, len);
-	t = look();
+	feed_ipoib_if_rx_rx(false, frame, len);
+	feed_ipoib_if_rx_rx(true, frame, len);
+	t = read_if_state();
 	cr_expect_eq(t.n_rx, s.n_rx + 2);
-	cr_expect_eq(bad(), 0);
-	rx(true, frame, arp_frame(frame, 1)); /* resolution on a connection: accepted */
+	cr_expect_eq(count_bad_frames(), 0);
+	feed_ipoib_if_rx_rx(
+		true, frame,
+		make_ipoib_if_rx_arp_frame(frame, 1)); /* resolution on a connection: accepted */
 	net_run(&net, MS);
-	t = look();
+	t = read_if_state();
 	cr_expect_eq(t.n_nbr, s.n_nbr + 1);
 	cr_expect_eq(t.answers, s.answers + 1);
 }
@@ -173,34 +178,35 @@ RxTest(good_frames_are_taken_from_any_mode, "4755-7-2 4391-6-3 4755-7-4")
 RxTest(a_grh_changes_nothing, "4391-6-6")
 {
 	uint8_t frame[FRAME_MAX];
-	size_t len =
-		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 100, true));
+	size_t len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+					   net_packet4(&net, frame + 4, 1, 0, 100, true));
 	struct ddps_ipoib_ud_from from = { .qpn = 0x49 };
-	struct state s = look();
+	struct state s = read_if_state();
 
 	for (unsigned i = 0; i < 8; i++) {
 		from.has_gid = i & 1;
 		from.multicast = i & 2;
 		memset(from.gid, i & 4 ? 0xa5 : 0, sizeof(from.gid));
-		ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
+		ddps_ipoib_if_up()->ud(get_own_ipoib_if_rx(), &from, frame, len,
+				       get_ipoib_if_rx_now());
 	}
-	cr_expect_eq(look().n_rx, s.n_rx + 8);
-	cr_expect_eq(bad(), 0);
+	cr_expect_eq(read_if_state().n_rx, s.n_rx + 8);
+	cr_expect_eq(count_bad_frames(), 0);
 	from.has_gid = from.multicast = true;
 	from.qpn = net.node[0].cfg.me.addr.qpn;
 	memcpy(from.gid, net.node[0].cfg.me.addr.gid, sizeof(from.gid));
-	ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
-	cr_expect_eq(look().n_rx, s.n_rx + 8);
+	ddps_ipoib_if_up()->ud(get_own_ipoib_if_rx(), &from, frame, len, get_ipoib_if_rx_now());
+	cr_expect_eq(read_if_state().n_rx, s.n_rx + 8);
 }
 
 RxTest(ns_makes_a_neighbour_and_an_answer, "4391-9.3-1 4755-3.1-11 4861-7.2.3-2")
 {
 	uint8_t frame[FRAME_MAX];
-	struct state s = look(), t;
+	struct state s = read_if_state(), t;
 
-	rx(true, frame, ns_frame(frame));
+	feed_ipoib_if_rx_rx(true, frame, ns_frame(frame));
 	net_run(&net, MS);
-	t = look();
+	t = read_if_state();
 	cr_expect_eq(t.n_nbr, s.n_nbr + 1);
 	cr_expect_eq(t.answers, s.answers + 1);
 	cr_expect_eq(t.n_rx, s.n_rx); /* not for the stack above */
@@ -209,15 +215,16 @@ RxTest(ns_makes_a_neighbour_and_an_answer, "4391-9.3-1 4755-3.1-11 4861-7.2.3-2"
 RxTest(every_truncation_changes_nothing, "4391-6-1 4755-4-1")
 {
 	uint8_t frame[FRAME_MAX];
-	size_t len =
-		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 60, true));
+	size_t len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+					   net_packet4(&net, frame + 4, 1, 0, 60, true));
 
 	for (size_t i = 0; i < len; i++)
 		expect_refused(frame, i, "IPv4", i);
-	len = encap(frame, DDPS_IPOIB_TYPE_IPV6, net_packet6(&net, frame + 4, 1, 0, 60));
+	len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV6,
+				    net_packet6(&net, frame + 4, 1, 0, 60));
 	for (size_t i = 0; i < len; i++)
 		expect_refused(frame, i, "IPv6", i);
-	len = arp_frame(frame, 1);
+	len = make_ipoib_if_rx_arp_frame(frame, 1);
 	for (size_t i = 0; i < len; i++)
 		expect_refused(frame, i, "ARP", i);
 	len = ns_frame(frame);
@@ -238,16 +245,16 @@ RxTest(illegal_arp, "4391-9.2-1 4755-8-1 0826-rx-1")
 	size_t len;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		len = arp_frame(frame, 1);
+		len = make_ipoib_if_rx_arp_frame(frame, 1);
 		frame[DDPS_IPOIB_ENCAP_LEN + wrong[i].at] = wrong[i].value;
 		expect_refused(frame, len, "ARP field", i);
 	}
-	len = arp_frame(frame, 1);
+	len = make_ipoib_if_rx_arp_frame(frame, 1);
 	memset(frame + 4 + 9, 0, 3); /* QPN 0 */
 	expect_refused(frame, len, "ARP QPN", 0);
 	memset(frame + 4 + 9, 0xff, 3); /* that of groups */
 	expect_refused(frame, len, "ARP QPN", 1);
-	len = arp_frame(frame, 1);
+	len = make_ipoib_if_rx_arp_frame(frame, 1);
 	frame[len] = 0;
 	expect_refused(frame, len + 1, "ARP too long", 0);
 }
@@ -255,12 +262,12 @@ RxTest(illegal_arp, "4391-9.2-1 4755-8-1 0826-rx-1")
 RxTest(unsolicited_reply_makes_no_neighbour, "4755-8-1")
 {
 	uint8_t frame[FRAME_MAX];
-	struct state s = look(), t;
+	struct state s = read_if_state(), t;
 
-	rx(false, frame, arp_frame(frame, 2));
-	t = look();
+	feed_ipoib_if_rx_rx(false, frame, make_ipoib_if_rx_arp_frame(frame, 2));
+	t = read_if_state();
 	cr_expect_eq(t.n_nbr, s.n_nbr);
-	cr_expect_eq(bad(), 0);
+	cr_expect_eq(count_bad_frames(), 0);
 }
 
 RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4861-7.1.1-6")
@@ -276,7 +283,7 @@ RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		len = ns_frame(frame);
 		p[wrong[i].at] = wrong[i].value;
-		nd_cksum(p, 88);
+		put_ipoib_if_rx_nd_cksum(p, 88);
 		expect_refused(frame, len, "NS field", i);
 	}
 	len = ns_frame(frame);
@@ -284,23 +291,23 @@ RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4
 	expect_refused(frame, len, "NS checksum", 0);
 	len = ns_frame(frame); /* duplicate detection with an address option */
 	memset(p + 8, 0, 16);
-	nd_cksum(p, 88);
+	put_ipoib_if_rx_nd_cksum(p, 88);
 	expect_refused(frame, len, "NS unspecified", 0);
 }
 
 RxTest(illegal_ip, "4755-4-2 4391-6-4")
 {
 	uint8_t frame[FRAME_MAX];
-	size_t len =
-		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 100, true));
+	size_t len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+					   net_packet4(&net, frame + 4, 1, 0, 100, true));
 
 	frame[1] = 1;
 	expect_refused(frame, len, "unknown type", 0);
-	encap(frame, DDPS_IPOIB_TYPE_RARP, 0);
+	put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_RARP, 0);
 	expect_refused(frame, len, "RARP", 0);
-	encap(frame, DDPS_IPOIB_TYPE_IPV6, 0);
+	put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV6, 0);
 	expect_refused(frame, len, "IPv4 as IPv6", 0);
-	encap(frame, DDPS_IPOIB_TYPE_IPV4, 0);
+	put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4, 0);
 	for (uint8_t v = 0; v < 16; v++) {
 		frame[4] = (uint8_t)(v << 4 | 5);
 		if (v != 4)
@@ -316,20 +323,21 @@ RxTest(illegal_ip, "4755-4-2 4391-6-4")
 RxTest(longer_than_the_link, "4755-5.1-1 4391-5-3")
 {
 	uint8_t *frame = calloc(1, RX_MTU_CM + 1);
-	size_t len =
-		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 2044, true));
-	struct state s = look();
+	size_t len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+					   net_packet4(&net, frame + 4, 1, 0, 2044, true));
+	struct state s = read_if_state();
 
-	rx(false, frame, len);
-	cr_expect_eq(look().n_rx, s.n_rx + 1);
-	len = encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 2045, true));
-	rx(false, frame, len);
+	feed_ipoib_if_rx_rx(false, frame, len);
+	cr_expect_eq(read_if_state().n_rx, s.n_rx + 1);
+	len = put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV4,
+				    net_packet4(&net, frame + 4, 1, 0, 2045, true));
+	feed_ipoib_if_rx_rx(false, frame, len);
 	cr_expect_eq(net_stats(&net, 0)->rx_too_long, 1);
-	cr_expect_eq(look().n_rx, s.n_rx + 1);
-	rx(true, frame, RX_MTU_CM + 1); /* fatal for the connection */
+	cr_expect_eq(read_if_state().n_rx, s.n_rx + 1);
+	feed_ipoib_if_rx_rx(true, frame, RX_MTU_CM + 1); /* fatal for the connection */
 	cr_expect_eq(net_stats(&net, 0)->rx_too_long, 2);
 	cr_expect_eq(net_conns(&net, 0), 0);
-	ddps_ipoib_if_up()->qp(me(), 0x123456, frame, len, now());
+	ddps_ipoib_if_up()->qp(get_own_ipoib_if_rx(), 0x123456, frame, len, get_ipoib_if_rx_now());
 	cr_expect_eq(net_stats(&net, 0)->rx_unknown_qp, 1);
 	free(frame);
 }
@@ -337,25 +345,27 @@ RxTest(longer_than_the_link, "4755-5.1-1 4391-5-3")
 RxTest(malformed_mads_change_nothing, "4755-6-4")
 {
 	uint8_t mad[DDPS_CM_MAD_LEN], *exact;
-	struct state s = look(), t;
+	struct state s = read_if_state(), t;
 	uint64_t counted = net_stats(&net, 0)->mad_bad;
 
 	cr_assert_eq(ddps_cm_mad_encode(mad, &net.node[0].last_req), 0);
 	for (size_t len = 0; len < sizeof(mad); len++) {
 		exact = malloc(len ? len : 1);
 		memcpy(exact, mad, len);
-		ddps_ipoib_if_up()->mad(me(), 2, exact, len, now());
+		ddps_ipoib_if_up()->mad(get_own_ipoib_if_rx(), 2, exact, len,
+					get_ipoib_if_rx_now());
 		free(exact);
 	}
-	t = look();
+	t = read_if_state();
 	cr_expect_eq(memcmp(&s, &t, sizeof(s)), 0);
 	cr_expect_eq(net_stats(&net, 0)->mad_bad, counted + sizeof(mad));
 	for (unsigned at = 0; at < 4; at++) { /* versions, class, method */
 		mad[at] ^= 0x40;
-		ddps_ipoib_if_up()->mad(me(), 2, mad, sizeof(mad), now());
+		ddps_ipoib_if_up()->mad(get_own_ipoib_if_rx(), 2, mad, sizeof(mad),
+					get_ipoib_if_rx_now());
 		mad[at] ^= 0x40;
 	}
-	t = look();
+	t = read_if_state();
 	cr_expect_eq(memcmp(&s, &t, sizeof(s)), 0);
 	cr_expect_eq(net_stats(&net, 0)->mad_bad, counted + sizeof(mad) + 4);
 }
@@ -367,7 +377,7 @@ RxTest(random_flips_break_nothing, "4755-8-1")
 
 	cr_assert_eq(ddps_cm_mad_encode(mad, &net.node[0].last_req), 0);
 	for (unsigned i = 0; i < 30000; i++) {
-		size_t len = i % 2 ? arp_frame(frame, 1) : ns_frame(frame);
+		size_t len = i % 2 ? make_ipoib_if_rx_arp_frame(frame, 1) : ns_frame(frame);
 		uint8_t m[DDPS_CM_MAD_LEN];
 
 		memcpy(m, mad, sizeof(m));
@@ -377,13 +387,15 @@ RxTest(random_flips_break_nothing, "4755-8-1")
 			m[ddps_ipoib_sim_random(net.sim, sizeof(m))] ^=
 				(uint8_t)(1 << ddps_ipoib_sim_random(net.sim, 8));
 		}
-		rx(false, frame, len);
-		ddps_ipoib_if_up()->mad(me(), 2, m, sizeof(m), now());
-		ddps_ipoib_if_up()->mad(me(), 2, m, ddps_ipoib_sim_random(net.sim, 257), now());
+		feed_ipoib_if_rx_rx(false, frame, len);
+		ddps_ipoib_if_up()->mad(get_own_ipoib_if_rx(), 2, m, sizeof(m),
+					get_ipoib_if_rx_now());
+		ddps_ipoib_if_up()->mad(get_own_ipoib_if_rx(), 2, m,
+					ddps_ipoib_sim_random(net.sim, 257), get_ipoib_if_rx_now());
 		if (i % 16 == 0)
 			net_run(&net, MS);
 	}
-	cr_expect_gt(bad(), 0);
+	cr_expect_gt(count_bad_frames(), 0);
 	net_run(&net, 300 * SEC);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 10 * SEC);
@@ -392,9 +404,9 @@ RxTest(random_flips_break_nothing, "4755-8-1")
 	cr_expect_geq(net.node[1].n_rx, 2); /* and it works as before */
 }
 
-static void send_raw(const uint8_t *p, size_t len)
+static void send_ipoib_if_rx_raw(const uint8_t *p, size_t len)
 {
-	ddps_ipoib_if_send(me(), p, len, now());
+	ddps_ipoib_if_send(get_own_ipoib_if_rx(), p, len, get_ipoib_if_rx_now());
 }
 
 RxTest(too_big_is_built_right, "4755-7.2-1")
@@ -404,10 +416,10 @@ RxTest(too_big_is_built_right, "4755-7.2-1")
 	uint32_t sum = 0;
 
 	net_packet6(&net, p, 0, 1, 65520);
-	send_raw(p, 65520); /* fits */
+	send_ipoib_if_rx_raw(p, 65520); /* fits */
 	cr_expect_eq(net_stats(&net, 0)->icmp_sent, 0);
 	net_packet6(&net, p, 0, 1, 65521);
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	cr_assert_eq(net.node[0].last_len, 1280);
 	cr_expect_eq(a[0], 0x60);
 	cr_expect_eq(a[6], 58);
@@ -419,7 +431,7 @@ RxTest(too_big_is_built_right, "4755-7.2-1")
 		sum += (uint32_t)(a[i] << 8 | a[i + 1]);
 	cr_expect_eq(net_cksum(a + 40, 1240, sum + 1240 + 58), 0);
 	net_packet4(&net, p, 0, 1, 65521, true);
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	cr_assert_eq(net.node[0].last_len, 576);
 	cr_expect_eq(a[20] << 8 | a[21], 0x0304);
 	cr_expect_eq(a[26] << 8 | a[27], 65520);
@@ -438,27 +450,27 @@ RxTest(too_big_not_for_errors_and_not_too_often, "4755-7.2-1")
 	net_packet4(&net, p, 0, 1, 65521, true);
 	p[9] = 1;
 	p[20] = 3; /* an ICMP error */
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	p[9] = 17;
 	p[7] = 1; /* a later fragment */
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	p[7] = 0;
 	memset(p + 12, 0, 4); /* from nobody */
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	net_packet6(&net, p, 0, 1, 65521);
 	p[6] = 58;
 	p[40] = 1;
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n);
 	cr_expect_eq(net_stats(&net, 0)->tx_too_big, 4);
 	net_packet4(&net, p, 0, 1, 65521, true);
 	for (unsigned i = 0; i < 20; i++)
-		send_raw(p, 65521);
+		send_ipoib_if_rx_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 10);
 	cr_expect_eq(net_stats(&net, 0)->icmp_limited, 10);
 	net_run(&net, 100 * MS); /* one more is allowed then, not two */
-	send_raw(p, 65521);
-	send_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
+	send_ipoib_if_rx_raw(p, 65521);
 	cr_expect_eq(net.node[0].n_rx, n + 11);
 }
 
@@ -468,7 +480,9 @@ RxTest(bad_packets_from_above, "4755-4-2")
 
 	net_packet4(&net, p, 0, 1, 60, true);
 	for (size_t len = 0; len < 60; len++)
-		cr_expect_eq(ddps_ipoib_if_send(me(), p, len, now()), DDPS_E_INVAL);
+		cr_expect_eq(ddps_ipoib_if_send(get_own_ipoib_if_rx(), p, len,
+						get_ipoib_if_rx_now()),
+			     DDPS_E_INVAL);
 	cr_expect_eq(net_stats(&net, 0)->tx_bad, 60);
 }
 
@@ -482,9 +496,9 @@ RxTest(neighbours_are_bounded, "4755-8-1")
 		net_packet4(&net, p, 0, 1, 60, true);
 		p[18] = (uint8_t)(100 + (i >> 8));
 		p[19] = (uint8_t)(i == 255 ? 1 : i);
-		send_raw(p, 60);
+		send_ipoib_if_rx_raw(p, 60);
 	}
-	while (ddps_ipoib_if_nbr_info(me(), n, &info) >= 0)
+	while (ddps_ipoib_if_nbr_info(get_own_ipoib_if_rx(), n, &info) >= 0)
 		n++;
 	cr_expect_eq(n, 256); /* the default bound */
 	cr_expect_gt(net_stats(&net, 0)->nbr_full, 0);

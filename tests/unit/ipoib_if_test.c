@@ -10,7 +10,7 @@
 
 static struct net net;
 
-static void pair(uint8_t a, uint8_t b)
+static void make_if_pair(uint8_t a, uint8_t b)
 {
 	net_init(&net, 2, 1, a);
 	net.node[1].cfg.me.addr.flags = b;
@@ -27,7 +27,7 @@ static void fini(void)
 
 IfTest(joins_broadcast_first, "4391-5-2 4391-5-3")
 {
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 100 * MS);
@@ -94,7 +94,7 @@ IfTest(resolves_by_arp_and_sends, "4755-3-1 4755-3-2 4755-3.1-8 4755-3.1-10 4755
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(0, 0);
+	make_if_pair(0, 0);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 100 * MS);
 	cr_assert(net_nbr(&net, 0, 1, false, &info));
@@ -114,7 +114,7 @@ IfTest(resolves_by_nd_and_sends, "4391-9.3-1 4391-9.3-2 4755-7-4 4391-4-4")
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(0, 0);
+	make_if_pair(0, 0);
 	net_send6(&net, 0, 1, 1280);
 	net_run(&net, 100 * MS);
 	cr_assert(net_nbr(&net, 0, 1, true, &info));
@@ -127,7 +127,7 @@ IfTest(nobody_answers, "4391-9.4-1")
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_kill(&net, 1);
 	for (unsigned i = 0; i < DDPS_IPOIB_IF_QUEUE + 1; i++)
 		net_send4(&net, 0, 1, 100, true);
@@ -153,7 +153,7 @@ static void one_connection(uint8_t a, uint8_t b, const char *mode)
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(a, b);
+	make_if_pair(a, b);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 100 * MS);
 	cr_expect_eq(net_stats(&net, 0)->tx_ud, 1);
@@ -205,7 +205,7 @@ IfTest(both_modes_uc_by_choice, "4755-3.1-4 4755-3.1-12")
 
 IfTest(no_common_mode_means_datagrams, "4755-3.1-5 4755-3.1-12 4755-7-1 4755-3.1-6")
 {
-	pair(RC, UC);
+	make_if_pair(RC, UC);
 	for (unsigned i = 0; i < 5; i++)
 		net_send4(&net, 0, 1, 2044, true);
 	net_run(&net, SEC);
@@ -267,7 +267,7 @@ IfTest(nd_from_above_stays_on_ud, "4755-7-4")
 {
 	uint8_t p[100];
 
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_send6(&net, 0, 1, 100);
 	net_run(&net, SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
@@ -307,7 +307,7 @@ IfTest(mtu_is_the_smaller_receive_mtu, "4755-5.1-2 4755-5.1-4 4755-5.1-5 4755-7.
 
 IfTest(big_packet_waits_for_the_connection, "4755-7-1")
 {
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_send4(&net, 0, 1, 40000, true);
 	net_run(&net, SEC);
 	cr_expect_eq(net.node[1].n_rx, 1);
@@ -373,7 +373,7 @@ IfTest(uc_is_asked_again_when_nothing_comes, "4755-3.4-3")
 
 IfTest(ends_with_the_interface, "4755-3.4-1 4391-10-10")
 {
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
@@ -416,7 +416,7 @@ IfTest(survives_a_killed_peer, "4755-8-1 4755-3.1-9 4391-9.4-1")
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, SEC);
 	net_kill(&net, 1);
@@ -439,7 +439,7 @@ IfTest(survives_a_killed_peer, "4755-8-1 4755-3.1-9 4391-9.4-1")
 
 IfTest(many_addresses_one_connection, "4755-2.3-6")
 {
-	pair(RC, RC);
+	make_if_pair(RC, RC);
 	net_send4(&net, 0, 1, 100, true);
 	net_send6(&net, 0, 1, 100);
 	net_run(&net, SEC);
@@ -520,7 +520,7 @@ Test(ipoib_if, rep_lets_the_peer_wait_for_us, .fini = fini)
 	cr_expect_eq(net.node[1].last_rep.u.rep.rnr_retry, 7);
 }
 
-static void no_deliver(void *user, const void *packet, size_t len)
+static void ignore_ipoib_if_deliver(void *user, const void *packet, size_t len)
 {
 	(void)user, (void)packet, (void)len;
 }
@@ -528,7 +528,7 @@ static void no_deliver(void *user, const void *packet, size_t len)
 Test(ipoib_if, refuses_bad_configurations, .description = "4755-5-1 4755-5-4 4755-3.1-2")
 {
 	const struct ddps_ipoib_if_calls none = { .struct_size = sizeof(none),
-						  .deliver = no_deliver };
+						  .deliver = ignore_ipoib_if_deliver };
 	struct ddps_ipoib_if_config good, bad;
 	struct ddps_ipoib_if *f;
 	struct ddps_ipoib_port *port;

@@ -9,7 +9,7 @@
 #include "ipoib_cm/wire/wire.h"
 #include "unit/mem_fixture.h"
 
-static struct ddps_cm_config config(unsigned max_conns)
+static struct ddps_cm_config make_ipoib_limits_config(unsigned max_conns)
 {
 	struct ddps_cm_config c;
 
@@ -26,7 +26,7 @@ Test(ipoib_limits, connections_of_a_manager)
 	} row[] = { { 0, DDPS_E_INVAL }, { 1, 0 }, { 65535, 0 }, { 65536, DDPS_E_INVAL } };
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		const struct ddps_cm_config c = config(row[i].n);
+		const struct ddps_cm_config c = make_ipoib_limits_config(row[i].n);
 		struct ddps_cm *cm = NULL;
 
 		cr_expect_eq(ddps_cm_new(&cm, &c), row[i].err, "%u", row[i].n);
@@ -37,7 +37,7 @@ Test(ipoib_limits, connections_of_a_manager)
 
 Test(ipoib_limits, memory_of_a_manager)
 {
-	const struct ddps_cm_config c = config(8);
+	const struct ddps_cm_config c = make_ipoib_limits_config(8);
 	const long live = mem_live();
 	unsigned n = 1;
 
@@ -63,7 +63,7 @@ Test(ipoib_limits, memory_of_a_manager)
 /* A packet lifetime above 31 means 31: the REQ waits no longer for it. */
 Test(ipoib_limits, lifetimes_of_paths)
 {
-	const struct ddps_cm_config c = config(8);
+	const struct ddps_cm_config c = make_ipoib_limits_config(8);
 	uint64_t due[2];
 
 	for (unsigned i = 0; i < 2; i++) {

@@ -20,7 +20,7 @@ struct rig {
 	uint64_t now;
 };
 
-static void on_send(void *user, const struct ddps_cm_send *s)
+static void take_ipoib_link_send(void *user, const struct ddps_cm_send *s)
 {
 	struct rig *r = user;
 
@@ -40,8 +40,8 @@ static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req
 	return 0;
 }
 
-static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
-		     const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
+static int take_ipoib_link_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
+				  const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
 {
 	struct rig *r = user;
 
@@ -52,7 +52,8 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 	return 0;
 }
 
-static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu, bool to_send)
+static void take_ipoib_link_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu,
+			       bool to_send)
 {
 	struct rig *r = user;
 
@@ -63,7 +64,7 @@ static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t m
 	r->to_send = to_send;
 }
 
-static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
+static void take_ipoib_link_down_call(void *user, struct ddps_ipoib_link *l, uint32_t id)
 {
 	struct rig *r = user;
 
@@ -71,7 +72,7 @@ static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 	r->n_down++;
 }
 
-static void on_resolve(void *user, struct ddps_ipoib_link *l)
+static void take_ipoib_link_resolve(void *user, struct ddps_ipoib_link *l)
 {
 	struct rig *r = user;
 
@@ -79,10 +80,13 @@ static void on_resolve(void *user, struct ddps_ipoib_link *l)
 	r->n_resolve++;
 }
 
-static const struct ddps_ipoib_link_ops ops = { on_send, on_ask,  on_answer,
-						on_up,	 on_down, on_resolve };
+static const struct ddps_ipoib_link_ops ops = {
+	take_ipoib_link_send,	   on_ask,
+	take_ipoib_link_answer,	   take_ipoib_link_up,
+	take_ipoib_link_down_call, take_ipoib_link_resolve
+};
 
-static void rig_init(struct rig *r, uint8_t own_flags, uint8_t peer_flags)
+static void init_ipoib_link_rig(struct rig *r, uint8_t own_flags, uint8_t peer_flags)
 {
 	const struct ddps_cm_config cfg = {
 		.struct_size = sizeof(cfg), .ca_guid = 0x10, .id_seed = 99, .max_conns = 8
@@ -108,7 +112,7 @@ static void rig_init(struct rig *r, uint8_t own_flags, uint8_t peer_flags)
 	ddps_ipoib_link_init(&r->link, &r->links, &remote, 7, DDPS_IPOIB_SID_LINUX);
 }
 
-static void rx(struct rig *r, const struct ddps_cm_mad *m)
+static void feed_ipoib_link_rx(struct rig *r, const struct ddps_cm_mad *m)
 {
 	struct ddps_cm_outs o;
 	uint8_t octets[256];
@@ -117,12 +121,12 @@ static void rx(struct rig *r, const struct ddps_cm_mad *m)
 	cr_assert_eq(ddps_cm_mad_encode(octets, m), 0);
 	cr_assert_eq(ddps_cm_rx(r->cm, octets, 256, 7, r->now, &o), 0);
 	for (unsigned i = 0; i < o.n_send; i++)
-		on_send(r, &o.send[i]);
+		take_ipoib_link_send(r, &o.send[i]);
 	for (unsigned i = 0; i < o.n_report; i++)
 		ddps_ipoib_link_report(&r->link, &o.report[i], r->now);
 }
 
-static void connect(struct rig *r)
+static void connect_ipoib_link(struct rig *r)
 {
 	r->n_sent = 0;
 	ddps_ipoib_link_traffic(&r->link, r->now);
@@ -150,7 +154,7 @@ static void rx_req(struct rig *r)
 	m.u.req.primary.local_gid[15] = 1;
 	m.u.req.primary.remote_gid[15] = 2;
 	set_priv(&m, 65524);
-	rx(r, &m);
+	feed_ipoib_link_rx(r, &m);
 }
 
 static void rx_rtu(struct rig *r, bool with_priv)
@@ -162,7 +166,7 @@ static void rx_rtu(struct rig *r, bool with_priv)
 	m.u.rtu.remote_id = r->sent[0].u.rep.local_id;
 	if (with_priv)
 		set_priv(&m, 65524);
-	rx(r, &m);
+	feed_ipoib_link_rx(r, &m);
 }
 
 static void rx_rep(struct rig *r, uint32_t rx_mtu)
@@ -175,7 +179,7 @@ static void rx_rep(struct rig *r, uint32_t rx_mtu)
 	m.u.rep.qpn = 0x453;
 	m.u.rep.ca_guid = PEER_GUID;
 	set_priv(&m, rx_mtu);
-	rx(r, &m);
+	feed_ipoib_link_rx(r, &m);
 }
 
 static void rx_rej(struct rig *r, uint16_t reason)
@@ -185,7 +189,7 @@ static void rx_rej(struct rig *r, uint16_t reason)
 	ddps_cm_mad_init(&m, DDPS_CM_REJ, 1);
 	m.u.rej.remote_id = r->link.peer.own_id;
 	m.u.rej.reason = reason;
-	rx(r, &m);
+	feed_ipoib_link_rx(r, &m);
 }
 
 static uint32_t priv_qpn(struct ddps_cm_mad *m)
@@ -204,8 +208,8 @@ Test(ipoib_link, req_says_who_asks_whom,
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
-	connect(&r);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	connect_ipoib_link(&r);
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].hdr.attr_id, DDPS_CM_REQ);
 	cr_expect_eq(r.sent[0].u.req.service_id, 0x100000000000004a);
@@ -234,8 +238,8 @@ Test(ipoib_link, mode_is_one_that_both_have,
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct rig r;
 
-		rig_init(&r, row[i].own, row[i].peer);
-		connect(&r);
+		init_ipoib_link_rig(&r, row[i].own, row[i].peer);
+		connect_ipoib_link(&r);
 		cr_assert_eq(r.n_sent, row[i].connects, "row %zu", i);
 		if (row[i].connects)
 			cr_expect_eq(r.sent[0].u.req.transport, row[i].transport, "row %zu", i);
@@ -248,8 +252,8 @@ Test(ipoib_link, own_connection_comes_up_and_breaks,
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
-	connect(&r);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	connect_ipoib_link(&r);
 	rx_rep(&r, 65524);
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].hdr.attr_id, DDPS_CM_RTU);
@@ -260,7 +264,7 @@ Test(ipoib_link, own_connection_comes_up_and_breaks,
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].hdr.attr_id, DDPS_CM_DREQ);
 	cr_expect_eq(r.n_down, 1);
-	connect(&r);
+	connect_ipoib_link(&r);
 	cr_expect_eq(r.n_sent, 1);
 	ddps_cm_free(r.cm);
 }
@@ -269,15 +273,15 @@ Test(ipoib_link, rep_with_too_small_a_receive_mtu_is_refused, .description = "47
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
-	connect(&r);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	connect_ipoib_link(&r);
 	rx_rep(&r, 1283);
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].u.rej.reason, DDPS_CM_REJ_CONSUMER);
 	cr_expect_eq(r.sent[0].u.rej.msg, DDPS_CM_MSG_REP);
 	cr_expect_eq(priv_qpn(&r.sent[0]), 0x49);
 	cr_expect(r.n_up == 0 && r.n_down == 1);
-	connect(&r);
+	connect_ipoib_link(&r);
 	cr_expect_eq(r.n_sent, 0); /* back-off */
 	ddps_cm_free(r.cm);
 }
@@ -286,8 +290,8 @@ Test(ipoib_link, other_form_of_service_id_is_tried)
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
-	connect(&r);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	connect_ipoib_link(&r);
 	rx_rej(&r, DDPS_CM_REJ_SERVICE_ID);
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].u.req.service_id, 0x010000000000004a);
@@ -303,7 +307,7 @@ Test(ipoib_link, inbound_connection_serves_both_ways_or_one,
 	for (unsigned two_way = 0; two_way < 2; two_way++) {
 		struct rig r;
 
-		rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+		init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
 		rx_req(&r);
 		cr_assert_eq(r.n_sent, 1);
 		cr_expect_eq(r.sent[0].hdr.attr_id, DDPS_CM_REP);
@@ -312,7 +316,7 @@ Test(ipoib_link, inbound_connection_serves_both_ways_or_one,
 		rx_rtu(&r, two_way);
 		cr_expect(r.n_up == 1 && r.up_mtu == 32768);
 		cr_expect_eq(r.to_send, two_way);
-		connect(&r);
+		connect_ipoib_link(&r);
 		cr_expect_eq(r.n_sent, !two_way); /* a Linux peer: one for each direction */
 		ddps_cm_free(r.cm);
 	}
@@ -323,7 +327,7 @@ Test(ipoib_link, data_without_rtu_makes_a_one_way_connection)
 	struct ddps_cm_outs o;
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
 	rx_req(&r);
 	cr_assert_eq(ddps_cm_data_seen(r.cm, r.sent[0].u.rep.local_id), 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -342,14 +346,14 @@ Test(ipoib_link, dreq_is_answered_at_once, .description = "4755-3.4-3")
 	struct ddps_cm_mad m;
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
 	rx_req(&r);
 	rx_rtu(&r, true);
 	ddps_cm_mad_init(&m, DDPS_CM_DREQ, 5);
 	m.u.dreq.local_id = PEER_ID;
 	m.u.dreq.remote_id = r.up_id;
 	m.u.dreq.remote_qpn = 0x450;
-	rx(&r, &m);
+	feed_ipoib_link_rx(&r, &m);
 	cr_assert_eq(r.n_sent, 1);
 	cr_expect_eq(r.sent[0].hdr.attr_id, DDPS_CM_DREP);
 	cr_expect_eq(r.n_down, 1);
@@ -362,9 +366,9 @@ Test(ipoib_link, without_a_queue_pair_there_is_no_connection, .description = "47
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
 	r.no_qp = true;
-	connect(&r);
+	connect_ipoib_link(&r);
 	cr_expect_eq(r.n_sent, 0);
 	cr_expect_eq(r.link.peer.own, DDPS_IPOIB_OWN_FAILED);
 	rx_req(&r);
@@ -383,10 +387,10 @@ Test(ipoib_link, everything_ends_with_the_interface,
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
 	rx_req(&r);
 	rx_rtu(&r, false);
-	connect(&r);
+	connect_ipoib_link(&r);
 	rx_rep(&r, 65524);
 	r.n_sent = 0;
 	ddps_ipoib_link_close(&r.link, r.now);
@@ -402,8 +406,8 @@ Test(ipoib_link, exchanges_that_wait_are_taken_back_with_the_interface,
 {
 	struct rig r;
 
-	rig_init(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
-	connect(&r);
+	init_ipoib_link_rig(&r, DDPS_IPOIB_RC, DDPS_IPOIB_RC);
+	connect_ipoib_link(&r);
 	rx_req(&r); /* own key is smaller: accepted */
 	cr_assert_eq(r.sent[0].hdr.attr_id, DDPS_CM_REP);
 	r.n_sent = 0;

@@ -13,7 +13,7 @@ struct row {
 	const char *hex;
 };
 
-static void fill(uint8_t mad[256], const struct row *rows, size_t n)
+static void fill_ipoib_mad(uint8_t mad[256], const struct row *rows, size_t n)
 {
 	memset(mad, 0, 256);
 	for (size_t i = 0; i < n; i++)
@@ -25,7 +25,7 @@ static void fill(uint8_t mad[256], const struct row *rows, size_t n)
 		}
 }
 
-#define FILL(mad, rows) fill(mad, rows, sizeof(rows) / sizeof((rows)[0]))
+#define FILL(mad, rows) fill_ipoib_mad(mad, rows, sizeof(rows) / sizeof((rows)[0]))
 
 static const struct row req_dump[] = {
 	{ 0, "01 07 02 03 00 00 00 00 00 00 00 05 11 22 33 44" },
@@ -65,7 +65,7 @@ static const struct row dreq_dump[] = {
 
 #define TID 0x0000000511223344
 
-static void put_priv(uint8_t *at, uint32_t qpn, uint32_t rx_mtu)
+static void put_ipoib_mad_priv(uint8_t *at, uint32_t qpn, uint32_t rx_mtu)
 {
 	const struct ddps_ipoib_priv p = { .qpn = qpn, .rx_mtu = rx_mtu };
 
@@ -113,7 +113,7 @@ Test(ipoib_mad, req_matches_the_worked_message,
 	q->primary.rate = 7;
 	q->primary.subnet_local = 1;
 	q->primary.ack_timeout = 19;
-	put_priv(q->private_data, 0x4a, 65524);
+	put_ipoib_mad_priv(q->private_data, 0x4a, 65524);
 	expect_encodes_to(&m, want);
 }
 
@@ -132,7 +132,7 @@ Test(ipoib_mad, rep_matches_the_worked_message,
 	m.u.rep.target_ack_delay = 15;
 	m.u.rep.srq = 1;
 	m.u.rep.ca_guid = 0x0002c90300002000;
-	put_priv(m.u.rep.private_data, 0x49, 32772);
+	put_ipoib_mad_priv(m.u.rep.private_data, 0x49, 32772);
 	expect_encodes_to(&m, want);
 }
 
@@ -146,14 +146,14 @@ Test(ipoib_mad, rtu_rej_and_dreq_match_the_worked_messages,
 	ddps_cm_mad_init(&m, DDPS_CM_RTU, TID);
 	m.u.rtu.local_id = 0x11223344;
 	m.u.rtu.remote_id = 0x55667788;
-	put_priv(m.u.rtu.private_data, 0x4a, 65524);
+	put_ipoib_mad_priv(m.u.rtu.private_data, 0x4a, 65524);
 	expect_encodes_to(&m, want);
 
 	FILL(want, rej_dump);
 	ddps_cm_mad_init(&m, DDPS_CM_REJ, TID);
 	m.u.rej.remote_id = 0x11223344;
 	m.u.rej.reason = DDPS_CM_REJ_CONSUMER;
-	put_priv(m.u.rej.private_data, 0x49, 32772);
+	put_ipoib_mad_priv(m.u.rej.private_data, 0x49, 32772);
 	expect_encodes_to(&m, want);
 
 	FILL(want, dreq_dump);
@@ -489,7 +489,7 @@ Test(ipoib_mad, header_goes_out_as_given)
 	cr_expect_arr_eq(out + 18, "\0\0\x9a\xbc\xde\xf0", 6);
 }
 
-static uint32_t next_random(uint32_t *x)
+static uint32_t draw_ipoib_mad_random(uint32_t *x)
 {
 	*x ^= *x << 13;
 	*x ^= *x >> 17;
@@ -507,7 +507,7 @@ Test(ipoib_mad, random_octets_decode_to_what_encodes_again)
 		int err;
 
 		for (unsigned i = 0; i < 256; i += 4) {
-			uint32_t v = next_random(&x);
+			uint32_t v = draw_ipoib_mad_random(&x);
 
 			memcpy(in + i, &v, 4);
 		}
@@ -540,10 +540,10 @@ Test(ipoib_mad, random_flips_never_crash)
 		struct ddps_cm_mad m;
 		uint8_t *in = malloc(256);
 
-		fill(in, dump[round % 5].rows, dump[round % 5].n);
-		for (unsigned flips = next_random(&x) % 8 + 1; flips; flips--)
-			in[next_random(&x) % (round & 1 ? 256 : 40)] ^=
-				(uint8_t)(1 << next_random(&x) % 8);
+		fill_ipoib_mad(in, dump[round % 5].rows, dump[round % 5].n);
+		for (unsigned flips = draw_ipoib_mad_random(&x) % 8 + 1; flips; flips--)
+			in[draw_ipoib_mad_random(&x) % (round & 1 ? 256 : 40)] ^=
+				(uint8_t)(1 << draw_ipoib_mad_random(&x) % 8);
 		if (ddps_cm_mad_decode(&m, in, 256))
 			bad++;
 		else

@@ -11,7 +11,7 @@
 
 static struct net net;
 
-static void pair(uint8_t flags)
+static void make_moving_pair(uint8_t flags)
 {
 	net_init(&net, 2, 1, flags);
 	net_start_all(&net);
@@ -25,7 +25,7 @@ static void fini(void)
 	net_fini(&net);
 }
 
-static void move(unsigned node, uint16_t lid)
+static void move_to_lid(unsigned node, uint16_t lid)
 {
 	cr_assert_eq(ddps_ipoib_sim_move(net.sim, node, lid), 0);
 }
@@ -70,9 +70,9 @@ MoveTest(lids_of_a_fabric, "")
 
 MoveTest(a_datagram_from_another_lid, "4391-9.1.2-2")
 {
-	pair(0);
+	make_moving_pair(0);
 	net_run(&net, SEC);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	cr_expect_eq(both_ways(100 * MS), 1); /* ours is lost, theirs tells */
 	cr_expect_eq(both_ways(100 * MS), 2);
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
@@ -83,9 +83,9 @@ MoveTest(an_arp_request_from_another_lid, "4755-3.1-11")
 {
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(0);
+	make_moving_pair(0);
 	net_run(&net, SEC);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	net_kill(&net, 1); /* so that it has to ask; same address and queue pair */
 	net_start(&net, 1);
 	net_run(&net, 10 * MS);
@@ -99,10 +99,10 @@ MoveTest(an_arp_request_from_another_lid, "4755-3.1-11")
 
 MoveTest(a_solicitation_from_another_lid, "4391-9.3-1")
 {
-	pair(0);
+	make_moving_pair(0);
 	net_send6(&net, 0, 1, 200);
 	net_run(&net, 2 * SEC);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	net_kill(&net, 1);
 	net_start(&net, 1);
 	net_run(&net, 10 * MS);
@@ -115,9 +115,9 @@ MoveTest(a_solicitation_from_another_lid, "4391-9.3-1")
 /* Nothing is heard of it: the probe of a neighbour in use finds it. */
 MoveTest(a_silent_peer_is_found_by_its_probe, "4391-9.4-1")
 {
-	pair(0);
+	make_moving_pair(0);
 	net_run(&net, 2 * SEC);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	for (unsigned i = 0; i < 63; i++) {
 		net_send4(&net, 0, 1, 100, true);
 		net_run(&net, SEC);
@@ -146,7 +146,7 @@ MoveTest(contact_35_messages_of_another_lid, "")
 	struct ddps_cm_mad m;
 	uint64_t ended, moved;
 
-	pair(RC);
+	make_moving_pair(RC);
 	net_run(&net, 2 * SEC);
 	cr_assert_eq(net_conns(&net, 1), 1);
 	ddps_cm_mad_init(&m, DDPS_CM_REJ, 1);
@@ -172,10 +172,10 @@ MoveTest(a_connection_to_the_old_place_fails, "4755-3.4-1")
 {
 	struct ddps_ipoib_if_conn_info info;
 
-	pair(RC);
+	make_moving_pair(RC);
 	net_run(&net, 2 * SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 500 * MS);
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
@@ -192,7 +192,7 @@ MoveTest(a_connection_to_the_old_place_fails, "4755-3.4-1")
 /* A REQ from the new place: its connection goes there at once, and stays when the path is known. */
 MoveTest(a_req_from_another_lid, "4755-3.3-4")
 {
-	pair(0);
+	make_moving_pair(0);
 	net_kill(&net, 0);
 	net_kill(&net, 1);
 	net.node[0].cfg.me.addr.flags = net.node[1].cfg.me.addr.flags = RC;
@@ -202,7 +202,7 @@ MoveTest(a_req_from_another_lid, "4755-3.3-4")
 	net_send4(&net, 1, 0, 100, true);
 	net_run(&net, 2 * SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	net_kill(&net, 1); /* its connection is gone, its address is the same */
 	net_start(&net, 1);
 	net_run(&net, 10 * MS);
@@ -224,7 +224,7 @@ MoveTest(a_dreq_from_another_lid, "4755-3.4-1")
 	net_send4(&net, 0, 1, 100, true);
 	net_run(&net, 200 * MS);
 	cr_assert_eq(net_conns(&net, 0), 1);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	ddps_ipoib_if_stop(net.node[1].f, ddps_ipoib_sim_now(net.sim));
 	ddps_ipoib_sim_touch(net.sim, 1);
 	net_run(&net, 20 * MS);
@@ -237,7 +237,7 @@ MoveTest(a_port_with_several_lids_costs_little, "")
 {
 	uint64_t events;
 
-	pair(0);
+	make_moving_pair(0);
 	net_run(&net, 2 * SEC);
 	events = ddps_ipoib_sim_stats(net.sim)->events;
 	for (unsigned i = 0; i < 100; i++) {
@@ -259,11 +259,11 @@ MoveTest(a_port_with_several_lids_costs_little, "")
 /* The administration does not know yet that it has moved when it is seen there first. */
 MoveTest(the_administration_knows_later, "4755-3.4-1")
 {
-	pair(0);
+	make_moving_pair(0);
 	datagram_from(MOVED);
 	net_run(&net, 200 * MS);
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	datagram_from(MOVED);
 	net_run(&net, 100 * MS);
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
@@ -283,7 +283,7 @@ MoveTest(another_service_level, "")
 	const struct ddps_ipoib_up *up = ddps_ipoib_if_up();
 	const uint8_t *gid = net.node[1].cfg.me.addr.gid;
 
-	pair(RC);
+	make_moving_pair(RC);
 	net_run(&net, 2 * SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
 	up->path(net.node[0].f, gid, &path, ddps_ipoib_sim_now(net.sim));
@@ -306,9 +306,9 @@ MoveTest(another_service_level, "")
 /* The port says that the subnet has changed: paths are asked for when they are used. */
 MoveTest(the_subnet_has_changed, "")
 {
-	pair(0);
+	make_moving_pair(0);
 	net_run(&net, 2 * SEC);
-	move(1, MOVED);
+	move_to_lid(1, MOVED);
 	ddps_ipoib_if_up()->link(net.node[0].f, true, ddps_ipoib_sim_now(net.sim));
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
 	net_send4(&net, 0, 1, 100, true); /* lost */
@@ -324,7 +324,7 @@ MoveTest(the_subnet_has_changed, "")
 /* The administration has no answer: the path of before serves on. */
 MoveTest(no_answer_changes_nothing, "")
 {
-	pair(RC);
+	make_moving_pair(RC);
 	net_run(&net, 2 * SEC);
 	ddps_ipoib_if_up()->link(net.node[0].f, true, ddps_ipoib_sim_now(net.sim));
 	net_send4(&net, 0, 1, 100, true);
@@ -344,7 +344,7 @@ MoveTest(another_link_mtu, "4391-5-3")
 					       0xff, [12] = 0xff, 0xff, 0xff, 0xff };
 	struct ddps_ipoib_if_nbr_info info;
 
-	pair(0);
+	make_moving_pair(0);
 	cr_assert(net_nbr(&net, 0, 1, false, &info));
 	cr_expect_eq(info.mtu, 2044);
 	ddps_ipoib_if_up()->joined(net.node[0].f, broadcast, 0, 4096, ddps_ipoib_sim_now(net.sim));
@@ -364,7 +364,8 @@ MoveTest(all_of_them_move, "")
 					net_send4(&net, i, k, 100, true);
 		net_run(&net, 3 * SEC);
 		if (round < 10)
-			move((unsigned)ddps_ipoib_sim_random(net.sim, 6), (uint16_t)(100 + round));
+			move_to_lid((unsigned)ddps_ipoib_sim_random(net.sim, 6),
+				    (uint16_t)(100 + round));
 	}
 	for (unsigned i = 0; i < 6; i++)
 		net.node[i].n_rx = 0;

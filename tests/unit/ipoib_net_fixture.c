@@ -5,7 +5,7 @@
 #include <string.h>
 #include "ipoib_net_fixture.h"
 
-static void on_deliver(void *user, const void *packet, size_t len)
+static void take_ipoib_net_delivery(void *user, const void *packet, size_t len)
 {
 	struct net_node *n = user;
 
@@ -15,8 +15,8 @@ static void on_deliver(void *user, const void *packet, size_t len)
 	memcpy(n->last, packet, len);
 }
 
-static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
-		     uint64_t now)
+static void take_ipoib_net_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad,
+				 size_t len, uint64_t now)
 {
 	struct net_node *n = user;
 	struct ddps_cm_mad m;
@@ -99,7 +99,8 @@ void net_fini(struct net *t)
 void net_start(struct net *t, unsigned i)
 {
 	struct net_node *n = &t->node[i];
-	const struct ddps_ipoib_if_calls c = { sizeof(c), on_deliver, on_trace, n };
+	const struct ddps_ipoib_if_calls c = { sizeof(c), take_ipoib_net_delivery,
+					       take_ipoib_net_trace, n };
 
 	cr_assert_eq(ddps_ipoib_sim_if_start(&n->f, t->sim, i, &n->cfg, &c), 0);
 }

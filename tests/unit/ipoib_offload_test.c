@@ -25,30 +25,30 @@ static uint8_t *const packet = buf + OFFLOAD_HDR;
 static struct offload_in in;
 static uint32_t state = 1;
 
-static uint8_t next_random(void)
+static uint8_t draw_ipoib_offload_random(void)
 {
 	state = state * 1664525 + 1013904223;
 	return (uint8_t)(state >> 24);
 }
 
-static unsigned get16(const uint8_t *p)
+static unsigned get_ipoib_offload_u16(const uint8_t *p)
 {
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-static void put16(uint8_t *p, unsigned v)
+static void put_ipoib_offload_u16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
 	p[1] = (uint8_t)v;
 }
 
-static uint32_t get32(const uint8_t *p)
+static uint32_t get_ipoib_offload_u32(const uint8_t *p)
 {
-	return (uint32_t)get16(p) << 16 | get16(p + 2);
+	return (uint32_t)get_ipoib_offload_u16(p) << 16 | get_ipoib_offload_u16(p + 2);
 }
 
 /* RFC 1071, octet by octet. */
-static unsigned sum(unsigned s, const uint8_t *p, size_t n)
+static unsigned sum_plainly(unsigned s, const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		s += i % 2 ? p[i] : (unsigned)p[i] << 8;
@@ -62,15 +62,15 @@ static unsigned pseudo(const uint8_t *p, size_t len)
 	size_t l4 = p[0] >> 4 == 6 ? TCP6 : TCP4;
 	unsigned s = 6 + (unsigned)(len - l4);
 
-	return l4 == TCP6 ? sum(s, p + 8, 32) : sum(s, p + 12, 8);
+	return l4 == TCP6 ? sum_plainly(s, p + 8, 32) : sum_plainly(s, p + 12, 8);
 }
 
-static bool right(const uint8_t *p, size_t len)
+static bool is_checksum_right(const uint8_t *p, size_t len)
 {
 	size_t l4 = p[0] >> 4 == 6 ? TCP6 : TCP4;
 
-	return (l4 == TCP6 || sum(0, p, TCP4) == 0xffff) &&
-	       sum(pseudo(p, len), p + l4, len - l4) == 0xffff;
+	return (l4 == TCP6 || sum_plainly(0, p, TCP4) == 0xffff) &&
+	       sum_plainly(pseudo(p, len), p + l4, len - l4) == 0xffff;
 }
 
 static void out(void *arg, const void *p, size_t len)
@@ -99,7 +99,7 @@ static size_t tcp(uint8_t *p, bool v6, size_t size, uint8_t flags)
 	memset(p, 0, l4 + HEAD);
 	if (v6) {
 		p[0] = 0x60;
-		put16(p + 4, (unsigned)(len - TCP6));
+		put_ipoib_offload_u16(p + 4, (unsigned)(len - TCP6));
 		p[6] = 6;
 		p[7] = 64;
 		p[8 + 15] = 1;
@@ -109,8 +109,8 @@ static size_t tcp(uint8_t *p, bool v6, size_t size, uint8_t flags)
 		       (uint8_t[]){ 0x45, [4] = 0x12, 0xff, 0x40, 0, 64, 6, [12] = 10, 9, 0, 1, 10,
 				    9, 0, 2 },
 		       TCP4);
-		put16(p + 2, (unsigned)len);
-		put16(p + 10, ~sum(0, p, TCP4) & 0xffff);
+		put_ipoib_offload_u16(p + 2, (unsigned)len);
+		put_ipoib_offload_u16(p + 10, ~sum_plainly(0, p, TCP4) & 0xffff);
 	}
 	memcpy(p + l4,
 	       (uint8_t[HEAD]){
@@ -118,8 +118,8 @@ static size_t tcp(uint8_t *p, bool v6, size_t size, uint8_t flags)
 		       HEAD << 2, flags, 1,    0,    [20] = 1, 1,    8,	   10, 9, 9, 9, 9 },
 	       HEAD);
 	for (size_t i = 0; i < size; i++)
-		p[l4 + HEAD + i] = next_random();
-	put16(p + l4 + 16, pseudo(p, len));
+		p[l4 + HEAD + i] = draw_ipoib_offload_random();
+	put_ipoib_offload_u16(p + l4 + 16, pseudo(p, len));
 	return len;
 }
 
@@ -138,7 +138,7 @@ static size_t long_one(bool v6, size_t size, uint8_t flags)
 	return OFFLOAD_HDR + tcp(packet, v6, size, flags);
 }
 
-static void start(void)
+static void start_ipoib_offload(void)
 {
 	n_got = 0;
 	in.n = 0;
@@ -165,9 +165,9 @@ static void bring_in(uint64_t without)
 	offload_in_flush(&in);
 }
 
-#define OffloadTest(name) Test(ipoib_offload, name, .init = start)
+#define OffloadTest(name) Test(ipoib_offload, name, .init = start_ipoib_offload)
 
-static void cut(bool v6)
+static void check_cutting(bool v6)
 {
 	size_t l4 = v6 ? TCP6 : TCP4, n = long_one(v6, 4 * MSS + 77, 0x80 | 0x18 | 1), off = 0;
 	uint8_t *all = malloc(n);
@@ -179,10 +179,12 @@ static void cut(bool v6)
 		size_t size = i < 4 ? MSS : 77;
 
 		cr_assert_eq(got[i].len, l4 + HEAD + size);
-		cr_expect(right(p, got[i].len), "segment %u", i);
-		cr_expect_eq(get16(p + (v6 ? 4 : 2)), v6 ? HEAD + size : got[i].len);
-		cr_expect(v6 || get16(p + 4) == 0x12ff + i); /* RFC 791: the identification */
-		cr_expect_eq(get32(t + 4), (uint32_t)(FIRST + off));
+		cr_expect(is_checksum_right(p, got[i].len), "segment %u", i);
+		cr_expect_eq(get_ipoib_offload_u16(p + (v6 ? 4 : 2)),
+			     v6 ? HEAD + size : got[i].len);
+		cr_expect(v6 || get_ipoib_offload_u16(p + 4) ==
+					0x12ff + i); /* RFC 791: the identification */
+		cr_expect_eq(get_ipoib_offload_u32(t + 4), (uint32_t)(FIRST + off));
 		cr_expect_eq(t[13], 0x10 | (i ? 0 : 0x80) | (i < 4 ? 0 : 0x09), "flags %02x",
 			     t[13]);
 		cr_expect_arr_eq(t + HEAD, all + off, size);
@@ -193,12 +195,12 @@ static void cut(bool v6)
 
 OffloadTest(long_packets_of_ipv4_are_cut)
 {
-	cut(false);
+	check_cutting(false);
 }
 
 OffloadTest(long_packets_of_ipv6_are_cut)
 {
-	cut(true);
+	check_cutting(true);
 }
 
 OffloadTest(a_missing_checksum_is_added)
@@ -213,15 +215,15 @@ OffloadTest(a_missing_checksum_is_added)
 		memcpy(buf, &h, OFFLOAD_HDR);
 		n_got = 0;
 		cr_assert_eq(offload_out(buf, OFFLOAD_HDR + n, out, &in), 1);
-		cr_expect(got[0].len == n && right(got[0].p, n), "%zu octets", size);
+		cr_expect(got[0].len == n && is_checksum_right(got[0].p, n), "%zu octets", size);
 	}
 	/* UDP's checksum is never 0: that means that there is none (RFC 768) */
 	memset(packet, 0, 30);
 	h.csum_offset = 6;
-	put16(packet + TCP4, 0xffff);
+	put_ipoib_offload_u16(packet + TCP4, 0xffff);
 	memcpy(buf, &h, OFFLOAD_HDR);
 	cr_assert_eq(offload_out(buf, OFFLOAD_HDR + 30, out, &in), 1);
-	cr_expect_eq(get16(got[1].p + TCP4 + 6), 0xffff);
+	cr_expect_eq(get_ipoib_offload_u16(got[1].p + TCP4 + 6), 0xffff);
 }
 
 OffloadTest(what_needs_nothing_stays_as_it_is)
@@ -263,7 +265,7 @@ OffloadTest(headers_that_do_not_go_with_their_packet_are_refused)
 	cr_expect_eq(n_got, 0);
 }
 
-static void together(bool v6)
+static void check_joining(bool v6)
 {
 	size_t l4 = v6 ? TCP6 : TCP4, n = long_one(v6, 20 * MSS + 5, 0x18), len = n - OFFLOAD_HDR;
 	uint8_t *all = malloc(n);
@@ -282,12 +284,12 @@ static void together(bool v6)
 
 OffloadTest(segments_of_ipv4_are_put_together)
 {
-	together(false);
+	check_joining(false);
 }
 
 OffloadTest(segments_of_ipv6_are_put_together)
 {
-	together(true);
+	check_joining(true);
 }
 
 OffloadTest(a_gap_and_a_push_end_a_packet)
@@ -296,13 +298,14 @@ OffloadTest(a_gap_and_a_push_end_a_packet)
 	bring_in(1 << 3);
 	cr_assert_eq(n_got, 2);
 	cr_expect(got[0].len == TCP4 + HEAD + 3 * MSS && got[1].len == TCP4 + HEAD + 4 * MSS);
-	cr_expect_eq(get32(got[1].p + TCP4 + 4), FIRST + 4 * MSS);
+	cr_expect_eq(get_ipoib_offload_u32(got[1].p + TCP4 + 4), FIRST + 4 * MSS);
 
 	n_got = 0;
 	cr_assert_eq(offload_out(buf, long_one(false, 4 * MSS, 0x18), out, &in), 4);
 	got[1].p[TCP4 + 13] |= 8; /* PSH, and the checksum for it */
-	put16(got[1].p + TCP4 + 16, get16(got[1].p + TCP4 + 16) - 8);
-	cr_assert(right(got[1].p, got[1].len));
+	put_ipoib_offload_u16(got[1].p + TCP4 + 16,
+			      get_ipoib_offload_u16(got[1].p + TCP4 + 16) - 8);
+	cr_assert(is_checksum_right(got[1].p, got[1].len));
 	bring_in(0);
 	cr_assert_eq(n_got, 2);
 	cr_expect(got[0].len == TCP4 + HEAD + 2 * MSS && got[1].len == got[0].len);
@@ -318,11 +321,12 @@ static unsigned with_change(size_t at, uint8_t bit, bool fix)
 	p = got[2].p;
 	p[at] ^= bit;
 	if (fix) {
-		put16(p + 10, 0);
-		put16(p + 10, ~sum(0, p, TCP4) & 0xffff);
-		put16(p + TCP4 + 16, 0);
-		put16(p + TCP4 + 16,
-		      ~sum(pseudo(p, got[2].len), p + TCP4, got[2].len - TCP4) & 0xffff);
+		put_ipoib_offload_u16(p + 10, 0);
+		put_ipoib_offload_u16(p + 10, ~sum_plainly(0, p, TCP4) & 0xffff);
+		put_ipoib_offload_u16(p + TCP4 + 16, 0);
+		put_ipoib_offload_u16(p + TCP4 + 16, ~sum_plainly(pseudo(p, got[2].len), p + TCP4,
+								  got[2].len - TCP4) &
+							     0xffff);
 	}
 	bring_in(0);
 	return n_got;
@@ -348,7 +352,7 @@ OffloadTest(segments_that_differ_stay_apart)
 	cr_expect_eq(with_change(4, 1, true), 1); /* the identification, under Don't Fragment */
 	cr_expect_eq(with_change(500, 1, false), 3, "a wrong checksum");
 	cr_expect_eq(got[1].h.flags, 0);
-	cr_expect(!right(got[1].p, got[1].len)); /* the kernel sees that */
+	cr_expect(!is_checksum_right(got[1].p, got[1].len)); /* the kernel sees that */
 	cr_expect_eq(with_change(9, 1, true), 3, "another protocol");
 	cr_expect_eq(got[1].h.flags, 0);
 	cr_expect_eq(with_change(6, 0x20, true), 3, "a fragment");
@@ -359,14 +363,15 @@ OffloadTest(long_messages_pass_without_a_copy_of_their_own)
 {
 	size_t len = tcp(packet, false, 60000, 0x10);
 
-	put16(packet + TCP4 + 16, ~sum(0, packet + TCP4, len - TCP4) & 0xffff);
-	cr_assert(right(packet, len));
+	put_ipoib_offload_u16(packet + TCP4 + 16,
+			      ~sum_plainly(0, packet + TCP4, len - TCP4) & 0xffff);
+	cr_assert(is_checksum_right(packet, len));
 	offload_in(&in, packet, len);
 	cr_assert_eq(n_got, 1); /* without a flush */
 	cr_expect(got[0].len == len && got[0].h.flags == VIRTIO_NET_HDR_F_NEEDS_CSUM &&
 		  !got[0].h.gso_type);
-	cr_expect_eq(get16(got[0].p + TCP4 + 16), pseudo(packet, len));
-	put16(got[0].p + TCP4 + 16, get16(packet + TCP4 + 16));
+	cr_expect_eq(get_ipoib_offload_u16(got[0].p + TCP4 + 16), pseudo(packet, len));
+	put_ipoib_offload_u16(got[0].p + TCP4 + 16, get_ipoib_offload_u16(packet + TCP4 + 16));
 	cr_expect(!memcmp(got[0].p, packet, len));
 }
 
@@ -377,10 +382,11 @@ OffloadTest(any_octets_come_out_again)
 	size_t put = 0, taken = 0, len;
 
 	for (unsigned i = 0; i < 30000; i++) {
-		len = tcp(p, i & 1, next_random() % 200u, 0x10);
-		for (unsigned k = next_random() % 4u; k; k--)
-			p[next_random() % len] = next_random();
-		len -= next_random() % 8u == 0 ? next_random() % len : 0;
+		len = tcp(p, i & 1, draw_ipoib_offload_random() % 200u, 0x10);
+		for (unsigned k = draw_ipoib_offload_random() % 4u; k; k--)
+			p[draw_ipoib_offload_random() % len] = draw_ipoib_offload_random();
+		len -= draw_ipoib_offload_random() % 8u == 0 ? draw_ipoib_offload_random() % len
+							     : 0;
 		n_got = 0;
 		offload_in(&in, p, len);
 		put += len;

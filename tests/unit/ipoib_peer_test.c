@@ -35,8 +35,8 @@ static struct ddps_ipoib_peer smaller(void)
 
 static struct ddps_ipoib_peer_out out;
 
-static unsigned feed(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
-		     struct ddps_ipoib_peer_in in)
+static unsigned feed_ipoib_peer(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
+				struct ddps_ipoib_peer_in in)
 {
 	ddps_ipoib_peer_step(p, policy, &in, &out);
 	if (out.acts & DO(CONNECT))
@@ -44,35 +44,38 @@ static unsigned feed(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *
 	return out.acts;
 }
 
-static unsigned traffic(struct ddps_ipoib_peer *p, uint64_t now)
+static unsigned make_ipoib_peer_traffic(struct ddps_ipoib_peer *p, uint64_t now)
 {
-	return feed(p, &one, (struct ddps_ipoib_peer_in){ .ev = EV(TRAFFIC), .now = now });
+	return feed_ipoib_peer(p, &one,
+			       (struct ddps_ipoib_peer_in){ .ev = EV(TRAFFIC), .now = now });
 }
 
-static unsigned req(struct ddps_ipoib_peer *p, uint32_t id)
+static unsigned send_ipoib_peer_req(struct ddps_ipoib_peer *p, uint32_t id)
 {
-	return feed(p, &one, (struct ddps_ipoib_peer_in){ .ev = EV(REQ), .id = id });
+	return feed_ipoib_peer(p, &one, (struct ddps_ipoib_peer_in){ .ev = EV(REQ), .id = id });
 }
 
 static unsigned rtu(struct ddps_ipoib_peer *p, uint32_t id, bool two_way)
 {
-	return feed(p, &one,
-		    (struct ddps_ipoib_peer_in){ .ev = EV(RTU), .id = id, .two_way = two_way });
+	return feed_ipoib_peer(
+		p, &one,
+		(struct ddps_ipoib_peer_in){ .ev = EV(RTU), .id = id, .two_way = two_way });
 }
 
 static unsigned rej(struct ddps_ipoib_peer *p, uint16_t reason, uint64_t now)
 {
-	return feed(p, &one,
-		    (struct ddps_ipoib_peer_in){
-			    .ev = EV(REJ), .id = OWN_ID, .reason = reason, .now = now });
+	return feed_ipoib_peer(p, &one,
+			       (struct ddps_ipoib_peer_in){
+				       .ev = EV(REJ), .id = OWN_ID, .reason = reason, .now = now });
 }
 
-static unsigned tell(struct ddps_ipoib_peer *p, enum ddps_ipoib_peer_event ev, uint32_t id)
+static unsigned tell_ipoib_peer(struct ddps_ipoib_peer *p, enum ddps_ipoib_peer_event ev,
+				uint32_t id)
 {
-	return feed(p, &one, (struct ddps_ipoib_peer_in){ .ev = ev, .id = id });
+	return feed_ipoib_peer(p, &one, (struct ddps_ipoib_peer_in){ .ev = ev, .id = id });
 }
 
-static bool usable(const struct ddps_ipoib_peer *p, uint32_t want)
+static bool is_ipoib_peer_usable(const struct ddps_ipoib_peer *p, uint32_t want)
 {
 	uint32_t id = 0;
 
@@ -93,51 +96,51 @@ Test(ipoib_peer, traffic_connects_once, .description = "4755-2.3-1 4755-2.3-6 47
 	struct ddps_ipoib_peer p = larger();
 
 	cr_expect(unusable(&p));
-	cr_expect_eq(traffic(&p, 0), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), DO(CONNECT));
 	cr_expect_eq(p.own, OWN(REQ_OUT));
-	cr_expect_eq(traffic(&p, 0), 0);
-	cr_expect_eq(tell(&p, EV(REP), OWN_ID), DO(READY));
-	cr_expect(usable(&p, OWN_ID));
-	cr_expect_eq(traffic(&p, 0), 0);
-	cr_expect_eq(tell(&p, EV(DOWN), OWN_ID), 0);
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), 0);
+	cr_expect_eq(tell_ipoib_peer(&p, EV(REP), OWN_ID), DO(READY));
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), 0);
+	cr_expect_eq(tell_ipoib_peer(&p, EV(DOWN), OWN_ID), 0);
 	cr_expect(unusable(&p));
-	cr_expect_eq(traffic(&p, 0), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), DO(CONNECT));
 }
 
 Test(ipoib_peer, pending_inbound_connection_is_waited_for)
 {
 	struct ddps_ipoib_peer p = larger();
 
-	cr_expect_eq(req(&p, IN_ID), DO(ACCEPT));
-	cr_expect_eq(traffic(&p, 0), 0);
-	cr_expect_eq(tell(&p, EV(DOWN), IN_ID), 0);
-	cr_expect_eq(traffic(&p, 0), DO(CONNECT));
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID), DO(ACCEPT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), 0);
+	cr_expect_eq(tell_ipoib_peer(&p, EV(DOWN), IN_ID), 0);
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), DO(CONNECT));
 }
 
 Test(ipoib_peer, two_way_inbound_connection_serves_both_ways)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	req(&p, IN_ID);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rtu(&p, IN_ID, true), 0);
-	cr_expect(usable(&p, IN_ID));
-	cr_expect_eq(traffic(&p, 0), 0);
+	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), 0);
 	cr_expect(ddps_ipoib_peer_knows(&p, IN_ID));
-	tell(&p, EV(DOWN), IN_ID);
+	tell_ipoib_peer(&p, EV(DOWN), IN_ID);
 	cr_expect(!ddps_ipoib_peer_knows(&p, IN_ID));
-	cr_expect_eq(traffic(&p, 0), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), DO(CONNECT));
 }
 
 Test(ipoib_peer, one_way_inbound_connection_is_never_sent_on)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	req(&p, IN_ID);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rtu(&p, IN_ID, false), 0);
 	cr_expect(unusable(&p));
-	cr_expect_eq(traffic(&p, 0), DO(CONNECT));
-	cr_expect_eq(tell(&p, EV(REP), OWN_ID), DO(READY));
-	cr_expect(usable(&p, OWN_ID));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), DO(CONNECT));
+	cr_expect_eq(tell_ipoib_peer(&p, EV(REP), OWN_ID), DO(READY));
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID));
 	cr_expect(p.in_up);
 }
 
@@ -164,18 +167,20 @@ Test(ipoib_peer, failed_attempt_waits_before_the_next)
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct ddps_ipoib_peer p = larger();
 
-		traffic(&p, 0);
-		cr_expect_eq(feed(&p, &one,
-				  (struct ddps_ipoib_peer_in){ .ev = row[i].ev,
-							       .id = OWN_ID,
-							       .reason = row[i].reason,
-							       .now = 5000 }),
+		make_ipoib_peer_traffic(&p, 0);
+		cr_expect_eq(feed_ipoib_peer(&p, &one,
+					     (struct ddps_ipoib_peer_in){ .ev = row[i].ev,
+									  .id = OWN_ID,
+									  .reason = row[i].reason,
+									  .now = 5000 }),
 			     row[i].acts, "row %zu", i);
 		cr_expect_eq(p.own, OWN(FAILED), "row %zu", i);
 		if (row[i].ev == EV(REP_BAD))
 			cr_expect_eq(out.reason, DDPS_CM_REJ_CONSUMER);
-		cr_expect_eq(traffic(&p, 5000 + row[i].retry_after - 1), 0, "row %zu", i);
-		cr_expect_eq(traffic(&p, 5000 + row[i].retry_after), DO(CONNECT), "row %zu", i);
+		cr_expect_eq(make_ipoib_peer_traffic(&p, 5000 + row[i].retry_after - 1), 0,
+			     "row %zu", i);
+		cr_expect_eq(make_ipoib_peer_traffic(&p, 5000 + row[i].retry_after), DO(CONNECT),
+			     "row %zu", i);
 	}
 }
 
@@ -183,19 +188,19 @@ Test(ipoib_peer, unknown_service_id_tries_the_other_form_once, .description = "4
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
+	make_ipoib_peer_traffic(&p, 0);
 	cr_expect_eq(p.form, DDPS_IPOIB_SID_LINUX);
 	cr_expect_eq(rej(&p, DDPS_CM_REJ_SERVICE_ID, 0), DO(CONNECT));
 	cr_expect_eq(p.form, DDPS_IPOIB_SID_RFC);
 	cr_expect_eq(rej(&p, DDPS_CM_REJ_SERVICE_ID, 0), DO(RESOLVE));
 	cr_expect_eq(p.own, OWN(FAILED));
 	/* next time again both; the one that works is kept */
-	cr_expect_eq(traffic(&p, 100), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 100), DO(CONNECT));
 	cr_expect_eq(rej(&p, DDPS_CM_REJ_SERVICE_ID, 100), DO(CONNECT));
 	cr_expect_eq(p.form, DDPS_IPOIB_SID_LINUX);
-	tell(&p, EV(REP), OWN_ID);
-	tell(&p, EV(DOWN), OWN_ID);
-	traffic(&p, 200);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
+	tell_ipoib_peer(&p, EV(DOWN), OWN_ID);
+	make_ipoib_peer_traffic(&p, 200);
 	cr_expect_eq(p.form, DDPS_IPOIB_SID_LINUX);
 }
 
@@ -203,12 +208,12 @@ Test(ipoib_peer, stale_connection_is_retried_soon_but_once)
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
+	make_ipoib_peer_traffic(&p, 0);
 	rej(&p, DDPS_CM_REJ_STALE, 0);
-	cr_expect_eq(traffic(&p, 10), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 10), DO(CONNECT));
 	cr_expect_eq(rej(&p, DDPS_CM_REJ_STALE, 10), DO(RESOLVE));
-	cr_expect_eq(traffic(&p, 20), 0);
-	cr_expect_eq(traffic(&p, 110), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 20), 0);
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 110), DO(CONNECT));
 }
 
 Test(ipoib_peer, news_of_an_attempt_that_is_over_changes_nothing)
@@ -219,9 +224,9 @@ Test(ipoib_peer, news_of_an_attempt_that_is_over_changes_nothing)
 	for (size_t i = 0; i < sizeof(ev) / sizeof(ev[0]); i++) {
 		struct ddps_ipoib_peer p = larger(), was;
 
-		traffic(&p, 0);
+		make_ipoib_peer_traffic(&p, 0);
 		was = p;
-		cr_expect_eq(tell(&p, ev[i], OWN_ID + 1), 0);
+		cr_expect_eq(tell_ipoib_peer(&p, ev[i], OWN_ID + 1), 0);
 		cr_expect_arr_eq(&p, &was, sizeof(p), "event %zu", i);
 	}
 }
@@ -233,11 +238,12 @@ Test(ipoib_peer, inbound_is_accepted_whatever_is_up,
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
-	tell(&p, EV(REP), OWN_ID);
-	cr_expect_eq(req(&p, IN_ID), DO(ACCEPT)); /* never refused for an own connection */
+	make_ipoib_peer_traffic(&p, 0);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID),
+		     DO(ACCEPT)); /* never refused for an own connection */
 	rtu(&p, IN_ID, false);
-	cr_expect_eq(req(&p, IN_ID + 1), DO(ACCEPT)); /* the old one may be dead */
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID + 1), DO(ACCEPT)); /* the old one may be dead */
 }
 
 Test(ipoib_peer, newer_inbound_replaces_the_older_when_it_is_up)
@@ -245,9 +251,9 @@ Test(ipoib_peer, newer_inbound_replaces_the_older_when_it_is_up)
 	for (unsigned two_way = 0; two_way < 2; two_way++) {
 		struct ddps_ipoib_peer p = smaller();
 
-		req(&p, IN_ID);
+		send_ipoib_peer_req(&p, IN_ID);
 		rtu(&p, IN_ID, two_way);
-		cr_expect_eq(req(&p, IN_ID + 1), DO(ACCEPT));
+		cr_expect_eq(send_ipoib_peer_req(&p, IN_ID + 1), DO(ACCEPT));
 		cr_expect_eq(p.in_id, IN_ID);
 		cr_expect_eq(rtu(&p, IN_ID + 1, two_way), DO(CLOSE_IN));
 		cr_expect_eq(out.in_id, IN_ID);
@@ -259,13 +265,14 @@ Test(ipoib_peer, several_connections_stay_if_that_is_the_policy, .description = 
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
-	tell(&p, EV(REP), OWN_ID);
+	make_ipoib_peer_traffic(&p, 0);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
 	for (uint32_t i = 0; i < 2; i++) {
-		req(&p, IN_ID + i);
-		cr_expect_eq(feed(&p, &many,
-				  (struct ddps_ipoib_peer_in){
-					  .ev = EV(RTU), .id = IN_ID + i, .two_way = true }),
+		send_ipoib_peer_req(&p, IN_ID + i);
+		cr_expect_eq(feed_ipoib_peer(&p, &many,
+					     (struct ddps_ipoib_peer_in){ .ev = EV(RTU),
+									  .id = IN_ID + i,
+									  .two_way = true }),
 			     0);
 	}
 	cr_expect_eq(p.own, OWN(UP));
@@ -276,11 +283,11 @@ Test(ipoib_peer, pending_connections_are_limited)
 	struct ddps_ipoib_peer p = smaller();
 
 	for (uint32_t i = 0; i < DDPS_IPOIB_PENDING_MAX; i++)
-		cr_expect_eq(req(&p, IN_ID + i), DO(ACCEPT));
-	cr_expect_eq(req(&p, 0x77), DO(REFUSE));
+		cr_expect_eq(send_ipoib_peer_req(&p, IN_ID + i), DO(ACCEPT));
+	cr_expect_eq(send_ipoib_peer_req(&p, 0x77), DO(REFUSE));
 	cr_expect_eq(out.reason, DDPS_CM_REJ_NO_RESOURCES);
-	tell(&p, EV(DOWN), IN_ID + 1);
-	cr_expect_eq(req(&p, 0x77), DO(ACCEPT));
+	tell_ipoib_peer(&p, EV(DOWN), IN_ID + 1);
+	cr_expect_eq(send_ipoib_peer_req(&p, 0x77), DO(ACCEPT));
 }
 
 /* ---- Crossing ---- */
@@ -290,11 +297,11 @@ Test(ipoib_peer, smaller_accepts_and_larger_refuses,
 {
 	struct ddps_ipoib_peer p = smaller(), q = larger();
 
-	traffic(&p, 0);
-	cr_expect_eq(req(&p, IN_ID), DO(ACCEPT));
+	make_ipoib_peer_traffic(&p, 0);
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID), DO(ACCEPT));
 	cr_expect_eq(p.own, OWN(REQ_OUT)); /* goes on, and is not taken back */
-	traffic(&q, 0);
-	cr_expect_eq(req(&q, IN_ID), DO(REFUSE));
+	make_ipoib_peer_traffic(&q, 0);
+	cr_expect_eq(send_ipoib_peer_req(&q, IN_ID), DO(REFUSE));
 	cr_expect_eq(out.reason, DDPS_CM_REJ_CONSUMER);
 	cr_expect_eq(q.own, OWN(REQ_OUT));
 	cr_expect_eq(q.n_pending, 0);
@@ -304,8 +311,8 @@ Test(ipoib_peer, nobody_connects_to_himself, .description = "4755-3.3-5")
 {
 	struct ddps_ipoib_peer p = peer(1, 1);
 
-	cr_expect_eq(traffic(&p, 0), 0);
-	cr_expect_eq(req(&p, IN_ID), DO(REFUSE));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 0), 0);
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID), DO(REFUSE));
 	cr_expect_eq(out.reason, DDPS_CM_REJ_CONSUMER);
 }
 
@@ -313,47 +320,47 @@ Test(ipoib_peer, reject_after_accepting_is_the_crossing_and_no_failure)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
-	req(&p, IN_ID);
+	make_ipoib_peer_traffic(&p, 0);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rej(&p, DDPS_CM_REJ_CONSUMER, 0), 0);
 	cr_expect_eq(p.own, OWN(NONE));
 	rtu(&p, IN_ID, true);
-	cr_expect(usable(&p, IN_ID));
+	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
 }
 
 Test(ipoib_peer, reject_before_the_peers_req_ends_with_its_connection)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
+	make_ipoib_peer_traffic(&p, 0);
 	rej(&p, DDPS_CM_REJ_CONSUMER, 0);
 	cr_expect_eq(p.own, OWN(FAILED));
-	cr_expect_eq(req(&p, IN_ID), DO(ACCEPT));
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID), DO(ACCEPT));
 	cr_expect_eq(rtu(&p, IN_ID, true), 0);
 	cr_expect_eq(p.own, OWN(NONE)); /* the back-off is over */
-	cr_expect(usable(&p, IN_ID));
+	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
 }
 
 Test(ipoib_peer, one_way_connection_does_not_end_the_backoff)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
+	make_ipoib_peer_traffic(&p, 0);
 	rej(&p, DDPS_CM_REJ_CONSUMER, 0);
-	req(&p, IN_ID);
+	send_ipoib_peer_req(&p, IN_ID);
 	rtu(&p, IN_ID, false);
 	cr_expect_eq(p.own, OWN(FAILED));
-	cr_expect_eq(traffic(&p, 99), 0);
-	cr_expect_eq(traffic(&p, 100), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 99), 0);
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 100), DO(CONNECT));
 }
 
 Test(ipoib_peer, reject_of_an_attempt_begun_after_the_accepted_one_is_a_failure)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	req(&p, IN_ID);
+	send_ipoib_peer_req(&p, IN_ID);
 	rtu(&p, IN_ID, false);
-	traffic(&p, 0);
+	make_ipoib_peer_traffic(&p, 0);
 	rej(&p, DDPS_CM_REJ_CONSUMER, 0);
 	cr_expect_eq(p.own, OWN(FAILED));
 }
@@ -362,29 +369,29 @@ Test(ipoib_peer, rep_after_accepting_brings_the_own_connection_up)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
-	req(&p, IN_ID);
-	cr_expect_eq(tell(&p, EV(REP), OWN_ID), DO(READY));
+	make_ipoib_peer_traffic(&p, 0);
+	send_ipoib_peer_req(&p, IN_ID);
+	cr_expect_eq(tell_ipoib_peer(&p, EV(REP), OWN_ID), DO(READY));
 	cr_expect_eq(p.own, OWN(UP));
 	/* both up now: the smaller node leaves it to the larger one */
 	cr_expect_eq(rtu(&p, IN_ID, true), 0);
 	cr_expect_eq(p.own, OWN(UP));
-	cr_expect(usable(&p, OWN_ID));
-	cr_expect_eq(tell(&p, EV(DOWN), IN_ID), 0);
-	cr_expect(usable(&p, OWN_ID));
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID));
+	cr_expect_eq(tell_ipoib_peer(&p, EV(DOWN), IN_ID), 0);
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID));
 }
 
 Test(ipoib_peer, two_way_rtu_ends_the_own_attempt)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
-	req(&p, IN_ID);
+	make_ipoib_peer_traffic(&p, 0);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rtu(&p, IN_ID, true), DO(WITHDRAW));
 	cr_expect_eq(out.own_id, OWN_ID);
 	cr_expect_eq(p.own, OWN(NONE));
-	cr_expect(usable(&p, IN_ID));
-	cr_expect_eq(tell(&p, EV(REP), OWN_ID), 0); /* late: the agent refuses it */
+	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
+	cr_expect_eq(tell_ipoib_peer(&p, EV(REP), OWN_ID), 0); /* late: the agent refuses it */
 	cr_expect_eq(p.own, OWN(NONE));
 }
 
@@ -392,11 +399,11 @@ Test(ipoib_peer, one_way_rtu_leaves_the_own_attempt_running)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
-	req(&p, IN_ID);
+	make_ipoib_peer_traffic(&p, 0);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rtu(&p, IN_ID, false), 0);
 	cr_expect_eq(p.own, OWN(REQ_OUT));
-	tell(&p, EV(REP), OWN_ID);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
 	cr_expect(p.in_up && p.own == OWN(UP)); /* one for each direction */
 }
 
@@ -404,37 +411,37 @@ Test(ipoib_peer, accepted_one_that_never_completes_leaves_the_own_result)
 {
 	struct ddps_ipoib_peer p = smaller();
 
-	traffic(&p, 0);
-	req(&p, IN_ID);
-	cr_expect_eq(tell(&p, EV(DOWN), IN_ID), 0);
+	make_ipoib_peer_traffic(&p, 0);
+	send_ipoib_peer_req(&p, IN_ID);
+	cr_expect_eq(tell_ipoib_peer(&p, EV(DOWN), IN_ID), 0);
 	cr_expect_eq(p.own, OWN(REQ_OUT));
-	tell(&p, EV(TIMEOUT), OWN_ID);
+	tell_ipoib_peer(&p, EV(TIMEOUT), OWN_ID);
 	cr_expect_eq(p.own, OWN(FAILED));
-	cr_expect_eq(traffic(&p, 100), DO(CONNECT));
+	cr_expect_eq(make_ipoib_peer_traffic(&p, 100), DO(CONNECT));
 }
 
 Test(ipoib_peer, larger_closes_its_own_when_a_second_comes_up)
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
-	tell(&p, EV(REP), OWN_ID);
-	cr_expect_eq(req(&p, IN_ID), DO(ACCEPT));
-	cr_expect(usable(&p, OWN_ID)); /* not before it is certain */
+	make_ipoib_peer_traffic(&p, 0);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
+	cr_expect_eq(send_ipoib_peer_req(&p, IN_ID), DO(ACCEPT));
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID)); /* not before it is certain */
 	cr_expect_eq(rtu(&p, IN_ID, true), DO(CLOSE_OWN));
 	cr_expect_eq(out.own_id, OWN_ID);
-	cr_expect(usable(&p, IN_ID));
+	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
 }
 
 Test(ipoib_peer, larger_keeps_its_own_beside_a_one_way_peers)
 {
 	struct ddps_ipoib_peer p = larger();
 
-	traffic(&p, 0);
-	tell(&p, EV(REP), OWN_ID);
-	req(&p, IN_ID);
+	make_ipoib_peer_traffic(&p, 0);
+	tell_ipoib_peer(&p, EV(REP), OWN_ID);
+	send_ipoib_peer_req(&p, IN_ID);
 	cr_expect_eq(rtu(&p, IN_ID, false), 0);
-	cr_expect(usable(&p, OWN_ID));
+	cr_expect(is_ipoib_peer_usable(&p, OWN_ID));
 }
 
 /* ---- What is admitted at all ---- */

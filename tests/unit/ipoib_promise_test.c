@@ -108,7 +108,7 @@ Test(ipoib_promise, decoders_that_fail_leave_their_result)
 	UNTOUCHED(addr, ddps_ipoib_nd_find(&addr, DDPS_IPOIB_ND_SOURCE, octets, 24));
 }
 
-static void note(void *arg, uint64_t now)
+static void note_time(void *arg, uint64_t now)
 {
 	*(uint64_t *)arg = now;
 }
@@ -119,7 +119,7 @@ Test(ipoib_promise, the_fabric_calls_when_it_was_asked_to)
 	uint64_t at = 0;
 
 	net_init(&net, 1, 1, 0);
-	cr_assert_eq(ddps_ipoib_sim_at(net.sim, 5 * MS, note, &at), 0);
+	cr_assert_eq(ddps_ipoib_sim_at(net.sim, 5 * MS, note_time, &at), 0);
 	ddps_ipoib_sim_run(net.sim, 5 * MS - 1);
 	cr_expect_eq(at, 0);
 	ddps_ipoib_sim_run(net.sim, 20 * MS);
@@ -156,8 +156,8 @@ Test(ipoib_promise, a_fabric_has_its_limits)
 	cfg.max_events = 1;
 	cr_assert_eq(ddps_ipoib_sim_new(&sim, &cfg), 0);
 	ddps_ipoib_sim_run(sim, SEC);
-	cr_expect_eq(ddps_ipoib_sim_at(sim, MS, note, &at), 0);
-	cr_expect_eq(ddps_ipoib_sim_at(sim, 2 * SEC, note, &at), DDPS_E_LIMIT);
+	cr_expect_eq(ddps_ipoib_sim_at(sim, MS, note_time, &at), 0);
+	cr_expect_eq(ddps_ipoib_sim_at(sim, 2 * SEC, note_time, &at), DDPS_E_LIMIT);
 	cr_expect_eq(ddps_ipoib_sim_stats(sim)->overflow, 1);
 	ddps_ipoib_sim_run(sim, 2 * SEC);
 	cr_expect_eq(at, SEC, "what has passed stands for the present");
@@ -165,7 +165,7 @@ Test(ipoib_promise, a_fabric_has_its_limits)
 }
 
 /* Whether node 1 gets a packet of node 0. */
-static bool arrives(struct net *net)
+static bool does_packet_arrive(struct net *net)
 {
 	const uint64_t before = net->node[1].n_rx;
 
@@ -183,13 +183,13 @@ Test(ipoib_promise, faults_begin_at_once_and_have_to_make_sense)
 
 	net_init(&net, 2, 1, 0);
 	net_start_all(&net);
-	cr_expect(arrives(&net));
+	cr_expect(does_packet_arrive(&net));
 	ddps_ipoib_sim_set_faults(net.sim, &nonsense);
-	cr_expect(arrives(&net), "ignored");
+	cr_expect(does_packet_arrive(&net), "ignored");
 	ddps_ipoib_sim_set_faults(net.sim, &all);
-	cr_expect_not(arrives(&net));
+	cr_expect_not(does_packet_arrive(&net));
 	ddps_ipoib_sim_set_faults(net.sim, &none);
-	cr_expect(arrives(&net));
+	cr_expect(does_packet_arrive(&net));
 	net_fini(&net);
 }
 

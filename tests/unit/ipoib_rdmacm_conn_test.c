@@ -38,7 +38,7 @@ static struct {
 	int told_status;
 } lib;
 
-static int failed(const char *name)
+static int note_ipoib_rdmacm_conn_failed(const char *name)
 {
 	if (!lib.fails || strcmp(lib.fails, name) != 0)
 		return 0;
@@ -62,7 +62,7 @@ static void bring(unsigned step)
 
 static struct rdma_event_channel *my_channel(void)
 {
-	if (failed("rdma_create_event_channel"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_create_event_channel"))
 		return NULL;
 	lib.n_channels++;
 	lib.channel.fd = lib.pipe[0];
@@ -81,7 +81,7 @@ static int my_id(struct rdma_event_channel *c, struct rdma_cm_id **id, void *use
 	cr_expect_eq(c, &lib.channel);
 	cr_expect_null(user);
 	cr_expect_eq(ps, RDMA_PS_IB);
-	if (failed("rdma_create_id"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_create_id"))
 		return -1;
 	lib.n_ids++;
 	*id = &lib.id;
@@ -96,14 +96,15 @@ static int my_id_end(struct rdma_cm_id *id)
 	return 0;
 }
 
-static int my_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout)
+static int fake_ipoib_rdmacm_conn_addr(struct rdma_cm_id *id, struct sockaddr *src,
+				       struct sockaddr *dst, int timeout)
 {
 	cr_expect_eq(id, &lib.id);
 	cr_expect_null(src);
 	cr_expect_eq(dst->sa_family, AF_IB);
 	cr_expect_geq(timeout, 0);
 	memcpy(&lib.to, dst, sizeof(lib.to));
-	if (failed("rdma_resolve_addr"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_resolve_addr"))
 		return -1;
 	bring(0);
 	return 0;
@@ -113,7 +114,7 @@ static int my_route(struct rdma_cm_id *id, int timeout)
 {
 	cr_expect_eq(id, &lib.id);
 	cr_expect_geq(timeout, 0);
-	if (failed("rdma_resolve_route"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_resolve_route"))
 		return -1;
 	bring(1);
 	return 0;
@@ -124,7 +125,7 @@ static int my_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 	cr_expect_eq(id, &lib.id);
 	lib.param = *p;
 	memcpy(lib.sent, p->private_data, sizeof(lib.sent));
-	if (failed("rdma_connect"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_connect"))
 		return -1;
 	bring(2);
 	return 0;
@@ -133,7 +134,7 @@ static int my_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 static int my_establish(struct rdma_cm_id *id)
 {
 	cr_expect_eq(id, &lib.id);
-	if (failed("rdma_establish"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_establish"))
 		return -1;
 	lib.established = true;
 	return 0;
@@ -142,7 +143,7 @@ static int my_establish(struct rdma_cm_id *id)
 static int my_disconnect(struct rdma_cm_id *id)
 {
 	cr_expect_eq(id, &lib.id);
-	if (failed("rdma_disconnect"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_disconnect"))
 		return -1;
 	bring(3);
 	return 0;
@@ -153,7 +154,7 @@ static int my_get(struct rdma_event_channel *c, struct rdma_cm_event **ev)
 	char octet;
 
 	cr_expect_eq(c, &lib.channel);
-	if (failed("rdma_get_cm_event"))
+	if (note_ipoib_rdmacm_conn_failed("rdma_get_cm_event"))
 		return -1;
 	cr_assert_eq(read(lib.pipe[0], &octet, 1), 1);
 	*ev = &lib.ev;
@@ -180,7 +181,7 @@ static const struct dl_symbol symbols[] = {
 	DL_SYMBOL("rdma_destroy_event_channel", my_channel_end),
 	DL_SYMBOL("rdma_create_id", my_id),
 	DL_SYMBOL("rdma_destroy_id", my_id_end),
-	DL_SYMBOL("rdma_resolve_addr", my_addr),
+	DL_SYMBOL("rdma_resolve_addr", fake_ipoib_rdmacm_conn_addr),
 	DL_SYMBOL("rdma_resolve_route", my_route),
 	DL_SYMBOL("rdma_connect", my_connect),
 	DL_SYMBOL("rdma_establish", my_establish),
@@ -191,7 +192,7 @@ static const struct dl_symbol symbols[] = {
 	{ NULL, NULL },
 };
 
-static void tell(void *user, const char *event, int status)
+static void tell_ipoib_rdmacm_conn(void *user, const char *event, int status)
 {
 	cr_expect_eq(user, &lib);
 	cr_assert_lt(lib.n_told, EVENTS);
@@ -229,10 +230,11 @@ static void init(void)
 	req.private_data[3] = 0x99;
 }
 
-static void opened(void)
+static void open_rdmacm(void)
 {
 	init();
-	cr_assert_eq(ddps_rdmacm_open(&r, tell, &lib, why, sizeof(why)), 0, "%s", why);
+	cr_assert_eq(ddps_rdmacm_open(&r, tell_ipoib_rdmacm_conn, &lib, why, sizeof(why)), 0, "%s",
+		     why);
 }
 
 static void fini(void)
@@ -246,12 +248,13 @@ static void fini(void)
 
 /* ---- opening ---- */
 
-static void refused(int err, const char *what)
+static void expect_rdmacm_refused(int err, const char *what)
 {
 	struct ddps_rdmacm *out = (void *)&lib;
 
 	why[0] = '\0';
-	cr_expect_eq(ddps_rdmacm_open(&out, tell, &lib, why, sizeof(why)), err, "%s", why);
+	cr_expect_eq(ddps_rdmacm_open(&out, tell_ipoib_rdmacm_conn, &lib, why, sizeof(why)), err,
+		     "%s", why);
 	cr_expect(strstr(why, what), "'%s' says nothing of '%s'", why, what);
 	cr_expect_eq((void *)out, (void *)&lib, "unchanged");
 	cr_expect_eq(lib.n_ids + lib.n_channels, 0);
@@ -261,25 +264,25 @@ Test(ipoib_rdmacm_conn, each_refusal_says_why, .init = init, .fini = fini)
 {
 	lib.err = ENODEV;
 	lib.fails = "rdma_create_event_channel";
-	refused(DDPS_E_UNSUPPORTED, "No such device");
+	expect_rdmacm_refused(DDPS_E_UNSUPPORTED, "No such device");
 	lib.fails = "rdma_create_id";
-	refused(DDPS_E_UNSUPPORTED, "No such device");
+	expect_rdmacm_refused(DDPS_E_UNSUPPORTED, "No such device");
 	dl_replace(LIBRARY, NULL);
-	refused(DDPS_E_UNSUPPORTED, "Debian package librdmacm1");
+	expect_rdmacm_refused(DDPS_E_UNSUPPORTED, "Debian package librdmacm1");
 	dl_replace(LIBRARY, symbols);
 	for (unsigned i = 0; symbols[i].name; i++) {
 		dl_lacks(symbols[i].name);
-		refused(DDPS_E_UNSUPPORTED, "Debian package librdmacm1");
+		expect_rdmacm_refused(DDPS_E_UNSUPPORTED, "Debian package librdmacm1");
 	}
 	dl_lacks(NULL);
 	mem_fail(1);
-	refused(DDPS_E_NOMEM, "memory");
+	expect_rdmacm_refused(DDPS_E_NOMEM, "memory");
 	ddps_rdmacm_close(NULL);
 }
 
 /* ---- connects ---- */
 
-Test(ipoib_rdmacm_conn, a_connect_takes_what_the_req_says, .init = opened, .fini = fini)
+Test(ipoib_rdmacm_conn, a_connect_takes_what_the_req_says, .init = open_rdmacm, .fini = fini)
 {
 	struct sockaddr_ib to;
 
@@ -308,7 +311,7 @@ Test(ipoib_rdmacm_conn, a_connect_takes_what_the_req_says, .init = opened, .fini
 	cr_expect_eq(lib.n_acked, 4);
 }
 
-Test(ipoib_rdmacm_conn, a_rejection_has_a_reason, .init = opened, .fini = fini)
+Test(ipoib_rdmacm_conn, a_rejection_has_a_reason, .init = open_rdmacm, .fini = fini)
 {
 	lib.event[2] = RDMA_CM_EVENT_REJECTED;
 	lib.status = 28;
@@ -322,7 +325,7 @@ Test(ipoib_rdmacm_conn, a_rejection_has_a_reason, .init = opened, .fini = fini)
 	cr_expect(strstr(why, "connecting: "), "%s", why);
 }
 
-Test(ipoib_rdmacm_conn, private_data_that_is_too_short_is_none, .init = opened, .fini = fini)
+Test(ipoib_rdmacm_conn, private_data_that_is_too_short_is_none, .init = open_rdmacm, .fini = fini)
 {
 	const uint8_t none[DDPS_IPOIB_PRIV_LEN] = { 0 };
 
@@ -337,7 +340,7 @@ Test(ipoib_rdmacm_conn, private_data_that_is_too_short_is_none, .init = opened, 
 }
 
 /* What comes in place of what should: step, event, what becomes of it. */
-Test(ipoib_rdmacm_conn, each_step_may_go_wrong, .init = opened, .fini = fini)
+Test(ipoib_rdmacm_conn, each_step_may_go_wrong, .init = open_rdmacm, .fini = fini)
 {
 	static const struct {
 		unsigned step;
@@ -370,7 +373,7 @@ Test(ipoib_rdmacm_conn, each_step_may_go_wrong, .init = opened, .fini = fini)
 	cr_expect_eq(ddps_rdmacm_disconnect(r, 1), DDPS_E_TIMEDOUT);
 }
 
-Test(ipoib_rdmacm_conn, each_call_may_fail, .init = opened, .fini = fini)
+Test(ipoib_rdmacm_conn, each_call_may_fail, .init = open_rdmacm, .fini = fini)
 {
 	static const char *const call[] = { "rdma_resolve_addr", "rdma_resolve_route",
 					    "rdma_connect", "rdma_establish" };

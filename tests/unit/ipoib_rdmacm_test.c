@@ -38,7 +38,7 @@ Test(ipoib_rdmacm, settable_fields_exist)
 	cr_expect_not(ddps_rdmacm_takes(""));
 }
 
-static void tell(void *user, const char *event, int status)
+static void tell_ipoib_rdmacm(void *user, const char *event, int status)
 {
 	(void)user;
 	cr_expect_fail("event %s %d without a device", event, status);
@@ -51,7 +51,8 @@ Test(ipoib_rdmacm, refused_without_device)
 
 	if (!access("/dev/infiniband/rdma_cm", F_OK))
 		cr_skip_test("this machine has a device");
-	cr_assert_eq(ddps_rdmacm_open(&r, tell, NULL, why, sizeof(why)), DDPS_E_UNSUPPORTED);
+	cr_assert_eq(ddps_rdmacm_open(&r, tell_ipoib_rdmacm, NULL, why, sizeof(why)),
+		     DDPS_E_UNSUPPORTED);
 	cr_expect_null(r);
 	cr_expect(strlen(why) > 20, "%s", why);
 }

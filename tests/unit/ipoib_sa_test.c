@@ -26,7 +26,7 @@ Test(ipoib_sa, query_octets)
 }
 
 /* The answer of an administrator, octet by octet. */
-static void answer(uint8_t mad[DDPS_CM_MAD_LEN])
+static void answer_ipoib_sa(uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	static const uint8_t values[] = { 0,	7,    0,    3,	 0x01, 0x23, 0x45, 0x01, 9,
 					  0x81, 0x80, 0x01, 0xa, 0xb5, 0x84, 0xc7, 0x92, 0 };
@@ -43,7 +43,7 @@ Test(ipoib_sa, answer_is_read)
 	struct ddps_sa_path p;
 	uint16_t status = 1;
 
-	answer(mad);
+	answer_ipoib_sa(mad);
 	cr_assert_eq(ddps_sa_path_answer(&p, &status, mad, 0x11223344), 0);
 	cr_expect_eq(status, 0);
 	cr_expect_arr_eq(p.path.remote_gid, there, 16);
@@ -63,7 +63,7 @@ Test(ipoib_sa, answer_is_read)
 }
 
 /* One octet changed, what becomes of the answer. */
-static void expect(size_t at, uint8_t value, int want)
+static void expect_ipoib_sa(size_t at, uint8_t value, int want)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];
 	struct ddps_sa_path p, untouched;
@@ -71,7 +71,7 @@ static void expect(size_t at, uint8_t value, int want)
 
 	memset(&p, 0xaa, sizeof(p));
 	untouched = p;
-	answer(mad);
+	answer_ipoib_sa(mad);
 	mad[at] = value;
 	cr_expect_eq(ddps_sa_path_answer(&p, &status, mad, 0x11223344), want, "octet %zu", at);
 	if (want)
@@ -80,25 +80,25 @@ static void expect(size_t at, uint8_t value, int want)
 
 Test(ipoib_sa, other_messages_are_not_the_answer)
 {
-	expect(0, 2, DDPS_E_AGAIN);
-	expect(1, 7, DDPS_E_AGAIN);
-	expect(2, 1, DDPS_E_AGAIN);
-	expect(3, 0x01, DDPS_E_AGAIN);
-	expect(15, 0x45, DDPS_E_AGAIN); /* an earlier query's */
-	expect(17, 0x38, DDPS_E_AGAIN);
+	expect_ipoib_sa(0, 2, DDPS_E_AGAIN);
+	expect_ipoib_sa(1, 7, DDPS_E_AGAIN);
+	expect_ipoib_sa(2, 1, DDPS_E_AGAIN);
+	expect_ipoib_sa(3, 0x01, DDPS_E_AGAIN);
+	expect_ipoib_sa(15, 0x45, DDPS_E_AGAIN); /* an earlier query's */
+	expect_ipoib_sa(17, 0x38, DDPS_E_AGAIN);
 }
 
 Test(ipoib_sa, errors_and_impossible_records)
 {
-	expect(4, 0x03, DDPS_E_ADDRESS); /* 0x0300: no records */
-	expect(4, 0x01, DDPS_E_PROTOCOL);
-	expect(5, 0x1c, DDPS_E_PROTOCOL);
-	expect(97, 0, DDPS_E_PROTOCOL);	    /* DLID 0 */
-	expect(99, 0, DDPS_E_PROTOCOL);	    /* SLID 0 */
-	expect(110, 0x80, DDPS_E_PROTOCOL); /* MTU 0 */
-	expect(110, 0x81, 0);
-	expect(110, 0x85, 0);
-	expect(110, 0x86, DDPS_E_PROTOCOL);
-	expect(112, 0x80 | 31, 0);
-	expect(112, 0x80 | 32, DDPS_E_PROTOCOL);
+	expect_ipoib_sa(4, 0x03, DDPS_E_ADDRESS); /* 0x0300: no records */
+	expect_ipoib_sa(4, 0x01, DDPS_E_PROTOCOL);
+	expect_ipoib_sa(5, 0x1c, DDPS_E_PROTOCOL);
+	expect_ipoib_sa(97, 0, DDPS_E_PROTOCOL);     /* DLID 0 */
+	expect_ipoib_sa(99, 0, DDPS_E_PROTOCOL);     /* SLID 0 */
+	expect_ipoib_sa(110, 0x80, DDPS_E_PROTOCOL); /* MTU 0 */
+	expect_ipoib_sa(110, 0x81, 0);
+	expect_ipoib_sa(110, 0x85, 0);
+	expect_ipoib_sa(110, 0x86, DDPS_E_PROTOCOL);
+	expect_ipoib_sa(112, 0x80 | 31, 0);
+	expect_ipoib_sa(112, 0x80 | 32, DDPS_E_PROTOCOL);
 }

@@ -48,7 +48,7 @@ static void quick(struct ddps_ipoib_if_config *c)
 	c->seed |= 1;
 }
 
-static void talk(uint64_t for_ns, uint64_t every)
+static void talk_in_soak(uint64_t for_ns, uint64_t every)
 {
 	uint64_t end = ddps_ipoib_sim_now(net.sim) + for_ns;
 
@@ -60,7 +60,7 @@ static void talk(uint64_t for_ns, uint64_t every)
 	}
 }
 
-static void count(void)
+static void count_soaked(void)
 {
 	const struct ddps_ipoib_sim_stats *s = ddps_ipoib_sim_stats(net.sim);
 
@@ -73,7 +73,7 @@ static void count(void)
 	}
 }
 
-static bool one_run(uint64_t seed)
+static bool soak_once(uint64_t seed)
 {
 	const struct ddps_ipoib_sim_faults calm = { .min_delay = US, .max_delay = 100 * US };
 	struct ddps_ipoib_sim_faults wild = { .min_delay = US };
@@ -92,9 +92,9 @@ static bool one_run(uint64_t seed)
 	net_start(&net, 1);
 	net_run(&net, MS);
 	ddps_ipoib_sim_set_faults(net.sim, &wild);
-	talk(ddps_ipoib_sim_random(net.sim, 20 * MS), 2 * MS);
+	talk_in_soak(ddps_ipoib_sim_random(net.sim, 20 * MS), 2 * MS);
 	ddps_ipoib_sim_set_faults(net.sim, &calm);
-	talk(80 * MS, 8 * MS);
+	talk_in_soak(80 * MS, 8 * MS);
 	net_run(&net, 10 * MS);
 	good = net_conns(&net, 0) == 1 && net_conns(&net, 1) == 1;
 	if (!good)
@@ -108,7 +108,7 @@ static bool one_run(uint64_t seed)
 		ddps_ipoib_if_stop(net.node[i].f, ddps_ipoib_sim_now(net.sim));
 	net_run(&net, 60 * SEC); /* and nothing of it is left */
 	good = good && ddps_ipoib_if_at_rest(net.node[0].f) && ddps_ipoib_if_at_rest(net.node[1].f);
-	count();
+	count_soaked();
 	net_fini(&net);
 	if (!good)
 		fprintf(stderr, "DDPS_SIM_SEED=0x%" PRIx64 " fails\n", seed);
@@ -121,7 +121,7 @@ static void crossed(unsigned part)
 	uint64_t runs = from_env("DDPS_SIM_RUNS", RUNS, MAX_RUNS), i;
 
 	for (i = part; i < runs; i += PARTS)
-		failed += !one_run(seed + i);
+		failed += !soak_once(seed + i);
 	cr_expect_eq(failed, 0, "%" PRIu64 " of %" PRIu64 " runs", failed, runs / PARTS);
 	if (runs >= 1000)
 		cr_expect(met.lost > runs / PARTS && met.duplicated > runs / PARTS && met.crossed &&
@@ -221,7 +221,7 @@ Test(ipoib_soak, is_deterministic)
 		net_init(&net, 2, 99, DDPS_IPOIB_RC);
 		net_start_all(&net);
 		ddps_ipoib_sim_set_faults(net.sim, &faults);
-		talk(100 * MS, 2 * MS);
+		talk_in_soak(100 * MS, 2 * MS);
 		events[i] = ddps_ipoib_sim_stats(net.sim)->events * 1000003 +
 			    ddps_ipoib_sim_random(net.sim, UINT64_MAX);
 		net_fini(&net);

@@ -19,7 +19,7 @@ struct entry {
 static struct entry entry[ENTRIES];
 
 /* A linear congruence is as good as any: each value of it comes up. */
-static uint32_t next(uint32_t *seed, uint32_t below)
+static uint32_t next_in_ipoib_tab(uint32_t *seed, uint32_t below)
 {
 	*seed = *seed * 1664525u + 1013904223u;
 	return (*seed >> 8) % below;
@@ -32,13 +32,13 @@ Test(ipoib_tab, finds_what_is_in_it)
 
 	cr_assert(ddps_tab_new(&t, 8)); /* more entries than rows */
 	for (unsigned turn = 0; turn < 20000; turn++) {
-		struct entry *e = &entry[next(&seed, ENTRIES)], *at;
+		struct entry *e = &entry[next_in_ipoib_tab(&seed, ENTRIES)], *at;
 		unsigned found = 0, there = 0;
 
 		if (e->in)
 			ddps_tab_del(&t, &e->link);
 		else
-			ddps_tab_add(&t, &e->link, e->hash = next(&seed, 24));
+			ddps_tab_add(&t, &e->link, e->hash = next_in_ipoib_tab(&seed, 24));
 		e->in = !e->in;
 		DDPS_TAB_EACH(&t, e->hash, at, struct entry, link)
 		{
@@ -61,11 +61,12 @@ Test(ipoib_tab, timers_come_in_their_order)
 	for (unsigned i = 0; i < ENTRIES; i++)
 		entry[i] = (struct entry){ .at = DDPS_DUE_NEVER };
 	for (unsigned turn = 0; turn < 50000; turn++) {
-		struct entry *e = &entry[next(&seed, ENTRIES)];
+		struct entry *e = &entry[next_in_ipoib_tab(&seed, ENTRIES)];
 		uint64_t first = DDPS_DUE_NEVER;
 		struct ddps_due *ready;
 
-		e->at = next(&seed, 4) ? next(&seed, 1000) : DDPS_DUE_NEVER;
+		e->at = next_in_ipoib_tab(&seed, 4) ? next_in_ipoib_tab(&seed, 1000)
+						    : DDPS_DUE_NEVER;
 		ddps_due_set(&d, &e->due, e->at);
 		for (unsigned i = 0; i < ENTRIES; i++)
 			first = entry[i].at < first ? entry[i].at : first;

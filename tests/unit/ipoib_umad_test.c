@@ -42,21 +42,21 @@ static struct {
 	uint8_t answer_status;
 } lib;
 
-static int failed(const char *name)
+static int note_ipoib_umad_failed(const char *name)
 {
 	return lib.fails && !strcmp(lib.fails, name) ? -EIO : 0;
 }
 
-static int my_init(void)
+static int fake_ipoib_umad_init(void)
 {
-	return failed("umad_init");
+	return note_ipoib_umad_failed("umad_init");
 }
 
 static int my_get_port(const char *name, int port, umad_port_t *p)
 {
 	lib.device = name;
 	lib.number = port;
-	if (failed("umad_get_port"))
+	if (note_ipoib_umad_failed("umad_get_port"))
 		return -EIO;
 	*p = lib.port;
 	lib.n_ports++;
@@ -73,7 +73,7 @@ static int my_release_port(umad_port_t *p)
 static int my_get_ca(const char *name, umad_ca_t *ca)
 {
 	cr_expect_str_eq(name, "mlx5_0");
-	if (failed("umad_get_ca"))
+	if (note_ipoib_umad_failed("umad_get_ca"))
 		return -EIO;
 	*ca = (umad_ca_t){ .node_guid = htobe64(0x1122334455667788) };
 	lib.n_cas++;
@@ -91,7 +91,7 @@ static int my_open_port(const char *name, int port)
 {
 	cr_expect_str_eq(name, "mlx5_0");
 	cr_expect_eq(port, 1);
-	if (failed("umad_open_port"))
+	if (note_ipoib_umad_failed("umad_open_port"))
 		return -EACCES;
 	lib.n_fds++;
 	return FD;
@@ -104,12 +104,12 @@ static int my_close_port(int fd)
 	return 0;
 }
 
-static int my_fd(int fd)
+static int fake_ipoib_umad_fd(int fd)
 {
 	return fd;
 }
 
-static int my_register(int fd, int class, int version, uint8_t rmpp, long methods[])
+static int fake_ipoib_umad_register(int fd, int class, int version, uint8_t rmpp, long methods[])
 {
 	const int agent = class == DDPS_SA_CLASS ? AGENT_SA : AGENT_CM;
 
@@ -120,42 +120,42 @@ static int my_register(int fd, int class, int version, uint8_t rmpp, long method
 	return lib.fail_agent == agent ? -EPERM : agent;
 }
 
-static size_t my_size(void)
+static size_t fake_ipoib_umad_size(void)
 {
 	return sizeof(struct ib_user_mad);
 }
 
-static void *my_mad(void *umad)
+static void *fake_ipoib_umad_mad(void *umad)
 {
 	return ((struct ib_user_mad *)umad)->data;
 }
 
-static ib_mad_addr_t *my_addr(void *umad)
+static ib_mad_addr_t *fake_ipoib_umad_addr(void *umad)
 {
 	return &((struct ib_user_mad *)umad)->addr;
 }
 
-static int my_status(void *umad)
+static int fake_ipoib_umad_status(void *umad)
 {
 	return (int)((struct ib_user_mad *)umad)->status;
 }
 
-static int my_set_addr(void *umad, int lid, int qp, int sl, int qkey)
+static int fake_ipoib_umad_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 {
 	cr_expect_eq(qp, 1);
 	cr_expect_eq((uint32_t)qkey, DDPS_CM_QKEY);
-	my_addr(umad)->lid = htobe16((uint16_t)lid);
-	my_addr(umad)->sl = (uint8_t)sl;
+	fake_ipoib_umad_addr(umad)->lid = htobe16((uint16_t)lid);
+	fake_ipoib_umad_addr(umad)->sl = (uint8_t)sl;
 	return 0;
 }
 
-static int my_set_pkey(void *umad, int index)
+static int fake_ipoib_umad_set_pkey(void *umad, int index)
 {
-	my_addr(umad)->pkey_index = (uint16_t)index;
+	fake_ipoib_umad_addr(umad)->pkey_index = (uint16_t)index;
 	return 0;
 }
 
-static void come(int res, int err, const uint8_t *mad)
+static void queue_umad_message(int res, int err, const uint8_t *mad)
 {
 	const unsigned i = lib.n_queue++;
 
@@ -167,7 +167,7 @@ static void come(int res, int err, const uint8_t *mad)
 }
 
 /* The path of tests/unit/ipoib_sa_test.c, for the query that was sent. */
-static void answer(void)
+static void answer_ipoib_umad(void)
 {
 	static const uint8_t values[] = { 0,	7,    0,    3,	 0x01, 0x23, 0x45, 0x01, 9,
 					  0x81, 0x80, 0x01, 0xa, 0xb5, 0x84, 0xc7, 0x92, 0 };
@@ -177,10 +177,10 @@ static void answer(void)
 	mad[3] = 0x81;
 	mad[4] = lib.answer_status;
 	memcpy(mad + 96, values, sizeof(values));
-	come(AGENT_SA, 0, mad);
+	queue_umad_message(AGENT_SA, 0, mad);
 }
 
-static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
+static int fake_ipoib_umad_send(int fd, int agent, void *umad, int len, int timeout_ms, int retries)
 {
 	cr_expect_eq(fd, FD);
 	cr_expect_eq(len, DDPS_CM_MAD_LEN);
@@ -188,14 +188,14 @@ static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int r
 	lib.n_sent++;
 	lib.agent = agent;
 	lib.timeout_ms = timeout_ms;
-	lib.addr = *my_addr(umad);
-	memcpy(lib.mad, my_mad(umad), sizeof(lib.mad));
+	lib.addr = *fake_ipoib_umad_addr(umad);
+	memcpy(lib.mad, fake_ipoib_umad_mad(umad), sizeof(lib.mad));
 	if (agent == AGENT_SA && lib.answers)
-		answer();
-	return failed("umad_send");
+		answer_ipoib_umad();
+	return note_ipoib_umad_failed("umad_send");
 }
 
-static int my_recv(int fd, void *umad, int *len, int timeout_ms)
+static int fake_ipoib_umad_recv(int fd, void *umad, int *len, int timeout_ms)
 {
 	struct ib_user_mad *m = umad;
 	unsigned i = lib.first;
@@ -220,23 +220,23 @@ static int my_recv(int fd, void *umad, int *len, int timeout_ms)
 }
 
 static const struct dl_symbol symbols[] = {
-	DL_SYMBOL("umad_init", my_init),
+	DL_SYMBOL("umad_init", fake_ipoib_umad_init),
 	DL_SYMBOL("umad_get_ca", my_get_ca),
 	DL_SYMBOL("umad_release_ca", my_release_ca),
 	DL_SYMBOL("umad_get_port", my_get_port),
 	DL_SYMBOL("umad_release_port", my_release_port),
 	DL_SYMBOL("umad_open_port", my_open_port),
 	DL_SYMBOL("umad_close_port", my_close_port),
-	DL_SYMBOL("umad_get_fd", my_fd),
-	DL_SYMBOL("umad_register", my_register),
-	DL_SYMBOL("umad_size", my_size),
-	DL_SYMBOL("umad_get_mad", my_mad),
-	DL_SYMBOL("umad_get_mad_addr", my_addr),
-	DL_SYMBOL("umad_status", my_status),
-	DL_SYMBOL("umad_set_addr", my_set_addr),
-	DL_SYMBOL("umad_set_pkey", my_set_pkey),
-	DL_SYMBOL("umad_send", my_send),
-	DL_SYMBOL("umad_recv", my_recv),
+	DL_SYMBOL("umad_get_fd", fake_ipoib_umad_fd),
+	DL_SYMBOL("umad_register", fake_ipoib_umad_register),
+	DL_SYMBOL("umad_size", fake_ipoib_umad_size),
+	DL_SYMBOL("umad_get_mad", fake_ipoib_umad_mad),
+	DL_SYMBOL("umad_get_mad_addr", fake_ipoib_umad_addr),
+	DL_SYMBOL("umad_status", fake_ipoib_umad_status),
+	DL_SYMBOL("umad_set_addr", fake_ipoib_umad_set_addr),
+	DL_SYMBOL("umad_set_pkey", fake_ipoib_umad_set_pkey),
+	DL_SYMBOL("umad_send", fake_ipoib_umad_send),
+	DL_SYMBOL("umad_recv", fake_ipoib_umad_recv),
 	{ NULL, NULL },
 };
 
@@ -269,7 +269,7 @@ static void fini(void)
 	cr_expect_eq(dl_open_now(), 0);
 }
 
-static void opened(void)
+static void open_umad(void)
 {
 	init();
 	cr_assert_eq(ddps_umad_open(&u, NULL, 0, why, sizeof(why)), 0, "%s", why);
@@ -308,7 +308,7 @@ Test(ipoib_umad, a_port_without_a_table_has_the_default_key, .init = init, .fini
 	cr_expect_eq(ddps_umad_info(u)->pkey, 0xffff);
 }
 
-static void refused(const char *device, int err, const char *what)
+static void expect_umad_refused(const char *device, int err, const char *what)
 {
 	struct ddps_umad *out = (void *)&lib;
 
@@ -334,37 +334,37 @@ Test(ipoib_umad, each_refusal_says_why, .init = init, .fini = fini)
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		lib.fails = row[i].call;
-		refused("mlx5_0", row[i].err, row[i].what);
+		expect_umad_refused("mlx5_0", row[i].err, row[i].what);
 	}
 	lib.fails = "umad_get_port";
-	refused(NULL, DDPS_E_UNSUPPORTED, "no InfiniBand port on this machine");
+	expect_umad_refused(NULL, DDPS_E_UNSUPPORTED, "no InfiniBand port on this machine");
 	lib.fails = NULL;
 	lib.fail_agent = AGENT_CM;
-	refused(NULL, DDPS_E_BUSY, "the kernel's ib_cm has them");
+	expect_umad_refused(NULL, DDPS_E_BUSY, "the kernel's ib_cm has them");
 	lib.fail_agent = AGENT_SA;
-	refused(NULL, DDPS_E_SYSTEM, "refuses queries");
+	expect_umad_refused(NULL, DDPS_E_SYSTEM, "refuses queries");
 }
 
 Test(ipoib_umad, a_port_that_is_not_ready, .init = init, .fini = fini)
 {
 	lib.port.state = 2;
-	refused(NULL, DDPS_E_STATE, "state 2, LID 33, SM LID 49");
+	expect_umad_refused(NULL, DDPS_E_STATE, "state 2, LID 33, SM LID 49");
 	lib.port.state = 4;
 	lib.port.base_lid = 0;
-	refused(NULL, DDPS_E_STATE, "state 4, LID 0, SM LID 49");
+	expect_umad_refused(NULL, DDPS_E_STATE, "state 4, LID 0, SM LID 49");
 	lib.port.base_lid = 0x21;
 	lib.port.sm_lid = 0;
-	refused(NULL, DDPS_E_STATE, "state 4, LID 33, SM LID 0");
+	expect_umad_refused(NULL, DDPS_E_STATE, "state 4, LID 33, SM LID 0");
 }
 
 Test(ipoib_umad, no_library_or_an_odd_one, .init = init, .fini = fini)
 {
 	dl_replace(LIBRARY, NULL);
-	refused(NULL, DDPS_E_UNSUPPORTED, "Debian package libibumad3");
+	expect_umad_refused(NULL, DDPS_E_UNSUPPORTED, "Debian package libibumad3");
 	dl_replace(LIBRARY, symbols);
 	for (unsigned i = 0; symbols[i].name; i++) {
 		dl_lacks(symbols[i].name);
-		refused(NULL, DDPS_E_UNSUPPORTED, "not what it should be");
+		expect_umad_refused(NULL, DDPS_E_UNSUPPORTED, "not what it should be");
 	}
 	dl_lacks(NULL);
 }
@@ -375,7 +375,7 @@ Test(ipoib_umad, no_memory, .init = init, .fini = fini)
 
 	for (unsigned n = 1; n <= 2; n++) {
 		mem_fail(n);
-		refused(NULL, DDPS_E_NOMEM, "memory");
+		expect_umad_refused(NULL, DDPS_E_NOMEM, "memory");
 		cr_expect(mem_failed());
 		cr_expect_eq(mem_live(), live);
 	}
@@ -385,7 +385,7 @@ Test(ipoib_umad, no_memory, .init = init, .fini = fini)
 
 /* ---- messages ---- */
 
-Test(ipoib_umad, an_address_is_a_lid_and_more, .init = opened, .fini = fini)
+Test(ipoib_umad, an_address_is_a_lid_and_more, .init = open_umad, .fini = fini)
 {
 	const struct ddps_sa_path p = { .path = { .remote_lid = 0x4567, .sl = 11 } };
 	const uint8_t mad[DDPS_CM_MAD_LEN] = { 1, 7, [255] = 9 };
@@ -404,13 +404,13 @@ Test(ipoib_umad, an_address_is_a_lid_and_more, .init = opened, .fini = fini)
 	cr_expect_eq(ddps_umad_send(u, a, mad), DDPS_E_SYSTEM);
 }
 
-Test(ipoib_umad, who_sent_it_can_be_answered, .init = opened, .fini = fini)
+Test(ipoib_umad, who_sent_it_can_be_answered, .init = open_umad, .fini = fini)
 {
 	const uint8_t mad[DDPS_CM_MAD_LEN] = { 1, 7, [255] = 9 };
 	uint8_t got[DDPS_CM_MAD_LEN];
 	ddps_cm_addr from;
 
-	come(AGENT_CM, 0, mad);
+	queue_umad_message(AGENT_CM, 0, mad);
 	cr_assert_eq(ddps_umad_recv(u, 10, got, &from), 1);
 	cr_expect_arr_eq(got, mad, sizeof(mad));
 	cr_expect_eq(ddps_umad_lid(from), 0x1234);
@@ -422,7 +422,7 @@ Test(ipoib_umad, who_sent_it_can_be_answered, .init = opened, .fini = fini)
 }
 
 /* Interrupted or in vain is nothing; whatever else fails is an error. */
-Test(ipoib_umad, what_is_no_message, .init = opened, .fini = fini)
+Test(ipoib_umad, what_is_no_message, .init = open_umad, .fini = fini)
 {
 	static const struct {
 		int res, err, expected;
@@ -437,12 +437,12 @@ Test(ipoib_umad, what_is_no_message, .init = opened, .fini = fini)
 	ddps_cm_addr from = 42;
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		come(row[i].res, row[i].err, NULL);
+		queue_umad_message(row[i].res, row[i].err, NULL);
 		cr_expect_eq(ddps_umad_recv(u, 0, got, &from), row[i].expected, "row %u", i);
 		cr_expect_eq(got[0], 0xee);
 		cr_expect_eq(from, 42);
 	}
-	come(AGENT_CM, 0, NULL);
+	queue_umad_message(AGENT_CM, 0, NULL);
 	lib.queue[lib.n_queue - 1].status = ETIMEDOUT;
 	cr_expect_eq(ddps_umad_recv(u, 0, got, &from), 0);
 	cr_expect_eq(ddps_umad_stats(u)->undelivered, 1);
@@ -450,7 +450,7 @@ Test(ipoib_umad, what_is_no_message, .init = opened, .fini = fini)
 
 /* ---- paths ---- */
 
-Test(ipoib_umad, a_path_is_asked_for, .init = opened, .fini = fini)
+Test(ipoib_umad, a_path_is_asked_for, .init = open_umad, .fini = fini)
 {
 	struct ddps_sa_path p;
 
@@ -467,7 +467,7 @@ Test(ipoib_umad, a_path_is_asked_for, .init = opened, .fini = fini)
 	cr_expect_arr_eq(lib.mad + 80, ddps_umad_info(u)->gid, 16);
 }
 
-Test(ipoib_umad, a_path_that_is_not_there, .init = opened, .fini = fini)
+Test(ipoib_umad, a_path_that_is_not_there, .init = open_umad, .fini = fini)
 {
 	struct ddps_sa_path p;
 
@@ -483,23 +483,23 @@ Test(ipoib_umad, a_path_that_is_not_there, .init = opened, .fini = fini)
 	lib.fails = "umad_send";
 	cr_expect_eq(ddps_umad_path(u, there, 3, 1, &p), DDPS_E_SYSTEM);
 	lib.fails = NULL;
-	come(-EIO, ENODEV, NULL);
+	queue_umad_message(-EIO, ENODEV, NULL);
 	cr_expect_eq(ddps_umad_path(u, there, 3, 10000, &p), DDPS_E_SYSTEM);
 }
 
-Test(ipoib_umad, answers_to_earlier_queries_are_passed_over, .init = opened, .fini = fini)
+Test(ipoib_umad, answers_to_earlier_queries_are_passed_over, .init = open_umad, .fini = fini)
 {
 	struct ddps_sa_path p;
 
 	cr_expect_eq(ddps_umad_path(u, there, 1, 1, &p), DDPS_E_TIMEDOUT);
 	lib.answer_status = 3;
-	answer(); /* to that one */
+	answer_ipoib_umad(); /* to that one */
 	lib.answer_status = 0;
 	lib.answers = true;
 	cr_expect_eq(ddps_umad_path(u, there, 1, 10000, &p), 0);
 }
 
-Test(ipoib_umad, messages_that_come_meanwhile_are_kept, .init = opened, .fini = fini)
+Test(ipoib_umad, messages_that_come_meanwhile_are_kept, .init = open_umad, .fini = fini)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 1, 7 };
 	struct ddps_sa_path p;
@@ -508,7 +508,7 @@ Test(ipoib_umad, messages_that_come_meanwhile_are_kept, .init = opened, .fini = 
 	lib.answers = true;
 	for (unsigned i = 0; i < 66; i++) {
 		mad[255] = (uint8_t)i;
-		come(AGENT_CM, 0, mad);
+		queue_umad_message(AGENT_CM, 0, mad);
 	}
 	cr_assert_eq(ddps_umad_path(u, there, 1, 10000, &p), 0);
 	cr_expect_eq(ddps_umad_stats(u)->overrun, 2);

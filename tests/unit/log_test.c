@@ -3,7 +3,7 @@
 #include "common/log.h"
 #include <criterion/criterion.h>
 
-static bool passes(const char *spec, enum ddps_log_level level, const char *facility)
+static bool does_level_pass(const char *spec, enum ddps_log_level level, const char *facility)
 {
 	struct ddps_log_filter f;
 
@@ -13,17 +13,18 @@ static bool passes(const char *spec, enum ddps_log_level level, const char *faci
 
 Test(log, a_filter_is_read)
 {
-	cr_expect(passes("debug", DDPS_LOG_DEBUG, "mpa"));
-	cr_expect(passes("info", DDPS_LOG_INFO, "cq"));
-	cr_expect_not(passes("info", DDPS_LOG_DEBUG, "cq"));
-	cr_expect_not(passes("none", DDPS_LOG_ERROR, "session"));
+	cr_expect(does_level_pass("debug", DDPS_LOG_DEBUG, "mpa"));
+	cr_expect(does_level_pass("info", DDPS_LOG_INFO, "cq"));
+	cr_expect_not(does_level_pass("info", DDPS_LOG_DEBUG, "cq"));
+	cr_expect_not(does_level_pass("none", DDPS_LOG_ERROR, "session"));
 	/* what is not named is silent unless a level stands alone, wherever that is */
-	cr_expect(passes("mpa:debug", DDPS_LOG_DEBUG, "mpa"));
-	cr_expect_not(passes("mpa:debug", DDPS_LOG_ERROR, "sctp"));
-	cr_expect(passes("mpa:debug,warn", DDPS_LOG_WARN, "sctp"));
-	cr_expect(passes("warn,mpa:debug", DDPS_LOG_WARN, "sctp"));
-	cr_expect_not(passes("debug,sctp:none", DDPS_LOG_ERROR, "sctp"));
-	cr_expect(passes("error", DDPS_LOG_DEBUG, "of another release"), "it is not hidden");
+	cr_expect(does_level_pass("mpa:debug", DDPS_LOG_DEBUG, "mpa"));
+	cr_expect_not(does_level_pass("mpa:debug", DDPS_LOG_ERROR, "sctp"));
+	cr_expect(does_level_pass("mpa:debug,warn", DDPS_LOG_WARN, "sctp"));
+	cr_expect(does_level_pass("warn,mpa:debug", DDPS_LOG_WARN, "sctp"));
+	cr_expect_not(does_level_pass("debug,sctp:none", DDPS_LOG_ERROR, "sctp"));
+	cr_expect(does_level_pass("error", DDPS_LOG_DEBUG, "of another release"),
+		  "it is not hidden");
 }
 
 Test(log, what_is_no_filter_is_told)

@@ -60,7 +60,7 @@ static void on_other(void *user, uint32_t events)
 	w->got_other |= !eventfd_read(w->other.fd, &count);
 }
 
-static void world_open(struct world *w)
+static void open_loop_interest_world(struct world *w)
 {
 	int fd[2], small = 4096;
 
@@ -74,7 +74,7 @@ static void world_open(struct world *w)
 	cr_assert_eq(ddps_io_set(w->l, &w->other, EPOLLIN), 0);
 }
 
-static void world_close(struct world *w)
+static void close_loop_interest_world(struct world *w)
 {
 	ddps_io_del(w->l, &w->io);
 	ddps_io_del(w->l, &w->other);
@@ -84,7 +84,7 @@ static void world_close(struct world *w)
 	ddps_loop_free(w->l);
 }
 
-static void feed(struct world *w)
+static void feed_loop_interest(struct world *w)
 {
 	cr_assert_eq(write(w->peer, "", 1), 1);
 }
@@ -108,7 +108,7 @@ static void try_to_hide(struct world *w)
 			w->l->streak = 1000;
 		}
 		if (w->io.events & EPOLLIN)
-			feed(w);
+			feed_loop_interest(w);
 		cr_assert_geq(ddps_loop_spin(w->l), 0);
 	}
 }
@@ -121,7 +121,7 @@ static void sleep_once(struct world *w)
 		cr_assert_geq(ddps_loop_run(w->l), 0);
 }
 
-static void act(struct world *w, enum act a)
+static void act_on_interest(struct world *w, enum act a)
 {
 	switch (a) {
 	case WANT_READ:
@@ -164,17 +164,17 @@ static bool all_served(const struct world *w)
 }
 
 /* All that is waited for is there now: is everybody told within a bounded number of steps? */
-static bool ends_well(struct world *w, enum way way)
+static bool does_loop_interest_end_well(struct world *w, enum way way)
 {
 	w->got_in = w->got_out = w->got_other = false;
 	if (w->stuffed)
 		stuff(w, false);
 	if (w->other_busy)
 		eventfd_write(w->other.fd, 1);
-	feed(w);
+	feed_loop_interest(w);
 	for (int i = 0; i < 300 && !all_served(w); i++) {
 		if (way == SPINNING_BUSY && (w->io.events & EPOLLIN))
-			feed(w);
+			feed_loop_interest(w);
 		if (way == SLEEPING)
 			sleep_once(w);
 		else
@@ -197,18 +197,18 @@ Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
 		char text[ACTS_DEEP * 8] = "";
 		size_t len = 0;
 
-		world_open(&world);
+		open_loop_interest_world(&world);
 		for (int i = 0; i < ACTS_DEEP; i++, order_left /= NACTS) {
-			act(&world, order_left % NACTS);
+			act_on_interest(&world, order_left % NACTS);
 			hidden += world.l->hidden != NULL;
 			len += (size_t)snprintf(text + len, sizeof text - len, " %s",
 						names[order_left % NACTS]);
 		}
 		world.other_busy = k / NWAYS % 2;
-		cr_assert(ends_well(&world, k % NWAYS),
+		cr_assert(does_loop_interest_end_well(&world, k % NWAYS),
 			  "way %u after%s: in %d, out %d, other %d of events 0x%x", k % NWAYS, text,
 			  world.got_in, world.got_out, world.got_other, world.io.events);
-		world_close(&world);
+		close_loop_interest_world(&world);
 	}
 	cr_expect_gt(hidden, orders / 100, "hiding was tried, too");
 }
@@ -220,7 +220,7 @@ Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
 	static const uint32_t ms[] = { 2, 4, 8, 16, 16 };
 	struct world *w = &world;
 
-	world_open(w);
+	open_loop_interest_world(w);
 	cr_assert_eq(ddps_io_set(w->l, &w->io, EPOLLIN), 0);
 	try_to_hide(w);
 	cr_assert_eq(w->l->hidden, &w->io);
@@ -243,7 +243,7 @@ Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
 	ddps_loop_sleep(w->l);
 	ddps_loop_slept(w->l);
 	cr_expect_eq(w->l->sleepers, 1);
-	world_close(w);
+	close_loop_interest_world(w);
 }
 
 /* The library thread stands in for whoever stops to poll: it must not wake up late. */
@@ -252,7 +252,7 @@ Test(loop, nothing_is_hidden_from_who_watches)
 	struct world w;
 
 	for (int watched = 0; watched < 2; watched++) {
-		world_open(&w);
+		open_loop_interest_world(&w);
 		cr_assert_eq(ddps_io_set(w.l, &w.io, EPOLLIN), 0);
 		if (watched)
 			cr_expect_geq(ddps_loop_watch(w.l), 0);
@@ -262,7 +262,7 @@ Test(loop, nothing_is_hidden_from_who_watches)
 			ddps_loop_watched(w.l);
 		try_to_hide(&w);
 		cr_expect_eq(w.l->hidden, &w.io);
-		world_close(&w);
+		close_loop_interest_world(&w);
 	}
 }
 
@@ -270,8 +270,8 @@ Test(loop, nothing_is_hidden_from_who_watches)
 
 static void hidden_world(struct world *w)
 {
-	world_open(w);
-	act(w, WANT_READ);
+	open_loop_interest_world(w);
+	act_on_interest(w, WANT_READ);
 	try_to_hide(w);
 	cr_assert_eq(w->l->hidden, &w->io);
 }
@@ -280,14 +280,14 @@ Test(loop, what_cannot_be_hidden_is_not)
 {
 	struct world *w = &world;
 
-	world_open(w);
-	act(w, WANT_READ);
+	open_loop_interest_world(w);
+	act_on_interest(w, WANT_READ);
 	sys_fail("epoll_ctl", 0, 1000, ENOMEM);
 	try_to_hide(w);
 	cr_expect_gt(sys_failed(), 0);
 	cr_expect_null(w->l->hidden);
-	cr_expect(ends_well(w, SLEEPING));
-	world_close(w);
+	cr_expect(does_loop_interest_end_well(w, SLEEPING));
+	close_loop_interest_world(w);
 }
 
 /* Whoever runs the loop serves it, and others beside it. */
@@ -298,20 +298,20 @@ Test(loop, what_cannot_be_shown_is_served)
 	hidden_world(w);
 	sys_fail("epoll_ctl", 0, 1000, ENOMEM);
 	w->got_in = false;
-	feed(w);
+	feed_loop_interest(w);
 	cr_expect_gt(ddps_loop_run(w->l), 0);
 	cr_expect(w->got_in);
 	cr_expect_eq(w->l->hidden, &w->io);
 	w->got_in = false;
-	feed(w);
+	feed_loop_interest(w);
 	eventfd_write(w->other.fd, 1); /* it would be the hot one now */
 	cr_expect_geq(ddps_loop_run(w->l), 2);
 	cr_expect(w->got_in && w->got_other);
 	cr_expect_eq(w->l->hidden, &w->io);
 	sys_fail(NULL, 0, 0, 0);
-	cr_expect(ends_well(w, SLEEPING));
+	cr_expect(does_loop_interest_end_well(w, SLEEPING));
 	cr_expect_null(w->l->hidden);
-	world_close(w);
+	close_loop_interest_world(w);
 }
 
 Test(loop, a_loop_whose_descriptor_is_gone_says_so)
@@ -326,8 +326,8 @@ Test(loop, a_loop_whose_descriptor_is_gone_says_so)
 	cr_expect_eq(errno, EBADF);
 	cr_assert_eq(dup2(epfd, w->l->epfd), w->l->epfd);
 	close(epfd);
-	cr_expect(ends_well(w, SLEEPING));
-	world_close(w);
+	cr_expect(does_loop_interest_end_well(w, SLEEPING));
+	close_loop_interest_world(w);
 }
 
 static void forget_it(void *user)
@@ -345,15 +345,15 @@ Test(loop, the_hot_one_goes_before_it_is_looked_at)
 
 	hidden_world(w);
 	w->got_in = false;
-	feed(w);
+	feed_loop_interest(w);
 	ddps_task_post(w->l, &t);
 	cr_expect_eq(ddps_loop_spin(w->l), 1);
 	cr_expect_not(w->got_in);
 	cr_expect_null(w->l->hot);
-	world_close(w);
+	close_loop_interest_world(w);
 }
 
-static void count(void *user)
+static void count_loop_interest(void *user)
 {
 	++*(unsigned *)user;
 }
@@ -363,10 +363,10 @@ Test(loop, a_read_of_its_own_descriptors_that_fails)
 {
 	struct world *w = &world;
 	unsigned runs = 0;
-	struct ddps_task task = { .fn = count, .user = &runs };
-	struct ddps_timer timer = { .fn = count, .user = &runs };
+	struct ddps_task task = { .fn = count_loop_interest, .user = &runs };
+	struct ddps_timer timer = { .fn = count_loop_interest, .user = &runs };
 
-	world_open(w);
+	open_loop_interest_world(w);
 	ddps_task_post(w->l, &task);
 	sys_fail("read", 0, 1, EIO);
 	cr_expect_eq(ddps_loop_run(w->l), DDPS_E_SYSTEM);
@@ -380,20 +380,20 @@ Test(loop, a_read_of_its_own_descriptors_that_fails)
 	cr_expect_eq(runs, 2);
 	cr_expect_eq(ddps_loop_run(w->l), 0);
 	cr_expect_eq(runs, 2);
-	world_close(w);
+	close_loop_interest_world(w);
 }
 
 Test(loop, a_wait_that_is_interrupted_has_found_nothing)
 {
 	struct world *w = &world;
 
-	world_open(w);
-	act(w, WANT_READ);
-	feed(w);
+	open_loop_interest_world(w);
+	act_on_interest(w, WANT_READ);
+	feed_loop_interest(w);
 	sys_fail("epoll_wait", 0, 1, EINTR);
 	cr_expect_eq(ddps_loop_run(w->l), 0);
 	cr_expect_not(w->got_in);
 	cr_expect_eq(ddps_loop_run(w->l), 1);
 	cr_expect(w->got_in);
-	world_close(w);
+	close_loop_interest_world(w);
 }

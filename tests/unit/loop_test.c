@@ -26,12 +26,12 @@ static void teardown(void)
 
 TestSuite(loop, .init = setup, .fini = teardown, .timeout = 20);
 
-static void note(void *user)
+static void note_order(void *user)
 {
 	order[norder++] = *(int *)user;
 }
 
-static void run_until(int n)
+static void run_until_noted(int n)
 {
 	while (norder < n) {
 		struct pollfd pfd = { .fd = ddps_loop_fd(loop), .events = POLLIN };
@@ -49,7 +49,7 @@ Test(loop, timers_run_in_order_of_time)
 
 	for (int i = 0; i < 32; i++) {
 		ids[i] = i;
-		t[i] = (struct ddps_timer){ .fn = note, .user = &ids[i] };
+		t[i] = (struct ddps_timer){ .fn = note_order, .user = &ids[i] };
 	}
 	/* Inserted in a scrambled order, a third of them stopped again. */
 	for (int i = 0; i < 32; i++) {
@@ -59,7 +59,7 @@ Test(loop, timers_run_in_order_of_time)
 	}
 	for (int i = 0; i < 32; i += 3)
 		ddps_timer_stop(loop, &t[i]);
-	run_until(21);
+	run_until_noted(21);
 	for (int i = 0, k = 0; i < 32; i++)
 		if (i % 3)
 			cr_expect_eq(order[k++], i);
@@ -69,7 +69,7 @@ Test(loop, timers_run_in_order_of_time)
 static uint64_t latest;
 static unsigned called;
 
-static void in_order(void *user)
+static void expect_timer_order(void *user)
 {
 	const struct ddps_timer *t = user;
 
@@ -88,7 +88,7 @@ Test(loop, many_timers_keep_their_order)
 	unsigned on = 0;
 
 	for (unsigned i = 0; i < 500; i++)
-		t[i] = (struct ddps_timer){ .fn = in_order, .user = &t[i] };
+		t[i] = (struct ddps_timer){ .fn = expect_timer_order, .user = &t[i] };
 	for (unsigned i = 0; i < 20000; i++) {
 		struct ddps_timer *one = &t[(seed = seed * 1664525u + 1013904223u) >> 8 & 0xff];
 
@@ -107,13 +107,14 @@ Test(loop, many_timers_keep_their_order)
 Test(loop, restarting_a_timer_moves_it)
 {
 	int one = 1, two = 2;
-	struct ddps_timer a = { .fn = note, .user = &one }, b = { .fn = note, .user = &two };
+	struct ddps_timer a = { .fn = note_order, .user = &one },
+			  b = { .fn = note_order, .user = &two };
 	uint64_t now = ddps_now();
 
 	ddps_timer_start(loop, &a, now);
 	ddps_timer_start(loop, &b, now + 1000000);
 	ddps_timer_start(loop, &a, now + 2000000);
-	run_until(2);
+	run_until_noted(2);
 	cr_expect_eq(order[0], 2);
 	cr_expect_eq(order[1], 1);
 }
@@ -121,7 +122,7 @@ Test(loop, restarting_a_timer_moves_it)
 Test(loop, after_zero_means_no_deadline)
 {
 	int one = 1;
-	struct ddps_timer a = { .fn = note, .user = &one };
+	struct ddps_timer a = { .fn = note_order, .user = &one };
 
 	ddps_timer_after(loop, &a, 1);
 	ddps_timer_after(loop, &a, 0);
@@ -131,9 +132,9 @@ Test(loop, after_zero_means_no_deadline)
 static struct ddps_task again_task;
 static int again_left;
 
-static void again(void *user)
+static void post_task_again(void *user)
 {
-	note(user);
+	note_order(user);
 	if (again_left--)
 		ddps_task_post(loop, &again_task);
 }
@@ -142,25 +143,26 @@ Test(loop, tasks_may_post_themselves_without_starving_the_rest)
 {
 	static int one = 1;
 
-	again_task = (struct ddps_task){ .fn = again, .user = &one };
+	again_task = (struct ddps_task){ .fn = post_task_again, .user = &one };
 	again_left = 20;
 	ddps_task_post(loop, &again_task);
 	ddps_task_post(loop, &again_task); /* idempotent */
 	cr_assert_geq(ddps_loop_run(loop), 1);
 	cr_expect_lt(norder, 21, "one run has a bound");
-	run_until(21);
+	run_until_noted(21);
 	cr_expect_eq(norder, 21);
 }
 
 Test(loop, a_cancelled_task_does_not_run)
 {
 	int one = 1, two = 2;
-	struct ddps_task a = { .fn = note, .user = &one }, b = { .fn = note, .user = &two };
+	struct ddps_task a = { .fn = note_order, .user = &one },
+			 b = { .fn = note_order, .user = &two };
 
 	ddps_task_post(loop, &a);
 	ddps_task_post(loop, &b);
 	ddps_task_cancel(loop, &a);
-	run_until(1);
+	run_until_noted(1);
 	cr_expect_eq(norder, 1);
 	cr_expect_eq(order[0], 2);
 }
@@ -225,7 +227,7 @@ static void make_eager(void)
 static void other_one(void *user, uint32_t events)
 {
 	(void)events;
-	note(user);
+	note_order(user);
 }
 
 /* It is tried without epoll, and what others have is found all the same, soon. */
@@ -233,7 +235,7 @@ Test(loop, spinning_tries_the_busy_one_and_forgets_nobody)
 {
 	static int one = 1;
 	struct ddps_io other = { .fd = eventfd(0, EFD_NONBLOCK), .fn = other_one, .user = &one };
-	struct ddps_timer t = { .fn = note, .user = &one };
+	struct ddps_timer t = { .fn = note_order, .user = &one };
 	int rounds = 0;
 
 	make_eager();
@@ -272,7 +274,7 @@ Test(loop, spinning_leaves_alone_what_is_deleted_or_does_not_read)
 }
 
 /* Does epoll's set hold @fd? */
-static bool watched(int fd)
+static bool is_fd_watched(int fd)
 {
 	char path[64], line[256];
 	bool found_it = false;
@@ -293,13 +295,13 @@ static void make_hidden(void)
 {
 	epoll = ddps_loop_fd(loop);
 	make_eager();
-	for (int i = 0; i < 2000 && watched(eager.fd); i++) {
+	for (int i = 0; i < 2000 && is_fd_watched(eager.fd); i++) {
 		cr_assert_eq(ddps_loop_spin(loop), 0);
 		eventfd_write(eager.fd, 1);
 		for (int before = found; found == before;)
 			cr_assert_geq(ddps_loop_spin(loop), 0);
 	}
-	cr_assert_not(watched(eager.fd), "hidden");
+	cr_assert_not(is_fd_watched(eager.fd), "hidden");
 	cr_expect(ddps_loop_polled(loop));
 	found = 0;
 }
@@ -338,7 +340,7 @@ Test(loop, who_asks_for_the_descriptor_sees_what_was_hidden)
 	make_hidden();
 	eventfd_write(eager.fd, 1);
 	cr_assert_eq(ddps_loop_fd(loop), epoll);
-	cr_expect(watched(eager.fd));
+	cr_expect(is_fd_watched(eager.fd));
 	cr_expect(readable_now());
 	cr_expect_geq(ddps_loop_run(loop), 1);
 	cr_expect_eq(found, 1);
@@ -350,7 +352,7 @@ Test(loop, who_sleeps_on_the_descriptor_as_it_was_wakes_all_the_same)
 	make_hidden();
 	eventfd_write(eager.fd, 1);
 	sleep_until_found();
-	cr_expect(watched(eager.fd));
+	cr_expect(is_fd_watched(eager.fd));
 	drop_eager();
 }
 
@@ -365,7 +367,7 @@ Test(loop, others_are_served_while_one_is_hidden)
 	for (int i = 0; !norder && i < 1000; i++)
 		cr_assert_geq(ddps_loop_spin(loop), 0);
 	cr_expect_geq(norder, 1);
-	cr_expect(watched(eager.fd), "it is not the only one any more");
+	cr_expect(is_fd_watched(eager.fd), "it is not the only one any more");
 	ddps_io_del(loop, &other);
 	close(other.fd);
 	drop_eager();
@@ -377,7 +379,7 @@ Test(loop, what_is_hidden_can_be_changed_and_deleted)
 
 	make_hidden();
 	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLOUT), 0);
-	cr_expect(watched(eager.fd));
+	cr_expect(is_fd_watched(eager.fd));
 	cr_expect(readable_now());
 	drop_eager();
 
@@ -408,7 +410,7 @@ Test(loop, what_is_posted_while_one_is_hidden_is_run)
 	cr_expect_not(fd_readable(loop->taskfd));
 	cr_expect_geq(ddps_loop_spin(loop), 1);
 	cr_expect_eq(ran, 1);
-	cr_expect_not(watched(eager.fd));
+	cr_expect_not(is_fd_watched(eager.fd));
 
 	ddps_task_post(loop, &task);
 	cr_assert_eq(ddps_loop_fd(loop), epoll);
@@ -442,7 +444,7 @@ Test(loop, a_thread_that_sleeps_is_told_of_tasks_immediately)
 
 	make_hidden();
 	ddps_loop_sleep(loop);
-	while (watched(eager.fd)) { /* others go on polling */
+	while (is_fd_watched(eager.fd)) { /* others go on polling */
 		eventfd_write(eager.fd, 1);
 		cr_assert_geq(ddps_loop_spin(loop), 0);
 	}
@@ -465,17 +467,17 @@ Test(loop, what_cannot_be_shown_is_tried_until_it_can)
 	ddps_loop_fd(loop);
 	cr_assert_eq(dup2(keep, eager.fd), eager.fd);
 	close(keep);
-	cr_expect_not(watched(eager.fd));
+	cr_expect_not(is_fd_watched(eager.fd));
 	eventfd_write(eager.fd, 1);
 	sleep_until_found();
-	cr_expect(watched(eager.fd));
+	cr_expect(is_fd_watched(eager.fd));
 	drop_eager();
 }
 
 /* ---- who moves little ---- */
 
 /* As many turns, in each of which @io moves so much. */
-static void move(struct ddps_io *io, size_t octets, int turns)
+static void move_octets_in_turns(struct ddps_io *io, size_t octets, int turns)
 {
 	for (int i = 0; i < turns; i++) {
 		cr_assert_geq(ddps_loop_run(loop), 0);
@@ -488,18 +490,18 @@ Test(loop, one_that_moves_little_each_turn_makes_it_gentle)
 	struct ddps_io little = { .fd = eventfd(0, EFD_NONBLOCK) }, much = little;
 
 	cr_assert_eq(ddps_io_set(loop, &little, EPOLLIN), 0);
-	move(&much, DDPS_LIGHT_OCTETS + 1, 2 * DDPS_LIGHT);
-	move(&little, DDPS_LIGHT_OCTETS, DDPS_LIGHT - 1);
+	move_octets_in_turns(&much, DDPS_LIGHT_OCTETS + 1, 2 * DDPS_LIGHT);
+	move_octets_in_turns(&little, DDPS_LIGHT_OCTETS, DDPS_LIGHT - 1);
 	cr_expect_not(ddps_loop_gentle(loop));
 	cr_expect_eq(ddps_loop_share(loop, 1000, 10, 1000), 1000u);
-	move(&little, 1, 1);
+	move_octets_in_turns(&little, 1, 1);
 	cr_expect(ddps_loop_gentle(loop));
 	cr_expect_eq(ddps_loop_share(loop, 1000, 10, 1000), 10u);
 	ddps_io_moved(loop, &little, DDPS_LIGHT_OCTETS - 1);
 	cr_expect(ddps_loop_gentle(loop), "not more than a light one may");
 	ddps_io_moved(loop, &little, 1);
 	cr_expect_not(ddps_loop_gentle(loop), "it has moved more in this turn");
-	move(&little, 1, DDPS_LIGHT + 1);
+	move_octets_in_turns(&little, 1, DDPS_LIGHT + 1);
 	cr_expect(ddps_loop_gentle(loop));
 	ddps_io_del(loop, &little);
 	cr_expect_not(ddps_loop_gentle(loop), "it is gone");
@@ -510,9 +512,9 @@ Test(loop, others_wait_for_the_next_turn_while_it_is_gentle)
 {
 	struct ddps_io little = { .fd = -1 }, much = little;
 
-	move(&much, DDPS_SPENT_GENTLE, 1);
+	move_octets_in_turns(&much, DDPS_SPENT_GENTLE, 1);
 	cr_expect_not(ddps_io_waits(loop, &much), "for nobody");
-	move(&little, 1, DDPS_LIGHT);
+	move_octets_in_turns(&little, 1, DDPS_LIGHT);
 	ddps_io_moved(loop, &much, DDPS_SPENT_GENTLE - 2);
 	cr_expect_not(ddps_io_waits(loop, &much));
 	ddps_io_moved(loop, &much, 1);
@@ -527,13 +529,13 @@ Test(loop, who_is_quiet_for_long_makes_nobody_wait)
 {
 	struct ddps_io little = { .fd = -1 }, much = little;
 
-	move(&little, 1, DDPS_LIGHT);
-	move(&much, 1u << 20, (int)(DDPS_QUIET >> 20));
+	move_octets_in_turns(&little, 1, DDPS_LIGHT);
+	move_octets_in_turns(&much, 1u << 20, (int)(DDPS_QUIET >> 20));
 	cr_expect(ddps_loop_gentle(loop));
-	move(&much, 1u << 20, 2);
+	move_octets_in_turns(&much, 1u << 20, 2);
 	cr_expect_not(ddps_loop_gentle(loop));
 	cr_expect_not(ddps_io_waits(loop, &much));
-	move(&little, 1, 1);
+	move_octets_in_turns(&little, 1, 1);
 	cr_expect(ddps_loop_gentle(loop));
 }
 
@@ -568,6 +570,6 @@ Test(loop, spinning_asks_epoll_after_so_many_octets)
 	struct ddps_io little = { .fd = -1 };
 
 	two_are_ready(1u << 20, DDPS_SPENT_MOST / (1u << 20) + 1);
-	move(&little, 1, DDPS_LIGHT + 1);
+	move_octets_in_turns(&little, 1, DDPS_LIGHT + 1);
 	two_are_ready(DDPS_SPENT_GENTLE / 2, 3);
 }

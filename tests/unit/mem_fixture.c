@@ -34,7 +34,7 @@ bool mem_failed(void)
 	return failed;
 }
 
-static bool fails(void)
+static bool must_alloc_fail(void)
 {
 	if (!left || --left)
 		return false;
@@ -42,7 +42,7 @@ static bool fails(void)
 	return true;
 }
 
-static void *counted(void *p)
+static void *count_live_block(void *p)
 {
 	live += p != NULL;
 	return p;
@@ -134,16 +134,18 @@ static size_t unfenced(void *p)
 
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : counted(fenced(spoilt(__real_malloc(with_fence(size))), size));
+	return must_alloc_fail()
+		       ? NULL
+		       : count_live_block(fenced(spoilt(__real_malloc(with_fence(size))), size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
 	size_t len;
 
-	if (fails() || __builtin_mul_overflow(n, size, &len))
+	if (must_alloc_fail() || __builtin_mul_overflow(n, size, &len))
 		return NULL;
-	return counted(fenced(__real_calloc(1, with_fence(len)), len));
+	return count_live_block(fenced(__real_calloc(1, with_fence(len)), len));
 }
 
 /* It moves each time, so that nobody goes on with what was there before. */
@@ -154,7 +156,7 @@ void *__wrap_realloc(void *p, size_t size)
 
 	if (!p)
 		return __wrap_malloc(size);
-	if (fails())
+	if (must_alloc_fail())
 		return NULL;
 	new = fenced(spoilt(__real_malloc(with_fence(size))), size);
 	if (!new)

@@ -7,7 +7,7 @@
 
 TestSuite(mpa_connect, .timeout = 60);
 
-static int option(int fd, int level, int name)
+static int get_mpa_connect_option(int fd, int level, int name)
 {
 	socklen_t len = sizeof(int);
 	int value = -1;
@@ -16,7 +16,7 @@ static int option(int fd, int level, int name)
 	return value;
 }
 
-static int next_fd(void)
+static int find_next_mpa_connect_fd(void)
 {
 	int fd = dup(1);
 
@@ -39,7 +39,7 @@ static int fd_of(const struct mpa_world *w)
 }
 
 /* A port that nobody uses. */
-static uint16_t free_port(void)
+static uint16_t find_free_mpa_connect_port(void)
 {
 	uint16_t port;
 
@@ -53,7 +53,8 @@ Test(mpa_connect, from_a_port_or_from_any)
 {
 	for (int given = 0; given < 2; given++) {
 		struct ddps_uri uri = { .scheme = "tcp", .from.n = 1 };
-		struct sockaddr_in from = mpa_loopback(given ? free_port() : 0), to, own;
+		struct sockaddr_in from = mpa_loopback(given ? find_free_mpa_connect_port() : 0),
+				   to, own;
 		socklen_t len = sizeof own;
 		struct mpa_world w;
 
@@ -65,8 +66,9 @@ Test(mpa_connect, from_a_port_or_from_any)
 		cr_assert_eq(getsockname(fd_of(&w), (struct sockaddr *)&own, &len), 0);
 		if (given)
 			cr_expect_eq(own.sin_port, from.sin_port);
-		cr_expect_eq(option(fd_of(&w), SOL_SOCKET, SO_REUSEADDR), given);
-		cr_expect_eq(option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), !given);
+		cr_expect_eq(get_mpa_connect_option(fd_of(&w), SOL_SOCKET, SO_REUSEADDR), given);
+		cr_expect_eq(get_mpa_connect_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT),
+			     !given);
 		mpa_world_fini(&w);
 	}
 }
@@ -90,7 +92,7 @@ Test(mpa_connect, from_an_ipv6_address)
 	cr_expect(((struct ddps_mpa_conn *)w.a.llp)->open);
 	w.a.llp->ops->info(w.a.llp, &info);
 	cr_expect(!strncmp(info.local, "[::1]:", 6), "%s", info.local);
-	cr_expect_eq(option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
+	cr_expect_eq(get_mpa_connect_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
 	mpa_world_fini(&w);
 	close(listener);
 }
@@ -107,13 +109,13 @@ Test(mpa_connect, without_memory_nothing_is_begun)
 	mpa_world_init(&w);
 	for (unsigned n = 1; n <= 2; n++) {
 		long live = mem_live();
-		int other = next_fd();
+		int other = find_next_mpa_connect_fd();
 
 		mem_fail(n);
 		cr_expect_eq(connect_by(&w, &uri, &to, sizeof to), DDPS_E_NOMEM);
 		cr_expect_null(w.a.llp);
 		cr_expect_eq(mem_live(), live);
-		cr_expect_eq(next_fd(), other);
+		cr_expect_eq(find_next_mpa_connect_fd(), other);
 	}
 	mpa_world_fini(&w);
 }

@@ -32,28 +32,28 @@ struct net {
 	struct end a, b;
 };
 
-static uint32_t rnd(struct net *n, uint32_t below)
+static uint32_t draw_mpa_core(struct net *n, uint32_t below)
 {
 	n->seed = n->seed * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(n->seed >> 33) % below;
 }
 
-static struct end *end_of(const struct ddps_mpa_conn *c)
+static struct end *get_mpa_core_end(const struct ddps_mpa_conn *c)
 {
 	return c->io.user;
 }
 
-static bool fails(struct end *e, enum call what)
+static bool must_tcp_call_fail(struct end *e, enum call what)
 {
 	return ++e->calls[what] == e->fail_at[what];
 }
 
 static ssize_t mem_recv(struct ddps_mpa_conn *c, struct iovec *iov, int n)
 {
-	struct end *e = end_of(c);
-	size_t most = e->wire_len ? 1 + rnd(e->net, (uint32_t)e->wire_len) : 0, got = 0;
+	struct end *e = get_mpa_core_end(c);
+	size_t most = e->wire_len ? 1 + draw_mpa_core(e->net, (uint32_t)e->wire_len) : 0, got = 0;
 
-	if (fails(e, RECV))
+	if (must_tcp_call_fail(e, RECV))
 		return -e->fail_with;
 	if (e->rst)
 		return -ECONNRESET;
@@ -72,16 +72,16 @@ static ssize_t mem_recv(struct ddps_mpa_conn *c, struct iovec *iov, int n)
 
 static ssize_t mem_send(struct ddps_mpa_conn *c, struct iovec *iov, int n)
 {
-	struct end *e = end_of(c), *to = e->other;
+	struct end *e = get_mpa_core_end(c), *to = e->other;
 	size_t room = WIRE - to->wire_len, put = 0;
 
-	if (fails(e, SEND))
+	if (must_tcp_call_fail(e, SEND))
 		return -e->fail_with;
 	if (to->closed)
 		return -ECONNRESET;
-	if (!room || !rnd(e->net, 4))
+	if (!room || !draw_mpa_core(e->net, 4))
 		return -EAGAIN;
-	room = 1 + rnd(e->net, (uint32_t)room);
+	room = 1 + draw_mpa_core(e->net, (uint32_t)room);
 	for (int i = 0; i < n && put < room; i++) {
 		size_t part = iov[i].iov_len < room - put ? iov[i].iov_len : room - put;
 
@@ -94,17 +94,17 @@ static ssize_t mem_send(struct ddps_mpa_conn *c, struct iovec *iov, int n)
 
 static void mem_fin(struct ddps_mpa_conn *c)
 {
-	end_of(c)->other->fin = true;
+	get_mpa_core_end(c)->other->fin = true;
 }
 
 static void mem_reset(struct ddps_mpa_conn *c)
 {
-	end_of(c)->linger0 = true;
+	get_mpa_core_end(c)->linger0 = true;
 }
 
 static void mem_close(struct ddps_mpa_conn *c)
 {
-	struct end *e = end_of(c);
+	struct end *e = get_mpa_core_end(c);
 
 	cr_assert_not(e->closed);
 	e->closed = true;
@@ -115,16 +115,16 @@ static void mem_close(struct ddps_mpa_conn *c)
 
 static int mem_error(struct ddps_mpa_conn *c)
 {
-	return end_of(c)->rst ? ECONNRESET : 0;
+	return get_mpa_core_end(c)->rst ? ECONNRESET : 0;
 }
 
 static int mem_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 {
-	struct end *e = end_of(c);
+	struct end *e = get_mpa_core_end(c);
 
 	(void)eager;
 	e->events = events | DDPS_MPA_BROKEN;
-	if (!fails(e, WATCH))
+	if (!must_tcp_call_fail(e, WATCH))
 		return 0;
 	errno = e->fail_with;
 	return -1;
@@ -132,7 +132,7 @@ static int mem_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 
 static void mem_unwatch(struct ddps_mpa_conn *c)
 {
-	end_of(c)->events = 0;
+	get_mpa_core_end(c)->events = 0;
 }
 
 static void mem_nothing(struct ddps_mpa_conn *c)
@@ -142,7 +142,7 @@ static void mem_nothing(struct ddps_mpa_conn *c)
 
 static uint32_t mem_emss(struct ddps_mpa_conn *c)
 {
-	return 256 + rnd(end_of(c)->net, 1200);
+	return 256 + draw_mpa_core(get_mpa_core_end(c)->net, 1200);
 }
 
 static int mem_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
@@ -174,14 +174,14 @@ static const struct ddps_mpa_tcp mem_tcp = {
 	.busy = mem_nothing,
 };
 
-static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
+static void take_mpa_core_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 {
-	mpa_up_request(&end_of(c)->net->w, &c->llp, s);
+	mpa_up_request(&get_mpa_core_end(c)->net->w, &c->llp, s);
 }
 
-static const struct ddps_mpa_owner owner = { on_request, mem_nothing, mem_nothing };
+static const struct ddps_mpa_owner owner = { take_mpa_core_request, mem_nothing, mem_nothing };
 
-static struct ddps_mpa_conn *end_init(struct net *n, struct end *e, struct end *other)
+static struct ddps_mpa_conn *init_mpa_core_end(struct net *n, struct end *e, struct end *other)
 {
 	const struct sockaddr_in nobody = { .sin_family = AF_INET };
 
@@ -205,10 +205,10 @@ static void net_open(struct net *n, uint64_t seed, bool crc, bool markers)
 	mpa_world_init(&n->w);
 	n->w.answer_param.crc = a->p.crc = crc;
 	n->w.answer_param.markers = a->p.markers = markers;
-	end_init(n, &n->b, &n->a)->owner = &owner;
+	init_mpa_core_end(n, &n->b, &n->a)->owner = &owner;
 	ddps_mpa_conn_step(n->b.c, DDPS_MPA_EV_RESPOND);
 	ddps_mpa_conn_watch(n->b.c);
-	a->llp = &end_init(n, &n->a, &n->b)->llp;
+	a->llp = &init_mpa_core_end(n, &n->a, &n->b)->llp;
 	ddps_mpa_setup_initiate(n->a.c, &setup, &a->p, &mpa_up, a);
 	ddps_llp_attach(a->llp, &mpa_data, a);
 	ddps_mpa_setup_connected(n->a.c);
@@ -216,7 +216,7 @@ static void net_open(struct net *n, uint64_t seed, bool crc, bool markers)
 		ddps_mpa_conn_watch(n->a.c);
 }
 
-static unsigned ready(const struct end *e)
+static unsigned ready_mpa_core(const struct end *e)
 {
 	unsigned ev = 0;
 
@@ -234,11 +234,11 @@ static unsigned ready(const struct end *e)
 /* One step of either end, or of the loop's tasks; false: nothing moves any more. */
 static bool net_step(struct net *n)
 {
-	struct end *first = rnd(n, 2) ? &n->a : &n->b;
+	struct end *first = draw_mpa_core(n, 2) ? &n->a : &n->b;
 	bool any = ddps_loop_run(n->w.env.loop) > 0;
 
 	for (int i = 0; i < 2; i++, first = first->other) {
-		unsigned ev = first->closed ? 0 : ready(first);
+		unsigned ev = first->closed ? 0 : ready_mpa_core(first);
 
 		if (!ev)
 			continue;
@@ -282,7 +282,7 @@ static void all_arrived(const struct net *n, uint64_t seed)
 	cr_expect_eq(b->called[UP_CLOSED], 1, "seed %lu", (unsigned long)seed);
 }
 
-static void talk(struct net *n, struct mpa_side *s, const uint8_t *pattern, size_t len)
+static void talk_mpa_core(struct net *n, struct mpa_side *s, const uint8_t *pattern, size_t len)
 {
 	s->pattern = pattern;
 	s->seg_len = len;
@@ -304,8 +304,8 @@ Test(mpa_core, any_cut_of_the_octets_gives_the_same, .timeout = 60,
 		net_run(&n);
 		cr_assert_eq(n.w.requests, 1, "seed %lu", (unsigned long)seed);
 		cr_assert_eq(n.w.b[0].setup.pd_len, 9);
-		talk(&n, &n.w.a, pattern, 40 + rnd(&n, 60));
-		talk(&n, &n.w.b[0], pattern, 40 + rnd(&n, 60));
+		talk_mpa_core(&n, &n.w.a, pattern, 40 + draw_mpa_core(&n, 60));
+		talk_mpa_core(&n, &n.w.b[0], pattern, 40 + draw_mpa_core(&n, 60));
 		n.w.a.llp->ops->shutdown(n.w.a.llp);
 		net_run(&n);
 		if (!n.w.b[0].called[UP_CLOSED] && n.w.b[0].llp) {
@@ -318,7 +318,7 @@ Test(mpa_core, any_cut_of_the_octets_gives_the_same, .timeout = 60,
 }
 
 /* Whoever failed is closed; the other one at least knows that nothing more will come. */
-static void told(const struct mpa_side *s, bool failed, unsigned i)
+static void expect_ends_told(const struct mpa_side *s, bool failed, unsigned i)
 {
 	cr_expect_leq(s->called[UP_CLOSED], 1, "case %u", i);
 	cr_expect(s->called[UP_CLOSED] || (!failed && s->called[UP_PEER_CLOSED] == 1), "case %u",
@@ -343,15 +343,15 @@ Test(mpa_core, every_call_of_tcp_fails_once, .timeout = 60)
 		e->fail_with = errs[i / (CALLS * 2 * WHICH)];
 		net_run(&n);
 		if (n.w.a.llp && !n.w.a.called[UP_CLOSED] && n.w.requests)
-			talk(&n, &n.w.a, pattern, 64);
+			talk_mpa_core(&n, &n.w.a, pattern, 64);
 		if (n.w.a.llp && !n.w.a.called[UP_CLOSED])
 			n.w.a.llp->ops->shutdown(n.w.a.llp);
 		net_run(&n);
 		if (e->calls[what] >= e->fail_at[what]) {
 			failed++;
-			told(&n.w.a, e == &n.a, i);
+			expect_ends_told(&n.w.a, e == &n.a, i);
 			if (n.w.requests)
-				told(&n.w.b[0], e == &n.b, i);
+				expect_ends_told(&n.w.b[0], e == &n.b, i);
 		}
 		net_close(&n);
 	}

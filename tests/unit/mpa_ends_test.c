@@ -11,7 +11,8 @@ TestSuite(mpa_ends, .timeout = 60);
 static char step[60], reason[160];
 static unsigned steps, reasons;
 
-static void keep(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void keep_logged_reason(void *user, enum ddps_log_level level, const char *facility,
+			       const char *message)
 {
 	const char *said = strstr(message, ": "), *to = strstr(message, "-> CLOSED");
 
@@ -36,15 +37,15 @@ struct row {
 	const char *step, *reason;
 };
 
-static void world(struct mpa_world *w)
+static void make_logged_world(struct mpa_world *w)
 {
 	mpa_world_init(w);
-	w->env.log.fn = keep;
+	w->env.log.fn = keep_logged_reason;
 	steps = reasons = 0;
 }
 
 /* The peer does what @row says. */
-static void act(struct mpa_world *w, int fd, const struct row *row)
+static void act_as_peer(struct mpa_world *w, int fd, const struct row *row)
 {
 	if (row->len)
 		mpa_bare_send(fd, row->octets, row->len);
@@ -90,11 +91,11 @@ Test(mpa_ends, while_the_request_is_awaited,
 		struct mpa_world w;
 		int fd;
 
-		world(&w);
+		make_logged_world(&w);
 		w.lp.setup_ms = strstr(rows[i].step, "TIMEOUT") ? 30 : 60000;
 		mpa_world_listen(&w);
 		fd = mpa_bare_connect(&w);
-		act(&w, fd, &rows[i]);
+		act_as_peer(&w, fd, &rows[i]);
 		expect_end(&w, fd, &rows[i]);
 	}
 }
@@ -113,13 +114,13 @@ Test(mpa_ends, while_the_application_decides, .description = "5044-7.1.1-18 5044
 		struct mpa_world w;
 		int fd;
 
-		world(&w);
+		make_logged_world(&w);
 		w.b[0].react[UP_REQUEST] = DO_NOTHING;
 		mpa_world_listen(&w);
 		fd = mpa_bare_connect(&w);
 		mpa_bare_send(fd, MPA_REQ "\0\1\0\0", 20);
 		MPA_UNTIL(&w, w.requests);
-		act(&w, fd, &rows[i]);
+		act_as_peer(&w, fd, &rows[i]);
 		expect_end(&w, fd, &rows[i]);
 	}
 }
@@ -145,10 +146,10 @@ Test(mpa_ends, while_the_reply_is_awaited, .description = "5044-7.1.2-12 5044-7.
 		struct mpa_world w;
 		int fd;
 
-		world(&w);
+		make_logged_world(&w);
 		w.a.p.setup_ms = strstr(rows[i].step, "TIMEOUT") ? 30 : 60000;
 		fd = mpa_bare_responder(&w, NULL, 0);
-		act(&w, fd, &rows[i]);
+		act_as_peer(&w, fd, &rows[i]);
 		expect_end(&w, fd, &rows[i]);
 	}
 }
@@ -169,21 +170,21 @@ Test(mpa_ends, after_the_reply, .description = "5044-7.1.2-7 5044-7.1.2-26")
 		uint8_t reply[20];
 		int fd;
 
-		world(&w);
+		make_logged_world(&w);
 		w.answer_param.first_fpdu_ms = strstr(rows[i].step, "TIMEOUT") ? 30 : 60000;
 		w.b[0].react[UP_REQUEST] = rejected ? DO_REJECT : DO_DEFAULT;
 		mpa_world_listen(&w);
 		fd = mpa_bare_connect(&w);
 		mpa_bare_send(fd, MPA_REQ "\0\1\0\0", 20);
 		cr_assert_eq(mpa_bare_read(&w, fd, reply, 20), 20);
-		act(&w, fd, &rows[i]);
+		act_as_peer(&w, fd, &rows[i]);
 		expect_end(&w, fd, &rows[i]);
 	}
 }
 
 /* ---- what is left behind ---- */
 
-static int next_fd(void)
+static int find_next_mpa_ends_fd(void)
 {
 	int fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
 
@@ -206,13 +207,13 @@ Test(mpa_ends, no_descriptor_of_what_cannot_listen)
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
 	in = mpa_loopback(w.port);
-	free_fd = next_fd();
+	free_fd = find_next_mpa_ends_fd();
 	for (unsigned i = 0; i < 2; i++) {
 		cr_expect_eq(ddps_mpa_provider.listen(&w.env, &uri, (struct sockaddr *)&in,
 						      sizeof in, &w.lp, &mpa_listen_up, &w, &l),
 			     DDPS_E_SYSTEM);
 		cr_expect_eq(errno, EADDRINUSE);
-		cr_expect_eq(next_fd(), free_fd);
+		cr_expect_eq(find_next_mpa_ends_fd(), free_fd);
 	}
 	mpa_world_fini(&w);
 }

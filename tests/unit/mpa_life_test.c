@@ -303,7 +303,8 @@ Test(mpa_life, what_cannot_be_waited_for_is_an_end)
 
 static char said[4096];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_mpa_life(void *user, enum ddps_log_level level, const char *facility,
+			  const char *message)
 {
 	(void)user;
 	(void)level;
@@ -318,7 +319,7 @@ Test(mpa_life, changes_of_state_are_logged_and_nothing_else)
 	struct line l;
 
 	line_full(&l);
-	l.w.env.log.fn = note;
+	l.w.env.log.fn = note_mpa_life;
 	l.s->llp->ops->kick(l.s->llp);
 	line_fpdus(&l, 1, 18);
 	line_ready(&l, DDPS_MPA_IN);
@@ -334,7 +335,7 @@ Test(mpa_life, a_fault_of_the_peer_is_logged, .description = "5044-8-9")
 	struct line l;
 
 	line_full(&l);
-	l.w.env.log.fn = note;
+	l.w.env.log.fn = note_mpa_life;
 	line_fpdus(&l, 1, 18);
 	l.in.p[l.in.len - 1] ^= 1;
 	line_ready(&l, DDPS_MPA_IN);
@@ -347,7 +348,7 @@ Test(mpa_life, a_connection_that_is_refused_is_logged)
 	struct line l;
 
 	line_init(&l);
-	l.w.env.log.fn = note;
+	l.w.env.log.fn = note_mpa_life;
 	line_initiate(&l);
 	l.error = ECONNREFUSED;
 	line_ready(&l, DDPS_MPA_OUT | DDPS_MPA_BROKEN);

@@ -171,7 +171,7 @@ Test(mpa_line_read, answers_do_not_wait_for_more_input)
 
 /* ---- while it stalls ---- */
 
-static void stalled(struct line *l)
+static void stall_mpa_line_read(struct line *l)
 {
 	line_full(l);
 	l->s->holding = true;
@@ -185,7 +185,7 @@ Test(mpa_line_read, what_is_waited_for_while_it_stalls)
 {
 	struct line l;
 
-	stalled(&l);
+	stall_mpa_line_read(&l);
 	cr_expect_eq(l.events, DDPS_MPA_PEER_FIN);
 	line_forget(&l);
 	line_ready(&l, DDPS_MPA_OUT);
@@ -203,7 +203,7 @@ Test(mpa_line_read, held_back_again_it_waits_for_the_next_resume)
 {
 	struct line l;
 
-	stalled(&l);
+	stall_mpa_line_read(&l);
 	l.s->llp->ops->resume(l.s->llp);
 	line_run(&l);
 	cr_expect_eq(l.s->holds, 2);

@@ -7,7 +7,7 @@ TestSuite(mpa_line_setup, .timeout = 60);
 #define REPLY MPA_REP "\x40\x01\0\0"
 
 /* An initiator that TCP has connected. */
-static void connected(struct line *l)
+static void connect_both_mpa_line_setup(struct line *l)
 {
 	line_init(l);
 	line_initiate(l);
@@ -20,7 +20,7 @@ Test(mpa_line_setup, the_request_leaves_when_tcp_is_connected, .description = "5
 {
 	struct line l;
 
-	connected(&l);
+	connect_both_mpa_line_setup(&l);
 	cr_expect_eq(l.c->state, DDPS_MPA_AWAIT_REPLY);
 	cr_expect_eq(l.out.len, 20);
 	cr_expect_eq(l.locals, 1);
@@ -71,7 +71,7 @@ Test(mpa_line_setup, of_a_reply_no_more_is_read_than_is_missing,
 	for (size_t first = 1; first < 20; first++) {
 		struct line l;
 
-		connected(&l);
+		connect_both_mpa_line_setup(&l);
 		l.s->react[UP_ANSWER] = DO_NOTHING;
 		line_feed(&l, REPLY, first);
 		line_ready(&l, DDPS_MPA_IN);
@@ -91,7 +91,7 @@ Test(mpa_line_setup, after_the_reply_there_is_no_deadline, .description = "5044-
 {
 	struct line l;
 
-	connected(&l);
+	connect_both_mpa_line_setup(&l);
 	cr_expect(l.c->timer.on);
 	line_feed(&l, REPLY, 20);
 	line_ready(&l, DDPS_MPA_IN);
@@ -107,7 +107,7 @@ Test(mpa_line_setup, the_revision_is_that_of_the_reply)
 	struct ddps_conn_info info = { 0 };
 	struct line l;
 
-	connected(&l);
+	connect_both_mpa_line_setup(&l);
 	l.s->llp->ops->info(l.s->llp, &info);
 	cr_expect_eq(info.mpa.rev, 1);
 	line_feed(&l, MPA_REP "\x40\x02\0\0", 20);

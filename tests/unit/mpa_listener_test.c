@@ -10,7 +10,7 @@ TestSuite(mpa_listener, .timeout = 60);
 #define REQ MPA_REQ "\0\1\0\0"
 
 /* The number that the next descriptor will have. */
-static int next_fd(void)
+static int find_next_mpa_listener_fd(void)
 {
 	int fd = dup(1);
 
@@ -18,7 +18,7 @@ static int next_fd(void)
 	return fd;
 }
 
-static int option(int fd, int level, int name)
+static int get_mpa_listener_option(int fd, int level, int name)
 {
 	socklen_t len = sizeof(int);
 	int value = -1;
@@ -44,14 +44,15 @@ static int listen_on_loopback(struct mpa_world *w)
 	return listen_on(w, "127.0.0.1", (struct sockaddr *)&in, sizeof in);
 }
 
-static struct ddps_mpa_conn *conn_of(const struct mpa_side *s)
+static struct ddps_mpa_conn *get_mpa_listener_conn(const struct mpa_side *s)
 {
 	return (struct ddps_mpa_conn *)s->llp;
 }
 
 static char said[4096];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_mpa_listener(void *user, enum ddps_log_level level, const char *facility,
+			      const char *message)
 {
 	(void)user;
 	(void)level;
@@ -61,7 +62,7 @@ static void note(void *user, enum ddps_log_level level, const char *facility, co
 	strcat(said, "\n");
 }
 
-static unsigned count(const char *what)
+static unsigned count_mpa_listener(const char *what)
 {
 	unsigned n = 0;
 
@@ -82,7 +83,7 @@ Test(mpa_listener, options_of_its_socket)
 	mpa_world_init(&w);
 	w.lp.backlog = 7;
 	cr_assert_eq(listen_on_loopback(&w), 0);
-	cr_expect_eq(option(mpa_listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
+	cr_expect_eq(get_mpa_listener_option(mpa_listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
 	cr_assert_eq(getsockopt(mpa_listening_fd(), IPPROTO_TCP, TCP_INFO, &i, &len), 0);
 	cr_expect_eq(i.tcpi_sacked, 7, "Linux tells the backlog there");
 	mpa_world_fini(&w);
@@ -99,8 +100,9 @@ Test(mpa_listener, an_ipv6_address_is_ipv6_alone)
 		mpa_world_init(&w);
 		if (listen_on(&w, written ? "::" : "", (const struct sockaddr *)&any, sizeof any))
 			cr_skip_test("no IPv6 here");
-		if (option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
-			cr_expect_eq(option(mpa_listening_fd(), IPPROTO_IPV6, IPV6_V6ONLY),
+		if (get_mpa_listener_option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
+			cr_expect_eq(get_mpa_listener_option(mpa_listening_fd(), IPPROTO_IPV6,
+							     IPV6_V6ONLY),
 				     written);
 		mpa_world_fini(&w);
 	}
@@ -116,7 +118,7 @@ Test(mpa_listener, descriptor_0_is_as_good_as_any)
 	if (mpa_under_valgrind())
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
-	other = next_fd();
+	other = find_next_mpa_listener_fd();
 	close(0);
 	sys_fail("getsockname", 0, 1, ENOBUFS);
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_SYSTEM);
@@ -127,7 +129,7 @@ Test(mpa_listener, descriptor_0_is_as_good_as_any)
 	if (listen_on(&w, "", (const struct sockaddr *)&any, sizeof any))
 		cr_skip_test("no IPv6 here");
 	cr_expect_eq(mpa_listening_fd(), 0);
-	cr_expect_eq(next_fd(), other, "there is one socket, not two");
+	cr_expect_eq(find_next_mpa_listener_fd(), other, "there is one socket, not two");
 	mpa_world_fini(&w);
 }
 
@@ -142,7 +144,7 @@ Test(mpa_listener, what_cannot_listen_leaves_nothing)
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
 	live = mem_live();
-	other = next_fd();
+	other = find_next_mpa_listener_fd();
 	mem_fail(1);
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_NOMEM);
 	cr_expect_null(w.listener);
@@ -150,7 +152,7 @@ Test(mpa_listener, what_cannot_listen_leaves_nothing)
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOBUFS);
 	cr_expect_null(w.listener);
-	cr_expect_eq(next_fd(), other);
+	cr_expect_eq(find_next_mpa_listener_fd(), other);
 	cr_expect_eq(mem_live(), live);
 	mpa_world_fini(&w);
 }
@@ -200,16 +202,17 @@ Test(mpa_listener, one_peer_in_a_turn)
 
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note;
+	w.env.log.fn = note_mpa_listener;
 	for (unsigned i = 0; i < 3; i++)
 		fd[i] = mpa_bare_connect(&w);
 	before = ddps_loop_turn(w.env.loop);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_assert_geq(ddps_loop_run(w.env.loop), 0);
-		cr_expect_leq(count("-RESPOND->"), ddps_loop_turn(w.env.loop) - before);
+		cr_expect_leq(count_mpa_listener("-RESPOND->"),
+			      ddps_loop_turn(w.env.loop) - before);
 	}
 	mpa_world_settle(&w);
-	cr_expect_eq(count("-RESPOND->"), 3);
+	cr_expect_eq(count_mpa_listener("-RESPOND->"), 3);
 	mpa_world_fini(&w);
 	for (unsigned i = 0; i < 3; i++)
 		close(fd[i]);
@@ -244,11 +247,11 @@ Test(mpa_listener, no_memory_for_a_peer)
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note;
+	w.env.log.fn = note_mpa_listener;
 	for (;; n++) {
 		long live = mem_live();
 		uint8_t octet;
-		int fd = mpa_bare_connect(&w), other = next_fd();
+		int fd = mpa_bare_connect(&w), other = find_next_mpa_listener_fd();
 
 		said[0] = '\0';
 		mem_fail(n);
@@ -257,11 +260,11 @@ Test(mpa_listener, no_memory_for_a_peer)
 			close(fd);
 			break;
 		}
-		cr_expect_eq(count("accept: out of memory\n"), 1, "%u: %s", n, said);
+		cr_expect_eq(count_mpa_listener("accept: out of memory\n"), 1, "%u: %s", n, said);
 		errno = 0;
 		cr_expect_leq(recv(fd, &octet, 1, MSG_DONTWAIT), 0);
 		cr_expect_neq(errno, EAGAIN, "it is not closed");
-		cr_expect_eq(next_fd(), other);
+		cr_expect_eq(find_next_mpa_listener_fd(), other);
 		cr_expect_eq(mem_live(), live, "%u", n);
 		close(fd);
 	}
@@ -281,7 +284,7 @@ Test(mpa_listener, a_shortage_is_no_end)
 
 		mpa_world_init(&w);
 		mpa_world_listen(&w);
-		w.env.log.fn = note;
+		w.env.log.fn = note_mpa_listener;
 		said[0] = '\0';
 		fd = mpa_bare_connect(&w);
 		sys_fail("accept4", 0, 1, errs[i]);
@@ -303,7 +306,7 @@ Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note;
+	w.env.log.fn = note_mpa_listener;
 	for (unsigned i = 0; i < 2; i++) {
 		fd[i] = mpa_bare_connect(&w);
 		mpa_world_settle(&w);
@@ -315,7 +318,8 @@ Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect_eq(w.env.half_open_given_up, 1);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
-	cr_expect_eq(count("-RESPOND->"), 1, "the one that waited has not come: %s", said);
+	cr_expect_eq(count_mpa_listener("-RESPOND->"), 1, "the one that waited has not come: %s",
+		     said);
 	cr_expect_eq(recv(fd[1], &octet, 1, MSG_DONTWAIT), -1);
 	cr_expect_eq(errno, EAGAIN, "one was enough");
 	cr_expect_eq(recv(fd[0], &octet, 1, MSG_DONTWAIT), -1);
@@ -327,7 +331,7 @@ Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 
 static struct ddps_error why;
 
-static void failed(void *user, const struct ddps_error *e)
+static void note_mpa_listener_failed(void *user, const struct ddps_error *e)
 {
 	(void)user;
 	why = *e;
@@ -336,7 +340,8 @@ static void failed(void *user, const struct ddps_error *e)
 /* What cannot be mended is told with its reason. */
 Test(mpa_listener, an_end_has_a_reason)
 {
-	static const struct ddps_llp_listen_up up = { .request = mpa_up_request, .failed = failed };
+	static const struct ddps_llp_listen_up up = { .request = mpa_up_request,
+						      .failed = note_mpa_listener_failed };
 	struct sockaddr_in in = mpa_loopback(0);
 	struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };
 	struct mpa_world w;
@@ -371,13 +376,13 @@ Test(mpa_listener, an_answer_takes_it_out_of_the_list)
 		mpa_bare_send(fd[i], REQ, 20);
 		MPA_UNTIL(&w, w.requests == i + 1);
 	}
-	cr_expect_not_null(conn_of(&w.b[0])->prev);
+	cr_expect_not_null(get_mpa_listener_conn(&w.b[0])->prev);
 	cr_assert_eq(mpa_answer(&w.b[0], false), 0);
-	cr_expect_null(conn_of(&w.b[0])->prev);
-	cr_expect_null(conn_of(&w.b[0])->listener);
+	cr_expect_null(get_mpa_listener_conn(&w.b[0])->prev);
+	cr_expect_null(get_mpa_listener_conn(&w.b[0])->listener);
 	ddps_mpa_provider.listener_free(w.listener);
 	w.listener = NULL;
-	cr_expect_null(conn_of(&w.b[1])->prev);
+	cr_expect_null(get_mpa_listener_conn(&w.b[1])->prev);
 	cr_assert_eq(mpa_answer(&w.b[1], false), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_expect_eq(mpa_bare_read(&w, fd[i], raw, 20), 20);

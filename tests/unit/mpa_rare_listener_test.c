@@ -223,7 +223,7 @@ Test(mpa_rare_listener, no_more_are_taken_in_a_turn_than_there_are_places)
 }
 
 /* A connection from another network, as it were, that says nothing. */
-static int connect_from(const struct mpa_world *w, unsigned net)
+static int connect_mpa_rare_listener_from(const struct mpa_world *w, unsigned net)
 {
 	struct sockaddr_in to = mpa_loopback(w->port), in = mpa_loopback(0);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -250,7 +250,7 @@ Test(mpa_rare_listener, a_rejection_without_memory)
 	mpa_bare_send(fd, MPA_REQ "\x40\x01\0\0", 20);
 	MPA_UNTIL(&w, w.requests);
 	for (unsigned i = 0; i < NETS; i++)
-		silent[i] = connect_from(&w, i + 1);
+		silent[i] = connect_mpa_rare_listener_from(&w, i + 1);
 	mpa_world_settle(&w);
 	mem_fail(1);
 	cr_expect_eq(mpa_answer(&w.b[0], true), 0);

@@ -35,7 +35,7 @@ static ssize_t send_interrupted(struct ddps_mpa_conn *c, struct iovec *iov, int 
 	return -EINTR;
 }
 
-static int no_error(struct ddps_mpa_conn *c)
+static int have_no_mpa_rare_error(struct ddps_mpa_conn *c)
 {
 	(void)c;
 	return 0;
@@ -53,16 +53,16 @@ static size_t no_octet(const struct ddps_mpa_conn *c)
 	return 0;
 }
 
-static struct ddps_mpa_conn *conn_of(struct mpa_side *s)
+static struct ddps_mpa_conn *get_mpa_rare_conn(struct mpa_side *s)
 {
 	return (struct ddps_mpa_conn *)s->llp;
 }
 
 /* @s sends by @send from now on. */
-static struct ddps_mpa_conn *send_by(struct mpa_side *s,
-				     ssize_t (*send)(struct ddps_mpa_conn *, struct iovec *, int))
+static struct ddps_mpa_conn *
+send_mpa_rare_by(struct mpa_side *s, ssize_t (*send)(struct ddps_mpa_conn *, struct iovec *, int))
 {
-	struct ddps_mpa_conn *c = conn_of(s);
+	struct ddps_mpa_conn *c = get_mpa_rare_conn(s);
 
 	tcp = ddps_mpa_sockets;
 	tcp.send = send;
@@ -78,7 +78,7 @@ static void task_now(struct ddps_mpa_conn *c)
 }
 
 /* @n FPDUs around @len octets of a pattern, into the socket. */
-static void push(int fd, size_t len, unsigned n)
+static void push_mpa_rare(int fd, size_t len, unsigned n)
 {
 	uint8_t *pattern = mpa_pattern(len, 3);
 	struct mpa_octets one = mpa_fpdu(pattern, len), many = { 0 };
@@ -116,10 +116,10 @@ Test(mpa_rare, what_came_before_a_broken_send_is_shown, .description = "5044-8-1
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct mpa_world w;
 		int fd = in_operation(&w);
-		struct ddps_mpa_conn *c = send_by(&w.b[0], send_broken);
+		struct ddps_mpa_conn *c = send_mpa_rare_by(&w.b[0], send_broken);
 
 		c->rx.ask = 4096;
-		push(fd, row[i].len, row[i].n);
+		push_mpa_rare(fd, row[i].len, row[i].n);
 		mpa_send_segments(&w.b[0], mpa_send1, 18, 1);
 		cr_assert_eq(c->wr, DDPS_MPA_WR_LOST);
 		task_now(c);
@@ -139,7 +139,7 @@ Test(mpa_rare, a_broken_send_after_the_peers_close)
 {
 	struct mpa_world w;
 	int fd = in_operation(&w);
-	struct ddps_mpa_conn *c = send_by(&w.b[0], send_broken);
+	struct ddps_mpa_conn *c = send_mpa_rare_by(&w.b[0], send_broken);
 
 	shutdown(fd, SHUT_WR);
 	MPA_UNTIL(&w, w.b[0].called[UP_PEER_CLOSED]);
@@ -160,9 +160,9 @@ Test(mpa_rare, ended_while_more_is_in_hand)
 	struct mpa_world w;
 	int fd = in_operation(&w);
 
-	conn_of(&w.b[0])->rx.ask = 4096;
+	get_mpa_rare_conn(&w.b[0])->rx.ask = 4096;
 	w.b[0].react[UP_RX] = DO_ABORT;
-	push(fd, 1000, 60);
+	push_mpa_rare(fd, 1000, 60);
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
 	cr_expect_eq(w.b[0].segments, 2);
 	cr_expect_eq(w.b[0].end.code, DDPS_E_CLOSED);
@@ -176,14 +176,14 @@ Test(mpa_rare, held_back_in_a_later_turn)
 	int fd = in_operation(&w);
 	struct mpa_side *b = &w.b[0];
 
-	push(fd, 18, 2000);
-	while (!conn_of(b)->rx.cut)
+	push_mpa_rare(fd, 18, 2000);
+	while (!get_mpa_rare_conn(b)->rx.cut)
 		cr_assert_geq(ddps_loop_run(w.env.loop), 0);
 	b->holding = true;
-	conn_of(b)->turn = 0; /* as in the next one */
-	ddps_mpa_conn_ready(conn_of(b), DDPS_MPA_IN);
+	get_mpa_rare_conn(b)->turn = 0; /* as in the next one */
+	ddps_mpa_conn_ready(get_mpa_rare_conn(b), DDPS_MPA_IN);
 	cr_expect_eq(b->holds, 1);
-	cr_expect(conn_of(b)->rx.stalled);
+	cr_expect(get_mpa_rare_conn(b)->rx.stalled);
 	cr_expect_lt(b->segments, 2001);
 	b->holding = false;
 	b->llp->ops->resume(b->llp);
@@ -304,13 +304,13 @@ Test(mpa_rare, a_hangup_without_a_reason)
 {
 	struct mpa_world w;
 	int fd = in_operation(&w);
-	struct ddps_mpa_conn *c = conn_of(&w.b[0]);
+	struct ddps_mpa_conn *c = get_mpa_rare_conn(&w.b[0]);
 
 	w.b[0].holding = true;
 	mpa_bare_fpdu(fd, mpa_send1, 18);
 	MPA_UNTIL(&w, w.b[0].holds);
 	tcp = ddps_mpa_sockets;
-	tcp.error = no_error;
+	tcp.error = have_no_mpa_rare_error;
 	c->tcp = &tcp;
 	ddps_mpa_conn_ready(c, DDPS_MPA_BROKEN);
 	mpa_world_settle(&w);
@@ -366,8 +366,9 @@ Test(mpa_rare, a_bad_first_fpdu_while_closing, .description = "5044-7.1.2-26")
 		bad.p[5] ^= !closing;
 		mpa_bare_send(fd, bad.p, bad.len);
 		MPA_UNTIL(&w, b->called[UP_FAULT]);
-		cr_expect_eq(conn_of(b)->deadline, closing ? DDPS_MPA_T_CLOSE : DDPS_MPA_T_NONE);
-		cr_expect_eq(conn_of(b)->timer.on, closing);
+		cr_expect_eq(get_mpa_rare_conn(b)->deadline,
+			     closing ? DDPS_MPA_T_CLOSE : DDPS_MPA_T_NONE);
+		cr_expect_eq(get_mpa_rare_conn(b)->timer.on, closing);
 		mpa_world_fini(&w);
 		close(fd);
 	}
@@ -389,7 +390,7 @@ Test(mpa_rare, contact_01_leaving_is_from_the_close_until_its_fin_is_acknowledge
 	llp->ops->shutdown(llp);
 	cr_expect(llp->ops->leaving(llp));
 	mpa_world_settle(&w);
-	c = conn_of(&w.b[0]);
+	c = get_mpa_rare_conn(&w.b[0]);
 	cr_expect_eq(c->wr, DDPS_MPA_WR_SHUT);
 	tcp = ddps_mpa_sockets;
 	tcp.unacked = one_octet;
@@ -419,8 +420,8 @@ Test(mpa_rare, resume_of_what_does_not_stall_does_nothing)
 	int fd = in_operation(&w);
 
 	w.b[0].llp->ops->resume(w.b[0].llp);
-	cr_expect_not(conn_of(&w.b[0])->resume);
-	cr_expect_null(conn_of(&w.b[0])->task.prev);
+	cr_expect_not(get_mpa_rare_conn(&w.b[0])->resume);
+	cr_expect_null(get_mpa_rare_conn(&w.b[0])->task.prev);
 	mpa_world_fini(&w);
 	close(fd);
 }
@@ -442,7 +443,7 @@ Test(mpa_rare, a_rejection_needs_no_shutdown)
 	w.b[0].llp->ops->shutdown(w.b[0].llp);
 	cr_expect(mpa_bare_silent(&w, fd));
 	cr_expect_eq(w.b[0].called[UP_CLOSED], 0);
-	cr_expect_eq(conn_of(&w.b[0])->deadline, DDPS_MPA_T_LINGER);
+	cr_expect_eq(get_mpa_rare_conn(&w.b[0])->deadline, DDPS_MPA_T_LINGER);
 	shutdown(fd, SHUT_WR);
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
 	cr_expect_eq(w.b[0].end.code, 0);
@@ -463,10 +464,10 @@ Test(mpa_rare, woken_for_nothing_while_the_application_decides)
 	fd = mpa_bare_connect(&w);
 	mpa_bare_send(fd, MPA_REQ "\x40\x01\0\0", 20);
 	MPA_UNTIL(&w, w.requests);
-	ddps_mpa_conn_ready(conn_of(&w.b[0]), DDPS_MPA_IN);
-	cr_expect_eq(conn_of(&w.b[0])->state, DDPS_MPA_REQUEST_ULP);
+	ddps_mpa_conn_ready(get_mpa_rare_conn(&w.b[0]), DDPS_MPA_IN);
+	cr_expect_eq(get_mpa_rare_conn(&w.b[0])->state, DDPS_MPA_REQUEST_ULP);
 	interrupts = 3;
-	send_by(&w.b[0], send_interrupted);
+	send_mpa_rare_by(&w.b[0], send_interrupted);
 	cr_expect_eq(mpa_answer(&w.b[0], false), 0);
 	cr_expect_eq(interrupts, 0);
 	cr_expect_eq(mpa_bare_read(&w, fd, reply, 20), 20);
@@ -482,7 +483,7 @@ Test(mpa_rare, a_reply_before_the_request_has_left, .description = "5044-7.1.2-1
 
 	mpa_world_init(&w);
 	fd = mpa_bare_responder(&w, "", 0);
-	conn_of(&w.a)->startup->out_sent--; /* as if TCP had not taken the last octet */
+	get_mpa_rare_conn(&w.a)->startup->out_sent--; /* as if TCP had not taken the last octet */
 	mpa_bare_send(fd, MPA_REP "\x40\x01\0\0", 20);
 	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
 	cr_expect_eq(w.a.called[UP_ANSWER], 0);
@@ -543,7 +544,7 @@ Test(mpa_rare, keeping_a_copy)
 	w.a.p.crc = w.answer_param.crc = false;
 	mpa_world_pair(&w);
 	mpa_world_settle(&w);
-	c = send_by(&w.a, send_full);
+	c = send_mpa_rare_by(&w.a, send_full);
 	cr_expect_eq(w.a.llp->ops->keep_copy(w.a.llp), 0, "nothing is being sent");
 	w.a.bad = mine + 18; /* the payload */
 	mpa_send_segments(&w.a, pattern, 1000, 1);

@@ -11,7 +11,7 @@
 #define FPDU  (SHORT + 6)
 
 /* @n FPDUs around @len octets. */
-static struct mpa_octets stream(bool crc, unsigned n, size_t len)
+static struct mpa_octets make_kept_stream(bool crc, unsigned n, size_t len)
 {
 	uint8_t *ulpdu = mpa_pattern(len, 4);
 	struct mpa_ref ref = { .crc = crc };
@@ -32,7 +32,7 @@ static void use_scratch(struct mpa_rec *r)
 
 Test(mpa_rx_kept, what_is_held_back_is_not_in_the_scratch_buffer)
 {
-	struct mpa_octets s = stream(true, 3, SHORT);
+	struct mpa_octets s = make_kept_stream(true, 3, SHORT);
 	struct mpa_rec r;
 
 	mpa_rec_init(&r, true, false);
@@ -51,7 +51,7 @@ Test(mpa_rx_kept, what_is_held_back_is_not_in_the_scratch_buffer)
 
 Test(mpa_rx_kept, what_is_left_for_the_next_turn_is_not_in_the_scratch_buffer)
 {
-	struct mpa_octets s = stream(true, 3, SHORT);
+	struct mpa_octets s = make_kept_stream(true, 3, SHORT);
 	struct mpa_rec r;
 
 	mpa_rec_init(&r, true, false);
@@ -68,7 +68,7 @@ Test(mpa_rx_kept, what_is_left_for_the_next_turn_is_not_in_the_scratch_buffer)
 
 Test(mpa_rx_kept, without_memory_nothing_is_kept_and_the_error_says_how_much_it_was)
 {
-	struct mpa_octets s = stream(true, 2, SHORT);
+	struct mpa_octets s = make_kept_stream(true, 2, SHORT);
 	struct mpa_rec r;
 
 	mpa_rec_init(&r, true, false);
@@ -115,7 +115,7 @@ Test(mpa_rx_kept, there_is_one_buffer_at_a_time)
 /* The first octet of a header that can be placed is enough. */
 Test(mpa_rx_kept, twenty_octets_are_a_header)
 {
-	struct mpa_octets s = stream(false, 1, 500);
+	struct mpa_octets s = make_kept_stream(false, 1, 500);
 
 	for (size_t n = 19; n <= 21; n++) {
 		struct mpa_rec r;
@@ -131,7 +131,7 @@ Test(mpa_rx_kept, twenty_octets_are_a_header)
 
 /* ---- how much is asked for ---- */
 
-static size_t asks(struct mpa_rec *r)
+static size_t count_asked_octets(struct mpa_rec *r)
 {
 	struct iovec iov[DDPS_MPA_RX_IOV];
 
@@ -151,13 +151,13 @@ static void rec_large(struct mpa_rec *r)
 /* Half as much each time, down to 4 KiB. */
 Test(mpa_rx_kept, a_turn_that_is_cut_halves_what_is_asked_for)
 {
-	struct mpa_octets s = stream(true, 2, SHORT);
+	struct mpa_octets s = make_kept_stream(true, 2, SHORT);
 	size_t want = 512 * 1024;
 	struct mpa_rec r;
 
 	rec_large(&r);
 	for (unsigned i = 0; i < 10; i++) {
-		cr_expect_eq(asks(&r), want, "%u", i);
+		cr_expect_eq(count_asked_octets(&r), want, "%u", i);
 		ddps_mpa_rx_turn(&r.rx, 1);
 		mpa_rec_feed(&r, s.p, s.len, s.len, 0);
 		cr_assert(r.rx.cut);
@@ -172,16 +172,16 @@ Test(mpa_rx_kept, a_turn_that_is_cut_halves_what_is_asked_for)
 /* Twice as much after a read that has brought all of it, up to 512 KiB; after no other. */
 Test(mpa_rx_kept, a_full_read_doubles_what_is_asked_for)
 {
-	struct mpa_octets s = stream(true, 512 * 1024 / 4096, 4096 - 6);
+	struct mpa_octets s = make_kept_stream(true, 512 * 1024 / 4096, 4096 - 6);
 	struct mpa_rec r;
 
 	rec_large(&r);
 	r.rx.ask = 4096;
 	for (size_t want = 4096; want < 512 * 1024; want *= 2) {
 		mpa_rec_read(&r, s.p, want - 4096, SIZE_MAX);
-		cr_expect_eq(asks(&r), want, "it was not all");
+		cr_expect_eq(count_asked_octets(&r), want, "it was not all");
 		mpa_rec_read(&r, s.p, want, SIZE_MAX);
-		cr_expect_eq(asks(&r), 2 * want);
+		cr_expect_eq(count_asked_octets(&r), 2 * want);
 	}
 	mpa_rec_read(&r, s.p, s.len, s.len);
 	cr_expect_eq(r.rx.ask, 512 * 1024, "no more than that");
@@ -192,7 +192,7 @@ Test(mpa_rx_kept, a_full_read_doubles_what_is_asked_for)
 /* The first octets of the next FPDU are put in front: so much less has room. */
 Test(mpa_rx_kept, the_scratch_buffer_is_not_overrun)
 {
-	struct mpa_octets s = stream(true, 1, 500);
+	struct mpa_octets s = make_kept_stream(true, 1, 500);
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct mpa_rec r;
 
@@ -210,7 +210,7 @@ Test(mpa_rx_kept, the_scratch_buffer_is_not_overrun)
 Test(mpa_rx_kept, every_valid_fpdu_is_counted)
 {
 	for (unsigned direct = 0; direct < 2; direct++) {
-		struct mpa_octets s = stream(!direct, 3, 500);
+		struct mpa_octets s = make_kept_stream(!direct, 3, 500);
 		struct mpa_rec r;
 
 		mpa_rec_init(&r, !direct, false);
@@ -225,7 +225,7 @@ Test(mpa_rx_kept, every_valid_fpdu_is_counted)
 
 Test(mpa_rx_kept, a_wrong_crc_is_told_with_both_values, .description = "5044-8-2")
 {
-	struct mpa_octets s = stream(true, 1, SHORT);
+	struct mpa_octets s = make_kept_stream(true, 1, SHORT);
 	uint32_t right = (uint32_t)s.p[FPDU - 1] << 24 | (uint32_t)s.p[FPDU - 2] << 16 |
 			 (uint32_t)s.p[FPDU - 3] << 8 | s.p[FPDU - 4];
 	char want[80];

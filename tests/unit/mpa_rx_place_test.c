@@ -3,7 +3,7 @@
 #include "mpa_tcp/mpa_rx.h"
 #include "support/mpa_support.h"
 
-static struct mpa_octets tagged(unsigned n, size_t len, uint8_t **ulpdu)
+static struct mpa_octets make_tagged_mpa_rx_place(unsigned n, size_t len, uint8_t **ulpdu)
 {
 	struct mpa_ref ref = { .crc = false };
 
@@ -25,7 +25,7 @@ Test(mpa_rx_place, however_small_the_pieces_are_the_same_comes_out)
 {
 	static const size_t pieces[] = { 1, 7, 10, 100, 300, 2000 }, reads[] = { 1, 30, 500, 5000 };
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(3, 2000, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(3, 2000, &ulpdu);
 
 	for (size_t i = 0; i < 6 * 4; i++) {
 		struct mpa_rec r;
@@ -48,7 +48,7 @@ Test(mpa_rx_place, however_small_the_pieces_are_the_same_comes_out)
 Test(mpa_rx_place, eighteen_pieces_and_what_follows_are_one_read)
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(1, 14 + 6 + DDPS_SEG_IOV_MAX * 100, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(1, 14 + 6 + DDPS_SEG_IOV_MAX * 100, &ulpdu);
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct mpa_rec r;
 
@@ -67,7 +67,7 @@ Test(mpa_rx_place, eighteen_pieces_and_what_follows_are_one_read)
 Test(mpa_rx_place, the_end_of_an_fpdu_is_read_with_the_rest)
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(1, 2001, &ulpdu); /* one octet of pad */
+	struct mpa_octets s = make_tagged_mpa_rx_place(1, 2001, &ulpdu); /* one octet of pad */
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct mpa_rec r;
 
@@ -111,7 +111,7 @@ static int one_place(void *user, size_t off, struct iovec *iov, int max)
 Test(mpa_rx_place, the_payload_ends_before_its_places_do)
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(2, 2014, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(2, 2014, &ulpdu);
 	struct ddps_mpa_rx_sink sink = mpa_rec_sink;
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct mpa_rec r;
@@ -134,7 +134,7 @@ Test(mpa_rx_place, the_payload_ends_before_its_places_do)
 Test(mpa_rx_place, only_places_that_are_counted_are_used)
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(1, 614, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(1, 614, &ulpdu);
 	struct ddps_mpa_rx_sink sink = mpa_rec_sink;
 	struct mpa_rec r;
 
@@ -154,7 +154,7 @@ Test(mpa_rx_place, only_places_that_are_counted_are_used)
 Test(mpa_rx_place, revoked_places_are_not_read_to)
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(1, 2000, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(1, 2000, &ulpdu);
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct mpa_rec r;
 
@@ -173,7 +173,7 @@ Test(mpa_rx_place, revoked_places_are_not_read_to)
 Test(mpa_rx_place, nothing_follows_a_placement_that_was_refused, .description = "5041-7.1-1")
 {
 	uint8_t *ulpdu;
-	struct mpa_octets s = tagged(3, 2000, &ulpdu);
+	struct mpa_octets s = make_tagged_mpa_rx_place(3, 2000, &ulpdu);
 	struct mpa_rec r;
 
 	init(&r, 1000);

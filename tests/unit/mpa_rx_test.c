@@ -58,7 +58,7 @@ static const struct dump dumps[] = {
 #define NDUMPS (sizeof dumps / sizeof dumps[0])
 
 /* @d with the FPDU that has to come before it. */
-static struct mpa_octets stream_of(const struct dump *d)
+static struct mpa_octets get_mpa_rx_stream(const struct dump *d)
 {
 	struct mpa_ref ref = { .crc = true, .markers = d->markers };
 	uint8_t *lead = mpa_pattern(d->lead, 9);
@@ -78,7 +78,7 @@ Test(mpa_rx, known_dumps_in_any_pieces,
 	static const size_t pieces[] = { 1, 2, 3, 5, 19, 20, 21, 512, 100000 };
 
 	for (size_t i = 0; i < NDUMPS; i++) {
-		struct mpa_octets s = stream_of(&dumps[i]);
+		struct mpa_octets s = get_mpa_rx_stream(&dumps[i]);
 
 		for (size_t j = 0; j < sizeof pieces / sizeof pieces[0]; j++) {
 			struct mpa_rec r;
@@ -137,7 +137,7 @@ Test(mpa_rx, crc_check_values, .description = "5044-4.4-13")
 Test(mpa_rx, every_truncation_waits, .description = "5044-6-5 5044-4.3-11")
 {
 	for (size_t i = 0; i < NDUMPS; i++) {
-		struct mpa_octets s = stream_of(&dumps[i]);
+		struct mpa_octets s = get_mpa_rx_stream(&dumps[i]);
 		size_t before = s.len - dumps[i].len;
 
 		for (size_t n = 0; n < dumps[i].len; n++) {
@@ -162,7 +162,7 @@ Test(mpa_rx, every_flipped_bit_is_a_crc_error,
      .description = "5044-4.4-18 5044-4.4-19 5044-8-1 5044-8-2 5044-8-8")
 {
 	for (size_t i = 0; i < NDUMPS; i++) {
-		struct mpa_octets s = stream_of(&dumps[i]);
+		struct mpa_octets s = get_mpa_rx_stream(&dumps[i]);
 		size_t before = s.len - dumps[i].len;
 
 		for (size_t bit = 0; bit < dumps[i].len * 8; bit++) {
@@ -257,7 +257,7 @@ Test(mpa_rx, pad_may_be_anything, .description = "5044-4.1-3")
 }
 
 /* Put a new CRC behind changed octets of a stream's only FPDU. */
-static void seal(struct mpa_octets *s)
+static void seal_mpa_rx(struct mpa_octets *s)
 {
 	ddps_mpa_crc_store(s->p + s->len - 4, ddps_mpa_crc(DDPS_MPA_CRC_INIT, s->p, s->len - 4));
 }
@@ -274,7 +274,7 @@ Test(mpa_rx, marker_reserved_bits_are_ignored, .description = "5044-4.2-3 5044-4
 		ref.out.p[at + 1] = 0xad;
 		ref.out.p[at + 3] |= 3;
 	}
-	seal(&ref.out);
+	seal_mpa_rx(&ref.out);
 	mpa_rec_init(&r, true, true);
 	mpa_rec_feed(&r, ref.out.p, ref.out.len, 100000, 0);
 	cr_expect_eq(r.err, 0, "%s", r.e.text);
@@ -309,7 +309,7 @@ Test(mpa_rx, wrong_marker_is_error_3_and_crc_comes_first,
 			cr_expect_eq(r.err, DDPS_E_MARKER);
 			mpa_rec_fini(&r);
 			/* CRC right: code 3 */
-			seal(&s);
+			seal_mpa_rx(&s);
 			mpa_rec_init(&r, true, true);
 			mpa_rec_feed(&r, s.p, s.len, 0, bit + 1);
 			cr_expect_eq(r.err, DDPS_E_MARKER);

@@ -9,8 +9,8 @@ TestSuite(mpa_share, .timeout = 60);
 /* ---- the receiver ---- */
 
 /* All of @p in turns of @share segments each. */
-static void feed(struct mpa_rec *r, const uint8_t *p, size_t n, size_t max, unsigned share,
-		 uint32_t *seed)
+static void feed_mpa_share(struct mpa_rec *r, const uint8_t *p, size_t n, size_t max,
+			   unsigned share, uint32_t *seed)
 {
 	while (n || r->rx.cut || r->rx.stalled) {
 		unsigned before = r->segments;
@@ -51,7 +51,7 @@ Test(mpa_share, attack_16_however_often_it_is_cut_the_same_comes_out)
 			b.hold_every = mode & 8 ? 3 : 0;
 			a.direct_hdr = b.direct_hdr = mode & 4 ? 0 : 18;
 			mpa_rec_feed(&a, ref.out.p, ref.out.len, 100000, seed);
-			feed(&b, ref.out.p, ref.out.len, pieces[k % 4], 1 + k / 4, &seed);
+			feed_mpa_share(&b, ref.out.p, ref.out.len, pieces[k % 4], 1 + k / 4, &seed);
 			cr_expect_eq(b.segments, 60);
 			cr_assert_eq(a.got.len, b.got.len);
 			cr_expect_eq(memcmp(a.got.p, b.got.p, a.got.len), 0);
@@ -92,7 +92,7 @@ Test(mpa_share, attack_16_so_much_is_read_as_a_turn_shows)
 
 /* ---- sessions on real sockets ---- */
 
-static int join(struct mpa_world *w)
+static int join_mpa_share(struct mpa_world *w)
 {
 	int fd = mpa_bare_connect(w);
 	uint8_t reply[20];
@@ -102,7 +102,7 @@ static int join(struct mpa_world *w)
 	return fd;
 }
 
-static void flood(int fd, unsigned n)
+static void flood_with_fpdus(int fd, unsigned n)
 {
 	struct mpa_octets one = mpa_fpdu(mpa_send1, 18), many = { 0 };
 
@@ -123,10 +123,10 @@ Test(mpa_share, sixteen_show_in_a_turn_what_they_have_read)
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
 	for (unsigned i = 0; i < SESSIONS; i++)
-		fd[i] = join(&w);
+		fd[i] = join_mpa_share(&w);
 	mpa_world_settle(&w);
 	for (unsigned i = 0; i < SESSIONS; i++)
-		flood(fd[i], EACH);
+		flood_with_fpdus(fd[i], EACH);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		cr_expect_eq(w.b[i].segments, EACH, "session %u", i);
@@ -145,11 +145,11 @@ Test(mpa_share, attack_16_tiny_fpdus_take_no_more_of_a_turn_than_their_share)
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
 	for (unsigned i = 0; i < 4; i++)
-		fd[i] = join(&w);
+		fd[i] = join_mpa_share(&w);
 	mpa_world_settle(&w);
 	for (unsigned i = 0; i < 3; i++)
-		flood(fd[i], FLOOD);
-	flood(fd[3], 1);
+		flood_with_fpdus(fd[i], FLOOD);
+	flood_with_fpdus(fd[3], 1);
 	for (; sum < all && turns < 1000; turns++) {
 		unsigned before = sum;
 
@@ -196,7 +196,7 @@ Test(mpa_share, attack_16_the_rest_is_shown_before_the_end)
 
 	mpa_world_init(&w);
 	fd = mpa_bare_initiator(&w);
-	flood(fd, FLOOD);
+	flood_with_fpdus(fd, FLOOD);
 	cr_assert_eq(shutdown(fd, SHUT_WR), 0);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
 	cr_expect_leq(w.b[0].segments, 512u);
@@ -215,7 +215,7 @@ Test(mpa_share, attack_16_a_flood_and_a_reset)
 
 	mpa_world_init(&w);
 	fd = mpa_bare_initiator(&w);
-	flood(fd, FLOOD);
+	flood_with_fpdus(fd, FLOOD);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
 	mpa_bare_reset(fd);
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
@@ -230,7 +230,7 @@ Test(mpa_share, attack_16_freed_while_more_is_kept)
 
 	mpa_world_init(&w);
 	fd = mpa_bare_initiator(&w);
-	flood(fd, FLOOD);
+	flood_with_fpdus(fd, FLOOD);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
 	cr_expect_gt(w.b[0].llp->ops->held(w.b[0].llp), 0u);
 	w.b[0].llp->ops->free(w.b[0].llp);
@@ -249,10 +249,10 @@ Test(mpa_share, attack_16_set_ups_do_not_wait_for_a_turn_each)
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
 	for (unsigned i = 0; i < 2; i++)
-		fd[i] = join(&w);
+		fd[i] = join_mpa_share(&w);
 	mpa_world_settle(&w);
 	for (unsigned i = 0; i < 2; i++)
-		flood(fd[i], FLOOD);
+		flood_with_fpdus(fd[i], FLOOD);
 	for (unsigned i = 0; i < 8; i++)
 		late[i] = mpa_bare_connect(&w);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);

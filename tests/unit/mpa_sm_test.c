@@ -84,7 +84,7 @@ static const struct cell {
 	{ S(CLOSED), E(ABORT), S(CLOSED), A(WAIT) },
 };
 
-static const struct cell *find(enum ddps_mpa_state from, enum ddps_mpa_event ev)
+static const struct cell *find_legal_cell(enum ddps_mpa_state from, enum ddps_mpa_event ev)
 {
 	for (size_t i = 0; i < sizeof legal / sizeof legal[0]; i++)
 		if (legal[i].from == from && legal[i].ev == ev)
@@ -101,7 +101,7 @@ Test(mpa_sm, every_cell,
 {
 	for (enum ddps_mpa_state s = 0; s < DDPS_MPA_NSTATE; s++) {
 		for (enum ddps_mpa_event ev = 0; ev < DDPS_MPA_NEVENT; ev++) {
-			const struct cell *c = find(s, ev);
+			const struct cell *c = find_legal_cell(s, ev);
 			enum ddps_mpa_state now = s;
 			unsigned acts = ddps_mpa_sm_step(&now, ev);
 

@@ -16,7 +16,7 @@ static struct {
 	size_t len;
 } shown;
 
-static void capture(void *user, const struct ddps_packet *p)
+static void capture_mpa_socket(void *user, const struct ddps_packet *p)
 {
 	cr_expect_eq(user, &shown);
 	cr_expect_eq(p->transport, DDPS_TRANSPORT_TCP);
@@ -68,7 +68,7 @@ static void until_readable(void)
 }
 
 /* @k pieces of "abcdef", in order. */
-static void cut(char *octets, int k, struct iovec *iov)
+static void cut_mpa_socket(char *octets, int k, struct iovec *iov)
 {
 	for (int i = 0; i < k; i++)
 		iov[i] = (struct iovec){ octets + 6 / k * i, 6 / (size_t)k };
@@ -82,7 +82,7 @@ Test(mpa_socket, all_pieces_leave_with_one_call)
 	for (int k = 1; k <= 6; k++) {
 		if (6 % k)
 			continue;
-		cut(octets, k, iov);
+		cut_mpa_socket(octets, k, iov);
 		cr_expect_eq(c->tcp->send(c, iov, k), 6, "%d pieces", k);
 		cr_assert_eq(recv(peer, got, 6, MSG_WAITALL), 6);
 		cr_expect_arr_eq(got, octets, 6);
@@ -100,7 +100,7 @@ Test(mpa_socket, all_pieces_are_filled_with_one_call)
 			continue;
 		cr_assert_eq(send(peer, "abcdef", 6, 0), 6);
 		until_readable();
-		cut(got, k, iov);
+		cut_mpa_socket(got, k, iov);
 		cr_expect_eq(c->tcp->recv(c, iov, k), 6, "%d pieces", k);
 		cr_expect_str_eq(got, "abcdef");
 	}
@@ -152,7 +152,7 @@ Test(mpa_socket, a_kernel_without_memory_is_no_end)
 	char octets[6] = "abcdef";
 	struct iovec iov[2];
 
-	cut(octets, 2, iov);
+	cut_mpa_socket(octets, 2, iov);
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
 		sys_fail("sendmsg", 0, 1, row[i].err);
 		cr_expect_eq(c->tcp->send(c, iov, 2), row[i].is, "row %u", i);
@@ -211,9 +211,9 @@ Test(mpa_socket, what_goes_over_the_wire_is_shown)
 	socklen_t len = sizeof own;
 
 	cr_assert_eq(getsockname(c->io.fd, (struct sockaddr *)&own, &len), 0);
-	w.env.capture = capture;
+	w.env.capture = capture_mpa_socket;
 	w.env.capture_user = &shown;
-	cut(octets, 2, iov);
+	cut_mpa_socket(octets, 2, iov);
 	cr_expect_eq(c->tcp->recv(c, iov, 2), -EAGAIN);
 	cr_expect_eq(shown.received, 0);
 	c->tcp->send(c, iov, 2);

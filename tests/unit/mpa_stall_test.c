@@ -5,7 +5,8 @@
 /* ---- the receiver ---- */
 
 /* All of @p, resumed whenever it stalls. */
-static void feed(struct mpa_rec *r, const uint8_t *p, size_t n, size_t max, uint32_t *seed)
+static void feed_mpa_stall(struct mpa_rec *r, const uint8_t *p, size_t n, size_t max,
+			   uint32_t *seed)
 {
 	while (n) {
 		size_t done = mpa_rec_read(r, p, n, max ? max : 1 + mpa_random(seed) % 3000);
@@ -38,8 +39,8 @@ Test(mpa_stall, however_often_the_same_comes_out)
 			mpa_rec_init(&b, mode & 1, mode & 2);
 			b.hold_every = 2 + mode / 4;
 			a.direct_hdr = b.direct_hdr = mode & 4 ? 18 : 0;
-			feed(&a, ref.out.p, ref.out.len, pieces[j], &seed);
-			feed(&b, ref.out.p, ref.out.len, pieces[j], &seed);
+			feed_mpa_stall(&a, ref.out.p, ref.out.len, pieces[j], &seed);
+			feed_mpa_stall(&b, ref.out.p, ref.out.len, pieces[j], &seed);
 			cr_expect_eq(a.segments, 40);
 			cr_expect_eq(b.segments, 40);
 			cr_assert_eq(a.got.len, b.got.len);
@@ -121,7 +122,7 @@ Test(mpa_stall, tcp_slows_the_sender_down_and_sending_goes_on)
 }
 
 /* One FPDU came to b[0], which does not take it. */
-static int stalled(struct mpa_world *w)
+static int open_stalled_conn(struct mpa_world *w)
 {
 	int fd;
 
@@ -136,7 +137,7 @@ static int stalled(struct mpa_world *w)
 Test(mpa_stall, a_close_behind_it_waits_its_turn)
 {
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	mpa_bare_fpdu(fd, mpa_send1, 18);
 	shutdown(fd, SHUT_WR);
@@ -153,7 +154,7 @@ Test(mpa_stall, a_close_behind_it_waits_its_turn)
 Test(mpa_stall, a_reset_is_noticed_at_once)
 {
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	mpa_bare_reset(fd);
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
@@ -167,7 +168,7 @@ Test(mpa_stall, contact_06_a_reset_behind_the_close_takes_nothing_away)
 {
 	for (int seen = 0; seen < 2; seen++) {
 		struct mpa_world w;
-		int fd = stalled(&w);
+		int fd = open_stalled_conn(&w);
 
 		mpa_bare_fpdu(fd, mpa_send1, 18);
 		shutdown(fd, SHUT_WR);
@@ -196,7 +197,7 @@ Test(mpa_stall, contact_06_nor_if_sending_meets_it)
 {
 	uint8_t *pattern = mpa_pattern(100, 3);
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	shutdown(fd, SHUT_WR);
 	mpa_bare_reset(fd);
@@ -217,7 +218,7 @@ Test(mpa_stall, the_first_message_counts_though_it_waits,
 	uint8_t *pattern = mpa_pattern(100, 3), raw[108];
 	struct ddps_mpa_conn *c;
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	c = (struct ddps_mpa_conn *)w.b[0].llp;
 	cr_expect_eq(c->deadline, DDPS_MPA_T_NONE);
@@ -232,7 +233,7 @@ Test(mpa_stall, the_first_message_counts_though_it_waits,
 Test(mpa_stall, abort_and_free_leave_nothing)
 {
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	w.b[0].llp->ops->abort(w.b[0].llp);
 	w.b[0].llp->ops->resume(w.b[0].llp);
@@ -240,7 +241,7 @@ Test(mpa_stall, abort_and_free_leave_nothing)
 	cr_expect_eq(w.b[0].end.code, DDPS_E_CLOSED);
 	mpa_world_fini(&w);
 	close(fd);
-	fd = stalled(&w);
+	fd = open_stalled_conn(&w);
 	w.b[0].llp->ops->resume(w.b[0].llp);
 	mpa_world_fini(&w); /* frees it with the task still to run */
 	close(fd);
@@ -268,7 +269,7 @@ Test(mpa_stall, a_shutdown_has_its_deadline)
 Test(mpa_stall, freed_when_it_is_shown_again)
 {
 	struct mpa_world w;
-	int fd = stalled(&w);
+	int fd = open_stalled_conn(&w);
 
 	mpa_bare_fpdu(fd, mpa_send1, 18);
 	w.b[0].holding = false;

@@ -326,7 +326,7 @@ Test(mpa_tx, crc_field_is_zero_when_off, .description = "5044-4.4-12 5044-4.1-d3
 
 /* ---- what one side sends the other understands ---- */
 
-static void round_trip(struct source *s, bool crc, bool markers, size_t read_max)
+static void make_mpa_tx_round_trip(struct source *s, bool crc, bool markers, size_t read_max)
 {
 	struct mpa_octets out = { 0 };
 	struct ddps_mpa_tx tx;
@@ -363,9 +363,9 @@ Test(mpa_tx, received_at_every_phase_in_any_pieces,
 					    .len = { first, 1, 128, 506, 507, 508, 1442, 502,
 						     18 } };
 
-			round_trip(&s, true, true, pieces[i]);
+			make_mpa_tx_round_trip(&s, true, true, pieces[i]);
 			if (i)
-				round_trip(&s, true, false, pieces[i]);
+				make_mpa_tx_round_trip(&s, true, false, pieces[i]);
 		}
 	free(octets);
 }
@@ -381,15 +381,15 @@ Test(mpa_tx, received_for_every_length, .description = "5044-3-6")
 				    .npay = 1,
 				    .len = { l, 1600 - l, l } };
 
-		round_trip(&s, l & 1, true, 100000);
-		round_trip(&s, l & 1, false, 100000);
+		make_mpa_tx_round_trip(&s, l & 1, true, 100000);
+		make_mpa_tx_round_trip(&s, l & 1, false, 100000);
 	}
 	for (size_t l = 64700; l <= 64768; l++) {
 		struct source s = {
 			.octets = octets, .nseg = 2, .hdr_len = 18, .npay = 1, .len = { l, l }
 		};
 
-		round_trip(&s, true, l & 1, 0);
+		make_mpa_tx_round_trip(&s, true, l & 1, 0);
 	}
 	free(octets);
 }

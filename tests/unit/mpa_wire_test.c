@@ -53,7 +53,8 @@ static const struct vector vectors[] = {
 
 #define NVECTORS (sizeof vectors / sizeof vectors[0])
 
-static void expect_same(const struct ddps_mpa_frame *a, const struct ddps_mpa_frame *b, size_t i)
+static void expect_same_mpa_wire(const struct ddps_mpa_frame *a, const struct ddps_mpa_frame *b,
+				 size_t i)
 {
 	cr_expect(a->markers == b->markers && a->crc == b->crc && a->reject == b->reject &&
 			  a->enhanced == b->enhanced && a->rev == b->rev,
@@ -63,8 +64,8 @@ static void expect_same(const struct ddps_mpa_frame *a, const struct ddps_mpa_fr
 }
 
 /* Decode from memory of exactly @len octets. */
-static int decode(struct ddps_mpa_frame *f, enum ddps_mpa_kind kind, const void *raw, size_t len,
-		  size_t *need)
+static int decode_mpa_wire(struct ddps_mpa_frame *f, enum ddps_mpa_kind kind, const void *raw,
+			   size_t len, size_t *need)
 {
 	const char *why = NULL;
 	uint8_t *copy = mpa_exact(raw, len);
@@ -103,7 +104,7 @@ Test(mpa_wire, decodes_known_frames, .description = "5044-7.1.1-d4 5044u-9-1 658
 		cr_assert_eq(ddps_mpa_frame_decode(&f, v->kind, copy, v->len, &need, &why), 1,
 			     "vector %zu: %s", i, why);
 		cr_expect_eq(need, v->len);
-		expect_same(&f, &v->f, i);
+		expect_same_mpa_wire(&f, &v->f, i);
 		free(copy);
 	}
 }
@@ -117,8 +118,8 @@ Test(mpa_wire, asks_for_more_on_every_truncation, .description = "5044-7.1.1-19 
 		const struct vector *v = &vectors[i];
 
 		for (size_t n = 0; n < v->len; n++) {
-			cr_expect_eq(decode(&f, v->kind, v->raw, n, &need), 0, "vector %zu, %zu", i,
-				     n);
+			cr_expect_eq(decode_mpa_wire(&f, v->kind, v->raw, n, &need), 0,
+				     "vector %zu, %zu", i, n);
 			cr_expect_eq(need, n < 20 ? 20 : v->len, "vector %zu, %zu", i, n);
 		}
 	}
@@ -129,10 +130,10 @@ Test(mpa_wire, ignores_what_follows)
 	struct ddps_mpa_frame f;
 	size_t need;
 
-	cr_expect_eq(decode(&f, DDPS_MPA_REPLY,
-			    REP "\x00\x01\x00\x00"
-				"next",
-			    24, &need),
+	cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REPLY,
+				     REP "\x00\x01\x00\x00"
+					 "next",
+				     24, &need),
 		     1);
 	cr_expect_eq(need, 20);
 }
@@ -151,8 +152,9 @@ Test(mpa_wire, refuses_at_the_first_wrong_key_octet,
 
 				memcpy(raw, keys[kind], 17);
 				raw[i] = (char)(raw[i] ^ 1 << bit);
-				cr_expect_eq(decode(&f, kind, raw, i, &need), 0);
-				cr_expect_eq(decode(&f, kind, raw, i + 1, &need), DDPS_E_KEY);
+				cr_expect_eq(decode_mpa_wire(&f, kind, raw, i, &need), 0);
+				cr_expect_eq(decode_mpa_wire(&f, kind, raw, i + 1, &need),
+					     DDPS_E_KEY);
 			}
 		}
 	}
@@ -194,14 +196,14 @@ Test(mpa_wire, bounds_private_data, .description = "5044-7.1.1-18 5044-7.1.1-19 
 		cr_assert_eq(n, 20 + lens[i]);
 		cr_assert_eq(ddps_mpa_frame_decode(&back, DDPS_MPA_REQUEST, raw, n, &need, &why),
 			     1);
-		expect_same(&back, &f, i);
+		expect_same_mpa_wire(&back, &f, i);
 	}
 	f.pd_len = 513;
 	cr_expect_eq(ddps_mpa_frame_encode(raw, DDPS_MPA_REQUEST, &f), 0);
 	memcpy(raw + 18, "\x02\x01", 2);
-	cr_expect_eq(decode(&back, DDPS_MPA_REQUEST, raw, 20, &need), DDPS_E_PROTOCOL);
+	cr_expect_eq(decode_mpa_wire(&back, DDPS_MPA_REQUEST, raw, 20, &need), DDPS_E_PROTOCOL);
 	memcpy(raw + 18, "\xff\xff", 2);
-	cr_expect_eq(decode(&back, DDPS_MPA_REQUEST, raw, 20, &need), DDPS_E_PROTOCOL);
+	cr_expect_eq(decode_mpa_wire(&back, DDPS_MPA_REQUEST, raw, 20, &need), DDPS_E_PROTOCOL);
 	free(pd);
 }
 
@@ -214,7 +216,7 @@ Test(mpa_wire, knows_revisions_1_and_2,
 
 	for (unsigned rev = 0; rev < 256; rev++) {
 		raw[17] = (char)rev;
-		cr_expect_eq(decode(&f, DDPS_MPA_REQUEST, raw, 20, &need),
+		cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REQUEST, raw, 20, &need),
 			     rev == 1 || rev == 2 ? 1 : DDPS_E_REVISION, "Rev %u", rev);
 	}
 }
@@ -227,14 +229,14 @@ Test(mpa_wire, ignores_reserved_bits_and_r_of_a_request,
 	size_t need;
 
 	/* In Rev 1 bit 0x10 is reserved as well: all private data is the ULP's. */
-	cr_assert_eq(decode(&f, DDPS_MPA_REQUEST, raw, 20, &need), 1);
+	cr_assert_eq(decode_mpa_wire(&f, DDPS_MPA_REQUEST, raw, 20, &need), 1);
 	cr_expect(!f.enhanced && !f.reject && !f.markers && !f.crc);
 	memcpy(raw, REP, 16);
-	cr_assert_eq(decode(&f, DDPS_MPA_REPLY, raw, 20, &need), 1);
+	cr_assert_eq(decode_mpa_wire(&f, DDPS_MPA_REPLY, raw, 20, &need), 1);
 	cr_expect(!f.enhanced && f.reject);
 	raw[16] = 0x0f;
 	raw[17] = 2;
-	cr_assert_eq(decode(&f, DDPS_MPA_REPLY, raw, 20, &need), 1);
+	cr_assert_eq(decode_mpa_wire(&f, DDPS_MPA_REPLY, raw, 20, &need), 1);
 	cr_expect(!f.enhanced && !f.reject && !f.markers && !f.crc);
 }
 
@@ -248,17 +250,18 @@ Test(mpa_wire, enhanced_needs_the_word, .description = "6581-6-6 5044u-6-4 5044u
 
 	for (char n = 0; n < 4; n++) {
 		raw[19] = n;
-		cr_expect_eq(decode(&f, DDPS_MPA_REQUEST, raw, 24, &need), DDPS_E_PROTOCOL);
+		cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REQUEST, raw, 24, &need),
+			     DDPS_E_PROTOCOL);
 	}
 	raw[19] = 4;
-	cr_expect_eq(decode(&f, DDPS_MPA_REQUEST, raw, 24, &need), 1);
+	cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REQUEST, raw, 24, &need), 1);
 
 	/* A rejection may lack it (siw's answer to a malformed Request). */
 	memcpy(raw, REP "\x30\x02\x00\x03", 20);
-	cr_expect_eq(decode(&f, DDPS_MPA_REPLY, raw, 24, &need), 1);
+	cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REPLY, raw, 24, &need), 1);
 	cr_expect(f.reject && !f.enhanced && f.pd_len == 3);
 	raw[16] = 0x10;
-	cr_expect_eq(decode(&f, DDPS_MPA_REPLY, raw, 24, &need), DDPS_E_PROTOCOL);
+	cr_expect_eq(decode_mpa_wire(&f, DDPS_MPA_REPLY, raw, 24, &need), DDPS_E_PROTOCOL);
 
 	/* and none of these is ever sent */
 	f = (struct ddps_mpa_frame){ .rev = 2, .enhanced = true, .pd = buf, .pd_len = 3 };

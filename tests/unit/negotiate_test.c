@@ -113,7 +113,7 @@ Test(negotiate, a_read_rtr_alone_asks_for_ord_1)
 
 /* ---- responder ---- */
 
-static struct ddps_word asked(bool p2p, unsigned rtr, uint16_t ird, uint16_t ord)
+static struct ddps_word make_asked_word(bool p2p, unsigned rtr, uint16_t ird, uint16_t ord)
 {
 	return (struct ddps_word){ p2p, rtr, ird, ord };
 }
@@ -121,7 +121,7 @@ static struct ddps_word asked(bool p2p, unsigned rtr, uint16_t ird, uint16_t ord
 Test(negotiate, responder_fits_its_ord_and_raises_its_ird,
      .description = "6581-9.1-2 6581-9.1-4 6581-9.1-d1")
 {
-	struct ddps_word q = asked(false, 0, 4, 20), r;
+	struct ddps_word q = make_asked_word(false, 0, 4, 20), r;
 	struct ddps_nego_local l = side(10, 10);
 	struct ddps_nego_result res;
 
@@ -139,20 +139,20 @@ Test(negotiate, responder_fits_its_ord_and_raises_its_ird,
 
 Test(negotiate, responder_mirrors_0x3fff_per_direction, .description = "6581-9.1-12 6581-9.1-14")
 {
-	struct ddps_word q = asked(false, 0, ULP, 3), r;
+	struct ddps_word q = make_asked_word(false, 0, ULP, 3), r;
 	struct ddps_nego_local l = side(10, 12);
 	struct ddps_nego_result res;
 
 	ddps_nego_respond(&l, &q, false, false, &r, &res);
 	cr_expect(r.ord == ULP && res.ord == 12);
 	cr_expect(r.ird == 10 && res.ird == 10);
-	q = asked(false, 0, 3, ULP);
+	q = make_asked_word(false, 0, 3, ULP);
 	ddps_nego_respond(&l, &q, false, false, &r, &res);
 	cr_expect(r.ird == ULP && res.ird == 10);
 	cr_expect(r.ord == 3 && res.ord == 3);
 	/* Ours alone: the ORD still keeps within the offer. */
 	l.ird = l.ord = ULP;
-	q = asked(false, 0, 3, 30);
+	q = make_asked_word(false, 0, 3, 30);
 	ddps_nego_respond(&l, &q, false, false, &r, &res);
 	cr_expect(r.ord == ULP && res.ord == 3);
 	cr_expect(r.ird == ULP && res.ird == 5);
@@ -160,7 +160,7 @@ Test(negotiate, responder_mirrors_0x3fff_per_direction, .description = "6581-9.1
 
 Test(negotiate, responder_rejects_an_ird_below_its_need, .description = "6581-9.1-5")
 {
-	struct ddps_word q = asked(false, 0, 7, 1), r;
+	struct ddps_word q = make_asked_word(false, 0, 7, 1), r;
 	struct ddps_nego_local l = side(10, 10);
 	struct ddps_nego_result res;
 
@@ -181,7 +181,7 @@ Test(negotiate, responder_flags_what_both_know,
 
 	for (unsigned a = 1; a <= BCD; a++)
 		for (unsigned b = 1; b <= BCD; b++) {
-			q = asked(true, a, 4, 4);
+			q = make_asked_word(true, a, 4, 4);
 			l.rtr = b;
 			cr_expect_eq(ddps_nego_rtr_mismatch(&q, b), !(a & b));
 			cr_expect_eq(ddps_nego_respond(&l, &q, false, false, &r, &res),
@@ -191,7 +191,7 @@ Test(negotiate, responder_flags_what_both_know,
 			cr_expect_eq(ddps_nego_respond(&l, &q, false, true, &r, &res),
 				     DDPS_NEGO_ACCEPT);
 		}
-	q = asked(false, 0, 4, 4);
+	q = make_asked_word(false, 0, 4, 4);
 	cr_expect_not(ddps_nego_rtr_mismatch(&q, 0));
 	ddps_nego_respond(&l, &q, false, false, &r, &res);
 	cr_expect(!r.p2p && !r.rtr);
@@ -200,7 +200,7 @@ Test(negotiate, responder_flags_what_both_know,
 Test(negotiate, a_read_rtr_finds_a_slot_or_is_not_flagged, .description = "6581-9.1-3")
 {
 	struct ddps_nego_local l = side(0, 0);
-	struct ddps_word q = asked(true, D, 0, 0), r;
+	struct ddps_word q = make_asked_word(true, D, 0, 0), r;
 	struct ddps_nego_result res;
 
 	/* The RFC's own example: initiator ORD 0, responder raises its IRD to 1. */
@@ -218,7 +218,7 @@ Test(negotiate, a_read_rtr_finds_a_slot_or_is_not_flagged, .description = "6581-
 	q.rtr = D;
 	cr_expect_eq(ddps_nego_respond(&l, &q, false, false, &r, &res), DDPS_NEGO_NO_RTR);
 	cr_expect(r.rtr == D && r.ird == 0);
-	q = asked(true, D, 0, ULP);
+	q = make_asked_word(true, D, 0, ULP);
 	cr_expect_eq(ddps_nego_respond(&l, &q, false, false, &r, &res), DDPS_NEGO_ACCEPT);
 	cr_expect(r.rtr == D && r.ird == ULP && res.ird == 0 && res.provider_read_slot);
 }
@@ -227,7 +227,7 @@ Test(negotiate, a_read_rtr_finds_a_slot_or_is_not_flagged, .description = "6581-
 Test(negotiate, nothing_is_left_from_before)
 {
 	struct ddps_nego_local l = side(0, 0);
-	struct ddps_word q = asked(true, C, 0, 0), r;
+	struct ddps_word q = make_asked_word(true, C, 0, 0), r;
 	struct ddps_nego_result res;
 
 	memset(&res, 0xff, sizeof res);
@@ -251,7 +251,7 @@ static int accept_with(struct ddps_nego_local *l, struct ddps_word *r, struct dd
 Test(negotiate, initiator_comes_down_with_its_ord, .description = "6581-9.1-8 6581-9.1-13")
 {
 	struct ddps_nego_local l = side(10, 10);
-	struct ddps_word r = asked(false, 0, 4, 0);
+	struct ddps_word r = make_asked_word(false, 0, 4, 0);
 	struct ddps_nego_result res;
 
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
@@ -269,7 +269,7 @@ Test(negotiate, initiator_covers_the_responders_ord_or_terminates,
      .description = "6581-9.1-7 6581-9.1-9 6581-9.1-10 6581-9.1-15")
 {
 	struct ddps_nego_local l = side(10, 10);
-	struct ddps_word r = asked(false, 0, 10, 11);
+	struct ddps_word r = make_asked_word(false, 0, 10, 11);
 	struct ddps_nego_result res;
 
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
@@ -297,16 +297,16 @@ Test(negotiate, initiator_picks_one_rtr_or_terminates,
 
 	l.p2p = true;
 	for (unsigned flags = 0; flags <= BCD; flags++) {
-		r = asked(true, flags, 4, 4);
+		r = make_asked_word(true, flags, 4, 4);
 		cr_expect_eq(accept_with(&l, &r, &res), flags ? 0 : DDPS_TERM_MPA_RTR);
 		cr_expect_eq(res.rtr, flags & C ? C : flags & D ? D : flags & B);
 	}
-	r = asked(true, D, 0, 4); /* no credit at the responder for a Read */
+	r = make_asked_word(true, D, 0, 4); /* no credit at the responder for a Read */
 	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
-	r = asked(false, 0, 4, 4); /* another model than asked for */
+	r = make_asked_word(false, 0, 4, 4); /* another model than asked for */
 	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	l.p2p = false;
-	r = asked(true, BCD, 4, 4);
+	r = make_asked_word(true, BCD, 4, 4);
 	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	r.ord = MAX; /* IRD is checked before the model */
 	l.max_ird = 10;
@@ -316,7 +316,7 @@ Test(negotiate, initiator_picks_one_rtr_or_terminates,
 Test(negotiate, a_read_rtr_borrows_ord_when_there_is_none)
 {
 	struct ddps_nego_local l = side(10, 0);
-	struct ddps_word r = asked(true, D, 1, 0);
+	struct ddps_word r = make_asked_word(true, D, 1, 0);
 	struct ddps_nego_result res;
 
 	l.p2p = true;
@@ -338,7 +338,7 @@ Test(negotiate, plain_set_up_keeps_own_values_within_the_device)
 /* ---- every pairing ---- */
 
 /* What is in force on a side that hears nothing of the other's numbers. */
-static uint16_t own(uint16_t wanted, uint16_t ulp)
+static uint16_t get_own_in_force(uint16_t wanted, uint16_t ulp)
 {
 	return wanted == ULP ? ulp : wanted;
 }
@@ -346,7 +346,8 @@ static uint16_t own(uint16_t wanted, uint16_t ulp)
 static bool reply_is_right(const struct ddps_nego_local *b, const struct ddps_word *w,
 			   const struct ddps_word *r, const struct ddps_nego_result *rb)
 {
-	uint16_t ird = own(b->ird, b->ulp_ird), ord = own(b->ord, b->ulp_ord);
+	uint16_t ird = get_own_in_force(b->ird, b->ulp_ird),
+		 ord = get_own_in_force(b->ord, b->ulp_ord);
 	bool ird_is_ulps = w->ord == ULP || b->ird == ULP;
 	bool ord_is_ulps = w->ird == ULP || b->ord == ULP;
 
@@ -381,7 +382,8 @@ static bool outcome_is_right(const struct ddps_nego_local *a, const struct ddps_
 			     const struct ddps_word *r, const struct ddps_nego_result *ra)
 {
 	unsigned can = r->ird ? w->rtr & r->rtr : w->rtr & r->rtr & ~D;
-	uint16_t ord = own(a->ord, a->ulp_ord), ird = own(a->ird, a->ulp_ird);
+	uint16_t ord = get_own_in_force(a->ord, a->ulp_ord),
+		 ird = get_own_in_force(a->ird, a->ulp_ird);
 
 	if (ra->rtr != (can & C ? C : can & D ? D : can & B) || !ra->rtr != !w->p2p)
 		return false;
@@ -475,8 +477,8 @@ Test(negotiate, every_reply_is_judged,
 	for (size_t i = 0; i < n * n * n * n; i++)
 		for (unsigned k = 0; k < 64; k++) {
 			struct ddps_nego_local a = side(edge[i % n], edge[i / n % n]);
-			struct ddps_word r = asked(k & 8, k & 8 ? k % 8 : 0, edge[i / n / n % n],
-						   edge[i / n / n / n]);
+			struct ddps_word r = make_asked_word(
+				k & 8, k & 8 ? k % 8 : 0, edge[i / n / n % n], edge[i / n / n / n]);
 
 			a.p2p = k & 16;
 			a.rtr = a.p2p ? C | D : BCD;

@@ -12,7 +12,7 @@
 
 #define BEYOND (1 << 20) /* what is not written down */
 
-static bool is_open(int fd)
+static bool is_own_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
 }
@@ -39,14 +39,14 @@ Test(own, what_is_ours_is_closed)
 	int a = ddps_own(open("/dev/null", O_RDONLY | O_CLOEXEC));
 	int b = ddps_own(dup(a));
 
-	cr_assert(is_open(a) && is_open(b));
+	cr_assert(is_own_open(a) && is_own_open(b));
 	ddps_own_close(a); /* the lower one: the table's end stays */
-	cr_expect_not(is_open(a));
+	cr_expect_not(is_own_open(a));
 	cr_expect_eq(ddps_own(dup(b)), a);
 	ddps_own_close(a);
 	ddps_own_close(b);
-	cr_expect_not(is_open(a));
-	cr_expect_not(is_open(b));
+	cr_expect_not(is_own_open(a));
+	cr_expect_not(is_own_open(b));
 }
 
 /* The program has closed it, and given its number to a file of its own. */
@@ -57,7 +57,7 @@ Test(own, what_is_somebody_elses_now_stays)
 	cr_assert_eq(pipe(fds), 0);
 	cr_assert_eq(dup2(fds[0], fd), fd);
 	ddps_own_close(fd);
-	cr_expect(is_open(fd));
+	cr_expect(is_own_open(fd));
 	close(fd);
 	close(fds[0]);
 	close(fds[1]);
@@ -71,17 +71,17 @@ Test(own, an_era_ends_with_its_mark)
 
 	close(first);
 	era = ddps_own_begin();
-	cr_assert(is_open(first), "the mark");
+	cr_assert(is_own_open(first), "the mark");
 	cr_expect_eq(ddps_own_era(), era);
 	cr_expect_eq(ddps_own_begin(), era);
 	ddps_own_end(era);
-	cr_expect(is_open(first), "one is there yet");
+	cr_expect(is_own_open(first), "one is there yet");
 	ddps_own_end(era);
-	cr_expect_not(is_open(first));
+	cr_expect_not(is_own_open(first));
 
 	for (unsigned taken = 0; taken < 2; taken++) {
 		era = ddps_own_begin();
-		cr_assert(is_open(first));
+		cr_assert(is_own_open(first));
 		close(first);
 		if (taken) { /* its number is another file's */
 			cr_assert_eq(pipe(fds), 0);
@@ -91,7 +91,7 @@ Test(own, an_era_ends_with_its_mark)
 		cr_expect_neq(next, era);
 		ddps_own_end(era); /* of an age that is over: nothing to do */
 		cr_expect_eq(ddps_own_era(), next);
-		cr_expect_eq(is_open(first), taken);
+		cr_expect_eq(is_own_open(first), taken);
 		if (taken) {
 			close(fds[0]);
 			close(fds[1]);
@@ -110,13 +110,13 @@ Test(own, without_a_mark_nothing_is_noticed)
 	sys_fail("fstat", 0, 1, EIO);
 	era = ddps_own_begin();
 	cr_expect_eq(sys_failed(), 1);
-	cr_expect_not(is_open(free_one));
+	cr_expect_not(is_own_open(free_one));
 	cr_expect_eq(ddps_own_era(), era, "nobody has closed it");
 	cr_expect_eq(ddps_own_begin(), era);
-	cr_expect(is_open(free_one), "the next context has one");
+	cr_expect(is_own_open(free_one), "the next context has one");
 	ddps_own_end(era);
 	ddps_own_end(era);
-	cr_expect_not(is_open(free_one));
+	cr_expect_not(is_own_open(free_one));
 }
 
 /* No memory to be told of forks: children are on their own, and it is as in one of them. */

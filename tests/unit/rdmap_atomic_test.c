@@ -13,7 +13,7 @@ static struct ddps_mr *cells_mr;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 	s.r->rfc7306 = true;
 	memset(cells, 0, sizeof cells);
 	cells_mr = side_reg(&s, cells, sizeof cells, RIGHTS | DDPS_ZERO_BASED);
@@ -21,14 +21,14 @@ static void setup(void)
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_atomic, .init = setup, .fini = teardown);
 
-static int post_atomic(enum ddps_op op, uint64_t id, bool sink)
+static int post_rdmap_atomic_atomic(enum ddps_op op, uint64_t id, bool sink)
 {
-	struct ddps_sge sge = piece(&s, 8, 8);
+	struct ddps_sge sge = get_rdmap_piece(&s, 8, 8);
 	struct ddps_send_wr wr = {
 		.wr_id = id,
 		.op = op,
@@ -52,7 +52,7 @@ static int feed_areq(uint32_t msn, const struct ddps_areq *q)
 	return feed_untagged(&s, 0xA, 0x12345678, 1, msn, 0, true, body, sizeof body);
 }
 
-static int feed_aresp(uint32_t msn, uint32_t id, uint64_t original)
+static int feed_rdmap_atomic_aresp(uint32_t msn, uint32_t id, uint64_t original)
 {
 	struct ddps_aresp a = { id, original };
 	uint8_t body[12];
@@ -62,7 +62,8 @@ static int feed_aresp(uint32_t msn, uint32_t id, uint64_t original)
 }
 
 /* Run one on cells[1]; what comes back. */
-static uint64_t run(uint8_t aop, uint64_t data, uint64_t mask, uint64_t cmp, uint64_t cmask)
+static uint64_t run_rdmap_atomic(uint8_t aop, uint64_t data, uint64_t mask, uint64_t cmp,
+				 uint64_t cmask)
 {
 	struct ddps_areq q = { aop, 7, cells_mr->stag, 8, data, mask, cmp, cmask };
 	struct ddps_aresp a;
@@ -81,8 +82,8 @@ Test(rdmap_atomic, request_dumps,
 {
 	s.r->sq.head = s.r->sq.next = s.r->sq.tail = 0x51;
 	s.r->tx_msn[1] = 2;
-	cr_expect_eq(post_atomic(DDPS_OP_FETCH_ADD, 1, true), 0);
-	cr_expect_eq(post_atomic(DDPS_OP_CMP_SWAP, 2, false), 0);
+	cr_expect_eq(post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, true), 0);
+	cr_expect_eq(post_rdmap_atomic_atomic(DDPS_OP_CMP_SWAP, 2, false), 0);
 	expect_pull(&s, "41 4a 00000000 00000001 00000002 00000000 00000000 00000051 1a2b3c01 "
 			"0000000000010008 0000000000000001 0000000000000000 0000000000000000 "
 			"ffffffffffffffff");
@@ -98,7 +99,7 @@ Test(rdmap_atomic, request_dumps,
 	cr_expect_eq(s.sq[0].original, 0x29);
 	cr_expect_eq(s.sq[0].len, 8);
 	cr_expect_eq(*(uint64_t *)(void *)(s.mem + 8), 0x29);
-	cr_expect_eq(feed_aresp(2, 0x52, 0x30), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(2, 0x52, 0x30), 0);
 	cr_assert_eq(s.nsq, 2);
 	cr_expect_eq(s.sq[1].original, 0x30);
 	cr_expect_eq(s.sq[1].len, 0);
@@ -124,32 +125,32 @@ Test(rdmap_atomic, response_dump,
 Test(rdmap_atomic, fetch_add_fields)
 {
 	cells[1] = ONES;
-	cr_expect_eq(run(0, 1, 0, 0, 0), ONES);
+	cr_expect_eq(run_rdmap_atomic(0, 1, 0, 0, 0), ONES);
 	cr_expect_eq(cells[1], 0);
 	cells[1] = UINT64_C(0xffffffffffffffff);
-	run(0, UINT64_C(0x0000000100000001), UINT64_C(0x8000000080000000), 0, 0);
+	run_rdmap_atomic(0, UINT64_C(0x0000000100000001), UINT64_C(0x8000000080000000), 0, 0);
 	cr_expect_eq(cells[1], 0, "two fields of 32 bits");
 	cells[1] = UINT64_C(0x00000000ffffffff);
-	run(0, 1, 0, 0, 0);
+	run_rdmap_atomic(0, 1, 0, 0, 0);
 	cr_expect_eq(cells[1], UINT64_C(0x100000000));
 	cells[1] = 0xff;
-	run(0, 0x101, 0x80, 0, 0);
+	run_rdmap_atomic(0, 0x101, 0x80, 0, 0);
 	cr_expect_eq(cells[1], 0x100, "the carry out of bit 7 is dropped");
 	cells[1] = 0x5;
-	run(0, 0x3, ONES, 0, 0);
+	run_rdmap_atomic(0, 0x3, ONES, 0, 0);
 	cr_expect_eq(cells[1], 0x6, "fields of one bit: xor");
 }
 
 Test(rdmap_atomic, cmp_swap, .description = "7306-5.1.2-1")
 {
 	cells[1] = 0x29;
-	cr_expect_eq(run(2, 0x2a, ONES, 0x28, ONES), 0x29);
+	cr_expect_eq(run_rdmap_atomic(2, 0x2a, ONES, 0x28, ONES), 0x29);
 	cr_expect_eq(cells[1], 0x29);
-	cr_expect_eq(run(2, 0x2a, ONES, 0x29, ONES), 0x29);
+	cr_expect_eq(run_rdmap_atomic(2, 0x2a, ONES, 0x29, ONES), 0x29);
 	cr_expect_eq(cells[1], 0x2a);
-	cr_expect_eq(run(2, 0xffff, 0xf00, 0x1a, 0x0f), 0x2a);
+	cr_expect_eq(run_rdmap_atomic(2, 0xffff, 0xf00, 0x1a, 0x0f), 0x2a);
 	cr_expect_eq(cells[1], 0xf2a, "masked");
-	cr_expect_eq(run(2, 7, ONES, 1, 0), 0xf2a);
+	cr_expect_eq(run_rdmap_atomic(2, 7, ONES, 1, 0), 0xf2a);
 	cr_expect_eq(cells[1], 7, "a plain swap");
 }
 
@@ -190,22 +191,22 @@ Test(rdmap_atomic, completions_in_order_and_one_budget,
 	uint8_t out[128];
 
 	s.r->tx_msn[1] = s.r->tx_msn[3] = s.r->rxq[3].msn = UINT32_MAX;
-	post_atomic(DDPS_OP_FETCH_ADD, 0, false);
-	post(&s, DDPS_OP_READ, 1, 0, 16, 4);
-	post_atomic(DDPS_OP_CMP_SWAP, 2, false);
-	post_atomic(DDPS_OP_FETCH_ADD, 3, false);
-	post_atomic(DDPS_OP_FETCH_ADD, 4, false);
-	post(&s, DDPS_OP_SEND, 5, DDPS_WR_FENCE, 0, 1);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 0, false);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 16, 4);
+	post_rdmap_atomic_atomic(DDPS_OP_CMP_SWAP, 2, false);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 3, false);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 4, false);
+	post_rdmap(&s, DDPS_OP_SEND, 5, DDPS_WR_FENCE, 0, 1);
 	for (int i = 0; i < 4; i++)
 		cr_expect_gt(pull(&s, 128, out), 0);
 	cr_expect_eq(pull(&s, 128, out), 0, "ORD is 4");
-	cr_expect_eq(feed_aresp(UINT32_MAX, 0, 10), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(UINT32_MAX, 0, 10), 0);
 	cr_expect_eq(pull(&s, 128, out), 70);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 16, true, "abcd"), 0);
-	cr_expect_eq(feed_aresp(0, 2, 12), 0);
-	cr_expect_eq(feed_aresp(1, 3, 13), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(0, 2, 12), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(1, 3, 13), 0);
 	cr_expect_eq(pull(&s, 128, out), 0, "the fence");
-	cr_expect_eq(feed_aresp(2, 4, 14), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(2, 4, 14), 0);
 	cr_expect_eq(pull(&s, 128, out), 19);
 	cr_assert_eq(s.nsq, 6);
 	for (unsigned i = 0; i < 6; i++)
@@ -293,8 +294,8 @@ Test(rdmap_atomic, lengths_and_off_by_default,
 		for (int d = -1; d <= 2; d++) {
 			bool off = d == 2;
 
-			post_recv(&s, 1, 0, 64);
-			post_atomic(DDPS_OP_FETCH_ADD, 1, false);
+			post_rdmap_recv(&s, 1, 0, 64);
+			post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, false);
 			pull(&s, 128, out);
 			s.r->rfc7306 = !off;
 			if (!d)
@@ -309,7 +310,7 @@ Test(rdmap_atomic, lengths_and_off_by_default,
 			setup();
 		}
 	s.r->rfc7306 = false;
-	cr_expect_eq(post_atomic(DDPS_OP_FETCH_ADD, 1, false), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, false), DDPS_E_UNSUPPORTED);
 	cr_expect_eq(feed_untagged(&s, 3, 0, 3, 1, 0, true, zero, 8), DDPS_E_PROTOCOL);
 	cr_expect_eq(s.term.triple.layer, 1);
 	cr_expect_eq(s.term.triple.code, 0x01, "queue 3 is invalid");
@@ -323,12 +324,12 @@ Test(rdmap_atomic, response_errors, .description = "7306-8.2-1")
 		static const uint8_t code[] = { 0x02, 0x02, 0x03, 0xFF };
 
 		if (i == 1)
-			post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+			post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 		if (i)
-			post_atomic(DDPS_OP_FETCH_ADD, 2, false);
+			post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 2, false);
 		while (pull(&s, 128, out))
 			;
-		cr_expect_lt(feed_aresp(i == 2 ? 2 : 1, i == 3, 0), 0);
+		cr_expect_lt(feed_rdmap_atomic_aresp(i == 2 ? 2 : 1, i == 3, 0), 0);
 		cr_expect_eq(s.term.triple.code, code[i], "row %d", i);
 		cr_expect_eq(s.term.triple.layer, i < 3);
 		teardown();
@@ -342,7 +343,7 @@ Test(rdmap_atomic, immediate_data,
 	struct ddps_send_wr wr = { .wr_id = 1,
 				   .op = DDPS_OP_IMM,
 				   .imm = { 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77 } };
-	struct ddps_sge sge = piece(&s, 0, 4);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 4);
 
 	s.r->tx_msn[0] = 6;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
@@ -358,7 +359,7 @@ Test(rdmap_atomic, immediate_data,
 	cr_assert_eq(s.nsq, 2);
 	expect_wc(s.sq[1], 1, DDPS_OP_WRITE_IMM, DDPS_WC_SUCCESS);
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 1, NULL, 0), 0);
-	cr_expect_eq(post_recv(&s, 2, 0, 64), 0);
+	cr_expect_eq(post_rdmap_recv(&s, 2, 0, 64), 0);
 	cr_expect_eq(feed_hex(&s, "41 48 00000000 00000000 00000001 00000000 0011223344556677"), 0);
 	cr_expect_eq(feed_hex(&s, "41 49 00000000 00000000 00000002 00000000 8899aabbccddeeff"), 0);
 	cr_assert_eq(s.nrq, 2);
@@ -383,14 +384,15 @@ Test(rdmap_atomic, truncated_at_every_octet, .description = "7306-8.2-1 7306-5.2
 		for (size_t n = 0; n < t[i].len; n++) {
 			uint8_t *seg = calloc(1, 18 + n);
 
-			post_atomic(DDPS_OP_FETCH_ADD, 1, false);
+			post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, false);
 			pull(&s, 128, out);
 			cr_assert(seg);
 			seg[0] = 0x41;
 			seg[1] = (uint8_t)(0x40 | t[i].op);
 			seg[9] = (uint8_t)t[i].qn;
 			seg[13] = 1;
-			cr_expect_lt(feed(&s, seg, 18 + n), 0, "opcode %x, %zu octets", t[i].op, n);
+			cr_expect_lt(feed_rdmap(&s, seg, 18 + n), 0, "opcode %x, %zu octets",
+				     t[i].op, n);
 			cr_expect_eq(s.term.triple.etype, 2);
 			cr_expect_eq(s.term.triple.code, 0xFF);
 			free(seg);
@@ -404,8 +406,8 @@ Test(rdmap_atomic, half_close_with_one_outstanding, .description = "7306-5.2.2-7
 {
 	uint8_t out[128];
 
-	post_atomic(DDPS_OP_FETCH_ADD, 1, true);
-	post(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 1);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, true);
+	post_rdmap(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 1);
 	cr_expect_eq(pull(&s, 128, out), 70);
 	cr_expect_eq(pull(&s, 128, out), 0, "the fence");
 	ddps_rdmap_peer_closed(s.r);
@@ -420,11 +422,11 @@ Test(rdmap_atomic, sink_revoked_before_the_response)
 {
 	uint8_t out[128], before[8];
 
-	post_atomic(DDPS_OP_FETCH_ADD, 1, true);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, true);
 	pull(&s, 128, out);
 	memcpy(before, s.mem + 8, sizeof before);
 	s.mr->valid = false;
-	cr_expect_lt(feed_aresp(1, 0, ONES), 0);
+	cr_expect_lt(feed_rdmap_atomic_aresp(1, 0, ONES), 0);
 	cr_expect_eq(s.term.triple.layer << 8 | s.term.triple.etype << 4, 0);
 	cr_expect_arr_eq(s.mem + 8, before, sizeof before);
 	cr_assert_eq(s.nsq, 1);
@@ -453,18 +455,18 @@ Test(rdmap_atomic, versions, .description = "7306-8.2-3")
 /* The source goes while the Write waits behind a fence: nothing of it is sent. */
 Test(rdmap_atomic, local_error_instead_of_the_message, .description = "7306-8.1-1")
 {
-	struct ddps_sge sge = piece(&s, 0, 4);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 4);
 	struct ddps_send_wr wr = {
 		.wr_id = 2, .op = DDPS_OP_WRITE_IMM, .flags = DDPS_WR_FENCE, .sge = &sge, .nsge = 1
 	};
 	uint8_t out[128];
 
-	post_atomic(DDPS_OP_FETCH_ADD, 1, false);
+	post_rdmap_atomic_atomic(DDPS_OP_FETCH_ADD, 1, false);
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
 	cr_expect_eq(pull(&s, 128, out), 70);
 	cr_expect_eq(pull(&s, 128, out), 0);
 	cr_expect_eq(ddps_stag_invalidate(&s.pd, 0, s.mr->stag), DDPS_STAG_OK);
-	cr_expect_eq(feed_aresp(1, 0, 1), 0);
+	cr_expect_eq(feed_rdmap_atomic_aresp(1, 0, 1), 0);
 	cr_assert_eq(pull(&s, 128, out), 22, "a Terminate without headers");
 	cr_expect_arr_eq(out + 18, "\0\0\0", 4);
 }

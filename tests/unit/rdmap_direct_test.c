@@ -6,12 +6,12 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_direct, .init = setup, .fini = teardown);
@@ -44,21 +44,23 @@ Test(rdmap_direct, write)
 {
 	uint8_t seg[64];
 
-	cr_expect_eq(direct(seg, tagged(seg, 0, s.mr->stag, 10, false, "abcdefgh"), 3), 0);
+	cr_expect_eq(direct(seg, make_tagged_rdmap(seg, 0, s.mr->stag, 10, false, "abcdefgh"), 3),
+		     0);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 18, false, "ij"), 0);
-	cr_expect_eq(direct(seg, tagged(seg, 0, s.mr->stag, 20, true, "k"), 1), 0);
+	cr_expect_eq(direct(seg, make_tagged_rdmap(seg, 0, s.mr->stag, 20, true, "k"), 1), 0);
 	cr_expect_arr_eq(s.mem + 10, "abcdefghijk", 11);
 	cr_expect_eq(ddps_rdmap_rx_direct_end(s.r), DDPS_E_INVAL, "once only");
 }
 
 Test(rdmap_direct, send_over_pieces)
 {
-	struct ddps_sge sge[3] = { piece(&s, 0, 3), piece(&s, 100, 2), piece(&s, 200, 10) };
+	struct ddps_sge sge[3] = { get_rdmap_piece(&s, 0, 3), get_rdmap_piece(&s, 100, 2),
+				   get_rdmap_piece(&s, 200, 10) };
 	uint8_t seg[64];
 
 	ddps_rdmap_post_recv(s.r, 1, sge, 3);
-	cr_expect_eq(direct(seg, untagged(seg, 3, 0, 0, 1, 0, false, "ab", 2), 9), 0);
-	cr_expect_eq(direct(seg, untagged(seg, 3, 0, 0, 1, 2, true, "cdefgh", 6), 9), 0);
+	cr_expect_eq(direct(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, false, "ab", 2), 9), 0);
+	cr_expect_eq(direct(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 2, true, "cdefgh", 6), 9), 0);
 	cr_expect_arr_eq(s.mem, "abc", 3);
 	cr_expect_arr_eq(s.mem + 100, "de", 2);
 	cr_expect_arr_eq(s.mem + 200, "fgh", 3);
@@ -70,10 +72,10 @@ Test(rdmap_direct, read_response)
 {
 	uint8_t seg[64];
 
-	post(&s, DDPS_OP_READ, 1, 0, 100, 8);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 100, 8);
 	pull(&s, 128, seg);
-	cr_expect_eq(direct(seg, tagged(seg, 2, s.mr->stag, 100, false, "abc"), 2), 0);
-	cr_expect_eq(direct(seg, tagged(seg, 2, s.mr->stag, 103, true, "defgh"), 2), 0);
+	cr_expect_eq(direct(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 100, false, "abc"), 2), 0);
+	cr_expect_eq(direct(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 103, true, "defgh"), 2), 0);
 	cr_expect_eq(s.nsq, 1);
 	cr_expect_arr_eq(s.mem + 100, "abcdefgh", 8);
 }
@@ -114,11 +116,11 @@ Test(rdmap_direct, what_is_not_for_it_comes_whole)
 Test(rdmap_direct, first_18_octets_are_enough)
 {
 	uint8_t seg[64], *head = malloc(18);
-	size_t len = tagged(seg, 0, s.mr->stag, 10, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 10, true, "abcdefgh");
 
 	memcpy(head, seg, 18);
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, head, 18, len), 14);
-	len = tagged(seg, 0, s.mr->stag, 4090, true, "abcdefgh");
+	len = make_tagged_rdmap(seg, 0, s.mr->stag, 4090, true, "abcdefgh");
 	memcpy(head, seg, 18);
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, head, 18, len), 0, "bounds use the whole length");
 	free(head);
@@ -131,7 +133,7 @@ Test(rdmap_direct, memory_revoked_between_two_reads, .description = "5040-8.1.1-
 	struct iovec iov;
 	uint8_t seg[64];
 	char want[200];
-	size_t len = tagged(seg, 0, stag, 0, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, stag, 0, true, "abcdefgh");
 
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
 	cr_expect_eq(ddps_rdmap_rx_direct_iov(s.r, 0, &iov, 1), 1);
@@ -150,7 +152,7 @@ Test(rdmap_direct, receive_revoked_between_two_reads)
 	struct ddps_sge sge = { s.mem, 10, mr->stag };
 	struct iovec iov;
 	uint8_t seg[64];
-	size_t len = untagged(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
+	size_t len = make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
 
 	ddps_rdmap_post_recv(s.r, 1, &sge, 1);
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 18);
@@ -164,7 +166,7 @@ Test(rdmap_direct, stream_ended_between_two_reads)
 {
 	struct iovec iov;
 	uint8_t seg[64];
-	size_t len = tagged(seg, 0, s.mr->stag, 0, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "abcdefgh");
 
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
 	ddps_rdmap_terminate(s.r, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 }, "local");

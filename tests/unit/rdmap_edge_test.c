@@ -11,24 +11,24 @@ static uint8_t out[1600];
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 	s.r->rfc7306 = true;
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_edge, .init = setup, .fini = teardown);
 
-static void pull_all(void)
+static void pull_all_rdmap_edge(void)
 {
 	while (pull(&s, 1500, out))
 		;
 }
 
-static int post_add(uint64_t id)
+static int post_rdmap_edge_add(uint64_t id)
 {
 	struct ddps_send_wr wr = { .wr_id = id, .op = DDPS_OP_FETCH_ADD, .stag = 1, .to = 8 };
 
@@ -49,7 +49,7 @@ Test(rdmap_edge, the_codes_are_those_of_the_layer_below)
 		cr_expect_lt(feed_hex(&t, "c1 40 00"), 0);
 		cr_expect_eq(t.term.triple.layer, mpa ? 2 : 1);
 		cr_expect_eq(t.term.triple.code, mpa ? 3 : 0);
-		side_close(&t);
+		close_rdmap_side(&t);
 	}
 }
 
@@ -73,7 +73,7 @@ Test(rdmap_edge, the_slot_of_the_rtr_is_not_for_an_atomic, .description = "7306-
 	cr_expect_lt(feed_untagged(&t, 0xA, 0, 1, 1, 0, true, body, sizeof body), 0);
 	cr_expect_eq(t.term.triple.layer, 1);
 	cr_expect_eq(t.term.triple.code, 2, "no buffer");
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_edge, with_a_shared_queue_it_is_made_or_not)
@@ -116,7 +116,7 @@ Test(rdmap_edge, a_queue_of_reads_grows_as_they_come)
 		cr_assert_eq(feed_rreq(&t, n, 1, t.mr->stag, 0), 0);
 		cr_expect_leq(t.r->irrq.cap, 2 * n);
 	}
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 /* ---- queues that grow when their beginning is elsewhere ---- */
@@ -137,7 +137,7 @@ Test(rdmap_edge, a_queue_of_reads_keeps_its_order_when_it_grows, .description = 
 	while (pull(&t, 128, out))
 		cr_expect_eq(out[14], t.mem[answered++]);
 	cr_expect_eq(answered, msn);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_edge, receives_keep_their_order_when_their_queue_grows, .description = "5041-5.3-1")
@@ -149,18 +149,18 @@ Test(rdmap_edge, receives_keep_their_order_when_their_queue_grows, .description 
 	side_start(&t, 0, 0);
 	for (unsigned round = 0; round < 39; round++) {
 		for (unsigned i = 0; i < 2; i++, posted++)
-			cr_assert_eq(post_recv(&t, posted, posted, 1), 0);
+			cr_assert_eq(post_rdmap_recv(&t, posted, posted, 1), 0);
 		cr_assert_eq(feed_send(&t, (uint32_t)taken + 1, 0, true, "x"), 0);
 		cr_expect_eq(t.rq[taken].wr_id, taken);
 		taken++;
 	}
-	cr_assert_eq(post_recv(&t, posted++, 0, 1), 0);
-	cr_expect_eq(post_recv(&t, posted, 0, 1), DDPS_E_LIMIT, "40 at once");
+	cr_assert_eq(post_rdmap_recv(&t, posted++, 0, 1), 0);
+	cr_expect_eq(post_rdmap_recv(&t, posted, 0, 1), DDPS_E_LIMIT, "40 at once");
 	for (; taken < posted; taken++) {
 		cr_assert_eq(feed_send(&t, (uint32_t)taken + 1, 0, true, "x"), 0);
 		cr_expect_eq(t.rq[taken].wr_id, taken);
 	}
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 /* The message in progress is another one's. */
@@ -173,7 +173,7 @@ Test(rdmap_edge, the_send_queue_grows_under_a_read_response)
 	cr_expect_eq(feed_rreq(&t, 1, 200, t.mr->stag, 1000), 0);
 	cr_assert_eq(pull(&t, 114, out), 114);
 	for (unsigned i = 0; i < 20; i++)
-		cr_assert_eq(post(&t, DDPS_OP_SEND, i, 0, i, 50), 0);
+		cr_assert_eq(post_rdmap(&t, DDPS_OP_SEND, i, 0, i, 50), 0);
 	cr_assert_eq(pull(&t, 114, out), 114);
 	cr_expect_eq(out[1], 0x42);
 	cr_expect_arr_eq(out + 14, t.mem + 1100, 100);
@@ -181,7 +181,7 @@ Test(rdmap_edge, the_send_queue_grows_under_a_read_response)
 		cr_assert_eq(pull(&t, 114, out), 68);
 		cr_expect_arr_eq(out + 18, t.mem + i, 50);
 	}
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 /* ---- messages in pieces ---- */
@@ -191,7 +191,7 @@ Test(rdmap_edge, an_atomic_response_in_pieces, .description = "7306-6.3-8")
 	uint8_t body[DDPS_ARESP_LEN];
 	struct ddps_areq q;
 
-	cr_assert_eq(post_add(1), 0);
+	cr_assert_eq(post_rdmap_edge_add(1), 0);
 	cr_assert_gt(pull(&s, 1500, out), 0);
 	ddps_areq_decode(&q, out + 18);
 	ddps_aresp_encode(&(struct ddps_aresp){ q.id, 0x1122334455667788 }, body);
@@ -205,7 +205,7 @@ Test(rdmap_edge, an_atomic_response_in_pieces, .description = "7306-6.3-8")
 
 Test(rdmap_edge, immediate_data_in_pieces, .description = "7306-6.3-3")
 {
-	post_recv(&s, 1, 0, 8);
+	post_rdmap_recv(&s, 1, 0, 8);
 	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 0, false, "abc", 3), 0);
 	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 3, true, "defgh", 5), 0);
 	cr_assert_eq(s.nrq, 1);
@@ -219,9 +219,9 @@ Test(rdmap_edge, three_messages_end_in_the_order_of_their_beginnings, .descripti
 	uint8_t body[DDPS_RREQ_LEN];
 
 	ddps_rreq_encode(&(struct ddps_rreq){ 1, 2, 4, s.mr->stag, 0 }, body);
-	post_recv(&s, 1, 0, 8);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 2, 0, 100, 4), 0);
-	pull_all();
+	post_rdmap_recv(&s, 1, 0, 8);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 2, 0, 100, 4), 0);
+	pull_all_rdmap_edge();
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
 	cr_expect_eq(feed_untagged(&s, 1, 0, 1, 1, 0, false, body, 20), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, true, "wxyz"), 0);
@@ -247,7 +247,7 @@ Test(rdmap_edge, a_segment_is_read_to_its_end)
 	cr_assert_eq(mprotect(at + page, page, PROT_NONE), 0);
 	for (size_t n = 0; n < 8; n++) {
 		uint8_t seg[64];
-		size_t len = tagged(seg, 0, s.mr->stag, 0, true, text + 7 - n);
+		size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, text + 7 - n);
 
 		memcpy(at + page - len, seg, len);
 		cr_expect_eq(ddps_rdmap_rx_segment(s.r, at + page - len, len), 0);
@@ -260,7 +260,7 @@ Test(rdmap_edge, a_segment_is_read_to_its_end)
 Test(rdmap_edge, a_header_that_is_not_there_is_not_read)
 {
 	uint8_t seg[64];
-	size_t len = tagged(seg, 0, s.mr->stag, 0, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "abcdefgh");
 
 	for (size_t have = 1; have < 14; have++)
 		cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, have, len), 0, "%zu octets", have);
@@ -272,7 +272,7 @@ Test(rdmap_edge, a_header_that_is_not_there_is_not_read)
 Test(rdmap_edge, a_header_that_is_none_replaces_the_one_before)
 {
 	uint8_t seg[64];
-	size_t len = tagged(seg, 0, s.mr->stag, 0, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "abcdefgh");
 	struct iovec iov;
 
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
@@ -285,18 +285,18 @@ Test(rdmap_edge, a_header_that_is_none_replaces_the_one_before)
 Test(rdmap_edge, the_place_of_a_segment_ends_with_it)
 {
 	uint8_t seg[64];
-	size_t len = untagged(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
+	size_t len = make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
 	struct iovec iov[4];
 
-	post_recv(&s, 1, 0, 100);
+	post_rdmap_recv(&s, 1, 0, 100);
 	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 18);
 	cr_assert_eq(ddps_rdmap_rx_direct_iov(s.r, 3, iov, 4), 1);
 	cr_expect_eq(iov[0].iov_base, s.mem + 3);
 	cr_expect_eq(iov[0].iov_len, 5);
 
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 200, 100), 0);
-	pull_all();
-	len = tagged(seg, 2, s.mr->stag, 200, false, "abcdefgh");
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 200, 100), 0);
+	pull_all_rdmap_edge();
+	len = make_tagged_rdmap(seg, 2, s.mr->stag, 200, false, "abcdefgh");
 	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
 	cr_assert_eq(ddps_rdmap_rx_direct_iov(s.r, 3, iov, 4), 1);
 	cr_expect_eq(iov[0].iov_base, s.mem + 203);
@@ -320,12 +320,12 @@ Test(rdmap_edge, the_length_of_a_segment_in_a_terminate, .description = "5040-4.
 {
 	static uint8_t seg[65536];
 
-	tagged(seg, 0, 0x01020304, 5, true, "");
-	cr_expect_lt(feed(&s, seg, 65535), 0);
+	make_tagged_rdmap(seg, 0, 0x01020304, 5, true, "");
+	cr_expect_lt(feed_rdmap(&s, seg, 65535), 0);
 	expect_term(&s, "11 00 c0 00 ffff c1 40 01020304 0000000000000005");
 	teardown();
 	setup();
-	cr_expect_lt(feed(&s, seg, 65536), 0);
+	cr_expect_lt(feed_rdmap(&s, seg, 65536), 0);
 	expect_term(&s, "11 00 40 00 0000 c1 40 01020304 0000000000000005");
 }
 
@@ -345,7 +345,7 @@ Test(rdmap_edge, a_terminate_has_the_header_of_an_atomic, .description = "5040-4
 /* A limit is reached where there is no buffer, not by whatever else is wrong. */
 Test(rdmap_edge, only_a_missing_buffer_is_counted)
 {
-	post_recv(&s, 1, 0, 8);
+	post_rdmap_recv(&s, 1, 0, 8);
 	cr_expect_lt(feed_send(&s, 2, 0, true, "abc"), 0);
 	cr_expect_eq(s.term.triple.code, 3, "MSN");
 	cr_expect_eq(ddps_rdmap_stats(s.r).no_buffer, 0);
@@ -361,7 +361,7 @@ Test(rdmap_edge, the_llp_is_told_of_a_fault_during_direct_placement)
 {
 	struct ddps_mr *mr = side_reg(&s, s.mem, 10, RIGHTS | DDPS_ZERO_BASED);
 	uint8_t seg[64];
-	size_t len = tagged(seg, 0, mr->stag, 0, true, "abcdefgh");
+	size_t len = make_tagged_rdmap(seg, 0, mr->stag, 0, true, "abcdefgh");
 	unsigned want = s.want;
 	struct iovec iov;
 
@@ -374,9 +374,9 @@ Test(rdmap_edge, the_llp_is_told_of_a_fault_during_direct_placement)
 Test(rdmap_edge, a_fault_at_the_end_of_direct_placement, .description = "5040-5.3-16")
 {
 	uint8_t seg[64];
-	size_t len = untagged(seg, 4, s.mr->stag ^ 0x100, 0, 1, 0, true, "abc", 3);
+	size_t len = make_untagged_rdmap(seg, 4, s.mr->stag ^ 0x100, 0, 1, 0, true, "abc", 3);
 
-	post_recv(&s, 1, 0, 8);
+	post_rdmap_recv(&s, 1, 0, 8);
 	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 18);
 	cr_expect_eq(ddps_rdmap_rx_direct_end(s.r), DDPS_E_ACCESS);
 	cr_expect_eq(s.terms, 1);
@@ -430,8 +430,8 @@ Test(rdmap_edge, a_flushed_atomic_brings_nothing)
 	uint8_t body[DDPS_ARESP_LEN];
 	struct ddps_areq q;
 
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 4), 0);
-	cr_expect_eq(post_add(2), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap_edge_add(2), 0);
 	cr_expect_gt(pull_only(&s, 1500, out), 0);
 	cr_expect_gt(pull_only(&s, 1500, out), 0);
 	ddps_areq_decode(&q, out + 18);
@@ -444,11 +444,11 @@ Test(rdmap_edge, a_flushed_atomic_brings_nothing)
 }
 
 /* Its completion posts another one. */
-static void goes_on(void *user, bool recv, struct ddps_wc *wc)
+static void post_on_completion(void *user, bool recv, struct ddps_wc *wc)
 {
-	up_complete(user, recv, wc);
+	take_rdmap_complete(user, recv, wc);
 	if (wc->wr_id == 1)
-		cr_expect_eq(post(user, DDPS_OP_SEND, 9, 0, 9, 1), 0);
+		cr_expect_eq(post_rdmap(user, DDPS_OP_SEND, 9, 0, 9, 1), 0);
 }
 
 /* It is in the place of the Read at once, and yet is not sent before those in front of it. */
@@ -456,11 +456,11 @@ Test(rdmap_edge, the_place_of_a_read_that_never_left)
 {
 	struct ddps_rdmap_up up = side_up;
 
-	up.complete = goes_on;
+	up.complete = post_on_completion;
 	s.r->up = &up;
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
 	for (uint64_t i = 2; i < 9; i++)
-		cr_expect_eq(post(&s, DDPS_OP_SEND, i, 0, i, 1), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, i, 0, i, 1), 0);
 	ddps_rdmap_peer_closed(s.r);
 	cr_assert_eq(s.nsq, 1);
 	expect_wc(s.sq[0], 1, DDPS_OP_READ, DDPS_WC_FLUSHED);
@@ -476,7 +476,7 @@ Test(rdmap_edge, the_place_of_a_read_that_never_left)
 /* All of it has left but the Read that would confirm it. */
 Test(rdmap_edge, a_close_before_the_confirming_read)
 {
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
 	cr_expect_eq(pull_only(&s, 1500, out), 14 + 4);
 	ddps_rdmap_peer_closed(s.r);
 	cr_expect_eq(pull_only(&s, 1500, out), 0);
@@ -489,8 +489,8 @@ Test(rdmap_edge, a_close_before_the_confirming_read)
 /* Whoever asked for no octets gets none, in as many segments as the peer likes. */
 Test(rdmap_edge, the_response_to_a_confirming_read_in_pieces, .description = "5040-5.2.2-9")
 {
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
-	pull_all();
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
+	pull_all_rdmap_edge();
 	cr_expect_eq(feed_rresp(&s, 0, 0, false, ""), 0);
 	cr_expect_eq(s.nsq, 0);
 	cr_expect_eq(feed_rresp(&s, 0, 0, true, ""), 0);
@@ -501,9 +501,9 @@ Test(rdmap_edge, the_response_to_a_confirming_read_in_pieces, .description = "50
 /* The Read has ended while its response waited for a Send. */
 Test(rdmap_edge, a_read_response_that_waited_finds_nobody)
 {
-	post_recv(&s, 1, 0, 8);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 7, 0, 100, 4), 0);
-	pull_all();
+	post_rdmap_recv(&s, 1, 0, 8);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 7, 0, 100, 4), 0);
+	pull_all_rdmap_edge();
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, true, "wxyz"), 0);
 	ddps_rdmap_peer_closed(s.r);
@@ -525,13 +525,13 @@ Test(rdmap_edge, a_fence_behind_a_late_rtr, .description = "5040-5.5-13")
 	side_init(&t, 4, 4, 1);
 	cr_assert_eq(ddps_rdmap_start(t.r, &st), 0);
 	ddps_rdmap_peer_closed(t.r);
-	cr_expect_eq(post(&t, DDPS_OP_SEND, 1, DDPS_WR_FENCE, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&t, DDPS_OP_SEND, 1, DDPS_WR_FENCE, 0, 4), 0);
 	cr_expect_eq(pull(&t, 1500, out), 46);
 	cr_expect_eq(t.r->reads_out, 0);
 	cr_expect_eq(pull(&t, 1500, out), 18 + 4);
 	cr_assert_eq(t.nsq, 1);
 	expect_wc(t.sq[0], 1, DDPS_OP_SEND, DDPS_WC_SUCCESS);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 /* ---- who is told to ask ---- */
@@ -553,12 +553,12 @@ Test(rdmap_edge, whoever_has_asked_is_not_told)
 Test(rdmap_edge, the_llp_is_told_at_the_end_of_direct_placement, .description = "5040-6.1-7")
 {
 	uint8_t seg[64];
-	size_t len = tagged(seg, 2, s.mr->stag, 100, true, "abcd");
+	size_t len = make_tagged_rdmap(seg, 2, s.mr->stag, 100, true, "abcd");
 	unsigned want;
 
 	for (uint64_t i = 0; i < 5; i++)
-		cr_expect_eq(post(&s, DDPS_OP_READ, i, 0, 100, 4), 0);
-	pull_all();
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, i, 0, 100, 4), 0);
+	pull_all_rdmap_edge();
 	want = s.want;
 	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
 	cr_expect_eq(s.want, want);
@@ -567,9 +567,9 @@ Test(rdmap_edge, the_llp_is_told_at_the_end_of_direct_placement, .description = 
 	cr_expect_eq(pull(&s, 1500, out), 46);
 }
 
-static void asks(void *user, bool recv, struct ddps_wc *wc)
+static void pull_on_completion(void *user, bool recv, struct ddps_wc *wc)
 {
-	up_complete(user, recv, wc);
+	take_rdmap_complete(user, recv, wc);
 	pull_only(user, 1500, out);
 }
 
@@ -578,12 +578,12 @@ Test(rdmap_edge, whoever_asks_when_a_read_completes_is_not_told)
 	struct ddps_rdmap_up up = side_up;
 	unsigned want;
 
-	up.complete = asks;
+	up.complete = pull_on_completion;
 	s.r->up = &up;
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
-	pull_all();
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 4), 0);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 3, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
+	pull_all_rdmap_edge();
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 3, 0, 0, 4), 0);
 	want = s.want;
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
 	cr_expect_eq(s.nsq, 1);
@@ -597,8 +597,8 @@ Test(rdmap_edge, the_last_segment_is_known)
 {
 	struct ddps_seg seg;
 
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 200), 0);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 2, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 200), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 2, 0, 0, 4), 0);
 	for (unsigned i = 1; i <= 3; i++) {
 		cr_assert_eq(ddps_rdmap_tx_next(s.r, &seg, 128), 1);
 		cr_expect_eq(seg.final, i == 3, "segment %u", i);

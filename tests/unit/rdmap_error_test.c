@@ -7,12 +7,12 @@ static const uint8_t zero[28];
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_error, .init = setup, .fini = teardown);
@@ -39,7 +39,7 @@ static void expect_answer(const uint8_t *seg, size_t len, const char *term)
 				n += (size_t)snprintf(want + n, sizeof want - n, "%02x", seg[i]);
 		}
 	}
-	cr_expect_lt(feed(&s, seg, len), 0);
+	cr_expect_lt(feed_rdmap(&s, seg, len), 0);
 	expect_pull(&s, want);
 	cr_expect_eq(s.terms, 1);
 	cr_expect_not(s.by_peer);
@@ -48,15 +48,15 @@ static void expect_answer(const uint8_t *seg, size_t len, const char *term)
 	cr_expect_lt(feed_hex(&s, "41 47 00000000 00000002 00000001 00000000 00000000"), 0);
 	cr_expect_eq(s.terms, 1);
 	cr_expect_eq(pull(&s, 1500, (uint8_t[1500]){ 0 }), 0);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
-	cr_expect_eq(post_recv(&s, 1, 0, 1), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 1), DDPS_E_STATE);
 }
 
 /* Start anew, for the next row of a loop. */
-static void again(void)
+static void reopen_error_side(void)
 {
-	side_close(&s);
-	side_open(&s);
+	close_rdmap_side(&s);
+	open_rdmap_side(&s);
 }
 
 /* ---- DDP, tagged: 1/1 ---- */
@@ -64,13 +64,13 @@ static void again(void)
 static void bad_write(uint32_t stag, uint64_t to, const char *text, const char *term)
 {
 	uint8_t seg[256];
-	size_t len = tagged(seg, 0, stag, to, true, text);
+	size_t len = make_tagged_rdmap(seg, 0, stag, to, true, text);
 	uint8_t before[sizeof s.mem];
 
 	memcpy(before, s.mem, sizeof before);
 	expect_answer(seg, len, term);
 	cr_expect_arr_eq(s.mem, before, sizeof before, "nothing was placed");
-	again();
+	reopen_error_side();
 }
 
 Test(rdmap_error, tagged_buffer,
@@ -110,7 +110,7 @@ Test(rdmap_error, terminate_dump_for_a_write)
 	uint8_t seg[1500] = { 0x81, 0x40, 0x1a, 0x2b, 0x3c, 1, 0, 0, 0, 0, 0, 1 };
 
 	s.mr->access &= ~DDPS_REMOTE_WRITE;
-	cr_expect_lt(feed(&s, seg, sizeof seg), 0);
+	cr_expect_lt(feed_rdmap(&s, seg, sizeof seg), 0);
 	expect_term(&s, "11 00 c0 00 05dc 81 40 1a2b3c01 0000000000010000");
 }
 
@@ -123,7 +123,7 @@ Test(rdmap_error, stag_revoked_between_two_segments, .description = "5042-6.2.2-
 	cr_expect_eq(feed_write(&s, stag, 0, false, "abc"), 0);
 	cr_expect_arr_eq(s.mem, "abc", 3);
 	ddps_stag_remove(mr);
-	expect_answer(seg, tagged(seg, 0, stag, 3, true, "def"), "11 00 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 0, stag, 3, true, "def"), "11 00 c0 00 %H");
 	cr_expect_arr_eq(s.mem + 3, "\3\4\5", 3);
 }
 
@@ -132,10 +132,12 @@ Test(rdmap_error, stag_changes_within_a_message)
 	uint8_t seg[64];
 
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, false, "abc"), 0);
-	expect_answer(seg, tagged(seg, 0, s.mr->stag + 1, 3, true, "d"), "11 00 c0 00 %H");
-	again();
+	expect_answer(seg, make_tagged_rdmap(seg, 0, s.mr->stag + 1, 3, true, "d"),
+		      "11 00 c0 00 %H");
+	reopen_error_side();
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, false, "abc"), 0);
-	expect_answer(seg, tagged(seg, 0, s.mr->stag + 1, 3, true, ""), "11 00 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 0, s.mr->stag + 1, 3, true, ""),
+		      "11 00 c0 00 %H");
 }
 
 /* ---- versions and lengths ---- */
@@ -146,19 +148,19 @@ Test(rdmap_error, ddp_version, .description = "5041-4.1-12")
 
 	for (int i = 0; i < 3; i++) {
 		uint8_t seg[64];
-		size_t len = tagged(seg, 0, s.mr->stag, 0, true, "x");
+		size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "x");
 
 		seg[0] = (uint8_t)(0xc0 | dv[i]);
 		expect_answer(seg, len, "11 04 c0 00 %H");
-		again();
+		reopen_error_side();
 		expect_answer(seg, 13, "11 04 00 00"); /* no whole header to return */
-		again();
-		len = untagged(seg, 3, 0, 0, 1, 0, true, "x", 1);
+		reopen_error_side();
+		len = make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "x", 1);
 		seg[0] = (uint8_t)(0x40 | dv[i]);
 		expect_answer(seg, len, "12 06 c0 00 %H");
-		again();
+		reopen_error_side();
 		expect_answer(seg, 17, "12 06 00 00");
-		again();
+		reopen_error_side();
 	}
 }
 
@@ -170,7 +172,7 @@ Test(rdmap_error, shorter_than_its_header)
 
 			s.r->llp_mpa_codes = mpa;
 			expect_answer(seg, n, mpa ? "20 03 00 00" : "10 00 00 00");
-			again();
+			reopen_error_side();
 		}
 }
 
@@ -178,17 +180,17 @@ Test(rdmap_error, rdmap_version, .description = "5040-7.2-3 5040-7.2-8 5040-3.2-
 {
 	for (unsigned rv = 0; rv < 4; rv++) {
 		uint8_t seg[64];
-		size_t len = untagged(seg, 3, 0, 0, 1, 0, true, "x", 1);
+		size_t len = make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "x", 1);
 
 		if (rv == 1)
 			continue;
 		seg[1] = (uint8_t)(rv << 6 | 3);
 		expect_answer(seg, len, "02 05 c0 00 %H");
-		again();
-		len = tagged(seg, 0, s.mr->stag, 0, true, "x");
+		reopen_error_side();
+		len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "x");
 		seg[1] = (uint8_t)(rv << 6);
 		expect_answer(seg, len, "02 05 c0 00 %H");
-		again();
+		reopen_error_side();
 	}
 }
 
@@ -204,19 +206,19 @@ Test(rdmap_error, every_opcode_against_t_and_queue,
 		size_t len;
 
 		if (queue[op] != -1) {
-			len = tagged(seg, op, s.mr->stag, 0, true, "x");
+			len = make_tagged_rdmap(seg, op, s.mr->stag, 0, true, "x");
 			expect_answer(seg, len, "02 06 c0 00 %H");
-			again();
+			reopen_error_side();
 		}
 		for (uint32_t qn = 0; qn < 5; qn++) {
 			if (queue[op] == (int)qn)
 				continue;
-			post_recv(&s, 1, 0, 10);
-			len = untagged(seg, op, 0, qn, 1, 0, true, "x", 1);
+			post_rdmap_recv(&s, 1, 0, 10);
+			len = make_untagged_rdmap(seg, op, 0, qn, 1, 0, true, "x", 1);
 			expect_answer(seg, len,
 				      queue[op] < 0 || qn < 3 ? "02 06 c0 00 %H"
 							      : "12 01 c0 00 %H");
-			again();
+			reopen_error_side();
 		}
 	}
 }
@@ -225,14 +227,15 @@ Test(rdmap_error, opcode_changes_within_a_message)
 {
 	uint8_t seg[64];
 
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
-	expect_answer(seg, untagged(seg, 5, 0, 0, 1, 3, true, "d", 1), "02 06 c0 00 %H");
-	again();
+	expect_answer(seg, make_untagged_rdmap(seg, 5, 0, 0, 1, 3, true, "d", 1), "02 06 c0 00 %H");
+	reopen_error_side();
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, false, "abc"), 0);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	pull(&s, 128, seg);
-	expect_answer(seg, tagged(seg, 2, s.mr->stag, 0, true, "abcd"), "02 06 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 0, true, "abcd"),
+		      "02 06 c0 00 %H");
 }
 
 /* ---- DDP, untagged: 1/2 ---- */
@@ -243,16 +246,16 @@ Test(rdmap_error, send_without_a_buffer,
 {
 	uint8_t seg[128];
 
-	post(&s, DDPS_OP_SEND, 5, 0, 0, 1);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 02 c0 00 %H");
+	post_rdmap(&s, DDPS_OP_SEND, 5, 0, 0, 1);
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 02 c0 00 %H");
 	expect_wc(s.sq[0], 5, DDPS_OP_SEND, DDPS_WC_FLUSHED);
-	again();
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "", 0), "12 02 c0 00 %H");
-	again();
+	reopen_error_side();
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "", 0), "12 02 c0 00 %H");
+	reopen_error_side();
 	s.r->rxq[0].msn = 9; /* MSN 9, 82 octets */
 	memset(seg, 0, sizeof seg);
-	untagged(seg, 3, 0, 0, 9, 0, true, "", 0);
-	cr_expect_lt(feed(&s, seg, 82), 0);
+	make_untagged_rdmap(seg, 3, 0, 0, 9, 0, true, "", 0);
+	cr_expect_lt(feed_rdmap(&s, seg, 82), 0);
 	expect_term(&s, "12 02 c0 00 0052 41 43 00000000 00000000 00000009 00000000");
 }
 
@@ -262,29 +265,29 @@ Test(rdmap_error, msn_out_of_the_window, .description = "5041-7.1-10")
 	uint8_t seg[64];
 
 	for (size_t i = 0; i < 4; i++) {
-		post_recv(&s, 1, 0, 10);
-		expect_answer(seg, untagged(seg, 3, 0, 0, bad[i], 0, true, "x", 1),
+		post_rdmap_recv(&s, 1, 0, 10);
+		expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, bad[i], 0, true, "x", 1),
 			      "12 03 c0 00 %H");
 		expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_FLUSHED);
-		again();
-		expect_answer(seg, untagged(seg, 1, 0, 1, bad[i], 0, true, "x", 1),
+		reopen_error_side();
+		expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, bad[i], 0, true, "x", 1),
 			      "12 03 c0 00 %H");
-		again();
+		reopen_error_side();
 	}
-	post_recv(&s, 1, 0, 10);
-	post_recv(&s, 2, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 2, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "x"), 0);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 03 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 03 c0 00 %H");
 }
 
 Test(rdmap_error, msn_changes_before_the_end)
 {
 	uint8_t seg[64];
 
-	post_recv(&s, 1, 0, 10);
-	post_recv(&s, 2, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 2, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 2, 0, true, "x", 1), "12 03 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 2, 0, true, "x", 1), "12 03 c0 00 %H");
 	cr_expect_eq(s.nrq, 2);
 }
 
@@ -293,16 +296,16 @@ Test(rdmap_error, message_offset, .description = "5041-7.1-8")
 	static const uint32_t bad[] = { 2, 4, 10, 11, UINT32_MAX };
 	uint8_t seg[64];
 
-	post_recv(&s, 1, 0, 10);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 1, true, "x", 1), "12 04 c0 00 %H");
-	again();
+	post_rdmap_recv(&s, 1, 0, 10);
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 1, true, "x", 1), "12 04 c0 00 %H");
+	reopen_error_side();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		post_recv(&s, 1, 0, 10);
+		post_rdmap_recv(&s, 1, 0, 10);
 		cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
-		expect_answer(seg, untagged(seg, 3, 0, 0, 1, bad[i], true, "x", 1),
+		expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, bad[i], true, "x", 1),
 			      "12 04 c0 00 %H");
 		expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_FLUSHED);
-		again();
+		reopen_error_side();
 	}
 }
 
@@ -310,19 +313,20 @@ Test(rdmap_error, message_too_long, .description = "5041-7.1-9 5041-1.2-1 5040-5
 {
 	uint8_t seg[64];
 
-	post_recv(&s, 1, 0, 3);
-	post_recv(&s, 2, 0, 3);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "abcd", 4), "12 05 c0 00 %H");
+	post_rdmap_recv(&s, 1, 0, 3);
+	post_rdmap_recv(&s, 2, 0, 3);
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "abcd", 4),
+		      "12 05 c0 00 %H");
 	expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_LENGTH);
 	expect_wc(s.rq[1], 2, DDPS_OP_RECV, DDPS_WC_FLUSHED);
-	again();
-	post_recv(&s, 1, 0, 3);
+	reopen_error_side();
+	post_rdmap_recv(&s, 1, 0, 3);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 3, true, "d", 1), "12 05 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 3, true, "d", 1), "12 05 c0 00 %H");
 	expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_LENGTH);
-	again();
+	reopen_error_side();
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 3, NULL, 0), 0);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 05 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "x", 1), "12 05 c0 00 %H");
 }
 
 Test(rdmap_error, receive_buffer_deregistered)
@@ -334,7 +338,7 @@ Test(rdmap_error, receive_buffer_deregistered)
 	cr_assert_eq(ddps_rdmap_post_recv(s.r, 1, &sge, 1), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
 	ddps_stag_remove(mr);
-	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 3, true, "def", 3), "10 00 00 00");
+	expect_answer(seg, make_untagged_rdmap(seg, 3, 0, 0, 1, 3, true, "def", 3), "10 00 00 00");
 	expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_LOCAL_ACCESS);
 	cr_expect_arr_eq(s.mem + 3, "\3\4\5", 3);
 }
@@ -347,8 +351,8 @@ static void bad_rreq(uint32_t size, uint32_t stag, uint64_t to, const char *term
 	uint8_t seg[64], body[28];
 
 	ddps_rreq_encode(&q, body);
-	expect_answer(seg, untagged(seg, 1, 0, 1, 1, 0, true, body, 28), term);
-	again();
+	expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, 1, 0, true, body, 28), term);
+	reopen_error_side();
 }
 
 Test(rdmap_error, read_request_source,
@@ -395,9 +399,9 @@ Test(rdmap_error, read_request_length, .description = "5040-7.2-6")
 	for (size_t n = 0; n <= 30; n++) {
 		if (n == 28)
 			continue;
-		expect_answer(seg, untagged(seg, 1, 0, 1, 1, 0, true, body, n),
+		expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, 1, 0, true, body, n),
 			      n < 28 ? "02 ff c0 00 %H" : "12 05 c0 00 %H");
-		again();
+		reopen_error_side();
 	}
 }
 
@@ -422,7 +426,8 @@ Test(rdmap_error, reads_beyond_ird,
 		cr_expect_eq(feed_rreq(&s, msn, 8, s.mr->stag, 0), 0);
 	cr_expect_eq(pull(&s, 128, seg), 22); /* its slot is free at once */
 	cr_expect_eq(feed_rreq(&s, 5, 8, s.mr->stag, 0), 0);
-	expect_answer(seg, untagged(seg, 1, 0, 1, 6, 0, true, zero, 28), "12 02 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, 6, 0, true, zero, 28),
+		      "12 02 c0 00 %H");
 }
 
 Test(rdmap_error, ird_0_refuses_every_read)
@@ -430,7 +435,8 @@ Test(rdmap_error, ird_0_refuses_every_read)
 	uint8_t seg[64];
 
 	s.r->irrq.ird = 0;
-	expect_answer(seg, untagged(seg, 1, 0, 1, 1, 0, true, zero, 28), "12 02 c0 00 %H");
+	expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, 1, 0, true, zero, 28),
+		      "12 02 c0 00 %H");
 }
 
 /* ---- Read Responses ---- */
@@ -439,21 +445,22 @@ static void bad_rresp(uint32_t stag, uint64_t to, bool last, const char *text, c
 {
 	uint8_t seg[64];
 
-	post(&s, DDPS_OP_READ, 9, 0, 100, 4);
+	post_rdmap(&s, DDPS_OP_READ, 9, 0, 100, 4);
 	cr_assert_eq(pull(&s, 128, seg), 46);
-	expect_answer(seg, tagged(seg, 2, stag, to, last, text), term);
+	expect_answer(seg, make_tagged_rdmap(seg, 2, stag, to, last, text), term);
 	expect_wc(s.sq[0], 9, DDPS_OP_READ, DDPS_WC_FLUSHED);
-	again();
+	reopen_error_side();
 }
 
 Test(rdmap_error, read_response, .description = "5040-5.2.2-6 5040-5.2.2-9")
 {
 	uint8_t seg[64];
 
-	expect_answer(seg, tagged(seg, 2, s.mr->stag, 0, true, "abcd"), "02 06 c0 00 %H");
-	again();
-	expect_answer(seg, tagged(seg, 2, 0, 0, true, ""), "02 06 c0 00 %H");
-	again();
+	expect_answer(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 0, true, "abcd"),
+		      "02 06 c0 00 %H");
+	reopen_error_side();
+	expect_answer(seg, make_tagged_rdmap(seg, 2, 0, 0, true, ""), "02 06 c0 00 %H");
+	reopen_error_side();
 	bad_rresp(s.mr->stag + 1, 100, true, "abcd", "11 00 c0 00 %H");
 	bad_rresp(s.mr->stag, 101, true, "abcd", "11 01 c0 00 %H");
 	bad_rresp(s.mr->stag, 99, true, "abcd", "11 01 c0 00 %H");
@@ -467,24 +474,26 @@ Test(rdmap_error, read_response_with_a_gap)
 {
 	uint8_t seg[64];
 
-	post(&s, DDPS_OP_READ, 9, 0, 100, 8);
+	post_rdmap(&s, DDPS_OP_READ, 9, 0, 100, 8);
 	pull(&s, 128, seg);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, false, "abc"), 0);
-	expect_answer(seg, tagged(seg, 2, s.mr->stag, 104, true, "efgh"), "11 01 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 104, true, "efgh"),
+		      "11 01 c0 00 %H");
 }
 
 Test(rdmap_error, read_response_with_an_empty_segment_elsewhere)
 {
 	uint8_t seg[64];
 
-	post(&s, DDPS_OP_READ, 9, 0, 100, 3);
+	post_rdmap(&s, DDPS_OP_READ, 9, 0, 100, 3);
 	pull(&s, 128, seg);
-	expect_answer(seg, tagged(seg, 2, s.mr->stag + 1, 100, false, ""), "11 00 c0 00 %H");
-	again();
-	post(&s, DDPS_OP_READ, 9, 0, 100, 3);
+	expect_answer(seg, make_tagged_rdmap(seg, 2, s.mr->stag + 1, 100, false, ""),
+		      "11 00 c0 00 %H");
+	reopen_error_side();
+	post_rdmap(&s, DDPS_OP_READ, 9, 0, 100, 3);
 	pull(&s, 128, seg);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, false, "abc"), 0);
-	expect_answer(seg, tagged(seg, 2, s.mr->stag, 104, true, ""), "11 01 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 2, s.mr->stag, 104, true, ""), "11 01 c0 00 %H");
 }
 
 Test(rdmap_error, sink_of_a_read_deregistered)
@@ -499,7 +508,7 @@ Test(rdmap_error, sink_of_a_read_deregistered)
 	pull(&s, 128, seg);
 	cr_expect_eq(feed_rresp(&s, stag, 0, false, "abc"), 0);
 	ddps_stag_remove(mr);
-	expect_answer(seg, tagged(seg, 2, stag, 3, true, "defgh"), "11 00 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 2, stag, 3, true, "defgh"), "11 00 c0 00 %H");
 	expect_wc(s.sq[0], 2, DDPS_OP_READ, DDPS_WC_LOCAL_ACCESS);
 	cr_expect_arr_eq(s.mem + 3, "\3\4\5", 3);
 }
@@ -513,7 +522,7 @@ Test(rdmap_error, a_write_may_not_use_the_sink_of_a_read)
 
 	cr_assert_eq(ddps_rdmap_post_send(s.r, &w), 0);
 	pull(&s, 128, seg);
-	expect_answer(seg, tagged(seg, 0, mr->stag, 0, true, "abc"), "11 00 c0 00 %H");
+	expect_answer(seg, make_tagged_rdmap(seg, 0, mr->stag, 0, true, "abc"), "11 00 c0 00 %H");
 }
 
 /* ---- Send with Invalidate ---- */
@@ -554,14 +563,15 @@ Test(rdmap_error, stag_that_cannot_be_invalidated,
 			uint32_t stag = refused_stag((enum refused)why);
 			uint8_t seg[64];
 
-			post_recv(&s, 1, 0, 10);
-			expect_answer(seg, untagged(seg, op, stag, 0, 1, 0, true, "x", 1),
+			post_rdmap_recv(&s, 1, 0, 10);
+			expect_answer(seg,
+				      make_untagged_rdmap(seg, op, stag, 0, 1, 0, true, "x", 1),
 				      "01 09 c0 00 %H");
 			cr_assert_eq(s.nrq, 1);
 			expect_wc(s.rq[0], 1, DDPS_OP_RECV, DDPS_WC_FLUSHED);
 			cr_expect(s.mr->valid);
 			s.pd.streams = 1;
-			again();
+			reopen_error_side();
 		}
 }
 
@@ -614,7 +624,7 @@ Test(rdmap_error, zero_length_with_bad_fields_is_no_error,
 	cr_expect_eq(feed_hex(&s, "c1 40 ffffffff ffffffffffffffff"), 0);
 	cr_expect_eq(feed_rreq(&s, 1, 0, 1, 0), 0);
 	expect_pull(&s, "c1 42 0000a501 00007f0000001000");
-	post(&s, DDPS_OP_READ, 1, 0, 0, 0);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 0);
 	pull(&s, 128, out);
 	cr_expect_eq(feed_hex(&s, "c1 42 ffffffff ffffffffffffffff"), 0);
 	expect_wc(s.sq[0], 1, DDPS_OP_READ, DDPS_WC_SUCCESS);
@@ -624,12 +634,12 @@ Test(rdmap_error, zero_length_with_bad_fields_is_no_error,
 Test(rdmap_error, reserved_bits_are_no_error, .description = "5041-4.1-10 5040-4.1-10 5040-4.1-12")
 {
 	uint8_t seg[64];
-	size_t len = untagged(seg, 3, 0xdeadbeef, 0, 1, 0, true, "x", 1);
+	size_t len = make_untagged_rdmap(seg, 3, 0xdeadbeef, 0, 1, 0, true, "x", 1);
 
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	seg[0] |= 0x3c;
 	seg[1] |= 0x30;
-	cr_expect_eq(feed(&s, seg, len), 0);
+	cr_expect_eq(feed_rdmap(&s, seg, len), 0);
 	cr_assert_eq(s.nrq, 1);
 	cr_expect_not(s.rq[0].invalidated);
 }

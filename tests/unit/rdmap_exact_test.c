@@ -8,14 +8,14 @@ static struct ddps_rdmap_up up;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 	up = side_up;
 	s.r->up = &up;
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_exact, .init = setup, .fini = teardown);
@@ -27,11 +27,11 @@ Test(rdmap_exact, rows_are_equally_long)
 {
 	uint8_t out[128];
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 32, 1, 1);
 	side_start(&s, 4, 4);
 	for (uint64_t i = 0; i < 26; i++)
-		cr_assert_eq(post(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4), 0);
+		cr_assert_eq(post_rdmap(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4), 0);
 	for (unsigned i = 1; pull(&s, 1500, out); i++)
 		cr_expect_eq(out[1], i % 9 && i != 30 ? 0x40 : 0x41, "message %u", i);
 	for (unsigned n = 8; n <= 24; n += 8) {
@@ -47,11 +47,11 @@ Test(rdmap_exact, a_read_behind_a_send_while_the_rtr_is_out, .description = "504
 	struct ddps_rdmap_start st = { .ird = 4, .ord = 4, .send_rtr = DDPS_RTR_READ };
 	uint8_t out[128];
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 8, 4);
 	cr_assert_eq(ddps_rdmap_start(s.r, &st), 0);
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 8, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 8, 4);
 	while (pull(&s, 1500, out))
 		;
 	cr_expect_eq(s.r->reads_out, 2);
@@ -72,10 +72,10 @@ Test(rdmap_exact, ahead_is_what_all_its_octets_say, .description = "7306-6.3-3")
 		uint8_t imm[DDPS_IMM_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 		bool ahead = k < DDPS_SEND_IMM_OCTETS || k == DDPS_IMM_LEN;
 
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 		s.r->rfc7306 = s.r->send_imm = true;
-		post_recv(&s, 1, 0, 64);
+		post_rdmap_recv(&s, 1, 0, 64);
 		memset(imm + DDPS_SEND_IMM_OCTETS, DDPS_AHEAD_OCTET,
 		       sizeof imm - DDPS_SEND_IMM_OCTETS);
 		if (k < sizeof imm)
@@ -103,8 +103,8 @@ Test(rdmap_exact, rights_of_an_atomic, .description = "7306-8.2-1 5040-8.1.1-5")
 		struct ddps_areq q = { DDPS_AOP_FETCH_ADD, 7, 0, 0, 1, 0, 0, UINT64_MAX };
 		uint8_t body[DDPS_AREQ_LEN], out[128];
 
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 		s.r->rfc7306 = true;
 		s.pd.verbs_rules = rules;
 		for (unsigned i = 0; i < 3; i++)
@@ -150,7 +150,7 @@ static void end_by_terminate(void *user, bool recv, struct ddps_wc *wc)
 {
 	struct side *t = user;
 
-	up_complete(user, recv, wc);
+	take_rdmap_complete(user, recv, wc);
 	if (recv && !wc->status)
 		ddps_rdmap_terminate(t->r, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 }, "no");
 }
@@ -159,11 +159,11 @@ static void end_by_terminate(void *user, bool recv, struct ddps_wc *wc)
 Test(rdmap_exact, a_completion_that_ends_the_stream_stops_the_input)
 {
 	for (unsigned parts = 1; parts <= 2; parts++) {
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 		up.complete = end_by_terminate;
 		s.r->up = &up;
-		post_recv(&s, 1, 0, 64);
+		post_rdmap_recv(&s, 1, 0, 64);
 		if (parts == 2)
 			cr_expect_eq(feed_send(&s, 1, 0, false, "ab"), 0);
 		cr_expect_eq(feed_send(&s, 1, parts == 2 ? 2 : 0, true, "cd"), DDPS_E_CLOSED);
@@ -174,7 +174,7 @@ Test(rdmap_exact, a_completion_that_ends_the_stream_stops_the_input)
 
 static void end_by_flush(void *user, const struct ddps_term *t, bool by_peer)
 {
-	up_term(user, t, by_peer);
+	take_rdmap_term(user, t, by_peer);
 	ddps_rdmap_flush(((struct side *)user)->r);
 }
 
@@ -185,8 +185,8 @@ Test(rdmap_exact, flushed_when_a_source_is_gone, .description = "5040-8.1.1-6")
 		struct ddps_areq q = { DDPS_AOP_FETCH_ADD, 7, 0, 0, 1, 0, 0, UINT64_MAX };
 		uint8_t body[DDPS_AREQ_LEN], out[128];
 
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 		up.terminated = end_by_flush;
 		s.r->up = &up;
 		s.r->rfc7306 = true;
@@ -220,7 +220,7 @@ Test(rdmap_exact, a_terminate_is_told_as_it_leaves, .description = "5040-4.8-5")
 /* A window is held by the requests that bind it, and by no other. */
 Test(rdmap_exact, a_window_is_held_until_it_is_bound)
 {
-	struct ddps_sge sge = piece(&s, 0, 16);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 16);
 	struct ddps_send_wr wr = { .op = DDPS_OP_BIND, .sge = &sge, .nsge = 1 };
 	struct ddps_mr *mw, *mr;
 	uint8_t out[128];
@@ -230,7 +230,7 @@ Test(rdmap_exact, a_window_is_held_until_it_is_bound)
 	cr_assert_eq(ddps_stag_add_window(&s.pd, true, &mw), 0);
 	wr.bind = (struct ddps_bind){ .window = mw, .access = DDPS_REMOTE_READ };
 	wr.stag = mw->stag;
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	wr.flags = DDPS_WR_FENCE;
 	for (unsigned i = 1; i <= 3; i++) {
 		cr_assert_eq(ddps_rdmap_post_send(s.r, &wr), 0);
@@ -258,7 +258,7 @@ Test(rdmap_exact, low_water_by_taking_receives_back)
 {
 	unsigned lows = 0;
 	struct ddps_srq srq = { .low = count_low, .user = &lows };
-	struct ddps_sge sge = piece(&s, 0, 16), back[4];
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 16), back[4];
 	unsigned users;
 	uint64_t id;
 	uint32_t n;
@@ -387,7 +387,7 @@ Test(rdmap_exact, immediate_data_waits_for_a_receive, .description = "7306-6.3-3
 	s.r->no_recv = DDPS_NO_RECV_STALL;
 	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 0, true, "12345678", 8), DDPS_LLP_HOLD);
 	cr_expect_eq(ddps_rdmap_stats(s.r).stalls, 1);
-	post_recv(&s, 5, 0, 4);
+	post_rdmap_recv(&s, 5, 0, 4);
 	cr_expect_eq(s.ready, 1);
 	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 0, true, "12345678", 8), 0);
 	cr_assert_eq(s.nrq, 1);
@@ -429,7 +429,7 @@ Test(rdmap_exact, nothing_is_out_when_it_is_over)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	cr_expect_gt(pull(&s, 1500, out), 0);
 	cr_expect_eq(feed_rreq(&s, 1, 4, s.mr->stag, 0), 0);
 	cr_expect_eq(ddps_rdmap_stats(s.r).reads_out, 1);
@@ -452,7 +452,7 @@ Test(rdmap_exact, a_window_is_not_held_by_what_is_gone)
 	cr_assert_eq(ddps_stag_add_window(&t.pd, true, &mw), 0);
 	wr.stag = mw->stag;
 	wr.bind = (struct ddps_bind){ .window = mw };
-	post(&t, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&t, DDPS_OP_READ, 1, 0, 0, 4);
 	cr_expect_gt(pull(&t, 1500, out), 0);
 	cr_assert_eq(ddps_rdmap_post_send(t.r, &wr), 0);
 	cr_assert_eq(ddps_rdmap_post_send(t.r, &wr), 0);

@@ -27,7 +27,7 @@ struct side {
 	unsigned sq_at_term, rq_at_term; /* completions when terminated was called */
 };
 
-static void up_complete(void *user, bool recv, struct ddps_wc *wc)
+static void take_rdmap_complete(void *user, bool recv, struct ddps_wc *wc)
 {
 	struct side *s = user;
 
@@ -37,12 +37,12 @@ static void up_complete(void *user, bool recv, struct ddps_wc *wc)
 		s->sq[s->nsq++ % MAX_WC] = *wc;
 }
 
-static void up_want(void *user)
+static void take_rdmap_want(void *user)
 {
 	((struct side *)user)->want++;
 }
 
-static void up_term(void *user, const struct ddps_term *t, bool by_peer)
+static void take_rdmap_term(void *user, const struct ddps_term *t, bool by_peer)
 {
 	struct side *s = user;
 
@@ -53,7 +53,7 @@ static void up_term(void *user, const struct ddps_term *t, bool by_peer)
 	s->rq_at_term = s->nrq;
 }
 
-static void up_first(void *user, unsigned rtr)
+static void take_rdmap_first(void *user, unsigned rtr)
 {
 	struct side *s = user;
 
@@ -61,23 +61,23 @@ static void up_first(void *user, unsigned rtr)
 	s->rtr = rtr;
 }
 
-static void up_ready(void *user)
+static void take_rdmap_ready(void *user)
 {
 	((struct side *)user)->ready++;
 }
 
-static void up_drained(void *user)
+static void take_rdmap_drained(void *user)
 {
 	((struct side *)user)->drained++;
 }
 
 static const struct ddps_rdmap_up side_up = {
-	.complete = up_complete,
-	.want_tx = up_want,
-	.terminated = up_term,
-	.first_message = up_first,
-	.drained = up_drained,
-	.rx_ready = up_ready,
+	.complete = take_rdmap_complete,
+	.want_tx = take_rdmap_want,
+	.terminated = take_rdmap_term,
+	.first_message = take_rdmap_first,
+	.drained = take_rdmap_drained,
+	.rx_ready = take_rdmap_ready,
 };
 
 /* ---- making ---- */
@@ -111,13 +111,13 @@ static MAYBE void side_start(struct side *s, uint16_t ird, uint16_t ord)
 }
 
 /* The usual one: 8 deep each way, 4 pieces, IRD = ORD = 4, MPA below. */
-static MAYBE void side_open(struct side *s)
+static MAYBE void open_rdmap_side(struct side *s)
 {
 	side_init(s, 8, 8, 4);
 	side_start(s, 4, 4);
 }
 
-static MAYBE void side_close(struct side *s)
+static MAYBE void close_rdmap_side(struct side *s)
 {
 	ddps_rdmap_free(s->r);
 	cr_expect_eq(s->pd.streams, 0);
@@ -134,15 +134,15 @@ static MAYBE struct ddps_mr *side_reg(struct side *s, void *p, size_t len, unsig
 
 /* ---- posting; memory is mem[off..off + len) ---- */
 
-static MAYBE struct ddps_sge piece(struct side *s, size_t off, size_t len)
+static MAYBE struct ddps_sge get_rdmap_piece(struct side *s, size_t off, size_t len)
 {
 	return (struct ddps_sge){ s->mem + off, (uint32_t)len, s->mr->stag };
 }
 
-static MAYBE int post(struct side *s, enum ddps_op op, uint64_t id, unsigned flags, size_t off,
-		      size_t len)
+static MAYBE int post_rdmap(struct side *s, enum ddps_op op, uint64_t id, unsigned flags,
+			    size_t off, size_t len)
 {
-	struct ddps_sge sge = piece(s, off, len);
+	struct ddps_sge sge = get_rdmap_piece(s, off, len);
 	struct ddps_send_wr wr = { .wr_id = id,
 				   .op = op,
 				   .flags = flags,
@@ -154,9 +154,9 @@ static MAYBE int post(struct side *s, enum ddps_op op, uint64_t id, unsigned fla
 	return ddps_rdmap_post_send(s->r, &wr);
 }
 
-static MAYBE int post_recv(struct side *s, uint64_t id, size_t off, size_t len)
+static MAYBE int post_rdmap_recv(struct side *s, uint64_t id, size_t off, size_t len)
 {
-	struct ddps_sge sge = piece(s, off, len);
+	struct ddps_sge sge = get_rdmap_piece(s, off, len);
 
 	return ddps_rdmap_post_recv(s->r, id, &sge, 1);
 }
@@ -177,7 +177,7 @@ static MAYBE size_t unhex(const char *text, uint8_t *out)
 }
 
 /* One segment in, in a block of its exact size. */
-static MAYBE int feed(struct side *s, const void *seg, size_t len)
+static MAYBE int feed_rdmap(struct side *s, const void *seg, size_t len)
 {
 	uint8_t *copy = malloc(len);
 	int err;
@@ -193,11 +193,12 @@ static MAYBE int feed_hex(struct side *s, const char *text)
 {
 	uint8_t buf[256];
 
-	return feed(s, buf, unhex(text, buf));
+	return feed_rdmap(s, buf, unhex(text, buf));
 }
 
-static MAYBE size_t untagged(uint8_t *out, unsigned op, uint32_t word, uint32_t qn, uint32_t msn,
-			     uint32_t mo, bool last, const void *pay, size_t len)
+static MAYBE size_t make_untagged_rdmap(uint8_t *out, unsigned op, uint32_t word, uint32_t qn,
+					uint32_t msn, uint32_t mo, bool last, const void *pay,
+					size_t len)
 {
 	struct ddps_ddp_hdr h = { .last = last,
 				  .ulp = (uint8_t)(0x40 | op),
@@ -217,7 +218,7 @@ static MAYBE int feed_untagged(struct side *s, unsigned op, uint32_t word, uint3
 {
 	uint8_t buf[512];
 
-	return feed(s, buf, untagged(buf, op, word, qn, msn, mo, last, pay, len));
+	return feed_rdmap(s, buf, make_untagged_rdmap(buf, op, word, qn, msn, mo, last, pay, len));
 }
 
 static MAYBE int feed_send(struct side *s, uint32_t msn, uint32_t mo, bool last, const char *text)
@@ -225,8 +226,8 @@ static MAYBE int feed_send(struct side *s, uint32_t msn, uint32_t mo, bool last,
 	return feed_untagged(s, 3, 0, 0, msn, mo, last, text, strlen(text));
 }
 
-static MAYBE size_t tagged(uint8_t *out, unsigned op, uint32_t stag, uint64_t to, bool last,
-			   const char *text)
+static MAYBE size_t make_tagged_rdmap(uint8_t *out, unsigned op, uint32_t stag, uint64_t to,
+				      bool last, const char *text)
 {
 	struct ddps_ddp_hdr h = {
 		.tagged = true, .last = last, .ulp = (uint8_t)(0x40 | op), .stag = stag, .to = to
@@ -243,7 +244,7 @@ static MAYBE int feed_tagged(struct side *s, unsigned op, uint32_t stag, uint64_
 {
 	uint8_t buf[512];
 
-	return feed(s, buf, tagged(buf, op, stag, to, last, text));
+	return feed_rdmap(s, buf, make_tagged_rdmap(buf, op, stag, to, last, text));
 }
 
 static MAYBE int feed_write(struct side *s, uint32_t stag, uint64_t to, bool last, const char *text)

@@ -16,7 +16,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_forms, .init = setup, .fini = teardown);
@@ -63,18 +63,18 @@ static int try(int op, unsigned flags, uint32_t nsge, uint32_t len)
 				   .bind = { .window = window } };
 
 	for (size_t i = 0; i < 5; i++)
-		sge[i] = piece(&s, 8 * i, len);
+		sge[i] = get_rdmap_piece(&s, 8 * i, len);
 	return ddps_rdmap_post_send(s.r, &wr);
 }
 
 /* Each is posted behind one that has not gone out, so none is carried out. */
-static void again(bool rfc7306)
+static void reopen_forms_side(bool rfc7306)
 {
 	ddps_rdmap_free(s.r);
 	ddps_stag_table_free(s.table);
 	setup();
 	s.r->rfc7306 = s.r->send_imm = rfc7306;
-	cr_assert_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
+	cr_assert_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
 }
 
 Test(rdmap_forms, flags)
@@ -82,7 +82,7 @@ Test(rdmap_forms, flags)
 	for (int op = -1; op < 40; op++) {
 		const struct form *f = form_of(op);
 
-		again(true);
+		reopen_forms_side(true);
 		for (unsigned bit = 0; bit < 32; bit++)
 			cr_expect_eq(try(op, 1u << bit, op == DDPS_OP_READ, 8),
 				     f && f->flags & 1u << bit ? 0 : DDPS_E_INVAL,
@@ -95,7 +95,7 @@ Test(rdmap_forms, pieces)
 	for (int op = -1; op < 40; op++) {
 		const struct form *f = form_of(op);
 
-		again(true);
+		reopen_forms_side(true);
 		for (uint32_t n = op == DDPS_OP_READ; n <= 5; n++)
 			cr_expect_eq(try(op, DDPS_WR_FENCE, n, 8),
 				     f && n <= f->max_sge ? 0 : DDPS_E_INVAL,
@@ -111,7 +111,7 @@ Test(rdmap_forms, sizes)
 			bool atomic =
 				forms[i].op == DDPS_OP_FETCH_ADD || forms[i].op == DDPS_OP_CMP_SWAP;
 
-			again(true);
+			reopen_forms_side(true);
 			cr_expect_eq(try((int)forms[i].op, 0, forms[i].max_sge > 0, len),
 				     atomic && len != 8 ? DDPS_E_INVAL : 0, "%zu, %u octets", i,
 				     len);
@@ -125,7 +125,7 @@ Test(rdmap_forms, what_the_peer_may_not_know, .description = "7306-1.1-1")
 			bool known = !forms[i].ext ||
 				     (k & 1 && (forms[i].op != DDPS_OP_SEND_IMM || k & 2));
 
-			again(k & 1);
+			reopen_forms_side(k & 1);
 			s.r->send_imm = k & 2;
 			cr_expect_eq(try((int)forms[i].op, 0, forms[i].max_sge > 0, 8),
 				     known ? 0 : DDPS_E_UNSUPPORTED, "%zu of %u", i, k);

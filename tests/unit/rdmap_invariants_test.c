@@ -40,9 +40,9 @@ Test(rdmap_invariants, of_a_stream)
 	void (*const spoils[])(void *) = { ask_uncounted, pass_the_tail, post_too_many,
 					   ack_what_did_not_leave };
 
-	side_open(&s);
+	open_rdmap_side(&s);
 	EXPECT_EACH_STOPS(spoils, check_stream, &s);
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 #endif

@@ -6,12 +6,12 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_life, .init = setup, .fini = teardown);
@@ -44,8 +44,8 @@ Test(rdmap_life, drain_of_an_idle_stream_is_done_at_once, .description = "5041-6
 {
 	ddps_rdmap_drain(s.r);
 	cr_expect_eq(s.drained, 1);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
-	cr_expect_eq(post_recv(&s, 1, 0, 1), 0, "receives may still be posted");
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 1), 0, "receives may still be posted");
 	ddps_rdmap_drain(s.r);
 	cr_expect_eq(s.drained, 1);
 }
@@ -54,8 +54,8 @@ Test(rdmap_life, drain_waits_for_posted_work, .description = "5041-6.2.1-2")
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 200);
-	post(&s, DDPS_OP_READ, 2, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 200);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 4);
 	ddps_rdmap_drain(s.r);
 	while (pull(&s, 128, out))
 		;
@@ -93,12 +93,12 @@ Test(rdmap_life, drain_waits_for_the_rtr)
 	cr_expect_eq(t.drained, 0);
 	expect_pull(&t, "c1 40 00000000 0000000000000000");
 	cr_expect_eq(t.drained, 1);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_life, an_error_ends_the_drain)
 {
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	ddps_rdmap_drain(s.r);
 	cr_expect_lt(feed_hex(&s, TERM_HDR "00 00 00 00"), 0);
 	cr_expect_eq(s.terms, 1);
@@ -112,11 +112,11 @@ Test(rdmap_life, peers_close_ends_reads_and_nothing_else,
 	uint8_t out[128];
 
 	feed_rreq(&s, 1, 4, s.mr->stag, 0);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 4);
-	post(&s, DDPS_OP_READ, 3, 0, 0, 4);
-	post(&s, DDPS_OP_WRITE, 4, 0, 0, 4);
-	post_recv(&s, 9, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 3, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 4, 0, 0, 4);
+	post_rdmap_recv(&s, 9, 0, 4);
 	for (int i = 0; i < 2; i++)
 		pull(&s, 128, out); /* response and first Read */
 	cr_expect_eq(s.r->reads_out, 1);
@@ -133,8 +133,8 @@ Test(rdmap_life, peers_close_ends_reads_and_nothing_else,
 	expect_wc(s.sq[1], 2, DDPS_OP_SEND, DDPS_WC_SUCCESS);
 	expect_wc(s.sq[2], 3, DDPS_OP_READ, DDPS_WC_FLUSHED);
 	expect_wc(s.sq[3], 4, DDPS_OP_WRITE, DDPS_WC_SUCCESS);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 5, 0, 0, 4), DDPS_E_STATE);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 6, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 5, 0, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 6, 0, 0, 4), 0);
 	cr_expect_eq(s.nrq, 0);
 	ddps_rdmap_flush(s.r);
 	expect_wc(s.rq[0], 9, DDPS_OP_RECV, DDPS_WC_FLUSHED);
@@ -147,15 +147,15 @@ Test(rdmap_life, peers_close_has_its_time)
 
 	ddps_rdmap_peer_closed(s.r);
 	want = s.want;
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 2, 0, 0, 4), DDPS_E_STATE);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 4), DDPS_E_STATE);
 	ddps_rdmap_peer_closed(s.r);
 	cr_expect_eq(s.want, want, "nothing has changed");
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 8, 4);
 	ddps_rdmap_peer_closed(s.r);
 	side_start(&s, 4, 4);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 2, 0, 0, 4), 0, "it has just begun");
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 4), 0, "it has just begun");
 	feed_send(&s, 5, 0, true, "no such MSN");
 	cr_assert_eq(s.terms, 1);
 	want = s.want;
@@ -180,7 +180,7 @@ Test(rdmap_life, peers_close_may_finish_a_drain)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	pull(&s, 128, out);
 	ddps_rdmap_drain(s.r);
 	cr_expect_eq(s.drained, 0);
@@ -194,7 +194,7 @@ Test(rdmap_life, a_response_after_the_flush_of_reads_is_an_error)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	pull(&s, 128, out);
 	ddps_rdmap_peer_closed(s.r);
 	cr_expect_lt(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
@@ -206,8 +206,8 @@ Test(rdmap_life, flush_ends_everything_in_order,
 	uint8_t out[128];
 
 	for (uint64_t i = 0; i < 4; i++) {
-		post(&s, i & 1 ? DDPS_OP_READ : DDPS_OP_SEND, i, 0, 0, 4);
-		post_recv(&s, i, 0, 4);
+		post_rdmap(&s, i & 1 ? DDPS_OP_READ : DDPS_OP_SEND, i, 0, 0, 4);
+		post_rdmap_recv(&s, i, 0, 4);
 	}
 	pull_only(&s, 128, out);
 	pull_only(&s, 128, out);
@@ -221,8 +221,8 @@ Test(rdmap_life, flush_ends_everything_in_order,
 	}
 	cr_expect_eq(s.terms, 0);
 	cr_expect_eq(pull(&s, 128, out), 0);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 4), DDPS_E_STATE);
-	cr_expect_eq(post_recv(&s, 1, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 4), DDPS_E_STATE);
 	cr_expect_lt(feed_send(&s, 1, 0, true, "x"), 0);
 	ddps_rdmap_terminate(s.r, DDPS_E_CRC, (struct ddps_triple){ 2, 0, 2 }, "late");
 	ddps_rdmap_peer_closed(s.r);
@@ -248,19 +248,19 @@ Test(rdmap_life, a_read_ended_unsent_leaves_its_place)
 
 	side_init(&t, 1, 1, 1);
 	side_start(&t, 1, 1);
-	post(&t, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&t, DDPS_OP_READ, 1, 0, 0, 4);
 	ddps_rdmap_peer_closed(t.r);
 	cr_expect_eq(t.nsq, 1);
-	cr_expect_eq(post(&t, DDPS_OP_SEND, 2, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&t, DDPS_OP_SEND, 2, 0, 0, 4), 0);
 	cr_expect_eq(pull(&t, 128, out), 22);
 	cr_expect_eq(pull(&t, 128, out), 0);
 	cr_expect_eq(t.nsq, 2);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_life, an_own_error_ends_the_drain_too)
 {
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
 	ddps_rdmap_drain(s.r);
 	cr_expect_lt(feed_send(&s, 1, 0, true, "no buffer"), 0);
 	expect_pull(&s, TERM_HDR "12 02 c0 00 001b 41 43 00000000 00000000 00000001 00000000");
@@ -275,10 +275,11 @@ static void reacting(void *user, bool recv, struct ddps_wc *wc)
 {
 	struct side *t = user;
 
-	up_complete(user, recv, wc);
+	take_rdmap_complete(user, recv, wc);
 	switch (reaction) {
 	case POST:
-		cr_expect_eq(recv ? post_recv(t, 7, 0, 4) : post(t, DDPS_OP_SEND, 7, 0, 0, 1),
+		cr_expect_eq(recv ? post_rdmap_recv(t, 7, 0, 4)
+				  : post_rdmap(t, DDPS_OP_SEND, 7, 0, 0, 1),
 			     t->r->state > DDPS_RS_RUN ? DDPS_E_STATE : 0);
 		break;
 	case TERMINATE:
@@ -305,8 +306,8 @@ static void react(enum reaction what, bool in_rx)
 	s.r->up = &up;
 	reaction = what;
 	for (uint64_t i = 0; i < 3; i++) {
-		post(&s, DDPS_OP_SEND, i, 0, 0, 1);
-		post_recv(&s, i, 0, 4);
+		post_rdmap(&s, DDPS_OP_SEND, i, 0, 0, 1);
+		post_rdmap_recv(&s, i, 0, 4);
 		pull_only(&s, 128, out);
 	}
 	if (in_rx)
@@ -319,8 +320,8 @@ Test(rdmap_life, completions_may_post)
 {
 	react(POST, true);
 	cr_expect_eq(s.r->rq.tail - s.r->rq.head, 3);
-	side_close(&s);
-	side_open(&s);
+	close_rdmap_side(&s);
+	open_rdmap_side(&s);
 	react(POST, false);
 	cr_expect_eq(s.nsq, 3);
 	cr_expect_eq(s.r->sq.tail - s.r->sq.head, 3);
@@ -339,13 +340,13 @@ Test(rdmap_life, the_completion_of_an_unsent_read_may_post)
 	side_init(&t, 1, 1, 1);
 	t.r->up = &up;
 	side_start(&t, 1, 1);
-	post(&t, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&t, DDPS_OP_READ, 1, 0, 0, 4);
 	ddps_rdmap_peer_closed(t.r);
 	cr_expect_eq(t.nsq, 1);
 	t.r->up = &side_up;
 	cr_expect_eq(pull(&t, 128, out), 19);
 	cr_expect_eq(pull(&t, 128, out), 0, "once");
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_life, completions_may_terminate)
@@ -358,8 +359,8 @@ Test(rdmap_life, completions_may_terminate)
 		cr_expect_eq(s.nsq, 3);
 		cr_expect_eq(s.nrq, 3);
 		expect_term(&s, "00 00 00 00");
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 }
 
@@ -374,8 +375,8 @@ Test(rdmap_life, completions_may_flush)
 			cr_expect_eq(s.rq[i].wr_id, i);
 		}
 		cr_expect_eq(s.terms, 0);
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 }
 
@@ -390,7 +391,7 @@ static void first_terminates(void *user, unsigned rtr)
 {
 	struct side *t = user;
 
-	up_first(user, rtr);
+	take_rdmap_first(user, rtr);
 	ddps_rdmap_terminate(t->r, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 }, "no");
 }
 
@@ -404,10 +405,10 @@ Test(rdmap_life, first_message_may_terminate)
 	side_init(&t, 2, 2, 1);
 	t.r->up = &up;
 	ddps_rdmap_start(t.r, &(struct ddps_rdmap_start){ .expect_rtr = DDPS_RTR_ALL });
-	post_recv(&t, 1, 0, 4);
+	post_rdmap_recv(&t, 1, 0, 4);
 	cr_expect_lt(feed_send(&t, 1, 0, true, "abc"), 0);
 	expect_wc(t.rq[0], 1, DDPS_OP_RECV, DDPS_WC_FLUSHED);
 	cr_expect_eq(t.nrq, 1);
 	expect_term(&t, "00 00 00 00");
-	side_close(&t);
+	close_rdmap_side(&t);
 }

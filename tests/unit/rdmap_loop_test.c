@@ -43,7 +43,7 @@ struct end {
 
 static uint64_t seed;
 
-static uint32_t rnd(uint32_t n)
+static uint32_t draw_rdmap_loop(uint32_t n)
 {
 	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((seed >> 33) % n);
@@ -51,15 +51,15 @@ static uint32_t rnd(uint32_t n)
 
 static uint32_t rnd_len(void)
 {
-	switch (rnd(8)) {
+	switch (draw_rdmap_loop(8)) {
 	case 0:
 		return 0;
 	case 1:
-		return rnd(MSG_MAX + 1);
+		return draw_rdmap_loop(MSG_MAX + 1);
 	case 2:
-		return rnd(20000);
+		return draw_rdmap_loop(20000);
 	default:
-		return rnd(600);
+		return draw_rdmap_loop(600);
 	}
 }
 
@@ -70,7 +70,7 @@ static uint8_t *slot(struct end *e, unsigned kind, uint64_t n)
 	return e->dst + ((n % DEPTH) * NSLOT + kind) * (size_t)MSG_MAX;
 }
 
-static void expect_same(const uint8_t *got, const struct job *j, const uint8_t *src)
+static void expect_same_rdmap_loop(const uint8_t *got, const struct job *j, const uint8_t *src)
 {
 	for (uint32_t i = 0; i < j->wr.nsge; i++) {
 		cr_assert_arr_eq(got, j->sge[i].addr, j->sge[i].len);
@@ -81,17 +81,17 @@ static void expect_same(const uint8_t *got, const struct job *j, const uint8_t *
 }
 
 /* A Send has come in: all Writes posted before it must be in place (5040-5.1-8). */
-static void check_writes(struct end *from, uint64_t upto)
+static void check_rdmap_loop_writes(struct end *from, uint64_t upto)
 {
 	for (; from->writes_checked < upto; from->writes_checked++) {
 		struct job *j = &from->job[from->writes_checked % (4 * DEPTH)];
 
 		if (j->wr.op == DDPS_OP_WRITE)
-			expect_same(j->dst, j, NULL);
+			expect_same_rdmap_loop(j->dst, j, NULL);
 	}
 }
 
-static void up_complete(void *user, bool recv, struct ddps_wc *wc)
+static void take_rdmap_loop_complete(void *user, bool recv, struct ddps_wc *wc)
 {
 	struct end *e = user;
 	struct job *j;
@@ -104,8 +104,8 @@ static void up_complete(void *user, bool recv, struct ddps_wc *wc)
 		cr_assert_eq(wc->wr_id, e->received);
 		cr_assert_eq(wc->len, j->len);
 		cr_assert_eq(wc->solicited, !!(j->wr.flags & DDPS_WR_SOLICITED));
-		expect_same(slot(e, SLOT_RECV, e->received++), j, NULL);
-		check_writes(e->peer, n);
+		expect_same_rdmap_loop(slot(e, SLOT_RECV, e->received++), j, NULL);
+		check_rdmap_loop_writes(e->peer, n);
 		return;
 	}
 	j = &e->job[e->completed % (4 * DEPTH)];
@@ -118,49 +118,49 @@ static void up_complete(void *user, bool recv, struct ddps_wc *wc)
 	e->completed++;
 }
 
-static void up_want(void *user)
+static void take_rdmap_loop_want(void *user)
 {
 	(void)user;
 }
 
-static void up_term(void *user, const struct ddps_term *t, bool by_peer)
+static void take_rdmap_loop_term(void *user, const struct ddps_term *t, bool by_peer)
 {
 	(void)user;
 	cr_assert_fail("terminated by %s: %u/%u/%02x %s", by_peer ? "peer" : "itself",
 		       t->triple.layer, t->triple.etype, t->triple.code, t->text);
 }
 
-static void up_first(void *user, unsigned rtr)
+static void take_rdmap_loop_first(void *user, unsigned rtr)
 {
 	(void)user;
 	cr_assert_eq(rtr, DDPS_RTR_READ);
 }
 
-static void up_drained(void *user)
+static void take_rdmap_loop_drained(void *user)
 {
 	((struct end *)user)->drained++;
 }
 
 static const struct ddps_rdmap_up loop_up = {
-	.complete = up_complete,
-	.want_tx = up_want,
-	.terminated = up_term,
-	.first_message = up_first,
-	.drained = up_drained,
+	.complete = take_rdmap_loop_complete,
+	.want_tx = take_rdmap_loop_want,
+	.terminated = take_rdmap_loop_term,
+	.first_message = take_rdmap_loop_first,
+	.drained = take_rdmap_loop_drained,
 };
 
 /* ---- work ---- */
 
-static struct ddps_sge *cut(struct end *e, struct job *j)
+static struct ddps_sge *cut_rdmap_loop(struct end *e, struct job *j)
 {
 	uint32_t left = j->len;
 
-	j->wr.nsge = 1 + rnd(PIECES);
+	j->wr.nsge = 1 + draw_rdmap_loop(PIECES);
 	for (uint32_t i = 0; i < j->wr.nsge; i++) {
-		uint32_t n = i + 1 == j->wr.nsge ? left : rnd(left + 1);
+		uint32_t n = i + 1 == j->wr.nsge ? left : draw_rdmap_loop(left + 1);
 
 		j->sge[i].len = n;
-		j->sge[i].addr = e->src + rnd(SRC_LEN - n + 1);
+		j->sge[i].addr = e->src + draw_rdmap_loop(SRC_LEN - n + 1);
 		j->sge[i].lkey = e->src_mr->stag;
 		left -= n;
 	}
@@ -168,10 +168,10 @@ static struct ddps_sge *cut(struct end *e, struct job *j)
 }
 
 /* One random work request, if there is room for it everywhere. */
-static void post(struct end *e)
+static void post_rdmap_loop(struct end *e)
 {
 	struct job *j = &e->job[e->posted % (4 * DEPTH)];
-	uint32_t kind = rnd(3);
+	uint32_t kind = draw_rdmap_loop(3);
 
 	if (e->posted - e->completed == DEPTH || e->posted - e->writes_checked >= DEPTH)
 		kind = 0; /* only a Send lets the peer check older Writes */
@@ -180,35 +180,35 @@ static void post(struct end *e)
 	*j = (struct job){ .wr = { .wr_id = e->posted }, .len = rnd_len() };
 	if (kind == 0) {
 		j->wr.op = DDPS_OP_SEND;
-		j->wr.flags = rnd(2) ? DDPS_WR_SOLICITED : 0;
-		j->wr.sge = cut(e, j);
+		j->wr.flags = draw_rdmap_loop(2) ? DDPS_WR_SOLICITED : 0;
+		j->wr.sge = cut_rdmap_loop(e, j);
 		e->send_job[e->sends++ % (4 * DEPTH)] = e->posted;
 	} else if (kind == 1) {
 		j->wr.op = DDPS_OP_WRITE;
-		j->wr.sge = cut(e, j);
+		j->wr.sge = cut_rdmap_loop(e, j);
 		j->dst = slot(e->peer, SLOT_WRITE, e->posted);
 		j->wr.stag = e->peer->dst_mr->stag;
 		j->wr.to = e->peer->dst_mr->base + (uint64_t)(j->dst - e->peer->dst);
 	} else {
 		j->wr.op = DDPS_OP_READ;
 		j->dst = slot(e, SLOT_SINK, e->posted);
-		j->src = rnd(SRC_LEN - j->len + 1);
+		j->src = draw_rdmap_loop(SRC_LEN - j->len + 1);
 		j->sge[0] = (struct ddps_sge){ j->dst, j->len, e->dst_mr->stag };
 		j->wr.sge = j->sge;
 		j->wr.nsge = 1;
 		j->wr.stag = e->peer->src_mr->stag;
 		j->wr.to = e->peer->src_mr->base + j->src;
 	}
-	if (!rnd(5))
+	if (!draw_rdmap_loop(5))
 		j->wr.flags |= DDPS_WR_FENCE;
 	e->posted++;
 	cr_assert_eq(ddps_rdmap_post_send(e->r, &j->wr), 0);
 }
 
-static void post_recv(struct end *e)
+static void post_rdmap_loop_recv(struct end *e)
 {
 	uint8_t *at = slot(e, SLOT_RECV, e->recv_posted);
-	uint32_t a = rnd(MSG_MAX + 1);
+	uint32_t a = draw_rdmap_loop(MSG_MAX + 1);
 	struct ddps_sge sge[2] = { { at, a, e->dst_mr->stag },
 				   { at + a, MSG_MAX - a, e->dst_mr->stag } };
 
@@ -222,7 +222,9 @@ static void post_recv(struct end *e)
 static void transmit(struct end *e)
 {
 	unsigned at = (e->wire_head + e->wire_count) % WIRE;
-	size_t mulpdu = rnd(2) ? 128 + rnd(2000) : 128 + rnd(64768 - 127), n;
+	size_t mulpdu = draw_rdmap_loop(2) ? 128 + draw_rdmap_loop(2000)
+					   : 128 + draw_rdmap_loop(64768 - 127),
+	       n;
 	struct ddps_seg seg;
 
 	if (e->wire_count == WIRE || !ddps_rdmap_tx_next(e->r, &seg, mulpdu))
@@ -244,8 +246,9 @@ static void by_direct(struct end *to, const uint8_t *seg, size_t len, size_t hdr
 	struct iovec iov[4];
 
 	for (size_t off = hdr; off < len;) {
-		size_t left = 1 + rnd(5000);
-		int n = ddps_rdmap_rx_direct_iov(to->r, off - hdr, iov, 1 + (int)rnd(4));
+		size_t left = 1 + draw_rdmap_loop(5000);
+		int n = ddps_rdmap_rx_direct_iov(to->r, off - hdr, iov,
+						 1 + (int)draw_rdmap_loop(4));
 
 		cr_assert_gt(n, 0);
 		for (int i = 0; i < n && left; i++) {
@@ -259,7 +262,7 @@ static void by_direct(struct end *to, const uint8_t *seg, size_t len, size_t hdr
 	cr_assert_eq(ddps_rdmap_rx_direct_end(to->r), 0);
 }
 
-static void receive(struct end *to)
+static void receive_rdmap_loop(struct end *to)
 {
 	struct end *from = to->peer;
 	uint8_t *seg = from->wire[from->wire_head];
@@ -267,7 +270,7 @@ static void receive(struct end *to)
 
 	if (!from->wire_count)
 		return;
-	if (to->by_direct && rnd(4))
+	if (to->by_direct && draw_rdmap_loop(4))
 		hdr = ddps_rdmap_rx_direct(to->r, seg, len < 18 ? len : 18, len);
 	if (hdr)
 		by_direct(to, seg, len, hdr);
@@ -279,7 +282,7 @@ static void receive(struct end *to)
 
 static void count_done(struct end *e)
 {
-	unsigned n = rnd(e->not_done + 1);
+	unsigned n = draw_rdmap_loop(e->not_done + 1);
 
 	e->not_done -= n;
 	ddps_rdmap_tx_done(e->r, n);
@@ -287,7 +290,7 @@ static void count_done(struct end *e)
 
 /* ---- the run ---- */
 
-static void end_init(struct end *e, struct ddps_stag_table *t, struct end *peer)
+static void init_rdmap_loop_end(struct end *e, struct ddps_stag_table *t, struct end *peer)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &e->pd,
 				      .stream = (uintptr_t)e,
@@ -304,7 +307,7 @@ static void end_init(struct end *e, struct ddps_stag_table *t, struct end *peer)
 	e->src = malloc(SRC_LEN);
 	e->dst = malloc(dst_len);
 	for (size_t i = 0; i < SRC_LEN; i++)
-		e->src[i] = (uint8_t)rnd(256);
+		e->src[i] = (uint8_t)draw_rdmap_loop(256);
 	cr_assert_eq(ddps_rdmap_new(&e->r, &cfg), 0);
 	cr_assert_eq(ddps_stag_add(&e->pd, e->src, SRC_LEN, DDPS_REMOTE_READ, (uintptr_t)e,
 				   &e->src_mr),
@@ -326,21 +329,21 @@ static void end_fini(struct end *e)
 		free(e->wire[i]);
 }
 
-static void step(struct end *e, bool more)
+static void step_rdmap_loop(struct end *e, bool more)
 {
-	switch (rnd(6)) {
+	switch (draw_rdmap_loop(6)) {
 	case 0:
 		if (more)
-			post(e);
+			post_rdmap_loop(e);
 		break;
 	case 1:
-		post_recv(e);
+		post_rdmap_loop_recv(e);
 		break;
 	case 2:
 		count_done(e);
 		break;
 	case 3:
-		receive(e);
+		receive_rdmap_loop(e);
 		break;
 	default:
 		transmit(e);
@@ -348,7 +351,7 @@ static void step(struct end *e, bool more)
 	}
 }
 
-static void run(uint64_t with, unsigned steps)
+static void run_rdmap_loop(uint64_t with, unsigned steps)
 {
 	struct ddps_stag_table *t;
 	struct end *e = malloc(2 * sizeof *e);
@@ -357,7 +360,7 @@ static void run(uint64_t with, unsigned steps)
 	seed = with;
 	cr_assert_eq(ddps_stag_table_new(&t, 8), 0);
 	for (int i = 0; i < 2; i++) {
-		end_init(&e[i], t, &e[!i]);
+		init_rdmap_loop_end(&e[i], t, &e[!i]);
 		e[i].by_direct = (with >> i) & 1;
 		cr_assert_eq(ddps_rdmap_start(e[i].r, &st), 0);
 		st.send_rtr = 0;
@@ -365,19 +368,19 @@ static void run(uint64_t with, unsigned steps)
 		st.rtr_strict = true;
 	}
 	for (unsigned n = 0; n < steps; n++)
-		step(&e[rnd(2)], true);
+		step_rdmap_loop(&e[draw_rdmap_loop(2)], true);
 	for (int i = 0; i < 2; i++)
 		ddps_rdmap_drain(e[i].r);
 	for (unsigned n = 0; !e[0].drained || !e[1].drained; n++) {
 		cr_assert_lt(n, 10000000u, "stuck");
-		step(&e[n & 1], false);
+		step_rdmap_loop(&e[n & 1], false);
 	}
 	for (int i = 0; i < 2; i++) {
 		cr_expect_gt(e[i].posted, steps / 100);
 		cr_expect_eq(e[i].completed, e[i].posted);
 		while (e[!i].wire_count)
-			receive(&e[i]);
-		check_writes(&e[!i], e[!i].posted);
+			receive_rdmap_loop(&e[i]);
+		check_rdmap_loop_writes(&e[!i], e[!i].posted);
 		cr_expect_eq(e[i].received, e[!i].sends);
 		cr_expect_eq(e[i].drained, 1);
 	}
@@ -392,5 +395,5 @@ Test(rdmap_loop, random_work_arrives_intact,
 		    "5040-5.5-14 5040-5.5-16 5040-5.5-19 5040-6.1-7 5040-6.1-8")
 {
 	for (uint64_t i = 0; i < 8; i++)
-		run(i, 40000);
+		run_rdmap_loop(i, 40000);
 }

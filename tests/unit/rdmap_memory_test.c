@@ -10,7 +10,7 @@ static long live;
 
 TestSuite(rdmap_memory, .timeout = 30);
 
-static void table(void)
+static void check_rdmap_memory_table(void)
 {
 	memset(&s, 0, sizeof s);
 	live = mem_live();
@@ -25,13 +25,14 @@ static int take_write(const char *text)
 {
 	uint8_t seg[100];
 
-	return ddps_rdmap_rx_segment(s.r, seg, tagged(seg, 0, s.mr->stag, 0, true, text));
+	return ddps_rdmap_rx_segment(s.r, seg,
+				     make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, text));
 }
 
 static int take_send(uint32_t mo, bool last, const char *text)
 {
 	uint8_t seg[100];
-	size_t len = untagged(seg, 3, 0, 0, 1, mo, last, text, strlen(text));
+	size_t len = make_untagged_rdmap(seg, 3, 0, 0, 1, mo, last, text, strlen(text));
 
 	return ddps_rdmap_rx_segment(s.r, seg, len);
 }
@@ -42,12 +43,12 @@ static int take_rreq(uint32_t msn, uint64_t to)
 	uint8_t seg[100], body[DDPS_RREQ_LEN];
 
 	ddps_rreq_encode(&q, body);
-	return ddps_rdmap_rx_segment(s.r, seg,
-				     untagged(seg, 1, 0, 1, msn, 0, true, body, sizeof body));
+	return ddps_rdmap_rx_segment(
+		s.r, seg, make_untagged_rdmap(seg, 1, 0, 1, msn, 0, true, body, sizeof body));
 }
 
 /* A stream of that depth, and its memory registered. */
-static int make(void)
+static int make_rdmap_memory(void)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &s.pd,
 				      .stream = (uintptr_t)&s,
@@ -70,7 +71,7 @@ static int make(void)
 	return ddps_stag_add(&s.pd, s.mem, sizeof s.mem, RIGHTS | DDPS_ZERO_BASED, 0, &s.mr);
 }
 
-static void unmake(void)
+static void unmake_rdmap_memory(void)
 {
 	if (s.r)
 		ddps_rdmap_free(s.r);
@@ -85,14 +86,14 @@ Test(rdmap_memory, a_stream_is_made_or_not)
 	int err;
 
 	do {
-		table();
+		check_rdmap_memory_table();
 		mem_fail(++n);
-		err = make();
+		err = make_rdmap_memory();
 		cr_expect_eq(err, mem_failed() ? DDPS_E_NOMEM : 0, "allocation %u", n);
 		mem_fail(0);
 		cr_expect_eq(s.pd.users, !err, "allocation %u", n);
 		cr_expect_eq(ddps_stag_count(s.table), !err);
-		unmake();
+		unmake_rdmap_memory();
 	} while (err);
 	cr_expect_geq(n, 4);
 }
@@ -107,21 +108,21 @@ Test(rdmap_memory, queues_grow_or_refuse)
 		unsigned before = met;
 		uint8_t out[200];
 
-		table();
-		cr_assert_eq(make(), 0);
+		check_rdmap_memory_table();
+		cr_assert_eq(make_rdmap_memory(), 0);
 		mem_fail(n);
 		for (unsigned i = 0; i < DEEP; i++) {
-			int err = post_recv(&s, i, i, 1);
+			int err = post_rdmap_recv(&s, i, i, 1);
 
 			met += err != 0;
 			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
 			if (err)
-				cr_expect_eq(post_recv(&s, i, i, 1), 0);
-			err = post(&s, DDPS_OP_SEND, i, 0, i, 150);
+				cr_expect_eq(post_rdmap_recv(&s, i, i, 1), 0);
+			err = post_rdmap(&s, DDPS_OP_SEND, i, 0, i, 150);
 			met += err != 0;
 			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
 			if (err)
-				cr_expect_eq(post(&s, DDPS_OP_SEND, i, 0, i, 150), 0);
+				cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, i, 0, i, 150), 0);
 			if (!i) /* it is in the middle of a message when it grows */
 				cr_expect_eq(pull(&s, 118, out), 118);
 		}
@@ -141,7 +142,7 @@ Test(rdmap_memory, queues_grow_or_refuse)
 		}
 		cr_expect_eq(s.nsq, DEEP);
 		cr_expect_eq(s.nrq, DEEP);
-		unmake();
+		unmake_rdmap_memory();
 	}
 	cr_expect_eq(met, 12, "8, 16 and 32 entries and their pieces, of two queues");
 }
@@ -155,8 +156,8 @@ Test(rdmap_memory, requests_of_the_peer)
 		uint8_t out[200];
 		uint32_t i;
 
-		table();
-		cr_assert_eq(make(), 0);
+		check_rdmap_memory_table();
+		cr_assert_eq(make_rdmap_memory(), 0);
 		mem_fail(n);
 		for (i = 1; i <= 4; i++) {
 			int err = take_rreq(i, i);
@@ -181,7 +182,7 @@ Test(rdmap_memory, requests_of_the_peer)
 				cr_expect_arr_eq(out + 14, s.mem + i, 8);
 			}
 		}
-		unmake();
+		unmake_rdmap_memory();
 	}
 }
 
@@ -191,9 +192,9 @@ Test(rdmap_memory, counters)
 	for (unsigned n = 1; n < 6; n++) {
 		uint64_t taken = 0;
 
-		table();
-		cr_assert_eq(make(), 0);
-		post_recv(&s, 1, 0, 10);
+		check_rdmap_memory_table();
+		cr_assert_eq(make_rdmap_memory(), 0);
+		post_rdmap_recv(&s, 1, 0, 10);
 		mem_fail(n);
 		cr_expect_eq(take_write("abc"), 0);
 		cr_expect_eq(take_send(0, true, "abc"), 0);
@@ -204,7 +205,7 @@ Test(rdmap_memory, counters)
 		cr_expect(ddps_rdmap_heard(s.r));
 		cr_expect_eq(ddps_rdmap_stats(s.r).received[DDPS_STAT_WRITE].messages,
 			     n == 1 ? 1 : 2, "allocation %u", n);
-		unmake();
+		unmake_rdmap_memory();
 	}
 }
 
@@ -216,9 +217,9 @@ Test(rdmap_memory, messages_in_parts)
 	for (unsigned n = 1; n < 6; n++) {
 		int err;
 
-		table();
-		cr_assert_eq(make(), 0);
-		post_recv(&s, 7, 0, 10);
+		check_rdmap_memory_table();
+		cr_assert_eq(make_rdmap_memory(), 0);
+		post_rdmap_recv(&s, 7, 0, 10);
 		mem_fail(n);
 		err = take_send(0, false, "abc");
 		mem_fail(0);
@@ -234,7 +235,7 @@ Test(rdmap_memory, messages_in_parts)
 			expect_wc(s.rq[0], 7, DDPS_OP_RECV, DDPS_WC_SUCCESS);
 			cr_expect_arr_eq(s.mem, "abcdef", 6);
 		}
-		unmake();
+		unmake_rdmap_memory();
 	}
 	cr_expect_eq(met, 1);
 }
@@ -251,8 +252,8 @@ Test(rdmap_memory, atomics_of_the_peer)
 		uint8_t seg[100], body[DDPS_AREQ_LEN];
 		bool failed = false;
 
-		table();
-		cr_assert_eq(make(), 0);
+		check_rdmap_memory_table();
+		cr_assert_eq(make_rdmap_memory(), 0);
 		s.r->rfc7306 = true;
 		cr_assert_eq(ddps_stag_add(&s.pd, &cell, sizeof cell, RIGHTS | DDPS_ZERO_BASED, 0,
 					   &mr),
@@ -261,7 +262,8 @@ Test(rdmap_memory, atomics_of_the_peer)
 		ddps_areq_encode(&q, body);
 		mem_fail(n);
 		for (uint32_t i = 1; i <= 4 && !failed; i++) {
-			size_t len = untagged(seg, 0xA, 0, 1, i, 0, true, body, sizeof body);
+			size_t len =
+				make_untagged_rdmap(seg, 0xA, 0, 1, i, 0, true, body, sizeof body);
 			int err = ddps_rdmap_rx_segment(s.r, seg, len);
 
 			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
@@ -274,7 +276,7 @@ Test(rdmap_memory, atomics_of_the_peer)
 		cr_expect_eq(s.term.code, failed ? DDPS_E_NOMEM : 0);
 		cr_expect_eq(cell, 0, "it is carried out when its answer is pulled");
 		ddps_stag_remove(mr);
-		unmake();
+		unmake_rdmap_memory();
 	}
 	cr_expect_geq(met, 1);
 }

@@ -11,7 +11,7 @@ static const uint32_t lens[PIECES] = { 110, 0, 50, 60, 80 }; /* some end with a 
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_pieces, .fini = teardown);
@@ -80,9 +80,9 @@ Test(rdmap_pieces, each_source_before_each_segment, .description = "5040-7.1-2")
 	for (unsigned p = 0; p < PIECES; p++)
 		for (unsigned before = 0; before < 3; before++) {
 			if (p || before)
-				side_close(&s);
+				close_rdmap_side(&s);
 			revoke_source(DDPS_OP_SEND, p, before);
-			side_close(&s);
+			close_rdmap_side(&s);
 			revoke_source(DDPS_OP_WRITE, p, before);
 		}
 }
@@ -131,7 +131,7 @@ Test(rdmap_pieces, each_sink_before_each_segment, .description = "5040-8.1.1-6")
 	for (unsigned p = 0; p < PIECES; p++)
 		for (unsigned before = 0; before < 7; before++) {
 			if (p || before)
-				side_close(&s);
+				close_rdmap_side(&s);
 			revoke_sink(p, before);
 		}
 }

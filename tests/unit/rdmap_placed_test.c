@@ -6,12 +6,12 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_placed, .init = setup, .fini = teardown);
@@ -27,7 +27,7 @@ static void expect_confirming_read(unsigned msn)
 	expect_pull(&s, hex);
 }
 
-static int answer(void)
+static int answer_rdmap_placed(void)
 {
 	return feed_rresp(&s, 0, 0, true, "");
 }
@@ -37,13 +37,13 @@ Test(rdmap_placed, write_waits_for_the_response, .description = "5040-5.5-15 504
 {
 	uint8_t out[128];
 
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
 	expect_pull(&s, "c1 40 1a2b3c01 0000000000010000 00010203");
 	expect_confirming_read(1);
 	cr_expect_eq(pull(&s, 1500, out), 0);
 	cr_expect_eq(s.nsq, 0);
 	cr_expect_eq(s.r->reads_out, 1);
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_assert_eq(s.nsq, 1);
 	expect_wc(s.sq[0], 1, DDPS_OP_WRITE, DDPS_WC_SUCCESS);
 	cr_expect_eq(s.sq[0].len, 0);
@@ -55,10 +55,10 @@ Test(rdmap_placed, memory_is_the_llps_until_it_lets_go)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
 	cr_expect_gt(pull_only(&s, 1500, out), 0);
 	cr_expect_gt(pull_only(&s, 1500, out), 0);
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_expect_eq(s.nsq, 0);
 	ddps_rdmap_tx_done(s.r, 1);
 	cr_expect_eq(s.nsq, 0);
@@ -72,20 +72,20 @@ Test(rdmap_placed, a_row_shares_one_read)
 	uint8_t out[128];
 	unsigned reads = 0, writes = 0;
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 16, 1, 1);
 	side_start(&s, 4, 4);
 	for (uint64_t i = 0; i < 10; i++)
-		cr_expect_eq(post(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4), 0);
 	while (pull(&s, 1500, out)) {
 		reads += out[1] == 0x41;
 		writes += out[1] == 0x40;
 	}
 	cr_expect_eq(writes, 10);
 	cr_expect_eq(reads, 2);
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_expect_eq(s.nsq, 8);
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_expect_eq(s.nsq, 10);
 	for (unsigned i = 0; i < s.nsq; i++)
 		expect_wc(s.sq[i], i, DDPS_OP_WRITE, DDPS_WC_SUCCESS);
@@ -96,15 +96,15 @@ Test(rdmap_placed, others_do_not_confirm, .description = "5040-5.5-16")
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
-	post(&s, DDPS_OP_SEND, 2, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 3, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 2, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 3, 0, 0, 4);
 	expect_pull(&s, "c1 40 1a2b3c01 0000000000010000 00010203");
 	expect_confirming_read(1);
 	while (pull(&s, 1500, out))
 		;
 	cr_expect_eq(s.nsq, 0, "the Send waits behind the Write");
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_expect_eq(s.nsq, 2);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
 	cr_expect_eq(s.nsq, 3);
@@ -114,32 +114,32 @@ Test(rdmap_placed, counts_for_ord, .description = "5040-6.1-7")
 {
 	uint8_t out[128];
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 1, 1);
 	side_start(&s, 1, 1);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
-	post(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
 	cr_expect_gt(pull(&s, 1500, out), 0);
 	expect_pull(&s, "c1 40 1a2b3c01 0000000000010000 00010203");
 	cr_expect_eq(pull(&s, 1500, out), 0, "no second Read");
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
 	expect_confirming_read(2);
-	cr_expect_eq(answer(), 0);
+	cr_expect_eq(answer_rdmap_placed(), 0);
 	cr_expect_eq(s.nsq, 2);
 }
 
 Test(rdmap_placed, refused_without_ord_and_after_the_peers_close)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 1, 1);
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_STATE);
 	side_start(&s, 1, 0);
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_LIMIT);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_INVAL);
-	side_close(&s);
-	side_open(&s);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_INVAL);
+	close_rdmap_side(&s);
+	open_rdmap_side(&s);
 	ddps_rdmap_peer_closed(s.r);
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_STATE);
 }
 
 /* All that waits is flushed, covered ones too; nothing hangs and nothing is told twice. */
@@ -148,7 +148,7 @@ Test(rdmap_placed, the_peers_close_flushes)
 	uint8_t out[128];
 
 	for (uint64_t i = 0; i < 3; i++)
-		post(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4);
+		post_rdmap(&s, DDPS_OP_WRITE, i, DDPS_WR_PLACED, 0, 4);
 	for (int i = 0; i < 2; i++)
 		cr_expect_gt(pull(&s, 1500, out), 0);
 	ddps_rdmap_peer_closed(s.r);
@@ -166,8 +166,8 @@ Test(rdmap_placed, a_terminate_names_the_write, .description = "5040-4.8-5")
 	/* Tagged buffer error, base and bounds; segment length and DDP header are there. */
 	size_t n = unhex("11 01 c0 00 0012 c1 40 1a2b3c01 0000000000010000", t);
 
-	post(&s, DDPS_OP_WRITE, 1, 0, 0, 4);
-	post(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
 	while (pull(&s, 1500, out))
 		;
 	cr_expect_eq(s.nsq, 1);
@@ -184,9 +184,9 @@ Test(rdmap_placed, a_terminate_without_a_name_is_for_the_oldest)
 	uint8_t out[128], t[64];
 	size_t n = unhex("10 00 00 00", t); /* DDP, local catastrophic error */
 
-	post(&s, DDPS_OP_WRITE, 1, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 2, DDPS_WR_PLACED, 0, 4);
-	post(&s, DDPS_OP_WRITE, 3, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 2, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 3, DDPS_WR_PLACED, 0, 4);
 	while (pull(&s, 1500, out))
 		;
 	cr_expect_lt(feed_untagged(&s, 7, 0, 2, 1, 0, true, t, n), 0);
@@ -201,7 +201,7 @@ Test(rdmap_placed, a_response_with_octets_is_a_fault, .description = "5040-5.2.2
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4);
 	while (pull(&s, 1500, out))
 		;
 	cr_expect_lt(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
@@ -213,7 +213,7 @@ Test(rdmap_placed, a_response_with_octets_is_a_fault, .description = "5040-5.2.2
 
 static int post_send_imm(uint64_t id, unsigned flags)
 {
-	struct ddps_sge sge = piece(&s, 0, 4);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 4);
 	struct ddps_send_wr wr = { .wr_id = id,
 				   .op = DDPS_OP_SEND_IMM,
 				   .flags = flags,
@@ -252,8 +252,8 @@ static int feed_ahead(int msn)
 Test(rdmap_placed, send_with_immediate_takes_one_receive)
 {
 	s.r->rfc7306 = s.r->send_imm = true;
-	post_recv(&s, 1, 0, 64);
-	post_recv(&s, 2, 64, 64);
+	post_rdmap_recv(&s, 1, 0, 64);
+	post_rdmap_recv(&s, 2, 64, 64);
 	cr_expect_eq(feed_ahead(1), 0);
 	cr_expect_eq(s.nrq, 0);
 	cr_expect_eq(feed_send(&s, 2, 0, true, "hello"), 0);
@@ -271,7 +271,7 @@ Test(rdmap_placed, send_with_immediate_takes_one_receive)
 Test(rdmap_placed, twice_ahead_is_a_fault)
 {
 	s.r->rfc7306 = s.r->send_imm = true;
-	post_recv(&s, 1, 0, 64);
+	post_rdmap_recv(&s, 1, 0, 64);
 	cr_expect_eq(feed_ahead(1), 0);
 	cr_expect_lt(feed_ahead(2), 0);
 	cr_expect_eq(s.terms, 1);
@@ -281,7 +281,7 @@ Test(rdmap_placed, twice_ahead_is_a_fault)
 Test(rdmap_placed, without_agreement_it_is_immediate_data, .description = "7306-6.3-3")
 {
 	s.r->rfc7306 = true;
-	post_recv(&s, 1, 0, 64);
+	post_rdmap_recv(&s, 1, 0, 64);
 	cr_expect_eq(feed_ahead(1), 0);
 	cr_assert_eq(s.nrq, 1);
 	cr_expect(s.rq[0].has_imm);
@@ -296,8 +296,8 @@ Test(rdmap_placed, what_is_not_allowed_is_refused, .description = "5040-8.1.1-1"
 
 	for (int without = 0; without < 2; without++) {
 		for (int k = 0; k < 2; k++) {
-			side_close(&s);
-			side_open(&s);
+			close_rdmap_side(&s);
+			open_rdmap_side(&s);
 			if (without)
 				ddps_rdmap_allow(s.r, RIGHTS & ~right[k] & ~DDPS_LOCAL_WRITE);
 			cr_expect_eq(!!(k ? feed_rreq(&s, 1, 4, s.mr->stag, 0)
@@ -314,10 +314,10 @@ Test(rdmap_placed, what_has_not_left_does_not_get_lost, .description = "5040-5.5
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 0, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 1, DDPS_WR_FENCE, 0, 4);
-	post(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
-	post(&s, DDPS_OP_SEND, 3, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 0, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, DDPS_WR_FENCE, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 3, 0, 0, 4);
 	cr_expect_gt(pull(&s, 1500, out), 0);
 	cr_expect_eq(pull(&s, 1500, out), 0, "the fence");
 	ddps_rdmap_peer_closed(s.r);

@@ -6,12 +6,12 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_read, .init = setup, .fini = teardown);
@@ -88,7 +88,7 @@ Test(rdmap_read, queue_grows_to_ird_and_wraps, .description = "5040-6.1-4")
 		cr_expect_eq(out[14], t.mem[i + 1]);
 	}
 	cr_expect_eq(pull(&t, 128, out), 0);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_read, own_work_and_responses_take_turns)
@@ -98,7 +98,7 @@ Test(rdmap_read, own_work_and_responses_take_turns)
 
 	for (uint32_t i = 1; i <= 3; i++) {
 		cr_expect_eq(feed_rreq(&s, i, 1, s.mr->stag, 0), 0);
-		cr_expect_eq(post(&s, DDPS_OP_SEND, i, 0, 0, 1), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, i, 0, 0, 1), 0);
 	}
 	pull(&s, 128, out);
 	first = out[1] == 0x43;
@@ -113,8 +113,8 @@ Test(rdmap_read, ord_limits_what_is_outstanding, .description = "5040-6.1-5 5040
 	uint8_t out[128];
 
 	for (uint64_t i = 0; i < 6; i++)
-		cr_expect_eq(post(&s, DDPS_OP_READ, i, 0, i * 4, 4), 0);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 6, 0, 0, 1), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, i, 0, i * 4, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 6, 0, 0, 1), 0);
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(pull(&s, 128, out), 46);
 	cr_expect_eq(pull(&s, 128, out), 0, "the Send waits behind the fifth Read");
@@ -137,16 +137,16 @@ Test(rdmap_read, ord_0_refuses)
 
 	side_init(&t, 1, 1, 1);
 	side_start(&t, 0, 0);
-	cr_expect_eq(post(&t, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap(&t, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
 	cr_expect_eq(t.terms, 0);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_read, response_in_pieces, .description = "5040-5.2.2-5 5040-5.2.2-9 5040-3.2-8")
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 1, 0, 100, 8);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 100, 8);
 	pull(&s, 128, out);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, false, "abc"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 103, false, "defgh"), 0);
@@ -181,8 +181,9 @@ Test(rdmap_read, many_reads_among_other_work)
 		unsigned before = s.nsq;
 
 		for (int i = 0; i < 8; i++, id++)
-			cr_assert_eq(post(&s, (id + id / 8) % 3 ? DDPS_OP_READ : DDPS_OP_WRITE, id,
-					  0, 0, 4),
+			cr_assert_eq(post_rdmap(&s,
+						(id + id / 8) % 3 ? DDPS_OP_READ : DDPS_OP_WRITE,
+						id, 0, 0, 4),
 				     0);
 		while (s.nsq < before + 8) {
 			while (pull(&s, 128, out))

@@ -6,12 +6,12 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_recv, .init = setup, .fini = teardown);
@@ -24,7 +24,7 @@ Test(rdmap_recv, the_dumps_of_every_send,
 	struct ddps_mr *a = side_reg(&s, s.mem, 1, RIGHTS), *b = side_reg(&s, s.mem, 1, RIGHTS);
 
 	for (uint64_t i = 0; i < 5; i++)
-		cr_expect_eq(post_recv(&s, i, i * 100, 10), 0);
+		cr_expect_eq(post_rdmap_recv(&s, i, i * 100, 10), 0);
 	cr_expect_eq(feed_hex(&s, "41 43 00000000 00000000 00000001 00000000 41424344 45464748"),
 		     0);
 	cr_expect_eq(feed_untagged(&s, 4, a->stag, 0, 2, 0, true, "ABCDEFGHIJ", 10), 0);
@@ -51,7 +51,7 @@ Test(rdmap_recv, invalidates_at_delivery_only, .description = "5040-5.3-16")
 {
 	struct ddps_mr *mr = side_reg(&s, s.mem, 1, RIGHTS);
 
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_untagged(&s, 4, mr->stag, 0, 1, 0, false, "abc", 3), 0);
 	cr_expect(mr->valid);
 	cr_expect_eq(feed_untagged(&s, 4, mr->stag, 0, 1, 3, true, "def", 3), 0);
@@ -61,9 +61,10 @@ Test(rdmap_recv, invalidates_at_delivery_only, .description = "5040-5.3-16")
 
 Test(rdmap_recv, scatters_over_pieces, .description = "5041-5.2-5")
 {
-	struct ddps_sge sge[4] = {
-		piece(&s, 0, 3), { NULL, 0, 77 }, piece(&s, 100, 5), piece(&s, 50, 100)
-	};
+	struct ddps_sge sge[4] = { get_rdmap_piece(&s, 0, 3),
+				   { NULL, 0, 77 },
+				   get_rdmap_piece(&s, 100, 5),
+				   get_rdmap_piece(&s, 50, 100) };
 
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 1, sge, 4), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abcd"), 0);
@@ -78,7 +79,7 @@ Test(rdmap_recv, scatters_over_pieces, .description = "5041-5.2-5")
 Test(rdmap_recv, buffer_filled_exactly)
 {
 	for (uint32_t len = 9; len <= 10; len++) {
-		post_recv(&s, len, 0, 10);
+		post_rdmap_recv(&s, len, 0, 10);
 		cr_expect_eq(feed_untagged(&s, 3, 0, 0, len - 8, 0, true, s.mem + 100, len), 0);
 		cr_expect_eq(s.rq[len - 9].len, len);
 	}
@@ -91,7 +92,7 @@ Test(rdmap_recv, msn_wraps_through_zero, .description = "5041-4.3-12")
 {
 	s.r->rxq[0].msn = UINT32_MAX;
 	for (int i = 0; i < 3; i++)
-		post_recv(&s, 1, 0, 10);
+		post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, UINT32_MAX, 0, true, "a"), 0);
 	cr_expect_eq(feed_send(&s, 0, 0, true, "b"), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "c"), 0);
@@ -102,7 +103,7 @@ Test(rdmap_recv, a_write_is_placed_and_not_delivered,
      .description = "5040-5.1-3 5040-3.2-6 5041-4.1-1 5040-5.1-5 5040-5.1-6 5041-4.2-4 "
 		    "5041-4.2-9")
 {
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 10, false, "abc"), 0);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 13, true, "def"), 0);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 4095, true, "z"), 0);
@@ -124,7 +125,7 @@ Test(rdmap_recv, write_segments_in_any_order, .description = "5041-5.3-4 5041-5.
 Test(rdmap_recv, a_send_waits_for_the_write_before_it,
      .description = "5041-4.1-7 5041-4.1-8 5041-5.3-6 5041-5.3-7 5041-5.4-2 5041-5.3-1")
 {
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 100, false, "abc"), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "send"), 0);
 	cr_expect_eq(s.nrq, 0);
@@ -135,7 +136,7 @@ Test(rdmap_recv, a_send_waits_for_the_write_before_it,
 
 Test(rdmap_recv, a_write_inside_a_send_delays_nothing)
 {
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "se"), 0);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 100, true, "abc"), 0);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 103, false, "def"), 0);
@@ -147,7 +148,7 @@ Test(rdmap_recv, a_read_request_waits_for_the_send_before_it, .description = "50
 {
 	uint8_t out[128];
 
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "se"), 0);
 	cr_expect_eq(feed_rreq(&s, 1, 4, s.mr->stag, 0), 0);
 	cr_expect_eq(pull(&s, 128, out), 0);
@@ -161,9 +162,9 @@ Test(rdmap_recv, a_read_response_waits_for_the_send_before_it, .description = "5
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 5, 0, 100, 3);
+	post_rdmap(&s, DDPS_OP_READ, 5, 0, 100, 3);
 	pull(&s, 128, out);
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "se"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, true, "abc"), 0);
 	cr_expect_eq(s.nsq, 0);
@@ -174,8 +175,8 @@ Test(rdmap_recv, a_read_response_waits_for_the_send_before_it, .description = "5
 
 Test(rdmap_recv, a_second_message_while_the_first_waits_is_an_error)
 {
-	post_recv(&s, 1, 0, 10);
-	post_recv(&s, 2, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 2, 0, 10);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 100, false, "abc"), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "send"), 0);
 	cr_expect_lt(feed_send(&s, 2, 0, true, "more"), 0);
@@ -186,7 +187,7 @@ Test(rdmap_recv, a_second_message_while_the_first_waits_is_an_error)
 
 Test(rdmap_recv, a_second_copy_of_a_waiting_send_is_an_error, .description = "5041-5.3-6")
 {
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 100, false, "abc"), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, ""), 0);
 	cr_expect_lt(feed_send(&s, 1, 0, true, ""), 0);
@@ -197,9 +198,9 @@ Test(rdmap_recv, a_tagged_message_while_a_response_waits_is_an_error)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 5, 0, 100, 3);
+	post_rdmap(&s, DDPS_OP_READ, 5, 0, 100, 3);
 	pull(&s, 128, out);
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "se"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, true, "abc"), 0);
 	cr_expect_lt(feed_hex(&s, "c1 40 00000000 0000000000000000"), 0);
@@ -211,11 +212,11 @@ Test(rdmap_recv, a_second_response_while_one_waits_is_an_error)
 	char want[200];
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 5, 0, 100, 3);
-	post(&s, DDPS_OP_READ, 6, 0, 200, 3);
+	post_rdmap(&s, DDPS_OP_READ, 5, 0, 100, 3);
+	post_rdmap(&s, DDPS_OP_READ, 6, 0, 200, 3);
 	pull(&s, 128, out);
 	pull(&s, 128, out);
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "se"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, true, "abc"), 0);
 	cr_expect_lt(feed_rresp(&s, s.mr->stag, 200, true, "def"), 0);
@@ -227,7 +228,7 @@ Test(rdmap_recv, a_second_response_while_one_waits_is_an_error)
 Test(rdmap_recv, only_pieces_still_to_fill_matter)
 {
 	struct ddps_mr *a = side_reg(&s, s.mem, 3, DDPS_LOCAL_WRITE);
-	struct ddps_sge sge[2] = { { s.mem, 3, a->stag }, piece(&s, 100, 3) };
+	struct ddps_sge sge[2] = { { s.mem, 3, a->stag }, get_rdmap_piece(&s, 100, 3) };
 
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 1, sge, 2), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);

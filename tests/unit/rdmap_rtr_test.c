@@ -12,7 +12,7 @@ static void open_as(const struct ddps_rdmap_start *st)
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_rtr, .fini = teardown);
@@ -24,7 +24,7 @@ static void initiator(unsigned rtr, uint16_t ord, bool lend)
 	cr_expect_eq(s.want, 1);
 }
 
-static void responder(unsigned rtr, bool strict, uint16_t ird)
+static void run_rdmap_rtr_responder(unsigned rtr, bool strict, uint16_t ird)
 {
 	open_as(&(struct ddps_rdmap_start){ .ird = ird,
 					    .ord = 4,
@@ -41,7 +41,7 @@ static const char read_rtr[] = "41 41 00000000 00000001 00000001 00000000 000000
 Test(rdmap_rtr, write_goes_first)
 {
 	initiator(DDPS_RTR_WRITE, 0, false);
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 0);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 0);
 	expect_pull(&s, "c1 40 00000000 0000000000000000");
 	cr_expect_eq(s.nsq, 0);
 	expect_pull(&s, "41 43 00000000 00000000 00000001 00000000");
@@ -53,7 +53,7 @@ Test(rdmap_rtr, send_takes_msn_1)
 	initiator(DDPS_RTR_SEND, 0, false);
 	expect_pull(&s, "41 43 00000000 00000000 00000001 00000000");
 	cr_expect_eq(s.nsq, 0);
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 0);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 0);
 	expect_pull(&s, "41 43 00000000 00000000 00000002 00000000");
 	cr_expect_eq(s.nsq, 1);
 }
@@ -63,7 +63,7 @@ Test(rdmap_rtr, read_takes_a_slot_until_its_response)
 	uint8_t out[128];
 
 	initiator(DDPS_RTR_READ, 1, false);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	expect_pull(&s, read_rtr);
 	cr_expect_eq(pull(&s, 128, out), 0);
 	s.want = 0;
@@ -81,8 +81,8 @@ Test(rdmap_rtr, read_before_the_rtrs_response)
 	uint8_t out[128];
 
 	initiator(DDPS_RTR_READ, 3, false);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 4, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 4, 4);
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(pull(&s, 128, out), 46);
 	cr_expect_eq(feed_hex(&s, "c1 42 00000000 0000000000000000"), 0);
@@ -96,10 +96,10 @@ Test(rdmap_rtr, read_with_a_lent_slot)
 {
 	initiator(DDPS_RTR_READ, 0, true);
 	expect_pull(&s, read_rtr);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
 	cr_expect_eq(feed_hex(&s, "c1 42 00000000 0000000000000000"), 0);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 0), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 0), 0);
 }
 
 Test(rdmap_rtr, response_with_octets_is_an_error)
@@ -129,7 +129,7 @@ Test(rdmap_rtr, start_checks_what_it_is_told)
 
 Test(rdmap_rtr, responder_swallows_a_write)
 {
-	responder(DDPS_RTR_ALL, true, 4);
+	run_rdmap_rtr_responder(DDPS_RTR_ALL, true, 4);
 	cr_expect_eq(feed_hex(&s, "c1 40 00000001 0000000000000000"), 0); /* as siw sends it */
 	cr_expect_eq(s.first, 1);
 	cr_expect_eq(s.rtr, DDPS_RTR_WRITE);
@@ -140,10 +140,10 @@ Test(rdmap_rtr, responder_swallows_a_write)
 
 Test(rdmap_rtr, responder_swallows_a_send)
 {
-	responder(DDPS_RTR_SEND, true, 4);
+	run_rdmap_rtr_responder(DDPS_RTR_SEND, true, 4);
 	cr_expect_eq(feed_send(&s, 1, 0, true, ""), 0); /* without a receive posted */
 	cr_expect_eq(s.rtr, DDPS_RTR_SEND);
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 2, 0, true, "abc"), 0);
 	cr_assert_eq(s.nrq, 1);
 	cr_expect_eq(s.rq[0].len, 3);
@@ -151,8 +151,8 @@ Test(rdmap_rtr, responder_swallows_a_send)
 
 Test(rdmap_rtr, responder_swallows_a_send_and_keeps_the_receive)
 {
-	responder(DDPS_RTR_SEND, true, 4);
-	post_recv(&s, 1, 0, 10);
+	run_rdmap_rtr_responder(DDPS_RTR_SEND, true, 4);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, true, ""), 0);
 	cr_expect_eq(s.nrq, 0);
 	cr_expect_eq(feed_send(&s, 2, 0, true, "abc"), 0);
@@ -161,7 +161,7 @@ Test(rdmap_rtr, responder_swallows_a_send_and_keeps_the_receive)
 
 Test(rdmap_rtr, responder_answers_a_read)
 {
-	responder(DDPS_RTR_READ, true, 1);
+	run_rdmap_rtr_responder(DDPS_RTR_READ, true, 1);
 	cr_expect_eq(feed_hex(&s, read_rtr), 0);
 	cr_expect_eq(s.rtr, DDPS_RTR_READ);
 	expect_pull(&s, "c1 42 00000000 0000000000000000");
@@ -180,7 +180,7 @@ Test(rdmap_rtr, providers_slot_serves_the_rtr_alone)
 
 Test(rdmap_rtr, without_that_slot_ird_0_refuses_it)
 {
-	responder(DDPS_RTR_READ, true, 0);
+	run_rdmap_rtr_responder(DDPS_RTR_READ, true, 0);
 	cr_expect_lt(feed_hex(&s, read_rtr), 0);
 	expect_term(&s, "12 02 c0 00 002e 41 41 00000000 00000001 00000001 00000000");
 	cr_expect_eq(s.first, 0);
@@ -188,8 +188,8 @@ Test(rdmap_rtr, without_that_slot_ird_0_refuses_it)
 
 Test(rdmap_rtr, lenient_responder_takes_anything)
 {
-	responder(DDPS_RTR_WRITE, false, 4);
-	post_recv(&s, 1, 0, 10);
+	run_rdmap_rtr_responder(DDPS_RTR_WRITE, false, 4);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "a"), 0);
 	cr_expect_eq(s.first, 1);
 	cr_expect_eq(s.rtr, 0);
@@ -200,8 +200,8 @@ Test(rdmap_rtr, lenient_responder_takes_anything)
 
 Test(rdmap_rtr, types_not_flagged_are_ordinary_messages)
 {
-	responder(DDPS_RTR_READ, false, 4);
-	post_recv(&s, 1, 0, 10);
+	run_rdmap_rtr_responder(DDPS_RTR_READ, false, 4);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, true, ""), 0);
 	cr_expect_eq(s.rtr, 0);
 	cr_expect_eq(s.nrq, 1);
@@ -211,23 +211,23 @@ Test(rdmap_rtr, forms_that_are_no_rtr)
 {
 	struct ddps_mr *mr;
 
-	responder(DDPS_RTR_ALL, false, 4);
+	run_rdmap_rtr_responder(DDPS_RTR_ALL, false, 4);
 	mr = side_reg(&s, s.mem, 1, RIGHTS);
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_untagged(&s, 6, mr->stag, 0, 1, 0, true, "", 0), 0);
 	cr_expect_eq(s.first, 1);
 	cr_expect_eq(s.rtr, 0, "with SE and Invalidate");
 	cr_expect_eq(s.nrq, 1);
-	side_close(&s);
-	responder(DDPS_RTR_ALL, false, 4);
+	close_rdmap_side(&s);
+	run_rdmap_rtr_responder(DDPS_RTR_ALL, false, 4);
 	cr_expect_eq(feed_rreq(&s, 1, 1, s.mr->stag, 0), 0);
 	cr_expect_eq(s.rtr, 0, "a Read of one octet");
-	side_close(&s);
-	responder(DDPS_RTR_ALL, false, 4);
+	close_rdmap_side(&s);
+	run_rdmap_rtr_responder(DDPS_RTR_ALL, false, 4);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, true, "x"), 0);
 	cr_expect_eq(s.rtr, 0, "a Write of one octet");
-	side_close(&s);
-	responder(DDPS_RTR_ALL, false, 4);
+	close_rdmap_side(&s);
+	run_rdmap_rtr_responder(DDPS_RTR_ALL, false, 4);
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, false, ""), 0);
 	cr_expect_eq(s.rtr, 0, "not the whole message");
 }
@@ -237,25 +237,25 @@ Test(rdmap_rtr, strict_responder_refuses_all_else, .description = "6581-9.2-10")
 	uint8_t seg[64];
 	size_t len;
 
-	responder(DDPS_RTR_WRITE, true, 4);
-	post_recv(&s, 1, 0, 10);
+	run_rdmap_rtr_responder(DDPS_RTR_WRITE, true, 4);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_lt(feed_send(&s, 1, 0, true, ""), 0);
 	expect_term(&s, "20 07 00 00");
 	cr_expect_eq(s.term.code, DDPS_E_RTR);
 	cr_expect_eq(s.first, 0);
-	side_close(&s);
+	close_rdmap_side(&s);
 
-	responder(DDPS_RTR_WRITE, true, 4);
-	len = tagged(seg, 0, s.mr->stag, 0, true, "abcd");
+	run_rdmap_rtr_responder(DDPS_RTR_WRITE, true, 4);
+	len = make_tagged_rdmap(seg, 0, s.mr->stag, 0, true, "abcd");
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 0);
 	cr_expect_eq(s.terms, 0);
-	cr_expect_lt(feed(&s, seg, len), 0);
+	cr_expect_lt(feed_rdmap(&s, seg, len), 0);
 	expect_term(&s, "20 07 00 00");
 }
 
 Test(rdmap_rtr, a_terminate_instead_of_the_rtr)
 {
-	responder(DDPS_RTR_WRITE, true, 4);
+	run_rdmap_rtr_responder(DDPS_RTR_WRITE, true, 4);
 	cr_expect_lt(feed_hex(&s, TERM_HDR "20 07 00 00"), 0);
 	cr_expect_eq(s.first, 0);
 	cr_expect_eq(s.terms, 1);
@@ -266,7 +266,7 @@ Test(rdmap_rtr, a_terminate_instead_of_the_rtr)
 
 Test(rdmap_rtr, without_expectation_nothing_is_told)
 {
-	responder(0, true, 4);
+	run_rdmap_rtr_responder(0, true, 4);
 	cr_expect_eq(feed_hex(&s, "c1 40 00000000 0000000000000000"), 0);
 	cr_expect_eq(s.first, 0);
 }
@@ -277,7 +277,7 @@ Test(rdmap_rtr, a_nudge_is_a_zero_length_write_outside_the_send_queue)
 {
 	open_as(&(struct ddps_rdmap_start){ .ird = 4, .ord = 4 });
 	for (int i = 0; i < 8; i++) /* the queue is full */
-		post(&s, DDPS_OP_SEND, 1, 0, 0, 0);
+		post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 0);
 	ddps_rdmap_nudge(s.r);
 	expect_pull(&s, "c1 40 00000000 0000000000000000");
 	cr_expect_eq(s.nsq, 0);
@@ -289,7 +289,7 @@ Test(rdmap_rtr, a_nudge_does_not_cut_into_a_message)
 	struct ddps_seg seg;
 
 	open_as(&(struct ddps_rdmap_start){ .ird = 4, .ord = 4 });
-	post(&s, DDPS_OP_WRITE, 1, 0, 0, 1000);
+	post_rdmap(&s, DDPS_OP_WRITE, 1, 0, 0, 1000);
 	cr_assert_eq(ddps_rdmap_tx_next(s.r, &seg, 200), 1);
 	ddps_rdmap_nudge(s.r);
 	do {

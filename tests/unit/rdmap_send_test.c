@@ -6,13 +6,13 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 	memcpy(s.mem, "ABCDEFGH", 8);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_send, .init = setup, .fini = teardown);
@@ -25,10 +25,10 @@ Test(rdmap_send, the_dumps_of_every_message,
 		    "5040-5.2.1-8 5040-5.3-1 5040-5.3-2 5040-5.3-10 5040-5.3-12 5040-5.3-14 "
 		    "5040-5.3-15 5041-4.3-10 5041-4.3-11 5040-3.1-2")
 {
-	struct ddps_sge sge = piece(&s, 0, 8);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 8);
 	struct ddps_send_wr w = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 };
 
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, 0, 0, 8), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, 0, 0, 8), 0);
 	expect_pull(&s, "c1 40 1a2b3c01 0000000000010000 41424344 45464748");
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &w), 0);
 	expect_pull(&s, "41 43 00000000 00000000 00000001 00000000 41424344 45464748");
@@ -54,7 +54,7 @@ Test(rdmap_send, the_dumps_of_every_message,
 
 Test(rdmap_send, read_request_dump, .description = "5040-4.4-1 5040-4.4-4 5040-4.4-5")
 {
-	struct ddps_sge sge = piece(&s, 0, 0x1000);
+	struct ddps_sge sge = get_rdmap_piece(&s, 0, 0x1000);
 	struct ddps_send_wr w = {
 		.op = DDPS_OP_READ, .sge = &sge, .nsge = 1, .stag = 0x1a2b3c01, .to = 0x10000
 	};
@@ -78,13 +78,13 @@ Test(rdmap_send, msn_wraps_through_zero, .description = "5041-4.3-12")
 	s.r->tx_msn[DDPS_QN_SEND] = UINT32_MAX;
 	s.r->tx_msn[DDPS_QN_READ] = UINT32_MAX;
 	for (int i = 0; i < 2; i++)
-		cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 0), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 0), 0);
 	expect_pull(&s, "41 43 00000000 00000000 ffffffff 00000000");
 	expect_pull(&s, "41 43 00000000 00000000 00000000 00000000");
 	for (int i = 0; i < 2; i++) {
 		uint8_t out[128];
 
-		cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 0), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 0), 0);
 		cr_expect_eq(pull(&s, 128, out), 46);
 		cr_expect_arr_eq(out + 10, i ? "\0\0\0\0" : "\xff\xff\xff\xff", 4);
 	}
@@ -98,7 +98,7 @@ Test(rdmap_send, pieces_at_the_limit)
 	struct ddps_send_wr w = { .op = DDPS_OP_SEND, .sge = sge };
 
 	for (int i = 0; i < 5; i++)
-		sge[i] = piece(&s, (size_t)i, 1);
+		sge[i] = get_rdmap_piece(&s, (size_t)i, 1);
 	for (w.nsge = 3; w.nsge <= 5; w.nsge++)
 		cr_expect_eq(ddps_rdmap_post_send(s.r, &w), w.nsge > 4 ? DDPS_E_INVAL : 0);
 	w.op = DDPS_OP_READ;
@@ -113,11 +113,11 @@ Test(rdmap_send, pieces_at_the_limit)
 
 Test(rdmap_send, unknown_ops_and_flags)
 {
-	cr_expect_eq(post(&s, DDPS_OP_RECV, 1, 0, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, (enum ddps_op)9, 1, 0, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0x40, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_SOLICITED, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, DDPS_WR_INVALIDATE, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_RECV, 1, 0, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post_rdmap(&s, (enum ddps_op)9, 1, 0, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0x40, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_SOLICITED, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, DDPS_WR_INVALIDATE, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(s.nsq, 0);
 }
 
@@ -126,15 +126,15 @@ Test(rdmap_send, queues_at_their_depth)
 	uint8_t out[128];
 
 	for (int i = 0; i < 8; i++) {
-		cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
-		cr_expect_eq(post_recv(&s, 1, 0, 1), 0);
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
+		cr_expect_eq(post_rdmap_recv(&s, 1, 0, 1), 0);
 	}
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_LIMIT);
-	cr_expect_eq(post_recv(&s, 1, 0, 1), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_LIMIT);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 1), DDPS_E_LIMIT);
 	cr_expect_eq(pull(&s, 128, out), 19);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "x"), 0);
-	cr_expect_eq(post_recv(&s, 1, 0, 1), 0);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 1), 0);
 }
 
 Test(rdmap_send, local_memory_is_checked, .description = "5042-7.3-1")
@@ -204,9 +204,9 @@ Test(rdmap_send, so_many_pieces_as_the_operation_has)
 Test(rdmap_send, a_sink_that_wraps_is_refused)
 {
 	s.mr->base = UINT64_MAX - 9;
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 9), 0);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 10), DDPS_E_ACCESS);
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 11), DDPS_E_ACCESS);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 9), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 10), DDPS_E_ACCESS);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 11), DDPS_E_ACCESS);
 	cr_expect_eq(s.terms, 0);
 }
 
@@ -217,7 +217,7 @@ Test(rdmap_send, completes_when_the_last_segment_is_counted,
 {
 	uint8_t out[256];
 
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 7, 0, 0, 300), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 7, 0, 0, 300), 0);
 	cr_expect_eq(pull_only(&s, 128, out), 128);
 	ddps_rdmap_tx_done(s.r, 1);
 	cr_expect_eq(pull_only(&s, 128, out), 128);
@@ -240,10 +240,10 @@ Test(rdmap_send, messages_go_out_in_order_and_never_interleave,
 	cr_expect_eq(feed_rreq(&s, 1, 8, s.mr->stag, 0), 0);
 	cr_expect_eq(pull(&s, 128, out), 22); /* nothing else to do: answered at once */
 	cr_expect_eq(out[1], 0x42);
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 300);
-	post(&s, DDPS_OP_WRITE, 2, 0, 0, 300);
-	post(&s, DDPS_OP_READ, 3, 0, 0, 8);
-	post(&s, DDPS_OP_SEND, 4, 0, 0, 0);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 300);
+	post_rdmap(&s, DDPS_OP_WRITE, 2, 0, 0, 300);
+	post_rdmap(&s, DDPS_OP_READ, 3, 0, 0, 8);
+	post_rdmap(&s, DDPS_OP_SEND, 4, 0, 0, 0);
 	for (size_t i = 0; i < sizeof ops; i++) {
 		cr_assert_gt(pull(&s, 128, out), 0);
 		cr_expect_eq(out[1], ops[i], "segment %zu", i);
@@ -256,9 +256,9 @@ Test(rdmap_send, a_read_holds_back_later_completions,
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 0, 8);
-	post(&s, DDPS_OP_WRITE, 3, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 8);
+	post_rdmap(&s, DDPS_OP_WRITE, 3, 0, 0, 4);
 	while (pull(&s, 128, out))
 		;
 	cr_expect_eq(s.nsq, 1);
@@ -275,8 +275,8 @@ Test(rdmap_send, a_read_waits_for_an_earlier_send_to_complete, .description = "5
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 0, 8);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 8);
 	pull_only(&s, 128, out);
 	pull_only(&s, 128, out);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "12345678"), 0);
@@ -290,9 +290,9 @@ Test(rdmap_send, fence_waits_for_earlier_reads, .description = "5040-5.5-13")
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 4, 4);
-	post(&s, DDPS_OP_SEND, 3, DDPS_WR_FENCE, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 4, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 3, DDPS_WR_FENCE, 0, 4);
 	cr_expect_eq(pull(&s, 128, out), 46);
 	cr_expect_eq(pull(&s, 128, out), 46);
 	cr_expect_eq(pull(&s, 128, out), 0);
@@ -308,9 +308,9 @@ Test(rdmap_send, silent_ones_complete_without_a_word)
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 1, DDPS_WR_SILENT, 0, 4);
-	post(&s, DDPS_OP_SEND, 2, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 3, DDPS_WR_SILENT, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, DDPS_WR_SILENT, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 2, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 3, DDPS_WR_SILENT, 0, 4);
 	pull(&s, 128, out);
 	pull(&s, 128, out);
 	ddps_rdmap_flush(s.r); /* an error is never silent */
@@ -325,22 +325,22 @@ Test(rdmap_send, posted_before_start_waits)
 	uint8_t out[128];
 
 	side_init(&t, 4, 4, 1);
-	cr_expect_eq(post(&t, DDPS_OP_SEND, 1, 0, 0, 4), 0);
-	cr_expect_eq(post(&t, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&t, DDPS_OP_SEND, 1, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&t, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_STATE);
 	cr_expect_eq(t.want, 0);
 	cr_expect_eq(pull(&t, 128, out), 0);
 	cr_expect_eq(feed_hex(&t, "c1 40 00000000 0000000000000000"), DDPS_E_STATE);
 	side_start(&t, 0, 0);
 	cr_expect_eq(t.want, 1);
 	cr_expect_eq(pull(&t, 128, out), 22);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_send, a_mulpdu_too_small_for_any_control_message_gives_nothing)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 100);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 100);
 	cr_expect_eq(pull(&s, 69, out), 0);
 	cr_expect_eq(pull(&s, 70, out), 70);
 }
@@ -354,10 +354,10 @@ static void dereg_after(unsigned segments)
 	struct ddps_send_wr w = { .wr_id = 2, .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	cr_assert_eq(ddps_rdmap_post_send(s.r, &w), 0);
-	post(&s, DDPS_OP_SEND, 3, 0, 0, 4);
-	post_recv(&s, 4, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 3, 0, 0, 4);
+	post_rdmap_recv(&s, 4, 0, 4);
 	pull(&s, 128, out);
 	for (unsigned i = 0; i < segments; i++)
 		cr_expect_eq(pull(&s, 128, out), 128);
@@ -369,8 +369,8 @@ Test(rdmap_send, deregistered_before_and_between_segments,
 {
 	for (unsigned n = 0; n < 3; n++) {
 		if (n) {
-			side_close(&s);
-			side_open(&s);
+			close_rdmap_side(&s);
+			open_rdmap_side(&s);
 		}
 		dereg_after(n);
 		expect_term(&s, "00 00 00 00");
@@ -417,9 +417,9 @@ Test(rdmap_send, memory_that_the_llp_holds_is_not_given_back)
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 2, 0, 0, 300);
-	post(&s, DDPS_OP_SEND, 3, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 2, 0, 0, 300);
+	post_rdmap(&s, DDPS_OP_SEND, 3, 0, 0, 4);
 	pull_only(&s, 128, out);
 	pull_only(&s, 128, out);
 	ddps_rdmap_terminate(s.r, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 }, "test");
@@ -447,14 +447,14 @@ Test(rdmap_send, the_queue_grows_under_a_message_in_progress)
 	for (size_t i = 0; i < sizeof d.mem; i++)
 		d.mem[i] = (uint8_t)(i / 64);
 	for (size_t i = 0; i < 8; i++)
-		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, i == 3 ? 192 : 64), 0);
+		cr_assert_eq(post_rdmap(&d, DDPS_OP_SEND, i, 0, 64 * i, i == 3 ? 192 : 64), 0);
 	for (size_t i = 0; i < 3; i++)
 		cr_assert_eq(pull(&d, 256, out), 82);
 	half = pull(&d, 128, out); /* of the fourth */
 	cr_assert(half > 18 && half <= 128);
 	for (size_t i = 8; i < 43; i++) /* three have completed */
-		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
-	cr_expect_eq(post(&d, DDPS_OP_SEND, 43, 0, 0, 64), DDPS_E_LIMIT);
+		cr_assert_eq(post_rdmap(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
+	cr_expect_eq(post_rdmap(&d, DDPS_OP_SEND, 43, 0, 0, 64), DDPS_E_LIMIT);
 	cr_assert_eq(pull(&d, 256, out), 18 + 18 + 192 - half);
 	cr_expect_eq(out[18 + 18 + 192 - half - 1], 5);
 	for (size_t i = 4; i < 43; i++) {
@@ -465,5 +465,5 @@ Test(rdmap_send, the_queue_grows_under_a_message_in_progress)
 	cr_assert_eq(d.nsq, 43);
 	for (unsigned i = 0; i < 43; i++)
 		cr_expect_eq(d.sq[i].wr_id, i);
-	side_close(&d);
+	close_rdmap_side(&d);
 }

@@ -6,13 +6,13 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 	s.r->no_recv = DDPS_NO_RECV_STALL;
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_stall, .init = setup, .fini = teardown);
@@ -32,7 +32,7 @@ Test(rdmap_stall, waits_for_a_receive, .description = "5041-7.1-3 5041-7.1-5 504
 			     DDPS_LLP_HOLD, "as often as it is asked");
 		cr_expect_eq(s.nrq, i);
 		cr_expect_eq(s.ready, i);
-		cr_expect_eq(post_recv(&s, 7 + i, 100, 8), 0);
+		cr_expect_eq(post_rdmap_recv(&s, 7 + i, 100, 8), 0);
 		cr_expect_eq(s.ready, i + 1);
 		cr_expect_eq(feed_untagged(&s, op[i], stag, 0, i + 1, 0, true, "abc", 3), 0);
 		cr_assert_eq(s.nrq, i + 1);
@@ -40,7 +40,7 @@ Test(rdmap_stall, waits_for_a_receive, .description = "5041-7.1-3 5041-7.1-5 504
 		cr_expect_eq(s.rq[i].invalidated, (op[i] & 1) == 0);
 		ddps_stag_remove(mr);
 	}
-	cr_expect_eq(post_recv(&s, 9, 100, 8), 0);
+	cr_expect_eq(post_rdmap_recv(&s, 9, 100, 8), 0);
 	cr_expect_eq(s.ready, 4, "nobody waits");
 	cr_expect_eq(s.terms, 0);
 }
@@ -51,8 +51,8 @@ Test(rdmap_stall, own_sending_goes_on)
 
 	cr_expect_eq(feed_rreq(&s, 1, 8, s.mr->stag, 0), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), DDPS_LLP_HOLD);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 4), 0);
-	cr_expect_eq(post(&s, DDPS_OP_WRITE, 2, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 2, 0, 0, 4), 0);
 	cr_expect_eq(pull(&s, 128, out), 14 + 8, "Read Response");
 	cr_expect_eq(pull(&s, 128, out), 18 + 4);
 	cr_expect_eq(pull(&s, 128, out), 14 + 4);
@@ -62,12 +62,12 @@ Test(rdmap_stall, own_sending_goes_on)
 Test(rdmap_stall, the_direct_way_in_waits_too)
 {
 	uint8_t seg[64];
-	size_t n = untagged(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
+	size_t n = make_untagged_rdmap(seg, 3, 0, 0, 1, 0, true, "abcdefgh", 8);
 
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, n), 0);
 	cr_expect_eq(s.ready, 0);
-	cr_expect_eq(feed(&s, seg, n), DDPS_LLP_HOLD);
-	cr_expect_eq(post_recv(&s, 1, 0, 8), 0);
+	cr_expect_eq(feed_rdmap(&s, seg, n), DDPS_LLP_HOLD);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 8), 0);
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, n), 18);
 }
 
@@ -92,12 +92,12 @@ Test(rdmap_stall, waits_on_while_work_is_under_way)
 {
 	uint8_t out[200];
 
-	cr_expect_eq(post(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4), 0);
 	cr_expect_eq(pull(&s, 128, out), 46);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), DDPS_LLP_HOLD);
 	ddps_rdmap_drain(s.r);
 	cr_expect_eq(s.ready, 0);
-	cr_expect_eq(post_recv(&s, 1, 100, 8), 0);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 100, 8), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), 0);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "wxyz"), 0);
 	cr_expect_eq(s.drained, 1);
@@ -117,7 +117,7 @@ Test(rdmap_stall, an_rtr_send_needs_no_receive)
 {
 	struct ddps_rdmap_start st = { .ird = 1, .ord = 1, .expect_rtr = DDPS_RTR_ALL };
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 8, 4);
 	s.r->no_recv = DDPS_NO_RECV_STALL;
 	cr_assert_eq(ddps_rdmap_start(s.r, &st), 0);
@@ -131,13 +131,13 @@ Test(rdmap_stall, a_first_message_that_waits_is_told_when_it_is_taken)
 {
 	struct ddps_rdmap_start st = { .expect_rtr = DDPS_RTR_ALL };
 
-	side_close(&s);
+	close_rdmap_side(&s);
 	side_init(&s, 8, 8, 4);
 	s.r->no_recv = DDPS_NO_RECV_STALL;
 	cr_assert_eq(ddps_rdmap_start(s.r, &st), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), DDPS_LLP_HOLD);
 	cr_expect_eq(s.first, 0);
-	cr_expect_eq(post_recv(&s, 1, 0, 8), 0);
+	cr_expect_eq(post_rdmap_recv(&s, 1, 0, 8), 0);
 	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), 0);
 	cr_expect_eq(s.first, 1);
 	cr_expect_eq(s.rtr, 0);

@@ -6,17 +6,17 @@ static struct side s;
 
 static void setup(void)
 {
-	side_open(&s);
+	open_rdmap_side(&s);
 }
 
 static void teardown(void)
 {
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(rdmap_term, .init = setup, .fini = teardown);
 
-static void terminate(uint8_t layer, uint8_t etype, uint8_t code)
+static void terminate_rdmap_term(uint8_t layer, uint8_t etype, uint8_t code)
 {
 	ddps_rdmap_terminate(s.r, DDPS_E_CRC, (struct ddps_triple){ layer, etype, code }, "why");
 }
@@ -33,25 +33,25 @@ Test(rdmap_term, errors_of_other_layers_have_no_headers,
 		char want[100];
 
 		s.want = 0;
-		terminate(row[i][0], row[i][1], row[i][2]);
+		terminate_rdmap_term(row[i][0], row[i][1], row[i][2]);
 		cr_expect_eq(s.want, 1);
 		snprintf(want, sizeof want, TERM_HDR "%x%x %02x 00 00", row[i][0], row[i][1],
 			 row[i][2]);
 		expect_pull(&s, want);
 		cr_expect_str_eq(s.term.text, "why");
 		cr_expect_eq(s.term.code, DDPS_E_CRC);
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 }
 
 Test(rdmap_term, the_first_error_wins, .description = "5040-7.1-5")
 {
-	terminate(2, 0, 2);
-	terminate(2, 0, 3);
+	terminate_rdmap_term(2, 0, 2);
+	terminate_rdmap_term(2, 0, 3);
 	cr_expect_lt(feed_write(&s, 1, 0, true, "x"), 0);
 	expect_term(&s, "20 02 00 00");
-	terminate(2, 0, 3);
+	terminate_rdmap_term(2, 0, 3);
 	cr_expect_eq(pull(&s, 128, (uint8_t[128]){ 0 }), 0);
 }
 
@@ -59,9 +59,9 @@ Test(rdmap_term, abandons_the_message_in_progress, .description = "5040-5.4-10 5
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 400);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 400);
 	cr_expect_eq(pull(&s, 128, out), 128);
-	terminate(2, 0, 2);
+	terminate_rdmap_term(2, 0, 2);
 	expect_term(&s, "20 02 00 00");
 	expect_wc(s.sq[0], 1, DDPS_OP_SEND, DDPS_WC_FLUSHED);
 }
@@ -73,7 +73,7 @@ Test(rdmap_term, drops_read_requests_not_answered)
 	feed_rreq(&s, 1, 400, s.mr->stag, 0);
 	feed_rreq(&s, 2, 400, s.mr->stag, 0);
 	cr_expect_eq(pull(&s, 128, out), 128);
-	terminate(2, 0, 2);
+	terminate_rdmap_term(2, 0, 2);
 	expect_term(&s, "20 02 00 00");
 }
 
@@ -82,12 +82,12 @@ Test(rdmap_term, goes_first_before_start, .description = "6581-9.2-10")
 	struct side t;
 
 	side_init(&t, 4, 4, 1);
-	post(&t, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&t, DDPS_OP_SEND, 1, 0, 0, 4);
 	ddps_rdmap_terminate(t.r, DDPS_E_RTR, (struct ddps_triple){ 2, 0, 7 }, "no common RTR");
 	expect_term(&t, "20 07 00 00");
 	cr_expect_eq(t.nsq, 1);
 	cr_expect_eq(ddps_rdmap_start(t.r, &(struct ddps_rdmap_start){ 0 }), DDPS_E_STATE);
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_term, goes_instead_of_the_rtr)
@@ -98,22 +98,22 @@ Test(rdmap_term, goes_instead_of_the_rtr)
 	cr_assert_eq(ddps_rdmap_start(t.r, &(struct ddps_rdmap_start){ .send_rtr = 2 }), 0);
 	ddps_rdmap_terminate(t.r, DDPS_E_IRD, (struct ddps_triple){ 2, 0, 6 }, "IRD");
 	expect_term(&t, "20 06 00 00");
-	side_close(&t);
+	close_rdmap_side(&t);
 }
 
 Test(rdmap_term, flushes_both_queues_in_order, .description = "5041-6.2.2-5 5040-6.2.1-2")
 {
 	uint8_t out[256];
 
-	post(&s, DDPS_OP_SEND, 0, DDPS_WR_SILENT, 0, 4);
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
-	post(&s, DDPS_OP_WRITE, 2, 0, 0, 4);
-	post(&s, DDPS_OP_SEND, 3, DDPS_WR_FENCE, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 0, DDPS_WR_SILENT, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_WRITE, 2, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 3, DDPS_WR_FENCE, 0, 4);
 	for (uint64_t i = 0; i < 3; i++)
-		post_recv(&s, i, 0, 4);
+		post_rdmap_recv(&s, i, 0, 4);
 	while (pull(&s, 128, out))
 		;
-	terminate(0, 0, 0);
+	terminate_rdmap_term(0, 0, 0);
 	cr_assert_eq(s.nsq, 3);
 	cr_assert_eq(s.nrq, 3);
 	for (unsigned i = 0; i < 3; i++) {
@@ -140,10 +140,10 @@ static void expect_received(uint8_t layer, uint8_t etype, uint8_t code, int err)
 	cr_expect_eq(s.term.triple.code, code);
 	cr_expect_eq(s.term.code, err);
 	cr_expect_eq(pull(&s, 128, out), 0, "never answered");
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
+	cr_expect_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_STATE);
 	cr_expect_lt(feed_hex(&s, TERM_HDR "00 00 00 00"), 0);
 	cr_expect_eq(s.terms, 1, "a second one is dropped");
-	terminate(0, 0, 0);
+	terminate_rdmap_term(0, 0, 0);
 	cr_expect_eq(pull(&s, 128, out), 0);
 }
 
@@ -151,8 +151,8 @@ Test(rdmap_term, received,
      .description = "5040-3.2-4 5040-5.4-4 5040-5.4-5 5040-5.4-6 5040-5.4-7 5040-5.4-11 "
 		    "5040-6.2.1-2 5040-6.2.1-3")
 {
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post_recv(&s, 2, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap_recv(&s, 2, 0, 4);
 	cr_expect_eq(feed_hex(&s, TERM_HDR "20 02 00 00"), DDPS_E_TERMINATED);
 	expect_received(2, 0, 2, 0);
 	expect_wc(s.sq[0], 1, DDPS_OP_SEND, DDPS_WC_FLUSHED);
@@ -183,8 +183,8 @@ Test(rdmap_term, received_dumps)
 		cr_expect_eq(feed_hex(&s, text), DDPS_E_TERMINATED);
 		expect_received(dump[i].t[0], dump[i].t[1], dump[i].t[2], 0);
 		cr_expect_str_empty(s.term.text);
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 }
 
@@ -197,11 +197,11 @@ Test(rdmap_term, received_cut_at_every_length, .description = "5040-5.4-8")
 			   full);
 
 	for (size_t n = 18; n < len; n++) {
-		cr_expect_eq(feed(&s, full, n), DDPS_E_TERMINATED);
+		cr_expect_eq(feed_rdmap(&s, full, n), DDPS_E_TERMINATED);
 		expect_received(0, n > 18, n > 19, DDPS_E_TRUNCATED);
 		cr_expect(s.term.text[0]);
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 }
 
@@ -217,18 +217,18 @@ Test(rdmap_term, received_with_faults_is_not_answered)
 	for (size_t i = 0; i < 3; i++) {
 		cr_expect_eq(feed_hex(&s, seg[i]), DDPS_E_TERMINATED);
 		expect_received(2, 0, 2, DDPS_E_PROTOCOL);
-		side_close(&s);
-		side_open(&s);
+		close_rdmap_side(&s);
+		open_rdmap_side(&s);
 	}
 	memset(big, 0, sizeof big);
 	unhex(TERM_HDR "20 02 00 00", big);
-	cr_expect_eq(feed(&s, big, sizeof big), DDPS_E_TERMINATED);
+	cr_expect_eq(feed_rdmap(&s, big, sizeof big), DDPS_E_TERMINATED);
 	expect_received(2, 0, 2, DDPS_E_PROTOCOL);
 }
 
 Test(rdmap_term, received_inside_a_message)
 {
-	post_recv(&s, 1, 0, 10);
+	post_rdmap_recv(&s, 1, 0, 10);
 	cr_expect_eq(feed_send(&s, 1, 0, false, "abc"), 0);
 	cr_expect_eq(feed_hex(&s, TERM_HDR "00 00 00 00"), DDPS_E_TERMINATED);
 	expect_received(0, 0, 0, 0);
@@ -250,16 +250,16 @@ static void with_work(const char *term)
 	uint8_t out[128];
 	char text[400];
 
-	post(&s, DDPS_OP_SEND, 0, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 0, 0, 0, 4);
 	for (uint64_t i = 1; i <= 3; i++) {
-		struct ddps_sge sge = piece(&s, 0, 4);
+		struct ddps_sge sge = get_rdmap_piece(&s, 0, 4);
 		struct ddps_send_wr w = {
 			.wr_id = i, .op = DDPS_OP_READ, .sge = &sge, .nsge = 1, .stag = 7, .to = i
 		};
 
 		ddps_rdmap_post_send(s.r, &w);
 	}
-	post(&s, DDPS_OP_SEND, 4, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 4, 0, 0, 4);
 	for (int i = 0; i < 5; i++)
 		pull(&s, 128, out);
 	snprintf(text, sizeof text, TERM_HDR "%s", term);
@@ -328,7 +328,7 @@ Test(rdmap_term, soft_iwarp_names_a_read_by_its_header)
 
 Test(rdmap_term, names_a_send_that_never_left)
 {
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
 	cr_expect_lt(feed_hex(&s, TERM_HDR "12 05 c0 00 0016 41 43 00000000 00000000 00000000 "
 					   "00000000"),
 		     0);
@@ -339,8 +339,8 @@ Test(rdmap_term, names_a_read_that_was_answered)
 {
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	post(&s, DDPS_OP_READ, 2, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 2, 0, 0, 4);
 	pull_only(&s, 128, out);
 	pull_only(&s, 128, out);
 	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);

@@ -85,7 +85,7 @@ Test(rdmap_wire, terminate_forms,
 }
 
 /* The longest form of each kind, RFC's and swapped. */
-static size_t make(uint8_t *buf, bool swapped, unsigned kind)
+static size_t make_rdmap_wire(uint8_t *buf, bool swapped, unsigned kind)
 {
 	static const uint8_t flags[2][3] = { { 0, 0xC0, 0xE0 }, { 0, 3, 7 } };
 
@@ -108,7 +108,7 @@ Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-
 	for (unsigned swapped = 0; swapped < 2; swapped++)
 		for (unsigned kind = swapped; kind < 3; kind++) {
 			uint8_t full[60];
-			size_t len = make(full, swapped, kind);
+			size_t len = make_rdmap_wire(full, swapped, kind);
 
 			for (size_t n = 0; n <= len; n++) {
 				uint8_t *cut = malloc(n);

@@ -34,7 +34,7 @@ static void teardown(void)
 
 TestSuite(resolve, .init = setup, .fini = teardown, .timeout = 30);
 
-static void done(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
+static void finish_resolve_step(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
 {
 	cr_expect_eq(user, &rs);
 	calls++;
@@ -58,7 +58,7 @@ Test(resolve, localhost_is_found)
 {
 	struct ddps_resolve *r;
 
-	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 7174, done, &rs, &r), 0);
+	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 7174, finish_resolve_step, &rs, &r), 0);
 	run_until_called();
 	cr_expect_eq(last_err, 0);
 	cr_assert_geq(last_n, 1);
@@ -71,7 +71,7 @@ Test(resolve, a_name_that_cannot_exist_is_an_error)
 {
 	struct ddps_resolve *r;
 
-	cr_assert_eq(ddps_resolve_start(&rs, "name.invalid", 1, done, &rs, &r), 0);
+	cr_assert_eq(ddps_resolve_start(&rs, "name.invalid", 1, finish_resolve_step, &rs, &r), 0);
 	run_until_called();
 	cr_expect_eq(last_err, DDPS_E_ADDRESS);
 	cr_expect_eq(last_n, 0);
@@ -82,7 +82,9 @@ Test(resolve, a_cancelled_lookup_says_nothing)
 	struct ddps_resolve *r[8];
 
 	for (int i = 0; i < 8; i++) {
-		cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r[i]), 0);
+		cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs,
+						&r[i]),
+			     0);
 		ddps_resolve_cancel(r[i]);
 	}
 	while (rs.list) {
@@ -98,7 +100,7 @@ Test(resolve, the_end_waits_for_lookups_under_way)
 {
 	struct ddps_resolve *r;
 
-	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), 0);
+	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r), 0);
 	ddps_resolver_fini(&rs);
 	cr_expect_null(rs.list);
 	cr_expect_eq(calls, 0);
@@ -109,7 +111,9 @@ Test(resolve, the_end_waits_for_cancelled_ones_too)
 	struct ddps_resolve *r[4];
 
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r[i]), 0);
+		cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs,
+						&r[i]),
+			     0);
 	ddps_resolve_cancel(r[0]);
 	ddps_resolve_cancel(r[2]);
 	ddps_resolver_fini(&rs);
@@ -124,7 +128,7 @@ static void ask_again(void *user, int err, const struct sockaddr_storage *addrs,
 	(void)addrs;
 	cr_expect_eq(err, 0);
 	cr_expect(n >= 1 && n <= DDPS_RESOLVE_MAX);
-	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 2, done, user, &r), 0);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 2, finish_resolve_step, user, &r), 0);
 }
 
 Test(resolve, a_callback_may_start_the_next_lookup)
@@ -149,7 +153,7 @@ Test(resolve, nothing_of_the_caller_is_changed)
 	cr_assert_eq(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 	cr_assert_geq(lowest = dup(0), 0);
 	close(lowest);
-	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), 0);
+	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r), 0);
 	cr_assert_eq(sigprocmask(SIG_SETMASK, NULL, &after), 0);
 	for (int sig = 1; sig < 32; sig++)
 		cr_expect_eq(sigismember(&after, sig), sig == SIGUSR1, "signal %d", sig);
@@ -179,13 +183,15 @@ Test(resolve, without_memory_or_descriptors_there_is_no_lookup)
 	long live = mem_live();
 
 	mem_fail(1);
-	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_NOMEM);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r),
+		     DDPS_E_NOMEM);
 	mem_fail(0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &keep), 0);
 	none = keep;
 	none.rlim_cur = 0;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r),
+		     DDPS_E_SYSTEM);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &keep), 0);
 	cr_expect_null(r);
 	cr_expect_null(rs.list);
@@ -199,8 +205,8 @@ static struct addrinfo said[40];
 static struct sockaddr_in6 said_addr;
 static int said_code;
 
-static int says(const char *host, const char *service, const struct addrinfo *hints,
-		struct addrinfo **list)
+static int answer_lookup(const char *host, const char *service, const struct addrinfo *hints,
+			 struct addrinfo **list)
 {
 	(void)host;
 	(void)service;
@@ -226,7 +232,7 @@ Test(resolve, addresses_of_other_kinds_are_passed_over)
 	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];
 	size_t n;
 
-	sys_instead.getaddrinfo = says;
+	sys_instead.getaddrinfo = answer_lookup;
 	said_addr.sin6_family = AF_INET6;
 	will_say(0, 2, AF_UNIX);
 	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), DDPS_E_ADDRESS);
@@ -245,7 +251,7 @@ Test(resolve, a_resolver_without_memory)
 	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];
 	size_t n = 9;
 
-	sys_instead.getaddrinfo = says;
+	sys_instead.getaddrinfo = answer_lookup;
 	said_code = EAI_MEMORY;
 	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), DDPS_E_NOMEM);
 	said_code = EAI_AGAIN;
@@ -260,10 +266,12 @@ Test(resolve, without_a_thread_there_is_no_lookup)
 
 	close(lowest);
 	sys_fail("pthread_create", 0, 1, EAGAIN);
-	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r),
+		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EAGAIN);
 	sys_fail("epoll_ctl", 0, 1, ENOSPC);
-	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r),
+		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOSPC);
 	cr_expect_null(rs.list);
 	again = dup(0);
@@ -280,7 +288,7 @@ static int closes_all(const char *host, const char *service, const struct addrin
 {
 	close(mark_fd);
 	dup2(own_fd, event_fd);
-	return says(host, service, hints, list);
+	return answer_lookup(host, service, hints, list);
 }
 
 Test(resolve, a_number_that_is_somebody_elses_is_not_written_to)
@@ -296,7 +304,7 @@ Test(resolve, a_number_that_is_somebody_elses_is_not_written_to)
 	close(event_fd);
 	will_say(0, 1, AF_INET6);
 	sys_instead.getaddrinfo = closes_all;
-	cr_assert_eq(ddps_resolve_start(&rs, "host", 1, done, &rs, &r), 0);
+	cr_assert_eq(ddps_resolve_start(&rs, "host", 1, finish_resolve_step, &rs, &r), 0);
 	ddps_resolver_fini(&rs);
 	cr_expect_eq(calls, 0);
 	cr_expect_eq(read(own_fd, &count, sizeof count), -1, "nobody has written there");

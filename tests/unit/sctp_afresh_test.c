@@ -47,7 +47,7 @@ static void check_control(const struct ddps_sctp_assoc *a)
 	cr_expect_eq(a->told_rwnd, a->e->c.rwnd);
 }
 
-static void check_path(const struct ddps_sc_path *p)
+static void check_sctp_afresh_path(const struct ddps_sc_path *p)
 {
 	cr_expect_eq(p->confirmed, false);
 	cr_expect_eq(p->hb_out, false);
@@ -78,7 +78,7 @@ Test(sctp_afresh, an_association_of_a_peer_that_begins_anew)
 	make_dirty(r.a);
 	ddps_sc_wipe(r.a);
 	check_control(r.a);
-	check_path(r.a->path[0]);
+	check_sctp_afresh_path(r.a->path[0]);
 	ddps_sctp_info(r.a, &i);
 	cr_expect_eq(i.unacked + i.unsent, 0);
 	cr_expect_eq(i.out_of_order, 0);

@@ -30,7 +30,7 @@ static const struct said {
 
 #define SAID (sizeof said / sizeof *said)
 
-static void check(const struct said *s, bool by_us)
+static void check_sctp_agreed(const struct said *s, bool by_us)
 {
 	struct ddps_sctp_info i;
 
@@ -98,12 +98,12 @@ Test(sctp_agreed, when_the_peer_opens, .description = "9260-5.1.1-1 9260-3.3.3-8
 		cr_expect(i.tag && i.tag != RAW_TAG);
 		raw_echo(&r);
 		cr_assert_eq(r.accepted, 1);
-		check(&said[k], false);
+		check_sctp_agreed(&said[k], false);
 		check_streams(&said[k]);
 	}
 }
 
-static void init_ack(const struct said *s)
+static void send_sctp_agreed_init_ack(const struct said *s)
 {
 	uint8_t *at = ddps_sc_begin_chunk(raw_begin(&r, r.tag), SC_INIT_ACK, 0);
 
@@ -138,14 +138,14 @@ Test(sctp_agreed, when_we_open, .description = "9260-5.1.1-1 9260-3.3.2-12")
 		cr_expect_eq(i.naddr, 0);
 		r.tag = i.tag;
 		r.tsn = i.tsn;
-		init_ack(&said[k]);
+		send_sctp_agreed_init_ack(&said[k]);
 		cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_COOKIE_ECHO);
 		cr_expect_eq(c.vlen, 4);
 		cr_expect_eq(memcmp(c.val, "cook", 4), 0);
 		raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
 		cr_assert_eq(r.ups, 1);
-		check(&said[k], true);
+		check_sctp_agreed(&said[k], true);
 		check_streams(&said[k]);
 	}
 }
@@ -170,7 +170,7 @@ Test(sctp_agreed, what_is_not_understood_is_shown, .description = "9260-3.2.2-2"
 		s.params[3] = n;
 		memset(s.params + n, 0, 12u - n);
 		s.len = ddps_sc_pad(n);
-		init_ack(&s);
+		send_sctp_agreed_init_ack(&s);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 		cr_assert_eq(raw_got(&r, 0, 1, &c), SC_ERROR);
 		cr_expect_eq(c.flags, 0);
@@ -204,7 +204,7 @@ Test(sctp_agreed, an_init_ack_that_is_too_short_is_none)
 
 /* ---- counted for the user ---- */
 
-static struct ddps_sctp_info seen(void)
+static struct ddps_sctp_info see_in_sctp_agreed(void)
 {
 	struct ddps_sctp_info i;
 
@@ -217,27 +217,27 @@ Test(sctp_agreed, what_is_counted_of_an_association)
 	struct ddps_sctp_info was, i;
 
 	raw_up(&r);
-	was = seen();
+	was = see_in_sctp_agreed();
 	cr_expect_eq(was.received_packets, 1, "COOKIE ECHO");
 	cr_expect_eq(was.sent_packets, 1, "COOKIE ACK");
 	raw_data(&r, RAW_TSN, 0, 0, 3, "one");
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.received_packets, 2);
 	cr_expect_eq(i.received_chunks, 1);
 	cr_expect_eq(i.sent_packets, 2);
 	cr_expect_eq(i.sent_chunks, 0);
 	raw_data(&r, RAW_TSN, 0, 0, 3, "one");
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.received_chunks, 1);
 	cr_expect_eq(i.duplicates, 1);
 	raw_data(&r, RAW_TSN + 2, 0, 2, 3, "ahead");
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.received_chunks, 2);
 	cr_expect_eq(i.out_of_order, 5 + DDPS_SC_ITEM);
 	cr_expect_eq(i.rwnd, r.e->c.rwnd - 5 - 2 * DDPS_SC_ITEM);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "four"), 0);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "four"), 0);
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.sent_chunks, 2);
 	cr_expect_eq(i.unsent, 0);
 	cr_expect_eq(i.unacked, 2 * 4);
@@ -248,14 +248,14 @@ Test(sctp_agreed, what_is_counted_of_an_association)
 
 		raw_chunk(&r, r.tag, SC_SACK, 0, val, sizeof val);
 	}
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.gaps, 1);
 	cr_expect_eq(ddps_sctp_acked(r.a), 0);
 	raw_wait(&r, 5000);
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_geq(i.retransmitted, 1);
 	raw_sack(&r, r.tsn + 1, 77777);
-	i = seen();
+	i = see_in_sctp_agreed();
 	cr_expect_eq(i.unacked, 0);
 	cr_expect_eq(i.peer_rwnd, 77777);
 	cr_expect_eq(ddps_sctp_acked(r.a), 2);
@@ -296,8 +296,8 @@ Test(sctp_agreed, what_can_be_seen_of_a_path)
 	cr_expect_eq(p.timeouts, 3);
 	cr_expect_eq(p.mtu, 1500);
 	cr_expect_eq(p.errors, 2);
-	cr_expect_eq(seen().retransmitted, 7);
-	cr_expect_eq(seen().timeouts, 3);
+	cr_expect_eq(see_in_sctp_agreed().retransmitted, 7);
+	cr_expect_eq(see_in_sctp_agreed().timeouts, 3);
 	tx->flight = 0;
 }
 
@@ -377,7 +377,7 @@ static struct iovec iov[64];
 static uint8_t head[DDPS_SCTP_HEAD_MIN];
 static struct ddps_sctp_out out;
 
-static bool take(unsigned segs)
+static bool take_sctp_agreed(unsigned segs)
 {
 	out = (struct ddps_sctp_out){ .iov = iov,
 				      .iov_max = 64,
@@ -396,18 +396,18 @@ Test(sctp_agreed, an_answer_that_did_not_leave)
 	raw_up(&r);
 	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_HEARTBEAT, 0, "\0\1\0\10four", 8);
 	raw_hand(&r);
-	cr_assert(take(1));
+	cr_assert(take_sctp_agreed(1));
 	ddps_sctp_unsent(r.e, &out, r.net.now);
 	cr_expect_eq(r.a->due, 0);
-	cr_assert(take(1));
+	cr_assert(take_sctp_agreed(1));
 	cr_expect_eq(out.head[DDPS_SC_HDR], SC_HEARTBEAT_ACK);
-	cr_expect_not(take(1));
+	cr_expect_not(take_sctp_agreed(1));
 	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_HEARTBEAT, 0, text, sizeof text);
 	raw_hand(&r);
-	cr_assert(take(1));
+	cr_assert(take_sctp_agreed(1));
 	cr_expect_eq(out.niov, 2);
 	ddps_sctp_unsent(r.e, &out, r.net.now);
-	cr_expect_not(take(1));
+	cr_expect_not(take_sctp_agreed(1));
 }
 
 /* A run has as many packets as were asked for, and a SACK that is due is one of them. */
@@ -424,7 +424,7 @@ Test(sctp_agreed, a_run_with_a_sack)
 		raw_begin(&r, r.tag);
 		raw_put_data(&r, RAW_TSN, 0, 0, 3, "x");
 		raw_hand(&r);
-		cr_assert(take(segs));
+		cr_assert(take_sctp_agreed(segs));
 		cr_expect_eq(out.nsegs, segs, "%u: %u", segs, out.nsegs);
 		cr_expect_eq(out.sack, segs > 1, "%u", segs);
 	}

@@ -45,7 +45,7 @@ Test(sctp_api, configurations_that_make_no_sense, .fini = fini)
 	REFUSED(cookie_life_ms, 0);
 }
 
-static void nobody(void *user, struct ddps_sctp_assoc *a)
+static void refuse_sctp_api_nobody(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	(void)a;
@@ -61,29 +61,29 @@ Test(sctp_api, what_cannot_be_listened_at, .fini = fini)
 
 	raw_init(&r);
 	p.port = 0;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_INVAL);
 	cr_expect_eq(ddps_sctp_listen(r.e, &good, NULL, NULL, &l), DDPS_E_INVAL);
 	p = good;
 	p.mtu = 575;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_INVAL);
 	p = good;
 	p.fixed_mtu = 575;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_INVAL);
 	p = good;
 	p.nlocal = DDPS_SCTP_ADDRS_MAX + 1;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_INVAL);
 	p.nlocal = 1;
 	p.local[0] = group;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_INVAL);
 	p = good;
 	p.port = RAW_PORT;
-	cr_expect_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), DDPS_E_BUSY);
-	cr_assert_eq(ddps_sctp_listen(r.e, &good, nobody, NULL, &l), 0);
+	cr_expect_eq(ddps_sctp_listen(r.e, &p, refuse_sctp_api_nobody, NULL, &l), DDPS_E_BUSY);
+	cr_assert_eq(ddps_sctp_listen(r.e, &good, refuse_sctp_api_nobody, NULL, &l), 0);
 	ddps_sctp_unlisten(l);
-	cr_assert_eq(ddps_sctp_listen(r.e, &good, nobody, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(r.e, &good, refuse_sctp_api_nobody, NULL, &l), 0);
 }
 
-static int dial(const struct ddps_sctp_addr *peer, unsigned n, uint16_t port, unsigned mtu)
+static int dial_sctp_api(const struct ddps_sctp_addr *peer, unsigned n, uint16_t port, unsigned mtu)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .mtu = mtu };
 
@@ -98,16 +98,16 @@ Test(sctp_api, what_cannot_be_connected_to, .fini = fini)
 	raw_init(&r);
 	for (unsigned k = 0; k <= DDPS_SCTP_ADDRS_MAX; k++)
 		peer[k] = r.net.node[1].addr[0];
-	cr_expect_eq(dial(peer, 0, RAW_PEER, 0), DDPS_E_INVAL);
-	cr_expect_eq(dial(peer, DDPS_SCTP_ADDRS_MAX + 1, RAW_PEER, 0), DDPS_E_INVAL);
-	cr_expect_eq(dial(peer, 1, 0, 0), DDPS_E_INVAL);
-	cr_expect_eq(dial(peer, 1, RAW_PEER, 575), DDPS_E_INVAL);
-	cr_expect_eq(dial(&group, 1, RAW_PEER, 0), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_api(peer, 0, RAW_PEER, 0), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_api(peer, DDPS_SCTP_ADDRS_MAX + 1, RAW_PEER, 0), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_api(peer, 1, 0, 0), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_api(peer, 1, RAW_PEER, 575), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_api(&group, 1, RAW_PEER, 0), DDPS_E_INVAL);
 	r.e->c.max_assocs = 0;
-	cr_expect_eq(dial(peer, 1, RAW_PEER, 0), DDPS_E_LIMIT);
+	cr_expect_eq(dial_sctp_api(peer, 1, RAW_PEER, 0), DDPS_E_LIMIT);
 	r.e->c.max_assocs = 1;
 	cr_expect_eq(r.e->st.assocs, 0);
-	cr_assert_eq(dial(peer, 2, RAW_PEER, 0), 0); /* the same one twice is one */
+	cr_assert_eq(dial_sctp_api(peer, 2, RAW_PEER, 0), 0); /* the same one twice is one */
 	ddps_sctp_info(r.a, &i);
 	cr_expect_eq(i.npaths, 1);
 	cr_expect_eq(ddps_sctp_set_primary(r.a, &r.net.node[1].addr[1], r.net.now), DDPS_E_INVAL);
@@ -172,18 +172,18 @@ Test(sctp_api, a_packet_of_nobody_was_not_sent, .fini = fini)
 
 /* ---- addresses that one end tells the other ---- */
 
-static struct ddps_sctp_addr ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+static struct ddps_sctp_addr make_sctp_api_ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 {
 	return (struct ddps_sctp_addr){ .family = 4, .ip = { a, b, c, d } };
 }
 
 /* What our INIT to @peer lists of a global address, a loopback address and a link-local one. */
-static unsigned told(struct ddps_sctp_addr peer, struct ddps_sc_init *i)
+static unsigned expect_upcalls(struct ddps_sctp_addr peer, struct ddps_sc_init *i)
 {
 	const struct ddps_sctp_param p = { .port = RAW_PORT,
 					   .nlocal = 3,
-					   .local = { ip4(10, 0, 0, 1),
-						      ip4(127, 0, 0, 1),
+					   .local = { make_sctp_api_ip4(10, 0, 0, 1),
+						      make_sctp_api_ip4(127, 0, 0, 1),
 						      { .family = 6,
 							.ip = { 0xfe, 0x80, [15] = 1 } } } };
 	struct ddps_sc_chunk c;
@@ -200,13 +200,14 @@ static unsigned told(struct ddps_sctp_addr peer, struct ddps_sc_init *i)
 
 Test(sctp_api, an_init_lists_what_its_peer_can_reach)
 {
-	const struct ddps_sctp_addr global = ip4(10, 0, 0, 1), loopback = ip4(127, 0, 0, 1);
+	const struct ddps_sctp_addr global = make_sctp_api_ip4(10, 0, 0, 1),
+				    loopback = make_sctp_api_ip4(127, 0, 0, 1);
 	struct ddps_sc_init i;
 
-	cr_assert_eq(told(ip4(10, 0, 0, 9), &i), 1);
+	cr_assert_eq(expect_upcalls(make_sctp_api_ip4(10, 0, 0, 9), &i), 1);
 	cr_expect(ddps_sc_addr_eq(&i.addr[0], &global));
 	raw_fini(&r);
-	cr_assert_eq(told(ip4(127, 0, 0, 9), &i), 2);
+	cr_assert_eq(expect_upcalls(make_sctp_api_ip4(127, 0, 0, 9), &i), 2);
 	cr_expect(ddps_sc_addr_eq(&i.addr[0], &global));
 	cr_expect(ddps_sc_addr_eq(&i.addr[1], &loopback));
 	raw_fini(&r);
@@ -235,11 +236,11 @@ static void named(const struct ddps_sctp_addr *list, unsigned n)
 Test(sctp_api, a_peer_cannot_name_what_is_not_its_own, .fini = fini)
 {
 	const struct ddps_sctp_addr list[] = {
-		ip4(127, 0, 0, 1),
+		make_sctp_api_ip4(127, 0, 0, 1),
 		{ .family = 6, .ip = { 0xfe, 0x80, [15] = 7 } },
 		{ .family = 6, .ip = { [15] = 1 } },
 		group,
-		ip4(10, 9, 9, 9),
+		make_sctp_api_ip4(10, 9, 9, 9),
 	};
 
 	named(list, sizeof list / sizeof *list);
@@ -257,8 +258,8 @@ static struct {
 } tapped;
 
 /* Each is from the one and to the other, whole, as it is on the wire. */
-static void tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *to,
-		const struct iovec *iov, int niov)
+static void tap_sctp_api(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *to,
+			 const struct iovec *iov, int niov)
 {
 	uint8_t packet[4096];
 	struct ddps_rbuf ports = ddps_rbuf_init(packet, 4);
@@ -280,7 +281,7 @@ static void tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_rout
 Test(sctp_api, a_tap_sees_each_packet, .fini = fini)
 {
 	raw_init(&r);
-	r.e->c.tap = tap;
+	r.e->c.tap = tap_sctp_api;
 	tapped.right = true;
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_expect(tapped.in == 1 && tapped.out == 1);

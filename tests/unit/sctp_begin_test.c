@@ -23,7 +23,7 @@ static struct {
 	struct ddps_sctp_assoc *owes; /* an answer, or the next question */
 } run;
 
-static uint64_t size_now(void)
+static uint64_t get_sctp_begin_size_now(void)
 {
 	struct ddps_sctp_path_info i;
 
@@ -31,7 +31,7 @@ static uint64_t size_now(void)
 	return i.mtu;
 }
 
-static int send_one(struct ddps_sctp_assoc *a, size_t len)
+static int send_one_sctp_begin(struct ddps_sctp_assoc *a, size_t len)
 {
 	static uint8_t buf[1400];
 	struct iovec iov = { buf, len };
@@ -39,21 +39,21 @@ static int send_one(struct ddps_sctp_assoc *a, size_t len)
 	return ddps_sctp_send(a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, run.net.now);
 }
 
-static void send_all(void *user)
+static void send_all_sctp_begin(void *user)
 {
 	(void)user;
-	while (run.to_send && send_one(run.a, 1400) == 0)
+	while (run.to_send && send_one_sctp_begin(run.a, 1400) == 0)
 		run.to_send--;
 }
 
-static void on_up(void *user)
+static void take_sctp_begin_up(void *user)
 {
 	(void)user;
 	run.up = true;
-	run.size = size_now();
+	run.size = get_sctp_begin_size_now();
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_begin_message(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user, (void)m;
 	if (run.last && run.net.now - run.last > run.pause)
@@ -62,31 +62,31 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	run.received++;
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_begin_acked(void *user, uint64_t n)
 {
 	(void)user, (void)n;
 }
 
-static void nothing(void *user)
+static void ignore_begin_upcall(void *user)
 {
 	(void)user;
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_begin_gone(void *user, const struct ddps_error *e)
 {
 	(void)user;
 	cr_assert_fail("the association has ended: %s", e->text);
 }
 
-static const struct ddps_sctp_up up = { .up = on_up,
-					.message = on_message,
-					.writable = send_all,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .up = take_sctp_begin_up,
+					.message = take_sctp_begin_message,
+					.writable = send_all_sctp_begin,
+					.acked = take_sctp_begin_acked,
+					.peer_shutdown = ignore_begin_upcall,
+					.restarted = ignore_begin_upcall,
+					.gone = take_sctp_begin_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_begin_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	run.b = a;
@@ -94,7 +94,7 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 }
 
 /* Two engines, one of which listens, on a path that takes packets of @mtu and @one_way ns. */
-static void prepare(uint64_t one_way, unsigned mtu, uint32_t grace_us)
+static void prepare_sctp_begin(uint64_t one_way, unsigned mtu, uint32_t grace_us)
 {
 	struct ddps_sctp_port *l;
 	struct ddps_sctp_config c;
@@ -109,12 +109,14 @@ static void prepare(uint64_t one_way, unsigned mtu, uint32_t grace_us)
 		sn_boot(&run.net, i, &c);
 	}
 	run.param = (struct ddps_sctp_param){ .port = PORT, .mtu = mtu };
-	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &run.param, on_accept, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &run.param, take_sctp_begin_accept, NULL,
+				      &l),
+		     0);
 	run.param.port = 0;
 }
 
 /* One more association; the size that its packets begin with. */
-static size_t begin(void)
+static size_t begin_sctp_begin(void)
 {
 	struct sn_net *n = &run.net;
 
@@ -132,13 +134,13 @@ static size_t begin(void)
 /* @net: first octet of both addresses; @host: what the user says of the loopback interface. */
 static size_t first_size(unsigned net, uint32_t host, unsigned rtts)
 {
-	prepare(10000, 65535, 0);
+	prepare_sctp_begin(10000, 65535, 0);
 	run.net.node[0].addr[0] = sn_v4(net, 0, 0, 1);
 	run.net.node[1].addr[0] = sn_v4(net, 0, 0, 2);
 	run.param.host_mtu = host;
-	begin();
+	begin_sctp_begin();
 	sn_run(&run.net, rtts * 20000ull);
-	run.size = size_now();
+	run.size = get_sctp_begin_size_now();
 	sn_fini(&run.net);
 	return run.size;
 }
@@ -157,13 +159,13 @@ Test(sctp_begin, large_packets_within_the_host, .timeout = 60)
 /* What one association found is where the next one to that address begins, for 10 minutes. */
 Test(sctp_begin, path_mtu_is_remembered, .timeout = 60)
 {
-	prepare(12500000, 1500, 0);
-	cr_expect_eq(begin(), 1200);
+	prepare_sctp_begin(12500000, 1500, 0);
+	cr_expect_eq(begin_sctp_begin(), 1200);
 	sn_run(&run.net, 2 * S);
-	cr_expect_eq(size_now(), 1500);
-	cr_expect_eq(begin(), 1500);
+	cr_expect_eq(get_sctp_begin_size_now(), 1500);
+	cr_expect_eq(begin_sctp_begin(), 1500);
 	sn_run(&run.net, 601 * S);
-	cr_expect_eq(begin(), 1200, "after 10 minutes");
+	cr_expect_eq(begin_sctp_begin(), 1200, "after 10 minutes");
 	sn_fini(&run.net);
 }
 
@@ -171,24 +173,24 @@ Test(sctp_begin, path_mtu_is_remembered, .timeout = 60)
  * remembered any more. */
 Test(sctp_begin, wrong_memory_is_mended, .timeout = 60)
 {
-	prepare(12500000, 1500, 0);
+	prepare_sctp_begin(12500000, 1500, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		run.net.node[i].link[0].rate = 50 * MBIT;
 		run.net.node[i].link[0].queue = 156250;
 	}
-	begin();
+	begin_sctp_begin();
 	sn_run(&run.net, 2 * S);
 	for (unsigned i = 0; i < 2; i++)
 		run.net.node[i].link[0].mtu = 1280;
-	cr_expect_eq(begin(), 1500);
+	cr_expect_eq(begin_sctp_begin(), 1500);
 	run.last = run.net.now;
 	run.to_send = 3000;
-	send_all(NULL);
+	send_all_sctp_begin(NULL);
 	sn_run(&run.net, 5 * S);
 	cr_expect_eq(run.received, 3000);
 	cr_expect_lt(run.pause, 2 * S, "%u ms", (unsigned)(run.pause / MS));
-	cr_expect_eq(size_now(), 1280);
-	cr_expect_eq(begin(), 1280);
+	cr_expect_eq(get_sctp_begin_size_now(), 1280);
+	cr_expect_eq(begin_sctp_begin(), 1280);
 	sn_fini(&run.net);
 }
 
@@ -199,24 +201,24 @@ static void quiet_gone(void *user, const struct ddps_error *e)
 	(void)user, (void)e;
 }
 
-static const struct ddps_sctp_up quiet_up = { .up = nothing,
-					      .message = on_message,
-					      .writable = nothing,
-					      .acked = on_acked,
-					      .peer_shutdown = nothing,
-					      .restarted = nothing,
+static const struct ddps_sctp_up quiet_up = { .up = ignore_begin_upcall,
+					      .message = take_sctp_begin_message,
+					      .writable = ignore_begin_upcall,
+					      .acked = take_sctp_begin_acked,
+					      .peer_shutdown = ignore_begin_upcall,
+					      .restarted = ignore_begin_upcall,
 					      .gone = quiet_gone };
 
 /* What the most messages and associations took once is not kept for ever. */
 Test(sctp_begin, without_associations_no_memory_is_kept, .timeout = 60)
 {
-	prepare(10000, 1500, 0);
+	prepare_sctp_begin(10000, 1500, 0);
 	for (int i = 0; i < 2; i++) {
-		begin();
+		begin_sctp_begin();
 		ddps_sctp_assoc_set_up(run.b, &quiet_up, NULL);
 		run.received = 0;
 		run.to_send = 1000;
-		send_all(NULL);
+		send_all_sctp_begin(NULL);
 		sn_run(&run.net, S);
 		cr_expect_eq(run.received, 1000);
 		cr_expect_gt(run.net.node[0].e->pool.kept, 0);
@@ -251,21 +253,21 @@ static void ping_acked(void *user, uint64_t n)
 		run.all_acked = run.net.now;
 }
 
-static const struct ddps_sctp_up ping_up = { .up = nothing,
+static const struct ddps_sctp_up ping_up = { .up = ignore_begin_upcall,
 					     .message = ping_message,
-					     .writable = nothing,
+					     .writable = ignore_begin_upcall,
 					     .acked = ping_acked,
-					     .peer_shutdown = nothing,
-					     .restarted = nothing,
-					     .gone = on_gone };
+					     .peer_shutdown = ignore_begin_upcall,
+					     .restarted = ignore_begin_upcall,
+					     .gone = take_sctp_begin_gone };
 
 /* As a user does who takes what came when the engine has sent what it had. */
 static void ping_run(uint64_t until)
 {
-	cr_assert_eq(send_one(run.a, 64), 0);
+	cr_assert_eq(send_one_sctp_begin(run.a, 64), 0);
 	while (sn_step(&run.net, until)) {
 		if (run.owes)
-			cr_assert_eq(send_one(run.owes, 64), 0);
+			cr_assert_eq(send_one_sctp_begin(run.owes, 64), 0);
 		run.owes = NULL;
 	}
 }
@@ -281,8 +283,8 @@ Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60, .description
 {
 	uint64_t before, last;
 
-	prepare(10000, 1500, 100);
-	begin();
+	prepare_sctp_begin(10000, 1500, 100);
+	begin_sctp_begin();
 	sn_run(&run.net, 3 * S); /* with its path MTU found */
 	run.questions = 1000;
 	ddps_sctp_assoc_set_up(run.a, &ping_up, &run.a);
@@ -330,7 +332,7 @@ static void beside_message(void *user, const struct ddps_sctp_msg *m)
 {
 	run.received += m->len;
 	if (user == &run.b && m->stream == 1) {
-		cr_assert_eq(send_one(run.b, 64), 0);
+		cr_assert_eq(send_one_sctp_begin(run.b, 64), 0);
 	} else if (user == &run.a && beside.asked_at) {
 		if (beside.n < 2000)
 			beside.took[beside.n++] = run.net.now - beside.asked_at;
@@ -338,13 +340,13 @@ static void beside_message(void *user, const struct ddps_sctp_msg *m)
 	}
 }
 
-static const struct ddps_sctp_up beside_up = { .up = nothing,
+static const struct ddps_sctp_up beside_up = { .up = ignore_begin_upcall,
 					       .message = beside_message,
 					       .writable = pump,
-					       .acked = on_acked,
-					       .peer_shutdown = nothing,
-					       .restarted = nothing,
-					       .gone = on_gone };
+					       .acked = take_sctp_begin_acked,
+					       .peer_shutdown = ignore_begin_upcall,
+					       .restarted = ignore_begin_upcall,
+					       .gone = take_sctp_begin_gone };
 
 static int by_size(const void *a, const void *b)
 {
@@ -391,12 +393,12 @@ Test(sctp_begin, bulk_data_leaves_room_for_others, .timeout = 60)
 	} path[] = { { 12500000, 100 * MBIT, 312500 }, { 20000, 500 * MBIT, 65536 } };
 
 	for (unsigned i = 0; i < 2; i++) {
-		prepare(path[i].one_way, 1500, 100);
+		prepare_sctp_begin(path[i].one_way, 1500, 100);
 		for (unsigned k = 0; k < 2; k++) {
 			run.net.node[k].link[0].rate = path[i].rate;
 			run.net.node[k].link[0].queue = path[i].queue;
 		}
-		begin();
+		begin_sctp_begin();
 		memset(&beside, 0, sizeof beside);
 		ddps_sctp_assoc_set_up(run.a, &beside_up, &run.a);
 		ddps_sctp_assoc_set_up(run.b, &beside_up, &run.b);

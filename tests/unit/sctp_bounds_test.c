@@ -33,7 +33,7 @@ Test(sctp_bounds, defaults_are_those_that_are_documented)
 }
 
 /* An association from another port of ours; whether it was taken. */
-static bool take(uint16_t port)
+static bool take_sctp_bounds(uint16_t port)
 {
 	unsigned before = r.accepted;
 
@@ -65,7 +65,7 @@ Test(sctp_bounds, ten_thousand_associations_of_one_address, .fini = fini, .timeo
 
 	raw_init(&r);
 	for (unsigned i = 0; i < 10000; i++)
-		cr_assert(take((uint16_t)(1 + i)), "%u", i);
+		cr_assert(take_sctp_bounds((uint16_t)(1 + i)), "%u", i);
 	ddps_sctp_stats(r.e, &st);
 	cr_expect_eq(st.assocs, 10000);
 	cr_expect_eq(st.refused_full, 0);
@@ -81,15 +81,15 @@ Test(sctp_bounds, a_listener_sets_the_share_of_an_address, .fini = fini,
 	raw_init(&r);
 	r.port->param.max_per_addr = 3;
 	for (uint16_t i = 0; i < 3; i++)
-		cr_expect(take((uint16_t)(1 + i)));
-	cr_expect_not(take(4));
+		cr_expect(take_sctp_bounds((uint16_t)(1 + i)));
+	cr_expect_not(take_sctp_bounds(4));
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
 	ddps_sctp_stats(r.e, &st);
 	cr_expect_eq(st.assocs, 3);
 	cr_expect_eq(st.refused_full, 1);
 	r.from = 3; /* one goes, another one comes */
 	raw_chunk(&r, r.a->own_tag, SC_ABORT, 0, NULL, 0);
-	cr_expect(take(5));
+	cr_expect(take_sctp_bounds(5));
 }
 
 /* The 64 bits behind a network's are the host's own choice. */
@@ -130,7 +130,7 @@ Test(sctp_bounds, attack_3_a_flood_of_inits_has_a_bounded_answer, .fini = fini, 
 	cr_expect_eq(st.inits_limited, 2000 - most);
 	cr_expect_eq(st.assocs, 0);
 	raw_wait(&r, 1000); /* whoever comes later finds room again */
-	cr_expect(take(7));
+	cr_expect(take_sctp_bounds(7));
 }
 
 /* Some of every kind of packet that no association takes, @n a kind; how many are answered. */

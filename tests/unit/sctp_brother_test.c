@@ -16,7 +16,7 @@ static void fini(void)
 TestSuite(sctp_brother, .fini = fini);
 
 /* The packet that came back refuses the set-up with @tag. */
-static void expect_refusal(uint32_t tag, uint16_t has)
+static void expect_sctp_brother_refusal(uint32_t tag, uint16_t has)
 {
 	const uint8_t ports[] = { (uint8_t)(has >> 8), (uint8_t)has, BROTHER_UDP >> 8,
 				  BROTHER_UDP & 0xff };
@@ -42,7 +42,7 @@ Test(sctp_brother, a_set_up_leaves_the_association_of_another_alone)
 	raw_up(&r);
 	udp = set_udp(BROTHER_UDP);
 	raw_init_chunk(&r, BROTHER_TAG, 77777);
-	expect_refusal(BROTHER_TAG, udp);
+	expect_sctp_brother_refusal(BROTHER_TAG, udp);
 	cr_expect_eq(r.e->st.restarts_refused, 1);
 	set_udp(udp);
 	raw_data(&r, RAW_TSN, 0, 0, 3, "mine");
@@ -73,7 +73,7 @@ Test(sctp_brother, the_second_of_two_cookies_is_refused)
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	set_udp(BROTHER_UDP);
 	raw_echo(&r);
-	expect_refusal(BROTHER_TAG, udp);
+	expect_sctp_brother_refusal(BROTHER_TAG, udp);
 	cr_expect_eq(r.accepted, 1);
 	cr_expect_eq(r.gone, 0);
 }
@@ -88,7 +88,7 @@ Test(sctp_brother, a_restart_from_elsewhere_than_udp_is_one)
 }
 
 /* The old program answers every second time that it is asked. */
-static void answer_heartbeat(uint16_t udp, unsigned *asked)
+static void answer_sctp_brother_heartbeat(uint16_t udp, unsigned *asked)
 {
 	struct ddps_sc_chunk c;
 	uint8_t info[64];
@@ -148,9 +148,9 @@ Test(sctp_brother, contact_10_whoever_answers_keeps_its_association)
 		set_udp(BROTHER_UDP);
 		raw_init_chunk(&r, BROTHER_TAG, 77777);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "%u", i);
-		answer_heartbeat(udp, &asked);
+		answer_sctp_brother_heartbeat(udp, &asked);
 		raw_wait(&r, 500);
-		answer_heartbeat(udp, &asked);
+		answer_sctp_brother_heartbeat(udp, &asked);
 	}
 	cr_expect_gt(asked, 20);
 	set_udp(udp);
@@ -161,7 +161,7 @@ Test(sctp_brother, contact_10_whoever_answers_keeps_its_association)
 }
 
 /* Opens from any port if @port is 0. */
-static void opens(uint16_t port, uint16_t encap)
+static void open_in_sctp_brother(uint16_t port, uint16_t encap)
 {
 	struct ddps_sctp_param p = { .port = port, .streams = 10 };
 
@@ -174,7 +174,7 @@ static void opens(uint16_t port, uint16_t encap)
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_INIT);
 }
 
-static void refused(void)
+static void expect_sctp_brother_refused(void)
 {
 	static const uint8_t cause[] = { 0, SC_CAUSE_ENCAP, 0, 8, 1, 2, 3, 4 };
 
@@ -188,10 +188,10 @@ Test(sctp_brother, another_port_is_tried)
 {
 	uint16_t port;
 
-	opens(0, 9899);
+	open_in_sctp_brother(0, 9899);
 	for (unsigned i = 0; i < r.e->c.init_max_retrans; i++) {
 		port = r.a->port;
-		refused();
+		expect_sctp_brother_refused();
 		cr_assert_not(r.a->dead);
 		cr_assert_neq(r.a->port, port);
 		cr_expect_gt(abs(r.a->port - port), 60, "the next one may be the other's, too");
@@ -200,21 +200,21 @@ Test(sctp_brother, another_port_is_tried)
 			     r.a);
 		cr_expect_null(ddps_sc_find(r.e, 0, port, RAW_PEER, &r.net.node[1].addr[0]));
 	}
-	refused();
+	expect_sctp_brother_refused();
 	cr_expect(r.a->dead, "who refuses all is not asked for ever");
 }
 
 Test(sctp_brother, not_in_the_place_of_one_that_was_chosen)
 {
-	opens(RAW_PORT, 9899);
-	refused();
+	open_in_sctp_brother(RAW_PORT, 9899);
+	expect_sctp_brother_refused();
 	cr_expect(r.a->dead);
 }
 
 Test(sctp_brother, not_without_udp)
 {
-	opens(0, 0);
+	open_in_sctp_brother(0, 0);
 	set_udp(0);
-	refused();
+	expect_sctp_brother_refused();
 	cr_expect(r.a->dead);
 }

@@ -44,7 +44,7 @@ static void init_from(const struct ddps_sctp_addr *addr, uint16_t udp,
 	init_with(OTHER_TAG, addr, udp, listed, n);
 }
 
-static void echo_from(const struct ddps_sctp_addr *addr, uint16_t udp)
+static void echo_from_sctp_camp(const struct ddps_sctp_addr *addr, uint16_t udp)
 {
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
@@ -68,7 +68,7 @@ static struct ddps_sc_path *path_at(const struct ddps_sctp_addr *addr)
 }
 
 /* As it must be, whatever was dropped. */
-static void check(const struct ddps_sctp_assoc *a)
+static void check_sctp_camp(const struct ddps_sctp_assoc *a)
 {
 	for (unsigned i = 0; i < a->npaths; i++) {
 		cr_expect_eq(a->path[i]->id, i);
@@ -86,23 +86,23 @@ Test(sctp_camp, contact_11_who_shakes_hands_has_the_address)
 	struct ddps_sctp_assoc *camper = camp();
 	uint32_t tag = r.tag;
 
-	init_from(second(), OTHER_UDP, NULL, 0);
+	init_from(get_second_address(), OTHER_UDP, NULL, 0);
 	cr_assert(raw_take_init_ack(&r), "it is not refused");
 	cr_expect_eq(raw_got_tag(&r, 0), OTHER_TAG);
 	cr_expect_eq(camper->npaths, 2, "nothing changes before the cookie is back");
-	echo_from(second(), OTHER_UDP);
+	echo_from_sctp_camp(get_second_address(), OTHER_UDP);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_assert_eq(r.accepted, 2);
 	cr_assert_neq(r.a, camper);
-	cr_expect_eq(path_at(second())->a, r.a);
-	cr_expect_eq(path_at(first())->a, camper);
+	cr_expect_eq(path_at(get_second_address())->a, r.a);
+	cr_expect_eq(path_at(get_first_address())->a, camper);
 	cr_expect_eq(camper->npaths, 1);
 	cr_expect_eq(r.e->st.addrs_taken, 1);
-	check(camper);
-	check(r.a);
+	check_sctp_camp(camper);
+	check_sctp_camp(r.a);
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, OTHER_TSN, 0, 0, 7, "mine");
-	from(second(), OTHER_UDP);
+	from(get_second_address(), OTHER_UDP);
 	cr_expect_eq(r.messages, 1);
 	r.tag = tag;
 	raw_data(&r, RAW_TSN, 0, 0, 3, "the camper's");
@@ -116,9 +116,9 @@ Test(sctp_camp, contact_11_it_restarts_nothing_of_the_other)
 {
 	struct ddps_sctp_assoc *camper = camp();
 
-	init_from(second(), r.net.node[1].udp, NULL, 0);
+	init_from(get_second_address(), r.net.node[1].udp, NULL, 0);
 	cr_assert(raw_take_init_ack(&r));
-	echo_from(second(), r.net.node[1].udp);
+	echo_from_sctp_camp(get_second_address(), r.net.node[1].udp);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_expect_eq(r.accepted, 2);
 	cr_expect_eq(r.restarted, 0);
@@ -131,20 +131,21 @@ Test(sctp_camp, contact_11_nor_by_an_address_that_it_lists)
 	struct ddps_sctp_addr third = sn_v4(10, 9, 0, 1);
 	struct ddps_sctp_assoc *camper = camp();
 
-	init_from(&third, OTHER_UDP, second(), 1);
+	init_from(&third, OTHER_UDP, get_second_address(), 1);
 	cr_assert(raw_take_init_ack(&r));
-	echo_from(&third, OTHER_UDP);
+	echo_from_sctp_camp(&third, OTHER_UDP);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_assert_eq(r.accepted, 2);
 	cr_expect_eq(path_at(&third)->a, r.a);
-	cr_expect_eq(path_at(second())->a, camper, "neither has shown that it is its own");
-	check(r.a);
+	cr_expect_eq(path_at(get_second_address())->a, camper,
+		     "neither has shown that it is its own");
+	check_sctp_camp(r.a);
 }
 
 Test(sctp_camp, contact_11_an_address_that_has_answered_stays)
 {
-	up();
-	init_from(second(), OTHER_UDP, NULL, 0);
+	open_both_paths();
+	init_from(get_second_address(), OTHER_UDP, NULL, 0);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
 	cr_expect_eq(r.e->st.restarts_refused, 1);
 	cr_expect_eq(r.a->npaths, 2);
@@ -155,14 +156,14 @@ Test(sctp_camp, contact_11_a_restart_from_the_address_that_has_not_answered)
 {
 	struct ddps_sctp_assoc *a = camp();
 
-	init_from(second(), r.net.node[1].udp, first(), 1);
+	init_from(get_second_address(), r.net.node[1].udp, get_first_address(), 1);
 	cr_assert(raw_take_init_ack(&r));
-	echo_from(second(), r.net.node[1].udp);
+	echo_from_sctp_camp(get_second_address(), r.net.node[1].udp);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_expect_eq(r.accepted, 1);
 	cr_expect_eq(r.restarted, 1);
 	cr_expect_eq(a->npaths, 2);
-	check(a);
+	check_sctp_camp(a);
 }
 
 /* From the port that is listened at, too: the user says whose the address is. */
@@ -172,17 +173,17 @@ Test(sctp_camp, contact_11_it_can_be_called)
 	struct ddps_sctp_assoc *camper = camp(), *ours;
 
 	r.n = 0;
-	cr_expect_eq(ddps_sctp_connect(r.e, &param, first(), 1, RAW_PEER, OTHER_UDP, &sn_deaf, &r,
-				       r.net.now, &ours),
+	cr_expect_eq(ddps_sctp_connect(r.e, &param, get_first_address(), 1, RAW_PEER, OTHER_UDP,
+				       &sn_deaf, &r, r.net.now, &ours),
 		     DDPS_E_BUSY);
-	cr_assert_eq(ddps_sctp_connect(r.e, &param, second(), 1, RAW_PEER, OTHER_UDP, &sn_deaf, &r,
-				       r.net.now, &ours),
+	cr_assert_eq(ddps_sctp_connect(r.e, &param, get_second_address(), 1, RAW_PEER, OTHER_UDP,
+				       &sn_deaf, &r, r.net.now, &ours),
 		     0);
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(second(), SC_INIT, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_INIT, NULL), 1);
 	cr_expect_eq(camper->npaths, 1);
-	check(camper);
-	check(ours);
+	check_sctp_camp(camper);
+	check_sctp_camp(ours);
 	ddps_sctp_assoc_free(ours, r.net.now);
 }
 
@@ -196,7 +197,7 @@ Test(sctp_camp, contact_11_what_is_under_way_stays)
 	raw_init(&r);
 	for (unsigned i = 0; i < 12; i++)
 		listed[i] = sn_v4(10, 9, 0, (uint8_t)(i + 1));
-	init_from(first(), r.net.node[1].udp, listed, 12);
+	init_from(get_first_address(), r.net.node[1].udp, listed, 12);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
 	camper = r.a;
@@ -215,11 +216,11 @@ Test(sctp_camp, contact_11_what_is_under_way_stays)
 
 		init_from(&v, OTHER_UDP, NULL, 0);
 		cr_assert(raw_take_init_ack(&r));
-		echo_from(&v, OTHER_UDP);
+		echo_from_sctp_camp(&v, OTHER_UDP);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 		cr_assert_eq(camper->npaths, n - 1);
 		cr_assert_eq(r.e->more, n - 1 > 8 ? n - 1 - 8 : 0);
-		check(camper);
+		check_sctp_camp(camper);
 	}
 	cr_assert_eq(p->tx.nflight, 1);
 	p->errors = 1;
@@ -241,7 +242,7 @@ static void restart_from(const struct ddps_sctp_addr *addr)
 {
 	init_from(addr, r.net.node[1].udp, NULL, 0);
 	cr_assert(raw_take_init_ack(&r));
-	echo_from(addr, r.net.node[1].udp);
+	echo_from_sctp_camp(addr, r.net.node[1].udp);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_assert_eq(r.restarted, 1);
 	r.own = OTHER_TAG;
@@ -250,29 +251,30 @@ static void restart_from(const struct ddps_sctp_addr *addr)
 static void has_only(const struct ddps_sctp_addr *is, const struct ddps_sctp_addr *was)
 {
 	cr_assert_eq(r.a->npaths, 1);
-	cr_expect(same(&r.a->path[0]->peer, is));
+	cr_expect(is_same_paths_address(&r.a->path[0]->peer, is));
 	cr_expect_null(path_at(was));
-	check(r.a);
+	check_sctp_camp(r.a);
 	for (unsigned i = 0; i < 60; i++) {
 		raw_wait(&r, 1000);
 		for (unsigned k = 0; k < r.n; k++)
-			cr_assert_not(same(&r.log[k].to.peer, was), "it is no address of the peer");
+			cr_assert_not(is_same_paths_address(&r.log[k].to.peer, was),
+				      "it is no address of the peer");
 		r.a->errors = r.a->path[0]->errors = 0; /* the test answers nothing */
 	}
 }
 
 Test(sctp_camp, contact_10_a_restart_drops_what_it_does_not_list)
 {
-	up();
-	restart_from(first());
-	has_only(first(), second());
+	open_both_paths();
+	restart_from(get_first_address());
+	has_only(get_first_address(), get_second_address());
 }
 
 Test(sctp_camp, contact_10_also_the_first_address)
 {
-	up();
-	restart_from(second());
-	has_only(second(), first());
+	open_both_paths();
+	restart_from(get_second_address());
+	has_only(get_second_address(), get_first_address());
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
 	ddps_sctp_assoc_free(r.a, r.net.now);
 	sn_flush(&r.net);
@@ -283,13 +285,13 @@ Test(sctp_camp, contact_10_also_the_first_address)
 
 Test(sctp_camp, contact_10_it_keeps_what_it_lists)
 {
-	up();
-	init_from(first(), r.net.node[1].udp, second(), 1);
+	open_both_paths();
+	init_from(get_first_address(), r.net.node[1].udp, get_second_address(), 1);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
 	cr_expect_eq(r.restarted, 1);
 	cr_expect_eq(r.a->npaths, 2);
-	check(r.a);
+	check_sctp_camp(r.a);
 }
 
 /* Of more addresses than there was room for, the last restarts, and lists @n of the others. */
@@ -304,15 +306,15 @@ static void restart_of_one_left_out(unsigned n)
 	last = listed[11];
 	listed[11] = listed[0];
 	listed[0] = last; /* they are put from the end */
-	init_with(RAW_TAG, first(), r.net.node[1].udp, listed, 12);
+	init_with(RAW_TAG, get_first_address(), r.net.node[1].udp, listed, 12);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
 	cr_assert_eq(r.a->npaths, 10);
 	cr_assert_null(path_at(&last));
-	listed[0] = *first();
+	listed[0] = *get_first_address();
 	init_from(&last, r.net.node[1].udp, listed, n);
 	cr_assert(raw_take_init_ack(&r));
-	echo_from(&last, r.net.node[1].udp);
+	echo_from_sctp_camp(&last, r.net.node[1].udp);
 }
 
 Test(sctp_camp, contact_10_a_restart_from_an_address_that_was_left_out)
@@ -322,7 +324,7 @@ Test(sctp_camp, contact_10_a_restart_from_an_address_that_was_left_out)
 	cr_expect_eq(r.restarted, 1);
 	cr_expect_eq(r.a->npaths, 2);
 	cr_expect_eq(r.e->more, 0);
-	check(r.a);
+	check_sctp_camp(r.a);
 }
 
 Test(sctp_camp, contact_10_there_is_no_room_for_it_yet)
@@ -350,7 +352,7 @@ Test(sctp_camp, contact_10_each_path_has_a_number_of_its_own)
 			made++;
 			cr_assert(ddps_sc_path_add(r.a, &addr, NULL, 9899));
 		}
-		check(r.a);
+		check_sctp_camp(r.a);
 	}
 	cr_expect_gt(made, DDPS_SENT_PATHS + 4);
 }

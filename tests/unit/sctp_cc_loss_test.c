@@ -7,7 +7,7 @@
 #define SEC  (1000 * MS)
 #define SMSS 1000u
 
-static struct ddps_cc of(uint64_t cwnd)
+static struct ddps_cc make_cc_in(uint64_t cwnd)
 {
 	struct ddps_cc cc;
 
@@ -22,7 +22,7 @@ Test(sctp_cc, a_loss_takes_three_tenths, .description = "9260-7.2.3-1")
 					  { 5714, 4000 },    { 5000, 4000 },  { 1, 4000 } };
 
 	for (unsigned i = 0; i < 6; i++) {
-		struct ddps_cc loss = of(is[i][0]), t3 = loss, probe = loss;
+		struct ddps_cc loss = make_cc_in(is[i][0]), t3 = loss, probe = loss;
 
 		loss.stopped = loss.epoch = SEC;
 		loss.after_t3 = true;
@@ -53,7 +53,7 @@ Test(sctp_cc, fast_convergence)
 	static const double was[] = { 99999, 100000, 100001 }, now[] = { 100000, 100000, 85000 };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct ddps_cc cc = of(100000);
+		struct ddps_cc cc = make_cc_in(100000);
 
 		cc.w_max = was[i];
 		ddps_cc_loss(&cc, 1);
@@ -92,7 +92,7 @@ Test(sctp_cc, proportional_rate_reduction_step_by_step, .description = "9260-7.2
 	};
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		struct ddps_cc cc = of(100000);
+		struct ddps_cc cc = make_cc_in(100000);
 		struct ddps_cc_ack a = { .acked = is[i].acked, .flight = is[i].flight, .srtt = MS };
 
 		ddps_cc_loss(&cc, 100000);
@@ -113,7 +113,7 @@ Test(sctp_cc, proportional_rate_reduction_step_by_step, .description = "9260-7.2
 Test(sctp_cc, the_curve_ends_with_t3, .description = "9260-7.2.3-2")
 {
 	for (unsigned first = 0; first < 2; first++) {
-		struct ddps_cc cc = of(100000);
+		struct ddps_cc cc = make_cc_in(100000);
 
 		cc.phase = DDPS_CC_AVOID;
 		cc.ssthresh = 50000;
@@ -128,7 +128,7 @@ Test(sctp_cc, the_curve_ends_with_t3, .description = "9260-7.2.3-2")
 
 Test(sctp_cc, only_what_recovers_is_recovered)
 {
-	struct ddps_cc cc = of(50000);
+	struct ddps_cc cc = make_cc_in(50000);
 	struct ddps_cc_ack a = { .acked = 1000, .flight = 1000, .srtt = MS };
 
 	cc.ssthresh = 20000;
@@ -157,7 +157,7 @@ Test(sctp_cc, only_what_recovers_is_recovered)
 Test(sctp_cc, a_false_alarm_leaves_nothing)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		struct ddps_cc cc = of(90000), was;
+		struct ddps_cc cc = make_cc_in(90000), was;
 
 		cc.ssthresh = 80000;
 		cc.epoch = 3 * SEC;
@@ -194,7 +194,7 @@ Test(sctp_cc, a_false_alarm_leaves_nothing)
 /* While a loss is repaired cwnd moves with what is in flight; what is meant is ssthresh. */
 Test(sctp_cc, a_loss_within_a_repair)
 {
-	struct ddps_cc cc = of(100000);
+	struct ddps_cc cc = make_cc_in(100000);
 
 	ddps_cc_loss(&cc, 100000);
 	cc.cwnd = 123456;
@@ -221,7 +221,7 @@ Test(sctp_cc, a_rest_halves_the_window, .description = "9260-7.2.1-10")
 	uint64_t wait;
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		struct ddps_cc cc = of(is[i].cwnd), other;
+		struct ddps_cc cc = make_cc_in(is[i].cwnd), other;
 		uint64_t now = 5 * SEC + is[i].rest;
 		bool rested = is[i].rest > SEC;
 
@@ -260,7 +260,7 @@ Test(sctp_cc, a_rest_that_takes_nothing_begins_no_slow_start, .description = "92
 	uint64_t wait;
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		struct ddps_cc cc = of(is[i].cwnd);
+		struct ddps_cc cc = make_cc_in(is[i].cwnd);
 
 		cc.phase = DDPS_CC_AVOID;
 		cc.ssthresh = is[i].ssthresh;
@@ -274,7 +274,7 @@ Test(sctp_cc, a_rest_that_takes_nothing_begins_no_slow_start, .description = "92
 
 Test(sctp_cc, a_rest_before_the_first_loss_or_packet)
 {
-	struct ddps_cc cc = of(160000);
+	struct ddps_cc cc = make_cc_in(160000);
 	uint64_t wait;
 
 	ddps_cc_room(&cc, 0, SEC, 9 * SEC, &wait);
@@ -291,7 +291,7 @@ Test(sctp_cc, a_rest_before_the_first_loss_or_packet)
 
 Test(sctp_cc, room_is_what_is_left, .description = "9260-6.1-9 9260-7.2.1-2")
 {
-	struct ddps_cc cc = of(30000);
+	struct ddps_cc cc = make_cc_in(30000);
 	uint64_t wait = 1;
 
 	cr_expect_eq(ddps_cc_room(&cc, 29999, SEC, SEC, &wait), 1);
@@ -315,7 +315,7 @@ Test(sctp_cc, room_is_what_is_left, .description = "9260-6.1-9 9260-7.2.1-2")
 Test(sctp_cc, what_is_worth_a_timer)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct ddps_cc cc = of(100000);
+		struct ddps_cc cc = make_cc_in(100000);
 		uint64_t wait;
 
 		cc.srtt = 10 * MS;
@@ -345,7 +345,7 @@ Test(sctp_cc, a_bundle_is_a_millisecond)
 	uint64_t wait;
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		struct ddps_cc cc = of(is[i].cwnd);
+		struct ddps_cc cc = make_cc_in(is[i].cwnd);
 		uint64_t ns;
 
 		cc.ssthresh = is[i].ssthresh;

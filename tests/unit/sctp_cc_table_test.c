@@ -7,7 +7,7 @@
 #define SEC  (1000 * MS)
 #define SMSS 1460u
 
-static struct ddps_cc fresh(void)
+static struct ddps_cc make_fresh_sctp_cc_table(void)
 {
 	struct ddps_cc cc;
 
@@ -54,7 +54,8 @@ Test(sctp_cc, hystart_waits_for_a_rise_of_an_eighth)
 
 	for (unsigned i = 0; i < 9; i++) {
 		uint64_t base = of[i][0], eta = of[i][1];
-		struct ddps_cc less = fresh(), just = fresh(), few = fresh();
+		struct ddps_cc less = make_fresh_sctp_cc_table(), just = make_fresh_sctp_cc_table(),
+			       few = make_fresh_sctp_cc_table();
 
 		acks(&less, 8, base, true);
 		acks(&less, 20, base + eta - 1, false);
@@ -73,7 +74,7 @@ Test(sctp_cc, hystart_waits_for_a_rise_of_an_eighth)
 
 Test(sctp_cc, hystart_takes_the_least_of_a_round)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 
 	acks(&cc, 3, 90 * MS, false);
 	acks(&cc, 1, 80 * MS, false);
@@ -91,7 +92,7 @@ Test(sctp_cc, hystart_takes_the_least_of_a_round)
 
 Test(sctp_cc, a_round_without_samples_says_nothing_of_the_next)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 
 	acks(&cc, 8, 20 * MS, true);
 	acks(&cc, 3, 0, true);
@@ -102,7 +103,7 @@ Test(sctp_cc, a_round_without_samples_says_nothing_of_the_next)
 /* RFC 9406 4.2: five rounds in which the RTT is no less than at the begin. */
 Test(sctp_cc, hystart_ends_after_five_rounds)
 {
-	struct ddps_cc cc = fresh(), back;
+	struct ddps_cc cc = make_fresh_sctp_cc_table(), back;
 
 	acks(&cc, 8, 20 * MS, true);
 	acks(&cc, 8, 24 * MS, false);
@@ -129,7 +130,7 @@ Test(sctp_cc, hystart_ends_after_five_rounds)
 
 Test(sctp_cc, hystart_is_of_the_first_slow_start_only)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 
 	cc.cwnd = 100 * SMSS;
 	ddps_cc_timeout(&cc, true);
@@ -150,7 +151,7 @@ static uint64_t growth(struct ddps_cc cc)
 
 Test(sctp_cc, slow_start_grows_by_what_is_delivered, .description = "9260-7.2.1-5 9260-7.2.1-6")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 	uint64_t wait;
 
 	cc.cwnd = 100000;
@@ -179,7 +180,7 @@ Test(sctp_cc, slow_start_grows_by_what_is_delivered, .description = "9260-7.2.1-
 Test(sctp_cc, a_round_that_uses_less_ends_the_growth, .description = "9260-7.2.1-6")
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct ddps_cc cc = fresh();
+		struct ddps_cc cc = make_fresh_sctp_cc_table();
 		struct ddps_cc_ack a = { .acked = 1000, .srtt = MS, .now = SEC, .round = true };
 
 		cc.cwnd = 100000;
@@ -195,7 +196,7 @@ Test(sctp_cc, a_round_that_uses_less_ends_the_growth, .description = "9260-7.2.1
 /* The pace is that of the RTT that was told last. */
 Test(sctp_cc, the_pace_follows_the_rtt)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 	struct ddps_cc_ack a = { .now = SEC };
 
 	cr_expect_eq(ddps_cc_rate(&cc), 0, "none is known");
@@ -209,7 +210,7 @@ Test(sctp_cc, the_pace_follows_the_rtt)
 /* 9260-7.2.1-2: one packet, until something is delivered; PRR alone moves a window that repairs. */
 Test(sctp_cc, what_does_not_let_a_window_grow, .description = "9260-7.2.1-2")
 {
-	struct ddps_cc t3 = fresh(), repair = fresh();
+	struct ddps_cc t3 = make_fresh_sctp_cc_table(), repair = make_fresh_sctp_cc_table();
 	struct ddps_cc_ack a = { .srtt = MS, .now = SEC };
 
 	ddps_cc_timeout(&t3, true);
@@ -226,7 +227,7 @@ Test(sctp_cc, what_does_not_let_a_window_grow, .description = "9260-7.2.1-2")
 
 Test(sctp_cc, slow_start_ends_at_ssthresh, .description = "9260-7.2.1-3")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 	struct ddps_cc_ack a = { .acked = 1000, .srtt = MS, .now = SEC };
 
 	cc.cwnd = 10000;
@@ -242,7 +243,7 @@ Test(sctp_cc, slow_start_ends_at_ssthresh, .description = "9260-7.2.1-3")
 
 Test(sctp_cc, growth_waits_while_there_is_a_queue)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc_table();
 	struct ddps_cc_ack a = { .acked = 1000, .srtt = MS, .now = 2 * SEC, .queued = true };
 
 	cc.cwnd = cc.ssthresh = 300000;

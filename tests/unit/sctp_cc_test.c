@@ -7,7 +7,7 @@
 #define SEC  (1000 * MS)
 #define SMSS 1460u
 
-static struct ddps_cc fresh(void)
+static struct ddps_cc make_fresh_sctp_cc(void)
 {
 	struct ddps_cc cc;
 
@@ -16,7 +16,7 @@ static struct ddps_cc fresh(void)
 }
 
 /* A round trip in which the window is full and everything is delivered. */
-static void round_trip(struct ddps_cc *cc, uint64_t *now, uint64_t rtt)
+static void make_sctp_cc_round_trip(struct ddps_cc *cc, uint64_t *now, uint64_t rtt)
 {
 	uint64_t window = cc->cwnd, wait;
 	struct ddps_cc_ack a = { .rtt = rtt, .srtt = rtt, .cum_advanced = true };
@@ -36,21 +36,21 @@ static void round_trip(struct ddps_cc *cc, uint64_t *now, uint64_t rtt)
 Test(sctp_cc, slow_start_doubles,
      .description = "9260-7.2.1-5 9260-7.2-1 9260-7.2.1-3 9260-7.2.1-7 9260-7.1-d1")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t now = SEC;
 
 	cr_expect_eq(cc.cwnd, 10 * SMSS);
 	cr_expect_eq(cc.ssthresh, DDPS_CC_NO_LIMIT);
-	round_trip(&cc, &now, 20 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 20 * MS);
 	cr_expect_eq(cc.cwnd, 20 * SMSS);
-	round_trip(&cc, &now, 20 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 20 * MS);
 	cr_expect_eq(cc.cwnd, 40 * SMSS);
 	cr_expect_eq(cc.phase, DDPS_CC_SLOW);
 }
 
 Test(sctp_cc, window_that_is_not_used_does_not_grow, .description = "9260-7.2.1-6")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	struct ddps_cc_ack a = { .acked = SMSS, .rtt = MS, .srtt = MS, .round = true };
 
 	for (uint64_t now = SEC; now < 2 * SEC; now += MS) {
@@ -64,40 +64,40 @@ Test(sctp_cc, window_that_is_not_used_does_not_grow, .description = "9260-7.2.1-
 /* RFC 9406: a delay that rises by more than 4 ms ends the exponential growth, without a loss. */
 Test(sctp_cc, hystart_leaves_before_the_queue_is_full, .description = "9260-7.2-1")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t now = SEC, before;
 
 	for (int i = 0; i < 4; i++)
-		round_trip(&cc, &now, 20 * MS);
+		make_sctp_cc_round_trip(&cc, &now, 20 * MS);
 	cr_expect_eq(cc.phase, DDPS_CC_SLOW);
-	round_trip(&cc, &now, 26 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 26 * MS);
 	cr_expect_eq(cc.phase, DDPS_CC_CSS);
 	before = cc.cwnd;
-	round_trip(&cc, &now, 27 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 27 * MS);
 	cr_expect_leq(cc.cwnd, before * 5 / 4 + SMSS, "a quarter of the growth");
 	for (int i = 0; i < 4; i++)
-		round_trip(&cc, &now, 27 * MS);
+		make_sctp_cc_round_trip(&cc, &now, 27 * MS);
 	cr_expect_eq(cc.phase, DDPS_CC_AVOID);
 	cr_expect_neq(cc.ssthresh, DDPS_CC_NO_LIMIT);
 }
 
 Test(sctp_cc, hystart_takes_a_false_alarm_back)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t now = SEC;
 
 	for (int i = 0; i < 4; i++)
-		round_trip(&cc, &now, 20 * MS);
-	round_trip(&cc, &now, 26 * MS);
+		make_sctp_cc_round_trip(&cc, &now, 20 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 26 * MS);
 	cr_expect_eq(cc.phase, DDPS_CC_CSS);
-	round_trip(&cc, &now, 20 * MS);
+	make_sctp_cc_round_trip(&cc, &now, 20 * MS);
 	cr_expect_eq(cc.phase, DDPS_CC_SLOW);
 }
 
 /* RFC 9438 4.2: after a loss at W it is at W again K = cbrt(W (1 - b) / C) seconds later. */
 Test(sctp_cc, cubic_returns_after_k)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t now = SEC, start, full = 1000 * SMSS;
 	double k = 9.0856; /* cbrt(1000 * 0.3 / 0.4) */
 
@@ -110,7 +110,7 @@ Test(sctp_cc, cubic_returns_after_k)
 	cr_expect_eq(cc.cwnd, cc.ssthresh);
 	start = now;
 	while (cc.cwnd < full * 99 / 100)
-		round_trip(&cc, &now, 100 * MS);
+		make_sctp_cc_round_trip(&cc, &now, 100 * MS);
 	/* the curve is flat there: 99 % comes cbrt(0.01 * 1000 / 0.4) = 2.9 s before K */
 	cr_expect(now - start > (uint64_t)((k - 3.4) * 1e9) &&
 			  now - start < (uint64_t)((k - 2.4) * 1e9),
@@ -121,7 +121,7 @@ Test(sctp_cc, cubic_returns_after_k)
 /* With a short RTT it is no slower than Reno with b = 0.7 (RFC 9438 4.3). */
 Test(sctp_cc, friendly_to_reno)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t now = SEC;
 
 	cc.cwnd = cc.ssthresh = 20 * SMSS;
@@ -129,14 +129,14 @@ Test(sctp_cc, friendly_to_reno)
 	ddps_cc_loss(&cc, cc.cwnd);
 	ddps_cc_recovered(&cc);
 	for (int i = 0; i < 34; i++)
-		round_trip(&cc, &now, MS);
+		make_sctp_cc_round_trip(&cc, &now, MS);
 	/* from 14 packets 9/17 of a packet a round trip up to 20 (11.3 of them), then one */
 	cr_expect(cc.cwnd > 41 * SMSS && cc.cwnd < 44 * SMSS, "%u", (unsigned)(cc.cwnd / SMSS));
 }
 
 Test(sctp_cc, floor_of_four_packets, .description = "9260-7.2.3-1")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 
 	cc.cwnd = 2 * SMSS;
 	ddps_cc_loss(&cc, cc.cwnd);
@@ -145,7 +145,7 @@ Test(sctp_cc, floor_of_four_packets, .description = "9260-7.2.3-1")
 
 Test(sctp_cc, t3_leaves_one_packet, .description = "9260-7.2.1-2 9260-7.2.3-2")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	struct ddps_cc_ack a = { .now = 2 * SEC, .acked = SMSS, .srtt = MS };
 	uint64_t wait;
 
@@ -165,7 +165,7 @@ Test(sctp_cc, t3_leaves_one_packet, .description = "9260-7.2.1-2 9260-7.2.3-2")
 /* RFC 9937: while more than ssthresh is in flight, for each 10 delivered about 7 leave. */
 Test(sctp_cc, recovery_is_proportional, .description = "9260-7.2.4-6 9260-7.2.4-4 9260-7.2.4-5")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t flight = 99 * SMSS, sent = 0;
 	struct ddps_cc_ack a = { .acked = SMSS, .srtt = 20 * MS, .now = SEC, .new_loss = true };
 
@@ -195,7 +195,7 @@ Test(sctp_cc, recovery_is_proportional, .description = "9260-7.2.4-6 9260-7.2.4-
  * ever send again? */
 Test(sctp_cc, with_nothing_in_flight_a_packet_may_leave, .description = "9260-7.2.4-6")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	struct ddps_cc_ack a = { .acked = 728, .rtt = MS, .srtt = MS, .now = SEC, .flight = 1444 };
 	uint64_t wait;
 
@@ -210,11 +210,11 @@ Test(sctp_cc, with_nothing_in_flight_a_packet_may_leave, .description = "9260-7.
 
 Test(sctp_cc, false_alarm_is_taken_back)
 {
-	struct ddps_cc cc = fresh(), was;
+	struct ddps_cc cc = make_fresh_sctp_cc(), was;
 	uint64_t now = SEC;
 
 	for (int i = 0; i < 3; i++)
-		round_trip(&cc, &now, 20 * MS);
+		make_sctp_cc_round_trip(&cc, &now, 20 * MS);
 	was = cc;
 	ddps_cc_loss(&cc, cc.cwnd);
 	ddps_cc_undo(&cc);
@@ -230,7 +230,7 @@ Test(sctp_cc, false_alarm_is_taken_back)
 
 Test(sctp_cc, idle_window_shrinks_and_ssthresh_remembers, .description = "9260-7.2.1-10 9260-7.1-1")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t wait;
 
 	cc.cwnd = 160 * SMSS;
@@ -253,7 +253,7 @@ Test(sctp_cc, idle_window_shrinks_and_ssthresh_remembers, .description = "9260-7
 
 Test(sctp_cc, larger_packets_do_not_widen_the_window)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 
 	ddps_cc_set_smss(&cc, 8960);
 	cr_expect_eq(cc.cwnd, 10 * 8960, "nothing was sent yet");
@@ -270,7 +270,7 @@ Test(sctp_cc, pacing_keeps_the_rate)
 	static const uint64_t rtts[] = { MS, 10 * MS, 100 * MS };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct ddps_cc cc = fresh();
+		struct ddps_cc cc = make_fresh_sctp_cc();
 		uint64_t now = SEC, sent = 0, wait, room, wakes = 0;
 		double most, rate;
 
@@ -301,7 +301,7 @@ Test(sctp_cc, pacing_keeps_the_rate)
 
 Test(sctp_cc, first_window_is_not_paced)
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t wait, room = ddps_cc_room(&cc, 0, SEC, SEC, &wait);
 
 	cr_expect_eq(room, 10 * SMSS);
@@ -312,7 +312,7 @@ Test(sctp_cc, first_window_is_not_paced)
 Test(sctp_cc, one_packet_may_pass_the_window,
      .description = "9260-6.1-9 9260-6.1-10 9260-6.1-11 9260-7.2-2 9260-7.2.1-4")
 {
-	struct ddps_cc cc = fresh();
+	struct ddps_cc cc = make_fresh_sctp_cc();
 	uint64_t wait;
 
 	cr_expect_eq(ddps_cc_room(&cc, cc.cwnd - 1, SEC, SEC, &wait), 1);

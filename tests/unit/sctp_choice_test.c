@@ -35,7 +35,7 @@ Test(sctp_choice, of_those_that_fail, .description = "7829-4.1-1")
 		{ { { DDPS_SCTP_INACTIVE, 6 }, { DDPS_SCTP_INACTIVE, 6 } }, 0 },
 	};
 
-	up();
+	open_both_paths();
 	for (size_t i = 0; i < N(row); i++) {
 		for (unsigned k = 0; k < 2; k++)
 			stand(k, row[i].path[k]);
@@ -54,7 +54,7 @@ static void third_path(void)
 
 Test(sctp_choice, of_three, .description = "7829-4.1-1")
 {
-	up();
+	open_both_paths();
 	third_path();
 	stand(0, (struct standing){ DDPS_SCTP_INACTIVE, 6 });
 	stand(1, (struct standing){ DDPS_SCTP_INACTIVE, 6 });
@@ -79,7 +79,7 @@ Test(sctp_choice, how_often_a_path_has_failed)
 		uint8_t fails, want;
 	} row[] = { { 60000 * MS - 1, 0, 1 }, { 60000 * MS, 3, 0 }, { 1, 5, 6 }, { 1, 6, 6 } };
 
-	up();
+	open_both_paths();
 	raw_wait(&r, 70000);
 	for (size_t i = 0; i < N(row); i++) {
 		struct ddps_sc_path *p = r.a->path[0];
@@ -105,7 +105,7 @@ Test(sctp_choice, how_often_a_path_has_failed)
 
 /* ---- failures ---- */
 
-static void unreachable(const struct ddps_sctp_addr *to)
+static void send_sctp_choice_unreachable(const struct ddps_sctp_addr *to)
 {
 	struct ddps_sctp_route way = { .peer = *to, .encap = 9899 };
 	uint8_t quote[8];
@@ -120,12 +120,12 @@ static void unreachable(const struct ddps_sctp_addr *to)
 
 Test(sctp_choice, what_was_on_a_failed_path_leaves_on_another, .description = "9260-6.4.1-1")
 {
-	up();
+	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_assert_eq(sent_to(first(), SC_DATA, NULL), 1);
-	unreachable(first());
+	cr_assert_eq(sent_to(get_first_address(), SC_DATA, NULL), 1);
+	send_sctp_choice_unreachable(get_first_address());
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 }
 
 /* Slow start from the beginning: what was known of it is old. */
@@ -133,7 +133,7 @@ Test(sctp_choice, a_path_that_is_used_again_begins_anew)
 {
 	struct ddps_sc_path *p;
 
-	up();
+	open_both_paths();
 	p = r.a->path[0];
 	p->tx.cc.cwnd = 777777;
 	p->failed = true;
@@ -149,19 +149,19 @@ Test(sctp_choice, what_a_path_was_to_send_leaves_when_it_is_chosen)
 {
 	struct ddps_sc_path *p;
 
-	up();
+	open_both_paths();
 	p = r.a->path[1];
-	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_assert_eq(sent_to(second(), SC_DATA, NULL), 1);
-	cr_assert_eq(ddps_sctp_set_primary(r.a, first(), r.net.now), 0);
+	cr_assert_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, get_first_address(), r.net.now), 0);
 	p->tx.force = p->tx.probe = true;
 	r.n = 0;
 	sn_flush(&r.net);
 	cr_assert_eq(r.n, 0);
-	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 }
 
 /* With one address there is nothing to doubt; with two the probes of one that failed stop. */
@@ -173,7 +173,7 @@ Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "9260-8.2-2")
 		if (npaths == 1)
 			raw_up(&r);
 		else
-			up();
+			open_both_paths();
 		p = r.a->path[0];
 		r.a->fixed_mtu = 0;
 		ddps_pmtu_start(&p->tx.pmtu, 1500, r.net.now);
@@ -197,39 +197,39 @@ Test(sctp_choice, one_failure_is_one_failure, .description = "7829-3-3")
 {
 	struct ddps_sc_path *p;
 
-	up();
+	open_both_paths();
 	p = r.a->path[0];
 	r.n = 0;
-	while (!sent_to(first(), SC_HEARTBEAT, NULL))
+	while (!sent_to(get_first_address(), SC_HEARTBEAT, NULL))
 		cr_assert(sn_step(&r.net, UINT64_MAX));
 	cr_assert(p->hb_out);
-	unreachable(first());
+	send_sctp_choice_unreachable(get_first_address());
 	cr_assert_eq(p->state, DDPS_SCTP_DOUBTFUL);
 	sn_step(&r.net, r.net.now);
 	cr_expect_eq(p->errors, 1);
-	cr_expect_eq(sent_to(first(), SC_HEARTBEAT, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_HEARTBEAT, NULL), 1);
 }
 
 /* What healed it may have been on its way for long. */
 Test(sctp_choice, a_path_that_was_in_doubt_for_a_moment_is_asked, .description = "7829-3-3")
 {
-	up();
+	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	unreachable(first());
+	send_sctp_choice_unreachable(get_first_address());
 	cr_assert_eq(r.a->path[0]->state, DDPS_SCTP_DOUBTFUL);
 	ddps_sc_path_good(r.a->path[0]);
 	cr_assert_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
 	r.n = 0;
 	sn_step(&r.net, r.net.now);
-	cr_expect_eq(sent_to(first(), SC_HEARTBEAT, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_HEARTBEAT, NULL), 1);
 }
 
 /* Both are in doubt: the primary one is used as soon as it is not. */
 Test(sctp_choice, the_first_that_heals_is_used)
 {
-	up();
-	unreachable(first());
-	unreachable(second());
+	open_both_paths();
+	send_sctp_choice_unreachable(get_first_address());
+	send_sctp_choice_unreachable(get_second_address());
 	ddps_sc_path_error(r.a->path[0]);
 	cr_assert_eq(r.a->data_path, r.a->path[1]);
 	ddps_sc_path_good(r.a->path[0]);
@@ -239,7 +239,7 @@ Test(sctp_choice, the_first_that_heals_is_used)
 /* T3 makes it doubtful: with what is sent anew the question leaves, too. */
 Test(sctp_choice, a_timer_of_data_asks_at_once, .description = "7829-3-3")
 {
-	up();
+	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
 	while (r.a->path[0]->state == DDPS_SCTP_ACTIVE) {
 		r.n = 0;
@@ -247,8 +247,8 @@ Test(sctp_choice, a_timer_of_data_asks_at_once, .description = "7829-3-3")
 		ddps_sctp_tick(r.e, r.net.now);
 	}
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(first(), SC_HEARTBEAT, NULL), 1);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_HEARTBEAT, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 }
 
 /* ---- heartbeats ---- */
@@ -291,9 +291,9 @@ Test(sctp_choice, a_nonce_has_64_bits, .description = "9260-5.4-d2")
 	invite();
 	r.e->c.random = ones;
 	raw_echo(&r);
-	if (!sent_to(second(), SC_HEARTBEAT, &c)) {
+	if (!sent_to(get_second_address(), SC_HEARTBEAT, &c)) {
 		raw_wait(&r, 1000);
-		cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
+		cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c));
 	}
 	cr_expect_eq(nonce_of(&c), UINT64_MAX);
 	cr_expect_eq(c.flags, 0);
@@ -313,7 +313,7 @@ static void next_heartbeat(void)
 	memcpy(info, c.val, sizeof info);
 }
 
-static void answer(void)
+static void answer_sctp_choice(void)
 {
 	raw_chunk(&r, r.tag, SC_HEARTBEAT_ACK, 0, info, sizeof info);
 }
@@ -341,17 +341,17 @@ Test(sctp_choice, an_answer_counts_once, .description = "9260-5.4-d2")
 	p = r.a->path[0];
 	next_heartbeat();
 	info[35] ^= 1; /* of another address */
-	answer();
+	answer_sctp_choice();
 	cr_expect_eq(p->good, 0);
 	info[35] ^= 1;
 	raw_wait(&r, 100);
-	answer();
+	answer_sctp_choice();
 	cr_expect_eq(p->good, 1);
 	cr_expect_geq(p->hb_at - r.net.now, INTERVAL, "and the next one is due in an interval");
-	answer();
+	answer_sctp_choice();
 	cr_expect_eq(p->good, 1);
 	put_nonce(1);
-	answer();
+	answer_sctp_choice();
 	cr_expect_eq(p->good, 1);
 	cr_expect_not(p->hb_out);
 }
@@ -393,13 +393,13 @@ Test(sctp_choice, a_confirmed_address_is_probed)
 	invite();
 	r.port->param.fixed_mtu = 0;
 	raw_echo(&r);
-	watch();
-	for (unsigned i = 0; i < 100 && !sent_to(second(), SC_HEARTBEAT, &c); i++)
+	watch_second_path();
+	for (unsigned i = 0; i < 100 && !sent_to(get_second_address(), SC_HEARTBEAT, &c); i++)
 		raw_wait(&r, 100);
-	cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
+	cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c));
 	cr_expect_eq(r.a->path[1]->tx.pmtu.state, DDPS_PMTU_OFF);
 	r.a->path[1]->errors = 3;
-	answer_heartbeat(&c, true);
+	answer_sctp_paths_heartbeat(&c, true);
 	cr_expect_neq(r.a->path[1]->tx.pmtu.state, DDPS_PMTU_OFF);
 	cr_expect_eq(r.a->path[1]->errors, 0);
 	cr_expect(told == DDPS_SCTP_ACTIVE && second_told == 1);
@@ -431,7 +431,7 @@ Test(sctp_choice, heartbeats_while_the_end_is_near, .description = "9260-8.3-1")
 	for (unsigned received = 0; received < 2; received++) {
 		unsigned n = 0;
 
-		up();
+		open_both_paths();
 		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
 		if (received)
 			raw_chunk(&r, r.tag, SC_SHUTDOWN, 0, &(uint32_t){ htobe32(r.tsn - 1) }, 4);
@@ -441,7 +441,7 @@ Test(sctp_choice, heartbeats_while_the_end_is_near, .description = "9260-8.3-1")
 				 received ? "SHUTDOWN-RECEIVED" : "SHUTDOWN-PENDING");
 		for (unsigned i = 0; i < 30 && !n; i++) {
 			raw_wait(&r, 100);
-			n = sent_to(first(), SC_HEARTBEAT, NULL);
+			n = sent_to(get_first_address(), SC_HEARTBEAT, NULL);
 		}
 		cr_expect_eq(n, 1);
 		fini();

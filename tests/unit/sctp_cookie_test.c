@@ -9,13 +9,13 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static int cause_of(const struct ddps_sc_chunk *c)
+static int get_sctp_cookie_cause(const struct ddps_sc_chunk *c)
 {
 	return c->vlen >= 4 ? c->val[0] << 8 | c->val[1] : 0;
 }
 
 /* A peer that has our INIT ACK; @params are those of its INIT. */
-static void asked(const void *params, size_t len)
+static void get_asked_sctp_cookie(const void *params, size_t len)
 {
 	raw_init(&r);
 	raw_begin(&r, 0);
@@ -101,7 +101,7 @@ Test(sctp_setup, a_stale_cookie_is_named, .fini = fini,
 	raw_wait(&r, 60001);
 	raw_echo(&r);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ERROR);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_STALE);
+	cr_expect_eq(get_sctp_cookie_cause(&c), SC_CAUSE_STALE);
 	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 	cr_expect_eq(r.accepted, 0);
 	raw_fini(&r);
@@ -133,18 +133,18 @@ Test(sctp_setup, bounds_are_kept, .fini = fini,
 	r.e->c.max_assocs_per_addr = 0;
 	raw_echo(&r);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESOURCE);
+	cr_expect_eq(get_sctp_cookie_cause(&c), SC_CAUSE_RESOURCE);
 	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 	r.e->c.max_assocs = 0;
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESOURCE);
+	cr_expect_eq(get_sctp_cookie_cause(&c), SC_CAUSE_RESOURCE);
 }
 
 /* The user's socket and our address are a part of what the cookie was made for. */
 Test(sctp_setup, a_cookie_is_good_where_it_was_made, .fini = fini, .description = "9260-5.1.5-2")
 {
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	echo_by(0, r.net.node[0].addr[0], 1);
 	cr_expect(!r.n && !r.accepted && r.e->st.cookies_bad == 1);
 	echo_by(0, r.net.node[0].addr[1], 0);
@@ -159,7 +159,7 @@ Test(sctp_setup, a_cookie_to_another_port, .fini = fini, .description = "9260-5.
 	struct ddps_sctp_param other;
 	struct ddps_sctp_port *port;
 
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	other = r.port->param;
 	other.port++;
 	cr_assert_eq(ddps_sctp_listen(r.e, &other, r.port->accept, r.port->user, &port), 0);
@@ -174,7 +174,7 @@ Test(sctp_setup, a_cookie_to_an_address_that_nobody_tells, .fini = fini)
 {
 	const struct ddps_sctp_addr untold = { .family = 0 };
 
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	echo_by(0, untold, 0);
 	cr_expect_eq(r.accepted, 1);
 }
@@ -182,7 +182,7 @@ Test(sctp_setup, a_cookie_to_an_address_that_nobody_tells, .fini = fini)
 /* A port of several addresses takes it at each of them, and at no other. */
 Test(sctp_setup, a_cookie_to_another_address_of_the_port, .fini = fini)
 {
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	r.port->param.nlocal = 2;
 	r.port->param.local[0] = r.net.node[0].addr[0];
 	r.port->param.local[1] = r.net.node[1].addr[1];
@@ -195,7 +195,7 @@ Test(sctp_setup, a_cookie_to_another_address_of_the_port, .fini = fini)
 
 Test(sctp_setup, a_cookie_to_the_first_address_of_the_port, .fini = fini)
 {
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	r.port->param.nlocal = 2;
 	r.port->param.local[0] = r.net.node[0].addr[1];
 	r.port->param.local[1] = r.net.node[0].addr[0];
@@ -209,13 +209,13 @@ Test(sctp_setup, a_cookie_from_another_address_of_the_peer, .fini = fini)
 	uint8_t list[8] = { 0, SC_P_IPV4, 0, 8, 10, 9, 9, 9 };
 	const struct ddps_sctp_addr *second = &r.net.node[1].addr[1];
 
-	asked(list, sizeof list);
+	get_asked_sctp_cookie(list, sizeof list);
 	echo_by(1, r.net.node[0].addr[0], 0);
 	cr_expect(!r.accepted && r.e->st.cookies_bad == 1);
 	cr_assert_eq(second->family, 4);
 	memcpy(list + 4, second->ip, 4);
 	raw_fini(&r);
-	asked(list, sizeof list);
+	get_asked_sctp_cookie(list, sizeof list);
 	echo_by(1, r.net.node[0].addr[0], 0);
 	cr_expect_eq(r.accepted, 1);
 }
@@ -257,7 +257,7 @@ Test(sctp_setup, a_cookie_from_where_another_peer_is, .fini = fini,
 	cr_expect(raw_any(&r, SC_COOKIE_ACK, &c), "it is its own");
 	echo_by(1, *local, 0);
 	cr_assert(raw_any(&r, SC_ERROR, &c));
-	cr_expect_eq(cause_of(&c), SC_CAUSE_STALE);
+	cr_expect_eq(get_sctp_cookie_cause(&c), SC_CAUSE_STALE);
 }
 
 /* There was room for one more when it asked, and then another one came. */
@@ -266,11 +266,11 @@ Test(sctp_setup, room_is_looked_for_when_the_cookie_comes, .fini = fini,
 {
 	struct ddps_sc_chunk c;
 
-	asked(NULL, 0);
+	get_asked_sctp_cookie(NULL, 0);
 	r.e->c.max_assocs = 0;
 	raw_echo(&r);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESOURCE);
+	cr_expect_eq(get_sctp_cookie_cause(&c), SC_CAUSE_RESOURCE);
 	cr_expect(!r.accepted && r.e->st.refused_full == 1 && !r.e->st.assocs);
 	r.e->c.max_assocs = 1;
 	raw_echo(&r);

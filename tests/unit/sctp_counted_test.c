@@ -12,12 +12,12 @@ static void fini(void)
 
 TestSuite(sctp_counted, .fini = fini);
 
-static void heartbeat(void)
+static void send_sctp_counted_heartbeat(void)
 {
 	raw_chunk(&r, r.tag, SC_HEARTBEAT, 0, "\0\1\0\10four", 8);
 }
 
-static void stranger(void)
+static void send_stray_chunk(void)
 {
 	r.from = 7000;
 	raw_init_chunk(&r, 77, 1);
@@ -38,7 +38,7 @@ static void wrong_sum(void)
 	raw_send_as_is(&r, r.buf, (size_t)(r.w.p - r.buf));
 }
 
-static void too_short(void)
+static void send_too_short_chunk(void)
 {
 	raw_send_as_is(&r, r.buf, DDPS_SC_HDR - 1);
 }
@@ -51,16 +51,16 @@ static void wrong_tag(void)
 static void out_of_the_blue(void)
 {
 	r.from = 7000;
-	heartbeat();
+	send_sctp_counted_heartbeat();
 	r.from = 0;
 }
 
-static void unknown(void)
+static void send_unknown_sctp_counted(void)
 {
 	raw_chunk(&r, r.tag, 0xc5, 0, "abc", 3);
 }
 
-static void an_error(void)
+static void put_cause_error(void)
 {
 	raw_chunk(&r, r.tag, SC_ERROR, 0, "\0\6\0\4", 4);
 }
@@ -128,7 +128,7 @@ static void far_ahead(void)
 static void another_port(void)
 {
 	r.net.node[1].udp++;
-	heartbeat();
+	send_sctp_counted_heartbeat();
 }
 
 static void quote(enum ddps_sctp_icmp what, uint32_t tag)
@@ -150,12 +150,12 @@ static void too_big(void)
 	quote(DDPS_SCTP_ICMP_TOO_BIG, RAW_TAG);
 }
 
-static void no_port(void)
+static void take_sctp_counted_port_away(void)
 {
 	quote(DDPS_SCTP_ICMP_UNREACH_PORT, RAW_TAG);
 }
 
-static void no_host(void)
+static void take_sctp_counted_host_away(void)
 {
 	quote(DDPS_SCTP_ICMP_UNREACH, RAW_TAG);
 }
@@ -183,9 +183,9 @@ static const struct {
 	int assocs;
 	struct ddps_sctp_stats more;
 } is[] = {
-	{ "heartbeat", heartbeat, 0, { .packets_in = 1, .packets_out = 1 } },
+	{ "heartbeat", send_sctp_counted_heartbeat, 0, { .packets_in = 1, .packets_out = 1 } },
 	{ "stranger",
-	  stranger,
+	  send_stray_chunk,
 	  0,
 	  { .packets_in = 1, .packets_out = 1, .out_of_the_blue = 1, .init_in = 1 } },
 	{ "INIT of a known one",
@@ -193,14 +193,17 @@ static const struct {
 	  0,
 	  { .packets_in = 1, .packets_out = 1, .init_in = 1 } },
 	{ "wrong sum", wrong_sum, 0, { .packets_in = 1, .bad_crc = 1 } },
-	{ "too short", too_short, 0, { .packets_in = 1, .malformed = 1 } },
+	{ "too short", send_too_short_chunk, 0, { .packets_in = 1, .malformed = 1 } },
 	{ "wrong tag", wrong_tag, 0, { .packets_in = 1, .bad_tag = 1 } },
 	{ "out of the blue",
 	  out_of_the_blue,
 	  0,
 	  { .packets_in = 1, .packets_out = 1, .out_of_the_blue = 1, .aborts_out = 1 } },
-	{ "unknown chunk", unknown, 0, { .packets_in = 1, .packets_out = 1, .unknown_chunks = 1 } },
-	{ "ERROR", an_error, 0, { .packets_in = 1, .errors_in = 1 } },
+	{ "unknown chunk",
+	  send_unknown_sctp_counted,
+	  0,
+	  { .packets_in = 1, .packets_out = 1, .unknown_chunks = 1 } },
+	{ "ERROR", put_cause_error, 0, { .packets_in = 1, .errors_in = 1 } },
 	{ "ABORT", an_abort, -1, { .packets_in = 1, .aborts_in = 1 } },
 	{ "ABORT, T", an_abort_with_a_wrong_t, 0, { .packets_in = 1, .bad_tag = 1 } },
 	{ "lie",
@@ -227,8 +230,8 @@ static const struct {
 	  { .packets_in = 1, .packets_out = 1, .ports_learned = 1 } },
 	{ "no memory", no_memory_for_another, 0, { .no_memory = 1 } },
 	{ "too big", too_big, 0, { .icmp_believed = 1 } },
-	{ "no port", no_port, 0, { .icmp_believed = 1 } },
-	{ "no host", no_host, 0, { .icmp_ignored = 1 } },
+	{ "no port", take_sctp_counted_port_away, 0, { .icmp_believed = 1 } },
+	{ "no host", take_sctp_counted_host_away, 0, { .icmp_ignored = 1 } },
 	{ "no port, another tag", no_port_for_another_tag, 0, { .icmp_ignored = 1 } },
 };
 
@@ -284,7 +287,7 @@ Test(sctp_counted, an_abort_after_silence_names_no_cause)
 	for (unsigned i = 0; i < 299; i++) { /* alive, but it does not end [9260-9.2-5] */
 		raw_wait(&r, 1000);
 		cr_assert_eq(r.gone, 0, "%u s", i);
-		heartbeat();
+		send_sctp_counted_heartbeat();
 	}
 	aborted_without_cause("T5");
 	cr_expect_eq(r.why.code, DDPS_E_TIMEDOUT);

@@ -13,7 +13,7 @@ static void fini(void)
 
 TestSuite(sctp_ctl, .fini = fini);
 
-static void take_out(void)
+static void take_out_ctl_packets(void)
 {
 	static struct iovec iov[64];
 	static uint8_t head[65536];
@@ -27,13 +27,13 @@ static void take_out(void)
 	cr_assert_eq(ddps_sctp_output(r.e, &out, r.net.now), 1);
 }
 
-static void flush(void)
+static void flush_sctp_ctl(void)
 {
 	r.n = 0;
 	sn_flush(&r.net);
 }
 
-static void begin(uint32_t fixed_mtu)
+static void begin_sctp_ctl(uint32_t fixed_mtu)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = fixed_mtu };
 
@@ -41,11 +41,11 @@ static void begin(uint32_t fixed_mtu)
 	cr_assert_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, RAW_PEER, 9899,
 				       &raw_upcalls, &r, r.net.now, &r.a),
 		     0);
-	flush();
+	flush_sctp_ctl();
 }
 
 /* An association that the peer has opened, on a path that takes packets of @fixed_mtu. */
-static void up(uint32_t fixed_mtu)
+static void bring_sctp_ctl_up(uint32_t fixed_mtu)
 {
 	raw_init(&r);
 	r.port->param.fixed_mtu = fixed_mtu;
@@ -79,7 +79,7 @@ Test(sctp_ctl, what_goes_with_a_cookie, .description = "9260-5.1-7")
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		memset(text, 'x', row[i].len);
 		text[row[i].len] = 0;
-		begin(1500);
+		begin_sctp_ctl(1500);
 		r.early = text;
 		r.nearly = 1;
 		raw_answer_init(&r);
@@ -98,7 +98,7 @@ Test(sctp_ctl, no_more_than_the_least_window, .description = "9260-5.1-7")
 	static char text[751];
 
 	memset(text, 'x', 750);
-	begin(9000);
+	begin_sctp_ctl(9000);
 	r.early = text;
 	r.nearly = 3;
 	raw_answer_init(&r);
@@ -106,7 +106,7 @@ Test(sctp_ctl, no_more_than_the_least_window, .description = "9260-5.1-7")
 }
 
 /* INIT ACK with a cookie of @len octets. */
-static void answer(size_t len)
+static void answer_sctp_ctl(size_t len)
 {
 	static uint8_t params[2000];
 	struct ddps_wbuf w = ddps_wbuf_init(params, 4);
@@ -128,9 +128,9 @@ static void answer(size_t len)
 Test(sctp_ctl, a_cookie_is_padded_with_zeros, .description = "9260-3.2-1")
 {
 	for (size_t len = 5; len <= 8; len++) {
-		begin(1500);
-		answer(len);
-		flush();
+		begin_sctp_ctl(1500);
+		answer_sctp_ctl(len);
+		flush_sctp_ctl();
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 		cr_assert_eq(r.log[0].len, 12 + 4 + 8);
 		for (size_t i = 0; i < 8; i++)
@@ -144,9 +144,9 @@ Test(sctp_ctl, a_cookie_is_padded_with_zeros, .description = "9260-3.2-1")
 Test(sctp_ctl, a_cookie_that_no_packet_takes)
 {
 	for (size_t len = 1456; len <= 1460; len += 4) {
-		begin(1500);
-		answer(len);
-		take_out();
+		begin_sctp_ctl(1500);
+		answer_sctp_ctl(len);
+		take_out_ctl_packets();
 		cr_expect_eq(out.len, 16 + len);
 		cr_expect_eq(out.fragment, len > 1456, "%zu", len);
 		raw_fini(&r);
@@ -156,7 +156,7 @@ Test(sctp_ctl, a_cookie_that_no_packet_takes)
 
 /* ---- what is large ---- */
 
-static void heartbeat(size_t len)
+static void send_sctp_ctl_heartbeat(size_t len)
 {
 	static const uint8_t zero[4000];
 
@@ -167,10 +167,10 @@ static void heartbeat(size_t len)
 
 Test(sctp_ctl, an_answer_that_fills_its_packet)
 {
-	up(4028);
+	bring_sctp_ctl_up(4028);
 	for (size_t len = 3988; len <= 3992; len += 4) {
-		heartbeat(len);
-		take_out();
+		send_sctp_ctl_heartbeat(len);
+		take_out_ctl_packets();
 		cr_expect_eq(out.len, 12 + len);
 		cr_expect_eq(out.fragment, len > 3988, "%zu", len);
 	}
@@ -179,10 +179,10 @@ Test(sctp_ctl, an_answer_that_fills_its_packet)
 /* However many there were. */
 Test(sctp_ctl, large_answers_one_after_another)
 {
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	for (unsigned i = 0; i < 70; i++) {
-		heartbeat(3104);
-		flush();
+		send_sctp_ctl_heartbeat(3104);
+		flush_sctp_ctl();
 		cr_assert_eq(r.n, 1, "%u", i);
 		cr_expect_eq(r.log[0].data[12], SC_HEARTBEAT_ACK);
 		cr_expect_eq(r.a->nblobs, 0);
@@ -199,13 +199,13 @@ static void put_one(uint32_t tsn, uint16_t ssn)
 	raw_put_data(&r, tsn, 0, ssn, 3, "x");
 	raw_hand(&r);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
-	flush();
+	flush_sctp_ctl();
 }
 
 /* One that tells of gaps has its own packet; the next one rides with DATA again. */
 Test(sctp_ctl, a_sack_is_alone_once, .description = "9260-6.1-16")
 {
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	raw_data(&r, RAW_TSN, 0, 0, 3, "x");
 	cr_expect(raw_any(&r, SC_SACK, NULL));
 	put_one(RAW_TSN + 2, 2);
@@ -223,7 +223,7 @@ Test(sctp_ctl, a_probe_is_zeros, .description = "8899-6.2-1")
 	struct ddps_sc_chunk c;
 	unsigned n = 0;
 
-	up(0);
+	bring_sctp_ctl_up(0);
 	while (!raw_any(&r, SC_PAD, &c)) {
 		cr_assert_lt(n++, 100);
 		raw_wait(&r, 1000);
@@ -276,9 +276,9 @@ Test(sctp_ctl, what_is_made_larger_than_the_link)
 
 static void hand_back(uint8_t type)
 {
-	take_out();
+	take_out_ctl_packets();
 	ddps_sctp_unsent(r.e, &out, r.net.now);
-	flush();
+	flush_sctp_ctl();
 	cr_expect_eq(r.n, 1, "%u", type);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), type);
 }
@@ -287,7 +287,7 @@ Test(sctp_ctl, what_had_no_room_comes_again)
 {
 	uint32_t cum;
 
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, RAW_TSN, 0, 0, 3, "x");
 	raw_hand(&r);
@@ -305,7 +305,7 @@ Test(sctp_ctl, answers_that_had_no_room_come_again)
 	static const uint8_t info[5] = { 1, 2, 3, 4, 5 };
 	struct ddps_sc_chunk c;
 
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, info, sizeof info);
 	ddps_sc_put_chunk(&r.w, 0xc3, 0, info, sizeof info); /* unknown: to be reported */
@@ -326,16 +326,16 @@ Test(sctp_ctl, what_was_too_large_comes_again)
 {
 	struct iovec iov = { "mine", 4 };
 
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
-	take_out();
+	take_out_ctl_packets();
 	cr_expect(out.data);
-	flush();
+	flush_sctp_ctl();
 	cr_expect_eq(r.n, 0);
 	cr_expect_not(ddps_sctp_pending(r.e));
 	ddps_sctp_refused(r.e, &out, 1400, r.net.now);
 	cr_expect(ddps_sctp_pending(r.e));
-	flush();
+	flush_sctp_ctl();
 	cr_expect(raw_any(&r, SC_DATA, NULL));
 }
 
@@ -344,23 +344,23 @@ Test(sctp_ctl, what_is_of_no_association_comes_again)
 {
 	struct iovec iov = { "mine", 4 };
 
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	raw_data(&r, RAW_TSN, 0, 0, 3, "x");
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
-	take_out();
+	take_out_ctl_packets();
 	cr_expect_eq(out.port, RAW_PORT);
-	flush();
+	flush_sctp_ctl();
 	raw_begin(&r, 77);
 	r.buf[1] ^= 1; /* of another port */
 	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);
 	raw_hand(&r);
-	take_out();
+	take_out_ctl_packets();
 	cr_expect_eq(out.port, 0);
 	ddps_sctp_unsent(r.e, &out, r.net.now);
-	take_out();
+	take_out_ctl_packets();
 	cr_expect_eq(out.port, 0);
 	ddps_sctp_unsent(r.e, &out, r.net.now);
-	flush();
+	flush_sctp_ctl();
 	cr_expect_eq(r.n, 1);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
 	cr_expect_eq(raw_got_tag(&r, 0), 77);
@@ -369,7 +369,7 @@ Test(sctp_ctl, what_is_of_no_association_comes_again)
 /* So does the end of an association that is there no more. */
 Test(sctp_ctl, an_abort_that_had_no_room_comes_again)
 {
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	ddps_sctp_abort(r.a, "enough", r.net.now);
 	hand_back(SC_ABORT);
 }
@@ -380,14 +380,14 @@ Test(sctp_ctl, answers_that_wait_are_few)
 	struct ddps_sctp_stats st;
 	unsigned n = 0;
 
-	up(1500);
+	bring_sctp_ctl_up(1500);
 	for (unsigned i = 0; i < 256; i++) {
 		raw_begin(&r, 77);
 		r.buf[1] ^= 1;
 		ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);
 		raw_hand(&r);
 	}
-	take_out();
+	take_out_ctl_packets();
 	raw_begin(&r, 78);
 	r.buf[1] ^= 1;
 	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);

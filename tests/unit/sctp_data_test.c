@@ -9,7 +9,7 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static struct ddps_sc_sack sack(void)
+static struct ddps_sc_sack send_sctp_data_sack(void)
 {
 	struct ddps_sc_chunk c;
 	struct ddps_sc_sack s = { .cum = 0 };
@@ -19,7 +19,7 @@ static struct ddps_sc_sack sack(void)
 	return s;
 }
 
-static unsigned be16(const uint8_t *p)
+static unsigned get_sctp_data_be16(const uint8_t *p)
 {
 	return (unsigned)p[0] << 8 | p[1];
 }
@@ -31,17 +31,17 @@ Test(sctp_data, sacks_come_when_they_must, .fini = fini,
 {
 	raw_up(&r);
 	raw_data(&r, RAW_TSN, 0, 0, 7, "first");
-	cr_expect_eq(sack().cum, RAW_TSN);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN);
 	raw_data(&r, RAW_TSN + 1, 0, 0, 7, "a");
 	cr_expect_eq(r.n, 0);
 	raw_data(&r, RAW_TSN + 2, 0, 0, 7, "b");
-	cr_expect_eq(sack().cum, RAW_TSN + 2);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + 2);
 	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "c");
 	cr_expect_eq(r.n, 0);
 	raw_wait(&r, 200);
-	cr_expect_eq(sack().cum, RAW_TSN + 3);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + 3);
 	raw_data(&r, RAW_TSN + 4, 0, 0, 7 | SC_DATA_I, "d");
-	cr_expect_eq(sack().cum, RAW_TSN + 4);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + 4);
 }
 
 Test(sctp_data, gaps_and_duplicates_are_told, .fini = fini,
@@ -52,20 +52,22 @@ Test(sctp_data, gaps_and_duplicates_are_told, .fini = fini,
 	raw_up(&r);
 	raw_data(&r, RAW_TSN, 0, 0, 7, "x");
 	raw_data(&r, RAW_TSN + 2, 0, 0, 7, "x");
-	s = sack();
+	s = send_sctp_data_sack();
 	cr_assert_eq(s.ngaps, 1);
-	cr_expect(s.cum == RAW_TSN && be16(s.gaps) == 2 && be16(s.gaps + 2) == 2);
+	cr_expect(s.cum == RAW_TSN && get_sctp_data_be16(s.gaps) == 2 &&
+		  get_sctp_data_be16(s.gaps + 2) == 2);
 	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "x");
 	raw_data(&r, RAW_TSN + 6, 0, 0, 7, "x");
-	s = sack();
+	s = send_sctp_data_sack();
 	cr_assert_eq(s.ngaps, 2);
-	cr_expect(be16(s.gaps) == 2 && be16(s.gaps + 2) == 3 && be16(s.gaps + 4) == 6);
+	cr_expect(get_sctp_data_be16(s.gaps) == 2 && get_sctp_data_be16(s.gaps + 2) == 3 &&
+		  get_sctp_data_be16(s.gaps + 4) == 6);
 	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "x");
-	s = sack();
+	s = send_sctp_data_sack();
 	cr_assert_eq(s.ndups, 1);
-	cr_expect_eq(be16(s.dups + 2), RAW_TSN + 3);
+	cr_expect_eq(get_sctp_data_be16(s.dups + 2), RAW_TSN + 3);
 	raw_data(&r, RAW_TSN + 1, 0, 0, 7, "x");
-	s = sack();
+	s = send_sctp_data_sack();
 	cr_expect(s.cum == RAW_TSN + 3 && s.ngaps == 1 && !s.ndups);
 	cr_expect_eq(r.messages, 5);
 }
@@ -74,7 +76,7 @@ Test(sctp_data, what_is_far_ahead_is_dropped_without_trace, .fini = fini)
 {
 	raw_up(&r);
 	raw_data(&r, RAW_TSN + 40000, 0, 0, 7, "x");
-	cr_expect(sack().cum == RAW_TSN - 1 && !sack().ngaps);
+	cr_expect(send_sctp_data_sack().cum == RAW_TSN - 1 && !send_sctp_data_sack().ngaps);
 	raw_data(&r, RAW_TSN + 0x7fffffff, 0, 0, 7, "x");
 	cr_expect_eq(r.messages, 0);
 }
@@ -101,9 +103,9 @@ Test(sctp_data, invalid_streams_are_acknowledged_and_named, .fini = fini,
 
 	raw_up(&r);
 	raw_data(&r, RAW_TSN, 5, 0, 7, "x");
-	cr_expect_eq(sack().cum, RAW_TSN);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN);
 	cr_assert(raw_any(&r, SC_ERROR, &c));
-	cr_expect(c.val[1] == SC_CAUSE_STREAM && be16(c.val + 4) == 5);
+	cr_expect(c.val[1] == SC_CAUSE_STREAM && get_sctp_data_be16(c.val + 4) == 5);
 	cr_expect_eq(r.messages, 0);
 }
 
@@ -205,13 +207,13 @@ static unsigned behind(unsigned i)
 	return 1000 + i;
 }
 
-static unsigned before(unsigned i)
+static unsigned count_before_data(unsigned i)
 {
 	return 1000 - i;
 }
 
 /* Pairs that the fragment between them joins to what is there. */
-static unsigned between(unsigned i)
+static unsigned check_between_sctp_data(unsigned i)
 {
 	return 1000 + 2 * (i / 2) + !(i & 1);
 }
@@ -219,7 +221,8 @@ static unsigned between(unsigned i)
 /* Each costs memory besides its octets: what cannot fit into the window cannot become whole. */
 Test(sctp_data, too_many_fragments_of_a_message_are_the_end)
 {
-	static unsigned (*const order[])(unsigned) = { behind, before, between };
+	static unsigned (*const order[])(unsigned) = { behind, count_before_data,
+						       check_between_sctp_data };
 	const unsigned most = (20000 - 3000) / (1 + DDPS_SC_ITEM);
 
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
@@ -229,7 +232,8 @@ Test(sctp_data, too_many_fragments_of_a_message_are_the_end)
 		r.e->c.rwnd = 20000;
 		while (!r.gone && n < 2 * most)
 			raw_data(&r, RAW_TSN + order[k](n++), 0, 0, 0, "x");
-		cr_expect(n == most + 1 || (n == most + 2 && order[k] == between), "%zu: %u", k, n);
+		cr_expect(n == most + 1 || (n == most + 2 && order[k] == check_between_sctp_data),
+			  "%zu: %u", k, n);
 		cr_expect_eq(r.why.code, DDPS_E_LIMIT);
 		cr_expect_eq(r.e->st.held, 0);
 		raw_fini(&r);
@@ -251,17 +255,17 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 	ddps_sctp_pause(r.a, true, r.net.now);
 	do {
 		raw_data(&r, tsn++, 0, 0, 7 | SC_DATA_I, text);
-		last = sack().rwnd;
+		last = send_sctp_data_sack().rwnd;
 	} while (last && tsn < RAW_TSN + 100);
 	cr_expect_eq(last, 0);
 	cr_expect_eq(r.messages, 0);
 	raw_data(&r, tsn, 0, 0, 7, text);
-	cr_expect_eq(sack().cum, tsn - 1);
+	cr_expect_eq(send_sctp_data_sack().cum, tsn - 1);
 	cr_expect_leq(r.e->st.held, 20000);
 	ddps_sctp_pause(r.a, false, r.net.now);
 	raw_wait(&r, 1);
 	cr_expect_eq(r.messages, tsn - RAW_TSN);
-	cr_expect_eq(sack().rwnd, 20000);
+	cr_expect_eq(send_sctp_data_sack().rwnd, 20000);
 	cr_expect_eq(r.e->st.held, 0);
 }
 
@@ -274,11 +278,11 @@ Test(sctp_data, a_chunk_of_all_that_was_told_is_taken, .fini = fini, .descriptio
 	ddps_sctp_pause(r.a, true, r.net.now);
 	r.e->c.rwnd = 1600 + DDPS_SC_ITEM + 1 + DDPS_SC_ITEM;
 	raw_data(&r, RAW_TSN, 0, 0, 3, "x");
-	cr_assert_eq(sack().rwnd, 1600);
+	cr_assert_eq(send_sctp_data_sack().rwnd, 1600);
 	memset(text, 'x', 1599);
 	raw_data(&r, RAW_TSN + 1, 0, 1, 3, text);
 	raw_wait(&r, 300);
-	cr_expect_eq(sack().cum, RAW_TSN + 1);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + 1);
 	cr_expect_eq(r.e->st.window_drops, 0);
 }
 
@@ -309,10 +313,10 @@ Test(sctp_data, attack_7_out_of_order_data_has_a_bound, .fini = fini)
 	ddps_sctp_stats(r.e, &st);
 	cr_expect_eq(st.held, n * (1000 + DDPS_SC_ITEM));
 	cr_expect_eq(st.held_full, 20 - n);
-	cr_expect_eq(sack().cum, RAW_TSN - 1);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN - 1);
 	raw_data(&r, RAW_TSN, 2, 0, 7, "the gap");
 	cr_expect_eq(r.messages, 1);
-	cr_expect_eq(sack().cum, RAW_TSN + n);
+	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + n);
 }
 
 /* A peer that leaves a gap, and fills it with what waits for something else, has no more. */
@@ -338,7 +342,7 @@ Test(sctp_data, attack_7_what_fills_a_gap_has_a_bound_too, .fini = fini)
 
 static unsigned overruns;
 
-static void on_overrun(void *user, uint16_t stream)
+static void take_sctp_data_overrun(void *user, uint16_t stream)
 {
 	(void)user;
 	cr_expect_eq(stream, 1);
@@ -353,7 +357,7 @@ Test(sctp_data, a_held_stream_has_its_share_and_no_more, .fini = fini)
 
 	memset(text, 'x', 1000);
 	text[1000] = 0;
-	up.overrun = on_overrun;
+	up.overrun = take_sctp_data_overrun;
 	raw_up(&r);
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 	cr_assert_eq(ddps_sctp_hold_stream(r.a, 1, true, r.net.now), 0);

@@ -7,13 +7,13 @@ TestSuite(sctp_doubt, .fini = fini);
 
 /* ---- a restart ---- */
 
-static void put_restart(void)
+static void put_sctp_doubt_restart(void)
 {
 	uint8_t params[64];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
 
-	ddps_sc_put_addr(&w, first());
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_first_address());
+	ddps_sc_put_addr(&w, get_second_address());
 	r.own = RAW_TAG + 1;
 	raw_begin(&r, 0);
 	raw_put_init(&r, r.own, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
@@ -26,13 +26,13 @@ Test(sctp_doubt, an_old_answer_confirms_nothing, .description = "9260-5.4-d2")
 	uint8_t info[64];
 	size_t n;
 
-	up();
+	open_both_paths();
 	r.n = 0;
-	while (!sent_to(second(), SC_HEARTBEAT, &c))
+	while (!sent_to(get_second_address(), SC_HEARTBEAT, &c))
 		cr_assert(sn_step(&r.net, UINT64_MAX));
 	cr_assert_leq(n = c.vlen, sizeof info);
 	memcpy(info, c.val, n);
-	put_restart();
+	put_sctp_doubt_restart();
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);
@@ -43,21 +43,21 @@ Test(sctp_doubt, an_old_answer_confirms_nothing, .description = "9260-5.4-d2")
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_UNCONFIRMED);
 	cr_expect_not(r.a->path[1]->confirmed);
 	raw_wait(&r, 1000);
-	cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
-	answer_heartbeat(&c, true);
+	cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c));
+	answer_sctp_paths_heartbeat(&c, true);
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE);
 }
 
 /* It comes from the second address: the first is not confirmed, and not used, even in doubt. */
 Test(sctp_doubt, after_a_restart_from_elsewhere, .description = "9260-5.4-d2")
 {
-	struct ddps_sctp_route way = { .peer = *second(), .encap = 9899 };
+	struct ddps_sctp_route way = { .peer = *get_second_address(), .encap = 9899 };
 	uint8_t quote[8];
 	struct ddps_wbuf w = ddps_wbuf_init(quote, sizeof quote);
 
-	up();
+	open_both_paths();
 	cr_assert_eq(r.a->data_path, r.a->path[0]);
-	put_restart();
+	put_sctp_doubt_restart();
 	send_second();
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);
@@ -71,26 +71,26 @@ Test(sctp_doubt, after_a_restart_from_elsewhere, .description = "9260-5.4-d2")
 	ddps_wbuf_u16(&w, RAW_PORT);
 	ddps_wbuf_u16(&w, RAW_PEER);
 	ddps_wbuf_u32(&w, r.own);
-	way.peer = *second();
+	way.peer = *get_second_address();
 	ddps_sctp_icmp(r.e, &way, DDPS_SCTP_ICMP_UNREACH_PROTO, 0, quote, sizeof quote, r.net.now);
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_DOUBTFUL);
 	cr_expect_eq(r.a->data_path, r.a->path[1]);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
-	cr_expect_eq(sent_to(first(), SC_DATA, NULL), 0);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_DATA, NULL), 0);
 }
 
 Test(sctp_doubt, the_user_chooses_a_path)
 {
-	up();
-	cr_expect_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	open_both_paths();
+	cr_expect_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	cr_expect_eq(r.a->data_path, r.a->path[1], "it has not failed");
-	cr_expect_eq(ddps_sctp_set_primary(r.a, first(), r.net.now), 0);
+	cr_expect_eq(ddps_sctp_set_primary(r.a, get_first_address(), r.net.now), 0);
 	cr_expect_eq(r.a->data_path, r.a->path[0]);
 	fini();
 	invite();
 	raw_echo(&r);
-	cr_expect_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_expect_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	cr_expect_eq(r.a->data_path, r.a->path[0], "the other one is not confirmed");
 }
 
@@ -142,15 +142,15 @@ Test(sctp_doubt, without_an_interval_no_heartbeats)
 	invite();
 	r.e->c.hb_interval_ms = 0;
 	raw_echo(&r);
-	watch();
+	watch_second_path();
 	{
 		struct ddps_sc_chunk c;
 
-		if (!sent_to(second(), SC_HEARTBEAT, &c)) {
+		if (!sent_to(get_second_address(), SC_HEARTBEAT, &c)) {
 			raw_wait(&r, 1000);
-			cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
+			cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c));
 		}
-		answer_heartbeat(&c, true);
+		answer_sctp_paths_heartbeat(&c, true);
 	}
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE);
 	r.net.sent = count_heartbeats;
@@ -190,8 +190,8 @@ Test(sctp_doubt, a_probe_of_the_least_size)
 	struct ddps_rbuf b;
 
 	raw_init(&r);
-	cr_assert_eq(ddps_sctp_connect(r.e, &p, first(), 1, RAW_PEER, 9899, &raw_upcalls, &r,
-				       r.net.now, &r.a),
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, get_first_address(), 1, RAW_PEER, 9899,
+				       &raw_upcalls, &r, r.net.now, &r.a),
 		     0);
 	sn_flush(&r.net);
 	raw_answer_init(&r);
@@ -225,7 +225,8 @@ Test(sctp_doubt, a_probe_of_the_least_size)
 
 static unsigned told_of;
 
-static void let_go(void *user, const struct ddps_sctp_addr *peer, enum ddps_sctp_path_state s)
+static void let_sctp_doubt_go(void *user, const struct ddps_sctp_addr *peer,
+			      enum ddps_sctp_path_state s)
 {
 	(void)user, (void)peer, (void)s;
 	told_of++;
@@ -238,7 +239,7 @@ static void let_go_when_told(void)
 	static struct ddps_sctp_up up;
 
 	up = raw_upcalls;
-	up.path = let_go;
+	up.path = let_sctp_doubt_go;
 	told_of = 0;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 }
@@ -254,7 +255,7 @@ static void nothing_is_left(void)
 
 Test(sctp_doubt, let_go_when_a_timer_shows_it)
 {
-	up();
+	open_both_paths();
 	let_go_when_told();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
 	for (unsigned i = 0; r.a; i++) {
@@ -271,9 +272,9 @@ Test(sctp_doubt, let_go_when_a_sack_shows_it)
 	uint32_t tags[2];
 	uint8_t quote[8];
 
-	up();
+	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "y"), 0);
 	cr_assert(r.a->path[0]->tx.nflight == 1 && r.a->path[1]->tx.nflight == 1);
 	tags[0] = htobe32((uint32_t)RAW_PORT << 16 | RAW_PEER);

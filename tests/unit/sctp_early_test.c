@@ -12,7 +12,7 @@ static void fini(void)
 TestSuite(sctp_early, .fini = fini);
 
 /* The peer has answered, and the user has sent @n messages of @text when it heard of that. */
-static void answered(const char *text, unsigned n)
+static void note_sctp_early_answered(const char *text, unsigned n)
 {
 	raw_init(&r);
 	r.early = text;
@@ -25,7 +25,7 @@ static void answered(const char *text, unsigned n)
 	cr_assert_eq(r.ups, 0);
 }
 
-static uint32_t tsn_of(const struct ddps_sc_chunk *c)
+static uint32_t get_sctp_early_tsn(const struct ddps_sc_chunk *c)
 {
 	struct ddps_sc_data d;
 
@@ -43,14 +43,14 @@ static void expect_data(uint32_t tsn, unsigned n)
 	for (unsigned k = 0; k < r.n; k++) {
 		for (unsigned i = 0; (type = raw_got(&r, k, i, &c)) >= 0; i++) {
 			if (type == SC_DATA)
-				cr_expect_eq(tsn_of(&c), tsn + found++);
+				cr_expect_eq(get_sctp_early_tsn(&c), tsn + found++);
 		}
 	}
 	cr_expect_eq(found, n, "%u chunks, not %u", found, n);
 }
 
 /* COOKIE ACK, and with it a SACK of all below @next; 0: none. */
-static void finish(uint32_t next)
+static void finish_sctp_early(uint32_t next)
 {
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
@@ -78,7 +78,7 @@ Test(sctp_early, data_goes_with_the_cookie_and_with_its_repetition,
 {
 	struct ddps_sc_chunk c;
 
-	answered("hello", 1);
+	note_sctp_early_answered("hello", 1);
 	expect_data(r.tsn, 1);
 	cr_assert_eq(raw_got(&r, 0, 1, &c), SC_DATA);
 	cr_expect_eq(c.flags & 8, 8, "I bit");
@@ -88,7 +88,7 @@ Test(sctp_early, data_goes_with_the_cookie_and_with_its_repetition,
 	cr_assert_eq(r.n, 1);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_COOKIE_ECHO);
 	expect_data(r.tsn, 1);
-	finish(r.tsn + 1);
+	finish_sctp_early(r.tsn + 1);
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.acked, 1);
 	expect_calm();
@@ -101,9 +101,9 @@ Test(sctp_early, what_is_not_acknowledged_comes_again, .description = "9260-5.1-
 {
 	unsigned n = 0;
 
-	answered("hello", 2);
+	note_sctp_early_answered("hello", 2);
 	expect_data(r.tsn, 2);
-	finish(0);
+	finish_sctp_early(0);
 	cr_expect_eq(r.n, 0, "it may be on its way");
 	for (; n < 20 && !raw_any(&r, SC_DATA, NULL); n++)
 		raw_wait(&r, 100);
@@ -116,10 +116,10 @@ Test(sctp_early, what_is_not_acknowledged_comes_again, .description = "9260-5.1-
 /* Which of them arrived? */
 Test(sctp_early, after_a_repetition_it_comes_again_immediately, .description = "9260-5.1-7")
 {
-	answered("hello", 1);
+	note_sctp_early_answered("hello", 1);
 	raw_wait(&r, 1600);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
-	finish(0);
+	finish_sctp_early(0);
 	expect_data(r.tsn, 1);
 	raw_sack(&r, r.tsn, 100000);
 	cr_expect_eq(r.acked, 1);
@@ -132,13 +132,13 @@ Test(sctp_early, what_is_large_goes_with_the_first_attempt_only, .description = 
 	static char large[1201];
 
 	memset(large, 'x', sizeof large - 1);
-	answered(large, 1);
+	note_sctp_early_answered(large, 1);
 	expect_data(r.tsn, 1);
 	raw_wait(&r, 450);
 	cr_assert_eq(r.n, 1);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	expect_data(0, 0);
-	finish(0);
+	finish_sctp_early(0);
 	expect_data(r.tsn, 1);
 	raw_sack(&r, r.tsn, 100000);
 	cr_expect_eq(r.acked, 1);
@@ -150,10 +150,10 @@ Test(sctp_early, what_does_not_fit_follows, .description = "9260-5.1-7 9260-5.1-
 	static char text[201];
 
 	memset(text, 'x', sizeof text - 1);
-	answered(text, 20);
+	note_sctp_early_answered(text, 20);
 	expect_data(r.tsn, 6);
 	cr_expect_leq(r.log[0].len, 1472);
-	finish(r.tsn + 6);
+	finish_sctp_early(r.tsn + 6);
 	expect_data(r.tsn + 6, 14);
 	raw_sack(&r, r.tsn + 19, 100000);
 	cr_expect_eq(r.acked, 20);
@@ -172,7 +172,7 @@ static void stale(void)
 
 Test(sctp_early, a_stale_cookie_loses_nothing, .description = "9260-5.2.6-1 9260-5.1-7")
 {
-	answered("hello", 1);
+	note_sctp_early_answered("hello", 1);
 	stale();
 	cr_expect_eq(raw_user_send(&r, 4, 0, "more"), 0);
 	cr_expect_eq(r.n, 0);
@@ -180,7 +180,7 @@ Test(sctp_early, a_stale_cookie_loses_nothing, .description = "9260-5.2.6-1 9260
 	raw_answer_init(&r);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	expect_data(r.tsn, 2);
-	finish(r.tsn + 2);
+	finish_sctp_early(r.tsn + 2);
 	cr_expect_eq(r.acked, 2);
 	expect_calm();
 }
@@ -192,13 +192,13 @@ Test(sctp_early, a_second_answer_with_more_streams, .description = "9260-5.2.6-1
 	struct ddps_sc_chunk c;
 	struct ddps_sc_data d;
 
-	answered("hello", 1); /* on stream 4 of 5 */
+	note_sctp_early_answered("hello", 1); /* on stream 4 of 5 */
 	stale();
 	raw_begin(&r, r.tag);
 	raw_put_init(&r, RAW_TAG, 100000, 10, 10, RAW_TSN, cookie, sizeof cookie);
 	r.buf[12] = SC_INIT_ACK;
 	raw_send(&r);
-	finish(r.tsn + 1);
+	finish_sctp_early(r.tsn + 1);
 	for (uint16_t sid = 4; sid < 10; sid++) {
 		cr_expect_eq(raw_user_send(&r, sid, 0, "more"), 0);
 		cr_assert(raw_any(&r, SC_DATA, &c));
@@ -213,7 +213,7 @@ Test(sctp_early, a_peer_that_calls_each_cookie_stale_is_given_up, .description =
 {
 	unsigned n = 1;
 
-	answered("hello", 1);
+	note_sctp_early_answered("hello", 1);
 	for (; n < 100 && raw_any(&r, SC_COOKIE_ECHO, NULL); n++) {
 		static const uint8_t cause[8] = { 0, SC_CAUSE_STALE, 0, 8, 0, 0, 1, 0 };
 
@@ -232,7 +232,7 @@ Test(sctp_early, a_second_answer_with_fewer_streams_is_the_end, .description = "
 	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 	struct ddps_sc_chunk c;
 
-	answered("hello", 1); /* on stream 4 */
+	note_sctp_early_answered("hello", 1); /* on stream 4 */
 	stale();
 	raw_begin(&r, r.tag);
 	raw_put_init(&r, RAW_TAG, 100000, 4, 4, RAW_TSN, cookie, sizeof cookie);
@@ -253,7 +253,7 @@ Test(sctp_early, a_second_answer_with_fewer_streams_is_the_end, .description = "
 Test(sctp_early, both_open, .description = "9260-5.2.1-2 9260-5.2.4-3 9260-5.1-7")
 {
 	for (unsigned k = 0; k < 2; k++) {
-		answered("hello", 1);
+		note_sctp_early_answered("hello", 1);
 		/* the peer's own INIT, of the same instance (row D) or of another (row B) */
 		raw_init_chunk(&r, k ? RAW_TAG + 1 : RAW_TAG, RAW_TSN);
 		cr_assert(raw_take_init_ack(&r));
@@ -274,7 +274,7 @@ Test(sctp_early, both_open, .description = "9260-5.2.1-2 9260-5.2.4-3 9260-5.1-7
 
 Test(sctp_early, nothing_is_left_of_an_attempt_that_fails, .description = "9260-4-4")
 {
-	answered("hello", 3);
+	note_sctp_early_answered("hello", 3);
 	for (unsigned i = 0; i < 600 && !r.gone; i++)
 		raw_wait(&r, 1000);
 	cr_expect_eq(r.why.code, DDPS_E_TIMEDOUT);

@@ -6,25 +6,25 @@
 static struct world w;
 static struct ddps_sent_path *const p = &w.p[0];
 
-static void begin(void)
+static void begin_sctp_ends(void)
 {
 	sent_begin(&w, 1, 1, 1000000);
 }
 
-static void end(void)
+static void end_sctp_ends(void)
 {
 	sent_end(&w);
 }
 
-TestSuite(sctp_ends, .init = begin, .fini = end);
+TestSuite(sctp_ends, .init = begin_sctp_ends, .fini = end_sctp_ends);
 
-static void again(void)
+static void restart_ends_rig(void)
 {
-	end();
-	begin();
+	end_sctp_ends();
+	begin_sctp_ends();
 }
 
-static void add(unsigned n)
+static void add_to_sctp_ends(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		cr_assert_eq(ddps_sent_add_new(&w.s, 116, 100, (void *)((uintptr_t)w.s.next + 7)),
@@ -32,20 +32,20 @@ static void add(unsigned n)
 }
 
 /* A packet with one chunk that is new. */
-static bool packet(bool more)
+static bool make_sctp_ends_packet(bool more)
 {
 	ddps_sent_begin(&w.s, p, w.now);
-	add(1);
+	add_to_sctp_ends(1);
 	return ddps_sent_end(&w.s, 156, more);
 }
 
 /* What is in flight of the lowest TSNs is lost. */
-static void lose(uint32_t tsn)
+static void lose_sctp_ends(uint32_t tsn)
 {
 	ddps_sent_mark(&w.s, tsn);
 }
 
-static bool resend(uint32_t tsn, bool more)
+static bool resend_sctp_ends(uint32_t tsn, bool more)
 {
 	struct ddps_sent_chunk c;
 
@@ -60,13 +60,13 @@ static bool resend(uint32_t tsn, bool more)
 
 Test(sctp_ends, when_an_answer_is_asked_for, .description = "9260-3.3.1-1")
 {
-	cr_expect(packet(true), "nothing was in flight");
-	cr_expect(!packet(true), "more follows, and others are in flight");
-	cr_expect(packet(false), "nothing follows");
-	cr_expect(!packet(true));
-	lose(1);
-	cr_expect(resend(1, true), "it was lost");
-	cr_expect(!packet(true));
+	cr_expect(make_sctp_ends_packet(true), "nothing was in flight");
+	cr_expect(!make_sctp_ends_packet(true), "more follows, and others are in flight");
+	cr_expect(make_sctp_ends_packet(false), "nothing follows");
+	cr_expect(!make_sctp_ends_packet(true));
+	lose_sctp_ends(1);
+	cr_expect(resend_sctp_ends(1, true), "it was lost");
+	cr_expect(!make_sctp_ends_packet(true));
 }
 
 Test(sctp_ends, when_the_window_of_the_path_is_full)
@@ -76,10 +76,10 @@ Test(sctp_ends, when_the_window_of_the_path_is_full)
 		bool i;
 	} is[] = { { -1, true }, { 0, true }, { 1, false } };
 
-	for (unsigned k = 0; k < 3; k++, again()) {
-		packet(true);
+	for (unsigned k = 0; k < 3; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
 		p->cc.cwnd = (uint64_t)(232 + is[k].more); /* two chunks */
-		cr_expect_eq(packet(true), is[k].i, "%u", k);
+		cr_expect_eq(make_sctp_ends_packet(true), is[k].i, "%u", k);
 	}
 }
 
@@ -90,10 +90,10 @@ Test(sctp_ends, when_the_window_of_the_peer_is_full)
 		bool i;
 	} is[] = { { -1, true }, { 0, false }, { 1, false } };
 
-	for (unsigned k = 0; k < 3; k++, again()) {
-		packet(true);
+	for (unsigned k = 0; k < 3; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
 		w.s.a_rwnd = (uint32_t)((int)p->cc.smss + 200 + is[k].more);
-		cr_expect_eq(packet(true), is[k].i, "%u", k);
+		cr_expect_eq(make_sctp_ends_packet(true), is[k].i, "%u", k);
 	}
 }
 
@@ -107,19 +107,19 @@ Test(sctp_ends, when_t3_begins, .description = "9260-6.1-18 9260-6.1-19 9260-6.3
 		bool silent, anew;
 	} is[] = { { 1, false, true }, { 2, false, false }, { 1, true, false } };
 
-	for (unsigned k = 0; k < 3; k++, again()) {
+	for (unsigned k = 0; k < 3; k++, restart_ends_rig()) {
 		uint64_t t3 = w.now + 1000 * MS;
 
 		p->late = 0;
-		packet(true);
+		make_sctp_ends_packet(true);
 		cr_assert_eq(p->t3_at, t3, "RTO.Initial");
 		w.now += 10 * MS;
-		packet(true);
+		make_sctp_ends_packet(true);
 		cr_assert_eq(p->t3_at, t3);
-		lose(is[k].tsn);
+		lose_sctp_ends(is[k].tsn);
 		p->silent_at = is[k].silent ? w.now : 0;
 		w.now += 10 * MS;
-		resend(is[k].tsn, true);
+		resend_sctp_ends(is[k].tsn, true);
 		cr_expect_eq(p->t3_at, is[k].anew ? w.now + 1000 * MS : t3, "%u", k);
 	}
 }
@@ -135,7 +135,7 @@ Test(sctp_ends, numbers_of_packets)
 	cr_expect_eq(p->packets, 0);
 	for (unsigned i = 1; i <= 3; i++) {
 		cr_expect_eq(ddps_sent_begin(&w.s, p, w.now), i);
-		add(2);
+		add_to_sctp_ends(2);
 		ddps_sent_end(&w.s, 300, true);
 		cr_expect_eq(p->packets, i);
 		cr_expect_eq(p->nflight, 2 * i);
@@ -148,8 +148,8 @@ Test(sctp_ends, numbers_of_packets)
 		}
 	}
 	cr_expect_eq(p->resent, 0);
-	lose(3);
-	resend(3, true);
+	lose_sctp_ends(3);
+	resend_sctp_ends(3, true);
 	cr_expect_eq(p->resent, 1);
 	cr_expect_eq(ddps_sent_slot(&w.s, 3)->pn, 4);
 	cr_expect_eq(ddps_sent_slot(&w.s, 3)->nsent, 2);
@@ -160,12 +160,12 @@ Test(sctp_ends, numbers_of_packets)
 /* A packet that was timed by nobody: its own chunks, and no others. */
 Test(sctp_ends, a_packet_that_left_before)
 {
-	packet(true);
+	make_sctp_ends_packet(true);
 	ddps_sent_begin(&w.s, p, w.now);
-	add(3);
+	add_to_sctp_ends(3);
 	ddps_sent_untimed(&w.s);
 	ddps_sent_end(&w.s, 400, true);
-	packet(true);
+	make_sctp_ends_packet(true);
 	for (uint32_t t = 1; t <= 5; t++)
 		cr_expect_eq(!(ddps_sent_slot(&w.s, t)->flags & SLOT_VOID), t == 1 || t == 5, "%u",
 			     t);
@@ -181,17 +181,17 @@ Test(sctp_ends, how_many_new_ones_leave_after_t3)
 	} is[] = { { 2, 2, 1, false }, { 2, 1, 0, false }, { 2, 0, 0, false }, { 2, 2, 2, true },
 		   { 2, 0, 0, true },  { 1, 2, 2, false }, { 0, 2, 2, false } };
 
-	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
-		packet(true);
-		packet(true);
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
 		if (is[k].old)
-			lose(1);
+			lose_sctp_ends(1);
 		p->frto = is[k].step;
 		p->frto_new = is[k].left;
 		if (is[k].old)
-			resend(1, true);
+			resend_sctp_ends(1, true);
 		else
-			packet(true);
+			make_sctp_ends_packet(true);
 		cr_expect_eq(p->frto_new, is[k].then, "%u: %u", k, p->frto_new);
 	}
 }
@@ -208,12 +208,12 @@ Test(sctp_ends, new_ones_go_before_those_that_t3_called_lost)
 		   { 0, 2, 100, DDPS_SENT_OLD, false },	   { 2, 2, SIZE_MAX, DDPS_SENT_OLD, false },
 		   { 2, 2, 1000001, DDPS_SENT_OLD, false } };
 
-	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, restart_ends_rig()) {
 		uint64_t room;
 
-		packet(true);
-		packet(true);
-		lose(1);
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
+		lose_sctp_ends(1);
 		p->frto = is[k].step;
 		p->frto_new = is[k].left;
 		cr_expect_eq(ddps_sent_may(&w.s, p, w.now, is[k].len, &room), is[k].what, "%u", k);
@@ -237,13 +237,13 @@ Test(sctp_ends, what_is_forced)
 		   { true, false, false, 100, DDPS_SENT_NOTHING, false },
 		   { false, false, true, 100, DDPS_SENT_NOTHING, false } };
 
-	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, restart_ends_rig()) {
 		uint64_t room;
 
-		packet(true);
-		packet(true);
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
 		if (is[k].lost)
-			lose(1);
+			lose_sctp_ends(1);
 		p->cc.cwnd = 1; /* full */
 		p->force = is[k].force;
 		p->probe = is[k].probe;
@@ -251,7 +251,7 @@ Test(sctp_ends, what_is_forced)
 		cr_expect_eq(room, is[k].what != DDPS_SENT_NOTHING, "%u", k);
 		cr_expect_eq(p->force, is[k].still, "%u", k);
 		cr_expect_eq(p->probe, is[k].still && is[k].probe && !is[k].lost, "%u", k);
-		packet(false);
+		make_sctp_ends_packet(false);
 		cr_expect(!p->force && !p->probe);
 	}
 }
@@ -262,11 +262,11 @@ Test(sctp_ends, what_was_sent_on_two_paths_proves_neither)
 {
 	struct ddps_sent_chunk c;
 
-	packet(true);
-	packet(true);
-	lose(1);
-	lose(2);
-	resend(1, true);
+	make_sctp_ends_packet(true);
+	make_sctp_ends_packet(true);
+	lose_sctp_ends(1);
+	lose_sctp_ends(2);
+	resend_sctp_ends(1, true);
 	ddps_sent_begin(&w.s, &w.p[1], w.now);
 	cr_assert(ddps_sent_next_old(&w.s, &c));
 	ddps_sent_add_old(&w.s, c.tsn);
@@ -284,16 +284,16 @@ Test(sctp_ends, what_was_sent_on_two_paths_proves_neither)
 /* The tail loss probe: one packet, of new data where there are, else of the last. */
 Test(sctp_ends, what_a_probe_leaves)
 {
-	for (unsigned new = 0; new < 2; new ++, again()) {
+	for (unsigned new = 0; new < 2; new ++, restart_ends_rig()) {
 		struct ddps_sent_chunk c;
 
-		packet(true);
-		packet(true);
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
 		p->force = p->probe = true;
 		p->tlp_acked = p->sampled = true;
 		ddps_sent_begin(&w.s, p, w.now);
 		if (new) {
-			add(1);
+			add_to_sctp_ends(1);
 		} else {
 			cr_assert(ddps_sent_next_old(&w.s, &c));
 			cr_expect_eq(c.tsn, 2);
@@ -307,9 +307,9 @@ Test(sctp_ends, what_a_probe_leaves)
 		cr_expect_eq(p->tlp_tsn, new ? 3 : 2);
 		cr_expect_eq(p->probes, 1);
 		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags & SLOT_TLP, new ? 0 : SLOT_TLP);
-		lose(2); /* and resent for another reason */
+		lose_sctp_ends(2); /* and resent for another reason */
 		ddps_sent_slot(&w.s, 2)->flags |= SLOT_VOID | SLOT_PKT | SLOT_T3;
-		resend(2, true);
+		resend_sctp_ends(2, true);
 		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags, SLOT_T3 | SLOT_I);
 	}
 }
@@ -319,11 +319,11 @@ Test(sctp_ends, what_leaves_ends_the_wait_for_the_window)
 {
 	w.s.zero_on = p;
 	w.s.zero_at = w.now + 5;
-	packet(true);
+	make_sctp_ends_packet(true);
 	cr_expect_eq(w.s.zero_at, 0);
 	cr_expect_gt(ddps_sent_deadline(&w.s, p), w.now + 5);
 	w.s.zero_go = true;
-	packet(true);
+	make_sctp_ends_packet(true);
 	cr_expect(!w.s.zero_go && !w.s.zero_out);
 	cr_expect_eq(w.s.zero_n, 0);
 }
@@ -338,11 +338,11 @@ Test(sctp_ends, what_a_lie_costs)
 	uint64_t was;
 
 	for (unsigned i = 0; i < 6; i++)
-		packet(true);
+		make_sctp_ends_packet(true);
 	was = w.s.steps;
 	cr_expect_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_LIE);
 	cr_expect_eq(w.s.steps, was + 3);
-	lose(6);
+	lose_sctp_ends(6);
 	was = w.s.steps;
 	cr_expect(ddps_sent_lowest(&w.s, 1, &tsn));
 	cr_expect_eq(w.s.steps, was + 1);
@@ -365,9 +365,9 @@ Test(sctp_ends, what_a_block_behind_a_single_run_costs)
 					  one[] = { { 2, 8 }, { 10, 10 } };
 	uint64_t cost[2];
 
-	for (int i = 0; i < 2; i++, again()) {
+	for (int i = 0; i < 2; i++, restart_ends_rig()) {
 		for (unsigned k = 0; k < 10; k++)
-			packet(true);
+			make_sctp_ends_packet(true);
 		if (i) {
 			cost_of(many, 3);
 			cost_of(many, 4);
@@ -386,13 +386,13 @@ Test(sctp_ends, what_is_remembered_of_what_is_resent)
 		uint8_t slot, hist;
 	} is[] = { { 0, HIST_USED }, { SLOT_T3, HIST_USED | HIST_T3 }, { SLOT_I, HIST_USED } };
 
-	for (unsigned k = 0; k < 3; k++, again()) {
-		packet(true);
-		packet(true);
-		lose(1);
+	for (unsigned k = 0; k < 3; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
+		lose_sctp_ends(1);
 		ddps_sent_slot(&w.s, 1)->flags = is[k].slot;
 		ddps_sent_slot(&w.s, 1)->episode = 9;
-		resend(1, true);
+		resend_sctp_ends(1, true);
 		cr_expect_eq(w.s.hist[1].tsn, 1);
 		cr_expect_eq(w.s.hist[1].path, 0);
 		cr_expect_eq(w.s.hist[1].episode, 9);
@@ -409,8 +409,8 @@ Test(sctp_ends, which_t3_is_a_new_congestion, .description = "9260-7.2.3-2")
 		bool cut;
 	} is[] = { { 0, true }, { 1, true }, { 2, false } };
 
-	for (unsigned k = 0; k < 3; k++, again()) {
-		packet(true);
+	for (unsigned k = 0; k < 3; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
 		p->epi_pn = is[k].since;
 		p->pto_at = 0;
 		w.now = p->t3_at;
@@ -424,7 +424,7 @@ Test(sctp_ends, which_t3_is_a_new_congestion, .description = "9260-7.2.3-2")
 /* A look whether the path is back: something is resent, and nothing counted. */
 Test(sctp_ends, a_look_after_silence)
 {
-	packet(true);
+	make_sctp_ends_packet(true);
 	p->pto_at = 0;
 	p->nudge_at = w.now + 5;
 	p->silent_at = w.now;
@@ -440,14 +440,14 @@ Test(sctp_ends, what_a_full_sack_says)
 {
 	static struct ddps_sent_gap gap[101];
 
-	for (unsigned n = 99; n <= 101; n++, again()) {
+	for (unsigned n = 99; n <= 101; n++, restart_ends_rig()) {
 		struct ddps_sent_sack k = { .a_rwnd = 1000000, .gaps = gap, .ngaps = n };
 		struct ddps_sent_news news;
 
 		for (uint16_t i = 0; i < n; i++)
 			gap[i].start = gap[i].end = (uint16_t)(2 * i + 2);
 		for (unsigned i = 0; i < 210; i++)
-			packet(true);
+			make_sctp_ends_packet(true);
 		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 		cr_expect_eq(w.s.cut_short, n >= 100, "%u", n);
 		cr_expect_eq(w.s.told, 2 * n);
@@ -465,9 +465,9 @@ Test(sctp_ends, what_was_not_reported_is_not_lost)
 	} is[] = { { true, 1, 0, false }, { true, 1, 1, true },	 { true, 2, 0, true },
 		   { false, 1, 0, true }, { false, 2, 0, true }, { true, 3, 1, true } };
 
-	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
-		packet(true);
-		packet(true);
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, restart_ends_rig()) {
+		make_sctp_ends_packet(true);
+		make_sctp_ends_packet(true);
 		w.s.cut_short = is[k].cut;
 		w.s.told = is[k].told;
 		ddps_sent_slot(&w.s, 1)->nsent = is[k].nsent;

@@ -7,28 +7,28 @@
 static struct world w;
 static struct ddps_sent_path *const p = &w.p[0];
 
-static void begin(void)
+static void begin_sctp_evidence(void)
 {
 	sent_begin(&w, 1, 1, 4 << 20);
 	p->cc.cwnd = 100000;
 	p->late = 0;
 }
 
-static void end(void)
+static void end_sctp_evidence(void)
 {
 	sent_end(&w);
 }
 
-TestSuite(sctp_evidence, .init = begin, .fini = end);
+TestSuite(sctp_evidence, .init = begin_sctp_evidence, .fini = end_sctp_evidence);
 
-static void again(void)
+static void restart_evidence_rig(void)
 {
-	end();
-	begin();
+	end_sctp_evidence();
+	begin_sctp_evidence();
 }
 
 /* One packet of so many chunks of that many octets. */
-static void packet(struct ddps_sent_path *on, unsigned chunks, uint16_t size)
+static void make_sctp_evidence_packet(struct ddps_sent_path *on, unsigned chunks, uint16_t size)
 {
 	ddps_sent_begin(&w.s, on, w.now);
 	for (unsigned i = 0; i < chunks; i++)
@@ -38,13 +38,13 @@ static void packet(struct ddps_sent_path *on, unsigned chunks, uint16_t size)
 	ddps_sent_end(&w.s, 40u + chunks * size, true);
 }
 
-static void packets(unsigned n)
+static void send_sctp_evidence_packets(unsigned n)
 {
 	while (n--)
-		packet(p, 1, 116);
+		make_sctp_evidence_packet(p, 1, 116);
 }
 
-static void resend(bool timed)
+static void resend_sctp_evidence(bool timed)
 {
 	struct ddps_sent_chunk c;
 
@@ -56,7 +56,7 @@ static void resend(bool timed)
 	ddps_sent_end(&w.s, 156, false);
 }
 
-static void take(const struct ddps_sent_sack *k)
+static void take_sctp_evidence(const struct ddps_sent_sack *k)
 {
 	struct ddps_sent_news news;
 
@@ -64,7 +64,7 @@ static void take(const struct ddps_sent_sack *k)
 }
 
 /* Up to @cum, and so many blocks of one TSN each. */
-static void sack(uint32_t cum, unsigned n, const uint32_t *tsn)
+static void send_sctp_evidence_sack(uint32_t cum, unsigned n, const uint32_t *tsn)
 {
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 4 << 20, .ngaps = n };
 	struct ddps_sent_gap gap[8];
@@ -73,14 +73,14 @@ static void sack(uint32_t cum, unsigned n, const uint32_t *tsn)
 	for (unsigned i = 0; i < n; i++)
 		gap[i].start = gap[i].end = (uint16_t)(tsn[i] - cum);
 	k.gaps = gap;
-	take(&k);
+	take_sctp_evidence(&k);
 }
 
 static void duplicates(unsigned n, const uint32_t *tsn)
 {
 	struct ddps_sent_sack k = { .cum = w.s.cum, .a_rwnd = 4 << 20, .ndups = n, .dups = tsn };
 
-	take(&k);
+	take_sctp_evidence(&k);
 }
 
 /* What is lost in episode 9, one of two losses. */
@@ -97,13 +97,13 @@ static void lost_of_two(uint32_t tsn)
 /* The later SACK is for the same packet: neither its RTT is longer, nor was it overtaken. */
 Test(sctp_evidence, two_sacks_for_one_packet)
 {
-	packet(p, 2, 116);
-	packets(1);
+	make_sctp_evidence_packet(p, 2, 116);
+	send_sctp_evidence_packets(1);
 	w.now += 50 * MS;
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_eq(p->rack_rtt, 50 * MS);
 	w.now += 40 * MS;
-	sack(2, 0, NULL);
+	send_sctp_evidence_sack(2, 0, NULL);
 	cr_expect_eq(p->rack_pn, 1);
 	cr_expect_eq(p->rack_rtt, 50 * MS);
 	cr_expect_not(p->reord_seen);
@@ -113,8 +113,8 @@ Test(sctp_evidence, two_sacks_for_one_packet)
 
 Test(sctp_evidence, an_answer_without_delay_is_a_sample)
 {
-	packets(1);
-	sack(1, 0, NULL);
+	send_sctp_evidence_packets(1);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_gt(p->srtt, 0);
 	cr_expect_gt(p->min_rtt, 0);
 }
@@ -126,18 +126,18 @@ Test(sctp_evidence, an_answer_without_delay_is_a_sample)
 Test(sctp_evidence, what_arrived_may_have_been_sent_between)
 {
 	for (unsigned times = 1; times <= 2; times++) {
-		again();
+		restart_evidence_rig();
 		ddps_sent_rtt(&w.s, p, 10 * MS, w.now);
 		p->rtt_round = 0;
 		p->backoff = 1;
-		packets(2);
+		send_sctp_evidence_packets(2);
 		w.now += 400 * MS;
 		for (unsigned i = 0; i < times; i++) {
 			w.now += 10 * MS;
 			ddps_sent_mark(&w.s, 1);
-			resend(true);
+			resend_sctp_evidence(true);
 		}
-		sack(2, 0, NULL);
+		send_sctp_evidence_sack(2, 0, NULL);
 		cr_expect_eq(p->srtt == 10 * MS, times == 2);
 		cr_expect_eq(p->backoff, 0);
 		cr_expect_eq(p->min_rtt, 10 * MS);
@@ -147,18 +147,18 @@ Test(sctp_evidence, what_arrived_may_have_been_sent_between)
 /* What was sent later on another path, too: its SACK tells of both. */
 Test(sctp_evidence, the_sack_of_another_path)
 {
-	packets(1);
+	send_sctp_evidence_packets(1);
 	w.now += 400 * MS;
-	packet(&w.p[1], 1, 116);
+	make_sctp_evidence_packet(&w.p[1], 1, 116);
 	w.now += 10 * MS;
-	sack(2, 0, NULL);
+	send_sctp_evidence_sack(2, 0, NULL);
 	cr_expect_eq(p->srtt, 0);
 	cr_expect_eq(p->min_rtt, 0);
 	cr_expect_eq(w.p[1].srtt, 10 * MS);
-	packets(1);
-	packet(&w.p[1], 1, 116);
+	send_sctp_evidence_packets(1);
+	make_sctp_evidence_packet(&w.p[1], 1, 116);
 	w.now += 10 * MS;
-	sack(4, 0, NULL);
+	send_sctp_evidence_sack(4, 0, NULL);
 	cr_expect_eq(p->srtt, 10 * MS, "they were sent together");
 }
 
@@ -175,14 +175,14 @@ Test(sctp_evidence, a_second_sample_of_a_round_trip, .description = "9260-6.3.1-
 		{ 0, 0, 1, true },  { 0, 0, 2, true },
 	};
 
-	for (unsigned i = 0; i < N(of); i++, again()) {
-		packets(2);
+	for (unsigned i = 0; i < N(of); i++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(2);
 		w.now += 50 * MS;
 		p->rtt_round = p->next_pn - of[i].before;
 		p->backoff = of[i].backoff;
 		p->frto = of[i].frto;
 		p->frto_pn = 0;
-		sack(2, 0, NULL);
+		send_sctp_evidence_sack(2, 0, NULL);
 		cr_expect_eq(p->srtt > 0, of[i].sampled, "%u", i);
 		cr_expect_eq(p->rtt_round, p->next_pn - (of[i].sampled ? 0 : of[i].before), "%u",
 			     i);
@@ -192,11 +192,11 @@ Test(sctp_evidence, a_second_sample_of_a_round_trip, .description = "9260-6.3.1-
 /* Of a packet that left nobody knows when, nothing is known but that it has arrived. */
 Test(sctp_evidence, an_untimed_packet_proves_nothing)
 {
-	packets(3);
+	send_sctp_evidence_packets(3);
 	lost_of_two(1);
-	resend(false);
+	resend_sctp_evidence(false);
 	w.now += 50 * MS;
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_eq(p->rack_pn, 0);
 	cr_expect_eq(p->undo_pending, 2);
 	cr_expect_not(w.s.hist[1].flags & HIST_UNDONE);
@@ -206,16 +206,16 @@ Test(sctp_evidence, an_untimed_packet_proves_nothing)
  * have been sent before does not. */
 Test(sctp_evidence, what_shows_that_a_larger_packet_is_lost, .description = "8899-6.2-d1")
 {
-	for (unsigned timed = 0; timed < 2; timed++, again()) {
-		packets(3);
+	for (unsigned timed = 0; timed < 2; timed++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(3);
 		ddps_sent_rtt(&w.s, p, 10 * MS, w.now);
 		ddps_pmtu_probe_sent(&p->pmtu, p->pmtu.probing, 0, w.now);
 		cr_assert(p->pmtu.out);
 		w.now += 20 * MS;
 		ddps_sent_mark(&w.s, 1);
-		resend(timed);
+		resend_sctp_evidence(timed);
 		w.now += 10 * MS;
-		sack(1, 0, NULL);
+		send_sctp_evidence_sack(1, 0, NULL);
 		cr_expect_neq(p->pmtu.out, timed);
 		cr_expect_eq(p->pmtu.count, timed);
 	}
@@ -224,10 +224,10 @@ Test(sctp_evidence, what_shows_that_a_larger_packet_is_lost, .description = "889
 /* It arrives before it is resent: it was not lost. */
 Test(sctp_evidence, what_was_taken_for_lost_arrives)
 {
-	packets(3);
+	send_sctp_evidence_packets(3);
 	lost_of_two(1);
 	w.now += 50 * MS;
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_eq(p->undo_pending, 1);
 	cr_expect(p->reord_seen);
 	cr_expect_eq(w.s.nlost, 0);
@@ -236,12 +236,12 @@ Test(sctp_evidence, what_was_taken_for_lost_arrives)
 /* RFC 5682: what was sent before T3, and is acknowledged after it without being resent. */
 Test(sctp_evidence, what_proves_that_t3_was_too_early)
 {
-	for (unsigned before = 0; before < 2; before++, again()) {
-		packets(3);
+	for (unsigned before = 0; before < 2; before++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(3);
 		w.now += 50 * MS;
 		p->frto = 2;
 		p->frto_pn = 1 + before; /* of the first packet after T3 */
-		sack(1, 0, NULL);
+		send_sctp_evidence_sack(1, 0, NULL);
 		cr_expect_eq(p->undone, before);
 		cr_expect_eq(p->frto, 0);
 	}
@@ -261,10 +261,10 @@ Test(sctp_evidence, whose_fault_a_duplicate_is)
 		   { HIST_T3, 1, 2, 1, 0, 0 } };
 	const uint32_t one = 1;
 
-	for (unsigned i = 0; i < N(is); i++, again()) {
-		packets(3);
+	for (unsigned i = 0; i < N(is); i++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(3);
 		lost_of_two(1);
-		resend(true);
+		resend_sctp_evidence(true);
 		w.s.hist[1].flags = HIST_USED | is[i].by_t3;
 		p->frto = is[i].frto;
 		for (unsigned k = 0; k < 2; k++) { /* what is told again is no news */
@@ -281,20 +281,20 @@ Test(sctp_evidence, whose_fault_a_duplicate_is)
 /* A probe of the tail is no repair of a loss that was before: it says nothing of that one. */
 Test(sctp_evidence, a_probe_of_what_was_resent_before)
 {
-	packets(2);
+	send_sctp_evidence_packets(2);
 	lost_of_two(1);
-	resend(true);
+	resend_sctp_evidence(true);
 	p->min_rtt = p->min_cur = 80 * MS;
 	p->min_at = w.now;
 	w.now += 160 * MS;
 	p->force = p->probe = true;
 	cr_assert_eq(p->tail, 1);
-	resend(true);
+	resend_sctp_evidence(true);
 	cr_assert(p->tlp_out && p->tlp_tsn == 1);
 	cr_expect_eq(w.s.hist[1].flags, HIST_USED | HIST_TLP);
 	cr_expect_eq(w.s.hist[1].episode, 0);
 	w.now += 10 * MS; /* too soon for the probe */
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_eq(p->undo_pending, 2);
 	cr_expect_not(p->tlp_out);
 }
@@ -303,13 +303,13 @@ Test(sctp_evidence, a_probe_of_what_was_resent_before)
 
 Test(sctp_evidence, a_probe_of_new_data_repairs_nothing)
 {
-	packets(3);
+	send_sctp_evidence_packets(3);
 	p->tlp_out = true;
 	p->tlp_tsn = 2;
 	w.now += 50 * MS;
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect(p->tlp_out, "it is under way");
-	sack(2, 0, NULL);
+	send_sctp_evidence_sack(2, 0, NULL);
 	cr_expect_not(p->tlp_out, "there may be another one");
 	cr_expect_eq(p->lost, 0);
 	cr_expect_eq(p->cc.cwnd, 100000);
@@ -328,15 +328,15 @@ Test(sctp_evidence, a_probe_that_was_needed)
 	static const uint32_t gaps[] = { 2, 4, 6 };
 	struct ddps_cc *cc = &p->cc;
 
-	packets(6);
+	send_sctp_evidence_packets(6);
 	p->reord_seen = true; /* nothing is lost for its order */
 	probe_resent(2);
 	w.now += 50 * MS;
-	sack(0, 1, gaps);
+	send_sctp_evidence_sack(0, 1, gaps);
 	cr_expect(p->tlp_out, "the probe alone is acknowledged");
 	cr_expect_eq(cc->cwnd, 100000);
 	for (unsigned n = 2; n <= 3; n++) {
-		sack(0, n, gaps);
+		send_sctp_evidence_sack(0, n, gaps);
 		cr_expect_eq(p->lost, 1);
 		cr_expect_not(p->tlp_out);
 		cr_expect_eq(p->epi_pn, p->next_pn, "a new episode");
@@ -352,15 +352,15 @@ Test(sctp_evidence, how_long_a_duplicate_of_the_probe_is_waited_for)
 {
 	static const uint32_t two = 2;
 
-	for (unsigned late = 0; late < 2; late++, again()) {
+	for (unsigned late = 0; late < 2; late++, restart_evidence_rig()) {
 		ddps_sent_rtt(&w.s, p, 40 * MS, w.now);
-		packets(3);
+		send_sctp_evidence_packets(3);
 		probe_resent(2);
 		w.now += 40 * MS;
-		sack(0, 1, &two);
+		send_sctp_evidence_sack(0, 1, &two);
 		cr_assert_eq(p->srtt, 40 * MS);
 		w.now += 50 * MS - 1 + late;
-		sack(2, 0, NULL);
+		send_sctp_evidence_sack(2, 0, NULL);
 		cr_expect_eq(p->tlp_out, !late);
 		cr_expect_eq(p->lost, late);
 	}
@@ -373,21 +373,21 @@ Test(sctp_evidence, what_congestion_control_is_told, .description = "9260-7.2.1-
 {
 	const struct ddps_cc *cc = &p->cc;
 
-	packets(4);
+	send_sctp_evidence_packets(4);
 	p->cc_round = 2;
 	w.now += 50 * MS;
-	sack(1, 0, NULL);
+	send_sctp_evidence_sack(1, 0, NULL);
 	cr_expect_eq(p->cc_round, 2);
 	cr_expect_eq(cc->rtt_n, 1);
 	cr_expect_eq(cc->rtt_cur, 50 * MS);
 	cr_expect_eq(cc->srtt, 50 * MS);
 	cr_expect_gt(ddps_cc_rate(cc), 0);
 	cr_expect_eq(cc->max_flight, 4 * 116);
-	sack(2, 0, NULL);
+	send_sctp_evidence_sack(2, 0, NULL);
 	cr_expect_eq(p->cc_round, 5);
 	cr_expect_eq(cc->rtt_last, 50 * MS);
 	cr_expect_eq(cc->max_flight, 2 * 116, "what is in flight as the next begins");
-	sack(3, 0, NULL);
+	send_sctp_evidence_sack(3, 0, NULL);
 	cr_expect_eq(p->cc_round, 5);
 }
 
@@ -403,17 +403,17 @@ Test(sctp_evidence, a_window_within_the_host)
 		   { 25, 1023 * 1024, 358 * 1024 },
 		   { 2, 2u << 20, 256 << 10 } };
 
-	for (unsigned i = 0; i < N(is); i++, again()) {
+	for (unsigned i = 0; i < N(is); i++, restart_evidence_rig()) {
 		p->cc.cwnd = is[i].cwnd;
 		p->within_host = true;
 		p->min_rtt = p->min_cur = MS / 10;
 		p->min_at = w.now;
 		for (unsigned n = 0; n < is[i].packets; n++)
-			packet(p, 1, 50000);
+			make_sctp_evidence_packet(p, 1, 50000);
 		if (is[i].packets == 21)
 			ddps_sent_mark(&w.s, 5); /* it is outstanding as well */
 		w.now += MS;
-		sack(1, 0, NULL);
+		send_sctp_evidence_sack(1, 0, NULL);
 		cr_expect_eq(p->cc.cwnd, is[i].then, "%u: %llu", i, (unsigned long long)p->cc.cwnd);
 	}
 }
@@ -424,16 +424,16 @@ static void window(uint32_t a_rwnd)
 {
 	struct ddps_sent_sack k = { .cum = w.s.cum, .a_rwnd = a_rwnd };
 
-	take(&k);
+	take_sctp_evidence(&k);
 }
 
 /* What was dropped while the peer had no room goes at once, on each path, T3 or not. */
 Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 {
-	for (unsigned i = 0; i < 2; i++, again()) {
+	for (unsigned i = 0; i < 2; i++, restart_evidence_rig()) {
 		w.p[0].next_pn = w.p[1].next_pn = 1ull << 40; /* as after years */
 		for (unsigned n = 0; n < 60; n++)
-			packet(&w.p[n & 1], 1, 116);
+			make_sctp_evidence_packet(&w.p[n & 1], 1, 116);
 		w.p[i].backoff = 3;
 		w.p[i].t3_at = w.p[i].pto_at = w.now + 60000 * MS;
 		window(0);
@@ -456,7 +456,7 @@ Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 /* A window too small for what waits is as good as none, until it is not. */
 Test(sctp_evidence, a_window_that_takes_its_probe, .description = "9260-6.2.1-1")
 {
-	packets(1);
+	send_sctp_evidence_packets(1);
 	window(50);
 	w.s.zero_out = true;
 	w.s.zero_tsn = 1;
@@ -476,22 +476,22 @@ Test(sctp_evidence, what_duplicates_and_known_chunks_cost)
 	static const uint32_t dups[] = { 1, 1, 1, 1, 1 }, known[] = { 2, 3, 4, 5 };
 	uint64_t cost[2], was;
 
-	for (unsigned i = 0; i < 2; i++, again()) {
-		packets(2);
+	for (unsigned i = 0; i < 2; i++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(2);
 		ddps_sent_mark(&w.s, 1);
-		resend(true);
+		resend_sctp_evidence(true);
 		was = w.s.steps;
 		duplicates(i ? 5 : 1, dups);
 		cost[i] = w.s.steps - was;
 	}
 	cr_expect_eq(cost[1] - cost[0], 4);
-	for (unsigned i = 0; i < 2; i++, again()) {
-		packets(9);
+	for (unsigned i = 0; i < 2; i++, restart_evidence_rig()) {
+		send_sctp_evidence_packets(9);
 		p->reord_seen = true;
 		w.now += 50 * MS;
-		sack(0, i ? 4 : 1, known);
+		send_sctp_evidence_sack(0, i ? 4 : 1, known);
 		was = w.s.steps;
-		sack(6, 0, NULL);
+		send_sctp_evidence_sack(6, 0, NULL);
 		cost[i] = w.s.steps - was;
 	}
 	cr_expect_eq(cost[1], cost[0], "%u and %u", (unsigned)cost[1], (unsigned)cost[0]);

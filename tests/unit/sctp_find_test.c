@@ -16,7 +16,7 @@ TestSuite(sctp_find, .fini = fini);
 
 static struct ddps_sctp_assoc *peer[80];
 
-static int connect_to(unsigned i)
+static int connect_sctp_find_to(unsigned i)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 1 };
 
@@ -44,7 +44,7 @@ Test(sctp_find, the_first_path_needs_its_table)
 	raw_init(&r);
 	for (;; n++) {
 		mem_fail(n);
-		err = connect_to(0);
+		err = connect_sctp_find_to(0);
 		if (!mem_failed())
 			break;
 		cr_expect_eq(err, DDPS_E_NOMEM, "allocation %u", n);
@@ -65,19 +65,19 @@ Test(sctp_find, a_table_that_cannot_grow_serves_on)
 
 	raw_init(&r);
 	for (unsigned i = 0; i < 16; i++)
-		cr_assert_eq(connect_to(i), 0);
+		cr_assert_eq(connect_sctp_find_to(i), 0);
 	cr_expect_eq(r.e->chains, 16);
 	all_found(16);
 	for (unsigned n = 1; err; n++) {
 		mem_fail(n);
-		err = connect_to(16);
+		err = connect_sctp_find_to(16);
 		cr_assert(mem_failed());
 	}
 	mem_fail(0);
 	cr_expect_eq(r.e->chains, 16, "seventeen paths in sixteen chains");
 	all_found(17);
 	for (unsigned i = 17; i < 70; i++) {
-		cr_assert_eq(connect_to(i), 0);
+		cr_assert_eq(connect_sctp_find_to(i), 0);
 		cr_expect_eq(r.e->chains, i < 32 ? 32 : i < 64 ? 64 : 128, "%u", i);
 		all_found(i + 1);
 	}
@@ -148,7 +148,7 @@ Test(sctp_find, a_cookie_of_one_that_ended, .description = "9260-5.3.1-3")
 
 static unsigned messages, goners;
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_find_message(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user, (void)m;
 	messages++;
@@ -156,19 +156,19 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	cr_expect_eq(r.e->st.assocs, 1, "its upcall is under way");
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_find_gone(void *user, const struct ddps_error *e)
 {
 	(void)user, (void)e;
 	goners++;
 }
 
-static void up_with(void (*message)(void *user, const struct ddps_sctp_msg *m))
+static void bring_sctp_find_up_with(void (*message)(void *user, const struct ddps_sctp_msg *m))
 {
 	static struct ddps_sctp_up up;
 
 	raw_up(&r);
 	up = raw_upcalls;
-	up.gone = on_gone;
+	up.gone = take_sctp_find_gone;
 	if (message)
 		up.message = message;
 	messages = goners = 0;
@@ -177,7 +177,7 @@ static void up_with(void (*message)(void *user, const struct ddps_sctp_msg *m))
 
 Test(sctp_find, let_go_within_an_upcall_and_without)
 {
-	up_with(on_message);
+	bring_sctp_find_up_with(take_sctp_find_message);
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, RAW_TSN, 1, 0, 3, "x");
 	raw_put_data(&r, RAW_TSN + 1, 1, 1, 3, "y");
@@ -187,7 +187,7 @@ Test(sctp_find, let_go_within_an_upcall_and_without)
 	cr_expect(TAILQ_EMPTY(&r.e->dying) && TAILQ_EMPTY(&r.e->all));
 	fini();
 
-	up_with(NULL);
+	bring_sctp_find_up_with(NULL);
 	ddps_sctp_assoc_free(r.a, r.net.now);
 	cr_expect(ddps_sctp_pending(r.e));
 	r.n = 0;
@@ -203,7 +203,7 @@ Test(sctp_find, over_and_not_let_go)
 {
 	struct iovec iov = { (void *)(uintptr_t) "x", 1 };
 
-	up_with(NULL);
+	bring_sctp_find_up_with(NULL);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
 	ddps_sctp_tick(r.e, r.net.now);
 	cr_expect(r.a->in_tx);

@@ -7,7 +7,7 @@
 static struct raw r;
 
 /* Flags that are not defined are 0; so are the pads. */
-static void look(void)
+static void look_at_sctp_flags(void)
 {
 	for (unsigned k = 0; k < r.n; k++) {
 		struct ddps_rbuf b = ddps_sc_chunks(r.log[k].data, r.log[k].len);
@@ -23,10 +23,10 @@ static void look(void)
 	}
 }
 
-static void one(uint8_t type, const void *val, size_t n, int answer)
+static void run_one_sctp_flags(uint8_t type, const void *val, size_t n, int answer)
 {
 	raw_chunk(&r, r.tag, type, 0, val, n);
-	look();
+	look_at_sctp_flags();
 	if (answer >= 0)
 		cr_expect(raw_any(&r, (uint8_t)answer, NULL), "%d", answer);
 }
@@ -37,44 +37,44 @@ Test(sctp_flags, those_that_nobody_defined_are_0, .description = "9260-3.2-d5 92
 
 	raw_init(&r);
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
-	look();
+	look_at_sctp_flags();
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
-	look();
-	one(SC_HEARTBEAT, "\0\1\0\7abc", 7, SC_HEARTBEAT_ACK);
-	one(0xc5, "what?", 5, SC_ERROR);
+	look_at_sctp_flags();
+	run_one_sctp_flags(SC_HEARTBEAT, "\0\1\0\7abc", 7, SC_HEARTBEAT_ACK);
+	run_one_sctp_flags(0xc5, "what?", 5, SC_ERROR);
 	raw_data(&r, RAW_TSN + 1, 0, 1, 7, "bc");
-	look();
+	look_at_sctp_flags();
 	cr_expect(raw_any(&r, SC_SACK, NULL));
 	cr_assert_eq(raw_user_send(&r, 0, 0, "hello"), 0);
-	look();
+	look_at_sctp_flags();
 	cr_expect(raw_any(&r, SC_DATA, NULL));
 	raw_sack(&r, r.tsn, 100000);
 	for (unsigned i = 0; i < 40 && !raw_any(&r, SC_HEARTBEAT, NULL); i++)
 		raw_wait(&r, 1000);
-	look();
+	look_at_sctp_flags();
 	cr_expect(raw_any(&r, SC_HEARTBEAT, NULL));
 	cum = htobe32(r.tsn);
-	one(SC_SHUTDOWN, &cum, sizeof cum, SC_SHUTDOWN_ACK);
+	run_one_sctp_flags(SC_SHUTDOWN, &cum, sizeof cum, SC_SHUTDOWN_ACK);
 	raw_fini(&r);
 
 	raw_init(&r);
 	raw_connect(&r);
-	look();
+	look_at_sctp_flags();
 	raw_answer_init(&r);
-	look();
+	look_at_sctp_flags();
 	cr_expect(raw_any(&r, SC_COOKIE_ECHO, NULL));
-	one(SC_COOKIE_ACK, NULL, 0, -1);
+	run_one_sctp_flags(SC_COOKIE_ACK, NULL, 0, -1);
 	ddps_sctp_shutdown(r.a, r.net.now);
 	raw_wait(&r, 1);
-	look();
+	look_at_sctp_flags();
 	cr_expect(raw_any(&r, SC_SHUTDOWN, NULL));
-	one(SC_SHUTDOWN_ACK, NULL, 0, SC_SHUTDOWN_COMPLETE);
+	run_one_sctp_flags(SC_SHUTDOWN_ACK, NULL, 0, SC_SHUTDOWN_COMPLETE);
 	raw_fini(&r);
 }
 
 /* Whoever connects finds no memory: it is told, and nothing is left of it. */
-static bool connects(unsigned n)
+static bool can_connect_sctp_flags(unsigned n)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
 	struct ddps_sctp_assoc *a = NULL;
@@ -102,7 +102,7 @@ Test(sctp_flags, an_attempt_without_memory)
 	raw_init(&r);
 	raw_fini(&r);
 	before = mem_live();
-	while (connects(n))
+	while (can_connect_sctp_flags(n))
 		n++;
 	cr_expect_geq(n, 2);
 	cr_expect_eq(mem_live(), before);

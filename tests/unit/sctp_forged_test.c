@@ -18,7 +18,7 @@ TestSuite(sctp_forged, .fini = fini);
 
 static struct ddps_sc_keys keys;
 
-static int opens(const uint8_t *body, size_t len)
+static int open_in_sctp_forged(const uint8_t *body, size_t len)
 {
 	uint8_t buf[600];
 	struct ddps_sc_cookie c;
@@ -50,7 +50,8 @@ Test(sctp_cookie, what_is_too_short_or_too_long, .description = "9260-5.1.5-1 92
 	size_t len = eight_addresses(body);
 
 	for (size_t n = 0; n <= sizeof body - 16; n++)
-		cr_expect_eq(opens(body, n), n == len ? 0 : DDPS_E_KEY, "%zu of %zu", n, len);
+		cr_expect_eq(open_in_sctp_forged(body, n), n == len ? 0 : DDPS_E_KEY, "%zu of %zu",
+			     n, len);
 }
 
 Test(sctp_cookie, more_addresses_than_there_can_be)
@@ -60,11 +61,11 @@ Test(sctp_cookie, more_addresses_than_there_can_be)
 
 	cr_assert_eq(body[at], 8);
 	body[at] = 9; /* eight are there: all that is read */
-	cr_expect_eq(opens(body, len), DDPS_E_KEY);
+	cr_expect_eq(open_in_sctp_forged(body, len), DDPS_E_KEY);
 	body[at] = 255;
-	cr_expect_eq(opens(body, len), DDPS_E_KEY);
+	cr_expect_eq(open_in_sctp_forged(body, len), DDPS_E_KEY);
 	body[at] = 8;
-	cr_expect_eq(opens(body, len), 0);
+	cr_expect_eq(open_in_sctp_forged(body, len), 0);
 }
 
 Test(sctp_cookie, keys_and_versions_of_before_the_last)
@@ -73,30 +74,30 @@ Test(sctp_cookie, keys_and_versions_of_before_the_last)
 	static const uint8_t secret[32] = { 3 };
 	size_t len = eight_addresses(body);
 
-	cr_expect_eq(opens(body, len), 0);
+	cr_expect_eq(open_in_sctp_forged(body, len), 0);
 	body[0]++;
-	cr_expect_eq(opens(body, len), DDPS_E_KEY, "version");
+	cr_expect_eq(open_in_sctp_forged(body, len), DDPS_E_KEY, "version");
 	body[0]--;
 	body[1]++;
-	cr_expect_eq(opens(body, len), DDPS_E_KEY, "a key that is not there yet");
+	cr_expect_eq(open_in_sctp_forged(body, len), DDPS_E_KEY, "a key that is not there yet");
 	body[1]--;
 	ddps_sc_keys_rotate(&keys, secret, 2);
 	body[1] = keys.id;
-	cr_expect_eq(opens(body, len), 0);
+	cr_expect_eq(open_in_sctp_forged(body, len), 0);
 	body[1] = (uint8_t)(keys.id - 2);
-	cr_expect_eq(opens(body, len), DDPS_E_KEY, "a key that is gone");
+	cr_expect_eq(open_in_sctp_forged(body, len), DDPS_E_KEY, "a key that is gone");
 }
 
 /* ---- contents ---- */
 
-static void open_it(void)
+static void open_sctp_forged(void)
 {
 	cr_assert_eq(ddps_sc_cookie_open(&r.e->keys, &ck, r.cookie, r.cookie_len), 0);
 }
 
 /* COOKIE ECHO of @ck from the address @link, to the one that the INIT went to.  True: the @fail-th
  * allocation of it has failed. */
-static bool echo_from(unsigned link, unsigned fail)
+static bool echo_from_sctp_forged(unsigned link, unsigned fail)
 {
 	struct ddps_sctp_in in = { .from = { .peer = r.net.node[1].addr[link],
 					     .local = r.net.node[0].addr[0],
@@ -118,7 +119,7 @@ static bool echo_from(unsigned link, unsigned fail)
 	return failed;
 }
 
-static const struct ddps_sctp_addr *second(void)
+static const struct ddps_sctp_addr *get_second_sctp_forged(void)
 {
 	return &r.net.node[1].addr[1];
 }
@@ -129,7 +130,7 @@ static void restarts(void)
 	raw_up(&r);
 	raw_init_chunk(&r, RAW_TAG + 1, 2000);
 	cr_assert(raw_take_init_ack(&r));
-	open_it();
+	open_sctp_forged();
 }
 
 Test(sctp_forged, a_restart_adds_no_address, .description = "9260-5.2.2-2")
@@ -138,21 +139,21 @@ Test(sctp_forged, a_restart_adds_no_address, .description = "9260-5.2.2-2")
 
 	restarts();
 	good = ck;
-	ck.addr[ck.naddr++] = *second();
-	echo_from(0, 0);
+	ck.addr[ck.naddr++] = *get_second_sctp_forged();
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.restarted, 0);
 	cr_expect_eq(r.e->st.restarts_refused, 1);
 	ck = good;
 	ck.addr[0] = good.source;
 	ck.naddr = 1;
-	ck.source = *second();
-	echo_from(0, 0);
+	ck.source = *get_second_sctp_forged();
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.restarted, 0);
 	cr_expect_eq(r.e->st.restarts_refused, 2);
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.a->npaths, 1);
 	ck = good;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.restarted, 1);
 	cr_expect(raw_any(&r, SC_COOKIE_ACK, NULL));
 }
@@ -161,34 +162,34 @@ Test(sctp_forged, a_restart_has_both_tie_tags, .description = "9260-5.2.4-3")
 {
 	restarts();
 	ck.tie_peer ^= 1;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	ck.tie_peer ^= 1;
 	ck.tie_own ^= 1;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	ck.tie_own ^= 1;
 	cr_expect_eq(r.restarted, 0);
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.e->st.restarts_refused, 0);
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.restarted, 1);
 }
 
 Test(sctp_forged, a_duplicate_is_one_in_all, .description = "9260-5.2.4-3")
 {
 	raw_up(&r);
-	open_it();
+	open_sctp_forged();
 	ck.own_tsn ^= 1;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	ck.own_tsn ^= 1;
 	ck.peer_tsn ^= 1;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	ck.peer_tsn ^= 1;
-	ck.addr[0] = *second();
+	ck.addr[0] = *get_second_sctp_forged();
 	ck.naddr = 1;
-	echo_from(1, 0); /* there is no path there */
+	echo_from_sctp_forged(1, 0); /* there is no path there */
 	cr_expect_eq(r.n, 0);
 	ck.naddr = 0;
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.n, 1);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_expect_eq(r.accepted, 1);
@@ -230,7 +231,7 @@ Test(sctp_forged, how_stale_it_can_be_told, .description = "9260-5.1.5-5")
 	raw_init(&r);
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert(raw_take_init_ack(&r));
-	open_it();
+	open_sctp_forged();
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
 		r.net.now = ck.created + ck.life_ms * MS + row[i].us * 1000;
 		raw_echo(&r);
@@ -247,13 +248,13 @@ Test(sctp_forged, nobody_listens_any_more)
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert(raw_take_init_ack(&r));
 	ddps_sctp_unlisten(r.port);
-	open_it();
+	open_sctp_forged();
 	ck.local = r.net.node[0].addr[1]; /* and the cookie comes elsewhere */
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.e->st.cookies_bad, 1);
 	cr_expect_eq(r.n, 0);
 	ck.local = r.net.node[0].addr[0];
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect_eq(r.e->st.cookies_bad, 1);
 	cr_expect_eq(r.e->st.refused_full, 1);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
@@ -268,15 +269,15 @@ Test(sctp_forged, no_memory_to_tell_a_peer_that_it_ends, .description = "9260-5.
 	old = r.tag;
 	raw_init_chunk(&r, RAW_TAG + 1, 2000);
 	cr_assert(raw_take_init_ack(&r));
-	open_it();
+	open_sctp_forged();
 	cum = htobe32(r.a->own_tsn - 1);
 	raw_chunk(&r, old, SC_SHUTDOWN, 0, &cum, sizeof cum);
 	cr_assert_str_eq(raw_state(&r), "SHUTDOWN-ACK-SENT");
-	cr_expect(echo_from(0, 1));
+	cr_expect(echo_from_sctp_forged(0, 1));
 	cr_expect(raw_any(&r, SC_SHUTDOWN_ACK, NULL));
 	cr_expect_not(raw_any(&r, SC_ERROR, NULL));
 	cr_expect_eq(r.e->st.no_memory, 1);
-	echo_from(0, 0);
+	echo_from_sctp_forged(0, 0);
 	cr_expect(raw_any(&r, SC_SHUTDOWN_ACK, NULL));
 	cr_expect(raw_any(&r, SC_ERROR, NULL));
 }
@@ -286,13 +287,13 @@ static void asked_with_second(void)
 	uint8_t params[32];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
 
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_second_sctp_forged());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	raw_send(&r);
 	r.own = RAW_TAG;
 	cr_assert(raw_take_init_ack(&r));
-	open_it();
+	open_sctp_forged();
 }
 
 /* The cookie comes from the address that the INIT listed. */
@@ -305,13 +306,14 @@ Test(sctp_forged, no_memory_for_the_address_that_it_comes_from)
 			fini();
 		raw_init(&r);
 		asked_with_second();
-		failed = echo_from(1, n);
+		failed = echo_from_sctp_forged(1, n);
 		cr_expect(failed || r.accepted);
 		cr_expect_eq(r.e->st.assocs, r.accepted, "allocation %u", n);
 		cr_expect_eq(r.e->peers != NULL, r.accepted, "allocation %u: it counts", n);
 		cr_expect_eq(raw_got(&r, 0, 0, NULL), r.accepted ? SC_COOKIE_ACK : SC_ABORT);
 		if (r.accepted)
-			cr_expect(ddps_sc_path_of(r.a, second()), "allocation %u", n);
+			cr_expect(ddps_sc_path_of(r.a, get_second_sctp_forged()), "allocation %u",
+				  n);
 		refused += !r.accepted;
 	}
 	cr_expect_geq(refused, 5); /* peer, association, heap, two paths */
@@ -322,11 +324,11 @@ Test(sctp_forged, no_memory_for_the_address_where_both_opened)
 	raw_init(&r);
 	raw_connect(&r);
 	asked_with_second();
-	cr_expect(echo_from(1, 1));
+	cr_expect(echo_from_sctp_forged(1, 1));
 	cr_expect_eq(r.ups, 0);
 	cr_expect_eq(r.n, 0);
 	cr_expect_str_eq(raw_state(&r), "COOKIE-WAIT");
-	echo_from(1, 0);
+	echo_from_sctp_forged(1, 0);
 	cr_expect_eq(r.ups, 1);
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 	cr_expect_eq(r.a->npaths, 2);
@@ -343,7 +345,7 @@ Test(sctp_forged, both_opened_and_know_all_addresses)
 		     0);
 	sn_flush(&r.net);
 	asked_with_second();
-	echo_from(1, 0);
+	echo_from_sctp_forged(1, 0);
 	cr_expect_eq(r.ups, 1);
 	cr_expect_eq(r.a->npaths, 2);
 	cr_expect(r.a->path[0]->confirmed && r.a->path[1]->confirmed);

@@ -19,67 +19,67 @@ static void called(enum upcall which)
 	}
 }
 
-static void on_up(void *user)
+static void take_sctp_freed_up(void *user)
 {
 	(void)user;
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_freed_message(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user;
 	(void)m;
 	called(MESSAGE);
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_freed_acked(void *user, uint64_t n)
 {
 	(void)user;
 	(void)n;
 	called(ACKED);
 }
 
-static void on_writable(void *user)
+static void take_sctp_freed_writable(void *user)
 {
 	(void)user;
 	called(WRITABLE);
 }
 
-static void on_shutdown(void *user)
+static void take_sctp_freed_shutdown(void *user)
 {
 	(void)user;
 	called(SHUTDOWN);
 }
 
-static void on_restarted(void *user)
+static void take_sctp_freed_restarted(void *user)
 {
 	(void)user;
 	called(RESTARTED);
 }
 
-static void on_overrun(void *user, uint16_t stream)
+static void take_sctp_freed_overrun(void *user, uint16_t stream)
 {
 	(void)user;
 	cr_expect_eq(stream, 3);
 	called(OVERRUN);
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_freed_gone(void *user, const struct ddps_error *e)
 {
 	(void)user;
 	(void)e;
 	called(GONE);
 }
 
-static const struct ddps_sctp_up upcalls = { .up = on_up,
-					     .message = on_message,
-					     .acked = on_acked,
-					     .writable = on_writable,
-					     .peer_shutdown = on_shutdown,
-					     .restarted = on_restarted,
-					     .overrun = on_overrun,
-					     .gone = on_gone };
+static const struct ddps_sctp_up upcalls = { .up = take_sctp_freed_up,
+					     .message = take_sctp_freed_message,
+					     .acked = take_sctp_freed_acked,
+					     .writable = take_sctp_freed_writable,
+					     .peer_shutdown = take_sctp_freed_shutdown,
+					     .restarted = take_sctp_freed_restarted,
+					     .overrun = take_sctp_freed_overrun,
+					     .gone = take_sctp_freed_gone };
 
-static void begin(enum upcall at)
+static void begin_sctp_freed(enum upcall at)
 {
 	memset(calls, 0, sizeof calls);
 	free_at = at;
@@ -89,7 +89,7 @@ static void begin(enum upcall at)
 }
 
 /* Nothing of it is left, and nobody was told more than this. */
-static void finish(enum upcall which, unsigned n)
+static void finish_sctp_freed(enum upcall which, unsigned n)
 {
 	cr_expect_eq(calls[which], n, "%d: %u", (int)which, calls[which]);
 	if (r.a)
@@ -129,12 +129,12 @@ Test(sctp_freed, in_each_upcall_of_a_packet)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		begin(row[i].at);
+		begin_sctp_freed(row[i].at);
 		busy_packet();
 		cr_expect_eq(calls[ACKED], row[i].acked, "%zu", i);
 		cr_expect_eq(calls[WRITABLE], row[i].writable, "%zu", i);
 		cr_expect_eq(calls[SHUTDOWN], row[i].shutdown, "%zu", i);
-		finish(MESSAGE, row[i].messages);
+		finish_sctp_freed(MESSAGE, row[i].messages);
 	}
 }
 
@@ -146,19 +146,19 @@ static void three_messages(uint16_t stream)
 
 Test(sctp_freed, while_what_was_held_is_delivered)
 {
-	begin(MESSAGE);
+	begin_sctp_freed(MESSAGE);
 	ddps_sctp_pause(r.a, true, r.net.now);
 	three_messages(0);
 	cr_expect_eq(calls[MESSAGE], 0);
 	ddps_sctp_pause(r.a, false, r.net.now);
 	raw_wait(&r, 1);
 	cr_expect_null(r.a);
-	finish(MESSAGE, 1);
+	finish_sctp_freed(MESSAGE, 1);
 }
 
 Test(sctp_freed, whoever_was_told_of_the_end_gets_nothing_more)
 {
-	begin(NEVER);
+	begin_sctp_freed(NEVER);
 	stays = true;
 	ddps_sctp_pause(r.a, true, r.net.now);
 	three_messages(0);
@@ -167,12 +167,12 @@ Test(sctp_freed, whoever_was_told_of_the_end_gets_nothing_more)
 	ddps_sctp_pause(r.a, false, r.net.now);
 	raw_wait(&r, 1);
 	cr_expect_eq(calls[GONE], 1);
-	finish(MESSAGE, 0);
+	finish_sctp_freed(MESSAGE, 0);
 }
 
 Test(sctp_freed, when_the_peer_begins_anew)
 {
-	begin(RESTARTED);
+	begin_sctp_freed(RESTARTED);
 	raw_init_chunk(&r, 0x99999999, 77777);
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);
@@ -180,11 +180,11 @@ Test(sctp_freed, when_the_peer_begins_anew)
 	raw_put_data(&r, 77777, 0, 0, 3, "of the new one");
 	raw_send(&r);
 	cr_expect_eq(calls[MESSAGE], 0);
-	finish(RESTARTED, 1);
+	finish_sctp_freed(RESTARTED, 1);
 }
 
 /* Of a held stream, until it is too much: 64 KiB. */
-static unsigned fill(unsigned from, unsigned most)
+static unsigned fill_sctp_freed(unsigned from, unsigned most)
 {
 	char text[1001];
 	unsigned n;
@@ -198,28 +198,28 @@ static unsigned fill(unsigned from, unsigned most)
 
 Test(sctp_freed, when_a_stream_is_overrun)
 {
-	begin(OVERRUN);
+	begin_sctp_freed(OVERRUN);
 	r.e->c.rwnd = 400000; /* whose eighth is less */
 	ddps_sctp_hold_stream(r.a, 3, true, r.net.now);
-	cr_expect_eq(fill(0, 100), 65536 / (1000 + DDPS_SC_ITEM) + 1);
+	cr_expect_eq(fill_sctp_freed(0, 100), 65536 / (1000 + DDPS_SC_ITEM) + 1);
 	cr_expect_null(r.a);
-	finish(OVERRUN, 1);
+	finish_sctp_freed(OVERRUN, 1);
 }
 
 Test(sctp_freed, nobody_is_told_of_an_overrun_who_does_not_want_to_be)
 {
 	static struct ddps_sctp_up up;
 
-	begin(NEVER);
+	begin_sctp_freed(NEVER);
 	up = upcalls;
 	up.overrun = NULL;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 	ddps_sctp_hold_stream(r.a, 3, true, r.net.now);
 	r.e->c.rwnd = 400000;
-	cr_expect_eq(fill(0, 60), 60);
+	cr_expect_eq(fill_sctp_freed(0, 60), 60);
 	cr_expect_eq(r.e->st.overruns, 1);
 	cr_expect_eq(r.e->st.held, 0);
-	finish(OVERRUN, 0);
+	finish_sctp_freed(OVERRUN, 0);
 }
 
 /* What waits in the order of its stream, or for the user, is the held stream's, too. */
@@ -227,7 +227,7 @@ Test(sctp_freed, a_stream_that_is_held_late)
 {
 	unsigned n;
 
-	begin(NEVER);
+	begin_sctp_freed(NEVER);
 	r.e->c.rwnd = 400000;
 	raw_data(&r, RAW_TSN + 1, 3, 1, 3, "behind");
 	ddps_sctp_pause(r.a, true, r.net.now);
@@ -238,7 +238,7 @@ Test(sctp_freed, a_stream_that_is_held_late)
 	cr_expect_eq(calls[MESSAGE], 0);
 	raw_data(&r, RAW_TSN + 3, 3, 3, 3, "behind");
 	raw_data(&r, RAW_TSN + 2, 3, 2, 3, "before"); /* both for the stream */
-	n = fill(4, 100);
+	n = fill_sctp_freed(4, 100);
 	cr_expect_eq(calls[OVERRUN], 1);
 	raw_data(&r, RAW_TSN + n + 1, 3, (uint16_t)(n + 1), 3, "behind");
 	raw_data(&r, RAW_TSN + n, 3, (uint16_t)n, 3, "before"); /* both are dropped */
@@ -246,35 +246,35 @@ Test(sctp_freed, a_stream_that_is_held_late)
 	cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, false, r.net.now), 0);
 	cr_expect_eq(ddps_sctp_hold_stream(r.a, 4, false, r.net.now), 0, "nothing came there");
 	raw_data(&r, RAW_TSN + n + 2, 3, (uint16_t)(n + 2), 3, "again");
-	finish(MESSAGE, 1);
+	finish_sctp_freed(MESSAGE, 1);
 }
 
 /* Overrun while others of its messages wait for the user. */
 Test(sctp_freed, what_waits_of_an_overrun_stream_is_dropped)
 {
-	begin(NEVER);
+	begin_sctp_freed(NEVER);
 	r.e->c.rwnd = 400000;
 	ddps_sctp_pause(r.a, true, r.net.now);
 	raw_data(&r, RAW_TSN, 3, 0, 3, "waits");
 	ddps_sctp_hold_stream(r.a, 3, true, r.net.now);
-	fill(1, 100);
+	fill_sctp_freed(1, 100);
 	cr_expect_eq(calls[OVERRUN], 1);
 	ddps_sctp_pause(r.a, false, r.net.now);
 	raw_wait(&r, 1);
 	cr_expect_eq(r.e->st.held, 0);
-	finish(MESSAGE, 0);
+	finish_sctp_freed(MESSAGE, 0);
 }
 
 Test(sctp_freed, nobody_keeps_less_than_nothing)
 {
-	begin(NEVER);
+	begin_sctp_freed(NEVER);
 	ddps_sctp_keep(r.a, 1000, r.net.now);
 	cr_expect_eq(r.a->kept, 1000);
 	ddps_sctp_keep(r.a, -400, r.net.now);
 	cr_expect_eq(r.a->kept, 600);
 	ddps_sctp_keep(r.a, -601, r.net.now);
 	cr_expect_eq(r.a->kept, 0);
-	finish(MESSAGE, 0);
+	finish_sctp_freed(MESSAGE, 0);
 }
 
 /* Of one packet: SHUTDOWN, of which the user is told first, and the end. */
@@ -283,13 +283,13 @@ Test(sctp_freed, before_the_end_is_told)
 	uint32_t cum;
 
 	for (enum upcall at = SHUTDOWN; at <= NEVER; at += NEVER - SHUTDOWN) {
-		begin(at);
+		begin_sctp_freed(at);
 		cum = htobe32(r.tsn - 1);
 		raw_begin(&r, r.tag);
 		ddps_sc_put_chunk(&r.w, SC_SHUTDOWN, 0, &cum, sizeof cum);
 		ddps_sc_put_chunk(&r.w, SC_ABORT, 0, NULL, 0);
 		raw_send(&r);
 		cr_expect_eq(calls[SHUTDOWN], 1);
-		finish(GONE, at == NEVER);
+		finish_sctp_freed(GONE, at == NEVER);
 	}
 }

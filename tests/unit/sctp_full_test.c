@@ -18,7 +18,7 @@ static struct ddps_sctp_out out;
 static uint8_t flat[1 << 17];
 
 /* The next packets, with as little room as a caller may give; they arrive nowhere. */
-static bool take(unsigned iov_max, size_t head_max)
+static bool take_full_packets(unsigned iov_max, size_t head_max)
 {
 	static struct iovec iov[64];
 	static uint8_t head[DDPS_SCTP_HEAD_MIN];
@@ -43,7 +43,7 @@ static bool take(unsigned iov_max, size_t head_max)
 }
 
 /* How many chunks of @type are in what was taken; the last one in @c. */
-static unsigned chunks(uint8_t type, struct ddps_sc_chunk *c)
+static unsigned count_sctp_full_chunks(uint8_t type, struct ddps_sc_chunk *c)
 {
 	struct ddps_sc_chunk one;
 	unsigned n = 0;
@@ -64,13 +64,13 @@ static unsigned chunks(uint8_t type, struct ddps_sc_chunk *c)
 }
 
 /* All that waits: TSNs in order, beginning with @tsn.  Returns how many calls it took. */
-static unsigned in_order(uint32_t tsn, unsigned count)
+static unsigned check_sctp_full_order(uint32_t tsn, unsigned count)
 {
 	unsigned calls = 0, seen = 0;
 	struct ddps_sc_chunk one;
 	struct ddps_sc_data d;
 
-	for (; take(DDPS_SCTP_IOV_MIN, DDPS_SCTP_HEAD_MIN); calls++) {
+	for (; take_full_packets(DDPS_SCTP_IOV_MIN, DDPS_SCTP_HEAD_MIN); calls++) {
 		for (size_t p = 0; p < out.len; p += out.seg_size) {
 			size_t left = out.len - p;
 			struct ddps_rbuf b =
@@ -97,10 +97,10 @@ Test(sctp_full, iovecs_of_new_data_and_of_what_is_resent)
 	raw_up(&r);
 	for (unsigned i = 0; i < 14; i++)
 		cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
-	cr_expect_eq(in_order(r.tsn, 14), 2);
+	cr_expect_eq(check_sctp_full_order(r.tsn, 14), 2);
 	ddps_sent_path_lost(&r.a->tx, &r.a->path[0]->tx);
 	ddps_sc_touch(r.a);
-	cr_expect_eq(in_order(r.tsn, 14), 2);
+	cr_expect_eq(check_sctp_full_order(r.tsn, 14), 2);
 	raw_sack(&r, r.tsn + 13, 100000);
 	cr_expect_eq(r.acked, 14);
 }
@@ -145,9 +145,9 @@ Test(sctp_full, iovecs_of_early_data, .description = "9260-5.1-7")
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, cookie, sizeof cookie);
 	r.buf[12] = SC_INIT_ACK;
 	raw_hand(&r);
-	cr_assert(take(DDPS_SCTP_IOV_MIN, DDPS_SCTP_HEAD_MIN));
-	cr_expect_eq(chunks(SC_COOKIE_ECHO, &c), 1);
-	first = chunks(SC_DATA, &c);
+	cr_assert(take_full_packets(DDPS_SCTP_IOV_MIN, DDPS_SCTP_HEAD_MIN));
+	cr_expect_eq(count_sctp_full_chunks(SC_COOKIE_ECHO, &c), 1);
+	first = count_sctp_full_chunks(SC_DATA, &c);
 	cr_expect_eq(first, 6);
 	cr_expect_eq(r.a->early, first);
 	raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
@@ -157,7 +157,7 @@ Test(sctp_full, iovecs_of_early_data, .description = "9260-5.1-7")
 /* ---- control chunks ---- */
 
 /* A HEARTBEAT of @len octets in all, to be answered. */
-static void heartbeat(size_t len)
+static void send_sctp_full_heartbeat(size_t len)
 {
 	static uint8_t info[4000];
 
@@ -169,7 +169,7 @@ static void heartbeat(size_t len)
 	raw_hand(&r);
 }
 
-static void data(void)
+static void send_full_data(void)
 {
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, r.next++, 0, 0, SC_DATA_U | 3, "x");
@@ -191,19 +191,21 @@ Test(sctp_full, what_fits_beside_a_sack)
 
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
 		up_jumbo();
-		heartbeat(row[i].one);
+		send_sctp_full_heartbeat(row[i].one);
 		if (row[i].two)
-			heartbeat(row[i].two);
-		data();
-		cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-		cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), row[i].answers, "%u", i);
-		cr_expect_eq(chunks(SC_SACK, &c), row[i].sacks, "%u", i);
+			send_sctp_full_heartbeat(row[i].two);
+		send_full_data();
+		cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+		cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), row[i].answers, "%u", i);
+		cr_expect_eq(count_sctp_full_chunks(SC_SACK, &c), row[i].sacks, "%u", i);
 		if (row[i].answers == 1 + (row[i].two != 0) && row[i].sacks) {
-			cr_expect_not(take(64, DDPS_SCTP_HEAD_MIN), "%u", i);
+			cr_expect_not(take_full_packets(64, DDPS_SCTP_HEAD_MIN), "%u", i);
 		} else {
-			cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-			cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c) + row[i].answers, 2, "%u", i);
-			cr_expect_eq(chunks(SC_SACK, &c) + row[i].sacks, 1, "%u", i);
+			cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+			cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c) + row[i].answers,
+				     2, "%u", i);
+			cr_expect_eq(count_sctp_full_chunks(SC_SACK, &c) + row[i].sacks, 1, "%u",
+				     i);
 		}
 		if (i + 1 < sizeof row / sizeof *row)
 			fini();
@@ -219,13 +221,13 @@ Test(sctp_full, what_fits_beside_a_sack_of_1500_octets)
 		if (len > 1428)
 			fini();
 		raw_up(&r);
-		heartbeat(len);
+		send_sctp_full_heartbeat(len);
 		raw_begin(&r, r.tag);
 		raw_put_data(&r, RAW_TSN, 0, 0, SC_DATA_U | 3, "x");
 		raw_hand(&r);
-		cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-		cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 1);
-		cr_expect_eq(chunks(SC_SACK, &c), len < 1432, "%zu", len);
+		cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+		cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), 1);
+		cr_expect_eq(count_sctp_full_chunks(SC_SACK, &c), len < 1432, "%zu", len);
 	}
 }
 
@@ -240,12 +242,12 @@ Test(sctp_full, how_many_blocks_fit_beside_an_answer)
 
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
 		up_jumbo();
-		heartbeat(row[i].answer);
+		send_sctp_full_heartbeat(row[i].answer);
 		for (unsigned n = 0; n < 30; n++, r.next++)
-			data();
-		cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-		cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 1);
-		cr_assert_eq(chunks(SC_SACK, &c), 1, "%u", i);
+			send_full_data();
+		cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+		cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), 1);
+		cr_assert_eq(count_sctp_full_chunks(SC_SACK, &c), 1, "%u", i);
 		cr_expect_eq(c.val[9], row[i].blocks, "%u: %u", i, c.val[9]);
 		cr_expect_eq(c.val[11], 0);
 		if (i + 1 < sizeof row / sizeof *row)
@@ -258,16 +260,16 @@ Test(sctp_full, answers_that_do_not_fit_together, .description = "9260-6.10-1")
 	struct ddps_sc_chunk c;
 
 	raw_up(&r);
-	heartbeat(800);
-	heartbeat(700); /* too much for 1500 octets */
-	heartbeat(600); /* and this is not */
-	cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-	cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 2);
+	send_sctp_full_heartbeat(800);
+	send_sctp_full_heartbeat(700); /* too much for 1500 octets */
+	send_sctp_full_heartbeat(600); /* and this is not */
+	cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+	cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), 2);
 	cr_expect_eq(out.len, 12 + 800 + 600);
-	cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-	cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 1);
+	cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+	cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), 1);
 	cr_expect_eq(out.len, 12 + 700);
-	cr_expect_not(take(64, DDPS_SCTP_HEAD_MIN));
+	cr_expect_not(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
 }
 
 /* Those that are larger than a caller's memory for headers leave alone, before or behind others. */
@@ -276,16 +278,16 @@ Test(sctp_full, a_large_answer_leaves_alone)
 	struct ddps_sc_chunk c;
 
 	up_jumbo();
-	heartbeat(100);
-	heartbeat(3004);
-	heartbeat(104);
-	cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
+	send_sctp_full_heartbeat(100);
+	send_sctp_full_heartbeat(3004);
+	send_sctp_full_heartbeat(104);
+	cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
 	cr_expect_eq(out.len, 12 + 100 + 104);
-	cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
-	cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 1);
+	cr_assert(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
+	cr_expect_eq(count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c), 1);
 	cr_expect_eq(out.len, 12 + 3004);
 	cr_expect_not(out.fragment);
-	cr_expect_not(take(64, DDPS_SCTP_HEAD_MIN));
+	cr_expect_not(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
 }
 
 Test(sctp_full, sixty_four_control_chunks_wait)
@@ -295,13 +297,13 @@ Test(sctp_full, sixty_four_control_chunks_wait)
 
 	raw_up(&r);
 	for (unsigned i = 0; i < 66; i++)
-		heartbeat(40);
+		send_sctp_full_heartbeat(40);
 	cr_expect_eq(r.e->st.no_memory, 2);
-	while (take(64, DDPS_SCTP_HEAD_MIN))
-		n += chunks(SC_HEARTBEAT_ACK, &c);
+	while (take_full_packets(64, DDPS_SCTP_HEAD_MIN))
+		n += count_sctp_full_chunks(SC_HEARTBEAT_ACK, &c);
 	cr_expect_eq(n, 64);
-	heartbeat(40);
-	cr_expect(take(64, DDPS_SCTP_HEAD_MIN));
+	send_sctp_full_heartbeat(40);
+	cr_expect(take_full_packets(64, DDPS_SCTP_HEAD_MIN));
 	cr_expect_eq(r.e->st.no_memory, 2);
 }
 
@@ -318,7 +320,7 @@ Test(sctp_full, two_hundred_and_fifty_six_answers_wait)
 		raw_hand(&r);
 	}
 	cr_expect_eq(r.e->st.answers_limited, 2);
-	while (take(64, DDPS_SCTP_HEAD_MIN))
+	while (take_full_packets(64, DDPS_SCTP_HEAD_MIN))
 		n++;
 	cr_expect_eq(n, 256);
 	raw_chunk(&r, 77, SC_SHUTDOWN_ACK, 0, NULL, 0);

@@ -5,7 +5,7 @@
 
 #define SECOND (1000 * MS)
 
-static void burst(struct world *w, unsigned n)
+static void send_sctp_given_burst(struct world *w, unsigned n)
 {
 	w->p[0].cc.cwnd = 1 << 20;
 	for (unsigned i = 0; i < n; i++) {
@@ -36,7 +36,7 @@ Test(sctp_given, how_often_silence_is_looked_into)
 
 		sent_begin(&w, 1, 1, 1 << 20);
 		w.now = 100 * SECOND;
-		burst(&w, 1);
+		send_sctp_given_burst(&w, 1);
 		p->reo_at = p->pto_at = p->t3_at = 0;
 		p->silent_at = w.now - row[i].silent;
 		p->nudge_at = w.now;
@@ -57,7 +57,7 @@ Test(sctp_given, which_timer_is_next)
 	struct ddps_sent_path *p = &w.p[0];
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 1);
+	send_sctp_given_burst(&w, 1);
 	p->pace_at = 0;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		p->t3_at = p->nudge_at = 0;
@@ -95,7 +95,7 @@ Test(sctp_given, when_reordering_ends)
 	uint64_t window;
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 2);
+	send_sctp_given_burst(&w, 2);
 	p->rack_pn = p->next_pn;
 	p->rack_rtt = 50 * MS;
 	ddps_sent_detect(&w.s, p, w.now);
@@ -122,7 +122,7 @@ Test(sctp_given, a_timeout_that_was_too_early)
 	uint64_t cwnd;
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 2);
+	send_sctp_given_burst(&w, 2);
 	cwnd = p->cc.cwnd;
 	ddps_cc_timeout(&p->cc, true);
 	cr_assert_lt(p->cc.cwnd, cwnd);
@@ -158,7 +158,7 @@ static uint32_t lost_by_t3(const uint64_t *sent, unsigned n, uint64_t at)
 	sent_begin(&w, 1, 1, 1 << 20);
 	for (unsigned i = 0; i < n; i++) {
 		w.now = sent[i];
-		burst(&w, 1);
+		send_sctp_given_burst(&w, 1);
 	}
 	p->nudge_at = 0;
 	p->reo_at = p->pto_at = at + 1;
@@ -197,7 +197,7 @@ Test(sctp_given, two_timers_at_once)
 	struct ddps_sent_path *p = &w.p[0];
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 2);
+	send_sctp_given_burst(&w, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		p->tlp_out = i;
 		p->force = p->probe = false;
@@ -218,7 +218,7 @@ Test(sctp_given, what_is_lost_is_counted)
 		struct ddps_sent_path *p = &w.p[0];
 
 		sent_begin(&w, 1, 1, 1 << 20);
-		burst(&w, 5);
+		send_sctp_given_burst(&w, 5);
 		p->rack_pn = 3; /* the third packet is not older than that */
 		p->rack_rtt = MS;
 		w.now += 50 * MS;
@@ -242,7 +242,7 @@ Test(sctp_given, silence_of_a_peer_without_room, .description = "9260-6.1-5")
 	struct ddps_sent_path *p = &w.p[0];
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 1);
+	send_sctp_given_burst(&w, 1);
 	w.s.a_rwnd = 0;
 	w.s.zero_sacked = true;
 	for (unsigned i = 0; i < 2; i++) {
@@ -268,7 +268,7 @@ Test(sctp_given, what_a_peer_without_room_dropped)
 		struct ddps_sent_news news;
 
 		sent_begin(&w, 1, 1, 1 << 20);
-		burst(&w, 2);
+		send_sctp_given_burst(&w, 2);
 		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 		k.a_rwnd = 1 << 20;
 		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
@@ -290,7 +290,7 @@ Test(sctp_given, losses_of_a_peer_without_room)
 		struct ddps_sent_news news;
 
 		sent_begin(&w, 1, 1, 1 << 20);
-		burst(&w, 2); /* the first leaves at once */
+		send_sctp_given_burst(&w, 2); /* the first leaves at once */
 		p->pmtu.size = p->pmtu.lim.max;
 		ddps_sent_slot(&w.s, 2)->packet = p->pmtu.size;
 		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
@@ -312,7 +312,7 @@ Test(sctp_given, losses_that_were_none)
 	uint64_t cwnd;
 
 	sent_begin(&w, 1, 1, 1 << 20);
-	burst(&w, 2);
+	send_sctp_given_burst(&w, 2);
 	cwnd = p->cc.cwnd;
 	ddps_cc_timeout(&p->cc, true);
 	p->episode = 5;
@@ -334,7 +334,7 @@ Test(sctp_given, what_is_too_large_for_a_hole)
 		struct world w;
 
 		sent_begin(&w, 1, 1, 1 << 20);
-		burst(&w, 2);
+		send_sctp_given_burst(&w, 2);
 		w.p[0].pmtu.size = size;
 		w.p[0].probe = true;
 		ddps_sent_mtu_changed(&w.s, &w.p[0], DDPS_PMTU_HOLE);
@@ -354,7 +354,7 @@ Test(sctp_given, nothing_may_leave)
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_NOTHING);
 	cr_expect_eq(room, 0);
 	w.p[0].force = true; /* not as a probe */
-	burst(&w, 1);
+	send_sctp_given_burst(&w, 1);
 	cr_expect_not(w.p[0].tlp_out);
 	cr_expect_eq(w.p[0].probes, 0);
 	sent_end(&w);
@@ -378,13 +378,13 @@ static void with_gaps(struct world *w, uint32_t n)
 	sent_check(w);
 }
 
-static long life(void)
+static long measure_given_life(void)
 {
 	long before = mem_live();
 	struct world w;
 
 	sent_begin(&w, 1, 1, 1 << 30);
-	burst(&w, 250);
+	send_sctp_given_burst(&w, 250);
 	for (uint32_t n = 30; n <= 240; n *= 2)
 		with_gaps(&w, n);
 	cr_expect_eq(w.s.nruns, 80);
@@ -394,8 +394,8 @@ static long life(void)
 
 Test(sctp_given, a_sender_leaves_nothing)
 {
-	life(); /* but for what is kept for the next one */
-	long n = life();
+	measure_given_life(); /* but for what is kept for the next one */
+	long n = measure_given_life();
 
 	cr_expect_eq(n, 0, "%ld", n);
 }
@@ -408,7 +408,7 @@ Test(sctp_given, a_sender_that_rests)
 	struct world w;
 
 	sent_begin(&w, 1, 1, 1 << 30);
-	burst(&w, 60);
+	send_sctp_given_burst(&w, 60);
 	with_gaps(&w, 60);
 	w.now += 20 * MS;
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
@@ -419,7 +419,7 @@ Test(sctp_given, a_sender_that_rests)
 	sent_end(&w);
 }
 
-static void acked(void *user, uint32_t tsn, void *chunk)
+static void note_sctp_given_acked(void *user, uint32_t tsn, void *chunk)
 {
 	(void)user, (void)tsn, (void)chunk;
 }
@@ -438,7 +438,7 @@ Test(sctp_given, how_many_are_kept_for_the_next)
 	for (unsigned i = 0; i < 260; i++) {
 		struct ddps_sent_path p;
 
-		ddps_sent_init(&s[i], &conf, 1, 1 << 20, acked, NULL);
+		ddps_sent_init(&s[i], &conf, 1, 1 << 20, note_sctp_given_acked, NULL);
 		ddps_sent_path_init(&s[i], &p, 0, &lim, 40);
 		ddps_sent_begin(&s[i], &p, SECOND);
 		cr_assert_eq(ddps_sent_add_new(&s[i], 1016, 1000, NULL), 0);

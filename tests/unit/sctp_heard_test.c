@@ -5,7 +5,7 @@
 
 TestSuite(sctp_heard, .fini = fini);
 
-static void heartbeat(void)
+static void send_sctp_heard_heartbeat(void)
 {
 	raw_chunk(&r, r.tag, SC_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
 	cr_assert(raw_any(&r, SC_HEARTBEAT_ACK, NULL));
@@ -14,14 +14,14 @@ static void heartbeat(void)
 /* Its address of last is where the end is answered; and that has a bound in time. */
 Test(sctp_heard, where_the_end_is_answered)
 {
-	up();
+	open_both_paths();
 	cr_assert_eq(r.a->guard_at, UINT64_MAX);
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_SHUTDOWN, 0, &(uint32_t){ htobe32(r.tsn - 1) }, 4);
 	send_second();
 	cr_assert_str_eq(raw_state(&r), "SHUTDOWN-ACK-SENT");
-	cr_expect_eq(sent_to(second(), SC_SHUTDOWN_ACK, NULL), 1);
-	cr_expect_eq(sent_to(first(), SC_SHUTDOWN_ACK, NULL), 0);
+	cr_expect_eq(sent_to(get_second_address(), SC_SHUTDOWN_ACK, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_SHUTDOWN_ACK, NULL), 0);
 	cr_expect_eq(r.a->guard_at,
 		     r.net.now + ddps_sent_late(&r.a->path[0]->tx, 5ull * r.e->c.rto_max_ms * MS));
 }
@@ -40,7 +40,7 @@ static void shutting_down(void)
 Test(sctp_heard, a_peer_that_is_heard_while_it_ends, .description = "9260-9.2-5")
 {
 	shutting_down();
-	heartbeat();
+	send_sctp_heard_heartbeat();
 	cr_expect_eq(r.a->ctl_n, 0);
 	cr_expect_eq(r.a->errors, 0);
 }
@@ -68,9 +68,9 @@ Test(sctp_heard, after_a_silence_data_leaves_at_once)
 	cr_assert_eq(p->t3s, 3);
 	raw_wait(&r, 1500);
 	cr_assert_not(raw_any(&r, SC_DATA, NULL));
-	heartbeat();
+	send_sctp_heard_heartbeat();
 	cr_expect(raw_any(&r, SC_DATA, NULL));
-	heartbeat();
+	send_sctp_heard_heartbeat();
 	cr_expect_not(raw_any(&r, SC_DATA, NULL));
 }
 
@@ -96,26 +96,26 @@ Test(sctp_heard, nothing_waits_when_all_is_acknowledged)
 /* The window of one path is full, and the user chooses another one. */
 Test(sctp_heard, what_waits_leaves_by_the_path_that_is_chosen)
 {
-	up();
+	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
 	r.a->path[0]->tx.cc.cwnd = 1;
 	cr_assert_eq(raw_user_send(&r, 0, 0, "y"), 0);
-	cr_assert_eq(sent_to(first(), SC_DATA, NULL), 0);
-	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_assert_eq(sent_to(get_first_address(), SC_DATA, NULL), 0);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	r.n = 0;
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 }
 
 /* ---- anew ---- */
 
-static void put_restart(void)
+static void put_sctp_heard_restart(void)
 {
 	uint8_t params[64];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
 
-	ddps_sc_put_addr(&w, first());
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_first_address());
+	ddps_sc_put_addr(&w, get_second_address());
 	r.own = RAW_TAG + 1;
 	raw_begin(&r, 0);
 	raw_put_init(&r, r.own, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
@@ -124,9 +124,9 @@ static void put_restart(void)
 /* It was to be asked out of turn: what is of before is forgotten. */
 Test(sctp_heard, a_restart_asks_nothing_out_of_turn)
 {
-	up();
+	open_both_paths();
 	r.a->path[0]->hb_now = true;
-	put_restart();
+	put_sctp_heard_restart();
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
@@ -145,7 +145,7 @@ Test(sctp_heard, paths_begin_anew_where_both_opened)
 	raw_init(&r);
 	raw_connect(&r);
 	ddps_sc_put_tlv(&w, SC_P_COOKIE, "cook", 4);
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_second_address());
 	{
 		struct ddps_sc_chunk c;
 		struct ddps_sc_init i;

@@ -101,7 +101,7 @@ Test(sctp_data, an_idle_path_is_asked, .fini = fini,
 
 #define SKIPPED 0xbf /* unknown: go on, and say nothing */
 
-static void packet_of(unsigned chunks, uint32_t tsn)
+static void make_sctp_heartbeat_packet_of(unsigned chunks, uint32_t tsn)
 {
 	struct ddps_wbuf *w = raw_begin(&r, r.tag);
 
@@ -115,14 +115,14 @@ static void packet_of(unsigned chunks, uint32_t tsn)
 Test(sctp_data, chunks_of_a_packet_have_a_bound, .fini = fini)
 {
 	raw_up(&r);
-	packet_of(64, RAW_TSN);
+	make_sctp_heartbeat_packet_of(64, RAW_TSN);
 	cr_expect_eq(r.e->st.unknown_chunks, 64);
 	cr_expect_eq(r.messages, 1);
 	cr_expect_eq(r.e->st.malformed, 0);
-	packet_of(65, RAW_TSN + 1);
+	make_sctp_heartbeat_packet_of(65, RAW_TSN + 1);
 	cr_expect_eq(r.e->st.unknown_chunks, 128);
 	cr_expect_eq(r.messages, 1, "nobody has looked at what is behind");
 	cr_expect_eq(r.e->st.malformed, 1);
-	packet_of(0, RAW_TSN + 1);
+	make_sctp_heartbeat_packet_of(0, RAW_TSN + 1);
 	cr_expect_eq(r.messages, 2, "the association stays");
 }

@@ -15,7 +15,7 @@ static void fini(void)
 }
 
 /* An INIT that lists both, and the set-up behind it. */
-static void up(void)
+static void bring_sctp_homes_up(void)
 {
 	uint8_t params[64];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
@@ -30,7 +30,7 @@ static void up(void)
 	cr_assert_eq(r.accepted, 1);
 }
 
-static const struct raw_packet *to(const struct ddps_sctp_addr *peer)
+static const struct raw_packet *find_packet_to(const struct ddps_sctp_addr *peer)
 {
 	for (unsigned i = 0; i < r.n; i++)
 		if (!memcmp(r.log[i].to.peer.ip, peer->ip, sizeof peer->ip))
@@ -45,11 +45,11 @@ Test(sctp_homes, with_one_address_all_comes_from_that, .fini = fini, .descriptio
 
 	raw_init(&r);
 	own = r.net.node[0].addr[0];
-	up();
+	bring_sctp_homes_up();
 	raw_wait(&r, 5000);
-	cr_assert_not_null(to(&second), "a heartbeat");
-	cr_expect_eq(memcmp(&to(&second)->to.local, &own, sizeof own), 0);
-	cr_expect_null(to(&other_ip), "it cannot come from there");
+	cr_assert_not_null(find_packet_to(&second), "a heartbeat");
+	cr_expect_eq(memcmp(&find_packet_to(&second)->to.local, &own, sizeof own), 0);
+	cr_expect_null(find_packet_to(&other_ip), "it cannot come from there");
 }
 
 static unsigned last_one(void *user, const struct ddps_sctp_addr *peer,
@@ -71,12 +71,12 @@ Test(sctp_homes, with_several_the_user_says_which, .fini = fini)
 	r.port->param.nlocal = 2;
 	r.port->param.local[0] = r.net.node[0].addr[0];
 	r.port->param.local[1] = mine;
-	up();
+	bring_sctp_homes_up();
 	raw_wait(&r, 5000);
 	cr_expect_eq(asked, 1);
-	cr_assert_not_null(to(&second));
-	cr_expect_eq(memcmp(&to(&second)->to.local, &mine, sizeof mine), 0);
-	cr_expect_null(to(&other_ip), "there is no address of ours for it");
+	cr_assert_not_null(find_packet_to(&second));
+	cr_expect_eq(memcmp(&find_packet_to(&second)->to.local, &mine, sizeof mine), 0);
+	cr_expect_null(find_packet_to(&other_ip), "there is no address of ours for it");
 }
 
 Test(sctp_homes, an_address_without_one_of_its_family_is_refused)

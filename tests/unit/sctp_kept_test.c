@@ -10,7 +10,7 @@
 
 /* ---- sizes of packets ---- */
 
-static struct ddps_pmtu begun(enum ddps_pmtu_state state, uint16_t size)
+static struct ddps_pmtu make_begun_sctp_kept(enum ddps_pmtu_state state, uint16_t size)
 {
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	struct ddps_pmtu m;
@@ -25,13 +25,13 @@ static struct ddps_pmtu begun(enum ddps_pmtu_state state, uint16_t size)
 /* What was thought not to pass has passed. */
 Test(sctp_kept, a_probe_of_the_size_that_failed)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_SEARCH, 1200);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_SEARCH, 1200);
 
 	m.fail = m.probing = 1400;
 	cr_expect_eq(ddps_pmtu_probe_acked(&m, 1400, SECOND), DDPS_PMTU_SIZE);
 	cr_expect_eq(m.size, 1400);
 	cr_expect_eq(m.fail, 0);
-	m = begun(DDPS_PMTU_ERROR, 576);
+	m = make_begun_sctp_kept(DDPS_PMTU_ERROR, 576);
 	m.fragment = true;
 	cr_expect_eq(ddps_pmtu_probe_acked(&m, 800, SECOND), DDPS_PMTU_SIZE);
 	cr_expect_eq(m.size, 800);
@@ -41,7 +41,7 @@ Test(sctp_kept, a_probe_of_the_size_that_failed)
 /* A link that takes just what is asked for, or what failed: all of it goes on. */
 Test(sctp_kept, a_link_of_the_size_that_is_asked_for)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_BASE, 1200);
 
 	m.fail = 1400;
 	m.count = 2;
@@ -55,7 +55,7 @@ Test(sctp_kept, a_link_of_the_size_that_is_asked_for)
 
 Test(sctp_kept, a_size_that_is_fixed)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_ERROR, 576);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_ERROR, 576);
 
 	m.fragment = true;
 	ddps_pmtu_fix(&m, 1400);
@@ -69,7 +69,7 @@ Test(sctp_kept, a_size_that_is_fixed)
 /* Each path waits a little longer than the next one would. */
 Test(sctp_kept, a_probe_waits)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_BASE, 1200);
 
 	m.late = 255;
 	ddps_pmtu_probe_sent(&m, 1200, 0, SECOND);
@@ -79,7 +79,7 @@ Test(sctp_kept, a_probe_waits)
 /* Not even the base size is answered: what was counted of losses is of the size before. */
 Test(sctp_kept, nothing_but_fragments_passes)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_BASE, 1200);
 
 	m.holes = m.t3 = 1;
 	for (unsigned i = 0; i < 3; i++) {
@@ -94,7 +94,7 @@ Test(sctp_kept, nothing_but_fragments_passes)
 
 Test(sctp_kept, losses_that_prove_nothing_yet)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_DONE, 1500);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_DONE, 1500);
 
 	for (unsigned i = 1; i <= 300; i++)
 		cr_expect_eq(ddps_pmtu_lost(&m, i & 1 ? 1300 : 1400, i, SECOND), 0);
@@ -106,7 +106,7 @@ Test(sctp_kept, losses_that_prove_nothing_yet)
 /* By timeouts, or by what is smaller and passes. */
 Test(sctp_kept, a_black_hole_is_told)
 {
-	struct ddps_pmtu m = begun(DDPS_PMTU_DONE, 1500);
+	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_DONE, 1500);
 
 	for (unsigned i = 1; i <= 3; i++)
 		cr_expect_eq(ddps_pmtu_lost(&m, 1500, i, SECOND), 0);
@@ -114,7 +114,7 @@ Test(sctp_kept, a_black_hole_is_told)
 	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), DDPS_PMTU_HOLE | DDPS_PMTU_SIZE);
 	cr_expect_eq(m.size, 1200);
 
-	m = begun(DDPS_PMTU_DONE, 1500);
+	m = make_begun_sctp_kept(DDPS_PMTU_DONE, 1500);
 	for (unsigned i = 1; i <= 2; i++)
 		cr_expect_eq(ddps_pmtu_lost(&m, 1500, i, SECOND), 0);
 	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), 0);

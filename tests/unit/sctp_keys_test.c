@@ -6,12 +6,12 @@
 
 static const struct ddps_sc_cookie some = { .created = 5, .life_ms = 1, .own_tag = 7 };
 
-static size_t seal(const struct ddps_sc_keys *k, uint8_t *buf)
+static size_t seal_sctp_keys(const struct ddps_sc_keys *k, uint8_t *buf)
 {
 	return ddps_sc_cookie_seal(k, &some, buf);
 }
 
-static bool opens(const struct ddps_sc_keys *k, const uint8_t *buf, size_t len)
+static bool does_sctp_keys_open(const struct ddps_sc_keys *k, const uint8_t *buf, size_t len)
 {
 	struct ddps_sc_cookie c;
 	int err = ddps_sc_cookie_open(k, &c, buf, len);
@@ -30,14 +30,14 @@ Test(sctp_keys, a_secret_is_all_of_it, .description = "9260-5.1.3-1")
 
 	memset(secret, 's', sizeof secret);
 	ddps_sc_keys_init(&k, (const uint8_t(*)[32])secret, 100);
-	len = seal(&k, buf);
-	cr_expect(opens(&k, buf, len));
+	len = seal_sctp_keys(&k, buf);
+	cr_expect(does_sctp_keys_open(&k, buf, len));
 	ddps_sc_keys_init(&other, (const uint8_t(*)[32])secret, 200);
-	cr_expect(opens(&other, buf, len), "it is nothing else, either");
+	cr_expect(does_sctp_keys_open(&other, buf, len), "it is nothing else, either");
 	for (unsigned i = 0; i < 32; i++) {
 		secret[1][i] ^= 1;
 		ddps_sc_keys_init(&other, (const uint8_t(*)[32])secret, 100);
-		cr_expect_not(opens(&other, buf, len), "%u", i);
+		cr_expect_not(does_sctp_keys_open(&other, buf, len), "%u", i);
 		secret[1][i] ^= 1;
 	}
 }
@@ -53,14 +53,14 @@ Test(sctp_keys, a_new_secret_is_all_of_it)
 	ddps_sc_keys_init(&k, (const uint8_t(*)[32])secret, 100);
 	other = k;
 	ddps_sc_keys_rotate(&k, fresh, 200);
-	len = seal(&k, buf);
-	cr_expect(opens(&k, buf, len));
+	len = seal_sctp_keys(&k, buf);
+	cr_expect(does_sctp_keys_open(&k, buf, len));
 	for (unsigned i = 0; i < 32; i++) {
 		fresh[i] ^= 1;
 		ddps_sc_keys_rotate(&other, fresh, 200);
 		other.id = k.id;
 		memcpy(other.secret[!(k.id & 1)], k.secret[!(k.id & 1)], 32);
-		cr_expect_not(opens(&other, buf, len), "%u", i);
+		cr_expect_not(does_sctp_keys_open(&other, buf, len), "%u", i);
 		fresh[i] ^= 1;
 		ddps_sc_keys_init(&other, (const uint8_t(*)[32])secret, 100);
 	}
@@ -81,16 +81,16 @@ Test(sctp_keys, how_long_a_secret_is_good, .description = "9260-5.1.3-5")
 		now += DDPS_SC_KEY_LIFE_NS;
 		cr_expect(ddps_sc_keys_due(&k, now));
 		old = k;
-		len = seal(&k, buf);
+		len = seal_sctp_keys(&k, buf);
 		memset(fresh, 'a' + i, sizeof fresh);
 		ddps_sc_keys_rotate(&k, fresh, now);
-		cr_expect(opens(&k, buf, len), "%u", i);
+		cr_expect(does_sctp_keys_open(&k, buf, len), "%u", i);
 		now += DDPS_SC_KEY_LIFE_NS;
 		memset(fresh, 'A' + i, sizeof fresh);
 		ddps_sc_keys_rotate(&k, fresh, now);
-		cr_expect_not(opens(&k, buf, len), "%u", i);
+		cr_expect_not(does_sctp_keys_open(&k, buf, len), "%u", i);
 		old.id = k.id; /* whoever has found it out by now */
-		cr_expect_not(opens(&k, buf, seal(&old, buf)), "%u", i);
+		cr_expect_not(does_sctp_keys_open(&k, buf, seal_sctp_keys(&old, buf)), "%u", i);
 	}
 }
 

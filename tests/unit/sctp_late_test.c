@@ -8,7 +8,7 @@
 #define MOST (1 + 255 / 4096.0)
 
 /* When T3, the tail probe and the probe of a closed window are due, ns from now. */
-static void due(uint8_t late, uint64_t *t3, uint64_t *pto, uint64_t *zero)
+static void measure_late_timers(uint8_t late, uint64_t *t3, uint64_t *pto, uint64_t *zero)
 {
 	struct world w;
 	uint64_t room;
@@ -40,9 +40,9 @@ Test(sctp_late, timers_of_the_sender_are_later_never_earlier)
 {
 	uint64_t sharp[3], late[3], latest[3];
 
-	due(0, &sharp[0], &sharp[1], &sharp[2]);
-	due(100, &late[0], &late[1], &late[2]);
-	due(255, &latest[0], &latest[1], &latest[2]);
+	measure_late_timers(0, &sharp[0], &sharp[1], &sharp[2]);
+	measure_late_timers(100, &late[0], &late[1], &late[2]);
+	measure_late_timers(255, &latest[0], &latest[1], &latest[2]);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_gt(late[i], sharp[i], "%d", i);
 		cr_expect_gt(latest[i], late[i], "%d", i);
@@ -74,7 +74,7 @@ Test(sctp_late, a_larger_packet_is_tried_again_later_never_earlier)
 
 static unsigned naccepted;
 
-static void accept_one(void *user, struct ddps_sctp_assoc *a)
+static void accept_sctp_late_session(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	ddps_sctp_assoc_set_up(a, &sn_deaf, NULL);
@@ -93,7 +93,7 @@ static void open_many(struct sn_net *n, struct ddps_sctp_assoc **a, uint8_t *lat
 	sn_boot(n, 0, &c);
 	sn_boot(n, 1, &c);
 	naccepted = 0;
-	cr_assert_eq(ddps_sctp_listen(n->node[1].e, &p, accept_one, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(n->node[1].e, &p, accept_sctp_late_session, NULL, &l), 0);
 	p.port = 0;
 	for (unsigned i = 0; i < MANY; i++)
 		cr_assert_eq(ddps_sctp_connect(n->node[0].e, &p, n->node[1].addr, 1, PORT,

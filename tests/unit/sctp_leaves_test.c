@@ -5,14 +5,14 @@
 
 static struct raw r;
 
-static void ends(long n)
+static void expect_nothing_left(long n)
 {
 	raw_fini(&r);
 	cr_expect_eq(mem_live(), n, "%ld more", mem_live() - n);
 }
 
 /* What an engine without association has. */
-static long before(void)
+static long measure_engine_memory(void)
 {
 	raw_init(&r);
 	raw_fini(&r);
@@ -55,7 +55,7 @@ static void messages_that_wait(void)
 	cr_assert_eq(r.messages, 2);
 }
 
-static void hold(uint16_t sid, bool on)
+static void hold_leaves_stream(uint16_t sid, bool on)
 {
 	cr_assert_eq(ddps_sctp_hold_stream(r.a, sid, on, r.net.now), 0);
 	raw_wait(&r, 1);
@@ -63,19 +63,19 @@ static void hold(uint16_t sid, bool on)
 
 static void streams_that_are_held(void)
 {
-	hold(3, true);
-	hold(4, true);
+	hold_leaves_stream(3, true);
+	hold_leaves_stream(4, true);
 	raw_data(&r, r.next + 10, 3, 0, 3, "let go");
 	raw_data(&r, r.next + 11, 4, 0, 3, "kept");
 	cr_assert_eq(r.messages, 2);
-	hold(3, false);
+	hold_leaves_stream(3, false);
 	cr_assert_eq(r.messages, 3);
 	ddps_sctp_pause(r.a, true, r.net.now);
 	raw_data(&r, r.next + 12, 5, 0, 3, "ready");
 	cr_assert_eq(r.messages, 3);
 }
 
-static void receive(void)
+static void receive_everything(void)
 {
 	pieces_in_order();
 	pieces_out_of_order();
@@ -86,48 +86,48 @@ static void receive(void)
 
 Test(sctp_leaves, what_was_received)
 {
-	long n = before();
+	long n = measure_engine_memory();
 
 	raw_up(&r);
-	receive();
-	ends(n);
+	receive_everything();
+	expect_nothing_left(n);
 }
 
 Test(sctp_leaves, what_was_received_when_the_peer_begins_anew)
 {
-	long n = before();
+	long n = measure_engine_memory();
 	struct ddps_sctp_info i;
 
 	raw_up(&r);
-	receive();
+	receive_everything();
 	raw_init_chunk(&r, RAW_TAG + 1, 5000);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);
 	cr_assert_eq(r.restarted, 1);
 	ddps_sctp_info(r.a, &i);
 	cr_expect_eq(i.out_of_order, 0);
-	ends(n);
+	expect_nothing_left(n);
 }
 
 Test(sctp_leaves, what_was_received_when_it_is_aborted)
 {
-	long n = before();
+	long n = measure_engine_memory();
 	struct ddps_sctp_stats st;
 
 	raw_up(&r);
-	receive();
+	receive_everything();
 	raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
 	cr_assert_eq(r.gone, 1);
 	ddps_sctp_stats(r.e, &st);
 	cr_expect_eq(st.held, 0);
 	cr_expect_eq(st.assocs, 0);
-	ends(n);
+	expect_nothing_left(n);
 }
 
 /* All of it is delivered, and each octet given back before the association ends. */
 Test(sctp_leaves, what_was_delivered)
 {
-	long n = before();
+	long n = measure_engine_memory();
 	struct ddps_sctp_info i;
 
 	raw_up(&r);
@@ -137,9 +137,9 @@ Test(sctp_leaves, what_was_delivered)
 	raw_data(&r, r.next, 2, 0, 3, "first");
 	cr_assert_eq(r.messages, 4);
 	r.next += 2;
-	hold(3, true);
+	hold_leaves_stream(3, true);
 	raw_data(&r, r.next++, 3, 0, 3, "held");
-	hold(3, false);
+	hold_leaves_stream(3, false);
 	ddps_sctp_pause(r.a, true, r.net.now);
 	raw_data(&r, r.next++, 3, 1, 3, "ready");
 	ddps_sctp_pause(r.a, false, r.net.now);
@@ -149,14 +149,14 @@ Test(sctp_leaves, what_was_delivered)
 	cr_expect_eq(i.out_of_order, 0);
 	cr_expect_eq(r.e->st.held, 0);
 	cr_expect_eq(i.rwnd, r.e->c.rwnd);
-	ends(n);
+	expect_nothing_left(n);
 }
 
 /* ---- sent ---- */
 
 static char large[5000];
 
-static void send_all(void)
+static void send_everything(void)
 {
 	memset(large, 'x', sizeof large - 1);
 	cr_assert_eq(raw_user_send(&r, 0, 0, large), 0);
@@ -167,41 +167,41 @@ static void send_all(void)
 
 Test(sctp_leaves, what_was_sent)
 {
-	long n = before();
+	long n = measure_engine_memory();
 
 	raw_up(&r);
-	send_all();
-	ends(n);
+	send_everything();
+	expect_nothing_left(n);
 	raw_up(&r);
-	send_all();
+	send_everything();
 	raw_sack(&r, r.tsn + 1, 100000); /* part of a message */
-	ends(n);
+	expect_nothing_left(n);
 	raw_up(&r);
-	send_all();
+	send_everything();
 	raw_wait(&r, 3000); /* and sent again */
-	ends(n);
+	expect_nothing_left(n);
 	raw_up(&r);
-	send_all();
+	send_everything();
 	raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
-	ends(n);
+	expect_nothing_left(n);
 }
 
 /* What is acknowledged is not kept: as much is sent as would not fit otherwise. */
 Test(sctp_leaves, what_was_acknowledged)
 {
-	long n = before();
+	long n = measure_engine_memory();
 	struct ddps_sctp_info i;
 
 	raw_up(&r);
 	for (unsigned k = 0; k < 50; k++) {
-		send_all();
+		send_everything();
 		for (unsigned t = 0; t < 10 && ddps_sctp_acked(r.a) < ddps_sctp_sent(r.a); t++)
 			raw_sack(&r, r.a->tx.next - 1, 100000);
 		cr_assert_eq(ddps_sctp_acked(r.a), 4 * k + 4);
 		ddps_sctp_info(r.a, &i);
 		cr_expect_eq(i.unsent + i.unacked, 0);
 	}
-	ends(n);
+	expect_nothing_left(n);
 }
 
 /* ---- asked for ---- */
@@ -209,7 +209,7 @@ Test(sctp_leaves, what_was_acknowledged)
 Test(sctp_leaves, what_set_up_a_connection)
 {
 	static const uint8_t params[] = { 0, 7, 0, 8, 'c', 'o', 'o', 'k', 0xc1, 1, 0, 4 };
-	long n = before();
+	long n = measure_engine_memory();
 
 	for (unsigned k = 0; k < 3; k++) {
 		struct ddps_sc_chunk c;
@@ -237,6 +237,6 @@ Test(sctp_leaves, what_set_up_a_connection)
 		if (k == 2)
 			raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
 		cr_expect_eq(r.ups, k == 2);
-		ends(n);
+		expect_nothing_left(n);
 	}
 }

@@ -169,7 +169,7 @@ Test(sctp_limits, where_a_path_that_is_back_begins_anew)
 	static const enum ddps_sctp_path_state was[] = { DDPS_SCTP_ACTIVE, DDPS_SCTP_DOUBTFUL,
 							 DDPS_SCTP_INACTIVE };
 
-	up();
+	open_both_paths();
 	for (unsigned i = 0; i < 6; i++) {
 		struct ddps_sc_path *p = r.a->path[1];
 		bool anew = i == 2; /* of two, one that had failed */
@@ -204,7 +204,7 @@ Test(sctp_limits, answers_come_from_where_they_were_asked)
 		raw_begin(&r, r.tag);
 		ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, "\0\1\0\10four", 8);
 		raw_hand(&r);
-		cr_expect(same(is, i == 3 ? &other : here), "%u", i);
+		cr_expect(is_same_paths_address(is, i == 3 ? &other : here), "%u", i);
 		r.a->nlocal = 1;
 	}
 }
@@ -254,7 +254,7 @@ Test(sctp_limits, a_path_that_is_used_again_knows_nothing)
 {
 	struct ddps_sent_path *p, fresh;
 
-	up();
+	open_both_paths();
 	p = &r.a->path[1]->tx;
 	ddps_sent_path_again(&r.a->tx, p);
 	fresh = *p;

@@ -19,7 +19,7 @@ static struct ddps_sctp_addr nth(unsigned k, bool six)
 	return a;
 }
 
-static size_t list(uint8_t *params, size_t room, unsigned n, bool six)
+static size_t make_sctp_many_addrs_list(uint8_t *params, size_t room, unsigned n, bool six)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(params, room);
 
@@ -33,10 +33,10 @@ static size_t list(uint8_t *params, size_t room, unsigned n, bool six)
 }
 
 /* The peer opens from port @from and lists @n; whether it was taken. */
-static bool open_with(uint16_t from, unsigned n, bool six)
+static bool open_sctp_many_addrs_with(uint16_t from, unsigned n, bool six)
 {
 	uint8_t params[4000];
-	size_t len = list(params, sizeof params, n, six);
+	size_t len = make_sctp_many_addrs_list(params, sizeof params, n, six);
 
 	r.from = from;
 	r.own = RAW_TAG;
@@ -64,7 +64,7 @@ static void from_nth(unsigned k)
 	sn_flush(&r.net);
 }
 
-static void heartbeat(uint32_t tag)
+static void send_sctp_many_addrs_heartbeat(uint32_t tag)
 {
 	raw_begin(&r, tag);
 	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
@@ -88,12 +88,12 @@ Test(sctp_many_addrs, contact_09_all_that_an_init_lists_are_the_peers,
 	struct ddps_sctp_addr a;
 
 	raw_init(&r);
-	cr_assert(open_with(0, MOST, false));
+	cr_assert(open_sctp_many_addrs_with(0, MOST, false));
 	cr_expect_eq(r.a->npaths, MOST + 1);
 	cr_expect_eq(r.e->st.addrs_left, 0);
 	for (unsigned k = 7; k < MOST; k += 43) {
 		a = nth(k, false);
-		heartbeat(r.tag);
+		send_sctp_many_addrs_heartbeat(r.tag);
 		from_nth(k);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_HEARTBEAT_ACK, "%u", k);
 		cr_expect_eq(sent_to(&a, SC_HEARTBEAT_ACK, NULL), 1, "it goes back there");
@@ -119,7 +119,7 @@ Test(sctp_many_addrs, contact_09_all_that_an_init_ack_lists)
 	r.tag = r.a->own_tag;
 	r.own = RAW_TAG;
 	ddps_sc_put_tlv(&w, SC_P_COOKIE, "cook", 4);
-	w.p += list(w.p, (size_t)(w.end - w.p), 20, false);
+	w.p += make_sctp_many_addrs_list(w.p, (size_t)(w.end - w.p), 20, false);
 	raw_begin(&r, r.tag);
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	r.buf[12] = SC_INIT_ACK;
@@ -137,7 +137,7 @@ Test(sctp_many_addrs, contact_09_no_answer_has_a_tag_of_ours,
      .description = "9260-5.1.2-2 9260-8.4-7")
 {
 	raw_up(&r);
-	heartbeat(r.tag);
+	send_sctp_many_addrs_heartbeat(r.tag);
 	from_nth(3);
 	cr_expect_eq(r.n, 0, "nobody listed it");
 	cr_expect_eq(r.e->st.strange_addrs, 1);
@@ -146,17 +146,17 @@ Test(sctp_many_addrs, contact_09_no_answer_has_a_tag_of_ours,
 	from_nth(3);
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.e->st.strange_addrs, 2);
-	heartbeat(r.tag + 1);
+	send_sctp_many_addrs_heartbeat(r.tag + 1);
 	from_nth(3);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "this one is nobody's");
 	r.from = RAW_PEER + 1;
-	heartbeat(r.tag);
+	send_sctp_many_addrs_heartbeat(r.tag);
 	from_nth(3);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "the tag is another association's");
 	r.from = 0;
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 	raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
-	heartbeat(r.tag);
+	send_sctp_many_addrs_heartbeat(r.tag);
 	from_nth(3);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "when it has ended");
 }
@@ -167,7 +167,7 @@ Test(sctp_many_addrs, contact_09_tags_are_found_among_many)
 
 	raw_init(&r);
 	for (uint16_t i = 0; i < 100; i++) {
-		cr_assert(open_with((uint16_t)(1 + i), 0, false));
+		cr_assert(open_sctp_many_addrs_with((uint16_t)(1 + i), 0, false));
 		tag[i] = r.tag;
 	}
 	for (uint16_t i = 0; i < 100; i++) {
@@ -187,20 +187,20 @@ Test(sctp_many_addrs, contact_09_addresses_of_a_peer_are_bounded)
 	cr_expect_eq(r.e->c.max_more_addrs_per_addr, 1024);
 	cr_expect_eq(r.e->c.max_more_addrs, 16384);
 	r.e->c.max_more_addrs_per_addr = 30;
-	cr_assert(open_with(1, 27, false));
+	cr_assert(open_sctp_many_addrs_with(1, 27, false));
 	a = r.a;
 	cr_expect_eq(a->npaths, 28);
-	cr_assert(open_with(2, 27, false));
+	cr_assert(open_sctp_many_addrs_with(2, 27, false));
 	cr_expect_eq(r.a->npaths, 8 + 10);
 	cr_expect_eq(r.e->st.addrs_left, 10);
 	cr_expect_eq(r.e->more, 30);
-	heartbeat(r.tag);
+	send_sctp_many_addrs_heartbeat(r.tag);
 	from_nth(26);
 	cr_expect_eq(r.n, 0, "of one that was left out: silence");
 	cr_expect_eq(r.e->st.strange_addrs, 1);
 	r.e->c.max_more_addrs_per_addr = 1000;
 	r.e->c.max_more_addrs = 31;
-	cr_assert(open_with(3, 27, false));
+	cr_assert(open_sctp_many_addrs_with(3, 27, false));
 	cr_expect_eq(r.a->npaths, 8 + 1);
 	ddps_sctp_assoc_free(a, r.net.now);
 	sn_flush(&r.net);
@@ -210,9 +210,9 @@ Test(sctp_many_addrs, contact_09_addresses_of_a_peer_are_bounded)
 Test(sctp_many_addrs, contact_09_more_than_can_be_kept)
 {
 	raw_init(&r);
-	cr_assert(open_with(0, 170, true)); /* of IPv6: what a cookie takes */
+	cr_assert(open_sctp_many_addrs_with(0, 170, true)); /* of IPv6: what a cookie takes */
 	cr_expect_eq(r.e->st.addrs_left, 170 - 2400 / 17);
-	cr_assert(open_with(9, 400, false));
+	cr_assert(open_sctp_many_addrs_with(9, 400, false));
 	cr_expect_eq(r.a->npaths, DDPS_SC_ADDRS_MAX);
 	cr_expect_eq(r.e->st.addrs_left, 170 - 2400 / 17 + 400 - DDPS_SC_LISTED_MAX);
 }
@@ -225,10 +225,10 @@ Test(sctp_many_addrs, contact_09_a_restart_from_the_twelfth)
 	size_t len;
 
 	raw_init(&r);
-	cr_assert(open_with(0, 20, false));
-	len = list(params, sizeof params, 20, false);
+	cr_assert(open_sctp_many_addrs_with(0, 20, false));
+	len = make_sctp_many_addrs_list(params, sizeof params, 20, false);
 	w = ddps_wbuf_init(params + len, sizeof params - len);
-	ddps_sc_put_addr(&w, first());
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	from_nth(11);
@@ -253,9 +253,9 @@ Test(sctp_many_addrs, contact_09_a_restart_of_one_that_was_left_out)
 
 	raw_init(&r);
 	r.e->c.max_more_addrs = 5;
-	cr_assert(open_with(0, 20, false));
+	cr_assert(open_sctp_many_addrs_with(0, 20, false));
 	cr_assert_eq(r.a->npaths, 13);
-	len = list(params, sizeof params, 20, false);
+	len = make_sctp_many_addrs_list(params, sizeof params, 20, false);
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, len);
 	raw_send(&r);
@@ -267,7 +267,7 @@ Test(sctp_many_addrs, contact_09_a_restart_of_one_that_was_left_out)
 Test(sctp_many_addrs, contact_09_without_memory_for_them)
 {
 	uint8_t params[1000];
-	size_t len = list(params, sizeof params, 12, false);
+	size_t len = make_sctp_many_addrs_list(params, sizeof params, 12, false);
 
 	for (unsigned n = 1;; n++) {
 		raw_init(&r);

@@ -5,7 +5,7 @@
 
 TestSuite(sctp_meets, .fini = fini);
 
-static struct ddps_sctp_info info(void)
+static struct ddps_sctp_info get_sctp_meets_info(void)
 {
 	struct ddps_sctp_info i;
 
@@ -43,7 +43,7 @@ static void wait_timer(void)
 		cr_assert(sn_step(&r.net, UINT64_MAX));
 }
 
-static void nobody(const struct ddps_sctp_addr *to)
+static void bring_meets_icmp(const struct ddps_sctp_addr *to)
 {
 	const struct ddps_sctp_route way = { .peer = *to, .encap = r.net.node[1].udp };
 	uint8_t quote[8];
@@ -55,13 +55,13 @@ static void nobody(const struct ddps_sctp_addr *to)
 	ddps_sctp_icmp(r.e, &way, DDPS_SCTP_ICMP_UNREACH_PROTO, 0, quote, sizeof quote, r.net.now);
 }
 
-static void connect_to(const struct ddps_sctp_addr *peer, unsigned n, uint32_t fixed_mtu)
+static void connect_sctp_meets_to(const struct ddps_sctp_addr *peer, unsigned n, uint32_t fixed_mtu)
 {
 	static struct ddps_sctp_up up;
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = fixed_mtu };
 
 	up = raw_upcalls;
-	up.path = on_path;
+	up.path = note_second_path;
 	first_told = second_told = 0;
 	raw_init(&r);
 	cr_assert_eq(ddps_sctp_connect(r.e, &p, peer, n, RAW_PEER, 9899, &up, &r, r.net.now, &r.a),
@@ -141,7 +141,7 @@ Test(sctp_meets, each_address_is_tried, .description = "9260-5.1-14")
 	const struct ddps_sctp_addr peer[3] = { sn_v4(10, 0, 0, 2), sn_v4(10, 0, 1, 2),
 						sn_v4(10, 9, 9, 9) };
 
-	connect_to(peer, 3, 1500);
+	connect_sctp_meets_to(peer, 3, 1500);
 	for (unsigned i = 1; i < 7; i++) {
 		wait_timer();
 		cr_assert_eq(r.n, 1);
@@ -151,11 +151,11 @@ Test(sctp_meets, each_address_is_tried, .description = "9260-5.1-14")
 
 Test(sctp_meets, whoever_connected_is_told_of_paths)
 {
-	connect_to(r.net.node[1].addr, 2, 1500);
+	connect_sctp_meets_to(r.net.node[1].addr, 2, 1500);
 	raw_answer_init(&r);
 	cookie_ack();
 	cr_assert_eq(r.ups, 1);
-	nobody(second());
+	bring_meets_icmp(get_second_address());
 	cr_expect_eq(second_told, 1);
 	cr_expect_eq(told, DDPS_SCTP_DOUBTFUL);
 	cr_expect_eq(first_told, 0);
@@ -202,8 +202,8 @@ Test(sctp_meets, a_peer_that_begins_anew_finds_nothing_of_before,
 	memcpy(first_cookie, r.cookie, len);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
 	sn_flush(&r.net);
-	cr_expect(info().unsent && info().unsent < sizeof text);
-	cr_expect_eq(info().unsent + info().unacked, sizeof text);
+	cr_expect(get_sctp_meets_info().unsent && get_sctp_meets_info().unsent < sizeof text);
+	cr_expect_eq(get_sctp_meets_info().unsent + get_sctp_meets_info().unacked, sizeof text);
 	raw_init_chunk(&r, RAW_TAG + 1, 77777);
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, tag);
@@ -216,9 +216,9 @@ Test(sctp_meets, a_peer_that_begins_anew_finds_nothing_of_before,
 	cr_expect_eq(r.restarted, 1);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_expect_not(raw_any(&r, SC_HEARTBEAT_ACK, NULL), "of the one before");
-	cr_expect_eq(info().unsent, 0);
-	cr_expect_eq(info().unacked, 0);
-	cr_expect_eq(info().restarts, 1);
+	cr_expect_eq(get_sctp_meets_info().unsent, 0);
+	cr_expect_eq(get_sctp_meets_info().unacked, 0);
+	cr_expect_eq(get_sctp_meets_info().restarts, 1);
 	cr_expect_eq(r.e->st.restarts, 1);
 	raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
 	cr_expect_eq(r.gone, 1);
@@ -233,8 +233,8 @@ Test(sctp_meets, it_begins_anew_at_its_other_address)
 	uint8_t params[32];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
 
-	up();
-	ddps_sc_put_addr(&w, first());
+	open_both_paths();
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	send_second();
@@ -242,8 +242,8 @@ Test(sctp_meets, it_begins_anew_at_its_other_address)
 	put_cookie();
 	send_second();
 	cr_expect_eq(r.restarted, 1);
-	cr_expect_eq(sent_to(second(), SC_COOKIE_ACK, NULL), 1);
-	cr_expect_eq(sent_to(first(), SC_COOKIE_ACK, NULL), 0);
+	cr_expect_eq(sent_to(get_second_address(), SC_COOKIE_ACK, NULL), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_COOKIE_ACK, NULL), 0);
 	cr_expect(path_info(1).primary);
 }
 
@@ -294,7 +294,7 @@ Test(sctp_meets, a_cookie_of_another_comes_in_time, .description = "9260-5.2.4-8
 {
 	unsigned state[2];
 
-	connect_to(r.net.node[1].addr, 2, 0);
+	connect_sctp_meets_to(r.net.node[1].addr, 2, 0);
 	raw_answer_init(&r);
 	raw_init_chunk(&r, RAW_TAG + 1, RAW_TSN);
 	cr_assert(raw_take_init_ack(&r));
@@ -302,14 +302,14 @@ Test(sctp_meets, a_cookie_of_another_comes_in_time, .description = "9260-5.2.4-8
 	cr_assert_eq(r.ups, 1);
 	for (unsigned i = 0; i < 2; i++)
 		state[i] = r.a->path[i]->tx.pmtu.state;
-	nobody(second());
+	bring_meets_icmp(get_second_address());
 	cr_expect_eq(path_info(1).state, DDPS_SCTP_DOUBTFUL);
-	cr_expect_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_expect_eq(ddps_sctp_set_primary(r.a, get_second_address(), r.net.now), 0);
 	cr_expect(path_info(0).in_use);
 	put_cookie();
 	raw_send(&r);
 	cr_expect(raw_any(&r, SC_COOKIE_ACK, NULL));
-	cr_expect_eq(info().peer_tag, RAW_TAG + 1);
+	cr_expect_eq(get_sctp_meets_info().peer_tag, RAW_TAG + 1);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_expect_eq(path_info(i).state, DDPS_SCTP_ACTIVE, "%u", i);
 		cr_expect_eq(r.a->path[i]->tx.pmtu.state, state[i], "%u", i);
@@ -350,7 +350,7 @@ Test(sctp_meets, a_cookie_is_of_whom_its_init_came_from, .description = "9260-5.
 
 	raw_init(&r);
 	raw_connect(&r);
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_second_address());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	raw_send(&r);
@@ -359,7 +359,7 @@ Test(sctp_meets, a_cookie_is_of_whom_its_init_came_from, .description = "9260-5.
 	send_second();
 	cr_expect_eq(r.accepted, 0);
 	cr_expect_eq(r.ups, 1);
-	cr_expect_eq(info().npaths, 2);
+	cr_expect_eq(get_sctp_meets_info().npaths, 2);
 	cr_expect_eq(r.e->st.assocs, 1);
 }
 
@@ -375,7 +375,7 @@ Test(sctp_meets, a_cookie_is_of_whom_it_lists, .description = "9260-5.1.2-4")
 		raw_init(&r);
 		if (before)
 			ddps_sc_put_addr(&w, &other);
-		ddps_sc_put_addr(&w, first());
+		ddps_sc_put_addr(&w, get_first_address());
 		raw_begin(&r, 0);
 		raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 		send_second();
@@ -399,14 +399,14 @@ Test(sctp_meets, t2_goes_to_a_path_that_works, .description = "9260-9.2-2")
 	const struct ddps_sctp_addr peer[3] = { sn_v4(10, 0, 0, 2), sn_v4(10, 0, 1, 2),
 						sn_v4(10, 9, 9, 9) };
 
-	up();
+	open_both_paths();
 	ddps_sctp_shutdown(r.a, r.net.now);
 	sn_flush(&r.net);
 	wait_timer();
-	cr_expect_eq(sent_to(second(), SC_SHUTDOWN, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_SHUTDOWN, NULL), 1);
 	raw_fini(&r);
 
-	connect_to(peer, 3, 1500);
+	connect_sctp_meets_to(peer, 3, 1500);
 	raw_answer_init(&r);
 	cookie_ack();
 	r.a->path[1]->state = DDPS_SCTP_INACTIVE;
@@ -440,13 +440,13 @@ Test(sctp_meets, a_shutdown_that_nobody_answers, .description = "9260-9.2-4")
 
 Test(sctp_meets, all_paths_are_counted)
 {
-	up();
+	open_both_paths();
 	for (unsigned i = 0; i < 2; i++) {
 		r.a->path[i]->tx.resent = 1 + 2 * i;
 		r.a->path[i]->tx.t3s = 5 + i;
 	}
-	cr_expect_eq(info().retransmitted, 4);
-	cr_expect_eq(info().timeouts, 11);
+	cr_expect_eq(get_sctp_meets_info().retransmitted, 4);
+	cr_expect_eq(get_sctp_meets_info().timeouts, 11);
 }
 
 /* One that had failed and answers again is used once it has proved itself, or the user says so. */
@@ -454,15 +454,15 @@ Test(sctp_meets, the_user_chooses_a_path_that_had_failed)
 {
 	struct ddps_sc_chunk c;
 
-	up();
-	nobody(first());
+	open_both_paths();
+	bring_meets_icmp(get_first_address());
 	cr_expect(path_info(1).in_use);
 	raw_wait(&r, 1);
-	cr_assert(sent_to(first(), SC_HEARTBEAT, &c));
-	answer_heartbeat(&c, false);
+	cr_assert(sent_to(get_first_address(), SC_HEARTBEAT, &c));
+	answer_sctp_paths_heartbeat(&c, false);
 	cr_expect_eq(path_info(0).state, DDPS_SCTP_ACTIVE);
 	cr_expect(path_info(1).in_use);
-	cr_expect_eq(ddps_sctp_set_primary(r.a, first(), r.net.now), 0);
+	cr_expect_eq(ddps_sctp_set_primary(r.a, get_first_address(), r.net.now), 0);
 	cr_expect(path_info(0).in_use);
 }
 
@@ -475,15 +475,15 @@ Test(sctp_meets, a_message_is_acknowledged_when_all_of_it_is)
 
 	raw_up(&r);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
-	cr_expect_eq(info().unsent, 3000);
-	cr_expect_eq(info().unacked, 0);
+	cr_expect_eq(get_sctp_meets_info().unsent, 3000);
+	cr_expect_eq(get_sctp_meets_info().unacked, 0);
 	sn_flush(&r.net);
 	cr_assert_eq(r.a->tx.next, r.tsn + 3);
-	cr_expect_eq(info().unsent, 0);
-	cr_expect_eq(info().unacked, 3000);
+	cr_expect_eq(get_sctp_meets_info().unsent, 0);
+	cr_expect_eq(get_sctp_meets_info().unacked, 3000);
 	for (uint32_t i = 0; i < 3; i++) {
 		raw_sack(&r, r.tsn + i, 100000);
 		cr_expect_eq(r.acked, i == 2, "%u", i);
 	}
-	cr_expect_eq(info().unacked, 0);
+	cr_expect_eq(get_sctp_meets_info().unacked, 0);
 }

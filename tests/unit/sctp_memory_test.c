@@ -6,7 +6,7 @@
 static struct raw r;
 
 /* Whether the @n-th allocation was there to fail, while the first piece of a message is to leave. */
-static bool sends(unsigned n)
+static bool does_send_meet_failure(unsigned n)
 {
 	static const uint8_t text[3000];
 	const struct iovec iov = { (void *)(uintptr_t)text, sizeof text };
@@ -43,13 +43,13 @@ Test(sctp_memory, what_cannot_leave_leaves_later)
 {
 	unsigned n = 1;
 
-	while (sends(n))
+	while (does_send_meet_failure(n))
 		n++;
 	cr_expect_geq(n, 3);
 }
 
 /* Three fragments; then the first again, as if its packet had been lost. */
-static bool takes(unsigned n)
+static bool does_receive_meet_failure(unsigned n)
 {
 	bool poor;
 
@@ -80,7 +80,7 @@ Test(sctp_memory, a_fragment_without_room_comes_again)
 {
 	unsigned n = 1;
 
-	while (takes(n))
+	while (does_receive_meet_failure(n))
 		n++;
 	cr_expect_geq(n, 4); /* the map, the fragment, its run, the tables of runs */
 }
@@ -124,7 +124,7 @@ Test(sctp_memory, a_peer_that_answers_again_costs_no_more, .description = "9260-
 }
 
 /* From nothing to nothing, with what a sender puts aside for the next one. */
-static long life(void)
+static long measure_memory_life(void)
 {
 	long before = mem_live();
 
@@ -138,8 +138,8 @@ static long life(void)
 
 Test(sctp_memory, an_engine_leaves_nothing)
 {
-	life();
-	long n = life();
+	measure_memory_life();
+	long n = measure_memory_life();
 
 	cr_expect_eq(n, 0, "%ld", n);
 }

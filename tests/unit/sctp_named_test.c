@@ -14,7 +14,7 @@ static void fini(void)
 
 TestSuite(sctp_named, .fini = fini);
 
-static void hand(uint32_t tsn, uint16_t ssn, const char *text)
+static void bring_named_data(uint32_t tsn, uint16_t ssn, const char *text)
 {
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, tsn, 0, ssn, WHOLE, text);
@@ -49,10 +49,10 @@ Test(sctp_named, a_sack_takes_no_more_than_its_room)
 		struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 
 		raw_up(&r);
-		hand(RAW_TSN + 2, 2, "a");
-		hand(RAW_TSN + 4, 4, "b");
+		bring_named_data(RAW_TSN + 2, 2, "a");
+		bring_named_data(RAW_TSN + 4, 4, "b");
 		for (unsigned k = 0; k < 3; k++)
-			hand(RAW_TSN + 4, 4, "b");
+			bring_named_data(RAW_TSN + 4, 4, "b");
 		cr_expect_eq(ddps_sc_put_sack(r.a, &w, 16 + 4u * row[i].words),
 			     16 + 4u * (row[i].gaps + row[i].dups));
 		cr_expect_eq(buf[13], row[i].gaps);

@@ -100,7 +100,7 @@ Test(sctp_narrow, losses_that_were_none)
 
 /* ---- of the sender ---- */
 
-static void burst(struct world *w, unsigned n)
+static void send_sctp_narrow_burst(struct world *w, unsigned n)
 {
 	w->p[0].cc.cwnd = 1 << 20;
 	for (unsigned i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ Test(sctp_narrow, a_timeout_that_was_too_early)
 
 	sent_begin(&w, 1, 1, 500);
 	p = &w.p[0];
-	burst(&w, 4);
+	send_sctp_narrow_burst(&w, 4);
 	p->srtt = p->min_rtt = 100 * MS;
 	w.now += SEC;
 	p->pto_at = 0;
@@ -150,29 +150,29 @@ static struct {
 	bool gone;
 } run;
 
-static void nothing(void *user)
+static void ignore_narrow_upcall(void *user)
 {
 	(void)user;
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_narrow_message(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user;
 	run.octets += m->len;
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_narrow_acked(void *user, uint64_t n)
 {
 	(void)user, (void)n;
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_narrow_gone(void *user, const struct ddps_error *e)
 {
 	(void)user, (void)e;
 	run.gone = true;
 }
 
-static void send_one(size_t len)
+static void send_one_sctp_narrow(size_t len)
 {
 	static uint8_t buf[2000];
 	struct iovec iov = { buf, len };
@@ -182,35 +182,35 @@ static void send_one(size_t len)
 
 static size_t early; /* octets that go with the cookie */
 
-static void on_answered(void *user)
+static void take_sctp_narrow_answered(void *user)
 {
 	(void)user;
 	if (early)
-		send_one(early);
+		send_one_sctp_narrow(early);
 }
 
-static const struct ddps_sctp_up up = { .answered = on_answered,
-					.up = nothing,
-					.message = on_message,
-					.writable = nothing,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .answered = take_sctp_narrow_answered,
+					.up = ignore_narrow_upcall,
+					.message = take_sctp_narrow_message,
+					.writable = ignore_narrow_upcall,
+					.acked = take_sctp_narrow_acked,
+					.peer_shutdown = ignore_narrow_upcall,
+					.restarted = ignore_narrow_upcall,
+					.gone = take_sctp_narrow_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_narrow_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	run.b = a;
 	ddps_sctp_assoc_set_up(a, &up, NULL);
 }
 
-static void narrow(unsigned mtu)
+static void narrow_path(unsigned mtu)
 {
 	run.net.node[0].link[0].mtu = run.net.node[1].link[0].mtu = mtu;
 }
 
-static void connect(void)
+static void connect_sctp_narrow(void)
 {
 	struct ddps_sctp_param p = { .port = 5000, .mtu = 1500 };
 	struct ddps_sctp_config c;
@@ -219,7 +219,7 @@ static void connect(void)
 	sn_config(&run.net, &c);
 	for (unsigned i = 0; i < 2; i++)
 		sn_boot(&run.net, i, &c);
-	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &p, on_accept, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &p, take_sctp_narrow_accept, NULL, &l), 0);
 	p.port = 10000;
 	cr_assert_eq(ddps_sctp_connect(run.net.node[0].e, &p, run.net.node[1].addr, 1, 5000, 9899,
 				       &up, NULL, run.net.now, &run.a),
@@ -239,10 +239,10 @@ Test(sctp_narrow, messages_below_the_base_size)
 		memset(&run, 0, sizeof run);
 		early = 0;
 		sn_init(&run.net, i);
-		connect();
-		narrow(is[i][0]);
+		connect_sctp_narrow();
+		narrow_path(is[i][0]);
 		for (unsigned n = 0; n < 3; n++)
-			send_one(is[i][1]);
+			send_one_sctp_narrow(is[i][1]);
 		sn_run(&run.net, 6 * SEC);
 		cr_expect_eq(run.octets, 3 * is[i][1], "%u: %zu", i, run.octets);
 		cr_expect_not(run.gone);
@@ -255,9 +255,9 @@ Test(sctp_narrow, a_cookie_that_is_too_large)
 {
 	memset(&run, 0, sizeof run);
 	sn_init(&run.net, 1);
-	narrow(400);
+	narrow_path(400);
 	early = 330;
-	connect();
+	connect_sctp_narrow();
 	sn_run(&run.net, 6 * SEC);
 	cr_expect_eq(run.octets, 330);
 	cr_expect_not(run.gone);

@@ -90,7 +90,7 @@ void sn_fini(struct sn_net *n)
 /* ---- packets on their way ---- */
 
 /* Not by malloc(), which some programs make fail for the engine. */
-static void *own_memory(size_t len)
+static void *use_own_sctp_net_memory(size_t len)
 {
 	void *p;
 
@@ -99,17 +99,17 @@ static void *own_memory(size_t len)
 	return p;
 }
 
-static bool before(const struct sn_packet *a, const struct sn_packet *b)
+static bool is_before_sctp_net(const struct sn_packet *a, const struct sn_packet *b)
 {
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-static void push(struct sn_net *n, struct sn_packet p)
+static void push_sctp_net(struct sn_net *n, struct sn_packet p)
 {
 	size_t i;
 
 	if (n->n == n->cap) {
-		struct sn_packet *more = own_memory((2 * n->cap + 64) * sizeof *more);
+		struct sn_packet *more = use_own_sctp_net_memory((2 * n->cap + 64) * sizeof *more);
 
 		if (n->n)
 			memcpy(more, n->heap, n->n * sizeof *more);
@@ -118,20 +118,20 @@ static void push(struct sn_net *n, struct sn_packet p)
 		n->cap = 2 * n->cap + 64;
 	}
 	p.order = n->order++;
-	for (i = n->n++; i && before(&p, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (i = n->n++; i && is_before_sctp_net(&p, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		n->heap[i] = n->heap[(i - 1) / 2];
 	n->heap[i] = p;
 }
 
-static struct sn_packet pop(struct sn_net *n)
+static struct sn_packet pop_sctp_net(struct sn_net *n)
 {
 	struct sn_packet first = n->heap[0], last = n->heap[--n->n];
 	size_t i = 0, c;
 
 	while ((c = 2 * i + 1) < n->n) {
-		if (c + 1 < n->n && before(&n->heap[c + 1], &n->heap[c]))
+		if (c + 1 < n->n && is_before_sctp_net(&n->heap[c + 1], &n->heap[c]))
 			c++;
-		if (!before(&n->heap[c], &last))
+		if (!is_before_sctp_net(&n->heap[c], &last))
 			break;
 		n->heap[i] = n->heap[c];
 		i = c;
@@ -163,7 +163,8 @@ static bool queued(struct sn_net *n, struct sn_link *l, size_t len)
 	return true;
 }
 
-static void send_on(struct sn_node *d, unsigned to, unsigned k, const uint8_t *data, size_t len)
+static void send_on_sctp_net(struct sn_node *d, unsigned to, unsigned k, const uint8_t *data,
+			     size_t len)
 {
 	struct sn_net *n = d->net;
 	struct sn_link *l = &d->link[k];
@@ -178,11 +179,11 @@ static void send_on(struct sn_node *d, unsigned to, unsigned k, const uint8_t *d
 	p.from.peer = d->addr[k];
 	p.from.local = n->node[to].addr[k];
 	p.from.encap = l->nat ? l->nat : d->udp;
-	p.data = own_memory(len);
+	p.data = use_own_sctp_net_memory(len);
 	memcpy(p.data, data, len);
 	if (sn_chance(n, l->corrupt))
 		p.data[sn_below(n, len)] ^= (uint8_t)(1u << sn_below(n, 8));
-	push(n, p);
+	push_sctp_net(n, p);
 }
 
 static void trace(const struct sn_node *d, const struct ddps_sctp_route *to, const uint8_t *data,
@@ -248,12 +249,12 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 		d->lost++;
 		return;
 	}
-	send_on(d, peer, (unsigned)k, data, len);
+	send_on_sctp_net(d, peer, (unsigned)k, data, len);
 	if (sn_chance(n, l->dup))
-		send_on(d, peer, (unsigned)k, data, len);
+		send_on_sctp_net(d, peer, (unsigned)k, data, len);
 }
 
-static void gather(const struct ddps_sctp_out *o, uint8_t *buf)
+static void gather_sctp_net(const struct ddps_sctp_out *o, uint8_t *buf)
 {
 	for (unsigned i = 0; i < o->niov; i++) {
 		memcpy(buf, o->iov[i].iov_base, o->iov[i].iov_len);
@@ -261,7 +262,7 @@ static void gather(const struct ddps_sctp_out *o, uint8_t *buf)
 	}
 }
 
-static bool flush_one(struct sn_node *d)
+static bool flush_one_sctp_net(struct sn_node *d)
 {
 	static uint8_t head[1 << 16], all[1 << 18];
 	struct iovec iov[256];
@@ -278,7 +279,7 @@ static bool flush_one(struct sn_node *d)
 		ddps_sctp_unsent(d->e, &o, d->net->now);
 		return true;
 	}
-	gather(&o, all);
+	gather_sctp_net(&o, all);
 	if (o.nsegs > d->net->segs_max_seen)
 		d->net->segs_max_seen = o.nsegs;
 	for (size_t at = 0; at < o.len; at += o.seg_size)
@@ -291,7 +292,7 @@ void sn_flush_node(struct sn_net *n, unsigned id)
 {
 	unsigned turns = 0;
 
-	while (n->node[id].e && n->node[id].rests <= n->now && flush_one(&n->node[id])) {
+	while (n->node[id].e && n->node[id].rests <= n->now && flush_one_sctp_net(&n->node[id])) {
 		if (++turns > 100000)
 			abort(); /* it never has enough */
 	}
@@ -317,14 +318,14 @@ void sn_inject(struct sn_net *n, unsigned to, unsigned link, const void *data, s
 	free(copy);
 }
 
-static void arrive(struct sn_net *n)
+static void deliver_sctp_net(struct sn_net *n)
 {
-	struct sn_packet p = pop(n);
+	struct sn_packet p = pop_sctp_net(n);
 	struct ddps_sctp_in in = { .from = p.from, .data = p.data, .len = p.len };
 
 	if (n->node[p.to].rests > n->now) { /* it waits in the socket */
 		p.at = n->node[p.to].rests;
-		push(n, p);
+		push_sctp_net(n, p);
 		return;
 	}
 	n->now = p.at > n->now ? p.at : n->now;
@@ -345,7 +346,7 @@ static bool wakes(const struct sn_net *n)
 }
 
 /* When a node's timers are looked at. */
-static uint64_t deadline(const struct sn_node *d)
+static uint64_t get_sctp_net_deadline(const struct sn_node *d)
 {
 	uint64_t at = d->e ? ddps_sctp_deadline(d->e) : UINT64_MAX;
 
@@ -358,7 +359,7 @@ bool sn_step(struct sn_net *n, uint64_t until)
 
 	sn_flush(n);
 	for (unsigned i = 0; i < n->nodes; i++) {
-		d = deadline(&n->node[i]);
+		d = get_sctp_net_deadline(&n->node[i]);
 		at = d < at ? d : at;
 	}
 	if (n->n && n->heap[0].at <= at)
@@ -369,12 +370,12 @@ bool sn_step(struct sn_net *n, uint64_t until)
 	}
 	n->now = at > n->now ? at : n->now;
 	while (n->n && n->heap[0].at <= n->now) {
-		arrive(n);
+		deliver_sctp_net(n);
 		if (!wakes(n))
 			break;
 	}
 	for (unsigned i = 0; i < n->nodes; i++) {
-		if (n->node[i].e && deadline(&n->node[i]) <= n->now)
+		if (n->node[i].e && get_sctp_net_deadline(&n->node[i]) <= n->now)
 			ddps_sctp_tick(n->node[i].e, n->now);
 	}
 	sn_flush(n);

@@ -6,26 +6,26 @@
 static struct world w;
 static struct ddps_sent_path *const p = &w.p[0];
 
-static void begin(void)
+static void begin_sctp_news(void)
 {
 	sent_begin(&w, 1, 1, 1000000);
 	p->late = 0;
 }
 
-static void end(void)
+static void end_sctp_news(void)
 {
 	sent_end(&w);
 }
 
-TestSuite(sctp_news, .init = begin, .fini = end);
+TestSuite(sctp_news, .init = begin_sctp_news, .fini = end_sctp_news);
 
-static void again(void)
+static void begin_news_again(void)
 {
-	end();
-	begin();
+	end_sctp_news();
+	begin_sctp_news();
 }
 
-static void packets(unsigned n)
+static void send_sctp_news_packets(unsigned n)
 {
 	for (; n; n--) {
 		ddps_sent_begin(&w.s, p, w.now);
@@ -35,7 +35,7 @@ static void packets(unsigned n)
 	}
 }
 
-static void sack(uint32_t cum, uint32_t a_rwnd, uint16_t from, uint16_t to)
+static void send_sctp_news_sack(uint32_t cum, uint32_t a_rwnd, uint16_t from, uint16_t to)
 {
 	struct ddps_sent_gap gap = { from, to };
 	struct ddps_sent_sack k = {
@@ -49,35 +49,35 @@ static void sack(uint32_t cum, uint32_t a_rwnd, uint16_t from, uint16_t to)
 /* The probe of the tail begins anew with each SACK that brings something; not where losses are told. */
 Test(sctp_news, when_the_tail_is_probed_next)
 {
-	packets(4);
+	send_sctp_news_packets(4);
 	w.now += 50 * MS;
 	p->pto_at = 0;
-	sack(1, 1000000, 0, 0);
+	send_sctp_news_sack(1, 1000000, 0, 0);
 	cr_assert_eq(p->srtt, 50 * MS);
 	cr_expect_eq(p->pto_at, w.now + 100 * MS, "two RTTs");
 	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
 	w.now += MS;
-	sack(1, 1000000, 2, 2);
+	send_sctp_news_sack(1, 1000000, 2, 2);
 	cr_expect_eq(p->pto_at, 0, "RACK will see");
 }
 
 /* What was sent before the highest that has arrived, and arrives later, has been overtaken. */
 Test(sctp_news, who_was_overtaken)
 {
-	for (unsigned late = 0; late < 2; late++, again()) {
-		packets(4);
+	for (unsigned late = 0; late < 2; late++, begin_news_again()) {
+		send_sctp_news_packets(4);
 		w.now += 50 * MS;
-		sack(1, 1000000, 0, 0);
+		send_sctp_news_sack(1, 1000000, 0, 0);
 		cr_expect_eq(p->fack, 1);
 		w.now += MS;
 		if (late)
-			sack(1, 1000000, 2, 2);
+			send_sctp_news_sack(1, 1000000, 2, 2);
 		else
-			sack(2, 1000000, 0, 0);
+			send_sctp_news_sack(2, 1000000, 0, 0);
 		cr_expect_eq(p->fack, late ? 3 : 2);
 		cr_expect(!p->reord_seen);
 		w.now += MS;
-		sack(3, 1000000, 0, 0);
+		send_sctp_news_sack(3, 1000000, 0, 0);
 		cr_expect_eq(p->fack, 3);
 		cr_expect_eq(p->reord_seen, late);
 	}
@@ -89,15 +89,15 @@ Test(sctp_news, what_a_sack_costs)
 	uint64_t cost[2][2];
 
 	for (unsigned gaps = 0; gaps < 2; gaps++)
-		for (unsigned n = 0; n < 2; n++, again()) {
+		for (unsigned n = 0; n < 2; n++, begin_news_again()) {
 			uint64_t was;
 
-			packets(9);
+			send_sctp_news_packets(9);
 			was = w.s.steps;
 			if (gaps)
-				sack(0, 1000000, 2, n ? 6 : 2);
+				send_sctp_news_sack(0, 1000000, 2, n ? 6 : 2);
 			else
-				sack(n ? 5 : 1, 1000000, 0, 0);
+				send_sctp_news_sack(n ? 5 : 1, 1000000, 0, 0);
 			cost[gaps][n] = w.s.steps - was;
 		}
 	cr_expect_eq(cost[0][1] - cost[0][0], 4);
@@ -112,12 +112,12 @@ Test(sctp_news, which_window_answers, .description = "9260-6.2.1-1")
 		bool still;
 	} is[] = { { 0, true }, { 99, true }, { 100, false }, { 101, false } };
 
-	for (unsigned k = 0; k < 4; k++, again()) {
-		packets(1);
+	for (unsigned k = 0; k < 4; k++, begin_news_again()) {
+		send_sctp_news_packets(1);
 		w.s.zero_out = true;
 		w.s.zero_tsn = 1;
 		w.s.zero_n = 3;
-		sack(0, is[k].a_rwnd, 0, 0);
+		send_sctp_news_sack(0, is[k].a_rwnd, 0, 0);
 		cr_expect_eq(w.s.zero_out, is[k].still, "%u", k);
 		cr_expect_eq(w.s.zero_n, is[k].still ? 3 : 0, "%u", k);
 		cr_expect_eq(w.s.a_rwnd, is[k].a_rwnd);
@@ -154,10 +154,10 @@ Test(sctp_news, a_router_ends_the_search, .description = "8899-6.2-2")
  * was for nothing. */
 Test(sctp_news, an_original_that_arrives_behind_its_probe)
 {
-	for (unsigned tlp = 0; tlp < 2; tlp++, again()) {
+	for (unsigned tlp = 0; tlp < 2; tlp++, begin_news_again()) {
 		struct ddps_sent_slot *c;
 
-		packets(2);
+		send_sctp_news_packets(2);
 		p->srtt = p->min_rtt = 80 * MS;
 		w.now += 81 * MS;
 		c = ddps_sent_slot(&w.s, 1);
@@ -166,7 +166,7 @@ Test(sctp_news, an_original_that_arrives_behind_its_probe)
 		c->flags = tlp ? SLOT_TLP : 0;
 		p->tlp_out = true;
 		p->tlp_tsn = 2;
-		sack(1, 1000000, 0, 0);
+		send_sctp_news_sack(1, 1000000, 0, 0);
 		cr_expect_eq(p->tlp_out, !tlp);
 		cr_expect_eq(p->rack_pn, 0, "no evidence");
 	}
@@ -175,18 +175,18 @@ Test(sctp_news, an_original_that_arrives_behind_its_probe)
 /* Without memory for its blocks a SACK is as one that was lost, and leaves nothing. */
 Test(sctp_news, blocks_that_find_no_memory)
 {
-	for (unsigned n = 1; n <= 2; n++, again()) {
+	for (unsigned n = 1; n <= 2; n++, begin_news_again()) {
 		long before;
 
-		packets(4);
+		send_sctp_news_packets(4);
 		before = mem_live();
 		mem_fail(n);
-		sack(0, 1000000, 2, 3);
+		send_sctp_news_sack(0, 1000000, 2, 3);
 		cr_expect(mem_failed());
 		mem_fail(0);
 		cr_expect_eq(mem_live(), before);
 		cr_expect_eq(p->nsacked, 0);
-		sack(0, 1000000, 2, 3);
+		send_sctp_news_sack(0, 1000000, 2, 3);
 		cr_expect_eq(p->nsacked, 2);
 	}
 }
@@ -207,15 +207,15 @@ Test(sctp_news, what_is_found_behind_a_rest, .description = "9260-6.3.1-1")
 		was = w.s.conf;
 		conf = *was;
 		w.s.conf = &conf;
-		packets(1);
+		send_sctp_news_packets(1);
 		p->min_rtt = 10 * MS;
 		conf.rest_from = w.now + MS;
 		conf.rest_to = w.now + 500 * MS;
 		w.now = conf.rest_to + is[k].behind;
-		sack(1, 1000000, 0, 0);
+		send_sctp_news_sack(1, 1000000, 0, 0);
 		/* no less than the shortest */
 		cr_expect_eq(p->srtt, is[k].srtt, "%u: %llu", k, (unsigned long long)p->srtt);
 		w.s.conf = was;
-		again();
+		begin_news_again();
 	}
 }

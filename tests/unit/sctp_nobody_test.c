@@ -9,7 +9,7 @@ static unsigned refused[2]; /* told of the first address, of the second */
 static void on_refused(void *user, const struct ddps_sctp_addr *peer)
 {
 	(void)user;
-	refused[same(peer, second())]++;
+	refused[is_same_paths_address(peer, get_second_address())]++;
 }
 
 /* What the backend has: the end, when nobody is there. */
@@ -18,14 +18,14 @@ static const struct ddps_sctp_up *strict(void)
 	static struct ddps_sctp_up up;
 
 	up = raw_upcalls;
-	up.path = on_path;
+	up.path = note_second_path;
 	up.refused = on_refused;
 	memset(refused, 0, sizeof refused);
 	r.e->c.icmp_grace = 0;
 	return &up;
 }
 
-static void nobody(const struct ddps_sctp_addr *to)
+static void bring_icmp_nobody(const struct ddps_sctp_addr *to)
 {
 	struct ddps_sctp_route way = { .peer = *to, .encap = r.net.node[1].udp };
 	uint8_t quote[20];
@@ -43,9 +43,9 @@ static void nobody(const struct ddps_sctp_addr *to)
 	sn_flush(&r.net);
 }
 
-static void both_up(void)
+static void bring_both_sctp_nobody_up(void)
 {
-	up();
+	open_both_paths();
 	ddps_sctp_assoc_set_up(r.a, strict(), &r);
 }
 
@@ -65,19 +65,19 @@ Test(sctp_nobody, contact_07_an_address_that_is_only_claimed, .description = "92
 	invite();
 	raw_echo(&r);
 	ddps_sctp_assoc_set_up(r.a, strict(), &r);
-	if (!sent_to(second(), SC_HEARTBEAT, NULL))
+	if (!sent_to(get_second_address(), SC_HEARTBEAT, NULL))
 		raw_wait(&r, 1000);
-	cr_assert(sent_to(second(), SC_HEARTBEAT, NULL));
-	nobody(second());
+	cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, NULL));
+	bring_icmp_nobody(get_second_address());
 	expect_up();
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE, "it is not asked each RTO");
 	cr_expect_eq(refused[1], 1);
-	nobody(second());
+	bring_icmp_nobody(get_second_address());
 	cr_expect_eq(refused[1], 1, "once");
-	for (unsigned n = 0; n < 130 && !sent_to(second(), SC_HEARTBEAT, &c); n++)
+	for (unsigned n = 0; n < 130 && !sent_to(get_second_address(), SC_HEARTBEAT, &c); n++)
 		raw_wait(&r, 1000);
-	cr_assert(sent_to(second(), SC_HEARTBEAT, &c), "but once an interval");
-	answer_heartbeat(&c, true);
+	cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c), "but once an interval");
+	answer_sctp_paths_heartbeat(&c, true);
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE, "somebody may come");
 }
 
@@ -86,7 +86,7 @@ Test(sctp_nobody, contact_07_the_last_confirmed_address_ends_it)
 	invite();
 	raw_echo(&r);
 	ddps_sctp_assoc_set_up(r.a, strict(), &r);
-	nobody(first());
+	bring_icmp_nobody(get_first_address());
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1, "what is only claimed does not count");
 	cr_expect_eq(r.why.code, DDPS_E_RESET);
@@ -97,31 +97,31 @@ Test(sctp_nobody, contact_07_a_spare_address, .description = "9260-10-8")
 {
 	struct ddps_sc_chunk c;
 
-	both_up();
-	nobody(second());
+	bring_both_sctp_nobody_up();
+	bring_icmp_nobody(get_second_address());
 	expect_up();
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE);
 	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
 	cr_expect(refused[1] == 1 && !refused[0]);
-	nobody(second());
+	bring_icmp_nobody(get_second_address());
 	expect_up();
 	r.n = 0;
 	cr_expect_eq(r.a->errors, 0);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_expect_eq(sent_to(first(), SC_DATA, &c), 1);
+	cr_expect_eq(sent_to(get_first_address(), SC_DATA, &c), 1);
 }
 
 /* Where data goes: it leaves by the other one at once, and whether that one is there is asked. */
 Test(sctp_nobody, contact_07_the_address_of_data, .description = "9260-10-8 9260-6.4.1-1")
 {
-	both_up();
+	bring_both_sctp_nobody_up();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_assert_eq(sent_to(first(), SC_DATA, NULL), 1);
-	nobody(first());
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_assert_eq(sent_to(get_first_address(), SC_DATA, NULL), 1);
+	bring_icmp_nobody(get_first_address());
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 	raw_wait(&r, 1);
 	cr_assert_eq(r.gone, 0);
-	nobody(second());
+	bring_icmp_nobody(get_second_address());
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
 	cr_expect_eq(r.why.code, DDPS_E_RESET);
@@ -130,44 +130,44 @@ Test(sctp_nobody, contact_07_the_address_of_data, .description = "9260-10-8 9260
 
 Test(sctp_nobody, contact_07_a_dead_peer_is_missed_without_data)
 {
-	both_up();
-	nobody(second());
+	bring_both_sctp_nobody_up();
+	bring_icmp_nobody(get_second_address());
 	raw_wait(&r, 1);
-	nobody(first()); /* about the heartbeat that has just left */
+	bring_icmp_nobody(get_first_address()); /* about the heartbeat that has just left */
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
 }
 
 Test(sctp_nobody, contact_07_the_others_are_asked_at_once)
 {
-	both_up();
-	nobody(second());
-	if (!sent_to(first(), SC_HEARTBEAT, NULL))
+	bring_both_sctp_nobody_up();
+	bring_icmp_nobody(get_second_address());
+	if (!sent_to(get_first_address(), SC_HEARTBEAT, NULL))
 		raw_wait(&r, 1);
-	cr_expect(sent_to(first(), SC_HEARTBEAT, NULL));
+	cr_expect(sent_to(get_first_address(), SC_HEARTBEAT, NULL));
 }
 
 /* One that has failed silently is none to go on with. */
 Test(sctp_nobody, contact_07_an_address_that_failed_before)
 {
-	both_up();
+	bring_both_sctp_nobody_up();
 	for (unsigned i = 0; i <= r.e->c.path_max_retrans; i++)
 		ddps_sc_path_error(r.a->path[1]);
 	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE);
-	nobody(first());
+	bring_icmp_nobody(get_first_address());
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
 }
 
 Test(sctp_nobody, contact_07_shutdown_goes_on_elsewhere)
 {
-	both_up();
+	bring_both_sctp_nobody_up();
 	ddps_sctp_shutdown(r.a, r.net.now);
 	r.n = 0;
 	sn_flush(&r.net);
-	cr_assert_eq(sent_to(first(), SC_SHUTDOWN, NULL), 1);
-	nobody(first());
-	cr_expect_eq(sent_to(second(), SC_SHUTDOWN, NULL), 1, "without a timeout");
+	cr_assert_eq(sent_to(get_first_address(), SC_SHUTDOWN, NULL), 1);
+	bring_icmp_nobody(get_first_address());
+	cr_expect_eq(sent_to(get_second_address(), SC_SHUTDOWN, NULL), 1, "without a timeout");
 	cr_expect_eq(r.gone, 0);
 }
 
@@ -183,7 +183,7 @@ static void open_to(unsigned n)
 				       r.net.now, &r.a),
 		     0);
 	sn_flush(&r.net);
-	cr_assert_eq(sent_to(first(), SC_INIT, NULL), 1);
+	cr_assert_eq(sent_to(get_first_address(), SC_INIT, NULL), 1);
 }
 
 /* The second address answers, from there. */
@@ -207,13 +207,13 @@ Test(sctp_nobody, contact_08_the_second_address_is_tried_at_once, .description =
 
 	open_to(2);
 	now = r.net.now;
-	nobody(first());
-	cr_expect_eq(sent_to(second(), SC_INIT, NULL), 1);
+	bring_icmp_nobody(get_first_address());
+	cr_expect_eq(sent_to(get_second_address(), SC_INIT, NULL), 1);
 	cr_expect_eq(r.net.now, now);
 	cr_expect_eq(r.a->ctl_n, 0, "no attempt was in vain");
 	cr_expect(refused[0] == 1 && !refused[1]);
 	second_answers();
-	cr_assert_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
+	cr_assert_eq(sent_to(get_second_address(), SC_COOKIE_ECHO, NULL), 1);
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
 	send_second();
@@ -226,9 +226,9 @@ Test(sctp_nobody, contact_08_the_second_address_is_tried_at_once, .description =
 Test(sctp_nobody, contact_08_all_addresses_refuse)
 {
 	open_to(2);
-	nobody(first());
+	bring_icmp_nobody(get_first_address());
 	cr_assert_eq(r.gone, 0);
-	nobody(second());
+	bring_icmp_nobody(get_second_address());
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
 	cr_expect_eq(r.why.code, DDPS_E_REFUSED);
@@ -243,16 +243,16 @@ Test(sctp_nobody, contact_08_one_is_silent_and_one_refuses)
 	while (!r.a->ctl_n)
 		cr_assert(sn_step(&r.net, UINT64_MAX));
 	sn_flush(&r.net);
-	cr_assert_eq(sent_to(second(), SC_INIT, NULL), 1);
-	nobody(second());
-	cr_expect_eq(sent_to(first(), SC_INIT, NULL), 1);
+	cr_assert_eq(sent_to(get_second_address(), SC_INIT, NULL), 1);
+	bring_icmp_nobody(get_second_address());
+	cr_expect_eq(sent_to(get_first_address(), SC_INIT, NULL), 1);
 	for (unsigned n = 2; n < 5; n++) {
 		r.n = 0;
 		while (r.a->ctl_n < n)
 			cr_assert(sn_step(&r.net, UINT64_MAX));
 		sn_flush(&r.net);
-		cr_expect_eq(sent_to(first(), SC_INIT, NULL), 1, "%u", n);
-		cr_expect_eq(sent_to(second(), SC_INIT, NULL), 0, "%u", n);
+		cr_expect_eq(sent_to(get_first_address(), SC_INIT, NULL), 1, "%u", n);
+		cr_expect_eq(sent_to(get_second_address(), SC_INIT, NULL), 0, "%u", n);
 	}
 }
 
@@ -263,11 +263,11 @@ Test(sctp_nobody, contact_08_a_refusal_that_is_late)
 	r.n = 0;
 	while (!r.a->ctl_n)
 		cr_assert(sn_step(&r.net, UINT64_MAX));
-	nobody(first());
+	bring_icmp_nobody(get_first_address());
 	cr_expect_eq(r.n, 0, "the second is asked already");
 	cr_expect_eq(r.a->ctl_path, r.a->path[1]);
 	second_answers();
-	cr_expect_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_COOKIE_ECHO, NULL), 1);
 }
 
 /* It answered the INIT, and is gone before the COOKIE ECHO comes. */
@@ -276,9 +276,9 @@ Test(sctp_nobody, contact_08_the_peer_is_gone_behind_its_answer)
 	open_to(2);
 	raw_answer_init(&r);
 	cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
-	nobody(first());
-	cr_expect_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
-	nobody(second());
+	bring_icmp_nobody(get_first_address());
+	cr_expect_eq(sent_to(get_second_address(), SC_COOKIE_ECHO, NULL), 1);
+	bring_icmp_nobody(get_second_address());
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
 	cr_expect_eq(r.why.code, DDPS_E_RESET);
@@ -288,7 +288,7 @@ Test(sctp_nobody, contact_08_the_peer_is_gone_behind_its_answer)
 Test(sctp_nobody, contact_08_who_refused_comes_itself)
 {
 	open_to(2);
-	nobody(first());
+	bring_icmp_nobody(get_first_address());
 	raw_begin(&r, 0);
 	r.own = RAW_TAG;
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, NULL, 0);

@@ -6,18 +6,19 @@ TestSuite(sctp_own, .fini = fini);
 
 static bool first_is, second_is; /* ours */
 
-static bool own(void *user, const struct ddps_sctp_addr *a)
+static bool is_own_address(void *user, const struct ddps_sctp_addr *a)
 {
 	(void)user;
-	return (first_is && same(a, first())) || (second_is && same(a, second()));
+	return (first_is && is_same_paths_address(a, get_first_address())) ||
+	       (second_is && is_same_paths_address(a, get_second_address()));
 }
 
-static void start(bool one, bool two)
+static void start_sctp_own(bool one, bool two)
 {
 	first_is = one;
 	second_is = two;
 	raw_init(&r);
-	r.e->c.own = own;
+	r.e->c.own = is_own_address;
 }
 
 static size_t put_second(uint8_t *params, size_t room, bool cookie)
@@ -26,7 +27,7 @@ static size_t put_second(uint8_t *params, size_t room, bool cookie)
 
 	if (cookie)
 		ddps_sc_put_tlv(&w, SC_P_COOKIE, "cook", 4);
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_second_address());
 	return (size_t)(w.p - params);
 }
 
@@ -41,7 +42,7 @@ static void init_again(uint32_t tag)
 }
 
 /* The peer opens and lists its second address. */
-static void opened(void)
+static void open_with_second(void)
 {
 	r.own = RAW_TAG;
 	init_again(RAW_TAG);
@@ -52,13 +53,13 @@ static void opened(void)
 
 Test(sctp_own, contact_12_an_address_that_both_have_is_left_out)
 {
-	start(false, true);
-	opened();
+	start_sctp_own(false, true);
+	open_with_second();
 	cr_expect_eq(r.a->npaths, 1);
 	cr_expect_eq(r.e->st.addrs_own, 1);
 	for (unsigned i = 0; i < 5; i++) {
 		raw_wait(&r, 1000);
-		cr_expect_eq(sent_to(second(), SC_HEARTBEAT, NULL), 0);
+		cr_expect_eq(sent_to(get_second_address(), SC_HEARTBEAT, NULL), 0);
 	}
 }
 
@@ -67,7 +68,7 @@ Test(sctp_own, contact_12_in_an_init_ack_too)
 	uint8_t params[64];
 	size_t len;
 
-	start(false, true);
+	start_sctp_own(false, true);
 	raw_connect(&r);
 	r.tag = r.a->own_tag;
 	len = put_second(params, sizeof params, true);
@@ -82,16 +83,16 @@ Test(sctp_own, contact_12_in_an_init_ack_too)
 /* Then all of its addresses are this host's. */
 Test(sctp_own, contact_12_a_peer_on_this_host_has_them_with_us)
 {
-	start(true, true);
-	opened();
+	start_sctp_own(true, true);
+	open_with_second();
 	cr_expect_eq(r.a->npaths, 2);
 	cr_expect_eq(r.e->st.addrs_own, 0);
 }
 
 Test(sctp_own, contact_12_a_peer_that_restarts_adds_none)
 {
-	start(false, true);
-	opened();
+	start_sctp_own(false, true);
+	open_with_second();
 	init_again(RAW_TAG + 1);
 	cr_assert(raw_take_init_ack(&r), "what was left out is not new");
 	raw_echo(&r);
@@ -114,9 +115,9 @@ static void reflect(uint8_t type, bool from_second)
 /* An interface came up, and what we send to the second address meets a program of this host. */
 Test(sctp_own, contact_12_an_address_that_becomes_our_own)
 {
-	up();
+	open_both_paths();
 	first_is = second_is = false;
-	r.e->c.own = own;
+	r.e->c.own = is_own_address;
 	second_is = true;
 	reflect(SC_ABORT, true);
 	cr_assert_eq(r.gone, 0);
@@ -129,22 +130,22 @@ Test(sctp_own, contact_12_an_address_that_becomes_our_own)
 
 Test(sctp_own, contact_12_data_leaves_the_address_that_becomes_our_own)
 {
-	up();
-	r.e->c.own = own;
+	open_both_paths();
+	r.e->c.own = is_own_address;
 	first_is = true;
 	second_is = false;
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	cr_assert_eq(sent_to(first(), SC_DATA, NULL), 1);
+	cr_assert_eq(sent_to(get_first_address(), SC_DATA, NULL), 1);
 	reflect(SC_ABORT, false);
 	cr_assert_eq(r.gone, 0);
 	sn_flush(&r.net);
-	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_expect_eq(sent_to(get_second_address(), SC_DATA, NULL), 1);
 }
 
 Test(sctp_own, contact_12_shutdown_is_not_completed_by_ourselves)
 {
-	up();
-	r.e->c.own = own;
+	open_both_paths();
+	r.e->c.own = is_own_address;
 	first_is = false;
 	second_is = true;
 	raw_chunk(&r, r.tag, SC_SHUTDOWN, 0, &(uint32_t){ htobe32(r.tsn - 1) }, 4);
@@ -158,7 +159,7 @@ Test(sctp_own, contact_12_shutdown_is_not_completed_by_ourselves)
 /* It has no other: whatever answers there, nothing is to be had. */
 Test(sctp_own, contact_12_the_only_address)
 {
-	start(false, false);
+	start_sctp_own(false, false);
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);

@@ -6,7 +6,7 @@
 
 static uint64_t seed = 88172645463325252ull;
 
-static unsigned draw(unsigned n)
+static unsigned draw_below(unsigned n)
 {
 	seed ^= seed << 13;
 	seed ^= seed >> 7;
@@ -47,10 +47,11 @@ Test(sctp_parts, deadlines_against_a_plain_list)
 	for (unsigned i = 0; i < TIMERS; i++)
 		t[i].want = DDPS_SC_NEVER;
 	for (unsigned n = 0; n < 20000; n++) {
-		struct ddps_sc_timer *one = &t[draw(TIMERS)], *due;
-		uint64_t now = draw(300), when = draw(10) ? 1 + draw(1000) : DDPS_SC_NEVER;
+		struct ddps_sc_timer *one = &t[draw_below(TIMERS)], *due;
+		uint64_t now = draw_below(300),
+			 when = draw_below(10) ? 1 + draw_below(1000) : DDPS_SC_NEVER;
 
-		switch (draw(4)) {
+		switch (draw_below(4)) {
 		case 0:
 			ddps_sc_timer_drop(&h, one);
 			cr_assert_eq(one->slot, 0);
@@ -137,7 +138,7 @@ Test(sctp_parts, received_ones_against_a_plain_list)
 
 		ddps_sc_map_init(&m, begin[k] - 1);
 		for (unsigned n = 0; n < SPAN; n++) {
-			unsigned i = draw(3) ? draw(SPAN) : m.cum + 1 - begin[k];
+			unsigned i = draw_below(3) ? draw_below(SPAN) : m.cum + 1 - begin[k];
 
 			if (i >= SPAN || got[i])
 				continue;
@@ -191,14 +192,14 @@ Test(sctp_parts, the_lowest_that_is_lost, .timeout = 60)
 			ddps_sent_end(&w.s, 60, true);
 		}
 		for (unsigned n = 0; n < 60; n++) {
-			uint32_t tsn = first + draw(size), want = 0, is = 0;
+			uint32_t tsn = first + draw_below(size), want = 0, is = 0;
 			bool some = false;
 
 			if (ddps_sent_slot(&w.s, tsn)->state == SLOT_FLIGHT)
 				ddps_sent_mark(&w.s, tsn);
-			else if (ddps_sent_slot(&w.s, tsn)->state == SLOT_LOST && draw(2))
+			else if (ddps_sent_slot(&w.s, tsn)->state == SLOT_LOST && draw_below(2))
 				ddps_sent_unlost(&w.s, tsn), ddps_sent_requeue(&w.s, tsn, w.now);
-			tsn = first + draw(size);
+			tsn = first + draw_below(size);
 			for (uint32_t i = tsn; i != w.s.next && !some; i++) {
 				some = ddps_sent_slot(&w.s, i)->state == SLOT_LOST;
 				want = i;

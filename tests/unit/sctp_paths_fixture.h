@@ -13,26 +13,27 @@ static inline void fini(void)
 	raw_fini(&r);
 }
 
-static inline const struct ddps_sctp_addr *first(void)
+static inline const struct ddps_sctp_addr *get_first_address(void)
 {
 	return &r.net.node[1].addr[0];
 }
 
-static inline const struct ddps_sctp_addr *second(void)
+static inline const struct ddps_sctp_addr *get_second_address(void)
 {
 	return &r.net.node[1].addr[1];
 }
 
-static inline bool same(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b)
+static inline bool is_same_paths_address(const struct ddps_sctp_addr *a,
+					 const struct ddps_sctp_addr *b)
 {
 	return !memcmp(a->ip, b->ip, sizeof a->ip);
 }
 
-static inline void on_path(void *user, const struct ddps_sctp_addr *peer,
-			   enum ddps_sctp_path_state s)
+static inline void note_second_path(void *user, const struct ddps_sctp_addr *peer,
+				    enum ddps_sctp_path_state s)
 {
 	(void)user;
-	if (same(peer, second()))
+	if (is_same_paths_address(peer, get_second_address()))
 		told = s, second_told++;
 	else
 		first_told++;
@@ -46,7 +47,7 @@ static inline unsigned sent_to(const struct ddps_sctp_addr *to, uint8_t type,
 	struct ddps_sc_chunk none;
 
 	for (unsigned k = 0; k < r.n; k++)
-		if (same(&r.log[k].to.peer, to) &&
+		if (is_same_paths_address(&r.log[k].to.peer, to) &&
 		    ddps_sc_contains(r.log[k].data, r.log[k].len, type, c ? c : &none))
 			n++;
 	return n;
@@ -55,7 +56,7 @@ static inline unsigned sent_to(const struct ddps_sctp_addr *to, uint8_t type,
 /* From the second address, to the one that the engine has. */
 static inline void send_second(void)
 {
-	struct ddps_sctp_in in = { .from = { .peer = *second(),
+	struct ddps_sctp_in in = { .from = { .peer = *get_second_address(),
 					     .local = r.net.node[0].addr[0],
 					     .encap = r.net.node[1].udp },
 				   .data = r.buf,
@@ -75,7 +76,7 @@ static inline void invite(void)
 
 	first_told = second_told = 0;
 	raw_init(&r);
-	ddps_sc_put_addr(&w, second());
+	ddps_sc_put_addr(&w, get_second_address());
 	raw_begin(&r, 0);
 	r.own = RAW_TAG;
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
@@ -83,16 +84,16 @@ static inline void invite(void)
 	cr_assert(raw_take_init_ack(&r));
 }
 
-static inline void watch(void)
+static inline void watch_second_path(void)
 {
 	static struct ddps_sctp_up up;
 
 	up = raw_upcalls;
-	up.path = on_path;
+	up.path = note_second_path;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 }
 
-static inline void answer_heartbeat(const struct ddps_sc_chunk *c, bool from_second)
+static inline void answer_sctp_paths_heartbeat(const struct ddps_sc_chunk *c, bool from_second)
 {
 	uint8_t info[64];
 	size_t n = c->vlen;
@@ -108,19 +109,19 @@ static inline void answer_heartbeat(const struct ddps_sc_chunk *c, bool from_sec
 }
 
 /* Both addresses are confirmed. */
-static inline void up(void)
+static inline void open_both_paths(void)
 {
 	struct ddps_sc_chunk c;
 
 	invite();
 	raw_echo(&r);
 	cr_assert_eq(r.accepted, 1);
-	watch();
-	if (!sent_to(second(), SC_HEARTBEAT, &c)) {
+	watch_second_path();
+	if (!sent_to(get_second_address(), SC_HEARTBEAT, &c)) {
 		raw_wait(&r, 1000);
-		cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
+		cr_assert(sent_to(get_second_address(), SC_HEARTBEAT, &c));
 	}
-	answer_heartbeat(&c, true);
+	answer_sctp_paths_heartbeat(&c, true);
 	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE);
 }
 

@@ -7,7 +7,8 @@
 #define SEC  (1000 * MS)
 #define N(a) (sizeof(a) / sizeof *(a))
 
-static struct ddps_pmtu begin(uint32_t device, enum ddps_pmtu_state state, uint16_t size)
+static struct ddps_pmtu begin_sctp_pmtu_table(uint32_t device, enum ddps_pmtu_state state,
+					      uint16_t size)
 {
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, device);
 	struct ddps_pmtu m;
@@ -52,7 +53,7 @@ Test(sctp_pmtu, begins_with_what_is_hoped_for)
 					  { 1204, 1204 }, { 1500, 1500 }, { 9000, 1500 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, DDPS_PMTU_OFF, 68);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_OFF, 68);
 
 		m.fail = 1300;
 		m.holes = 2;
@@ -91,7 +92,8 @@ Test(sctp_pmtu, the_next_size_to_ask_for)
 	};
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(9216, DDPS_PMTU_SEARCH, (uint16_t)(is[i][0] - 4));
+		struct ddps_pmtu m =
+			begin_sctp_pmtu_table(9216, DDPS_PMTU_SEARCH, (uint16_t)(is[i][0] - 4));
 
 		m.probing = is[i][0];
 		m.fail = is[i][1];
@@ -112,7 +114,7 @@ Test(sctp_pmtu, a_size_is_given_up_after_three_probes, .description = "8899-5.1-
 	static const uint64_t is[][2] = { { 1, SEC }, { 500 * MS, SEC }, { 501 * MS, 1002 * MS } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(9216, DDPS_PMTU_SEARCH, 1200);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(9216, DDPS_PMTU_SEARCH, 1200);
 		uint64_t now = SEC;
 
 		m.probing = 9216;
@@ -140,7 +142,7 @@ Test(sctp_pmtu, a_size_is_given_up_after_three_probes, .description = "8899-5.1-
 Test(sctp_pmtu, where_nothing_passes_it_is_asked_seldom)
 {
 	static const uint16_t wait[] = { 0, 1, 2, 4, 8, 16, 32, 60, 60 };
-	struct ddps_pmtu m = begin(1500, DDPS_PMTU_OFF, 1200);
+	struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_OFF, 1200);
 	uint64_t now = SEC;
 
 	ddps_pmtu_start(&m, 0, now);
@@ -175,7 +177,7 @@ Test(sctp_pmtu, what_makes_a_black_hole)
 	for (unsigned i = 0; i < 2u * 4 * 5; i++) {
 		bool passed = i & 1, is;
 		uint8_t t3 = i / 2 % 4, n = (uint8_t)(i / 8 + 1);
-		struct ddps_pmtu m = begin(1500, DDPS_PMTU_DONE, 1500);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_DONE, 1500);
 
 		m.holes = (uint8_t)(n - 1);
 		m.t3 = t3;
@@ -212,7 +214,7 @@ Test(sctp_pmtu, losses_that_say_nothing_of_the_size)
 		   { DDPS_PMTU_OFF, 1400, 1400, 0 },	 { DDPS_PMTU_SEARCH, 1400, 1400, 1200 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, is[i].state, is[i].used), f = m;
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, is[i].state, is[i].used), f = m;
 		bool counts = is[i].asks;
 
 		ddps_pmtu_lost(&m, is[i].size, 7, SEC);
@@ -252,7 +254,7 @@ Test(sctp_pmtu, a_hole_at_the_base)
 	static const uint16_t is[][2] = { { 1200, 576 }, { 1204, 1200 }, { 1400, 1200 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, DDPS_PMTU_BASE, is[i][0]);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_BASE, is[i][0]);
 
 		m.holes = m.t3 = 2;
 		m.lost_min = m.lost_max = is[i][0];
@@ -265,7 +267,7 @@ Test(sctp_pmtu, a_hole_at_the_base)
 
 Test(sctp_pmtu, what_passes_ends_the_doubt)
 {
-	struct ddps_pmtu m = begin(1500, DDPS_PMTU_DONE, 1400), p;
+	struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_DONE, 1400), p;
 
 	ddps_pmtu_lost(&m, 1400, 1, SEC);
 	ddps_pmtu_lost(&m, 1300, 2, SEC);
@@ -299,7 +301,7 @@ Test(sctp_pmtu, a_probe_is_overtaken)
 		   { SEC + 1, 0, SEC + 60 * MS, false } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, DDPS_PMTU_SEARCH, 1200);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_SEARCH, 1200);
 
 		m.probing = 1500;
 		ddps_pmtu_probe_sent(&m, 1500, 1, SEC);
@@ -338,7 +340,7 @@ Test(sctp_pmtu, what_a_router_may_say, .description = "8899-4.6-3 8899-4.6-1")
 	};
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, is[i].is, is[i].size), deaf;
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, is[i].is, is[i].size), deaf;
 		unsigned bits;
 
 		m.probing = is[i].probing;
@@ -370,7 +372,7 @@ Test(sctp_pmtu, a_lie_is_remembered_for_a_minute)
 	};
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, DDPS_PMTU_SEARCH, 1200);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_SEARCH, 1200);
 
 		m.ptb = (uint16_t)is[i][0];
 		m.deaf_until = is[i][2];
@@ -403,7 +405,7 @@ Test(sctp_pmtu, answers_in_each_state)
 		   { DDPS_PMTU_SEARCH, 1200, 1400, 1500, DDPS_PMTU_DONE, 1500, 0 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, is[i].is, is[i].size);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, is[i].is, is[i].size);
 
 		m.probing = is[i].probing;
 		cr_expect_eq(ddps_pmtu_probe_acked(&m, is[i].acked, SEC),
@@ -417,7 +419,7 @@ Test(sctp_pmtu, answers_in_each_state)
 /* RFC 8899 5.1.1: ten minutes later a larger one is tried, if the path is used. */
 Test(sctp_pmtu, a_larger_one_after_ten_minutes)
 {
-	struct ddps_pmtu m = begin(1500, DDPS_PMTU_DONE, 1200);
+	struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_DONE, 1200);
 
 	m.fail = 1204;
 	m.next_at = 600 * SEC;
@@ -450,7 +452,7 @@ Test(sctp_pmtu, the_device_takes_another_size)
 		   { 1 << 20, DDPS_PMTU_OFF, DDPS_PMTU_OFF, 1400, 65532, 1450 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu m = begin(1500, is[i].is, 1400);
+		struct ddps_pmtu m = begin_sctp_pmtu_table(1500, is[i].is, 1400);
 
 		m.probing = 1450;
 		m.fail = 1450;
@@ -470,7 +472,7 @@ Test(sctp_pmtu, the_device_takes_another_size)
 /* One loss and then silence, for longer than any association lives: that is no black hole. */
 Test(sctp_pmtu, timeouts_are_counted_to_255)
 {
-	struct ddps_pmtu m = begin(1500, DDPS_PMTU_DONE, 1500);
+	struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_DONE, 1500);
 
 	cr_expect_eq(ddps_pmtu_lost(&m, 1500, 1, SEC), 0);
 	for (unsigned i = 1; i < 600; i++) {
@@ -483,7 +485,7 @@ Test(sctp_pmtu, timeouts_are_counted_to_255)
 /* The size of another association is asked three times, then the base. */
 Test(sctp_pmtu, a_hint_that_was_wrong)
 {
-	struct ddps_pmtu m = begin(1500, DDPS_PMTU_OFF, 1200);
+	struct ddps_pmtu m = begin_sctp_pmtu_table(1500, DDPS_PMTU_OFF, 1200);
 
 	ddps_pmtu_start(&m, 1400, SEC);
 	cr_expect(m.size == 1400 && m.probing == 1400 && m.state == DDPS_PMTU_BASE);

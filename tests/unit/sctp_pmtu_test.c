@@ -19,7 +19,7 @@ struct path {
 	unsigned black_holes;
 };
 
-static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
+static void begin_sctp_pmtu(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
 {
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(ipv6, device);
 
@@ -29,7 +29,7 @@ static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
 	w->size = w->m.size;
 }
 
-static void sane(const struct path *w)
+static void check_sctp_pmtu_sane(const struct path *w)
 {
 	const struct ddps_pmtu *m = &w->m;
 
@@ -40,7 +40,7 @@ static void sane(const struct path *w)
 }
 
 /* What has changed is told, and nothing else: the window and what is in flight depend on it. */
-static unsigned told(struct path *w, unsigned bits)
+static unsigned check_pmtu_told(struct path *w, unsigned bits)
 {
 	const struct ddps_pmtu *m = &w->m;
 
@@ -64,17 +64,17 @@ static bool probe(struct path *w)
 	ddps_pmtu_probe_sent(&w->m, size, RTO, w->now);
 	if (size <= w->mtu) {
 		w->now += RTT;
-		told(w, ddps_pmtu_probe_acked(&w->m, size, w->now));
+		check_pmtu_told(w, ddps_pmtu_probe_acked(&w->m, size, w->now));
 	} else if (w->ptb) {
 		w->now += RTT / 2;
-		told(w, ddps_pmtu_ptb(&w->m, (uint16_t)w->mtu, w->now));
+		check_pmtu_told(w, ddps_pmtu_ptb(&w->m, (uint16_t)w->mtu, w->now));
 	}
-	sane(w);
+	check_sctp_pmtu_sane(w);
 	return true;
 }
 
 /* One packet of data of the size that is used.  Returns whether it arrives. */
-static bool data(struct path *w)
+static bool does_pmtu_data_arrive(struct path *w)
 {
 	uint64_t at = w->now;
 	uint16_t size = w->m.size;
@@ -84,14 +84,14 @@ static bool data(struct path *w)
 	w->pn++;
 	w->fragments += w->m.fragment;
 	if (arrives)
-		told(w, ddps_pmtu_delivered(&w->m, size, w->pn, at, RTT, w->now));
+		check_pmtu_told(w, ddps_pmtu_delivered(&w->m, size, w->pn, at, RTT, w->now));
 	else
-		told(w, ddps_pmtu_lost(&w->m, size, w->pn, w->now));
-	sane(w);
+		check_pmtu_told(w, ddps_pmtu_lost(&w->m, size, w->pn, w->now));
+	check_sctp_pmtu_sane(w);
 	return arrives;
 }
 
-static void quiet(struct path *w, uint64_t until)
+static void wait_quietly(struct path *w, uint64_t until)
 {
 	while (w->now < until) {
 		uint64_t at = ddps_pmtu_deadline(&w->m);
@@ -102,8 +102,8 @@ static void quiet(struct path *w, uint64_t until)
 		if (at > until)
 			return;
 		w->now = at > w->now ? at : w->now;
-		told(w, ddps_pmtu_timer(&w->m, w->now));
-		sane(w);
+		check_pmtu_told(w, ddps_pmtu_timer(&w->m, w->now));
+		check_sctp_pmtu_sane(w);
 	}
 }
 
@@ -113,8 +113,8 @@ Test(sctp_pmtu, finds_the_size_of_any_path,
 	for (uint32_t mtu = 1200; mtu <= 1500; mtu += 4) {
 		struct path w;
 
-		begin(&w, false, 1500, mtu);
-		quiet(&w, 200 * SEC);
+		begin_sctp_pmtu(&w, false, 1500, mtu);
+		wait_quietly(&w, 200 * SEC);
 		cr_expect_eq(w.m.state, DDPS_PMTU_DONE, "MTU %u", mtu);
 		cr_expect((uint32_t)w.m.size <= mtu && (uint32_t)w.m.size + 24 > mtu, "MTU %u: %u",
 			  mtu, w.m.size);
@@ -128,13 +128,13 @@ Test(sctp_pmtu, probes_take_their_time, .description = "8899-5.1-1 8899-8-1")
 	struct path w;
 	uint16_t size;
 
-	begin(&w, false, 1500, 1200);
+	begin_sctp_pmtu(&w, false, 1500, 1200);
 	size = ddps_pmtu_probe(&w.m, w.now);
 	cr_assert_neq(size, 0);
 	ddps_pmtu_probe_sent(&w.m, size, RTO, w.now);
 	for (unsigned ms = 0; ms < 1000; ms += 50) {
 		cr_assert_eq(ddps_pmtu_probe(&w.m, w.now + ms * MS), 0, "%u", ms);
-		told(&w, ddps_pmtu_timer(&w.m, w.now + ms * MS));
+		check_pmtu_told(&w, ddps_pmtu_timer(&w.m, w.now + ms * MS));
 	}
 	cr_expect_geq(ddps_pmtu_deadline(&w.m), w.now + SEC);
 	ddps_pmtu_init(&w.m, &w.m.lim);
@@ -152,8 +152,8 @@ Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way, .description = "8899-5.1
 	for (unsigned i = 0; i < 3; i++) {
 		struct path w;
 
-		begin(&w, i == 1, mtu[i], mtu[i]);
-		quiet(&w, 2000 * SEC);
+		begin_sctp_pmtu(&w, i == 1, mtu[i], mtu[i]);
+		wait_quietly(&w, 2000 * SEC);
 		cr_expect_eq(w.probes, 2);
 		cr_expect_eq(w.m.size, w.m.lim.max);
 		cr_expect((uint32_t)w.m.size + 20 >= (mtu[i] > 65535 ? 65535 : mtu[i]));
@@ -186,16 +186,16 @@ Test(sctp_pmtu, fragments_below_the_base)
 	for (unsigned i = 0; i < 3; i++) {
 		struct path w;
 
-		begin(&w, false, 1500, mtu[i]);
-		quiet(&w, w.now + 3 * SEC + RTT);
+		begin_sctp_pmtu(&w, false, 1500, mtu[i]);
+		wait_quietly(&w, w.now + 3 * SEC + RTT);
 		cr_expect_eq(w.m.size, 576);
-		cr_expect(data(&w), "MTU %u", mtu[i]);
-		quiet(&w, w.now + 200 * SEC);
-		cr_expect(data(&w), "MTU %u", mtu[i]);
+		cr_expect(does_pmtu_data_arrive(&w), "MTU %u", mtu[i]);
+		wait_quietly(&w, w.now + 200 * SEC);
+		cr_expect(does_pmtu_data_arrive(&w), "MTU %u", mtu[i]);
 		cr_expect_eq(w.m.fragment, mtu[i] < 576);
 		w.mtu = 1500;
-		data(&w);
-		quiet(&w, w.now + 1000 * SEC);
+		does_pmtu_data_arrive(&w);
+		wait_quietly(&w, w.now + 1000 * SEC);
 		cr_expect_eq(w.m.size, 1500, "MTU %u", mtu[i]);
 	}
 }
@@ -205,23 +205,23 @@ Test(sctp_pmtu, black_hole)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
 	w.mtu = 1400;
 	for (int i = 0; i < 3; i++)
-		cr_expect_not(data(&w));
+		cr_expect_not(does_pmtu_data_arrive(&w));
 	cr_expect_eq(w.m.size, 1500, "it may be an outage");
 	cr_expect_eq(ddps_pmtu_timeout(&w.m, w.now), 0);
 	cr_expect_eq(ddps_pmtu_probe(&w.m, w.now), 1200, "now it shows");
 	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
 	w.now += RTT;
-	cr_expect_eq(told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
+	cr_expect_eq(check_pmtu_told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
 		     DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
 	cr_expect_eq(w.m.size, 1200);
 	for (int i = 0; i < 200; i++) {
 		probe(&w);
-		cr_assert(data(&w));
-		quiet(&w, w.now);
+		cr_assert(does_pmtu_data_arrive(&w));
+		wait_quietly(&w, w.now);
 	}
 	cr_expect_eq(w.m.size, 1400);
 	cr_expect_eq(w.m.black_holes, 1);
@@ -232,13 +232,13 @@ Test(sctp_pmtu, a_hole_is_as_wide_as_the_smallest_that_was_lost)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
-	told(&w, ddps_pmtu_lost(&w.m, 1452, 1, w.now));
-	told(&w, ddps_pmtu_lost(&w.m, 1400, 2, w.now));
-	told(&w, ddps_pmtu_delivered(&w.m, 1300, 3, w.now, RTT, w.now));
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
+	check_pmtu_told(&w, ddps_pmtu_lost(&w.m, 1452, 1, w.now));
+	check_pmtu_told(&w, ddps_pmtu_lost(&w.m, 1400, 2, w.now));
+	check_pmtu_told(&w, ddps_pmtu_delivered(&w.m, 1300, 3, w.now, RTT, w.now));
 	cr_expect_eq(w.m.black_holes, 0);
-	told(&w, ddps_pmtu_lost(&w.m, 1500, 4, w.now));
+	check_pmtu_told(&w, ddps_pmtu_lost(&w.m, 1500, 4, w.now));
 	cr_expect_eq(w.m.black_holes, 1);
 	cr_expect_eq(w.m.fail, 1400);
 	cr_expect_eq(w.m.size, 1200);
@@ -249,16 +249,16 @@ Test(sctp_pmtu, black_hole_of_a_lone_packet)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
 	w.mtu = 1400;
-	cr_expect_not(data(&w));
-	cr_expect_not(data(&w));
+	cr_expect_not(does_pmtu_data_arrive(&w));
+	cr_expect_not(does_pmtu_data_arrive(&w));
 	cr_expect_eq(ddps_pmtu_timeout(&w.m, w.now), 0);
 	cr_expect_eq(w.m.size, 1500, "it may be an outage");
 	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
 	w.now += RTT;
-	cr_expect_eq(told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
+	cr_expect_eq(check_pmtu_told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
 		     DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
 	cr_expect_eq(w.m.size, 1200);
 }
@@ -268,18 +268,19 @@ Test(sctp_pmtu, random_loss_is_no_black_hole)
 	struct path w;
 	uint64_t seed = 88172645463325252ull;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
 	for (int i = 0; i < 100000; i++) {
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
 		w.pn++;
 		if (seed % 10 < 3) /* some packets are small */
-			told(&w, ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn, w.now));
+			check_pmtu_told(&w, ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn,
+							   w.now));
 		else
-			told(&w, ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.pn,
-						     w.now, RTT, w.now));
+			check_pmtu_told(&w, ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300,
+								w.pn, w.now, RTT, w.now));
 		w.now += MS;
 		if (w.m.black_holes)
 			break;
@@ -289,14 +290,15 @@ Test(sctp_pmtu, random_loss_is_no_black_hole)
 	w.m.black_holes = w.black_holes = 0;
 	ddps_pmtu_start(&w.m, 0, w.now);
 	w.size = w.m.size;
-	quiet(&w, w.now + 2 * SEC);
+	wait_quietly(&w, w.now + 2 * SEC);
 	for (int i = 0; i < 3000; i++) {
 		w.pn++;
 		if (i % 3 < 2)
-			told(&w, ddps_pmtu_lost(&w.m, 1500, w.pn, w.now));
+			check_pmtu_told(&w, ddps_pmtu_lost(&w.m, 1500, w.pn, w.now));
 		else
-			told(&w, ddps_pmtu_delivered(&w.m, 1500, w.pn, w.now, RTT, w.now));
-		told(&w, ddps_pmtu_delivered(&w.m, 100, w.pn, w.now, RTT, w.now));
+			check_pmtu_told(&w,
+					ddps_pmtu_delivered(&w.m, 1500, w.pn, w.now, RTT, w.now));
+		check_pmtu_told(&w, ddps_pmtu_delivered(&w.m, 100, w.pn, w.now, RTT, w.now));
 	}
 	cr_expect_eq(w.m.black_holes, 0, "large ones pass, though few");
 }
@@ -306,22 +308,22 @@ Test(sctp_pmtu, after_an_outage_the_size_is_found_again)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
 	w.mtu = 0;
 	for (int i = 0; i < 20; i++) {
 		w.pn++;
 		w.now += RTT;
-		told(&w, ddps_pmtu_lost(&w.m, w.m.size, w.pn, w.now));
+		check_pmtu_told(&w, ddps_pmtu_lost(&w.m, w.m.size, w.pn, w.now));
 		if (i % 5 == 4)
-			told(&w, ddps_pmtu_timeout(&w.m, w.now));
+			check_pmtu_told(&w, ddps_pmtu_timeout(&w.m, w.now));
 		probe(&w);
 	}
-	quiet(&w, w.now + 10 * SEC);
+	wait_quietly(&w, w.now + 10 * SEC);
 	w.mtu = 1500;
 	for (int i = 0; i < 100; i++) {
-		data(&w);
-		quiet(&w, w.now + SEC);
+		does_pmtu_data_arrive(&w);
+		wait_quietly(&w, w.now + SEC);
 	}
 	cr_expect_eq(w.m.size, 1500);
 	cr_expect_not(w.m.fragment);
@@ -349,14 +351,14 @@ Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4 8
 		const struct ptb *t = &done[i];
 		struct path w;
 
-		begin(&w, false, 1500, 1500);
-		quiet(&w, 2 * SEC);
+		begin_sctp_pmtu(&w, false, 1500, 1500);
+		wait_quietly(&w, 2 * SEC);
 		cr_assert_eq(w.m.state, DDPS_PMTU_DONE);
-		told(&w, ddps_pmtu_ptb(&w.m, t->mtu, w.now));
+		check_pmtu_told(&w, ddps_pmtu_ptb(&w.m, t->mtu, w.now));
 		cr_expect_eq(w.m.size, t->size, "%s: %u", t->what, w.m.size);
 		cr_expect_eq(w.m.probing, t->probing, "%s: %u", t->what, w.m.probing);
 		cr_expect_eq(w.m.bad_ptb, !t->believed, "%s", t->what);
-		sane(&w);
+		check_sctp_pmtu_sane(&w);
 	}
 }
 
@@ -365,9 +367,9 @@ Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2 pkdr-icmp-active
 {
 	struct path w;
 
-	begin(&w, false, 9000, 1400);
+	begin_sctp_pmtu(&w, false, 9000, 1400);
 	w.ptb = true;
-	quiet(&w, 3 * SEC);
+	wait_quietly(&w, 3 * SEC);
 	cr_expect_eq(w.m.size, 1400);
 }
 
@@ -380,7 +382,7 @@ Test(sctp_pmtu, honest_ptb_below_the_base_is_asked_once, .description = "8899-6.
 	for (size_t i = 0; i < sizeof mtus / sizeof *mtus; i++) {
 		struct path w;
 
-		begin(&w, false, 9000, mtus[i]);
+		begin_sctp_pmtu(&w, false, 9000, mtus[i]);
 		w.ptb = true;
 		for (unsigned n = 0; n < 100; n++)
 			probe(&w);
@@ -394,13 +396,13 @@ Test(sctp_pmtu, lying_ptb_is_found_out)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
-	told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
+	check_pmtu_told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
 	cr_expect_eq(w.m.size, 1200);
-	quiet(&w, w.now + 30 * SEC);
+	wait_quietly(&w, w.now + 30 * SEC);
 	cr_expect_geq(w.m.size, 1480);
-	told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
+	check_pmtu_told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
 	cr_expect_geq(w.m.size, 1480);
 	cr_expect_eq(w.m.bad_ptb, 1);
 }
@@ -409,14 +411,14 @@ Test(sctp_pmtu, tries_larger_ones_again_if_used)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1400);
-	quiet(&w, 100 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1400);
+	wait_quietly(&w, 100 * SEC);
 	cr_expect_eq(w.m.size, 1400);
 	w.mtu = 1500;
-	quiet(&w, 2000 * SEC);
+	wait_quietly(&w, 2000 * SEC);
 	cr_expect_eq(w.m.size, 1400, "nothing was sent meanwhile");
-	data(&w);
-	quiet(&w, w.now + 700 * SEC);
+	does_pmtu_data_arrive(&w);
+	wait_quietly(&w, w.now + 700 * SEC);
 	cr_expect_eq(w.m.size, 1500);
 }
 
@@ -424,26 +426,26 @@ Test(sctp_pmtu, device_changes)
 {
 	struct path w;
 
-	begin(&w, false, 9000, 9000);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 9000, 9000);
+	wait_quietly(&w, 2 * SEC);
 	cr_expect_eq(w.m.size, 9000);
-	told(&w, ddps_pmtu_local(&w.m, 1500, w.now));
+	check_pmtu_told(&w, ddps_pmtu_local(&w.m, 1500, w.now));
 	cr_expect_eq(w.m.size, 1500);
-	told(&w, ddps_pmtu_local(&w.m, 9000, w.now));
+	check_pmtu_told(&w, ddps_pmtu_local(&w.m, 9000, w.now));
 	cr_expect_eq(w.m.size, 1500, "to be proved");
-	quiet(&w, w.now + SEC);
+	wait_quietly(&w, w.now + SEC);
 	cr_expect_eq(w.m.size, 9000);
-	told(&w, ddps_pmtu_local(&w.m, 20, w.now));
+	check_pmtu_told(&w, ddps_pmtu_local(&w.m, 20, w.now));
 	cr_expect_eq(w.m.size, 68);
-	sane(&w);
+	check_sctp_pmtu_sane(&w);
 }
 
 Test(sctp_pmtu, off_means_silent)
 {
 	struct path w;
 
-	begin(&w, false, 1500, 1500);
-	quiet(&w, 2 * SEC);
+	begin_sctp_pmtu(&w, false, 1500, 1500);
+	wait_quietly(&w, 2 * SEC);
 	ddps_pmtu_stop(&w.m);
 	cr_expect_eq(ddps_pmtu_deadline(&w.m), UINT64_MAX);
 	cr_expect_eq(ddps_pmtu_ptb(&w.m, 1300, w.now), 0);
@@ -460,7 +462,7 @@ Test(sctp_pmtu, any_order_of_events)
 		uint64_t r = seed * 2654435761u + 88172645463325252ull;
 		struct path w;
 
-		begin(&w, seed & 1, seed % 3 ? 1500 : 65536, 1500);
+		begin_sctp_pmtu(&w, seed & 1, seed % 3 ? 1500 : 65536, 1500);
 		for (int i = 0; i < 500; i++) {
 			r ^= r << 13;
 			r ^= r >> 7;
@@ -469,29 +471,32 @@ Test(sctp_pmtu, any_order_of_events)
 			w.mtu = 296 + (uint32_t)(r >> 20) % 2000;
 			switch ((r >> 40) % 8) {
 			case 0:
-				told(&w, ddps_pmtu_ptb(&w.m, (uint16_t)(r >> 24), w.now));
+				check_pmtu_told(&w,
+						ddps_pmtu_ptb(&w.m, (uint16_t)(r >> 24), w.now));
 				break;
 			case 1:
-				told(&w, ddps_pmtu_timeout(&w.m, w.now));
+				check_pmtu_told(&w, ddps_pmtu_timeout(&w.m, w.now));
 				break;
 			case 2:
-				told(&w, ddps_pmtu_probe_acked(&w.m, (uint16_t)(r >> 24 & 0xfffc),
-							       w.now));
+				check_pmtu_told(&w,
+						ddps_pmtu_probe_acked(
+							&w.m, (uint16_t)(r >> 24 & 0xfffc), w.now));
 				break;
 			case 3:
-				told(&w, ddps_pmtu_lost(&w.m, (uint16_t)(r >> 24), ++w.pn, w.now));
+				check_pmtu_told(&w, ddps_pmtu_lost(&w.m, (uint16_t)(r >> 24),
+								   ++w.pn, w.now));
 				break;
 			case 4:
 				w.now += r % (5 * SEC);
-				told(&w, ddps_pmtu_timer(&w.m, w.now));
+				check_pmtu_told(&w, ddps_pmtu_timer(&w.m, w.now));
 				break;
 			case 5:
 				probe(&w);
 				break;
 			default:
-				data(&w);
+				does_pmtu_data_arrive(&w);
 			}
-			sane(&w);
+			check_sctp_pmtu_sane(&w);
 		}
 	}
 }

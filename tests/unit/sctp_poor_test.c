@@ -6,12 +6,12 @@
 static struct raw r;
 
 /* But for packets on their way. */
-static long live(void)
+static long count_live_blocks(void)
 {
 	return mem_live() - (long)r.net.n;
 }
 
-static int dial(uint16_t port)
+static int dial_sctp_poor(uint16_t port)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .nlocal = 2 };
 
@@ -27,23 +27,23 @@ Test(sctp_poor, an_attempt_leaves_nothing)
 
 	raw_init(&r);
 	for (unsigned n = 1;; n++) {
-		before = live();
+		before = count_live_blocks();
 		mem_fail(n);
-		err = dial(RAW_PEER);
+		err = dial_sctp_poor(RAW_PEER);
 		if (!mem_failed())
 			break;
 		cr_expect_eq(err, DDPS_E_NOMEM);
-		cr_expect_eq(live(), before, "allocation %u", n);
+		cr_expect_eq(count_live_blocks(), before, "allocation %u", n);
 	}
 	mem_fail(0);
 	cr_assert_eq(err, 0);
 	ddps_sctp_assoc_free(r.a, r.net.now);
 	sn_flush(&r.net);
-	cr_expect_eq(live(), before);
+	cr_expect_eq(count_live_blocks(), before);
 	raw_fini(&r);
 }
 
-static void nobody(void *user, struct ddps_sctp_assoc *a)
+static void ignore_poor_assoc(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user, (void)a;
 }
@@ -59,19 +59,19 @@ Test(sctp_poor, a_listener_leaves_nothing)
 	raw_init(&r);
 	ddps_sctp_unlisten(r.port);
 	for (n = 1;; n++) {
-		before = live();
+		before = count_live_blocks();
 		mem_fail(n);
-		err = ddps_sctp_listen(r.e, &p, nobody, NULL, &l);
+		err = ddps_sctp_listen(r.e, &p, ignore_poor_assoc, NULL, &l);
 		if (!mem_failed())
 			break;
 		cr_expect_eq(err, DDPS_E_NOMEM);
-		cr_expect_eq(live(), before, "allocation %u", n);
+		cr_expect_eq(count_live_blocks(), before, "allocation %u", n);
 	}
 	mem_fail(0);
 	cr_assert_eq(err, 0);
 	cr_expect_geq(n, 3);
 	ddps_sctp_unlisten(l);
-	cr_expect_eq(live(), before);
+	cr_expect_eq(count_live_blocks(), before);
 	raw_fini(&r);
 }
 
@@ -88,7 +88,7 @@ Test(sctp_poor, a_peer_that_is_refused_costs_nothing, .description = "9260-5.1-1
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert(raw_take_init_ack(&r));
 	for (unsigned n = 1; !r.accepted; n++) {
-		before = live();
+		before = count_live_blocks();
 		raw_begin(&r, r.tag);
 		ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
 		mem_fail(n);
@@ -100,7 +100,7 @@ Test(sctp_poor, a_peer_that_is_refused_costs_nothing, .description = "9260-5.1-1
 		if (r.accepted)
 			break;
 		cr_assert(poor);
-		cr_expect_eq(live(), before, "allocation %u", n);
+		cr_expect_eq(count_live_blocks(), before, "allocation %u", n);
 		cr_expect_eq(r.e->st.refused_full, n);
 		cr_assert(raw_any(&r, SC_ABORT, &c));
 		cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
@@ -122,7 +122,7 @@ static long busy_life(void)
 	raw_echo(&r);
 	cr_assert_eq(r.restarted, 1);
 	for (uint16_t i = 1; i < 40; i++)
-		cr_assert_eq(dial((uint16_t)(RAW_PEER + i)), 0);
+		cr_assert_eq(dial_sctp_poor((uint16_t)(RAW_PEER + i)), 0);
 	raw_begin(&r, 77); /* out of the blue */
 	r.buf[0] ^= 1;
 	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);
@@ -165,7 +165,7 @@ Test(sctp_poor, a_message_without_room_is_not_taken)
 	int err;
 
 	raw_up(&r);
-	before = live();
+	before = count_live_blocks();
 	for (unsigned n = 1;; n++) {
 		mem_fail(n);
 		err = ddps_sctp_send(r.a, 4, 17, 0, &iov, 1, r.net.now);
@@ -177,7 +177,7 @@ Test(sctp_poor, a_message_without_room_is_not_taken)
 	}
 	mem_fail(0);
 	cr_expect_eq(err, 0);
-	cr_expect_eq(live(), before + 2, "the message, and the numbers of streams");
+	cr_expect_eq(count_live_blocks(), before + 2, "the message, and the numbers of streams");
 	raw_fini(&r);
 }
 
@@ -196,7 +196,7 @@ Test(sctp_poor, the_longest_message)
 }
 
 /* What has left with COOKIE ECHO has no place among what is under way: the end, and it is said. */
-static bool acknowledged(unsigned n)
+static bool does_ack_meet_failure(unsigned n)
 {
 	struct ddps_sc_chunk c;
 	bool poor;
@@ -233,7 +233,7 @@ Test(sctp_poor, what_left_early_has_no_place, .description = "9260-5.1-7")
 {
 	unsigned n = 1;
 
-	while (acknowledged(n))
+	while (does_ack_meet_failure(n))
 		n++;
 	cr_expect_geq(n, 2);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sctp_raw_fixture.h"
 
-static void on_answered(void *user)
+static void take_sctp_raw_answered(void *user)
 {
 	struct raw *r = user;
 
@@ -13,12 +13,12 @@ static void on_answered(void *user)
 	}
 }
 
-static void on_up(void *user)
+static void take_sctp_raw_up(void *user)
 {
 	((struct raw *)user)->ups++;
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_raw_message(void *user, const struct ddps_sctp_msg *m)
 {
 	struct raw *r = user;
 
@@ -29,27 +29,27 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	r->last.data = r->last_data;
 }
 
-static void on_writable(void *user)
+static void take_sctp_raw_writable(void *user)
 {
 	(void)user;
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_raw_acked(void *user, uint64_t n)
 {
 	((struct raw *)user)->acked = n;
 }
 
-static void on_shutdown(void *user)
+static void take_sctp_raw_shutdown(void *user)
 {
 	((struct raw *)user)->shutdowns++;
 }
 
-static void on_restarted(void *user)
+static void take_sctp_raw_restarted(void *user)
 {
 	((struct raw *)user)->restarted++;
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_raw_gone(void *user, const struct ddps_error *e)
 {
 	struct raw *r = user;
 
@@ -61,16 +61,16 @@ static void on_gone(void *user, const struct ddps_error *e)
 	r->a = NULL;
 }
 
-const struct ddps_sctp_up raw_upcalls = { .answered = on_answered,
-					  .up = on_up,
-					  .message = on_message,
-					  .writable = on_writable,
-					  .acked = on_acked,
-					  .peer_shutdown = on_shutdown,
-					  .restarted = on_restarted,
-					  .gone = on_gone };
+const struct ddps_sctp_up raw_upcalls = { .answered = take_sctp_raw_answered,
+					  .up = take_sctp_raw_up,
+					  .message = take_sctp_raw_message,
+					  .writable = take_sctp_raw_writable,
+					  .acked = take_sctp_raw_acked,
+					  .peer_shutdown = take_sctp_raw_shutdown,
+					  .restarted = take_sctp_raw_restarted,
+					  .gone = take_sctp_raw_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_raw_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	struct raw *r = user;
 
@@ -133,7 +133,7 @@ void raw_init(struct raw *r)
 	sn_config(&r->net, &c);
 	sn_boot(&r->net, 0, &c);
 	r->e = r->net.node[0].e;
-	cr_assert_eq(ddps_sctp_listen(r->e, &p, on_accept, r, &r->port), 0);
+	cr_assert_eq(ddps_sctp_listen(r->e, &p, take_sctp_raw_accept, r, &r->port), 0);
 }
 
 void raw_fini(struct raw *r)
@@ -252,8 +252,8 @@ bool raw_any(const struct raw *r, uint8_t type, struct ddps_sc_chunk *c)
 	return false;
 }
 
-static void put_init(struct raw *r, uint8_t type, uint32_t tag, uint32_t rwnd, uint16_t os,
-		     uint16_t mis, uint32_t tsn, const void *params, size_t len)
+static void put_sctp_raw_init(struct raw *r, uint8_t type, uint32_t tag, uint32_t rwnd, uint16_t os,
+			      uint16_t mis, uint32_t tsn, const void *params, size_t len)
 {
 	uint8_t *at = ddps_sc_begin_chunk(&r->w, type, 0);
 
@@ -269,7 +269,7 @@ static void put_init(struct raw *r, uint8_t type, uint32_t tag, uint32_t rwnd, u
 void raw_put_init(struct raw *r, uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
 		  uint32_t tsn, const void *params, size_t len)
 {
-	put_init(r, SC_INIT, tag, rwnd, os, mis, tsn, params, len);
+	put_sctp_raw_init(r, SC_INIT, tag, rwnd, os, mis, tsn, params, len);
 }
 
 void raw_init_chunk(struct raw *r, uint32_t own, uint32_t tsn)
@@ -324,7 +324,7 @@ void raw_answer_init(struct raw *r)
 	r->own = RAW_TAG;
 	r->next = RAW_TSN;
 	raw_begin(r, r->tag);
-	put_init(r, SC_INIT_ACK, RAW_TAG, 100000, 5, 5, RAW_TSN, cookie, sizeof cookie);
+	put_sctp_raw_init(r, SC_INIT_ACK, RAW_TAG, 100000, 5, 5, RAW_TSN, cookie, sizeof cookie);
 	raw_send(r);
 }
 

@@ -8,12 +8,12 @@
 
 TestSuite(sctp_refused, .fini = fini);
 
-static int cause_of(const struct ddps_sc_chunk *c)
+static int get_sctp_refused_cause(const struct ddps_sc_chunk *c)
 {
 	return c->vlen >= 4 ? c->val[0] << 8 | c->val[1] : 0;
 }
 
-static void put_init(uint8_t type, uint32_t tag, const void *params, size_t len)
+static void put_sctp_refused_init(uint8_t type, uint32_t tag, const void *params, size_t len)
 {
 	size_t at = (size_t)(r.w.p - r.buf);
 
@@ -24,7 +24,7 @@ static void put_init(uint8_t type, uint32_t tag, const void *params, size_t len)
 static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 
 /* Our INIT is out: its tag is known, and nothing has come back. */
-static void opened(void)
+static void open_checked_sctp_refused(void)
 {
 	struct ddps_sc_chunk c;
 	struct ddps_sc_init i;
@@ -47,9 +47,9 @@ Test(sctp_refused, what_is_behind_a_chunk_that_is_alone,
 	static const uint8_t rest[8] = { SC_COOKIE_ACK, 0, 0, 4 };
 
 	for (size_t n = 0; n < 6; n++) {
-		opened();
+		open_checked_sctp_refused();
 		raw_begin(&r, r.tag);
-		put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+		put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 		ddps_wbuf_bytes(&r.w, rest, n);
 		raw_send(&r);
 		cr_expect_str_eq(raw_state(&r), n < 4 ? "COOKIE-ECHOED" : "COOKIE-WAIT", "%zu", n);
@@ -57,7 +57,7 @@ Test(sctp_refused, what_is_behind_a_chunk_that_is_alone,
 
 		raw_init(&r);
 		raw_begin(&r, 0);
-		put_init(SC_INIT, RAW_TAG, NULL, 0);
+		put_sctp_refused_init(SC_INIT, RAW_TAG, NULL, 0);
 		ddps_wbuf_bytes(&r.w, rest, n);
 		raw_send(&r);
 		cr_expect_eq(raw_got(&r, 0, 0, NULL), n < 4 ? SC_INIT_ACK : -1, "%zu", n);
@@ -166,7 +166,7 @@ Test(sctp_refused, an_old_shutdown_while_we_set_up, .description = "9260-9.2-19"
 {
 	struct ddps_sc_chunk c;
 
-	opened();
+	open_checked_sctp_refused();
 	for (unsigned k = 0; k < 2; k++) {
 		raw_chunk(&r, 0x5555, SC_SHUTDOWN_ACK, 0, NULL, 0);
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_SHUTDOWN_COMPLETE, "%u", k);
@@ -174,7 +174,7 @@ Test(sctp_refused, an_old_shutdown_while_we_set_up, .description = "9260-9.2-19"
 		cr_expect_eq(raw_got_tag(&r, 0), 0x5555);
 		if (!k) {
 			raw_begin(&r, r.tag);
-			put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+			put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 			raw_send(&r);
 			cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
 		}
@@ -217,7 +217,7 @@ Test(sctp_refused, what_the_user_is_told_of_an_abort)
 /* Whose tag we do not know cannot be told. */
 Test(sctp_refused, nobody_is_told_of_an_end_before_it_answers)
 {
-	opened();
+	open_checked_sctp_refused();
 	r.n = 0;
 	ddps_sctp_abort(r.a, NULL, r.net.now);
 	sn_flush(&r.net);
@@ -238,14 +238,14 @@ Test(sctp_refused, inits_that_nobody_takes, .description = "9260-3.3.2-8 9260-5.
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.e->st.malformed, 1);
 	raw_begin(&r, 0);
-	put_init(SC_INIT, 0, NULL, 0);
+	put_sctp_refused_init(SC_INIT, 0, NULL, 0);
 	raw_send(&r);
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(r.e->st.malformed, 2);
 	r.e->c.max_assocs = 0;
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect(!c.flags && cause_of(&c) == SC_CAUSE_RESOURCE);
+	cr_expect(!c.flags && get_sctp_refused_cause(&c) == SC_CAUSE_RESOURCE);
 	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 	cr_expect_eq(r.e->st.refused_full, 1);
 }
@@ -276,7 +276,7 @@ Test(sctp_refused, a_cookie_knows_its_socket)
 
 	raw_init(&r);
 	cr_assert_eq(ddps_sctp_listen(r.e, &p, r.port->accept, &r, &port), 0);
-	in.from.peer = *first();
+	in.from.peer = *get_first_address();
 	in.from.local = r.net.node[0].addr[0];
 	in.from.encap = r.net.node[1].udp;
 	in.from.via = 3;
@@ -285,7 +285,7 @@ Test(sctp_refused, a_cookie_knows_its_socket)
 		if (k)
 			ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
 		else
-			put_init(SC_INIT, RAW_TAG, NULL, 0);
+			put_sctp_refused_init(SC_INIT, RAW_TAG, NULL, 0);
 		in.len = (size_t)(r.w.p - r.buf);
 		ddps_sc_crc_put(r.buf, in.len);
 		ddps_sctp_input(r.e, &in, 1, r.net.now);
@@ -314,11 +314,11 @@ Test(sctp_refused, an_init_where_ours_is_out, .description = "9260-5.2.1-1")
 	struct ddps_sc_cookie ck;
 	uint32_t tag;
 
-	opened();
+	open_checked_sctp_refused();
 	tag = r.tag;
 	r.a->tie_own = r.a->tie_peer = 5; /* as a set-up that has failed leaves them */
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG, NULL, 0);
+	put_sctp_refused_init(SC_INIT, RAW_TAG, NULL, 0);
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	ck = opened_cookie();
@@ -334,25 +334,25 @@ Test(sctp_refused, inits_where_a_cookie_of_ours_is_out,
 	struct ddps_sc_cookie ck;
 	struct ddps_sc_chunk c;
 
-	opened();
+	open_checked_sctp_refused();
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 	raw_send(&r);
 	cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
 	raw_begin(&r, 0);
-	put_init(SC_INIT, 0, NULL, 0);
+	put_sctp_refused_init(SC_INIT, 0, NULL, 0);
 	raw_send(&r);
 	cr_expect_eq(r.n, 0);
 	ddps_sc_put_addr(&w, &other);
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG, params, (size_t)(w.p - params));
+	put_sctp_refused_init(SC_INIT, RAW_TAG, params, (size_t)(w.p - params));
 	raw_send(&r);
 	cr_expect_eq(r.n, 1);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect(!c.flags && cause_of(&c) == SC_CAUSE_RESTART);
+	cr_expect(!c.flags && get_sctp_refused_cause(&c) == SC_CAUSE_RESTART);
 	cr_expect_eq(r.a->tie_own, 0);
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG, NULL, 0);
+	put_sctp_refused_init(SC_INIT, RAW_TAG, NULL, 0);
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	ck = opened_cookie();
@@ -372,15 +372,15 @@ Test(sctp_refused, inits_of_a_peer_that_is_there, .description = "9260-5.2.2-2 9
 	tsn = r.tsn;
 	ddps_sc_put_addr(&w, &other);
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
+	put_sctp_refused_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
 	raw_send(&r);
 	cr_expect_eq(r.n, 1);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect(!c.flags && cause_of(&c) == SC_CAUSE_RESTART);
+	cr_expect(!c.flags && get_sctp_refused_cause(&c) == SC_CAUSE_RESTART);
 	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG + 1);
 	cr_expect_eq(r.e->st.restarts_refused, 1);
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG + 1, NULL, 0);
+	put_sctp_refused_init(SC_INIT, RAW_TAG + 1, NULL, 0);
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	cr_expect_neq(r.tsn, tsn);
@@ -397,12 +397,12 @@ Test(sctp_refused, an_init_is_known_by_any_address_in_it, .description = "9260-5
 
 	raw_up(&r);
 	ddps_sc_put_addr(&w, &other);
-	ddps_sc_put_addr(&w, first());
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
+	put_sctp_refused_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
 	send_second();
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESTART);
+	cr_expect_eq(get_sctp_refused_cause(&c), SC_CAUSE_RESTART);
 	cr_expect_eq(c.vlen, 4 + 2 * 8, "the two that are new");
 }
 
@@ -420,9 +420,9 @@ Test(sctp_refused, all_addresses_that_are_new_are_named, .description = "9260-5.
 		six.ip[15] = k;
 		ddps_sc_put_addr(&w, &six);
 	}
-	ddps_sc_put_addr(&w, first());
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, 0);
-	put_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
+	put_sctp_refused_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
 	six.ip[15] = 99;
 	in.from.peer = six;
 	in.from.encap = r.net.node[1].udp;
@@ -432,7 +432,7 @@ Test(sctp_refused, all_addresses_that_are_new_are_named, .description = "9260-5.
 	ddps_sctp_input(r.e, &in, 1, r.net.now);
 	sn_flush(&r.net);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESTART);
+	cr_expect_eq(get_sctp_refused_cause(&c), SC_CAUSE_RESTART);
 	cr_expect_eq(c.vlen, 4 + DDPS_SCTP_ADDRS_MAX * 20, "%zu", c.vlen);
 }
 
@@ -443,21 +443,21 @@ Test(sctp_refused, an_init_ack_that_ends_in_the_middle)
 	static const uint8_t broken[] = { 0, 5, 0, 9, 1, 2, 3, 4 };
 	struct ddps_sc_chunk c;
 
-	opened();
+	open_checked_sctp_refused();
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, broken, sizeof broken);
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, broken, sizeof broken);
 	raw_send(&r);
 	cr_expect_eq(r.gone, 1);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-	cr_expect(cause_of(&c) == SC_CAUSE_VIOLATION && c.vlen == 4);
+	cr_expect(get_sctp_refused_cause(&c) == SC_CAUSE_VIOLATION && c.vlen == 4);
 	cr_expect_eq(r.e->st.violations, 1);
 }
 
 Test(sctp_refused, an_init_ack_without_memory_for_its_cookie)
 {
-	opened();
+	open_checked_sctp_refused();
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 	mem_fail(1);
 	raw_hand(&r);
 	cr_assert(mem_failed());
@@ -474,16 +474,16 @@ Test(sctp_refused, a_report_is_of_the_last_init_ack, .description = "9260-3.2.2-
 	static const uint8_t stale[8] = { 0, SC_CAUSE_STALE, 0, 8, 0, 0, 0, 9 };
 	static const uint8_t more[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k', 0xc0, 1, 0, 4 };
 
-	opened();
+	open_checked_sctp_refused();
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, more, sizeof more);
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, more, sizeof more);
 	raw_send(&r);
 	cr_assert(raw_any(&r, SC_COOKIE_ECHO, NULL));
 	cr_expect(raw_any(&r, SC_ERROR, NULL));
 	raw_chunk(&r, r.tag, SC_ERROR, 0, stale, sizeof stale);
 	cr_assert_str_eq(raw_state(&r), "COOKIE-WAIT");
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 	raw_send(&r);
 	cr_assert(raw_any(&r, SC_COOKIE_ECHO, NULL));
 	cr_expect_not(raw_any(&r, SC_ERROR, NULL));
@@ -506,15 +506,19 @@ Test(sctp_refused, the_address_of_ours_that_the_peer_has_answered)
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_INIT);
 		cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
 		raw_begin(&r, i.tag);
-		put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+		put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
 		if (from_second)
 			send_second();
 		else
 			raw_send(&r);
 		cr_expect_eq(r.a->npaths, 2);
 		for (unsigned k = 0; k < 2; k++)
-			cr_expect(same(&r.a->path[k]->local, &r.net.node[0].addr[0]), "%u", k);
-		cr_expect_eq(sent_to(from_second ? second() : first(), SC_COOKIE_ECHO, NULL), 1);
+			cr_expect(is_same_paths_address(&r.a->path[k]->local,
+							&r.net.node[0].addr[0]),
+				  "%u", k);
+		cr_expect_eq(sent_to(from_second ? get_second_address() : get_first_address(),
+				     SC_COOKIE_ECHO, NULL),
+			     1);
 		fini();
 	}
 	raw_init(&r);
@@ -526,14 +530,14 @@ Test(sctp_refused, the_source_of_an_init_ack_is_one_of_its_addresses, .descripti
 	uint8_t params[64];
 	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
 
-	opened();
+	open_checked_sctp_refused();
 	ddps_wbuf_bytes(&w, cookie, sizeof cookie);
-	ddps_sc_put_addr(&w, first());
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, params, (size_t)(w.p - params));
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, params, (size_t)(w.p - params));
 	send_second();
 	cr_assert_eq(r.a->npaths, 2);
-	cr_expect(same(&r.a->path[1]->peer, second()));
+	cr_expect(is_same_paths_address(&r.a->path[1]->peer, get_second_address()));
 }
 
 /* Which of ours it was sent to the system did not tell. */
@@ -542,10 +546,10 @@ Test(sctp_refused, the_paths_of_an_init_ack_are_its_addresses,
 {
 	struct ddps_sctp_in in = { .data = r.buf };
 
-	opened();
+	open_checked_sctp_refused();
 	raw_begin(&r, r.tag);
-	put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
-	in.from.peer = *first();
+	put_sctp_refused_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+	in.from.peer = *get_first_address();
 	in.from.encap = r.net.node[1].udp;
 	in.len = (size_t)(r.w.p - r.buf);
 	ddps_sc_crc_put(r.buf, in.len);

@@ -9,7 +9,7 @@ static struct world w;
 static struct ddps_sent_path *const p = &w.p[0];
 
 /* Ten packets in flight, a window of ten. */
-static void begin(void)
+static void begin_sctp_repair(void)
 {
 	sent_begin(&w, 1, 1, 1 << 20);
 	cr_assert_eq(ddps_sent_smss(p), SMSS);
@@ -28,14 +28,14 @@ static void begin(void)
 	w.now += 20 * MS;
 }
 
-static void end(void)
+static void end_sctp_repair(void)
 {
 	sent_end(&w);
 }
 
-TestSuite(sctp_repair, .init = begin, .fini = end);
+TestSuite(sctp_repair, .init = begin_sctp_repair, .fini = end_sctp_repair);
 
-static void resend(void)
+static void resend_sctp_repair(void)
 {
 	struct ddps_sent_chunk c;
 
@@ -45,7 +45,7 @@ static void resend(void)
 	ddps_sent_end(&w.s, 1200, true);
 }
 
-static void sack(uint32_t cum, uint16_t from, uint16_t to)
+static void send_sctp_repair_sack(uint32_t cum, uint16_t from, uint16_t to)
 {
 	struct ddps_sent_gap gap = { from, to };
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20, .gaps = &gap, .ngaps = 1 };
@@ -58,17 +58,18 @@ static void sack(uint32_t cum, uint16_t from, uint16_t to)
  * the repair goes on well. */
 Test(sctp_repair, the_window_follows_what_is_delivered, .description = "9260-7.2.4-6")
 {
-	sack(0, 2, 4);
+	send_sctp_repair_sack(0, 2, 4);
 	cr_assert_eq(w.s.nlost, 1, "three packets were sent later");
 	cr_assert(p->recovery);
 	cr_expect_eq(p->cc.fs, 10 * SMSS);
 	cr_expect_eq(p->cc.ssthresh, LESS);
 	cr_expect_eq(p->flight, 6 * SMSS);
 	cr_expect_eq(p->cc.cwnd, LESS);
-	resend();
+	resend_sctp_repair();
 	p->cc.ssthresh = 100 * SMSS;
 	w.now += 20 * MS;
-	sack(4, 2, 4); /* that one and three more; what was sent before it is lost */
+	send_sctp_repair_sack(4, 2,
+			      4); /* that one and three more; what was sent before it is lost */
 	cr_expect_eq(w.s.nlost, 3);
 	cr_expect_eq(p->flight, 0);
 	/* seven were delivered, and one left: none more, since the repair does not go well */
@@ -78,7 +79,7 @@ Test(sctp_repair, the_window_follows_what_is_delivered, .description = "9260-7.2
 /* A timer shows a loss, while another packet waits to be resent for its size. */
 Test(sctp_repair, a_loss_that_a_timer_shows, .description = "9260-7.2.4-6")
 {
-	sack(0, 2, 2);
+	send_sctp_repair_sack(0, 2, 2);
 	cr_assert_eq(w.s.nlost, 0, "it may have been overtaken");
 	ddps_sent_mark(&w.s, 10);
 	w.now = p->reo_at;
@@ -103,6 +104,6 @@ Test(sctp_repair, a_second_t3_reduces_once, .description = "9260-7.2.3-2")
 		cr_expect_eq(p->cc.cwnd, SMSS);
 		cr_expect_eq(p->cc.ssthresh, LESS);
 		cr_expect_eq(p->epi_pn, p->next_pn);
-		resend();
+		resend_sctp_repair();
 	}
 }

@@ -30,7 +30,7 @@ static struct ddps_sctp_assoc *two(uint64_t *first, uint64_t *second)
 	return a;
 }
 
-static void look(uint64_t now)
+static void wake_engine_at(uint64_t now)
 {
 	r.net.now = now;
 	ddps_sctp_input(r.e, NULL, 0, now);
@@ -42,13 +42,13 @@ Test(sctp_rest, it_begins_where_it_began_whatever_is_read_first)
 	uint64_t first, second;
 	struct ddps_sctp_assoc *a = two(&first, &second);
 
-	look(100ul * SEC);
+	wake_engine_at(100ul * SEC);
 	cr_expect_eq(r.e->sent.rest_from, first);
 	cr_expect_eq(r.e->sent.rest_to, 100ul * SEC);
 	ddps_sctp_assoc_free(a, r.net.now);
-	look(100ul * SEC);
+	wake_engine_at(100ul * SEC);
 	cr_assert_eq(ddps_sc_heap_next(&r.e->heap), second);
-	look(100ul * SEC + 1000);
+	wake_engine_at(100ul * SEC + 1000);
 	cr_expect_eq(r.e->sent.rest_from, first);
 	cr_expect_eq(r.e->sent.rest_to, 100ul * SEC + 1000);
 }
@@ -59,15 +59,15 @@ Test(sctp_rest, a_long_one_is_a_sleep)
 	uint64_t first, second;
 
 	two(&first, &second);
-	look(first + DDPS_SENT_SLEEP - 1);
+	wake_engine_at(first + DDPS_SENT_SLEEP - 1);
 	cr_expect_eq(r.e->sent.rest_from, first);
 	cr_expect_eq(r.e->sent.slept_from, 0);
-	look(first + DDPS_SENT_SLEEP);
+	wake_engine_at(first + DDPS_SENT_SLEEP);
 	cr_expect_eq(r.e->sent.slept_from, first, "it is the same rest");
 	sn_flush(&r.net);
 	ddps_sctp_tick(r.e, r.net.now);
 	second = ddps_sc_heap_next(&r.e->heap);
-	look(second + 10000000);
+	wake_engine_at(second + 10000000);
 	cr_expect_eq(r.e->sent.rest_from, second);
 	cr_expect_eq(r.e->sent.slept_from, first);
 }
@@ -78,16 +78,16 @@ Test(sctp_rest, the_next_one_is_another_one)
 	uint64_t first, second;
 
 	two(&first, &second);
-	look(100ul * SEC);
+	wake_engine_at(100ul * SEC);
 	sn_flush(&r.net);
 	ddps_sctp_tick(r.e, 100ul * SEC);
 	cr_expect_eq(r.e->sent.rest_from, first);
 	sn_flush(&r.net);
 	second = ddps_sc_heap_next(&r.e->heap);
 	cr_assert_gt(second, 100ul * SEC);
-	look(second); /* in time */
+	wake_engine_at(second); /* in time */
 	cr_expect_eq(r.e->sent.rest_to, 100ul * SEC);
-	look(200ul * SEC);
+	wake_engine_at(200ul * SEC);
 	cr_expect_eq(r.e->sent.rest_from, second);
 	cr_expect_eq(r.e->sent.rest_to, 200ul * SEC);
 }
@@ -98,12 +98,12 @@ Test(sctp_rest, what_waits_to_be_sent_waited_since_the_last_look)
 	uint64_t first, second;
 
 	two(&first, &second);
-	look(first);
+	wake_engine_at(first);
 	ddps_sc_timer_set(&r.e->heap, &r.a->timer, 0);
 	cr_assert_eq(ddps_sc_heap_next(&r.e->heap), 0);
-	look(first + 1000);
+	wake_engine_at(first + 1000);
 	cr_expect_eq(r.e->sent.rest_to, 0);
-	look(first + 10ul * SEC);
+	wake_engine_at(first + 10ul * SEC);
 	cr_expect_eq(r.e->sent.rest_from, first + 1000);
 	cr_expect_eq(r.e->sent.rest_to, first + 10ul * SEC);
 }

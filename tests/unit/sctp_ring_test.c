@@ -8,15 +8,15 @@
 
 static struct world w;
 
-static void end(void)
+static void end_sctp_ring(void)
 {
 	sent_end(&w);
 }
 
-TestSuite(sctp_ring, .fini = end);
+TestSuite(sctp_ring, .fini = end_sctp_ring);
 
 /* Packets of one chunk of 4 octets, up to this TSN; the first one is 1. */
-static void send_to(uint32_t tsn)
+static void send_to_sctp_ring(uint32_t tsn)
 {
 	while (w.s.next <= tsn) {
 		ddps_sent_begin(&w.s, &w.p[0], w.now);
@@ -36,7 +36,7 @@ Test(sctp_ring, a_ring_has_room_for_its_bitmaps)
 	for (uint32_t size = 8; size <= 65536; size *= 2) {
 		const char *end, *past;
 
-		send_to(size - 1);
+		send_to_sctp_ring(size - 1);
 		cr_assert_eq(w.s.mask, size - 1);
 		cr_assert_eq((void *)w.s.lost, w.s.ring + size);
 		past = (const char *)(w.s.lost_top + (size + 4095) / 4096);
@@ -44,7 +44,7 @@ Test(sctp_ring, a_ring_has_room_for_its_bitmaps)
 		cr_expect_geq(w.s.lost_top - w.s.lost, (size + 63) / 64);
 		cr_expect_leq(past, end, "%u", size);
 		if (size < 65536)
-			send_to(size);
+			send_to_sctp_ring(size);
 	}
 }
 
@@ -61,9 +61,9 @@ Test(sctp_ring, what_a_search_costs)
 		uint64_t was;
 
 		if (i)
-			end();
+			end_sctp_ring();
 		sent_begin(&w, 1, 1, UINT32_MAX);
-		send_to(is[i].held);
+		send_to_sctp_ring(is[i].held);
 		ddps_sent_mark(&w.s, 2);
 		was = w.s.steps;
 		cr_expect_not(ddps_sent_lowest(&w.s, is[i].from, &tsn), "it is before that");
@@ -79,7 +79,7 @@ Test(sctp_ring, the_last_of_a_full_ring)
 	struct ddps_sent_chunk c = { .tsn = 0 };
 
 	sent_begin(&w, 1, 1, 1000);
-	send_to(7);
+	send_to_sctp_ring(7);
 	cr_assert_eq(w.s.mask, 7);
 	for (unsigned i = 0; i < 2; i++) {
 		ddps_sent_mark(&w.s, 7);
@@ -120,7 +120,7 @@ Test(sctp_ring, nothing_is_left_of_a_ring)
 	struct ddps_sent_news news;
 
 	sent_begin(&w, 1, 1, 1000);
-	send_to(3);
+	send_to_sctp_ring(3);
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 	cr_expect(!w.s.ring && !w.s.lost && !w.s.lost_top && !w.s.mask);
 }

@@ -17,7 +17,7 @@ static void fini(void)
 }
 
 /* One packet of one chunk.  Its TSN. */
-static uint32_t send(size_t len)
+static uint32_t send_sctp_rto(size_t len)
 {
 	uint32_t tsn = w.s.next;
 
@@ -29,7 +29,7 @@ static uint32_t send(size_t len)
 	return tsn;
 }
 
-static void ack(uint32_t cum)
+static void ack_sctp_rto(uint32_t cum)
 {
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20 };
 	struct ddps_sent_news news;
@@ -38,7 +38,7 @@ static void ack(uint32_t cum)
 }
 
 /* Sends once more whatever is lost. */
-static unsigned resend(void)
+static unsigned resend_sctp_rto(void)
 {
 	struct ddps_sent_chunk c;
 	unsigned n = 0;
@@ -58,21 +58,21 @@ Test(sctp_rto, follows_the_samples, .init = setup, .fini = fini,
 	struct ddps_sent_path *p = &w.p[0];
 
 	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf->rto_initial);
-	send(100);
+	send_sctp_rto(100);
 	w.now += 800 * MS;
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_eq(p->srtt, 800 * MS);
 	cr_expect_eq(p->rttvar, 400 * MS);
 	cr_expect_eq(ddps_sent_rto(&w.s, p), 2400 * MS);
-	send(100);
+	send_sctp_rto(100);
 	w.now += 400 * MS;
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_eq(p->srtt, 750 * MS);   /* 7/8 and 1/8 */
 	cr_expect_eq(p->rttvar, 400 * MS); /* 3/4 of 400 and 1/4 of |800 - 400| */
 	for (unsigned i = 0; i < 200; i++) {
-		send(100);
+		send_sctp_rto(100);
 		w.now += MS;
-		ack(w.s.next - 1);
+		ack_sctp_rto(w.s.next - 1);
 	}
 	cr_expect_gt(w.s.conf->grain, 0);
 	cr_expect_eq(p->rttvar, w.s.conf->grain / 4);	 /* no less than what is measured with */
@@ -90,16 +90,16 @@ Test(sctp_rto, resent_chunks_give_no_sample, .init = setup, .fini = fini,
 
 	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
 	srtt = p->srtt;
-	send(100);
+	send_sctp_rto(100);
 	w.now = ddps_sent_deadline(&w.s, p);
 	ddps_sent_timer(&w.s, p, w.now); /* a probe of the tail, or T3 */
 	if (!w.s.nlost) {
 		w.now = p->t3_at;
 		ddps_sent_timer(&w.s, p, w.now);
 	}
-	cr_assert_eq(resend(), 1);
+	cr_assert_eq(resend_sctp_rto(), 1);
 	w.now += 700 * MS;
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_eq(p->srtt, srtt);
 }
 
@@ -111,14 +111,14 @@ Test(sctp_rto, one_sample_a_round_trip, .init = setup, .fini = fini, .descriptio
 
 	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
 	for (unsigned i = 0; i < 10; i++)
-		send(100);
+		send_sctp_rto(100);
 	w.now += 20 * MS;
-	ack(w.s.cum + 1);
+	ack_sctp_rto(w.s.cum + 1);
 	srtt = p->srtt;
 	var = p->rttvar;
 	for (unsigned i = 0; i < 9; i++) {
 		w.now += 50 * MS; /* would change it much */
-		ack(w.s.cum + 1);
+		ack_sctp_rto(w.s.cum + 1);
 	}
 	cr_expect_eq(p->srtt, srtt);
 	cr_expect_eq(p->rttvar, var);
@@ -134,19 +134,19 @@ Test(sctp_rto, t3_runs_from_the_oldest, .init = setup, .fini = fini,
 
 	ddps_sent_rtt(&w.s, p, 2000 * MS, w.now);
 	rto = ddps_sent_rto(&w.s, p);
-	first = send(100);
+	first = send_sctp_rto(100);
 	t3 = p->t3_at;
 	cr_expect_eq(t3, w.now + rto);
 	w.now += 100 * MS;
-	send(100);
+	send_sctp_rto(100);
 	cr_expect_eq(p->t3_at, t3); /* it runs already */
 	w.now += 100 * MS;
-	ack(first); /* the oldest is there: anew */
+	ack_sctp_rto(first); /* the oldest is there: anew */
 	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_eq(ddps_sent_deadline(&w.s, p), DDPS_SENT_NEVER); /* nothing is out */
 	for (unsigned i = 0; i < 5; i++)
-		send(100);
+		send_sctp_rto(100);
 	p->pto_at = 0; /* without a probe of the tail */
 	w.now = p->t3_at;
 	rto = ddps_sent_rto(&w.s, p);
@@ -165,8 +165,8 @@ Test(sctp_rto, the_window_is_tracked_between_sacks, .fini = fini,
 	sent_begin(&w, 1, 1, 3000);
 	w.p[0].cc.cwnd = 1 << 20;
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
-	send(1000);
-	send(1000);
+	send_sctp_rto(1000);
+	send_sctp_rto(1000);
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
 	/* no chunk is cut to fit the rest of a window */
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1001, &room), DDPS_SENT_NOTHING);
@@ -180,7 +180,7 @@ Test(sctp_rto, flight_is_of_padded_chunks, .init = setup, .fini = fini,
 {
 	struct ddps_sent_path *p = &w.p[0];
 
-	send(5);
+	send_sctp_rto(5);
 	cr_expect_eq(p->flight, 24);
 	w.now = p->t3_at ? p->t3_at : ddps_sent_deadline(&w.s, p);
 	while (!w.s.nlost) {
@@ -188,9 +188,9 @@ Test(sctp_rto, flight_is_of_padded_chunks, .init = setup, .fini = fini,
 		ddps_sent_timer(&w.s, p, w.now);
 	}
 	cr_expect_eq(p->flight, 0); /* it waits to be sent again */
-	cr_expect_eq(resend(), 1);
+	cr_expect_eq(resend_sctp_rto(), 1);
 	cr_expect_eq(p->flight, 24);
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_eq(p->flight, 0);
 }
 
@@ -205,13 +205,13 @@ Test(sctp_rto, paths_have_their_own_windows, .fini = fini,
 	second = w.p[1].cc.cwnd;
 	cr_expect_eq(w.p[1].cc.phase, DDPS_CC_SLOW);
 	for (unsigned i = 0; i < 10; i++)
-		send(1400);
+		send_sctp_rto(1400);
 	w.now += 20 * MS;
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_gt(w.p[0].cc.cwnd, first);
 	cr_expect_eq(w.p[1].cc.cwnd, second);
 	for (unsigned i = 0; i < 4; i++)
-		send(1400);
+		send_sctp_rto(1400);
 	w.p[0].pto_at = 0;
 	w.now = w.p[0].t3_at;
 	ddps_sent_timer(&w.s, &w.p[0], w.now);
@@ -232,7 +232,7 @@ Test(sctp_rto, recovery_ends_where_it_was_to, .init = setup, .fini = fini,
 
 	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
 	for (unsigned i = 0; i < 10; i++)
-		send(1000);
+		send_sctp_rto(1000);
 	w.now += 20 * MS;
 	k.cum = w.first - 1;
 	ddps_sent_sack(&w.s, &k, w.now, &news);
@@ -243,12 +243,12 @@ Test(sctp_rto, recovery_ends_where_it_was_to, .init = setup, .fini = fini,
 	ddps_sent_sack(&w.s, &k, w.now + MS, &news);
 	cr_expect_eq(w.s.nlost, 2);
 	cr_expect_eq(p->cc.ssthresh, ssthresh);
-	cr_expect_eq(resend(), 2);
+	cr_expect_eq(resend_sctp_rto(), 2);
 	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p)); /* the oldest is among them */
 	w.now += 20 * MS;
-	ack(w.first + 8);
+	ack_sctp_rto(w.first + 8);
 	cr_expect(p->recovery); /* the last one is still out */
-	ack(w.s.next - 1);
+	ack_sctp_rto(w.s.next - 1);
 	cr_expect_not(p->recovery);
 	cr_expect_eq(p->cc.cwnd, ssthresh);
 }
@@ -273,9 +273,9 @@ static void wait_for_t3(size_t len)
 		ddps_sent_timer(&w.s, &w.p[0], w.now);
 		if (w.p[0].probe && ddps_sent_may(&w.s, &w.p[0], w.now, len, &room)) {
 			if (len == SIZE_MAX)
-				resend();
+				resend_sctp_rto();
 			else
-				send(len);
+				send_sctp_rto(len);
 		}
 	}
 }
@@ -302,7 +302,7 @@ Test(sctp_rto, a_lost_sack_makes_no_rtt, .init = setup, .fini = fini)
 	uint64_t room;
 
 	for (unsigned i = 0; i < 9; i++)
-		send(100);
+		send_sctp_rto(100);
 	wait_for_t3(100);
 	cr_assert_eq(w.s.next, first + 10);
 	resend_one();
@@ -329,19 +329,19 @@ Test(sctp_rto, a_t3_is_called_off_once, .init = setup, .fini = fini)
 
 	ddps_sent_rtt(&w.s, p, 100 * MS, w.now);
 	for (unsigned i = 0; i < 10; i++)
-		send(100);
+		send_sctp_rto(100);
 	for (unsigned i = 0; i < 2; i++) {
 		wait_for_t3(SIZE_MAX);
 		resend_one();
 		w.now += MS;
-		ack(w.s.cum + 1);
+		ack_sctp_rto(w.s.cum + 1);
 	}
 	for (uint32_t left = 8; left; left = w.s.nlost) {
 		cr_assert_eq(w.s.nlost, left);
 		cr_assert_eq(ddps_sent_may(&w.s, p, w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
 		resend_one();
 		w.now += MS;
-		ack(w.s.cum + 1);
+		ack_sctp_rto(w.s.cum + 1);
 	}
 	cr_expect_eq(p->t3s, 2);
 }
@@ -356,9 +356,9 @@ static uint64_t window_after(bool within_host, uint64_t rtt)
 	p->cc.cwnd = 4u << 20;
 	p->cc.phase = DDPS_CC_AVOID;
 	for (unsigned i = 0; i < 1000; i++)
-		send(1000);
+		send_sctp_rto(1000);
 	w.now += rtt;
-	ack(w.s.cum + 1000);
+	ack_sctp_rto(w.s.cum + 1000);
 	return p->cc.cwnd;
 }
 
@@ -387,8 +387,8 @@ Test(sctp_rto, a_path_that_is_lost_is_at_rest, .init = setup, .fini = fini)
 {
 	struct ddps_sent_path *p = &w.p[0];
 
-	send(1000);
-	send(1000);
+	send_sctp_rto(1000);
+	send_sctp_rto(1000);
 	p->recovery = p->force = p->probe = p->tlp_out = true;
 	p->t3_at = p->pto_at = p->reo_at = w.now + MS;
 	ddps_sent_path_lost(&w.s, p);
@@ -406,9 +406,9 @@ Test(sctp_rto, what_does_not_fit_any_more_is_lost, .init = setup, .fini = fini)
 	const uint16_t size = p->pmtu.size;
 	uint32_t large;
 
-	send(100);
-	large = send(1000);
-	send(200);
+	send_sctp_rto(100);
+	large = send_sctp_rto(1000);
+	send_sctp_rto(200);
 	p->pmtu.size = 600;
 	ddps_sent_mtu_changed(&w.s, p, DDPS_PMTU_SIZE);
 	cr_expect_eq(w.s.nlost, 0, "it is no hole yet");

@@ -9,7 +9,7 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static int cause_of(const struct ddps_sc_chunk *c)
+static int get_sctp_rules_cause(const struct ddps_sc_chunk *c)
 {
 	return c->vlen >= 4 ? c->val[0] << 8 | c->val[1] : 0;
 }
@@ -215,7 +215,7 @@ Test(sctp_rules, host_names_are_shown_in_the_abort, .fini = fini,
 		raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, host, n);
 		raw_send(&r);
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
-		cr_expect_eq(cause_of(&c), k ? 0 : SC_CAUSE_ADDRESS);
+		cr_expect_eq(get_sctp_rules_cause(&c), k ? 0 : SC_CAUSE_ADDRESS);
 		cr_expect(k ? c.vlen == 0 : c.vlen >= 13 && !memcmp(c.val + 4, host, n));
 	}
 }
@@ -252,7 +252,7 @@ Test(sctp_rules, a_stale_restart_is_named, .fini = fini, .description = "9260-5.
 		raw_wait(&r, 1000);
 	raw_echo(&r);
 	cr_assert(raw_any(&r, SC_ERROR, &c));
-	cr_expect_eq(cause_of(&c), SC_CAUSE_STALE);
+	cr_expect_eq(get_sctp_rules_cause(&c), SC_CAUSE_STALE);
 	cr_expect_eq(r.restarted, 0);
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 }

@@ -59,13 +59,13 @@ Test(sctp_rules_wire, a_parameter_has_a_header)
 static uint8_t init[20 + 1600];
 static struct ddps_wbuf w;
 
-static void begin(void)
+static void begin_sctp_rules_wire(void)
 {
 	memset(init, 0, sizeof init);
 	w = ddps_wbuf_init(init + 20, sizeof init - 20);
 }
 
-static int decode(struct ddps_sc_init *i)
+static int decode_sctp_rules_wire(struct ddps_sc_init *i)
 {
 	struct ddps_sc_chunk c = { .type = SC_INIT, .all = init, .val = init + 4 };
 
@@ -79,11 +79,11 @@ Test(sctp_rules_wire, as_many_parameters_are_reported_as_there_is_room_for)
 	struct ddps_sc_init i;
 	uint8_t value[256] = { 0 };
 
-	begin();
+	begin_sctp_rules_wire();
 	ddps_sc_put_tlv(&w, 0xc001, value, 196);
 	ddps_sc_put_tlv(&w, 0xc002, value, 52);
 	ddps_sc_put_tlv(&w, 0xc003, value, 0);
-	cr_expect_eq(decode(&i), 0);
+	cr_expect_eq(decode_sctp_rules_wire(&i), 0);
 	cr_expect_eq(i.report_len, DDPS_SC_REPORT_MAX, "%zu", i.report_len);
 }
 
@@ -93,11 +93,11 @@ Test(sctp_rules_wire, addresses_that_are_too_many_do_not_hide_what_follows)
 	struct ddps_sc_init i;
 	uint32_t value = htobe32(7);
 
-	begin();
+	begin_sctp_rules_wire();
 	for (unsigned k = 0; k < DDPS_SC_LISTED_MAX + 2; k++)
 		ddps_sc_put_addr(&w, &a);
 	ddps_sc_put_tlv(&w, SC_P_ADAPTATION, &value, sizeof value);
-	cr_expect_eq(decode(&i), 0);
+	cr_expect_eq(decode_sctp_rules_wire(&i), 0);
 	cr_expect(i.naddr == DDPS_SC_LISTED_MAX && i.left == 2);
 	cr_expect(i.has_adaptation && i.adaptation == 7);
 }

@@ -20,14 +20,14 @@ static void fini(void)
 
 TestSuite(sctp_sack, .init = setup, .fini = fini);
 
-static void again(void)
+static void repeat_sctp_sack_table(void)
 {
 	fini();
 	setup();
 }
 
 /* So many packets of one chunk of 100 octets. */
-static void send(unsigned n)
+static void send_sctp_sack_table(unsigned n)
 {
 	while (n--) {
 		void *chunk = (void *)((uintptr_t)w.s.next + 7);
@@ -38,7 +38,7 @@ static void send(unsigned n)
 	}
 }
 
-static void resend(void)
+static void resend_sctp_sack_table(void)
 {
 	struct ddps_sent_chunk c;
 
@@ -50,8 +50,9 @@ static void resend(void)
 
 static struct ddps_sent_news news;
 
-static enum ddps_sent_verdict sack(uint32_t cum, uint32_t a_rwnd, const struct ddps_sent_gap *gaps,
-				   size_t ngaps)
+static enum ddps_sent_verdict send_sctp_sack_table_sack(uint32_t cum, uint32_t a_rwnd,
+							const struct ddps_sent_gap *gaps,
+							size_t ngaps)
 {
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = a_rwnd, .gaps = gaps, .ngaps = ngaps };
 
@@ -74,10 +75,11 @@ Test(sctp_sack, what_is_taken_what_is_old_and_what_is_a_lie, .description = "926
 
 	for (unsigned i = 0; i < N(of); i++) {
 		if (i)
-			again();
-		send(10);
-		cr_assert_eq(sack(5, 1 << 20, NULL, 0), DDPS_SENT_TAKEN);
-		cr_expect_eq(sack(of[i].cum, 1 << 20, NULL, 0), of[i].is, "%u", i);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(10);
+		cr_assert_eq(send_sctp_sack_table_sack(5, 1 << 20, NULL, 0), DDPS_SENT_TAKEN);
+		cr_expect_eq(send_sctp_sack_table_sack(of[i].cum, 1 << 20, NULL, 0), of[i].is, "%u",
+			     i);
 		cr_expect_eq(w.s.stale_sacks, of[i].is == DDPS_SENT_STALE);
 		cr_expect_eq(w.s.cum, of[i].is == DDPS_SENT_TAKEN ? of[i].cum : 5);
 	}
@@ -103,9 +105,10 @@ Test(sctp_sack, blocks_in_order_and_out_of_it, .description = "9260-12.4-3")
 
 	for (unsigned i = 0; i < N(of); i++) {
 		if (i)
-			again();
-		send(10);
-		cr_expect_eq(sack(0, 1 << 20, of[i].gap, of[i].n), of[i].is, "%u", i);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(10);
+		cr_expect_eq(send_sctp_sack_table_sack(0, 1 << 20, of[i].gap, of[i].n), of[i].is,
+			     "%u", i);
 		cr_expect_eq(w.p[0].nsacked, of[i].sacked, "%u: %u", i, w.p[0].nsacked);
 		cr_expect_eq(w.s.bad_blocks, of[i].is == DDPS_SENT_TAKEN && !of[i].sacked);
 		cr_expect_eq(news.acked, of[i].sacked);
@@ -126,23 +129,23 @@ Test(sctp_sack, whether_the_peer_answers_the_i_bit)
 		struct ddps_sent_path *p = &w.p[0];
 
 		if (i)
-			again();
-		send(1);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(1);
 		ddps_sent_slot(&w.s, 1)->flags = of[i].i_bit ? SLOT_I : 0;
 		p->srtt = 10 * MS;
 		p->min_rtt = p->min_cur = 200 * MS;
 		p->min_at = w.now;
 		w.now += of[i].ms * MS;
-		sack(1, 1 << 20, NULL, 0);
+		send_sctp_sack_table_sack(1, 1 << 20, NULL, 0);
 		cr_expect_eq(w.s.i_answered, of[i].answers, "%u", i);
 		/* what may have waited is no shortest RTT */
 		cr_expect_eq(p->min_rtt, (of[i].i_bit ? of[i].ms : 200) * MS, "%u", i);
 	}
-	again();
-	send(1);
+	repeat_sctp_sack_table();
+	send_sctp_sack_table(1);
 	ddps_sent_slot(&w.s, 1)->flags = 0;
 	w.now += 50 * MS;
-	sack(1, 1 << 20, NULL, 0);
+	send_sctp_sack_table_sack(1, 1 << 20, NULL, 0);
 	cr_expect_eq(w.p[0].min_rtt, 50 * MS, "better than none");
 }
 
@@ -154,18 +157,18 @@ Test(sctp_sack, which_one_is_acknowledged)
 		uint64_t pn;
 
 		if (i)
-			again();
-		send(3);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(3);
 		ddps_sent_mark(&w.s, 1);
 		w.now += 100 * MS;
-		resend();
+		resend_sctp_sack_table();
 		pn = p->next_pn - 1;
 		p->min_rtt = p->min_cur = 80 * MS;
 		p->min_at = w.now;
 		p->undo_pending = 1;
 		p->episode = 3;
 		w.now += 70 * MS - i;
-		sack(1, 1 << 20, NULL, 0);
+		send_sctp_sack_table_sack(1, 1 << 20, NULL, 0);
 		cr_expect_eq(p->rack_pn, i ? 0 : pn);
 		if (!i)
 			cr_expect_eq(p->rack_rtt, 70 * MS);
@@ -192,10 +195,10 @@ Test(sctp_sack, what_a_duplicate_says)
 		bool other = i >= N(of), tlp = of[i % N(of)].flags & HIST_TLP;
 
 		if (i)
-			again();
-		send(3);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(3);
 		ddps_sent_mark(&w.s, 1);
-		resend();
+		resend_sctp_sack_table();
 		w.s.hist[1] = (struct ddps_sent_resent){ .tsn = other ? 257 : 1,
 							 .episode = 9,
 							 .flags = of[i % N(of)].flags };
@@ -221,10 +224,10 @@ Test(sctp_sack, a_probe_that_was_not_this_one)
 		struct ddps_sent_sack k = { .a_rwnd = 1 << 20, .ndups = 1, .dups = &tsn };
 
 		if (i)
-			again();
-		send(3);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(3);
 		ddps_sent_mark(&w.s, 1);
-		resend();
+		resend_sctp_sack_table();
 		w.s.hist[1] = (struct ddps_sent_resent){ .tsn = 1, .flags = HIST_USED | HIST_TLP };
 		p->tlp_out = i != 1;
 		p->tlp_resent = i != 2;
@@ -250,14 +253,14 @@ Test(sctp_sack, whether_t3_was_too_early)
 		struct ddps_sent_path *p = &w.p[0];
 
 		if (i)
-			again();
-		send(4);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(4);
 		if (of[i].lost)
 			ddps_sent_mark(&w.s, 2);
 		p->frto = of[i].frto;
 		p->frto_pn = 0; /* nothing acknowledged here proves anything */
 		p->undone = 0;
-		sack(of[i].cum ? 1 : 0, 1 << 20, &gap, of[i].cum ? 0 : 1);
+		send_sctp_sack_table_sack(of[i].cum ? 1 : 0, 1 << 20, &gap, of[i].cum ? 0 : 1);
 		cr_expect_eq(p->frto, of[i].then, "%u: %u", i, p->frto);
 		cr_expect_eq(p->frto_new, of[i].fresh, "%u", i);
 		cr_expect_eq(p->undone, 0);
@@ -279,8 +282,8 @@ Test(sctp_sack, when_a_path_only_queues)
 		struct ddps_sent_path *p = &w.p[0];
 
 		if (i)
-			again();
-		send(3);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(3);
 		p->min_rtt = p->min_cur = of[i].us * 1000;
 		p->min_at = w.now;
 		p->within_host = of[i].here;
@@ -290,7 +293,7 @@ Test(sctp_sack, when_a_path_only_queues)
 		p->cc.limited = true;
 		p->cc_round = UINT64_MAX;
 		w.now += of[i].rtt * 1000;
-		sack(1, 1 << 20, NULL, 0);
+		send_sctp_sack_table_sack(1, 1 << 20, NULL, 0);
 		cr_expect_eq(p->cc.stopped != 0, of[i].queued, "%u", i);
 	}
 }
@@ -299,21 +302,21 @@ Test(sctp_sack, the_window_of_the_peer, .description = "9260-6.2.1-d1")
 {
 	struct ddps_sent_sack k = { .shutdown = true };
 
-	send(4);
+	send_sctp_sack_table(4);
 	cr_assert_eq(w.s.out_len, 400);
-	sack(0, 500, NULL, 0);
+	send_sctp_sack_table_sack(0, 500, NULL, 0);
 	cr_expect_not(news.window, "it is smaller");
-	sack(0, 500, NULL, 0);
+	send_sctp_sack_table_sack(0, 500, NULL, 0);
 	cr_expect_not(news.window, "it is the same");
-	sack(1, 500, NULL, 0);
+	send_sctp_sack_table_sack(1, 500, NULL, 0);
 	cr_expect(news.window, "there is room for what was taken");
-	sack(1, 501, NULL, 0);
+	send_sctp_sack_table_sack(1, 501, NULL, 0);
 	cr_expect(news.window);
-	sack(1, 150, NULL, 0);
+	send_sctp_sack_table_sack(1, 150, NULL, 0);
 	k.cum = 2;
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 	cr_expect_eq(w.s.a_rwnd, 200, "a SHUTDOWN tells none, but took 100");
-	sack(2, 201, NULL, 0);
+	send_sctp_sack_table_sack(2, 201, NULL, 0);
 	k.cum = 3;
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 	cr_expect_eq(w.s.a_rwnd, 201);
@@ -326,16 +329,16 @@ Test(sctp_sack, when_t3_begins_anew, .description = "9260-6.3.2-d1")
 	struct ddps_sent_path *p = &w.p[0];
 	uint64_t t3;
 
-	send(3);
+	send_sctp_sack_table(3);
 	t3 = p->t3_at;
 	w.now += 20 * MS;
-	sack(0, 1 << 20, &gap, 1);
+	send_sctp_sack_table_sack(0, 1 << 20, &gap, 1);
 	cr_expect_eq(p->t3_at, t3, "not of the oldest");
 	cr_expect_eq(p->pto_at, 0, "a gap is no tail");
 	w.now += 20 * MS;
-	sack(1, 1 << 20, &gap, 0);
+	send_sctp_sack_table_sack(1, 1 << 20, &gap, 0);
 	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
-	sack(3, 1 << 20, NULL, 0);
+	send_sctp_sack_table_sack(3, 1 << 20, NULL, 0);
 	cr_expect_eq(p->t3_at, 0);
 }
 
@@ -345,17 +348,17 @@ Test(sctp_sack, after_an_outage_the_rtt_holds)
 		struct ddps_sent_path *p = &w.p[0];
 
 		if (i)
-			again();
-		send(2);
+			repeat_sctp_sack_table();
+		send_sctp_sack_table(2);
 		ddps_sent_mark(&w.s, 1);
-		resend(); /* Karn: no sample ends the back-off */
+		resend_sctp_sack_table(); /* Karn: no sample ends the back-off */
 		ddps_sent_mark(&w.s, 2);
-		resend();
+		resend_sctp_sack_table();
 		w.now += 5 * SEC;
 		p->backoff = 3;
 		p->nudge_at = p->alive_at = 7;
 		p->silent_at = i == 2 ? 0 : w.now - SEC - i;
-		sack(1, 1 << 20, NULL, 0);
+		send_sctp_sack_table_sack(1, 1 << 20, NULL, 0);
 		cr_expect_eq(p->backoff, i == 1 ? 0 : 3, "%u", i);
 		cr_expect_not(p->silent_at || p->nudge_at || p->alive_at);
 	}
@@ -367,11 +370,11 @@ Test(sctp_sack, what_t3_was_doubled_to_is_over)
 	static const struct ddps_sent_gap gap = { 2, 2 };
 	struct ddps_sent_path *p = &w.p[0];
 
-	send(3);
+	send_sctp_sack_table(3);
 	w.now += 20 * MS;
 	p->backoff = 3;
 	p->t3_at = w.now + ddps_sent_rto(&w.s, p);
-	sack(0, 1 << 20, &gap, 1);
+	send_sctp_sack_table_sack(0, 1 << 20, &gap, 1);
 	cr_assert_eq(p->backoff, 0);
 	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
 	p->backoff = 3;
@@ -387,7 +390,7 @@ Test(sctp_sack, the_age_of_a_shutdown_is_no_round_trip)
 {
 	struct ddps_sent_sack k = { .cum = 1, .shutdown = true };
 
-	send(1);
+	send_sctp_sack_table(1);
 	w.now += 500 * MS;
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 	cr_expect_eq(w.p[0].srtt, 0);

@@ -13,7 +13,7 @@ TestSuite(sctp_said, .fini = fini);
 
 enum { E = SC_DATA_E, B = SC_DATA_B, U = SC_DATA_U, I = SC_DATA_I };
 
-static void give(uint16_t sid, unsigned flags, size_t len)
+static void give_message(uint16_t sid, unsigned flags, size_t len)
 {
 	static char text[4000];
 	struct iovec iov = { text, len };
@@ -22,7 +22,7 @@ static void give(uint16_t sid, unsigned flags, size_t len)
 }
 
 /* The DATA chunks that left since; in order. */
-static unsigned leave(struct ddps_sc_data *d, unsigned most)
+static unsigned count_left_chunks(struct ddps_sc_data *d, unsigned most)
 {
 	unsigned n = 0;
 
@@ -55,8 +55,8 @@ Test(sctp_said, flags_of_whole_messages, .description = "9260-3.3.1-1")
 
 	raw_up(&r);
 	for (unsigned i = 0; i < 5; i++)
-		give((uint16_t)(i % 5), is[i].ask, 10 + i);
-	cr_assert_eq(leave(d, 8), 5);
+		give_message((uint16_t)(i % 5), is[i].ask, 10 + i);
+	cr_assert_eq(count_left_chunks(d, 8), 5);
 	for (unsigned i = 0; i < 5; i++) {
 		cr_expect_eq(d[i].flags, is[i].flags | (i == 4 ? I : 0), "%u: %x", i, d[i].flags);
 		cr_expect_eq(d[i].tsn, r.tsn + i);
@@ -80,9 +80,9 @@ Test(sctp_said, flags_of_pieces, .description = "9260-3.3.1-1 9260-6.9-4")
 			raw_fini(&r);
 		raw_up(&r);
 		most = ddps_sctp_max_chunk(r.a);
-		give(1, ask, 2 * most + 1);
-		give(1, DDPS_SCTP_UNORDERED, 1);
-		cr_assert_eq(leave(d, 8), 4);
+		give_message(1, ask, 2 * most + 1);
+		give_message(1, DDPS_SCTP_UNORDERED, 1);
+		cr_assert_eq(count_left_chunks(d, 8), 4);
 		cr_expect_eq(d[0].flags & ~I, u | B, "%x", d[0].flags);
 		cr_expect_eq(d[1].flags & ~I, u, "%x", d[1].flags);
 		cr_expect_eq(d[2].flags, u | E | (ask & DDPS_SCTP_SACK_NOW ? I : 0), "%x",
@@ -105,14 +105,14 @@ Test(sctp_said, numbers_of_streams, .description = "9260-6.5-3 9260-6.6-1")
 	static const uint16_t ssn[] = { 0, 0, 1, 0, 0, 1, 2 };
 
 	raw_up(&r);
-	give(0, 0, 4);
-	give(4, 0, 4);
-	give(0, 0, 4);
-	give(0, DDPS_SCTP_UNORDERED, 4);
-	give(1, 0, 4);
-	give(4, 0, 4);
-	give(0, 0, 4);
-	cr_assert_eq(leave(d, 16), 7);
+	give_message(0, 0, 4);
+	give_message(4, 0, 4);
+	give_message(0, 0, 4);
+	give_message(0, DDPS_SCTP_UNORDERED, 4);
+	give_message(1, 0, 4);
+	give_message(4, 0, 4);
+	give_message(0, 0, 4);
+	cr_assert_eq(count_left_chunks(d, 16), 7);
 	for (unsigned i = 0; i < 7; i++)
 		cr_expect_eq(d[i].ssn, ssn[i], "%u", i);
 }
@@ -134,9 +134,9 @@ Test(sctp_said, messages_that_share_a_packet, .description = "9260-6.10-1")
 		raw_up(&r);
 		most = ddps_sctp_max_chunk(r.a);
 		cr_assert_eq(most & 3, 0);
-		give(0, 0, most - 1324 - 16);
-		give(1, 0, is[i].second);
-		cr_assert_eq(leave(d, 8), 2);
+		give_message(0, 0, most - 1324 - 16);
+		give_message(1, 0, is[i].second);
+		cr_assert_eq(count_left_chunks(d, 8), 2);
 		cr_expect_eq(r.n, is[i].packets, "%u: %u", i, r.n);
 	}
 }

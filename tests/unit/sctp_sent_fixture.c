@@ -11,7 +11,7 @@ uint32_t sent_draw(struct world *w, uint32_t n)
 	return (uint32_t)(w->seed >> 11) % n;
 }
 
-static void acked(void *user, uint32_t tsn, void *chunk)
+static void note_sctp_sent_acked(void *user, uint32_t tsn, void *chunk)
 {
 	struct world *w = user;
 
@@ -39,7 +39,7 @@ void sent_begin(struct world *w, uint64_t seed, uint32_t first, uint32_t a_rwnd)
 	w->sacked = calloc(2, SENT_MAX);
 	w->got = calloc(2, SENT_MAX);
 	cr_assert(w->sacked && w->got);
-	ddps_sent_init(&w->s, &conf, first, a_rwnd, acked, w);
+	ddps_sent_init(&w->s, &conf, first, a_rwnd, note_sctp_sent_acked, w);
 	for (unsigned i = 0; i < 2; i++) {
 		ddps_sent_path_init(&w->s, &w->p[i], i, &lim, 40);
 		ddps_pmtu_start(&w->p[i].pmtu, 0, w->now);

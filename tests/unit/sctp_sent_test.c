@@ -8,7 +8,7 @@
 /* ---- what happens ---- */
 
 /* One packet, as may() says; the receiver gets it or not. */
-static bool send_one(struct world *w, unsigned path, size_t len, bool arrives)
+static bool send_one_sctp_sent(struct world *w, unsigned path, size_t len, bool arrives)
 {
 	struct ddps_sent_path *p = &w->p[path];
 	uint32_t in[64], n = 0, used = 0;
@@ -71,7 +71,7 @@ static void honest(const struct world *w, struct sack *k, size_t most)
 }
 
 /* The SACK read TSN by TSN. */
-static void model(struct world *w, const struct ddps_sent_sack *k, uint32_t old_cum)
+static void apply_sack_to_model(struct world *w, const struct ddps_sent_sack *k, uint32_t old_cum)
 {
 	uint32_t top = k->ngaps ? k->cum + k->gaps[k->ngaps - 1].end : k->cum;
 	bool news = k->cum != old_cum;
@@ -97,7 +97,7 @@ static void model(struct world *w, const struct ddps_sent_sack *k, uint32_t old_
 	free(named);
 }
 
-static void sack(struct world *w, const struct sack *k)
+static void send_sctp_sent_sack(struct world *w, const struct sack *k)
 {
 	uint32_t cum = w->s.cum, lost = w->s.nlost, runs = w->s.nruns;
 	uint64_t steps = w->s.steps, reneged = w->s.reneged, most;
@@ -107,7 +107,7 @@ static void sack(struct world *w, const struct sack *k)
 	cr_assert_neq(v, DDPS_SENT_LIE);
 	if (v == DDPS_SENT_STALE)
 		return;
-	model(w, &k->k, cum);
+	apply_sack_to_model(w, &k->k, cum);
 	/* O(what is new + blocks), and what was found lost is new as well */
 	most = 4 * (news.acked + news.cum_advanced + runs + k->k.ngaps + k->k.ndups) +
 	       2 * (w->s.reneged - reneged) + 32;
@@ -115,7 +115,7 @@ static void sack(struct world *w, const struct sack *k)
 	cr_assert_leq(w->s.steps - steps, most, "cost of a SACK");
 }
 
-static void tick(struct world *w)
+static void tick_sctp_sent(struct world *w)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t at = ddps_sent_deadline(&w->s, &w->p[i]);
@@ -132,7 +132,7 @@ static void renege(struct world *w)
 			w->got[t - w->first] = 0;
 }
 
-static void step(struct world *w, struct sack *old)
+static void step_sctp_sent(struct world *w, struct sack *old)
 {
 	struct sack k;
 	unsigned what = sent_draw(w, 100);
@@ -140,9 +140,9 @@ static void step(struct world *w, struct sack *old)
 	if (what < 60) {
 		unsigned path = sent_draw(w, 8) == 0, n = 1 + sent_draw(w, 12);
 
-		while (n-- &&
-		       send_one(w, path, sent_draw(w, 10) ? 1 + sent_draw(w, 1400) : SIZE_MAX,
-				sent_draw(w, 10) != 0))
+		while (n-- && send_one_sctp_sent(
+				      w, path, sent_draw(w, 10) ? 1 + sent_draw(w, 1400) : SIZE_MAX,
+				      sent_draw(w, 10) != 0))
 			;
 	} else if (what < 90) {
 		honest(w, &k, sent_draw(w, 3) ? 400 : sent_draw(w, 4));
@@ -150,12 +150,12 @@ static void step(struct world *w, struct sack *old)
 			k.dups[k.k.ndups++] = w->cum - sent_draw(w, 20);
 		k.k.gaps = k.gaps;
 		k.k.dups = k.dups;
-		sack(w, &k);
+		send_sctp_sent_sack(w, &k);
 		*old = k;
 	} else if (what < 95) {
 		old->k.gaps = old->gaps;
 		old->k.dups = old->dups;
-		sack(w, old);
+		send_sctp_sent_sack(w, old);
 	} else if (what < 97) {
 		renege(w);
 	} else if (what < 98) {
@@ -167,7 +167,7 @@ static void step(struct world *w, struct sack *old)
 		w->now += sent_draw(w, 4) * 500 * MS;
 	}
 	w->now += sent_draw(w, 20) * MS;
-	tick(w);
+	tick_sctp_sent(w);
 	sent_check(w);
 }
 
@@ -181,7 +181,7 @@ Test(sctp_sent, agrees_with_a_slow_model,
 		sent_begin(&w, seed, seed % 2 ? 0xffffff80u : (uint32_t)seed * 1000, 1 << 20);
 		honest(&w, &old, 0);
 		for (int i = 0; i < 400; i++)
-			step(&w, &old);
+			step_sctp_sent(&w, &old);
 		sent_end(&w);
 	}
 }

@@ -4,7 +4,7 @@
 #include <ddpsess/err.h>
 
 /* Sends @n packets of 1000 octets on path 0 and returns the TSN before the first. */
-static uint32_t burst(struct world *w, int n)
+static uint32_t send_sctp_sent_time_burst(struct world *w, int n)
 {
 	uint32_t before = w->s.next - 1;
 
@@ -19,7 +19,7 @@ static uint32_t burst(struct world *w, int n)
 	return before;
 }
 
-static void ack(struct world *w, uint32_t cum, uint32_t from, uint32_t to)
+static void ack_sctp_sent_time(struct world *w, uint32_t cum, uint32_t from, uint32_t to)
 {
 	const struct ddps_sent_gap g = { (uint16_t)(from - cum), (uint16_t)(to - cum) };
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20, .gaps = &g, .ngaps = from != 0 };
@@ -37,9 +37,9 @@ static uint32_t probed(struct world *w)
 
 	sent_begin(w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w->s, &w->p[0], 20 * MS, w->now);
-	b = burst(w, 5);
+	b = send_sctp_sent_time_burst(w, 5);
 	w->now += 20 * MS;
-	ack(w, b + 4, 0, 0);
+	ack_sctp_sent_time(w, b + 4, 0, 0);
 	at = ddps_sent_deadline(&w->s, &w->p[0]);
 	cr_expect_leq(at, w->now + 2 * 20 * MS + 2 * MS);
 	w->now = at;
@@ -60,7 +60,7 @@ Test(sctp_sent, tail_loss_is_probed)
 {
 	struct world w;
 
-	ack(&w, probed(&w), 0, 0);
+	ack_sctp_sent_time(&w, probed(&w), 0, 0);
 	cr_expect_eq(w.p[0].t3s, 0);
 	cr_expect_eq(w.s.next - 1, w.s.cum);
 	cr_expect_eq(ddps_sent_deadline(&w.s, &w.p[0]), DDPS_SENT_NEVER);
@@ -73,11 +73,11 @@ Test(sctp_sent, a_probe_that_was_needed_is_a_loss)
 	struct world w;
 	uint32_t tsn = probed(&w);
 
-	ack(&w, tsn, 0, 0);
+	ack_sctp_sent_time(&w, tsn, 0, 0);
 	cr_expect_eq(w.p[0].lost, 0, "the original may yet have been delayed");
-	burst(&w, 1);
+	send_sctp_sent_time_burst(&w, 1);
 	w.now += 20 * MS;
-	ack(&w, tsn + 1, 0, 0); /* a duplicate would have been seen before this */
+	ack_sctp_sent_time(&w, tsn + 1, 0, 0); /* a duplicate would have been seen before this */
 	cr_expect_eq(w.p[0].lost, 1);
 	sent_end(&w);
 }
@@ -98,16 +98,16 @@ Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-
 	uint32_t b;
 
 	begin_to_rest(&w, &conf);
-	b = burst(&w, 5);
+	b = send_sctp_sent_time_burst(&w, 5);
 	conf.rest_from = w.now + 10 * MS;
 	w.now += 2000 * MS;
 	conf.rest_to = w.now;
-	ack(&w, b + 4, 0, 0);
+	ack_sctp_sent_time(&w, b + 4, 0, 0);
 	cr_expect_leq(w.p[0].srtt, 20 * MS);
 	cr_expect_leq(w.p[0].min_rtt, 20 * MS);
-	burst(&w, 1);
+	send_sctp_sent_time_burst(&w, 1);
 	w.now += 9 * MS + 2000 * MS;
-	ack(&w, b + 6, 0, 0);
+	ack_sctp_sent_time(&w, b + 6, 0, 0);
 	cr_expect_geq(w.p[0].srtt, 200 * MS, "this time it was the path");
 	sent_end(&w);
 }
@@ -121,11 +121,11 @@ Test(sctp_sent, a_rest_right_behind_a_packet, .description = "9260-6.3.1-1")
 
 	begin_to_rest(&w, &conf);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 2);
+	b = send_sctp_sent_time_burst(&w, 2);
 	conf.rest_from = w.now;
 	w.now += 2000 * MS;
 	conf.rest_to = w.now;
-	ack(&w, b + 2, 0, 0);
+	ack_sctp_sent_time(&w, b + 2, 0, 0);
 	cr_expect_leq(w.p[0].srtt, 20 * MS);
 	sent_end(&w);
 }
@@ -140,19 +140,19 @@ Test(sctp_sent, a_sleep_of_both_hosts_is_not_the_paths, .description = "9260-6.3
 
 	begin_to_rest(&w, &conf);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 2);
+	b = send_sctp_sent_time_burst(&w, 2);
 	conf.rest_from = conf.slept_from = w.now;
 	w.now += 2400 * 1000 * MS;
 	conf.rest_from = w.now; /* another one, a short one */
 	w.now += 3 * MS;
 	conf.rest_to = w.now;
 	w.now += 21 * MS;
-	ack(&w, b + 2, 0, 0);
+	ack_sctp_sent_time(&w, b + 2, 0, 0);
 	cr_expect_eq(w.p[0].srtt, 20 * MS);
 	cr_expect_eq(w.p[0].min_rtt, 20 * MS);
-	b = burst(&w, 2);
+	b = send_sctp_sent_time_burst(&w, 2);
 	w.now += 100 * MS;
-	ack(&w, b + 2, 0, 0);
+	ack_sctp_sent_time(&w, b + 2, 0, 0);
 	cr_expect_gt(w.p[0].srtt, 20 * MS, "what left behind it is measured");
 	sent_end(&w);
 }
@@ -189,7 +189,7 @@ Test(sctp_sent, life_ends_the_wait_for_a_doubled_t3)
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	burst(&w, 1);
+	send_sctp_sent_time_burst(&w, 1);
 	while (w.p[0].t3s < 4) {
 		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
 		ddps_sent_timer(&w.s, &w.p[0], w.now);
@@ -216,7 +216,7 @@ Test(sctp_sent, t3_backs_off_and_looks_between, .description = "9260-6.3.3-d1")
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	burst(&w, 10);
+	send_sctp_sent_time_burst(&w, 10);
 	start = w.now;
 	while (w.now - start < 30000 * MS) {
 		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
@@ -240,7 +240,7 @@ Test(sctp_sent, t3_backs_off_and_looks_between, .description = "9260-6.3.3-d1")
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
 	cr_expect_gt(ddps_sent_rto(&w.s, &w.p[0]), 10000 * MS);
 	w.now += 20 * MS;
-	ack(&w, w.s.cum + 1, 0, 0);
+	ack_sctp_sent_time(&w, w.s.cum + 1, 0, 0);
 	cr_expect_leq(ddps_sent_rto(&w.s, &w.p[0]), 400 * MS);
 	sent_end(&w);
 }
@@ -256,7 +256,7 @@ Test(sctp_sent, closed_window_is_probed,
 
 	sent_begin(&w, 1, 1, 3000);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 3);
+	b = send_sctp_sent_time_burst(&w, 3);
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
 	w.now += 20 * MS;
 	{
@@ -270,7 +270,7 @@ Test(sctp_sent, closed_window_is_probed,
 	w.now = ddps_sent_deadline(&w.s, &w.p[0]);
 	cr_expect_eq(ddps_sent_timer(&w.s, &w.p[0], w.now), DDPS_SENT_EV_SEND);
 	cr_assert_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
-	burst(&w, 1);
+	send_sctp_sent_time_burst(&w, 1);
 	cwnd = w.p[0].cc.cwnd;
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
 	for (int i = 0; i < 6; i++) {
@@ -293,7 +293,7 @@ Test(sctp_sent, closed_window_is_probed,
 	}
 	cr_expect(w.p[0].cc.cwnd == cwnd && w.p[0].cc.phase == DDPS_CC_SLOW);
 	w.now += 20 * MS;
-	ack(&w, b + 3, 0, 0); /* open again */
+	ack_sctp_sent_time(&w, b + 3, 0, 0); /* open again */
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_OLD, "at once");
 	sent_end(&w);
 }
@@ -306,7 +306,7 @@ Test(sctp_sent, one_packet_is_one_piece_of_evidence)
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 1);
+	b = send_sctp_sent_time_burst(&w, 1);
 	w.now += MS;
 	ddps_sent_begin(&w.s, &w.p[0], w.now);
 	for (int i = 0; i < 5; i++)
@@ -314,7 +314,7 @@ Test(sctp_sent, one_packet_is_one_piece_of_evidence)
 			     0);
 	ddps_sent_end(&w.s, 620, true);
 	w.now += 20 * MS;
-	ack(&w, b, b + 2, b + 6);
+	ack_sctp_sent_time(&w, b, b + 2, b + 6);
 	cr_expect_eq(w.p[0].sacked_packets, 1);
 	cr_expect_eq(w.s.nlost, 0, "may still be on its way");
 	cr_expect_neq(w.p[0].reo_at, 0);
@@ -331,15 +331,15 @@ Test(sctp_sent, rests_in_no_memory)
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	cr_expect_null(w.s.ring);
-	b = burst(&w, 3);
+	b = send_sctp_sent_time_burst(&w, 3);
 	ddps_sent_rest(&w.s);
 	cr_expect_not_null(w.s.ring, "not while something is outstanding");
 	w.now += MS;
-	ack(&w, b + 3, 0, 0);
+	ack_sctp_sent_time(&w, b + 3, 0, 0);
 	ddps_sent_rest(&w.s);
 	cr_expect_null(w.s.ring);
-	b = burst(&w, 3);
-	ack(&w, b + 3, 0, 0);
+	b = send_sctp_sent_time_burst(&w, 3);
+	ack_sctp_sent_time(&w, b + 3, 0, 0);
 	sent_end(&w);
 }
 
@@ -352,7 +352,7 @@ Test(sctp_sent, one_way_outage_counts_no_faster)
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	burst(&w, 10);
+	send_sctp_sent_time_burst(&w, 10);
 	for (start = w.now; w.now - start < 60000 * MS; w.now += 10 * MS) {
 		if (ddps_sent_deadline(&w.s, &w.p[0]) <= w.now)
 			errors += (ddps_sent_timer(&w.s, &w.p[0], w.now) & DDPS_SENT_EV_T3) != 0;
@@ -382,7 +382,7 @@ Test(sctp_sent, one_long_rtt_calls_off_no_t3)
 		for (unsigned i = 0; i < n; i++)
 			ddps_sent_rtt(&w.s, &w.p[0], 1440 * MS, w.now);
 		cr_expect_eq(w.p[0].rtts, n);
-		b = burst(&w, 3);
+		b = send_sctp_sent_time_burst(&w, 3);
 		while (!w.p[0].t3s) {
 			w.now = ddps_sent_deadline(&w.s, &w.p[0]);
 			ddps_sent_timer(&w.s, &w.p[0], w.now);
@@ -392,7 +392,7 @@ Test(sctp_sent, one_long_rtt_calls_off_no_t3)
 		ddps_sent_add_old(&w.s, c.tsn);
 		ddps_sent_end(&w.s, 1056, false);
 		w.now += 7 * MS;
-		ack(&w, b + 1, 0, 0);
+		ack_sctp_sent_time(&w, b + 1, 0, 0);
 		cr_expect_eq(w.p[0].undone, n > 1, "%u", n);
 		cr_expect_eq(w.s.nlost, n > 1 ? 0 : 2, "%u", n);
 		sent_end(&w);
@@ -408,12 +408,12 @@ Test(sctp_sent, a_false_t3_takes_back_what_silence_resent)
 
 	sent_begin(&w, 1, 1, 1 << 20);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 1);
+	b = send_sctp_sent_time_burst(&w, 1);
 	while (!w.p[0].t3s) {
 		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
 		ddps_sent_timer(&w.s, &w.p[0], w.now);
 	}
-	burst(&w, 1);
+	send_sctp_sent_time_burst(&w, 1);
 	ddps_sent_resend(&w.s, &w.p[0]);
 	cr_assert_eq(w.s.nlost, 2);
 	ddps_sent_begin(&w.s, &w.p[0], w.now);
@@ -421,7 +421,7 @@ Test(sctp_sent, a_false_t3_takes_back_what_silence_resent)
 	cr_assert_eq(c.tsn, b + 1);
 	ddps_sent_add_old(&w.s, c.tsn);
 	ddps_sent_end(&w.s, 1056, false);
-	ack(&w, b + 1, 0, 0); /* too soon to be of what was sent again */
+	ack_sctp_sent_time(&w, b + 1, 0, 0); /* too soon to be of what was sent again */
 	cr_expect_eq(w.p[0].undone, 1);
 	cr_expect_eq(w.s.nlost, 0, "the second is on its way, too");
 	cr_expect_eq(w.p[0].nflight, 1);
@@ -440,7 +440,7 @@ Test(sctp_sent, the_pace_has_a_timer)
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
 	w.p[0].cc.cwnd = 1 << 20;
 	while (ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room) == DDPS_SENT_NEW && n++ < 900)
-		burst(&w, 1);
+		send_sctp_sent_time_burst(&w, 1);
 	cr_assert(n > 1 && n < 900, "%u", n);
 	at = ddps_sent_deadline(&w.s, &w.p[0]);
 	cr_expect(at > w.now && at < w.now + 20 * MS);

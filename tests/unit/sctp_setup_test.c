@@ -9,15 +9,15 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static void send_init(uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis, const void *params,
-		      size_t len)
+static void send_sctp_setup_init(uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
+				 const void *params, size_t len)
 {
 	raw_begin(&r, 0);
 	raw_put_init(&r, tag, rwnd, os, mis, RAW_TSN, params, len);
 	raw_send(&r);
 }
 
-static int cause_of(const struct ddps_sc_chunk *c)
+static int get_sctp_setup_cause(const struct ddps_sc_chunk *c)
 {
 	return c->vlen >= 4 ? c->val[0] << 8 | c->val[1] : 0;
 }
@@ -89,17 +89,17 @@ Test(sctp_setup, inits_that_are_wrong, .fini = fini,
 	static const uint8_t bad_addr[] = { 0, 5, 0, 12, 1, 2, 3, 4, 5, 6, 7, 8 };
 
 	raw_init(&r);
-	send_init(0, 100000, 1, 1, NULL, 0);
+	send_sctp_setup_init(0, 100000, 1, 1, NULL, 0);
 	cr_expect_eq(r.n, 0);
 	for (unsigned k = 0; k < 6; k++) {
-		send_init(RAW_TAG, k == 0 ? 1499 : 1500, k == 1 ? 0 : 1, k == 2 ? 0 : 1,
-			  k == 3   ? host
-			  : k == 4 ? broken
-				   : bad_addr,
-			  k == 3   ? sizeof host
-			  : k == 4 ? sizeof broken
-			  : k == 5 ? sizeof bad_addr
-				   : 0);
+		send_sctp_setup_init(RAW_TAG, k == 0 ? 1499 : 1500, k == 1 ? 0 : 1, k == 2 ? 0 : 1,
+				     k == 3   ? host
+				     : k == 4 ? broken
+					      : bad_addr,
+				     k == 3   ? sizeof host
+				     : k == 4 ? sizeof broken
+				     : k == 5 ? sizeof bad_addr
+					      : 0);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "%u", k);
 		cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 		cr_expect_eq(r.log[0].data[13], 0, "T bit");
@@ -117,7 +117,7 @@ Test(sctp_setup, unknown_parameters_are_reported_in_the_init_ack, .fini = fini,
 	unsigned n = 0;
 
 	raw_init(&r);
-	send_init(RAW_TAG, 100000, 1, 1, params, sizeof params);
+	send_sctp_setup_init(RAW_TAG, 100000, 1, 1, params, sizeof params);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_INIT_ACK);
 	b = ddps_rbuf_init(c.val + 16, c.vlen - 16);
 	while (ddps_sc_tlv_next(&b, &t) > 0) {
@@ -190,8 +190,8 @@ Test(sctp_setup, gives_up_after_eight_more_attempts, .fini = fini,
 	cr_expect_eq(r.why.code, DDPS_E_TIMEDOUT);
 }
 
-static void init_ack(uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis, const void *p,
-		     size_t n)
+static void send_sctp_setup_init_ack(uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
+				     const void *p, size_t n)
 {
 	raw_begin(&r, r.tag);
 	raw_put_init(&r, tag, rwnd, os, mis, RAW_TSN, p, n);
@@ -214,10 +214,10 @@ Test(sctp_setup, init_acks_that_are_wrong_end_the_attempt,
 		raw_got(&r, 0, 0, &c);
 		ddps_sc_decode_init(&i, &c);
 		r.tag = i.tag;
-		init_ack(k == 0 ? 0 : RAW_TAG, k == 1 ? 1499 : 1500, k == 2 ? 0 : 1, k == 3 ? 0 : 1,
-			 host, k == 4 ? sizeof host : 0);
+		send_sctp_setup_init_ack(k == 0 ? 0 : RAW_TAG, k == 1 ? 1499 : 1500, k == 2 ? 0 : 1,
+					 k == 3 ? 0 : 1, host, k == 4 ? sizeof host : 0);
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT, "%u", k);
-		cr_expect_eq(cause_of(&c), cause[k], "%u", k);
+		cr_expect_eq(get_sctp_setup_cause(&c), cause[k], "%u", k);
 		cr_expect_eq(c.flags, k == 0);
 		cr_expect_eq(raw_got_tag(&r, 0), k == 0 ? r.tag : RAW_TAG);
 		raw_wait(&r, 1);
@@ -293,10 +293,10 @@ Test(sctp_setup, a_restart_with_new_addresses_is_refused, .fini = fini,
 	struct ddps_sc_chunk c;
 
 	raw_up(&r);
-	send_init(0x99999999, 100000, 5, 5, more, sizeof more);
+	send_sctp_setup_init(0x99999999, 100000, 5, 5, more, sizeof more);
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
 	cr_expect_eq(raw_got_tag(&r, 0), 0x99999999);
-	cr_expect_eq(cause_of(&c), SC_CAUSE_RESTART);
+	cr_expect_eq(get_sctp_setup_cause(&c), SC_CAUSE_RESTART);
 	cr_expect(c.vlen == 12 && !memcmp(c.val + 4, more, sizeof more));
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 }
@@ -356,7 +356,7 @@ Test(sctp_setup, a_restart_that_meets_shutdown_ack_sent, .fini = fini,
 	raw_echo(&r);
 	cr_expect(raw_any(&r, SC_SHUTDOWN_ACK, NULL));
 	cr_assert(raw_any(&r, SC_ERROR, &c));
-	cr_expect_eq(cause_of(&c), SC_CAUSE_SHUTTING);
+	cr_expect_eq(get_sctp_setup_cause(&c), SC_CAUSE_SHUTTING);
 	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
 	cr_expect_eq(r.restarted, 0);
 }

@@ -18,24 +18,24 @@ static void fini(void)
 
 TestSuite(sctp_share, .fini = fini);
 
-static void on_overrun(void *user, uint16_t stream)
+static void take_sctp_share_overrun(void *user, uint16_t stream)
 {
 	(void)user, (void)stream;
 	overruns++;
 }
 
-static void begin(void)
+static void begin_sctp_share(void)
 {
 	static struct ddps_sctp_up up;
 
 	raw_up(&r);
 	up = raw_upcalls;
-	up.overrun = on_overrun;
+	up.overrun = take_sctp_share_overrun;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 	overruns = 0;
 }
 
-static struct ddps_sctp_msg message(uint16_t stream, uint16_t ssn)
+static struct ddps_sctp_msg make_sctp_share_message(uint16_t stream, uint16_t ssn)
 {
 	return (struct ddps_sctp_msg){
 		.stream = stream, .ssn = ssn, .data = (const uint8_t *)"hello", .len = 5
@@ -60,7 +60,7 @@ Test(sctp_share, what_a_held_stream_may_keep)
 		    { 560000, 70000 } };
 
 	for (size_t i = 0; i < N(row); i++) {
-		begin();
+		begin_sctp_share();
 		r.e->c.rwnd = row[i].rwnd;
 		hold_stream(3, true);
 		r.a->streams->octets = row[i].share - (5 + DDPS_SC_ITEM);
@@ -82,7 +82,7 @@ Test(sctp_share, what_a_held_stream_may_keep)
 
 Test(sctp_share, a_stream_that_was_overrun_may_be_held_again)
 {
-	begin();
+	begin_sctp_share();
 	r.e->c.rwnd = 400000;
 	hold_stream(3, true);
 	r.a->streams->octets = 65536;
@@ -100,10 +100,12 @@ Test(sctp_share, a_stream_that_was_overrun_may_be_held_again)
 
 Test(sctp_share, which_messages_would_be_held)
 {
-	struct ddps_sctp_msg m = message(3, 0), next = message(3, 1), loose = message(3, 9);
+	struct ddps_sctp_msg m = make_sctp_share_message(3, 0),
+			     next = make_sctp_share_message(3, 1),
+			     loose = make_sctp_share_message(3, 9);
 
 	loose.unordered = true;
-	begin();
+	begin_sctp_share();
 	cr_expect_not(ddps_sc_would_hold(r.a, &m));
 	cr_expect_not(ddps_sc_would_hold(r.a, &loose));
 	cr_expect(ddps_sc_would_hold(r.a, &next));
@@ -122,11 +124,13 @@ Test(sctp_share, which_messages_would_be_held)
 /* Each says 0, as is written where it is declared. */
 Test(sctp_share, what_is_taken)
 {
-	struct ddps_sctp_msg m = message(3, 0), next = message(3, 2), loose = message(3, 9);
+	struct ddps_sctp_msg m = make_sctp_share_message(3, 0),
+			     next = make_sctp_share_message(3, 2),
+			     loose = make_sctp_share_message(3, 9);
 	struct ddps_sc_data d = { .tsn = RAW_TSN, .p = (const uint8_t *)"abc", .len = 3 };
 
 	loose.unordered = true;
-	begin();
+	begin_sctp_share();
 	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
 	cr_expect_eq(ddps_sc_whole(r.a, &loose), 0);
 	cr_expect_eq(ddps_sc_whole(r.a, &next), 0);
@@ -144,19 +148,19 @@ Test(sctp_share, what_is_taken)
 /* Streams and sequence numbers that differ in their highest bits. */
 Test(sctp_share, those_ahead_are_told_apart)
 {
-	struct ddps_sctp_msg m = message(0, 1);
+	struct ddps_sctp_msg m = make_sctp_share_message(0, 1);
 
-	begin();
+	begin_sctp_share();
 	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
-	m = message(0x8000, 1);
+	m = make_sctp_share_message(0x8000, 1);
 	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
-	m = message(3, 1);
+	m = make_sctp_share_message(3, 1);
 	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
 	for (uint16_t ssn = 0; ssn < 2; ssn++) {
-		m = message(2, ssn);
+		m = make_sctp_share_message(2, ssn);
 		cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
 	}
-	m = message(2, 0x8001);
+	m = make_sctp_share_message(2, 0x8001);
 	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
 }
 
@@ -164,7 +168,7 @@ Test(sctp_share, those_ahead_are_told_apart)
 
 Test(sctp_share, a_window_that_is_used_up, .description = "9260-6.2-2 9260-6.2-6")
 {
-	begin();
+	begin_sctp_share();
 	raw_data(&r, RAW_TSN + 1, 0, 1, WHOLE, "behind");
 	ddps_sctp_keep(r.a, (int64_t)r.e->c.rwnd - 1000, r.net.now);
 	cr_assert_eq(ddps_sc_rwnd(r.a), 0);
@@ -190,18 +194,18 @@ static bool kept_early(void)
 Test(sctp_share, what_is_early_is_kept_up_to_both_bounds)
 {
 	for (unsigned less = 0; less < 2; less++) {
-		begin();
+		begin_sctp_share();
 		r.e->c.max_held = 5 + DDPS_SC_ITEM - less;
 		cr_expect_eq(kept_early(), !less);
 		cr_expect_eq(r.e->st.held_full, less);
 		fini();
-		begin();
+		begin_sctp_share();
 		r.e->c.rwnd = 4000;
 		ddps_sctp_keep(r.a, 2400, r.net.now);
 		r.e->c.rwnd = 2400 + 5 + DDPS_SC_ITEM - less;
 		ddps_sctp_keep(r.a, 0, r.net.now);
 		{
-			struct ddps_sctp_msg m = message(0, 1);
+			struct ddps_sctp_msg m = make_sctp_share_message(0, 1);
 
 			cr_expect_eq(ddps_sc_rwnd(r.a), 0);
 			cr_expect(ddps_sc_would_hold(r.a, &m));
@@ -217,7 +221,7 @@ Test(sctp_share, what_fills_a_gap_has_a_bound_too)
 	for (unsigned less = 0; less < 2; less++) {
 		size_t own = 6 + DDPS_SC_ITEM, all;
 
-		begin();
+		begin_sctp_share();
 		raw_data(&r, RAW_TSN + 9, 1, 1, WHOLE, "behind");
 		all = 2 * own + 5000;
 		all += all & 1;
@@ -232,7 +236,7 @@ Test(sctp_share, what_fills_a_gap_has_a_bound_too)
 
 Test(sctp_share, a_fragment_without_room_comes_again)
 {
-	begin();
+	begin_sctp_share();
 	r.e->c.max_held = 3;
 	raw_data(&r, RAW_TSN, 0, 0, SC_DATA_B, "hel");
 	cr_expect_eq(r.a->map.cum, RAW_TSN - 1);
@@ -253,11 +257,11 @@ Test(sctp_share, the_longest_message)
 	for (unsigned less = 0; less < 2; less++) {
 		int want = less ? DDPS_E_LIMIT : 0;
 
-		begin();
+		begin_sctp_share();
 		r.e->c.max_message = 10 - less;
 		cr_expect_eq(ddps_sc_fragment(r.a, &d), want);
 		fini();
-		begin();
+		begin_sctp_share();
 		r.e->c.rwnd = 10 + DDPS_SC_ITEM + 3000 - less;
 		cr_expect_eq(ddps_sc_fragment(r.a, &d), want);
 		fini();
@@ -267,7 +271,7 @@ Test(sctp_share, the_longest_message)
 
 /* ---- memory ---- */
 
-static void hand(uint32_t tsn, uint16_t ssn, uint8_t flags, const char *text)
+static void bring_share_data(uint32_t tsn, uint16_t ssn, uint8_t flags, const char *text)
 {
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, tsn, 0, ssn, flags, text);
@@ -279,7 +283,7 @@ Test(sctp_share, a_stream_without_memory_leaves_nothing)
 	for (unsigned n = 1; n <= 3; n++) {
 		long before;
 
-		begin();
+		begin_sctp_share();
 		before = mem_live();
 		mem_fail(n);
 		cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, true, r.net.now), DDPS_E_NOMEM);
@@ -296,10 +300,10 @@ Test(sctp_share, a_message_that_finds_no_memory_comes_again)
 	unsigned counted = 0;
 
 	for (unsigned n = 1; n < 9; n++) {
-		begin();
+		begin_sctp_share();
 		ddps_sctp_pause(r.a, true, r.net.now);
 		mem_fail(n);
-		hand(RAW_TSN, 0, WHOLE, "hello");
+		bring_share_data(RAW_TSN, 0, WHOLE, "hello");
 		if (!mem_failed())
 			n = 9;
 		else
@@ -307,7 +311,7 @@ Test(sctp_share, a_message_that_finds_no_memory_comes_again)
 		mem_fail(0);
 		cr_expect_leq(r.e->st.no_memory, 1);
 		counted += (unsigned)r.e->st.no_memory;
-		hand(RAW_TSN, 0, WHOLE, "hello");
+		bring_share_data(RAW_TSN, 0, WHOLE, "hello");
 		cr_expect_eq(r.a->map.cum, RAW_TSN);
 		ddps_sctp_pause(r.a, false, r.net.now);
 		raw_wait(&r, 1);
@@ -320,9 +324,9 @@ Test(sctp_share, a_message_that_finds_no_memory_comes_again)
 
 Test(sctp_share, the_map_of_what_came_finds_no_memory)
 {
-	begin();
+	begin_sctp_share();
 	mem_fail(1);
-	hand(RAW_TSN + 5000, 0, WHOLE, "hello");
+	bring_share_data(RAW_TSN + 5000, 0, WHOLE, "hello");
 	cr_assert(mem_failed());
 	cr_expect_eq(r.e->st.no_memory, 1);
 	cr_expect_eq(r.a->map.high, r.a->map.cum);
@@ -336,10 +340,10 @@ Test(sctp_share, a_fragment_that_finds_no_memory)
 	for (unsigned n = 1; n < 12; n++) {
 		bool failed;
 
-		begin();
-		hand(RAW_TSN, 0, SC_DATA_B, "one");
+		begin_sctp_share();
+		bring_share_data(RAW_TSN, 0, SC_DATA_B, "one");
 		mem_fail(n);
-		hand(RAW_TSN + 1, 0, 0, "two");
+		bring_share_data(RAW_TSN + 1, 0, 0, "two");
 		failed = mem_failed();
 		mem_fail(0);
 		if (r.gone) {
@@ -347,8 +351,8 @@ Test(sctp_share, a_fragment_that_finds_no_memory)
 			cr_expect_eq(r.e->st.no_memory, 1, "%u", n);
 			ended++;
 		} else {
-			hand(RAW_TSN + 1, 0, 0, "two");
-			hand(RAW_TSN + 2, 0, SC_DATA_E, "three");
+			bring_share_data(RAW_TSN + 1, 0, 0, "two");
+			bring_share_data(RAW_TSN + 2, 0, SC_DATA_E, "three");
 			cr_expect_eq(r.messages, 1, "%u", n);
 			cr_expect_eq(r.last.len, 11);
 			raw_wait(&r, 1);
@@ -369,10 +373,10 @@ Test(sctp_share, a_whole_message_that_finds_no_memory_ends_it)
 	for (unsigned n = 1; n < 12; n++) {
 		bool failed;
 
-		begin();
-		hand(RAW_TSN, 0, SC_DATA_B, "one");
+		begin_sctp_share();
+		bring_share_data(RAW_TSN, 0, SC_DATA_B, "one");
 		mem_fail(n);
-		hand(RAW_TSN + 1, 0, SC_DATA_E, "two");
+		bring_share_data(RAW_TSN + 1, 0, SC_DATA_E, "two");
 		failed = mem_failed();
 		mem_fail(0);
 		if (r.gone) {
@@ -398,7 +402,7 @@ Test(sctp_share, a_fragment_without_memory_leaves_nothing)
 	for (unsigned n = 1; n <= 2; n++) {
 		long before;
 
-		begin();
+		begin_sctp_share();
 		ddps_sc_pool_fini(&r.e->pool);
 		before = mem_live();
 		mem_fail(n);
@@ -413,10 +417,10 @@ Test(sctp_share, a_fragment_without_memory_leaves_nothing)
 
 Test(sctp_share, without_memory_duplicates_are_not_told)
 {
-	begin();
-	hand(RAW_TSN, 0, WHOLE, "one");
+	begin_sctp_share();
+	bring_share_data(RAW_TSN, 0, WHOLE, "one");
 	mem_fail(1);
-	hand(RAW_TSN, 0, WHOLE, "one");
+	bring_share_data(RAW_TSN, 0, WHOLE, "one");
 	cr_expect(mem_failed());
 	cr_expect_eq(r.a->n_dups, 1);
 	cr_expect_eq(r.a->ndups, 0);

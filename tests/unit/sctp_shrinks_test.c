@@ -16,7 +16,7 @@ static struct {
 } run;
 
 /* As the layer above does: no message is larger than a chunk. */
-static void send_all(void *user)
+static void send_all_sctp_shrinks(void *user)
 {
 	static uint8_t buf[65536];
 	struct iovec iov = { buf, 0 };
@@ -30,7 +30,7 @@ static void send_all(void *user)
 	}
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_shrinks_message(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user, (void)m;
 	if (run.last && run.net.now - run.last > run.pause)
@@ -39,18 +39,18 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	run.received++;
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_shrinks_acked(void *user, uint64_t n)
 {
 	(void)n;
-	send_all(user);
+	send_all_sctp_shrinks(user);
 }
 
-static void nothing(void *user)
+static void ignore_shrinks_upcall(void *user)
 {
 	(void)user;
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_shrinks_gone(void *user, const struct ddps_error *e)
 {
 	struct ddps_sctp_assoc **a = user;
 
@@ -61,15 +61,15 @@ static void on_gone(void *user, const struct ddps_error *e)
 	*a = NULL;
 }
 
-static const struct ddps_sctp_up up = { .up = nothing,
-					.message = on_message,
-					.writable = send_all,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .up = ignore_shrinks_upcall,
+					.message = take_sctp_shrinks_message,
+					.writable = send_all_sctp_shrinks,
+					.acked = take_sctp_shrinks_acked,
+					.peer_shutdown = ignore_shrinks_upcall,
+					.restarted = ignore_shrinks_upcall,
+					.gone = take_sctp_shrinks_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_shrinks_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	run.b = a;
@@ -77,7 +77,7 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 }
 
 /* @net: first octet of both addresses; the hosts' own interfaces take @host. */
-static void open_on(uint8_t net, uint16_t host, unsigned path)
+static void open_on_sctp_shrinks(uint8_t net, uint16_t host, unsigned path)
 {
 	struct ddps_sctp_port *l;
 	struct ddps_sctp_config c;
@@ -95,14 +95,16 @@ static void open_on(uint8_t net, uint16_t host, unsigned path)
 		sn_boot(&run.net, i, &c);
 	}
 	run.param = (struct ddps_sctp_param){ .port = PORT, .mtu = host, .host_mtu = host };
-	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &run.param, on_accept, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &run.param, take_sctp_shrinks_accept, NULL,
+				      &l),
+		     0);
 	run.param.port = 0;
 	cr_assert_eq(ddps_sctp_connect(run.net.node[0].e, &run.param, run.net.node[1].addr, 1, PORT,
 				       run.net.node[1].udp, &up, &run.a, run.net.now, &run.a),
 		     0);
 }
 
-static uint32_t size_now(void)
+static uint32_t get_sctp_shrinks_size_now(void)
 {
 	struct ddps_sctp_path_info i;
 
@@ -117,12 +119,12 @@ static void shrink(unsigned mtu)
 }
 
 /* @n messages more, of which the path becomes narrower after some. */
-static void send_some(unsigned n, unsigned mtu)
+static void send_some_sctp_shrinks(unsigned n, unsigned mtu)
 {
 	unsigned all = run.received + n;
 
 	run.to_send = n;
-	send_all(NULL);
+	send_all_sctp_shrinks(NULL);
 	while (run.received < all - n / 2)
 		cr_assert(sn_step(&run.net, run.net.now + 5 * S));
 	shrink(mtu);
@@ -141,11 +143,12 @@ Test(sctp_shrinks, contact_13_jumbo_frames_end_in_mid_transfer, .description = "
 	static const unsigned is[] = { 1500, 1400, 1280, 1200 };
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		open_on(10, 9000, 9000);
+		open_on_sctp_shrinks(10, 9000, 9000);
 		sn_run(&run.net, 2 * S);
-		cr_assert_eq(size_now(), 9000, "packets are as large as they were");
-		send_some(4000, is[i]);
-		cr_expect_leq(size_now(), is[i]);
+		cr_assert_eq(get_sctp_shrinks_size_now(), 9000,
+			     "packets are as large as they were");
+		send_some_sctp_shrinks(4000, is[i]);
+		cr_expect_leq(get_sctp_shrinks_size_now(), is[i]);
 		sn_fini(&run.net);
 	}
 }
@@ -153,11 +156,11 @@ Test(sctp_shrinks, contact_13_jumbo_frames_end_in_mid_transfer, .description = "
 /* Its packets are full all the same. */
 Test(sctp_shrinks, contact_13_jumbo_packets_hold_several_chunks)
 {
-	open_on(10, 9000, 9000);
+	open_on_sctp_shrinks(10, 9000, 9000);
 	sn_run(&run.net, 2 * S);
 	run.net.node[0].max_packet = 0;
 	run.to_send = 100;
-	send_all(NULL);
+	send_all_sctp_shrinks(NULL);
 	sn_run(&run.net, S);
 	cr_expect_eq(run.received, 100);
 	cr_expect_gt(run.net.node[0].max_packet, 8000);
@@ -170,14 +173,15 @@ Test(sctp_shrinks, contact_13_a_relay_of_this_host)
 	static const unsigned is[] = { 9000, 2000, 1280 };
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
-		open_on(127, 65535, is[i]);
+		open_on_sctp_shrinks(127, 65535, is[i]);
 		while (!run.b)
 			cr_assert(sn_step(&run.net, run.net.now + S));
-		send_some(100, is[i]);
+		send_some_sctp_shrinks(100, is[i]);
 		sn_run(&run.net, 60 * S);
-		cr_expect(size_now() <= is[i] && size_now() + 60 > is[i], "%u: %u", is[i],
-			  size_now());
-		send_some(100, is[i]);
+		cr_expect(get_sctp_shrinks_size_now() <= is[i] &&
+				  get_sctp_shrinks_size_now() + 60 > is[i],
+			  "%u: %u", is[i], get_sctp_shrinks_size_now());
+		send_some_sctp_shrinks(100, is[i]);
 		sn_fini(&run.net);
 	}
 }
@@ -187,11 +191,11 @@ Test(sctp_shrinks, contact_13_what_does_not_pass_any_more_is_told)
 {
 	uint64_t at;
 
-	open_on(10, 1500, 1500);
+	open_on_sctp_shrinks(10, 1500, 1500);
 	sn_run(&run.net, 2 * S);
-	cr_assert_eq(size_now(), 1500);
+	cr_assert_eq(get_sctp_shrinks_size_now(), 1500);
 	run.to_send = 4000;
-	send_all(NULL);
+	send_all_sctp_shrinks(NULL);
 	while (run.received < 1000)
 		cr_assert(sn_step(&run.net, run.net.now + 5 * S));
 	shrink(1300);
@@ -209,10 +213,10 @@ Test(sctp_shrinks, contact_13_what_does_not_pass_any_more_is_told)
 /* A path that is dead says nothing of sizes. */
 Test(sctp_shrinks, contact_13_silence_is_no_size)
 {
-	open_on(10, 1500, 1500);
+	open_on_sctp_shrinks(10, 1500, 1500);
 	sn_run(&run.net, 2 * S);
 	run.to_send = 4000;
-	send_all(NULL);
+	send_all_sctp_shrinks(NULL);
 	while (run.received < 1000)
 		cr_assert(sn_step(&run.net, run.net.now + 5 * S));
 	shrink(0);

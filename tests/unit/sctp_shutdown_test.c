@@ -9,7 +9,7 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static unsigned be16(const uint8_t *p)
+static unsigned get_sctp_shutdown_be16(const uint8_t *p)
 {
 	return (unsigned)p[0] << 8 | p[1];
 }
@@ -38,7 +38,7 @@ Test(sctp_shutdown, asked_for_by_the_user, .fini = fini,
 	raw_data(&r, RAW_TSN, 0, 0, 7, "still"); /* [9260-9.2-9] */
 	cr_expect_eq(r.messages, 1);
 	cr_assert(raw_any(&r, SC_SHUTDOWN, &c));
-	cr_expect_eq(be16(c.val + 2), RAW_TSN);
+	cr_expect_eq(get_sctp_shutdown_be16(c.val + 2), RAW_TSN);
 	raw_wait(&r, 2000); /* T2 */
 	cr_expect(raw_any(&r, SC_SHUTDOWN, NULL));
 	raw_chunk(&r, r.tag, SC_SHUTDOWN_ACK, 0, NULL, 0);

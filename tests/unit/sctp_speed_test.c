@@ -24,7 +24,7 @@ struct run {
 
 static struct run run;
 
-static void send_all(void)
+static void send_all_sctp_speed(void)
 {
 	static uint8_t buf[65536];
 	struct iovec iov = { buf, run.len };
@@ -37,20 +37,20 @@ static void send_all(void)
 	}
 }
 
-static void on_up(void *user)
+static void take_sctp_speed_up(void *user)
 {
 	(void)user;
 	run.up = true;
-	send_all();
+	send_all_sctp_speed();
 }
 
-static void on_writable(void *user)
+static void take_sctp_speed_writable(void *user)
 {
 	(void)user;
-	send_all();
+	send_all_sctp_speed();
 }
 
-static void on_message(void *user, const struct ddps_sctp_msg *m)
+static void take_sctp_speed_message(void *user, const struct ddps_sctp_msg *m)
 {
 	uint64_t now = run.net.now;
 	uint32_t n;
@@ -66,31 +66,31 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	run.last = now;
 }
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_speed_acked(void *user, uint64_t n)
 {
 	(void)user, (void)n;
 }
 
-static void on_gone(void *user, const struct ddps_error *e)
+static void take_sctp_speed_gone(void *user, const struct ddps_error *e)
 {
 	(void)user, (void)e;
 	run.gone = true;
 }
 
-static void nothing(void *user)
+static void ignore_speed_upcall(void *user)
 {
 	(void)user;
 }
 
-static const struct ddps_sctp_up up = { .up = on_up,
-					.message = on_message,
-					.writable = on_writable,
-					.acked = on_acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = on_gone };
+static const struct ddps_sctp_up up = { .up = take_sctp_speed_up,
+					.message = take_sctp_speed_message,
+					.writable = take_sctp_speed_writable,
+					.acked = take_sctp_speed_acked,
+					.peer_shutdown = ignore_speed_upcall,
+					.restarted = ignore_speed_upcall,
+					.gone = take_sctp_speed_gone };
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_speed_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
 	run.b = a;
@@ -104,7 +104,7 @@ static void both(unsigned k, void (*set)(struct sn_link *l, uint64_t x), uint64_
 	set(&run.net.node[1].link[k], x);
 }
 
-static void delay(struct sn_link *l, uint64_t x)
+static void delay_sctp_speed(struct sn_link *l, uint64_t x)
 {
 	l->delay = x;
 }
@@ -124,18 +124,18 @@ static void dead(struct sn_link *l, uint64_t x)
 	l->dead = x;
 }
 
-static void prepare(uint64_t seed, uint64_t one_way)
+static void prepare_sctp_speed(uint64_t seed, uint64_t one_way)
 {
 	memset(&run, 0, sizeof run);
 	sn_init(&run.net, seed);
-	both(0, delay, one_way);
-	both(1, delay, one_way);
+	both(0, delay_sctp_speed, one_way);
+	both(1, delay_sctp_speed, one_way);
 	run.len = 1400;
 	run.to_send = UINT32_MAX;
 }
 
 /* @npaths addresses on each side. */
-static void connect(unsigned npaths)
+static void connect_sctp_speed(unsigned npaths)
 {
 	struct ddps_sctp_param p = { .port = PORT, .mtu = 1500 };
 	struct ddps_sctp_config c;
@@ -147,7 +147,7 @@ static void connect(unsigned npaths)
 	sn_boot(n, 1, &c);
 	for (unsigned i = 0; i < npaths && npaths > 1; i++)
 		p.local[p.nlocal++] = n->node[1].addr[i];
-	cr_assert_eq(ddps_sctp_listen(n->node[1].e, &p, on_accept, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(n->node[1].e, &p, take_sctp_speed_accept, NULL, &l), 0);
 	for (unsigned i = 0; i < npaths && npaths > 1; i++)
 		p.local[i] = n->node[0].addr[i];
 	cr_assert_eq(ddps_sctp_connect(n->node[0].e, &p, n->node[1].addr, npaths, PORT,
@@ -155,7 +155,7 @@ static void connect(unsigned npaths)
 		     0);
 }
 
-static uint64_t size_now(unsigned path)
+static uint64_t get_sctp_speed_size_now(unsigned path)
 {
 	struct ddps_sctp_path_info i;
 
@@ -164,7 +164,7 @@ static uint64_t size_now(unsigned path)
 }
 
 /* Octets of user data a second since the first message. */
-static double finish(const char *name)
+static double finish_sctp_speed(const char *name)
 {
 	double rate = (double)run.octets * 1e9 / (double)(run.last - run.first + 1);
 	struct ddps_sctp_info i;
@@ -176,7 +176,7 @@ static double finish(const char *name)
 			"MTU %lu\n",
 			name, rate * 8e-6, (double)run.pause / 1e6, (unsigned long)i.sent_packets,
 			(unsigned long)i.retransmitted, (unsigned long)i.timeouts,
-			(unsigned long)size_now(0));
+			(unsigned long)get_sctp_speed_size_now(0));
 	cr_expect_not(run.gone, "%s: the association has ended", name);
 	cr_expect_eq(run.twice, 0, "%s: delivered twice", name);
 	sn_fini(&run.net);
@@ -196,12 +196,13 @@ Test(sctp_speed, path_of_25_ms_with_and_without_reordering, .timeout = 60)
 	double even = 0, uneven = 0;
 
 	for (int jitter = 0; jitter < 2; jitter++) {
-		prepare(1, 12500000);
+		prepare_sctp_speed(1, 12500000);
 		link_of(100 * MBIT, 312500);
 		run.net.node[0].link[0].jitter = jitter ? 2 * MS : 0;
-		connect(1);
+		connect_sctp_speed(1);
 		sn_run(&run.net, 5 * S);
-		*(jitter ? &uneven : &even) = finish(jitter ? "25 ms, jitter 2 ms" : "25 ms");
+		*(jitter ? &uneven : &even) =
+			finish_sctp_speed(jitter ? "25 ms, jitter 2 ms" : "25 ms");
 	}
 	cr_expect_geq(even, 0.9 * 100 * MBIT * 1400 / 1500, "%f Mbit/s", even * 8e-6);
 	cr_expect_geq(uneven, 0.9 * even, "%f Mbit/s", uneven * 8e-6);
@@ -217,12 +218,12 @@ Test(sctp_speed, packets_that_are_late_do_not_keep_the_window_small, .timeout = 
 	for (uint64_t seed = 1; seed <= 6; seed++) {
 		struct ddps_sctp_path_info i;
 
-		prepare(seed, 12500000);
+		prepare_sctp_speed(seed, 12500000);
 		link_of(100 * MBIT, 0);
 		both(0, jitter, 2 * MS);
 		run.net.node[0].link[0].late = 0.02;
 		run.net.node[0].link[0].extra = 20 * MS;
-		connect(1);
+		connect_sctp_speed(1);
 		sn_run(&run.net, S);
 		run.octets = 0;
 		run.first = 0;
@@ -232,8 +233,8 @@ Test(sctp_speed, packets_that_are_late_do_not_keep_the_window_small, .timeout = 
 		cr_expect_geq(i.cwnd, 312500, "seed %u: %u octets", (unsigned)seed,
 			      (unsigned)i.cwnd);
 		cr_expect_lt(i.retransmitted * 100, run.net.node[0].sent);
-		cr_expect_geq(finish("25 ms, jitter, some late"), 0.9 * 100 * MBIT * 1400 / 1500,
-			      "seed %u", (unsigned)seed);
+		cr_expect_geq(finish_sctp_speed("25 ms, jitter, some late"),
+			      0.9 * 100 * MBIT * 1400 / 1500, "seed %u", (unsigned)seed);
 	}
 }
 
@@ -241,27 +242,27 @@ Test(sctp_speed, two_percent_lost_at_5_ms, .timeout = 60)
 {
 	double rate;
 
-	prepare(1, 2500000);
+	prepare_sctp_speed(1, 2500000);
 	link_of(100 * MBIT, 62500);
 	run.net.node[0].link[0].loss = 0.02;
-	connect(1);
+	connect_sctp_speed(1);
 	sn_run(&run.net, 5 * S);
-	rate = finish("5 ms, 2 % loss");
+	rate = finish_sctp_speed("5 ms, 2 % loss");
 	cr_expect(rate >= 0.8 * 20 * MBIT && rate <= 1.6 * 20 * MBIT, "%f Mbit/s", rate * 8e-6);
 }
 
 Test(sctp_speed, black_hole_is_passed_within_2_s, .timeout = 60)
 {
-	prepare(1, 12500000);
+	prepare_sctp_speed(1, 12500000);
 	link_of(50 * MBIT, 156250);
-	connect(1);
+	connect_sctp_speed(1);
 	sn_run(&run.net, 2 * S);
-	cr_expect_eq(size_now(0), 1500);
+	cr_expect_eq(get_sctp_speed_size_now(0), 1500);
 	both(0, mtu, 1280);
 	sn_run(&run.net, 8 * S);
 	cr_expect_lt(run.pause, 2 * S, "%u ms", (unsigned)(run.pause / MS));
-	cr_expect_eq(size_now(0), 1280);
-	finish("1500 to 1280");
+	cr_expect_eq(get_sctp_speed_size_now(0), 1280);
+	finish_sctp_speed("1500 to 1280");
 }
 
 /* Nobody sends three packets that are too large: what is resent in silence is small. */
@@ -269,17 +270,17 @@ Test(sctp_speed, little_passes_a_black_hole, .timeout = 60)
 {
 	uint64_t start;
 
-	prepare(1, 12500000);
+	prepare_sctp_speed(1, 12500000);
 	run.to_send = 0;
-	connect(1);
+	connect_sctp_speed(1);
 	sn_run(&run.net, 2 * S);
-	cr_expect_eq(size_now(0), 1500);
+	cr_expect_eq(get_sctp_speed_size_now(0), 1500);
 	both(0, mtu, 1280);
 	run.len = 650;
 	run.to_send = 2;
 	start = run.net.now;
 	both(0, dead, 1); /* also for the probe of one chunk */
-	send_all();
+	send_all_sctp_speed();
 	sn_run(&run.net, 150 * MS);
 	both(0, dead, 0);
 	sn_run(&run.net, 8 * S);
@@ -293,24 +294,24 @@ Test(sctp_speed, narrow_paths, .timeout = 60)
 	static const unsigned sizes[] = { 1004, 576, 552, 296 };
 
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		prepare(1, 5 * MS);
+		prepare_sctp_speed(1, 5 * MS);
 		both(0, mtu, sizes[i]);
-		connect(1);
+		connect_sctp_speed(1);
 		run.to_send = 300;
 		sn_run(&run.net, 20 * S);
 		cr_expect_eq(run.octets, 300 * run.len, "MTU %u: %u messages", sizes[i],
 			     (unsigned)(run.octets / run.len));
-		finish("narrow");
-		prepare(1, 5 * MS);
+		finish_sctp_speed("narrow");
+		prepare_sctp_speed(1, 5 * MS);
 		link_of(10 * MBIT, 62500);
-		connect(1);
+		connect_sctp_speed(1);
 		sn_run(&run.net, S);
 		both(0, mtu, sizes[i]);
 		run.to_send = run.sent + 300;
 		sn_run(&run.net, 30 * S);
 		cr_expect_eq(run.octets, (uint64_t)run.sent * run.len, "MTU %u: %u of %u", sizes[i],
 			     (unsigned)(run.octets / run.len), run.sent);
-		finish("getting narrow");
+		finish_sctp_speed("getting narrow");
 	}
 }
 
@@ -320,9 +321,9 @@ Test(sctp_speed, other_path_takes_over, .timeout = 60)
 	struct ddps_sctp_path_info i;
 	uint64_t pause;
 
-	prepare(1, 10 * MS);
+	prepare_sctp_speed(1, 10 * MS);
 	link_of(50 * MBIT, 125000);
-	connect(2);
+	connect_sctp_speed(2);
 	sn_run(&run.net, 3 * S);
 	cr_assert(run.up);
 	run.pause = 0;
@@ -343,7 +344,7 @@ Test(sctp_speed, other_path_takes_over, .timeout = 60)
 	run.to_send = run.sent;
 	sn_run(&run.net, 5 * S);
 	cr_expect_eq(run.octets, (uint64_t)run.sent * run.len, "nothing lost");
-	finish("failover");
+	finish_sctp_speed("failover");
 }
 
 /* A primary path that comes and goes every 2 s does not cost a pause each time. */
@@ -352,9 +353,9 @@ Test(sctp_speed, flapping_path_is_left_alone, .timeout = 60)
 	struct ddps_sctp_info info;
 	uint64_t dark = 0;
 
-	prepare(1, 10 * MS);
+	prepare_sctp_speed(1, 10 * MS);
 	link_of(20 * MBIT, 50000);
-	connect(2);
+	connect_sctp_speed(2);
 	sn_run(&run.net, 3 * S);
 	for (int flap = 0; flap < 10; flap++) {
 		both(0, dead, 1);
@@ -371,15 +372,15 @@ Test(sctp_speed, flapping_path_is_left_alone, .timeout = 60)
 	run.to_send = run.sent;
 	sn_run(&run.net, 10 * S);
 	cr_expect_eq(run.octets, (uint64_t)run.sent * run.len, "nothing lost");
-	finish("flapping");
+	finish_sctp_speed("flapping");
 }
 
 /* Both paths die for 3 s. */
 Test(sctp_speed, all_paths_dead_for_a_while, .timeout = 60)
 {
-	prepare(1, 10 * MS);
+	prepare_sctp_speed(1, 10 * MS);
 	link_of(20 * MBIT, 50000);
-	connect(2);
+	connect_sctp_speed(2);
 	sn_run(&run.net, 3 * S);
 	both(0, dead, 1);
 	both(1, dead, 1);
@@ -391,5 +392,5 @@ Test(sctp_speed, all_paths_dead_for_a_while, .timeout = 60)
 	run.to_send = run.sent;
 	sn_run(&run.net, 10 * S);
 	cr_expect_eq(run.octets, (uint64_t)run.sent * run.len, "nothing lost");
-	finish("all dead for 3 s");
+	finish_sctp_speed("all dead for 3 s");
 }

@@ -24,7 +24,7 @@ static void icmp(const struct ddps_sctp_addr *to, enum ddps_sctp_icmp what, uint
 	ddps_sctp_icmp(r.e, &way, what, mtu, quote, sizeof quote, r.net.now);
 }
 
-static void nobody(const struct ddps_sctp_addr *to)
+static void bring_states_icmp(const struct ddps_sctp_addr *to)
 {
 	icmp(to, DDPS_SCTP_ICMP_UNREACH_PROTO, 0, r.own, 0, 0);
 }
@@ -34,12 +34,12 @@ Test(sctp_states, icmp_about_an_init_quotes_one, .description = "9260-10-5 9260-
 	raw_init(&r);
 	raw_connect(&r);
 	r.tag = r.a->own_tag;
-	icmp(first(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_DATA, r.tag);
-	icmp(first(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_INIT, r.tag + 1);
-	icmp(first(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 77, SC_INIT, r.tag);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_DATA, r.tag);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_INIT, r.tag + 1);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 77, SC_INIT, r.tag);
 	cr_expect_eq(r.e->st.icmp_ignored, 3);
 	cr_expect_str_eq(raw_state(&r), "COOKIE-WAIT");
-	icmp(first(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_INIT, r.tag);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_UNREACH_PROTO, 0, 0, SC_INIT, r.tag);
 	cr_expect_eq(r.e->st.icmp_believed, 1);
 	raw_wait(&r, 1);
 	cr_expect_eq(r.gone, 1);
@@ -49,17 +49,17 @@ Test(sctp_states, icmp_about_an_init_quotes_one, .description = "9260-10-5 9260-
 Test(sctp_states, icmp_costs_a_path_once, .description = "9260-10-8")
 {
 	raw_up(&r);
-	nobody(first());
+	bring_states_icmp(get_first_address());
 	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE, "the only one");
 	cr_expect_eq(r.a->path[0]->errors, 0);
 	cr_expect_eq(r.e->st.icmp_believed, 1);
 	fini();
 
-	up();
-	nobody(second());
+	open_both_paths();
+	bring_states_icmp(get_second_address());
 	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_DOUBTFUL);
 	cr_expect_eq(r.a->path[1]->errors, 1);
-	nobody(second());
+	bring_states_icmp(get_second_address());
 	cr_expect_eq(r.a->path[1]->errors, 1, "it was not used since");
 	cr_expect_eq(told, DDPS_SCTP_DOUBTFUL);
 	cr_expect_eq(r.a->errors, 0);
@@ -71,8 +71,8 @@ Test(sctp_states, icmp_with_a_size_that_no_packet_has)
 	struct ddps_pmtu *m;
 
 	raw_init(&r);
-	cr_assert_eq(ddps_sctp_connect(r.e, &p, first(), 1, RAW_PEER, 9899, &raw_upcalls, &r,
-				       r.net.now, &r.a),
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, get_first_address(), 1, RAW_PEER, 9899,
+				       &raw_upcalls, &r, r.net.now, &r.a),
 		     0);
 	sn_flush(&r.net);
 	raw_answer_init(&r);
@@ -82,12 +82,12 @@ Test(sctp_states, icmp_with_a_size_that_no_packet_has)
 	m->size = 9000;
 	m->probing = 0;
 	/* of which 16 bits say 2000 */
-	icmp(first(), DDPS_SCTP_ICMP_TOO_BIG, 65536 + 2000, r.own, 0, 0);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_TOO_BIG, 65536 + 2000, r.own, 0, 0);
 	cr_expect_eq(m->bad_ptb, 1);
 	cr_expect_eq(m->size, 9000);
-	icmp(first(), DDPS_SCTP_ICMP_TOO_BIG, 65535, r.own, 0, 0);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_TOO_BIG, 65535, r.own, 0, 0);
 	cr_expect_eq(m->bad_ptb, 2);
-	icmp(first(), DDPS_SCTP_ICMP_TOO_BIG, 2000, r.own, 0, 0);
+	icmp(get_first_address(), DDPS_SCTP_ICMP_TOO_BIG, 2000, r.own, 0, 0);
 	cr_expect_eq(m->bad_ptb, 2);
 	cr_expect_lt(m->size, 9000);
 }
@@ -102,7 +102,7 @@ Test(sctp_states, set_up_goes_on_where_a_path_is_in_doubt, .description = "9260-
 	unsigned n;
 
 	up = raw_upcalls;
-	up.path = on_path;
+	up.path = note_second_path;
 	first_told = second_told = 0;
 	raw_init(&r);
 	cr_assert_eq(ddps_sctp_connect(r.e, &p, r.net.node[1].addr, 2, RAW_PEER, 9899, &up, &r,
@@ -111,7 +111,7 @@ Test(sctp_states, set_up_goes_on_where_a_path_is_in_doubt, .description = "9260-
 	sn_flush(&r.net);
 	raw_answer_init(&r);
 	cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
-	nobody(first());
+	bring_states_icmp(get_first_address());
 	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_DOUBTFUL);
 	cr_expect_eq(first_told, 0, "it is not up yet");
 	for (n = 0; n < 2; n++) { /* to the second, and then to the first in spite of that */
@@ -150,7 +150,7 @@ static void stale_again(void)
 	raw_init(&r);
 	raw_connect(&r);
 	r.tag = r.a->own_tag;
-	put_init_ack(params, cookie_and(params, sizeof params, second(), 1));
+	put_init_ack(params, cookie_and(params, sizeof params, get_second_address(), 1));
 	raw_send(&r);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	cr_assert_eq(r.a->npaths, 2);
@@ -170,7 +170,7 @@ Test(sctp_states, an_init_that_crosses_from_elsewhere, .description = "9260-5.2.
 	send_second(); /* the user has not given that address */
 	cr_expect_eq(r.n, 0);
 	w = ddps_wbuf_init(params, sizeof params);
-	ddps_sc_put_addr(&w, first());
+	ddps_sc_put_addr(&w, get_first_address());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	{
@@ -198,10 +198,10 @@ Test(sctp_states, an_init_ack_from_elsewhere)
 	uint8_t params[64];
 
 	stale_again();
-	put_init_ack(params, cookie_and(params, sizeof params, second(), 1));
+	put_init_ack(params, cookie_and(params, sizeof params, get_second_address(), 1));
 	send_second();
-	cr_expect_eq(sent_to(first(), SC_COOKIE_ECHO, NULL), 1, "where the INIT went");
-	cr_expect_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 0);
+	cr_expect_eq(sent_to(get_first_address(), SC_COOKIE_ECHO, NULL), 1, "where the INIT went");
+	cr_expect_eq(sent_to(get_second_address(), SC_COOKIE_ECHO, NULL), 0);
 	cr_expect_str_eq(raw_state(&r), "COOKIE-ECHOED");
 }
 
@@ -265,7 +265,7 @@ Test(sctp_states, eight_addresses_are_used)
 	uint8_t params[64];
 
 	raw_init(&r);
-	peer[0] = *first();
+	peer[0] = *get_first_address();
 	for (unsigned i = 1; i < DDPS_SCTP_ADDRS_MAX; i++)
 		peer[i] = sn_v4(10, 3, 3, i);
 	cr_assert_eq(ddps_sctp_connect(r.e, &p, peer, DDPS_SCTP_ADDRS_MAX, RAW_PEER, 9899,
@@ -273,14 +273,14 @@ Test(sctp_states, eight_addresses_are_used)
 		     0);
 	sn_flush(&r.net);
 	r.tag = r.a->own_tag;
-	put_init_ack(params, cookie_and(params, sizeof params, second(), 1));
+	put_init_ack(params, cookie_and(params, sizeof params, get_second_address(), 1));
 	raw_send(&r);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX + 1);
-	cr_assert(ddps_sc_path_of(r.a, second()));
+	cr_assert(ddps_sc_path_of(r.a, get_second_address()));
 	raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
 	raw_wait(&r, 5000);
-	cr_expect_eq(sent_to(second(), SC_HEARTBEAT, NULL), 0);
+	cr_expect_eq(sent_to(get_second_address(), SC_HEARTBEAT, NULL), 0);
 }
 
 /* An address belongs to one association between two ports. */
@@ -291,16 +291,17 @@ Test(sctp_states, an_address_that_another_association_has)
 	uint8_t params[64];
 
 	raw_init(&r);
-	cr_assert_eq(ddps_sctp_connect(r.e, &p, second(), 1, RAW_PEER, 9899, &sn_deaf, NULL,
-				       r.net.now, &other),
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, get_second_address(), 1, RAW_PEER, 9899, &sn_deaf,
+				       NULL, r.net.now, &other),
 		     0);
 	raw_connect(&r);
 	r.tag = r.a->own_tag;
-	put_init_ack(params, cookie_and(params, sizeof params, second(), 1));
+	put_init_ack(params, cookie_and(params, sizeof params, get_second_address(), 1));
 	raw_send(&r);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	cr_expect_eq(r.a->npaths, 1);
-	cr_expect_eq(ddps_sc_find(r.e, 0, RAW_PORT, RAW_PEER, second()), other->path[0]);
+	cr_expect_eq(ddps_sc_find(r.e, 0, RAW_PORT, RAW_PEER, get_second_address()),
+		     other->path[0]);
 }
 
 /* The INIT of a restart comes from a new address, and lists those that are known. */
@@ -312,9 +313,9 @@ Test(sctp_states, one_known_address_is_enough_to_know_the_association,
 	struct ddps_sctp_in in = { .data = r.buf };
 	struct ddps_sc_chunk c;
 
-	up();
-	ddps_sc_put_addr(&w, first());
-	ddps_sc_put_addr(&w, second());
+	open_both_paths();
+	ddps_sc_put_addr(&w, get_first_address());
+	ddps_sc_put_addr(&w, get_second_address());
 	raw_begin(&r, 0);
 	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	in.from.peer = sn_v4(10, 7, 7, 7);
@@ -331,7 +332,7 @@ Test(sctp_states, one_known_address_is_enough_to_know_the_association,
 static uint32_t next_random[4];
 static unsigned randoms;
 
-static void draw(void *user, void *buf, size_t len)
+static void give_drawn_tag(void *user, void *buf, size_t len)
 {
 	(void)user;
 	cr_assert_eq(len, 4);
@@ -348,7 +349,7 @@ Test(sctp_states, our_tag_is_not_the_peers, .description = "9260-5.3.1-1")
 	next_random[1] = RAW_TAG;
 	next_random[2] = 5;
 	next_random[3] = 6;
-	r.e->c.random = draw;
+	r.e->c.random = give_drawn_tag;
 	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
 	r.e->c.random = sn_random;
 	cr_assert(raw_take_init_ack(&r));

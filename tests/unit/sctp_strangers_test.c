@@ -9,7 +9,7 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-static int cause_of(const struct ddps_sc_chunk *c)
+static int get_sctp_strangers_cause(const struct ddps_sc_chunk *c)
 {
 	return c->vlen >= 4 ? c->val[0] << 8 | c->val[1] : 0;
 }
@@ -120,7 +120,8 @@ Test(sctp_setup, unknown_chunks_go_by_their_upper_bits, .fini = fini,
 		tsn += goes_on;
 		cr_expect_eq(raw_any(&r, SC_ERROR, &c), told, "%u", type);
 		if (told)
-			cr_expect(cause_of(&c) == SC_CAUSE_CHUNK && c.val[4] == type);
+			cr_expect(get_sctp_strangers_cause(&c) == SC_CAUSE_CHUNK &&
+				  c.val[4] == type);
 	}
 	raw_begin(&r, r.tag); /* never in answer to ERROR */
 	ddps_sc_put_chunk(&r.w, SC_ERROR, 0, "\0\6\0\4", 4);

@@ -262,7 +262,7 @@ static unsigned causes(const struct ddps_sc_chunk *c)
 	return n;
 }
 
-static void unknown(unsigned n)
+static void send_unknown_sctp_taken(unsigned n)
 {
 	static const uint8_t octets[200];
 
@@ -277,13 +277,13 @@ Test(sctp_taken, as_much_as_one_report_takes, .description = "9260-12.4-2")
 
 	raw_up(&r);
 	for (unsigned n = 1; n < 6; n++) {
-		unknown(n);
+		send_unknown_sctp_taken(n);
 		raw_send(&r);
 		cr_assert_eq(r.n, 1);
 		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ERROR);
 		cr_expect_eq(causes(&c), n < 3 ? n : 3, "each with 128 octets");
 	}
-	unknown(1);
+	send_unknown_sctp_taken(1);
 	mem_fail(1);
 	raw_hand(&r);
 	cr_expect(mem_failed());

@@ -24,7 +24,7 @@ static void fini(void)
 TestSuite(sctp_time, .init = setup, .fini = fini);
 
 /* One packet of so many chunks of 100 octets. */
-static void send(unsigned chunks, bool more)
+static void send_sctp_time_table(unsigned chunks, bool more)
 {
 	ddps_sent_begin(&w.s, &w.p[0], w.now);
 	for (unsigned i = 0; i < chunks; i++) {
@@ -35,7 +35,7 @@ static void send(unsigned chunks, bool more)
 	ddps_sent_end(&w.s, 40 + 116 * chunks, more);
 }
 
-static void sack(uint32_t cum, uint32_t a_rwnd)
+static void send_sctp_time_table_sack(uint32_t cum, uint32_t a_rwnd)
 {
 	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = a_rwnd };
 	struct ddps_sent_news news;
@@ -123,7 +123,7 @@ Test(sctp_time, a_heartbeat_shortens_the_wait)
 	struct ddps_sent_path *p = &w.p[0];
 	uint64_t t3;
 
-	send(1, false);
+	send_sctp_time_table(1, false);
 	t3 = p->t3_at;
 	cr_assert_eq(t3, w.now + SEC);
 	ddps_sent_rtt(&w.s, p, 2 * SEC, w.now);
@@ -153,7 +153,7 @@ Test(sctp_time, when_the_tail_is_probed)
 	for (unsigned i = 0; i < N(is); i++) {
 		conf.grain = is[i].grain;
 		for (unsigned n = 0; n < is[i].packets; n++)
-			send(2, n + 1 < is[i].packets);
+			send_sctp_time_table(2, n + 1 < is[i].packets);
 		ddps_sent_slot(&w.s, p->tail)->flags =
 			is[i].i_bit ? SLOT_I : 0; /* as if it had been asked for */
 		p->srtt = is[i].srtt;
@@ -167,7 +167,7 @@ Test(sctp_time, when_the_tail_is_probed)
 		p->t3_at = w.now + is[i].ns - 1;
 		ddps_sent_arm_pto(&w.s, p, w.now);
 		cr_expect_eq(p->pto_at, p->t3_at, "not later than T3");
-		sack(w.s.next - 1, 1 << 20);
+		send_sctp_time_table_sack(w.s.next - 1, 1 << 20);
 	}
 }
 
@@ -178,7 +178,7 @@ Test(sctp_time, where_the_tail_is_not_probed)
 	p->srtt = 20 * MS;
 	ddps_sent_arm_pto(&w.s, p, w.now);
 	cr_expect_eq(p->pto_at, 0, "nothing is in flight");
-	send(1, false);
+	send_sctp_time_table(1, false);
 	for (unsigned i = 0; i < 6; i++) {
 		p->recovery = i == 1;
 		p->nlost = i == 2;
@@ -198,7 +198,7 @@ Test(sctp_time, the_soonest_timer_counts)
 	struct ddps_sent_path *p = &w.p[0];
 	uint64_t *const all[] = { &p->reo_at, &p->pto_at, &p->t3_at, &p->nudge_at, &p->pace_at };
 
-	send(1, false);
+	send_sctp_time_table(1, false);
 	for (unsigned i = 0; i < N(all); i++)
 		*all[i] = 0;
 	cr_expect_eq(ddps_sent_deadline(&w.s, p), DDPS_SENT_NEVER);
@@ -240,7 +240,7 @@ Test(sctp_time, what_is_late_and_what_is_lost)
 	for (unsigned i = 0; i < N(is); i++) {
 		uint64_t at = w.now, due = at + 50 * MS + is[i].wait * MS;
 
-		send(1, false);
+		send_sctp_time_table(1, false);
 		p->rack_pn = p->next_pn;
 		p->rack_rtt = 50 * MS;
 		p->min_rtt = 40 * MS;
@@ -261,11 +261,11 @@ Test(sctp_time, what_is_late_and_what_is_lost)
 		p->recovery = false;
 		p->cc.phase = DDPS_CC_AVOID;
 		p->cc.cwnd = 1 << 20;
-		sack(w.s.next - 1, 1 << 20);
+		send_sctp_time_table_sack(w.s.next - 1, 1 << 20);
 		w.now += SEC;
 		p->recovery = false;
 	}
-	send(1, false);
+	send_sctp_time_table(1, false);
 	p->rack_pn = p->next_pn - 1; /* this very packet */
 	ddps_sent_detect(&w.s, p, w.now + 9 * SEC);
 	cr_expect_eq(w.s.nlost, 0);
@@ -275,7 +275,7 @@ Test(sctp_time, more_patience_after_duplicates)
 {
 	struct ddps_sent_path *p = &w.p[0];
 
-	send(1, false);
+	send_sctp_time_table(1, false);
 	ddps_sent_reordered(&w.s, p);
 	cr_expect(p->reo_mult == 1 && !p->dsack_round_set);
 	p->got.spurious = true;
@@ -287,8 +287,8 @@ Test(sctp_time, more_patience_after_duplicates)
 	ddps_sent_reordered(&w.s, p);
 	cr_expect_eq(p->reo_mult, 2);
 	w.s.cum--;
-	send(1, false);
-	sack(w.s.next - 1, 1 << 20);
+	send_sctp_time_table(1, false);
+	send_sctp_time_table_sack(w.s.next - 1, 1 << 20);
 	p->got.spurious = true;
 	ddps_sent_reordered(&w.s, p);
 	cr_expect_eq(p->reo_mult, 3);
@@ -310,7 +310,7 @@ Test(sctp_time, a_repair_that_was_needed_costs_patience)
 		cr_expect_not(p->recovery);
 		cr_expect_eq(p->reo_mult, i < 2 ? 4 : 1);
 	}
-	send(1, false);
+	send_sctp_time_table(1, false);
 	p->recovery = true;
 	p->epi_pn = p->next_pn;
 	ddps_sent_settle(&w.s, p, &none);
@@ -370,7 +370,7 @@ Test(sctp_time, life_after_silence)
 	struct ddps_sent_path *p = &w.p[0];
 
 	for (unsigned i = 0; i < N(is); i++) {
-		send(1, false);
+		send_sctp_time_table(1, false);
 		p->force = false;
 		p->probe = true;
 		p->backoff = is[i].backoff;
@@ -384,7 +384,7 @@ Test(sctp_time, life_after_silence)
 		if (is[i].is)
 			cr_expect_eq(p->alive_at, is[i].now + SEC);
 		w.s.zero_out = false;
-		sack(w.s.next - 1, 1 << 20);
+		send_sctp_time_table_sack(w.s.next - 1, 1 << 20);
 	}
 	p->backoff = 1;
 	p->silent_at = 1;

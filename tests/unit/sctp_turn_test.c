@@ -13,7 +13,7 @@ static struct ddps_sctp_out out;
 static uint8_t all[65536];
 
 /* The next packets; false: none. */
-static bool take(unsigned max_segs, size_t max_len)
+static bool take_turn_packets(unsigned max_segs, size_t max_len)
 {
 	static struct iovec iov[256];
 	static uint8_t head[65536];
@@ -42,7 +42,7 @@ static void write_one(size_t len)
 }
 
 /* Chunks of @type in the packet @k of those that were taken last. */
-static unsigned chunks(unsigned k, uint8_t type, struct ddps_sc_chunk *last)
+static unsigned count_sctp_turn_chunks(unsigned k, uint8_t type, struct ddps_sc_chunk *last)
 {
 	size_t at = k * out.seg_size,
 	       len = out.len - at < out.seg_size ? out.len - at : out.seg_size;
@@ -62,7 +62,7 @@ static unsigned chunks(unsigned k, uint8_t type, struct ddps_sc_chunk *last)
 }
 
 /* DATA of the peer, from its second address or the first; what follows of it waits. */
-static void hand(uint32_t tsn, uint16_t ssn, bool from_second)
+static void bring_turn_data(uint32_t tsn, uint16_t ssn, bool from_second)
 {
 	struct ddps_sctp_in in = { .data = r.buf };
 
@@ -70,7 +70,7 @@ static void hand(uint32_t tsn, uint16_t ssn, bool from_second)
 	raw_put_data(&r, tsn, 0, ssn, SC_DATA_B | SC_DATA_E, "x");
 	in.len = (size_t)(r.w.p - r.buf);
 	ddps_sc_crc_put(r.buf, in.len);
-	in.from.peer = from_second ? *second() : *first();
+	in.from.peer = from_second ? *get_second_address() : *get_first_address();
 	in.from.local = r.net.node[0].addr[0];
 	in.from.encap = r.net.node[1].udp;
 	ddps_sctp_input(r.e, &in, 1, r.net.now);
@@ -80,7 +80,7 @@ static void hand(uint32_t tsn, uint16_t ssn, bool from_second)
 #define CHUNK (LEN + 16)
 #define SEG   (CHUNK + 12)
 
-static void up_with(unsigned messages)
+static void bring_sctp_turn_up_with(unsigned messages)
 {
 	raw_up(&r);
 	r.a->path[0]->tx.cc.cwnd = 100000;
@@ -104,9 +104,9 @@ Test(sctp_turn, how_long_a_run_gets)
 	};
 
 	for (size_t i = 0; i < N(row); i++) {
-		up_with(4);
+		bring_sctp_turn_up_with(4);
 		r.a->path[0]->tx.cc.cwnd = row[i].cwnd;
-		cr_assert(take(row[i].max_segs, row[i].max_len));
+		cr_assert(take_turn_packets(row[i].max_segs, row[i].max_len));
 		cr_expect_eq(out.nsegs, row[i].want, "%zu: %u", i, out.nsegs);
 		cr_expect_eq(out.seg_size, SEG);
 		fini();
@@ -117,11 +117,11 @@ Test(sctp_turn, how_long_a_run_gets)
 /* Those of the run, and not what left before it. */
 Test(sctp_turn, what_did_not_leave_is_had_again)
 {
-	up_with(1);
-	cr_assert(take(1, 65507));
+	bring_sctp_turn_up_with(1);
+	cr_assert(take_turn_packets(1, 65507));
 	for (unsigned i = 0; i < 3; i++)
 		write_one(LEN);
-	cr_assert(take(3, 65507));
+	cr_assert(take_turn_packets(3, 65507));
 	cr_assert_eq(out.nsegs, 3);
 	ddps_sctp_unsent(r.e, &out, r.net.now);
 	cr_expect_eq(r.a->tx.nlost, 3);
@@ -133,17 +133,17 @@ Test(sctp_turn, what_did_not_leave_is_had_again)
 /* There are gaps, so it is the last of the run, for which a place is kept. */
 Test(sctp_turn, a_sack_behind_data, .description = "9260-6.1-16")
 {
-	up_with(4);
+	bring_sctp_turn_up_with(4);
 	for (uint32_t i = 0; i < 45; i++)
-		hand(RAW_TSN + 2 * i + 1, (uint16_t)(2 * i + 1), false);
+		bring_turn_data(RAW_TSN + 2 * i + 1, (uint16_t)(2 * i + 1), false);
 	cr_assert(r.a->due & DUE_SACK);
-	cr_assert(take(3, 65507));
+	cr_assert(take_turn_packets(3, 65507));
 	cr_expect_eq(out.nsegs, 3);
 	cr_expect(out.sack);
 	{
 		struct ddps_sc_chunk c;
 
-		cr_assert_eq(chunks(2, SC_SACK, &c), 1);
+		cr_assert_eq(count_sctp_turn_chunks(2, SC_SACK, &c), 1);
 		cr_expect_eq(c.val[9], 41, "blocks: %u", c.val[9]);
 		cr_expect_eq(c.len, 16 + 4 * 41);
 	}
@@ -154,49 +154,50 @@ Test(sctp_turn, a_sack_behind_data, .description = "9260-6.1-16")
 /* It is for another address: it leaves before more data does. */
 Test(sctp_turn, a_sack_for_another_path, .description = "9260-6.4-3")
 {
-	up();
+	open_both_paths();
 	r.a->path[0]->tx.cc.cwnd = 100000;
-	hand(RAW_TSN + 1, 1, true);
-	hand(RAW_TSN + 3, 3, true);
+	bring_turn_data(RAW_TSN + 1, 1, true);
+	bring_turn_data(RAW_TSN + 3, 3, true);
 	for (unsigned i = 0; i < 4; i++)
 		write_one(LEN);
 	cr_assert(r.a->due & DUE_SACK);
-	cr_assert(take(3, 65507));
-	cr_expect(out.data && !out.sack && same(&out.to.peer, first()));
-	cr_expect_eq(chunks(out.nsegs - 1, SC_SACK, NULL), 0);
-	cr_assert(take(3, 65507));
-	cr_expect(same(&out.to.peer, second()));
-	cr_expect_eq(chunks(0, SC_SACK, NULL), 1);
-	cr_assert(take(3, 65507));
+	cr_assert(take_turn_packets(3, 65507));
+	cr_expect(out.data && !out.sack &&
+		  is_same_paths_address(&out.to.peer, get_first_address()));
+	cr_expect_eq(count_sctp_turn_chunks(out.nsegs - 1, SC_SACK, NULL), 0);
+	cr_assert(take_turn_packets(3, 65507));
+	cr_expect(is_same_paths_address(&out.to.peer, get_second_address()));
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_SACK, NULL), 1);
+	cr_assert(take_turn_packets(3, 65507));
 	cr_expect(out.data);
 }
 
 /* One that has time yet does not go to an address that has sent nothing, nor into the midst of a run. */
 Test(sctp_turn, a_sack_that_has_time, .description = "9260-6.4-3")
 {
-	up();
-	hand(RAW_TSN, 0, true);
-	while (take(1, 65507))
+	open_both_paths();
+	bring_turn_data(RAW_TSN, 0, true);
+	while (take_turn_packets(1, 65507))
 		;
-	hand(RAW_TSN + 1, 1, true);
+	bring_turn_data(RAW_TSN + 1, 1, true);
 	cr_assert_eq(r.a->sack_packets, 1);
 	write_one(LEN);
-	cr_assert(take(1, 65507));
-	cr_expect(out.data && same(&out.to.peer, first()));
-	cr_expect_eq(chunks(0, SC_SACK, NULL), 0);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect(out.data && is_same_paths_address(&out.to.peer, get_first_address()));
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_SACK, NULL), 0);
 	fini();
 
 	raw_up(&r);
-	hand(RAW_TSN, 0, false);
-	while (take(1, 65507))
+	bring_turn_data(RAW_TSN, 0, false);
+	while (take_turn_packets(1, 65507))
 		;
-	hand(RAW_TSN + 1, 1, false);
+	bring_turn_data(RAW_TSN + 1, 1, false);
 	write_one(1436);
 	write_one(100);
-	cr_assert(take(4, 65507));
+	cr_assert(take_turn_packets(4, 65507));
 	cr_assert_eq(out.nsegs, 2);
 	cr_expect_not(out.sack);
-	cr_expect_eq(chunks(1, SC_SACK, NULL), 0);
+	cr_expect_eq(count_sctp_turn_chunks(1, SC_SACK, NULL), 0);
 	cr_expect_eq(r.a->sack_packets, 1);
 }
 
@@ -204,17 +205,17 @@ Test(sctp_turn, a_sack_that_has_time, .description = "9260-6.4-3")
 Test(sctp_turn, a_sack_without_its_data_leaves_alone)
 {
 	raw_up(&r);
-	hand(RAW_TSN, 0, false);
-	while (take(1, 65507))
+	bring_turn_data(RAW_TSN, 0, false);
+	while (take_turn_packets(1, 65507))
 		;
-	hand(RAW_TSN + 1, 1, false);
+	bring_turn_data(RAW_TSN + 1, 1, false);
 	cr_assert_eq(r.a->sack_packets, 1);
 	write_one(100);
 	mem_fail(1);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	cr_expect(mem_failed());
-	cr_expect_eq(chunks(0, SC_DATA, NULL), 0);
-	cr_expect_eq(chunks(0, SC_SACK, NULL), 1);
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_DATA, NULL), 0);
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_SACK, NULL), 1);
 }
 
 Test(sctp_turn, nothing_is_sent_where_nothing_is_due)
@@ -222,8 +223,8 @@ Test(sctp_turn, nothing_is_sent_where_nothing_is_due)
 	raw_up(&r);
 	r.a->sack_alone = true; /* as one that was due where it is no more leaves it */
 	write_one(100);
-	cr_assert(take(1, 65507));
-	cr_expect_eq(chunks(0, SC_DATA, NULL), 1);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_DATA, NULL), 1);
 }
 
 /* ---- what is resent ---- */
@@ -235,14 +236,14 @@ Test(sctp_turn, what_is_resent_shares_a_packet)
 	raw_up(&r);
 	r.a->path[0]->tx.cc.cwnd = 100000;
 	write_one(100);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	kept = out;
 	write_one(100);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	ddps_sctp_unsent(r.e, &kept, r.net.now);
 	cr_assert_eq(r.a->tx.nlost, 2);
-	cr_assert(take(1, 65507));
-	cr_expect_eq(chunks(0, SC_DATA, NULL), 2);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_DATA, NULL), 2);
 }
 
 /* The path is narrower than it was when it was cut: IP fragments it, and nothing else. */
@@ -255,19 +256,19 @@ Test(sctp_turn, what_is_too_large_by_now_leaves_alone, .description = "9260-6.9-
 	p = r.a->path[0];
 	p->tx.cc.cwnd = 100000;
 	write_one(100);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	kept = out;
 	write_one(1400);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	ddps_sctp_unsent(r.e, &kept, r.net.now);
 	cr_assert_eq(r.a->tx.nlost, 2);
 	ddps_pmtu_fix(&p->tx.pmtu, 576);
 	ddps_sent_mtu_changed(&r.a->tx, &p->tx, DDPS_PMTU_SIZE);
 	p->tx.cc.cwnd = 100000;
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	cr_expect_not(out.fragment);
 	cr_expect_eq(out.len, 12 + 116);
-	cr_assert(take(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
 	cr_expect(out.fragment);
 	cr_expect_eq(out.len, 12 + 1416);
 }
@@ -278,17 +279,17 @@ Test(sctp_turn, in_doubt_what_is_resent_is_small)
 	raw_up(&r);
 	for (unsigned i = 0; i < 2; i++) {
 		write_one(568);
-		cr_assert(take(1, 65507));
+		cr_assert(take_turn_packets(1, 65507));
 		cr_assert_eq(out.nsegs, 1);
 	}
 	while (!r.a->path[0]->tx.t3s) {
 		r.net.now = ddps_sctp_deadline(r.e);
 		ddps_sctp_tick(r.e, r.net.now);
 		if (!r.a->path[0]->tx.t3s)
-			while (take(1, 65507))
+			while (take_turn_packets(1, 65507))
 				;
 	}
 	cr_assert_eq(r.a->path[0]->tx.pmtu.lim.base, 1200);
-	cr_assert(take(1, 65507));
-	cr_expect_eq(chunks(0, SC_DATA, NULL), 1);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(count_sctp_turn_chunks(0, SC_DATA, NULL), 1);
 }

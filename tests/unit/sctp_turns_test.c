@@ -11,7 +11,7 @@ static void fini(void)
 
 TestSuite(sctp_turns, .fini = fini);
 
-static struct ddps_sctp_in packet(void)
+static struct ddps_sctp_in make_sctp_turns_packet(void)
 {
 	struct ddps_sctp_in in = { .from = { .peer = r.net.node[1].addr[0],
 					     .local = r.net.node[0].addr[0],
@@ -32,7 +32,7 @@ static void put_stray(void)
 
 /* ---- time, and limits ---- */
 
-static void nobody(void *user, struct ddps_sctp_assoc *a)
+static void ignore_turns_assoc(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user, (void)a;
 }
@@ -50,14 +50,14 @@ Test(sctp_turns, an_engine_answers_from_its_first_instant)
 	sn_config(&r.net, &c);
 	c.answers_per_s = c.starts_per_s = 3;
 	cr_assert_eq(ddps_sctp_new(&c, 0, &e), 0);
-	cr_assert_eq(ddps_sctp_listen(e, &p, nobody, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(e, &p, ignore_turns_assoc, NULL, &l), 0);
 	for (unsigned i = 1; i <= 4; i++) {
 		raw_begin(&r, 0);
 		raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, NULL, 0);
-		in = packet();
+		in = make_sctp_turns_packet();
 		ddps_sctp_input(e, &in, 1, 0);
 		put_stray();
-		in = packet();
+		in = make_sctp_turns_packet();
 		ddps_sctp_input(e, &in, 1, 0);
 		cr_expect_eq(e->nstray, i < 4 ? 2 * i : 6, "%u", i);
 	}
@@ -162,7 +162,7 @@ Test(sctp_turns, packets_of_one_size_and_a_shorter_one)
 	for (uint16_t i = 0; i < 3; i++) {
 		raw_begin(&r, r.tag);
 		raw_put_data(&r, RAW_TSN + i, 0, i, 3, text[i]);
-		in = packet();
+		in = make_sctp_turns_packet();
 		memcpy(all + at, r.buf, in.len);
 		at += in.len;
 		size = i ? size : in.len;
@@ -178,8 +178,8 @@ Test(sctp_turns, packets_of_one_size_and_a_shorter_one)
 
 static size_t tapped;
 
-static void tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *to,
-		const struct iovec *iov, int niov)
+static void tap_sctp_turns(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *to,
+			   const struct iovec *iov, int niov)
 {
 	(void)user, (void)now, (void)to;
 	for (int i = 0; sent && i < niov; i++)
@@ -199,7 +199,7 @@ Test(sctp_turns, a_tap_sees_no_more_than_a_packet)
 				   .max_len = 1500 };
 
 	raw_init(&r);
-	r.e->c.tap = tap;
+	r.e->c.tap = tap_sctp_turns;
 	put_stray();
 	raw_hand(&r);
 	for (unsigned i = 0; i < 16; i++)
@@ -229,7 +229,7 @@ Test(sctp_turns, an_abort_to_a_stranger_names_no_cause, .description = "9260-8.4
 static unsigned acked;
 static char state[32];
 
-static void on_acked(void *user, uint64_t n)
+static void take_sctp_turns_acked(void *user, uint64_t n)
 {
 	(void)user, (void)n;
 	acked++;
@@ -242,7 +242,7 @@ static void up_and_watched(void)
 
 	raw_up(&r);
 	up = raw_upcalls;
-	up.acked = on_acked;
+	up.acked = take_sctp_turns_acked;
 	acked = 0;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 }

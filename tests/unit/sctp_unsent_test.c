@@ -12,7 +12,7 @@ static void fini(void)
 
 TestSuite(sctp_unsent, .fini = fini);
 
-static void take_out(void)
+static void take_sctp_unsent_out(void)
 {
 	static struct iovec iov[64];
 	static uint8_t head[4096];
@@ -29,7 +29,7 @@ static void take_out(void)
 /* The next packet, which the system does not take. */
 static void turn_away(void)
 {
-	take_out();
+	take_sctp_unsent_out();
 	ddps_sctp_unsent(r.e, &out, r.net.now);
 	r.n = 0;
 	sn_flush(&r.net);
@@ -43,7 +43,7 @@ static void take_back(void)
 	sn_flush(&r.net);
 }
 
-static void begin(void)
+static void begin_sctp_unsent(void)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
 
@@ -57,7 +57,7 @@ static void begin(void)
 	raw_answer_init(&r);
 }
 
-static void finish(void)
+static void finish_sctp_unsent(void)
 {
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
@@ -67,13 +67,13 @@ static void finish(void)
 
 Test(sctp_unsent, the_set_up_does_not_wait_for_t1)
 {
-	begin();
+	begin_sctp_unsent();
 	take_back();
 	cr_assert_eq(r.n, 1);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 	take_back();
 	cr_expect_eq(r.n, 1);
-	finish();
+	finish_sctp_unsent();
 }
 
 Test(sctp_unsent, data_goes_again_immediately_and_the_window_is_as_before)
@@ -83,8 +83,8 @@ Test(sctp_unsent, data_goes_again_immediately_and_the_window_is_as_before)
 	struct ddps_sc_chunk c;
 	struct ddps_sc_data d;
 
-	begin();
-	finish();
+	begin_sctp_unsent();
+	finish_sctp_unsent();
 	cr_assert_eq(ddps_sctp_path_info(r.a, 0, &before), 0);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(ddps_sctp_send(r.a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, r.net.now), 0);
@@ -111,8 +111,8 @@ static void ride(void)
 {
 	struct iovec iov = { (void *)(uintptr_t) "text", 4 };
 
-	begin();
-	finish();
+	begin_sctp_unsent();
+	finish_sctp_unsent();
 	raw_data(&r, RAW_TSN, 0, 0, SC_DATA_U | SC_DATA_B | SC_DATA_E, "hello");
 	raw_wait(&r, 1000);
 	raw_data(&r, RAW_TSN + 1, 0, 0, SC_DATA_U | SC_DATA_B | SC_DATA_E, "again");
@@ -136,7 +136,7 @@ Test(sctp_unsent, a_sack_beside_data_that_is_refused_is_told_again)
 	struct ddps_sc_chunk c;
 
 	ride();
-	take_out();
+	take_sctp_unsent_out();
 	ddps_sctp_refused(r.e, &out, 1400, r.net.now);
 	r.n = 0;
 	sn_flush(&r.net);
@@ -146,8 +146,8 @@ Test(sctp_unsent, a_sack_beside_data_that_is_refused_is_told_again)
 
 Test(sctp_unsent, shutdown_does_not_wait_for_t2)
 {
-	begin();
-	finish();
+	begin_sctp_unsent();
+	finish_sctp_unsent();
 	ddps_sctp_shutdown(r.a, r.net.now);
 	sn_flush(&r.net);
 	take_back();
@@ -158,8 +158,8 @@ Test(sctp_unsent, shutdown_does_not_wait_for_t2)
 /* SHUTDOWN tells of no gaps: the SACK that left beside it is told again. */
 Test(sctp_unsent, a_sack_beside_shutdown_is_told_again)
 {
-	begin();
-	finish();
+	begin_sctp_unsent();
+	finish_sctp_unsent();
 	ddps_sctp_shutdown(r.a, r.net.now);
 	sn_flush(&r.net);
 	raw_begin(&r, r.tag);
@@ -169,7 +169,7 @@ Test(sctp_unsent, a_sack_beside_shutdown_is_told_again)
 	cr_expect_eq(sacks(), 1);
 }
 
-static void flushes(void *user, const struct ddps_sctp_msg *m)
+static void flush_on_sctp_unsent(void *user, const struct ddps_sctp_msg *m)
 {
 	(void)user;
 	(void)m;
@@ -181,9 +181,9 @@ Test(sctp_unsent, output_that_an_upcall_asks_for_is_not_all)
 {
 	struct ddps_sctp_up up = raw_upcalls;
 
-	begin();
-	finish();
-	up.message = flushes;
+	begin_sctp_unsent();
+	finish_sctp_unsent();
+	up.message = flush_on_sctp_unsent;
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 	raw_data(&r, RAW_TSN, 0, 0, 7, "the first is acknowledged immediately");
 	cr_expect_eq(sacks(), 1);
@@ -192,8 +192,8 @@ Test(sctp_unsent, output_that_an_upcall_asks_for_is_not_all)
 /* A path MTU probe is nobody's loss, and what is gone wants nothing. */
 Test(sctp_unsent, others_are_let_go)
 {
-	begin();
-	finish();
+	begin_sctp_unsent();
+	finish_sctp_unsent();
 	out.probe = true;
 	take_back();
 	cr_expect_eq(r.n, 0);

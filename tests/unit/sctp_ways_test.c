@@ -11,7 +11,8 @@ static void fini(void)
 
 TestSuite(sctp_ways, .fini = fini);
 
-static int dial(const struct ddps_sctp_param *p, const struct ddps_sctp_addr *peer, unsigned n)
+static int dial_sctp_ways(const struct ddps_sctp_param *p, const struct ddps_sctp_addr *peer,
+			  unsigned n)
 {
 	return ddps_sctp_connect(r.e, p, peer, n, RAW_PEER, 9899, &raw_upcalls, &r, r.net.now,
 				 &r.a);
@@ -33,17 +34,17 @@ Test(sctp_ways, each_address_is_looked_at)
 	for (unsigned i = 0; i < DDPS_SCTP_ADDRS_MAX; i++)
 		p.local[i] = sn_v4(10, 0, 0, 100 + i);
 	p.local[DDPS_SCTP_ADDRS_MAX - 1] = group;
-	cr_expect_eq(dial(&p, peer, 3), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_ways(&p, peer, 3), DDPS_E_INVAL);
 	p.local[DDPS_SCTP_ADDRS_MAX - 1] = sn_v4(10, 0, 0, 99);
 	peer[2] = group;
-	cr_expect_eq(dial(&p, peer, 3), DDPS_E_INVAL);
+	cr_expect_eq(dial_sctp_ways(&p, peer, 3), DDPS_E_INVAL);
 	peer[2] = sn_v4(10, 0, 1, 2);
-	cr_assert_eq(dial(&p, peer, 3), 0, "eight of ours");
+	cr_assert_eq(dial_sctp_ways(&p, peer, 3), 0, "eight of ours");
 	cr_expect_eq(r.a->npaths, 2, "the same one twice is one, and the next is another");
 	a = r.a;
 	peer[0] = sn_v4(10, 0, 0, 77);
 	peer[1] = sn_v4(10, 0, 0, 78);
-	cr_expect_eq(dial(&p, peer, 3), DDPS_E_BUSY, "the last one is in use");
+	cr_expect_eq(dial_sctp_ways(&p, peer, 3), DDPS_E_BUSY, "the last one is in use");
 	r.a = a;
 }
 
@@ -54,7 +55,7 @@ Test(sctp_ways, an_association_that_is_asked_for)
 
 	raw_init(&r);
 	r.net.max_segs = 1;
-	cr_assert_eq(dial(&p, &r.net.node[1].addr[0], 1), 0);
+	cr_assert_eq(dial_sctp_ways(&p, &r.net.node[1].addr[0], 1), 0);
 	sn_flush(&r.net);
 	cr_assert_eq(r.n, 1);
 	cr_expect_eq(r.log[0].to.via, 3);
@@ -67,14 +68,14 @@ Test(sctp_ways, an_association_that_is_asked_for)
 	cr_expect(i.by_us);
 }
 
-static void on_accept(void *user, struct ddps_sctp_assoc *a)
+static void take_sctp_ways_accept(void *user, struct ddps_sctp_assoc *a)
 {
 	r.accepted++;
 	r.a = a;
 	ddps_sctp_assoc_set_up(a, &raw_upcalls, user);
 }
 
-static void send_by(uint16_t via)
+static void send_sctp_ways_by(uint16_t via)
 {
 	struct ddps_sctp_in in = { .from = { .peer = r.net.node[1].addr[0],
 					     .local = r.net.node[0].addr[0],
@@ -98,17 +99,17 @@ Test(sctp_ways, who_listens_by_another_socket)
 
 	raw_init(&r);
 	ddps_sctp_unlisten(r.port);
-	cr_assert_eq(ddps_sctp_listen(r.e, &p, on_accept, &r, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(r.e, &p, take_sctp_ways_accept, &r, &l), 0);
 	for (uint16_t via = 0; via <= 3; via += 3) {
 		raw_begin(&r, 0);
 		raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, NULL, 0);
-		send_by(via);
+		send_sctp_ways_by(via);
 		cr_expect_eq(raw_got(&r, 0, 0, NULL), via ? SC_INIT_ACK : SC_ABORT);
 	}
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
-	send_by(3);
+	send_sctp_ways_by(3);
 	cr_assert_eq(r.accepted, 1);
 	ddps_sctp_info(r.a, &i);
 	cr_expect_eq(i.via, 3);
@@ -129,7 +130,7 @@ Test(sctp_ways, the_least_packet_of_a_family)
 
 	for (unsigned i = 0; i < 2; i++) {
 		raw_init(&r);
-		cr_assert_eq(dial(&p, &row[i].peer, 1), 0);
+		cr_assert_eq(dial_sctp_ways(&p, &row[i].peer, 1), 0);
 		cr_expect_eq(r.a->path[0]->tx.pmtu.lim.min, row[i].min);
 		cr_expect_eq(r.a->path[0]->tx.pmtu.lim.base, row[i].base);
 		raw_fini(&r);
@@ -141,8 +142,8 @@ Test(sctp_ways, the_least_packet_of_a_family)
 
 static unsigned chosen;
 
-static unsigned choose(void *user, const struct ddps_sctp_addr *peer,
-		       const struct ddps_sctp_addr *local, unsigned n)
+static unsigned choose_sctp_ways(void *user, const struct ddps_sctp_addr *peer,
+				 const struct ddps_sctp_addr *local, unsigned n)
 {
 	(void)user, (void)peer, (void)local;
 	cr_expect_eq(n, 2);
@@ -155,9 +156,9 @@ Test(sctp_ways, the_user_chooses_our_address)
 
 	for (chosen = 0; chosen <= 2; chosen++) {
 		raw_init(&r);
-		r.e->c.source = choose;
+		r.e->c.source = choose_sctp_ways;
 		memcpy(p.local, r.net.node[0].addr, sizeof r.net.node[0].addr);
-		cr_assert_eq(dial(&p, &r.net.node[1].addr[0], 1), 0);
+		cr_assert_eq(dial_sctp_ways(&p, &r.net.node[1].addr[0], 1), 0);
 		cr_expect(ddps_sc_addr_eq(&r.a->path[0]->local,
 					  chosen < 2 ? &p.local[chosen] : &none),
 			  "%u", chosen);
@@ -217,7 +218,7 @@ Test(sctp_ways, a_cookie_to_an_address_that_is_not_known)
 static struct ddps_sctp_addr peers[8];
 static unsigned npeers;
 
-static bool counted(struct ddps_sctp_addr a)
+static bool is_sctp_ways_counted(struct ddps_sctp_addr a)
 {
 	if (!ddps_sc_peer_get(r.e, &a, 1))
 		return false;
@@ -231,20 +232,20 @@ Test(sctp_ways, who_is_another_peer)
 	struct ddps_sctp_addr a = { .family = 6, .ip = { 10, 0, 0, 2 } };
 
 	raw_init(&r);
-	cr_expect(counted(sn_v4(10, 0, 0, 2)));
-	cr_expect_not(counted(sn_v4(10, 0, 0, 2)));
-	cr_expect(counted(sn_v4(10, 0, 0, 3)));
-	cr_expect(counted(a), "the other family");
+	cr_expect(is_sctp_ways_counted(sn_v4(10, 0, 0, 2)));
+	cr_expect_not(is_sctp_ways_counted(sn_v4(10, 0, 0, 2)));
+	cr_expect(is_sctp_ways_counted(sn_v4(10, 0, 0, 3)));
+	cr_expect(is_sctp_ways_counted(a), "the other family");
 	for (unsigned k = 8; k < 16; k++) {
 		a.ip[k] = 1;
-		cr_expect_not(counted(a), "%u", k);
+		cr_expect_not(is_sctp_ways_counted(a), "%u", k);
 		a.ip[k] = 0;
 	}
 	a.ip[7] = 1;
-	cr_expect(counted(a));
+	cr_expect(is_sctp_ways_counted(a));
 	a.scope = 1;
-	cr_expect(counted(a), "another link");
-	cr_expect_not(counted(a));
+	cr_expect(is_sctp_ways_counted(a), "another link");
+	cr_expect_not(is_sctp_ways_counted(a));
 	while (npeers)
 		ddps_sc_peer_put(r.e, &peers[--npeers]);
 }
@@ -271,7 +272,7 @@ Test(sctp_ways, sizes_of_many_addresses_are_known)
 
 /* ---- free ports ---- */
 
-static void nobody(void *user, struct ddps_sctp_assoc *a)
+static void ignore_ways_assoc(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user, (void)a;
 }
@@ -285,14 +286,14 @@ Test(sctp_ways, the_one_port_that_is_free)
 
 	raw_init(&r);
 	p.port = 49152;
-	cr_assert_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &lowest), 0);
+	cr_assert_eq(ddps_sctp_listen(r.e, &p, ignore_ways_assoc, NULL, &lowest), 0);
 	for (p.port = 49153; p.port < 65535; p.port++)
-		cr_assert_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), 0);
+		cr_assert_eq(ddps_sctp_listen(r.e, &p, ignore_ways_assoc, NULL, &l), 0);
 	r.e->next_port = 0;
 	cr_expect_eq(ddps_sc_free_port(r.e, 0, RAW_PEER, to), 65535);
-	cr_assert_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(r.e, &p, ignore_ways_assoc, NULL, &l), 0);
 	p.port = 0;
-	cr_expect_eq(dial(&p, to, 1), DDPS_E_BUSY);
+	cr_expect_eq(dial_sctp_ways(&p, to, 1), DDPS_E_BUSY);
 	cr_expect_neq(ddps_sc_free_port(r.e, 1, RAW_PEER, to), 0, "of another socket");
 	ddps_sctp_unlisten(lowest);
 	cr_expect_eq(ddps_sc_free_port(r.e, 0, RAW_PEER, to), 49152);
@@ -307,7 +308,7 @@ Test(sctp_ways, the_largest_chunk_fits_on_each_path_that_works, .description = "
 	size_t all;
 
 	raw_init(&r);
-	cr_assert_eq(dial(&p, r.net.node[1].addr, 2), 0);
+	cr_assert_eq(dial_sctp_ways(&p, r.net.node[1].addr, 2), 0);
 	all = ddps_sctp_max_chunk(r.a);
 	for (unsigned i = 0; i < 2; i++) {
 		struct ddps_sc_path *narrow = r.a->path[i];

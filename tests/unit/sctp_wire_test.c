@@ -23,7 +23,7 @@ static const uint8_t sack_pkt[] = { /* cum 12, window 4660, gaps 2-3 and 5-5 */
 				    0x00, 0x00, 0x02, 0x00, 0x03, 0x00, 0x05, 0x00, 0x05
 };
 
-static struct ddps_sc_chunk first(const uint8_t *p, size_t len)
+static struct ddps_sc_chunk get_first_sctp_wire(const uint8_t *p, size_t len)
 {
 	struct ddps_rbuf r = ddps_sc_chunks(p, len);
 	struct ddps_sc_chunk c = { .type = 0xff };
@@ -52,7 +52,7 @@ Test(sctp_wire, crc_of_worked_packets, .description = "9260-6.8-1 9260-6.8-2")
 
 Test(sctp_wire, decodes_the_examples, .description = "9260-3-3 9260-3.3.1-1 9260-3.3.4-1")
 {
-	struct ddps_sc_chunk c = first(init_pkt, sizeof init_pkt);
+	struct ddps_sc_chunk c = get_first_sctp_wire(init_pkt, sizeof init_pkt);
 	struct ddps_sc_init i;
 	struct ddps_sc_data d;
 	struct ddps_sc_sack s;
@@ -60,10 +60,10 @@ Test(sctp_wire, decodes_the_examples, .description = "9260-3-3 9260-3.3.1-1 9260
 	cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
 	cr_expect(i.tag == 0x11223344 && i.rwnd == 131072 && i.os == 10 && i.mis == 10);
 	cr_expect(i.tsn == 100 && i.has_adaptation && i.adaptation == 1 && !i.naddr);
-	c = first(data_pkt, sizeof data_pkt);
+	c = get_first_sctp_wire(data_pkt, sizeof data_pkt);
 	cr_assert_eq(ddps_sc_decode_data(&d, &c), 0);
 	cr_expect(d.flags == 7 && d.tsn == 100 && d.sid == 3 && d.ssn == 0 && d.len == 6);
-	c = first(sack_pkt, sizeof sack_pkt);
+	c = get_first_sctp_wire(sack_pkt, sizeof sack_pkt);
 	cr_assert_eq(ddps_sc_decode_sack(&s, &c), 0);
 	cr_expect(s.cum == 12 && s.rwnd == 4660 && s.ngaps == 2 && s.ndups == 0);
 }
@@ -135,7 +135,7 @@ Test(sctp_wire, a_sack_must_have_the_length_it_claims)
 		memcpy(p, sack_pkt, sizeof p);
 		p[24] = (uint8_t)(claim >> 8);
 		p[25] = (uint8_t)claim;
-		c = first(p, sizeof p);
+		c = get_first_sctp_wire(p, sizeof p);
 		cr_expect_eq(ddps_sc_decode_sack(&s, &c), claim == 2 ? 0 : DDPS_E_PROTOCOL);
 	}
 }

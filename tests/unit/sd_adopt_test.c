@@ -25,7 +25,7 @@ static void fini(void)
 
 TestSuite(sd_adopt, .init = init, .fini = fini, .timeout = 30);
 
-static struct ddps_llp_listener *listen_at(uint16_t port)
+static struct ddps_llp_listener *listen_sd_adopt_at(uint16_t port)
 {
 	static const struct ddps_llp_listen_up up = { 0 };
 	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -37,14 +37,14 @@ static struct ddps_llp_listener *listen_at(uint16_t port)
 	return made;
 }
 
-static void let_go(unsigned i)
+static void free_adopt_listener(unsigned i)
 {
 	ddps_sctp_provider.listener_free(l[i]);
 	l[i] = NULL;
 }
 
 /* An association of a peer with the listener at @port, under the local address @local. */
-static struct ddps_sd_carrier *reach(uint16_t port, const char *local)
+static struct ddps_sd_carrier *reach_adopt_listener(uint16_t port, const char *local)
 {
 	struct ddps_sd_assoc *raw = fake_sctp_raw_connect(&w.env, port);
 	struct ddps_sd_provider *prov = w.env.sctp;
@@ -57,7 +57,7 @@ static struct ddps_sd_carrier *reach(uint16_t port, const char *local)
 	return c;
 }
 
-static const struct ddps_sd_listener *of(unsigned i)
+static const struct ddps_sd_listener *get_adopt_listener(unsigned i)
 {
 	return (const struct ddps_sd_listener *)l[i];
 }
@@ -66,36 +66,36 @@ Test(sd_adopt, the_port_says_whose_it_is)
 {
 	struct ddps_sd_carrier *here, *there, *nowhere;
 
-	l[0] = listen_at(SD_PORT);
-	l[1] = listen_at(OTHER_PORT);
-	here = reach(SD_PORT, "127.0.0.1:7174");
-	there = reach(OTHER_PORT, "[::1]:7175");
-	nowhere = reach(OTHER_PORT, "");
-	cr_expect_eq(here->listener, of(0));
-	cr_expect_eq(there->listener, of(1));
-	let_go(0);
-	let_go(1);
+	l[0] = listen_sd_adopt_at(SD_PORT);
+	l[1] = listen_sd_adopt_at(OTHER_PORT);
+	here = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
+	there = reach_adopt_listener(OTHER_PORT, "[::1]:7175");
+	nowhere = reach_adopt_listener(OTHER_PORT, "");
+	cr_expect_eq(here->listener, get_adopt_listener(0));
+	cr_expect_eq(there->listener, get_adopt_listener(1));
+	free_adopt_listener(0);
+	free_adopt_listener(1);
 	cr_assert_null(here->listener);
 	cr_assert_null(there->listener);
-	l[1] = listen_at(OTHER_PORT);
+	l[1] = listen_sd_adopt_at(OTHER_PORT);
 	cr_expect_null(here->listener);
-	cr_expect_eq(there->listener, of(1));
+	cr_expect_eq(there->listener, get_adopt_listener(1));
 	cr_expect_null(nowhere->listener, "its port is not known");
-	l[0] = listen_at(SD_PORT);
-	cr_expect_eq(here->listener, of(0));
-	cr_expect_eq(there->listener, of(1));
-	cr_expect_eq(of(0)->idle.places, 1, "they carry nothing");
-	cr_expect_eq(of(1)->idle.places, 1);
+	l[0] = listen_sd_adopt_at(SD_PORT);
+	cr_expect_eq(here->listener, get_adopt_listener(0));
+	cr_expect_eq(there->listener, get_adopt_listener(1));
+	cr_expect_eq(get_adopt_listener(0)->idle.places, 1, "they carry nothing");
+	cr_expect_eq(get_adopt_listener(1)->idle.places, 1);
 }
 
 Test(sd_adopt, one_that_has_a_listener_keeps_it)
 {
 	struct ddps_sd_carrier *c;
 
-	l[0] = listen_at(SD_PORT);
-	c = reach(SD_PORT, "127.0.0.1:7174");
-	l[2] = listen_at(SD_PORT);
-	cr_expect_eq(c->listener, of(0));
+	l[0] = listen_sd_adopt_at(SD_PORT);
+	c = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
+	l[2] = listen_sd_adopt_at(SD_PORT);
+	cr_expect_eq(c->listener, get_adopt_listener(0));
 }
 
 Test(sd_adopt, what_goes_or_is_of_another_backend_is_not_adopted)
@@ -103,21 +103,21 @@ Test(sd_adopt, what_goes_or_is_of_another_backend_is_not_adopted)
 	struct ddps_sd_backend other = fake_sctp;
 	struct ddps_sd_carrier *goes, *stays;
 
-	l[0] = listen_at(SD_PORT);
-	goes = reach(SD_PORT, "127.0.0.1:7174");
-	stays = reach(SD_PORT, "127.0.0.1:7174");
+	l[0] = listen_sd_adopt_at(SD_PORT);
+	goes = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
+	stays = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
 	ddps_sd_carrier_up.peer_shutdown(goes);
-	let_go(0);
+	free_adopt_listener(0);
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &other, true, true), 0);
-	l[1] = listen_at(SD_PORT);
+	l[1] = listen_sd_adopt_at(SD_PORT);
 	cr_expect_null(goes->listener);
 	cr_expect_null(stays->listener);
-	let_go(1);
+	free_adopt_listener(1);
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, true, true), 0);
-	l[0] = listen_at(SD_PORT);
+	l[0] = listen_sd_adopt_at(SD_PORT);
 	cr_expect_null(goes->listener);
 	cr_expect(goes->linger.on);
-	cr_expect_eq(stays->listener, of(0));
+	cr_expect_eq(stays->listener, get_adopt_listener(0));
 }
 
 /* An association of ours goes to the peer's port: that says nothing of requests. */
@@ -126,7 +126,7 @@ Test(sd_adopt, one_of_ours_is_not_adopted)
 	struct sd_ulp u = { 0 };
 
 	sd_raw_initiated(&w, &u, false);
-	l[0] = listen_at(1); /* as its local address says */
+	l[0] = listen_sd_adopt_at(1); /* as its local address says */
 	cr_assert_str_eq(sd_carrier_of(&w, 0)->local, "127.0.0.1:1");
 	cr_expect_null(sd_carrier_of(&w, 0)->listener);
 	sd_free(&u);
@@ -146,10 +146,10 @@ Test(sd_adopt, sessions_live_on)
 	cr_expect_eq(w.req[0].segments, 1);
 	sd_send(&w, raw, 2, "0000 0001");
 	sd_expect(raw, 2, "0000 0004"); /* nobody listens */
-	l[0] = listen_at(1);
-	cr_expect_eq(c->listener, of(0));
-	cr_expect_eq(of(0)->half_open, 0);
-	cr_expect_eq(of(0)->idle.places, 0);
+	l[0] = listen_sd_adopt_at(1);
+	cr_expect_eq(c->listener, get_adopt_listener(0));
+	cr_expect_eq(get_adopt_listener(0)->half_open, 0);
+	cr_expect_eq(get_adopt_listener(0)->idle.places, 0);
 }
 
 /* The refusal of a request that went with its listener leaves all the same. */
@@ -178,10 +178,10 @@ Test(sd_adopt, a_request_under_way_has_its_place)
 	cr_assert_eq(((const struct ddps_sd_listener *)w.listener)->half_open, 1);
 	ddps_sctp_provider.listener_free(w.listener);
 	w.listener = NULL;
-	l[0] = listen_at(1);
-	cr_expect_eq(of(0)->half_open, 1);
+	l[0] = listen_sd_adopt_at(1);
+	cr_expect_eq(get_adopt_listener(0)->half_open, 1);
 	sd_free(&w.req[0]);
 	sd_run(&w);
 	sd_expect(raw, 0, "0000 0004");
-	cr_expect_eq(of(0)->half_open, 0);
+	cr_expect_eq(get_adopt_listener(0)->half_open, 0);
 }

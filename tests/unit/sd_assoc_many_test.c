@@ -4,7 +4,7 @@
 
 /* A peer that opens associations and asks for nothing, or no longer. */
 /* One that had a session and has none any more; @hold: our Terminate is still on its way. */
-static struct ddps_sd_assoc *left_idle(bool hold)
+static struct ddps_sd_assoc *make_idle_sd_assoc_many(bool hold)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&world, 0);
 
@@ -42,7 +42,7 @@ Test(sd_assoc, many_sessions_that_end_together_all_get_their_terminate)
 
 	world.lparam.max_half_open = 1000;
 	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
-		raw[i] = left_idle(true);
+		raw[i] = make_idle_sd_assoc_many(true);
 	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
 		cr_assert_not(raw[i]->over, "%u", i);
 	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++) {
@@ -65,7 +65,7 @@ Test(sd_assoc, attack_3_idle_associations_are_few)
 	world.lparam.max_half_open = 1000;
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4;
 	     i++) /* one carries a session and is no prey */
-		raw[i] = i == 1 ? sd_raw_open(&world, 0) : left_idle(false);
+		raw[i] = i == 1 ? sd_raw_open(&world, 0) : make_idle_sd_assoc_many(false);
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		ended += raw[i]->over;
 		cr_expect_eq(raw[i]->over, i == 0 || i == 2 || i == 3, "%u", i);
@@ -83,11 +83,11 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 
 	world.lparam.max_half_open = 1000;
 	fake_sctp_net.from = "[2001:db8:0:1::1]:7";
-	other = left_idle(false);
+	other = make_idle_sd_assoc_many(false);
 	fake_sctp_net.from = from;
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		snprintf(from, sizeof(from), "[2001:db8:0:2:%x::1]:7", i);
-		raw[i] = left_idle(false);
+		raw[i] = make_idle_sd_assoc_many(false);
 	}
 	cr_expect_eq(world.env.idle_ended, 4);
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++)
@@ -96,7 +96,7 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 	/* Many networks: the one that has most gives way, not whoever came first. */
 	for (unsigned i = 0; i < DDPS_SD_IDLE_LISTENER; i++) {
 		snprintf(from, sizeof(from), "10.0.%u.%u:7", i >> 8, i & 255);
-		left_idle(false);
+		make_idle_sd_assoc_many(false);
 	}
 	cr_expect_eq(world.env.idle_ended, 4 + DDPS_SD_IDLE_PEER + 1);
 	cr_expect(other->over, "the oldest where all have one");

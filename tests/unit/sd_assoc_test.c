@@ -16,7 +16,7 @@ static void fini(void)
 
 TestSuite(sd_assoc, .init = init, .fini = fini, .timeout = 60);
 
-static void time_is_up(struct ddps_timer *t)
+static void fire_assoc_timer(struct ddps_timer *t)
 {
 	cr_assert(t->on, "the timer does not run");
 	ddps_timer_start(world.env.loop, t, 0);
@@ -161,7 +161,7 @@ Test(sd_assoc, linger_and_reuse, .description = "5043-11.3-d2")
 	cr_expect_eq(c->linger.on, 0);
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&world);
-	time_is_up(&c->linger);
+	fire_assoc_timer(&c->linger);
 	cr_expect_null(sd_carrier_of(&world, 0)); /* both ends */
 	sd_free(&u);
 }
@@ -199,7 +199,7 @@ Test(sd_assoc, passive_side_closes_in_the_end)
 
 	sd_send(&world, raw, 0, "0001 0004");
 	sd_expect(raw, 0, "0001 0004");
-	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	fire_assoc_timer(&sd_carrier_of(&world, 0)->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 }
 
@@ -210,7 +210,7 @@ Test(sd_assoc, association_without_any_initiate)
 	world.lparam.setup_ms = 50;
 	raw = sd_raw_to_listener(&world);
 	cr_expect_leq(sd_carrier_of(&world, 0)->linger.due, ddps_now() + 50000000u);
-	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	fire_assoc_timer(&sd_carrier_of(&world, 0)->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 	cr_expect_eq(((struct ddps_sd_listener *)world.listener)->half_open, 0);
 	(void)raw;
@@ -230,7 +230,7 @@ Test(sd_assoc, idle_associations_outlast_their_listener_by_seconds)
 	sd_run(&world);
 	cr_assert(idle->peer);
 	cr_expect_leq(linger->due, ddps_now() + 5000000000u);
-	time_is_up(linger);
+	fire_assoc_timer(linger);
 	sd_run(&world);
 	cr_expect_null(idle->peer);
 	cr_assert(raw->peer);
@@ -249,7 +249,7 @@ Test(sd_assoc, association_coming_up_for_nobody)
 	sd_free(&u);
 	c = sd_carrier_of(&world, 0);
 	cr_assert_eq(c->state, DDPS_SD_COMING);
-	time_is_up(&c->linger);
+	fire_assoc_timer(&c->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 }
 
@@ -267,9 +267,9 @@ Test(sd_assoc, freed_and_its_terminate_is_not_taken)
 	cr_assert_not(sd_carrier_of(&world, 0)->blocked);
 	sd_free(u);
 	sd_run(&world);
-	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	fire_assoc_timer(&sd_carrier_of(&world, 0)->linger);
 	cr_assert_eq(sd_carrier_of(&world, 0)->state, DDPS_SD_GOING);
-	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	fire_assoc_timer(&sd_carrier_of(&world, 0)->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
 }
@@ -284,7 +284,7 @@ Test(sd_assoc, attack_4_a_peer_that_shuts_down_and_takes_nothing)
 	cr_expect_eq(world.req[0].error.code, DDPS_E_CLOSED);
 	cr_assert(sd_carrier_of(&world, 0));
 	cr_expect_leq(sd_carrier_of(&world, 0)->linger.due, ddps_now() + 30000000000u);
-	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	fire_assoc_timer(&sd_carrier_of(&world, 0)->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
 }

@@ -33,7 +33,7 @@ struct side {
 	size_t last_len;
 	struct ddps_error end;
 	bool keep;
-	bool bad; /* a message was not what fill() makes of its length and stream */
+	bool bad; /* a message was not what fill_sd_backend() makes of its length and stream */
 	void (*on_message)(struct side *s);
 	void (*on_writable)(struct side *s);
 	void (*on_gone)(struct side *s);
@@ -51,7 +51,7 @@ struct server {
 	void (*on_accept)(struct side *s);
 };
 
-static inline void fill(uint8_t *p, size_t len, uint16_t stream)
+static inline void fill_sd_backend(uint8_t *p, size_t len, uint16_t stream)
 {
 	for (size_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + (i >> 8) + len + stream);
@@ -191,7 +191,8 @@ static inline void node_fini(struct node *n, const struct ddps_sd_backend *b)
 	free(n->env.scratch);
 }
 
-static inline socklen_t loopback(struct sockaddr_storage *ss, int family, uint16_t port)
+static inline socklen_t get_sd_backend_loopback(struct sockaddr_storage *ss, int family,
+						uint16_t port)
 {
 	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
 				   .sin6_port = htons(port),
@@ -220,13 +221,13 @@ static inline int try_listen(struct server *srv, struct node *n, const struct dd
 	*srv = (struct server){ .n = n };
 	for (int i = 0; i < MAX_PEERS; i++)
 		srv->peers[i].b = b;
-	srv->sa_len = loopback(&srv->sa, family, port);
+	srv->sa_len = get_sd_backend_loopback(&srv->sa, family, port);
 	err = b->listen(&n->env, &n->ctx, &uri, (struct sockaddr *)&srv->sa, srv->sa_len,
 			FX_BACKLOG, &fx_listen_up, srv, &srv->ep);
 	if (err)
 		return err;
 	b->endpoint_addr(srv->ep, text, sizeof text, &srv->encap);
-	loopback(&srv->sa, family, (uint16_t)atoi(strrchr(text, ':') + 1));
+	get_sd_backend_loopback(&srv->sa, family, (uint16_t)atoi(strrchr(text, ':') + 1));
 	return 0;
 }
 

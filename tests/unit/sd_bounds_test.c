@@ -29,7 +29,7 @@ static void fini(void)
 
 TestSuite(sd_bounds, .init = init, .fini = fini, .timeout = 30);
 
-static void arrive(void)
+static void bring_bounds_message(void)
 {
 	uint8_t m[LEN] = { (uint8_t)(next_ssn >> 8), (uint8_t)next_ssn };
 
@@ -41,10 +41,10 @@ static void arrive(void)
 Test(sd_bounds, a_session_holds_all_that_it_may, .description = "5043-10-5")
 {
 	p->rx.octets = DDPS_SD_HELD_SESSION - COST;
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 0);
 	cr_expect_eq(p->rx.octets, DDPS_SD_HELD_SESSION);
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, DDPS_E_LIMIT);
 }
@@ -52,10 +52,10 @@ Test(sd_bounds, a_session_holds_all_that_it_may, .description = "5043-10-5")
 Test(sd_bounds, an_association_holds_all_that_it_may, .description = "5043-10-5")
 {
 	c->held = DDPS_SD_HELD_ASSOC - COST;
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 0);
 	cr_expect_eq(c->held, DDPS_SD_HELD_ASSOC);
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, DDPS_E_LIMIT);
 }
@@ -66,18 +66,18 @@ static void stall(void)
 {
 	w.req[0].rx_result = DDPS_LLP_HOLD;
 	next_ssn = 1;
-	arrive();
+	bring_bounds_message();
 	cr_assert(p->waits);
 	cr_assert_not(c->paused);
 }
 
 /* With @octets and @count in the session and @held in the association, it is read or not. */
-static void with(size_t octets, unsigned count, size_t held, bool paused)
+static void check_read_bounds(size_t octets, unsigned count, size_t held, bool paused)
 {
 	p->rx.octets = octets - COST;
 	p->rx.count = count - 1;
 	c->held = held - COST;
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(c->paused, paused, "%zu octets in %u, of %zu", octets, count, held);
 	cr_expect_eq(c->pause_timer.on, paused);
 }
@@ -85,31 +85,31 @@ static void with(size_t octets, unsigned count, size_t held, bool paused)
 Test(sd_bounds, octets_of_a_stalled_session)
 {
 	stall();
-	with(DDPS_SD_STALL_OCTETS - 1, 3, 1u << 20, false);
-	with(DDPS_SD_STALL_OCTETS, 3, 1u << 20, true);
-	with(DDPS_SD_STALL_OCTETS / 2, 3, 1u << 20, true);
-	with(DDPS_SD_STALL_OCTETS / 2 - 1, 3, 1u << 20, false);
-	with(DDPS_SD_STALL_OCTETS - 1, 3, 1u << 20, false);
+	check_read_bounds(DDPS_SD_STALL_OCTETS - 1, 3, 1u << 20, false);
+	check_read_bounds(DDPS_SD_STALL_OCTETS, 3, 1u << 20, true);
+	check_read_bounds(DDPS_SD_STALL_OCTETS / 2, 3, 1u << 20, true);
+	check_read_bounds(DDPS_SD_STALL_OCTETS / 2 - 1, 3, 1u << 20, false);
+	check_read_bounds(DDPS_SD_STALL_OCTETS - 1, 3, 1u << 20, false);
 }
 
 Test(sd_bounds, messages_of_a_stalled_session)
 {
 	stall();
-	with(1u << 20, DDPS_SD_STALL_MESSAGES - 1, 1u << 20, false);
-	with(1u << 20, DDPS_SD_STALL_MESSAGES, 1u << 20, true);
-	with(1u << 20, DDPS_SD_STALL_MESSAGES / 2, 1u << 20, true);
-	with(1u << 20, DDPS_SD_STALL_MESSAGES / 2 - 1, 1u << 20, false);
-	with(1u << 20, DDPS_SD_STALL_MESSAGES - 1, 1u << 20, false);
+	check_read_bounds(1u << 20, DDPS_SD_STALL_MESSAGES - 1, 1u << 20, false);
+	check_read_bounds(1u << 20, DDPS_SD_STALL_MESSAGES, 1u << 20, true);
+	check_read_bounds(1u << 20, DDPS_SD_STALL_MESSAGES / 2, 1u << 20, true);
+	check_read_bounds(1u << 20, DDPS_SD_STALL_MESSAGES / 2 - 1, 1u << 20, false);
+	check_read_bounds(1u << 20, DDPS_SD_STALL_MESSAGES - 1, 1u << 20, false);
 }
 
 Test(sd_bounds, octets_of_all_stalled_sessions)
 {
 	stall();
-	with(1u << 20, 3, DDPS_SD_STALL_ASSOC - 1, false);
-	with(1u << 20, 3, DDPS_SD_STALL_ASSOC, true);
-	with(1u << 20, 3, DDPS_SD_STALL_ASSOC / 2, true);
-	with(1u << 20, 3, DDPS_SD_STALL_ASSOC / 2 - 1, false);
-	with(1u << 20, 3, DDPS_SD_STALL_ASSOC - 1, false);
+	check_read_bounds(1u << 20, 3, DDPS_SD_STALL_ASSOC - 1, false);
+	check_read_bounds(1u << 20, 3, DDPS_SD_STALL_ASSOC, true);
+	check_read_bounds(1u << 20, 3, DDPS_SD_STALL_ASSOC / 2, true);
+	check_read_bounds(1u << 20, 3, DDPS_SD_STALL_ASSOC / 2 - 1, false);
+	check_read_bounds(1u << 20, 3, DDPS_SD_STALL_ASSOC - 1, false);
 }
 
 /* ---- where the window can be made smaller ---- */
@@ -119,7 +119,7 @@ static size_t kept;
 static unsigned calls;
 static bool shut;
 
-static bool keep(struct ddps_sd_assoc *a, size_t octets)
+static bool keep_bounds_octets(struct ddps_sd_assoc *a, size_t octets)
 {
 	(void)a;
 	kept = octets;
@@ -134,7 +134,7 @@ static void beyond(size_t over, size_t off, bool called, bool paused)
 
 	p->rx.octets = DDPS_SD_STALL_OCTETS + over - COST;
 	c->held = 1u << 20;
-	arrive();
+	bring_bounds_message();
 	cr_expect_eq(kept, off, "%zu", over);
 	cr_expect_eq(calls - before, called, "%zu", over);
 	cr_expect_eq(c->paused, paused, "%zu", over);
@@ -143,7 +143,7 @@ static void beyond(size_t over, size_t off, bool called, bool paused)
 Test(sd_bounds, twice_what_is_beyond_the_share_is_taken_off, .description = "5043-10-5")
 {
 	keeps = *c->b;
-	keeps.keep = keep;
+	keeps.keep = keep_bounds_octets;
 	stall();
 	c->b = &keeps;
 	beyond(0, 0, false, false);

@@ -46,7 +46,7 @@ static struct sockaddr_storage ip(const char *text, uint16_t port)
 }
 
 /* Whether that made an association. */
-static bool made(const struct goal *g)
+static bool does_goal_make_assoc(const struct goal *g)
 {
 	const struct ddps_setup s = { 0 };
 	unsigned before = fake_sctp_net.connects;
@@ -63,8 +63,8 @@ static bool made(const struct goal *g)
 /* Another goal, and one that can be told from no other twice. */
 static void differs(const struct goal *g, const char *what)
 {
-	cr_expect(made(g), "%s is another goal", what);
-	cr_expect_not(made(g), "%s again is the same", what);
+	cr_expect(does_goal_make_assoc(g), "%s is another goal", what);
+	cr_expect_not(does_goal_make_assoc(g), "%s again is the same", what);
 }
 
 Test(sd_goal, ipv4)
@@ -144,13 +144,13 @@ Test(sd_goal, shorter_list_in_the_same_place)
 	struct goal one = { .uri = w.uri, .to = ip("127.0.0.1", 9) }, two = one;
 	struct ddps_sd_carrier *first, *c = NULL;
 
-	cr_assert(made(&one));
+	cr_assert(does_goal_make_assoc(&one));
 	first = sd_carrier_of(&w, 0);
 	two.uri.hosts.n = 2;
 	two.uri.hosts.at[0] = one.to;
 	for (unsigned port = 1; port < 10000; port++) {
 		two.uri.hosts.at[1] = ip("127.0.0.2", (uint16_t)port);
-		cr_assert(made(&two), "port %u", port);
+		cr_assert(does_goal_make_assoc(&two), "port %u", port);
 		c = sd_carrier_of(&w, 1);
 		if (c->goal->place == first->goal->place)
 			break;
@@ -158,8 +158,8 @@ Test(sd_goal, shorter_list_in_the_same_place)
 		ddps_sd_carrier_free(c);
 	}
 	cr_assert_eq(c->goal->place, first->goal->place);
-	cr_expect_not(made(&one));
-	cr_expect_not(made(&two));
+	cr_expect_not(does_goal_make_assoc(&one));
+	cr_expect_not(does_goal_make_assoc(&two));
 }
 
 Test(sd_goal, of_another_backend)
@@ -169,10 +169,10 @@ Test(sd_goal, of_another_backend)
 
 	differs(&g, "the first");
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &other, true, true), 0);
-	cr_expect(made(&g));
+	cr_expect(does_goal_make_assoc(&g));
 	cr_expect_eq(sd_carrier_of(&w, 1)->b, &other);
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, true, true), 0);
-	cr_expect_not(made(&g));
+	cr_expect_not(does_goal_make_assoc(&g));
 	for (unsigned i = 0; i < n; i++)
 		sd_free(&u[i]);
 	n = 0;

@@ -56,7 +56,7 @@ static inline uint32_t crc32c(const uint8_t *p, size_t len)
 	return ~r;
 }
 
-static inline void put_sum(uint8_t *pkt, size_t len)
+static inline void put_sd_hand_sum(uint8_t *pkt, size_t len)
 {
 	uint32_t sum;
 
@@ -66,7 +66,7 @@ static inline void put_sum(uint8_t *pkt, size_t len)
 		pkt[8 + i] = (uint8_t)(sum >> 8 * i);
 }
 
-static inline void begin(struct wire *x, uint32_t tag)
+static inline void begin_sd_hand(struct wire *x, uint32_t tag)
 {
 	x->w = ddps_wbuf_init(x->out, sizeof x->out);
 	ddps_wbuf_u16(&x->w, x->sport);
@@ -75,7 +75,8 @@ static inline void begin(struct wire *x, uint32_t tag)
 	ddps_wbuf_u32(&x->w, 0);
 }
 
-static inline void chunk(struct wire *x, uint8_t type, uint8_t flags, const void *body, size_t len)
+static inline void put_sd_hand_chunk(struct wire *x, uint8_t type, uint8_t flags, const void *body,
+				     size_t len)
 {
 	static const uint8_t zero[4];
 
@@ -87,16 +88,16 @@ static inline void chunk(struct wire *x, uint8_t type, uint8_t flags, const void
 	cr_assert(!x->w.failed);
 }
 
-static inline void finish(struct wire *x)
+static inline void finish_sd_hand(struct wire *x)
 {
 	size_t len = (size_t)(x->w.p - x->out);
 
-	put_sum(x->out, len);
+	put_sd_hand_sum(x->out, len);
 	cr_assert_eq(send(x->fd, x->out, len, 0), (ssize_t)len);
 }
 
-static inline void data_chunk(struct wire *x, uint8_t flags, uint16_t sid, uint32_t ppid,
-			      const void *data, size_t len)
+static inline void send_sd_hand_data_chunk(struct wire *x, uint8_t flags, uint16_t sid,
+					   uint32_t ppid, const void *data, size_t len)
 {
 	uint8_t *body = malloc(12 + len);
 	struct ddps_wbuf w = ddps_wbuf_init(body, 12 + len);
@@ -106,11 +107,11 @@ static inline void data_chunk(struct wire *x, uint8_t flags, uint16_t sid, uint3
 	ddps_wbuf_u16(&w, 0);
 	ddps_wbuf_u32(&w, ppid);
 	ddps_wbuf_bytes(&w, data, len);
-	chunk(x, C_DATA, flags, body, 12 + len);
+	put_sd_hand_chunk(x, C_DATA, flags, body, 12 + len);
 	free(body);
 }
 
-static inline void send_init(struct wire *x, const uint8_t *params, size_t len)
+static inline void send_sd_hand_init(struct wire *x, const uint8_t *params, size_t len)
 {
 	uint8_t body[64];
 	struct ddps_wbuf w = ddps_wbuf_init(body, sizeof body);
@@ -121,12 +122,12 @@ static inline void send_init(struct wire *x, const uint8_t *params, size_t len)
 	ddps_wbuf_u16(&w, x->streams_in);
 	ddps_wbuf_u32(&w, x->tsn);
 	ddps_wbuf_bytes(&w, params, len);
-	begin(x, 0);
-	chunk(x, C_INIT, 0, body, (size_t)(w.p - body));
-	finish(x);
+	begin_sd_hand(x, 0);
+	put_sd_hand_chunk(x, C_INIT, 0, body, (size_t)(w.p - body));
+	finish_sd_hand(x);
 }
 
-static inline bool receive(struct wire *x)
+static inline bool receive_sd_hand(struct wire *x)
 {
 	ssize_t n = recv(x->fd, x->in, sizeof x->in, MSG_DONTWAIT);
 
@@ -135,16 +136,16 @@ static inline bool receive(struct wire *x)
 }
 
 /* The next packet whose first chunk is of this type. */
-static inline void expect(struct wire *x, uint8_t type)
+static inline void expect_sd_hand(struct wire *x, uint8_t type)
 {
 	do {
-		WAIT_FOR(receive(x), &sn);
+		WAIT_FOR(receive_sd_hand(x), &sn);
 		cr_assert_geq(x->in_len, 16);
 	} while (x->in[12] != type);
 }
 
 /* A parameter of the INIT or INIT ACK in x->in, or NULL. */
-static inline const uint8_t *param(const struct wire *x, uint16_t type, size_t *len)
+static inline const uint8_t *find_sd_hand_param(const struct wire *x, uint16_t type, size_t *len)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(x->in + 32, x->in_len - 32);
 
@@ -168,7 +169,7 @@ static inline void read_init_ack(struct wire *x)
 	const uint8_t *cookie;
 
 	x->peer_tag = ddps_rbuf_u32(&r);
-	cookie = param(x, P_COOKIE, &x->cookie_len);
+	cookie = find_sd_hand_param(x, P_COOKIE, &x->cookie_len);
 	cr_assert(cookie && x->cookie_len <= sizeof x->cookie);
 	memcpy(x->cookie, cookie, x->cookie_len);
 }
@@ -176,7 +177,7 @@ static inline void read_init_ack(struct wire *x)
 static inline void wire_init(struct wire *x, uint16_t sport)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, srv.encap);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, srv.encap);
 
 	memset(x, 0, sizeof *x);
 	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -191,17 +192,17 @@ static inline void wire_init(struct wire *x, uint16_t sport)
 
 static inline void begin_cookie(struct wire *x)
 {
-	begin(x, x->peer_tag);
-	chunk(x, C_COOKIE_ECHO, 0, x->cookie, x->cookie_len);
+	begin_sd_hand(x, x->peer_tag);
+	put_sd_hand_chunk(x, C_COOKIE_ECHO, 0, x->cookie, x->cookie_len);
 }
 
-static inline void start(void)
+static inline void start_sd_hand(void)
 {
 	node_init(&sn);
 	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, 0), 0);
 }
 
-static inline void stop(struct wire *x)
+static inline void stop_sd_hand(struct wire *x)
 {
 	if (x) {
 		close(x->fd);
@@ -220,19 +221,19 @@ static inline struct wire *wire_up(const uint8_t *params, size_t len)
 	struct wire *x = malloc(sizeof *x);
 
 	wire_init(x, 4000);
-	send_init(x, params, len);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, params, len);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
+	finish_sd_hand(x);
+	expect_sd_hand(x, C_COOKIE_ACK);
 	WAIT_FOR(srv.accepted == 1, &sn);
 	cr_assert_eq(srv.peers[0].gone, 0);
 	return x;
 }
 
 /* Our side sends. */
-static inline void give(uint16_t stream, uint32_t ppid, const void *data, size_t len)
+static inline void give_to_hand_peer(uint16_t stream, uint32_t ppid, const void *data, size_t len)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
@@ -242,7 +243,7 @@ static inline void give(uint16_t stream, uint32_t ppid, const void *data, size_t
 
 /* ---- restarts ---- */
 
-static inline void run(void)
+static inline void run_hand_node(void)
 {
 	spin((struct node *[]){ &sn }, 1);
 }
@@ -255,43 +256,43 @@ static inline void reborn(struct wire *x)
 	x->streams_out = x->streams_in = 1;
 }
 
-static inline void data(struct wire *x, uint16_t stream, size_t len)
+static inline void send_hand_data(struct wire *x, uint16_t stream, size_t len)
 {
 	uint8_t msg[1000];
 
-	fill(msg, len, stream);
-	begin(x, x->peer_tag);
-	data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, stream, 16, msg, len);
-	finish(x);
+	fill_sd_backend(msg, len, stream);
+	begin_sd_hand(x, x->peer_tag);
+	send_sd_hand_data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, stream, 16, msg, len);
+	finish_sd_hand(x);
 }
 
 static inline struct wire *many_streams(void)
 {
 	struct wire *x = malloc(sizeof *x);
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
 	x->streams_out = x->streams_in = HIGH + 1;
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
+	finish_sd_hand(x);
+	expect_sd_hand(x, C_COOKIE_ACK);
 	WAIT_FOR(srv.accepted == 1, &sn);
 	return x;
 }
 
 static inline void set_up_again(struct wire *x, unsigned nr)
 {
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
+	finish_sd_hand(x);
+	expect_sd_hand(x, C_COOKIE_ACK);
 	WAIT_FOR(srv.accepted == nr, &sn);
-	data(x, 0, 100);
+	send_hand_data(x, 0, 100);
 	WAIT_FOR(srv.peers[nr - 1].messages == 1, &sn);
 	cr_expect_not(srv.peers[nr - 1].bad);
 	cr_expect_eq(srv.peers[nr - 1].gone, 0);

@@ -10,7 +10,8 @@ static struct sd_world w;
 static struct sd_ulp u, v;
 static char lines[2000];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_sd_idle(void *user, enum ddps_log_level level, const char *facility,
+			 const char *message)
 {
 	size_t n = strlen(lines);
 
@@ -38,13 +39,13 @@ TestSuite(sd_idle, .init = init, .fini = fini, .timeout = 30);
 
 static const struct ddps_sd_assoc_up *const tell = &ddps_sd_carrier_up;
 
-static struct ddps_sd_listener *listener(void)
+static struct ddps_sd_listener *get_sd_idle_listener(void)
 {
 	return (struct ddps_sd_listener *)w.listener;
 }
 
 /* An association that had a session and has none any more. */
-static struct ddps_sd_assoc *left_idle(void)
+static struct ddps_sd_assoc *make_idle_sd_idle(void)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 
@@ -114,12 +115,12 @@ static const struct way {
 Test(sd_idle, one_that_goes_is_not_idle_any_more)
 {
 	for (size_t i = 0; i < WAYS; i++) {
-		left_idle();
-		cr_assert_eq(listener()->idle.places, 1);
+		make_idle_sd_idle();
+		cr_assert_eq(get_sd_idle_listener()->idle.places, 1);
 		ways[i].go(last_carrier());
-		cr_expect_eq(listener()->idle.places, 0, "%s", ways[i].name);
+		cr_expect_eq(get_sd_idle_listener()->idle.places, 0, "%s", ways[i].name);
 		sd_run(&w);
-		cr_expect_eq(listener()->idle.places, 0, "%s", ways[i].name);
+		cr_expect_eq(get_sd_idle_listener()->idle.places, 0, "%s", ways[i].name);
 	}
 	cr_expect_eq(w.env.idle_ended, 0);
 }
@@ -128,11 +129,12 @@ Test(sd_idle, one_that_goes_is_not_idle_any_more)
 Test(sd_idle, one_that_goes_with_its_session_is_not_idle)
 {
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER; i++)
-		left_idle();
+		make_idle_sd_idle();
 	for (size_t i = 0; i < WAYS - 1; i++) {
 		sd_raw_open(&w, 0);
 		ways[i].go(last_carrier());
-		cr_expect_eq(listener()->idle.places, DDPS_SD_IDLE_PEER, "%s", ways[i].name);
+		cr_expect_eq(get_sd_idle_listener()->idle.places, DDPS_SD_IDLE_PEER, "%s",
+			     ways[i].name);
 		sd_run(&w);
 		cr_expect_eq(w.req[w.nreq - 1].closes, 1, "%s", ways[i].name);
 		cr_expect_eq(w.env.idle_ended, 0, "%s", ways[i].name);
@@ -144,29 +146,29 @@ Test(sd_idle, one_that_goes_is_not_silent_any_more)
 {
 	for (size_t i = 0; i < WAYS - 1; i++) {
 		sd_raw_to_listener(&w);
-		cr_assert_eq(listener()->half_open, 1);
-		cr_assert_eq(listener()->silent.places, 1);
+		cr_assert_eq(get_sd_idle_listener()->half_open, 1);
+		cr_assert_eq(get_sd_idle_listener()->silent.places, 1);
 		ways[i].go(last_carrier());
 		if (ways[i].go == peer_shuts_down) /* it has its place until it is gone */
 			sd_run(&w);
-		cr_expect_eq(listener()->half_open, ways[i].go == peer_shuts_down, "%s",
+		cr_expect_eq(get_sd_idle_listener()->half_open, ways[i].go == peer_shuts_down, "%s",
 			     ways[i].name);
 		if (ways[i].go == peer_shuts_down)
 			is_lost(last_carrier());
 		sd_run(&w);
-		cr_expect_eq(listener()->half_open, 0, "%s", ways[i].name);
-		cr_expect_eq(listener()->silent.places, 0, "%s", ways[i].name);
+		cr_expect_eq(get_sd_idle_listener()->half_open, 0, "%s", ways[i].name);
+		cr_expect_eq(get_sd_idle_listener()->silent.places, 0, "%s", ways[i].name);
 	}
 }
 
 Test(sd_idle, one_with_a_session_again_is_not_idle)
 {
-	struct ddps_sd_assoc *raw = left_idle();
+	struct ddps_sd_assoc *raw = make_idle_sd_idle();
 
-	cr_assert_eq(listener()->idle.places, 1);
+	cr_assert_eq(get_sd_idle_listener()->idle.places, 1);
 	sd_send(&w, raw, 2, "0000 0001");
 	cr_expect_eq(w.nreq, 2);
-	cr_expect_eq(listener()->idle.places, 0);
+	cr_expect_eq(get_sd_idle_listener()->idle.places, 0);
 	cr_expect_not(last_carrier()->linger.on);
 }
 
@@ -178,13 +180,13 @@ Test(sd_idle, a_stray_message_is_no_request, .description = "5043-6.4-3")
 	sd_send(&w, raw, 0, "0000 0002");
 	sd_expect(raw, 0, "0000 0004");
 	cr_expect(last_carrier()->fresh);
-	cr_expect_eq(listener()->half_open, 1);
-	cr_expect_eq(listener()->silent.places, 1);
+	cr_expect_eq(get_sd_idle_listener()->half_open, 1);
+	cr_expect_eq(get_sd_idle_listener()->silent.places, 1);
 	cr_expect_eq(w.env.half_open_full, 0);
 	sd_send(&w, raw, 1, "0000 0001");
 	cr_expect_not(last_carrier()->fresh);
-	cr_expect_eq(listener()->half_open, 0);
-	cr_expect_eq(listener()->silent.places, 0);
+	cr_expect_eq(get_sd_idle_listener()->half_open, 0);
+	cr_expect_eq(get_sd_idle_listener()->silent.places, 0);
 }
 
 /* ---- what the log says ---- */
@@ -198,7 +200,7 @@ Test(sd_idle, the_log_says_whose_were_too_many)
 		snprintf(from, sizeof from, i < 5 ? "192.0.2.1:%u" : "10.0.1.%u:7", i);
 		if (i > 200)
 			snprintf(from, sizeof from, "10.0.2.%u:7", i - 200);
-		left_idle();
+		make_idle_sd_idle();
 	}
 	cr_expect_eq(w.env.idle_ended, 1);
 	cr_expect_str_eq(w.log, "192.0.2.1:0: association aborted: 257 associations without a "
@@ -207,8 +209,8 @@ Test(sd_idle, the_log_says_whose_were_too_many)
 
 Test(sd_idle, the_log_says_that_one_was_idle)
 {
-	left_idle();
-	w.env.log = (struct ddps_log){ note, NULL };
+	make_idle_sd_idle();
+	w.env.log = (struct ddps_log){ note_sd_idle, NULL };
 	lingers_over(last_carrier());
 	cr_expect_str_eq(lines, "127.0.0.1:2: idle association shut down\n");
 	sd_run(&w);
@@ -217,7 +219,7 @@ Test(sd_idle, the_log_says_that_one_was_idle)
 /* ---- for how long ---- */
 
 /* Up to a sixteenth longer. */
-static bool due_in(const struct ddps_timer *t, uint64_t ms)
+static bool is_sd_idle_due_in(const struct ddps_timer *t, uint64_t ms)
 {
 	uint64_t left = t->due - ddps_now();
 
@@ -230,7 +232,7 @@ Test(sd_idle, pairs_without_a_session_have_five_seconds)
 	sd_raw_initiated(&w, &u, false);
 	sd_free(&u);
 	cr_assert_eq(sd_state(&w, 0, 0), DDPS_SD_A1C);
-	cr_expect(due_in(&sd_carrier_of(&w, 0)->linger, 5000));
+	cr_expect(is_sd_idle_due_in(&sd_carrier_of(&w, 0)->linger, 5000));
 }
 
 /* An association that is not read may end all the same. */
@@ -248,7 +250,7 @@ Test(sd_idle, one_that_goes_while_it_is_not_read_waits_for_nothing)
 
 /* ---- who gives up ---- */
 
-static void time_is_up(struct sd_ulp *s)
+static void fire_session_timer(struct sd_ulp *s)
 {
 	struct ddps_timer *t = &((struct ddps_sd_session *)s->llp)->timer;
 
@@ -273,7 +275,7 @@ Test(sd_idle, an_association_that_takes_too_long_to_come_up_is_not_aborted)
 	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
 	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
 	a = sd_carrier_of(&w, 0)->assoc;
-	time_is_up(&u);
+	fire_session_timer(&u);
 	sd_run(&w);
 	cr_expect_eq(u.error.code, DDPS_E_TIMEDOUT);
 	cr_expect_eq(a->aborts, 0);
@@ -294,7 +296,7 @@ Test(sd_idle, who_gives_up_beside_another_leaves_the_association)
 	sd_send(&w, raw, 2, "0000 0002");
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&w);
-	time_is_up(&u);
+	fire_session_timer(&u);
 	cr_expect_not(sd_carrier_of(&w, 0)->stuck);
 	sd_free(&v);
 	sd_run(&w);

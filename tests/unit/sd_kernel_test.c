@@ -23,7 +23,7 @@ static void need_sctp(bool want)
 		cr_skip_test("the kernel %s", want ? "has no SCTP" : "has SCTP");
 }
 
-static void set_up(int family)
+static void set_sd_kernel_up(int family)
 {
 	need_sctp(true);
 	node_init(&cn);
@@ -34,19 +34,19 @@ static void set_up(int family)
 	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
 }
 
-static void stop(void)
+static void stop_sd_kernel(void)
 {
 	node_fini(&cn, B);
 	node_fini(&sn, B);
 }
 
-static int send_one(struct side *s, uint16_t stream, size_t len)
+static int send_one_sd_kernel(struct side *s, uint16_t stream, size_t len)
 {
 	uint8_t *p = malloc(len);
 	struct iovec iov[2] = { { p, len / 2 }, { p + len / 2, len - len / 2 } };
 	int err;
 
-	fill(p, len, stream);
+	fill_sd_backend(p, len, stream);
 	err = s->b->send(s->a, stream, SEGMENT, iov, 2);
 	if (s->b->flush)
 		s->b->flush(s->a);
@@ -59,7 +59,7 @@ static int send_one(struct side *s, uint16_t stream, size_t len)
 Test(sd_kernel, says_that_the_kernel_has_no_sctp)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 7174);
 
 	need_sctp(false);
 	node_init(&cn);
@@ -104,7 +104,7 @@ Test(sd_kernel, indication_and_streams_seen_on_both_ends,
 {
 	const struct ddps_sd_assoc_info *c = &cli.info, *s = &srv.peers[0].info;
 
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	cr_expect(c->has_adaptation && s->has_adaptation);
 	cr_expect_eq(c->adaptation, 1);
 	cr_expect_eq(s->adaptation, 1);
@@ -115,7 +115,7 @@ Test(sd_kernel, indication_and_streams_seen_on_both_ends,
 	cr_expect_str_eq(c->local, s->peer);
 	cr_expect_str_eq(c->peer, s->local);
 	cr_expect_gt(c->max_user_data, 1400);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
@@ -123,11 +123,11 @@ Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
 	static const size_t sizes[] = { 1, 4, 516, 1452, 9000, 64000, DDPS_SD_MSG_MAX - 1 };
 	const unsigned n = sizeof sizes / sizeof sizes[0];
 
-	set_up(AF_INET6);
+	set_sd_kernel_up(AF_INET6);
 	for (unsigned i = 0; i < n; i++) {
 		uint16_t stream = (uint16_t)(i * (DDPS_SCTP_STREAMS - 1) / (n - 1));
 
-		cr_assert_eq(send_one(&cli, stream, sizes[i]), 0);
+		cr_assert_eq(send_one_sd_kernel(&cli, stream, sizes[i]), 0);
 		WAIT_FOR(srv.peers[0].messages == i + 1, &cn, &sn);
 		cr_expect_eq(srv.peers[0].last_len, sizes[i]);
 		cr_expect_eq(srv.peers[0].stream, stream);
@@ -135,18 +135,18 @@ Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
 	}
 	cr_expect(!srv.peers[0].bad);
 	cr_expect_eq(srv.peers[0].ordered, 0);
-	cr_expect_eq(send_one(&cli, 0, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
-	cr_expect_eq(send_one(&cli, DDPS_SCTP_STREAMS, 10), DDPS_E_INVAL);
-	stop();
+	cr_expect_eq(send_one_sd_kernel(&cli, 0, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
+	cr_expect_eq(send_one_sd_kernel(&cli, DDPS_SCTP_STREAMS, 10), DDPS_E_INVAL);
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, a_reader_that_pauses_stops_the_writer)
 {
 	int err, sent = 0;
 
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	B->pause(srv.peers[0].a, true);
-	while ((err = send_one(&cli, 0, 60000)) == 0 && sent < 2000) {
+	while ((err = send_one_sd_kernel(&cli, 0, 60000)) == 0 && sent < 2000) {
 		sent++;
 		ddps_loop_run(sn.env.loop);
 	}
@@ -157,52 +157,52 @@ Test(sd_kernel, a_reader_that_pauses_stops_the_writer)
 	B->ask_dry(cli.a);
 	WAIT_FOR(cli.dry == 1, &cn, &sn);
 	cr_expect(!srv.peers[0].bad);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, shutdown_delivers_what_was_sent_and_ends_in_order)
 {
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	for (int i = 0; i < 10; i++)
-		cr_assert_eq(send_one(&cli, 1, 30000), 0);
+		cr_assert_eq(send_one_sd_kernel(&cli, 1, 30000), 0);
 	B->shutdown(cli.a);
 	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(srv.peers[0].messages, 10);
 	cr_expect_eq(srv.peers[0].peer_shutdown, 1);
 	cr_expect_eq(cli.end.code, 0, "%s", cli.end.text);
 	cr_expect_eq(srv.peers[0].end.code, 0, "%s", srv.peers[0].end.text);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, abort_ends_both_sides)
 {
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	B->abort(cli.a);
 	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_CLOSED);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, a_paused_reader_learns_of_an_abort)
 {
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	B->pause(srv.peers[0].a, true);
-	cr_assert_eq(send_one(&cli, 1, 1000), 0);
+	cr_assert_eq(send_one_sd_kernel(&cli, 1, 1000), 0);
 	B->ask_dry(cli.a);
 	WAIT_FOR(cli.dry, &cn, &sn);
 	B->abort(cli.a);
 	WAIT_FOR(srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
 	cr_expect_eq(srv.peers[0].messages, 0);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, a_paused_reader_loses_nothing_to_a_shutdown)
 {
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	B->pause(srv.peers[0].a, true);
-	cr_assert_eq(send_one(&cli, 1, 1000), 0);
+	cr_assert_eq(send_one_sd_kernel(&cli, 1, 1000), 0);
 	B->shutdown(cli.a);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(srv.peers[0].gone, 0);
@@ -212,36 +212,36 @@ Test(sd_kernel, a_paused_reader_loses_nothing_to_a_shutdown)
 	WAIT_FOR(srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(srv.peers[0].messages, 1);
 	cr_expect_eq(srv.peers[0].end.code, 0, "%s", srv.peers[0].end.text);
-	stop();
+	stop_sd_kernel();
 }
 
-static void free_it(struct side *s)
+static void free_sd_kernel(struct side *s)
 {
 	B->free(s->a);
 }
 
 Test(sd_kernel, free_is_allowed_inside_upcalls)
 {
-	set_up(AF_INET);
-	srv.peers[0].on_message = free_it;
-	cli.on_gone = free_it;
+	set_sd_kernel_up(AF_INET);
+	srv.peers[0].on_message = free_sd_kernel;
+	cli.on_gone = free_sd_kernel;
 	for (int i = 0; i < 10; i++)
-		cr_assert_eq(send_one(&cli, 1, 100), 0);
+		cr_assert_eq(send_one_sd_kernel(&cli, 1, 100), 0);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(srv.peers[0].messages, 1);
 	cr_expect_eq(cli.end.code, DDPS_E_RESET);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, nobody_listening_is_a_refusal)
 {
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	B->endpoint_free(srv.ep);
 	cli = (struct side){ 0 };
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, RAW, 5000), 0);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_REFUSED, "%s", cli.end.text);
-	stop();
+	stop_sd_kernel();
 }
 
 #define CROWD 24
@@ -271,7 +271,7 @@ Test(sd_kernel, attack_3_no_more_wait_to_be_accepted_than_the_backlog)
 		cr_expect(!crowd[i].gone || crowd[i].end.code == DDPS_E_REFUSED, "%d: %s", i,
 			  crowd[i].end.text);
 	WAIT_FOR(srv.accepted == up, &sn);
-	stop();
+	stop_sd_kernel();
 }
 
 /* ---- the two backends with each other, over UDP ---- */
@@ -296,7 +296,7 @@ static bool all_taken(const struct side *s)
 	return s->b->acks ? s->acked == 20 : s->dry == 1;
 }
 
-static void talk(void)
+static void talk_sd_kernel(void)
 {
 	struct side *s = &srv.peers[0];
 
@@ -309,9 +309,9 @@ static void talk(void)
 	cr_expect_eq(cli.info.encap, srv.encap);
 	cr_expect_neq(s->info.encap, 0);
 	for (unsigned i = 0; i < 20; i++) {
-		cr_assert_eq(send_one(&cli, (uint16_t)i, 1 + i * 3000), 0);
+		cr_assert_eq(send_one_sd_kernel(&cli, (uint16_t)i, 1 + i * 3000), 0);
 		WAIT_FOR(s->messages == i + 1, &cn, &sn);
-		cr_assert_eq(send_one(s, (uint16_t)i, 1 + i * 3000), 0);
+		cr_assert_eq(send_one_sd_kernel(s, (uint16_t)i, 1 + i * 3000), 0);
 		WAIT_FOR(cli.messages == i + 1, &cn, &sn);
 	}
 	cr_expect(!cli.bad && !s->bad);
@@ -340,7 +340,7 @@ static void serve_a_client(const struct ddps_sd_backend *client)
 	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, port), 0);
 	cr_expect_eq(srv.encap, port);
 	cr_assert_eq(try_connect(&cli, &cn, client, &srv.sa, srv.sa_len, port, 5000), 0);
-	talk();
+	talk_sd_kernel();
 }
 
 static void be_served(const struct ddps_sd_backend *server)
@@ -351,7 +351,7 @@ static void be_served(const struct ddps_sd_backend *server)
 	node_init(&sn);
 	cr_assert_eq(try_listen(&srv, &sn, server, AF_INET, 0, 0), 0);
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
-	talk();
+	talk_sd_kernel();
 }
 
 Test(sd_kernel, serves_a_client_of_our_engine)
@@ -379,10 +379,10 @@ Test(sd_kernel, off_is_directly_on_ip_whatever_the_system_says)
 {
 	need_sctp(true);
 	kernel_udp_port();
-	set_up(AF_INET);
+	set_sd_kernel_up(AF_INET);
 	cr_expect_eq(cli.info.encap, 0);
 	cr_expect_eq(srv.peers[0].info.encap, 0);
-	stop();
+	stop_sd_kernel();
 }
 
 Test(sd_kernel, encapsulation_that_the_kernel_does_not_do_is_refused)

@@ -38,33 +38,33 @@ static void check_both_ends(const char *host)
 ON_ALL(indication_and_streams_seen_on_both_ends,
        .description = "5043-5.1-1 5043-5.1-d1 5043-7.1-1 5043-8-1 5043-8-d2 5043-11.1-1")
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	check_both_ends("127.0.0.1:");
 	if (CB == SB) /* 65535 - 20 - 8 - 12 - 16, whole words */
 		cr_expect_eq(cli.info.max_user_data, 65476);
-	stop();
+	stop_sd_pair();
 }
 
 ON_ALL(works_over_ipv6)
 {
-	set_up(AF_INET6);
+	set_sd_pair_up(AF_INET6);
 	check_both_ends("[::1]:");
-	cr_assert_eq(send_one(&cli, 1, SEGMENT, 64000), 0);
+	cr_assert_eq(send_one_sd_pair(&cli, 1, SEGMENT, 64000), 0);
 	WAIT_FOR(srv.peers[0].messages == 1, &cn, &sn);
 	cr_expect(!srv.peers[0].bad);
-	stop();
+	stop_sd_pair();
 }
 
 ON_ALL(four_clients_on_one_listener)
 {
 	struct side c[4] = { 0 };
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	for (int i = 0; i < 4; i++)
 		cr_assert_eq(try_connect(&c[i], &cn, CB, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	WAIT_FOR(srv.accepted == 4 && c[0].up && c[1].up && c[2].up && c[3].up, &cn, &sn);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(send_one(&c[i], (uint16_t)i, SEGMENT, 100 + (size_t)i), 0);
+		cr_assert_eq(send_one_sd_pair(&c[i], (uint16_t)i, SEGMENT, 100 + (size_t)i), 0);
 	for (int i = 0; i < 4; i++)
 		WAIT_FOR(srv.peers[i].messages == 1, &cn, &sn);
 	for (int i = 0; i < 4; i++) {
@@ -72,26 +72,26 @@ ON_ALL(four_clients_on_one_listener)
 
 		cr_expect_eq(s->octets, 100u + s->stream);
 		cr_expect(!s->bad);
-		cr_assert_eq(send_one(s, s->stream, SEGMENT, 50), 0);
+		cr_assert_eq(send_one_sd_pair(s, s->stream, SEGMENT, 50), 0);
 	}
 	WAIT_FOR(c[0].messages && c[1].messages && c[2].messages && c[3].messages, &cn, &sn);
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(c[i].stream, i);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(endpoints_of_a_context_share_a_udp_port)
 {
 	struct server two;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	cr_assert_eq(try_listen(&two, &sn, SB, AF_INET, 0, srv.encap), 0);
 	cr_expect_eq(two.encap, srv.encap);
 	cr_assert_eq(try_connect(&cli, &cn, CB, &two.sa, two.sa_len, two.encap, 5000), 0);
 	WAIT_FOR(cli.up, &cn, &sn);
 	cr_expect_eq(two.accepted, 1);
 	cr_expect_eq(srv.accepted, 0);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(a_port_in_use_is_refused)
@@ -99,7 +99,7 @@ ON_NATIVE(a_port_in_use_is_refused)
 	struct server two;
 	uint16_t port;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	port = ntohs(((struct sockaddr_in *)&srv.sa)->sin_port);
 	errno = 0;
 	cr_expect_eq(try_listen(&two, &sn, SB, AF_INET, port, srv.encap), DDPS_E_SYSTEM);
@@ -108,50 +108,50 @@ ON_NATIVE(a_port_in_use_is_refused)
 	errno = 0;
 	cr_expect_eq(try_listen(&two, &cn, CB, AF_INET, 0, srv.encap), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(a_port_can_be_listened_on_again)
 {
 	uint16_t port;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	port = ntohs(((struct sockaddr_in *)&srv.sa)->sin_port);
 	SB->endpoint_free(srv.ep);
 	cr_assert_eq(try_listen(&srv, &sn, SB, AF_INET, port, 0), 0);
 	connect_up();
 	cr_expect_eq(cli.up, 1);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(an_endpoint_is_reached_through_its_own_udp_port_only)
 {
 	struct server other;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	cr_assert_eq(try_listen(&other, &cn, CB, AF_INET, 0, 0), 0);
 	/* srv's SCTP port at the other's UDP port */
 	cr_assert_eq(try_connect(&cli, &cn, CB, &srv.sa, srv.sa_len, other.encap, 300), 0);
 	WAIT_FOR(cli.up || cli.gone, &cn, &sn);
 	cr_expect_eq(cli.up, 0);
 	cr_expect_eq(srv.accepted + other.accepted, 0);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(addresses_that_cannot_be_are_refused)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 0);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 0);
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	cr_expect_eq(try_connect(&cli, &cn, CB, &sa, len, 9899, 100), DDPS_E_ADDRESS);
 	cr_expect_eq(try_connect(&cli, &cn, CB, &srv.sa, srv.sa_len, 0, 100), DDPS_E_ADDRESS);
-	stop();
+	stop_sd_pair();
 }
 
 static void any_address(struct sockaddr_storage *ss, int family)
 {
-	loopback(ss, family, 0);
+	get_sd_backend_loopback(ss, family, 0);
 	if (family == AF_INET6)
 		((struct sockaddr_in6 *)ss)->sin6_addr = in6addr_any;
 	else
@@ -163,7 +163,7 @@ static void reach_wildcard(int family, uint32_t host)
 {
 	struct ddps_uri uri = { .encap = 0 };
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, family, 0);
+	socklen_t len = get_sd_backend_loopback(&sa, family, 0);
 	char text[80];
 
 	node_init(&cn);
@@ -174,16 +174,16 @@ static void reach_wildcard(int family, uint32_t host)
 				&fx_listen_up, &srv, &srv.ep),
 		     0);
 	SB->endpoint_addr(srv.ep, text, sizeof text, &srv.encap);
-	len = loopback(&sa, AF_INET, (uint16_t)atoi(strrchr(text, ':') + 1));
+	len = get_sd_backend_loopback(&sa, AF_INET, (uint16_t)atoi(strrchr(text, ':') + 1));
 	((struct sockaddr_in *)&sa)->sin_addr.s_addr = htonl(host);
 	cr_assert_eq(try_connect(&cli, &cn, CB, &sa, len, srv.encap, 5000), 0);
 	WAIT_FOR(cli.up || cli.gone, &cn, &sn);
 	cr_assert_eq(cli.up, 1, "%s", cli.end.text);
 	cr_expect_str_eq(cli.info.peer, srv.peers[0].info.local);
 	cr_expect_str_eq(cli.info.local, srv.peers[0].info.peer);
-	cr_assert_eq(send_one(&srv.peers[0], 1, SEGMENT, 64000), 0);
+	cr_assert_eq(send_one_sd_pair(&srv.peers[0], 1, SEGMENT, 64000), 0);
 	WAIT_FOR(cli.messages == 1, &cn, &sn);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(answers_come_from_the_address_that_was_asked)
@@ -200,10 +200,10 @@ ON_NATIVE(it_comes_from_the_address_it_was_told)
 {
 	struct ddps_uri uri = { 0 };
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	uri.encap = srv.encap;
 	uri.from.n = 1;
-	loopback(&uri.from.at[0], AF_INET, 0);
+	get_sd_backend_loopback(&uri.from.at[0], AF_INET, 0);
 	((struct sockaddr_in *)&uri.from.at[0])->sin_addr.s_addr = htonl(0x7f000002);
 	cli.b = CB;
 	cr_assert_eq(CB->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
@@ -214,7 +214,7 @@ ON_NATIVE(it_comes_from_the_address_it_was_told)
 	cr_expect(strstr(srv.peers[0].info.peer, "127.0.0.2:") == srv.peers[0].info.peer, "%s",
 		  srv.peers[0].info.peer);
 	cr_expect_str_eq(cli.info.local, srv.peers[0].info.peer);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- failing set-ups ---- */
@@ -222,7 +222,7 @@ ON_NATIVE(it_comes_from_the_address_it_was_told)
 static uint16_t silent_socket(int *fd)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 0);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 0);
 
 	*fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	cr_assert_eq(bind(*fd, (struct sockaddr *)&sa, len), 0);
@@ -233,7 +233,7 @@ static uint16_t silent_socket(int *fd)
 ON_NATIVE(nobody_at_the_udp_port_is_a_refusal)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 7174);
 	uint16_t port;
 	int fd;
 
@@ -251,20 +251,20 @@ ON_NATIVE(nobody_at_the_udp_port_is_a_refusal)
 ON_ALL(nobody_at_the_sctp_port_is_a_refusal)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 7174);
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	cr_assert_eq(try_connect(&cli, &cn, CB, &sa, len, srv.encap, 10000), 0);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_REFUSED, "%s", cli.end.text);
 	cr_expect_eq(srv.accepted, 0);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(silence_ends_at_the_deadline)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, 7174);
 	uint64_t t0 = ddps_now();
 	int fd;
 
@@ -280,13 +280,13 @@ ON_NATIVE(silence_ends_at_the_deadline)
 
 ON_ALL(an_association_nobody_wants_is_aborted)
 {
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	srv.leave = true;
 	cr_assert_eq(try_connect(&cli, &cn, CB, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect(cli.end.code == DDPS_E_RESET || cli.end.code == DDPS_E_REFUSED);
 	cr_expect_eq(srv.accepted, 1);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- two contexts in two threads ---- */
@@ -295,7 +295,7 @@ ON_ALL(an_association_nobody_wants_is_aborted)
 
 static atomic_bool echo_stop;
 
-static void echo(struct side *s)
+static void echo_sd_link(struct side *s)
 {
 	struct iovec iov = { s->last, s->last_len };
 
@@ -307,7 +307,7 @@ static void echo(struct side *s)
 static void echo_setup(struct side *s)
 {
 	s->keep = true;
-	s->on_message = echo;
+	s->on_message = echo_sd_link;
 }
 
 static void *echo_thread(void *arg)
@@ -325,7 +325,7 @@ ON_ALL(contexts_in_two_threads, .timeout = 60)
 	pthread_t t;
 	int pinged = 0;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	srv.on_accept = echo_setup;
 	atomic_store(&echo_stop, false);
 	cr_assert_eq(pthread_create(&t, NULL, echo_thread, &sn), 0);
@@ -334,14 +334,14 @@ ON_ALL(contexts_in_two_threads, .timeout = 60)
 	for (; pinged < PINGS; pinged++) {
 		size_t len = 1 + (size_t)(pinged * 31) % 60000;
 
-		cr_assert_eq(send_one(&cli, (uint16_t)(pinged % 9), SEGMENT, len), 0);
+		cr_assert_eq(send_one_sd_pair(&cli, (uint16_t)(pinged % 9), SEGMENT, len), 0);
 		WAIT_FOR(cli.messages == (unsigned)pinged + 1, &cn);
 		cr_assert_eq(cli.last_len, len);
 	}
 	cr_expect(!cli.bad);
 	atomic_store(&echo_stop, true);
 	pthread_join(t, NULL);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- raw IP ---- */
@@ -369,15 +369,15 @@ static void raw_round(int family)
 	WAIT_FOR(cli.up, &cn, &sn);
 	cr_expect_eq(cli.info.encap, 0);
 	cr_expect_eq(srv.peers[0].info.encap, 0);
-	cr_assert_eq(send_one(&cli, 5, SEGMENT, 64000), 0);
+	cr_assert_eq(send_one_sd_pair(&cli, 5, SEGMENT, 64000), 0);
 	WAIT_FOR(srv.peers[0].messages == 1, &cn, &sn);
-	cr_assert_eq(send_one(&srv.peers[0], 6, SEGMENT, 64000), 0);
+	cr_assert_eq(send_one_sd_pair(&srv.peers[0], 6, SEGMENT, 64000), 0);
 	WAIT_FOR(cli.messages == 1, &cn, &sn);
 	cr_expect(!srv.peers[0].bad && !cli.bad);
 	CB->shutdown(cli.a);
 	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, 0);
-	stop();
+	stop_sd_pair();
 }
 
 ON_NATIVE(raw_ipv4)

@@ -11,7 +11,7 @@ static struct sd_world w;
 TestSuite(sd_memory, .timeout = 30);
 
 /* Whether an allocation was there to fail. */
-static bool connects(unsigned n)
+static bool does_connect_meet_failure(unsigned n)
 {
 	struct sd_ulp u = { 0 };
 	bool poor;
@@ -41,7 +41,7 @@ Test(sd_memory, whoever_connects_is_told)
 {
 	unsigned n = 1;
 
-	while (connects(n))
+	while (does_connect_meet_failure(n))
 		n++;
 	cr_expect_gt(n, 5); /* goal, session, private data, association, names */
 }

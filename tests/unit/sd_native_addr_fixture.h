@@ -16,14 +16,14 @@ static inline struct ddps_sctp_addr addr(const char *text)
 	return a;
 }
 
-static inline void put(struct ddps_uri_addrs *list, const char *text, uint16_t port)
+static inline void put_sd_native_addr(struct ddps_uri_addrs *list, const char *text, uint16_t port)
 {
 	struct ddps_sctp_addr a = addr(text);
 
 	ddps_sn_sockaddr(&a, port, a.family == 6 ? AF_INET6 : AF_INET, &list->at[list->n++]);
 }
 
-static inline unsigned descriptors(void)
+static inline unsigned count_sd_native_addr_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -38,9 +38,9 @@ static inline void to_these(struct side *s, const char *a, const char *b, int en
 {
 	struct ddps_uri uri = { .encap = encap };
 
-	put(&uri.hosts, a, PORT);
+	put_sd_native_addr(&uri.hosts, a, PORT);
 	if (b)
-		put(&uri.hosts, b, PORT);
+		put_sd_native_addr(&uri.hosts, b, PORT);
 	*s = (struct side){ .b = B };
 	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
 				ddps_addr_len(&uri.hosts.at[0]), 60000, &fx_up, s, &s->a),

@@ -38,8 +38,8 @@ static void listen_at_two(struct ddps_uri *uri)
 	for (int i = 0; i < MAX_PEERS; i++)
 		srv.peers[i].b = B;
 	*uri = (struct ddps_uri){ 0 };
-	put(&uri->hosts, "127.0.0.1", 0);
-	put(&uri->hosts, "127.0.0.2", 0);
+	put_sd_native_addr(&uri->hosts, "127.0.0.1", 0);
+	put_sd_native_addr(&uri->hosts, "127.0.0.2", 0);
 	cr_assert_eq(B->listen(&sn.env, &sn.ctx, uri, (struct sockaddr *)&uri->hosts.at[0],
 			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
 			       &srv.ep),
@@ -108,7 +108,7 @@ Test(sd_native_begin, where_the_host_does_not_say_the_system_is_asked)
 
 	node_init(&cn);
 	to_these(&s, "127.0.0.1", NULL, 9);
-	put(&to, "127.0.0.1", 0);
+	put_sd_native_addr(&to, "127.0.0.1", 0);
 	cr_expect_gt(ddps_sd_sock_mtu(&to.at[0]), 576);
 	cr_expect_eq(mtu_to("127.0.0.1", 0), ddps_sd_sock_mtu(&to.at[0]));
 	node_fini(&cn, B);
@@ -176,9 +176,9 @@ Test(sd_native_begin, an_address_of_ours_is_named_once)
 	struct side s;
 
 	node_init(&cn);
-	put(&uri.hosts, "127.0.0.1", PORT);
-	put(&uri.hosts, "127.0.0.3", PORT);
-	put(&uri.hosts, "127.0.0.4", PORT);
+	put_sd_native_addr(&uri.hosts, "127.0.0.1", PORT);
+	put_sd_native_addr(&uri.hosts, "127.0.0.3", PORT);
+	put_sd_native_addr(&uri.hosts, "127.0.0.4", PORT);
 	sys_instead.connect = from_two;
 	cr_assert_eq(try_these(&s, &uri), 0);
 	h = s.a->sock->homes;
@@ -199,7 +199,7 @@ Test(sd_native_begin, a_list_of_the_peers_addresses)
 	node_init(&cn);
 	for (unsigned i = 0; i < DDPS_URI_ADDRS_MAX; i++) {
 		snprintf(text, sizeof text, "127.0.0.%u", i + 1);
-		put(&uri.hosts, text, PORT);
+		put_sd_native_addr(&uri.hosts, text, PORT);
 	}
 	cr_assert_eq(try_these(&s, &uri), 0);
 	cr_expect_eq(paths_of(&s), DDPS_URI_ADDRS_MAX);
@@ -233,7 +233,7 @@ Test(sd_native_begin, a_listener_tells_its_other_addresses)
 	cr_assert_eq(B->path_stats(cli.a, 1, &st), 0);
 	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
 	cr_expect_eq(paths_of(&srv.peers[0]), 1, "the client has one");
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_begin, who_connects_tells_its_other_addresses)
@@ -244,14 +244,14 @@ Test(sd_native_begin, who_connects_tells_its_other_addresses)
 	node_init(&sn);
 	node_init(&cn);
 	listen_at_two(&uri);
-	put(&uri.from, "127.0.0.5", 0);
-	put(&uri.from, "127.0.0.6", 0);
+	put_sd_native_addr(&uri.from, "127.0.0.5", 0);
+	put_sd_native_addr(&uri.from, "127.0.0.6", 0);
 	up_between(&uri);
 	cr_assert_eq(paths_of(&srv.peers[0]), 2);
 	cr_assert_eq(B->path_stats(srv.peers[0].a, 1, &st), 0);
 	cr_expect(!strncmp(st.peer, "127.0.0.5:", 10) || !strncmp(st.peer, "127.0.0.6:", 10), "%s",
 		  st.peer);
-	stop();
+	stop_sd_pair();
 }
 
 /* Which of several it is does not wait for the peer. */
@@ -281,7 +281,7 @@ Test(sd_native_begin, an_address_has_no_more_than_its_share_of_a_listener)
 	srv = (struct server){ 0 };
 	for (int i = 0; i < MAX_PEERS; i++)
 		srv.peers[i].b = B;
-	srv.sa_len = loopback(&srv.sa, AF_INET, PORT);
+	srv.sa_len = get_sd_backend_loopback(&srv.sa, AF_INET, PORT);
 	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
 			       FX_BACKLOG, &fx_listen_up, &srv, &srv.ep),
 		     0);
@@ -293,7 +293,7 @@ Test(sd_native_begin, an_address_has_no_more_than_its_share_of_a_listener)
 	WAIT_FOR(other.gone, &cn, &sn);
 	cr_expect_eq(srv.accepted, 1);
 	cr_expect_eq(cli.gone, 0);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- bounds of the engine ---- */
@@ -302,13 +302,13 @@ Test(sd_native_begin, what_the_engine_goes_by)
 {
 	const struct ddps_sctp_config *c;
 
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	c = &srv.ep->ne->e->c;
 	cr_expect_eq(c->hb_interval_ms, 10000, "an idle peer that vanished is found");
 	cr_expect_eq(c->rto_max_ms, 10000);
 	cr_expect_eq(c->sack_grace_us, 100, "an answer may take its SACK along");
 	cr_expect_eq(c->icmp_grace, 0, "a killed peer's host says so");
-	stop();
+	stop_sd_pair();
 }
 
 static size_t window_here(int *rcvbuf)
@@ -370,7 +370,7 @@ Test(sd_native_begin, a_socket_may_be_the_first_descriptor)
 
 static unsigned seen_out;
 
-static void capture(void *user, const struct ddps_packet *p)
+static void capture_sd_native_begin(void *user, const struct ddps_packet *p)
 {
 	(void)user;
 	seen_out += p->sent;
@@ -381,7 +381,7 @@ Test(sd_native_begin, packets_are_shown_to_who_asked)
 	struct side s;
 
 	node_init(&cn);
-	cn.env.capture = capture;
+	cn.env.capture = capture_sd_native_begin;
 	to_these(&s, "127.0.0.1", NULL, 9);
 	cr_expect_eq(seen_out, 1, "the INIT");
 	node_fini(&cn, B);
@@ -390,9 +390,9 @@ Test(sd_native_begin, packets_are_shown_to_who_asked)
 /* ---- what does not come about ---- */
 
 /* Whether there was an @n-th allocation to fail. */
-static bool poor(const struct ddps_uri *uri, unsigned n)
+static bool does_poor_sd_native_begin_fail(const struct ddps_uri *uri, unsigned n)
 {
-	unsigned fds = descriptors();
+	unsigned fds = count_sd_native_addr_descriptors();
 	long live = mem_live();
 	struct side s;
 	bool failed;
@@ -410,7 +410,7 @@ static bool poor(const struct ddps_uri *uri, unsigned n)
 	}
 	node_fini(&cn, B);
 	cr_expect_eq(mem_live(), live, "allocation %u", n);
-	cr_expect_eq(descriptors(), fds, "allocation %u", n);
+	cr_expect_eq(count_sd_native_addr_descriptors(), fds, "allocation %u", n);
 	return failed;
 }
 
@@ -419,12 +419,12 @@ static void poor_to(const char *a, const char *b, const char *from, int encap)
 	struct ddps_uri uri = { .encap = encap };
 	unsigned n = 1;
 
-	put(&uri.hosts, a, PORT);
+	put_sd_native_addr(&uri.hosts, a, PORT);
 	if (b)
-		put(&uri.hosts, b, PORT);
+		put_sd_native_addr(&uri.hosts, b, PORT);
 	if (from)
-		put(&uri.from, from, 0);
-	while (poor(&uri, n))
+		put_sd_native_addr(&uri.from, from, 0);
+	while (does_poor_sd_native_begin_fail(&uri, n))
 		n++;
 	cr_expect_gt(n, 5, "%u", n);
 }
@@ -446,15 +446,15 @@ Test(sd_native_begin, a_socket_that_cannot_be_bound_is_closed)
 	unsigned fds;
 
 	node_init(&cn);
-	put(&uri.hosts, "127.0.0.1", PORT);
-	put(&uri.from, "127.0.0.3", 0);
+	put_sd_native_addr(&uri.hosts, "127.0.0.1", PORT);
+	put_sd_native_addr(&uri.from, "127.0.0.3", 0);
 	cr_assert_eq(try_these(&other, &uri), 0); /* what a context has */
 	uri.from.n = 0;
-	fds = descriptors();
+	fds = count_sd_native_addr_descriptors();
 	sys_fail("bind", 0, 1, EADDRINUSE);
 	cr_expect_eq(try_these(&s, &uri), DDPS_E_SYSTEM);
 	cr_expect_eq(sys_failed(), 1);
-	cr_expect_eq(descriptors(), fds);
+	cr_expect_eq(count_sd_native_addr_descriptors(), fds);
 	cr_assert_eq(try_these(&s, &uri), 0);
 	cr_expect_gt(s.a->sock->port, 0);
 	node_fini(&cn, B);
@@ -462,7 +462,8 @@ Test(sd_native_begin, a_socket_that_cannot_be_bound_is_closed)
 
 static char line[300];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_sd_native_begin(void *user, enum ddps_log_level level, const char *facility,
+				 const char *message)
 {
 	(void)user;
 	(void)facility;
@@ -476,7 +477,7 @@ Test(sd_native_begin, a_shutdown_before_the_peer_has_answered)
 	struct side s;
 
 	node_init(&cn);
-	cn.env.log = (struct ddps_log){ note, NULL };
+	cn.env.log = (struct ddps_log){ note_sd_native_begin, NULL };
 	to_these(&s, "127.0.0.1", NULL, 9);
 	cr_expect(s.a->deadline.on);
 	B->shutdown(s.a);

@@ -11,7 +11,7 @@
 
 #define B (&ddps_sd_native)
 
-static inline void set_loopback(int mtu)
+static inline void set_sd_native_loopback(int mtu)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_mtu = mtu };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -27,7 +27,7 @@ static inline bool narrow_loopback(int mtu)
 {
 	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		return false;
-	set_loopback(mtu);
+	set_sd_native_loopback(mtu);
 	return true;
 }
 

@@ -19,7 +19,7 @@ static unsigned associations(const struct node *n)
 
 static unsigned answers;
 
-static void answered(void *user)
+static void note_sd_native_life_answered(void *user)
 {
 	struct side *s = user;
 
@@ -34,8 +34,8 @@ Test(sd_native_life, the_peers_answer_is_told_before_it_is_up)
 	struct ddps_sd_assoc_up up = fx_up;
 	struct ddps_uri uri = { 0 };
 
-	up.answered = answered;
-	start(AF_INET);
+	up.answered = note_sd_native_life_answered;
+	start_sd_pair(AF_INET);
 	uri.encap = srv.encap;
 	cli.b = B;
 	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
@@ -47,13 +47,13 @@ Test(sd_native_life, the_peers_answer_is_told_before_it_is_up)
 	B->abort(cli.a);
 	ddps_sn_up.answered(cli.a);
 	cr_expect_eq(answers, 1, "it is over");
-	stop();
+	stop_sd_pair();
 }
 
 /* Who was told of a size, or has asked at a turn of its life, is told of it no more. */
 Test(sd_native_life, a_size_is_told_once, .description = "5043-9-1")
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	WAIT_FOR(widened(), &cn, &sn);
 	ddps_sn_up.acked(cli.a, 0);
 	ddps_sn_up.acked(srv.peers[0].a, 0);
@@ -82,7 +82,7 @@ Test(sd_native_life, a_size_is_told_once, .description = "5043-9-1")
 	ddps_sn_up.up(cli.a);
 	ddps_sn_up.acked(cli.a, 0);
 	cr_expect_eq(cli.paths, 0);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- accepting ---- */
@@ -104,7 +104,7 @@ static void take_with(void (*how)(struct ddps_sd_assoc *a))
 	srv.ep->up = &taker;
 }
 
-static void free_it(struct ddps_sd_assoc *a)
+static void free_sd_native_life(struct ddps_sd_assoc *a)
 {
 	B->free(a);
 	cr_expect_null(srv.ep->ne->accepting);
@@ -112,15 +112,15 @@ static void free_it(struct ddps_sd_assoc *a)
 
 Test(sd_native_life, one_may_be_freed_when_it_is_shown)
 {
-	start(AF_INET);
-	take_with(free_it);
+	start_sd_pair(AF_INET);
+	take_with(free_sd_native_life);
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_REFUSED);
 	cr_expect_eq(srv.accepted, 1);
 	cr_expect_eq(associations(&sn), 0);
 	cr_expect_null(srv.ep->ne->assocs);
-	stop();
+	stop_sd_pair();
 }
 
 static void free_another(struct ddps_sd_assoc *a)
@@ -134,19 +134,19 @@ Test(sd_native_life, one_that_nobody_takes_is_freed)
 {
 	struct side other = { 0 };
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	take_with(free_another);
 	cr_assert_eq(try_connect(&other, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	WAIT_FOR(other.gone && cli.gone, &cn, &sn);
 	cr_expect_eq(other.end.code, DDPS_E_REFUSED);
 	cr_expect_eq(associations(&sn), 0);
 	cr_expect_null(srv.ep->ne->assocs);
-	stop();
+	stop_sd_pair();
 }
 
 /* One more association, with the @n-th allocation failing that the server makes of the peer's cookie;
  * whether there was one. */
-static bool poor(unsigned n)
+static bool does_poor_sd_native_life_fail(unsigned n)
 {
 	const unsigned had = srv.accepted;
 	bool failed;
@@ -174,11 +174,11 @@ Test(sd_native_life, one_that_is_not_shown_for_want_of_memory_is_not_kept)
 {
 	unsigned n = 1;
 
-	start(AF_INET);
-	while (poor(n))
+	start_sd_pair(AF_INET);
+	while (does_poor_sd_native_life_fail(n))
 		n++;
 	cr_expect_gt(n, 3, "%u", n);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- from outside of the loop ---- */
@@ -186,14 +186,14 @@ Test(sd_native_life, one_that_is_not_shown_for_want_of_memory_is_not_kept)
 /* Nobody turns the loop of who did it. */
 Test(sd_native_life, what_is_freed_says_so_at_once)
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	B->free(cli.a);
 	WAIT_FOR(srv.peers[0].gone, &sn);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
-	stop();
+	stop_sd_pair();
 }
 
-static bool is_shut(struct side *s)
+static bool is_sd_native_life_shut(struct side *s)
 {
 	s->b->info(s->a, &s->info);
 	return s->info.shut;
@@ -203,18 +203,18 @@ Test(sd_native_life, a_window_that_opens_is_told_at_once)
 {
 	struct side *s = &srv.peers[0];
 
-	set_up(AF_INET);
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
-	WAIT_FOR(s->messages == 1 && acknowledged(&cli), &cn, &sn);
+	set_sd_pair_up(AF_INET);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(s->messages == 1 && is_sd_pair_acknowledged(&cli), &cn, &sn);
 	cr_expect(B->keep(s->a, 64u << 20));
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
-	WAIT_FOR(is_shut(&cli), &cn, &sn);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(is_sd_native_life_shut(&cli), &cn, &sn);
 	cr_expect_not(B->keep(s->a, 0));
-	WAIT_FOR(!is_shut(&cli), &cn);
-	stop();
+	WAIT_FOR(!is_sd_native_life_shut(&cli), &cn);
+	stop_sd_pair();
 }
 
-static void leave(void *user)
+static void leave_sd_native_life(void *user)
 {
 	B->fini(&cn.env, cn.ctx);
 	cn.ctx = NULL;
@@ -224,51 +224,51 @@ static void leave(void *user)
 /* From inside of the loop, where what is to be sent waits for the end of the turn otherwise. */
 Test(sd_native_life, who_leaves_says_so_before)
 {
-	struct ddps_task t = { .fn = leave };
+	struct ddps_task t = { .fn = leave_sd_native_life };
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	ddps_task_post(cn.env.loop, &t);
 	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	cr_expect_null(cn.ctx);
 	WAIT_FOR(srv.peers[0].gone, &sn);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- ends ---- */
 
 Test(sd_native_life, what_is_freed_hears_nothing_of_its_end)
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	B->abort(cli.a);
 	B->free(cli.a);
 	cr_expect_null(cn.env.loop->tasks);
 	WAIT_FOR(srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(cli.gone, 0);
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_life, the_first_reason_is_that_of_the_end)
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	B->abort(cli.a);
 	ddps_sn_up.restarted(cli.a);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_CLOSED);
 	cr_expect_str_eq(cli.end.text, "aborted by this side");
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_life, nothing_is_left_of_an_end_that_was_told)
 {
 	const long live = mem_live();
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	B->abort(cli.a);
 	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_CLOSED);
 	B->free(cli.a);
-	stop();
+	stop_sd_pair();
 	cr_expect_eq(mem_live(), live);
 }
 
@@ -277,12 +277,12 @@ Test(sd_native_life, a_message_without_memory_ends_it)
 	uint8_t m[100] = { 0 };
 	struct iovec iov = { m, sizeof m };
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	mem_fail(1);
 	cr_expect_eq(B->send(cli.a, 0, SEGMENT, &iov, 1), DDPS_E_NOMEM);
 	WAIT_FOR(cli.gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, DDPS_E_NOMEM);
 	cr_expect_eq(cli.end.sys_errno, 0, "no call of the system has failed");
 	cr_expect_str_eq(cli.end.text, "no memory for a message of 100 octets");
-	stop();
+	stop_sd_pair();
 }

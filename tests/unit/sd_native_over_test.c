@@ -3,7 +3,7 @@
 #include "sctp_ddp/backend/native/sd_native.h"
 #include "sd_pair_fixture.h"
 
-TestSuite(sd_native_over, .fini = stop, .timeout = 60);
+TestSuite(sd_native_over, .fini = stop_sd_pair, .timeout = 60);
 
 /* All that the engine could tell. */
 static void engine_tells(struct ddps_sd_assoc *a)
@@ -38,7 +38,7 @@ Test(sd_native_over, nothing_follows_an_abort)
 	struct ddps_path_stats path = { 0 };
 	struct side before;
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	cr_expect_eq(CB->assoc_stats(cli.a, &st), 0);
 	cr_expect_eq(st.paths, 1);
 	cr_expect_eq(CB->path_stats(cli.a, 0, &path), 0);

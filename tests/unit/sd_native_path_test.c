@@ -17,7 +17,7 @@ static void send_when_there_is_room(struct side *s, uint16_t stream, size_t len)
 
 	do {
 		before = s->writable;
-		err = send_one(s, stream, SEGMENT, len);
+		err = send_one_sd_pair(s, stream, SEGMENT, len);
 		cr_assert(!err || err == DDPS_E_AGAIN, "%s", ddps_strerror(err));
 		if (err)
 			WAIT_FOR(s->writable > before || s->gone, &cn, &sn);
@@ -25,7 +25,7 @@ static void send_when_there_is_room(struct side *s, uint16_t stream, size_t len)
 }
 
 /* Both directions, whole and in fragments of SCTP. */
-static void exchange(struct side *a, struct side *b, unsigned n, size_t len)
+static void exchange_sd_native_path(struct side *a, struct side *b, unsigned n, size_t len)
 {
 	unsigned had_a = a->messages, had_b = b->messages;
 
@@ -39,25 +39,25 @@ static void exchange(struct side *a, struct side *b, unsigned n, size_t len)
 	cr_expect_not(a->bad || b->bad);
 }
 
-static void over(int mtu)
+static void set_loopback_mtu(int mtu)
 {
 	if (!narrow_loopback(mtu))
 		cr_skip_test("no network of its own");
-	set_up(AF_INET);
-	exchange(&cli, &srv.peers[0], 50, 100);
-	exchange(&cli, &srv.peers[0], 50, 1400);
-	exchange(&cli, &srv.peers[0], 10, 60000);
-	stop();
+	set_sd_pair_up(AF_INET);
+	exchange_sd_native_path(&cli, &srv.peers[0], 50, 100);
+	exchange_sd_native_path(&cli, &srv.peers[0], 50, 1400);
+	exchange_sd_native_path(&cli, &srv.peers[0], 10, 60000);
+	stop_sd_pair();
 }
 
 Test(sd_native_path, attack_2_a_path_of_552_octets)
 {
-	over(552);
+	set_loopback_mtu(552);
 }
 
 Test(sd_native_path, attack_2_a_path_of_296_octets)
 {
-	over(296);
+	set_loopback_mtu(296);
 }
 
 /* One ICMP message "fragmentation needed, MTU 600" about a datagram of ours, from nobody. */
@@ -108,7 +108,7 @@ Test(sd_native_path, attack_2_the_route_is_as_it_was_configured)
 
 	if (!narrow_loopback(1000))
 		cr_skip_test("no network of its own");
-	loopback(&to, AF_INET, 9);
+	get_sd_backend_loopback(&to, AF_INET, 9);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof(struct sockaddr_in)), 0);
 	forge_icmp(&to, fd);
@@ -120,7 +120,7 @@ Test(sd_native_path, attack_2_the_route_is_as_it_was_configured)
 	cr_expect_eq(ddps_sd_route_mtu(&to), 0);
 }
 
-static size_t widest(struct side *s)
+static size_t get_widest_sd_native_path(struct side *s)
 {
 	B->info(s->a, &s->info);
 	return s->info.max_user_data;
@@ -131,17 +131,17 @@ Test(sd_native_path, attack_7_a_size_that_changes_is_told, .description = "5043-
 {
 	if (!narrow_loopback(1500))
 		cr_skip_test("no network of its own");
-	set_up(AF_INET);
-	while (widest(&cli) < OF(1500))
-		exchange(&cli, &srv.peers[0], 1, 1000);
-	exchange(&cli, &srv.peers[0], 1, OF(1500));
-	set_loopback(1280);
+	set_sd_pair_up(AF_INET);
+	while (get_widest_sd_native_path(&cli) < OF(1500))
+		exchange_sd_native_path(&cli, &srv.peers[0], 1, 1000);
+	exchange_sd_native_path(&cli, &srv.peers[0], 1, OF(1500));
+	set_sd_native_loopback(1280);
 	cli.paths = 0;
-	exchange(&cli, &srv.peers[0], 5, OF(1500));
+	exchange_sd_native_path(&cli, &srv.peers[0], 5, OF(1500));
 	WAIT_FOR(cli.paths > 0, &cn, &sn);
-	cr_expect_leq(widest(&cli), OF(1280));
-	exchange(&cli, &srv.peers[0], 5, OF(1280));
-	stop();
+	cr_expect_leq(get_widest_sd_native_path(&cli), OF(1280));
+	exchange_sd_native_path(&cli, &srv.peers[0], 5, OF(1280));
+	stop_sd_pair();
 }
 
 static unsigned in_fragments; /* packets that the system may fragment */
@@ -170,17 +170,17 @@ Test(sd_native_path, fragments_of_ip_are_for_one_packet, .description = "9260-6.
 {
 	if (!narrow_loopback(1500))
 		cr_skip_test("no network of its own");
-	set_up(AF_INET);
-	while (widest(&cli) < OF(1500))
-		exchange(&cli, &srv.peers[0], 1, 1000);
-	set_loopback(1280);
+	set_sd_pair_up(AF_INET);
+	while (get_widest_sd_native_path(&cli) < OF(1500))
+		exchange_sd_native_path(&cli, &srv.peers[0], 1, 1000);
+	set_sd_native_loopback(1280);
 	sys_instead.sendmsg = look_at_df;
-	exchange(&cli, &srv.peers[0], 1, OF(1500));
+	exchange_sd_native_path(&cli, &srv.peers[0], 1, OF(1500));
 	sys_instead.sendmsg = NULL;
 	cr_expect_gt(in_fragments, 0);
 	cr_expect_eq(df_of(cli.a->sock->io.fd), IP_PMTUDISC_PROBE);
 	cr_expect_eq(df_of(srv.peers[0].a->sock->io.fd), IP_PMTUDISC_PROBE);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- transfers ---- */
@@ -190,13 +190,14 @@ Test(sd_native_path, fragments_of_ip_are_for_one_packet, .description = "9260-6.
 
 static unsigned sent;
 
-static void more(struct side *s)
+static void send_path_messages(struct side *s)
 {
 	int err = 0;
 
 	/* every seventh is shorter */
 	while (!err && sent < COUNT) {
-		err = send_one(s, (uint16_t)(sent % 3), SEGMENT, LEN - (sent % 7 == 6 ? 100 : 0));
+		err = send_one_sd_pair(s, (uint16_t)(sent % 3), SEGMENT,
+				       LEN - (sent % 7 == 6 ? 100 : 0));
 		sent += !err;
 	}
 	cr_assert(!err || err == DDPS_E_AGAIN, "%s", ddps_strerror(err));
@@ -206,14 +207,14 @@ static void path_of_1500(int family)
 {
 	if (!narrow_loopback(1500))
 		cr_skip_test("no network of its own");
-	set_up(family);
+	set_sd_pair_up(family);
 }
 
-static void transfer(struct side *from, struct side *to)
+static void transfer_sd_native_path(struct side *from, struct side *to)
 {
 	sent = 0;
-	from->on_writable = more;
-	more(from);
+	from->on_writable = send_path_messages;
+	send_path_messages(from);
 	WAIT_FOR(to->messages == COUNT, &cn, &sn);
 	cr_expect_eq(to->octets, COUNT * LEN - COUNT / 7 * 100);
 	cr_expect(!to->bad);
@@ -226,11 +227,11 @@ static void with_runs(int family)
 
 	path_of_1500(family);
 	knows = cli.a->sock->gso;
-	transfer(&cli, &srv.peers[0]);
+	transfer_sd_native_path(&cli, &srv.peers[0]);
 	cr_expect_eq(cli.a->sock->gso, knows);
-	transfer(&srv.peers[0], &cli);
+	transfer_sd_native_path(&srv.peers[0], &cli);
 	cr_expect_eq(srv.peers[0].a->sock->gso, knows);
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_path, a_transfer_in_runs, .timeout = 60)
@@ -252,18 +253,18 @@ Test(sd_native_path, a_transfer_whose_runs_are_refused, .timeout = 60)
 	if (!cli.a->sock->gso)
 		cr_skip_test("the kernel does not know runs");
 	cr_assert_eq(setsockopt(cli.a->sock->io.fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
-	transfer(&cli, &srv.peers[0]);
+	transfer_sd_native_path(&cli, &srv.peers[0]);
 	cr_expect(!cli.a->sock->gso);
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_path, a_kernel_that_does_not_know_runs, .timeout = 60)
 {
 	path_of_1500(AF_INET);
 	cli.a->sock->gso = false;
-	transfer(&cli, &srv.peers[0]);
+	transfer_sd_native_path(&cli, &srv.peers[0]);
 	cr_expect(!cli.a->sock->gso);
-	stop();
+	stop_sd_pair();
 }
 
 /* ---- when they leave ---- */
@@ -272,8 +273,8 @@ static void send_twice(void *user)
 {
 	struct side *s = user;
 
-	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
-	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
+	cr_assert_eq(send_one_sd_pair(s, 0, SEGMENT, LEN), 0);
+	cr_assert_eq(send_one_sd_pair(s, 0, SEGMENT, LEN), 0);
 	cr_expect(ddps_sctp_pending(s->a->ne->e));
 }
 
@@ -282,27 +283,27 @@ Test(sd_native_path, packets_leave_before_the_loop_sleeps)
 {
 	struct ddps_task task = { .fn = send_twice, .user = &cli };
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	ddps_task_post(cn.env.loop, &task);
 	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	WAIT_FOR(srv.peers[0].messages == 2, &sn);
-	stop();
+	stop_sd_pair();
 }
 
 /* Outside the loop there is no rest of a round. */
 Test(sd_native_path, a_post_leaves_immediately)
 {
-	set_up(AF_INET);
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
+	set_sd_pair_up(AF_INET);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, SEGMENT, LEN), 0);
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
-	stop();
+	stop_sd_pair();
 }
 
 static void send_and_free(void *user)
 {
 	struct side *s = user;
 
-	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
+	cr_assert_eq(send_one_sd_pair(s, 0, SEGMENT, LEN), 0);
 	B->free(s->a);
 }
 
@@ -312,17 +313,17 @@ Test(sd_native_path, free_beside_packets_that_wait)
 	struct side *s = &srv.peers[0];
 	struct ddps_task task = { .fn = send_and_free, .user = &cli };
 
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	ddps_task_post(cn.env.loop, &task);
 	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	WAIT_FOR(s->gone, &sn);
 	cr_expect_eq(s->end.code, DDPS_E_RESET);
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_path, many_associations_leave_nothing)
 {
-	start(AF_INET);
+	start_sd_pair(AF_INET);
 	for (int i = 0; i < 40; i++) {
 		unsigned n = srv.accepted;
 
@@ -341,24 +342,24 @@ Test(sd_native_path, many_associations_leave_nothing)
 	cr_expect_eq(srv.ep->sock->refs, 1);
 	cr_expect_null(srv.ep->ne->assocs);
 	cr_expect_null(((struct ddps_sn_env *)cn.ctx)->assocs);
-	stop();
+	stop_sd_pair();
 }
 
 /* Only what is acknowledged is said to be. */
 Test(sd_native_path, acknowledged_is_told_when_it_is, .description = "5043-6.6-3 5043-6.6-4")
 {
-	set_up(AF_INET);
-	cr_assert_eq(send_one(&cli, 0, CONTROL, 100), 0);
+	set_sd_pair_up(AF_INET);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, CONTROL, 100), 0);
 	/* the peer's loop does not run: no acknowledgement can come */
 	for (int i = 0; i < 20; i++)
 		cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	cr_expect_eq(cli.acked, 0);
 	WAIT_FOR(cli.acked == 1, &cn, &sn);
 	cr_expect_eq(srv.peers[0].messages, 1);
-	for (int i = 0; i < 50 && send_one(&cli, 3, SEGMENT, 20000) == 0; i++)
+	for (int i = 0; i < 50 && send_one_sd_pair(&cli, 3, SEGMENT, 20000) == 0; i++)
 		;
 	cr_assert_gt(cli.handed, 2);
 	WAIT_FOR(cli.acked == cli.handed, &cn, &sn);
 	cr_expect_eq(srv.peers[0].messages, cli.handed);
-	stop();
+	stop_sd_pair();
 }

@@ -26,7 +26,7 @@ Test(sd_native_peer, attack_2_icmp_with_another_tag_or_port_ends_nothing)
 	struct ddps_wbuf w = ddps_wbuf_init(p, 8);
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	getsockname(x->fd, (struct sockaddr *)&at, &len);
 	close(x->fd);
@@ -49,7 +49,7 @@ Test(sd_native_peer, attack_2_icmp_with_another_tag_or_port_ends_nothing)
 	WAIT_FOR(srv.peers[0].gone, &sn);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
 	x->fd = dup(0);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* ---- the peer moves ---- */
@@ -57,7 +57,7 @@ Test(sd_native_peer, attack_2_icmp_with_another_tag_or_port_ends_nothing)
 static int another_socket(void)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, srv.encap);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, srv.encap);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	cr_assert_eq(connect(fd, (struct sockaddr *)&sa, len), 0);
@@ -71,28 +71,28 @@ Test(sd_native_peer, attack_6_a_moved_udp_port_is_followed)
 	struct wire *x;
 	int was, now;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	was = x->fd;
 	now = another_socket();
 	x->fd = now;
 	x->peer_tag ^= 1;
-	data(x, 1, 100);
+	send_hand_data(x, 1, 100);
 	x->peer_tag ^= 1;
 	x->tsn--;
-	run();
-	give(1, 16, "from us", 7);
+	run_hand_node();
+	give_to_hand_peer(1, 16, "from us", 7);
 	x->fd = was;
-	expect(x, C_DATA);
+	expect_sd_hand(x, C_DATA);
 	x->fd = now;
-	data(x, 1, 100);
-	expect(x, C_SACK);
+	send_hand_data(x, 1, 100);
+	expect_sd_hand(x, C_SACK);
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
-	give(1, 16, "from us", 7);
-	expect(x, C_DATA);
+	give_to_hand_peer(1, 16, "from us", 7);
+	expect_sd_hand(x, C_DATA);
 	cr_expect_eq(srv.peers[0].gone, 0);
 	close(was);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* Whoever has our host answer to an address that is not his gets little out of it. */
@@ -100,14 +100,14 @@ Test(sd_native_peer, attack_7_an_init_ack_is_not_much_longer_than_an_init)
 {
 	struct wire *x = malloc(sizeof *x);
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
-	send_init(x, NULL, 0);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, NULL, 0);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	cr_expect_leq(x->in_len - x->cookie_len, 3 * 32, "%zu octets", x->in_len);
 	cr_expect_leq(x->in_len, 140, "%zu octets", x->in_len);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* ---- a share of each turn ---- */
@@ -124,11 +124,12 @@ static void flood_once(struct wire *x)
 	uint8_t *all = malloc(PACKETS * len);
 
 	for (unsigned i = 0; i < PACKETS; i++) {
-		begin(x, x->peer_tag);
+		begin_sd_hand(x, x->peer_tag);
 		for (unsigned k = 0; k < PER_PACKET; k++)
-			data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 1, 16, "four", 4);
+			send_sd_hand_data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 1, 16, "four",
+						4);
 		cr_assert_eq((size_t)(x->w.p - x->out), len);
-		put_sum(x->out, len);
+		put_sd_hand_sum(x->out, len);
 		memcpy(all + i * len, x->out, len);
 	}
 	cr_assert_eq(send(x->fd, all, PACKETS * len, 0), (ssize_t)(PACKETS * len));
@@ -143,7 +144,7 @@ Test(sd_native_peer, attack_16_a_flood_has_its_share_of_a_turn, .timeout = 60)
 	unsigned turns = 0, before;
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	if (setsockopt(x->fd, IPPROTO_UDP, UDP_SEGMENT, &len, sizeof len) < 0)
 		cr_skip_test("the kernel does not know runs");
@@ -157,5 +158,5 @@ Test(sd_native_peer, attack_16_a_flood_has_its_share_of_a_turn, .timeout = 60)
 	}
 	cr_expect_geq(turns, 3);
 	cr_expect_eq(s->gone, 0);
-	stop(x);
+	stop_sd_hand(x);
 }

@@ -17,7 +17,7 @@
 
 TestSuite(sd_native_rare, .timeout = 60);
 
-static struct ddps_sctp_stats counted(void)
+static struct ddps_sctp_stats get_sd_native_rare_counted(void)
 {
 	struct ddps_sctp_stats st;
 
@@ -25,7 +25,7 @@ static struct ddps_sctp_stats counted(void)
 	return st;
 }
 
-static void look(uint32_t events)
+static void make_sock_readable(uint32_t events)
 {
 	ddps_sn_readable(srv.ep->sock, events);
 }
@@ -93,7 +93,7 @@ enum { WHOLE_ONE, CUT, NAMELESS, HEADLESS };
 
 static int spoilt; /* how each datagram is */
 
-static int spoil(int fd, struct mmsghdr *m, unsigned n, int flags)
+static int spoil_sd_native_rare(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
 	int got = sys_recvmmsg(fd, m, n, flags);
 
@@ -112,28 +112,28 @@ static int spoil(int fd, struct mmsghdr *m, unsigned n, int flags)
 static unsigned given(struct wire *x, size_t len, int how)
 {
 	static const uint8_t nothing[64];
-	const uint64_t before = counted().packets_in;
+	const uint64_t before = get_sd_native_rare_counted().packets_in;
 
 	spoilt = how;
-	sys_instead.recvmmsg = spoil;
+	sys_instead.recvmmsg = spoil_sd_native_rare;
 	cr_assert_eq(send(x->fd, nothing, len, 0), (ssize_t)len);
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	sys_instead.recvmmsg = NULL;
-	return (unsigned)(counted().packets_in - before);
+	return (unsigned)(get_sd_native_rare_counted().packets_in - before);
 }
 
 Test(sd_native_rare, datagrams_without_a_packet_in_them)
 {
 	struct wire *x = malloc(sizeof *x);
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
 	cr_expect_eq(given(x, 16, WHOLE_ONE), 1);
 	cr_expect_eq(given(x, 15, WHOLE_ONE), 0, "no chunk fits");
 	cr_expect_eq(given(x, 64, CUT), 0, "it was longer");
 	cr_expect_eq(given(x, 64, NAMELESS), 0, "nobody can answer port 0");
 	cr_expect_eq(given(x, 64, WHOLE_ONE), 1);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 static unsigned batch;
@@ -153,13 +153,13 @@ static int count_batch(int fd, struct mmsghdr *m, unsigned n, int flags)
 /* Small ones are read as many together as there is room for. */
 Test(sd_native_rare, a_batch_fills_the_scratch)
 {
-	start();
+	start_sd_hand();
 	srv.ep->sock->heavy = 0; /* as after many small ones */
 	sys_instead.recvmmsg = count_batch;
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	sys_instead.recvmmsg = NULL;
 	cr_expect_eq(batch, DDPS_SN_BATCH);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 static int cut_into_octets(int fd, struct mmsghdr *m, unsigned n, int flags)
@@ -186,32 +186,32 @@ Test(sd_native_rare, datagrams_of_one_octet_that_came_together)
 	static const uint8_t nothing[64];
 	uint64_t before;
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
-	before = counted().packets_in;
+	before = get_sd_native_rare_counted().packets_in;
 	sys_instead.recvmmsg = cut_into_octets;
 	cr_assert_eq(send(x->fd, nothing, sizeof nothing, 0), (ssize_t)sizeof nothing);
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	sys_instead.recvmmsg = NULL;
-	cr_expect_eq(counted().packets_in - before, sizeof nothing);
-	stop(x);
+	cr_expect_eq(get_sd_native_rare_counted().packets_in - before, sizeof nothing);
+	stop_sd_hand(x);
 }
 
 /* What this host's own sockets are sent directly on IP, to the listener's port. */
 static unsigned given_on_ip(int fd, uint16_t port, int how)
 {
 	uint8_t packet[32] = { 0, 0, (uint8_t)(port >> 8), (uint8_t)port };
-	const uint64_t before = counted().packets_in;
+	const uint64_t before = get_sd_native_rare_counted().packets_in;
 	struct sockaddr_storage to;
-	socklen_t len = loopback(&to, AF_INET, 0);
+	socklen_t len = get_sd_backend_loopback(&to, AF_INET, 0);
 
 	spoilt = how;
-	sys_instead.recvmmsg = spoil;
+	sys_instead.recvmmsg = spoil_sd_native_rare;
 	cr_assert_eq(sendto(fd, packet, sizeof packet, 0, (struct sockaddr *)&to, len),
 		     (ssize_t)sizeof packet);
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	sys_instead.recvmmsg = NULL;
-	return (unsigned)(counted().packets_in - before);
+	return (unsigned)(get_sd_native_rare_counted().packets_in - before);
 }
 
 Test(sd_native_rare, packets_of_ip_without_its_header)
@@ -231,7 +231,7 @@ Test(sd_native_rare, packets_of_ip_without_its_header)
 	cr_expect_eq(given_on_ip(fd, port, CUT), 0);
 	cr_expect_eq(given_on_ip(fd, (uint16_t)(port ^ 1), WHOLE_ONE), 0, "nobody's");
 	close(fd);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* A read that was interrupted is no ICMP error. */
@@ -239,15 +239,15 @@ Test(sd_native_rare, a_read_that_is_interrupted)
 {
 	struct wire *x = malloc(sizeof *x);
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
 	sys_fail("recvmmsg", 0, 1, EINTR);
 	cr_expect_eq(given(x, 16, WHOLE_ONE), 0);
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect_not(srv.ep->sock->errors);
-	look(EPOLLIN);
-	cr_expect_eq(counted().packets_in, 1, "it is still there");
-	stop(x);
+	make_sock_readable(EPOLLIN);
+	cr_expect_eq(get_sd_native_rare_counted().packets_in, 1, "it is still there");
+	stop_sd_hand(x);
 }
 
 /* ---- ICMP ---- */
@@ -265,7 +265,7 @@ struct one_error {
 static const struct one_error *mixed; /* NULL: all are alike */
 
 /* The socket's queue of errors. */
-static ssize_t an_error(int fd, struct msghdr *m, int flags)
+static ssize_t give_queued_error(int fd, struct msghdr *m, int flags)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(m->msg_iov->iov_base, m->msg_iov->iov_len);
 	socklen_t len = m->msg_namelen;
@@ -334,12 +334,12 @@ static void told_of(unsigned n, uint8_t origin, uint8_t type, uint8_t code)
 	};
 	left = n;
 	errors = 0;
-	sys_instead.recvmsg = an_error;
-	look(EPOLLERR);
+	sys_instead.recvmsg = give_queued_error;
+	make_sock_readable(EPOLLERR);
 	sys_instead.recvmsg = NULL;
 }
 
-static size_t widest(struct side *s)
+static size_t get_widest_sd_native_rare(struct side *s)
 {
 	B->info(s->a, &s->info);
 	return s->info.max_user_data;
@@ -350,25 +350,25 @@ static void check_icmp(const struct icmp_row *r)
 	struct side *s = &srv.peers[0];
 	size_t before;
 
-	start();
+	start_sd_hand();
 	about = wire_up(ddp, sizeof ddp);
 	/* as if the loopback interface's size had been answered */
 	s->a->sa->path[0]->tx.pmtu.size = 9000;
 	ddps_sent_mtu_changed(&s->a->sa->tx, &s->a->sa->path[0]->tx, DDPS_PMTU_SIZE);
-	before = widest(s);
+	before = get_widest_sd_native_rare(s);
 	told_of(1, r->origin, r->type, r->code);
 	cr_expect_eq(errors, 2);
-	cr_expect_eq(counted().icmp_believed, r->fate >= NARROWER, "%u %u %u", r->origin, r->type,
-		     r->code);
-	cr_expect_eq(counted().icmp_ignored, r->fate == IGNORED, "%u %u %u", r->origin, r->type,
-		     r->code);
+	cr_expect_eq(get_sd_native_rare_counted().icmp_believed, r->fate >= NARROWER, "%u %u %u",
+		     r->origin, r->type, r->code);
+	cr_expect_eq(get_sd_native_rare_counted().icmp_ignored, r->fate == IGNORED, "%u %u %u",
+		     r->origin, r->type, r->code);
 	cr_expect_eq(s->gone, r->fate == GONE, "%u %u %u", r->origin, r->type, r->code);
 	if (s->gone)
 		cr_expect_eq(s->end.code, DDPS_E_RESET);
 	else
-		cr_expect_eq(widest(s) < before, r->fate == NARROWER, "%u %u %u", r->origin,
-			     r->type, r->code);
-	stop(about);
+		cr_expect_eq(get_widest_sd_native_rare(s) < before, r->fate == NARROWER, "%u %u %u",
+			     r->origin, r->type, r->code);
+	stop_sd_hand(about);
 }
 
 Test(sd_native_rare, each_icmp_error_means_what_it_says,
@@ -381,7 +381,7 @@ Test(sd_native_rare, each_icmp_error_means_what_it_says,
 /* One that says nothing of what it is about is passed over, and a turn takes so many only. */
 Test(sd_native_rare, a_queue_of_errors_is_read_in_turns)
 {
-	start();
+	start_sd_hand();
 	about = wire_up(ddp, sizeof ddp);
 	mute = true;
 	told_of(3, V4, ICMP_DEST_UNREACH, ICMP_PORT_UNREACH);
@@ -393,9 +393,9 @@ Test(sd_native_rare, a_queue_of_errors_is_read_in_turns)
 	cr_expect_eq(left, 36);
 	cr_expect(srv.ep->sock->errors, "there may be more");
 	told_of(36, V4, ICMP_DEST_UNREACH, ICMP_HOST_UNREACH);
-	cr_expect_eq(counted().icmp_ignored, 100);
+	cr_expect_eq(get_sd_native_rare_counted().icmp_ignored, 100);
 	cr_expect_not(srv.ep->sock->errors);
-	stop(about);
+	stop_sd_hand(about);
 }
 
 /* Each is what it says itself, whatever the one before it was. */
@@ -415,16 +415,16 @@ Test(sd_native_rare, errors_of_one_turn_are_each_their_own, .description = "9260
 	for (unsigned i = 0; i < sizeof mixed_rows / sizeof *mixed_rows; i++) {
 		const struct mixed_row *r = &mixed_rows[i];
 
-		start();
+		start_sd_hand();
 		about = wire_up(ddp, sizeof ddp);
 		mixed = r->e;
 		told_of(2, V4, ICMP_DEST_UNREACH, 0);
 		mixed = NULL;
 		cr_expect_eq(errors, 3, "%u: all are read", i);
 		cr_expect_eq(srv.peers[0].gone, r->gone, "%u", i);
-		cr_expect_eq(counted().icmp_believed, r->gone, "%u", i);
-		cr_expect_eq(counted().icmp_ignored, 2 - r->gone, "%u", i);
-		stop(about);
+		cr_expect_eq(get_sd_native_rare_counted().icmp_believed, r->gone, "%u", i);
+		cr_expect_eq(get_sd_native_rare_counted().icmp_ignored, 2 - r->gone, "%u", i);
+		stop_sd_hand(about);
 	}
 }
 
@@ -445,7 +445,7 @@ Test(sd_native_rare, a_flood_puts_an_error_off_for_a_few_turns)
 {
 	unsigned turns = 0;
 
-	start();
+	start_sd_hand();
 	about = wire_up(ddp, sizeof ddp);
 	sys_instead.recvmmsg = without_a_pause;
 	while (!srv.peers[0].gone && turns < 100) {
@@ -455,7 +455,7 @@ Test(sd_native_rare, a_flood_puts_an_error_off_for_a_few_turns)
 	sys_instead.recvmmsg = NULL;
 	cr_expect_eq(srv.peers[0].gone, 1);
 	cr_expect_eq(turns, 9, "%u", turns);
-	stop(about);
+	stop_sd_hand(about);
 }
 
 /* ---- a socket that is empty, and things to do all the same ---- */
@@ -466,35 +466,35 @@ Test(sd_native_rare, a_look_in_vain_sends_what_waits)
 	struct iovec iov = { msg, sizeof msg };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
-	while (receive(x))
+	while (receive_sd_hand(x))
 		;
 	cr_assert_eq(B->send(srv.peers[0].a, 0, 16, &iov, 1), 0);
-	look(EPOLLIN);
-	cr_expect(receive(x));
+	make_sock_readable(EPOLLIN);
+	cr_expect(receive_sd_hand(x));
 	cr_expect_eq(x->in[12], C_DATA);
-	look(EPOLLIN);
-	cr_expect_not(receive(x));
-	stop(x);
+	make_sock_readable(EPOLLIN);
+	cr_expect_not(receive_sd_hand(x));
+	stop_sd_hand(x);
 }
 
 Test(sd_native_rare, a_look_in_vain_closes_what_nobody_uses)
 {
 	struct sockaddr_storage any;
-	socklen_t len = loopback(&any, AF_INET, 0);
+	socklen_t len = get_sd_backend_loopback(&any, AF_INET, 0);
 	struct ddps_sn_sock *s;
 	struct ddps_sn_env *ne;
 
-	start();
+	start_sd_hand();
 	ne = srv.ep->ne;
 	cr_assert_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, len, 0, 0, 0, &s), 0);
 	cr_expect_eq(ne->socks[s->via], s);
 	ddps_sn_sock_put(s);
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	cr_expect_null(ne->socks[1]);
 	cr_expect_eq(ne->socks[0], srv.ep->sock);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* ---- no room ---- */
@@ -506,27 +506,27 @@ Test(sd_native_rare, a_full_socket_is_waited_for)
 	struct ddps_sn_sock *s;
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
-	while (receive(x))
+	while (receive_sd_hand(x))
 		;
 	s = srv.ep->sock;
 	sys_fail("sendmsg", 0, 1000, EAGAIN);
-	give(0, 16, msg, sizeof msg);
+	give_to_hand_peer(0, 16, msg, sizeof msg);
 	cr_expect_gt(sys_failed(), 0);
 	cr_expect(s->full);
 	cr_expect_not(srv.ep->ne->timer.on, "the socket will tell");
-	look(EPOLLIN);
+	make_sock_readable(EPOLLIN);
 	cr_expect(s->full, "nothing was said of room");
 	sys_fail(NULL, 0, 0, 0);
-	give(0, 16, msg, sizeof msg);
-	cr_expect_not(receive(x));
+	give_to_hand_peer(0, 16, msg, sizeof msg);
+	cr_expect_not(receive_sd_hand(x));
 	WAIT_FOR(!s->full, &sn);
-	expect(x, C_DATA);
+	expect_sd_hand(x, C_DATA);
 	cr_expect_eq(x->in[14] << 8 | x->in[15], 16 + 100);
 	cr_expect_eq(s->io.events, EPOLLIN);
 	cr_expect(srv.ep->ne->timer.on);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* Each error of a send is looked for in the queue of errors; the packet is tried once more. */
@@ -535,14 +535,14 @@ Test(sd_native_rare, a_send_that_fails_once_is_tried_again)
 	uint8_t msg[100] = { 0 };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	sys_fail("sendmsg", 0, 1, EHOSTUNREACH);
-	give(0, 16, msg, sizeof msg);
+	give_to_hand_peer(0, 16, msg, sizeof msg);
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect(srv.ep->sock->errors);
-	expect(x, C_DATA);
-	stop(x);
+	expect_sd_hand(x, C_DATA);
+	stop_sd_hand(x);
 }
 
 /* ---- runs of packets ---- */
@@ -562,7 +562,7 @@ static unsigned sends_of_a_run(struct wire *x, int error)
 	B->flush(srv.peers[0].a);
 	cr_expect_eq(sys_failed(), error ? 2 : 0, "%s", strerror(error));
 	cr_expect_eq(s->gso, !error, "%s", strerror(error));
-	while (receive(x))
+	while (receive_sd_hand(x))
 		got += x->in[12] == C_DATA;
 	return got;
 }
@@ -573,12 +573,12 @@ Test(sd_native_rare, a_run_that_cannot_be_cut_leaves_packet_by_packet)
 	static const int errors_of_gso[] = { 0, EIO, EINVAL, ENOPROTOOPT, EOPNOTSUPP };
 
 	for (unsigned i = 0; i < 5; i++) {
-		start();
+		start_sd_hand();
 		about = wire_up(ddp, sizeof ddp);
 		told_of(1, V4, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED);
-		while (receive(about))
+		while (receive_sd_hand(about))
 			;
 		cr_expect_eq(sends_of_a_run(about, errors_of_gso[i]), 3);
-		stop(about);
+		stop_sd_hand(about);
 	}
 }

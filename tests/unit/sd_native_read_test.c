@@ -43,7 +43,7 @@ static void come_together(struct mmsghdr *m, int packets)
 	memcpy(CMSG_DATA(c), &size, sizeof size);
 }
 
-static void come(struct mmsghdr *m, unsigned packets)
+static void put_read_packets(struct mmsghdr *m, unsigned packets)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET, .sin_port = htons(4000) };
 
@@ -71,11 +71,11 @@ static int give_portion(int fd, struct mmsghdr *m, unsigned n, int flags)
 	}
 	n = (unsigned)p.n < n ? (unsigned)p.n : n;
 	for (unsigned i = 0; i < n; i++)
-		come(&m[i], p.packets);
+		put_read_packets(&m[i], p.packets);
 	return (int)n;
 }
 
-static ssize_t no_error(int fd, struct msghdr *m, int flags)
+static ssize_t have_no_sd_native_read_error(int fd, struct msghdr *m, int flags)
 {
 	(void)fd;
 	(void)m;
@@ -85,33 +85,34 @@ static ssize_t no_error(int fd, struct msghdr *m, int flags)
 	return -1;
 }
 
-static struct ddps_sn_sock *sock(void)
+static struct ddps_sn_sock *get_sd_native_read_sock(void)
 {
 	return srv.ep->sock;
 }
 
 /* A turn of the socket, with @n portions there. */
-static void turn(uint32_t events, const struct portion *p, unsigned n)
+static void turn_sd_native_read(uint32_t events, const struct portion *p, unsigned n)
 {
 	there = p;
 	portions = n;
 	calls = of_errors = 0;
 	sys_instead.recvmmsg = give_portion;
-	sys_instead.recvmsg = no_error;
-	ddps_sn_readable(sock(), events);
+	sys_instead.recvmsg = have_no_sd_native_read_error;
+	ddps_sn_readable(get_sd_native_read_sock(), events);
 	sys_instead.recvmmsg = NULL;
 	sys_instead.recvmsg = NULL;
 }
 
 #define TURN(events, ...)                                                                          \
-	turn(events, (const struct portion[]){ __VA_ARGS__ },                                      \
-	     sizeof((const struct portion[]){ __VA_ARGS__ }) / sizeof(struct portion))
+	turn_sd_native_read(events, (const struct portion[]){ __VA_ARGS__ },                       \
+			    sizeof((const struct portion[]){ __VA_ARGS__ }) /                      \
+				    sizeof(struct portion))
 
 /* The next turn is one of who goes by datagrams like these. */
 static void after(unsigned heavy)
 {
-	sock()->heavy = heavy;
-	sock()->waited = false;
+	get_sd_native_read_sock()->heavy = heavy;
+	get_sd_native_read_sock()->waited = false;
 }
 
 /* ---- how many at a time ---- */
@@ -129,7 +130,7 @@ static const struct first_row {
 /* Together they are what a turn takes, if they are like those before; one there is always. */
 Test(sd_native_read, how_many_are_asked_for)
 {
-	start();
+	start_sd_hand();
 	for (unsigned i = 0; i < sizeof first_rows / sizeof *first_rows; i++) {
 		after(first_rows[i].heavy);
 		TURN(EPOLLIN, { -EAGAIN, 0 });
@@ -137,16 +138,16 @@ Test(sd_native_read, how_many_are_asked_for)
 		cr_expect_eq(asked[0], first_rows[i].asked, "%u: %u", first_rows[i].heavy,
 			     asked[0]);
 	}
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 Test(sd_native_read, a_stranger_sends_one_datagram_first)
 {
-	start();
-	sock()->waited = false;
+	start_sd_hand();
+	get_sd_native_read_sock()->waited = false;
 	TURN(EPOLLIN, { -EAGAIN, 0 });
 	cr_expect_eq(asked[0], 1);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 static const struct weight_row {
@@ -167,27 +168,28 @@ static const struct weight_row {
 
 Test(sd_native_read, what_the_next_ones_are_taken_for)
 {
-	start();
+	start_sd_hand();
 	for (unsigned i = 0; i < sizeof weight_rows / sizeof *weight_rows; i++) {
 		after(weight_rows[i].heavy);
-		turn(EPOLLIN, &weight_rows[i].p, 1);
-		cr_expect_eq(sock()->heavy, weight_rows[i].then, "%u: %u", i, sock()->heavy);
+		turn_sd_native_read(EPOLLIN, &weight_rows[i].p, 1);
+		cr_expect_eq(get_sd_native_read_sock()->heavy, weight_rows[i].then, "%u: %u", i,
+			     get_sd_native_read_sock()->heavy);
 	}
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* Each portion is weighed by itself. */
 Test(sd_native_read, a_light_portion_after_a_heavy_one)
 {
-	start();
+	start_sd_hand();
 	after(0);
 	TURN(EPOLLIN, { ALL, 100 }, { ALL, 0 }, { 1, 101 });
 	cr_expect_eq(calls, 3);
-	cr_expect_eq(sock()->heavy, 101);
+	cr_expect_eq(get_sd_native_read_sock()->heavy, 101);
 	after(0);
 	TURN(EPOLLIN, { ALL, 100 }, { ALL, 0 });
-	cr_expect_eq(sock()->heavy, 100 - 99 / 8);
-	stop(NULL);
+	cr_expect_eq(get_sd_native_read_sock()->heavy, 100 - 99 / 8);
+	stop_sd_hand(NULL);
 }
 
 /* ---- how much in a turn ---- */
@@ -197,7 +199,7 @@ static const struct portion endless[8] = {
 	{ ALL, 0 }, { ALL, 0 }, { ALL, 0 }, { ALL, 0 },
 };
 
-static unsigned sum(unsigned n)
+static unsigned sum_sd_native_read(unsigned n)
 {
 	unsigned all = 0;
 
@@ -208,30 +210,30 @@ static unsigned sum(unsigned n)
 
 Test(sd_native_read, a_turn_takes_32_datagrams)
 {
-	start();
+	start_sd_hand();
 	after(0);
-	turn(EPOLLIN, endless, 8);
+	turn_sd_native_read(EPOLLIN, endless, 8);
 	cr_expect_eq(calls, 4, "%u", calls);
-	cr_expect_eq(sum(calls), 32);
-	cr_expect_not(sock()->empty);
-	stop(NULL);
+	cr_expect_eq(sum_sd_native_read(calls), 32);
+	cr_expect_not(get_sd_native_read_sock()->empty);
+	stop_sd_hand(NULL);
 }
 
 /* One more portion is begun for the last of them. */
 Test(sd_native_read, the_thirty_second_datagram_is_taken)
 {
-	start();
+	start_sd_hand();
 	after(1300);
-	turn(EPOLLIN, endless, 8);
+	turn_sd_native_read(EPOLLIN, endless, 8);
 	cr_expect_eq(asked[0], 3);
-	cr_expect_eq(sum(calls - 1), 31, "%u", sum(calls - 1));
-	stop(NULL);
+	cr_expect_eq(sum_sd_native_read(calls - 1), 31, "%u", sum_sd_native_read(calls - 1));
+	stop_sd_hand(NULL);
 }
 
 /* 4096 messages and packets: no portion is begun when there is nothing left of it. */
 Test(sd_native_read, a_turn_takes_so_much_work)
 {
-	start();
+	start_sd_hand();
 	after(0);
 	TURN(EPOLLIN, { ALL, 500 }, { ALL, 95 }, { ALL, 2 }, { ALL, 0 });
 	cr_expect_eq(calls, 3, "%u", calls);
@@ -243,37 +245,37 @@ Test(sd_native_read, a_turn_takes_so_much_work)
 	after(0);
 	TURN(EPOLLIN, { ALL, 600 }, { ALL, 0 });
 	cr_expect_eq(calls, 1);
-	cr_expect_not(sock()->empty, "who knows");
-	stop(NULL);
+	cr_expect_not(get_sd_native_read_sock()->empty, "who knows");
+	stop_sd_hand(NULL);
 }
 
 Test(sd_native_read, fewer_than_were_asked_for_are_the_last)
 {
-	start();
+	start_sd_hand();
 	after(0);
 	TURN(EPOLLIN, { ALL, 0 }, { 7, 0 }, { ALL, 0 });
 	cr_expect_eq(calls, 2);
-	cr_expect(sock()->empty);
+	cr_expect(get_sd_native_read_sock()->empty);
 	TURN(EPOLLIN, { 1, 0 }, { ALL, 0 });
 	cr_expect_eq(calls, 1);
 	cr_expect_eq(asked[0], DDPS_SN_BATCH, "nobody waited");
 	TURN(EPOLLIN, { 1, 0 }, { ALL, 0 });
 	cr_expect_eq(asked[0], DDPS_SN_BATCH, "and after a single one neither");
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* What was waited for is had without another look at the socket. */
 Test(sd_native_read, one_that_was_waited_for_comes_alone)
 {
-	start();
+	start_sd_hand();
 	after(0);
 	TURN(EPOLLIN, { -EAGAIN, 0 });
 	cr_expect_eq(asked[0], DDPS_SN_BATCH);
-	cr_expect(sock()->empty);
+	cr_expect(get_sd_native_read_sock()->empty);
 	TURN(EPOLLIN, { ALL, 0 }, { ALL, 0 });
 	cr_expect_eq(calls, 1);
 	cr_expect_eq(asked[0], 1);
-	cr_expect_not(sock()->empty, "there may be more");
+	cr_expect_not(get_sd_native_read_sock()->empty, "there may be more");
 	TURN(EPOLLIN, { 2, 0 });
 	cr_expect_eq(asked[0], DDPS_SN_BATCH);
 
@@ -283,7 +285,7 @@ Test(sd_native_read, one_that_was_waited_for_comes_alone)
 	TURN(EPOLLIN | EPOLLERR, { ALL, 0 }, { 3, 0 });
 	cr_expect_eq(calls, 2, "all that is there comes before an error");
 	cr_expect_eq(asked[0], DDPS_SN_BATCH);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* ---- errors ---- */
@@ -305,17 +307,17 @@ static const struct error_row {
 /* A call tells an error once, and not what there is to be read. */
 Test(sd_native_read, an_error_in_the_place_of_datagrams)
 {
-	start();
+	start_sd_hand();
 	for (unsigned i = 0; i < sizeof error_rows / sizeof *error_rows; i++) {
 		const struct error_row *r = &error_rows[i];
 
 		after(0);
-		turn(r->events, r->p, 2);
+		turn_sd_native_read(r->events, r->p, 2);
 		cr_expect_eq(calls, r->calls, "%u: %u", i, calls);
 		cr_expect_eq(of_errors, r->of_errors, "%u: %u", i, of_errors);
-		cr_expect_not(sock()->errors);
+		cr_expect_not(get_sd_native_read_sock()->errors);
 	}
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* Turns of a flood until its errors are looked at. */
@@ -325,7 +327,7 @@ static unsigned turns_to_errors(void)
 
 	do {
 		after(0);
-		turn(EPOLLIN | EPOLLERR, endless, 8);
+		turn_sd_native_read(EPOLLIN | EPOLLERR, endless, 8);
 		turns++;
 	} while (!of_errors && turns < 20);
 	return turns;
@@ -334,16 +336,16 @@ static unsigned turns_to_errors(void)
 /* Once they were, they are put off as many times again. */
 Test(sd_native_read, a_flood_puts_errors_off_each_time)
 {
-	start();
+	start_sd_hand();
 	cr_expect_eq(turns_to_errors(), 9);
 	cr_expect_eq(turns_to_errors(), 9);
 	for (int i = 0; i < 3; i++)
-		turn(EPOLLIN | EPOLLERR, endless, 8);
+		turn_sd_native_read(EPOLLIN | EPOLLERR, endless, 8);
 	cr_expect_eq(of_errors, 0);
 	TURN(EPOLLIN | EPOLLERR, { 1, 0 });
 	cr_expect_eq(of_errors, 1, "nothing else is there");
 	cr_expect_eq(turns_to_errors(), 9);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* ---- between portions ---- */
@@ -365,38 +367,38 @@ static void send_heartbeat(void)
 {
 	static const uint8_t info[] = { 0, 1, 0, 8, 1, 2, 3, 4 };
 
-	begin(peer, peer->peer_tag);
-	chunk(peer, C_HEARTBEAT, 0, info, sizeof info);
-	finish(peer);
+	begin_sd_hand(peer, peer->peer_tag);
+	put_sd_hand_chunk(peer, C_HEARTBEAT, 0, info, sizeof info);
+	finish_sd_hand(peer);
 }
 
 /* A peer need not wait for the end of the turn. */
 Test(sd_native_read, answers_leave_before_more_is_read)
 {
-	start();
+	start_sd_hand();
 	peer = wire_up(ddp, sizeof ddp);
-	run();
+	run_hand_node();
 	for (int i = 0; i < 3; i++)
 		send_heartbeat();
 	after(100000); /* one at a time */
 	calls = 0;
 	sys_instead.recvmmsg = note_answers;
-	ddps_sn_readable(sock(), EPOLLIN);
+	ddps_sn_readable(get_sd_native_read_sock(), EPOLLIN);
 	sys_instead.recvmmsg = NULL;
 	cr_assert_eq(calls, 4);
 	for (unsigned i = 1; i < 4; i++)
 		cr_expect_eq(answered[i], answered[0] + i, "%u: %u", i, answered[i]);
-	stop(peer);
+	stop_sd_hand(peer);
 }
 
 /* ---- looks in vain ---- */
 
 /* Whether there was a flush: it counts octets anew. */
-static bool flushes(uint32_t events, struct portion p)
+static bool does_sd_native_read_flush(uint32_t events, struct portion p)
 {
 	srv.ep->ne->fresh = 1;
 	after(0);
-	turn(events, &p, 1);
+	turn_sd_native_read(events, &p, 1);
 	return !srv.ep->ne->fresh;
 }
 
@@ -405,32 +407,32 @@ Test(sd_native_read, a_look_in_vain_is_all)
 {
 	const struct portion none = { -EAGAIN, 0 }, one = { 1, 0 }, error = { -ECONNREFUSED, 0 };
 
-	start();
-	cr_expect_not(flushes(EPOLLIN, none));
-	cr_expect_not(flushes(0, none));
-	cr_expect(flushes(EPOLLIN, one));
-	cr_expect(flushes(EPOLLIN, error));
-	cr_expect(flushes(EPOLLERR, none));
-	cr_expect(flushes(EPOLLIN | EPOLLOUT, none));
-	stop(NULL);
+	start_sd_hand();
+	cr_expect_not(does_sd_native_read_flush(EPOLLIN, none));
+	cr_expect_not(does_sd_native_read_flush(0, none));
+	cr_expect(does_sd_native_read_flush(EPOLLIN, one));
+	cr_expect(does_sd_native_read_flush(EPOLLIN, error));
+	cr_expect(does_sd_native_read_flush(EPOLLERR, none));
+	cr_expect(does_sd_native_read_flush(EPOLLIN | EPOLLOUT, none));
+	stop_sd_hand(NULL);
 }
 
 /* No timer runs while a socket is full; it does again as soon as there is room. */
 Test(sd_native_read, room_again_where_nothing_waits_to_be_sent)
 {
-	start();
+	start_sd_hand();
 	peer = wire_up(ddp, sizeof ddp);
-	run();
-	sock()->full = true;
-	ddps_io_set(sn.env.loop, &sock()->io, EPOLLIN | EPOLLOUT);
+	run_hand_node();
+	get_sd_native_read_sock()->full = true;
+	ddps_io_set(sn.env.loop, &get_sd_native_read_sock()->io, EPOLLIN | EPOLLOUT);
 	ddps_sn_flush(srv.ep->ne);
 	cr_assert_not(srv.ep->ne->timer.on);
 	TURN(EPOLLIN, { 1, 0 });
-	cr_expect(sock()->full);
-	cr_expect_eq(sock()->io.events, EPOLLIN | EPOLLOUT);
+	cr_expect(get_sd_native_read_sock()->full);
+	cr_expect_eq(get_sd_native_read_sock()->io.events, EPOLLIN | EPOLLOUT);
 	TURN(EPOLLOUT, { -EAGAIN, 0 });
-	cr_expect_not(sock()->full);
-	cr_expect_eq(sock()->io.events, EPOLLIN);
+	cr_expect_not(get_sd_native_read_sock()->full);
+	cr_expect_eq(get_sd_native_read_sock()->io.events, EPOLLIN);
 	cr_expect(srv.ep->ne->timer.on);
-	stop(peer);
+	stop_sd_hand(peer);
 }

@@ -10,12 +10,12 @@
 
 TestSuite(sd_native_see, .timeout = 60);
 
-static void talk(void)
+static void talk_sd_native_see(void)
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	for (uint16_t k = 0; k < 3; k++)
-		cr_assert_eq(send_one(&cli, k, SEGMENT, 500u * (k + 1)), 0);
-	WAIT_FOR(srv.peers[0].messages == 3 && acknowledged(&cli), &cn, &sn);
+		cr_assert_eq(send_one_sd_pair(&cli, k, SEGMENT, 500u * (k + 1)), 0);
+	WAIT_FOR(srv.peers[0].messages == 3 && is_sd_pair_acknowledged(&cli), &cn, &sn);
 }
 
 static void association_is_seen(struct side *s)
@@ -48,13 +48,13 @@ Test(sd_native_see, an_association)
 {
 	struct ddps_assoc_stats st = { 0 };
 
-	talk();
+	talk_sd_native_see();
 	association_is_seen(&cli);
 	association_is_seen(&srv.peers[0]);
 	cr_expect_eq(cli.b->assoc_stats(cli.a, &st), 0);
 	cr_expect_geq(st.chunks_sent, 3); /* a slow host may send one again */
 	cr_expect_geq(st.packets_received, 2);
-	stop();
+	stop_sd_pair();
 }
 
 static void path_is_seen(struct side *s, const char *peer)
@@ -94,13 +94,13 @@ Test(sd_native_see, a_path)
 	char client[80], server[80];
 	struct ddps_sctp_info i;
 
-	talk();
+	talk_sd_native_see();
 	ddps_sctp_info(cli.a->sa, &i);
 	snprintf(client, sizeof client, "127.0.0.1:%u", i.port);
 	snprintf(server, sizeof server, "127.0.0.1:%u", i.peer_port);
 	path_is_seen(&cli, server);
 	path_is_seen(&srv.peers[0], client);
-	stop();
+	stop_sd_pair();
 }
 
 static void info_is_right(struct side *s, const char *local, const char *peer, bool by_us)
@@ -128,16 +128,16 @@ Test(sd_native_see, who_is_there, .description = "5043-8-1 5043-9-d1")
 	char client[80], server[80];
 	struct ddps_sctp_info i;
 
-	talk();
+	talk_sd_native_see();
 	ddps_sctp_info(cli.a->sa, &i);
 	snprintf(client, sizeof client, "127.0.0.1:%u", i.port);
 	snprintf(server, sizeof server, "127.0.0.1:%u", i.peer_port);
 	info_is_right(&cli, client, server, true);
 	info_is_right(&srv.peers[0], server, client, false);
-	stop();
+	stop_sd_pair();
 }
 
-static bool is_shut(struct side *s)
+static bool is_sd_native_see_shut(struct side *s)
 {
 	s->b->info(s->a, &s->info);
 	return s->info.shut;
@@ -150,7 +150,7 @@ Test(sd_native_see, a_window_is_shut_and_opened)
 	struct side *s;
 	size_t all;
 
-	talk();
+	talk_sd_native_see();
 	s = &srv.peers[0];
 	ddps_sctp_info(s->a->sa, &i);
 	all = i.rwnd;
@@ -161,13 +161,13 @@ Test(sd_native_see, a_window_is_shut_and_opened)
 	cr_expect(s->b->keep(s->a, all), "shut");
 	ddps_sctp_info(s->a->sa, &i);
 	cr_expect_eq(i.rwnd, 0);
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
-	WAIT_FOR(is_shut(&cli), &cn, &sn);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(is_sd_native_see_shut(&cli), &cn, &sn);
 	cr_expect_not(s->b->keep(s->a, 0));
 	ddps_sctp_info(s->a->sa, &i);
 	cr_expect_geq(i.rwnd, all - 200);
-	WAIT_FOR(!is_shut(&cli), &cn, &sn);
-	stop();
+	WAIT_FOR(!is_sd_native_see_shut(&cli), &cn, &sn);
+	stop_sd_pair();
 }
 
 /* Behind a large packet that waits for room a small one waits too. */
@@ -185,17 +185,17 @@ Test(sd_native_see, a_window_without_room_is_shut)
 	struct ddps_sctp_path_info p;
 	struct ddps_sctp_assoc *sa;
 
-	talk();
+	talk_sd_native_see();
 	sa = cli.a->sa;
 	cr_assert_eq(ddps_sctp_path_info(sa, 0, &p), 0);
 	cr_assert_gt(p.mtu, 60000, "of the loopback interface");
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		sa->unsent = cases[i].unsent;
 		sa->tx.a_rwnd = cases[i].packets * p.mtu + cases[i].octets;
-		cr_expect_eq(is_shut(&cli), cases[i].shut, "case %zu", i);
+		cr_expect_eq(is_sd_native_see_shut(&cli), cases[i].shut, "case %zu", i);
 	}
 	sa->unsent = 0;
-	stop();
+	stop_sd_pair();
 }
 
 /* What waited while there was no window takes the one that there is now, if it is as long. */
@@ -211,18 +211,18 @@ Test(sd_native_see, a_window_that_others_wait_for_is_shut)
 		      { 2000000, 2000000, true, false } };
 	struct ddps_sctp_assoc *sa;
 
-	talk();
+	talk_sd_native_see();
 	sa = cli.a->sa;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		sa->unsent = cases[i].unsent;
 		sa->buffered += sa->unsent;
 		sa->tx.a_rwnd = cases[i].rwnd;
 		sa->full_n = sa->acked_n + cases[i].waited;
-		cr_expect_eq(is_shut(&cli), cases[i].shut, "case %zu", i);
+		cr_expect_eq(is_sd_native_see_shut(&cli), cases[i].shut, "case %zu", i);
 		sa->buffered -= sa->unsent;
 	}
 	sa->unsent = 0;
-	stop();
+	stop_sd_pair();
 }
 
 /* Of one that the engine does not know nothing is. */
@@ -231,7 +231,7 @@ Test(sd_native_see, of_a_peer_that_cannot_be_reached_nothing_is_known)
 	struct ddps_sd_assoc_info info, none;
 	struct ddps_uri uri = { .encap = 9 };
 	struct sockaddr_storage to;
-	socklen_t len = loopback(&to, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&to, AF_INET, 7174);
 
 	node_init(&cn);
 	cli = (struct side){ .b = B };
@@ -257,7 +257,7 @@ static struct shown {
 	enum ddps_transport transport;
 } shown;
 
-static void capture(void *user, const struct ddps_packet *p)
+static void capture_sd_native_see(void *user, const struct ddps_packet *p)
 {
 	struct shown *s = user;
 
@@ -271,9 +271,9 @@ static void capture(void *user, const struct ddps_packet *p)
 	s->transport = p->transport;
 }
 
-static void tap(const char *peer, const char *local, const char *shown_local)
+static void tap_sd_native_see(const char *peer, const char *local, const char *shown_local)
 {
-	struct ddps_env env = { .capture = capture, .capture_user = &shown };
+	struct ddps_env env = { .capture = capture_sd_native_see, .capture_user = &shown };
 	static struct ddps_sn_env ne;
 	struct ddps_sctp_route r = { 0 };
 	struct iovec iov[3] = { { "abc", 3 }, { "de", 2 }, { "f", 1 } };
@@ -311,18 +311,19 @@ static void tap(const char *peer, const char *local, const char *shown_local)
 
 Test(sd_native_see, a_packet_is_shown_with_its_addresses)
 {
-	tap("127.0.0.3", "127.0.0.7", "127.0.0.7");
-	tap("2001:db8::5", "2001:db8::6", "2001:db8::6");
-	tap("127.0.0.3", NULL, "127.0.0.1");
+	tap_sd_native_see("127.0.0.3", "127.0.0.7", "127.0.0.7");
+	tap_sd_native_see("2001:db8::5", "2001:db8::6", "2001:db8::6");
+	tap_sd_native_see("127.0.0.3", NULL, "127.0.0.1");
 	sys_fail("connect", 0, 1, ENETUNREACH);
-	tap("127.0.0.3", NULL, NULL);
+	tap_sd_native_see("127.0.0.3", NULL, NULL);
 }
 
 /* ---- words ---- */
 
 static char line[300];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_sd_native_see(void *user, enum ddps_log_level level, const char *facility,
+			       const char *message)
 {
 	(void)user;
 	(void)facility;
@@ -336,21 +337,21 @@ Test(sd_native_see, the_state_of_a_path_is_logged)
 	struct ddps_sctp_addr peer = { .family = 4, .ip = { 192, 0, 2, 7 } };
 	char text[80];
 
-	set_up(AF_INET);
-	cn.env.log = (struct ddps_log){ note, NULL };
+	set_sd_pair_up(AF_INET);
+	cn.env.log = (struct ddps_log){ note_sd_native_see, NULL };
 	for (unsigned i = 0; i < 4; i++) {
 		ddps_sn_up.path(cli.a, &peer, (enum ddps_sctp_path_state)i);
 		snprintf(text, sizeof text, "path to 192.0.2.7:0 is %s", names[i]);
 		cr_expect_str_eq(line, text);
 	}
 	cn.env.log = (struct ddps_log){ 0 };
-	stop();
+	stop_sd_pair();
 }
 
 /* No call of the system has failed. */
 Test(sd_native_see, an_end_has_no_number_of_the_system)
 {
-	set_up(AF_INET);
+	set_sd_pair_up(AF_INET);
 	B->abort(cli.a);
 	ddps_sn_up.restarted(cli.a); /* it is over */
 	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
@@ -359,14 +360,14 @@ Test(sd_native_see, an_end_has_no_number_of_the_system)
 	cr_expect_eq(cli.end.sys_errno, 0);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
 	cr_expect_eq(srv.peers[0].end.sys_errno, 0);
-	stop();
+	stop_sd_pair();
 }
 
 Test(sd_native_see, nobody_answers_in_time)
 {
 	struct ddps_uri uri = { .encap = 9 };
 	struct sockaddr_storage to;
-	socklen_t len = loopback(&to, AF_INET, 7174);
+	socklen_t len = get_sd_backend_loopback(&to, AF_INET, 7174);
 
 	node_init(&cn);
 	cli = (struct side){ .b = B };

@@ -17,7 +17,7 @@ static void init(void)
 
 static void fini(void)
 {
-	stop();
+	stop_sd_pair();
 }
 
 TestSuite(sd_native_socks, .init = init, .fini = fini, .timeout = 60);
@@ -38,7 +38,7 @@ static struct ddps_uri_addrs addrs(const char *text, uint16_t port)
 	while ((one = strsep(&at, ","))) {
 		struct sockaddr_storage *ss = &list.at[list.n++];
 
-		loopback(ss, strchr(one, ':') ? AF_INET6 : AF_INET, port);
+		get_sd_backend_loopback(ss, strchr(one, ':') ? AF_INET6 : AF_INET, port);
 		if (ss->ss_family == AF_INET6)
 			inet_pton(AF_INET6, one, &((struct sockaddr_in6 *)ss)->sin6_addr);
 		else
@@ -48,7 +48,8 @@ static struct ddps_uri_addrs addrs(const char *text, uint16_t port)
 }
 
 /* An endpoint at @at: an address or several; "": any of IPv6; @host: the URI named one. */
-static int listen_at(const char *at, bool host, int encap, struct ddps_sd_endpoint **ep)
+static int listen_sd_native_socks_at(const char *at, bool host, int encap,
+				     struct ddps_sd_endpoint **ep)
 {
 	const struct ddps_uri_addrs list = addrs(*at ? at : "::", 0);
 	struct ddps_uri uri = { .encap = encap };
@@ -66,7 +67,7 @@ static struct ddps_sn_sock *sock_at(const char *at, bool host, int encap)
 {
 	struct ddps_sd_endpoint *ep;
 
-	cr_assert_eq(listen_at(at, host, encap, &ep), 0, "%s: errno %d", at, errno);
+	cr_assert_eq(listen_sd_native_socks_at(at, host, encap, &ep), 0, "%s: errno %d", at, errno);
 	return ep->sock;
 }
 
@@ -84,12 +85,15 @@ Test(sd_native_socks, endpoints_of_the_same_addresses_share_a_socket)
 	cr_expect_eq(sock_at(TWO, true, other->port), other);
 	cr_expect_eq(s->refs, 2);
 	/* these would take what is for others */
-	cr_expect_eq(listen_at("127.0.0.1,127.0.0.3", true, s->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1,127.0.0.3", true, s->port, &ep),
+		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);
-	cr_expect_eq(listen_at("127.0.0.1,127.0.0.2,127.0.0.3", true, s->port, &ep), DDPS_E_SYSTEM);
-	cr_expect_eq(listen_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM);
-	cr_expect_eq(listen_at("127.0.0.3,127.0.0.2", true, s->port, &ep), DDPS_E_SYSTEM);
-	cr_expect_eq(listen_at("0.0.0.0", true, s->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1,127.0.0.2,127.0.0.3", true, s->port, &ep),
+		     DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.3,127.0.0.2", true, s->port, &ep),
+		     DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("0.0.0.0", true, s->port, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(s->refs, 2);
 }
 
@@ -137,7 +141,7 @@ static void close_and_open(void *user)
 	const uint16_t port = ep->sock->port;
 
 	B->endpoint_free(ep);
-	cr_expect_eq(listen_at(TWO, true, port, &again), 0, "errno %d", errno);
+	cr_expect_eq(listen_sd_native_socks_at(TWO, true, port, &again), 0, "errno %d", errno);
 }
 
 /* From an upcall, when its socket is not closed yet. */
@@ -147,7 +151,7 @@ Test(sd_native_socks, an_endpoint_is_opened_again_at_once)
 	struct ddps_task t = { .fn = close_and_open };
 	uint16_t port;
 
-	cr_assert_eq(listen_at(TWO, true, 0, &ep), 0);
+	cr_assert_eq(listen_sd_native_socks_at(TWO, true, 0, &ep), 0);
 	port = ep->sock->port;
 	t.user = ep;
 	ddps_task_post(sn.env.loop, &t);
@@ -198,10 +202,10 @@ Test(sd_native_socks, endpoints_of_one_address_share_a_udp_port)
 	any = sock_at("", false, 0);
 	cr_expect_eq(sock_at("", false, any->port), any);
 	/* one that takes no IPv4 is another one, and the port is taken */
-	cr_expect_eq(listen_at("", true, any->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("", true, any->port, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(any->refs, 2);
 	sys_fail("getsockname", 0, 1, ENOBUFS);
-	cr_expect_eq(listen_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM,
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM,
 		     "where it is bound to is not known, so it is not shared");
 	cr_expect_eq(sys_failed(), 1);
 }
@@ -282,16 +286,16 @@ Test(sd_native_socks, a_full_twin_is_waited_for)
 	unsigned tried;
 
 	need_raw();
-	cr_assert_eq(listen_at("", false, OFF, &ep), 0);
+	cr_assert_eq(listen_sd_native_socks_at("", false, OFF, &ep), 0);
 	t = ep->sock->twin;
-	loopback(&srv.sa, AF_INET, ep->port);
+	get_sd_backend_loopback(&srv.sa, AF_INET, ep->port);
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000), 0);
 	WAIT_FOR(cli.up && s->up, &cn, &sn);
 	sys_fail("sendmsg", 0, 1000, EAGAIN);
-	cr_assert_eq(send_one(s, 0, SEGMENT, 100), 0);
+	cr_assert_eq(send_one_sd_pair(s, 0, SEGMENT, 100), 0);
 	tried = sys_failed();
 	cr_expect(t->full && !ep->sock->full);
-	cr_assert_eq(send_one(s, 0, SEGMENT, 100), 0);
+	cr_assert_eq(send_one_sd_pair(s, 0, SEGMENT, 100), 0);
 	cr_expect_eq(sys_failed(), tried, "nothing is tried while there is no room");
 	sys_fail(NULL, 0, 0, 0);
 	WAIT_FOR(cli.messages == 2, &cn, &sn);
@@ -314,14 +318,14 @@ Test(sd_native_socks, a_twin_is_the_same_endpoint)
 
 	need_raw();
 	sock_at("127.0.0.9", true, 0);
-	cr_assert_eq(listen_at("", false, OFF, &of_both), 0);
+	cr_assert_eq(listen_sd_native_socks_at("", false, OFF, &of_both), 0);
 	cr_expect_gt(of_both->sock->via, 0);
-	loopback(&srv.sa, AF_INET, of_both->port);
+	get_sd_backend_loopback(&srv.sa, AF_INET, of_both->port);
 	s->on_message = count_users;
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000), 0);
 	WAIT_FOR((cli.up && s->up) || cli.gone, &cn, &sn);
 	cr_assert(cli.up);
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	cr_assert_eq(send_one_sd_pair(&cli, 0, SEGMENT, 100), 0);
 	WAIT_FOR(s->messages, &cn, &sn);
 	cr_expect_eq(users, 3, "endpoint, association and reader");
 }
@@ -331,7 +335,7 @@ Test(sd_native_socks, a_socket_and_its_twin_leave_the_loop)
 	struct ddps_sd_endpoint *ep;
 
 	need_raw();
-	cr_assert_eq(listen_at("", false, OFF, &ep), 0);
+	cr_assert_eq(listen_sd_native_socks_at("", false, OFF, &ep), 0);
 	sys_fail("epoll_ctl", 0, UINT_MAX, EBADF);
 	B->endpoint_free(ep);
 	cr_expect_eq(sys_failed(), 2, "each tells it");
@@ -347,12 +351,12 @@ Test(sd_native_socks, a_port_directly_on_ip_is_looked_at_while_it_is_used)
 	uint16_t port, mine;
 
 	need_raw();
-	cr_assert_eq(listen_at("127.0.0.1", true, OFF, &ep), 0);
-	cr_assert_eq(listen_at("127.0.0.1", true, OFF, &other), 0);
+	cr_assert_eq(listen_sd_native_socks_at("127.0.0.1", true, OFF, &ep), 0);
+	cr_assert_eq(listen_sd_native_socks_at("127.0.0.1", true, OFF, &other), 0);
 	ours = ep->sock->ours;
 	port = ep->port;
 	cr_expect_eq(ours[port], 1);
-	loopback(&srv.sa, AF_INET, port);
+	get_sd_backend_loopback(&srv.sa, AF_INET, port);
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000), 0);
 	cr_assert_eq(try_connect(&second, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000),
 		     0);
@@ -375,7 +379,7 @@ Test(sd_native_socks, a_port_directly_on_ip_is_looked_at_while_it_is_used)
 
 /* ---- a context's sockets ---- */
 
-static int connect_from(struct side *s, const char *from, const char *to, int encap)
+static int connect_sd_native_socks_from(struct side *s, const char *from, const char *to, int encap)
 {
 	struct ddps_uri uri = { .encap = encap };
 	const struct ddps_uri_addrs at = addrs(to, 7174);
@@ -393,16 +397,16 @@ Test(sd_native_socks, who_connects_shares_one_of_each_kind)
 {
 	struct side s[5];
 
-	cr_assert_eq(connect_from(&s[0], NULL, "127.0.0.1", 9), 0);
-	cr_assert_eq(connect_from(&s[1], NULL, "127.0.0.2", 9), 0);
-	cr_assert_eq(connect_from(&s[2], NULL, "::1", 9), 0);
-	cr_assert_eq(connect_from(&s[4], NULL, "::1", 10), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[0], NULL, "127.0.0.1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[1], NULL, "127.0.0.2", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[2], NULL, "::1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[4], NULL, "::1", 10), 0);
 	cr_expect_eq(s[4].a->sock, s[2].a->sock);
 	cr_expect_eq(s[1].a->sock, s[0].a->sock);
 	cr_expect_eq(s[1].a->sock->refs, 2);
 	cr_expect_neq(s[2].a->sock, s[0].a->sock);
 	if (!geteuid()) {
-		cr_assert_eq(connect_from(&s[3], NULL, "127.0.0.1", OFF), 0);
+		cr_assert_eq(connect_sd_native_socks_from(&s[3], NULL, "127.0.0.1", OFF), 0);
 		cr_expect_neq(s[3].a->sock, s[0].a->sock);
 		cr_expect(s[3].a->sock->raw);
 	}
@@ -412,24 +416,24 @@ Test(sd_native_socks, who_connects_from_certain_addresses_has_its_own)
 {
 	struct side s[6];
 
-	cr_assert_eq(connect_from(&s[0], NULL, "127.0.0.1", 9), 0);
-	cr_assert_eq(connect_from(&s[1], "127.0.0.1", "127.0.0.1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[0], NULL, "127.0.0.1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[1], "127.0.0.1", "127.0.0.1", 9), 0);
 	cr_expect_neq(s[1].a->sock, s[0].a->sock);
 	cr_expect_geq(s[1].a->sock->port, 1024, "as the system chooses");
 	/* the one of IPv4 that the peer's first address needs, of a socket for both */
-	cr_assert_eq(connect_from(&s[2], "127.0.0.1,::1", "127.0.0.1,::1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s[2], "127.0.0.1,::1", "127.0.0.1,::1", 9), 0);
 	cr_expect_eq(s[2].a->sock->family, AF_INET6);
 	cr_expect_eq(s[2].a->sock->homes->n, 2);
 	cr_expect_geq(s[2].a->sock->port, 1024);
-	cr_expect_eq(connect_from(&s[3], "127.0.0.1", "127.0.0.1,::1", 9), DDPS_E_ADDRESS,
-		     "no address of ours reaches the second");
-	cr_expect_eq(connect_from(&s[3], "127.0.0.1", "::1", 9), DDPS_E_ADDRESS);
+	cr_expect_eq(connect_sd_native_socks_from(&s[3], "127.0.0.1", "127.0.0.1,::1", 9),
+		     DDPS_E_ADDRESS, "no address of ours reaches the second");
+	cr_expect_eq(connect_sd_native_socks_from(&s[3], "127.0.0.1", "::1", 9), DDPS_E_ADDRESS);
 	if (!geteuid()) {
-		cr_assert_eq(connect_from(&s[3], TWO, "127.0.0.1", OFF), 0);
+		cr_assert_eq(connect_sd_native_socks_from(&s[3], TWO, "127.0.0.1", OFF), 0);
 		cr_expect(s[3].a->sock->raw && s[3].a->sock->homes);
-		cr_assert_eq(connect_from(&s[4], "127.0.0.1", "127.0.0.2", OFF), 0);
+		cr_assert_eq(connect_sd_native_socks_from(&s[4], "127.0.0.1", "127.0.0.2", OFF), 0);
 		cr_expect(s[4].a->sock->raw && !s[4].a->sock->homes);
-		cr_assert_eq(connect_from(&s[5], "127.0.0.1", "127.0.0.3", OFF), 0);
+		cr_assert_eq(connect_sd_native_socks_from(&s[5], "127.0.0.1", "127.0.0.3", OFF), 0);
 		cr_expect_eq(s[5].a->sock, s[4].a->sock, "one suffices for an address");
 	}
 }
@@ -439,7 +443,7 @@ Test(sd_native_socks, the_own_address_is_not_known_before_the_peer_answers)
 	struct ddps_path_stats path = { 0 };
 	struct side s;
 
-	cr_assert_eq(connect_from(&s, NULL, "127.0.0.1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s, NULL, "127.0.0.1", 9), 0);
 	cr_assert_eq(B->path_stats(s.a, 0, &path), 0);
 	cr_expect_str_eq(path.peer, "127.0.0.1:7174");
 	cr_expect_str_eq(path.local, "");
@@ -457,7 +461,7 @@ Test(sd_native_socks, a_peer_that_cannot_be_reached)
 	struct side s;
 
 	sys_fail("connect", 0, 2, ENETUNREACH);
-	cr_assert_eq(connect_from(&s, NULL, TWO, 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s, NULL, TWO, 9), 0);
 	cr_expect_eq(sys_failed(), 2);
 	cr_expect_eq(s.gone, 0, "not from inside the call");
 	B->info(s.a, &info);
@@ -478,10 +482,10 @@ Test(sd_native_socks, an_own_address_that_this_host_has_not)
 	struct side s;
 
 	/* a socket is bound to it in any case, and that says so */
-	cr_expect_eq(connect_from(&s, "192.0.2.1", "127.0.0.1", 9), DDPS_E_SYSTEM);
+	cr_expect_eq(connect_sd_native_socks_from(&s, "192.0.2.1", "127.0.0.1", 9), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRNOTAVAIL);
 	sys_fail("bind", 0, 1, EADDRNOTAVAIL); /* as if it came meanwhile */
-	cr_assert_eq(connect_from(&s, "127.0.0.1", "127.0.0.1", 9), 0);
+	cr_assert_eq(connect_sd_native_socks_from(&s, "127.0.0.1", "127.0.0.1", 9), 0);
 	WAIT_FOR(s.gone, &cn);
 	cr_expect_eq(s.end.code, DDPS_E_SYSTEM);
 	cr_expect_eq(s.end.sys_errno, EADDRNOTAVAIL);
@@ -506,17 +510,18 @@ Test(sd_native_socks, no_free_port_is_found)
 {
 	struct ddps_sd_endpoint *ep, *other;
 
-	cr_assert_eq(listen_at("127.0.0.1", true, 0, &ep), 0);
+	cr_assert_eq(listen_sd_native_socks_at("127.0.0.1", true, 0, &ep), 0);
 	dice[0] = 7;
 	sys_instead.getrandom = loaded;
-	cr_assert_eq(listen_at("127.0.0.1", true, ep->sock->port, &other), 0);
+	cr_assert_eq(listen_sd_native_socks_at("127.0.0.1", true, ep->sock->port, &other), 0);
 	cr_expect_eq(other->port, 49152 + (7 | 0 << 8));
 	rolls = 0;
-	cr_expect_eq(listen_at("127.0.0.1", true, ep->sock->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1", true, ep->sock->port, &ep),
+		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);
 	cr_expect_eq(rolls, 1000);
 	sys_instead.getrandom = NULL;
-	cr_expect_eq(listen_at("127.0.0.1", true, other->sock->port, &ep), 0);
+	cr_expect_eq(listen_sd_native_socks_at("127.0.0.1", true, other->sock->port, &ep), 0);
 }
 
 static ssize_t twice_each(void *buf, size_t len, unsigned flags)
@@ -531,11 +536,12 @@ Test(sd_native_socks, a_port_that_is_not_free_is_drawn_again)
 {
 	struct ddps_sd_endpoint *ep[3];
 
-	cr_assert_eq(listen_at("127.0.0.1", true, 0, &ep[0]), 0);
+	cr_assert_eq(listen_sd_native_socks_at("127.0.0.1", true, 0, &ep[0]), 0);
 	rolls = 0;
 	sys_instead.getrandom = twice_each;
 	for (unsigned i = 1; i < 3; i++) {
-		cr_assert_eq(listen_at("127.0.0.1", true, ep[0]->sock->port, &ep[i]), 0);
+		cr_assert_eq(
+			listen_sd_native_socks_at("127.0.0.1", true, ep[0]->sock->port, &ep[i]), 0);
 		cr_expect_eq(ep[i]->port, 49152 + i - 1);
 	}
 	cr_expect_eq(rolls, 3);
@@ -612,21 +618,22 @@ Test(sd_native_socks, random_octets)
 /* ---- no memory, no descriptor ---- */
 
 /* Whether there was an @n-th allocation to fail. */
-static bool poor(const char *at, int encap, unsigned n)
+static bool does_poor_sd_native_socks_fail(const char *at, int encap, unsigned n)
 {
 	struct ddps_sd_endpoint *ep;
-	unsigned fds = descriptors();
+	unsigned fds = count_sd_native_addr_descriptors();
 	int err;
 	bool failed;
 
 	mem_fail(n);
-	err = listen_at(at, false, encap, &ep);
+	err = listen_sd_native_socks_at(at, false, encap, &ep);
 	failed = mem_failed();
 	mem_fail(0);
 	cr_expect_eq(err, failed ? DDPS_E_NOMEM : 0, "%s, allocation %u: %d", at, n, err);
 	if (!err)
 		B->endpoint_free(ep);
-	cr_expect_eq(descriptors(), fds, "%s, allocation %u: what it had is closed", at, n);
+	cr_expect_eq(count_sd_native_addr_descriptors(), fds,
+		     "%s, allocation %u: what it had is closed", at, n);
 	return failed;
 }
 
@@ -634,7 +641,7 @@ static void poor_at(const char *at, int encap, unsigned least)
 {
 	unsigned n = 1;
 
-	while (poor(at, encap, n))
+	while (does_poor_sd_native_socks_fail(at, encap, n))
 		n++;
 	cr_expect_geq(n, least, "%s: %u", at, n);
 }
@@ -656,13 +663,13 @@ Test(sd_native_socks, a_listener_without_a_descriptor_is_told)
 	sock_at("127.0.0.1", true, 0); /* what a context has */
 	live = mem_live();
 	sys_fail("socket", 0, 1, EMFILE);
-	cr_expect_eq(listen_at(TWO, true, 0, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at(TWO, true, 0, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EMFILE);
 	need_raw();
 	sys_fail("socket", 0, 1, EMFILE);
-	cr_expect_eq(listen_at("", false, OFF, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_sd_native_socks_at("", false, OFF, &ep), DDPS_E_SYSTEM);
 	sys_fail("socket", 1, 1, EMFILE);
-	cr_expect_eq(listen_at("", false, OFF, &ep), DDPS_E_SYSTEM, "the twin's");
+	cr_expect_eq(listen_sd_native_socks_at("", false, OFF, &ep), DDPS_E_SYSTEM, "the twin's");
 	cr_expect_eq(sys_failed(), 1);
 	sys_fail(NULL, 0, 0, 0);
 	cr_expect_eq(mem_live(), live, "nothing is left of those");

@@ -17,13 +17,13 @@ static void post_to_all(void *user)
 {
 	(void)user;
 	for (unsigned i = 0; i < n_peers; i++)
-		post(i, 40);
+		post_sd_sends(i, 40);
 	ddps_sn_poke(env());
 	cr_expect_eq(calls, 0, "it waits for the rest of the round");
 	ddps_task_post(sn.env.loop, &next);
 }
 
-static void look(void *user)
+static void note_taken_so_far(void *user)
 {
 	(void)user;
 	seen = n_taken;
@@ -32,7 +32,7 @@ static void look(void *user)
 static void run_loop(void)
 {
 	first = (struct ddps_task){ .fn = post_to_all };
-	next = (struct ddps_task){ .fn = look };
+	next = (struct ddps_task){ .fn = note_taken_so_far };
 	ddps_task_post(sn.env.loop, &first);
 	cr_assert_geq(ddps_loop_run(sn.env.loop), 0);
 }
@@ -49,7 +49,7 @@ Test(sd_native_turns, others_have_their_turn_while_many_packets_leave)
 	run_loop();
 	cr_expect_eq(seen, ROUND, "%u", seen);
 	all_have_one();
-	end();
+	end_sd_sends();
 }
 
 /* Outside the loop nobody else waits. */
@@ -57,25 +57,25 @@ Test(sd_native_turns, all_leave_in_one_call_from_outside)
 {
 	begin_with(ROUND + 5);
 	for (unsigned i = 0; i < n_peers; i++)
-		post(i, 40);
+		post_sd_sends(i, 40);
 	ddps_sn_poke(env());
 	all_have_one();
 	cr_expect_null(sn.env.loop->tasks);
-	end();
+	end_sd_sends();
 }
 
 /* A socket without room tells when it has some; until then there is nothing to do. */
 Test(sd_native_turns, nothing_is_to_be_done_while_a_socket_is_full)
 {
 	begin_with(2 * DDPS_SN_OUTS);
-	refuse(0, EVER, EAGAIN);
+	refuse_sd_sends(0, EVER, EAGAIN);
 	run_loop();
 	cr_expect(srv.ep->sock->full);
 	cr_expect_eq(calls, 2);
 	cr_expect_null(sn.env.loop->tasks);
 	make_room(srv.ep->sock);
 	all_have_one();
-	end();
+	end_sd_sends();
 }
 
 /* ---- what comes up ---- */
@@ -98,13 +98,14 @@ static void hold_messages(unsigned i, unsigned n)
 	uint8_t msg[SMALL];
 
 	ddps_sctp_pause(assocs[i]->sa, true, ddps_sn_now(env()));
-	fill(msg, SMALL, 0);
+	fill_sd_backend(msg, SMALL, 0);
 	while (n) {
-		begin(x, x->peer_tag);
+		begin_sd_hand(x, x->peer_tag);
 		for (unsigned k = 0; k < AT_ONCE && n; k++, n--)
-			data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 0, 16, msg, SMALL);
-		finish(x);
-		run();
+			send_sd_hand_data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 0, 16, msg,
+						SMALL);
+		finish_sd_hand(x);
+		run_hand_node();
 	}
 }
 
@@ -122,5 +123,5 @@ Test(sd_native_turns, a_turn_ends_though_there_is_always_more_to_tell)
 	ddps_sn_turn(env());
 	cr_expect_eq(told, SHARE, "%u", told);
 	cr_expect(env()->timer.on, "the next turn comes");
-	end();
+	end_sd_sends();
 }

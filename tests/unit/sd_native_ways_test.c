@@ -53,10 +53,10 @@ Test(sd_native_ways, one_of_ipv6_makes_a_socket_of_ipv6)
 	for (unsigned bits = 0; bits < 16; bits++) {
 		struct ddps_uri_addrs a = { 0 }, b = { 0 };
 
-		put(&a, texts[bits & 1], 0);
-		put(&a, texts[bits >> 1 & 1], 0);
-		put(&b, texts[bits >> 2 & 1], 0);
-		put(&b, texts[bits >> 3 & 1], 0);
+		put_sd_native_addr(&a, texts[bits & 1], 0);
+		put_sd_native_addr(&a, texts[bits >> 1 & 1], 0);
+		put_sd_native_addr(&b, texts[bits >> 2 & 1], 0);
+		put_sd_native_addr(&b, texts[bits >> 3 & 1], 0);
 		cr_expect_eq(ddps_sn_homes_family(&a, &b), bits ? AF_INET6 : AF_INET);
 		b.n = 0;
 		b.at[0].ss_family = AF_INET6; /* not in it */
@@ -80,7 +80,7 @@ Test(sd_native_ways, the_source_of_a_packet)
 	const struct ddps_sctp_addr own[] = { addr("192.0.2.1"), addr("2001:db8::1"),
 					      addr("127.0.0.1"), addr("::1") };
 	const struct ddps_sctp_addr near = addr("127.0.0.1"), one = addr("::1");
-	unsigned before = descriptors();
+	unsigned before = count_sd_native_addr_descriptors();
 
 	cr_expect_eq(ddps_sn_homes_source(NULL, &near, &one, 1), 1, "none can be");
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -90,25 +90,25 @@ Test(sd_native_ways, the_source_of_a_packet)
 		cr_expect_eq(ddps_sn_homes_source(NULL, &peer, own, cases[i].n), cases[i].is,
 			     "case %zu", i);
 	}
-	cr_expect_eq(descriptors(), before);
+	cr_expect_eq(count_sd_native_addr_descriptors(), before);
 }
 
 Test(sd_native_ways, the_own_address_on_a_way)
 {
 	struct ddps_uri_addrs to = { 0 }, from = { 0 };
 	struct sockaddr_storage local = { 0 };
-	unsigned before = descriptors();
+	unsigned before = count_sd_native_addr_descriptors();
 
-	put(&to, "127.0.0.1", PORT);
-	put(&from, "127.0.0.9", 1); /* of its port nothing is said */
-	put(&from, "192.0.2.77", 0);
+	put_sd_native_addr(&to, "127.0.0.1", PORT);
+	put_sd_native_addr(&from, "127.0.0.9", 1); /* of its port nothing is said */
+	put_sd_native_addr(&from, "192.0.2.77", 0);
 	cr_expect_eq(ddps_sn_way(&from.at[0], &to.at[0], &local), 0);
 	cr_expect(ddps_sn_same_addr(&local, &from.at[0]));
 	cr_expect_eq(ddps_sn_way(&from.at[0], &to.at[0], &local), 0, "once more");
 	cr_expect_eq(ddps_sn_way(&from.at[1], &to.at[0], &local), EADDRNOTAVAIL);
 	sys_fail("socket", 0, 1, EMFILE);
 	cr_expect_eq(ddps_sn_way(NULL, &to.at[0], &local), EMFILE);
-	cr_expect_eq(descriptors(), before);
+	cr_expect_eq(count_sd_native_addr_descriptors(), before);
 }
 
 /* Ports of UDP are nobody's on the way to a peer: others may have them. */
@@ -119,9 +119,9 @@ Test(sd_native_ways, the_own_address_with_a_port_that_is_taken)
 	struct sockaddr_storage local = { 0 };
 	int fd;
 
-	put(&to, "127.0.0.1", PORT);
+	put_sd_native_addr(&to, "127.0.0.1", PORT);
 	for (unsigned i = 0; i < 2; i++) {
-		put(&from, "127.0.0.9", ports[i]);
+		put_sd_native_addr(&from, "127.0.0.9", ports[i]);
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (bind(fd, (struct sockaddr *)&from.at[i], sizeof(struct sockaddr_in)) < 0)
 			cr_expect_eq(errno, EACCES, "without the privilege");
@@ -136,7 +136,7 @@ Test(sd_native_ways, the_first_descriptor_is_one_like_others)
 	struct ddps_uri_addrs to = { 0 };
 	struct sockaddr_storage local = { 0 };
 
-	put(&to, "127.0.0.1", PORT);
+	put_sd_native_addr(&to, "127.0.0.1", PORT);
 	close(0);
 	cr_expect_eq(ddps_sn_way(NULL, &to.at[0], &local), 0);
 	cr_expect(ddps_sn_same_addr(&local, &to.at[0]));
@@ -219,7 +219,7 @@ Test(sd_native_ways, the_window_is_what_a_socket_holds)
 
 static uint8_t next_octet;
 
-static ssize_t one_by_one(void *buf, size_t len, unsigned flags)
+static ssize_t read_sd_native_ways_one_by_one(void *buf, size_t len, unsigned flags)
 {
 	cr_expect_eq(flags, 0);
 	cr_assert(len);
@@ -232,7 +232,7 @@ Test(sd_native_ways, random_octets_are_used_once)
 	static struct ddps_sn_env ne;
 	uint8_t b[300];
 
-	sys_instead.getrandom = one_by_one;
+	sys_instead.getrandom = read_sd_native_ways_one_by_one;
 	ddps_sn_random(NULL, b, 5);
 	cr_expect_arr_eq(b, "\1\2\3\4\5", 5);
 	next_octet = 0;
@@ -277,15 +277,15 @@ Test(sd_native_ways, without_random_octets_nothing_goes_on)
 
 /* ---- what is left ---- */
 
-static void listens(const char *a, const char *b, int encap)
+static void listen_for_sd_native_ways(const char *a, const char *b, int encap)
 {
 	struct ddps_uri uri = { .encap = encap };
 	struct ddps_uri_addrs list = { 0 };
 	struct ddps_sd_endpoint *ep;
 
-	put(&list, a, 0);
+	put_sd_native_addr(&list, a, 0);
 	if (b) {
-		put(&list, b, 0);
+		put_sd_native_addr(&list, b, 0);
 		uri.hosts = list;
 	}
 	cr_assert_eq(B->listen(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&list.at[0],
@@ -299,13 +299,13 @@ static void each_kind(void)
 
 	srv = (struct server){ 0 };
 	node_init(&cn);
-	listens("127.0.0.1", NULL, 0);
-	listens("127.0.0.1", "::1", 0);
+	listen_for_sd_native_ways("127.0.0.1", NULL, 0);
+	listen_for_sd_native_ways("127.0.0.1", "::1", 0);
 	to_these(&s[0], "127.0.0.1", "::1", 9);
 	to_these(&s[1], "127.0.0.1", NULL, 9);
 	if (!geteuid()) {
-		listens("::", NULL, OFF);
-		listens("127.0.0.1", "::1", OFF);
+		listen_for_sd_native_ways("::", NULL, OFF);
+		listen_for_sd_native_ways("127.0.0.1", "::1", OFF);
 		to_these(&s[2], "127.0.0.1", NULL, OFF);
 		cr_expect_eq(s[2].a->sock->ours[s[2].a->port], 1);
 	}
@@ -314,18 +314,18 @@ static void each_kind(void)
 
 Test(sd_native_ways, nothing_is_left_of_a_context)
 {
-	unsigned fds = descriptors();
+	unsigned fds = count_sd_native_addr_descriptors();
 	long live = mem_live();
 
 	each_kind();
-	cr_expect_eq(descriptors(), fds);
+	cr_expect_eq(count_sd_native_addr_descriptors(), fds);
 	cr_expect_eq(mem_live(), live);
 }
 
 /* A failure on the way, at each allocation. */
 Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
 {
-	unsigned fds = descriptors();
+	unsigned fds = count_sd_native_addr_descriptors();
 	long live = mem_live();
 	bool poor = true;
 
@@ -335,7 +335,7 @@ Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
 		struct ddps_sd_endpoint *ep;
 		int err;
 
-		put(&list, "::", 0);
+		put_sd_native_addr(&list, "::", 0);
 		node_init(&cn);
 		mem_fail(n);
 		err = B->listen(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&list.at[0],
@@ -347,7 +347,7 @@ Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
 			cr_expect_eq(err, DDPS_E_NOMEM);
 		node_fini(&cn, B);
 		cr_expect_eq(mem_live(), live, "allocation %u", n);
-		cr_expect_eq(descriptors(), fds, "allocation %u", n);
+		cr_expect_eq(count_sd_native_addr_descriptors(), fds, "allocation %u", n);
 	}
 }
 
@@ -365,8 +365,8 @@ static void two_paths(void)
 		srv.peers[i].b = B;
 	node_init(&sn);
 	node_init(&cn);
-	put(&uri.hosts, "127.0.0.1", 0);
-	put(&uri.hosts, "127.0.0.2", 0);
+	put_sd_native_addr(&uri.hosts, "127.0.0.1", 0);
+	put_sd_native_addr(&uri.hosts, "127.0.0.2", 0);
 	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
 			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
 			       &srv.ep),
@@ -410,5 +410,5 @@ Test(sd_native_ways, the_path_that_is_preferred_is_shown)
 	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
 	cr_expect_eq(B->path_stats(cli.a, 0, &st), 0);
 	cr_expect_not(st.primary);
-	stop();
+	stop_sd_pair();
 }

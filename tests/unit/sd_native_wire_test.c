@@ -21,13 +21,13 @@ static void check_init(const struct wire *x, uint16_t streams_out)
 
 	cr_expect_eq(ddps_rbuf_u16(&r), streams_out);
 	cr_expect_eq(ddps_rbuf_u16(&r), DDPS_SCTP_STREAMS);
-	p = param(x, P_ADAPTATION, &len);
+	p = find_sd_hand_param(x, P_ADAPTATION, &len);
 	cr_assert(p);
 	cr_expect_eq(len, 4);
 	cr_expect_arr_eq(p, ddp + 4, 4);
 	/* no partial reliability, no stream reset, no address changes */
-	cr_expect(!param(x, P_FORWARD_TSN, &len));
-	cr_expect(!param(x, P_EXTENSIONS, &len));
+	cr_expect(!find_sd_hand_param(x, P_FORWARD_TSN, &len));
+	cr_expect(!find_sd_hand_param(x, P_EXTENSIONS, &len));
 }
 
 Test(sd_native_wire, init_ack_carries_the_indication,
@@ -35,12 +35,12 @@ Test(sd_native_wire, init_ack_carries_the_indication,
 {
 	struct wire *x = malloc(sizeof *x);
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	check_init(x, 20); /* as many as the peer takes */
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, init_carries_the_indication,
@@ -48,21 +48,21 @@ Test(sd_native_wire, init_carries_the_indication,
 {
 	struct wire *x = calloc(1, sizeof *x);
 	struct sockaddr_storage udp, sa;
-	socklen_t len = loopback(&udp, AF_INET, 0);
+	socklen_t len = get_sd_backend_loopback(&udp, AF_INET, 0);
 	struct side cli = { 0 };
 
 	node_init(&sn);
 	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	cr_assert_eq(bind(x->fd, (struct sockaddr *)&udp, len), 0);
 	getsockname(x->fd, (struct sockaddr *)&udp, &len);
-	loopback(&sa, AF_INET, 7174);
+	get_sd_backend_loopback(&sa, AF_INET, 7174);
 	cr_assert_eq(try_connect(&cli, &sn, B, &sa, len,
 				 ntohs(((struct sockaddr_in *)&udp)->sin_port), 5000),
 		     0);
-	expect(x, C_INIT);
+	expect_sd_hand(x, C_INIT);
 	cr_expect_eq(x->in[2] << 8 | x->in[3], 7174);
 	check_init(x, DDPS_SCTP_STREAMS);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, data_is_unordered_whole_and_swapped_by_nobody,
@@ -72,17 +72,17 @@ Test(sd_native_wire, data_is_unordered_whole_and_swapped_by_nobody,
 	uint8_t msg[1100];
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
-	fill(msg, sizeof msg, 0);
-	give(3, 16, msg, sizeof msg);
-	expect(x, C_DATA);
+	fill_sd_backend(msg, sizeof msg, 0);
+	give_to_hand_peer(3, 16, msg, sizeof msg);
+	expect_sd_hand(x, C_DATA);
 	cr_expect_eq(x->in[13] & ~8, F_UNORDERED | F_FIRST | F_LAST);
 	cr_expect_eq(x->in[14] << 8 | x->in[15], 16 + 1100);
 	cr_expect_arr_eq(x->in + 20, want, 2);
 	cr_expect_arr_eq(x->in + 24, want + 4, 4);
 	cr_expect_arr_eq(x->in + 28, msg, sizeof msg);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, control_asks_for_its_acknowledgement_at_once)
@@ -90,12 +90,12 @@ Test(sd_native_wire, control_asks_for_its_acknowledgement_at_once)
 	uint8_t msg[4] = { 0, 0, 0, 2 };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
-	give(0, 17, msg, sizeof msg);
-	expect(x, C_DATA);
+	give_to_hand_peer(0, 17, msg, sizeof msg);
+	expect_sd_hand(x, C_DATA);
 	cr_expect_eq(x->in[13], 8 | F_UNORDERED | F_FIRST | F_LAST);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* That of messages of a session may wait: who sends much would have too many. */
@@ -105,16 +105,16 @@ Test(sd_native_wire, only_control_asks_for_its_acknowledgement)
 	struct iovec iov = { (void *)(uintptr_t) "abcd", 4 };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(B->send(srv.peers[0].a, 0, ppids[i], &iov, 1), 0);
 	B->flush(srv.peers[0].a);
-	expect(x, C_DATA);
+	expect_sd_hand(x, C_DATA);
 	cr_assert_geq(x->in_len, 12 + 3 * 20);
 	cr_expect_eq(x->in[13] & 8, 0);
 	cr_expect_eq(x->in[13 + 20] & 8, 8);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* The peer has acknowledged nothing: a sender that bundles would hold the second back. */
@@ -123,15 +123,15 @@ Test(sd_native_wire, small_messages_do_not_wait, .description = "5043-11.2-1")
 	uint8_t msg[20] = { 1 };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	for (uint8_t i = 1; i <= 3; i++) {
 		msg[0] = i;
-		give(0, 16, msg, sizeof msg);
-		expect(x, C_DATA);
+		give_to_hand_peer(0, 16, msg, sizeof msg);
+		expect_sd_hand(x, C_DATA);
 		cr_expect_eq(x->in[28], i);
 	}
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* ---- the peer's indication ---- */
@@ -141,12 +141,12 @@ Test(sd_native_wire, a_peer_without_indication_is_told_apart,
 {
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(NULL, 0);
 	cr_expect(!srv.peers[0].info.has_adaptation);
 	cr_expect_eq(srv.peers[0].info.in_streams, 10);
 	cr_expect_eq(srv.peers[0].info.out_streams, 20);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, another_indication_is_reported, .description = "5043-11.1-2 5043-11.1-4")
@@ -154,11 +154,11 @@ Test(sd_native_wire, another_indication_is_reported, .description = "5043-11.1-2
 	static const uint8_t other[] = { 0xc0, 0x06, 0, 8, 0xde, 0xad, 0xbe, 0xef };
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(other, sizeof other);
 	cr_expect(srv.peers[0].info.has_adaptation);
 	cr_expect_eq(srv.peers[0].info.adaptation, 0xdeadbeef);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, data_beside_the_cookie_comes_after_accepted)
@@ -166,21 +166,21 @@ Test(sd_native_wire, data_beside_the_cookie_comes_after_accepted)
 	struct wire *x = malloc(sizeof *x);
 	uint8_t msg[100];
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
-	fill(msg, sizeof msg, 4);
+	fill_sd_backend(msg, sizeof msg, 4);
 	begin_cookie(x);
-	data_chunk(x, F_FIRST | F_LAST, 4, 17, msg, sizeof msg);
-	finish(x);
+	send_sd_hand_data_chunk(x, F_FIRST | F_LAST, 4, 17, msg, sizeof msg);
+	finish_sd_hand(x);
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
 	cr_expect_eq(srv.accepted, 1);
 	cr_expect_eq(srv.peers[0].ordered, 1); /* the U flag was not set */
 	cr_expect_eq(srv.peers[0].ppid, 17);
 	cr_expect(srv.peers[0].info.has_adaptation);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 /* ---- hostile ---- */
@@ -190,19 +190,20 @@ Test(sd_native_wire, a_message_without_end_ends_the_association)
 	uint8_t *part = calloc(1, 60000);
 	struct wire *x;
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	for (int i = 0; i < 60 && !srv.peers[0].gone; i++) {
-		begin(x, x->peer_tag);
-		data_chunk(x, i ? F_UNORDERED : F_UNORDERED | F_FIRST, 1, 16, part, 60000);
-		finish(x);
+		begin_sd_hand(x, x->peer_tag);
+		send_sd_hand_data_chunk(x, i ? F_UNORDERED : F_UNORDERED | F_FIRST, 1, 16, part,
+					60000);
+		finish_sd_hand(x);
 		spin((struct node *[]){ &sn }, 1);
 	}
 	WAIT_FOR(srv.peers[0].gone, &sn);
 	cr_expect_eq(srv.peers[0].end.code, DDPS_E_LIMIT);
 	cr_expect_eq(srv.peers[0].messages, 0);
 	free(part);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 Test(sd_native_wire, an_abort_beside_the_cookie_leaves_nothing)
@@ -211,15 +212,15 @@ Test(sd_native_wire, an_abort_beside_the_cookie_leaves_nothing)
 	struct node cn;
 	struct side cli = { 0 };
 
-	start();
+	start_sd_hand();
 	for (int i = 0; i < 20; i++) {
 		wire_init(x, (uint16_t)(4000 + i));
-		send_init(x, ddp, sizeof ddp);
-		expect(x, C_INIT_ACK);
+		send_sd_hand_init(x, ddp, sizeof ddp);
+		expect_sd_hand(x, C_INIT_ACK);
 		read_init_ack(x);
 		begin_cookie(x);
-		chunk(x, C_ABORT, 0, NULL, 0);
-		finish(x);
+		put_sd_hand_chunk(x, C_ABORT, 0, NULL, 0);
+		finish_sd_hand(x);
 		close(x->fd);
 	}
 	node_init(&cn);
@@ -232,7 +233,7 @@ Test(sd_native_wire, an_abort_beside_the_cookie_leaves_nothing)
 			WAIT_FOR(srv.peers[i].gone, &cn, &sn);
 	node_fini(&cn, B);
 	free(x);
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 Test(sd_native_wire, a_wrong_checksum_is_not_answered)
@@ -240,22 +241,22 @@ Test(sd_native_wire, a_wrong_checksum_is_not_answered)
 	struct wire *x = malloc(sizeof *x);
 	size_t len;
 
-	start();
+	start_sd_hand();
 	wire_init(x, 4000);
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	len = (size_t)(x->w.p - x->out);
 	for (size_t bit = 0; bit < len * 8; bit++) {
 		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		cr_assert_eq(send(x->fd, x->out, len, 0), (ssize_t)len);
 		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		spin((struct node *[]){ &sn }, 1);
-		cr_assert(!receive(x), "bit %zu", bit);
+		cr_assert(!receive_sd_hand(x), "bit %zu", bit);
 	}
-	stop(x);
+	stop_sd_hand(x);
 }
 
-static uint32_t noise(void)
+static uint32_t draw_sd_native_wire_noise(void)
 {
 	static uint32_t s = 12345;
 
@@ -268,44 +269,44 @@ Test(sd_native_wire, garbage_disturbs_nothing)
 	struct wire *x;
 	uint8_t msg[64];
 
-	start();
+	start_sd_hand();
 	x = wire_up(ddp, sizeof ddp);
 	for (int i = 0; i < 3000; i++) {
-		size_t len = noise() % 200;
+		size_t len = draw_sd_native_wire_noise() % 200;
 
-		begin(x, i & 1 ? x->peer_tag : noise());
+		begin_sd_hand(x, i & 1 ? x->peer_tag : draw_sd_native_wire_noise());
 		for (size_t n = 12; n < len; n++)
-			ddps_wbuf_u8(&x->w, (uint8_t)(noise() >> 4));
+			ddps_wbuf_u8(&x->w, (uint8_t)(draw_sd_native_wire_noise() >> 4));
 		/* half with a good checksum; never one that would be an ABORT by luck */
 		if (x->out[12] == C_ABORT || x->out[12] == 14 || x->out[12] == 8)
 			x->out[12] = 0x3f;
 		if (i & 2)
-			put_sum(x->out, len < 12 ? 12 : len);
+			put_sd_hand_sum(x->out, len < 12 ? 12 : len);
 		send(x->fd, x->out, len, 0);
 		if (i % 16 == 0)
 			spin((struct node *[]){ &sn }, 1);
-		while (receive(x))
+		while (receive_sd_hand(x))
 			;
 		if (srv.peers[0].gone)
 			break;
 	}
 	/* Garbage with the right tag and checksum may end its own association, not others. */
-	fill(msg, sizeof msg, 2);
+	fill_sd_backend(msg, sizeof msg, 2);
 	if (!srv.peers[0].gone) {
 		x->tsn = 1000;
-		begin(x, x->peer_tag);
-		data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 2, 16, msg, sizeof msg);
-		finish(x);
+		begin_sd_hand(x, x->peer_tag);
+		send_sd_hand_data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 2, 16, msg, sizeof msg);
+		finish_sd_hand(x);
 	}
 	wire_init(x, 4001);
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
+	finish_sd_hand(x);
+	expect_sd_hand(x, C_COOKIE_ACK);
 	cr_expect_eq(srv.accepted, 2);
-	stop(x);
+	stop_sd_hand(x);
 }
 
 static size_t resident_kib(void)
@@ -320,7 +321,7 @@ static size_t resident_kib(void)
 }
 
 /* 16 UDP ports times many SCTP ports, INITs and forged cookies. */
-static void flood(struct wire *x, unsigned rounds)
+static void flood_sd_native_wire(struct wire *x, unsigned rounds)
 {
 	for (unsigned i = 0; i < rounds; i++) {
 		if (i % 64 == 0) {
@@ -328,15 +329,15 @@ static void flood(struct wire *x, unsigned rounds)
 			wire_init(x, 1);
 		}
 		x->sport = (uint16_t)(1024 + i);
-		x->my_tag = noise() | 1;
+		x->my_tag = draw_sd_native_wire_noise() | 1;
 		if (i & 1) {
-			send_init(x, ddp, sizeof ddp);
+			send_sd_hand_init(x, ddp, sizeof ddp);
 		} else {
-			begin(x, noise());
+			begin_sd_hand(x, draw_sd_native_wire_noise());
 			for (size_t n = 0; n < sizeof x->cookie; n += 4)
 				memcpy(x->cookie + n, &x->my_tag, 4);
-			chunk(x, C_COOKIE_ECHO, 0, x->cookie, 200);
-			finish(x);
+			put_sd_hand_chunk(x, C_COOKIE_ECHO, 0, x->cookie, 200);
+			finish_sd_hand(x);
 		}
 		if (i % 8 == 0)
 			spin((struct node *[]){ &sn }, 1);
@@ -350,11 +351,11 @@ Test(sd_native_wire, a_flood_of_forged_set_ups_takes_no_memory, .timeout = 60)
 	struct wire *x = calloc(1, sizeof *x);
 	size_t before;
 
-	start();
+	start_sd_hand();
 	wire_init(x, 1);
-	flood(x, 2000); /* buffers reach their size */
+	flood_sd_native_wire(x, 2000); /* buffers reach their size */
 	before = resident_kib();
-	flood(x, 20000);
+	flood_sd_native_wire(x, 20000);
 	if (!ASAN) /* which keeps freed memory for a while */
 		cr_expect_leq(resident_kib(), before + 512, "40 octets each would show");
 	cr_expect_eq(srv.ep->sock->refs, 1);
@@ -365,5 +366,5 @@ Test(sd_native_wire, a_flood_of_forged_set_ups_takes_no_memory, .timeout = 60)
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	WAIT_FOR(cli.up, &cn, &sn);
 	node_fini(&cn, B);
-	stop(x);
+	stop_sd_hand(x);
 }

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-static void hold(struct ddps_sd_order *o, uint16_t ssn)
+static void hold_ssn(struct ddps_sd_order *o, uint16_t ssn)
 {
 	uint8_t data[2] = { (uint8_t)(ssn >> 8), (uint8_t)ssn };
 
@@ -15,7 +15,7 @@ static void hold(struct ddps_sd_order *o, uint16_t ssn)
 }
 
 /* Takes the next, which must be @ssn. */
-static void take(struct ddps_sd_order *o, uint16_t ssn)
+static void take_next_ssn(struct ddps_sd_order *o, uint16_t ssn)
 {
 	struct ddps_sd_held *h = ddps_sd_order_take(o);
 
@@ -47,12 +47,12 @@ Test(sd_order, duplicates)
 {
 	struct ddps_sd_order o = { 0 };
 
-	hold(&o, 5);
+	hold_ssn(&o, 5);
 	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_DUPLICATE);
 	cr_expect_eq(ddps_sd_order_check(&o, 21), DDPS_SD_AHEAD); /* the same slot */
 	o.next = 5;
 	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_DUPLICATE);
-	take(&o, 5);
+	take_next_ssn(&o, 5);
 	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_OLD);
 	ddps_sd_order_reset(&o);
 }
@@ -61,7 +61,7 @@ Test(sd_order, a_far_message_costs_no_more_than_a_near_one, .description = "5043
 {
 	struct ddps_sd_order o = { 0 };
 
-	hold(&o, 32767);
+	hold_ssn(&o, 32767);
 	cr_expect_leq(o.nslot, 16);
 	cr_expect_eq(o.octets, ddps_sd_order_cost(2));
 	cr_expect_null(ddps_sd_order_take(&o));
@@ -75,12 +75,12 @@ Test(sd_order, whole_window_backwards_over_the_wrap)
 	struct ddps_sd_order o = { .next = 50000 };
 
 	for (unsigned d = 32767; d > 0; d--)
-		hold(&o, (uint16_t)(50000 + d));
+		hold_ssn(&o, (uint16_t)(50000 + d));
 	cr_expect_eq(o.count, 32767);
 	cr_expect_null(ddps_sd_order_take(&o));
-	hold(&o, 50000);
+	hold_ssn(&o, 50000);
 	for (unsigned d = 0; d < 32768; d++)
-		take(&o, (uint16_t)(50000 + d));
+		take_next_ssn(&o, (uint16_t)(50000 + d));
 	cr_expect_eq(o.count, 0);
 	cr_expect_eq(o.octets, 0);
 	ddps_sd_order_trim(&o);
@@ -93,8 +93,8 @@ Test(sd_order, what_is_put_back_has_its_turn_again)
 	struct ddps_sd_order o = { .next = 65535 };
 	struct ddps_sd_held *h;
 
-	hold(&o, 65535);
-	hold(&o, 0);
+	hold_ssn(&o, 65535);
+	hold_ssn(&o, 0);
 	h = ddps_sd_order_take(&o);
 	cr_assert(h);
 	cr_expect_eq(ddps_sd_order_check(&o, 0), DDPS_SD_DUPLICATE);
@@ -103,8 +103,8 @@ Test(sd_order, what_is_put_back_has_its_turn_again)
 	cr_expect_eq(o.count, 2);
 	cr_expect_eq(o.octets, 2 * ddps_sd_order_cost(2));
 	cr_expect_eq(ddps_sd_order_check(&o, 65535), DDPS_SD_DUPLICATE);
-	take(&o, 65535);
-	take(&o, 0);
+	take_next_ssn(&o, 65535);
+	take_next_ssn(&o, 0);
 	cr_expect_eq(o.octets, 0);
 	ddps_sd_order_reset(&o);
 }

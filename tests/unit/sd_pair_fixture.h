@@ -16,7 +16,8 @@ static struct node cn, sn; /* client's and server's contexts */
 static struct server srv;
 static struct side cli;
 
-static inline void use(const struct ddps_sd_backend *client, const struct ddps_sd_backend *server)
+static inline void use_sd_pair(const struct ddps_sd_backend *client,
+			       const struct ddps_sd_backend *server)
 {
 	CB = client;
 	SB = server;
@@ -27,7 +28,7 @@ static inline void use(const struct ddps_sd_backend *client, const struct ddps_s
 	static void name##_on(void);                                                               \
 	Test(sd_native, name, ##__VA_ARGS__)                                                       \
 	{                                                                                          \
-		use(&ddps_sd_native, &ddps_sd_native);                                             \
+		use_sd_pair(&ddps_sd_native, &ddps_sd_native);                                     \
 		name##_on();                                                                       \
 	}                                                                                          \
 	static void name##_on(void)
@@ -37,17 +38,17 @@ static inline void use(const struct ddps_sd_backend *client, const struct ddps_s
 	static void name##_on(void);                                                               \
 	Test(sd_native_to_usrsctp, name, ##__VA_ARGS__)                                            \
 	{                                                                                          \
-		use(&ddps_sd_native, &peer_usrsctp);                                               \
+		use_sd_pair(&ddps_sd_native, &peer_usrsctp);                                       \
 		name##_on();                                                                       \
 	}                                                                                          \
 	Test(sd_usrsctp_to_native, name, ##__VA_ARGS__)                                            \
 	{                                                                                          \
-		use(&peer_usrsctp, &ddps_sd_native);                                               \
+		use_sd_pair(&peer_usrsctp, &ddps_sd_native);                                       \
 		name##_on();                                                                       \
 	}                                                                                          \
 	ON_NATIVE(name, ##__VA_ARGS__)
 
-static inline void start(int family)
+static inline void start_sd_pair(int family)
 {
 	node_init(&cn);
 	node_init(&sn);
@@ -70,13 +71,13 @@ static inline void connect_up(void)
 	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
 }
 
-static inline void set_up(int family)
+static inline void set_sd_pair_up(int family)
 {
-	start(family);
+	start_sd_pair(family);
 	connect_up();
 }
 
-static inline void stop(void)
+static inline void stop_sd_pair(void)
 {
 	node_fini(&cn, CB);
 	node_fini(&sn, SB);
@@ -85,7 +86,7 @@ static inline void stop(void)
 		free(srv.peers[i].last);
 }
 
-static inline int send_one(struct side *s, uint16_t stream, uint32_t ppid, size_t len)
+static inline int send_one_sd_pair(struct side *s, uint16_t stream, uint32_t ppid, size_t len)
 {
 	uint8_t *p = malloc(len);
 	struct iovec iov[3] = { { p, len / 3 },
@@ -93,7 +94,7 @@ static inline int send_one(struct side *s, uint16_t stream, uint32_t ppid, size_
 				{ p + len / 3, len - len / 3 } };
 	int err;
 
-	fill(p, len, stream);
+	fill_sd_backend(p, len, stream);
 	err = s->b->send(s->a, stream, ppid, iov, 3);
 	free(p);
 	s->handed += !err;
@@ -102,13 +103,13 @@ static inline int send_one(struct side *s, uint16_t stream, uint32_t ppid, size_
 	return err;
 }
 
-/* All that @s handed over is acknowledged; after ask(). */
-static inline void ask(struct side *s)
+/* All that @s handed over is acknowledged; after ask_sd_pair(). */
+static inline void ask_sd_pair(struct side *s)
 {
 	s->b->ask_dry(s->a);
 }
 
-static inline bool acknowledged(const struct side *s)
+static inline bool is_sd_pair_acknowledged(const struct side *s)
 {
 	return s->b->acks ? s->acked == s->handed : s->dry;
 }

@@ -72,7 +72,7 @@ static inline void note_packet(uint8_t *p, size_t len, struct taken t)
 
 	cr_assert_geq(len, 16);
 	memcpy(crc, p + 8, 4);
-	put_sum(p, len);
+	put_sd_hand_sum(p, len);
 	cr_expect_arr_eq(crc, p + 8, 4, "%zu octets are no packet", len);
 	t.from = ddps_rbuf_u16(&r);
 	t.to = ddps_rbuf_u16(&r);
@@ -84,7 +84,7 @@ static inline void note_packet(uint8_t *p, size_t len, struct taken t)
 	taken[n_taken++] = t;
 }
 
-static inline void note(int fd, struct msghdr *m)
+static inline void note_sd_sends(int fd, struct msghdr *m)
 {
 	static uint8_t buf[PKT_MAX];
 	struct taken t = { .fd = fd, .call = calls };
@@ -107,7 +107,7 @@ static inline void note(int fd, struct msghdr *m)
 	}
 }
 
-static inline bool refuses(int fd, int flags)
+static inline bool does_sd_sends_refuse(int fd, int flags)
 {
 	struct refusal *r = &refusal;
 
@@ -127,14 +127,14 @@ static inline bool refuses(int fd, int flags)
 	return true;
 }
 
-static inline ssize_t take_one(int fd, const struct msghdr *m, int flags)
+static inline ssize_t take_one_sd_sends(int fd, const struct msghdr *m, int flags)
 {
 	struct msghdr copy = *m;
 	size_t len = 0;
 
-	if (refuses(fd, flags))
+	if (does_sd_sends_refuse(fd, flags))
 		return -1;
-	note(fd, &copy);
+	note_sd_sends(fd, &copy);
 	for (size_t i = 0; i < m->msg_iovlen; i++)
 		len += m->msg_iov[i].iov_len;
 	return (ssize_t)len;
@@ -142,12 +142,12 @@ static inline ssize_t take_one(int fd, const struct msghdr *m, int flags)
 
 static inline int take_many(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
-	if (refuses(fd, flags))
+	if (does_sd_sends_refuse(fd, flags))
 		return -1;
 	if (most_at_once && n > most_at_once)
 		n = most_at_once;
 	for (unsigned i = 0; i < n; i++)
-		note(fd, &m[i].msg_hdr);
+		note_sd_sends(fd, &m[i].msg_hdr);
 	return (int)n;
 }
 
@@ -157,18 +157,18 @@ static inline void note_sends(void)
 	refusal = (struct refusal){ .fd = -1 };
 	calls = n_taken = most_at_once = 0;
 	on_send = NULL;
-	sys_instead.sendmsg = take_one;
+	sys_instead.sendmsg = take_one_sd_sends;
 	sys_instead.sendmmsg = take_many;
 }
 
-static inline void refuse(unsigned good, unsigned bad, int err)
+static inline void refuse_sd_sends(unsigned good, unsigned bad, int err)
 {
 	refusal = (struct refusal){ .fd = -1, .good = good, .bad = bad, .err = err };
 }
 
 #define EVER 1000000u
 
-static inline void do_send(void)
+static inline void do_sd_sends_send(void)
 {
 	sys_instead.sendmsg = NULL;
 	sys_instead.sendmmsg = NULL;
@@ -188,13 +188,13 @@ static inline struct ddps_sn_env *env(void)
 static inline void to_server(struct wire *x, const struct server *s)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = loopback(&sa, AF_INET, s->encap);
+	socklen_t len = get_sd_backend_loopback(&sa, AF_INET, s->encap);
 
 	cr_assert_eq(connect(x->fd, (struct sockaddr *)&sa, len), 0);
 	x->dport = ntohs(((const struct sockaddr_in *)&s->sa)->sin_port);
 }
 
-static inline struct ddps_sctp_route way_to(const struct ddps_sd_assoc *a)
+static inline struct ddps_sctp_route get_sd_sends_way(const struct ddps_sd_assoc *a)
 {
 	struct ddps_sctp_path_info p;
 
@@ -203,9 +203,9 @@ static inline struct ddps_sctp_route way_to(const struct ddps_sd_assoc *a)
 }
 
 /* A router takes no more than @mtu octets on the way to peer @i. */
-static inline void narrow(unsigned i, uint32_t mtu)
+static inline void narrow_sd_sends(unsigned i, uint32_t mtu)
 {
-	const struct ddps_sctp_route r = way_to(assocs[i]);
+	const struct ddps_sctp_route r = get_sd_sends_way(assocs[i]);
 	uint8_t quote[8];
 	struct ddps_wbuf w = ddps_wbuf_init(quote, sizeof quote);
 
@@ -222,7 +222,7 @@ static inline struct side *side_of(struct server *s)
 }
 
 /* One more peer, of endpoint @s. */
-static inline void add_peer(struct server *s)
+static inline void add_sd_sends_peer(struct server *s)
 {
 	struct wire *x = malloc(sizeof *x);
 	const unsigned had = s->accepted;
@@ -230,22 +230,22 @@ static inline void add_peer(struct server *s)
 	cr_assert(x && n_peers < PEERS);
 	wire_init(x, (uint16_t)(PORT + n_peers));
 	to_server(x, s);
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
 	read_init_ack(x);
 	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
+	finish_sd_hand(x);
+	expect_sd_hand(x, C_COOKIE_ACK);
 	WAIT_FOR(s->accepted == had + 1, &sn);
 	wires[n_peers] = x;
 	assocs[n_peers++] = side_of(s)->a;
-	narrow(n_peers - 1, NARROW);
+	narrow_sd_sends(n_peers - 1, NARROW);
 }
 
 /* All that is to be said without a message is said. */
 static inline void be_quiet(void)
 {
-	do_send();
+	do_sd_sends_send();
 	while (ddps_sctp_pending(env()->e))
 		ddps_sn_flush(env());
 	note_sends();
@@ -255,36 +255,36 @@ static inline void be_quiet(void)
 static inline void begin_with(unsigned n)
 {
 	n_peers = 0;
-	start();
+	start_sd_hand();
 	while (n_peers < n)
-		add_peer(&srv);
+		add_sd_sends_peer(&srv);
 	be_quiet();
 }
 
-static inline void end(void)
+static inline void end_sd_sends(void)
 {
-	do_send();
+	do_sd_sends_send();
 	for (unsigned i = 0; i < n_peers; i++) {
 		close(wires[i]->fd);
 		free(wires[i]);
 	}
-	stop(NULL);
+	stop_sd_hand(NULL);
 }
 
 /* ---- what leaves ---- */
 
 /* A message for peer @i, which waits for a flush. */
-static inline void post(unsigned i, size_t len)
+static inline void post_sd_sends(unsigned i, size_t len)
 {
 	uint8_t msg[8192];
 	struct iovec iov = { msg, len };
 
 	cr_assert_leq(len, sizeof msg);
-	fill(msg, len, (uint16_t)i);
+	fill_sd_backend(msg, len, (uint16_t)i);
 	cr_assert_eq(B->send(assocs[i], 0, 16, &iov, 1), 0);
 }
 
-static inline void flush(void)
+static inline void flush_sd_sends(void)
 {
 	ddps_sn_flush(env());
 }

@@ -15,7 +15,7 @@ TestSuite(sd_sock_open, .timeout = 30);
 
 #define JUNK 0x5a
 
-static int option(int fd, int level, int opt)
+static int get_sd_sock_open_option(int fd, int level, int opt)
 {
 	int v = -1;
 	socklen_t len = sizeof v;
@@ -24,7 +24,7 @@ static int option(int fd, int level, int opt)
 }
 
 /* As it is without anything set. */
-static int plain(int family)
+static int open_plain_sd_sock_open(int family)
 {
 	return socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
@@ -32,31 +32,37 @@ static int plain(int family)
 static void udp_is_set(int family)
 {
 	bool gso = false;
-	int fd = ddps_sd_sock_open(family, false, &gso), none = plain(family);
+	int fd = ddps_sd_sock_open(family, false, &gso), none = open_plain_sd_sock_open(family);
 
 	cr_assert_geq(fd, 0);
 	cr_expect(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	cr_expect_gt(option(fd, SOL_SOCKET, SO_RCVBUF), option(none, SOL_SOCKET, SO_RCVBUF));
-	cr_expect_gt(option(fd, SOL_SOCKET, SO_SNDBUF), option(none, SOL_SOCKET, SO_SNDBUF));
-	cr_expect_eq(option(fd, IPPROTO_IP, IP_PKTINFO), 1);
-	cr_expect_eq(option(fd, IPPROTO_IP, IP_RECVERR), 1);
-	cr_expect_eq(option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_PROBE);
+	cr_expect_gt(get_sd_sock_open_option(fd, SOL_SOCKET, SO_RCVBUF),
+		     get_sd_sock_open_option(none, SOL_SOCKET, SO_RCVBUF));
+	cr_expect_gt(get_sd_sock_open_option(fd, SOL_SOCKET, SO_SNDBUF),
+		     get_sd_sock_open_option(none, SOL_SOCKET, SO_SNDBUF));
+	cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IP, IP_PKTINFO), 1);
+	cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IP, IP_RECVERR), 1);
+	cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_PROBE);
 	if (family == AF_INET6) {
-		cr_expect_eq(option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO), 1);
-		cr_expect_eq(option(fd, IPPROTO_IPV6, IPV6_RECVERR), 1);
-		cr_expect_eq(option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER), IPV6_PMTUDISC_PROBE);
+		cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO), 1);
+		cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IPV6, IPV6_RECVERR), 1);
+		cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER),
+			     IPV6_PMTUDISC_PROBE);
 	}
-	cr_expect_eq(gso, option(none, IPPROTO_UDP, UDP_SEGMENT) >= 0, "if the kernel knows it");
-	cr_expect_eq(ddps_sd_sock_rcvbuf(fd), option(fd, SOL_SOCKET, SO_RCVBUF));
+	cr_expect_eq(gso, get_sd_sock_open_option(none, IPPROTO_UDP, UDP_SEGMENT) >= 0,
+		     "if the kernel knows it");
+	cr_expect_eq(ddps_sd_sock_rcvbuf(fd), get_sd_sock_open_option(fd, SOL_SOCKET, SO_RCVBUF));
 	ddps_sd_sock_set_df(fd, family, false);
-	cr_expect_eq(option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_DONT);
+	cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_DONT);
 	if (family == AF_INET6)
-		cr_expect_eq(option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER), IPV6_PMTUDISC_OMIT);
+		cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER),
+			     IPV6_PMTUDISC_OMIT);
 	ddps_sd_sock_set_df(fd, family, true);
-	cr_expect_eq(option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_PROBE);
+	cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_PROBE);
 	if (family == AF_INET6)
-		cr_expect_eq(option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER), IPV6_PMTUDISC_PROBE);
+		cr_expect_eq(get_sd_sock_open_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER),
+			     IPV6_PMTUDISC_PROBE);
 	close(fd);
 	close(none);
 }
@@ -71,7 +77,7 @@ Test(sd_sock_open, udp)
 Test(sd_sock_open, udp_is_read_in_runs)
 {
 	bool gso;
-	int fd = ddps_sd_sock_open(AF_INET, false, &gso), none = plain(AF_INET);
+	int fd = ddps_sd_sock_open(AF_INET, false, &gso), none = open_plain_sd_sock_open(AF_INET);
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof sa;
@@ -100,8 +106,8 @@ Test(sd_sock_open, directly_on_ip)
 	if (fd < 0)
 		cr_skip_test("needs a privilege");
 	cr_expect_not(gso);
-	cr_expect_eq(option(fd, SOL_SOCKET, SO_TYPE), SOCK_RAW);
-	cr_expect_eq(option(fd, SOL_SOCKET, SO_PROTOCOL), 132);
+	cr_expect_eq(get_sd_sock_open_option(fd, SOL_SOCKET, SO_TYPE), SOCK_RAW);
+	cr_expect_eq(get_sd_sock_open_option(fd, SOL_SOCKET, SO_PROTOCOL), 132);
 	close(fd);
 }
 
@@ -133,7 +139,7 @@ Test(sd_sock_open, the_first_descriptor_is_one_like_others)
 
 /* ---- addresses ---- */
 
-static struct sockaddr_storage at(int family, const char *text)
+static struct sockaddr_storage make_bound_address(int family, const char *text)
 {
 	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
 	struct sockaddr_in a4 = { .sin_family = AF_INET };
@@ -151,8 +157,9 @@ static struct sockaddr_storage at(int family, const char *text)
 
 Test(sd_sock_open, the_way_to_a_mapped_address_is_that_of_ipv4)
 {
-	struct sockaddr_storage v4 = at(AF_INET, "127.9.8.7"),
-				mapped = at(AF_INET6, "::ffff:127.9.8.7"), v6 = at(AF_INET6, "::1");
+	struct sockaddr_storage v4 = make_bound_address(AF_INET, "127.9.8.7"),
+				mapped = make_bound_address(AF_INET6, "::ffff:127.9.8.7"),
+				v6 = make_bound_address(AF_INET6, "::1");
 
 	cr_expect_gt(ddps_sd_sock_mtu(&v4), 0);
 	cr_expect_eq(ddps_sd_sock_mtu(&mapped), ddps_sd_sock_mtu(&v4));
@@ -175,7 +182,7 @@ Test(sd_sock_open, without_a_control_message_nothing_is_known)
 /* The octets between and behind what is said are given to the kernel, too. */
 static void nothing_else_is_said(int family, const char *text)
 {
-	struct sockaddr_storage ss = at(family, text);
+	struct sockaddr_storage ss = make_bound_address(family, text);
 	union ddps_sd_cmsg x, y;
 	struct msghdr m = { 0 }, n = { 0 };
 
@@ -228,7 +235,7 @@ Test(sd_sock_open, the_interface_of_the_source)
 		    { AF_INET6, "fe80::1", 7 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct sockaddr_storage ss = at(row[i].family, row[i].addr);
+		struct sockaddr_storage ss = make_bound_address(row[i].family, row[i].addr);
 		struct in6_pktinfo i6;
 		union ddps_sd_cmsg x;
 		struct msghdr m = { 0 };
@@ -260,7 +267,7 @@ static struct {
 static unsigned nsets;
 static bool no_segments;
 
-static int note(int fd, int level, int opt, const void *v, socklen_t len)
+static int note_socket_option(int fd, int level, int opt, const void *v, socklen_t len)
 {
 	int value;
 
@@ -293,7 +300,7 @@ Test(sd_sock_open, buffers_are_as_large_as_may_be)
 	static const int opts[] = { SO_RCVBUF, SO_SNDBUF, SO_RCVBUFFORCE, SO_SNDBUFFORCE };
 	bool gso;
 
-	sys_instead.setsockopt = note;
+	sys_instead.setsockopt = note_socket_option;
 	close(ddps_sd_sock_open(AF_INET, false, &gso));
 	for (size_t i = 0; i < sizeof opts / sizeof *opts; i++)
 		cr_expect_eq(value_of(SOL_SOCKET, opts[i]), 8 << 20, "option %d", opts[i]);
@@ -305,7 +312,7 @@ Test(sd_sock_open, ipv6_is_cut_to_what_passes_anywhere)
 	bool gso;
 	int fd = ddps_sd_sock_open(AF_INET6, false, &gso);
 
-	sys_instead.setsockopt = note;
+	sys_instead.setsockopt = note_socket_option;
 	ddps_sd_sock_set_df(fd, AF_INET6, false);
 	cr_expect_eq(value_of(IPPROTO_IPV6, IPV6_MTU), 1280);
 	ddps_sd_sock_set_df(fd, AF_INET6, true);
@@ -318,7 +325,7 @@ Test(sd_sock_open, a_kernel_that_cuts_no_datagrams)
 	bool gso = true;
 
 	no_segments = true;
-	sys_instead.setsockopt = note;
+	sys_instead.setsockopt = note_socket_option;
 	close(ddps_sd_sock_open(AF_INET, false, &gso));
 	cr_expect_not(gso);
 }

@@ -25,14 +25,14 @@ static union {
 } ctrl;
 static struct msghdr m;
 
-static void begin(void)
+static void begin_sd_sock(void)
 {
 	memset(&ctrl, 0, sizeof ctrl);
 	m = (struct msghdr){ .msg_control = ctrl.buf };
 }
 
 /* One more control message. */
-static void add(int level, int type, const void *data, size_t len)
+static void add_to_sd_sock(int level, int type, const void *data, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)(void *)(ctrl.buf + m.msg_controllen);
 
@@ -47,7 +47,7 @@ static void add_v4(const char *text)
 	struct in_pktinfo i = { .ipi_ifindex = 3 };
 
 	inet_pton(AF_INET, text, &i.ipi_spec_dst);
-	add(IPPROTO_IP, IP_PKTINFO, &i, sizeof i);
+	add_to_sd_sock(IPPROTO_IP, IP_PKTINFO, &i, sizeof i);
 }
 
 static void add_v6(const char *text)
@@ -55,7 +55,7 @@ static void add_v6(const char *text)
 	struct in6_pktinfo i = { .ipi6_ifindex = 3 };
 
 	inet_pton(AF_INET6, text, &i.ipi6_addr);
-	add(IPPROTO_IPV6, IPV6_PKTINFO, &i, sizeof i);
+	add_to_sd_sock(IPPROTO_IPV6, IPV6_PKTINFO, &i, sizeof i);
 }
 
 static struct sockaddr_storage dest(int *size)
@@ -87,7 +87,7 @@ Test(sd_sock, where_a_packet_came_to)
 	struct sockaddr_storage ss;
 	int gro = 1452, size;
 
-	begin();
+	begin_sd_sock();
 	ss = dest(&size);
 	expect_addr(&ss, "", 0);
 	cr_expect_eq(size, 0);
@@ -95,13 +95,13 @@ Test(sd_sock, where_a_packet_came_to)
 	add_v4("192.0.2.7");
 	ss = dest(&size);
 	expect_addr(&ss, "192.0.2.7", 0);
-	add(IPPROTO_UDP, UDP_GRO, &gro, sizeof gro);
+	add_to_sd_sock(IPPROTO_UDP, UDP_GRO, &gro, sizeof gro);
 	add_v6("2001:db8::7"); /* a socket of both families says both */
 	ss = dest(&size);
 	expect_addr(&ss, "2001:db8::7", 0);
 	cr_expect_eq(size, 1452);
 
-	begin();
+	begin_sd_sock();
 	add_v6("fe80::7");
 	add_v4("192.0.2.7");
 	ss = dest(&size);
@@ -115,11 +115,11 @@ Test(sd_sock, other_control_messages)
 	struct sockaddr_storage ss;
 	int other = 7, size;
 
-	begin();
-	add(IPPROTO_IP, IP_TTL, &other, sizeof other);
-	add(IPPROTO_IPV6, IPV6_HOPLIMIT, &other, sizeof other);
-	add(IPPROTO_UDP, UDP_GRO + 1, &other, sizeof other);
-	add(SOL_SOCKET, IP_PKTINFO, &other, sizeof other);
+	begin_sd_sock();
+	add_to_sd_sock(IPPROTO_IP, IP_TTL, &other, sizeof other);
+	add_to_sd_sock(IPPROTO_IPV6, IPV6_HOPLIMIT, &other, sizeof other);
+	add_to_sd_sock(IPPROTO_UDP, UDP_GRO + 1, &other, sizeof other);
+	add_to_sd_sock(SOL_SOCKET, IP_PKTINFO, &other, sizeof other);
 	ss = dest(&size);
 	expect_addr(&ss, "", 0);
 	cr_expect_eq(size, 0);
@@ -160,20 +160,20 @@ Test(sd_sock, what_an_error_is_about)
 	struct sock_extended_err in = { .ee_errno = EMSGSIZE, .ee_info = 1300 }, out;
 	int other = 1;
 
-	begin();
+	begin_sd_sock();
 	cr_expect_not(ddps_sd_sock_error(&m, &out), "nothing");
-	add(IPPROTO_IP, IP_TTL, &other, sizeof other);
-	add(IPPROTO_IPV6, IPV6_HOPLIMIT, &other, sizeof other);
-	add(SOL_SOCKET, IP_RECVERR, &in, sizeof in);
-	add(IPPROTO_IP, IP_RECVERR, &in, sizeof in - 1);
+	add_to_sd_sock(IPPROTO_IP, IP_TTL, &other, sizeof other);
+	add_to_sd_sock(IPPROTO_IPV6, IPV6_HOPLIMIT, &other, sizeof other);
+	add_to_sd_sock(SOL_SOCKET, IP_RECVERR, &in, sizeof in);
+	add_to_sd_sock(IPPROTO_IP, IP_RECVERR, &in, sizeof in - 1);
 	cr_expect_not(ddps_sd_sock_error(&m, &out), "none that is whole");
-	add(IPPROTO_IP, IP_RECVERR, &in, sizeof in);
+	add_to_sd_sock(IPPROTO_IP, IP_RECVERR, &in, sizeof in);
 	memset(&out, 0, sizeof out);
 	cr_assert(ddps_sd_sock_error(&m, &out));
 	cr_expect_eq(out.ee_info, 1300);
-	begin();
+	begin_sd_sock();
 	in.ee_info = 1280;
-	add(IPPROTO_IPV6, IPV6_RECVERR, &in, sizeof in);
+	add_to_sd_sock(IPPROTO_IPV6, IPV6_RECVERR, &in, sizeof in);
 	cr_assert(ddps_sd_sock_error(&m, &out));
 	cr_expect_eq(out.ee_info, 1280);
 }
@@ -239,7 +239,7 @@ Test(sd_sock, each_family_of_the_peer_needs_one_of_ours)
 static _Alignas(struct nlmsghdr) uint8_t answer[400];
 static size_t answer_len;
 
-static void attr(size_t *at, uint16_t type, const void *data, size_t len)
+static void put_sd_sock_attr(size_t *at, uint16_t type, const void *data, size_t len)
 {
 	struct rtattr a = { .rta_type = type, .rta_len = (uint16_t)(sizeof a + len) };
 
@@ -268,11 +268,11 @@ static void make_answer(uint32_t dev, uint32_t mtu)
 	size_t at = begin_answer(), inner;
 	uint32_t hops = 7;
 
-	attr(&at, RTA_TABLE, "abc", 3); /* with a pad behind it */
+	put_sd_sock_attr(&at, RTA_TABLE, "abc", 3); /* with a pad behind it */
 	if (mtu) {
 		inner = at + sizeof(struct rtattr);
-		attr(&inner, RTAX_HOPLIMIT, &hops, sizeof hops);
-		attr(&inner, RTAX_MTU, &mtu, sizeof mtu);
+		put_sd_sock_attr(&inner, RTAX_HOPLIMIT, &hops, sizeof hops);
+		put_sd_sock_attr(&inner, RTAX_MTU, &mtu, sizeof mtu);
 		memcpy(answer + at,
 		       &(struct rtattr){ .rta_type = RTA_METRICS,
 					 .rta_len = (uint16_t)(inner - at) },
@@ -280,11 +280,11 @@ static void make_answer(uint32_t dev, uint32_t mtu)
 		at = inner;
 	}
 	if (dev)
-		attr(&at, RTA_OIF, &dev, sizeof dev);
+		put_sd_sock_attr(&at, RTA_OIF, &dev, sizeof dev);
 	end_answer(at);
 }
 
-static uint32_t device(void *user, uint32_t index)
+static uint32_t open_sd_sock_device(void *user, uint32_t index)
 {
 	cr_expect_eq(user, answer);
 	return index == 3 ? 1500 : 0;
@@ -296,7 +296,7 @@ static uint32_t read_answer(size_t len)
 	uint32_t mtu;
 
 	memcpy(copy, answer, len);
-	mtu = ddps_sd_route_read(copy, len, device, answer);
+	mtu = ddps_sd_route_read(copy, len, open_sd_sock_device, answer);
 	free(copy);
 	return mtu;
 }
@@ -410,8 +410,8 @@ Test(sd_sock, an_attribute_without_a_value)
 {
 	size_t at = begin_answer();
 
-	attr(&at, RTA_TABLE, "", 0);
-	attr(&at, RTA_OIF, &dev, sizeof dev);
+	put_sd_sock_attr(&at, RTA_TABLE, "", 0);
+	put_sd_sock_attr(&at, RTA_OIF, &dev, sizeof dev);
 	end_answer(at);
 	cr_expect_eq(read_answer(answer_len), 1500);
 }
@@ -422,7 +422,7 @@ Test(sd_sock, an_attribute_that_says_more_than_there_is)
 	struct rtattr a = { .rta_len = 100, .rta_type = RTA_OIF };
 	size_t at = begin_answer();
 
-	attr(&at, RTA_OIF, &dev, sizeof dev);
+	put_sd_sock_attr(&at, RTA_OIF, &dev, sizeof dev);
 	memcpy(answer + at, &a, sizeof a);
 	end_answer(at + 8);
 	cr_expect_eq(read_answer(answer_len), 1500);
@@ -436,9 +436,9 @@ Test(sd_sock, what_is_behind_the_last_attribute)
 	for (size_t len = 0; len < 20; len++) {
 		size_t at = begin_answer(), end;
 
-		attr(&at, RTA_OIF, &dev, sizeof dev);
+		put_sd_sock_attr(&at, RTA_OIF, &dev, sizeof dev);
 		end = at + sizeof none + len;
-		attr(&at, RTA_TABLE, "abcdefghijklmnopqrst", len);
+		put_sd_sock_attr(&at, RTA_TABLE, "abcdefghijklmnopqrst", len);
 		if (at == end) /* nothing to fill up */
 			continue;
 		memcpy(answer + end, &none, sizeof none);
@@ -452,11 +452,11 @@ Test(sd_sock, a_size_that_is_not_whole)
 	size_t at = begin_answer(), inner = at + sizeof(struct rtattr);
 	struct rtattr a = { .rta_type = RTA_METRICS };
 
-	attr(&inner, RTAX_MTU, "\1\1", 2);
+	put_sd_sock_attr(&inner, RTAX_MTU, "\1\1", 2);
 	a.rta_len = (uint16_t)(inner - at);
 	memcpy(answer + at, &a, sizeof a);
 	at = inner;
-	attr(&at, RTA_OIF, &dev, sizeof dev);
+	put_sd_sock_attr(&at, RTA_OIF, &dev, sizeof dev);
 	end_answer(at);
 	cr_expect_eq(read_answer(answer_len), 1500, "the device's");
 }
@@ -466,7 +466,7 @@ Test(sd_sock, a_size_that_is_not_whole)
 static uint8_t asked[100];
 static size_t asked_len;
 
-static ssize_t look(int fd, const void *b, size_t len, int flags)
+static ssize_t peek_asked_route(int fd, const void *b, size_t len, int flags)
 {
 	cr_assert_leq(len, sizeof asked);
 	memcpy(asked, b, len);
@@ -503,7 +503,7 @@ static void asks_for(int family, const char *text, uint8_t bits)
 
 Test(sd_sock, the_kernel_is_asked_for_the_route_to_the_whole_address)
 {
-	sys_instead.send = look;
+	sys_instead.send = peek_asked_route;
 	asks_for(AF_INET, "127.1.2.3", 32);
 	asks_for(AF_INET6, "2001:db8:1234:5678:9abc:def0:1122:3344", 128);
 }

@@ -245,7 +245,7 @@ Test(sd_stall, sending_goes_on)
 		free(fake_sctp_raw_take(raw));
 }
 
-static void fill(uint16_t stream, unsigned *ssn, size_t len, size_t n)
+static void fill_sd_stall(uint16_t stream, unsigned *ssn, size_t len, size_t n)
 {
 	for (size_t i = 0; i < n; i++, ++*ssn)
 		sd_push_segment(raw, stream, (uint16_t)*ssn, *ssn - 1, len);
@@ -258,12 +258,12 @@ Test(sd_stall, much_of_it_closes_the_receive_window, .description = "5043-10-5")
 	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
 	unsigned ssn = 2, other_ssn = 1;
 
-	fill(0, &ssn, len, n);
+	fill_sd_stall(0, &ssn, len, n);
 	cr_expect_not(raw->peer->hold);
-	fill(0, &ssn, len, 1);
+	fill_sd_stall(0, &ssn, len, 1);
 	cr_expect(raw->peer->hold, "one more and nothing is read");
-	fill(0, &ssn, len, 1000);
-	fill(1, &other_ssn, len, 1);
+	fill_sd_stall(0, &ssn, len, 1000);
+	fill_sd_stall(1, &other_ssn, len, 1);
 	cr_expect_eq(other->segments, 0);
 	cr_expect_eq(u->closes, 0, "lossless");
 	cr_expect_leq(sd_carrier_of(&w, 0)->held, DDPS_SD_STALL_OCTETS + 61000);
@@ -280,9 +280,9 @@ Test(sd_stall, many_small_ones_stay_inside_the_window, .description = "5043-10-6
 	struct sd_ulp *u = &w.req[0];
 	unsigned ssn = 2;
 
-	fill(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 2);
+	fill_sd_stall(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 2);
 	cr_expect_not(raw->peer->hold);
-	fill(0, &ssn, SD_SEG_HDR, 50000);
+	fill_sd_stall(0, &ssn, SD_SEG_HDR, 50000);
 	cr_expect(raw->peer->hold);
 	resume(u);
 	cr_expect_eq(u->segments, ssn - 1);
@@ -302,7 +302,7 @@ Test(sd_stall, many_stalled_sessions_share_a_bound)
 	for (uint16_t s = 2; s < 12; s++) {
 		unsigned ssn = 1;
 
-		fill(s, &ssn, len, n);
+		fill_sd_stall(s, &ssn, len, n);
 	}
 	cr_expect(raw->peer->hold);
 	cr_expect_leq(sd_carrier_of(&w, 0)->held, DDPS_SD_STALL_ASSOC + 61000);
@@ -338,7 +338,7 @@ Test(sd_stall, an_abort_opens_the_window_for_the_others)
 	unsigned ssn = 2;
 	char term[16];
 
-	fill(0, &ssn, len, n);
+	fill_sd_stall(0, &ssn, len, n);
 	cr_expect(raw->peer->hold);
 	sd_send_segment(&w, raw, 1, 1, 0);
 	cr_expect_eq(w.req[1].segments, 0);
@@ -385,8 +385,8 @@ Test(sd_stall, attack_4_a_stalled_session_does_not_silence_others_for_ever)
 	unsigned ssn = 2, other_ssn = 1;
 
 	cr_expect_not(t->on);
-	fill(0, &ssn, len, n);
-	fill(1, &other_ssn, len, 3);
+	fill_sd_stall(0, &ssn, len, n);
+	fill_sd_stall(1, &other_ssn, len, 3);
 	cr_expect_eq(other->segments, 0);
 	cr_assert(t->on);
 	t->fn(t->user); /* its time has come */
@@ -408,7 +408,7 @@ Test(sd_stall, attack_4_who_keeps_nobody_waiting_may_stall_for_ever)
 
 	other->rx_result = DDPS_LLP_HOLD;
 	sd_send_segment(&w, raw, 1, 1, 0);
-	fill(0, &ssn, len, n);
+	fill_sd_stall(0, &ssn, len, n);
 	cr_expect(raw->peer->hold);
 	for (int i = 0; i < 10; i++) {
 		cr_assert(t->on);
@@ -428,7 +428,7 @@ static struct {
 	size_t octets, window; /* that is kept; with which the window is shut */
 } kept;
 
-static bool keep(struct ddps_sd_assoc *a, size_t octets)
+static bool keep_stall_octets(struct ddps_sd_assoc *a, size_t octets)
 {
 	(void)a;
 	kept.octets = octets;
@@ -441,7 +441,7 @@ static struct ddps_sd_carrier *keeper(size_t window)
 	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
 
 	b = *c->b;
-	b.keep = keep;
+	b.keep = keep_stall_octets;
 	c->b = &b;
 	kept.octets = 0;
 	kept.window = window;
@@ -455,14 +455,14 @@ Test(sd_stall, what_is_beyond_the_share_is_taken_off_the_window, .description = 
 	size_t n = DDPS_SD_STALL_OCTETS / cost;
 	unsigned ssn = 2, other_ssn = 1;
 
-	fill(0, &ssn, len, n);
+	fill_sd_stall(0, &ssn, len, n);
 	cr_expect_eq(kept.octets, 0);
-	fill(0, &ssn, len, 4);
+	fill_sd_stall(0, &ssn, len, 4);
 	cr_expect_eq(kept.octets, 2 * (c->held - DDPS_SD_STALL_OCTETS));
 	cr_expect_gt(kept.octets, 3 * cost);
 	cr_expect_not(raw->peer->hold, "it is read all the same");
 	cr_expect_not(c->pause_timer.on);
-	fill(1, &other_ssn, len, 3);
+	fill_sd_stall(1, &other_ssn, len, 3);
 	cr_expect_eq(w.req[1].segments, 3);
 	/* a new one is set up */
 	sd_send(&w, raw, 2, "0000 0001");
@@ -478,9 +478,9 @@ Test(sd_stall, small_ones_beyond_the_share_are_taken_off_too, .description = "50
 	unsigned ssn = 2;
 
 	keeper(4u << 20);
-	fill(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 1);
+	fill_sd_stall(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 1);
 	cr_expect_eq(kept.octets, 0);
-	fill(0, &ssn, SD_SEG_HDR, 100);
+	fill_sd_stall(0, &ssn, SD_SEG_HDR, 100);
 	cr_expect_eq(kept.octets, 100 * 2 * DDPS_SD_STALL_ITEM);
 	resume(&w.req[0]);
 	cr_expect_eq(kept.octets, 0);
@@ -494,9 +494,9 @@ Test(sd_stall, attack_4_a_shut_window_is_opened_for_others, .description = "5043
 	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
 	unsigned ssn = 2;
 
-	fill(0, &ssn, len, (DDPS_SD_STALL_OCTETS + (1u << 19)) / cost - 1);
+	fill_sd_stall(0, &ssn, len, (DDPS_SD_STALL_OCTETS + (1u << 19)) / cost - 1);
 	cr_expect_not(c->pause_timer.on);
-	fill(0, &ssn, len, 2);
+	fill_sd_stall(0, &ssn, len, 2);
 	cr_assert(c->pause_timer.on);
 	cr_expect_not(raw->peer->hold);
 	c->pause_timer.fn(c->pause_timer.user); /* its time has come */
@@ -520,9 +520,9 @@ Test(sd_stall, the_one_that_holds_most_ends)
 		sd_send(&w, raw, stream[i], "0000 0001");
 		w.req[2 + i].rx_result = DDPS_LLP_HOLD;
 	}
-	fill(2, &ssn[0], len, 2);
-	fill(6, &ssn[2], len, 3);
-	fill(4, &ssn[1], len, n);
+	fill_sd_stall(2, &ssn[0], len, 2);
+	fill_sd_stall(6, &ssn[2], len, 3);
+	fill_sd_stall(4, &ssn[1], len, n);
 	cr_assert(t->on);
 	t->fn(t->user);
 	sd_run(&w);
@@ -538,7 +538,7 @@ Test(sd_stall, an_association_that_goes_ends_nobody_for_others)
 	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
 	unsigned ssn = 2;
 
-	fill(0, &ssn, len, n);
+	fill_sd_stall(0, &ssn, len, n);
 	cr_assert(c->pause_timer.on);
 	ddps_sd_carrier_up.peer_shutdown(c);
 	ddps_timer_start(w.env.loop, &c->pause_timer, 0);
@@ -557,15 +557,15 @@ Test(sd_stall, what_all_hold_is_taken_off_the_window, .description = "5043-10-5"
 	for (uint16_t s = 2; s < 6; s++) { /* one is missing: they wait in order, and stall not */
 		other_ssn[s - 2] = 2;
 		sd_send(&w, raw, s, "0000 0001");
-		fill(s, &other_ssn[s - 2], len, each);
+		fill_sd_stall(s, &other_ssn[s - 2], len, each);
 	}
 	resume(&w.req[0]);
-	fill(1, &(unsigned){ 2 }, len, each);
+	fill_sd_stall(1, &(unsigned){ 2 }, len, each);
 	cr_assert_gt(c->held, DDPS_SD_STALL_ASSOC);
 	cr_expect_eq(c->nwaiting, 0);
 	cr_expect_eq(kept.octets, 0, "nobody stalls");
 	w.req[0].rx_result = DDPS_LLP_HOLD;
-	fill(0, &ssn, len, 2);
+	fill_sd_stall(0, &ssn, len, 2);
 	cr_expect_eq(c->nwaiting, 1);
 	cr_expect_eq(kept.octets, 2 * (c->held - DDPS_SD_STALL_ASSOC));
 }
@@ -579,11 +579,11 @@ Test(sd_stall, a_shut_window_stays_shut_until_half_is_gone)
 	unsigned ssn = 2, other_ssn = 1;
 
 	w.req[1].rx_result = DDPS_LLP_HOLD;
-	fill(0, &ssn, len, share + 2);
-	fill(1, &other_ssn, len, share + 8);
+	fill_sd_stall(0, &ssn, len, share + 2);
+	fill_sd_stall(1, &other_ssn, len, share + 8);
 	cr_assert_not(c->paused);
 	kept.window = 2 * (size_t)c->over; /* is shut by the next one */
-	fill(1, &other_ssn, len, 1);
+	fill_sd_stall(1, &other_ssn, len, 1);
 	cr_assert(c->paused);
 	kept.window = SIZE_MAX;
 	resume(&w.req[0]); /* less than half */

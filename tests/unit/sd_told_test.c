@@ -101,7 +101,8 @@ Test(sd_told, an_answered_association_sends_what_waits)
 
 static char lines[2000];
 
-static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+static void note_sd_told(void *user, enum ddps_log_level level, const char *facility,
+			 const char *message)
 {
 	size_t n = strlen(lines);
 
@@ -113,7 +114,7 @@ static void note(void *user, enum ddps_log_level level, const char *facility, co
 Test(sd_told, a_log_says_who_comes_and_goes)
 {
 	lines[0] = 0;
-	w.env.log = (struct ddps_log){ note, NULL };
+	w.env.log = (struct ddps_log){ note_sd_told, NULL };
 	sd_listen(&w);
 	cr_expect_str_eq(lines, "sctp listening, backend fake\n");
 	lines[0] = 0;
@@ -141,7 +142,7 @@ Test(sd_told, a_log_says_once_that_it_is_up)
 	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
 	c = sd_carrier_of(&w, 0);
 	lines[0] = 0;
-	w.env.log = (struct ddps_log){ note, NULL };
+	w.env.log = (struct ddps_log){ note_sd_told, NULL };
 	ddps_sd_carrier_up.answered(c);
 	cr_expect_str_eq(lines, "");
 	ddps_sd_carrier_up.comm_up(c);
@@ -151,7 +152,7 @@ Test(sd_told, a_log_says_once_that_it_is_up)
 
 /* ---- who shares an association ---- */
 
-static int join(struct sd_ulp *s, struct sockaddr_in *sa)
+static int join_sd_told(struct sd_ulp *s, struct sockaddr_in *sa)
 {
 	static const struct ddps_llp_up none;
 	struct ddps_setup setup = { 0 };
@@ -167,10 +168,10 @@ Test(sd_told, what_is_behind_an_address_does_not_part)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
 	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
-	cr_assert_eq(join(&u, &sa), 0);
+	cr_assert_eq(join_sd_told(&u, &sa), 0);
 	for (int i = 0; i < 8; i++)
 		sa.sin_zero[i] = (unsigned char)(i * 29 + 1);
-	cr_assert_eq(join(&v, &sa), 0);
+	cr_assert_eq(join_sd_told(&v, &sa), 0);
 	cr_expect_eq(fake_sctp_net.connects, 1);
 }
 
@@ -194,14 +195,14 @@ Test(sd_told, each_address_of_a_list_counts)
 	w.uri.hosts.n = 2;
 	host(0, 0x7f000001);
 	host(1, 0x7f000002);
-	cr_assert_eq(join(&s[0], &sa), 0);
-	cr_assert_eq(join(&s[1], &sa), 0);
+	cr_assert_eq(join_sd_told(&s[0], &sa), 0);
+	cr_assert_eq(join_sd_told(&s[1], &sa), 0);
 	cr_expect_eq(fake_sctp_net.connects, 1);
 	host(0, 0x7f000003);
-	cr_assert_eq(join(&s[2], &sa), 0);
+	cr_assert_eq(join_sd_told(&s[2], &sa), 0);
 	cr_expect_eq(fake_sctp_net.connects, 2, "another first one");
 	host(1, 0x7f000004);
-	cr_assert_eq(join(&s[3], &sa), 0);
+	cr_assert_eq(join_sd_told(&s[3], &sa), 0);
 	cr_expect_eq(fake_sctp_net.connects, 3, "another second one");
 	for (int i = 0; i < 4; i++)
 		sd_free(&s[i]);
@@ -221,7 +222,7 @@ Test(sd_told, one_whose_peer_takes_nothing_is_not_shared)
 
 static struct ddps_sd_backend plain;
 
-static bool never(void)
+static bool return_never(void)
 {
 	return false;
 }
@@ -266,7 +267,7 @@ Test(sd_told, one_address_each_is_no_list)
 
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, false, false), 0);
 	plain = fake_sctp;
-	plain.available = never;
+	plain.available = return_never;
 	((struct ddps_sd_provider *)w.env.sctp)->slot[0].b = &plain;
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		plain.shares = cases[i].shares;
@@ -278,7 +279,7 @@ Test(sd_told, one_address_each_is_no_list)
 
 /* ---- timers ---- */
 
-static bool due_in(const struct ddps_timer *t, uint64_t ms)
+static bool is_sd_told_due_in(const struct ddps_timer *t, uint64_t ms)
 {
 	uint64_t left = t->due - ddps_now();
 
@@ -294,10 +295,10 @@ Test(sd_told, an_answer_is_waited_for_until_it_is_here)
 	w.param.connect_ms = 50000;
 	raw = sd_raw_initiated(&w, &u, false);
 	p = sd_pair_of(&u);
-	cr_expect(due_in(&p->timer, 60000));
+	cr_expect(is_sd_told_due_in(&p->timer, 60000));
 	cr_expect_not(((struct ddps_sd_session *)u.llp)->timer.on);
 	ddps_sd_pair_step(p, DDPS_SD_EV_DRAINED, NULL, NULL);
-	cr_expect(due_in(&p->timer, 60000), "it goes on");
+	cr_expect(is_sd_told_due_in(&p->timer, 60000), "it goes on");
 	sd_send(&w, raw, 0, "0000 0002");
 	cr_expect_not(p->timer.on);
 	sd_send_segment(&w, raw, 0, 1, 0);
@@ -314,7 +315,7 @@ Test(sd_told, a_request_that_was_given_up_waits_for_its_answer)
 	cr_expect_not(p->timer.on);
 	sd_free(&u);
 	cr_expect_eq(p->sm.state, DDPS_SD_A1C);
-	cr_expect(due_in(&p->timer, 10000));
+	cr_expect(is_sd_told_due_in(&p->timer, 10000));
 }
 
 Test(sd_told, each_deadline_has_its_words)
@@ -525,14 +526,14 @@ Test(sd_told, the_longest_segment, .description = "5043-9-4")
 
 /* ---- ids ---- */
 
-static uint16_t stream_of(struct sd_ulp *s)
+static uint16_t get_sd_told_stream(struct sd_ulp *s)
 {
 	cr_assert_eq(sd_connect(&w, s, SD_RAW_PORT, false, NULL, 0), 0);
 	sd_run(&w);
 	return sd_pair_of(s)->stream;
 }
 
-static void lose(struct sd_ulp *s)
+static void lose_sd_told(struct sd_ulp *s)
 {
 	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "test");
 
@@ -552,19 +553,19 @@ static void ids_go_round(bool by_us, uint16_t usable)
 	a = sd_carrier_of(&w, 0);
 	a->by_us = by_us;
 	a->next_id = 0;
-	lose(&u);
+	lose_sd_told(&u);
 	for (uint16_t i = 0; i < 3; i++)
-		cr_expect_eq(stream_of(&s[i]), 2 * i + odd);
+		cr_expect_eq(get_sd_told_stream(&s[i]), 2 * i + odd);
 	cr_expect(ddps_sd_carrier_full(a));
-	lose(&s[0]);
+	lose_sd_told(&s[0]);
 	cr_expect_not(ddps_sd_carrier_full(a));
-	cr_expect_eq(stream_of(&s[0]), odd);
+	cr_expect_eq(get_sd_told_stream(&s[0]), odd);
 	cr_expect(ddps_sd_carrier_full(a));
 	a->next_id = 3;
-	lose(&s[1]);
-	lose(&s[2]);
-	cr_expect_eq(stream_of(&s[1]), 2 + odd, "the next one that is free");
-	cr_expect_eq(stream_of(&s[2]), 4 + odd);
+	lose_sd_told(&s[1]);
+	lose_sd_told(&s[2]);
+	cr_expect_eq(get_sd_told_stream(&s[1]), 2 + odd, "the next one that is free");
+	cr_expect_eq(get_sd_told_stream(&s[2]), 4 + odd);
 	for (int i = 0; i < 3; i++)
 		sd_free(&s[i]);
 }
@@ -589,7 +590,7 @@ Test(sd_told, no_id_for_one_side)
 	a = sd_carrier_of(&w, 0);
 	a->by_us = false;
 	cr_expect(ddps_sd_carrier_full(a));
-	lose(&u);
+	lose_sd_told(&u);
 	cr_expect(ddps_sd_carrier_full(a));
 	a->by_us = true;
 	cr_expect_not(ddps_sd_carrier_full(a));

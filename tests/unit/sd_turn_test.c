@@ -107,7 +107,7 @@ static struct ddps_sd_assoc *bulk(void)
 	return raw;
 }
 
-static void post(unsigned i)
+static void post_sd_turn(unsigned i)
 {
 	w.req[i].to_send++;
 	w.req[i].llp->ops->kick(w.req[i].llp);
@@ -121,7 +121,7 @@ Test(sd_turn, a_message_now_and_then_goes_before_bulk)
 	for (unsigned n = 0; n < 20; n++) {
 		unsigned before = 0;
 
-		post(3);
+		post_sd_turn(3);
 		while (next_stream(raw) != 3)
 			before++;
 		cr_expect_leq(before, TURN + 1, "%u: the turn of one, and what is on its way",
@@ -137,10 +137,10 @@ Test(sd_turn, who_always_comes_anew_leaves_the_others_their_turns)
 	struct ddps_sd_assoc *raw = bulk();
 	unsigned others = 0;
 
-	post(3);
+	post_sd_turn(3);
 	for (unsigned n = 0; n < 100; n++) {
 		if (next_stream(raw) == 3)
-			post(3);
+			post_sd_turn(3);
 		else
 			others++;
 	}

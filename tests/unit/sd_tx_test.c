@@ -18,7 +18,7 @@ static void fini(void)
 
 TestSuite(sd_tx, .init = init, .fini = fini, .timeout = 30);
 
-static void let_dry(struct ddps_sd_assoc *a, bool on)
+static void let_sd_tx_dry(struct ddps_sd_assoc *a, bool on)
 {
 	a->hold_dry = !on;
 	fake_sctp_poke(a);
@@ -270,7 +270,7 @@ Test(sd_tx, terminate_waits_for_the_accept, .description = "5043-6.6-1")
 	sd_send_segment(&w, raw, 0, 1, 0);
 	cr_expect_eq(u->segments, 1);
 	sd_expect_silence(raw);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	sd_expect(raw, 0, "0002 0004");
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_LT);
 }
@@ -285,7 +285,7 @@ Test(sd_tx, answering_terminate_waits_for_the_accept, .description = "5043-6.6-1
 	cr_expect_eq(w.req[0].peer_closes, 1);
 	sd_expect_silence(raw);
 	cr_expect_eq(w.req[0].closes, 0);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	sd_expect(raw, 0, "0001 0004");
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, 0);
@@ -304,7 +304,7 @@ Test(sd_tx, no_segments_while_a_terminate_waits)
 	w.req[1].to_send = 3;
 	w.req[1].llp->ops->kick(w.req[1].llp);
 	cr_expect_eq(w.req[1].done, 0); /* or the acknowledgement might never come */
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	sd_expect(raw, 0, "0001 0004");
 	for (uint16_t i = 0; i < 3; i++)
 		expect_segment(raw, 1, (uint16_t)(i + 1), i);
@@ -333,7 +333,7 @@ Test(sd_tx, a_pair_in_drain_gets_its_acknowledgement_from_a_busy_association)
 	w.req[1].to_send = 2;
 	w.req[1].llp->ops->kick(w.req[1].llp);
 	cr_expect_eq(w.req[1].done, 1);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	cr_expect_eq(w.req[1].done, 2);
 	cr_expect_eq(sd_state(&w, 0, 2), DDPS_SD_IDLE);
 	cr_expect_not(c->quiet);
@@ -369,7 +369,7 @@ Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")
 	sd_run(&w);
 	cr_expect_eq(u->done, DDPS_SD_IN_FLIGHT_MAX - 1); /* and the Accept */
 	cr_expect_eq(raw->peer->asks, 1);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	cr_expect_eq(u->done, 100000);
 	for (uint32_t i = 0; i < 100000; i++)
 		expect_segment(raw, 0, (uint16_t)(i + 1), i);
@@ -418,7 +418,7 @@ Test(sd_tx, terminate_counts_for_the_limit, .description = "5043-10-d1")
 	sd_send(&w, raw, 1, "0000 0002");
 	sd_expect(raw, 1, "0000 0004");
 	cr_assert_eq(sd_carrier_of(&w, 0)->acked, sd_carrier_of(&w, 0)->sent);
-	let_dry(raw->peer, false);
+	let_sd_tx_dry(raw->peer, false);
 	u->to_send = DDPS_SD_IN_FLIGHT_MAX;
 	u->llp->ops->shutdown(u->llp);
 	sd_run(&w);
@@ -427,7 +427,7 @@ Test(sd_tx, terminate_counts_for_the_limit, .description = "5043-10-d1")
 		expect_segment(raw, 0, (uint16_t)(i + 1), i);
 	sd_expect_silence(raw);
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_OPEN);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	sd_expect(raw, 0, "8000 0004");
 }
 
@@ -440,7 +440,7 @@ Test(sd_tx, a_terminate_for_an_abort_counts_for_the_limit, .description = "5043-
 
 	sd_send(&w, raw, 1, "0000 0002"); /* the Accept known to be there */
 	sd_expect(raw, 1, "0000 0004");
-	let_dry(raw->peer, false);
+	let_sd_tx_dry(raw->peer, false);
 	u->to_send = DDPS_SD_IN_FLIGHT_MAX;
 	u->llp->ops->kick(u->llp);
 	sd_run(&w);
@@ -452,7 +452,7 @@ Test(sd_tx, a_terminate_for_an_abort_counts_for_the_limit, .description = "5043-
 	for (uint32_t i = 0; i < DDPS_SD_IN_FLIGHT_MAX; i++)
 		expect_segment(raw, 0, (uint16_t)(i + 1), i);
 	sd_expect_silence(raw);
-	let_dry(raw->peer, true);
+	let_sd_tx_dry(raw->peer, true);
 	sd_expect(raw, 0, "8000 0004");
 }
 

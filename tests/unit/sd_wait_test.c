@@ -37,21 +37,21 @@ static void tells_each(void)
 	c->b = &tells;
 }
 
-static void let_dry(bool on)
+static void let_sd_wait_dry(bool on)
 {
 	raw->peer->hold_dry = !on;
 	fake_sctp_poke(raw->peer);
 	sd_run(&w);
 }
 
-static void post(struct sd_ulp *s, unsigned n)
+static void post_sd_wait(struct sd_ulp *s, unsigned n)
 {
 	s->to_send += n;
 	s->llp->ops->kick(s->llp);
 }
 
 /* One more session. */
-static struct sd_ulp *open_on(uint16_t stream)
+static struct sd_ulp *open_on_sd_wait(uint16_t stream)
 {
 	sd_send(&w, raw, stream, "0000 0001");
 	sd_expect(raw, stream, "0000 0002");
@@ -133,14 +133,14 @@ Test(sd_wait, a_terminate_does_not_leave_right_behind_its_accept, .description =
 	sd_run(&w);
 	sd_expect(raw, 1, "0000 0002");
 	sd_expect_silence(raw);
-	let_dry(true);
+	let_sd_wait_dry(true);
 	sd_expect(raw, 1, "0001 0004");
 }
 
 /* One Terminate, and nothing that would not be legal behind it. */
 Test(sd_wait, a_session_that_ends_in_order_says_so_once, .description = "5043-6.2-2")
 {
-	let_dry(true);
+	let_sd_wait_dry(true);
 	w.req[0].llp->ops->shutdown(w.req[0].llp);
 	sd_run(&w);
 	sd_expect(raw, 0, "0001 0004");
@@ -161,10 +161,10 @@ Test(sd_wait, all_of_the_limit_is_there_again, .description = "5043-10-d1")
 	struct ddps_sd_pair *p = sd_pair_of(s);
 
 	tells_each();
-	post(s, 10);
+	post_sd_wait(s, 10);
 	cr_assert_eq(s->done, 10);
 	ddps_sd_tx_acked(c, c->sent);
-	post(s, 2 * DDPS_SD_IN_FLIGHT_MAX);
+	post_sd_wait(s, 2 * DDPS_SD_IN_FLIGHT_MAX);
 	cr_expect_eq(s->done, 10 + DDPS_SD_IN_FLIGHT_MAX);
 	/* up to the one that was asked for, which was at half of that */
 	cr_assert_neq(p->probe_seq, 0);
@@ -177,23 +177,23 @@ Test(sd_wait, all_of_the_limit_is_there_again, .description = "5043-10-d1")
 /* It is asked at half of the limit, which costs nobody anything; at the limit all are silent. */
 Test(sd_wait, the_limit_is_seen_in_time, .description = "5043-10-d1")
 {
-	struct sd_ulp *s = &w.req[0], *other = open_on(1);
+	struct sd_ulp *s = &w.req[0], *other = open_on_sd_wait(1);
 
-	let_dry(false);
+	let_sd_wait_dry(false);
 	raw->peer->asks = 0;
-	post(s, DDPS_SD_IN_FLIGHT_MAX / 2 - 2); /* and the Accept; one more could follow */
+	post_sd_wait(s, DDPS_SD_IN_FLIGHT_MAX / 2 - 2); /* and the Accept; one more could follow */
 	cr_expect_eq(raw->peer->asks, 0);
-	post(s, 1);
+	post_sd_wait(s, 1);
 	cr_expect_eq(raw->peer->asks, 1);
-	post(other, 1);
+	post_sd_wait(other, 1);
 	cr_expect_eq(other->done, 1);
 	cr_expect_not(c->quiet);
-	post(s, DDPS_SD_IN_FLIGHT_MAX);
+	post_sd_wait(s, DDPS_SD_IN_FLIGHT_MAX);
 	cr_expect_eq(s->done, DDPS_SD_IN_FLIGHT_MAX - 1);
 	cr_expect(c->quiet);
-	post(other, 1);
+	post_sd_wait(other, 1);
 	cr_expect_eq(other->done, 1, "or the acknowledgement might never come");
-	let_dry(true);
+	let_sd_wait_dry(true);
 	cr_expect_eq(other->done, 2);
 	cr_expect_eq(s->done, s->to_send);
 }
@@ -204,7 +204,7 @@ Test(sd_wait, at_the_limit_nothing_goes_on_by_itself, .description = "5043-10-d1
 	struct sd_ulp *s = &w.req[0];
 
 	tells_each();
-	post(s, 2 * DDPS_SD_IN_FLIGHT_MAX);
+	post_sd_wait(s, 2 * DDPS_SD_IN_FLIGHT_MAX);
 	cr_assert_eq(s->done, DDPS_SD_IN_FLIGHT_MAX - 1);
 	sd_send(&w, raw, 1, "0000 0001");
 	cr_expect_eq(s->done, DDPS_SD_IN_FLIGHT_MAX - 1);
@@ -220,7 +220,7 @@ Test(sd_wait, nothing_is_sent_before_open)
 	other = sd_raw_initiated(&w, &u, false);
 	sd_send(&w, other, 0, "0000 0002");
 	cr_assert_eq(u.answers, 1);
-	post(&u, 1);
+	post_sd_wait(&u, 1);
 	sd_run(&w);
 	cr_expect_eq(u.pulled, 0);
 	sd_expect_silence(other);
@@ -233,7 +233,7 @@ Test(sd_wait, nothing_is_sent_before_the_answer, .description = "5043-6.1-1")
 {
 	w.accept = false;
 	sd_send(&w, raw, 1, "0000 0001");
-	post(&w.req[1], 1);
+	post_sd_wait(&w.req[1], 1);
 	sd_run(&w);
 	cr_expect_eq(w.req[1].pulled, 0);
 	sd_expect_silence(raw);
@@ -252,14 +252,14 @@ Test(sd_wait, memory_is_lent_until_it_has_left)
 
 	s->pay_len = 100;
 	room_for(1);
-	post(s, 2);
+	post_sd_wait(s, 2);
 	cr_assert_eq(s->done, 1);
 	cr_expect_eq(w.env.lenders, s->llp);
 	room_for(0);
 	cr_assert_eq(s->done, 2);
 	cr_expect_null(w.env.lenders);
 	room_for(1);
-	post(s, 2);
+	post_sd_wait(s, 2);
 	cr_expect_eq(w.env.lenders, s->llp);
 	s->llp->ops->abort(s->llp);
 	cr_expect_null(w.env.lenders);
@@ -272,14 +272,14 @@ Test(sd_wait, the_room_for_a_segment_is_kept)
 	struct ddps_sd_assoc *other = sd_raw_open(&w, 0);
 	struct ddps_seg *room;
 
-	post(&w.req[0], 1);
+	post_sd_wait(&w.req[0], 1);
 	cr_expect_null(c->tx_seg);
 	room = prov->seg;
 	cr_assert_not_null(room);
 	raw->hold = other->hold = true;
 	raw->peer->room = other->peer->room = 1;
-	post(&w.req[0], 2);
-	post(&w.req[1], 2);
+	post_sd_wait(&w.req[0], 2);
+	post_sd_wait(&w.req[1], 2);
 	cr_expect_eq(c->tx_seg, room);
 	cr_expect_null(prov->seg);
 	cr_expect_not_null(sd_carrier_of(&w, 1)->tx_seg);
@@ -304,7 +304,7 @@ Test(sd_wait, a_segment_of_many_pieces)
 		data[i] = (uint8_t)(i + 1);
 	s->pay_len = sizeof data;
 	room_for(1);
-	post(s, 2);
+	post_sd_wait(s, 2);
 	cr_assert_not_null(c->tx_pair);
 	for (int i = 0; i < DDPS_SEG_IOV_MAX; i++)
 		c->tx_seg->pay[i] = (struct iovec){ data + 3 * i, 3 };
@@ -323,7 +323,7 @@ Test(sd_wait, a_segment_of_many_pieces)
 enum { EIGHTH = 1024 - SD_SEG_HDR }; /* of payload, of a turn */
 
 /* Those that are posted now have their turns when all are there. */
-static void gather(bool on)
+static void gather_sd_wait(bool on)
 {
 	c->quiet = on;
 	if (!on)
@@ -334,21 +334,21 @@ static void gather(bool on)
 Test(sd_wait, a_turn_counts_the_octets_of_its_segments)
 {
 	w.req[0].pay_len = 1000;
-	post(&w.req[0], 1);
+	post_sd_wait(&w.req[0], 1);
 	cr_expect_eq(c->turn, SD_SEG_HDR + 1000);
-	post(&w.req[0], 2);
+	post_sd_wait(&w.req[0], 2);
 	cr_expect_eq(c->turn, 2 * (SD_SEG_HDR + 1000), "a turn of its own");
 }
 
 Test(sd_wait, a_turn_ends_with_the_segment_that_fills_it)
 {
-	struct sd_ulp *s = &w.req[0], *other = open_on(1);
+	struct sd_ulp *s = &w.req[0], *other = open_on_sd_wait(1);
 
 	s->pay_len = EIGHTH;
-	gather(true);
-	post(other, 1);
-	post(s, 9);
-	gather(false);
+	gather_sd_wait(true);
+	post_sd_wait(other, 1);
+	post_sd_wait(s, 9);
+	gather_sd_wait(false);
 	for (unsigned i = 0; i < 10; i++)
 		cr_expect_eq(segment(), i == 8, "segment %u", i);
 }
@@ -356,18 +356,18 @@ Test(sd_wait, a_turn_ends_with_the_segment_that_fills_it)
 /* Who had the last turn is not first again, as long as nobody used up one. */
 Test(sd_wait, one_message_is_a_turn_too)
 {
-	struct sd_ulp *s = &w.req[0], *other = open_on(1);
+	struct sd_ulp *s = &w.req[0], *other = open_on_sd_wait(1);
 
-	post(s, 1);
-	post(other, 1);
+	post_sd_wait(s, 1);
+	post_sd_wait(other, 1);
 	sd_run(&w);
 	cr_expect_eq(segment(), 0);
 	cr_expect_eq(segment(), 1);
 	for (unsigned i = 0; i < 3; i++) {
-		gather(true);
-		post(s, 1);
-		post(other, 1);
-		gather(false);
+		gather_sd_wait(true);
+		post_sd_wait(s, 1);
+		post_sd_wait(other, 1);
+		gather_sd_wait(false);
 		cr_expect_eq(segment(), 0);
 		cr_expect_eq(segment(), 1);
 	}
@@ -381,16 +381,16 @@ Test(sd_wait, who_has_sent_nothing_yet_goes_first)
 	s->pay_len = EIGHTH;
 	for (unsigned turns = 0; turns < 4; turns++) {
 		uint16_t stream = (uint16_t)(turns + 1);
-		struct sd_ulp *late = open_on(stream);
+		struct sd_ulp *late = open_on_sd_wait(stream);
 
-		post(s, 8 * turns);
+		post_sd_wait(s, 8 * turns);
 		sd_run(&w);
 		for (unsigned i = 0; i < 8 * turns; i++)
 			cr_assert_eq(segment(), 0);
-		gather(true);
-		post(s, 1);
-		post(late, 1);
-		gather(false);
+		gather_sd_wait(true);
+		post_sd_wait(s, 1);
+		post_sd_wait(late, 1);
+		gather_sd_wait(false);
 		cr_expect_eq(segment(), stream, "after %u turns", turns);
 		cr_expect_eq(segment(), 0);
 	}
@@ -399,14 +399,14 @@ Test(sd_wait, who_has_sent_nothing_yet_goes_first)
 /* Whoever waits for a turn and is lost, has none any more. */
 Test(sd_wait, a_session_that_is_lost_is_in_no_line)
 {
-	gather(true);
-	post(&w.req[0], 1);
+	gather_sd_wait(true);
+	post_sd_wait(&w.req[0], 1);
 	cr_assert_not(TAILQ_EMPTY(&c->seg));
 	tell->restarted(c);
 	cr_expect(TAILQ_EMPTY(&c->seg));
 	sd_run(&w);
 	cr_expect_eq(w.req[0].closes, 1);
-	post(open_on(0), 1);
+	post_sd_wait(open_on_sd_wait(0), 1);
 	sd_run(&w);
 	cr_expect_eq(segment(), 0);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* In memory of exactly that size, so that a read beyond it is seen. */
-static int decode(struct ddps_sd_msg *m, uint32_t ppid, const void *data, size_t len,
-		  uint8_t **copy)
+static int decode_sd_wire(struct ddps_sd_msg *m, uint32_t ppid, const void *data, size_t len,
+			  uint8_t **copy)
 {
 	*copy = malloc(len ? len : 1);
 	memcpy(*copy, data, len);
@@ -50,7 +50,7 @@ Test(sd_wire, decodes_the_examples,
 		struct ddps_sd_msg m;
 		uint8_t *copy;
 
-		cr_assert_eq(decode(&m, x->ppid, x->octets, x->len, &copy), 0, "%zu", i);
+		cr_assert_eq(decode_sd_wire(&m, x->ppid, x->octets, x->len, &copy), 0, "%zu", i);
 		cr_expect_eq(m.segment, x->ppid == 16);
 		cr_expect_not(m.bad, "%zu", i);
 		cr_expect_eq(m.ssn, x->ssn);
@@ -83,7 +83,7 @@ Test(sd_wire, every_truncation)
 		for (size_t n = 0; n < x->len; n++) {
 			struct ddps_sd_msg m;
 			uint8_t *copy;
-			int err = decode(&m, x->ppid, x->octets, n, &copy);
+			int err = decode_sd_wire(&m, x->ppid, x->octets, n, &copy);
 
 			cr_assert_eq(err, n < fixed ? DDPS_E_TRUNCATED : 0, "%zu: %zu", i, n);
 			if (!err)
@@ -93,7 +93,7 @@ Test(sd_wire, every_truncation)
 	}
 }
 
-static bool bad(uint16_t code, size_t pd_len)
+static bool is_message_bad(uint16_t code, size_t pd_len)
 {
 	uint8_t *buf = calloc(1, 4 + pd_len);
 	struct ddps_sd_msg m;
@@ -110,32 +110,32 @@ Test(sd_wire, private_data_limits,
      .description = "5043-5.2.3-3 5043-5.2.3-4 5043-5.2.3-2 6581-7-4 6581-7-5")
 {
 	for (uint16_t code = 1; code <= 3; code++) {
-		cr_expect_not(bad(code, 0));
-		cr_expect_not(bad(code, 511));
-		cr_expect_not(bad(code, 512));
-		cr_expect(bad(code, 513));
+		cr_expect_not(is_message_bad(code, 0));
+		cr_expect_not(is_message_bad(code, 511));
+		cr_expect_not(is_message_bad(code, 512));
+		cr_expect(is_message_bad(code, 513));
 	}
-	cr_expect_not(bad(DDPS_SD_TERMINATE, 0));
-	cr_expect(bad(DDPS_SD_TERMINATE, 1));
+	cr_expect_not(is_message_bad(DDPS_SD_TERMINATE, 0));
+	cr_expect(is_message_bad(DDPS_SD_TERMINATE, 1));
 	for (uint16_t code = 5; code <= 6; code++) {
-		cr_expect(bad(code, 0));
-		cr_expect(bad(code, 3));
-		cr_expect_not(bad(code, 4));
-		cr_expect_not(bad(code, 4 + 508));
-		cr_expect(bad(code, 4 + 509));
+		cr_expect(is_message_bad(code, 0));
+		cr_expect(is_message_bad(code, 3));
+		cr_expect_not(is_message_bad(code, 4));
+		cr_expect_not(is_message_bad(code, 4 + 508));
+		cr_expect(is_message_bad(code, 4 + 509));
 	}
-	cr_expect_not(bad(DDPS_SD_ENH_REJECT, 0));
-	cr_expect_not(bad(DDPS_SD_ENH_REJECT, 3));
-	cr_expect_not(bad(DDPS_SD_ENH_REJECT, 512));
-	cr_expect(bad(DDPS_SD_ENH_REJECT, 513));
+	cr_expect_not(is_message_bad(DDPS_SD_ENH_REJECT, 0));
+	cr_expect_not(is_message_bad(DDPS_SD_ENH_REJECT, 3));
+	cr_expect_not(is_message_bad(DDPS_SD_ENH_REJECT, 512));
+	cr_expect(is_message_bad(DDPS_SD_ENH_REJECT, 513));
 }
 
 Test(sd_wire, unknown_function_codes, .description = "5043-5.2.3-d1")
 {
-	cr_expect(bad(0, 0));
-	cr_expect(bad(8, 0));
-	cr_expect(bad(0x0100, 0));
-	cr_expect(bad(0xffff, 0));
+	cr_expect(is_message_bad(0, 0));
+	cr_expect(is_message_bad(8, 0));
+	cr_expect(is_message_bad(0x0100, 0));
+	cr_expect(is_message_bad(0xffff, 0));
 	cr_expect_str_eq(ddps_sd_code_name(8), "unknown function code");
 	cr_expect_str_eq(ddps_sd_code_name(0), "unknown function code");
 	cr_expect_str_eq(ddps_sd_code_name(5), "Enhanced Initiate");

@@ -10,7 +10,7 @@
 #define SIZE  (3u * 65536 + 5)
 #define PIECE 40000u
 
-static int new_file(const uint8_t *p, size_t n)
+static int new_sessctl_digest_file(const uint8_t *p, size_t n)
 {
 	char name[] = "/tmp/ddps-digest-XXXXXX";
 	int fd = mkstemp(name);
@@ -21,7 +21,7 @@ static int new_file(const uint8_t *p, size_t n)
 	return fd;
 }
 
-static uint8_t *octets(void)
+static uint8_t *make_sessctl_digest_octets(void)
 {
 	uint8_t *p = malloc(SIZE);
 
@@ -52,9 +52,9 @@ Test(sessctl_digest, values_that_are_known)
 Test(sessctl_digest, the_thread_finds_the_same)
 {
 	struct hasher *h = hasher_new(DIGEST_SHA256);
-	uint8_t *p = octets(), want[DIGEST_LEN], got[2][DIGEST_LEN];
+	uint8_t *p = make_sessctl_digest_octets(), want[DIGEST_LEN], got[2][DIGEST_LEN];
 	struct digest alone, d[2];
-	int fd = new_file(p, SIZE);
+	int fd = new_sessctl_digest_file(p, SIZE);
 
 	cr_assert_not_null(h);
 	digest_init(&alone, DIGEST_SHA256);
@@ -82,9 +82,9 @@ Test(sessctl_digest, the_thread_finds_the_same)
 Test(sessctl_digest, the_thread_reads_the_file_again)
 {
 	struct hasher *h = hasher_new(DIGEST_SHA256);
-	uint8_t *p = octets(), want[DIGEST_LEN], got[DIGEST_LEN];
+	uint8_t *p = make_sessctl_digest_octets(), want[DIGEST_LEN], got[DIGEST_LEN];
 	struct digest alone, d;
-	int fd = new_file(p, SIZE);
+	int fd = new_sessctl_digest_file(p, SIZE);
 
 	digest_init(&alone, DIGEST_SHA256);
 	hasher_add(NULL, &alone, p, SIZE);
@@ -102,9 +102,9 @@ Test(sessctl_digest, the_thread_reads_the_file_again)
 Test(sessctl_digest, a_file_that_became_shorter_is_told)
 {
 	struct hasher *h = hasher_new(DIGEST_SHA256);
-	uint8_t *p = octets(), got[DIGEST_LEN];
+	uint8_t *p = make_sessctl_digest_octets(), got[DIGEST_LEN];
 	struct digest d;
-	int fd = new_file(p, SIZE - 1);
+	int fd = new_sessctl_digest_file(p, SIZE - 1);
 
 	digest_init(&d, DIGEST_SHA256);
 	hasher_add_file(h, &d, p, SIZE, fd, 0);
@@ -119,7 +119,7 @@ Test(sessctl_digest, a_file_that_became_shorter_is_told)
 Test(sessctl_digest, ends_what_it_was_given)
 {
 	struct hasher *h = hasher_new(DIGEST_SHA256);
-	uint8_t *p = octets();
+	uint8_t *p = make_sessctl_digest_octets();
 	struct digest d;
 
 	cr_assert_null(hasher_new(DIGEST_CRC32C), "a CRC needs none");

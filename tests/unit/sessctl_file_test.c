@@ -25,7 +25,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void write_file(const char *name, const char *text)
+static void write_sessctl_file_file(const char *name, const char *text)
 {
 	int fd = openat(dir, name, O_CREAT | O_TRUNC | O_WRONLY, 0600);
 
@@ -35,7 +35,7 @@ static void write_file(const char *name, const char *text)
 }
 
 /* root/served is the directory, root/secret what must not be reached */
-static void set_up(void)
+static void set_sessctl_file_up(void)
 {
 	char path[100];
 
@@ -44,10 +44,10 @@ static void set_up(void)
 	snprintf(path, sizeof path, "%s/served", root);
 	cr_assert_eq(mkdir(path, 0700), 0);
 	dir = open(path, O_RDONLY | O_DIRECTORY);
-	write_file("../secret", "secret");
-	write_file("file", "hello");
+	write_sessctl_file_file("../secret", "secret");
+	write_sessctl_file_file("file", "hello");
 	cr_assert_eq(mkdirat(dir, "sub", 0700), 0);
-	write_file("sub/inner", "inner");
+	write_sessctl_file_file("sub/inner", "inner");
 	cr_assert_eq(symlinkat("../secret", dir, "out"), 0);
 	cr_assert_eq(symlinkat("/etc", dir, "etc"), 0);
 	cr_assert_eq(symlinkat("..", dir, "up"), 0);
@@ -110,7 +110,7 @@ Test(sessctl_safe, name_length_limit)
 	}
 }
 
-Test(sessctl_safe, opens_below_and_nowhere_else, .init = set_up, .fini = tear_down)
+Test(sessctl_safe, opens_below_and_nowhere_else, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	static int (*const how[])(int, const char *, int) = { safe_open, safe_open_walk };
 	static const char *const bad[] = { "out",	"etc/passwd",  "up/secret",
@@ -132,7 +132,8 @@ Test(sessctl_safe, opens_below_and_nowhere_else, .init = set_up, .fini = tear_do
 	}
 }
 
-Test(sessctl_safe, serves_regular_files_within_the_limit, .init = set_up, .fini = tear_down)
+Test(sessctl_safe, serves_regular_files_within_the_limit, .init = set_sessctl_file_up,
+     .fini = tear_down)
 {
 	const char *why = NULL;
 	uint64_t size = 0;
@@ -158,7 +159,7 @@ Test(sessctl_safe, serves_regular_files_within_the_limit, .init = set_up, .fini 
 	cr_expect(strstr(why, "no such file"));
 }
 
-Test(sessctl_safe, parent_of_a_name, .init = set_up, .fini = tear_down)
+Test(sessctl_safe, parent_of_a_name, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	const char *base;
 	int fd = safe_open_parent(dir, "sub/new", &base);
@@ -191,7 +192,7 @@ static void expect_content(const char *name, const char *text)
 	close(fd);
 }
 
-Test(sessctl_temp, appears_whole_under_its_name, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, appears_whole_under_its_name, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	struct temp t = TEMP_NONE;
 
@@ -210,7 +211,7 @@ Test(sessctl_temp, appears_whole_under_its_name, .init = set_up, .fini = tear_do
 	}
 }
 
-Test(sessctl_temp, never_replaces_without_force, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, never_replaces_without_force, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	struct temp t = TEMP_NONE;
 
@@ -221,7 +222,7 @@ Test(sessctl_temp, never_replaces_without_force, .init = set_up, .fini = tear_do
 		cr_expect_eq(errno, EEXIST);
 		/* one that appears in the meantime */
 		cr_assert_eq(temp_open(&t, dir, "new", 0, false, named[i]), 0);
-		write_file("new", "other");
+		write_sessctl_file_file("new", "other");
 		cr_expect_eq(temp_commit(&t, false), -1);
 		cr_expect_eq(errno, EEXIST);
 		expect_content("new", "other");
@@ -230,7 +231,7 @@ Test(sessctl_temp, never_replaces_without_force, .init = set_up, .fini = tear_do
 	}
 }
 
-Test(sessctl_temp, replaces_with_force, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, replaces_with_force, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	struct temp t = TEMP_NONE;
 	unsigned before = entries();
@@ -256,7 +257,7 @@ Test(sessctl_temp, replaces_with_force, .init = set_up, .fini = tear_down)
 }
 
 /* Who could not read the old file cannot read the new one, nor what there is of it so far. */
-Test(sessctl_temp, contact_19_a_file_that_is_replaced_keeps_its_mode, .init = set_up,
+Test(sessctl_temp, contact_19_a_file_that_is_replaced_keeps_its_mode, .init = set_sessctl_file_up,
      .fini = tear_down)
 {
 	static const mode_t modes[] = { 0600, 0444, 0751 };
@@ -275,7 +276,7 @@ Test(sessctl_temp, contact_19_a_file_that_is_replaced_keeps_its_mode, .init = se
 	}
 }
 
-Test(sessctl_temp, abort_leaves_nothing, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, abort_leaves_nothing, .init = set_sessctl_file_up, .fini = tear_down)
 {
 	struct temp t = TEMP_NONE;
 	unsigned before = entries();
@@ -289,7 +290,8 @@ Test(sessctl_temp, abort_leaves_nothing, .init = set_up, .fini = tear_down)
 	}
 }
 
-Test(sessctl_temp, longest_name_has_room_for_the_temporary_one, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, longest_name_has_room_for_the_temporary_one, .init = set_sessctl_file_up,
+     .fini = tear_down)
 {
 	char name[NAME_MAX + 2];
 	struct temp t = TEMP_NONE;
@@ -304,7 +306,8 @@ Test(sessctl_temp, longest_name_has_room_for_the_temporary_one, .init = set_up, 
 	cr_expect_eq(faccessat(dir, name, F_OK, 0), 0);
 }
 
-Test(sessctl_temp, a_full_disk_is_met_before_the_transfer, .init = set_up, .fini = tear_down)
+Test(sessctl_temp, a_full_disk_is_met_before_the_transfer, .init = set_sessctl_file_up,
+     .fini = tear_down)
 {
 	struct temp t = TEMP_NONE;
 	unsigned before = entries();
@@ -339,7 +342,8 @@ Test(sessctl_file, windows_are_no_larger_than_needed)
 	}
 }
 
-Test(sessctl_file, reads_at_an_offset_and_short_only_at_the_end, .init = set_up, .fini = tear_down)
+Test(sessctl_file, reads_at_an_offset_and_short_only_at_the_end, .init = set_sessctl_file_up,
+     .fini = tear_down)
 {
 	uint8_t buf[8];
 	int fd = openat(dir, "file", O_RDONLY);

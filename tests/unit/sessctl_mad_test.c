@@ -11,7 +11,7 @@
 static char why[300];
 
 /* xorshift: the same numbers in every run */
-static uint64_t next_random(uint64_t *s)
+static uint64_t draw_sessctl_mad_random(uint64_t *s)
 {
 	*s ^= *s << 13;
 	*s ^= *s >> 7;
@@ -25,10 +25,10 @@ static void random_mad(struct ddps_cm_mad *mad, uint8_t octets[DDPS_CM_MAD_LEN],
 {
 	struct ddps_cm_mad hdr;
 
-	ddps_cm_mad_init(&hdr, attr, next_random(seed));
+	ddps_cm_mad_init(&hdr, attr, draw_sessctl_mad_random(seed));
 	cr_assert_eq(ddps_cm_mad_encode(octets, &hdr), 0);
 	for (size_t i = DDPS_CM_HDR_LEN; i < DDPS_CM_MAD_LEN; i++)
-		octets[i] = (uint8_t)next_random(seed);
+		octets[i] = (uint8_t)draw_sessctl_mad_random(seed);
 	if (attr == DDPS_CM_REJ)
 		octets[DDPS_CM_HDR_LEN + 9] = 72 << 1;
 	if (attr == DDPS_CM_APR)
@@ -89,7 +89,7 @@ Test(sessctl_mad, every_field_is_in_the_text)
 	}
 }
 
-static void expect_bad(const char *json, const char *says)
+static void expect_bad_sessctl_mad(const char *json, const char *says)
 {
 	json_t *j = json_loads(json, 0, NULL);
 	struct ddps_cm_mad mad;
@@ -103,22 +103,27 @@ static void expect_bad(const char *json, const char *says)
 
 Test(sessctl_mad, bad_json)
 {
-	expect_bad("{}", "\"message\"");
-	expect_bad("{\"message\":\"RTS\"}", "\"message\"");
-	expect_bad("{\"message\":3}", "\"message\"");
-	expect_bad("{\"message\":\"REQ\",\"field\":{}}", "unknown member \"field\"");
-	expect_bad("{\"message\":\"REQ\",\"fields\":[]}", "\"fields\" is not an object");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"reason\":1}}", "REQ has no field 'reason'");
-	expect_bad("{\"message\":\"REP\",\"fields\":{\"\":1}}", "REP has no field ''");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":16777216}}", "24 bits");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":-1}}", "neither");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":1.5}}", "neither");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":\"0x\"}}", "24 bits");
-	expect_bad("{\"message\":\"REP\",\"fields\":{\"vendor_id\":16777216}}", "24 bits");
-	expect_bad("{\"message\":\"RTU\",\"fields\":{\"private_data\":\"0\"}}", "224 octets");
-	expect_bad("{\"message\":\"REQ\",\"fields\":{\"primary.local_gid\":\"fe80:\"}}", "GID");
-	expect_bad("{\"message\":\"REQ\",\"header\":{\"attr_id\":17}}", "0x0011");
-	expect_bad("{\"message\":\"REQ\",\"header\":{\"status\":65536}}", "16 bits");
+	expect_bad_sessctl_mad("{}", "\"message\"");
+	expect_bad_sessctl_mad("{\"message\":\"RTS\"}", "\"message\"");
+	expect_bad_sessctl_mad("{\"message\":3}", "\"message\"");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"field\":{}}", "unknown member \"field\"");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":[]}",
+			       "\"fields\" is not an object");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"reason\":1}}",
+			       "REQ has no field 'reason'");
+	expect_bad_sessctl_mad("{\"message\":\"REP\",\"fields\":{\"\":1}}", "REP has no field ''");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"qpn\":16777216}}", "24 bits");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"qpn\":-1}}", "neither");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"qpn\":1.5}}", "neither");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"qpn\":\"0x\"}}", "24 bits");
+	expect_bad_sessctl_mad("{\"message\":\"REP\",\"fields\":{\"vendor_id\":16777216}}",
+			       "24 bits");
+	expect_bad_sessctl_mad("{\"message\":\"RTU\",\"fields\":{\"private_data\":\"0\"}}",
+			       "224 octets");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"fields\":{\"primary.local_gid\":\"fe80:\"}}",
+			       "GID");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"header\":{\"attr_id\":17}}", "0x0011");
+	expect_bad_sessctl_mad("{\"message\":\"REQ\",\"header\":{\"status\":65536}}", "16 bits");
 }
 
 Test(sessctl_mad, short_private_data_is_padded)

@@ -11,7 +11,7 @@ static unsigned round_of[THREADS];
 static unsigned behind, whole_rounds[THREADS];
 
 /* Nobody is in another round than whoever comes out of a meeting. */
-static void *walk(void *arg)
+static void *walk_through_meetings(void *arg)
 {
 	unsigned me = *(unsigned *)arg;
 
@@ -26,7 +26,7 @@ static void *walk(void *arg)
 	return NULL;
 }
 
-static void run(void *(*fn)(void *))
+static void run_sessctl_meet(void *(*fn)(void *))
 {
 	unsigned id[THREADS];
 	pthread_t t[THREADS];
@@ -41,7 +41,7 @@ static void run(void *(*fn)(void *))
 
 Test(sessctl_meet, nobody_goes_on_alone, .timeout = 30)
 {
-	run(walk);
+	run_sessctl_meet(walk_through_meetings);
 	cr_expect_eq(behind, 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		cr_expect_eq(whole_rounds[i], ROUNDS);
@@ -66,7 +66,7 @@ static void *until_one_leaves(void *arg)
 
 Test(sessctl_meet, nobody_waits_for_whoever_left, .timeout = 30)
 {
-	run(until_one_leaves);
+	run_sessctl_meet(until_one_leaves);
 	for (unsigned i = 0; i < THREADS; i++)
 		cr_expect_eq(whole_rounds[i], 7, "%u", i);
 }

@@ -37,7 +37,7 @@ static enum opts_result parse(struct opts *o, const char *line)
 	return OPTS_BAD;
 }
 
-static void expect_bad(const char *line, const char *says)
+static void expect_bad_sessctl_opts(const char *line, const char *says)
 {
 	struct opts o;
 
@@ -162,10 +162,10 @@ Test(sessctl_opts, ird_and_ord_at_their_limits, .description = "6581-9.1-1")
 		if (v <= DDPS_RD_MAX)
 			cr_expect_eq(o.ird, v);
 	}
-	expect_bad("connect --ird -1 tcp://h:1", "0 to 16382");
-	expect_bad("connect --ird 1x tcp://h:1", "0 to 16382");
-	expect_bad("connect --ord ULP tcp://h:1", "0 to 16382");
-	expect_bad("connect --ord 99999999999999999999999 tcp://h:1", "0 to 16382");
+	expect_bad_sessctl_opts("connect --ird -1 tcp://h:1", "0 to 16382");
+	expect_bad_sessctl_opts("connect --ird 1x tcp://h:1", "0 to 16382");
+	expect_bad_sessctl_opts("connect --ord ULP tcp://h:1", "0 to 16382");
+	expect_bad_sessctl_opts("connect --ord 99999999999999999999999 tcp://h:1", "0 to 16382");
 }
 
 /* @n octets of private data given as text. */
@@ -205,8 +205,8 @@ Test(sessctl_opts, private_data_in_hexadecimal)
 	cr_expect_arr_eq(o.pd.b, ((uint8_t[]){ 0, 0xff, 0x10 }), 3);
 	cr_assert_eq(parse(&o, "connect --private-data hex: tcp://h:1"), OPTS_OK);
 	cr_expect_eq(o.pd.len, 0);
-	expect_bad("connect --private-data hex:0 tcp://h:1", "pairs");
-	expect_bad("connect --private-data hex:0x00 tcp://h:1", "pairs");
+	expect_bad_sessctl_opts("connect --private-data hex:0 tcp://h:1", "pairs");
+	expect_bad_sessctl_opts("connect --private-data hex:0x00 tcp://h:1", "pairs");
 	memset(line + at, 'a', 1024);
 	cr_expect_eq(parse(&o, line), OPTS_OK);
 	cr_expect_eq(o.pd.len, 512);
@@ -232,8 +232,8 @@ Test(sessctl_opts, private_data_from_a_file)
 	}
 	close(fd);
 	unlink(path);
-	expect_bad(line, "No such file");
-	expect_bad("connect --private-data @/ tcp://h:1", "private data file");
+	expect_bad_sessctl_opts(line, "No such file");
+	expect_bad_sessctl_opts("connect --private-data @/ tcp://h:1", "private data file");
 }
 
 Test(sessctl_opts, numbers_sizes_and_seconds)
@@ -283,17 +283,17 @@ Test(sessctl_opts, numbers_sizes_and_seconds)
 
 Test(sessctl_opts, says_what_is_wrong)
 {
-	expect_bad("connect", "missing arguments");
-	expect_bad("connect a b", "too many arguments");
-	expect_bad("connect --frobnicate u", "--frobnicate");
-	expect_bad("connect -x u", "-x");
-	expect_bad("connect --dir d u", "belongs to another command");
-	expect_bad("connect u --ird", "needs a value");
-	expect_bad("connect --json=1 u", "takes no value");
-	expect_bad("connect --count 1 u", "belongs to another command");
-	expect_bad("connect --rtr send u", "--p2p");
-	expect_bad("connect --plain --p2p u", "--p2p");
-	expect_bad("connect --plain --legacy-retry u", "--legacy-retry");
+	expect_bad_sessctl_opts("connect", "missing arguments");
+	expect_bad_sessctl_opts("connect a b", "too many arguments");
+	expect_bad_sessctl_opts("connect --frobnicate u", "--frobnicate");
+	expect_bad_sessctl_opts("connect -x u", "-x");
+	expect_bad_sessctl_opts("connect --dir d u", "belongs to another command");
+	expect_bad_sessctl_opts("connect u --ird", "needs a value");
+	expect_bad_sessctl_opts("connect --json=1 u", "takes no value");
+	expect_bad_sessctl_opts("connect --count 1 u", "belongs to another command");
+	expect_bad_sessctl_opts("connect --rtr send u", "--p2p");
+	expect_bad_sessctl_opts("connect --plain --p2p u", "--p2p");
+	expect_bad_sessctl_opts("connect --plain --legacy-retry u", "--legacy-retry");
 }
 
 Test(sessctl_opts, help_and_version_win)

@@ -13,26 +13,26 @@
 static char *text, *errors;
 static size_t text_len, errors_len;
 
-static void drop(void)
+static void drop_sessctl_out(void)
 {
 	free(text);
 	free(errors);
 	text = errors = NULL;
 }
 
-TestSuite(sessctl_out, .fini = drop);
+TestSuite(sessctl_out, .fini = drop_sessctl_out);
 
-static struct out capture(bool json)
+static struct out capture_sessctl_out(bool json)
 {
 	struct out o = { .json = json, .cmd = "test" };
 
-	drop();
+	drop_sessctl_out();
 	o.f = open_memstream(&text, &text_len);
 	o.err = open_memstream(&errors, &errors_len);
 	return o;
 }
 
-static void finish(struct out *o)
+static void finish_sessctl_out(struct out *o)
 {
 	fclose(o->f);
 	fclose(o->err);
@@ -44,7 +44,7 @@ static json_t *line(struct out *o)
 	json_error_t e;
 	json_t *j;
 
-	finish(o);
+	finish_sessctl_out(o);
 	cr_assert_gt(text_len, 1);
 	cr_assert_eq(strchr(text, '\n'), text + text_len - 1, "one line: %s", text);
 	j = json_loads(text, 0, &e);
@@ -97,7 +97,7 @@ static const struct ddps_conn_info sctp_info = {
 
 Test(sessctl_out, json_established_over_tcp)
 {
-	struct out o = capture(true);
+	struct out o = capture_sessctl_out(true);
 	json_t *j, *mpa;
 
 	out_established(&o, 0, &tcp_info, (const uint8_t *)"\x00\xff", 2);
@@ -125,7 +125,7 @@ Test(sessctl_out, json_established_over_tcp)
 
 Test(sessctl_out, json_established_over_sctp)
 {
-	struct out o = capture(true);
+	struct out o = capture_sessctl_out(true);
 	json_t *j, *sctp;
 
 	out_established(&o, 7, &sctp_info, NULL, 0);
@@ -149,7 +149,7 @@ Test(sessctl_out, json_rejected_and_terminated)
 				 .private_data_len = 1,
 				 .private_data = { 0xab } };
 	struct ddps_error e = { .has_triple = true, .by_peer = true, .triple = { 1, 2, 3 } };
-	struct out o = capture(true);
+	struct out o = capture_sessctl_out(true);
 	json_t *j;
 
 	ev.info = tcp_info;
@@ -159,7 +159,7 @@ Test(sessctl_out, json_rejected_and_terminated)
 	cr_expect_str_eq(str(j, "by"), "peer");
 	cr_expect_str_eq(str(j, "private_data"), "ab");
 	json_decref(j);
-	o = capture(true);
+	o = capture_sessctl_out(true);
 	out_terminated(&o, 0, &e);
 	j = line(&o);
 	cr_expect_str_eq(str(j, "event"), "terminated");
@@ -169,7 +169,7 @@ Test(sessctl_out, json_rejected_and_terminated)
 	cr_expect_str_eq(str(j, "by"), "peer");
 	json_decref(j);
 	e.by_peer = false;
-	o = capture(true);
+	o = capture_sessctl_out(true);
 	out_terminated(&o, 0, &e);
 	j = line(&o);
 	cr_expect_str_eq(str(j, "by"), "local");
@@ -187,7 +187,7 @@ Test(sessctl_out, json_transfer_ping_and_the_rest)
 				  .digest = sha,
 				  .digest_len = sizeof sha };
 	struct out_ping p = { .op = "read", .size = 64, .count = 3, .min = 1, .p99 = 4 };
-	struct out o = capture(true);
+	struct out o = capture_sessctl_out(true);
 	json_t *j;
 
 	out_transfer(&o, 2, &t);
@@ -199,18 +199,18 @@ Test(sessctl_out, json_transfer_ping_and_the_rest)
 	cr_expect_eq(strlen(str(j, "sha256")), 64);
 	cr_expect_eq(strncmp(str(j, "sha256"), "0100", 4), 0);
 	json_decref(j);
-	o = capture(true);
+	o = capture_sessctl_out(true);
 	out_ping(&o, &p);
 	j = line(&o);
 	cr_expect_str_eq(str(j, "event"), "ping");
 	cr_expect_eq(json_real_value(json_object_get(j, "p99_us")), 4.0);
 	json_decref(j);
-	o = capture(true);
+	o = capture_sessctl_out(true);
 	out_listening(&o, "tcp://127.0.0.1:7");
 	j = line(&o);
 	cr_expect_str_eq(str(j, "uri"), "tcp://127.0.0.1:7");
 	json_decref(j);
-	o = capture(true);
+	o = capture_sessctl_out(true);
 	out_closed(&o, 0);
 	j = line(&o);
 	cr_expect_str_eq(str(j, "event"), "closed");
@@ -219,7 +219,7 @@ Test(sessctl_out, json_transfer_ping_and_the_rest)
 
 Test(sessctl_out, errors_go_to_both_and_are_clean)
 {
-	struct out o = capture(true);
+	struct out o = capture_sessctl_out(true);
 	json_t *j;
 
 	out_error(&o, 0, "something", "peer said %s", "\x1b[2J\xff");
@@ -229,21 +229,21 @@ Test(sessctl_out, errors_go_to_both_and_are_clean)
 	cr_expect_str_eq(str(j, "try"), "something");
 	json_decref(j);
 	cr_expect_str_eq(errors, "sessctl test: peer said ?[2J?\n  try: something\n");
-	o = capture(false);
+	o = capture_sessctl_out(false);
 	out_error(&o, 4, NULL, "bad");
-	finish(&o);
+	finish_sessctl_out(&o);
 	cr_expect_eq(text_len, 0);
 	cr_expect_str_eq(errors, "sessctl test: session 4: bad\n");
 }
 
 Test(sessctl_out, text_is_plain_without_a_terminal)
 {
-	struct out o = capture(false);
+	struct out o = capture_sessctl_out(false);
 
 	out_established(&o, 3, &tcp_info, (const uint8_t *)"hi", 2);
 	out_established(&o, 0, &sctp_info, (const uint8_t *)"\x1b", 1);
 	out_progress(&o, "name", 1, 2);
-	finish(&o);
+	finish_sessctl_out(&o);
 	cr_expect_null(strchr(text, '\033'));
 	cr_expect(strstr(text, "[3] established over tcp, initiator\n"), "%s", text);
 	cr_expect(strstr(text, "\"hi\" (2 octets)"));
@@ -255,22 +255,22 @@ Test(sessctl_out, text_is_plain_without_a_terminal)
 
 Test(sessctl_out, colour_when_asked_for)
 {
-	struct out o = capture(false);
+	struct out o = capture_sessctl_out(false);
 
 	o.colour = true;
 	out_closed(&o, 0);
-	finish(&o);
+	finish_sessctl_out(&o);
 	cr_expect_str_eq(text, "\033[1mclosed\033[0m\n");
 }
 
 Test(sessctl_out, progress_shows_share_rate_and_time_left)
 {
-	struct out o = capture(false);
+	struct out o = capture_sessctl_out(false);
 
 	o.bar = true;
 	out_progress(&o, "name", 1, 2);
 	out_progress_end(&o);
-	finish(&o);
+	finish_sessctl_out(&o);
 	cr_expect(strstr(errors, "name [############------------]  50%"), "%s", errors);
 	cr_expect(strstr(errors, "iB/s"));
 	cr_expect(strstr(errors, "left"));
@@ -294,7 +294,7 @@ Test(sessctl_out, progress_fits_any_terminal)
 	const char *name = "\u00e4\u00f6\u00fc\u20ac-a-name-that-is-longer-than-there-is-room-for";
 
 	for (unsigned columns = 1; columns <= 100; columns++) {
-		struct out o = capture(false);
+		struct out o = capture_sessctl_out(false);
 
 		o.bar = true;
 		o.columns = columns;
@@ -305,7 +305,7 @@ Test(sessctl_out, progress_fits_any_terminal)
 		if (columns < 60 || columns >= 80)
 			cr_expect_eq(strstr(errors, "[####") != NULL, columns >= 80, "%u: %s",
 				     columns, errors);
-		finish(&o);
+		finish_sessctl_out(&o);
 	}
 	cr_expect_eq(text_fit("\u20ac\u20ac", 1), 3);
 	cr_expect_eq(text_fit("abc", 5), 3);

@@ -28,7 +28,7 @@ static struct msg sample(enum msg_type type)
 	return m;
 }
 
-static int decode(struct msg *m, const uint8_t *buf, size_t len)
+static int decode_sessctl_proto(struct msg *m, const uint8_t *buf, size_t len)
 {
 	uint8_t *exact = malloc(len ? len : 1); /* ASan guards octet len */
 	const char *why = NULL;
@@ -92,7 +92,7 @@ Test(sessctl_proto, every_type_survives_the_round_trip)
 		size_t len = msg_encode(&in, buf, sizeof buf);
 
 		cr_assert_gt(len, 4, "%s", msg_name(in.type));
-		cr_assert_eq(decode(&out, buf, len), 0, "%s", msg_name(in.type));
+		cr_assert_eq(decode_sessctl_proto(&out, buf, len), 0, "%s", msg_name(in.type));
 		cr_expect_eq(out.type, type);
 		cr_assert_eq(msg_encode(&out, back, sizeof back), len);
 		cr_expect_arr_eq(back, buf, len);
@@ -107,8 +107,9 @@ Test(sessctl_proto, every_truncation_and_any_excess_is_refused)
 		size_t len = msg_encode(&in, buf, sizeof buf);
 
 		for (size_t n = 0; n < len; n++)
-			cr_expect_eq(decode(&out, buf, n), -1, "%s, %zu", msg_name(in.type), n);
-		cr_expect_eq(decode(&out, buf, len + 1), -1);
+			cr_expect_eq(decode_sessctl_proto(&out, buf, n), -1, "%s, %zu",
+				     msg_name(in.type), n);
+		cr_expect_eq(decode_sessctl_proto(&out, buf, len + 1), -1);
 	}
 }
 
@@ -139,12 +140,13 @@ Test(sessctl_proto, head_is_checked)
 		for (unsigned bit = 0; bit < 8; bit++) {
 			memcpy(bad, buf, len);
 			bad[at] ^= (uint8_t)(1 << bit);
-			cr_expect_eq(decode(&out, bad, len), -1);
+			cr_expect_eq(decode_sessctl_proto(&out, bad, len), -1);
 		}
 	for (unsigned type = 0; type < 256; type++) {
 		memcpy(bad, buf, len);
 		bad[3] = (uint8_t)type;
-		cr_expect_eq(decode(&out, bad, len) == 0, type == MSG_CREDIT, "%u", type);
+		cr_expect_eq(decode_sessctl_proto(&out, bad, len) == 0, type == MSG_CREDIT, "%u",
+			     type);
 	}
 }
 
@@ -157,7 +159,7 @@ static int patched(const struct msg *m, size_t at, uint8_t v)
 
 	cr_assert_lt(at, len);
 	buf[at] = v;
-	return decode(&out, buf, len);
+	return decode_sessctl_proto(&out, buf, len);
 }
 
 Test(sessctl_proto, values_at_their_limits)
@@ -212,19 +214,19 @@ Test(sessctl_proto, text_is_bounded_and_without_nul)
 	memset(in.text, 'n', MSG_TEXT_MAX);
 	len = msg_encode(&in, buf, sizeof buf);
 	cr_assert_eq(len, 6 + MSG_TEXT_MAX);
-	cr_assert_eq(decode(&out, buf, len), 0);
+	cr_assert_eq(decode_sessctl_proto(&out, buf, len), 0);
 	cr_expect_eq(strlen(out.text), MSG_TEXT_MAX);
 	buf[4] = (MSG_TEXT_MAX + 1) >> 8; /* one more, all of it there */
 	buf[5] = (MSG_TEXT_MAX + 1) & 0xff;
 	buf[len] = 'n';
-	cr_expect_eq(decode(&out, buf, len + 1), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, len + 1), -1);
 	strcpy(in.text, "abc");
 	len = msg_encode(&in, buf, sizeof buf);
 	buf[len - 2] = 0;
-	cr_expect_eq(decode(&out, buf, len), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, len), -1);
 	buf[4] = 0; /* empty on the wire */
 	buf[5] = 0;
-	cr_expect_eq(decode(&out, buf, 6), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, 6), -1);
 }
 
 Test(sessctl_proto, names)
@@ -248,16 +250,16 @@ Test(sessctl_proto, limits_of_a_perf)
 
 	cr_assert_eq(msg_encode(&m, buf, sizeof buf), sizeof want);
 	cr_expect_arr_eq(buf, want, sizeof want);
-	cr_assert_eq(decode(&out, buf, sizeof want), 0);
+	cr_assert_eq(decode_sessctl_proto(&out, buf, sizeof want), 0);
 	cr_expect_eq(out.depth, 128);
 	buf[12] = 129;
-	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, sizeof want), -1);
 	buf[12] = 0;
-	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, sizeof want), -1);
 	buf[12] = 1;
-	cr_expect_eq(decode(&out, buf, sizeof want), 0);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, sizeof want), 0);
 	buf[4] = PERF_NOPS;
-	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	cr_expect_eq(decode_sessctl_proto(&out, buf, sizeof want), -1);
 	m.depth = PERF_DEPTH_MAX + 1;
 	cr_expect_eq(msg_encode(&m, buf, sizeof buf), 0);
 	cr_expect_eq(PERF_ACK_EVERY(1u), 1);

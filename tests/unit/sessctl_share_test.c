@@ -8,7 +8,7 @@
 
 static struct server sv;
 
-static struct session *add(const char *peer, size_t window)
+static struct session *add_to_sessctl_share(const char *peer, size_t window)
 {
 	struct session *s = calloc(1, sizeof *s);
 
@@ -62,7 +62,7 @@ static unsigned let_in(const char *peer, unsigned want)
 	unsigned n = 0;
 
 	while (n < want && !share_of_sessions(&sv, &net)) {
-		add(peer, 0);
+		add_to_sessctl_share(peer, 0);
 		n++;
 	}
 	return n;
@@ -87,11 +87,11 @@ Test(sessctl_share, contact_16_sessions_leave_as_many_for_others)
 
 Test(sessctl_share, contact_16_memory_leaves_as_much_for_others)
 {
-	struct session *s = add("192.0.2.1:1", SERVE_WINDOWS_MAX / 2 - 1), *other;
+	struct session *s = add_to_sessctl_share("192.0.2.1:1", SERVE_WINDOWS_MAX / 2 - 1), *other;
 
 	cr_expect_null(share_of_windows(s, 2));
 	cr_expect(strstr(share_of_windows(s, 3), "share"));
-	other = add("192.0.2.2:1", 0);
+	other = add_to_sessctl_share("192.0.2.2:1", 0);
 	cr_expect_null(share_of_windows(other, SERVE_WINDOWS_MAX / 4));
 	cr_expect_null(share_of_windows(other, 0));
 	cr_expect(strstr(share_of_windows(other, SERVE_WINDOWS_MAX / 2 + 2), "busy"));

@@ -350,7 +350,7 @@ Test(session_args, connections_that_cannot_be)
 }
 
 /* A request of @a at the listener of @b, taken from its events. */
-static struct ddps_request *request(void)
+static struct ddps_request *take_args_request(void)
 {
 	struct ddps_event ev = { 0 };
 	char uri[100];
@@ -367,7 +367,7 @@ static struct ddps_request *request(void)
 Test(session_args, answers_that_cannot_be)
 {
 	static const uint8_t long_one[DDPS_PD_MAX + 1];
-	struct ddps_request *req = request();
+	struct ddps_request *req = take_args_request();
 	struct ddps_conn_param p;
 	struct ddps_event ev;
 
@@ -385,7 +385,7 @@ Test(session_args, answers_that_cannot_be)
 
 Test(session_args, an_endpoint_that_is_taken)
 {
-	struct ddps_request *req = request();
+	struct ddps_request *req = take_args_request();
 
 	cr_assert_eq(ddps_connect(b.ep, "tcp://127.0.0.1:1", NULL), 0);
 	cr_expect_eq(ddps_accept(req, b.ep, NULL), DDPS_E_STATE);
@@ -404,7 +404,7 @@ Test(session_args, a_request_that_is_gone)
 			fini();
 			init();
 		}
-		req = request();
+		req = take_args_request();
 		ddps_abort(a.ep);
 		while (!b.ctx->events) { /* REQUEST_GONE, which nobody fetches */
 			cr_assert_geq(ddps_progress(a.ctx, 0), 0);

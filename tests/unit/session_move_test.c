@@ -22,7 +22,7 @@ static void open_with_thread(struct e2e *e, bool poll_drives)
 }
 
 /* A Read, there and back. */
-static void round_trip(struct e2e *e, struct ddps_mr *mr)
+static void make_session_move_round_trip(struct e2e *e, struct ddps_mr *mr)
 {
 	struct ddps_wc wc;
 
@@ -44,7 +44,7 @@ Test(session_move, waits_that_are_interrupted)
 	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
 	sys_fail("poll", 0, 200, EINTR);
 	for (int i = 0; i < 100; i++)
-		round_trip(&e, mr);
+		make_session_move_round_trip(&e, mr);
 	cr_expect_gt(sys_failed(), 0);
 	sys_fail(NULL, 0, 0, 0);
 	e2e_close(&e);
@@ -89,7 +89,7 @@ Test(session_move, a_look_that_fails_is_made_again)
 	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
 	sys_fail("epoll_wait", 0, 3, ENOMEM);
 	for (int i = 0; i < 10; i++)
-		round_trip(&e, mr);
+		make_session_move_round_trip(&e, mr);
 	cr_expect_eq(sys_failed(), 3);
 	e2e_close(&e);
 }
@@ -121,7 +121,7 @@ Test(session_move, a_number_of_another_kind)
 	is_taken(EINVAL);
 }
 
-static void nothing(void *user)
+static void ignore_move_call(void *user)
 {
 	(void)user;
 }
@@ -129,7 +129,7 @@ static void nothing(void *user)
 /* While the thread naps, since somebody polls, the program closes all descriptors. */
 Test(session_move, a_thread_that_naps_ends_with_its_context)
 {
-	struct ddps_task t = { .fn = nothing };
+	struct ddps_task t = { .fn = ignore_move_call };
 	struct ddps_wc wc;
 	static struct e2e e; /* stays as it is */
 	bool napped = false;
@@ -158,7 +158,7 @@ struct waiter {
 	int ms, result, error;
 };
 
-static void *waits(void *arg)
+static void *wait_on_context(void *arg)
 {
 	struct waiter *w = arg;
 	struct ddps_wc wc;
@@ -212,7 +212,7 @@ Test(session_move, who_leads_is_told_of_the_end)
 /* One of them has moved something: both have a look. */
 Test(session_move, progress_is_everybodys)
 {
-	struct ddps_task t = { .fn = nothing };
+	struct ddps_task t = { .fn = ignore_move_call };
 	struct waiter w[2];
 	pthread_t thread[2];
 	struct e2e e;
@@ -220,7 +220,7 @@ Test(session_move, progress_is_everybodys)
 	e2e_open(&e, TCP);
 	for (int i = 0; i < 2; i++) {
 		w[i] = (struct waiter){ .ctx = e.ctx, .ms = E2E_MS };
-		cr_assert_eq(pthread_create(&thread[i], NULL, waits, &w[i]), 0);
+		cr_assert_eq(pthread_create(&thread[i], NULL, wait_on_context, &w[i]), 0);
 	}
 	lock_when(e.ctx, &e.ctx->progress_sleepers, 2);
 	ddps_task_post(e.ctx->env.loop, &t);

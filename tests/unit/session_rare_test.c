@@ -105,7 +105,8 @@ Test(session_rare, nothing_given_is_the_defaults)
 /* It is said in the log; what is there is taken all the same. */
 static char told[400];
 
-static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+static void take_session_rare_log(void *user, enum ddps_log_level level, const char *facility,
+				  const char *text)
 {
 	(void)user;
 	if (level <= DDPS_LOG_WARN)
@@ -117,7 +118,7 @@ static void open_told(struct e2e *e, const char *uri, bool thread)
 	struct ddps_ctx_attr attr;
 
 	ddps_ctx_attr_init(&attr);
-	attr.log = on_log;
+	attr.log = take_session_rare_log;
 	attr.thread = thread;
 	told[0] = 0;
 	e2e_open_with(e, uri, &attr);
@@ -164,7 +165,7 @@ Test(session_rare, a_queue_that_cannot_be_told)
 
 /* ---- connecting ---- */
 
-static struct ddps_error failure(struct e2e *e, const char *uri)
+static struct ddps_error get_session_rare_failure(struct e2e *e, const char *uri)
 {
 	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
 	cr_assert_eq(ddps_connect(e->a.ep, uri, &e->connect), 0);
@@ -177,8 +178,8 @@ static struct addrinfo said = { .ai_family = AF_INET,
 				.ai_addr = (struct sockaddr *)&nobody,
 				.ai_addrlen = sizeof nobody };
 
-static int says(const char *host, const char *service, const struct addrinfo *hints,
-		struct addrinfo **list)
+static int answer_with_nobody(const char *host, const char *service, const struct addrinfo *hints,
+			      struct addrinfo **list)
 {
 	(void)host;
 	(void)hints;
@@ -195,9 +196,9 @@ Test(session_rare, a_name_whose_addresses_cannot_be_used)
 	struct e2e e;
 
 	e2e_open(&e, TCP);
-	sys_instead.getaddrinfo = says;
+	sys_instead.getaddrinfo = answer_with_nobody;
 	sys_fail("socket", 0, 1, EMFILE);
-	err = failure(&e, "tcp://host:7");
+	err = get_session_rare_failure(&e, "tcp://host:7");
 	cr_expect_eq(err.code, DDPS_E_SYSTEM);
 	cr_expect(strstr(err.text, "no address of \"host\" could be used"), "%s", err.text);
 	e2e_close(&e);
@@ -213,7 +214,7 @@ Test(session_rare, a_name_that_cannot_be_looked_up)
 	cr_expect_eq(ddps_connect(e.a.ep, "tcp://host:7", &e.connect), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EAGAIN);
 	sys_fail(NULL, 0, 0, 0);
-	sys_instead.getaddrinfo = says;
+	sys_instead.getaddrinfo = answer_with_nobody;
 	cr_expect_eq(ddps_connect(e.a.ep, "tcp://host:7", &e.connect), 0, "it can be tried again");
 	e2e_close(&e);
 }
@@ -226,7 +227,7 @@ Test(session_rare, a_deadline_that_is_close)
 	e2e_open(&e, TCP);
 	e.keep_request = true;
 	e.connect.connect_ms = 1;
-	cr_expect_eq(failure(&e, e.uri).code, DDPS_E_TIMEDOUT);
+	cr_expect_eq(get_session_rare_failure(&e, e.uri).code, DDPS_E_TIMEDOUT);
 	e2e_close(&e);
 }
 
@@ -266,7 +267,8 @@ Test(session_rare, a_request_of_many_octets_is_not_gathered)
 
 /* ---- a capture ---- */
 
-static void packet(struct ddps_capture *c, const void *local, const void *peer, bool sent)
+static void make_session_rare_packet(struct ddps_capture *c, const void *local, const void *peer,
+				     bool sent)
 {
 	static uint8_t text[8];
 	const struct iovec iov = { text, sizeof text };
@@ -313,14 +315,14 @@ Test(session_rare, a_capture_goes_on_where_a_write_was_interrupted)
 	struct ddps_capture *c = captured();
 	off_t before = size_of_file(), each;
 
-	packet(c, &v4, &v4, true);
+	make_session_rare_packet(c, &v4, &v4, true);
 	each = size_of_file() - before;
 	sys_fail("writev", 0, 2, EINTR);
-	packet(c, &v4, &v4, true);
+	make_session_rare_packet(c, &v4, &v4, true);
 	cr_expect_eq(sys_failed(), 2);
 	cr_expect_eq(size_of_file(), before + 2 * each);
 	cr_expect_eq(ddps_capture_error(c), 0);
-	packet(c, &unknown, &v6, true); /* IPv6, as one of them is */
+	make_session_rare_packet(c, &unknown, &v6, true); /* IPv6, as one of them is */
 	cr_expect_eq(size_of_file(), before + 3 * each + 20);
 	cr_expect_eq(ddps_capture_close(c), 0);
 	unlink(file);
@@ -336,7 +338,7 @@ Test(session_rare, a_capture_that_cannot_be_closed)
 	unlink(file);
 	c = captured();
 	sys_fail("writev", 0, 1, ENOSPC);
-	packet(c, &v4, &v4, true);
+	make_session_rare_packet(c, &v4, &v4, true);
 	sys_fail("close", 0, 1, EIO);
 	cr_expect_eq(ddps_capture_close(c), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOSPC, "the first error");

@@ -26,7 +26,7 @@ static bool picky(uint64_t seed, struct sim_tally *t)
 	return !sim_events.failed;
 }
 
-static bool dies(uint64_t seed, struct sim_tally *t)
+static bool does_picky_world_die(uint64_t seed, struct sim_tally *t)
 {
 	picky(seed, t);
 	if (sim_events.failed == 5)
@@ -55,11 +55,11 @@ Test(sim_shrink, what_a_failure_needs_is_left)
 
 Test(sim_shrink, a_world_that_dies_is_made_small_too)
 {
-	has_the_least(&(struct sim_kind){ .world = dies });
+	has_the_least(&(struct sim_kind){ .world = does_picky_world_die });
 }
 
 /* Whatever happens, it fails. */
-static bool bad(uint64_t seed, struct sim_tally *t)
+static bool is_always_failing(uint64_t seed, struct sim_tally *t)
 {
 	picky(seed, t);
 	sim_events.failed = 7;
@@ -68,10 +68,10 @@ static bool bad(uint64_t seed, struct sim_tally *t)
 
 Test(sim_shrink, a_failure_that_needs_nothing_is_left_with_nothing)
 {
-	cr_assert_eq(sim_smallest(&(struct sim_kind){ .world = bad }, 7, NULL, 0), 0);
+	cr_assert_eq(sim_smallest(&(struct sim_kind){ .world = is_always_failing }, 7, NULL, 0), 0);
 }
 
-static bool good(uint64_t seed, struct sim_tally *t)
+static bool is_always_good(uint64_t seed, struct sim_tally *t)
 {
 	(void)seed;
 	t->n[0]++;
@@ -80,7 +80,8 @@ static bool good(uint64_t seed, struct sim_tally *t)
 
 Test(sim_shrink, nothing_fails)
 {
-	cr_assert_eq(sim_smallest(&(struct sim_kind){ .world = good }, 7, NULL, 0), SIZE_MAX);
+	cr_assert_eq(sim_smallest(&(struct sim_kind){ .world = is_always_good }, 7, NULL, 0),
+		     SIZE_MAX);
 }
 
 Test(sim_shrink, names_are_read_as_they_are_written)

@@ -36,7 +36,7 @@ static void teardown(void)
 
 TestSuite(stag_names, .init = setup, .fini = teardown);
 
-static struct ddps_mr *reg(uint32_t stag)
+static struct ddps_mr *register_stag_names(uint32_t stag)
 {
 	struct ddps_mr *mr = NULL;
 
@@ -50,7 +50,7 @@ static struct ddps_mr *reg(uint32_t stag)
 /* 256 names are kept apart for a window, no more. */
 Test(stag_names, the_next_256_are_others)
 {
-	reg(0x1100);
+	register_stag_names(0x1100);
 	cr_expect_not(ddps_stag_usable(pd.table, 0x1105, true));
 	cr_expect_not(ddps_stag_usable(pd.table, 0x11ff, true));
 	cr_expect(ddps_stag_usable(pd.table, 0x1005, true));
@@ -63,7 +63,7 @@ Test(stag_names, each_of_those_freed_rests, .description = "5042-6.1.1-4")
 	uint32_t stag[20];
 
 	for (int i = 0; i < 20; i++) {
-		struct ddps_mr *mr = reg(0);
+		struct ddps_mr *mr = register_stag_names(0);
 
 		stag[i] = mr->stag;
 		ddps_stag_remove(mr);
@@ -100,7 +100,7 @@ Test(stag_names, a_signal_while_it_is_drawn)
 /* Without random numbers there is no name that nobody can guess. */
 Test(stag_names, none_is_drawn, .description = "5042-6.1.1-4")
 {
-	struct ddps_mr *mr = reg(0);
+	struct ddps_mr *mr = register_stag_names(0);
 	long live = mem_live();
 
 	sys_fail("getrandom", 0, 2, EIO);
@@ -128,11 +128,11 @@ Test(stag_names, a_window_that_loses_its_name_is_not_bound)
 {
 	struct ddps_mr_change to = { .access = DDPS_LOCAL_WRITE };
 	struct ddps_sge piece = { mem, 10, 0 };
-	struct ddps_mr *mw, *mr = reg(0x10003);
+	struct ddps_mr *mw, *mr = register_stag_names(0x10003);
 	uint64_t losses;
 
 	for (uint32_t i = 2; i < 10; i++)
-		reg(i << 16 | 3);
+		register_stag_names(i << 16 | 3);
 	next = 0xabcd04;
 	cr_assert_eq(ddps_stag_add_window(&pd, true, &mw), 0);
 	piece.lkey = mr->stag;

@@ -25,7 +25,7 @@ static void teardown(void)
 
 TestSuite(stag_range, .init = setup, .fini = teardown);
 
-static struct ddps_mr *add(void *addr, size_t len, unsigned access, uint64_t stream)
+static struct ddps_mr *add_to_stag_range(void *addr, size_t len, unsigned access, uint64_t stream)
 {
 	struct ddps_mr *mr = NULL;
 
@@ -42,7 +42,7 @@ static const uint64_t lens[] = { 1,	     2,		 LEN / 2,    LEN - 2,	     LEN - 1,
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* What a range is to one of LEN octets at @base, whose end is a number yet. */
-static enum ddps_stag_verdict model(uint64_t base, uint64_t to, uint64_t len)
+static enum ddps_stag_verdict judge_range_plainly(uint64_t base, uint64_t to, uint64_t len)
 {
 	if (to > UINT64_MAX - len)
 		return DDPS_STAG_WRAP;
@@ -58,8 +58,8 @@ static void expect_remote_ranges(const struct ddps_mr *mr)
 			enum ddps_stag_verdict v = ddps_stag_check(&pd, STREAM, mr->stag, to,
 								   lens[k], DDPS_REMOTE_READ, &at);
 
-			cr_expect_eq(v, model(mr->base, to, lens[k]), "%zu of %zu: %s", k, i,
-				     ddps_stag_verdict_text(v));
+			cr_expect_eq(v, judge_range_plainly(mr->base, to, lens[k]),
+				     "%zu of %zu: %s", k, i, ddps_stag_verdict_text(v));
 			cr_expect_eq(at, v ? NULL : mr->addr + offsets[i]);
 		}
 }
@@ -68,10 +68,10 @@ Test(stag_range, of_the_peer, .description = "5041-7.1-16 5041-8.3-5")
 {
 	uint8_t *high = (uint8_t *)(UINTPTR_MAX - LEN);
 
-	expect_remote_ranges(add(mem, LEN, ALL, 0));
-	expect_remote_ranges(add(mem, LEN, ALL | DDPS_ZERO_BASED, 0));
-	expect_remote_ranges(add(high, LEN, ALL, 0));
-	expect_remote_ranges(add(high, LEN, ALL | DDPS_ZERO_BASED, 0));
+	expect_remote_ranges(add_to_stag_range(mem, LEN, ALL, 0));
+	expect_remote_ranges(add_to_stag_range(mem, LEN, ALL | DDPS_ZERO_BASED, 0));
+	expect_remote_ranges(add_to_stag_range(high, LEN, ALL, 0));
+	expect_remote_ranges(add_to_stag_range(high, LEN, ALL | DDPS_ZERO_BASED, 0));
 }
 
 /* Local ones are addresses, and have 32 bits of length. */
@@ -80,14 +80,14 @@ Test(stag_range, of_this_side)
 	uint8_t *starts[] = { mem, (uint8_t *)(UINTPTR_MAX - LEN) };
 
 	for (size_t s = 0; s < COUNT(starts); s++) {
-		struct ddps_mr *mr = add(starts[s], LEN, ALL | DDPS_ZERO_BASED, 0);
+		struct ddps_mr *mr = add_to_stag_range(starts[s], LEN, ALL | DDPS_ZERO_BASED, 0);
 
 		for (size_t i = 0; i < COUNT(offsets); i++)
 			for (size_t k = 0; k < COUNT(lens); k++) {
 				uintptr_t at = (uintptr_t)starts[s] + offsets[i];
 				struct ddps_sge p = { (void *)at, (uint32_t)lens[k], mr->stag };
-				bool in = !p.len ||
-					  !model((uintptr_t)starts[s], (uintptr_t)at, p.len);
+				bool in = !p.len || !judge_range_plainly((uintptr_t)starts[s],
+									 (uintptr_t)at, p.len);
 
 				cr_expect_eq(ddps_stag_check_local(&pd, STREAM, &p, 0),
 					     in ? DDPS_STAG_OK : DDPS_STAG_BOUNDS, "%zu of %zu", k,
@@ -99,13 +99,14 @@ Test(stag_range, of_this_side)
 /* A window is a part of its region, and its own range begins and ends there. */
 Test(stag_range, of_windows)
 {
-	struct ddps_mr *mr = add(mem, LEN, ALL, 0), *w = NULL;
+	struct ddps_mr *mr = add_to_stag_range(mem, LEN, ALL, 0), *w = NULL;
 
 	for (size_t i = 0; i < COUNT(offsets); i++)
 		for (size_t k = 0; k < COUNT(lens); k++) {
 			uintptr_t at = (uintptr_t)mem + offsets[i];
 			struct ddps_sge p = { (void *)at, (uint32_t)lens[k], mr->stag };
-			enum ddps_stag_verdict in = p.len ? model((uintptr_t)mem, at, p.len) : 0;
+			enum ddps_stag_verdict in =
+				p.len ? judge_range_plainly((uintptr_t)mem, at, p.len) : 0;
 			uint8_t *first = NULL;
 
 			cr_assert_eq(ddps_stag_add_window(&pd, false, &w), 0);
@@ -140,7 +141,7 @@ Test(stag_range, rights, .description = "5041-8.3.1-6 5040-8.1.1-5")
 
 		if (has & ~(unsigned)ALL)
 			continue;
-		mr = add(mem, LEN, has, 0);
+		mr = add_to_stag_range(mem, LEN, has, 0);
 		p = (struct ddps_sge){ mem, 1, mr->stag };
 		for (unsigned need = 0; need <= REMOTE; need++) {
 			bool writes = need & (DDPS_REMOTE_WRITE | DDPS_REMOTE_ATOMIC);
@@ -172,7 +173,7 @@ Test(stag_range, owners, .description = "5041-8.2-1 5041-8.2-2 5040-5.3-16 5040-
 	for (unsigned k = 0; k < 64; k++) {
 		uint64_t bound = k & 1 ? STREAM : 0, asks = k & 2 ? STREAM : STREAM + 1;
 		struct ddps_pd *by = k & 4 ? &pd : &other;
-		struct ddps_mr *mr = add(mem, LEN, ALL, bound), *w;
+		struct ddps_mr *mr = add_to_stag_range(mem, LEN, ALL, bound), *w;
 		struct ddps_sge p = { mem, 1, mr->stag };
 		bool mine = by == &pd && (!bound || bound == asks);
 		bool alone = k & 8, rules = k & 16;
@@ -212,7 +213,7 @@ Test(stag_range, owners, .description = "5041-8.2-1 5041-8.2-2 5040-5.3-16 5040-
 /* A window can have all names that differ in the low octet: nobody else has one of them. */
 Test(stag_range, names)
 {
-	struct ddps_mr *mr = add(mem, LEN, ALL, 0), *w;
+	struct ddps_mr *mr = add_to_stag_range(mem, LEN, ALL, 0), *w;
 	uint32_t block = mr->stag & ~0xffu;
 
 	for (uint32_t i = 0; i < 256; i++) {
@@ -260,7 +261,7 @@ Test(stag_range, regions)
 		{ UINTPTR_MAX - 9, 9, 0 },
 		{ UINTPTR_MAX - 9, 10, DDPS_E_INVAL },
 	};
-	struct ddps_mr *mr, *kept = add(mem, 1, ALL, 0);
+	struct ddps_mr *mr, *kept = add_to_stag_range(mem, 1, ALL, 0);
 
 	for (size_t i = 0; i < COUNT(row); i++) {
 		void *addr = (void *)row[i].addr;

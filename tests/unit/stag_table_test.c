@@ -23,7 +23,7 @@ static void teardown(void)
 	ddps_stag_table_free(table);
 }
 
-static struct ddps_mr *reg(unsigned access, uint64_t stream)
+static struct ddps_mr *register_stag_table(unsigned access, uint64_t stream)
 {
 	struct ddps_mr *mr = NULL;
 
@@ -31,8 +31,8 @@ static struct ddps_mr *reg(unsigned access, uint64_t stream)
 	return mr;
 }
 
-static enum ddps_stag_verdict check(const struct ddps_mr *mr, uint64_t to, uint64_t len,
-				    unsigned need)
+static enum ddps_stag_verdict check_stag_table(const struct ddps_mr *mr, uint64_t to, uint64_t len,
+					       unsigned need)
 {
 	uint8_t *at = NULL;
 	enum ddps_stag_verdict v = ddps_stag_check(&pd, STREAM_A, mr->stag, to, len, need, &at);
@@ -51,7 +51,7 @@ Test(stag, values_are_random_and_never_zero,
 	int ascending = 0;
 
 	for (int i = 0; i < 256; i++) {
-		struct ddps_mr *mr = reg(RW, 0);
+		struct ddps_mr *mr = register_stag_table(RW, 0);
 
 		cr_expect_neq(mr->stag, 0);
 		all_or |= mr->stag;
@@ -71,8 +71,8 @@ Test(stag, limit_of_regions, .description = "5042-6.4.1-1")
 	struct ddps_mr *mr[9];
 
 	for (int i = 0; i < 7; i++)
-		mr[i] = reg(RW, 0);
-	mr[7] = reg(RW, 0);
+		mr[i] = register_stag_table(RW, 0);
+	mr[7] = register_stag_table(RW, 0);
 	cr_expect_eq(ddps_stag_count(table), 8);
 	cr_expect_eq(pd.users, 8);
 	cr_expect_eq(ddps_stag_add(&pd, mem, 1, RW, 0, &mr[8]), DDPS_E_LIMIT);
@@ -100,32 +100,34 @@ Test(stag, bounds_are_exact_to_the_octet,
 		    "5040-8.1.1-3 5042-6.2.1-1")
 {
 	for (int zero = 0; zero < 2; zero++) {
-		struct ddps_mr *mr = reg(RW | (zero ? DDPS_ZERO_BASED : 0), 0);
+		struct ddps_mr *mr = register_stag_table(RW | (zero ? DDPS_ZERO_BASED : 0), 0);
 		uint64_t b = mr->base;
 
 		cr_expect_eq(b, zero ? 0 : (uintptr_t)mem);
-		cr_expect_eq(check(mr, b, 99, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
-		cr_expect_eq(check(mr, b, 100, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
-		cr_expect_eq(check(mr, b, 101, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
-		cr_expect_eq(check(mr, b + 99, 1, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
-		cr_expect_eq(check(mr, b + 100, 1, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
-		cr_expect_eq(check(mr, b + 101, 1, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
+		cr_expect_eq(check_stag_table(mr, b, 99, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
+		cr_expect_eq(check_stag_table(mr, b, 100, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
+		cr_expect_eq(check_stag_table(mr, b, 101, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
+		cr_expect_eq(check_stag_table(mr, b + 99, 1, DDPS_REMOTE_WRITE), DDPS_STAG_OK);
+		cr_expect_eq(check_stag_table(mr, b + 100, 1, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
+		cr_expect_eq(check_stag_table(mr, b + 101, 1, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
 		if (!zero)
-			cr_expect_eq(check(mr, b - 1, 1, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
-		cr_expect_eq(check(mr, b, UINT64_MAX - b, DDPS_REMOTE_WRITE), DDPS_STAG_BOUNDS);
+			cr_expect_eq(check_stag_table(mr, b - 1, 1, DDPS_REMOTE_WRITE),
+				     DDPS_STAG_BOUNDS);
+		cr_expect_eq(check_stag_table(mr, b, UINT64_MAX - b, DDPS_REMOTE_WRITE),
+			     DDPS_STAG_BOUNDS);
 	}
 }
 
 Test(stag, wrap_is_told_before_bounds, .description = "5041-7.1-16")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, 0);
+	struct ddps_mr *mr = register_stag_table(RW | DDPS_ZERO_BASED, 0);
 
-	cr_expect_eq(check(mr, UINT64_MAX - 7, 7, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
-	cr_expect_eq(check(mr, UINT64_MAX - 7, 8, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
-	cr_expect_eq(check(mr, UINT64_MAX - 7, 9, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
+	cr_expect_eq(check_stag_table(mr, UINT64_MAX - 7, 7, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_stag_table(mr, UINT64_MAX - 7, 8, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
+	cr_expect_eq(check_stag_table(mr, UINT64_MAX - 7, 9, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
 	mr->base = UINT64_MAX - 99; /* a region that ends with the last octet but none */
-	cr_expect_eq(check(mr, UINT64_MAX - 99, 99, DDPS_REMOTE_READ), DDPS_STAG_OK);
-	cr_expect_eq(check(mr, UINT64_MAX - 99, 100, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
+	cr_expect_eq(check_stag_table(mr, UINT64_MAX - 99, 99, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_stag_table(mr, UINT64_MAX - 99, 100, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
 }
 
 Test(stag, rights_are_separate, .description = "5041-8.3.1-6 5040-8.1.1-5 5042-6.3.5-1")
@@ -133,10 +135,10 @@ Test(stag, rights_are_separate, .description = "5041-8.3.1-6 5040-8.1.1-5 5042-6
 	static const unsigned right[] = { DDPS_LOCAL_WRITE, DDPS_REMOTE_WRITE, DDPS_REMOTE_READ };
 
 	for (int i = 0; i < 3; i++) {
-		struct ddps_mr *mr = reg(right[i] | DDPS_ZERO_BASED, 0);
+		struct ddps_mr *mr = register_stag_table(right[i] | DDPS_ZERO_BASED, 0);
 
 		for (int j = 0; j < 3; j++)
-			cr_expect_eq(check(mr, 0, 1, right[j]),
+			cr_expect_eq(check_stag_table(mr, 0, 1, right[j]),
 				     i == j ? DDPS_STAG_OK : DDPS_STAG_ACCESS);
 	}
 }
@@ -145,8 +147,8 @@ Test(stag, domain_and_stream,
      .description = "5041-8.2-1 5041-8.2-2 5041-8.2-4 5041-8.3-3 5041-8.3.1-2 5041-8.3.1-3 "
 		    "5040-8.1.1-1 5040-8.1.1-2 5042-6.1.1-1 5042-6.1.1-2 5042-6.1.1-3")
 {
-	struct ddps_mr *any = reg(RW | DDPS_ZERO_BASED, 0);
-	struct ddps_mr *mine = reg(RW | DDPS_ZERO_BASED, STREAM_A);
+	struct ddps_mr *any = register_stag_table(RW | DDPS_ZERO_BASED, 0);
+	struct ddps_mr *mine = register_stag_table(RW | DDPS_ZERO_BASED, STREAM_A);
 	struct ddps_sge sge = { mem, 1, any->stag };
 	uint8_t *at;
 
@@ -154,7 +156,7 @@ Test(stag, domain_and_stream,
 		     DDPS_STAG_OK);
 	cr_expect_eq(ddps_stag_check(&other, STREAM_A, any->stag, 0, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(check(mine, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_stag_table(mine, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 	cr_expect_eq(ddps_stag_check(&pd, STREAM_B, mine->stag, 0, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
 	cr_expect_eq(ddps_stag_check_local(&other, STREAM_A, &sge, 0), DDPS_STAG_ASSOCIATION);
@@ -165,12 +167,12 @@ Test(stag, domain_and_stream,
 
 Test(stag, association_before_rights_before_bounds)
 {
-	struct ddps_mr *mr = reg(DDPS_ZERO_BASED, 0);
+	struct ddps_mr *mr = register_stag_table(DDPS_ZERO_BASED, 0);
 	uint8_t *at;
 
 	cr_expect_eq(ddps_stag_check(&other, 0, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(check(mr, 0, 500, DDPS_REMOTE_READ), DDPS_STAG_ACCESS);
+	cr_expect_eq(check_stag_table(mr, 0, 500, DDPS_REMOTE_READ), DDPS_STAG_ACCESS);
 	mr->valid = false;
 	cr_expect_eq(ddps_stag_check(&other, 0, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_INVALID);
@@ -202,7 +204,7 @@ Test(stag, local_pieces)
 Test(stag, removal_revokes_at_once,
      .description = "5041-8.3-2 5041-8.3.1-5 5040-8.1.1-4 5040-8.1.1-6 5042-6.2.2-2")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, 0);
+	struct ddps_mr *mr = register_stag_table(RW | DDPS_ZERO_BASED, 0);
 	uint32_t stag = mr->stag;
 	uint8_t *at;
 
@@ -213,7 +215,7 @@ Test(stag, removal_revokes_at_once,
 
 Test(stag, remote_invalidation_of_a_bound_region, .description = "5040-5.3-16 5040-5.3-17")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, STREAM_A);
+	struct ddps_mr *mr = register_stag_table(RW | DDPS_ZERO_BASED, STREAM_A);
 	struct ddps_sge sge = { mem, 1, mr->stag };
 
 	pd.streams = 2; /* does not matter for a bound one */
@@ -221,7 +223,7 @@ Test(stag, remote_invalidation_of_a_bound_region, .description = "5040-5.3-16 50
 	cr_expect(mr->valid);
 	cr_expect_eq(ddps_stag_invalidate(&other, STREAM_A, mr->stag), DDPS_STAG_ASSOCIATION);
 	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_OK);
-	cr_expect_eq(check(mr, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_INVALID);
+	cr_expect_eq(check_stag_table(mr, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_INVALID);
 	cr_expect_eq(ddps_stag_check_local(&pd, STREAM_A, &sge, 0), DDPS_STAG_INVALID);
 	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_INVALID);
 	cr_expect_eq(ddps_stag_count(table), 1, "kept until it is deregistered");
@@ -230,7 +232,7 @@ Test(stag, remote_invalidation_of_a_bound_region, .description = "5040-5.3-16 50
 
 Test(stag, remote_invalidation_of_a_shared_region, .description = "5040-8.1.1-7")
 {
-	struct ddps_mr *mr = reg(RW, 0);
+	struct ddps_mr *mr = register_stag_table(RW, 0);
 
 	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, ~mr->stag), DDPS_STAG_INVALID);
 	pd.streams = 2;
@@ -251,7 +253,7 @@ Test(stag, verdicts_have_texts)
 
 Test(stag, freed_values_rest_for_a_while, .description = "5042-6.1.1-4")
 {
-	struct ddps_mr *mr = reg(RW, 0);
+	struct ddps_mr *mr = register_stag_table(RW, 0);
 	uint32_t stag = mr->stag;
 
 	cr_expect_not(ddps_stag_usable(table, 0, false));
@@ -259,7 +261,7 @@ Test(stag, freed_values_rest_for_a_while, .description = "5042-6.1.1-4")
 	ddps_stag_remove(mr);
 	for (int i = 0; i < 1024; i++) {
 		cr_expect_not(ddps_stag_usable(table, stag, false), "%d", i);
-		ddps_stag_remove(reg(RW, 0));
+		ddps_stag_remove(register_stag_table(RW, 0));
 	}
 	cr_expect(ddps_stag_usable(table, stag, false));
 }

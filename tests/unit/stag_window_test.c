@@ -19,7 +19,7 @@ static void setup(void)
 				      .up = &side_up,
 				      .user = &t };
 
-	side_open(&s);
+	open_rdmap_side(&s);
 	memset(&t, 0, sizeof t);
 	t.mr = s.mr;
 	cr_assert_eq(ddps_rdmap_new(&t.r, &cfg), 0);
@@ -31,12 +31,13 @@ static void setup(void)
 static void teardown(void)
 {
 	ddps_rdmap_free(t.r);
-	side_close(&s);
+	close_rdmap_side(&s);
 }
 
 TestSuite(stag_window, .init = setup, .fini = teardown);
 
-static int bind_to(struct side *at, uint32_t stag, size_t off, size_t len, unsigned access)
+static int bind_stag_window_to(struct side *at, uint32_t stag, size_t off, size_t len,
+			       unsigned access)
 {
 	struct ddps_sge sge = { s.mem + off, (uint32_t)len, mr->stag };
 	struct ddps_send_wr wr = { .wr_id = 7,
@@ -53,8 +54,8 @@ static int bind_to(struct side *at, uint32_t stag, size_t off, size_t len, unsig
 	return err;
 }
 
-static enum ddps_stag_verdict use(struct side *by, uint32_t stag, size_t off, size_t len,
-				  unsigned need)
+static enum ddps_stag_verdict check_window_use(struct side *by, uint32_t stag, size_t off,
+					       size_t len, unsigned need)
 {
 	uint8_t *at;
 
@@ -68,15 +69,15 @@ Test(stag_window, gives_a_part_of_a_region)
 	struct ddps_sge local = { s.mem + 100, 4, 0 };
 	uint32_t stag = mw->stag;
 
-	cr_expect_eq(use(&s, stag, 100, 10, 0), DDPS_STAG_INVALID);
-	cr_expect_eq(bind_to(&s, stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(check_window_use(&s, stag, 100, 10, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(bind_stag_window_to(&s, stag, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_assert_eq(s.nsq, 1);
 	expect_wc(s.sq[0], 7, DDPS_OP_BIND, DDPS_WC_SUCCESS);
-	cr_expect_eq(use(&s, stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
-	cr_expect_eq(use(&s, stag, 99, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
-	cr_expect_eq(use(&s, stag, 109, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
-	cr_expect_eq(use(&s, stag, 100, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
-	cr_expect_eq(use(&t, stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(check_window_use(&s, stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&s, stag, 99, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_window_use(&s, stag, 109, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_window_use(&s, stag, 100, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
+	cr_expect_eq(check_window_use(&t, stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_ASSOCIATION);
 	local.lkey = stag;
 	cr_expect_neq(ddps_stag_check_local(&s.pd, (uintptr_t)&s, &local, 0), DDPS_STAG_OK);
 	cr_expect_eq(mr->windows, 1);
@@ -85,12 +86,12 @@ Test(stag_window, gives_a_part_of_a_region)
 /* Behind other work it waits for its turn. */
 Test(stag_window, bound_in_the_order_of_the_queue)
 {
-	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
-	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	post_rdmap(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_assert_eq(s.nsq, 2);
 	expect_wc(s.sq[0], 8, DDPS_OP_SEND, DDPS_WC_SUCCESS);
 	expect_wc(s.sq[1], 7, DDPS_OP_BIND, DDPS_WC_SUCCESS);
-	cr_expect_eq(use(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
 }
 
 /* A shared one is every session's, and may be bound anew. */
@@ -98,12 +99,12 @@ Test(stag_window, shared)
 {
 	ddps_stag_remove(mw);
 	cr_assert_eq(ddps_stag_add_window(&s.pd, true, &mw), 0);
-	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
-	cr_expect_eq(use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
-	cr_expect_eq(bind_to(&s, mw->stag, 200, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(check_window_use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 200, 10, DDPS_REMOTE_READ), 0);
 	cr_expect_eq(s.terms, 0);
-	cr_expect_eq(use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
-	cr_expect_eq(use(&t, mw->stag, 200, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_window_use(&t, mw->stag, 200, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 	cr_expect_eq(mr->windows, 1);
 }
 
@@ -112,11 +113,11 @@ Test(stag_window, new_low_octet)
 {
 	uint32_t old = mw->stag;
 
-	cr_expect_eq(bind_to(&s, old ^ 1, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(bind_stag_window_to(&s, old ^ 1, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_expect_eq(mw->stag, old ^ 1);
-	cr_expect_eq(use(&s, old, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
-	cr_expect_eq(use(&s, old ^ 1, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
-	cr_expect_eq(bind_to(&s, old ^ 0x100, 0, 0, 0), 0);
+	cr_expect_eq(check_window_use(&s, old, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+	cr_expect_eq(check_window_use(&s, old ^ 1, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(bind_stag_window_to(&s, old ^ 0x100, 0, 0, 0), 0);
 	cr_expect_eq(s.terms, 1, "another window's name");
 }
 
@@ -138,18 +139,20 @@ Test(stag_window, has_256_names_and_begins_again)
 		uint32_t old = mw->stag, now = (first & ~0xffu) | ((first + i) & 0xff);
 
 		s.nsq = 0;
-		cr_assert_eq(bind_to(&s, now, i, 10, DDPS_REMOTE_READ), 0, "bind %u", i);
+		cr_assert_eq(bind_stag_window_to(&s, now, i, 10, DDPS_REMOTE_READ), 0, "bind %u",
+			     i);
 		cr_assert_eq(s.nsq, 1);
 		cr_assert_eq(s.sq[0].status, DDPS_WC_SUCCESS, "bind %u", i);
 		cr_assert_eq(mw->stag, now);
-		cr_assert_eq(use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
-		cr_assert_eq(use(&s, now, i - 1, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
-		cr_assert_eq(use(&s, old, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+		cr_assert_eq(check_window_use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+		cr_assert_eq(check_window_use(&s, now, i - 1, 1, DDPS_REMOTE_READ),
+			     DDPS_STAG_BOUNDS);
+		cr_assert_eq(check_window_use(&s, old, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
 		cr_assert_eq(ddps_stag_find(s.pd.table, now), mw);
 		cr_assert_eq(mr->windows, 1);
 		cr_assert_eq(ddps_stag_count(s.pd.table), all);
 		cr_assert_eq(unbind_now(&s), 0);
-		cr_assert_eq(use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+		cr_assert_eq(check_window_use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
 		cr_assert_eq(mr->windows, 0);
 	}
 	cr_expect_eq(mw->stag, first);
@@ -191,17 +194,18 @@ Test(stag_window, refused, .description = "5040-7.1-2")
 		teardown();
 		setup();
 		if (row[i].bound)
-			cr_expect_eq(bind_to(&s, mw->stag, 8, 8, DDPS_REMOTE_READ), 0);
+			cr_expect_eq(bind_stag_window_to(&s, mw->stag, 8, 8, DDPS_REMOTE_READ), 0);
 		mr->access = row[i].region | (mr->access & 0x80000000u);
-		bind_to(&s, mw->stag, row[i].off, row[i].len, row[i].access);
+		bind_stag_window_to(&s, mw->stag, row[i].off, row[i].len, row[i].access);
 		cr_expect_eq(s.terms, 1, "row %zu", i);
 		cr_expect_eq(s.sq[s.nsq - 1].status, DDPS_WC_LOCAL_ACCESS, "row %zu", i);
 		cr_expect_eq(mw->valid, row[i].bound);
 	}
 	teardown();
 	setup();
-	cr_expect_eq(bind_to(&s, mw->stag, 996, 8, DDPS_REMOTE_READ), DDPS_E_ACCESS, "beyond it");
-	cr_expect_eq(bind_to(&s, mw->stag, 0, 4, DDPS_LOCAL_WRITE), DDPS_E_INVAL);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 996, 8, DDPS_REMOTE_READ), DDPS_E_ACCESS,
+		     "beyond it");
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 0, 4, DDPS_LOCAL_WRITE), DDPS_E_INVAL);
 }
 
 /* By oneself, in the order of the queue; by the peer's Send with Invalidate; by unbinding. */
@@ -210,9 +214,9 @@ Test(stag_window, invalidated, .description = "5040-5.3-16 5040-5.3-17")
 	struct ddps_send_wr inv = { .wr_id = 9, .op = DDPS_OP_LOCAL_INV };
 	uint8_t out[128];
 
-	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
 	inv.stag = mw->stag;
-	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 8, 0, 0, 4);
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &inv), 0);
 	cr_expect(mw->valid, "the Send is before it");
 	while (pull(&s, 1500, out))
@@ -221,13 +225,13 @@ Test(stag_window, invalidated, .description = "5040-5.3-16 5040-5.3-17")
 	expect_wc(s.sq[2], 9, DDPS_OP_LOCAL_INV, DDPS_WC_SUCCESS);
 	cr_expect(!mw->valid && !mr->windows);
 
-	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
-	post_recv(&s, 1, 0, 8);
+	bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	post_rdmap_recv(&s, 1, 0, 8);
 	cr_expect_eq(feed_untagged(&s, 4, mw->stag, 0, 1, 0, true, "", 0), 0);
 	cr_expect(!mw->valid && !mr->windows);
 	cr_expect(s.rq[0].invalidated);
 
-	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
 	ddps_stag_remove(mw);
 	cr_expect_eq(mr->windows, 0);
 	cr_expect_eq(s.terms, 0);
@@ -241,7 +245,7 @@ Test(stag_window, keeps_its_turn)
 	};
 	uint8_t out[128];
 
-	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_READ, 1, 0, 0, 4);
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &inv), 0);
 	while (pull(&s, 1500, out))
 		;
@@ -290,7 +294,7 @@ Test(stag_window, flushed_binds_let_go)
 		.op = DDPS_OP_BIND, .stag = mw->stag, .sge = sge, .bind = { mw, 0, 0 }
 	};
 
-	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	post_rdmap(&s, DDPS_OP_SEND, 8, 0, 0, 4);
 	wr.bind.reserved = 1;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL);
 	wr.bind.reserved = 0;
@@ -363,14 +367,14 @@ Test(stag_window, unbound_by_a_bind_of_nothing)
 	struct ddps_sge p = { s.mem + 100, 0, mr->stag };
 	uint32_t old = mw->stag;
 
-	cr_expect_eq(bind_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(bind_stag_window_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_expect_eq(ddps_stag_bind(&s.pd, me, mw, old ^ 1, &p, 0), DDPS_STAG_OK);
-	cr_expect_eq(use(&s, old ^ 1, 100, 1, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(check_window_use(&s, old ^ 1, 100, 1, 0), DDPS_STAG_INVALID);
 	cr_expect_eq(mr->windows, 0);
 	cr_expect_eq(mw->stag, old ^ 1);
-	cr_expect_eq(bind_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(bind_stag_window_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_expect_eq(ddps_stag_bind(&s.pd, me, mw, old, NULL, 0), DDPS_STAG_OK);
-	cr_expect_eq(use(&s, old, 100, 1, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(check_window_use(&s, old, 100, 1, 0), DDPS_STAG_INVALID);
 	cr_expect_eq(mr->windows, 0);
 }
 
@@ -390,11 +394,12 @@ Test(stag_window, zero_based)
 {
 	uint8_t *at = NULL;
 
-	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ | DDPS_ZERO_BASED), 0);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ | DDPS_ZERO_BASED),
+		     0);
 	cr_expect_eq(ddps_stag_check(&s.pd, (uintptr_t)&s, mw->stag, 9, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_OK);
 	cr_expect_eq(at, s.mem + 109);
-	cr_expect_eq(use(&s, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_window_use(&s, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
 }
 
 Test(stag_window, what_is_one)
@@ -413,7 +418,7 @@ Test(stag_window, revoked)
 {
 	const uint64_t me = (uintptr_t)&s;
 
-	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(bind_stag_window_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
 	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mr->stag), DDPS_STAG_ACCESS);
 	cr_expect(mr->valid);
 	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mw->stag), DDPS_STAG_OK);
@@ -446,7 +451,7 @@ Test(stag_window, region_becomes_zero_based)
 	cr_expect_eq(at, s.mem + 5);
 	to.access = DDPS_REMOTE_READ;
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
-	cr_expect_eq(use(&s, mr->stag, 5, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&s, mr->stag, 5, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 }
 
 /* Where it was placed elsewhere that stays while its memory does. */
@@ -482,14 +487,14 @@ Test(stag_window, region_changes)
 	uint32_t stag = mr->stag;
 
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
-	cr_expect_eq(use(&s, stag, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
-	cr_expect_eq(use(&s, stag, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&s, stag, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
+	cr_expect_eq(check_window_use(&s, stag, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 	cr_expect_gt(ddps_stag_losses(s.table), losses);
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
-	cr_expect_eq(use(&s, stag, 0, 1, 0), DDPS_STAG_BOUNDS);
-	cr_expect_eq(use(&s, stag, 2000, 100, 0), DDPS_STAG_OK);
+	cr_expect_eq(check_window_use(&s, stag, 0, 1, 0), DDPS_STAG_BOUNDS);
+	cr_expect_eq(check_window_use(&s, stag, 2000, 100, 0), DDPS_STAG_OK);
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_PD, &to), 0);
-	cr_expect_eq(use(&s, stag, 2000, 1, 0), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(check_window_use(&s, stag, 2000, 1, 0), DDPS_STAG_ASSOCIATION);
 	cr_expect_eq(s.pd.users, users - 1);
 	cr_expect_eq(other.users, 1);
 	to.pd = &s.pd;
@@ -503,7 +508,7 @@ Test(stag_window, region_changes)
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), DDPS_E_INVAL);
 	cr_expect_eq(ddps_stag_change(mw, DDPS_CHANGE_ACCESS, &to), DDPS_E_INVAL);
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
-	bind_to(&s, mw->stag, 2000, 8, DDPS_REMOTE_READ);
+	bind_stag_window_to(&s, mw->stag, 2000, 8, DDPS_REMOTE_READ);
 	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), DDPS_E_BUSY);
 	cr_expect_eq(ddps_stag_invalidate(&s.pd, (uintptr_t)&s, stag), DDPS_STAG_ASSOCIATION);
 	s.pd.verbs_rules = true;

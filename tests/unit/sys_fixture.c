@@ -39,7 +39,7 @@ unsigned sys_failed(void)
 	return n_failed;
 }
 
-static bool fails(const char *name)
+static bool must_call_fail(const char *name)
 {
 	if (!failing || strcmp(failing, name) != 0)
 		return false;
@@ -94,7 +94,7 @@ static bool fails(const char *name)
 	result __wrap_##name parameters;                                                           \
 	result __wrap_##name parameters                                                            \
 	{                                                                                          \
-		return fails(#name) ? (bad) : __real_##name arguments;                             \
+		return must_call_fail(#name) ? (bad) : __real_##name arguments;                    \
 	}
 /* NOLINTEND(bugprone-macro-parentheses) */
 CALLS(WRAP)
@@ -106,7 +106,7 @@ int __wrap_close(int fd)
 {
 	int err = __real_close(fd);
 
-	return fails("close") ? -1 : err;
+	return must_call_fail("close") ? -1 : err;
 }
 
 /* ---- calls with something else in their place ---- */
@@ -117,7 +117,7 @@ int __real_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
-	if (fails("socket"))
+	if (must_call_fail("socket"))
 		return -1;
 	return (sys_instead.socket ? sys_instead.socket : __real_socket)(domain, type, protocol);
 }
@@ -131,7 +131,7 @@ int __real_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
 int __wrap_setsockopt(int fd, int level, int name, const void *v, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
 {
-	if (fails("setsockopt"))
+	if (must_call_fail("setsockopt"))
 		return -1;
 	return (sys_instead.setsockopt ? sys_instead.setsockopt : __real_setsockopt)(fd, level,
 										     name, v, len);
@@ -146,7 +146,7 @@ ssize_t __real_send(int fd, const void *b, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *b, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *b, size_t len, int flags)
 {
-	if (fails("send"))
+	if (must_call_fail("send"))
 		return -1;
 	return (sys_instead.send ? sys_instead.send : __real_send)(fd, b, len, flags);
 }
@@ -160,7 +160,7 @@ int __real_connect(int fd, const struct sockaddr *a, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 {
-	if (fails("connect"))
+	if (must_call_fail("connect"))
 		return -1;
 	return (sys_instead.connect ? sys_instead.connect : __real_connect)(fd, a, len);
 }
@@ -169,7 +169,7 @@ int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
-	if (fails("poll"))
+	if (must_call_fail("poll"))
 		return -1;
 	return (sys_instead.poll ? sys_instead.poll : __real_poll)(p, n, ms);
 }
@@ -184,7 +184,7 @@ int __real_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t)
 {
-	if (fails("recvmmsg"))
+	if (must_call_fail("recvmmsg"))
 		return -1;
 	return sys_instead.recvmmsg ? sys_instead.recvmmsg(fd, m, n, flags)
 				    : __real_recvmmsg(fd, m, n, flags, t);
@@ -199,7 +199,7 @@ ssize_t __real_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
-	if (fails("recvmsg"))
+	if (must_call_fail("recvmsg"))
 		return -1;
 	return sys_instead.recvmsg ? sys_instead.recvmsg(fd, m, flags)
 				   : __real_recvmsg(fd, m, flags);
@@ -214,7 +214,7 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	if (fails("sendmsg"))
+	if (must_call_fail("sendmsg"))
 		return -1;
 	return (sys_instead.sendmsg ? sys_instead.sendmsg : __real_sendmsg)(fd, m, flags);
 }
@@ -228,7 +228,7 @@ int __real_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
-	if (fails("sendmmsg"))
+	if (must_call_fail("sendmmsg"))
 		return -1;
 	return (sys_instead.sendmmsg ? sys_instead.sendmmsg : __real_sendmmsg)(fd, m, n, flags);
 }
@@ -242,7 +242,7 @@ ssize_t __real_getrandom(void *buf, size_t len, unsigned flags);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
 {
-	if (fails("getrandom"))
+	if (must_call_fail("getrandom"))
 		return -1;
 	return (sys_instead.getrandom ? sys_instead.getrandom : __real_getrandom)(buf, len, flags);
 }
@@ -276,7 +276,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	at = va_arg(ap, void *);
 	va_end(ap);
-	return fails("ioctl") ? -1 : __real_ioctl(fd, request, at);
+	return must_call_fail("ioctl") ? -1 : __real_ioctl(fd, request, at);
 }
 
 /* ---- libraries ---- */

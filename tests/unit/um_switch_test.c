@@ -26,7 +26,7 @@ static void fini(void)
 	free(u);
 }
 
-static struct um_route route(unsigned hops, ...)
+static struct um_route route_um_switch(unsigned hops, ...)
 {
 	va_list ap;
 
@@ -41,26 +41,26 @@ static struct um_route route(unsigned hops, ...)
 
 Test(um_switch, contact_34_where_routes_lead, .init = init, .fini = fini)
 {
-	struct um_route r = route(0);
+	struct um_route r = route_um_switch(0);
 
 	cr_expect(!r.nowhere && !r.is_switch && r.lid == 9, "here");
-	r = route(1, 1);
+	r = route_um_switch(1, 1);
 	cr_expect(!r.nowhere && r.is_switch && r.lid == 9, "the switch, by our port");
-	r = route(2, 1, 2);
+	r = route_um_switch(2, 1, 2);
 	cr_expect(!r.nowhere && !r.is_switch && r.lid == 2);
-	r = route(3, 1, 2, 1);
+	r = route_um_switch(3, 1, 2, 1);
 	cr_expect(!r.nowhere && r.is_switch && r.lid == 2, "and back by its port");
-	r = route(4, 1, 2, 1, 9);
+	r = route_um_switch(4, 1, 2, 1, 9);
 	cr_expect(!r.nowhere && !r.is_switch && r.lid == 9);
-	cr_expect(route(1, 2).nowhere, "a node has one port");
-	cr_expect(route(2, 1, 7).nowhere, "nobody is there");
-	cr_expect(route(2, 1, 0).nowhere);
-	cr_expect(route(2, 1, 255).nowhere);
+	cr_expect(route_um_switch(1, 2).nowhere, "a node has one port");
+	cr_expect(route_um_switch(2, 1, 7).nowhere, "nobody is there");
+	cr_expect(route_um_switch(2, 1, 0).nowhere);
+	cr_expect(route_um_switch(2, 1, 255).nowhere);
 	mad[7] = 64;
 	cr_expect(um_follow(u, mad).nowhere, "longer than a MAD has room for");
 }
 
-static unsigned ask(uint16_t attr, uint8_t port)
+static unsigned ask_um_switch(uint16_t attr, uint8_t port)
 {
 	memset(mad, 0xff, sizeof(mad));
 	mad[3] = 1;
@@ -76,23 +76,23 @@ static unsigned ask(uint16_t attr, uint8_t port)
 
 Test(um_switch, contact_34_what_the_switch_says, .init = init, .fini = fini)
 {
-	cr_expect_eq(ask(0x11, 0), 0x8000);
+	cr_expect_eq(ask_um_switch(0x11, 0), 0x8000);
 	cr_expect_eq(mad[DATA + 2], 2);
 	cr_expect_eq(mad[DATA + 36], 2, "the port that it came in by");
-	cr_expect_eq(ask(0x10, 0), 0x8000);
+	cr_expect_eq(ask_um_switch(0x10, 0), 0x8000);
 	cr_expect_str_eq((char *)mad + DATA, "network 192.0.2.0/24");
-	cr_expect_eq(ask(0x12, 0), 0x8000);
+	cr_expect_eq(ask_um_switch(0x12, 0), 0x8000);
 	for (unsigned port = 0; port < 256; port++) {
 		const bool up = !port || (port < 255 && u->there[port]);
 
-		cr_expect_eq(ask(0x15, (uint8_t)port), port > 254 ? 0x801c : 0x8000);
+		cr_expect_eq(ask_um_switch(0x15, (uint8_t)port), port > 254 ? 0x801c : 0x8000);
 		if (port > 254)
 			continue;
 		cr_expect_eq(mad[DATA + 32] & 15, up ? 4 : 1, "port %u", port);
 		cr_expect_eq(mad[DATA + 33] >> 4, up ? 5 : 2, "port %u", port);
 		cr_expect_eq(mad[DATA + 28], 2, "the port that it came in by");
 	}
-	cr_expect_eq(ask(0x19, 0), 0x800c);
+	cr_expect_eq(ask_um_switch(0x19, 0), 0x800c);
 	mad[3] = 2;
 	cr_expect_not(um_switch_answer(u, 2, mad));
 }

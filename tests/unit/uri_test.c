@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void good(const char *text, const char *scheme, const char *host, int port,
-		 const char *backend, int encap, bool numeric)
+static void expect_good_uri(const char *text, const char *scheme, const char *host, int port,
+			    const char *backend, int encap, bool numeric)
 {
 	struct ddps_uri u;
 	char why[200] = "";
@@ -29,19 +29,20 @@ Test(uri, every_legal_form)
 {
 	const int none = DDPS_URI_ENCAP_DEFAULT, off = DDPS_URI_ENCAP_OFF;
 
-	good("tcp://192.0.2.1:7174", "tcp", "192.0.2.1", 7174, "auto", none, true);
-	good("tcp://[2001:db8::1]:1", "tcp", "2001:db8::1", 1, "auto", none, true);
-	good("tcp://[::]:0", "tcp", "::", 0, "auto", none, true);
-	good("tcp://:65535", "tcp", "", 65535, "auto", none, true);
-	good("TCP://host.example:9", "tcp", "host.example", 9, "auto", none, false);
-	good("sctp://a-b_c.d:80", "sctp", "a-b_c.d", 80, "auto", none, false);
-	good("sctp://127.0.0.1:7?backend=kernel", "sctp", "127.0.0.1", 7, "kernel", none, true);
-	good("sctp://127.0.0.1:7?backend=native&encap=0", "sctp", "127.0.0.1", 7, "native", 0,
-	     true);
-	good("sctp://h:7?encap=off&backend=auto", "sctp", "h", 7, "auto", off, false);
-	good("sctp://h:7?encap=65535", "sctp", "h", 7, "auto", 65535, false);
-	good("tcp://[::1%lo]:7", "tcp", "::1%lo", 7, "auto", none, true);
-	good("tcp://[fe80::1%1]:7", "tcp", "fe80::1%1", 7, "auto", none, true);
+	expect_good_uri("tcp://192.0.2.1:7174", "tcp", "192.0.2.1", 7174, "auto", none, true);
+	expect_good_uri("tcp://[2001:db8::1]:1", "tcp", "2001:db8::1", 1, "auto", none, true);
+	expect_good_uri("tcp://[::]:0", "tcp", "::", 0, "auto", none, true);
+	expect_good_uri("tcp://:65535", "tcp", "", 65535, "auto", none, true);
+	expect_good_uri("TCP://host.example:9", "tcp", "host.example", 9, "auto", none, false);
+	expect_good_uri("sctp://a-b_c.d:80", "sctp", "a-b_c.d", 80, "auto", none, false);
+	expect_good_uri("sctp://127.0.0.1:7?backend=kernel", "sctp", "127.0.0.1", 7, "kernel", none,
+			true);
+	expect_good_uri("sctp://127.0.0.1:7?backend=native&encap=0", "sctp", "127.0.0.1", 7,
+			"native", 0, true);
+	expect_good_uri("sctp://h:7?encap=off&backend=auto", "sctp", "h", 7, "auto", off, false);
+	expect_good_uri("sctp://h:7?encap=65535", "sctp", "h", 7, "auto", 65535, false);
+	expect_good_uri("tcp://[::1%lo]:7", "tcp", "::1%lo", 7, "auto", none, true);
+	expect_good_uri("tcp://[fe80::1%1]:7", "tcp", "fe80::1%1", 7, "auto", none, true);
 }
 
 Test(uri, a_share_of_an_address)
@@ -68,7 +69,7 @@ Test(uri, contact_23_a_class_of_packets)
 	cr_expect_eq(u.tos, 0);
 }
 
-static void list(const char *text, const char *hosts, const char *from)
+static void expect_uri_list(const char *text, const char *hosts, const char *from)
 {
 	char why[200] = "", have[DDPS_ADDRS_TEXT];
 	struct ddps_uri u;
@@ -86,13 +87,14 @@ Test(uri, lists_of_addresses)
 	char cut[12], why[200];
 	struct ddps_uri u;
 
-	list("sctp://192.0.2.1,198.51.100.1:7", "192.0.2.1,198.51.100.1:7", "");
-	list("sctp://[2001:db8::1],192.0.2.1:7?encap=off", "[2001:db8::1],192.0.2.1:7", "");
-	list("sctp://192.0.2.1:7?local=192.0.2.2", "", "192.0.2.2:0");
-	list("sctp://192.0.2.1:7?local=[2001:db8::2],192.0.2.2&encap=1", "",
-	     "[2001:db8::2],192.0.2.2:0");
-	list("sctp://1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9",
-	     "1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9", "");
+	expect_uri_list("sctp://192.0.2.1,198.51.100.1:7", "192.0.2.1,198.51.100.1:7", "");
+	expect_uri_list("sctp://[2001:db8::1],192.0.2.1:7?encap=off", "[2001:db8::1],192.0.2.1:7",
+			"");
+	expect_uri_list("sctp://192.0.2.1:7?local=192.0.2.2", "", "192.0.2.2:0");
+	expect_uri_list("sctp://192.0.2.1:7?local=[2001:db8::2],192.0.2.2&encap=1", "",
+			"[2001:db8::2],192.0.2.2:0");
+	expect_uri_list("sctp://1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9",
+			"1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9", "");
 	/* cut, and terminated */
 	cr_assert_eq(ddps_uri_parse(&u, "sctp://192.0.2.1,192.0.2.2:7", why, sizeof why), 0);
 	cr_expect_str_eq(u.host, "192.0.2.1");

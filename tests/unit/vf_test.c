@@ -19,7 +19,7 @@ static struct vf_rules *rules(const char *text)
 }
 
 /* A completion of a Send on the first queue pair, unless it is changed. */
-static struct vf_event completion(void)
+static struct vf_event take_vf_completion(void)
 {
 	return (struct vf_event){
 		.point = VF_COMPLETION, .qp = 1, .peer = "192.0.2.1:7174", .opcode = IBV_WC_SEND
@@ -176,7 +176,7 @@ Test(vf, conditions_hold_together)
 {
 	struct vf_rules *r = rules("on completion qp 1 opcode send peer 192.0.2.1 after 10ms "
 				   "bytes 100: lose");
-	struct vf_event e = completion();
+	struct vf_event e = take_vf_completion();
 
 	e.ms = 10;
 	e.bytes = 100;
@@ -222,7 +222,7 @@ Test(vf, peers_have_ports_or_none)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct vf_event e = completion();
+		struct vf_event e = take_vf_completion();
 		struct vf_rules *r;
 		char text[120];
 
@@ -238,7 +238,7 @@ Test(vf, peers_have_ports_or_none)
 static void fired(const char *text, const char *want)
 {
 	struct vf_rules *r = rules(text);
-	struct vf_event e = completion();
+	struct vf_event e = take_vf_completion();
 	char got[11] = "";
 
 	for (int i = 0; i < 10; i++)
@@ -262,7 +262,7 @@ Test(vf, counts_are_of_what_the_other_conditions_agree_with)
 Test(vf, the_first_rule_that_fires_is_the_one)
 {
 	struct vf_rules *r = rules("on completion nth 1: lose\non completion: delay 1ms");
-	struct vf_event e = completion();
+	struct vf_event e = take_vf_completion();
 
 	cr_expect_eq(vf_match(r, &e)->what, VF_LOSE);
 	cr_expect_eq(vf_match(r, &e)->what, VF_DELAY);
@@ -272,7 +272,7 @@ Test(vf, the_first_rule_that_fires_is_the_one)
 Test(vf, a_share_is_about_that_share)
 {
 	struct vf_rules *r = rules("on completion chance 5%: lose");
-	struct vf_event e = completion();
+	struct vf_event e = take_vf_completion();
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 100000; i++)
@@ -282,7 +282,7 @@ Test(vf, a_share_is_about_that_share)
 }
 
 /* The trace of a run of two queues, in which @turn says whose turn it is: its bits, over and over. */
-static void run(uint64_t seed, unsigned turn, char *trace, size_t len)
+static void run_vf(uint64_t seed, unsigned turn, char *trace, size_t len)
 {
 	static const char text[] = "on completion opcode recv chance 20%: status GENERAL_ERR\n"
 				   "on completion opcode send chance 10%: delay 5ms\n";
@@ -294,7 +294,7 @@ static void run(uint64_t seed, unsigned turn, char *trace, size_t len)
 	r->seed = seed;
 	for (unsigned i = 0; left[0] || left[1]; i++) {
 		unsigned q = turn >> i % 8 & 1;
-		struct vf_event e = completion();
+		struct vf_event e = take_vf_completion();
 		const struct vf_rule *fires;
 		char line[VF_TEXT];
 
@@ -317,21 +317,21 @@ Test(vf, a_seed_is_a_trace_1000_of_1000_times)
 {
 	static char first[8192], again[8192], other[8192];
 
-	run(7, 0x55, first, sizeof first);
+	run_vf(7, 0x55, first, sizeof first);
 	cr_assert(strlen(first) > 500, "%s", first);
 	for (unsigned i = 0; i < 1000; i++) {
 		memset(again, 0, sizeof again);
-		run(7, i, again, sizeof again); /* whose turn it is does not matter */
+		run_vf(7, i, again, sizeof again); /* whose turn it is does not matter */
 		cr_assert_str_eq(again, first, "turn %u", i);
 	}
-	run(8, 0x55, other, sizeof other);
+	run_vf(8, 0x55, other, sizeof other);
 	cr_expect_str_neq(other, first);
 }
 
 Test(vf, a_trace_line_says_what_was_done_to_what)
 {
 	struct vf_rules *r = rules("on completion: status GENERAL_ERR");
-	struct vf_event e = completion();
+	struct vf_event e = take_vf_completion();
 	char text[VF_TEXT];
 
 	vf_trace(text, 4, &e, vf_match(r, &e));

@@ -22,7 +22,7 @@ static void *library;
 static char tmp[] = "/tmp/view_test-XXXXXX";
 static char root[PATH_MAX], inside[PATH_MAX], outside[PATH_MAX];
 
-static void write_file(const char *path, const char *text)
+static void write_view_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
 
@@ -49,7 +49,7 @@ static void make_tree(void)
 	make_folder("/plain", outside);
 	for (int i = 0; i < 2; i++) {
 		snprintf(file, sizeof file, "%s/file", i ? outside : inside);
-		write_file(file, i ? "plain" : "shown");
+		write_view_file(file, i ? "plain" : "shown");
 		snprintf(file, sizeof file, "%s/link", i ? outside : inside);
 		cr_assert(!symlink("file", file));
 	}
@@ -108,7 +108,7 @@ static void reads(int fd, const char *text, const char *how)
 	cr_expect_str_eq(b, text, "%s", how);
 }
 
-static void opens(const char *file, const char *text)
+static void expect_open_text(const char *file, const char *text)
 {
 	FILE *f;
 
@@ -194,7 +194,7 @@ static void looks_as_before(const char *file, int want)
 }
 
 /* Nothing has such an attribute; whether there is a file is told by the error. */
-static void attributes(const char *file, bool there)
+static void expect_no_attributes(const char *file, bool there)
 {
 	char b[100];
 
@@ -239,18 +239,18 @@ static void goes(const char *folder, int want)
 }
 
 /* @text: what the folder's file has, "" if no such folder is to be seen. */
-static void all(const char *folder, const char *text)
+static void expect_folder_text(const char *folder, const char *text)
 {
 	char file[PATH_MAX + 8], link[PATH_MAX + 8];
 	bool there = *text;
 
 	snprintf(file, sizeof file, "%s/file", folder);
 	snprintf(link, sizeof link, "%s/link", folder);
-	opens(file, text);
+	expect_open_text(file, text);
 	lists(folder, there);
 	looks(file, there ? 0 : -1);
 	looks_as_before(file, there ? 0 : -1);
-	attributes(file, there);
+	expect_no_attributes(file, there);
 	names(link, file, there);
 	goes(folder, there ? 0 : -1);
 }
@@ -259,9 +259,9 @@ Test(view, leads_each_call_into_the_view_and_leaves_other_paths_alone)
 {
 	make_tree();
 	load(root);
-	all(SHOWN, "shown");
-	all(outside, "plain");
-	all("/sys/class/infiniband/view_test/none", "");
+	expect_folder_text(SHOWN, "shown");
+	expect_folder_text(outside, "plain");
+	expect_folder_text("/sys/class/infiniband/view_test/none", "");
 	remove_tree();
 }
 
@@ -269,8 +269,8 @@ Test(view, does_nothing_without_a_view)
 {
 	make_tree();
 	load(NULL);
-	all(SHOWN, "");
-	all(outside, "plain");
+	expect_folder_text(SHOWN, "");
+	expect_folder_text(outside, "plain");
 	remove_tree();
 }
 
@@ -278,7 +278,7 @@ Test(view, does_nothing_with_a_view_that_is_no_folders_name)
 {
 	make_tree();
 	load("relative");
-	all(SHOWN, "");
+	expect_folder_text(SHOWN, "");
 	remove_tree();
 }
 
@@ -289,7 +289,7 @@ Test(view, does_nothing_with_a_view_of_too_long_a_name)
 	memset(name, '/', sizeof name - 1);
 	make_tree();
 	load(name);
-	all(SHOWN, "");
+	expect_folder_text(SHOWN, "");
 	remove_tree();
 }
 

@@ -8,7 +8,7 @@
 
 static const uint64_t most[VP_LIMITS] = { [VP_MAX_SGE] = 16 };
 
-static struct vp_profile *profile(const char *text)
+static struct vp_profile *parse_profile_text(const char *text)
 {
 	struct vp_profile *p = calloc(1, sizeof *p);
 	struct vf_error e = { 0 };
@@ -20,16 +20,17 @@ static struct vp_profile *profile(const char *text)
 
 Test(vp, a_file_of_everything_is_read)
 {
-	struct vp_profile *p = profile("# two\n"
-				       "device mlx5_0\n"
-				       "face roce\natomics off\n"
-				       "guid 0c42:a103:0065:1a2b # hexadecimal\n"
-				       "vendor 0x0002c9\npart 1017\nfirmware 16.35.2000\n"
-				       "limit max_qp 128\nlimit max_mr_size 1099511627776\n"
-				       "port 1\ninterface eth0\nmtu 4096\nwidth 4\nspeed 25\n"
-				       "port 2\nstate down\n"
-				       "limit max_sge 16\n"
-				       "device rnic1\n");
+	struct vp_profile *p =
+		parse_profile_text("# two\n"
+				   "device mlx5_0\n"
+				   "face roce\natomics off\n"
+				   "guid 0c42:a103:0065:1a2b # hexadecimal\n"
+				   "vendor 0x0002c9\npart 1017\nfirmware 16.35.2000\n"
+				   "limit max_qp 128\nlimit max_mr_size 1099511627776\n"
+				   "port 1\ninterface eth0\nmtu 4096\nwidth 4\nspeed 25\n"
+				   "port 2\nstate down\n"
+				   "limit max_sge 16\n"
+				   "device rnic1\n");
 	const struct vp_device *d = p->device;
 
 	cr_assert_eq(p->n, 2);
@@ -56,9 +57,9 @@ Test(vp, a_file_of_everything_is_read)
 
 Test(vp, contact_25_a_limit_of_0_is_one)
 {
-	struct vp_profile *p = profile("device a\nlimit max_srq 0\nlimit max_inline 3\n"
-				       "limit max_inline 0\nlimit max_sge_rd 0\n"
-				       "limit max_sge_rd 7\n");
+	struct vp_profile *p = parse_profile_text("device a\nlimit max_srq 0\nlimit max_inline 3\n"
+						  "limit max_inline 0\nlimit max_sge_rd 0\n"
+						  "limit max_sge_rd 7\n");
 	const struct vp_device *d = p->device;
 
 	cr_expect_eq(vp_limit(d, VP_MAX_SRQ, 9), 0);
@@ -122,7 +123,7 @@ Test(vp, complaints_name_line_column_and_what_is_expected)
 
 Test(vp, hexadecimal_of_either_case)
 {
-	struct vp_profile *p = profile("device a\nguid 0FaF:A103:0065:1A2f\n");
+	struct vp_profile *p = parse_profile_text("device a\nguid 0FaF:A103:0065:1A2f\n");
 
 	cr_expect_eq(p->device[0].guid, UINT64_C(0x0fafa10300651a2f));
 	free(p);

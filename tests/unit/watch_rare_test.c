@@ -15,7 +15,7 @@
 static char dir[64], path[96];
 static struct ddps_ctx *ctx;
 
-static void in_dir(void)
+static void make_watch_rare_dir(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/ddps-watch-XXXXXX");
 	cr_assert(mkdtemp(dir));
@@ -23,15 +23,15 @@ static void in_dir(void)
 	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
 }
 
-static void leave_dir(void)
+static void remove_watch_rare_dir(void)
 {
 	ddps_ctx_free(ctx);
 	rmdir(dir);
 }
 
-TestSuite(watch_rare, .init = in_dir, .fini = leave_dir, .timeout = 60);
+TestSuite(watch_rare, .init = make_watch_rare_dir, .fini = remove_watch_rare_dir, .timeout = 60);
 
-static int dial(const char *at)
+static int dial_watch_rare(const char *at)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -44,7 +44,7 @@ static int dial(const char *at)
 }
 
 /* Whether there is an answer, and all of it; @fd is closed. */
-static bool told(int fd)
+static bool is_answer_whole(int fd)
 {
 	char text[65536];
 	size_t len = 0;
@@ -57,14 +57,14 @@ static bool told(int fd)
 	return strstr(text, "{\"pid\":") == text && len > 2 && !strcmp(text + len - 2, "}\n");
 }
 
-static bool answers(const char *at)
+static bool is_rare_watch_answering(const char *at)
 {
-	int fd = dial(at);
+	int fd = dial_watch_rare(at);
 
-	return fd >= 0 && told(fd);
+	return fd >= 0 && is_answer_whole(fd);
 }
 
-static struct ddps_watch *opened(void)
+static struct ddps_watch *open_checked_watch_rare(void)
 {
 	struct ddps_watch *w;
 
@@ -99,8 +99,8 @@ Test(watch_rare, who_opens_it_is_told)
 	is_told("link", 0, EPERM);
 	is_told("fstat", 1, EIO); /* the first is of who owns which descriptor */
 	is_told("pthread_create", 0, EAGAIN);
-	w = opened();
-	cr_expect(answers(path), "the next try has what it needs");
+	w = open_checked_watch_rare();
+	cr_expect(is_rare_watch_answering(path), "the next try has what it needs");
 	ddps_watch_close(w);
 }
 
@@ -138,11 +138,11 @@ static void first_name(int err, bool goes)
 	snprintf(second, sizeof second, "%s/%d.2", dir, (int)getpid());
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	sys_fail("connect", 0, 1, err);
-	w = opened();
+	w = open_checked_watch_rare();
 	cr_expect_eq(sys_failed(), 1);
 	sys_fail(NULL, 0, 0, 0);
-	cr_expect_eq(answers(path), goes, "%s", strerror(err));
-	cr_expect_eq(answers(second), !goes, "%s", strerror(err));
+	cr_expect_eq(is_rare_watch_answering(path), goes, "%s", strerror(err));
+	cr_expect_eq(is_rare_watch_answering(second), !goes, "%s", strerror(err));
 	ddps_watch_close(w);
 	unlink(path);
 }
@@ -164,9 +164,9 @@ Test(watch_rare, a_name_that_was_free_a_moment_ago)
 	snprintf(second, sizeof second, "%s/%d.2", dir, (int)getpid());
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	sys_fail("link", 0, 2, EEXIST);
-	w = opened();
+	w = open_checked_watch_rare();
 	cr_expect_eq(sys_failed(), 2);
-	cr_expect(answers(second));
+	cr_expect(is_rare_watch_answering(second));
 	ddps_watch_close(w);
 }
 
@@ -176,11 +176,11 @@ Test(watch_rare, a_name_that_was_free_a_moment_ago)
 Test(watch_rare, a_client_that_is_not_there_any_more)
 {
 	static const int errors[] = { EAGAIN, ECONNABORTED, EINTR };
-	struct ddps_watch *w = opened();
+	struct ddps_watch *w = open_checked_watch_rare();
 
 	for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++) {
 		sys_fail("accept4", 0, 1, errors[i]);
-		cr_expect(answers(path), "%s", strerror(errors[i]));
+		cr_expect(is_rare_watch_answering(path), "%s", strerror(errors[i]));
 		cr_expect_eq(sys_failed(), 1);
 	}
 	ddps_watch_close(w);
@@ -188,24 +188,24 @@ Test(watch_rare, a_client_that_is_not_there_any_more)
 
 Test(watch_rare, a_client_of_whom_nothing_is_known)
 {
-	struct ddps_watch *w = opened();
+	struct ddps_watch *w = open_checked_watch_rare();
 
 	sys_fail("getsockopt", 0, 1, EIO);
-	cr_expect_not(answers(path));
+	cr_expect_not(is_rare_watch_answering(path));
 	cr_expect_eq(sys_failed(), 1);
-	cr_expect(answers(path));
+	cr_expect(is_rare_watch_answering(path));
 	ddps_watch_close(w);
 }
 
 Test(watch_rare, an_answer_that_is_interrupted_goes_on)
 {
-	struct ddps_watch *w = opened();
+	struct ddps_watch *w = open_checked_watch_rare();
 
 	sys_fail("send", 0, 3, EINTR);
-	cr_expect(answers(path));
+	cr_expect(is_rare_watch_answering(path));
 	cr_expect_eq(sys_failed(), 3);
 	sys_fail("send", 0, 1, EPIPE);
-	cr_expect_not(answers(path));
+	cr_expect_not(is_rare_watch_answering(path));
 	ddps_watch_close(w);
 }
 
@@ -217,12 +217,12 @@ Test(watch_rare, root_may_ask)
 
 	if (geteuid())
 		cr_skip_test("there is no root to ask");
-	w = opened();
+	w = open_checked_watch_rare();
 	cr_assert_eq(seteuid(SOMEBODY), 0);
 	pid = fork();
 	if (!pid)
-		leave(seteuid(0) || !answers(path));
-	cr_expect_eq(end_of(pid), 0);
+		leave_child_fixture(seteuid(0) || !is_rare_watch_answering(path));
+	cr_expect_eq(await_child_status(pid), 0);
 	cr_assert_eq(seteuid(0), 0);
 	ddps_watch_close(w);
 }
@@ -233,8 +233,8 @@ Test(watch_rare, a_wait_that_is_interrupted_goes_on)
 	struct ddps_watch *w;
 
 	sys_fail("poll", 0, 2, EINTR);
-	w = opened();
-	cr_expect(answers(path));
+	w = open_checked_watch_rare();
+	cr_expect(is_rare_watch_answering(path));
 	cr_expect_eq(sys_failed(), 2);
 	ddps_watch_close(w);
 }
@@ -244,8 +244,8 @@ Test(watch_rare, a_wait_without_memory_goes_on)
 	struct ddps_watch *w;
 
 	sys_fail("poll", 0, 2, ENOMEM);
-	w = opened();
-	cr_expect(answers(path));
+	w = open_checked_watch_rare();
+	cr_expect(is_rare_watch_answering(path));
 	cr_expect_eq(sys_failed(), 2);
 	ddps_watch_close(w);
 }
@@ -257,11 +257,11 @@ Test(watch_rare, a_thread_that_cannot_wait)
 	int fd;
 
 	sys_fail("poll", 0, 1, EINVAL);
-	w = opened();
-	fd = dial(path);
+	w = open_checked_watch_rare();
+	fd = dial_watch_rare(path);
 	cr_assert_geq(fd, 0);
 	ddps_watch_close(w);
-	cr_expect_not(told(fd));
+	cr_expect_not(is_answer_whole(fd));
 	cr_expect_eq(sys_failed(), 1);
 }
 
@@ -278,17 +278,17 @@ static int no_text(void *user, uint32_t i, char *buf, size_t len)
 
 Test(watch_rare, a_child_of_fork_adds_nothing)
 {
-	struct ddps_watch *w = opened();
+	struct ddps_watch *w = open_checked_watch_rare();
 	pid_t pid = fork_at_rest();
 	int err;
 
 	if (!pid) {
 		err = ddps_watch_add(w, "mine", no_text, NULL);
 		ddps_watch_close(w);
-		leave(err != DDPS_E_FORKED);
+		leave_child_fixture(err != DDPS_E_FORKED);
 	}
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	cr_expect_eq(ddps_watch_add(w, "mine", no_text, NULL), 0);
-	cr_expect(answers(path), "the child has not taken the name away");
+	cr_expect(is_rare_watch_answering(path), "the child has not taken the name away");
 	ddps_watch_close(w);
 }

@@ -13,7 +13,7 @@
 static uint32_t seed = 1;
 
 /* Round @i: each single bit, all others than it, then anything. */
-static void pick(uint8_t *p, size_t len, size_t i)
+static void pick_wire_identity(uint8_t *p, size_t len, size_t i)
 {
 	if (i < 16 * len) {
 		memset(p, i & 1 ? 0xff : 0, len);
@@ -32,7 +32,7 @@ Test(wire_identity, ddp_headers)
 		struct ddps_ddp_hdr h, again;
 		size_t len;
 
-		pick(in + 1, sizeof in - 1, i / 256);
+		pick_wire_identity(in + 1, sizeof in - 1, i / 256);
 		in[0] = (uint8_t)i;
 		len = ddps_ddp_hdr_len(in[0]);
 		if ((in[0] & 3) != 1) {
@@ -58,7 +58,7 @@ Test(wire_identity, rdmap_headers)
 		struct ddps_areq a;
 		struct ddps_aresp r;
 
-		pick(in, sizeof in, i);
+		pick_wire_identity(in, sizeof in, i);
 		ddps_rreq_decode(&q, in);
 		ddps_rreq_encode(&q, out);
 		cr_assert_arr_eq(out, in, DDPS_RREQ_LEN);
@@ -84,8 +84,8 @@ Test(wire_identity, terminates)
 				     got;
 		size_t len;
 
-		pick(hdr, sizeof hdr, SIZE_MAX);
-		pick(rreq, sizeof rreq, SIZE_MAX);
+		pick_wire_identity(hdr, sizeof hdr, SIZE_MAX);
+		pick_wire_identity(rreq, sizeof rreq, SIZE_MAX);
 		if (mpa_random(&seed) & 1) {
 			t.ddp = hdr;
 			t.ddp_len = ddps_ddp_hdr_len(hdr[0]);

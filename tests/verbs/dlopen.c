@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int fail(const char *what)
+static int fail_dlopen(const char *what)
 {
 	const char *why = dlerror();
 
@@ -39,27 +39,27 @@ int main(void)
 	int n = 0;
 
 	if (!verbs || !rdmacm)
-		return fail("dlopen");
+		return fail_dlopen("dlopen");
 	name = device_name(verbs, "IBVERBS_1.1");
 	if (!name)
-		return fail("dlvsym in libibverbs.so.1");
+		return fail_dlopen("dlvsym in libibverbs.so.1");
 	devices =
 		(struct ibv_context * *(*)(int *)) dlvsym(rdmacm, "rdma_get_devices", "RDMACM_1.0");
 	if (!devices)
-		return fail("dlvsym in librdmacm.so.1");
+		return fail_dlopen("dlvsym in librdmacm.so.1");
 	/* One copy of the state: both libraries tell of the same device object. */
 	all = devices(&n);
 	if (!all || n != 1 || all[0]->device->name != name)
-		return fail("rdma_get_devices");
+		return fail_dlopen("rdma_get_devices");
 	if (dlvsym(verbs, "ibv_get_device_list", "IBVERBS_9.9"))
-		return fail("a version that does not exist");
+		return fail_dlopen("a version that does not exist");
 	printf("%s\n", name);
 	/* The threads that its device has go on living: a program that unloads a plug-in stays alive. */
 	if (dlclose(rdmacm) || dlclose(verbs))
-		return fail("dlclose");
+		return fail_dlopen("dlclose");
 	usleep(100000);
 	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!verbs || !device_name(verbs, "IBVERBS_1.1"))
-		return fail("dlopen once more");
+		return fail_dlopen("dlopen once more");
 	return 0;
 }

@@ -15,7 +15,7 @@
 static int rank, size;
 static unsigned char *out, *in;
 
-static void fill(unsigned char *buf, int len, int seed)
+static void fill_mpi_exchange(unsigned char *buf, int len, int seed)
 {
 	for (int i = 0; i < len; i++)
 		buf[i] = (unsigned char)(i * 31 + seed);
@@ -71,7 +71,7 @@ static void latency(int len)
 	double start = MPI_Wtime();
 
 	for (int i = 0; i < rounds; i++) {
-		fill(out, len, i);
+		fill_mpi_exchange(out, len, i);
 		if (!rank)
 			MPI_Send(out, len, MPI_BYTE, 1, 3, MPI_COMM_WORLD);
 		MPI_Recv(in, len, MPI_BYTE, !rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -89,7 +89,7 @@ static void bandwidth(int len)
 	MPI_Request req[WINDOW];
 	double start = MPI_Wtime();
 
-	fill(out, len, 5);
+	fill_mpi_exchange(out, len, 5);
 	for (int i = 0; i < WINDOW; i++)
 		if (rank)
 			MPI_Irecv(in, len, MPI_BYTE, 0, i, MPI_COMM_WORLD, &req[i]);

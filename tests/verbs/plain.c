@@ -14,7 +14,7 @@
 #define TOTAL (1 << 20)
 #define PIECE 10000
 
-static int fail(const char *what)
+static int fail_plain(const char *what)
 {
 	perror(what);
 	return 1;
@@ -26,40 +26,40 @@ static int all_sent(int fd, const char *buf, size_t len)
 		ssize_t n = send(fd, buf + at, len - at, 0);
 
 		if (n <= 0)
-			return fail("send");
+			return fail_plain("send");
 		at += (size_t)n;
 	}
 	return 0;
 }
 
-static int serve(struct sockaddr_in *a)
+static int serve_plain(struct sockaddr_in *a)
 {
 	int l = socket(AF_INET, SOCK_STREAM, 0), fd;
 	char buf[PIECE];
 	ssize_t n;
 
 	if (l < 0 || bind(l, (struct sockaddr *)a, sizeof *a) || listen(l, 1))
-		return fail("listen");
+		return fail_plain("listen");
 	fd = accept(l, NULL, NULL);
 	if (fd < 0)
-		return fail("accept");
+		return fail_plain("accept");
 	while ((n = recv(fd, buf, sizeof buf, 0)) > 0)
 		if (all_sent(fd, buf, (size_t)n))
 			return 1;
 	if (n < 0)
-		return fail("recv");
+		return fail_plain("recv");
 	close(fd);
 	close(l);
 	return 0;
 }
 
-static int ask(struct sockaddr_in *a)
+static int ask_plain(struct sockaddr_in *a)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char out[PIECE], in[PIECE];
 
 	if (fd < 0 || connect(fd, (struct sockaddr *)a, sizeof *a))
-		return fail("connect");
+		return fail_plain("connect");
 	for (int done = 0; done < TOTAL; done += PIECE) {
 		for (size_t i = 0; i < PIECE; i++)
 			out[i] = (char)((size_t)done / PIECE + i * 7);
@@ -69,7 +69,7 @@ static int ask(struct sockaddr_in *a)
 			ssize_t n = recv(fd, in + at, PIECE - at, 0);
 
 			if (n <= 0)
-				return fail("recv");
+				return fail_plain("recv");
 			at += (size_t)n;
 		}
 		if (memcmp(in, out, PIECE)) {
@@ -90,8 +90,8 @@ int main(int argc, char **argv)
 		return 2;
 	a.sin_port = htons((uint16_t)atoi(argv[1]));
 	if (argc < 3)
-		return serve(&a);
+		return serve_plain(&a);
 	if (inet_pton(AF_INET, argv[2], &a.sin_addr) != 1)
 		return 2;
-	return ask(&a);
+	return ask_plain(&a);
 }

@@ -27,7 +27,7 @@ static inline int vchild_run(void (*live)(const void *arg), const void *arg, con
 		live(arg);
 		exit(0);
 	}
-	status = end_of(child);
+	status = await_child_status(child);
 	len = pread(fd, text, sizeof text - 1, 0);
 	cr_assert_geq(len, 0);
 	text[len] = 0;

@@ -76,7 +76,7 @@ Test(verbs_args, types_of_queue_pairs)
 }
 
 /* Each of the limits: the most there is works, one more does not and changes nothing. */
-static void limit(const struct vt_dev *s, size_t member, uint32_t most)
+static void limit_verbs_args(const struct vt_dev *s, size_t member, uint32_t most)
 {
 	struct ibv_qp_init_attr init = vt_rc(s), before;
 	struct ibv_qp *qp;
@@ -104,11 +104,12 @@ Test(verbs_args, limits_of_queue_pairs)
 	init.cap = (struct ibv_qp_cap){ 0 };
 	qp = ibv_create_qp(s.pd, &init);
 	cr_assert_not_null(qp);
-	limit(&s, offsetof(struct ibv_qp_cap, max_send_wr), (uint32_t)s.attr.max_qp_wr);
-	limit(&s, offsetof(struct ibv_qp_cap, max_recv_wr), (uint32_t)s.attr.max_qp_wr);
-	limit(&s, offsetof(struct ibv_qp_cap, max_send_sge), (uint32_t)s.attr.max_sge);
-	limit(&s, offsetof(struct ibv_qp_cap, max_recv_sge), (uint32_t)s.attr.max_sge);
-	limit(&s, offsetof(struct ibv_qp_cap, max_inline_data), init.cap.max_inline_data);
+	limit_verbs_args(&s, offsetof(struct ibv_qp_cap, max_send_wr), (uint32_t)s.attr.max_qp_wr);
+	limit_verbs_args(&s, offsetof(struct ibv_qp_cap, max_recv_wr), (uint32_t)s.attr.max_qp_wr);
+	limit_verbs_args(&s, offsetof(struct ibv_qp_cap, max_send_sge), (uint32_t)s.attr.max_sge);
+	limit_verbs_args(&s, offsetof(struct ibv_qp_cap, max_recv_sge), (uint32_t)s.attr.max_sge);
+	limit_verbs_args(&s, offsetof(struct ibv_qp_cap, max_inline_data),
+			 init.cap.max_inline_data);
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 	vt_dev_close(&s);
 }
@@ -213,7 +214,7 @@ static struct ibv_send_wr a_send(struct ibv_sge *sge, uint64_t wr_id)
 }
 
 /* A good request, the wrong one and a good one: the first is sent, the second is named. */
-static void between(struct vt *v, struct ibv_send_wr *wrong, int why)
+static void check_between_verbs_args(struct vt *v, struct ibv_send_wr *wrong, int why)
 {
 	struct ibv_sge sge = { (uintptr_t)v->a.buf, 8, v->a.mr->lkey };
 	struct ibv_send_wr first = a_send(&sge, 1), last = a_send(&sge, 3), *bad = NULL;
@@ -239,22 +240,22 @@ static void wrong_operations(struct vt *v, struct ibv_sge *sge)
 
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		wr.opcode = others[i];
-		between(v, &wr, EOPNOTSUPP);
+		check_between_verbs_args(v, &wr, EOPNOTSUPP);
 	}
 	wr.opcode = IBV_WR_BIND_MW; /* no window */
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.opcode = (enum ibv_wr_opcode)99;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = IBV_SEND_IP_CSUM;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.send_flags = 1 << 20;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_RDMA_READ; /* the octets would go nowhere */
 	wr.send_flags = IBV_SEND_INLINE;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 }
 
 static void wrong_pieces(struct vt *v, struct ibv_sge *sge)
@@ -262,30 +263,30 @@ static void wrong_pieces(struct vt *v, struct ibv_sge *sge)
 	struct ibv_send_wr wr = a_send(sge, 2);
 
 	wr.num_sge = (int)v->init.cap.max_send_sge + 1;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.num_sge = 17;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.num_sge = -1;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.num_sge = 2;
 	wr.opcode = IBV_WR_RDMA_READ;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr = a_send(NULL, 2);
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.send_flags = IBV_SEND_INLINE;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr = a_send(sge, 2);
 	sge[0].length = 513;
 	wr.send_flags = IBV_SEND_INLINE;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.send_flags = 0;
 	/* Two halves of 4 GiB are no message, nor one without a payload. */
 	sge[0] = sge[1] = (struct ibv_sge){ (uintptr_t)v->a.buf, 1u << 31, v->a.mr->lkey };
 	wr.num_sge = 2;
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_SEND;
-	between(v, &wr, EINVAL);
+	check_between_verbs_args(v, &wr, EINVAL);
 }
 
 VT_TEST(verbs_args, bad_wr_names_the_request_and_those_before_it_are_sent)

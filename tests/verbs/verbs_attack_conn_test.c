@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct sockaddr_in at(const char *host, uint16_t port)
+static struct sockaddr_in make_conn_address(const char *host, uint16_t port)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 
@@ -15,7 +15,7 @@ static struct sockaddr_in at(const char *host, uint16_t port)
 	return a4;
 }
 
-static struct rdma_cm_id *identifier(struct rdma_event_channel *ch)
+static struct rdma_cm_id *make_verbs_attack_conn_identifier(struct rdma_event_channel *ch)
 {
 	struct rdma_cm_id *id;
 
@@ -27,9 +27,11 @@ static struct rdma_cm_id *identifier(struct rdma_event_channel *ch)
 
 VT_TEST(verbs_attack, attack_20_a_port_is_bound_once)
 {
-	struct sockaddr_in a4 = at("127.0.0.1", 0);
+	struct sockaddr_in a4 = make_conn_address("127.0.0.1", 0);
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	struct rdma_cm_id *a = identifier(ch), *b = identifier(ch), *c = identifier(ch);
+	struct rdma_cm_id *a = make_verbs_attack_conn_identifier(ch),
+			  *b = make_verbs_attack_conn_identifier(ch),
+			  *c = make_verbs_attack_conn_identifier(ch);
 
 	cr_assert_eq(rdma_bind_addr(a, (struct sockaddr *)&a4), 0);
 	a4.sin_port = rdma_get_src_port(a);
@@ -54,23 +56,24 @@ VT_TEST(verbs_attack, attack_20_a_port_of_connections_alone_is_free)
 	vt_init(&v);
 	vt_up(&v);
 	cr_assert_eq(rdma_destroy_id(v.listen), 0);
-	again = identifier(v.b.ch);
+	again = make_verbs_attack_conn_identifier(v.b.ch);
 	cr_assert_eq(rdma_bind_addr(again, (struct sockaddr *)&v.addr), 0, "%m");
 	cr_assert_eq(rdma_listen(again, 1), 0, "%m");
 	v.listen = again;
 	vt_down(&v);
 }
 
-static int option(struct rdma_cm_id *id, int name, int v)
+static int get_verbs_attack_conn_option(struct rdma_cm_id *id, int name, int v)
 {
 	return rdma_set_option(id, RDMA_OPTION_ID, name, &v, sizeof v);
 }
 
 Test(verbs_attack, attack_20_options_are_done_or_refused, .timeout = 30)
 {
-	struct sockaddr_in a4 = at("127.0.0.1", 0);
+	struct sockaddr_in a4 = make_conn_address("127.0.0.1", 0);
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	struct rdma_cm_id *a = identifier(ch), *b = identifier(ch);
+	struct rdma_cm_id *a = make_verbs_attack_conn_identifier(ch),
+			  *b = make_verbs_attack_conn_identifier(ch);
 	uint8_t octet = 1;
 	int one = 1;
 
@@ -90,20 +93,20 @@ Test(verbs_attack, attack_20_options_are_done_or_refused, .timeout = 30)
 		    EINVAL);
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, NULL, 4), EINVAL);
 	/* Who both say so share a port until one of them listens. */
-	cr_expect_eq(option(a, RDMA_OPTION_ID_REUSEADDR, 1), 0);
-	cr_expect_eq(option(b, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	cr_expect_eq(get_verbs_attack_conn_option(a, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	cr_expect_eq(get_verbs_attack_conn_option(b, RDMA_OPTION_ID_REUSEADDR, 1), 0);
 	cr_assert_eq(rdma_bind_addr(a, (struct sockaddr *)&a4), 0);
 	a4.sin_port = rdma_get_src_port(a);
 	cr_expect_eq(rdma_bind_addr(b, (struct sockaddr *)&a4), 0, "%m");
 	cr_expect_eq(rdma_listen(a, 1), 0, "%m");
 	VT_MINUS_AS(rdma_listen(b, 1), EADDRINUSE);
-	VT_MINUS_AS(option(a, RDMA_OPTION_ID_AFONLY, 1), EINVAL);
+	VT_MINUS_AS(get_verbs_attack_conn_option(a, RDMA_OPTION_ID_AFONLY, 1), EINVAL);
 	cr_assert_eq(rdma_destroy_id(a), 0);
 	cr_assert_eq(rdma_destroy_id(b), 0);
 	rdma_destroy_event_channel(ch);
 }
 
-static bool connects(struct vt *v)
+static bool can_connect_verbs_attack_conn(struct vt *v)
 {
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *asked;
@@ -132,21 +135,21 @@ static void listen_any6(bool alone, bool taken)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
-	struct sockaddr_in four = at("127.0.0.1", 0);
+	struct sockaddr_in four = make_conn_address("127.0.0.1", 0);
 	struct vt v;
 
 	vt_init(&v);
 	v.b.ch = rdma_create_event_channel();
-	v.listen = identifier(v.b.ch);
+	v.listen = make_verbs_attack_conn_identifier(v.b.ch);
 	if (alone)
-		cr_assert_eq(option(v.listen, RDMA_OPTION_ID_AFONLY, 1), 0);
+		cr_assert_eq(get_verbs_attack_conn_option(v.listen, RDMA_OPTION_ID_AFONLY, 1), 0);
 	cr_assert_eq(rdma_bind_addr(v.listen, (struct sockaddr *)&any), 0);
 	cr_assert_eq(rdma_listen(v.listen, 4), 0);
 	four.sin_port = six.sin6_port = rdma_get_src_port(v.listen);
 	memcpy(&v.addr, &four, sizeof four);
-	cr_expect_eq(connects(&v), taken, "IPv4");
+	cr_expect_eq(can_connect_verbs_attack_conn(&v), taken, "IPv4");
 	memcpy(&v.addr, &six, sizeof six);
-	cr_expect(connects(&v), "IPv6");
+	cr_expect(can_connect_verbs_attack_conn(&v), "IPv6");
 	vt_down(&v);
 }
 
@@ -167,28 +170,29 @@ VT_TEST(verbs_attack, any_ipv6_address_beside_any_ipv4_address)
 {
 	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
-	struct sockaddr_in any4 = { .sin_family = AF_INET }, four = at("127.0.0.1", 0);
+	struct sockaddr_in any4 = { .sin_family = AF_INET },
+			   four = make_conn_address("127.0.0.1", 0);
 	struct rdma_cm_id *other;
 	struct vt v;
 
 	setenv("DDPSESS_RETRY_MS", "0", 1);
 	vt_init(&v);
 	v.b.ch = rdma_create_event_channel();
-	v.listen = identifier(v.b.ch);
-	other = identifier(v.b.ch);
+	v.listen = make_verbs_attack_conn_identifier(v.b.ch);
+	other = make_verbs_attack_conn_identifier(v.b.ch);
 	cr_assert_eq(rdma_bind_addr(v.listen, (struct sockaddr *)&any4), 0);
 	cr_assert_eq(rdma_listen(v.listen, 4), 0);
 	any6.sin6_port = six.sin6_port = four.sin_port = rdma_get_src_port(v.listen);
 	VT_MINUS_AS(rdma_bind_addr(other, (struct sockaddr *)&any6), EADDRINUSE);
-	cr_assert_eq(option(other, RDMA_OPTION_ID_AFONLY, 1), 0);
+	cr_assert_eq(get_verbs_attack_conn_option(other, RDMA_OPTION_ID_AFONLY, 1), 0);
 	cr_assert_eq(rdma_bind_addr(other, (struct sockaddr *)&any6), 0, "%m");
 	cr_assert_eq(rdma_listen(other, 4), 0, "%m");
 	memcpy(&v.addr, &four, sizeof four);
-	cr_expect(connects(&v), "IPv4");
+	cr_expect(can_connect_verbs_attack_conn(&v), "IPv4");
 	memcpy(&v.addr, &six, sizeof six);
-	cr_expect(connects(&v), "IPv6");
+	cr_expect(can_connect_verbs_attack_conn(&v), "IPv6");
 	cr_assert_eq(rdma_destroy_id(other), 0);
-	cr_expect_not(connects(&v), "its listener has gone");
+	cr_expect_not(can_connect_verbs_attack_conn(&v), "its listener has gone");
 	vt_down(&v);
 }
 
@@ -202,7 +206,7 @@ Test(verbs_attack, attack_20_endpoints_without_an_address_are_refused, .timeout 
 	VT_MINUS_AS(rdma_create_ep(&id, &none, NULL, NULL), EINVAL);
 	none.ai_flags = 0;
 	VT_MINUS_AS(rdma_create_ep(&id, &none, NULL, NULL), EINVAL);
-	id = identifier(NULL);
+	id = make_verbs_attack_conn_identifier(NULL);
 	VT_MINUS_AS(rdma_bind_addr(id, NULL), EINVAL);
 	VT_MINUS_AS(rdma_resolve_addr(id, NULL, NULL, 100), EINVAL);
 	/* LeakSanitizer sees a shared queue that stays. */
@@ -214,17 +218,17 @@ Test(verbs_attack, attack_20_endpoints_without_an_address_are_refused, .timeout 
 
 /* ---- 20, 24a: where a connection comes from ---- */
 
-static void resolve(struct vt *v, struct sockaddr *src)
+static void resolve_verbs_attack_conn(struct vt *v, struct sockaddr *src)
 {
 	v->a.ch = rdma_create_event_channel();
-	v->a.id = identifier(v->a.ch);
+	v->a.id = make_verbs_attack_conn_identifier(v->a.ch);
 	cr_assert_eq(rdma_resolve_addr(v->a.id, src, (struct sockaddr *)&v->addr, 2000), 0, "%m");
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(rdma_resolve_route(v->a.id, 2000), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static void establish(struct vt *v)
+static void establish_verbs_attack_conn(struct vt *v)
 {
 	vt_equip(v, &v->a);
 	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0, "%m");
@@ -244,21 +248,21 @@ static const char *peer_of(struct rdma_cm_id *id)
 
 VT_TEST(verbs_attack, attack_24a_a_connection_comes_from_the_address_that_was_bound)
 {
-	struct sockaddr_in src = at("127.0.0.3", 0);
+	struct sockaddr_in src = make_conn_address("127.0.0.3", 0);
 	struct vt v;
 
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, (struct sockaddr *)&src);
-	establish(&v);
+	resolve_verbs_attack_conn(&v, (struct sockaddr *)&src);
+	establish_verbs_attack_conn(&v);
 	cr_expect_str_eq(peer_of(v.b.id), "127.0.0.3");
 	vt_down(&v);
 }
 
 Test(verbs_attack, attack_20_a_connection_comes_from_the_port_that_was_bound, .timeout = 30)
 {
-	struct sockaddr_in src = at("127.0.0.1", 0);
-	struct rdma_cm_id *probe = identifier(NULL);
+	struct sockaddr_in src = make_conn_address("127.0.0.1", 0);
+	struct rdma_cm_id *probe = make_verbs_attack_conn_identifier(NULL);
 	struct vt v;
 
 	cr_assert_eq(rdma_bind_addr(probe, (struct sockaddr *)&src), 0);
@@ -266,9 +270,9 @@ Test(verbs_attack, attack_20_a_connection_comes_from_the_port_that_was_bound, .t
 	cr_assert_eq(rdma_destroy_id(probe), 0);
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, (struct sockaddr *)&src);
+	resolve_verbs_attack_conn(&v, (struct sockaddr *)&src);
 	cr_expect_eq(rdma_get_src_port(v.a.id), src.sin_port);
-	establish(&v);
+	establish_verbs_attack_conn(&v);
 	cr_expect_eq(rdma_get_dst_port(v.b.id), src.sin_port);
 	vt_down(&v);
 }
@@ -280,10 +284,10 @@ Test(verbs_attack, attack_20_the_source_port_is_known_before_the_connection, .ti
 
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, NULL);
+	resolve_verbs_attack_conn(&v, NULL);
 	port = rdma_get_src_port(v.a.id);
 	cr_expect_neq(port, 0);
-	establish(&v);
+	establish_verbs_attack_conn(&v);
 	cr_expect_eq(rdma_get_dst_port(v.b.id), port);
 	cr_expect_eq(rdma_get_src_port(v.a.id), port);
 	vt_down(&v);
@@ -291,13 +295,13 @@ Test(verbs_attack, attack_20_the_source_port_is_known_before_the_connection, .ti
 
 Test(verbs_attack, attack_20_a_source_port_is_refused_over_sctp, .timeout = 30)
 {
-	struct sockaddr_in src = at("127.0.0.1", 47);
+	struct sockaddr_in src = make_conn_address("127.0.0.1", 47);
 	struct vt v;
 
 	setenv("DDPSESS_TRANSPORT", "sctp", 1);
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, (struct sockaddr *)&src);
+	resolve_verbs_attack_conn(&v, (struct sockaddr *)&src);
 	vt_equip(&v, &v.a);
 	VT_MINUS_AS(rdma_connect(v.a.id, &v.connect), EOPNOTSUPP);
 	vt_down(&v);
@@ -324,7 +328,7 @@ static void own_open(struct own *o, struct rdma_cm_id *id)
 	cr_assert_eq(ibv_modify_qp(o->qp, &attr, mask), 0);
 }
 
-static void to_rtr(struct own *o, struct rdma_cm_id *id)
+static void move_verbs_attack_conn_to_rtr(struct own *o, struct rdma_cm_id *id)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
 	int mask;
@@ -333,7 +337,7 @@ static void to_rtr(struct own *o, struct rdma_cm_id *id)
 	cr_assert_eq(ibv_modify_qp(o->qp, &attr, mask), 0);
 }
 
-static struct ibv_wc await(struct own *o)
+static struct ibv_wc await_verbs_attack_conn(struct own *o)
 {
 	struct ibv_wc wc;
 
@@ -359,7 +363,7 @@ static void over_own(bool by_number, bool answered)
 
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, NULL);
+	resolve_verbs_attack_conn(&v, NULL);
 	own_open(&a, v.a.id);
 	v.connect.qp_num = by_number ? a.qp->qp_num : 0;
 	v.a.id->qp = by_number ? NULL : a.qp;
@@ -368,7 +372,7 @@ static void over_own(bool by_number, bool answered)
 	v.b.id = e->id;
 	rdma_ack_cm_event(e);
 	own_open(&b, v.b.id);
-	to_rtr(&b, v.b.id);
+	move_verbs_attack_conn_to_rtr(&b, v.b.id);
 	cr_assert_eq(ibv_post_recv(b.qp, &recv, &none), 0);
 	v.accept.qp_num = by_number ? b.qp->qp_num : 0;
 	v.b.id->qp = by_number ? NULL : b.qp;
@@ -376,13 +380,13 @@ static void over_own(bool by_number, bool answered)
 	vt_expect(v.a.ch, answered ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
 	if (answered) {
-		to_rtr(&a, v.a.id);
+		move_verbs_attack_conn_to_rtr(&a, v.a.id);
 		cr_expect_eq(rdma_establish(v.a.id), 0);
 	}
 	cr_expect_eq(a.qp->state, IBV_QPS_RTS);
 	cr_assert_eq(ibv_post_send(a.qp, &send, &no), 0);
-	cr_expect_eq(await(&a).status, IBV_WC_SUCCESS);
-	cr_expect_eq(await(&b).wr_id, 8);
+	cr_expect_eq(await_verbs_attack_conn(&a).status, IBV_WC_SUCCESS);
+	cr_expect_eq(await_verbs_attack_conn(&b).wr_id, 8);
 	cr_assert_eq(rdma_disconnect(v.a.id), 0);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
@@ -418,7 +422,7 @@ VT_TEST(verbs_attack, attack_24a_what_a_queue_pair_has_to_know_is_filled_in)
 
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, NULL);
+	resolve_verbs_attack_conn(&v, NULL);
 	memset(&attr, 0x55, sizeof attr);
 	attr.qp_state = IBV_QPS_RTR;
 	cr_assert_eq(rdma_init_qp_attr(v.a.id, &attr, &mask), 0);
@@ -443,7 +447,7 @@ VT_TEST(verbs_attack, attack_20_a_connection_without_a_queue_pair)
 
 	vt_init(&v);
 	vt_listen(&v);
-	resolve(&v, NULL);
+	resolve_verbs_attack_conn(&v, NULL);
 	v.connect.private_data = v.accept.private_data = hello;
 	v.connect.private_data_len = v.accept.private_data_len = sizeof hello;
 	VT_MINUS_AS(rdma_establish(v.a.id), EINVAL);

@@ -130,7 +130,7 @@ struct end {
 	int status;
 };
 
-static struct end child(void (*run)(void))
+static struct end run_attack_child(void (*run)(void))
 {
 	struct end e;
 	size_t n = 0;
@@ -160,7 +160,7 @@ static struct end child(void (*run)(void))
 
 static const char *setting, *value;
 
-static void open_with(void)
+static void open_verbs_attack_with(void)
 {
 	struct ibv_device **list;
 	struct ibv_context *ctx;
@@ -185,7 +185,7 @@ static void expect_setting(const char *name, const char *v, bool taken, const ch
 
 	setting = name;
 	value = v;
-	e = child(open_with);
+	e = run_attack_child(open_verbs_attack_with);
 	cr_expect(WIFEXITED(e.status) && WEXITSTATUS(e.status) == (taken ? 0 : 2),
 		  "%s=%s: status %#x, %s", name, v, (unsigned)e.status, e.text);
 	at = strstr(e.text, name);
@@ -236,7 +236,7 @@ static void with_file(void)
 
 Test(verbs_attack, attack_22_the_file_takes_all_settings, .timeout = 30)
 {
-	struct end e = child(with_file);
+	struct end e = run_attack_child(with_file);
 
 	cr_expect(WIFEXITED(e.status) && !WEXITSTATUS(e.status), "%s", e.text);
 	cr_expect_null(strstr(e.text, "no setting"), "%s", e.text);
@@ -247,7 +247,7 @@ Test(verbs_attack, attack_22_the_file_takes_all_settings, .timeout = 30)
 
 static int sig;
 
-static void raise_it(void)
+static void raise_verbs_attack_signal(void)
 {
 	struct vt_dev d;
 
@@ -256,7 +256,7 @@ static void raise_it(void)
 	raise(sig);
 }
 
-static void leave(int s)
+static void exit_on_signal(int s)
 {
 	_exit(s == SIGSEGV ? 7 : 1);
 }
@@ -265,7 +265,7 @@ static void raise_with_handler(void)
 {
 	struct vt_dev d;
 
-	signal(SIGSEGV, leave);
+	signal(SIGSEGV, exit_on_signal);
 	vt_dev_open(&d);
 	raise(SIGSEGV);
 }
@@ -275,16 +275,16 @@ Test(verbs_attack, attack_23_a_signal_that_is_sent_ends_the_process, .timeout = 
 	struct end e;
 
 	sig = SIGSEGV;
-	e = child(raise_it);
+	e = run_attack_child(raise_verbs_attack_signal);
 	cr_expect(WIFSIGNALED(e.status) && WTERMSIG(e.status) == SIGSEGV, "%#x", e.status);
 	sig = SIGBUS;
-	e = child(raise_it);
+	e = run_attack_child(raise_verbs_attack_signal);
 	cr_expect(WIFSIGNALED(e.status) && WTERMSIG(e.status) == SIGBUS, "%#x", e.status);
-	e = child(raise_with_handler);
+	e = run_attack_child(raise_with_handler);
 	cr_expect(WIFEXITED(e.status) && WEXITSTATUS(e.status) == 7, "%#x", e.status);
 }
 
-static void on_alarm(int s)
+static void take_verbs_attack_alarm(int s)
 {
 	exit(s == SIGALRM ? 0 : 1);
 }
@@ -299,7 +299,7 @@ static void exit_in_handler(void)
 
 	setenv("DDPSESS_STATS", "on", 1);
 	vt_dev_open(&d);
-	signal(SIGALRM, on_alarm);
+	signal(SIGALRM, take_verbs_attack_alarm);
 	setitimer(ITIMER_REAL, &soon, NULL);
 	for (;;)
 		ibv_poll_cq(d.cq, 1, &wc);
@@ -308,7 +308,7 @@ static void exit_in_handler(void)
 Test(verbs_attack, attack_24b_exit_in_a_signal_handler_ends, .timeout = 60)
 {
 	for (int i = 0; i < 8; i++) {
-		struct end e = child(exit_in_handler);
+		struct end e = run_attack_child(exit_in_handler);
 
 		cr_expect(WIFEXITED(e.status) && !WEXITSTATUS(e.status), "%#x", e.status);
 		cr_expect(strstr(e.text, "messages sent: 0") || strstr(e.text, "no counters"), "%s",
@@ -417,7 +417,7 @@ static void close_all(void)
 
 Test(verbs_attack, attack_24_threads_end_when_their_descriptors_are_closed, .timeout = 30)
 {
-	struct end e = child(close_all);
+	struct end e = run_attack_child(close_all);
 
 	cr_expect(WIFEXITED(e.status) && !WEXITSTATUS(e.status), "%#x %s", e.status, e.text);
 }
@@ -427,7 +427,7 @@ Test(verbs_attack, attack_26_files_in_the_place_of_closed_descriptors_are_let_al
 	struct end e;
 
 	takes_numbers = true;
-	e = child(close_all);
+	e = run_attack_child(close_all);
 	cr_expect(WIFEXITED(e.status) && !WEXITSTATUS(e.status), "%#x %s", e.status, e.text);
 	cr_expect_str_empty(e.text);
 }

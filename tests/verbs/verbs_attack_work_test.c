@@ -29,7 +29,8 @@ static void spare_close(struct spare *s)
 	cr_expect_eq(ibv_dealloc_pd(s->pd), 0);
 }
 
-static struct ibv_sge piece(const struct spare *s, const struct vt_end *e, enum fault f)
+static struct ibv_sge get_verbs_attack_work_piece(const struct spare *s, const struct vt_end *e,
+						  enum fault f)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf, 64, e->mr->lkey };
 
@@ -74,7 +75,7 @@ static void bad_request(enum ibv_wr_opcode op, enum ibv_wc_opcode wc, enum fault
 	vt_up(&v);
 	spare_open(&s, &v.a);
 	cr_assert_eq(vt_recv(&v.b, 1, 0, 64), 0);
-	sge = piece(&s, &v.a, f);
+	sge = get_verbs_attack_work_piece(&s, &v.a, f);
 	wr.sg_list = &sge;
 	wr.wr.rdma.remote_addr = (uintptr_t)v.b.buf;
 	wr.wr.rdma.rkey = v.b.mr->rkey;
@@ -114,7 +115,7 @@ static void bad_receive(enum fault f, bool shared)
 	}
 	vt_up(&v);
 	spare_open(&s, &v.b);
-	sge = piece(&s, &v.b, f);
+	sge = get_verbs_attack_work_piece(&s, &v.b, f);
 	wr.sg_list = &sge;
 	if (shared)
 		cr_assert_eq(ibv_post_srq_recv(v.srq, &wr, &bad), 0, "fault %d", f);
@@ -200,7 +201,7 @@ static int touch(struct vt *v, enum ibv_wr_opcode op, unsigned access, enum ibv_
 	return err;
 }
 
-static void right(enum ibv_wr_opcode op, unsigned access, bool allowed)
+static void check_access_right(enum ibv_wr_opcode op, unsigned access, bool allowed)
 {
 	enum ibv_wc_status status;
 	struct vt v;
@@ -225,8 +226,8 @@ VT_TEST(verbs_attack, attack_21_each_right_allows_its_own_operation_alone)
 	const unsigned all = t[0].right | t[1].right | t[2].right;
 
 	for (int i = 0; i < 3; i++) {
-		right(t[i].op, t[i].right, true);
-		right(t[i].op, all & ~t[i].right, false);
+		check_access_right(t[i].op, t[i].right, true);
+		check_access_right(t[i].op, all & ~t[i].right, false);
 	}
 }
 

@@ -65,7 +65,7 @@ static void too_many(struct vt *v)
 	}
 }
 
-static void too_long(struct vt *v)
+static void send_too_long_verbs_built(struct vt *v)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(v->a.id->qp);
 	const struct ibv_data_buf most[] = { { v->a.buf, VD_MAX_INLINE }, { v->a.buf, 1 } };
@@ -118,7 +118,7 @@ static void builders(void)
 	v.init.cap.max_send_wr = 3;
 	vt_up(&v);
 	too_many(&v);
-	too_long(&v);
+	send_too_long_verbs_built(&v);
 	pieces_of_nothing(&v);
 	vt_down(&v);
 }

@@ -5,17 +5,17 @@
 #include <poll.h>
 #include <pthread.h>
 
-static void post_send(struct vt *v)
+static void post_verbs_cancel_send(struct vt *v)
 {
 	vt_post(&v->a, 1, IBV_WR_RDMA_WRITE, 4096, &v->b);
 }
 
-static void post_recv(struct vt *v)
+static void post_verbs_cancel_recv(struct vt *v)
 {
 	vt_recv(&v->b, 2, 0, 64);
 }
 
-static void poll_cq(struct vt *v)
+static void poll_verbs_cancel_cq(struct vt *v)
 {
 	struct ibv_wc wc[4];
 
@@ -28,7 +28,7 @@ static void arm(struct vt *v)
 	ibv_req_notify_cq(v->a.cq, 0);
 }
 
-static void memory(struct vt *v)
+static void use_verbs_cancel_memory(struct vt *v)
 {
 	static uint8_t octets[4096];
 	struct ibv_mr *mr = ibv_reg_mr(v->a.id->pd, octets, sizeof octets, IBV_ACCESS_LOCAL_WRITE);
@@ -37,7 +37,7 @@ static void memory(struct vt *v)
 		ibv_dereg_mr(mr);
 }
 
-static void identifier(struct vt *v)
+static void make_verbs_cancel_identifier(struct vt *v)
 {
 	struct rdma_cm_id *id;
 
@@ -48,7 +48,7 @@ static void identifier(struct vt *v)
 	rdma_destroy_id(id);
 }
 
-static void queue_pair(struct vt *v)
+static void make_verbs_cancel_queue_pair(struct vt *v)
 {
 	struct ibv_qp_init_attr init = { .send_cq = v->a.cq,
 					 .recv_cq = v->a.cq,
@@ -68,7 +68,7 @@ static void query(struct vt *v)
 	ibv_query_qp(v->a.id->qp, &attr, IBV_QP_STATE, &init);
 }
 
-static void disconnect(struct vt *v)
+static void disconnect_verbs_cancel(struct vt *v)
 {
 	rdma_disconnect(v->a.id);
 }
@@ -77,13 +77,13 @@ static const struct call {
 	const char *name;
 	void (*run)(struct vt *v);
 } calls[] = {
-	{ "ibv_post_send", post_send },
-	{ "ibv_post_recv", post_recv },
-	{ "ibv_poll_cq", poll_cq },
+	{ "ibv_post_send", post_verbs_cancel_send },
+	{ "ibv_post_recv", post_verbs_cancel_recv },
+	{ "ibv_poll_cq", poll_verbs_cancel_cq },
 	{ "ibv_req_notify_cq", arm },
-	{ "ibv_reg_mr, ibv_dereg_mr", memory },
+	{ "ibv_reg_mr, ibv_dereg_mr", use_verbs_cancel_memory },
 	{ "ibv_query_qp", query },
-	{ "rdma_disconnect", disconnect },
+	{ "rdma_disconnect", disconnect_verbs_cancel },
 };
 
 struct cancelled {
@@ -92,7 +92,7 @@ struct cancelled {
 };
 
 /* The request to cancel stands when the call begins: the thread ends where it may first. */
-static void *run_cancelled(void *arg)
+static void *run_verbs_cancel_cancelled(void *arg)
 {
 	const struct cancelled *c = arg;
 
@@ -113,14 +113,14 @@ VT_TEST(verbs_cancel, contact_03_no_lock_stays_taken)
 		void *how;
 		pthread_t t;
 
-		cr_assert_eq(pthread_create(&t, NULL, run_cancelled, &c), 0);
+		cr_assert_eq(pthread_create(&t, NULL, run_verbs_cancel_cancelled, &c), 0);
 		cr_assert_eq(pthread_join(t, &how), 0);
 		cr_expect_eq(how, PTHREAD_CANCELED, "%s", calls[i].name);
 		/* each of these would wait for ever for a lock that nobody gives back */
 		for (size_t k = 0; k + 1 < sizeof calls / sizeof *calls; k++)
 			calls[k].run(&v);
-		queue_pair(&v);
-		identifier(&v);
+		make_verbs_cancel_queue_pair(&v);
+		make_verbs_cancel_identifier(&v);
 	}
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_down(&v);

@@ -12,29 +12,29 @@
 
 /* ---- a process for each ---- */
 
-static void live(const void *arg)
+static void run_check_more_child(const void *arg)
 {
 	setenv("DDPSESS_CHECK", "on", 1);
 	(*(void (*const *)(void))arg)();
 }
 
 /* What is told by a process that does this, and ends with @status. */
-static const char *told_by(void (*run)(void), int status)
+static const char *get_child_report(void (*run)(void), int status)
 {
 	const char *text;
-	int is = vchild_run(live, &run, &text);
+	int is = vchild_run(run_check_more_child, &run, &text);
 
 	cr_expect(WIFEXITED(is) && WEXITSTATUS(is) == status, "%#x: %s", is, text);
 	return text;
 }
 
 /* A sanitizer may have something to say about threads; the check has not. */
-static bool silent(const char *text)
+static bool is_check_silent(const char *text)
 {
 	return !strstr(text, "ddpsess:");
 }
 
-static int receive(struct side *s, uint64_t wr_id, uint32_t len, uint32_t lkey)
+static int receive_verbs_check_more(struct side *s, uint64_t wr_id, uint32_t len, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)s->buf, len, lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -59,19 +59,19 @@ static void dereg_of_two(void)
 	static struct side a, b;
 	struct ibv_mr *mr;
 
-	up(&a);
-	up(&b);
+	open_oob_side(&a);
+	open_oob_side(&b);
 	mr = own_region(&b);
-	meet(&a, &b);
-	meet(&b, &a);
-	cr_assert_eq(receive(&b, 1, 16, mr->lkey), 0);
-	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS); /* it is in RTS, on both sides */
-	cr_assert_eq(next(&a).status, IBV_WC_SUCCESS);
-	cr_assert_eq(receive(&b, 2, 16, mr->lkey), 0);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
+	cr_assert_eq(receive_verbs_check_more(&b, 1, 16, mr->lkey), 0);
+	cr_assert_eq(say_oob(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS); /* it is in RTS, on both sides */
+	cr_assert_eq(await_oob_wc(&a).status, IBV_WC_SUCCESS);
+	cr_assert_eq(receive_verbs_check_more(&b, 2, 16, mr->lkey), 0);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 /* One that is not connected yet has begun nothing with it. */
@@ -80,11 +80,11 @@ static void dereg_before(void)
 	static struct side a;
 	struct ibv_mr *mr;
 
-	up(&a);
+	open_oob_side(&a);
 	mr = own_region(&a);
-	cr_assert_eq(receive(&a, 1, 16, mr->lkey), 0);
+	cr_assert_eq(receive_verbs_check_more(&a, 1, 16, mr->lkey), 0);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
-	down(&a);
+	close_oob_side(&a);
 }
 
 /* The program has seen that it failed, before the drop-in itself has. */
@@ -94,64 +94,64 @@ static void dereg_when_failed(void)
 	struct ed_qp *q;
 	struct ibv_mr *mr;
 
-	up(&a);
-	up(&b);
+	open_oob_side(&a);
+	open_oob_side(&b);
 	mr = own_region(&a);
-	meet(&a, &b);
-	meet(&b, &a);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
 	listen_to(&b);
-	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
-	cr_assert_eq(next(&a).status, IBV_WC_SUCCESS);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
-	cr_assert_eq(receive(&a, 1, 16, mr->lkey), 0);
+	cr_assert_eq(say_oob(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(await_oob_wc(&a).status, IBV_WC_SUCCESS);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(receive_verbs_check_more(&a, 1, 16, mr->lkey), 0);
 	q = ed_qp_of(a.qp);
 	q->failed = true;
 	cr_assert_eq(a.qp->state, IBV_QPS_RTS);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 	ed_qp_done(q);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 VT_TEST(verbs_check_more, regions_that_go)
 {
-	const char *text = told_by(dereg_of_two, FOUND);
+	const char *text = get_child_report(dereg_of_two, FOUND);
 
 	cr_expect_eq(vchild_times(text, "ddpsess: check: dereg-pending: the region"), 1, "%s",
 		     text);
-	cr_expect(silent(told_by(dereg_before, 0)));
-	cr_expect(silent(told_by(dereg_when_failed, 0)));
+	cr_expect(is_check_silent(get_child_report(dereg_before, 0)));
+	cr_expect(is_check_silent(get_child_report(dereg_when_failed, 0)));
 }
 
 /* ---- requests ---- */
 
 /* No memory to note them: they are done, and nothing is said of them. */
-static void no_memory(void)
+static void refuse_verbs_check_more_memory(void)
 {
 	static struct side a, b;
 	struct ibv_mr *mr;
 
-	up(&a);
-	up(&b);
+	open_oob_side(&a);
+	open_oob_side(&b);
 	mr = own_region(&b);
-	meet(&a, &b);
-	meet(&b, &a);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
 	vfail_size(sizeof(struct ck_work));
-	cr_assert_eq(receive(&b, 1, 16, mr->lkey), 0);
+	cr_assert_eq(receive_verbs_check_more(&b, 1, 16, mr->lkey), 0);
 	cr_assert(vfail_came());
 	b.buf[12]++; /* seen by nobody */
 	vfail_size(sizeof(struct ck_work));
-	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(say_oob(&a, "hello", IBV_SEND_SIGNALED), 0);
 	cr_assert(vfail_came());
-	cr_assert_eq(next(&b).wr_id, 1);
-	cr_assert_eq(next(&a).wr_id, 1);
+	cr_assert_eq(await_oob_wc(&b).wr_id, 1);
+	cr_assert_eq(await_oob_wc(&a).wr_id, 1);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
-static void send_by(struct side *s, enum ibv_wr_opcode op, uint64_t wr_id, unsigned flags,
-		    struct ibv_sge *sge, int n)
+static void send_verbs_check_more_by(struct side *s, enum ibv_wr_opcode op, uint64_t wr_id,
+				     unsigned flags, struct ibv_sge *sge, int n)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = sge,
@@ -171,34 +171,34 @@ static void of_several(void)
 	struct ibv_sge two[2];
 	struct ibv_mr *mr;
 
-	up(&a);
-	up(&b);
+	open_oob_side(&a);
+	open_oob_side(&b);
 	mr = own_region(&a);
-	meet(&a, &b);
-	meet(&b, &a);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
 	listen_to(&b);
 	listen_to(&b);
 	two[0] = (struct ibv_sge){ (uintptr_t)a.buf, 8, a.mr->lkey };
 	two[1] = (struct ibv_sge){ (uintptr_t)a.buf + 8, 8, mr->lkey };
-	send_by(&a, IBV_WR_SEND, 3, IBV_SEND_SIGNALED, two, 2);
+	send_verbs_check_more_by(&a, IBV_WR_SEND, 3, IBV_SEND_SIGNALED, two, 2);
 	a.buf[9]++;
-	cr_assert_eq(next(&a).wr_id, 3);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(await_oob_wc(&a).wr_id, 3);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	/* One that takes a key back has a source, too: what the peer says of the key is its matter. */
-	send_by(&a, IBV_WR_SEND_WITH_INV, 4, IBV_SEND_SIGNALED, &two[1], 1);
+	send_verbs_check_more_by(&a, IBV_WR_SEND_WITH_INV, 4, IBV_SEND_SIGNALED, &two[1], 1);
 	a.buf[9]++;
-	cr_assert_eq(next(&a).wr_id, 4);
+	cr_assert_eq(await_oob_wc(&a).wr_id, 4);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 VT_TEST(verbs_check_more, requests)
 {
 	const char *text;
 
-	cr_expect(silent(told_by(no_memory, 0)));
-	text = told_by(of_several, FOUND);
+	cr_expect(is_check_silent(get_child_report(refuse_verbs_check_more_memory, 0)));
+	text = get_child_report(of_several, FOUND);
 	cr_expect_eq(vchild_times(text, "send-changed: queue pair 1, request 0x4: the 8 octets"), 1,
 		     "%s", text);
 	cr_expect_eq(vchild_times(text, "request 0x3"), 0, "%s", text);
@@ -215,7 +215,7 @@ static void made_up(void)
 	struct ed_qp *q;
 	struct ibv_mr *mr;
 
-	up(&a);
+	open_oob_side(&a);
 	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
 	init = (struct ibv_qp_init_attr){
 		.send_cq = a.cq, .recv_cq = a.cq, .qp_type = IBV_QPT_RC, .cap = { 8, 8, 1, 1, 0 }
@@ -257,12 +257,12 @@ static void made_up(void)
 	cr_assert_null(q->sends.first);
 	ed_qp_done(q);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
-	down(&a);
+	close_oob_side(&a);
 }
 
 VT_TEST(verbs_check_more, completions)
 {
-	const char *text = told_by(made_up, FOUND);
+	const char *text = get_child_report(made_up, FOUND);
 
 	cr_expect_eq(vchild_times(text, "ddpsess: check: recv-changed: queue pair 2, receive 0x1"),
 		     1, "%s", text);
@@ -279,8 +279,8 @@ static void polled_half(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_wc wc;
 
-	up(&a);
-	up(&b);
+	open_oob_side(&a);
+	open_oob_side(&b);
 	sends = ibv_create_cq(a.ctx, 4, NULL, NULL, 0);
 	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
 	init = (struct ibv_qp_init_attr){ .send_cq = sends,
@@ -291,47 +291,47 @@ static void polled_half(void)
 	a.qp = ibv_create_qp(a.pd, &init);
 	cr_assert_not_null(a.qp);
 	cr_assert_eq(to_init(a.qp), 0);
-	meet(&a, &b);
-	meet(&b, &a);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
 	listen_to(&b);
-	cr_assert_eq(say(&a, "x", 0), 0);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(say_oob(&a, "x", 0), 0);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	cr_assert_eq(ibv_poll_cq(a.cq, 1, &wc), 0);
 	while (!ddps_ep_unfetched(vd_of(a.qp, struct vd_qp, qp.qp_base)->ep))
 		sched_yield();
 	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
 	a.qp = NULL;
 	cr_assert_eq(ibv_destroy_cq(sends), 0);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 static void polled_never(void)
 {
 	static struct side a, b;
 
-	up(&a);
-	up(&b);
-	meet(&a, &b);
-	meet(&b, &a);
+	open_oob_side(&a);
+	open_oob_side(&b);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
 	listen_to(&b);
-	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(say_oob(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	while (!ddps_ep_unfetched(vd_of(a.qp, struct vd_qp, qp.qp_base)->ep))
 		sched_yield();
 	vfail_size(sizeof(struct ed_cq));
 	ck_unpolled(a.qp);
 	cr_assert(vfail_came());
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 VT_TEST(verbs_check_more, queues_that_nobody_polls)
 {
 	const char *text;
 
-	cr_expect(silent(told_by(polled_half, 0)));
-	text = told_by(polled_never, FOUND);
+	cr_expect(is_check_silent(get_child_report(polled_half, 0)));
+	text = get_child_report(polled_never, FOUND);
 	cr_expect_eq(vchild_times(text, "never-polled: "), 1, "of the second time: %s", text);
 }
 
@@ -365,14 +365,14 @@ __attribute__((noinline)) static unsigned within(unsigned n)
 }
 
 /* Through another library's. */
-static int through(const void *a, const void *b)
+static int compare_through_library(const void *a, const void *b)
 {
 	int two[2] = { 2, 1 };
 
 	(void)a;
 	(void)b;
 	if (deep++ < 40)
-		qsort(two, 2, sizeof *two, through);
+		qsort(two, 2, sizeof *two, compare_through_library);
 	else if (deep == 41)
 		leave_one();
 	return 0;
@@ -387,7 +387,7 @@ static void from_deep_within(void)
 static void from_deep_without(void)
 {
 	open_here();
-	through(NULL, NULL);
+	compare_through_library(NULL, NULL);
 }
 
 /* As many places as are kept, and one more, which is told each time. */
@@ -410,14 +410,14 @@ static void from_everywhere(void)
 
 Test(verbs_check_more, places, .timeout = 60)
 {
-	const char *text = told_by(from_deep_within, FOUND);
+	const char *text = get_child_report(from_deep_within, FOUND);
 
 	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
 	cr_expect_geq(vchild_times(text, "["), 1, "one frame is known at least: %s", text);
-	text = told_by(from_deep_without, FOUND);
+	text = get_child_report(from_deep_without, FOUND);
 	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
 	cr_expect_eq(vchild_times(text, "["), CK_FRAMES, "%s", text);
-	text = told_by(from_everywhere, FOUND);
+	text = get_child_report(from_everywhere, FOUND);
 	cr_expect_eq(vchild_times(text, "leak: nowhere"), 1);
 	cr_expect_eq(vchild_times(text, "leak: here"), 1);
 	cr_expect_eq(vchild_times(text, "posted at"), 0);

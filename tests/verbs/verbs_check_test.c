@@ -23,7 +23,7 @@ struct mistake {
 
 /* ---- both ends ---- */
 
-static void up(void)
+static void open_checked_pair(void)
 {
 	const int local = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
@@ -35,7 +35,7 @@ static void up(void)
 	cr_assert(own[0] && own[1]);
 }
 
-static void down(void)
+static void close_checked_pair(void)
 {
 	rdma_destroy_qp(v.a.id);
 	rdma_destroy_qp(v.b.id);
@@ -45,7 +45,7 @@ static void down(void)
 	vt_down(&v);
 }
 
-static struct ibv_sge piece(int end, size_t off, uint32_t len)
+static struct ibv_sge get_verbs_check_piece(int end, size_t off, uint32_t len)
 {
 	struct vt_end *e = end ? &v.b : &v.a;
 
@@ -73,47 +73,47 @@ static int send_list(uint64_t wr_id, struct ibv_sge *sge, int n, enum ibv_wr_opc
 	return ibv_post_send(v.a.id->qp, &wr, &bad);
 }
 
-static void receive(uint64_t wr_id, size_t off, uint32_t len)
+static void receive_verbs_check(uint64_t wr_id, size_t off, uint32_t len)
 {
-	struct ibv_sge sge = piece(1, off, len);
+	struct ibv_sge sge = get_verbs_check_piece(1, off, len);
 
 	cr_assert_eq(recv_list(wr_id, &sge, 1), 0);
 }
 
-static void send_it(uint64_t wr_id, size_t off, uint32_t len)
+static void send_checked(uint64_t wr_id, size_t off, uint32_t len)
 {
-	struct ibv_sge sge = piece(0, off, len);
+	struct ibv_sge sge = get_verbs_check_piece(0, off, len);
 
 	cr_assert_eq(send_list(wr_id, &sge, 1, IBV_WR_SEND), 0);
 }
 
 /* ---- programs with one mistake ---- */
 
-static void none(void)
+static void make_no_mistake(void)
 {
-	up();
-	receive(1, 0, 4096);
-	send_it(2, 0, 100);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 4096);
+	send_checked(2, 0, 100);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	/* What the message has reached is not compared, nor is anything before the last octets. */
-	receive(1, 0, 128);
+	receive_verbs_check(1, 0, 128);
 	v.b.buf[0]++;
-	send_it(2, 0, 128);
+	send_checked(2, 0, 128);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 static void send_changed(void)
 {
-	up();
-	receive(1, 0, 4096);
-	send_it(2, 0, 100);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 4096);
+	send_checked(2, 0, 100);
 	v.a.buf[99]++;
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 /* Of two pieces, of which the last one has the octets that are compared. */
@@ -121,15 +121,15 @@ static void recv_changed(void)
 {
 	struct ibv_sge two[2];
 
-	up();
-	two[0] = piece(1, 0, 1000);
-	two[1] = piece(1, 2000, 128);
+	open_checked_pair();
+	two[0] = get_verbs_check_piece(1, 0, 1000);
+	two[1] = get_verbs_check_piece(1, 2000, 128);
 	cr_assert_eq(recv_list(1, two, 2), 0);
 	v.b.buf[2127]++;
-	send_it(2, 0, 100);
+	send_checked(2, 0, 100);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 /* Memory of two requests, of a peer, or that is no region's, may change. */
@@ -137,11 +137,11 @@ static void changes_that_may_be(void)
 {
 	struct ibv_sge sge;
 
-	up();
-	receive(1, 0, 64);
-	receive(2, 64, 64);
-	send_it(3, 0, 64);
-	send_it(4, 32, 64);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
+	receive_verbs_check(2, 64, 64);
+	send_checked(3, 0, 64);
+	send_checked(4, 32, 64);
 	v.a.buf[40]++;
 	vt_expect_wc(&v.a, 3, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.a, 4, IBV_WC_SEND, IBV_WC_SUCCESS);
@@ -154,34 +154,34 @@ static void changes_that_may_be(void)
 	vt_expect_wc(&v.b, 5, IBV_WC_RECV, IBV_WC_SUCCESS);
 	/* Beyond the end, before the beginning, longer than all. */
 	for (int i = 0; i < 3; i++) {
-		sge = piece(1, i == 1 ? (size_t)-8 : sizeof v.b.buf - 8,
-			    i == 2 ? 2 * (uint32_t)sizeof v.b.buf : 16);
+		sge = get_verbs_check_piece(1, i == 1 ? (size_t)-8 : sizeof v.b.buf - 8,
+					    i == 2 ? 2 * (uint32_t)sizeof v.b.buf : 16);
 		cr_assert_eq(recv_list(7, &sge, 1), 0);
 	}
 	sge.lkey ^= 0x5a5a00;
 	cr_assert_eq(recv_list(7, &sge, 1), 0);
-	down();
+	close_checked_pair();
 }
 
 static void dereg_pending(void)
 {
-	up();
-	receive(1, 0, 64);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
 	cr_assert_eq(ibv_dereg_mr(own[1]), 0);
 	own[1] = NULL;
-	down();
+	close_checked_pair();
 }
 
 /* A queue pair that has been disconnected does nothing with it any more. */
 static void dereg_after_the_end(void)
 {
-	up();
-	receive(1, 0, 64);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
 	cr_assert_eq(rdma_disconnect(v.b.id), 0);
 	cr_assert_eq(ibv_dereg_mr(own[1]), 0);
 	own[1] = NULL;
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	down();
+	close_checked_pair();
 }
 
 static void never_polled(void)
@@ -189,15 +189,15 @@ static void never_polled(void)
 	struct ibv_cq *cq;
 	void *user;
 
-	up();
-	receive(1, 0, 64);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
 	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
-	send_it(2, 0, 10);
+	send_checked(2, 0, 10);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
 	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
 	ibv_ack_cq_events(cq, 1);
-	down();
+	close_checked_pair();
 }
 
 /* A queue that was polled once is known to the program. */
@@ -205,27 +205,27 @@ static void polled_before(void)
 {
 	struct ibv_wc wc;
 
-	up();
-	receive(1, 0, 64);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
 	cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
-	send_it(2, 0, 10);
+	send_checked(2, 0, 10);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
-	down();
+	close_checked_pair();
 }
 
 /* A Send whose completion nobody has fetched still uses its region, though it is done. */
 static void dereg_unfetched(void)
 {
-	up();
-	receive(1, 0, 64);
-	send_it(2, 0, 10);
+	open_checked_pair();
+	receive_verbs_check(1, 0, 64);
+	send_checked(2, 0, 10);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	cr_assert_eq(ibv_dereg_mr(own[0]), 0);
 	own[0] = NULL;
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 /* After an error nothing is under way any more. */
@@ -233,21 +233,21 @@ static void dereg_after_an_error(void)
 {
 	struct ibv_sge sge;
 
-	up();
-	send_it(1, 0, 10); /* nobody receives it */
-	sge = piece(0, 0, 10);
+	open_checked_pair();
+	send_checked(1, 0, 10); /* nobody receives it */
+	sge = get_verbs_check_piece(0, 0, 10);
 	sge.lkey ^= 0x5a5a00;
 	cr_assert_eq(send_list(2, &sge, 1, IBV_WR_SEND), 0);
 	while (vt_wc(&v.a).status == IBV_WC_SUCCESS)
 		;
 	cr_assert_eq(ibv_dereg_mr(own[0]), 0);
 	own[0] = NULL;
-	down();
+	close_checked_pair();
 }
 
-static void left(void)
+static void leave_pair_open(void)
 {
-	up();
+	open_checked_pair();
 	own[0] = own[1] = NULL;
 	exit(0);
 }
@@ -277,13 +277,13 @@ static void post_after_error(void)
 {
 	struct ibv_sge sge;
 
-	up();
-	sge = piece(0, 0, 10);
+	open_checked_pair();
+	sge = get_verbs_check_piece(0, 0, 10);
 	sge.lkey ^= 0x5a5a00;
 	cr_assert_eq(send_list(1, &sge, 1, IBV_WR_SEND), 0);
 	cr_assert_neq(vt_wc(&v.a).status, IBV_WC_SUCCESS);
 	send_list(2, &sge, 1, IBV_WR_SEND);
-	down();
+	close_checked_pair();
 }
 
 /* The message is there when the session has stalled for want of a receive. */
@@ -293,18 +293,18 @@ static void late_recv(void)
 	const struct vd_qp *qp;
 	struct ibv_wc wc;
 
-	up();
+	open_checked_pair();
 	qp = vd_of(v.b.id->qp, struct vd_qp, qp.qp_base);
-	send_it(1, 0, 10);
+	send_checked(1, 0, 10);
 	for (int i = 0; !st.stalls && i < VT_MS; i++) {
 		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 		cr_assert_eq(ddps_ep_stats(qp->ep, &st), 0);
 		usleep(1000);
 	}
-	receive(2, 0, 64);
+	receive_verbs_check(2, 0, 64);
 	vt_expect_wc(&v.b, 2, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 static void every_operation(void)
@@ -316,14 +316,14 @@ static void every_operation(void)
 	struct ibv_send_wr wr = { .wr_id = 9, .send_flags = IBV_SEND_SIGNALED }, *bad;
 	struct ibv_sge sge;
 
-	up();
-	sge = piece(0, 0, 8);
+	open_checked_pair();
+	sge = get_verbs_check_piece(0, 0, 8);
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
 		const bool heard =
 			ops[i] == IBV_WR_SEND_WITH_IMM || ops[i] == IBV_WR_RDMA_WRITE_WITH_IMM;
 
 		if (heard)
-			receive(1, 64, 64);
+			receive_verbs_check(1, 64, 64);
 		wr.opcode = ops[i];
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
@@ -339,28 +339,28 @@ static void every_operation(void)
 		if (heard)
 			cr_assert_eq(vt_wc(&v.b).status, IBV_WC_SUCCESS);
 	}
-	down();
+	close_checked_pair();
 }
 
 /* Refused as without the check, and forgotten. */
-static void refused(void)
+static void post_refused_work(void)
 {
 	struct ibv_sge many[17];
 
-	up();
+	open_checked_pair();
 	for (int i = 0; i < 17; i++)
-		many[i] = piece(1, 0, 1);
+		many[i] = get_verbs_check_piece(1, 0, 1);
 	cr_assert_eq(recv_list(1, many, 17), EINVAL);
 	cr_assert_eq(recv_list(1, many, -1), EINVAL);
 	cr_assert_eq(recv_list(1, NULL, 0), 0);
 	for (int i = 0; i < 17; i++)
-		many[i] = piece(0, 0, 1);
+		many[i] = get_verbs_check_piece(0, 0, 1);
 	cr_assert_eq(send_list(1, many, 17, IBV_WR_SEND), EINVAL);
 	cr_assert_eq(send_list(1, many, -1, IBV_WR_SEND), EINVAL);
 	cr_assert_eq(send_list(2, NULL, 0, IBV_WR_SEND), 0);
 	vt_expect_wc(&v.a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
-	down();
+	close_checked_pair();
 }
 
 static void no_device(void)
@@ -375,7 +375,7 @@ static void no_device(void)
 
 /* ---- a process for each ---- */
 
-static void live(const void *arg)
+static void run_mistake(const void *arg)
 {
 	const struct mistake *m = arg;
 	char path[64];
@@ -390,10 +390,10 @@ static void live(const void *arg)
 	m->make();
 }
 
-static void expect(const struct mistake *m)
+static void expect_mistake_report(const struct mistake *m)
 {
 	const char *text;
-	int status = vchild_run(live, m, &text);
+	int status = vchild_run(run_mistake, m, &text);
 	char want[400];
 	unsigned n = 0;
 
@@ -411,14 +411,14 @@ static void expect(const struct mistake *m)
 #define MISTAKE(name, ...)                                                                         \
 	VT_TEST(verbs_check, name)                                                                 \
 	{                                                                                          \
-		expect(&(struct mistake){ name, __VA_ARGS__ });                                    \
+		expect_mistake_report(&(struct mistake){ name, __VA_ARGS__ });                     \
 	}
 
-MISTAKE(none, { NULL }, NULL, 0)
+MISTAKE(make_no_mistake, { NULL }, NULL, 0)
 MISTAKE(changes_that_may_be, { NULL }, NULL, 0)
 MISTAKE(dereg_after_the_end, { NULL }, NULL, 0)
 MISTAKE(every_operation, { NULL }, NULL, 0)
-MISTAKE(refused, { NULL }, NULL, 0)
+MISTAKE(post_refused_work, { NULL }, NULL, 0)
 MISTAKE(polled_before, { NULL }, NULL, 0)
 MISTAKE(dereg_after_an_error, { NULL }, NULL, 0)
 MISTAKE(dereg_unfetched,
@@ -467,11 +467,11 @@ MISTAKE(dereg_pending,
 VT_TEST(verbs_check, suppressions)
 {
 	const struct mistake all[] = {
-		{ left, { REGION }, NULL, FOUND },
-		{ left, { REGION }, "leak in_no_frame\n\n# leak\nlate-recv\n", FOUND },
-		{ left, { NULL }, "  leak \t \r\n", 0 },
-		{ left, { NULL }, "*\n", 0 },
-		{ left, { NULL }, "* nowhere\r\nleak libcriterion # ours\n", 0 },
+		{ leave_pair_open, { REGION }, NULL, FOUND },
+		{ leave_pair_open, { REGION }, "leak in_no_frame\n\n# leak\nlate-recv\n", FOUND },
+		{ leave_pair_open, { NULL }, "  leak \t \r\n", 0 },
+		{ leave_pair_open, { NULL }, "*\n", 0 },
+		{ leave_pair_open, { NULL }, "* nowhere\r\nleak libcriterion # ours\n", 0 },
 		{ no_device,
 		  { "ddpsess: /none/such: No such file or directory; the device cannot be "
 		    "opened\n" },
@@ -480,20 +480,20 @@ VT_TEST(verbs_check, suppressions)
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		expect(&all[i]);
+		expect_mistake_report(&all[i]);
 }
 
 VT_TEST(verbs_check, number_of_suppressions)
 {
 	static char text[128 * 8];
-	struct mistake m = { none, { NULL }, text, 0 };
+	struct mistake m = { make_no_mistake, { NULL }, text, 0 };
 
 	for (int i = 0; i < 127; i++)
 		strcat(text, "leak x\n");
-	expect(&m);
+	expect_mistake_report(&m);
 	strcat(text, "leak x\n");
 	m.make = no_device;
 	m.reports[0] = ":128: 127 suppressions at most; the device cannot be opened\n";
 	m.reports[1] = "ddpsess: ";
-	expect(&m);
+	expect_mistake_report(&m);
 }

@@ -47,7 +47,7 @@ static void free_end(struct vt_end *e)
 }
 
 /* Two connections: one that is only used, and one whose end is the first thing. */
-static void close_and_go_on(enum kind kind)
+static void close_fds_in_verbs_closed(enum kind kind)
 {
 	struct vt used, freed, anew;
 	struct rdma_cm_id *bound;
@@ -90,8 +90,8 @@ VT_TEST(verbs_closed, the_programs_own_files_are_let_alone)
 		const pid_t pid = fork();
 
 		if (!pid)
-			close_and_go_on(kind);
-		ends_well(pid, kind);
+			close_fds_in_verbs_closed(kind);
+		expect_child_ends_well(pid, kind);
 	}
 }
 
@@ -139,7 +139,7 @@ VT_TEST(verbs_closed, whoever_polls_is_told_and_no_thread_burns)
 
 		if (!pid)
 			close_beside_threads(kind);
-		ends_well(pid, kind);
+		expect_child_ends_well(pid, kind);
 	}
 }
 
@@ -183,7 +183,7 @@ Test(verbs_closed, sockets_of_datagrams_too, .timeout = 60)
 
 		if (!pid)
 			close_datagrams(kind);
-		ends_well(pid, kind);
+		expect_child_ends_well(pid, kind);
 	}
 }
 
@@ -213,7 +213,7 @@ VT_TEST(verbs_closed, a_child_that_closes_all_is_left_its_files)
 
 		if (!pid)
 			destroy_in_child(&v, &d, kind);
-		ends_well(pid, kind);
+		expect_child_ends_well(pid, kind);
 	}
 	/* The parent's are as they were. */
 	cr_assert_eq(vt_recv(&v.b, 7, 0, 8), 0);
@@ -254,7 +254,7 @@ VT_TEST(verbs_closed, a_capture_and_a_trace_end_with_their_descriptors)
 	pid = fork();
 	if (!pid)
 		close_files(path);
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	close(fd);
 	unlink(path);
 }

@@ -11,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sockaddr_in loopback(uint16_t port)
+static struct sockaddr_in get_verbs_cm_limits_loopback(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-static struct rdma_cm_id *new_id(struct rdma_event_channel *ch, enum rdma_port_space ps)
+static struct rdma_cm_id *new_verbs_cm_limits_id(struct rdma_event_channel *ch,
+						 enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id;
 
@@ -26,7 +27,7 @@ static struct rdma_cm_id *new_id(struct rdma_event_channel *ch, enum rdma_port_s
 	return id;
 }
 
-static void resolve(struct rdma_cm_id *id, struct sockaddr *to)
+static void resolve_verbs_cm_limits(struct rdma_cm_id *id, struct sockaddr *to)
 {
 	cr_assert_eq(rdma_resolve_addr(id, NULL, to, 1000), 0, "%m");
 	cr_assert_eq(rdma_resolve_route(id, 1000), 0, "%m");
@@ -36,7 +37,8 @@ static void resolve(struct rdma_cm_id *id, struct sockaddr *to)
 
 Test(verbs_cm_limits, getaddrinfo)
 {
-	struct sockaddr_in a4 = loopback(7), other = loopback(8);
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(7),
+			   other = get_verbs_cm_limits_loopback(8);
 	struct rdma_addrinfo hints = { .ai_qp_type = IBV_QPT_UD }, *ai = NULL;
 
 	VT_MINUS_AS(rdma_getaddrinfo(NULL, NULL, NULL, &ai), EINVAL);
@@ -79,8 +81,9 @@ Test(verbs_cm_limits, getaddrinfo)
 
 Test(verbs_cm_limits, binding)
 {
-	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_TCP);
-	struct sockaddr_in a4 = loopback(0), foreign = loopback(0);
+	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(0),
+			   foreign = get_verbs_cm_limits_loopback(0);
 	struct sockaddr local = { .sa_family = AF_UNIX };
 	uint8_t tos = 1, timeout = 31;
 	int one = 1;
@@ -107,13 +110,13 @@ Test(verbs_cm_limits, binding)
 /* The time that is said after the queue pair was made holds for it, too. */
 Test(verbs_cm_limits, acknowledgement_time)
 {
-	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_TCP);
+	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 0, 1, 1, 0 } };
-	struct sockaddr_in a4 = loopback(9);
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
 	struct ibv_qp_attr attr;
 	uint8_t timeout = 17;
 
-	resolve(id, (struct sockaddr *)&a4);
+	resolve_verbs_cm_limits(id, (struct sockaddr *)&a4);
 	cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
 	cr_expect_eq(id->recv_cq->cqe, 1, "for no receives");
 	cr_expect_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1),
@@ -127,8 +130,9 @@ Test(verbs_cm_limits, acknowledgement_time)
 Test(verbs_cm_limits, resolving)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
-	struct sockaddr_in to = loopback(9), from = loopback(0);
+	struct rdma_cm_id *id = new_verbs_cm_limits_id(ch, RDMA_PS_TCP);
+	struct sockaddr_in to = get_verbs_cm_limits_loopback(9),
+			   from = get_verbs_cm_limits_loopback(0);
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
 	struct sockaddr local = { .sa_family = AF_UNIX };
 
@@ -165,9 +169,10 @@ Test(verbs_cm_limits, resolving)
 
 Test(verbs_cm_limits, attributes_of_queue_pairs)
 {
-	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_TCP), *ud = new_id(NULL, RDMA_PS_UDP);
+	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP),
+			  *ud = new_verbs_cm_limits_id(NULL, RDMA_PS_UDP);
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
-	struct sockaddr_in a4 = loopback(9);
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 	int mask = 0;
 
@@ -202,11 +207,11 @@ static void queue_pairs(void)
 {
 	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 } };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1, 0 } };
-	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_TCP);
-	struct sockaddr_in a4 = loopback(9);
+	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
 	struct ibv_pd *pd;
 
-	resolve(id, (struct sockaddr *)&a4);
+	resolve_verbs_cm_limits(id, (struct sockaddr *)&a4);
 	pd = ibv_alloc_pd(id->verbs);
 	VT_MINUS_AS(rdma_create_qp(id, NULL, &init), EOPNOTSUPP);
 	ex.comp_mask = IBV_QP_INIT_ATTR_XRCD;
@@ -255,7 +260,7 @@ VT_TEST(verbs_cm_limits, lending)
 	vt_init(&v);
 	vt_listen(&v);
 	for (int i = 0; i < 2; i++) {
-		id[i] = new_id(rdma_create_event_channel(), RDMA_PS_TCP);
+		id[i] = new_verbs_cm_limits_id(rdma_create_event_channel(), RDMA_PS_TCP);
 		cr_assert_eq(rdma_resolve_addr(id[i], NULL, (struct sockaddr *)&v.addr, 1), 0);
 		vt_expect(id[i]->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 		cr_assert_eq(rdma_resolve_route(id[i], 1), 0);
@@ -289,7 +294,7 @@ VT_TEST(verbs_cm_limits, lending)
 
 /* ---- events ---- */
 
-static void *acknowledge(void *arg)
+static void *acknowledge_verbs_cm_limits(void *arg)
 {
 	usleep(1000);
 	cr_expect_eq(rdma_ack_cm_event(arg), 0);
@@ -301,8 +306,9 @@ Test(verbs_cm_limits, moving)
 {
 	struct rdma_event_channel *ch[2] = { rdma_create_event_channel(),
 					     rdma_create_event_channel() };
-	struct rdma_cm_id *id[2] = { new_id(ch[0], RDMA_PS_TCP), new_id(ch[0], RDMA_PS_TCP) };
-	struct sockaddr_in a4 = loopback(9);
+	struct rdma_cm_id *id[2] = { new_verbs_cm_limits_id(ch[0], RDMA_PS_TCP),
+				     new_verbs_cm_limits_id(ch[0], RDMA_PS_TCP) };
+	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
 	struct rdma_cm_event *e;
 	pthread_t thread;
 
@@ -311,7 +317,7 @@ Test(verbs_cm_limits, moving)
 	e = vt_event(ch[0], RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(e->id, id[0]);
 	cr_assert_eq(rdma_resolve_route(id[0], 1), 0);
-	pthread_create(&thread, NULL, acknowledge, e);
+	pthread_create(&thread, NULL, acknowledge_verbs_cm_limits, e);
 	cr_expect_eq(rdma_migrate_id(id[0], ch[1]), 0);
 	cr_expect_eq(pthread_join(thread, NULL), 0);
 	e = vt_event(ch[1], RDMA_CM_EVENT_ROUTE_RESOLVED);

@@ -123,7 +123,7 @@ Test(verbs_corners, datagrams_of_two_ports, .timeout = 30)
 
 /* ---- rules and their files ---- */
 
-static void shut(void)
+static void shut_verbs_corners(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -137,7 +137,7 @@ Test(verbs_corners, rules_without_memory)
 	vf_use("on ibv_query_device: delay 1ms\n");
 	unsetenv("DDPSESS_TRACE");
 	vfail_size((1 << 20) + 1);
-	shut();
+	shut_verbs_corners();
 	cr_expect(vfail_came());
 }
 
@@ -147,7 +147,7 @@ Test(verbs_corners, a_trace_that_cannot_be_looked_at)
 	vfail_nth(VFAIL_FSTAT, 1);
 	vd_config();
 	cr_expect(vfail_came());
-	shut();
+	shut_verbs_corners();
 }
 
 Test(verbs_corners, rules_without_a_trace)
@@ -280,7 +280,7 @@ VT_TEST(verbs_corners, a_reset_without_memory)
 	bool came;
 	int err;
 
-	up(&s);
+	open_oob_side(&s);
 	sends = ibv_create_cq(s.ctx, 4, NULL, NULL, 0);
 	init = (struct ibv_qp_init_attr){
 		.send_cq = sends, .recv_cq = s.cq, .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 }
@@ -288,10 +288,10 @@ VT_TEST(verbs_corners, a_reset_without_memory)
 	cr_assert_eq(ibv_destroy_qp(s.qp), 0);
 	s.qp = ibv_create_qp(s.pd, &init);
 	cr_assert_eq(ibv_modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
-	cr_assert_eq(to(s.qp, IBV_QPS_ERR), 0);
+	cr_assert_eq(move_oob_qp(s.qp, IBV_QPS_ERR), 0);
 	do {
 		vfail_nth(VFAIL_MEMORY, ++n);
-		err = to(s.qp, IBV_QPS_RESET);
+		err = move_oob_qp(s.qp, IBV_QPS_RESET);
 		came = vfail_came();
 		cr_expect_eq(err, came ? ENOMEM : 0, "%u", n);
 		cr_expect_eq(s.qp->state, came ? IBV_QPS_ERR : IBV_QPS_RESET, "%u", n);
@@ -300,7 +300,7 @@ VT_TEST(verbs_corners, a_reset_without_memory)
 	cr_expect_eq(ibv_destroy_qp(s.qp), 0);
 	s.qp = NULL;
 	cr_expect_eq(ibv_destroy_cq(sends), 0);
-	down(&s);
+	close_oob_side(&s);
 }
 
 /* Its own peer needs a second endpoint. */
@@ -311,17 +311,17 @@ VT_TEST(verbs_corners, its_own_peer_without_memory)
 	bool came;
 	int err;
 
-	up(&s);
+	open_oob_side(&s);
 	do {
 		vfail_nth(VFAIL_MEMORY, ++n);
-		err = to_rtr(s.qp, s.qp->qp_num, &s.gid);
+		err = move_oob_to_rtr(s.qp, s.qp->qp_num, &s.gid);
 		came = vfail_came();
 		cr_expect_eq(err, came ? ENOMEM : 0, "%u: %d", n, err);
 		cr_expect_eq(ibv_destroy_qp(s.qp), 0);
-		s.qp = queue_pair(&s, IBV_QPT_RC);
+		s.qp = make_oob_qp(&s, IBV_QPT_RC);
 	} while (err);
 	cr_expect_gt(n, 1);
-	down(&s);
+	close_oob_side(&s);
 }
 
 /* Attributes and bits that a queue pair does not take. */
@@ -475,7 +475,7 @@ Test(verbs_corners, a_mark_that_is_closed, .timeout = 30)
 
 	if (!child)
 		_exit(without_mark());
-	cr_expect_eq(end_of(child), 0);
+	cr_expect_eq(await_child_status(child), 0);
 }
 
 /* A mark that cannot be looked at, or that there is none of, marks nothing. */

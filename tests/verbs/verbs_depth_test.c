@@ -12,7 +12,7 @@ enum { PLACES = 16, FOUND = 66 };
 
 static const char limited[] = "device d0\nlimit max_qp_wr 16\n";
 
-static int post(struct vt *v, unsigned flags)
+static int post_verbs_depth(struct vt *v, unsigned flags)
 {
 	struct ibv_send_wr wr = { .wr_id = 7, .opcode = IBV_WR_RDMA_WRITE, .send_flags = flags };
 	struct ibv_send_wr *bad;
@@ -22,13 +22,13 @@ static int post(struct vt *v, unsigned flags)
 	return ibv_post_send(v->a.id->qp, &wr, &bad);
 }
 
-static void fill(struct vt *v, unsigned n)
+static void fill_verbs_depth(struct vt *v, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		cr_assert_eq(post(v, 0), 0, "%u", i);
+		cr_assert_eq(post_verbs_depth(v, 0), 0, "%u", i);
 }
 
-static void begin(struct vt *v)
+static void begin_verbs_depth(struct vt *v)
 {
 	vt_init(v);
 	v->init.sq_sig_all = 0;
@@ -44,7 +44,7 @@ static void wait_for_all(struct vt *v)
 }
 
 /* A completion is in the queue. */
-static void wait_for_one(struct vt *v)
+static void wait_for_one_verbs_depth(struct vt *v)
 {
 	struct ddps_ep *ep = vd_of(v->a.id->qp, struct vd_qp, qp.qp_base)->ep;
 
@@ -58,11 +58,11 @@ VT_TEST(verbs_depth, contact_27_a_limited_queue_is_full_for_ever_without_complet
 	struct vt v;
 
 	vp_use(limited);
-	begin(&v);
-	fill(&v, PLACES);
-	cr_expect_eq(post(&v, 0), ENOMEM);
+	begin_verbs_depth(&v);
+	fill_verbs_depth(&v, PLACES);
+	cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM);
 	wait_for_all(&v);
-	cr_expect_eq(post(&v, IBV_SEND_SIGNALED), ENOMEM, "nothing of it was fetched");
+	cr_expect_eq(post_verbs_depth(&v, IBV_SEND_SIGNALED), ENOMEM, "nothing of it was fetched");
 	vt_down(&v);
 }
 
@@ -71,14 +71,14 @@ VT_TEST(verbs_depth, contact_27_a_completion_that_is_fetched_frees_all_before_it
 	struct vt v;
 
 	vp_use(limited);
-	begin(&v);
+	begin_verbs_depth(&v);
 	for (int i = 0; i < 3; i++) { /* round the queue, with one left over */
-		fill(&v, PLACES - 2 - (i > 0));
-		cr_assert_eq(post(&v, IBV_SEND_SIGNALED), 0);
-		cr_assert_eq(post(&v, 0), 0);
-		cr_expect_eq(post(&v, 0), ENOMEM);
-		wait_for_one(&v);
-		cr_expect_eq(post(&v, 0), ENOMEM, "it is there, and not fetched");
+		fill_verbs_depth(&v, PLACES - 2 - (i > 0));
+		cr_assert_eq(post_verbs_depth(&v, IBV_SEND_SIGNALED), 0);
+		cr_assert_eq(post_verbs_depth(&v, 0), 0);
+		cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM);
+		wait_for_one_verbs_depth(&v);
+		cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM, "it is there, and not fetched");
 		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
 	}
 	vt_down(&v);
@@ -92,12 +92,12 @@ VT_TEST(verbs_depth, contact_27_each_completion_is_a_place)
 	vp_use(limited);
 	vt_init(&v);
 	vt_up(&v);
-	fill(&v, PLACES);
-	cr_expect_eq(post(&v, 0), ENOMEM);
+	fill_verbs_depth(&v, PLACES);
+	cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM);
 	for (int i = 0; i < 3; i++) {
 		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
-		cr_expect_eq(post(&v, 0), 0);
-		cr_expect_eq(post(&v, 0), ENOMEM);
+		cr_expect_eq(post_verbs_depth(&v, 0), 0);
+		cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM);
 	}
 	vt_down(&v);
 }
@@ -108,11 +108,11 @@ VT_TEST(verbs_depth, contact_27_what_is_refused_takes_no_place)
 	struct vt v;
 
 	vp_use(limited);
-	begin(&v);
+	begin_verbs_depth(&v);
 	for (int i = 0; i < PLACES + 1; i++)
-		cr_expect_eq(post(&v, 0x40000000), EINVAL);
-	fill(&v, PLACES);
-	cr_expect_eq(post(&v, 0), ENOMEM);
+		cr_expect_eq(post_verbs_depth(&v, 0x40000000), EINVAL);
+	fill_verbs_depth(&v, PLACES);
+	cr_expect_eq(post_verbs_depth(&v, 0), ENOMEM);
 	cr_assert_eq(rdma_disconnect(v.a.id), 0);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_down(&v);
@@ -125,17 +125,17 @@ Test(verbs_depth, contact_27_reset_empties_the_queue, .timeout = 60)
 
 	setenv("DDPSESS_RETRY_MS", "30000", 1);
 	vp_use(limited);
-	up(&s);
+	open_oob_side(&s);
 	for (int k = 0; k < 2; k++) {
-		cr_assert_eq(to_rtr(s.qp, NOBODY, &s.gid), 0);
+		cr_assert_eq(move_oob_to_rtr(s.qp, NOBODY, &s.gid), 0);
 		cr_assert_eq(to_rts(s.qp), 0);
 		for (int i = 0; i < 4; i++)
-			cr_expect_eq(say(&s, "x", 0), 0, "%d", i);
-		cr_expect_eq(say(&s, "x", 0), ENOMEM);
-		cr_expect_eq(to(s.qp, IBV_QPS_RESET), 0);
+			cr_expect_eq(say_oob(&s, "x", 0), 0, "%d", i);
+		cr_expect_eq(say_oob(&s, "x", 0), ENOMEM);
+		cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_RESET), 0);
 		cr_expect_eq(to_init(s.qp), 0);
 	}
-	down(&s);
+	close_oob_side(&s);
 }
 
 /* Without a limit the drop-in is more patient than an adapter. */
@@ -144,9 +144,9 @@ VT_TEST(verbs_depth, contact_27_by_default_what_is_done_is_free)
 	struct ibv_wc wc;
 	struct vt v;
 
-	begin(&v);
+	begin_verbs_depth(&v);
 	for (int i = 0; i < 10 * PLACES; i++)
-		while (post(&v, 0))
+		while (post_verbs_depth(&v, 0))
 			cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
 	vt_down(&v);
 }
@@ -154,32 +154,32 @@ VT_TEST(verbs_depth, contact_27_by_default_what_is_done_is_free)
 /* ---- sessctl run --check ---- */
 
 /* One without a mistake: it asks for a completion of each sixteenth. */
-static void in_time(const void *arg)
+static void ask_completion_in_time(const void *arg)
 {
 	struct vt v;
 
 	(void)arg;
 	setenv("DDPSESS_CHECK", "on", 1);
-	begin(&v);
+	begin_verbs_depth(&v);
 	for (int i = 0; i < 4; i++) {
 		for (int k = 0; k < PLACES - 1; k++)
-			cr_assert_eq(post(&v, 0), 0);
-		cr_assert_eq(post(&v, IBV_SEND_SIGNALED), 0);
+			cr_assert_eq(post_verbs_depth(&v, 0), 0);
+		cr_assert_eq(post_verbs_depth(&v, IBV_SEND_SIGNALED), 0);
 		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
 	}
 	vt_down(&v);
 }
 
-static void never(const void *arg)
+static void never_ask_completion(const void *arg)
 {
 	struct ibv_wc wc;
 	struct vt v;
 
 	(void)arg;
 	setenv("DDPSESS_CHECK", "on", 1);
-	begin(&v);
+	begin_verbs_depth(&v);
 	for (int i = 0; i < 4 * PLACES; i++)
-		while (post(&v, 0))
+		while (post_verbs_depth(&v, 0))
 			cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
 	vt_down(&v);
 }
@@ -187,7 +187,7 @@ static void never(const void *arg)
 VT_TEST(verbs_depth, contact_27_check_names_a_queue_that_an_adapter_has_full)
 {
 	const char *text;
-	int status = vchild_run(never, NULL, &text);
+	int status = vchild_run(never_ask_completion, NULL, &text);
 
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == FOUND, "%#x: %s", status, text);
 	cr_expect_eq(vchild_times(text,
@@ -201,7 +201,7 @@ VT_TEST(verbs_depth, contact_27_check_names_a_queue_that_an_adapter_has_full)
 VT_TEST(verbs_depth, contact_27_check_is_silent_of_a_program_that_fetches)
 {
 	const char *text;
-	int status = vchild_run(in_time, NULL, &text);
+	int status = vchild_run(ask_completion_in_time, NULL, &text);
 
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x: %s", status, text);
 	cr_expect_eq(vchild_times(text, "ddpsess: "), 0, "%s", text);

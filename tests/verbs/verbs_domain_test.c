@@ -7,7 +7,8 @@
 
 static unsigned allocated, freed;
 
-static void *give(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type)
+static void *give_domain_memory(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+				uint64_t type)
 {
 	(void)pd;
 	(void)type;
@@ -16,7 +17,7 @@ static void *give(struct ibv_pd *pd, void *context, size_t size, size_t alignmen
 	return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
 
-static void take(struct ibv_pd *pd, void *context, void *ptr, uint64_t type)
+static void take_domain_memory(struct ibv_pd *pd, void *context, void *ptr, uint64_t type)
 {
 	(void)pd;
 	(void)type;
@@ -31,8 +32,8 @@ Test(verbs_domain, a_parent_domain_holds_what_it_is_made_of)
 	struct ibv_parent_domain_init_attr attr = {
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
-		.alloc = give,
-		.free = take,
+		.alloc = give_domain_memory,
+		.free = take_domain_memory,
 		.pd_context = &allocated,
 	};
 	struct ibv_qp_init_attr init;

@@ -14,7 +14,7 @@ static const char two[] = "device a0\nvendor 0x15b3\npart 0x1017\nlimit max_mr_s
 			  "port 1\ninterface lo\nmtu 4096\nport 2\ninterface nonesuch0\n"
 			  "device b0\nface roce\nport 1\ninterface nonesuch1\n";
 
-static struct ibv_context *device(unsigned i)
+static struct ibv_context *open_verbs_edge_limits_device(unsigned i)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx;
@@ -38,7 +38,7 @@ Test(verbs_edge_limits, what_a_device_says)
 	struct ibv_context *ctx;
 
 	vp_use(two);
-	ctx = device(0);
+	ctx = open_verbs_edge_limits_device(0);
 	ops = verbs_get_ctx(ctx);
 	cr_assert_eq(ibv_query_device(ctx, &attr), 0);
 	cr_expect_eq(attr.vendor_id, 0x15b3);
@@ -58,7 +58,7 @@ Test(verbs_edge_limits, what_a_device_says)
 	cr_expect_eq(ibv_query_port(ctx, 0, &port), EINVAL);
 	cr_expect_eq(ibv_query_port(ctx, 3, &port), EINVAL);
 	cr_expect_eq(ibv_close_device(ctx), 0);
-	ctx = device(1);
+	ctx = open_verbs_edge_limits_device(1);
 	cr_assert_eq(ibv_query_device(ctx, &attr), 0);
 	cr_expect_neq(attr.vendor_id, 0x15b3);
 	cr_expect_neq(attr.max_mr_size, 4096);
@@ -72,7 +72,7 @@ Test(verbs_edge_limits, gids)
 	union ibv_gid gid;
 
 	vp_use(two);
-	ctx = device(0);
+	ctx = open_verbs_edge_limits_device(0);
 	VT_MINUS_AS(ibv_query_gid(ctx, 0, 0, &gid), EINVAL);
 	cr_expect_eq(ibv_query_gid_ex(ctx, 0, 0, &e, 0), EINVAL);
 	cr_expect_eq(ibv_query_gid_ex(ctx, 1, 1, &e, 0), EINVAL);
@@ -107,7 +107,7 @@ Test(verbs_edge_limits, queue_pairs_of_a_device)
 	struct ibv_pd *pd;
 
 	vp_use(two);
-	ctx = device(0);
+	ctx = open_verbs_edge_limits_device(0);
 	pd = ibv_alloc_pd(ctx);
 	VT_NULL_AS(ibv_create_cq_ex(ctx, &cqx), EINVAL);
 	cqx.cqe = 10;
@@ -222,7 +222,7 @@ Test(verbs_edge_limits, calls_that_fail)
 
 	vf_use("on ibv_get_device_list nth 2: fail ENOMEM\non ibv_query_port: fail EIO\n"
 	       "on ibv_get_device_list nth 3: fail ENOMEM\n");
-	ctx = device(0);
+	ctx = open_verbs_edge_limits_device(0);
 	VT_NULL_AS(ibv_get_device_list(&n), ENOMEM);
 	cr_expect_eq(n, 0);
 	VT_NULL_AS(ibv_get_device_list(NULL), ENOMEM);

@@ -10,7 +10,7 @@ enum { NO_SERVICE = 8, CONSUMER = 28, REQ = 56, REP = 196, REJ = 148 };
 
 static uint8_t octets[255];
 
-static void begin(struct vt *v, const char *face)
+static void begin_verbs_face_cm(struct vt *v, const char *face)
 {
 	setenv("DDPSESS_FACE", face, 1);
 	for (unsigned i = 0; i < sizeof octets; i++)
@@ -20,7 +20,7 @@ static void begin(struct vt *v, const char *face)
 	vt_dial(v);
 }
 
-static void say(struct rdma_conn_param *c, unsigned len)
+static void set_private_data(struct rdma_conn_param *c, unsigned len)
 {
 	c->private_data = octets;
 	c->private_data_len = (uint8_t)len;
@@ -37,7 +37,7 @@ static void expect_heard(const struct rdma_cm_event *e, unsigned said, unsigned 
 		cr_expect_eq(heard[i], 0);
 }
 
-static struct rdma_cm_event *ask(struct vt *v)
+static struct rdma_cm_event *ask_faced_peer(struct vt *v)
 {
 	struct rdma_cm_event *e;
 
@@ -47,13 +47,13 @@ static struct rdma_cm_event *ask(struct vt *v)
 	return e;
 }
 
-static void refuse(const char *face, int status, unsigned len)
+static void refuse_faced_request(const char *face, int status, unsigned len)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
 
-	begin(&v, face);
-	rdma_ack_cm_event(ask(&v));
+	begin_verbs_face_cm(&v, face);
+	rdma_ack_cm_event(ask_faced_peer(&v));
 	cr_assert_eq(rdma_reject(v.b.id, octets, 2), 0);
 	e = vt_event(v.a.ch, RDMA_CM_EVENT_REJECTED);
 	cr_expect_eq(e->status, status, "%d", e->status);
@@ -64,12 +64,12 @@ static void refuse(const char *face, int status, unsigned len)
 
 VT_TEST(verbs_face, contact_27_a_program_refuses_by_the_reason_of_infiniband)
 {
-	refuse("roce", CONSUMER, REJ);
+	refuse_faced_request("roce", CONSUMER, REJ);
 }
 
 VT_TEST(verbs_face, contact_27_a_program_refuses_as_before_with_the_face_of_iwarp)
 {
-	refuse("iwarp", -ECONNREFUSED, 2);
+	refuse_faced_request("iwarp", -ECONNREFUSED, 2);
 }
 
 /* Its length is not said: no data is all zeros. */
@@ -78,8 +78,8 @@ VT_TEST(verbs_face, contact_27_a_refusal_without_data)
 	struct rdma_cm_event *e;
 	struct vt v;
 
-	begin(&v, "roce");
-	e = ask(&v);
+	begin_verbs_face_cm(&v, "roce");
+	e = ask_faced_peer(&v);
 	expect_heard(e, 0, REQ);
 	rdma_ack_cm_event(e);
 	cr_assert_eq(rdma_reject(v.b.id, NULL, 9), 0);
@@ -89,13 +89,13 @@ VT_TEST(verbs_face, contact_27_a_refusal_without_data)
 	vt_down(&v);
 }
 
-static void nobody(const char *face, int status)
+static void dial_faced_nobody(const char *face, int status)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
 
 	setenv("DDPSESS_RETRY_MS", "1", 1);
-	begin(&v, face);
+	begin_verbs_face_cm(&v, face);
 	cr_assert_eq(rdma_destroy_id(v.listen), 0);
 	v.listen = NULL;
 	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
@@ -107,12 +107,12 @@ static void nobody(const char *face, int status)
 
 VT_TEST(verbs_face, contact_27_nobody_listens_is_a_service_that_is_not_there)
 {
-	nobody("roce", NO_SERVICE);
+	dial_faced_nobody("roce", NO_SERVICE);
 }
 
 VT_TEST(verbs_face, contact_27_nobody_listens_as_before_with_the_face_of_iwarp)
 {
-	nobody("iwarp", -ECONNREFUSED);
+	dial_faced_nobody("iwarp", -ECONNREFUSED);
 }
 
 /* A synchronous call has an errno value for it, whatever the reason. */
@@ -123,7 +123,7 @@ VT_TEST(verbs_face, contact_27_a_call_that_waits_is_refused)
 	struct vt v;
 
 	setenv("DDPSESS_RETRY_MS", "1", 1);
-	begin(&v, "roce");
+	begin_verbs_face_cm(&v, "roce");
 	cr_assert_eq(rdma_destroy_id(v.listen), 0);
 	v.listen = NULL;
 	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
@@ -144,18 +144,18 @@ VT_TEST(verbs_face, contact_27_messages_have_the_room_of_infinibands)
 	struct rdma_cm_event *e;
 	struct vt v;
 
-	begin(&v, "roce");
-	say(&v.connect, REQ + 1);
+	begin_verbs_face_cm(&v, "roce");
+	set_private_data(&v.connect, REQ + 1);
 	VT_MINUS_AS(rdma_connect(v.a.id, &v.connect), EINVAL);
-	say(&v.connect, REQ);
-	e = ask(&v);
+	set_private_data(&v.connect, REQ);
+	e = ask_faced_peer(&v);
 	expect_heard(e, REQ, REQ);
 	rdma_ack_cm_event(e);
 	VT_MINUS_AS(rdma_reject(v.b.id, octets, REJ + 1), EINVAL);
 	vt_equip(&v, &v.b);
-	say(&v.accept, REP + 1);
+	set_private_data(&v.accept, REP + 1);
 	VT_MINUS_AS(rdma_accept(v.b.id, &v.accept), EINVAL);
-	say(&v.accept, REP);
+	set_private_data(&v.accept, REP);
 	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0, "what was refused can be said anew: %m");
 	e = vt_event(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	expect_heard(e, REP, REP);
@@ -172,9 +172,9 @@ VT_TEST(verbs_face, contact_27_a_refusal_has_room_for_148)
 	struct rdma_cm_event *e;
 	struct vt v;
 
-	begin(&v, "roce");
-	say(&v.connect, 3);
-	e = ask(&v);
+	begin_verbs_face_cm(&v, "roce");
+	set_private_data(&v.connect, 3);
+	e = ask_faced_peer(&v);
 	expect_heard(e, 3, REQ);
 	rdma_ack_cm_event(e);
 	cr_assert_eq(rdma_reject(v.b.id, octets, REJ), 0);
@@ -193,7 +193,7 @@ static void part(struct vt *v)
 	vt_expect(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-static void up(struct vt *v, const char *face)
+static void open_faced_pair(struct vt *v, const char *face)
 {
 	setenv("DDPSESS_FACE", face, 1);
 	vt_init(v);
@@ -204,7 +204,7 @@ VT_TEST(verbs_face, contact_27_a_queue_pair_is_free_when_both_have_ended_it)
 {
 	struct vt v;
 
-	up(&v, "roce");
+	open_faced_pair(&v, "roce");
 	vd_process()->timewait_ms = 1;
 	part(&v);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
@@ -224,7 +224,7 @@ VT_TEST(verbs_face, contact_27_the_time_after_the_end_outlives_nobody)
 	struct vd_process *p;
 	struct vt v;
 
-	up(&v, "roce");
+	open_faced_pair(&v, "roce");
 	p = vd_process();
 	part(&v);
 	cr_assert_eq(rdma_disconnect(v.b.id), 0);
@@ -243,7 +243,7 @@ VT_TEST(verbs_face, contact_27_there_is_no_such_time_with_the_face_of_iwarp)
 	struct vd_process *p;
 	struct vt v;
 
-	up(&v, "iwarp");
+	open_faced_pair(&v, "iwarp");
 	p = vd_process();
 	part(&v);
 	cr_assert_eq(rdma_disconnect(v.b.id), 0);
@@ -291,7 +291,7 @@ VT_TEST(verbs_face, contact_27_a_message_ends_at_max_msg_sz)
 	struct ibv_port_attr port;
 	struct vt v;
 
-	up(&v, "roce");
+	open_faced_pair(&v, "roce");
 	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
 	cr_expect_eq(port.max_msg_sz, 1u << 31);
 	half[0] = half[1] = (struct ibv_sge){ (uintptr_t)v.a.buf, 1u << 30, v.a.mr->lkey };
@@ -313,7 +313,7 @@ VT_TEST(verbs_face, contact_27_an_iwarp_device_takes_what_ddp_can_carry)
 	struct ibv_port_attr port;
 	struct vt v;
 
-	up(&v, "iwarp");
+	open_faced_pair(&v, "iwarp");
 	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
 	cr_expect_eq(port.max_msg_sz, UINT32_MAX);
 	vt_down(&v);

@@ -126,7 +126,7 @@ static bool build_datagrams(struct all *s)
 
 /* ---- librdmacm ---- */
 
-static bool bind_to(struct rdma_cm_id *id)
+static bool bind_verbs_failing_to(struct rdma_cm_id *id)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -149,7 +149,7 @@ static bool is_resolved(struct rdma_cm_id *id)
 	return !status;
 }
 
-static bool resolve(struct rdma_cm_id *id)
+static bool resolve_verbs_failing(struct rdma_cm_id *id)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
 				  .sin_port = htons(9),
@@ -162,7 +162,7 @@ static bool resolve(struct rdma_cm_id *id)
 static bool build_listener(struct all *s)
 {
 	return (s->ch = rdma_create_event_channel()) &&
-	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP) && bind_to(s->id) &&
+	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP) && bind_verbs_failing_to(s->id) &&
 	       !rdma_listen(s->id, 2) && !rdma_migrate_id(s->id, NULL);
 }
 
@@ -171,9 +171,9 @@ static bool build_caller(struct all *s)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 2, 3, 1, 1, 16 } };
 	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
 
-	return !rdma_create_id(NULL, &s->sync, NULL, RDMA_PS_TCP) && resolve(s->sync) &&
-	       !rdma_create_srq(s->sync, NULL, &srq) && !rdma_create_qp(s->sync, NULL, &init) &&
-	       (s->devices = rdma_get_devices(NULL));
+	return !rdma_create_id(NULL, &s->sync, NULL, RDMA_PS_TCP) &&
+	       resolve_verbs_failing(s->sync) && !rdma_create_srq(s->sync, NULL, &srq) &&
+	       !rdma_create_qp(s->sync, NULL, &init) && (s->devices = rdma_get_devices(NULL));
 }
 
 /* To where nobody listens. */
@@ -182,7 +182,7 @@ static bool build_connecting(struct all *s)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 2, 3, 1, 1, 16 } };
 
 	return (s->ch = rdma_create_event_channel()) &&
-	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP) && resolve(s->id) &&
+	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP) && resolve_verbs_failing(s->id) &&
 	       !rdma_create_qp(s->id, NULL, &init) && !rdma_connect(s->id, NULL);
 }
 
@@ -206,7 +206,7 @@ static bool build_endpoint(struct all *s)
 
 static bool build_datagram_listener(struct all *s)
 {
-	return !rdma_create_id(NULL, &s->id, NULL, RDMA_PS_UDP) && bind_to(s->id) &&
+	return !rdma_create_id(NULL, &s->id, NULL, RDMA_PS_UDP) && bind_verbs_failing_to(s->id) &&
 	       !rdma_listen(s->id, 2);
 }
 
@@ -217,7 +217,7 @@ static bool build_datagram_caller(struct all *s)
 
 	a4.sin_addr.s_addr = htonl(0xefff0001); /* 239.255.0.1 */
 	return (s->ch = rdma_create_event_channel()) &&
-	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_UDP) && resolve(s->id) &&
+	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_UDP) && resolve_verbs_failing(s->id) &&
 	       !rdma_create_qp(s->id, NULL, &init) &&
 	       !rdma_join_multicast(s->id, (struct sockaddr *)&a4, NULL) &&
 	       !rdma_connect(s->id, NULL);
@@ -320,7 +320,7 @@ static void each_cold(bool (*build)(struct all *s))
 
 		if (!child)
 			_exit(try_cold(build, n));
-		status = end_of(child);
+		status = await_child_status(child);
 	}
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == DONE, "call %u: %#x", n - 1, status);
 	cr_expect_gt(n, 10);

@@ -14,7 +14,7 @@
 #define MINUS(call)    VT_MINUS_AS(call, WHY)
 #define NUMBERED(call) cr_expect_eq(call, WHY, "%s", #call)
 
-static void device(struct ibv_context **ctx)
+static void open_verbs_fault_calls_device(struct ibv_context **ctx)
 {
 	struct ibv_device **list;
 	struct ibv_device_attr attr;
@@ -33,7 +33,7 @@ static void device(struct ibv_context **ctx)
 	ibv_free_device_list(list);
 }
 
-static void memory(struct ibv_context *ctx, struct ibv_pd **pd)
+static void use_verbs_fault_calls_memory(struct ibv_context *ctx, struct ibv_pd **pd)
 {
 	static char buf[8];
 	struct ibv_mr *mr;
@@ -81,7 +81,7 @@ static void queues(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq **m
 	cr_expect_eq(ibv_destroy_comp_channel(ch), 0);
 }
 
-static void queue_pair(struct ibv_pd *pd, struct ibv_cq *cq)
+static void make_verbs_fault_calls_queue_pair(struct ibv_pd *pd, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 }
@@ -149,10 +149,10 @@ Test(verbs_fault_calls, each_of_them_fails, .timeout = 60)
 		sprintf(rules + strlen(rules), "on %s nth 1: fail ENOTTY\n",
 			vf_name(VF_NAME_POINT, i));
 	vf_use(rules);
-	device(&ctx);
-	memory(ctx, &pd);
+	open_verbs_fault_calls_device(&ctx);
+	use_verbs_fault_calls_memory(ctx, &pd);
 	queues(ctx, pd, &cq);
-	queue_pair(pd, cq);
+	make_verbs_fault_calls_queue_pair(pd, cq);
 	identifiers();
 	for (const char *at = vf_traced(); (at = strchr(at, '\n')); at++)
 		lines++;

@@ -57,7 +57,7 @@ static void *destroy_id(void *arg)
 	return NULL;
 }
 
-static struct ibv_wc next(struct ibv_cq *cq)
+static struct ibv_wc next_in_verbs_fault_life(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 
@@ -80,7 +80,7 @@ static void goes_while(const char *rule)
 	cr_assert_eq(pthread_create(&thread, NULL, destroy_id, &l), 0);
 	usleep(50000); /* it is in there, on most machines: else nothing is shown */
 	cr_assert_eq(ibv_post_send(l.qp, &send, &bad), 0);
-	cr_expect_eq(next(l.cq).status, IBV_WC_SUCCESS);
+	cr_expect_eq(next_in_verbs_fault_life(l.cq).status, IBV_WC_SUCCESS);
 	cr_expect(!__atomic_load_n(&l.gone, __ATOMIC_ACQUIRE));
 	cr_assert_eq(rdma_ack_cm_event(e), 0);
 	pthread_join(thread, NULL);
@@ -160,7 +160,7 @@ static void forks_while(void *(*busy)(void *), void *arg, struct vt *v)
 
 		if (!pid)
 			_exit(use_parents(v));
-		cr_assert_eq(end_of(pid), 0, "fork %d", i);
+		cr_assert_eq(await_child_status(pid), 0, "fork %d", i);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
@@ -217,6 +217,6 @@ VT_TEST(verbs_fault_life, a_child_has_queue_pairs_of_its_own)
 	pid = fork_at_rest();
 	if (!pid)
 		_exit(use_own());
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	vt_down(&v);
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now_ms(void)
+static uint64_t read_verbs_fault_order_ms(void)
 {
 	struct timespec t;
 
@@ -18,7 +18,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void move(struct vt *v, unsigned n)
+static void move_by_sends(struct vt *v, unsigned n)
 {
 	for (unsigned i = 1; i <= n; i++)
 		cr_assert_eq(vt_recv(&v->b, i, 0, 100), 0);
@@ -33,11 +33,11 @@ VT_TEST(verbs_fault_order, a_late_completion_wakes_and_keeps_its_place)
 	struct vt v;
 
 	vf_up(&v, "on completion qp 2 opcode recv nth 2: delay 200ms\n");
-	begun = now_ms();
-	move(&v, 3);
+	begun = read_verbs_fault_order_ms();
+	move_by_sends(&v, 3);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 2, IBV_WC_RECV, IBV_WC_SUCCESS);
-	cr_expect_geq(now_ms() - begun, 200);
+	cr_expect_geq(read_verbs_fault_order_ms() - begun, 200);
 	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_down(&v);
 }
@@ -48,7 +48,7 @@ VT_TEST(verbs_fault_order, a_lost_completion_does_not_come)
 	struct ibv_wc wc;
 
 	vf_up(&v, "on completion qp 2 opcode recv nth 2: lose\n");
-	move(&v, 3);
+	move_by_sends(&v, 3);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
 	cr_expect_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
@@ -66,10 +66,11 @@ VT_TEST(verbs_fault_order, queues_change_their_order)
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
 	/* it is there, and so is held back when the next one is asked for */
-	for (uint64_t until = now_ms() + VT_MS; !strstr(vf_traced(), "reorder");) {
+	for (uint64_t until = read_verbs_fault_order_ms() + VT_MS;
+	     !strstr(vf_traced(), "reorder");) {
 		struct ibv_wc wc;
 
-		cr_assert_lt(now_ms(), until);
+		cr_assert_lt(read_verbs_fault_order_ms(), until);
 		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 	}
 	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_SEND, 100, NULL), 0);
@@ -84,11 +85,11 @@ VT_TEST(verbs_fault_order, receivers_are_not_ready_for_a_while)
 	struct vt v;
 
 	vf_up(&v, "on ibv_post_recv qp 2 nth 1: rnr 250ms\n");
-	begun = now_ms();
-	move(&v, 3);
+	begun = read_verbs_fault_order_ms();
+	move_by_sends(&v, 3);
 	for (unsigned i = 1; i <= 3; i++)
 		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
-	cr_expect_geq(now_ms() - begun, 250);
+	cr_expect_geq(read_verbs_fault_order_ms() - begun, 250);
 	vt_down(&v);
 }
 
@@ -121,7 +122,7 @@ VT_TEST(verbs_fault_order, a_reset_is_seen_by_both)
 	struct vt v;
 
 	vf_up(&v, "on completion qp 2 bytes 250: reset\n");
-	move(&v, 4);
+	move_by_sends(&v, 4);
 	for (unsigned i = 1; i <= 3; i++)
 		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
@@ -146,7 +147,8 @@ VT_TEST(verbs_fault_order, a_silent_connection_tells_nothing)
 	cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
 	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_RDMA_WRITE, 100, &v.a), 0);
-	for (uint64_t until = now_ms() + 500; now_ms() < until;) {
+	for (uint64_t until = read_verbs_fault_order_ms() + 500;
+	     read_verbs_fault_order_ms() < until;) {
 		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 		cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
 	}
@@ -247,7 +249,7 @@ Test(verbs_fault_order, a_wrong_rule_keeps_the_device_shut, .timeout = 60)
 #define RUNS   20
 
 /* One thread, both ends: what it posts fails by chance, and what completes is late. */
-static void play(void)
+static void play_faulty_exchange(void)
 {
 	struct vt v;
 
@@ -280,7 +282,7 @@ static void trace_of(const char *seed, char *text, size_t len)
 		const char *trace;
 
 		setenv("DDPSESS_SEED", seed, 1);
-		play();
+		play_faulty_exchange();
 		trace = vf_traced();
 		_exit(write(end[1], trace, strlen(trace)) < 0);
 	}

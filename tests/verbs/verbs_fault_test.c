@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now_ms(void)
+static uint64_t read_verbs_fault_ms(void)
 {
 	struct timespec t;
 
@@ -19,7 +19,7 @@ static uint64_t now_ms(void)
 }
 
 /* A queue pair's states do not hide behind the connection's. */
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
+static enum ibv_qp_state get_verbs_fault_state_of(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -67,7 +67,7 @@ VT_TEST(verbs_fault, calls_fail_as_they_are_told)
 }
 
 /* The second of three Sends gets @status; what is behind it is flushed. */
-static void status(enum ibv_wc_status want)
+static void get_verbs_fault_status(enum ibv_wc_status want)
 {
 	char rules[120];
 	struct vt v;
@@ -86,7 +86,7 @@ static void status(enum ibv_wc_status want)
 	cr_expect_eq(wc.wr_id, 2);
 	cr_expect_eq(wc.vendor_err, 255);
 	if (want != IBV_WC_SUCCESS) {
-		cr_expect_eq(state_of(v.a.id->qp), IBV_QPS_ERR);
+		cr_expect_eq(get_verbs_fault_state_of(v.a.id->qp), IBV_QPS_ERR);
 		vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 		vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	}
@@ -96,7 +96,7 @@ static void status(enum ibv_wc_status want)
 #define STATUS(name)                                                                               \
 	Test(verbs_fault_status, name, .timeout = 60)                                              \
 	{                                                                                          \
-		status(name);                                                                      \
+		get_verbs_fault_status(name);                                                      \
 	}
 STATUS(IBV_WC_SUCCESS)
 STATUS(IBV_WC_LOC_LEN_ERR)
@@ -182,7 +182,7 @@ static void connect_fails(const char *rule, enum rdma_cm_event_type type, int st
 	vt_listen(&v);
 	vt_dial(&v);
 	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
-	cr_expect_eq(state_of(v.a.id->qp), IBV_QPS_ERR);
+	cr_expect_eq(get_verbs_fault_state_of(v.a.id->qp), IBV_QPS_ERR);
 	failed_with(&v, type, status_);
 }
 
@@ -193,11 +193,11 @@ Test(verbs_fault_event, RDMA_CM_EVENT_REJECTED, .timeout = 60)
 
 Test(verbs_fault_event, RDMA_CM_EVENT_UNREACHABLE, .timeout = 60)
 {
-	uint64_t begun = now_ms();
+	uint64_t begun = read_verbs_fault_ms();
 
 	connect_fails("on rdma_connect: event UNREACHABLE ETIMEDOUT in 200ms",
 		      RDMA_CM_EVENT_UNREACHABLE, ETIMEDOUT);
-	cr_expect_geq(now_ms() - begun, 200);
+	cr_expect_geq(read_verbs_fault_ms() - begun, 200);
 }
 
 Test(verbs_fault_event, RDMA_CM_EVENT_CONNECT_ERROR, .timeout = 60)
@@ -299,7 +299,7 @@ static void async(enum ibv_event_type type, const char *point)
 	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
-	state_of(v.b.id->qp); /* where the rule fires */
+	get_verbs_fault_state_of(v.b.id->qp); /* where the rule fires */
 	e = vt_async(v.b.id->verbs, type);
 	if (type == IBV_EVENT_SRQ_ERR || type == IBV_EVENT_SRQ_LIMIT_REACHED)
 		cr_expect_eq(e.element.srq, v.srq);
@@ -311,9 +311,9 @@ static void async(enum ibv_event_type type, const char *point)
 		cr_expect_eq(e.element.port_num, 1);
 	ibv_ack_async_event(&e);
 	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_DEVICE_FATAL)
-		cr_expect_eq(state_of(v.b.id->qp), IBV_QPS_ERR);
+		cr_expect_eq(get_verbs_fault_state_of(v.b.id->qp), IBV_QPS_ERR);
 	if (type == IBV_EVENT_DEVICE_FATAL)
-		cr_expect_eq(state_of(v.a.id->qp), IBV_QPS_ERR);
+		cr_expect_eq(get_verbs_fault_state_of(v.a.id->qp), IBV_QPS_ERR);
 	vt_down(&v);
 }
 
@@ -371,7 +371,7 @@ Test(verbs_fault, a_port_that_is_down_says_so, .timeout = 60)
 	vf_up(&v, "on ibv_query_qp: async PORT_ERR\n");
 	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
 	cr_expect_eq(port.state, IBV_PORT_ACTIVE);
-	state_of(v.a.id->qp);
+	get_verbs_fault_state_of(v.a.id->qp);
 	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
 	cr_expect_eq(port.state, IBV_PORT_DOWN);
 	e = vt_async(v.a.id->verbs, IBV_EVENT_PORT_ERR);

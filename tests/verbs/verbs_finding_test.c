@@ -44,7 +44,7 @@ VT_TEST(verbs_finding, finding_1_destroy_id_waits_for_acknowledgements)
 	vt_down(&v);
 }
 
-static void *wait_event(void *arg)
+static void *wait_verbs_finding_event(void *arg)
 {
 	struct rdma_cm_event *e;
 
@@ -90,7 +90,7 @@ Test(verbs_finding, finding_1_a_waiter_is_woken_by_events_alone, .timeout = 60)
 	vt_init(&v);
 	vt_up(&v);
 	cr_assert_eq(rdma_create_id(v.b.ch, &other, NULL, RDMA_PS_TCP), 0);
-	pthread_create(&thread, NULL, wait_event, v.b.ch);
+	pthread_create(&thread, NULL, wait_verbs_finding_event, v.b.ch);
 	cr_assert_eq(rdma_destroy_id(other), 0);
 	cr_assert_eq(rdma_disconnect(v.a.id), 0);
 	pthread_join(thread, NULL);
@@ -221,7 +221,7 @@ Test(verbs_finding, finding_5_and_6_wildcards_belong_to_no_device)
 
 /* ---- 7: other addresses ---- */
 
-static void exchange(struct vt *v)
+static void exchange_verbs_finding(struct vt *v)
 {
 	vt_up(v);
 	cr_assert_eq(vt_recv(&v->b, 1, 0, 64), 0);
@@ -245,7 +245,7 @@ VT_TEST(verbs_finding, finding_7_an_address_that_is_not_loopback)
 	vt_init(&v);
 	memcpy(&v.addr, i->ifa_addr, sizeof(struct sockaddr_in));
 	freeifaddrs(all);
-	exchange(&v);
+	exchange_verbs_finding(&v);
 }
 
 VT_TEST(verbs_finding, finding_7_ipv6)
@@ -258,7 +258,7 @@ VT_TEST(verbs_finding, finding_7_ipv6)
 	memset(a6, 0, sizeof *a6);
 	a6->sin6_family = AF_INET6;
 	a6->sin6_addr = in6addr_loopback;
-	exchange(&v);
+	exchange_verbs_finding(&v);
 }
 
 /* ---- 8, 9, 10: queue pairs ---- */

@@ -15,7 +15,7 @@ struct flood {
 	bool stop;     /* atomic */
 };
 
-static uint64_t now_ms(void)
+static uint64_t read_verbs_flood_ms(void)
 {
 	struct timespec t;
 
@@ -24,7 +24,7 @@ static uint64_t now_ms(void)
 }
 
 /* Writes of no octets, until the connection ends and after. */
-static void *flood(void *arg)
+static void *flood_verbs_flood(void *arg)
 {
 	struct flood *f = arg;
 	struct ibv_wc wc[16];
@@ -39,13 +39,13 @@ static void *flood(void *arg)
 
 static void flood_start(struct flood *f)
 {
-	const uint64_t until = now_ms() + VT_MS;
+	const uint64_t until = read_verbs_flood_ms() + VT_MS;
 
 	vt_init(&f->v);
 	vt_up(&f->v);
-	cr_assert_eq(pthread_create(&f->thread, NULL, flood, f), 0);
+	cr_assert_eq(pthread_create(&f->thread, NULL, flood_verbs_flood, f), 0);
 	while (__atomic_load_n(&f->sent, __ATOMIC_RELAXED) < 1000)
-		cr_assert(now_ms() < until, "no flood");
+		cr_assert(read_verbs_flood_ms() < until, "no flood");
 }
 
 static void flood_stop(struct flood *f)
@@ -95,9 +95,9 @@ VT_TEST(verbs_flood, attack_9_every_wait_ends_in_time_under_a_flood)
 		uint64_t took, began;
 
 		flood_start(&f);
-		began = now_ms();
+		began = read_verbs_flood_ms();
 		waits[i].wait(&f);
-		took = now_ms() - began;
+		took = read_verbs_flood_ms() - began;
 		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
 			      (unsigned long long)took);
 		flood_stop(&f);
@@ -113,7 +113,7 @@ struct rude {
 };
 
 /* RDMA Writes of no octets, without CRC. */
-static void *send_on(void *arg)
+static void *send_on_verbs_flood(void *arg)
 {
 	static const uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40 };
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -137,7 +137,7 @@ static void rude_up(struct rude *r, struct vt *v)
 	vt_take_request(v);
 	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0, "%m");
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
-	cr_assert_eq(pthread_create(&r->thread, NULL, send_on, r), 0);
+	cr_assert_eq(pthread_create(&r->thread, NULL, send_on_verbs_flood, r), 0);
 }
 
 Test(verbs_flood, attack_9_a_peer_that_ignores_the_close_holds_nobody, .timeout = 60)
@@ -150,9 +150,9 @@ Test(verbs_flood, attack_9_a_peer_that_ignores_the_close_holds_nobody, .timeout 
 		uint64_t took;
 
 		rude_up(&r, &f.v);
-		took = now_ms();
+		took = read_verbs_flood_ms();
 		waits[i].wait(&f);
-		took = now_ms() - took;
+		took = read_verbs_flood_ms() - took;
 		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
 			      (unsigned long long)took);
 		cr_expect_geq(took, waits[i].ms - 100, "%s ended by itself: %llu ms", waits[i].name,

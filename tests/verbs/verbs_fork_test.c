@@ -43,7 +43,7 @@ VT_TEST(verbs_fork, a_rejection_is_out_before_the_process_ends)
 	cr_expect_str_eq(e->param.conn.private_data, "no thanks");
 	rdma_ack_cm_event(e);
 	vt_down(&v);
-	cr_expect_eq(end_of(child), 0);
+	cr_expect_eq(await_child_status(child), 0);
 	close(tell[0]);
 	close(tell[1]);
 }
@@ -82,7 +82,7 @@ VT_TEST(verbs_fork, attack_12_a_kept_port_is_the_parents)
 	no_child(child);
 }
 
-static bool refused(int ret)
+static bool is_verbs_fork_refused(int ret)
 {
 	return ret == -1 && errno == EINVAL;
 }
@@ -95,11 +95,11 @@ static int eat(struct vt *v)
 	struct ibv_cq *cq;
 	void *user;
 
-	if (!refused(ibv_get_cq_event(v->b.cc, &cq, &user)))
+	if (!is_verbs_fork_refused(ibv_get_cq_event(v->b.cc, &cq, &user)))
 		return 1;
-	if (!refused(rdma_get_cm_event(v->a.ch, &e)))
+	if (!is_verbs_fork_refused(rdma_get_cm_event(v->a.ch, &e)))
 		return 2;
-	if (!refused(ibv_get_async_event(v->b.id->verbs, &a)))
+	if (!is_verbs_fork_refused(ibv_get_async_event(v->b.id->verbs, &a)))
 		return 3;
 	return 0;
 }
@@ -135,7 +135,7 @@ VT_TEST(verbs_fork, attack_12_a_child_eats_no_events)
 	pid = fork();
 	if (!pid)
 		_exit(eat(&v));
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	cr_expect(vt_readable(v.b.cc->fd, 0) && vt_readable(v.a.ch->fd, 0) &&
 		  vt_readable(v.b.id->verbs->async_fd, 0));
 	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
-static uint64_t now_ms(void)
+static uint64_t read_verbs_held_ms(void)
 {
 	struct timespec t;
 
@@ -14,15 +14,15 @@ static uint64_t now_ms(void)
 }
 
 /* Until the passive side's session is over, without looking for an event or a completion. */
-static void await_end(struct vt *v)
+static void await_verbs_held_end(struct vt *v)
 {
-	const uint64_t until = now_ms() + VT_MS;
+	const uint64_t until = read_verbs_held_ms() + VT_MS;
 	struct vd_process *p = vd_process();
 	enum ibv_qp_state state;
 
 	do {
 		sched_yield();
-		cr_assert(now_ms() < until, "the session does not end");
+		cr_assert(read_verbs_held_ms() < until, "the session does not end");
 		ddps_lock(&p->lock);
 		state = v->b.id->qp->state;
 		ddps_unlock(&p->lock);
@@ -33,15 +33,15 @@ static void await_end(struct vt *v)
 static void await_message(struct vt *v)
 {
 	const struct vd_qp *qp = vd_of(v->b.id->qp, struct vd_qp, qp.qp_base);
-	const uint64_t until = now_ms() + VT_MS;
+	const uint64_t until = read_verbs_held_ms() + VT_MS;
 
 	while (!ddps_ep_unfetched(qp->ep)) {
 		sched_yield();
-		cr_assert(now_ms() < until, "the message does not come");
+		cr_assert(read_verbs_held_ms() < until, "the message does not come");
 	}
 }
 
-static void leave(struct vt_end *e)
+static void leave_verbs_held(struct vt_end *e)
 {
 	cr_assert_eq(rdma_disconnect(e->id), 0);
 }
@@ -62,14 +62,14 @@ static void send_and_end(struct vt *v, unsigned hold_ms, void (*end)(struct vt_e
 	vt_expect_wc(&v->a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
 	await_message(v);
 	end(&v->a);
-	await_end(v);
+	await_verbs_held_end(v);
 }
 
 static void send_and_leave(struct vt *v, unsigned hold_ms)
 {
 	vt_init(v);
 	vt_up(v);
-	send_and_end(v, hold_ms, leave);
+	send_and_end(v, hold_ms, leave_verbs_held);
 }
 
 /* For @quiet_ms nothing is told; the completion is fetched, and then the end is. */
@@ -148,7 +148,7 @@ VT_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 64, NULL), 0);
 	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
-	send_and_end(&v, 50, leave);
+	send_and_end(&v, 50, leave_verbs_held);
 	told_behind_the_completion(&v, 500);
 	vt_down(&v);
 }

@@ -359,7 +359,7 @@ Test(verbs_id_limits, of_the_parents)
 
 	if (!child)
 		_exit(try_in_child(id, e, ch));
-	cr_expect_eq(end_of(child), 0);
+	cr_expect_eq(await_child_status(child), 0);
 	cr_expect_not(vt_readable(ch->fd, 0));
 	cr_expect_eq(rdma_ack_cm_event(e), 0);
 	cr_expect_eq(rdma_destroy_id(id), 0);

@@ -50,7 +50,7 @@ static void await_stop(pid_t pid)
 }
 
 /* Whatever is told, it is told, and work comes back. */
-static void ends(struct vt_end *e, bool posted)
+static void await_killed_end(struct vt_end *e, bool posted)
 {
 	struct rdma_cm_event *ev;
 	bool up = false, over = false;
@@ -100,7 +100,7 @@ static void kill_server(int step)
 		vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 		cr_expect_eq(vt_wc(&v.a).status, IBV_WC_WR_FLUSH_ERR);
 	} else {
-		ends(&v.a, true);
+		await_killed_end(&v.a, true);
 	}
 	close(tell[0]);
 	close(tell[1]);
@@ -157,7 +157,7 @@ static void kill_client(int step)
 	no_child(pid);
 	/* Whoever accepts a peer that is gone hears of it by one way or the other. */
 	if (step >= 1 || !rdma_accept(v.b.id, &v.accept))
-		ends(&v.b, step < 2);
+		await_killed_end(&v.b, step < 2);
 	/* The listener serves others. */
 	vt_end_down(&v.b);
 	vt_dial(&v);
@@ -189,7 +189,7 @@ Test(verbs_killed, a_client_is_killed_at_each_step, .timeout = 60)
 
 static uint32_t seed;
 
-static uint32_t draw(uint32_t below)
+static uint32_t draw_killed_step(uint32_t below)
 {
 	seed = seed * 1664525 + 1013904223;
 	return (seed >> 8) % below;
@@ -198,10 +198,11 @@ static uint32_t draw(uint32_t below)
 /* Octets that begin well as far as @well, and are anything from there on. */
 static size_t garbage(uint8_t *buf, size_t room, const char *like, size_t like_len)
 {
-	const size_t len = 1 + draw((uint32_t)room), well = draw((uint32_t)like_len + 1);
+	const size_t len = 1 + draw_killed_step((uint32_t)room),
+		     well = draw_killed_step((uint32_t)like_len + 1);
 
 	for (size_t i = 0; i < len; i++)
-		buf[i] = i < well ? (uint8_t)like[i] : (uint8_t)draw(256);
+		buf[i] = i < well ? (uint8_t)like[i] : (uint8_t)draw_killed_step(256);
 	return len;
 }
 
@@ -221,7 +222,7 @@ static void annoy(const struct vt *v, bool sctp, int *held)
 		     0);
 	if (send(*held, buf, len, MSG_NOSIGNAL) < 0)
 		cr_assert(errno == EPIPE || errno == ECONNRESET || errno == ECONNREFUSED, "%m");
-	if (draw(2)) {
+	if (draw_killed_step(2)) {
 		close(*held);
 		*held = -1;
 	}

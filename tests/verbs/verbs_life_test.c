@@ -106,7 +106,7 @@ VT_TEST(verbs_life, a_child_has_a_context_of_its_own)
 
 #define SENDS 400
 
-static void *send_all(void *arg)
+static void *send_all_verbs_life(void *arg)
 {
 	struct vt_end *e = arg;
 
@@ -136,7 +136,7 @@ VT_TEST(verbs_life, threads_post_on_several_queue_pairs)
 	for (int i = 0; i < 3; i++) {
 		vt_init(&v[i]);
 		vt_up(&v[i]);
-		pthread_create(&t[2 * i], NULL, send_all, &v[i].a);
+		pthread_create(&t[2 * i], NULL, send_all_verbs_life, &v[i].a);
 		pthread_create(&t[2 * i + 1], NULL, recv_all, &v[i].b);
 	}
 	for (int i = 0; i < 6; i++)

@@ -200,7 +200,8 @@ Test(verbs_limits, device_memory)
 
 /* ---- domains ---- */
 
-static void *no_memory(struct ibv_pd *pd, void *context, size_t size, size_t align, uint64_t type)
+static void *refuse_verbs_limits_memory(struct ibv_pd *pd, void *context, size_t size, size_t align,
+					uint64_t type)
 {
 	(void)pd, (void)context, (void)size, (void)align, (void)type;
 	return NULL;
@@ -236,12 +237,12 @@ Test(verbs_limits, parent_domains)
 	attr.comp_mask =
 		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	attr.pd_context = &calls;
-	attr.alloc = no_memory;
+	attr.alloc = refuse_verbs_limits_memory;
 	VT_NULL_AS(ibv_alloc_parent_domain(s.ctx, &attr), EINVAL);
 	attr.alloc = NULL;
 	attr.free = no_free;
 	VT_NULL_AS(ibv_alloc_parent_domain(s.ctx, &attr), EINVAL);
-	attr.alloc = no_memory;
+	attr.alloc = refuse_verbs_limits_memory;
 	parent = ibv_alloc_parent_domain(s.ctx, &attr);
 	cr_assert_not_null(parent);
 	init = vt_rc(&s);

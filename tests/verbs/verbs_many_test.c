@@ -29,7 +29,7 @@ static size_t allocated(void)
 }
 
 /* The same once nothing is under way any more: it has stayed for a while. */
-static size_t settled(void)
+static size_t settle_whole_verbs_many(void)
 {
 	size_t now = allocated();
 
@@ -42,7 +42,7 @@ static size_t settled(void)
 	return now;
 }
 
-static unsigned descriptors(void)
+static unsigned count_verbs_many_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -69,7 +69,7 @@ static unsigned how_many(void)
 	return room < PAIRS ? (unsigned)room : PAIRS;
 }
 
-static void queue_pair(struct vt *v, struct rdma_cm_id *id, unsigned i)
+static void make_verbs_many_queue_pair(struct vt *v, struct rdma_cm_id *id, unsigned i)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
 					 .cap = { 1, 1, 1, 1, 0 },
@@ -89,19 +89,19 @@ static void bring_up(struct vt *v, struct pair *p, unsigned i)
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(rdma_resolve_route(p->id[0], 1), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	queue_pair(v, p->id[0], i);
+	make_verbs_many_queue_pair(v, p->id[0], i);
 	cr_assert_eq(rdma_connect(p->id[0], &v->connect), 0, "pair %u: %m", i);
 	e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	p->id[1] = e->id;
 	rdma_ack_cm_event(e);
-	queue_pair(v, p->id[1], i);
+	make_verbs_many_queue_pair(v, p->id[1], i);
 	cr_assert_eq(rdma_accept(p->id[1], &v->accept), 0, "pair %u: %m", i);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 /* From the first octets of the memory to the last. */
-static void transfer(struct vt *v, const struct pair *p, uint32_t i)
+static void transfer_verbs_many(struct vt *v, const struct pair *p, uint32_t i)
 {
 	uint8_t *from = v->a.buf, *to = v->a.buf + 4096;
 	struct ibv_sge in = { (uintptr_t)to, 64, v->a.mr->lkey },
@@ -129,7 +129,7 @@ static void transfer(struct vt *v, const struct pair *p, uint32_t i)
 }
 
 /* Some say that they go, some are told, and some just go. */
-static void take_down(struct pair *p, unsigned n)
+static void take_verbs_many_down(struct pair *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i += 3)
 		cr_assert_eq(rdma_disconnect(p[i].id[0]), 0);
@@ -143,9 +143,9 @@ static void take_down(struct pair *p, unsigned n)
 /* Connections that have ended close their sockets soon. */
 static void await_descriptors(unsigned want)
 {
-	for (int ms = 0; ms < VT_MS && descriptors() > want; ms++)
+	for (int ms = 0; ms < VT_MS && count_verbs_many_descriptors() > want; ms++)
 		poll(NULL, 0, 1);
-	cr_assert_leq(descriptors(), want);
+	cr_assert_leq(count_verbs_many_descriptors(), want);
 }
 
 static void await_memory(size_t want)
@@ -155,7 +155,7 @@ static void await_memory(size_t want)
 	cr_assert_leq(allocated(), want, "%zu octets are left", allocated() - want);
 }
 
-static void round_of(struct pair *p, unsigned n)
+static void run_verbs_many_round(struct pair *p, unsigned n)
 {
 	struct vt v;
 
@@ -165,8 +165,8 @@ static void round_of(struct pair *p, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		bring_up(&v, &p[i], i);
 	for (unsigned i = 0; i < n; i++)
-		transfer(&v, &p[i], i);
-	take_down(p, n);
+		transfer_verbs_many(&v, &p[i], i);
+	take_verbs_many_down(p, n);
 	vt_down(&v);
 }
 
@@ -178,15 +178,15 @@ VT_TEST(verbs_many, thousands_of_queue_pairs_leave_nothing)
 	unsigned fds;
 
 	cr_assert_not_null(p);
-	round_of(p, 1); /* what the process keeps is there now */
-	fds = descriptors();
+	run_verbs_many_round(p, 1); /* what the process keeps is there now */
+	fds = count_verbs_many_descriptors();
 	for (int round = 0; round < ROUNDS; round++) {
-		round_of(p, n);
+		run_verbs_many_round(p, n);
 		await_descriptors(fds);
 		if (round)
 			await_memory(bytes + SLACK);
 		else
-			bytes = settled();
+			bytes = settle_whole_verbs_many();
 	}
 	free(p);
 }
@@ -210,7 +210,7 @@ VT_TEST(verbs_many, requests_that_nobody_fetched_leave_nothing)
 		vt_expect(v.a.ch, RDMA_CM_EVENT_REJECTED);
 		vt_down(&v);
 		if (i == 99)
-			bytes = settled();
+			bytes = settle_whole_verbs_many();
 	}
 	await_memory(bytes + SLACK);
 }

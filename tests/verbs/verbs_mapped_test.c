@@ -10,7 +10,7 @@
 #define LARGE  (1u << 20)
 #define WRITES (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-static uint8_t *map(size_t len, int prot)
+static uint8_t *map_verbs_mapped(size_t len, int prot)
 {
 	void *p = mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -18,7 +18,7 @@ static uint8_t *map(size_t len, int prot)
 	return p;
 }
 
-static void taken(struct ibv_pd *pd, void *mem, size_t len, unsigned access)
+static void take_checked_verbs_mapped(struct ibv_pd *pd, void *mem, size_t len, unsigned access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, mem, len, access);
 
@@ -29,21 +29,23 @@ static void taken(struct ibv_pd *pd, void *mem, size_t len, unsigned access)
 VT_TEST(verbs_mapped, contact_24_memory_that_cannot_be_registered)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uint8_t *rw = map(4 * page, PROT_READ | PROT_WRITE), *ro = map(4 * page, PROT_READ);
-	uint8_t *none = map(4 * page, PROT_NONE), *hole = map(4 * page, PROT_READ | PROT_WRITE);
+	uint8_t *rw = map_verbs_mapped(4 * page, PROT_READ | PROT_WRITE),
+		*ro = map_verbs_mapped(4 * page, PROT_READ);
+	uint8_t *none = map_verbs_mapped(4 * page, PROT_NONE),
+		*hole = map_verbs_mapped(4 * page, PROT_READ | PROT_WRITE);
 	struct vt_dev d;
 	struct ibv_mr *mr;
 
 	vt_dev_open(&d);
 	cr_assert_eq(munmap(hole + page, page), 0);
-	taken(d.pd, rw, 4 * page, WRITES);
-	taken(d.pd, rw + 1, 4 * page - 2, WRITES);
-	taken(d.pd, ro, 4 * page, 0);
-	taken(d.pd, ro, 4 * page, IBV_ACCESS_REMOTE_READ);
-	taken(d.pd, hole, page, WRITES);
-	taken(d.pd, hole + 2 * page, 2 * page, WRITES);
-	taken(d.pd, ro, 0, WRITES);
-	taken(d.pd, none, page, IBV_ACCESS_ON_DEMAND | WRITES);
+	take_checked_verbs_mapped(d.pd, rw, 4 * page, WRITES);
+	take_checked_verbs_mapped(d.pd, rw + 1, 4 * page - 2, WRITES);
+	take_checked_verbs_mapped(d.pd, ro, 4 * page, 0);
+	take_checked_verbs_mapped(d.pd, ro, 4 * page, IBV_ACCESS_REMOTE_READ);
+	take_checked_verbs_mapped(d.pd, hole, page, WRITES);
+	take_checked_verbs_mapped(d.pd, hole + 2 * page, 2 * page, WRITES);
+	take_checked_verbs_mapped(d.pd, ro, 0, WRITES);
+	take_checked_verbs_mapped(d.pd, none, page, IBV_ACCESS_ON_DEMAND | WRITES);
 	VT_NULL_AS(ibv_reg_mr(d.pd, ro, page, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	VT_NULL_AS(ibv_reg_mr(d.pd, none, page, 0), EFAULT);
 	VT_NULL_AS(ibv_reg_mr(d.pd, hole + page, 1, 0), EFAULT);

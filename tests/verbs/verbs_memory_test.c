@@ -95,8 +95,8 @@ Test(verbs_memory, a_child_of_fork_has_device_memory)
 }
 
 /* Write from @mr of the one end at @from to @to of the peer's @rkey. */
-static void write_to(struct vt *v, struct ibv_mr *mr, uint64_t from, uint32_t rkey, uint64_t to,
-		     enum ibv_wc_status status)
+static void write_to_verbs_memory(struct vt *v, struct ibv_mr *mr, uint64_t from, uint32_t rkey,
+				  uint64_t to, enum ibv_wc_status status)
 {
 	struct ibv_sge sge = { from, 8, mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = 7,
@@ -126,11 +126,11 @@ VT_TEST(verbs_memory, device_memory_to_device_memory)
 	to = ibv_reg_dm_mr(v.b.id->pd, b, 32, 32, DM_ACCESS | IBV_ACCESS_REMOTE_WRITE);
 	cr_assert(from && to);
 	cr_assert_eq(ibv_memcpy_to_dm(a, 24, &word, 8), 0);
-	write_to(&v, from, 8, to->rkey, 16, IBV_WC_SUCCESS);
+	write_to_verbs_memory(&v, from, 8, to->rkey, 16, IBV_WC_SUCCESS);
 	word = 0;
 	cr_assert_eq(ibv_memcpy_from_dm(&word, b, 48, 8), 0);
 	cr_expect_eq(word, 0x1122334455667788);
-	write_to(&v, from, 12, to->rkey, 16, IBV_WC_LOC_PROT_ERR);
+	write_to_verbs_memory(&v, from, 12, to->rkey, 16, IBV_WC_LOC_PROT_ERR);
 	cr_expect_eq(ibv_dereg_mr(from), 0);
 	cr_expect_eq(ibv_dereg_mr(to), 0);
 	cr_expect_eq(ibv_free_dm(a), 0);
@@ -150,15 +150,17 @@ VT_TEST(verbs_memory, own_offsets_hold_for_both_keys)
 	mr = ibv_reg_mr_iova(v.a.id->pd, v.a.buf + 100, 50, 0x1000, IBV_ACCESS_LOCAL_WRITE);
 	cr_assert_not_null(mr);
 	memset(v.a.buf + 142, 'x', 8);
-	write_to(&v, mr, 0x1000 + 42, v.b.mr->rkey, (uintptr_t)v.b.buf, IBV_WC_SUCCESS);
+	write_to_verbs_memory(&v, mr, 0x1000 + 42, v.b.mr->rkey, (uintptr_t)v.b.buf,
+			      IBV_WC_SUCCESS);
 	cr_expect_arr_eq(v.b.buf, "xxxxxxxx", 8);
 	cr_assert_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, v.a.buf + 200, 50, 0),
 		     0);
 	memset(v.a.buf + 200, 'y', 8);
-	write_to(&v, mr, (uintptr_t)v.a.buf + 200, v.b.mr->rkey, (uintptr_t)v.b.buf,
-		 IBV_WC_SUCCESS);
+	write_to_verbs_memory(&v, mr, (uintptr_t)v.a.buf + 200, v.b.mr->rkey, (uintptr_t)v.b.buf,
+			      IBV_WC_SUCCESS);
 	cr_expect_arr_eq(v.b.buf, "yyyyyyyy", 8);
-	write_to(&v, mr, 0x1000, v.b.mr->rkey, (uintptr_t)v.b.buf, IBV_WC_LOC_PROT_ERR);
+	write_to_verbs_memory(&v, mr, 0x1000, v.b.mr->rkey, (uintptr_t)v.b.buf,
+			      IBV_WC_LOC_PROT_ERR);
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	vt_down(&v);
 }
@@ -181,7 +183,7 @@ VT_TEST(verbs_memory, a_window_has_its_regions_offsets)
 	cr_assert_eq(ibv_bind_mw(v.b.id->qp, mw, &bind), 0);
 	vt_expect_wc(&v.b, 5, IBV_WC_BIND_MW, IBV_WC_SUCCESS);
 	memset(v.a.buf, 'w', 8);
-	write_to(&v, v.a.mr, (uintptr_t)v.a.buf, mw->rkey, 0x1018, IBV_WC_SUCCESS);
+	write_to_verbs_memory(&v, v.a.mr, (uintptr_t)v.a.buf, mw->rkey, 0x1018, IBV_WC_SUCCESS);
 	cr_expect_arr_eq(v.b.buf + 24, "wwwwwwww", 8);
 	cr_expect_eq(ibv_dealloc_mw(mw), 0);
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
@@ -209,7 +211,8 @@ VT_TEST(verbs_memory, implicit_paging_on_demand)
 				  (int)(access | IBV_ACCESS_REMOTE_WRITE)),
 		     IBV_REREG_MR_ERR_INPUT);
 	memset(own, 'o', 8);
-	write_to(&v, mr, (uintptr_t)own, v.b.mr->rkey, (uintptr_t)v.b.buf, IBV_WC_SUCCESS);
+	write_to_verbs_memory(&v, mr, (uintptr_t)own, v.b.mr->rkey, (uintptr_t)v.b.buf,
+			      IBV_WC_SUCCESS);
 	cr_expect_arr_eq(v.b.buf, "oooooooo", 8);
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	vt_down(&v);

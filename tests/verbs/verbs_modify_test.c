@@ -50,7 +50,8 @@ static struct ibv_qp_attr all_right(const struct side *s)
 	return attr;
 }
 
-static int tell(struct side *s, struct ibv_qp_attr attr, enum ibv_qp_state state, int mask)
+static int tell_verbs_modify(struct side *s, struct ibv_qp_attr attr, enum ibv_qp_state state,
+			     int mask)
 {
 	attr.qp_state = state;
 	return ibv_modify_qp(s->qp, &attr, mask);
@@ -61,12 +62,12 @@ static void bring_to(struct side *s, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = all_right(s);
 
-	cr_assert_eq(tell(s, attr, IBV_QPS_RESET, IBV_QP_STATE), 0);
+	cr_assert_eq(tell_verbs_modify(s, attr, IBV_QPS_RESET, IBV_QP_STATE), 0);
 	for (int i = 0; i < 3 && IBV_QPS_INIT + i <= (int)state; i++)
-		cr_assert_eq(tell(s, attr, IBV_QPS_INIT + i, masks_of(s)[i]), 0);
+		cr_assert_eq(tell_verbs_modify(s, attr, IBV_QPS_INIT + i, masks_of(s)[i]), 0);
 }
 
-/* As up(), but the queue pair is as it was made. */
+/* As open_oob_side(), but the queue pair is as it was made. */
 static void up_new(struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = { .qp_type = type, .cap = { 4, 4, 2, 2, 64 } };
@@ -91,8 +92,8 @@ static void expect_mask(struct side *s, enum ibv_qp_state from, enum ibv_qp_stat
 		if (bit == IBV_QP_STATE || !((all | others) & bit))
 			continue;
 		bring_to(s, from);
-		cr_expect_eq(tell(s, all_right(s), state, all ^ bit), EINVAL, "%d to %d, mask %#x",
-			     from, state, (unsigned)(all ^ bit));
+		cr_expect_eq(tell_verbs_modify(s, all_right(s), state, all ^ bit), EINVAL,
+			     "%d to %d, mask %#x", from, state, (unsigned)(all ^ bit));
 	}
 }
 
@@ -107,8 +108,8 @@ static void expect_more(struct side *s, enum ibv_qp_state from, enum ibv_qp_stat
 			continue;
 		bring_to(s, from);
 		attr.cur_qp_state = from;
-		cr_expect_eq(tell(s, attr, state, all | bit), 0, "%d to %d, mask %#x", from, state,
-			     (unsigned)(all | bit));
+		cr_expect_eq(tell_verbs_modify(s, attr, state, all | bit), 0, "%d to %d, mask %#x",
+			     from, state, (unsigned)(all | bit));
 	}
 }
 
@@ -123,7 +124,7 @@ VT_TEST(verbs_modify, contact_22_attributes_belong_to_moves)
 	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_DEST_QPN | IBV_QP_PORT);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_STATE, IBV_QP_SQ_PSN | IBV_QP_AV);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_ERR, IBV_QP_STATE, IBV_QP_TIMEOUT);
-	down(&s);
+	close_oob_side(&s);
 }
 
 VT_TEST(verbs_modify, contact_22_unreliable_connections_have_their_own)
@@ -143,7 +144,7 @@ VT_TEST(verbs_modify, contact_22_unreliable_connections_have_their_own)
 			    IBV_QP_MIN_RNR_TIMER);
 	expect_more(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_STATE, IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY);
-	down(&s);
+	close_oob_side(&s);
 }
 
 VT_TEST(verbs_modify, contact_22_datagrams_have_their_own)
@@ -162,7 +163,7 @@ VT_TEST(verbs_modify, contact_22_datagrams_have_their_own)
 	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_TIMEOUT | IBV_QP_ACCESS_FLAGS);
 	expect_more(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_CUR_STATE | IBV_QP_QKEY);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE, IBV_QP_QKEY);
-	down(&s);
+	close_oob_side(&s);
 }
 
 VT_TEST(verbs_modify, contact_22_what_may_be_is_taken)
@@ -173,18 +174,20 @@ VT_TEST(verbs_modify, contact_22_what_may_be_is_taken)
 	up_roce(&s);
 	bring_to(&s, IBV_QPS_INIT);
 	attr = all_right(&s);
-	cr_expect_eq(tell(&s, attr, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT), 0);
+	cr_expect_eq(tell_verbs_modify(&s, attr, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT), 0);
 	bring_to(&s, IBV_QPS_RTS);
 	attr.cur_qp_state = IBV_QPS_RTS;
-	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	cr_expect_eq(tell_verbs_modify(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
 	attr.cur_qp_state = IBV_QPS_SQD;
-	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
-	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
-	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
-	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
-	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
-	cr_expect_eq(to(s.qp, IBV_QPS_RESET), 0);
-	down(&s);
+	cr_expect_eq(tell_verbs_modify(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		     EINVAL);
+	cr_expect_eq(tell_verbs_modify(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER),
+		     0);
+	cr_expect_eq(tell_verbs_modify(&s, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_RESET), 0);
+	close_oob_side(&s);
 }
 
 #define REFUSED(from, state, mask, member, value)                                                  \
@@ -192,7 +195,8 @@ VT_TEST(verbs_modify, contact_22_what_may_be_is_taken)
 		bring_to(&s, from);                                                                \
 		attr = all_right(&s);                                                              \
 		attr.member = value;                                                               \
-		cr_expect_eq(tell(&s, attr, state, mask), EINVAL, #member " " #value);             \
+		cr_expect_eq(tell_verbs_modify(&s, attr, state, mask), EINVAL,                     \
+			     #member " " #value);                                                  \
 	} while (0)
 
 VT_TEST(verbs_modify, contact_22_values_are_checked)
@@ -213,10 +217,10 @@ VT_TEST(verbs_modify, contact_22_values_are_checked)
 	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, retry_cnt, 8);
 	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, rnr_retry, 8);
 	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, max_rd_atomic, 200);
-	down(&s);
+	close_oob_side(&s);
 }
 
-static int listens(struct side *s)
+static int listen_for_verbs_modify(struct side *s)
 {
 	struct ibv_sge sge = { (uintptr_t)s->buf, sizeof s->buf, s->mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad = NULL;
@@ -231,18 +235,18 @@ VT_TEST(verbs_modify, contact_22_work_waits_for_its_state)
 	struct side s;
 
 	up_roce(&s);
-	cr_expect_eq(say(&s, "early", 0), EINVAL);
-	cr_expect_eq(listens(&s), EINVAL);
+	cr_expect_eq(say_oob(&s, "early", 0), EINVAL);
+	cr_expect_eq(listen_for_verbs_modify(&s), EINVAL);
 	bring_to(&s, IBV_QPS_INIT);
-	cr_expect_eq(say(&s, "early", 0), EINVAL);
-	cr_expect_eq(listens(&s), 0);
+	cr_expect_eq(say_oob(&s, "early", 0), EINVAL);
+	cr_expect_eq(listen_for_verbs_modify(&s), 0);
 	bring_to(&s, IBV_QPS_RTR);
-	cr_expect_eq(say(&s, "early", 0), EINVAL);
-	cr_expect_eq(listens(&s), 0);
-	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
-	cr_expect_eq(say(&s, "late", 0), 0);
-	cr_expect_eq(listens(&s), 0);
-	down(&s);
+	cr_expect_eq(say_oob(&s, "early", 0), EINVAL);
+	cr_expect_eq(listen_for_verbs_modify(&s), 0);
+	cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(say_oob(&s, "late", 0), 0);
+	cr_expect_eq(listen_for_verbs_modify(&s), 0);
+	close_oob_side(&s);
 }
 
 /* The session is there before the program has said RTS: the state is the program's all the same. */
@@ -257,19 +261,19 @@ VT_TEST(verbs_modify, contact_22_a_session_moves_no_state)
 	listen_to(&b);
 	attr = all_right(&b);
 	attr.dest_qp_num = a.qp->qp_num;
-	cr_assert_eq(tell(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell_verbs_modify(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
 	bring_to(&a, IBV_QPS_INIT);
 	attr.dest_qp_num = b.qp->qp_num;
-	cr_assert_eq(tell(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
-	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
-	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
-	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_assert_eq(say_oob(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	cr_expect_eq(b.qp->state, IBV_QPS_RTR);
-	cr_expect_eq(tell(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_expect_eq(tell_verbs_modify(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
 	cr_expect_eq(b.qp->state, IBV_QPS_RTS);
-	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
-	down(&a);
-	down(&b);
+	cr_expect_eq(await_oob_wc(&a).status, IBV_WC_SUCCESS);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 /* Drivers of RNICs take what belongs to InfiniBand alone for nothing. */
@@ -277,15 +281,15 @@ VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
 {
 	struct side s;
 
-	up(&s);
+	open_oob_side(&s);
 	bring_to(&s, IBV_QPS_RESET);
-	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_INIT, IBV_QP_STATE), 0);
-	cr_expect_eq(listens(&s), 0);
-	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_RTR,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
+	cr_expect_eq(tell_verbs_modify(&s, all_right(&s), IBV_QPS_INIT, IBV_QP_STATE), 0);
+	cr_expect_eq(listen_for_verbs_modify(&s), 0);
+	cr_expect_eq(tell_verbs_modify(&s, all_right(&s), IBV_QPS_RTR,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
 		     0);
-	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_RTS, IBV_QP_STATE), 0);
-	down(&s);
+	cr_expect_eq(tell_verbs_modify(&s, all_right(&s), IBV_QPS_RTS, IBV_QP_STATE), 0);
+	close_oob_side(&s);
 }
 
 /* ---- what is told ---- */
@@ -302,30 +306,30 @@ static void expect_told(void)
 	bring_to(&a, IBV_QPS_RESET);
 	attr = all_right(&a);
 	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	cr_assert_eq(tell(&a, attr, IBV_QPS_INIT, TO_INIT), 0);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_INIT, TO_INIT), 0);
 	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_ACCESS_FLAGS, &init), 0);
 	cr_expect_eq(told.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
 	attr.dest_qp_num = b.qp->qp_num;
-	cr_assert_eq(tell(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
-	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
 	listen_to(&b);
 	attr.dest_qp_num = a.qp->qp_num;
 	attr.max_dest_rd_atomic = 1;
 	attr.max_rd_atomic = 2;
-	cr_assert_eq(tell(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
-	cr_assert_eq(tell(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
-	cr_assert_eq(say(&a, "up", IBV_SEND_SIGNALED), 0);
-	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(tell_verbs_modify(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell_verbs_modify(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_assert_eq(say_oob(&a, "up", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
 	cr_expect_eq(told.max_rd_atomic, 3);
 	cr_expect_eq(told.max_dest_rd_atomic, 4);
 	cr_expect_eq(told.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
 	attr.qp_access_flags = 0;
-	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_assert_eq(tell_verbs_modify(&a, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
 	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_ACCESS_FLAGS, &init), 0);
 	cr_expect_eq(told.qp_access_flags, 0);
-	down(&a);
-	down(&b);
+	close_oob_side(&a);
+	close_oob_side(&b);
 }
 
 VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_roce_face)
@@ -343,7 +347,8 @@ VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_iwarp_face)
 
 static void attribute_missing(struct side *s)
 {
-	cr_assert_eq(tell(s, all_right(s), IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT), 0);
+	cr_assert_eq(tell_verbs_modify(s, all_right(s), IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT),
+		     0);
 }
 
 static void value_wrong(struct side *s)
@@ -352,44 +357,45 @@ static void value_wrong(struct side *s)
 
 	bring_to(s, IBV_QPS_INIT);
 	attr.path_mtu = 9;
-	cr_assert_eq(tell(s, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell_verbs_modify(s, attr, IBV_QPS_RTR, TO_RTR), 0);
 }
 
 static void attribute_too_many(struct side *s)
 {
 	bring_to(s, IBV_QPS_RTS);
-	cr_assert_eq(tell(s, all_right(s), IBV_QPS_ERR, IBV_QP_STATE | IBV_QP_TIMEOUT), 0);
+	cr_assert_eq(tell_verbs_modify(s, all_right(s), IBV_QPS_ERR, IBV_QP_STATE | IBV_QP_TIMEOUT),
+		     0);
 }
 
 static void send_early(struct side *s)
 {
 	bring_to(s, IBV_QPS_RTR);
-	cr_assert_eq(say(s, "early", 0), 0);
+	cr_assert_eq(say_oob(s, "early", 0), 0);
 }
 
 static void receive_early(struct side *s)
 {
-	cr_assert_eq(listens(s), 0);
+	cr_assert_eq(listen_for_verbs_modify(s), 0);
 }
 
 /* What is refused is told, too. */
 static void send_refused(struct side *s)
 {
-	cr_assert_eq(say(s, "early", 0), EINVAL);
+	cr_assert_eq(say_oob(s, "early", 0), EINVAL);
 }
 
 static void no_mistake(struct side *s)
 {
 	bring_to(s, IBV_QPS_INIT);
-	cr_assert_eq(listens(s), 0);
+	cr_assert_eq(listen_for_verbs_modify(s), 0);
 	bring_to(s, IBV_QPS_RTS);
-	cr_assert_eq(say(s, "hello", IBV_SEND_SIGNALED), 0);
-	cr_assert_eq(next(s).status, IBV_WC_SUCCESS);
-	cr_assert_eq(tell(s, all_right(s), IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
-	cr_assert_eq(to(s->qp, IBV_QPS_ERR), 0);
+	cr_assert_eq(say_oob(s, "hello", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(await_oob_wc(s).status, IBV_WC_SUCCESS);
+	cr_assert_eq(tell_verbs_modify(s, all_right(s), IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_assert_eq(move_oob_qp(s->qp, IBV_QPS_ERR), 0);
 }
 
-static void live(const void *arg)
+static void run_modify_child(const void *arg)
 {
 	void (*const *make)(struct side * s) = arg;
 	struct side s;
@@ -397,7 +403,7 @@ static void live(const void *arg)
 	setenv("DDPSESS_CHECK", "on", 1);
 	up_new(&s, IBV_QPT_RC);
 	(*make)(&s);
-	down(&s);
+	close_oob_side(&s);
 }
 
 VT_TEST(verbs_modify, contact_22_check_tells_what_the_iwarp_face_takes)
@@ -424,7 +430,7 @@ VT_TEST(verbs_modify, contact_22_check_tells_what_the_iwarp_face_takes)
 	char want[200];
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		int status = vchild_run(live, &all[i].make, &text);
+		int status = vchild_run(run_modify_child, &all[i].make, &text);
 
 		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == (all[i].told ? FOUND : 0),
 			  "%zu: %#x: %s", i, (unsigned)status, text);

@@ -16,7 +16,7 @@ struct side {
 	char buf[16];
 };
 
-static void up(struct side *s)
+static void make_attacked_side(struct side *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp_init_attr init;
@@ -30,14 +30,14 @@ static void up(struct side *s)
 	cr_assert_eq(ibv_query_gid(s->d.ctx, 1, 0, &s->gid), 0);
 }
 
-static void down(struct side *s)
+static void take_verbs_oob_attack_down(struct side *s)
 {
 	cr_expect_eq(ibv_destroy_qp(s->qp), 0);
 	cr_expect_eq(ibv_dereg_mr(s->mr), 0);
 	vt_dev_close(&s->d);
 }
 
-static void meet(struct side *s, const struct side *other)
+static void meet_verbs_oob_attack(struct side *s, const struct side *other)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
 				    .dest_qp_num = other->qp->qp_num,
@@ -49,14 +49,14 @@ static void meet(struct side *s, const struct side *other)
 	cr_assert_eq(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), 0);
 }
 
-static void put(uint8_t *at, uint32_t n)
+static void put_verbs_oob_attack(uint8_t *at, uint32_t n)
 {
 	n = htonl(n);
 	memcpy(at, &n, sizeof n);
 }
 
 /* A stranger, at an address of its own, asks for @at and says that it has number @claimed. */
-static void ask(struct vt *v, const struct side *at, uint32_t claimed)
+static void ask_verbs_oob_attack(struct vt *v, const struct side *at, uint32_t claimed)
 {
 	struct sockaddr_in own = { .sin_family = AF_INET }, *to = (void *)&v->addr;
 	uint8_t hello[16] = "ddpsQP1";
@@ -64,8 +64,8 @@ static void ask(struct vt *v, const struct side *at, uint32_t claimed)
 	inet_pton(AF_INET, STRANGER, &own.sin_addr);
 	memcpy(&to->sin_addr, at->gid.raw + 12, sizeof to->sin_addr);
 	to->sin_port = htons((uint16_t)at->qp->qp_num);
-	put(hello + 8, claimed);
-	put(hello + 12, at->qp->qp_num);
+	put_verbs_oob_attack(hello + 8, claimed);
+	put_verbs_oob_attack(hello + 12, at->qp->qp_num);
 	cr_assert_eq(rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_resolve_addr(v->a.id, (struct sockaddr *)&own, (struct sockaddr *)to,
 				       2000),
@@ -79,7 +79,7 @@ static void ask(struct vt *v, const struct side *at, uint32_t claimed)
 	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0);
 }
 
-static struct ibv_wc next(const struct side *s)
+static struct ibv_wc next_in_verbs_oob_attack(const struct side *s)
 {
 	struct ibv_wc wc;
 	int n = 0;
@@ -93,7 +93,7 @@ static struct ibv_wc next(const struct side *s)
 	return wc;
 }
 
-static void talk(struct side *from, struct side *to)
+static void talk_verbs_oob_attack(struct side *from, struct side *to)
 {
 	struct ibv_sge in = { (uintptr_t)to->buf, sizeof to->buf, to->mr->lkey },
 		       out = { (uintptr_t)from->buf, 6, from->mr->lkey };
@@ -107,8 +107,8 @@ static void talk(struct side *from, struct side *to)
 	strcpy(from->buf, "it is");
 	cr_assert_eq(ibv_post_recv(to->qp, &recv, &bad_recv), 0);
 	cr_assert_eq(ibv_post_send(from->qp, &send, &bad), 0);
-	cr_expect_eq(next(from).status, IBV_WC_SUCCESS);
-	cr_expect_eq(next(to).status, IBV_WC_SUCCESS);
+	cr_expect_eq(next_in_verbs_oob_attack(from).status, IBV_WC_SUCCESS);
+	cr_expect_eq(next_in_verbs_oob_attack(to).status, IBV_WC_SUCCESS);
 	cr_expect_str_eq(to->buf, "it is");
 }
 
@@ -119,20 +119,21 @@ VT_TEST(verbs_oob, attack_27_strangers_who_came_first_hold_no_place_of_the_peers
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct side a, b, *low, *high;
 
-	up(&a);
-	up(&b);
+	make_attacked_side(&a);
+	make_attacked_side(&b);
 	low = a.qp->qp_num < b.qp->qp_num ? &a : &b;
 	high = low == &a ? &b : &a;
 	for (unsigned i = 0; i < OF_ONE + 1; i++) {
 		vt_init(&stranger[i]);
 		stranger[i].a.ch = ch;
-		ask(&stranger[i], high, low->qp->qp_num + i); /* the first has guessed all */
+		ask_verbs_oob_attack(&stranger[i], high,
+				     low->qp->qp_num + i); /* the first has guessed all */
 	}
 	vt_expect(ch, RDMA_CM_EVENT_REJECTED); /* one too many, so all have come */
-	meet(low, high);
-	meet(high, low);
-	talk(low, high);
-	talk(high, low);
+	meet_verbs_oob_attack(low, high);
+	meet_verbs_oob_attack(high, low);
+	talk_verbs_oob_attack(low, high);
+	talk_verbs_oob_attack(high, low);
 	for (unsigned i = 0; i < OF_ONE; i++)
 		vt_expect(ch, RDMA_CM_EVENT_REJECTED);
 	for (unsigned i = 0; i < OF_ONE + 1; i++) {
@@ -140,8 +141,8 @@ VT_TEST(verbs_oob, attack_27_strangers_who_came_first_hold_no_place_of_the_peers
 		vt_down(&stranger[i]);
 	}
 	rdma_destroy_event_channel(ch);
-	down(&a);
-	down(&b);
+	take_verbs_oob_attack_down(&a);
+	take_verbs_oob_attack_down(&b);
 }
 
 /* With the peer's number, from another address, when the program has said who the peer is. */
@@ -150,20 +151,20 @@ VT_TEST(verbs_oob, attack_27_a_stranger_with_the_peers_number_is_not_the_peer)
 	struct side a, b, *low, *high;
 	struct vt stranger;
 
-	up(&a);
-	up(&b);
+	make_attacked_side(&a);
+	make_attacked_side(&b);
 	low = a.qp->qp_num < b.qp->qp_num ? &a : &b;
 	high = low == &a ? &b : &a;
-	meet(high, low);
+	meet_verbs_oob_attack(high, low);
 	vt_init(&stranger);
 	stranger.a.ch = rdma_create_event_channel();
-	ask(&stranger, high, low->qp->qp_num);
+	ask_verbs_oob_attack(&stranger, high, low->qp->qp_num);
 	vt_expect(stranger.a.ch, RDMA_CM_EVENT_REJECTED);
-	meet(low, high);
-	talk(low, high);
+	meet_verbs_oob_attack(low, high);
+	talk_verbs_oob_attack(low, high);
 	vt_down(&stranger);
-	down(&a);
-	down(&b);
+	take_verbs_oob_attack_down(&a);
+	take_verbs_oob_attack_down(&b);
 }
 
 /* Sixteen places, four of them for one address, one for a number of it. */

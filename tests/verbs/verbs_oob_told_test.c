@@ -13,13 +13,13 @@ static struct ibv_comp_channel *up_told(struct side *s)
 {
 	struct ibv_comp_channel *ch;
 
-	up(s);
+	open_oob_side(s);
 	cr_assert_eq(ibv_destroy_qp(s->qp), 0);
 	cr_assert_eq(ibv_destroy_cq(s->cq), 0);
 	ch = ibv_create_comp_channel(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 64, NULL, ch, 0);
 	cr_assert(ch && s->cq);
-	s->qp = queue_pair(s, IBV_QPT_RC);
+	s->qp = make_oob_qp(s, IBV_QPT_RC);
 	listen_to(s);
 	return ch;
 }
@@ -32,10 +32,10 @@ static void down_told(struct side *s, struct ibv_comp_channel *ch)
 	cr_expect_eq(ibv_destroy_cq(s->cq), 0);
 	cr_expect_eq(ibv_destroy_comp_channel(ch), 0);
 	s->cq = ibv_create_cq(s->ctx, 1, NULL, NULL, 0);
-	down(s);
+	close_oob_side(s);
 }
 
-static void acked(struct ibv_comp_channel *ch)
+static void note_verbs_oob_told_acked(struct ibv_comp_channel *ch)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -56,11 +56,11 @@ VT_TEST(verbs_oob, a_queue_pair_that_goes_wakes_nobody)
 
 	ca = up_told(&a);
 	cb = up_told(&b);
-	meet(&a, &b);
-	meet(&b, &a);
-	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
-	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
-	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
+	cr_assert_eq(say_oob(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(await_oob_wc(&a).status, IBV_WC_SUCCESS);
+	cr_expect_eq(await_oob_wc(&b).status, IBV_WC_SUCCESS);
 	listen_to(&b);
 	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
 	cr_assert_eq(ibv_req_notify_cq(b.cq, 0), 0);
@@ -69,9 +69,9 @@ VT_TEST(verbs_oob, a_queue_pair_that_goes_wakes_nobody)
 	cr_expect(!vt_readable(ca->fd, 0), "its own queue");
 	cr_expect(!vt_readable(cb->fd, 200), "its peer's queue");
 	/* what the program does itself is told of */
-	cr_assert_eq(to(b.qp, IBV_QPS_ERR), 0);
-	acked(cb);
-	cr_expect_eq(next(&b).status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(move_oob_qp(b.qp, IBV_QPS_ERR), 0);
+	note_verbs_oob_told_acked(cb);
+	cr_expect_eq(await_oob_wc(&b).status, IBV_WC_WR_FLUSH_ERR);
 	down_told(&a, ca);
 	down_told(&b, cb);
 }
@@ -85,9 +85,9 @@ VT_TEST(verbs_oob, a_connection_that_fails_is_told_of)
 	setenv("DDPSESS_RETRY_MS", "50", 1);
 	ch = up_told(&a);
 	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
-	cr_assert_eq(to_rtr(a.qp, NOBODY, &a.gid), 0);
-	acked(ch);
-	cr_expect_eq(next(&a).status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(move_oob_to_rtr(a.qp, NOBODY, &a.gid), 0);
+	note_verbs_oob_told_acked(ch);
+	cr_expect_eq(await_oob_wc(&a).status, IBV_WC_WR_FLUSH_ERR);
 	down_told(&a, ch);
 }
 
@@ -111,7 +111,7 @@ static int write_self(struct side *s, enum ibv_wr_opcode op)
 /* Both completions of a Send to itself, in whichever order. */
 static void told_of_both(struct side *s)
 {
-	struct ibv_wc one = next(s), two = next(s);
+	struct ibv_wc one = await_oob_wc(s), two = await_oob_wc(s);
 
 	cr_expect_eq(one.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(one.status));
 	cr_expect_eq(two.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(two.status));
@@ -123,16 +123,16 @@ static void told_of_both(struct side *s)
 static void talk_to_self(struct side *s)
 {
 	listen_to(s); /* before it knows whom it will hear */
-	meet(s, s);
-	cr_assert_eq(say(s, "hello", IBV_SEND_SIGNALED), 0);
+	meet_oob_side(s, s);
+	cr_assert_eq(say_oob(s, "hello", IBV_SEND_SIGNALED), 0);
 	told_of_both(s);
 	memcpy(s->buf, "written", 8);
 	cr_assert_eq(write_self(s, IBV_WR_RDMA_WRITE), 0);
-	cr_expect_eq(next(s).status, IBV_WC_SUCCESS);
+	cr_expect_eq(await_oob_wc(s).status, IBV_WC_SUCCESS);
 	cr_expect_str_eq(s->buf + 128, "written");
 	memcpy(s->buf + 128, "is read", 8);
 	cr_assert_eq(write_self(s, IBV_WR_RDMA_READ), 0);
-	cr_expect_eq(next(s).status, IBV_WC_SUCCESS);
+	cr_expect_eq(await_oob_wc(s).status, IBV_WC_SUCCESS);
 	cr_expect_str_eq(s->buf, "is read");
 }
 
@@ -140,7 +140,7 @@ VT_TEST(verbs_oob, a_queue_pair_is_its_own_peer)
 {
 	struct side s;
 
-	up(&s);
+	open_oob_side(&s);
 	cr_assert_eq(ibv_dereg_mr(s.mr), 0);
 	s.mr = ibv_reg_mr(s.pd, s.buf, sizeof s.buf,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -149,19 +149,19 @@ VT_TEST(verbs_oob, a_queue_pair_is_its_own_peer)
 	talk_to_self(&s);
 	/* what is posted comes back when it fails ... */
 	listen_to(&s);
-	cr_assert_eq(to(s.qp, IBV_QPS_ERR), 0);
-	cr_expect_eq(next(&s).status, IBV_WC_WR_FLUSH_ERR);
-	cr_assert_eq(say(&s, "late", IBV_SEND_SIGNALED), 0);
-	cr_expect_eq(next(&s).status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(move_oob_qp(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(await_oob_wc(&s).status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(say_oob(&s, "late", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(await_oob_wc(&s).status, IBV_WC_WR_FLUSH_ERR);
 	/* ... and it begins anew */
-	cr_assert_eq(to(s.qp, IBV_QPS_RESET), 0);
+	cr_assert_eq(move_oob_qp(s.qp, IBV_QPS_RESET), 0);
 	{
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 		cr_assert_eq(ibv_modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
 	}
 	talk_to_self(&s);
-	down(&s);
+	close_oob_side(&s);
 }
 
 /* What it may not touch ends it, on both of its ends. */
@@ -169,15 +169,15 @@ VT_TEST(verbs_oob, a_queue_pair_that_is_its_own_peer_fails)
 {
 	struct side s;
 
-	up(&s);
+	open_oob_side(&s);
 	listen_to(&s);
-	meet(&s, &s);
+	meet_oob_side(&s, &s);
 	cr_assert_eq(write_self(&s, IBV_WR_RDMA_READ), 0); /* no right to */
 	for (int i = 0; i < 2; i++) { /* in whichever order its two ends learn of it */
-		struct ibv_wc wc = next(&s);
+		struct ibv_wc wc = await_oob_wc(&s);
 
 		cr_expect_neq(wc.status, IBV_WC_SUCCESS);
 		cr_expect_eq(wc.status == IBV_WC_WR_FLUSH_ERR, wc.wr_id == 2, "the receive");
 	}
-	down(&s);
+	close_oob_side(&s);
 }

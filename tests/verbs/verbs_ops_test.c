@@ -96,8 +96,8 @@ VT_TEST(verbs_ops, without_reads_a_write_completes_when_it_has_left)
 	vt_down(&v);
 }
 
-static int post_atomic(struct vt_end *e, enum ibv_wr_opcode op, uint64_t arg, uint64_t swap,
-		       const struct vt_end *peer)
+static int post_verbs_ops_atomic(struct vt_end *e, enum ibv_wr_opcode op, uint64_t arg,
+				 uint64_t swap, const struct vt_end *peer)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf, 8, e->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = 5, .opcode = op, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -125,15 +125,15 @@ VT_TEST(verbs_ops, atomics_work_in_host_order)
 	vt_init(&v);
 	vt_up(&v);
 	memcpy(v.b.buf, &start, sizeof start);
-	cr_assert_eq(post_atomic(&v.a, IBV_WR_ATOMIC_FETCH_AND_ADD, 10, 0, &v.b), 0);
+	cr_assert_eq(post_verbs_ops_atomic(&v.a, IBV_WR_ATOMIC_FETCH_AND_ADD, 10, 0, &v.b), 0);
 	vt_expect_wc(&v.a, 5, IBV_WC_FETCH_ADD, IBV_WC_SUCCESS);
 	cr_assert_eq(value(v.a.buf), start);
 	cr_assert_eq(value(v.b.buf), 7, "carries go through all 64 bits");
-	cr_assert_eq(post_atomic(&v.a, IBV_WR_ATOMIC_CMP_AND_SWP, 8, 99, &v.b), 0);
+	cr_assert_eq(post_verbs_ops_atomic(&v.a, IBV_WR_ATOMIC_CMP_AND_SWP, 8, 99, &v.b), 0);
 	vt_expect_wc(&v.a, 5, IBV_WC_COMP_SWAP, IBV_WC_SUCCESS);
 	cr_assert_eq(value(v.a.buf), 7);
 	cr_assert_eq(value(v.b.buf), 7, "unequal: it stays");
-	cr_assert_eq(post_atomic(&v.a, IBV_WR_ATOMIC_CMP_AND_SWP, 7, 99, &v.b), 0);
+	cr_assert_eq(post_verbs_ops_atomic(&v.a, IBV_WR_ATOMIC_CMP_AND_SWP, 7, 99, &v.b), 0);
 	vt_expect_wc(&v.a, 5, IBV_WC_COMP_SWAP, IBV_WC_SUCCESS);
 	cr_assert_eq(value(v.b.buf), 99);
 	vt_down(&v);
@@ -190,7 +190,8 @@ Test(verbs_ops, rfc7306_can_be_switched_off, .timeout = 60)
 	cr_assert_eq(dev.atomic_cap, IBV_ATOMIC_NONE);
 	cr_assert_eq(post_imm(&v.a, IBV_WR_RDMA_WRITE_WITH_IMM, 1, 0, &v.b), EOPNOTSUPP);
 	cr_assert_eq(post_imm(&v.a, IBV_WR_SEND_WITH_IMM, 0, 0, &v.b), EOPNOTSUPP);
-	cr_assert_eq(post_atomic(&v.a, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, &v.b), EOPNOTSUPP);
+	cr_assert_eq(post_verbs_ops_atomic(&v.a, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, &v.b),
+		     EOPNOTSUPP);
 	vt_down(&v);
 }
 

@@ -38,7 +38,7 @@ static void make_all(void)
 	cr_assert(srq && mw && dm && cqx);
 }
 
-static void drop_all(void)
+static void drop_all_verbs_orphan(void)
 {
 	cr_expect_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cqx)), 0);
 	cr_expect_eq(ibv_free_dm(dm), 0);
@@ -139,7 +139,7 @@ static int of_librdmacm(void)
 	return 0;
 }
 
-static void refuse(const void *arg)
+static void refuse_verbs_orphan(const void *arg)
 {
 	int first = of_libibverbs();
 
@@ -154,7 +154,7 @@ static void orphan(void)
 	int status;
 
 	make_all();
-	status = vchild_run(refuse, NULL, &told);
+	status = vchild_run(refuse_verbs_orphan, NULL, &told);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "call %d is taken, or %#x",
 		  WEXITSTATUS(status), status);
 	/* What the child did is nothing to the parent. */
@@ -166,7 +166,7 @@ static void orphan(void)
 	vud_send(&q, 5, &q, 20, 0);
 	cr_expect_eq(vud_wc(&q).status, IBV_WC_SUCCESS);
 	cr_expect_eq(vud_wc(&q).status, IBV_WC_SUCCESS);
-	drop_all();
+	drop_all_verbs_orphan();
 }
 
 VT_TEST(verbs_orphan, a_child_is_refused)

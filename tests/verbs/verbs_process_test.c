@@ -19,7 +19,7 @@ static int exit_of(void (*live)(const void *arg), const void *arg, const char **
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static struct ibv_context *open_it(void)
+static struct ibv_context *open_verbs_process(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = ibv_open_device(list[0]);
@@ -42,7 +42,7 @@ static void live_with(const void *arg)
 
 	setenv(s->name, s->value, 1);
 	errno = 0;
-	ctx = open_it();
+	ctx = open_verbs_process();
 	if (!s->opens)
 		_exit(ctx || errno != EINVAL);
 	_exit(!ctx || ibv_close_device(ctx));
@@ -97,7 +97,7 @@ static void no_trace(const void *arg)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", vchild_file("on ibv_reg_mr: delay 1ms\n"));
 	setenv("DDPSESS_FAULTS", path, 1);
 	setenv("DDPSESS_TRACE", arg, 1);
-	_exit(open_it() || errno != EINVAL);
+	_exit(open_verbs_process() || errno != EINVAL);
 }
 
 static void large(const void *arg)
@@ -108,7 +108,7 @@ static void large(const void *arg)
 	cr_assert_eq(ftruncate(fd, 64 << 20), 0);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	setenv(arg, path, 1);
-	_exit(open_it() || errno != EINVAL);
+	_exit(open_verbs_process() || errno != EINVAL);
 }
 
 Test(verbs_process, files_of_the_edge)
@@ -173,7 +173,7 @@ Test(verbs_process, rfc_7306)
 }
 
 /* A capture that another process writes is not spoilt: this one's is beside it. */
-static void capture(const void *arg)
+static void capture_verbs_process(const void *arg)
 {
 	char second[128];
 	pid_t child;
@@ -181,20 +181,20 @@ static void capture(const void *arg)
 	setenv("DDPSESS_CAPTURE", arg, 1);
 	child = fork();
 	if (!child) {
-		if (!open_it())
+		if (!open_verbs_process())
 			_exit(1);
 		child = fork();
 		if (!child) {
 			bool there;
 
 			snprintf(second, sizeof second, "%s.%d", (const char *)arg, (int)getpid());
-			there = open_it() && !access(second, F_OK);
+			there = open_verbs_process() && !access(second, F_OK);
 			unlink(second);
 			_exit(!there);
 		}
-		_exit(end_of(child) != 0);
+		_exit(await_child_status(child) != 0);
 	}
-	_exit(end_of(child) != 0);
+	_exit(await_child_status(child) != 0);
 }
 
 Test(verbs_process, two_captures)
@@ -204,7 +204,7 @@ Test(verbs_process, two_captures)
 	const char *told;
 
 	cr_assert_geq(fd, 0);
-	cr_expect_eq(exit_of(capture, path, &told), 0, "%s", told);
+	cr_expect_eq(exit_of(capture_verbs_process, path, &told), 0, "%s", told);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 	close(fd);
 	unlink(path);
@@ -225,7 +225,7 @@ static void limited(const void *arg)
 	if (setrlimit(RLIMIT_NOFILE, &lim))
 		_exit(77);
 	vfail_nth(l->fails, l->fails ? 1 : 0);
-	if (!open_it() || vfail_came() != (l->fails != VFAIL_NONE))
+	if (!open_verbs_process() || vfail_came() != (l->fails != VFAIL_NONE))
 		_exit(1);
 	_exit(getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur != l->then);
 }
@@ -254,7 +254,7 @@ struct end {
 	int as;
 };
 
-static void end(const void *arg)
+static void end_verbs_process(const void *arg)
 {
 	const struct end *e = arg;
 	static struct vud_qp q; /* left at the end, and yet known */
@@ -291,20 +291,20 @@ VT_TEST(verbs_process, counters_at_the_end)
 	static const struct end again = { .stats = true, .failing = 2, .as = EINTR };
 	const char *told;
 
-	cr_expect_eq(exit_of(end, &quiet, &told), 0);
+	cr_expect_eq(exit_of(end_verbs_process, &quiet, &told), 0);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
-	cr_expect_eq(exit_of(end, &few, &told), 0);
+	cr_expect_eq(exit_of(end_verbs_process, &few, &told), 0);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages received: 3\n"), 1);
 	cr_expect_eq(vchild_times(told, "ddpsess: Sends without a receive: 0\n"), 1);
 	cr_expect_null(strstr(told, "datagrams"));
-	cr_expect_eq(exit_of(end, &all, &told), 0);
+	cr_expect_eq(exit_of(end_verbs_process, &all, &told), 0);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1);
 	cr_expect_eq(vchild_times(told, "ddpsess: datagrams sent: 1\n"), 1, "%s", told);
 	cr_expect_eq(vchild_times(told, "ddpsess: datagrams received: 1\n"), 1);
-	cr_expect_eq(exit_of(end, &late, &told), 0);
+	cr_expect_eq(exit_of(end_verbs_process, &late, &told), 0);
 	cr_expect_not_null(strstr(told, none), "%s", told);
-	cr_expect_eq(exit_of(end, &again, &told), 0);
+	cr_expect_eq(exit_of(end_verbs_process, &again, &told), 0);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
 	cr_expect_null(strstr(told, none));
 }
@@ -316,11 +316,11 @@ static void end_of_a_child(const void *arg)
 	pid_t child;
 
 	(void)arg;
-	end(&few);
+	end_verbs_process(&few);
 	child = fork();
 	if (!child)
 		exit(0);
-	if (end_of(child))
+	if (await_child_status(child))
 		_exit(1);
 }
 
@@ -328,7 +328,7 @@ static void end_of_a_child(const void *arg)
 static void end_without_thread(const void *arg)
 {
 	(void)arg;
-	if (!open_it())
+	if (!open_verbs_process())
 		_exit(1);
 	vfail_nth(VFAIL_THREAD, 1);
 }

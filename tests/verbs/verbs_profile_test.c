@@ -13,7 +13,7 @@ struct seen {
 	struct ibv_context *ctx[3];
 };
 
-static struct seen see(const char *profile)
+static struct seen see_profiled_device(const char *profile)
 {
 	struct seen s = { 0 };
 
@@ -41,7 +41,7 @@ static const char two[] = "device a0\nguid 0200:0000:0000:0001\nport 1\ninterfac
 
 Test(verbs_profile, devices_say_of_themselves_what_the_profile_says, .timeout = 60)
 {
-	struct seen s = see(two);
+	struct seen s = see_profiled_device(two);
 	struct ibv_device_attr attr;
 	struct ibv_device_attr_ex ex;
 	struct ibv_port_attr port;
@@ -80,7 +80,7 @@ Test(verbs_profile, devices_say_of_themselves_what_the_profile_says, .timeout = 
 Test(verbs_profile, gids_are_of_the_interfaces, .timeout = 60)
 {
 	static const uint8_t lo[] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
-	struct seen s = see(two);
+	struct seen s = see_profiled_device(two);
 	struct ibv_gid_entry e, table[4];
 	union ibv_gid gid;
 	uint16_t pkey;
@@ -103,7 +103,7 @@ Test(verbs_profile, gids_are_of_the_interfaces, .timeout = 60)
 
 Test(verbs_profile, a_port_without_its_interface_is_down, .timeout = 60)
 {
-	struct seen s = see("device a0\nport 1\ninterface nonesuch0\n");
+	struct seen s = see_profiled_device("device a0\nport 1\ninterface nonesuch0\n");
 	struct ibv_gid_entry e;
 	struct ibv_port_attr port;
 
@@ -123,7 +123,7 @@ static const char small[] = "device tiny\nlimit max_qp 2\nlimit max_qp_wr 16\nli
 
 Test(verbs_profile, one_object_too_many_is_enomem, .timeout = 60)
 {
-	struct seen s = see(small);
+	struct seen s = see_profiled_device(small);
 	struct ibv_srq_init_attr srq = { .attr = { 8, 1, 0 } };
 	struct ibv_srq *one;
 	struct ibv_qp *qp[2];
@@ -175,7 +175,7 @@ Test(verbs_profile, one_object_too_many_is_enomem, .timeout = 60)
 
 Test(verbs_profile, more_than_an_object_can_have_is_einval, .timeout = 60)
 {
-	struct seen s = see(small);
+	struct seen s = see_profiled_device(small);
 	struct vt_dev d = { .ctx = s.ctx[0] };
 	struct ibv_srq_init_attr srq = { .attr = { 9, 1, 0 } };
 	static char big[8192];
@@ -210,10 +210,11 @@ Test(verbs_profile, more_than_an_object_can_have_is_einval, .timeout = 60)
 /* Some adapters have no shared queues, no Reads, no inline data, and say so by 0. */
 Test(verbs_profile, contact_25_what_a_device_has_not_is_0, .timeout = 60)
 {
-	struct seen s = see("device few\nlimit max_srq 0\nlimit max_srq_wr 0\n"
-			    "limit max_srq_sge 0\nlimit max_qp_rd_atom 0\n"
-			    "limit max_qp_init_rd_atom 0\nlimit max_inline 0\n"
-			    "limit max_sge_rd 0\ndevice more\nlimit max_srq 0\nlimit max_srq 1\n");
+	struct seen s = see_profiled_device(
+		"device few\nlimit max_srq 0\nlimit max_srq_wr 0\n"
+		"limit max_srq_sge 0\nlimit max_qp_rd_atom 0\n"
+		"limit max_qp_init_rd_atom 0\nlimit max_inline 0\n"
+		"limit max_sge_rd 0\ndevice more\nlimit max_srq 0\nlimit max_srq 1\n");
 	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .max_rd_atomic = 1, .max_dest_rd_atomic = 1 };
 	struct vt_dev d = { .ctx = s.ctx[0] };

@@ -9,7 +9,7 @@
 
 enum { PLACES = 16 };
 
-static int post(struct vt *v, uint64_t wr_id)
+static int post_verbs_resize(struct vt *v, uint64_t wr_id)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_RDMA_WRITE }, *bad;
 
@@ -21,11 +21,11 @@ static int post(struct vt *v, uint64_t wr_id)
 static void post_from(struct vt *v, uint64_t wr_id, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		cr_assert_eq(post(v, wr_id + i), 0);
+		cr_assert_eq(post_verbs_resize(v, wr_id + i), 0);
 }
 
 /* Until so many completions are in the queue. */
-static void await(struct vt *v, int n)
+static void await_verbs_resize(struct vt *v, int n)
 {
 	struct ddps_ep *ep = vd_of(v->a.id->qp, struct vd_qp, qp.qp_base)->ep;
 	int is = 0;
@@ -44,7 +44,7 @@ static void fetch_from(struct vt *v, uint64_t wr_id, unsigned n)
 		vt_expect_wc(&v->a, wr_id + i, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
 }
 
-static void begin(struct vt *v, int cqe)
+static void begin_verbs_resize(struct vt *v, int cqe)
 {
 	vt_init(v);
 	v->cqe = cqe;
@@ -56,12 +56,12 @@ VT_TEST(verbs_resize, contact_27_a_queue_that_is_used_gets_another_size)
 {
 	struct vt v;
 
-	begin(&v, 8);
+	begin_verbs_resize(&v, 8);
 	post_from(&v, 0, 6);
-	await(&v, 6);
+	await_verbs_resize(&v, 6);
 	fetch_from(&v, 0, 5);
 	post_from(&v, 6, 5);
-	await(&v, 6);
+	await_verbs_resize(&v, 6);
 	cr_expect_eq(ibv_resize_cq(v.a.cq, 5), EINVAL);
 	cr_expect_eq(v.a.cq->cqe, 8);
 	cr_assert_eq(ibv_resize_cq(v.a.cq, 6), 0);
@@ -69,7 +69,7 @@ VT_TEST(verbs_resize, contact_27_a_queue_that_is_used_gets_another_size)
 	cr_assert_eq(ibv_resize_cq(v.a.cq, 64), 0);
 	cr_expect_eq(v.a.cq->cqe, 64);
 	post_from(&v, 11, PLACES);
-	await(&v, 6 + PLACES);
+	await_verbs_resize(&v, 6 + PLACES);
 	fetch_from(&v, 5, 6 + PLACES);
 	cr_expect_not(vt_readable(v.a.id->verbs->async_fd, 0), "nothing was lost");
 	vt_down(&v);
@@ -81,7 +81,7 @@ VT_TEST(verbs_resize, contact_27_a_smaller_queue_is_smaller)
 	struct ibv_async_event e;
 	struct vt v;
 
-	begin(&v, 64);
+	begin_verbs_resize(&v, 64);
 	cr_assert_eq(ibv_resize_cq(v.a.cq, 2), 0);
 	post_from(&v, 0, 3);
 	e = vt_async(v.a.id->verbs, IBV_EVENT_CQ_ERR);
@@ -96,7 +96,7 @@ VT_TEST(verbs_resize, contact_27_a_queue_stays_armed)
 	void *user;
 	struct vt v;
 
-	begin(&v, 4);
+	begin_verbs_resize(&v, 4);
 	cr_assert_eq(ibv_req_notify_cq(v.a.cq, 0), 0);
 	cr_assert_eq(ibv_resize_cq(v.a.cq, 40), 0);
 	cr_expect_not(vt_readable(v.a.cc->fd, 0));
@@ -142,13 +142,13 @@ VT_TEST(verbs_resize, contact_27_a_thread_polls_meanwhile)
 	pthread_t thread;
 	struct vt v;
 
-	begin(&v, PLACES);
+	begin_verbs_resize(&v, PLACES);
 	p.v = &v;
 	cr_assert_eq(pthread_create(&thread, NULL, poll_all, &p), 0);
 	for (unsigned i = 0; i < ALL; i++) {
 		while (i - __atomic_load_n(&p.fetched, __ATOMIC_ACQUIRE) >= PLACES)
 			sched_yield();
-		cr_assert_eq(post(&v, i), 0);
+		cr_assert_eq(post_verbs_resize(&v, i), 0);
 		if (i % 7 == 0)
 			cr_assert_eq(ibv_resize_cq(v.a.cq, PLACES + (int)(i % 97)), 0);
 	}

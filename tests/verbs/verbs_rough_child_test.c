@@ -134,7 +134,7 @@ static struct where mine(const struct vt_end *e)
 	return (struct where){ (uintptr_t)e->buf, e->mr->rkey };
 }
 
-static void go_on(struct vt_end *e, uint64_t wr_id, const struct where *to)
+static void write_in_child(struct vt_end *e, uint64_t wr_id, const struct where *to)
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
 	struct ibv_sge sge = { (uintptr_t)e->buf, 4096, e->mr->lkey };
@@ -169,7 +169,7 @@ static void until_killed(int port)
 	for (uint64_t i = 0;; i++) {
 		if (i >= 8)
 			vt_wc(&v.a);
-		go_on(&v.a, i, &to);
+		write_in_child(&v.a, i, &to);
 	}
 }
 
@@ -207,7 +207,7 @@ VT_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 	cr_assert_eq(write(port[1], &((struct sockaddr_in *)&v.addr)->sin_port, 2), 2);
 	accept_from(&v, &peer);
 	for (; next < 8; next++)
-		go_on(&v.b, next, &peer);
+		write_in_child(&v.b, next, &peer);
 	for (uint64_t got = 0; got < next; got++) {
 		struct ibv_wc wc = vt_wc(&v.b);
 
@@ -217,12 +217,12 @@ VT_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 		cr_assert(!bad || wc.status == IBV_WC_WR_FLUSH_ERR);
 		bad += wc.status != IBV_WC_SUCCESS;
 		if (!bad)
-			go_on(&v.b, next++, &peer);
+			write_in_child(&v.b, next++, &peer);
 	}
 	cr_expect_gt(bad, 0);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	cr_expect_eq(WTERMSIG(status_of(pid)), SIGKILL);
-	go_on(&v.b, 99, &peer);
+	write_in_child(&v.b, 99, &peer);
 	vt_expect_wc(&v.b, 99, IBV_WC_RDMA_READ, IBV_WC_WR_FLUSH_ERR);
 	close(port[0]);
 	close(port[1]);

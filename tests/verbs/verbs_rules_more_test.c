@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static unsigned times(const char *text, const char *what)
+static unsigned count_text_in(const char *text, const char *what)
 {
 	unsigned n = 0;
 
@@ -57,7 +57,7 @@ VT_TEST(verbs_rules_more, at_a_time)
 
 static volatile sig_atomic_t alarms;
 
-static void on_alarm(int sig)
+static void take_verbs_rules_more_alarm(int sig)
 {
 	(void)sig;
 	alarms++;
@@ -67,7 +67,7 @@ static void on_alarm(int sig)
 Test(verbs_rules_more, a_delay_with_signals, .timeout = 60)
 {
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
-	struct sigaction act = { .sa_handler = on_alarm };
+	struct sigaction act = { .sa_handler = take_verbs_rules_more_alarm };
 	struct ibv_device_attr attr;
 	struct vt_dev s;
 	uint64_t begun;
@@ -113,20 +113,20 @@ Test(verbs_rules_more, the_soonest, .timeout = 60)
 
 static struct side one, two;
 
-static void both_up(const char *rules)
+static void bring_both_verbs_rules_more_up(const char *rules)
 {
 	vf_use(rules);
-	up(&one);
+	open_oob_side(&one);
 	two = one;
-	two.qp = queue_pair(&one, IBV_QPT_RC);
-	meet(&one, &two);
-	meet(&two, &one);
+	two.qp = make_oob_qp(&one, IBV_QPT_RC);
+	meet_oob_side(&one, &two);
+	meet_oob_side(&two, &one);
 }
 
 static void both_down(void)
 {
 	cr_expect_eq(ibv_destroy_qp(two.qp), 0);
-	down(&one);
+	close_oob_side(&one);
 }
 
 static int receives(struct ibv_qp *qp, uint64_t wr_id, int n)
@@ -143,7 +143,7 @@ static int receives(struct ibv_qp *qp, uint64_t wr_id, int n)
 	return err;
 }
 
-static int sends(struct ibv_qp *qp, uint64_t wr_id, int n)
+static int post_ruled_sends(struct ibv_qp *qp, uint64_t wr_id, int n)
 {
 	struct ibv_sge sge = { (uintptr_t)one.buf, 16, one.mr->lkey };
 	struct ibv_send_wr wr[2] = { { .wr_id = wr_id,
@@ -169,13 +169,13 @@ VT_TEST(verbs_rules_more, completions_that_wait)
 	struct ed_cq *c;
 	uint64_t now;
 
-	both_up("on completion opcode send nth 1: delay 20min\n"
-		"on completion opcode recv nth 1: delay 10ms\n"
-		"on completion opcode recv nth 2: delay 30min\n");
+	bring_both_verbs_rules_more_up("on completion opcode send nth 1: delay 20min\n"
+				       "on completion opcode recv nth 1: delay 10ms\n"
+				       "on completion opcode recv nth 2: delay 30min\n");
 	cr_assert_eq(receives(two.qp, 7, 2), 0);
-	cr_assert_eq(sends(one.qp, 1, 1), 0);
-	cr_expect_eq(next(&one).wr_id, 7, "the later one's receive");
-	cr_assert_eq(sends(one.qp, 2, 1), 0);
+	cr_assert_eq(post_ruled_sends(one.qp, 1, 1), 0);
+	cr_expect_eq(await_oob_wc(&one).wr_id, 7, "the later one's receive");
+	cr_assert_eq(post_ruled_sends(one.qp, 2, 1), 0);
 	while (ddps_ep_unfetched(vd_of(two.qp, struct vd_qp, qp.qp_base)->ep)) {
 		struct ibv_wc wc;
 
@@ -197,7 +197,8 @@ VT_TEST(verbs_rules_more, receives_that_wait)
 {
 	uint64_t now;
 
-	both_up("on ibv_post_recv nth 1: rnr 20min\non ibv_post_recv nth 2: rnr 10min\n"
+	bring_both_verbs_rules_more_up(
+		"on ibv_post_recv nth 1: rnr 20min\non ibv_post_recv nth 2: rnr 10min\n"
 		"on ibv_post_recv nth 3: delay 1ms\non ibv_post_recv nth 4: fail EIO\n");
 	cr_assert_eq(receives(one.qp, 7, 1), 0);
 	cr_assert_eq(receives(two.qp, 7, 1), 0);
@@ -205,7 +206,7 @@ VT_TEST(verbs_rules_more, receives_that_wait)
 	cr_expect_leq(ed_recvs_due(now) - now, 10 * 60 * 1000);
 	cr_expect_eq(receives(one.qp, 8, 1), 0);
 	cr_expect_eq(receives(one.qp, 8, 2), EIO, "the first, and the second is not tried");
-	cr_expect_eq(times(vf_traced(), "fail EIO"), 1);
+	cr_expect_eq(count_text_in(vf_traced(), "fail EIO"), 1);
 	both_down();
 }
 
@@ -214,13 +215,13 @@ VT_TEST(verbs_rules_more, a_list_that_fails)
 {
 	struct ibv_wc wc;
 
-	both_up("on ibv_post_send nth 1: fail ENOMEM\n");
+	bring_both_verbs_rules_more_up("on ibv_post_send nth 1: fail ENOMEM\n");
 	cr_assert_eq(receives(two.qp, 7, 1), 0);
-	cr_expect_eq(sends(one.qp, 1, 2), ENOMEM);
+	cr_expect_eq(post_ruled_sends(one.qp, 1, 2), ENOMEM);
 	cr_expect_eq(ibv_poll_cq(one.cq, 1, &wc), 0);
-	cr_assert_eq(sends(one.qp, 5, 1), 0);
+	cr_assert_eq(post_ruled_sends(one.qp, 5, 1), 0);
 	for (int i = 0; i < 2; i++) {
-		wc = next(&one);
+		wc = await_oob_wc(&one);
 		cr_expect(wc.wr_id == 5 || wc.wr_id == 7, "%llu", (unsigned long long)wc.wr_id);
 		cr_expect_eq(wc.status, IBV_WC_SUCCESS);
 	}
@@ -232,9 +233,9 @@ VT_TEST(verbs_rules_more, silence_keeps_what_was_done)
 {
 	struct ibv_wc wc;
 
-	both_up("on ibv_query_qp nth 1: silence\n");
+	bring_both_verbs_rules_more_up("on ibv_query_qp nth 1: silence\n");
 	cr_assert_eq(receives(two.qp, 7, 1), 0);
-	cr_assert_eq(sends(one.qp, 1, 1), 0);
+	cr_assert_eq(post_ruled_sends(one.qp, 1, 1), 0);
 	while (!ddps_ep_unfetched(vd_of(one.qp, struct vd_qp, qp.qp_base)->ep) ||
 	       !ddps_ep_unfetched(vd_of(two.qp, struct vd_qp, qp.qp_base)->ep))
 		sched_yield();
@@ -244,7 +245,7 @@ VT_TEST(verbs_rules_more, silence_keeps_what_was_done)
 
 		cr_assert_eq(ibv_query_qp(one.qp, &attr, 0, &init), 0);
 	}
-	cr_expect_eq(next(&one).wr_id, 7, "the peer's");
+	cr_expect_eq(await_oob_wc(&one).wr_id, 7, "the peer's");
 	cr_expect_eq(ibv_poll_cq(one.cq, 1, &wc), 0);
 	both_down();
 }
@@ -260,24 +261,24 @@ VT_TEST(verbs_rules_more, a_queue_pair_that_is_not_known)
 	vf_use("on ibv_query_qp nth 1: reset\non ibv_query_qp nth 2: silence\n"
 	       "on ibv_query_qp nth 3: half-open\non ibv_query_qp nth 4: event DISCONNECTED\n"
 	       "on ibv_query_qp nth 5: event DISCONNECTED\non ibv_post_send: fail EIO\n");
-	up(&one);
+	open_oob_side(&one);
 	known = one.qp;
 	vfail_size(sizeof(struct ed_qp));
-	one.qp = queue_pair(&one, IBV_QPT_RC);
+	one.qp = make_oob_qp(&one, IBV_QPT_RC);
 	cr_assert(vfail_came());
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(ibv_query_qp(one.qp, &attr, 0, &init), 0);
 	cr_expect_eq(one.qp->state, IBV_QPS_INIT);
 	/* One that is known, but has no identifier that could be told. */
 	cr_expect_eq(ibv_query_qp(known, &attr, 0, &init), 0);
-	meet(&one, &one);
+	meet_oob_side(&one, &one);
 	cr_assert_eq(receives(one.qp, 7, 1), 0);
-	cr_expect_eq(sends(one.qp, 1, 1), 0);
-	cr_expect_eq(next(&one).status, IBV_WC_SUCCESS);
-	cr_expect_eq(next(&one).status, IBV_WC_SUCCESS);
-	cr_expect_eq(sends(known, 1, 1), EIO);
+	cr_expect_eq(post_ruled_sends(one.qp, 1, 1), 0);
+	cr_expect_eq(await_oob_wc(&one).status, IBV_WC_SUCCESS);
+	cr_expect_eq(await_oob_wc(&one).status, IBV_WC_SUCCESS);
+	cr_expect_eq(post_ruled_sends(known, 1, 1), EIO);
 	cr_expect_eq(ibv_destroy_qp(known), 0);
-	down(&one);
+	close_oob_side(&one);
 }
 
 Test(verbs_rules_more, queues_that_are_not_known, .timeout = 60)
@@ -317,20 +318,21 @@ VT_TEST(verbs_rules_more, effects_without_memory)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	both_up("on completion nth 1: delay 20min\non ibv_post_send nth 2: corrupt\n"
+	bring_both_verbs_rules_more_up(
+		"on completion nth 1: delay 20min\non ibv_post_send nth 2: corrupt\n"
 		"on ibv_query_qp nth 1: remove-device\n");
 	memset(one.buf, 'x', sizeof one.buf);
 	cr_assert_eq(receives(two.qp, 7, 2), 0);
 	vfail_size(sizeof(struct ed_held));
-	cr_assert_eq(sends(one.qp, 1, 1), 0);
+	cr_assert_eq(post_ruled_sends(one.qp, 1, 1), 0);
 	for (int i = 0; i < 2; i++)
-		cr_expect_eq(next(&one).status, IBV_WC_SUCCESS);
+		cr_expect_eq(await_oob_wc(&one).status, IBV_WC_SUCCESS);
 	cr_assert(vfail_came());
 	vfail_size(sizeof(struct vd_mr));
-	cr_assert_eq(sends(one.qp, 2, 1), 0);
+	cr_assert_eq(post_ruled_sends(one.qp, 2, 1), 0);
 	cr_assert(vfail_came());
 	for (int i = 0; i < 2; i++)
-		cr_expect_eq(next(&one).status, IBV_WC_SUCCESS);
+		cr_expect_eq(await_oob_wc(&one).status, IBV_WC_SUCCESS);
 	for (int i = 0; i < 16; i++)
 		cr_expect_eq(one.buf[128 + i], 'x', "no bit was changed");
 	cr_assert_eq(ibv_query_qp(one.qp, &attr, 0, &init), 0);

@@ -23,7 +23,7 @@ struct fault {
 static sigjmp_buf back;
 static void *seen;
 
-static void plain(int sig)
+static void jump_out_of_signal(int sig)
 {
 	siglongjmp(back, sig);
 }
@@ -35,14 +35,14 @@ static void full(int sig, siginfo_t *info, void *where)
 	siglongjmp(back, sig);
 }
 
-static void handle(const struct fault *f)
+static void install_fault_handler(const struct fault *f)
 {
 	struct sigaction sa = { .sa_flags = f->full ? SA_SIGINFO : 0 };
 
 	if (f->full)
 		sa.sa_sigaction = full;
 	else
-		sa.sa_handler = plain;
+		sa.sa_handler = jump_out_of_signal;
 	cr_assert_eq(sigaction(f->sig, &sa, NULL), 0);
 }
 
@@ -59,7 +59,7 @@ static char *page(const struct fault *f, int *fd)
 	return at;
 }
 
-static void spoil(const struct fault *f, char *at, int fd)
+static void spoil_mapping(const struct fault *f, char *at, int fd)
 {
 	if (f->sig == SIGBUS)
 		cr_assert_eq(ftruncate(fd, 0), 0);
@@ -67,7 +67,7 @@ static void spoil(const struct fault *f, char *at, int fd)
 		cr_assert_eq(mprotect(at, PAGE, PROT_NONE), 0);
 }
 
-static void live(const void *arg)
+static void run_fault_child(const void *arg)
 {
 	const struct fault *f = arg;
 	struct ibv_mr *mr, *dm_mr;
@@ -77,7 +77,7 @@ static void live(const void *arg)
 	volatile char *at;
 	int fd;
 
-	handle(f);
+	install_fault_handler(f);
 	vt_dev_open(&s);
 	at = page(f, &fd);
 	mr = ibv_reg_mr(s.pd, f->inside ? (char *)at : (char *)&s, 64, IBV_ACCESS_LOCAL_WRITE);
@@ -85,7 +85,7 @@ static void live(const void *arg)
 	/* Of memory of the device's no address is known. */
 	dm_mr = ibv_reg_dm_mr(s.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	cr_assert(mr && dm_mr);
-	spoil(f, (char *)at, fd);
+	spoil_mapping(f, (char *)at, fd);
 	if (sigsetjmp(back, 1)) {
 		if (f->full && !f->sent && seen != at + 3)
 			_exit(3);
@@ -104,7 +104,7 @@ Test(verbs_signal, faults)
 
 	for (unsigned i = 0; i < 16; i++) {
 		const struct fault f = { i & 1 ? SIGBUS : SIGSEGV, i & 2, i & 4, i & 8 };
-		int status = vchild_run(live, &f, &told);
+		int status = vchild_run(run_fault_child, &f, &told);
 
 		cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%u: %#x %s", i, status, told);
 		cr_expect_eq(vchild_times(told, what), f.inside && !f.sent, "%u: %s", i, told);
@@ -112,7 +112,7 @@ Test(verbs_signal, faults)
 	}
 }
 
-static void dies(const void *arg)
+static void die_by_fault(const void *arg)
 {
 	struct sigaction sa = { .sa_flags = SA_SIGINFO };
 	volatile char *volatile nowhere = (volatile char *)16;
@@ -127,7 +127,7 @@ static void dies(const void *arg)
 Test(verbs_signal, nobody_takes_it)
 {
 	const char *told;
-	int status = vchild_run(dies, NULL, &told);
+	int status = vchild_run(die_by_fault, NULL, &told);
 
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "%#x", status);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
@@ -139,7 +139,7 @@ struct sleeper {
 	pid_t tid;
 };
 
-static void *wake(void *arg)
+static void *wake_by_signal(void *arg)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	const struct sleeper *s = arg;
@@ -161,7 +161,7 @@ enum call { CQ_EVENT, CM_EVENT, ASYNC_EVENT };
 
 static void jumps(const void *arg)
 {
-	struct sigaction sa = { .sa_handler = plain };
+	struct sigaction sa = { .sa_handler = jump_out_of_signal };
 	struct sleeper me = { pthread_self(), (pid_t)syscall(SYS_gettid) };
 	enum call call = *(const enum call *)arg;
 	struct rdma_cm_event *cm;
@@ -181,7 +181,7 @@ static void jumps(const void *arg)
 	cq = ibv_create_cq(s.ctx, 4, NULL, ch, 0);
 	cr_assert(ch && cq && !ibv_req_notify_cq(cq, 0));
 	if (!sigsetjmp(back, 1)) {
-		cr_assert_eq(pthread_create(&helper, NULL, wake, &me), 0);
+		cr_assert_eq(pthread_create(&helper, NULL, wake_by_signal, &me), 0);
 		if (call == CQ_EVENT)
 			ibv_get_cq_event(ch, &cq, &user);
 		else if (call == CM_EVENT)

@@ -19,7 +19,7 @@ static void make_srq(struct vt *v, uint32_t depth)
 	cr_assert_eq(v->srq->srq_context, v);
 }
 
-static int give(struct vt *v, uint64_t wr_id)
+static int give_srq_receive(struct vt *v, uint64_t wr_id)
 {
 	struct ibv_sge sge = { (uintptr_t)pool + wr_id * 64, 64, mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -48,8 +48,8 @@ VT_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
 	cr_assert_neq(vt_recv(&v.b, 1, 0, 64), 0, "the queue pair has no receive queue of its own");
 	/* All of the queue may be taken before one completion is fetched. */
 	for (uint64_t i = 0; i < 8; i++)
-		cr_assert_eq(give(&v, i), 0);
-	cr_assert_eq(give(&v, 8), ENOMEM);
+		cr_assert_eq(give_srq_receive(&v, i), 0);
+	cr_assert_eq(give_srq_receive(&v, 8), ENOMEM);
 	for (uint64_t i = 0; i < 8; i++) {
 		v.a.buf[0] = (uint8_t)(0x30 + i);
 		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 5, NULL), 0);
@@ -76,7 +76,7 @@ VT_TEST(verbs_srq, the_limit_is_told_once_on_the_asynchronous_descriptor)
 	make_srq(&v, 4);
 	connect_it(&v);
 	for (uint64_t i = 0; i < 3; i++)
-		cr_assert_eq(give(&v, i), 0);
+		cr_assert_eq(give_srq_receive(&v, i), 0);
 	cr_assert_eq(ibv_modify_srq(v.srq, &attr, IBV_SRQ_LIMIT), 0);
 	cr_assert_eq(ibv_query_srq(v.srq, &attr), 0);
 	cr_assert_eq(attr.srq_limit, 2);

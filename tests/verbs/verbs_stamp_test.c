@@ -16,7 +16,7 @@ static struct ibv_cq_init_attr_ex wanted(void)
 	return (struct ibv_cq_init_attr_ex){ .cqe = 4, .wc_flags = IBV_WC_STANDARD_FLAGS };
 }
 
-static void made(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *ex)
+static void expect_cq_made(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *ex)
 {
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, ex);
 
@@ -38,19 +38,19 @@ Test(verbs_stamp, what_a_queue_is_made_with, .timeout = 30)
 	domain = ibv_alloc_parent_domain(d.ctx, &init);
 	cr_assert_not_null(domain);
 	ex.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	made(d.ctx, &ex); /* nobody looks at them */
+	expect_cq_made(d.ctx, &ex); /* nobody looks at them */
 	ex.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
 	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EOPNOTSUPP);
 	ex.flags = 1u << 20;
 	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EOPNOTSUPP);
 	ex.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-	made(d.ctx, &ex);
+	expect_cq_made(d.ctx, &ex);
 	ex.comp_mask |= IBV_CQ_INIT_ATTR_MASK_PD;
 	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EINVAL);
 	ex.parent_domain = d.pd;
 	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EINVAL);
 	ex.parent_domain = domain;
-	made(d.ctx, &ex);
+	expect_cq_made(d.ctx, &ex);
 	ex.comp_mask |= 1u << 20;
 	errno = 0; /* the header says this one */
 	cr_expect_null(ibv_create_cq_ex(d.ctx, &ex));
@@ -97,7 +97,7 @@ Test(verbs_stamp, the_device_says_what_its_clock_is, .timeout = 30)
 }
 
 /* An extended queue for @e, whose queue pair and queue are not made yet. */
-static struct ibv_cq_ex *equip(struct vt *v, struct vt_end *e)
+static struct ibv_cq_ex *equip_verbs_stamp(struct vt *v, struct vt_end *e)
 {
 	struct ibv_cq_init_attr_ex ex = wanted();
 	struct ibv_qp_init_attr attr = v->init;
@@ -128,7 +128,7 @@ static struct ibv_cq_ex *stamped_up(struct vt *v)
 	e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	v->b.id = e->id;
 	rdma_ack_cm_event(e);
-	cq = equip(v, &v->b);
+	cq = equip_verbs_stamp(v, &v->b);
 	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);

@@ -6,14 +6,14 @@
 
 /* ---- moving queue pairs ---- */
 
-static int move(struct ibv_qp *qp, enum ibv_qp_state state, int more)
+static int move_qp_state(struct ibv_qp *qp, enum ibv_qp_state state, int more)
 {
 	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1 };
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | more);
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
+static enum ibv_qp_state get_verbs_states_state_of(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -48,19 +48,19 @@ static struct ibv_qp *in_state(struct vt_dev *s, enum ibv_qp_state state)
 	peer = ibv_create_qp(s->pd, &init);
 	cr_assert(qp && peer);
 	if (state == IBV_QPS_ERR) {
-		cr_assert_eq(move(qp, IBV_QPS_ERR, 0), 0);
+		cr_assert_eq(move_qp_state(qp, IBV_QPS_ERR, 0), 0);
 		return qp;
 	}
 	if (state >= IBV_QPS_INIT)
-		cr_assert_eq(move(qp, IBV_QPS_INIT, 0), 0);
+		cr_assert_eq(move_qp_state(qp, IBV_QPS_INIT, 0), 0);
 	if (state >= IBV_QPS_RTR)
 		cr_assert_eq(move_to_rtr(s, qp, NAMED), 0);
 	if (state >= IBV_QPS_RTS)
-		cr_assert_eq(move(qp, IBV_QPS_RTS, 0), 0);
+		cr_assert_eq(move_qp_state(qp, IBV_QPS_RTS, 0), 0);
 	return qp;
 }
 
-static void gone(struct ibv_qp *qp)
+static void destroy_and_forget(struct ibv_qp *qp)
 {
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 	cr_expect_eq(ibv_destroy_qp(peer), 0);
@@ -72,12 +72,12 @@ static void every_move_from(struct vt_dev *s, enum ibv_qp_state from, const int 
 	for (int to = IBV_QPS_RESET; to <= IBV_QPS_UNKNOWN; to++) {
 		struct ibv_qp *qp = in_state(s, from);
 		int err = to == IBV_QPS_RTR ? move_to_rtr(s, qp, NAMED)
-					    : move(qp, (enum ibv_qp_state)to, 0);
+					    : move_qp_state(qp, (enum ibv_qp_state)to, 0);
 
 		cr_expect_eq(err, want[to], "%d to %d: %d", from, to, err);
-		cr_expect_eq(state_of(qp), err ? from : (enum ibv_qp_state)to,
+		cr_expect_eq(get_verbs_states_state_of(qp), err ? from : (enum ibv_qp_state)to,
 			     "%d to %d leaves it in %d", from, to, qp->state);
-		gone(qp);
+		destroy_and_forget(qp);
 	}
 }
 
@@ -113,15 +113,16 @@ VT_TEST(verbs_states, transitions_of_a_session)
 	for (int to = IBV_QPS_RESET; to <= IBV_QPS_UNKNOWN; to++) {
 		if (to == IBV_QPS_SQD || to == IBV_QPS_ERR)
 			continue;
-		cr_expect_eq(move(v.a.id->qp, (enum ibv_qp_state)to, 0), want[to], "%d", to);
-		cr_expect_eq(state_of(v.a.id->qp), IBV_QPS_RTS);
+		cr_expect_eq(move_qp_state(v.a.id->qp, (enum ibv_qp_state)to, 0), want[to], "%d",
+			     to);
+		cr_expect_eq(get_verbs_states_state_of(v.a.id->qp), IBV_QPS_RTS);
 	}
-	cr_expect_eq(move(v.a.id->qp, IBV_QPS_SQD, 0), 0);
+	cr_expect_eq(move_qp_state(v.a.id->qp, IBV_QPS_SQD, 0), 0);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	cr_expect_eq(move(v.a.id->qp, IBV_QPS_ERR, 0), 0);
-	cr_expect_eq(move(v.a.id->qp, IBV_QPS_RTS, 0), EINVAL);
-	cr_expect_eq(state_of(v.a.id->qp), IBV_QPS_ERR);
+	cr_expect_eq(move_qp_state(v.a.id->qp, IBV_QPS_ERR, 0), 0);
+	cr_expect_eq(move_qp_state(v.a.id->qp, IBV_QPS_RTS, 0), EINVAL);
+	cr_expect_eq(get_verbs_states_state_of(v.a.id->qp), IBV_QPS_ERR);
 	vt_down(&v);
 }
 
@@ -144,14 +145,14 @@ Test(verbs_states, masks_of_ibv_modify_qp)
 	cr_expect_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
 	cr_expect_eq(move_to_rtr(&s, qp, IBV_QP_AV), EINVAL);
 	cr_expect_eq(move_to_rtr(&s, qp, IBV_QP_DEST_QPN), EINVAL);
-	cr_expect_eq(state_of(qp), IBV_QPS_INIT);
-	gone(qp);
+	cr_expect_eq(get_verbs_states_state_of(qp), IBV_QPS_INIT);
+	destroy_and_forget(qp);
 	vt_dev_close(&s);
 }
 
 /* ---- rdma_cm ---- */
 
-static struct rdma_cm_id *fresh(struct rdma_event_channel *ch)
+static struct rdma_cm_id *make_fresh_verbs_states(struct rdma_event_channel *ch)
 {
 	struct rdma_cm_id *id;
 
@@ -170,7 +171,7 @@ Test(verbs_states, port_spaces_and_multicast)
 
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		VT_MINUS_AS(rdma_create_id(ch, &id, NULL, others[i]), EOPNOTSUPP);
-	id = fresh(ch);
+	id = make_fresh_verbs_states(ch);
 	VT_MINUS_AS(rdma_join_multicast(id, (struct sockaddr *)&a4, NULL), EINVAL);
 	VT_MINUS_AS(rdma_join_multicast_ex(id, &mc, NULL), EINVAL);
 	VT_MINUS_AS(rdma_leave_multicast(id, (struct sockaddr *)&a4), EINVAL);
@@ -187,7 +188,7 @@ Test(verbs_states, an_identifier_that_is_nowhere)
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct rdma_conn_param conn = { 0 };
-	struct rdma_cm_id *id = fresh(ch), *other;
+	struct rdma_cm_id *id = make_fresh_verbs_states(ch), *other;
 	struct ibv_qp *qp;
 
 	for (int i = 0; i < 2; i++) { /* without a queue pair, and with one */
@@ -218,7 +219,7 @@ Test(verbs_states, addresses_twice)
 			   far = { AF_INET, 0, { htonl(0xc0000201) }, { 0 } };
 	struct sockaddr *sa = (struct sockaddr *)&a4, un = { .sa_family = AF_UNIX };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
-	struct rdma_cm_id *l = fresh(ch), *id = fresh(ch);
+	struct rdma_cm_id *l = make_fresh_verbs_states(ch), *id = make_fresh_verbs_states(ch);
 
 	VT_MINUS_AS(rdma_bind_addr(l, &un), EAFNOSUPPORT);
 	VT_MINUS_AS(rdma_bind_addr(l, (struct sockaddr *)&far), EADDRNOTAVAIL);
@@ -318,7 +319,7 @@ Test(verbs_states, an_identifier_moves_to_its_own_channel, .timeout = 30)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct sockaddr_in a4 = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
-	struct rdma_cm_id *id = fresh(ch);
+	struct rdma_cm_id *id = make_fresh_verbs_states(ch);
 
 	cr_assert_eq(rdma_resolve_addr(id, NULL, (struct sockaddr *)&a4, 1), 0);
 	cr_expect_eq(rdma_migrate_id(id, ch), 0);

@@ -13,7 +13,7 @@
 
 static volatile sig_atomic_t signals;
 
-static void count(int signo)
+static void count_verbs_storm(int signo)
 {
 	(void)signo;
 	signals = signals + 1;
@@ -23,7 +23,7 @@ static void count(int signo)
 static void storm(bool on)
 {
 	const struct itimerval ms = { { 0, on ? 1000 : 0 }, { 0, on ? 1000 : 0 } };
-	const struct sigaction sa = { .sa_handler = count };
+	const struct sigaction sa = { .sa_handler = count_verbs_storm };
 
 	if (on)
 		cr_assert_eq(sigaction(SIGALRM, &sa, NULL), 0);
@@ -31,7 +31,8 @@ static void storm(bool on)
 }
 
 /* The next event; a signal is the only thing that may come before. */
-static struct rdma_cm_event *next_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+static struct rdma_cm_event *next_verbs_storm_event(struct rdma_event_channel *ch,
+						    enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *e;
 
@@ -42,9 +43,9 @@ static struct rdma_cm_event *next_event(struct rdma_event_channel *ch, enum rdma
 	return e;
 }
 
-static void pass(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+static void pass_verbs_storm(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
 {
-	cr_assert_eq(rdma_ack_cm_event(next_event(ch, type)), 0);
+	cr_assert_eq(rdma_ack_cm_event(next_verbs_storm_event(ch, type)), 0);
 }
 
 static void await_wc(struct vt_end *e, uint64_t wr_id)
@@ -71,25 +72,25 @@ static void connect_and_go(struct vt *v)
 	v->a.ch = rdma_create_event_channel();
 	cr_assert_eq(rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_resolve_addr(v->a.id, NULL, (struct sockaddr *)&v->addr, 2000), 0, "%m");
-	pass(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	pass_verbs_storm(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(rdma_resolve_route(v->a.id, 2000), 0, "%m");
-	pass(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	pass_verbs_storm(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	vt_equip(v, &v->a);
 	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0, "%m");
-	e = next_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	e = next_verbs_storm_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	v->b.id = e->id;
 	rdma_ack_cm_event(e);
 	vt_equip(v, &v->b);
 	cr_assert_eq(vt_recv(&v->b, 7, 0, 4096), 0);
 	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0, "%m");
-	pass(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
-	pass(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	pass_verbs_storm(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	pass_verbs_storm(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 	cr_assert_eq(vt_post(&v->a, 8, IBV_WR_SEND, 4096, NULL), 0);
 	await_wc(&v->b, 7);
 	await_wc(&v->a, 8);
 	cr_assert_eq(rdma_disconnect(v->a.id), 0, "%m");
-	pass(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	pass(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	pass_verbs_storm(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	pass_verbs_storm(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_end_down(&v->a);
 	vt_end_down(&v->b);
 	rdma_destroy_event_channel(v->a.ch);
@@ -111,7 +112,7 @@ VT_TEST(verbs_storm, signals_end_waits_and_nothing_else)
 
 /* ---- an identifier that goes while its channel is waited on ---- */
 
-static void *wait_for_one(void *arg)
+static void *wait_for_one_verbs_storm(void *arg)
 {
 	struct rdma_event_channel *ch = arg;
 	struct rdma_cm_event *e;
@@ -132,7 +133,7 @@ static void destroyed_while_waited_for(void)
 	cr_assert_not_null(ch);
 	cr_assert_eq(rdma_create_id(ch, &gone, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_create_id(ch, &stays, NULL, RDMA_PS_TCP), 0);
-	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_one, ch), 0);
+	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_one_verbs_storm, ch), 0);
 	until_others_sleep();
 	cr_assert_eq(rdma_destroy_id(gone), 0);
 	/* The waiter waits on, and gets what is the other's. */
@@ -158,7 +159,7 @@ VT_TEST(verbs_storm, an_identifier_goes_while_its_channel_is_waited_on)
 
 static unsigned running; /* atomic */
 
-static void *come_and_go(void *arg)
+static void *come_and_go_in_verbs_storm(void *arg)
 {
 	struct vt v;
 
@@ -180,14 +181,14 @@ VT_TEST(verbs_storm, forks_while_connections_come_and_go)
 
 	running = CALLERS;
 	for (int i = 0; i < CALLERS; i++)
-		cr_assert_eq(pthread_create(&thread[i], NULL, come_and_go, NULL), 0);
+		cr_assert_eq(pthread_create(&thread[i], NULL, come_and_go_in_verbs_storm, NULL), 0);
 	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
 		const pid_t pid = fork();
 
 		cr_assert_geq(pid, 0);
 		if (!pid)
 			_exit(0);
-		cr_assert_eq(end_of(pid), 0);
+		cr_assert_eq(await_child_status(pid), 0);
 		forks++;
 	}
 	for (int i = 0; i < CALLERS; i++)
@@ -236,7 +237,7 @@ VT_TEST(verbs_storm, a_bound_port_is_listened_on_after_a_fork)
 	cr_assert_eq(pthread_create(&other, NULL, let_the_child_begin, NULL), 0);
 	cr_expect_eq(rdma_listen(v.listen, 1), 0, "%m");
 	pthread_join(other, NULL);
-	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(await_child_status(pid), 0);
 	vt_down(&v);
 }
 
@@ -245,7 +246,7 @@ VT_TEST(verbs_storm, a_bound_port_is_listened_on_after_a_fork)
 #define MOST_MS 200
 
 /* As far as it gets.  Each call that fails says that there are too few of them. */
-static bool step(bool done)
+static bool step_verbs_storm(bool done)
 {
 	if (!done && errno != EMFILE && errno != ENOMEM)
 		_exit(100 + (errno & 63));
@@ -267,37 +268,39 @@ static bool took(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
 	return is;
 }
 
-static bool equip(struct vt *v, struct vt_end *e)
+static bool equip_verbs_storm(struct vt *v, struct vt_end *e)
 {
 	struct ibv_qp_init_attr attr = v->init;
 
-	if (!step((e->cc = ibv_create_comp_channel(e->id->verbs))) ||
-	    !step((e->cq = ibv_create_cq(e->id->verbs, 64, e, e->cc, 0))))
+	if (!step_verbs_storm((e->cc = ibv_create_comp_channel(e->id->verbs))) ||
+	    !step_verbs_storm((e->cq = ibv_create_cq(e->id->verbs, 64, e, e->cc, 0))))
 		return false;
 	attr.send_cq = attr.recv_cq = e->cq;
-	return step(!rdma_create_qp(e->id, NULL, &attr)) &&
-	       step((e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf, IBV_ACCESS_LOCAL_WRITE)));
+	return step_verbs_storm(!rdma_create_qp(e->id, NULL, &attr)) &&
+	       step_verbs_storm((e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf,
+						    IBV_ACCESS_LOCAL_WRITE)));
 }
 
 static bool get_up(struct vt *v)
 {
-	if (!step((v->b.ch = rdma_create_event_channel())) ||
-	    !step(!rdma_create_id(v->b.ch, &v->listen, v, RDMA_PS_TCP)) ||
-	    !step(!rdma_bind_addr(v->listen, (struct sockaddr *)&v->addr)) ||
-	    !step(!rdma_listen(v->listen, 4)))
+	if (!step_verbs_storm((v->b.ch = rdma_create_event_channel())) ||
+	    !step_verbs_storm(!rdma_create_id(v->b.ch, &v->listen, v, RDMA_PS_TCP)) ||
+	    !step_verbs_storm(!rdma_bind_addr(v->listen, (struct sockaddr *)&v->addr)) ||
+	    !step_verbs_storm(!rdma_listen(v->listen, 4)))
 		return false;
 	((struct sockaddr_in *)&v->addr)->sin_port = rdma_get_src_port(v->listen);
-	if (!step((v->a.ch = rdma_create_event_channel())) ||
-	    !step(!rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP)) ||
-	    !step(!rdma_resolve_addr(v->a.id, NULL, (struct sockaddr *)&v->addr, 1000)) ||
+	if (!step_verbs_storm((v->a.ch = rdma_create_event_channel())) ||
+	    !step_verbs_storm(!rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP)) ||
+	    !step_verbs_storm(
+		    !rdma_resolve_addr(v->a.id, NULL, (struct sockaddr *)&v->addr, 1000)) ||
 	    !took(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED, NULL) ||
-	    !step(!rdma_resolve_route(v->a.id, 1000)) ||
-	    !took(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL) || !equip(v, &v->a) ||
-	    !step(!rdma_connect(v->a.id, &v->connect)))
+	    !step_verbs_storm(!rdma_resolve_route(v->a.id, 1000)) ||
+	    !took(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL) || !equip_verbs_storm(v, &v->a) ||
+	    !step_verbs_storm(!rdma_connect(v->a.id, &v->connect)))
 		return false;
 	if (!took(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST, &v->b.id))
 		return false;
-	return equip(v, &v->b) && step(!rdma_accept(v->b.id, &v->accept)) &&
+	return equip_verbs_storm(v, &v->b) && step_verbs_storm(!rdma_accept(v->b.id, &v->accept)) &&
 	       took(v->a.ch, RDMA_CM_EVENT_ESTABLISHED, NULL) &&
 	       took(v->b.ch, RDMA_CM_EVENT_ESTABLISHED, NULL);
 }
@@ -310,7 +313,7 @@ static int open_files(void)
 	return fd;
 }
 
-static void limit(rlim_t soft)
+static void limit_verbs_storm(rlim_t soft)
 {
 	struct rlimit r = { soft, 4096 };
 
@@ -335,9 +338,9 @@ static void with_room(int room, bool first)
 		vt_down(&v);
 		_exit(up ? 1 : 0);
 	}
-	limit(hard.rlim_cur);
+	limit_verbs_storm(hard.rlim_cur);
 	up = get_up(&v);
-	limit(4096);
+	limit_verbs_storm(4096);
 	vt_down(&v);
 	/* Nothing is broken for good. */
 	vt_init(&v);
@@ -356,7 +359,7 @@ static void less_and_less(bool first)
 
 		if (!pid)
 			with_room(room, first);
-		status = end_of(pid);
+		status = await_child_status(pid);
 		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "room for %d: %#x", room,
 			  status);
 		cr_assert_lt(room, 100);

@@ -38,29 +38,29 @@ struct poster {
 	uint32_t first;
 };
 
-static enum kind kind_of(uint32_t n)
+static enum kind get_verbs_threads_kind(uint32_t n)
 {
 	return (enum kind)(n % KINDS);
 }
 
-static uint32_t length_of(uint32_t n)
+static uint32_t get_verbs_threads_length_of(uint32_t n)
 {
 	static const uint32_t lengths[] = { 4, 2048, 64, 513, 5, 1459, 512, 1461 };
 
 	return lengths[n * 2654435761u >> 29];
 }
 
-static uint8_t octet(uint32_t n, uint32_t at, uint8_t salt)
+static uint8_t make_slot_octet(uint32_t n, uint32_t at, uint8_t salt)
 {
 	return (uint8_t)(n * 31 + at * 7 + salt);
 }
 
 /* A slot begins with its number. */
-static void fill(struct area *r, uint8_t salt)
+static void fill_verbs_threads(struct area *r, uint8_t salt)
 {
 	for (uint32_t n = 0; n < ALL; n++) {
 		for (uint32_t i = 4; i < SLOT; i++)
-			r->out[n][i] = octet(n, i, salt);
+			r->out[n][i] = make_slot_octet(n, i, salt);
 		memcpy(r->out[n], &n, sizeof n);
 	}
 }
@@ -69,8 +69,8 @@ static bool is_right(const uint8_t *slot, uint32_t n, uint8_t salt)
 {
 	if (memcmp(slot, &n, sizeof n) != 0)
 		return false;
-	for (uint32_t i = 4; i < length_of(n); i++)
-		if (slot[i] != octet(n, i, salt))
+	for (uint32_t i = 4; i < get_verbs_threads_length_of(n); i++)
+		if (slot[i] != make_slot_octet(n, i, salt))
 			return false;
 	return true;
 }
@@ -80,7 +80,7 @@ static struct area *area(const struct vt_end *e, uint8_t salt)
 	struct area *r = calloc(1, sizeof *r);
 
 	cr_assert(r);
-	fill(r, salt);
+	fill_verbs_threads(r, salt);
 	r->mr = ibv_reg_mr(e->id->pd, r, sizeof *r,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ);
@@ -88,7 +88,7 @@ static struct area *area(const struct vt_end *e, uint8_t salt)
 	return r;
 }
 
-static void receive(struct shared *s, uint64_t slot)
+static void receive_verbs_threads(struct shared *s, uint64_t slot)
 {
 	struct ibv_sge sge = { (uintptr_t)s->b->pool[slot], SLOT, s->b->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -96,12 +96,12 @@ static void receive(struct shared *s, uint64_t slot)
 	cr_assert_eq(ibv_post_recv(s->v.b.id->qp, &wr, &bad), 0);
 }
 
-static void post(struct shared *s, uint32_t n)
+static void post_verbs_threads(struct shared *s, uint32_t n)
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
-	const enum kind k = kind_of(n);
+	const enum kind k = get_verbs_threads_kind(n);
 	uint8_t *at = k == READ ? s->a->in[n] : s->a->out[n];
-	struct ibv_sge sge = { (uintptr_t)at, length_of(n), s->a->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)at, get_verbs_threads_length_of(n), s->a->mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = n,
 		.opcode = op[k],
@@ -118,17 +118,18 @@ static void post(struct shared *s, uint32_t n)
 	cr_assert_eq(ibv_post_send(s->v.a.id->qp, &wr, &bad), 0);
 }
 
-static void *post_some(void *arg)
+static void *post_some_verbs_threads(void *arg)
 {
 	struct poster *p = arg;
 
 	for (uint32_t i = 0; i < EACH; i++)
-		post(p->s, p->first + i);
+		post_verbs_threads(p->s, p->first + i);
 	return NULL;
 }
 
 /* One completion of either side is enough until @done has reached @all. */
-static bool next(struct vt_end *e, const unsigned *done, unsigned all, struct ibv_wc *wc)
+static bool next_in_verbs_threads(struct vt_end *e, const unsigned *done, unsigned all,
+				  struct ibv_wc *wc)
 {
 	while (__atomic_load_n(done, __ATOMIC_ACQUIRE) < all) {
 		int n = ibv_poll_cq(e->cq, 1, wc);
@@ -144,7 +145,7 @@ static bool next(struct vt_end *e, const unsigned *done, unsigned all, struct ib
 	return false;
 }
 
-static void count(unsigned *times, unsigned *done)
+static void count_verbs_threads(unsigned *times, unsigned *done)
 {
 	__atomic_add_fetch(times, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(done, 1, __ATOMIC_RELEASE);
@@ -156,43 +157,43 @@ static void *poll_a(void *arg)
 	struct shared *s = arg;
 	struct ibv_wc wc;
 
-	while (next(&s->v.a, &s->done_a, ALL, &wc)) {
+	while (next_in_verbs_threads(&s->v.a, &s->done_a, ALL, &wc)) {
 		const uint32_t n = (uint32_t)wc.wr_id;
 
-		cr_assert_eq(wc.opcode, op[kind_of(n)]);
-		if (kind_of(n) == READ)
+		cr_assert_eq(wc.opcode, op[get_verbs_threads_kind(n)]);
+		if (get_verbs_threads_kind(n) == READ)
 			cr_assert(is_right(s->a->in[n], n, 'b'), "what %u has read", n);
 		sem_post(&s->room);
-		count(&s->times_a[n], &s->done_a);
+		count_verbs_threads(&s->times_a[n], &s->done_a);
 	}
 	return NULL;
 }
 
-static unsigned sends(void)
+static unsigned count_all_sends(void)
 {
 	unsigned all = 0;
 
 	for (uint32_t n = 0; n < ALL; n++)
-		all += kind_of(n) == SEND;
+		all += get_verbs_threads_kind(n) == SEND;
 	return all;
 }
 
 static void *poll_b(void *arg)
 {
 	struct shared *s = arg;
-	const unsigned all = sends();
+	const unsigned all = count_all_sends();
 	struct ibv_wc wc;
 
-	while (next(&s->v.b, &s->done_b, all, &wc)) {
+	while (next_in_verbs_threads(&s->v.b, &s->done_b, all, &wc)) {
 		const uint8_t *slot = s->b->pool[wc.wr_id];
 		uint32_t n;
 
 		memcpy(&n, slot, sizeof n);
-		cr_assert(n < ALL && kind_of(n) == SEND);
-		cr_assert_eq(wc.byte_len, length_of(n));
+		cr_assert(n < ALL && get_verbs_threads_kind(n) == SEND);
+		cr_assert_eq(wc.byte_len, get_verbs_threads_length_of(n));
 		cr_assert(is_right(slot, n, 'a'), "what %u has sent", n);
-		receive(s, wc.wr_id);
-		count(&s->times_b[n], &s->done_b);
+		receive_verbs_threads(s, wc.wr_id);
+		count_verbs_threads(&s->times_b[n], &s->done_b);
 	}
 	return NULL;
 }
@@ -209,20 +210,20 @@ static void run_threads(struct shared *s)
 	}
 	for (unsigned i = 0; i < POSTERS; i++) {
 		p[i] = (struct poster){ s, i * EACH };
-		cr_assert_eq(pthread_create(&t[n++], NULL, post_some, &p[i]), 0);
+		cr_assert_eq(pthread_create(&t[n++], NULL, post_some_verbs_threads, &p[i]), 0);
 	}
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
 }
 
 /* A Send behind all the rest: what was written before it is there when it is. */
-static void check_writes(struct shared *s)
+static void check_verbs_threads_writes(struct shared *s)
 {
 	cr_assert_eq(vt_post(&s->v.a, LAST, IBV_WR_SEND, 4, NULL), 0);
 	vt_expect_wc(&s->v.a, LAST, IBV_WC_SEND, IBV_WC_SUCCESS);
 	cr_assert_eq(vt_wc(&s->v.b).opcode, IBV_WC_RECV);
 	for (uint32_t n = 0; n < ALL; n++)
-		if (kind_of(n) == WRITE)
+		if (get_verbs_threads_kind(n) == WRITE)
 			cr_assert(is_right(s->b->in[n], n, 'a'), "what %u has written", n);
 }
 
@@ -239,14 +240,14 @@ VT_TEST(verbs_threads, four_post_on_one_queue_pair_and_two_poll_each_queue)
 	s->b = area(&s->v.b, 'b');
 	sem_init(&s->room, 0, DEPTH);
 	for (uint64_t i = 0; i < DEPTH; i++)
-		receive(s, i);
+		receive_verbs_threads(s, i);
 	run_threads(s);
 	for (uint32_t n = 0; n < ALL; n++) {
 		cr_assert_eq(s->times_a[n], 1, "%u was completed %u times", n, s->times_a[n]);
-		cr_assert_eq(s->times_b[n], kind_of(n) == SEND, "%u came %u times", n,
-			     s->times_b[n]);
+		cr_assert_eq(s->times_b[n], get_verbs_threads_kind(n) == SEND, "%u came %u times",
+			     n, s->times_b[n]);
 	}
-	check_writes(s);
+	check_verbs_threads_writes(s);
 	cr_assert_eq(ibv_dereg_mr(s->a->mr), 0);
 	cr_assert_eq(ibv_dereg_mr(s->b->mr), 0);
 	vt_down(&s->v);
@@ -262,7 +263,7 @@ VT_TEST(verbs_threads, four_post_on_one_queue_pair_and_two_poll_each_queue)
 #define CALLS	20
 
 /* Connects, sends one message and goes, again and again. */
-static void *call(void *arg)
+static void *call_verbs_threads(void *arg)
 {
 	const struct vt *to = arg;
 
@@ -283,7 +284,7 @@ static void *call(void *arg)
 }
 
 /* One for each connection, found by its identifier. */
-static void answer(struct vt *v, struct rdma_cm_id *id)
+static void answer_verbs_threads(struct vt *v, struct rdma_cm_id *id)
 {
 	struct vt_end *e = calloc(1, sizeof *e);
 
@@ -316,7 +317,7 @@ static void serve_calls(struct vt *v)
 		cr_assert(vt_readable(v->b.ch->fd, VT_MS));
 		cr_assert_eq(rdma_get_cm_event(v->b.ch, &ev), 0);
 		if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			answer(v, ev->id);
+			answer_verbs_threads(v, ev->id);
 		} else if (ev->event == RDMA_CM_EVENT_ESTABLISHED) {
 			e[up] = ev->id->context;
 			cr_assert_eq(pthread_create(&t[up], NULL, hang_up, e[up]), 0);
@@ -342,7 +343,7 @@ VT_TEST(verbs_threads, four_connect_and_go_while_one_serves)
 	vt_init(&v);
 	vt_listen(&v);
 	for (unsigned i = 0; i < CALLERS; i++)
-		cr_assert_eq(pthread_create(&t[i], NULL, call, &v), 0);
+		cr_assert_eq(pthread_create(&t[i], NULL, call_verbs_threads, &v), 0);
 	serve_calls(&v);
 	for (unsigned i = 0; i < CALLERS; i++)
 		pthread_join(t[i], NULL);
@@ -359,7 +360,7 @@ struct watcher {
 	unsigned seen;
 };
 
-static void *watch(void *arg)
+static void *watch_cq_thread(void *arg)
 {
 	struct watcher *w = arg;
 	struct ibv_wc wc;
@@ -379,7 +380,7 @@ static void *watch(void *arg)
 }
 
 /* Its receives are flushed while it is destroyed: whoever polls gets them, or does not. */
-static void come_and_go(struct vt *v)
+static void come_and_go_in_verbs_threads(struct vt *v)
 {
 	struct rdma_cm_event *e;
 
@@ -417,9 +418,9 @@ VT_TEST(verbs_threads, one_polls_while_another_destroys)
 			v.b.mr = ibv_reg_mr(v.a.id->pd, v.b.buf, sizeof v.b.buf,
 					    IBV_ACCESS_LOCAL_WRITE);
 			cr_assert(v.b.cq && v.b.mr);
-			cr_assert_eq(pthread_create(&t, NULL, watch, &w), 0);
+			cr_assert_eq(pthread_create(&t, NULL, watch_cq_thread, &w), 0);
 		}
-		come_and_go(&v);
+		come_and_go_in_verbs_threads(&v);
 		vt_end_down(&v.a);
 	}
 	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);

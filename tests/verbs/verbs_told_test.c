@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void told(const struct ddps_event *ev)
+static void give_library_event(const struct ddps_event *ev)
 {
 	struct vd_process *p = vd_process();
 
@@ -16,7 +16,7 @@ static void told(const struct ddps_event *ev)
 	ddps_unlock(&p->lock);
 }
 
-static struct vd_qp *qp_of(const struct vt_end *e)
+static struct vd_qp *get_verbs_told_qp(const struct vt_end *e)
 {
 	return vd_of(e->id->qp, struct vd_qp, qp.qp_base);
 }
@@ -30,8 +30,8 @@ static void failed_by(struct vt *v, int code, int sys_errno, enum rdma_cm_event_
 	struct rdma_cm_event *e;
 
 	vt_dial(v);
-	ev.user = qp_of(&v->a);
-	told(&ev);
+	ev.user = get_verbs_told_qp(&v->a);
+	give_library_event(&ev);
 	e = vt_event(v->a.ch, type);
 	cr_expect_eq(e->status, status, "%d: %d", code, e->status);
 	rdma_ack_cm_event(e);
@@ -64,8 +64,8 @@ VT_TEST(verbs_told, private_data_that_is_too_long)
 	vt_listen(&v);
 	vt_dial(&v);
 	memset(ev.private_data, 'x', sizeof ev.private_data);
-	ev.user = qp_of(&v.a);
-	told(&ev);
+	ev.user = get_verbs_told_qp(&v.a);
+	give_library_event(&ev);
 	e = vt_event(v.a.ch, RDMA_CM_EVENT_REJECTED);
 	cr_expect_eq(e->status, -ECONNREFUSED);
 	cr_expect_eq(e->param.conn.private_data_len, 255);
@@ -95,14 +95,15 @@ VT_TEST(verbs_told, terminates)
 	vt_init(&v);
 	vt_up(&v);
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		struct ddps_event ev = { .type = DDPS_EV_TERMINATED, .user = qp_of(&v.a) };
+		struct ddps_event ev = { .type = DDPS_EV_TERMINATED,
+					 .user = get_verbs_told_qp(&v.a) };
 		struct ibv_async_event e;
 
 		ev.error.has_triple = all[i].has;
 		ev.error.by_peer = all[i].by_peer;
 		ev.error.triple.layer = all[i].layer;
 		ev.error.triple.etype = all[i].etype;
-		told(&ev);
+		give_library_event(&ev);
 		e = vt_async(v.a.id->verbs, all[i].type);
 		cr_expect_eq(e.element.qp, v.a.id->qp);
 		ibv_ack_async_event(&e);
@@ -118,14 +119,14 @@ VT_TEST(verbs_told, ends_and_unknown_events)
 
 	vt_init(&v);
 	vt_up(&v);
-	told(&ev);
-	ev.user = qp_of(&v.a);
-	told(&ev);
+	give_library_event(&ev);
+	ev.user = get_verbs_told_qp(&v.a);
+	give_library_event(&ev);
 	cr_expect_eq(v.a.id->qp->state, IBV_QPS_RTS);
 	cr_expect_not(vt_readable(v.a.ch->fd, 0));
 	ev.type = DDPS_EV_CLOSED;
 	ev.error.has_triple = true;
-	told(&ev);
+	give_library_event(&ev);
 	cr_expect_eq(v.a.id->qp->state, IBV_QPS_ERR);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_down(&v);
@@ -142,7 +143,7 @@ VT_TEST(verbs_told, a_listener_that_has_failed)
 	vt_init(&v);
 	vt_listen(&v);
 	ev.user = vd_id_of(v.listen);
-	told(&ev);
+	give_library_event(&ev);
 	e = vt_event(v.b.ch, RDMA_CM_EVENT_DEVICE_REMOVAL);
 	cr_expect_eq(e->status, -ENODEV);
 	cr_expect_eq(e->id, v.listen);
@@ -151,7 +152,7 @@ VT_TEST(verbs_told, a_listener_that_has_failed)
 	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 1), 0);
 	ev.user = vd_id_of(id);
-	told(&ev);
+	give_library_event(&ev);
 	VT_MINUS_AS(rdma_get_request(id, &got), EINVAL);
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }
@@ -192,7 +193,7 @@ static struct caller caller_new(void)
 	return c;
 }
 
-static void call(struct caller *c, struct rdma_cm_id *id)
+static void call_verbs_told(struct caller *c, struct rdma_cm_id *id)
 {
 	__be16 port = rdma_get_src_port(id);
 
@@ -212,15 +213,15 @@ VT_TEST(verbs_told, a_request_that_finds_no_device)
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 0), 0);
 	vfail_size(sizeof(struct vd_context));
-	call(&first, id);
-	cr_expect_eq(end_of(first.pid), 0);
+	call_verbs_told(&first, id);
+	cr_expect_eq(await_child_status(first.pid), 0);
 	cr_expect(vfail_came());
 	cr_expect_not(vt_readable(ch->fd, 0));
-	call(&second, id);
+	call_verbs_told(&second, id);
 	e = vt_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	cr_expect_not_null(e->id->verbs);
 	cr_expect_eq(rdma_reject(e->id, NULL, 0), 0);
-	cr_expect_eq(end_of(second.pid), 0);
+	cr_expect_eq(await_child_status(second.pid), 0);
 	id = e->listen_id;
 	{
 		struct rdma_cm_id *peer = e->id;
@@ -297,11 +298,11 @@ VT_TEST(verbs_told, a_request_that_nobody_gets)
 
 	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 1), 0);
-	call(&caller, id);
+	call_verbs_told(&caller, id);
 	cr_assert(vt_readable(id->channel->fd, VT_MS));
 	vfail_nth(VFAIL_EVENTFD, 1);
 	VT_MINUS_AS(rdma_get_request(id, &got), EMFILE);
 	cr_expect(vfail_came());
-	cr_expect_eq(end_of(caller.pid), 0, "it hears that it is refused");
+	cr_expect_eq(await_child_status(caller.pid), 0, "it hears that it is refused");
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }

@@ -12,12 +12,12 @@
 #define CLASS 0x28 /* AF11 */
 #define FDS   256
 
-static int set(struct rdma_cm_id *id, uint8_t tos)
+static int set_verbs_tos(struct rdma_cm_id *id, uint8_t tos)
 {
 	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1);
 }
 
-static struct sockaddr_storage loopback(int family)
+static struct sockaddr_storage get_verbs_tos_loopback(int family)
 {
 	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
 
@@ -85,7 +85,7 @@ static uint8_t of_datagram(int fd)
 }
 
 /* A socket that is no listener of ours: it sees what comes first. */
-static int plain(struct vt *v, bool tcp)
+static int open_plain_verbs_tos(struct vt *v, bool tcp)
 {
 	int fd = socket(v->addr.ss_family, tcp ? SOCK_STREAM : SOCK_DGRAM, 0), on = 1;
 	socklen_t len = sizeof v->addr;
@@ -115,10 +115,10 @@ VT_TEST(verbs_tos, contact_23_on_the_wire)
 
 	for (unsigned i = 0; i < 6; i++) {
 		vt_init(&v);
-		v.addr = loopback(families[i % 2]);
-		fd = plain(&v, tcp);
+		v.addr = get_verbs_tos_loopback(families[i % 2]);
+		fd = open_plain_verbs_tos(&v, tcp);
 		vt_dial(&v);
-		cr_assert_eq(set(v.a.id, classes[i / 2][0]), 0, "%m");
+		cr_assert_eq(set_verbs_tos(v.a.id, classes[i / 2][0]), 0, "%m");
 		cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0, "%m");
 		cr_assert(vt_readable(fd, VT_MS));
 		seen = tcp ? of_syn(fd) : of_datagram(fd);
@@ -142,10 +142,10 @@ VT_TEST(verbs_tos, contact_23_of_a_listener)
 	for (int i = 0; i < 2; i++) {
 		vt_init(&v);
 		v.b.ch = rdma_create_event_channel();
-		v.addr = loopback(families[i]);
+		v.addr = get_verbs_tos_loopback(families[i]);
 		cr_assert_eq(rdma_create_id(v.b.ch, &v.listen, NULL, RDMA_PS_TCP), 0);
 		cr_assert_eq(rdma_bind_addr(v.listen, (struct sockaddr *)&v.addr), 0);
-		cr_assert_eq(set(v.listen, CLASS), 0, "%m");
+		cr_assert_eq(set_verbs_tos(v.listen, CLASS), 0, "%m");
 		cr_assert_eq(rdma_listen(v.listen, 1), 0, "%m");
 		((struct sockaddr_in *)&v.addr)->sin_port = rdma_get_src_port(v.listen);
 		vt_dial(&v);
@@ -158,7 +158,7 @@ VT_TEST(verbs_tos, contact_23_of_a_listener)
 		first = v.a;
 		v.a = (struct vt_end){ .ch = first.ch };
 		vt_dial(&v);
-		cr_assert_eq(set(v.a.id, CLASS), 0);
+		cr_assert_eq(set_verbs_tos(v.a.id, CLASS), 0);
 		cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
 		ev = vt_event(v.b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 		second = ev->id;
@@ -180,7 +180,7 @@ Test(verbs_tos, contact_23_no_acknowledgement_of_datagrams, .timeout = 60)
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
 	VT_MINUS_AS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &octet, 1),
 		    EINVAL);
-	cr_expect_eq(set(id, CLASS), 0);
+	cr_expect_eq(set_verbs_tos(id, CLASS), 0);
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
 }

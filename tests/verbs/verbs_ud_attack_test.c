@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* docs/verbs.md, octet by octet. */
-static size_t datagram(uint8_t *d, uint32_t dest, uint32_t src, uint32_t qkey, const char *data)
+static size_t make_verbs_ud_attack_datagram(uint8_t *d, uint32_t dest, uint32_t src, uint32_t qkey,
+					    const char *data)
 {
 	uint32_t n[3] = { htonl(dest), htonl(src), htonl(qkey) };
 
@@ -30,7 +31,7 @@ static int forger(uint16_t *port)
 	return fd;
 }
 
-static void forge(int fd, uint16_t port, const uint8_t *d, size_t len)
+static void forge_verbs_ud_attack(int fd, uint16_t port, const uint8_t *d, size_t len)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 
@@ -39,7 +40,7 @@ static void forge(int fd, uint16_t port, const uint8_t *d, size_t len)
 }
 
 /* Until so many were found wrong; nothing completes meanwhile. */
-static void refused(struct vud_qp *q, uint64_t n)
+static void expect_verbs_ud_attack_refused(struct vud_qp *q, uint64_t n)
 {
 	struct ibv_wc wc;
 
@@ -70,27 +71,27 @@ Test(verbs_ud_attack, what_is_no_datagram_of_a_queue_pair_is_dropped, .timeout =
 	vud_open(&v);
 	vud_up(&v, &q);
 	vud_recv(&q, 1, 0, 2000);
-	len = datagram(good, q.qp->qp_num, src, VUD_QKEY, "octets");
+	len = make_verbs_ud_attack_datagram(good, q.qp->qp_num, src, VUD_QKEY, "octets");
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		memcpy(d, good, len);
 		/* The forger's port may have it already. */
 		d[wrong[i].at] = good[wrong[i].at] == wrong[i].value ? (uint8_t)(wrong[i].value ^ 1)
 								     : wrong[i].value;
-		forge(fd, (uint16_t)q.qp->qp_num, d, len);
-		refused(&q, ++n);
+		forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, d, len);
+		expect_verbs_ud_attack_refused(&q, ++n);
 	}
 	for (size_t cut = 0; cut < 28; cut++) {
-		forge(fd, (uint16_t)q.qp->qp_num, good, cut);
-		refused(&q, ++n);
+		forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, good, cut);
+		expect_verbs_ud_attack_refused(&q, ++n);
 	}
 	/* Longer than the MTU, by one octet and by many. */
 	memcpy(d, good, 28);
-	forge(fd, (uint16_t)q.qp->qp_num, d, 28 + 1025);
-	refused(&q, ++n);
-	forge(fd, (uint16_t)q.qp->qp_num, d, 2048);
-	refused(&q, ++n);
+	forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, d, 28 + 1025);
+	expect_verbs_ud_attack_refused(&q, ++n);
+	forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, d, 2048);
+	expect_verbs_ud_attack_refused(&q, ++n);
 	/* As it should be, from whoever has the port that its number says. */
-	forge(fd, (uint16_t)q.qp->qp_num, good, len);
+	forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, good, len);
 	wc = vud_wc(&q);
 	cr_expect_eq(wc.status, 0);
 	cr_expect_eq(wc.src_qp, src);
@@ -119,13 +120,13 @@ Test(verbs_ud_attack, acknowledgements, .timeout = 30)
 	vud_open(&v);
 	vud_up(&v, &q);
 	vud_recv(&q, 1, 0, 2000);
-	len = datagram(d, q.qp->qp_num, src, VUD_QKEY, "");
+	len = make_verbs_ud_attack_datagram(d, q.qp->qp_num, src, VUD_QKEY, "");
 	d[6] = 4; /* asks for one */
 	d[24] = 0x12;
 	d[25] = 0x34;
 	d[26] = (uint8_t)(own >> 8);
 	d[27] = (uint8_t)own;
-	forge(fd, (uint16_t)q.qp->qp_num, d, len);
+	forge_verbs_ud_attack(fd, (uint16_t)q.qp->qp_num, d, len);
 	cr_expect_eq(vud_wc(&q).status, 0);
 	len = (size_t)recvfrom(fd, d, sizeof d, 0, (struct sockaddr *)&from, &fromlen);
 	cr_expect_eq(len, 28);
@@ -133,15 +134,15 @@ Test(verbs_ud_attack, acknowledgements, .timeout = 30)
 	cr_expect_arr_eq(d + 24, "\x12\x34\0\0", 4);
 	cr_expect_eq(ntohs(from.sin_port), (uint16_t)q.qp->qp_num);
 	/* One that nobody asked for, of a queue pair that is there, and of none. */
-	datagram(d, q.qp->qp_num, src, 0, "");
+	make_verbs_ud_attack_datagram(d, q.qp->qp_num, src, 0, "");
 	d[5] = 2;
-	forge(fd, ud_of_process()->ack_port, d, 28);
-	datagram(d, 0xf00001, src, 0, "");
+	forge_verbs_ud_attack(fd, ud_of_process()->ack_port, d, 28);
+	make_verbs_ud_attack_datagram(d, 0xf00001, src, 0, "");
 	d[5] = 2;
-	forge(fd, ud_of_process()->ack_port, d, 28);
+	forge_verbs_ud_attack(fd, ud_of_process()->ack_port, d, 28);
 	d[5] = 1;
-	forge(fd, ud_of_process()->ack_port, d, 28);
-	refused(&q, 1);
+	forge_verbs_ud_attack(fd, ud_of_process()->ack_port, d, 28);
+	expect_verbs_ud_attack_refused(&q, 1);
 	vud_recv(&q, 2, 0, 100);
 	vud_send(&q, 3, &q, 1, 0);
 	cr_expect_eq(vud_wc(&q).status, 0);
@@ -172,10 +173,10 @@ Test(verbs_ud_attack, attack_3_an_answer_is_no_longer_than_its_request, .timeout
 	cr_assert_eq(rdma_listen(listen, 4), 0, "%m");
 	port = ntohs(rdma_get_src_port(listen));
 	for (size_t len = UD_HEADER; len < UD_HEADER + UD_PD_REP; len++)
-		forge(fd, port, d, len);
-	forge(fd, port, d, UD_HEADER + UD_PD_REP + 1);
+		forge_verbs_ud_attack(fd, port, d, len);
+	forge_verbs_ud_attack(fd, port, d, UD_HEADER + UD_PD_REP + 1);
 	d[15] = 1; /* another one, and what is heard of first is this */
-	forge(fd, port, d, UD_HEADER + UD_PD_REP);
+	forge_verbs_ud_attack(fd, port, d, UD_HEADER + UD_PD_REP);
 	e = vt_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	asked = e->id;
 	rdma_ack_cm_event(e);
@@ -183,7 +184,7 @@ Test(verbs_ud_attack, attack_3_an_answer_is_no_longer_than_its_request, .timeout
 	for (int again = 0; again < 3; again++) {
 		cr_expect_eq(recv(fd, got, sizeof got, 0), UD_HEADER + UD_PD_REP);
 		cr_expect_eq(got[15], 1);
-		forge(fd, port, d, UD_HEADER + UD_PD_REP);
+		forge_verbs_ud_attack(fd, port, d, UD_HEADER + UD_PD_REP);
 	}
 	cr_expect_not(vt_readable(ch->fd, 50));
 	cr_expect_eq(rdma_destroy_id(asked), 0);
@@ -233,9 +234,10 @@ Test(verbs_ud_attack, a_queue_pair_goes_in_the_midst_of_traffic, .timeout = 30)
 		vud_up(&v, &a);
 		vud_up(&v, &b);
 		vud_recv(&b, 1, 0, 2000);
-		len = datagram(d, b.qp->qp_num, 0xf00000u | own, VUD_QKEY, "x");
+		len = make_verbs_ud_attack_datagram(d, b.qp->qp_num, 0xf00000u | own, VUD_QKEY,
+						    "x");
 		for (int i = 0; i < 50; i++) {
-			forge(fd, (uint16_t)b.qp->qp_num, d, len);
+			forge_verbs_ud_attack(fd, (uint16_t)b.qp->qp_num, d, len);
 			vud_send(&a, 0, &b, 1000, 0);
 		}
 		cr_assert_eq(ibv_req_notify_cq(b.cq, 0), 0);

@@ -11,7 +11,7 @@ static void armed(struct vt_end *e)
 }
 
 /* An event came, as many as there are, and the queue is empty then. */
-static void told(struct vt_end *e, unsigned completions)
+static void expect_both_event(struct vt_end *e, unsigned completions)
 {
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
@@ -51,17 +51,17 @@ VT_TEST(verbs_ud_cm, a_queue_of_both_kinds)
 	/* One after the other, of either kind. */
 	armed(&v.b);
 	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 4, NULL), 0);
-	told(&v.b, 1);
+	expect_both_event(&v.b, 1);
 	armed(&v.b);
 	vud_send(&q, 0, &q, 1, 0);
-	told(&v.b, 1);
+	expect_both_event(&v.b, 1);
 	/* Both at a time: one is told of, the other by the next arming. */
 	armed(&v.b);
 	vud_send(&q, 0, &q, 1, 0);
 	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 4, NULL), 0);
 	for (int i = 0; i < 2; i++) /* the first one's, and this one's */
 		vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
-	told(&v.b, 2);
+	expect_both_event(&v.b, 2);
 	armed(&v.b);
 	while (vt_readable(v.b.cc->fd, 20)) { /* it may have been told of already */
 		struct ibv_cq *cq;
@@ -73,7 +73,7 @@ VT_TEST(verbs_ud_cm, a_queue_of_both_kinds)
 		armed(&v.b);
 	}
 	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 4, NULL), 0);
-	told(&v.b, 1);
+	expect_both_event(&v.b, 1);
 	cr_expect_eq(ibv_destroy_qp(q.qp), 0);
 	cr_expect_eq(ibv_dereg_mr(q.mr), 0);
 	vud_close(&ud);

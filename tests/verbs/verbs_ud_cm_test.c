@@ -27,7 +27,7 @@ static void set_addr(struct sockaddr_storage *ss, const char *ip, uint16_t port)
 		     1);
 }
 
-static void equip(struct rdma_cm_id *id)
+static void equip_verbs_ud_cm(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
 					 .cap = { 8, 8, 1, 1, 0 },
@@ -37,7 +37,8 @@ static void equip(struct rdma_cm_id *id)
 	cr_expect_eq(id->qp->state, IBV_QPS_RTS);
 }
 
-static struct rdma_cm_id *resolved(struct rdma_event_channel *ch, struct sockaddr_storage *to)
+static struct rdma_cm_id *make_resolved_verbs_ud_cm(struct rdma_event_channel *ch,
+						    struct sockaddr_storage *to)
 {
 	struct rdma_cm_id *id;
 
@@ -50,7 +51,7 @@ static struct rdma_cm_id *resolved(struct rdma_event_channel *ch, struct sockadd
 	return id;
 }
 
-static void up(struct pair *p, const char *ip)
+static void connect_ud_pair(struct pair *p, const char *ip)
 {
 	memset(p, 0, sizeof *p);
 	set_addr(&p->addr, ip, 0);
@@ -60,11 +61,11 @@ static void up(struct pair *p, const char *ip)
 	cr_assert_eq(rdma_bind_addr(p->listen, (struct sockaddr *)&p->addr), 0);
 	cr_assert_eq(rdma_listen(p->listen, 4), 0, "%m");
 	set_addr(&p->addr, ip, ntohs(rdma_get_src_port(p->listen)));
-	p->ask = resolved(p->ch[0], &p->addr);
-	equip(p->ask);
+	p->ask = make_resolved_verbs_ud_cm(p->ch[0], &p->addr);
+	equip_verbs_ud_cm(p->ask);
 }
 
-static void down(struct pair *p)
+static void close_ud_pair(struct pair *p)
 {
 	if (p->ask->qp)
 		rdma_destroy_qp(p->ask);
@@ -80,7 +81,7 @@ static void down(struct pair *p)
 }
 
 /* The request, with the asker's private data. */
-static void take(struct pair *p, const char *said)
+static void take_ud_cm_request(struct pair *p, const char *said)
 {
 	struct rdma_cm_event *e = vt_event(p->ch[1], RDMA_CM_EVENT_CONNECT_REQUEST);
 
@@ -92,7 +93,7 @@ static void take(struct pair *p, const char *said)
 	rdma_ack_cm_event(e);
 }
 
-static struct ibv_mr *recv_one(struct rdma_cm_id *id, uint8_t *buf, uint32_t len)
+static struct ibv_mr *receive_one_verbs_ud_cm(struct rdma_cm_id *id, uint8_t *buf, uint32_t len)
 {
 	struct ibv_mr *mr = ibv_reg_mr(id->pd, buf, len, IBV_ACCESS_LOCAL_WRITE);
 
@@ -101,11 +102,12 @@ static struct ibv_mr *recv_one(struct rdma_cm_id *id, uint8_t *buf, uint32_t len
 }
 
 /* A message there, and one back to whom the completion names. */
-static void exchange(struct pair *p, const struct rdma_ud_param *to)
+static void exchange_verbs_ud_cm(struct pair *p, const struct rdma_ud_param *to)
 {
 	static uint8_t mem[2][100];
 	struct ibv_ah *ah = ibv_create_ah(p->ask->pd, (struct ibv_ah_attr *)&to->ah_attr), *back;
-	struct ibv_mr *mr[2] = { recv_one(p->ask, mem[0], 100), recv_one(p->answer, mem[1], 100) };
+	struct ibv_mr *mr[2] = { receive_one_verbs_ud_cm(p->ask, mem[0], 100),
+				 receive_one_verbs_ud_cm(p->answer, mem[1], 100) };
 	struct ibv_wc wc;
 
 	cr_assert_not_null(ah, "%m");
@@ -136,10 +138,10 @@ static void asks_and_is_answered(const char *ip)
 	struct rdma_cm_event *e;
 	struct pair p;
 
-	up(&p, ip);
+	connect_ud_pair(&p, ip);
 	cr_assert_eq(rdma_connect(p.ask, &say), 0, "%m");
-	take(&p, "who?");
-	equip(p.answer);
+	take_ud_cm_request(&p, "who?");
+	equip_verbs_ud_cm(p.answer);
 	say = (struct rdma_conn_param){ .private_data = "me", .private_data_len = 2 };
 	cr_assert_eq(rdma_accept(p.answer, &say), 0);
 	e = vt_event(p.ch[0], RDMA_CM_EVENT_ESTABLISHED);
@@ -150,10 +152,10 @@ static void asks_and_is_answered(const char *ip)
 	cr_expect(!memcmp(ud.private_data, "me", 2));
 	cr_expect(ud.ah_attr.is_global);
 	rdma_ack_cm_event(e);
-	exchange(&p, &ud);
+	exchange_verbs_ud_cm(&p, &ud);
 	VT_MINUS_AS(rdma_accept(p.answer, &say), EINVAL);
 	VT_MINUS_AS(rdma_disconnect(p.ask), EINVAL);
-	down(&p);
+	close_ud_pair(&p);
 }
 
 Test(verbs_ud_cm, asks_and_is_answered_over_ipv4, .timeout = 30)
@@ -173,9 +175,9 @@ Test(verbs_ud_cm, refused, .timeout = 30)
 		struct rdma_cm_event *e;
 		struct pair p;
 
-		up(&p, "127.0.0.1");
+		connect_ud_pair(&p, "127.0.0.1");
 		cr_assert_eq(rdma_connect(p.ask, NULL), 0);
-		take(&p, "");
+		take_ud_cm_request(&p, "");
 		if (how == 0) {
 			cr_assert_eq(rdma_reject(p.answer, "no", 2), 0);
 		} else {
@@ -189,7 +191,7 @@ Test(verbs_ud_cm, refused, .timeout = 30)
 		if (how == 2)
 			VT_MINUS_AS(rdma_accept(p.answer, &(struct rdma_conn_param){ .qp_num = 1 }),
 				    ECONNRESET);
-		down(&p);
+		close_ud_pair(&p);
 	}
 }
 
@@ -208,7 +210,7 @@ Test(verbs_ud_cm, nobody_there, .timeout = 30)
 	cr_assert_eq(rdma_bind_addr(gone, (struct sockaddr *)&to), 0);
 	set_addr(&to, "127.0.0.1", ntohs(rdma_get_src_port(gone)));
 	cr_assert_eq(rdma_destroy_id(gone), 0);
-	id = resolved(ch, &to);
+	id = make_resolved_verbs_ud_cm(ch, &to);
 	cr_assert_eq(rdma_connect(id, NULL), 0);
 	e = vt_event(ch, RDMA_CM_EVENT_UNREACHABLE);
 	cr_expect_eq(e->status, -ECONNREFUSED);
@@ -227,10 +229,10 @@ Test(verbs_ud_cm, bounds, .timeout = 30)
 	struct rdma_cm_event *e;
 	struct pair p;
 
-	up(&p, "127.0.0.1");
+	connect_ud_pair(&p, "127.0.0.1");
 	VT_MINUS_AS(rdma_connect(p.ask, &say), EINVAL);
 	for (int i = 0; i < 5; i++) {
-		more[i] = resolved(p.ch[0], &p.addr);
+		more[i] = make_resolved_verbs_ud_cm(p.ch[0], &p.addr);
 		cr_assert_eq(rdma_connect(more[i], NULL), 0);
 	}
 	for (int i = 0; i < 4; i++) {
@@ -249,12 +251,12 @@ Test(verbs_ud_cm, bounds, .timeout = 30)
 		cr_expect_eq(e->param.ud.qp_num, 0xf01234);
 		rdma_ack_cm_event(e);
 	}
-	take(&p, ""); /* the fifth has asked again */
+	take_ud_cm_request(&p, ""); /* the fifth has asked again */
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(rdma_destroy_id(got[i]), 0);
 	for (int i = 0; i < 5; i++)
 		cr_expect_eq(rdma_destroy_id(more[i]), 0);
-	down(&p);
+	close_ud_pair(&p);
 }
 
 /* ---- address handles ---- */
@@ -293,8 +295,9 @@ Test(verbs_ud_cm, handles_of_addresses)
 
 /* ---- groups ---- */
 
-static struct rdma_cm_id *member(struct rdma_event_channel *ch, struct sockaddr_storage *group,
-				 bool receives, struct rdma_ud_param *ud)
+static struct rdma_cm_id *make_verbs_ud_cm_member(struct rdma_event_channel *ch,
+						  struct sockaddr_storage *group, bool receives,
+						  struct rdma_ud_param *ud)
 {
 	struct rdma_cm_join_mc_attr_ex ex = { .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
 							   RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -307,7 +310,7 @@ static struct rdma_cm_id *member(struct rdma_event_channel *ch, struct sockaddr_
 	set_addr(&own, "127.0.0.1", 0);
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
 	cr_assert_eq(rdma_bind_addr(id, (struct sockaddr *)&own), 0);
-	equip(id);
+	equip_verbs_ud_cm(id);
 	if (receives)
 		cr_assert_eq(rdma_join_multicast(id, ex.addr, id), 0, "%m");
 	else
@@ -336,8 +339,8 @@ Test(verbs_ud_cm, a_group_gets_what_one_sends, .timeout = 30)
 	set_addr(&group, "239.255.77.1", 0);
 	set_addr(&other, "239.255.77.2", 0);
 	for (int i = 0; i < 3; i++) {
-		id[i] = member(ch, &group, i < 2, &ud);
-		mr[i] = recv_one(id[i], mem[i], 100);
+		id[i] = make_verbs_ud_cm_member(ch, &group, i < 2, &ud);
+		mr[i] = receive_one_verbs_ud_cm(id[i], mem[i], 100);
 	}
 	cr_expect_eq(ud.ah_attr.grh.dgid.raw[12], 239);
 	ah = ibv_create_ah(id[2]->pd, &ud.ah_attr);
@@ -400,7 +403,7 @@ Test(verbs_ud_cm, groups_are_counted, .timeout = 30)
 /* ---- two processes ---- */
 
 /* The child answers each message with one more than it says. */
-static _Noreturn void child(int to_parent)
+static _Noreturn void run_verbs_ud_cm_child(int to_parent)
 {
 	static struct vud_qp q;
 	struct ibv_wc wc;
@@ -455,7 +458,7 @@ Test(verbs_ud_cm, two_processes, .timeout = 30)
 
 		if (ibv_poll_cq(q.cq, 1, &wc) >= 0 || ibv_post_send(q.qp, &wr, &bad) != EINVAL)
 			_exit(3);
-		child(fds[1]);
+		run_verbs_ud_cm_child(fds[1]);
 	}
 	cr_assert_eq(read(fds[0], &other.qp_num, 4), 4);
 	peer.qp = &other;

@@ -13,16 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct sockaddr_in loopback(uint32_t host, uint16_t port)
+static struct sockaddr_in get_verbs_ud_corners_loopback(uint32_t host, uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + host) };
 }
 
-static int raw_socket(uint32_t host, uint16_t *port)
+static int open_verbs_ud_corners_raw_socket(uint32_t host, uint16_t *port)
 {
-	struct sockaddr_in a4 = loopback(host, *port);
+	struct sockaddr_in a4 = get_verbs_ud_corners_loopback(host, *port);
 	socklen_t len = sizeof a4;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -34,7 +34,7 @@ static int raw_socket(uint32_t host, uint16_t *port)
 
 static void hurl(int fd, const struct ud_header *h, size_t payload, uint16_t port)
 {
-	const struct sockaddr_in to = loopback(0, port);
+	const struct sockaddr_in to = get_verbs_ud_corners_loopback(0, port);
 	uint8_t octets[UD_HEADER + 64] = { 0 };
 
 	ud_put(h, octets);
@@ -108,7 +108,7 @@ static struct ifaddrs *odd_interfaces(struct ifaddrs all[4])
 	ss[0].ss_family = AF_PACKET;
 	a6->sin6_family = AF_INET6;
 	a6->sin6_addr.s6_addr[15] = 1;
-	*a4 = loopback(0, 0);
+	*a4 = get_verbs_ud_corners_loopback(0, 0);
 	for (int i = 0; i < 4; i++)
 		all[i] = (struct ifaddrs){ .ifa_next = i < 3 ? &all[i + 1] : NULL,
 					   .ifa_name = lo,
@@ -120,7 +120,8 @@ static struct ifaddrs *odd_interfaces(struct ifaddrs all[4])
 Test(verbs_ud_corners, odd_interfaces)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET };
-	struct sockaddr_in a4 = loopback(0, 0), none = loopback(55, 0);
+	struct sockaddr_in a4 = get_verbs_ud_corners_loopback(0, 0),
+			   none = get_verbs_ud_corners_loopback(55, 0);
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct ifaddrs all[4];
 	struct rdma_cm_event *e;
@@ -171,7 +172,7 @@ Test(verbs_ud_corners, datagrams_that_say_more_or_less)
 	struct ud_sock s = { .family = AF_INET };
 	int one = 1;
 
-	s.fd = raw_socket(0, &to.port);
+	s.fd = open_verbs_ud_corners_raw_socket(0, &to.port);
 	cr_assert_eq(ud_send(&s, &to, NULL, 0, &iov, 1), 0);
 	cr_assert(vt_readable(s.fd, VT_MS));
 	cr_assert_eq(ud_recv(&s, &pk, 1, 4), 1);
@@ -385,7 +386,7 @@ Test(verbs_ud_corners, peers_without_memory, .timeout = 30)
 
 /* ---- what comes from strangers ---- */
 
-static void counted(uint64_t malformed)
+static void get_verbs_ud_corners_counted(uint64_t malformed)
 {
 	while (vud_stats().malformed < malformed)
 		sched_yield();
@@ -400,7 +401,7 @@ Test(verbs_ud_corners, strangers, .timeout = 30)
 	uint16_t port = 0;
 	struct vud_qp q;
 	struct vud v;
-	int fd = raw_socket(0, &port);
+	int fd = open_verbs_ud_corners_raw_socket(0, &port);
 
 	vud_open(&v);
 	vud_up(&v, &q);
@@ -408,13 +409,13 @@ Test(verbs_ud_corners, strangers, .timeout = 30)
 	h.src = 0xf00000u | port;
 	vud_recv(&q, 7, 0, 256);
 	hurl(fd, &h, 0, (uint16_t)q.qp->qp_num);
-	counted(1);
+	get_verbs_ud_corners_counted(1);
 	hurl(fd, &h, 3, ud_of_process()->ack_port);
-	counted(2);
+	get_verbs_ud_corners_counted(2);
 	h.type = UD_DATA;
 	hurl(fd, &h, 8, (uint16_t)q.qp->qp_num);
 	cr_expect_eq(vud_wc(&q).wr_id, 7);
-	counted(2);
+	get_verbs_ud_corners_counted(2);
 	vud_down(&q);
 	vud_close(&v);
 	close(fd);
@@ -455,7 +456,7 @@ Test(verbs_ud_corners, of_the_parents, .timeout = 30)
 	child = fork();
 	if (!child)
 		_exit(in_a_child(&q, &of_srq));
-	cr_expect_eq(end_of(child), 0);
+	cr_expect_eq(await_child_status(child), 0);
 	cr_expect_not(vt_readable(q.cc->fd, 0));
 	vud_down(&of_srq);
 	cr_expect_eq(ibv_destroy_srq(v.srq), 0);

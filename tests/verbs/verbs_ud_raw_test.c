@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct sockaddr_in loopback(uint16_t port)
+static struct sockaddr_in get_verbs_ud_raw_loopback(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(port),
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-static int raw_socket(uint16_t *port)
+static int open_verbs_ud_raw_raw_socket(uint16_t *port)
 {
-	struct sockaddr_in a4 = loopback(0);
+	struct sockaddr_in a4 = get_verbs_ud_raw_loopback(0);
 	socklen_t len = sizeof a4;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -27,7 +27,7 @@ static int raw_socket(uint16_t *port)
 	return fd;
 }
 
-static struct rdma_cm_id *new_id(struct rdma_event_channel *ch)
+static struct rdma_cm_id *new_verbs_ud_raw_id(struct rdma_event_channel *ch)
 {
 	struct rdma_cm_id *id;
 
@@ -35,9 +35,10 @@ static struct rdma_cm_id *new_id(struct rdma_event_channel *ch)
 	return id;
 }
 
-static struct rdma_cm_id *resolved(struct rdma_event_channel *ch, struct sockaddr *to)
+static struct rdma_cm_id *make_resolved_verbs_ud_raw(struct rdma_event_channel *ch,
+						     struct sockaddr *to)
 {
-	struct rdma_cm_id *id = new_id(ch);
+	struct rdma_cm_id *id = new_verbs_ud_raw_id(ch);
 
 	cr_assert_eq(rdma_resolve_addr(id, NULL, to, 2000), 0);
 	vt_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -46,7 +47,7 @@ static struct rdma_cm_id *resolved(struct rdma_event_channel *ch, struct sockadd
 	return id;
 }
 
-static void say(int fd, const struct ud_header *h, const struct sockaddr_in *to)
+static void say_verbs_ud_raw(int fd, const struct ud_header *h, const struct sockaddr_in *to)
 {
 	uint8_t octets[UD_HEADER + UD_PD_REQ] = { 0 };
 
@@ -71,10 +72,10 @@ Test(verbs_ud_raw, answers, .timeout = 30)
 	struct rdma_cm_id *id;
 	uint16_t port;
 	ssize_t n;
-	int fd = raw_socket(&port);
+	int fd = open_verbs_ud_raw_raw_socket(&port);
 
-	to = loopback(port);
-	id = resolved(ch, (struct sockaddr *)&to);
+	to = get_verbs_ud_raw_loopback(port);
+	id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 	cr_assert_eq(rdma_connect(id, &conn), 0, "%m");
 	n = recvfrom(fd, octets, sizeof octets, 0, (struct sockaddr *)&from, &len);
 	cr_assert_gt(n, 0);
@@ -82,12 +83,12 @@ Test(verbs_ud_raw, answers, .timeout = 30)
 	cr_expect_eq(asked.type, UD_REQ);
 	cr_expect_eq(asked.src, 0xf01234);
 	h.ask = asked.ask + 1;
-	say(fd, &h, &from);
-	say(fd, &asked, &from);
+	say_verbs_ud_raw(fd, &h, &from);
+	say_verbs_ud_raw(fd, &asked, &from);
 	for (int i = 0; i < 20; i++) /* more than are looked at together */
 		cr_assert_eq(sendto(fd, "none", 4, 0, (struct sockaddr *)&from, len), 4);
 	h.ask = asked.ask;
-	say(fd, &h, &from);
+	say_verbs_ud_raw(fd, &h, &from);
 	e = vt_event(ch, RDMA_CM_EVENT_ESTABLISHED);
 	cr_expect_eq(e->param.ud.qp_num, 5);
 	cr_expect_eq(e->param.ud.qkey, 6);
@@ -102,8 +103,8 @@ Test(verbs_ud_raw, asking_fails)
 	static const enum vfail_call calls[] = { VFAIL_GETRANDOM, VFAIL_CONNECT };
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_conn_param conn = { .private_data = "", .private_data_len = UD_PD_REQ + 1 };
-	struct sockaddr_in to = loopback(9);
-	struct rdma_cm_id *id = resolved(ch, (struct sockaddr *)&to);
+	struct sockaddr_in to = get_verbs_ud_raw_loopback(9);
+	struct rdma_cm_id *id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 
 	VT_MINUS_AS(rdma_connect(id, &conn), EINVAL);
 	for (size_t i = 0; i < 2; i++) {
@@ -124,18 +125,18 @@ struct ears {
 	struct sockaddr_in at;
 };
 
-static struct ears hear(int backlog)
+static struct ears hear_verbs_ud_raw(int backlog)
 {
-	struct ears l = { rdma_create_event_channel(), NULL, loopback(0) };
+	struct ears l = { rdma_create_event_channel(), NULL, get_verbs_ud_raw_loopback(0) };
 
-	l.listen = new_id(l.ch);
+	l.listen = new_verbs_ud_raw_id(l.ch);
 	cr_assert_eq(rdma_bind_addr(l.listen, (struct sockaddr *)&l.at), 0);
 	cr_assert_eq(rdma_listen(l.listen, backlog), 0);
 	l.at.sin_port = rdma_get_src_port(l.listen);
 	return l;
 }
 
-static struct rdma_cm_id *request(struct ears *l)
+static struct rdma_cm_id *take_verbs_ud_raw_request(struct ears *l)
 {
 	struct rdma_cm_event *e = vt_event(l->ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	struct rdma_cm_id *id = e->id;
@@ -149,23 +150,24 @@ static struct rdma_cm_id *request(struct ears *l)
 Test(verbs_ud_raw, requests_that_are_alike, .timeout = 30)
 {
 	struct ud_header h = { .type = UD_REQ, .ask = 77, .src = 5 };
-	struct ears l[2] = { hear(1000), hear(1000) };
+	struct ears l[2] = { hear_verbs_ud_raw(1000), hear_verbs_ud_raw(1000) };
 	struct rdma_conn_param conn = { .qp_num = 0x1000000 };
 	struct rdma_cm_id *id[4];
 	uint16_t port[2];
 	uint8_t octets[200];
-	int fd[2] = { raw_socket(&port[0]), raw_socket(&port[1]) };
+	int fd[2] = { open_verbs_ud_raw_raw_socket(&port[0]),
+		      open_verbs_ud_raw_raw_socket(&port[1]) };
 
-	say(fd[0], &h, &l[0].at);
-	id[0] = request(&l[0]);
-	say(fd[0], &h, &l[1].at);
-	id[1] = request(&l[1]);
-	say(fd[0], &h, &l[0].at); /* once more: it waits already */
-	say(fd[1], &h, &l[0].at);
-	id[2] = request(&l[0]);
+	say_verbs_ud_raw(fd[0], &h, &l[0].at);
+	id[0] = take_verbs_ud_raw_request(&l[0]);
+	say_verbs_ud_raw(fd[0], &h, &l[1].at);
+	id[1] = take_verbs_ud_raw_request(&l[1]);
+	say_verbs_ud_raw(fd[0], &h, &l[0].at); /* once more: it waits already */
+	say_verbs_ud_raw(fd[1], &h, &l[0].at);
+	id[2] = take_verbs_ud_raw_request(&l[0]);
 	h.ask = 78;
-	say(fd[0], &h, &l[0].at);
-	id[3] = request(&l[0]);
+	say_verbs_ud_raw(fd[0], &h, &l[0].at);
+	id[3] = take_verbs_ud_raw_request(&l[0]);
 	cr_expect_neq(id[2], id[0]);
 	/* An answer names a queue pair. */
 	VT_MINUS_AS(rdma_accept(id[0], NULL), EINVAL);
@@ -176,7 +178,7 @@ Test(verbs_ud_raw, requests_that_are_alike, .timeout = 30)
 	cr_assert_gt(recv(fd[0], octets, sizeof octets, 0), 0);
 	/* Asked again, it is said again; the same question of another is another. */
 	h.ask = 77;
-	say(fd[0], &h, &l[0].at);
+	say_verbs_ud_raw(fd[0], &h, &l[0].at);
 	cr_assert_gt(recv(fd[0], octets, sizeof octets, 0), 0);
 	cr_assert_eq(rdma_reject(id[2], "no", 2), 0);
 	cr_assert_gt(recv(fd[1], octets, sizeof octets, 0), 0);
@@ -198,12 +200,12 @@ Test(verbs_ud_raw, requests_that_are_alike, .timeout = 30)
 Test(verbs_ud_raw, what_is_no_request, .timeout = 30)
 {
 	struct ud_header h = { .type = UD_REP, .ask = 1 };
-	struct ears l = hear(0);
+	struct ears l = hear_verbs_ud_raw(0);
 	uint64_t malformed = vud_stats().malformed;
 	uint16_t port;
-	int fd = raw_socket(&port);
+	int fd = open_verbs_ud_raw_raw_socket(&port);
 
-	say(fd, &h, &l.at);
+	say_verbs_ud_raw(fd, &h, &l.at);
 	cr_assert_eq(sendto(fd, "none", 4, 0, (struct sockaddr *)&l.at, sizeof l.at), 4);
 	for (int ms = 0; vud_stats().malformed < malformed + 2 && ms < VT_MS; ms++)
 		poll(NULL, 0, 1);
@@ -220,20 +222,20 @@ Test(verbs_ud_raw, requests_without_memory, .timeout = 30)
 	static const size_t sizes[] = { sizeof(struct vd_id), sizeof(struct vd_event),
 					sizeof(struct vd_ud_id) };
 	struct ud_header h = { .type = UD_REQ, .ask = 77, .src = 5 };
-	struct ears l = hear(5);
+	struct ears l = hear_verbs_ud_raw(5);
 	struct rdma_cm_id *id;
 	uint16_t port;
-	int fd = raw_socket(&port);
+	int fd = open_verbs_ud_raw_raw_socket(&port);
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++, h.ask++) {
 		vfail_size(sizes[i]);
-		say(fd, &h, &l.at);
+		say_verbs_ud_raw(fd, &h, &l.at);
 		for (int ms = 0; !vfail_taken() && ms < VT_MS; ms++)
 			poll(NULL, 0, 1);
 		cr_assert(vfail_came(), "%zu", i);
 		cr_expect_not(vt_readable(l.ch->fd, 0));
-		say(fd, &h, &l.at);
-		id = request(&l);
+		say_verbs_ud_raw(fd, &h, &l.at);
+		id = take_verbs_ud_raw_request(&l);
 		cr_expect_eq(rdma_destroy_id(id), 0);
 	}
 	cr_expect_eq(rdma_destroy_id(l.listen), 0);
@@ -244,8 +246,8 @@ Test(verbs_ud_raw, requests_without_memory, .timeout = 30)
 /* A port has one listener for datagrams; another identifier may only send from it. */
 Test(verbs_ud_raw, one_listener_of_a_port)
 {
-	struct ears l = hear(1);
-	struct rdma_cm_id *other = new_id(l.ch), *tcp;
+	struct ears l = hear_verbs_ud_raw(1);
+	struct rdma_cm_id *other = new_verbs_ud_raw_id(l.ch), *tcp;
 
 	VT_MINUS_AS(rdma_bind_addr(other, (struct sockaddr *)&l.at), EADDRINUSE);
 	cr_assert_eq(rdma_create_id(l.ch, &tcp, NULL, RDMA_PS_TCP), 0);
@@ -260,8 +262,8 @@ Test(verbs_ud_raw, one_listener_of_a_port)
 Test(verbs_ud_raw, joining, .timeout = 30)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	struct rdma_cm_id *id = new_id(ch), *tcp;
-	struct sockaddr_in group = loopback(0), to = loopback(9);
+	struct rdma_cm_id *id = new_verbs_ud_raw_id(ch), *tcp;
+	struct sockaddr_in group = get_verbs_ud_raw_loopback(0), to = get_verbs_ud_raw_loopback(9);
 	struct sockaddr local = { .sa_family = AF_UNIX };
 	struct rdma_cm_join_mc_attr_ex ex = { .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
 							   RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -273,7 +275,7 @@ Test(verbs_ud_raw, joining, .timeout = 30)
 	VT_MINUS_AS(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), EINVAL);
 	VT_MINUS_AS(rdma_leave_multicast(id, (struct sockaddr *)&group), EINVAL);
 	cr_expect_eq(rdma_destroy_id(id), 0);
-	id = resolved(ch, (struct sockaddr *)&to);
+	id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 	cr_assert_eq(rdma_create_id(ch, &tcp, NULL, RDMA_PS_TCP), 0);
 	VT_MINUS_AS(rdma_join_multicast(tcp, (struct sockaddr *)&group, NULL), EINVAL);
 	cr_expect_eq(rdma_destroy_id(tcp), 0);
@@ -306,7 +308,7 @@ Test(verbs_ud_raw, groups_of_ipv6, .timeout = 30)
 	const uint16_t lo = (uint16_t)if_nametoindex("lo");
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct sockaddr_in6 group = { .sin6_family = AF_INET6, .sin6_scope_id = lo };
-	struct sockaddr_in to = loopback(9);
+	struct sockaddr_in to = get_verbs_ud_raw_loopback(9);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 	struct vud_qp q;
@@ -331,7 +333,7 @@ Test(verbs_ud_raw, groups_of_ipv6, .timeout = 30)
 		      0);
 	cr_expect(vfail_came());
 	memcpy(&group.sin6_addr, gid.raw, 16);
-	id = resolved(ch, (struct sockaddr *)&to);
+	id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 	cr_assert_eq(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), 0);
 	e = vt_event(ch, RDMA_CM_EVENT_MULTICAST_JOIN);
 	cr_expect_arr_eq(e->param.ud.ah_attr.grh.dgid.raw, gid.raw, 16);

@@ -26,7 +26,7 @@ static void open_srq(struct shared *s, struct ibv_pd *pd)
 	cr_assert(s->mr && s->srq, "%m");
 }
 
-static void begin(struct shared *s)
+static void begin_verbs_ud_srq(struct shared *s)
 {
 	vud_open(&s->v);
 	vud_up(&s->v, &s->from);
@@ -36,7 +36,7 @@ static void begin(struct shared *s)
 		vud_up(&s->v, &s->to[i]);
 }
 
-static void end(struct shared *s)
+static void end_verbs_ud_srq(struct shared *s)
 {
 	cr_expect_eq(ibv_destroy_srq(s->srq), EBUSY, "queue pairs use it");
 	vud_down(&s->to[0]);
@@ -49,7 +49,7 @@ static void end(struct shared *s)
 }
 
 /* Its @wr_id-th piece. */
-static int give(struct shared *s, uint64_t wr_id, uint32_t key)
+static int give_shared_receive(struct shared *s, uint64_t wr_id, uint32_t key)
 {
 	struct ibv_sge sge = { (uintptr_t)s->pool + wr_id * PIECE, PIECE, key };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -57,14 +57,14 @@ static int give(struct shared *s, uint64_t wr_id, uint32_t key)
 	return ibv_post_srq_recv(s->srq, &wr, &bad);
 }
 
-static void tell(struct shared *s, unsigned whom, uint8_t what)
+static void send_to_shared(struct shared *s, unsigned whom, uint8_t what)
 {
 	s->from.buf[0] = what;
 	vud_send(&s->from, what, &s->to[whom], 1, 0);
 	cr_expect_eq(vud_wc(&s->from).status, 0);
 }
 
-static void heard(struct shared *s, unsigned who, uint64_t wr_id, uint8_t what)
+static void expect_shared_message(struct shared *s, unsigned who, uint64_t wr_id, uint8_t what)
 {
 	struct ibv_wc wc = vud_wc(&s->to[who]);
 
@@ -80,21 +80,21 @@ Test(verbs_ud_srq, messages_take_the_oldest_receive_of_all, .timeout = 30)
 	struct ibv_recv_wr wr = { 0 }, *bad;
 	struct shared s;
 
-	begin(&s);
+	begin_verbs_ud_srq(&s);
 	cr_expect_eq(s.to[0].qp->srq, s.srq);
 	cr_expect_eq(ibv_post_recv(s.to[0].qp, &wr, &bad), EINVAL, "it has no queue of its own");
 	for (uint64_t i = 0; i < DEPTH; i++)
-		cr_assert_eq(give(&s, i, s.mr->lkey), 0);
-	cr_expect_eq(give(&s, 0, s.mr->lkey), ENOMEM);
+		cr_assert_eq(give_shared_receive(&s, i, s.mr->lkey), 0);
+	cr_expect_eq(give_shared_receive(&s, 0, s.mr->lkey), ENOMEM);
 	for (uint8_t i = 0; i < DEPTH; i++) {
-		tell(&s, i & 1, (uint8_t)(0x30 + i));
-		heard(&s, i & 1, i, (uint8_t)(0x30 + i));
+		send_to_shared(&s, i & 1, (uint8_t)(0x30 + i));
+		expect_shared_message(&s, i & 1, i, (uint8_t)(0x30 + i));
 	}
 	/* A receive that was taken has left room for another. */
-	cr_expect_eq(give(&s, 3, s.mr->lkey), 0);
-	tell(&s, 1, 7);
-	heard(&s, 1, 3, 7);
-	end(&s);
+	cr_expect_eq(give_shared_receive(&s, 3, s.mr->lkey), 0);
+	send_to_shared(&s, 1, 7);
+	expect_shared_message(&s, 1, 3, 7);
+	end_verbs_ud_srq(&s);
 }
 
 /* What finds none waits, in each of the sockets; one receive is one message's. */
@@ -103,9 +103,9 @@ Test(verbs_ud_srq, messages_wait_for_receives, .timeout = 30)
 	struct ibv_wc wc;
 	struct shared s;
 
-	begin(&s);
-	tell(&s, 0, 1);
-	tell(&s, 1, 2);
+	begin_verbs_ud_srq(&s);
+	send_to_shared(&s, 0, 1);
+	send_to_shared(&s, 1, 2);
 	/* Polled and asleep, nobody has a receive for them. */
 	for (int i = 0; i < 100; i++)
 		cr_expect_eq(ibv_poll_cq(s.to[i & 1].cq, 1, &wc), 0);
@@ -113,8 +113,8 @@ Test(verbs_ud_srq, messages_wait_for_receives, .timeout = 30)
 	cr_assert_eq(ibv_req_notify_cq(s.to[1].cq, 0), 0);
 	cr_expect_not(vt_readable(s.to[0].cc->fd, 20));
 	cr_expect_not(vt_readable(s.to[1].cc->fd, 0));
-	cr_assert_eq(give(&s, 0, s.mr->lkey), 0);
-	cr_assert_eq(give(&s, 1, s.mr->lkey), 0);
+	cr_assert_eq(give_shared_receive(&s, 0, s.mr->lkey), 0);
+	cr_assert_eq(give_shared_receive(&s, 1, s.mr->lkey), 0);
 	vud_event(&s.to[0]);
 	vud_event(&s.to[1]);
 	cr_assert_eq(ibv_poll_cq(s.to[0].cq, 1, &wc), 1);
@@ -122,7 +122,7 @@ Test(verbs_ud_srq, messages_wait_for_receives, .timeout = 30)
 	cr_assert_eq(ibv_poll_cq(s.to[1].cq, 1, &wc), 1);
 	cr_expect_eq(s.pool[wc.wr_id * PIECE + 40], 2);
 	cr_expect_eq(vud_stats().no_recv, 0);
-	end(&s);
+	end_verbs_ud_srq(&s);
 }
 
 Test(verbs_ud_srq, the_limit_is_told, .timeout = 30)
@@ -131,19 +131,19 @@ Test(verbs_ud_srq, the_limit_is_told, .timeout = 30)
 	struct ibv_async_event e;
 	struct shared s;
 
-	begin(&s);
+	begin_verbs_ud_srq(&s);
 	for (uint64_t i = 0; i < 3; i++)
-		cr_assert_eq(give(&s, i, s.mr->lkey), 0);
+		cr_assert_eq(give_shared_receive(&s, i, s.mr->lkey), 0);
 	cr_assert_eq(ibv_modify_srq(s.srq, &attr, IBV_SRQ_LIMIT), 0);
-	tell(&s, 0, 1);
-	heard(&s, 0, 0, 1);
+	send_to_shared(&s, 0, 1);
+	expect_shared_message(&s, 0, 0, 1);
 	cr_expect_not(vt_readable(s.v.ctx->async_fd, 0), "two are left, which is no fewer");
-	tell(&s, 1, 2);
+	send_to_shared(&s, 1, 2);
 	e = vt_async(s.v.ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
 	cr_expect_eq(e.element.srq, s.srq);
 	ibv_ack_async_event(&e);
-	heard(&s, 1, 1, 2);
-	end(&s);
+	expect_shared_message(&s, 1, 1, 2);
+	end_verbs_ud_srq(&s);
 }
 
 /* One that fails says that it takes no more; what is posted is the other's. */
@@ -154,25 +154,26 @@ Test(verbs_ud_srq, one_that_fails_leaves_the_rest_to_others, .timeout = 30)
 	struct shared s;
 	struct ibv_wc wc;
 
-	begin(&s);
-	cr_assert_eq(give(&s, 0, s.mr->lkey + 0x100), 0, "no region's, which its turn shows");
-	cr_assert_eq(give(&s, 1, s.mr->lkey), 0);
-	tell(&s, 0, 1);
+	begin_verbs_ud_srq(&s);
+	cr_assert_eq(give_shared_receive(&s, 0, s.mr->lkey + 0x100), 0,
+		     "no region's, which its turn shows");
+	cr_assert_eq(give_shared_receive(&s, 1, s.mr->lkey), 0);
+	send_to_shared(&s, 0, 1);
 	wc = vud_wc(&s.to[0]);
 	cr_expect_eq(wc.status, IBV_WC_LOC_PROT_ERR);
 	cr_expect_eq(wc.wr_id, 0);
 	e = vt_async(s.v.ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
 	cr_expect_eq(e.element.qp, s.to[0].qp);
 	ibv_ack_async_event(&e);
-	tell(&s, 1, 2);
-	heard(&s, 1, 1, 2);
+	send_to_shared(&s, 1, 2);
+	expect_shared_message(&s, 1, 1, 2);
 	cr_assert_eq(ibv_modify_qp(s.to[1].qp, &attr, IBV_QP_STATE), 0);
 	e = vt_async(s.v.ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
 	cr_expect_eq(e.element.qp, s.to[1].qp);
 	ibv_ack_async_event(&e);
 	cr_assert_eq(ibv_modify_qp(s.to[1].qp, &attr, IBV_QP_STATE), 0);
 	cr_expect_not(vt_readable(s.v.ctx->async_fd, 20), "once");
-	end(&s);
+	end_verbs_ud_srq(&s);
 }
 
 /* With DDPSESS_NO_RECV=strict nothing waits. */
@@ -181,17 +182,17 @@ Test(verbs_ud_srq, strict_drops_what_finds_none, .timeout = 30)
 	struct shared s;
 
 	setenv("DDPSESS_NO_RECV", "strict", 1);
-	begin(&s);
-	tell(&s, 0, 1);
+	begin_verbs_ud_srq(&s);
+	send_to_shared(&s, 0, 1);
 	while (!vud_stats().no_recv) {
 		struct ibv_wc wc;
 
 		cr_assert_eq(ibv_poll_cq(s.to[0].cq, 1, &wc), 0);
 	}
-	cr_assert_eq(give(&s, 0, s.mr->lkey), 0);
-	tell(&s, 0, 2);
-	heard(&s, 0, 0, 2);
-	end(&s);
+	cr_assert_eq(give_shared_receive(&s, 0, s.mr->lkey), 0);
+	send_to_shared(&s, 0, 2);
+	expect_shared_message(&s, 0, 0, 2);
+	end_verbs_ud_srq(&s);
 }
 
 /* A session and datagrams take turns with the same receives; an identifier's queue is its queue pair's. */
@@ -216,11 +217,11 @@ VT_TEST(verbs_ud_srq, sessions_and_datagrams_share_one)
 	s.v.srq = s.srq;
 	vud_up(&s.v, &s.to[0]);
 	for (uint64_t i = 0; i < DEPTH; i++)
-		cr_assert_eq(give(&s, i, s.mr->lkey), 0);
+		cr_assert_eq(give_shared_receive(&s, i, s.mr->lkey), 0);
 	for (uint8_t i = 0; i < DEPTH; i++) {
 		if (i & 1) {
-			tell(&s, 0, i);
-			heard(&s, 0, i, i);
+			send_to_shared(&s, 0, i);
+			expect_shared_message(&s, 0, i, i);
 			continue;
 		}
 		v.a.buf[0] = i;

@@ -24,7 +24,7 @@ struct poster {
 	uint32_t first;
 };
 
-static void *post(void *arg)
+static void *post_verbs_ud_threads(void *arg)
 {
 	struct poster *p = arg;
 	struct shared *s = p->s;
@@ -77,7 +77,7 @@ static void *take_receives(void *arg)
 }
 
 /* Others come and go meanwhile. */
-static void *come_and_go(void *arg)
+static void *come_and_go_in_verbs_ud_threads(void *arg)
 {
 	struct shared *s = arg;
 
@@ -109,10 +109,10 @@ Test(verbs_ud_threads, they_share_queue_pairs, .timeout = 60)
 		vud_recv(&s->b, i, i * 48, 48);
 	cr_assert_eq(pthread_create(&others[0], NULL, poll_sends, s), 0);
 	cr_assert_eq(pthread_create(&others[1], NULL, take_receives, s), 0);
-	cr_assert_eq(pthread_create(&others[2], NULL, come_and_go, s), 0);
+	cr_assert_eq(pthread_create(&others[2], NULL, come_and_go_in_verbs_ud_threads, s), 0);
 	for (uint32_t i = 0; i < POSTERS; i++) {
 		p[i] = (struct poster){ s, i * EACH };
-		cr_assert_eq(pthread_create(&posters[i], NULL, post, &p[i]), 0);
+		cr_assert_eq(pthread_create(&posters[i], NULL, post_verbs_ud_threads, &p[i]), 0);
 	}
 	for (unsigned i = 0; i < POSTERS; i++)
 		cr_assert_eq(pthread_join(posters[i], NULL), 0);

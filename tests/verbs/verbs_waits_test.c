@@ -41,7 +41,7 @@ static void *get_events(void *arg)
 }
 
 /* A flushed receive is an event; the queue goes while somebody may be getting it. */
-static void come_and_go(struct vt_dev *d, struct getter *g)
+static void come_and_go_in_verbs_waits(struct vt_dev *d, struct getter *g)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct ibv_cq *cq = ibv_create_cq(d->ctx, 16, g, g->ch, 0);
@@ -73,7 +73,7 @@ Test(verbs_waits, attack_10_queues_go_while_their_events_are_got, .timeout = 60)
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(pthread_create(&t[i], NULL, get_events, &g), 0);
 	for (int i = 0; i < GOINGS; i++)
-		come_and_go(&d, &g);
+		come_and_go_in_verbs_waits(&d, &g);
 	/* A queue that is gone leaves no event behind. */
 	cr_expect(!vt_readable(g.ch->fd, 0));
 	__atomic_store_n(&g.stop, true, __ATOMIC_RELEASE);
@@ -140,7 +140,7 @@ struct event_kind {
 	void (*cause)(struct waiter *w); /* such an event comes */
 };
 
-static int wait_cq(struct waiter *w)
+static int wait_verbs_waits_cq(struct waiter *w)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -200,7 +200,7 @@ static void cause_async(struct waiter *w)
 }
 
 static const struct event_kind kinds[] = {
-	{ "ibv_get_cq_event", wait_cq, cause_cq },
+	{ "ibv_get_cq_event", wait_verbs_waits_cq, cause_cq },
 	{ "rdma_get_cm_event", wait_cm, cause_cm },
 	{ "ibv_get_async_event", wait_async, cause_async },
 };
@@ -218,7 +218,7 @@ static void *wait_once(void *arg)
 }
 
 /* The state of a thread, the letter in its stat file. */
-static char state_of(pid_t pid, pid_t tid)
+static char get_verbs_waits_state_of(pid_t pid, pid_t tid)
 {
 	char path[64], line[256], *at;
 	char state = '?';
@@ -242,13 +242,13 @@ static void until_state(pid_t pid, const pid_t *tid, char state)
 	for (int i = 0; i < VT_MS && in_a_row < 3; i++) {
 		const pid_t t = __atomic_load_n(tid, __ATOMIC_ACQUIRE);
 
-		in_a_row = t && state_of(pid, t) == state ? in_a_row + 1 : 0;
+		in_a_row = t && get_verbs_waits_state_of(pid, t) == state ? in_a_row + 1 : 0;
 		nanosleep(&moment, NULL);
 	}
 	cr_assert_eq(in_a_row, 3, "not in state %c", state);
 }
 
-static void start(struct waiter *w, const struct event_kind *kind, pthread_t *t)
+static void start_verbs_waits(struct waiter *w, const struct event_kind *kind, pthread_t *t)
 {
 	w->kind = kind;
 	w->tid = 0;
@@ -276,7 +276,7 @@ static void handler(int sig)
 	__atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
 }
 
-static void handle(int flags)
+static void install_waits_handler(int flags)
 {
 	struct sigaction act = { .sa_handler = handler, .sa_flags = flags };
 
@@ -300,13 +300,13 @@ Test(verbs_waits, attack_11_a_handler_with_sa_restart_ends_no_wait, .timeout = 6
 	vt_init(&w.v);
 	vt_up(&w.v);
 	for (size_t i = 0; i < NKINDS; i++) {
-		handle(SA_RESTART);
-		start(&w, &kinds[i], &t);
+		install_waits_handler(SA_RESTART);
+		start_verbs_waits(&w, &kinds[i], &t);
 		interrupt(t);
 		expect_restart(&w, t, "a handler with SA_RESTART");
 		/* One without it does: some programs set a timer for that. */
-		handle(0);
-		start(&w, &kinds[i], &t);
+		install_waits_handler(0);
+		start_verbs_waits(&w, &kinds[i], &t);
 		interrupt(t);
 		pthread_join(t, NULL);
 		cr_expect_eq(w.result, -1, "%s", kinds[i].name);
@@ -365,7 +365,7 @@ static void stop_and_continue(pid_t tid)
 		const struct timespec moment = { .tv_nsec = 1000000 };
 
 		kill(parent, SIGSTOP);
-		for (int i = 0; i < VT_MS && state_of(parent, tid) != 'T'; i++)
+		for (int i = 0; i < VT_MS && get_verbs_waits_state_of(parent, tid) != 'T'; i++)
 			nanosleep(&moment, NULL);
 		kill(parent, SIGCONT);
 		_exit(0);
@@ -382,7 +382,7 @@ Test(verbs_waits, attack_11_a_stop_ends_no_wait, .timeout = 60)
 	vt_init(&w.v);
 	vt_up(&w.v);
 	for (size_t i = 0; i < NKINDS; i++) {
-		start(&w, &kinds[i], &t);
+		start_verbs_waits(&w, &kinds[i], &t);
 		stop_and_continue(w.tid);
 		expect_restart(&w, t, "a stop");
 	}

@@ -241,10 +241,10 @@ VT_TEST(verbs_work_limits, states_of_an_identifiers)
 	vt_init(&v);
 	vt_listen(&v);
 	vt_dial(&v);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_INIT), 0);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_RESET), 0);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_RTS), EINVAL);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_INIT), 0);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_INIT), 0);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_RESET), 0);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_RTS), EINVAL);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_INIT), 0);
 	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
 	vt_take_request(&v);
 	VT_MINUS_AS(rdma_establish(v.b.id), EINVAL);
@@ -252,14 +252,14 @@ VT_TEST(verbs_work_limits, states_of_an_identifiers)
 	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
 	VT_MINUS_AS(rdma_establish(v.a.id), EINVAL);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_RESET), EOPNOTSUPP);
-	cr_expect_eq(to(v.a.id->qp, IBV_QPS_INIT), EINVAL);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_RESET), EOPNOTSUPP);
+	cr_expect_eq(move_oob_qp(v.a.id->qp, IBV_QPS_INIT), EINVAL);
 	vt_down(&v);
 }
 
 /* ---- those that a program connects itself ---- */
 
-static int early(struct side *s, unsigned flags, int n)
+static int post_before_session(struct side *s, unsigned flags, int n)
 {
 	struct ibv_sge sge[2] = { { (uintptr_t)s->buf, 0, s->mr->lkey },
 				  { (uintptr_t)s->buf, 4, s->mr->lkey } };
@@ -280,22 +280,22 @@ VT_TEST(verbs_work_limits, early_requests)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .ah_attr.port_num = 1 };
 	struct side a;
 
-	up(&a);
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED, 2), EINVAL, "not before RTR");
+	open_oob_side(&a);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED, 2), EINVAL, "not before RTR");
 	attr.dest_qp_num = NOBODY;
 	cr_expect_eq(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
 		     EOPNOTSUPP, "an address without a GID");
 	/* Of two the lower one calls: this is one that waits to be called. */
-	cr_assert_eq(to_rtr(a.qp, 2, &a.gid), 0, "%m");
-	cr_expect_eq(early(&a, 1u << 20, 2), EINVAL);
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED, 3), EINVAL);
+	cr_assert_eq(move_oob_to_rtr(a.qp, 2, &a.gid), 0, "%m");
+	cr_expect_eq(post_before_session(&a, 1u << 20, 2), EINVAL);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED, 3), EINVAL);
 	vfail_nth(VFAIL_MEMORY, 1);
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED, 2), ENOMEM);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED, 2), ENOMEM);
 	cr_expect(vfail_came());
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED | IBV_SEND_INLINE, 2), 0);
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED | IBV_SEND_INLINE, 2), 0);
-	cr_expect_eq(early(&a, IBV_SEND_SIGNALED, 2), ENOMEM, "four are the most");
-	down(&a);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED | IBV_SEND_INLINE, 2), 0);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED | IBV_SEND_INLINE, 2), 0);
+	cr_expect_eq(post_before_session(&a, IBV_SEND_SIGNALED, 2), ENOMEM, "four are the most");
+	close_oob_side(&a);
 }
 
 struct hello {
@@ -312,7 +312,7 @@ VT_TEST(verbs_work_limits, callers_who_mean_nobody)
 	};
 	struct side s;
 
-	up(&s);
+	open_oob_side(&s);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		uint8_t hello[17] = "ddpsQP1";
 		struct vt v;
@@ -333,7 +333,7 @@ VT_TEST(verbs_work_limits, callers_who_mean_nobody)
 		vt_expect(v.a.ch, RDMA_CM_EVENT_REJECTED);
 		vt_down(&v);
 	}
-	down(&s);
+	close_oob_side(&s);
 }
 
 /* ---- endpoints ---- */

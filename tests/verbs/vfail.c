@@ -102,7 +102,7 @@ int vfail_files(void)
 }
 
 /* Whether this call is the one; errno is set. */
-static bool fails(enum vfail_call call, int error)
+static bool must_vfail(enum vfail_call call, int error)
 {
 	enum vfail_call other = call;
 
@@ -119,7 +119,7 @@ static bool fails(enum vfail_call call, int error)
 	return true;
 }
 
-static bool no_memory(size_t size)
+static bool refuse_vfail_memory(size_t size)
 {
 	size_t this = size;
 
@@ -129,10 +129,10 @@ static bool no_memory(size_t size)
 		errno = ENOMEM;
 		return true;
 	}
-	return fails(VFAIL_MEMORY, ENOMEM);
+	return must_vfail(VFAIL_MEMORY, ENOMEM);
 }
 
-static void *counted(void *p)
+static void *count_vfail_block(void *p)
 {
 	if (p)
 		__atomic_add_fetch(&live, 1, __ATOMIC_SEQ_CST);
@@ -156,32 +156,34 @@ void __wrap_free(void *p);
 
 void *__wrap_malloc(size_t size)
 {
-	return no_memory(size) ? NULL : counted(__real_malloc(size));
+	return refuse_vfail_memory(size) ? NULL : count_vfail_block(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return no_memory(n * size) ? NULL : counted(__real_calloc(n, size));
+	return refuse_vfail_memory(n * size) ? NULL : count_vfail_block(__real_calloc(n, size));
 }
 
-static void *moved(const void *old, void *now)
+static void *note_moved_block(const void *old, void *now)
 {
-	return old ? now : counted(now);
+	return old ? now : count_vfail_block(now);
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	return no_memory(size) ? NULL : moved(p, __real_realloc(p, size));
+	return refuse_vfail_memory(size) ? NULL : note_moved_block(p, __real_realloc(p, size));
 }
 
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
-	return no_memory(n * size) ? NULL : moved(p, __real_reallocarray(p, n, size));
+	return refuse_vfail_memory(n * size) ? NULL
+					     : note_moved_block(p, __real_reallocarray(p, n, size));
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
-	return no_memory(size) ? NULL : counted(__real_aligned_alloc(align, size));
+	return refuse_vfail_memory(size) ? NULL
+					 : count_vfail_block(__real_aligned_alloc(align, size));
 }
 
 void __wrap_free(void *p)
@@ -199,7 +201,7 @@ void __wrap_free(void *p)
 	ret __wrap_##name params;                                                                  \
 	ret __wrap_##name params                                                                   \
 	{                                                                                          \
-		return fails(call, error) ? (ret)-1 : __real_##name args;                          \
+		return must_vfail(call, error) ? (ret)-1 : __real_##name args;                     \
 	}
 
 WRAP(eventfd, VFAIL_EVENTFD, EMFILE, int, (unsigned n, int flags), (n, flags))
@@ -242,7 +244,7 @@ void __wrap_freeifaddrs(struct ifaddrs *all);
 
 int __wrap_getifaddrs(struct ifaddrs **all)
 {
-	if (fails(VFAIL_GETIFADDRS, ENOMEM))
+	if (must_vfail(VFAIL_GETIFADDRS, ENOMEM))
 		return -1;
 	if (!interfaces)
 		return __real_getifaddrs(all);
@@ -260,7 +262,8 @@ void __wrap_freeifaddrs(struct ifaddrs *all)
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
-	return fails(VFAIL_SOCKET, EMFILE) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);
+	return must_vfail(VFAIL_SOCKET, EMFILE) ? -1
+						: (int)syscall(SYS_socket, domain, type, protocol);
 }
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
@@ -270,7 +273,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 			  void *arg)
 {
-	return fails(VFAIL_THREAD, EAGAIN) ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
+	return must_vfail(VFAIL_THREAD, EAGAIN) ? EAGAIN
+						: __real_pthread_create(thread, attr, run, arg);
 }
 
 /* ---- the end of a child ---- */
@@ -282,7 +286,7 @@ _Noreturn void __wrap__exit(int status);
 
 /* What destructors do counts for make coverage, too, though it is after the profile was written; that
  * was added to what others have written, and must not be so twice. */
-static void written(void)
+static void reset_child_profile(void)
 {
 	if (__llvm_profile_reset_counters)
 		__llvm_profile_reset_counters();
@@ -290,7 +294,7 @@ static void written(void)
 
 __attribute__((constructor(101))) static void first_is_last(void)
 {
-	atexit(written);
+	atexit(reset_child_profile);
 }
 
 __attribute__((destructor(101))) static void record(void)

@@ -37,7 +37,7 @@ static inline int to_init(struct ibv_qp *qp)
 	return ibv_modify_qp(qp, &attr, TO_INIT);
 }
 
-static inline struct ibv_qp *queue_pair(const struct side *s, enum ibv_qp_type type)
+static inline struct ibv_qp *make_oob_qp(const struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = { .send_cq = s->cq,
 					 .recv_cq = s->cq,
@@ -67,13 +67,13 @@ static inline void up_device(struct side *s)
 	cr_assert_eq(ibv_query_gid(s->ctx, 1, 0, &s->gid), 0);
 }
 
-static inline void up(struct side *s)
+static inline void open_oob_side(struct side *s)
 {
 	up_device(s);
-	s->qp = queue_pair(s, IBV_QPT_RC);
+	s->qp = make_oob_qp(s, IBV_QPT_RC);
 }
 
-static inline void down(struct side *s)
+static inline void close_oob_side(struct side *s)
 {
 	if (s->qp)
 		cr_expect_eq(ibv_destroy_qp(s->qp), 0);
@@ -83,7 +83,7 @@ static inline void down(struct side *s)
 	cr_expect_eq(ibv_close_device(s->ctx), 0);
 }
 
-static inline int to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid *gid)
+static inline int move_oob_to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid *gid)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
 				    .dest_qp_num = number,
@@ -95,7 +95,7 @@ static inline int to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid
 	return ibv_modify_qp(qp, &attr, TO_RTR);
 }
 
-static inline int to(struct ibv_qp *qp, enum ibv_qp_state state)
+static inline int move_oob_qp(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 
@@ -113,13 +113,13 @@ static inline int to_rts(struct ibv_qp *qp)
 	return ibv_modify_qp(qp, &attr, TO_RTS);
 }
 
-static inline void meet(struct side *s, const struct side *other)
+static inline void meet_oob_side(struct side *s, const struct side *other)
 {
-	cr_assert_eq(to_rtr(s->qp, other->qp->qp_num, &other->gid), 0);
+	cr_assert_eq(move_oob_to_rtr(s->qp, other->qp->qp_num, &other->gid), 0);
 	cr_assert_eq(to_rts(s->qp), 0);
 }
 
-static inline int say(struct side *s, const char *text, unsigned flags)
+static inline int say_oob(struct side *s, const char *text, unsigned flags)
 {
 	struct ibv_sge sge = { (uintptr_t)strcpy(s->buf, text), (uint32_t)strlen(text) + 1,
 			       s->mr->lkey };
@@ -141,7 +141,7 @@ static inline void listen_to(struct side *s)
 	cr_assert_eq(ibv_post_recv(s->qp, &wr, &bad), 0);
 }
 
-static inline struct ibv_wc next(const struct side *s)
+static inline struct ibv_wc await_oob_wc(const struct side *s)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	struct ibv_wc wc = { 0 };

@@ -25,16 +25,16 @@ struct end {
 static struct rdma_cm_id *listener;
 static struct end a, b;
 
-static void must(int ok, const char *what)
+static void must_wrong(int ok, const char *what)
 {
 	if (ok)
 		return;
 	perror(what);
 	exit(1);
 }
-#define MUST(ok) must(!!(ok), #ok)
+#define MUST(ok) must_wrong(!!(ok), #ok)
 
-static struct rdma_cm_event *event(struct end *e, enum rdma_cm_event_type type)
+static struct rdma_cm_event *take_wrong_event(struct end *e, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *ev;
 
@@ -43,12 +43,12 @@ static struct rdma_cm_event *event(struct end *e, enum rdma_cm_event_type type)
 	return ev;
 }
 
-static void expect(struct end *e, enum rdma_cm_event_type type)
+static void expect_wrong(struct end *e, enum rdma_cm_event_type type)
 {
-	rdma_ack_cm_event(event(e, type));
+	rdma_ack_cm_event(take_wrong_event(e, type));
 }
 
-static void equip(struct end *e, const char *mistake)
+static void equip_wrong(struct end *e, const char *mistake)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 8, 8, 2, 2, 64 } };
 
@@ -64,7 +64,7 @@ static void equip(struct end *e, const char *mistake)
 	MUST(e->mr);
 }
 
-static void up(const char *mistake)
+static void open_wrong_pair(const char *mistake)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -80,21 +80,21 @@ static void up(const char *mistake)
 	at.sin_port = rdma_get_src_port(listener);
 	MUST(!rdma_create_id(a.ch, &a.id, NULL, RDMA_PS_TCP));
 	MUST(!rdma_resolve_addr(a.id, NULL, (struct sockaddr *)&at, 2000));
-	expect(&a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	expect_wrong(&a, RDMA_CM_EVENT_ADDR_RESOLVED);
 	MUST(!rdma_resolve_route(a.id, 2000));
-	expect(&a, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	equip(&a, mistake);
+	expect_wrong(&a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	equip_wrong(&a, mistake);
 	MUST(!rdma_connect(a.id, &conn));
-	ev = event(&b, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ev = take_wrong_event(&b, RDMA_CM_EVENT_CONNECT_REQUEST);
 	b.id = ev->id;
 	rdma_ack_cm_event(ev);
-	equip(&b, mistake);
+	equip_wrong(&b, mistake);
 	MUST(!rdma_accept(b.id, &conn));
-	expect(&a, RDMA_CM_EVENT_ESTABLISHED);
-	expect(&b, RDMA_CM_EVENT_ESTABLISHED);
+	expect_wrong(&a, RDMA_CM_EVENT_ESTABLISHED);
+	expect_wrong(&b, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static void post_recv(struct end *e)
+static void post_wrong_recv(struct end *e)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf, LEN, e->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -102,7 +102,7 @@ static void post_recv(struct end *e)
 	MUST(!ibv_post_recv(e->id->qp, &wr, &bad));
 }
 
-static void post_send(struct end *e, uint32_t lkey)
+static void post_wrong_send(struct end *e, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf, 100, lkey };
 	struct ibv_send_wr wr = { .wr_id = 1,
@@ -115,7 +115,7 @@ static void post_send(struct end *e, uint32_t lkey)
 	MUST(!ibv_post_send(e->id->qp, &wr, &bad));
 }
 
-static enum ibv_wc_status completion(struct end *e)
+static enum ibv_wc_status take_wrong_completion(struct end *e)
 {
 	struct ibv_wc wc;
 
@@ -153,7 +153,7 @@ static void own_way(const struct end *e)
 }
 
 /* One more than there are places, without a completion; what the device refuses is tried again. */
-static void fill_queue(void)
+static void fill_wrong_queue(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
 	struct ibv_wc wc;
@@ -168,12 +168,12 @@ static void fill_queue(void)
 static void make_mistake(const char *name)
 {
 	if (!strcmp(name, "late-recv")) {
-		post_send(&a, a.mr->lkey);
+		post_wrong_send(&a, a.mr->lkey);
 		poll_a_while(&b);
-		post_recv(&b);
+		post_wrong_recv(&b);
 	} else {
-		post_recv(&b);
-		post_send(&a, a.mr->lkey);
+		post_wrong_recv(&b);
+		post_wrong_send(&a, a.mr->lkey);
 	}
 	if (!strcmp(name, "qp-state"))
 		own_way(&a);
@@ -181,18 +181,18 @@ static void make_mistake(const char *name)
 		a.buf[50]++;
 	if (!strcmp(name, "recv-changed"))
 		b.buf[LEN - 1]++;
-	MUST(completion(&b) == IBV_WC_SUCCESS);
+	MUST(take_wrong_completion(&b) == IBV_WC_SUCCESS);
 	if (strcmp(name, "never-polled"))
-		MUST(completion(&a) == IBV_WC_SUCCESS);
+		MUST(take_wrong_completion(&a) == IBV_WC_SUCCESS);
 	if (!strcmp(name, "post-after-error")) {
-		post_send(&a, a.mr->lkey ^ 0x5a5a00);
-		MUST(completion(&a) != IBV_WC_SUCCESS);
-		post_send(&a, a.mr->lkey);
+		post_wrong_send(&a, a.mr->lkey ^ 0x5a5a00);
+		MUST(take_wrong_completion(&a) != IBV_WC_SUCCESS);
+		post_wrong_send(&a, a.mr->lkey);
 	}
 	if (!strcmp(name, "queue-full"))
-		fill_queue();
+		fill_wrong_queue();
 	if (!strcmp(name, "dereg-pending")) {
-		post_recv(&b);
+		post_wrong_recv(&b);
 		ibv_dereg_mr(b.mr);
 		b.mr = NULL;
 	}
@@ -213,7 +213,7 @@ static void end_down(struct end *e, int leak)
 int main(int argc, char **argv)
 {
 	MUST(argc == 2);
-	up(argv[1]);
+	open_wrong_pair(argv[1]);
 	make_mistake(argv[1]);
 	end_down(&a, !strcmp(argv[1], "leak"));
 	MUST(!rdma_destroy_id(listener));

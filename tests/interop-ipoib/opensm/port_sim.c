@@ -105,7 +105,7 @@ static int bind_as(int fd, const char *mine)
 		       : 0;
 }
 
-static int connect_to(int fd, const char *its, unsigned n)
+static int connect_port_sim_guest_to(int fd, const char *its, unsigned n)
 {
 	struct sockaddr_un a;
 	socklen_t len = name(&a, its, n);
@@ -114,7 +114,7 @@ static int connect_to(int fd, const char *its, unsigned n)
 }
 
 /* One question to ibsim, @data both ways. */
-static int ask(uint32_t type, void *data, size_t len)
+static int ask_port_sim_guest(uint32_t type, void *data, size_t len)
 {
 	struct control c = { .magic = MAGIC, .client = client, .type = type, .len = (uint32_t)len };
 	int err = -1;
@@ -142,9 +142,11 @@ int port_open(void)
 	mads = port_socket(SOCK_DGRAM);
 	snprintf(me.host, sizeof(me.host), "%s", host ? host : "");
 	if (ctl >= 0 && mads >= 0 && !bind_as(ctl, "ctl") && !bind_as(mads, "in") &&
-	    !connect_to(ctl, "ctl", (unsigned)-1) && !ask(CTL_CONNECT, &me, sizeof(me))) {
+	    !connect_port_sim_guest_to(ctl, "ctl", (unsigned)-1) &&
+	    !ask_port_sim_guest(CTL_CONNECT, &me, sizeof(me))) {
 		client = me.id;
-		if (!connect_to(mads, "out", client) && !ask(CTL_NODEINFO, node, sizeof(node))) {
+		if (!connect_port_sim_guest_to(mads, "out", client) &&
+		    !ask_port_sim_guest(CTL_NODEINFO, node, sizeof(node))) {
 			guid = be64_at(node + 12) + 1; /* of port 1 */
 			return 0;
 		}
@@ -162,7 +164,7 @@ __attribute__((destructor)) static void leave(void)
 	uint8_t nothing[1] = { 0 };
 
 	if (guid)
-		(void)ask(CTL_DISCONNECT, nothing, sizeof(nothing));
+		(void)ask_port_sim_guest(CTL_DISCONNECT, nothing, sizeof(nothing));
 }
 
 int port_mads(void)
@@ -174,7 +176,8 @@ int port_ask(struct port_state *s)
 {
 	uint8_t info[64] = { 0 }, keys[2 * PORT_PKEYS] = { 0 };
 
-	if (ask(CTL_PORTINFO, info, sizeof(info)) || ask(CTL_PKEYS, keys, sizeof(keys)))
+	if (ask_port_sim_guest(CTL_PORTINFO, info, sizeof(info)) ||
+	    ask_port_sim_guest(CTL_PKEYS, keys, sizeof(keys)))
 		return -1;
 	*s = (struct port_state){ .prefix = be64_at(info + 8),
 				  .guid = guid,

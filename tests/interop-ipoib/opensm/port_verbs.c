@@ -96,7 +96,7 @@ static struct ibv_device device = { .node_type = IBV_NODE_CA,
 
 /* ---- lists ---- */
 
-static void add(struct list *l, struct item *i)
+static void add_item_test(struct list *l, struct item *i)
 {
 	i->next = NULL;
 	if (!l->first)
@@ -105,7 +105,7 @@ static void add(struct list *l, struct item *i)
 	l->end = &i->next;
 }
 
-static struct item *take(struct list *l)
+static struct item *take_first_item(struct list *l)
 {
 	struct item *i = l->first;
 
@@ -118,7 +118,7 @@ static void clear(struct list *l)
 {
 	struct item *i;
 
-	while ((i = take(l)))
+	while ((i = take_first_item(l)))
 		free(i);
 }
 
@@ -132,7 +132,7 @@ static struct item *item_new(size_t len)
 	return i;
 }
 
-static uint64_t now_ms(void)
+static uint64_t read_port_verbs_guest_ms(void)
 {
 	struct timespec t;
 
@@ -142,17 +142,17 @@ static uint64_t now_ms(void)
 
 /* ---- completions and events ---- */
 
-static void complete(struct cq *c, const struct ibv_wc *wc)
+static void complete_to_cq(struct cq *c, const struct ibv_wc *wc)
 {
 	struct item *i = item_new(sizeof(*wc));
 
 	memcpy(i->data, wc, sizeof(*wc));
-	add(&c->wc, i);
+	add_item_test(&c->wc, i);
 	if (c->armed && write(c->pipe, &c, sizeof(c)) == sizeof(c))
 		c->armed = 0;
 }
 
-static void event(enum ibv_event_type type, struct qp *q)
+static void report_qp_event(enum ibv_event_type type, struct qp *q)
 {
 	struct ibv_async_event e = { .event_type = type };
 
@@ -164,29 +164,29 @@ static void event(enum ibv_event_type type, struct qp *q)
 		abort();
 }
 
-static void flush(struct qp *q, struct list *l, struct cq *c, enum ibv_wc_status first)
+static void flush_qp_list(struct qp *q, struct list *l, struct cq *c, enum ibv_wc_status first)
 {
 	struct ibv_wc wc = { .status = first, .qp_num = q->qp.qp_num };
 	struct item *i;
 
-	while ((i = take(l))) {
+	while ((i = take_first_item(l))) {
 		wc.wr_id = i->id;
-		complete(c, &wc);
+		complete_to_cq(c, &wc);
 		wc.status = IBV_WC_WR_FLUSH_ERR;
 		free(i);
 	}
 }
 
-static void fail(struct qp *q, enum ibv_wc_status why)
+static void fail_qp(struct qp *q, enum ibv_wc_status why)
 {
 	if (q->state == IBV_QPS_ERR)
 		return;
 	q->state = IBV_QPS_ERR;
-	flush(q, &q->unacked, q->send_cq, why);
-	flush(q, &q->recv, q->recv_cq, IBV_WC_WR_FLUSH_ERR);
+	flush_qp_list(q, &q->unacked, q->send_cq, why);
+	flush_qp_list(q, &q->recv, q->recv_cq, IBV_WC_WR_FLUSH_ERR);
 	clear(&q->waiting);
 	if (q->srq)
-		event(IBV_EVENT_QP_LAST_WQE_REACHED, q);
+		report_qp_event(IBV_EVENT_QP_LAST_WQE_REACHED, q);
 }
 
 /* ---- packets ---- */
@@ -222,7 +222,7 @@ static void gid_of_port(uint8_t gid[16])
 	memcpy(gid, part, sizeof(part));
 }
 
-static void ack(const struct qp *q)
+static void send_qp_ack(const struct qp *q)
 {
 	static struct packet p;
 
@@ -235,7 +235,7 @@ static void ack(const struct qp *q)
 }
 
 /* Into the receive that is first. */
-static void receive(struct qp *q, struct item *to, const struct packet *p, size_t len)
+static void receive_qp_packet(struct qp *q, struct item *to, const struct packet *p, size_t len)
 {
 	const size_t grh = p->kind == DATAGRAM ? GRH : 0;
 	struct ibv_wc wc = { .wr_id = to->id,
@@ -258,49 +258,49 @@ static void receive(struct qp *q, struct item *to, const struct packet *p, size_
 		}
 		memcpy(b + grh, p->data, len);
 	}
-	complete(q->recv_cq, &wc);
+	complete_to_cq(q->recv_cq, &wc);
 	free(to);
 }
 
 static void take_message(struct qp *q, const struct packet *p, size_t len)
 {
 	struct list *l = q->srq ? &q->srq->recv : &q->recv;
-	struct item *to = take(l);
+	struct item *to = take_first_item(l);
 
 	if (to) {
-		receive(q, to, p, len);
+		receive_qp_packet(q, to, p, len);
 		if (q->qp.qp_type == IBV_QPT_RC)
-			ack(q);
+			send_qp_ack(q);
 		return;
 	}
 	to = item_new(HEAD + len); /* as after "receiver not ready" */
 	memcpy(to->data, p, HEAD + len);
-	add(&q->waiting, to);
+	add_item_test(&q->waiting, to);
 }
 
-static void take_waiting(struct qp *q)
+static void take_waiting_packets(struct qp *q)
 {
 	struct list *l = q->srq ? &q->srq->recv : &q->recv;
 	struct item *i;
 
-	while (l->first && (i = take(&q->waiting))) {
+	while (l->first && (i = take_first_item(&q->waiting))) {
 		take_message(q, (const struct packet *)i->data, i->len - HEAD);
 		free(i);
 	}
 }
 
-static void acked(struct qp *q)
+static void complete_acked_send(struct qp *q)
 {
 	struct ibv_wc wc = { .qp_num = q->qp.qp_num };
-	struct item *i = take(&q->unacked);
+	struct item *i = take_first_item(&q->unacked);
 
 	if (!i)
 		return;
 	wc.wr_id = i->id;
 	free(i);
 	if (q->unacked.first)
-		q->unacked.first->at_ms = now_ms();
-	complete(q->send_cq, &wc);
+		q->unacked.first->at_ms = read_port_verbs_guest_ms();
+	complete_to_cq(q->send_cq, &wc);
 }
 
 static bool in_group(const struct qp *q, const struct packet *p)
@@ -319,11 +319,11 @@ static void to_qp(struct qp *q, const struct packet *p, size_t len)
 	if (p->kind == DATAGRAM) {
 		if (q->qp.qp_type == IBV_QPT_UD && p->qkey == q->qkey && q->recv.first &&
 		    (p->dlid >= MCAST ? in_group(q, p) : p->to == q->qp.qp_num))
-			receive(q, take(&q->recv), p, len);
+			receive_qp_packet(q, take_first_item(&q->recv), p, len);
 	} else if (q->qp.qp_type != IBV_QPT_UD && p->to == q->qp.qp_num && p->from == q->dqpn &&
 		   p->slid == q->dlid) {
 		if (p->kind == ACK)
-			acked(q);
+			complete_acked_send(q);
 		else
 			take_message(q, p, len);
 	}
@@ -362,7 +362,7 @@ static bool is_to_reregister(void)
 	return is;
 }
 
-static void look(void)
+static void look_at_port_state(void)
 {
 	struct port_state is, was;
 
@@ -373,33 +373,33 @@ static void look(void)
 	port = is;
 	pthread_mutex_unlock(&lock);
 	if (was.state == PORT_ACTIVE && is.state != PORT_ACTIVE)
-		event(IBV_EVENT_PORT_ERR, NULL);
+		report_qp_event(IBV_EVENT_PORT_ERR, NULL);
 	if (memcmp(was.pkey, is.pkey, sizeof(is.pkey)))
-		event(IBV_EVENT_PKEY_CHANGE, NULL);
+		report_qp_event(IBV_EVENT_PKEY_CHANGE, NULL);
 	if (was.prefix != is.prefix)
-		event(IBV_EVENT_GID_CHANGE, NULL);
+		report_qp_event(IBV_EVENT_GID_CHANGE, NULL);
 	if (was.lid != is.lid || was.lmc != is.lmc)
-		event(IBV_EVENT_LID_CHANGE, NULL);
+		report_qp_event(IBV_EVENT_LID_CHANGE, NULL);
 	if (was.sm_lid != is.sm_lid || was.sm_sl != is.sm_sl)
-		event(IBV_EVENT_SM_CHANGE, NULL);
+		report_qp_event(IBV_EVENT_SM_CHANGE, NULL);
 	if (was.state != PORT_ACTIVE && is.state == PORT_ACTIVE)
-		event(IBV_EVENT_PORT_ACTIVE, NULL);
+		report_qp_event(IBV_EVENT_PORT_ACTIVE, NULL);
 	if (is_to_reregister())
-		event(IBV_EVENT_CLIENT_REREGISTER, NULL);
+		report_qp_event(IBV_EVENT_CLIENT_REREGISTER, NULL);
 }
 
-static void give_up(void)
+static void give_up_old_sends(void)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = read_port_verbs_guest_ms();
 
 	pthread_mutex_lock(&lock);
 	for (struct qp *q = qps; q; q = q->next)
 		if (q->unacked.first && now > q->unacked.first->at_ms + LOST_MS)
-			fail(q, IBV_WC_RETRY_EXC_ERR);
+			fail_qp(q, IBV_WC_RETRY_EXC_ERR);
 	pthread_mutex_unlock(&lock);
 }
 
-static void *run(void *arg)
+static void *run_port_thread(void *arg)
 {
 	struct pollfd p = { .fd = data, .events = POLLIN };
 	uint64_t next = 0;
@@ -407,18 +407,18 @@ static void *run(void *arg)
 	for (;;) {
 		if (poll(&p, 1, LOOK_MS) > 0)
 			take_packet();
-		if (now_ms() < next)
+		if (read_port_verbs_guest_ms() < next)
 			continue;
-		look();
-		give_up();
-		next = now_ms() + LOOK_MS;
+		look_at_port_state();
+		give_up_old_sends();
+		next = read_port_verbs_guest_ms() + LOOK_MS;
 	}
 	return arg;
 }
 
 /* ---- operations ---- */
 
-static void send_one(struct qp *q, const struct ibv_send_wr *wr)
+static void send_one_wr(struct qp *q, const struct ibv_send_wr *wr)
 {
 	static struct packet p;
 	struct ibv_wc wc = { .wr_id = wr->wr_id, .qp_num = q->qp.qp_num };
@@ -444,48 +444,50 @@ static void send_one(struct qp *q, const struct ibv_send_wr *wr)
 	}
 	if (q->state != IBV_QPS_RTS) {
 		wc.status = IBV_WC_WR_FLUSH_ERR;
-		complete(q->send_cq, &wc);
+		complete_to_cq(q->send_cq, &wc);
 		return;
 	}
 	if (q->qp.qp_type == IBV_QPT_RC) {
 		i = item_new(0);
 		i->id = wr->wr_id;
-		i->at_ms = now_ms();
-		add(&q->unacked, i);
+		i->at_ms = read_port_verbs_guest_ms();
+		add_item_test(&q->unacked, i);
 	} else {
-		complete(q->send_cq, &wc);
+		complete_to_cq(q->send_cq, &wc);
 	}
 	send_packet(&p, len);
 }
 
-static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int post_port_verbs_guest_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+				      struct ibv_send_wr **bad)
 {
 	(void)bad;
 	pthread_mutex_lock(&lock);
 	for (; wr; wr = wr->next)
-		send_one((struct qp *)qp, wr);
+		send_one_wr((struct qp *)qp, wr);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
-static void post(struct list *l, const struct ibv_recv_wr *wr)
+static void post_recv_list(struct list *l, const struct ibv_recv_wr *wr)
 {
 	for (; wr; wr = wr->next) {
 		struct item *i = item_new(0);
 
 		i->id = wr->wr_id;
 		i->sge = wr->sg_list[0];
-		add(l, i);
+		add_item_test(l, i);
 	}
 	for (struct qp *q = qps; q; q = q->next)
-		take_waiting(q);
+		take_waiting_packets(q);
 }
 
-static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int post_port_verbs_guest_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+				      struct ibv_recv_wr **bad)
 {
 	(void)bad;
 	pthread_mutex_lock(&lock);
-	post(&((struct qp *)qp)->recv, wr);
+	post_recv_list(&((struct qp *)qp)->recv, wr);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -494,18 +496,18 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 {
 	(void)bad;
 	pthread_mutex_lock(&lock);
-	post(&((struct srq *)srq)->recv, wr);
+	post_recv_list(&((struct srq *)srq)->recv, wr);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
-static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+static int poll_port_verbs_guest_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct item *i;
 	int got = 0;
 
 	pthread_mutex_lock(&lock);
-	while (got < n && (i = take(&((struct cq *)cq)->wc))) {
+	while (got < n && (i = take_first_item(&((struct cq *)cq)->wc))) {
 		memcpy(&wc[got++], i->data, sizeof(*wc));
 		free(i);
 	}
@@ -561,14 +563,14 @@ API struct ibv_context *ibv_open_device(struct ibv_device *d)
 		 getenv("SIM_HOST"));
 	unlink(a.sun_path);
 	if (data < 0 || bind(data, (struct sockaddr *)&a, sizeof(a)) ||
-	    pthread_create(&thread, NULL, run, NULL))
+	    pthread_create(&thread, NULL, run_port_thread, NULL))
 		return NULL;
 	context.device = d;
 	context.async_fd = events[0];
-	context.ops.post_send = post_send;
-	context.ops.post_recv = post_recv;
+	context.ops.post_send = post_port_verbs_guest_send;
+	context.ops.post_recv = post_port_verbs_guest_recv;
 	context.ops.post_srq_recv = post_srq_recv;
-	context.ops.poll_cq = poll_cq;
+	context.ops.poll_cq = poll_port_verbs_guest_cq;
 	context.ops.req_notify_cq = req_notify_cq;
 	return &context;
 }
@@ -768,7 +770,7 @@ API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	return &o->qp;
 }
 
-static void change(struct qp *q, const struct ibv_qp_attr *a, int mask)
+static void change_qp_attr(struct qp *q, const struct ibv_qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_QKEY)
 		q->qkey = a->qkey;
@@ -781,7 +783,7 @@ static void change(struct qp *q, const struct ibv_qp_attr *a, int mask)
 	if (!(mask & IBV_QP_STATE))
 		return;
 	if (a->qp_state == IBV_QPS_ERR) {
-		fail(q, IBV_WC_WR_FLUSH_ERR);
+		fail_qp(q, IBV_WC_WR_FLUSH_ERR);
 		return;
 	}
 	if (a->qp_state == IBV_QPS_RESET) {
@@ -795,7 +797,7 @@ static void change(struct qp *q, const struct ibv_qp_attr *a, int mask)
 API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 {
 	pthread_mutex_lock(&lock);
-	change((struct qp *)qp, a, mask);
+	change_qp_attr((struct qp *)qp, a, mask);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }

@@ -37,7 +37,7 @@ static unsigned n_nodes;
 static uint8_t target[4], wire[4], sa;
 static uint32_t life; /* of a node: its queue pair numbers */
 
-static uint64_t clock_now(void)
+static uint64_t read_starts_guest_clock(void)
 {
 	struct timespec t;
 
@@ -45,7 +45,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)t.tv_sec * SEC + (uint64_t)t.tv_nsec;
 }
 
-static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
+static void put_starts_guest_sum(uint8_t *at, const uint8_t *p, size_t len)
 {
 	uint32_t s = 0;
 
@@ -65,21 +65,22 @@ static void send_echo(struct node *n, uint64_t now)
 
 	memcpy(p + 12, n->ip, 4);
 	memcpy(p + 16, target, 4);
-	put_sum(p + 10, p, 20);
-	put_sum(p + 22, p + 20, sizeof p - 20);
+	put_starts_guest_sum(p + 10, p, 20);
+	put_starts_guest_sum(p + 22, p + 20, sizeof p - 20);
 	(void)ddps_ipoib_if_send(n->f, p, sizeof p, now);
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_starts_guest(void *user, const void *packet, size_t len)
 {
 	(void)user;
 	(void)packet;
 	(void)len;
 }
 
-static bool make(struct node *n, uint8_t host, uint32_t seed)
+static bool make_starts_guest(struct node *n, uint8_t host, uint32_t seed)
 {
-	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, n };
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_starts_guest, NULL,
+						   n };
 	struct ddps_ipoib_if_config f;
 	struct ddps_ib_udp_config c;
 	char why[300] = "the interface";
@@ -110,12 +111,12 @@ static bool make(struct node *n, uint8_t host, uint32_t seed)
 	if (ddps_ipoib_if_new(&n->f, &f, ddps_ib_udp_port(n->u), &calls))
 		return false;
 	ddps_ib_udp_user(n->u, n->f);
-	(void)ddps_ib_udp_run(n->u, clock_now());
-	return !ddps_ipoib_if_start(n->f, clock_now());
+	(void)ddps_ib_udp_run(n->u, read_starts_guest_clock());
+	return !ddps_ipoib_if_start(n->f, read_starts_guest_clock());
 }
 
 /* One turn of all nodes that there are. */
-static void turn(void)
+static void turn_starts_guest(void)
 {
 	struct pollfd fds[NODES * DDPS_IB_UDP_FDS];
 	uint64_t now;
@@ -123,7 +124,7 @@ static void turn(void)
 	for (unsigned i = 0; i < n_nodes; i++)
 		ddps_ib_udp_fds(node[i].u, fds + i * DDPS_IB_UDP_FDS);
 	(void)poll(fds, n_nodes * DDPS_IB_UDP_FDS, 2);
-	now = clock_now();
+	now = read_starts_guest_clock();
 	for (unsigned i = 0; i < n_nodes; i++) {
 		(void)ddps_ib_udp_run(node[i].u, now);
 		if (ddps_ipoib_if_deadline(node[i].f) <= now)
@@ -132,7 +133,7 @@ static void turn(void)
 }
 
 /* Connections that are up, own ones and those of Linux. */
-static void count(const struct node *n, unsigned up[2])
+static void count_starts_guest(const struct node *n, unsigned up[2])
 {
 	struct ddps_ipoib_if_conn_info c;
 	int res;
@@ -144,19 +145,19 @@ static void count(const struct node *n, unsigned up[2])
 }
 
 /* Traffic of some nodes until each has what it should.  Return: whether that came in time. */
-static bool start(struct node *first, unsigned n, uint64_t *slowest)
+static bool start_starts_guest(struct node *first, unsigned n, uint64_t *slowest)
 {
-	uint64_t begun = clock_now(), now = begun;
+	uint64_t begun = read_starts_guest_clock(), now = begun;
 	unsigned good = 0, up[2];
 
 	while (good < n && now < begun + END_WITHIN) {
-		turn();
-		now = clock_now();
+		turn_starts_guest();
+		now = read_starts_guest_clock();
 		good = 0;
 		for (unsigned i = 0; i < n; i++) {
 			struct node *at = &first[i];
 
-			count(at, up);
+			count_starts_guest(at, up);
 			if (!at->up_at && up[0])
 				at->up_at = now;
 			good += up[0] == 1 && up[1] == 1;
@@ -169,7 +170,7 @@ static bool start(struct node *first, unsigned n, uint64_t *slowest)
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t took = first[i].up_at ? first[i].up_at - begun : END_WITHIN;
 
-		count(&first[i], up);
+		count_starts_guest(&first[i], up);
 		*slowest = took > *slowest ? took : *slowest;
 		if (up[0] == 1 && up[1] == 1 && took <= UP_WITHIN)
 			continue;
@@ -180,9 +181,9 @@ static bool start(struct node *first, unsigned n, uint64_t *slowest)
 	return true;
 }
 
-static bool round_of(unsigned first, unsigned n, uint32_t seed, uint64_t *slowest)
+static bool run_starts_guest_round(unsigned first, unsigned n, uint32_t seed, uint64_t *slowest)
 {
-	uint64_t until = clock_now() + END_WITHIN;
+	uint64_t until = read_starts_guest_clock() + END_WITHIN;
 	unsigned joined = 0;
 	bool good = true;
 
@@ -192,11 +193,11 @@ static bool round_of(unsigned first, unsigned n, uint32_t seed, uint64_t *slowes
 		*at = (struct node){ 0 };
 		memcpy(at->ip, target, 3);
 		at->ip[3] = (uint8_t)(first + n_nodes);
-		if (!make(at, at->ip[3], seed))
+		if (!make_starts_guest(at, at->ip[3], seed))
 			return false;
 	}
-	while (joined < n && clock_now() < until) {
-		turn();
+	while (joined < n && read_starts_guest_clock() < until) {
+		turn_starts_guest();
 		joined = 0;
 		for (unsigned i = 0; i < n; i++)
 			joined += ddps_ipoib_if_state(node[i].f) == DDPS_IPOIB_IF_UP;
@@ -205,11 +206,12 @@ static bool round_of(unsigned first, unsigned n, uint32_t seed, uint64_t *slowes
 		printf("%u of %u join\n", joined, n);
 	good = joined == n;
 	for (unsigned i = 0; good && i < n; i += TOGETHER)
-		good = start(&node[i], n - i < TOGETHER ? n - i : TOGETHER, slowest);
+		good = start_starts_guest(&node[i], n - i < TOGETHER ? n - i : TOGETHER, slowest);
 	for (unsigned i = 0; i < n; i++)
-		ddps_ipoib_if_stop(node[i].f, clock_now());
-	for (until = clock_now() + SEC; clock_now() < until;) /* DREQs are answered */
-		turn();
+		ddps_ipoib_if_stop(node[i].f, read_starts_guest_clock());
+	for (until = read_starts_guest_clock() + SEC;
+	     read_starts_guest_clock() < until;) /* DREQs are answered */
+		turn_starts_guest();
 	for (unsigned i = 0; i < n; i++) {
 		ddps_ipoib_if_free(node[i].f);
 		ddps_ib_udp_free(node[i].u);
@@ -244,7 +246,8 @@ int main(int argc, char **argv)
 	while (done < starts) {
 		unsigned now = starts - done < n ? starts - done : n;
 
-		if (!round_of(first, now, (uint32_t)clock_now(), &slowest))
+		if (!run_starts_guest_round(first, now, (uint32_t)read_starts_guest_clock(),
+					    &slowest))
 			return 1;
 		done += now;
 	}

@@ -35,7 +35,7 @@ static unsigned frame_kind(const struct said *s)
 	return s->p.len > CI_ENCAP && cf_get16(m) == CI_IP4 ? K_ECHO : K_FRAME;
 }
 
-static unsigned kind_of(const struct said *s)
+static unsigned get_liar_liar_kind(const struct said *s)
 {
 	if (s->p.op == (CI_UD | CI_ONLY))
 		return s->p.qpn == 1 ? mad_kind(s) : frame_kind(s);
@@ -72,7 +72,7 @@ void liar_hears(struct said *s)
 	bool in = s->from == SUITE;
 	unsigned k = 0;
 
-	s->kind = kind_of(s);
+	s->kind = get_liar_liar_kind(s);
 	while (1u << k != s->kind)
 		k++;
 	s->n = ++seen[in][k];
@@ -138,7 +138,7 @@ void as_cm(struct said *s, unsigned attr)
 	s->lid = SUITE;
 }
 
-static void seal(uint8_t *h)
+static void seal_liar_liar(uint8_t *h)
 {
 	uint32_t s = 0;
 
@@ -154,7 +154,7 @@ void longer(struct said *s, int n)
 	uint8_t *h = s->m + CI_ENCAP;
 
 	cf_put16(h + 2, (uint16_t)(cf_get16(h + 2) + n));
-	seal(h);
+	seal_liar_liar(h);
 	if (s->p.op == CI_FIRST)
 		return;
 	s->p.len = s->p.len + (size_t)n;
@@ -180,7 +180,7 @@ void piece(struct said *s, size_t len, size_t off, size_t n)
 	h[9] = 1;
 	cf_put32(h + 12, ci->plan.target);
 	cf_put32(h + 16, ci->me.ip);
-	seal(h);
+	seal_liar_liar(h);
 	memcpy(h + IP4, whole + off, n);
 	s->p = ci_ud(ci, s->m, CI_ENCAP + IP4 + n);
 	as_datagram(s);

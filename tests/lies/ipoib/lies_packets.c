@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* It comes for a queue pair of ours, out of its turn. */
-static void odd(struct said *s, unsigned op, int psn, size_t len)
+static void send_odd_packet(struct said *s, unsigned op, int psn, size_t len)
 {
 	struct said other = *s;
 
@@ -44,18 +44,19 @@ static void odd(struct said *s, unsigned op, int psn, size_t len)
 	X(PASSES, 0, "whole-packets", K_RC, "", ALSO(s, other.from = STRANGER);                    \
 	  ALSO(s, other.p.qpn ^= 1))                                                               \
 	X(FAILS, 0, "whole-packets", K_RC, "operation 01 with 16 octets out of its order",         \
-	  odd(s, CI_MIDDLE, 0, 16))                                                                \
+	  send_odd_packet(s, CI_MIDDLE, 0, 16))                                                    \
 	X(FAILS, 0, "whole-packets", K_RC, "operation 00 with 16 octets out of its order",         \
-	  odd(s, CI_FIRST, 0, 16))                                                                 \
+	  send_odd_packet(s, CI_FIRST, 0, 16))                                                     \
 	X(FAILS, 0, "whole-packets", K_RC, "operation 04 with 2052 octets out of its order",       \
-	  odd(s, CI_ONLY, 0, 2052))                                                                \
+	  send_odd_packet(s, CI_ONLY, 0, 2052))                                                    \
 	X(FAILS, 0, "whole-packets", K_RC, "operation 04 with 16 octets out of its order",         \
-	  odd(s, CI_FIRST, 0, 2048);                                                               \
-	  odd(s, CI_ONLY, 1, 16))                                                                  \
+	  send_odd_packet(s, CI_FIRST, 0, 2048);                                                   \
+	  send_odd_packet(s, CI_ONLY, 1, 16))                                                      \
 	X(FAILS, 0, "whole-packets", K_RC, "operation 01 with 2048 octets out of its order",       \
-	  odd(s, CI_FIRST, 0, 2048);                                                               \
-	  for (int k = 1; k < 40; k++) odd(s, CI_MIDDLE, k, 2048))                                 \
-	X(PASSES, 0, "whole-packets", K_RC, "", odd(s, CI_ONLY, -1, 16); odd(s, CI_ONLY, 1, 16))   \
+	  send_odd_packet(s, CI_FIRST, 0, 2048);                                                   \
+	  for (int k = 1; k < 40; k++) send_odd_packet(s, CI_MIDDLE, k, 2048))                     \
+	X(PASSES, 0, "whole-packets", K_RC, "", send_odd_packet(s, CI_ONLY, -1, 16);               \
+	  send_odd_packet(s, CI_ONLY, 1, 16))                                                      \
 	X(FAILS, 0, "whole-keys", K_ECHO, "P_Key fffe", s->p.pkey = 0xfffe)                        \
 	X(FAILS, 0, "whole-keys", K_ECHO, "P_Key 7fff", s->p.pkey = 0x7fff)                        \
 	X(FAILS, 0, "whole-keys", K_ECHO, "a datagram with Q_Key 00000001", s->p.qkey = 1)         \

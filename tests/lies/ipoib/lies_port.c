@@ -3,7 +3,7 @@
 #include "lies/ipoib/world.h"
 #include <string.h>
 
-static void mad(const uint8_t *m, size_t len)
+static void make_lies_port_liar_mad(const uint8_t *m, size_t len)
 {
 	void *user;
 	const struct ddps_ipoib_up *up = port_up(&user);
@@ -11,7 +11,7 @@ static void mad(const uint8_t *m, size_t len)
 	up->mad(user, 1, m, len, world.now);
 }
 
-static void message(uint32_t qpn, const void *b, size_t len)
+static void make_lies_port_liar_message(uint32_t qpn, const void *b, size_t len)
 {
 	void *user;
 	const struct ddps_ipoib_up *up = port_up(&user);
@@ -19,7 +19,7 @@ static void message(uint32_t qpn, const void *b, size_t len)
 	up->qp(user, qpn, b, len, world.now);
 }
 
-static void frame(uint32_t qpn, uint8_t lid, const void *b, size_t len)
+static void put_lies_port_liar_frame(uint32_t qpn, uint8_t lid, const void *b, size_t len)
 {
 	struct ddps_ipoib_ud_from from = { .qpn = qpn, .has_gid = lid, .slid = lid };
 	void *user;
@@ -30,7 +30,7 @@ static void frame(uint32_t qpn, uint8_t lid, const void *b, size_t len)
 	up->ud(user, &from, b, len, world.now);
 }
 
-static void failed(uint32_t qpn, int err)
+static void note_lies_port_liar_failed(uint32_t qpn, int err)
 {
 	void *user;
 	const struct ddps_ipoib_up *up = port_up(&user);
@@ -38,7 +38,7 @@ static void failed(uint32_t qpn, int err)
 	up->qp_error(user, qpn, err, world.now);
 }
 
-static void down(void)
+static void take_lies_port_liar_down(void)
 {
 	void *user;
 	const struct ddps_ipoib_up *up = port_up(&user);
@@ -47,12 +47,12 @@ static void down(void)
 	up->link(user, false, world.now);
 }
 
-static void flood(void)
+static void flood_lies_port_liar(void)
 {
 	for (unsigned k = 0; k < 5000; k++)
-		frame(0x77, STRANGER, "\x08", 1);
-	message(1, "\x08", 1);
-	failed(1, DDPS_E_TIMEDOUT);
+		put_lies_port_liar_frame(0x77, STRANGER, "\x08", 1);
+	make_lies_port_liar_message(1, "\x08", 1);
+	note_lies_port_liar_failed(1, DDPS_E_TIMEDOUT);
 }
 
 #define BAD_ENCAP "encapsulation header 08 00 "
@@ -93,40 +93,43 @@ static void flood(void)
 	X(FAILS, BY_PORT, "cm-second", K_BEGIN, "not all that was sent is acknowledged",           \
 	  world.port.never = true)                                                                 \
 	X(FAILS, BY_PORT, "cm-second", K_REP, "fails before all is acknowledged",                  \
-	  if (s->n == 2) failed(world.ci->qp[1].qpn, DDPS_E_TIMEDOUT))                             \
+	  if (s->n == 2) note_lies_port_liar_failed(world.ci->qp[1].qpn, DDPS_E_TIMEDOUT))         \
 	X(FAILS, BY_PORT, "end-dead", K_ACK | K_DREQ | K_DREP | K_ECHO | BOTH,                     \
 	  "is over acknowledges", s->drop = s->kind == K_ECHO;                                     \
 	  if (s->kind == (IN | K_DREQ) && s->n == 1) m[CM_REMOTE] ^= 0x40;                         \
 	  if (s->kind == K_DREP && s->n == 1) m[CM_LOCAL] ^= 0x40)                                 \
-	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "the port went down", down())                         \
+	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "the port went down", take_lies_port_liar_down())     \
 	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "more comes from the fabric than can be kept",        \
-	  flood())                                                                                 \
+	  flood_lies_port_liar())                                                                  \
 	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "more comes from the target than can be kept",        \
-	  for (unsigned k = 0; k < 2 * CI_KEPT; k++) frame(TARGET_QPN, TARGET, m, 84))             \
+	  for (unsigned k = 0; k < 2 * CI_KEPT; k++)                                               \
+		  put_lies_port_liar_frame(TARGET_QPN, TARGET, m, 84))                             \
 	X(                                                                                         \
 		PASSES, BY_PORT | EARLY, "ud-echo", K_ARP, "", if (s->n == 1) {                    \
 			static uint8_t b[CI_MAD];                                                  \
 			ci_mad(b, 7, 3, CI_REP, 1);                                                \
-			mad(b, sizeof b);                                                          \
+			make_lies_port_liar_mad(b, sizeof b);                                      \
 		})                                                                                 \
-	X(PASSES, BY_PORT, "rc-echo", K_RC, "", message(0x77, "\x08\0\0\0", 4);                    \
-	  failed(0x77, DDPS_E_TIMEDOUT); mad(m, 100))                                              \
+	X(PASSES, BY_PORT, "rc-echo", K_RC, "",                                                    \
+	  make_lies_port_liar_message(0x77, "\x08\0\0\0", 4);                                      \
+	  note_lies_port_liar_failed(0x77, DDPS_E_TIMEDOUT); make_lies_port_liar_mad(m, 100))      \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_RC, BAD_ENCAP "01 00", m[2] = 1)                \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_RC, BAD_ENCAP "00 01", m[3] = 1)                \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_RC, "encapsulation header 08",                  \
-	  message(world.ci->qp[0].qpn, "\x08", 1))                                                 \
+	  make_lies_port_liar_message(world.ci->qp[0].qpn, "\x08", 1))                             \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_ECHO, BAD_ENCAP "01 00", m[2] = 1)              \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_ECHO, BAD_ENCAP "00 01", m[3] = 1)              \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_ECHO, "encapsulation header 08",                \
-	  frame(TARGET_QPN, TARGET, "\x08", 1))                                                    \
+	  put_lies_port_liar_frame(TARGET_QPN, TARGET, "\x08", 1))                                 \
 	X(FAILS, BY_PORT, "whole-source", K_ECHO, "a datagram from queue pair 000077",             \
-	  frame(0x77, TARGET, m, s->p.len))                                                        \
-	X(PASSES, BY_PORT, "whole-source", K_ECHO, "", frame(0x77, STRANGER, m, s->p.len);         \
-	  frame(0x77, 0, m, s->p.len))                                                             \
+	  put_lies_port_liar_frame(0x77, TARGET, m, s->p.len))                                     \
+	X(PASSES, BY_PORT, "whole-source", K_ECHO, "",                                             \
+	  put_lies_port_liar_frame(0x77, STRANGER, m, s->p.len);                                   \
+	  put_lies_port_liar_frame(0x77, 0, m, s->p.len))                                          \
 	X(                                                                                         \
 		PASSES, BY_PORT, "ud-echo", K_ECHO, "", if (s->n == 1) {                           \
 			static uint8_t b[5000];                                                    \
-			frame(TARGET_QPN, TARGET, b, sizeof b);                                    \
+			put_lies_port_liar_frame(TARGET_QPN, TARGET, b, sizeof b);                 \
 		})                                                                                 \
 	X(                                                                                         \
 		PASSES, BY_PORT, "req-fields", K_REQ, "", if (s->n == 1) {                         \

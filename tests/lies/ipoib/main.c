@@ -20,14 +20,14 @@ struct heard {
 	char name[80], why[1000];
 };
 
-static bool go_on(void *user)
+static bool may_lie_go_on(void *user)
 {
 	(void)user;
 	liar_case(true);
 	return true;
 }
 
-static void result(void *user, const struct ddps_conform_result *r)
+static void take_lie_result(void *user, const struct ddps_conform_result *r)
 {
 	struct heard *h = user;
 
@@ -43,9 +43,9 @@ static void result(void *user, const struct ddps_conform_result *r)
 	snprintf(h->why, sizeof h->why, "%s", r->why);
 }
 
-static int run(const struct row *r, struct heard *h)
+static int run_ipoib_liar(const struct row *r, struct heard *h)
 {
-	struct ddps_conform_calls calls = { sizeof calls, h, go_on, result };
+	struct ddps_conform_calls calls = { sizeof calls, h, may_lie_go_on, take_lie_result };
 	struct ddps_conform_sum sum;
 
 	*h = (struct heard){ 0 };
@@ -56,36 +56,36 @@ static int run(const struct row *r, struct heard *h)
 	return ddps_conform_ipoib_run(&world.o, &calls, &sum, h->why, sizeof h->why);
 }
 
-static int due(enum ddps_conform_verdict v)
+static int get_lie_due(enum ddps_conform_verdict v)
 {
 	return v == DDPS_CONFORM_FAIL ? FAILS : v == DDPS_CONFORM_PASS ? PASSES : SKIPS;
 }
 
 /* Return: whether it was as it should be. */
-static bool told(const struct row *r)
+static bool is_lie_found(const struct row *r)
 {
 	static const char *const words[] = { "", "pass", "fail", "skip", "refuse" };
 	struct heard h;
-	int err = run(r, &h);
+	int err = run_ipoib_liar(r, &h);
 	bool good;
 
 	if (r->due == REFUSED)
 		good = err && !h.n;
 	else
-		good = !err && h.n == 1 && due(h.verdict) == r->due;
+		good = !err && h.n == 1 && get_lie_due(h.verdict) == r->due;
 	good = good && strstr(h.why, r->why) && !world.sockets;
 	if (!good)
 		printf("not ok lies-ipoib: %s has to %s: '%s'; %s: '%s'%s\n", r->name,
 		       words[r->due], r->why,
 		       err	  ? "it is refused"
 		       : h.n != 1 ? "not one case"
-				  : words[due(h.verdict)],
+				  : words[get_lie_due(h.verdict)],
 		       h.why, world.sockets ? ", and sockets stay open" : "");
 	world_end();
 	return good;
 }
 
-static void table(const char *name, struct row const *rows)
+static void check_ipoib_liar_table(const char *name, struct row const *rows)
 {
 	unsigned good = 0, all = 0, number = 0;
 
@@ -96,7 +96,7 @@ static void table(const char *name, struct row const *rows)
 		if (fnmatch(pattern, r.name, 0))
 			continue;
 		all++;
-		good += told(&r);
+		good += is_lie_found(&r);
 		fflush(stdout);
 	}
 	bad |= good != all;
@@ -104,7 +104,7 @@ static void table(const char *name, struct row const *rows)
 	       name, good, all);
 }
 
-static void nothing(unsigned row, struct said *s)
+static void ignore_lie_call(unsigned row, struct said *s)
 {
 	(void)row, (void)s;
 }
@@ -112,9 +112,9 @@ static void nothing(unsigned row, struct said *s)
 /* Nobody lies: no case fails, and so many cannot be run. */
 static void truth(const char *name, unsigned mode, unsigned skips)
 {
-	const struct row r = { .mode = mode, .name = pattern, .act = nothing };
+	const struct row r = { .mode = mode, .name = pattern, .act = ignore_lie_call };
 	struct heard h;
-	int err = run(&r, &h);
+	int err = run_ipoib_liar(&r, &h);
 	bool all = !strcmp(pattern, "*");
 	bool good = !err && !h.failed && (!all || (h.n > 100 && h.skipped == skips));
 
@@ -128,8 +128,8 @@ static void truth(const char *name, unsigned mode, unsigned skips)
 /* Nobody lies, and the suite's own host runs it late: no verdict is a wrong one. */
 static void late(unsigned stop_each, unsigned stop_ms)
 {
-	const struct row r = { .mode = FOR_LONG, .name = pattern, .act = nothing };
-	struct ddps_conform_calls calls = { sizeof calls, NULL, go_on, result };
+	const struct row r = { .mode = FOR_LONG, .name = pattern, .act = ignore_lie_call };
+	struct ddps_conform_calls calls = { sizeof calls, NULL, may_lie_go_on, take_lie_result };
 	struct heard h = { 0 };
 	bool all = !strcmp(pattern, "*"), good;
 	int err;
@@ -163,11 +163,11 @@ int main(int argc, char **argv)
 	late(2, 400);
 	late(3, 6400);
 	late(5, 25600);
-	table("the link and address resolution", lies_links);
-	table("asking the target", lies_passive);
-	table("the target asking", lies_active);
-	table("data", lies_data);
-	table("packets", lies_packets);
-	table("a port of a fabric", lies_port);
+	check_ipoib_liar_table("the link and address resolution", lies_links);
+	check_ipoib_liar_table("asking the target", lies_passive);
+	check_ipoib_liar_table("the target asking", lies_active);
+	check_ipoib_liar_table("data", lies_data);
+	check_ipoib_liar_table("packets", lies_packets);
+	check_ipoib_liar_table("a port of a fabric", lies_port);
 	return bad;
 }

@@ -16,7 +16,7 @@ static bool by_port;
 
 /* ---- packets ---- */
 
-static bool on_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+static bool take_node_liar_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	uint16_t from = (uint16_t)(uintptr_t)wire;
 	const struct ddps_ib_udp_hdr h = world_header(from, lid);
@@ -84,7 +84,7 @@ static struct {
 	unsigned id;
 } whole;
 
-static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
+static void put_node_liar_sum(uint8_t *at, const uint8_t *p, size_t len)
 {
 	uint32_t s = 0;
 
@@ -96,7 +96,7 @@ static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
 	cf_put16(at, (uint16_t)~s);
 }
 
-static void answer(size_t len)
+static void answer_node_liar(size_t len)
 {
 	uint8_t *p = whole.b, src[4];
 
@@ -107,13 +107,13 @@ static void answer(size_t len)
 	memcpy(p + 16, src, 4);
 	cf_put16(p + 2, (uint16_t)len);
 	cf_put16(p + 6, 0);
-	put_sum(p + 10, p, IP4);
+	put_node_liar_sum(p + 10, p, IP4);
 	p[IP4] = 0;
-	put_sum(p + IP4 + 2, p + IP4, len - IP4);
+	put_node_liar_sum(p + IP4 + 2, p + IP4, len - IP4);
 	(void)ddps_ipoib_if_send(target, p, len, world.now);
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_node_liar(void *user, const void *packet, size_t len)
 {
 	const uint8_t *p = packet;
 	size_t off;
@@ -135,7 +135,7 @@ static void deliver(void *user, const void *packet, size_t len)
 	if (!(cf_get16(p + 6) & 0x2000))
 		whole.all = off + len - IP4;
 	if (whole.all && whole.got == whole.all)
-		answer(IP4 + whole.all);
+		answer_node_liar(IP4 + whole.all);
 }
 
 /* ---- the suite's port: it forwards, and lies ---- */
@@ -152,16 +152,17 @@ struct waiting {
 };
 static struct waiting waits[CI_QPS];
 
-static bool again(void)
+static bool may_node_run_again(void)
 {
 	return world.port.again && world.port.again--;
 }
 
-static int on_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
-		 const struct ddps_ipoib_path *path, const void *frame, size_t len)
+static int take_node_liar_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+			     const struct ddps_ipoib_path *path, const void *frame, size_t len)
 {
 	(void)p;
-	return again() ? DDPS_E_AGAIN : suite.real->ops->ud_send(suite.real, to, path, frame, len);
+	return may_node_run_again() ? DDPS_E_AGAIN
+				    : suite.real->ops->ud_send(suite.real, to, path, frame, len);
 }
 
 static int on_join(struct ddps_ipoib_port *p, const uint8_t mgid[16])
@@ -180,7 +181,7 @@ static void on_leave(struct ddps_ipoib_port *p, const uint8_t mgid[16])
 	suite.real->ops->leave(suite.real, mgid);
 }
 
-static int on_resolve(struct ddps_ipoib_port *p, const uint8_t gid[16])
+static int take_node_liar_resolve(struct ddps_ipoib_port *p, const uint8_t gid[16])
 {
 	(void)p;
 	if (world.port.no_path)
@@ -190,7 +191,8 @@ static int on_resolve(struct ddps_ipoib_port *p, const uint8_t gid[16])
 	return world.port.resolve ? world.port.resolve : suite.real->ops->resolve(suite.real, gid);
 }
 
-static int on_mad(struct ddps_ipoib_port *p, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
+static int take_node_liar_mad(struct ddps_ipoib_port *p, ddps_cm_addr to,
+			      const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	(void)p;
 	if (world.port.mad_again && world.port.mad_again--)
@@ -219,7 +221,7 @@ static int on_ready(struct ddps_ipoib_port *p, uint32_t qpn, const struct ddps_i
 static int on_qp_send(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, size_t len)
 {
 	(void)p;
-	if (again())
+	if (may_node_run_again())
 		return DDPS_E_AGAIN;
 	for (unsigned i = 0; i < CI_QPS; i++)
 		waits[i].sent += waits[i].qpn == qpn;
@@ -239,11 +241,11 @@ static void on_destroy(struct ddps_ipoib_port *p, uint32_t qpn)
 }
 
 static const struct ddps_ipoib_port_ops ops = { .struct_size = sizeof(ops),
-						.ud_send = on_ud,
+						.ud_send = take_node_liar_ud,
 						.join = on_join,
 						.leave = on_leave,
-						.resolve = on_resolve,
-						.mad_send = on_mad,
+						.resolve = take_node_liar_resolve,
+						.mad_send = take_node_liar_mad,
 						.qp_create = on_create,
 						.qp_ready = on_ready,
 						.qp_send = on_qp_send,
@@ -331,7 +333,7 @@ void port_acked(uint32_t qpn, uint32_t msn)
 
 /* ---- life ---- */
 
-static struct ddps_ib_node_config config(uint16_t lid, uint32_t qpn)
+static struct ddps_ib_node_config make_node_liar_config(uint16_t lid, uint32_t qpn)
 {
 	struct ddps_ib_node_config c = { .lid = lid,
 					 .sa_lid = by_port || world.o.sa_lid ? SA : SUITE,
@@ -347,7 +349,7 @@ static struct ddps_ib_node_config config(uint16_t lid, uint32_t qpn)
 					 .tx_octets = 1 << 24,
 					 .rx_octets = 1 << 24,
 					 .seed = 99u + lid + world.opened,
-					 .send = on_send,
+					 .send = take_node_liar_send,
 					 .wire = (void *)(uintptr_t)lid,
 					 .up = lid == TARGET ? ddps_ipoib_if_up() : &up_calls };
 
@@ -356,7 +358,7 @@ static struct ddps_ib_node_config config(uint16_t lid, uint32_t qpn)
 	return c;
 }
 
-static void must(int err, const char *what)
+static void must_node_liar(int err, const char *what)
 {
 	if (!err)
 		return;
@@ -364,8 +366,9 @@ static void must(int err, const char *what)
 	abort();
 }
 
-static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *up, void *up_user,
-				       struct ddps_conform_ipoib_node *n, char *why, size_t len)
+static struct ddps_ipoib_port *open_lying_port(void *user, const struct ddps_ipoib_up *up,
+					       void *up_user, struct ddps_conform_ipoib_node *n,
+					       char *why, size_t len)
 {
 	struct ddps_ib_node_config c;
 
@@ -375,7 +378,8 @@ static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *u
 		return NULL;
 	}
 	world.opened++;
-	c = config(SUITE, world.port.qpn ? world.port.qpn : TARGET_QPN + 1 + world.opened);
+	c = make_node_liar_config(SUITE,
+				  world.port.qpn ? world.port.qpn : TARGET_QPN + 1 + world.opened);
 	if (ddps_ib_node_new(&node[SUITE], &c))
 		return NULL;
 	suite.port.ops = &ops;
@@ -390,21 +394,21 @@ static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *u
 	return &suite.port;
 }
 
-static void my_close(void *user)
+static void close_lying_port(void *user)
 {
 	(void)user;
 	ddps_ib_node_free(node[SUITE]);
 	node[SUITE] = NULL;
 }
 
-static void my_run(void *user, uint64_t until)
+static void run_lying_node(void *user, uint64_t until)
 {
 	(void)user;
 	(void)world_turn(until);
 	world.came = false;
 }
 
-static unsigned my_waiting(void *user, uint32_t qpn)
+static unsigned count_waiting_frames(void *user, uint32_t qpn)
 {
 	(void)user;
 	for (unsigned i = 0; i < CI_QPS; i++)
@@ -414,10 +418,10 @@ static unsigned my_waiting(void *user, uint32_t qpn)
 }
 
 const struct ddps_conform_ipoib_fabric world_fabric = { .struct_size = sizeof world_fabric,
-							.open = my_open,
-							.close = my_close,
-							.run = my_run,
-							.waiting = my_waiting };
+							.open = open_lying_port,
+							.close = close_lying_port,
+							.run = run_lying_node,
+							.waiting = count_waiting_frames };
 
 static void no_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
 		  uint64_t now)
@@ -437,11 +441,12 @@ static const struct ddps_ipoib_up nobody = { .struct_size = sizeof(nobody),
 
 static void open_target(void)
 {
-	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, NULL };
-	struct ddps_ib_node_config c = config(TARGET, world.target_qpn);
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver_to_node_liar, NULL,
+						   NULL };
+	struct ddps_ib_node_config c = make_node_liar_config(TARGET, world.target_qpn);
 	struct ddps_ipoib_if_config f;
 
-	must(ddps_ib_node_new(&node[TARGET], &c), "the target's port");
+	must_node_liar(ddps_ib_node_new(&node[TARGET], &c), "the target's port");
 	ddps_ipoib_if_config_init(&f);
 	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = c.qpn };
 	memcpy(f.me.addr.gid, c.gid, sizeof f.me.addr.gid);
@@ -456,10 +461,11 @@ static void open_target(void)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = 0x0200000000000007;
 	f.seed = 5;
-	must(ddps_ipoib_if_new(&target, &f, ddps_ib_node_port(node[TARGET]), &calls), "the target");
+	must_node_liar(ddps_ipoib_if_new(&target, &f, ddps_ib_node_port(node[TARGET]), &calls),
+		       "the target");
 	ddps_ib_node_user(node[TARGET], target);
 	ddps_ib_node_tick(node[TARGET], world.now);
-	must(ddps_ipoib_if_start(target, world.now), "its start");
+	must_node_liar(ddps_ipoib_if_start(target, world.now), "its start");
 }
 
 void nodes_begin(unsigned mode)
@@ -467,10 +473,10 @@ void nodes_begin(unsigned mode)
 	by_port = mode & BY_PORT;
 	memset(&whole, 0, sizeof whole);
 	if (mode & (BY_PORT | AS_CLIENT)) {
-		struct ddps_ib_node_config c = config(SA, 7);
+		struct ddps_ib_node_config c = make_node_liar_config(SA, 7);
 
 		c.up = &nobody;
-		must(ddps_ib_node_new(&node[SA], &c), "the administration");
+		must_node_liar(ddps_ib_node_new(&node[SA], &c), "the administration");
 		ddps_ib_node_tick(node[SA], world.now);
 	}
 	open_target();

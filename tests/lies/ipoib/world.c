@@ -57,7 +57,8 @@ static bool inside; /* what is called now is not the suite's */
 
 /* ---- lists ---- */
 
-static void put(struct list *l, uint16_t from, uint16_t lid, const uint8_t *b, size_t len)
+static void put_world_liar(struct list *l, uint16_t from, uint16_t lid, const uint8_t *b,
+			   size_t len)
 {
 	struct flying *f = __real_malloc(sizeof *f + len);
 
@@ -68,7 +69,7 @@ static void put(struct list *l, uint16_t from, uint16_t lid, const uint8_t *b, s
 	l->end = &f->next;
 }
 
-static struct flying *take(struct list *l)
+static struct flying *take_lying_frame(struct list *l)
 {
 	struct flying *f = l->first;
 
@@ -79,10 +80,10 @@ static struct flying *take(struct list *l)
 	return f;
 }
 
-static void drop_all(struct list *l)
+static void drop_all_world_liar(struct list *l)
 {
 	while (l->first)
-		free(take(l));
+		free(take_lying_frame(l));
 	l->end = &l->first;
 }
 
@@ -91,9 +92,9 @@ void world_begin(unsigned mode, void (*told)(struct said *s))
 	world = (struct world){ .now = 1ull << 40, .target_qpn = TARGET_QPN, .target_mtu = 5 };
 	hears = told;
 	memset(fds, 0, sizeof fds);
-	drop_all(&unicast);
-	drop_all(&multicast);
-	drop_all(&nodes);
+	drop_all_world_liar(&unicast);
+	drop_all_world_liar(&multicast);
+	drop_all_world_liar(&nodes);
 	ddps_conform_ipoib_options_init(&world.o);
 	memcpy(world.o.ip4, (uint8_t[4]){ 10, 77, 0, SUITE }, 4);
 	memcpy(world.o.gid, (uint8_t[16]){ 0xfe, 0x80, [8] = 2, [15] = SUITE }, 16);
@@ -114,9 +115,9 @@ void world_end(void)
 {
 	inside = true;
 	nodes_end();
-	drop_all(&unicast);
-	drop_all(&multicast);
-	drop_all(&nodes);
+	drop_all_world_liar(&unicast);
+	drop_all_world_liar(&multicast);
+	drop_all_world_liar(&nodes);
 	inside = false;
 }
 
@@ -137,18 +138,18 @@ void world_send(uint16_t from, uint16_t lid, const uint8_t *b, size_t len)
 	bool suite = !nodes_suite();
 
 	if (lid >= CI_MLID) {
-		put(&nodes, from, lid, b, len);
+		put_world_liar(&nodes, from, lid, b, len);
 		if (suite)
-			put(&multicast, from, lid, b, len);
+			put_world_liar(&multicast, from, lid, b, len);
 	} else if (lid == SUITE && suite) {
-		put(&unicast, from, lid, b, len);
+		put_world_liar(&unicast, from, lid, b, len);
 	} else {
-		put(&nodes, from, lid, b, len);
+		put_world_liar(&nodes, from, lid, b, len);
 	}
 }
 
 /* The liar's version of @s, sealed. */
-static void say(const struct said *s)
+static void say_world_liar(const struct said *s)
 {
 	struct ddps_ib_udp_hdr h = world_header(s->from, s->lid);
 	struct ci_addr a = { .src = h.src, .dst = h.dst, .sport = h.sport, .dport = h.dport };
@@ -165,11 +166,11 @@ static void say(const struct said *s)
 
 void ahead(struct said *s)
 {
-	say(s);
+	say_world_liar(s);
 }
 
 /* Then it goes on as it was, with all that was wrong about it. */
-static bool same(const struct said *a, const struct said *b)
+static bool is_same_world_liar(const struct said *a, const struct said *b)
 {
 	return !memcmp(&a->p, &b->p, sizeof a->p) && a->from == b->from && a->lid == b->lid &&
 	       a->cut == b->cut && a->flips == b->flips && !memcmp(a->m, b->m, sizeof a->m);
@@ -192,16 +193,16 @@ void world_says(uint16_t from, uint16_t lid, const uint8_t *b, size_t len)
 	hears(&s);
 	if (s.drop)
 		return;
-	if (same(&was, &s))
+	if (is_same_world_liar(&was, &s))
 		world_send(from, lid, b, len);
 	else
-		say(&s);
+		say_world_liar(&s);
 }
 
 /* Away from the nodes.  Return: whether there was one. */
-static bool deliver(void)
+static bool deliver_to_world_liar(void)
 {
-	struct flying *f = take(&nodes);
+	struct flying *f = take_lying_frame(&nodes);
 	bool group;
 
 	if (!f)
@@ -223,7 +224,7 @@ static bool go_on_until(uint64_t until, bool stopped)
 	for (;;) {
 		uint64_t due;
 
-		while (deliver())
+		while (deliver_to_world_liar())
 			;
 		nodes_tick();
 		if (nodes.first)
@@ -250,7 +251,7 @@ void world_stop(uint64_t until)
 
 /* ---- the suite's calls ---- */
 
-static bool fails(void)
+static bool does_world_liar_fail(void)
 {
 	if (inside || !world.calls || --world.calls)
 		return false;
@@ -274,7 +275,7 @@ void __wrap_ci_forget(struct ci *ci)
 int __wrap_socket(int domain, int type, int protocol)
 {
 	(void)domain, (void)type, (void)protocol;
-	for (unsigned i = 0, bad = fails(); !bad && i < FDS; i++)
+	for (unsigned i = 0, bad = does_world_liar_fail(); !bad && i < FDS; i++)
 		if (!fds[i].open) {
 			fds[i].open = true;
 			world.sockets++;
@@ -286,7 +287,7 @@ int __wrap_socket(int domain, int type, int protocol)
 int __wrap_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
 {
 	(void)fd, (void)level, (void)name, (void)v, (void)len;
-	return fails() ? -1 : 0;
+	return does_world_liar_fail() ? -1 : 0;
 }
 
 int __wrap_bind(int fd, __CONST_SOCKADDR_ARG a, socklen_t len)
@@ -294,7 +295,7 @@ int __wrap_bind(int fd, __CONST_SOCKADDR_ARG a, socklen_t len)
 	const struct sockaddr_in *in = a.__sockaddr_in__;
 
 	(void)len;
-	if (fails())
+	if (does_world_liar_fail())
 		return -1;
 	fds[fd - FD].ip = ntohl(in->sin_addr.s_addr);
 	fds[fd - FD].port = ntohs(in->sin_port);
@@ -316,7 +317,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 
 	for (nfds_t i = 0; i < n; i++)
 		p[i].revents = 0;
-	if (fails())
+	if (does_world_liar_fail())
 		return -1;
 	if (world.stop_each && ++world.waits % world.stop_each == 0)
 		world_stop(world.now + world.stop_ms * MS);
@@ -334,7 +335,7 @@ ssize_t __wrap_sendto(int fd, const void *b, size_t len, int flags, __CONST_SOCK
 	uint16_t lid = (uint16_t)(ntohl(in->sin_addr.s_addr) & 0xff);
 
 	(void)flags, (void)to_len;
-	if (fails())
+	if (does_world_liar_fail())
 		return -1;
 	world.now += STEP;
 	world_says(SUITE, lid == 0xff ? fds[fd - FD].port : lid, b, len);
@@ -348,9 +349,9 @@ ssize_t __wrap_recvfrom(int fd, void *b, size_t room, int flags, __SOCKADDR_ARG 
 	size_t len;
 
 	(void)flags;
-	if (fails())
+	if (does_world_liar_fail())
 		return -1;
-	f = take(group ? &multicast : &unicast);
+	f = take_lying_frame(group ? &multicast : &unicast);
 	if (!f) {
 		errno = EAGAIN;
 		return -1;
@@ -368,17 +369,17 @@ ssize_t __wrap_recvfrom(int fd, void *b, size_t room, int flags, __SOCKADDR_ARG 
 	return (ssize_t)len;
 }
 
-static bool no_memory(void)
+static bool refuse_world_liar_memory(void)
 {
 	return !inside && world.memory && !--world.memory;
 }
 
 void *__wrap_malloc(size_t len)
 {
-	return no_memory() ? NULL : __real_malloc(len);
+	return refuse_world_liar_memory() ? NULL : __real_malloc(len);
 }
 
 void *__wrap_calloc(size_t n, size_t len)
 {
-	return no_memory() ? NULL : __real_calloc(n, len);
+	return refuse_world_liar_memory() ? NULL : __real_calloc(n, len);
 }

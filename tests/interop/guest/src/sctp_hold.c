@@ -31,7 +31,7 @@ struct assoc {
 static struct assoc *assocs;
 static size_t nassocs;
 
-static int fail(const char *what)
+static int fail_sctp_hold_guest(const char *what)
 {
 	fprintf(stderr, "sctp_hold: %s: %s\n", what, strerror(errno));
 	return 1;
@@ -39,7 +39,7 @@ static int fail(const char *what)
 
 /* ---- associations ---- */
 
-static struct assoc *find(sctp_assoc_t id)
+static struct assoc *find_sctp_hold_guest(sctp_assoc_t id)
 {
 	for (size_t i = 0; i < nassocs; i++)
 		if (assocs[i].id == id)
@@ -48,11 +48,11 @@ static struct assoc *find(sctp_assoc_t id)
 }
 
 /* It begins, or begins anew. */
-static int begin(sctp_assoc_t id)
+static int begin_sctp_hold_guest(sctp_assoc_t id)
 {
-	struct assoc *a = find(id), *more;
+	struct assoc *a = find_sctp_hold_guest(id), *more;
 
-	a = a ? a : find(0);
+	a = a ? a : find_sctp_hold_guest(0);
 	if (!a) {
 		more = realloc(assocs, (nassocs + 1) * sizeof *more);
 		if (!more)
@@ -65,9 +65,9 @@ static int begin(sctp_assoc_t id)
 	return 0;
 }
 
-static void end(sctp_assoc_t id)
+static void end_sctp_hold_guest(sctp_assoc_t id)
 {
-	struct assoc *a = find(id);
+	struct assoc *a = find_sctp_hold_guest(id);
 
 	if (a)
 		a->id = 0;
@@ -75,7 +75,8 @@ static void end(sctp_assoc_t id)
 
 /* ---- messages ---- */
 
-static int say(int fd, sctp_assoc_t id, uint16_t stream, uint16_t flags, const void *p, size_t len)
+static int say_sctp_hold_guest(int fd, sctp_assoc_t id, uint16_t stream, uint16_t flags,
+			       const void *p, size_t len)
 {
 	struct sctp_sndinfo info = { .snd_sid = stream,
 				     .snd_flags = flags,
@@ -100,17 +101,19 @@ static int say(int fd, sctp_assoc_t id, uint16_t stream, uint16_t flags, const v
 }
 
 /* The association may be over by now: its end is read later. */
-static void answer(int fd, const struct sctp_rcvinfo *info, const uint8_t *p, size_t len)
+static void answer_sctp_hold_guest(int fd, const struct sctp_rcvinfo *info, const uint8_t *p,
+				   size_t len)
 {
 	static const uint8_t question[] = { 0, 0, 0, 5, 0, 16, 0 }, terminate[] = { 0, 0, 0, 4 };
-	struct assoc *a = find(info->rcv_assoc_id);
+	struct assoc *a = find_sctp_hold_guest(info->rcv_assoc_id);
 
 	if (!a || info->rcv_sid >= STREAMS || a->answered[info->rcv_sid] ||
 	    len != sizeof question || memcmp(p, question, len) != 0)
 		return;
 	a->answered[info->rcv_sid] = true;
-	if (say(fd, a->id, info->rcv_sid, SCTP_UNORDERED, terminate, sizeof terminate))
-		fail("answer");
+	if (say_sctp_hold_guest(fd, a->id, info->rcv_sid, SCTP_UNORDERED, terminate,
+				sizeof terminate))
+		fail_sctp_hold_guest("answer");
 }
 
 /* ---- what comes ---- */
@@ -125,7 +128,7 @@ struct item {
 	} in;
 };
 
-static bool next(int fd, int flags, struct item *it)
+static bool next_in_sctp_hold_guest(int fd, int flags, struct item *it)
 {
 	union {
 		struct cmsghdr align;
@@ -155,23 +158,24 @@ static bool is_ddp(int fd, sctp_assoc_t id)
 {
 	static struct item it;
 
-	return next(fd, MSG_DONTWAIT | MSG_PEEK, &it) && it.note &&
+	return next_in_sctp_hold_guest(fd, MSG_DONTWAIT | MSG_PEEK, &it) && it.note &&
 	       it.in.note.sn_header.sn_type == SCTP_ADAPTATION_INDICATION &&
 	       it.in.note.sn_adaptation_event.sai_assoc_id == id &&
 	       it.in.note.sn_adaptation_event.sai_adaptation_ind == DDP;
 }
 
-static int up(int fd, sctp_assoc_t id, bool client)
+static int bring_sctp_hold_guest_up(int fd, sctp_assoc_t id, bool client)
 {
 	static const uint8_t initiate[] = { 0, 0, 0, 1 };
 
 	if (!is_ddp(fd, id)) {
 		fprintf(stderr, "sctp_hold: the peer does not indicate DDP\n");
-		return say(fd, id, 0, SCTP_ABORT, NULL, 0);
+		return say_sctp_hold_guest(fd, id, 0, SCTP_ABORT, NULL, 0);
 	}
-	if (begin(id))
+	if (begin_sctp_hold_guest(id))
 		return -1;
-	return client ? say(fd, id, 0, SCTP_UNORDERED, initiate, sizeof initiate) : 0;
+	return client ? say_sctp_hold_guest(fd, id, 0, SCTP_UNORDERED, initiate, sizeof initiate)
+		      : 0;
 }
 
 /* Return: false: it is over for a client. */
@@ -179,46 +183,46 @@ static bool changed(int fd, const struct sctp_assoc_change *c, bool client)
 {
 	switch (c->sac_state) {
 	case SCTP_COMM_UP:
-		if (up(fd, c->sac_assoc_id, client))
-			fail("association");
+		if (bring_sctp_hold_guest_up(fd, c->sac_assoc_id, client))
+			fail_sctp_hold_guest("association");
 		return true;
 	case SCTP_RESTART:
-		if (begin(c->sac_assoc_id))
-			fail("restart");
+		if (begin_sctp_hold_guest(c->sac_assoc_id))
+			fail_sctp_hold_guest("restart");
 		return true;
 	default: /* COMM_LOST, SHUTDOWN_COMP, CANT_STR_ASSOC */
-		end(c->sac_assoc_id);
+		end_sctp_hold_guest(c->sac_assoc_id);
 		return !client;
 	}
 }
 
-static int hold(int fd, bool client)
+static int hold_sctp_hold_guest(int fd, bool client)
 {
 	static struct item it;
 	bool middle = false; /* the rest of a message that is too long for a question */
 
-	while (next(fd, 0, &it)) {
+	while (next_in_sctp_hold_guest(fd, 0, &it)) {
 		if (!it.note) {
 			if (!middle && !it.part)
-				answer(fd, &it.info, it.in.b, it.len);
+				answer_sctp_hold_guest(fd, &it.info, it.in.b, it.len);
 			middle = it.part;
 		} else if (it.in.note.sn_header.sn_type == SCTP_ASSOC_CHANGE &&
 			   !changed(fd, &it.in.note.sn_assoc_change, client)) {
 			return 0;
 		}
 	}
-	return fail("receive");
+	return fail_sctp_hold_guest("receive");
 }
 
 /* ---- set-up ---- */
 
-static int set(int fd, int option, const void *value, socklen_t len)
+static int set_sctp_hold_guest(int fd, int option, const void *value, socklen_t len)
 {
 	return setsockopt(fd, IPPROTO_SCTP, option, value, len);
 }
 
 /* Many associations on one socket. */
-static int make(void)
+static int make_sctp_hold_guest(void)
 {
 	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_ADAPTATION_INDICATION };
 	struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS,
@@ -226,16 +230,17 @@ static int make(void)
 	struct sctp_setadaptation adaptation = { .ssb_adaptation_ind = DDP };
 	int on = 1, fd = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
 
-	if (fd < 0 || set(fd, SCTP_INITMSG, &init, sizeof init) ||
-	    set(fd, SCTP_ADAPTATION_LAYER, &adaptation, sizeof adaptation) ||
-	    set(fd, SCTP_NODELAY, &on, sizeof on) || set(fd, SCTP_RECVRCVINFO, &on, sizeof on))
+	if (fd < 0 || set_sctp_hold_guest(fd, SCTP_INITMSG, &init, sizeof init) ||
+	    set_sctp_hold_guest(fd, SCTP_ADAPTATION_LAYER, &adaptation, sizeof adaptation) ||
+	    set_sctp_hold_guest(fd, SCTP_NODELAY, &on, sizeof on) ||
+	    set_sctp_hold_guest(fd, SCTP_RECVRCVINFO, &on, sizeof on))
 		return -1;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct sctp_event ev = { .se_assoc_id = SCTP_FUTURE_ASSOC,
 					 .se_type = types[i],
 					 .se_on = 1 };
 
-		if (set(fd, SCTP_EVENT, &ev, sizeof ev))
+		if (set_sctp_hold_guest(fd, SCTP_EVENT, &ev, sizeof ev))
 			return -1;
 	}
 	return fd;
@@ -252,12 +257,12 @@ int main(int argc, char **argv)
 	if (inet_pton(AF_INET, argv[2], &at.sin_addr) != 1)
 		return 2;
 	at.sin_port = htons((uint16_t)atoi(argv[3]));
-	fd = make();
+	fd = make_sctp_hold_guest();
 	if (fd < 0)
-		return fail("socket");
+		return fail_sctp_hold_guest("socket");
 	if (client && connect(fd, (struct sockaddr *)&at, sizeof at))
-		return fail("connect");
+		return fail_sctp_hold_guest("connect");
 	if (!client && (bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, BACKLOG)))
-		return fail("listen");
-	return hold(fd, client);
+		return fail_sctp_hold_guest("listen");
+	return hold_sctp_hold_guest(fd, client);
 }

@@ -21,13 +21,13 @@
 
 static uint8_t memory[RECEIVES * OCTETS];
 
-static int fail(const char *what)
+static int fail_siw_hold_guest(const char *what)
 {
 	fprintf(stderr, "siw_hold: %s: %s\n", what, strerror(errno));
 	return 1;
 }
 
-static struct rdma_cm_id *make(char *address, char *port, bool server)
+static struct rdma_cm_id *make_siw_hold_guest(char *address, char *port, bool server)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP,
 				       .ai_flags = server ? RAI_PASSIVE : 0 };
@@ -44,7 +44,7 @@ static struct rdma_cm_id *make(char *address, char *port, bool server)
 }
 
 /* Every octet of @memory may be received into. */
-static int post(struct rdma_cm_id *id)
+static int post_siw_hold_guest(struct rdma_cm_id *id)
 {
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof memory);
 
@@ -56,28 +56,29 @@ static int post(struct rdma_cm_id *id)
 	return 0;
 }
 
-static int serve(struct rdma_cm_id *listener)
+static int serve_siw_hold_guest(struct rdma_cm_id *listener)
 {
 	struct rdma_conn_param param = { .responder_resources = DEPTH, .initiator_depth = DEPTH };
 	struct rdma_cm_id *id;
 
 	if (!listener || rdma_listen(listener, 64))
-		return fail("listen");
+		return fail_siw_hold_guest("listen");
 	/* Ended ones are not destroyed: that can hang (see tests/interop/README.md). */
 	for (;;)
-		if (!rdma_get_request(listener, &id) && (post(id) || rdma_accept(id, &param)))
-			fail("accept");
+		if (!rdma_get_request(listener, &id) &&
+		    (post_siw_hold_guest(id) || rdma_accept(id, &param)))
+			fail_siw_hold_guest("accept");
 }
 
-static int call(struct rdma_cm_id *id)
+static int call_siw_hold_guest(struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = { .responder_resources = DEPTH, .initiator_depth = DEPTH };
 	struct ibv_wc wc;
 
-	if (!id || post(id))
-		return fail("address");
+	if (!id || post_siw_hold_guest(id))
+		return fail_siw_hold_guest("address");
 	if (rdma_connect(id, &param))
-		return fail("connect");
+		return fail_siw_hold_guest("connect");
 	/* the receives are flushed when the connection ends */
 	while (rdma_get_recv_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS)
 		;
@@ -90,5 +91,6 @@ int main(int argc, char **argv)
 
 	if (!server && (argc != 4 || strcmp(argv[1], "-c") != 0))
 		return 2;
-	return server ? serve(make(argv[2], argv[3], true)) : call(make(argv[2], argv[3], false));
+	return server ? serve_siw_hold_guest(make_siw_hold_guest(argv[2], argv[3], true))
+		      : call_siw_hold_guest(make_siw_hold_guest(argv[2], argv[3], false));
 }

@@ -31,7 +31,7 @@ struct options {
 	uint8_t ird, ord;
 };
 
-static int fail(const char *what)
+static int fail_siw_peer_guest(const char *what)
 {
 	fprintf(stderr, "siw_peer: %s: %s\n", what, strerror(errno));
 	return 1;
@@ -46,13 +46,13 @@ static uint64_t digest(const uint8_t *p, size_t len)
 	return h;
 }
 
-static uint32_t next_random(uint64_t *state)
+static uint32_t draw_siw_peer_guest_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
 }
 
-static struct rdma_cm_id *make(const struct options *o)
+static struct rdma_cm_id *make_siw_peer_guest(const struct options *o)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP,
 				       .ai_flags = o->server ? RAI_PASSIVE : 0 };
@@ -68,7 +68,7 @@ static struct rdma_cm_id *make(const struct options *o)
 	return id;
 }
 
-static int completed(int got, const struct ibv_wc *wc, const char *what)
+static int take_siw_peer_guest_completed(int got, const struct ibv_wc *wc, const char *what)
 {
 	if (got == 1 && wc->status == IBV_WC_SUCCESS)
 		return 0;
@@ -79,7 +79,7 @@ static int completed(int got, const struct ibv_wc *wc, const char *what)
 
 /* ---- server ---- */
 
-static int serve_one(struct rdma_cm_id *id, const struct options *o, uint8_t *region)
+static int serve_one_siw_peer_guest(struct rdma_cm_id *id, const struct options *o, uint8_t *region)
 {
 	struct ibv_mr *mr, *small;
 	struct rdma_conn_param param = { .responder_resources = o->ird, .initiator_depth = o->ord };
@@ -94,7 +94,7 @@ static int serve_one(struct rdma_cm_id *id, const struct options *o, uint8_t *re
 	/* the second receive is there to be flushed at the end */
 	if (!mr || !small || rdma_post_recv(id, NULL, byte, 1, small) ||
 	    rdma_post_recv(id, NULL, byte, 1, small))
-		return fail("memory");
+		return fail_siw_peer_guest("memory");
 	rkey = htobe32(mr->rkey);
 	memcpy(advert, &to, 8);
 	memcpy(advert + 8, &rkey, 4);
@@ -102,28 +102,28 @@ static int serve_one(struct rdma_cm_id *id, const struct options *o, uint8_t *re
 	param.private_data = advert;
 	param.private_data_len = sizeof advert;
 	if (rdma_accept(id, &param))
-		return fail("accept");
-	if (completed(rdma_get_recv_comp(id, &wc), &wc, "receive") ||
+		return fail_siw_peer_guest("accept");
+	if (take_siw_peer_guest_completed(rdma_get_recv_comp(id, &wc), &wc, "receive") ||
 	    rdma_post_send(id, NULL, byte + 1, 1, small, 0) ||
-	    completed(rdma_get_send_comp(id, &wc), &wc, "send"))
+	    take_siw_peer_guest_completed(rdma_get_send_comp(id, &wc), &wc, "send"))
 		return 1;
 	rdma_get_recv_comp(id, &wc);
 	printf("digest %016llx\n", (unsigned long long)digest(region, o->octets));
 	return 0;
 }
 
-static int serve(const struct options *o)
+static int serve_siw_peer_guest(const struct options *o)
 {
-	struct rdma_cm_id *listener = make(o), *id;
+	struct rdma_cm_id *listener = make_siw_peer_guest(o), *id;
 	uint8_t *region = calloc(1, o->octets);
 	const char *hello;
 	int bad = 0;
 
 	if (!listener || !region || rdma_listen(listener, 64))
-		return fail("listen");
+		return fail_siw_peer_guest("listen");
 	for (unsigned long n = 0; n < o->clients && !bad; n++) {
 		if (rdma_get_request(listener, &id))
-			return fail("request");
+			return fail_siw_peer_guest("request");
 		hello = id->event->param.conn.private_data;
 		if (id->event->param.conn.private_data_len < sizeof HELLO ||
 		    memcmp(hello, HELLO, sizeof HELLO)) {
@@ -133,7 +133,7 @@ static int serve(const struct options *o)
 		if (o->reject)
 			bad = rdma_reject(id, REJECTION, sizeof REJECTION);
 		else
-			bad = serve_one(id, o, region);
+			bad = serve_one_siw_peer_guest(id, o, region);
 		rdma_destroy_ep(id);
 	}
 	return bad ? 1 : 0;
@@ -147,8 +147,8 @@ struct remote {
 };
 
 /* Every chunk once, in random order; Writes from @source, or Reads that are compared with it. */
-static int move(struct rdma_cm_id *id, const struct remote *at, uint8_t *source, struct ibv_mr *mr,
-		uint8_t *sink, struct ibv_mr *sink_mr)
+static int move_siw_peer_guest(struct rdma_cm_id *id, const struct remote *at, uint8_t *source,
+			       struct ibv_mr *mr, uint8_t *sink, struct ibv_mr *sink_mr)
 {
 	uint32_t n = (at->size + CHUNK - 1) / CHUNK, *order = malloc(n * sizeof *order), j, len;
 	uint64_t random = sink ? 2 : 1;
@@ -157,7 +157,7 @@ static int move(struct rdma_cm_id *id, const struct remote *at, uint8_t *source,
 	int err;
 
 	for (uint32_t i = 0; i < n; i++) {
-		j = next_random(&random) % (i + 1);
+		j = draw_siw_peer_guest_random(&random) % (i + 1);
 		order[i] = order[j];
 		order[j] = i;
 	}
@@ -167,7 +167,8 @@ static int move(struct rdma_cm_id *id, const struct remote *at, uint8_t *source,
 		err = sink ? rdma_post_read(id, NULL, sink, len, sink_mr, 0, at->to + off, at->rkey)
 			   : rdma_post_write(id, NULL, source + off, len, mr, 0, at->to + off,
 					     at->rkey);
-		if (err || completed(rdma_get_send_comp(id, &wc), &wc, sink ? "read" : "write"))
+		if (err || take_siw_peer_guest_completed(rdma_get_send_comp(id, &wc), &wc,
+							 sink ? "read" : "write"))
 			return 1;
 		if (sink && memcmp(sink, source + off, len)) {
 			fprintf(stderr, "siw_peer: read at %zu is wrong\n", off);
@@ -178,7 +179,7 @@ static int move(struct rdma_cm_id *id, const struct remote *at, uint8_t *source,
 	return 0;
 }
 
-static int talk(struct rdma_cm_id *id, const struct remote *at)
+static int talk_siw_peer_guest(struct rdma_cm_id *id, const struct remote *at)
 {
 	static uint8_t sink[CHUNK], byte[2];
 	uint8_t *source = malloc(at->size);
@@ -190,33 +191,34 @@ static int talk(struct rdma_cm_id *id, const struct remote *at)
 	sink_mr = ibv_reg_mr(id->pd, sink, sizeof sink,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!mr || !small || !sink_mr || rdma_post_recv(id, NULL, byte, 1, small))
-		return fail("memory");
+		return fail_siw_peer_guest("memory");
 	for (uint32_t i = 0; i < at->size; i++)
-		source[i] = (uint8_t)next_random(&random);
-	if (move(id, at, source, mr, NULL, NULL) || move(id, at, source, mr, sink, sink_mr) ||
+		source[i] = (uint8_t)draw_siw_peer_guest_random(&random);
+	if (move_siw_peer_guest(id, at, source, mr, NULL, NULL) ||
+	    move_siw_peer_guest(id, at, source, mr, sink, sink_mr) ||
 	    rdma_post_send(id, NULL, byte + 1, 1, small, 0) ||
-	    completed(rdma_get_send_comp(id, &wc), &wc, "send") ||
-	    completed(rdma_get_recv_comp(id, &wc), &wc, "receive"))
+	    take_siw_peer_guest_completed(rdma_get_send_comp(id, &wc), &wc, "send") ||
+	    take_siw_peer_guest_completed(rdma_get_recv_comp(id, &wc), &wc, "receive"))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest(source, at->size));
-	return rdma_disconnect(id) ? fail("disconnect") : 0;
+	return rdma_disconnect(id) ? fail_siw_peer_guest("disconnect") : 0;
 }
 
-static int call(const struct options *o)
+static int call_siw_peer_guest(const struct options *o)
 {
 	struct rdma_conn_param param = { .private_data = HELLO,
 					 .private_data_len = sizeof HELLO,
 					 .responder_resources = o->ird,
 					 .initiator_depth = o->ord };
-	struct rdma_cm_id *id = make(o);
+	struct rdma_cm_id *id = make_siw_peer_guest(o);
 	const struct rdma_conn_param *got;
 	struct remote at;
 
 	if (!id)
-		return fail("address");
+		return fail_siw_peer_guest("address");
 	if (rdma_connect(id, &param)) {
 		if (errno != ECONNREFUSED || !id->event)
-			return fail("connect");
+			return fail_siw_peer_guest("connect");
 		got = &id->event->param.conn;
 		printf("rejected: %.*s\n", (int)got->private_data_len,
 		       (const char *)got->private_data);
@@ -236,7 +238,7 @@ static int call(const struct options *o)
 		while (!access(o->wait, F_OK))
 			usleep(10000);
 	}
-	return talk(id, &at);
+	return talk_siw_peer_guest(id, &at);
 }
 
 int main(int argc, char **argv)
@@ -276,5 +278,5 @@ int main(int argc, char **argv)
 		return 2;
 	o.port = argv[optind];
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	return o.server ? serve(&o) : call(&o);
+	return o.server ? serve_siw_peer_guest(&o) : call_siw_peer_guest(&o);
 }
