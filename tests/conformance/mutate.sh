@@ -1,24 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Check the checker: break the stack on purpose, one line at a time, and see that the named case
-# notices.  mutations/*.txt: file, sed expression, case, separated by tabs.
+# Check the checker: break the stack on purpose, one rule at a time, and see that the named case notices.
+# mutations/*.txt: what is off (tests/mutate/off.py), case, separated by a tab.  All is compiled once.
 # usage: mutate.sh BUILD		a finished build, which is copied
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-build=$1
+build=$1 lists=(tests/conformance/mutations/*.txt)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 bad=0 n=0
-
-# Times are kept, so that make compiles only what a mutation touched.
-mkdir -p "$tree/$(dirname "$build")"
-cp -a Makefile mk src include tools "$tree/"
-cp -a "$build" "$tree/$build"
-
-make_it() {
-	(cd "$tree" && make -s -j2 VARIANT="$(basename "$build")" WERROR= "$build/sessctl") \
-		>"$tree/log" 2>&1
-}
 
 # How it was caught, or nothing: by its verdict, by a crash, by a time-out.
 caught() { # CASE
@@ -42,44 +32,28 @@ caught() { # CASE
 	done
 }
 
-try() { # FILE EXPRESSION CASE
-	local how
-	cp -a "$tree/$1" "$tree/before"
-	sed -i -E "$2" "$tree/$1"
-	if cmp -s "$tree/$1" "$tree/before"; then
-		echo "not ok mutation of $1: '$2' changes nothing"
-		bad=1
-	elif ! make_it; then
-		echo "not ok mutation of $1: '$2' does not compile"
-		tail -n 5 "$tree/log"
-		bad=1
-	else
-		how=$(caught "$3")
-		if [ -n "$how" ]; then
-			echo "ok $3 $how with '$2' in $1"
-		else
-			echo "not ok $3 does not notice '$2' in $1"
-			bad=1
-		fi
-	fi
-	cp -a "$tree/before" "$tree/$1"
-	touch "$tree/$1"
-}
-
-make_it || {
-	echo "not ok the copy does not build"
+tests/mutate/off.py tree "$tree" "$build" "${lists[@]}" || exit 1
+make -s -C "$tree" -j2 VARIANT="$(basename "$build")" WERROR= CFLAGS=-w "$build/sessctl" >"$tree/log" 2>&1 || {
+	echo "not ok the tree with switches does not build"
 	cat "$tree/log"
 	exit 1
 }
-for list in tests/conformance/mutations/*.txt; do
-	while IFS=$'\t' read -r file expression case; do
-		case $file in '' | '#'*) continue ;; esac
-		n=$((n + 1))
-		try "$file" "$expression" "$case"
-	done <"$list"
-done
+while IFS=$'\t' read -r what case; do
+	n=$((n + 1))
+	how=$(DDPS_OFF=$n caught "$case" </dev/null)
+	if [ -n "$how" ]; then
+		echo "ok $case $how with this off: $what"
+	else
+		echo "not ok $case does not notice with this off: $what"
+		bad=1
+	fi
+done < <(grep -hvE '^(#|$)' "${lists[@]}")
 [ "$n" != 0 ] || {
 	echo "not ok there are no mutations"
+	bad=1
+}
+[ -z "$(caught sctp-order)" ] || {
+	echo "not ok sctp-order fails with nothing off"
 	bad=1
 }
 exit "$bad"

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Changes of one operator, constant or statement of the wires, for every.py, and those that change nothing.
+"""Changes of one operator, constant or statement of the wires, for every.py, and the score that each folder needs.
 
-What tests/mutate/equivalent.tsv lists (id, file, function, line, reason; tabs in between) changes nothing
-that anyone could see.  The id is made of the file, the function and the lines before and after, so it
-stays the same while the function does not change there.
+floors.tsv has the folders, each with the least part of its changes that has to be noticed, in per cent.  The
+rest are mostly changes that change nothing that anyone could see.  The id of a change is made of the file, the
+function and the lines before and after.
 """
 
 import hashlib
+import math
 import os
 import re
-import sys
 
-FOLDERS = ["src/ddp", "src/rdmap", "src/negotiate", "src/mpa_tcp", "src/sctp", "src/sctp/parts",
-           "src/sctp/send", "src/sctp/path", "src/sctp_ddp", "src/sctp_ddp/backend", "src/sctp_ddp/backend/native"]
 # What only a guest runs: on most hosts the kernel has no SCTP, and no suite here would notice.
 LEFT_OUT = "src/sctp_ddp/backend/kernel"
+CHANCE = 0.0001  # how seldom a run may say that a folder is below its floor if it is not
 SWAPS = {"<": ["<=", ">="], ">": [">=", "<="], "<=": ["<", ">"], ">=": [">", "<"], "==": ["!="],
          "!=": ["=="], "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "++": ["--"], "--": ["++"],
          "+=": ["-="], "-=": ["+="], "&": ["|"], "|": ["&"], "|=": ["&="], "&=": ["|="], "<<": [">>"],
@@ -122,15 +121,21 @@ def mutations_of(path):
             yield Mutation(path, i + 1, function, line, new)
 
 
-def equivalents():
-    known = {}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "equivalent.tsv")
+def floors():
+    """Folder: the least per cent."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floors.tsv")
     with open(path, encoding="utf-8") as f:
-        for line in f:
-            parts = line.rstrip("\n").split("\t")
-            if line.startswith("#") or not line.strip():
-                continue
-            if len(parts) != 5 or not parts[4]:
-                sys.exit(f"{path}: id, file, function, line and reason are needed: {line}")
-            known[parts[0]] = parts[4]
-    return known
+        rows = [line.split() for line in f if line.strip() and not line.startswith("#")]
+    return {folder: float(floor) for folder, floor in rows}
+
+
+def is_below(floor, tried, survived):
+    """Whether that many survivors are too many: so many would be rarer than CHANCE at the floor itself.
+    A run of all changes is held to the floor but for a handful, a few at random by what they can show."""
+    p = 1 - floor / 100
+    fewer = sum(math.exp(math.lgamma(tried + 1) - math.lgamma(k + 1) - math.lgamma(tried - k + 1) +
+                         k * math.log(p) + (tried - k) * math.log(1 - p)) for k in range(survived))
+    return 1 - fewer < CHANCE
+
+
+FOLDERS = list(floors())

@@ -7,8 +7,8 @@ a millisecond.
 FOLDER is made, with a tree that has the mutated sources, and kept for the next time.  The unit tests that
 enter a function are shown its mutations, then by ASan's, and then simulations have a look at what is left.  With
 --all those have the rest of what make check has for the wires: the long unit tests, longer simulations, the
-calls that fail, the end-to-end tests, and the conformance cases.  FOLDER/survived.tsv has what survives.
-Exit status: 0 if nothing did.
+calls that fail, the end-to-end tests, and the conformance cases.  FOLDER/survived.tsv has what survives,
+FOLDER/score.tsv how many of each folder.  Exit status: 0 if no folder is below its floor (changes.py).
 """
 
 import argparse
@@ -364,6 +364,24 @@ def steps(e, args):
             left, 400, f"build/{e.variant}/sessctl", "conform", "--self", w, "--json")
 
 
+def score(e, real, left):
+    """Prints and keeps how many of each folder were noticed; whether no folder is below its floor."""
+    tried, survived = ([os.path.dirname(e.mutations[n].file) for n in numbers] for numbers in (real, left))
+    good = True
+    with open(os.path.join(e.folder, "score.tsv"), "w", encoding="utf-8") as f:
+        for folder, floor in changes.floors().items():
+            of, lost = tried.count(folder), survived.count(folder)
+            if not of:
+                continue
+            below = changes.is_below(floor, of, lost)
+            good = good and not below
+            print(f"{'not ok' if below else 'ok'} {folder}: {100 * (of - lost) / of:.1f} % of {of} are noticed, "
+                  f"the floor is {floor}" + (": survived.tsv has the others, which need a test" if below else ""))
+            f.write(f"{folder}\t{of - lost}\t{of}\n")
+    print(f"# {100 * (len(real) - len(left)) / max(len(real), 1):.1f} %: {len(real) - len(left)} of {len(real)}")
+    return good
+
+
 def main():
     args, since = arguments(), time.monotonic()
     e = Every(args.folder)
@@ -371,26 +389,26 @@ def main():
     e.make_tree()
     begun("build", e.function, since)
     e.build(*SHORT[:1 if args.suites else None], *(LONG if args.all else ()))
-    known, asked = changes.equivalents(), chosen(e, args)
+    asked = chosen(e, args)
     if args.number:
         random.Random(args.seed).shuffle(asked)
         asked = asked[:args.number]
-    left = [n for n in asked if e.mutations[n].id not in known and not is_edge(e, n)]
-    same = len(asked) - len(left)
+    real = left = [n for n in asked if not is_edge(e, n)]
     for what, step in steps(e, args):
         begun(what, left, since)
-        before, left = len(left), step(left)
-        same += before - len(left) if step == e.really else 0
-    real = len(asked) - same
+        before, left = left, step(left)
+        if step == e.really:
+            real = [n for n in real if n in left or n not in before]
     with open(os.path.join(args.folder, "survived.tsv"), "w", encoding="utf-8") as f:
         for n in left:
             m = e.mutations[n]
             f.write(f"{m.id}\t{m.file}:{m.line}\t{m.function}\t{m.old.strip()}\t{m.new.strip()}\n")
             if len(left) < 50:
-                print(f"not ok survived: {m}")
-    print(f"{100 * (real - len(left)) / max(real, 1):.1f} %: {real - len(left)} of {real} noticed, {same} change "
-          f"nothing; {time.monotonic() - since:.0f} s; {changes.LEFT_OUT} is left out, only a guest runs it")
-    sys.exit(bool(left))
+                print(f"# survived: {m}")
+    good = score(e, real, left)
+    print(f"# {len(asked) - len(real)} of {len(asked)} change nothing; {time.monotonic() - since:.0f} s; "
+          f"{changes.LEFT_OUT} is left out, only a guest runs it")
+    sys.exit(not good)
 
 
 if __name__ == "__main__":
