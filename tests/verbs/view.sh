@@ -25,6 +25,7 @@ seen() { # NAME COMMANDS
 
 folders() {
 	seen "the device's name" "[ \$(ls $class) = ddp0 ] && [ \$(cat $class/ddp0/node_desc) = ddp0 ]"
+	seen "a type, a revision and a board" "for f in hca_type hw_rev board_id; do [ -s $class/ddp0/\$f ]; done"
 	seen "the guid of ibv_devinfo" "ibv_devinfo | tr -d '\t ' | grep -q \
 		node_guid:\$(cat $class/ddp0/node_guid)"
 	seen "what libibverbs looks for" "[ \$(cat ${class}_verbs/uverbs0/ibdev) = ddp0 ]"
@@ -57,6 +58,15 @@ options() {
 	seen "a RoCE face" "[ \"\$(cat $class/*/node_type)\" = '1: CA' ] &&
 		[ \"\$(cat $class/*/ports/1/gid_attrs/types/0)\" = 'RoCE v2' ] &&
 		ibv_devinfo | grep -q 'InfiniBand (0)'"
+	# It shows no RNIC, of whatever make.
+	if command -v ibstat >/dev/null; then
+		seen "ibstat has a type to show" "ibstat | grep -qx '.CA type: ddpsess'"
+	else
+		echo "ok view: ibstat has a type to show # SKIP no ibstat: package infiniband-diags"
+	fi
+	printf '%s\n' 'device mlx5_0' 'face roce' 'vendor 0x0002c9' 'part 0x1017' >"$work/mlx5.profile"
+	with --profile "$work/mlx5.profile"
+	seen "the type of a profile's adapter" "[ \$(cat $class/mlx5_0/hca_type) = MT4119 ]"
 	with --view off
 	seen "none with --view off" "[ ! -e $class/ddp0 ] && ibv_devices | grep -q ddp0"
 	with

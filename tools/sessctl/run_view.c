@@ -225,6 +225,8 @@ static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, 
 	}
 }
 
+#define MELLANOX 0x2c9u /* an IEEE OUI */
+
 static void put_view_device(struct view *v, const struct drop *d, struct ibv_context *ctx,
 			    int index)
 {
@@ -248,6 +250,13 @@ static void put_view_device(struct view *v, const struct drop *d, struct ibv_con
 	guid_text(guid, sizeof guid, &a.sys_image_guid);
 	OF_DEVICE("sys_image_guid", "%s", guid);
 	OF_DEVICE("fw_ver", "%s", a.fw_ver);
+	OF_DEVICE("hw_rev", "%x", a.hw_ver);
+	/* As mlx5 names its own, for programs that look for such an adapter. */
+	if (a.vendor_id == MELLANOX && a.vendor_part_id)
+		OF_DEVICE("hca_type", "MT%u", a.vendor_part_id);
+	else
+		OF_DEVICE("hca_type", "ddpsess");
+	OF_DEVICE("board_id", "ddpsess");
 	OF_DEVICE("node_desc", "%s", dev->name);
 	for (int n = 1; n <= a.phys_port_cnt; n++)
 		port(v, d, ctx, (uint8_t)n);
