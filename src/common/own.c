@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bit for each descriptor.  It is the process that forks and not a context, hence the table is the
- * process's; and what the child finds must be whole whenever the fork was, hence no lock on it.
+ * A bit for each descriptor, in pages that are made when a number of theirs is first written down, and
+ * kept.  It is the process that forks and not a context, hence the table is the process's; and what the
+ * child finds must be whole whenever the fork was, hence no lock on it.
  *
  * A program may close descriptors that are not its own, and give their numbers to files of its own.
  * So each has its inode written down, and there is one, the mark, that is for this alone: what is no
@@ -15,18 +16,24 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define BITS 64
 /* In ns.  A child that has not come to closing its copies by then is not waited for. */
-#define SECOND UINT64_C(1000000000)
-#define FD_MAX (1 << 20) /* Linux's own default limit; what is above is not written down */
+#define SECOND	 UINT64_C(1000000000)
+#define FD_MAX	 (1 << 20) /* Linux's own default limit; what is above is not written down */
+#define PAGE_FDS 1024
 
-static uint64_t owned[FD_MAX / BITS];
-static uint32_t inode[FD_MAX]; /* 0: not known */
-static int top;		       /* one above the highest there ever was */
+struct own_page {
+	uint64_t owned[PAGE_FDS / BITS];
+	uint32_t inode[PAGE_FDS]; /* 0: not known */
+};
+
+static struct own_page *pages[FD_MAX / PAGE_FDS];
+static int top; /* one above the highest there ever was */
 static bool forked;
 static uint64_t forked_at; /* the last time */
 static struct {
@@ -37,6 +44,30 @@ static struct {
 	unsigned era, users;
 } mark = { .lock = DDPS_MUTEX(DDPS_LOCK_OWN), .fd = -1, .era = 1 };
 
+/* NULL: nothing of it was ever written down. */
+static struct own_page *find_page(int fd)
+{
+	return __atomic_load_n(&pages[fd / PAGE_FDS], __ATOMIC_ACQUIRE);
+}
+
+/* NULL: no memory. */
+static struct own_page *make_page(int fd)
+{
+	struct own_page *have = find_page(fd), *p;
+
+	if (have)
+		return have;
+	/* Of the process and no context: not among what the program allocates and frees. */
+	p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (__atomic_compare_exchange_n(&pages[fd / PAGE_FDS], &have, p, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return p;
+	munmap(p, sizeof *p); /* another thread was first */
+	return have;
+}
+
 static uint32_t inode_of(int fd)
 {
 	struct stat st;
@@ -45,9 +76,9 @@ static uint32_t inode_of(int fd)
 }
 
 /* Whether @fd is still what was written down. */
-static bool is_same(int fd)
+static bool is_same(const struct own_page *p, int fd)
 {
-	const uint32_t was = __atomic_load_n(&inode[fd], __ATOMIC_RELAXED);
+	const uint32_t was = __atomic_load_n(&p->inode[fd % PAGE_FDS], __ATOMIC_RELAXED);
 
 	return !was || inode_of(fd) == was;
 }
@@ -57,11 +88,14 @@ static void close_own_fds(void)
 {
 	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
 
-	for (int i = 0; i < (n + BITS - 1) / BITS; i++) {
-		uint64_t bits = __atomic_exchange_n(&owned[i], 0, __ATOMIC_RELAXED);
+	for (int at = 0; at < n; at += BITS) {
+		struct own_page *p = find_page(at);
+		uint64_t bits = p ? __atomic_exchange_n(&p->owned[at % PAGE_FDS / BITS], 0,
+							__ATOMIC_RELAXED)
+				  : 0;
 
-		for (int fd = i * BITS; bits; fd++, bits >>= 1)
-			if (bits & 1 && is_same(fd))
+		for (int fd = at; bits; fd++, bits >>= 1)
+			if (bits & 1 && is_same(p, fd))
 				close(fd);
 	}
 }
@@ -142,12 +176,14 @@ static void start_own_guard(void)
 int ddps_own(int fd)
 {
 	int was = __atomic_load_n(&top, __ATOMIC_RELAXED);
+	struct own_page *p;
 
-	if (fd < 0 || fd >= FD_MAX)
+	if (fd < 0 || fd >= FD_MAX || !(p = make_page(fd)))
 		return fd;
 	start_own_guard();
-	__atomic_store_n(&inode[fd], inode_of(fd), __ATOMIC_RELAXED);
-	__atomic_fetch_or(&owned[fd / BITS], UINT64_C(1) << fd % BITS, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->inode[fd % PAGE_FDS], inode_of(fd), __ATOMIC_RELAXED);
+	__atomic_fetch_or(&p->owned[fd % PAGE_FDS / BITS], UINT64_C(1) << fd % BITS,
+			  __ATOMIC_RELAXED);
 	while (was <= fd && !__atomic_compare_exchange_n(&top, &was, fd + 1, false,
 							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -156,15 +192,16 @@ int ddps_own(int fd)
 
 void ddps_own_close(int fd)
 {
+	struct own_page *p = fd >= 0 && fd < FD_MAX ? find_page(fd) : NULL;
 	int keep = errno;
 
-	if (fd < 0 || fd >= FD_MAX) {
+	if (!p) {
 		close(fd);
-	} else if (is_same(fd)) {
+	} else if (is_same(p, fd)) {
 		/* Before: once closed the number may be somebody else's. */
-		__atomic_fetch_and(&owned[fd / BITS], ~(UINT64_C(1) << fd % BITS),
+		__atomic_fetch_and(&p->owned[fd % PAGE_FDS / BITS], ~(UINT64_C(1) << fd % BITS),
 				   __ATOMIC_RELAXED);
-		__atomic_store_n(&inode[fd], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&p->inode[fd % PAGE_FDS], 0, __ATOMIC_RELAXED);
 		close(fd);
 	}
 	errno = keep;
