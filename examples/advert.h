@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The advert of a buffer that the examples' programs send each other, as rping does: 16 octets,
- * big endian, u64 tagged offset, u32 STag, u32 size.
+ * An advert in the form of rping: 16 octets, big endian, u64 tagged offset, u32 STag, u32 size.  The
+ * programs that use it work with rping and with programs for soft-iWARP.  For programs of your own there is
+ * <ddpsess/advert.h>.
  */
 #ifndef EXAMPLES_ADVERT_H
 #define EXAMPLES_ADVERT_H

@@ -2,6 +2,7 @@
 #ifndef DDPSESS_H
 #define DDPSESS_H
 /* Everything for users of RDMA sessions. */
+#include <ddpsess/advert.h>
 #include <ddpsess/capture.h>
 #include <ddpsess/err.h>
 #include <ddpsess/session.h>

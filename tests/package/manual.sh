@@ -105,6 +105,21 @@ unmanned() { # FOLDER
 	done
 }
 
+# structs of the headers whose manual page lacks a member, or that have none
+memberless() { # FOLDER HEADERS
+	awk '/^struct ddps_[a-z0-9_]+ \{$/ { name = $2; next }
+		name != "" && /^\};/ { name = "" }
+		/^[[:space:]]*\*/ || /^#/ { next }
+		{ sub(/\/\*.*/, "") }
+		name != "" && match($0, /[a-z_0-9]+(\[[^]]*\])*;/) {
+			member = substr($0, RSTART, RLENGTH)
+			sub(/[[;].*/, "", member)
+			print name, member
+		}' "$2"/*.h | while read -r name member; do
+		grep -qw -- "$member" "$1/$name.3" 2>/dev/null || echo "struct $name: $member"
+	done
+}
+
 none() { # NAME COMMAND...: it prints nothing
 	"${@:2}" >"$work/log"
 	! [ -s "$work/log" ]
@@ -124,6 +139,10 @@ none "targets of make that pages name exist" strange_targets "${pages[@]}"
 tools/reference/man.sh "$work/man3" >"$work/log" 2>&1
 result $? "the headers make manual pages" "$work/log"
 none "each public function has a manual page" unmanned "$work/man3"
+none "each public struct has a manual page with its members" memberless "$work/man3" include/ddpsess
+mkdir -p "$work/more" && sed 's/^	uint32_t unacked_ms;/&\n	int one_more;/' include/ddpsess/session.h >"$work/more/session.h"
+[ "$(memberless "$work/man3" "$work/more")" = 'struct ddps_conn_param: one_more' ]
+result $? "a member without a manual page is found"
 grep -q 'int ddps_cq_wait(struct ddps_cq' "$work/man3/ddps_cq_wait.3" &&
 	grep -qA 2 '^.SH RETURN VALUE' "$work/man3/ddps_cq_wait.3"
 result $? "a manual page has the call and what it returns"

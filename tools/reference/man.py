@@ -3,7 +3,9 @@
 """Writes a manual page for each public function, in the format of scdoc.
 
 man.py OUT LIBRARY HEADER... makes OUT/FUNCTION.3.scd of the comments that begin with "name - what it
-does".  The first comment of a header is about all of it, and becomes OUT/ddpsess_HEADER.3.scd.
+does", and OUT/STRUCT.3.scd of each struct and enum, with its members; where a function has that name, its
+page has the struct, too.  The first comment of a header is about all of it, and becomes
+OUT/ddpsess_HEADER.3.scd.
 """
 import pathlib
 import re
@@ -14,6 +16,7 @@ COMMENT = re.compile(r"/\*\*\s((?:[^*]|\*(?!/))*)\*/\s*(" + DECLARED + "+)")
 FIRST = re.compile(r"^/\*\n(.*?)\*/", re.S | re.M)
 EXPERIMENTAL = re.compile(r"Experimental: .*?(?=\n \*(?:/|\n))", re.S)
 NAMES = re.compile(r"^\w+(, \w+)* - ")
+TYPE = re.compile(r"(?:^/\*((?:[^*]|\*(?!/))*)\*/\n)?^((struct|enum) (ddps_\w+) \{\n(?:[^#\n][^\n]*\n|\n)*?\};)", re.M)
 ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
 
 
@@ -65,7 +68,26 @@ def split(lines):
     return " ".join(brief), arguments, [p for p in body if p], returns
 
 
-def page(header, library, warning, comment, declared, others):
+def members(code):
+    """The text of a struct or enum, as a block of code."""
+    return ["```"] + [line.expandtabs(8).replace("\\", "\\\\") for line in code.split("\n")] + ["```"]
+
+
+def type_page(header, library, kind, comment, users):
+    """One struct or enum: what is said of it, and its members."""
+    what, code, name = kind
+    said = " ".join(bare(comment)).strip()
+    brief = re.split(r"[.:;] |[.:;]$", said)[0] if said else f"a type of ddpsess/{header}"
+    out = [f"{name}(3)", "", "# NAME", "", f"{name} - {what}: {escape(brief[0].lower() + brief[1:])}", ""]
+    out += ["# SYNOPSIS", "", "```", f"#include <ddpsess/{header}>", "```", ""] + members(code) + [""]
+    out += [f"Part of _lib{library}_.", ""]
+    if said:
+        out += ["# DESCRIPTION", "", flow(bare(comment)), ""]
+    out += ["# SEE ALSO", "", ", ".join(f"*{escape(n)}*(3)" for n in ["ddpsess_" + header[:-2]] + users), ""]
+    return "\n".join(out)
+
+
+def page(header, library, warning, types, comment, declared, others):
     """One function, or several that share a comment."""
     declared = [re.sub(r"\s+", " ", d).strip() for d in re.split(r"[;{]", declared) if d.strip()]
     names = [re.search(r"(ddps_\w+)\(", d)[1] for d in declared]
@@ -86,7 +108,8 @@ def page(header, library, warning, comment, declared, others):
     if returns:
         returns[0] = returns[0][0].upper() + returns[0][1:]
         out += ["# RETURN VALUE", "", flow(returns), ""]
-    near = [f"*{escape(n)}*(3)" for n in others if n not in names]
+    others = sorted(set(re.findall(r"(?:struct|enum) (ddps_\w+)", " ".join(declared))) & types) + others
+    near = [f"*{escape(n)}*(3)" for n in dict.fromkeys(others) if n not in names]
     whole = "ddpsess_" + header[:-2]
     out += ["# SEE ALSO", "", ", ".join([f"*{escape(whole)}*(3)"] + near), ""]
     return names, "\n".join(out)
@@ -110,7 +133,7 @@ def paragraphs(text):
     return out + (["```"] if example else [])
 
 
-def overview(header, library, text, functions):
+def overview(header, library, text, functions, named):
     """All of a header."""
     name = "ddpsess_" + header[:-2]
     first = FIRST.search(text)
@@ -121,12 +144,15 @@ def overview(header, library, text, functions):
     out += ["# DESCRIPTION", ""] + lines + ["", "# FUNCTIONS", ""]
     for function, what in functions:
         out += [f"*{escape(function)}*(3)", "\t" + escape(what), ""]
+    if named:
+        out += ["# STRUCTURES", "", ", ".join(f"*{escape(t)}*(3)" for t in named), ""]
     return name, "\n".join(out)
 
 
 def main(out, library, *headers):
     """Write the pages; further names of a page are links to it."""
     out = pathlib.Path(out)
+    types = {t[3] for path in headers for t in TYPE.findall(pathlib.Path(path).read_text(encoding="utf-8"))}
     for path in map(pathlib.Path, headers):
         text = path.read_text(encoding="utf-8")
         found = COMMENT.findall(text)
@@ -136,14 +162,23 @@ def main(out, library, *headers):
         warning = warning and re.sub(r"\s*\n \* ", " ", warning[0])
         for place, (comment, declared) in enumerate(found):
             near = firsts[max(0, place - 3) : place + 4]
-            names, content = page(path.name, library, warning, comment, declared, near)
+            names, content = page(path.name, library, warning, types, comment, declared, near)
             (out / f"{names[0]}.3.scd").write_text(content, encoding="utf-8")
             for other in names[1:]:
                 (out / f"{other}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
             brief = NAMES.sub("", split(bare(comment))[0])
             functions += [(name, brief) for name in names]
+        for comment, code, what, name in TYPE.findall(text):
+            users = [f for (_, declared), f in zip(found, firsts) if re.search(rf"{what} {name}\b", declared)]
+            if name in firsts:
+                with open(out / f"{name}.3.scd", "a", encoding="utf-8") as file:
+                    file.write("\n".join(["", f"# {what.upper()}", ""] + members(code)) + "\n")
+            else:
+                content = type_page(path.name, library, (what, code, name), comment, users[:8])
+                (out / f"{name}.3.scd").write_text(content, encoding="utf-8")
         if found:
-            name, content = overview(path.name, library, text, functions)
+            name, content = overview(path.name, library, text, functions,
+                                     [t[3] for t in TYPE.findall(text)])
             (out / f"{name}.3.scd").write_text(content, encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# usage: man.sh FOLDER: a manual page for each public function and header, as FOLDER/NAME.3
+# usage: man.sh FOLDER: a manual page for each public function, struct and header, as FOLDER/NAME.3
 set -eu
 
 out=$1
@@ -14,7 +14,7 @@ pages() { # LIBRARY HEADER...
 }
 
 h=include/ddpsess
-pages ddpsess $h/ctx.h $h/session.h $h/wr.h $h/stats.h $h/err.h $h/version.h $h/capture.h $h/watch.h
+pages ddpsess $h/ctx.h $h/session.h $h/wr.h $h/advert.h $h/stats.h $h/err.h $h/version.h $h/capture.h $h/watch.h
 pages ddpsess-ipoib $h/ipoib_*.h $h/ib_*.h
 pages ddpsess-conform $h/conform*.h
 mkdir -p "$out"
