@@ -14,7 +14,7 @@
 
 /* ---- what threads do ---- */
 
-static void arrives(unsigned i)
+static void take_sched_library_worlds_arrival(unsigned i)
 {
 	struct ddps_wc wc;
 
@@ -26,17 +26,17 @@ static void arrives(unsigned i)
 
 static void wait_0(void)
 {
-	arrives(0);
+	take_sched_library_worlds_arrival(0);
 }
 
 static void wait_1(void)
 {
-	arrives(1);
+	take_sched_library_worlds_arrival(1);
 }
 
 static void wait_2(void)
 {
-	arrives(2);
+	take_sched_library_worlds_arrival(2);
 }
 
 static void progress_1(void)
@@ -58,7 +58,7 @@ static void poll_then_wait_1(void)
 	if (ddps_cq_poll(own.cq[1], &wc, 1) == 1)
 		return;
 	let_pass(150000);
-	arrives(1);
+	take_sched_library_worlds_arrival(1);
 }
 
 /* A program that looks for events, and lets the library work when there is none. */
@@ -100,7 +100,7 @@ static void sent_0(void)
 	want(kern.now < begun + SOON);
 }
 
-static void come_and_go(void)
+static void come_and_go_in_sched_library_worlds(void)
 {
 	struct ddps_ep_attr attr;
 	struct ddps_cq *cq;
@@ -325,7 +325,7 @@ static const char *wait_while_others_go(void)
 {
 	make(false);
 	messages(1);
-	RUN(wait_0, come_and_go);
+	RUN(wait_0, come_and_go_in_sched_library_worlds);
 	return end();
 }
 

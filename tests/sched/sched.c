@@ -54,7 +54,7 @@ static bool exploring, in_detail, random_order;
 static uint64_t random_state;
 static const struct sched_world *playing;
 
-static void say(const char *why)
+static void say_sched(const char *why)
 {
 	printf("not ok sched: %s: %s; again: sched \"%s\" ", playing->name, why, playing->name);
 	for (unsigned i = 0; i < run->depth; i++)
@@ -70,7 +70,7 @@ _Noreturn static void give_up(const char *why)
 	} else if (playing->apart) {
 		snprintf(run->wrong, sizeof run->wrong, "%s", why);
 	} else {
-		say(why);
+		say_sched(why);
 		fflush(stdout);
 	}
 	_exit(1);
@@ -269,7 +269,7 @@ static void begin_threads(void)
 	sem_init(&sched_current->turn, 0, 0);
 }
 
-static const char *play(const struct sched_world *w)
+static const char *play_sched_world(const struct sched_world *w)
 {
 	begin_threads();
 	return w->play();
@@ -296,7 +296,7 @@ static const char *play_apart(const struct sched_world *w)
 		return "fork() fails";
 	if (!child) {
 		alarm(SECONDS);
-		why = play(w);
+		why = play_sched_world(w);
 		if (why)
 			snprintf(run->wrong, sizeof run->wrong, "%s", why);
 		_exit(why != NULL);
@@ -312,11 +312,11 @@ static const char *play_apart(const struct sched_world *w)
 	return run->wrong[0] ? run->wrong : NULL;
 }
 
-static const char *one_run(const struct sched_world *w)
+static const char *run_sched_once(const struct sched_world *w)
 {
 	run->depth = run->preempted = 0;
 	playing = w;
-	return w->apart ? play_apart(w) : play(w);
+	return w->apart ? play_apart(w) : play_sched_world(w);
 }
 
 /* The next way to decide: the last decision that has another one left.  false: that was all. */
@@ -333,7 +333,7 @@ static bool next_way(void)
 	return false;
 }
 
-static void begin(void)
+static void begin_sched(void)
 {
 	run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (run == MAP_FAILED)
@@ -347,13 +347,13 @@ bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine,
 	unsigned longest = 0;
 	const char *why;
 
-	begin();
+	begin_sched();
 	most = preemptions;
 	in_detail = fine;
 	do {
-		why = one_run(w);
+		why = run_sched_once(w);
 		if (why) {
-			say(why);
+			say_sched(why);
 			break;
 		}
 		longest = run->depth > longest ? run->depth : longest;
@@ -374,15 +374,15 @@ bool sched_again(const struct sched_world *w, bool fine, const char *decisions)
 {
 	const char *why;
 
-	begin();
+	begin_sched();
 	most = DECISIONS;
 	in_detail = fine;
 	for (; decisions[run->known] && run->known < DECISIONS; run->known++)
 		run->path[run->known] =
 			(struct decision){ .chosen = (uint8_t)(decisions[run->known] - '0') };
-	why = one_run(w);
+	why = run_sched_once(w);
 	if (why)
-		say(why);
+		say_sched(why);
 	munmap(run, sizeof *run);
 	return !why;
 }

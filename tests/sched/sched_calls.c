@@ -181,7 +181,7 @@ int __wrap_pthread_cond_broadcast(pthread_cond_t *c)
 	return 0;
 }
 
-static bool never(void *arg)
+static bool is_never_ready(void *arg)
 {
 	(void)arg;
 	return false;
@@ -191,14 +191,14 @@ static bool never(void *arg)
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
-	sched_block(never, NULL, kern.now + YIELD_NS);
+	sched_block(is_never_ready, NULL, kern.now + YIELD_NS);
 	return 0;
 }
 
 int __wrap_pause(void);
 int __wrap_pause(void)
 {
-	sched_block(never, NULL, UINT64_MAX);
+	sched_block(is_never_ready, NULL, UINT64_MAX);
 	errno = EINTR;
 	return -1;
 }

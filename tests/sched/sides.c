@@ -44,7 +44,7 @@ static void side_events(struct side *s)
 	}
 }
 
-static bool never(void *arg)
+static bool is_never_done(void *arg)
 {
 	(void)arg;
 	return false;
@@ -52,10 +52,10 @@ static bool never(void *arg)
 
 void let_pass(uint64_t ns)
 {
-	kern_block(never, NULL, kern.now + ns);
+	kern_block(is_never_done, NULL, kern.now + ns);
 }
 
-static void connect_all(void)
+static void connect_all_sched_sides(void)
 {
 	struct ddps_listener *l;
 	char uri[128];
@@ -93,7 +93,7 @@ void make_as(bool thread, bool gather)
 	kern_start(1);
 	side_new(&own, 0, thread, gather);
 	side_new(&peer, 1, false, false);
-	connect_all();
+	connect_all_sched_sides();
 	for (unsigned i = 0; i < EPS; i++) {
 		struct ddps_sge sge = { buf[0][i], LEN, ddps_mr_stag(own.mr) };
 

@@ -66,7 +66,7 @@ static void make_queues(unsigned n)
 }
 
 /* Its receive completes, which is an event of its queue. */
-static void flush(unsigned i)
+static void flush_sched_verbs_worlds(unsigned i)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
@@ -75,13 +75,13 @@ static void flush(unsigned i)
 
 static void flush_0(void)
 {
-	flush(0);
+	flush_sched_verbs_worlds(0);
 }
 
 static void flush_both(void)
 {
-	flush(0);
-	flush(1);
+	flush_sched_verbs_worlds(0);
+	flush_sched_verbs_worlds(1);
 }
 
 /* An event of a queue that is there, as long as it is not acknowledged. */
@@ -119,7 +119,7 @@ static void destroy_first_then_tell(void)
 	want(!ibv_destroy_qp(v.qp[0]));
 	want(!ibv_destroy_cq(v.cq[0]));
 	v.gone[0] = true;
-	flush(1);
+	flush_sched_verbs_worlds(1);
 }
 
 /* As programs do it: arm, look once more, sleep. */
@@ -159,7 +159,7 @@ static void destroy_first_pair_then_tell(void)
 {
 	want(!ibv_destroy_qp(v.qp[0]));
 	v.gone[0] = true;
-	flush(1);
+	flush_sched_verbs_worlds(1);
 }
 
 /* ---- identifiers ---- */
@@ -260,7 +260,7 @@ static const char *queue_goes(void)
 {
 	make_verbs();
 	make_queues(2);
-	flush(0);
+	flush_sched_verbs_worlds(0);
 	RUN(get_until_last, destroy_first_then_tell);
 	return wrong;
 }
@@ -281,7 +281,7 @@ static const char *pair_goes(void)
 	v.srq = ibv_create_srq(v.pd, &srq);
 	want(v.srq);
 	make_queues(2);
-	flush(0);
+	flush_sched_verbs_worlds(0);
 	RUN(get_async_until_last, destroy_first_pair_then_tell);
 	return wrong;
 }

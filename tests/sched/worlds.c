@@ -14,7 +14,8 @@
 
 static bool deep;
 
-static bool play(const char *of, const struct sched_world *w, unsigned n, int argc, char **argv)
+static bool play_scheduled_world(const char *of, const struct sched_world *w, unsigned n, int argc,
+				 char **argv)
 {
 	uint64_t orders = 0;
 	unsigned played = 0;
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
 		list(verbs_worlds, verbs_nworlds);
 		return 0;
 	}
-	good = play("library", library_worlds, library_nworlds, argc, argv);
-	good &= play("drop-in", verbs_worlds, verbs_nworlds, argc, argv);
+	good = play_scheduled_world("library", library_worlds, library_nworlds, argc, argv);
+	good &= play_scheduled_world("drop-in", verbs_worlds, verbs_nworlds, argc, argv);
 	return !good;
 }

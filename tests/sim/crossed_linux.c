@@ -3,7 +3,7 @@
 #include "sim/crossed_in.h"
 #include <string.h>
 
-static void flush(struct node *n, const struct ddps_cm_outs *o)
+static void flush_crossed_linux(struct node *n, const struct ddps_cm_outs *o)
 {
 	for (unsigned i = 0; i < o->n_send; i++)
 		crossed_send(n, &o->send[i]);
@@ -32,7 +32,7 @@ void crossed_linux_traffic(struct node *n)
 	put_priv(n, c.req.private_data);
 	MUST(!ddps_ipoib_service_id(&c.req.service_id, DDPS_IPOIB_SID_LINUX, n->link.remote.qpn));
 	MUST(!ddps_cm_connect(n->links.cm, &c, n->w->now, &n->own, &o));
-	flush(n, &o);
+	flush_crossed_linux(n, &o);
 }
 
 /* Every REQ is accepted, an RTU says nothing, a connection that ends is forgotten. */
@@ -66,7 +66,7 @@ void crossed_linux_report(struct node *n, const struct ddps_cm_report *r)
 			n->own_up = false;
 		}
 	}
-	flush(n, &o);
+	flush_crossed_linux(n, &o);
 }
 
 void crossed_linux_fails(struct node *n, uint32_t id)
@@ -74,7 +74,7 @@ void crossed_linux_fails(struct node *n, uint32_t id)
 	struct ddps_cm_outs o;
 
 	if (!ddps_cm_disconnect(n->links.cm, id, n->w->now, &o))
-		flush(n, &o);
+		flush_crossed_linux(n, &o);
 	if (id == n->own) {
 		n->own = 0;
 		n->own_up = false;

@@ -31,7 +31,7 @@ void crossed_must(bool ok, const char *what, const char *file, int line)
 	abort();
 }
 
-static uint64_t rnd(struct world *w, uint64_t below)
+static uint64_t draw_crossed(struct world *w, uint64_t below)
 {
 	uint64_t z = w->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
 
@@ -42,18 +42,18 @@ static uint64_t rnd(struct world *w, uint64_t below)
 
 /* ---- The wire ---- */
 
-static void put(struct world *w, unsigned to, const uint8_t *mad)
+static void put_crossed_world(struct world *w, unsigned to, const uint8_t *mad)
 {
 	bool calm = w->now >= w->calm_at;
 	struct flying *f;
 
 	if (w->n_fly == MAX_FLY ||
-	    (w->real ? w->n_sent++ == w->lose : !calm && rnd(w, 1000) < w->loss)) {
+	    (w->real ? w->n_sent++ == w->lose : !calm && draw_crossed(w, 1000) < w->loss)) {
 		met->lost++;
 		return;
 	}
 	f = &w->fly[w->n_fly++];
-	f->at = w->now + 1 + rnd(w, calm && !w->real ? FAST : w->max_delay);
+	f->at = w->now + 1 + draw_crossed(w, calm && !w->real ? FAST : w->max_delay);
 	f->to = to;
 	memcpy(f->mad, mad, sizeof(f->mad));
 }
@@ -69,9 +69,9 @@ void crossed_send(void *user, const struct ddps_cm_send *s)
 			m.u.rej.reason == DDPS_CM_REJ_CONSUMER;
 	met->withdrawn += m.hdr.attr_id == DDPS_CM_REJ && m.u.rej.msg == DDPS_CM_MSG_REP;
 	met->closed += m.hdr.attr_id == DDPS_CM_DREQ;
-	put(w, !n->nr, s->mad);
-	while (!w->real && w->now < w->calm_at && rnd(w, 1000) < w->dup)
-		put(w, !n->nr, s->mad);
+	put_crossed_world(w, !n->nr, s->mad);
+	while (!w->real && w->now < w->calm_at && draw_crossed(w, 1000) < w->dup)
+		put_crossed_world(w, !n->nr, s->mad);
 }
 
 /* ---- The owner of the queue pairs ---- */
@@ -99,7 +99,8 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 	return 0;
 }
 
-static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu, bool to_send)
+static void take_crossed_world_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu,
+				  bool to_send)
 {
 	const struct node *n = user;
 
@@ -128,14 +129,14 @@ static const struct ddps_ipoib_link_ops ops = {
 	.send = crossed_send,
 	.ask = crossed_ask,
 	.answer = on_answer,
-	.up = on_up,
+	.up = take_crossed_world_up,
 	.down = on_down,
 	.resolve = on_resolve,
 };
 
 /* ---- What happens ---- */
 
-static void handle(struct node *n, const struct ddps_cm_outs *o)
+static void handle_crossed_event(struct node *n, const struct ddps_cm_outs *o)
 {
 	struct ddps_ipoib_lladdr from;
 	struct ddps_ipoib_priv priv;
@@ -159,7 +160,7 @@ static void handle(struct node *n, const struct ddps_cm_outs *o)
 	}
 }
 
-static void deliver(struct world *w, unsigned i)
+static void deliver_to_crossed_world(struct world *w, unsigned i)
 {
 	struct flying f = w->fly[i];
 	struct node *n = &w->node[f.to];
@@ -167,7 +168,7 @@ static void deliver(struct world *w, unsigned i)
 
 	w->fly[i] = w->fly[--w->n_fly];
 	MUST(ddps_cm_rx(n->links.cm, f.mad, sizeof(f.mad), !f.to, w->now, &o) == 0);
-	handle(n, &o);
+	handle_crossed_event(n, &o);
 }
 
 /* The far end of a connection, if it can receive. */
@@ -199,7 +200,7 @@ static bool usable(struct node *n, uint32_t *id)
 	return can;
 }
 
-static void fails(struct node *n, uint32_t id)
+static void make_crossed_world_fail(struct node *n, uint32_t id)
 {
 	met->broken++;
 	if (n->linux_kind)
@@ -235,7 +236,7 @@ static uint64_t use(struct node *n)
 		next = c->next;
 		if (c->state == DDPS_CM_ST_ESTABLISHED && !far_end(n, c) &&
 		    (c->local_id == id || n->w->now >= n->w->calm_at)) {
-			fails(n, c->local_id);
+			make_crossed_world_fail(n, c->local_id);
 			rare = false;
 			break;
 		}
@@ -244,12 +245,15 @@ static uint64_t use(struct node *n)
 		crossed_linux_traffic(n);
 	else
 		ddps_ipoib_link_traffic(&n->link, n->w->now);
-	return n->w->now + MS + rnd(n->w, !rare ? 10 * MS : n->w->real ? 200 * MS : 50 * MS);
+	return n->w->now + MS +
+	       draw_crossed(n->w, !rare	       ? 10 * MS
+				  : n->w->real ? 200 * MS
+					       : 50 * MS);
 }
 
-static void restart(struct node *n);
+static void restart_crossed_world(struct node *n);
 
-static void step(struct world *w)
+static void step_crossed_world(struct world *w)
 {
 	struct ddps_cm_outs o;
 	uint64_t at = DDPS_CM_NEVER;
@@ -279,14 +283,14 @@ static void step(struct world *w)
 	if (at > w->now)
 		w->now = at;
 	if (what >= 6) {
-		deliver(w, what - 6);
+		deliver_to_crossed_world(w, what - 6);
 	} else if (what >= 4) {
-		restart(&w->node[what - 4]);
+		restart_crossed_world(&w->node[what - 4]);
 	} else if (what >= 2) {
 		w->node[what - 2].traffic_at = use(&w->node[what - 2]);
 	} else {
 		MUST(ddps_cm_tick(w->node[what].links.cm, w->now, &o) == 1);
-		handle(&w->node[what], &o);
+		handle_crossed_event(&w->node[what], &o);
 	}
 }
 
@@ -317,44 +321,49 @@ static void start(struct node *n, uint32_t id_seed)
 static void know_the_other(struct node *n)
 {
 	ddps_ipoib_link_init(&n->link, &n->links, &n->w->node[!n->nr].links.me.addr, !n->nr,
-			     (enum ddps_ipoib_sid_form)rnd(n->w, 2));
+			     (enum ddps_ipoib_sid_form)draw_crossed(n->w, 2));
 }
 
 /* It has forgotten all, and gives its queue pairs the numbers that they had. */
-static void restart(struct node *n)
+static void restart_crossed_world(struct node *n)
 {
 	met->restarts++;
 	ddps_cm_free(n->links.cm);
-	start(n, (uint32_t)rnd(n->w, UINT32_MAX));
+	start(n, (uint32_t)draw_crossed(n->w, UINT32_MAX));
 	know_the_other(n);
 	n->own = 0;
 	n->own_up = false;
 	/* It may wait to be asked. */
-	n->dark_from = n->traffic_at = n->w->now + rnd(n->w, rnd(n->w, 2) ? 10 * MS : 3000 * MS);
-	n->again_at =
-		n->w->now < AGAIN && rnd(n->w, 2) ? n->w->now + rnd(n->w, AGAIN) : DDPS_CM_NEVER;
+	n->dark_from = n->traffic_at =
+		n->w->now + draw_crossed(n->w, draw_crossed(n->w, 2) ? 10 * MS : 3000 * MS);
+	n->again_at = n->w->now < AGAIN && draw_crossed(n->w, 2)
+			      ? n->w->now + draw_crossed(n->w, AGAIN)
+			      : DDPS_CM_NEVER;
 }
 
 static void make_node(struct world *w, unsigned nr, enum crossed_kind kind)
 {
 	struct node *n = &w->node[nr];
-	uint32_t id_seed = (uint32_t)rnd(w, UINT32_MAX);
+	uint32_t id_seed = (uint32_t)draw_crossed(w, UINT32_MAX);
 
 	n->w = w;
 	n->nr = nr;
 	n->again_at = DDPS_CM_NEVER;
-	n->traffic_at = w->real ? rnd(w, 10 * MS) : rnd(w, 3) ? rnd(w, 3 * MS) : 0;
+	n->traffic_at = w->real		     ? draw_crossed(w, 10 * MS)
+			: draw_crossed(w, 3) ? draw_crossed(w, 3 * MS)
+					     : 0;
 	n->links.me.addr.flags = DDPS_IPOIB_RC;
-	n->links.me.addr.qpn = 0x40 + (uint32_t)rnd(w, 2); /* often equal: the GID decides */
-	n->links.me.addr.gid[15] = (uint8_t)(2 * rnd(w, 100) + nr);
+	n->links.me.addr.qpn =
+		0x40 + (uint32_t)draw_crossed(w, 2); /* often equal: the GID decides */
+	n->links.me.addr.gid[15] = (uint8_t)(2 * draw_crossed(w, 100) + nr);
 	n->links.me.pkey = 0xffff;
 	n->links.me.rx_mtu = nr ? 32772 : 65524;
 	n->links.me.min_mtu = DDPS_IPOIB_MTU_MIN_V6;
 	n->links.policy = (struct ddps_ipoib_policy){
 		.many = kind == CROSSED_MANY,
-		.backoff_ns = w->real ? 1000 * MS : 1 + rnd(w, 20 * MS),
+		.backoff_ns = w->real ? 1000 * MS : 1 + draw_crossed(w, 20 * MS),
 		.long_ns = w->real ? 30000 * MS : 20 * MS,
-		.soon_ns = w->real ? 100 * MS : 1 + rnd(w, 5 * MS),
+		.soon_ns = w->real ? 100 * MS : 1 + draw_crossed(w, 5 * MS),
 	};
 	n->linux_kind = kind == CROSSED_LINUX && nr;
 	n->links.packet_life = w->real ? 14 : 5;
@@ -378,13 +387,13 @@ static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, u
 	w->lose = lose;
 	w->timeout = !w->real ? 8 : lose == NONE ? 20 : 18; /* 1 ms, 4 s, 1 s */
 	if (w->real) {
-		w->max_delay = delay[rnd(w, 3)];
+		w->max_delay = delay[draw_crossed(w, 3)];
 		w->calm_at = REAL_RUN / 2;
 	} else {
-		w->loss = (unsigned)rnd(w, 2) * (unsigned)rnd(w, 500);
-		w->dup = (unsigned)rnd(w, 2) * (unsigned)rnd(w, 300);
-		w->max_delay = delay[rnd(w, 4)];
-		w->calm_at = rnd(w, 100 * MS);
+		w->loss = (unsigned)draw_crossed(w, 2) * (unsigned)draw_crossed(w, 500);
+		w->dup = (unsigned)draw_crossed(w, 2) * (unsigned)draw_crossed(w, 300);
+		w->max_delay = delay[draw_crossed(w, 4)];
+		w->calm_at = draw_crossed(w, 100 * MS);
 	}
 	make_node(w, 0, kind);
 	make_node(w, 1, kind);
@@ -392,11 +401,12 @@ static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, u
 		know_the_other(&w->node[i]);
 	if (lose == NONE)
 		for (unsigned i = 0; i < 2; i++)
-			w->node[i].again_at = rnd(w, 2) ? rnd(w, AGAIN) : DDPS_CM_NEVER;
+			w->node[i].again_at =
+				draw_crossed(w, 2) ? draw_crossed(w, AGAIN) : DDPS_CM_NEVER;
 }
 
 /* Connections of node @n that are up, and how many of them are so at both ends. */
-static unsigned count(const struct node *n, unsigned *both)
+static unsigned count_crossed(const struct node *n, unsigned *both)
 {
 	unsigned up = 0;
 
@@ -412,7 +422,7 @@ static unsigned count(const struct node *n, unsigned *both)
 }
 
 /* Return: how many connections are left in the end. */
-static unsigned run(uint64_t seed, enum crossed_kind kind, uint32_t lose)
+static unsigned run_crossed_world(uint64_t seed, enum crossed_kind kind, uint32_t lose)
 {
 	static struct world w;
 	uint32_t id[2] = { 0, 0 };
@@ -420,10 +430,10 @@ static unsigned run(uint64_t seed, enum crossed_kind kind, uint32_t lose)
 
 	make_world(&w, seed, kind, lose);
 	for (; w.now < (w.real ? REAL_RUN : w.calm_at + QUIET) && steps < MAX_STEPS; steps++)
-		step(&w);
+		step_crossed_world(&w);
 	MUST(steps < MAX_STEPS);
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned up = count(&w.node[i], &both[i]);
+		unsigned up = count_crossed(&w.node[i], &both[i]);
 
 		MUST(up == both[i]); /* none is half open */
 		MUST(usable(&w.node[i], &id[i]));
@@ -445,17 +455,17 @@ static unsigned run(uint64_t seed, enum crossed_kind kind, uint32_t lose)
 unsigned crossed_run(uint64_t seed, enum crossed_kind kind, struct crossed_met *m)
 {
 	met = m;
-	return run(seed, kind, WILD);
+	return run_crossed_world(seed, kind, WILD);
 }
 
 unsigned crossed_restart(uint64_t seed, enum crossed_kind kind, struct crossed_met *m)
 {
 	met = m;
-	return run(seed, kind, NONE);
+	return run_crossed_world(seed, kind, NONE);
 }
 
 unsigned crossed_lose(uint64_t seed, enum crossed_kind kind, unsigned lost, struct crossed_met *m)
 {
 	met = m;
-	return run(seed, kind, lost);
+	return run_crossed_world(seed, kind, lost);
 }

@@ -34,7 +34,7 @@ static uint64_t bound(void)
 }
 
 /* When the first REQ between the two came where it was to go; 0: none has. */
-static uint64_t asked(const struct node *a, const struct node *b)
+static uint64_t note_node_asked(const struct node *a, const struct node *b)
 {
 	uint64_t x = a->asked_at[b->i], y = b->asked_at[a->i];
 
@@ -51,7 +51,7 @@ static bool together(const struct node *n, bool had[NODES])
 
 	for (unsigned i = 0; i < world.n; i++) {
 		const struct node *o = &world.node[i];
-		uint64_t at = asked(n, o);
+		uint64_t at = note_node_asked(n, o);
 
 		had[i] |= connections(n, i) && connections(o, n->i);
 		if (o == n || had[i] || !(o->mode & n->mode))
@@ -113,17 +113,17 @@ void again(void)
 	world.slow_cm = 13; /* 17 s: nothing is lost */
 	for (unsigned k = 0; k < TIMES && !world.failed; k++) {
 		/* Not the first: others need time until they are known to its administration. */
-		struct node *n = &world.node[1 + rnd(world.n - 1)];
-		const enum who speaks = rnd(2) ? OTHERS : BOTH;
+		struct node *n = &world.node[1 + draw_ipoib_world(world.n - 1)];
+		const enum who speaks = draw_ipoib_world(2) ? OTHERS : BOTH;
 
 		finish(n);
 		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
 			moves(n);
 		else if (sim_happens(SIM_moves, 0, world.draws++, 0.2))
 			swaps(n);
-		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
+		chatter(draw_ipoib_world(draw_ipoib_world(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
 		comes_again(n, speaks);
-		chatter(rnd(SEC), n, BOTH);
+		chatter(draw_ipoib_world(SEC), n, BOTH);
 		if (speaks == BOTH)
 			once(n);
 	}

@@ -117,7 +117,7 @@ static unsigned settling(void)
 
 void calm(void)
 {
-	struct node *n = &world.node[rnd(world.n)];
+	struct node *n = &world.node[draw_ipoib_world(world.n)];
 
 	world.calm = true;
 	if (world.delay > MS) /* no longer than what nodes say of the path */

@@ -58,11 +58,11 @@ static void unheard(struct node *n)
 
 void greedy(void)
 {
-	struct node *n = &world.node[1 + rnd(world.n - 1)];
-	struct node *other = &world.node[1 + rnd(world.n - 1)];
-	const unsigned way = (unsigned)rnd(4);
+	struct node *n = &world.node[1 + draw_ipoib_world(world.n - 1)];
+	struct node *other = &world.node[1 + draw_ipoib_world(world.n - 1)];
+	const unsigned way = (unsigned)draw_ipoib_world(4);
 
-	if (!world.few_qps || rnd(2))
+	if (!world.few_qps || draw_ipoib_world(2))
 		return;
 	world.greedy = n;
 	if (!way) { /* no place is a connection's of before */
@@ -77,6 +77,6 @@ void greedy(void)
 		return;
 	world.no_rtu = false;
 	finish(other);
-	chatter(rnd(SEC), other, OTHERS);
+	chatter(draw_ipoib_world(SEC), other, OTHERS);
 	comes_again(other, BOTH);
 }

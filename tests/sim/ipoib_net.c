@@ -25,7 +25,7 @@ static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
 }
 
 /* What nobody has asked for, though its checksum is right. */
-static void alter(struct ddps_ib_pkt *p, uint8_t *data)
+static void alter_ipoib_net(struct ddps_ib_pkt *p, uint8_t *data)
 {
 	switch (sim_like(6)) {
 	case 0:
@@ -62,11 +62,11 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 		return true; /* what it says when it is ended is not heard */
 	if (world.calm && !group)
 		timers(n, p);
-	if (n->room_at || (world.tight && !rnd(world.tight)) ||
+	if (n->room_at || (world.tight && !draw_ipoib_world(world.tight)) ||
 	    happens(n, SIM_again, world.full, T_FULL)) {
 		if (!n->room_at)
-			n->room_at =
-				world.now + 1 + (world.tight ? rnd(MS) : sim_like(world.delay));
+			n->room_at = world.now + 1 +
+				     (world.tight ? draw_ipoib_world(MS) : sim_like(world.delay));
 		return false;
 	}
 	/* The checksum finds what is altered. */
@@ -79,7 +79,7 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 		if (p->len)
 			memcpy(data, p->data, p->len);
 		lie.data = data;
-		alter(&lie, data);
+		alter_ipoib_net(&lie, data);
 		fly(n, sim_like(8) ? lid : (uint16_t)(1 + sim_like(world.n)), &lie);
 		if (sim_like(2))
 			return true;

@@ -27,7 +27,7 @@
 
 static struct ddps_ipoib_sim *sim;
 
-static void must(bool ok, const char *what)
+static void must_ipoib_scale(bool ok, const char *what)
 {
 	if (ok)
 		return;
@@ -35,19 +35,19 @@ static void must(bool ok, const char *what)
 	exit(1);
 }
 
-static void put32(uint8_t *p, uint32_t v)
+static void put_ipoib_scale_u32(uint8_t *p, uint32_t v)
 {
 	for (unsigned i = 0; i < 4; i++)
 		p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-static struct ddps_ipoib_lladdr address(unsigned nr, bool rc)
+static struct ddps_ipoib_lladdr make_ipoib_scale_address(unsigned nr, bool rc)
 {
 	struct ddps_ipoib_lladdr a = { .flags = rc ? DDPS_IPOIB_RC : 0, .qpn = 0x48 };
 
 	a.gid[0] = 0xfe;
 	a.gid[1] = 0x80;
-	put32(a.gid + 12, nr + 1);
+	put_ipoib_scale_u32(a.gid + 12, nr + 1);
 	return a;
 }
 
@@ -63,8 +63,8 @@ static void packet(uint8_t p[PACKET_LEN], unsigned from, unsigned to)
 	p[3] = PACKET_LEN;
 	p[8] = 64;
 	p[9] = 17;
-	put32(p + 12, ip4(from));
-	put32(p + 16, ip4(to));
+	put_ipoib_scale_u32(p + 12, ip4(from));
+	put_ipoib_scale_u32(p + 16, ip4(to));
 }
 
 /* ---- a neighbour: answers REQs, counts what comes ---- */
@@ -82,7 +82,7 @@ static uint64_t at_lights, at_hub;
 
 static void outs(struct light *l, const struct ddps_cm_outs *o, uint64_t now);
 
-static void answer(struct light *l, const struct ddps_cm_report *r, uint64_t now)
+static void answer_ipoib_scale(struct light *l, const struct ddps_cm_report *r, uint64_t now)
 {
 	const struct ddps_cm_req *req = &r->mad->u.req;
 	const struct ddps_ipoib_priv mine = { .qpn = 0x48, .rx_mtu = 65524 };
@@ -90,11 +90,13 @@ static void answer(struct light *l, const struct ddps_cm_report *r, uint64_t now
 	struct ddps_cm_rep rep = { .starting_psn = 1 };
 	struct ddps_cm_outs o;
 
-	must(!l->port->ops->qp_create(l->port, DDPS_CM_RC, 65524, &l->qpn), "a queue pair");
-	must(!l->port->ops->qp_ready(l->port, l->qpn, &to), "a queue pair that is ready");
+	must_ipoib_scale(!l->port->ops->qp_create(l->port, DDPS_CM_RC, 65524, &l->qpn),
+			 "a queue pair");
+	must_ipoib_scale(!l->port->ops->qp_ready(l->port, l->qpn, &to),
+			 "a queue pair that is ready");
 	rep.qpn = l->qpn;
 	ddps_ipoib_priv_encode(rep.private_data, &mine);
-	must(!ddps_cm_reply(l->cm, r->id, &rep, now, &o), "a REP");
+	must_ipoib_scale(!ddps_cm_reply(l->cm, r->id, &rep, now, &o), "a REP");
 	outs(l, &o, now);
 }
 
@@ -104,7 +106,7 @@ static void outs(struct light *l, const struct ddps_cm_outs *o, uint64_t now)
 		(void)l->port->ops->mad_send(l->port, o->send[i].to, o->send[i].mad);
 	for (unsigned i = 0; i < o->n_report; i++)
 		if (o->report[i].ev == DDPS_CM_EV_RX_REQ)
-			answer(l, &o->report[i], now);
+			answer_ipoib_scale(l, &o->report[i], now);
 		else if (o->report[i].ev == DDPS_CM_EV_RX_RTU)
 			l->up = true;
 }
@@ -134,7 +136,7 @@ static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint6
 static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	(void)user, (void)qpn, (void)err, (void)now;
-	must(false, "a queue pair that does not fail");
+	must_ipoib_scale(false, "a queue pair that does not fail");
 }
 
 static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
@@ -181,7 +183,7 @@ static void light_start(unsigned nr, bool rc)
 					    .deadline = light_deadline,
 					    .tick = light_tick,
 					    .user = l,
-					    .addr = address(nr, rc) };
+					    .addr = make_ipoib_scale_address(nr, rc) };
 	struct ddps_cm_listener listener = { .pkey = 0xffff };
 	struct ddps_cm_config c;
 
@@ -194,47 +196,50 @@ static void light_start(unsigned nr, bool rc)
 		c.max_conns = 4;
 		memcpy(listener.gid, user.addr.gid, sizeof(listener.gid));
 		ddps_ipoib_service_id(&listener.service_id, DDPS_IPOIB_SID_RFC, 0x48);
-		must(!ddps_cm_new(&l->cm, &c) && !ddps_cm_listen(l->cm, &listener), "an agent");
+		must_ipoib_scale(!ddps_cm_new(&l->cm, &c) && !ddps_cm_listen(l->cm, &listener),
+				 "an agent");
 	}
-	must(!ddps_ipoib_sim_attach(sim, nr, &user), "a node");
+	must_ipoib_scale(!ddps_ipoib_sim_attach(sim, nr, &user), "a node");
 }
 
 /* An ARP request for the address of the hub, sent to it alone. */
 static void introduce(unsigned nr, bool rc)
 {
-	const struct ddps_ipoib_lladdr to = address(HUB, true);
+	const struct ddps_ipoib_lladdr to = make_ipoib_scale_address(HUB, true);
 	const struct ddps_ipoib_path path = { .addr = HUB + 1 };
-	struct ddps_ipoib_arp arp = { .op = DDPS_IPOIB_ARP_REQUEST, .sender = address(nr, rc) };
+	struct ddps_ipoib_arp arp = { .op = DDPS_IPOIB_ARP_REQUEST,
+				      .sender = make_ipoib_scale_address(nr, rc) };
 	uint8_t frame[DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN];
 
-	put32(arp.sender_ip, ip4(nr));
-	put32(arp.target_ip, ip4(HUB));
+	put_ipoib_scale_u32(arp.sender_ip, ip4(nr));
+	put_ipoib_scale_u32(arp.target_ip, ip4(HUB));
 	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_ARP);
-	must(!ddps_ipoib_arp_encode(frame + DDPS_IPOIB_ENCAP_LEN, &arp), "an ARP request");
+	must_ipoib_scale(!ddps_ipoib_arp_encode(frame + DDPS_IPOIB_ENCAP_LEN, &arp),
+			 "an ARP request");
 	(void)light[nr].port->ops->ud_send(light[nr].port, &to, &path, frame, sizeof(frame));
 }
 
 /* ---- the interface among them ---- */
 
-static void deliver(void *user, const void *p, size_t len)
+static void deliver_to_ipoib_scale(void *user, const void *p, size_t len)
 {
 	(void)user, (void)p, (void)len;
 	at_hub++;
 }
 
 static const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
-						  .deliver = deliver };
+						  .deliver = deliver_to_ipoib_scale };
 
 static struct ddps_ipoib_if_config interface(unsigned nr)
 {
 	struct ddps_ipoib_if_config c;
 
 	ddps_ipoib_if_config_init(&c);
-	c.me.addr = address(nr, true);
+	c.me.addr = make_ipoib_scale_address(nr, true);
 	c.me.pkey = 0xffff;
 	c.me.rx_mtu = 65524;
 	c.has_ip4 = true;
-	put32(c.ip4, ip4(nr));
+	put_ipoib_scale_u32(c.ip4, ip4(nr));
 	c.prefix4 = 8;
 	c.ca_guid = nr + 1;
 	c.seed = nr * 64 + 1;
@@ -250,7 +255,7 @@ struct job {
 
 static void to_hub(struct job *j, unsigned nr)
 {
-	const struct ddps_ipoib_lladdr hub = address(HUB, true);
+	const struct ddps_ipoib_lladdr hub = make_ipoib_scale_address(HUB, true);
 	const struct ddps_ipoib_path path = { .addr = HUB + 1 };
 	struct light *l = &light[nr];
 	uint8_t frame[DDPS_IPOIB_ENCAP_LEN + PACKET_LEN];
@@ -259,10 +264,11 @@ static void to_hub(struct job *j, unsigned nr)
 	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV4);
 	packet(frame + DDPS_IPOIB_ENCAP_LEN, nr, HUB);
 	if (l->up)
-		must(!l->port->ops->qp_send(l->port, l->qpn, frame, sizeof(frame)), "a message");
+		must_ipoib_scale(!l->port->ops->qp_send(l->port, l->qpn, frame, sizeof(frame)),
+				 "a message");
 	else
-		must(!l->port->ops->ud_send(l->port, &hub, &path, frame, sizeof(frame)),
-		     "a datagram");
+		must_ipoib_scale(!l->port->ops->ud_send(l->port, &hub, &path, frame, sizeof(frame)),
+				 "a datagram");
 }
 
 /* One each way with a neighbour that has a connection, and one with any other. */
@@ -278,14 +284,15 @@ static void exchange(void *arg, uint64_t now)
 
 		for (unsigned k = 0; k < 2 && j->left; k++) {
 			packet(p, HUB, some[k]);
-			must(!ddps_ipoib_if_send(j->hub, p, sizeof(p), now), "a packet");
+			must_ipoib_scale(!ddps_ipoib_if_send(j->hub, p, sizeof(p), now),
+					 "a packet");
 			to_hub(j, some[k]);
 			j->left -= 2;
 		}
 		j->turn++;
 	}
 	if (j->left)
-		must(!ddps_ipoib_sim_at(sim, now + 10000, exchange, j), "a call");
+		must_ipoib_scale(!ddps_ipoib_sim_at(sim, now + 10000, exchange, j), "a call");
 }
 
 static unsigned count_rows(const struct ddps_ipoib_if *f, unsigned *connections)
@@ -311,10 +318,10 @@ static void fabric(unsigned nodes, unsigned events)
 	c.nodes = nodes;
 	c.max_events = events;
 	c.faults.min_delay = c.faults.max_delay = 1000;
-	must(!ddps_ipoib_sim_new(&sim, &c), "a fabric");
+	must_ipoib_scale(!ddps_ipoib_sim_new(&sim, &c), "a fabric");
 }
 
-static void connect_all(struct job *j)
+static void connect_all_ipoib_scale(struct job *j)
 {
 	uint8_t p[PACKET_LEN];
 	unsigned known, up;
@@ -324,12 +331,13 @@ static void connect_all(struct job *j)
 	ddps_ipoib_sim_run(sim, 2 * SEC);
 	for (unsigned i = 1; i <= j->connections; i++) {
 		packet(p, HUB, i);
-		must(!ddps_ipoib_if_send(j->hub, p, sizeof(p), ddps_ipoib_sim_now(sim)),
-		     "a packet");
+		must_ipoib_scale(!ddps_ipoib_if_send(j->hub, p, sizeof(p), ddps_ipoib_sim_now(sim)),
+				 "a packet");
 	}
 	ddps_ipoib_sim_run(sim, 3 * SEC);
 	known = count_rows(j->hub, &up);
-	must(known == j->neighbours && up == j->connections, "neighbours and connections");
+	must_ipoib_scale(known == j->neighbours && up == j->connections,
+			 "neighbours and connections");
 }
 
 static int packets(unsigned neighbours, unsigned connections, unsigned n)
@@ -341,21 +349,22 @@ static int packets(unsigned neighbours, unsigned connections, unsigned n)
 	uint64_t before;
 
 	light = calloc(neighbours + 1, sizeof(*light));
-	must(light && connections && connections < neighbours, "numbers");
+	must_ipoib_scale(light && connections && connections < neighbours, "numbers");
 	fabric(neighbours + 1, 8 * neighbours + 65536);
 	c.max_nbr = c.max_peers = neighbours;
 	c.max_qps = 2 * connections;
 	for (unsigned i = 1; i <= neighbours; i++)
 		light_start(i, i <= connections);
-	must(!ddps_ipoib_sim_if_start(&j.hub, sim, HUB, &c, &calls), "an interface");
+	must_ipoib_scale(!ddps_ipoib_sim_if_start(&j.hub, sim, HUB, &c, &calls), "an interface");
 	ddps_ipoib_sim_run(sim, SEC);
-	connect_all(&j);
+	connect_all_ipoib_scale(&j);
 	before = at_lights + at_hub;
-	must(!ddps_ipoib_sim_at(sim, 3 * SEC, exchange, &j), "a call");
+	must_ipoib_scale(!ddps_ipoib_sim_at(sim, 3 * SEC, exchange, &j), "a call");
 	ddps_ipoib_sim_run(sim, 20 * SEC);
 	st = ddps_ipoib_if_stats(j.hub);
-	must(at_lights + at_hub - before == n && st->tx_conn >= n / 4 && st->rx_conn >= n / 4,
-	     "all packets arrive");
+	must_ipoib_scale(at_lights + at_hub - before == n && st->tx_conn >= n / 4 &&
+				 st->rx_conn >= n / 4,
+			 "all packets arrive");
 	getrusage(RUSAGE_SELF, &use);
 	printf("ok %u neighbours, %u connections, %u packets, %ld KiB\n", neighbours, connections,
 	       n, use.ru_maxrss);
@@ -378,33 +387,34 @@ static void start_one(void *arg, uint64_t now)
 
 	(void)now;
 	c.max_nbr = c.max_peers = c.max_qps = 4;
-	must(!ddps_ipoib_sim_if_start(&joiner[l->nr], sim, l->nr, &c, &calls), "an interface");
+	must_ipoib_scale(!ddps_ipoib_sim_if_start(&joiner[l->nr], sim, l->nr, &c, &calls),
+			 "an interface");
 }
 
-static int join(unsigned nodes)
+static int join_ipoib_scale(unsigned nodes)
 {
 	unsigned up = 0;
 	uint64_t heard;
 
 	light = calloc(nodes, sizeof(*light));
 	joiner = calloc(nodes, sizeof(struct ddps_ipoib_if *));
-	must(light && joiner && nodes > 1, "numbers");
+	must_ipoib_scale(light && joiner && nodes > 1, "numbers");
 	fabric(nodes, 65536 + 64 * nodes);
 	for (unsigned i = 0; i < nodes; i++) {
 		light[i].nr = i;
-		must(!ddps_ipoib_sim_at(sim, ddps_ipoib_sim_random(sim, 59 * SEC), start_one,
-					&light[i]),
-		     "a call");
+		must_ipoib_scale(!ddps_ipoib_sim_at(sim, ddps_ipoib_sim_random(sim, 59 * SEC),
+						    start_one, &light[i]),
+				 "a call");
 	}
 	ddps_ipoib_sim_run(sim, 60 * SEC);
 	for (unsigned i = 0; i < nodes; i++)
 		up += ddps_ipoib_if_state(joiner[i]) == DDPS_IPOIB_IF_UP;
-	must(up == nodes, "every interface is up after a minute");
+	must_ipoib_scale(up == nodes, "every interface is up after a minute");
 	heard = ddps_ipoib_sim_stats(sim)->ud;
-	must(!ddps_ipoib_sim_stats(sim)->overflow, "the fabric has room");
+	must_ipoib_scale(!ddps_ipoib_sim_stats(sim)->overflow, "the fabric has room");
 	/* two that start within a microsecond hear each other */
-	must(heard >= (uint64_t)nodes * (nodes - 1) / 2,
-	     "everybody who is there hears of everybody who comes");
+	must_ipoib_scale(heard >= (uint64_t)nodes * (nodes - 1) / 2,
+			 "everybody who is there hears of everybody who comes");
 	printf("ok %u interfaces are up within a minute, %" PRIu64 " announcements heard\n", nodes,
 	       heard);
 	for (unsigned i = 0; i < nodes; i++)
@@ -424,7 +434,7 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "packets"))
 		return packets(n[0], n[1], n[2]);
 	if (argc == 3 && !strcmp(argv[1], "join"))
-		return join(n[0]);
+		return join_ipoib_scale(n[0]);
 	fprintf(stderr, "usage: scale-ipoib packets NEIGHBOURS CONNECTIONS PACKETS | join NODES\n");
 	return 2;
 }

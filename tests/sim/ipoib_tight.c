@@ -24,13 +24,14 @@ void tight(void)
 {
 	uint64_t before = repeated(), again;
 
-	if (rnd(4))
+	if (draw_ipoib_world(4))
 		return;
-	world.tight = 1 + rnd(7);
+	world.tight = 1 + draw_ipoib_world(7);
 	for (unsigned k = 0; k < STEPS && !world.failed; k++) {
 		for (unsigned i = 0; i < world.n * world.n; i++)
 			if (i / world.n != i % world.n)
-				send_ip(&world.node[i / world.n], i % world.n, 100 + rnd(1900));
+				send_ip(&world.node[i / world.n], i % world.n,
+					100 + draw_ipoib_world(1900));
 		run_until(world.now + STEP);
 	}
 	world.tight = 0;

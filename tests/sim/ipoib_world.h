@@ -114,7 +114,7 @@ struct world {
 extern struct world world;
 
 /* Who has it now. */
-static inline unsigned owner(uint16_t lid)
+static inline unsigned get_ipoib_world_owner(uint16_t lid)
 {
 	unsigned i = 0;
 
@@ -130,7 +130,7 @@ void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
 			fails(__VA_ARGS__);                                                        \
 	} while (0)
 
-static inline uint64_t rnd(uint64_t m)
+static inline uint64_t draw_ipoib_world(uint64_t m)
 {
 	return sim_below(&world.rng, m);
 }

@@ -60,7 +60,7 @@ static void fill(uint8_t *p, size_t len, unsigned from, unsigned to, uint32_t nr
 		p[i] = (uint8_t)(i % 8 ? state >> i % 8 * 8 : (state = sim_next(&state)));
 }
 
-static void deliver(void *user, const void *packet, size_t len)
+static void deliver_to_ipoib_worlds(void *user, const void *packet, size_t len)
 {
 	static uint8_t want[LONGEST];
 	const uint8_t *p = packet;
@@ -100,7 +100,7 @@ static void on_packet(void *user, const void *packet, size_t len)
 {
 	if (world.liar >= 0)
 		deliver_lied(user, packet, len);
-	deliver(user, packet, len);
+	deliver_to_ipoib_worlds(user, packet, len);
 }
 
 void send_ip(struct node *n, unsigned to, size_t len)
@@ -122,7 +122,8 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 
 	if (!ddps_cm_mad_decode(&m, mad, len))
 		fprintf(stderr, "%.6f node %u %s %u: %s %u\n", (double)now / 1e9, n->i,
-			tx ? "to" : "of", owner((uint16_t)addr), ddps_cm_attr_name(m.hdr.attr_id),
+			tx ? "to" : "of", get_ipoib_world_owner((uint16_t)addr),
+			ddps_cm_attr_name(m.hdr.attr_id),
 			m.hdr.attr_id == DDPS_CM_REJ ? m.u.rej.reason : 0);
 }
 
@@ -135,7 +136,7 @@ void begin(struct node *n)
 	be(n);
 	kern.f.memory = 0; /* what fails here is the program's to tell of */
 	if (!n->life++ || !world.same_numbers)
-		n->seed = (uint32_t)rnd(UINT32_MAX);
+		n->seed = (uint32_t)draw_ipoib_world(UINT32_MAX);
 	n->stopped = n->away = false;
 	n->stalled_until = n->room_at = 0;
 	n->cfg = (struct ddps_ib_node_config){ .lid = n->lid,
@@ -151,7 +152,7 @@ void begin(struct node *n)
 					       .tx_octets = 1 << 20,
 					       .rx_octets = 1 << 20,
 					       .seed = n->seed,
-					       .late_acks = rnd(2),
+					       .late_acks = draw_ipoib_world(2),
 					       .send = net_send,
 					       .wire = n,
 					       .up = ddps_ipoib_if_up() };
@@ -164,15 +165,15 @@ void begin(struct node *n)
 	c.has_ip4 = true;
 	memcpy(c.ip4, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + n->i) }, 4);
 	c.prefix4 = 24;
-	c.retry_count = c.rnr_retry = (uint8_t)(1 + rnd(7));
+	c.retry_count = c.rnr_retry = (uint8_t)(1 + draw_ipoib_world(7));
 	c.ca_guid = 1 + n->i;
 	c.policy.long_ns = 5 * SEC; /* after a refusal for want of queue pairs */
 	c.max_qps = world.few_qps ? 2 * world.n : 0;
-	c.seed = (uint32_t)rnd(UINT32_MAX);
-	c.cm_timeout = (uint8_t)(10 + rnd(world.slow_cm));
-	c.cm_retries = (uint8_t)(1 + rnd(7));
-	c.idle_ns = rnd(2) ? 2 * SEC : 10 * SEC;
-	c.form = (enum ddps_ipoib_sid_form)rnd(2);
+	c.seed = (uint32_t)draw_ipoib_world(UINT32_MAX);
+	c.cm_timeout = (uint8_t)(10 + draw_ipoib_world(world.slow_cm));
+	c.cm_retries = (uint8_t)(1 + draw_ipoib_world(7));
+	c.idle_ns = draw_ipoib_world(2) ? 2 * SEC : 10 * SEC;
+	c.form = (enum ddps_ipoib_sid_form)draw_ipoib_world(2);
 	check(!ddps_ib_node_new(&n->n, &n->cfg) &&
 		      !ddps_ipoib_if_new(&n->f, &c, ddps_ib_node_port(n->n), &calls),
 	      "no node");
@@ -204,7 +205,7 @@ static uint64_t due(const struct node *n)
 	return a < b ? a : b;
 }
 
-static void node_turn(struct node *n)
+static void turn_ipoib_worlds_node(struct node *n)
 {
 	unsigned spins = 0;
 
@@ -252,7 +253,7 @@ void run_until(uint64_t end)
 		}
 		net_land();
 		for (unsigned i = 0; i < world.n; i++)
-			node_turn(&world.node[i]);
+			turn_ipoib_worlds_node(&world.node[i]);
 		if (world.now >= end && next(UINT64_MAX) > world.now)
 			return;
 	}
@@ -260,12 +261,12 @@ void run_until(uint64_t end)
 
 /* ---- the world ---- */
 
-static double some(double p)
+static double draw_ipoib_chance(double p)
 {
-	return rnd(2) ? p * (double)rnd(1000) / 1000 : 0;
+	return draw_ipoib_world(2) ? p * (double)draw_ipoib_world(1000) / 1000 : 0;
 }
 
-static void make(uint64_t seed, struct sim_tally *t)
+static void make_ipoib_worlds(uint64_t seed, struct sim_tally *t)
 {
 	const uint8_t modes[] = { DDPS_IPOIB_RC, DDPS_IPOIB_RC, DDPS_IPOIB_UC,
 				  DDPS_IPOIB_RC | DDPS_IPOIB_UC, 0 };
@@ -275,27 +276,27 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.seed = seed;
 	world.rng = seed * 0x2545f4914f6cdd1du + 11;
 	world.t = t;
-	sim_events.seed = rnd(UINT64_MAX);
+	sim_events.seed = draw_ipoib_world(UINT64_MAX);
 	world.now = SEC;
-	world.n = 2 + (unsigned)rnd(NODES - 1);
-	world.delay = US + rnd(rnd(2) ? 100 * US : 10 * MS);
-	world.lost = some(0.3);
-	world.doubled = some(0.2);
-	world.late = some(0.2);
-	world.altered = some(0.05);
-	world.lies = some(0.3);
-	world.full = some(0.2);
-	world.same_qpn = rnd(2);
-	world.same_numbers = rnd(2);
-	world.slow_cm = rnd(2) ? 10 : 6;
-	world.few_qps = rnd(2);
-	world.life = (uint8_t)(rnd(2) ? 14 : 10 + rnd(8));
-	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
-	world.memory = some(0.02);
+	world.n = 2 + (unsigned)draw_ipoib_world(NODES - 1);
+	world.delay = US + draw_ipoib_world(draw_ipoib_world(2) ? 100 * US : 10 * MS);
+	world.lost = draw_ipoib_chance(0.3);
+	world.doubled = draw_ipoib_chance(0.2);
+	world.late = draw_ipoib_chance(0.2);
+	world.altered = draw_ipoib_chance(0.05);
+	world.lies = draw_ipoib_chance(0.3);
+	world.full = draw_ipoib_chance(0.2);
+	world.same_qpn = draw_ipoib_world(2);
+	world.same_numbers = draw_ipoib_world(2);
+	world.slow_cm = draw_ipoib_world(2) ? 10 : 6;
+	world.few_qps = draw_ipoib_world(2);
+	world.life = (uint8_t)(draw_ipoib_world(2) ? 14 : 10 + draw_ipoib_world(8));
+	world.liar = draw_ipoib_world(4) ? -1 : 1 + (int)draw_ipoib_world(world.n - 1);
+	world.memory = draw_ipoib_chance(0.02);
 	for (unsigned i = 0; i < world.n; i++) {
 		world.node[i].i = i;
 		world.node[i].lid = (uint16_t)(1 + i);
-		world.node[i].mode = modes[rnd(5)];
+		world.node[i].mode = modes[draw_ipoib_world(5)];
 		begin(&world.node[i]);
 	}
 }
@@ -307,9 +308,9 @@ size_t length(struct node *n, unsigned to)
 	return 28 + sim_like(most - 28);
 }
 
-static void play(void)
+static void play_ipoib_world(void)
 {
-	const uint64_t pace = 1 + rnd(rnd(4) ? 20 * MS : SEC);
+	const uint64_t pace = 1 + draw_ipoib_world(draw_ipoib_world(4) ? 20 * MS : SEC);
 
 	for (uint32_t k = 0; k < TURNS && !world.failed; k++) {
 		for (unsigned i = 0; i < world.n; i++) {
@@ -322,7 +323,7 @@ static void play(void)
 				send_ip(n, to, length(n, to));
 			}
 		}
-		run_until(world.now + rnd(pace));
+		run_until(world.now + draw_ipoib_world(pace));
 		if (sim_happens(SIM_trouble, 0, k, 0.03))
 			trouble();
 		if (sim_happens(SIM_poor, 0, k, 0.002))
@@ -330,13 +331,13 @@ static void play(void)
 	}
 }
 
-static bool one_world(uint64_t seed, struct sim_tally *t)
+static bool play_ipoib_worlds_world(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t live = kern.live;
 
-	make(seed, t);
+	make_ipoib_worlds(seed, t);
 	if (!world.failed)
-		play();
+		play_ipoib_world();
 	if (!world.failed)
 		calm();
 	if (!world.failed)
@@ -367,7 +368,7 @@ int main(int argc, char **argv)
 			   "connections", "nodes restarted", "moved", "simulated seconds",
 			   "packets", "lost", "doubled", "late", "altered", "lies", "without room",
 			   "allocations failed" },
-		.world = one_world,
+		.world = play_ipoib_worlds_world,
 		.seconds = T_SECONDS,
 	};
 

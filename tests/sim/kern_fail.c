@@ -89,7 +89,7 @@ static bool no_memory(void)
 	return true;
 }
 
-static void *counted(void *p)
+static void *get_kern_fail_counted(void *p)
 {
 	kern.live += p != NULL;
 	return p;
@@ -97,26 +97,26 @@ static void *counted(void *p)
 
 void *__wrap_malloc(size_t size)
 {
-	return no_memory() ? NULL : counted(__real_malloc(size));
+	return no_memory() ? NULL : get_kern_fail_counted(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return no_memory() ? NULL : counted(__real_calloc(n, size));
+	return no_memory() ? NULL : get_kern_fail_counted(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
 	if (no_memory())
 		return NULL;
-	return p ? __real_realloc(p, size) : counted(__real_realloc(p, size));
+	return p ? __real_realloc(p, size) : get_kern_fail_counted(__real_realloc(p, size));
 }
 
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
 	void *q = no_memory() ? NULL : __real_reallocarray(p, n, size);
 
-	return p ? q : counted(q);
+	return p ? q : get_kern_fail_counted(q);
 }
 
 /* Whoever still uses it finds out, also where there is no sanitizer. */
@@ -146,7 +146,7 @@ void *kern_realloc(void *p, size_t len)
 
 	if (!q)
 		abort();
-	return p ? q : counted(q);
+	return p ? q : get_kern_fail_counted(q);
 }
 
 void *kern_alloc(size_t len)
@@ -163,7 +163,7 @@ int kern_err(int err)
 #define SHORT_NS 200000 /* that a call takes */
 
 /* With what a call fails on a system that is out of descriptors and memory; 0: it needs none. */
-static int without(const int *errs)
+static int fail_without(const int *errs)
 {
 	for (; *errs; errs++)
 		if (*errs == ENOMEM || *errs == ENOBUFS || *errs == ENOSPC || *errs == EMFILE)
@@ -178,10 +178,10 @@ static bool is_short(const char *name, const int *errs)
 		kern.failed = name;
 		kern.how = ENOMEM;
 	}
-	if (kern.now >= kern.short_until || !without(errs))
+	if (kern.now >= kern.short_until || !fail_without(errs))
 		return false;
 	kern.now += SHORT_NS; /* whoever tries again all the time sees it end, too */
-	errno = without(errs);
+	errno = fail_without(errs);
 	return true;
 }
 

@@ -78,8 +78,8 @@ void kern_icmp_close(struct kern_file *f)
 }
 
 /* It arrives at @at, behind those before it. */
-static void put(struct kern_file *f, unsigned host, uint16_t port, struct sock_extended_err what,
-		const struct kern_quote *q, uint64_t at)
+static void put_kern_icmp(struct kern_file *f, unsigned host, uint16_t port,
+			  struct sock_extended_err what, const struct kern_quote *q, uint64_t at)
 {
 	struct kern_icmp *e, **last;
 	unsigned n = 0;
@@ -119,12 +119,12 @@ static struct sock_extended_err too_long(unsigned mtu)
 void kern_icmp_nobody(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q,
 		      uint64_t at)
 {
-	put(f, host, port, unreachable(ICMP_PORT_UNREACH), &q, at);
+	put_kern_icmp(f, host, port, unreachable(ICMP_PORT_UNREACH), &q, at);
 }
 
 void kern_icmp_too_long(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q)
 {
-	put(f, host, port, too_long(kern.mtu), &q, kern_arrival() + kern.delay);
+	put_kern_icmp(f, host, port, too_long(kern.mtu), &q, kern_arrival() + kern.delay);
 }
 
 void kern_icmp_lie(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q)
@@ -140,5 +140,5 @@ void kern_icmp_lie(struct kern_file *f, unsigned host, uint16_t port, struct ker
 		quote[sim_like(q.len)] ^= (uint8_t)(1u << sim_like(8));
 	what = sim_like(2) ? unreachable((uint8_t)sim_like(16))
 			   : too_long((unsigned)sim_like(2000));
-	put(f, host, port, what, &q, kern_arrival() + kern.delay);
+	put_kern_icmp(f, host, port, what, &q, kern_arrival() + kern.delay);
 }

@@ -174,14 +174,14 @@ struct counted {
 };
 
 /* Never, once it is closed: whoever sleeps in read() is not woken by that. */
-static bool counted(void *arg)
+static bool is_kern_poll_counted(void *arg)
 {
 	const struct counted *c = arg;
 
 	return c->f->life == c->life && c->f->count;
 }
 
-static ssize_t take(struct kern_file *f, void *buf)
+static ssize_t take_poll_events(struct kern_file *f, void *buf)
 {
 	uint64_t n = f->kind == KERN_TIMER ? f->count && f->count <= kern.now : f->count;
 
@@ -205,8 +205,8 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 	c.f = kern_file(fd);
 	c.life = c.f->life;
 	if (c.f->sleeps)
-		kern_block(counted, &c, KERN_NONE);
-	return take(kern_file(fd), buf);
+		kern_block(is_kern_poll_counted, &c, KERN_NONE);
+	return take_poll_events(kern_file(fd), buf);
 }
 
 /* With RWF_NOWAIT, of an event. */
@@ -216,7 +216,7 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int fl
 	(void)n;
 	(void)off;
 	(void)flags;
-	return take(kern_file(fd), iov->iov_base);
+	return take_poll_events(kern_file(fd), iov->iov_base);
 }
 
 ssize_t __real_write(int fd, const void *buf, size_t len);

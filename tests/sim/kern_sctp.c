@@ -70,7 +70,8 @@ unsigned ks_bit(unsigned type)
 	return 1u << (type - SCTP_SN_TYPE_BASE);
 }
 
-static void note(struct kern_sctp *t, uint64_t at, unsigned type, const void *p, size_t len)
+static void note_kern_sctp(struct kern_sctp *t, uint64_t at, unsigned type, const void *p,
+			   size_t len)
 {
 	struct ks_item *it;
 
@@ -90,7 +91,7 @@ void ks_note_change(struct kern_sctp *t, uint64_t at, uint16_t state)
 				       .sac_inbound_streams = t->peer ? t->peer->streams : 0,
 				       .sac_outbound_streams = t->streams };
 
-	note(t, at, SCTP_ASSOC_CHANGE, &c, sizeof c);
+	note_kern_sctp(t, at, SCTP_ASSOC_CHANGE, &c, sizeof c);
 }
 
 static void note_path(struct kern_sctp *t, uint64_t at, unsigned host, int state)
@@ -101,7 +102,7 @@ static void note_path(struct kern_sctp *t, uint64_t at, unsigned host, int state
 	struct sockaddr_in a = kern_addr(host, t->peer_port);
 
 	memcpy(&c.spc_aaddr, &a, sizeof a);
-	note(t, at, SCTP_PEER_ADDR_CHANGE, &c, sizeof c);
+	note_kern_sctp(t, at, SCTP_PEER_ADDR_CHANGE, &c, sizeof c);
 }
 
 static void note_up(struct kern_sctp *t)
@@ -112,7 +113,7 @@ static void note_up(struct kern_sctp *t)
 
 	ks_note_change(t, t->up_at, SCTP_COMM_UP);
 	if (t->peer->adaptation)
-		note(t, t->up_at, SCTP_ADAPTATION_INDICATION, &a, sizeof a);
+		note_kern_sctp(t, t->up_at, SCTP_ADAPTATION_INDICATION, &a, sizeof a);
 	for (unsigned i = 1; i < t->theirs.n; i++)
 		note_path(t, t->up_at + 2 * kern.delay, t->theirs.host[i], SCTP_ADDR_CONFIRMED);
 }
@@ -122,7 +123,7 @@ void ks_note_dry(struct kern_sctp *t)
 	struct sctp_sender_dry_event e = { .sender_dry_type = SCTP_SENDER_DRY_EVENT,
 					   .sender_dry_length = sizeof e };
 
-	note(t, kern.now, SCTP_SENDER_DRY_EVENT, &e, sizeof e);
+	note_kern_sctp(t, kern.now, SCTP_SENDER_DRY_EVENT, &e, sizeof e);
 }
 
 void ks_end(struct kern_sctp *t, uint64_t at, uint16_t how, int err)
@@ -149,7 +150,7 @@ static void hear_shutdown(struct kern_sctp *t)
 	if (t->shut_at > kern.now || t->dead)
 		return;
 	if (!t->heard)
-		note(t, kern.now, SCTP_SHUTDOWN_EVENT, &e, sizeof e);
+		note_kern_sctp(t, kern.now, SCTP_SHUTDOWN_EVENT, &e, sizeof e);
 	t->heard = true;
 	if (t->acked_at > kern.now)
 		return;
@@ -306,7 +307,7 @@ static void leave_peer(struct kern_sctp *t)
 	p->peer = NULL;
 }
 
-static void drop(struct kern_sctp *t)
+static void drop_kern_sctp(struct kern_sctp *t)
 {
 	struct ks_item *it;
 
@@ -325,9 +326,9 @@ void kern_sctp_close(struct kern_file *f)
 
 		f->sctp_queue = t->next;
 		t->linger = true;
-		drop(t);
+		drop_kern_sctp(t);
 	}
-	drop(f->sctp);
+	drop_kern_sctp(f->sctp);
 	f->sctp = NULL;
 }
 

@@ -24,7 +24,7 @@ static void fill_info(struct msghdr *m, const struct ks_item *it)
 }
 
 /* The first, or a part of it. */
-static ssize_t take(struct kern_sctp *t, struct msghdr *m)
+static ssize_t take_kern_message(struct kern_sctp *t, struct msghdr *m)
 {
 	struct ks_item *it = t->first;
 	size_t len = it->len - it->off, most = m->msg_iov->iov_len;
@@ -57,7 +57,7 @@ ssize_t kern_sctp_recv(struct kern_file *f, struct msghdr *m)
 	ks_settle(t);
 	m->msg_flags = 0;
 	if (ks_arrived(t))
-		return take(t, m);
+		return take_kern_message(t, m);
 	err = t->err;
 	t->err = 0;
 	m->msg_controllen = 0;
@@ -66,7 +66,7 @@ ssize_t kern_sctp_recv(struct kern_file *f, struct msghdr *m)
 	return t->dead || t->heard ? 0 : kern_err(EAGAIN);
 }
 
-static void put(void *to, const struct kern_message *m)
+static void put_kern_sctp_msg(void *to, const struct kern_message *m)
 {
 	struct kern_sctp *t = to, *p = t->peer;
 	struct ks_item *it;
@@ -91,7 +91,7 @@ static void put(void *to, const struct kern_message *m)
 	kern_wake(t->acked_at);
 }
 
-static bool gather(const struct msghdr *h, struct kern_message *m)
+static bool gather_kern_sctp_msg(const struct msghdr *h, struct kern_message *m)
 {
 	m->len = 0;
 	for (size_t i = 0; i < h->msg_iovlen; i++) {
@@ -135,8 +135,8 @@ static ssize_t send_it(struct kern_file *f, struct kern_message *m)
 	if (!t->peer && !t->gone) /* nobody is there: that comes back */
 		ks_end(t, ks_in_order(t), SCTP_COMM_LOST, ECONNRESET);
 	if (kern.liars >> f->host & 1 && t->peer)
-		kern_lie_message(m, put, t);
-	put(t, m);
+		kern_lie_message(m, put_kern_sctp_msg, t);
+	put_kern_sctp_msg(t, m);
 	if (t->peer && kern_chance(kern.f.reset, &kern.n.reset))
 		reset(t);
 	return (ssize_t)m->len;
@@ -158,7 +158,7 @@ ssize_t kern_sctp_send(struct kern_file *f, const struct msghdr *h)
 		t->err = 0;
 		return kern_err(err ? err : EPIPE);
 	}
-	if (!gather(h, &m))
+	if (!gather_kern_sctp_msg(h, &m))
 		return kern_err(EMSGSIZE);
 	memcpy(&si, CMSG_DATA(c), sizeof si);
 	m.stream = si.snd_sid;

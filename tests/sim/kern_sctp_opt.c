@@ -54,7 +54,7 @@ static int bind_all(struct kern_file *f, const void *value, socklen_t len)
 	return 0;
 }
 
-static int connect_all(struct kern_file *f, const void *value, socklen_t len)
+static int connect_all_kern_sctp_opt(struct kern_file *f, const void *value, socklen_t len)
 {
 	struct ks_homes h;
 	uint16_t port;
@@ -114,7 +114,7 @@ int kern_sctp_set(struct kern_file *f, int opt, const void *value, socklen_t len
 	case SCTP_SOCKOPT_BINDX_ADD:
 		return bind_all(f, value, len);
 	case SCTP_SOCKOPT_CONNECTX:
-		return connect_all(f, value, len);
+		return connect_all_kern_sctp_opt(f, value, len);
 	case SCTP_PRIMARY_ADDR:
 		return set_primary(t, value);
 	default:

@@ -70,7 +70,7 @@ static void tell_rst(struct kern_tcp *t)
 	kern.torn++;
 }
 
-static void drop(struct kern_tcp *t)
+static void drop_kern_tcp(struct kern_tcp *t)
 {
 	struct chunk *c;
 
@@ -99,13 +99,13 @@ void kern_tcp_close(struct kern_file *f)
 
 		f->queue = t->next;
 		t->linger = true;
-		drop(t);
+		drop_kern_tcp(t);
 	}
-	drop(f->tcp);
+	drop_kern_tcp(f->tcp);
 	f->tcp = NULL;
 }
 
-static void settle(struct kern_tcp *t)
+static void settle_kern_tcp(struct kern_tcp *t)
 {
 	if (t->rst_at <= kern.now && !t->dead) {
 		t->dead = true;
@@ -138,7 +138,7 @@ uint32_t kern_tcp_ready(struct kern_file *f)
 	}
 	if (!t)
 		return EPOLLOUT | EPOLLHUP;
-	settle(t);
+	settle_kern_tcp(t);
 	if (t->dead)
 		return EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP;
 	if (!connected(t))
@@ -193,7 +193,7 @@ void kern_tcp_disconnect(struct kern_file *f)
 	if (!f->tcp)
 		return;
 	f->tcp->linger = true;
-	drop(f->tcp);
+	drop_kern_tcp(f->tcp);
 	f->tcp = NULL;
 }
 
@@ -212,7 +212,7 @@ int kern_tcp_error(struct kern_file *f)
 
 	if (!f->tcp)
 		return 0;
-	settle(f->tcp);
+	settle_kern_tcp(f->tcp);
 	err = f->tcp->dead ? f->tcp->err : 0;
 	f->tcp->err = 0;
 	return err;
@@ -307,7 +307,7 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 
 	if (!t)
 		return kern_err(ENOTCONN);
-	settle(t);
+	settle_kern_tcp(t);
 	if (kern_brief())
 		most = most ? 1 : 0;
 	else if (most && t->first && t->first->at <= kern.now &&
@@ -335,7 +335,7 @@ out:
 	return t->fin_at <= kern.now ? 0 : kern_err(EAGAIN);
 }
 
-static void put(struct kern_tcp *to, const struct iovec *iov, size_t len)
+static void put_kern_tcp(struct kern_tcp *to, const struct iovec *iov, size_t len)
 {
 	struct chunk *c = kern_alloc(sizeof *c + len);
 	size_t at = 0;
@@ -359,7 +359,7 @@ static void put_octets(void *to, const uint8_t *p, size_t len)
 	const struct iovec iov = { (void *)(uintptr_t)p, len };
 
 	if (len)
-		put(to, &iov, len);
+		put_kern_tcp(to, &iov, len);
 }
 
 static void put_lies(struct kern_tcp *t, const struct iovec *iov, size_t len)
@@ -382,7 +382,7 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 
 	if (!t)
 		return kern_err(EPIPE);
-	settle(t);
+	settle_kern_tcp(t);
 	if (t->dead || t->fin_sent) {
 		int err = t->err;
 
@@ -410,7 +410,7 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 	if (t->peer && kern.liars >> f->host & 1)
 		put_lies(t, iov, len);
 	else if (t->peer)
-		put(t->peer, iov, len);
+		put_kern_tcp(t->peer, iov, len);
 	else if (t->rst_at == KERN_NONE) /* nobody is there: that comes back */
 		t->rst_at = in_order(t);
 	if (t->peer && kern_chance(kern.f.reset, &kern.n.reset)) {

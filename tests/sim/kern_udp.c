@@ -116,7 +116,7 @@ void kern_udp_close(struct kern_file *f)
 
 /* ---- in ---- */
 
-static void take(struct kern_file *f, struct mmsghdr *m)
+static void take_kern_datagram(struct kern_file *f, struct mmsghdr *m)
 {
 	struct kern_dgram *d = f->first;
 	struct msghdr *h = &m->msg_hdr;
@@ -162,7 +162,7 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	else if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
 		n = 1 + (unsigned)sim_like(n);
 	while (k < n && f->first && f->first->at <= kern.now)
-		take(f, &m[k++]);
+		take_kern_datagram(f, &m[k++]);
 	return k ? (int)k : kern_err(EAGAIN);
 }
 
@@ -259,7 +259,7 @@ static void to_members(const struct kern_file *f, uint32_t group, uint16_t port,
 			arrive_perhaps_twice(f, to, p, len);
 }
 
-static size_t gather(const struct msghdr *m, uint8_t *all, size_t max)
+static size_t gather_kern_udp(const struct msghdr *m, uint8_t *all, size_t max)
 {
 	size_t len = 0;
 
@@ -286,7 +286,7 @@ static uint16_t segment_size(const struct msghdr *m)
 static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 {
 	static uint8_t all[1 << 17];
-	size_t len = gather(m, all, sizeof all), seg = segment_size(m);
+	size_t len = gather_kern_udp(m, all, sizeof all), seg = segment_size(m);
 	unsigned host = 0;
 	uint16_t port;
 	uint32_t group;

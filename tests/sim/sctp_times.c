@@ -31,7 +31,7 @@ void times_sent(struct side *s, const uint8_t *p, size_t len)
 
 /* Each event is followed by all output that there is: what has arrived has been told then, or there
  * is a time for it.  A peer that is not told would have to ask, by a T3. */
-static void tells(const struct side *s, const struct ddps_sctp_assoc *a)
+static void does_sctp_times_tell(const struct side *s, const struct ddps_sctp_assoc *a)
 {
 	bool owes = !s->tells || s->told != a->map.cum || s->told_high != a->map.high;
 
@@ -104,7 +104,7 @@ void sets_up(const struct side *s, const struct ddps_sctp_assoc *a)
 
 void times(const struct side *s, const struct ddps_sctp_assoc *a)
 {
-	tells(s, a);
+	does_sctp_times_tell(s, a);
 	waits(s, a);
 	measures(s, a);
 	holes(s, a);

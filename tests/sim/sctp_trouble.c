@@ -29,7 +29,7 @@ static void jitters(void)
 
 /* Packets leave one after the other, and so do their answers: some come before the path is slow, and
  * some after. */
-static void one_by_one(void)
+static void read_sctp_trouble_one_by_one(void)
 {
 	struct sn_net *n = &w.net;
 
@@ -96,7 +96,7 @@ void trouble_choose(void)
 		w.rtt_most = 0;
 	habits();
 	if (w.eager) {
-		one_by_one();
+		read_sctp_trouble_one_by_one();
 		w.rtt_most = 0;
 	}
 	cost_begin();

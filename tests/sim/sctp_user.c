@@ -27,7 +27,7 @@ static const uint8_t *contents(const struct side *from, uint16_t sid, bool order
 	return table + (x >> 16) % TABLE;
 }
 
-static void put32(uint8_t *p, uint32_t v)
+static void put_sctp_user_u32(uint8_t *p, uint32_t v)
 {
 	for (unsigned i = 0; i < 4; i++)
 		p[i] = (uint8_t)(v >> (8 * i));
@@ -38,7 +38,7 @@ static uint32_t get32(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static size_t length(void)
+static size_t get_sctp_user_length(void)
 {
 	if (w.brief)
 		return HEAD + sn_below(&w.net, w.trickles ? 40 : 400);
@@ -57,7 +57,7 @@ static bool send_one(struct side *s)
 	uint16_t sid = (uint16_t)sn_below(&w.net, STREAMS);
 	bool ordered = sn_chance(&w.net, 0.4);
 	uint32_t *next = ordered ? s->next_ordered : s->next_unordered, n = next[sid];
-	size_t len = length();
+	size_t len = get_sctp_user_length();
 	uint8_t head[HEAD];
 	struct iovec iov[2] = { { head, HEAD },
 				{ (void *)(uintptr_t)contents(s, sid, ordered, n), len - HEAD } };
@@ -65,9 +65,9 @@ static bool send_one(struct side *s)
 
 	if (n >= MSGS)
 		return false;
-	put32(head, n);
-	put32(head + 4, (uint32_t)len);
-	put32(head + 8, s->a->own_tag);
+	put_sctp_user_u32(head, n);
+	put_sctp_user_u32(head + 4, (uint32_t)len);
+	put_sctp_user_u32(head + 8, s->a->own_tag);
 	err = ddps_sctp_send(s->a, sid, ordered ? 7 : 8, ordered ? 0 : DDPS_SCTP_UNORDERED, iov,
 			     len > HEAD ? 2 : 1, w.net.now);
 	s->blocked |= err == DDPS_E_AGAIN;
@@ -117,7 +117,7 @@ void user_send_some(struct side *s)
 
 /* ---- upcalls ---- */
 
-static void on_up(void *user)
+static void take_sctp_user_up(void *user)
 {
 	struct side *s = user;
 
@@ -224,7 +224,7 @@ static void on_gone(void *user, const struct ddps_error *e)
 }
 
 const struct ddps_sctp_up user_up = { .answered = on_answered,
-				      .up = on_up,
+				      .up = take_sctp_user_up,
 				      .message = on_message,
 				      .writable = on_writable,
 				      .acked = on_acked,
@@ -261,7 +261,7 @@ void user_accept(void *user, struct ddps_sctp_assoc *a)
 	}
 	s->a = a;
 	ddps_sctp_assoc_set_up(a, &user_up, s);
-	on_up(s);
+	take_sctp_user_up(s);
 }
 
 void user_side(struct side *s)

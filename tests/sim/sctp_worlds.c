@@ -17,7 +17,7 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 
-static bool fails(void)
+static bool does_sctp_worlds_fail(void)
 {
 	if (!(w.poor > 0) || !sn_chance(&w.net, w.poor))
 		return false;
@@ -27,17 +27,17 @@ static bool fails(void)
 
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : __real_malloc(size);
+	return does_sctp_worlds_fail() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails() ? NULL : __real_calloc(n, size);
+	return does_sctp_worlds_fail() ? NULL : __real_calloc(n, size);
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	return fails() ? NULL : __real_realloc(p, size);
+	return does_sctp_worlds_fail() ? NULL : __real_realloc(p, size);
 }
 
 static struct side *packet_of(unsigned node, const uint8_t *p, unsigned src)
@@ -170,7 +170,7 @@ static void open_slot(struct slot *s)
 		open_side(&s->side[1]);
 }
 
-static void make(uint64_t seed, struct sim_tally *t)
+static void make_sctp_worlds(uint64_t seed, struct sim_tally *t)
 {
 	static const size_t lens[] = { 1600, 1600, 1600, 9000, MAX_LEN };
 	struct sn_net *n = &w.net;
@@ -211,7 +211,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 /* ---- what happens ---- */
 
 /* An engine forgets everything; its users begin again from the same SCTP ports. */
-static void restart(unsigned node)
+static void restart_sctp_worlds(unsigned node)
 {
 	boot(node);
 	if (sn_chance(&w.net, 0.3)) { /* from another UDP port */
@@ -263,14 +263,14 @@ static void trouble(void)
 		break;
 	case 5:
 		if (w.restarts && sn_chance(n, 0.3))
-			restart(node);
+			restart_sctp_worlds(node);
 		break;
 	default:
 		l->loss = sn_chance(n, 0.5) ? 0.3 : 0;
 	}
 }
 
-static bool over(const struct slot *s)
+static bool is_sctp_world_over(const struct slot *s)
 {
 	const struct side *a = &s->side[0], *b = &s->side[1];
 
@@ -295,9 +295,9 @@ static void judge(struct slot *s)
 }
 
 /* A slot's turn: it opens, moves on, or has had its end.  False: all of it is over. */
-static bool turn(struct slot *s)
+static bool turn_sctp_worlds(struct slot *s)
 {
-	if (s->open && over(s))
+	if (s->open && is_sctp_world_over(s))
 		judge(s);
 	if (!s->open) {
 		if (s->rounds && !w.calm && sn_chance(&w.net, 0.3))
@@ -350,11 +350,11 @@ static bool all_turns(void)
 	bool more = false;
 
 	for (unsigned i = 0; i < w.nslots; i++)
-		more |= turn(&w.slot[i]);
+		more |= turn_sctp_worlds(&w.slot[i]);
 	return more;
 }
 
-static void play(void)
+static void play_sctp_world(void)
 {
 	uint64_t pace = 4 * w.net.node[0].link[0].delay + 100000;
 	bool more = true;
@@ -387,15 +387,15 @@ static void play(void)
 		check(!w.slot[i].open, "slot %u never ends", i);
 }
 
-static bool one_world(uint64_t seed, struct sim_tally *t)
+static bool play_sctp_worlds_world(uint64_t seed, struct sim_tally *t)
 {
 	const struct sim_tally was = *t;
 	uint64_t begin;
 
 	user_init();
-	make(seed, t);
+	make_sctp_worlds(seed, t);
 	begin = w.net.now;
-	play();
+	play_sctp_world();
 	/* What came too late for its association has to be gone too. */
 	step_until(w.net.now + SEC);
 	for (unsigned i = 0; i < w.net.nodes && !w.failed; i++)
@@ -417,7 +417,7 @@ int main(int argc, char **argv)
 		.names = { "associations", "messages", "sent early", "ended in order",
 			   "restarts seen", "broken", "packets", "lost", "allocations failed",
 			   "worlds", "simulated seconds" },
-		.world = one_world,
+		.world = play_sctp_worlds_world,
 	};
 
 	return sim_main(&kind, argc, argv);

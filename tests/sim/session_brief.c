@@ -68,18 +68,18 @@ static struct {
 	unsigned begun, ended, aborted;
 } seen;
 
-static uint64_t rnd(uint64_t m)
+static uint64_t draw_brief(uint64_t m)
 {
 	return sim_below(&plan.rng, m);
 }
 
-static struct machine *at(unsigned i)
+static struct machine *enter_brief_side(unsigned i)
 {
 	kern.host = kern.who = i;
 	return &machine[i];
 }
 
-static void look(const uint8_t *p, size_t len)
+static void look_at_brief_end(const uint8_t *p, size_t len)
 {
 	enum { ABORT = 6, COOKIE_ACK = 11, SHUTDOWN_COMPLETE = 14 };
 
@@ -97,22 +97,22 @@ static void look(const uint8_t *p, size_t len)
 
 static void listens(unsigned i)
 {
-	struct machine *m = at(i);
+	struct machine *m = enter_brief_side(i);
 	char uri[80];
 
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, i + 1, plan.uri);
 	check(!ddps_listen(m->ctx, uri, NULL, &m->listener), "no listener");
 }
 
-static void begins(unsigned i)
+static void begin_session_brief_world(unsigned i)
 {
-	struct machine *m = at(i);
+	struct machine *m = enter_brief_side(i);
 	struct ddps_ctx_attr attr;
 
 	ddps_ctx_attr_init(&attr);
 	if (getenv("DDPS_SIM_TRACE"))
 		attr.log = session_log;
-	*m = (struct machine){ .keen = !rnd(3) };
+	*m = (struct machine){ .keen = !draw_brief(3) };
 	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
 		      !ddps_cq_new(m->ctx, 2048, &m->cq),
 	      "no context");
@@ -123,7 +123,7 @@ static void begins(unsigned i)
 static void ends(unsigned i, bool killed)
 {
 	kern.mute = killed ? 1u << i : 0;
-	ddps_ctx_free(at(i)->ctx);
+	ddps_ctx_free(enter_brief_side(i)->ctx);
 	kern.mute = 0;
 	machine[i].ctx = NULL;
 	for (unsigned k = 0; k < 2 * ASIDE; k++) {
@@ -154,7 +154,7 @@ static uint64_t time_of(const struct talk *t)
 
 /* A full socket loses answers that belong to no association yet, or to none any more, and a timer repairs
  * that: sockets are full only while nobody comes or goes. */
-static void step(struct talk *t, enum phase phase)
+static void step_session_brief(struct talk *t, enum phase phase)
 {
 	bool work = true;
 
@@ -166,9 +166,9 @@ static void step(struct talk *t, enum phase phase)
 	kern.f.again = work ? plan.full : 0;
 }
 
-static bool endpoint(struct side *s, bool stalls)
+static bool make_session_brief_endpoint(struct side *s, bool stalls)
 {
-	struct machine *m = at(s->host);
+	struct machine *m = enter_brief_side(s->host);
 	struct ddps_ep_attr attr;
 
 	ddps_ep_attr_init(&attr);
@@ -198,7 +198,7 @@ static void init(struct ddps_conn_param *p)
 		p->close_ms = CLOSE_MS;
 }
 
-static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
+static void ask_brief_peer(struct talk *t, unsigned who, bool lonely, bool stalls)
 {
 	static const unsigned counts[] = { 0, 1, 8, WRITES };
 	struct ddps_conn_param p;
@@ -208,38 +208,39 @@ static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
 	memset(t, 0, sizeof *t);
 	for (unsigned k = 0; k < 2; k++)
 		t->side[k] = (struct side){
-			.talk = t, .id = k, .host = k ? !who : who, .to_post = counts[rnd(4)]
+			.talk = t, .id = k, .host = k ? !who : who, .to_post = counts[draw_brief(4)]
 		};
-	t->rejects = !rnd(3);
-	t->ends = t->rejects && plan.rough && lonely && rnd(2);
-	t->killed = !t->rejects && plan.rough && lonely && !rnd(4);
-	t->long_ones = rnd(2);
-	t->nwords = rnd(PRIVATE + 1);
+	t->rejects = !draw_brief(3);
+	t->ends = t->rejects && plan.rough && lonely && draw_brief(2);
+	t->killed = !t->rejects && plan.rough && lonely && !draw_brief(4);
+	t->long_ones = draw_brief(2);
+	t->nwords = draw_brief(PRIVATE + 1);
 	for (size_t i = 0; i < t->nwords; i++)
-		t->words[i] = (uint8_t)rnd(256);
+		t->words[i] = (uint8_t)draw_brief(256);
 	t->stalls = stalls;
-	if (!endpoint(&t->side[0], t->stalls) || !endpoint(&t->side[1], !rnd(4)))
+	if (!make_session_brief_endpoint(&t->side[0], t->stalls) ||
+	    !make_session_brief_endpoint(&t->side[1], !draw_brief(4)))
 		return;
 	init(&p);
-	p.p2p = rnd(2);
+	p.p2p = draw_brief(2);
 	if (!p.p2p && !t->side[0].to_post) /* the responder waits for something */
 		t->side[0].to_post = 1;
 	p.private_data = &number;
 	p.private_data_len = 1;
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, t->side[1].host + 1,
 		 plan.uri);
-	at(who);
+	enter_brief_side(who);
 	check(!ddps_connect(t->side[0].ep, uri, &p), "connect");
-	step(t, ASKED);
+	step_session_brief(t, ASKED);
 }
 
-static void answers(struct side *s)
+static void answer_brief_peer(struct side *s)
 {
 	struct talk *t = s->talk;
 	struct ddps_conn_param p;
 	int err;
 
-	at(s->host);
+	enter_brief_side(s->host);
 	if (!t->rejects) {
 		init(&p);
 		err = ddps_accept(s->req, s->ep, &p);
@@ -251,20 +252,22 @@ static void answers(struct side *s)
 	}
 	s->req = NULL;
 	if (t->ends) {
-		for (unsigned n = (unsigned)rnd(3); n; n--)
-			ddps_progress(at(s->host)->ctx, 0);
+		for (unsigned n = (unsigned)draw_brief(3); n; n--)
+			ddps_progress(enter_brief_side(s->host)->ctx, 0);
 		ends(s->host, false);
-		step(t, ASKED); /* it may wait for a second, and nobody else runs meanwhile */
+		step_session_brief(
+			t, ASKED); /* it may wait for a second, and nobody else runs meanwhile */
 	}
 }
 
-static void works(struct side *s)
+static void does_session_brief_work(struct side *s)
 {
 	struct side *o = &s->talk->side[!s->id];
 
-	at(s->host);
+	enter_brief_side(s->host);
 	while (s->there && s->posted < s->to_post && o->stag && !world.failed) {
-		struct ddps_sge sge = { table, 1 + (uint32_t)rnd(s->talk->long_ones ? LONG : 8),
+		struct ddps_sge sge = { table,
+					1 + (uint32_t)draw_brief(s->talk->long_ones ? LONG : 8),
 					ddps_mr_stag(s->from) };
 		struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
 		int err;
@@ -282,41 +285,41 @@ static void no_timeout(struct side *s)
 {
 	struct ddps_assoc_stats st = { .struct_size = sizeof st };
 
-	at(s->host);
+	enter_brief_side(s->host);
 	if (plan.loses || plan.naps || ddps_ep_assoc_stats(s->ep, &st))
 		return;
 	check(!st.timeouts, NAME "T3 has expired %u times, and nothing was lost", name(s),
 	      (unsigned)st.timeouts);
 }
 
-static void leaves(struct talk *t)
+static void does_session_brief_leave(struct talk *t)
 {
-	unsigned who = (unsigned)rnd(3);
+	unsigned who = (unsigned)draw_brief(3);
 
 	no_timeout(&t->side[0]);
 	no_timeout(&t->side[1]);
 	if (t->killed)
 		ends(t->side[1].host, true);
-	step(t, LEFT);
+	step_session_brief(t, LEFT);
 	if (t->killed) {
 		t->side[0].to_post++;
-		works(&t->side[0]);
+		does_session_brief_work(&t->side[0]);
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
 		if (who == !k) /* it hears of it */
 			continue;
-		at(t->side[k].host);
+		enter_brief_side(t->side[k].host);
 		check(!ddps_disconnect(t->side[k].ep), "disconnect");
 	}
 }
 
-static void frees(struct talk *t)
+static void free_at_session_brief(struct talk *t)
 {
 	for (unsigned k = 0; k < 2; k++) {
 		struct side *s = &t->side[k];
 
-		at(s->host);
+		enter_brief_side(s->host);
 		if (!machine[s->host].ctx)
 			continue;
 		ddps_ep_free(s->ep);
@@ -330,10 +333,10 @@ static void frees(struct talk *t)
 		plan.warm[t->side[0].host] = kern.now;
 	for (unsigned i = 0; i < 2; i++)
 		if (!machine[i].ctx)
-			begins(i);
+			begin_session_brief_world(i);
 }
 
-static bool alone(const struct talk *t)
+static bool run_session_brief_alone(const struct talk *t)
 {
 	for (unsigned k = 0; k < ASIDE; k++)
 		if (&talk[k] != t && talk[k].phase != AWAY)
@@ -341,7 +344,7 @@ static bool alone(const struct talk *t)
 	return true;
 }
 
-static void goes_on(struct talk *t)
+static void check_brief_goes_on(struct talk *t)
 {
 	struct side *a = &t->side[0], *b = &t->side[1];
 
@@ -351,24 +354,24 @@ static void goes_on(struct talk *t)
 				  : "its end",
 	      (double)t->within / 1e9, a->over ? " there" : "");
 	if (b->req)
-		answers(b);
+		answer_brief_peer(b);
 	if (a->over && b->over) {
 		check(t->phase == LEFT || t->rejects, NAME "it ends by itself", name(a));
-		frees(t);
+		free_at_session_brief(t);
 	} else if (t->phase == ASKED && a->there && b->there) {
-		step(t, THERE);
+		step_session_brief(t, THERE);
 	} else if (t->phase == THERE && a->done == a->to_post && b->done == b->to_post) {
-		leaves(t);
+		does_session_brief_leave(t);
 	}
 	if (t->phase == ASKED || t->phase == THERE) {
-		works(a);
-		works(b);
+		does_session_brief_work(a);
+		does_session_brief_work(b);
 	}
 }
 
 /* ---- what is told ---- */
 
-static void rejected(struct side *s, const struct ddps_event *ev)
+static void take_session_brief_rejected(struct side *s, const struct ddps_event *ev)
 {
 	struct talk *t = s->talk;
 
@@ -379,7 +382,7 @@ static void rejected(struct side *s, const struct ddps_event *ev)
 	s->over = true;
 }
 
-static void over(struct side *s, const struct ddps_event *ev)
+static void end_brief_world(struct side *s, const struct ddps_event *ev)
 {
 	struct talk *t = s->talk;
 
@@ -390,7 +393,7 @@ static void over(struct side *s, const struct ddps_event *ev)
 	s->over = true;
 }
 
-static void events(struct machine *m)
+static void take_session_brief_events(struct machine *m)
 {
 	struct ddps_event ev;
 
@@ -404,13 +407,13 @@ static void events(struct machine *m)
 		else if (ev.type == DDPS_EV_PEER_CLOSED || ev.type == DDPS_EV_PEER_CLOSING)
 			ddps_disconnect(s->ep);
 		else if (ev.type == DDPS_EV_REJECTED)
-			rejected(s, &ev);
+			take_session_brief_rejected(s, &ev);
 		else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED)
-			over(s, &ev);
+			end_brief_world(s, &ev);
 	}
 }
 
-static bool fetched(struct machine *m)
+static bool is_session_brief_fetched(struct machine *m)
 {
 	struct ddps_wc wc[16];
 	int n = ddps_cq_poll(m->cq, wc, 16);
@@ -425,40 +428,40 @@ static bool fetched(struct machine *m)
 	return n > 0;
 }
 
-static void turn(unsigned i)
+static void turn_session_brief(unsigned i)
 {
-	struct machine *m = at(i);
+	struct machine *m = enter_brief_side(i);
 	unsigned n = 0;
 
 	if (!m->ctx || m->naps_until > kern.now)
 		return;
-	if (plan.naps && !rnd(8)) { /* in the middle of what there is to do */
+	if (plan.naps && !draw_brief(8)) { /* in the middle of what there is to do */
 		ddps_progress(m->ctx, 0);
-		m->naps_until = kern.now + rnd(6 * kern.delay);
+		m->naps_until = kern.now + draw_brief(6 * kern.delay);
 	} else if (m->keen) {
 		while (n++ < 160)
-			if (fetched(m))
+			if (is_session_brief_fetched(m))
 				n = 0;
 	} else {
 		while (ddps_progress(m->ctx, 0) > 0 && !world.failed)
 			check(++n < TURNS, "host %u is busy with nothing", i);
 	}
-	fetched(m);
-	events(m);
+	is_session_brief_fetched(m);
+	take_session_brief_events(m);
 }
 
 /* ---- the world ---- */
 
-static void run(uint64_t time)
+static void run_session_brief(uint64_t time)
 {
 	uint64_t until = kern.now + time, next, look_at = plan.soon / 50;
 
 	do {
-		turn(0);
-		turn(1);
+		turn_session_brief(0);
+		turn_session_brief(1);
 		for (unsigned k = 0; k < ASIDE && !world.failed; k++)
 			if (talk[k].phase != AWAY)
-				goes_on(&talk[k]);
+				check_brief_goes_on(&talk[k]);
 		next = kern_next();
 		if (next > kern.now + look_at)
 			next = kern.now + look_at;
@@ -472,7 +475,7 @@ static void run(uint64_t time)
 static void begins_anew(unsigned i)
 {
 	ends(i, false);
-	begins(i);
+	begin_session_brief_world(i);
 	plan.warm[0] = plan.warm[1] = 0;
 	plan.strays = true;
 }
@@ -480,48 +483,50 @@ static void begins_anew(unsigned i)
 /* A request is on its way on an association that the peer shuts down for being idle: it is made again. */
 static void met(unsigned who)
 {
-	run(SEC / 5 + 4 * kern.delay);
+	run_session_brief(SEC / 5 + 4 * kern.delay);
 	if (plan.loses || !plan.warm[who] || plan.warm[who] + SEC * 4 / 10 < kern.now)
 		return;
-	asks(&talk[0], who, false, false);
+	ask_brief_peer(&talk[0], who, false, false);
 	begins_anew(!who);
-	talk[0].side[1].over = !endpoint(&talk[0].side[1], false);
-	step(&talk[0], ASKED);
+	talk[0].side[1].over = !make_session_brief_endpoint(&talk[0].side[1], false);
+	step_session_brief(&talk[0], ASKED);
 }
 
 /* Nobody has a session: sometimes a program ends, or listens anew, and who asks then is answered. */
 static void between(void)
 {
 	static const unsigned ms[] = { 0, 0, 400, 500, 520, 5000 };
-	unsigned i = (unsigned)rnd(2);
+	unsigned i = (unsigned)draw_brief(2);
 
-	run(rnd(4) ? rnd(4 * kern.delay) : ms[rnd(6)] * (SEC / 1000) + rnd(4 * kern.delay));
-	if (!rnd(4)) {
-		at(i);
+	run_session_brief(draw_brief(4)
+				  ? draw_brief(4 * kern.delay)
+				  : ms[draw_brief(6)] * (SEC / 1000) + draw_brief(4 * kern.delay));
+	if (!draw_brief(4)) {
+		enter_brief_side(i);
 		ddps_listener_free(machine[i].listener);
 		listens(i);
-	} else if (!rnd(8)) {
+	} else if (!draw_brief(8)) {
 		begins_anew(i);
-		run(LINGER + plan.soon);
-	} else if (!rnd(4) && strcmp(plan.scheme, "tcp")) {
+		run_session_brief(LINGER + plan.soon);
+	} else if (!draw_brief(4) && strcmp(plan.scheme, "tcp")) {
 		met(i);
 	}
 }
 
 static void until_alone(void)
 {
-	while (!alone(NULL) && !world.failed)
-		run(plan.soon / 100);
+	while (!run_session_brief_alone(NULL) && !world.failed)
+		run_session_brief(plan.soon / 100);
 }
 
-static void played(void)
+static void is_session_brief_played(void)
 {
 	while (plan.left && !world.failed) {
-		unsigned n = 1 + (unsigned)rnd(ASIDE);
+		unsigned n = 1 + (unsigned)draw_brief(ASIDE);
 
 		for (unsigned k = 0; k < n && plan.left; k++, plan.left--) {
-			asks(&talk[k], !rnd(4), n == 1, !rnd(4));
-			run(rnd(2) ? 0 : rnd(4 * kern.delay));
+			ask_brief_peer(&talk[k], !draw_brief(4), n == 1, !draw_brief(4));
+			run_session_brief(draw_brief(2) ? 0 : draw_brief(4 * kern.delay));
 		}
 		until_alone();
 		if (!world.failed)
@@ -533,7 +538,7 @@ static void played(void)
 /* All have ended in order: so have associations and streams, soon. */
 static void nothing_left(unsigned open)
 {
-	run(LINGER + plan.soon);
+	run_session_brief(LINGER + plan.soon);
 	if (plan.loses || plan.rough || plan.strays || world.failed)
 		return;
 	check(!kern.torn && !seen.aborted, "%s: %u ends in order are a reset or an ABORT",
@@ -544,7 +549,7 @@ static void nothing_left(unsigned open)
 	      kern_open() - open);
 }
 
-static void make(uint64_t seed)
+static void make_session_brief(uint64_t seed)
 {
 	static const char *const uris[] = { "", "?backend=native&encap=9899",
 					    "?backend=kernel&encap=off" };
@@ -553,27 +558,27 @@ static void make(uint64_t seed)
 	plan.rng = seed * 0x9e3779b97f4a7c15u + 29;
 	sim_events.seed = sim_next(&plan.rng);
 	kern_start(sim_next(&plan.rng));
-	wire = (unsigned)rnd(3);
+	wire = (unsigned)draw_brief(3);
 	plan.scheme = wire ? "sctp" : "tcp";
 	plan.uri = uris[wire];
 	plan.native = wire == 1;
-	plan.loses = plan.native && !rnd(3);
-	plan.naps = rnd(2);
-	plan.rough = !plan.loses && !rnd(3);
+	plan.loses = plan.native && !draw_brief(3);
+	plan.naps = draw_brief(2);
+	plan.rough = !plan.loses && !draw_brief(3);
 	plan.strays = false;
 	plan.left = TALKS;
 	kern.sctp = wire == 2;
-	kern.delay = 10000 + rnd(1u << rnd(25));
-	kern.gso = rnd(2);
+	kern.delay = 10000 + draw_brief(1u << draw_brief(25));
+	kern.gso = draw_brief(2);
 	kern.datagrams = 1u << 15; /* who naps loses none */
-	plan.full = rnd(2) ? 0.05 : 0;
+	plan.full = draw_brief(2) ? 0.05 : 0;
 	memset(plan.warm, 0, sizeof plan.warm);
-	kern.f =
-		(struct kern_faults){ .short_io = rnd(2) ? 0.3 : 0, .lost = plan.loses ? 0.05 : 0 };
+	kern.f = (struct kern_faults){ .short_io = draw_brief(2) ? 0.3 : 0,
+				       .lost = plan.loses ? 0.05 : 0 };
 	kern.f.nobufs = sim_happens(SIM_poor, 0, 0, 0.3) ? 0.02 : 0;
 	plan.soon = SEC + 60 * kern.delay;
 	memset(&seen, 0, sizeof seen);
-	kern_watch = plan.native ? look : NULL;
+	kern_watch = plan.native ? look_at_brief_end : NULL;
 }
 
 bool brief_world(uint64_t seed, struct sim_tally *t)
@@ -582,17 +587,17 @@ bool brief_world(uint64_t seed, struct sim_tally *t)
 	uint64_t begin;
 
 	world = (struct world){ .seed = seed, .quiet = true, .t = t };
-	make(seed);
+	make_session_brief(seed);
 	begin = kern.now;
 	memset(talk, 0, sizeof talk);
-	begins(0);
-	begins(1);
+	begin_session_brief_world(0);
+	begin_session_brief_world(1);
 	open = kern_open();
-	played();
+	is_session_brief_played();
 	if (!world.failed)
 		nothing_left(open);
 	for (unsigned i = 0; i < 2; i++)
-		ddps_ctx_free(at(i)->ctx);
+		ddps_ctx_free(enter_brief_side(i)->ctx);
 	left = kern_stop();
 	kern_watch = NULL;
 	check(!left, "%u descriptors are left", left);

@@ -51,7 +51,7 @@ static struct {
 	bool keen[2]; /* a host's user does nothing but poll */
 } plan;
 
-static struct machine *at(unsigned i)
+static struct machine *enter_bulk_side(unsigned i)
 {
 	kern.host = kern.who = i;
 	return &machine[i];
@@ -74,7 +74,7 @@ static struct request request_of(const struct end_of *e, unsigned n)
 	return r;
 }
 
-static bool post(struct end_of *e)
+static bool post_session_bulk(struct end_of *e)
 {
 	struct end_of *o = &e->talk->end[!e->id];
 	struct request r = request_of(e, e->posted);
@@ -112,7 +112,7 @@ static void completed(const struct ddps_wc *wc)
 	e->done++;
 }
 
-static void events(struct machine *m)
+static void take_session_bulk_events(struct machine *m)
 {
 	struct ddps_event ev;
 
@@ -134,7 +134,7 @@ static void events(struct machine *m)
 	}
 }
 
-static bool fetched(struct machine *m)
+static bool is_session_bulk_fetched(struct machine *m)
 {
 	struct ddps_wc wc[16];
 	int n = ddps_cq_poll(m->cq, wc, 16);
@@ -150,19 +150,19 @@ static void posts(unsigned i)
 		struct end_of *e = &talk[k].end[i];
 
 		while (e->there && e->posted < e->to_post &&
-		       e->posted - e->done < (e->small ? MANY : DEPTH) && post(e))
+		       e->posted - e->done < (e->small ? MANY : DEPTH) && post_session_bulk(e))
 			;
 	}
 }
 
-static void turn(unsigned i)
+static void turn_session_bulk(unsigned i)
 {
-	struct machine *m = at(i);
+	struct machine *m = enter_bulk_side(i);
 	unsigned n = 0;
 
 	if (plan.keen[i]) {
 		while (n++ < LOOKS && !world.failed) {
-			if (fetched(m))
+			if (is_session_bulk_fetched(m))
 				n = 0;
 			posts(i);
 		}
@@ -171,34 +171,34 @@ static void turn(unsigned i)
 			while (ddps_progress(m->ctx, 0) > 0 && !world.failed)
 				check(++n < TURNS, "host %u is busy with nothing", i);
 			posts(i);
-		} while (fetched(m) && !world.failed);
+		} while (is_session_bulk_fetched(m) && !world.failed);
 	}
-	events(m);
+	take_session_bulk_events(m);
 }
 
-static bool all_there(const struct end_of *e)
+static bool is_all_session_bulk_there(const struct end_of *e)
 {
 	return e->there;
 }
 
-static bool all_done(const struct end_of *e)
+static bool is_all_session_bulk_done(const struct end_of *e)
 {
 	return e->done == e->to_post;
 }
 
-static bool all_over(const struct end_of *e)
+static bool is_all_session_bulk_over(const struct end_of *e)
 {
 	return e->over;
 }
 
-static void until(bool (*is)(const struct end_of *e), const char *what)
+static void run_bulk_until(bool (*is)(const struct end_of *e), const char *what)
 {
 	uint64_t end = kern.now + TIME * SEC, next;
 	bool all = false;
 
 	while (!all && !world.failed) {
-		turn(0);
-		turn(1);
+		turn_session_bulk(0);
+		turn_session_bulk(1);
 		all = true;
 		for (unsigned k = 0; k < plan.n; k++)
 			all = all && is(&talk[k].end[0]) && is(&talk[k].end[1]);
@@ -210,9 +210,9 @@ static void until(bool (*is)(const struct end_of *e), const char *what)
 	check(all, "not all are %s", what);
 }
 
-static void made(unsigned i, const char *uri)
+static void check_bulk_made(unsigned i, const char *uri)
 {
-	struct machine *m = at(i);
+	struct machine *m = enter_bulk_side(i);
 	struct ddps_ep_attr attr;
 
 	*m = (struct machine){ 0 };
@@ -246,7 +246,7 @@ static void made(unsigned i, const char *uri)
 }
 
 /* The last Write to each place is there. */
-static void written(const struct end_of *e)
+static void note_bulk_written(const struct end_of *e)
 {
 	const struct end_of *o = &e->talk->end[!e->id];
 	unsigned seen = 0;
@@ -262,12 +262,12 @@ static void written(const struct end_of *e)
 	}
 }
 
-static void played(const char *uri)
+static void is_session_bulk_played(const char *uri)
 {
 	struct ddps_conn_param p;
 
-	made(0, uri);
-	made(1, uri);
+	check_bulk_made(0, uri);
+	check_bulk_made(1, uri);
 	for (unsigned k = 0; k < plan.n && !world.failed; k++) {
 		uint8_t name = (uint8_t)k;
 
@@ -276,18 +276,18 @@ static void played(const char *uri)
 		p.p2p = true;
 		p.private_data = &name;
 		p.private_data_len = 1;
-		at(0);
+		enter_bulk_side(0);
 		check(!ddps_connect(talk[k].end[0].ep, uri, &p), "connect");
 	}
-	until(all_there, "there");
-	until(all_done, "done");
+	run_bulk_until(is_all_session_bulk_there, "there");
+	run_bulk_until(is_all_session_bulk_done, "done");
 	for (unsigned k = 0; k < 2 * plan.n && !world.failed; k++) {
-		at(k % 2);
+		enter_bulk_side(k % 2);
 		check(!ddps_disconnect(talk[k / 2].end[k % 2].ep), "disconnect");
 	}
-	until(all_over, "over");
+	run_bulk_until(is_all_session_bulk_over, "over");
 	for (unsigned k = 0; k < 2 * plan.n && !world.failed; k++)
-		written(&talk[k / 2].end[k % 2]);
+		note_bulk_written(&talk[k / 2].end[k % 2]);
 }
 
 bool bulk_world(uint64_t seed, struct sim_tally *t)
@@ -326,9 +326,9 @@ bool bulk_world(uint64_t seed, struct sim_tally *t)
 		e->to_post = (unsigned)sim_below(&rng, plan.crowd ? 9 : e->small ? SMALL : 40);
 	}
 	begin = kern.now;
-	played(uris[wire]);
+	is_session_bulk_played(uris[wire]);
 	for (unsigned i = 0; i < 2; i++)
-		ddps_ctx_free(at(i)->ctx);
+		ddps_ctx_free(enter_bulk_side(i)->ctx);
 	for (unsigned k = 0; k < 2 * plan.n; k++) {
 		free(talk[k / 2].end[k % 2].written);
 		free(talk[k / 2].end[k % 2].read);

@@ -17,7 +17,8 @@ struct counts {
 	unsigned n;
 };
 
-static struct taken *taken(struct counts *all, const struct ddps_sd_listener *l)
+static struct taken *take_checked_session_counts(struct counts *all,
+						 const struct ddps_sd_listener *l)
 {
 	unsigned i = 0;
 
@@ -76,7 +77,7 @@ void counts_check(unsigned host, const struct ddps_ctx *ctx)
 	TAILQ_FOREACH(c, &prov->carriers, link)
 	{
 		pairs(host, c);
-		t = c->listener ? taken(&all, c->listener) : NULL;
+		t = c->listener ? take_checked_session_counts(&all, c->listener) : NULL;
 		check(t || !c->listener, "host %u: more than %u listeners", host, LISTENERS);
 		if (!t)
 			continue;

@@ -22,7 +22,7 @@ static uint64_t packets;
 static struct program grave[64];
 static unsigned ngrave;
 
-static void count(const uint8_t *p, size_t len)
+static void count_session_crowd(const uint8_t *p, size_t len)
 {
 	(void)p;
 	(void)len;
@@ -52,7 +52,7 @@ static void on_log(void *user, enum ddps_log_level level, const char *facility, 
 	(void)level;
 }
 
-static void begins(unsigned i)
+static void begin_session_crowd_world(unsigned i)
 {
 	struct program *m = crowd_at(i);
 	struct ddps_ctx_attr attr;
@@ -91,7 +91,7 @@ static void killed(unsigned i)
 	grave[ngrave++ % 64] = *m;
 }
 
-static void turn(unsigned i)
+static void turn_session_crowd(unsigned i)
 {
 	struct program *m = crowd_at(i);
 	unsigned n = 0;
@@ -108,20 +108,20 @@ static void turn(unsigned i)
 	crowd_looks(i);
 }
 
-static void turns(void)
+static void turn_all_session_crowd(void)
 {
 	for (unsigned i = 0; i < crowd.programs && !world.failed; i++)
-		turn(i);
+		turn_session_crowd(i);
 	for (unsigned i = 0; i < CALLS && !world.failed; i++)
 		crowd_goes_on(&crowd.call[i]);
 }
 
-static void run(uint64_t time)
+static void run_session_crowd(uint64_t time)
 {
 	uint64_t until = kern.now + time, next;
 
 	do {
-		turns();
+		turn_all_session_crowd();
 		next = kern_next();
 		if (next > kern.now + crowd.soon / 50)
 			next = kern.now + crowd.soon / 50;
@@ -145,11 +145,11 @@ static unsigned in(enum phase phase)
 static void until_answered(void)
 {
 	while (in(ASKED) && !world.failed)
-		run(crowd.soon / 100);
+		run_session_crowd(crowd.soon / 100);
 }
 
 /* An association that comes up is taken to have many streams. */
-static void one_by_one(void)
+static void read_session_crowd_one_by_one(void)
 {
 	if (crowd.streams)
 		until_answered();
@@ -170,17 +170,17 @@ static unsigned some_program(void)
 
 /* Programs that were killed begin anew when what they had has been missed: until then their ports may be
  * those of associations that the peer still has. */
-static void begin_anew(void)
+static void begin_session_crowd_anew(void)
 {
 	unsigned alive = 0;
 
 	for (unsigned i = 1; i < crowd.programs; i++)
 		alive += !crowd.program[i].dead;
 	if (!alive)
-		run(MISSED);
+		run_session_crowd(MISSED);
 	for (unsigned i = 1; i < crowd.programs; i++)
 		if (crowd.program[i].dead && crowd.program[i].died + MISSED <= kern.now)
-			begins(i);
+			begin_session_crowd_world(i);
 }
 
 static void a_batch(void)
@@ -194,8 +194,8 @@ static void a_batch(void)
 		crowd_call(several ? some_program() : who, (enum kind)crowd_rnd(KINDS),
 			   stalls || !crowd_rnd(8));
 		if (!at_once)
-			run(crowd_rnd(2 * kern.delay));
-		one_by_one();
+			run_session_crowd(crowd_rnd(2 * kern.delay));
+		read_session_crowd_one_by_one();
 	}
 	until_answered();
 }
@@ -210,7 +210,7 @@ static void some_leave(void)
 static void until_all_left(void)
 {
 	while ((in(ASKED) || in(THERE) || in(LEFT)) && !world.failed) {
-		run(crowd.soon / 100);
+		run_session_crowd(crowd.soon / 100);
 		for (unsigned i = 0; i < CALLS; i++)
 			crowd_leaves(&crowd.call[i]);
 	}
@@ -231,10 +231,10 @@ static void too_much(void)
 	if (!crowd.native)
 		c->sends = MUCH + MUCH / 3;
 	c->piece = PIECE;
-	run(QUIET);
+	run_session_crowd(QUIET);
 	for (unsigned n = 1 + (unsigned)crowd_rnd(4); n && !world.failed; n--) {
 		crowd_call(who, (enum kind)crowd_rnd(HELD), !crowd_rnd(4));
-		one_by_one();
+		read_session_crowd_one_by_one();
 	}
 	until_answered();
 }
@@ -248,7 +248,7 @@ static void a_caller_ends(void)
 		crowd_call(who, (enum kind)crowd_rnd(KINDS), crowd_rnd(2));
 	if (crowd_rnd(2))
 		a_batch();
-	run(crowd_rnd(6 * kern.delay));
+	run_session_crowd(crowd_rnd(6 * kern.delay));
 	if (!world.failed)
 		killed(who);
 }
@@ -278,10 +278,10 @@ static void last_words(void)
 	until_all_left();
 	for (unsigned n = 1 + (unsigned)crowd_rnd(12); n && !world.failed; n--) {
 		crowd_call(some_program(), REJECTED, !crowd_rnd(4));
-		run(crowd_rnd(2) ? 0 : crowd_rnd(kern.delay));
+		run_session_crowd(crowd_rnd(2) ? 0 : crowd_rnd(kern.delay));
 	}
 	while (!all_rejected() && !world.failed)
-		run(1 + crowd_rnd(kern.delay / 4));
+		run_session_crowd(1 + crowd_rnd(kern.delay / 4));
 	if (world.failed)
 		return;
 	while (ddps_progress(crowd_at(0)->ctx, 0) > 0)
@@ -291,16 +291,16 @@ static void last_words(void)
 			too_late(i);
 	killed(0);
 	until_all_left();
-	run(LINGER + crowd.soon); /* associations of the one that is gone */
-	begins(0);
+	run_session_crowd(LINGER + crowd.soon); /* associations of the one that is gone */
+	begin_session_crowd_world(0);
 }
 
-static void played(void)
+static void is_session_crowd_played(void)
 {
 	for (unsigned i = 0; i < ROUNDS && !world.failed; i++) {
 		unsigned what = (unsigned)crowd_rnd(12);
 
-		begin_anew();
+		begin_session_crowd_anew();
 		if (what == 0 && crowd.native && !crowd.streams)
 			a_caller_ends();
 		else if (what == 1 && crowd.native && !crowd.streams)
@@ -312,7 +312,7 @@ static void played(void)
 		some_leave();
 		if (!crowd_rnd(3))
 			crowd_receives(false);
-		run(crowd_rnd(2) ? crowd_rnd(8 * kern.delay) : crowd_rnd(SEC));
+		run_session_crowd(crowd_rnd(2) ? crowd_rnd(8 * kern.delay) : crowd_rnd(SEC));
 	}
 	until_all_left();
 }
@@ -320,14 +320,14 @@ static void played(void)
 /* Nobody has a session: soon nobody has an association. */
 static void silence(void)
 {
-	run(SILENCE);
+	run_session_crowd(SILENCE);
 	packets = 0;
-	run(SILENCE);
+	run_session_crowd(SILENCE);
 	check(!packets || world.failed, "%u packets when all sessions have ended",
 	      (unsigned)packets);
 }
 
-static void make(uint64_t seed)
+static void make_session_crowd(uint64_t seed)
 {
 	static const char *const uris[] = { "?backend=native&encap=9899",
 					    "?backend=kernel&encap=off" };
@@ -348,7 +348,7 @@ static void make(uint64_t seed)
 	kern.delay = 10000 + crowd_rnd(1u << crowd_rnd(25));
 	kern.gso = crowd_rnd(2);
 	kern.datagrams = 1u << 15;
-	kern_watch = count;
+	kern_watch = count_session_crowd;
 	kern_alter = crowd.native && crowd.streams ? few : NULL;
 	crowd.soon = 2 * SEC + 100 * kern.delay;
 	crowd.late = 60 * SEC;
@@ -370,11 +370,11 @@ bool crowd_world(uint64_t seed, struct sim_tally *t)
 	uint64_t begin;
 
 	world = (struct world){ .seed = seed, .quiet = true, .t = t };
-	make(seed);
+	make_session_crowd(seed);
 	begin = kern.now;
 	for (unsigned i = 0; i < crowd.programs; i++)
-		begins(i);
-	played();
+		begin_session_crowd_world(i);
+	is_session_crowd_played();
 	if (!world.failed)
 		silence();
 	for (unsigned i = 0; i < crowd.programs; i++)

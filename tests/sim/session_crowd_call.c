@@ -9,13 +9,13 @@
 
 static const char *const kinds[KINDS] = { "to be rejected", "with Writes", "with Sends that wait" };
 
-static void step(struct call *c, enum phase phase)
+static void step_session_crowd_call(struct call *c, enum phase phase)
 {
 	c->phase = phase;
 	c->until = kern.now + (phase == ASKED ? crowd.soon : crowd.late);
 }
 
-static bool endpoint(struct leg *l, bool stalls, bool shares)
+static bool make_session_crowd_call_endpoint(struct leg *l, bool stalls, bool shares)
 {
 	struct program *m = crowd_at(l->program);
 	struct ddps_ep_attr attr;
@@ -63,8 +63,9 @@ struct call *crowd_call(unsigned who, enum kind kind, bool stalls)
 		c->words[i] = (uint8_t)crowd_rnd(256);
 	c->leg[0] = (struct leg){ .call = c, .id = 0, .program = who };
 	c->leg[1] = (struct leg){ .call = c, .id = 1, .program = 0 };
-	if (!endpoint(&c->leg[0], stalls, false) ||
-	    !endpoint(&c->leg[1], kind == HELD, kind == HELD && crowd_rnd(2)))
+	if (!make_session_crowd_call_endpoint(&c->leg[0], stalls, false) ||
+	    !make_session_crowd_call_endpoint(&c->leg[1], kind == HELD,
+					      kind == HELD && crowd_rnd(2)))
 		return NULL;
 	ddps_conn_param_init(&p);
 	p.private_data = &c->number;
@@ -72,11 +73,11 @@ struct call *crowd_call(unsigned who, enum kind kind, bool stalls)
 	snprintf(uri, sizeof uri, "sctp://10.0.0.1:7000%s", crowd.uri);
 	crowd_at(who);
 	check(!ddps_connect(c->leg[0].ep, uri, &p), "connect");
-	step(c, ASKED);
+	step_session_crowd_call(c, ASKED);
 	return c;
 }
 
-static void answers(struct call *c)
+static void answer_crowd_request(struct call *c)
 {
 	struct ddps_conn_param p;
 	int err;
@@ -92,7 +93,7 @@ static void answers(struct call *c)
 	c->req = NULL;
 }
 
-static void works(struct leg *l)
+static void does_session_crowd_call_work(struct leg *l)
 {
 	const struct call *c = l->call;
 	const struct program *m = crowd_at(l->program), *o = &crowd.program[c->leg[!l->id].program];
@@ -124,7 +125,7 @@ static bool worked(const struct call *c)
 	return c->leg[0].done >= c->writes && c->leg[1].done >= c->writes;
 }
 
-static void frees(struct call *c)
+static void free_at_session_crowd_call(struct call *c)
 {
 	for (unsigned k = 0; k < 2; k++)
 		if (!crowd_at(c->leg[k].program)->dead)
@@ -145,15 +146,15 @@ void crowd_goes_on(struct call *c)
 	      (double)(c->phase == ASKED ? crowd.soon : crowd.late) / 1e9, a->over ? " there" : "",
 	      b->over ? " here" : "");
 	if (c->req)
-		answers(c);
+		answer_crowd_request(c);
 	if (a->over && (b->over || (!b->there && !c->req && c->phase == ASKED && c->lost))) {
-		frees(c);
+		free_at_session_crowd_call(c);
 		return;
 	}
 	if (c->phase == ASKED && a->there && b->there)
-		step(c, THERE);
-	works(a);
-	works(b);
+		step_session_crowd_call(c, THERE);
+	does_session_crowd_call_work(a);
+	does_session_crowd_call_work(b);
 	if (c->phase == THERE && worked(c))
 		c->until = UINT64_MAX;
 }
@@ -164,7 +165,7 @@ void crowd_leaves(struct call *c)
 
 	if (c->phase != THERE)
 		return;
-	step(c, LEFT);
+	step_session_crowd_call(c, LEFT);
 	for (unsigned k = 0; k < 2; k++) {
 		if (crowd_at(c->leg[k].program)->dead || c->leg[k].over || how == !k)
 			continue;
@@ -177,7 +178,7 @@ void crowd_leaves(struct call *c)
 
 /* ---- what is told ---- */
 
-static void rejected(struct leg *l, const struct ddps_event *ev)
+static void take_session_crowd_call_rejected(struct leg *l, const struct ddps_event *ev)
 {
 	struct call *c = l->call;
 
@@ -191,7 +192,7 @@ static void rejected(struct leg *l, const struct ddps_event *ev)
 
 /* An end that nobody has asked for is an end of what waited too long, of what was killed, or of a peer that
  * takes what others wait for. */
-static void over(struct leg *l, const struct ddps_event *ev)
+static void note_crowd_over(struct leg *l, const struct ddps_event *ev)
 {
 	struct call *c = l->call;
 
@@ -200,7 +201,7 @@ static void over(struct leg *l, const struct ddps_event *ev)
 	      ddps_event_name(ev->type), ev->error.text);
 	l->over = true;
 	if (c->phase != LEFT && c->phase != NOBODY)
-		step(c, LEFT);
+		step_session_crowd_call(c, LEFT);
 }
 
 /* All that share it receive into the same memory: nobody looks at it. */
@@ -211,7 +212,7 @@ static void receive(struct program *m, uint64_t id)
 	check(!ddps_post_srq_recv(m->srq, id, &sge, 1), "post_srq_recv");
 }
 
-static void asked(const struct ddps_event *ev)
+static void take_crowd_request(const struct ddps_event *ev)
 {
 	uint32_t number;
 
@@ -258,7 +259,7 @@ void crowd_looks(unsigned i)
 		struct leg *l = ev.user;
 
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
-			asked(&ev);
+			take_crowd_request(&ev);
 		else if (ev.type == DDPS_EV_ESTABLISHED)
 			l->there = true;
 		else if (ev.type == DDPS_EV_PEER_CLOSED && l->call->kind != HELD)
@@ -266,9 +267,9 @@ void crowd_looks(unsigned i)
 		else if (ev.type == DDPS_EV_PEER_CLOSING) /* what waits is not wanted */
 			ddps_disconnect(l->ep);
 		else if (ev.type == DDPS_EV_REJECTED)
-			rejected(l, &ev);
+			take_session_crowd_call_rejected(l, &ev);
 		else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED)
-			over(l, &ev);
+			note_crowd_over(l, &ev);
 		else if (ev.type == DDPS_EV_REQUEST_GONE)
 			for (unsigned k = 0; k < CALLS; k++)
 				if (crowd.call[k].req == ev.request)

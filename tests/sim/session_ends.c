@@ -90,7 +90,7 @@ static void serve_side(unsigned i)
 }
 
 /* The next thing that happens; false: nothing does until @end. */
-static bool go_on(uint64_t end)
+static bool go_on_with_end(uint64_t end)
 {
 	uint64_t next;
 
@@ -111,7 +111,7 @@ static void settle_writer(void)
 	do {
 		go_to(0);
 		err = ddps_ctx_settle(side[0].ctx, 0);
-	} while (err == DDPS_E_TIMEDOUT && go_on(end));
+	} while (err == DDPS_E_TIMEDOUT && go_on_with_end(end));
 	check(!err, "settle: %s", ddps_strerror(err));
 }
 
@@ -141,7 +141,8 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 	check(!ddps_listen(side[1].ctx, uri, NULL, &l), "no listener");
 	go_to(0);
 	check(!ddps_connect(side[0].ep, uri, NULL), "connect");
-	for (end = kern.now + LIMIT * SEC; !(side[0].there && side[1].there) && go_on(end);)
+	for (end = kern.now + LIMIT * SEC;
+	     !(side[0].there && side[1].there) && go_on_with_end(end);)
 		;
 	check(side[0].there && side[1].there, "no session");
 	for (unsigned i = 0; i < n && !world.failed; i++) {
@@ -154,13 +155,13 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 	}
 	if (!world.failed)
 		end_writer(settles);
-	for (end = kern.now + 3 * SEC; late && go_on(end);)
+	for (end = kern.now + 3 * SEC; late && go_on_with_end(end);)
 		;
 	go_to(1);
 	check(!late || !side[1].closed, "it did not wait for its receives");
 	if (late && !world.failed)
 		post_receives(&side[1], n);
-	for (end = kern.now + LIMIT * SEC; !side[1].closed && go_on(end);)
+	for (end = kern.now + LIMIT * SEC; !side[1].closed && go_on_with_end(end);)
 		;
 	check(side[1].got == n && side[1].closed && side[1].in_order,
 	      "%s: %u of %u messages after %s, %s%s", uri, side[1].got, n,

@@ -102,7 +102,7 @@ static size_t other_answer(const struct lies *l, uint8_t *s)
 }
 
 /* In place, with room for a few octets more; returns the new length. */
-static size_t alter(const struct lies *l, uint8_t *s, size_t len)
+static size_t alter_session_lies(const struct lies *l, uint8_t *s, size_t len)
 {
 	size_t head = len && s[0] & 0x80 ? 14 : 18;
 	uint32_t stag;
@@ -190,7 +190,7 @@ static size_t forge(const struct lies *l, uint8_t *s)
 	return head + len;
 }
 
-static void note(struct lies *l, const uint8_t *s, size_t len)
+static void note_session_lies(struct lies *l, const uint8_t *s, size_t len)
 {
 	uint32_t qn = len >= 18 && !(s[0] & 0x80) ? be32(s + 6) : DDPS_QN_COUNT;
 
@@ -263,7 +263,7 @@ static bool lie_in_fpdu(struct lies *l, uint8_t *f, size_t len, kern_put *put, v
 	switch (sim_like(16)) {
 	case 0:
 	case 1:
-		put_fpdu(f, alter(l, f + 2, n), true, put, to);
+		put_fpdu(f, alter_session_lies(l, f + 2, n), true, put, to);
 		return true;
 	case 4:
 		put(to, f, len);
@@ -299,7 +299,7 @@ static bool one_frame(struct lies *l, size_t len, kern_put *put, void *to)
 
 	memcpy(f, l->buf, len);
 	if (l->started)
-		note(l, f + 2, len - 6);
+		note_session_lies(l, f + 2, len - 6);
 	if (!kern_chance(kern.f.lie, &kern.n.lie))
 		put(to, f, len);
 	else
@@ -366,7 +366,7 @@ static void lie_in_message(struct kern_message *m, kern_message_put *put, void *
 	case 0:
 	case 1:
 		if (m->ppid == 16)
-			m->len = 2 + alter(l, m->octets + 2, m->len - 2);
+			m->len = 2 + alter_session_lies(l, m->octets + 2, m->len - 2);
 		break;
 	case 7:
 		m->len = sim_like(m->len + 1);
@@ -411,7 +411,8 @@ static void perhaps_lie(struct kern_message *m, kern_message_put *put, void *to)
 			*d = 0;
 		put_be(m->octets, (uint16_t)(ssn + *d), 2);
 		if (m->ppid == 16)
-			note(&of_stream[m->stream % STREAMS], m->octets + 2, m->len - 2);
+			note_session_lies(&of_stream[m->stream % STREAMS], m->octets + 2,
+					  m->len - 2);
 	}
 	kern_whose = kern.host;
 	if (m->len >= 4 && kern_chance(kern.f.lie, &kern.n.lie))

@@ -106,7 +106,8 @@ static uint64_t all_memory(const struct end *e)
 }
 
 /* The entry that completes: in the order of posting, once, silent ones that succeeded left out. */
-static bool take(struct end *e, struct queue *q, const struct ddps_wc *wc, struct wr *out)
+static bool take_model_message(struct end *e, struct queue *q, const struct ddps_wc *wc,
+			       struct wr *out)
 {
 	while (q->n) {
 		struct wr w = q->wr[q->first];
@@ -166,9 +167,9 @@ static void writes_are_there(struct end *e, const struct end *from, const struct
 	}
 }
 
-static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w)
+static void note_session_model_received(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 {
-	const struct end *from = other(e);
+	const struct end *from = get_other_session_end(e);
 	const struct msg *m = &from->msgs[e->received % OPS];
 	const uint8_t *want = model_octets(from, e->received, false);
 	const uint8_t *mem = shares(e) ? shared[e->host].mem : e->recv_mem;
@@ -194,7 +195,7 @@ static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w
 				   (uint64_t)wc->invalidated << 1 | (uint64_t)wc->solicited);
 }
 
-static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
+static void note_session_model_sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 {
 	if (e->pair->lied)
 		e->reads_done += w->op == DDPS_OP_READ;
@@ -226,7 +227,8 @@ void model_completion(const struct ddps_wc *wc)
 			wc->wr_id, ddps_wc_status_name(wc->status));
 	check(!e->freed && wc->ep == e->ep, NAME "a completion of an endpoint that is gone",
 	      name(e));
-	if (world.failed || !(recv && shares(e) ? take_shared(e, wc, &w) : take(e, q, wc, &w)))
+	if (world.failed ||
+	    !(recv && shares(e) ? take_shared(e, wc, &w) : take_model_message(e, q, wc, &w)))
 		return;
 	keep(e, &w);
 	check(w.op == wc->op, NAME "%s, not %s", name(e), ddps_op_name(wc->op), ddps_op_name(w.op));
@@ -238,9 +240,9 @@ void model_completion(const struct ddps_wc *wc)
 	if (!is_ok(wc))
 		return;
 	if (recv)
-		received(e, wc, &w);
+		note_session_model_received(e, wc, &w);
 	else
-		sent(e, wc, &w);
+		note_session_model_sent(e, wc, &w);
 }
 
 /* ---- events ---- */

@@ -89,7 +89,7 @@ static void close_pair(struct pair *p)
 }
 
 /* The responder that was never asked has nothing to wait for. */
-static bool over(const struct pair *p)
+static bool is_pair_over(const struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];
 
@@ -103,11 +103,12 @@ bool pair_turn(struct pair *p)
 			open_pair(p);
 		return p->open || (p->rounds && !world.still);
 	}
-	if (over(p)) {
+	if (is_pair_over(p)) {
 		close_pair(p);
 		return true;
 	}
-	if (p->end[1].req && (world.still || !happens(&p->end[1], SIM_waits, p->n++, 0.5)))
+	if (p->end[1].req &&
+	    (world.still || !does_session_world_happen(&p->end[1], SIM_waits, p->n++, 0.5)))
 		user_answer(&p->end[1]);
 	for (unsigned k = 0; k < 2 && !world.failed; k++)
 		if (world.still || p->end[k].final ||

@@ -37,15 +37,15 @@ enum { SHUT = 3 }; /* a way to end it */
 static const char *const uris[] = { "tcp://10.0.0.2:7000",
 				    "sctp://10.0.0.2:7000?backend=native&encap=9899" };
 
-static struct side *at(unsigned i)
+static struct side *enter_stuck_side(unsigned i)
 {
 	kern.host = kern.who = i;
 	return &side[i];
 }
 
-static void made(unsigned i, unsigned depth)
+static void check_stuck_made(unsigned i, unsigned depth)
 {
-	struct side *s = at(i);
+	struct side *s = enter_stuck_side(i);
 	struct ddps_ep_attr attr;
 
 	*s = (struct side){ 0 };
@@ -61,9 +61,9 @@ static void made(unsigned i, unsigned depth)
 	check(!ddps_ep_new(s->ctx, &attr, &s->ep), "no endpoint");
 }
 
-static void turn(unsigned i)
+static void turn_session_stuck(unsigned i)
 {
-	struct side *s = at(i);
+	struct side *s = enter_stuck_side(i);
 	struct ddps_event ev;
 	struct ddps_wc wc[8];
 
@@ -87,23 +87,23 @@ static void turn(unsigned i)
 }
 
 /* Until @seen, or @seconds from now. */
-static void until(const bool *seen, uint64_t seconds)
+static void run_stuck_until(const bool *seen, uint64_t seconds)
 {
 	uint64_t end = kern.now + seconds * SEC, next;
 
-	turn(0);
-	turn(1);
+	turn_session_stuck(0);
+	turn_session_stuck(1);
 	while (!*seen && !world.failed && (next = kern_next()) <= end) {
 		kern_go(next);
-		turn(0);
-		turn(1);
+		turn_session_stuck(0);
+		turn_session_stuck(1);
 	}
 }
 
 /* Returns how many octets. */
 static uint64_t posted(uint8_t *octets, unsigned n, bool few, uint64_t *rng)
 {
-	struct side *s = at(0);
+	struct side *s = enter_stuck_side(0);
 	uint64_t sum = 0;
 
 	check(!ddps_mr_reg(s->pd, octets, BIG, DDPS_REMOTE_WRITE, s->ep, &s->mr), "no region");
@@ -124,7 +124,7 @@ static uint64_t posted(uint8_t *octets, unsigned n, bool few, uint64_t *rng)
 static void spoken(uint64_t *rng)
 {
 	unsigned n = 1 + (unsigned)sim_below(rng, WORDS);
-	struct side *s = at(0);
+	struct side *s = enter_stuck_side(0);
 	struct ddps_sge sge = { words, WORD, 0 };
 	struct ddps_mr *mr;
 
@@ -139,7 +139,7 @@ static void spoken(uint64_t *rng)
 			wr.flags = DDPS_WR_INVALIDATE;
 			wr.stag = ddps_mr_stag(side[0].mr);
 		}
-		check(!ddps_post_send(at(1)->ep, &wr), "post_send");
+		check(!ddps_post_send(enter_stuck_side(1)->ep, &wr), "post_send");
 	}
 	poor = 1.0 / (double)(1u << 2 * sim_below(rng, 4));
 }
@@ -163,7 +163,7 @@ static size_t shut(uint8_t *p, size_t len)
 /* Returns whether this end is told of the end, too. */
 static bool given_up(unsigned way)
 {
-	struct side *s = at(0);
+	struct side *s = enter_stuck_side(0);
 
 	if (way == 0) {
 		ddps_ep_free(s->ep);
@@ -178,19 +178,19 @@ static void begun(uint64_t *rng, unsigned n, bool few, const char *uri)
 {
 	struct ddps_conn_param p;
 
-	made(0, n);
-	made(1, 1);
+	check_stuck_made(0, n);
+	check_stuck_made(1, 1);
 	check(!ddps_listen(side[1].ctx, uri, NULL, &side[1].listener), "no listener");
 	ddps_conn_param_init(&p);
 	p.close_ms = few ? 2 * LATE * 1000 : 100 + (unsigned)sim_below(rng, 1000);
-	at(0);
+	enter_stuck_side(0);
 	check(!ddps_connect(side[0].ep, uri, &p), "connect");
-	until(&side[0].there, 30);
-	until(&side[1].there, 30);
+	run_stuck_until(&side[0].there, 30);
+	run_stuck_until(&side[1].there, 30);
 	check(side[0].there && side[1].there, "no session");
 }
 
-static void played(uint64_t *rng, const char *uri, uint8_t *octets)
+static void is_session_stuck_played(uint64_t *rng, const char *uri, uint8_t *octets)
 {
 	bool few = !sim_below(rng, 4);
 	unsigned n = few ? 1 : MOST - (unsigned)sim_below(rng, MOST) * (unsigned)sim_below(rng, 2),
@@ -203,24 +203,25 @@ static void played(uint64_t *rng, const char *uri, uint8_t *octets)
 		way = SHUT;
 	begun(rng, n, few, uri);
 	sum = posted(octets, n, few, rng);
-	until(&never, 1 + sim_below(rng, 20));
+	run_stuck_until(&never, 1 + sim_below(rng, 20));
 	if (speaks) {
 		spoken(rng);
-		until(&never, 1);
+		run_stuck_until(&never, 1);
 	}
 	poor = 0;
 	check(speaks || (!side[0].over && !side[1].over), "it ends by itself");
 	given = few ? HELD : sum > MUCH && way == 2 && !speaks ? SOON : LATE;
 	if (way == SHUT) {
 		kern_alter = shut;
-		until(&side[0].over, 2 * LATE); /* it is rarely asked whether there is room */
+		run_stuck_until(&side[0].over,
+				2 * LATE); /* it is rarely asked whether there is room */
 		kern_alter = NULL;
 	}
 	if (!side[0].over && given_up(way % SHUT)) {
-		until(&side[0].over, few ? HELD : LATE);
+		run_stuck_until(&side[0].over, few ? HELD : LATE);
 		check(side[0].over, "who gives up waits for a peer that does not read");
 	}
-	until(&side[1].over, given);
+	run_stuck_until(&side[1].over, given);
 	check(side[1].over,
 	      "%.4s: not told in %u s that its peer gave up (%u) with %u octets under way", uri,
 	      given, way, (unsigned)sum);
@@ -240,9 +241,9 @@ bool stuck_world(uint64_t seed, struct sim_tally *t)
 	kern.mtu = sim_below(&rng, 2) ? 1500 : 65535;
 	kern.gso = sim_below(&rng, 2);
 	begin = kern.now;
-	played(&rng, uris[wire], octets);
+	is_session_stuck_played(&rng, uris[wire], octets);
 	for (unsigned i = 0; i < 2; i++)
-		ddps_ctx_free(at(i)->ctx);
+		ddps_ctx_free(enter_stuck_side(i)->ctx);
 	left = kern_stop();
 	check(!left, "%u descriptors are left", left);
 	free(octets);

@@ -3,7 +3,7 @@
 #include "sim/session_in.h"
 
 /* Everything a host has is gone, and nobody is told; it begins anew. */
-static void restart(unsigned i)
+static void restart_session_trouble(unsigned i)
 {
 	const struct kern_faults f = kern.f;
 
@@ -76,7 +76,7 @@ void trouble(void)
 		break;
 	case 7:
 		if (!world.quiet)
-			restart((unsigned)(h - world.host));
+			restart_session_trouble((unsigned)(h - world.host));
 		break;
 	case 8: /* a laptop that slept */
 		if (!world.quiet && !sim_like(4))

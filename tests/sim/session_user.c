@@ -62,7 +62,7 @@ static bool regions(struct end *e)
 }
 
 /* Its endpoint, or false: no memory. */
-static bool endpoint(struct end *e)
+static bool make_session_user_endpoint(struct end *e)
 {
 	struct host *h = at_host(e->host);
 	struct ddps_ep_attr attr;
@@ -86,7 +86,7 @@ static bool endpoint(struct end *e)
 	return !err && regions(e);
 }
 
-static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
+static void make_session_user_parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
 {
 	ddps_conn_param_init(p);
 	p->ird = world.bulk ? 8 : (uint16_t)own(e, 9);
@@ -128,7 +128,7 @@ static void post_recv(struct end *e)
 	e->nrecvs++;
 }
 
-static void post_recvs(struct end *e)
+static void post_session_user_recvs(struct end *e)
 {
 	unsigned most = e->rq_depth;
 
@@ -165,15 +165,15 @@ void user_connect(struct end *e)
 	uint32_t pd;
 	int err;
 
-	if (!endpoint(e)) {
+	if (!make_session_user_endpoint(e)) {
 		e->final = true;
 		e->code = DDPS_E_NOMEM;
 		return;
 	}
-	parameters(e, &p, &pd);
-	post_recvs(e);
+	make_session_user_parameters(e, &p, &pd);
+	post_session_user_recvs(e);
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", e->pair->tcp ? "tcp" : "sctp",
-		 other(e)->host + 1, e->pair->tcp ? "" : world.sctp);
+		 get_other_session_end(e)->host + 1, e->pair->tcp ? "" : world.sctp);
 	kern.who = KERN_HOSTS + 2 * (unsigned)(e->pair - world.pair);
 	err = ddps_connect(e->ep, uri, &p);
 	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));
@@ -220,15 +220,15 @@ void user_answer(struct end *e)
 		e->final = true;
 		return;
 	}
-	if (!e->ep && !endpoint(e)) {
+	if (!e->ep && !make_session_user_endpoint(e)) {
 		ddps_reject(e->req, NULL, 0);
 		e->req = NULL;
 		e->pair->rejected = true;
 		e->final = true;
 		return;
 	}
-	parameters(e, &p, &pd);
-	post_recvs(e);
+	make_session_user_parameters(e, &p, &pd);
+	post_session_user_recvs(e);
 	e->asked = true;
 	err = ddps_accept(e->req, e->ep, &p);
 	check(!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR ||
@@ -254,7 +254,7 @@ static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_
 {
 	wr->stag = ddps_mr_stag(mr);
 	wr->to = ddps_mr_to(mr) + off;
-	if (!e->pair->evil || !happens(e, SIM_wrong, e->ops, 0.05))
+	if (!e->pair->evil || !does_session_world_happen(e, SIM_wrong, e->ops, 0.05))
 		return;
 	switch (own(e, 3)) {
 	case 0:
@@ -264,19 +264,20 @@ static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_
 		wr->to += (uint64_t)1 << (20 + own(e, 20));
 		break;
 	default:
-		wr->stag = ddps_mr_stag(own_chance(e, 0.5) ? other(e)->local : other(e)->src);
+		wr->stag = ddps_mr_stag(own_chance(e, 0.5) ? get_other_session_end(e)->local
+							   : get_other_session_end(e)->src);
 	}
 }
 
-static uint32_t length(struct end *e, uint32_t most)
+static uint32_t get_session_user_length(struct end *e, uint32_t most)
 {
 	uint32_t len =
 		world.bulk ? most : (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
 
-	return happens(e, SIM_large, e->ops, 1) ? len : len % 8;
+	return does_session_world_happen(e, SIM_large, e->ops, 1) ? len : len % 8;
 }
 
-static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
+static bool post_session_user(struct end *e, struct ddps_send_wr *wr, struct wr w)
 {
 	int err;
 
@@ -328,7 +329,9 @@ static unsigned silent(struct end *e, double share)
 
 static bool post_message(struct end *e, bool imm)
 {
-	struct msg m = { .len = length(e, RECV_LEN), .writes = e->nwrites, .imm = imm };
+	struct msg m = { .len = get_session_user_length(e, RECV_LEN),
+			 .writes = e->nwrites,
+			 .imm = imm };
 	const uint8_t *from = model_octets(e, e->nmsgs, false);
 	struct ddps_sge sge = { (void *)(uintptr_t)from, m.len, ddps_mr_stag(e->src) };
 	struct ddps_send_wr wr = { .op = imm ? DDPS_OP_IMM : DDPS_OP_SEND, .sge = &sge };
@@ -339,13 +342,13 @@ static bool post_message(struct end *e, bool imm)
 	wr.flags = silent(e, 0.2) | (own_chance(e, 0.2) ? DDPS_WR_SOLICITED : 0u) |
 		   (own_chance(e, 0.2) ? DDPS_WR_FENCE : 0u);
 	memcpy(wr.imm, from, sizeof wr.imm);
-	if (!imm && own_chance(e, 0.05) && other(e)->ep && !e->invalidated) {
+	if (!imm && own_chance(e, 0.05) && get_other_session_end(e)->ep && !e->invalidated) {
 		wr.flags |= DDPS_WR_INVALIDATE;
-		wr.stag = ddps_mr_stag(other(e)->inv);
+		wr.stag = ddps_mr_stag(get_other_session_end(e)->inv);
 		m.invalidate = true;
 	}
 	e->msgs[e->nmsgs] = m;
-	if (!post(e, &wr, (struct wr){ .len = m.len, .tx = tx })) {
+	if (!post_session_user(e, &wr, (struct wr){ .len = m.len, .tx = tx })) {
 		model_scribble(e, tx);
 		return false;
 	}
@@ -357,7 +360,7 @@ static bool post_message(struct end *e, bool imm)
 static bool post_write(struct end *e)
 {
 	unsigned slot = e->nwrites % SLOTS;
-	uint32_t len = length(e, SLOT_LEN);
+	uint32_t len = get_session_user_length(e, SLOT_LEN);
 	struct ddps_sge sge[2] = { { (void *)(uintptr_t)model_octets(e, e->nwrites, true), len,
 				     ddps_mr_stag(e->src) } };
 	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = sge, .nsge = 1 };
@@ -373,9 +376,9 @@ static bool post_write(struct end *e)
 	wr.flags = silent(e, 0.3);
 	if (e->ord && !wr.flags && own_chance(e, 0.2))
 		wr.flags = DDPS_WR_PLACED;
-	remote(e, other(e)->sink, slot * SLOT_LEN, &wr);
+	remote(e, get_other_session_end(e)->sink, slot * SLOT_LEN, &wr);
 	e->write_len[e->nwrites] = len;
-	if (!post(e, &wr, (struct wr){ .len = len, .at = e->nwrites, .tx = tx })) {
+	if (!post_session_user(e, &wr, (struct wr){ .len = len, .at = e->nwrites, .tx = tx })) {
 		model_scribble(e, tx);
 		return false;
 	}
@@ -385,7 +388,7 @@ static bool post_write(struct end *e)
 
 static bool post_read(struct end *e)
 {
-	uint32_t len = length(e, SLOT_LEN), at = (uint32_t)own(e, TABLE);
+	uint32_t len = get_session_user_length(e, SLOT_LEN), at = (uint32_t)own(e, TABLE);
 	struct ddps_sge sge = { e->read_mem + (e->nreads % SLOTS) * SLOT_LEN, len,
 				ddps_mr_stag(e->local) };
 	struct ddps_send_wr wr = { .op = DDPS_OP_READ, .sge = &sge, .nsge = 1 };
@@ -394,10 +397,10 @@ static bool post_read(struct end *e)
 
 	if (e->nreads - e->reads_done == SLOTS)
 		return false;
-	remote(e, other(e)->src, at, &wr);
+	remote(e, get_other_session_end(e)->src, at, &wr);
 	w.slot = e->nreads % SLOTS;
 	model_lend(e, &w);
-	if (!post(e, &wr, w))
+	if (!post_session_user(e, &wr, w))
 		return !e->ord;
 	e->nreads++;
 	return true;
@@ -408,19 +411,20 @@ static bool post_add(struct end *e)
 	struct ddps_sge sge = { e->read_mem + sizeof e->read_mem - 8, 8, ddps_mr_stag(e->local) };
 	struct ddps_send_wr wr = { .op = DDPS_OP_FETCH_ADD, .sge = &sge, .nsge = 1 };
 
-	wr.stag = ddps_mr_stag(other(e)->atomic);
-	wr.to = (uintptr_t)&other(e)->counter;
+	wr.stag = ddps_mr_stag(get_other_session_end(e)->atomic);
+	wr.to = (uintptr_t)&get_other_session_end(e)->counter;
 	wr.atomic.data = 1;
-	return post(e, &wr, (struct wr){ .len = 8 }) || !e->ord;
+	return post_session_user(e, &wr, (struct wr){ .len = 8 }) || !e->ord;
 }
 
 /* May one more message be sent?  The peer must have a receive for it; whoever is not tidy
  * does not care, so it waits or the session ends. */
 static bool credit(struct end *e)
 {
-	if (shares(other(e)))
-		return e->nmsgs < other(e)->received + 8;
-	return other(e)->nrecvs > e->nmsgs || (!e->pair->tidy && own_chance(e, 0.2));
+	if (shares(get_other_session_end(e)))
+		return e->nmsgs < get_other_session_end(e)->received + 8;
+	return get_other_session_end(e)->nrecvs > e->nmsgs ||
+	       (!e->pair->tidy && own_chance(e, 0.2));
 }
 
 static bool post_next(struct end *e)
@@ -445,36 +449,38 @@ static bool post_next(struct end *e)
 static bool post_one(struct end *e)
 {
 	e->rng = e->program + e->ops * 0x2545f4914f6cdd1du;
-	if ((happens(e, SIM_op, e->ops, 1) || !(e->id || e->ops)) && !post_next(e))
+	if ((does_session_world_happen(e, SIM_op, e->ops, 1) || !(e->id || e->ops)) &&
+	    !post_next(e))
 		return false;
 	e->ops++;
 	return true;
 }
 
-static bool done(const struct end *e)
+static bool is_session_user_done(const struct end *e)
 {
 	return !model_waits(e) && e->ops >= e->to_post;
 }
 
 /* At the end of a world nobody goes on, but for those with whom nothing can have gone wrong. */
-static bool goes_on(const struct end *e)
+static bool may_session_go_on(const struct end *e)
 {
 	return !world.still || (world.quiet && e->pair->tidy);
 }
 
 static bool hurry(const struct end *e)
 {
-	return world.calm && !goes_on(e);
+	return world.calm && !may_session_go_on(e);
 }
 
-static void finish(struct end *e)
+static void finish_session_user(struct end *e)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_session_end(e);
 
 	if (!hurry(e) && e->pair->tidy &&
-	    (!done(e) || !done(o) || e->received < o->nmsgs || o->received < e->nmsgs))
+	    (!is_session_user_done(e) || !is_session_user_done(o) || e->received < o->nmsgs ||
+	     o->received < e->nmsgs))
 		return;
-	if (!hurry(e) && !e->pair->tidy && !done(e) && below(e->pair, 50))
+	if (!hurry(e) && !e->pair->tidy && !is_session_user_done(e) && below(e->pair, 50))
 		return;
 	e->disconnected = true;
 	ddps_disconnect(e->ep);
@@ -528,19 +534,21 @@ void user_turn(struct end *e)
 	at_host(e->host);
 	if (e->final || !e->asked || !e->ep)
 		return;
-	if (!e->pair->tidy && !world.still && happens(e, SIM_mischief, e->looks++, 0.01)) {
+	if (!e->pair->tidy && !world.still &&
+	    does_session_world_happen(e, SIM_mischief, e->looks++, 0.01)) {
 		mischief(e);
 		return;
 	}
 	if (e->local && (e->pair->tidy || world.still || below(e->pair, 10) < 7))
-		post_recvs(e);
-	if (!e->established || !(goes_on(e) || world.calm))
+		post_session_user_recvs(e);
+	if (!e->established || !(may_session_go_on(e) || world.calm))
 		return;
-	while (goes_on(e) && most-- && !e->disconnected && e->ops < e->to_post && other(e)->sink &&
-	       equipped(other(e)) && equipped(e) && post_one(e))
+	while (may_session_go_on(e) && most-- && !e->disconnected && e->ops < e->to_post &&
+	       get_other_session_end(e)->sink && equipped(get_other_session_end(e)) &&
+	       equipped(e) && post_one(e))
 		;
 	if (!e->disconnected)
-		finish(e);
+		finish_session_user(e);
 }
 
 void user_free(struct end *e)

@@ -180,7 +180,7 @@ static inline struct host *at_host(unsigned i)
 	return &world.host[i];
 }
 
-static inline struct end *other(struct end *e)
+static inline struct end *get_other_session_end(struct end *e)
 {
 	return &e->pair->end[!e->id];
 }
@@ -202,7 +202,8 @@ static inline uint32_t pair_name(const struct pair *p, unsigned end)
 }
 
 /* An end's @n-th of a kind. */
-static inline bool happens(const struct end *e, enum sim_event kind, unsigned n, double p)
+static inline bool does_session_world_happen(const struct end *e, enum sim_event kind, unsigned n,
+					     double p)
 {
 	return sim_happens(kind, pair_name(e->pair, e->id), n, p);
 }

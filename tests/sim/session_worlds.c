@@ -32,12 +32,12 @@ void world_fails(const char *format, ...)
 	world.failed = true;
 }
 
-static double some(double p)
+static double draw_session_chance(double p)
 {
 	return sim_chance(&world.rng, 0.3) ? p : 0;
 }
 
-static uint64_t rnd(uint64_t m)
+static uint64_t draw_session(uint64_t m)
 {
 	return sim_below(&world.rng, m);
 }
@@ -68,31 +68,31 @@ static void network(void)
 static void faults(void)
 {
 	if (world.quiet) {
-		kern.f.short_io = some(0.3);
-		kern.f.again = some(0.05);
-		kern.f.lost = some(0.01);
-		kern.f.doubled = some(0.02);
-		kern.f.late = some(0.05);
+		kern.f.short_io = draw_session_chance(0.3);
+		kern.f.again = draw_session_chance(0.05);
+		kern.f.lost = draw_session_chance(0.01);
+		kern.f.doubled = draw_session_chance(0.02);
+		kern.f.late = draw_session_chance(0.05);
 		return;
 	}
-	kern.f = (struct kern_faults){ .short_io = some(0.5),
-				       .again = some(0.1),
-				       .reset = some(0.005),
-				       .refused = some(0.2),
-				       .lost = some(0.1),
-				       .doubled = some(0.05),
-				       .late = some(0.1),
+	kern.f = (struct kern_faults){ .short_io = draw_session_chance(0.5),
+				       .again = draw_session_chance(0.1),
+				       .reset = draw_session_chance(0.005),
+				       .refused = draw_session_chance(0.2),
+				       .lost = draw_session_chance(0.1),
+				       .doubled = draw_session_chance(0.05),
+				       .late = draw_session_chance(0.1),
 				       .corrupt = world.corrupt ? 0.003 : 0,
-				       .descriptors = some(0.1),
-				       .memory = some(0.01),
-				       .calls = some(0.003),
-				       .icmp = some(0.01) };
+				       .descriptors = draw_session_chance(0.1),
+				       .memory = draw_session_chance(0.01),
+				       .calls = draw_session_chance(0.003),
+				       .icmp = draw_session_chance(0.01) };
 }
 
 static void liar(unsigned host)
 {
 	lies_begin(1u << host);
-	kern.f.lie = 0.4 / (double)(1u << rnd(5));
+	kern.f.lie = 0.4 / (double)(1u << draw_session(5));
 	for (unsigned i = 0; i < world.npairs; i++) {
 		struct pair *p = &world.pair[i];
 
@@ -100,7 +100,7 @@ static void liar(unsigned host)
 	}
 }
 
-static void make(uint64_t seed, int wire, struct sim_tally *t)
+static void make_session_worlds(uint64_t seed, int wire, struct sim_tally *t)
 {
 	static struct pair pairs[PAIRS];
 
@@ -109,29 +109,30 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 	sim_events.seed = sim_next(&world.rng);
 	kern_start(sim_next(&world.rng));
 	world.wire = (unsigned)wire;
-	world.quiet = rnd(10) < 4 || wire;
-	world.corrupt = !world.quiet && rnd(10) < 3;
-	world.nhosts = 2 + (unsigned)rnd(3);
-	world.npairs = 1 + (unsigned)rnd(PAIRS);
-	if (!rnd(12)) { /* two who poll, with one session: descriptors are tried without asking epoll */
+	world.quiet = draw_session(10) < 4 || wire;
+	world.corrupt = !world.quiet && draw_session(10) < 3;
+	world.nhosts = 2 + (unsigned)draw_session(3);
+	world.npairs = 1 + (unsigned)draw_session(PAIRS);
+	if (!draw_session(
+		    12)) { /* two who poll, with one session: descriptors are tried without asking epoll */
 		world.keen = true;
-		world.bulk = rnd(2);
+		world.bulk = draw_session(2);
 		world.nhosts = 2;
 		world.npairs = 1;
 	}
 	network();
 	if (world.bulk)
-		kern.window = 2048u << rnd(4);
+		kern.window = 2048u << draw_session(4);
 	for (unsigned i = 0; i < world.nhosts; i++)
 		host_new(i);
 	for (unsigned i = 0; i < world.npairs; i++) {
 		struct pair *p = &pairs[i];
 
 		p->open = false;
-		p->rounds = 1 + (unsigned)rnd(4);
+		p->rounds = 1 + (unsigned)draw_session(4);
 		p->n = 0;
 		p->lied = false;
-		p->tcp = rnd(2) || world.bulk;
+		p->tcp = draw_session(2) || world.bulk;
 		if (wire)
 			p->tcp = wire == WIRE_TCP;
 		p->rng = sim_next(&world.rng);
@@ -140,14 +141,14 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 			p->end[k].pair = p;
 			p->end[k].id = k;
 		}
-		p->end[0].host = (unsigned)rnd(world.nhosts);
-		p->end[1].host =
-			(p->end[0].host + 1 + (unsigned)rnd(world.nhosts - 1)) % world.nhosts;
+		p->end[0].host = (unsigned)draw_session(world.nhosts);
+		p->end[1].host = (p->end[0].host + 1 + (unsigned)draw_session(world.nhosts - 1)) %
+				 world.nhosts;
 	}
 	faults();
 	kern.f.nobufs = odd(SIM_poor, 0.3) ? 0.02 : 0;
-	if (!wire && rnd(10) < 4)
-		liar((unsigned)rnd(world.nhosts));
+	if (!wire && draw_session(10) < 4)
+		liar((unsigned)draw_session(world.nhosts));
 }
 
 /* Everything that happens by itself until @at. */
@@ -171,7 +172,7 @@ static void run_until(uint64_t at)
 	kern_go(at);
 }
 
-static bool turns(void)
+static bool turn_all_session_worlds(void)
 {
 	bool more = false;
 
@@ -194,12 +195,12 @@ static bool settled(const struct pair *p)
 
 /* With nothing in its way all that was asked for is done; or the session ends by itself, since its user
  * would wait for it. */
-static bool settle(void)
+static bool settle_session_worlds(void)
 {
 	bool more = true, all = false;
 
 	for (unsigned i = 0; i < SETTLE && more && !all && !world.failed; i++) {
-		more = turns();
+		more = turn_all_session_worlds();
 		run_until(kern.now + SEC);
 		all = true;
 		for (unsigned k = 0; k < world.npairs; k++)
@@ -215,24 +216,24 @@ static bool settle(void)
 	return more;
 }
 
-static void play(void)
+static void play_session_world(void)
 {
 	uint64_t pace = 4 * kern.delay + 100000;
 	bool more = true;
 
 	for (unsigned i = 0; i < TURNS && more && !world.failed; i++) {
-		more = turns();
-		run_until(kern.now + rnd(pace));
+		more = turn_all_session_worlds();
+		run_until(kern.now + draw_session(pace));
 		if (sim_happens(SIM_trouble, 0, i, 0.05))
 			trouble();
 	}
 	world.still = true;
 	kern.dark_until = 0;
 	kern.f = (struct kern_faults){ 0 };
-	more = more && settle();
+	more = more && settle_session_worlds();
 	world.calm = true;
 	for (unsigned i = 0; i < END && more && !world.failed; i++) {
-		more = turns();
+		more = turn_all_session_worlds();
 		run_until(kern.now + SEC);
 	}
 	for (unsigned i = 0; i < world.npairs && more; i++) {
@@ -263,14 +264,14 @@ static uint64_t table_sum(void)
 }
 static uint64_t table_was;
 
-static bool one_run(uint64_t seed, int wire, struct sim_tally *t)
+static bool run_session_worlds_once(uint64_t seed, int wire, struct sim_tally *t)
 {
 	unsigned left, kind = T_KINDS;
 	uint64_t begin;
 
-	make(seed, wire, t);
+	make_session_worlds(seed, wire, t);
 	begin = kern.now;
-	play();
+	play_session_world();
 	if (world.failed)
 		return false;
 	for (unsigned i = 0; i < world.nhosts; i++)
@@ -289,7 +290,7 @@ static bool one_run(uint64_t seed, int wire, struct sim_tally *t)
 }
 
 /* One in four is played on either wire, with users that do the same: all that they see is the same. */
-static bool one_world(uint64_t seed, struct sim_tally *t)
+static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
 {
 	if (!table[0] && !table[1])
 		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
@@ -309,9 +310,10 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	if (seed % 192 == 51)
 		return beside_world(seed, t);
 	if (seed / 2 % 4)
-		return one_run(seed, WIRE_ANY, t);
+		return run_session_worlds_once(seed, WIRE_ANY, t);
 	pairs_forget();
-	if (!one_run(seed, WIRE_TCP, t) || !one_run(seed, WIRE_SCTP, t))
+	if (!run_session_worlds_once(seed, WIRE_TCP, t) ||
+	    !run_session_worlds_once(seed, WIRE_SCTP, t))
 		return false;
 	pairs_same_on_both(t);
 	return !world.failed;
@@ -331,7 +333,7 @@ int main(int argc, char **argv)
 #undef DDPS_X
 		},
 		.seconds = T_SECONDS,
-		.world = one_world,
+		.world = play_session_worlds_world,
 	};
 
 	return sim_main(&kind, argc, argv);

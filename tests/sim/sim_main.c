@@ -99,7 +99,7 @@ static void report(const struct sim_kind *kind, const char *program, const struc
 }
 
 /* One world; @events: nothing but these happens beyond the least ("nothing": none). */
-static int alone(const struct sim_kind *kind, const char *seed, const char *events)
+static int run_sim_sim_main_alone(const struct sim_kind *kind, const char *seed, const char *events)
 {
 	size_t max = events ? strlen(events) / 8 + 1 : 0;
 	uint64_t *only = calloc(max + 1, sizeof *only);
@@ -130,7 +130,7 @@ int sim_main(const struct sim_kind *kind, int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc >= 3 && !strcmp(argv[1], "world"))
-		return alone(kind, argv[2], argv[3]);
+		return run_sim_sim_main_alone(kind, argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "--shrink"))
 		return sim_shrink(kind, argv[0], strtoull(argv[2], NULL, 0));
 	if (argc < 3) {

@@ -76,7 +76,7 @@ static unsigned attempt(struct shrink *s, size_t keep, bool all, bool aloud)
 	return status ? 0x10000u + (unsigned)status : result->failed;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_sim_shrink_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -87,7 +87,7 @@ static size_t sorted(uint64_t *names, size_t n)
 {
 	size_t k = 0;
 
-	qsort(names, n, sizeof *names, by_value);
+	qsort(names, n, sizeof *names, compare_sim_shrink_by_value);
 	for (size_t i = 0; i < n; i++)
 		if (!k || names[k - 1] != names[i])
 			names[k++] = names[i];
@@ -95,7 +95,7 @@ static size_t sorted(uint64_t *names, size_t n)
 }
 
 /* Leaves out those that are in s->names and not in s->try, if it fails without them. */
-static bool without(struct shrink *s, size_t keep)
+static bool shrink_without(struct shrink *s, size_t keep)
 {
 	if (keep == s->n || attempt(s, keep, false, false) != s->failed)
 		return false;
@@ -128,7 +128,7 @@ static void by_group(struct shrink *s, unsigned shift)
 		for (size_t k = 0; k < s->n; k++)
 			if (s->names[k] >> shift != group)
 				s->try[keep++] = s->names[k];
-		without(s, keep);
+		shrink_without(s, keep);
 		while (i && i < s->n && s->names[i - 1] >> shift == group)
 			i--;
 	}
@@ -143,7 +143,7 @@ static bool by_part(struct shrink *s, size_t part)
 
 		memcpy(s->try, s->names, from * sizeof *s->try);
 		memcpy(s->try + from, s->names + at, (s->n - at) * sizeof *s->try);
-		any |= without(s, s->n - (at - from));
+		any |= shrink_without(s, s->n - (at - from));
 		at = from < s->n ? from : s->n;
 	}
 	return any;
@@ -163,7 +163,7 @@ static void reduce(struct shrink *s)
 }
 
 /* How it fails; 0: it does not.  What happens then is in s->names. */
-static unsigned first(struct shrink *s)
+static unsigned get_first_sim_shrink(struct shrink *s)
 {
 	s->failed = attempt(s, 0, true, true);
 	/* A process that died has not said how much it wrote: no name is 0. */
@@ -175,7 +175,7 @@ static unsigned first(struct shrink *s)
 	return s->failed;
 }
 
-static bool begin(struct shrink *s, int seconds)
+static bool begin_sim_shrink(struct shrink *s, int seconds)
 {
 	const int prot = PROT_READ | PROT_WRITE;
 
@@ -187,7 +187,7 @@ static bool begin(struct shrink *s, int seconds)
 	return result != MAP_FAILED && s->names != MAP_FAILED;
 }
 
-static void finish(struct shrink *s)
+static void finish_sim_shrink(struct shrink *s)
 {
 	munmap(result, sizeof *result);
 	munmap(s->names, 2 * MOST * sizeof *s->names);
@@ -198,16 +198,16 @@ size_t sim_smallest(const struct sim_kind *kind, uint64_t seed, uint64_t *names,
 	struct shrink s = { .kind = kind, .seed = seed };
 	size_t n = SIZE_MAX;
 
-	if (!begin(&s, 60))
+	if (!begin_sim_shrink(&s, 60))
 		return n;
-	if (first(&s)) {
+	if (get_first_sim_shrink(&s)) {
 		reduce(&s);
 		n = s.n;
 		/* names may be NULL where max is 0 (C11 7.1.4) */
 		if (n && max)
 			memcpy(names, s.names, (n < max ? n : max) * sizeof *names);
 	}
-	finish(&s);
+	finish_sim_shrink(&s);
 	return n;
 }
 
@@ -217,9 +217,9 @@ int sim_shrink(const struct sim_kind *kind, const char *program, uint64_t seed)
 	struct shrink s = { .kind = kind, .seed = seed };
 	size_t was;
 
-	if (!begin(&s, limit ? atoi(limit) : 120))
+	if (!begin_sim_shrink(&s, limit ? atoi(limit) : 120))
 		return 2;
-	if (!first(&s)) {
+	if (!get_first_sim_shrink(&s)) {
 		printf("ok %s world %" PRIu64 ": nothing fails\n", program, seed);
 		return 2;
 	}
@@ -238,6 +238,6 @@ int sim_shrink(const struct sim_kind *kind, const char *program, uint64_t seed)
 		printf("%s%s", i ? "," : "", text);
 	}
 	printf("%s\n", s.n ? "" : "nothing");
-	finish(&s);
+	finish_sim_shrink(&s);
 	return 1;
 }

@@ -30,7 +30,7 @@ static bool shared_queue(struct end *e)
 	       tried(e->srq = ibv_create_srq(e->pd, &srq));
 }
 
-static bool equip(struct end *e)
+static bool equip_verbs_connect(struct end *e)
 {
 	struct ibv_qp_init_attr attr;
 
@@ -91,7 +91,7 @@ static void route(struct end *e)
 
 	conn.private_data = &pair;
 	conn.private_data_len = 1;
-	e->lost = !equip(e) || !tried(!rdma_connect(e->cm, &conn));
+	e->lost = !equip_verbs_connect(e) || !tried(!rdma_connect(e->cm, &conn));
 }
 
 /* Whose association was refused without memory, and set up by a double of its packet, asks again. */
@@ -104,7 +104,7 @@ static struct end *asked_again(const struct rdma_cm_event *ev, struct end *e)
 	return e;
 }
 
-static struct end *asked(const struct rdma_cm_event *ev)
+static struct end *take_verbs_request(const struct rdma_cm_event *ev)
 {
 	struct rdma_conn_param conn = { .responder_resources = 8, .initiator_depth = 8 };
 	uint8_t pair = *(const uint8_t *)ev->param.conn.private_data;
@@ -115,7 +115,7 @@ static struct end *asked(const struct rdma_cm_event *ev)
 		return asked_again(ev, e);
 	e->cm = ev->id;
 	ev->id->context = e;
-	e->lost = e->gone || !equip(e) || !tried(!rdma_accept(ev->id, &conn));
+	e->lost = e->gone || !equip_verbs_connect(e) || !tried(!rdma_accept(ev->id, &conn));
 	return e;
 }
 
@@ -127,7 +127,7 @@ static bool unlucky(const struct rdma_cm_event *ev)
 }
 
 /* Returns whose it was, or NULL. */
-static struct end *serve(const struct rdma_cm_event *ev)
+static struct end *serve_verbs_connect(const struct rdma_cm_event *ev)
 {
 	struct end *e = ev->id->context;
 
@@ -140,7 +140,7 @@ static struct end *serve(const struct rdma_cm_event *ev)
 		route(e);
 		return e;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		return asked(ev);
+		return take_verbs_request(ev);
 	case RDMA_CM_EVENT_ESTABLISHED:
 		check(!e->up, "established twice");
 		e->up = true;
@@ -167,7 +167,7 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	}
 }
 
-static void next_event(void)
+static void next_verbs_connect_event(void)
 {
 	struct rdma_cm_event *ev = NULL;
 	struct end *e;
@@ -175,7 +175,7 @@ static void next_event(void)
 	check(!rdma_get_cm_event(w.ch, &ev), "no event");
 	if (!ev)
 		return;
-	e = serve(ev);
+	e = serve_verbs_connect(ev);
 	rdma_ack_cm_event(ev);
 	if (e && e->lost && !w.failed)
 		give_up(e);
@@ -211,12 +211,12 @@ void events(void)
 	struct pollfd async = { w.listen->verbs->async_fd, POLLIN, 0 };
 
 	while (!w.failed && poll(&p, 1, 0) == 1)
-		next_event();
+		next_verbs_connect_event();
 	while (!w.failed && poll(&async, 1, 0) == 1)
 		next_async();
 }
 
-static struct sockaddr_in address(void)
+static struct sockaddr_in make_verbs_connect_address(void)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(7174),
@@ -225,7 +225,7 @@ static struct sockaddr_in address(void)
 
 static bool begin_to_listen(void)
 {
-	struct sockaddr_in a = address();
+	struct sockaddr_in a = make_verbs_connect_address();
 
 	if (!tried(w.ch = rdma_create_event_channel()))
 		return false;
@@ -240,7 +240,7 @@ static bool begin_to_listen(void)
 }
 
 /* Where a connection is given up, that is all over. */
-static bool all_there(void)
+static bool is_all_verbs_connect_there(void)
 {
 	for (unsigned i = 0; i < w.npairs; i++)
 		if (!w.end[i][0].gone && (!w.end[i][0].up || !w.end[i][1].up))
@@ -250,7 +250,7 @@ static bool all_there(void)
 
 void connect_all(void)
 {
-	struct sockaddr_in a = address();
+	struct sockaddr_in a = make_verbs_connect_address();
 	uint64_t start;
 	unsigned tries = 0;
 
@@ -267,8 +267,8 @@ void connect_all(void)
 		     !tried(!rdma_resolve_addr(e->cm, NULL, (struct sockaddr *)&a, 1000))))
 			give_up(e);
 	}
-	while (!w.failed && !all_there())
-		next_event();
+	while (!w.failed && !is_all_verbs_connect_there())
+		next_verbs_connect_event();
 	check(kern.now - start < PATIENCE, "connections take %u s",
 	      (unsigned)((kern.now - start) / SEC));
 	for (unsigned i = 0; i < w.npairs; i++) {
@@ -281,7 +281,7 @@ void end_over(struct end *e)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
-	if (!w.tidy && rnd(2))
+	if (!w.tidy && draw_verbs(2))
 		e->disconnected = tried(!ibv_modify_qp(e->cm->qp, &err, IBV_QP_STATE));
 	else
 		e->disconnected = tried(!rdma_disconnect(e->cm));
@@ -298,8 +298,8 @@ void end_leave(struct end *e)
 
 	check(!rdma_disconnect(e->cm), "disconnect");
 	e->disconnected = true;
-	rests = e->channel && !e->nsq && user_at_rest(e) && !other(e)->disconnected && !e->dead &&
-		kern.now < answer;
+	rests = e->channel && !e->nsq && user_at_rest(e) && !get_other_end(e)->disconnected &&
+		!e->dead && kern.now < answer;
 	rdma_destroy_qp(e->cm);
 	check(!rests || !user_woken(e), "a queue pair that goes is told of");
 	e->left = true;

@@ -33,7 +33,7 @@ static void end_it(struct node *d)
 }
 
 /* All that was posted has come back, but for silent ones that had gone. */
-static void begin_anew(struct node *d)
+static void begin_verbs_dgram_anew(struct node *d)
 {
 	check(node_answered(d) && !node_recvs(d), "%u messages, %u receives are not flushed",
 	      d->nsq, node_recvs(d));
@@ -55,7 +55,7 @@ static void begin_anew(struct node *d)
 
 /* ---- groups ---- */
 
-static void join(struct node *d, unsigned g)
+static void join_verbs_dgram(struct node *d, unsigned g)
 {
 	check(ibv_detach_mcast(d->qp, &dgrams.gid[g], 0), "out of a group that it is not in");
 	if (!tried(!ibv_attach_mcast(d->qp, &dgrams.gid[g], 0)))
@@ -74,23 +74,23 @@ static void leave(struct node *d, unsigned g)
 				dgrams.node[i].all[n].must[d->id] = false;
 }
 
-static void come_and_go(struct node *d)
+static void come_and_go_in_verbs_dgram(struct node *d)
 {
 	for (unsigned g = 0; g < GROUPS && !w.failed; g++) {
 		if (node_joined(d, g)) {
-			if (!rnd(20))
+			if (!draw_verbs(20))
 				leave(d, g);
-		} else if (d->joins[g] < JOINS && !rnd(4)) {
-			join(d, g);
+		} else if (d->joins[g] < JOINS && !draw_verbs(4)) {
+			join_verbs_dgram(d, g);
 		}
 	}
 }
 
 /* ---- posting ---- */
 
-static void post_recvs(struct node *d)
+static void post_verbs_dgram_recvs(struct node *d)
 {
-	while (node_recvs(d) < d->depth && rnd(8) && !w.failed) {
+	while (node_recvs(d) < d->depth && draw_verbs(8) && !w.failed) {
 		const unsigned slot = (unsigned)(d->next_recv % DEPTH);
 		uint8_t *at = d->recv[slot];
 		struct ibv_sge sge[2] = { { (uintptr_t)at, GRH, d->mr->lkey },
@@ -144,41 +144,42 @@ static void make_wrong(struct node *d, struct dgram *m, struct ibv_send_wr *wr, 
 	}
 }
 
-static void address(struct node *d, struct dgram *m, struct ibv_send_wr *wr)
+static void make_verbs_dgram_address(struct node *d, struct dgram *m, struct ibv_send_wr *wr)
 {
-	m->to = (unsigned)rnd(NODES);
+	m->to = (unsigned)draw_verbs(NODES);
 	m->group = NO_GROUP;
 	wr->wr.ud.ah = d->ah;
-	if (rnd(3) == 0) {
-		m->group = (unsigned)rnd(GROUPS);
+	if (draw_verbs(3) == 0) {
+		m->group = (unsigned)draw_verbs(GROUPS);
 		wr->wr.ud.ah = d->group_ah[m->group];
-	} else if (d->reply && rnd(2)) {
+	} else if (d->reply && draw_verbs(2)) {
 		m->to = d->reply_to;
 		wr->wr.ud.ah = d->reply;
 	}
 	wr->wr.ud.remote_qpn = m->group == NO_GROUP ? dgrams.node[m->to].qp->qp_num : GROUP_QPN;
-	m->qkey = m->group == NO_GROUP ? dgrams.node[m->to].qkey : DGRAM_QKEY + (uint32_t)rnd(2);
+	m->qkey = m->group == NO_GROUP ? dgrams.node[m->to].qkey
+				       : DGRAM_QKEY + (uint32_t)draw_verbs(2);
 	wr->wr.ud.remote_qkey = m->qkey;
-	if (m->qkey == d->qkey && rnd(4) == 0) /* its own, by the bit that says so */
-		wr->wr.ud.remote_qkey = 0x80000000u | (uint32_t)rnd(1000);
+	if (m->qkey == d->qkey && draw_verbs(4) == 0) /* its own, by the bit that says so */
+		wr->wr.ud.remote_qkey = 0x80000000u | (uint32_t)draw_verbs(1000);
 }
 
 /* Its first octet says its number, or its immediate data does. */
-static void build(struct node *d, struct ibv_send_wr *wr, struct ibv_sge *sge)
+static void build_verbs_dgram(struct node *d, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	struct dgram *m = &d->all[d->posted];
 	const unsigned n = d->posted;
 	uint32_t cut;
 
 	memset(m, 0, offsetof(struct dgram, octets));
-	m->imm = rnd(2);
-	m->len = (uint32_t)rnd(rnd(2) ? MTU + 1 : INLINE);
+	m->imm = draw_verbs(2);
+	m->len = (uint32_t)draw_verbs(draw_verbs(2) ? MTU + 1 : INLINE);
 	m->len += !m->len && !m->imm;
 	for (unsigned i = 0; i < sizeof m->octets; i++)
 		m->octets[i] = i ? (uint8_t)(n * 31 + i * 7 + d->id * 101) : (uint8_t)n;
 	/* The last one tells that all have gone. */
 	m->silent = n + 1 < DGRAMS && sim_happens(SIM_silent, node_owner(d), n, 0.3);
-	cut = (uint32_t)rnd(m->len + 1);
+	cut = (uint32_t)draw_verbs(m->len + 1);
 	sge[0] = (struct ibv_sge){ (uintptr_t)m->octets, cut, d->mr->lkey };
 	sge[1] = (struct ibv_sge){ (uintptr_t)m->octets + cut, m->len - cut, d->mr->lkey };
 	*wr = (struct ibv_send_wr){ .wr_id = n,
@@ -187,9 +188,9 @@ static void build(struct node *d, struct ibv_send_wr *wr, struct ibv_sge *sge)
 				    .num_sge = 2,
 				    .send_flags = m->silent ? 0 : IBV_SEND_SIGNALED,
 				    .imm_data = htonl(n) };
-	address(d, m, wr);
+	make_verbs_dgram_address(d, m, wr);
 	make_wrong(d, m, wr, sge);
-	if (!m->fails && m->len <= INLINE && rnd(2))
+	if (!m->fails && m->len <= INLINE && draw_verbs(2))
 		wr->send_flags |= IBV_SEND_INLINE;
 }
 
@@ -203,7 +204,7 @@ static void post_some(struct node *d)
 	int err;
 
 	for (; n < most && d->posted < DGRAMS; n++, d->posted++) {
-		build(d, &wr[n], sge[n]);
+		build_verbs_dgram(d, &wr[n], sge[n]);
 		wr[n].next = NULL;
 		if (n)
 			wr[n - 1].next = &wr[n];
@@ -225,9 +226,9 @@ static void post_some(struct node *d)
 
 /* ---- turns ---- */
 
-static void go_on(struct node *d)
+static void go_on_with_dgrams(struct node *d)
 {
-	if (d->failed && rnd(3) == 0) { /* out of the send queue's error state */
+	if (d->failed && draw_verbs(3) == 0) { /* out of the send queue's error state */
 		move(d, IBV_QPS_RTS);
 		d->broken = d->failed = false;
 	}
@@ -237,24 +238,24 @@ static void go_on(struct node *d)
 		end_it(d);
 		return;
 	}
-	post_recvs(d);
+	post_verbs_dgram_recvs(d);
 	if (!w.over && !dgrams.settled)
-		come_and_go(d);
-	if (rnd(3) && d->nsq < 3 * DEPTH / 2 && !w.over)
+		come_and_go_in_verbs_dgram(d);
+	if (draw_verbs(3) && d->nsq < 3 * DEPTH / 2 && !w.over)
 		post_some(d);
 }
 
-static bool node_turn(struct node *d)
+static bool turn_verbs_dgram_node(struct node *d)
 {
 	const unsigned posted = d->posted;
 	bool fetched = false;
 
 	if (!d->ended && !dgrams.settled)
-		go_on(d);
-	if (d->ended || rnd(3))
+		go_on_with_dgrams(d);
+	if (d->ended || draw_verbs(3))
 		fetched = node_fetch(d);
 	if (d->ended && !dgrams.settled && !w.failed)
-		begin_anew(d);
+		begin_verbs_dgram_anew(d);
 	return fetched || d->posted != posted;
 }
 
@@ -270,7 +271,7 @@ static bool all_gone(void)
 }
 
 /* Whoever is not told of what has come looks for it: that is not missing, but the telling is. */
-static void settle(void)
+static void settle_verbs_dgram(void)
 {
 	dgrams.settled = true;
 	for (unsigned i = 0; i < NODES && !w.failed; i++)
@@ -289,12 +290,12 @@ bool dgrams_turn(void)
 		return false;
 	dgrams_crowd();
 	for (unsigned i = 0; i < NODES && !w.failed; i++)
-		moved |= node_turn(&dgrams.node[i]);
+		moved |= turn_verbs_dgram_node(&dgrams.node[i]);
 	if (moved || !all_gone())
 		dgrams.news = kern.now;
 	/* The latest datagram is nine times as long on its way; then somebody has to look for it. */
 	if (!dgrams.settled && kern.now > dgrams.news + 40 * kern.delay + SETTLE)
-		settle();
+		settle_verbs_dgram();
 	return moved;
 }
 

@@ -17,7 +17,7 @@ static struct {
 	uint64_t rng;
 } crowd;
 
-static struct ibv_ah *handle(struct ibv_pd *pd, const union ibv_gid *gid)
+static struct ibv_ah *make_dgram_handle(struct ibv_pd *pd, const union ibv_gid *gid)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 };
 
@@ -31,7 +31,7 @@ bool node_bring_up(struct node *d)
 	const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	d->qkey = attr.qkey = DGRAM_QKEY + (uint32_t)rnd(2);
+	d->qkey = attr.qkey = DGRAM_QKEY + (uint32_t)draw_verbs(2);
 	d->ended = d->broken = d->failed = false;
 	if (!tried(!ibv_modify_qp(d->qp, &attr, init)))
 		return false;
@@ -44,10 +44,10 @@ bool node_bring_up(struct node *d)
 
 static bool handles(struct node *d)
 {
-	if (!tried(d->ah = handle(d->pd, &dgrams.self)))
+	if (!tried(d->ah = make_dgram_handle(d->pd, &dgrams.self)))
 		return false;
 	for (unsigned g = 0; g < GROUPS; g++)
-		if (!tried(d->group_ah[g] = handle(d->pd, &dgrams.gid[g])))
+		if (!tried(d->group_ah[g] = make_dgram_handle(d->pd, &dgrams.gid[g])))
 			return false;
 	return true;
 }
@@ -87,7 +87,7 @@ static void unmake(struct node *d)
 }
 
 /* In a poor world it may take some tries, and then it gets what it needs. */
-static void make(struct node *d)
+static void make_verbs_dgram_life(struct node *d)
 {
 	unsigned tries = DGRAM_TRIES;
 
@@ -156,9 +156,10 @@ void dgrams_begin(void)
 		struct node *d = &dgrams.node[i];
 
 		d->id = i;
-		make(d);
-		d->depth = rnd(3) ? DEPTH
-				  : 1 + (unsigned)rnd(2); /* few: messages wait in the socket */
+		make_verbs_dgram_life(d);
+		d->depth = draw_verbs(3) ? DEPTH
+					 : 1 + (unsigned)draw_verbs(
+						       2); /* few: messages wait in the socket */
 	}
 	if (is_crowded() && !w.failed)
 		crowd_begin();

@@ -107,7 +107,7 @@ static void answer_later(struct node *d, const struct ibv_wc *wc, uint8_t *at, s
 {
 	struct ibv_wc copy = *wc;
 
-	if (d->reply || rnd(4))
+	if (d->reply || draw_verbs(4))
 		return;
 	tried(d->reply = ibv_create_ah_from_wc(d->pd, &copy, (struct ibv_grh *)(void *)at, 1));
 	d->reply_to = from->id;
@@ -139,7 +139,7 @@ static struct node *sender(uint32_t qpn)
 	return NULL;
 }
 
-static void received(struct node *d, const struct ibv_wc *wc)
+static void note_verbs_dgram_seen_received(struct node *d, const struct ibv_wc *wc)
 {
 	const unsigned slot = (unsigned)(d->first_recv % DEPTH);
 	const uint32_t room = d->room[slot];
@@ -187,7 +187,7 @@ static void through(struct dgram *m, enum ibv_wc_status status)
 }
 
 /* In the order of posting; those that are silent complete only if they fail. */
-static void sent(struct node *d, const struct ibv_wc *wc)
+static void note_verbs_dgram_seen_sent(struct node *d, const struct ibv_wc *wc)
 {
 	unsigned i = 0;
 
@@ -209,27 +209,27 @@ static void sent(struct node *d, const struct ibv_wc *wc)
 
 /* ---- completions ---- */
 
-static bool fetch(struct node *d)
+static bool fetch_dgram_completion(struct node *d)
 {
 	struct ibv_wc wc[4];
 	bool any = false;
 	int n;
 
-	while ((n = ibv_poll_cq(d->cq, 1 + (int)rnd(4), wc)) > 0 && !w.failed) {
+	while ((n = ibv_poll_cq(d->cq, 1 + (int)draw_verbs(4), wc)) > 0 && !w.failed) {
 		any = true;
 		for (int i = 0; i < n && !w.failed; i++) {
 			check(wc[i].qp_num == d->qp->qp_num, "of another queue pair");
 			if (wc[i].wr_id >= RECVS)
-				received(d, &wc[i]);
+				note_verbs_dgram_seen_received(d, &wc[i]);
 			else
-				sent(d, &wc[i]);
+				note_verbs_dgram_seen_sent(d, &wc[i]);
 		}
 	}
 	check(n >= 0, "poll");
 	return any;
 }
 
-static bool woken(struct node *d)
+static bool is_verbs_dgram_seen_woken(struct node *d)
 {
 	struct pollfd p = { d->channel->fd, POLLIN, 0 };
 	struct ibv_cq *cq;
@@ -250,13 +250,13 @@ bool node_fetch(struct node *d)
 	bool any;
 
 	if (!dgrams.armed || d->ended || dgrams.settled)
-		return fetch(d);
-	if (d->armed && !woken(d))
+		return fetch_dgram_completion(d);
+	if (d->armed && !is_verbs_dgram_seen_woken(d))
 		return false;
-	any = fetch(d);
+	any = fetch_dgram_completion(d);
 	check(!ibv_req_notify_cq(d->cq, 0), "arm");
 	d->armed = true;
-	return fetch(d) || any;
+	return fetch_dgram_completion(d) || any;
 }
 
 bool node_answered(const struct node *d)

@@ -11,7 +11,7 @@ static struct {
 	unsigned queue_lost, failed[2]; /* events */
 } told;
 
-static void next_event(void)
+static void next_verbs_full_event(void)
 {
 	struct ibv_async_event ev;
 
@@ -39,13 +39,13 @@ static void listen_until(uint64_t until)
 
 	while (!w.failed && kern.now < until && !all_told()) {
 		while (!w.failed && poll(&p, 1, 0) == 1)
-			next_event();
-		let_pass(MS + rnd(4 * kern.delay));
+			next_verbs_full_event();
+		let_pass(MS + draw_verbs(4 * kern.delay));
 	}
 }
 
 /* The queue holds what came first; what is flushed may have found no place. */
-static void fetch(struct oob_side *s)
+static void fetch_full_queue(struct oob_side *s)
 {
 	const struct oob_side *o = &oob_side[!s->id];
 	struct ibv_wc wc;
@@ -72,7 +72,7 @@ static void fetch(struct oob_side *s)
 void full_play(void)
 {
 	struct oob_side *small = &oob_side[0], *other = &oob_side[1];
-	const unsigned places = 1 + (unsigned)rnd(RECVS_OOB - 1);
+	const unsigned places = 1 + (unsigned)draw_verbs(RECVS_OOB - 1);
 
 	memset(&told, 0, sizeof told);
 	oob_make(small, (int)places);
@@ -89,8 +89,8 @@ void full_play(void)
 	listen_until(kern.now + PATIENCE);
 	check(all_told(), "%u, %u and %u are told of a queue that was lost", told.queue_lost,
 	      told.failed[0], told.failed[1]);
-	fetch(small);
-	fetch(other);
+	fetch_full_queue(small);
+	fetch_full_queue(other);
 	check(small->heard == places, "%u messages in a queue of %u", small->heard, places);
 	check(other->sent >= places, "%u Sends, and %u were received", other->sent, places);
 	oob_take_down(small);

@@ -26,7 +26,7 @@ void oob_make(struct oob_side *s, int cqe)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 	*s = (struct oob_side){ .id = (unsigned)(s - oob_side),
-				.says = 1 + (unsigned)rnd(RECVS_OOB) };
+				.says = 1 + (unsigned)draw_verbs(RECVS_OOB) };
 	s->pd = ibv_alloc_pd(ctx);
 	s->channel = ibv_create_comp_channel(ctx);
 	init.send_cq = init.recv_cq = s->cq = ibv_create_cq(ctx, cqe, s, s->channel, 0);
@@ -105,7 +105,7 @@ static void seen(struct oob_side *s, const struct ibv_wc *wc)
 	s->heard++;
 }
 
-static bool woken(struct oob_side *s)
+static bool is_verbs_oob_woken(struct oob_side *s)
 {
 	struct pollfd p = { s->channel->fd, POLLIN, 0 };
 	struct ibv_cq *cq;
@@ -118,11 +118,11 @@ static bool woken(struct oob_side *s)
 	return true;
 }
 
-static void look(struct oob_side *s)
+static void look_at_oob_queue(struct oob_side *s)
 {
 	struct ibv_wc wc;
 
-	if (s->armed && !woken(s))
+	if (s->armed && !is_verbs_oob_woken(s))
 		return;
 	s->armed = true;
 	check(!ibv_req_notify_cq(s->cq, 0), "arm the queue");
@@ -140,17 +140,17 @@ static void look_until(uint64_t until, struct oob_side *has)
 	while (!w.failed && kern.now < until && !(has && has_all(has))) {
 		for (unsigned i = 0; i < 2; i++)
 			if (oob_side[i].qp)
-				look(&oob_side[i]);
-		let_pass(MS + rnd(4 * kern.delay));
+				look_at_oob_queue(&oob_side[i]);
+		let_pass(MS + draw_verbs(4 * kern.delay));
 	}
 }
 
 static void go(struct oob_side *s)
 {
-	look(s);
+	look_at_oob_queue(s);
 	check(!ibv_destroy_qp(s->qp), "destroy the queue pair");
 	s->qp = NULL;
-	check(!woken(s), "a queue pair that goes is told of");
+	check(!is_verbs_oob_woken(s), "a queue pair that goes is told of");
 }
 
 /* It has all, and is told of nothing more. */
@@ -159,8 +159,8 @@ static void in_silence(struct oob_side *s)
 	const uint64_t until = kern.now + SILENCE;
 
 	while (!w.failed && kern.now < until) {
-		check(!woken(s), "a peer that goes is told of");
-		let_pass(MS + rnd(4 * kern.delay));
+		check(!is_verbs_oob_woken(s), "a peer that goes is told of");
+		let_pass(MS + draw_verbs(4 * kern.delay));
 	}
 }
 
@@ -175,8 +175,8 @@ void oob_take_down(struct oob_side *s)
 void oob_play(void)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-	struct oob_side *first = &oob_side[rnd(2)], *other = &oob_side[first == oob_side];
-	const bool early = rnd(2);
+	struct oob_side *first = &oob_side[draw_verbs(2)], *other = &oob_side[first == oob_side];
+	const bool early = draw_verbs(2);
 	const bool in_rtr = sim_chance(&(uint64_t){ w.seed * 11 + 1 }, 0.3);
 	bool quiet;
 
@@ -199,10 +199,11 @@ void oob_play(void)
 	      first->sent, first->says);
 	if (w.failed)
 		return;
-	if (rnd(2))
+	if (draw_verbs(2))
 		look_until(kern.now + PATIENCE, other);
 	quiet = has_all(other);
-	look(other); /* an event may be left of what the last look has found behind the arming */
+	look_at_oob_queue(
+		other); /* an event may be left of what the last look has found behind the arming */
 	go(first);
 	if (quiet)
 		in_silence(other);
@@ -210,7 +211,7 @@ void oob_play(void)
 	other->armed = false; /* look, whoever tells of what */
 	look_until(kern.now + SILENCE, NULL);
 	check(has_all(other), "%u of %u messages of one that has gone", other->heard, first->says);
-	if (!w.failed && rnd(2)) { /* what the program does itself is told of */
+	if (!w.failed && draw_verbs(2)) { /* what the program does itself is told of */
 		other->error = true;
 		check(!ibv_modify_qp(other->qp, &err, IBV_QP_STATE), "to ERR");
 		look_until(kern.now + SILENCE, NULL);

@@ -151,9 +151,9 @@ void poor_left(void)
 
 /* ---- what is done ---- */
 
-static bool done(struct end *e)
+static bool is_verbs_poor_done(struct end *e)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 
 	if (e->left)
 		return true;
@@ -164,10 +164,10 @@ static bool done(struct end *e)
 	return o->heard == e->ntold;
 }
 
-static bool all_done(void)
+static bool is_all_verbs_poor_done(void)
 {
 	for (unsigned i = 0; i < 2 * w.npairs; i++)
-		if (!done(&w.end[i / 2][i % 2]))
+		if (!is_verbs_poor_done(&w.end[i / 2][i % 2]))
 			return false;
 	return true;
 }
@@ -190,18 +190,19 @@ void wait_until_done(void)
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
 			wait(&w.end[i / 2][i % 2]);
 		events();
-		if (all_done() || kern.now >= until)
+		if (is_all_verbs_poor_done() || kern.now >= until)
 			break;
 		let_pass(step);
 	}
 	for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++) {
 		struct end *e = &w.end[i / 2][i % 2];
 
-		check(done(e),
+		check(is_verbs_poor_done(e),
 		      "what was asked for is never done, and it does not end: pair %u end %u, %u "
 		      "requests, %u of %u messages%s%s",
-		      e->pair, e->id, e->nsq, other(e)->heard, e->ntold, e->dead ? ", dead" : "",
-		      e->disconnected || other(e)->disconnected ? ", disconnected" : "");
+		      e->pair, e->id, e->nsq, get_other_end(e)->heard, e->ntold,
+		      e->dead ? ", dead" : "",
+		      e->disconnected || get_other_end(e)->disconnected ? ", disconnected" : "");
 	}
 	w.t->n[T_SETTLED]++;
 	dgrams.news = kern.now; /* nobody has looked for any meanwhile */

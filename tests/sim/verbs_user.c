@@ -7,7 +7,7 @@
 
 #define HELD 40000000ull /* ns: DISCONNECTED waits longer for a look */
 
-static bool tells(enum ibv_wr_opcode op)
+static bool does_verbs_user_tell(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_INV || op == IBV_WR_SEND_WITH_IMM ||
 	       op == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -34,19 +34,21 @@ void user_post_recvs(struct end *e)
 	}
 }
 
-static void build(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge, struct request *r)
+static void build_verbs_user(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge,
+			     struct request *r)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND,	     IBV_WR_SEND_WITH_IMM,
 						  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 						  IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD };
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 	const unsigned n = e->ops;
 
-	*r = (struct request){
-		.id = n, .op = ops[rnd(6)], .slot = n, .len = (uint32_t)rnd(rnd(2) ? MAX + 1 : 100)
-	};
+	*r = (struct request){ .id = n,
+			       .op = ops[draw_verbs(6)],
+			       .slot = n,
+			       .len = (uint32_t)draw_verbs(draw_verbs(2) ? MAX + 1 : 100) };
 	/* The last one tells that all have. */
-	r->silent = n + 1 < MSGS && sim_happens(SIM_silent, owner(e), n, 0.3);
+	r->silent = n + 1 < MSGS && sim_happens(SIM_silent, get_end_owner(e), n, 0.3);
 	*sge = (struct ibv_sge){ (uintptr_t)e->out[n], r->len, e->mr->lkey };
 	*wr = (struct ibv_send_wr){ .wr_id = n,
 				    .opcode = r->op,
@@ -74,7 +76,7 @@ static void build(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge, st
 void user_posted(struct end *e, const struct request *r)
 {
 	e->sq[e->nsq++] = e->all[e->ops] = *r;
-	if (tells(r->op)) {
+	if (does_verbs_user_tell(r->op)) {
 		e->writes_at[e->ntold] = e->ops;
 		e->told[e->ntold++] = *r;
 	}
@@ -84,7 +86,7 @@ void user_posted(struct end *e, const struct request *r)
 
 void user_post_some(struct end *e)
 {
-	const unsigned most = sim_happens(SIM_row, owner(e), e->ops, 0.4) ? 4 : 1;
+	const unsigned most = sim_happens(SIM_row, get_end_owner(e), e->ops, 0.4) ? 4 : 1;
 	struct ibv_send_wr wr[4], *bad = NULL;
 	struct request r[4];
 	struct ibv_sge sge[4];
@@ -92,7 +94,7 @@ void user_post_some(struct end *e)
 	int err;
 
 	while (n < most && e->ops < MSGS && e->ntold < MSGS) {
-		build(e, &wr[n], &sge[n], &r[n]);
+		build_verbs_user(e, &wr[n], &sge[n], &r[n]);
 		wr[n].next = NULL;
 		if (n)
 			wr[n - 1].next = &wr[n];
@@ -118,9 +120,9 @@ void user_post_some(struct end *e)
 /* ---- completions ---- */
 
 /* Writes that were posted before a message are in place when it is delivered. */
-static void written(struct end *e, unsigned upto)
+static void note_user_written(struct end *e, unsigned upto)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 
 	for (; e->writes < upto && !w.failed; e->writes++)
 		check(o->all[e->writes].op != IBV_WR_RDMA_WRITE || o->all[e->writes].wrong ||
@@ -128,9 +130,9 @@ static void written(struct end *e, unsigned upto)
 		      "Write %u is not in place", e->writes);
 }
 
-static void received(struct end *e, const struct ibv_wc *wc)
+static void note_verbs_user_received(struct end *e, const struct ibv_wc *wc)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 	const struct request *r = &o->told[e->heard];
 
 	const uint64_t n = wc->wr_id - RECVS;
@@ -166,12 +168,12 @@ static void received(struct end *e, const struct ibv_wc *wc)
 	else
 		check(!memcmp(e->in[r->slot], o->out[r->slot], r->len), "Write %u is not in place",
 		      r->slot);
-	written(e, o->writes_at[e->heard]);
+	note_user_written(e, o->writes_at[e->heard]);
 	e->heard++;
 }
 
 /* In the order of posting; those that are silent complete with one behind them. */
-static void sent(struct end *e, const struct ibv_wc *wc)
+static void note_verbs_user_sent(struct end *e, const struct ibv_wc *wc)
 {
 	unsigned i = 0;
 	const struct request *r;
@@ -189,9 +191,9 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 	check(!r->silent || wc->status, "a silent request completes");
 	w.t->n[wc->status ? T_FLUSHED : T_COMPLETIONS]++;
 	if (!wc->status && r->op == IBV_WR_RDMA_READ)
-		check(!memcmp(e->read[r->slot], other(e)->out[r->slot], r->len),
+		check(!memcmp(e->read[r->slot], get_other_end(e)->out[r->slot], r->len),
 		      "Read %u is altered", r->slot);
-	if (wc->status && w.tidy && !e->disconnected && !other(e)->disconnected)
+	if (wc->status && w.tidy && !e->disconnected && !get_other_end(e)->disconnected)
 		check(false, "request %u: %s", (unsigned)r->id, ibv_wc_status_str(wc->status));
 	window_sent(e, r, wc);
 	e->refused |= wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_OP_ERR ||
@@ -201,18 +203,18 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 	e->nsq -= i;
 }
 
-static bool fetch(struct end *e)
+static bool fetch_user_completion(struct end *e)
 {
 	struct ibv_wc wc[4];
-	int n = ibv_poll_cq(e->cq, 1 + (int)rnd(4), wc);
+	int n = ibv_poll_cq(e->cq, 1 + (int)draw_verbs(4), wc);
 
 	check(n >= 0, "poll");
 	for (int i = 0; i < n && !w.failed; i++) {
 		check(wc[i].qp_num == e->cm->qp->qp_num, "of another queue pair");
 		if (wc[i].wr_id >= RECVS)
-			received(e, &wc[i]);
+			note_verbs_user_received(e, &wc[i]);
 		else
-			sent(e, &wc[i]);
+			note_verbs_user_sent(e, &wc[i]);
 	}
 	return n > 0;
 }
@@ -221,7 +223,7 @@ static bool fetch_all(struct end *e)
 {
 	bool any = false;
 
-	while (!w.failed && fetch(e))
+	while (!w.failed && fetch_user_completion(e))
 		any = true;
 	e->looked = kern.now;
 	return any;
@@ -261,7 +263,7 @@ bool user_look(struct end *e)
 {
 	if (!e->channel)
 		return fetch_all(e);
-	if (e->hasty && e->armed && sim_happens(SIM_spins, owner(e), e->looks++, 0.2))
+	if (e->hasty && e->armed && sim_happens(SIM_spins, get_end_owner(e), e->looks++, 0.2))
 		return look_untold(e);
 	if (e->arms_late ? !e->armed : !e->armed || user_woken(e)) {
 		check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");

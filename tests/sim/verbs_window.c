@@ -30,19 +30,19 @@ static void bind_it(struct end *e, struct ibv_send_wr *wr, struct request *r)
 
 static bool last_use(struct end *e, struct ibv_send_wr *wr, struct request *r)
 {
-	if (other(e)->window != WIN_OPEN)
+	if (get_other_end(e)->window != WIN_OPEN)
 		return false;
 	r->op = wr->opcode = IBV_WR_SEND;
-	r->key = other(e)->wkey;
+	r->key = get_other_end(e)->wkey;
 	r->last_use = true;
 	return true;
 }
 
 bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 
-	if (!w.windows || !sim_happens(SIM_window, owner(e), e->ops, 0.3))
+	if (!w.windows || !sim_happens(SIM_window, get_end_owner(e), e->ops, 0.3))
 		return false;
 	if (w.windows == WINDOWS_1)
 		return last_use(e, wr, r);
@@ -68,11 +68,11 @@ bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r)
 /* With a key that is not valid any more, or to where the window is not. */
 static bool misuse(struct end *e, struct ibv_send_wr *wr, struct request *r)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 
 	if (w.tidy || r->op != IBV_WR_RDMA_WRITE || !r->len ||
 	    (!o->dead_key && o->window != WIN_OPEN) ||
-	    !sim_happens(SIM_wrong, owner(e), e->ops, o->taken_back ? 0.3 : 0.03))
+	    !sim_happens(SIM_wrong, get_end_owner(e), e->ops, o->taken_back ? 0.3 : 0.03))
 		return false;
 	r->wrong = true;
 	wr->wr.rdma.rkey = o->dead_key;
@@ -85,7 +85,7 @@ static bool misuse(struct end *e, struct ibv_send_wr *wr, struct request *r)
 
 void window_use(struct end *e, struct ibv_send_wr *wr, struct request *r)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 
 	if (!misuse(e, wr, r) && o->window == WIN_OPEN &&
 	    (r->op == IBV_WR_RDMA_WRITE || r->op == IBV_WR_RDMA_WRITE_WITH_IMM))
@@ -107,7 +107,7 @@ void window_bind(struct end *e)
 	int err;
 
 	if (w.windows != WINDOWS_1 || (e->window != WIN_NONE && e->window != WIN_PRIVATE) ||
-	    !sim_happens(SIM_window, owner(e), MSGS + e->tries++, 0.3))
+	    !sim_happens(SIM_window, get_end_owner(e), MSGS + e->tries++, 0.3))
 		return;
 	by = &w.end[sim_like(w.npairs)][sim_like(2)];
 	if (!may_bind(e, by))
@@ -135,7 +135,7 @@ void window_posted(struct end *e, const struct request *r)
 	else if (r->op == IBV_WR_LOCAL_INV)
 		e->window = WIN_CLOSING;
 	else if (r->op == IBV_WR_SEND_WITH_INV || r->last_use)
-		other(e)->window = WIN_CLOSING;
+		get_other_end(e)->window = WIN_CLOSING;
 	if (!r->wrong)
 		return;
 	w.t->n[T_WRONG]++;
@@ -172,7 +172,7 @@ void window_sent(struct end *e, const struct request *r, const struct ibv_wc *wc
 		bound_1(e = r->of, r);
 	else
 		e->wkey = r->key;
-	e->window = r->unbinds ? WIN_NONE : rnd(4) ? WIN_OPEN : WIN_PRIVATE;
+	e->window = r->unbinds ? WIN_NONE : draw_verbs(4) ? WIN_OPEN : WIN_PRIVATE;
 	w.t->n[r->unbinds ? T_INVALIDATED : T_BOUND]++;
 }
 
@@ -196,7 +196,7 @@ void window_received(struct end *e, const struct request *r, const struct ibv_wc
 
 void window_kept(struct end *e)
 {
-	const struct end *o = other(e);
+	const struct end *o = get_other_end(e);
 
 	for (unsigned n = 0; n < e->ops && !w.failed; n++) {
 		if (!e->all[n].wrong)

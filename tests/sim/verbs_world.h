@@ -146,17 +146,17 @@ extern struct verbs_world w;
 		}                                                                                  \
 	} while (0)
 
-static inline uint64_t rnd(uint64_t m)
+static inline uint64_t draw_verbs(uint64_t m)
 {
 	return sim_below(&w.rng, m);
 }
 
-static inline uint32_t owner(const struct end *e)
+static inline uint32_t get_end_owner(const struct end *e)
 {
 	return SIM_OWNER(e->pair, 0, e->id);
 }
 
-static inline struct end *other(struct end *e)
+static inline struct end *get_other_end(struct end *e)
 {
 	return &w.end[e->pair][!e->id];
 }
@@ -220,7 +220,7 @@ void window_kept(struct end *e);
 /* It may post, and nobody has begun to end it. */
 static inline bool user_may_post(struct end *e)
 {
-	return !e->dead && !e->disconnected && !other(e)->disconnected;
+	return !e->dead && !e->disconnected && !get_other_end(e)->disconnected;
 }
 
 /* What was taken is to be seen by either side. */

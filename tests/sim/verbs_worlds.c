@@ -18,7 +18,7 @@
 
 struct verbs_world w;
 
-static bool never(void *arg)
+static bool is_never_true(void *arg)
 {
 	(void)arg;
 	return false;
@@ -26,46 +26,48 @@ static bool never(void *arg)
 
 void let_pass(uint64_t ns)
 {
-	kern_block(never, NULL, kern.now + ns);
+	kern_block(is_never_true, NULL, kern.now + ns);
 }
 
 /* ---- the world ---- */
 
-static bool done(struct end *e)
+static bool is_verbs_worlds_done(struct end *e)
 {
-	return e->ops == MSGS && user_answered(e) && other(e)->heard == e->ntold;
+	return e->ops == MSGS && user_answered(e) && get_other_end(e)->heard == e->ntold;
 }
 
 /* Returns whether anything has moved. */
-static bool turn(struct end *e)
+static bool turn_verbs_worlds(struct end *e)
 {
 	const unsigned ops = e->ops, recvs = e->posted_recvs;
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 	bool fetched = false;
 
 	if (!e->dead && !e->disconnected) {
 		user_post_recvs(e);
 		if (!o->disconnected)
 			window_bind(e);
-		if (rnd(3) && !o->disconnected)
+		if (draw_verbs(3) && !o->disconnected)
 			user_post_some(e);
-		if (!w.tidy && sim_happens(SIM_error, owner(e), e->ops, 0.002)) {
+		if (!w.tidy && sim_happens(SIM_error, get_end_owner(e), e->ops, 0.002)) {
 			w.t->n[T_ERRORS]++;
 			end_over(e);
 		}
-		if (w.leaves && done(e) && done(o) && !o->disconnected && !rnd(4))
+		if (w.leaves && is_verbs_worlds_done(e) && is_verbs_worlds_done(o) &&
+		    !o->disconnected && !draw_verbs(4))
 			end_leave(e);
-		else if (w.over || (done(e) && done(o) && rnd(2)))
+		else if (w.over ||
+			 (is_verbs_worlds_done(e) && is_verbs_worlds_done(o) && draw_verbs(2)))
 			end_over(e);
 	}
-	if (rnd(3) && !e->gone && !e->left)
+	if (draw_verbs(3) && !e->gone && !e->left)
 		fetched = user_look(e);
 	return fetched || e->ops != ops || e->posted_recvs != recvs;
 }
 
 static void at_the_end(struct end *e)
 {
-	struct end *o = other(e);
+	struct end *o = get_other_end(e);
 	unsigned adds = 0;
 
 	window_kept(e);
@@ -86,7 +88,7 @@ static void at_the_end(struct end *e)
 	check(e->flushed || o->word == adds, "%u of %u were added", (unsigned)o->word, adds);
 }
 
-static void take_down(void)
+static void take_verbs_worlds_down(void)
 {
 	for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++) {
 		struct end *e = &w.end[i / 2][i % 2];
@@ -97,7 +99,7 @@ static void take_down(void)
 	if (!w.failed)
 		dgrams_take_down();
 	poor_left();
-	if (!w.failed && !w.poor && rnd(3) == 0) {
+	if (!w.failed && !w.poor && draw_verbs(3) == 0) {
 		kern.f.reset = 0;
 		oob_play();
 	}
@@ -111,7 +113,7 @@ static void take_down(void)
 	rdma_destroy_event_channel(w.ch);
 }
 
-static bool all_over(void)
+static bool is_all_verbs_worlds_over(void)
 {
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
@@ -125,7 +127,7 @@ static bool all_over(void)
 	return true;
 }
 
-static void play(void)
+static void play_verbs_world(void)
 {
 	unsigned idle = 0;
 
@@ -134,32 +136,33 @@ static void play(void)
 	kern.f.reset = w.reset;
 	if (w.poor != POOR_EARLY)
 		poor_on();
-	for (unsigned k = 0; k < TURNS && !w.failed && !(all_over() && dgrams_over()); k++) {
+	for (unsigned k = 0;
+	     k < TURNS && !w.failed && !(is_all_verbs_worlds_over() && dgrams_over()); k++) {
 		bool moved = false;
 
 		if (k == w.settle_at || k == TURNS / 2)
 			wait_until_done();
 		w.over = k >= TURNS / 2;
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
-			moved |= turn(&w.end[i / 2][i % 2]);
+			moved |= turn_verbs_worlds(&w.end[i / 2][i % 2]);
 		moved |= !w.failed && dgrams_turn();
 		poor_turn();
 		events();
 		/* What is lost on the path comes again after an RTO, which is longer than any of these. */
 		idle = moved ? 0 : idle + 1;
-		let_pass(rnd(4 * kern.delay) + (idle > IDLE ? RTO_PART : 0));
+		let_pass(draw_verbs(4 * kern.delay) + (idle > IDLE ? RTO_PART : 0));
 	}
-	check(w.failed || (all_over() && dgrams_over()), "it never ends");
+	check(w.failed || (is_all_verbs_worlds_over() && dgrams_over()), "it never ends");
 	if (!w.failed)
-		take_down();
+		take_verbs_worlds_down();
 }
 
-static double some(double p)
+static double draw_verbs_chance(double p)
 {
 	return sim_chance(&w.rng, 0.5) ? p : 0;
 }
 
-static void begin(uint64_t seed, struct sim_tally *t)
+static void begin_verbs_worlds(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t state;
 
@@ -168,29 +171,29 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	w.rng = seed * 0x2545f4914f6cdd1du + 11;
 	sim_events.seed = sim_next(&w.rng);
 	kern_start(sim_next(&w.rng));
-	w.tidy = rnd(2);
-	w.npairs = 1 + (unsigned)rnd(PAIRS);
-	kern.delay = 1000u << rnd(10);
-	kern.jitter = rnd(2) ? kern.delay / 4 : 0;
-	kern.window = 2048u << rnd(6);
-	kern.f.short_io = some(0.3);
-	kern.f.again = some(0.05);
-	w.reset = w.tidy ? 0 : some(0.001);
-	w.shares = rnd(3) == 0;
-	w.sleeps = rnd(2);
-	w.windows = rnd(2) ? WINDOWS_1 + (unsigned)rnd(2) : WINDOWS_NONE;
+	w.tidy = draw_verbs(2);
+	w.npairs = 1 + (unsigned)draw_verbs(PAIRS);
+	kern.delay = 1000u << draw_verbs(10);
+	kern.jitter = draw_verbs(2) ? kern.delay / 4 : 0;
+	kern.window = 2048u << draw_verbs(6);
+	kern.f.short_io = draw_verbs_chance(0.3);
+	kern.f.again = draw_verbs_chance(0.05);
+	w.reset = w.tidy ? 0 : draw_verbs_chance(0.001);
+	w.shares = draw_verbs(3) == 0;
+	w.sleeps = draw_verbs(2);
+	w.windows = draw_verbs(2) ? WINDOWS_1 + (unsigned)draw_verbs(2) : WINDOWS_NONE;
 	for (unsigned i = 0; i < 2 * PAIRS; i++) {
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
-		w.end[i / 2][i % 2].arms_late = rnd(2);
+		w.end[i / 2][i % 2].arms_late = draw_verbs(2);
 	}
-	w.sctp = rnd(4) == 0;
-	dgrams.on = rnd(3) == 0;
-	dgrams.armed = rnd(2);
+	w.sctp = draw_verbs(4) == 0;
+	dgrams.on = draw_verbs(3) == 0;
+	dgrams.armed = draw_verbs(2);
 	if (w.sctp || dgrams.on) { /* in UDP, on a path that may lose, double and delay */
-		kern.f.lost = some(0.01);
-		kern.f.doubled = some(0.01);
-		kern.f.late = some(0.05);
+		kern.f.lost = draw_verbs_chance(0.01);
+		kern.f.doubled = draw_verbs_chance(0.01);
+		kern.f.late = draw_verbs_chance(0.05);
 	}
 	dgrams.ordered = kern.f.late == 0 && !kern.jitter;
 	setenv("DDPSESS_TRANSPORT", w.sctp ? "sctp" : "tcp", 1);
@@ -209,9 +212,9 @@ static bool here(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t start;
 
-	begin(seed, t);
+	begin_verbs_worlds(seed, t);
 	start = kern.now;
-	play();
+	play_verbs_world();
 	t->n[T_MS] += (kern.now - start) / 1000000;
 	t->n[T_NO_MEMORY] += kern.n.memory;
 	t->n[T_NO_DESCRIPTOR] += kern.n.descriptors;
@@ -221,7 +224,7 @@ static bool here(uint64_t seed, struct sim_tally *t)
 }
 
 /* The shrinker has given it a process already. */
-static bool one_world(uint64_t seed, struct sim_tally *t)
+static bool play_verbs_worlds_world(uint64_t seed, struct sim_tally *t)
 {
 	pid_t child;
 	int status;
@@ -274,7 +277,7 @@ int main(int argc, char **argv)
 			   "allocations failed",
 			   "calls without descriptors",
 			   "calls of the system failed" },
-		.world = one_world,
+		.world = play_verbs_worlds_world,
 	};
 
 	return sim_main(&kind, argc, argv);

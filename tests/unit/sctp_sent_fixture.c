@@ -57,7 +57,7 @@ void sent_end(struct world *w)
 
 /* ---- the model: everything by looking at every slot ---- */
 
-static void check_slot(const struct world *w, uint32_t t, struct ddps_sent_path *sum)
+static void check_sent_slot(const struct world *w, uint32_t t, struct ddps_sent_path *sum)
 {
 	const struct ddps_sent_slot *c = ddps_sent_slot(&w->s, t);
 	bool bit = w->s.lost[(t & w->s.mask) >> 6] >> (t & w->s.mask & 63) & 1;
@@ -77,7 +77,7 @@ static void check_slot(const struct world *w, uint32_t t, struct ddps_sent_path 
 	}
 }
 
-static void check_list(const struct world *w, const struct ddps_sent_path *p)
+static void check_sent_list(const struct world *w, const struct ddps_sent_path *p)
 {
 	uint64_t pn = 0, at = 0;
 	uint32_t t = p->head;
@@ -96,7 +96,7 @@ static void check_list(const struct world *w, const struct ddps_sent_path *p)
 	cr_assert_lt(pn, p->next_pn);
 }
 
-static void check_runs(const struct world *w)
+static void check_sent_runs(const struct world *w)
 {
 	uint32_t n = 0;
 
@@ -123,7 +123,7 @@ void sent_check(struct world *w)
 	for (uint32_t t = w->s.cum + 1; t != w->s.next; t++) {
 		const struct ddps_sent_slot *c = ddps_sent_slot(&w->s, t);
 
-		check_slot(w, t, sum);
+		check_sent_slot(w, t, sum);
 		len += c->state == SLOT_FLIGHT ? c->len : 0;
 		if (c->state == SLOT_LOST && low == w->s.next)
 			low = t;
@@ -135,7 +135,7 @@ void sent_check(struct world *w)
 		cr_assert_eq(sum[i].lost_octets, w->p[i].lost_octets);
 		cr_assert_eq(sum[i].nsacked, w->p[i].nsacked);
 		cr_assert_leq(w->p[i].sacked_packets, w->p[i].nsacked);
-		check_list(w, &w->p[i]);
+		check_sent_list(w, &w->p[i]);
 		cr_assert(!w->p[i].nflight ||
 			  ddps_sent_deadline(&w->s, &w->p[i]) != DDPS_SENT_NEVER);
 	}
@@ -144,5 +144,5 @@ void sent_check(struct world *w)
 	cr_assert_eq(sum[0].nflight + sum[1].nflight, w->s.nflight);
 	cr_assert_eq(ddps_sent_lowest(&w->s, w->s.cum + 1, &found), low != w->s.next);
 	cr_assert(low == w->s.next || found == low);
-	check_runs(w);
+	check_sent_runs(w);
 }

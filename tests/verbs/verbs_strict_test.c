@@ -50,7 +50,7 @@ static int can_make(enum ibv_qp_type type, struct ibv_qp_cap cap)
 	return err;
 }
 
-static int attribute_missing(void)
+static int expect_strict_attribute_missing(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = make(IBV_QPT_RC, (struct ibv_qp_cap){ 4, 4, 1, 1, 0 });
@@ -64,8 +64,8 @@ static int without_rdma_cm(void)
 {
 	int err;
 
-	s.qp = queue_pair(&s, IBV_QPT_RC);
-	cr_assert_eq(to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
+	s.qp = make_oob_qp(&s, IBV_QPT_RC);
+	cr_assert_eq(move_oob_to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
 	err = to_rts(s.qp);
 	cr_assert_eq(ibv_destroy_qp(s.qp), 0);
 	s.qp = NULL;
@@ -76,15 +76,15 @@ static int post_before_rts(void)
 {
 	int err;
 
-	s.qp = queue_pair(&s, IBV_QPT_RC);
-	cr_assert_eq(to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
-	err = say(&s, "x", 0);
+	s.qp = make_oob_qp(&s, IBV_QPT_RC);
+	cr_assert_eq(move_oob_to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
+	err = say_oob(&s, "x", 0);
 	cr_assert_eq(ibv_destroy_qp(s.qp), 0);
 	s.qp = NULL;
 	return err;
 }
 
-static int datagrams(void)
+static int check_strict_datagrams(void)
 {
 	return can_make(IBV_QPT_UD, (struct ibv_qp_cap){ 4, 4, 1, 1, 0 });
 }
@@ -106,7 +106,7 @@ static int much_inline(void)
 
 /* ---- requests ---- */
 
-static int post_wr(enum ibv_wr_opcode op, unsigned flags, struct ibv_sge *sge, int n)
+static int post_strict_wr(enum ibv_wr_opcode op, unsigned flags, struct ibv_sge *sge, int n)
 {
 	struct ibv_send_wr wr = { .opcode = op, .send_flags = flags, .sg_list = sge, .num_sge = n };
 	struct ibv_send_wr *bad;
@@ -122,7 +122,7 @@ static int post_wr(enum ibv_wr_opcode op, unsigned flags, struct ibv_sge *sge, i
 }
 
 /* What was posted before has arrived: this came behind it. */
-static void wait_for_all(void)
+static void wait_for_all_strict(void)
 {
 	cr_assert_eq(vt_recv(&v.a, 1, 0, 8), 0);
 	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_SEND, 8, NULL), 0);
@@ -132,16 +132,16 @@ static void wait_for_all(void)
 static int unsignalled_for_ever(void)
 {
 	for (int i = 0; i < 16; i++)
-		cr_assert_eq(post_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0), 0);
-	wait_for_all();
-	return post_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0);
+		cr_assert_eq(post_strict_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0), 0);
+	wait_for_all_strict();
+	return post_strict_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0);
 }
 
 static int read_in(struct ibv_mr *mr, int n)
 {
 	struct ibv_sge sge[2] = { { (uintptr_t)v.a.buf, 8, mr->lkey },
 				  { (uintptr_t)v.a.buf + 8, 8, mr->lkey } };
-	int err = post_wr(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, sge, n);
+	int err = post_strict_wr(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, sge, n);
 
 	if (!err)
 		vt_expect_wc(&v.a, 0, IBV_WC_RDMA_READ, IBV_WC_SUCCESS);
@@ -170,14 +170,14 @@ static int inline_beyond_the_grant(void)
 
 	cr_assert_eq(ibv_query_qp(v.a.id->qp, &attr, IBV_QP_CAP, &init), 0);
 	sge.length = init.cap.max_inline_data + 1;
-	return post_wr(IBV_WR_RDMA_WRITE, IBV_SEND_INLINE, &sge, 1);
+	return post_strict_wr(IBV_WR_RDMA_WRITE, IBV_SEND_INLINE, &sge, 1);
 }
 
 static int pieces_beyond_the_grant(void)
 {
 	struct ibv_sge sge[5] = { { 0, 0, 0 } };
 
-	return post_wr(IBV_WR_RDMA_WRITE, 0, sge, 5);
+	return post_strict_wr(IBV_WR_RDMA_WRITE, 0, sge, 5);
 }
 
 static int receives_beyond_the_grant(void)
@@ -192,19 +192,19 @@ static int receives_beyond_the_grant(void)
 static int atomic(void)
 {
 	struct ibv_sge sge = { (uintptr_t)v.a.buf, 8, v.a.mr->lkey };
-	int err = post_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_SEND_SIGNALED, &sge, 1);
+	int err = post_strict_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_SEND_SIGNALED, &sge, 1);
 
 	if (!err)
 		vt_wc(&v.a);
 	return err;
 }
 
-static int immediate(void)
+static int check_strict_immediate(void)
 {
 	int err;
 
 	cr_assert_eq(vt_recv(&v.b, 4, 0, 8), 0);
-	err = post_wr(IBV_WR_SEND_WITH_IMM, IBV_SEND_SIGNALED, NULL, 0);
+	err = post_strict_wr(IBV_WR_SEND_WITH_IMM, IBV_SEND_SIGNALED, NULL, 0);
 	if (!err) {
 		vt_wc(&v.a);
 		vt_wc(&v.b);
@@ -219,7 +219,7 @@ static int message_too_long(void)
 	for (int i = 0; i < 4; i++)
 		sge[i] = (struct ibv_sge){ (uintptr_t)v.a.buf, 1u << 30, v.a.mr->lkey };
 	sge[3].length = 0;
-	return post_wr(IBV_WR_RDMA_WRITE, 0, sge, 4);
+	return post_strict_wr(IBV_WR_RDMA_WRITE, 0, sge, 4);
 }
 
 /* ---- connections: of a third end ---- */
@@ -256,7 +256,7 @@ static int all_reads(void)
 	return connect_with(&param);
 }
 
-static int private_data(void)
+static int check_strict_private_data(void)
 {
 	static const char data[57];
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = sizeof data };
@@ -276,7 +276,7 @@ static int can_register(void *at, size_t len, unsigned access)
 	return err;
 }
 
-static int unmapped(void)
+static int expect_strict_unmapped(void)
 {
 	void *at = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int err = can_register(at, 4096, IBV_ACCESS_LOCAL_WRITE);
@@ -339,10 +339,10 @@ static const struct row {
 	int (*probe)(void);
 	int expected[MODES]; /* 0: it is taken */
 } rows[] = {
-	{ "too few attributes", attribute_missing, { 0, EINVAL, EINVAL, EINVAL } },
+	{ "too few attributes", expect_strict_attribute_missing, { 0, EINVAL, EINVAL, EINVAL } },
 	{ "RTS without rdma_cm", without_rdma_cm, { 0, 0, EINVAL, 0 } },
 	{ "a Send before RTS", post_before_rts, { 0, EINVAL, EINVAL, EINVAL } },
-	{ "type UD", datagrams, { 0, 0, EOPNOTSUPP, 0 } },
+	{ "type UD", check_strict_datagrams, { 0, 0, EOPNOTSUPP, 0 } },
 	{ "type UC", unreliable, { 0, 0, EOPNOTSUPP, 0 } },
 	{ "more than 6 pieces", many_pieces, { 0, 0, EINVAL, EINVAL } },
 	{ "more than 256 octets inline", much_inline, { 0, 0, EINVAL, EINVAL } },
@@ -355,15 +355,15 @@ static const struct row {
 	{ "pieces beyond the grant", pieces_beyond_the_grant, { EINVAL, EINVAL, EINVAL, EINVAL } },
 	{ "atomics", atomic, { 0, 0, EOPNOTSUPP, 0 } },
 	{ "atomic memory", atomic_memory, { 0, 0, EOPNOTSUPP, 0 } },
-	{ "immediate data", immediate, { 0, 0, EOPNOTSUPP, 0 } },
+	{ "immediate data", check_strict_immediate, { 0, 0, EOPNOTSUPP, 0 } },
 	{ "a message beyond max_msg_sz", message_too_long, { 0, EINVAL, 0, EINVAL } },
 	{ "a receive beyond the grant",
 	  receives_beyond_the_grant,
 	  { ENOMEM, ENOMEM, ENOMEM, ENOMEM } },
 	{ "more Reads than the device", many_reads, { 0, 0, EINVAL, EINVAL } },
 	{ "all Reads of the device", all_reads, { 0, 0, 0, 0 } },
-	{ "57 octets of private data", private_data, { 0, EINVAL, 0, EINVAL } },
-	{ "memory that is not there", unmapped, { EFAULT, EFAULT, EFAULT, EFAULT } },
+	{ "57 octets of private data", check_strict_private_data, { 0, EINVAL, 0, EINVAL } },
+	{ "memory that is not there", expect_strict_unmapped, { EFAULT, EFAULT, EFAULT, EFAULT } },
 	{ "a right of the peer alone", remote_alone, { EINVAL, EINVAL, EINVAL, EINVAL } },
 	{ "more memory than ulimit -l", more_than_may_be_locked, { 0, 0, ENOMEM, ENOMEM } },
 };
@@ -385,7 +385,7 @@ static void run_rows(enum mode mode)
 		got = rows[i].probe();
 		cr_expect_eq(got, rows[i].expected[mode], "%s: %d, not %d", rows[i].name, got,
 			     rows[i].expected[mode]);
-		down(&s);
+		close_oob_side(&s);
 		vt_down(&v);
 	}
 }
@@ -418,9 +418,9 @@ static void refuse_twice(const void *arg)
 	up_device(&s);
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(many_pieces(), EINVAL);
-		cr_assert_eq(datagrams(), EOPNOTSUPP);
+		cr_assert_eq(check_strict_datagrams(), EOPNOTSUPP);
 	}
-	down(&s);
+	close_oob_side(&s);
 }
 
 Test(verbs_strict, contact_29_each_kind_is_said_once, .timeout = 60)
@@ -446,5 +446,5 @@ Test(verbs_strict, contact_29_a_profile_and_strict_mode_work_together, .timeout 
 	cr_expect_eq(attr.atomic_cap, IBV_ATOMIC_HCA);
 	cr_expect_eq(many_pieces(), 0);
 	cr_expect_eq(much_inline(), EINVAL);
-	down(&s);
+	close_oob_side(&s);
 }

@@ -8,7 +8,7 @@
 #define LEAST_MS  50u /* less than that no case depends on */
 #define PART	  4u  /* one part in so many of a wait is a large one */
 
-static void judge_wait(struct cf_late *l)
+static void judge_late_wait(struct cf_late *l)
 {
 	if (l->lost < LEAST_MS * NS_PER_MS || l->lost * PART < l->end - l->begin ||
 	    l->lost <= l->worst_lost)
@@ -20,7 +20,7 @@ static void judge_wait(struct cf_late *l)
 int cf_late_nap(struct cf_late *l, uint64_t key, uint64_t now, int ms)
 {
 	if (key != l->key) {
-		judge_wait(l);
+		judge_late_wait(l);
 		l->key = key;
 		l->begin = now;
 		l->lost = 0;
@@ -45,7 +45,7 @@ bool cf_late_doubt(struct cf_late *l, char *why, size_t len)
 {
 	char failed[1000];
 
-	judge_wait(l);
+	judge_late_wait(l);
 	if (!l->worst_lost)
 		return false;
 	snprintf(failed, sizeof failed, "%s", why);

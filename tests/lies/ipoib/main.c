@@ -126,7 +126,7 @@ static void truth(const char *name, unsigned mode, unsigned skips)
 }
 
 /* Nobody lies, and the suite's own host runs it late: no verdict is a wrong one. */
-static void late(unsigned stop_each, unsigned stop_ms)
+static void expect_late_verdict(unsigned stop_each, unsigned stop_ms)
 {
 	const struct row r = { .mode = FOR_LONG, .name = pattern, .act = ignore_lie_call };
 	struct ddps_conform_calls calls = { sizeof calls, NULL, may_lie_go_on, take_lie_result };
@@ -159,10 +159,10 @@ int main(int argc, char **argv)
 	truth("to an administration", FOR_LONG, 0);
 	truth("to its client", FOR_LONG | AS_CLIENT, 11);
 	truth("by a port", FOR_LONG | BY_PORT, 39);
-	late(1, 1600);
-	late(2, 400);
-	late(3, 6400);
-	late(5, 25600);
+	expect_late_verdict(1, 1600);
+	expect_late_verdict(2, 400);
+	expect_late_verdict(3, 6400);
+	expect_late_verdict(5, 25600);
 	check_ipoib_liar_table("the link and address resolution", lies_links);
 	check_ipoib_liar_table("asking the target", lies_passive);
 	check_ipoib_liar_table("the target asking", lies_active);
