@@ -21,14 +21,16 @@ QUEUES	  = $(foreach q,TAILQ STAILQ,'-D$q_HEAD(name,type)=struct type *' \
 # and jansson's
 JSON	  = '-Djson_array_foreach(array,i,v)=while (i = 0, (v = json_array_get(array, i)))'
 
-.PHONY: lint format warnings tidy cppcheck shellcheck
+.PHONY: lint format names warnings tidy cppcheck shellcheck
 .DELETE_ON_ERROR:
 .SECONDARY:
-lint: format cppcheck shellcheck warnings tidy
+lint: format names cppcheck shellcheck warnings tidy
 
 format:
 	@clang-format --dry-run -Werror $(ALL) $(HEADERS)
 	@echo "ok   clang-format"
+names:
+	@tests/names.sh
 warnings: $(ALL:%=$L/%.warn)
 	@echo "ok   clang warnings"
 tidy: $(OURS:%=$L/%.tidy)
