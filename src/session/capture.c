@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets into a pcapng file (draft-ietf-opsawg-pcapng). */
 #include <ddpsess/capture.h>
+#include "common/system/file.h"
 #include "common/bytes.h"
 #include "common/loop.h"
 #include <errno.h>
@@ -81,7 +82,7 @@ static void put_capture_octets(struct ddps_capture *c, struct iovec *iov, int n)
 	if (!c->error && !is_capture_file_ours(c))
 		give_up_capture(c, EBADF);
 	while (n && !c->error) {
-		ssize_t done = writev(c->fd, iov, n);
+		ssize_t done = ddps_write_quietly(c->fd, iov, n);
 
 		if (done < 0 && errno == EINTR)
 			continue;

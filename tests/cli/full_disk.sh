@@ -148,6 +148,25 @@ drop_in() {
 		says err "the trace ends here: No space left on device" && says small/t "1 ibv_post_send"
 }
 
+# A limit of the shell's sends a signal that would end the program.
+drop_in_limited() {
+	local server port=$((20000 + RANDOM % 12000))
+	while [ -n "$(ss -Hantu "sport = :$port")" ]; do port=$((port + 1)); done
+	echo 'on ibv_post_send every 1: delay 1ms' >rules
+	timeout "$PATIENCE" "$BUILD/sessctl" run -- rping -s -a 127.0.0.1 -p "$port" >rping.out 2>&1 &
+	server=$!
+	(
+		ulimit -f 16
+		exec timeout "$PATIENCE" "$BUILD/sessctl" run --retry 20 --capture limited --faults rules \
+			--trace limited.trace -- rping -c -a 127.0.0.1 -p "$port" -C 1000
+	) >out 2>err
+	status=$?
+	wait "$server"
+	why="status $status: $(tail -n 3 err)"
+	[ "$status" = 0 ] && says err "limited: File too large; later packets are not in it" &&
+		says err "the trace ends here: File too large"
+}
+
 for wire in $WIRES; do
 	room 100000
 	test_case "full-disk-$wire-put" put_there
@@ -165,6 +184,7 @@ else
 fi
 if [ -e "$BUILD/libddpsess-verbs.so" ] && command -v rping >/dev/null; then
 	test_case full-disk-drop-in drop_in
+	test_case limited-file-drop-in drop_in_limited
 else
 	ok "full-disk-drop-in # skipped: no rping (Debian package rdmacm-utils)"
 fi

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that an adapter could not pin is not registered. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vchild.h"
 #include "verbs/vt.h"
 #include <errno.h>
@@ -151,4 +152,31 @@ VT_TEST(verbs_mapped, contact_24_without_checksums_the_system_finds_the_fault)
 {
 	setenv("DDPSESS_CRC", "off", 1);
 	over_all_changes(!strcmp(getenv("DDPSESS_TRANSPORT"), "tcp"));
+}
+
+/* Which of many are not there any more, in one look. */
+Test(verbs_mapped, what_was_unmapped_is_found, .timeout = 60)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at =
+		mmap(NULL, 5 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct vd_mr mr[3] = { 0 };
+	bool others;
+
+	for (int i = 0; i < 3; i++) {
+		mr[i].mr.addr = at + (size_t)i * 2 * page;
+		mr[i].mr.length = page;
+		mr[i].access = i ? IBV_ACCESS_LOCAL_WRITE : 0;
+		mr[i].next = i < 2 ? &mr[i + 1] : NULL;
+	}
+	cr_expect_null(vd_find_unmapped(mr, &others));
+	cr_assert_eq(mprotect(at, page, PROT_READ), 0);
+	cr_expect_null(vd_find_unmapped(mr, &others), "it may be read, and is");
+	cr_assert_eq(mprotect(at + 2 * page, page, PROT_READ), 0);
+	cr_expect_eq(vd_find_unmapped(mr, &others), &mr[1]);
+	cr_expect_not(others);
+	cr_assert_eq(munmap(at + 4 * page, page), 0);
+	cr_expect_eq(vd_find_unmapped(mr, &others), &mr[1]);
+	cr_expect(others);
+	munmap(at, 4 * page);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* SQD: the send queue drains and waits, receiving goes on, RTS resumes. */
+#include "verbs/vfail.h"
 #include "verbs/voob.h"
 #include "verbs/vud.h"
 #include <errno.h>
@@ -295,4 +296,23 @@ Test(verbs_sqd, contact_21_datagrams_tell_it_too, .timeout = 30)
 	cr_assert_eq(move_oob_qp(a.qp, IBV_QPS_RTS), 0);
 	vud_down(&a);
 	vud_close(&v);
+}
+
+/* What is wanted for the event fails: nothing has happened then. */
+Test(verbs_sqd, what_fails_leaves_the_state, .timeout = 60)
+{
+	static const enum vfail_call calls[] = { VFAIL_MEMORY, VFAIL_THREAD };
+	struct side a, b;
+
+	up_both("roce", &a, &b);
+	for (int i = 0; i < 2; i++) {
+		vfail_nth(calls[i], 1);
+		cr_expect_neq(stop(a.qp, true), 0);
+		cr_expect(vfail_came());
+		cr_expect_eq(a.qp->state, IBV_QPS_RTS);
+	}
+	cr_assert_eq(stop(a.qp, true), 0);
+	expect_drained(a.ctx, a.qp);
+	down(&a);
+	down(&b);
 }

@@ -3,12 +3,14 @@
  * The table of strict mode in docs/verbs.md: each row, with each face, by default and in strict mode.
  * What is refused is refused with the number of the table.
  */
+#include "verbs/edge/ed.h"
 #include "verbs/vchild.h"
 #include "verbs/vd.h"
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +270,7 @@ static int check_strict_private_data(void)
 
 static int can_register(void *at, size_t len, unsigned access)
 {
-	struct ibv_mr *mr = ibv_reg_mr(s.pd, at, len, access);
+	struct ibv_mr *mr = ibv_reg_mr(s.pd, at, len, (int)access);
 	int err = err_of(!mr);
 
 	if (mr)
@@ -447,4 +449,85 @@ Test(verbs_strict, contact_29_a_profile_and_strict_mode_work_together, .timeout 
 	cr_expect_eq(many_pieces(), 0);
 	cr_expect_eq(much_inline(), EINVAL);
 	close_oob_side(&s);
+}
+
+/* ---- a Send without a receive ---- */
+
+#define HOUR UINT64_C(3600000)
+
+static uint64_t waiting_at(const struct vt_end *e)
+{
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+
+	cr_assert_eq(ddps_ep_stats(vd_of(e->id->qp, struct vd_qp, qp.qp_base)->ep, &st), 0);
+	return st.stalls;
+}
+
+/* One of the active end waits at the passive one, which says @retries. */
+static void begin_waiting(uint8_t retries)
+{
+	setenv("DDPSESS_STRICT", "on", 1);
+	setenv("DDPSESS_FACE", "roce", 1);
+	vt_init(&v);
+	v.accept.rnr_retry_count = retries;
+	vt_up(&v);
+	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
+	for (int i = 0; !waiting_at(&v.b) && i < VT_MS; i++)
+		poll(NULL, 0, 1);
+	cr_assert_eq(waiting_at(&v.b), 1);
+	ed_rnr_due(ed_ms());
+}
+
+VT_TEST(verbs_strict, contact_29_a_send_without_a_receive_gives_up)
+{
+	begin_waiting(6);
+	ed_rnr_due(ed_ms() + HOUR);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_RNR_RETRY_EXC_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* By the clock: 2 times 0.66 s. */
+VT_TEST(verbs_strict, contact_29_the_time_to_give_up_comes_by_itself)
+{
+	begin_waiting(2);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_RNR_RETRY_EXC_ERR);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_strict, contact_29_seven_tries_are_for_ever)
+{
+	begin_waiting(7);
+	ed_rnr_due(ed_ms() + HOUR);
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 8), 0);
+	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+/* What has found its receive does not count any more. */
+VT_TEST(verbs_strict, contact_29_a_receive_in_time_is_enough)
+{
+	begin_waiting(6);
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 8), 0);
+	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_SUCCESS);
+	ed_rnr_due(ed_ms() + HOUR);
+	cr_expect_eq(v.b.id->qp->state, IBV_QPS_RTS);
+	cr_assert_eq(vt_recv(&v.b, 7, 0, 8), 0);
+	cr_assert_eq(vt_post(&v.a, 8, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_strict, contact_29_on_iwarp_it_ends_the_connection)
+{
+	setenv("DDPSESS_STRICT", "on", 1);
+	vt_init(&v);
+	v.access &= ~(unsigned)IBV_ACCESS_REMOTE_ATOMIC;
+	vt_up(&v);
+	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
 }

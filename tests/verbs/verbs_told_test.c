@@ -39,6 +39,44 @@ static void failed_by(struct vt *v, int code, int sys_errno, enum rdma_cm_event_
 	vt_end_down(&v->a);
 }
 
+static void accepted_fails(struct vt *v, int code, enum rdma_cm_event_type type, int status)
+{
+	struct ddps_event ev = { .type = DDPS_EV_FAILED, .error = { .code = code } };
+	struct rdma_cm_event *e;
+
+	vt_dial(v);
+	vd_of(v->a.id, struct vd_id, id)->state = VD_ID_ACCEPTING;
+	ev.user = qp_of(&v->a);
+	told(&ev);
+	e = vt_event(v->a.ch, type);
+	cr_expect_eq(e->status, status, "%d: %d", code, e->status);
+	rdma_ack_cm_event(e);
+	vt_end_down(&v->a);
+}
+
+VT_TEST(verbs_told, why_an_accepted_connection_failed_on_roce)
+{
+	struct vt v;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	vt_init(&v);
+	vt_listen(&v);
+	accepted_fails(&v, DDPS_E_RESET, RDMA_CM_EVENT_REJECTED, 28);
+	accepted_fails(&v, DDPS_E_TIMEDOUT, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_told, why_an_accepted_connection_failed_on_iwarp)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	accepted_fails(&v, DDPS_E_RESET, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNRESET);
+	accepted_fails(&v, DDPS_E_TIMEDOUT, RDMA_CM_EVENT_CONNECT_ERROR, -ETIMEDOUT);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_told, why_a_connection_failed)
 {
 	struct vt v;

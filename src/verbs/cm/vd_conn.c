@@ -47,6 +47,15 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 	to->private_data_len = conn->private_data ? conn->private_data_len : 0;
 }
 
+/* Its queue pair says how often it tries again, as one that the program moves itself. */
+static void keep_retries(struct vd_qp *qp, const struct rdma_conn_param *conn)
+{
+	const uint8_t most = 7;
+
+	qp->said.retry_cnt = conn && conn->retry_count < most ? conn->retry_count : most;
+	qp->said.rnr_retry = conn && conn->rnr_retry_count < most ? conn->rnr_retry_count : most;
+}
+
 VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_id *id = vd_id_of(ibid);
@@ -73,6 +82,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
 	vd_add_tos(id, uri, sizeof uri);
 	ddps_lock(&p->lock);
+	keep_retries(id->qp, conn);
 	err = ddps_connect(id->qp->ep, uri, &param);
 	if (!err)
 		id->state = VD_ID_CONNECTING;
@@ -166,6 +176,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.ord = clamp(id->peer_ird);
 	}
 	ddps_lock(&p->lock);
+	keep_retries(id->qp, conn);
 	if (id->request)
 		err = ddps_accept(id->request, id->qp->ep, &param);
 	else /* the peer has gone */
@@ -309,7 +320,8 @@ static void take_conn_failed(struct vd_id *id, const struct ddps_event *ev)
 {
 	bool refused = ev->error.code == DDPS_E_REFUSED || ev->error.code == DDPS_E_RESET;
 	bool late = ev->error.code == DDPS_E_TIMEDOUT;
-	bool passive = id->state == VD_ID_ACCEPTING; /* it has accepted: nobody can refuse now */
+	/* It has accepted: nobody can refuse now, except by InfiniBand, where a third message is to come. */
+	bool passive = id->state == VD_ID_ACCEPTING && !vd_is_ib(id);
 	enum rdma_cm_event_type type = passive	 ? RDMA_CM_EVENT_CONNECT_ERROR
 				       : refused ? RDMA_CM_EVENT_REJECTED
 				       : late	 ? RDMA_CM_EVENT_UNREACHABLE

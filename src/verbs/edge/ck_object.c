@@ -162,9 +162,15 @@ void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 void ck_post_state(const struct ed_qp *q, bool recv)
 {
 	const struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
-	const enum ibv_qp_state now = vd_rules_state(v);
+	struct vd_process *p = vd_process_of(q->qp->context);
+	enum ibv_qp_state now;
+	bool ours;
 
-	if (now < (recv ? IBV_QPS_INIT : IBV_QPS_RTS) && vd_rules_concern(v))
+	ddps_lock(&p->lock);
+	now = vd_rules_state(v);
+	ours = vd_rules_concern(v);
+	ddps_unlock(&p->lock);
+	if (now < (recv ? IBV_QPS_INIT : IBV_QPS_RTS) && ours)
 		ck_report("qp-state", NULL, "%s on queue pair %u, which the program has left in %s",
 			  recv ? "ibv_post_recv" : "ibv_post_send", q->number,
 			  get_ck_state_name(now));

@@ -10,7 +10,7 @@
  *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
  *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
  *   ed_profile.c	devices by a profile	ed_limit.c	their limits
- *   ed_strict.c	what adapters refuse
+ *   ed_strict.c	what adapters refuse	ed_rnr.c	Sends without a receive
  *   ck*.[ch]	the program's own mistakes
  *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
  *
@@ -78,6 +78,9 @@ struct ed_qp {
 	struct ck_queue sends, recvs;
 	bool failed;	 /* the program has seen it fail */
 	uint64_t stalls; /* that were told */
+	struct {
+		uint64_t stalls, taken, since;
+	} rnr; /* ed_rnr.c */
 	struct ck_trace made;
 	char peer[VF_PEER + 20];
 };
@@ -244,6 +247,9 @@ int ed_pin(const struct ibv_context *ctx, const struct ibv_mr *instead_of, const
 /* Return: 0, or errno: an adapter refuses it. */
 int ed_strict_type(const struct ibv_context *ctx, enum ibv_qp_type type);
 int ed_strict_send(const struct ed_qp *q, const struct ibv_send_wr *wr);
+
+/* Sends that have waited for too long end their connection.  Return: when the next look is due. */
+uint64_t ed_rnr_due(uint64_t now);
 
 /* ---- objects.  What is returned is busy until ed_done. ---- */
 

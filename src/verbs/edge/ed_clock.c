@@ -55,6 +55,7 @@ static void *run_edge_clock(void *arg)
 					       ed_events_due(now));
 		struct timespec until;
 
+		next = get_least_time(next, ed_rnr_due(now));
 		ddps_lock(&ed.lock);
 		next = get_least_time(next, ed_completions_due(now));
 		until = (struct timespec){ (time_t)(next / 1000), (long)(next % 1000) * 1000000 };

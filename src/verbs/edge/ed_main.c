@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The edge's settings, its trace, and the question that every call asks. */
 #include "verbs/edge/ed.h"
+#include "common/system/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -202,12 +203,14 @@ static bool trace_is_ours(void)
 static void trace_event(const struct vf_event *e, const struct vf_rule *rule)
 {
 	char line[VF_TEXT + 1];
+	struct iovec iov = { line, 0 };
 
 	if (ed.trace < 0 || !trace_is_ours())
 		return;
 	vf_trace(line, ++ed.lines, e, rule);
 	strcat(line, "\n");
-	if (write(ed.trace, line, strlen(line)) < 0) { /* a full disk: said, once */
+	iov.iov_len = strlen(line);
+	if (ddps_write_quietly(ed.trace, &iov, 1) < 0) { /* a full disk: said, once */
 		fprintf(stderr, "ddpsess: the trace ends here: %s\n", strerror(errno));
 		close(ed.trace);
 		ed.trace = -1;

@@ -188,9 +188,13 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 static enum ibv_wc_status get_remote_status(const struct ddps_wc *wc)
 {
 	static const struct ddps_triple local = { .layer = 1 }; /* DDP, local catastrophic error */
+	static const struct ddps_triple no_recv = { .layer = 1, .etype = 2, .code = 2 };
+	const struct vd_qp *qp = wc->user;
 
 	if (!memcmp(&wc->term, &local, sizeof local))
 		return IBV_WC_REM_OP_ERR;
+	if (qp->roce && !memcmp(&wc->term, &no_recv, sizeof no_recv))
+		return IBV_WC_RNR_RETRY_EXC_ERR;
 	return wc->op == DDPS_OP_SEND || wc->op == DDPS_OP_IMM || wc->op == DDPS_OP_SEND_IMM
 		       ? IBV_WC_REM_INV_REQ_ERR
 		       : IBV_WC_REM_ACCESS_ERR;

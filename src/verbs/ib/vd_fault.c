@@ -37,16 +37,17 @@ static void tell_region(const struct vd_mr *mr, uintptr_t at)
  * looked at: it fails then. */
 void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
 {
-	const struct vd_mr *mr = p->regions;
-	char what[96] = "a region";
+	const struct vd_mr *mr;
+	char what[120] = "a region";
+	bool others;
 
 	if (e->sys_errno != EFAULT)
 		return;
-	while (mr && (!mr->mr.addr || vd_can_register(mr->mr.addr, mr->mr.length, mr->access)))
-		mr = mr->next;
+	mr = vd_find_unmapped(p->regions, &others);
 	if (mr) /* a file that has become shorter is still mapped */
-		snprintf(what, sizeof what, "region %#x (%zu octets at %#zx)", mr->mr.lkey,
-			 mr->mr.length, (size_t)(uintptr_t)mr->mr.addr);
+		snprintf(what, sizeof what, "region %#x (%zu octets at %#zx)%s", mr->mr.lkey,
+			 mr->mr.length, (size_t)(uintptr_t)mr->mr.addr,
+			 others ? ", or of others that are not there," : "");
 	fprintf(stderr,
 		"ddpsess: a connection has ended, since memory of %s faults: it was unmapped or "
 		"protected while registered; call ibv_dereg_mr first\n",

@@ -155,24 +155,27 @@ static void *watch_draining(void *arg)
 	return NULL;
 }
 
-int vd_drain_tell(struct vd_qp *qp)
+int vd_drain_prepare(struct vd_qp *qp)
 {
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 	int err = vd_async_keep(&qp->drained);
 
-	if (err)
+	if (err || p->drain_watch)
 		return err;
+	err = vd_thread(watch_draining,
+			p); /* it looks when the lock is free; without work it ends */
+	p->drain_watch = !err;
+	return err;
+}
+
+void vd_drain_tell(struct vd_qp *qp)
+{
+	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
+
 	vd_drain_forget(qp);
 	qp->next_draining = p->draining;
 	p->draining = qp;
 	look_at_draining(p);
-	if (!p->draining || p->drain_watch)
-		return 0;
-	err = vd_thread(watch_draining, p);
-	p->drain_watch = !err;
-	if (err)
-		vd_drain_forget(qp);
-	return err;
 }
 
 void vd_drain_forget(struct vd_qp *qp)

@@ -11,6 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WRITABLE                                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |             \
+	 IBV_ACCESS_MW_BIND)
+
 struct maps {
 	int fd;
 	char buf[4096];
@@ -82,8 +86,6 @@ static bool covers(struct maps *m, uintptr_t at, uintptr_t to, bool write)
 
 bool vd_can_register(const void *mem, size_t len, unsigned access)
 {
-	const unsigned writable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 	struct maps m = { .n = 0 };
 	int keep = errno;
 	bool can = true;
@@ -93,10 +95,54 @@ bool vd_can_register(const void *mem, size_t len, unsigned access)
 	ddps_uncancellable();
 	m.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (m.fd >= 0) { /* without /proc all is believed, as before */
-		can = covers(&m, (uintptr_t)mem, (uintptr_t)mem + len, access & writable);
+		can = covers(&m, (uintptr_t)mem, (uintptr_t)mem + len, access & WRITABLE);
 		close(m.fd);
 	}
 	ddps_uncancellable_end();
 	errno = keep;
 	return can;
+}
+
+/* ---- which of many ---- */
+
+struct search {
+	const struct vd_mr *all, *found;
+	bool others;
+};
+
+/* Nothing is mapped in between, or nothing that may be written to. */
+static void note_gap(struct search *s, uintptr_t from, uintptr_t to, bool readable)
+{
+	for (const struct vd_mr *mr = s->all; mr; mr = mr->next) {
+		const uintptr_t at = (uintptr_t)mr->mr.addr;
+
+		if (!at || !mr->mr.length || at >= to || at + mr->mr.length <= from ||
+		    mr->access & IBV_ACCESS_ON_DEMAND || (readable && !(mr->access & WRITABLE)))
+			continue;
+		s->others = s->others || (s->found && s->found != mr);
+		if (!s->found)
+			s->found = mr;
+	}
+}
+
+const struct vd_mr *vd_find_unmapped(const struct vd_mr *all, bool *others)
+{
+	struct search s = { .all = all };
+	struct maps m = { .fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC) };
+	uintptr_t start, end, last = 0;
+	bool r, w;
+
+	*others = false;
+	if (m.fd < 0)
+		return NULL;
+	while (read_mapping(&m, &start, &end, &r, &w)) {
+		note_gap(&s, last, start, false);
+		if (!r || !w)
+			note_gap(&s, start, end, r);
+		last = end;
+	}
+	note_gap(&s, last, UINTPTR_MAX, false);
+	close(m.fd);
+	*others = s.others;
+	return s.found;
 }

@@ -189,6 +189,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	int err = check_attributes(attr, mask);
 	const char *against;
+	const bool tells = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 
 	if (err)
 		return vd_refuse(err);
@@ -198,13 +199,14 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	against = vd_rules_bind(qp) ? vd_rules_against(qp, attr, mask) : NULL;
 	if (against)
 		err = vd_rules_refuse(qp, "ibv_modify_qp", against);
-	else if (qp->ud)
+	else if (tells && (mask & IBV_QP_STATE ? attr->qp_state : ibqp->state) == IBV_QPS_SQD)
+		err = vd_drain_prepare(qp); /* what can fail comes before the move */
+	if (!err && qp->ud)
 		err = vd_ud_modify(qp, attr, mask);
-	else if (mask & IBV_QP_STATE)
+	else if (!err && mask & IBV_QP_STATE)
 		err = move_qp(qp, attr, mask);
-	if (!err && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify &&
-	    ibqp->state == IBV_QPS_SQD)
-		err = vd_drain_tell(qp);
+	if (!err && tells && ibqp->state == IBV_QPS_SQD)
+		vd_drain_tell(qp);
 	if (!err && !qp->ud && mask & IBV_QP_ACCESS_FLAGS)
 		err = vd_qp_allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)

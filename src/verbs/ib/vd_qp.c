@@ -45,13 +45,11 @@ int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 	struct ddps_pd *pd = vd_of(qp->qp.qp_base.pd, struct vd_pd, pd)->d;
 	struct ddps_ep_attr attr;
-	int err;
 
 	if ((in->srq && vd_async_keep(&qp->last_wqe)) || vd_async_keep(&qp->fatal))
 		return DDPS_E_NOMEM;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
-	ddps_lock(&p->shared_lock); /* the queues stay what they are: ibv_resize_cq */
 	attr.send_cq = vd_of(in->send_cq, struct vd_cq, cq)->d;
 	attr.recv_cq = vd_of(in->recv_cq, struct vd_cq, cq)->d;
 	attr.sq_depth = in->cap.max_send_wr;
@@ -68,9 +66,7 @@ int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
 		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
 	}
-	err = ddps_ep_new(p->ctx, &attr, ep);
-	ddps_unlock(&p->shared_lock);
-	return err;
+	return ddps_ep_new(p->ctx, &attr, ep);
 }
 
 int vd_qp_double(struct vd_qp *qp)

@@ -50,8 +50,9 @@ void vd_later_drop(struct vd_qp *qp);
 
 /* Whether requests from before are under way. */
 bool vd_drains(const struct vd_qp *qp);
-/* Raise IBV_EVENT_SQ_DRAINED when none is.  Return: 0 or errno.  And not any more. */
-int vd_drain_tell(struct vd_qp *qp);
+/* See that IBV_EVENT_SQ_DRAINED can be raised.  Return: 0 or errno.  Raise it when none is; and not any more. */
+int vd_drain_prepare(struct vd_qp *qp);
+void vd_drain_tell(struct vd_qp *qp);
 void vd_drain_forget(struct vd_qp *qp);
 
 /* ---- InfiniBand's rules of states (vd_rules.c) ---- */

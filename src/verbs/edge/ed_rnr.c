@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Strict mode on a RoCE device: the peer's Send has no receive.  An adapter has the sender try again, as
+ * often as its queue pair says and at the distance that the receiver's says.  The wire carries neither,
+ * so it is this side's queue pair that counts both.  Then the connection ends, in order: with no receive
+ * to come, the peer is told that there was none.
+ */
+#include "verbs/edge/ed.h"
+#include "verbs/ib/vd_qp.h"
+
+#define LOOK_MS	 5
+#define FOR_EVER 7 /* rnr_retry */
+
+/* IBA's table of 5 bits: 0.01 ms, and about half as much again with each; 0 stands for the last. */
+static uint64_t read_rnr_timer_us(unsigned timer)
+{
+	if (!timer)
+		timer = 32;
+	return (timer % 2 ? UINT64_C(15) : UINT64_C(10)) << timer / 2;
+}
+
+static uint64_t get_rnr_limit_ms(const struct vd_qp *v)
+{
+	return (read_rnr_timer_us(v->said.min_rnr_timer) * v->said.rnr_retry + 999) / 1000;
+}
+
+static bool can_run_out(const struct vd_qp *v)
+{
+	return v->roce && v->ep && v->init.qp_type == IBV_QPT_RC &&
+	       v->qp.qp_base.state == IBV_QPS_RTS && !v->closing && v->said.rnr_retry < FOR_EVER;
+}
+
+/* Whether a Send waits, for as long as it may.  The process's lock is held. */
+static bool has_run_out(struct ed_qp *q, const struct vd_qp *v, uint64_t now)
+{
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+	uint64_t taken = 0;
+
+	if (ddps_ep_stats(v->ep, &st))
+		return false;
+	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
+		taken += st.received[op].segments;
+	if (st.stalls != q->rnr.stalls) {
+		q->rnr.stalls = st.stalls;
+		q->rnr.taken = taken;
+		q->rnr.since = now;
+	}
+	if (taken != q->rnr.taken)
+		q->rnr.since = 0;
+	return q->rnr.since && now - q->rnr.since >= get_rnr_limit_ms(v);
+}
+
+uint64_t ed_rnr_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (!ed.strict)
+		return next;
+	for (struct ed_qp *q = ed_qp_next(NULL); q; q = ed_qp_next(q)) {
+		struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
+		struct vd_process *p = vd_process_of(q->qp->context);
+
+		if (!v->roce)
+			continue;
+		next = now + LOOK_MS;
+		ddps_lock(&p->lock);
+		if (can_run_out(v) && has_run_out(q, v, now))
+			vd_qp_close(v);
+		ddps_unlock(&p->lock);
+	}
+	return next;
+}
