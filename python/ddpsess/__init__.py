@@ -20,13 +20,14 @@ from types import TracebackType
 from typing import Any, Generator, Optional, Union
 
 from . import _lib as l
-from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Error, Info, Rejected,
-                       Terminated, _Context, _error, _Memory, _must, version)
+from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Error, Info, Lost, Refused,
+                       Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must, _must_reach,
+                       version)
 
-__all__ = ["Advert", "Error", "Info", "Listener", "Region", "Rejected", "Request", "Session",
-           "Terminated", "connect", "listen", "version"]
+__all__ = ["Advert", "Error", "Info", "Listener", "Lost", "Refused", "Region", "Rejected", "Request",
+           "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
 
-for _public in (Advert, Error, Info, Rejected, Terminated, version):
+for _public in (Advert, Error, Info, Lost, Refused, Rejected, Terminated, TimedOut, version):
     _public.__module__ = __name__  # where programs find them
 
 
@@ -357,7 +358,8 @@ class connect(_Opening):
         param, _keep = _param(self._options)
         return await _establish(
             _Context.take(), self._receives, self._size,
-            lambda ep: _must(l.lib.ddps_connect(ep, self._uri.encode(), c.byref(param)), self._uri))
+            lambda ep: _must_reach(l.lib.ddps_connect(ep, self._uri.encode(), c.byref(param)),
+                                   self._uri))
 
 
 async def _establish(ctx: _Context, receives: int, size: int, start: Any) -> Session:
@@ -418,7 +420,7 @@ class Listener:
         self._ctx = ctx
         self._requests: asyncio.Queue[Union[Request, Error]] = asyncio.Queue()
         ptr = c.c_void_p()
-        _must(l.lib.ddps_listen(ctx.ptr, uri.encode(), None, c.byref(ptr)), uri)
+        _must_reach(l.lib.ddps_listen(ctx.ptr, uri.encode(), None, c.byref(ptr)), uri)
         self._ptr: Optional[int] = ptr.value
         ctx.listeners[self._ptr or 0] = self
         buf = c.create_string_buffer(1024)

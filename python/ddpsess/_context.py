@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes as c
+import errno
 import os
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,15 +24,37 @@ _BATCH = 64
 _SETTLE_MS = 5000
 
 
+_ERRNO = {l.E_INVAL: errno.EINVAL, l.E_ADDRESS: errno.EINVAL, l.E_NOMEM: errno.ENOMEM,
+          l.E_TIMEDOUT: errno.ETIMEDOUT, l.E_RESET: errno.ECONNRESET, l.E_REFUSED: errno.ECONNREFUSED,
+          l.E_REJECTED: errno.ECONNREFUSED, l.E_TERMINATED: errno.ECONNABORTED}
+
+
 class Error(OSError):
-    """A call or a session failed.  `code` is DDPS_E_*, `str()` says what, where and why."""
+    """A call or a session failed.  `code` is DDPS_E_*, `str()` says what, where and why.
+
+    `errno` is the system's error, or the one that is nearest to `code`, or None.
+    """
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+        if code in _ERRNO:
+            self.errno = _ERRNO[code]
 
 
-class Rejected(Error):
+class Refused(Error, ConnectionRefusedError):
+    """Nobody listens there, or the peer's transport refused."""
+
+
+class Lost(Error, ConnectionResetError):
+    """The connection was lost: the peer's program or host has gone, or reset it."""
+
+
+class TimedOut(Error, TimeoutError):
+    """A deadline passed."""
+
+
+class Rejected(Error, ConnectionRefusedError):
     """The peer's application said no; `private_data` is what it said with it."""
 
     def __init__(self, code: int, text: str, private_data: bytes) -> None:
@@ -39,7 +62,7 @@ class Rejected(Error):
         self.private_data = private_data
 
 
-class Terminated(Error):
+class Terminated(Error, ConnectionAbortedError):
     """An RDMAP Terminate ended the session: its layer, type and code."""
 
     def __init__(self, code: int, text: str, triple: tuple[int, int, int], by_peer: bool) -> None:
@@ -90,18 +113,36 @@ def version() -> str:
 def _must(result: int, what: str) -> int:
     if result >= 0:
         return result
-    why = os.strerror(c.get_errno()) if result == l.E_SYSTEM else l.strerror(result)
-    raise Error(result, f"{what}: {why}")
+    if result == l.E_SYSTEM:
+        error = Error(result, f"{what}: {os.strerror(c.get_errno())}")
+        error.errno = c.get_errno()
+        raise error
+    raise _KINDS.get(result, Error)(result, f"{what}: {l.strerror(result)}")
+
+
+_KINDS = {l.E_REFUSED: Refused, l.E_RESET: Lost, l.E_TIMEDOUT: TimedOut}
+
+
+def _must_reach(result: int, uri: str) -> int:
+    """_must() of a call with a URI, which is said to be wrong where it is."""
+    if result == l.E_ADDRESS:
+        why = c.create_string_buffer(256)
+        l.lib.ddps_uri_check(uri.encode(), why, len(why))
+        if why.value:
+            raise Error(result, f"{uri}: {why.value.decode(errors='replace')}")
+    return _must(result, uri)
 
 
 def _error(e: l.CError, private_data: bytes = b"") -> Error:
     text = e.text.decode(errors="replace") or l.strerror(e.code)
     if e.code == l.E_REJECTED:
         return Rejected(e.code, text, private_data)
-    if e.has_triple:
+    if e.has_triple and e.code not in _KINDS:  # a reset has a code of a Terminate, too
         t = e.triple
         return Terminated(e.code, text, (t.layer, t.etype, t.code), e.by_peer)
-    return Error(e.code or l.E_CLOSED, text if e.code else "the session is closed")
+    error = _KINDS.get(e.code, Error)(e.code or l.E_CLOSED, text if e.code else "the session is closed")
+    error.errno = e.sys_errno or error.errno
+    return error
 
 
 class _Memory:

@@ -11,7 +11,8 @@ LIBRARY = "libddpsess.so.1"
 lib = c.CDLL(os.environ.get("DDPSESS_LIBRARY", LIBRARY), use_errno=True)
 
 PD_MAX = 512
-E_SYSTEM, E_CLOSED, E_REJECTED, E_TERMINATED = -22, -40, -43, -44
+E_INVAL, E_ADDRESS, E_NOMEM, E_SYSTEM, E_TIMEDOUT = -1, -4, -20, -22, -31
+E_CLOSED, E_RESET, E_REFUSED, E_REJECTED, E_TERMINATED = range(-40, -45, -1)
 
 # enum ddps_event_type
 (CONNECT_REQUEST, ESTABLISHED, REJECTED, FAILED, TERMINATED, PEER_CLOSED, CLOSED, LISTENER_FAILED,
@@ -116,6 +117,7 @@ def _declare() -> None:
         "ddps_listen": [p, c.c_char_p, p, out], "ddps_listener_uri": [p, p, size],
         "ddps_pd_new": [p, out], "ddps_cq_new": [p, u32, out],
         "ddps_cq_poll": [p, c.POINTER(Wc), i], "ddps_ep_new": [p, c.POINTER(EpAttr), out],
+        "ddps_uri_check": [c.c_char_p, p, size],
         "ddps_connect": [p, c.c_char_p, c.POINTER(ConnParam)],
         "ddps_accept": [p, p, c.POINTER(ConnParam)], "ddps_reject": [p, c.c_char_p, size],
         "ddps_disconnect": [p], "ddps_abort": [p],

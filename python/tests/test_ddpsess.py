@@ -3,8 +3,10 @@
 import array
 import asyncio
 import contextlib
+import errno
 import gc
 import mmap
+import socket
 import unittest
 
 import ddpsess
@@ -159,10 +161,36 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
     async def test_nobody_listens(self):
         async with ddpsess.listen(TCP) as listener:
             uri = listener.uri
-        with self.assertRaises(ddpsess.Error) as caught:
+        with self.assertRaises(ConnectionRefusedError) as caught:
             async with ddpsess.connect(uri):
                 pass
         self.assertIn("refused", str(caught.exception))
+        self.assertIsInstance(caught.exception, ddpsess.Refused)
+        self.assertEqual(caught.exception.errno, errno.ECONNREFUSED)
+
+    async def test_errors_have_kinds_of_python(self):
+        async with pair(TCP) as (a, b):
+            a.abort()
+            with self.assertRaises(ConnectionResetError) as caught:
+                while True:
+                    await b.recv()
+            self.assertIsInstance(caught.exception, ddpsess.Lost)
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            with self.assertRaises(TimeoutError) as caught:
+                await ddpsess.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", connect_ms=200)
+            self.assertEqual(caught.exception.errno, errno.ETIMEDOUT)
+            with self.assertRaises(OSError) as caught:
+                await ddpsess.listen(f"tcp://127.0.0.1:{silent.getsockname()[1]}")
+            self.assertEqual(caught.exception.errno, errno.EADDRINUSE)
+
+    async def test_a_bad_uri_is_explained(self):
+        for uri, part in (("http://127.0.0.1:1", "http"), ("tcp://127.0.0.1", "port")):
+            with self.assertRaises(ddpsess.Error) as caught:
+                await ddpsess.connect(uri)
+            self.assertIn(part, str(caught.exception).replace(uri, "", 1))
+            self.assertEqual(caught.exception.errno, errno.EINVAL)
 
     async def test_arguments_are_checked(self):
         with self.assertRaises(ddpsess.Error):
