@@ -42,7 +42,9 @@ static int read_sa(struct ddps_ib_udp_config *c, const char *text, char *why, si
 			 "nodes; it may be the own one");
 	else if (inet_pton(AF_INET, text, a) != 1 || memcmp(a, c->ip4, 3) != 0 || !a[3] ||
 		 a[3] == 255)
-		snprintf(why, why_len, "--sa: '%s' is no address in the same /24 as --udp", text);
+		snprintf(why, why_len,
+			 "--sa: '%s' is no address in the same /24 as --udp, which is %u.%u.%u.N",
+			 text, c->ip4[0], c->ip4[1], c->ip4[2]);
 	else {
 		c->sa_lid = a[3];
 		return 0;
