@@ -58,6 +58,14 @@ port_is_free() {
 	soon says 2 '^ib0: up' && ! says 2 'not joined' && pings 1 10.9.0.2 && pings 2 10.9.0.1
 }
 
+# ---- an administration that is not there ----
+
+wrong_sa() {
+	up 2 rc --sa 192.0.2.77 && ready 2 && soon grep -q join_failed "$work/node2.log" &&
+		grep 'does not answer; try: start it, and see that --sa is its address' "$work/node2.log" &&
+		says 2 'not joined .*the subnet administration does not answer; try: '
+}
+
 # ---- 35: two nodes with one GID ----
 
 one_gid() {
@@ -90,6 +98,13 @@ bridges_at() { # MTU LINK-MTU
 		says 2 "IPv6 is not served: a datagram of this link holds $(($2 - 4)) octets, and IPv6 needs 1280" &&
 			grep '"ipv6_refused"' "$work/node2.log"
 	fi
+}
+
+# With datagrams only the device says what one of them holds: the kernel splits, or answers "too big".
+narrow_datagrams() {
+	net_mtu 1500 && up 1 ud && up 2 ud && ready 1 2 && soon says 2 '^ib0: up, MTU 1020' &&
+		in_ns 2 ip link show dev ib0 | grep 'mtu 1020 ' && pings 1 10.9.0.2 900 &&
+		in_ns 2 ping -c 1 -W 5 -M dont -s 3000 10.9.0.1
 }
 
 # The commands are nodes without IP, so each MTU that carries a MAD will do.
@@ -176,6 +191,11 @@ taken_away() {
 		in_ns 3 ip addr add 10.9.0.77/24 dev ib0 && pings 1 10.9.0.77
 }
 
+two_prefixes() { # of one address
+	in_ns 2 ip addr add 10.9.0.78/24 dev ib0 && in_ns 2 ip addr add 10.9.0.78/25 dev ib0 && pings 1 10.9.0.78 &&
+		in_ns 2 ip addr del 10.9.0.78/25 dev ib0 && pings 3 10.9.0.78 # which has not heard of it
+}
+
 lease() { # OPTION...: of a client in the second node, whose device has no IPv4 address
 	in_ns 2 timeout 20 udhcpc -i ib0 -f -n -q -t 3 -T 1 -s "$work/lease.sh" "$@" 2>&1
 }
@@ -206,6 +226,8 @@ start_net
 check "32: a port that another program has is named, with what to do" taken_port
 check "32: the node is there once the port is free" port_is_free
 finish 2 1
+check "a wrong --sa is said to be one, with what to try" wrong_sa
+finish 2
 check "35: a second node with a GID is refused, the first is not cut off, both ends say it" one_gid
 check "35: when the first one has ended, the second is there" gid_is_free
 finish 3 1
@@ -220,9 +242,12 @@ for sizes in 1280:1024 1500:1024 9000:2048; do
 	check "30: an agent at MTU $mtu" agent_at
 	finish 2 1
 done
+check "30: datagrams only, at MTU 1500: the device has their MTU" narrow_datagrams
+finish 2 1
 check "37: addresses that are added later are answered" later
 check "37: so is the one that the kernel has chosen" kernels_own
 check "37: what is taken away is not, and another host can have it" taken_away
+check "37: an address with two prefixes stays when one goes" two_prefixes
 finish 3 2 1
 if command -v udhcpc >/dev/null && command -v dnsmasq >/dev/null; then
 	check "37: DHCP: a client that cannot be answered is told why, else it gets its address" dhcp

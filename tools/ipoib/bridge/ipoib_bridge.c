@@ -51,7 +51,8 @@ static int open_bridge_tun(struct bridge *b)
 	const char *name = b->o->tun;
 	char why[300];
 
-	b->tun = tun_open(name, b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN, why, sizeof why);
+	b->mtu = b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN;
+	b->tun = tun_open(name, b->mtu, why, sizeof why);
 	if (b->tun < 0)
 		return fail_bridge(b, errno, why);
 	for (unsigned i = 0; i < b->n_ip; i++)
@@ -60,8 +61,7 @@ static int open_bridge_tun(struct bridge *b)
 			return fail_bridge(b, errno, why);
 	if (tun_up(name, why, sizeof why))
 		return fail_bridge(b, errno, why);
-	b->watch = tun_watch_open();
-	if (b->watch < 0)
+	if (tun_watch_open(&b->watch))
 		out_note(&b->out, "addresses that are added later are not noticed: netlink: %s",
 			 strerror(errno));
 	return ST_DONE;
@@ -174,7 +174,7 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
 	fds[FD_CTL] =
 		(struct pollfd){ .fd = open && b->client < 0 ? b->ctl : -1, .events = POLLIN };
-	fds[FD_ADDR] = (struct pollfd){ .fd = open ? b->watch : -1, .events = POLLIN };
+	fds[FD_ADDR] = (struct pollfd){ .fd = open ? b->watch.fd : -1, .events = POLLIN };
 	fds[FD_ASKER] = (struct pollfd){ .fd = open ? b->client : -1, .events = POLLIN };
 	(void)ppoll(fds, FDS, &ts, NULL);
 }
@@ -206,8 +206,8 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	if (!open)
 		return 0;
 	bridge_ctl_run(b, now);
-	if (b->watch >= 0)
-		tun_watch_read(b->watch, b->o->tun, address_told, b);
+	if (b->watch.fd >= 0)
+		tun_watch_read(&b->watch, b->o->tun, address_told, b);
 	return read_tun(b, now);
 }
 
@@ -248,8 +248,8 @@ static int close_bridge(struct bridge *b, int status)
 	ipoib_port_close(&b->port);
 	if (b->tun >= 0)
 		close(b->tun);
-	if (b->watch >= 0)
-		close(b->watch);
+	if (b->watch.fd >= 0)
+		close(b->watch.fd);
 	if (bridge_capture_close(b))
 		status = ST_FAILED;
 	bridge_ctl_close(b); /* last: whoever asked for the end sees it now */
@@ -265,7 +265,7 @@ static int run_bridge(const struct ipoib_opts *o)
 		perror("sessctl ipoib bridge");
 		return ST_FAILED;
 	}
-	b->tun = b->watch = b->ctl = b->client = -1;
+	b->tun = b->watch.fd = b->ctl = b->client = -1;
 	b->in.in = to_tun;
 	b->in.arg = b;
 	b->o = o;

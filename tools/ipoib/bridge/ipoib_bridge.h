@@ -7,6 +7,7 @@
  * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_up.c passes on what comes from the
  * port.
  */
+#include "ipoib/bridge/tun.h"
 #include "ipoib/bridge/dhcp.h"
 #include "ipoib/bridge/offload.h"
 #include "ipoib/ipoib_port.h"
@@ -31,15 +32,17 @@ struct bridge {
 	unsigned n_ip;
 	struct ddps_ipoib_if *f;
 	FILE *capture;
-	int tun, watch;	       /* the device, and news of its addresses; or -1 */
-	int ctl, client;       /* socket for questions, and who is asking one; or -1 */
-	uint64_t client_until; /* then it has been silent for too long */
-	bool down;	       /* "bridge down" has asked for the end */
-	bool port_down;	       /* as it has said last */
-	bool more;	       /* the port has not come to its end */
-	uint64_t tun_full;     /* packets that the device did not take */
-	uint64_t tun_bad;      /* packets of the device that do not go with their headers */
-	uint64_t paused_at;    /* the device is left alone since then; 0: it is not */
+	int tun;		/* the device, or -1 */
+	struct tun_watch watch; /* news of its addresses */
+	unsigned mtu;		/* of the device */
+	int ctl, client;	/* socket for questions, and who is asking one; or -1 */
+	uint64_t client_until;	/* then it has been silent for too long */
+	bool down;		/* "bridge down" has asked for the end */
+	bool port_down;		/* as it has said last */
+	bool more;		/* the port has not come to its end */
+	uint64_t tun_full;	/* packets that the device did not take */
+	uint64_t tun_bad;	/* packets of the device that do not go with their headers */
+	uint64_t paused_at;	/* the device is left alone since then; 0: it is not */
 	uint64_t now;
 	struct bridge_failed {
 		int err; /* 0: none */

@@ -186,8 +186,7 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
 	j = json_pack("{ss ss ss ss si si so so so so so so sI sI}", "event", event, "tun",
 		      b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
-		      "lid", (int)ipoib_port_lid(&b->port), "mtu",
-		      (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
+		      "lid", (int)ipoib_port_lid(&b->port), "mtu", (int)b->mtu, "neighbours",
 		      list_neighbours(b), "connections", list_connections(b), "not_joined",
 		      refused_groups(b), "interface", interface_counters(ddps_ipoib_if_stats(b->f)),
 		      "port", ipoib_port_counters(&b->port), "cm",

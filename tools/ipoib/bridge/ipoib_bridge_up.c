@@ -3,6 +3,7 @@
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "cli/sessctl.h"
 #include <string.h>
+#include <sys/socket.h>
 
 static struct ddps_ipoib_if *get_bridge_if(void *user)
 {
@@ -29,6 +30,12 @@ static const char *note_failure(struct bridge *b, const uint8_t *mgid, int err)
 		at = &b->failed[b->next_failed++ % BRIDGE_FAILED];
 	at->err = err;
 	memcpy(at->mgid, mgid, DDPS_IPOIB_GID_LEN);
+	if (!*why && err == DDPS_E_TIMEDOUT)
+		why = b->o->sa
+			      ? "the subnet administration does not answer; try: start it, and see "
+				"that --sa is its address"
+			      : "the subnet administration does not answer; try: see that a subnet "
+				"manager runs";
 	snprintf(at->why, sizeof at->why, "%s", *why ? why : ddps_strerror(err));
 	return at->why;
 }
@@ -59,6 +66,30 @@ static void say_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
 		fprintf(b->out.err, "%s: IPv6 is not served: %s\n", b->o->tun, b->narrow);
 }
 
+/* Where there are datagrams only, the device takes what one of this link holds.  The kernel takes IPv6
+ * addresses away below 1280. */
+static void fit_device(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
+{
+	unsigned most = b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN, was = b->mtu;
+	unsigned mtu = ddps_ipoib_mtu_ud(link_mtu);
+	char why[300];
+
+	if (mtu > most)
+		mtu = most;
+	if (b->cfg.me.addr.flags || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0 || mtu == was)
+		return;
+	if (tun_mtu(b->o->tun, mtu, why, sizeof why)) {
+		out_note(&b->out, "%s; a datagram of this link holds %u octets", why, mtu);
+		return;
+	}
+	b->mtu = mtu;
+	for (unsigned i = 0; was < DDPS_IPOIB_MTU_MIN_V6 && i < b->n_ip; i++)
+		if (mtu >= DDPS_IPOIB_MTU_MIN_V6 && b->ip[i].family == AF_INET6 &&
+		    tun_address(b->o->tun, AF_INET6, b->ip[i].addr, b->ip[i].prefix, why,
+				sizeof why))
+			out_note(&b->out, "%s", why);
+}
+
 static void pass_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
 			uint32_t link_mtu, uint64_t now)
 {
@@ -75,8 +106,10 @@ static void pass_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int 
 			fprintf(b->out.err, "%s: group %s cannot be joined: %s\n", b->o->tun, text,
 				why);
 	}
-	if (!err)
+	if (!err) {
 		say_narrow(b, mgid, link_mtu);
+		fit_device(b, mgid, link_mtu);
+	}
 	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
 }
 

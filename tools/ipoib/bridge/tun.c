@@ -68,13 +68,19 @@ int tun_open(const char *name, unsigned mtu, char *why, size_t why_len)
 	}
 	/* if the kernel does not know them, it cuts and adds up by itself */
 	(void)ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6);
+	return tun_mtu(name, mtu, why, why_len) ? close_tun(fd) : fd;
+}
+
+int tun_mtu(const char *name, unsigned mtu, char *why, size_t why_len)
+{
+	struct ifreq r;
+
 	fill_ifreq(&r, name);
 	r.ifr_mtu = (int)mtu;
-	if (call_tun_ioctl(AF_INET, SIOCSIFMTU, &r)) {
-		report_tun_error(name, "setting the MTU", why, why_len);
-		return close_tun(fd);
-	}
-	return fd;
+	if (!call_tun_ioctl(AF_INET, SIOCSIFMTU, &r))
+		return 0;
+	report_tun_error(name, "setting the MTU", why, why_len);
+	return -1;
 }
 
 static int address4(const char *name, const uint8_t *addr, unsigned prefix)
