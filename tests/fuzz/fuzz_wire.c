@@ -9,6 +9,7 @@
 #include "ipoib_cm/wire/wire.h"
 #include "rdmap/rdmap_wire.h"
 #include "sctp_ddp/sd_wire.h"
+#include <ddpsess/advert.h>
 #include <ddpsess/ipoib_cm.h>
 
 static bool within(const uint8_t *at, size_t n, const uint8_t *p, size_t len)
@@ -39,7 +40,13 @@ static void requests(const uint8_t *p, size_t len)
 	struct ddps_rreq q;
 	struct ddps_areq a;
 	struct ddps_aresp r;
+	struct ddps_advert ad;
 	uint8_t out[DDPS_AREQ_LEN];
+
+	if (len >= DDPS_ADVERT_LEN && !ddps_advert_decode(&ad, p, DDPS_ADVERT_LEN)) {
+		ddps_advert_encode(out, &ad);
+		FUZZ_CHECK(!memcmp(out, p, DDPS_ADVERT_LEN));
+	}
 
 	if (len >= DDPS_RREQ_LEN) {
 		ddps_rreq_decode(&q, p);
