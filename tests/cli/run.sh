@@ -64,6 +64,20 @@ faults_are_read() {
 	says err "$PWD/rules:2:16: expected fail, status"
 }
 
+# the lines of an earlier run are nowhere, whatever is refused
+trace_is_emptied() {
+	echo "on completion: explode" >rules
+	printf 'device a\nface ib\n' >wrong
+	local way
+	for way in "--faults rules" "--profile wrong" --check; do
+		echo "1 ibv_open_device: line 1: fail ENOMEM" >traced
+		# shellcheck disable=SC2086 # words are meant
+		dropped 0 $way --trace traced -- sh -c 'ibv_devinfo || :' || return
+		why="$way: the trace has the lines of an earlier run"
+		[ -e traced ] && [ ! -s traced ] || return
+	done
+}
+
 profile() {
 	local f
 	for f in "$here"/../../profiles/*.profile; do
@@ -184,6 +198,7 @@ test_case run-environment environment
 test_case run-nothing-asked nothing_asked
 test_case run-faults faults
 test_case run-faults-read faults_are_read
+test_case 'contact: run-trace-emptied' trace_is_emptied
 test_case run-profile profile
 test_case 'contact 34: run-fabric' fabric
 test_case run-check checks

@@ -73,9 +73,18 @@ options() {
 	DDPSESS_CRC=maybe seen "a bad setting is the drop-in's to tell" "! ibv_devinfo"
 }
 
+# The fixed name is of no use: the view is in the one other folder, which nobody else can write to.
+squatted() { # WHAT
+	seen "contact: the name is $1" "[ \$(ls $class) = ddp0 ] &&
+		[ \$(ls -d $work/run/ddpsess-view-$uid.* | wc -l) = 1 ] &&
+		[ \$(stat -c %u:%a $work/run/ddpsess-view-$uid.*) = $uid:755 ] &&
+		case \$DDPSESS_VIEW in $work/run/ddpsess-view-$uid.*) ;; *) false ;; esac"
+}
+
 # The folder is found again; what is missing of it comes back; somebody else's is not used.
 upkeep() {
-	local dir
+	local dir uid
+	uid=$("${rights[@]}" id -u)
 	mkdir -m 1777 "$work/run"
 	export XDG_RUNTIME_DIR=$work/run
 	seen "one folder for two runs" "true"
@@ -84,9 +93,20 @@ upkeep() {
 	rm -r "$dir/sys/class/infiniband/ddp0/ports"
 	seen "what was removed is there again" "grep -q ACTIVE $class/ddp0/ports/1/state"
 	chmod 777 "${dir%/*}"
-	timeout 20 "${load[@]}" true >"$work/out" 2>&1
-	[ $? = 126 ] && grep -q "view off" "$work/out"
-	result $? "view: a folder that others can write to is refused"
+	squatted "a folder that others can write to"
+	squatted "again, the same folder of one's own"
+	rm -r "$work/run"/*
+	mkdir -m 777 "$work/run/ddpsess-view-$uid" # another user's, if this one may be somebody else
+	[ ${#rights[@]} != 0 ] || chmod 777 "$work/run/ddpsess-view-$uid"
+	squatted "another user's folder"
+	rm -r "$work/run"/*
+	: >"$work/run/ddpsess-view-$uid"
+	squatted "a file"
+	rm -r "$work/run"/*
+	ln -s "$work" "$work/run/ddpsess-view-$uid"
+	squatted "a link"
+	XDG_RUNTIME_DIR=/dev/null/none seen "contact: a runtime directory that is not there" \
+		"[ \$(ls $class) = ddp0 ]"
 	unset XDG_RUNTIME_DIR
 }
 

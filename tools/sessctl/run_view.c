@@ -2,9 +2,11 @@
 /*
  * The view is written by a child that loads the drop-in and asks it, so that it shows whatever
  * devices the program will have.  Its folder is named by what is in it: it stays, and a later run
- * finds it, or the files of it that something has removed are written again.
+ * finds it, or the files of it that something has removed are written again.  Others may have the
+ * folder's fixed name before: then a folder with a name that nobody knew before is used.
  */
 #include "sessctl/run_view.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
@@ -280,19 +282,54 @@ static void describe_view(struct view *v, const struct drop *d, struct ibv_conte
 	file(v, "sys/class/infiniband_verbs/abi_version", "6");
 }
 
+static bool is_own_folder(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & 022);
+}
+
+/* One beside @name in @base, which an earlier run made. */
+static bool find_own_folder(const char *base, const char *name, char *path, size_t len)
+{
+	DIR *dir = opendir(base);
+	size_t n = strlen(name);
+	struct dirent *e;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir)) != NULL) {
+		if (strncmp(e->d_name, name, n) || e->d_name[n] != '.')
+			continue;
+		snprintf(path, len, "%s/%s", base, e->d_name);
+		found = is_own_folder(path);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* Whoever has the name first, this user has a folder.  Return: 0 or errno. */
+static int make_own_folder(const char *base, char *path, size_t len)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "ddpsess-view-%u", (unsigned)geteuid());
+	snprintf(path, len, "%s/%s", base, name);
+	if (!mkdir(path, 0755) || is_own_folder(path) || find_own_folder(base, name, path, len))
+		return 0;
+	snprintf(path, len, "%s/%s.XXXXXX", base, name);
+	return mkdtemp(path) && !chmod(path, 0755) ? 0 : errno;
+}
+
 /* A folder that nobody else can write to.  Return: 0 or errno. */
 static int own_folder(char *path, size_t len)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
-	struct stat st;
 
-	snprintf(path, len, "%s/ddpsess-view-%u", run && *run == '/' && geteuid() ? run : "/tmp",
-		 (unsigned)geteuid());
-	if (mkdir(path, 0755) && errno != EEXIST)
-		return errno;
-	if (lstat(path, &st))
-		return errno;
-	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : EPERM;
+	if (run && *run == '/' && geteuid() && !make_own_folder(run, path, len))
+		return 0;
+	return make_own_folder("/tmp", path, len);
 }
 
 /* dlsym's object pointer as a function's: POSIX wants them to be alike. */
@@ -390,7 +427,7 @@ int run_view_write(const char *library, char root[PATH_MAX], struct run_fault *f
 	}
 	snprintf(f->why, sizeof f->why, "no view of /sys/class/infiniband can be written: %s",
 		 strerror(got == sizeof a ? a.err : ECHILD));
-	snprintf(f->try, sizeof f->try, "--view off, or see to /tmp/ddpsess-view-%u",
-		 (unsigned)geteuid());
+	snprintf(f->try, sizeof f->try,
+		 "--view off, or a folder that you may write to in XDG_RUNTIME_DIR");
 	return -1;
 }

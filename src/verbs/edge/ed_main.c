@@ -166,7 +166,7 @@ static int start_edge(const struct vd_config *cfg)
 		return -1;
 	if (!*cfg->faults && !cfg->check && !cfg->strict && !ed_depth_wanted())
 		return 0;
-	if ((*cfg->faults && read_rules(cfg->faults)) || (*cfg->trace && open_trace(cfg->trace)))
+	if (*cfg->faults && read_rules(cfg->faults))
 		return -1;
 	ed.rules.seed = cfg->seed;
 	ed.begun = ed_ms();
@@ -176,8 +176,11 @@ static int start_edge(const struct vd_config *cfg)
 
 int ed_start(const struct vd_config *cfg)
 {
-	int err = *cfg->profile ? read_profile(cfg->profile) : 0;
+	/* First: whatever is refused after it, nobody finds the lines of an earlier run there. */
+	int err = *cfg->trace ? open_trace(cfg->trace) : 0;
 
+	if (!err && *cfg->profile)
+		err = read_profile(cfg->profile);
 	if (!err && cfg->strict)
 		ed_strict_start(cfg);
 	err = err ? err : start_edge(cfg);
