@@ -133,10 +133,9 @@ $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
 # sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.  Its threads live as long as
 # the process, so that it is never unloaded (nodelete).
-$(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A) src/verbs/libddpsess-verbs.map
+$(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
-		-Wl,--version-script=src/verbs/libddpsess-verbs.map \
 		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # It takes the place of functions of libc, which headers must not turn into others.

@@ -50,7 +50,6 @@ $(shell mkdir -p $L; new=$(ASKED).$$$$; \
 	{ clang --version; clang-tidy --version; cat mk/lint.mk .clang-tidy; } >$$new; \
 	cmp -s $$new $(ASKED) && rm $$new || mv $$new $(ASKED))
 
-$L/tests/%.warn: CPPFLAGS += -DVD_OUTER
 $L/%.warn: % $(ASKED)
 	@mkdir -p $(@D)
 	@clang $(CPPFLAGS) $(CFLAGS) $(WARN) -fsyntax-only -MMD -MP -MT $@ -MF $@.d $<

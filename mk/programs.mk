@@ -14,7 +14,7 @@ E2E	   := $(B)/e2e
 
 # Criterion's test macros define functions without a prototype and shadow by design.
 $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
-$(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
+$(B)/tests/%.o: CPPFLAGS += -Itests -Itools
 
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign
@@ -85,7 +85,7 @@ CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|
 CROSS_SUP  := $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
-$(B)/bare/%.o: CPPFLAGS += -Itests/cross -Itests -Itools -DVD_OUTER
+$(B)/bare/%.o: CPPFLAGS += -Itests/cross -Itests -Itools
 $(B)/bare/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC   $<")

@@ -92,9 +92,10 @@ fresh() { # a tree without a breach
 	echo '#include "low/low.h"' >"$tree/src/high/high.h"
 	echo '#define UP 1' >"$tree/src/high/up.h"
 	printf '%s\n' '/* a source */' '#include "low/low.h"' 'void low(void) {} int close(int n) { return n; }' \
+		'__attribute__((weak)) void front(void) {} void g(void) { front(); }' \
 		>"$tree/src/low/low.c"
 	printf '%s\n' '#include <stdio.h>' '#include "high/high.h"' '#include "low/low.h"' \
-		'void low(void); void p_high(void) { low(); } void high(void) { p_high(); }' >"$tree/src/high/high.c"
+		'void low(void); void p_high(void) { low(); } void high(void) { p_high(); } void front(void) {}' >"$tree/src/high/high.c"
 	printf '%s\n' '#include <p/p.h>' '#include <unistd.h>' 'void t(void) { p_high(); close(0); }' \
 		>"$tree/tools/t/t.c"
 	echo '#define T 1' >"$tree/tests/help.h"
@@ -114,15 +115,15 @@ compile_all
 holds "$tree" build >"$work/found" 2>&1
 result $? "a tree without a breach passes"
 breach "a call that runs upward" src/low/low.c 'void high(void); void f(void) { high(); }' \
-	'src/low/low.c:4: uses high, but src/low may not call src/high'
+	'src/low/low.c:5: uses high, but src/low may not call src/high'
 breach "one of what is public" src/low/low.c 'void f(void) { p_high(); }' \
-	'src/low/low.c:4: uses p_high, but src/low may not call src/high'
+	'src/low/low.c:5: uses p_high, but src/low may not call src/high'
 breach "one that a table holds" src/low/low.c 'void high(void); void (*f)(void) = high;' \
-	'src/low/low.c:4: uses high,'
+	'src/low/low.c:5: uses high,'
 breach "a tool that calls what is not public" tools/t/t.c 'void low(void); void f(void) { low(); }' \
 	'tools/t/t.c:4: uses low, but tools/t may not call src/low'
 breach "an include that runs upward" src/low/low.c '#include "high/high.h"' \
-	'src/low/low.c:4: includes src/high/high.h'
+	'src/low/low.c:5: includes src/high/high.h'
 breach "one in a header" src/low/low.h '#include "../high/up.h"' \
 	'src/low/low.h:2: includes src/high/up.h'
 breach "one by a long way round" tools/t/t.c '#include "../../tests/help.h"' \

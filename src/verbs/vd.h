@@ -12,6 +12,7 @@
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
  *   vd_whole.[ch]	what the program closes that is not its own
+ *   vd_front.[ch]	the table of what stands in front	verbs_calls.def	the calls that it sees
  * ib/, the calls of libibverbs:
  *   vd_pd.c		protection domains and memory regions
  *   vd_domain.c	thread and parent domains	vd_import.c	objects by their handles
@@ -30,18 +31,16 @@
  *   vd_oob.[ch]	queue pairs that programs connect themselves
  *   vd_held.c		ends of connections that are told later
  * ud/, datagrams: vd_ud.h
- * edge/, what stands before all these if the program is to see faults: ed.h
+ * edge/, what stands in front of all these if the program is to see faults: ed.h
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
  */
 #include "common/system/lock.h"
 #include "verbs/ib/vd_ports.h"
+#include "verbs/vd_front.h"
 #include "verbs/vd_whole.h"
 #include <ddpsess/ddpsess.h>
-#include <infiniband/verbs.h>
-#include <netinet/in.h>
-#include <rdma/rdma_cma.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -183,12 +182,22 @@ struct vd_context {
 	unsigned users;			 /* atomic: the program, domains and queues */
 	struct vd_context *next, **prev; /* in vd_process.contexts */
 	struct vd_port_seen port[VD_PORTS];
+	bool roce;		/* it says that it is a RoCE device */
+	unsigned ports, down;	/* how many; a bit for each that is always down */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
 static inline struct vd_process *vd_process_of(const struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context)->p;
+}
+static inline bool vd_is_roce(const struct ibv_context *ctx)
+{
+	return vd_of(ctx, struct vd_context, v.context)->roce;
+}
+static inline unsigned vd_port_count(const struct ibv_context *ctx)
+{
+	return vd_of(ctx, struct vd_context, v.context)->ports;
 }
 /* Whether it is the parent's, for calls that take a lock of an object's, by the cheapest way. */
 static inline bool vd_is_inherited(const struct ibv_context *ctx)
@@ -493,7 +502,5 @@ void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
 int vd_fail(int error); /* sets errno, returns -1 */
 /* For calls that return the number: errno has it as well, where a device's driver leaves it. */
 int vd_refuse(int error);
-
-#include "verbs/ed_names.h"
 
 #endif

@@ -26,7 +26,7 @@
 	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |                     \
 	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV)
 
-VD_API struct ibv_device **ibv_get_device_list(int *num)
+struct ibv_device **vdi_ibv_get_device_list(int *num)
 {
 	struct ibv_device **list = calloc(2, sizeof *list);
 
@@ -49,7 +49,7 @@ VD_API const char *ibv_get_device_name(struct ibv_device *device)
 
 VD_API int ibv_get_device_index(struct ibv_device *device)
 {
-	return ed_device_index(device);
+	return (int)vd_device_index(device);
 }
 
 /* The first that is up and not loopback, else loopback. */
@@ -88,7 +88,7 @@ static void fill_gid(union ibv_gid *gid)
 	vd_gid_of(&a4, gid);
 }
 
-VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
+__be64 vdi_ibv_get_device_guid(struct ibv_device *device)
 {
 	union ibv_gid gid;
 	__be64 guid;
@@ -109,7 +109,7 @@ static int query_vd_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_1024,
 		.gid_tbl_len = VD_GIDS,
-		.max_msg_sz = ed_is_roce(ctx) ? VD_ROCE_MSG_MAX : UINT32_MAX,
+		.max_msg_sz = vd_is_roce(ctx) ? VD_ROCE_MSG_MAX : UINT32_MAX,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.active_width = 2, /* 4X */
@@ -124,18 +124,18 @@ static int query_vd_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_
 	return 0;
 }
 
-VD_API int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+int vdi_ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	/* The old form ends before the members that were added later. */
 	return query_vd_port(ctx, port, (struct ibv_port_attr *)attr,
 			     offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
+int vdi_ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
 	memset(a, 0, sizeof *a);
 	snprintf(a->fw_ver, sizeof a->fw_ver, "%s", ddps_version());
-	a->node_guid = ibv_get_device_guid(vd_device());
+	a->node_guid = vdi_ibv_get_device_guid(vd_device());
 	a->sys_image_guid = a->node_guid;
 	a->vendor_id = VENDOR;
 	a->vendor_part_id = VENDOR_PART;
@@ -176,7 +176,7 @@ static int query_vd_device(struct ibv_context *ctx, const struct ibv_query_devic
 
 	if (in && in->comp_mask)
 		return EINVAL;
-	ibv_query_device(ctx, &a.orig_attr);
+	vdi_ibv_query_device(ctx, &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
 	a.max_dm_size = VD_MAX_DM;
@@ -213,7 +213,7 @@ static void enlist_context(struct vd_process *p, struct vd_context *c)
 	ddps_unlock(&p->named_lock);
 }
 
-VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
+struct ibv_context *vdi_ibv_open_device(struct ibv_device *device)
 {
 	struct vd_process *p = vd_process();
 	struct vd_context *c = p ? calloc(1, sizeof *c) : NULL;
@@ -241,6 +241,8 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->v.advise_mr = vd_advise_mr;
 	ctx = &c->v.context;
 	ctx->device = device;
+	c->roce = vd_config()->roce;
+	c->ports = 1;
 	ctx->ops.alloc_mw = vd_alloc_mw;
 	ctx->ops.dealloc_mw = vd_dealloc_mw;
 	ctx->ops.bind_mw = vd_bind_mw;
@@ -263,7 +265,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 		free(c);
 		return NULL;
 	}
-	ed_dress(ctx);
+	vd_front.dress(ctx);
 	vd_ports_note(c);
 	enlist_context(p, c);
 	return ctx;
@@ -299,7 +301,7 @@ VD_API int ibv_close_device(struct ibv_context *ctx)
 
 /* ---- GIDs and keys ---- */
 
-VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
+int vdi_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
 {
 	(void)ctx;
 	if (port != 1 || index)
@@ -308,8 +310,8 @@ VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union
 	return 0;
 }
 
-VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
-			     struct ibv_gid_entry *entry, uint32_t flags, size_t len)
+int vdi__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			  struct ibv_gid_entry *entry, uint32_t flags, size_t len)
 {
 	/* Kernels say of an RNIC's GIDs neither RoCE v1 nor v2. */
 	struct ibv_gid_entry e = { .port_num = 1,
@@ -328,10 +330,10 @@ VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 	return 0;
 }
 
-VD_API ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
-				    size_t max, uint32_t flags, size_t len)
+ssize_t vdi__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max,
+				 uint32_t flags, size_t len)
 {
-	int err = max < VD_GIDS ? EINVAL : _ibv_query_gid_ex(ctx, 1, 0, entries, flags, len);
+	int err = max < VD_GIDS ? EINVAL : vdi__ibv_query_gid_ex(ctx, 1, 0, entries, flags, len);
 
 	return err ? -err : VD_GIDS;
 }
@@ -344,13 +346,13 @@ VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned in
 VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned index,
 			      enum gid_type *type)
 {
-	if (!port || port > ed_ports(ctx) || index)
+	if (!port || port > vd_port_count(ctx) || index)
 		return vd_fail(EINVAL);
-	*type = ed_is_roce(ctx) ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
+	*type = vd_is_roce(ctx) ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
 	return 0;
 }
 
-VD_API int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+int vdi_ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
 {
 	(void)ctx;
 	if (port != 1 || index)
@@ -359,7 +361,7 @@ VD_API int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be
 	return 0;
 }
 
-VD_API int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
+int vdi_ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
 {
 	(void)ctx;
 	return port == 1 && ntohs(pkey) == 0xffff ? 0 : -1;
@@ -388,12 +390,13 @@ struct ibv_context *vd_shared_context(unsigned i)
 {
 	struct vd_process *p = vd_process();
 	struct ibv_context *now;
+	unsigned n;
 
 	if (!p)
 		return NULL;
 	ddps_lock(&p->shared_lock);
 	if (!p->shared[i])
-		p->shared[i] = ibv_open_device(ed_device_numbered(i));
+		p->shared[i] = vdi_ibv_open_device(vd_front.devices(&n) + i);
 	now = p->shared[i];
 	ddps_unlock(&p->shared_lock);
 	return now;
@@ -409,7 +412,7 @@ struct ibv_pd *vd_shared_pd(unsigned i)
 		return NULL;
 	ddps_lock(&p->shared_lock);
 	if (!p->shared_pd[i])
-		p->shared_pd[i] = ibv_alloc_pd(ctx);
+		p->shared_pd[i] = vdi_ibv_alloc_pd(ctx);
 	now = p->shared_pd[i];
 	ddps_unlock(&p->shared_lock);
 	return now;

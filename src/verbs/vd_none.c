@@ -78,7 +78,7 @@ VD_API int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 /* A rejection without such options is what the other side gets. */
 VD_API int rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
 {
-	return rdma_reject(id, data, len);
+	return vdi_rdma_reject(id, data, len);
 }
 
 /* ---- addresses of the link ---- */

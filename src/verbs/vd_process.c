@@ -87,7 +87,7 @@ const struct vd_config *vd_config(void)
 	ddps_lock(&global.lock);
 	if (!global.configured) {
 		vd_config_read(&global.cfg);
-		if (ed_start(&global.cfg))
+		if (vd_front_fill(&vd_front, &global.cfg))
 			global.cfg.bad = true;
 		make_device(&global.device, global.cfg.name, global.cfg.roce);
 		pthread_atfork(lock_process_for_fork, unlock_process_after_fork,
@@ -360,7 +360,7 @@ __attribute__((destructor)) static void finish(void)
 	if (global.cfg.stats)
 		await_stats(global.p);
 	vd_capture_tell(global.p);
-	if (global.cfg.check && ck_end()) {
+	if (vd_front.end()) {
 		fflush(NULL);
 		_exit(CHECK_STATUS);
 	}

@@ -34,5 +34,5 @@ bool vd_has_rfc7306(const struct ibv_context *ctx)
 {
 	const struct vd_config *cfg = vd_config();
 
-	return cfg->rfc7306 && (!cfg->strict || ed_is_roce(ctx));
+	return cfg->rfc7306 && (!cfg->strict || vd_is_roce(ctx));
 }

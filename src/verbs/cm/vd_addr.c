@@ -100,8 +100,8 @@ static int look_up_node(struct rdma_addrinfo *ai, const char *node, const char *
 	return 0;
 }
 
-VD_API int rdma_getaddrinfo(const char *node, const char *service,
-			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+int vdi_rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+			 struct rdma_addrinfo **res)
 {
 	struct rdma_addrinfo *ai;
 	int err = 0;
@@ -125,9 +125,12 @@ VD_API int rdma_getaddrinfo(const char *node, const char *service,
 
 VD_API struct ibv_context **rdma_get_devices(int *num)
 {
-	unsigned n = ed_device_count(), got = 0;
-	struct ibv_context **list = calloc(n + 1, sizeof *list);
+	struct ibv_context **list;
+	unsigned n, got = 0;
 
+	vd_config();
+	vd_front.devices(&n);
+	list = calloc(n + 1, sizeof *list);
 	for (unsigned i = 0; list && i < n; i++) {
 		list[got] = vd_shared_context(i);
 		got += list[got] != NULL;

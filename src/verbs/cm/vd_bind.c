@@ -165,7 +165,7 @@ void vd_source_port(struct vd_process *p, struct vd_id *id)
 		id->reserved = -1;
 }
 
-VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
+int vdi_rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);

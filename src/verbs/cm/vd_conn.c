@@ -56,7 +56,7 @@ static void keep_retries(struct vd_qp *qp, const struct rdma_conn_param *conn)
 	qp->said.rnr_retry = conn && conn->rnr_retry_count < most ? conn->rnr_retry_count : most;
 }
 
-VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
+int vdi_rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -91,7 +91,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 }
 
 /* The set-up of iWARP has no third message: it is all there. */
-VD_API int rdma_establish(struct rdma_cm_id *id)
+int vdi_rdma_establish(struct rdma_cm_id *id)
 {
 	return id->qp || vd_id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
 }
@@ -117,7 +117,7 @@ static int listen_for_id(struct vd_process *p, struct vd_id *id, unsigned backlo
 	return err ? vd_errno(err) : 0;
 }
 
-VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
+int vdi_rdma_listen(struct rdma_cm_id *ibid, int backlog)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -153,7 +153,7 @@ static bool was_request_seen(struct vd_process *p, const struct vd_id *id)
 	return asked;
 }
 
-VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
+int vdi_rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -191,7 +191,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
 }
 
-VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
+int vdi_rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -218,7 +218,7 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 	return err && err != DDPS_E_CLOSED ? vd_fail(vd_errno(err)) : 0;
 }
 
-VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
+int vdi_rdma_disconnect(struct rdma_cm_id *ibid)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -351,7 +351,7 @@ static void take_conn_rejected(struct vd_id *id, const struct ddps_event *ev)
 static bool is_answer_due(const struct vd_qp *qp)
 {
 	return qp == qp->id->control ||
-	       (qp->lent && !qp->id->id.qp && ed_is_roce(qp->qp.qp_base.context));
+	       (qp->lent && !qp->id->id.qp && vd_is_roce(qp->qp.qp_base.context));
 }
 
 static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)

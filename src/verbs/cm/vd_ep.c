@@ -8,25 +8,25 @@
 static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *ai, struct ibv_pd *pd,
 		       struct ibv_qp_init_attr *attr)
 {
-	if (rdma_resolve_addr(id, ai->ai_src_addr, ai->ai_dst_addr, 2000) ||
-	    rdma_resolve_route(id, 2000))
+	if (vdi_rdma_resolve_addr(id, ai->ai_src_addr, ai->ai_dst_addr, 2000) ||
+	    vdi_rdma_resolve_route(id, 2000))
 		return -1;
 	if (!attr)
 		return 0;
 	attr->qp_type = (enum ibv_qp_type)ai->ai_qp_type; /* programs pass 0 */
-	return rdma_create_qp(id, pd, attr);
+	return vdi_rdma_create_qp(id, pd, attr);
 }
 
-VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
-			  struct ibv_qp_init_attr *attr)
+int vdi_rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
+		       struct ibv_qp_init_attr *attr)
 {
 	struct rdma_cm_id *id;
 	int ret, err;
 
-	if (rdma_create_id(NULL, &id, NULL, (enum rdma_port_space)ai->ai_port_space))
+	if (vdi_rdma_create_id(NULL, &id, NULL, (enum rdma_port_space)ai->ai_port_space))
 		return -1;
 	if (ai->ai_flags & RAI_PASSIVE) {
-		ret = rdma_bind_addr(id, ai->ai_src_addr);
+		ret = vdi_rdma_bind_addr(id, ai->ai_src_addr);
 		if (attr) {
 			vd_id_of(id)->ep_attr = *attr;
 			vd_id_of(id)->ep_attr.qp_type = (enum ibv_qp_type)ai->ai_qp_type;
@@ -38,23 +38,23 @@ VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, str
 	}
 	if (ret) {
 		err = errno;
-		rdma_destroy_ep(id);
+		vdi_rdma_destroy_ep(id);
 		return vd_fail(err);
 	}
 	*out = id;
 	return 0;
 }
 
-VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
+void vdi_rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	if (id->qp)
-		rdma_destroy_qp(id);
+		vdi_rdma_destroy_qp(id);
 	if (id->srq)
 		rdma_destroy_srq(id);
-	rdma_destroy_id(id);
+	vdi_rdma_destroy_id(id);
 }
 
-VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
+int vdi_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 {
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
@@ -67,7 +67,7 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 		rdma_ack_cm_event(listen->event);
 		listen->event = NULL;
 	}
-	if (rdma_get_cm_event(listen->channel, &e))
+	if (vdi_rdma_get_cm_event(listen->channel, &e))
 		return -1;
 	if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		rdma_ack_cm_event(e);
@@ -78,18 +78,18 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 		int err = errno;
 
 		rdma_ack_cm_event(e);
-		rdma_destroy_id(id); /* nobody else could */
+		vdi_rdma_destroy_id(id); /* nobody else could */
 		return vd_fail(err);
 	}
 	/* The request's private data stays readable through the event. */
 	listen->event = NULL;
 	id->event = e;
 	attr = l->ep_attr;
-	if (l->has_ep_attr && rdma_create_qp(id, l->ep_pd, &attr)) {
+	if (l->has_ep_attr && vdi_rdma_create_qp(id, l->ep_pd, &attr)) {
 		int err = errno;
 
-		rdma_reject(id, NULL, 0);
-		rdma_destroy_id(id);
+		vdi_rdma_reject(id, NULL, 0);
+		vdi_rdma_destroy_id(id);
 		return vd_fail(err);
 	}
 	*out = id;

@@ -11,7 +11,7 @@
 #define STALE_MOST 128
 
 /* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event. */
-VD_API struct rdma_event_channel *rdma_create_event_channel(void)
+struct rdma_event_channel *vdi_rdma_create_event_channel(void)
 {
 	struct vd_process *p = vd_process();
 	struct vd_evch *ch = p ? calloc(1, sizeof *ch) : NULL;
@@ -244,7 +244,7 @@ bool vd_event_waits(const struct vd_id *id)
 	return vd_of(id->id.channel, struct vd_evch, ch)->first;
 }
 
-VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
+int vdi_rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
 	struct vd_process *p = ch->p;
@@ -326,7 +326,7 @@ int vd_sync(struct vd_id *id, int ret)
 		rdma_ack_cm_event(id->id.event);
 		id->id.event = NULL;
 	}
-	if (rdma_get_cm_event(id->id.channel, &e))
+	if (vdi_rdma_get_cm_event(id->id.channel, &e))
 		return -1;
 	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): vd_fail is never 0 */
 	id->id.event = e;

@@ -6,7 +6,7 @@
 
 bool vd_is_ib(const struct vd_id *id)
 {
-	return id->id.verbs && ed_is_roce(id->id.verbs);
+	return id->id.verbs && vd_is_roce(id->id.verbs);
 }
 
 bool vd_ib_too_long(const struct vd_id *id, size_t len, unsigned room)

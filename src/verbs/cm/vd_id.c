@@ -21,7 +21,7 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 	if (!id)
 		return NULL;
 	id->sync = !ch;
-	id->id.channel = ch ? ch : rdma_create_event_channel();
+	id->id.channel = ch ? ch : vdi_rdma_create_event_channel();
 	if (!id->id.channel) {
 		free(id);
 		return NULL;
@@ -48,8 +48,8 @@ void vd_id_free(struct vd_id *id)
 	free(id);
 }
 
-VD_API int rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *context,
-			  enum rdma_port_space ps)
+int vdi_rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *context,
+		       enum rdma_port_space ps)
 {
 	struct vd_id *id;
 
@@ -101,7 +101,7 @@ static void forget_events(struct vd_process *p, struct vd_id *id)
 	vd_event_drop(id);
 }
 
-VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
+int vdi_rdma_destroy_id(struct rdma_cm_id *ibid)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -139,7 +139,7 @@ int vd_id_bind_device(struct vd_id *id)
 
 	if (id->id.verbs)
 		return 0;
-	i = (unsigned)ed_device_index(ed_device_at(&id->id.route.addr.src_addr, &id->id.port_num));
+	i = vd_device_index(vd_front.device_at(&id->id.route.addr.src_addr, &id->id.port_num));
 	ctx = vd_shared_context(i);
 	pd = ctx ? vd_shared_pd(i) : NULL;
 	if (!pd)
@@ -283,8 +283,8 @@ static int post_id_event(struct vd_id *id, enum vd_id_state state, enum rdma_cm_
 	return err ? vd_fail(err) : 0;
 }
 
-VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, struct sockaddr *dst,
-			     int timeout_ms)
+int vdi_rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, struct sockaddr *dst,
+			  int timeout_ms)
 {
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_process *p = vd_id_process(id);
@@ -297,7 +297,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 		return vd_fail(EINVAL);
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
 		return vd_fail(EAFNOSUPPORT);
-	if (id->state == VD_ID_IDLE && src && rdma_bind_addr(ibid, src))
+	if (id->state == VD_ID_IDLE && src && vdi_rdma_bind_addr(ibid, src))
 		return -1;
 	if (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND)
 		return vd_fail(EINVAL);
@@ -315,7 +315,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	return vd_sync(id, post_id_event(id, VD_ID_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
 
-VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
+int vdi_rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 {
 	struct vd_id *id = vd_id_of(ibid);
 
@@ -345,7 +345,7 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 	bool was_sync = id->sync;
 
 	if (p && !now)
-		now = rdma_create_event_channel();
+		now = vdi_rdma_create_event_channel();
 	if (!p || !now)
 		return -1;
 	if (was_sync && ibid->event) { /* the library fetched it, the library lets it go */
@@ -369,10 +369,10 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 /* A queue and a channel for one direction, as the program gave none. */
 static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq **cq, uint32_t n)
 {
-	*ch = ibv_create_comp_channel(id->id.verbs);
+	*ch = vdi_ibv_create_comp_channel(id->id.verbs);
 	if (!*ch)
 		return -1;
-	*cq = ibv_create_cq(id->id.verbs, (int)(n ? n : 1), &id->id, *ch, 0);
+	*cq = vdi_ibv_create_cq(id->id.verbs, (int)(n ? n : 1), &id->id, *ch, 0);
 	if (*cq)
 		return 0;
 	ibv_destroy_comp_channel(*ch);
@@ -384,9 +384,9 @@ static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq
 static void destroy_cqs(struct rdma_cm_id *id)
 {
 	if (id->recv_cq && id->recv_cq_channel)
-		ibv_destroy_cq(id->recv_cq);
+		vdi_ibv_destroy_cq(id->recv_cq);
 	if (id->send_cq && id->send_cq_channel && id->send_cq != id->recv_cq)
-		ibv_destroy_cq(id->send_cq);
+		vdi_ibv_destroy_cq(id->send_cq);
 	if (id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->recv_cq_channel);
 	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
@@ -428,7 +428,7 @@ static int create_fails(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr,
 	return vd_fail(err);
 }
 
-VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+int vdi_rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_init_attr said = *attr;
 	struct vd_id *id = vd_id_of(ibid);
@@ -460,7 +460,7 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 	return 0;
 }
 
-VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *ex)
+int vdi_rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *ex)
 {
 	struct ibv_qp_init_attr attr;
 	int ret;
@@ -468,7 +468,7 @@ VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	memcpy(&attr, ex, sizeof attr);
 	if (ex->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return vd_fail(EOPNOTSUPP);
-	ret = rdma_create_qp(id, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
+	ret = vdi_rdma_create_qp(id, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
 	if (!ret) {
 		ex->cap = attr.cap;
 		ex->send_cq = attr.send_cq;
@@ -477,10 +477,10 @@ VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	return ret;
 }
 
-VD_API void rdma_destroy_qp(struct rdma_cm_id *ibid)
+void vdi_rdma_destroy_qp(struct rdma_cm_id *ibid)
 {
 	if (ibid->qp)
-		ibv_destroy_qp(ibid->qp);
+		vdi_ibv_destroy_qp(ibid->qp);
 	ibid->qp = NULL;
 	destroy_cqs(ibid);
 }

@@ -23,7 +23,7 @@ static struct vd_qp *make_control_qp(struct vd_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 
-	id->control_cq = ibv_create_cq(id->id.verbs, 2, NULL, NULL, 0);
+	id->control_cq = vdi_ibv_create_cq(id->id.verbs, 2, NULL, NULL, 0);
 	if (!id->control_cq)
 		return NULL;
 	attr.send_cq = attr.recv_cq = id->control_cq;
@@ -42,9 +42,9 @@ void vd_control_free(struct vd_id *id)
 	int keep = errno;
 
 	if (id->control)
-		ibv_destroy_qp(&id->control->qp.qp_base);
+		vdi_ibv_destroy_qp(&id->control->qp.qp_base);
 	if (id->control_cq)
-		ibv_destroy_cq(id->control_cq);
+		vdi_ibv_destroy_cq(id->control_cq);
 	id->control = NULL;
 	id->control_cq = NULL;
 	errno = keep;

@@ -62,15 +62,15 @@ static struct vd_oob_port *port_new(struct vd_process *p, const struct sockaddr_
 	if (!port)
 		return NULL;
 	vd_gid_of(a4, &port->gid);
-	if (rdma_create_id(NULL, &port->listener, NULL, RDMA_PS_TCP)) {
+	if (vdi_rdma_create_id(NULL, &port->listener, NULL, RDMA_PS_TCP)) {
 		free(port);
 		return NULL;
 	}
 	vd_of(port->listener, struct vd_id, id)->oob = port;
-	if (rdma_bind_addr(port->listener, (struct sockaddr *)(uintptr_t)a4) ||
-	    rdma_listen(port->listener, BACKLOG)) {
+	if (vdi_rdma_bind_addr(port->listener, (struct sockaddr *)(uintptr_t)a4) ||
+	    vdi_rdma_listen(port->listener, BACKLOG)) {
 		err = errno;
-		rdma_destroy_id(port->listener);
+		vdi_rdma_destroy_id(port->listener);
 		free(port);
 		errno = err;
 		return NULL;
@@ -123,7 +123,7 @@ int vd_oob_new(struct vd_qp *qp)
 
 	if (!o)
 		return ENOMEM;
-	ed_host_address(qp->qp.qp_base.context, &a4);
+	vd_own_address(qp->qp.qp_base.context, &a4);
 	ddps_lock(&p->oob_lock); /* one more port is enough for all who look for one */
 	placed = place_oob_qp(p, qp, o, &a4) || (port_new(p, &a4) && place_oob_qp(p, qp, o, &a4));
 	err = placed ? 0 : errno;

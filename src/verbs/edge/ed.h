@@ -18,9 +18,6 @@
  * may hold a queue pair's lock (between wr_start and wr_complete) when it gets here.  The process's
  * lock may be held around it.
  */
-#ifndef VD_OUTER
-#define VD_OUTER
-#endif
 #include "verbs/vd.h"
 #include "verbs/edge/ck.h"
 #include "verbs/fault/vf.h"
@@ -214,10 +211,13 @@ const struct vp_device *ed_device_of(const struct ibv_device *device);
 /* The list of devices by a profile. */
 struct ibv_device **ed_device_list(int *num);
 void ed_profile_dress(struct vd_context *c);
+/* Into a new context (ed_calls.c): vd_front.h. */
+void ed_dress(struct ibv_context *ctx);
 /* What the drop-in has, for vp_parse. */
 extern const uint64_t ed_most[VP_LIMITS];
 /* They have been read. */
 void ed_profile_start(void);
+void ed_profile_fill(struct vd_front *front);
 void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *attr);
 int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int ed_show_gid(struct ibv_context *ctx, unsigned port, unsigned index, struct ibv_gid_entry *e);

@@ -429,8 +429,6 @@ void ed_dress(struct ibv_context *ctx)
 {
 	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
 
-	if (!ed_on_at_all())
-		return;
 	ed.query_port = c->v.query_port;
 	ed.create_qp_ex = c->v.create_qp_ex;
 	ed.create_cq_ex = c->v.create_cq_ex;

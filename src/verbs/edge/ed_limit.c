@@ -24,7 +24,7 @@ static uint64_t get_read_limit(const struct ibv_context *ctx, enum vp_limit what
 
 static unsigned *get_limit_count(const struct ibv_context *ctx, enum vp_limit what)
 {
-	return &ed.count[ed_device_index(ctx->device)][what];
+	return &ed.count[vd_device_index(ctx->device)][what];
 }
 
 int ed_take(struct ibv_context *ctx, enum vp_limit what)
@@ -115,7 +115,7 @@ int ed_check_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int err = 0;
 
 	if (mask & IBV_QP_PORT) {
-		if (!attr->port_num || attr->port_num > ed_ports(qp->context))
+		if (!attr->port_num || attr->port_num > vd_port_count(qp->context))
 			return EINVAL;
 		attr->port_num = 1;
 	}

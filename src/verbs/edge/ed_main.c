@@ -174,7 +174,7 @@ static int start_edge(const struct vd_config *cfg)
 	return 0;
 }
 
-int ed_start(const struct vd_config *cfg)
+int vd_front_fill(struct vd_front *front, const struct vd_config *cfg)
 {
 	/* First: whatever is refused after it, nobody finds the lines of an earlier run there. */
 	int err = *cfg->trace ? open_trace(cfg->trace) : 0;
@@ -185,8 +185,14 @@ int ed_start(const struct vd_config *cfg)
 		ed_strict_start(cfg);
 	err = err ? err : start_edge(cfg);
 	make_conds();
-	if (ed.on || ed.profile.n)
+	if (ed.on || ed.profile.n) {
 		pthread_atfork(lock_edge_for_fork, unlock_edge_after_fork, reset_edge_in_child);
+		front->dress = ed_dress;
+	}
+	if (ed.profile.n)
+		ed_profile_fill(front);
+	if (ck_on())
+		front->end = ck_end;
 	__atomic_store_n(&ed.asked, true, __ATOMIC_RELEASE);
 	return err;
 }

@@ -48,33 +48,10 @@ const struct vp_device *ed_device_of(const struct ibv_device *device)
 	return &ed.profile.device[device - ed.device];
 }
 
-unsigned ed_device_count(void)
+static struct ibv_device *list_profile_devices(unsigned *n)
 {
-	return ed_profiled() ? ed.profile.n : 1;
-}
-
-struct ibv_device *ed_device_numbered(unsigned i)
-{
-	return ed_profiled() ? &ed.device[i] : vd_device();
-}
-
-int ed_device_index(const struct ibv_device *device)
-{
-	return ed_device_of(device) ? (int)(device - ed.device) : 0;
-}
-
-bool ed_is_roce(const struct ibv_context *ctx)
-{
-	const struct vp_device *d = ed_device_of(ctx->device);
-
-	return d ? d->roce : vd_config()->roce;
-}
-
-unsigned ed_ports(const struct ibv_context *ctx)
-{
-	const struct vp_device *d = ed_device_of(ctx->device);
-
-	return d ? d->ports : 1;
+	*n = ed.profile.n;
+	return ed.device;
 }
 
 struct ibv_device **ed_device_list(int *num)
@@ -114,28 +91,12 @@ static unsigned port_address(const struct vp_port *p, struct sockaddr_in *a4)
 	return *p->interface ? address_of(p->interface, a4) : vd_host_address(a4);
 }
 
-_Static_assert(VP_PORTS <= VD_PORTS, "vd_context.port has a place for each");
-
-bool ed_port_now(const struct ibv_context *ctx, unsigned port, union ibv_gid *gid)
+static unsigned find_profile_address(const struct ibv_context *ctx, unsigned port,
+				     struct sockaddr_in *a4)
 {
 	const struct vp_device *d = ed_device_of(ctx->device);
-	const struct vp_port *p = d ? &d->port[port - 1] : NULL;
-	struct sockaddr_in a4;
 
-	if (p && (p->down || !port_address(p, &a4)))
-		return false;
-	if (!p)
-		vd_host_address(&a4);
-	vd_gid_of(&a4, gid);
-	return true;
-}
-
-unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4)
-{
-	const struct vp_device *d = ed_device_of(ctx->device);
-	unsigned index = d ? port_address(&d->port[0], a4) : 0;
-
-	return index ? index : vd_host_address(a4);
+	return d ? port_address(&d->port[port - 1], a4) : vd_host_address(a4);
 }
 
 /* Several links may have the same link-local address: then the one that @asked names. */
@@ -169,17 +130,24 @@ static bool is_on(const char *interface, const struct sockaddr *sa)
 	return found;
 }
 
-struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port)
+static struct ibv_device *find_profile_device(const struct sockaddr *sa, uint8_t *port)
 {
 	*port = 1;
-	for (unsigned i = 0; ed_profiled() && i < ed.profile.n; i++)
+	for (unsigned i = 0; i < ed.profile.n; i++)
 		for (unsigned k = 0; k < ed.profile.device[i].ports; k++)
 			if (*ed.profile.device[i].port[k].interface &&
 			    is_on(ed.profile.device[i].port[k].interface, sa)) {
 				*port = (uint8_t)(k + 1);
 				return &ed.device[i];
 			}
-	return ed_device_numbered(0);
+	return &ed.device[0];
+}
+
+void ed_profile_fill(struct vd_front *front)
+{
+	front->devices = list_profile_devices;
+	front->device_at = find_profile_device;
+	front->port_address = find_profile_address;
 }
 
 /* ---- what they say of themselves ---- */
@@ -260,8 +228,18 @@ static int query_profiled_device(struct ibv_context *ctx,
 	return err;
 }
 
+_Static_assert(VP_PORTS <= VD_PORTS, "vd_context.port has a place for each");
+
 void ed_profile_dress(struct vd_context *c)
 {
+	const struct vp_device *d = ed_device_of(c->v.context.device);
+
+	for (unsigned i = 0; d && i < d->ports; i++)
+		c->down |= (unsigned)d->port[i].down << i;
+	if (d) {
+		c->roce = d->roce;
+		c->ports = d->ports;
+	}
 	ed.query_device_ex = c->v.query_device_ex;
 	c->v.query_device_ex = query_profiled_device;
 }
@@ -342,7 +320,7 @@ VD_API ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entr
 		return vdi__ibv_query_gid_table(ctx, entries, max, flags, len);
 	if (flags)
 		return -EOPNOTSUPP;
-	for (unsigned port = 1; port <= ed_ports(ctx); port++) {
+	for (unsigned port = 1; port <= vd_port_count(ctx); port++) {
 		struct ibv_gid_entry e;
 
 		if (ed_show_gid(ctx, port, 0, &e))
@@ -356,10 +334,10 @@ VD_API ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entr
 
 VD_API int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
 {
-	return vdi_ibv_query_pkey(ctx, port && port <= ed_ports(ctx) ? 1 : 0, index, pkey);
+	return vdi_ibv_query_pkey(ctx, port && port <= vd_port_count(ctx) ? 1 : 0, index, pkey);
 }
 
 VD_API int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
 {
-	return vdi_ibv_get_pkey_index(ctx, port && port <= ed_ports(ctx) ? 1 : 0, pkey);
+	return vdi_ibv_get_pkey_index(ctx, port && port <= vd_port_count(ctx) ? 1 : 0, pkey);
 }

@@ -88,7 +88,7 @@ int ed_pin(const struct ibv_context *ctx, const struct ibv_mr *instead_of, const
 
 int ed_strict_type(const struct ibv_context *ctx, enum ibv_qp_type type)
 {
-	if (!ed.strict || ed_is_roce(ctx) || type == IBV_QPT_RC)
+	if (!ed.strict || vd_is_roce(ctx) || type == IBV_QPT_RC)
 		return 0;
 	return vd_strict_refuse(VD_STRICT_QP_TYPE, EOPNOTSUPP,
 				"a queue pair of type %d: an iWARP adapter has reliable "
@@ -114,7 +114,7 @@ int ed_strict_send(const struct ed_qp *q, const struct ibv_send_wr *wr)
 {
 	struct ibv_context *ctx = q->qp->context;
 
-	if (!ed.strict || wr->opcode != IBV_WR_RDMA_READ || ed_is_roce(ctx))
+	if (!ed.strict || wr->opcode != IBV_WR_RDMA_READ || vd_is_roce(ctx))
 		return 0;
 	if (wr->num_sge == 1 && wr->sg_list && !is_read_sink(vd_process_of(ctx), wr->sg_list))
 		return vd_strict_refuse(

@@ -15,51 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The calls that rules can name. */
-#define VF_CALLS(X)                                                                                \
-	X(ibv_get_device_list)                                                                     \
-	X(ibv_open_device)                                                                         \
-	X(ibv_query_device)                                                                        \
-	X(ibv_query_port)                                                                          \
-	X(ibv_query_gid)                                                                           \
-	X(ibv_alloc_pd)                                                                            \
-	X(ibv_reg_mr)                                                                              \
-	X(ibv_rereg_mr)                                                                            \
-	X(ibv_dereg_mr)                                                                            \
-	X(ibv_create_comp_channel)                                                                 \
-	X(ibv_create_cq)                                                                           \
-	X(ibv_resize_cq)                                                                           \
-	X(ibv_req_notify_cq)                                                                       \
-	X(ibv_get_cq_event)                                                                        \
-	X(ibv_create_srq)                                                                          \
-	X(ibv_modify_srq)                                                                          \
-	X(ibv_create_qp)                                                                           \
-	X(ibv_modify_qp)                                                                           \
-	X(ibv_query_qp)                                                                            \
-	X(ibv_post_send)                                                                           \
-	X(ibv_post_recv)                                                                           \
-	X(ibv_post_srq_recv)                                                                       \
-	X(ibv_poll_cq)                                                                             \
-	X(rdma_create_event_channel)                                                               \
-	X(rdma_create_id)                                                                          \
-	X(rdma_create_ep)                                                                          \
-	X(rdma_create_qp)                                                                          \
-	X(rdma_bind_addr)                                                                          \
-	X(rdma_listen)                                                                             \
-	X(rdma_resolve_addr)                                                                       \
-	X(rdma_resolve_route)                                                                      \
-	X(rdma_connect)                                                                            \
-	X(rdma_get_request)                                                                        \
-	X(rdma_accept)                                                                             \
-	X(rdma_reject)                                                                             \
-	X(rdma_establish)                                                                          \
-	X(rdma_disconnect)                                                                         \
-	X(rdma_get_cm_event)                                                                       \
-	X(rdma_getaddrinfo)
-
-#define VF_POINT(name) VF_##name,
-enum vf_point { VF_CALLS(VF_POINT) VF_COMPLETION, VF_TIME, VF_POINTS };
-#undef VF_POINT
+/* Where rules can stand: a call, a completion, a time. */
+#define VD_CALL(name)  VF_##name,
+#define VD_POINT(name) VF_##name,
+enum vf_point {
+#include "verbs/verbs_calls.def"
+	VF_COMPLETION,
+	VF_TIME,
+	VF_POINTS
+};
 
 enum vf_effect {
 	VF_FAIL,      /* the call fails with errno @value */

@@ -22,10 +22,10 @@ struct names {
 	}
 
 static const struct name points[] = {
-#define CALL(name) { #name, VF_##name },
-	VF_CALLS(CALL)
-#undef CALL
-		{ "completion", VF_COMPLETION },
+#define VD_CALL(name)  { #name, VF_##name },
+#define VD_POINT(name) { #name, VF_##name },
+#include "verbs/verbs_calls.def"
+	{ "completion", VF_COMPLETION },
 	{ "time", VF_TIME },
 };
 

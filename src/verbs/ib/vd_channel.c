@@ -20,7 +20,7 @@ static struct vd_process *get_channel_process(const struct ibv_comp_channel *c)
 	return vd_of(c->context, struct vd_context, v.context)->p;
 }
 
-VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+struct ibv_comp_channel *vdi_ibv_create_comp_channel(struct ibv_context *ctx)
 {
 	struct vd_channel *ch = calloc(1, sizeof *ch);
 
@@ -153,7 +153,7 @@ static struct vd_cq *await_cq_event(struct vd_channel *ch)
 	return cq;
 }
 
-VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **ibcq, void **context)
+int vdi_ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **ibcq, void **context)
 {
 	struct vd_channel *ch = channel_of(c);
 	struct vd_cq *cq;

@@ -74,8 +74,8 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	return cq;
 }
 
-VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
-				    struct ibv_comp_channel *ch, int vector)
+struct ibv_cq *vdi_ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
+				 struct ibv_comp_channel *ch, int vector)
 {
 	struct vd_cq *cq;
 
@@ -128,7 +128,7 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 	return &cq->cq;
 }
 
-VD_API int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+int vdi_ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 	struct vd_process *p = vd_process_of(ibcq->context);
@@ -151,7 +151,7 @@ VD_API int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return err ? vd_refuse(err) : 0;
 }
 
-VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
+int vdi_ibv_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 	struct vd_process *p = vd_of(ibcq->context, struct vd_context, v.context)->p;

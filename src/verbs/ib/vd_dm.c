@@ -152,7 +152,7 @@ struct ibv_mr *vd_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t off
 		errno = EINVAL;
 		return NULL;
 	}
-	mr = ibv_reg_mr_iova2(pd, dm->mem + off, len, 0, access);
+	mr = vdi_ibv_reg_mr_iova2(pd, dm->mem + off, len, 0, access);
 	if (!mr)
 		return NULL;
 	__atomic_add_fetch(&dm->users, 1, __ATOMIC_RELAXED);

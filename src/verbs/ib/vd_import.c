@@ -53,7 +53,7 @@ VD_API struct ibv_context *ibv_import_device(int cmd_fd)
 		errno = EOPNOTSUPP; /* another process's, or no context's at all */
 		return NULL;
 	}
-	ctx = ibv_open_device(from->device);
+	ctx = vdi_ibv_open_device(from->device);
 	if (!ctx)
 		return NULL;
 	vd_close(p, ctx->cmd_fd);
@@ -81,7 +81,7 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 
 VD_API void ibv_unimport_pd(struct ibv_pd *pd)
 {
-	ibv_dealloc_pd(pd);
+	vdi_ibv_dealloc_pd(pd);
 }
 
 /* Where it lies is not known to whoever has but a handle: the address is NULL. */

@@ -104,7 +104,7 @@ static int reset_qp(struct vd_qp *qp)
  * has been moved with the connection. */
 static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
 {
-	return qp->lent && qp->phase == VD_QP_UP && ed_is_roce(qp->qp.qp_base.context) &&
+	return qp->lent && qp->phase == VD_QP_UP && vd_is_roce(qp->qp.qp_base.context) &&
 	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
 }
 
@@ -114,7 +114,7 @@ static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
  */
 static int stop_sends(struct vd_qp *qp)
 {
-	if (!ed_is_roce(qp->qp.qp_base.context) && (!qp->oob || qp->lent))
+	if (!vd_is_roce(qp->qp.qp_base.context) && (!qp->oob || qp->lent))
 		return vd_qp_close(qp);
 	ddps_lock(&qp->lock);
 	qp->qp.qp_base.state = IBV_QPS_SQD;
@@ -183,7 +183,7 @@ static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, 
 }
 
 /* The connection manager moves its queue pairs itself: programs may say so beside it. */
-VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
@@ -215,8 +215,8 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	return err ? vd_refuse(err) : 0;
 }
 
-VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
-			struct ibv_qp_init_attr *init)
+int vdi_ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		     struct ibv_qp_init_attr *init)
 {
 	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
@@ -226,7 +226,7 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	ddps_lock(&p->lock);
 	*attr = qp->said;
 	attr->qp_state = ibqp->state;
-	if (ibqp->state == IBV_QPS_RESET && !ed_is_roce(ibqp->context))
+	if (ibqp->state == IBV_QPS_RESET && !vd_is_roce(ibqp->context))
 		attr->qp_state = IBV_QPS_INIT; /* drivers of RNICs have no other name for it */
 	attr->cur_qp_state = attr->qp_state;
 	attr->sq_draining = vd_drains(qp);

@@ -28,7 +28,7 @@ static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
 	return &pd->pd;
 }
 
-VD_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
+struct ibv_pd *vdi_ibv_alloc_pd(struct ibv_context *ctx)
 {
 	struct vd_pd *pd = calloc(1, sizeof *pd);
 	int err;
@@ -56,7 +56,7 @@ struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of)
 	return pd;
 }
 
-VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
+int vdi_ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct vd_pd *pd = vd_of(ibpd, struct vd_pd, pd);
 	struct vd_process *p = get_context_process(ibpd->context);
@@ -206,18 +206,18 @@ static struct ibv_mr *register_region(struct ibv_pd *ibpd, void *addr, size_t le
 	return &mr->mr;
 }
 
-VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+struct ibv_mr *vdi_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
 	return register_region(pd, addr, len, (uintptr_t)addr, (unsigned)access);
 }
 
-VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				       unsigned int access)
+struct ibv_mr *vdi_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				    unsigned int access)
 {
 	return register_region(pd, addr, len, iova, access);
 }
 
-VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
+int vdi_ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);
 	int err;
@@ -257,8 +257,8 @@ static void renamed(struct vd_mr *mr, int flags, unsigned access, uint8_t *addr)
 	mr->access = now;
 }
 
-VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
-			size_t length, int access)
+int vdi_ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		     int access)
 {
 	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);
 	struct ddps_mr_change to = { .addr = addr, .len = length };

@@ -23,13 +23,13 @@ static struct vd_port_seen read_port_state(const struct ibv_context *ctx, unsign
 	struct vd_port_seen s;
 
 	memset(&s, 0, sizeof s);
-	s.up = ed_port_now(ctx, port, &s.gid);
+	s.up = vd_port_now(ctx, port, &s.gid);
 	return s;
 }
 
 void vd_ports_note(struct vd_context *c)
 {
-	for (unsigned i = 1; c->p->link_fd >= 0 && i <= ed_ports(&c->v.context); i++)
+	for (unsigned i = 1; c->p->link_fd >= 0 && i <= vd_port_count(&c->v.context); i++)
 		c->port[i - 1] = read_port_state(&c->v.context, i);
 }
 
@@ -60,7 +60,7 @@ void vd_ports_look(struct vd_process *p)
 		;
 	ddps_lock(&p->named_lock);
 	for (struct vd_context *c = p->contexts; c; c = c->next)
-		for (unsigned i = 1; i <= ed_ports(&c->v.context); i++)
+		for (unsigned i = 1; i <= vd_port_count(&c->v.context); i++)
 			compare_port_state(c, i);
 	ddps_unlock(&p->named_lock);
 }

@@ -118,7 +118,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	}
 	qp->init = *attr;
 	qp->init.cap = cap;
-	qp->roce = ed_is_roce(ctx);
+	qp->roce = vd_is_roce(ctx);
 	qp->allowed_all = true; /* until the program says what */
 	qp->said.qp_access_flags = all_access(ctx, attr->qp_type);
 	qp->later_end = &qp->later;
@@ -164,7 +164,7 @@ static struct ibv_qp *new_alone(struct ibv_context *ctx, struct ibv_pd *pd,
 	return NULL;
 }
 
-VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+struct ibv_qp *vdi_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	return new_alone(pd->context, pd, attr);
 }
@@ -225,7 +225,7 @@ static void await_session_end(struct vd_process *p, struct vd_qp *qp)
 			return;
 }
 
-VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
+int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	struct vd_process *p = vd_process_of(ibqp->context);

@@ -102,7 +102,7 @@ static const char *against_step(enum vd_kind kind, enum ibv_qp_state now, enum i
 static bool is_path_bad(const struct vd_qp *qp, const struct ibv_ah_attr *ah)
 {
 	return !ah->is_global || ah->grh.sgid_index >= VD_GIDS || !ah->port_num ||
-	       ah->port_num > ed_ports(qp->qp.qp_base.context);
+	       ah->port_num > vd_port_count(qp->qp.qp_base.context);
 }
 
 /* The bits that an attribute has on the wire, and what the device says that it can. */
@@ -135,7 +135,7 @@ bool vd_rules_concern(const struct vd_qp *qp)
 
 bool vd_rules_bind(const struct vd_qp *qp)
 {
-	return vd_rules_concern(qp) && (ed_is_roce(qp->qp.qp_base.context) || vd_config()->strict);
+	return vd_rules_concern(qp) && (vd_is_roce(qp->qp.qp_base.context) || vd_config()->strict);
 }
 
 /* On the iWARP face a session moves it, too. */
@@ -157,7 +157,7 @@ const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *a
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != now)
 		return "cur_qp_state is another one";
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && vd_config()->strict &&
-	    !ed_is_roce(qp->qp.qp_base.context))
+	    !vd_is_roce(qp->qp.qp_base.context))
 		return "on iWARP only rdma_cm connects a queue pair";
 	what = against_step(get_rules_kind(qp), now, mask & IBV_QP_STATE ? attr->qp_state : now,
 			    mask & ~IBV_QP_STATE);

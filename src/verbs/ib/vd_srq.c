@@ -10,7 +10,7 @@ static struct vd_srq *get_vd_srq(struct ibv_srq *srq)
 	return vd_of(srq, struct vd_srq, srq);
 }
 
-VD_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+struct ibv_srq *vdi_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	struct ibv_srq_attr *a = &init->attr;
 	struct vd_srq *srq;
@@ -56,7 +56,7 @@ int vd_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 	return 0;
 }
 
-VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+int vdi_ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct vd_process *p = vd_process_of(ibsrq->context);
 	struct vd_srq *srq = get_vd_srq(ibsrq);
@@ -98,7 +98,7 @@ void vd_srq_low(struct vd_srq *srq)
 	vd_async_tell(srq->srq.context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->srq, &srq->low);
 }
 
-VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
+int vdi_ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct vd_srq *srq = get_vd_srq(ibsrq);
 	struct vd_process *p = vd_of(ibsrq->context, struct vd_context, v.context)->p;
@@ -144,7 +144,7 @@ VD_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 		return vd_fail(EINVAL);
 	if (vd_id_bind_device(vd_id_of(id)))
 		return -1;
-	id->srq = ibv_create_srq(pd ? pd : id->pd, attr);
+	id->srq = vdi_ibv_create_srq(pd ? pd : id->pd, attr);
 	return id->srq ? 0 : -1;
 }
 
@@ -163,6 +163,6 @@ VD_API int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 VD_API void rdma_destroy_srq(struct rdma_cm_id *id)
 {
 	/* While queue pairs use it, it stays. */
-	if (id->srq && !ibv_destroy_srq(id->srq))
+	if (id->srq && !vdi_ibv_destroy_srq(id->srq))
 		id->srq = NULL;
 }

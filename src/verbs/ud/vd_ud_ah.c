@@ -15,7 +15,7 @@ static unsigned find_ah_interface(const struct ibv_context *ctx, uint16_t lid)
 	struct sockaddr_in a4;
 	char name[IF_NAMESIZE];
 
-	return lid && if_indextoname(lid, name) ? lid : ed_host_address(ctx, &a4);
+	return lid && if_indextoname(lid, name) ? lid : vd_own_address(ctx, &a4);
 }
 
 void ud_addr_of_gid(const struct ibv_context *ctx, const union ibv_gid *gid, uint16_t lid,
@@ -54,7 +54,7 @@ static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, stru
 	const struct vd_process *p = vd_of(pd->context, struct vd_context, v.context)->p;
 	union ibv_gid self = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
 
-	if (!attr->port_num || attr->port_num > ed_ports(pd->context))
+	if (!attr->port_num || attr->port_num > vd_port_count(pd->context))
 		return false;
 	if (!attr->is_global) {
 		ud_addr_of_gid(pd->context, &self, 0, to);
@@ -98,7 +98,7 @@ VD_API int ibv_destroy_ah(struct ibv_ah *ibah)
 VD_API int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port, struct ibv_wc *wc,
 			       struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	if (!port || port > ed_ports(ctx) || !(wc->wc_flags & IBV_WC_GRH) || !grh)
+	if (!port || port > vd_port_count(ctx) || !(wc->wc_flags & IBV_WC_GRH) || !grh)
 		return vd_fail(EINVAL);
 	*attr = (struct ibv_ah_attr){ .is_global = 1,
 				      .port_num = port,

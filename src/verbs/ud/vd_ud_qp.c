@@ -54,7 +54,7 @@ static size_t get_ud_mtu(struct ibv_context *ctx)
 	struct ibv_port_attr attr;
 	size_t mtu = 0;
 
-	for (unsigned i = 1; i <= ed_ports(ctx); i++)
+	for (unsigned i = 1; i <= vd_port_count(ctx); i++)
 		if (!c->v.query_port(ctx, (uint8_t)i, &attr, sizeof attr) &&
 		    (size_t)128 << attr.active_mtu > mtu)
 			mtu = (size_t)128 << attr.active_mtu;

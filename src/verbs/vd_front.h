@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VERBS_VD_FRONT_H
+#define DDPS_VERBS_VD_FRONT_H
+/*
+ * What may stand between a program and the drop-in: faults, profiles of devices, checks (edge/ed.h).
+ * The drop-in works without it and knows nothing of it but this table, which it fills.
+ *
+ * The drop-in's own form of a call that programs see in front has "vdi_" before its name: what the
+ * drop-in does for itself does not pass the front.
+ */
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdbool.h>
+
+struct vd_config;
+
+struct vd_front {
+	/* A new context: its functions, its face and its ports may become others. */
+	void (*dress)(struct ibv_context *ctx);
+	/* The process ends by exit().  Return: whether the program made mistakes, which were told. */
+	bool (*end)(void);
+	/* The devices that there are, @n of them, one behind the other. */
+	struct ibv_device *(*devices)(unsigned *n);
+	/* The one that has this address of the host, and its port. */
+	struct ibv_device *(*device_at)(const struct sockaddr *sa, uint8_t *port);
+	/* vd_host_address, of a port of a device.  0: the port has no address now. */
+	unsigned (*port_address)(const struct ibv_context *ctx, unsigned port,
+				 struct sockaddr_in *a4);
+};
+
+/* Nothing stands in front, until it is filled; once vd_config has returned, it stays as it is. */
+extern struct vd_front vd_front;
+/*
+ * The settings have been read: whoever is to stand in front puts itself there.  This one does nothing;
+ * it is weak, and that of edge/ed_main.c takes its place.  Return: 0, or -1, what is wrong was told.
+ */
+int vd_front_fill(struct vd_front *front, const struct vd_config *cfg);
+
+/* The how many-th device it is. */
+unsigned vd_device_index(const struct ibv_device *device);
+/* Whether the port has its interface and address now, and its GID then. */
+bool vd_port_now(const struct ibv_context *ctx, unsigned port, union ibv_gid *gid);
+/* vd_host_address, of the device's first port if it has one of its own. */
+unsigned vd_own_address(const struct ibv_context *ctx, struct sockaddr_in *a4);
+
+#define VD_CALL(name) extern __typeof__(name) vdi_##name;
+#define VD_PASS(name) extern __typeof__(name) vdi_##name;
+#include "verbs/verbs_calls.def"
+
+#endif
