@@ -9,11 +9,17 @@
  * lives: whoever answers keeps the association, however often others ask for it, and when no path has answered
  * for as long as a path may take [9260-8.2-1], the next set-up has it.
  *
+ * Or the program that made a cookie has ended before it came back: the one in its place cannot know the cookie as
+ * its own, and says nothing [9260-5.1.5-2].  So the set-up begins anew, once, and from another port: if the
+ * answers were lost after all, the association that is there is not to be begun anew, but aborted.
+ *
  * And addresses that two hosts have both: those of containers and of other private networks are the same
  * everywhere.
  */
 #include "common/bytes.h"
 #include "sctp/sctp_in.h"
+
+#define ECHOES 3u /* of a cookie, without an answer */
 
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag)
 {
@@ -43,12 +49,10 @@ static bool is_port_free(const struct ddps_sctp_assoc *a, uint16_t port)
 	return port;
 }
 
-bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
+static bool dial_from_elsewhere(struct ddps_sctp_assoc *a)
 {
 	uint16_t port;
 
-	if (!a->any_port || !a->path[0]->encap || a->stale++ == a->e->c.init_max_retrans)
-		return false;
 	/* the next one may be the other program's, too, as each takes one after the other */
 	a->e->next_port = (uint16_t)ddps_sc_random32(a->e);
 	port = ddps_sc_free_port(a->e, a->via, a->peer_port, &a->path[0]->peer);
@@ -56,6 +60,33 @@ bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
 		return false;
 	ddps_sc_move(a, port);
 	ddps_sc_init_again(a);
+	return true;
+}
+
+bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
+{
+	if (!a->any_port || !a->path[0]->encap || a->stale++ == a->e->c.init_max_retrans)
+		return false;
+	return dial_from_elsewhere(a);
+}
+
+bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a)
+{
+	static const uint8_t abort[4] = { SC_ABORT, 0, 0, 4 };
+	const struct ddps_sc_path *p = a->ctl_path;
+	const struct ddps_sctp_route to = {
+		.peer = p->peer, .local = p->local, .encap = p->encap, .via = a->via
+	};
+	const uint16_t port = a->port;
+	const uint32_t tag = a->peer_tag;
+
+	if (a->state != SC_COOKIE_ECHOED || a->ctl_n < ECHOES || !a->any_port || a->stale)
+		return false;
+	a->stale++;
+	if (!dial_from_elsewhere(a))
+		return false;
+	a->e->st.aborts_out++;
+	ddps_sc_stray(a->e, &to, port, a->peer_port, tag, abort, sizeof abort);
 	return true;
 }
 

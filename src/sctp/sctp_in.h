@@ -190,7 +190,7 @@ struct ddps_sctp_assoc {
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
-	unsigned stale;	 /* cookies that the peer called so, and ports that others had */
+	unsigned stale;	 /* cookies that the peer called so or did not know, and ports that others had */
 	unsigned errors; /* in a row, of the association */
 	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
 	uint32_t stuck_tsn;
@@ -393,6 +393,8 @@ void ddps_sc_init_again(struct ddps_sctp_assoc *a);
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
 /* The peer has refused ours so: another port is tried.  false: none. */
 bool ddps_sc_other_port(struct ddps_sctp_assoc *a);
+/* Nobody has answered a cookie for long: another one is asked for.  false: it has to be that one. */
+bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a);
 /* Whether this host has @addr, which @who, a peer elsewhere, has listed; the same, and it is counted. */
 bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *who,
 		    const struct ddps_sctp_addr *addr);

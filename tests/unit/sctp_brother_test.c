@@ -218,3 +218,86 @@ Test(sctp_brother, not_without_udp)
 	expect_sctp_brother_refused();
 	cr_expect(r.a->dead);
 }
+
+/* ---- the program that made a cookie has ended, and the one in its place does not know it ---- */
+
+static bool has_left(uint8_t type, struct ddps_sc_chunk *c, unsigned *packet)
+{
+	for (*packet = 0; *packet < r.n; ++*packet) {
+		if (raw_got(&r, *packet, 0, c) == type)
+			return true;
+	}
+	return false;
+}
+
+static void answer(void)
+{
+	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
+	struct ddps_sc_chunk c;
+	unsigned i;
+
+	cr_assert(has_left(SC_INIT, &c, &i));
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, cookie, sizeof cookie);
+	r.buf[12] = SC_INIT_ACK;
+	raw_send(&r);
+	cr_assert(has_left(SC_COOKIE_ECHO, &c, &i));
+}
+
+/* Until it begins anew or is over; how many cookies were sent meanwhile. */
+static unsigned wait_for_echoes(void)
+{
+	const uint16_t port = r.a->port;
+	struct ddps_sc_chunk c;
+	unsigned n = 0, i;
+
+	for (unsigned k = 0; k < 6000 && !r.a->dead && r.a->port == port; k++) {
+		raw_wait(&r, 100);
+		n += has_left(SC_COOKIE_ECHO, &c, &i);
+	}
+	return n;
+}
+
+Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4-4")
+{
+	struct ddps_sc_chunk c;
+	uint64_t begun;
+	uint16_t port;
+	unsigned i;
+
+	open_in_sctp_brother(0, 9899);
+	answer();
+	port = r.a->port;
+	begun = r.net.now;
+	cr_expect_eq(wait_for_echoes(), 2, "repeated, twice");
+	cr_assert_not(r.a->dead);
+	cr_expect_lt(r.net.now - begun, 8000000000ull, "a program waits ten seconds");
+	cr_assert(has_left(SC_ABORT, &c, &i), "if somebody has taken the cookie after all");
+	cr_expect_eq(raw_got_tag(&r, i), RAW_TAG);
+	cr_expect_eq(r.log[i].data[0] << 8 | r.log[i].data[1], port);
+	answer();
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
+	raw_send(&r);
+	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
+}
+
+Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4")
+{
+	open_in_sctp_brother(0, 9899);
+	answer();
+	(void)wait_for_echoes();
+	answer();
+	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans, "begun anew once");
+	cr_expect(r.a->dead);
+}
+
+Test(sctp_brother, contact_10_a_port_that_was_chosen_is_kept)
+{
+	open_in_sctp_brother(RAW_PORT, 9899);
+	answer();
+	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans);
+	cr_expect(r.a->dead);
+}
