@@ -230,6 +230,26 @@ many_directories() {
 	[ -z "$why" ]
 }
 
+# More directories than descriptors: root's own listener is shown.
+few_descriptors() {
+	local uid own=$SESSCTL status
+	fresh
+	unset DDPSESS_WATCH
+	for uid in {30000..30100}; do
+		mkdir -m 700 "/tmp/ddpsess-$uid" && chown "$uid" "/tmp/ddpsess-$uid" || return
+	done
+	fake silent 30000 /tmp/ddpsess-30000 1 100 || return
+	listen "$(uri_of tcp)"
+	printf '#!/bin/sh\nulimit -n 64 && exec "%s" "$@"\n' "$own" >limited && chmod 755 limited
+	SESSCTL=./limited
+	run 0 stat --json && has out pid "$listener" && says err "no whole answer in time"
+	status=$?
+	SESSCTL=$own
+	[ "$status" = 0 ] || return
+	why=$(grep -i 'too many' err)
+	[ -z "$why" ]
+}
+
 # All of the listeners are shown, and nothing was late.
 has_all() {
 	local one
@@ -272,6 +292,7 @@ if [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ]; then
 	test_case "contact 17: sockets of somebody else" foreign
 	test_case "contact 17: one user among others" others
 	test_case "contact 17: more directories than questions at a time" many_directories
+	test_case "contact 17: more directories than descriptors" few_descriptors
 	test_case "contact 17: a directory that is taken" taken
 else
 	ok "contact 17: sockets of somebody else # skipped: there is one user only"

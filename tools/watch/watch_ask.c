@@ -3,6 +3,7 @@
  * the memory, so nobody can hide somebody else. */
 #include "watch/watch_ask.h"
 #include "cli/sessctl.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +15,9 @@
 #include <unistd.h>
 
 #define ASK_NS (5 * NS_PER_S)
-#define ASKED  256u /* at a time */
+#define ASKED  256u /* at a time, if there are as many descriptors */
+#define OTHERS                                                                                     \
+	24u /* descriptors for all else: three while a socket is looked for, what was inherited */
 #define COST_OWN                                                                                   \
 	(1ull << 30) /* of answers of one's own programs: 65 536 sessions take four fifths */
 #define COST_OTHERS (512ull << 20) /* of everybody else's together */
@@ -38,7 +41,7 @@ struct asking {
 	watch_meant *meant;
 	struct watch_trouble *trouble;
 	json_t *found;
-	unsigned count;
+	unsigned count, most;
 	struct pollfd fds[ASKED];
 	struct question q[ASKED];
 };
@@ -52,6 +55,22 @@ void watch_met(struct watch_trouble *t, enum watch_fault f, const char *dir, con
 			t->sys_errno = errno;
 	}
 	t->met[f]++;
+}
+
+int watch_open_place(const char *path, const uid_t *uid, uid_t *owner, enum watch_fault *f)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	*f = fd < 0 && (errno == ELOOP || errno == ENOTDIR) ? WATCH_FOREIGN : WATCH_SYSTEM;
+	if (fd < 0 || fstat(fd, &st)) /* of an open file it does not fail */
+		return -1;
+	*owner = st.st_uid;
+	if ((!uid || st.st_uid == *uid) && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return fd;
+	*f = WATCH_FOREIGN;
+	close(fd);
+	return -1;
 }
 
 /* ---- a question ---- */
@@ -82,9 +101,9 @@ static int dial_file(int file)
 
 /* A descriptor to read from; or -1 and the fault, or WATCH_FAULTS: the process is gone, and the next one
  * that begins to be watched removes it. */
-static int dial_name(const struct watch_place *p, const char *name, enum watch_fault *f)
+static int dial_name(const struct watch_place *p, int dir, const char *name, enum watch_fault *f)
 {
-	int file = openat(dirfd(p->dir), name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	int file = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
 	struct stat st;
 
 	*f = WATCH_SYSTEM;
@@ -119,11 +138,11 @@ static bool is_peer_of_place(const struct watch_place *p, int fd, pid_t *pid)
 	return who.uid == p->uid;
 }
 
-static void ask_name(struct asking *a, struct watch_place *p, const char *name)
+static void ask_name(struct asking *a, struct watch_place *p, int dir, const char *name)
 {
 	struct question *q = &a->q[a->count];
 	enum watch_fault f;
-	int fd = dial_name(p, name, &f);
+	int fd = dial_name(p, dir, name, &f);
 	pid_t pid = 0;
 
 	if (fd < 0) {
@@ -143,17 +162,47 @@ static void ask_name(struct asking *a, struct watch_place *p, const char *name)
 	close(fd);
 }
 
+/* It is open only while its names are read: there may be more directories than descriptors. */
+static DIR *open_again(struct asking *a, struct watch_place *p)
+{
+	enum watch_fault f;
+	uid_t owner;
+	int fd = watch_open_place(p->path, &p->uid, &owner, &f);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (d) {
+		seekdir(d, p->at);
+		return d;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (f != WATCH_SYSTEM || errno != ENOENT)
+		watch_met(a->trouble, f, p->path, NULL);
+	p->over = true;
+	return NULL;
+}
+
+static bool may_ask(const struct asking *a, const struct watch_place *p, unsigned at_a_time)
+{
+	return !p->over && p->asked < at_a_time && a->count < a->most;
+}
+
 /* As many of its sockets as it may have asked at a time. */
 static void ask_more(struct asking *a, struct watch_place *p, unsigned at_a_time, uint64_t until)
 {
+	DIR *d = may_ask(a, p, at_a_time) ? open_again(a, p) : NULL;
 	struct dirent *e;
 
-	while (!p->over && p->asked < at_a_time && a->count < ASKED && clock_ns() < until) {
-		e = readdir(p->dir);
+	if (!d)
+		return;
+	while (may_ask(a, p, at_a_time) && clock_ns() < until) {
+		e = readdir(d);
 		p->over = !e;
 		if (e && is_socket_name(e->d_name))
-			ask_name(a, p, e->d_name);
+			ask_name(a, p, dirfd(d), e->d_name);
 	}
+	p->at = telldir(d);
+	closedir(d);
 }
 
 /* ---- an answer ---- */
@@ -258,9 +307,14 @@ json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch
 	struct asking a = {
 		.target = t, .meant = meant, .trouble = trouble, .found = json_object()
 	};
-	const unsigned at_a_time = count < ASKED ? ASKED / (unsigned)(count + 1) + 1 : 1;
 	const uint64_t until = clock_ns() + ASK_NS;
+	const long files = sysconf(_SC_OPEN_MAX);
+	unsigned at_a_time;
 
+	a.most = files < 0 || files > (long)(ASKED + OTHERS) ? ASKED
+		 : files > (long)OTHERS			     ? (unsigned)files - OTHERS
+							     : 1;
+	at_a_time = count < a.most ? a.most / (unsigned)(count + 1) + 1 : 1;
 	for (size_t i = 0; i < count; i++)
 		places[i].left =
 			t->pid || places[i].uid == geteuid() ? COST_OWN : COST_OTHERS / count;

@@ -4,11 +4,10 @@
 #include "cli/text.h"
 #include "watch/watch_ask.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <dirent.h>
 #include <unistd.h>
 
 /* ---- URIs ---- */
@@ -84,10 +83,9 @@ struct search {
 	size_t count, room;
 };
 
-static int add_place(struct search *s, int fd, const char *path, uid_t uid)
+static int add_place(struct search *s, const char *path, uid_t uid)
 {
 	struct watch_place *p;
-	DIR *d;
 
 	if (s->count == s->room) {
 		const size_t room = s->room ? 2 * s->room : 16;
@@ -98,45 +96,30 @@ static int add_place(struct search *s, int fd, const char *path, uid_t uid)
 		s->places = p;
 		s->room = room;
 	}
-	d = fdopendir(fd);
-	if (!d)
-		return -1;
 	p = &s->places[s->count++];
-	*p = (struct watch_place){ .dir = d, .uid = uid };
+	*p = (struct watch_place){ .uid = uid };
 	memcpy(p->path, path, strlen(path) + 1);
 	return 0;
-}
-
-/* What @path is, which a link is not; *@fd: it is open.  WATCH_FAULTS: all is well. */
-static enum watch_fault open_place(struct search *s, const char *path, const uid_t *uid, int *fd)
-{
-	struct stat st;
-
-	errno = ENAMETOOLONG;
-	if (strlen(path) >= sizeof s->places->path)
-		return WATCH_SYSTEM;
-	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*fd < 0)
-		return errno == ELOOP || errno == ENOTDIR ? WATCH_FOREIGN : WATCH_SYSTEM;
-	if (fstat(*fd, &st))
-		return WATCH_SYSTEM;
-	if ((uid && st.st_uid != *uid) || st.st_mode & (S_IWGRP | S_IWOTH))
-		return WATCH_FOREIGN;
-	return add_place(s, *fd, path, st.st_uid) ? WATCH_SYSTEM : WATCH_FAULTS;
 }
 
 /* Sockets of @uid lie in @path, or, if @uid is NULL, of whoever has it.  Nobody else may write to it: in
  * /tmp anybody may have made a directory of that name. */
 static void look_into(struct search *s, const char *path, const uid_t *uid)
 {
+	enum watch_fault f = WATCH_SYSTEM;
+	uid_t owner;
 	int fd = -1;
-	const enum watch_fault f = open_place(s, path, uid, &fd);
 
-	if (f == WATCH_FAULTS || (fd < 0 && errno == ENOENT))
-		return;
-	watch_met(s->trouble, f, path, NULL);
+	errno = ENAMETOOLONG;
+	if (strlen(path) < sizeof s->places->path)
+		fd = watch_open_place(path, uid, &owner, &f);
 	if (fd >= 0)
 		close(fd);
+	if (fd >= 0 && !add_place(s, path, owner))
+		return;
+	if (fd < 0 && f == WATCH_SYSTEM && errno == ENOENT)
+		return;
+	watch_met(s->trouble, fd < 0 ? f : WATCH_SYSTEM, path, NULL);
 }
 
 /* Where processes of @uid listen. */
@@ -201,8 +184,6 @@ json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble)
 		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 			look_for_others(&s, forms[i], until);
 	found = watch_ask(t, is_meant, s.places, s.count, trouble);
-	for (size_t i = 0; i < s.count; i++)
-		closedir(s.places[i].dir);
 	free(s.places);
 	return found;
 }
