@@ -26,6 +26,7 @@
  */
 #include "advert.h"
 #include <ddpsess/ddpsess.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -401,6 +402,20 @@ struct options {
 	uint32_t count, size;
 };
 
+/* Links are not followed: somebody else may have made one.  But these stand for what is open already. */
+static FILE *open_rping_trace(const char *path)
+{
+	const bool links = !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
+			   !strncmp(path, "/proc/self/fd/", 14);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (links ? 0 : O_NOFOLLOW),
+		      0666);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
 static int parse_rping_peer(int argc, char **argv, struct peer *p, struct options *opt)
 {
 	int o, bad = 0;
@@ -423,7 +438,7 @@ static int parse_rping_peer(int argc, char **argv, struct peer *p, struct option
 			bad |= rtr_type(&p->param, optarg);
 			break;
 		case 't':
-			p->trace = fopen(optarg, "w");
+			p->trace = open_rping_trace(optarg);
 			if (!p->trace)
 				bad = fail_rping_peer(optarg, DDPS_E_SYSTEM);
 			break;

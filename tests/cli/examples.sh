@@ -86,6 +86,14 @@ rping() { # WIRE OCTETS PINGS OPTION...
 		lists_agree "$count"
 }
 
+# Somebody else may have made a link of that name.
+links_kept() {
+	echo mine >target
+	ln -sf target a_link
+	call 2 rping_peer -c tcp://127.0.0.1:1 -t a_link && says err "a_link" && says target mine || return
+	call 1 rping_peer -c tcp://127.0.0.1:1 -t /dev/stdout
+}
+
 # ---- rdma_peer and many_peer ----
 
 # The digest (FNV-1a) of the first octets of rdma_peer's sequence; the shell's numbers have 64 bits.
@@ -248,6 +256,7 @@ for wire in $WIRES; do
 	test_case "examples-many-$wire-20" many "$wire" 20
 	test_case "examples-many-$wire-rdma" many_and_rdma "$wire"
 done
+test_case "contact 7: rping_peer -t follows no link" links_kept
 test_case "examples-rping-no-crc" rping tcp 1000 2 -N
 test_case "examples-rdma-no-crc" rdma tcp 1000 -N
 test_case "examples-strangers" strangers

@@ -76,6 +76,43 @@ pieces_wait() { # read | write
 	client_ends 0 && if [ "$1" = read ]; then same got sample; else same served/new sample; fi
 }
 
+# A client's own disk: its session goes on, and shows that.
+get_waits() { # write | fsync
+	local i
+	stop_listener
+	rm -rf served got
+	mkdir served
+	cp sample served/there
+	listen "$(uri_of "$wire")" --dir served --timeout 20
+	DISK_SLOW=$1 LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up get --json --stat 0.05 "$uri/there" got || return
+	for i in 1 2 3 4 5; do
+		why="its session stands still: $line"
+		read -r -t "$PATIENCE" -u "$client_fd" line && [[ $line == *'"event":"status"'* ]] || return
+	done
+	[ "$1" != write ] || for i in 2 3; do # a piece each
+		goes_on
+		read -r -t "$PATIENCE" -u "$at" line || return
+	done
+	[ ! -e got ] && goes_on
+	client_ends 0 && same got sample
+}
+
+get_fails() {
+	get_is_held && goes_on n && client_ends 1 && says client.err "No space left" && [ ! -e got ]
+}
+
+get_is_interrupted() {
+	get_is_held && kill -INT "$client" && goes_on e && client_ends 1 &&
+		says client.err interrupted && [ ! -e got ]
+}
+
+get_is_held() {
+	rm -f got
+	DISK_SLOW=fsync LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up get --json "$uri/there" got
+}
+
 put_fails() { # n|e TEXT
 	served_slowly fsync
 	echo old >served/old
@@ -132,6 +169,10 @@ for wire in $WIRES; do
 	test_case "contact 18: $wire: pieces that go slowly to the disk" pieces_wait write
 	test_case "contact 18: $wire: no room when the file is synchronised" put_fails n "no space is left"
 	test_case "contact 18: $wire: the disk fails when the file is synchronised" put_fails e "Input/output error"
+	test_case "contact 7: $wire: a client's slow disk, synchronised" get_waits fsync
+	test_case "contact 7: $wire: a client's slow disk, written" get_waits write
+	test_case "contact 7: $wire: a client's disk is full when it is synchronised" get_fails
+	test_case "contact 7: $wire: a client is interrupted while it is synchronised" get_is_interrupted
 	test_case "contact 18: $wire: the client dies meanwhile" put_dies
 	test_case "contact 18: $wire: the listener ends meanwhile" ends_with_work
 done

@@ -7,6 +7,7 @@
 #include "sessctl/cmd.h"
 #include "xfer/file.h"
 #include "xfer/link.h"
+#include "xfer/serve/disk.h"
 #include "cli/text.h"
 #include "cli/safe.h"
 #include "xfer/target.h"
@@ -29,6 +30,10 @@ struct get {
 	uint32_t len[SLOTS_MAX];    /* of the piece in each slot; 0: none */
 	struct hasher *hasher;
 	struct digest digest;
+	struct disk *disk;
+	struct disk_task task;
+	uint32_t slot; /* of the piece that is written */
+	int sys_errno; /* of the task */
 	uint8_t theirs[DIGEST_LEN];
 	bool end; /* DONE came, with @theirs */
 };
@@ -142,16 +147,50 @@ static enum status fetch_piece(struct get *g, const struct msg *m)
 	return ST_DONE;
 }
 
+/* The session goes on while the disk has its time. */
+static enum status do_on_disk(struct get *g, void (*work)(void *arg))
+{
+	enum status s;
+
+	g->task = (struct disk_task){ .work = work, .arg = g };
+	disk_do(g->disk, &g->task);
+	s = link_until(&g->l, disk_fd(g->disk));
+	if (s)
+		disk_call_off(g->disk, &g->task);
+	(void)disk_take(g->disk, true);
+	return s;
+}
+
+static void write_get_piece(void *arg)
+{
+	struct get *g = arg;
+	const uint8_t *at = g->win.mem + (size_t)g->slot * file_slot_len(g->size);
+
+	g->sys_errno = temp_write(&g->temp, at, g->len[g->slot], g->done) ? errno : 0;
+	if (!g->sys_errno)
+		hasher_add_file(g->hasher, &g->digest, at, g->len[g->slot], g->temp.fd, g->done);
+}
+
+static void commit_file(void *arg)
+{
+	struct get *g = arg;
+
+	g->sys_errno = temp_commit(&g->temp, g->o->force) ? errno : 0;
+}
+
 /* A piece is here; Reads complete in order, so it is the next of the file. */
 static enum status store_piece(struct get *g, uint32_t slot)
 {
 	struct msg m = { .type = MSG_CREDIT, .slot = (uint8_t)slot };
-	const uint8_t *at = g->win.mem + (size_t)slot * file_slot_len(g->size);
+	enum status s;
 
-	if (temp_write(&g->temp, at, g->len[slot], g->done))
-		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "writing %s: %s",
-				 g->base, strerror(errno));
-	hasher_add_file(g->hasher, &g->digest, at, g->len[slot], g->temp.fd, g->done);
+	g->slot = slot;
+	s = do_on_disk(g, write_get_piece);
+	if (s)
+		return s;
+	if (g->sys_errno)
+		return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno), "writing %s: %s",
+				 g->base, strerror(g->sys_errno));
 	g->done += g->len[slot];
 	g->len[slot] = 0;
 	return link_send(&g->l, &m);
@@ -208,9 +247,12 @@ static enum status finish_get(struct get *g, uint64_t begin)
 	if (memcmp(ok.digest, g->theirs, sizeof g->theirs) != 0)
 		return link_fail(&g->l, ST_FAILED, "again: data changed on the way",
 				 "the peer's %s differs; nothing was kept", t.digest_name);
-	if (temp_commit(&g->temp, g->o->force))
-		return link_fail(&g->l, ST_FAILED, errno == EEXIST ? "--force" : NULL, "%s: %s",
-				 g->base, strerror(errno));
+	s = do_on_disk(g, commit_file);
+	if (s)
+		return s;
+	if (g->sys_errno)
+		return link_fail(&g->l, ST_FAILED, g->sys_errno == EEXIST ? "--force" : NULL,
+				 "%s: %s", g->base, strerror(g->sys_errno));
 	t.seconds = (double)(clock_ns() - begin) / (double)NS_PER_S;
 	s = link_send(&g->l, &ok);
 	out_transfer(&g->l.out, 0, &t);
@@ -222,13 +264,16 @@ int cmd_get(const struct opts *o)
 	struct get g = { .o = o,
 			 .dirfd = -1,
 			 .temp = TEMP_NONE,
-			 .hasher = hasher_new((enum digest_kind)o->digest) };
+			 .hasher = hasher_new((enum digest_kind)o->digest),
+			 .disk = disk_new() };
 	uint64_t begin = 0;
 	enum status s;
 
 	link_init(&g.l, o, "get");
 	digest_init(&g.digest, (enum digest_kind)o->digest);
 	s = open_local(&g);
+	if (!s && !g.disk)
+		s = link_fail(&g.l, ST_FAILED, NULL, "preparing to write: %s", strerror(errno));
 	if (!s)
 		s = link_open(&g.l, g.t.uri, MSG_MAX);
 	if (!s) {
@@ -239,6 +284,7 @@ int cmd_get(const struct opts *o)
 		s = receive_file(&g);
 	if (!s)
 		s = finish_get(&g, begin);
+	disk_free(g.disk);
 	hasher_free(g.hasher);
 	temp_abort(&g.temp);
 	s = link_close(&g.l, s);

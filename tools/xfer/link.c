@@ -19,7 +19,7 @@
 
 void link_init(struct link *l, const struct opts *o, const char *cmd)
 {
-	*l = (struct link){ .o = o };
+	*l = (struct link){ .o = o, .beside = -1 };
 	out_init(&l->out, cmd, o->json);
 }
 
@@ -153,13 +153,14 @@ static void look_at_link(struct link *l)
 static enum status nap_link(struct link *l, uint64_t due)
 {
 	struct pollfd p[] = { { .fd = ddps_ctx_fd(l->ctx), .events = POLLIN },
-			      { .fd = sig_fd(), .events = POLLIN } };
+			      { .fd = sig_fd(), .events = POLLIN },
+			      { .fd = l->beside, .events = POLLIN } };
 
 	if (sig_pending())
 		return ST_FAILED;
 	if (due && clock_ns() >= due)
 		return ST_TIMEDOUT;
-	if (poll(p, 2, clock_left_ms(watch_until(&l->watch, due))) > 0 && p[0].revents)
+	if (poll(p, 3, clock_left_ms(watch_until(&l->watch, due))) > 0 && p[0].revents)
 		ddps_progress(l->ctx, 0);
 	look_at_link(l);
 	return ST_DONE;
@@ -371,6 +372,22 @@ enum status link_pause(struct link *l, uint32_t ms)
 	}
 	/* what ended it is looked at again there, to be reported */
 	return !s || (s == ST_TIMEDOUT && due == until) ? ST_DONE : wait_more(l, due);
+}
+
+enum status link_until(struct link *l, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	enum status s = ST_DONE;
+
+	l->beside = fd;
+	while (!s && !poll(&p, 1, 0)) {
+		while (take_link_event(l))
+			;
+		s = l->failed ? l->end : nap_link(l, l->due);
+	}
+	l->beside = -1;
+	/* what ended it is looked at again there, to be reported */
+	return s && !l->failed ? wait_more(l, patience_from_now()) : s;
 }
 
 enum status link_wait(struct link *l)

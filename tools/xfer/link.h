@@ -27,6 +27,7 @@ struct link {
 	struct ddps_conn_info info;
 	struct watch watch;
 	struct ddps_capture *capture;
+	int beside;	 /* another descriptor to wait for; -1: none */
 	uint64_t due;	 /* of the whole command, ns; 0: none */
 	bool up;	 /* established and not over */
 	bool was_up;	 /* established once */
@@ -78,6 +79,9 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 
 /* Do nothing for @ms, but notice the peer, the deadline and signals. */
 enum status link_pause(struct link *l, uint32_t ms);
+
+/* Wait until @fd is readable; the session goes on meanwhile, and completions wait. */
+enum status link_until(struct link *l, int fd);
 
 /* Wait for the peer to end the session, however long it takes, and drop what it sends. */
 enum status link_wait(struct link *l);
