@@ -230,7 +230,7 @@ static bool has_left(uint8_t type, struct ddps_sc_chunk *c, unsigned *packet)
 	return false;
 }
 
-static void answer(void)
+static void answer_brother_init(void)
 {
 	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 	struct ddps_sc_chunk c;
@@ -267,7 +267,7 @@ Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4
 	unsigned i;
 
 	open_in_sctp_brother(0, 9899);
-	answer();
+	answer_brother_init();
 	port = r.a->port;
 	begun = r.net.now;
 	cr_expect_eq(wait_for_echoes(), 2, "repeated, twice");
@@ -276,7 +276,7 @@ Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4
 	cr_assert(has_left(SC_ABORT, &c, &i), "if somebody has taken the cookie after all");
 	cr_expect_eq(raw_got_tag(&r, i), RAW_TAG);
 	cr_expect_eq(r.log[i].data[0] << 8 | r.log[i].data[1], port);
-	answer();
+	answer_brother_init();
 	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
 	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
@@ -287,9 +287,9 @@ Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4
 Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4")
 {
 	open_in_sctp_brother(0, 9899);
-	answer();
+	answer_brother_init();
 	(void)wait_for_echoes();
-	answer();
+	answer_brother_init();
 	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans, "begun anew once");
 	cr_expect(r.a->dead);
 }
@@ -297,7 +297,7 @@ Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4"
 Test(sctp_brother, contact_10_a_port_that_was_chosen_is_kept)
 {
 	open_in_sctp_brother(RAW_PORT, 9899);
-	answer();
+	answer_brother_init();
 	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans);
 	cr_expect(r.a->dead);
 }

@@ -182,7 +182,7 @@ static DIR *open_again(struct asking *a, struct watch_place *p)
 	return NULL;
 }
 
-static bool may_ask(const struct asking *a, const struct watch_place *p, unsigned at_a_time)
+static bool may_ask_place(const struct asking *a, const struct watch_place *p, unsigned at_a_time)
 {
 	return !p->over && p->asked < at_a_time && a->count < a->most;
 }
@@ -190,12 +190,12 @@ static bool may_ask(const struct asking *a, const struct watch_place *p, unsigne
 /* As many of its sockets as it may have asked at a time. */
 static void ask_more(struct asking *a, struct watch_place *p, unsigned at_a_time, uint64_t until)
 {
-	DIR *d = may_ask(a, p, at_a_time) ? open_again(a, p) : NULL;
+	DIR *d = may_ask_place(a, p, at_a_time) ? open_again(a, p) : NULL;
 	struct dirent *e;
 
 	if (!d)
 		return;
-	while (may_ask(a, p, at_a_time) && clock_ns() < until) {
+	while (may_ask_place(a, p, at_a_time) && clock_ns() < until) {
 		e = readdir(d);
 		p->over = !e;
 		if (e && is_socket_name(e->d_name))
