@@ -104,13 +104,20 @@ static void lost_before_first(struct ddps_mpa_conn *c)
 			   "peer closed before its first FPDU; what is queued cannot be sent");
 }
 
+static void lose_tx(struct ddps_mpa_conn *c)
+{
+	ddps_mpa_conn_lost(c, c->tx_errno,
+			   c->tx_errno == ETIMEDOUT ? "the peer acknowledges nothing"
+						    : "peer reset the connection");
+}
+
 static void on_fin(struct ddps_mpa_conn *c)
 {
 	bool truncated = !c->rx.dead && !ddps_mpa_rx_at_boundary(&c->rx);
 
 	c->rd = DDPS_MPA_RD_EOF;
 	if (c->wr == DDPS_MPA_WR_LOST && c->tx_errno) {
-		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
+		lose_tx(c);
 		return;
 	}
 	if (truncated) {
@@ -213,7 +220,7 @@ void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
 
 	if (has_it_all(c, err)) {
 		c->wr = DDPS_MPA_WR_LOST;
-		c->tx_errno = 0; /* nothing of ours was lost by that */
+		c->tx_errno = err == EPIPE ? 0 : err; /* nothing of ours was lost by that */
 		ddps_mpa_data_closing(c);
 		return;
 	}
@@ -403,7 +410,7 @@ static void drain_dead(struct ddps_mpa_conn *c)
 	else if (has_it_all(c, c->tx_errno)) /* until there are receives for it */
 		ddps_mpa_conn_watch(c);
 	else
-		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
+		lose_tx(c);
 }
 
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c)

@@ -303,3 +303,55 @@ Test(ends, contact_01_free_does_not_wait_for_ever)
 		e2e_close(&e);
 	}
 }
+
+/* ---- both ends in one context ---- */
+
+static int settle_with_posted(struct e2e *e, struct e2e_end *end, const char *uri, bool p2p)
+{
+	struct ddps_event ev;
+	int err;
+
+	e2e_open(e, uri);
+	e->connect.p2p = p2p;
+	e2e_connect(e);
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert_eq(e2e_post(end, DDPS_OP_WRITE, out, 0, NULL, 0, 0), 0);
+	}
+	err = ddps_ctx_settle(e->ctx, 5000);
+	while (ddps_event_get(e->ctx, &ev) == 1) {
+		struct e2e_end *of = ev.ep == e->a.ep ? &e->a : &e->b;
+
+		of->seen |= E2E_SEEN(ev.type);
+		of->error = ev.error;
+	}
+	cr_expect(e->a.seen & E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect(e->b.seen & E2E_SEEN(DDPS_EV_CLOSED));
+	return err;
+}
+
+Test(ends, contact_07_an_end_in_order_has_the_same_words_on_all_wires)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		cr_expect_eq(settle_with_posted(&e, &e.a, e2e_wires[i], false), 0, "%s",
+			     e2e_wires[i]);
+		cr_expect_str_eq(e.a.error.text, "session closed");
+		cr_expect_str_eq(e.b.error.text, "session closed");
+		e2e_close(&e);
+	}
+}
+
+/* [5044-7.1.2-15]: a responder's work waits for the initiator's first message. */
+Test(ends, contact_07_what_a_responder_has_posted_and_may_not_send)
+{
+	struct e2e e;
+
+	cr_expect_eq(settle_with_posted(&e, &e.b, e2e_wires[0], false), DDPS_E_RESET);
+	cr_expect(strstr(e.b.error.text, "before its first FPDU"), "%s", e.b.error.text);
+	e2e_close(&e);
+	cr_expect_eq(settle_with_posted(&e, &e.b, e2e_wires[0], true), 0, "p2p");
+	e2e_close(&e);
+	cr_expect_eq(settle_with_posted(&e, &e.b, e2e_wires[2], false), 0);
+	e2e_close(&e);
+}

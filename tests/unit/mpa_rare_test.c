@@ -321,6 +321,41 @@ Test(mpa_rare, a_hangup_without_a_reason)
 	close(fd);
 }
 
+static int say_timed_out(struct ddps_mpa_conn *c)
+{
+	(void)c;
+	return ETIMEDOUT;
+}
+
+/* Its FIN waits behind a stall, and what we sent is never acknowledged: that is no end in order. */
+Test(mpa_rare, contact_07_a_peer_that_ends_and_vanishes)
+{
+	struct mpa_world w;
+	int fd = in_operation(&w);
+	struct mpa_side *b = &w.b[0];
+	struct ddps_mpa_conn *c = get_mpa_rare_conn(b);
+
+	b->holding = true;
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	shutdown(fd, SHUT_WR);
+	MPA_UNTIL(&w, b->holds);
+	ddps_mpa_conn_ready(c, DDPS_MPA_PEER_FIN);
+	tcp = ddps_mpa_sockets;
+	tcp.error = say_timed_out;
+	c->tcp = &tcp;
+	ddps_mpa_conn_ready(c, DDPS_MPA_BROKEN);
+	mpa_world_settle(&w);
+	cr_expect_eq(b->called[UP_CLOSED], 0, "what it sent is delivered");
+	b->holding = false;
+	b->llp->ops->resume(b->llp);
+	MPA_UNTIL(&w, b->called[UP_CLOSED]);
+	cr_expect_eq(b->end.code, DDPS_E_TIMEDOUT);
+	cr_expect_eq(b->end.sys_errno, ETIMEDOUT);
+	cr_expect(strstr(b->end.text, "acknowledges nothing"), "%s", b->end.text);
+	mpa_world_fini(&w);
+	close(fd);
+}
+
 /* A first FPDU that is none, then the peer's close: that is an end in order, whatever is queued. */
 Test(mpa_rare, a_close_behind_a_bad_first_fpdu, .description = "5044-7.1.2-15 5044-8-9")
 {

@@ -168,6 +168,32 @@ Test(verbs_ud_cm, asks_and_is_answered_over_ipv6, .timeout = 30)
 	asks_and_is_answered("::1");
 }
 
+/* InfiniBand's messages have no length in them. */
+Test(verbs_ud_cm, contact_27_private_data_is_padded_on_the_roce_face, .timeout = 30)
+{
+	static const uint8_t zeros[UD_PD_REQ];
+	struct rdma_conn_param say = { .private_data = "who?", .private_data_len = 4 };
+	struct rdma_cm_event *e;
+	struct pair p;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	connect_ud_pair(&p, "127.0.0.1");
+	cr_assert_eq(rdma_connect(p.ask, &say), 0, "%m");
+	e = vt_event(p.ch[1], RDMA_CM_EVENT_CONNECT_REQUEST);
+	cr_expect_eq(e->param.ud.private_data_len, UD_PD_REQ);
+	cr_expect(!memcmp(e->param.ud.private_data, "who?", 4));
+	cr_expect(!memcmp((const uint8_t *)e->param.ud.private_data + 4, zeros, UD_PD_REQ - 4));
+	p.answer = e->id;
+	rdma_ack_cm_event(e);
+	equip_verbs_ud_cm(p.answer);
+	cr_assert_eq(rdma_accept(p.answer, NULL), 0);
+	e = vt_event(p.ch[0], RDMA_CM_EVENT_ESTABLISHED);
+	cr_expect_eq(e->param.ud.private_data_len, UD_PD_REP);
+	cr_expect(!memcmp(e->param.ud.private_data, zeros, UD_PD_REP));
+	rdma_ack_cm_event(e);
+	close_ud_pair(&p);
+}
+
 /* By the program, by the end of the request, and by that of the listener. */
 Test(verbs_ud_cm, refused, .timeout = 30)
 {

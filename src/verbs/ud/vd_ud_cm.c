@@ -6,6 +6,7 @@
  */
 #include "common/system/random.h"
 #include "verbs/cm/vd_event.h"
+#include "verbs/cm/vd_ibcm.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +29,17 @@ struct vd_ud_id *ud_id_of(struct vd_id *id)
 		id->ud->sock.fd = -1;
 	}
 	return id->ud;
+}
+
+void ud_ib_pad(const struct vd_id *id, struct rdma_ud_param *param, unsigned room,
+	       uint8_t pd[static 256])
+{
+	struct rdma_conn_param conn = { .private_data = param->private_data,
+					.private_data_len = param->private_data_len };
+
+	vd_ib_pad(id, &conn, room, pd);
+	param->private_data = conn.private_data;
+	param->private_data_len = conn.private_data_len;
 }
 
 int ud_event(struct vd_event *e, const struct rdma_ud_param *param)
@@ -226,8 +238,10 @@ static void take_ud_answer(struct vd_ud *ud, struct vd_ud_id *u, const struct ud
 				       .private_data_len = h->pd_len,
 				       .qp_num = h->src,
 				       .qkey = h->qkey };
+	uint8_t pd[256];
 	struct ud_addr to;
 
+	ud_ib_pad(u->id, &param, UD_PD_REP, pd);
 	ud_from_sockaddr(&u->id->id.route.addr.dst_addr, &to);
 	ud_ah_attr_of(&to, &param.ah_attr);
 	if (h->status) {

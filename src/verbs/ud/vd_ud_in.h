@@ -354,6 +354,9 @@ uint64_t ud_cm_due(const struct vd_ud *ud);
 void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *u);
 /* Queue an event, or NULL for ENOMEM; the lock is held. */
 int ud_event(struct vd_event *e, const struct rdma_ud_param *param);
+/* On the RoCE face what came is as long as its @room, as vd_ib_pad has it. */
+void ud_ib_pad(const struct vd_id *id, struct rdma_ud_param *param, unsigned room,
+	       uint8_t pd[static 256]);
 void ud_leave_all(struct vd_id *id);
 
 #endif

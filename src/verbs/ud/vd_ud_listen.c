@@ -91,11 +91,13 @@ static void take_ud_request(struct vd_process *p, struct vd_ud_id *l, const stru
 				       .private_data_len = h->pd_len };
 	struct vd_id *id = vd_id_new(l->id->id.channel, l->id->id.context, RDMA_PS_UDP);
 	struct ud_addr own = { .ip = pk->to, .ifindex = pk->from.ifindex };
+	uint8_t pd[256];
 
 	if (!id || vd_id_bind_device(id) || !ud_id_of(id)) {
 		free(id); /* the peer asks again */
 		return;
 	}
+	ud_ib_pad(id, &param, UD_PD_REQ, pd);
 	own.port = ntohs(rdma_get_src_port(&l->id->id));
 	id->state = VD_ID_REQUEST;
 	id->listen_id = l->id;
