@@ -146,7 +146,11 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	case DDPS_SK_RESTART:
 		/* All sessions are lost.  The kernel does not show the indication of the new INIT, so
 		 * whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_sk_doom(get_life_assoc(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		ddps_sk_doom(
+			get_life_assoc(l),
+			ddps_error_make(DDPS_E_RESET, 0,
+					"the peer restarted, and the kernel does not say whether "
+					"its new association carries DDP: connect again"));
 		break;
 	case DDPS_SK_SHUT_DONE:
 		shut_down(l);
