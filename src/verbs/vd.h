@@ -303,6 +303,8 @@ struct vd_qp {
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
+	/* Requests that have a completion, and (atomic) completions that the program has fetched. */
+	uint32_t sends_told, recvs_told, sends_fetched, recvs_fetched;
 	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
 	bool lent, by_cm;   /* ... and given to one later; moved as one names it */

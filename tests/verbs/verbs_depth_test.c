@@ -206,3 +206,34 @@ VT_TEST(verbs_depth, contact_27_check_is_silent_of_a_program_that_fetches)
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x: %s", status, text);
 	cr_expect_eq(vchild_times(text, "ddpsess: "), 0, "%s", text);
 }
+
+/* Without any setting: the completion queues are as deep as the queues whose completions they take, and a
+ * program posts until it is refused. */
+VT_TEST(verbs_depth, contact_a_queue_that_nobody_polls_is_full_before_its_completion_queue)
+{
+	struct vt v;
+	uint32_t sends, recvs = 0;
+
+	vt_init(&v);
+	vt_up(&v);
+	sends = v.init.cap.max_send_wr;
+	for (uint32_t i = 0; i < sends; i++) {
+		cr_assert_eq(vt_recv(&v.b, i, 0, 8), 0);
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 8, NULL), 0);
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+	}
+	cr_expect_eq(vt_post(&v.a, sends, IBV_WR_SEND, 8, NULL), ENOMEM,
+		     "all have arrived, none was fetched");
+	for (uint32_t i = 0; i < sends; i++)
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+	while (recvs <= v.init.cap.max_recv_wr && !vt_recv(&v.b, recvs, 0, 8))
+		recvs++;
+	cr_expect_eq(recvs, v.init.cap.max_recv_wr);
+	cr_assert_eq(vt_post(&v.a, 7, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v.a, 7, IBV_WC_SEND, IBV_WC_SUCCESS);
+	cr_expect_eq(vt_recv(&v.b, recvs, 0, 8), ENOMEM,
+		     "it may have arrived, and was not fetched");
+	vt_expect_wc(&v.b, 0, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect_eq(vt_recv(&v.b, recvs, 0, 8), 0);
+	vt_down(&v);
+}

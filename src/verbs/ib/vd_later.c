@@ -73,7 +73,9 @@ int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	int err = 0;
 
 	for (; wr && !err; wr = wr->next) {
-		err = keep_wr(qp, wr);
+		err = vd_take_place(qp, wr);
+		if (!err && (err = keep_wr(qp, wr)))
+			vd_leave_place(qp, wr);
 		if (err)
 			*bad = wr;
 	}

@@ -96,6 +96,7 @@ static int reset_qp(struct vd_qp *qp)
 			ddps_ep_allow(qp->ep, qp->allowed);
 	}
 	vd_oob_reset(qp);
+	qp->sends_told = qp->sends_fetched = qp->recvs_told = qp->recvs_fetched = 0;
 	ibqp->state = IBV_QPS_RESET;
 	return 0;
 }

@@ -216,6 +216,32 @@ static bool is_read_impossible(const struct vd_qp *qp)
 	return !ddps_ep_info(qp->ep, &info) && !info.ord;
 }
 
+static bool is_told(const struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
+}
+
+/* After an error more completions come than requests asked for one: then it is below 0. */
+static bool all_unfetched(uint32_t told, const uint32_t *fetched, uint32_t places)
+{
+	return (int32_t)(told - __atomic_load_n(fetched, __ATOMIC_RELAXED)) >= (int32_t)places;
+}
+
+int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (!is_told(qp, wr))
+		return 0;
+	if (all_unfetched(qp->sends_told, &qp->sends_fetched, qp->init.cap.max_send_wr))
+		return ENOMEM;
+	qp->sends_told++;
+	return 0;
+}
+
+void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	qp->sends_told -= is_told(qp, wr);
+}
+
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
@@ -235,7 +261,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 				1);
 		to.nsge = 1;
 	}
-	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
+	if (!is_told(qp, wr))
 		to.flags |= DDPS_WR_SILENT;
 	else if (is_wr_placed(qp, to.op))
 		to.flags |= DDPS_WR_PLACED;
@@ -272,7 +298,9 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	if (vd_later_waits(qp))
 		return vd_later_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
-		err = vd_post_one(qp, wr, wr->next != NULL);
+		err = vd_take_place(qp, wr);
+		if (!err && (err = vd_post_one(qp, wr, wr->next != NULL)))
+			vd_leave_place(qp, wr);
 		if (err)
 			*bad = wr;
 	}
@@ -303,7 +331,11 @@ static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (err)
 		return err;
-	return vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
+	if (!qp->init.srq && all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
+		return ENOMEM;
+	err = vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
+	qp->recvs_told += !err;
+	return err;
 }
 
 int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

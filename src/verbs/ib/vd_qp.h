@@ -39,6 +39,12 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 /* As vd_post_send. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
+/*
+ * A request that is to be told of takes a place of the send queue until its completion is fetched, as an
+ * adapter's does: a completion queue as deep as the send queue cannot overflow.  ENOMEM: there is none.
+ */
+int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
+void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten. */
 bool vd_later_waits(const struct vd_qp *qp);
