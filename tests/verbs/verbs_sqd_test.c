@@ -307,12 +307,11 @@ Test(verbs_sqd, what_fails_leaves_the_state, .timeout = 60)
 	up_both("roce", &a, &b);
 	for (int i = 0; i < 2; i++) {
 		vfail_nth(calls[i], 1);
-		cr_expect_neq(stop(a.qp, true), 0);
+		cr_expect_neq(stop_verbs_sqd(a.qp, true), 0);
 		cr_expect(vfail_came());
 		cr_expect_eq(a.qp->state, IBV_QPS_RTS);
 	}
-	cr_assert_eq(stop(a.qp, true), 0);
+	cr_assert_eq(stop_verbs_sqd(a.qp, true), 0);
 	expect_drained(a.ctx, a.qp);
-	down(&a);
-	down(&b);
+	down_both(&a, &b);
 }

@@ -46,8 +46,8 @@ static void accepted_fails(struct vt *v, int code, enum rdma_cm_event_type type,
 
 	vt_dial(v);
 	vd_of(v->a.id, struct vd_id, id)->state = VD_ID_ACCEPTING;
-	ev.user = qp_of(&v->a);
-	told(&ev);
+	ev.user = get_verbs_told_qp(&v->a);
+	give_library_event(&ev);
 	e = vt_event(v->a.ch, type);
 	cr_expect_eq(e->status, status, "%d: %d", code, e->status);
 	rdma_ack_cm_event(e);
