@@ -141,13 +141,12 @@ static bool is_nd(const uint8_t *packet, size_t len)
 	       packet[40] <= 137;
 }
 
-static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
-		     size_t len)
+/* By @qp, the connection that serves now; NULL: by none. */
+static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, struct ddps_ipoib_qp *qp,
+		     const void *packet, size_t len)
 {
-	struct ddps_ipoib_qp *qp;
 	int err;
 
-	ddps_ipoib_tx_mtu(f, n, &qp);
 	if (qp && !is_nd(packet, len)) {
 		ddps_ipoib_encap_encode(f->frame, type_of(packet)); /* [4755-4-1] */
 		memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
@@ -185,8 +184,10 @@ struct node_send {
 static void node_emit(void *arg, const void *packet, size_t len)
 {
 	struct node_send *s = arg;
+	struct ddps_ipoib_qp *qp; /* the fragment before may have found it broken */
 
-	emit_one(s->f, s->n, packet, len);
+	ddps_ipoib_tx_mtu(s->f, s->n, &qp);
+	emit_one(s->f, s->n, qp, packet, len);
 }
 
 static bool connecting(const struct ddps_ipoib_node *n)
@@ -212,7 +213,7 @@ static void node_send(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const 
 	d.conn = qp ? qp->mtu : 0;
 	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), false, &mtu)) {
 	case DDPS_IPOIB_FIT_SEND:
-		emit_one(f, n, packet, len);
+		emit_one(f, n, qp, packet, len);
 		break;
 	case DDPS_IPOIB_FIT_FRAGMENT:
 		f->stats.tx_fragments +=
