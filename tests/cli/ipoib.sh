@@ -140,6 +140,29 @@ mad_there_and_back() {
 }
 
 # The first 32 octets, by hand.
+# A capture longer than any buffer: N records of a mebioctet that hold no CM message, and good ones around.
+long_capture() { # N
+	cat c.pcap
+	for ((i = 0; i < $1; i++)); do cat record; done
+	tail -c +25 c.pcap
+}
+
+mad_long_capture() {
+	run 0 ipoib mad --hex c.pcap && cat out out >two || return
+	{
+		printf '\0\0\0\0\0\0\0\0\0\20\0\0\0\20\0\0'
+		head -c 1048576 /dev/zero
+	} >record
+	run 0 ipoib mad --hex - < <(long_capture 260) && same out two || return
+	says err "260 packets of the capture hold no CM message" || return
+	long_capture 1 >long.pcap
+	run 0 ipoib mad --hex long.pcap && same out two || return
+	run 1 ipoib mad --capture long.pcap long.pcap && says err "cannot be read and be the --capture" || return
+	head -c 99999 long.pcap >cut.pcap
+	run 1 ipoib mad --hex cut.pcap && says err "ends in the middle of a record" || return
+	run 1 ipoib mad --hex - < <(tr '\0' 0 </dev/zero) && says err "longer than 256 MiB" && says err "try:"
+}
+
 mad_octets() {
 	messages | head -n 11 >req.json
 	run 0 ipoib mad req.json || return
@@ -308,6 +331,7 @@ test_case ipoib-private-data-mtu-33-bits bad "0 to 4294967295" private-data --qp
 test_case ipoib-private-data-decode-17-digits bad "is no private data" private-data \
 	--decode 000000480000fff40
 test_case ipoib-mad-there-and-back mad_there_and_back
+test_case 'contact: ipoib-mad-long-capture' mad_long_capture
 test_case ipoib-mad-octets mad_octets
 if command -v tshark >/dev/null; then
 	test_case ipoib-mad-capture-in-tshark mad_capture_in_tshark

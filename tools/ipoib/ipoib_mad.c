@@ -10,10 +10,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define INPUT_MAX ((size_t)256 << 20)
+#define PART_FIRST ((size_t)1 << 16)
+#define PART_MAX   ((size_t)256 << 20) /* text, or one record of a capture */
 
 enum form { FORM_TEXT, FORM_JSON, FORM_HEX };
+
+/* What is in memory of a file; of a capture only the records that are not done. */
+struct input {
+	FILE *f;
+	const char *path;
+	char *buf;
+	size_t len, size;
+};
 
 struct job {
 	struct out out;
@@ -33,41 +43,54 @@ static int read_error(struct job *j, const char *path, const char *why)
 	return ST_FAILED;
 }
 
-/* The whole of @f.  *@buf is the caller's to free.  Return: NULL, or what is wrong. */
-static const char *read_whole_file(FILE *f, char **buf, size_t *len)
+/* More of the file behind what is there.  Return: NULL, or what is wrong. */
+static const char *read_input_part(struct input *in)
 {
-	size_t size = 1 << 16;
+	size_t size = in->size ? 2 * in->size : PART_FIRST;
 	char *grown;
 
-	*len = 0;
-	*buf = malloc(size);
-	while (*buf) {
-		*len += fread(*buf + *len, 1, size - *len, f);
-		if (*len < size)
-			return ferror(f) ? strerror(errno) : NULL;
-		if (size >= INPUT_MAX)
-			return "longer than 256 MiB";
-		grown = realloc(*buf, size *= 2);
+	if (in->len == in->size) {
+		if (in->size >= PART_MAX)
+			return "longer than 256 MiB in one piece; captures may be longer, but not "
+			       "their records, nor text";
+		grown = realloc(in->buf, size);
 		if (!grown)
-			break;
-		*buf = grown;
+			return "not enough memory";
+		in->buf = grown;
+		in->size = size;
 	}
-	return "not enough memory";
+	in->len += fread(in->buf + in->len, 1, in->size - in->len, in->f);
+	return ferror(in->f) ? strerror(errno) : NULL;
 }
 
-static int load_mad_file(struct job *j, const char *path, char **buf, size_t *len)
+/* A capture's beginning, or the whole of any other file. */
+static int open_mad_input(struct job *j, struct input *in)
 {
-	bool std = !strcmp(path, "-");
-	FILE *f = std ? stdin : fopen(path, "rb");
 	const char *why;
 
-	*buf = NULL;
-	if (!f)
-		return read_error(j, path, strerror(errno));
-	why = read_whole_file(f, buf, len);
-	if (!std)
-		fclose(f);
-	return why ? read_error(j, path, why) : ST_DONE;
+	in->f = !strcmp(in->path, "-") ? stdin : fopen(in->path, "rb");
+	if (!in->f)
+		return read_error(j, in->path, strerror(errno));
+	do
+		why = read_input_part(in);
+	while (!why && in->len == in->size && !capture_is(in->buf, in->len));
+	return why ? read_error(j, in->path, why) : ST_DONE;
+}
+
+/* Of which the rest would be lost. */
+static bool is_same_file(const struct input *in, const char *path)
+{
+	struct stat a, b;
+
+	return !feof(in->f) && !fstat(fileno(in->f), &a) && !stat(path, &b) && S_ISREG(a.st_mode) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static void close_mad_input(struct input *in)
+{
+	if (in->f && in->f != stdin)
+		fclose(in->f);
+	free(in->buf);
 }
 
 /* ---- one message ---- */
@@ -170,25 +193,46 @@ static void read_hex_mads(struct job *j, const char *text, size_t len)
 	}
 }
 
-static void from_capture(struct job *j, const char *buf, size_t len)
+/* Behind the records that are done.  Return: whether there is more. */
+static bool read_more_records(struct job *j, struct input *in, struct capture_reader *r)
+{
+	size_t rest = (size_t)(r->end - r->p);
+	const char *why;
+
+	memmove(in->buf, r->p, rest);
+	in->len = rest;
+	why = feof(in->f) ? NULL : read_input_part(in);
+	r->p = (const uint8_t *)in->buf;
+	r->end = r->p + in->len;
+	if (why) {
+		j->bad++;
+		read_error(j, in->path, why);
+		r->p = r->end;
+		return false;
+	}
+	return in->len > rest;
+}
+
+static void from_capture(struct job *j, struct input *in)
 {
 	struct capture_reader r;
 	struct capture_mad m;
 	char why[200];
-	int res;
 
-	if (capture_open(&r, buf, len, why, sizeof why)) {
+	if (capture_open(&r, in->buf, in->len, why, sizeof why)) {
 		j->bad++;
 		out_error(&j->out, 0, "a pcap or pcapng file of InfiniBand, Ethernet or IP packets",
 			  "%s", why);
 		return;
 	}
-	while ((res = capture_next(&r, &m)) == 1)
-		from_octets(j, &m, m.mad, DDPS_CM_MAD_LEN);
+	do
+		while (capture_next(&r, &m) == 1)
+			from_octets(j, &m, m.mad, DDPS_CM_MAD_LEN);
+	while (read_more_records(j, in, &r));
 	if (r.skipped)
 		out_note(&j->out, "%llu packets of the capture hold no CM message",
 			 (unsigned long long)r.skipped);
-	if (res < 0) {
+	if (r.p != r.end) {
 		j->seen++;
 		report_bad_mad(j, "the capture ends in the middle of a record");
 	}
@@ -247,8 +291,10 @@ static void from_json_text(struct job *j, const char *text, size_t len)
 	}
 }
 
-static void convert(struct job *j, const struct ipoib_opts *o, const char *buf, size_t len)
+static void convert(struct job *j, const struct ipoib_opts *o, struct input *in)
 {
+	const char *buf = in->buf;
+	size_t len = in->len;
 	size_t blank = 0;
 	bool json;
 
@@ -257,7 +303,7 @@ static void convert(struct job *j, const struct ipoib_opts *o, const char *buf, 
 	json = blank < len && buf[blank] == '{';
 	j->form = o->json ? FORM_JSON : o->hex || json ? FORM_HEX : FORM_TEXT;
 	if (capture_is(buf, len))
-		from_capture(j, buf, len);
+		from_capture(j, in);
 	else if (json)
 		from_json_text(j, buf, len);
 	else
@@ -272,12 +318,13 @@ static void convert(struct job *j, const struct ipoib_opts *o, const char *buf, 
 int ipoib_mad(const struct ipoib_opts *o)
 {
 	struct job j = { 0 };
-	size_t len = 0;
-	char *buf;
+	struct input in = { .path = o->nargs ? o->arg[0] : "-" };
 	int res;
 
 	out_init(&j.out, "ipoib mad", o->json);
-	res = load_mad_file(&j, o->nargs ? o->arg[0] : "-", &buf, &len);
+	res = open_mad_input(&j, &in);
+	if (res == ST_DONE && o->capture && is_same_file(&in, o->capture))
+		res = read_error(&j, in.path, "cannot be read and be the --capture");
 	if (res == ST_DONE && o->capture) {
 		j.capture = capture_create(o->capture);
 		if (!j.capture) {
@@ -287,12 +334,12 @@ int ipoib_mad(const struct ipoib_opts *o)
 		}
 	}
 	if (res == ST_DONE)
-		convert(&j, o, buf, len);
+		convert(&j, o, &in);
 	if (j.capture && fclose(j.capture)) {
 		out_error(&j.out, 0, text_file_advice(errno), "capture '%s': %s", o->capture,
 			  strerror(errno));
 		res = ST_FAILED;
 	}
-	free(buf);
+	close_mad_input(&in);
 	return out_finish(&j.out) || j.bad ? ST_FAILED : res;
 }
