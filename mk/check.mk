@@ -126,11 +126,10 @@ mutate: deps-check
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched
 	$(Q)tests/mutate/run.sh build/opt
 
-# Faults of the past put back one at a time: the simulations find them.  Some minutes of processor time
+# A fault for each checker of the simulations, which has to find it.  A minute or two of processor time
 plants: deps-check
-	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib
-	$(Q)+$(SUBMAKE) VARIANT=asan build/asan/sim-sctp build/asan/sim-session
-	$(Q)tests/sim/plants.sh $(if $(PLANT),'$(PLANT)')
+	$(Q)+$(SUBMAKE) $(SIM:$(B)/%=build/opt/%)
+	$(Q)tests/sim/plants.sh build/opt $(if $(PLANT),'$(PLANT)')
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
 # GUEST=1 measures what only a kernel with SCTP runs, too.  LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.

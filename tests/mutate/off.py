@@ -27,7 +27,8 @@ import re
 import subprocess
 import sys
 
-import changes
+sys.dont_write_bytecode = True
+import changes  # noqa: E402
 
 TREE = ("Makefile", "mk", "src", "include", "tools", "tests")
 HEAD = ("extern char *getenv(const char *); extern int atoi(const char *); static int ddps_off; "
