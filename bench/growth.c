@@ -3,9 +3,9 @@
  * What an operation costs when there are many objects of a kind: nanoseconds for each.
  *
  * usage: growth KIND COUNT SECONDS
- * register: a region registered and deregistered beside COUNT others
+ * register: a region registered and deregistered next to COUNT others
  * write: an RDMA Write of 64 octets to any of COUNT regions, 64 under way, over TCP in one thread
- * endpoint: an endpoint made and freed beside COUNT others
+ * endpoint: an endpoint made and freed next to COUNT others
  */
 #include "peer.h"
 #include <ddpsess/ddpsess.h>

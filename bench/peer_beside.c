@@ -90,7 +90,7 @@ static void bulk_send(const struct flows *f)
 		peer_die("send");
 }
 
-/* The octets a second are told, too: they show what the round trips were beside. */
+/* The octets a second are reported, too: they show what ran next to the round trips. */
 static void measure_pings_in_flow(struct flows *f, const struct board *b, const struct peer_args *a)
 {
 	double warm = peer_now(), begin = 0, cpu = 0, sent, now;

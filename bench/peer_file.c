@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The least work of a file's way from one process to another, as a limit for put and get: read,
- * written to plain TCP, received, written to a new file; and on either side a digest, in a thread
- * beside that.  Both files are in /dev/shm.  usage: peer_file sha256|none SIZE SECONDS
+ * written to plain TCP, received, written to a new file; and on either side a digest, in
+ * another thread.  Both files are in /dev/shm.  usage: peer_file sha256|none SIZE SECONDS
  */
 #include "peer.h"
 #include <arpa/inet.h>

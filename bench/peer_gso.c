@@ -2,7 +2,7 @@
 /*
  * What UDP can do with packets of a size: runs of packets that the kernel cuts (UDP_SEGMENT) and
  * joins (UDP_GRO), a CRC32c over each, computed, checked, and the payload copied to its place.  No
- * retransmission: what comes is counted by the receiver, who tells the sender how far it is, so
+ * retransmission: what comes is counted by the receiver, who informs the sender how far it is, so
  * that no more than a window is under way.  A packet that is lost ends the measurement.
  *
  * usage: peer_gso bw PACKET SECONDS		PACKET: octets of UDP payload

@@ -22,7 +22,7 @@
 
 #define MESSAGE 4096u
 #define BURST	(4 * MESSAGE)	  /* as sessions.c has under way */
-#define SCRATCH (512u * 1024)	  /* read at once, as the stack does */
+#define SCRATCH (512u * 1024)	  /* read at a time, as the stack does */
 #define PLACES	(8192u * MESSAGE) /* sessions.c: SHARED */
 #define READY	64
 #define WARM	0.5 /* seconds; until all buffers are full */

@@ -54,7 +54,7 @@ static int read_tcp_octets(int fd, uint8_t *p, size_t n)
 	return 1;
 }
 
-/* An end at once, with nothing left behind. */
+/* An end immediately, with nothing left behind. */
 static void reset_tcp_socket(int fd)
 {
 	struct linger now = { .l_onoff = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Many sessions between two processes: how fast they are set up, what one costs while it is idle
- * (in memory, and to a session beside it that is not), and how fast several are together.
+ * (in memory, and to a session next to it that is not), and how fast several are together.
  *
  * usage: sessions MODE COUNT SECONDS
  * setup-tcp, setup-shared, setup-new: one after the other; over TCP, over an SCTP association

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many sessions at once in one thread; over SCTP those to one address share an association.
+ * Many sessions at a time in one thread; over SCTP those to one address share an association.
  *
  *	many_peer -s URI [-n SESSIONS] [-b OCTETS]	serve so many, each with a region of its own
- *	many_peer -c URI [-n SESSIONS] [-a]		so many at once; -a: an association each
+ *	many_peer -c URI [-n SESSIONS] [-a]		so many at a time; -a: an association each
  *
  * The protocol is that of rdma_peer, which can be at the other end: the client finds an advert of
  * its region in the server's private data, writes the region, reads it back and compares, and

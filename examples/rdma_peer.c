@@ -242,7 +242,7 @@ static int serve_client(struct peer *p, const struct ddps_event *request, bool r
 	    post_rdma_wr(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest_octets(p->region, p->octets));
-	/* The client ends it: some lose a message that a close follows at once. */
+	/* The client ends it: some lose a message that a close follows immediately. */
 	e = await_rdma_event(p, DDPS_EV_PEER_CLOSED, &ev);
 	if (!e) {
 		ddps_disconnect(p->ep);

@@ -11,7 +11,7 @@ struct ddps_error ddps_error_make(int code, int sys_errno, const char *fmt, ...)
 struct ddps_error ddps_error_triple(int code, struct ddps_triple t, const char *fmt, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 
-/* One that will be told later: what lives long has it in 16 octets until there is one. */
+/* One that will be reported later: what lives long has it in 16 octets until there is one. */
 struct ddps_kept_error {
 	int code;
 	bool has_triple : 1, by_peer : 1;

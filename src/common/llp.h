@@ -83,7 +83,7 @@ struct ddps_llp;
 /* The data's way, straight to DDP and RDMAP.  @user is the one given with the vtable. */
 struct ddps_llp_data {
 	/* Pull the next segment of at most @mulpdu octets (header + payload).
-	 * Return 1, or 0: nothing now (kick() tells when that changes). */
+	 * Return 1, or 0: nothing now (kick() says when that changes). */
 	int (*tx_next)(void *user, struct ddps_seg *seg, size_t mulpdu);
 
 	/* The @n oldest segments pulled and not yet counted were taken over entirely:
@@ -158,7 +158,7 @@ struct ddps_llp_ops {
 	/* shutdown() was called, and what is to be sent has not all been handed to SCTP, or been
 	 * acknowledged by the peer's TCP. */
 	bool (*leaving)(const struct ddps_llp *llp);
-	/* At once, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
+	/* Immediately, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
 	void (*abort)(struct ddps_llp *llp);
 	/* Release everything, aborting first if needed.  No upcall any more. */
 	void (*free)(struct ddps_llp *llp);
@@ -245,7 +245,7 @@ struct ddps_llp_provider {
 	const char *scheme;
 	/*
 	 * @sa: where to; @setup, @p: copied.  Everything is reported through @up later, also
-	 * a connection that fails at once.  ddps_llp_attach() comes before open().
+	 * a connection that fails immediately.  ddps_llp_attach() comes before open().
 	 * Return 0 or DDPS_E_* (nothing was started).
 	 */
 	int (*connect)(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

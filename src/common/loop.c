@@ -130,7 +130,7 @@ static void wake_sleeper(struct ddps_loop *l)
 }
 
 /* Tasks wait.  Where somebody polls without a pause he runs them soon, or else the guard shows what is
- * hidden, and then they are told of. */
+ * hidden, and then they are reported. */
 static void tell_tasks(struct ddps_loop *l)
 {
 	if (l->tasks && (!l->hidden || l->sleepers))
@@ -142,7 +142,7 @@ static void tell_tasks(struct ddps_loop *l)
 /*
  * One that is polled without a pause, and pays for it, is taken out of epoll's set: whoever sends
  * to it is spared a callback for each message.  It comes back before anybody is given the loop's
- * descriptor to sleep on.  Who has kept that from before is woken by the guard, late but not never.
+ * descriptor to sleep on.  Whoever has kept that from before is woken by the guard, late but not never.
  */
 static void hide(struct ddps_loop *l)
 {
@@ -460,7 +460,7 @@ static void judge_hot_try(struct ddps_loop *l, bool hit)
 		hide(l);
 }
 
-/* Who polls runs what was posted since, without asking epoll first. */
+/* Whoever polls runs what was posted since, without asking epoll first. */
 static int run_posted(struct ddps_loop *l)
 {
 	int n;

@@ -52,11 +52,11 @@ void ddps_loop_free(struct ddps_loop *l);
 /* @lock is held around all calls from now on, which builds for tests check; NULL: nobody else is there. */
 void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock);
 
-/* For who is about to sleep until it is readable: asked for before each sleep, since a descriptor
+/* For whoever is about to sleep until it is readable: asked for before each sleep, since a descriptor
  * that is polled without a pause is not in it meanwhile (the sleeper would wake up to 16 ms late). */
 int ddps_loop_fd(struct ddps_loop *l);
 
-/* The same for threads of the library's, beside which others may begin to poll: from ddps_loop_sleep
+/* The same for threads of the library's, next to which others may begin to poll: from ddps_loop_sleep
  * to ddps_loop_slept one of them is asleep, and wakes up 1 ms late at most. */
 int ddps_loop_sleep(struct ddps_loop *l);
 void ddps_loop_slept(struct ddps_loop *l);
@@ -66,7 +66,7 @@ void ddps_loop_slept(struct ddps_loop *l);
 int ddps_loop_watch(struct ddps_loop *l);
 void ddps_loop_watched(struct ddps_loop *l);
 
-/* Who sleeps on ddps_loop_fd wakes up, though there may be nothing to serve, and whoever else serves
+/* Whoever sleeps on ddps_loop_fd wakes up, though there may be nothing to serve, and whoever else serves
  * the loop meanwhile.  The descriptor stays readable until ddps_loop_awake and the next round. */
 void ddps_loop_wake(struct ddps_loop *l);
 void ddps_loop_awake(struct ddps_loop *l);
@@ -97,7 +97,7 @@ uint64_t ddps_loop_turn(const struct ddps_loop *l);
 unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most);
 
 /*
- * Who moves little each time, a few times in a row, is light: somebody waits for it, as a rule.  While
+ * Whoever moves little each time, a few times in a row, is light: somebody waits for it, as a rule.  While
  * there is a light one that moves the loop is gentle: all take the least share, and epoll is asked again after so
  * few octets that a light one waits for hardly more than one call of somebody else's.
  *
@@ -178,7 +178,7 @@ void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t);
 int ddps_loop_run(struct ddps_loop *l);
 
 /*
- * The same for who polls without a pause: as long as one eager descriptor is the only busy one it
+ * The same for whoever polls without a pause: as long as one eager descriptor is the only busy one it
  * is tried directly, up to four times, and most calls look at nothing else.
  */
 int ddps_loop_spin(struct ddps_loop *l);

@@ -13,13 +13,13 @@ struct ddps_loop {
 	int epfd, timerfd, taskfd;
 	uint64_t armed; /* what the timerfd is set to, or DDPS_NEVER */
 	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
-	bool waking;	/* and stays so until that has come about */
+	bool waking;	/* and stays so until that has happened */
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	unsigned busy;		   /* how many of them were not the loop's own */
 	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
-	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */
+	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or reported */
 
 	struct ddps_io *lone;	/* the only one that the last busy round found; or NULL */
 	struct ddps_io *hot;	/* was it twice, with no other between: it is tried; or NULL */

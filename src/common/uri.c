@@ -399,7 +399,7 @@ socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
 	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* A link-local address is of no use without its interface (RFC 4007 11). */
+/* A link-local address is useless without its interface (RFC 4007 11). */
 static void ipv6_text(const struct sockaddr_in6 *v6, char *buf, size_t len)
 {
 	char host[INET6_ADDRSTRLEN] = "?", name[IF_NAMESIZE];

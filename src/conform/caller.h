@@ -2,7 +2,7 @@
 #ifndef CONFORM_CALLER_H
 #define CONFORM_CALLER_H
 /* What the runs of either suite have to do with their caller: its structs, which may be those of
- * another release, what it is told of each case, and why a run did not begin. */
+ * another release, what it is informed of each case, and why a run did not begin. */
 #include "conform/profile/conform_profile.h"
 #include <ddpsess/conform.h>
 
@@ -17,7 +17,7 @@ struct conform_caller {
 
 /* A struct of the caller's, whose size is its first member: as ours, or larger with zeros behind. */
 int conform_take_sized(void *to, size_t size, const void *from);
-/* Its calls and its profile, either of which may be NULL.  @c->known is freed by who has asked. */
+/* Its calls and its profile, either of which may be NULL.  @c->known is freed by whoever has asked. */
 int conform_caller_take(struct conform_caller *c, const struct ddps_conform_calls *calls,
 			const char *profile);
 /* The text of @err, which is returned. */

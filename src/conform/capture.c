@@ -94,7 +94,7 @@ static bool write_pcapng_packet(FILE *f, uint64_t ns, const uint8_t *h, size_t h
 	       (!len || fwrite(p, len, 1, f) == 1) && (!pad || fwrite(zero, pad, 1, f) == 1);
 }
 
-#define FLOWS 64u /* connections of a case that can be told apart */
+#define FLOWS 64u /* connections of a case that can be distinguished */
 
 /* The two directions' state of a made-up connection. */
 struct flow {

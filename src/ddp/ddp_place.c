@@ -20,7 +20,7 @@ int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_dd
 			    size_t len, bool have_buf, uint64_t buf_len, struct ddps_fault *f)
 {
 	/* The LLP delivers in order: nothing but the expected MSN is in the window
-	 * [5041-7.1-10]; a missing buffer is told apart. */
+	 * [5041-7.1-10]; a missing buffer is distinguished. */
 	if (h->msn != q->msn)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_MSN,
 				      "queue %" PRIu32 ": MSN %" PRIu32 ", expected %" PRIu32,

@@ -2,7 +2,7 @@
 #ifndef DDPS_DDP_PLACE_H
 #define DDPS_DDP_PLACE_H
 /*
- * The receiver's checks before Placement (RFC 5041 7.1), and how a fault is told upwards.
+ * The receiver's checks before Placement (RFC 5041 7.1), and how a fault is reported upwards.
  * The checks change nothing: they may be run as often as wanted.
  */
 #include "common/term_codes.h"

@@ -154,7 +154,7 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_
 					const struct sockaddr *peer);
 /* TCP has something: DDPS_MPA_* bits.  @c may be gone afterwards. */
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events);
-/* Free at once; no task, timer or list refers to it afterwards. */
+/* Free immediately; no task, timer or list refers to it afterwards. */
 void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c);
 
 /* Still to be worked on: neither closed nor freed from above. */

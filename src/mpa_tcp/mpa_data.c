@@ -261,7 +261,7 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 	if (c->rd == DDPS_MPA_RD_EOF) {
 		int err = c->tcp->error(c);
 
-		/* Woken all the same: the connection is gone. */
+		/* Woken anyway: the connection is gone. */
 		ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "after the peer's close");
 		return;
 	}

@@ -202,7 +202,7 @@ static void take_accept_failure(struct ddps_mpa_listener *l, int err)
 	}
 }
 
-/* Return whether one more can be taken.  @go: who has to go for it, or NULL. */
+/* Return whether one more can be taken.  @go: whoever has to go for it, or NULL. */
 static bool has_half_open_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **go)
 {
 	*go = NULL;
@@ -340,7 +340,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 
 	ddps_io_del(l->env->loop, &l->io);
 	ddps_timer_stop(l->env->loop, &l->pause);
-	shutdown(l->io.fd, SHUT_RDWR); /* also for who has a copy of it */
+	shutdown(l->io.fd, SHUT_RDWR); /* also for whoever has a copy of it */
 	ddps_own_close(l->io.fd);
 	while (l->conns) {
 		struct ddps_mpa_conn *c = l->conns;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* An invalid frame closes TCP at once [5044-8-6]; nothing is said on the wire. */
+/* An invalid frame closes TCP immediately [5044-8-6]; nothing is said on the wire. */
 static void bad_frame(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int code, const char *why)
 {
 	struct ddps_error e =

@@ -123,7 +123,7 @@ bool ddps_rdmap_heard(const struct ddps_rdmap *r);
 void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, const char *text);
 
 /* No new posts; up->drained when all posted send work has ended and all accepted inbound
- * Reads and atomics are answered (at once if nothing is left). */
+ * Reads and atomics are answered (immediately if nothing is left). */
 void ddps_rdmap_drain(struct ddps_rdmap *r);
 
 /* Posted send work has not ended, or an accepted Read or atomic is not answered. */

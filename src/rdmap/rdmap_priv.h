@@ -56,7 +56,7 @@ struct ddps_rqe {
 
 /*
  * Where a queue's entries lie: rings, indexed by free-running positions modulo their size, which
- * is a power of 2, or 0 while nothing was posted.  What may be posted at once is depth's business.
+ * is a power of 2, or 0 while nothing was posted.  What may be posted at a time is depth's business.
  */
 struct ddps_wq {
 	void *e;

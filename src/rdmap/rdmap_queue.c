@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory of work queues: as much as was needed at once, so that idle sessions are small. */
+/* The memory of work queues: as much as was needed at a time, so that idle sessions are small. */
 #include "rdmap/rdmap_priv.h"
 #include <stdlib.h>
 #include <string.h>

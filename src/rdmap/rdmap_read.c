@@ -142,7 +142,7 @@ static void begin_response(struct ddps_rdmap *r, const struct ddps_rreq *q)
 	r->cur = DDPS_CUR_RRESP;
 }
 
-/* A revoked source ends the stream; the header returned tells how far the response came
+/* A revoked source ends the stream; the header returned says how far the response came
  * [5040-4.8-15] [5040-4.8-16]. */
 static int revoked(struct ddps_rdmap *r, enum ddps_stag_verdict v, struct ddps_fault *f)
 {

@@ -111,7 +111,7 @@ static bool local_next(struct ddps_rdmap *r)
 /* Return: 1, 0: nothing, < 0: the stream has just failed. */
 static int send_work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
-	struct ddps_fault f; /* filled in by who fails */
+	struct ddps_fault f; /* filled in by whoever fails */
 	enum ddps_tx_cur next;
 	int err;
 

@@ -122,7 +122,7 @@ static bool is_code_assigned(uint8_t layer, uint8_t etype, uint8_t code)
 /*
  * The flags tell the forms apart, but swapped ones count only where the headers follow that they
  * announce: else they are reserved bits [5040-4.8-8].  Without flags a triple that only makes
- * sense the swapped way tells.  Where both make sense nothing can, and the RFC's reading stands.
+ * sense the swapped way says.  Where both make sense nothing can, and the RFC's reading stands.
  */
 static bool is_swapped(const uint8_t ctrl[TERM_CTRL_LEN], size_t len)
 {

@@ -56,7 +56,7 @@ struct ddps_sctp_route {
 struct ddps_sctp_config {
 	/* Fills @len octets that nobody can foresee.  Keys, tags and nonces are made of it. */
 	void (*random)(void *user, void *buf, size_t len);
-	/* Every packet as it is on the wire, after the CRC was put in; NULL: no tap.  @sent: we
+	/* Every packet as it is on the wire, after the CRC was added; NULL: no tap.  @sent: we
 	 * sent it, else it came in (its CRC was right).  Borrowed. */
 	void (*tap)(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *r,
 		    const struct iovec *iov, int niov);
@@ -112,7 +112,7 @@ struct ddps_sctp_param {
 	uint32_t fixed_mtu;    /* no path MTU discovery, this IP packet size; 0: discover */
 	bool delay_sack_never; /* a SACK for each packet */
 	unsigned max_per_addr; /* a listener's own max_assocs_per_addr; 0: the engine's */
-	/* Our addresses that the peer may use.  With fewer than two none is told to the peer, who
+	/* Our addresses that the peer may use.  With fewer than two none is named to the peer, who
 	 * then uses the one that our packets come from; so it must be behind a NAT. */
 	struct ddps_sctp_addr local[DDPS_SCTP_ADDRS_MAX];
 	unsigned nlocal;
@@ -138,7 +138,7 @@ enum ddps_sctp_path_state {
 struct ddps_sctp_up {
 	/* The peer has answered our INIT: ddps_sctp_info() is complete.  What is sent from inside
 	 * leaves with the packet that ends the set-up, as much as fits (RFC 9260 5.1).  A peer that
-	 * answers once more is told of again.  May be NULL. */
+	 * answers once more is reported again.  May be NULL. */
 	void (*answered)(void *user);
 	/* The association is up; ddps_sctp_info() is complete. */
 	void (*up)(void *user);
@@ -247,7 +247,7 @@ struct ddps_sctp_out {
 	bool probe; /* one packet, to be sent alone: a path MTU probe */
 	/* private */
 	bool data; /* it has DATA, in packets from @pn on */
-	bool sack; /* and a SACK beside the DATA */
+	bool sack; /* and a SACK next to the DATA */
 	uint16_t port, peer_port;
 	uint64_t pn;
 };
@@ -267,7 +267,7 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
 		       uint64_t now);
 
-/* The system had no room for @out, or not for all of it: EAGAIN.  What is of use still is to be had
+/* The system had no room for @out, or not for all of it: EAGAIN.  What is of use still is available
  * again, and is no loss on the way.  @out->head is as it was. */
 void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now);
 
@@ -275,7 +275,7 @@ void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint
 uint64_t ddps_sctp_deadline(const struct ddps_sctp *e);
 /* Whether ddps_sctp_output() may have something. */
 bool ddps_sctp_pending(const struct ddps_sctp *e);
-/* Let timers fire and tell what is to be told. */
+/* Let timers fire and tell what is to be reported. */
 void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now);
 
 /* ---- endpoints ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls that make and end endpoints and associations, and tell of them. */
+/* The calls that make and end endpoints and associations, and report them. */
 #include "sctp/sctp_in.h"
 
 #define STREAMS_DEFAULT 4096u
@@ -216,7 +216,7 @@ static uint8_t due_again(const struct ddps_sctp_assoc *a)
 		return DUE_INIT;
 	case SC_COOKIE_ECHOED:
 		return DUE_ECHO;
-	case SC_SENT: /* it tells of no gaps: the SACK beside it does */
+	case SC_SENT: /* it reports no gaps: the SACK next to it does */
 		return DUE_SHUTDOWN | (a->n_chunks_in ? DUE_SACK : 0);
 	case SC_ACK_SENT:
 		return DUE_SHUTDOWN_ACK;

@@ -2,7 +2,7 @@
 /*
  * Programs of one host, each with an SCTP and a UDP port of its own.  An association is known by the host's
  * address and the SCTP ports [6951-5.4], and two programs may have taken the same one by chance: the second
- * set-up would be a restart of the first one's association, and end it.  It is told so instead, by the error
+ * set-up would be a restart of the first one's association, and end it.  It is informed instead, by the error
  * cause that Linux has for it, and tries another port.
  *
  * Or it is the same program, which has begun anew from another UDP port.  So the old one is asked whether it

@@ -2,7 +2,7 @@
 #ifndef DDPS_SCTP_BUILD_H
 #define DDPS_SCTP_BUILD_H
 /*
- * A packet in the making (RFC 9260 6.10).  Short payloads are copied beside their headers, long
+ * A packet in the making (RFC 9260 6.10).  Short payloads are copied next to their headers, long
  * ones are led to; all that leaves is memory of ours, so the CRC is of what leaves.
  */
 #include "sctp/sctp_in.h"

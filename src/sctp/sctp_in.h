@@ -144,7 +144,7 @@ enum { /* to be sent */
        DUE_SACK = 32
 };
 
-enum { /* to be told */
+enum { /* to be reported */
        NOTE_WRITABLE = 1,
        NOTE_ACKED = 2,
        NOTE_SHUTDOWN = 4,
@@ -190,7 +190,8 @@ struct ddps_sctp_assoc {
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
-	unsigned stale;	 /* cookies that the peer called so or did not know, and ports that others had */
+	unsigned
+		stale; /* cookies that the peer called so or did not know, and ports that others had */
 	unsigned errors; /* in a row, of the association */
 	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
 	uint32_t stuck_tsn;
@@ -305,7 +306,7 @@ struct ddps_sc_rx {
 	const uint8_t *pkt;
 	size_t len;
 	struct ddps_sc_header h;
-	/* Of its DATA chunks; gap: something is amiss, to be told without delay; now_flag: I bit */
+	/* Of its DATA chunks; gap: something is amiss, to be reported without delay; now_flag: I bit */
 	bool data, fresh, dup, gap, now_flag, dropped;
 	uint8_t report[512];	       /* causes for an ERROR */
 	size_t report_len, report_pad; /* the latter of the last cause, within the former */
@@ -465,7 +466,7 @@ void ddps_sc_path_error(struct ddps_sc_path *p);
 void ddps_sc_path_refused(struct ddps_sc_path *p); /* its host says that nobody takes SCTP */
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
 bool ddps_sc_is_silent(const struct ddps_sctp_assoc *a); /* every path has failed */
-void ddps_sc_ask_paths(struct ddps_sctp_assoc *a);	 /* those that have not, at once */
+void ddps_sc_ask_paths(struct ddps_sctp_assoc *a);	 /* those that have not, immediately */
 void ddps_sc_path_timer(struct ddps_sc_path *p);
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
 void ddps_sc_path_start(struct ddps_sc_path *p);

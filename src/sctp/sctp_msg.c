@@ -140,7 +140,7 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
  * Octets of the largest chunk that is cut for @p.  A chunk is never cut again: when the path becomes
  * narrower it goes in fragments.  Over IPv6 ours are of the least size.  Over IPv4 it is routers that make
  * them, and what has room for more than Ethernet's 1500 octets at one end has often a switch that has
- * not, and tells nobody: there a chunk is of the size that passes nearly anywhere, several of them a packet.
+ * not, and informs nobody: there a chunk is of the size that passes nearly anywhere, several of them a packet.
  */
 static uint32_t largest_chunk(const struct ddps_sc_path *p)
 {

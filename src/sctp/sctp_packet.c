@@ -63,7 +63,7 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 	size_t pad;
 
 	if (len > 128)
-		len = 128; /* what there is of it tells enough */
+		len = 128; /* what there is of it is enough */
 	pad = ddps_sc_put_tlv(&w, cause, val, len);
 	if (w.failed)
 		return;
@@ -223,7 +223,7 @@ static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps
 }
 
 /*
- * Whose path a packet is from.  Of an INIT only an address that is surely the peer's tells: otherwise
+ * Whose path a packet is from.  Of an INIT only an address that is surely the peer's decides: otherwise
  * whoever lists the addresses of another host, and keeps it from answering, would shut that host out (RFC 5062).
  */
 static struct ddps_sc_path *find_packet_path(struct ddps_sc_rx *rx,

@@ -359,7 +359,7 @@ void ddps_sc_path_refused(struct ddps_sc_path *p)
 	if (!sends_heartbeats(a))
 		return;
 	p->hb_at = next_hb(p);
-	/* The peer may be gone as a whole: do not wait for an interval to hear of it. */
+	/* The peer may be gone as a whole: do not wait for an interval to learn of it. */
 	if (p->confirmed)
 		ddps_sc_ask_paths(a);
 	ddps_sc_path_pick(a);

@@ -8,7 +8,7 @@
 
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 {
-	/* one chunk of all that is told has to fit, with what it costs */
+	/* one chunk of all that is reported has to fit, with what it costs */
 	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
 	size_t all = a->e->c.rwnd;
 
@@ -188,7 +188,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 	a->saw_data |= rx->fresh;
 	a->sack_path = rx->path;
 	if (a->state == SC_SENT) { /* [9260-9.2-9] [9260-9.2-10] */
-		/* The SACK tells what SHUTDOWN cannot: gaps, duplicates, the window. */
+		/* The SACK says what SHUTDOWN cannot: gaps, duplicates, the window. */
 		a->due |= DUE_SHUTDOWN | DUE_SACK;
 		if (rx->path->confirmed) /* T2 begins anew: no timeout would look for another */
 			a->ctl_path = rx->path;

@@ -8,7 +8,7 @@ void ddps_sc_want_sack(struct ddps_sctp_assoc *a)
 	a->sack_at = DDPS_SC_NEVER;
 }
 
-/* [9260-6.2-11] Only a window that has grown much is told for its own sake. */
+/* [9260-6.2-11] Only a window that has grown much is reported for its own sake. */
 void ddps_sc_window_update(struct ddps_sctp_assoc *a)
 {
 	uint32_t now = ddps_sc_rwnd(a), told = a->told_rwnd;
@@ -50,7 +50,7 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 	return (size_t)(w->p - at);
 }
 
-/* @out does not leave: what its SACK would have told is still to be told. */
+/* @out does not leave: what its SACK would have told is still to be reported. */
 void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *out)
 {
 	if (out->sack)

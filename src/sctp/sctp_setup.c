@@ -12,7 +12,7 @@ struct offer {
 	uint32_t tag, tsn, tie_own, tie_peer;
 };
 
-/* An address of ours that the peer at @peer can be told. */
+/* An address of ours that the peer at @peer can learn. */
 static bool in_scope(const struct ddps_sctp_addr *own, const struct ddps_sctp_addr *peer)
 {
 	bool link_local = own->family == 6 && own->ip[0] == 0xfe && (own->ip[1] & 0xc0) == 0x80;

@@ -9,7 +9,7 @@
  *	carrier 1 --- n pair 1 --- 0..1 session
  *
  * Upcalls are made from the loop only, but for tx_next and tx_done out of kick().  The end of a
- * session is always told by a task of its own, so no list is walked while it is told.
+ * session is always told by a task of its own, so no list is walked meanwhile.
  */
 #include "common/error.h"
 #include "common/shares.h"
@@ -20,7 +20,7 @@
 #include <sys/queue.h>
 
 /* [5043-6.4-3] Initiates of one association that wait for an answer, either way: this side
- * sends no more at once, and refuses more. */
+ * sends no more immediately, and refuses more. */
 #define DDPS_SD_PENDING_MAX 16u
 /* Messages that may come before a ULP's decision, or behind a request that was given up. */
 #define DDPS_SD_EARLY_MAX    64u
@@ -39,7 +39,7 @@
  * half of that is gone.
  *
  * A session that stalls by its own setting has an association of its own.  Where only the
- * responder's side stalls the peer may have put others beside it: with the window shut they wait
+ * responder's side stalls the peer may have put others next to it: with the window shut they wait
  * DDPS_SD_PAUSE_MS, then the session that holds most ends.
  */
 #define DDPS_SD_STALL_OCTETS   (4u << 20)
@@ -80,7 +80,7 @@ struct ddps_sd_session {
 	struct ddps_sd_carrier *carrier;   /* while attached: waiting, or on a pair */
 	struct ddps_sd_pair *pair;	   /* NULL while waiting and after the end */
 	TAILQ_ENTRY(ddps_sd_session) link; /* while waiting */
-	struct ddps_task task;		   /* tells the end, or resumes reception after open() */
+	struct ddps_task task;		   /* reports the end, or resumes reception after open() */
 	struct ddps_timer timer;	   /* connect_ms while waiting, close_ms while shutting */
 	struct ddps_llp_param param;
 	bool initiator;
@@ -253,7 +253,7 @@ bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c);
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c);
 /* It is being shut down, by either side: not for ever. */
 void ddps_sd_carrier_leave(struct ddps_sd_carrier *c);
-/* The context goes: shut down at once if no session is left; @all: or only such as wait for the peer's
+/* The context goes: shut down immediately if no session is left; @all: or only such as wait for the peer's
  * Terminate.  May free @c. */
 void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all);
 /* The path MTU may have changed: ask for the message size again [5043-9-1]. */
@@ -269,7 +269,7 @@ void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *wh
 /* It does not count as one without a session any more. */
 void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c);
 
-/* ---- sd_up.c: what the backend tells of it ---- */
+/* ---- sd_up.c: what the backend says of it ---- */
 extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;
 /* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);

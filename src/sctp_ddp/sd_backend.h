@@ -32,7 +32,7 @@ struct ddps_sd_assoc_info {
 
 struct ddps_sd_assoc_up {
 	/* The peer has answered: info() is complete, and what is sent from inside leaves with the end
-	 * of the set-up.  comm_up() or gone() follows.  Not every backend tells that.  May be
+	 * of the set-up.  comm_up() or gone() follows.  Not every backend says that.  May be
 	 * NULL. */
 	void (*answered)(void *user);
 	/* Association is up; info() is complete (adaptation indication included). */
@@ -48,7 +48,7 @@ struct ddps_sd_assoc_up {
 	/* Messages up to number @n, counted from 1, are acknowledged for good.  Of a backend
 	 * that has @acks only, which need not be asked. */
 	void (*acked)(void *user, uint64_t n);
-	/* The path takes other sizes of packets: see info().  One that has @acks tells that before
+	/* The path takes other sizes of packets: see info().  One that has @acks says that before
 	 * writable() and acked(). */
 	void (*path)(void *user);
 	/* Peer began SHUTDOWN: nothing more will come. */
@@ -67,7 +67,7 @@ struct ddps_sd_listen_up {
 
 struct ddps_sd_backend {
 	const char *name; /* "native", "kernel" */
-	bool acks;	  /* tells acked(), and never dry() */
+	bool acks;	  /* says acked(), and never dry() */
 	bool homes;	  /* knows lists of addresses, uri->hosts and uri->from */
 	bool shares;	  /* knows uri->per_address */
 	/* Whether it works here, now. */

@@ -155,7 +155,7 @@ static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b
  * An association that the peer opened is never reused: its port is not the one it listens on,
  * so nothing says that the two are the same program.  Neither is one that is full, or whose peer
  * takes nothing more now, since a session there stalls: an Initiate would not arrive.  And where all who
- * wanted one have given up, its INIT may have met nobody who listens: that is no answer to who asks now.
+ * wanted one have given up, its INIT may have met nobody who listens: that is no answer to whoever asks now.
  */
 static bool takes_more(const struct ddps_sd_carrier *c)
 {

@@ -156,7 +156,7 @@ static void give_up_sd_session(struct ddps_sd_session *s, const struct ddps_erro
 		ddps_sd_pair_give_up(p);
 }
 
-/* Nobody else needs the association, and a peer that does not read sees its end at once.  From the
+/* Nobody else needs the association, and a peer that does not read sees its end immediately.  From the
  * loop: one of its messages may be on its way up just now. */
 static void give_up_all(struct ddps_sd_session *s, const struct ddps_error *e)
 {
@@ -381,7 +381,7 @@ static void sd_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->sctp.encap = c->encap;
 }
 
-/* The association of @llp, if its backend can tell of it. */
+/* The association of @llp, if its backend can report it. */
 static int get_llp_assoc(struct ddps_llp *llp, struct ddps_sd_carrier **c)
 {
 	*c = from_llp(llp)->carrier;

@@ -3,9 +3,9 @@
  * Sending on one association: control messages first, then segments of all sessions in turn;
  * and what depends on SCTP's acknowledgements.
  *
- * A socket API tells only that everything handed over is acknowledged ("dry").  On a busy
+ * A socket API says only that everything handed over is acknowledged ("dry").  On a busy
  * association that moment may never come, so while somebody needs it no segments are sent.  A
- * backend that has acks tells of each message, and nobody waits for another one's.
+ * backend that has acks reports each message, and nobody waits for another one's.
  */
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
@@ -55,7 +55,7 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 		TAILQ_INSERT_TAIL(&c->dry, p, dry_link);
 		c->ndry++;
 	}
-	/* All has arrived already: nobody would tell of that once more. */
+	/* All has arrived already: nobody would report that once more. */
 	if (c->b->acks && p->sm.state == DDPS_SD_DRAIN && c->acked >= p->last_seq)
 		ddps_task_post(c->env->loop, &c->task);
 	ask_carrier(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a backend tells of an association: who the peer is, messages, the end. */
+/* What a backend says of an association: who the peer is, messages, the end. */
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordere
 
 	if (c->state != DDPS_SD_UP)
 		return;
-	if (!unordered) /* the DDP-SSN rules all the same */
+	if (!unordered) /* the DDP-SSN rules anyway */
 		c->stats.ordered++;
 	ddps_sd_rx_message(c, stream, ppid, data, len);
 }

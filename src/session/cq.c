@@ -160,7 +160,7 @@ static inline void notify_armed_cq(struct ddps_cq *cq, enum armed meets)
 		cq->untold = meets;
 }
 
-/* Whether nobody is to be told of this one. */
+/* Whether nobody is to be informed of this one. */
 static __attribute__((noinline, cold)) bool is_hushed(const struct ddps_wc *wc)
 {
 	unsigned queue = wc->op == DDPS_OP_RECV ? DDPS_HUSH_RECVS : DDPS_HUSH_SENDS;
@@ -351,7 +351,7 @@ static bool others_turn(const struct ddps_cq *cq)
 	return ddps_loop_due(cq->ctx->env.loop) && cq->taken >= cq->brought;
 }
 
-/* Drive the context if the queue is empty and that is up to who polls; then take. */
+/* Drive the context if the queue is empty and that is up to whoever polls; then take. */
 static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	struct ddps_ctx *ctx = cq->ctx;
@@ -367,7 +367,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 
 /*
  * Before the look and not behind it: others may run for long, and what has come meanwhile is found.
- * A program that is told "nothing" after such a pause looks for the end of its connection next, and
+ * A program that gets "nothing" after such a pause looks for the end of its connection next, and
  * would find it before what came in front of it.
  */
 static int yield_ctx(struct ddps_ctx *ctx)

@@ -252,7 +252,7 @@ bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 
 	return !ddps_lock_until(&ctx->lock, &at);
 #else
-	/* Elsewhere there is no lock that waits by this clock.  Sleep is short: who calls this ends a
+	/* Elsewhere there is no lock that waits by this clock.  Sleep is short: whoever calls this ends a
 	 * process, or answers somebody who can wait. */
 	const struct timespec step = { .tv_nsec = NSEC_PER_MSEC };
 
@@ -320,7 +320,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 {
 	if (!ctx)
 		return;
-	ddps_uncancellable(); /* half a context is of no use to anybody */
+	ddps_uncancellable(); /* half a context is useless to anybody */
 	free_ctx(ctx);
 	ddps_uncancellable_end();
 }

@@ -90,7 +90,7 @@ static void close_timer(void *user)
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		return;
 	}
-	if (!ep->error.code) { /* the first one is the one that is told */
+	if (!ep->error.code) { /* the first one is the one that is reported */
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
 				    "disconnect: posted work made no progress for %u ms",
 				    ep->close_ms);

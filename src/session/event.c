@@ -77,7 +77,7 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
 		unlink_source(ctx, s);
 }
 
-/* The order in which one source's pending events are told: as enum ddps_event_type has it. */
+/* The order in which one source's pending events are reported: as enum ddps_event_type has it. */
 static bool take_pending_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 {
 	struct ddps_source *s = ctx->events;

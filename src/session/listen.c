@@ -30,7 +30,7 @@ static void build_listener_event(struct ddps_source *s, struct ddps_event *ev)
 	ev->error = l->error;
 }
 
-/* The address to bind: numeric at once, a name by looking it up (which may block). */
+/* The address to bind: numeric immediately, a name by looking it up (which may block). */
 static int bind_addr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len)
 {
 	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];

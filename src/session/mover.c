@@ -16,7 +16,7 @@
  * 5. Data seldom comes alone.  Where nobody polls and nobody sleeps, so that only the library thread
  *    can move it, that looks again and again before it sleeps: as long as it pays.  It does not pay
  *    where it takes the processor of the very thread that would answer.
- * 6. Who has polled in vain many times gives his processor to whoever else could run on it, and
+ * 6. Whoever has polled in vain many times gives his processor to whoever else could run on it, and
  *    looks then.
  */
 #include "common/own.h"

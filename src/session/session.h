@@ -113,7 +113,7 @@ struct ddps_ctx {
 /* Of a context: whether its descriptors are; DDPS_FORKED: it is the parent's. */
 enum { DDPS_FORKED, DDPS_HERE, DDPS_ROBBED };
 
-/* Whether it is of no use: it is the parent's, or the program has closed its descriptors. */
+/* Whether it is useless: it is the parent's, or the program has closed its descriptors. */
 static inline bool ddps_ctx_gone(const struct ddps_ctx *ctx)
 {
 	return __atomic_load_n(ctx->alive, __ATOMIC_RELAXED) != DDPS_HERE;
@@ -132,7 +132,7 @@ static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 
 /* The same for a call that is made seldom: it looks whether the descriptors are still there. */
 int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
-/* They are not: whoever waits hears of it, and nothing is done on their numbers any more.  The lock
+/* They are not: whoever waits learns of it, and nothing is done on their numbers any more.  The lock
  * is held. */
 void ddps_ctx_rob(struct ddps_ctx *ctx);
 
@@ -342,7 +342,7 @@ void ddps_ep_established(struct ddps_ep *ep);
 int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 		  const struct ddps_rdmap_start *role);
 void ddps_ep_shutdown_soon(struct ddps_ep *ep);
-/* When it is told that a Send still waits though its peer has closed and nothing moves. */
+/* When it is informed that a Send still waits though its peer has closed and nothing moves. */
 #define DDPS_STALL_CLOSED_MS 1000
 void ddps_ep_stall_timer(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */

@@ -29,7 +29,7 @@
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.[ch]	queue pairs that programs connect themselves
- *   vd_held.c		ends of connections that are told later
+ *   vd_held.c		ends of connections that are reported later
  * ud/, datagrams: vd_ud.h
  * edge/, what stands in front of all these if the program is to see faults: ed.h
  *
@@ -99,7 +99,7 @@ void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	pid_t pid;
-	bool ending, inherited; /* atomic: of no use any more: vd_whole.h */
+	bool ending, inherited; /* atomic: useless now: vd_whole.h */
 	struct vd_mark mark;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
@@ -126,8 +126,8 @@ struct vd_process {
 	struct vd_mr *regions; /* for vd_fault.c */
 	bool any_moved;	       /* atomic: there was one in @moved, by local key */
 	struct vd_mr *moved[VD_MOVED];
-	pthread_rwlock_t moved_lock;  /* nothing is locked beside it */
-	struct ddps_mutex named_lock; /* of these four; nothing is locked beside it */
+	pthread_rwlock_t moved_lock;  /* nothing is locked with it */
+	struct ddps_mutex named_lock; /* of these four; nothing is locked with it */
 	struct vd_pd *pds;
 	struct vd_context *contexts;
 	struct vd_dm *dms;
@@ -164,7 +164,7 @@ void vd_fault_inherit(struct vd_process *p);
 
 /* The counters, to standard error (vd_stats.c). */
 void vd_stats_tell(struct ddps_ctx *ctx);
-/* Begin the capture that the settings ask for.  What goes wrong is told, and the program runs
+/* Begin the capture that the settings ask for.  What goes wrong is reported, and the program runs
  * without one (vd_capture.c). */
 void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr);
 /* At the end of the process: what could not be written. */
@@ -296,7 +296,7 @@ struct vd_qp {
 	bool fetches;	  /* atomic: the program has fetched a completion of it */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
-	struct ibv_qp_attr said; /* by the program: ibv_query_qp tells it */
+	struct ibv_qp_attr said; /* by the program: ibv_query_qp reports it */
 	struct ddps_mutex lock;	 /* posting */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
@@ -310,7 +310,7 @@ struct vd_qp {
 	bool lent, by_cm;   /* ... and given to one later; moved as one names it */
 	struct vd_later *later, **later_end; /* vd_later.c: requests that wait ... */
 	unsigned nlater;
-	struct vd_qp *next_draining; /* ... and whose end is told by: */
+	struct vd_qp *next_draining; /* ... and whose end is reported by: */
 	struct vd_async *drained;
 	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
 	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
@@ -401,7 +401,7 @@ void vd_context_release(struct ibv_context *ctx);
 struct ibv_context *vd_shared_context(unsigned i);
 struct ibv_pd *vd_shared_pd(unsigned i);
 
-/* Its poll() has failed: it has to be called again, perhaps not at once. */
+/* Its poll() has failed: it has to be called again, perhaps not immediately. */
 void vd_poll_again(void);
 /* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
 int vd_thread(void *(*run)(void *), void *arg);
@@ -436,7 +436,7 @@ void vd_srq_low(struct vd_srq *srq);
 
 /* Queue an asynchronous event; the lock is held. */
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element);
-/* What a program waits for is told without memory, too: its event is kept.  Return: 0 or ENOMEM. */
+/* What a program waits for is reported without memory, too: its event is kept.  Return: 0 or ENOMEM. */
 int vd_async_keep(struct vd_async **kept);
 /* Queue the one that was kept; the lock is held. */
 void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *element,
@@ -450,7 +450,7 @@ void vd_async_drop(struct ibv_context *ctx);
 /* Take one from an eventfd, if somebody else has not, without ever blocking. */
 void vd_eventfd_take(int fd);
 
-/* What the library tells of a session or listener (vd_conn.c); the lock is held. */
+/* What the library says of a session or listener (vd_conn.c); the lock is held. */
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* An identifier on @ch, or with a channel of its own. */
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);

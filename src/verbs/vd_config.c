@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the settings of the process say.  A value that a setting does not take is told on standard
+ * What the settings of the process say.  A value that a setting does not take is reported on standard
  * error, with what it does take, and nothing is guessed for it: the device cannot be opened.
  */
 #include "verbs/vd.h"

@@ -19,7 +19,7 @@ struct vd_config;
 struct vd_front {
 	/* A new context: its functions, its face and its ports may become others. */
 	void (*dress)(struct ibv_context *ctx);
-	/* The process ends by exit().  Return: whether the program made mistakes, which were told. */
+	/* The process ends by exit().  Return: whether the program made mistakes, which were reported. */
 	bool (*end)(void);
 	/* The devices that there are, @n of them, one behind the other. */
 	struct ibv_device *(*devices)(unsigned *n);
@@ -34,7 +34,7 @@ struct vd_front {
 extern struct vd_front vd_front;
 /*
  * The settings have been read: whoever is to stand in front puts itself there.  This one does nothing;
- * it is weak, and that of edge/ed_main.c takes its place.  Return: 0, or -1, what is wrong was told.
+ * it is weak, and that of edge/ed_main.c takes its place.  Return: 0, or -1, what is wrong was reported.
  */
 int vd_front_fill(struct vd_front *front, const struct vd_config *cfg);
 

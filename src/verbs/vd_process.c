@@ -104,7 +104,7 @@ struct ibv_device *vd_device(void)
 	return &global.device;
 }
 
-/* The program has closed the descriptors.  Whoever waits for what they would have brought hears of
+/* The program has closed the descriptors.  Whoever waits for what they would have brought learns of
  * that. */
 static void let_process_go(struct vd_process *p)
 {
@@ -300,7 +300,7 @@ struct vd_process *vd_process(void)
 	vd_config();
 	ddps_lock(&global.lock);
 	if (!global.p || !vd_mine(global.p)) {
-		/* The parent's objects are of no use here; they are left alone. */
+		/* The parent's objects are useless here; they are left alone. */
 		global.p = start_process();
 	}
 	p = global.p;

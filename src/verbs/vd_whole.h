@@ -2,7 +2,7 @@
 #ifndef DDPS_VD_WHOLE_H
 #define DDPS_VD_WHOLE_H
 /*
- * Whose the process's objects are, and whether its descriptors are still there.  They are of no use
+ * Whose the process's objects are, and whether its descriptors are still there.  They are useless
  * (vd_process.inherited) in a child of fork, where locks may be held for good, and once the program
  * has closed the descriptors.
  */

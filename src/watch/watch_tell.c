@@ -96,7 +96,7 @@ static void say_bool(struct teller *t, const char *name, bool v)
 	write_teller(t, ",\"%s\":%s", name, v ? "true" : "false");
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void say_messages(struct teller *t, const char *name, const struct ddps_msg_stats *m)
 {
@@ -238,7 +238,7 @@ static bool copy_first(struct teller *t)
 	return true;
 }
 
-/* Up to BATCH more, fewer if that was all; -1: the lock was not to be had. */
+/* Up to BATCH more, fewer if that was all; -1: the lock was not available. */
 static int copy_batch(struct teller *t)
 {
 	struct ddps_ep_stats st;
@@ -294,7 +294,7 @@ static void say_context(struct teller *t)
 	write_teller(t, "}");
 }
 
-/* Return: whether all of them were told. */
+/* Return: whether all of them were reported. */
 static bool say_sessions(struct teller *t)
 {
 	bool first = true;
@@ -311,7 +311,7 @@ static bool say_sessions(struct teller *t)
 	return n >= 0;
 }
 
-/* What the program adds.  Return: whether all of it was told. */
+/* What the program adds.  Return: whether all of it was reported. */
 static bool say_own(struct teller *t)
 {
 	char text[sizeof t->text / 4];
@@ -350,7 +350,7 @@ void ddps_watch_tell(const struct ddps_watch_subject *s, ddps_watch_put *put, vo
 	}
 	if (whole)
 		say_context(t);
-	/* The context's lock was not to be had: somebody holds it, perhaps for good. */
+	/* The context's lock was not available: somebody holds it, perhaps for good. */
 	write_teller(t, "%s}\n", whole ? "" : ",\"stuck\":true");
 	flush_teller(t);
 	free(t);

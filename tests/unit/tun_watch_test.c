@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,13 +23,13 @@ static void begin(void)
 	told[0] = 0;
 }
 
-static void end(void)
+static void end_tun_watch(void)
 {
 	close(w.fd);
 	close(kernel);
 }
 
-TestSuite(tun_watch, .init = begin, .fini = end);
+TestSuite(tun_watch, .init = begin, .fini = end_tun_watch);
 
 static void hear(void *arg, int family, const uint8_t *addr, unsigned prefix, bool has)
 {
@@ -39,7 +40,7 @@ static void hear(void *arg, int family, const uint8_t *addr, unsigned prefix, bo
 		 family == AF_INET ? "" : "v6:", addr[family == AF_INET ? 3 : 15], prefix);
 }
 
-static void expect_told(const char *what)
+static void expect_tun_told(const char *what)
 {
 	tun_watch_read(&w, "lo", hear, NULL);
 	cr_expect_str_eq(told, what, "'%s', not '%s'", told, what);
@@ -99,9 +100,9 @@ Test(tun_watch, what_comes_and_goes_is_told)
 {
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
 	say(RTM_NEWADDR, AF_INET6, 2, 64, 2);
-	expect_told("+1/24 +v6:2/64 ");
+	expect_tun_told("+1/24 +v6:2/64 ");
 	say(RTM_DELADDR, AF_INET, 1, 24, 1);
-	expect_told("-1/24 ");
+	expect_tun_told("-1/24 ");
 }
 
 Test(tun_watch, an_address_with_another_prefix_stays_when_one_goes)
@@ -114,15 +115,15 @@ Test(tun_watch, an_address_with_another_prefix_stays_when_one_goes)
 		say(RTM_NEWADDR, family, 1, 16, 1);
 		say(RTM_NEWADDR, family, 1, 16, 9);
 		snprintf(want, sizeof want, "+%s1/0 +%s1/16 +%s1/16 ", v6, v6, v6);
-		expect_told(want);
+		expect_tun_told(want);
 		say(RTM_DELADDR, family, 1, 0, 1);
 		snprintf(want, sizeof want, "+%s1/16 ", v6);
-		expect_told(want);
+		expect_tun_told(want);
 		say(RTM_DELADDR, family, 1, 16, 9);
-		expect_told(want);
+		expect_tun_told(want);
 		say(RTM_DELADDR, family, 1, 16, 1);
 		snprintf(want, sizeof want, "-%s1/16 ", v6);
-		expect_told(want);
+		expect_tun_told(want);
 	}
 }
 
@@ -130,31 +131,31 @@ Test(tun_watch, a_deletion_that_was_lost_is_found_by_a_list)
 {
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
 	say(RTM_NEWADDR, AF_INET, 2, 24, 2);
-	expect_told("+1/24 +2/24 ");
+	expect_tun_told("+1/24 +2/24 ");
 	tun_watch_lost(&w);
 	cr_expect_eq(count_questions(), 1);
 	say(RTM_NEWADDR, AF_INET, 2, 24, 2);
-	expect_told("+2/24 ");
+	expect_tun_told("+2/24 ");
 	say(RTM_NEWADDR, AF_INET, 3, 24, 3); /* news in between */
 	say_done();
-	expect_told("+3/24 -1/24 ");
+	expect_tun_told("+3/24 -1/24 ");
 	say_done(); /* of nobody's list */
-	expect_told("");
+	expect_tun_told("");
 }
 
 Test(tun_watch, what_is_lost_while_a_list_comes_makes_another_one)
 {
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
-	expect_told("+1/24 ");
+	expect_tun_told("+1/24 ");
 	tun_watch_lost(&w);
 	tun_watch_lost(&w);
 	cr_expect_eq(count_questions(), 1, "the kernel makes one at a time");
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
 	say_done();
-	expect_told("+1/24 ");
+	expect_tun_told("+1/24 ");
 	cr_expect_eq(count_questions(), 1);
 	say_done();
-	expect_told("-1/24 ");
+	expect_tun_told("-1/24 ");
 	cr_expect_eq(count_questions(), 0);
 }
 
@@ -165,8 +166,8 @@ Test(tun_watch, another_device_and_what_is_no_address_are_passed_over)
 	cr_assert_eq(send(kernel, &h, sizeof h, 0), (ssize_t)sizeof h);
 	say(RTM_NEWADDR, AF_UNIX, 1, 24, 1);
 	say(RTM_NEWLINK, AF_INET, 1, 24, 1);
-	expect_told("");
+	expect_tun_told("");
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
 	tun_watch_read(&w, "no such device", hear, NULL);
-	expect_told("");
+	expect_tun_told("");
 }

@@ -74,7 +74,7 @@ static struct ddps_watch *open_checked_watch_rare(void)
 
 /* ---- opening ---- */
 
-static void is_told(const char *call, unsigned nth, int err)
+static void is_watcher_told(const char *call, unsigned nth, int err)
 {
 	struct ddps_watch *w;
 
@@ -92,13 +92,13 @@ Test(watch_rare, who_opens_it_is_told)
 {
 	struct ddps_watch *w;
 
-	is_told("socket", 0, EMFILE);
-	is_told("fchmod", 0, EIO);
-	is_told("bind", 0, EROFS);
-	is_told("listen", 0, EOPNOTSUPP);
-	is_told("link", 0, EPERM);
-	is_told("fstat", 1, EIO); /* the first is of who owns which descriptor */
-	is_told("pthread_create", 0, EAGAIN);
+	is_watcher_told("socket", 0, EMFILE);
+	is_watcher_told("fchmod", 0, EIO);
+	is_watcher_told("bind", 0, EROFS);
+	is_watcher_told("listen", 0, EOPNOTSUPP);
+	is_watcher_told("link", 0, EPERM);
+	is_watcher_told("fstat", 1, EIO); /* the first is of who owns which descriptor */
+	is_watcher_told("pthread_create", 0, EAGAIN);
 	w = open_checked_watch_rare();
 	cr_expect(is_rare_watch_answering(path), "the next try has what it needs");
 	ddps_watch_close(w);

@@ -81,7 +81,7 @@ void out_error_text(char *dst, size_t size, const struct ddps_error *e);
 void out_progress(struct out *o, const char *name, uint64_t done, uint64_t total);
 void out_progress_end(struct out *o);
 
-/* To be seen at once by whoever reads standard output. */
+/* To be seen immediately by whoever reads standard output. */
 void out_flush(struct out *o);
 
 /* Flush.  Return: 0, or -1 if something could not be written (reported). */

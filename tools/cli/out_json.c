@@ -28,7 +28,7 @@ static json_t *begin_json_event(const char *event, unsigned session)
 	return j;
 }
 
-/* jansson escapes all that is not ASCII if it is told to, but not DEL. */
+/* jansson escapes all that is not ASCII if it is asked to, but not DEL. */
 static int put_ascii(const char *text, size_t len, void *to)
 {
 	FILE *f = to;

@@ -35,7 +35,7 @@ int safe_open_parent(int dirfd, const char *name, const char **base);
  */
 int safe_open_file(int dirfd, const char *name, uint64_t max, uint64_t *size, const char **why);
 
-/* A reason for the peer that tells nothing of the local paths. */
+/* A reason for the peer that says nothing of the local paths. */
 const char *safe_reason(int sys_errno);
 
 #endif

@@ -3,7 +3,7 @@
 #define SESSCTL_SIG_H
 /*
  * SIGINT and SIGTERM: the first asks for an orderly end, the second removes temporary files
- * and ends the process at once.  A signal handler has no argument, so what it needs is the
+ * and ends the process immediately.  A signal handler has no argument, so what it needs is the
  * one piece of global state of this program.
  */
 #include <stdbool.h>

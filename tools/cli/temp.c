@@ -20,7 +20,7 @@ static int part_name(struct temp *t)
 
 	if (getrandom(&r, sizeof r, 0) != sizeof r)
 		return -1;
-	/* 15 characters of ours must fit beside it */
+	/* 15 characters of ours must fit next to it */
 	snprintf(t->part, sizeof t->part, ".%.*s.%08x.part", NAME_MAX - 15, t->base, r);
 	return 0;
 }

@@ -160,7 +160,7 @@ static void set_ipoib_defaults(struct ipoib_opts *o, unsigned bit)
 	}
 }
 
-/* What only a port without hardware has to be told. */
+/* What only a port without hardware needs. */
 static bool of_ib(const struct ipoib_opts *o)
 {
 	return o->gid || o->udp || o->sa || o->link_mtu || o->partition.n ||

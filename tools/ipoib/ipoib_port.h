@@ -26,7 +26,7 @@ struct ipoib_port {
 /* Of the options; @qpn: of the UD queue pair, where one can choose.  Return: 0, or -1 and @why. */
 int ipoib_port_configure(struct ipoib_port *p, const struct ipoib_opts *o, uint32_t qpn,
 			 uint32_t seed, char *why, size_t why_len);
-/* @see: NULL, or told of every frame.  Return: an enum status, after saying what is wrong. */
+/* @see: NULL, or gets every frame.  Return: an enum status, after saying what is wrong. */
 int ipoib_port_open(struct ipoib_port *p, const struct ddps_ipoib_up *up,
 		    void (*see)(void *user, const struct ddps_ib_seen *s), void *see_user,
 		    struct out *out);

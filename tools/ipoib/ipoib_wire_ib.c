@@ -30,7 +30,7 @@ struct ib_wire {
 	int join_err;
 };
 
-/* ---- what the port tells ---- */
+/* ---- what the port says ---- */
 
 static void ignore_wire_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
 			   size_t len, uint64_t now)

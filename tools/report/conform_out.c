@@ -49,7 +49,7 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 			"<testsuite name=\"ddpsess conformance %s\">\n",
 			wire);
 	if (c->pcap)
-		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end tells */
+		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end says */
 	if (o->tap)
 		printf("TAP version 13\n");
 	return 0;

@@ -215,7 +215,7 @@ static enum status serve_sessions(struct server *sv)
 	return ST_DONE;
 }
 
-/* After a signal: everybody is told, nobody waited for too long. */
+/* After a signal: everybody is informed, nobody waited for too long. */
 static void farewell(struct server *sv)
 {
 	uint64_t due = clock_ns() + FAREWELL_MS * NS_PER_MS;

@@ -121,7 +121,7 @@ static enum status ask_for_perf(struct perf *p)
 	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
-/* @more: another one follows at once. */
+/* @more: another one follows immediately. */
 static enum status post_perf_operation(struct perf *p, bool more)
 {
 	static const enum ddps_op ops[][2] = { [PERF_SEND] = { DDPS_OP_SEND, DDPS_OP_SEND },

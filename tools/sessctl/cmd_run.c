@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its way. */
+/* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its place. */
 #include "sessctl/cmd.h"
 #include "cli/optrow.h"
 #include "sessctl/run_view.h"
@@ -211,7 +211,7 @@ static int set_view(const char *library, struct run_fault *f)
 	char root[PATH_MAX], real[PATH_MAX];
 
 	switch (run_view_write(library, root, f)) {
-	case -2: /* the drop-in refuses a setting, and tells the program */
+	case -2: /* the drop-in refuses a setting, and informs the program */
 		return 0;
 	case 0:
 		return find_library(RUN_VIEW, true, real, f) ||
@@ -244,7 +244,7 @@ static int set_loader(const struct run_opts *o, struct run_fault *f)
 	return prepend(soname ? "LD_LIBRARY_PATH" : "LD_PRELOAD", real);
 }
 
-/* The drop-in reads it; that it is there can be told before the program starts. */
+/* The drop-in reads it; that it is there can be reported before the program starts. */
 static int check_file(const char *option, const char *path, struct run_fault *f)
 {
 	if (!path || !access(path, R_OK))

@@ -26,7 +26,7 @@ struct run_fault {
 int run_find_program(const char *name, char *path, size_t len, struct run_fault *f);
 
 /*
- * Find @file (relative to a library directory) beside sessctl, where make install puts it, or in
+ * Find @file (relative to a library directory) next to sessctl, where make install puts it, or in
  * ../lib, and check that it is a shared object for this machine.  Return: 0 or -1 with @f filled.
  */
 int run_find_library(const char *file, char *path, size_t len, struct run_fault *f);

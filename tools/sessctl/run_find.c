@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the drop-in and the program, and tells beforehand what the loader would pass over. */
+/* Finds the drop-in and the program, and says beforehand what the loader would pass over. */
 #include "sessctl/run.h"
 #include <elf.h>
 #include <errno.h>

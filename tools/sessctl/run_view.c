@@ -290,7 +290,7 @@ static bool is_own_folder(const char *path)
 	       !(st.st_mode & 022);
 }
 
-/* One beside @name in @base, which an earlier run made. */
+/* One next to @name in @base, which an earlier run made. */
 static bool find_own_folder(const char *base, const char *name, char *path, size_t len)
 {
 	DIR *dir = opendir(base);

@@ -9,7 +9,7 @@
  * Write what the devices of the drop-in @library (a path) say of themselves into a folder of the
  * user's own, as sysfs has it: ROOT/sys/class/infiniband, ROOT/dev/infiniband and so on.  The same
  * devices have the same folder in every run.  The environment is set as the program will have it.
- * @root: filled.  Return: 0, or -1 with @f filled; -2: there is no device, which the drop-in tells.
+ * @root: filled.  Return: 0, or -1 with @f filled; -2: there is no device, which the drop-in says.
  */
 int run_view_write(const char *library, char root[PATH_MAX], struct run_fault *f);
 

@@ -71,7 +71,7 @@ static const struct {
 	{ "unreachable", "datagrams to nobody" },
 };
 
-/* What happened that a program may want to hear of; nothing if nothing did. */
+/* What happened that a program may want to learn of; nothing if nothing did. */
 static void put_limits(FILE *f, const char *label, const json_t *o)
 {
 	const char *sep = label;

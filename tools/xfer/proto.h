@@ -35,11 +35,11 @@
 #define PING_MAX     (16u << 20) /* octets of one ping */
 #define PAUSE_MAX_MS 3600000	 /* between two pings */
 
-#define PERF_DEPTH_MAX 128 /* operations under way at once */
+#define PERF_DEPTH_MAX 128 /* operations under way at a time */
 /* perf, send: one message of the listener's acknowledges so many */
 #define PERF_ACK_EVERY(depth) ((depth) < 8 ? 1u : (depth) / 4u)
 
-#define PING_MARK_LEN	8u /* a message beside a Write or Read: sequence number */
+#define PING_MARK_LEN	8u /* a message next to a Write or Read: sequence number */
 #define PING_PATTERN(i) ((uint8_t)((i)*31 + 7)) /* octet i of a window to be read */
 
 enum msg_type {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SESSCTL_WATCH_H
 #define SESSCTL_WATCH_H
-/* --stat: how sessions stand, every so often. */
+/* --stat: how sessions stand, at this interval. */
 #include "cli/out_status.h"
 #include "cli/sessctl.h"
 

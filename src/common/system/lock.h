@@ -12,7 +12,7 @@
 #include <time.h>
 
 /*
- * The order of all locks: who holds one takes only those that stand below it here, and none of the same kind.
+ * The order of all locks: whoever holds one takes only those that stand below it here, and none of the same kind.
  * Builds for tests check it.  ddps_trylock() and ddps_lock_until() give way, so they may take any.
  */
 enum ddps_order {

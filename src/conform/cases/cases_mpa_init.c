@@ -29,7 +29,7 @@ static void accept_with_reply(struct cf *cf, const struct cf_mpa *f)
 	cf_ping(cf);
 }
 
-/* The target closes without an FPDU, and its application hears of a failure. */
+/* The target closes without an FPDU, and its application learns of a failure. */
 static void expect_reply_refused(struct cf *cf, const void *b, size_t n, int code)
 {
 	cf_tcp_write(cf, b, n);
@@ -265,7 +265,7 @@ static void first_fpdu_bad(struct cf *cf)
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
 
-/* C in one of the frames only: CRCs are used all the same. */
+/* C in one of the frames only: CRCs are used anyway. */
 static void check_initiator_crc_one_sided(struct cf *cf, bool target)
 {
 	const struct cf_fault w = { .crc_xor = 1 };

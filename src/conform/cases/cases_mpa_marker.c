@@ -48,7 +48,7 @@ static void check_markers_both_ways(struct cf *cf)
 	ask_many(cf, true, true);
 }
 
-/* Several questions at once: the target's FPDUs lie packed. */
+/* Several questions at a time: the target's FPDUs lie packed. */
 static void sent_packed(struct cf *cf)
 {
 	const struct cf_opts o = { .markers = true };

@@ -80,7 +80,7 @@ static void ird_max(struct cf *cf)
 	ord_within(cf, 0x3ffe);
 }
 
-/* The IRD in the answer is real: as many Reads at once are answered. */
+/* The IRD in the answer is real: as many Reads at a time are answered. */
 static void ird_holds(struct cf *cf)
 {
 	struct word w;

@@ -393,7 +393,7 @@ static void i_client_server(struct cf *cf)
 	cf_ping(cf);
 }
 
-/* Both things wrong: too little IRD is the one that is told. */
+/* Both things wrong: too little IRD is the one that is reported. */
 static void i_both_wrong(struct cf *cf)
 {
 	i_p2p(cf, DDPS_RTR_SEND);

@@ -217,7 +217,7 @@ static void read_no_ird(struct cf *cf)
 	cf_expect_term(cf, 0x1202, CF_DDP);
 }
 
-/* The first error is told, whatever follows. */
+/* The first error is reported, whatever follows. */
 static void first_error(struct cf *cf)
 {
 	cf_session(cf, NULL);

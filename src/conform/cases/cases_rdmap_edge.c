@@ -21,7 +21,7 @@ static void one_read_too_many(struct cf *cf)
 	cf_expect_term_in(cf, CF_READ_RESP, 0x1202, CF_DDP);
 }
 
-/* The header that comes back tells how far the response came. */
+/* The header that comes back says how far the response came. */
 static void source_revoked(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, HUGE_READ, DDPS_REMOTE_READ);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RFC 5043 with the target's application in hand: what it is told, what it makes the stack send. */
+/* RFC 5043 with the target's application in hand: what it learns, what it makes the stack send. */
 #include "conform/cases/cases_sctp.h"
 #include "conform/cases/cases_neg.h"
 #include <string.h>

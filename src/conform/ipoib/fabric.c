@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A port of a fabric in place of sockets.  What it tells is kept as it comes, and dealt with when its
+ * A port of a fabric in place of sockets.  What it says is kept as it comes, and dealt with when its
  * turn is over: a case may leave from there, and must not leave from inside the port.
  */
 #include "conform/ipoib/peer.h"
@@ -27,7 +27,7 @@ struct ci_came {
 	uint8_t b[];
 };
 
-/* ---- what the port tells ---- */
+/* ---- what the port says ---- */
 
 static struct ci_came *keep_arrival(struct ci_fab *f, int what, const void *b, size_t len)
 {

@@ -313,7 +313,7 @@ void ci_meet_gid(struct ci *ci, uint8_t flags, int order);
 bool ci_gid_order(uint8_t gid[CI_GID], const uint8_t target[CI_GID], int order, uint16_t n);
 /* Asks for it again: an address of ours has changed. */
 void ci_resolve(struct ci *ci);
-/* An address of ours that the target has never heard of. */
+/* An address of ours that the target does not know. */
 uint32_t ci_stranger(const struct ci *ci);
 /* The target deals with frames in order: an ARP request under another address is answered. */
 void ci_ud_quiet(struct ci *ci);

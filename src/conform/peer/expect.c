@@ -18,7 +18,7 @@ static bool is_session_ended(struct cf *cf)
 void cf_expect_end(struct cf *cf, bool in_order)
 {
 	cf->must_end = true;
-	/* An application from outside may have said something before it was told. */
+	/* An application from outside may have said something before it was informed. */
 	while (!cf->self && !in_order && cf->conn->session && !is_session_ended(cf)) {
 		cf_recv(cf);
 		CF_CHECK(cf, cf_in_op(cf) != CF_TERM, "a Terminate where none is due: %s",

@@ -3,7 +3,7 @@
 #define DDPS_CONFORM_LATE_H
 /*
  * Whether the suite itself was late.  A host without a processor for the suite has hardly one for
- * a target beside it, and answers too late to any other: what a case concludes from such a wait
+ * a target next to it, and answers too late to any other: what a case concludes from such a wait
  * says nothing of the target.  Each wait sleeps in short naps, and how late it woke up from each
  * is the measure.  Time is an argument: monotonic nanoseconds.
  */

@@ -62,7 +62,7 @@ _Noreturn void cf_skip(struct cf *cf, const char *fmt, ...) __attribute__((forma
 
 #define CF_CHECK(cf, cond, ...) ((cond) ? (void)0 : cf_fail(cf, __VA_ARGS__))
 
-/* Octets as text for a message: "0a 0b ..."; up to four results live at once. */
+/* Octets as text for a message: "0a 0b ..."; up to four results live at a time. */
 const char *cf_hex(const void *p, size_t len);
 
 /* Big-endian fields. */

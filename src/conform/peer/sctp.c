@@ -216,7 +216,7 @@ void cf_sctp_write(struct cf *cf, uint16_t stream, uint32_t ppid, const void *p,
 	uint64_t since = cf_now();
 
 	cf_trace_sctp(cf->trace, false, as->number, stream, ppid, p, len);
-	/* If the target is gone, what comes next in the case tells. */
+	/* If the target is gone, what comes next in the case says. */
 	while (!as->gone && !as->net->carrier->send(as, stream, ppid, p, len))
 		pump_carrier(cf, since, "the target to take a message");
 }

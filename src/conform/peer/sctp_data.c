@@ -9,7 +9,7 @@
 #define F_UNORDERED 4u
 
 #define QUEUE_MAX  1024	      /* chunks that wait to be acknowledged */
-#define WINDOW_MAX 64u	      /* of them under way at once */
+#define WINDOW_MAX 64u	      /* of them under way at a time */
 #define IN_MAX	   (4u << 20) /* octets kept; what is more is not acknowledged */
 #define AHEAD_MAX  4096u
 #define GAPS_MAX   256u

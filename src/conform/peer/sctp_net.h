@@ -61,7 +61,7 @@ struct cf_net {
 
 /*
  * For cases that make every packet themselves: a link to the target of which nothing was sent, or,
- * if the target is the initiator, a socket that it was told to connect to (below is NULL then).
+ * if the target is the initiator, a socket that it was asked to connect to (below is NULL then).
  */
 struct cf_assoc *cf_sctp_bare(struct cf *cf);
 

@@ -140,7 +140,7 @@ void cf_link_data(struct cf_link *l, uint8_t flags, const uint8_t *p, size_t len
 void cf_link_sack(struct cf_link *l, const uint8_t *p, size_t len);
 void cf_link_acked(struct cf_link *l, uint32_t cum);
 void cf_link_send_sack(struct cf_link *l);
-/* The case has read, and there is room again: the target is told. */
+/* The case has read, and there is room again: the target is informed. */
 void cf_link_reopen(struct cf_link *l);
 void cf_link_drop(struct cf_link *l); /* frees what is queued */
 

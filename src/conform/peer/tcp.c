@@ -132,7 +132,7 @@ void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 		} else if (errno == EAGAIN) {
 			wait_fd(cf, cf->conn->fd, POLLOUT, since, "the target to read");
 		} else if (errno != EINTR) {
-			return; /* the target is gone: what comes next in the case tells */
+			return; /* the target is gone: what comes next in the case says */
 		}
 	}
 }

@@ -13,7 +13,7 @@
 #define TRIES  8 /* of a fault, each at another place */
 #define SILENT 2 /* of those that only time ends */
 
-/* The session comes about and does all its work, whatever the relay does. */
+/* The session is made and does all its work, whatever the relay does. */
 static void holds(struct cf *cf, const struct cf_relay_plan *plan, unsigned reads)
 {
 	CF_CHECK(cf, cf_partner_connects(cf, plan), "no session: %s", cf_partner_why(cf));

@@ -10,7 +10,7 @@
 #include "conform/peer/peer.h"
 #include "conform/relay/relay.h"
 
-/* A session through a relay of this kind.  False: it did not come about; cf_partner_why() says why. */
+/* A session through a relay of this kind.  False: it was not made; cf_partner_why() says why. */
 bool cf_partner_connects(struct cf *cf, const struct cf_relay_plan *plan);
 /*
  * So many zero-length Reads, @depth at a time.  In self mode each @depth is followed by a block of
@@ -22,7 +22,7 @@ bool cf_partner_works(struct cf *cf, unsigned reads, unsigned depth);
  * a tenth of the run's limit is given up.
  */
 bool cf_partner_manages(struct cf *cf, const struct cf_relay_plan *plan, unsigned reads);
-/* Why a session did not come about, or has ended. */
+/* Why a session was not made, or has ended. */
 const char *cf_partner_why(struct cf *cf);
 struct cf_relay_sum cf_partner_relay(struct cf *cf);
 /* Nothing is left of it: relay, session, context.  Nothing to end is fine. */

@@ -76,7 +76,7 @@ static void cookie_elsewhere(struct cf *cf)
 	r.l->state = CF_L_UP;
 }
 
-/* A cookie for one of our attempts is of no use for another. */
+/* A cookie for one of our attempts is useless for another. */
 static void cookie_of_another(struct cf *cf)
 {
 	uint8_t old[CF_COOKIE_MAX];

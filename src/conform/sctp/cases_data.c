@@ -159,7 +159,7 @@ static void gaps_wrap(struct cf *cf)
 	gaps_from(cf, UINT32_MAX - 2);
 }
 
-/* More holes than a SACK has room for: the lowest are told. */
+/* More holes than a SACK has room for: the lowest are reported. */
 static void many_gaps(struct cf *cf)
 {
 	struct cf_raw r;

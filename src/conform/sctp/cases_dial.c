@@ -17,7 +17,7 @@ static void send_init_ack(struct cf_raw *r, uint32_t tag, uint32_t rwnd, uint16_
 	cf_raw_send(r);
 }
 
-/* The attempt is over: an ABORT under @tag, and the application hears of it. */
+/* The attempt is over: an ABORT under @tag, and the application learns of it. */
 static void expect_dial_given_up(struct cf_raw *r, uint32_t tag, uint8_t flags, unsigned cause)
 {
 	struct cf_raw_chunk c = cf_raw_want(r, CF_C_ABORT);

@@ -57,7 +57,7 @@ static void init_parameters(struct cf *cf)
 	cf_raw_alive(&r);
 }
 
-/* IPv4's peer says that it has IPv6 only, IPv6's peer the reverse: its source tells otherwise. */
+/* IPv4's peer says that it has IPv6 only, IPv6's peer the reverse: its source says otherwise. */
 static void other_family(struct cf *cf)
 {
 	uint8_t p[] = { 0, 12, 0, 6, 0, 6, 0, 0, 0xc0, 6, 0, 8, 0, 0, 0, 1 };

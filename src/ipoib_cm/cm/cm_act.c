@@ -96,7 +96,7 @@ static void build_rej(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 		rej->reason = DDPS_CM_REJ_STALE;
 		rej->msg = DDPS_CM_MSG_REQ;
 		break;
-	case DDPS_CM_ST_REQ_RCVD: /* the peer has not heard of our ID */
+	case DDPS_CM_ST_REQ_RCVD: /* the peer does not know our ID */
 		rej->local_id = 0;
 		rej->msg = DDPS_CM_MSG_REQ;
 		break;

@@ -192,7 +192,7 @@ static void take_rep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 	close_stale(cm, other, now, o);
 }
 
-/* Reason 4 comes from a peer that may never have learned our ID: its GUID tells who it is. */
+/* Reason 4 comes from a peer that may never have learned our ID: its GUID says who it is. */
 static struct ddps_cm_conn *find_timed_out(struct ddps_cm *cm, const struct ddps_cm_rej *rej)
 {
 	uint64_t guid = 0;

@@ -11,7 +11,7 @@
 #include "ipoib_cm/cm/peer.h"
 #include "ipoib_cm/wire/wire.h"
 
-/* Events as the table takes them: told apart by what else is known. */
+/* Events as the table takes them: distinguished by what else is known. */
 enum xev {
 	X_NONE, /* without effect on the own connection */
 	X_TRAFFIC,
@@ -32,7 +32,7 @@ enum xev {
 	NXEV
 };
 
-/* When to try again, beside the public actions. */
+/* When to try again, besides the public actions. */
 enum { BACKOFF = 1 << 16, BACKOFF_LONG = 1 << 17, BACKOFF_SOON = 1 << 18 };
 
 /* Times policy->backoff_ns: longer than a REP whose RTU is lost takes to come again. */

@@ -3,7 +3,7 @@
 #define DDPS_IPOIB_PEER_H
 /*
  * The connections to one neighbour: whether to ask for one, whether to accept one, and which
- * of two goes when both ends asked at once (RFC 4755 3.3, and what the RFC leaves open).
+ * of two goes when both ends asked at the same time (RFC 4755 3.3, and what the RFC leaves open).
  *
  * An inbound connection is one that the neighbour asked for, the own one is ours.  Messages
  * and timers are cm.c's; the caller passes its reports in and carries the actions out.

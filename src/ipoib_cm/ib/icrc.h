@@ -7,7 +7,7 @@
  *
  * It covers the identification of the IP header.  A UDP socket sends 0 there, if it is not
  * connected and forbids fragments, but does not show what has been received.  A CRC is linear,
- * so what is wrong about one computed with 0 tells the identification that would make it right,
+ * so what is wrong about one computed with 0 gives the identification that would make it right,
  * if there is one: 16 of the 32 bits check, the others are spent on it.
  */
 #include <stdbool.h>

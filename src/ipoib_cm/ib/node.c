@@ -197,7 +197,7 @@ static void ud_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_sa_mc
 {
 	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
 	/*
-	 * The wire has no GRH, so the GID of a sender is made of its LID.  It tells the user of a
+	 * The wire has no GRH, so the GID of a sender is made of its LID.  It informs the user of a
 	 * port that this is not its own packet, come back from a group, though it may come from a
 	 * queue pair with the same number.
 	 */

@@ -59,7 +59,7 @@ void ddps_ib_resp_owed(struct ddps_ib_qp *qp)
 		ack_or_owe(qp);
 }
 
-/* The peer broke the rules: it is told, and this end is over. */
+/* The peer broke the rules: it is informed, and this end is over. */
 static void refuse_request(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, int err,
 			   uint64_t now)
 {

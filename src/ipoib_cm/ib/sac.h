@@ -45,7 +45,7 @@ struct ddps_sac_ops {
 	void (*open)(void *user, unsigned group, bool there, uint64_t now);
 	/*
 	 * A group is granted: what sending to it needs.  @rec NULL: it is not used any more.
-	 * Return: 0, or why it cannot be used; then it is given back, and joined() is told.  May be
+	 * Return: 0, or why it cannot be used; then it is given back, and joined() is called.  May be
 	 * NULL.
 	 */
 	int (*hold)(void *user, unsigned group, const struct ddps_sa_mcm *rec);

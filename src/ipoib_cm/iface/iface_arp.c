@@ -62,13 +62,13 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 	}
 	for_us = ddps_ipoib_is_own(f, false, arp.target_ip);
 	memcpy(ip.a, arp.sender_ip, 4);
-	if (probe) /* who else has it: a group reply tells, without a neighbour to keep */ {
+	if (probe) /* who else has it: a group reply says, without a neighbour to keep */ {
 		if (for_us)
 			ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip,
 					    NULL);
 		return;
 	}
-	/* A reply that nobody asked for makes no neighbour, it only corrects one. */
+	/* An unrequested reply makes no neighbour, it only corrects one. */
 	b = ddps_ipoib_nbr_learn(f, &ip, &arp.sender, for_us && arp.op == DDPS_IPOIB_ARP_REQUEST);
 	if (!b || !for_us || arp.op != DDPS_IPOIB_ARP_REQUEST)
 		return;

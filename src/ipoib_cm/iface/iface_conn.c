@@ -243,7 +243,7 @@ void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
 	ddps_ipoib_conn_broken(f, qp);
 }
 
-/* The peer is told by the new way. */
+/* The peer is informed by the new way. */
 void ddps_ipoib_conn_moved(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	f->stats.path_moved++;

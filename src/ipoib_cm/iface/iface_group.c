@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Groups that the host listens to: read from the reports that its stack sends (IGMP, RFC 2236 and
- * 3376; MLD, RFC 2710 and 3810), since a packet device is told in no other way.
+ * 3376; MLD, RFC 2710 and 3810), since a packet device learns it in no other way.
  */
 #include <string.h>
 #include "common/bytes.h"

@@ -92,7 +92,7 @@ struct ddps_ipoib_listened {
 	uint8_t mgid[DDPS_IPOIB_GID_LEN];
 };
 
-#define DDPS_IPOIB_IF_MORE 32 /* addresses beside those of the configuration */
+#define DDPS_IPOIB_IF_MORE 32 /* addresses besides those of the configuration */
 
 struct ddps_ipoib_more {
 	struct ddps_ipoib_ip ip;
@@ -202,7 +202,7 @@ uint64_t ddps_ipoib_nbr_deadline(const struct ddps_ipoib_if *f);
 void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f);
 
 /* iface_arp.c, iface_nd.c: @n NULL = to the group */
-/* @own: the address of ours that is told; 0.0.0.0: none */
+/* @own: the address of ours that is reported; 0.0.0.0: none */
 void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t own[4],
 			 const uint8_t target[4], const struct ddps_ipoib_node *n);
 void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len);
@@ -264,7 +264,7 @@ extern const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops;
 void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 /* The last act of each way into the interface: what changed connections bring with them. */
 void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
-/* Connection of @qp is of no use any more. */
+/* Connection of @qp is useless now. */
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
 void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now);

@@ -141,7 +141,7 @@ void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, u
 	n->lladdr.flags = flags;
 	if (f->cfg.prefer_uc && common & DDPS_IPOIB_UC)
 		common = DDPS_IPOIB_UC;
-	n->link.remote.flags = common; /* the same peer all the same */
+	n->link.remote.flags = common; /* the same peer anyway */
 }
 
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)

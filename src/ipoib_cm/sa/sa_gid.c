@@ -30,7 +30,7 @@ bool ddps_sa_knows(const struct ddps_sa *sa, uint16_t lid)
 	return lid < DDPS_SA_LIDS && sa->port[lid].known;
 }
 
-/* ---- what the owner of the administration is told ---- */
+/* ---- what the owner of the administration learns ---- */
 
 const char *ddps_sa_notice(struct ddps_sa *sa)
 {

@@ -86,7 +86,7 @@ struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid)
 	return NULL;
 }
 
-/* The group's place tells its MLID, so one free place from the MGID's own on will do. */
+/* The group's place says its MLID, so one free place from the MGID's own on will do. */
 static struct sa_group *free_place(struct ddps_sa *sa, const uint8_t *mgid)
 {
 	uint32_t hash = 2166136261u; /* FNV-1a */

@@ -13,7 +13,7 @@ struct sa_port {
 	uint8_t traps;		/* subscribed: bit n is notice 64 + n */
 	unsigned made;		/* groups that are there because of it */
 	uint16_t claimer;	/* LID that says it has this GID, since claimed_at; 0: none */
-	bool there;		/* heard of since */
+	bool there;		/* seen since */
 	bool another;		/* it has said another GID since: it does not defend this one */
 	int said;		/* of it last, and when */
 	uint64_t claimed_at, said_at;
@@ -21,7 +21,7 @@ struct sa_port {
 
 struct sa_group {
 	bool used;
-	struct ddps_sa_mcm rec; /* what a new member is told; selectors "exactly" */
+	struct ddps_sa_mcm rec; /* what a new member gets; selectors "exactly" */
 	uint16_t maker;		/* LID; 0: this administration */
 	uint8_t join[DDPS_SA_LIDS];
 };

@@ -64,7 +64,7 @@ void ddps_sa_rmpp_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_rmpp *r)
 
 	ddps_wbuf_u8(&w, DDPS_RMPP_VERSION);
 	ddps_wbuf_u8(&w, r->type);
-	ddps_wbuf_u8(&w, (uint8_t)(31 << 3 | r->flags)); /* no response time is told */
+	ddps_wbuf_u8(&w, (uint8_t)(31 << 3 | r->flags)); /* no response time is reported */
 	ddps_wbuf_u8(&w, 0);
 	ddps_wbuf_u32(&w, r->segment);
 	ddps_wbuf_u32(&w, r->length);

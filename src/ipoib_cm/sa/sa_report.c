@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who wants to hear of groups, and reports to them (IBA volume 1, 13.4.9, 13.4.11). */
+/* Who wants to learn of groups, and reports to them (IBA volume 1, 13.4.9, 13.4.11). */
 #include "ipoib_cm/sa/sa_in.h"
 #include <string.h>
 

@@ -15,7 +15,7 @@ void ddps_sa_table_free(struct sa_table *t)
 	*t = (struct sa_table){ 0 };
 }
 
-/* Segment @n, from 1 on: the first tells the length of all, the last its own. */
+/* Segment @n, from 1 on: the first says the length of all, the last its own. */
 static void send_table_segment(struct ddps_sa *sa, const struct sa_table *t, uint32_t n)
 {
 	size_t at = (size_t)(n - 1) * SEGMENT, part = t->len - at < SEGMENT ? t->len - at : SEGMENT;

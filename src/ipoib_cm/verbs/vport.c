@@ -111,7 +111,7 @@ static bool poll_vport_cq(struct ddps_ib_verbs *v, struct ibv_cq *cq)
 
 /*
  * Asked for first and looked at then, so that nothing comes in between unnoticed.  Once each: an
- * adapter may answer at once if something waits already, and then again.
+ * adapter may answer immediately if something waits already, and then again.
  */
 static void take_vport_notices(struct ddps_ib_verbs *v)
 {

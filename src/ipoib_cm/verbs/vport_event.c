@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the adapter tells of itself: its port, the subnet, queue pairs. */
+/* What the adapter says of itself: its port, the subnet, queue pairs. */
 #include "ipoib_cm/verbs/vport_in.h"
 #include <string.h>
 
 #define TURN 32
 
-/* For the reason that has just been said: whoever is told may ask for it. */
+/* For the reason that has just been said: whoever is informed may ask for it. */
 static void lose_link(struct ddps_ib_verbs *v)
 {
 	if (!v->info.active)
@@ -47,7 +47,7 @@ static bool gid_is_another(struct ddps_ib_verbs *v)
 
 /*
  * What the port has now.  That it is active, or no more, is for port_up() and port_down() to take: an
- * event may come late, when the state is that of a later one, and the interface has to be told.
+ * event may come late, when the state is that of a later one, and the interface has to be informed.
  */
 static int refresh(struct ddps_ib_verbs *v, bool *up)
 {

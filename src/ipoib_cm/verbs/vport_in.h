@@ -2,7 +2,7 @@
 #ifndef DDPS_VPORT_IN_H
 #define DDPS_VPORT_IN_H
 /*
- * A port of an adapter inside: the device in vport_dev.c, what it tells in vport_event.c, memory in
+ * A port of an adapter inside: the device in vport_dev.c, what it says in vport_event.c, memory in
  * vport_buf.c, ways to others in vport_way.c, MADs in vport_mad.c, datagrams in vport_ud.c, groups
  * in vport_group.c, connections in vport_qp.c, what RoCE has instead of a subnet administration in
  * vport_roce.c, and all of it together in vport.c.

@@ -10,7 +10,7 @@ struct ddps_sc_path;
  * reached from there. */
 struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 				      const struct ddps_sctp_addr *local, uint16_t encap);
-/* The only address of ours that the peer knows is @local; NULL: it was told several. */
+/* The only address of ours that the peer knows is @local; NULL: it knows several. */
 const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
 					  const struct ddps_sctp_addr *local);
 struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,

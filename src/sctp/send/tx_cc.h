@@ -113,7 +113,7 @@ uint64_t ddps_cc_room(struct ddps_cc *cc, uint64_t flight, uint64_t rto, uint64_
  */
 void ddps_cc_sent(struct ddps_cc *cc, uint64_t size, uint64_t flight, uint64_t now);
 
-/* Growth for what a SACK brought, before the losses that it shows are told (9260-7.2.4-7). */
+/* Growth for what a SACK brought, before the losses that it shows are reported (9260-7.2.4-7). */
 void ddps_cc_grow(struct ddps_cc *cc, const struct ddps_cc_ack *ack);
 
 /**
@@ -124,7 +124,7 @@ void ddps_cc_grow(struct ddps_cc *cc, const struct ddps_cc_ack *ack);
  */
 void ddps_cc_loss(struct ddps_cc *cc, uint64_t outstanding);
 
-/* The window while a loss is repaired; after the losses of this SACK were told. */
+/* The window while a loss is repaired; after the losses of this SACK were reported. */
 void ddps_cc_recover(struct ddps_cc *cc, const struct ddps_cc_ack *ack);
 
 /* All that was lost in this episode is repaired: cwnd is ssthresh now. */

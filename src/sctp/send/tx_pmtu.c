@@ -434,7 +434,7 @@ unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now)
 		return 0;
 	if (m->t3 < UINT8_MAX)
 		m->t3++;
-	/* an answer tells within one round trip whether the path is dead or too narrow */
+	/* an answer says within one round trip whether the path is dead or too narrow */
 	m->doubt = get_smaller_mtu(m);
 	return get_changed_bits(m, was, fragment, hole(m, true, now));
 }

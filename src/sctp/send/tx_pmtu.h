@@ -95,7 +95,7 @@ void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size);
 /**
  * ddps_pmtu_probe - is a probe due
  * Return: its size, or 0.  The caller sends it (or tries again later), not limited by cwnd, and
- * then tells ddps_pmtu_probe_sent().
+ * then calls ddps_pmtu_probe_sent().
  */
 uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now);
 
@@ -127,7 +127,7 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now);
 unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t sent_at,
 			     uint64_t srtt, uint64_t now);
 
-/* A packet with data was lost.  The chunks of one packet have one @pn and are told in a row. */
+/* A packet with data was lost.  The chunks of one packet have one @pn and are reported in a row. */
 unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t now);
 
 /* What was taken for lost has arrived: nothing is known of losses. */
@@ -142,7 +142,7 @@ static inline bool ddps_pmtu_answered(const struct ddps_pmtu *m)
 	return m->state == DDPS_PMTU_SEARCH || m->state == DDPS_PMTU_DONE;
 }
 
-/* T3 has fired on the path, after its losses were told. */
+/* T3 has fired on the path, after its losses were reported. */
 unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now);
 
 /* Time passes; to be called when ddps_pmtu_deadline() has come.  Bits as above. */

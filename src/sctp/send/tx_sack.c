@@ -205,7 +205,7 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 
 	if (!rtt || p->got.fack > p->got.rtt_pn || s->latest > p->got.rtt_at)
 		return;
-	if (p->got.between) { /* something was answered all the same */
+	if (p->got.between) { /* something was answered anyway */
 		p->backoff = 0;
 		return;
 	}
@@ -344,7 +344,7 @@ static void note_full_window(struct ddps_sent *s)
 			s->path[i]->full_pn = s->path[i]->next_pn;
 }
 
-/* The peer has room again: what it had to drop meanwhile goes at once. */
+/* The peer has room again: what it had to drop meanwhile goes immediately. */
 static void reopened(struct ddps_sent *s, uint64_t now)
 {
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
@@ -389,7 +389,7 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
 }
 
 /*
- * SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now.  When that
+ * SHUTDOWN says no window; but as much as it acknowledges did fit, and is taken by now.  When that
  * came nobody knows: a SACK told it before, and may be lost.  That is no round trip.
  */
 static void shutdown_tells(struct ddps_sent *s, uint64_t len)

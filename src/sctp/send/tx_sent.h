@@ -43,7 +43,7 @@ struct ddps_sent_conf {
 	uint64_t rto_min; /* 0: 200 ms if the peer answers the I bit immediately, else 400 ms */
 	uint64_t grain;	  /* how late a timer may fire; 128 us is usual */
 	struct ddps_sent_spares *spares; /* shared by associations of one thread; may be NULL */
-	/* When the host did not run last, though a timer was due; the owner tells it.  0: never. */
+	/* When the host did not run last, though a timer was due; the owner reports it.  0: never. */
 	uint64_t rest_from, rest_to;
 	uint64_t slept_from; /* of the last one that lasted at least DDPS_SENT_SLEEP */
 };

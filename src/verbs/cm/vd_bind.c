@@ -120,7 +120,7 @@ static bool may_share(const struct vd_id *id)
  */
 int vd_reserve(struct vd_process *p, struct vd_id *id)
 {
-	/* Of two UDP sockets that share a port one hears nothing. */
+	/* Of two UDP sockets that share a port one gets nothing. */
 	int err = keep_bound(&p->cfg, id, id->reuse && !vd_ud_id(id));
 
 	if (err != EADDRINUSE || !rdma_get_src_port(&id->id))
@@ -203,7 +203,7 @@ static int set_flag(const struct vd_id *id, bool *flag, const void *value, size_
 	return 0;
 }
 
-/* TCP and SCTP have timers of their own, as an RNIC has: it is told by ibv_query_qp, no more. */
+/* TCP and SCTP have timers of their own, as an RNIC has: it is reported by ibv_query_qp, no more. */
 static int set_ack_timeout(struct vd_id *id, const void *value, size_t len)
 {
 	if (len != 1 || !value || *(const uint8_t *)value > ACK_TIMEOUT_MAX || vd_ud_id(id))
@@ -251,7 +251,7 @@ VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 	return err ? vd_fail(err) : 0;
 }
 
-/* The GID of the host with this address, as a program would be told it. */
+/* The GID of the host with this address, as a program would get it. */
 static void get_sockaddr_gid(const struct sockaddr *sa, union ibv_gid *gid)
 {
 	if (sa->sa_family == AF_INET6)
@@ -262,7 +262,7 @@ static void get_sockaddr_gid(const struct sockaddr *sa, union ibv_gid *gid)
 
 /*
  * What a program that moves its queue pair itself would set: on iWARP the state and the rights.
- * The rest is filled in for who looks at it all the same.
+ * The rest is filled in for whoever looks at it anyway.
  */
 VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {

@@ -15,7 +15,7 @@
 /* With other devices a disconnect waits for nobody. */
 #define CLOSE_MS 2000
 /* A program may take long until it accepts, and one that is refused an answer here may not bear it:
- * perftest fills its buffers first, and a client of it that is told UNREACHABLE crashes.  The
+ * perftest fills its buffers first, and a client of it that gets UNREACHABLE crashes.  The
  * connection managers of InfiniBand go on asking for about as long. */
 #define SETUP_MS 60000
 
@@ -253,7 +253,7 @@ VD_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return event == IBV_EVENT_COMM_EST ? 0 : vd_fail(EINVAL);
 }
 
-/* ---- what the library tells ---- */
+/* ---- what the library says ---- */
 
 static void fill_conn(const struct ddps_event *ev, struct rdma_conn_param *c)
 {
@@ -375,7 +375,7 @@ static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)
 	vd_unreserve(qp->id);
 	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
-	if (ev->info.initiator) /* the other side is told that the answer has come, no more */
+	if (ev->info.initiator) /* the other side is informed that the answer has come, no more */
 		vd_ib_pad(qp->id, &conn, VD_IB_REP_PD, pd);
 	vd_event_tell(qp->id, &qp->id->answer,
 		      ev->info.initiator && is_answer_due(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
@@ -405,7 +405,7 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 		      q, &qp->fatal);
 }
 
-/* There is no identifier that could be told. */
+/* There is no identifier that could be informed. */
 static void oob_failed(struct vd_qp *qp)
 {
 	if (!qp->oob || qp->lent)

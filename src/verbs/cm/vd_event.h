@@ -12,7 +12,7 @@ int vd_event_queue(struct vd_event *e);
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
 /*
- * What the network says is told without memory, too: there is an event for its answer to what the program
+ * What the network says is reported without memory, too: there is an event for its answer to what the program
  * asks, and one for the end.  Return: 0 or ENOMEM.
  */
 int vd_event_keep(struct vd_id *id);
@@ -22,7 +22,7 @@ void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_
 /* ... not queued yet; a new one if none was kept, or NULL. */
 struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
 			       enum rdma_cm_event_type type, int status);
-/* Its connection has ended, which the program is told once: immediately if it has ended it itself,
+/* Its connection has ended, which the program learns once: immediately if it has ended it itself,
  * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three. */
 void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);
 /* Tell now what waits: its queue pair goes, or the program ends the connection, too. */

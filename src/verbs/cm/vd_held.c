@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a connection is told after what came before it.  A program that looks for events of
+ * The end of a connection is reported after what came before it.  A program that looks for events of
  * connections before it polls may find the last completion and the peer's end there together; many
  * destroy the queue pair then, and the completion goes with it (libfabric's rxm).  With an adapter
  * the end comes by another way, which is longer.  So here the event waits until the queue
@@ -35,7 +35,7 @@ static void hold_end(struct vd_process *p, struct vd_id *id, unsigned ms)
 	p->held = id;
 }
 
-/* On InfiniBand its queue pair may not be used again for a while, and the program is told when it may. */
+/* On InfiniBand its queue pair may not be used again for a while, and the program is informed when it may. */
 static void post_end(struct vd_process *p, struct vd_id *id)
 {
 	id->told_down = true;

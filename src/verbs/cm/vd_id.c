@@ -94,7 +94,7 @@ static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 	}
 }
 
-/* None is told of it any more.  The lock is held. */
+/* None is informed of it any more.  The lock is held. */
 static void forget_events(struct vd_process *p, struct vd_id *id)
 {
 	vd_held_forget(p, id);
@@ -402,7 +402,7 @@ static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
 	if (!attr->recv_cq) {
 		uint32_t n = attr->cap.max_recv_wr;
 
-		/* Beside a shared queue the number says nothing, and may be any. */
+		/* With a shared queue the number says nothing, and may be any. */
 		if (attr->srq && n > vd_of(attr->srq, struct vd_srq, srq)->attr.max_wr)
 			n = vd_of(attr->srq, struct vd_srq, srq)->attr.max_wr;
 		if (make_cq(id, &i->recv_cq_channel, &i->recv_cq, n))

@@ -170,7 +170,7 @@ void vd_oob_free(struct vd_qp *qp)
 /* ---- receives after the peer has left ---- */
 
 /*
- * On InfiniBand nothing tells that a peer has destroyed its queue pair, and receives stay posted.
+ * On InfiniBand nothing says that a peer has destroyed its queue pair, and receives stay posted.
  * Programs that have not fetched their last completions yet take flushed ones for a failure.
  */
 bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
@@ -191,7 +191,7 @@ bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
 	return more;
 }
 
-/* Posted once more where the session has ended, they come back at once. */
+/* Posted once more where the session has ended, they come back immediately. */
 void vd_oob_release(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
@@ -204,7 +204,7 @@ void vd_oob_release(struct vd_qp *qp)
 		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
 	o->nheld = 0;
 	ddps_unlock(&qp->lock);
-	ddps_ep_hush(qp->ep, 0); /* now they are told of */
+	ddps_ep_hush(qp->ep, 0); /* now they are reported */
 }
 
 /* ---- the two ways to a session ---- */

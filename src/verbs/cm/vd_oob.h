@@ -14,7 +14,7 @@ void vd_oob_reset(struct vd_qp *qp);
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* The one with this number, or NULL; the lock is held. */
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
-/* Whether it has been told who its peer is. */
+/* Whether it has been informed who its peer is. */
 bool vd_oob_known(const struct vd_qp *qp);
 /* Whether the flushed receive @wr_id is kept from the program; and the end of that. */
 bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id);

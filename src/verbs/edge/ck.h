@@ -29,7 +29,7 @@ struct ck_trace {
 struct ck_work {
 	struct ck_work *next;
 	uint64_t wr_id;
-	bool told;  /* its completion is told, whatever it is */
+	bool told;  /* its completion is reported, whatever it is */
 	bool known; /* @sum is of its memory */
 	int n;
 	struct ibv_sge sge[CK_PIECES];
@@ -43,7 +43,7 @@ struct ck_queue {
 
 struct ed_qp;
 
-/* Return: -1, the file of suppressions cannot be read, which was told. */
+/* Return: -1, the file of suppressions cannot be read, which was reported. */
 int ck_start(const char *suppress);
 bool ck_on(void);
 /* After a fork: what was noted is the parent's.  ed.lock is held. */

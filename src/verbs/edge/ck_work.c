@@ -254,7 +254,7 @@ static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const str
 		  q->number, (unsigned long long)w->wr_id, (unsigned long long)w->sge[0].addr);
 }
 
-/* The first that has this identity and is told of, or NULL. */
+/* The first that has this identity and is reported, or NULL. */
 static struct ck_work *find_work(struct ck_queue *q, uint64_t wr_id, bool error)
 {
 	struct ck_work *w = q->first;

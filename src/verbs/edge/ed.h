@@ -65,7 +65,7 @@ struct ed_qp {
 	struct ibv_qp *qp;
 	unsigned number; /* the how many-th */
 	unsigned busy;	 /* calls that use it; its end waits for them */
-	bool mute;	 /* atomic: no completion of it and no event of its connection is told */
+	bool mute; /* atomic: no completion of it and no event of its connection is reported */
 	uint64_t bytes;
 	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
 	struct ed_rq rq;
@@ -74,7 +74,7 @@ struct ed_qp {
 	/* ck_work.c */
 	struct ck_queue sends, recvs;
 	bool failed;	 /* the program has seen it fail */
-	uint64_t stalls; /* that were told */
+	uint64_t stalls; /* that were reported */
 	struct {
 		uint64_t stalls, taken, since;
 	} rnr; /* ed_rnr.c */
@@ -96,7 +96,7 @@ struct ed_held {
 	struct ibv_wc wc;
 	uint64_t stamp; /* vd_cq.stamp */
 	uint64_t due;	/* ms */
-	bool swap;	/* when one of another queue has been told, too */
+	bool swap;	/* when one of another queue has been reported, too */
 };
 
 struct ed_cq {
@@ -142,7 +142,7 @@ struct ed {
 	struct ed_srq *srqs;
 	struct ed_cq *cqs;
 	struct ed_later *later;
-	struct vd_id *telling; /* whose event is just being told */
+	struct vd_id *telling; /* whose event is just being reported */
 	unsigned qp_count;
 	pid_t clock; /* the process whose clock runs */
 	bool done[VF_RULES];
@@ -277,7 +277,7 @@ void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text
 /* Whether a device of the profile has a limit that wants it. */
 bool ed_depth_wanted(void);
 void ed_depth_init(struct ed_qp *q, const struct vd_qp *v);
-/* Whether its completion is told, if it succeeds. */
+/* Whether its completion is reported, if it succeeds. */
 bool ed_is_told(const struct ed_qp *q, const struct ibv_send_wr *wr);
 /* One more request.  Return: whether there is a place. */
 bool ed_depth_take(struct ed_qp *q, bool told);

@@ -16,7 +16,7 @@ static void id_new(struct rdma_cm_id *id)
 	struct ed_id *i = calloc(1, sizeof *i);
 
 	if (!i)
-		return; /* it is not told of the device's end */
+		return; /* it is not informed of the device's end */
 	i->id = vd_id_of(id);
 	ddps_lock(&ed.lock);
 	i->next = ed.ids;

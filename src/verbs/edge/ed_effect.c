@@ -294,7 +294,7 @@ static void make_async_event(int type, const struct ed_subject *s)
 		ed_break(s->qp);
 }
 
-/* As if it were pulled out: everything fails from here on, and everybody is told. */
+/* As if it were pulled out: everything fails from here on, and everybody is informed. */
 static void remove_device(void)
 {
 	struct vd_process *p = vd_process();

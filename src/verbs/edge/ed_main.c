@@ -49,7 +49,7 @@ static char *read_rules_file(const char *path, size_t *len)
 	return NULL;
 }
 
-/* The file's text, or NULL: that was told. */
+/* The file's text, or NULL: that was reported. */
 static char *read_or_report(const char *path, size_t *len)
 {
 	char *text = read_rules_file(path, len);

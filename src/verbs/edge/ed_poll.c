@@ -40,7 +40,7 @@ static bool is_ready(const struct ed_cq *c, const struct ed_held *h, uint64_t no
 	return h->due <= now && !is_behind(c, &h->wc, h);
 }
 
-/* Return: false, there is no memory: it is told now. */
+/* Return: false, there is no memory: it is reported now. */
 static bool hold_completion(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool swap)
 {
 	struct ed_held *h = calloc(1, sizeof *h);

@@ -102,7 +102,7 @@ bool ed_is_told(const struct ed_qp *q, const struct ibv_send_wr *wr)
 	       vd_of(q->qp, struct vd_qp, qp.qp_base)->init.sq_sig_all;
 }
 
-/* Return: 0, errno, or ED_DONE: nobody shall hear of it any more. */
+/* Return: 0, errno, or ED_DONE: nobody shall learn of it any more. */
 static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	const struct ed_subject s = { .qp = q, .opcode = get_wr_opcode(wr) };

@@ -3,7 +3,7 @@
  * Strict mode on a RoCE device: the peer's Send has no receive.  An adapter has the sender try again, as
  * often as its queue pair says and at the distance that the receiver's says.  The wire carries neither,
  * so it is this side's queue pair that counts both.  Then the connection ends, in order: with no receive
- * to come, the peer is told that there was none.
+ * to come, the peer is informed that there was none.
  */
 #include "verbs/edge/ed.h"
 #include "verbs/ib/vd_qp.h"

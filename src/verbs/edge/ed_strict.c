@@ -105,7 +105,7 @@ static bool is_read_sink(struct vd_process *p, const struct ibv_sge *s)
 	ddps_lock(&p->lock);
 	for (mr = p->regions; mr && mr->mr.lkey != s->lkey; mr = mr->next)
 		;
-	may = !mr || mr->access & IBV_ACCESS_REMOTE_WRITE; /* a wrong key is told elsewhere */
+	may = !mr || mr->access & IBV_ACCESS_REMOTE_WRITE; /* a wrong key is reported elsewhere */
 	ddps_unlock(&p->lock);
 	return may;
 }

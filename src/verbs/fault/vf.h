@@ -4,7 +4,7 @@
 /*
  * Faults on demand: the rules, which of them fires, and what the trace says of it.  No I/O, no time
  * and no state but what the caller keeps: the edge of the drop-in (src/verbs/edge) asks, and does
- * what it is told.
+ * what that says.
  *
  * A rule is a line (docs/faults.md):
  *

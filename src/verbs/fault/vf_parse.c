@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The language of rules.  A line is words and colons; '#' begins a comment.  The first thing that
- * is wrong ends the reading, and is told by line, column and what is expected there.
+ * is wrong ends the reading, and is reported by line, column and what is expected there.
  */
 #include "verbs/fault/vf.h"
 #include "verbs/fault/vf_words.h"

@@ -54,7 +54,7 @@ void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 	queue_async_event(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
 
-/* A queue is told of once: it stays what it is. */
+/* A queue is reported once: it stays what it is. */
 static void report_cq_overflow(struct ibv_cq *ibcq)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);

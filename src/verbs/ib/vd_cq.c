@@ -162,7 +162,7 @@ int vdi_ibv_destroy_cq(struct ibv_cq *ibcq)
 			EINVAL); /* the parent's, from before a fork, like its descriptors */
 	if (vd_ud_cq_busy(cq))
 		return vd_refuse(EBUSY);
-	err = ddps_cq_free(cq->d); /* it tells nobody any more */
+	err = ddps_cq_free(cq->d); /* it informs nobody any more */
 	if (err)
 		return vd_refuse(vd_errno(err));
 	if (cq->cq.channel) {

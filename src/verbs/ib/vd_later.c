@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Requests to send that wait: for the session of a queue pair that its program connects, and in SQD.
- * In SQD those posted before go on until they are done; who has asked for it is told then.
+ * In SQD those posted before go on until they are done; who has asked for it is informed then.
  */
 #include "verbs/ib/vd_qp.h"
 #include <errno.h>
@@ -121,7 +121,7 @@ bool vd_drains(const struct vd_qp *qp)
 	return qp->qp.qp_base.state == IBV_QPS_SQD && !qp->ud && count_under_way(qp);
 }
 
-/* Tell of those that have.  The lock is held. */
+/* Report those that have.  The lock is held. */
 static void look_at_draining(struct vd_process *p)
 {
 	struct vd_qp **at = &p->draining, *qp;

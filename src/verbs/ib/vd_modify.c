@@ -183,7 +183,7 @@ static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, 
 #undef KEEP
 }
 
-/* The connection manager moves its queue pairs itself: programs may say so beside it. */
+/* The connection manager moves its queue pairs itself: programs may say so in addition. */
 int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Regions whose octets the program names otherwise than by their addresses (ibv_reg_mr_iova,
- * IBV_ACCESS_ZERO_BASED, device memory).  To peers the library tells such offsets itself; pieces of
+ * IBV_ACCESS_ZERO_BASED, device memory).  To peers the library says such offsets itself; pieces of
  * own requests are turned into addresses here.  A process without such a region looks up nothing.
  */
 #include "verbs/ib/vd_memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports come and go with their interfaces; the system tells, and those are told who have opened a device. */
+/* Ports come and go with their interfaces; the system says, and those are informed who have opened a device. */
 #include "verbs/vd.h"
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

@@ -16,7 +16,7 @@ struct vd_port_seen {
 	union ibv_gid gid;
 };
 
-/* The process is told of interfaces from now on, if it can be. */
+/* The process is informed of interfaces from now on, if it can be. */
 void vd_ports_open(struct vd_process *p);
 /* What there is now, to be compared with. */
 void vd_ports_note(struct vd_context *c);

@@ -207,7 +207,7 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 	return operation(wr, to);
 }
 
-/* No Read can ever go out, where both sides have agreed on none: to say ENOMEM, as of a full queue,
+/* No Read can ever go out, where both sides have agreed on none: to fail with ENOMEM, as of a full queue,
  * would have some programs try again for ever. */
 static bool is_read_impossible(const struct vd_qp *qp)
 {
@@ -331,7 +331,8 @@ static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (err)
 		return err;
-	if (!qp->init.srq && all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
+	if (!qp->init.srq &&
+	    all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
 		return ENOMEM;
 	err = vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
 	qp->recvs_told += !err;

@@ -244,7 +244,7 @@ int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 	await_session_end(p, qp);
 	if (qp->id)
 		vd_held_release(p, qp->id);
-	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
+	ddps_ep_free(qp->ep); /* nothing is reported of it from here on */
 	ddps_ep_free(qp->tx);
 	qp->ep = qp->tx = NULL;
 	vd_await_polls(ibqp->send_cq);

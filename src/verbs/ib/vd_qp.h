@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_VERBS_VD_QP_H
 #define DDPS_VERBS_VD_QP_H
-/* Queue pairs of all types: how much they can hold, and what they may be told. */
+/* Queue pairs of all types: how much they can hold, and what may be asked of them. */
 #include "verbs/vd.h"
 
-/* What counts of @cap: beside a shared queue there is none for receives [ibv_create_qp(3)]. */
+/* What counts of @cap: with a shared queue there is none for receives [ibv_create_qp(3)]. */
 static inline struct ibv_qp_cap vd_cap_used(const struct ibv_qp_cap *cap, bool srq)
 {
 	struct ibv_qp_cap used = *cap;
@@ -40,7 +40,7 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
 /*
- * A request that is to be told of takes a place of the send queue until its completion is fetched, as an
+ * A request that is to be informed of takes a place of the send queue until its completion is fetched, as an
  * adapter's does: a completion queue as deep as the send queue cannot overflow.  ENOMEM: there is none.
  */
 int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);

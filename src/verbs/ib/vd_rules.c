@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a queue pair of InfiniBand may be told on its way from state to state: IBA's table, and which
+ * What a queue pair of InfiniBand may be asked on its way from state to state: IBA's table, and which
  * values an attribute takes.  The RoCE face keeps it; drivers of RNICs ask for none of it.
  */
 #include "verbs/ib/vd_qp.h"
@@ -12,7 +12,7 @@ enum vd_kind { KIND_RC, KIND_UC, KIND_UD, KINDS };
 struct vd_step {
 	enum ibv_qp_state from, to;
 	struct {
-		int must, may; /* beside IBV_QP_STATE */
+		int must, may; /* besides IBV_QP_STATE */
 	} attr[KINDS];
 };
 

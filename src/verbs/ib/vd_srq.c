@@ -77,7 +77,7 @@ int vdi_ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mas
 		if (err)
 			return vd_refuse(err);
 	}
-	/* First the number, since the event may come at once and puts it back to 0. */
+	/* First the number, since the event may come immediately and puts it back to 0. */
 	__atomic_store_n(&srq->attr.srq_limit, attr->srq_limit, __ATOMIC_RELEASE);
 	err = ddps_srq_arm(srq->d, attr->srq_limit);
 	return err ? vd_refuse(vd_errno(err)) : 0;

@@ -29,7 +29,7 @@ void ud_wake(struct vd_ud *ud)
 	uint64_t one = 1;
 
 	if (write(ud->wake_fd, &one, sizeof one) < 0)
-		return; /* it will wake up all the same: the count is at its top */
+		return; /* it will wake up anyway: the count is at its top */
 }
 
 /* ---- what there is to do ---- */

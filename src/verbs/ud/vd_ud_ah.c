@@ -46,7 +46,7 @@ static bool is_shared(const struct vd_process *p, const struct ibv_pd *pd)
 }
 
 /*
- * Without a GID there is no address on Ethernet.  rsockets make such a handle all the same, of the
+ * Without a GID there is no address on Ethernet.  rsockets make such a handle anyway, of the
  * port's own LID, to send to themselves; it is of the domain that identifiers share.
  */
 static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_addr *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Identifiers of RDMA_PS_UDP.  There is no connection: who calls rdma_connect asks the listener for
+ * Identifiers of RDMA_PS_UDP.  There is no connection: whoever calls rdma_connect asks the listener for
  * the number and Q_Key of a queue pair, as the SIDR messages of InfiniBand do, and asks again until
  * it has an answer.
  */
@@ -155,7 +155,7 @@ static void give_up_asking(struct vd_ud *ud, struct vd_ud_id *u, int status,
 
 static void ask_listener(struct vd_ud_id *u, uint64_t now)
 {
-	/* Lost or refused, it is sent again; that is told below. */
+	/* Lost or refused, it is sent again; that is reported below. */
 	if (send(u->sock.fd, u->req, u->req_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		u->retry_ms = RETRY_MS;
 	u->retry_at = now + u->retry_ms;

@@ -62,7 +62,7 @@ static int grow_ud_ring(struct vd_ud_cq *c, uint32_t size)
 	return 0;
 }
 
-/* All at once: a completion that finds no memory later would be lost. */
+/* All at a time: a completion that finds no memory later would be lost. */
 int ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
 {
 	int err;
@@ -220,7 +220,7 @@ void vd_ud_cq_notified(void *user)
 	struct vd_ud_cq *c = cq->ud;
 
 	ddps_lock(&c->lock);
-	/* It was armed together with this side, where a datagram may have been told of instead. */
+	/* It was armed together with this side, where a datagram may have been reported instead. */
 	if (c->armed || !__atomic_load_n(&c->ud, __ATOMIC_ACQUIRE))
 		notify_cq(cq);
 	else

@@ -136,7 +136,7 @@ struct vd_ud {
 	struct vd_ud_qp *qps;
 	unsigned waiting;	  /* queue pairs whose requests wait */
 	uint64_t polled;	  /* atomic: when an empty queue was polled last, ns */
-	bool away;		  /* atomic: the thread leaves queue pairs to who polls */
+	bool away;		  /* atomic: the thread leaves queue pairs to whoever polls */
 	bool news;		  /* atomic: what queue pairs have to tell: lost, last_wqe */
 	struct vd_ud_id *asking;  /* under the process's lock */
 	struct vd_ud_stats stats; /* of what is no queue pair's, or one's that is gone */
@@ -215,8 +215,8 @@ struct vd_ud_qp {
 	struct vd_ud_stats stats;
 	size_t mtu;    /* octets of a message: active_mtu */
 	bool paused;   /* its sockets are not looked at: there is no receive */
-	bool lost;     /* a completion, to be told */
-	bool last_wqe; /* it takes no more receives of its shared queue, to be told */
+	bool lost;     /* a completion, to be reported */
+	bool last_wqe; /* it takes no more receives of its shared queue, to be reported */
 	struct ud_sqe *first, **end;
 	uint32_t nsq;
 	uint64_t retry_at; /* ms, while requests wait */
@@ -266,7 +266,7 @@ struct ud_entry {
 };
 
 /*
- * Completions of datagrams lie beside the library's queue, and one arming is for both.  What came
+ * Completions of datagrams lie next to the library's queue, and one arming is for both.  What came
  * while nothing was armed, and an arming would have met, is kept for the next: @untold of
  * datagrams, @untold_lib of the library's.
  */

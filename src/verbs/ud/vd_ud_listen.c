@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners of RDMA_PS_UDP.  A request becomes an identifier, as of a connection; who asks again
+ * Listeners of RDMA_PS_UDP.  A request becomes an identifier, as of a connection; whoever asks again
  * while the program thinks is not heard, and whoever has an answer gets the same once more.
  */
 #include "verbs/cm/vd_event.h"

@@ -196,7 +196,7 @@ void ud_set_state(struct vd_ud_qp *u, enum ibv_qp_state state)
 	const bool ends = state == IBV_QPS_ERR && ud_state(u) != IBV_QPS_ERR;
 
 	u->qp->qp.qp_base.state = state;
-	/* Where nothing is received, sockets are read all the same: what comes is dropped. */
+	/* Where nothing is received, sockets are read anyway: what comes is dropped. */
 	ud_watch(u, true);
 	if (state == IBV_QPS_ERR) {
 		ud_flush_sends(u);

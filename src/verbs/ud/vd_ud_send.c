@@ -145,7 +145,7 @@ static int gather_inline(const struct ibv_send_wr *wr, struct ud_sqe *e)
 	return 0;
 }
 
-/* What is wrong with its memory is told by its completion, as for any request. */
+/* What is wrong with its memory is reported by its completion, as for any request. */
 static int gather_datagram(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struct ud_sqe *e)
 {
 	struct ddps_sge sge[VD_MAX_SGE];

@@ -197,7 +197,7 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	uint64_t now;
 
 	wait_for(b, b->more ? 0 : due, open);
-	now = clock_ns(); /* the port first: what it is asked to do has the time that it was told */
+	now = clock_ns(); /* the port first: what it is asked to do has the time that it was given */
 	b->more = ipoib_port_run(&b->port, now);
 	offload_in_flush(&b->in);
 	if (ddps_ipoib_if_deadline(b->f) <= now)

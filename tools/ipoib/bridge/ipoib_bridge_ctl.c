@@ -70,7 +70,7 @@ static void tell_status(struct bridge *b)
 	char *text = status ? json_dumps(status, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	int room = ANSWER_MAX;
 
-	/* what does not fit or is not taken at once shows to the other side as no answer */
+	/* what does not fit or is not taken immediately shows to the other side as no answer */
 	(void)setsockopt(b->client, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 	if (text)
 		(void)send(b->client, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the port tells the interface, passed on; groups that cannot be joined are said [4391-12-1]. */
+/* What the port reports to the interface, passed on; groups that cannot be joined are said [4391-12-1]. */
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "cli/sessctl.h"
 #include <string.h>

@@ -310,7 +310,7 @@ static bool is_segment(struct segment *s, const uint8_t *p, size_t len)
 	return true;
 }
 
-/* Whether the headers are those of the ones that wait, but for what tells segments apart. */
+/* Whether the headers are those of the ones that wait, but for what distinguishes segments. */
 static bool same_flow(const struct offload_in *o, const uint8_t *p, const struct segment *s)
 {
 	const uint8_t *a = o->packet, *ta = a + s->l4, *tb = p + s->l4;

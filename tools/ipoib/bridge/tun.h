@@ -24,7 +24,7 @@ int tun_up(const char *name, char *why, size_t why_len);
 
 /* ---- tun_watch.c ---- */
 
-#define TUN_ADDRS 128 /* more are told of, and what news of them is lost stays so */
+#define TUN_ADDRS 128 /* more are informed of, and what news of them is lost stays so */
 
 /* One that the device has.  It may have one address several times, with other prefixes or peers. */
 struct tun_addr {

@@ -127,7 +127,7 @@ static void note_gone_addr(struct tun_watch *w, const struct tun_addr *gone, tun
 	told(arg, a.family, a.addr, other ? other->prefix : a.prefix, other != NULL);
 }
 
-/* What was not in the list went while nobody was told. */
+/* What was not in the list went while nobody was informed. */
 static void end_address_list(struct tun_watch *w, tun_told_fn *told, void *arg)
 {
 	w->listing = false;

@@ -342,7 +342,7 @@ static int next_block(struct capture_reader *r, struct packet *p)
 	uint32_t type = file_u32(&b, r->little), len;
 	const uint8_t *at;
 
-	if (type == NG_SECTION) { /* its third number tells the order of all */
+	if (type == NG_SECTION) { /* its third number says the order of all */
 		struct octets_in order = b;
 
 		octets_take(&order, 4);

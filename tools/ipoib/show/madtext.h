@@ -35,7 +35,7 @@ void madtext_to_json(json_t *j, const struct ddps_cm_mad *mad);
 
 /*
  * The inverse.  What is missing has its usual value; unknown members are errors, except those
- * that sessctl itself puts beside a message.  Return: 0, or -1 with one sentence in @why.
+ * that sessctl itself puts next to a message.  Return: 0, or -1 with one sentence in @why.
  */
 int madtext_from_json(struct ddps_cm_mad *mad, const json_t *j, char *why, size_t why_len);
 

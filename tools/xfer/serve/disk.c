@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define THREADS 4 /* at most: so many tasks are under way at once */
+#define THREADS 4 /* at most: so many tasks are under way at a time */
 
 struct queue {
 	struct disk_task *first, **end;

@@ -26,7 +26,7 @@ int disk_fd(const struct disk *d);
  * to @d until it is taken back.
  */
 void disk_do(struct disk *d, struct disk_task *t);
-/* It need not be done, if it has not begun; it comes back all the same. */
+/* It need not be done, if it has not begun; it comes back anyway. */
 void disk_call_off(struct disk *d, struct disk_task *t);
 /* Take back one that is through; NULL: none is.  @wait: until one is, of those that there are. */
 struct disk_task *disk_take(struct disk *d, bool wait);

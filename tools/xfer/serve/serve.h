@@ -14,14 +14,14 @@
 #include <ddpsess/capture.h>
 #include <ddpsess/watch.h>
 
-#define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
+#define SERVE_SESSIONS_MAX 4096		 /* at a time; more are rejected, and told */
 #define SERVE_SESSION_FDS  2u		 /* a socket and a file */
-#define SERVE_OWN_FDS	   24u		 /* of the listener itself, and some to spare */
+#define SERVE_OWN_FDS	   24u		 /* of the listener itself, and some left */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
 #define SERVE_PATIENCE_MS  60000	 /* default of --timeout: silence of a peer */
 #define SERVE_PAUSE_MAX_MS 60000	 /* between two pings */
 #define SERVE_RATE_MIN	   65536u /* octets a second: a file that comes or goes slower is given up */
-#define SERVE_GOODBYE_MS   10000  /* a peer that was told to go */
+#define SERVE_GOODBYE_MS   10000  /* a peer that was asked to go */
 
 /* A peer as far as shares go: an IPv4 address, or an IPv6 network of 64 bits, of which each link has a link-local one. */
 struct serve_net {
@@ -161,7 +161,7 @@ void session_disk(struct session *s, void (*work)(void *job), void (*then)(struc
 void session_renew(struct session *s);
 void session_stop(struct session *s);
 
-/* A window from the server's budget.  Return: 0, or -1: refused, the peer was told. */
+/* A window from the server's budget.  Return: 0, or -1: refused, the peer was informed. */
 int session_window(struct session *s, size_t len, unsigned access);
 
 /* The thread that computes digests of @kind, or NULL. */
@@ -176,7 +176,7 @@ void session_done(struct session *s);
 /* Say why not, by REFUSE before the service began and ERROR after it, then as session_done. */
 void session_give_up(struct session *s, const char *reason);
 
-/* Report a failure that the peer need not or cannot be told, and drop the session. */
+/* Report a failure that the peer need not or cannot be informed, and drop the session. */
 void session_drop(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

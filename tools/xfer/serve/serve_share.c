@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No peer has more of anything than is left for all others: alone half of it, beside one that has half a
+ * No peer has more of anything than is left for all others: alone half of it, next to one that has half a
  * quarter, and so on.  So one that takes all it gets leaves room for whoever comes next.
  */
 #include "xfer/serve/serve.h"

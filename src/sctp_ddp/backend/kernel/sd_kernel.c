@@ -355,7 +355,7 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 	case ECONNRESET:
 	case ETIMEDOUT:
 		return DDPS_E_RESET;
-	default: /* nothing else would tell of it */
+	default: /* nothing else would report it */
 		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, sys_errno, "sendmsg: %s",
 						strerror(sys_errno)));
 		return DDPS_E_RESET;
@@ -396,7 +396,7 @@ static int kernel_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 		       const struct iovec *iov, int niov)
 {
 	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
-	 * dry(): have the peer send them at once (RFC 9260 6.1). */
+	 * dry(): have the peer send them immediately (RFC 9260 6.1). */
 	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->life.want_dry;
 	struct sctp_sndinfo si = {
 		.snd_sid = stream,

@@ -49,7 +49,7 @@ void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
 		ddps_sk_doom(get_life_assoc(l), ddps_sk_why(get_life_assoc(l), sys_errno));
 }
 
-/* Last upcall; an association that nobody was told of goes silently. */
+/* Last upcall; an association that nobody was informed of goes silently. */
 static void finish_life(struct ddps_sk_life *l)
 {
 	struct ddps_error e = l->end;

@@ -143,7 +143,7 @@ struct ddps_error ddps_sk_why(const struct ddps_sd_assoc *a, int sys_errno)
 	}
 }
 
-/* Comes at once if there is nothing to wait for.  Whoever were not told would wait without end. */
+/* Comes immediately if there is nothing to wait for.  Whoever were not told would wait without end. */
 void ddps_sk_ask_dry(struct ddps_sd_assoc *a)
 {
 	a->sent_at_ask = a->sent;
@@ -154,8 +154,8 @@ void ddps_sk_ask_dry(struct ddps_sd_assoc *a)
 }
 
 /*
- * The event tells of the time it was made.  If nothing was sent since it was asked for it
- * still holds; else ask again: it comes at once if all is acknowledged now.
+ * The event is of the time it was made.  If nothing was sent since it was asked for it
+ * still holds; else ask again: it comes immediately if all is acknowledged now.
  */
 void ddps_sk_dry(struct ddps_sd_assoc *a)
 {

@@ -107,8 +107,8 @@ static void leave_out_own(const struct ddps_sn_env *ne, struct ddps_uri_addrs *t
 		 "of the peer's addresses this host has some as well: %s is left", list);
 }
 
-/* To several addresses of the peer we have those that the system would use: the peer has to be told
- * of each.  Those of its addresses that there is no way to are left out. */
+/* To several addresses of the peer we have those that the system would use: the peer has to be
+ * informed of each.  Those of its addresses that there is no way to are left out. */
 static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
 {
 	struct ddps_uri_addrs own = { 0 }, to = { 0 };
@@ -388,7 +388,7 @@ static void do_flush(struct ddps_sd_assoc *a)
 		ddps_sn_posted(a->ne, a->sa);
 }
 
-/* Acknowledgements are told anyway. */
+/* Acknowledgements are reported anyway. */
 static void ask_native_dry(struct ddps_sd_assoc *a)
 {
 	(void)a;

@@ -43,7 +43,7 @@ struct ddps_sn_sock {
 	struct ddps_sn_sock *twin, *of; /* its twin; whose twin it is */
 	struct ddps_io io;
 	int family;
-	bool only; /* no IPv4 beside IPv6 */
+	bool only; /* no IPv4 besides IPv6 */
 	bool raw, gso, full;
 	bool waited;	 /* nothing was there when it was read last */
 	bool empty;	 /* there was no more than what was read last */
@@ -106,7 +106,7 @@ struct ddps_sd_assoc {
 	size_t kept;		     /* octets taken off the window */
 	struct ddps_sctp_addr local; /* connect: as the system would choose */
 	struct ddps_timer deadline;
-	struct ddps_task doom; /* tells an end that the engine does not know of */
+	struct ddps_task doom; /* reports an end that the engine does not know of */
 	struct ddps_kept_error end;
 	struct ddps_sd_assoc *prev, *next;
 };
@@ -173,7 +173,7 @@ void ddps_sn_flush(struct ddps_sn_env *ne);
 /* From the loop: also tell senders whose queue has room again, and send what they add.  By ne->now:
  * timers that come due meanwhile have their turn soon enough. */
 void ddps_sn_turn(struct ddps_sn_env *ne);
-/* Read the clock: for all that the engine is told, so that it is never ahead of ne->now. */
+/* Read the clock: for all that the engine learns, so that it is never ahead of ne->now. */
 static inline uint64_t ddps_sn_now(struct ddps_sn_env *ne)
 {
 	ne->now = ddps_now();

@@ -198,8 +198,7 @@ static void read_errors(struct ddps_sn_sock *s)
 
 /* ---- a turn ---- */
 
-/* A datagram of a flood has a thousand small messages, so the next batch is of as many as are to be
- * had for what is left, going by the ones before. */
+/* A datagram of a flood has a thousand small messages, so the next batch is of as many as are available for what is left, going by the ones before. */
 static unsigned batch_for(const struct ddps_sn_sock *s, unsigned left)
 {
 	unsigned n = left / (s->heavy + 1);
@@ -215,7 +214,7 @@ static void weigh(struct ddps_sn_sock *s, unsigned each)
 /*
  * Who tried in vain before waits for one datagram, and is to have it soon, without another look at
  * the socket: an answer may be all that the peer waits for.  After that there may be more.  An error
- * is told once, in the place of what is there to be read.  Return: whether anything was read.
+ * is reported once, in the place of what is there to be read.  Return: whether anything was read.
  */
 static bool read_share(struct ddps_sn_sock *s, bool errors)
 {
@@ -257,7 +256,7 @@ static void look_at_errors(struct ddps_sn_sock *s)
 	read_errors(s);
 }
 
-/* A try in vain, of which there are many: is there anything to do all the same? */
+/* A try in vain, of which there are many: is there anything to do anyway? */
 static bool is_native_idle(struct ddps_sn_env *ne)
 {
 	return !ne->unused && !ddps_sctp_pending(ne->e) &&

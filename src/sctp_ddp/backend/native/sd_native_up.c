@@ -118,7 +118,7 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 /* ---- upcalls ---- */
 
-/* The end was told, or is about to be, for a reason of ours. */
+/* The end was reported, or is about to be, for a reason of ours. */
 static bool is_assoc_over(const struct ddps_sd_assoc *a)
 {
 	return a->gone || a->end.code;
@@ -234,7 +234,7 @@ static void take_native_gone(void *user, const struct ddps_error *e)
 
 	if (a->gone)
 		return;
-	if (!a->end.code) /* else the task tells it */
+	if (!a->end.code) /* else the task reports it */
 		ddps_error_keep(&a->end, e);
 	ddps_task_cancel(a->ne->env->loop, &a->doom);
 	tell_gone(a);
