@@ -9,7 +9,7 @@ build=$1 pattern=${2:-.} list=tests/sim/plants.txt
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 # What is played at most, as the simulation counts
-declare -A most=([sim-sctp]=100000 [sim-session]=100000 [sim-ipoib]=6000 [sim-verbs]=6000 [sim-crossed]=12000)
+declare -A most=([sim-sctp]=200000 [sim-session]=100000 [sim-ipoib]=6000 [sim-verbs]=6000 [sim-crossed]=12000)
 sims=("${!most[@]}") number=0 found=0 rows=0
 
 tests/mutate/off.py tree "$tree" "$build" "$list" || exit 1
