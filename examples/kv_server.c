@@ -89,7 +89,7 @@ static void await_request(struct client *c)
 	struct ddps_sge sge = { c->request, sizeof c->request, ddps_mr_stag(c->in) };
 	int err = ddps_post_recv(c->ep, 0, &sge, 1);
 
-	if (err != DDPS_E_CLOSED) /* it may have left meanwhile: an event will say so */
+	if (err != DDPS_E_STATE) /* it may have left meanwhile: an event will say so */
 		CHECK(err);
 }
 
@@ -103,14 +103,27 @@ static void answer_client(struct client *c, uint32_t len)
 	ddps_advert_encode(c->answer, &at);
 	await_request(c); /* before the answer, which lets the client ask again */
 	err = ddps_post_send(c->ep, &wr);
-	if (err != DDPS_E_CLOSED)
+	if (err != DDPS_E_STATE)
 		CHECK(err);
+}
+
+/* A client's session is over; its error is worth a line, but does not concern the others. */
+static void forget_client(struct client *c, const struct ddps_error *error)
+{
+	if (error->code)
+		fprintf(stderr, "kv_server: a client: %s\n", error->text);
+	ddps_ep_free(c->ep);
+	ddps_mr_dereg(c->in);
+	ddps_mr_dereg(c->out);
+	free(c);
 }
 
 static void accept_client(struct ddps_request *request)
 {
+	const struct ddps_error none = { 0 };
 	struct client *c = calloc(1, sizeof *c);
 	struct ddps_ep_attr attr;
+	int err;
 
 	if (!c)
 		exit(1);
@@ -123,18 +136,11 @@ static void accept_client(struct ddps_request *request)
 	CHECK(ddps_mr_reg(pd, c->request, sizeof c->request, DDPS_LOCAL_WRITE, NULL, &c->in));
 	CHECK(ddps_mr_reg(pd, c->answer, sizeof c->answer, 0, NULL, &c->out));
 	await_request(c);
-	CHECK(ddps_accept(request, c->ep, NULL));
-}
-
-/* A client's session is over; its error is worth a line, but does not concern the others. */
-static void forget_client(struct client *c, const struct ddps_error *error)
-{
-	if (error->code)
-		fprintf(stderr, "kv_server: a client: %s\n", error->text);
-	ddps_ep_free(c->ep);
-	ddps_mr_dereg(c->in);
-	ddps_mr_dereg(c->out);
-	free(c);
+	err = ddps_accept(request, c->ep, NULL);
+	if (err == DDPS_E_CLOSED) /* it has left meanwhile */
+		forget_client(c, &none);
+	else
+		CHECK(err);
 }
 
 static void handle_event(const struct ddps_event *ev)

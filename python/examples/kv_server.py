@@ -29,9 +29,9 @@ async def serve(session):
 
 async def accept(listener, quit):
     """Clients, until nobody wants more; an error of one does not concern the others."""
-    async def one(session):
+    async def one(request):
         try:
-            async with session:
+            async with await request.accept() as session:
                 await serve(session)
         except ddpsess.Error as error:
             print(f"kv_server: a client: {error}", file=sys.stderr)
@@ -40,7 +40,7 @@ async def accept(listener, quit):
 
     tasks = set()
     while True:
-        task = asyncio.create_task(one(await listener.accept()))
+        task = asyncio.create_task(one(await listener.request()))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

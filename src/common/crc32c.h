@@ -17,8 +17,12 @@ static inline uint32_t ddps_crc32c(uint32_t crc, const void *p, size_t n)
 	/* ISA-L takes an int and forgot the const; no piece of a packet is near INT_MAX. */
 	crc = crc32_iscsi((unsigned char *)(uintptr_t)p, (int)n, crc);
 #ifdef __x86_64__
+#ifdef __AVX__
+	__builtin_ia32_vzeroupper(); /* the compiler may have something of its own there */
+#else
 	if (__builtin_cpu_supports("avx"))
 		__asm__ volatile("vzeroupper"); /* the lower halves, SSE's, stay */
+#endif
 #endif
 	return crc;
 }

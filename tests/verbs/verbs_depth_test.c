@@ -138,6 +138,23 @@ Test(verbs_depth, contact_27_reset_empties_the_queue, .timeout = 60)
 	close_oob_side(&s);
 }
 
+/* Receives that nobody was connected for are dropped, too. */
+Test(verbs_depth, reset_drops_the_receives, .timeout = 60)
+{
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct side s;
+
+	open_oob_side(&s);
+	for (int k = 0; k < 3; k++) {
+		for (int i = 0; i < 4; i++)
+			cr_expect_eq(ibv_post_recv(s.qp, &wr, &bad), 0, "%d", i);
+		cr_expect_eq(ibv_post_recv(s.qp, &wr, &bad), ENOMEM);
+		cr_expect_eq(move_oob_qp(s.qp, IBV_QPS_RESET), 0);
+		cr_expect_eq(to_init(s.qp), 0);
+	}
+	close_oob_side(&s);
+}
+
 /* Without a limit the drop-in is more patient than an adapter. */
 VT_TEST(verbs_depth, contact_27_by_default_what_is_done_is_free)
 {

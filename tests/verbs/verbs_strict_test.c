@@ -463,8 +463,8 @@ static uint64_t waiting_at(const struct vt_end *e)
 	return st.stalls;
 }
 
-/* One of the active end waits at the passive one, which says @retries. */
-static void begin_waiting(uint8_t retries)
+/* One of the active end waits at the passive one, which says @retries; nothing has looked at it. */
+static void begin_stall(uint8_t retries)
 {
 	setenv("DDPSESS_STRICT", "on", 1);
 	setenv("DDPSESS_FACE", "roce", 1);
@@ -475,7 +475,25 @@ static void begin_waiting(uint8_t retries)
 	for (int i = 0; !waiting_at(&v.b) && i < VT_MS; i++)
 		poll(NULL, 0, 1);
 	cr_assert_eq(waiting_at(&v.b), 1);
+}
+
+static void begin_waiting(uint8_t retries)
+{
+	begin_stall(retries);
 	ed_rnr_due(ed_ms());
+}
+
+/* It came and went between two looks. */
+VT_TEST(verbs_strict, contact_29_a_stall_that_is_over_is_none)
+{
+	begin_stall(6);
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 8), 0);
+	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_SUCCESS);
+	ed_rnr_due(ed_ms());
+	ed_rnr_due(ed_ms() + HOUR);
+	cr_expect_eq(v.b.id->qp->state, IBV_QPS_RTS);
+	vt_down(&v);
 }
 
 VT_TEST(verbs_strict, contact_29_a_send_without_a_receive_gives_up)

@@ -6,6 +6,7 @@
  */
 #include "verbs/edge/ed.h"
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_limited(const struct vp_device *d)
 {
@@ -91,5 +92,7 @@ void ed_depth_anew(struct ibv_qp *qp)
 	q->depth.used = 0;
 	q->depth.off = false;
 	ddps_unlock(&ed.lock);
+	memset(&q->rnr, 0, sizeof q->rnr); /* another endpoint counts anew */
+	q->stalls = 0;
 	ed_qp_done(q);
 }

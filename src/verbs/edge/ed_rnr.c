@@ -45,7 +45,8 @@ static bool has_run_out(struct ed_qp *q, const struct vd_qp *v, uint64_t now)
 		q->rnr.taken = taken;
 		q->rnr.since = now;
 	}
-	if (taken != q->rnr.taken)
+	/* It has found its receive: more has come since, or nothing of the peer's is held now. */
+	if (taken != q->rnr.taken || !st.held_octets)
 		q->rnr.since = 0;
 	return q->rnr.since && now - q->rnr.since >= get_rnr_limit_ms(v);
 }

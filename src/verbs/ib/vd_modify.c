@@ -75,7 +75,7 @@ static int reset_qp(struct vd_qp *qp)
 	int err = 0;
 
 	vd_drain_forget(qp);
-	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
+	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp) || qp->recvs_told) {
 		ddps_lock(&qp->lock);
 		err = vd_qp_make_ep(qp, &qp->ep);
 		if (err)
@@ -96,7 +96,9 @@ static int reset_qp(struct vd_qp *qp)
 			ddps_ep_allow(qp->ep, qp->allowed);
 	}
 	vd_oob_reset(qp);
+	ddps_lock(&qp->lock);
 	qp->sends_told = qp->sends_fetched = qp->recvs_told = qp->recvs_fetched = 0;
+	ddps_unlock(&qp->lock);
 	ibqp->state = IBV_QPS_RESET;
 	return 0;
 }

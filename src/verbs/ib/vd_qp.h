@@ -41,7 +41,8 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
 /*
  * A request that is to be informed of takes a place of the send queue until its completion is fetched, as an
- * adapter's does: a completion queue as deep as the send queue cannot overflow.  ENOMEM: there is none.
+ * adapter's does: while the session is up, a completion queue as deep as the send queue does not overflow.
+ * ENOMEM: there is none.
  */
 int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);

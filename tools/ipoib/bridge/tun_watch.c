@@ -159,6 +159,8 @@ void tun_watch_read(struct tun_watch *w, const char *name, tun_told_fn *told, vo
 				note_gone_addr(w, &a, told, arg);
 			else if (h->nlmsg_type == NLMSG_DONE && w->listing)
 				end_address_list(w, told, arg);
+			else if (h->nlmsg_type == NLMSG_ERROR)
+				w->listing = false; /* there is no list: the next loss asks again */
 		}
 	}
 	if (n < 0 && errno == ENOBUFS)
