@@ -194,6 +194,17 @@ interrupted_ipoib_connect() {
 	end_job "$sa" "$sa_fd" && return $status
 }
 
+# A listener that was stopped for longer than its patience, in the middle of a session.
+stopped_listener() {
+	stop_listener
+	listen "$(uri_of "$wire")" --timeout 3
+	begin perf --json --op read --size 64K --seconds 3 --timeout 60 "$uri"
+	kill -STOP "$listener"
+	sleep 5
+	kill -CONT "$listener"
+	ended 0
+}
+
 test_case signals-conform interrupted_conform
 test_case signals-ipoib-connect interrupted_ipoib_connect
 for wire in $WIRES; do
@@ -211,5 +222,6 @@ for wire in $WIRES; do
 	test_case "signals-$wire-idle-listener-lost" idle_listener_lost
 	test_case "signals-$wire-idle-client-lost" idle_client_lost
 	test_case "signals-$wire-silent-peer" silent_peer
+	test_case "contact: signals-$wire-stopped-listener" stopped_listener
 done
 finish

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define TICK_MS	    250 /* how exactly deadlines of sessions are kept */
+#define LATE_MS	    1000
 #define BATCH	    64
 #define FAREWELL_MS 3000ull /* for all sessions to close after a signal */
 
@@ -191,7 +192,7 @@ static bool is_server_done(const struct server *sv)
 static enum status serve_sessions(struct server *sv)
 {
 	uint64_t tick = clock_ns(), busy = tick, now;
-	bool more;
+	bool more, late = false;
 
 	watch_begin(&sv->watch, sv->o->stat_ms);
 	while (!sig_pending()) {
@@ -203,7 +204,11 @@ static enum status serve_sessions(struct server *sv)
 			return ST_DONE;
 		now = clock_ns();
 		if (now >= tick) {
-			serve_deadlines(sv);
+			/* It was not this program's turn: what came meanwhile is read before anybody is
+			 * judged to be silent. */
+			late = !late && now - tick >= LATE_MS * NS_PER_MS;
+			if (!late)
+				serve_deadlines(sv);
 			tick = now + TICK_MS * NS_PER_MS;
 		}
 		if (more)
