@@ -17,11 +17,13 @@
 
 /* One client, with one request under way. */
 struct client {
+	struct client *next, **at; /* in the list of all */
 	struct ddps_ep *ep;
 	struct ddps_mr *in, *out; /* of request and answer */
 	uint8_t request[KV_REQUEST_MAX], answer[DDPS_ADVERT_LEN];
 };
 
+static struct client *clients;
 static struct ddps_ctx *ctx;
 static struct ddps_pd *pd;
 static struct ddps_cq *cq;
@@ -110,8 +112,11 @@ static void answer_client(struct client *c, uint32_t len)
 /* A client's session is over; its error is worth a line, but does not concern the others. */
 static void forget_client(struct client *c, const struct ddps_error *error)
 {
-	if (error->code)
+	if (error && error->code)
 		fprintf(stderr, "kv_server: a client: %s\n", error->text);
+	*c->at = c->next;
+	if (c->next)
+		c->next->at = c->at;
 	ddps_ep_free(c->ep);
 	ddps_mr_dereg(c->in);
 	ddps_mr_dereg(c->out);
@@ -120,13 +125,17 @@ static void forget_client(struct client *c, const struct ddps_error *error)
 
 static void accept_client(struct ddps_request *request)
 {
-	const struct ddps_error none = { 0 };
 	struct client *c = calloc(1, sizeof *c);
 	struct ddps_ep_attr attr;
 	int err;
 
 	if (!c)
 		exit(1);
+	c->next = clients;
+	c->at = &clients;
+	if (c->next)
+		c->next->at = &c->next;
+	clients = c;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
 	attr.send_cq = attr.recv_cq = cq;
@@ -138,7 +147,7 @@ static void accept_client(struct ddps_request *request)
 	await_request(c);
 	err = ddps_accept(request, c->ep, NULL);
 	if (err == DDPS_E_CLOSED) /* it has left meanwhile */
-		forget_client(c, &none);
+		forget_client(c, NULL);
 	else
 		CHECK(err);
 }
@@ -185,6 +194,8 @@ int main(int argc, char **argv)
 			handle_event(&ev);
 	}
 	CHECK(ddps_ctx_settle(ctx, 5000)); /* the last answer arrives before this program ends */
+	while (clients)
+		forget_client(clients, NULL);
 	ddps_ctx_free(ctx);
 	return 0;
 }
