@@ -151,7 +151,7 @@ static void a_list(size_t len)
 	for (unsigned n = 0; n <= DDPS_URI_ADDRS_MAX; n++) {
 		/*@ slevel merge; */
 		list.n = n;
-		add(&parser, &list, at);
+		add_list_address(&parser, &list, at);
 		/*@ assert list.n <= DDPS_URI_ADDRS_MAX; */
 	}
 }
