@@ -32,13 +32,12 @@ int vd_qp_close(struct vd_qp *qp);
 
 /* ---- requests to send; its own lock is held ---- */
 
-/* What can be said of one without a session; its operation.  Return: 0 or errno. */
 /* InfiniBand's bound of a message, in octets; one of DDP ends where its offset of 32 bits does. */
 #define VD_ROCE_MSG_MAX (1u << 31)
+/* What can be said of one without a session; its operation.  Return: 0 or errno. */
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
 /* As vd_post_send. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* One, and whether others follow it immediately.  Return: 0 or errno. */
 /*
  * A request that is to be informed of takes a place of the send queue until its completion is fetched, as an
  * adapter's does: while the session is up, a completion queue as deep as the send queue does not overflow.
@@ -46,6 +45,7 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
  */
 int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
+/* One, and whether others follow it immediately.  Return: 0 or errno. */
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten. */
 bool vd_later_waits(const struct vd_qp *qp);
