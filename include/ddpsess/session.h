@@ -29,11 +29,14 @@
  * function blocks unless its description says so.
  *
  * What an event hands out: endpoints, listeners and shared queues are the program's, and only the
- * program frees them.  If several threads fetch events, one can fetch DDPS_EV_CLOSED of an endpoint
- * while another still handles an earlier event of it: free it only when that one has finished (count
- * the users of an endpoint, or leave all events to one thread).  A request needs no freeing.  It stays valid after it was answered or its peer
- * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 256
- * requests that were answered, and the last 65536 whose peers have gone.)
+ * program frees them.  It may do so while other threads fetch events: an event of the object is
+ * either fetched before, or dropped.  Then who frees it waits for those threads that have fetched
+ * one.  With several threads that fetch, one can fetch DDPS_EV_CLOSED of an endpoint while another
+ * still handles an earlier event of it.  Then the program counts the users of each endpoint: under
+ * one lock of its own it fetches and adds one, and the last user after DDPS_EV_CLOSED frees it.  Or
+ * it leaves all events to one thread.  A request needs no freeing.  It stays valid after it was
+ * answered or its peer has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context
+ * remembers the last 256 requests that were answered, and the last 65536 whose peers have gone.)
  *
  * Cancellation: a thread that is cancelled is so outside of this library's locks.  That is true of
  * PTHREAD_CANCEL_DEFERRED, the default; _ASYNCHRONOUS leaves locks taken.  No function but

@@ -50,8 +50,8 @@ void messages(unsigned n);
 /* Return: what was wrong, or NULL. */
 const char *end(void);
 
-/* The sets of worlds: the library, and the drop-in. */
-extern const struct sched_world library_worlds[], verbs_worlds[];
-extern const unsigned library_nworlds, verbs_nworlds;
+/* The sets of worlds: the library, what is freed in it, and the drop-in. */
+extern const struct sched_world library_worlds[], free_worlds[], verbs_worlds[];
+extern const unsigned library_nworlds, free_nworlds, verbs_nworlds;
 
 #endif

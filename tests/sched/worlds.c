@@ -55,10 +55,12 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "--list")) {
 		list(library_worlds, library_nworlds);
+		list(free_worlds, free_nworlds);
 		list(verbs_worlds, verbs_nworlds);
 		return 0;
 	}
 	good = play_scheduled_world("library", library_worlds, library_nworlds, argc, argv);
+	good &= play_scheduled_world("library's ends", free_worlds, free_nworlds, argc, argv);
 	good &= play_scheduled_world("drop-in", verbs_worlds, verbs_nworlds, argc, argv);
 	return !good;
 }
