@@ -25,9 +25,7 @@ FNR == NR {
 		if (f[2] ~ "^(" of_case[i] ")$" && f[3] ~ "^(" of_peer[i] ")$")
 			r = i
 	asked = f[8]
-	spread = f[7]
 	sub(/^>= /, "", asked)
-	sub(/\.\./, " to ", spread)
 	if (!(r in rows) || !r)
 		order[++groups] = r
 	if (!r)
@@ -37,7 +35,7 @@ FNR == NR {
 }
 
 function row(f) {
-	return sprintf("* **%s**, compared with *%s*: %s; %s in single pairs. Asked: %s.\n", f[2], f[3], f[6], spread, asked)
+	return sprintf("* **%s**, compared with *%s*: %s of %s\n", f[2], f[3], f[6], asked)
 }
 
 # The text with its figures, in lines that are not too long

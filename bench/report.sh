@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # From the samples of run.sh: the table, results.csv and the plots.  usage: report.sh OUT [--docs]
 #
-# --docs: table and plots go into docs/performance.md, too.
+# --docs: first lines and plots go into docs/performance.md, too, and the table into docs/measurements.md.
 set -u
 out=$1
 docs=$(cd "$(dirname "$0")/../docs" && pwd)
@@ -20,9 +20,9 @@ between() {
 		}'
 }
 
-# The table, what it was measured on, and the reasons for what it misses.
+# The first lines; the table, what it was measured on, and the reasons for what it misses.
 into_docs() {
-	local page=$docs/performance.md
+	local page=$docs/performance.md table=$docs/measurements.md
 	{
 		printf '%s, %s cores, Linux %s; %s, in %s.\n\n' \
 			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
@@ -33,7 +33,8 @@ into_docs() {
 	awk -f "$(dirname "$0")/missed.awk" "$(dirname "$0")/reasons.tsv" "$out/table.md" >"$out/missed"
 	awk -f "$(dirname "$0")/summary.awk" "$out/table.md" >"$out/summary"
 	echo >>"$out/summary"
-	between table "$out/table" <"$page" | between missed "$out/missed" | between summary "$out/summary" >"$out/page" && mv "$out/page" "$page"
+	between summary "$out/summary" <"$page" >"$out/page" && mv "$out/page" "$page"
+	between table "$out/table" <"$table" | between missed "$out/missed" >"$out/page" && mv "$out/page" "$table"
 	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 

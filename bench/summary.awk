@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The first lines of docs/performance.md, of the table that make bench writes: five jobs, each beside
-# the strongest program that was measured with it, and beside the strongest library for RDMA or SCTP.
+# The first lines of docs/performance.md, of the table that make bench writes into docs/measurements.md:
+# five jobs, each beside the strongest program that was measured with it, and beside the strongest library for RDMA or SCTP.
 # usage: awk -f summary.awk TABLE
 BEGIN {
 	FS = " *[|] *"

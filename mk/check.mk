@@ -178,7 +178,7 @@ conformance: deps-check
 conform-usrsctp: $(SESSCTL) $(B)/sessctl-usrsctp
 	$(Q)tests/conformance/usrsctp.sh $(B)
 
-# Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
+# Results in build/bench and two pages of docs; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
 	$(Q)+$(SUBMAKE) all $(BENCH_BIN)
