@@ -10,7 +10,8 @@ A list has a line for each, with tabs in between; its first column says what is 
     FUNCTION: without WORD                  the statement that WORD stands in
     FUNCTION: WORD as VALUE                 another value for that name, member or call
     FUNCTION: all WORD as VALUE             ... wherever it stands
-    FUNCTION: WORDS => WORDS                these tokens instead of those
+    FUNCTION: before WORD do CODE | after WORD do CODE	   next to the statement that WORD stands in
+    FUNCTION: begins with CODE
 
 A function is named without its file, and a WORD (a call, a member, a constant) without its line: the rest of the
 function and of the tree may change as it likes.  If it stands in several conditions or statements of the
@@ -176,10 +177,14 @@ def changed(body, what):
         return "{ return; }"
     if what.startswith("returns "):
         return "{ return %s; }" % what[8:]
+    if what.startswith("begins with "):
+        return "{ %s %s}" % (what[12:], body)
     t = tokens_of(body)
-    if " =>" in what:
-        old, new = re.split(" =>(?: |$)", what)
-        (a, b), text = only(t, old), new
+    added = re.fullmatch(r"(before|after) (.*?) do (.*)", what)
+    if added:
+        a, b = only(t, added.group(2), statement)
+        there = body[t[a][1]:t[b][2]]
+        text = "{ %s }" % " ".join((added.group(3), there)[::1 if added.group(1) == "before" else -1])
     elif " as " in what:
         old, new = what.split(" as ")
         if old.startswith("all "):

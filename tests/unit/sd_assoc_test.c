@@ -386,7 +386,7 @@ Test(sd_assoc, pairs_are_used_again_only_when_drained, .description = "5043-6.6-
 /* Nobody is refused for want of streams, and what one holds the others do not share. */
 Test(sd_assoc, attack_4_full_blocked_and_stalling_ones_are_not_shared)
 {
-	struct sd_ulp u[7] = { 0 };
+	struct sd_ulp u[8] = { 0 };
 	struct ddps_sd_carrier *first;
 
 	fake_sctp_net.out_streams = 3; /* ids 0 and 2 */
@@ -417,7 +417,11 @@ Test(sd_assoc, attack_4_full_blocked_and_stalling_ones_are_not_shared)
 	cr_assert_eq(sd_connect(&world, &u[6], SD_RAW_PORT, false, NULL, 0), 0);
 	sd_run(&world);
 	cr_expect_neq(sd_pair_of(&u[6])->carrier, sd_pair_of(&u[5])->carrier);
-	for (int i = 0; i < 7; i++)
+	sd_pair_of(&u[6])->carrier->assoc->info.shut = true; /* its window has no room */
+	cr_assert_eq(sd_connect(&world, &u[7], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&world);
+	cr_expect_neq(sd_pair_of(&u[7])->carrier, sd_pair_of(&u[6])->carrier);
+	for (int i = 0; i < 8; i++)
 		sd_free(&u[i]);
 }
 
