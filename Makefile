@@ -188,7 +188,7 @@ $(B)/man/%: man/%.scd
 $(B)/man/ddpsess_wr.3: $(wildcard include/ddpsess/*.h) $(wildcard tools/reference/man.*)
 	$(Q)tools/reference/man.sh $(@D)
 
-include mk/programs.mk mk/check.mk mk/install.mk mk/release.mk
+include mk/programs.mk mk/check.mk mk/install.mk mk/release.mk mk/bundle.mk
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 demo: deps
@@ -205,6 +205,7 @@ help:
 	@echo 'check-failed   the suites of it that failed the last time'
 	@echo 'check-fast unit and end-to-end tests alone   dist      the tarball and its checksum'
 	@echo 'deb, rpm   packages, in build/                release-check  the packages in a new Debian'
+	@echo 'bundle     a tarball that runs anywhere   bundle-check  tries it'
 	@echo 'release    the record of the ABI, before the tag: docs/abi.md'
 	@echo 'autopkgtest  tests of the Debian packages, as Debian runs them'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|proof|lint|reference|deb|rpm|release|autopkgtest ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|proof|lint|reference|deb|rpm|bundle|bundled|release|autopkgtest ...
 set -eu
 
 want=
@@ -19,6 +19,8 @@ for group in "$@"; do
 	cross) want="$want musl-tools gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu
 		libc6-dev-arm64-cross libc6-dev-s390x-cross libc6-dev-i386-cross qemu-user" ;;
 	rpm) want="$want rpm python3" ;;
+	bundle) want="$want gcc-aarch64-linux-gnu libc6-dev-arm64-cross debian-archive-keyring" ;;
+	bundled) want="$want rdmacm-utils ibverbs-utils qemu-user" ;;
 	release) want="$want mmdebstrap apt-utils" ;;
 	autopkgtest) want="$want mmdebstrap apt-utils autopkgtest" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;

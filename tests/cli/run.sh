@@ -194,7 +194,23 @@ conf_missing() {
 	dropped 0 ibv_devices && says err "conf: No such file" && says out ddp0
 }
 
+# in a folder with blanks, or with a colon, and there is another one in lib beside bin
+elsewhere() {
+	local SESSCTL="a b/bin/sessctl" mode
+	rm -rf "a b" a:b
+	mkdir -p "a b/bin" "a b/lib" a:b
+	cp "$with_drop" "a b/bin" && cp -r "$BUILD/libddpsess-verbs.so" "$BUILD/ddpsess" "a b/lib" && cp -r "a b/." a:b || return
+	for mode in preload soname; do
+		run 0 run --mode "$mode" -- ibv_devices && says out ddp0 || return
+		run 0 run --mode "$mode" -- cat /sys/class/infiniband/ddp0/ports/1/state && says out ACTIVE || return
+	done
+	run 0 run -- sh -c 'grep -o "/.*libddpsess-verbs.so" /proc/self/maps' && says out "$PWD/a b/lib/" || return
+	SESSCTL=a:b/bin/sessctl
+	run 126 run -- true && says err "the loader cannot take" && says err "no colon"
+}
+
 test_case run-environment environment
+test_case run-elsewhere elsewhere
 test_case run-nothing-asked nothing_asked
 test_case run-faults faults
 test_case run-faults-read faults_are_read

@@ -189,20 +189,32 @@ static int set_run_env(const struct run_opts *o)
 		       : 0;
 }
 
-/* The loader separates names by colons, and those to preload by blanks too. */
-static int find_library(const char *name, bool preload, char real[PATH_MAX], struct run_fault *f)
+/* The loader separates names by colons, and folders by semicolons too. */
+static int find_library(const char *name, char real[PATH_MAX], struct run_fault *f)
 {
 	char path[PATH_MAX];
 
 	if (run_find_library(name, path, sizeof path, f))
 		return -1;
-	if (!realpath(path, real) || strpbrk(real, preload ? ": " : ":;")) {
+	if (!realpath(path, real) || strpbrk(real, ":;")) {
 		snprintf(f->why, sizeof f->why, "'%.400s' has a name that the loader cannot take",
 			 path);
-		snprintf(f->try, sizeof f->try, "install ddpsess where no blank or colon is");
+		snprintf(f->try, sizeof f->try, "install ddpsess where no colon or semicolon is");
 		return -1;
 	}
 	return 0;
+}
+
+/* Of names to preload a blank is the end: such a library is found in its folder by its own name. */
+static int preload_library(const char *real)
+{
+	const char *name = strrchr(real, '/') + 1;
+	char folder[PATH_MAX];
+
+	if (!strchr(real, ' '))
+		return prepend("LD_PRELOAD", real);
+	snprintf(folder, sizeof folder, "%.*s", (int)(name - 1 - real), real);
+	return prepend("LD_LIBRARY_PATH", folder) || prepend("LD_PRELOAD", name) ? -1 : 0;
 }
 
 /* The device's folders, as the drop-in @library describes it. */
@@ -214,9 +226,8 @@ static int set_view(const char *library, struct run_fault *f)
 	case -2: /* the drop-in refuses a setting, and informs the program */
 		return 0;
 	case 0:
-		return find_library(RUN_VIEW, true, real, f) ||
-				       set_env_if_given("DDPSESS_VIEW", root) ||
-				       prepend("LD_PRELOAD", real)
+		return find_library(RUN_VIEW, real, f) || set_env_if_given("DDPSESS_VIEW", root) ||
+				       preload_library(real)
 			       ? -1
 			       : 0;
 	default:
@@ -230,18 +241,19 @@ static int set_loader(const struct run_opts *o, struct run_fault *f)
 	char real[PATH_MAX];
 
 	if (o->fabric)
-		return find_library(RUN_UMAD, true, real, f) ||
+		return find_library(RUN_UMAD, real, f) ||
 				       set_env_if_given("DDPSESS_FABRIC", o->fabric) ||
-				       prepend("LD_PRELOAD", real)
+				       preload_library(real)
 			       ? -1
 			       : 0;
-	if (find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", !soname, real, f))
+	if (find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", real, f))
 		return -1;
 	if ((!o->view || !strcmp(o->view, "on")) && set_view(real, f))
 		return -1;
-	if (soname)
-		*strrchr(real, '/') = 0;
-	return prepend(soname ? "LD_LIBRARY_PATH" : "LD_PRELOAD", real);
+	if (!soname)
+		return preload_library(real);
+	*strrchr(real, '/') = 0;
+	return prepend("LD_LIBRARY_PATH", real);
 }
 
 /* The drop-in reads it; that it is there can be reported before the program starts. */

@@ -149,7 +149,7 @@ int run_find_library(const char *file, char *path, size_t len, struct run_fault 
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	const struct {
 		const char *base, *sub;
-	} place[] = { { self, "" }, { SESSCTL_LIBDIR, "" }, { self, "/../lib" } };
+	} place[] = { { self, "" }, { self, "/../lib" }, { SESSCTL_LIBDIR, "" } };
 
 	slash = n > 0 ? strrchr(self, '/') : NULL;
 	if (slash)
@@ -164,8 +164,8 @@ int run_find_library(const char *file, char *path, size_t len, struct run_fault 
 		return set_run_fault(f, -1, path, "is not a library for this machine",
 				     "build and install ddpsess again");
 	}
-	snprintf(f->why, sizeof f->why, "%s is neither in %.200s nor in %s", file, self,
-		 SESSCTL_LIBDIR);
+	snprintf(f->why, sizeof f->why, "%s is neither in %.200s, in ../lib from there, nor in %s",
+		 file, self, SESSCTL_LIBDIR);
 	snprintf(f->try, sizeof f->try, "make install, or keep it next to sessctl");
 	return -1;
 }
