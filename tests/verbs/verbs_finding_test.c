@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What broke real programs, each as a test; the numbers are those of docs/verbs.md. */
+/* What real programs rely on, each point as tests with a number of their own. */
 #include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <errno.h>
