@@ -203,6 +203,12 @@ unlinked README.md CONTRIBUTING.md docs/*.md docs/guides/*.md >"$work/log"
 result $? "each page of docs/ is linked from another one" "$work/log"
 [ "$(unlinked README.md | grep -c 'abi\|porting')" = 0 ] && unlinked docs/abi.md | grep -q '^docs/abi.md$'
 result $? "a page that no page leads to is found"
+python3 tests/package/links.py ./*.md docs/*.md docs/guides/*.md >"$work/log"
+! [ -s "$work/log" ]
+result $? "each link of a page leads to a file and to a heading" "$work/log"
+printf '# A page\n[a](#a-page) [b](#b) [c](c.md)\n' >"$work/page.md"
+[ "$(python3 tests/package/links.py "$work/page.md" | wc -l)" = 2 ]
+result $? "a link that leads nowhere is found"
 
 # Programs here that end without what the guide says of it.  hello.c has both sides in one context, and what
 # probes a peer for conform may leave it as it likes.

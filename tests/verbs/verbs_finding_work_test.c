@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What broke real programs, by the numbers of docs/verbs.md, from 11 on: channels, one-sided work. */
+/* What real programs rely on, points 11 and later: channels, one-sided work. */
 #include "verbs/vt.h"
 #include <errno.h>
 #include <fcntl.h>
