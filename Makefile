@@ -52,7 +52,7 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp/path sctp sctp_ddp \
 	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
-VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
+VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c src/common/siphash.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)

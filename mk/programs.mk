@@ -2,7 +2,7 @@
 # Programs of the tests and of the benchmarks: what they are made of.  mk/check.mk runs them.
 
 # Parts of the drop-in that need nothing of the others
-VFAULT_SRC := $(wildcard src/verbs/fault/*.c src/verbs/profile/*.c)
+VFAULT_SRC := $(wildcard src/edge/fault/*.c src/edge/profile/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules of faults: what is taken is sound, what is not is told of a place in the text. */
 #include "fuzz.h"
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 
 static void check_faults_fuzz_sound(const struct vf_rule *rule)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Profiles of devices: what is taken is sound, what is not is told of a place in the text. */
 #include "fuzz.h"
-#include "verbs/profile/vp.h"
+#include "edge/profile/vp.h"
 
 static void check_profile_fuzz_sound(const struct vp_device *d)
 {

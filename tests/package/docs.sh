@@ -22,7 +22,7 @@ sort -u "$work/found" >"$work/tests"
 # every word of the headers that a page may name
 {
 	cat include/ddpsess/*.h src/sctp/sctp.h | grep -oE '[A-Za-z_][A-Za-z0-9_]*'
-	grep -hoE '^VD_API .*\(' src/verbs/*/*.c | grep -oE '[a-z_]+\(' | tr -d '('
+	grep -hoE '^VD_API .*\(' src/verbs/*/*.c src/edge/*.c | grep -oE '[a-z_]+\(' | tr -d '('
 	grep -oE '\([a-z_]+\)' src/verbs/verbs_calls.def | tr -d '()'
 	grep -oE 'DDPSESS_[A-Z0-9_]+' src/verbs/vd_config.c
 } | sort -u >"$work/words"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules of faults: what the language takes, which rule fires, and that a seed is a trace. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <infiniband/verbs.h>

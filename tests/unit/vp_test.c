@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Profiles: what the language takes, and what it says of what it does not. */
-#include "verbs/profile/vp.h"
+#include "edge/profile/vp.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

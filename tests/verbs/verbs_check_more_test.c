@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl run --check where it knows little: requests it has no memory for, places that are not known,
  * queue pairs on their way up or down.  What it does not know it does not report. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/vchild.h"
 #include "verbs/vfail.h"
 #include "verbs/voob.h"

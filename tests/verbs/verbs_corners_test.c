@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls of libibverbs and librdmacm where something is missing, odd, or another's. */
 #include "support/child.h"
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/vfail.h"
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every call that a rule can name fails by one: n of n. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include "verbs/vd.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>

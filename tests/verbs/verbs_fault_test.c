@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults on demand, as a program sees them: each status, event and effect by a rule. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
 #include <fcntl.h>

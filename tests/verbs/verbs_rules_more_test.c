@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules at their limits: at a time, without memory, of things that are not there. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/vfail.h"
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"

@@ -3,7 +3,7 @@
  * The table of strict mode in docs/verbs.md: each row, with each face, by default and in strict mode.
  * What is refused is refused with the number of the table.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/vchild.h"
 #include "verbs/vd.h"
 #include "verbs/voob.h"

@@ -4,7 +4,7 @@
  * is fetched, or of one behind it; the drop-in's is free when the request is done.  What an error
  * leaves behind is flushed one by one, and nothing is counted until the queue pair begins anew.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The names that rules and traces use: those of rdma-core's headers. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>

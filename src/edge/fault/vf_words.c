@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of words, and complaints about them. */
-#include "verbs/fault/vf_words.h"
+#include "edge/fault/vf_words.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

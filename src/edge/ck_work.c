@@ -5,8 +5,8 @@
  * Memory that a peer may write, that two requests share, or that is not at its own address (other
  * offsets) is left out: a change there need not be the program's.
  */
-#include "verbs/edge/ck.h"
-#include "verbs/edge/ed.h"
+#include "edge/ck.h"
+#include "edge/ed.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads a profile: "device" begins one, "port" one of its ports, other lines are about the last. */
-#include "verbs/profile/vp.h"
-#include "verbs/fault/vf_words.h"
+#include "edge/profile/vp.h"
+#include "edge/fault/vf_words.h"
 #include <string.h>
 
 struct reading {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests: one after the other, so that a rule can be about each. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/vd_strict.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_VERBS_VF_WORDS_H
-#define DDPS_VERBS_VF_WORDS_H
+#ifndef DDPS_EDGE_VF_WORDS_H
+#define DDPS_EDGE_VF_WORDS_H
 /* Lines of words: what files of rules and of profiles are made of. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 
 struct vf_word {
 	const char *at;

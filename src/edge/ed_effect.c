@@ -2,7 +2,7 @@
 /* What rules do to connections, identifiers and the device. */
 #include "verbs/cm/vd_event.h"
 #include "verbs/cm/vd_ibcm.h"
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which rule fires, and the line of the trace. */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reports: on standard error, each place once, with the calls that led there. */
-#include "verbs/edge/ck.h"
-#include "verbs/edge/ed.h"
+#include "edge/ck.h"
+#include "edge/ed.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>

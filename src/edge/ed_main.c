@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The edge's settings, its trace, and the question that every call asks. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "common/system/file.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of librdmacm that rules can name, and the identifiers that the program knows. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * Limits of the devices of a profile, enforced as drivers do: one object too many is ENOMEM, more
  * than an object can have EINVAL.  They are counted in this process; an adapter counts for the host.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vd_strict.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices by a profile: what they are called, what they say of themselves, where their ports are. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>

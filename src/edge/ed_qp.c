@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the edge knows of queue pairs, shared receive queues and completion queues. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What comes by itself: rules with "at", and what other rules have put off.  One thread. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions and queue pairs: what goes too early, what asks for too much, what is left. */
-#include "verbs/edge/ck.h"
-#include "verbs/edge/ed.h"
+#include "edge/ck.h"
+#include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
 #include <stdlib.h>
 

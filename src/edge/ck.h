@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_VERBS_CK_H
-#define DDPS_VERBS_CK_H
+#ifndef DDPS_EDGE_CK_H
+#define DDPS_EDGE_CK_H
 /*
  * sessctl run --check: mistakes of the program's own that an adapter punishes later or elsewhere.
  * Each rule has a name (docs/check.md); a report has that name, what is wrong, and where.

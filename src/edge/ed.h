@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_VERBS_ED_H
-#define DDPS_VERBS_ED_H
+#ifndef DDPS_EDGE_ED_H
+#define DDPS_EDGE_ED_H
 /*
  * The edge of the drop-in: what stands between the program's calls and their implementation, if the
  * program is to see faults.  Without rules a call of the control path costs a test and the data
@@ -19,9 +19,9 @@
  * lock may be held around it.
  */
 #include "verbs/vd.h"
-#include "verbs/edge/ck.h"
-#include "verbs/fault/vf.h"
-#include "verbs/profile/vp.h"
+#include "edge/ck.h"
+#include "edge/fault/vf.h"
+#include "edge/profile/vp.h"
 #include <sys/stat.h>
 
 /* rdma-core puts macros over these, which are defined here */

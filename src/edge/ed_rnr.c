@@ -5,7 +5,7 @@
  * so it is this side's queue pair that counts both.  Then the connection ends, in order: with no receive
  * to come, the peer is informed that there was none.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
 
 #define LOOK_MS	 5

@@ -3,8 +3,8 @@
  * The language of rules.  A line is words and colons; '#' begins a comment.  The first thing that
  * is wrong ends the reading, and is reported by line, column and what is expected there.
  */
-#include "verbs/fault/vf.h"
-#include "verbs/fault/vf_words.h"
+#include "edge/fault/vf.h"
+#include "edge/fault/vf_words.h"
 #include <string.h>
 
 #define MS_MAX	  (24 * 3600 * UINT64_C(1000))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_VERBS_VP_H
-#define DDPS_VERBS_VP_H
+#ifndef DDPS_EDGE_VP_H
+#define DDPS_EDGE_VP_H
 /*
  * Profiles: which devices a program sees, and what they say of themselves.  Reading only; the edge
- * of the drop-in (src/verbs/edge) shows them.  A line is a word and its value (docs/profiles.md).
+ * of the drop-in (src/edge) shows them.  A line is a word and its value (docs/profiles.md).
  */
-#include "verbs/fault/vf.h"
+#include "edge/fault/vf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * Completions on their way to the program.  Those of one queue of a queue pair stay in order,
  * whatever a rule does to one of them; "reorder" changes the order among queues.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>
 

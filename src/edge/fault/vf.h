@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_VERBS_VF_H
-#define DDPS_VERBS_VF_H
+#ifndef DDPS_EDGE_VF_H
+#define DDPS_EDGE_VF_H
 /*
  * Faults on demand: the rules, which of them fires, and what the trace says of it.  No I/O, no time
- * and no state but what the caller keeps: the edge of the drop-in (src/verbs/edge) asks, and does
+ * and no state but what the caller keeps: the edge of the drop-in (src/edge) asks, and does
  * what that says.
  *
  * A rule is a line (docs/faults.md):

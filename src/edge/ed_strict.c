@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Strict mode: a device like the least of the adapters, and what it refuses at the edge. */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vd_strict.h"
 #include <errno.h>

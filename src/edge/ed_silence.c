@@ -6,7 +6,7 @@
  * Over SCTP several connections share it, and the peer's port and address choose among them: all of
  * one association fall silent together.
  */
-#include "verbs/edge/ed.h"
+#include "edge/ed.h"
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <sys/resource.h>
