@@ -48,6 +48,7 @@ others_go_on() {
 }
 
 put_waits() {
+	rm -f got
 	served_slowly fsync
 	held_up put --json sample "$uri/new" && others_go_on && only served there || return
 	PATIENCE=10 run 0 get "$uri/there" got && same got sample || return
@@ -105,6 +106,62 @@ get_fails() {
 get_is_interrupted() {
 	get_is_held && kill -INT "$client" && goes_on e && client_ends 1 &&
 		says client.err interrupted && [ ! -e got ]
+}
+
+# With the file under its name it is a success, or the report says that it is there.
+get_is_interrupted_and_whole() {
+	get_is_held && kill -INT "$client" && goes_on && client_ends 1 && says client.err interrupted || return
+	[ ! -e got ] || { says client.err "is on the disk, and whole" && same got sample; }
+}
+
+# The digest reads again what was written, and then the session goes on.
+get_reads_again() {
+	local i
+	rm -f got
+	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up get --json --stat 0.05 "$uri/there" got || return
+	for ((i = 1; i < 46; i++)); do # 64 KiB each
+		goes_on
+		read -r -t "$PATIENCE" -u "$at" line || return
+	done
+	for ((i = 0; i < 40; i++)); do
+		why="its session stands still: $line"
+		read -r -t "$PATIENCE" -u "$client_fd" line && [[ $line == *'"event":"status"'* ]] || return
+	done
+	goes_on
+	client_ends 0 && same got sample
+}
+
+put_reads_slowly() {
+	local i
+	stop_listener
+	rm -rf served
+	mkdir served
+	listen "$(uri_of "$wire")" --dir served --timeout 20
+	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up put --json --stat 0.05 sample "$uri/new" || return
+	for i in 1 2 3 4 5; do
+		why="its session stands still: $line"
+		read -r -t "$PATIENCE" -u "$client_fd" line && [[ $line == *'"event":"status"'* ]] || return
+	done
+	for i in 2 3; do # a piece each
+		goes_on
+		read -r -t "$PATIENCE" -u "$at" line || return
+	done
+	goes_on
+	client_ends 0 && same served/new sample
+}
+
+# Whoever is interrupted while the listener's disk is at work gets no file there, or hears of it.
+put_is_interrupted() {
+	served_slowly fsync
+	held_up put --json sample "$uri/new" || return
+	kill -INT "$client"
+	client_ends 1 && says client.err interrupted && says client.err "may have kept new" || return
+	others_go_on || return
+	goes_on
+	stop_listener
+	only served there
 }
 
 get_is_held() {
@@ -173,6 +230,10 @@ for wire in $WIRES; do
 	test_case "contact 7: $wire: a client's slow disk, written" get_waits write
 	test_case "contact 7: $wire: a client's disk is full when it is synchronised" get_fails
 	test_case "contact 7: $wire: a client is interrupted while it is synchronised" get_is_interrupted
+	test_case "contact 7: $wire: a client is interrupted, and its disk goes on" get_is_interrupted_and_whole
+	test_case "contact 7: $wire: what a client wrote is read again, slowly" get_reads_again
+	test_case "contact 7: $wire: a client reads slowly what it sends" put_reads_slowly
+	test_case "contact 7: $wire: a client is interrupted while the listener's disk is at work" put_is_interrupted
 	test_case "contact 18: $wire: the client dies meanwhile" put_dies
 	test_case "contact 18: $wire: the listener ends meanwhile" ends_with_work
 done

@@ -204,7 +204,7 @@ Test(sessctl_temp, appears_whole_under_its_name, .init = set_sessctl_file_up, .f
 		cr_expect_neq(faccessat(dir, name, F_OK, 0), 0);
 		cr_expect_eq(temp_write(&t, "def", 3, 3), 0);
 		cr_expect_eq(temp_write(&t, "abc", 3, 0), 0);
-		cr_assert_eq(temp_commit(&t, false), 0);
+		cr_assert_eq(temp_commit(&t, false, NULL), 0);
 		cr_expect_eq(t.fd, -1);
 		expect_content(name, "abcdef");
 		cr_expect_eq(entries(), before + 1);
@@ -223,7 +223,7 @@ Test(sessctl_temp, never_replaces_without_force, .init = set_sessctl_file_up, .f
 		/* one that appears in the meantime */
 		cr_assert_eq(temp_open(&t, dir, "new", 0, false, named[i]), 0);
 		write_sessctl_file_file("new", "other");
-		cr_expect_eq(temp_commit(&t, false), -1);
+		cr_expect_eq(temp_commit(&t, false, NULL), -1);
 		cr_expect_eq(errno, EEXIST);
 		expect_content("new", "other");
 		cr_expect_eq(unlinkat(dir, "new", 0), 0);
@@ -240,7 +240,7 @@ Test(sessctl_temp, replaces_with_force, .init = set_sessctl_file_up, .fini = tea
 		cr_assert_eq(temp_open(&t, dir, "file", 2, true, named[i]), 0);
 		cr_expect_eq(temp_write(&t, i ? "B!" : "A!", 2, 0), 0);
 		expect_content("file", i ? "A!" : "hello");
-		cr_assert_eq(temp_commit(&t, true), 0);
+		cr_assert_eq(temp_commit(&t, true, NULL), 0);
 		expect_content("file", i ? "B!" : "A!");
 	}
 	/* a link is neither followed nor replaced */
@@ -269,7 +269,7 @@ Test(sessctl_temp, contact_19_a_file_that_is_replaced_keeps_its_mode, .init = se
 		cr_assert_eq(temp_open(&t, dir, "file", 1, true, named[i % 2]), 0);
 		cr_expect(!fstat(t.fd, &st) && (st.st_mode & 07777) == modes[i / 2]);
 		cr_expect_eq(temp_write(&t, "x", 1, 0), 0);
-		cr_assert_eq(temp_commit(&t, true), 0);
+		cr_assert_eq(temp_commit(&t, true, NULL), 0);
 		cr_expect(!fstatat(dir, "file", &st, 0) && (st.st_mode & 07777) == modes[i / 2],
 			  "%o", st.st_mode);
 		expect_content("file", "x");
@@ -302,7 +302,7 @@ Test(sessctl_temp, longest_name_has_room_for_the_temporary_one, .init = set_sess
 	cr_expect_eq(errno, ENAMETOOLONG);
 	name[NAME_MAX] = 0;
 	cr_assert_eq(temp_open(&t, dir, name, 0, false, true), 0);
-	cr_assert_eq(temp_commit(&t, false), 0);
+	cr_assert_eq(temp_commit(&t, false, NULL), 0);
 	cr_expect_eq(faccessat(dir, name, F_OK, 0), 0);
 }
 

@@ -196,10 +196,18 @@ static int name_temp(struct temp *t, bool force)
 	return 0;
 }
 
-int temp_commit(struct temp *t, bool force)
+/* While a slow disk was at work the file may have become unwanted. */
+static int check_wanted(const atomic_bool *off)
+{
+	errno = ECANCELED;
+	return off && atomic_load(off) ? -1 : 0;
+}
+
+int temp_commit(struct temp *t, bool force, const atomic_bool *off)
 {
 	/* a directory that cannot be synchronised (EINVAL) is none of a disk's */
-	int bad = fsync(t->fd) || name_temp(t, force) || (fsync(t->dirfd) && errno != EINVAL);
+	int bad = fsync(t->fd) || check_wanted(off) || name_temp(t, force) ||
+		  (fsync(t->dirfd) && errno != EINVAL);
 	int err = errno;
 
 	temp_abort(t);

@@ -7,6 +7,7 @@
  */
 #include "cli/sig.h"
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,8 +36,11 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 /* Write all @len octets at @off.  Return: 0, or -1 with errno. */
 int temp_write(struct temp *t, const void *buf, uint32_t len, uint64_t off);
 
-/* Synchronise and give it its name.  Return: 0, or -1 with errno; the temp is closed. */
-int temp_commit(struct temp *t, bool force);
+/*
+ * Synchronise and give it its name, unless @off is set by then (ECANCELED); NULL: nobody sets it.
+ * Return: 0, or -1 with errno; the temp is closed.
+ */
+int temp_commit(struct temp *t, bool force, const atomic_bool *off);
 
 /* Drop it; safe on a closed one. */
 void temp_abort(struct temp *t);

@@ -34,8 +34,9 @@ struct get {
 	struct disk_task task;
 	uint32_t slot; /* of the piece that is written */
 	int sys_errno; /* of the task */
-	uint8_t theirs[DIGEST_LEN];
-	bool end; /* DONE came, with @theirs */
+	uint8_t ours[DIGEST_LEN], theirs[DIGEST_LEN];
+	bool end;  /* DONE came, with @theirs */
+	bool kept; /* the file has its name */
 };
 
 /* The directory and the last component of where the file goes. */
@@ -147,18 +148,11 @@ static enum status fetch_piece(struct get *g, const struct msg *m)
 	return ST_DONE;
 }
 
-/* The session goes on while the disk has its time. */
-static enum status do_on_disk(struct get *g, void (*work)(void *arg))
+static enum status do_for_get(struct get *g, void (*work)(void *arg))
 {
-	enum status s;
-
-	g->task = (struct disk_task){ .work = work, .arg = g };
-	disk_do(g->disk, &g->task);
-	s = link_until(&g->l, disk_fd(g->disk));
-	if (s)
-		disk_call_off(g->disk, &g->task);
-	(void)disk_take(g->disk, true);
-	return s;
+	g->task.work = work;
+	g->task.arg = g;
+	return link_disk(&g->l, g->disk, &g->task);
 }
 
 static void write_get_piece(void *arg)
@@ -171,11 +165,20 @@ static void write_get_piece(void *arg)
 		hasher_add_file(g->hasher, &g->digest, at, g->len[g->slot], g->temp.fd, g->done);
 }
 
+/* What was written is read again, which may take as long. */
+static void finish_digest(void *arg)
+{
+	struct get *g = arg;
+
+	g->sys_errno = hasher_final(g->hasher, &g->digest, g->ours) ? errno : 0;
+}
+
 static void commit_file(void *arg)
 {
 	struct get *g = arg;
 
-	g->sys_errno = temp_commit(&g->temp, g->o->force) ? errno : 0;
+	g->sys_errno = temp_commit(&g->temp, g->o->force, &g->task.off) ? errno : 0;
+	g->kept = !g->sys_errno;
 }
 
 /* A piece is here; Reads complete in order, so it is the next of the file. */
@@ -185,7 +188,7 @@ static enum status store_piece(struct get *g, uint32_t slot)
 	enum status s;
 
 	g->slot = slot;
-	s = do_on_disk(g, write_get_piece);
+	s = do_for_get(g, write_get_piece);
 	if (s)
 		return s;
 	if (g->sys_errno)
@@ -237,17 +240,23 @@ static enum status finish_get(struct get *g, uint64_t begin)
 				  .name = g->t.name,
 				  .bytes = g->size,
 				  .digest_name = digest_name(g->digest.kind),
-				  .digest = ok.digest,
+				  .digest = g->ours,
 				  .digest_len = digest_len(g->digest.kind) };
 	enum status s;
 
-	if (hasher_final(g->hasher, &g->digest, ok.digest))
-		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "reading %s again: %s",
-				 g->base, strerror(errno));
-	if (memcmp(ok.digest, g->theirs, sizeof g->theirs) != 0)
+	s = do_for_get(g, finish_digest);
+	if (s)
+		return s;
+	if (g->sys_errno)
+		return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno),
+				 "reading %s again: %s", g->base, strerror(g->sys_errno));
+	if (memcmp(g->ours, g->theirs, sizeof g->theirs) != 0)
 		return link_fail(&g->l, ST_FAILED, "again: data changed on the way",
 				 "the peer's %s differs; nothing was kept", t.digest_name);
-	s = do_on_disk(g, commit_file);
+	memcpy(ok.digest, g->ours, sizeof g->ours);
+	s = do_for_get(g, commit_file);
+	if (s && g->kept)
+		out_note(&g->l.out, "%s is on the disk, and whole", g->base);
 	if (s)
 		return s;
 	if (g->sys_errno)

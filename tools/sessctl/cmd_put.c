@@ -27,6 +27,12 @@ struct put {
 	struct hasher *hasher;
 	struct digest digest;
 	uint64_t hashed[SLOTS_MAX]; /* the digest has this slot when it has so many pieces */
+	struct disk *disk;
+	struct disk_task task;
+	uint8_t slot; /* that it reads into */
+	uint32_t len;
+	ssize_t got;
+	int sys_errno;
 };
 
 /* Everything that can be wrong before a connection is made. */
@@ -77,13 +83,27 @@ static enum status ask_for_put(struct put *p, const struct opts *o)
 	return err ? link_call_failed(&p->l, err, "registering memory") : ST_DONE;
 }
 
+static uint8_t *slot_of_put(const struct put *p, uint8_t i)
+{
+	return p->win.mem + (size_t)i * p->go.len;
+}
+
+static void read_put_piece(void *arg)
+{
+	struct put *p = arg;
+
+	hasher_wait(p->hasher, &p->digest, p->hashed[p->slot]);
+	p->got = file_read(p->fd, slot_of_put(p, p->slot), p->len, p->sent);
+	p->sys_errno = errno;
+}
+
 /* Read the next piece into slot @i, write it to the peer's and tell it. */
 static enum status send_put_piece(struct put *p, uint8_t i)
 {
 	uint64_t left = p->size - p->sent, at = (uint64_t)i * p->go.len;
 	uint32_t len = left < p->go.len ? (uint32_t)left : p->go.len;
 	struct msg m = { .type = MSG_CHUNK, .slot = i, .len = len, .off = p->sent };
-	struct ddps_sge sge = { .addr = p->win.mem + at,
+	struct ddps_sge sge = { .addr = slot_of_put(p, i),
 				.len = len,
 				.lkey = ddps_mr_stag(p->win.mr) };
 	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_WRITE, i),
@@ -92,14 +112,19 @@ static enum status send_put_piece(struct put *p, uint8_t i)
 				   .nsge = 1,
 				   .stag = p->go.stag,
 				   .to = p->go.to + at };
-	ssize_t n;
+	enum status s;
 	int err;
 
-	hasher_wait(p->hasher, &p->digest, p->hashed[i]);
-	n = file_read(p->fd, sge.addr, len, p->sent);
-	if (n != (ssize_t)len)
+	p->slot = i;
+	p->len = len;
+	p->task.work = read_put_piece;
+	p->task.arg = p;
+	s = link_disk(&p->l, p->disk, &p->task);
+	if (s)
+		return s;
+	if (p->got != (ssize_t)len)
 		return link_fail(&p->l, ST_FAILED, NULL, "reading the file: %s",
-				 n < 0 ? strerror(errno) : "it became shorter");
+				 p->got < 0 ? strerror(p->sys_errno) : "it became shorter");
 	hasher_add(p->hasher, &p->digest, sge.addr, len);
 	p->hashed[i] = p->digest.added;
 	err = ddps_post_send(p->l.chan.ep, &wr);
@@ -146,7 +171,7 @@ static enum status send_file(struct put *p)
 
 static enum status finish_put(struct put *p, uint64_t begin)
 {
-	struct msg done = { .type = MSG_DONE }, ok;
+	struct msg done = { .type = MSG_DONE }, ok = { .type = MSG_DONE };
 	struct out_transfer t = { .op = "put",
 				  .name = p->t.name,
 				  .bytes = p->size,
@@ -159,6 +184,8 @@ static enum status finish_put(struct put *p, uint64_t begin)
 	s = link_send(&p->l, &done);
 	if (!s)
 		s = link_expect(&p->l, MSG_OK, &ok);
+	if (s && ok.type != MSG_ERROR && ok.type != MSG_REFUSE)
+		out_note(&p->l.out, "the listener may have kept %s", p->t.name);
 	if (s)
 		return s;
 	if (memcmp(ok.digest, done.digest, sizeof ok.digest) != 0)
@@ -171,13 +198,17 @@ static enum status finish_put(struct put *p, uint64_t begin)
 
 int cmd_put(const struct opts *o)
 {
-	struct put p = { .fd = -1, .hasher = hasher_new((enum digest_kind)o->digest) };
+	struct put p = { .fd = -1,
+			 .hasher = hasher_new((enum digest_kind)o->digest),
+			 .disk = disk_new() };
 	uint64_t begin = 0;
 	enum status s;
 
 	link_init(&p.l, o, "put");
 	digest_init(&p.digest, (enum digest_kind)o->digest);
 	s = open_put_source(&p, o);
+	if (!s && !p.disk)
+		s = link_fail(&p.l, ST_FAILED, NULL, "preparing to read: %s", strerror(errno));
 	if (!s)
 		s = link_open(&p.l, p.t.uri, MSG_MAX);
 	if (!s) {
@@ -188,6 +219,7 @@ int cmd_put(const struct opts *o)
 		s = send_file(&p);
 	if (!s)
 		s = finish_put(&p, begin);
+	disk_free(p.disk);
 	hasher_free(p.hasher);
 	s = link_close(&p.l, s);
 	window_close(&p.win);

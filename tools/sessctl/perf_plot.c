@@ -138,5 +138,5 @@ int plot_draw(const char *file, const struct out_perf *row, size_t n)
 		errno = 0;
 		return -1;
 	}
-	return temp_commit(&t, true);
+	return temp_commit(&t, true, NULL);
 }

@@ -374,7 +374,8 @@ enum status link_pause(struct link *l, uint32_t ms)
 	return !s || (s == ST_TIMEDOUT && due == until) ? ST_DONE : wait_more(l, due);
 }
 
-enum status link_until(struct link *l, int fd)
+/* @fd is readable. */
+static enum status wait_beside(struct link *l, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	enum status s = ST_DONE;
@@ -388,6 +389,18 @@ enum status link_until(struct link *l, int fd)
 	l->beside = -1;
 	/* what ended it is looked at again there, to be reported */
 	return s && !l->failed ? wait_more(l, patience_from_now()) : s;
+}
+
+enum status link_disk(struct link *l, struct disk *d, struct disk_task *t)
+{
+	enum status s;
+
+	disk_do(d, t);
+	s = wait_beside(l, disk_fd(d));
+	if (s)
+		disk_call_off(d, t);
+	(void)disk_take(d, true);
+	return s;
 }
 
 enum status link_wait(struct link *l)

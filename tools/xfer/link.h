@@ -8,6 +8,7 @@
 #include "xfer/chan.h"
 #include "cli/out.h"
 #include "cli/sessctl.h"
+#include "xfer/serve/disk.h"
 #include "xfer/watch.h"
 #include <ddpsess/capture.h>
 
@@ -80,8 +81,11 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 /* Do nothing for @ms, but notice the peer, the deadline and signals. */
 enum status link_pause(struct link *l, uint32_t ms);
 
-/* Wait until @fd is readable; the session goes on meanwhile, and completions wait. */
-enum status link_until(struct link *l, int fd);
+/*
+ * Have @d do @t's work; the session goes on meanwhile, and completions wait.
+ * Return: ST_DONE, or the reported status: the work is called off, and may still be done.
+ */
+enum status link_disk(struct link *l, struct disk *d, struct disk_task *t);
 
 /* Wait for the peer to end the session, however long it takes, and drop what it sends. */
 enum status link_wait(struct link *l);

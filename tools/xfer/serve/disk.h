@@ -2,13 +2,14 @@
 #ifndef SESSCTL_DISK_H
 #define SESSCTL_DISK_H
 /* Threads for what a disk can hold up, so that a loop need not wait for it. */
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct disk_task {
 	struct disk_task *next;
 	void (*work)(void *arg);
 	void *arg;
-	bool off; /* not to be begun any more */
+	atomic_bool off; /* not to be begun any more; what has begun may look */
 };
 
 struct disk;
@@ -26,7 +27,7 @@ int disk_fd(const struct disk *d);
  * to @d until it is taken back.
  */
 void disk_do(struct disk *d, struct disk_task *t);
-/* It need not be done, if it has not begun; it comes back anyway. */
+/* It need not be done, or not to its end; it comes back anyway. */
 void disk_call_off(struct disk *d, struct disk_task *t);
 /* Take back one that is through; NULL: none is.  @wait: until one is, of those that there are. */
 struct disk_task *disk_take(struct disk *d, bool wait);

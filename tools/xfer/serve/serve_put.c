@@ -30,7 +30,8 @@ struct job {
 	unsigned held; /* bit i: slot i is in it */
 	bool end;      /* DONE came */
 	uint8_t wanted[DIGEST_LEN], result[DIGEST_LEN];
-	const char *why; /* it failed */
+	const char *why;	/* it failed */
+	const atomic_bool *off; /* the session has ended: the file is not wanted any more */
 };
 
 /* ---- by the disk's thread ---- */
@@ -82,7 +83,7 @@ static void commit(void *job)
 		j->why = "the file is not whole";
 	else if (memcmp(j->result, j->wanted, sizeof j->wanted) != 0)
 		j->why = "the digest differs, nothing was kept";
-	else if (temp_commit(&j->temp, j->force))
+	else if (temp_commit(&j->temp, j->force, j->off))
 		j->why = safe_reason(errno);
 }
 
@@ -246,6 +247,7 @@ void serve_put(struct session *s, const struct msg *m)
 	}
 	*j = (struct job){ .hasher = session_hasher(s, (enum digest_kind)m->kind),
 			   .force = m->force,
+			   .off = &s->task.off,
 			   .dirfd = s->sv->dirfd,
 			   .size = m->size,
 			   .temp = TEMP_NONE,
