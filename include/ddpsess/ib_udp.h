@@ -151,23 +151,29 @@ DDPS_API void ddps_ib_udp_user(struct ddps_ib_udp *u, void *user);
 DDPS_API uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u);
 
 /**
- * ddps_ib_udp_why - why a group was not joined
+ * ddps_ib_udp_why - why the link is down, or why a group was not joined
  * @u:	port
+ *
+ * The port looks at the network interface that has its address once a second, and when a packet is
+ * too long for it.  If the interface has gone, is down, has no carrier, or has an MTU that does not
+ * hold the packets of the link, the port calls ddps_ipoib_up.link with up false.  When the interface
+ * carries them again, it calls it with up true.
  *
  * Packets to a group leave from the UDP port that is the group's multicast LID, 49152 or above.  If
  * another program has that port, the group is not joined.  The port tries again, later and later.
  *
- * Return: one sentence on the group of the latest call of ddps_ipoib_up.joined with an error, and
- * what to try; "" if the administration refused it or did not answer.  Valid until the next call.
+ * Return: one sentence, with what to try: on the network while the link is down, else on the group of
+ * the latest call of ddps_ipoib_up.joined with an error; "" if the administration refused it or did not answer.  Valid until the next call.
  */
 DDPS_API const char *ddps_ib_udp_why(const struct ddps_ib_udp *u);
 
 /**
- * ddps_ib_udp_notice - what the subnet administration has to say about its subnet
+ * ddps_ib_udp_notice - what the port and the subnet administration have to say
  * @u:	port
  *
- * If the administration is here, ask after ddps_ib_udp_run() until there is nothing more.  There is
- * a sentence if two nodes have the same GID, if a GID has moved to another LID, or if a LID has come
+ * Ask after ddps_ib_udp_run() until there is nothing more.  There is a sentence if the system does
+ * not send packets although the link is up, with the address and the system's reason; once a minute
+ * for each reason.  If the administration is here, there is a sentence if two nodes have the same GID, if a GID has moved to another LID, or if a LID has come
  * with another GID.  The one that had the GID first keeps it as long as it answers.  At most 8
  * sentences wait; of one node the same is said once a minute.
  *

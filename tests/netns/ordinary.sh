@@ -166,6 +166,48 @@ wider_than_the_node() {
 	soon says 2 'not joined .*its MTU is 2048, and the network carries packets of 1024; try: a larger MTU'
 }
 
+# ---- 30: a network that changes under a link that is up ----
+
+goes_down() { # NODE WHY: said, and in its status
+	soon says "$1" "the link is down: .*$2" && grep '"link".*"up":false' "$work/node$1.log" | grep "$2" &&
+		says "$1" '^ib0: joining'
+}
+
+comes_back() { # NODE
+	soon says "$1" '^ib0: up' && ! says "$1" 'link is down' && ! says "$1" 'not joined' &&
+		pings "$1" 10.9.0.1 60000 && pings 1 "fd09::$1" 60000
+}
+
+shrinks() { # the far end sends what this interface does not take, so nothing fails here
+	net_mtu 2200 && up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' && pings 1 10.9.0.2 60000 || return
+	in_ns 2 ip link set eth0 mtu 1500 && goes_down 2 "the link's MTU is 2048, and the network carries packets of 1024; try: "
+}
+
+grows() {
+	in_ns 2 ip link set eth0 mtu 2200 && comes_back 2
+}
+
+administration_shrinks() {
+	in_ns 1 ip link set br0 mtu 1500 && goes_down 1 "the link's MTU is 2048, and the network carries packets of 1024; try: " &&
+		in_ns 1 ip link set v2 mtu 2200 && in_ns 1 ip link set v3 mtu 2200 && in_ns 1 ip link set br0 mtu 2200 &&
+		soon says 1 '^ib0: up' && comes_back 2
+}
+
+unplugged() {
+	in_ns 1 ip link set v2 down && goes_down 2 'the network interface eth0 is down or has no carrier; try: ' &&
+		in_ns 1 ip link set v2 up && comes_back 2 &&
+		in_ns 2 ip addr del 192.0.2.2/24 dev eth0 &&
+		goes_down 2 'no network interface has the address 192.0.2.2 any more; try: ip addr add' &&
+		in_ns 2 ip addr add 192.0.2.2/24 dev eth0 && comes_back 2
+}
+
+filtered() { # one destination: the link is up
+	in_ns 2 ip route add prohibit 192.0.2.1 && ! pings 2 10.9.0.1 || return
+	soon says 2 'last said .*packets to 192.0.2.1, UDP port 4791, are not sent: .*; try: ' &&
+		grep '"subnet_notice".*packets to 192.0.2.1' "$work/node2.log" && in_ns 2 ip route del prohibit 192.0.2.1 &&
+		soon pings 2 10.9.0.1
+}
+
 # ---- 37: addresses that come and go ----
 
 later() {
@@ -242,6 +284,12 @@ for sizes in 1280:1024 1500:1024 9000:2048; do
 	check "30: an agent at MTU $mtu" agent_at
 	finish 2 1
 done
+check "30: a network that shrinks under a link takes it down, and says why" shrinks
+check "30: the link comes back when the network has grown" grows
+check "30: the same with the administration's network" administration_shrinks
+check "30: an interface without carrier or address is named, and the link comes back" unplugged
+check "30: packets that the system refuses are said, with the address" filtered
+finish 2 1
 check "30: datagrams only, at MTU 1500: the device has their MTU" narrow_datagrams
 finish 2 1
 check "37: addresses that are added later are answered" later

@@ -11,7 +11,7 @@
 
 static struct ddps_ib_node *n;
 static struct ddps_ipoib_port *port;
-static unsigned n_wire, n_joined, n_error;
+static unsigned n_wire, n_joined, n_error, n_down, n_up;
 static int error;
 static struct {
 	uint16_t lid;
@@ -71,7 +71,9 @@ static void take_ib_node_rare_path(void *user, const uint8_t *gid,
 
 static void take_ib_node_rare_link(void *user, bool is_up, uint64_t now)
 {
-	(void)user, (void)is_up, (void)now;
+	(void)user, (void)now;
+	n_up += is_up;
+	n_down += !is_up;
 }
 
 static const struct ddps_ipoib_up up = { sizeof(up),
@@ -376,4 +378,45 @@ Test(ib_node_rare, partitions_of_packets, .init = linked, .fini = fini)
 	cr_expect_not(ddps_ib_pkey_match(0x8000, 0x8000), "a number of no partition");
 	cr_expect_not(ddps_ib_pkey_match(0x7fff, 0x7fff), "two limited members");
 	cr_expect(ddps_ib_pkey_match(0x7fff, 0xffff));
+}
+
+/* ---- the network below ---- */
+
+Test(ib_node_rare, contact_30_a_network_that_shrinks_takes_the_link_down, .init = linked,
+     .fini = fini)
+{
+	uint8_t broadcast[16];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
+	cr_expect_not(ddps_ib_node_network(n, 4, "", SEC), "enough for the link");
+	cr_expect_eq(n_down + n_up, 0);
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC));
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC), "said once");
+	cr_expect_eq(n_down, 1);
+	cr_expect_str_eq(ddps_ib_node_why(n),
+			 "the link's MTU is 2048, and the network carries packets of 1024; try: a "
+			 "larger MTU of the network, or a smaller one of the link (--link-mtu)");
+	/* what is tried meanwhile is refused, and the link stays down though it is not joined now */
+	cr_assert_eq(port->ops->join(port, broadcast), 0);
+	settle_ib_node_rare();
+	cr_expect_eq(n_joined, 1);
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC));
+	cr_expect_not(ddps_ib_node_network(n, 5, "", SEC));
+	cr_expect_eq(n_up, 1);
+	cr_expect_str_eq(ddps_ib_node_why(n), "");
+	cr_assert_eq(port->ops->join(port, broadcast), 0);
+	settle_ib_node_rare();
+	cr_expect_eq(n_joined, 2);
+}
+
+Test(ib_node_rare, contact_30_a_network_that_is_gone_takes_the_link_down, .init = linked,
+     .fini = fini)
+{
+	cr_expect(ddps_ib_node_network(n, 4, "eth0 is down", SEC));
+	cr_expect_str_eq(ddps_ib_node_why(n), "eth0 is down");
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC), "it is back, but too narrow");
+	cr_expect_not_null(strstr(ddps_ib_node_why(n), "packets of 1024"));
+	cr_expect_eq(n_down, 1);
+	cr_expect_not(ddps_ib_node_network(n, 4, "", SEC));
+	cr_expect_eq(n_up, 1);
 }

@@ -154,22 +154,23 @@ void ipoib_port_user(const struct ipoib_port *p, void *user)
 		ddps_ib_udp_user(p->udp, user);
 }
 
-/* What the administration, if it is here, has found out about its subnet. */
-static void tell_notices(const struct ipoib_port *p)
+/* Packets that are not sent, and what the administration, if it is here, has found out about its subnet. */
+static void tell_notices(struct ipoib_port *p)
 {
 	const char *notice;
 
 	while ((notice = ddps_ib_udp_notice(p->udp))) {
+		snprintf(p->notice, sizeof p->notice, "%s", notice);
 		if (p->out->json)
 			json_out_line(p->out, json_pack("{ss ss}", "event", "subnet_notice", "why",
 							notice));
 		else
-			fprintf(p->out->err, "subnet administration: %s\n", notice);
+			fprintf(p->out->err, "port ib: %s\n", notice);
 		out_flush(p->out);
 	}
 }
 
-bool ipoib_port_run(const struct ipoib_port *p, uint64_t now)
+bool ipoib_port_run(struct ipoib_port *p, uint64_t now)
 {
 	bool more = p->verbs ? ddps_ib_verbs_run(p->v, now) : ddps_ib_udp_run(p->udp, now);
 

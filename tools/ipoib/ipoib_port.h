@@ -15,7 +15,8 @@ struct ipoib_port {
 	char device[IPOIB_DEVICE_LEN];
 	struct ddps_ib_udp *udp;
 	struct ddps_ib_verbs *v;
-	struct out *out; /* for what the administration has to say */
+	struct out *out;  /* for what the port and the administration have to say */
+	char notice[300]; /* the latest of that; "": none */
 	/* set when it is open, by those in UDP from the beginning */
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	uint32_t qpn;
@@ -37,7 +38,7 @@ void ipoib_port_close(struct ipoib_port *p);
 struct ddps_ipoib_port *ipoib_port_port(const struct ipoib_port *p);
 void ipoib_port_user(const struct ipoib_port *p, void *user);
 /* Return: whether there is more to do without waiting. */
-bool ipoib_port_run(const struct ipoib_port *p, uint64_t now);
+bool ipoib_port_run(struct ipoib_port *p, uint64_t now);
 void ipoib_port_fds(const struct ipoib_port *p, struct pollfd fds[IPOIB_PORT_FDS]);
 /* Whether what is sent to some connection now may soon be dropped. */
 bool ipoib_port_busy(const struct ipoib_port *p);

@@ -407,7 +407,7 @@ void ddps_ib_node_user(struct ddps_ib_node *n, void *user)
 
 const char *ddps_ib_node_why(const struct ddps_ib_node *n)
 {
-	return n->why;
+	return n->off ? n->off_why : n->why;
 }
 
 const char *ddps_ib_node_notice(struct ddps_ib_node *n)

@@ -70,7 +70,8 @@ int ddps_ib_node_new(struct ddps_ib_node **out, const struct ddps_ib_node_config
 void ddps_ib_node_free(struct ddps_ib_node *n);
 struct ddps_ipoib_port *ddps_ib_node_port(struct ddps_ib_node *n);
 void ddps_ib_node_user(struct ddps_ib_node *n, void *user);
-/* One sentence on the group that could not be joined last, where the reason is here; else "". */
+/* One sentence on why the link is down, or on the group that could not be joined last, where the reason
+ * is here; else "". */
 const char *ddps_ib_node_why(const struct ddps_ib_node *n);
 /* As ddps_sa_notice(); NULL also if the administration is not here. */
 const char *ddps_ib_node_notice(struct ddps_ib_node *n);
@@ -78,6 +79,12 @@ const char *ddps_ib_node_notice(struct ddps_ib_node *n);
 /* A packet whose ICRC is right.  @slid: the sender's LID, not 0.  @mlid: it came for that group, else 0. */
 void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 		     const struct ddps_ib_pkt *p, uint64_t now);
+/*
+ * The network below carries packets of the MTU @mtu_max (code) now; @why not "": it carries none.
+ * Where the link's are longer, the link goes down until the network carries them again.
+ * Return: whether the link is down for that.
+ */
+bool ddps_ib_node_network(struct ddps_ib_node *n, uint8_t mtu_max, const char *why, uint64_t now);
 /* Timers; call it before anything else at a new time. */
 void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now);
 uint64_t ddps_ib_node_due(const struct ddps_ib_node *n);

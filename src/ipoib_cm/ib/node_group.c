@@ -56,16 +56,45 @@ static void open_node_group(void *user, unsigned group, bool there, uint64_t now
 	ddps_togroup_open(&((struct ddps_ib_node *)user)->to_group, group, now);
 }
 
+/* @whose: a group's or the link's MTU, which is @mtu (code). */
+static void say_too_long(const struct ddps_ib_node *n, const char *whose, uint8_t mtu, char *why,
+			 size_t why_len)
+{
+	snprintf(why, why_len,
+		 "%s MTU is %u, and the network carries packets of %u; try: a larger MTU "
+		 "of the network, or a smaller one of the link (--link-mtu)",
+		 whose, 128u << mtu, 128u << n->cfg.mtu_max);
+}
+
+bool ddps_ib_node_network(struct ddps_ib_node *n, uint8_t mtu_max, const char *why, uint64_t now)
+{
+	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
+	const uint8_t mtu = link ? link->mtu & 0x3f : n->off ? n->needed : 0;
+	const bool off = *why || mtu > mtu_max;
+
+	n->now = now;
+	n->cfg.mtu_max = mtu_max;
+	if (*why)
+		snprintf(n->off_why, sizeof(n->off_why), "%s", why);
+	else if (off)
+		say_too_long(n, "the link's", mtu, n->off_why, sizeof(n->off_why));
+	if (off)
+		n->needed = mtu;
+	if (off != n->off) {
+		n->off = off;
+		n->why[0] = '\0';
+		n->cfg.up->link(n->user, !off, now);
+	}
+	return off;
+}
+
 /* A group with longer packets than the network carries is no group for this port. */
 static int hold_node_group(void *user, unsigned group, const struct ddps_sa_mcm *rec)
 {
 	struct ddps_ib_node *n = user;
 
-	if (rec && (rec->mtu & 0x3f) > n->cfg.mtu_max) {
-		snprintf(n->why, sizeof(n->why),
-			 "its MTU is %u, and the network carries packets of %u; try: a larger MTU "
-			 "of the network, or a smaller one of the link (--link-mtu)",
-			 128u << (rec->mtu & 0x3f), 128u << n->cfg.mtu_max);
+	if (rec && (n->off || (rec->mtu & 0x3f) > n->cfg.mtu_max)) {
+		say_too_long(n, "its", rec->mtu & 0x3f, n->why, sizeof(n->why));
 		return DDPS_E_LIMIT;
 	}
 	return n->cfg.hold ? n->cfg.hold(n->cfg.wire, group, rec ? rec->mlid : 0, n->why,

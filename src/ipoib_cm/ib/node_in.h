@@ -39,6 +39,9 @@ struct ddps_ib_node {
 	struct ddps_ib_node_stats stats;
 	struct ddps_ib_counters counted;
 	char why[400];
+	bool off;	/* the network does not carry the link, for this reason: */
+	uint8_t needed; /* MTU (code) of the link, when that began */
+	char off_why[400];
 };
 
 _Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");

@@ -3,25 +3,29 @@
 #include <ddpsess/ib_udp.h>
 #include "common/sized.h"
 #include "ipoib_cm/ib/node.h"
+#include "ipoib_cm/ports/port_ib_net.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define LID_MASK 0xffu
-#define OVERHEAD 80 /* of IPv4, UDP and the longest InfiniBand headers: as other stacks have it */
+#define LOOK_NS	 1000000000ull	/* so often the network below is looked at */
+#define AGAIN_NS 60000000000ull /* so often the same is said */
 
 struct ddps_ib_udp {
 	struct ddps_ib_node *node;
+	uint64_t look_at;
+	uint64_t said_at; /* that packets were not sent, for this reason: */
+	int said_err;
+	bool off;	  /* the network does not carry this link */
+	bool noticed;	  /* it was handed out */
+	char notice[300]; /* "": none */
 	struct ib_wire wire;
 };
 
@@ -86,10 +90,54 @@ static void take_ib_udp_packet(void *user, uint16_t slid, uint16_t mlid,
 	ddps_ib_node_rx(u->node, slid, mlid, p, now);
 }
 
+/* A network that shrinks, or goes, under a link that is up: the link goes down, and comes back. */
+static void look_at_network(struct ddps_ib_udp *u, uint64_t now)
+{
+	struct ib_net net;
+	char why[300];
+
+	u->look_at = now + LOOK_NS;
+	ddps_ib_net_look(&net, u->wire.ip);
+	if (!net.known)
+		return;
+	ddps_ib_net_why(&net, u->wire.ip, why, sizeof(why));
+	u->off = ddps_ib_node_network(u->node, ddps_ib_net_code(&net), why, now);
+}
+
+/* What the system did not send, and the network explains nothing. */
+static void note_unsent(struct ddps_ib_udp *u, uint64_t now)
+{
+	const int err = u->wire.failed_err;
+	struct in_addr a = { htonl(u->wire.failed_to) };
+	char text[INET_ADDRSTRLEN];
+
+	u->wire.failed_err = 0;
+	if (!err || (err == u->said_err && now - u->said_at < AGAIN_NS))
+		return;
+	look_at_network(u, now);
+	if (u->off)
+		return;
+	u->said_err = err;
+	u->said_at = now;
+	inet_ntop(AF_INET, &a, text, sizeof(text));
+	u->noticed = false;
+	snprintf(u->notice, sizeof(u->notice),
+		 "packets to %s, UDP port %u, are not sent: %s; try: %s", text, u->wire.udp_port,
+		 strerror(err),
+		 err == EMSGSIZE ? "a larger MTU of the network interface that leads there"
+		 : err == EPERM || err == EACCES
+			 ? "ip route get, and the rules of the firewall (nft list ruleset)"
+			 : "ip route get, and ping to that address");
+}
+
 bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now)
 {
 	bool more;
 
+	if (u->wire.failed_err)
+		note_unsent(u, now);
+	if (u->look_at <= now)
+		look_at_network(u, now);
 	ddps_ib_node_tick(u->node, now);
 	if (u->wire.full) {
 		u->wire.full = false;
@@ -117,66 +165,12 @@ bool ddps_ib_udp_busy(const struct ddps_ib_udp *u)
 
 uint64_t ddps_ib_udp_deadline(const struct ddps_ib_udp *u)
 {
-	return ddps_ib_node_due(u->node);
+	uint64_t due = ddps_ib_node_due(u->node);
+
+	return due < u->look_at ? due : u->look_at;
 }
 
 /* ---- life ---- */
-
-/* The MTU of the interface that has the address; 0: no interface has it. */
-static unsigned network_mtu(uint32_t ip)
-{
-	struct ifaddrs *all = NULL;
-	unsigned mtu = 0;
-
-	if (getifaddrs(&all))
-		return 0;
-	for (const struct ifaddrs *i = all; i && !mtu; i = i->ifa_next) {
-		const struct sockaddr_in *a = (const void *)i->ifa_addr, *m;
-		struct ifreq r = { 0 };
-		int fd;
-
-		if (!a || a->sin_family != AF_INET)
-			continue;
-		m = (const void *)i->ifa_netmask;
-		if (a->sin_addr.s_addr != htonl(ip) &&
-		    !(i->ifa_flags & IFF_LOOPBACK && m &&
-		      !((a->sin_addr.s_addr ^ htonl(ip)) & m->sin_addr.s_addr)))
-			continue;
-		snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", i->ifa_name);
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &r))
-			mtu = (unsigned)r.ifr_mtu;
-		if (fd >= 0)
-			close(fd);
-	}
-	freeifaddrs(all);
-	return mtu;
-}
-
-/* Whether a node can send to itself. */
-static bool loopback_up(void)
-{
-	const unsigned want = IFF_LOOPBACK | IFF_UP;
-	struct ifaddrs *all = NULL;
-	bool up = false;
-
-	if (getifaddrs(&all))
-		return true; /* not known: what is sent will tell */
-	for (const struct ifaddrs *i = all; i && !up; i = i->ifa_next)
-		up = (i->ifa_flags & want) == want;
-	freeifaddrs(all);
-	return up;
-}
-
-/* The largest code of an InfiniBand MTU that the network carries; 0: none. */
-static uint8_t mtu_code(unsigned mtu)
-{
-	uint8_t code = 0;
-
-	while (code < 5 && (128u << (code + 1)) + OVERHEAD <= mtu)
-		code++;
-	return code;
-}
 
 static int open_sockets(struct ddps_ib_udp *u, char *why, size_t why_len)
 {
@@ -198,12 +192,12 @@ static int open_sockets(struct ddps_ib_udp *u, char *why, size_t why_len)
 static int open_ib_udp_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg, char *why,
 			    size_t why_len)
 {
+	struct ib_net net;
 	struct ddps_ib_node_config c = { .lid = u->wire.ip & LID_MASK,
 					 .sa_lid = cfg->sa_lid,
 					 .qpn = cfg->qpn,
 					 .pkey = cfg->pkey,
 					 .scope = cfg->scope,
-					 .mtu_max = mtu_code(network_mtu(u->wire.ip)),
 					 .mtu = cfg->mtu,
 					 .life = (uint8_t)(cfg->life > 31 ? 32 : cfg->life),
 					 .qkey = cfg->qkey,
@@ -220,9 +214,11 @@ static int open_ib_udp_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_conf
 					 .see_user = cfg->see_user };
 	int err;
 
+	ddps_ib_net_look(&net, u->wire.ip);
+	c.mtu_max = ddps_ib_net_code(&net);
 	memcpy(c.gid, cfg->gid, sizeof(c.gid));
 	memcpy(c.pkeys, cfg->pkeys, sizeof(c.pkeys));
-	if (c.sa_lid == c.lid && !loopback_up()) {
+	if (c.sa_lid == c.lid && !ddps_ib_net_loopback()) {
 		snprintf(why, why_len,
 			 "the subnet administration is here, and would be asked through the "
 			 "loopback "
@@ -232,7 +228,7 @@ static int open_ib_udp_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_conf
 	}
 	if (!c.mtu_max) {
 		snprintf(why, why_len, "the network of the address has an MTU below %d",
-			 256 + OVERHEAD);
+			 256 + IB_NET_OVERHEAD);
 		return DDPS_E_INVAL;
 	}
 	if (c.mtu > c.mtu_max && c.mtu <= 5)
@@ -317,6 +313,12 @@ const char *ddps_ib_udp_why(const struct ddps_ib_udp *u)
 
 const char *ddps_ib_udp_notice(struct ddps_ib_udp *u)
 {
+	if (*u->notice && !u->noticed) {
+		u->noticed = true; /* and stays until the next call */
+		return u->notice;
+	}
+	u->noticed = false;
+	*u->notice = '\0';
 	return ddps_ib_node_notice(u->node);
 }
 

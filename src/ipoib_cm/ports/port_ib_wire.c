@@ -145,6 +145,13 @@ static size_t build_wire_packet(uint8_t *buf, const struct ddps_ib_udp_hdr *h,
 	return len + DDPS_IB_ICRC_LEN;
 }
 
+static void give_up_packets(struct ib_wire *w, unsigned n, uint32_t to, int err)
+{
+	w->stats.wire_tx_failed += n;
+	w->failed_err = err;
+	w->failed_to = to;
+}
+
 /* A group's, by its own socket; what fails for another reason than room is lost. */
 static bool send_to_wire_group(struct ib_wire *w, uint16_t mlid, unsigned group,
 			       struct ddps_ib_pkt *p)
@@ -163,7 +170,7 @@ static bool send_to_wire_group(struct ib_wire *w, uint16_t mlid, unsigned group,
 	else if (fd >= 0 && no_room(errno))
 		return false; /* groups are best effort: nobody waits for room */
 	else
-		w->stats.wire_tx_failed++;
+		give_up_packets(w, 1, h.dst, fd < 0 ? EBADF : errno);
 	return true;
 }
 
@@ -272,7 +279,8 @@ bool ddps_ib_wire_flush(struct ib_wire *w)
 			w->full = true;
 			return false;
 		} else if (++tries == 3) {
-			w->stats.wire_tx_failed += o->cut ? o->n : 1;
+			give_up_packets(w, o->cut ? o->n : 1, header_to(w, o->lid[o->first], 0).dst,
+					errno);
 			o->first += o->cut ? o->n : 1;
 			tries = 0;
 		}

@@ -53,8 +53,10 @@ struct ib_wire {
 	uint32_t ip, broadcast; /* host order */
 	uint16_t udp_port;
 	int unicast, multicast;
-	bool full;   /* a packet found no room */
-	bool no_cut; /* the system does not do that */
+	bool full;	/* a packet found no room */
+	bool no_cut;	/* the system does not do that */
+	int failed_err; /* errno of the latest packet that was not sent; 0: none since it was read */
+	uint32_t failed_to; /* its address, host order */
 	struct ib_wire_group group[DDPS_SAC_GROUPS];
 	/* Of each node: packets in a row with the identification 0, and with another one. */
 	uint8_t plain[IB_WIRE_LIDS], counted[IB_WIRE_LIDS];

@@ -198,6 +198,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		json_object_set_new(j, "ipv6_refused", json_string(b->narrow));
 	if (j && b->port_down)
 		json_object_set_new(j, "link_down", json_string(ipoib_port_why(&b->port)));
+	if (j && b->port.notice[0])
+		json_object_set_new(j, "notice", json_string(b->port.notice));
 	return j;
 }
 
@@ -255,6 +257,8 @@ void bridge_out_status(FILE *f, json_t *status)
 		fprintf(f, "  IPv6 is not served: %s\n", text_of(status, "ipv6_refused"));
 	if (json_object_get(status, "link_down"))
 		fprintf(f, "  the link is down: %s\n", text_of(status, "link_down"));
+	if (json_object_get(status, "notice"))
+		fprintf(f, "  last said   %s\n", text_of(status, "notice"));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_rows(f, json_object_get(status, "not_joined"), out_refused);

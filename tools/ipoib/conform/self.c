@@ -250,7 +250,7 @@ static bool open_self_node(const struct ddps_conform_ipoib_options *o, char *why
 
 static void serve_self(void)
 {
-	const struct ipoib_port *p = &node.b.port;
+	struct ipoib_port *p = &node.b.port;
 	struct pollfd fds[IPOIB_PORT_FDS];
 	bool more = ipoib_port_run(p, clock_ns());
 
