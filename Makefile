@@ -188,6 +188,12 @@ $(B)/man/%: man/%.scd
 $(B)/man/ddpsess_wr.3: $(wildcard include/ddpsess/*.h) $(wildcard tools/reference/man.*)
 	$(Q)tools/reference/man.sh $(@D)
 
+# The structs, constants and functions of the headers, for Python
+PYTHON_H := $(addprefix include/ddpsess/,err_codes.h err.h ctx.h wr.h session.h version.h)
+.PHONY: python
+python:
+	$(Q)python3 tools/reference/python.py $(PYTHON_H) >python/ddpsess/_headers.py
+
 include mk/programs.mk mk/check.mk mk/install.mk mk/release.mk mk/bundle.mk
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
@@ -229,4 +235,5 @@ help:
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'reference  the public headers as HTML: build/reference/html'
+	@echo 'python     what Python knows of the public headers: python/ddpsess/_headers.py'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -24,7 +24,8 @@ check check-failed: deps-check
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
 # What pages, headers and lists say of each other, in seconds: what make check says of it, too
-TEXTS := tests/package/docs.sh tests/package/words.sh tests/package/mutations.sh tests/citations.sh
+TEXTS := tests/package/docs.sh tests/package/words.sh tests/package/mutations.sh \
+	tests/package/headers.sh tests/citations.sh
 texts: $(TEXTS:%=texts-of/%)
 texts-of/%:
 	$(Q)mkdir -p build; bash $* >build/$(notdir $*).log || { grep -v '^ok' build/$(notdir $*).log; exit 1; }

@@ -19,6 +19,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Generator, Optional, Union
 
+from . import _headers as h
 from . import _lib as l
 from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Error, Info, Lost, Refused,
                        Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must, _must_reach,
@@ -82,38 +83,38 @@ class Session:
         self._over: asyncio.Future[None] = ctx.loop.create_future()
         self._end: Optional[Error] = None
         self._peer_done = False
-        self._info = l.ConnInfo()
+        self._info = h.ConnInfo()
         self.private_data = b""  # of the peer, with its request or its answer
         self._entries = SEND_DEPTH + receives
         self._queue = ctx.queue(self._entries)
-        attr = l.EpAttr()
+        attr = h.EpAttr()
         l.lib.ddps_ep_attr_init_sized(c.byref(attr), c.sizeof(attr))
         attr.pd, attr.send_cq, attr.recv_cq = ctx.pd, self._queue[0], self._queue[0]
-        attr.sq_depth, attr.rq_depth, attr.no_recv = SEND_DEPTH, receives, l.NO_RECV_STALL
+        attr.sq_depth, attr.rq_depth, attr.no_recv = SEND_DEPTH, receives, h.NO_RECV_STALL
         ptr = c.c_void_p()
         _must(l.lib.ddps_ep_new(ctx.ptr, c.byref(attr), c.byref(ptr)), "endpoint")
         self._ptr: Optional[int] = ptr.value
         ctx.sessions[self._ptr or 0] = self
         self._size = receive_size
         self._inbox = bytearray(receives * receive_size)
-        self._inbox_region = Region(self, _Memory(self._inbox, True), l.LOCAL_WRITE, None)
+        self._inbox_region = Region(self, _Memory(self._inbox, True), h.LOCAL_WRITE, None)
         for slot in range(receives):
             self._post_receive(slot)
 
     # ---- what the context brings ----
 
-    def _event(self, ev: l.Event) -> None:
+    def _event(self, ev: h.Event) -> None:
         data = bytes(ev.private_data[: ev.private_data_len])
-        if ev.type == l.ESTABLISHED:
-            self._info = l.ConnInfo.from_buffer_copy(ev.info)  # @ev is used again
+        if ev.type == h.EV_ESTABLISHED:
+            self._info = h.ConnInfo.from_buffer_copy(ev.info)  # @ev is used again
             self.private_data = data or self.private_data
             _settle(self._up)
-        elif ev.type == l.PEER_CLOSED:
+        elif ev.type == h.EV_PEER_CLOSED:
             self._peer_done = True
             self._wake()
-        elif ev.type == l.PEER_CLOSING:
+        elif ev.type == h.EV_PEER_CLOSING:
             pass  # what it sent goes on waiting for receives
-        elif ev.type == l.TERMINATED:
+        elif ev.type == h.EV_TERMINATED:
             self._end = _error(ev.error)
         else:
             self._end = self._end or _error(ev.error, data)
@@ -130,15 +131,15 @@ class Session:
         while self._waiters:
             _settle(self._waiters.popleft())
 
-    def _completed(self, wc: l.Wc) -> None:
-        if wc.op == l.OP_RECV:
-            if wc.status == l.WC_SUCCESS:
+    def _completed(self, wc: h.Wc) -> None:
+        if wc.op == h.OP_RECV:
+            if wc.status == h.WC_SUCCESS:
                 self._messages.append((wc.wr_id, wc.len))
                 if self._waiters:
                     _settle(self._waiters.popleft())
             return
         # what did not succeed is explained by the event that follows
-        if wc.status == l.WC_SUCCESS:
+        if wc.status == h.WC_SUCCESS:
             future, _ = self._pending.pop(wc.wr_id, (None, None))
             if future and not future.done():
                 future.set_result(wc.len)
@@ -147,7 +148,7 @@ class Session:
 
     def _post_receive(self, slot: int) -> None:
         memory = self._inbox_region._memory
-        sge = l.Sge(((memory and memory.address) or 0) + slot * self._size, self._size,
+        sge = h.Sge(((memory and memory.address) or 0) + slot * self._size, self._size,
                     self._inbox_region.advert.stag)
         result = l.lib.ddps_post_recv(self._ptr, slot, c.byref(sge), 1)
         if result < 0 and not self._ended():
@@ -158,9 +159,9 @@ class Session:
 
     def _alive(self) -> None:
         if self._ptr is None:
-            raise Error(l.E_CLOSED, "the session is closed")
+            raise Error(h.E_CLOSED, "the session is closed")
         if self._over.done():
-            raise self._end or Error(l.E_CLOSED, "the session is closed")
+            raise self._end or Error(h.E_CLOSED, "the session is closed")
 
     async def _work(self, op: int, buffer: Buffer, writable: bool, at: Optional[Advert],
                     flags: int) -> int:
@@ -171,7 +172,7 @@ class Session:
             self._alive()
             region = None
             if memory.length:
-                region = Region(self, memory, l.LOCAL_WRITE if writable else 0, None)
+                region = Region(self, memory, h.LOCAL_WRITE if writable else 0, None)
             try:
                 return await self._post(op, memory, region, at, flags)
             finally:
@@ -180,8 +181,8 @@ class Session:
 
     def _post(self, op: int, memory: _Memory, region: Optional[Region], at: Optional[Advert],
               flags: int) -> "asyncio.Future[int]":
-        sge = l.Sge(memory.address, memory.length, region.advert.stag if region else 0)
-        wr = l.SendWr(op=op, flags=flags, sge=c.pointer(sge), nsge=1 if memory.length else 0)
+        sge = h.Sge(memory.address, memory.length, region.advert.stag if region else 0)
+        wr = h.SendWr(op=op, flags=flags, sge=c.pointer(sge), nsge=1 if memory.length else 0)
         self._next += 1
         wr.wr_id = self._next
         if at is not None:
@@ -194,21 +195,21 @@ class Session:
 
     async def send(self, data: Buffer, *, solicited: bool = False) -> None:
         """Send a message.  Done when its memory is free again; the peer may not have it yet."""
-        await self._work(l.OP_SEND, data, False, None, l.WR_SOLICITED if solicited else 0)
+        await self._work(h.OP_SEND, data, False, None, h.WR_SOLICITED if solicited else 0)
 
     async def write(self, source: Buffer, at: Advert) -> None:
         """RDMA Write: `source` into the peer's memory.  A message sent later arrives after it."""
-        await self._work(l.OP_WRITE, source, False, at, 0)
+        await self._work(h.OP_WRITE, source, False, at, 0)
 
     async def read(self, sink: Buffer, at: Advert) -> int:
         """RDMA Read: fill `sink` from the peer's memory.  Return: octets."""
-        return await self._work(l.OP_READ, sink, True, at, 0)
+        return await self._work(h.OP_READ, sink, True, at, 0)
 
     async def recv(self) -> bytes:
         """The next message.  `EOFError`: the peer has ended the session in order."""
         while not self._messages:
             if self._ptr is None or (self._over.done() and self._end and
-                                     self._end.code != l.E_CLOSED):
+                                     self._end.code != h.E_CLOSED):
                 self._alive()
             if self._peer_done or self._over.done():
                 raise EOFError("the peer has ended the session")
@@ -241,8 +242,8 @@ class Session:
                remote_read: bool = False) -> Region:
         """Memory for the peer of this session.  Send it `bytes(region.advert)`."""
         self._alive()
-        access = (l.REMOTE_WRITE | l.LOCAL_WRITE if remote_write else 0) | \
-            (l.REMOTE_READ if remote_read else 0)
+        access = (h.REMOTE_WRITE | h.LOCAL_WRITE if remote_write else 0) | \
+            (h.REMOTE_READ if remote_read else 0)
         view = memoryview(buffer)
         if view.readonly:
             raise TypeError("memory of a region is writable, so that it is not a copy")
@@ -251,8 +252,9 @@ class Session:
     @property
     def info(self) -> Info:
         i = self._info
-        return Info({1: "tcp", 2: "sctp"}.get(i.transport, "none"), i.initiator, i.local.decode(),
-                    i.peer.decode(), i.ird, i.ord, i.mulpdu, bool(i.mpa.crc))
+        transport = {h.TRANSPORT_TCP: "tcp", h.TRANSPORT_SCTP: "sctp"}.get(i.transport, "none")
+        return Info(transport, i.initiator, i.local.decode(), i.peer.decode(), i.ird, i.ord, i.mulpdu,
+                    bool(i.mpa.crc))
 
     # ---- end ----
 
@@ -282,7 +284,7 @@ class Session:
         for region in list(self._regions):
             region.close()
         if not self._over.done():
-            self._end = self._end or Error(l.E_CLOSED, "the session is closed")
+            self._end = self._end or Error(h.E_CLOSED, "the session is closed")
             self._over.set_result(None)
         for future, _ in self._pending.values():
             future.done() or future.cancel()
@@ -301,8 +303,8 @@ class Session:
         await self.close()
 
 
-def _param(options: dict[str, Any]) -> tuple[l.ConnParam, Any]:
-    p = l.ConnParam()
+def _param(options: dict[str, Any]) -> tuple[h.ConnParam, Any]:
+    p = h.ConnParam()
     l.lib.ddps_conn_param_init_sized(c.byref(p), c.sizeof(p))
     p.p2p = True
     keep = []
@@ -320,9 +322,7 @@ def _param(options: dict[str, Any]) -> tuple[l.ConnParam, Any]:
 
 
 # members of struct ddps_conn_param
-_OPTIONS = {"ird", "ord", "need_ord", "plain", "p2p", "crc", "markers", "private_data", "connect_ms",
-            "refused_retry_ms", "setup_ms", "first_fpdu_ms", "close_ms", "max_mulpdu", "local",
-            "keepalive_ms", "unacked_ms"}
+_OPTIONS = {field[0] for field in h.ConnParam._fields_} - {"struct_size", "private_data_len", "reserved"}
 
 
 class _Opening:
@@ -384,7 +384,7 @@ async def _establish(ctx: _Context, receives: int, size: int, start: Any) -> Ses
 class Request:
     """A peer that asks for a session: accept it or reject it."""
 
-    def __init__(self, ctx: _Context, ev: l.Event) -> None:
+    def __init__(self, ctx: _Context, ev: h.Event) -> None:
         self._ctx = ctx
         self.ptr: Optional[int] = ev.request
         self.peer = ev.info.peer.decode()
@@ -394,7 +394,7 @@ class Request:
     def _take(self) -> int:
         ptr, self.ptr = self.ptr, None
         if ptr is None:
-            raise Error(l.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
+            raise Error(h.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
         self._ctx.requests.pop(ptr, None)
         return ptr
 
@@ -427,8 +427,8 @@ class Listener:
         _must(l.lib.ddps_listener_uri(self._ptr, buf, len(buf)), uri)
         self.uri = buf.value.decode()
 
-    def _event(self, ev: l.Event) -> None:
-        if ev.type == l.LISTENER_FAILED:
+    def _event(self, ev: h.Event) -> None:
+        if ev.type == h.EV_LISTENER_FAILED:
             self._requests.put_nowait(_error(ev.error))
         else:
             self._requests.put_nowait(Request(self._ctx, ev))
@@ -437,7 +437,7 @@ class Listener:
         """The next peer that asks; those that have gone meanwhile are passed over."""
         while True:
             if self._ptr is None:
-                raise Error(l.E_CLOSED, f"{self.uri}: nobody listens any more")
+                raise Error(h.E_CLOSED, f"{self.uri}: nobody listens any more")
             item = await self._requests.get()
             if isinstance(item, Error):
                 self._requests.put_nowait(item)
@@ -459,7 +459,7 @@ class Listener:
             if isinstance(item, Request) and item.ptr is not None:
                 item.reject()
         self._ctx.listeners.pop(ptr, None)
-        self._requests.put_nowait(Error(l.E_CLOSED, f"{self.uri}: nobody listens any more"))
+        self._requests.put_nowait(Error(h.E_CLOSED, f"{self.uri}: nobody listens any more"))
         l.lib.ddps_listener_free(ptr)
         await self._ctx.give_back()
 

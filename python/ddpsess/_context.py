@@ -9,6 +9,7 @@ import os
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _headers as h
 from . import _lib as l
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ _BATCH = 64
 _SETTLE_MS = 5000
 
 
-_ERRNO = {l.E_INVAL: errno.EINVAL, l.E_ADDRESS: errno.EINVAL, l.E_NOMEM: errno.ENOMEM,
-          l.E_TIMEDOUT: errno.ETIMEDOUT, l.E_RESET: errno.ECONNRESET, l.E_REFUSED: errno.ECONNREFUSED,
-          l.E_REJECTED: errno.ECONNREFUSED, l.E_TERMINATED: errno.ECONNABORTED}
+_ERRNO = {h.E_INVAL: errno.EINVAL, h.E_ADDRESS: errno.EINVAL, h.E_NOMEM: errno.ENOMEM,
+          h.E_TIMEDOUT: errno.ETIMEDOUT, h.E_RESET: errno.ECONNRESET, h.E_REFUSED: errno.ECONNREFUSED,
+          h.E_REJECTED: errno.ECONNREFUSED, h.E_TERMINATED: errno.ECONNABORTED}
 
 
 class Error(OSError):
@@ -113,19 +114,19 @@ def version() -> str:
 def _must(result: int, what: str) -> int:
     if result >= 0:
         return result
-    if result == l.E_SYSTEM:
+    if result == h.E_SYSTEM:
         error = Error(result, f"{what}: {os.strerror(c.get_errno())}")
         error.errno = c.get_errno()
         raise error
     raise _KINDS.get(result, Error)(result, f"{what}: {l.strerror(result)}")
 
 
-_KINDS = {l.E_REFUSED: Refused, l.E_RESET: Lost, l.E_TIMEDOUT: TimedOut}
+_KINDS = {h.E_REFUSED: Refused, h.E_RESET: Lost, h.E_TIMEDOUT: TimedOut}
 
 
 def _must_reach(result: int, uri: str) -> int:
     """_must() of a call with a URI, which is said to be wrong where it is."""
-    if result == l.E_ADDRESS:
+    if result == h.E_ADDRESS:
         why = c.create_string_buffer(256)
         l.lib.ddps_uri_check(uri.encode(), why, len(why))
         if why.value:
@@ -133,14 +134,14 @@ def _must_reach(result: int, uri: str) -> int:
     return _must(result, uri)
 
 
-def _error(e: l.CError, private_data: bytes = b"") -> Error:
+def _error(e: h.Error, private_data: bytes = b"") -> Error:
     text = e.text.decode(errors="replace") or l.strerror(e.code)
-    if e.code == l.E_REJECTED:
+    if e.code == h.E_REJECTED:
         return Rejected(e.code, text, private_data)
     if e.has_triple and e.code not in _KINDS:  # a reset has a code of a Terminate, too
         t = e.triple
         return Terminated(e.code, text, (t.layer, t.etype, t.code), e.by_peer)
-    error = _KINDS.get(e.code, Error)(e.code or l.E_CLOSED, text if e.code else "the session is closed")
+    error = _KINDS.get(e.code, Error)(e.code or h.E_CLOSED, text if e.code else "the session is closed")
     error.errno = e.sys_errno or error.errno
     return error
 
@@ -172,7 +173,7 @@ class _Context:
         self.requests: dict[int, Request] = {}
         self.queues: list[list[int]] = []  # [queue, completions that are not promised yet]
         self.due = False
-        self.wc = (l.Wc * _BATCH)()
+        self.wc = (h.Wc * _BATCH)()
         ptr = c.c_void_p()
         _must(l.lib.ddps_ctx_new(c.byref(ptr), None), "context")
         self.ptr = ptr.value
@@ -248,18 +249,18 @@ class _Context:
         return any_
 
     def events(self) -> bool:
-        ev = l.Event()
+        ev = h.Event()
         any_ = False
         while l.lib.ddps_event_get(self.ptr, c.byref(ev)) == 1:
             any_ = True
             # what came before an end is looked at before it
-            if ev.type in (l.PEER_CLOSED, l.CLOSED, l.TERMINATED):
+            if ev.type in (h.EV_PEER_CLOSED, h.EV_CLOSED, h.EV_TERMINATED):
                 self.completions()
-            if ev.type == l.REQUEST_GONE:
+            if ev.type == h.EV_REQUEST_GONE:
                 gone = self.requests.pop(ev.request or 0, None)
                 if gone:
                     gone.ptr = None
-            elif ev.type in (l.CONNECT_REQUEST, l.LISTENER_FAILED):
+            elif ev.type in (h.EV_CONNECT_REQUEST, h.EV_LISTENER_FAILED):
                 listener = self.listeners.get(ev.listener or 0)
                 if listener:
                     listener._event(ev)

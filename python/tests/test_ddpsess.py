@@ -10,7 +10,7 @@ import socket
 import unittest
 
 import ddpsess
-from ddpsess import _lib
+from ddpsess import _headers, _lib
 
 TCP, SCTP = "tcp://127.0.0.1:0", "sctp://127.0.0.1:0?backend=native&encap=0"
 PATIENCE = 20
@@ -201,6 +201,20 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             await ddpsess.connect("tcp://127.0.0.1:1", crcs=True)
         with self.assertRaises(ValueError):
             await ddpsess.connect("tcp://127.0.0.1:1", receives=0)
+
+    async def test_each_member_of_the_parameters_is_an_option(self):
+        async with ddpsess.listen(TCP) as listener:
+            asked = asyncio.create_task(listener.request())
+            some = {"ird": 3, "ord": 4, "rtr": _headers.RTR_READ, "connect_ms": 5000, "nudge_ms": 0,
+                    "legacy_retry": False, "private_data": b"all", "max_mulpdu": 1000}
+            opened = asyncio.create_task(ddpsess.connect(listener.uri, **some)._open())
+            responder = await (await asked).accept(rtr=_headers.RTR_READ)
+            initiator = await opened
+            self.assertEqual((initiator.info.ird, initiator.info.ord), (3, 4))
+            self.assertEqual((responder.private_data, initiator.info.mulpdu), (b"all", 1000))
+            await asyncio.gather(initiator.close(), responder.close())
+        members = {field[0] for field in _headers.ConnParam._fields_}
+        self.assertEqual(members - ddpsess._OPTIONS, {"struct_size", "private_data_len", "reserved"})
 
     async def test_memory_of_a_region_stays(self):
         async with pair(TCP) as (_, b):

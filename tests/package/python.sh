@@ -10,31 +10,32 @@ export DDPSESS_LIBRARY PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
 # shellcheck source=tests/package/lib.bash
 . tests/package/lib.bash
 
-# A line a member: structure, member, offset; and the sizes, by the compiler and by ctypes.
+# A line a member: structure, member, offset; and the sizes and all constants, by the compiler and by ctypes.
 python3 - "$work" <<'EOT' >"$work/log" 2>&1
+import ctypes
+import pathlib
+import re
 import sys
-from ddpsess import _lib
+from ddpsess import _headers as h
 
-names = {"Triple": "ddps_triple", "CError": "ddps_error", "ConnInfo": "ddps_conn_info",
-         "Event": "ddps_event", "ConnParam": "ddps_conn_param", "EpAttr": "ddps_ep_attr",
-         "Sge": "ddps_sge", "Atomic": "ddps_atomic", "Bind": "ddps_bind", "SendWr": "ddps_send_wr",
-         "Wc": "ddps_wc"}
-values = ["CONNECT_REQUEST", "SRQ_LIMIT", "OP_RECV", "WC_FLUSHED", "E_SYSTEM", "E_CLOSED", "E_REJECTED",
-          "E_TERMINATED", "PD_MAX", "LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "WR_SOLICITED",
-          "NO_RECV_STALL"]
-prefix = {"CONNECT_REQUEST": "EV_", "SRQ_LIMIT": "EV_"}
+text = "".join(pathlib.Path(f"include/ddpsess/{n}.h").read_text() for n in ("err", "ctx", "wr", "session"))
+structs = re.findall(r"^struct (ddps_\w+) \{", text, re.M)
 with open(sys.argv[1] + "/c.c", "w") as c, open(sys.argv[1] + "/ctypes", "w") as ours:
     c.write("#include <ddpsess/ddpsess.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n")
-    for name, struct in names.items():
-        t = getattr(_lib, name)
-        print(struct, t and _lib.c.sizeof(t), file=ours)
+    for struct in structs:
+        t = getattr(h, "".join(part.capitalize() for part in struct[5:].split("_")))
+        print(struct, ctypes.sizeof(t), file=ours)
         c.write(f'\tprintf("{struct} %zu\\n", sizeof(struct {struct}));\n')
         for member, *_ in t._fields_:
-            print(struct, member, getattr(t, member).offset, file=ours)
-            c.write(f'\tprintf("{struct} {member} %zu\\n", offsetof(struct {struct}, {member}));\n')
-    for v in values:
-        print(v, getattr(_lib, v), file=ours)
-        c.write(f'\tprintf("{v} %d\\n", (int)DDPS_{prefix.get(v, "")}{v});\n')
+            members = [m[0] for m in h.WcU._fields_] if member == "u" else [member]
+            for m in members:
+                print(struct, m, getattr(t, m).offset, getattr(t, m).size, file=ours)
+                c.write(f'\tprintf("{struct} {m} %zu %zu\\n", offsetof(struct {struct}, {m}), '
+                        f'sizeof(((struct {struct} *)0)->{m}));\n')
+    for name, value in vars(h).items():
+        if name.isupper() and isinstance(value, int):
+            print(name, value, file=ours)
+            c.write(f'\tprintf("{name} %d\\n", (int)DDPS_{name});\n')
     c.write("\treturn 0;\n}\n")
 EOT
 gcc -Iinclude -o "$work/c" "$work/c.c" >>"$work/log" 2>&1 && "$work/c" >"$work/compiler" &&
