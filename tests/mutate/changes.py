@@ -14,6 +14,7 @@ import re
 # What only a guest runs: on most hosts the kernel has no SCTP, and no suite here would notice.
 LEFT_OUT = "src/sctp_ddp/backend/kernel"
 CHANCE = 0.0001  # how seldom a run may say that a folder is below its floor if it is not
+SURE = 0.05  # how seldom a sample may promise more than all changes keep
 SWAPS = {"<": ["<=", ">="], ">": [">=", "<="], "<=": ["<", ">"], ">=": [">", "<"], "==": ["!="],
          "!=": ["=="], "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "++": ["--"], "--": ["++"],
          "+=": ["-="], "-=": ["+="], "&": ["|"], "|": ["&"], "|=": ["&="], "&=": ["|="], "<<": [">>"],
@@ -129,13 +130,27 @@ def floors():
     return {folder: float(floor) for folder, floor in rows}
 
 
+def chance_of_fewer(share, tried, survived):
+    """How often fewer than that survive, of so many, where this part of all is noticed."""
+    p = 1 - share
+    return sum(math.exp(math.lgamma(tried + 1) - math.lgamma(k + 1) - math.lgamma(tried - k + 1) +
+                        k * math.log(p) + (tried - k) * math.log(1 - p)) for k in range(survived))
+
+
 def is_below(floor, tried, survived):
     """Whether that many survivors are too many: so many would be rarer than CHANCE at the floor itself.
     A run of all changes is held to the floor but for a handful, a few at random by what they can show."""
-    p = 1 - floor / 100
-    fewer = sum(math.exp(math.lgamma(tried + 1) - math.lgamma(k + 1) - math.lgamma(tried - k + 1) +
-                         k * math.log(p) + (tried - k) * math.log(1 - p)) for k in range(survived))
-    return 1 - fewer < CHANCE
+    return 1 - chance_of_fewer(floor / 100, tried, survived) < CHANCE
+
+
+def least_share(tried, survived):
+    """The per cent of all changes that are noticed at least, if one sample in twenty may mislead: with a lower
+    share, so few survivors as these or fewer would be rarer than that."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        share = (low + high) / 2
+        low, high = (low, share) if chance_of_fewer(share, tried, survived + 1) > SURE else (share, high)
+    return 100 * low
 
 
 FOLDERS = list(floors())

@@ -16,7 +16,6 @@ import collections
 import concurrent.futures
 import hashlib
 import os
-import random
 import re
 import subprocess
 import sys
@@ -303,6 +302,7 @@ def arguments():
     p.add_argument("pattern", nargs="*", default=[], help="part of a file's name, a function, or an id; none: all")
     p.add_argument("--from", dest="ids", help="a file with an id in front of each line: these alone")
     p.add_argument("--number", type=int, help="so many of them, by --seed")
+    p.add_argument("--each", type=int, help="so many of each folder, by --seed")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--suites", type=lambda s: s.split(","), default=[],
                    help="prefixes of unit tests, with commas: these alone, and nothing else")
@@ -317,8 +317,15 @@ def chosen(e, args):
         with open(args.ids, encoding="utf-8") as f:
             ids |= {line.split()[0] for line in f if line.strip()}
     every = not args.pattern and not args.ids
-    return [n for n, m in e.mutations.items() if n in e.function and
-            (every or m.id in ids or m.function in ids or any(p in m.file for p in args.pattern))]
+    asked = [n for n, m in e.mutations.items() if n in e.function and
+             (every or m.id in ids or m.function in ids or any(p in m.file for p in args.pattern))]
+    # By their ids: code that is added or goes leaves the rest of a sample as it was.
+    asked.sort(key=lambda n: hashlib.sha1(f"{args.seed} {e.mutations[n].id}".encode()).digest()
+               if args.number or args.each else b"")
+    if args.each:
+        asked = [n for folder in changes.FOLDERS
+                 for n in [n for n in asked if os.path.dirname(e.mutations[n].file) == folder][:args.each]]
+    return asked[:args.number]
 
 
 def sanitized(e, left):
@@ -376,6 +383,7 @@ def score(e, real, left):
             below = changes.is_below(floor, of, lost)
             good = good and not below
             print(f"{'not ok' if below else 'ok'} {folder}: {100 * (of - lost) / of:.1f} % of {of} are noticed, "
+                  f"at least {changes.least_share(of, lost):.1f} % of all by what a sample of so many says, "
                   f"the floor is {floor}" + (": survived.tsv has the others, which need a test" if below else ""))
             f.write(f"{folder}\t{of - lost}\t{of}\n")
     print(f"# {100 * (len(real) - len(left)) / max(len(real), 1):.1f} %: {len(real) - len(left)} of {len(real)}")
@@ -390,9 +398,6 @@ def main():
     begun("build", e.function, since)
     e.build(*SHORT[:1 if args.suites else None], *(LONG if args.all else ()))
     asked = chosen(e, args)
-    if args.number:
-        random.Random(args.seed).shuffle(asked)
-        asked = asked[:args.number]
     real = left = [n for n in asked if not is_edge(e, n)]
     for what, step in steps(e, args):
         begun(what, left, since)
