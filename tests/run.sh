@@ -16,7 +16,7 @@ if [ "${3:-}" = --failed ]; then
 fi
 rm -f "$list" # a run that does not reach its end leaves none
 
-# Runs of programs, most of which poll, beside what takes as long as it computes.  A busy machine
+# Runs of programs, most of which poll, next to what takes as long as it computes.  A busy machine
 # takes several times as long.
 limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
 suite lines fault "$asan/fault"

@@ -128,7 +128,7 @@ captures() {
 	return "$res"
 }
 
-# The limit of each wait is given, so that this ends at once.
+# The limit of each wait is given, so that this ends immediately.
 silent_target() {
 	listen "sctp://127.0.0.1:0?backend=native&encap=0"
 	kill -STOP "$listener"

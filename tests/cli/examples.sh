@@ -152,7 +152,7 @@ rejects() { # WIRE
 	grep -qa "^rejected: not today" out
 }
 
-# The server has a region larger than what a socket takes at once, so the Write is cut short.
+# The server has a region larger than what a socket takes in one call, so the Write is cut short.
 aborts() { # WIRE
 	serve rdma_peer -s "$(uri_of "$1")" -b 64000000 && call 0 rdma_peer -a -c "$uri" && served 1 ||
 		return

@@ -131,7 +131,7 @@ plot() {
 	run 0 perf --size 64 --seconds 0.01 --plot p.svg "$uri" && run 0 perf --size 64 --seconds 0.01 --plot p.png "$uri"
 }
 
-# A program keeps its own exit status, and hears of it on standard error.
+# A program keeps its own exit status, and learns of it on standard error.
 drop_in() {
 	local server port=$((20000 + RANDOM % 12000))
 	while [ -n "$(ss -Hantu "sport = :$port")" ]; do port=$((port + 1)); done

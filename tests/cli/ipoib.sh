@@ -433,7 +433,7 @@ ib_pkey() {
 	connect_ib 0 --pkey 0x8123 && has out mtu 3 && has out life 14 && end_job "$pid" "$fd"
 }
 
-# Two partitions beside the first: a limited member talks with a full one of its own, with no other.
+# Two partitions next to the first: a limited member talks with a full one of its own, with no other.
 ib_partitions() {
 	local sa_pid sa_fd
 	listen_ib --partition 0x8002 --partition 3 && sa_pid=$pid sa_fd=$fd || return

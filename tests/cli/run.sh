@@ -155,7 +155,7 @@ library_missing() {
 	run 126 run env && says err libddpsess-verbs.so && says err "make install"
 }
 
-# beside sessctl comes first, and what lies there must be a library
+# next to sessctl comes first, and what lies there must be a library
 library_broken() {
 	mkdir -p broken && cp "$with_drop" broken/sessctl && : >broken/libddpsess-verbs.so || return
 	local SESSCTL=$work/broken/sessctl
@@ -194,7 +194,7 @@ conf_missing() {
 	dropped 0 ibv_devices && says err "conf: No such file" && says out ddp0
 }
 
-# in a folder with blanks, or with a colon, and there is another one in lib beside bin
+# in a folder with blanks, or with a colon, and there is another one in lib next to bin
 elsewhere() {
 	local SESSCTL="a b/bin/sessctl" mode
 	rm -rf "a b" a:b

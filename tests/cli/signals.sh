@@ -105,7 +105,7 @@ killed_client() {
 	run 0 put small "$uri/g" && stop_listener && only served g
 }
 
-# A peer's end without a word: whoever is left is told, whether something was under way or not.
+# A peer's end without a word: whoever is left is informed, whether something was under way or not.
 lost_listener() { # put | get
 	start
 	rm -rf got

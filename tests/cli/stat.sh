@@ -58,7 +58,7 @@ top_table() {
 		! grep -q $'\033' out
 }
 
-# Who is not there is told what to do; what is switched off is not there.
+# Who is not there learns what to do; what is switched off is not there.
 nobody() {
 	run 1 stat 99999999 && says err "there is no process 99999999" && says err "try: " || return
 	run 1 stat 1 && says err "process 1 cannot be watched" && says err "try: " &&

@@ -34,7 +34,7 @@ cleanup() {
 }
 
 # A program that listens at N sockets below a directory, from 1.FIRST on, as a user.  endless: an answer
-# without end, of which it tells how much was taken; silent: none.
+# without end, of which it says how much was taken; silent: none.
 cat >fake.py <<'EOF'
 import os, socket, sys
 mode, uid, where, first, n = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])

@@ -184,7 +184,7 @@ completion() {
 	[ "${COMPREPLY[*]}" = sctp:// ]
 }
 
-# the same by fish, which tells what it would offer
+# the same by fish, which says what it would offer
 completion_of_fish() {
 	local offered line want
 	want=$("$SESSCTL" ping --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)

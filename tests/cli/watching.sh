@@ -27,7 +27,7 @@ status_in_text() {
 	[ "$wire" = tcp ] || { says out "active primary in use" && says out "cwnd" && says out "mtu"; }
 }
 
-# The listener tells of each of its sessions.
+# The listener reports each of its sessions.
 listener_tells() {
 	run 0 ping --json --count 6 --interval 0.1 "$uri" || return
 	stop_listener
@@ -77,7 +77,7 @@ captured() {
 	done
 }
 
-# The capture is not there in part: what cannot be written is told.
+# The capture is not there in part: what cannot be written is reported.
 not_written() {
 	run 1 ping --count 1 --capture nowhere/file "$uri" && says err "nowhere/file" || return
 	[ -e /dev/full ] || return 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checks and the tests of criterion/criterion.h beside this, in the process that plays one. */
+/* The checks and the tests of criterion/criterion.h next to this, in the process that plays one. */
 #include "criterion/criterion.h"
 #include <stdarg.h>
 #include <unistd.h>

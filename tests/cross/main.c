@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs what registered itself, each test in a process of its own: criterion/criterion.h beside this.  What a
+ * Runs what registered itself, each test in a process of its own: criterion/criterion.h next to this.  What a
  * test says is printed if it fails.  Under ASan a test that leaves an allocation which nobody points to fails.
  * usage: unit-bare [--jobs N] [SUITE-PREFIX...]
  */

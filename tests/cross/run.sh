@@ -36,7 +36,7 @@ fetch() {
 	options=(-qq -o "APT::Architecture=$1" -o "APT::Architectures=$1" -o "Dir::State=$at"
 		-o "Dir::State::Lists=$at/lists" -o "Dir::State::status=$at/status"
 		-o "Dir::Cache=$at/cache" -o APT::Sandbox::User=root)
-	# a mirror that is just being renewed may lack a part; what is needed tells
+	# a mirror that is just being renewed may lack a part; what is needed says so
 	apt-get "${options[@]}" update
 	# shellcheck disable=SC2086 # words are meant
 	(cd "$at" && apt-get "${options[@]}" download $isal nettle-dev libsctp-dev \

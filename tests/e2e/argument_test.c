@@ -552,7 +552,7 @@ Test(argument, completions_are_counted_by_endpoint)
 	e2e_close(&e);
 }
 
-/* A Send queue that was flushed silently makes up for it, unless nothing is left to tell of. */
+/* A Send queue that was flushed silently makes up for it, unless nothing is left to report. */
 Test(argument, a_send_queue_that_was_hushed)
 {
 	static unsigned calls;

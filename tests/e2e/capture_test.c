@@ -176,7 +176,7 @@ Test(capture, a_file_has_one_writer)
 	unlink(path);
 }
 
-Test(capture, what_cannot_be_written_is_told)
+Test(capture, what_cannot_be_written_is_reported)
 {
 	struct ddps_capture *c = NULL;
 

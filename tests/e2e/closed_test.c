@@ -133,7 +133,7 @@ static void *wait_for_ever(void *arg)
 	return NULL;
 }
 
-/* Of two that wait one sleeps on the sockets, and cannot be woken; the other one is told. */
+/* Of two that wait one sleeps on the sockets, and cannot be woken; the other one is informed. */
 static void close_while_two_wait(enum kind kind)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -156,7 +156,7 @@ static void close_while_two_wait(enum kind kind)
 	leave_child_fixture(atomic_load(&wrong) || touched() ? 103 : 0);
 }
 
-Test(closed, who_waits_is_told, .timeout = 60)
+Test(closed, who_waits_is_informed, .timeout = 60)
 {
 	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
 		const pid_t pid = fork();

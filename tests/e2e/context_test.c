@@ -178,7 +178,7 @@ Test(context, descriptors_tell_when_to_look, .timeout = 30)
 	/* Not armed: a completion does not show. */
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
 	cr_expect_not(is_context_e2e_readable(ddps_cq_fd(e.cq)));
-	/* Armed while one is queued: at once. */
+	/* Armed while one is queued: immediately. */
 	cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
 	cr_expect(is_context_e2e_readable(ddps_cq_fd(e.cq)));
 	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, E2E_MS), 1);

@@ -107,7 +107,7 @@ E2E_WIRES(data, writes_and_reads_move_memory,
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		size_t len = sizes[i];
 
-		/* A Read after a Write tells that the Write was placed (RFC 5040 5.5). */
+		/* A Read after a Write says that the Write was placed (RFC 5040 5.5). */
 		memset(b.dst, 0, BUF_LEN);
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, b.src, len, b.src_mr,
 				      ddps_mr_stag(b.dst_mr), ddps_mr_to(b.dst_mr)),
@@ -338,7 +338,7 @@ E2E_WIRES(data, a_region_can_go_while_its_octets_wait_to_leave, .description = "
 			      ddps_mr_to(dst_mr)),
 		     0);
 	cr_assert_eq(ddps_mr_dereg(src_mr), 0);
-	free(src); /* ASan would tell of any further access */
+	free(src); /* ASan would report any further access */
 	e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_LOCAL_ACCESS, 0);
 	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
 	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));

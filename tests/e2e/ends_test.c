@@ -237,7 +237,7 @@ Test(ends, contact_06_what_waits_goes_with_the_session_here)
 }
 
 /* A reset without a close is no end in order: it is seen immediately. */
-Test(ends, contact_06_a_reset_is_seen_by_who_stalls)
+Test(ends, contact_06_a_reset_is_seen_by_whoever_stalls)
 {
 	for (unsigned i = 0; i < OURS; i++) {
 		struct writer w;
@@ -256,7 +256,7 @@ Test(ends, contact_06_a_reset_is_seen_by_who_stalls)
 	}
 }
 
-Test(ends, contact_01_settle_tells_of_what_was_lost)
+Test(ends, contact_01_settle_reports_what_was_lost)
 {
 	for (unsigned i = 0; i < OURS; i++) {
 		struct writer w;

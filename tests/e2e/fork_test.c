@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A child of fork that goes on living: what its parent ends has ended all the same. */
+/* A child of fork that goes on living: what its parent ends has ended nevertheless. */
 #include "support/child.h"
 #include "support/e2e.h"
 #include "session/session.h"

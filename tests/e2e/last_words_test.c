@@ -13,7 +13,7 @@ struct peer {
 	char uri[128];
 };
 
-/* Rejects one request when it is told to, and ends without a word more. */
+/* Rejects one request when it is asked to, and ends without a word more. */
 static _Noreturn void run_last_words_peer(const struct peer *p, const char *wire)
 {
 	struct ddps_event ev;

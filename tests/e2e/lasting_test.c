@@ -185,7 +185,7 @@ Test(lasting, attack_15_a_peer_that_sends_on_does_not_keep_a_session_alive)
 	}
 }
 
-/* The peer's FIN comes instead of a Read Response: the Send behind the Read has left all the same,
+/* The peer's FIN comes instead of a Read Response: the Send behind the Read has left nevertheless,
  * and another one may still go. */
 Test(lasting, a_close_without_an_answer_ends_reads_alone, .description = "5041-6.2.1-9")
 {

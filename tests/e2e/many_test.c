@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many sessions at once: in one process, and on one SCTP association. */
+/* Many sessions simultaneously: in one process, and on one SCTP association. */
 #include "support/e2e.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define NSESSIONS 1000
-#define WAVE	  100 /* set-ups under way at once */
+#define WAVE	  100 /* set-ups under way simultaneously */
 
 struct many {
 	struct ddps_ep *a[NSESSIONS], *b[NSESSIONS];

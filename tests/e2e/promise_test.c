@@ -121,7 +121,7 @@ Test(promise, events_come_endpoint_by_endpoint, .timeout = 60)
 }
 
 /* Timers are included in the descriptor, so poll needs no timeout. */
-Test(promise, the_descriptor_of_a_context_tells_of_timers_too, .timeout = 60)
+Test(promise, the_descriptor_of_a_context_reports_timers_too, .timeout = 60)
 {
 	struct ddps_event ev = { .type = DDPS_EV_ESTABLISHED };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), got = 0;
@@ -150,7 +150,7 @@ Test(promise, the_descriptor_of_a_context_tells_of_timers_too, .timeout = 60)
 	e2e_close(&e);
 }
 
-Test(promise, progress_has_nothing_to_do_beside_a_thread, .timeout = 30)
+Test(promise, progress_has_nothing_to_do_next_to_a_thread, .timeout = 30)
 {
 	struct ddps_ctx_attr attr;
 	struct ddps_ctx *ctx;
@@ -169,7 +169,7 @@ static bool take_one_promise_e2e(int fd)
 	return read(fd, &n, sizeof n) == sizeof n;
 }
 
-/* One for each asking, of completions not told of yet; read takes one. */
+/* One for each asking, of completions not reported yet; read takes one. */
 Test(promise, a_queue_that_counts_its_notifications, .timeout = 30)
 {
 	struct ddps_wc wc[4];
@@ -276,7 +276,7 @@ Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30
 	e2e_close(&e);
 }
 
-/* What was polled needs no notification, and the other queue is as loud as ever. */
+/* What was polled needs no notification, and the other queue is as loud as usual. */
 Test(promise, a_hushed_queue_is_one_of_two, .timeout = 30)
 {
 	struct ddps_wc wc[4];
@@ -429,7 +429,7 @@ static struct ddps_ep *ask_once_more(struct e2e *e)
 	return ep;
 }
 
-Test(promise, every_call_tells_a_forked_child, .timeout = 60)
+Test(promise, every_call_informs_a_forked_child, .timeout = 60)
 {
 	int status = -1;
 	struct ddps_srq *srq;

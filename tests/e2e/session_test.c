@@ -323,7 +323,7 @@ E2E_WIRES(session, nothing_is_left_behind)
 	cr_expect_eq(e2e_fds(), before);
 }
 
-Test(session, a_forked_child_is_told, .timeout = 30)
+Test(session, a_forked_child_is_informed, .timeout = 30)
 {
 	struct e2e e;
 	int status = -1;

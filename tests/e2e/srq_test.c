@@ -139,7 +139,7 @@ Test(srq, shared_by_eight_sctp, .timeout = 120)
 	eight(e2e_wires[2]);
 }
 
-Test(srq, low_water_is_told, .timeout = 120)
+Test(srq, low_water_is_reported, .timeout = 120)
 {
 	for (int i = 0; i < E2E_NWIRES; i++) {
 		static struct world w;

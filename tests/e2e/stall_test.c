@@ -163,8 +163,8 @@ Test(stall, disconnect_there_is_seen_behind_it, .timeout = 120)
 	}
 }
 
-/* A program that posts no receive is told, and what came waits on.  It ends the session itself. */
-Test(stall, contact_06_disconnect_there_is_told_after_a_second, .timeout = 120,
+/* A program that posts no receive is informed, and what came waits on.  It ends the session itself. */
+Test(stall, contact_06_disconnect_there_is_reported_after_a_second, .timeout = 120,
      .description = "5041-7.1-3")
 {
 	for (int i = 0; i < E2E_NWIRES; i++) {
@@ -202,7 +202,7 @@ static uint8_t *send_big(struct e2e *e, unsigned n)
 
 /* What came is so much more than a session's share that the window is shut: who closes gives up after
  * a while, and that is seen. */
-Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
+Test(stall, a_peer_that_gives_up_is_seen_by_whoever_does_not_read, .timeout = 120)
 {
 	enum { N = 6 };
 	uint8_t *out;
@@ -229,7 +229,7 @@ Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 }
 
 /* The same when SCTP takes no more, so that not even the close of the session can leave. */
-Test(stall, an_abort_is_seen_by_who_does_not_read, .timeout = 120)
+Test(stall, an_abort_is_seen_by_whoever_does_not_read, .timeout = 120)
 {
 	enum { N = 32 };
 	uint8_t *out;

@@ -238,7 +238,7 @@ static void *await_sent(void *arg)
 	return NULL;
 }
 
-/* The completion comes about inside the other thread's call. */
+/* The completion is made inside the other thread's call. */
 Test(wait, attack_8_a_post_here_wakes_a_wait_there, .timeout = 60)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE };

@@ -287,7 +287,7 @@ static int no_threads(void)
 }
 
 /* Where the system gives no threads any more. */
-Test(watch_dir, no_thread_to_be_had)
+Test(watch_dir, no_thread_available)
 {
 	as_user(SOMEBODY + 1, no_threads);
 }

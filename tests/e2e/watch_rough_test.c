@@ -270,7 +270,7 @@ Test(watch_rough, a_context_that_is_stuck)
 	watch_over_watch_rough_e2e(&e, MANY, &w);
 	fd = dial_watch_rough_e2e();
 	cr_assert_eq(recv(fd, &c, 1, MSG_PEEK), 1);
-	until_others_sleep(); /* for the client has not read on: a part of the sessions was told */
+	until_others_sleep(); /* for the client has not read on: a part of the sessions was reported */
 	ddps_lock(&e.ctx->lock);
 	cr_expect_eq(ddps_ctx_settle(e.ctx, -1), DDPS_E_TIMEDOUT);
 	cr_expect_eq(ddps_ctx_flush(e.ctx, -1), DDPS_E_TIMEDOUT);

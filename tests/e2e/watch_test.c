@@ -171,7 +171,7 @@ static int write_own_watch_e2e(void *user, uint32_t n, char *to, size_t size)
 	return len + snprintf(to + len, size - (size_t)len, "\"}");
 }
 
-/* Objects as long as may be, more than the answer's buffer takes; then one that is not to be had. */
+/* Objects as long as may be, more than the answer's buffer takes; then one that is not available. */
 Test(watch, a_program_shows_something_of_its_own)
 {
 	struct own own = { OWN, -1, 1023 };
@@ -224,7 +224,7 @@ static struct ddps_ep *idle(struct ddps_ctx *ctx, struct ddps_pd *pd, struct ddp
 	return ep;
 }
 
-/* Endpoints that met a limit once each, so that a sum tells how many were counted. */
+/* Endpoints that met a limit once each, so that a sum shows how many were counted. */
 static struct ddps_ctx *many(struct ddps_ep *ep[MANY])
 {
 	struct ddps_ctx *ctx = new_watch_e2e_ctx();
@@ -241,7 +241,7 @@ static struct ddps_ctx *many(struct ddps_ep *ep[MANY])
 	return ctx;
 }
 
-Test(watch, many_sessions_are_told_once_each)
+Test(watch, many_sessions_are_reported_once_each)
 {
 	static bool seen[MANY + 1];
 	struct ddps_ep *ep[MANY];

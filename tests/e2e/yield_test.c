@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who polls in vain makes room for who has something to do. */
+/* Whoever polls in vain makes room for whoever has something to do. */
 #include "support/e2e.h"
 #include <sched.h>
 #include <sys/syscall.h>
@@ -88,7 +88,7 @@ static void others_run(void)
 		cr_assert_geq(ddps_progress(busy.ctx, 0), 0);
 }
 
-/* A program that is told "nothing" goes on to look for the end of its connection. */
+/* A program that gets "nothing" goes on to look for the end of its connection. */
 Test(yield, what_came_meanwhile_is_found_by_the_same_poll, .timeout = 60)
 {
 	struct ddps_wc wc;

@@ -76,7 +76,7 @@ struct fake {
 	int fail_errno;
 	unsigned fail_after; /* ... after so many good calls */
 	unsigned fail_in;    /* the n-th call from here fails, of whatever can; 0: none */
-	unsigned arm_fires;  /* so often, asking for a notice gives one at once */
+	unsigned arm_fires;  /* so often, asking for a notice gives one immediately */
 	bool privileged;     /* may set a Q_Key with bit 31 */
 	bool stuck;	     /* nothing is sent or completes */
 	bool no_last_wqe;
@@ -105,7 +105,7 @@ extern const struct ddps_verbs_lib fake_lib;
 extern unsigned fake_devices;	/* that there are */
 extern struct ddps_sa *fake_sa; /* NULL: nobody answers */
 extern uint8_t fake_hop;	/* Hop Limit of path records */
-extern uint8_t fake_mlid;	/* bits of the upper octet of MLIDs that are told another way */
+extern uint8_t fake_mlid;	/* bits of the upper octet of MLIDs that are given another way */
 extern uint64_t fake_now;
 extern bool fake_roce;	   /* ways are by GIDs, nobody has a LID */
 extern int fake_in_groups; /* groups that network devices are in */

@@ -70,7 +70,7 @@ static int run_counted_scenario(struct fault_world *w)
 	return err ? err : as.sessions == 1 && ps.primary ? 0 : SILENT;
 }
 
-/* What cannot be captured harms no session, and is told. */
+/* What cannot be captured harms no session, and is reported. */
 int fault_looked(struct fault_world *w)
 {
 	int err = fault_begin(w);
@@ -291,7 +291,7 @@ int fault_homes(struct fault_world *w)
 
 /* ---- a Terminate ---- */
 
-/* A Write to a region that is not there: whoever wrote is told, and both ends say why. */
+/* A Write to a region that is not there: whoever wrote is informed, and both ends say why. */
 int fault_blamed(struct fault_world *w)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .flags = DDPS_WR_PLACED, .stag = 1 };
@@ -387,7 +387,7 @@ static int let_pass(struct fault_world *w, uint64_t until)
 	return err;
 }
 
-/* One session of an association ends.  The other one goes on, or is told. */
+/* One session of an association ends.  The other one goes on, or is informed. */
 int fault_one_goes(struct fault_world *w)
 {
 	int err = fault_begin(w);

@@ -3,7 +3,7 @@
  * Everything fails once, everywhere.  Each scenario is played again and again in a simulated kernel:
  * the n-th allocation fails, for n = 1, 2, ... until it passes without; the same with all from the
  * n-th on, for five minutes; the n-th system call, in each way in which the system lets that call
- * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is told within the time that timers give, or does no harm; no memory is left,
+ * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is reported within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
  * usage: fault [SCENARIO tcp|sctp|kernel allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
@@ -108,7 +108,7 @@ static bool play_one_point(const struct wire *wire, const struct fault_scenario 
 		printf(": %s (%s: %s)\n", why, ddps_strerror(err), w.text);
 		c->good = false;
 	}
-	kern.live = before; /* it is told once */
+	kern.live = before; /* it is reported once */
 	c->runs += met;
 	c->survived += met && !err;
 	c->codes |= w.codes;

@@ -7,7 +7,7 @@
  */
 #include <ddpsess/ddpsess.h>
 
-#define SILENT 1 /* nobody was told, or something wrong: no code of the library */
+#define SILENT 1 /* nobody was informed, or something wrong: no code of the library */
 
 #define FAULT_BIG     300000u
 #define FAULT_SMALL   1000u
@@ -105,7 +105,7 @@ int fault_established(struct fault_world *w);
 /* The same, and the regions are there. */
 int fault_begin(struct fault_world *w);
 int fault_tear_down(struct fault_world *w);
-/* Whoever was told that a session is up is told of its end, whatever it was. */
+/* Whoever was informed that a session is up is informed of its end, whatever it was. */
 int fault_ends(struct fault_world *w);
 /* Take @n completions; all were successful. */
 int fault_completions(struct fault_world *w, unsigned n);

@@ -41,7 +41,7 @@ static int fill_more_sweep_queue(struct fault_world *w, uint32_t n)
 	return err ? err : ddps_srq_arm(w->srq, 1);
 }
 
-/* Messages wait for the queue, which tells that it is empty again. */
+/* Messages wait for the queue, which says that it is empty again. */
 int fault_shared(struct fault_world *w)
 {
 	int err = fault_begin(w);

@@ -104,7 +104,7 @@ int fault_nobody(struct fault_world *w)
 	return ev.type == DDPS_EV_FAILED && ev.error.code && ev.error.text[0] ? 0 : SILENT;
 }
 
-/* Each request completes, and each end is told. */
+/* Each request completes, and each end is reported. */
 int fault_aborted(struct fault_world *w)
 {
 	struct ddps_mr *src, *dst;

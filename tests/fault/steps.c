@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The steps of scenarios.  Whatever fails on the way is told by a call, an event or a completion; a
+ * The steps of scenarios.  Whatever fails on the way is reported by a call, an event or a completion; a
  * wait that ends without one is SILENT.
  */
 #include "fault/fault.h"
@@ -98,7 +98,7 @@ int fault_connect(struct fault_world *w, unsigned i)
 	char uri[128];
 	int err = ddps_listener_uri(w->listener, uri, sizeof uri);
 
-	/* The others are told by the INIT ACK: of a list, what this host has too would be left out. */
+	/* The others are in the INIT ACK: of a list, what this host has too would be left out. */
 	char *more = err < 0 ? NULL : strchr(uri, ','), *port = more ? strrchr(more, ':') : NULL;
 
 	if (port)
@@ -154,7 +154,7 @@ int fault_ends(struct fault_world *w)
 
 /* ---- data ---- */
 
-/* A receive of a shared queue outlives its session: an event told of the end. */
+/* A receive of a shared queue outlives its session: an event reported the end. */
 static int told_instead(struct fault_world *w)
 {
 	struct ddps_event ev;

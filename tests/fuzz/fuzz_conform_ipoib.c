@@ -2,7 +2,7 @@
 /*
  * The tester for IPoIB nodes: one of its cases against a target that does what it likes.  The input
  * says what comes whenever the tester waits: the right answer to something that it sent, that answer
- * with octets changed, cut or twice, messages that nobody asked for, or nothing until time is over.
+ * with octets changed, cut or twice, unrequested messages, or nothing until time is over.
  *
  * Sockets and the clock are this file's (the Makefile wraps the calls), so nothing really waits.
  */

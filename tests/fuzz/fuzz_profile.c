@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Profiles of devices: what is taken is sound, what is not is told of a place in the text. */
+/* Profiles of devices: what is taken is sound, what is not is reported with its place in the text. */
 #include "fuzz.h"
 #include "edge/profile/vp.h"
 

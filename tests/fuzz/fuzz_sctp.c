@@ -98,7 +98,7 @@ static void run_fake_sctp(struct world *w)
 		}
 }
 
-/* In order if @wind_up, else at once. */
+/* In order if @wind_up, else immediately. */
 static void world_fini(struct world *w, bool wind_up)
 {
 	for (unsigned i = 0; i < w->nulp; i++)
@@ -155,7 +155,7 @@ static void answer_ulp_request(struct world *w, struct ulp *u, bool reject)
 		return;
 	s.pd_len = u->enhanced ? 4 : 0;
 	if (u->llp->ops->answer(u->llp, &s, &w->param))
-		return; /* it has ended, and that is still to be told */
+		return; /* it has ended, and that is still to be reported */
 	u->open = !reject;
 	u->refused = reject;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receive order of a stream pair beside a plain model of it, and messages that SCTP hands out
+ * The receive order of a stream pair next to a plain model of it, and messages that SCTP hands out
  * in parts.
  */
 #include "fuzz.h"

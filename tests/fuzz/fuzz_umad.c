@@ -333,7 +333,7 @@ static void step_umad_fuzz(struct ddps_rbuf *in)
 			   (w.fail_send ? DDPS_E_SYSTEM : 0));
 		break;
 	case 6:
-		for (unsigned i = 0; i < b >> 3; i++) /* many at once */
+		for (unsigned i = 0; i < b >> 3; i++) /* many together */
 			message_step(0x10, in);
 		break;
 	default:

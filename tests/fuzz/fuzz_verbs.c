@@ -3,7 +3,7 @@
  * The port of an adapter above an adapter in memory (tests/fabric) that is stuck: completions of what
  * was posted and of what was not, with any status and length; MADs and answers of the administration
  * good, spoilt and made up; events of any kind; tables, LIDs and states that change; calls that fail.
- * What an interface asks comes in between, also from inside what it is told.
+ * What an interface asks comes in between, also from inside the calls that inform it.
  *
  * The adapter has each buffer once, and no more of them than its queues hold; address handles in use
  * stay; what goes up fits; and nothing is left at the end.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two wires beside each other.  The input is a program for both ends of a session: requests of any
+ * The two wires next to each other.  The input is a program for both ends of a session: requests of any
  * kind, right and wrong ones, receives, regions that go, an end in order or none.  It is played over TCP
  * and over SCTP, in a kernel that loses nothing.  Whatever either user sees has to be the same: what
  * calls return, completions in their order with all that they say, events, errors, and the memory.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The regions of rdmap_rig.h: who may have them changed, and whether anybody else has. */
+/* The regions of rdmap_rig.h: whether only those have changed them who may. */
 #include "rdmap_rig_in.h"
 
 /* Tagged offsets of all but one are the same in every run, so what is sent is too. */

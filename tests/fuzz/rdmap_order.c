@@ -71,7 +71,7 @@ static void note_answer(struct order *o)
 		o->work[--nr].answered = true;
 }
 
-/* Inside the segment that is the answer it may be told already. */
+/* Inside the segment that is the answer it may be reported already. */
 static bool answered_now(const struct order *o, unsigned nr)
 {
 	unsigned last = o->ask_of[0];

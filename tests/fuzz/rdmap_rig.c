@@ -374,7 +374,7 @@ static void note_request(struct rig *g, const struct ddps_seg *seg)
 	}
 }
 
-/* What the target of an atomic had is what its requester is told. */
+/* What the target of an atomic had is what its requester gets. */
 static void check_original(struct rig *g, const struct ddps_seg *seg, const struct order_request *q)
 {
 	struct ddps_aresp a;

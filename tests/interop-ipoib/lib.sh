@@ -80,7 +80,7 @@ down() { # N: its status is that of the bridge
 	on "$1" "$sessctl" ipoib bridge down --tun "ib$1" && host_wait "node$1"
 }
 
-killed() { # N: at once, without a word to anybody
+killed() { # N: immediately, without a word to anybody
 	local p=pid_node$1
 	kill -KILL "${!p}" || fail "bridge $1 is not killed"
 	! wait "${!p}" 2>/dev/null || fail "bridge $1 ended well"

@@ -7,7 +7,7 @@ PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${LAB_CACHE:-$here/cache}${LAB_SUITE:+/suite-$LAB_SUITE}
 id=${LAB_ID:-main}
-# What its QEMU is called, so that it is told from others.
+# What its QEMU is called, so that it is distinguished from others.
 name=ddpsess-$(cksum <<<"$cache" | cut -d ' ' -f 1)-$id
 run=$cache/run/$id
 accel=${LAB_ACCEL:-tcg,thread=multi,tb-size=128}

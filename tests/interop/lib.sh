@@ -169,7 +169,7 @@ connected() { # OPTION...: the same, and it has to work
 	[ "$status" = 0 ] || fail "connect: status $status, $(head -n 1 "$work/connect.err")"
 }
 
-# The same, but the end may be a reset: siw can miss an RTR that a close follows at once.
+# The same, but the end may be a reset: siw can miss an RTR that a close follows immediately.
 established() { # OPTION...
 	connect "$@"
 	grep -q '"established"' "$work/connect.out" ||

@@ -23,7 +23,7 @@ judging() { # TSHARK-OPTION...
 }
 
 # tshark's judgement: each checksum is good, nothing is malformed.  On a busy machine tcpdump may miss
-# packets, which is told.
+# packets, which is reported.
 judge_sctp() {
 	local packets missed bad='_ws.malformed or _ws.expert.group == "Malformed"'
 	kill "$pid_capture"

@@ -431,7 +431,7 @@ static int opposite(int result, const char *name)
 	return result < 0 ? 0 : DDPS_E_SYSTEM;
 }
 
-/* What was made stays, and nobody hears of it: the context has it. */
+/* What was made stays, and nobody learns of it: the context has it. */
 #define OPPOSITE(f, params, args)                                                                  \
 	int __wrap_##f params                                                                      \
 	{                                                                                          \

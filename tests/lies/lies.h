@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What the tester is told wrongly.  Each kind has ways, numbered from 0. */
+/* What is reported wrongly to the tester.  Each kind has ways, numbered from 0. */
 enum lie_kind {
 	LIE_SEGMENT,  /* the n-th DDP segment */
 	LIE_MPA,      /* the n-th half of an MPA frame, or other octets of TCP */
@@ -22,7 +22,7 @@ enum lie_kind {
 
 /* The next run of a case is lied to so. */
 void lie_begin(enum lie_kind kind, unsigned way, unsigned n);
-/* From here on the truth.  Return: whether the lie was told. */
+/* From here on the truth.  Return: whether the lie was reported. */
 bool lie_end(void);
 /* What it was: for messages. */
 const char *lie_text(void);

@@ -5,7 +5,7 @@
  * said, its memory is not as it left it, a call of the library's or of the system's fails.  The case has to
  * fail then, and say why; what does little (a call interrupted) must not matter.  Prints "ok" and
  * "not ok" lines.
- * A part of the lies is told to a part of the cases, all of them with --all.
+ * A part of the lies is tried on a part of the cases, all of them with --all.
  * usage: lies [--all] [tcp|sctp [CASES]]	CASES: a pattern
  */
 #include "conform/run.h"
@@ -56,7 +56,7 @@ static void find_unnoticed_lie(unsigned wire, const struct cf_case *c, unsigned 
 	bad = true;
 }
 
-/* One run of a case.  Return: whether the lie was told. */
+/* One run of a case.  Return: whether the lie was reported. */
 static bool play_lie(unsigned wire, const struct cf_case *c, enum lie_kind kind, unsigned way,
 		     unsigned n, struct cf_result *res)
 {

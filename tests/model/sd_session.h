@@ -298,7 +298,7 @@ static void happens(struct w *w, unsigned x, unsigned ev, int stall)
 	case LOST:
 		lost(w);
 		break;
-	case ABORT: /* what was held back for the layer above is of no use to it now */
+	case ABORT: /* what was held back for the layer above is useless to it now */
 		step(w, x, of[ev]);
 		held_ones(w, x);
 		break;

@@ -145,7 +145,7 @@ by_hand() {
 }
 
 carrier() {
-	up 1 rc && up 2 rc --qpn 0x49 && up 3 ud # all at once: a crossed start
+	up 1 rc && up 2 rc --qpn 0x49 && up 3 ud # all simultaneously: a crossed start
 	check "three bridges start at once" ready 1 2 3
 	packets
 	check "one REQ by hand, and its answer" by_hand

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The tester of IPoIB against the bridge that ships, between network namespaces that this script makes and
-# removes: some runs, beside the traffic of another node.  A verdict is the same each time, and that of --self.
+# removes: some runs, next to the traffic of another node.  A verdict is the same each time, and that of --self.
 # usage: SESSCTL=... conform.sh [RUNS [LOOPS]]; LOOPS: so many programs that do nothing but compute
 # shellcheck disable=SC2154,SC2034,SC2317 # variables of lib.bash, calls by check
 set -u

@@ -17,7 +17,7 @@ on() { # ADDRESS: data goes there
 	echo "(.association.paths | any(.in_use and (.peer | startswith(\"$1\"))))"
 }
 
-# The first link is cut, then mended; when it is used again the other one is cut.
+# The first link is cut, then repaired; when it is used again the other one is cut.
 both_cut() { # URI FIRST SECOND
 	start_put "$work/file" "$1" both
 	until_status "$ACTIVE and (.sent > 4000000) and $(on "$2")" || return
@@ -45,7 +45,7 @@ first_is_primary() { # URI FIRST
 		"$work/put.json"
 }
 
-# Who opens the association needs to know one address only: it is told the others.
+# Who opens the association needs to know one address only: it learns the others.
 told() {
 	start_put "$work/small" "sctp://192.0.2.2:7174?backend=native&local=192.0.2.1,[2001:db8::1]" told
 	end_put "$work/small" told || return

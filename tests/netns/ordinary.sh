@@ -159,7 +159,7 @@ too_narrow() {
 		--peer-qpn 0x49 fe80::2 2>"$work/narrow" && grep 'an MTU below 336' "$work/narrow"
 }
 
-# The administration was told more than the network of a node carries: that node says so.
+# The administration was given more than the network of a node carries: that node says so.
 wider_than_the_node() {
 	in_ns 2 ip link set eth0 mtu 1500
 	up 1 rc && up 2 rc && ready 1 2 || return
@@ -228,14 +228,14 @@ taken_away() {
 	in_ns 2 ip addr del 10.9.0.77/24 dev ib0 && in_ns 2 ip addr del 10.9.0.2/24 dev ib0 || return
 	in_ns 3 ip link set eth0 up
 	up 3 rc && ready 3 && soon says 3 '^ib0: up' && pings 3 10.9.0.1 || return
-	# whoever has not heard of them gets no answer; another host can have them
+	# whoever has not learned of them gets no answer; another host can have them
 	! in_ns 3 ping -c 2 -W 1 10.9.0.77 && ! in_ns 3 ping -c 2 -W 1 10.9.0.2 &&
 		in_ns 3 ip addr add 10.9.0.77/24 dev ib0 && pings 1 10.9.0.77
 }
 
 two_prefixes() { # of one address
 	in_ns 2 ip addr add 10.9.0.78/24 dev ib0 && in_ns 2 ip addr add 10.9.0.78/25 dev ib0 && pings 1 10.9.0.78 &&
-		in_ns 2 ip addr del 10.9.0.78/25 dev ib0 && pings 3 10.9.0.78 # which has not heard of it
+		in_ns 2 ip addr del 10.9.0.78/25 dev ib0 && pings 3 10.9.0.78 # which has not learned of it
 }
 
 lease() { # OPTION...: of a client in the second node, whose device has no IPv4 address

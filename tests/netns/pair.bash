@@ -44,7 +44,7 @@ link() {
 	in_ns b ip addr add "$3" dev "$1" nodad && in_ns b ip link set "$1" up
 }
 
-cut() { # NAME: nothing comes through any more, and nobody is told
+cut() { # NAME: nothing comes through any more, and nobody is informed
 	in_ns between ip link set "$1a" nomaster
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP over a path that takes small packets only, between network namespaces that this script makes
-# and removes.  The router between them says so by ICMP, or tells nobody: a black hole.
+# and removes.  The router between them says so by ICMP, or informs nobody: a black hole.
 # usage: SESSCTL=... path.sh
 # shellcheck disable=SC2154,SC2034,SC2317 # variables of pair.bash, which calls these functions
 set -u

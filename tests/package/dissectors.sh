@@ -76,7 +76,7 @@ for wire in tcp sctp; do
 	compare sessctl
 done
 
-# A verbs program under the drop-in; the second process of the same name writes beside it.
+# A verbs program under the drop-in; the second process of the same name writes next to it.
 dropin() { # WIRE
 	local base=$work/rping.$1 port n
 	sessctl_run() { timeout 60 "$sessctl" run --transport "$1" --capture "$base" --retry 20 -- "${@:2}"; }

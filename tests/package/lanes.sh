@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What runs the suites hears of each that fails, hangs or leaves somebody behind, and still comes to its end.
+# What runs the suites learns of each that fails, hangs or leaves somebody behind, and still comes to its end.
 # shellcheck disable=SC2016 # what is to be expanded by the shells that this begins
 set -u
 cd "$(dirname "$0")/../.." || exit 1

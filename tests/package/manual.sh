@@ -61,7 +61,7 @@ variables() { # FILE...
 	grep -ohE 'DDPSESS_[A-Z0-9_]+' "$@" | sort -u
 }
 
-strange_variables() { # FILE...: read by nobody, or told of by nobody
+strange_variables() { # FILE...: read by nobody, or reported by nobody
 	variables "$@" >"$work/told"
 	find src tools python/ddpsess '(' -name '*.c' -o -name '*.py' ')' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} + | tr -d '"' | sort -u |
 		comm -3 - "$work/told"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Words that make pages, manuals, headers and comments hard to read do not come back:
+# Words that make pages, manuals, headers, comments and names of tests hard to read do not come back:
 # tests/package/words.tsv.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -46,8 +46,23 @@ printf 'Both start at once.\nIt is for who reads.\nPeers are told of it.\nWho as
 [ "$(strange "$work/page" | cut -d : -f 2 | sort -u | wc -l)" = 4 ] && [ "${#files[@]}" -gt 40 ]
 result $? "such words are found"
 
-mapfile -t sources < <(git ls-files 'src/*.[ch]' 'tools/*.[ch]' 'examples/*.[ch]' 'bench/*.[ch]')
+# names FILE...: of tests, with spaces
+names() {
+	sed -nE 's/^(Test|VT_TEST)\(\w+, (\w+).*/\2/p' "$@" | tr _ " "
+}
+
+# hashes FILE...: what is comment in scripts, like comments()
+hashes() {
+	mkdir -p "$work/comments"
+	awk -v to="$work/comments/" 'FNR == 1 { close(at); at = FILENAME; gsub("/", "!", at); at = to at }
+	{ print match($0, /(^|[ \t])# .*/) ? substr($0, RSTART) : "" >at }' "$@"
+}
+
+# Headers of earlier releases stay as they were.
+mapfile -t sources < <(git ls-files {src,tools,examples,bench,tests}/'*.[ch]' ':!tests/abi')
+mapfile -t scripts < <(git ls-files tests/'*.'{sh,bash,py} ':!tests/package/words.sh')
 comments "${sources[@]}"
+hashes "${scripts[@]}"
 (cd "$work/comments" && strange ./*) | tr "!" / >"$work/log"
 [ ! -s "$work/log" ]
 result $? "comments are in common words" "$work/log"
@@ -55,3 +70,17 @@ printf 'int told; /* it is told\n * at once */ char *s = "is told";\n' >"$work/o
 rm -r "$work/comments" && comments "$work/odd.c"
 [ "$(strange "$work"/comments/* | wc -l)" = 2 ]
 result $? "such words are found in comments, and only there"
+printf "ask 'is told' # it is told\n" >"$work/odd.sh"
+rm -r "$work/comments" && hashes "$work/odd.sh"
+[ "$(strange "$work"/comments/* | wc -l)" = 1 ]
+result $? "such words are found in comments of scripts"
+
+mapfile -t sources < <(git ls-files 'tests/*.c')
+names "${sources[@]}" >"$work/names"
+strange "$work/names" >"$work/log"
+[ ! -s "$work/log" ] && [ "$(wc -l <"$work/names")" -gt 3000 ]
+result $? "tests have names in common words" "$work/log"
+printf 'Test(a, it_is_told)\nVT_TEST(b, who_is_there)\n' >"$work/odd.c"
+names "$work/odd.c" >"$work/names"
+[ "$(strange "$work/names")" = "$work/names:1:it is told (rather: reported, informed, printed)" ]
+result $? "such words are found in names of tests"

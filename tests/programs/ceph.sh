@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Ceph with its messenger for RDMA: one monitor, one object store in memory.  `rados bench` writes and reads
-# objects that it compares, and an object is put and got back; Ceph's own TCP beside it.
+# objects that it compares, and an object is put and got back; Ceph's own TCP next to it.
 # usage: ceph.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # iSCSI over RDMA (iSER): tgt's target, and qemu-img with libiscsi as its initiator.  An image is
-# written and read back, and its digests compared; iSCSI over TCP beside it.
+# written and read back, and its digests compared; iSCSI over TCP next to it.
 # usage: iser.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What the scripts of make programs share: whole programs over the drop-in, each over both wires and,
-# where it has one, its own TCP mode beside them.  Their argument is the build.  One line a case.
+# where it has one, its own TCP mode next to them.  Their argument is the build.  One line a case.
 # shellcheck shell=bash disable=SC2034,SC2154
 . tests/verbs/lib.sh
 export DDPSESS_RETRY_MS=15000

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # MPICH through UCX, by datagrams (ud_verbs) and by sessions (rc_verbs): an exchange whose results are
-# known, and UCX's own TCP beside it.  Datagrams go over UDP, whatever the wire of sessions is.
+# known, and UCX's own TCP next to it.  Datagrams go over UDP, whatever the wire of sessions is.
 # usage: mpich.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -3,7 +3,7 @@
 # QEMU's live migration by RDMA: a guest that writes to its memory all the time is moved, and both
 # memories are compared.  Pre-copy, with all memory registered, and post-copy.
 # Post-copy has two races of QEMU's own (docs/programs.md).  Rules of delay keep out of their way, and a
-# run that shows one all the same is done again, three times more at most.
+# run that shows one nevertheless is done again, three times more at most.
 # usage: qemu.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -95,7 +95,7 @@ move() { # WIRE KIND
 }
 
 # QEMU's own races: it swaps the octets of a READY twice, since it has two receives on one buffer; and it
-# resumes a coroutine that has ended when it hears of the disconnect.
+# resumes a coroutine that has ended when it learns of the disconnect.
 raced() {
 	grep -q -e 'READY (2) control message.*(33554432)' -e 'process_incoming_migration_co: Assertion' \
 		"$work/to.log"

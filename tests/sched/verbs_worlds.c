@@ -245,7 +245,7 @@ static void get_from_new(void)
 	moved_seen++;
 }
 
-/* ---- worlds: what is to be told has happened when the threads begin, so that one preemption is enough ---- */
+/* ---- worlds: what is to be reported has happened when the threads begin, so that one preemption is enough ---- */
 
 static const char *two_get(void)
 {

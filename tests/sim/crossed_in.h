@@ -51,7 +51,7 @@ struct world {
 void crossed_send(void *user, const struct ddps_cm_send *s);
 int crossed_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req);
 
-/* crossed_linux.c: a node that does as Linux does has a packet to send, and hears of its connections. */
+/* crossed_linux.c: a node that does as Linux does has a packet to send, and learns of its connections. */
 void crossed_linux_traffic(struct node *n);
 void crossed_linux_report(struct node *n, const struct ddps_cm_report *r);
 /* Connection @id does not carry packets any more. */

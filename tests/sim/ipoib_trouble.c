@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happens to the nodes of a world of IPoIB beside what the network does. */
+/* What happens to the nodes of a world of IPoIB besides what the network does. */
 #include "sim/ipoib_world.h"
 
 void moves(struct node *n)

@@ -151,7 +151,7 @@ void timers(struct node *n, const struct ddps_ib_pkt *p);
 /* What is done from now on is done by @n, with the memory that its host has. */
 void be(const struct node *n);
 void begin(struct node *n);
-/* Nobody is told. */
+/* Nobody is informed. */
 void finish(struct node *n);
 void send_ip(struct node *n, unsigned to, size_t len);
 /* A length that may leave in one packet, if both have connections. */

@@ -134,7 +134,7 @@ void begin(struct node *n)
 
 	calls.trace = getenv("DDPS_SIM_TRACE") ? on_trace : NULL;
 	be(n);
-	kern.f.memory = 0; /* what fails here is the program's to tell of */
+	kern.f.memory = 0; /* what fails here is the program's to report */
 	if (!n->life++ || !world.same_numbers)
 		n->seed = (uint32_t)draw_ipoib_world(UINT32_MAX);
 	n->stopped = n->away = false;

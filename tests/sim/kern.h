@@ -58,7 +58,7 @@ struct kern {
 	size_t datagrams;	/* of one socket, unread */
 	unsigned mtu;
 	unsigned liars;	     /* hosts, as bits: what they send goes through kern_lie_...() */
-	bool gso, tells;     /* tells: routers say what is too long for them */
+	bool gso, tells;     /* the second: routers say what is too long for them */
 	bool sctp;	     /* it has SCTP ... */
 	unsigned sctp_udp;   /* ... also in UDP, at this port */
 	unsigned streams;    /* ... of so many at most; 0: as many as asked for */

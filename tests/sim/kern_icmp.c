@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Errors of datagrams, as Linux tells of them: the next call fails with the one that came last, once, even
+ * Errors of datagrams, as Linux reports them: the next call fails with the one that came last, once, even
  * if there is something to be read; all are in a queue, which is read apart.
  */
 #include "sim/kern_in.h"
@@ -14,7 +14,7 @@
 struct kern_icmp {
 	struct kern_icmp *next;
 	uint64_t at;
-	bool here; /* it has arrived, and the next call was to tell of it */
+	bool here; /* it has arrived, and the next call was to report it */
 	struct sock_extended_err e;
 	unsigned host; /* and where it went */
 	uint16_t port;

@@ -52,7 +52,7 @@ struct kern_file {
 	bool fragments;		  /* routers may cut its datagrams */
 	bool told;		  /* of errors: IP_RECVERR */
 	uint32_t group, joined;	  /* a group's socket: bound to, and a member of; host order */
-	int error;		  /* which the next call tells of */
+	int error;		  /* which the next call reports */
 };
 
 struct kern_file *kern_file(int fd);
@@ -98,7 +98,7 @@ uint32_t kern_tcp_ready(struct kern_file *f);
 void kern_tcp_close(struct kern_file *f);
 int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port);
 void kern_tcp_disconnect(struct kern_file *f);
-/* The stream has ended; @err waits to be read, unless a call has told of it. */
+/* The stream has ended; @err waits to be read, unless a call has reported it. */
 void kern_tcp_lost(struct kern_file *f, int err);
 int kern_tcp_error(struct kern_file *f);
 size_t kern_tcp_unread(struct kern_file *f);

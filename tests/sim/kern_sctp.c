@@ -193,7 +193,7 @@ static void meet(struct kern_sctp *t, struct kern_sctp *c)
 	note_up(t);
 }
 
-/* An end of the listener's, with what its socket was told. */
+/* An end of the listener's, with what its socket was given. */
 static struct kern_sctp *child(const struct kern_file *l, const struct kern_file *f)
 {
 	struct kern_sctp *c = kern_sctp_new();

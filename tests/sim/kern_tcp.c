@@ -18,7 +18,7 @@ struct kern_tcp {
 	size_t unread;		     /* and on their way here */
 	uint64_t up_at, last_at;     /* up_at: when connect is through */
 	uint64_t fin_at, rst_at;     /* when these arrive; KERN_NONE: they do not */
-	bool fin_sent, linger, dead; /* dead: told of it */
+	bool fin_sent, linger, dead; /* dead: informed of it */
 	int err;
 	unsigned peer_host, who;
 	uint16_t peer_port;

@@ -45,7 +45,7 @@ static void enqueue(struct kern_file *f, struct kern_dgram *d)
 	f->ndgrams++;
 }
 
-/* Those that found nobody by now: their senders are told. */
+/* Those that found nobody by now: their senders are informed. */
 static void bounce(void)
 {
 	struct kern_file *from;

@@ -70,7 +70,7 @@ static const struct sent *latest(unsigned i, uint32_t cum)
 	return found;
 }
 
-/* What was sent once and is acknowledged tells the RTT: no T3 waits doubled any more, and if one was too
+/* What was sent once and is acknowledged shows the RTT: no T3 waits doubled any more, and if one was too
  * early the next is not sooner than that. */
 static void measured(const struct side *s, const struct ddps_sctp_assoc *a, unsigned i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How long things take in a world: what is to be told, what is waited for, what is measured. */
+/* How long things take in a world: what is to be reported, what is waited for, what is measured. */
 #include "sim/sctp_world.h"
 
 static uint32_t tsn_of(const uint8_t *p)
@@ -7,7 +7,7 @@ static uint32_t tsn_of(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* What has left tells of all up to there: it is on its way. */
+/* What has left reports all up to there: it is on its way. */
 void times_sent(struct side *s, const uint8_t *p, size_t len)
 {
 	struct ddps_rbuf r = ddps_sc_chunks(p, len);
@@ -29,7 +29,7 @@ void times_sent(struct side *s, const uint8_t *p, size_t len)
 	}
 }
 
-/* Each event is followed by all output that there is: what has arrived has been told then, or there
+/* Each event is followed by all output that there is: what has arrived has been reported then, or there
  * is a time for it.  A peer that is not told would have to ask, by a T3. */
 static void does_sctp_times_tell(const struct side *s, const struct ddps_sctp_assoc *a)
 {

@@ -2,7 +2,7 @@
 /* Worlds in which all is well but for one trouble: how long that is felt is known. */
 #include "sim/sctp_world.h"
 
-/* All of it begins at once, so that it is there when the trouble comes. */
+/* All of it begins immediately, so that it is there when the trouble comes. */
 static void well(unsigned slots)
 {
 	struct sn_net *n = &w.net;
@@ -92,7 +92,7 @@ void trouble_choose(void)
 	w.paths = w.trouble == FAILS ? 2 : 1;
 	if (w.trouble == LOSES)
 		jitters();
-	if (w.trouble != SLOWS && w.trouble != RESTS) /* a SACK beside DATA is lost with it */
+	if (w.trouble != SLOWS && w.trouble != RESTS) /* a SACK next to DATA is lost with it */
 		w.rtt_most = 0;
 	habits();
 	if (w.eager) {

@@ -56,7 +56,7 @@ struct side {
 	unsigned crawls; /* T3s that brought something, since all is calm */
 	struct row row[2];
 	uint32_t told,
-		told_high; /* TSNs that the peer was told of: all up to here, and the highest */
+		told_high; /* TSNs that the peer was informed of: all up to here, and the highest */
 	bool tells;	   /* ... at all */
 	unsigned to_send, sent, received;
 	uint64_t acked, before; /* before: messages of the association before a restart */
@@ -84,9 +84,9 @@ enum trouble {
 	FAILS,	  /* the primary paths are dead for a while */
 	TROUBLES,
 	/* Contact with other hosts, by the seed alone: no association ends by it. */
-	REFUSES = TROUBLES, /* nobody takes SCTP at the primary addresses any more, as ICMP tells */
+	REFUSES = TROUBLES, /* nobody takes SCTP at the primary addresses any more, as ICMP says */
 	CLAIMS,		    /* the same of the other addresses, from the beginning */
-	SWITCHES	    /* a switch takes 1500 octets where 9000 went, and tells nobody */
+	SWITCHES	    /* a switch takes 1500 octets where 9000 went, and informs nobody */
 };
 
 struct world {
@@ -105,7 +105,7 @@ struct world {
 	enum trouble trouble;
 	unsigned trouble_turn; /* when it comes at the earliest */
 	bool troubled;	       /* it has come */
-	bool eager;	       /* from then on whoever has something to send sends it at once */
+	bool eager;	       /* from then on whoever has something to send sends it immediately */
 	bool brief;	       /* all messages are short */
 	bool trickles;	       /* ... of few octets, one at a time */
 	uint64_t well_at;      /* from then on nothing is lost but for its size */

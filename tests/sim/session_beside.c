@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sessions beside others that never have enough: those move all that they can, from a queue of
+ * Sessions next to others that never have enough: those move all that they can, from a queue of
  * completions that need not run empty.  Meanwhile short ones of the same contexts come, ask for little
  * and go, and each step of theirs is taken in time.  The clock goes on with each turn of a program, and
  * with each system call.
@@ -52,7 +52,7 @@ static struct machine {
 	struct ddps_cq *cq;
 	struct ddps_listener *listener;
 	bool polls; /* its program does nothing else */
-	int batch;  /* completions that it takes at once */
+	int batch;  /* completions that it takes in one call */
 	uint64_t naps_until;
 } machine[HOSTS];
 
@@ -212,7 +212,7 @@ static void free_at_session_beside(struct talk *t)
 	t->phase = AWAY;
 }
 
-/* The other end hears of it, wherever that is just now. */
+/* The other end learns of it, wherever that is just now. */
 static void quits(struct talk *t)
 {
 	struct side *b = &t->side[1];
@@ -283,7 +283,7 @@ static void begins_life(struct talk *t)
 	ask_beside_peer(t, near ? 0 : other, near ? other : 0);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void take_session_beside_events(struct machine *m)
 {

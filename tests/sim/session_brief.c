@@ -119,7 +119,7 @@ static void begin_session_brief_world(unsigned i)
 	listens(i);
 }
 
-/* The program on host @i ends; @killed: no word is heard of it. */
+/* The program on host @i ends; @killed: nobody gets a word of it. */
 static void ends(unsigned i, bool killed)
 {
 	kern.mute = killed ? 1u << i : 0;
@@ -307,7 +307,7 @@ static void does_session_brief_leave(struct talk *t)
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		if (who == !k) /* it hears of it */
+		if (who == !k) /* it learns of it */
 			continue;
 		enter_brief_side(t->side[k].host);
 		check(!ddps_disconnect(t->side[k].ep), "disconnect");
@@ -369,7 +369,7 @@ static void check_brief_goes_on(struct talk *t)
 	}
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void take_session_brief_rejected(struct side *s, const struct ddps_event *ev)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A crowd: several programs, some of one address, call one that listens, many times and many at once.
+ * A crowd: several programs, some of one address, call one that listens, many times and many simultaneously.
  * Some are rejected, some send what nobody takes, some are killed.  Nothing is lost on the way.  Whatever
  * the others do, a call is answered soon.
  */

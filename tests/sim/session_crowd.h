@@ -27,7 +27,7 @@ enum phase { NOBODY, ASKED, THERE, LEFT };
 struct call;
 struct leg {
 	struct call *call;
-	unsigned id, program; /* 0: of who asks */
+	unsigned id, program; /* 0: of whoever asks */
 	struct ddps_ep *ep;
 	bool there, over;
 	unsigned posted, done;

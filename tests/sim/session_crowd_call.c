@@ -176,7 +176,7 @@ void crowd_leaves(struct call *c)
 	}
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void take_session_crowd_call_rejected(struct leg *l, const struct ddps_event *ev)
 {
@@ -190,7 +190,7 @@ static void take_session_crowd_call_rejected(struct leg *l, const struct ddps_ev
 	l->over = true;
 }
 
-/* An end that nobody has asked for is an end of what waited too long, of what was killed, or of a peer that
+/* An unrequested end is an end of what waited too long, of what was killed, or of a peer that
  * takes what others wait for. */
 static void note_crowd_over(struct leg *l, const struct ddps_event *ev)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host that lies.  The library runs there too, so that its sessions come about and have a state;
+ * A host that lies.  The library runs there too, so that its sessions begin and have a state;
  * what it sends is changed on its way out, and more is sent than it says: MPA frames in a stream,
  * messages over SCTP, SCTP packets.  All checksums are right, but where the lie is a wrong one.
  */
@@ -148,11 +148,11 @@ static size_t alter_session_lies(const struct lies *l, uint8_t *s, size_t len)
 	return len;
 }
 
-/* One that nobody has asked for, into @s, which has room for 2048 octets. */
+/* An unrequested one, into @s, which has room for 2048 octets. */
 static size_t forge(const struct lies *l, uint8_t *s)
 {
 
-	/* What answers a request finds one open, more often than not. */
+	/* What answers a request usually finds one open. */
 	const unsigned ops[] = { (unsigned)sim_like(12), DDPS_OP_WIRE_WRITE,
 				 DDPS_OP_WIRE_WRITE,	 DDPS_OP_WIRE_READ_REQ,
 				 DDPS_OP_WIRE_READ_RESP, DDPS_OP_WIRE_ATOMIC_RESP };

@@ -12,9 +12,9 @@
 #define BIG   (256u * 1024)
 #define MOST  64u
 #define MUCH  (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
-#define SOON  2u	  /* seconds until either end is told then */
+#define SOON  2u	  /* seconds until either end is informed then */
 #define LATE  40u	  /* or at all events: see DRAIN_MS, LEAVE_MS */
-#define FEW   1024u	  /* octets that arrive all the same, and what follows them */
+#define FEW   1024u	  /* octets that arrive nevertheless, and what follows them */
 #define HELD  10u	  /* seconds for which a close may wait behind them */
 #define WORDS 4u	  /* of the peer, at most */
 #define WORD  64u
@@ -160,7 +160,7 @@ static size_t shut(uint8_t *p, size_t len)
 	return len;
 }
 
-/* Returns whether this end is told of the end, too. */
+/* Returns whether this end is informed of the end, too. */
 static bool given_up(unsigned way)
 {
 	struct side *s = enter_stuck_side(0);

@@ -2,7 +2,7 @@
 /* What happens to hosts and to the network while sessions go on. */
 #include "sim/session_in.h"
 
-/* Everything a host has is gone, and nobody is told; it begins anew. */
+/* Everything a host has is gone, and nobody is informed; it begins anew. */
 static void restart_session_trouble(unsigned i)
 {
 	const struct kern_faults f = kern.f;
@@ -36,7 +36,7 @@ static bool asked_by_nobody(unsigned i)
 	return true;
 }
 
-/* A listener goes, and may come back at once: whoever asks then finds it there. */
+/* A listener goes, and may come back immediately: whoever asks then finds it there. */
 static void listen_anew(unsigned i, bool tcp)
 {
 	if (world.quiet && !asked_by_nobody(i))

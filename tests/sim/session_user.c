@@ -321,7 +321,7 @@ static unsigned own_memory(struct end *e, struct ddps_sge *sge)
 	return i + 1;
 }
 
-/* The last one tells that all have left. */
+/* The last one says that all have left. */
 static unsigned silent(struct end *e, double share)
 {
 	return own_chance(e, share) && e->ops + 1 < e->to_post ? DDPS_WR_SILENT : 0u;

@@ -11,10 +11,10 @@
  * session_model.c   what may be seen
  * session_stuck.c   a world of its own: a peer that does not read
  * session_bulk.c    another one: much to say, both ways
- * session_crowd.c   another one: many programs that call at once, killed, rejected, held up
+ * session_crowd.c   another one: many programs that call simultaneously, killed, rejected, held up
  * session_brief.c   another one: short sessions, and how long each of their steps takes
  * session_counts.c  what contexts count, counted again
- * session_beside.c  another one: short sessions beside others that never have enough
+ * session_beside.c  another one: short sessions next to others that never have enough
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"

@@ -193,7 +193,7 @@ static bool settled(const struct pair *p)
 	return (a->final || !model_waits(a)) && (b->final || !model_waits(b));
 }
 
-/* With nothing in its way all that was asked for is done; or the session ends by itself, since its user
+/* With nothing in its path all that was asked for is done; or the session ends by itself, since its user
  * would wait for it. */
 static bool settle_session_worlds(void)
 {

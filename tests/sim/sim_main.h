@@ -2,7 +2,7 @@
 #ifndef SIM_MAIN_H
 #define SIM_MAIN_H
 /*
- * Worlds by seed.  A program has one kind of world; this runs as many of them as it is told, in two
+ * Worlds by seed.  A program has one kind of world; this runs as many of them as asked for, in two
  * processes, and says which seed failed and how to play it again.
  *
  *	PROGRAM SEED COUNT [SECONDS]	from SEED on, until COUNT units were done or so long

@@ -2,7 +2,7 @@
 /*
  * When all else is over: a program of several threads.  One serves, two dial, one takes the completions
  * of all of them from one queue.  Each ends what it has when it likes to, while others use what belongs to
- * it: who dials goes before it has an answer, who serves answers somebody who has gone.
+ * it: the caller goes before it has an answer, the one that serves answers somebody who has gone.
  */
 #include "sim/verbs_world.h"
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ struct life {
 };
 
 static struct {
-	struct rdma_event_channel *ch[2]; /* of who serves; the listener moves between them */
+	struct rdma_event_channel *ch[2]; /* of whoever serves; the listener moves between them */
 	struct rdma_cm_id *listen;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of a world of verbs: how they come about, and how they end.  In a poor world a call may
+ * Connections of a world of verbs: how they begin, and how they end.  In a poor world a call may
  * fail.  Then the program gives the connection up, and frees what it has of it.
  */
 #include "sim/verbs_world.h"

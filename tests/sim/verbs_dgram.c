@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs of type UD beside the connections of a world: they send to each other, to themselves, to
+ * Queue pairs of type UD next to the connections of a world: they send to each other, to themselves, to
  * groups and to whoever has sent to them.  They come into groups and leave them, end and begin anew.
  * Some messages are wrong: their Q_Key, the number that they go to, their length, their memory.
  */
@@ -177,7 +177,7 @@ static void build_verbs_dgram(struct node *d, struct ibv_send_wr *wr, struct ibv
 	m->len += !m->len && !m->imm;
 	for (unsigned i = 0; i < sizeof m->octets; i++)
 		m->octets[i] = i ? (uint8_t)(n * 31 + i * 7 + d->id * 101) : (uint8_t)n;
-	/* The last one tells that all have gone. */
+	/* The last one says that all have gone. */
 	m->silent = n + 1 < DGRAMS && sim_happens(SIM_silent, node_owner(d), n, 0.3);
 	cut = (uint32_t)draw_verbs(m->len + 1);
 	sge[0] = (struct ibv_sge){ (uintptr_t)m->octets, cut, d->mr->lkey };
@@ -270,7 +270,7 @@ static bool all_gone(void)
 	return true;
 }
 
-/* Whoever is not told of what has come looks for it: that is not missing, but the telling is. */
+/* Whoever is not informed of what has come looks for it: that is not missing, but the report is. */
 static void settle_verbs_dgram(void)
 {
 	dgrams.settled = true;

@@ -63,7 +63,8 @@ struct node {
 		uint64_t from, to;
 	} in[GROUPS][JOINS];
 	unsigned joins[GROUPS];
-	unsigned last[NODES][GROUPS + 1]; /* heard of each sender: of its own and of each group's */
+	unsigned last[NODES]
+		     [GROUPS + 1]; /* what came from each sender: of its own and of each group's */
 };
 
 struct dgrams {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How queue pairs of datagrams come about and go.  In a poor world each call of that may fail, and leaves
+ * How queue pairs of datagrams begin and go.  In a poor world each call of that may fail, and leaves
  * nothing behind then.  There the program makes many more of them than it has a use for.
  */
 #include "sim/verbs_dgram.h"

@@ -244,7 +244,7 @@ static bool is_verbs_dgram_seen_woken(struct node *d)
 	return true;
 }
 
-/* Whoever has armed the queue looks again when it is told, and once behind each arming. */
+/* Whoever has armed the queue looks again when it is informed, and once behind each arming. */
 bool node_fetch(struct node *d)
 {
 	bool any;

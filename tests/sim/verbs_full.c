@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A completion queue that is too small for what its queue pair is asked to receive, and a program that fetches
- * nothing until it is told: the queue is lost, and so is the connection, on both sides, once each.  What it
+ * nothing until it is informed: the queue is lost, and so is the connection, on both sides, once each.  What it
  * held is still there, and nothing else is altered.
  */
 #include "sim/verbs_oob.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two queue pairs that a program connects itself, by number and GID.  They send to each other, and one goes
- * when it has all that it waits for.  As on InfiniBand nobody is told of that: what it has sent
+ * when it has all that it waits for.  As on InfiniBand nobody is informed of that: what it has sent
  * arrives, the other's receives stay where they are, and no channel has an event.
  */
 #include "sim/verbs_oob.h"
@@ -153,7 +153,7 @@ static void go(struct oob_side *s)
 	check(!is_verbs_oob_woken(s), "a queue pair that goes is told of");
 }
 
-/* It has all, and is told of nothing more. */
+/* It has all, and is informed of nothing more. */
 static void in_silence(struct oob_side *s)
 {
 	const uint64_t until = kern.now + SILENCE;
@@ -208,10 +208,10 @@ void oob_play(void)
 	if (quiet)
 		in_silence(other);
 	look_until(kern.now + PATIENCE, other);
-	other->armed = false; /* look, whoever tells of what */
+	other->armed = false; /* look, whoever reports what */
 	look_until(kern.now + SILENCE, NULL);
 	check(has_all(other), "%u of %u messages of one that has gone", other->heard, first->says);
-	if (!w.failed && draw_verbs(2)) { /* what the program does itself is told of */
+	if (!w.failed && draw_verbs(2)) { /* what the program does itself is reported */
 		other->error = true;
 		check(!ibv_modify_qp(other->qp, &err, IBV_QP_STATE), "to ERR");
 		look_until(kern.now + SILENCE, NULL);

@@ -2,7 +2,7 @@
 /*
  * Worlds in which memory, descriptors and calls of the system fail.  A call of the drop-in may fail
  * there.  Then it says why, and leaves nothing behind.  And what any world has to come to while nothing
- * fails: all that was asked for is done, or the connection has ended and both sides were told.
+ * fails: all that was asked for is done, or the connection has ended and both sides were informed.
  */
 #include "sim/verbs_dgram.h"
 #include <arpa/inet.h>

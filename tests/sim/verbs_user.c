@@ -47,7 +47,7 @@ static void build_verbs_user(struct end *e, struct ibv_send_wr *wr, struct ibv_s
 			       .op = ops[draw_verbs(6)],
 			       .slot = n,
 			       .len = (uint32_t)draw_verbs(draw_verbs(2) ? MAX + 1 : 100) };
-	/* The last one tells that all have. */
+	/* The last one says that all have. */
 	r->silent = n + 1 < MSGS && sim_happens(SIM_silent, get_end_owner(e), n, 0.3);
 	*sge = (struct ibv_sge){ (uintptr_t)e->out[n], r->len, e->mr->lkey };
 	*wr = (struct ibv_send_wr){ .wr_id = n,
@@ -257,7 +257,7 @@ static bool look_untold(struct end *e)
 
 /*
  * Either way is right: to arm the queue and look once more, or to arm it when there is nothing else to do.
- * What came after the last look is told, too.
+ * What came after the last look is reported, too.
  */
 bool user_look(struct end *e)
 {
@@ -286,7 +286,7 @@ bool user_at_rest(struct end *e)
 	return !fetch_all(e);
 }
 
-/* It is told behind what came before it, unless the program fetches nothing for long. */
+/* It is reported behind what came before it, unless the program fetches nothing for long. */
 void user_told(struct end *e)
 {
 	e->behind = !w.poor && !e->disconnected && kern.now - e->looked < HELD;

@@ -54,7 +54,7 @@ enum {
 	T_NO_CALL
 };
 
-/* An end's memory window: of no use, being bound, the peer's to write through, its own alone; the peer
+/* An end's memory window: useless, being bound, the peer's to write through, its own alone; the peer
  * has asked for its end, or the end itself has. */
 enum window { WIN_NONE, WIN_BINDING, WIN_OPEN, WIN_PRIVATE, WIN_CLOSING };
 /* Each end has one, in some worlds. */
@@ -81,8 +81,8 @@ struct end {
 	struct rdma_cm_id *cm;
 	struct ibv_cq *cq;
 	struct ibv_comp_channel
-		*channel; /* it looks for completions when it is told that there are some */
-	bool armed, arms_late, hasty; /* hasty: it does not always wait until it is told */
+		*channel; /* it looks for completions when it is informed that there are some */
+	bool armed, arms_late, hasty; /* hasty: it does not always wait until it is informed */
 	uint32_t looks;
 	uint64_t looked;   /* when it found that there were no more */
 	struct ibv_pd *pd; /* of its own, where receives are in a shared queue */
@@ -96,9 +96,9 @@ struct end {
 	bool dead, disconnected, flushed;
 	bool last_wqe; /* it takes no receive of the shared queue any more */
 	bool refused;  /* the peer has answered a request of it by a Terminate ... */
-	bool fatal;    /* ... and it was told that its queue pair failed, by an event */
+	bool fatal;    /* ... and it was informed that its queue pair failed, by an event */
 	bool up;
-	bool behind; /* it is told of the end, and has looked shortly before: all messages have come */
+	bool behind; /* it is informed of the end, and has looked shortly before: all messages have come */
 	bool lost; /* it cannot go on with its connection ... */
 	bool gone; /* ... which has been given up */
 	bool left; /* it has destroyed its queue pair without waiting for the end of its connection */
@@ -175,7 +175,7 @@ void connect_all(void);
 void events(void);
 void end_over(struct end *e);
 void end_free(struct end *e);
-/* All has been done.  It ends the connection, and destroys its queue pair at once. */
+/* All has been done.  It ends the connection, and destroys its queue pair immediately. */
 void end_leave(struct end *e);
 
 /* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
@@ -206,7 +206,7 @@ void wait_until_done(void);
 
 /* verbs_window.c: what else may be posted where there are windows.  Returns whether @wr is that. */
 bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r);
-/* A Write of @e may go through the peer's window, and in an untidy world beside it; then @wr says so. */
+/* A Write of @e may go through the peer's window, and in an untidy world next to it; then @wr says so. */
 void window_use(struct end *e, struct ibv_send_wr *wr, struct request *r);
 /* Type 1 has a call of its own, on any queue pair of the domain. */
 void window_bind(struct end *e);
@@ -234,7 +234,7 @@ bool user_look(struct end *e);
 bool user_at_rest(struct end *e);
 /* Its channel has an event, which is taken. */
 bool user_woken(struct end *e);
-/* The end of its connection has been told. */
+/* The end of its connection has been reported. */
 void user_told(struct end *e);
 /* Nothing that would tell is still to complete. */
 bool user_answered(const struct end *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The drop-in in the simulated kernel: a program of verbs, by seed, with connections to itself.  The
- * library's thread and the one that hands out events run beside it, in an order by seed.  Each world
+ * library's thread and the one that hands out events run next to it, in an order by seed.  Each world
  * has a process of its own, for a process has one drop-in.
  */
 #include "sched/sched.h"

@@ -289,7 +289,7 @@ static bool next_order(int order, struct plan *p)
 	return read(order, p, sizeof *p) == sizeof *p;
 }
 
-/* Tells its URI, then of each session that @order asks for. */
+/* Prints its URI, then each session that @order asks for. */
 static _Noreturn void run_reader(enum wire wire, int order, int over, int news)
 {
 	struct ddps_listener *l;

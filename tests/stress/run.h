@@ -31,7 +31,7 @@ struct stress {
 	const struct stress_op *ops;
 	unsigned nops;
 	void (*open)(uint64_t seed);
-	/* Returns how many connections came about beside those for pings. */
+	/* Returns how many connections began next to those for pings. */
 	unsigned (*close)(void);
 	int (*child)(void); /* in a child of fork; 0: all is as it should be there */
 };

@@ -346,7 +346,7 @@ static void do_wait_event(struct stress_worker *t)
 	CHECK(!err || err == DDPS_E_TIMEDOUT || err == DDPS_E_AGAIN);
 }
 
-/* One at a time: a request that has gone is told of to whoever asks next. */
+/* One at a time: a request that has gone is reported to whoever asks next. */
 static void do_serve(struct stress_worker *t)
 {
 	struct ddps_event ev;

@@ -30,7 +30,7 @@ struct end {
 	struct ibv_comp_channel *cc;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
-	bool up; /* it has been told so */
+	bool up; /* it has been informed of that */
 };
 
 /* Whoever uses it holds the lock for reading, whoever makes or destroys something of it for writing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_TEST_CHILD_H
 #define DDPS_TEST_CHILD_H
-/* Children of fork that go on living beside a parent that uses the library. */
+/* Children of fork that go on living next to a parent that uses the library. */
 #include "support/leave.h"
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -3,7 +3,7 @@
 #define MPA_WORLD_H
 /*
  * For the tests of the TCP driver: an environment with a loop, a listener, a layer above that
- * writes down what it is told and can be scripted, and bare TCP peers.
+ * writes down what is reported to it and can be scripted, and bare TCP peers.
  */
 #include "common/llp.h"
 #include "mpa_tcp/mpa_conn.h"
@@ -447,7 +447,7 @@ static inline bool mpa_under_valgrind(void)
 
 /* ---- bare TCP peers ---- */
 
-/* What is sent leaves at once, also when a reset follows. */
+/* What is sent leaves immediately, also when a reset follows. */
 static inline void mpa_bare_nodelay(int fd)
 {
 	int one = 1;

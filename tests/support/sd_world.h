@@ -41,7 +41,7 @@ struct sd_world {
 	struct ddps_llp_listen_param lparam;
 	struct ddps_llp_param param;
 	struct ddps_llp_listener *listener;
-	/* requests: answered at once if @accept, else kept */
+	/* requests: answered immediately if @accept, else kept */
 	bool accept;
 	unsigned accept_send; /* segments an accepted session sends */
 	struct sd_ulp *req;   /* in order of arrival; never freed before the end */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs what registered itself; see criterion/criterion.h beside this file.  Each test has a process
+ * Runs what registered itself; see criterion/criterion.h next to this file.  Each test has a process
  * of its own, as with Criterion: the drop-in reads its settings once.
  */
 #include "criterion/criterion.h"

@@ -299,7 +299,7 @@ Test(conform_packet, shutdowns_that_are_none)
 	take_conform_packet_down();
 }
 
-/* Both ends at once (RFC 9260 section 9.2), and the target's end. */
+/* Both ends simultaneously (RFC 9260 section 9.2), and the target's end. */
 Test(conform_packet, shutdowns)
 {
 	for (unsigned i = 0; i < 2; i++) {

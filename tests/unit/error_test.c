@@ -103,7 +103,7 @@ Test(error, errno_maps_to_a_code)
 	cr_expect_eq(ddps_err_from_errno(EACCES), DDPS_E_SYSTEM);
 }
 
-Test(error, one_is_kept_until_it_is_told)
+Test(error, one_is_kept_until_it_is_reported)
 {
 	struct ddps_kept_error k = { 0 };
 	struct ddps_error e = ddps_error_make(DDPS_E_RESET, EPERM, "first");

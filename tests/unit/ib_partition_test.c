@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A subnet of several partitions: who gets paths, groups and reports from the administration. */
+/* A subnet of several partitions: which node gets paths, groups and reports from the administration. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ipoib_cm/sa/sa.h"

@@ -37,7 +37,7 @@ QpTest(a_tick_before_its_time_does_nothing)
 	cr_expect_eq(a.n_out + a.n_failed, 0);
 }
 
-/* An illegal packet ends a reliable connection, and its sender is told. */
+/* An illegal packet ends a reliable connection, and its sender is informed. */
 static void illegal(uint8_t op, size_t len, unsigned pad)
 {
 	static const uint8_t data[DDPS_IB_MTU_MAX + 4];

@@ -51,7 +51,7 @@ QpTest(rc_loses_nothing)
 		send_ib_qp(&a, 10 * MTU);
 		flow(&a, lost);
 		settle_ib_qp();
-		if (lost == 9) { /* nothing behind it tells of the gap */
+		if (lost == 9) { /* nothing behind it reports the gap */
 			cr_expect_eq(b.n_msg, 9);
 			tick_ib_qp(&a);
 			cr_expect_eq(now - 1000 * MS, 50 * MS);

@@ -35,7 +35,7 @@ static unsigned n_wire;
 static struct ddps_sa *sa;
 static struct node node[NODES]; /* LIDs from 2 */
 static uint64_t now;
-static bool deaf;	  /* the administration hears nothing */
+static bool deaf;	  /* the administration gets nothing */
 static uint64_t renew_ns; /* of subscriptions; 0: the default */
 static bool refusing;	  /* it grants no subscription */
 static bool gone[NODES];  /* nothing comes from it or to it */

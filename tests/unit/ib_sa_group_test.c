@@ -82,7 +82,7 @@ static unsigned n_held(const struct node *n)
 	return k;
 }
 
-/* What sending needs is not to be had: it is said, no membership stays, and it is tried again. */
+/* What sending needs is not available: it is said, no membership stays, and it is tried again. */
 Test(ib_sa, contact_32_a_group_that_cannot_be_held, .init = init, .fini = fini)
 {
 	const struct ddps_sa_mcm *rec;
@@ -184,7 +184,7 @@ Test(ib_sa, what_is_answered_twice_is_late, .init = init, .fini = fini)
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad, 0);
 
 	ddps_sac_leave(node[0].c, group1, now);
-	ddps_sa_rx(sa, wire[0].from, wire[0].mad, now); /* all hear of it, and one hears it twice */
+	ddps_sa_rx(sa, wire[0].from, wire[0].mad, now); /* all learn of it, and one gets it twice */
 	cr_assert_eq(n_wire, 1 + NODES + 1);
 	memcpy(mad, wire[n_wire - 2].mad, sizeof(mad));
 	put_ib_sa(SA_LID, wire[n_wire - 2].to, mad);

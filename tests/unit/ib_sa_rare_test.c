@@ -384,7 +384,7 @@ static uint16_t subscribe_ib_sa_rare(uint16_t lid, const struct ddps_sa_inform *
 	return ask_ib_sa_rare(lid, DDPS_SA_SET, DDPS_SA_INFORM_INFO, 0, mad).status;
 }
 
-/* How many are told of a group that nobody has had, and that @lid makes. */
+/* How many are informed of a group that nobody has had, and that @lid makes. */
 static unsigned count_informed_by(uint16_t lid, unsigned nr)
 {
 	uint64_t n = ddps_sa_stats(sa)->sa_reports;

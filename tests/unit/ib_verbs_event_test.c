@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port of an adapter: what it tells of itself, when what it then says is not what was hoped for. */
+/* The port of an adapter: what it says of itself, when what it then says is not what was hoped for. */
 #include "ib_verbs_fixture.h"
 
 static void bring_port_event(unsigned i, enum ibv_event_type type)
@@ -42,7 +42,7 @@ Test(ib_verbs_event, what_is_up_comes_up_once, .init = init, .fini = fini)
 }
 
 /* Of what a port says that is down, nothing is taken but that it is up. */
-Test(ib_verbs_event, a_port_that_is_down_is_told_nothing, .init = init, .fini = fini)
+Test(ib_verbs_event, a_port_that_is_down_is_asked_for_nothing, .init = init, .fini = fini)
 {
 	two_up();
 	goes_down(0);
@@ -106,7 +106,7 @@ Test(ib_verbs_event, a_gid_that_cannot_be_read_is_another, .init = init, .fini =
 	cr_expect_arr_eq(ddps_ib_verbs_info(peer[0].v)->gid, was, 16);
 }
 
-/* Who is told that the link is gone asks why at once: it is not the cable. */
+/* Whoever is informed that the link is gone asks why immediately: it is not the cable. */
 Test(ib_verbs_event, contact_36_the_reason_comes_before_the_news, .init = init, .fini = fini)
 {
 	static const struct {
@@ -335,7 +335,7 @@ Test(ib_verbs_event, completions_are_asked_for_anew, .init = init, .fini = fini)
 }
 
 /* The adapter gives a notice whenever one is asked for: each turn takes one, and comes to its end. */
-Test(ib_verbs_event, contact_35_an_adapter_that_answers_at_once, .init = init, .fini = fini)
+Test(ib_verbs_event, contact_35_an_adapter_that_answers_immediately, .init = init, .fini = fini)
 {
 	two_up();
 	fake[0].n_asked = fake[0].n_acked = 0;

@@ -26,7 +26,7 @@ struct peer {
 	int join_err; /* of the last join */
 	unsigned n_link, n_joined;
 	bool link;
-	char link_why[200]; /* as it was when the interface was told that the link is gone */
+	char link_why[200]; /* as it was when the interface was informed that the link is gone */
 	int qp_err;
 	uint32_t qp_failed;
 	unsigned n_path, n_no_path;

@@ -386,7 +386,7 @@ Test(ib_verbs_rare, a_q_key_that_is_not_taken, .init = init, .fini = fini)
 /* ---- ways ---- */
 
 /* Ways that differ in one thing are two: their tokens, and their address handles. */
-Test(ib_verbs_rare, ways_are_told_apart, .init = init, .fini = fini)
+Test(ib_verbs_rare, ways_are_distinguished, .init = init, .fini = fini)
 {
 	static const struct vp_way way[] = {
 		{ .dlid = 9 },
@@ -583,7 +583,7 @@ Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_ib_verbs_rare_r
 	cr_expect_eq(errno, EBADF);
 }
 
-Test(ib_verbs_rare, roce_answers_at_once_and_in_bounds, .init = init_ib_verbs_rare_roce,
+Test(ib_verbs_rare, roce_answers_immediately_and_in_bounds, .init = init_ib_verbs_rare_roce,
      .fini = fini)
 {
 	static const uint8_t global[16] = { 0x20, 1, [15] = 0x77 };

@@ -194,7 +194,7 @@ Test(ib_verbs_refuse, devices_that_are_not_opened, .init = init, .fini = fini)
 	fake[0].fail = NULL;
 }
 
-Test(ib_verbs_refuse, states_that_are_of_no_use, .init = init, .fini = fini)
+Test(ib_verbs_refuse, states_that_are_useless, .init = init, .fini = fini)
 {
 	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	const struct ibv_port_attr good = fake[0].port;

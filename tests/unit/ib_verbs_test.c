@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port of an adapter, on adapters in memory: interfaces talk, groups, and what an adapter tells. */
+/* The port of an adapter, on adapters in memory: interfaces talk, groups, and what an adapter says. */
 #include "ib_verbs_fixture.h"
 
 /* ---- talking ---- */

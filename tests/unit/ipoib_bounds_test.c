@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers can make an interface hold has a bound, and a counter that tells of it. */
+/* What peers can make an interface hold has a bound, and a counter that reports it. */
 #include <criterion/criterion.h>
 #include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"

@@ -6,7 +6,7 @@
 #include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm_fixture.h"
 
-#define LEVEL (5u << 16) /* a service level, beside the LID */
+#define LEVEL (5u << 16) /* a service level, next to the LID */
 
 static struct cm_rig r;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the CM agent sends, how long it waits, and what it tells its caller. */
+/* What the CM agent sends, how long it waits, and what it reports to its caller. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ipoib_cm/cm/cm_own.h"

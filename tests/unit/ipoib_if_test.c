@@ -137,7 +137,7 @@ IfTest(nobody_answers, "4391-9.4-1")
 	cr_expect_eq(net_stats(&net, 0)->tx_unreachable, DDPS_IPOIB_IF_QUEUE);
 	cr_assert(net_nbr(&net, 0, 1, false, &info));
 	cr_expect_str_eq(info.state, "failed");
-	net_send4(&net, 0, 1, 100, true); /* not asked again at once */
+	net_send4(&net, 0, 1, 100, true); /* not asked again immediately */
 	net_run(&net, 100 * MS);
 	cr_expect_eq(net_stats(&net, 0)->tx_query, 3);
 	net_run(&net, 10 * SEC);

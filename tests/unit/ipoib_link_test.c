@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A neighbour as a whole: what goes over the wire when, and what the queue pairs are told. */
+/* A neighbour as a whole: what goes over the wire when, and what the queue pairs are asked to do. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ipoib_cm/cm/cm_own.h"
@@ -341,7 +341,7 @@ Test(ipoib_link, data_without_rtu_makes_a_one_way_connection)
 	ddps_cm_free(r.cm);
 }
 
-Test(ipoib_link, dreq_is_answered_at_once, .description = "4755-3.4-3")
+Test(ipoib_link, dreq_is_answered_immediately, .description = "4755-3.4-3")
 {
 	struct ddps_cm_mad m;
 	struct rig r;

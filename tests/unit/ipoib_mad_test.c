@@ -467,7 +467,7 @@ Test(ipoib_mad, header_of_another_kind)
 		in[row[i].octet] = row[i].value;
 		memset(&m, 0, sizeof(m));
 		cr_expect_eq(ddps_cm_mad_decode(&m, in, 256), row[i].err, "row %zu", i);
-		cr_expect_eq(m.hdr.tid, TID); /* the header tells what it was */
+		cr_expect_eq(m.hdr.tid, TID); /* the header says what it was */
 	}
 	ddps_cm_mad_init(&m, 0x1b, 0);
 	cr_expect_eq(ddps_cm_mad_encode(in, &m), DDPS_E_UNSUPPORTED);

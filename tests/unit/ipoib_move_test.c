@@ -73,7 +73,7 @@ MoveTest(a_datagram_from_another_lid, "4391-9.1.2-2")
 	make_moving_pair(0);
 	net_run(&net, SEC);
 	move_to_lid(1, MOVED);
-	cr_expect_eq(both_ways(100 * MS), 1); /* ours is lost, theirs tells */
+	cr_expect_eq(both_ways(100 * MS), 1); /* ours is lost, theirs shows it */
 	cr_expect_eq(both_ways(100 * MS), 2);
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
 	cr_expect_eq(net_stats(&net, 1)->path_moved, 0);
@@ -112,7 +112,7 @@ MoveTest(a_solicitation_from_another_lid, "4391-9.3-1")
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
 }
 
-/* Nothing is heard of it: the probe of a neighbour in use finds it. */
+/* Nothing is known of it: the probe of a neighbour in use finds it. */
 MoveTest(a_silent_peer_is_found_by_its_probe, "4391-9.4-1")
 {
 	make_moving_pair(0);
@@ -189,7 +189,7 @@ MoveTest(a_connection_to_the_old_place_fails, "4755-3.4-1")
 		cr_expect_eq(net.node[0].last_req.u.req.primary.remote_lid, MOVED);
 }
 
-/* A REQ from the new place: its connection goes there at once, and stays when the path is known. */
+/* A REQ from the new place: its connection goes there immediately, and stays when the path is known. */
 MoveTest(a_req_from_another_lid, "4755-3.3-4")
 {
 	make_moving_pair(0);
@@ -269,7 +269,7 @@ MoveTest(the_administration_knows_later, "4755-3.4-1")
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
 }
 
-/* Another service level or MTU to the same place: what goes by the old one ends, and is told so. */
+/* Another service level or MTU to the same place: what goes by the old one ends, and is informed of it. */
 MoveTest(another_service_level, "")
 {
 	struct ddps_ipoib_path path = { .addr = 2,

@@ -433,7 +433,7 @@ Test(ipoib_peer, larger_closes_its_own_when_a_second_comes_up)
 	cr_expect(is_ipoib_peer_usable(&p, IN_ID));
 }
 
-Test(ipoib_peer, larger_keeps_its_own_beside_a_one_way_peers)
+Test(ipoib_peer, larger_keeps_its_own_next_to_a_one_way_peers)
 {
 	struct ddps_ipoib_peer p = larger();
 

@@ -174,7 +174,7 @@ static bool does_packet_arrive(struct net *net)
 	return net->node[1].n_rx > before;
 }
 
-Test(ipoib_promise, faults_begin_at_once_and_have_to_make_sense)
+Test(ipoib_promise, faults_begin_immediately_and_have_to_make_sense)
 {
 	const struct ddps_ipoib_sim_faults none = { .min_delay = 1, .max_delay = 2 },
 					   all = { .loss = 1000000 },

@@ -518,7 +518,7 @@ Test(ipoib_sim_port, messages_that_are_too_long, .init = init, .fini = fini)
 	cr_expect_eq(get_ipoib_sim_port_stats()->messages, 0);
 }
 
-/* RC hears of what does not cross, UC does not [4755-7.1-1]. */
+/* RC learns of what does not cross, UC does not [4755-7.1-1]. */
 Test(ipoib_sim_port, messages_that_do_not_cross, .init = init, .fini = fini)
 {
 	uint32_t rc[2], uc[2];

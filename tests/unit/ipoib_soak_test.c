@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interfaces that start towards each other at once, over a fabric that loses, delays,
+ * Interfaces that start towards each other simultaneously, over a fabric that loses, delays,
  * reorders and doubles, by seed.  When it is calm again there is one connection, never two
  * and never none.  DDPS_SIM_RUNS says how many runs (make sim-soak: a million), DDPS_SIM_SEED
  * the seed of the first; a failure names its own.

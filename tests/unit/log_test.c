@@ -27,7 +27,7 @@ Test(log, a_filter_is_read)
 		  "it is not hidden");
 }
 
-Test(log, what_is_no_filter_is_told)
+Test(log, what_is_no_filter_is_reported)
 {
 	static const char *const bad[] = {
 		"",	      ",",	    "loud",	 "mpa",

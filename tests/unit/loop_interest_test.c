@@ -215,7 +215,7 @@ Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
 
 /* A timer that looks after what is hidden: seldom if somebody polls for long, each millisecond if a
  * thread of the library's sleeps meanwhile. */
-Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
+Test(loop, the_guard_of_what_is_hidden_gives_way_to_whoever_polls)
 {
 	static const uint32_t ms[] = { 2, 4, 8, 16, 16 };
 	struct world *w = &world;
@@ -247,7 +247,7 @@ Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
 }
 
 /* The library thread stands in for whoever stops to poll: it must not wake up late. */
-Test(loop, nothing_is_hidden_from_who_watches)
+Test(loop, nothing_is_hidden_from_whoever_watches)
 {
 	struct world w;
 
@@ -290,7 +290,7 @@ Test(loop, what_cannot_be_hidden_is_not)
 	close_loop_interest_world(w);
 }
 
-/* Whoever runs the loop serves it, and others beside it. */
+/* Whoever runs the loop serves it, and others next to it. */
 Test(loop, what_cannot_be_shown_is_served)
 {
 	struct world *w = &world;

@@ -230,7 +230,7 @@ static void other_one(void *user, uint32_t events)
 	note_order(user);
 }
 
-/* It is tried without epoll, and what others have is found all the same, soon. */
+/* It is tried without epoll, and what others have is found nevertheless, soon. */
 Test(loop, spinning_tries_the_busy_one_and_forgets_nobody)
 {
 	static int one = 1;
@@ -290,7 +290,7 @@ static bool is_fd_watched(int fd)
 	return found_it;
 }
 
-/* Tries in vain that pay, until epoll is told nothing of it any more. */
+/* Tries in vain that pay, until epoll is not informed of it any more. */
 static void make_hidden(void)
 {
 	epoll = ddps_loop_fd(loop);
@@ -347,7 +347,7 @@ Test(loop, who_asks_for_the_descriptor_sees_what_was_hidden)
 	drop_eager();
 }
 
-Test(loop, who_sleeps_on_the_descriptor_as_it_was_wakes_all_the_same)
+Test(loop, who_sleeps_on_the_descriptor_as_it_was_wakes_nevertheless)
 {
 	make_hidden();
 	eventfd_write(eager.fd, 1);
@@ -398,7 +398,7 @@ static void run_once(void *user)
 }
 
 /* Whoever polls runs it with the next poll, without a call to the system for it; whoever sleeps is
- * told of it, by the guard at the latest. */
+ * informed of it, by the guard at the latest. */
 Test(loop, what_is_posted_while_one_is_hidden_is_run)
 {
 	int ran = 0;
@@ -437,7 +437,7 @@ Test(loop, what_is_posted_while_one_is_hidden_is_run)
 }
 
 /* A library's thread that sleeps does not wait for the guard. */
-Test(loop, a_thread_that_sleeps_is_told_of_tasks_immediately)
+Test(loop, a_thread_that_sleeps_is_informed_of_tasks_immediately)
 {
 	int ran = 0;
 	struct ddps_task task = { .fn = run_once, .user = &ran };

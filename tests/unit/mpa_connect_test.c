@@ -131,7 +131,7 @@ static int not_yet(struct pollfd *p, nfds_t n, int ms)
 	return 0;
 }
 
-/* Whoever connects is not kept: what is not there at once comes from the loop. */
+/* Whoever connects is not kept: what is not there immediately comes from the loop. */
 Test(mpa_connect, it_does_not_wait)
 {
 	const struct ddps_uri uri = { .scheme = "tcp" };

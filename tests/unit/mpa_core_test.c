@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two MPA connections on a TCP connection in memory: it takes and gives as many octets as a seed
- * says, says EAGAIN when it likes, and fails where it is told to.  A failure names its seed.
+ * says, says EAGAIN when it likes, and fails where it is asked to.  A failure names its seed.
  */
 #include "support/mpa_world.h"
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 #define SEGS  12
 #define WHICH 12 /* so many calls of a kind are tried */
 
-/* What a call of TCP may be told to do instead. */
+/* What a call of TCP may be asked to do instead. */
 enum call { RECV, SEND, WATCH, CALLS };
 
 struct end {
@@ -325,7 +325,7 @@ static void expect_ends_told(const struct mpa_side *s, bool failed, unsigned i)
 		  i);
 }
 
-/* Each call of each end fails once with each errno: both ends are told, once, and nothing leaks. */
+/* Each call of each end fails once with each errno: both ends are informed, once, and nothing leaks. */
 Test(mpa_core, every_call_of_tcp_fails_once, .timeout = 60)
 {
 	static const int errs[] = { ECONNRESET, EPIPE, ETIMEDOUT, ENOBUFS, ENOMEM };

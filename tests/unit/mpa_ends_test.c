@@ -218,7 +218,7 @@ Test(mpa_ends, no_descriptor_of_what_cannot_listen)
 	mpa_world_fini(&w);
 }
 
-/* Without a descriptor there is no listener and no connection, and whoever asks is told why. */
+/* Without a descriptor there is no listener and no connection, and whoever asks learns why. */
 Test(mpa_ends, without_a_socket)
 {
 	struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };

@@ -294,7 +294,7 @@ Test(mpa_io_data, shutdown_behind_the_fence)
 	struct mpa_world w;
 	int fd;
 
-	/* nothing to send: FIN at once */
+	/* nothing to send: FIN immediately */
 	mpa_world_init(&w);
 	fd = mpa_bare_initiator(&w);
 	w.b[0].llp->ops->shutdown(w.b[0].llp);

@@ -100,7 +100,7 @@ Test(mpa_io_end, rejected_side_ends_while_the_peer_stays, .description = "5044-7
 	close(fd);
 }
 
-Test(mpa_io_end, both_shut_down_at_once)
+Test(mpa_io_end, both_shut_down_simultaneously)
 {
 	struct mpa_world w;
 

@@ -305,7 +305,7 @@ Test(mpa_io_listen, bound_uris)
 	mpa_world_fini(&w);
 }
 
-Test(mpa_io_listen, address_in_use_is_told)
+Test(mpa_io_listen, address_in_use_is_reported)
 {
 	struct mpa_world w;
 	struct ddps_uri uri = { .scheme = "tcp" };

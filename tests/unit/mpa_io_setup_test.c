@@ -355,7 +355,7 @@ Test(mpa_io_setup, connection_refused)
 	mpa_world_fini(&w);
 }
 
-Test(mpa_io_setup, connect_that_fails_at_once_is_told_later)
+Test(mpa_io_setup, connect_that_fails_immediately_is_reported_later)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(1) };
 	struct ddps_uri uri = { .scheme = "tcp" };

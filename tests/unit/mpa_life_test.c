@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an MPA connection: what it begins with, who is told of its end, and that nothing is left. */
+/* The life of an MPA connection: what it begins with, who is informed of its end, and that nothing is left. */
 #include "unit/mpa_line_fixture.h"
 
 TestSuite(mpa_life, .timeout = 60);
@@ -128,7 +128,7 @@ static int large_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	return 1;
 }
 
-/* At once, whatever it is about. */
+/* Immediately, whatever it is about. */
 Test(mpa_life, destroyed_it_leaves_nothing)
 {
 	long live = mem_live();
@@ -148,7 +148,7 @@ Test(mpa_life, destroyed_it_leaves_nothing)
 }
 
 /* Nothing refers to memory of the layer above any more, and no deadline is left. */
-Test(mpa_life, an_abort_lets_go_at_once)
+Test(mpa_life, an_abort_lets_go_immediately)
 {
 	struct line l;
 	static uint8_t pattern[1000];
@@ -249,7 +249,7 @@ Test(mpa_life, a_rejected_peer_is_left_in_time, .description = "5044-7.1.2-7")
 }
 
 /* What it wanted to be shown again is not: the end is what comes. */
-Test(mpa_life, an_abort_behind_a_resume_is_told)
+Test(mpa_life, an_abort_behind_a_resume_is_reported)
 {
 	struct line l;
 

@@ -73,7 +73,7 @@ static unsigned count_mpa_listener(const char *what)
 
 /* ---- the socket ---- */
 
-/* Its port can be had again at once, and so many peers may wait. */
+/* Its port can be had again immediately, and so many peers may wait. */
 Test(mpa_listener, options_of_its_socket)
 {
 	struct mpa_world w;
@@ -158,7 +158,7 @@ Test(mpa_listener, what_cannot_listen_leaves_nothing)
 }
 
 /* A close that fails, too, is not why. */
-Test(mpa_listener, the_first_error_is_told)
+Test(mpa_listener, the_first_error_is_reported)
 {
 	struct mpa_world w, busy;
 	struct sockaddr_in in;
@@ -297,7 +297,7 @@ Test(mpa_listener, a_shortage_is_no_end)
 	}
 }
 
-/* Where descriptors are short, silent peers' go to who comes, without a pause: none of them shuts others out. */
+/* Where descriptors are short, silent peers' go to whoever comes, without a pause: none of them shuts others out. */
 Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 {
 	struct mpa_world w;
@@ -337,7 +337,7 @@ static void note_mpa_listener_failed(void *user, const struct ddps_error *e)
 	why = *e;
 }
 
-/* What cannot be mended is told with its reason. */
+/* What cannot be repaired is reported with its reason. */
 Test(mpa_listener, an_end_has_a_reason)
 {
 	static const struct ddps_llp_listen_up up = { .request = mpa_up_request,

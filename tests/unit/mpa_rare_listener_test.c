@@ -58,7 +58,7 @@ static int connects_at_once(int fd, const struct sockaddr *a, socklen_t len)
 	return 0;
 }
 
-Test(mpa_rare_listener, a_connection_that_is_there_at_once)
+Test(mpa_rare_listener, a_connection_that_is_there_immediately)
 {
 	struct sockaddr_in in = mpa_loopback(0);
 	const struct ddps_uri uri = { .scheme = "tcp" };
@@ -86,7 +86,7 @@ Test(mpa_rare_listener, a_connection_that_is_there_at_once)
 
 /* ---- listening ---- */
 
-/* The descriptor is another's: that cannot be mended, and it is told once. */
+/* The descriptor is another's: that cannot be repaired, and it is reported once. */
 Test(mpa_rare_listener, a_listener_whose_descriptor_was_taken)
 {
 	for (unsigned closed = 0; closed < 2; closed++) {

@@ -5,7 +5,7 @@
 
 TestSuite(mpa_rare, .timeout = 60);
 
-/* ---- TCP that does as it is told ---- */
+/* ---- TCP that does as it is asked to ---- */
 
 static struct ddps_mpa_tcp tcp;
 
@@ -232,7 +232,7 @@ Test(mpa_rare, ended_while_it_is_asked_for_a_segment)
 	close(fd);
 }
 
-/* What is posted while there seems to be nothing is sent all the same, before a close. */
+/* What is posted while there seems to be nothing is sent nevertheless, before a close. */
 Test(mpa_rare, posted_while_there_is_nothing)
 {
 	for (unsigned i = 0; i < 2; i++) {

@@ -189,7 +189,7 @@ Test(mpa_rx_kept, a_full_read_doubles_what_is_asked_for)
 	free(s.p);
 }
 
-/* The first octets of the next FPDU are put in front: so much less has room. */
+/* The first octets of the next FPDU go in front: so much less has room. */
 Test(mpa_rx_kept, the_scratch_buffer_is_not_overrun)
 {
 	struct mpa_octets s = make_kept_stream(true, 1, 500);
@@ -223,7 +223,7 @@ Test(mpa_rx_kept, every_valid_fpdu_is_counted)
 	}
 }
 
-Test(mpa_rx_kept, a_wrong_crc_is_told_with_both_values, .description = "5044-8-2")
+Test(mpa_rx_kept, a_wrong_crc_is_reported_with_both_values, .description = "5044-8-2")
 {
 	struct mpa_octets s = make_kept_stream(true, 1, SHORT);
 	uint32_t right = (uint32_t)s.p[FPDU - 1] << 24 | (uint32_t)s.p[FPDU - 2] << 16 |

@@ -20,7 +20,7 @@ static void init(struct mpa_rec *r, size_t piece)
 	r->piece = piece;
 }
 
-/* More pieces than are asked for at once, in reads of whatever length. */
+/* More pieces than are asked for in one call, in reads of whatever length. */
 Test(mpa_rx_place, however_small_the_pieces_are_the_same_comes_out)
 {
 	static const size_t pieces[] = { 1, 7, 10, 100, 300, 2000 }, reads[] = { 1, 30, 500, 5000 };

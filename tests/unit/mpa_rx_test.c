@@ -303,7 +303,7 @@ Test(mpa_rx, wrong_marker_is_error_3_and_crc_comes_first,
 			mpa_rec_feed(&r, s.p, s.len, 0, bit + 1);
 			cr_expect_eq(r.err, DDPS_E_CRC);
 			mpa_rec_fini(&r);
-			/* CRC off: code 3 all the same */
+			/* CRC off: code 3 nevertheless */
 			mpa_rec_init(&r, false, true);
 			mpa_rec_feed(&r, s.p, s.len, 0, bit + 1);
 			cr_expect_eq(r.err, DDPS_E_MARKER);

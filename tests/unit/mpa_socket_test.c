@@ -107,7 +107,7 @@ Test(mpa_socket, all_pieces_are_filled_with_one_call)
 }
 
 /* Whoever polls asks a socket again that something has moved on. */
-Test(mpa_socket, tells_what_has_moved)
+Test(mpa_socket, reports_what_has_moved)
 {
 	char octets[6];
 	struct iovec iov = { octets, 6 };
@@ -245,7 +245,7 @@ Test(mpa_socket, ends_in_order_or_not)
 	cr_expect_eq(send(peer, "a", 1, MSG_NOSIGNAL), -1);
 }
 
-/* A child of fork may have a copy of the descriptor: the peer learns of the end all the same, in order or
+/* A child of fork may have a copy of the descriptor: the peer learns of the end nevertheless, in order or
  * by a reset. */
 Test(mpa_socket, ends_though_there_is_a_copy_of_the_descriptor)
 {
@@ -416,7 +416,7 @@ Test(mpa_socket, what_is_kept_goes_with_it)
 	}
 }
 
-/* It would be told of the end later, if it were there yet. */
+/* It would be informed of the end later, if it were there yet. */
 Test(mpa_socket, nothing_comes_up_from_one_that_is_gone)
 {
 	long live;

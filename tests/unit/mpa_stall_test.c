@@ -151,7 +151,7 @@ Test(mpa_stall, a_close_behind_it_waits_its_turn)
 	close(fd);
 }
 
-Test(mpa_stall, a_reset_is_noticed_at_once)
+Test(mpa_stall, a_reset_is_noticed_immediately)
 {
 	struct mpa_world w;
 	int fd = open_stalled_conn(&w);

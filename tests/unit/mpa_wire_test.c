@@ -160,7 +160,7 @@ Test(mpa_wire, refuses_at_the_first_wrong_key_octet,
 	}
 }
 
-Test(mpa_wire, tells_the_other_kind_of_key, .description = "5044-7.1.2-19")
+Test(mpa_wire, recognizes_the_other_kind_of_key, .description = "5044-7.1.2-19")
 {
 	struct ddps_mpa_frame f;
 	const char *why = "";

@@ -259,7 +259,7 @@ Test(negotiate, initiator_comes_down_with_its_ord, .description = "6581-9.1-8 65
 	r.ird = ULP;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ord, 10);
-	l.ord = ULP; /* a number in answer to 0x3FFF counts all the same */
+	l.ord = ULP; /* a number in answer to 0x3FFF counts nevertheless */
 	r.ird = 2;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ord, 2);
@@ -337,7 +337,7 @@ Test(negotiate, plain_set_up_keeps_own_values_within_the_device)
 
 /* ---- every pairing ---- */
 
-/* What is in force on a side that hears nothing of the other's numbers. */
+/* What is in force on a side that gets none of the other's numbers. */
 static uint16_t get_own_in_force(uint16_t wanted, uint16_t ulp)
 {
 	return wanted == ULP ? ulp : wanted;

@@ -119,8 +119,8 @@ Test(own, without_a_mark_nothing_is_noticed)
 	cr_expect_not(is_own_open(free_one));
 }
 
-/* No memory to be told of forks: children are on their own, and it is as in one of them. */
-Test(own, forks_that_nobody_is_told_of)
+/* No memory to be informed of forks: children are on their own, and it is as in one of them. */
+Test(own, forks_that_nobody_is_informed_of)
 {
 	sys_fail("pthread_atfork", 0, 1, ENOMEM);
 	cr_expect_not(ddps_own_forked());
@@ -153,7 +153,7 @@ static int fork_and_end(void)
 	int status = -1;
 
 	if (!pid)
-		_exit(bind_somewhere()); /* it has not forked: it is told immediately */
+		_exit(bind_somewhere()); /* it has not forked: it is informed immediately */
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

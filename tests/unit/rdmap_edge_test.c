@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A stream where its parts meet: messages in pieces with others between them, requests that end while
- * others go on, who is told of it, and what stays as it was. */
+ * others go on, who is informed of it, and what stays as it was. */
 #include "rdmap_fixture.h"
 #include "unit/mem_fixture.h"
 #include <sys/mman.h>
@@ -303,9 +303,9 @@ Test(rdmap_edge, the_place_of_a_segment_ends_with_it)
 	cr_expect_eq(iov[0].iov_len, 5);
 }
 
-/* ---- faults, and what is told of them ---- */
+/* ---- faults, and what is reported of them ---- */
 
-Test(rdmap_edge, a_wrong_opcode_is_told, .description = "5040-7.2-2")
+Test(rdmap_edge, a_wrong_opcode_is_reported, .description = "5040-7.2-2")
 {
 	cr_expect_lt(feed_untagged(&s, 0xC, 0, 0, 1, 0, true, "x", 1), 0);
 	cr_expect_str_eq(s.term.text, "opcode 0xc in an untagged segment");
@@ -357,7 +357,7 @@ Test(rdmap_edge, only_a_missing_buffer_is_counted)
 }
 
 /* As when a segment comes whole. */
-Test(rdmap_edge, the_llp_is_told_of_a_fault_during_direct_placement)
+Test(rdmap_edge, the_llp_is_informed_of_a_fault_during_direct_placement)
 {
 	struct ddps_mr *mr = side_reg(&s, s.mem, 10, RIGHTS | DDPS_ZERO_BASED);
 	uint8_t seg[64];
@@ -451,7 +451,7 @@ static void post_on_completion(void *user, bool recv, struct ddps_wc *wc)
 		cr_expect_eq(post_rdmap(user, DDPS_OP_SEND, 9, 0, 9, 1), 0);
 }
 
-/* It is in the place of the Read at once, and yet is not sent before those in front of it. */
+/* It is in the place of the Read immediately, and yet is not sent before those in front of it. */
 Test(rdmap_edge, the_place_of_a_read_that_never_left)
 {
 	struct ddps_rdmap_up up = side_up;
@@ -534,7 +534,7 @@ Test(rdmap_edge, a_fence_behind_a_late_rtr, .description = "5040-5.5-13")
 	close_rdmap_side(&t);
 }
 
-/* ---- who is told to ask ---- */
+/* ---- who is asked to ask ---- */
 
 /* Whoever has asked, and was given something, asks for the rest by himself. */
 Test(rdmap_edge, whoever_has_asked_is_not_told)
@@ -550,7 +550,7 @@ Test(rdmap_edge, whoever_has_asked_is_not_told)
 }
 
 /* A response in place lets the next Read go. */
-Test(rdmap_edge, the_llp_is_told_at_the_end_of_direct_placement, .description = "5040-6.1-7")
+Test(rdmap_edge, the_llp_is_informed_at_the_end_of_direct_placement, .description = "5040-6.1-7")
 {
 	uint8_t seg[64];
 	size_t len = make_tagged_rdmap(seg, 2, s.mr->stag, 100, true, "abcd");

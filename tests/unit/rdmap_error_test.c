@@ -424,7 +424,7 @@ Test(rdmap_error, reads_beyond_ird,
 
 	for (uint32_t msn = 1; msn <= 4; msn++)
 		cr_expect_eq(feed_rreq(&s, msn, 8, s.mr->stag, 0), 0);
-	cr_expect_eq(pull(&s, 128, seg), 22); /* its slot is free at once */
+	cr_expect_eq(pull(&s, 128, seg), 22); /* its slot is free immediately */
 	cr_expect_eq(feed_rreq(&s, 5, 8, s.mr->stag, 0), 0);
 	expect_answer(seg, make_untagged_rdmap(seg, 1, 0, 1, 6, 0, true, zero, 28),
 		      "12 02 c0 00 %H");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small promises of one RDMAP stream, each to the last detail: who counts what, and who is told. */
+/* Small promises of one RDMAP stream, each to the last detail: what is counted where, and who is informed. */
 #include "rdmap/srq.h"
 #include "rdmap_fixture.h"
 
@@ -155,7 +155,7 @@ static void end_by_terminate(void *user, bool recv, struct ddps_wc *wc)
 		ddps_rdmap_terminate(t->r, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 }, "no");
 }
 
-/* The LLP is told that no more may come, also where the message itself was right. */
+/* The LLP is informed that no more may come, also where the message itself was right. */
 Test(rdmap_exact, a_completion_that_ends_the_stream_stops_the_input)
 {
 	for (unsigned parts = 1; parts <= 2; parts++) {
@@ -178,7 +178,7 @@ static void end_by_flush(void *user, const struct ddps_term *t, bool by_peer)
 	ddps_rdmap_flush(((struct side *)user)->r);
 }
 
-/* A source is gone, and whoever is told ends the stream at once: then nothing goes out. */
+/* A source is gone, and whoever is informed ends the stream immediately: then nothing goes out. */
 Test(rdmap_exact, flushed_when_a_source_is_gone, .description = "5040-8.1.1-6")
 {
 	for (unsigned atomic = 0; atomic < 2; atomic++) {
@@ -203,8 +203,8 @@ Test(rdmap_exact, flushed_when_a_source_is_gone, .description = "5040-8.1.1-6")
 	}
 }
 
-/* Whoever is told of an own Terminate gets its first octets as they leave. */
-Test(rdmap_exact, a_terminate_is_told_as_it_leaves, .description = "5040-4.8-5")
+/* Whoever is informed of an own Terminate gets its first octets as they leave. */
+Test(rdmap_exact, a_terminate_is_reported_as_it_leaves, .description = "5040-4.8-5")
 {
 	uint8_t out[128];
 
@@ -336,9 +336,9 @@ Test(rdmap_exact, a_name_that_ends_in_ff_is_kin)
 	}
 }
 
-/* ---- who is told how often, and what a stream is made of ---- */
+/* ---- who is informed how often, and what a stream is made of ---- */
 
-/* The LLP is told once that there is something to send, until it has asked. */
+/* The LLP is informed once that there is something to send, until it has asked. */
 Test(rdmap_exact, told_once_until_asked)
 {
 	unsigned want = s.want;

@@ -40,7 +40,7 @@ Test(rdmap_life, sizes_are_checked)
 	ddps_rdmap_free(NULL);
 }
 
-Test(rdmap_life, drain_of_an_idle_stream_is_done_at_once, .description = "5041-6.2.1-3")
+Test(rdmap_life, drain_of_an_idle_stream_is_done_immediately, .description = "5041-6.2.1-3")
 {
 	ddps_rdmap_drain(s.r);
 	cr_expect_eq(s.drained, 1);
@@ -77,7 +77,7 @@ Test(rdmap_life, drain_waits_for_responses, .description = "5040-5.2.1-14")
 	cr_expect_eq(s.drained, 0);
 	ddps_rdmap_tx_done(s.r, 1);
 	cr_expect_eq(s.drained, 1);
-	/* A Read that comes before the peer has closed is answered all the same. */
+	/* A Read that comes before the peer has closed is answered nevertheless. */
 	cr_expect_eq(feed_rreq(&s, 2, 4, s.mr->stag, 0), 0);
 	cr_expect_eq(pull(&s, 128, out), 18);
 	cr_expect_eq(s.drained, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stream that finds no memory: whoever asked is told, or the peer; nothing is half done or left. */
+/* A stream that finds no memory: whoever asked is informed, or the peer; nothing is half done or left. */
 #include "rdmap_fixture.h"
 #include "unit/mem_fixture.h"
 
@@ -147,7 +147,7 @@ Test(rdmap_memory, queues_grow_or_refuse)
 	cr_expect_eq(met, 12, "8, 16 and 32 entries and their pieces, of two queues");
 }
 
-/* Reads that are to be answered: the peer is told which one had no place. */
+/* Reads that are to be answered: the peer learns which one had no place. */
 Test(rdmap_memory, requests_of_the_peer)
 {
 	bool met;

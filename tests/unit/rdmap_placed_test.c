@@ -142,7 +142,7 @@ Test(rdmap_placed, refused_without_ord_and_after_the_peers_close)
 	cr_expect_eq(post_rdmap(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), DDPS_E_STATE);
 }
 
-/* All that waits is flushed, covered ones too; nothing hangs and nothing is told twice. */
+/* All that waits is flushed, covered ones too; nothing hangs and nothing is reported twice. */
 Test(rdmap_placed, the_peers_close_flushes)
 {
 	uint8_t out[128];

@@ -262,7 +262,7 @@ Test(rdmap_rare, what_is_refused_here_behind_other_work)
 	expect_wc(s.sq[1], 0, DDPS_OP_LOCAL_INV, DDPS_WC_LOCAL_ACCESS);
 }
 
-/* ---- by the rules of verbs, a wrong key is told when its turn comes ---- */
+/* ---- by the rules of verbs, a wrong key is reported when its turn comes ---- */
 
 Test(rdmap_rare, memory_that_was_not_ones_own_when_posted)
 {
@@ -471,7 +471,7 @@ Test(rdmap_rare, terminates_that_name_nothing)
 	cr_expect_eq(s.sq[1].status, DDPS_WC_FLUSHED, "it had not left");
 }
 
-/* Both things that are odd about it are told. */
+/* Both things that are odd about it are reported. */
 Test(rdmap_rare, a_terminate_that_is_cut_and_swapped)
 {
 	cr_expect_lt(feed_hex(&s, "41 47 00000000 00000002 00000002 00000000 "

@@ -110,7 +110,7 @@ Test(rdmap_rtr, response_with_octets_is_an_error)
 	expect_term(&s, "11 01 c0 00 000f c1 42 00000000 0000000000000000");
 }
 
-Test(rdmap_rtr, start_checks_what_it_is_told)
+Test(rdmap_rtr, start_checks_what_it_is_given)
 {
 	struct ddps_rdmap_start st = { .send_rtr = DDPS_RTR_READ };
 
@@ -264,7 +264,7 @@ Test(rdmap_rtr, a_terminate_instead_of_the_rtr)
 	cr_expect_eq(s.term.triple.code, 7);
 }
 
-Test(rdmap_rtr, without_expectation_nothing_is_told)
+Test(rdmap_rtr, without_expectation_nothing_is_reported)
 {
 	run_rdmap_rtr_responder(0, true, 4);
 	cr_expect_eq(feed_hex(&s, "c1 40 00000000 0000000000000000"), 0);

@@ -238,7 +238,7 @@ Test(rdmap_send, messages_go_out_in_order_and_never_interleave,
 	uint8_t out[256];
 
 	cr_expect_eq(feed_rreq(&s, 1, 8, s.mr->stag, 0), 0);
-	cr_expect_eq(pull(&s, 128, out), 22); /* nothing else to do: answered at once */
+	cr_expect_eq(pull(&s, 128, out), 22); /* nothing else to do: answered immediately */
 	cr_expect_eq(out[1], 0x42);
 	post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 300);
 	post_rdmap(&s, DDPS_OP_WRITE, 2, 0, 0, 300);

@@ -71,7 +71,7 @@ Test(rdmap_stall, the_direct_way_in_waits_too)
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, n), 18);
 }
 
-Test(rdmap_stall, other_faults_are_faults_at_once)
+Test(rdmap_stall, other_faults_are_faults_immediately)
 {
 	cr_expect_lt(feed_send(&s, 2, 0, true, "abc"), 0);
 	cr_expect_eq(s.term.triple.code, 0x03);
@@ -127,7 +127,7 @@ Test(rdmap_stall, an_rtr_send_needs_no_receive)
 	cr_expect_eq(feed_send(&s, 2, 0, true, ""), DDPS_LLP_HOLD);
 }
 
-Test(rdmap_stall, a_first_message_that_waits_is_told_when_it_is_taken)
+Test(rdmap_stall, a_first_message_that_waits_is_reported_when_it_is_taken)
 {
 	struct ddps_rdmap_start st = { .expect_rtr = DDPS_RTR_ALL };
 

@@ -102,7 +102,7 @@ static size_t make_rdmap_wire(uint8_t *buf, bool swapped, unsigned kind)
 Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-8")
 {
 	/*
-	 * Without flags the two forms cannot be told apart by them: kind 0 only once.  Swapped
+	 * Without flags the two forms cannot be distinguished by them: kind 0 only once.  Swapped
 	 * flags with nothing behind are reserved bits: 4 octets read the RFC's way.
 	 */
 	for (unsigned swapped = 0; swapped < 2; swapped++)

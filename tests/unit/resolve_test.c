@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Host name lookup beside the loop. */
+/* Host name lookup next to the loop. */
 #include "common/own.h"
 #include "common/resolve.h"
 #include "unit/mem_fixture.h"

@@ -88,7 +88,7 @@ Test(sctp_afresh, an_association_of_a_peer_that_begins_anew)
 	cr_expect_eq(r.a->nssn_out, 0);
 	cr_expect_null(r.a->streams);
 	cr_expect_null(r.a->runs_first);
-	/* that it is over was to be told, and still is */
+	/* that it is over was to be reported, and still is */
 	r.a->notes = NOTE_GONE | NOTE_ACKED;
 	r.a->blocked = true;
 	ddps_sc_wipe(r.a);

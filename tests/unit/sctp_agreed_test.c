@@ -303,7 +303,7 @@ Test(sctp_agreed, what_can_be_seen_of_a_path)
 
 /* ---- a SACK that rides ---- */
 
-/* It rides where the message fits beside it, whole with its pad. */
+/* It rides where the message fits next to it, whole with its pad. */
 Test(sctp_agreed, what_a_sack_rides_with, .description = "9260-6.1-16")
 {
 	static const struct {

@@ -170,7 +170,7 @@ Test(sctp_api, a_packet_of_nobody_was_not_sent, .fini = fini)
 	cr_expect_eq(ddps_sctp_max_chunk(r.a), (1500 - 20 - 8 - 12) / 4 * 4 - 16);
 }
 
-/* ---- addresses that one end tells the other ---- */
+/* ---- addresses that one end gives the other ---- */
 
 static struct ddps_sctp_addr make_sctp_api_ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 {

@@ -171,7 +171,7 @@ Test(sctp_begin, path_mtu_is_remembered, .timeout = 60)
 
 /* The path has changed since: what is remembered is a black hole, is found out in time, and is not
  * remembered any more. */
-Test(sctp_begin, wrong_memory_is_mended, .timeout = 60)
+Test(sctp_begin, wrong_memory_is_repaired, .timeout = 60)
 {
 	prepare_sctp_begin(12500000, 1500, 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -302,7 +302,7 @@ Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60, .description
 	sn_fini(&run.net);
 }
 
-/* ---- one session beside others ---- */
+/* ---- one session next to others ---- */
 
 static struct {
 	bool bulk;	   /* stream 0 sends all that it may */

@@ -193,7 +193,7 @@ Test(sctp_cc, a_round_that_uses_less_ends_the_growth, .description = "9260-7.2.1
 	}
 }
 
-/* The pace is that of the RTT that was told last. */
+/* The pace is that of the RTT that was reported last. */
 Test(sctp_cc, the_pace_follows_the_rtt)
 {
 	struct ddps_cc cc = make_fresh_sctp_cc_table();

@@ -192,7 +192,7 @@ Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "9260-8.2-2")
 	raw_init(&r);
 }
 
-/* A heartbeat was out: it is forgotten, not counted, and another one leaves at once. */
+/* A heartbeat was out: it is forgotten, not counted, and another one leaves immediately. */
 Test(sctp_choice, one_failure_is_one_failure, .description = "7829-3-3")
 {
 	struct ddps_sc_path *p;
@@ -237,7 +237,7 @@ Test(sctp_choice, the_first_that_heals_is_used)
 }
 
 /* T3 makes it doubtful: with what is sent anew the question leaves, too. */
-Test(sctp_choice, a_timer_of_data_asks_at_once, .description = "7829-3-3")
+Test(sctp_choice, a_timer_of_data_asks_immediately, .description = "7829-3-3")
 {
 	open_both_paths();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);

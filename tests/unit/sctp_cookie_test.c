@@ -170,7 +170,7 @@ Test(sctp_setup, a_cookie_to_another_port, .fini = fini, .description = "9260-5.
 }
 
 /* Where a socket does not tell which address of ours a packet came to, none can be wrong. */
-Test(sctp_setup, a_cookie_to_an_address_that_nobody_tells, .fini = fini)
+Test(sctp_setup, a_cookie_to_an_address_that_nobody_has_given, .fini = fini)
 {
 	const struct ddps_sctp_addr untold = { .family = 0 };
 
@@ -317,7 +317,7 @@ Test(sctp_setup, an_error_that_names_no_stale_cookie, .fini = fini, .description
 	cr_expect_eq(r.e->st.cookies_stale, 1);
 }
 
-/* The peer begins anew while its session here is let go: nobody is there to be told. */
+/* The peer begins anew while its session here is let go: nobody is there to be informed. */
 Test(sctp_setup, a_restart_of_one_that_its_user_has_left, .fini = fini)
 {
 	raw_up(&r);
@@ -332,7 +332,7 @@ Test(sctp_setup, a_restart_of_one_that_its_user_has_left, .fini = fini)
 	cr_expect_eq(r.e->st.assocs, 0);
 }
 
-/* Two packets in one reading: what the old association would have been told is not the new one's. */
+/* Two packets in one reading: what the old association would have got is not the new one's. */
 Test(sctp_setup, a_restart_right_behind_a_shutdown, .fini = fini, .description = "9260-5.2.4-4")
 {
 	uint32_t cum;

@@ -256,7 +256,7 @@ Test(sctp_counted, one_event_after_the_other)
 	}
 }
 
-/* ---- what a peer is told of an end that is nobody's fault ---- */
+/* ---- what a peer is informed of at an end that is nobody's fault ---- */
 
 /* Nothing but the chunk's head: there is no cause for it [9260-3.3.7]. */
 static void aborted_without_cause(const char *why)

@@ -92,7 +92,7 @@ Test(sctp_ctl, what_goes_with_a_cookie, .description = "9260-5.1-7")
 	raw_init(&r);
 }
 
-/* What INIT ACK tells has room for 1500 octets at least; they may be used up, and no more. */
+/* What INIT ACK has to say has room for 1500 octets at least; they may be used up, and no more. */
 Test(sctp_ctl, no_more_than_the_least_window, .description = "9260-5.1-7")
 {
 	static char text[751];
@@ -202,7 +202,7 @@ static void put_one(uint32_t tsn, uint16_t ssn)
 	flush_sctp_ctl();
 }
 
-/* One that tells of gaps has its own packet; the next one rides with DATA again. */
+/* One that reports gaps has its own packet; the next one rides with DATA again. */
 Test(sctp_ctl, a_sack_is_alone_once, .description = "9260-6.1-16")
 {
 	bring_sctp_ctl_up(1500);

@@ -44,7 +44,7 @@ Test(sctp_data, sacks_come_when_they_must, .fini = fini,
 	cr_expect_eq(send_sctp_data_sack().cum, RAW_TSN + 4);
 }
 
-Test(sctp_data, gaps_and_duplicates_are_told, .fini = fini,
+Test(sctp_data, gaps_and_duplicates_are_reported, .fini = fini,
      .description = "9260-6.7-1 9260-3.3.4-2 9260-6.2-17 9260-6.2-19 9260-3.3.4-d3 9260-7.2.4-1")
 {
 	struct ddps_sc_sack s;
@@ -269,8 +269,9 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 	cr_expect_eq(r.e->st.held, 0);
 }
 
-/* What is told fits, in one chunk. */
-Test(sctp_data, a_chunk_of_all_that_was_told_is_taken, .fini = fini, .description = "9260-6.2-6")
+/* What is reported fits, in one chunk. */
+Test(sctp_data, a_chunk_of_all_that_was_announced_is_taken, .fini = fini,
+     .description = "9260-6.2-6")
 {
 	static char text[1600];
 

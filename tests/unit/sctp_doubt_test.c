@@ -221,7 +221,7 @@ Test(sctp_doubt, a_probe_of_the_least_size)
 	cr_expect_eq(r.a->path[0]->tx.pmtu.size, 68);
 }
 
-/* ---- the user lets go of it while it is told of a path ---- */
+/* ---- the user lets go of it while it is informed of a path ---- */
 
 static unsigned told_of;
 
@@ -266,7 +266,7 @@ Test(sctp_doubt, let_go_when_a_timer_shows_it)
 	cr_expect_eq(r.e->st.aborts_out, 1);
 }
 
-/* One SACK heals both paths: only the first of them is told of. */
+/* One SACK heals both paths: only the first of them is reported. */
 Test(sctp_doubt, let_go_when_a_sack_shows_it)
 {
 	uint32_t tags[2];

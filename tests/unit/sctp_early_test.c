@@ -11,7 +11,7 @@ static void fini(void)
 
 TestSuite(sctp_early, .fini = fini);
 
-/* The peer has answered, and the user has sent @n messages of @text when it heard of that. */
+/* The peer has answered, and the user has sent @n messages of @text when it learned of that. */
 static void note_sctp_early_answered(const char *text, unsigned n)
 {
 	raw_init(&r);
@@ -185,7 +185,7 @@ Test(sctp_early, a_stale_cookie_loses_nothing, .description = "9260-5.2.6-1 9260
 	expect_calm();
 }
 
-/* One with more streams than there were numbers for; ASan sees what is written beside them. */
+/* One with more streams than there were numbers for; ASan sees what is written next to them. */
 Test(sctp_early, a_second_answer_with_more_streams, .description = "9260-5.2.6-1")
 {
 	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };

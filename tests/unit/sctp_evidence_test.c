@@ -144,7 +144,7 @@ Test(sctp_evidence, what_arrived_may_have_been_sent_between)
 	}
 }
 
-/* What was sent later on another path, too: its SACK tells of both. */
+/* What was sent later on another path, too: its SACK reports both. */
 Test(sctp_evidence, the_sack_of_another_path)
 {
 	send_sctp_evidence_packets(1);
@@ -267,7 +267,7 @@ Test(sctp_evidence, whose_fault_a_duplicate_is)
 		resend_sctp_evidence(true);
 		w.s.hist[1].flags = HIST_USED | is[i].by_t3;
 		p->frto = is[i].frto;
-		for (unsigned k = 0; k < 2; k++) { /* what is told again is no news */
+		for (unsigned k = 0; k < 2; k++) { /* what is reported again is no news */
 			duplicates(1, &one);
 			cr_expect_eq(p->spurious, is[i].spurious, "%u", i);
 			cr_expect_eq(p->undone, is[i].undone, "%u", i);
@@ -369,7 +369,7 @@ Test(sctp_evidence, how_long_a_duplicate_of_the_probe_is_waited_for)
 /* ---- congestion control ---- */
 
 /* A round ends with the first packet that was sent after it began. */
-Test(sctp_evidence, what_congestion_control_is_told, .description = "9260-7.2.1-6")
+Test(sctp_evidence, what_congestion_control_is_given, .description = "9260-7.2.1-6")
 {
 	const struct ddps_cc *cc = &p->cc;
 
@@ -427,7 +427,7 @@ static void window(uint32_t a_rwnd)
 	take_sctp_evidence(&k);
 }
 
-/* What was dropped while the peer had no room goes at once, on each path, T3 or not. */
+/* What was dropped while the peer had no room goes immediately, on each path, T3 or not. */
 Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 {
 	for (unsigned i = 0; i < 2; i++, restart_evidence_rig()) {
@@ -470,7 +470,7 @@ Test(sctp_evidence, a_window_that_takes_its_probe, .description = "9260-6.2.1-1"
 
 /* ---- what it costs ---- */
 
-/* A step for each duplicate that is told, and for each chunk, whether it was known or not. */
+/* A step for each duplicate that is reported, and for each chunk, whether it was known or not. */
 Test(sctp_evidence, what_duplicates_and_known_chunks_cost)
 {
 	static const uint32_t dups[] = { 1, 1, 1, 1, 1 }, known[] = { 2, 3, 4, 5 };

@@ -139,7 +139,7 @@ Test(sctp_find, a_cookie_of_one_that_ended, .description = "9260-5.3.1-3")
 	cr_expect_not(ddps_sc_gone_lately(r.e, r.tag + 1, r.own));
 	cr_assert_eq(ddps_sc_cookie_open(&r.e->keys, &ck, r.cookie, r.cookie_len), 0);
 	raw_wait(&r, ck.life_ms + 1);
-	raw_echo(&r); /* by now it is stale, and so is told */
+	raw_echo(&r); /* by now it is stale, and so is reported */
 	cr_expect(raw_any(&r, SC_ERROR, NULL));
 	cr_expect_eq(r.accepted, 1);
 }
@@ -225,8 +225,8 @@ Test(sctp_find, over_and_not_let_go)
 	cr_expect_eq(r.e->st.aborts_out, 1);
 }
 
-/* What the user gives back opens the window, and the peer is told. */
-Test(sctp_find, a_window_that_opens_is_told, .description = "9260-6.2-11")
+/* What the user gives back opens the window, and the peer is informed. */
+Test(sctp_find, a_window_that_opens_is_announced, .description = "9260-6.2-11")
 {
 	struct ddps_sc_chunk c;
 	struct ddps_sc_sack s;

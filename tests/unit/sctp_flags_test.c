@@ -73,7 +73,7 @@ Test(sctp_flags, those_that_nobody_defined_are_0, .description = "9260-3.2-d5 92
 	raw_fini(&r);
 }
 
-/* Whoever connects finds no memory: it is told, and nothing is left of it. */
+/* Whoever connects finds no memory: it is informed, and nothing is left of it. */
 static bool can_connect_sctp_flags(unsigned n)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };

@@ -215,7 +215,7 @@ Test(sctp_forged, both_opened_and_the_peer_took_its_time, .description = "9260-5
 	cr_expect_eq(r.e->st.cookies_stale, 1);
 }
 
-Test(sctp_forged, how_stale_it_can_be_told, .description = "9260-5.1.5-5")
+Test(sctp_forged, how_stale_it_can_be_said_to_be, .description = "9260-5.1.5-5")
 {
 	static const struct {
 		uint64_t us;

@@ -88,7 +88,7 @@ static void begin_sctp_freed(enum upcall at)
 	ddps_sctp_assoc_set_up(r.a, &upcalls, &r);
 }
 
-/* Nothing of it is left, and nobody was told more than this. */
+/* Nothing of it is left, and nobody was informed of more than this. */
 static void finish_sctp_freed(enum upcall which, unsigned n)
 {
 	cr_expect_eq(calls[which], n, "%d: %u", (int)which, calls[which]);
@@ -156,7 +156,7 @@ Test(sctp_freed, while_what_was_held_is_delivered)
 	finish_sctp_freed(MESSAGE, 1);
 }
 
-Test(sctp_freed, whoever_was_told_of_the_end_gets_nothing_more)
+Test(sctp_freed, whoever_was_informed_of_the_end_gets_nothing_more)
 {
 	begin_sctp_freed(NEVER);
 	stays = true;
@@ -206,7 +206,7 @@ Test(sctp_freed, when_a_stream_is_overrun)
 	finish_sctp_freed(OVERRUN, 1);
 }
 
-Test(sctp_freed, nobody_is_told_of_an_overrun_who_does_not_want_to_be)
+Test(sctp_freed, nobody_is_informed_of_an_overrun_who_does_not_want_to_be)
 {
 	static struct ddps_sctp_up up;
 
@@ -277,8 +277,8 @@ Test(sctp_freed, nobody_keeps_less_than_nothing)
 	finish_sctp_freed(MESSAGE, 0);
 }
 
-/* Of one packet: SHUTDOWN, of which the user is told first, and the end. */
-Test(sctp_freed, before_the_end_is_told)
+/* Of one packet: SHUTDOWN, of which the user is informed first, and the end. */
+Test(sctp_freed, before_the_end_is_reported)
 {
 	uint32_t cum;
 

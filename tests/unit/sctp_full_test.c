@@ -177,7 +177,7 @@ static void send_full_data(void)
 }
 
 /* The answers, and a SACK that is due: which of them the first packet has. */
-Test(sctp_full, what_fits_beside_a_sack)
+Test(sctp_full, what_fits_next_to_a_sack)
 {
 	static const struct {
 		size_t one, two;
@@ -213,7 +213,7 @@ Test(sctp_full, what_fits_beside_a_sack)
 }
 
 /* The same where the path is narrower than the caller's memory. */
-Test(sctp_full, what_fits_beside_a_sack_of_1500_octets)
+Test(sctp_full, what_fits_next_to_a_sack_of_1500_octets)
 {
 	struct ddps_sc_chunk c;
 
@@ -231,8 +231,8 @@ Test(sctp_full, what_fits_beside_a_sack_of_1500_octets)
 	}
 }
 
-/* Gap blocks of a SACK beside an answer: as many as 1500 octets take, and none behind that. */
-Test(sctp_full, how_many_blocks_fit_beside_an_answer)
+/* Gap blocks of a SACK next to an answer: as many as 1500 octets take, and none behind that. */
+Test(sctp_full, how_many_blocks_fit_next_to_an_answer)
 {
 	static const struct {
 		size_t answer;
@@ -391,7 +391,7 @@ static void count_gone(void *user, const struct ddps_error *e)
 	gone++;
 }
 
-Test(sctp_full, two_hundred_and_fifty_six_are_told_in_one_turn)
+Test(sctp_full, two_hundred_and_fifty_six_are_reported_in_one_turn)
 {
 	static struct ddps_sctp_up up;
 	static uint8_t packet[300][16];

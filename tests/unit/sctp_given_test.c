@@ -190,8 +190,8 @@ Test(sctp_given, what_a_timeout_takes_for_lost)
 	cr_expect_eq(lost_by_t3(sent, 3, t + 10 * MS + 22 * MS + 1), 3);
 }
 
-/* Two timers at once: reordering shows nothing, and the tail is probed; but there is one probe. */
-Test(sctp_given, two_timers_at_once)
+/* Two timers together: reordering shows nothing, and the tail is probed; but there is one probe. */
+Test(sctp_given, two_timers_together)
 {
 	struct world w;
 	struct ddps_sent_path *p = &w.p[0];
@@ -290,7 +290,7 @@ Test(sctp_given, losses_of_a_peer_without_room)
 		struct ddps_sent_news news;
 
 		sent_begin(&w, 1, 1, 1 << 20);
-		send_sctp_given_burst(&w, 2); /* the first leaves at once */
+		send_sctp_given_burst(&w, 2); /* the first leaves immediately */
 		p->pmtu.size = p->pmtu.lim.max;
 		ddps_sent_slot(&w.s, 2)->packet = p->pmtu.size;
 		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);

@@ -55,8 +55,8 @@ Test(sctp_heard, data_while_it_ends_begins_t2_anew, .description = "9260-9.2-9")
 	cr_expect_leq(r.a->ctl_at, r.net.now + r.a->ctl_rto + r.a->ctl_rto / 16);
 }
 
-/* T3 may be far away: whoever is heard again after a silence has what it missed at once. */
-Test(sctp_heard, after_a_silence_data_leaves_at_once)
+/* T3 may be far away: whoever is heard again after a silence has what it missed immediately. */
+Test(sctp_heard, after_a_silence_data_leaves_immediately)
 {
 	struct ddps_sent_path *p;
 

@@ -104,7 +104,7 @@ Test(sctp_kept, losses_that_prove_nothing_yet)
 }
 
 /* By timeouts, or by what is smaller and passes. */
-Test(sctp_kept, a_black_hole_is_told)
+Test(sctp_kept, a_black_hole_is_reported)
 {
 	struct ddps_pmtu m = make_begun_sctp_kept(DDPS_PMTU_DONE, 1500);
 
@@ -194,7 +194,7 @@ Test(sctp_kept, timers_are_due_in_their_order)
 	}
 }
 
-/* One is taken out whose place has children that are late, beside others that are early: these stay
+/* One is taken out whose place has children that are late, next to others that are early: these stay
  * where they are. */
 Test(sctp_kept, a_timer_is_taken_out_of_the_middle)
 {

@@ -209,7 +209,7 @@ Test(sctp_limits, answers_come_from_where_they_were_asked)
 	}
 }
 
-/* A SACK tells as many gaps as its packet has room for, whatever stands before it. */
+/* A SACK reports as many gaps as its packet has room for, whatever stands before it. */
 Test(sctp_limits, a_sack_fits_into_its_packet, .description = "9260-3.3.4-1")
 {
 	static uint8_t info[1300] = { 0, 1 };

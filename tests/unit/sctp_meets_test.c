@@ -149,7 +149,7 @@ Test(sctp_meets, each_address_is_tried, .description = "9260-5.1-14")
 	}
 }
 
-Test(sctp_meets, whoever_connected_is_told_of_paths)
+Test(sctp_meets, whoever_connected_is_informed_of_paths)
 {
 	connect_sctp_meets_to(r.net.node[1].addr, 2, 1500);
 	raw_answer_init(&r);

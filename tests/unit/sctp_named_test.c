@@ -23,7 +23,7 @@ static void bring_named_data(uint32_t tsn, uint16_t ssn, const char *text)
 
 /* ---- ours ---- */
 
-Test(sctp_named, as_many_duplicates_are_told_as_are_kept, .description = "9260-3.3.4-d3")
+Test(sctp_named, as_many_duplicates_are_reported_as_are_kept, .description = "9260-3.3.4-d3")
 {
 	struct ddps_sc_chunk c;
 
@@ -89,7 +89,7 @@ Test(sctp_named, behind_what_waited_for_a_window)
 }
 
 /* A window that was too small for a packet, or has grown by a quarter. */
-Test(sctp_named, when_a_window_is_told_anew, .description = "9260-6.2-11")
+Test(sctp_named, when_a_window_is_announced_anew, .description = "9260-6.2-11")
 {
 	uint32_t all, least;
 

@@ -43,7 +43,7 @@ Test(sctp_narrow, a_path_below_the_base_size)
 }
 
 /* The same in silence is an outage: small packets do not become smaller by it. */
-Test(sctp_narrow, an_outage_tells_nothing_of_small_packets)
+Test(sctp_narrow, an_outage_shows_nothing_of_small_packets)
 {
 	struct ddps_pmtu m = found(1500);
 
@@ -112,7 +112,7 @@ static void send_sctp_narrow_burst(struct world *w, unsigned n)
 }
 
 /* T3 was too early: an answer comes sooner after what it resent than any ever did.  No hole is in that, and
- * a SHUTDOWN that brings it tells no window larger than what it took. */
+ * a SHUTDOWN that brings it announces no window larger than what it took. */
 Test(sctp_narrow, a_timeout_that_was_too_early)
 {
 	struct ddps_sent_sack k = { .cum = 1, .shutdown = true };

@@ -14,9 +14,9 @@
 struct sn_link { /* one direction of one pair of addresses */
 	double loss, dup, corrupt, late;
 	uint64_t delay, jitter, extra; /* ns; extra: of those that are late */
-	unsigned mtu;		       /* IP; larger ones vanish, or are told by ICMP */
-	bool refuses;		       /* nobody takes SCTP where it leads, which is told by ICMP */
-	bool blunt; /* in fragments, too: those that the sender makes are as large */
+	unsigned mtu;		       /* IP; larger ones vanish, or are reported by ICMP */
+	bool refuses; /* nobody takes SCTP where it leads, which is reported by ICMP */
+	bool blunt;   /* in fragments, too: those that the sender makes are as large */
 	bool ptb;
 	bool dead;
 	double rate;	  /* octets of IP packets a second; 0: no limit */

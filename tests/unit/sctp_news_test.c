@@ -46,7 +46,7 @@ static void send_sctp_news_sack(uint32_t cum, uint32_t a_rwnd, uint16_t from, ui
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
 }
 
-/* The probe of the tail begins anew with each SACK that brings something; not where losses are told. */
+/* The probe of the tail begins anew with each SACK that brings something; not where losses are reported. */
 Test(sctp_news, when_the_tail_is_probed_next)
 {
 	send_sctp_news_packets(4);

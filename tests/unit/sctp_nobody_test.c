@@ -4,7 +4,7 @@
 
 TestSuite(sctp_nobody, .fini = fini);
 
-static unsigned refused[2]; /* told of the first address, of the second */
+static unsigned refused[2]; /* informed of the first address, of the second */
 
 static void on_refused(void *user, const struct ddps_sctp_addr *peer)
 {
@@ -111,7 +111,7 @@ Test(sctp_nobody, contact_07_a_spare_address, .description = "9260-10-8")
 	cr_expect_eq(sent_to(get_first_address(), SC_DATA, &c), 1);
 }
 
-/* Where data goes: it leaves by the other one at once, and whether that one is there is asked. */
+/* Where data goes: it leaves by the other one immediately, and whether that one is there is asked. */
 Test(sctp_nobody, contact_07_the_address_of_data, .description = "9260-10-8 9260-6.4.1-1")
 {
 	bring_both_sctp_nobody_up();
@@ -138,7 +138,7 @@ Test(sctp_nobody, contact_07_a_dead_peer_is_missed_without_data)
 	cr_expect_eq(r.gone, 1);
 }
 
-Test(sctp_nobody, contact_07_the_others_are_asked_at_once)
+Test(sctp_nobody, contact_07_the_others_are_asked_immediately)
 {
 	bring_both_sctp_nobody_up();
 	bring_icmp_nobody(get_second_address());
@@ -201,7 +201,7 @@ static void second_answers(void)
 	send_second();
 }
 
-Test(sctp_nobody, contact_08_the_second_address_is_tried_at_once, .description = "9260-5.1-14")
+Test(sctp_nobody, contact_08_the_second_address_is_tried_immediately, .description = "9260-5.1-14")
 {
 	uint64_t now;
 

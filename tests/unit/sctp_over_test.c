@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How an association ends: its time, its counts, and what is told of it. */
+/* How an association ends: its time, its counts, and what is reported of it. */
 #include "sctp_raw_fixture.h"
 
 static struct raw r;
@@ -89,7 +89,7 @@ Test(sctp_over, a_shutdown_ack_without_an_answer, .description = "etsi-at-2-12")
 }
 
 /* Of one batch: news, and that it is over. */
-Test(sctp_over, nothing_is_told_of_what_is_over)
+Test(sctp_over, nothing_is_reported_of_what_is_over)
 {
 	uint32_t sack[3];
 

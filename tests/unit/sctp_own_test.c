@@ -156,7 +156,7 @@ Test(sctp_own, contact_12_shutdown_is_not_completed_by_ourselves)
 	cr_expect_eq(r.gone, 1);
 }
 
-/* It has no other: whatever answers there, nothing is to be had. */
+/* It has no other: whatever answers there, nothing is available. */
 Test(sctp_own, contact_12_the_only_address)
 {
 	start_sctp_own(false, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines, received TSNs, what is lost: against plain models.  And who tells the time. */
+/* Deadlines, received TSNs, what is lost: against plain models.  And who says the time. */
 #include "sctp_raw_fixture.h"
 #include "sctp_sent_fixture.h"
 #include <stdlib.h>
@@ -310,8 +310,8 @@ static void by_connect(uint64_t now)
 		     0);
 }
 
-/* Each call tells the time, and it never goes back. */
-Test(sctp_parts, each_call_tells_the_time)
+/* Each call says the time, and it never goes back. */
+Test(sctp_parts, each_call_says_the_time)
 {
 	static void (*const is[])(uint64_t) = { by_send,    by_pause,	 by_hold,   by_letting_go,
 						by_keep,    by_shutdown, by_abort,  by_primary,

@@ -5,7 +5,7 @@
 #include "sctp_raw_fixture.h"
 
 static struct raw r;
-static enum ddps_sctp_path_state told; /* the last that the user heard of the second path */
+static enum ddps_sctp_path_state told; /* the last that the user learned of the second path */
 static unsigned first_told, second_told;
 
 static inline void fini(void)

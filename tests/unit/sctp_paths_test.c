@@ -52,7 +52,7 @@ Test(sctp_paths, listed_ones_are_probed_first, .fini = fini,
 	cr_expect_eq(r.messages, 1);
 }
 
-/* Cookies go where an address is confirmed, so that none needs a probe beside it. */
+/* Cookies go where an address is confirmed, so that none needs a probe next to it. */
 Test(sctp_paths, cookies_avoid_the_unconfirmed, .fini = fini,
      .description = "9260-5.4-4 9260-5.4-5 9260-5.4-6 9260-5.4-2")
 {

@@ -13,7 +13,7 @@ struct path {
 	uint64_t now, pn;
 	uint32_t mtu; /* what passes */
 	unsigned probes, fragments;
-	bool ptb; /* a router tells */
+	bool ptb; /* a router says so */
 	uint16_t size;
 	bool fragment; /* as last told */
 	unsigned black_holes;
@@ -39,7 +39,7 @@ static void check_sctp_pmtu_sane(const struct path *w)
 	cr_assert(m->state != DDPS_PMTU_ERROR || m->fragment);
 }
 
-/* What has changed is told, and nothing else: the window and what is in flight depend on it. */
+/* What has changed is reported, and nothing else: the window and what is in flight depend on it. */
 static unsigned check_pmtu_told(struct path *w, unsigned bits)
 {
 	const struct ddps_pmtu *m = &w->m;
@@ -362,7 +362,7 @@ Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4 8
 	}
 }
 
-/* A router that tells the truth saves the search. */
+/* A router that says the truth saves the search. */
 Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2 pkdr-icmp-active pkdr-icmp-passive")
 {
 	struct path w;
@@ -374,7 +374,7 @@ Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2 pkdr-icmp-active
 }
 
 /* One that lies is not believed for a minute, once a larger probe has passed. */
-/* Told of a size below the base it once began again each round trip, for ever. */
+/* Informed of a size below the base it once began again each round trip, for ever. */
 Test(sctp_pmtu, honest_ptb_below_the_base_is_asked_once, .description = "8899-6.2-2")
 {
 	static const uint16_t mtus[] = { 576, 600, 1000, 1196 };
@@ -455,7 +455,7 @@ Test(sctp_pmtu, off_means_silent)
 	cr_expect_eq(w.m.size, 1000);
 }
 
-/* Whatever is told, in whatever order: sizes stay within the limits. */
+/* Whatever is reported, in whatever order: sizes stay within the limits. */
 Test(sctp_pmtu, any_order_of_events)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SCTP without memory: what was begun leaves nothing behind, and whoever waits for it is told. */
+/* SCTP without memory: what was begun leaves nothing behind, and whoever waits for it is informed. */
 #include "sctp_raw_fixture.h"
 #include "unit/mem_fixture.h"
 

@@ -183,7 +183,7 @@ Test(sctp_refused, an_old_shutdown_while_we_set_up, .description = "9260-9.2-19"
 
 /* ---- ABORT ---- */
 
-Test(sctp_refused, what_the_user_is_told_of_an_abort)
+Test(sctp_refused, what_the_user_gets_of_an_abort)
 {
 	static const struct {
 		uint16_t cause;
@@ -214,8 +214,8 @@ Test(sctp_refused, what_the_user_is_told_of_an_abort)
 	raw_init(&r);
 }
 
-/* Whose tag we do not know cannot be told. */
-Test(sctp_refused, nobody_is_told_of_an_end_before_it_answers)
+/* Whose tag we do not know cannot be informed. */
+Test(sctp_refused, nobody_is_informed_of_an_end_before_it_answers)
 {
 	open_checked_sctp_refused();
 	r.n = 0;

@@ -292,7 +292,7 @@ static void resend_one(void)
 
 /*
  * Of ten the last has arrived, a probe of the tail, and its SACK was lost.  What T3 resends is answered soon, and the
- * SACK tells of the last one, too.  Its age is no RTT: what is answered sooner than that would be
+ * SACK reports the last one, too.  Its age is no RTT: what is answered sooner than that would be
  * thought never to have been lost.
  */
 Test(sctp_rto, a_lost_sack_makes_no_rtt, .init = setup, .fini = fini)

@@ -238,7 +238,7 @@ Test(sctp_sack, a_probe_that_was_not_this_one)
 	}
 }
 
-/* RFC 5682: the second SACK after T3 tells. */
+/* RFC 5682: the second SACK after T3 shows it. */
 Test(sctp_sack, whether_t3_was_too_early)
 {
 	static const struct {

@@ -157,7 +157,7 @@ Test(sctp_sent, a_sleep_of_both_hosts_is_not_the_paths, .description = "9260-6.3
 	sent_end(&w);
 }
 
-/* What answers INIT, COOKIE ECHO or HEARTBEAT behind a rest tells what the path takes, or nothing. */
+/* What answers INIT, COOKIE ECHO or HEARTBEAT behind a rest shows what the path takes, or nothing. */
 Test(sctp_sent, a_rest_is_not_the_paths_in_set_up, .description = "9260-6.3.1-1")
 {
 	struct ddps_sent_conf conf;

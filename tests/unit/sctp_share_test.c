@@ -146,7 +146,7 @@ Test(sctp_share, what_is_taken)
 }
 
 /* Streams and sequence numbers that differ in their highest bits. */
-Test(sctp_share, those_ahead_are_told_apart)
+Test(sctp_share, those_ahead_are_distinguished)
 {
 	struct ddps_sctp_msg m = make_sctp_share_message(0, 1);
 

@@ -153,7 +153,7 @@ Test(sctp_shrinks, contact_13_jumbo_frames_end_in_mid_transfer, .description = "
 	}
 }
 
-/* Its packets are full all the same. */
+/* Its packets are full nevertheless. */
 Test(sctp_shrinks, contact_13_jumbo_packets_hold_several_chunks)
 {
 	open_on_sctp_shrinks(10, 9000, 9000);
@@ -187,7 +187,7 @@ Test(sctp_shrinks, contact_13_a_relay_of_this_host)
 }
 
 /* What cannot be helped has a name, and is not waited for until the user loses patience. */
-Test(sctp_shrinks, contact_13_what_does_not_pass_any_more_is_told)
+Test(sctp_shrinks, contact_13_what_does_not_pass_any_more_is_reported)
 {
 	uint64_t at;
 

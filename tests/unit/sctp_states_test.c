@@ -357,7 +357,7 @@ Test(sctp_states, our_tag_is_not_the_peers, .description = "9260-5.3.1-1")
 	cr_expect_eq(r.tsn, 6);
 }
 
-/* Which of our addresses INIT tells a peer elsewhere. */
+/* Which of our addresses INIT gives a peer elsewhere. */
 Test(sctp_states, addresses_in_scope)
 {
 	static const struct {

@@ -152,7 +152,7 @@ Test(sctp_taken, data_that_is_too_short, .description = "9260-6.2-27")
 	cr_expect_eq(r.e->st.violations, 1);
 }
 
-/* A SACK that may wait leaves with the timer, one that may not at once. */
+/* A SACK that may wait leaves with the timer, one that may not immediately. */
 Test(sctp_taken, when_a_packet_is_acknowledged, .description = "9260-6.2-7")
 {
 	raw_up(&r);

@@ -123,7 +123,7 @@ Test(sctp_turns, a_timer_that_was_served_is_not_due)
 	cr_expect(raw_any(&r, SC_SACK, NULL));
 }
 
-/* 256 of them at once: what comes in waits no longer than for these. */
+/* 256 of them in one turn: what comes in waits no longer than for these. */
 Test(sctp_turns, more_timers_than_a_tick_serves)
 {
 	const struct ddps_sctp_param p = { .port = RAW_PORT };
@@ -247,7 +247,7 @@ static void up_and_watched(void)
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 }
 
-Test(sctp_turns, nobody_is_told_of_acknowledgements_that_there_are_not)
+Test(sctp_turns, nobody_is_informed_of_acknowledgements_that_there_are_not)
 {
 	uint32_t cum;
 
@@ -259,7 +259,7 @@ Test(sctp_turns, nobody_is_told_of_acknowledgements_that_there_are_not)
 	cr_expect_eq(acked, 0);
 }
 
-/* What follows of an acknowledgement is done when the user is told of it. */
+/* What follows of an acknowledgement is done when the user is informed of it. */
 Test(sctp_turns, the_state_is_that_of_what_came)
 {
 	up_and_watched();

@@ -120,7 +120,7 @@ static void ride(void)
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, r.net.now), 0);
 }
 
-Test(sctp_unsent, a_sack_beside_the_data_is_told_again)
+Test(sctp_unsent, a_sack_next_to_the_data_is_sent_again)
 {
 	struct ddps_sc_chunk c;
 
@@ -131,7 +131,7 @@ Test(sctp_unsent, a_sack_beside_the_data_is_told_again)
 }
 
 /* The same if the packet is larger than what the system sends: EMSGSIZE. */
-Test(sctp_unsent, a_sack_beside_data_that_is_refused_is_told_again)
+Test(sctp_unsent, a_sack_next_to_data_that_is_refused_is_sent_again)
 {
 	struct ddps_sc_chunk c;
 
@@ -155,8 +155,8 @@ Test(sctp_unsent, shutdown_does_not_wait_for_t2)
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN);
 }
 
-/* SHUTDOWN tells of no gaps: the SACK that left beside it is told again. */
-Test(sctp_unsent, a_sack_beside_shutdown_is_told_again)
+/* SHUTDOWN reports no gaps: the SACK that left next to it is reported again. */
+Test(sctp_unsent, a_sack_next_to_shutdown_is_sent_again)
 {
 	begin_sctp_unsent();
 	finish_sctp_unsent();
@@ -176,7 +176,7 @@ static void flush_on_sctp_unsent(void *user, const struct ddps_sctp_msg *m)
 	sn_flush(&r.net);
 }
 
-/* An upcall that asks for output comes before it is known that a SACK is due: it leaves all the same. */
+/* An upcall that asks for output comes before it is known that a SACK is due: it leaves nevertheless. */
 Test(sctp_unsent, output_that_an_upcall_asks_for_is_not_all)
 {
 	struct ddps_sctp_up up = raw_upcalls;

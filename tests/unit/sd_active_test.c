@@ -149,7 +149,7 @@ Test(sd_active, peer_without_rfc6581_and_plain_retry_on_the_same_association)
 	sd_expect(raw, 2, "0000 0001");
 }
 
-Test(sd_active, both_terminate_at_once)
+Test(sd_active, both_terminate_simultaneously)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
 

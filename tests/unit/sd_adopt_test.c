@@ -152,7 +152,7 @@ Test(sd_adopt, sessions_live_on)
 	cr_expect_eq(get_adopt_listener(0)->idle.places, 0);
 }
 
-/* The refusal of a request that went with its listener leaves all the same. */
+/* The refusal of a request that went with its listener leaves nevertheless. */
 Test(sd_adopt, a_refusal_leaves_after_its_listener)
 {
 	struct ddps_sd_assoc *raw;

@@ -75,7 +75,7 @@ Test(sd_assoc, attack_3_idle_associations_are_few)
 	cr_expect_eq(world.req[1].closes, 0);
 }
 
-/* Whoever has a whole /64 has one share all the same, and takes no place of others. */
+/* Whoever has a whole /64 has one share nevertheless, and takes no place of others. */
 Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 {
 	struct ddps_sd_assoc *other, *raw[DDPS_SD_IDLE_PEER + 4];

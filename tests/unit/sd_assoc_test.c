@@ -315,7 +315,7 @@ Test(sd_assoc, opener_takes_even_ids_the_other_side_odd_ones)
 		ddps_sd_carrier_wait(b, s);
 		cr_expect_eq(s->pair->stream, 2 * i + 1);
 	}
-	/* and both at once */
+	/* and both simultaneously */
 	cr_assert_eq(sd_connect(&world, &u[3], SD_PORT, false, NULL, 0), 0);
 	sd_run(&world);
 	for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The context goes, or all of an association: what is told, and what is left behind. */
+/* The context goes, or all of an association: what is reported, and what is left behind. */
 #include "support/sd_world.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ Test(sd_end, all_associations_wind_up)
 	cr_expect_not(winds_up());
 }
 
-Test(sd_end, sessions_are_told_that_their_context_goes)
+Test(sd_end, sessions_are_informed_that_their_context_goes)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
 

@@ -60,7 +60,7 @@ static bool does_goal_make_assoc(const struct goal *g)
 	return fake_sctp_net.connects > before;
 }
 
-/* Another goal, and one that can be told from no other twice. */
+/* Another goal, and one that can be distinguished from no other twice. */
 static void differs(const struct goal *g, const char *what)
 {
 	cr_expect(does_goal_make_assoc(g), "%s is another goal", what);
@@ -138,7 +138,7 @@ Test(sd_goal, addresses_of_ours)
 	differs(&g, "an interface");
 }
 
-/* A goal of two addresses that falls into the same place as one of one: the number tells. */
+/* A goal of two addresses that falls into the same place as one of one: the number decides. */
 Test(sd_goal, shorter_list_in_the_same_place)
 {
 	struct goal one = { .uri = w.uri, .to = ip("127.0.0.1", 9) }, two = one;

@@ -235,7 +235,7 @@ Test(sd_idle, pairs_without_a_session_have_five_seconds)
 	cr_expect(is_sd_idle_due_in(&sd_carrier_of(&w, 0)->linger, 5000));
 }
 
-/* An association that is not read may end all the same. */
+/* An association that is not read may end nevertheless. */
 Test(sd_idle, one_that_goes_while_it_is_not_read_waits_for_nothing)
 {
 	struct ddps_sd_carrier *c;
@@ -286,7 +286,7 @@ Test(sd_idle, an_association_that_takes_too_long_to_come_up_is_not_aborted)
 }
 
 /* The other one ended in order, and its Terminate is on its way. */
-Test(sd_idle, who_gives_up_beside_another_leaves_the_association)
+Test(sd_idle, who_gives_up_next_to_another_leaves_the_association)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
 

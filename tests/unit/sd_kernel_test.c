@@ -246,7 +246,7 @@ Test(sd_kernel, nobody_listening_is_a_refusal)
 
 #define CROWD 24
 
-/* Those who wait to be accepted cost the kernel's memory: as many as listen() was told, and one. */
+/* Those who wait to be accepted cost the kernel's memory: as many as listen() was given, and one. */
 Test(sd_kernel, attack_3_no_more_wait_to_be_accepted_than_the_backlog)
 {
 	static struct side crowd[CROWD];
@@ -374,7 +374,7 @@ Test(sd_kernel, is_served_by_usrsctp)
 	be_served(&peer_usrsctp);
 }
 
-/* net.sctp.encap_port is what the kernel does if it is told nothing. */
+/* net.sctp.encap_port is what the kernel does if it is asked for nothing. */
 Test(sd_kernel, off_is_directly_on_ip_whatever_the_system_says)
 {
 	need_sctp(true);

@@ -60,7 +60,7 @@ Test(sd_kernel_turn, a_turn_reads_as_much_as_there_is_not_as_many_messages)
 		sent++;
 	cr_assert_gt(sent, 64);
 	ddps_sk_serve(&a, EPOLLIN);
-	cr_expect_eq(a.octets, sent); /* as parts: such a socket tells of no end of a message */
+	cr_expect_eq(a.octets, sent); /* as parts: such a socket reports no end of a message */
 	ddps_sd_part_drop(&a.life.part);
 	ddps_sk_close(&a);
 	close(fd[1]);

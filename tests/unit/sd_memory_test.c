@@ -37,7 +37,7 @@ static bool does_connect_meet_failure(unsigned n)
 	return poor;
 }
 
-Test(sd_memory, whoever_connects_is_told)
+Test(sd_memory, whoever_connects_is_informed)
 {
 	unsigned n = 1;
 

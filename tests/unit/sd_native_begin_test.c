@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Set-up of an association of the native SCTP: what the ways take, which addresses the peer is told, and
- * what is left of one that does not come about. */
+/* Set-up of an association of the native SCTP: what the ways take, which addresses the peer is given, and
+ * what is left of one that does not begin. */
 #include "sd_native_addr_fixture.h"
 #include "sctp/sctp_in.h"
 #include "sctp_ddp/backend/sd_sock.h"
@@ -59,7 +59,7 @@ static int there_is_a_way(int fd, const struct sockaddr *a, socklen_t len)
 	return 0;
 }
 
-/* Nobody outside of this host hears of it. */
+/* Nobody outside of this host learns of it. */
 static ssize_t swallow(int fd, const struct msghdr *m, int flags)
 {
 	(void)fd;
@@ -144,7 +144,7 @@ static int there_is_no_way(int fd, const struct sockaddr *a, socklen_t len)
 	return -1;
 }
 
-Test(sd_native_begin, the_first_reason_is_told_where_there_is_no_way)
+Test(sd_native_begin, the_first_reason_is_reported_where_there_is_no_way)
 {
 	struct side s;
 
@@ -210,7 +210,7 @@ Test(sd_native_begin, a_list_of_the_peers_addresses)
 	node_fini(&cn, B);
 }
 
-/* ---- what the peer is told ---- */
+/* ---- what the peer is given ---- */
 
 static void up_between(const struct ddps_uri *uri)
 {
@@ -219,7 +219,7 @@ static void up_between(const struct ddps_uri *uri)
 }
 
 /* RFC 9260 5.1.2 */
-Test(sd_native_begin, a_listener_tells_its_other_addresses)
+Test(sd_native_begin, a_listener_announces_its_other_addresses)
 {
 	struct ddps_path_stats st = { 0 };
 	struct ddps_uri uri;
@@ -236,7 +236,7 @@ Test(sd_native_begin, a_listener_tells_its_other_addresses)
 	stop_sd_pair();
 }
 
-Test(sd_native_begin, who_connects_tells_its_other_addresses)
+Test(sd_native_begin, who_connects_announces_its_other_addresses)
 {
 	struct ddps_path_stats st = { 0 };
 	struct ddps_uri uri;
@@ -387,7 +387,7 @@ Test(sd_native_begin, packets_are_shown_to_who_asked)
 	node_fini(&cn, B);
 }
 
-/* ---- what does not come about ---- */
+/* ---- what does not begin ---- */
 
 /* Whether there was an @n-th allocation to fail. */
 static bool does_poor_sd_native_begin_fail(const struct ddps_uri *uri, unsigned n)
@@ -429,7 +429,7 @@ static void poor_to(const char *a, const char *b, const char *from, int encap)
 	cr_expect_gt(n, 5, "%u", n);
 }
 
-Test(sd_native_begin, nothing_is_left_of_who_connects_without_memory)
+Test(sd_native_begin, nothing_is_left_of_whoever_connects_without_memory)
 {
 	poor_to("127.0.0.1", NULL, NULL, 9);
 	poor_to("127.0.0.1", "::1", NULL, 9);

@@ -156,7 +156,7 @@ static void poll_until_gone(void)
 }
 
 /* The call that reads fails for the ICMP error, once. */
-Test(sd_native_icmp, a_read_that_fails_tells_of_errors)
+Test(sd_native_icmp, a_read_that_fails_reports_errors)
 {
 	set_sd_pair_up(AF_INET);
 	vanish(srv.peers[0].a);
@@ -165,8 +165,8 @@ Test(sd_native_icmp, a_read_that_fails_tells_of_errors)
 	stop_sd_pair();
 }
 
-/* So does the one that sends next, and then nobody else is told. */
-Test(sd_native_icmp, a_send_that_fails_tells_of_errors)
+/* So does the one that sends next, and then nobody else is informed. */
+Test(sd_native_icmp, a_send_that_fails_reports_errors)
 {
 	int err = 0;
 	socklen_t len = sizeof err;

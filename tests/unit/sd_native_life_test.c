@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an association of the native SCTP: coming up, being taken or left, and its end; what is told
+/* The life of an association of the native SCTP: coming up, being taken or left, and its end; what is reported
  * of it, and what is left. */
 #include "sd_native_addr_fixture.h"
 #include "sctp/sctp_in.h"
@@ -29,7 +29,7 @@ static void note_sd_native_life_answered(void *user)
 	cr_expect_eq(s->info.in_streams, DDPS_SCTP_STREAMS);
 }
 
-Test(sd_native_life, the_peers_answer_is_told_before_it_is_up)
+Test(sd_native_life, the_peers_answer_is_reported_before_it_is_up)
 {
 	struct ddps_sd_assoc_up up = fx_up;
 	struct ddps_uri uri = { 0 };
@@ -50,8 +50,8 @@ Test(sd_native_life, the_peers_answer_is_told_before_it_is_up)
 	stop_sd_pair();
 }
 
-/* Who was told of a size, or has asked at a turn of its life, is told of it no more. */
-Test(sd_native_life, a_size_is_told_once, .description = "5043-9-1")
+/* Whoever was informed of a size, or has asked at a turn of its life, is informed of it no more. */
+Test(sd_native_life, a_size_is_reported_once, .description = "5043-9-1")
 {
 	set_sd_pair_up(AF_INET);
 	WAIT_FOR(widened(), &cn, &sn);
@@ -170,7 +170,7 @@ static bool does_poor_sd_native_life_fail(unsigned n)
 	return failed;
 }
 
-Test(sd_native_life, one_that_is_not_shown_for_want_of_memory_is_not_kept)
+Test(sd_native_life, one_that_is_not_shown_for_lack_of_memory_is_not_kept)
 {
 	unsigned n = 1;
 
@@ -184,7 +184,7 @@ Test(sd_native_life, one_that_is_not_shown_for_want_of_memory_is_not_kept)
 /* ---- from outside of the loop ---- */
 
 /* Nobody turns the loop of who did it. */
-Test(sd_native_life, what_is_freed_says_so_at_once)
+Test(sd_native_life, what_is_freed_says_so_immediately)
 {
 	set_sd_pair_up(AF_INET);
 	B->free(cli.a);
@@ -199,7 +199,7 @@ static bool is_sd_native_life_shut(struct side *s)
 	return s->info.shut;
 }
 
-Test(sd_native_life, a_window_that_opens_is_told_at_once)
+Test(sd_native_life, a_window_that_opens_is_reported_immediately)
 {
 	struct side *s = &srv.peers[0];
 
@@ -237,7 +237,7 @@ Test(sd_native_life, who_leaves_says_so_before)
 
 /* ---- ends ---- */
 
-Test(sd_native_life, what_is_freed_hears_nothing_of_its_end)
+Test(sd_native_life, what_is_freed_gets_nothing_of_its_end)
 {
 	set_sd_pair_up(AF_INET);
 	B->abort(cli.a);
@@ -259,7 +259,7 @@ Test(sd_native_life, the_first_reason_is_that_of_the_end)
 	stop_sd_pair();
 }
 
-Test(sd_native_life, nothing_is_left_of_an_end_that_was_told)
+Test(sd_native_life, nothing_is_left_of_an_end_that_was_reported)
 {
 	const long live = mem_live();
 

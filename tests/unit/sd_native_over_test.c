@@ -49,7 +49,7 @@ Test(sd_native_over, nothing_follows_an_abort)
 
 	before = cli;
 	CB->abort(cli.a);
-	engine_tells(cli.a); /* its end is to be told */
+	engine_tells(cli.a); /* its end is to be reported */
 	nothing_goes_down(cli.a);
 	cr_expect_arr_eq(&cli, &before, sizeof cli);
 	WAIT_FOR(cli.gone, &cn, &sn);
@@ -57,7 +57,7 @@ Test(sd_native_over, nothing_follows_an_abort)
 	cr_expect_str_eq(cli.end.text, "aborted by this side");
 
 	before = cli;
-	engine_tells(cli.a); /* it was told */
+	engine_tells(cli.a); /* it was reported */
 	ddps_sn_up.gone(cli.a, &cli.end);
 	nothing_goes_down(cli.a);
 	cr_expect_arr_eq(&cli, &before, sizeof cli, "once");

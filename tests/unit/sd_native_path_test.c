@@ -126,8 +126,8 @@ static size_t get_widest_sd_native_path(struct side *s)
 	return s->info.max_user_data;
 }
 
-/* A link that takes less than it did, and the layer above hears of it. */
-Test(sd_native_path, attack_7_a_size_that_changes_is_told, .description = "5043-9-1")
+/* A link that takes less than it did, and the layer above learns of it. */
+Test(sd_native_path, attack_7_a_size_that_changes_is_reported, .description = "5043-9-1")
 {
 	if (!narrow_loopback(1500))
 		cr_skip_test("no network of its own");
@@ -308,7 +308,7 @@ static void send_and_free(void *user)
 }
 
 /* An association that goes while packets wait for it takes them along, and says so. */
-Test(sd_native_path, free_beside_packets_that_wait)
+Test(sd_native_path, free_next_to_packets_that_wait)
 {
 	struct side *s = &srv.peers[0];
 	struct ddps_task task = { .fn = send_and_free, .user = &cli };
@@ -346,7 +346,7 @@ Test(sd_native_path, many_associations_leave_nothing)
 }
 
 /* Only what is acknowledged is said to be. */
-Test(sd_native_path, acknowledged_is_told_when_it_is, .description = "5043-6.6-3 5043-6.6-4")
+Test(sd_native_path, acknowledged_is_reported_when_it_is, .description = "5043-6.6-3 5043-6.6-4")
 {
 	set_sd_pair_up(AF_INET);
 	cr_assert_eq(send_one_sd_pair(&cli, 0, CONTROL, 100), 0);

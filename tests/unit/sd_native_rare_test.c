@@ -326,7 +326,7 @@ static const struct icmp_row {
 	{ SO_EE_ORIGIN_LOCAL, ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, NOTHING },
 };
 
-/* An association that is told of these errors. */
+/* An association that is informed of these errors. */
 static void told_of(unsigned n, uint8_t origin, uint8_t type, uint8_t code)
 {
 	icmp = (struct sock_extended_err){
@@ -458,7 +458,7 @@ Test(sd_native_rare, a_flood_puts_an_error_off_for_a_few_turns)
 	stop_sd_hand(about);
 }
 
-/* ---- a socket that is empty, and things to do all the same ---- */
+/* ---- a socket that is empty, and things to do nevertheless ---- */
 
 Test(sd_native_rare, a_look_in_vain_sends_what_waits)
 {

@@ -108,7 +108,7 @@ static void turn_sd_native_read(uint32_t events, const struct portion *p, unsign
 			    sizeof((const struct portion[]){ __VA_ARGS__ }) /                      \
 				    sizeof(struct portion))
 
-/* The next turn is one of who goes by datagrams like these. */
+/* The next turn is one of whoever goes by datagrams like these. */
 static void after(unsigned heavy)
 {
 	get_sd_native_read_sock()->heavy = heavy;
@@ -304,7 +304,7 @@ static const struct error_row {
 	{ EPOLLERR, { { 3, 0 }, { 3, 0 } }, 1, 1 },
 };
 
-/* A call tells an error once, and not what there is to be read. */
+/* A call reports an error once, and not what there is to be read. */
 Test(sd_native_read, an_error_in_the_place_of_datagrams)
 {
 	start_sd_hand();

@@ -145,7 +145,7 @@ static void close_and_open(void *user)
 }
 
 /* From an upcall, when its socket is not closed yet. */
-Test(sd_native_socks, an_endpoint_is_opened_again_at_once)
+Test(sd_native_socks, an_endpoint_is_opened_again_immediately)
 {
 	struct ddps_sd_endpoint *ep;
 	struct ddps_task t = { .fn = close_and_open };
@@ -277,7 +277,7 @@ Test(sd_native_socks, one_of_both_ips_is_not_shared_with_one_of_one)
 	ddps_sn_sock_put(one);
 }
 
-/* IPv4 beside IPv6 directly on IP: the twin is waited for when it is full. */
+/* IPv4 next to IPv6 directly on IP: the twin is waited for when it is full. */
 Test(sd_native_socks, a_full_twin_is_waited_for)
 {
 	struct side *s = &srv.peers[0];
@@ -451,7 +451,7 @@ Test(sd_native_socks, the_own_address_is_not_known_before_the_peer_answers)
 
 /* ---- no way ---- */
 
-/* An association that the engine knows nothing of: its end is told, and all else is refused. */
+/* An association that the engine knows nothing of: its end is reported, and all else is refused. */
 Test(sd_native_socks, a_peer_that_cannot_be_reached)
 {
 	struct ddps_assoc_stats st = { 0 };
@@ -646,7 +646,7 @@ static void poor_at(const char *at, int encap, unsigned least)
 	cr_expect_geq(n, least, "%s: %u", at, n);
 }
 
-Test(sd_native_socks, a_listener_without_memory_is_told)
+Test(sd_native_socks, a_listener_without_memory_is_reported)
 {
 	poor_at("127.0.0.1", 0, 4);
 	poor_at(TWO, 0, 4);
@@ -655,7 +655,7 @@ Test(sd_native_socks, a_listener_without_memory_is_told)
 	poor_at("127.0.0.1,::1", OFF, 5);
 }
 
-Test(sd_native_socks, a_listener_without_a_descriptor_is_told)
+Test(sd_native_socks, a_listener_without_a_descriptor_is_reported)
 {
 	struct ddps_sd_endpoint *ep;
 	long live;

@@ -3,7 +3,7 @@
 #include "sd_sends_fixture.h"
 
 #define ROUND	(16 * DDPS_SN_OUTS) /* packets to as many peers, before others have their turn */
-#define SHARE	(16u * 256)	    /* messages that a turn tells of by itself */
+#define SHARE	(16u * 256)	    /* messages that a turn reports by itself */
 #define RING	4u		    /* peers */
 #define SMALL	4u
 #define AT_ONCE 1000u
@@ -64,7 +64,7 @@ Test(sd_native_turns, all_leave_in_one_call_from_outside)
 	end_sd_sends();
 }
 
-/* A socket without room tells when it has some; until then there is nothing to do. */
+/* A socket without room says when it has some; until then there is nothing to do. */
 Test(sd_native_turns, nothing_is_to_be_done_while_a_socket_is_full)
 {
 	begin_with(2 * DDPS_SN_OUTS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which messages wait for others before they leave: only those of who polls without a pause. */
+/* Which messages wait for others before they leave: only those of whoever polls without a pause. */
 #include "sd_native_fixture.h"
 
 #define FIRST 100u

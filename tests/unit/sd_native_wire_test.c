@@ -85,7 +85,7 @@ Test(sd_native_wire, data_is_unordered_whole_and_swapped_by_nobody,
 	stop_sd_hand(x);
 }
 
-Test(sd_native_wire, control_asks_for_its_acknowledgement_at_once)
+Test(sd_native_wire, control_asks_for_its_acknowledgement_immediately)
 {
 	uint8_t msg[4] = { 0, 0, 0, 2 };
 	struct wire *x;
@@ -136,7 +136,7 @@ Test(sd_native_wire, small_messages_do_not_wait, .description = "5043-11.2-1")
 
 /* ---- the peer's indication ---- */
 
-Test(sd_native_wire, a_peer_without_indication_is_told_apart,
+Test(sd_native_wire, a_peer_without_indication_is_distinguished,
      .description = "5043-11.1-2 5043-11.1-3")
 {
 	struct wire *x;
@@ -161,7 +161,7 @@ Test(sd_native_wire, another_indication_is_reported, .description = "5043-11.1-2
 	stop_sd_hand(x);
 }
 
-Test(sd_native_wire, data_beside_the_cookie_comes_after_accepted)
+Test(sd_native_wire, data_next_to_the_cookie_comes_after_accepted)
 {
 	struct wire *x = malloc(sizeof *x);
 	uint8_t msg[100];
@@ -206,7 +206,7 @@ Test(sd_native_wire, a_message_without_end_ends_the_association)
 	stop_sd_hand(x);
 }
 
-Test(sd_native_wire, an_abort_beside_the_cookie_leaves_nothing)
+Test(sd_native_wire, an_abort_next_to_the_cookie_leaves_nothing)
 {
 	struct wire *x = malloc(sizeof *x);
 	struct node cn;

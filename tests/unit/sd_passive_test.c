@@ -547,7 +547,7 @@ Test(sd_passive, late_traffic_in_drain_is_dropped)
 	sd_send(&w, raw, 0, "0001 0004");
 	sd_expect(raw, 0, "0001 0004");
 	raw->peer->hold_dry = true;
-	sd_send(&w, raw, 0, "0000 0001"); /* a new session, ended at once */
+	sd_send(&w, raw, 0, "0000 0001"); /* a new session, ended immediately */
 	sd_expect(raw, 0, "0000 0002");
 	raw->peer->hold_dry = false;
 	fake_sctp_poke(raw->peer);

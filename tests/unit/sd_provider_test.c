@@ -356,7 +356,7 @@ Test(sd_provider, one_association_for_one_address)
 		sd_free(&u[i]);
 }
 
-Test(sd_provider, ipv6_addresses_are_told_apart)
+Test(sd_provider, ipv6_addresses_are_distinguished)
 {
 	struct ddps_setup setup = { 0 };
 	struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_port = htons(SD_RAW_PORT) };
@@ -395,7 +395,7 @@ Test(sd_provider, backend_that_cannot_start)
 	cr_expect_null(l);
 }
 
-Test(sd_provider, listener_failure_is_told)
+Test(sd_provider, listener_failure_is_reported)
 {
 	sd_listen(&w);
 	fake_sctp_fail(SD_PORT, DDPS_E_NOMEM);
@@ -426,7 +426,7 @@ Test(sd_provider, an_association_that_goes_is_not_reused)
 	(void)raw;
 }
 
-Test(sd_provider, no_more_initiates_at_once_than_the_peer_takes, .description = "5043-6.4-3")
+Test(sd_provider, no_more_initiates_together_than_the_peer_takes, .description = "5043-6.4-3")
 {
 	struct sd_ulp u[DDPS_SD_PENDING_MAX + 2] = { 0 };
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u[0], false);
@@ -507,7 +507,7 @@ Test(sd_provider, context_goes_with_everything_open)
 		     /* the rest is fini()'s, and the leak checker's */
 }
 
-/* What each side is told of its association; of the second session of two, which has another stream. */
+/* What each side gets to know of its association; of the second session of two, which has another stream. */
 Test(sd_provider, info_of_both_sides)
 {
 	struct ddps_conn_info ours = { 0 }, theirs = { .initiator = true };

@@ -138,7 +138,7 @@ Test(sd_rare, an_association_that_goes_outlasts_its_listener)
 	cr_expect_null(c->listener);
 }
 
-Test(sd_rare, a_dry_that_nobody_asked_for_acknowledges_nothing)
+Test(sd_rare, an_unrequested_dry_acknowledges_nothing)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
@@ -177,7 +177,7 @@ Test(sd_rare, the_end_names_the_peer)
 	cr_expect_str_eq(w.req[1].error.peer, "[2001:db8::1]:9");
 }
 
-/* An association that is being set up for nobody any more: what answers its INIT is no answer to who comes
+/* An association that is being set up for nobody any more: what answers its INIT is no answer to whoever comes
  * later.  As long as somebody waits for it, others do so, too. */
 Test(sd_rare, a_set_up_that_all_have_given_up)
 {

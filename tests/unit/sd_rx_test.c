@@ -176,7 +176,7 @@ Test(sd_rx, error_above_silences_reception)
 
 /* ---- what is kept ---- */
 
-/* Its messages are of no use any more as soon as it drains, not only when the pair is free. */
+/* Its messages become useless as soon as it drains, not only when the pair is free. */
 Test(sd_rx, a_pair_that_drains_holds_nothing)
 {
 	struct ddps_sd_assoc *raw;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What sockets below an SCTP say and are told: control messages, headers, families, routes. */
+/* What sockets below an SCTP say and are asked to do: control messages, headers, families, routes. */
 #include "sctp_ddp/backend/sd_route.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "unit/sys_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an association tells of itself and learns, one by one: sizes, names, timers, ends. */
+/* What an association says of itself and learns, one by one: sizes, names, timers, ends. */
 #include "support/sd_world.h"
 #include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
@@ -56,7 +56,7 @@ Test(sd_told, the_message_size_is_asked_for_again, .description = "5043-9-1")
 	ddps_sd_carrier_up.writable(c);
 	cr_expect_eq(mulpdu(), mulpdu_of(1300));
 	tells = *c->b;
-	tells.acks = true; /* it tells of each change */
+	tells.acks = true; /* it reports each change */
 	c->b = &tells;
 	raw->peer->info.max_user_data = 1400;
 	ddps_sd_carrier_up.writable(c);

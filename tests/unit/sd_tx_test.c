@@ -339,7 +339,7 @@ Test(sd_tx, a_pair_in_drain_gets_its_acknowledgement_from_a_busy_association)
 	cr_expect_not(c->quiet);
 }
 
-/* A backend that tells of acknowledgements by itself has told of the last one before. */
+/* A backend that reports acknowledgements by itself has reported the last one before. */
 Test(sd_tx, a_pair_whose_messages_have_arrived_drains_immediately, .description = "5043-6.6-4")
 {
 	static struct ddps_sd_backend tells;
@@ -378,7 +378,7 @@ Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")
 	sd_expect(raw, 0, "86a1 0004"); /* 100001 modulo 65536 */
 }
 
-/* A backend that tells of each acknowledgement: as long as fewer are under way than the limit, nothing
+/* A backend that reports each acknowledgement: as long as fewer are under way than the limit, nothing
  * waits, also where DDP-SSNs begin anew. */
 Test(sd_tx, no_pause_at_32767, .description = "5043-10-d1")
 {

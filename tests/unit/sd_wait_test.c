@@ -27,7 +27,7 @@ TestSuite(sd_wait, .init = init, .fini = fini, .timeout = 30);
 
 static const struct ddps_sd_assoc_up *const tell = &ddps_sd_carrier_up;
 
-/* Acknowledgements are told one by one, by ddps_sd_tx_acked(). */
+/* Acknowledgements are reported one by one, by ddps_sd_tx_acked(). */
 static void tells_each(void)
 {
 	static struct ddps_sd_backend tells;

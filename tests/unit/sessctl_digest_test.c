@@ -99,7 +99,7 @@ Test(sessctl_digest, the_thread_reads_the_file_again)
 	free(p);
 }
 
-Test(sessctl_digest, a_file_that_became_shorter_is_told)
+Test(sessctl_digest, a_file_that_became_shorter_is_reported)
 {
 	struct hasher *h = hasher_new(DIGEST_SHA256);
 	uint8_t *p = make_sessctl_digest_octets(), got[DIGEST_LEN];

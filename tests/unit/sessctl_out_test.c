@@ -301,7 +301,7 @@ Test(sessctl_out, progress_fits_any_terminal)
 		out_progress(&o, name, 1, 2);
 		fflush(o.err);
 		cr_expect_lt(columns_filled(), columns, "%u columns: %s", columns, errors);
-		/* the bar goes when the name would have less than 8 columns beside it */
+		/* the bar goes when the name would have less than 8 columns next to it */
 		if (columns < 60 || columns >= 80)
 			cr_expect_eq(strstr(errors, "[####") != NULL, columns >= 80, "%u: %s",
 				     columns, errors);

@@ -94,7 +94,7 @@ Test(session_move, a_look_that_fails_is_made_again)
 	e2e_close(&e);
 }
 
-/* What fails is no descriptor of ours any more: whoever waits is told. */
+/* What fails is no descriptor of ours any more: whoever waits is informed. */
 static void is_taken(int err)
 {
 	static struct e2e e; /* stays as it is: its descriptors are another's */
@@ -192,7 +192,7 @@ static void *leads(void *arg)
 }
 
 /* Who sleeps on the context's descriptor learns of its end when its time is up. */
-Test(session_move, who_leads_is_told_of_the_end)
+Test(session_move, who_leads_is_informed_of_the_end)
 {
 	struct waiter w = { .ms = 300 };
 	static struct e2e e; /* stays as it is */

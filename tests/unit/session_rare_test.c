@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions and contexts whose calls of the system fail, or are told oddly: who asked is told. */
+/* Sessions and contexts whose calls of the system fail, or are reported oddly: who asked is informed. */
 #include "session/session.h"
 #include "support/e2e.h"
 #include "unit/sys_fixture.h"
@@ -102,7 +102,7 @@ Test(session_rare, nothing_given_is_the_defaults)
 
 /* ---- queues ---- */
 
-/* It is said in the log; what is there is taken all the same. */
+/* It is said in the log; what is there is taken nevertheless. */
 static char told[400];
 
 static void take_session_rare_log(void *user, enum ddps_log_level level, const char *facility,
@@ -124,7 +124,7 @@ static void open_told(struct e2e *e, const char *uri, bool thread)
 	e2e_open_with(e, uri, &attr);
 }
 
-Test(session_rare, descriptors_that_cannot_be_told)
+Test(session_rare, descriptors_that_cannot_be_informed)
 {
 	struct ddps_event ev;
 	struct e2e e;
@@ -142,7 +142,7 @@ Test(session_rare, descriptors_that_cannot_be_told)
 	e2e_close(&e);
 }
 
-Test(session_rare, a_queue_that_cannot_be_told)
+Test(session_rare, a_queue_that_cannot_be_informed)
 {
 	static uint8_t octet[1];
 	struct ddps_wc wc;

@@ -48,7 +48,7 @@ Test(shares, contact_26_each_link_has_its_own)
 		     ddps_share_net_text("[2001:db8::1]:1"));
 }
 
-Test(shares, the_oldest_of_who_has_most)
+Test(shares, the_oldest_of_whoever_has_most)
 {
 	struct ddps_shares s = { 0 };
 	struct ddps_share m[6] = { 0 };

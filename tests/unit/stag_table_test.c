@@ -118,7 +118,7 @@ Test(stag, bounds_are_exact_to_the_octet,
 	}
 }
 
-Test(stag, wrap_is_told_before_bounds, .description = "5041-7.1-16")
+Test(stag, wrap_is_reported_before_bounds, .description = "5041-7.1-16")
 {
 	struct ddps_mr *mr = register_stag_table(RW | DDPS_ZERO_BASED, 0);
 
@@ -201,7 +201,7 @@ Test(stag, local_pieces)
 	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, DDPS_LOCAL_WRITE), DDPS_STAG_OK);
 }
 
-Test(stag, removal_revokes_at_once,
+Test(stag, removal_revokes_immediately,
      .description = "5041-8.3-2 5041-8.3.1-5 5040-8.1.1-4 5040-8.1.1-6 5042-6.2.2-2")
 {
 	struct ddps_mr *mr = register_stag_table(RW | DDPS_ZERO_BASED, 0);

@@ -99,7 +99,7 @@ static bool must_call_fail(const char *name)
 /* NOLINTEND(bugprone-macro-parentheses) */
 CALLS(WRAP)
 
-/* What fails so has happened all the same. */
+/* What fails so has happened nevertheless. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)

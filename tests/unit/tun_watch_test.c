@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which addresses a device has, as the kernel tells it: here the kernel is the other end of a socket pair. */
+/* Which addresses a device has, as the kernel reports it: here the kernel is the other end of a socket pair. */
 #include "ipoib/bridge/tun.h"
 #include <criterion/criterion.h>
 #include <linux/rtnetlink.h>
@@ -96,7 +96,7 @@ static unsigned count_questions(void)
 	return n;
 }
 
-Test(tun_watch, what_comes_and_goes_is_told)
+Test(tun_watch, what_comes_and_goes_is_reported)
 {
 	say(RTM_NEWADDR, AF_INET, 1, 24, 1);
 	say(RTM_NEWADDR, AF_INET6, 2, 64, 2);

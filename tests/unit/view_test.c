@@ -193,7 +193,7 @@ static void looks_as_before(const char *file, int want)
 	cr_expect(STAT64(__fxstatat, ver, AT, file, &st, 0));
 }
 
-/* Nothing has such an attribute; whether there is a file is told by the error. */
+/* Nothing has such an attribute; whether there is a file is reported by the error. */
 static void expect_no_attributes(const char *file, bool there)
 {
 	char b[100];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A watch whose calls of the system fail: who opens it is told, and a client is lost at most. */
+/* A watch whose calls of the system fail: whoever opens it is informed, and a client is lost at most. */
 #include "support/child.h"
 #include "unit/sys_fixture.h"
 #include <ddpsess/ddpsess.h>
@@ -88,7 +88,7 @@ static void is_watcher_told(const char *call, unsigned nth, int err)
 	cr_expect_neq(access(path, F_OK), 0, "%s: nothing is left", call);
 }
 
-Test(watch_rare, who_opens_it_is_told)
+Test(watch_rare, who_opens_it_is_informed)
 {
 	struct ddps_watch *w;
 
@@ -97,7 +97,7 @@ Test(watch_rare, who_opens_it_is_told)
 	is_watcher_told("bind", 0, EROFS);
 	is_watcher_told("listen", 0, EOPNOTSUPP);
 	is_watcher_told("link", 0, EPERM);
-	is_watcher_told("fstat", 1, EIO); /* the first is of who owns which descriptor */
+	is_watcher_told("fstat", 1, EIO); /* the first is of whoever owns which descriptor */
 	is_watcher_told("pthread_create", 0, EAGAIN);
 	w = open_checked_watch_rare();
 	cr_expect(is_rare_watch_answering(path), "the next try has what it needs");
@@ -172,7 +172,7 @@ Test(watch_rare, a_name_that_was_free_a_moment_ago)
 
 /* ---- clients ---- */
 
-/* They are served all the same, by the next try. */
+/* They are served nevertheless, by the next try. */
 Test(watch_rare, a_client_that_is_not_there_any_more)
 {
 	static const int errors[] = { EAGAIN, ECONNABORTED, EINTR };

@@ -145,7 +145,7 @@ Test(wire_identity, mpa_frames)
 	}
 }
 
-/* Every code and number; what is wrong with a code is told, and its octets are as they were. */
+/* Every code and number; what is wrong with a code is reported, and its octets are as they were. */
 Test(wire_identity, session_messages)
 {
 	for (unsigned i = 0; i < 65536; i++) {

@@ -47,7 +47,7 @@ int main(void)
 		(struct ibv_context * *(*)(int *)) dlvsym(rdmacm, "rdma_get_devices", "RDMACM_1.0");
 	if (!devices)
 		return fail_dlopen("dlvsym in librdmacm.so.1");
-	/* One copy of the state: both libraries tell of the same device object. */
+	/* One copy of the state: both libraries report the same device object. */
 	all = devices(&n);
 	if (!all || n != 1 || all[0]->device->name != name)
 		return fail_dlopen("rdma_get_devices");

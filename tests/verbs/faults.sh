@@ -47,7 +47,7 @@ both 4 "$stream" "$stream -s 127.0.0.1"
 [ "$client" = 124 ] && grep -qx '1 completion send qp 1: line 1: status IBV_WC_RETRY_EXC_ERR' trace
 result $? "rstream with a failed request does not end"
 
-# Its threads race for what it ends with: 0 when it hears of the end of the connection first.
+# Its threads race for what it ends with: 0 when it learns of the end of the connection first.
 told() { [ "$client" != 0 ] || grep -q '^cq completion failed' client; }
 
 ping="-a 127.0.0.1 -p @ -C 20"

@@ -419,7 +419,7 @@ static struct ibv_cq_ex *accept_with_extended(struct vt *v)
 	return cq;
 }
 
-VT_TEST(verbs_args, an_extended_queue_reads_what_polling_tells)
+VT_TEST(verbs_args, an_extended_queue_reads_what_polling_returns)
 {
 	struct ibv_poll_cq_attr none = { 0 };
 	struct ibv_sge sge;

@@ -39,7 +39,7 @@ VT_TEST(verbs_attack, attack_20_a_port_is_bound_once)
 	cr_assert_eq(rdma_listen(a, 1), 0, "%m");
 	cr_expect_eq(rdma_get_src_port(a), a4.sin_port);
 	cr_assert_eq(rdma_destroy_id(a), 0);
-	/* It is free again at once. */
+	/* It is free again immediately. */
 	cr_assert_eq(rdma_bind_addr(c, (struct sockaddr *)&a4), 0, "%m");
 	cr_assert_eq(rdma_listen(c, 1), 0, "%m");
 	cr_assert_eq(rdma_destroy_id(b), 0);
@@ -166,7 +166,7 @@ VT_TEST(verbs_attack, attack_20_any_ipv6_address_alone)
 }
 
 /* Both families have a listener of their own at one port, as tgt wants it, and each hears its own. */
-VT_TEST(verbs_attack, any_ipv6_address_beside_any_ipv4_address)
+VT_TEST(verbs_attack, any_ipv6_address_next_to_any_ipv4_address)
 {
 	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };

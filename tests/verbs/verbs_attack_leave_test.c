@@ -55,7 +55,7 @@ Test(verbs_attack, attack_17_requests_of_peers_that_left_are_few, .timeout = 60)
 		rdma_destroy_id(v.b.id);
 		stale++;
 	}
-	/* What is told of in one turn of the library's may be counted later. */
+	/* What is reported in one turn of the library's may be counted later. */
 	cr_expect_leq(stale, 128 + 2 * LEAVERS, "%u of %u", stale, LEAVERS * TIMES);
 	v.b.id = ev->id;
 	rdma_ack_cm_event(ev);

@@ -151,7 +151,7 @@ VT_TEST(verbs_attack, attack_24c_a_read_that_no_side_has_room_for_is_no_full_que
 
 /* ---- 24: vendor_err ---- */
 
-VT_TEST(verbs_attack, attack_24_vendor_err_tells_causes_apart)
+VT_TEST(verbs_attack, attack_24_vendor_err_distinguishes_causes)
 {
 	struct vt v;
 
@@ -165,7 +165,7 @@ VT_TEST(verbs_attack, attack_24_vendor_err_tells_causes_apart)
 	vt_down(&v);
 	vt_init(&v);
 	vt_up(&v);
-	v.b.mr->rkey++; /* as the peer is told it */
+	v.b.mr->rkey++; /* as the peer gets it */
 	cr_assert_eq(vt_post(&v.a, 4, IBV_WR_RDMA_READ, 8, &v.b), 0);
 	expect_error(&v.a, 4, IBV_WC_RDMA_READ, IBV_WC_REM_ACCESS_ERR, 3);
 	vt_down(&v);

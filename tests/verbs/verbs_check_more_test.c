@@ -18,7 +18,7 @@ static void run_check_more_child(const void *arg)
 	(*(void (*const *)(void))arg)();
 }
 
-/* What is told by a process that does this, and ends with @status. */
+/* What is reported by a process that does this, and ends with @status. */
 static const char *get_child_report(void (*run)(void), int status)
 {
 	const char *text;
@@ -247,7 +247,7 @@ static void made_up(void)
 						  .opcode = IBV_WR_SEND,
 						  .send_flags = i == 2 ? IBV_SEND_SIGNALED : 0 }));
 	wc = (struct ibv_wc){ .wr_id = 3, .status = IBV_WC_SUCCESS };
-	ck_completed(q, &wc); /* not told of */
+	ck_completed(q, &wc); /* not reported */
 	cr_assert_eq(q->sends.first->wr_id, 1);
 	wc.wr_id = 2;
 	ck_completed(q, &wc);
@@ -390,7 +390,7 @@ static void from_deep_without(void)
 	compare_through_library(NULL, NULL);
 }
 
-/* As many places as are kept, and one more, which is told each time. */
+/* As many places as are kept, and one more, which is reported each time. */
 static void from_everywhere(void)
 {
 	struct ck_trace t = { .n = 1 };

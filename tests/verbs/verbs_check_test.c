@@ -16,7 +16,7 @@ static struct ibv_mr *own[2]; /* memory that no peer may write */
 
 struct mistake {
 	void (*make)(void);
-	const char *reports[3]; /* pieces of what is told, with the address of a buffer in it */
+	const char *reports[3]; /* pieces of what is reported, with the address of a buffer in it */
 	const char *suppress;	/* what is in the file of suppressions, or its name: '/' is first */
 	int status;
 };

@@ -132,7 +132,7 @@ static void close_beside_threads(enum kind kind)
 	_exit(touched() ? 105 : 0);
 }
 
-VT_TEST(verbs_closed, whoever_polls_is_told_and_no_thread_burns)
+VT_TEST(verbs_closed, whoever_polls_is_informed_and_no_thread_burns)
 {
 	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
 		const pid_t pid = fork();

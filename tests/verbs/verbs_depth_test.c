@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How full a send queue is: as of an adapter where a profile limits it, and in what --check tells. */
+/* How full a send queue is: as of an adapter where a profile limits it, and in what --check says. */
 #include "verbs/vchild.h"
 #include "verbs/vd.h"
 #include "verbs/voob.h"
@@ -84,7 +84,7 @@ VT_TEST(verbs_depth, contact_27_a_completion_that_is_fetched_frees_all_before_it
 	vt_down(&v);
 }
 
-/* All are told of: each completion is a place. */
+/* All are reported: each completion is a place. */
 VT_TEST(verbs_depth, contact_27_each_completion_is_a_place)
 {
 	struct vt v;

@@ -142,7 +142,7 @@ Test(verbs_edge_limits, queue_pairs_of_a_device)
 	cr_expect_eq(ibv_close_device(ctx), 0);
 }
 
-/* What a program offers is no more than the device can: the peer hears of that. */
+/* What a program offers is no more than the device can: the peer learns of that. */
 VT_TEST(verbs_edge_limits, reads_that_are_offered)
 {
 	struct rdma_cm_event *e;

@@ -218,7 +218,7 @@ VT_TEST(verbs_face, contact_27_a_queue_pair_is_free_when_both_have_ended_it)
 	vt_down(&v);
 }
 
-/* Both end it, and one identifier goes before its time is over: nobody is told of it. */
+/* Both end it, and one identifier goes before its time is over: nobody is informed of it. */
 VT_TEST(verbs_face, contact_27_the_time_after_the_end_outlives_nobody)
 {
 	struct vd_process *p;

@@ -134,7 +134,7 @@ static bool bind_verbs_failing_to(struct rdma_cm_id *id)
 	return !rdma_bind_addr(id, (struct sockaddr *)&a4);
 }
 
-/* What an address comes to is told by an event, which synchronous identifiers fetch themselves. */
+/* What an address comes to is reported by an event, which synchronous identifiers fetch themselves. */
 static bool is_resolved(struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *e = id->event;

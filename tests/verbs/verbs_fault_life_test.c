@@ -91,12 +91,12 @@ static void goes_while(const char *rule)
 	vt_down(&l.v);
 }
 
-VT_TEST(verbs_fault_life, an_identifier_goes_while_a_rule_tells_of_it)
+VT_TEST(verbs_fault_life, an_identifier_goes_while_a_rule_reports_it)
 {
 	goes_while("on completion opcode send: event TIMEWAIT_EXIT\n");
 }
 
-VT_TEST(verbs_fault_life, an_identifier_goes_while_a_rule_will_tell_of_it)
+VT_TEST(verbs_fault_life, an_identifier_goes_while_a_rule_will_report_it)
 {
 	goes_while("on completion opcode send: event TIMEWAIT_EXIT in 50ms\n");
 }

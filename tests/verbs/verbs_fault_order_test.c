@@ -26,7 +26,7 @@ static void move_by_sends(struct vt *v, unsigned n)
 		cr_assert_eq(vt_post(&v->a, i, IBV_WR_SEND, 100, NULL), 0);
 }
 
-/* vt_wc sleeps until the queue tells: so the queue has to. */
+/* vt_wc sleeps until the queue has an event: so the queue has to. */
 VT_TEST(verbs_fault_order, a_late_completion_wakes_and_keeps_its_place)
 {
 	uint64_t begun;
@@ -130,8 +130,8 @@ VT_TEST(verbs_fault_order, a_reset_is_seen_by_both)
 	vt_down(&v);
 }
 
-/* The peer's Write is not acknowledged by anybody, nor does this side hear of its end. */
-VT_TEST(verbs_fault_order, a_silent_connection_tells_nothing)
+/* The peer's Write is not acknowledged by anybody, nor does this side learn of its end. */
+VT_TEST(verbs_fault_order, a_silent_connection_says_nothing)
 {
 	struct ibv_wc wc;
 	struct vt v;

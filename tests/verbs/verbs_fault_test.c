@@ -28,7 +28,7 @@ static enum ibv_qp_state get_verbs_fault_state_of(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
-VT_TEST(verbs_fault, calls_fail_as_they_are_told)
+VT_TEST(verbs_fault, calls_fail_as_they_are_asked_to)
 {
 	struct vt v;
 	struct ibv_mr *mr;
@@ -172,7 +172,7 @@ Test(verbs_fault_event, RDMA_CM_EVENT_ROUTE_ERROR, .timeout = 60)
 	failed_with(&v, RDMA_CM_EVENT_ROUTE_ERROR, EHOSTUNREACH);
 }
 
-/* The peer never hears of it. */
+/* The peer never learns of it. */
 static void connect_fails(const char *rule, enum rdma_cm_event_type type, int status_)
 {
 	struct vt v;
@@ -206,7 +206,7 @@ Test(verbs_fault_event, RDMA_CM_EVENT_CONNECT_ERROR, .timeout = 60)
 		      ENETDOWN);
 }
 
-/* Those that are no failure come beside what the call does. */
+/* Those that are no failure come next to what the call does. */
 static void beside(enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *e;

@@ -293,7 +293,7 @@ VT_TEST(verbs_finding, finding_8_and_9_and_17_what_is_granted_and_ignored)
 	vt_down(&v);
 }
 
-Test(verbs_finding, finding_10_queues_are_made_for_who_brings_none)
+Test(verbs_finding, finding_10_queues_are_made_for_whoever_brings_none)
 {
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct rdma_event_channel *ch = rdma_create_event_channel();

@@ -85,7 +85,7 @@ VT_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
 	fcntl(v.b.cc->fd, F_SETFL, fcntl(v.b.cc->fd, F_GETFL) | O_NONBLOCK);
 	for (uint64_t i = 0; i < 3; i++)
 		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
-	/* What came before the arming is told once, and never again while it is left there. */
+	/* What came before the arming is reported once, and never again while it is left there. */
 	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 5, NULL), 0);
 	vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 5, &v.b), 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Children of fork that go on living beside a parent that uses the drop-in. */
+/* Children of fork that go on living next to a parent that uses the drop-in. */
 #include "support/child.h"
 #include "verbs/vt.h"
 #include <errno.h>
 #include <stdlib.h>
 
-/* Listens at a port that it tells, rejects one request and ends by the shortest way. */
+/* Listens at a port that it prints, rejects one request and ends by the shortest way. */
 static void reject_and_end(int tell)
 {
 	struct rdma_cm_event *e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The end of a connection is told after the completions that came before it. */
+/* The end of a connection is reported after the completions that came before it. */
 #include "verbs/vd.h"
 #include "verbs/vt.h"
 #include <sched.h>
@@ -72,7 +72,7 @@ static void send_and_leave(struct vt *v, unsigned hold_ms)
 	send_and_end(v, hold_ms, leave_verbs_held);
 }
 
-/* For @quiet_ms nothing is told; the completion is fetched, and then the end is. */
+/* For @quiet_ms nothing is reported; the completion is fetched, and then the end is. */
 static void told_behind_the_completion(struct vt *v, int quiet_ms)
 {
 	cr_expect(!vt_readable(v->b.ch->fd, quiet_ms), "the end is told before the completion");
@@ -81,7 +81,7 @@ static void told_behind_the_completion(struct vt *v, int quiet_ms)
 	vt_expect(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-/* What nobody fetched before the end was told is there after it. */
+/* What nobody fetched before the end was reported is there after it. */
 static void told_before_the_completion(struct vt *v)
 {
 	vt_expect(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
@@ -122,7 +122,7 @@ VT_TEST(verbs_held, attack_25_a_queue_pair_that_goes_holds_nothing_back)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_told_immediately)
+VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_reported_immediately)
 {
 	struct vt v;
 
@@ -166,7 +166,7 @@ VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
 }
 
 /* Who ends it, too, waits for nothing. */
-VT_TEST(verbs_held, attack_25_an_end_from_both_sides_is_told_immediately)
+VT_TEST(verbs_held, attack_25_an_end_from_both_sides_is_reported_immediately)
 {
 	struct vt v;
 

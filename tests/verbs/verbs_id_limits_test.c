@@ -144,7 +144,7 @@ VT_TEST(verbs_id_limits, a_port_that_is_taken)
 	cr_expect_eq(err, 0, "it is free now: %d", err);
 	VT_MINUS_AS(rdma_listen(sends, 0), EADDRINUSE);
 	cr_expect_eq(rdma_listen(late, 0), 0, "%m");
-	/* It sends from that number all the same. */
+	/* It sends from that number nevertheless. */
 	cr_expect_eq(rdma_resolve_addr(sends, NULL, (struct sockaddr *)&a4, 1000), 0, "%m");
 	vt_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_expect_eq(rdma_get_src_port(sends), a4.sin_port);
@@ -202,7 +202,7 @@ Test(verbs_id_limits, a_channel_without_its_descriptor)
 	VT_MINUS_AS(rdma_resolve_addr(id, NULL, (struct sockaddr *)&a4, 1000), ENOSPC);
 	cr_expect(vfail_came());
 	cr_expect_eq(rdma_destroy_id(id), 0);
-	/* An identifier moves to a channel that cannot be told; the old one goes on. */
+	/* An identifier moves to a channel that cannot be informed; the old one goes on. */
 	id = resolving(ch);
 	to = rdma_create_event_channel();
 	vfail_nth(VFAIL_WRITE, 1);
@@ -342,7 +342,7 @@ static int try_in_child(struct rdma_cm_id *id, struct rdma_cm_event *e,
 		return 2;
 	if (rdma_ack_cm_event(NULL) != -1 || errno != EINVAL)
 		return 3;
-	/* An identifier of its own on the parent's channel is told nothing. */
+	/* An identifier of its own on the parent's channel is informed of nothing. */
 	if (rdma_create_id(ch, &own, NULL, RDMA_PS_TCP))
 		return 4;
 	if (rdma_resolve_addr(own, NULL, (struct sockaddr *)&a4, 1000) != -1 || errno != EINVAL)

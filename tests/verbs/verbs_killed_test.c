@@ -9,7 +9,7 @@
 
 /* ---- a peer that is killed ---- */
 
-/* Over TCP, where the system tells the peer: over SCTP a peer that says nothing is noticed by its
+/* Over TCP, where the system informs the peer: over SCTP a peer that says nothing is noticed by its
  * silence, which takes longer.  The child rests there until it is killed. */
 static void stop_if(bool here)
 {
@@ -49,7 +49,7 @@ static void await_stop(pid_t pid)
 	cr_assert(WIFSTOPPED(status), "%#x", status);
 }
 
-/* Whatever is told, it is told, and work comes back. */
+/* Whatever is reported, it is reported, and work comes back. */
 static void await_killed_end(struct vt_end *e, bool posted)
 {
 	struct rdma_cm_event *ev;
@@ -155,7 +155,7 @@ static void kill_client(int step)
 		cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
 	await_stop(pid);
 	no_child(pid);
-	/* Whoever accepts a peer that is gone hears of it by one way or the other. */
+	/* Whoever accepts a peer that is gone learns of it by one way or the other. */
 	if (step >= 1 || !rdma_accept(v.b.id, &v.accept))
 		await_killed_end(&v.b, step < 2);
 	/* The listener serves others. */

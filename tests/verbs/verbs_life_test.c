@@ -234,7 +234,7 @@ Test(verbs_life, resolving_errors)
 
 /* ---- a queue that overflows ---- */
 
-VT_TEST(verbs_life, an_overflow_is_told_as_an_error_of_the_queue)
+VT_TEST(verbs_life, an_overflow_is_reported_as_an_error_of_the_queue)
 {
 	struct ibv_async_event e;
 	struct ibv_context *ctx;

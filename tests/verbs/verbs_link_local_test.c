@@ -51,7 +51,7 @@ Test(verbs_link_local, contact_26_text_keeps_the_link)
 	cr_expect_eq(scope(&ss), 0);
 }
 
-/* Both ends are told which link it is; the server can call whoever called it. */
+/* Both ends learn which link it is; the server can call whoever called it. */
 VT_TEST(verbs_link_local, contact_26_both_ends_know_the_link)
 {
 	const uint32_t *own, *peer;

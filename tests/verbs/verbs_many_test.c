@@ -128,7 +128,7 @@ static void transfer_verbs_many(struct vt *v, const struct pair *p, uint32_t i)
 	cr_assert_arr_eq(to, from, 64);
 }
 
-/* Some say that they go, some are told, and some just go. */
+/* Some say that they go, some are informed, and some just go. */
 static void take_verbs_many_down(struct pair *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i += 3)

@@ -249,7 +249,7 @@ VT_TEST(verbs_modify, contact_22_work_waits_for_its_state)
 	close_oob_side(&s);
 }
 
-/* The session is there before the program has said RTS: the state is the program's all the same. */
+/* The session is there before the program has said RTS: the state is the program's nevertheless. */
 VT_TEST(verbs_modify, contact_22_a_session_moves_no_state)
 {
 	struct side a, b;
@@ -292,7 +292,7 @@ VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
 	close_oob_side(&s);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void expect_told(void)
 {
@@ -332,13 +332,13 @@ static void expect_told(void)
 	close_oob_side(&b);
 }
 
-VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_roce_face)
+VT_TEST(verbs_modify, contact_27_query_says_what_was_set_on_the_roce_face)
 {
 	setenv("DDPSESS_FACE", "roce", 1);
 	expect_told();
 }
 
-VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_iwarp_face)
+VT_TEST(verbs_modify, contact_27_query_says_what_was_set_on_the_iwarp_face)
 {
 	expect_told();
 }
@@ -378,7 +378,7 @@ static void receive_early(struct side *s)
 	cr_assert_eq(listen_for_verbs_modify(s), 0);
 }
 
-/* What is refused is told, too. */
+/* What is refused is reported, too. */
 static void send_refused(struct side *s)
 {
 	cr_assert_eq(say_oob(s, "early", 0), EINVAL);
@@ -406,7 +406,7 @@ static void run_modify_child(const void *arg)
 	close_oob_side(&s);
 }
 
-VT_TEST(verbs_modify, contact_22_check_tells_what_the_iwarp_face_takes)
+VT_TEST(verbs_modify, contact_22_check_says_what_the_iwarp_face_takes)
 {
 	static const struct {
 		void (*make)(struct side *s);

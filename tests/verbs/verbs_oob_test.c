@@ -207,7 +207,7 @@ VT_TEST(verbs_oob, contact_28a_what_completes_when_placed_can_be_said_for_any_fa
 	cr_expect_eq(refused_send(), IBV_WC_REM_OP_ERR);
 }
 
-/* What the queue pair does not allow is refused, whatever the region does; and so it is told. */
+/* What the queue pair does not allow is refused, whatever the region does; and so it is reported. */
 VT_TEST(verbs_oob, access_of_the_queue_pair)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_READ };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs that programs connect themselves: what channels tell of them, and one that is its own peer. */
+/* Queue pairs that programs connect themselves: what channels report of them, and one that is its own peer. */
 #include "verbs/voob.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- channels ---- */
 
-/* With a queue that tells, and a receive posted. */
+/* With a queue that has events, and a receive posted. */
 static struct ibv_comp_channel *up_told(struct side *s)
 {
 	struct ibv_comp_channel *ch;
@@ -68,7 +68,7 @@ VT_TEST(verbs_oob, a_queue_pair_that_goes_wakes_nobody)
 	a.qp = NULL;
 	cr_expect(!vt_readable(ca->fd, 0), "its own queue");
 	cr_expect(!vt_readable(cb->fd, 200), "its peer's queue");
-	/* what the program does itself is told of */
+	/* what the program does itself is reported */
 	cr_assert_eq(move_oob_qp(b.qp, IBV_QPS_ERR), 0);
 	note_verbs_oob_told_acked(cb);
 	cr_expect_eq(await_oob_wc(&b).status, IBV_WC_WR_FLUSH_ERR);
@@ -77,7 +77,7 @@ VT_TEST(verbs_oob, a_queue_pair_that_goes_wakes_nobody)
 }
 
 /* A peer that is not there is no orderly end. */
-VT_TEST(verbs_oob, a_connection_that_fails_is_told_of)
+VT_TEST(verbs_oob, a_connection_that_fails_is_reported)
 {
 	struct ibv_comp_channel *ch;
 	struct side a;

@@ -212,7 +212,7 @@ VT_TEST(verbs_ops, finding_13_a_send_waits_for_its_receive)
 	vt_down(&v);
 }
 
-/* The peer disconnects, and its program is told; what came waits on. */
+/* The peer disconnects, and its program is informed; what came waits on. */
 VT_TEST(verbs_ops, contact_06_late_receives_get_what_a_closed_peer_sent)
 {
 	struct vt v;
@@ -246,7 +246,7 @@ VT_TEST(verbs_ops, finding_13_strict_ends_the_connection)
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 5, NULL), 0);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	/* Two queue pairs of one context: both are told. */
+	/* Two queue pairs of one context: both are informed. */
 	for (int i = 0; i < 2; i++) {
 		e = vt_async(v.a.id->verbs, IBV_EVENT_QP_FATAL);
 		cr_assert(e.element.qp == v.a.id->qp || e.element.qp == v.b.id->qp);

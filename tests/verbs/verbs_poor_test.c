@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A host without memory: a call fails and may be made again, and what has happened is told all the same. */
+/* A host without memory: a call fails and may be made again, and what has happened is reported nevertheless. */
 #include "verbs/cm/vd_event.h"
 #include "verbs/vfail.h"
 #include "verbs/vt.h"
@@ -10,7 +10,7 @@
 /* ---- events ---- */
 
 /* No event finds memory once the connection has been asked for. */
-VT_TEST(verbs_poor, a_connection_is_told)
+VT_TEST(verbs_poor, a_connection_is_reported)
 {
 	struct vt v;
 
@@ -31,7 +31,7 @@ VT_TEST(verbs_poor, a_connection_is_told)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_poor, a_refusal_is_told)
+VT_TEST(verbs_poor, a_refusal_is_reported)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
@@ -52,7 +52,7 @@ VT_TEST(verbs_poor, a_refusal_is_told)
 }
 
 /* Nobody listens there any more. */
-VT_TEST(verbs_poor, a_failure_is_told)
+VT_TEST(verbs_poor, a_failure_is_reported)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
@@ -120,7 +120,7 @@ VT_TEST(verbs_poor, a_listener_that_finds_no_event)
 }
 
 /* What a program waits for that has a shared queue: that it needs more, that a queue pair is done with it. */
-VT_TEST(verbs_poor, a_shared_queue_is_told)
+VT_TEST(verbs_poor, a_shared_queue_is_reported)
 {
 	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };
 	struct ibv_srq_attr limit = { .srq_limit = 1 };
@@ -155,7 +155,7 @@ VT_TEST(verbs_poor, a_shared_queue_is_told)
 }
 
 /* What ends a connection that the program has not ended: a queue that overflows, of either side. */
-VT_TEST(verbs_poor, an_overflow_is_told)
+VT_TEST(verbs_poor, an_overflow_is_reported)
 {
 	struct ibv_async_event e;
 	struct vt v;
@@ -182,7 +182,7 @@ VT_TEST(verbs_poor, an_overflow_is_told)
 }
 
 /* ... and a Terminate, at both ends. */
-VT_TEST(verbs_poor, a_terminate_is_told)
+VT_TEST(verbs_poor, a_terminate_is_reported)
 {
 	struct ibv_qp *first = NULL;
 	struct ibv_async_event e;

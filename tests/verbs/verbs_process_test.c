@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process is told at its beginning and at its end, and what it does about faults. */
+/* What a process is informed of at its beginning and at its end, and what it does about faults. */
 #include "verbs/vchild.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
@@ -31,7 +31,7 @@ static struct ibv_context *open_verbs_process(void)
 /* ---- settings ---- */
 
 struct setting {
-	const char *name, *value, *told; /* what is told, or NULL */
+	const char *name, *value, *told; /* what is reported, or NULL */
 	bool opens;
 };
 
@@ -172,7 +172,7 @@ Test(verbs_process, rfc_7306)
 	cr_expect_eq(exit_of(without_7306, "", &told), 0);
 }
 
-/* A capture that another process writes is not spoilt: this one's is beside it. */
+/* A capture that another process writes is not spoilt: this one's is next to it. */
 static void capture_verbs_process(const void *arg)
 {
 	char second[128];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rsockets and libfabric rely on beside the interface itself; they run in run.sh and
+ * What rsockets and libfabric rely on besides the interface itself; they run in run.sh and
  * libfabric.sh.
  */
 #include "verbs/vd.h"
@@ -74,7 +74,7 @@ Test(verbs_programs, an_identifier_moves_with_its_last_event, .timeout = 30)
 	rdma_destroy_event_channel(ch);
 }
 
-/* perftest accepts after it has filled its buffers, and its client crashes if it is told of an end
+/* perftest accepts after it has filled its buffers, and its client crashes if it is informed of an end
  * of patience; run.sh has its clients ask for longer than the library's own limit. */
 Test(verbs_programs, a_slow_program_has_time_to_listen_and_to_accept)
 {

@@ -161,7 +161,7 @@ VT_TEST(verbs_rough, a_queue_pair_is_gone_when_its_events_are_acknowledged)
 	do {
 		cr_assert(vt_readable(v.b.id->verbs->async_fd, VT_MS));
 		cr_assert_eq(ibv_get_async_event(v.b.id->verbs, &e), 0);
-		if (e.element.qp != v.b.id->qp) /* a is told too, by the Terminate */
+		if (e.element.qp != v.b.id->qp) /* a is informed too, by the Terminate */
 			ibv_ack_async_event(&e);
 	} while (e.element.qp != v.b.id->qp);
 	w.qp = v.b.id->qp;
@@ -307,7 +307,7 @@ VT_TEST(verbs_rough, writes_without_their_source)
 	vt_down(&v);
 }
 
-/* The target of a Write goes: the one who writes is told. */
+/* The target of a Write goes: the one who writes is informed. */
 VT_TEST(verbs_rough, a_write_to_a_region_that_is_gone)
 {
 	struct ibv_mr gone;

@@ -269,7 +269,7 @@ VT_TEST(verbs_rules_more, a_queue_pair_that_is_not_known)
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(ibv_query_qp(one.qp, &attr, 0, &init), 0);
 	cr_expect_eq(one.qp->state, IBV_QPS_INIT);
-	/* One that is known, but has no identifier that could be told. */
+	/* One that is known, but has no identifier that could be reported. */
 	cr_expect_eq(ibv_query_qp(known, &attr, 0, &init), 0);
 	meet_oob_side(&one, &one);
 	cr_assert_eq(receives(one.qp, 7, 1), 0);
@@ -420,7 +420,7 @@ VT_TEST(verbs_rules_more, no_connection)
 	vt_down(&v);
 }
 
-/* The end of a connection whose queue pair has gone is told as ever. */
+/* The end of a connection whose queue pair has gone is reported as usual. */
 VT_TEST(verbs_rules_more, an_end_without_a_queue_pair)
 {
 	struct vt v;

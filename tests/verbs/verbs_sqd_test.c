@@ -145,7 +145,7 @@ static void drains(const char *face)
 
 ON_BOTH_FACES(contact_21_the_end_of_draining_is_told, drains)
 
-/* Whoever resumes, resets or destroys it before is told nothing. */
+/* Whoever resumes, resets or destroys it before is informed of nothing. */
 static void stops_draining(const char *face)
 {
 	static struct side a, b;

@@ -66,7 +66,7 @@ VT_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_srq, the_limit_is_told_once_on_the_asynchronous_descriptor)
+VT_TEST(verbs_srq, the_limit_is_reported_once_on_the_asynchronous_descriptor)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_async_event e;
@@ -146,8 +146,8 @@ Test(verbs_srq, limits_and_numbers)
 	rdma_destroy_event_channel(ch);
 }
 
-/* ibv_create_qp(3): beside a shared queue the fields of a receive queue are ignored. */
-Test(verbs_srq, contact_25_receive_fields_beside_a_shared_queue_are_ignored, .timeout = 30)
+/* ibv_create_qp(3): next to a shared queue the fields of a receive queue are ignored. */
+Test(verbs_srq, contact_25_receive_fields_next_to_a_shared_queue_are_ignored, .timeout = 30)
 {
 	static const enum ibv_qp_type type[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };

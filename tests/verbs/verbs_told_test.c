@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the library tells of connections, case by case: what the program gets of it. */
+/* What the library reports of connections, case by case: what the program gets of it. */
 #include "support/child.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
@@ -170,7 +170,7 @@ VT_TEST(verbs_told, ends_and_unknown_events)
 	vt_down(&v);
 }
 
-/* A listener that cannot go on is told as a device that has gone: rdma_get_request fails then. */
+/* A listener that cannot go on is reported as a device that has gone: rdma_get_request fails then. */
 VT_TEST(verbs_told, a_listener_that_has_failed)
 {
 	struct ddps_event ev = { .type = DDPS_EV_LISTENER_FAILED };
@@ -240,7 +240,7 @@ static void call_verbs_told(struct caller *c, struct rdma_cm_id *id)
 }
 
 /* A listener at any address has no device yet.  A request that finds no memory for one is refused,
- * and the next one is told. */
+ * and the next one is reported. */
 VT_TEST(verbs_told, a_request_that_finds_no_device)
 {
 	struct caller first = caller_new(), second = caller_new();
@@ -271,7 +271,7 @@ VT_TEST(verbs_told, a_request_that_finds_no_device)
 	rdma_destroy_event_channel(ch);
 }
 
-/* Of a caller that comes while there is no memory for it the listener hears nothing; the caller is
+/* Of a caller that comes while there is no memory for it the listener gets nothing; the caller is
  * refused. */
 VT_TEST(verbs_told, a_request_that_finds_no_memory)
 {

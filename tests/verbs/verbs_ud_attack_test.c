@@ -133,7 +133,7 @@ Test(verbs_ud_attack, acknowledgements, .timeout = 30)
 	cr_expect_arr_eq(d, "ddUD\1\2\0\0", 8);
 	cr_expect_arr_eq(d + 24, "\x12\x34\0\0", 4);
 	cr_expect_eq(ntohs(from.sin_port), (uint16_t)q.qp->qp_num);
-	/* One that nobody asked for, of a queue pair that is there, and of none. */
+	/* An unrequested one, of a queue pair that is there, and of none. */
 	make_verbs_ud_attack_datagram(d, q.qp->qp_num, src, 0, "");
 	d[5] = 2;
 	forge_verbs_ud_attack(fd, ud_of_process()->ack_port, d, 28);
@@ -175,7 +175,7 @@ Test(verbs_ud_attack, attack_3_an_answer_is_no_longer_than_its_request, .timeout
 	for (size_t len = UD_HEADER; len < UD_HEADER + UD_PD_REP; len++)
 		forge_verbs_ud_attack(fd, port, d, len);
 	forge_verbs_ud_attack(fd, port, d, UD_HEADER + UD_PD_REP + 1);
-	d[15] = 1; /* another one, and what is heard of first is this */
+	d[15] = 1; /* another one, and what is known first is this */
 	forge_verbs_ud_attack(fd, port, d, UD_HEADER + UD_PD_REP);
 	e = vt_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	asked = e->id;

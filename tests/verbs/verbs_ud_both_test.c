@@ -27,7 +27,7 @@ static void expect_both_event(struct vt_end *e, unsigned completions)
 	cr_expect_eq(ibv_poll_cq(e->cq, 1, &wc), 0);
 }
 
-/* Sessions and datagrams: one arming is for both, and what came in between is told by the next. */
+/* Sessions and datagrams: one arming is for both, and what came in between is reported by the next. */
 VT_TEST(verbs_ud_cm, a_queue_of_both_kinds)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 8, 8, 1, 1, 0 } };
@@ -55,7 +55,7 @@ VT_TEST(verbs_ud_cm, a_queue_of_both_kinds)
 	armed(&v.b);
 	vud_send(&q, 0, &q, 1, 0);
 	expect_both_event(&v.b, 1);
-	/* Both at a time: one is told of, the other by the next arming. */
+	/* Both at a time: one is reported, the other by the next arming. */
 	armed(&v.b);
 	vud_send(&q, 0, &q, 1, 0);
 	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 4, NULL), 0);
@@ -63,7 +63,7 @@ VT_TEST(verbs_ud_cm, a_queue_of_both_kinds)
 		vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
 	expect_both_event(&v.b, 2);
 	armed(&v.b);
-	while (vt_readable(v.b.cc->fd, 20)) { /* it may have been told of already */
+	while (vt_readable(v.b.cc->fd, 20)) { /* it may have been reported already */
 		struct ibv_cq *cq;
 		void *user;
 

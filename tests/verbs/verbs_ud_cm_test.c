@@ -381,7 +381,7 @@ Test(verbs_ud_cm, a_group_gets_what_one_sends, .timeout = 30)
 		cr_expect_arr_eq(mem[i] + 24, ud.ah_attr.grh.dgid.raw, 16, "the group's GID");
 	}
 	cr_expect_eq(ibv_poll_cq(id[2]->recv_cq, 1, &wc), 0, "it only sends");
-	/* Whoever has left hears nothing any more. */
+	/* Whoever has left gets nothing any more. */
 	VT_MINUS_AS(rdma_leave_multicast(id[1], (struct sockaddr *)&other), EADDRNOTAVAIL);
 	cr_assert_eq(rdma_leave_multicast(id[1], (struct sockaddr *)&group), 0);
 	for (int i = 0; i < 2; i++)

@@ -163,7 +163,7 @@ Test(verbs_ud_corners, odd_interfaces)
 
 /* ---- sockets ---- */
 
-/* What a socket does not say of a datagram is not known; what it says beside that does not matter. */
+/* What a socket does not say of a datagram is not known; what it says besides that does not matter. */
 Test(verbs_ud_corners, datagrams_that_say_more_or_less)
 {
 	struct ud_packet pk = { .data = (uint8_t[8]){ 0 } };
@@ -261,7 +261,7 @@ Test(verbs_ud_corners, queue_pairs_without_sockets)
 
 /* ---- completions ---- */
 
-/* A queue of its own for each way, which has no room for a completion: it is lost, which is told. */
+/* A queue of its own for each way, which has no room for a completion: it is lost, which is reported. */
 Test(verbs_ud_corners, contact_27_a_completion_without_room, .timeout = 30)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
@@ -286,7 +286,7 @@ Test(verbs_ud_corners, contact_27_a_completion_without_room, .timeout = 30)
 	e = vt_async(v.ctx, IBV_EVENT_CQ_ERR);
 	cr_expect_eq(e.element.cq, cq[0]);
 	ibv_ack_async_event(&e);
-	/* What overflows later is told later, and the other not again. */
+	/* What overflows later is reported later, and the other not again. */
 	for (int i = 0; i < 2; i++)
 		vud_recv(&q, 1, 4096, 64);
 	for (int i = 0; i < 2; i++)
@@ -302,7 +302,7 @@ Test(verbs_ud_corners, contact_27_a_completion_without_room, .timeout = 30)
 }
 
 /* Of a queue that two queue pairs use only the one's go that goes.  What is armed for solicited
- * ones alone is not told of others. */
+ * ones alone is not informed of others. */
 Test(verbs_ud_corners, one_queue_of_two, .timeout = 30)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
@@ -334,7 +334,7 @@ Test(verbs_ud_corners, one_queue_of_two, .timeout = 30)
 	cr_assert_eq(ibv_poll_cq(q.cq, 1, &wc), 1);
 	cr_expect_eq(wc.wr_id, 1);
 	cr_expect_eq(ibv_poll_cq(q.cq, 1, &wc), 0, "that of the other is gone");
-	/* An unsignalled one that fails is told of; one that does not is not. */
+	/* An unsignalled one that fails is reported; one that does not is not. */
 	more.qp = ibv_create_qp(v.pd, &init);
 	vud_move(&more, IBV_QPS_RTS);
 	wr = vud_wr(&q, 3, &q, &sge, 1);
@@ -353,7 +353,7 @@ Test(verbs_ud_corners, one_queue_of_two, .timeout = 30)
 
 /* ---- peers ---- */
 
-/* One that was heard of and falls silent is waited for again; one that never was is not, for a while. */
+/* One that was known and falls silent is waited for again; one that never was is not, for a while. */
 Test(verbs_ud_corners, a_peer_that_falls_silent)
 {
 	struct ud_peer alive = { .seq = 60000, .alive = true, .full_at = 1 },
@@ -394,7 +394,7 @@ static void get_verbs_ud_corners_counted(uint64_t malformed)
 }
 
 /* Messages of other kinds, and acknowledgements that are none, are counted; one that does not say
- * where to acknowledge it is taken all the same. */
+ * where to acknowledge it is taken nevertheless. */
 Test(verbs_ud_corners, strangers, .timeout = 30)
 {
 	struct ud_header h = { .type = UD_ACK, .qkey = VUD_QKEY, .flags = UD_F_ACK };

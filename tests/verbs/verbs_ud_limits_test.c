@@ -247,7 +247,7 @@ Test(verbs_ud_limits, sends_that_wait)
 	vud_close(&v);
 }
 
-/* What waits for want of memory is refused; what waits is flushed or goes with its queue pair. */
+/* What waits for lack of memory is refused; what waits is flushed or goes with its queue pair. */
 Test(verbs_ud_limits, sends_that_wait_for_nothing)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };

@@ -79,7 +79,7 @@ Test(verbs_ud, a_queue_of_datagrams_is_resized, .timeout = 30)
 	cr_expect_eq(ibv_resize_cq(a.cq, 10), EINVAL, "more wait to be fetched");
 	for (uint64_t i = 0; i < 300; i++)
 		cr_assert_eq(vud_wc(&a).wr_id, i);
-	/* One too many is told as an overflow. */
+	/* One too many is reported as an overflow. */
 	for (wr.wr_id = 0; wr.wr_id < 301; wr.wr_id++)
 		cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
 	e = vt_async(v.ctx, IBV_EVENT_CQ_ERR);

@@ -125,7 +125,7 @@ Test(verbs_ud_srq, messages_wait_for_receives, .timeout = 30)
 	end_verbs_ud_srq(&s);
 }
 
-Test(verbs_ud_srq, the_limit_is_told, .timeout = 30)
+Test(verbs_ud_srq, the_limit_is_reported, .timeout = 30)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_async_event e;

@@ -290,7 +290,7 @@ Test(verbs_ud, strict_drops_what_finds_no_receive, .timeout = 30)
 	without_a_receive(true);
 }
 
-/* Completion channels tell of datagrams once for each arming. */
+/* Completion channels report datagrams once for each arming. */
 Test(verbs_ud, one_event_for_each_arming, .timeout = 30)
 {
 	struct vud_qp a, b;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- completion queues that come and go beside the thread that gets their events ---- */
+/* ---- completion queues that come and go next to the thread that gets their events ---- */
 
 #define GOINGS 300
 
@@ -23,7 +23,7 @@ struct getter {
 	bool stop;
 };
 
-/* Without blocking, so that it can be told to stop. */
+/* Without blocking, so that it can be asked to stop. */
 static void *get_events(void *arg)
 {
 	struct getter *g = arg;

@@ -18,7 +18,7 @@ static void raise_event(struct ibv_context *ctx, enum ibv_event_type type, void 
 	ddps_unlock(&p->lock);
 }
 
-/* They are acknowledged in any order, each once; what is lost for want of memory is lost. */
+/* They are acknowledged in any order, each once; what is lost for lack of memory is lost. */
 Test(verbs_work_limits, acknowledgements)
 {
 	struct ibv_async_event e[3], strange = { .event_type = IBV_EVENT_SM_CHANGE };

@@ -73,7 +73,7 @@ options() {
 	DDPSESS_CRC=maybe seen "a bad setting is the drop-in's to tell" "! ibv_devinfo"
 }
 
-# The fixed name is of no use: the view is in the one other folder, which nobody else can write to.
+# The fixed name is useless: the view is in the one other folder, which nobody else can write to.
 squatted() { # WHAT
 	seen "contact: the name is $1" "[ \$(ls $class) = ddp0 ] &&
 		[ \$(ls -d $work/run/ddpsess-view-$uid.* | wc -l) = 1 ] &&

@@ -12,7 +12,7 @@ killed 1
 pings 3 10.88.0.2 5 20000 || fail "ours, without the administration"
 pings 2 10.88.0.3 3 20000 || fail "Linux, without the administration"
 up 1
-# nothing tells Linux that there is a new one, so it joins again because it is told to
+# nothing informs Linux that there is a new one, so it joins again because it is asked to
 guest 'ip link set ib0 down; ip link set ib0 up
 	for ((i = 0; i < 400; i++)); do
 		[ "$(cat /sys/class/net/ib0/carrier)" = 1 ] && exit 0; sleep 0.05; done; exit 1' ||

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2016,SC2154
 # SPDX-License-Identifier: BSD-2-Clause
 # needs: sessctl
-# The suite beside another's subnet administration: it joins, and looks for the path to Linux.
+# The suite next to another's subnet administration: it joins, and looks for the path to Linux.
 # shellcheck source=/dev/null
 source "$INTEROP_CASES/../lib.sh"
 conforming

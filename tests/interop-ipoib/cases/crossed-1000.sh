@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # needs: sessctl ipoib-starts
 # limit: 400
-# A thousand starts of nodes of ours towards Linux, ten at once: both ends ask for a connection.
+# A thousand starts of nodes of ours towards Linux, ten simultaneously: both ends ask for a connection.
 # shellcheck source=/dev/null
 source "$INTEROP_CASES/../lib.sh"
 up 1

@@ -108,7 +108,7 @@ EDITS = [
      "\tdgid = *soft_ib_mgid_of(be16_to_cpu(udp_hdr(skb)->source));\n\\g<0>", 1),
     [("rxe_mcast.c", start_of("rxe_attach_mcast"), ATTACHED, 1),
      ("rxe_verbs.c", start_of("rxe_attach_mcast"), ATTACHED, 1)],
-    # completions: who sent it, and a GRH with what came for a group
+    # completions: the sender, and a GRH with what came for a group
     ("rxe_resp.c", r'^#include "rxe_queue\.h"\n', "\\g<0>" + FLAGS, 1),
     ("rxe_resp.c", r"uwc->wc_flags = IB_WC_GRH;",
      "uwc->wc_flags = soft_ib_flags(pkt);\n\t\t\tuwc->slid = soft_ib_sender(PKT_TO_SKB(pkt));", 1),

@@ -24,7 +24,7 @@
 #define API	__attribute__((visibility("default")))
 #define GRH	40
 #define LOOK_MS 20
-#define LOST_MS 600 /* a connection that hears nothing for so long has failed */
+#define LOST_MS 600 /* a connection that gets nothing for so long has failed */
 #define LONGEST 70000
 #define GROUPS	64
 #define MCAST	0xc000

@@ -81,7 +81,7 @@ up() { # A|B OPTION...: until it has joined
 	until_ready 20 state_is "$n" up
 }
 
-down() { # A|B...: in order, with the status of a bridge that has ended well
+down() { # A|B...: in order, with the status of a bridge that has succeeded
 	local n status
 	for n; do
 		bridge "$n" down >/dev/null
@@ -120,7 +120,7 @@ a = json.loads(sys.stdin.readline())["lladdr"].split(":")[4:]
 print(ipaddress.ip_address(bytes(int(x, 16) for x in a)))' <"$work/node$1.out"
 }
 
-members() { # MGID: who receives it, a GID each
+members() { # MGID: its receivers, a GID each
 	query MCMR --mgid "$1" | awk -F'\\.\\.+' '/PortGid/ {gid = $2} /JoinState/ && $2 == "0x1" {print gid}'
 }
 
@@ -141,7 +141,7 @@ joined() { # both, as both sides see it
 		until_ready 20 members_are "$broadcast" A B
 }
 
-partitions() { # LINE...: the manager's file, of which it is told
+partitions() { # LINE...: the manager's file, which it is made to read
 	printf '%s\n' "$@" >"$work/partitions"
 	[ -z "${manager-}" ] || kill -HUP "$manager"
 }

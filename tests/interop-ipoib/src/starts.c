@@ -20,7 +20,7 @@
 #define MS	   1000000ull
 #define SEC	   (1000 * MS)
 #define NODES	   100u
-#define TOGETHER   10u	      /* start at once */
+#define TOGETHER   10u	      /* start simultaneously */
 #define UP_WITHIN  (2 * SEC)  /* own connection */
 #define END_WITHIN (60 * SEC) /* Linux's: it asks again seconds later, if a message was lost */
 #define EVERY	   (20 * MS)  /* a packet */

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The connection of a program on siw is reset in mid-transfer: our side ends with an error, at once.
+# The connection of a program on siw is reset in mid-transfer: our side ends with an error, immediately.
 # quick
 # needs: example-rdma_peer
 siw_peer_server -b 67108864

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP sessions that end in mid-transfer: one end killed, or aborted by its program; the other end
-# has an error at once, kernel in the guest, our engine here.
+# has an error immediately, kernel in the guest, our engine here.
 # needs: example-rdma_peer
 judged_sctp
 sctp_over_udp

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Lists of addresses at both ends, IPv4 and IPv6 in one association, directly on IP.  The IPv4 path is
 # cut in mid-transfer, silently, and the rest goes over IPv6: our engine puts a file, then the kernel
-# does, with addresses of its own that it was told.
+# does, with addresses of its own that it was given.
 # needs: sessctl
 judged_sctp
 second_net

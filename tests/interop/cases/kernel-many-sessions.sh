@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
-# 200 sessions at once on two associations of the kernel's SCTP, 128 at most on one: with our kernel
+# 200 sessions simultaneously on two associations of the kernel's SCTP, 128 at most on one: with our kernel
 # backend at both ends, and with our engine here as client and as server.  The kernel counts them.
 # needs: example-many_peer
 judged_sctp

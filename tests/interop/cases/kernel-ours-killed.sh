@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Our program is killed in mid-transfer, so that nobody sends an ABORT.  As server it is there again
-# at once: the kernel's data meet an engine that does not know them, and the guest's program has an
+# immediately: the kernel's data meet an engine that does not know them, and the guest's program has an
 # error.  As client it stays away: the kernel gives up.  The next session works.
 # needs: example-rdma_peer
 judged_sctp

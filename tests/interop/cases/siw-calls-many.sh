@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
-# siw calls us 100 times in a row, then keeps 64 sessions at once; every payload checked.
+# siw calls us 100 times in a row, then keeps 64 sessions simultaneously; every payload checked.
 # limit: 1200
 # needs: example-many_peer
 many_listen "tcp://$HOST:0" -n 100

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
-# 100 connections to siw in a row, then 64 at once; every payload checked.
+# 100 connections to siw in a row, then 64 simultaneously; every payload checked.
 # needs: example-rping_peer example-rdma_peer
 rping_server -P -S 1000
 for ((i = 0; i < 100; i++)); do

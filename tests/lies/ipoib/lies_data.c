@@ -3,7 +3,7 @@
 #include "lies/ipoib/world.h"
 #include <string.h>
 
-/* Nobody is told that our connection serves both ways, and the target does not ask for one. */
+/* Nobody is informed that our connection serves both ways, and the target does not ask for one. */
 static void one_way(struct said *s)
 {
 	if (s->kind == (IN | K_RTU))

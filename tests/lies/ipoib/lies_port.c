@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A port of a fabric that cannot do what it is told, and what comes by it. */
+/* A port of a fabric that cannot do what it is asked to, and what comes by it. */
 #include "lies/ipoib/world.h"
 #include <string.h>
 

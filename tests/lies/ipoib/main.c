@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Is a node of IPoIB that does wrong found out?  Cases of the suite run against our own node, and between
- * the two is a liar: packets are not what the target said, or it does not hear what it was told.  The
+ * the two is a liar: packets are not what the target said, or it does not get what it was given.  The
  * case has to fail, or to leave what it cannot judge, and say why in the words that are due.  Prints "ok"
  * and "not ok" lines.
  * usage: lies-ipoib [CASES]	CASES: a pattern

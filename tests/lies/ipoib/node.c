@@ -316,7 +316,7 @@ static const struct ddps_ipoib_up up_calls = { .struct_size = sizeof(up_calls),
 					       .joined = up_joined,
 					       .link = up_link };
 
-/* For liars: what the fabric tells the suite. */
+/* For liars: what the fabric says to the suite. */
 const struct ddps_ipoib_up *port_up(void **user)
 {
 	world.came = true;

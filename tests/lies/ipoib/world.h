@@ -166,7 +166,7 @@ void nodes_take(uint16_t lid, uint16_t from, uint16_t mlid, const uint8_t *b, si
 uint64_t nodes_due(void);
 void nodes_tick(void);
 bool nodes_suite(void); /* the suite is one of them */
-/* What the fabric tells the suite, for liars. */
+/* What the fabric says to the suite, for liars. */
 const struct ddps_ipoib_up *port_up(void **user);
 void port_acked(uint32_t qpn, uint32_t msn); /* by the target, so far */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the proofs know of ISA-L: it reads the octets that it is told of. */
+/* What the proofs know of ISA-L: it reads the octets that it is given. */
 /*@ requires len >= 0;
     requires \valid_read(buffer + (0 .. len - 1));
     assigns \result \from buffer[0 .. len - 1], crc; */
