@@ -8,6 +8,7 @@
  *
  *   ed_main.c	settings, the trace, which rule fires	ed_calls.c, ed_cm.c	the calls
  *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
+ *   ed_memory.c	memory that is registered
  *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
  *   ed_profile.c	devices by a profile	ed_limit.c	their limits
  *   ed_strict.c	what adapters refuse	ed_rnr.c	Sends without a receive
@@ -159,6 +160,8 @@ struct ed {
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *ctx,
 					  struct ibv_cq_init_attr_ex *attr);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
+				    unsigned access);
 };
 
 extern struct ed ed;
@@ -227,7 +230,12 @@ void ed_give(struct ibv_context *ctx, enum vp_limit what);
 /* What is asked for against what a device of the profile has.  Return: 0 or errno. */
 int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
 		bool srq);
-int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted);
+int ed_check(const struct ibv_context *ctx, enum vp_limit what, uint64_t wanted);
+/* Made within them, whoever has asked for it: as librdmacm's calls do, and those of the program. */
+int ed_make_id_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_cq *ed_make_cq(struct ibv_context *ctx, int cqe, void *user, struct ibv_comp_channel *ch,
+			  int vector);
+struct ibv_srq *ed_make_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init);
 /* What is granted: inline data. */
 void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap);
 int ed_check_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of libibverbs that rules can name: each asks, and is made or not. */
-#include "edge/ed.h"
+#include "edge/ed_call.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SUBJECT(...) const struct ed_subject s = { .opcode = VF_NOT_SAID, __VA_ARGS__ }
-#define ASK(name)    (ed_on() ? ed_call(VF_##name, &s) : 0)
 
 /* One that returns an object or NULL; __VA_ARGS__ is what it is about. */
 #define POINTER(type, name, params, args, ...)                                                     \
@@ -114,103 +111,18 @@ VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union
 	return 0;
 }
 
-/* ---- memory ---- */
+/* ---- protection domains ---- */
 
 COUNTED(struct ibv_pd *, ibv_alloc_pd, VP_MAX_PD, ctx, (struct ibv_context * ctx), (ctx))
 
 VD_API int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	struct ibv_context *ctx = pd->context;
+	const bool other_name = vd_of(pd, struct vd_pd, pd)->of; /* which was not counted */
 	int err = vdi_ibv_dealloc_pd(pd);
 
-	if (!err)
+	if (!err && !other_name)
 		ed_give(ctx, VP_MAX_PD);
-	return err;
-}
-
-/* What all forms of it ask. */
-static int before_reg(struct ibv_pd *pd, const void *addr, size_t len, unsigned access)
-{
-	const struct vp_device *d = ed_profiled() ? ed_device_of(pd->context->device) : NULL;
-	SUBJECT(.ctx = pd->context);
-	int err = ASK(ibv_reg_mr);
-
-	if (!err && d && !d->atomics && access & IBV_ACCESS_REMOTE_ATOMIC)
-		err = EOPNOTSUPP;
-	err = err ? err : ed_check(pd->context, VP_MAX_MR_SIZE, len);
-	if (!err && !(access & IBV_ACCESS_ON_DEMAND))
-		err = ed_pin(pd->context, NULL, addr, len);
-	return err ? err : ed_take(pd->context, VP_MAX_MR);
-}
-
-static struct ibv_mr *registered(struct ibv_pd *pd, struct ibv_mr *mr, unsigned access)
-{
-	if (!mr)
-		ed_give(pd->context, VP_MAX_MR);
-	else if (ck_on())
-		ck_registered(mr, access);
-	return mr;
-}
-
-VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
-{
-	int err = before_reg(pd, addr, len, (unsigned)access);
-
-	if (!err)
-		return registered(pd, vdi_ibv_reg_mr(pd, addr, len, access), (unsigned)access);
-	errno = err;
-	return NULL;
-}
-
-VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				       unsigned int access)
-{
-	int err = before_reg(pd, addr, len, access);
-
-	if (!err)
-		return registered(pd, vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access), access);
-	errno = err;
-	return NULL;
-}
-
-VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				      int access)
-{
-	return ibv_reg_mr_iova2(pd, addr, len, iova, (unsigned)access);
-}
-
-VD_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t len,
-			int access)
-{
-	SUBJECT(.ctx = mr->context);
-	int err = ASK(ibv_rereg_mr);
-
-	if (err) {
-		errno = err;
-		return IBV_REREG_MR_ERR_CMD;
-	}
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
-		err = ed_pin(mr->context, mr, addr, len);
-	if (err) {
-		errno = err;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	return vdi_ibv_rereg_mr(mr, flags, pd, addr, len, access);
-}
-
-VD_API int ibv_dereg_mr(struct ibv_mr *mr)
-{
-	struct ibv_context *ctx = mr->context;
-	SUBJECT(.ctx = ctx);
-	int err = ASK(ibv_dereg_mr);
-
-	if (!err && ck_on())
-		ck_deregister(mr);
-	err = err ? err : vdi_ibv_dereg_mr(mr);
-	if (!err && ck_on())
-		ck_deregistered(mr);
-	if (!err)
-		ed_give(ctx, VP_MAX_MR);
 	return err;
 }
 
@@ -218,19 +130,17 @@ VD_API int ibv_dereg_mr(struct ibv_mr *mr)
 
 POINTER(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context * ctx), (ctx),
 	.ctx = ctx)
-static int before_cq(struct ibv_context *ctx, unsigned cqe)
+static int take_cq(struct ibv_context *ctx, unsigned cqe)
 {
-	SUBJECT(.ctx = ctx);
-	int err = ASK(ibv_create_cq);
+	int err = ed_check(ctx, VP_MAX_CQE, cqe);
 
-	err = err ? err : ed_check(ctx, VP_MAX_CQE, cqe);
 	return err ? err : ed_take(ctx, VP_MAX_CQ);
 }
 
-VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
-				    struct ibv_comp_channel *ch, int vector)
+struct ibv_cq *ed_make_cq(struct ibv_context *ctx, int cqe, void *user, struct ibv_comp_channel *ch,
+			  int vector)
 {
-	int err = before_cq(ctx, (unsigned)cqe);
+	int err = take_cq(ctx, (unsigned)cqe);
 	struct ibv_cq *cq = err ? NULL : vdi_ibv_create_cq(ctx, cqe, user, ch, vector);
 
 	if (err)
@@ -240,11 +150,26 @@ VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user
 	return cq;
 }
 
+VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
+				    struct ibv_comp_channel *ch, int vector)
+{
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_create_cq);
+
+	if (!err)
+		return ed_make_cq(ctx, cqe, user, ch, vector);
+	errno = err;
+	return NULL;
+}
+
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
-	int err = before_cq(ctx, attr->cqe);
-	struct ibv_cq_ex *cq = err ? NULL : ed.create_cq_ex(ctx, attr);
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_create_cq);
+	struct ibv_cq_ex *cq;
 
+	err = err ? err : take_cq(ctx, attr->cqe);
+	cq = err ? NULL : ed.create_cq_ex(ctx, attr);
 	if (err)
 		errno = err;
 	else if (!cq)
@@ -252,24 +177,42 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_ini
 	return cq;
 }
 
-NUMBER(ibv_resize_cq, (struct ibv_cq * cq, int cqe), (cq, cqe), .ctx = cq->context, .cq = cq)
-VD_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	SUBJECT(.ctx = pd->context);
-	int err = ASK(ibv_create_srq);
+	SUBJECT(.ctx = cq->context, .cq = cq);
+	int err = ASK(ibv_resize_cq);
+
+	err = err ? err : ed_check(cq->context, VP_MAX_CQE, (unsigned)cqe);
+	return err ? err : vdi_ibv_resize_cq(cq, cqe);
+}
+
+struct ibv_srq *ed_make_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct ibv_context *ctx = pd->context;
+	int err = ed_check(ctx, VP_MAX_SRQ_WR, init->attr.max_wr);
 	struct ibv_srq *srq;
 
-	err = err ? err : ed_check(s.ctx, VP_MAX_SRQ_WR, init->attr.max_wr);
-	err = err ? err : ed_check(s.ctx, VP_MAX_SRQ_SGE, init->attr.max_sge);
-	err = err ? err : ed_take(s.ctx, VP_MAX_SRQ);
+	err = err ? err : ed_check(ctx, VP_MAX_SRQ_SGE, init->attr.max_sge);
+	err = err ? err : ed_take(ctx, VP_MAX_SRQ);
 	if (err) {
 		errno = err;
 		return NULL;
 	}
 	srq = vdi_ibv_create_srq(pd, init);
 	if (!srq)
-		ed_give(s.ctx, VP_MAX_SRQ);
+		ed_give(ctx, VP_MAX_SRQ);
 	return srq;
+}
+
+VD_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	SUBJECT(.ctx = pd->context);
+	int err = ASK(ibv_create_srq);
+
+	if (!err)
+		return ed_make_srq(pd, init);
+	errno = err;
+	return NULL;
 }
 
 NUMBER(ibv_modify_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr, int mask),
@@ -432,9 +375,11 @@ void ed_dress(struct ibv_context *ctx)
 	ed.query_port = c->v.query_port;
 	ed.create_qp_ex = c->v.create_qp_ex;
 	ed.create_cq_ex = c->v.create_cq_ex;
+	ed.reg_dm_mr = c->v.reg_dm_mr;
 	c->v.query_port = ask_query_port;
 	c->v.create_qp_ex = create_qp_ex;
 	c->v.create_cq_ex = create_cq_ex;
+	c->v.reg_dm_mr = ed_reg_dm_mr;
 	if (ed_profiled())
 		ed_profile_dress(c);
 	if (!ed_on())

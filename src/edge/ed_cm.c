@@ -62,24 +62,13 @@ void ed_ids_tell(int event)
 	ed_events_due(ed_ms()); /* before the ends of the connections, which follow */
 }
 
-/* The queue pair that a call has made for the identifier. */
-static void qp_new(struct rdma_cm_id *id)
-{
-	if (id->qp)
-		ed_qp_new(id->qp);
-}
-
-/* Queue pair and queues that go with the identifier's. */
+/* Before the queue pair goes with the identifier's. */
 static void qp_gone(struct rdma_cm_id *id)
 {
 	if (id->qp && ck_on())
 		ck_unpolled(id->qp);
 	if (id->qp)
 		ed_qp_gone(id->qp);
-	if (id->recv_cq && id->recv_cq_channel)
-		ed_cq_gone(id->recv_cq);
-	if (id->send_cq && id->send_cq_channel && id->send_cq != id->recv_cq)
-		ed_cq_gone(id->send_cq);
 }
 
 /* ---- calls ---- */
@@ -190,46 +179,42 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *id)
 }
 
 /* An identifier that has no device yet gets it here, since its limits are those that count. */
-static int ask_before_id_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap,
-			    enum ibv_qp_type type, bool srq)
+int ed_make_id_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = ask_about_id(VF_rdma_create_qp, id);
+	const bool srq = attr->srq || id->srq;
+	int err;
 
 	if (ck_on())
-		ck_qp_asked(cap, srq);
+		ck_qp_asked(&attr->cap, srq);
+	if (vd_id_bind_device(vd_id_of(id)))
+		return -1;
+	err = ed_check_qp(id->verbs, &attr->cap, attr->qp_type, srq);
+	err = err ? err : ed_take(id->verbs, VP_MAX_QP);
 	if (err)
-		return err;
-	if (vd_id_bind_device(vd_of(id, struct vd_id, id)))
-		return errno;
-	err = ed_check_qp(id->verbs, cap, type, srq);
-	return err ? err : ed_take(id->verbs, VP_MAX_QP);
-}
-
-static int note_made_id_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
-{
-	if (err)
+		return vd_fail(err);
+	if (vdi_rdma_create_qp(id, pd, attr)) {
 		ed_give(id->verbs, VP_MAX_QP);
-	else if (ed_profiled())
-		ed_granted(id->qp, cap);
-	if (!err && ed_on())
-		qp_new(id);
-	return err;
+		return -1;
+	}
+	if (ed_profiled())
+		ed_granted(id->qp, &attr->cap);
+	if (ed_on())
+		ed_qp_new(id->qp);
+	return 0;
 }
 
 VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = ask_before_id_qp(id, &attr->cap, attr->qp_type, attr->srq || id->srq);
+	int err = ask_about_id(VF_rdma_create_qp, id);
 
-	return err ? answer_instead(err, id)
-		   : note_made_id_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
+	return err ? answer_instead(err, id) : vd_front.create_id_qp(id, pd, attr);
 }
 
 VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = ask_before_id_qp(id, &attr->cap, attr->qp_type, attr->srq || id->srq);
+	int err = ask_about_id(VF_rdma_create_qp, id);
 
-	return err ? answer_instead(err, id)
-		   : note_made_id_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
+	return err ? answer_instead(err, id) : vdi_rdma_create_qp_ex(id, attr);
 }
 
 VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
@@ -241,50 +226,21 @@ VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
 	vdi_rdma_destroy_qp(id);
 }
 
-/* What a call has made is one queue pair too many, or is known from here on.  @asked: what @attr was
- * before it. */
-static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr,
-		   const struct ibv_qp_cap *asked)
-{
-	struct rdma_cm_id *id = *out;
-	int err = id->qp ? ed_take(id->verbs, VP_MAX_QP) : 0;
-
-	if (!err && id->qp && attr) {
-		err = ed_check_qp(id->verbs, asked, attr->qp_type, attr->srq);
-		if (err)
-			ed_give(id->verbs, VP_MAX_QP);
-	}
-	if (err) {
-		vdi_rdma_destroy_ep(id);
-		return vd_fail(err);
-	}
-	if (id->qp && attr && ed_profiled())
-		ed_granted(id->qp, &attr->cap);
-	if (ed_on()) {
-		id_new(id);
-		qp_new(id);
-	}
-	return 0;
-}
-
 VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *attr)
 {
-	const struct ibv_qp_cap asked = attr ? attr->cap : (struct ibv_qp_cap){ 0 };
 	int err = ask_about_id(VF_rdma_create_ep, NULL);
 
-	if (err)
-		return vd_fail(err);
-	err = vdi_rdma_create_ep(out, ai, pd, attr);
-	return err ? err : made_ep(out, attr, &asked);
+	err = err ? vd_fail(err) : vdi_rdma_create_ep(out, ai, pd, attr);
+	if (!err && ed_on())
+		id_new(*out);
+	return err;
 }
 
 VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	if (ed_on()) {
 		qp_gone(id);
-		if (id->srq)
-			ed_srq_gone(id->srq);
 		id_gone(id);
 	}
 	if (id->qp)
@@ -297,7 +253,9 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 	int err = ask_about_id(VF_rdma_get_request, listen);
 
 	err = err ? vd_fail(err) : vdi_rdma_get_request(listen, out);
-	return err ? err : made_ep(out, NULL, NULL);
+	if (!err && ed_on())
+		id_new(*out);
+	return err;
 }
 
 /* A connection that fell silent does not tell its end. */

@@ -46,7 +46,7 @@ void ed_give(struct ibv_context *ctx, enum vp_limit what)
 		__atomic_sub_fetch(get_limit_count(ctx, what), 1, __ATOMIC_RELAXED);
 }
 
-int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)
+int ed_check(const struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)
 {
 	return ed_profiled() && wanted > limit_of(ctx, what) ? EINVAL : 0;
 }

@@ -188,6 +188,11 @@ int vd_front_fill(struct vd_front *front, const struct vd_config *cfg)
 	if (ed.on || ed.profile.n) {
 		pthread_atfork(lock_edge_for_fork, unlock_edge_after_fork, reset_edge_in_child);
 		front->dress = ed_dress;
+		front->create_id_qp = ed_make_id_qp;
+		front->create_cq = ed_make_cq;
+		front->destroy_cq = ibv_destroy_cq;
+		front->create_srq = ed_make_srq;
+		front->destroy_srq = ibv_destroy_srq;
 	}
 	if (ed.profile.n)
 		ed_profile_fill(front);

@@ -39,6 +39,11 @@ struct vd_front vd_front = {
 	.devices = list_own_device,
 	.device_at = find_own_device,
 	.port_address = find_own_address,
+	.create_id_qp = vdi_rdma_create_qp,
+	.create_cq = vdi_ibv_create_cq,
+	.destroy_cq = vdi_ibv_destroy_cq,
+	.create_srq = vdi_ibv_create_srq,
+	.destroy_srq = vdi_ibv_destroy_srq,
 };
 
 __attribute__((weak)) int vd_front_fill(struct vd_front *front, const struct vd_config *cfg)

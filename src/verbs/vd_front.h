@@ -28,6 +28,17 @@ struct vd_front {
 	/* vd_host_address, of a port of a device.  0: the port has no address now. */
 	unsigned (*port_address)(const struct ibv_context *ctx, unsigned port,
 				 struct sockaddr_in *a4);
+	/*
+	 * What calls of librdmacm make for the program, and what goes again: as the calls of libibverbs do.
+	 * rdma_create_qp, rdma_create_ep and rdma_get_request make their queue pair by the first.
+	 */
+	int (*create_id_qp)(struct rdma_cm_id *id, struct ibv_pd *pd,
+			    struct ibv_qp_init_attr *attr);
+	struct ibv_cq *(*create_cq)(struct ibv_context *ctx, int cqe, void *user,
+				    struct ibv_comp_channel *ch, int vector);
+	int (*destroy_cq)(struct ibv_cq *cq);
+	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *init);
+	int (*destroy_srq)(struct ibv_srq *srq);
 };
 
 /* Nothing stands in front, until it is filled; once vd_config has returned, it stays as it is. */

@@ -9,14 +9,12 @@
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum mode { DEFAULT_IWARP, DEFAULT_ROCE, STRICT_IWARP, STRICT_ROCE, MODES };
@@ -292,17 +290,6 @@ static int remote_alone(void)
 	return can_register(s.buf, sizeof s.buf, IBV_ACCESS_REMOTE_WRITE);
 }
 
-/* Without the right to lock as much as it likes, as most programs are. */
-static void give_right_up(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-
-	cr_assert_eq(syscall(SYS_capget, &head, data), 0);
-	data[0].effective &= ~(1u << CAP_IPC_LOCK);
-	cr_assert_eq(syscall(SYS_capset, &head, data), 0);
-}
-
 /* What is registered counts together, and what is deregistered does not. */
 static int more_than_may_be_locked(void)
 {
@@ -312,7 +299,7 @@ static int more_than_may_be_locked(void)
 	struct ibv_mr *mr;
 	int err;
 
-	give_right_up();
+	vf_may_not_pin();
 	cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	cr_expect_eq(can_register(at, half, IBV_ACCESS_LOCAL_WRITE), 0);
 	cr_expect_eq(can_register(at, half, IBV_ACCESS_LOCAL_WRITE), 0);

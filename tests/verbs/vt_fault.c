@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/vt_fault.h"
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int rules_fd = -1, trace_fd = -1;
@@ -50,4 +52,14 @@ void vf_up(struct vt *v, const char *rules)
 	vf_use(rules);
 	vt_init(v);
 	vt_up(v);
+}
+
+void vf_may_not_pin(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	cr_assert_eq(syscall(SYS_capget, &head, data), 0);
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	cr_assert_eq(syscall(SYS_capset, &head, data), 0);
 }

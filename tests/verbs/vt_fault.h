@@ -10,6 +10,8 @@ void vf_use(const char *rules);
 void vp_use(const char *profile);
 /* The trace so far. */
 const char *vf_traced(void);
+/* This process may not lock as much memory as it likes, as most may not. */
+void vf_may_not_pin(void);
 /* vt_init, vt_up with these rules. */
 void vf_up(struct vt *v, const char *rules);
 

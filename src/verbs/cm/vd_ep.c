@@ -14,7 +14,7 @@ static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *ai, struct i
 	if (!attr)
 		return 0;
 	attr->qp_type = (enum ibv_qp_type)ai->ai_qp_type; /* programs pass 0 */
-	return vdi_rdma_create_qp(id, pd, attr);
+	return vd_front.create_id_qp(id, pd, attr);
 }
 
 int vdi_rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
@@ -85,7 +85,7 @@ int vdi_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 	listen->event = NULL;
 	id->event = e;
 	attr = l->ep_attr;
-	if (l->has_ep_attr && vdi_rdma_create_qp(id, l->ep_pd, &attr)) {
+	if (l->has_ep_attr && vd_front.create_id_qp(id, l->ep_pd, &attr)) {
 		int err = errno;
 
 		vdi_rdma_reject(id, NULL, 0);

@@ -372,7 +372,7 @@ static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq
 	*ch = vdi_ibv_create_comp_channel(id->id.verbs);
 	if (!*ch)
 		return -1;
-	*cq = vdi_ibv_create_cq(id->id.verbs, (int)(n ? n : 1), &id->id, *ch, 0);
+	*cq = vd_front.create_cq(id->id.verbs, (int)(n ? n : 1), &id->id, *ch, 0);
 	if (*cq)
 		return 0;
 	ibv_destroy_comp_channel(*ch);
@@ -384,9 +384,9 @@ static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq
 static void destroy_cqs(struct rdma_cm_id *id)
 {
 	if (id->recv_cq && id->recv_cq_channel)
-		vdi_ibv_destroy_cq(id->recv_cq);
+		vd_front.destroy_cq(id->recv_cq);
 	if (id->send_cq && id->send_cq_channel && id->send_cq != id->recv_cq)
-		vdi_ibv_destroy_cq(id->send_cq);
+		vd_front.destroy_cq(id->send_cq);
 	if (id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->recv_cq_channel);
 	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
@@ -468,7 +468,7 @@ int vdi_rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *ex)
 	memcpy(&attr, ex, sizeof attr);
 	if (ex->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return vd_fail(EOPNOTSUPP);
-	ret = vdi_rdma_create_qp(id, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
+	ret = vd_front.create_id_qp(id, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
 	if (!ret) {
 		ex->cap = attr.cap;
 		ex->send_cq = attr.send_cq;

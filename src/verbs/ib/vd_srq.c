@@ -144,7 +144,7 @@ VD_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 		return vd_fail(EINVAL);
 	if (vd_id_bind_device(vd_id_of(id)))
 		return -1;
-	id->srq = vdi_ibv_create_srq(pd ? pd : id->pd, attr);
+	id->srq = vd_front.create_srq(pd ? pd : id->pd, attr);
 	return id->srq ? 0 : -1;
 }
 
@@ -163,6 +163,6 @@ VD_API int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 VD_API void rdma_destroy_srq(struct rdma_cm_id *id)
 {
 	/* While queue pairs use it, it stays. */
-	if (id->srq && !vdi_ibv_destroy_srq(id->srq))
+	if (id->srq && !vd_front.destroy_srq(id->srq))
 		id->srq = NULL;
 }
