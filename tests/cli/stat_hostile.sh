@@ -230,6 +230,29 @@ many_directories() {
 	[ -z "$why" ]
 }
 
+# A position of one stream of a directory means nothing to another stream.
+positions() {
+	why=$(nm -Du "$SESSCTL" | grep -E 'telldir|seekdir|rewinddir')
+	[ -z "$why" ]
+}
+
+# A directory with more names than are read: that is said, and the others are shown.
+many_names() {
+	local uid
+	fresh
+	unset DDPSESS_WATCH
+	for uid in {30000..30001}; do
+		mkdir -m 700 "/tmp/ddpsess-$uid" || return
+	done
+	(cd /tmp/ddpsess-30000 && seq 300000 | xargs touch) && chown 30000 /tmp/ddpsess-30000 &&
+		chown 30001 /tmp/ddpsess-30001 || return
+	listen "$(uri_of tcp)"
+	run 0 stat --json && has out pid "$listener" && says err "/tmp/ddpsess-30000: it has too many names"
+	status=$?
+	rm -rf /tmp/ddpsess-30000
+	return "$status"
+}
+
 # More directories than descriptors: root's own listener is shown.
 few_descriptors() {
 	local uid own=$SESSCTL status
@@ -292,6 +315,8 @@ if [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ]; then
 	test_case "contact 17: sockets of somebody else" foreign
 	test_case "contact 17: one user among others" others
 	test_case "contact 17: more directories than questions at a time" many_directories
+	test_case "contact 7: positions of a directory belong to one stream" positions
+	test_case "contact 7: more names than are read" many_names
 	test_case "contact 17: more directories than descriptors" few_descriptors
 	test_case "contact 17: a directory that is taken" taken
 else

@@ -21,6 +21,7 @@ enum watch_fault {
 	WATCH_LONG,
 	WATCH_GARBLED, /* it ended early */
 	WATCH_STRANGE, /* it is none */
+	WATCH_MANY,    /* names that were not read */
 	WATCH_SYSTEM,
 	WATCH_FAULTS
 };

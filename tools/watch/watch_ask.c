@@ -22,6 +22,10 @@
 	(1ull << 30) /* of answers of one's own programs: 65 536 sessions take four fifths */
 #define COST_OTHERS (512ull << 20) /* of everybody else's together */
 
+/* Names that are read: of one's own directory, or of everybody else's together. */
+#define NAMES	    262144u
+#define NAMES_LEAST 256u /* of each */
+
 /* About the octets of memory that an answer takes: for each of its own, and for each value in it, before
  * which there is such a character. */
 #define COST_OCTET 4
@@ -75,13 +79,24 @@ int watch_open_place(const char *path, const uid_t *uid, uid_t *owner, enum watc
 
 /* ---- a question ---- */
 
-/* "123.1": a PID and a number. */
-static bool is_socket_name(const char *s)
-{
-	size_t n = strspn(s, "0123456789");
+struct watch_name {
+	uint32_t pid, n;
+};
 
-	return n && s[n] == '.' && s[n + 1] && !s[n + 1 + strspn(s + n + 1, "0123456789")] &&
-	       strlen(s) < sizeof((struct question *)0)->name;
+/* "123.1": a PID and a number, as the library writes them. */
+static void write_name(char *dst, size_t size, const struct watch_name *w)
+{
+	snprintf(dst, size, "%u.%u", w->pid, w->n);
+}
+
+static bool take_name(struct watch_name *w, const char *s)
+{
+	char again[sizeof((struct question *)0)->name];
+
+	if (sscanf(s, "%9u.%9u", &w->pid, &w->n) != 2)
+		return false;
+	write_name(again, sizeof again, w);
+	return !strcmp(again, s);
 }
 
 /* What has been looked at is what is connected to: it is not looked up again. */
@@ -162,24 +177,52 @@ static void ask_name(struct asking *a, struct watch_place *p, int dir, const cha
 	close(fd);
 }
 
-/* It is open only while its names are read: there may be more directories than descriptors. */
-static DIR *open_again(struct asking *a, struct watch_place *p)
+/* Once, since a position of one stream means nothing to another. */
+static void list_names(struct asking *a, struct watch_place *p, int dir)
+{
+	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = again >= 0 ? fdopendir(again) : NULL;
+	struct dirent *e = NULL;
+	size_t room = 0, most = p->most;
+
+	p->listed = true;
+	while (d && most && (e = readdir(d))) {
+		const size_t more = room ? 2 * room : 16;
+		struct watch_name w, *grown;
+
+		most--;
+		if (!take_name(&w, e->d_name))
+			continue;
+		if (p->count == room) {
+			grown = reallocarray(p->names, more, sizeof *grown);
+			if (!grown)
+				break;
+			p->names = grown;
+			room = more;
+		}
+		p->names[p->count++] = w;
+	}
+	if (!d || e)
+		watch_met(a->trouble, d && !most ? WATCH_MANY : WATCH_SYSTEM, p->path, NULL);
+	if (d)
+		closedir(d);
+	else if (again >= 0)
+		close(again);
+}
+
+/* It is open only while its sockets are dialled: there may be more directories than descriptors. */
+static int open_again(struct asking *a, struct watch_place *p)
 {
 	enum watch_fault f;
 	uid_t owner;
 	int fd = watch_open_place(p->path, &p->uid, &owner, &f);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 
-	if (d) {
-		seekdir(d, p->at);
-		return d;
-	}
 	if (fd >= 0)
-		close(fd);
+		return fd;
 	if (f != WATCH_SYSTEM || errno != ENOENT)
 		watch_met(a->trouble, f, p->path, NULL);
 	p->over = true;
-	return NULL;
+	return -1;
 }
 
 static bool may_ask_place(const struct asking *a, const struct watch_place *p, unsigned at_a_time)
@@ -190,19 +233,21 @@ static bool may_ask_place(const struct asking *a, const struct watch_place *p, u
 /* As many of its sockets as it may have asked at a time. */
 static void ask_more(struct asking *a, struct watch_place *p, unsigned at_a_time, uint64_t until)
 {
-	DIR *d = may_ask_place(a, p, at_a_time) ? open_again(a, p) : NULL;
-	struct dirent *e;
+	char name[sizeof a->q->name];
+	int dir = may_ask_place(a, p, at_a_time) ? open_again(a, p) : -1;
 
-	if (!d)
+	if (dir < 0)
 		return;
+	if (!p->listed)
+		list_names(a, p, dir);
 	while (may_ask_place(a, p, at_a_time) && clock_ns() < until) {
-		e = readdir(d);
-		p->over = !e;
-		if (e && is_socket_name(e->d_name))
-			ask_name(a, p, dirfd(d), e->d_name);
+		p->over = p->at == p->count;
+		if (p->over)
+			break;
+		write_name(name, sizeof name, &p->names[p->at++]);
+		ask_name(a, p, dir, name);
 	}
-	p->at = telldir(d);
-	closedir(d);
+	close(dir);
 }
 
 /* ---- an answer ---- */
@@ -315,9 +360,13 @@ json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch
 		 : files > (long)OTHERS			     ? (unsigned)files - OTHERS
 							     : 1;
 	at_a_time = count < a.most ? a.most / (unsigned)(count + 1) + 1 : 1;
-	for (size_t i = 0; i < count; i++)
-		places[i].left =
-			t->pid || places[i].uid == geteuid() ? COST_OWN : COST_OTHERS / count;
+	for (size_t i = 0; i < count; i++) {
+		const bool own = t->pid || places[i].uid == geteuid();
+
+		places[i].left = own ? COST_OWN : COST_OTHERS / count;
+		places[i].most = own || count < NAMES / NAMES_LEAST ? NAMES / (own ? 1 : count)
+								    : NAMES_LEAST;
+	}
 	do {
 		for (size_t i = 0; i < count; i++)
 			ask_more(&a, &places[i], at_a_time, until);
@@ -328,8 +377,10 @@ json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch
 		watch_met(trouble, WATCH_LATE, a.q[0].of->path, a.q[0].name);
 		end_question(&a, 0);
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (!places[i].over)
 			watch_met(trouble, WATCH_LATE, places[i].path, NULL);
+		free(places[i].names);
+	}
 	return a.found;
 }

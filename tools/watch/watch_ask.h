@@ -9,9 +9,13 @@ struct watch_place {
 	uid_t uid;
 	char path[128];
 	/* watch_ask's */
-	long at;	/* names before it have been looked at */
+	/* Those of sockets, as two numbers; and how many it has, and have been looked at. */
+	struct watch_name *names;
+	size_t count, at;
 	unsigned asked; /* sockets that have not answered yet */
 	uint64_t left;	/* what its answers may still cost */
+	size_t most;	/* names that are read */
+	bool listed;	/* its names have been read */
 	bool over;	/* no name is left */
 };
 

@@ -113,6 +113,8 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 		[WATCH_GARBLED] = { "no whole answer", "again: a process that ends gives none" },
 		[WATCH_STRANGE] = { "what it answered is no state of a process",
 				    "asking its owner what listens there" },
+		[WATCH_MANY] = { "it has too many names: some were not asked",
+				 "removing what is no socket there" },
 	};
 	char first[sizeof t->first[0]], more[32] = "";
 
