@@ -274,6 +274,7 @@ static void give_up_idle(struct e2e *e, unsigned n)
 	struct ddps_sd_provider *prov = e->ctx->env.sctp;
 	struct ddps_sd_carrier *c;
 
+	ddps_lock(&e->ctx->lock);
 	TAILQ_FOREACH(c, &prov->carriers, link)
 	{
 		if (c->goal || c->state != DDPS_SD_UP)
@@ -283,6 +284,7 @@ static void give_up_idle(struct e2e *e, unsigned n)
 		c->b->shutdown(c->assoc);
 		n--;
 	}
+	ddps_unlock(&e->ctx->lock);
 	cr_assert_eq(n, 0);
 }
 
