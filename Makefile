@@ -101,6 +101,17 @@ endif
 
 $(B)/tools/%.o: CPPFLAGS += -Itools
 
+# The one way to link: objects, archives (which may need the library's), libraries.  A target's own flags and
+# libraries are LINK_FLAGS and LINK_LIBS.
+LINK_FLAGS :=
+LINK_LIBS   = $(LIB_LIBS)
+define link
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) $(LINK_FLAGS) -o $@ $(filter %.c %.o,$^) \
+		$(filter-out %.c %.o %.a %.h %.map,$^) $(filter-out $(LIB_A),$(filter %.a,$^)) $(filter $(LIB_A),$^) $(LINK_LIBS)
+endef
+
 $(LIB_A): $(call objs,$(LIB_SRC))
 $(IPOIB_A): $(call objs,$(IPOIB_SRC))
 $(CONFORM_A): $(call objs,$(CONF_SRC))
@@ -108,21 +119,17 @@ $(LIB_A) $(IPOIB_A) $(CONFORM_A):
 	$(if $(Q),@echo "  AR   $@")
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+# A library has a name, and exports what its map says.
+shared	    = -shared -Wl,-soname,$(@F) -Wl,--version-script=$(filter %.map,$^) $(DEFS)
 $(LIB_SO): $(call objs,$(LIB_SRC)) src/libddpsess.map
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess.so.$(SOVERSION) \
-		-Wl,--version-script=src/libddpsess.map $(DEFS) -o $@ $(filter %.o,$^) $(LIB_LIBS)
 $(IPOIB_SO): $(call objs,$(IPOIB_SRC)) src/ipoib_cm/libddpsess-ipoib.map
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess-ipoib.so.$(SOVERSION) \
-		-Wl,--version-script=src/ipoib_cm/libddpsess-ipoib.map $(DEFS) -o $@ $(filter %.o,$^)
-$(B)/libddpsess.so: $(LIB_SO)
 # It uses the library's sessions like any program.
 $(CONFORM_SO): $(call objs,$(CONF_SRC)) src/conform/libddpsess-conform.map $(LIB_SO)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess-conform.so.$(SOVERSION) \
-		-Wl,--version-script=src/conform/libddpsess-conform.map $(DEFS) -o $@ \
-		$(filter %.o,$^) $(LIB_SO)
+$(IPOIB_SO) $(CONFORM_SO): private LINK_LIBS =
+$(LIB_SO) $(IPOIB_SO) $(CONFORM_SO): private LINK_FLAGS = $(shared)
+$(LIB_SO) $(IPOIB_SO) $(CONFORM_SO):
+	$(link)
+$(B)/libddpsess.so: $(LIB_SO)
 $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess-conform.so: $(CONFORM_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so $(B)/libddpsess-conform.so:
@@ -134,21 +141,17 @@ $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 # sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.  Its threads live as long as
 # the process, so that it is never unloaded (nodelete).
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
-		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+IN_PROCESS := -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket
+$(VERBS_SO): private LINK_FLAGS = -shared $(IN_PROCESS) $(DEFS)
 
 # It takes the place of functions of libc, which headers must not turn into others.
 $(call objs,$(VIEW_SRC)): FORTIFY := -U_FORTIFY_SOURCE
 $(VIEW_SO): $(call objs,$(VIEW_SRC))
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared $(DEFS) -o $@ $^ -ldl
-
+$(VIEW_SO): private LINK_FLAGS = -shared $(DEFS)
+$(VIEW_SO): private LINK_LIBS = -ldl
 $(UMAD_SO): $(call objs,$(UMAD_SRC)) $(IPOIB_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ $^
+$(UMAD_SO): private LINK_FLAGS = -shared -Wl,--exclude-libs,ALL $(DEFS)
+$(UMAD_SO): private LINK_LIBS =
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
@@ -158,27 +161,22 @@ $(B)/verbs-map/verbs.map: tools/verbs-map.sh $(VERBS_SO)
 	$(Q)tools/verbs-map.sh $(VERBS_SO) $(call REAL_LIB,libibverbs) \
 		$(call REAL_LIB,librdmacm) $(@D)
 $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)) $(LIB_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) \
-		-shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
-		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
-		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+$(SONAME_DIR)/libibverbs.so.1: private LINK_FLAGS = $(shared) $(IN_PROCESS) -Wno-missing-prototypes \
+	-Wno-strict-prototypes $(B)/verbs-map/missing.c
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
-		-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN' -o $@ $<
+$(SONAME_DIR)/librdmacm.so.1: private LINK_FLAGS = -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
+	-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN'
+$(SONAME_DIR)/librdmacm.so.1: private LINK_LIBS =
 
 $(SESSCTL): $(call objs,$(TOOL_SRC)) $(CONFORM_A) $(LIB_A) $(IPOIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+$(SESSCTL): private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+$(VERBS_SO) $(VIEW_SO) $(UMAD_SO) $(SONAME_SO) $(SESSCTL):
+	$(link)
 
 $(B)/example-ipoib_pair $(B)/example-ib_accept: $(IPOIB_A)
 $(B)/example-conform: $(CONFORM_A)
 $(B)/example-%: $(B)/examples/%.o $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
+	$(link)
 
 man: $(MAN) $(B)/man/ddpsess_wr.3
 $(B)/man/%: man/%.scd

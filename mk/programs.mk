@@ -38,43 +38,40 @@ $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray 
 $(UNIT) $(B)/unit-bare: | $(VIEW_SO)
 $(UNIT) $(B)/unit-bare $(B)/unit-cross $(B)/unit-every: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
-$(UNIT) $(E2E): PEER_LIBS := -lusrsctp
+$(UNIT) $(E2E): private LINK_LIBS = -lcriterion -lusrsctp $(LIB_LIBS) $(TOOL_LIBS)
+$(VTEST): private LINK_LIBS = -lcriterion $(LIB_LIBS)
 # Criterion runs each test by exec: of the 0.1 s that this may take under ASan a fifth are relocations.
 $(UNIT) $(E2E) $(VTEST): private LDFLAGS += $(if $(filter asan,$(VARIANT)),-no-pie)
 $(UNIT) $(E2E) $(VTEST):
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(PEER_LIBS) $(LIB_LIBS) $(TOOL_LIBS)
+	$(link)
 
 VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong $(B)/verbs-siw_peer
 $(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
-$(B)/verbs-siw_peer $(B)/verbs-wrong: VPROG_LIBS := -lrdmacm -libverbs
+$(VPROGS): private LINK_LIBS = -ldl
+$(B)/verbs-siw_peer $(B)/verbs-wrong: private LINK_LIBS = -ldl -lrdmacm -libverbs
 $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong: $(B)/verbs-%: tests/verbs/%.c
 ifeq ($(VARIANT),cov)
 $(VPROGS): CFLAGS_ALL += -Wno-enum-enum-conversion
 endif
-$(VPROGS):
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
 VCLOCK := $(B)/verbs-clock.so
 $(VCLOCK): tests/verbs/quick_clock.c
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -shared -fPIC -o $@ $<
+$(VCLOCK): private LINK_FLAGS = -shared
+$(VCLOCK): private LINK_LIBS =
+$(VPROGS) $(VCLOCK):
+	$(link)
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/two.c \
 	tsan/main.c) $(wildcard tests/peer/*.c)
 $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
-		-o $@ $(filter %.c %.a,$^) -lusrsctp $(LIB_LIBS)
-
+$(B)/threads: private LINK_LIBS = -lusrsctp $(LIB_LIBS)
 THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
 	verbs/verbs_ud_threads_test.c verbs/vud.c tsan/main.c)
 $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcard tests/tsan/criterion/*.h) \
 		$(call objs,$(VERBS_SRC)) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
-		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
+$(B)/threads $(B)/verbs-threads: private LINK_FLAGS = -Itests/tsan -Itests -Wno-missing-prototypes
+$(B)/threads $(B)/verbs-threads:
+	$(link)
 
 # The same tests without Criterion (tests/cross): they begin by fork, in a few milliseconds under ASan; and
 # other C libraries and processors have no Criterion.  There, tests of sessctl's parts, and those beside usrsctp,
@@ -96,21 +93,19 @@ $(B)/unit-cross: $(call bare,$(CROSS_UNIT) $(FABRIC_SRC) $(CROSS_SUP) $(UNIT_SIM
 # All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
 $(B)/e2e-every: $(call bare,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c tests/cross/checks.c) $(LIB_A)
 $(B)/unit-every: $(call bare,$(UNIT_TESTS) tests/mutate/every.c tests/cross/checks.c) $(UNIT_REST)
-$(UNIT_BARE) $(B)/e2e-every $(B)/unit-every: BARE_LIBS := -lusrsctp $(TOOL_LIBS)
+$(UNIT_BARE) $(B)/e2e-every $(B)/unit-every: private LINK_LIBS = -lusrsctp $(TOOL_LIBS) $(LIB_LIBS) -lm
+$(B)/unit-cross: private LINK_LIBS = $(LIB_LIBS) -lm
 $(UNIT_BARE) $(B)/unit-cross $(B)/e2e-every $(B)/unit-every:
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BARE_LIBS) $(LIB_LIBS) -lm
+	$(link)
 
 # Random calls from several threads, by seed.
 STRESS := $(B)/stress-session $(B)/stress-verbs $(B)/stress-ends
 $(B)/stress-verbs: $(call objs,$(VERBS_SRC))
 # A day in an hour.
 $(B)/day: $(B)/tests/stress/day.o $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+	$(link)
 $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(link)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
 SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-verbs
@@ -136,20 +131,16 @@ $(B)/sim-verbs: $(call objs,$(wildcard tests/sim/verbs_*.c tests/sim/kern*.c) te
 	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC)))
 $(B)/sim-verbs: LDFLAGS += $(WRAP) $(WRAP_THREADS)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
+	$(link)
 
 # Many neighbours, connections and nodes in the fabric in memory.
 $(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+$(B)/scale-ipoib: private LINK_LIBS =
 
 # Each allocation and each system call is made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+$(FAULT): private LINK_FLAGS = $(WRAP)
 
 # The tester is lied to.
 LIES := $(B)/lies
@@ -160,23 +151,21 @@ LIED := cf_fpdu_recv cf_app_mr cf_recv cf_ping cf_answer cf_expect_term cf_app_r
 	socket bind listen accept4 connect getsockname getpeername pipe2 fork poll recv send \
 	sendto getaddrinfo getnameinfo pthread_create malloc calloc
 $(LIES): $(call objs,$(wildcard tests/lies/*.c)) $(CONFORM_A) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIED:%=-Wl,--wrap=%) -o $@ $^ $(LIB_LIBS)
+$(LIES): private LINK_FLAGS = $(LIED:%=-Wl,--wrap=%)
 
 # So is the one for IPoIB, on a network and with a clock of its own.
 LIES_IPOIB := $(B)/lies-ipoib
 $(LIES_IPOIB): $(call objs,$(wildcard tests/lies/ipoib/*.c)) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(addprefix -Wl$(comma)--wrap=,cf_now ci_forget socket \
-		setsockopt bind close poll sendto recvfrom malloc calloc) -o $@ $^ $(LIB_LIBS)
+$(LIES_IPOIB): private LINK_FLAGS = $(addprefix -Wl$(comma)--wrap=,cf_now ci_forget socket \
+	setsockopt bind close poll sendto recvfrom malloc calloc)
 
 # Threads in that kernel, one at a time, in every order.
 SCHED := $(B)/sched
 $(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \
 	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) $(WRAP_THREADS) -o $@ $(filter %.o,$^) $(LIB_A) \
-		$(LIB_LIBS)
+$(SCHED): private LINK_FLAGS = $(WRAP) $(WRAP_THREADS)
+$(B)/scale-ipoib $(FAULT) $(LIES) $(LIES_IPOIB) $(SCHED):
+	$(link)
 
 # Fuzz targets: with libFuzzer in VARIANT=fuzz, else with a main that replays files.  Only the
 # members of the archive that a target needs are linked.
@@ -191,10 +180,9 @@ $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard t
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
-		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
-		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
+	$(link)
+$(B)/fuzz-%: private LINK_FLAGS = $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) -Wl,--wrap=getrandom,--wrap=clock_gettime
+$(B)/fuzz-%: private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
 # Whole sessions on either wire, in the simulated kernel, whose clock and numbers these are.
 $(B)/fuzz-wires: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c)
@@ -206,53 +194,47 @@ $(B)/fuzz-conform_ipoib: LDFLAGS += -Wl,--wrap=socket,--wrap=poll,--wrap=sendto,
 # Of the interop suites: an interface that starts again and again, a device of ibsim, a sessctl whose SCTP
 # is usrsctp.
 $(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+$(B)/ipoib-starts: private LINK_LIBS =
 $(B)/ib-preload.so: tests/ib/preload.c
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -o $@ $< -ldl
+$(B)/ib-preload.so: private LINK_FLAGS = -Wno-missing-prototypes -shared
+$(B)/ib-preload.so: private LINK_LIBS = -ldl
 # A port of ibsim as libibverbs and libibumad, and what stands before the manager of its fabric.
 OPENSM_PORT := $(B)/opensm-port/libibverbs.so.1 $(B)/opensm-port/libibumad.so.3 $(B)/opensm-port/watch.so
-OPENSM_LINK = $(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -Wl,-z,nodelete -o $@
 $(B)/opensm-port/libibverbs.so.1: $(wildcard tests/interop-ipoib/opensm/port*.[ch])
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)mkdir -p $(@D) && $(OPENSM_LINK) $(filter %.c,$^) -pthread
+$(B)/opensm-port/libibverbs.so.1: private LINK_LIBS =
 $(B)/opensm-port/libibumad.so.3: $(B)/opensm-port/libibverbs.so.1
 	$(Q)ln -sf $(<F) $@
 $(B)/opensm-port/watch.so: tests/interop-ipoib/opensm/watch.c
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)mkdir -p $(@D) && $(OPENSM_LINK) $< -libumad -ldl
+$(B)/opensm-port/watch.so: private LINK_LIBS = -libumad -ldl
+$(B)/opensm-port/libibverbs.so.1 $(B)/opensm-port/watch.so: private LINK_FLAGS = -Wno-missing-prototypes -shared \
+	-Wl,-z,nodelete
 $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wildcard tests/peer/*.c)) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
-	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=ddps_ctx_new -o $@ $^ -lusrsctp $(LIB_LIBS) \
-		$(TOOL_LIBS)
+$(B)/sessctl-usrsctp: private LINK_FLAGS = -Wl,--wrap=ddps_ctx_new
+$(B)/sessctl-usrsctp: private LINK_LIBS = -lusrsctp $(LIB_LIBS) $(TOOL_LIBS)
+$(B)/ipoib-starts $(B)/ib-preload.so $(B)/opensm-port/libibverbs.so.1 $(B)/opensm-port/watch.so $(B)/sessctl-usrsctp:
+	$(link)
 
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions $(B)/contexts $(B)/growth $(B)/usage
 $(B)/bench/%.o: CPPFLAGS += -Ibench
+$(B)/peer_% $(B)/bench-% $(B)/relay $(B)/usage: private LINK_LIBS =
 $(B)/peer_%: $(B)/bench/peer_%.o
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
+	$(link)
 $(B)/bench-%: $(B)/bench/%.o
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
-$(B)/relay $(B)/usage: $(B)/%: $(B)/bench/%.o
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
-$(B)/sessions $(B)/contexts $(B)/growth: $(B)/%: $(B)/bench/%.o $(LIB_A)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+	$(link)
+$(B)/relay $(B)/usage $(B)/sessions $(B)/contexts $(B)/growth $(B)/guard $(B)/guard_ipoib $(B)/guard_verbs: \
+		$(B)/%: $(B)/bench/%.o
+	$(link)
+$(B)/sessions $(B)/contexts $(B)/growth $(B)/guard $(B)/guard_verbs: $(LIB_A)
+$(B)/guard_ipoib: $(IPOIB_A)
+$(B)/guard_verbs: $(call objs,$(VERBS_SRC))
+$(B)/guard_verbs: private LINK_LIBS = $(LIB_LIBS) -ldl
 # It counts what the library allocates and locks, and its calls of the system.
-GUARDED := recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt \
-	setsockopt sched_yield
-$(B)/guard: $(B)/bench/guard.o $(LIB_A)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
-		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock \
-		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg $(GUARDED:%=-Wl,--wrap=%) -o $@ $^ \
-		$(LIB_LIBS)
-$(B)/guard_ipoib: $(B)/bench/guard_ipoib.o $(IPOIB_A)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
-$(B)/guard_verbs: $(B)/bench/guard_verbs.o $(call objs,$(VERBS_SRC)) $(LIB_A)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -ldl
-$(B)/peer_fi $(B)/peer_fi_many: BENCH_LIBS := -lfabric
-$(B)/peer_gso $(B)/peer_many: BENCH_LIBS := -lisal
-$(B)/peer_file: BENCH_LIBS := -lnettle
-$(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
+$(B)/guard: private LINK_FLAGS = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc pthread_mutex_lock send sendmsg sendmmsg \
+	recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt setsockopt sched_yield)
+$(B)/peer_fi $(B)/peer_fi_many: private LINK_LIBS = -lfabric
+$(B)/bench-speed $(B)/peer_gso $(B)/peer_many: private LINK_LIBS = -lisal
+$(B)/peer_file: private LINK_LIBS = -lnettle
+$(B)/peer_usrsctp: private LINK_LIBS = -lusrsctp
