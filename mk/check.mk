@@ -6,10 +6,12 @@
 	sim-soak tsan soak day valgrind mutate plants coverage mutate-random mutate-every interop interop-ipoib \
 	interop-ib interop-opensm peers conformance conform-usrsctp bench guard reference lint format
 
+# The targets that everybody begins with install what is missing, the others name it.
+demo check check-failed check-fast: INSTALL := --install
 deps:
-	$(Q)tools/deps.sh build
+	$(Q)tools/deps.sh $(INSTALL) build
 deps-check:
-	$(Q)tools/deps.sh build check
+	$(Q)tools/deps.sh $(INSTALL) build check
 deps-lint:
 	$(Q)tools/deps.sh lint
 deps-reference:
@@ -32,7 +34,7 @@ texts-of/%:
 # What needs neither a sanitizer nor other people's programs
 BEGAN := $(shell date +%s)
 check-fast:
-	$(Q)tools/deps.sh build fast
+	$(Q)tools/deps.sh $(INSTALL) build fast
 	$(Q)+$(SUBMAKE) texts
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e
 	$(Q)build/opt/unit --jobs 2

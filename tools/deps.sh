@@ -1,9 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|proof|lint|reference|deb|rpm|bundle|bundled|release|autopkgtest ...
+# Name the Debian packages that are missing and the one line that installs them; --install does it.
+# usage: deps.sh [--install] build|check|fast|bench|fuzz|ib|interop|programs|coverage|proof|lint|reference|deb|rpm|bundle|bundled|release|autopkgtest ...
 set -eu
 
+install=
+if [ "${1:-}" = --install ]; then
+	install=1
+	shift
+fi
 want=
 for group in "$@"; do
 	case $group in
@@ -50,13 +55,14 @@ if ! command -v apt-get >/dev/null; then
 	echo "These packages (Debian's names) are missing:$missing" >&2
 	exit 1
 fi
-if [ "$(id -u)" = 0 ]; then
-	sudo=
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+sudo=
+if [ "$(id -u)" != 0 ]; then
 	sudo=sudo
-else
-	echo "Packages are missing and this is neither root nor passwordless sudo.  Run:" >&2
-	echo "  sudo sh -c '$line'" >&2
+	sudo -n true 2>/dev/null || install=
+fi
+if [ -z "$install" ]; then
+	echo "Packages are missing.  This installs them:" >&2
+	echo "  ${sudo:+sudo }sh -c '$line'" >&2
 	exit 1
 fi
 echo "Installing missing packages:$missing"
