@@ -25,7 +25,7 @@ for group in "$@"; do
 		libc6-dev-arm64-cross libc6-dev-s390x-cross libc6-dev-i386-cross qemu-user" ;;
 	rpm) want="$want rpm python3" ;;
 	bundle) want="$want gcc-aarch64-linux-gnu libc6-dev-arm64-cross debian-archive-keyring" ;;
-	bundled) want="$want rdmacm-utils ibverbs-utils qemu-user" ;;
+	bundled) want="$want rdmacm-utils ibverbs-utils qemu-user umoci skopeo curl python3-venv python3-pip python3-yaml" ;;
 	release) want="$want mmdebstrap apt-utils" ;;
 	autopkgtest) want="$want mmdebstrap apt-utils autopkgtest" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;

@@ -8,8 +8,9 @@ import os
 from ._headers import FUNCTIONS
 
 LIBRARY = "libddpsess.so.1"
+OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundle", "lib", LIBRARY)  # of the wheel
 
-lib = c.CDLL(os.environ.get("DDPSESS_LIBRARY", LIBRARY), use_errno=True)
+lib = c.CDLL(os.environ.get("DDPSESS_LIBRARY") or (OWN if os.path.exists(OWN) else LIBRARY), use_errno=True)
 
 for _name, (_arguments, _result) in FUNCTIONS.items():
     _f = getattr(lib, _name, None)  # an older library does not have the newest

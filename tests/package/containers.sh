@@ -35,7 +35,7 @@ result $? "the snippet shows the device" || tail -n 20 "$work/log"
 
 # CI systems and images run the same.
 while read -r line; do
-	case $line in sessctl*) continue ;; esac
+	case $line in *" sessctl run "*) continue ;; esac
 	[ "$(grep -cF -- "$line" docs/containers.md)" = 3 ]
 	result $? "each CI system runs: ${line%% \"*}"
 done <"$work/lines"
@@ -71,6 +71,7 @@ step=$(sed -n 's/^ *run: //p' containers/action/action.yml)
 result $? "the action has one step"
 step=${step//\$\{\{ github.action_path \}\}/$work/ci/ddpsess/containers/action}
 step=${step//\$\{\{ inputs.prefix \}\}/$work/action}
+step=${step//\$\{\{ inputs.bundle \}\}/}
 (
 	unset MAKEFLAGS MAKELEVEL PREFIX
 	export GITHUB_PATH=$work/path

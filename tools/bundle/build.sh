@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The bundle: one folder, and a tarball of it, that runs wherever it is unpacked and needs nothing but libc.
 # The C library that it is linked with is an older one (SUITE, Debian 11), so that it runs on all later ones.
-# usage: build.sh x86_64|aarch64 DIRECTORY	writes ddpsess-VERSION-linux-ARCH.tar.gz into it
+# usage: build.sh x86_64|aarch64 DIRECTORY	writes ddpsess-VERSION-linux-ARCH.tar.gz and a wheel into it
 set -eu
 cd "$(dirname "$0")/../.."
 arch=$1 out=$2
@@ -69,6 +69,8 @@ for p in nettle-dev libjansson-dev; do
 	cat "$root/usr/share/doc/$p/copyright"
 done >"$folder/LICENSES-OF-LIBRARIES"
 
+install -m 755 -s --strip-program="$triple-strip" "$obj/libddpsess.so.1" "$obj/stripped.so"
+
 # What it needs: libc alone, and which one
 needs=$(find "$folder" -type f -exec sh -c 'readelf -dW "$1" 2>/dev/null' sh {} ';' | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u |
 	grep -vE '^(lib(c|dl|pthread)\.so\.[0-9]|ld-linux-.*|libibverbs\.so\.1)$' || :)
@@ -81,4 +83,10 @@ when=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CH
 name=ddpsess-$version-linux-$arch.tar.gz
 tar -c --format=ustar --sort=name --mtime="@$when" --owner=0 --group=0 --numeric-owner -C "$obj" \
 	--transform 's|^ddpsess-bundle|ddpsess|' ddpsess-bundle | gzip -9n >"$out/$name"
+
+# The wheel, from the same files; and what the image has beside them
+PYTHONDONTWRITEBYTECODE=1 python3 tools/bundle/wheel.py "$version" "$when" "$(cat "$obj/glibc")" "$arch" "$folder" \
+	"$obj/stripped.so" "$out"
+# shellcheck disable=SC2086 # words are meant
+$cc $flags -D_GNU_SOURCE -O2 -Wall -Wextra "-L$lib" -s -Wl,--build-id=none -o "$obj/copy" tools/bundle/copy.c
 echo "$out/$name: $(($(stat -c %s "$out/$name") / 1024)) KiB, for glibc $(cat "$obj/glibc") and later"
