@@ -82,7 +82,7 @@ verdicts() {
 }
 
 git ls-files >"$work/files"
-git ls-files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' tests/layers.sh | xargs cat |
+git ls-files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'tools/*.[ch]' tests/layers.sh | xargs cat |
 	tr -cs 'A-Za-z0-9_' '\n' | LC_ALL=C sort -u >"$work/identifiers"
 
 # code FILE: files and functions of ours that it names in backticks and that are not there
