@@ -7,7 +7,7 @@
 #define CTRL_T	DDPS_DDP_CTRL_T
 #define CTRL_L	DDPS_DDP_CTRL_L
 #define CTRL_DV 0x03
-#define DV_1	0x01
+#define DV_1	DDPS_DDP_CTRL_DV1
 
 /* Each of a known length, which is all there: the compiler finds that no read can fail. */
 static struct ddps_ddp_hdr decode_tagged(const uint8_t *buf) /* [5041-4.2-1] */

@@ -10,6 +10,7 @@
 #define DDPS_DDP_UNTAGGED_LEN 18
 #define DDPS_DDP_CTRL_T	      0x80
 #define DDPS_DDP_CTRL_L	      0x40
+#define DDPS_DDP_CTRL_DV1     0x01
 
 struct ddps_ddp_hdr {
 	bool tagged, last;

@@ -15,19 +15,6 @@
 	 DDPS_ZERO_BASED | DDPS_BIND)
 /* What a window can give. */
 #define REMOTE (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
-/* Not the caller's: the STag is a local key, too, as no window's is. */
-#define LOCAL_KEY  0x80000000u
-#define QUARANTINE 1024 /* freed values that are not given out again yet */
-
-struct ddps_stag_table {
-	struct ddps_mr *by_stag;
-	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
-	uint64_t losses;      /* see ddps_stag_losses */
-	uint32_t max;
-	uint32_t windows;
-	uint32_t freed[QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
-	unsigned next_freed;
-};
 
 int ddps_stag_table_new(struct ddps_stag_table **out, uint32_t max_regions)
 {
@@ -56,11 +43,6 @@ void ddps_stag_table_free(struct ddps_stag_table *t)
 uint32_t ddps_stag_count(const struct ddps_stag_table *t)
 {
 	return HASH_COUNT(t->by_stag);
-}
-
-uint64_t ddps_stag_losses(const struct ddps_stag_table *t)
-{
-	return t->losses;
 }
 
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
@@ -94,7 +76,7 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window)
 {
 	if (!stag || ddps_stag_find(t, stag))
 		return false;
-	for (unsigned i = 0; i < QUARANTINE; i++)
+	for (unsigned i = 0; i < DDPS_STAG_QUARANTINE; i++)
 		if (t->freed[i] == stag)
 			return false;
 	/* A window can have all that differ in the low octet. */
@@ -159,7 +141,7 @@ int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, u
 				    .addr = addr,
 				    .base = get_mr_base(addr, access),
 				    .len = len,
-				    .access = access | LOCAL_KEY,
+				    .access = access | DDPS_STAG_LOCAL,
 				    .valid = true };
 
 	return in_range(addr, len) && !(access & ~KNOWN) ? enlist_mr(pd, &as, out) : DDPS_E_INVAL;
@@ -182,7 +164,7 @@ static void retire(struct ddps_stag_table *t, struct ddps_mr *mr)
 	if (t->last == mr)
 		t->last = NULL;
 	t->freed[t->next_freed] = mr->stag;
-	t->next_freed = (t->next_freed + 1) % QUARANTINE;
+	t->next_freed = (t->next_freed + 1) % DDPS_STAG_QUARANTINE;
 	HASH_DEL(t->by_stag, mr);
 	mr->hh.tbl = NULL;
 }
@@ -198,7 +180,7 @@ void ddps_stag_remove(struct ddps_mr *mr)
 
 int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)
 {
-	unsigned access = what & DDPS_CHANGE_ACCESS ? to->access : mr->access & ~LOCAL_KEY;
+	unsigned access = what & DDPS_CHANGE_ACCESS ? to->access : mr->access & ~DDPS_STAG_LOCAL;
 	void *addr = what & DDPS_CHANGE_MEMORY ? to->addr : mr->addr;
 	size_t len = what & DDPS_CHANGE_MEMORY ? to->len : mr->len;
 
@@ -215,7 +197,7 @@ int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_cha
 		mr->base = get_mr_base(addr, access);
 	mr->addr = addr;
 	mr->len = len;
-	mr->access = access | LOCAL_KEY;
+	mr->access = access | DDPS_STAG_LOCAL;
 	mr->valid = true;
 	mr->pd->table->losses++; /* what was checked before must be again */
 	return 0;
@@ -361,7 +343,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream
 	if (!sge->len)
 		return DDPS_STAG_OK;
 	mr = ddps_stag_find(pd->table, sge->lkey);
-	v = may_use(mr, pd, stream, need | LOCAL_KEY);
+	v = may_use(mr, pd, stream, need | DDPS_STAG_LOCAL);
 	if (v)
 		return v;
 	start = (uintptr_t)mr->addr;

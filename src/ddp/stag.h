@@ -8,7 +8,19 @@
 #include <ddpsess/wr.h>
 #include <uthash.h>
 
-struct ddps_stag_table;
+/* Not the caller's right: the STag is a local key, too, as no window's is. */
+#define DDPS_STAG_LOCAL	     0x80000000u
+#define DDPS_STAG_QUARANTINE 1024 /* freed values that are not given out again yet */
+
+struct ddps_stag_table {
+	struct ddps_mr *by_stag;
+	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
+	uint64_t losses;      /* see ddps_stag_losses */
+	uint32_t max;
+	uint32_t windows;
+	uint32_t freed[DDPS_STAG_QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
+	unsigned next_freed;
+};
 
 struct ddps_pd {
 	struct ddps_stag_table *table;
@@ -42,7 +54,10 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t);
 
 /* Rises with each region that is deregistered or invalidated: while it is the same, what was once
  * allowed still is. */
-uint64_t ddps_stag_losses(const struct ddps_stag_table *t);
+static inline uint64_t ddps_stag_losses(const struct ddps_stag_table *t)
+{
+	return t->losses;
+}
 
 /* The region of @stag, or NULL; valid or not, of whatever PD. */
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag);
@@ -94,6 +109,22 @@ enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, uint64_t stream, uint
  * without octets needs no region. */
 enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream,
 					     const struct ddps_sge *sge, unsigned need);
+
+/* Whether that says OK of a piece of the region that was found last.  false: it has to be asked. */
+static inline bool ddps_stag_is_near(const struct ddps_pd *pd, uint64_t stream,
+				     const struct ddps_sge *sge, unsigned need)
+{
+	const struct ddps_mr *mr = pd->table->last;
+	uintptr_t off;
+
+	need |= DDPS_STAG_LOCAL;
+	if (!mr || mr->stag != sge->lkey || !mr->valid || mr->pd != pd ||
+	    (mr->stream && mr->stream != stream) || (mr->access & need) != need)
+		return false;
+	off = (uintptr_t)sge->addr -
+	      (uintptr_t)mr->addr; /* beyond any length if it begins before it */
+	return off <= mr->len && sge->len <= mr->len - off;
+}
 
 /*
  * Remote invalidation (RFC 5040 5.3).  A region bound to @stream may be invalidated; one

@@ -7,6 +7,8 @@
  * octet first, as the iSCSI digests do [5044-4.4-13].
  */
 #include "common/crc32c.h"
+#include <endian.h>
+#include <string.h>
 
 #define DDPS_MPA_CRC_INIT 0xFFFFFFFFu
 #define DDPS_MPA_CRC_LEN  4u
@@ -18,18 +20,16 @@ static inline uint32_t ddps_mpa_crc(uint32_t crc, const uint8_t *p, size_t n)
 
 static inline void ddps_mpa_crc_store(uint8_t *at, uint32_t crc)
 {
-	crc = ~crc;
-	for (unsigned i = 0; i < DDPS_MPA_CRC_LEN; i++)
-		at[i] = (uint8_t)(crc >> (8 * i));
+	crc = htole32(~crc);
+	memcpy(at, &crc, DDPS_MPA_CRC_LEN);
 }
 
 static inline uint32_t ddps_mpa_crc_load(const uint8_t *at)
 {
-	uint32_t v = 0;
+	uint32_t v;
 
-	for (unsigned i = 0; i < DDPS_MPA_CRC_LEN; i++)
-		v |= (uint32_t)at[i] << (8 * i);
-	return ~v;
+	memcpy(&v, at, DDPS_MPA_CRC_LEN);
+	return ~le32toh(v);
 }
 
 #endif

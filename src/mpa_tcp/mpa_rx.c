@@ -92,8 +92,9 @@ static size_t size_of_fpdu(const struct ddps_mpa_rx *rx, const uint8_t *p, size_
 	return ddps_mpa_fpdu_size(*ulpdu, rx->markers, rx->phase);
 }
 
-static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_t ulpdu,
-		   uint32_t computed, struct ddps_error *e)
+static __attribute__((noinline, cold)) int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p,
+						   size_t total, size_t ulpdu, uint32_t computed,
+						   struct ddps_error *e)
 {
 	static const uint8_t none[DDPS_MPA_CRC_LEN];
 	const uint8_t *field = p + total - DDPS_MPA_CRC_LEN,
@@ -112,8 +113,8 @@ static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_
 }
 
 /* Length and markers must agree; told only of an FPDU whose CRC is good (or not used). */
-static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_t ulpdu,
-			 struct ddps_error *e)
+static __attribute__((noinline)) int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p,
+						   size_t total, size_t ulpdu, struct ddps_error *e)
 {
 	size_t hdr = get_lead_len(rx);
 
@@ -140,7 +141,8 @@ static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t 
 }
 
 /* Close the gaps that the markers behind the length field leave [5044-4.3-12]. */
-static void strip_markers(const struct ddps_mpa_rx *rx, uint8_t *p, size_t total)
+static __attribute__((noinline)) void strip_markers(const struct ddps_mpa_rx *rx, uint8_t *p,
+						    size_t total)
 {
 	size_t at = next_marker(rx, 0), to = at;
 
@@ -179,7 +181,7 @@ static int deliver_fpdu(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t
 		if (crc != ddps_mpa_crc_load(p + total - DDPS_MPA_CRC_LEN))
 			err = bad_crc(rx, p, total, ulpdu, crc, e);
 	}
-	if (!err)
+	if (!err && (rx->markers || !ulpdu))
 		err = check_markers(rx, p, total, ulpdu, e);
 	if (err) {
 		rx->dead = true; /* [5044-8-8] */

@@ -20,6 +20,8 @@
 #define SMALL_MULPDU	   16384u
 /* Of a batch that is copied: full, and one more FPDU. */
 #define COPIED_ARENA (130u * 1024)
+#define PAD_ROOM     4u
+#define HEAD_MOSTLY  18u    /* DDP's header alone */
 #define SUM_BLOCK    16384u /* the CRC follows the copy so closely that it finds it in cache */
 
 struct ddps_mpa_batch {
@@ -93,14 +95,17 @@ static void append_iov(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 		b->iov[b->niov++] = (struct iovec){ (void *)(uintptr_t)p, n };
 }
 
-/* Length and header; returns the end. */
+/* Length and header; returns the end.  At @p is room for the longest header. */
 static uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
 {
 	size_t ulpdu = seg->hdr_len + seg->pay_len;
 
 	p[0] = (uint8_t)(ulpdu >> 8);
 	p[1] = (uint8_t)ulpdu;
-	memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, seg->hdr_len);
+	if (seg->hdr_len <= HEAD_MOSTLY) /* a known length is no call */
+		memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, HEAD_MOSTLY);
+	else
+		memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, seg->hdr_len);
 	return p + DDPS_MPA_LEN_FIELD + seg->hdr_len;
 }
 
@@ -117,7 +122,7 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 			memcpy(to, seg->pay[i].iov_base, seg->pay[i].iov_len);
 		to += seg->pay[i].iov_len;
 	}
-	memset(to, 0, pad); /* [5044-4.1-2] */
+	memset(to, 0, PAD_ROOM); /* [5044-4.1-2]; the CRC comes over the rest */
 	ddps_mpa_crc_store(p + n, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, n) : ~0u);
 	append_iov(b, p, n + DDPS_MPA_CRC_LEN);
 }
@@ -131,7 +136,7 @@ static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 		*end = put_fpdu_head(head, seg);
 	uint8_t *tail = arena(b, pad + DDPS_MPA_CRC_LEN);
 
-	memset(tail, 0, pad); /* [5044-4.1-2] */
+	memset(tail, 0, PAD_ROOM); /* [5044-4.1-2]; the CRC comes over the rest */
 	append_iov(b, head, (size_t)(end - head));
 	for (int i = 0; i < seg->npay; i++)
 		if (seg->pay[i].iov_len)

@@ -142,6 +142,7 @@ struct ddps_rdmap {
 	bool poke;	 /* something became ready to send: tell with want_tx */
 	bool rresp_turn; /* to send: whose turn it is when both have something */
 	bool rtr_read_out;
+	bool stepwise; /* unit tests: no straight ways */
 	uint8_t may;	 /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
 	uint8_t covered; /* PLACED requests in a row without a Read of their own */
 	bool send_imm;	 /* Immediate Data may belong to the Send that follows */
@@ -244,6 +245,16 @@ static inline uint64_t ddps_wq_first(const struct ddps_wq *q, uint64_t tail)
 {
 	return q->size ? (tail + q->size - 1) & ~(uint64_t)(q->size - 1) : tail;
 }
+
+/*
+ * ---- rdmap_straight.c: what most work is, in one go ----
+ * Each answers false, and has changed nothing, where something is not as usual: the caller goes on.
+ */
+bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
+bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+			     uint32_t nsge);
+bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
+bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len); /* in RUN */
 
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)

@@ -409,7 +409,10 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
 		return DDPS_E_STATE;
-	err = take_rdmap_segment(r, seg, len);
+	if (ddps_straight_receive(r, seg, len))
+		err = r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
+	else
+		err = take_rdmap_segment(r, seg, len);
 	ddps_rdmap_tell(r);
 	return err;
 }
