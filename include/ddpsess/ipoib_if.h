@@ -84,8 +84,10 @@ struct ddps_ipoib_if_config {
 	size_t queue_octets; /* octets in all queues together (d: 4 MiB) */
 	uint64_t retry_ns;   /* from a query to the next try (d: 1 s) */
 	unsigned tries;	     /* how often to try a query, the first time included (d: 3) */
-	/* After this time a neighbour that is in use is asked again; one that is not is
-	 * forgotten (d: 60 s). */
+	/* A neighbour that has answered is taken to be reachable for this time, times 0.5 to 1.5 at
+	 * random (d: 30 s).  5 s after the next packet to it, it is asked again; if there is none
+	 * for twice this time, it is forgotten.  This is neighbour unreachability detection of RFC 4861
+	 * 7.3, and is done for IPv4, too. */
 	uint64_t reachable_ns;
 	/* After a failure, pause before the next query; packets are dropped meanwhile (d: 3 s). */
 	uint64_t failed_ns;
@@ -150,7 +152,8 @@ static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 	X(nbr_full, "neighbours or peers not kept for lack of room")                               \
 	X(join_failed, "joins that failed")                                                        \
 	X(group_full, "groups not joined for lack of room")                                        \
-	X(path_moved, "paths that have become others")
+	X(path_moved, "paths that have become others")                                             \
+	X(ip_conflict, "messages of other nodes that have an address of this one")
 
 /* Counters; a later release may add some at the end. */
 struct ddps_ipoib_if_stats {
@@ -331,6 +334,8 @@ struct ddps_ipoib_if_nbr_info {
 	 * - "resolving": it was asked for its link-layer address
 	 * - "path": the port was asked for the path to it
 	 * - "reachable": packets are sent to it
+	 * - "stale": it has not answered for a while, and no packets are sent to it
+	 * - "delay": the same; packets are sent to it, and it is going to be asked
 	 * - "probe": packets are sent to it, and it was asked whether it is still there
 	 * - "failed": no answer, or no path; packets to it are dropped */
 	const char *state;
@@ -353,6 +358,35 @@ struct ddps_ipoib_if_nbr_info {
  */
 DDPS_API int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
 				    struct ddps_ipoib_if_nbr_info *info);
+
+#define DDPS_IPOIB_IF_CONFLICTS 8 /* addresses of which it is remembered */
+
+/* An address of this host that another node has, too. */
+struct ddps_ipoib_if_conflict {
+	bool ip6;
+	uint8_t ip[16];			/* IPv4: the first four octets */
+	bool given_up;			/* it is not used here any more */
+	struct ddps_ipoib_lladdr other; /* the node that said so last */
+	uint64_t at;			/* when */
+	uint64_t reserved[4];
+};
+
+/**
+ * ddps_ipoib_if_conflict - read one address that another node has, too
+ * @f:		interface
+ * @nr:		slot, from 0 on
+ * @c:		receives a copy
+ *
+ * The interface asks the link for each address that it begins to use (RFC 5227, RFC 4862), and uses
+ * it at the same time.  If another node says within retry_ns that it has the address, the interface
+ * gives it up: it answers for it no more, as after ddps_ipoib_if_address() with @has false, and the program
+ * must not use it either.  Later the interface keeps the address, and says so to the link at most
+ * every 10 s.  ip_conflict counts what other nodes said.
+ *
+ * Return: as ddps_ipoib_if_nbr_info().
+ */
+DDPS_API int ddps_ipoib_if_conflict(const struct ddps_ipoib_if *f, unsigned nr,
+				    struct ddps_ipoib_if_conflict *c);
 
 /* A connection. */
 struct ddps_ipoib_if_conn_info {

@@ -238,6 +238,36 @@ two_prefixes() { # of one address
 		in_ns 2 ip addr del 10.9.0.78/25 dev ib0 && pings 3 10.9.0.78 # which has not learned of it
 }
 
+# ---- 37: two nodes with one IP address ----
+
+doubles() {
+	up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' &&
+		in_ns 1 ping -c 8 -i 0.2 10.9.0.2 && pings 1 fd09::2 || return # it is old enough
+	: >"$work/node3.log"
+	ip netns exec "ddps$id-3" "$SESSCTL" ipoib bridge --json --tun ib0 --gid fe80::3 --udp 192.0.2.3:4791 \
+		--sa 192.0.2.1 --ip 10.9.0.2/24 --ip fd09::2/64 --ip fd09::3/64 >"$work/node3.log" 2>&1 &
+	pids[3]=$!
+	ready 3 || return
+	local a
+	for a in 10.9.0.2 fd09::2; do
+		soon grep "address_conflict.*the node with the GID fe80::2 had $a first, so this one (GID fe80::3) does not" \
+			"$work/node3.log" && says 3 "conflict .*GID fe80::2 had $a first" || return
+	done
+	soon grep 'address_conflict.*the node with the GID fe80::3 says that it has 10.9.0.2, which this one (GID fe80::2) has' \
+		"$work/node2.log" && says 2 'conflict .*GID fe80::3' &&
+		soon gone 3 10.9.0.2 && soon gone 3 fd09::2 && pings 1 10.9.0.2 && pings 1 fd09::2 && pings 3 fd09::1 &&
+		bridge 3 status | grep -q 'ip_conflict'
+}
+
+gone() { # NODE ADDRESS
+	! in_ns "$1" ip -o addr show dev ib0 | grep " $2/"
+}
+
+single() { # the other one has gone
+	finish 2
+	in_ns 3 ip addr add 10.9.0.2/24 dev ib0 && soon pings 1 10.9.0.2
+}
+
 lease() { # OPTION...: of a client in the second node, whose device has no IPv4 address
 	in_ns 2 timeout 20 udhcpc -i ib0 -f -n -q -t 3 -T 1 -s "$work/lease.sh" "$@" 2>&1
 }
@@ -297,6 +327,9 @@ check "37: so is the one that the kernel has chosen" kernels_own
 check "37: what is taken away is not, and another host can have it" taken_away
 check "37: an address with two prefixes stays when one goes" two_prefixes
 finish 3 2 1
+check "37: a second node with an IP address gives it up, the first one keeps it, both name both GIDs" doubles
+check "37: when the first one has gone the second can have it" single
+finish 3 1
 if command -v udhcpc >/dev/null && command -v dnsmasq >/dev/null; then
 	check "37: DHCP: a client that cannot be answered is told why, else it gets its address" dhcp
 	kill "${pids[dnsmasq]}"

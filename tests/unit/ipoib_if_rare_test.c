@@ -289,19 +289,21 @@ RareTest(advertisements_that_are_not_believed, "4391-9.3-2 4755-8-1")
 	uint8_t frame[FRAME_MAX];
 	uint64_t bad = net_stats(&net, 0)->rx_bad_nd;
 
+	net_run(&net, 4 * SEC);
 	cr_assert(net_nbr(&net, 0, 1, true, &was));
 	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs,
 					      &net.node[0].cfg.me.addr)); /* our own, come back */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad);
 	feed_ipoib_if_rare_rx(frame,
 			      nd_frame(frame, 136, own, &a)); /* somebody else has our address */
-	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad);
+	cr_expect_eq(net_stats(&net, 0)->ip_conflict, 1);
 	a.gid[0] = 0xff;
 	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 136, theirs, &a));
-	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
 	feed_ipoib_if_rare_rx(frame, nd_frame(frame, 135, own,
 					      &net.node[0].cfg.me.addr)); /* asked by ourselves */
-	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 3);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	cr_assert(net_nbr(&net, 0, 1, true, &is));
 	cr_expect_eq(ddps_ipoib_lladdr_cmp(&was.lladdr, &is.lladdr), 0);
 }
@@ -497,14 +499,20 @@ RareTest(solicitations_that_are_cut, "4755-8-1 4861-7.1.1-2")
 }
 
 /* A neighbour of IPv6 is asked by itself whether it is still there. */
-RareTest(neighbours_are_looked_after, "4391-9.4-1")
+RareTest(neighbours_are_looked_after, "4391-9.4-1 4861-7.3.3-1 4861-7.3.3-2")
 {
 	struct ddps_ipoib_if_nbr_info info;
 	uint64_t asked = net_stats(&net, 0)->tx_query, group = net_stats(&net, 2)->rx_ud;
 
-	net_run(&net, 30 * SEC);
+	net_run(&net, 46 * SEC);
+	cr_assert(net_nbr(&net, 0, 1, true, &info));
+	cr_expect_str_eq(info.state, "stale");
 	net_send6(&net, 0, 1, 100);
-	net_run(&net, 32 * SEC);
+	net_run(&net, 4 * SEC);
+	cr_assert(net_nbr(&net, 0, 1, true, &info));
+	cr_expect_str_eq(info.state, "delay");
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked);
+	net_run(&net, 2 * SEC);
 	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1);
 	cr_expect_eq(net_stats(&net, 2)->rx_ud, group, "nobody else hears of it");
 	cr_assert(net_nbr(&net, 0, 1, true, &info));

@@ -90,7 +90,7 @@ static uint64_t count_bad_frames(void)
 	const struct ddps_ipoib_if_stats *s = net_stats(&net, 0);
 
 	return s->rx_short + s->rx_type + s->rx_bad_ip + s->rx_bad_arp + s->rx_bad_nd +
-	       s->rx_too_long;
+	       s->rx_too_long + s->ip_conflict;
 }
 
 static void expect_refused(const uint8_t *frame, size_t len, const char *what, size_t nr)

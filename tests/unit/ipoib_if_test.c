@@ -399,14 +399,14 @@ IfTest(ends_with_the_neighbour, "4755-3.4-2 4391-9.4-1")
 	net.node[0].cfg.reachable_ns = 10 * SEC;
 	net_start_all(&net);
 	net_send4(&net, 0, 1, 100, true);
-	net_run(&net, 8 * SEC);
+	net_run(&net, 16 * SEC);
 	cr_assert_eq(net_conns(&net, 0), 1);
 	net_send4(&net, 0, 1, 100, true);
-	net_run(&net, 4 * SEC); /* used, so it was asked again */
+	net_run(&net, 6 * SEC); /* used, so it was asked again */
 	cr_expect(net_nbr(&net, 0, 1, false, &info));
 	cr_expect_eq(net_stats(&net, 0)->tx_query, 2);
 	cr_expect_eq(net_conns(&net, 0), 1);
-	net_run(&net, 30 * SEC);
+	net_run(&net, 40 * SEC);
 	cr_expect_not(net_nbr(&net, 0, 1, false, &info));
 	cr_expect_eq(net_conns(&net, 0), 0);
 	cr_expect_eq(net_conns(&net, 1), 0);

@@ -43,7 +43,7 @@ Test(ipoib_promise, defaults_are_those_of_the_header)
 	cr_expect(c->max_nbr == 256 && c->max_peers == 256 && c->max_qps == 512);
 	cr_expect_eq(c->queue_octets, 4u << 20);
 	cr_expect(c->retry_ns == SEC && c->tries == 3);
-	cr_expect(c->reachable_ns == 60 * SEC && c->failed_ns == 3 * SEC &&
+	cr_expect(c->reachable_ns == 30 * SEC && c->failed_ns == 3 * SEC &&
 		  c->idle_ns == 120 * SEC);
 	cr_expect(c->cm_timeout == 18 && c->cm_retries == 7);
 	net_fini(&net);

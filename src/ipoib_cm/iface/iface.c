@@ -52,7 +52,7 @@ static void set_if_defaults(struct ddps_ipoib_if_config *c)
 		c->queue_octets = 4u << 20;
 	default_u64(&c->retry_ns, SEC);
 	default_uint(&c->tries, 3);
-	default_u64(&c->reachable_ns, 60 * SEC);
+	default_u64(&c->reachable_ns, 30 * SEC);
 	default_u64(&c->failed_ns, 3 * SEC);
 	default_u64(&c->idle_ns, 120 * SEC);
 	if (!c->cm_timeout)

@@ -56,6 +56,9 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 	}
 	if (ddps_ipoib_lladdr_cmp(&arp.sender, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
+	if (ddps_ipoib_lladdr_ok(f, &arp.sender) &&
+	    ddps_ipoib_dup_in(f, false, arp.sender_ip, &arp.sender))
+		return;
 	if (!sender_ok(f, &arp, &probe)) {
 		f->stats.rx_bad_arp++;
 		return;

@@ -13,7 +13,16 @@
 /* A node has one, with Linux two, for a short time some more: the rest are claims of one sender. */
 #define DDPS_IPOIB_CONNS_PER_ADDR 16
 
-enum nbr_state { NBR_FREE, NBR_RESOLVING, NBR_PATH, NBR_REACHABLE, NBR_PROBE, NBR_FAILED };
+enum nbr_state {
+	NBR_FREE,
+	NBR_RESOLVING,
+	NBR_PATH,
+	NBR_REACHABLE,
+	NBR_STALE,
+	NBR_DELAY,
+	NBR_PROBE,
+	NBR_FAILED
+};
 
 struct ddps_ipoib_ip {
 	bool v6;
@@ -64,6 +73,7 @@ struct ddps_ipoib_nbr {
 	enum nbr_state state;
 	struct ddps_ipoib_ip ip;
 	unsigned tries;
+	bool all;		       /* a probe asks everybody */
 	uint64_t used_at;	       /* last packet to it */
 	bool owes;		       /* an answer, as soon as there is a path */
 	struct ddps_ipoib_ip owes_for; /* the address of ours that was asked for */
@@ -94,9 +104,16 @@ struct ddps_ipoib_listened {
 
 #define DDPS_IPOIB_IF_MORE 32 /* addresses besides those of the configuration */
 
+/* What is known of the right to an address of ours. */
+struct ddps_ipoib_claim {
+	uint64_t young_until; /* so long whoever has it already keeps it */
+	uint64_t defend_at;   /* not before */
+};
+
 struct ddps_ipoib_more {
 	struct ddps_ipoib_ip ip;
 	unsigned prefix;
+	struct ddps_ipoib_claim claim;
 };
 
 struct ddps_ipoib_if {
@@ -113,6 +130,9 @@ struct ddps_ipoib_if {
 	struct ddps_ipoib_more more[DDPS_IPOIB_IF_MORE];
 	unsigned n_more;
 	unsigned gone; /* of the configuration, taken away: bit 0: ip4, the others: ip6[] */
+	struct ddps_ipoib_claim claim[1 + DDPS_IPOIB_IF_IP6_MAX]; /* likewise */
+	struct ddps_ipoib_if_conflict conflict[DDPS_IPOIB_IF_CONFLICTS];
+	unsigned n_conflict, next_conflict;
 	uint64_t now, join_at, rng;
 	unsigned subnet;   /* counts what the port says of it: older paths may be wrong */
 	uint32_t from_qpn; /* of the datagram at hand */
@@ -152,6 +172,15 @@ bool ddps_ipoib_serves(const struct ddps_ipoib_if *f, bool v6);
 bool ddps_ipoib_is_own(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* The address with which to ask for @ip: of its scope, else some other; all zero: there is none. */
 const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* The right to an address that is_own(). */
+struct ddps_ipoib_claim *ddps_ipoib_own_claim(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* Everybody hears who has it. */
+void ddps_ipoib_own_announce(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* iface_dup.c: whether another node has it already is asked, and it is announced. */
+void ddps_ipoib_own_probe(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* Node @other has said that it has @ip.  Return: whether that is an address of ours, and not its own. */
+bool ddps_ipoib_dup_in(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip,
+		       const struct ddps_ipoib_lladdr *other);
 /* Groups are joined and addresses announced; groups are left. */
 void ddps_ipoib_own_begin(struct ddps_ipoib_if *f);
 void ddps_ipoib_own_end(struct ddps_ipoib_if *f);
@@ -208,6 +237,8 @@ void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t own
 void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len);
 void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
 			const struct ddps_ipoib_node *n);
+/* Whether somebody has @own already. */
+void ddps_ipoib_dad_send(struct ddps_ipoib_if *f, const uint8_t own[16]);
 /* @to NULL: unsolicited, to all nodes */
 void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const uint8_t *to,
 			const struct ddps_ipoib_node *n);
@@ -216,7 +247,10 @@ bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len
 /* Whether a neighbour can have this address. */
 bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a);
 
-/* iface_qp.c: a queue pair for @n, its number not used again before CM has forgotten it */
+/* iface_qp.c */
+/* A number at random, by the seed. */
+uint32_t ddps_ipoib_draw(struct ddps_ipoib_if *f);
+/* A queue pair for @n, its number not used again before CM has forgotten it */
 int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t transport,
 		       struct ddps_ipoib_qp **out);
 /* @priv: the peer's private data. */

@@ -4,6 +4,8 @@
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/wire/wire.h"
 
+#define DELAY_NS 5000000000ull /* RFC 4861 10: DELAY_FIRST_PROBE_TIME */
+
 static uint64_t nbr_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
 	uint8_t key[1 + sizeof(ip->a)] = { ip->v6 };
@@ -47,13 +49,13 @@ static void put_last(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	f->nbr_end = &b->next;
 }
 
-/* @at: when it ends.  Nobody waits for one that is reachable or has failed. */
+/* @at: when it ends.  Nobody waits for one that is reachable, is not used, or has failed. */
 static void set_nbr_state(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, enum nbr_state state,
 			  uint64_t at)
 {
 	b->state = state;
 	ddps_due_set(&f->nbr_dues, &b->due, at);
-	if (state == NBR_REACHABLE || state == NBR_FAILED)
+	if (state == NBR_REACHABLE || state == NBR_STALE || state == NBR_FAILED)
 		put_last(f, b);
 	else
 		unlink_nbr(f, b);
@@ -126,10 +128,10 @@ static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddp
 	return b;
 }
 
-/* Asks the neighbour itself while it is believed to be where it was, then everybody. */
-static void query_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
+/* Asks the neighbour itself while it is believed to be where it was, else everybody. */
+static void query_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	const struct ddps_ipoib_node *n = all || !b->node || !b->node->has_path ? NULL : b->node;
+	const struct ddps_ipoib_node *n = b->all || !b->node || !b->node->has_path ? NULL : b->node;
 
 	b->tries++;
 	ddps_due_set(&f->nbr_dues, &b->due, f->now + f->cfg.retry_ns);
@@ -161,11 +163,14 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 			return;
 		}
 		b->state = NBR_RESOLVING;
-		query_nbr(f, b, true); /* [4755-3-1] */
+		b->all = true;
+		query_nbr(f, b); /* [4755-3-1] */
 	}
 	b->used_at = f->now;
 	if (b->at)
 		put_last(f, b);
+	if (b->state == NBR_STALE) /* [4861-7.3.3-1] */
+		set_nbr_state(f, b, NBR_DELAY, f->now + DELAY_NS);
 	if (b->state == NBR_FAILED)
 		f->stats.tx_unreachable++;
 	else if (b->state == NBR_RESOLVING || b->state == NBR_PATH)
@@ -184,9 +189,16 @@ static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, b->owes_for.a, b->ip.a, b->node);
 }
 
+/* [4861-6.3.2-1] half of the base to one and a half */
+static uint64_t pick_reachable_ns(struct ddps_ipoib_if *f)
+{
+	return f->cfg.reachable_ns / 2 +
+	       f->cfg.reachable_ns / 65536 * (ddps_ipoib_draw(f) & 0xffff);
+}
+
 static void reachable(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	set_nbr_state(f, b, NBR_REACHABLE, f->now + f->cfg.reachable_ns);
+	set_nbr_state(f, b, NBR_REACHABLE, f->now + pick_reachable_ns(f));
 	b->tries = 0;
 	if (b->owes)
 		answer_nbr(f, b);
@@ -232,7 +244,13 @@ static void probe_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool al
 {
 	set_nbr_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
 	b->tries = 0;
-	query_nbr(f, b, all);
+	b->all = all;
+	query_nbr(f, b);
+}
+
+static bool is_nbr_believed(const struct ddps_ipoib_nbr *b)
+{
+	return b->state == NBR_REACHABLE || b->state == NBR_STALE || b->state == NBR_DELAY;
 }
 
 void ddps_ipoib_nbr_told(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
@@ -247,7 +265,7 @@ void ddps_ipoib_nbr_told(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 		return;
 	other = a && (!n || ddps_ipoib_lladdr_cmp(a, &n->lladdr) != 0);
 	if (n && other && !override) { /* [4861-7.2.5-4] */
-		if (b->state == NBR_REACHABLE)
+		if (is_nbr_believed(b))
 			probe_nbr(f, b, false);
 		return;
 	}
@@ -286,9 +304,8 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
 {
 	for (struct ddps_ipoib_nbr *b = n->nbrs; b; b = b->of_next) {
-		if (b->state != NBR_REACHABLE)
-			continue;
-		probe_nbr(f, b, true);
+		if (is_nbr_believed(b))
+			probe_nbr(f, b, true);
 	}
 }
 
@@ -296,21 +313,24 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	switch (b->state) {
 	case NBR_REACHABLE:
-		if (b->used_at + f->cfg.reachable_ns <= f->now) {
-			forget_nbr(f, b);
+		set_nbr_state(f, b, NBR_STALE, f->now + 2 * f->cfg.reachable_ns);
+		break;
+	case NBR_DELAY:
+		probe_nbr(f, b, false); /* [4391-9.4-1] [4861-7.3.3-2] */
+		break;
+	case NBR_PROBE:
+	case NBR_RESOLVING:
+		if (b->tries >= f->cfg.tries && (b->state == NBR_RESOLVING || b->all)) {
+			fail_nbr(f, b);
 			break;
 		}
-		probe_nbr(f, b, false); /* [4391-9.4-1] */
-		break;
-	case NBR_RESOLVING:
-	case NBR_PROBE:
-		if (b->tries >= f->cfg.tries) {
-			fail_nbr(f, b);
+		if (b->tries >= f->cfg.tries) { /* [4861-7.3.3-3] packets look for it anew */
+			forget_nbr(f, b);
 			break;
 		}
 		if (b->node)
 			ddps_ipoib_node_doubt(f, b->node);
-		query_nbr(f, b, true);
+		query_nbr(f, b);
 		break;
 	default:
 		forget_nbr(f, b);
@@ -343,8 +363,8 @@ void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f)
 int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
 			   struct ddps_ipoib_if_nbr_info *info)
 {
-	static const char *const name[] = { "free",	 "resolving", "path",
-					    "reachable", "probe",     "failed" };
+	static const char *const name[] = { "free",  "resolving", "path",  "reachable",
+					    "stale", "delay",	  "probe", "failed" };
 	const struct ddps_ipoib_nbr *b = nr < f->n_nbr ? &f->nbr[nr] : NULL;
 	struct ddps_ipoib_qp *qp = NULL;
 

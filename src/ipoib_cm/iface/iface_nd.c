@@ -27,7 +27,7 @@ static void make_solicited_group(uint8_t group[16], const uint8_t ip[16])
 }
 
 struct nd_out {
-	uint8_t type, option;
+	uint8_t type, option; /* 0: none */
 	uint32_t flags;
 	const uint8_t *src, *dst, *target;
 };
@@ -36,10 +36,11 @@ static void nd_send(struct ddps_ipoib_if *f, const struct nd_out *o,
 		    const struct ddps_ipoib_node *n)
 {
 	uint8_t p[ND_MAX], mgid[DDPS_IPOIB_GID_LEN] = { 0 };
+	const size_t len = o->option ? sizeof(p) : IP6_HDR + ND_HDR;
 	struct ddps_wbuf w = ddps_wbuf_init(p, sizeof(p)), c;
 
 	ddps_wbuf_u32(&w, 6u << 28);
-	ddps_wbuf_u16(&w, sizeof(p) - IP6_HDR);
+	ddps_wbuf_u16(&w, (uint16_t)(len - IP6_HDR));
 	ddps_wbuf_u8(&w, ICMP6);
 	ddps_wbuf_u8(&w, ND_HOPS);
 	ddps_wbuf_bytes(&w, o->src, 16);
@@ -49,12 +50,12 @@ static void nd_send(struct ddps_ipoib_if *f, const struct nd_out *o,
 	ddps_wbuf_u16(&w, 0);
 	ddps_wbuf_u32(&w, o->flags);
 	ddps_wbuf_bytes(&w, o->target, 16);
-	if (ddps_ipoib_nd_encode(w.p, o->option, &f->cfg.me.addr))
+	if (o->option && ddps_ipoib_nd_encode(w.p, o->option, &f->cfg.me.addr))
 		return;
 	c = ddps_wbuf_init(p + IP6_HDR + 2, 2);
-	ddps_wbuf_u16(&c, ddps_ipoib_cksum6(p, sizeof(p)));
+	ddps_wbuf_u16(&c, ddps_ipoib_cksum6(p, len));
 	if (n || !ddps_ipoib_mgid_ipv6(mgid, o->dst, f->cfg.me.pkey, f->cfg.scope))
-		(void)ddps_ipoib_tx_ud(f, n, mgid, DDPS_IPOIB_TYPE_IPV6, p, sizeof(p));
+		(void)ddps_ipoib_tx_ud(f, n, mgid, DDPS_IPOIB_TYPE_IPV6, p, len);
 }
 
 void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
@@ -67,6 +68,15 @@ void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
 	o.src = ddps_ipoib_own_for(f, true, target);
 	o.dst = n ? target : group;
 	nd_send(f, &o, n);
+}
+
+void ddps_ipoib_dad_send(struct ddps_ipoib_if *f, const uint8_t own[16])
+{
+	uint8_t group[16];
+	const struct nd_out o = { .type = NS, .src = none, .dst = group, .target = own };
+
+	make_solicited_group(group, own);
+	nd_send(f, &o, NULL);
 }
 
 void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const uint8_t *to,
@@ -98,6 +108,11 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 	if (has < 0 || (has && (dad || !ddps_ipoib_lladdr_ok(f, &a))) || src[0] == 0xff ||
 	    (dad && memcmp(p + 24, group, sizeof(group)) != 0)) { /* [4861-7.1.1-7] */
 		f->stats.rx_bad_nd++;
+		return;
+	}
+	if (has && ddps_ipoib_is_own(f, true, src)) {
+		if (!ddps_ipoib_dup_in(f, true, src, &a))
+			f->stats.rx_bad_nd++;
 		return;
 	}
 	if (!ddps_ipoib_is_own(f, true, target))
@@ -132,6 +147,8 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 
 	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
+	if (has > 0 && ddps_ipoib_lladdr_ok(f, &a) && ddps_ipoib_dup_in(f, true, target, &a))
+		return;
 	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) ||
 	    ddps_ipoib_is_own(f, true, target) ||
 	    (solicited && p[24] == 0xff)) { /* [4861-7.1.2-6] */

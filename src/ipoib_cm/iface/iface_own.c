@@ -32,6 +32,19 @@ static struct ddps_ipoib_more *find_more(struct ddps_ipoib_if *f, bool v6, const
 	return NULL;
 }
 
+struct ddps_ipoib_claim *ddps_ipoib_own_claim(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
+{
+	struct ddps_ipoib_more *m = find_more(f, v6, ip);
+	const unsigned at = configured(f, v6, ip);
+
+	if (m)
+		return &m->claim;
+	for (unsigned i = 0; i < 1 + DDPS_IPOIB_IF_IP6_MAX; i++)
+		if (at & ~f->gone & 1u << i)
+			return &f->claim[i];
+	return NULL;
+}
+
 bool ddps_ipoib_serves(const struct ddps_ipoib_if *f, bool v6)
 {
 	if (v6 ? f->cfg.n_ip6 != 0 : f->cfg.has_ip4)
@@ -135,7 +148,7 @@ bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid)
 }
 
 /* The QPN is new, and others may have an old one (4391-9.4-1). */
-static void announce_own_ip(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
+void ddps_ipoib_own_announce(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 {
 	if (v6 && ddps_ipoib_serves(f, true))
 		ddps_ipoib_na_send(f, ip, NULL, NULL);
@@ -152,12 +165,12 @@ void ddps_ipoib_own_begin(struct ddps_ipoib_if *f)
 		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
 	ddps_ipoib_groups(f, true);
 	if (f->cfg.has_ip4 && !(f->gone & 1))
-		announce_own_ip(f, false, f->cfg.ip4);
+		ddps_ipoib_own_probe(f, false, f->cfg.ip4);
 	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
 		if (!(f->gone & 2u << i))
-			announce_own_ip(f, true, f->cfg.ip6[i]);
+			ddps_ipoib_own_probe(f, true, f->cfg.ip6[i]);
 	for (unsigned i = 0; i < f->n_more; i++)
-		announce_own_ip(f, f->more[i].ip.v6, f->more[i].ip.a);
+		ddps_ipoib_own_probe(f, f->more[i].ip.v6, f->more[i].ip.a);
 }
 
 void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
@@ -223,6 +236,6 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 		if (!among(is, n_is, was[i]) && !ddps_ipoib_listens(f, was[i]))
 			f->port->ops->leave(f->port, was[i]);
 	if (has && !had)
-		announce_own_ip(f, ip6, ip);
+		ddps_ipoib_own_probe(f, ip6, ip);
 	return 0;
 }

@@ -6,13 +6,13 @@
 
 #define PSN_MASK 0xffffffu
 
-static uint32_t psn(struct ddps_ipoib_if *f)
+uint32_t ddps_ipoib_draw(struct ddps_ipoib_if *f)
 {
 	uint64_t z = f->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
+	return (uint32_t)(z ^ z >> 31);
 }
 
 static uint64_t qpn_hash(const struct ddps_ipoib_if *f, uint32_t number)
@@ -85,7 +85,7 @@ int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8
 	*qp = (struct ddps_ipoib_qp){ .used = true,
 				      .transport = transport,
 				      .qpn = qpn,
-				      .psn = psn(f),
+				      .psn = ddps_ipoib_draw(f) & PSN_MASK,
 				      .used_at = f->now,
 				      .dlid = n->path.dlid,
 				      .node = n,

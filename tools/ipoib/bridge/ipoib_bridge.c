@@ -208,6 +208,8 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	bridge_ctl_run(b, now);
 	if (b->watch.fd >= 0)
 		tun_watch_read(&b->watch, b->o->tun, address_told, b);
+	if (b->watch.fd < 0 || !b->watch.listing) /* what is taken away is known */
+		bridge_out_conflicts(b);
 	return read_tun(b, now);
 }
 

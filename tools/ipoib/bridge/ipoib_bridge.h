@@ -3,7 +3,7 @@
 #define SESSCTL_IPOIB_BRIDGE_H
 /*
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
- * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
+ * ipoib_bridge_out.c says what it does, ipoib_bridge_dup.c of addresses that others have, ipoib_bridge_capture.c writes it to a file,
  * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_up.c passes on what comes from the
  * port.
  */
@@ -50,8 +50,10 @@ struct bridge {
 		char why[400];
 	} failed[BRIDGE_FAILED];
 	unsigned next_failed;
-	unsigned dhcp;	  /* faults of DHCP clients of this host that were said */
-	char narrow[200]; /* why IPv6 is not served; or "" */
+	unsigned dhcp;	    /* faults of DHCP clients of this host that were said */
+	uint64_t conflicts; /* of addresses, that were looked at */
+	uint64_t conflict_said[DDPS_IPOIB_IF_CONFLICTS]; /* when, of each */
+	char narrow[200];				 /* why IPv6 is not served; or "" */
 	struct offload_in in;
 	uint8_t packet[OFFLOAD_HDR + 65536];
 };
@@ -72,6 +74,10 @@ void bridge_out_dhcp(struct bridge *b, unsigned faults);
 json_t *bridge_status(const struct bridge *b, const char *event);
 /* The same for people. */
 void bridge_out_status(FILE *f, json_t *status);
+
+/* Addresses of this host that another node has, too: what is new is said. */
+void bridge_out_conflicts(struct bridge *b);
+json_t *bridge_list_conflicts(const struct bridge *b);
 
 /* ---- the capture, if --capture is given; open and close: 0, or -1 after saying why ---- */
 

@@ -198,6 +198,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		json_object_set_new(j, "ipv6_refused", json_string(b->narrow));
 	if (j && b->port_down)
 		json_object_set_new(j, "link_down", json_string(ipoib_port_why(&b->port)));
+	if (j)
+		json_object_set_new(j, "conflicts", bridge_list_conflicts(b));
 	if (j && b->port.notice[0])
 		json_object_set_new(j, "notice", json_string(b->port.notice));
 	return j;
@@ -240,6 +242,11 @@ static void out_refused(FILE *f, const json_t *row)
 	fprintf(f, "  not joined  %s: %s\n", text_of(row, "mgid"), text_of(row, "why"));
 }
 
+static void out_conflict(FILE *f, const json_t *row)
+{
+	fprintf(f, "  conflict    %s\n", json_string_value(row));
+}
+
 static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const json_t *row))
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -262,6 +269,7 @@ void bridge_out_status(FILE *f, json_t *status)
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_rows(f, json_object_get(status, "not_joined"), out_refused);
+	out_rows(f, json_object_get(status, "conflicts"), out_conflict);
 	out_counters(f, status, "interface");
 	out_counters(f, status, "port");
 	out_counters(f, status, "cm");

@@ -47,6 +47,8 @@ typedef void tun_told_fn(void *arg, int family, const uint8_t *addr, unsigned pr
 int tun_watch_open(struct tun_watch *w);
 /* What has come of device @name; never blocks. */
 void tun_watch_read(struct tun_watch *w, const char *name, tun_told_fn *told, void *arg);
+/* Takes an address away from device @name, with each prefix that it has.  Return: 0 or -1, errno. */
+int tun_watch_drop(const struct tun_watch *w, const char *name, int family, const uint8_t *addr);
 /* News were lost: by a list of those that there are it is found out what. */
 void tun_watch_lost(struct tun_watch *w);
 

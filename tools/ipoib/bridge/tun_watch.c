@@ -140,6 +140,48 @@ static void end_address_list(struct tun_watch *w, tun_told_fn *told, void *arg)
 			note_gone_addr(w, &w->at[i], told, arg);
 }
 
+static int drop_address(unsigned index, int family, const uint8_t *addr, unsigned prefix)
+{
+	const size_t len = family == AF_INET6 ? 16 : 4;
+	struct {
+		struct nlmsghdr h;
+		struct ifaddrmsg m;
+		struct rtattr a;
+		uint8_t addr[16];
+	} q = { .h = { .nlmsg_len = (uint32_t)(sizeof q - sizeof q.addr + len),
+		       .nlmsg_type = RTM_DELADDR,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.m = { .ifa_family = (uint8_t)family,
+		       .ifa_prefixlen = (uint8_t)prefix,
+		       .ifa_index = index },
+		.a = { .rta_len = (uint16_t)RTA_LENGTH(len), .rta_type = IFA_LOCAL } };
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+		uint8_t question[sizeof q];
+	} answer = { .e.error = -EIO };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	memcpy(q.addr, addr, len);
+	if (fd >= 0 && send(fd, &q, q.h.nlmsg_len, 0) >= 0)
+		(void)recv(fd, &answer, sizeof answer, 0);
+	if (fd >= 0)
+		close(fd);
+	errno = -answer.e.error;
+	return answer.e.error ? -1 : 0;
+}
+
+int tun_watch_drop(const struct tun_watch *w, const char *name, int family, const uint8_t *addr)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->at[i].family == family &&
+		    !memcmp(w->at[i].addr, addr, family == AF_INET6 ? 16 : 4))
+			err |= drop_address(if_nametoindex(name), family, addr, w->at[i].prefix);
+	return err;
+}
+
 void tun_watch_read(struct tun_watch *w, const char *name, tun_told_fn *told, void *arg)
 {
 	_Alignas(struct nlmsghdr) uint8_t buf[BUFFER];

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of this host that another node of the link has, too: said, and given up if they are new here. */
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "cli/sessctl.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#define AGAIN_NS (60 * NS_PER_S)
+
+static void describe_conflict(const struct bridge *b, const struct ddps_ipoib_if_conflict *c,
+			      char *text, size_t len)
+{
+	char ip[INET6_ADDRSTRLEN], mine[DDPS_IPOIB_GID_TEXT], theirs[DDPS_IPOIB_GID_TEXT];
+
+	inet_ntop(c->ip6 ? AF_INET6 : AF_INET, c->ip, ip, sizeof ip);
+	ddps_ipoib_gid_print(mine, b->cfg.me.addr.gid);
+	ddps_ipoib_gid_print(theirs, c->other.gid);
+	if (c->given_up)
+		snprintf(text, len,
+			 "the node with the GID %s had %s first, so this one (GID %s) does not use "
+			 "it; "
+			 "try: another address here, or 'ip addr add' once the other node is gone",
+			 theirs, ip, mine);
+	else
+		snprintf(text, len,
+			 "the node with the GID %s says that it has %s, which this one (GID %s) "
+			 "has; "
+			 "try: another address for one of them",
+			 theirs, ip, mine);
+}
+
+/* The host must not use it either: its packets would have answers that go to the other node. */
+static void give_up_address(struct bridge *b, const struct ddps_ipoib_if_conflict *c)
+{
+	if (tun_watch_drop(&b->watch, b->o->tun, c->ip6 ? AF_INET6 : AF_INET, c->ip))
+		out_note(&b->out, "%s: taking the address away: %s", b->o->tun, strerror(errno));
+}
+
+void bridge_out_conflicts(struct bridge *b)
+{
+	struct ddps_ipoib_if_conflict c;
+	char text[400];
+
+	if (ddps_ipoib_if_stats(b->f)->ip_conflict == b->conflicts)
+		return;
+	b->conflicts = ddps_ipoib_if_stats(b->f)->ip_conflict;
+	for (unsigned i = 0; ddps_ipoib_if_conflict(b->f, i, &c) > 0; i++) {
+		if (b->conflict_said[i] && (!c.given_up || c.at <= b->conflict_said[i]) &&
+		    c.at < b->conflict_said[i] + AGAIN_NS)
+			continue;
+		b->conflict_said[i] = c.at;
+		if (c.given_up)
+			give_up_address(b, &c);
+		describe_conflict(b, &c, text, sizeof text);
+		if (b->out.json)
+			json_out_line(&b->out, json_pack("{ss ss}", "event", "address_conflict",
+							 "why", text));
+		else
+			fprintf(b->out.err, "%s: %s\n", b->o->tun, text);
+		out_flush(&b->out);
+	}
+}
+
+json_t *bridge_list_conflicts(const struct bridge *b)
+{
+	struct ddps_ipoib_if_conflict c;
+	json_t *all = json_array();
+	char text[400];
+
+	for (unsigned i = 0; ddps_ipoib_if_conflict(b->f, i, &c) > 0; i++) {
+		describe_conflict(b, &c, text, sizeof text);
+		json_array_append_new(all, json_string(text));
+	}
+	return all;
+}
