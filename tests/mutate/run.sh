@@ -42,7 +42,7 @@ one() { # NUMBER WHAT BINARY TEST
 		if [ "$how" = fails ]; then
 			how="fails with nothing off, too;"
 		else
-			for ((try = 1; try <= 3; try++)); do # who wins a race without its defence is chance
+			for ((try = 1; try <= 8; try++)); do # who wins a race without its defence is chance
 				how=$(caught "$1" "$3" "$4")
 				[ -z "$how" ] || break
 			done

@@ -38,6 +38,32 @@ Test(session_rare, a_wait_for_a_descriptor)
 	close(fds[1]);
 }
 
+static int always_something(struct pollfd *p, nfds_t n, int ms)
+{
+	(void)ms;
+	for (nfds_t i = 0; i < n; i++)
+		p[i].revents = p[i].events;
+	return (int)n;
+}
+
+/* However fast peers send: the time of a wait is up when it is up. */
+Test(session_rare, attack_9_every_wait_ends_in_time_while_there_is_always_something)
+{
+	struct ddps_event ev;
+	struct ddps_ctx *ctx;
+	struct ddps_cq *cq;
+	struct ddps_wc wc;
+
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+	cr_assert_eq(ddps_cq_new(ctx, 1, &cq), 0);
+	sys_instead.poll = always_something;
+	cr_expect_eq(ddps_event_wait(ctx, &ev, 20), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_cq_wait(cq, &wc, 1, 20), DDPS_E_TIMEDOUT);
+	sys_instead.poll = NULL;
+	cr_assert_eq(ddps_cq_free(cq), 0);
+	ddps_ctx_free(ctx);
+}
+
 Test(session_rare, a_context_that_cannot_be_made)
 {
 	static const struct {

@@ -389,6 +389,18 @@ static void stop_and_go_on(void)
 
 static bool takes_numbers; /* files of the program's own get the numbers that were closed */
 
+#define OWN_FILES 64
+static const char own_text[] = "as the program has written it, and at its beginning";
+
+static void expect_own_file(int fd)
+{
+	char text[sizeof own_text + 1];
+
+	if (lseek(fd, 0, SEEK_CUR) || pread(fd, text, sizeof text, 0) != sizeof own_text ||
+	    memcmp(text, own_text, sizeof own_text))
+		fprintf(stderr, "file %d was read or written\n", fd);
+}
+
 static void close_all(void)
 {
 	struct timespec t = { .tv_nsec = 300000000 };
@@ -399,8 +411,9 @@ static void close_all(void)
 	vt_dev_open(&d);
 	getrusage(RUSAGE_SELF, &before);
 	closefrom(3);
-	for (int i = 0; takes_numbers && i < 64; i++)
-		if (memfd_create("own", 0) < 0)
+	for (int i = 0; takes_numbers && i < OWN_FILES; i++)
+		if (memfd_create("own", 0) != 3 + i ||
+		    pwrite(3 + i, own_text, sizeof own_text, 0) < 0)
 			_exit(1);
 	stop_and_go_on();
 	nanosleep(&t, NULL); /* time for threads to burn */
@@ -412,6 +425,8 @@ static void close_all(void)
 	     before.ru_stime.tv_usec;
 	if (us > 60000)
 		fprintf(stderr, "%ld us\n", us);
+	for (int i = 0; takes_numbers && i < OWN_FILES; i++)
+		expect_own_file(3 + i);
 	_exit(us > 60000);
 }
 
