@@ -416,6 +416,48 @@ Test(mpa_socket, what_is_kept_goes_with_it)
 	}
 }
 
+static int tcp_option(int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int v = -1;
+
+	cr_assert_eq(getsockopt(c->io.fd, level, name, &v, &len), 0);
+	return v;
+}
+
+/* A peer that has vanished is asked after half of the time, and given up when all of it is over: not later,
+ * and earlier only by what whole seconds take off.  One second is the least that Linux has. */
+Test(mpa_socket, keepalive_takes_the_time_that_was_asked_for)
+{
+	static const uint32_t seconds[] = { 4, 8, 10, 20, 60, 3600, 65534 };
+
+	c->p.keepalive_ms = 0;
+	c->tcp->patience(c);
+	cr_expect_eq(tcp_option(SOL_SOCKET, SO_KEEPALIVE), 0, "for ever");
+	for (unsigned i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+		const int all = (int)seconds[i];
+		int idle, probes;
+
+		c->p.keepalive_ms = seconds[i] * 1000;
+		c->tcp->patience(c);
+		idle = tcp_option(IPPROTO_TCP, TCP_KEEPIDLE);
+		probes = tcp_option(IPPROTO_TCP, TCP_KEEPCNT);
+		cr_expect_eq(tcp_option(SOL_SOCKET, SO_KEEPALIVE), 1);
+		cr_expect_eq(idle, all / 2);
+		cr_expect_geq(probes, 2, "several times: %d", probes);
+		idle += probes * tcp_option(IPPROTO_TCP, TCP_KEEPINTVL);
+		cr_expect(idle <= all && idle > all - probes, "%d s for %d s", idle, all);
+	}
+	c->p.keepalive_ms = 1;
+	c->tcp->patience(c);
+	cr_expect_eq(tcp_option(IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	for (int i = 0; i < 2; i++) {
+		c->p.keepalive_ms = i ? UINT32_MAX : 65536000;
+		c->tcp->patience(c);
+		cr_expect_eq(tcp_option(IPPROTO_TCP, TCP_KEEPIDLE), INT16_MAX, "what Linux takes");
+	}
+}
+
 /* It would be informed of the end later, if it were there yet. */
 Test(mpa_socket, nothing_comes_up_from_one_that_is_gone)
 {

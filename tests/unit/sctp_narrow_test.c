@@ -84,6 +84,32 @@ Test(sctp_narrow, small_losses_do_not_end_the_search)
 	cr_expect_eq(m.fail, 1452);
 }
 
+/* One more that is lost after a smaller one has passed may be lost to a T3. */
+Test(sctp_narrow, a_timeout_after_a_smaller_one_has_passed)
+{
+	struct ddps_pmtu m = found(1500);
+
+	cr_expect_eq(ddps_pmtu_lost(&m, 1000, 1, SEC), 0);
+	cr_expect_eq(ddps_pmtu_lost(&m, 1000, 2, SEC), 0);
+	cr_expect_eq(ddps_pmtu_delivered(&m, 200, 3, SEC, SEC, SEC), 0);
+	cr_expect_eq(ddps_pmtu_timeout(&m, SEC), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect(m.state == DDPS_PMTU_ERROR && m.size == 576 && m.fragment);
+}
+
+/* RFC 8200 section 5: each path of IPv6 takes 1280 octets, so that their loss says nothing of it. */
+Test(sctp_narrow, ipv6_has_no_path_below_its_least_size)
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(true, 1500);
+	struct ddps_pmtu m;
+
+	ddps_pmtu_init(&m, &lim);
+	m.state = DDPS_PMTU_DONE;
+	m.size = 1500;
+	for (unsigned n = 1; n < 9; n++)
+		cr_expect_eq(timeout(&m, 1280, n, true), 0);
+	cr_expect(m.size == 1500 && !m.holes && !m.black_holes);
+}
+
 /* What was taken for lost arrives after all. */
 Test(sctp_narrow, losses_that_were_none)
 {

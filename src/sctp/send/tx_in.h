@@ -112,6 +112,7 @@ void ddps_sent_contradiction(struct ddps_sent *s, uint64_t now);
  */
 uint64_t ddps_sent_without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
 				uint64_t rtt, uint64_t now);
+/* @rtt: not 0, since that is what a path has before its first one */
 void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt);
 void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
 void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);

@@ -39,8 +39,6 @@ void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rt
 {
 	uint64_t off = p->srtt > rtt ? p->srtt - rtt : rtt - p->srtt;
 
-	if (!rtt)
-		rtt = 1;
 	if (p->srtt) { /* RFC 6298 2.3 */
 		p->rttvar += (off >> 2) - (p->rttvar >> 2);
 		p->srtt += (rtt >> 3) - (p->srtt >> 3);
