@@ -152,7 +152,7 @@ put_reads_slowly() {
 	client_ends 0 && same served/new sample
 }
 
-# Whoever is interrupted while the listener's disk is at work gets no file there, or hears of it.
+# Whoever is interrupted while the listener's disk is at work gets no file there, or is informed.
 put_is_interrupted() {
 	served_slowly fsync
 	held_up put --json sample "$uri/new" || return

@@ -8,6 +8,7 @@
 #define STREAM_NS    40000u	/* a poll in each moment */
 #define LATE	     1300000u	/* what waits for others, one nap, the way */
 #define STOPS	     100000000u /* both sides close */
+#define WATCHED	     12u	/* messages, fewer than the naps that are left out then */
 #define PROMPT	     350000u	/* the way, and a thread that is awake or wakes up */
 #define POLLS	     250u	/* in a nap: somebody who does nothing else */
 #define SELDOM_POLLS 9u		/* EPS and one spin; were there one for each it would be 18 */
@@ -191,19 +192,28 @@ static void poll_post_two_and_leave(void)
 	post_two_and_leave_now();
 }
 
-/* A program that polls, and then watches its memory: nobody says that it does not come back.  The first
- * message may wait for the end of a nap; those behind it do not. */
+/* A program that polls, and then watches its memory: nobody says that it does not come back.  One message may
+ * wait for the end of a nap; those behind it do not. */
 static void poll_then_watch(void)
 {
+	unsigned late = 0;
 	struct ddps_wc wc;
 
-	for (unsigned i = 0; i < EPS; i++) {
+	for (unsigned k = 0; k < WATCHED; k++) {
+		const unsigned i = k % EPS;
+
+		memset(buf[1][i], (int)k + 1, LEN);
 		ddps_cq_poll(own.cq[2], &wc, 1);
 		send_to(i);
 		ddps_progress(peer.ctx, 0);
-		let_pass(i ? PROMPT : LATE);
+		let_pass(PROMPT);
+		if (memcmp(buf[0][i], buf[1][i], LEN)) {
+			late++;
+			let_pass(LATE - PROMPT);
+		}
 		want(!memcmp(buf[0][i], buf[1][i], LEN));
 	}
+	want(late <= 1);
 }
 
 /* A stream, and a program that polls all the time.  Something is there at any moment, also when a nap
@@ -364,6 +374,11 @@ static const char *library_thread_stops(void)
 static const char *poller_watches_memory(void)
 {
 	make_as(true, true);
+	for (unsigned k = EPS; k < WATCHED; k++) {
+		struct ddps_sge sge = { buf[0][k % EPS], LEN, ddps_mr_stag(own.mr) };
+
+		want(!ddps_post_recv(own.ep[k % EPS], k, &sge, 1));
+	}
 	messages(0);
 	RUN(poll_then_watch);
 	return end();

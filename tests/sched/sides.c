@@ -97,6 +97,7 @@ void make_as(bool thread, bool gather)
 	for (unsigned i = 0; i < EPS; i++) {
 		struct ddps_sge sge = { buf[0][i], LEN, ddps_mr_stag(own.mr) };
 
+		memset(buf[0][i], 0, LEN); /* of another world */
 		memset(buf[1][i], (int)i + 1, LEN);
 		want(!ddps_post_recv(own.ep[i], i, &sge, 1));
 	}
