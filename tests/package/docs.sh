@@ -210,6 +210,12 @@ printf '# A page\n[a](#a-page) [b](#b) [c](c.md)\n' >"$work/page.md"
 [ "$(python3 tests/package/links.py "$work/page.md" | wc -l)" = 2 ]
 result $? "a link that leads nowhere is found"
 
+# Pages of a package name what packages install.
+tools/package-docs.sh "$work/package" && (cd "$work/package" && grep -rnE '/usr/local/(share|bin|lib)' . |
+	grep -v '^./docs/containers.md') >"$work/log"
+[ ! -s "$work/log" ] && grep -q '/usr/share/ddpsess/profiles/' "$work/package/docs/profiles.md"
+result $? "pages of a package have the paths of the package" "$work/log"
+
 # Programs here that end without what the guide says of it.  hello.c has both sides in one context, and what
 # probes a peer for conform may leave it as it likes.
 unsettled() { # FILE...

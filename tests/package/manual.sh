@@ -154,6 +154,17 @@ grep -qE '^ {8}printf.* failed\\\\n"' "$work/log"
 result $? "a manual page has the example of its header, indented, with its backslash" "$work/log"
 tools/reference/html.sh "$work/reference" >"$work/log" 2>&1
 result $? "doxygen makes the reference without a warning" "$work/log"
+unnamed() { # PAGE: headers that the first page of the reference does not lead to
+	local h
+	for h in include/ddpsess/*.h; do
+		grep -qE "<a [^>]*>$(basename "$h" .h)\\.h</a>" "$1" || echo "$h"
+	done
+}
+none "the reference begins with a page that leads to each header" unnamed "$work/reference/html/index.html"
+sed 's:>wr.h</a>::' "$work/reference/html/index.html" >"$work/first"
+[ "$(unnamed "$work/first")" = include/ddpsess/wr.h ] &&
+	[ "$(grep -oE '>[1-4]\. [A-Z]' "$work/reference/html/modules.html" | tr -d '\n')" = ">1. S>2. C>3. T>4. I" ]
+result $? "a header that it leaves out is found; the groups are in reading order"
 
 sed 's/--legacy-retry/--legacy-retries/; s/ipoib lladdr/ipoib address/' "$manual" >"$work/altered"
 # shellcheck disable=SC2016

@@ -6,9 +6,12 @@ filter.py HEADER prints the header with its line numbers as they are.  Functions
 those of the Linux kernel: "name - what it does", "@argument: what it is", "Return: ...".  Comments of
 structs, members and constants are plain.  "---- title ----" begins a part of the header.
 """
+import pathlib
 import re
 import sys
 
+GROUPS = {"sessions": r"ctx|session|wr|advert|err|err_codes|version|ddpsess", "watching": r"stats|watch|capture",
+          "conform": r"conform\w*", "ipoib": r"(ib|ipoib)_\w+"}
 PART = re.compile(r"^/\* ---- (.*) ---- \*/$")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
@@ -44,8 +47,14 @@ def plain(text, before):
     return mark + prose(text[2:])
 
 
-def header(text):
-    """The whole of a header."""
+def group(path):
+    """The group of main.dox that a header is in."""
+    name = pathlib.Path(path).stem
+    return next(g for g, headers in GROUPS.items() if re.fullmatch(headers, name))
+
+
+def header(text, whose):
+    """The whole of a header, in its group."""
     out, end, part, first = [], 0, False, True
     for match in COMMENT.finditer(text):
         comment = match.group()
@@ -61,7 +70,7 @@ def header(text):
         elif comment.startswith("/**"):
             out.append(function(comment))
         elif first:
-            out.append("/** \\file\n" + prose(comment[2:]))
+            out.append(f"/** \\file\n\\ingroup {whose}\n" + prose(comment[2:]))
             first = False
         else:
             out.append(plain(comment, before))
@@ -72,4 +81,4 @@ def header(text):
 
 
 with open(sys.argv[1], encoding="utf-8") as file:
-    sys.stdout.write(header(file.read()))
+    sys.stdout.write(header(file.read(), group(sys.argv[1])))

@@ -8,6 +8,6 @@ mkdir -p "$1"
 {
 	cat tools/reference/Doxyfile
 	echo "OUTPUT_DIRECTORY = $1"
-	[ $# = 1 ] || echo "INPUT = $2"
+	echo "INPUT = tools/reference/main.dox ${2:-include/ddpsess}"
 } | doxygen -
 echo "$1/html/index.html"
