@@ -226,7 +226,7 @@ help:
 	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
-	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'
+	@echo 'interop-ipoib  IPoIB with Linux in a virtual machine; TIMES=10 for ten runs in a row'
 	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
 	@echo 'peers      each peer that can be had, rule by rule: docs/peers.md'
 	@echo 'interop-ib CM over ibsim and opensm     interop-opensm  its judge of the bridge'

@@ -182,6 +182,17 @@ result $? "docs/performance.md begins with five jobs, with the figures of the ta
 sed '/^| latency/s/ 0[.][0-9]* |/ 0.50 |/' docs/performance.md >"$work/page"
 ! begins "$work/page" >"$work/log" 2>&1
 result $? "first lines of another run are found" "$work/log"
+# figures README: its figures are those of the pages that it names
+figures() {
+	local gb times cases
+	gb=$(sed -nE 's/^\| bulk[^|]*\| ([0-9]+) MB.*/\1/p' docs/performance.md)
+	times=$(sed -nE 's/^\| small messages.*\| ([0-9]+)\.[0-9]+ \|$/\1/p' docs/performance.md)
+	cases=$(sed -nE 's/^\| ours \| this version \| ([0-9]+) \| \1 \|.*/\1/p' docs/peers.md)
+	grep -qF "$(awk -v m="$gb" 'BEGIN { printf "%.1f GB/s", m / 1000 }')" "$1" &&
+		tr '\n' ' ' <"$1" | grep -qF "$times times as many small messages" && grep -qF "All $cases cases" "$1"
+}
+figures README.md && sed 's/776 cases/700 cases/' README.md >"$work/readme" && ! figures "$work/readme"
+result $? "the figures of README.md are those of the pages; others are found"
 reasons docs/measurements.md bench/reasons.tsv >"$work/log"
 ! [ -s "$work/log" ]
 result $? "each target that is missed in docs/measurements.md is in its list, with a reason" "$work/log"
