@@ -72,6 +72,15 @@ enum ddps_conform_grade {
 	DDPS_CONFORM_FAILS
 };
 
+/* How the wait ended in which a case failed. */
+enum ddps_conform_stop {
+	DDPS_CONFORM_STOP_NONE,		  /* something came, and was wrong; or no wait failed */
+	DDPS_CONFORM_STOP_SILENT_SETUP,	  /* nothing came, while a session was set up */
+	DDPS_CONFORM_STOP_SILENT_SESSION, /* nothing came, in a session */
+	DDPS_CONFORM_STOP_CLOSED_SETUP,	  /* the target ended it, while a session was set up */
+	DDPS_CONFORM_STOP_CLOSED_SESSION  /* the target ended it, in a session */
+};
+
 /* A case.  Texts are constant. */
 struct ddps_conform_case {
 	const char *name; /* unique, such as "mpa-crc-pad" */
@@ -105,7 +114,10 @@ struct ddps_conform_options {
 	 * grade.  '#' begins a comment.  NULL: none.
 	 */
 	const char *profile;
-	uint32_t wait_ms; /* the longest wait for the target, in milliseconds, 1..INT32_MAX */
+	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  If the target has never
+	 * answered in a set-up, or in a session, a wait there takes a quarter of the one before, and at
+	 * least 50 ms. */
+	uint32_t wait_ms;
 	/* A pause behind each MPA Reply in milliseconds, for targets that overlook what follows it
 	 * immediately. */
 	uint32_t pause_ms;
@@ -153,8 +165,12 @@ struct ddps_conform_result {
 	uint64_t ns;	   /* how long it took, nanoseconds */
 	const struct ddps_conform_item *first; /* what went over the wire; NULL: nothing */
 	uint32_t grade; /* enum ddps_conform_grade; no meaning for SKIP, UNDECIDED */
-	uint32_t reserved32;
-	uint64_t reserved[3];
+	uint32_t stop;	/* FAIL, KNOWN: enum ddps_conform_stop */
+	union {
+		const char *expected; /* FAIL, KNOWN: what was waited for, one line; NULL: see rule */
+		uint64_t reserved_expected;
+	};
+	uint64_t reserved[2];
 };
 
 /* Functions of the program that a run calls, in its thread.  Each may be NULL. */

@@ -65,6 +65,7 @@ struct run {
 	struct ddps_conform_options o;
 	struct conform_caller caller;
 	struct cf_run cf;
+	struct cf_patience patience;
 	bool reached; /* something has answered */
 };
 
@@ -85,6 +86,7 @@ static int plan_suite(struct run *r)
 	char why[300];
 
 	r->cf = (struct cf_run){ .self = !o->uri,
+				 .patience = o->uri ? &r->patience : NULL,
 				 .uri = o->uri,
 				 .then = o->command,
 				 .target = (enum cf_target)o->target,
@@ -125,6 +127,8 @@ static void report_case(struct run *r, const struct cf_case *c, const struct cf_
 		.why = res->why,
 		.grade = CONFORM_GRADE(res->ended),
 		.ns = ns,
+		.expected = res->verdict == CF_FAIL && res->want[0] ? res->want : NULL,
+		.stop = res->verdict == CF_FAIL ? res->stop : DDPS_CONFORM_STOP_NONE,
 		.first = res->trace ? cf_trace_first(res->trace) : NULL,
 	};
 

@@ -83,6 +83,8 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 		res->ended = cf->must_end && cf->ended;
 	}
 	snprintf(res->why, sizeof res->why, "%s", cf->why);
+	snprintf(res->want, sizeof res->want, "%s", cf->want);
+	res->stop = cf->stop;
 	clean_up(cf);
 	free(own);
 	free(cf);

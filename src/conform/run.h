@@ -9,6 +9,8 @@ enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP, CF_UNDECIDED };
 struct cf_result {
 	enum cf_verdict verdict;
 	char why[1000];		/* FAIL, SKIP, UNDECIDED */
+	char want[200];		/* FAIL: what was waited for, or "" */
+	uint32_t stop;		/* FAIL: enum ddps_conform_stop */
 	bool ended;		/* FAIL: the session had to end and did, otherwise than it should */
 	bool unreachable;	/* there was no connection to the target */
 	struct cf_trace *trace; /* the caller's, cf_trace_free() */

@@ -35,11 +35,67 @@ void cf_skip(struct cf *cf, const char *fmt, ...)
 	longjmp(cf->leave, 1);
 }
 
+/* ---- what time a wait has, and how it ends ---- */
+
+enum cf_part cf_part_of(const struct cf *cf)
+{
+	return cf->conn && cf->conn->session ? CF_PART_SESSION : CF_PART_SETUP;
+}
+
+unsigned cf_limit(const struct cf *cf, enum cf_part part)
+{
+	const struct cf_run *run = cf->run;
+
+	/* The first call may be made by hand, whenever somebody comes to it. */
+	if (!run->patience || cf->res->awaited)
+		return run->limit_ms;
+	return cf_patience_ms(run->patience, part, run->limit_ms);
+}
+
+void cf_heard(struct cf *cf, enum cf_part part, uint64_t since)
+{
+	if (cf->run->patience)
+		cf_patience_heard(cf->run->patience, part, cf_now() - since);
+}
+
+void cf_silent(struct cf *cf, enum cf_part part)
+{
+	cf->stop = part == CF_PART_SESSION ? DDPS_CONFORM_STOP_SILENT_SESSION
+					   : DDPS_CONFORM_STOP_SILENT_SETUP;
+	if (cf->run->patience && !cf->res->awaited)
+		cf_patience_silent(cf->run->patience, part);
+}
+
+void cf_closed(struct cf *cf)
+{
+	cf->stop = cf_part_of(cf) == CF_PART_SESSION ? DDPS_CONFORM_STOP_CLOSED_SESSION
+						     : DDPS_CONFORM_STOP_CLOSED_SETUP;
+}
+
+bool cf_want(struct cf *cf, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (cf->want[0])
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(cf->want, sizeof cf->want, fmt, ap);
+	va_end(ap);
+	return true;
+}
+
+void cf_wanted(struct cf *cf, bool mine)
+{
+	if (mine)
+		cf->want[0] = 0;
+}
+
 int cf_ms_left(const struct cf *cf, uint64_t since)
 {
 	uint64_t gone = (cf_now() - since) / 1000000;
+	unsigned limit = cf_limit(cf, cf_part_of(cf));
 
-	return gone < cf->run->limit_ms ? (int)(cf->run->limit_ms - gone) : 0;
+	return gone < limit ? (int)(limit - gone) : 0;
 }
 
 int cf_left(struct cf *cf, uint64_t since, const char *what)
@@ -48,7 +104,8 @@ int cf_left(struct cf *cf, uint64_t since, const char *what)
 
 	if (!left) {
 		(void)cf_nap(cf, since, 0); /* what was lost since the last one counts */
-		cf_fail(cf, "waited %u ms for %s", cf->run->limit_ms, what);
+		cf_silent(cf, cf_part_of(cf));
+		cf_fail(cf, "waited %u ms for %s", (unsigned)((cf_now() - since) / 1000000), what);
 	}
 	return cf_provoked_left(cf, left);
 }

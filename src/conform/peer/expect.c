@@ -17,6 +17,8 @@ static bool is_session_ended(struct cf *cf)
 
 void cf_expect_end(struct cf *cf, bool in_order)
 {
+	bool mine = cf_want(cf, "the end of the session");
+
 	cf->must_end = true;
 	/* An application from outside may have said something before it was informed. */
 	while (!cf->self && !in_order && cf->conn->session && !is_session_ended(cf)) {
@@ -28,6 +30,7 @@ void cf_expect_end(struct cf *cf, bool in_order)
 		cf_tcp_expect_end(cf, in_order);
 	else
 		cf_sctp_expect_end(cf);
+	cf_wanted(cf, mine);
 }
 
 static void check_fixed(struct cf *cf)
@@ -92,11 +95,21 @@ static void check_term(struct cf *cf, const uint16_t *codes, enum cf_carries car
 	cf_expect_end(cf, true);
 }
 
+static bool want_term(struct cf *cf, const uint16_t *codes)
+{
+	return cf_want(cf, "a Terminate %u/%u/%02x%s, then the end of the connection", codes[0] >> 12,
+		       codes[0] >> 8 & 15, codes[0] & 255,
+		       codes[0] && codes[1] ? " or another that fits" : "");
+}
+
 void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries carries)
 {
+	bool mine = want_term(cf, codes);
+
 	cf->must_end = true;
 	cf_recv_op(cf, CF_TERM);
 	check_term(cf, codes, carries);
+	cf_wanted(cf, mine);
 }
 
 void cf_check_term(struct cf *cf, uint16_t code, enum cf_carries carries)
@@ -108,6 +121,9 @@ void cf_check_term(struct cf *cf, uint16_t code, enum cf_carries carries)
 
 void cf_expect_term_in(struct cf *cf, uint8_t op, uint16_t code, enum cf_carries carries)
 {
+	const uint16_t codes[] = { code, 0 };
+	bool mine = want_term(cf, codes);
+
 	cf->must_end = true;
 	cf_recv(cf);
 	while (cf_in_op(cf) == op) {
@@ -115,6 +131,7 @@ void cf_expect_term_in(struct cf *cf, uint8_t op, uint16_t code, enum cf_carries
 		cf_recv(cf);
 	}
 	cf_check_term(cf, code, carries);
+	cf_wanted(cf, mine);
 }
 
 void cf_expect_term(struct cf *cf, uint16_t code, enum cf_carries carries)
@@ -126,12 +143,17 @@ void cf_expect_term(struct cf *cf, uint16_t code, enum cf_carries carries)
 
 void cf_expect_dead(struct cf *cf)
 {
+	bool mine = cf_want(cf, "a Terminate, or the end of the connection");
+
 	do {
-		if (is_session_ended(cf))
+		if (is_session_ended(cf)) {
+			cf_wanted(cf, mine);
 			return;
+		}
 		cf_recv(cf);
 	} while (!cf->self && cf_in_op(cf) != CF_TERM);
 	check_fixed(cf);
 	check_contents(cf, CF_ANY);
 	cf_expect_end(cf, false);
+	cf_wanted(cf, mine);
 }

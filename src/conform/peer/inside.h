@@ -3,6 +3,7 @@
 #define DDPS_CONFORM_INSIDE_H
 /* What the files of the peer share, and a few cases that look inside. */
 #include "conform/peer/peer.h"
+#include "conform/peer/patience.h"
 #include "conform/peer/trace.h"
 #include <sys/socket.h>
 
@@ -14,6 +15,7 @@ struct cf_run {
 	unsigned limit_ms; /* of each wait */
 	unsigned pause_ms; /* between the MPA Reply and what the case sends next */
 	enum cf_target target;
+	struct cf_patience *patience; /* of the run, or NULL: whole waits always */
 };
 
 #define CF_NQN 4
@@ -32,6 +34,21 @@ struct cf_conn {
 	/* both */
 	uint32_t msn[CF_NQN];
 };
+
+/* What a wait that begins now is part of, and how many milliseconds it may take. */
+enum cf_part cf_part_of(const struct cf *cf);
+unsigned cf_limit(const struct cf *cf, enum cf_part part);
+/* Something of the target's came, in a wait that began at @since; nothing did, and the case fails. */
+void cf_heard(struct cf *cf, enum cf_part part, uint64_t since);
+void cf_silent(struct cf *cf, enum cf_part part);
+/* The target has ended the connection or association where something else was due. */
+void cf_closed(struct cf *cf);
+/*
+ * What is waited for, for people, if the caller of the caller has not said it already.  Return: whether it
+ * was put there, to be given to cf_wanted() once it has come.
+ */
+bool cf_want(struct cf *cf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cf_wanted(struct cf *cf, bool mine);
 
 /* Milliseconds left of a wait that began at @since. */
 int cf_ms_left(const struct cf *cf, uint64_t since);

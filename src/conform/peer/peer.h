@@ -362,6 +362,8 @@ struct cf {
 	jmp_buf leave;
 	char why[1000];
 	struct cf_late late;
+	char want[200]; /* what is waited for, for people */
+	uint32_t stop;	/* enum ddps_conform_stop */
 	bool skipped;
 	bool must_end, ended; /* what came last must be the end of the session; one came */
 	bool dialling;	      /* the case's first connection to the target is not there yet */

@@ -243,6 +243,10 @@ static bool wait_for_message(struct cf *cf, struct cf_queued **at, uint64_t sinc
 	while (!*at && !as->gone)
 		pump_carrier(cf, since, "a message of the target");
 	cf->ended = !*at;
+	if (*at)
+		cf_heard(cf, cf_part_of(cf), since);
+	else
+		cf_closed(cf);
 	return *at;
 }
 

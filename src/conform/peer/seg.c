@@ -97,18 +97,28 @@ static void check_header(struct cf *cf)
 
 void cf_recv(struct cf *cf)
 {
+	bool mine = cf_want(cf, "a DDP segment");
+
 	if (cf->wire == CF_TCP)
 		cf_fpdu_recv(cf);
 	else
 		recv_message(cf);
 	check_header(cf);
+	cf_wanted(cf, mine);
 }
 
 void cf_recv_op(struct cf *cf, uint8_t op)
 {
+	bool mine = cf_want(cf, op == CF_TERM	      ? "a Terminate"
+			     : op == CF_READ_RESP ? "an RDMA Read Response"
+			     : op == CF_READ_REQ  ? "an RDMA Read Request"
+						  : "an RDMA message of opcode %u",
+			    op & 15u);
+
 	do
 		cf_recv(cf);
 	while (!cf->self && cf_in_op(cf) != op && cf_in_op(cf) != CF_TERM);
+	cf_wanted(cf, mine);
 }
 
 /* ---- cf->in ---- */
@@ -184,6 +194,8 @@ uint32_t cf_question(struct cf *cf)
 
 void cf_answer(struct cf *cf)
 {
+	bool mine = cf_want(cf, "the answer to an RDMA Read of 0 octets, which shows that the "
+				"session goes on");
 	size_t len;
 
 	cf_recv_op(cf, CF_READ_RESP);
@@ -193,6 +205,7 @@ void cf_answer(struct cf *cf)
 	cf_in_payload(cf, &len);
 	CF_CHECK(cf, !len && cf_in_last(cf) && cf_in_stag(cf) == SINK,
 		 "wrong answer to a zero-length Read: %s", cf_hex(cf->in.b, cf->in.len));
+	cf_wanted(cf, mine);
 }
 
 void cf_ping(struct cf *cf)

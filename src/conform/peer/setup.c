@@ -40,6 +40,7 @@ void cf_mpa_write(struct cf *cf, const struct cf_mpa *f)
 void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
 {
 	bool reply = cf->c->target == CF_RESPONDER;
+	bool mine = cf_want(cf, "an MPA %s", reply ? "Reply" : "Request");
 	uint8_t b[20];
 
 	cf_tcp_read(cf, b, sizeof b);
@@ -52,6 +53,7 @@ void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
 	f->pd_len = cf_get16(b + 18);
 	CF_CHECK(cf, f->pd_len <= PD_MAX, "private data of %u octets", f->pd_len);
 	cf_tcp_read(cf, f->pd, f->pd_len);
+	cf_wanted(cf, mine);
 	if (reply)
 		pause_behind_reply(cf);
 }
@@ -83,7 +85,10 @@ static void parse_ctrl(struct cf *cf, const struct cf_msg *m, struct cf_ctrl *c)
 
 void cf_ctrl_read(struct cf *cf, struct cf_ctrl *c)
 {
+	bool mine = cf_want(cf, "a session control chunk");
+
 	parse_ctrl(cf, cf_sctp_read_ctrl(cf), c);
+	cf_wanted(cf, mine);
 }
 
 /* ---- whole sessions ---- */

@@ -2,6 +2,7 @@
 /* The peer's TCP: octets, and FPDUs with CRC and markers (RFC 5044). */
 #include "conform/peer/inside.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -30,16 +31,35 @@ static void set_peer_nodelay(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+/* What drops every packet would keep connect() for minutes.  Return: 0 or an errno. */
+static int connect_in_time(struct cf *cf, int fd, const struct cf_at *at)
+{
+	int flags = fcntl(fd, F_GETFL), err = 0;
+	socklen_t len = sizeof err;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return errno;
+	if (connect(fd, (const struct sockaddr *)&at->ss, at->len)) {
+		if (errno != EINPROGRESS)
+			return errno;
+		wait_fd(cf, fd, POLLOUT, cf_now(), "a TCP connection to the target");
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+			return errno;
+	}
+	return !err && fcntl(fd, F_SETFL, flags) ? errno : err;
+}
+
 static void dial_tcp(struct cf *cf, struct cf_conn *c)
 {
 	struct cf_at at;
 	char uri[200];
+	int err;
 
 	cf_address(cf, cf->self ? cf_app_uri(cf, uri, sizeof uri) : cf->run->uri, &at);
 	c->fd = socket(at.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CF_CHECK(cf, c->fd >= 0, "socket: %s", strerror(errno));
-	CF_CHECK(cf, !connect(c->fd, (struct sockaddr *)&at.ss, at.len),
-		 "connecting to the target: %s", strerror(errno));
+	err = connect_in_time(cf, c->fd, &at);
+	CF_CHECK(cf, !err, "connecting to the target: %s", strerror(err));
 	cf->dialling = false;
 }
 
@@ -143,8 +163,10 @@ static ssize_t take_octets(struct cf *cf, void *p, size_t len, uint64_t since)
 	for (;;) {
 		ssize_t n = recv(cf->conn->fd, p, len, MSG_DONTWAIT);
 
-		if (n > 0)
+		if (n > 0) {
 			cf_trace_tcp(cf->trace, true, cf->conn->number, p, (size_t)n);
+			cf_heard(cf, cf_part_of(cf), since);
+		}
 		if (n >= 0)
 			return n;
 		if (errno == EAGAIN)
@@ -163,9 +185,12 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 		ssize_t n = take_octets(cf, b + have, len - have, since);
 
 		cf->ended = n <= 0;
-		if (n <= 0)
-			cf_fail(cf, "the target %s after %zu of %zu octets: %s",
-				n ? "reset the connection" : "closed", have, len, cf_hex(b, have));
+		if (n <= 0) {
+			cf_closed(cf);
+			cf_fail(cf, "the target %s after %zu of %zu octets%s%s",
+				n ? "reset the connection" : "closed", have, len, have ? ": " : "",
+				cf_hex(b, have));
+		}
 		have += (size_t)n;
 	}
 }
@@ -201,12 +226,14 @@ void cf_tcp_reset(struct cf *cf)
 
 void cf_tcp_expect_end(struct cf *cf, bool in_order)
 {
+	bool mine = cf_want(cf, "the target closes the connection");
 	uint8_t b[64];
 	ssize_t n = take_octets(cf, b, sizeof b, cf_now());
 
 	cf->ended = n <= 0;
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
 	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");
+	cf_wanted(cf, mine);
 }
 
 /* ---- FPDUs ---- */

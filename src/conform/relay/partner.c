@@ -163,7 +163,7 @@ static bool connect_partner(struct cf *cf, const struct cf_relay_plan *plan, uns
 
 bool cf_partner_connects(struct cf *cf, const struct cf_relay_plan *plan)
 {
-	return connect_partner(cf, plan, cf->run->limit_ms / 3);
+	return connect_partner(cf, plan, cf_limit(cf, CF_PART_SETUP) / 3);
 }
 
 /* ---- work ---- */
@@ -208,11 +208,14 @@ static unsigned count_partner_completions(struct cf *cf, struct cf_partner *p, u
 /* False: the session has ended. */
 static bool await_partner_completions(struct cf *cf, struct cf_partner *p, unsigned n)
 {
-	unsigned done = count_partner_completions(cf, p, n, cf->run->limit_ms);
+	unsigned limit = cf_limit(cf, CF_PART_SESSION);
+	unsigned done = count_partner_completions(cf, p, n, limit);
 
 	take_partner_event(p, 0);
-	CF_CHECK(cf, done == n || p->over, "waited %u ms for the answer to a Read, or the end",
-		 cf->run->limit_ms);
+	if (done < n && !p->over) {
+		cf_silent(cf, CF_PART_SESSION);
+		cf_fail(cf, "waited %u ms for the answer to a Read, or the end", limit);
+	}
 	return done == n;
 }
 
@@ -237,7 +240,7 @@ static bool move_block(struct cf *cf, struct cf_partner *p)
 
 bool cf_partner_manages(struct cf *cf, const struct cf_relay_plan *plan, unsigned reads)
 {
-	unsigned ms = cf->run->limit_ms / 10 + 1, posted = 0;
+	unsigned ms = cf_limit(cf, CF_PART_SESSION) / 10 + 1, posted = 0;
 	struct cf_partner *p;
 
 	if (!connect_partner(cf, plan, ms))

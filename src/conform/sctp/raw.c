@@ -305,11 +305,18 @@ bool cf_raw_came(struct cf_raw *r, int type, unsigned ms, struct cf_raw_chunk *c
 
 struct cf_raw_chunk cf_raw_want(struct cf_raw *r, int type)
 {
+	/* An answer to data is the application's, the others are SCTP's own. */
+	enum cf_part part = type == CF_C_DATA ? CF_PART_SESSION : CF_PART_SETUP;
+	unsigned limit = cf_limit(r->cf, part);
+	uint64_t since = cf_now();
 	struct cf_raw_chunk c;
 
-	CF_CHECK(r->cf, cf_raw_came(r, type, r->cf->run->limit_ms, &c),
-		 "waited %u ms for a chunk of type %d", r->cf->run->limit_ms, type);
-	return c;
+	if (cf_raw_came(r, type, limit, &c)) {
+		cf_heard(r->cf, part, since);
+		return c;
+	}
+	cf_silent(r->cf, part);
+	cf_fail(r->cf, "waited %u ms for a chunk of type %d", limit, type);
 }
 
 struct cf_raw_chunk cf_raw_want_data(struct cf_raw *r)
