@@ -135,6 +135,15 @@ $(B)/libddpsess-conform.so: $(CONFORM_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so $(B)/libddpsess-conform.so:
 	$(Q)ln -sf $(notdir $<) $@
 
+# The rules of the conformance reports are those of the tests.
+RULES_TSV := $(wildcard tests/conformance/reqs/*.tsv)
+$(B)/tools/report/rules.inc: tools/report/rules.awk $(RULES_TSV)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  GEN  $@")
+	$(Q)awk -f $^ >$@
+$(B)/tools/report/rules.o: $(B)/tools/report/rules.inc
+$(B)/tools/report/rules.o: CPPFLAGS += -I$(B)/tools/report
+
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its

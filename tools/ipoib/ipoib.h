@@ -41,7 +41,7 @@ struct ipoib_opts {
 	uint64_t qkey, pkey, lifetime;
 	struct optval_list ip, partition;
 	/* conform */
-	const char *self, *ip6, *cases, *profile, *junit, *pcap;
+	const char *self, *ip6, *cases, *profile, *junit, *pcap, *html;
 	bool list, tap, pcap_all, every_bit;
 	bool json;
 	char **arg; /* what is left */

@@ -97,6 +97,7 @@ static const struct option_row table[] = {
 	  "flip each bit of each message, not one of each octet" },
 	{ "tap", NULL, I_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
 	{ "junit", "FILE", I_CONFORM, VAL_TEXT, AT(junit), 0, 0, "also write a JUnit report" },
+	{ "html", "FILE", I_CONFORM, VAL_TEXT, AT(html), 0, 0, "also write a report for browsers" },
 	{ "pcap", "FILE", I_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
 	  "write the packets of failed cases as a capture file" },
 	{ "pcap-all", NULL, I_CONFORM, VAL_FLAG, AT(pcap_all), 0, 0,

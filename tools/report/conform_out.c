@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
-#include "report/conform_out.h"
-#include "cli/out_json.h"
+#include "report/conform_in.h"
+#include "cli/out.h"
 #include "cli/safe.h"
 #include "cli/text.h"
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SHOWN 12 /* items of a failed case's trace */
+#define RULES 4 /* in words, of a failed case in the table; the files have all */
+#define AREAS 40
 
 static const char *const names[] = { "pass", "fail", "known", "skip", "undecided" };
 static const char *const grades[] = { "strict", "passes", "harmless", "fails" };
+
+const char *conform_verdict(uint32_t v)
+{
+	return names[v];
+}
+
+const char *conform_grade(uint32_t g)
+{
+	return grades[g];
+}
 
 static void print_file_advice(int sys_errno)
 {
@@ -35,19 +45,20 @@ static FILE *create_report(const struct conform_out *c, const char *name, const 
 }
 
 int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, const char *command,
-		      const char *wire)
+		      const char *wire, const char *target)
 {
-	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire };
-	c->colour = !o->json && !o->tap && out_colours(STDOUT_FILENO);
+	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire, .target = target };
+	c->table = !o->json && !o->tap;
+	c->colour = c->table && out_colours(STDOUT_FILENO);
+	c->progress = c->table && isatty(STDERR_FILENO);
 	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report")))
+		return -1;
+	if (o->html && !(c->html = create_report(c, o->html, "HTML report")))
 		return -1;
 	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file")))
 		return -1;
 	if (c->junit)
-		fprintf(c->junit,
-			"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			"<testsuite name=\"ddpsess conformance %s\">\n",
-			wire);
+		conform_junit_begin(c);
 	if (c->pcap)
 		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end says */
 	if (o->tap)
@@ -55,111 +66,9 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 	return 0;
 }
 
-static double get_result_seconds(const struct ddps_conform_result *r)
-{
-	return (double)r->ns / 1e9;
-}
+/* ---- TAP ---- */
 
-/* ---- JUnit ---- */
-
-static void xml(FILE *f, const char *s)
-{
-	for (; *s; s++)
-		switch (*s) {
-		case '<':
-			fputs("&lt;", f);
-			break;
-		case '&':
-			fputs("&amp;", f);
-			break;
-		case '"':
-			fputs("&quot;", f);
-			break;
-		default:
-			if ((unsigned char)*s >= ' ' || *s == '\n')
-				fputc(*s, f);
-		}
-}
-
-static void print_xml_trace(FILE *f, const struct ddps_conform_result *r)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *mem = open_memstream(&text, &len);
-
-	if (mem) {
-		ddps_conform_print(mem, r, SHOWN, "");
-		fclose(mem);
-		xml(f, text);
-	} else {
-		fputs("(no memory for what came and went)\n", f);
-	}
-	free(text);
-}
-
-static void junit(const struct conform_out *c, const struct ddps_conform_result *r)
-{
-	FILE *f = c->junit;
-
-	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->wire, r->c.name,
-		get_result_seconds(r));
-	if (r->verdict == DDPS_CONFORM_FAIL) {
-		fprintf(f, "<failure message=\"");
-		xml(f, r->why);
-		fprintf(f, "\">");
-		xml(f, r->c.rule);
-		fprintf(f, "\n");
-		print_xml_trace(f, r);
-		fprintf(f, "</failure>");
-	} else if (r->verdict != DDPS_CONFORM_PASS) {
-		fprintf(f, "<skipped message=\"");
-		xml(f, r->verdict == DDPS_CONFORM_KNOWN ? r->known : r->why);
-		fprintf(f, "\"/>");
-	}
-	fprintf(f, "</testcase>\n");
-}
-
-/* ---- standard output ---- */
-
-static json_t *make_octets_json(const struct ddps_conform_result *r)
-{
-	json_t *all = json_array();
-
-	for (const struct ddps_conform_item *i = r->first; i; i = i->next) {
-		char hex[2 * 256 + 1];
-		size_t n = i->len < 256 ? i->len : 256;
-
-		for (size_t k = 0; k < n; k++)
-			sprintf(hex + 2 * k, "%02x", i->octets[k]);
-		hex[2 * n] = 0;
-		json_array_append_new(all, json_pack("{s:s, s:f, s:i, s:s}", "by",
-						     i->by_target ? "target" : "peer", "ms",
-						     (double)i->ns / 1e6, "len", (int)i->len,
-						     "octets", hex));
-	}
-	return all;
-}
-
-static void json_line(const struct conform_out *c, const struct ddps_conform_result *r)
-{
-	json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "event", "case", "case",
-			      r->c.name, "transport", c->wire, "result", names[r->verdict], "ids",
-			      r->c.ids, "rule", r->c.rule, "seconds", get_result_seconds(r));
-
-	if (r->verdict != DDPS_CONFORM_SKIP && r->verdict != DDPS_CONFORM_UNDECIDED)
-		json_object_set_new(j, "grade", json_string(grades[r->grade]));
-	if (r->why[0])
-		json_object_set_new(j, "why", json_string_nocheck(r->why));
-	if (r->known)
-		json_object_set_new(j, "known", json_string_nocheck(r->known));
-	if (r->verdict == DDPS_CONFORM_FAIL)
-		json_object_set_new(j, "wire", make_octets_json(r));
-	json_out_object(stdout, j, JSON_PRESERVE_ORDER);
-	putchar('\n');
-	json_decref(j);
-}
-
-static void print_tap(const struct ddps_conform_result *r)
+static void print_tap(const struct ddps_conform_result *r, const struct kept_case *k)
 {
 	/* what is undecided fails no build: it is a test that was not made */
 	printf("%s %u - %s: %s",
@@ -174,10 +83,13 @@ static void print_tap(const struct ddps_conform_result *r)
 	if (r->verdict != DDPS_CONFORM_FAIL)
 		return;
 	printf("# %s [%s]\n", r->why, r->c.ids);
-	ddps_conform_print(stdout, r, SHOWN, "# ");
+	if (k)
+		kept_print(stdout, k, "# ", RULES);
 }
 
-static void print_table_row(const struct conform_out *c, const struct ddps_conform_result *r)
+/* ---- the table ---- */
+
+static void print_table_row(const struct conform_out *c, const struct kept_case *r)
 {
 	const char *on = "", *off = c->colour ? "\033[0m" : "";
 
@@ -190,23 +102,88 @@ static void print_table_row(const struct conform_out *c, const struct ddps_confo
 	       r->verdict == DDPS_CONFORM_KNOWN ? grades[r->grade] : "",
 	       r->verdict == DDPS_CONFORM_KNOWN ? ": " : "",
 	       r->verdict == DDPS_CONFORM_SKIP || r->verdict == DDPS_CONFORM_UNDECIDED ? r->why
-	       : r->verdict == DDPS_CONFORM_KNOWN				       ? r->known
+	       : r->verdict == DDPS_CONFORM_KNOWN && r->known			       ? r->known
 										       : r->c.rule);
 	if (r->verdict == DDPS_CONFORM_PASS && r->known)
 		printf("      the profile says otherwise: %s\n", r->known);
-	if (r->verdict != DDPS_CONFORM_FAIL)
-		return;
-	if (r->grade == DDPS_CONFORM_PASSES)
-		printf("      the session ends as it has to, but not in the way that the rule "
-		       "says\n");
-	printf("      %s\n      covers %s\n", r->why, r->c.ids);
-	ddps_conform_print(stdout, r, SHOWN, "      ");
+	if (r->verdict == DDPS_CONFORM_FAIL)
+		kept_print(stdout, r, "      ", RULES);
+}
+
+static void print_areas(const struct kept *k)
+{
+	struct kept_area a[AREAS];
+	size_t n = kept_areas(k, a, AREAS);
+
+	printf("%-9s %6s %6s %8s %5s %7s\n", "area", "strict", "passes", "harmless", "fails",
+	       "not run");
+	for (size_t i = 0; i < n; i++)
+		printf("%-9s %6u %6u %8u %5u %7u  %s\n", a[i].name, a[i].grade[0], a[i].grade[1],
+		       a[i].grade[2], a[i].grade[3],
+		       a[i].verdict[DDPS_CONFORM_SKIP] + a[i].verdict[DDPS_CONFORM_UNDECIDED],
+		       a[i].title ? a[i].title : "");
+}
+
+/* Words that fill lines of @columns, of ASCII. */
+static void print_paragraph(const char *text, const char *indent, size_t columns)
+{
+	size_t at = 0;
+
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (at && at + 1 + n > columns) {
+			putchar('\n');
+			at = 0;
+		}
+		printf("%s%.*s", at ? " " : indent, (int)n, text);
+		at += n + (at ? 1 : strlen(indent));
+		text += n + (text[n] == ' ');
+	}
+	putchar('\n');
+}
+
+static void print_causes(const struct kept *k)
+{
+	enum cause order[CAUSES];
+
+	kept_causes(k, order);
+	if (order[0])
+		printf("\nlikely causes\n");
+	for (size_t i = 0; order[i]; i++) {
+		printf("  %s: %u cases\n", cause_words(order[i])->text, k->cause[order[i]]);
+		print_paragraph(cause_words(order[i])->tell, "    ", 78);
+	}
+}
+
+/* Failures first: the others are many. */
+static void print_table(const struct conform_out *c)
+{
+	const struct kept *k = &c->kept;
+
+	print_areas(k);
+	print_causes(k);
+	putchar('\n');
+	for (int failed = 1; failed >= 0; failed--)
+		for (size_t i = 0; i < k->n; i++)
+			if ((k->at[i].verdict == DDPS_CONFORM_FAIL) == failed)
+				print_table_row(c, &k->at[i]);
+	putchar('\n');
+}
+
+static void show_progress(const struct conform_out *c, const char *name)
+{
+	if (c->progress && name)
+		fprintf(stderr, "\r\033[K%zu cases done, the last one is %s", c->kept.n, name);
+	else if (c->progress)
+		fprintf(stderr, "\r\033[K");
 }
 
 void conform_out_case(struct conform_out *c, const struct ddps_conform_result *told)
 {
 	struct ddps_conform_result clean = *told, *r = &clean;
-	char why[1600], known[1600];
+	const struct kept_case *k;
+	char why[1600], known[1600], expected[400];
 
 	/* parts of it may come from the target, or from a profile */
 	text_clean(why, sizeof why, told->why, strlen(told->why));
@@ -215,14 +192,18 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 		text_clean(known, sizeof known, told->known, strlen(told->known));
 		clean.known = known;
 	}
+	if (told->expected) {
+		text_clean(expected, sizeof expected, told->expected, strlen(told->expected));
+		clean.expected = expected;
+	}
+	k = kept_add(&c->kept, r);
 	if (c->o.json)
-		json_line(c, r);
+		conform_json_case(c, r, k);
 	else if (c->o.tap)
-		print_tap(r);
-	else
-		print_table_row(c, r);
+		print_tap(r, k);
+	show_progress(c, r->c.name);
 	if (c->junit)
-		junit(c, r);
+		conform_junit_case(c, r, k);
 	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
 }
@@ -263,23 +244,28 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 
 	if (sum->undecided)
 		snprintf(undecided, sizeof undecided, ", %u undecided", sum->undecided);
+	show_progress(c, NULL);
+	if (c->table)
+		print_table(c);
+	if (c->kept.short_of_memory)
+		fprintf(stderr, "%s: too little memory: some cases are missing in the report\n",
+			c->command);
 	if (c->o.json)
-		printf("{\"event\":\"summary\",\"transport\":\"%s\",\"pass\":%u,\"fail\":%u,"
-		       "\"known\":%u,\"skip\":%u,\"undecided\":%u,\"strict\":%u,\"passes\":%u,"
-		       "\"harmless\":%u,"
-		       "\"fails\":%u}\n",
-		       c->wire, sum->pass, sum->fail, sum->known, sum->skip, sum->undecided,
-		       sum->grade[0], sum->grade[1], sum->grade[2], sum->grade[3]);
+		conform_json_end(c, sum);
 	else if (c->o.tap)
 		printf("1..%u\n", conform_out_count(sum));
 	else
 		printf("%u passed, %u failed, %u known, %u skipped%s over %s\n", sum->pass,
 		       sum->fail, sum->known, sum->skip, undecided, c->wire);
-	if (!c->o.json && !c->o.tap)
+	if (c->table)
 		grade_line(sum);
 	if (c->junit)
-		fprintf(c->junit, "</testsuite>\n");
+		conform_junit_end(c);
+	if (c->html)
+		conform_html(c, sum);
+	kept_free(&c->kept);
 	err |= close_file(c, c->junit, c->o.junit);
+	err |= close_file(c, c->html, c->o.html);
 	err |= close_file(c, c->pcap, c->o.pcap);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "%s: standard output: %s\n", c->command, strerror(errno));

@@ -71,10 +71,16 @@ static bool may_conform_go_on(void *user)
 {
 	struct report *r = user;
 	const struct opts *o = r->o;
-	const struct conform_out_opts out = { o->json, o->tap, o->junit, o->pcap, o->pcap_all };
+	const struct conform_out_opts out = { .json = o->json,
+					      .tap = o->tap,
+					      .junit = o->junit,
+					      .pcap = o->pcap,
+					      .html = o->html,
+					      .pcap_all = o->pcap_all };
 
 	if (!r->begun)
-		r->broken = conform_out_begin(&r->out, &out, "sessctl conform", r->wire);
+		r->broken = conform_out_begin(&r->out, &out, "sessctl conform", r->wire,
+					      o->self ? "this build itself" : o->arg[0]);
 	r->begun = true;
 	return !r->broken && !sig_pending();
 }
@@ -120,7 +126,7 @@ static enum status run_conform(const struct opts *o, const struct ddps_conform_o
 	if (sum.undecided)
 		return (enum status)CONFORM_UNDECIDED;
 	/* Every case that was chosen needs what this target cannot do. */
-	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_CANNOT;
+	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_NOTHING;
 }
 
 int cmd_conform(const struct opts *o)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Set-ups with a responder: what it offers, and how combinations of parameters come out. */
 #include "sessctl/conform_probe.h"
+#include "report/conform_out.h"
 #include "cli/out_json.h"
 #include "cli/sig.h"
 #include "xfer/advice.h"
@@ -232,7 +233,7 @@ enum status conform_probe(const struct opts *o)
 		offered += got != NO;
 	}
 	if (!s && !sig_pending() && !offered)
-		s = (enum status)CONFORM_CANNOT; /* it listens, and speaks something else */
+		s = (enum status)CONFORM_NOTHING; /* it listens, and speaks something else */
 	return end_probe(&p, sig_pending() ? ST_FAILED : s);
 }
 

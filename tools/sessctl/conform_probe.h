@@ -5,9 +5,6 @@
 #include "cli/sessctl.h"
 #include "xfer/opts.h"
 
-/* The peer, or the choice of cases, is such that nothing could be tested. */
-#define CONFORM_CANNOT 127
-
 /* What the responder at @o->arg[0] offers.  An enum status. */
 enum status conform_probe(const struct opts *o);
 

@@ -73,6 +73,7 @@ static const struct option_row table[] = {
 	  "known deviations of the target; siw, usrsctp and linux-sctp are built in" },
 	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
 	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "also write a JUnit report" },
+	{ "html", "FILE", C_CONFORM, VAL_TEXT, AT(html), 0, 0, "also write a report for browsers" },
 	{ "pcap", "FILE", C_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
 	  "write the octets of failed cases as a capture file" },
 	{ "pcap-all", NULL, C_CONFORM, VAL_FLAG, AT(pcap_all), 0, 0,

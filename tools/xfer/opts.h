@@ -56,7 +56,7 @@ struct opts {
 	/* conform */
 	bool listen, self, list, tap, pcap_all, probe, pairs;
 	uint32_t pause_ms;
-	const char *then, *cases, *junit, *pcap, *profile;
+	const char *then, *cases, *junit, *pcap, *html, *profile;
 	/* all */
 	uint32_t timeout_ms; /* 0: not given */
 	uint32_t count;	     /* 0: not given */

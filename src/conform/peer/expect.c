@@ -97,8 +97,8 @@ static void check_term(struct cf *cf, const uint16_t *codes, enum cf_carries car
 
 static bool want_term(struct cf *cf, const uint16_t *codes)
 {
-	return cf_want(cf, "a Terminate %u/%u/%02x%s, then the end of the connection", codes[0] >> 12,
-		       codes[0] >> 8 & 15, codes[0] & 255,
+	return cf_want(cf, "a Terminate %u/%u/%02x%s, then the end of the connection",
+		       codes[0] >> 12, codes[0] >> 8 & 15, codes[0] & 255,
 		       codes[0] && codes[1] ? " or another that fits" : "");
 }
 

@@ -109,10 +109,11 @@ void cf_recv(struct cf *cf)
 
 void cf_recv_op(struct cf *cf, uint8_t op)
 {
-	bool mine = cf_want(cf, op == CF_TERM	      ? "a Terminate"
-			     : op == CF_READ_RESP ? "an RDMA Read Response"
-			     : op == CF_READ_REQ  ? "an RDMA Read Request"
-						  : "an RDMA message of opcode %u",
+	bool mine = cf_want(cf,
+			    op == CF_TERM	 ? "a Terminate"
+			    : op == CF_READ_RESP ? "an RDMA Read Response"
+			    : op == CF_READ_REQ	 ? "an RDMA Read Request"
+						 : "an RDMA message of opcode %u",
 			    op & 15u);
 
 	do

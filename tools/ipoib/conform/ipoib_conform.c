@@ -123,10 +123,16 @@ static bool may_ipoib_conform_go_on(void *user)
 {
 	struct run *r = user;
 	const struct ipoib_opts *o = r->o;
-	const struct conform_out_opts out = { o->json, o->tap, o->junit, o->pcap, o->pcap_all };
+	const struct conform_out_opts out = { .json = o->json,
+					      .tap = o->tap,
+					      .junit = o->junit,
+					      .pcap = o->pcap,
+					      .html = o->html,
+					      .pcap_all = o->pcap_all };
 
 	if (!r->begun)
-		r->broken = conform_out_begin(&r->out, &out, COMMAND, "ib");
+		r->broken = conform_out_begin(&r->out, &out, COMMAND, "ib",
+					      o->nargs ? o->arg[0] : "a node of this build");
 	r->begun = true;
 	return !r->broken && !sig_pending();
 }
@@ -174,7 +180,9 @@ static enum status run_ipoib_conform(const struct ipoib_opts *o,
 		fprintf(stderr, COMMAND ": interrupted, not all cases were run\n");
 	if (bad || sum.fail || sig_pending())
 		return ST_FAILED;
-	return sum.undecided ? (enum status)CONFORM_UNDECIDED : ST_DONE;
+	if (sum.undecided)
+		return (enum status)CONFORM_UNDECIDED;
+	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_NOTHING;
 }
 
 static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoib_options *opt)

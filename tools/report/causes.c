@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/causes.h"
+#include <string.h>
+
+static const struct cause_words words[] = {
+	[CAUSE_NONE] = { "none", "each for a reason of its own", "See the cases." },
+	[CAUSE_ECHO] = { "echo", "this peer sends back the octets that it gets",
+			 "It is an echo server, or a proxy in front of nothing, and does not speak "
+			 "iWARP. Is that the right address and port?" },
+	[CAUSE_STRANGER] = { "stranger", "this peer answers in another protocol than iWARP",
+			     "An answer to the set-up begins with the 16 characters \"MPA ID Rep "
+			     "Frame\". Is that the right address and port?" },
+	[CAUSE_CRC_WRONG] = { "crc-wrong", "the checksum of this peer's own FPDUs is wrong",
+			      "MPA uses CRC32c over the whole FPDU with its length, markers and "
+			      "pad, "
+			      "sent with the lowest octet first (RFC 5044 section 4.4). Every peer "
+			      "that checks it ends the session." },
+	[CAUSE_CRC_REFUSED] = { "crc-refused", "this peer finds good checksums wrong",
+				"It ends sessions with \"MPA: CRC error\" though no CRC was wrong. "
+				"It "
+				"should compute CRC32c over the whole FPDU with its length, "
+				"markers "
+				"and pad, the lowest octet first (RFC 5044 section 4.4)." },
+	[CAUSE_REJECTS] = { "rejects", "the application of this peer rejects the session",
+			    "The stack answers as it should. Let its application accept, or change "
+			    "what the application expects, and run again." },
+	[CAUSE_SILENT_SETUP] = { "silent-setup", "this peer answers nothing to the set-up",
+				 "It accepts a connection, is sent a request, and neither answers "
+				 "nor closes. Does a program listen for iWARP there, and does it "
+				 "accept sessions?" },
+	[CAUSE_SILENT_SESSION] = { "silent-session", "this peer answers nothing after the set-up",
+				   "The session is set up, and then its stack neither answers a "
+				   "message nor ends the session. For a message that breaks a rule "
+				   "it "
+				   "must send a Terminate and close; an RDMA Read of 0 octets it "
+				   "must "
+				   "answer." },
+	[CAUSE_CLOSED_SETUP] = { "closed-setup", "this peer closes instead of answering the set-up",
+				 "It ends the connection on a request for a session. A peer that "
+				 "does "
+				 "not want a session answers with a Reply that rejects it. Does a "
+				 "program listen for iWARP there?" },
+	[CAUSE_CLOSED_SESSION] = { "closed-session",
+				   "this peer ends the session where an answer is due",
+				   "If a rule was broken, it should send a Terminate that says "
+				   "which, "
+				   "before it closes. If none was, the session should have gone "
+				   "on." },
+	[CAUSE_OTHER_WORDS] = { "other-terminate",
+				"this peer ends the session with another Terminate than it should",
+				"The session ends, as it must. Only the reason that the Terminate "
+				"gives, or its form, is not the one of the RFC." },
+};
+
+_Static_assert(sizeof words / sizeof *words == CAUSES, "each cause has its words");
+
+enum cause cause_of(const struct ddps_conform_result *r, const struct decode_found *found)
+{
+	static const enum cause by_stop[] = {
+		[DDPS_CONFORM_STOP_SILENT_SETUP] = CAUSE_SILENT_SETUP,
+		[DDPS_CONFORM_STOP_SILENT_SESSION] = CAUSE_SILENT_SESSION,
+		[DDPS_CONFORM_STOP_CLOSED_SETUP] = CAUSE_CLOSED_SETUP,
+		[DDPS_CONFORM_STOP_CLOSED_SESSION] = CAUSE_CLOSED_SESSION,
+	};
+
+	if (found->echo)
+		return CAUSE_ECHO;
+	if (found->stranger)
+		return CAUSE_STRANGER;
+	if (found->crc_wrong)
+		return CAUSE_CRC_WRONG;
+	if (found->crc_refused)
+		return CAUSE_CRC_REFUSED;
+	if (found->rejects)
+		return CAUSE_REJECTS;
+	if (r->stop < sizeof by_stop / sizeof *by_stop && by_stop[r->stop])
+		return by_stop[r->stop];
+	return strstr(r->why, "Terminate") ? CAUSE_OTHER_WORDS : CAUSE_NONE;
+}
+
+const struct cause_words *cause_words(enum cause c)
+{
+	return &words[c];
+}

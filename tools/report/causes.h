@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef REPORT_CAUSES_H
+#define REPORT_CAUSES_H
+/* What a failed case has in common with others: the likely cause. */
+#include "report/decode.h"
+#include <ddpsess/conform.h>
+
+enum cause {
+	CAUSE_NONE,
+	CAUSE_ECHO,
+	CAUSE_STRANGER,
+	CAUSE_CRC_WRONG,
+	CAUSE_CRC_REFUSED,
+	CAUSE_REJECTS,
+	CAUSE_SILENT_SETUP,
+	CAUSE_SILENT_SESSION,
+	CAUSE_CLOSED_SETUP,
+	CAUSE_CLOSED_SESSION,
+	CAUSE_OTHER_WORDS,
+	CAUSES
+};
+
+struct cause_words {
+	const char *name; /* in JSON */
+	const char *text; /* one sentence, in front of ": 96 cases" */
+	const char *tell; /* what to look for, or to tell the vendor */
+};
+
+enum cause cause_of(const struct ddps_conform_result *r, const struct decode_found *found);
+const struct cause_words *cause_words(enum cause c);
+
+#endif

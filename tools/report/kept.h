@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef REPORT_KEPT_H
+#define REPORT_KEPT_H
+/* Results of cases that are kept to the end of a run, for what is said of all of them together. */
+#include "report/causes.h"
+#include <ddpsess/conform.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct kept_case {
+	struct ddps_conform_case c;
+	uint32_t verdict, grade;
+	enum cause cause;
+	uint64_t ns;
+	char *why, *known; /* "", NULL: none */
+	char *expected;	   /* FAIL */
+	char *talk;	   /* FAIL: what was sent and what came, in lines; NULL: no memory */
+};
+
+struct kept {
+	struct kept_case *at;
+	size_t n;
+	bool short_of_memory;
+	uint32_t cause[CAUSES]; /* cases that failed for it */
+};
+
+/* The copy of a result whose texts are clean.  Return: valid until the next call, or NULL: no memory. */
+const struct kept_case *kept_add(struct kept *k, const struct ddps_conform_result *r);
+void kept_free(struct kept *k);
+
+/* An area is what the names of cases begin with: a summary has one line each. */
+struct kept_area {
+	char name[16];
+	const char *title; /* for people, or NULL */
+	uint32_t grade[4], verdict[5];
+};
+/* Return: how many there are, at most @max. */
+size_t kept_areas(const struct kept *k, struct kept_area *areas, size_t max);
+
+/* The causes that several cases share, the most frequent first; 0 ends them. */
+void kept_causes(const struct kept *k, enum cause order[CAUSES]);
+
+/* The rules in words, what was expected, what came, and the octets, behind @indent; rules: at most @rules. */
+void kept_print(FILE *f, const struct kept_case *c, const char *indent, size_t rules);
+/* The text of each line of @text, behind @indent. */
+void kept_print_lines(FILE *f, const char *text, const char *indent);
+
+#endif
