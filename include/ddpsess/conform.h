@@ -167,7 +167,8 @@ struct ddps_conform_result {
 	uint32_t grade; /* enum ddps_conform_grade; no meaning for SKIP, UNDECIDED */
 	uint32_t stop;	/* FAIL, KNOWN: enum ddps_conform_stop */
 	union {
-		const char *expected; /* FAIL, KNOWN: what was waited for, one line; NULL: see rule */
+		const char
+			*expected; /* FAIL, KNOWN: what was waited for, one line; NULL: see rule */
 		uint64_t reserved_expected;
 	};
 	uint64_t reserved[2];

@@ -20,9 +20,12 @@ static const char head[] =
 	"overflow-wrap:anywhere}\n"
 	"h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}\n"
 	".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}\n"
-	"th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;"
+	"th{overflow-wrap:normal}th,td{padding:.3rem .6rem;border-bottom:1px solid "
+	"var(--line);text-align:left;"
 	"vertical-align:top}\n"
-	"td.n,th.n{text-align:right;overflow-wrap:normal;font-variant-numeric:tabular-nums}\n"
+	"td "
+	"code{white-space:nowrap}td.n,th.n{text-align:right;overflow-wrap:normal;font-variant-"
+	"numeric:tabular-nums}\n"
 	".bad{color:var(--bad);font-weight:600}.good{color:var(--good)}.dim{opacity:.75}\n"
 	".cause{border-left:.3rem solid var(--bad);background:var(--soft);padding:.5rem 1rem;"
 	"margin:.7rem 0}.cause p{margin:.3rem 0}\n"
@@ -117,10 +120,10 @@ static void put_codes(FILE *f, const char *rule)
 	free(text);
 }
 
-static void put_failed_case(FILE *f, const struct kept_case *c)
+static void put_failed_case(FILE *f, const struct kept_case *c, bool open)
 {
-	fprintf(f, "<details id=\"%s\"><summary><span class=\"bad\">%s</span> <code>%s</code> ",
-		c->c.name, conform_grade(c->grade), c->c.name);
+	fprintf(f, "<details id=\"%s\"%s><summary><span class=\"bad\">%s</span> <code>%s</code> ",
+		c->c.name, open ? " open" : "", conform_grade(c->grade), c->c.name);
 	conform_escape(f, c->c.rule);
 	fputs("</summary>\n<dl>", f);
 	put_member(f, "Expected", c->expected ? c->expected : c->c.rule);
@@ -183,9 +186,9 @@ void conform_html(const struct conform_out *c, const struct ddps_conform_sum *su
 	put_causes(f, &c->kept);
 	if (sum->fail)
 		fputs("<h2>What failed</h2>\n", f);
-	for (size_t i = 0; i < c->kept.n; i++)
+	for (size_t i = 0, failed = 0; i < c->kept.n; i++)
 		if (c->kept.at[i].verdict == DDPS_CONFORM_FAIL)
-			put_failed_case(f, &c->kept.at[i]);
+			put_failed_case(f, &c->kept.at[i], !failed++);
 	put_other_cases(f, &c->kept, DDPS_CONFORM_KNOWN, "Known of this target");
 	put_other_cases(f, &c->kept, DDPS_CONFORM_UNDECIDED, "Undecided");
 	put_other_cases(f, &c->kept, DDPS_CONFORM_PASS, "Passed");

@@ -11,6 +11,7 @@
 #define MARKED	    512u
 #define MARKER	    4u
 #define PD_MAX	    516u
+#define ECHOED	    12u /* octets that are the same by no chance */
 
 /* One direction of a connection. */
 struct stream {
@@ -226,8 +227,12 @@ static void take_stream(FILE *f, struct talk *t, struct stream pair[2], bool by_
 		n = s->framed ? take_fpdu(mem, t, pair, by_target)
 			      : take_frame(mem, t, s, by_target);
 		if (!n)
-			fprintf(mem, "%zu octet%s of a message that is not whole%s", s->len,
-				s->len == 1 ? "" : "s", s->framed ? "" : ", an MPA frame");
+			fprintf(mem, "%zu octet%s of %s that is not whole", s->len,
+				s->len == 1 ? "" : "s",
+				s->framed	 ? "an FPDU"
+				: s->len < KEY	 ? "an MPA frame"
+				: s->b[9] == 'p' ? "an MPA Reply"
+						 : "an MPA Request");
 		fclose(mem);
 		if (n || !any)
 			fprintf(f, "%s   %s\n", indent, phrase);
@@ -321,8 +326,8 @@ static bool is_echo(const struct ddps_conform_result *r)
 		out = out->next;
 	while (in && !in->by_target)
 		in = in->next;
-	return out && in && in->wire == DDPS_CONFORM_TCP && in->len && out->len >= in->len &&
-	       !memcmp(in->octets, out->octets, in->len);
+	return out && in && in->wire == DDPS_CONFORM_TCP && in->len >= ECHOED &&
+	       out->len >= in->len && !memcmp(in->octets, out->octets, in->len);
 }
 
 void decode_talk(FILE *f, const struct ddps_conform_result *r, size_t max, const char *indent,

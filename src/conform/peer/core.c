@@ -101,11 +101,13 @@ int cf_ms_left(const struct cf *cf, uint64_t since)
 int cf_left(struct cf *cf, uint64_t since, const char *what)
 {
 	int left = cf_ms_left(cf, since);
+	unsigned limit;
 
 	if (!left) {
 		(void)cf_nap(cf, since, 0); /* what was lost since the last one counts */
+		limit = cf_limit(cf, cf_part_of(cf));
 		cf_silent(cf, cf_part_of(cf));
-		cf_fail(cf, "waited %u ms for %s", (unsigned)((cf_now() - since) / 1000000), what);
+		cf_fail(cf, "waited %u ms for %s", limit, what);
 	}
 	return cf_provoked_left(cf, left);
 }

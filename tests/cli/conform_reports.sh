@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What sessctl conform says of broken peers, so that somebody who has read no RFC knows what to tell the
+# vendor; in the table, TAP, JSON, JUnit and HTML, which parsers accept whatever the peer sends.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+broken=
+end_broken() {
+	[ -z "$broken" ] || { kill "$broken" && wait "$broken"; } 2>/dev/null
+	broken=
+}
+trap 'end_broken; cleanup' EXIT
+
+serve() { # KIND: sets $uri
+	end_broken
+	rm -f port
+	mkfifo port
+	python3 "$here/broken_peer.py" "$1" >port 2>peer.err &
+	broken=$!
+	read -r -t "$PATIENCE" number <port
+	uri=tcp://127.0.0.1:$number
+}
+
+# The page and the JUnit report are what parsers take, with nothing of the peer's that is not text.
+parsed() { # HTML JUNIT
+	why="a parser does not take it"
+	python3 - "$1" "$2" <<-'END' 2>parse.err || { why="$(tail -n 1 parse.err)" && return 1; }
+		import html.parser, re, sys
+		import xml.etree.ElementTree as tree
+
+		class Page(html.parser.HTMLParser):
+		    single = {"meta", "br"}
+		    def __init__(self):
+		        super().__init__()
+		        self.open, self.seen = [], set()
+		    def handle_starttag(self, tag, attrs):
+		        assert all(name not in ("src", "href") and not name.startswith("on") for name, _ in attrs)
+		        self.seen.add(tag)
+		        if tag not in self.single:
+		            self.open.append(tag)
+		    def handle_endtag(self, tag):
+		        assert self.open and self.open.pop() == tag, (tag, self.getpos())
+
+		text = open(sys.argv[1], encoding="utf-8").read()
+		page = Page()
+		page.feed(text)
+		page.close()
+		assert not page.open, page.open
+		assert not page.seen & {"script", "img", "link", "iframe", "a"}, page.seen
+		assert {"h1", "table"} <= page.seen
+		assert not re.search("url\\(|@import|https?:", text)
+		assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
+		suite = tree.parse(sys.argv[2]).getroot()
+		assert suite.tag == "testsuite" and len(suite.findall("testcase")) > 0
+	END
+	! command -v xmllint >/dev/null || xmllint --noout "$2"
+}
+
+reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has the cause
+	local kind=$1 cause=$2
+	serve "$kind"
+	run 1 conform --timeout 1 --case 'mpa-request-*' --html r.html --junit r.xml "$uri" || return
+	says out "$cause: " && says r.html "$cause: " || return
+	shift 2
+	for text; do says out "$text" || return; done
+	parsed r.html r.xml || return
+	why="the summary is not in front of the list"
+	[ "$(grep -n '^area ' out | cut -d: -f1)" -lt "$(grep -n '^FAIL' out | head -n 1 | cut -d: -f1)" ] ||
+		return
+	run 1 conform --timeout 1 --case 'mpa-request-plain' --tap "$uri" || return
+	why="a line that is no TAP"
+	! grep -qvE '^(TAP version |1\.\.|ok |not ok |#)' out || return
+	run 1 conform --timeout 1 --case 'mpa-request-plain' --json "$uri" &&
+		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
+}
+
+# Every rule that a case covers has words, and says where it stands.
+words() {
+	why="a rule without words"
+	serve silent
+	run 1 conform --timeout 0.1 --json "$uri"
+	! grep -o '{"id":"[^}]*}' out | grep -v '"text":"[^"]*(.*): ' | grep -v 'test purpose\|packetdrill' || return
+	says out '"text":"RFC 6581 section 9.1 ('
+}
+
+# A peer that never answers is given up in seconds, with the waits that are the default.
+dead_soon() { # KIND CAUSE
+	local begin=$SECONDS
+	serve "$1"
+	run 1 conform "$uri" || return
+	says out "$2: " || return
+	why="it took $((SECONDS - begin)) s"
+	[ $((SECONDS - begin)) -lt 20 ]
+}
+
+# What answers late is waited for, though it was silent before.
+patient() {
+	listen "$(uri_of tcp)"
+	run 0 conform --case 'ddp-write-*' "$uri" && says out " 0 failed"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+nothing() {
+	listen "$(uri_of tcp)"
+	run 7 conform --case mpa-reply-pd --html r.html --junit r.xml "$uri" && says out "1 skipped" &&
+		says r.html "Nothing was tested" && parsed r.html r.xml
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+# In every state: all passed, some known, some undecided is in conform.sh.
+passing() {
+	listen "$(uri_of tcp)"
+	run 0 conform --case 'ddp-write-*' --html r.html --junit r.xml "$uri" && parsed r.html r.xml &&
+		says r.html "<h2>Passed</h2>" || return
+	stop_listener
+	listen "$(uri_of tcp)" --reject
+	printf 'ddp-write-zero harmless: <&>"%b]]>\n' '\xef\xbf\xbf' >profile
+	run 0 conform --case ddp-write-zero --profile profile --html r.html --junit r.xml "$uri" &&
+		says r.html "Known of this target" && parsed r.html r.xml
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+unwritable() {
+	run 1 conform --case mpa-request-plain --self --html /nowhere/r.html tcp &&
+		says err "HTML report '/nowhere/r.html': No such file"
+}
+
+# A page that is opened shows what it has on wide and on narrow screens; not everywhere is a browser.
+shown() { # WIDTH
+	timeout "$PATIENCE" chromium --headless --no-sandbox --disable-gpu --window-size="$1,1200" \
+		--user-data-dir="$work/profile.d" --dump-dom "file://$work/r.html" >dom 2>/dev/null
+	says dom "<h2>What failed</h2>" || return
+	timeout "$PATIENCE" chromium --headless --no-sandbox --disable-gpu --window-size="$1,1200" \
+		--user-data-dir="$work/profile.d" --screenshot="$work/shot-$1.png" "file://$work/r.html" \
+		>/dev/null 2>&1
+	why="no picture"
+	[ -s "shot-$1.png" ]
+}
+
+if ! command -v python3 >/dev/null; then
+	echo "skip python3 is not here: no broken peers"
+	finish
+fi
+test_case "conform says what an echo server is" reports echo "this peer sends back the octets that it gets" \
+	"MPA Request, Rev 1, CRC, 5 octets of private data" "expected  an MPA Reply"
+test_case "conform says that a peer closes at the set-up" reports close \
+	"this peer closes instead of answering the set-up" "came      the target closed after 0 of 20 octets"
+test_case "conform says which checksum is wrong" reports crc "the checksum of this peer's own FPDUs is wrong" \
+	"it is the CRC-32 of Ethernet: MPA uses CRC32c" "RFC 5044 section 7.1.1 (MUST, responder): "
+test_case "conform shows hostile octets as text" reports hostile \
+	"this peer answers in another protocol than iWARP" "not an MPA frame"
+if command -v chromium >/dev/null; then
+	test_case "the report is shown on a wide screen" shown 1280
+	test_case "the report is shown on a narrow screen" shown 390
+fi
+test_case "conform has words for every rule" words
+test_case "conform gives up on a dead peer soon" dead_soon dead "this peer answers nothing after the set-up"
+test_case "conform gives up on a silent peer soon" dead_soon silent "this peer answers nothing to the set-up"
+end_broken
+test_case "conform waits for what answers" patient
+test_case "conform has a status for nothing tested" nothing
+test_case "conform's files are whole when all is well" passing
+test_case "conform says that a page cannot be written" unwritable
+finish

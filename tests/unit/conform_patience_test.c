@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waits for a target that never answers; and what is said of octets that may be anything. */
+#include "conform/peer/patience.h"
+#include "report/decode.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000u
+
+Test(conform_patience, a_silent_target_is_waited_for_less_each_time)
+{
+	struct cf_patience p = { 0 };
+	static const unsigned want[] = { 5000, 1250, 312, 78, 50, 50, 50 };
+
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		cr_expect_eq(cf_patience_ms(&p, CF_PART_SESSION, 5000), want[i]);
+		cf_patience_silent(&p, CF_PART_SESSION);
+	}
+	cr_expect_eq(cf_patience_ms(&p, CF_PART_SETUP, 5000), 5000, "the other part is its own");
+}
+
+Test(conform_patience, what_answers_once_gets_whole_waits)
+{
+	struct cf_patience p = { 0 };
+
+	for (unsigned i = 0; i < 9; i++)
+		cf_patience_silent(&p, CF_PART_SETUP);
+	cf_patience_heard(&p, CF_PART_SETUP, 40 * MS);
+	cf_patience_silent(&p, CF_PART_SETUP);
+	cr_expect_eq(cf_patience_ms(&p, CF_PART_SETUP, 5000), 5000);
+}
+
+Test(conform_patience, a_slow_answer_makes_the_shortest_wait_longer)
+{
+	struct cf_patience p = { 0 };
+
+	cf_patience_heard(&p, CF_PART_SETUP, 100 * MS);
+	for (unsigned i = 0; i < 9; i++)
+		cf_patience_silent(&p, CF_PART_SESSION);
+	cr_expect_eq(cf_patience_ms(&p, CF_PART_SESSION, 5000), 450);
+	cr_expect_eq(cf_patience_ms(&p, CF_PART_SESSION, 300), 300, "never more than asked for");
+}
+
+/* One item of the target's, decoded.  Freed by the caller. */
+static char *decode_item(uint32_t wire, uint32_t ppid, const uint8_t *b, size_t len,
+			 struct decode_found *found)
+{
+	const struct ddps_conform_item i = {
+		.octets = b, .len = len, .by_target = 1, .wire = wire, .ppid = ppid
+	};
+	const struct ddps_conform_result r = { .first = &i, .why = "" };
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	cr_assert(f);
+	decode_talk(f, &r, 12, "", found);
+	fclose(f);
+	return text;
+}
+
+/* Each octet is in memory of its own length, so that a sanitizer sees whoever reads beyond. */
+Test(conform_decode, any_octets_of_any_length_are_text)
+{
+	static const struct {
+		uint32_t wire, ppid;
+	} of[] = { { DDPS_CONFORM_TCP, 0 },
+		   { DDPS_CONFORM_SCTP, 16 },
+		   { DDPS_CONFORM_SCTP, 17 },
+		   { DDPS_CONFORM_PACKET, 0 },
+		   { DDPS_CONFORM_IB, 0 } };
+	struct decode_found found;
+
+	srand(37);
+	for (unsigned turn = 0; turn < 3000; turn++) {
+		size_t len = (size_t)rand() % 120;
+		uint8_t *b = malloc(len ? len : 1);
+		char *text;
+
+		cr_assert(b);
+		for (size_t i = 0; i < len; i++)
+			b[i] = (uint8_t)rand();
+		if (len > 40 && turn % 3 == 0)
+			memcpy(b, "MPA ID Rep Frame\x50\x02\0\4", 20);
+		if (len > 40 && turn % 3 == 1)
+			b[0] = 0x45;
+		if (len > 30 && turn % 7 == 0)
+			b[28] = 0x64;
+		text = decode_item(of[turn % 5].wire, of[turn % 5].ppid, b, len, &found);
+		for (const char *s = text; *s; s++)
+			cr_assert(*s == '\n' || (*s >= ' ' && *s < 0x7f));
+		free(text);
+		free(b);
+	}
+}
+
+Test(conform_decode, a_rejection_and_a_stranger_are_found)
+{
+	static const uint8_t reject[20] = "MPA ID Rep Frame\x60\x01\0\0";
+	struct decode_found found;
+	char *text = decode_item(DDPS_CONFORM_TCP, 0, reject, sizeof reject, &found);
+
+	cr_expect(strstr(text, "MPA Reply, Rev 1, CRC, REJECTED"), "%s", text);
+	cr_expect(found.rejects && !found.stranger && found.came);
+	free(text);
+	text = decode_item(DDPS_CONFORM_TCP, 0, (const uint8_t *)"HTTP/1.1 400 Bad Request", 24,
+			   &found);
+	cr_expect(strstr(text, "not an MPA frame"), "%s", text);
+	cr_expect(found.stranger);
+	free(text);
+}
