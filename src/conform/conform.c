@@ -147,6 +147,15 @@ static void run_until_decided(const struct run *r, const struct cf_case *c, stru
 	cf_run_case(&r->cf, c, res);
 }
 
+/* What this host was too late for says nothing of the target's silence. */
+static void note_silence(struct run *r, const struct cf_result *res)
+{
+	if (res->verdict == CF_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SETUP)
+		cf_patience_silent(&r->patience, CF_PART_SETUP);
+	if (res->verdict == CF_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SESSION)
+		cf_patience_silent(&r->patience, CF_PART_SESSION);
+}
+
 static int run_case(struct run *r, const struct cf_case *c)
 {
 	struct cf_result res = { .verdict = CF_SKIP };
@@ -154,10 +163,12 @@ static int run_case(struct run *r, const struct cf_case *c)
 	const char *not_here;
 	int err = 0;
 
-	if (cf_case_fits(c, &r->cf, &not_here))
+	if (cf_case_fits(c, &r->cf, &not_here)) {
 		run_until_decided(r, c, &res);
-	else
+		note_silence(r, &res);
+	} else {
 		snprintf(res.why, sizeof res.why, "%s", not_here);
+	}
 	if (res.unreachable && !r->reached) {
 		/* Nobody has answered yet: the other cases would say the same. */
 		err = conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s: %s", r->cf.uri,

@@ -60,10 +60,9 @@ void cf_heard(struct cf *cf, enum cf_part part, uint64_t since)
 
 void cf_silent(struct cf *cf, enum cf_part part)
 {
-	cf->stop = part == CF_PART_SESSION ? DDPS_CONFORM_STOP_SILENT_SESSION
-					   : DDPS_CONFORM_STOP_SILENT_SETUP;
-	if (cf->run->patience && !cf->res->awaited)
-		cf_patience_silent(cf->run->patience, part);
+	if (!cf->res->awaited)
+		cf->stop = part == CF_PART_SESSION ? DDPS_CONFORM_STOP_SILENT_SESSION
+						   : DDPS_CONFORM_STOP_SILENT_SETUP;
 }
 
 void cf_closed(struct cf *cf)
