@@ -97,7 +97,14 @@ class Advert(NamedTuple):
 
     @classmethod
     def parse(cls, octets: Buffer) -> "Advert":
-        return cls(*struct.unpack("!IQQ", bytes(octets)))
+        """Octets of the peer.  ValueError: they are no advert."""
+        data = bytes(octets)
+        if len(data) != 20:
+            raise ValueError(f"an advert has 20 octets, not {len(data)}")
+        advert = cls(*struct.unpack("!IQQ", data))
+        if advert.to + advert.length > 1 << 64:
+            raise ValueError(f"{advert} runs beyond the last offset")
+        return advert
 
     def at(self, offset: int) -> "Advert":
         """The same, from that octet on."""

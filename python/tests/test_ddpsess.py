@@ -228,6 +228,18 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             memory.extend(b"moved")
 
 
+class Adverts(unittest.TestCase):
+    def test_what_is_no_advert_is_said(self):
+        advert = ddpsess.Advert(7, 4096, 10)
+        self.assertEqual(ddpsess.Advert.parse(bytes(advert)), advert)
+        self.assertEqual(advert.at(3), (7, 4099, 7))
+        with self.assertRaisesRegex(ValueError, "an advert has 20 octets, not 0"):
+            ddpsess.Advert.parse(b"")
+        with self.assertRaisesRegex(ValueError, "beyond the last offset"):
+            ddpsess.Advert.parse(bytes(ddpsess.Advert(1, (1 << 64) - 1, 2)))
+        ddpsess.Advert.parse(bytes(ddpsess.Advert(1, (1 << 64) - 1, 1)))
+
+
 class Library(unittest.TestCase):
     def test_version(self):
         self.assertRegex(ddpsess.version(), r"^\d+\.\d+\.\d+$")
