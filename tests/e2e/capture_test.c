@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A context's capture: each packet of its wires, both ways. */
 #include "support/e2e.h"
+#include "support/loopback.h"
 #include <ddpsess/capture.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,18 +84,11 @@ Test(capture, all_that_a_context_sends_it_receives, .timeout = 60)
 #define HEAD	   60u /* section and interface */
 #define TCP_PACKET 72u /* block, IP, TCP */
 
-static struct sockaddr_in make_captured_address(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
 /* Octets of a stream between two ports, 8 of them in two pieces. */
 static void add_captured_octets(struct ddps_capture *c, uint16_t local, uint16_t peer)
 {
 	static char text[] = "01234567";
-	struct sockaddr_in a = make_captured_address(local), b = make_captured_address(peer);
+	struct sockaddr_in a = get_loopback(local), b = get_loopback(peer);
 	const struct iovec iov[] = { { text, 3 }, { text + 3, 5 } };
 	const struct ddps_packet p = { .transport = DDPS_TRANSPORT_TCP,
 				       .sent = true,
@@ -285,7 +279,7 @@ Test(capture, each_family_of_addresses)
 	struct sockaddr_in6 m = at6("::ffff:127.0.0.1", 1), other = at6("2001:db8::3", 2);
 	char path[] = "/tmp/ddps-capture-XXXXXX", text[] = "01234567";
 	const struct iovec iov = { text, sizeof text - 1 };
-	struct sockaddr_in v4 = make_captured_address(2);
+	struct sockaddr_in v4 = get_loopback(2);
 	struct ddps_capture *c;
 	uint8_t buf[1024];
 	size_t n = HEAD;
@@ -316,7 +310,7 @@ Test(capture, a_packet_of_many_pieces)
 {
 	char path[] = "/tmp/ddps-capture-XXXXXX", text[MANY + 1];
 	static uint8_t buf[1024];
-	struct sockaddr_in a = make_captured_address(1), b = make_captured_address(2);
+	struct sockaddr_in a = get_loopback(1), b = get_loopback(2);
 	struct iovec iov[MANY + 2];
 	struct ddps_capture *c;
 	size_t len;

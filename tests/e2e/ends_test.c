@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What settle and free wait for, and for how long.  tests/stress/ends.c has whole programs. */
+#include "support/clock.h"
 #include "support/e2e.h"
 #include <string.h>
 #include <time.h>
@@ -22,14 +23,6 @@ struct writer {
 };
 
 static uint8_t out[LEN], in[LEN];
-
-static uint64_t read_ends_e2e_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* What has come to the reader, and the last error. */
 static unsigned seen;
@@ -186,9 +179,9 @@ Test(ends, contact_06_what_waits_outlives_a_peer_that_has_settled)
 		struct e2e e;
 
 		open_stalled(&e, &w, ours[i], 8, 60000);
-		begun = read_ends_e2e_ms();
+		begun = read_clock_ms();
 		cr_expect_eq(ddps_ctx_settle(w.ctx, 30000), 0, "%s", e.uri);
-		cr_expect_lt(read_ends_e2e_ms() - begun, 10000, "%s: the reader stays", e.uri);
+		cr_expect_lt(read_clock_ms() - begun, 10000, "%s: the reader stays", e.uri);
 		ddps_ctx_free(w.ctx);
 		post_late(&e, 8);
 		e2e_close(&e);
@@ -296,10 +289,10 @@ Test(ends, contact_01_free_does_not_wait_for_ever)
 		open_both(&e, &w, ours[i], false, COUNT, 60000);
 		post_all(&w);
 		cr_assert_eq(ddps_disconnect(w.ep), 0);
-		begun = read_ends_e2e_ms();
+		begun = read_clock_ms();
 		ddps_ctx_free(w.ctx); /* nobody reads */
-		cr_expect_geq(read_ends_e2e_ms() - begun, 4900, "%s", e.uri);
-		cr_expect_lt(read_ends_e2e_ms() - begun, 20000, "%s", e.uri);
+		cr_expect_geq(read_clock_ms() - begun, 4900, "%s", e.uri);
+		cr_expect_lt(read_clock_ms() - begun, 20000, "%s", e.uri);
 		e2e_close(&e);
 	}
 }

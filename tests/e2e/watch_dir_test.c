@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a watch puts its socket: names that are taken, directories that are not as they should be. */
+#include "support/descriptor.h"
 #include "support/e2e.h"
 #include "support/leave.h"
 #include <errno.h>
@@ -122,14 +123,6 @@ Test(watch_dir, names_that_are_taken)
 	ddps_ctx_free(ctx);
 }
 
-static int lowest_free(void)
-{
-	int fd = dup(0);
-
-	close(fd);
-	return fd;
-}
-
 static void limit_watch_dir_e2e_fds(rlim_t n)
 {
 	struct rlimit lim;
@@ -144,7 +137,7 @@ Test(watch_dir, no_descriptor_is_free)
 {
 	struct ddps_ctx *ctx = new_watch_dir_e2e_ctx();
 	struct ddps_watch *w;
-	const int free_fd = lowest_free();
+	const int free_fd = find_next_fd();
 	struct rlimit was;
 	char second[96];
 

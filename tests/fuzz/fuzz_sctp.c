@@ -5,6 +5,7 @@
  * is checked as a peer would, what goes up as the layer above may expect it (common/llp.h).
  */
 #include "sctp_ulp.h"
+#include "support/loopback.h"
 #include <netinet/in.h>
 
 #define STEPS_MAX 300
@@ -25,19 +26,12 @@ static void take_fuzz_log(void *user, enum ddps_log_level level, const char *fac
 		ddps_log_stderr(NULL, level, facility, text);
 }
 
-static struct sockaddr_in make_peer_sockaddr(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
 static void world_init(struct world *w, unsigned flags)
 {
 	const struct ddps_llp_listen_param lp = { .backlog = 4,
 						  .max_half_open = 1 + (flags & 3),
 						  .setup_ms = flags & 4 ? 500 : 0 };
-	struct sockaddr_in sa = make_peer_sockaddr(PORT);
+	struct sockaddr_in sa = get_loopback(PORT);
 
 	*w = (struct world){ .now = EPOCH };
 	fuzz_random_reset();
@@ -131,7 +125,7 @@ static void add_raw_peer(struct world *w, struct ddps_sd_assoc *raw)
 static void connect_ulp(struct world *w, unsigned arg)
 {
 	struct ddps_setup s = { .enhanced = arg & 1, .pd = word, .pd_len = arg & 1 ? 4 : arg & 2 };
-	struct sockaddr_in sa = make_peer_sockaddr(arg & 4 ? RAW_PORT : RAW_PORT + 1);
+	struct sockaddr_in sa = get_loopback(arg & 4 ? RAW_PORT : RAW_PORT + 1);
 	struct ulp *u = ulp_new(w);
 
 	if (!u)

@@ -2,6 +2,7 @@
 /* Numbers that follow of a seed, and what happens by them. */
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
+#include "support/order.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +31,6 @@ bool sim_chance(uint64_t *state, double p)
 
 /* ---- events ---- */
 
-static int compare_sim_random_by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 bool sim_happens(enum sim_event kind, uint32_t owner, uint32_t n, double p)
 {
 	struct sim_events *e = &sim_events;
@@ -46,8 +40,7 @@ bool sim_happens(enum sim_event kind, uint32_t owner, uint32_t n, double p)
 	state ^= name * 0x2545f4914f6cdd1du;
 	if (!sim_chance(&state, p))
 		return false;
-	if (e->limited &&
-	    !bsearch(&name, e->only, e->nonly, sizeof name, compare_sim_random_by_value))
+	if (e->limited && !bsearch(&name, e->only, e->nonly, sizeof name, compare_u64))
 		return false;
 	if (e->nlog < e->max_log)
 		e->log[e->nlog++] = name;
@@ -95,6 +88,6 @@ int sim_names_parse(const char *text, uint64_t *names, size_t max)
 	for (; text && *text; text = strchr(text, ','), text += text != NULL)
 		if (n == max || !one_name(text, &names[n++]))
 			return -1;
-	qsort(names, n, sizeof *names, compare_sim_random_by_value);
+	qsort(names, n, sizeof *names, compare_u64);
 	return (int)n;
 }

@@ -5,6 +5,7 @@
  */
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
+#include "support/order.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,18 +77,11 @@ static unsigned attempt(struct shrink *s, size_t keep, bool all, bool aloud)
 	return status ? 0x10000u + (unsigned)status : result->failed;
 }
 
-static int compare_sim_shrink_by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static size_t sorted(uint64_t *names, size_t n)
 {
 	size_t k = 0;
 
-	qsort(names, n, sizeof *names, compare_sim_shrink_by_value);
+	qsort(names, n, sizeof *names, compare_u64);
 	for (size_t i = 0; i < n; i++)
 		if (!k || names[k - 1] != names[i])
 			names[k++] = names[i];

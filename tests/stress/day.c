@@ -6,6 +6,7 @@
  *
  * usage: day SECONDS [SESSIONS [SEED]]		lines of figures for plot.py
  */
+#include "support/clock.h"
 #include <ddpsess/ddpsess.h>
 #include <ddpsess/wr.h>
 #include <dirent.h>
@@ -66,14 +67,6 @@ static uint64_t rng, made, refused, aborted, wrong, strangers;
 static double ping[PINGS];
 static unsigned npings;
 static struct second seconds[SECONDS];
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static unsigned draw_day_number(unsigned n)
 {
@@ -158,7 +151,7 @@ static void send_ping(unsigned who, struct session *s)
 	/* it may have ended, and not be known yet */
 	if (!ddps_post_send(s->ep[who], &wr) && !who) {
 		s->pinged = true;
-		s->sent = now_ns();
+		s->sent = read_clock_ns();
 	}
 }
 
@@ -303,7 +296,7 @@ static void take_day_completions(unsigned who)
 			}
 			s->pinged = false;
 			if (npings < PINGS)
-				ping[npings++] = (double)(now_ns() - s->sent) / 1e3;
+				ping[npings++] = (double)(read_clock_ns() - s->sent) / 1e3;
 		}
 	}
 }
@@ -416,12 +409,12 @@ static void begin_all(void)
 
 static bool end_all(void)
 {
-	uint64_t until = now_ns() + 60000000000u;
+	uint64_t until = read_clock_ns() + 60000000000u;
 
 	for (unsigned i = 0; i < nsessions; i++)
 		if (sessions[i].ep[0] && !sessions[i].ending)
 			ddps_abort(sessions[i].ep[0]);
-	while (alive && now_ns() < until)
+	while (alive && read_clock_ns() < until)
 		turn_day();
 	printf("%s day: %u sessions have not ended\n", alive ? "not ok" : "ok", alive);
 	ddps_ctx_free(side[0].ctx);
@@ -447,10 +440,10 @@ int main(int argc, char **argv)
 	fds = count_day_fds();
 	begin_all();
 	printf("second\talive\tmade\tKiB\tfds\tp50\tp99\n");
-	for (start = now_ns(), next = start + 1000000000; t < n; turn_day()) {
-		for (; steps < (now_ns() - start) / 1000000 * nsessions / 4000; steps++)
+	for (start = read_clock_ns(), next = start + 1000000000; t < n; turn_day()) {
+		for (; steps < (read_clock_ns() - start) / 1000000 * nsessions / 4000; steps++)
 			take_day_step();
-		if (now_ns() < next)
+		if (read_clock_ns() < next)
 			continue;
 		write_down(t++);
 		next += 1000000000;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB by a port of a fabric: adapters of this test, the target a node of ours there. */
 #include "ib_verbs_fixture.h"
+#include "support/clock.h"
 #include <ddpsess/conform_ipoib.h>
 #include <time.h>
 
@@ -11,14 +12,6 @@ static struct ddps_ib_verbs *port; /* the suite's */
 static unsigned n_open, n_runs;
 static bool mute;  /* the target answers no echo */
 static bool blind; /* no port can be opened */
-
-static uint64_t clock_of_suite(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- the target answers echoes ---- */
 
@@ -63,7 +56,7 @@ static struct ddps_ipoib_port *open_own_port(void *user, const struct ddps_ipoib
 	c.up = up;
 	c.see = NULL;
 	c.seed = ++n_open;
-	fake_now = clock_of_suite();
+	fake_now = read_clock_ns();
 	if (blind) {
 		snprintf(text, len, "the cable is out; try: put it in");
 		return NULL;
@@ -88,7 +81,7 @@ static void close_own_port(void *user)
 /* The whole fabric's turns: everybody is in this thread. */
 static void run_own_fabric(void *user, uint64_t until)
 {
-	uint64_t now = clock_of_suite();
+	uint64_t now = read_clock_ns();
 
 	(void)user;
 	for (unsigned i = 0; i < 20; i++) {
@@ -127,7 +120,7 @@ static void init_target(void)
 	init();
 	n_open = 0;
 	mute = blind = false;
-	fake_now = clock_of_suite();
+	fake_now = read_clock_ns();
 	cr_assert_eq(try_open_ib_verbs(TARGET), 0, "%s", why);
 	info = ddps_ib_verbs_info(peer[TARGET].v);
 	ddps_ipoib_if_config_init(&f);

@@ -12,6 +12,7 @@
 #include <ddpsess/ipoib_if.h>
 #include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
+#include "support/clock.h"
 #include "support/ip4.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
@@ -27,14 +28,6 @@ struct peer {
 
 static struct peer peer[2];
 static uint8_t net[4]; /* of this process */
-
-static uint64_t read_ib_udp_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void deliver_to_ib_udp(void *user, const void *packet, size_t len)
 {
@@ -80,8 +73,8 @@ static void make_ib_udp(unsigned i)
 	f.seed = i;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
 	ddps_ib_udp_user(peer[i].u, peer[i].f);
-	(void)ddps_ib_udp_run(peer[i].u, read_ib_udp_clock());
-	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, read_ib_udp_clock()), 0);
+	(void)ddps_ib_udp_run(peer[i].u, read_clock_ns());
+	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, read_clock_ns()), 0);
 }
 
 /* Addresses that no other test has: by the process, and where they are taken, the next. */
@@ -123,7 +116,7 @@ static void turn_ib_udp(void)
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ib_udp_fds(peer[i].u, fds + i * DDPS_IB_UDP_FDS);
 	(void)poll(fds, 2 * DDPS_IB_UDP_FDS, 20);
-	now = read_ib_udp_clock();
+	now = read_clock_ns();
 	for (unsigned i = 0; i < 2; i++) {
 		(void)ddps_ib_udp_run(peer[i].u, now);
 		if (ddps_ipoib_if_deadline(peer[i].f) <= now)
@@ -133,9 +126,9 @@ static void turn_ib_udp(void)
 
 #define UNTIL(condition)                                                                           \
 	do {                                                                                       \
-		uint64_t end = read_ib_udp_clock() + 20000 * MS;                                   \
+		uint64_t end = read_clock_ns() + 20000 * MS;                                       \
 		while (!(condition)) {                                                             \
-			cr_assert_lt(read_ib_udp_clock(), end, #condition);                        \
+			cr_assert_lt(read_clock_ns(), end, #condition);                            \
 			turn_ib_udp();                                                             \
 		}                                                                                  \
 	} while (0)
@@ -159,7 +152,7 @@ static void send_ib_udp_ip(unsigned from, unsigned to, size_t len)
 	for (size_t i = 20; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + i / 251);
 	ip4_between(p, len, 0, from, to);
-	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, read_ib_udp_clock()), 0);
+	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, read_clock_ns()), 0);
 }
 
 static bool is_ib_udp_up(unsigned i)
@@ -204,7 +197,7 @@ static int another_program(uint16_t mlid)
 /* From the join on nobody else gets it, and whoever has it before keeps the node from joining. */
 Test(ib_udp, contact_32_the_port_of_a_group, .init = init, .fini = fini)
 {
-	const uint64_t now = read_ib_udp_clock();
+	const uint64_t now = read_clock_ns();
 	int fd;
 
 	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
@@ -278,13 +271,13 @@ Test(ib_udp, what_was_sent_leaves_before_the_end, .init = init, .fini = fini)
 	send_ib_udp_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
 	cr_assert_eq(note_ib_udp_ended(0), 0);
-	ddps_ipoib_if_stop(peer[1].f, read_ib_udp_clock()); /* a DREQ */
+	ddps_ipoib_if_stop(peer[1].f, read_clock_ns()); /* a DREQ */
 	ddps_ipoib_if_free(peer[1].f);
 	ddps_ib_udp_free(peer[1].u);
 	peer[1] = (struct peer){ 0 };
-	for (uint64_t end = read_ib_udp_clock() + 20000 * MS; !note_ib_udp_ended(0);) {
-		cr_assert_lt(read_ib_udp_clock(), end);
-		(void)ddps_ib_udp_run(peer[0].u, read_ib_udp_clock());
+	for (uint64_t end = read_clock_ns() + 20000 * MS; !note_ib_udp_ended(0);) {
+		cr_assert_lt(read_clock_ns(), end);
+		(void)ddps_ib_udp_run(peer[0].u, read_clock_ns());
 	}
 }
 
@@ -505,7 +498,7 @@ Test(ib_udp, packets_wait_for_room, .init = init, .fini = fini)
 	ddps_ib_udp_fds(peer[0].u, fds);
 	cr_expect_eq(fds[0].events, POLLIN | POLLOUT);
 	cr_expect_eq(fds[1].events, POLLIN);
-	(void)ddps_ib_udp_run(peer[0].u, read_ib_udp_clock());
+	(void)ddps_ib_udp_run(peer[0].u, read_clock_ns());
 	cr_expect_eq(peer[1].n_rx, 1);
 	sys_fail(NULL, 0, 0, 0);
 	UNTIL(peer[1].n_rx == 2);

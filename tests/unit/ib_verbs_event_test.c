@@ -15,12 +15,6 @@ static void goes_down(unsigned i)
 	cr_assert_not(ddps_ib_verbs_info(peer[i].v)->active);
 }
 
-static void expect_port_reason(unsigned i, const char *what)
-{
-	cr_expect(strstr(ddps_ib_verbs_why(peer[i].v), what), "'%s' says nothing of '%s'",
-		  ddps_ib_verbs_why(peer[i].v), what);
-}
-
 /* ---- the port ---- */
 
 Test(ib_verbs_event, what_is_down_goes_down_once, .init = init, .fini = fini)
@@ -74,18 +68,18 @@ Test(ib_verbs_event, a_port_that_comes_up_as_another_stays_down, .init = init, .
 	fake[0].port.state = IBV_PORT_ACTIVE;
 	fake[0].gid.raw[8] ^= 1;
 	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
-	expect_port_reason(0, "another GID");
+	expect_reason(0, "another GID");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	fake[0].gid.raw[8] ^= 1;
 	fake[0].pkey[0] = 0x8001;
 	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
-	expect_port_reason(0, "P_Key 0xffff is not in the table");
+	expect_reason(0, "P_Key 0xffff is not in the table");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	fake[0].pkey[2] = 0xffff; /* another place: the queue pair is to be set up anew */
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = EIO;
 	bring_port_event(0, IBV_EVENT_PORT_ACTIVE);
-	expect_port_reason(0, "cannot be reset");
+	expect_reason(0, "cannot be reset");
 	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
 	cr_expect_eq(peer[0].n_link, 1);
 	fake[0].fail = NULL;
@@ -100,7 +94,7 @@ Test(ib_verbs_event, a_gid_that_cannot_be_read_is_another, .init = init, .fini =
 	fake[0].fail = "query_gid";
 	bring_port_event(0, IBV_EVENT_GID_CHANGE);
 	fake[0].fail = NULL;
-	expect_port_reason(0, "another GID");
+	expect_reason(0, "another GID");
 	cr_expect_eq(peer[0].n_link, 1);
 	cr_expect_not(peer[0].link);
 	cr_expect_arr_eq(ddps_ib_verbs_info(peer[0].v)->gid, was, 16);
@@ -222,10 +216,10 @@ Test(ib_verbs_event, a_queue_that_is_lost_is_the_end, .init = init, .fini = fini
 {
 	two_up();
 	bring_port_event(0, IBV_EVENT_CQ_ERR);
-	expect_port_reason(0, "lost a queue");
+	expect_reason(0, "lost a queue");
 	cr_expect_not(peer[0].link);
 	bring_port_event(1, IBV_EVENT_SRQ_ERR);
-	expect_port_reason(1, "lost a queue");
+	expect_reason(1, "lost a queue");
 	cr_expect_not(peer[1].link);
 	cr_expect_eq(peer[1].n_link, 1);
 }
@@ -285,7 +279,7 @@ Test(ib_verbs_event, a_datagram_queue_that_cannot_be_reset_says_so, .init = init
 	fake_event(0, IBV_EVENT_QP_FATAL, &q->qp);
 	turn_ib_verbs();
 	fake[0].fail = NULL;
-	expect_port_reason(0, "cannot be reset");
+	expect_reason(0, "cannot be reset");
 	fake_event(0, IBV_EVENT_QP_FATAL, &q->qp);
 	turn_ib_verbs();
 	cr_expect_eq(count_ib_verbs(0, "ud_rebuilt"), 2);

@@ -294,4 +294,16 @@ static void connect_two_interfaces(void)
 	UNTIL(peer[1].n_rx == 1 && count_ib_verbs_conns(0) == 1 && count_ib_verbs_conns(1) == 1);
 }
 
+static inline void init_roce(void)
+{
+	init();
+	fake_make_roce();
+}
+
+static inline void expect_reason(unsigned i, const char *what)
+{
+	cr_expect(strstr(ddps_ib_verbs_why(peer[i].v), what), "'%s' says nothing of '%s'",
+		  ddps_ib_verbs_why(peer[i].v), what);
+}
+
 #endif

@@ -7,12 +7,6 @@ static struct ddps_ipoib_port *port_of(unsigned i)
 	return ddps_ib_verbs_port(peer[i].v);
 }
 
-static void expect_rare_reason(unsigned i, const char *what)
-{
-	cr_expect(strstr(ddps_ib_verbs_why(peer[i].v), what), "'%s' says nothing of '%s'",
-		  ddps_ib_verbs_why(peer[i].v), what);
-}
-
 /* ---- connections, made by hand ---- */
 
 static struct ddps_ipoib_qp_to get_ib_verbs_rare_way(unsigned from, unsigned to, uint32_t qpn)
@@ -67,7 +61,7 @@ Test(ib_verbs_rare, queue_pairs_that_cannot_be_had, .init = init, .fini = fini)
 		fake[0].fail_errno = row[i].err;
 		cr_expect_eq(port->ops->qp_create(port, row[i].transport, 65524, &qpn),
 			     row[i].expected, "row %u", i);
-		expect_rare_reason(0, strerror(row[i].err));
+		expect_reason(0, strerror(row[i].err));
 	}
 	fake[0].fail = NULL;
 	cr_expect_eq(qpn, 42);
@@ -89,7 +83,7 @@ Test(ib_verbs_rare, queue_pairs_get_ready_once, .init = init, .fini = fini)
 	fake[0].fail = "modify_qp";
 	fake[0].fail_errno = ETIMEDOUT;
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_SYSTEM);
-	expect_rare_reason(0, strerror(ETIMEDOUT));
+	expect_reason(0, strerror(ETIMEDOUT));
 	fake[0].fail_after = 1; /* to RTR, but not to RTS */
 	cr_expect_eq(port_of(0)->ops->qp_ready(port_of(0), other, &to), DDPS_E_SYSTEM);
 	fake[0].fail = NULL;
@@ -377,7 +371,7 @@ Test(ib_verbs_rare, a_q_key_that_is_not_taken, .init = init, .fini = fini)
 	fake[0].fail_errno = EINVAL;
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_SYSTEM);
-	expect_rare_reason(0, "Q_Key 0x00000b1b: Invalid argument");
+	expect_reason(0, "Q_Key 0x00000b1b: Invalid argument");
 	cr_expect_null(strstr(ddps_ib_verbs_why(peer[0].v), "try"), "privileges are no help");
 	fake[0].fail = NULL;
 	UNTIL(is_ib_verbs_up(0));
@@ -458,7 +452,7 @@ Test(ib_verbs_rare, a_group_of_too_large_packets, .init = init, .fini = fini)
 	make_ib_verbs(0);
 	UNTIL(peer[0].join_err);
 	cr_expect_eq(peer[0].join_err, DDPS_E_LIMIT);
-	expect_rare_reason(0, "2048 octets, above the port's");
+	expect_reason(0, "2048 octets, above the port's");
 	cr_expect_eq(fake[0].n_group, 0);
 	cr_expect_not(is_ib_verbs_up(0));
 }
@@ -523,7 +517,7 @@ Test(ib_verbs_rare, nobody_is_asked_without_a_manager, .init = init, .fini = fin
 	fake_event(0, IBV_EVENT_SM_CHANGE, NULL);
 	turn_ib_verbs();
 	run_ib_verbs(SEC);
-	expect_rare_reason(0, "knows no subnet manager; try: start opensm");
+	expect_reason(0, "knows no subnet manager; try: start opensm");
 	cr_expect_gt(count_ib_verbs(0, "mad_tx_failed"), 0);
 }
 
@@ -561,13 +555,7 @@ static int netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool j
 	return 0;
 }
 
-static void init_ib_verbs_rare_roce(void)
-{
-	init();
-	fake_make_roce();
-}
-
-Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_ib_verbs_rare_roce, .fini = fini)
+Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_roce, .fini = fini)
 {
 	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	struct ddps_verbs_lib lib = fake_lib;
@@ -583,8 +571,7 @@ Test(ib_verbs_rare, the_socket_of_groups_is_closed, .init = init_ib_verbs_rare_r
 	cr_expect_eq(errno, EBADF);
 }
 
-Test(ib_verbs_rare, roce_answers_immediately_and_in_bounds, .init = init_ib_verbs_rare_roce,
-     .fini = fini)
+Test(ib_verbs_rare, roce_answers_immediately_and_in_bounds, .init = init_roce, .fini = fini)
 {
 	static const uint8_t global[16] = { 0x20, 1, [15] = 0x77 };
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };

@@ -347,13 +347,7 @@ Test(ib_verbs_refuse, receives_are_as_many_as_the_adapter_takes, .init = init, .
 
 /* ---- RoCE ---- */
 
-static void init_ib_verbs_refuse_roce(void)
-{
-	init();
-	fake_make_roce();
-}
-
-Test(ib_verbs_refuse, gids_that_are_not_link_local, .init = init_ib_verbs_refuse_roce, .fini = fini)
+Test(ib_verbs_refuse, gids_that_are_not_link_local, .init = init_roce, .fini = fini)
 {
 	const struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 

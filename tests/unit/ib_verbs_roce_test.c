@@ -2,13 +2,7 @@
 /* The port of a RoCE adapter: no LIDs, no subnet administration, GIDs only. */
 #include "ib_verbs_fixture.h"
 
-static void init_ib_verbs_roce_roce(void)
-{
-	init();
-	fake_make_roce();
-}
-
-Test(ib_verbs_roce, a_gid_of_version_2_is_taken, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, a_gid_of_version_2_is_taken, .init = init_roce, .fini = fini)
 {
 	const struct ddps_ib_verbs_info *info;
 
@@ -21,7 +15,7 @@ Test(ib_verbs_roce, a_gid_of_version_2_is_taken, .init = init_ib_verbs_roce_roce
 	cr_expect_eq(peer[0].v->sa_agent, -1, "there is nobody to ask");
 }
 
-Test(ib_verbs_roce, interfaces_talk, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, interfaces_talk, .init = init_roce, .fini = fini)
 {
 	struct fake_qp *q;
 
@@ -43,8 +37,8 @@ Test(ib_verbs_roce, interfaces_talk, .init = init_ib_verbs_roce_roce, .fini = fi
 }
 
 /* Queue pairs of two nodes have one number here: only the own GID says that a datagram is the own. */
-Test(ib_verbs_roce, a_queue_pair_of_the_same_number_is_somebody_else,
-     .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, a_queue_pair_of_the_same_number_is_somebody_else, .init = init_roce,
+     .fini = fini)
 {
 	two_up();
 	cr_assert_eq(ddps_ib_verbs_info(peer[0].v)->qpn, ddps_ib_verbs_info(peer[1].v)->qpn);
@@ -54,8 +48,7 @@ Test(ib_verbs_roce, a_queue_pair_of_the_same_number_is_somebody_else,
 	cr_expect_gt(count_ib_verbs(0, "ud_rx"), 0, "and what the other one sends is taken");
 }
 
-Test(ib_verbs_roce, the_link_is_what_the_configuration_says, .init = init_ib_verbs_roce_roce,
-     .fini = fini)
+Test(ib_verbs_roce, the_link_is_what_the_configuration_says, .init = init_roce, .fini = fini)
 {
 	two_up();
 	cr_expect_eq(fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn)->attr.qkey, 0x0b1b);
@@ -77,7 +70,7 @@ static void expect_ib_verbs_roce_refused(const struct ddps_ib_verbs_config *c, i
 	cr_expect(strstr(why, what) && strstr(why, advice), "%s", why);
 }
 
-Test(ib_verbs_roce, each_refusal_says_what_to_try, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, each_refusal_says_what_to_try, .init = init_roce, .fini = fini)
 {
 	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 	struct ddps_verbs_lib old = fake_lib;
@@ -116,7 +109,7 @@ Test(ib_verbs_roce, each_refusal_says_what_to_try, .init = init_ib_verbs_roce_ro
 	cr_expect(strstr(why, "rdma-core 34"), "%s", why);
 }
 
-Test(ib_verbs_roce, a_global_address_if_asked_for, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, a_global_address_if_asked_for, .init = init_roce, .fini = fini)
 {
 	struct ddps_ib_verbs_config c = make_ib_verbs_config(0);
 
@@ -139,8 +132,7 @@ Test(ib_verbs_roce, of_infiniband_the_subnet_says_the_link, .init = init, .fini 
 	cr_expect_eq(ddps_ib_verbs_new(&peer[0].v, &c, why, sizeof why), DDPS_E_INVAL);
 }
 
-Test(ib_verbs_roce, a_network_device_that_joins_no_group, .init = init_ib_verbs_roce_roce,
-     .fini = fini)
+Test(ib_verbs_roce, a_network_device_that_joins_no_group, .init = init_roce, .fini = fini)
 {
 	make_ib_verbs(0);
 	fake[0].fail = "netdev_group";
@@ -153,8 +145,8 @@ Test(ib_verbs_roce, a_network_device_that_joins_no_group, .init = init_ib_verbs_
 	UNTIL(is_ib_verbs_up(0)); /* asked for again */
 }
 
-Test(ib_verbs_roce, an_adapter_that_does_not_attach_leaves_no_group,
-     .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, an_adapter_that_does_not_attach_leaves_no_group, .init = init_roce,
+     .fini = fini)
 {
 	make_ib_verbs(0);
 	fake[0].fail = "attach_mcast";
@@ -165,7 +157,7 @@ Test(ib_verbs_roce, an_adapter_that_does_not_attach_leaves_no_group,
 }
 
 /* A MAD without a GRH cannot be answered; nor is it. */
-Test(ib_verbs_roce, who_has_no_gid_gets_no_answer, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, who_has_no_gid_gets_no_answer, .init = init_roce, .fini = fini)
 {
 	const uint8_t mad[DDPS_CM_MAD_LEN] = { 1 };
 	struct vp_way w = { .dlid = 5 };
@@ -176,7 +168,7 @@ Test(ib_verbs_roce, who_has_no_gid_gets_no_answer, .init = init_ib_verbs_roce_ro
 	cr_expect_eq(peer[0].v->port.ops->mad_send(&peer[0].v->port, to, mad), DDPS_E_ADDRESS);
 }
 
-Test(ib_verbs_roce, a_gid_that_goes_is_the_end, .init = init_ib_verbs_roce_roce, .fini = fini)
+Test(ib_verbs_roce, a_gid_that_goes_is_the_end, .init = init_roce, .fini = fini)
 {
 	connect_two_interfaces();
 	fake_event(0, IBV_EVENT_GID_CHANGE, NULL);

@@ -165,19 +165,6 @@ static size_t make_ipoib_if_rare_arp_frame(uint8_t *frame, uint16_t op)
 	return DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN;
 }
 
-static void put_ipoib_if_rare_nd_cksum(uint8_t *p, size_t len)
-{
-	uint32_t sum = 58 + (uint32_t)(len - 40);
-	uint16_t c;
-
-	p[42] = p[43] = 0;
-	for (size_t i = 8; i < 40; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	c = net_cksum(p + 40, len - 40, sum);
-	p[42] = (uint8_t)(c >> 8);
-	p[43] = (uint8_t)c;
-}
-
 /* Of @type, by node 2, about @target; its address option says @a. */
 static size_t nd_frame(uint8_t *frame, uint8_t type, const uint8_t target[16],
 		       const struct ddps_ipoib_lladdr *a)
@@ -190,7 +177,7 @@ static size_t nd_frame(uint8_t *frame, uint8_t type, const uint8_t target[16],
 	p[40] = type;
 	memcpy(p + 48, target, 16);
 	ddps_ipoib_nd_encode(p + 64, type == 135 ? DDPS_IPOIB_ND_SOURCE : DDPS_IPOIB_ND_TARGET, a);
-	put_ipoib_if_rare_nd_cksum(p, 88);
+	put_nd_cksum(p, 88);
 	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV6);
 	return DDPS_IPOIB_ENCAP_LEN + 88;
 }
@@ -320,7 +307,7 @@ static void advertise(uint8_t flags, const struct ddps_ipoib_lladdr *a)
 	nd_frame(frame, 136, net.node[1].cfg.ip6[0], a ? a : &net.node[2].cfg.me.addr);
 	p[5] = (uint8_t)(len - 40);
 	p[44] = flags;
-	put_ipoib_if_rare_nd_cksum(p, len);
+	put_nd_cksum(p, len);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
 }
 
@@ -385,20 +372,20 @@ RareTest(contact_33_solicitations_and_advertisements_to_groups,
 	nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
 	memcpy(p + 24, group, 16);
 	p[44] = S | O;
-	put_ipoib_if_rare_nd_cksum(p, 88);
+	put_nd_cksum(p, 88);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
 	knows(&net.node[1].cfg.me.addr, "reachable");
 	nd_frame(frame, 135, own, &net.node[2].cfg.me.addr);
 	memset(p + 8, 0, 16);
 	p[5] = 24;
-	put_ipoib_if_rare_nd_cksum(p, 64);
+	put_nd_cksum(p, 64);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64); /* to the address itself */
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers);
 	memcpy(p + 24, (const uint8_t[]){ 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff }, 13);
 	memcpy(p + 37, own + 13, 3);
-	put_ipoib_if_rare_nd_cksum(p, 64);
+	put_nd_cksum(p, 64);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
@@ -417,7 +404,7 @@ RareTest(contact_33_wrong_advertisements, "4861-7.1.2-1 4861-7.1.2-2 4861-7.1.2-
 		nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
 		p[44] = O;
 		p[wrong[i].at] = wrong[i].value;
-		put_ipoib_if_rare_nd_cksum(p, 88);
+		put_nd_cksum(p, 88);
 		feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 		cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, ++bad, "%zu", i);
 	}
@@ -425,7 +412,7 @@ RareTest(contact_33_wrong_advertisements, "4861-7.1.2-1 4861-7.1.2-2 4861-7.1.2-
 	p[42] ^= 1;
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
 	p[5] = 23;
-	put_ipoib_if_rare_nd_cksum(p, 63);
+	put_nd_cksum(p, 63);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 63);
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
 	knows(&net.node[1].cfg.me.addr, "reachable");
@@ -445,7 +432,7 @@ RareTest(contact_33_whom_nobody_knows_yet, "4861-7.2.5-1 4861-7.2.5-2 4861-7.2.5
 	nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr);
 	p[5] = 24;
 	p[44] = S | O;
-	put_ipoib_if_rare_nd_cksum(p, 64);
+	put_nd_cksum(p, 64);
 	feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
 	cr_assert(net_nbr(&net, 0, 2, true, &info));
 	cr_expect_str_eq(info.state, "resolving", "nowhere to go yet");
@@ -488,7 +475,7 @@ RareTest(solicitations_that_are_cut, "4755-8-1 4861-7.1.1-2")
 	for (size_t len = 41; len < 64; len++) {
 		p[5] = (uint8_t)(len - 40);
 		if (len > 43)
-			put_ipoib_if_rare_nd_cksum(p, len);
+			put_nd_cksum(p, len);
 		feed_ipoib_if_rare_rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
 	}
 	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 23);

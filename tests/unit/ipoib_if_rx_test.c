@@ -124,19 +124,6 @@ static size_t make_ipoib_if_rx_arp_frame(uint8_t *frame, uint16_t op)
 	return put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_ARP, DDPS_IPOIB_ARP_LEN);
 }
 
-static void put_ipoib_if_rx_nd_cksum(uint8_t *p, size_t len)
-{
-	uint32_t sum = 58 + (uint32_t)(len - 40);
-	uint16_t c;
-
-	p[42] = p[43] = 0;
-	for (size_t i = 8; i < 40; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	c = net_cksum(p + 40, len - 40, sum);
-	p[42] = (uint8_t)(c >> 8);
-	p[43] = (uint8_t)c;
-}
-
 /* A neighbour solicitation by node 2 for node 0. */
 static size_t ns_frame(uint8_t *frame)
 {
@@ -148,7 +135,7 @@ static size_t ns_frame(uint8_t *frame)
 	p[40] = 135;
 	memcpy(p + 48, net.node[0].cfg.ip6[0], 16);
 	ddps_ipoib_nd_encode(p + 64, DDPS_IPOIB_ND_SOURCE, &net.node[2].cfg.me.addr);
-	put_ipoib_if_rx_nd_cksum(p, 88);
+	put_nd_cksum(p, 88);
 	return put_ipoib_if_rx_encap(frame, DDPS_IPOIB_TYPE_IPV6, 88);
 }
 
@@ -283,7 +270,7 @@ RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		len = ns_frame(frame);
 		p[wrong[i].at] = wrong[i].value;
-		put_ipoib_if_rx_nd_cksum(p, 88);
+		put_nd_cksum(p, 88);
 		expect_refused(frame, len, "NS field", i);
 	}
 	len = ns_frame(frame);
@@ -291,7 +278,7 @@ RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4
 	expect_refused(frame, len, "NS checksum", 0);
 	len = ns_frame(frame); /* duplicate detection with an address option */
 	memset(p + 8, 0, 16);
-	put_ipoib_if_rx_nd_cksum(p, 88);
+	put_nd_cksum(p, 88);
 	expect_refused(frame, len, "NS unspecified", 0);
 }
 

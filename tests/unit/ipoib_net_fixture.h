@@ -55,4 +55,18 @@ bool net_nbr(const struct net *t, unsigned i, unsigned to, bool ip6,
 	     struct ddps_ipoib_if_nbr_info *info);
 uint16_t net_cksum(const uint8_t *p, size_t len, uint32_t sum);
 
+/* The checksum of ICMPv6 in the packet at @p. */
+static inline void put_nd_cksum(uint8_t *p, size_t len)
+{
+	uint32_t sum = 58 + (uint32_t)(len - 40);
+	uint16_t c;
+
+	p[42] = p[43] = 0;
+	for (size_t i = 8; i < 40; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	c = net_cksum(p + 40, len - 40, sum);
+	p[42] = (uint8_t)(c >> 8);
+	p[43] = (uint8_t)c;
+}
+
 #endif

@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connecting by TCP: from which address and port, and without memory. */
+#include "support/descriptor.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 #include <fcntl.h>
 
 TestSuite(mpa_connect, .timeout = 60);
-
-static int get_mpa_connect_option(int fd, int level, int name)
-{
-	socklen_t len = sizeof(int);
-	int value = -1;
-
-	cr_assert_eq(getsockopt(fd, level, name, &value, &len), 0);
-	return value;
-}
-
-static int find_next_mpa_connect_fd(void)
-{
-	int fd = dup(1);
-
-	close(fd);
-	return fd;
-}
 
 static int connect_by(struct mpa_world *w, const struct ddps_uri *uri, const void *sa,
 		      socklen_t len)
@@ -66,8 +50,8 @@ Test(mpa_connect, from_a_port_or_from_any)
 		cr_assert_eq(getsockname(fd_of(&w), (struct sockaddr *)&own, &len), 0);
 		if (given)
 			cr_expect_eq(own.sin_port, from.sin_port);
-		cr_expect_eq(get_mpa_connect_option(fd_of(&w), SOL_SOCKET, SO_REUSEADDR), given);
-		cr_expect_eq(get_mpa_connect_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT),
+		cr_expect_eq(get_socket_option(fd_of(&w), SOL_SOCKET, SO_REUSEADDR), given);
+		cr_expect_eq(get_socket_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT),
 			     !given);
 		mpa_world_fini(&w);
 	}
@@ -92,7 +76,7 @@ Test(mpa_connect, from_an_ipv6_address)
 	cr_expect(((struct ddps_mpa_conn *)w.a.llp)->open);
 	w.a.llp->ops->info(w.a.llp, &info);
 	cr_expect(!strncmp(info.local, "[::1]:", 6), "%s", info.local);
-	cr_expect_eq(get_mpa_connect_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
+	cr_expect_eq(get_socket_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
 	mpa_world_fini(&w);
 	close(listener);
 }
@@ -109,13 +93,13 @@ Test(mpa_connect, without_memory_nothing_is_begun)
 	mpa_world_init(&w);
 	for (unsigned n = 1; n <= 2; n++) {
 		long live = mem_live();
-		int other = find_next_mpa_connect_fd();
+		int other = find_next_fd();
 
 		mem_fail(n);
 		cr_expect_eq(connect_by(&w, &uri, &to, sizeof to), DDPS_E_NOMEM);
 		cr_expect_null(w.a.llp);
 		cr_expect_eq(mem_live(), live);
-		cr_expect_eq(find_next_mpa_connect_fd(), other);
+		cr_expect_eq(find_next_fd(), other);
 	}
 	mpa_world_fini(&w);
 }

@@ -152,12 +152,6 @@ static int mem_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	return 0;
 }
 
-static size_t mem_unacked(const struct ddps_mpa_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
 static const struct ddps_mpa_tcp mem_tcp = {
 	.recv = mem_recv,
 	.send = mem_send,
@@ -170,7 +164,7 @@ static const struct ddps_mpa_tcp mem_tcp = {
 	.local = mem_nothing,
 	.emss = mem_emss,
 	.stats = mem_stats,
-	.unacked = mem_unacked,
+	.unacked = get_none_unacked,
 	.busy = mem_nothing,
 };
 

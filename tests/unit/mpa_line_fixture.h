@@ -144,12 +144,6 @@ static void line_busy(struct ddps_mpa_conn *c)
 	line_of(c)->busies++;
 }
 
-static size_t line_unacked(const struct ddps_mpa_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
 static const struct ddps_mpa_tcp line_tcp = {
 	.recv = line_recv,
 	.send = line_send,
@@ -162,7 +156,7 @@ static const struct ddps_mpa_tcp line_tcp = {
 	.local = line_local,
 	.emss = line_emss,
 	.stats = line_stats,
-	.unacked = line_unacked,
+	.unacked = get_none_unacked,
 	.busy = line_busy,
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A listener of TCP's: what socket it has, whom it accepts, and that nothing of it is left. */
+#include "support/descriptor.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
@@ -8,24 +9,6 @@
 TestSuite(mpa_listener, .timeout = 60);
 
 #define REQ MPA_REQ "\0\1\0\0"
-
-/* The number that the next descriptor will have. */
-static int find_next_mpa_listener_fd(void)
-{
-	int fd = dup(1);
-
-	close(fd);
-	return fd;
-}
-
-static int get_mpa_listener_option(int fd, int level, int name)
-{
-	socklen_t len = sizeof(int);
-	int value = -1;
-
-	cr_assert_eq(getsockopt(fd, level, name, &value, &len), 0);
-	return value;
-}
 
 static int listen_on(struct mpa_world *w, const char *host, const struct sockaddr *sa,
 		     socklen_t len)
@@ -83,7 +66,7 @@ Test(mpa_listener, options_of_its_socket)
 	mpa_world_init(&w);
 	w.lp.backlog = 7;
 	cr_assert_eq(listen_on_loopback(&w), 0);
-	cr_expect_eq(get_mpa_listener_option(mpa_listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
+	cr_expect_eq(get_socket_option(mpa_listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
 	cr_assert_eq(getsockopt(mpa_listening_fd(), IPPROTO_TCP, TCP_INFO, &i, &len), 0);
 	cr_expect_eq(i.tcpi_sacked, 7, "Linux tells the backlog there");
 	mpa_world_fini(&w);
@@ -100,9 +83,9 @@ Test(mpa_listener, an_ipv6_address_is_ipv6_alone)
 		mpa_world_init(&w);
 		if (listen_on(&w, written ? "::" : "", (const struct sockaddr *)&any, sizeof any))
 			cr_skip_test("no IPv6 here");
-		if (get_mpa_listener_option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
-			cr_expect_eq(get_mpa_listener_option(mpa_listening_fd(), IPPROTO_IPV6,
-							     IPV6_V6ONLY),
+		if (get_socket_option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
+			cr_expect_eq(get_socket_option(mpa_listening_fd(), IPPROTO_IPV6,
+						       IPV6_V6ONLY),
 				     written);
 		mpa_world_fini(&w);
 	}
@@ -118,7 +101,7 @@ Test(mpa_listener, descriptor_0_is_as_good_as_any)
 	if (mpa_under_valgrind())
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
-	other = find_next_mpa_listener_fd();
+	other = find_next_fd();
 	close(0);
 	sys_fail("getsockname", 0, 1, ENOBUFS);
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_SYSTEM);
@@ -129,7 +112,7 @@ Test(mpa_listener, descriptor_0_is_as_good_as_any)
 	if (listen_on(&w, "", (const struct sockaddr *)&any, sizeof any))
 		cr_skip_test("no IPv6 here");
 	cr_expect_eq(mpa_listening_fd(), 0);
-	cr_expect_eq(find_next_mpa_listener_fd(), other, "there is one socket, not two");
+	cr_expect_eq(find_next_fd(), other, "there is one socket, not two");
 	mpa_world_fini(&w);
 }
 
@@ -144,7 +127,7 @@ Test(mpa_listener, what_cannot_listen_leaves_nothing)
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
 	live = mem_live();
-	other = find_next_mpa_listener_fd();
+	other = find_next_fd();
 	mem_fail(1);
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_NOMEM);
 	cr_expect_null(w.listener);
@@ -152,7 +135,7 @@ Test(mpa_listener, what_cannot_listen_leaves_nothing)
 	cr_expect_eq(listen_on_loopback(&w), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOBUFS);
 	cr_expect_null(w.listener);
-	cr_expect_eq(find_next_mpa_listener_fd(), other);
+	cr_expect_eq(find_next_fd(), other);
 	cr_expect_eq(mem_live(), live);
 	mpa_world_fini(&w);
 }
@@ -251,7 +234,7 @@ Test(mpa_listener, no_memory_for_a_peer)
 	for (;; n++) {
 		long live = mem_live();
 		uint8_t octet;
-		int fd = mpa_bare_connect(&w), other = find_next_mpa_listener_fd();
+		int fd = mpa_bare_connect(&w), other = find_next_fd();
 
 		said[0] = '\0';
 		mem_fail(n);
@@ -264,7 +247,7 @@ Test(mpa_listener, no_memory_for_a_peer)
 		errno = 0;
 		cr_expect_leq(recv(fd, &octet, 1, MSG_DONTWAIT), 0);
 		cr_expect_neq(errno, EAGAIN, "it is not closed");
-		cr_expect_eq(find_next_mpa_listener_fd(), other);
+		cr_expect_eq(find_next_fd(), other);
 		cr_expect_eq(mem_live(), live, "%u", n);
 		close(fd);
 	}

@@ -47,12 +47,6 @@ static size_t one_octet(const struct ddps_mpa_conn *c)
 	return 1;
 }
 
-static size_t no_octet(const struct ddps_mpa_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
 static struct ddps_mpa_conn *get_mpa_rare_conn(struct mpa_side *s)
 {
 	return (struct ddps_mpa_conn *)s->llp;
@@ -431,7 +425,7 @@ Test(mpa_rare, contact_01_leaving_is_from_the_close_until_its_fin_is_acknowledge
 	tcp.unacked = one_octet;
 	c->tcp = &tcp;
 	cr_expect(llp->ops->leaving(llp), "its FIN has left");
-	tcp.unacked = no_octet;
+	tcp.unacked = get_none_unacked;
 	cr_expect_not(llp->ops->leaving(llp), "it is acknowledged");
 	c->tcp = &ddps_mpa_sockets;
 	llp->ops->abort(llp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What MPA needs of TCP, each call by itself, on a connection over loopback. */
 #include "common/own.h"
+#include "support/descriptor.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
@@ -416,15 +417,6 @@ Test(mpa_socket, what_is_kept_goes_with_it)
 	}
 }
 
-static int tcp_option(int level, int name)
-{
-	socklen_t len = sizeof(int);
-	int v = -1;
-
-	cr_assert_eq(getsockopt(c->io.fd, level, name, &v, &len), 0);
-	return v;
-}
-
 /* A peer that has vanished is asked after half of the time, and given up when all of it is over: not later,
  * and earlier only by what whole seconds take off.  One second is the least that Linux has. */
 Test(mpa_socket, keepalive_takes_the_time_that_was_asked_for)
@@ -433,28 +425,29 @@ Test(mpa_socket, keepalive_takes_the_time_that_was_asked_for)
 
 	c->p.keepalive_ms = 0;
 	c->tcp->patience(c);
-	cr_expect_eq(tcp_option(SOL_SOCKET, SO_KEEPALIVE), 0, "for ever");
+	cr_expect_eq(get_socket_option(c->io.fd, SOL_SOCKET, SO_KEEPALIVE), 0, "for ever");
 	for (unsigned i = 0; i < sizeof seconds / sizeof *seconds; i++) {
 		const int all = (int)seconds[i];
 		int idle, probes;
 
 		c->p.keepalive_ms = seconds[i] * 1000;
 		c->tcp->patience(c);
-		idle = tcp_option(IPPROTO_TCP, TCP_KEEPIDLE);
-		probes = tcp_option(IPPROTO_TCP, TCP_KEEPCNT);
-		cr_expect_eq(tcp_option(SOL_SOCKET, SO_KEEPALIVE), 1);
+		idle = get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE);
+		probes = get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPCNT);
+		cr_expect_eq(get_socket_option(c->io.fd, SOL_SOCKET, SO_KEEPALIVE), 1);
 		cr_expect_eq(idle, all / 2);
 		cr_expect_geq(probes, 2, "several times: %d", probes);
-		idle += probes * tcp_option(IPPROTO_TCP, TCP_KEEPINTVL);
+		idle += probes * get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPINTVL);
 		cr_expect(idle <= all && idle > all - probes, "%d s for %d s", idle, all);
 	}
 	c->p.keepalive_ms = 1;
 	c->tcp->patience(c);
-	cr_expect_eq(tcp_option(IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	cr_expect_eq(get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
 	for (int i = 0; i < 2; i++) {
 		c->p.keepalive_ms = i ? UINT32_MAX : 65536000;
 		c->tcp->patience(c);
-		cr_expect_eq(tcp_option(IPPROTO_TCP, TCP_KEEPIDLE), INT16_MAX, "what Linux takes");
+		cr_expect_eq(get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE), INT16_MAX,
+			     "what Linux takes");
 	}
 }
 

@@ -4,6 +4,7 @@
  * cost, and how long they wait behind bulk data.
  */
 #include "sctp_net_fixture.h"
+#include "support/order.h"
 #include <criterion/criterion.h>
 
 #define S    1000000000ull
@@ -348,13 +349,6 @@ static const struct ddps_sctp_up beside_up = { .up = ignore_begin_upcall,
 					       .restarted = ignore_begin_upcall,
 					       .gone = take_sctp_begin_gone };
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void pings_beside(uint64_t ns, uint64_t every)
 {
 	uint64_t until = run.net.now + ns, next = run.net.now;
@@ -371,7 +365,7 @@ static void pings_beside(uint64_t ns, uint64_t every)
 		}
 		pump(NULL);
 	}
-	qsort(beside.took, beside.n, sizeof *beside.took, by_size);
+	qsort(beside.took, beside.n, sizeof *beside.took, compare_u64);
 }
 
 static uint64_t srtt_now(void)

@@ -7,18 +7,6 @@ TestSuite(sctp_doubt, .fini = fini);
 
 /* ---- a restart ---- */
 
-static void put_sctp_doubt_restart(void)
-{
-	uint8_t params[64];
-	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
-
-	ddps_sc_put_addr(&w, get_first_address());
-	ddps_sc_put_addr(&w, get_second_address());
-	r.own = RAW_TAG + 1;
-	raw_begin(&r, 0);
-	raw_put_init(&r, r.own, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
-}
-
 /* What a peer has proved before it restarted it has to prove again. */
 Test(sctp_doubt, an_old_answer_confirms_nothing, .description = "9260-5.4-d2")
 {
@@ -32,7 +20,7 @@ Test(sctp_doubt, an_old_answer_confirms_nothing, .description = "9260-5.4-d2")
 		cr_assert(sn_step(&r.net, UINT64_MAX));
 	cr_assert_leq(n = c.vlen, sizeof info);
 	memcpy(info, c.val, n);
-	put_sctp_doubt_restart();
+	put_restart();
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);
@@ -57,7 +45,7 @@ Test(sctp_doubt, after_a_restart_from_elsewhere, .description = "9260-5.4-d2")
 
 	open_both_paths();
 	cr_assert_eq(r.a->data_path, r.a->path[0]);
-	put_sctp_doubt_restart();
+	put_restart();
 	send_second();
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);

@@ -109,24 +109,12 @@ Test(sctp_heard, what_waits_leaves_by_the_path_that_is_chosen)
 
 /* ---- anew ---- */
 
-static void put_sctp_heard_restart(void)
-{
-	uint8_t params[64];
-	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
-
-	ddps_sc_put_addr(&w, get_first_address());
-	ddps_sc_put_addr(&w, get_second_address());
-	r.own = RAW_TAG + 1;
-	raw_begin(&r, 0);
-	raw_put_init(&r, r.own, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
-}
-
 /* It was to be asked out of turn: what is of before is forgotten. */
 Test(sctp_heard, a_restart_asks_nothing_out_of_turn)
 {
 	open_both_paths();
 	r.a->path[0]->hb_now = true;
-	put_sctp_heard_restart();
+	put_restart();
 	raw_send(&r);
 	cr_assert(raw_take_init_ack(&r));
 	raw_echo(&r);

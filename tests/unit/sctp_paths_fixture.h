@@ -125,4 +125,17 @@ static inline void open_both_paths(void)
 	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE);
 }
 
+/* In r.w: an INIT of a peer that has begun anew, with both addresses. */
+static inline void put_restart(void)
+{
+	uint8_t params[64];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+
+	ddps_sc_put_addr(&w, get_first_address());
+	ddps_sc_put_addr(&w, get_second_address());
+	r.own = RAW_TAG + 1;
+	raw_begin(&r, 0);
+	raw_put_init(&r, r.own, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
+}
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Wrong arguments and states of calls of librdmacm, and what they leave. */
+#include "support/loopback.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
 #include "verbs/vt.h"
@@ -10,13 +11,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct sockaddr_in get_verbs_cm_limits_loopback(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
 
 static struct rdma_cm_id *new_verbs_cm_limits_id(struct rdma_event_channel *ch,
 						 enum rdma_port_space ps)
@@ -37,8 +31,7 @@ static void resolve_verbs_cm_limits(struct rdma_cm_id *id, struct sockaddr *to)
 
 Test(verbs_cm_limits, getaddrinfo)
 {
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(7),
-			   other = get_verbs_cm_limits_loopback(8);
+	struct sockaddr_in a4 = get_loopback(7), other = get_loopback(8);
 	struct rdma_addrinfo hints = { .ai_qp_type = IBV_QPT_UD }, *ai = NULL;
 
 	VT_MINUS_AS(rdma_getaddrinfo(NULL, NULL, NULL, &ai), EINVAL);
@@ -82,8 +75,7 @@ Test(verbs_cm_limits, getaddrinfo)
 Test(verbs_cm_limits, binding)
 {
 	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(0),
-			   foreign = get_verbs_cm_limits_loopback(0);
+	struct sockaddr_in a4 = get_loopback(0), foreign = get_loopback(0);
 	struct sockaddr local = { .sa_family = AF_UNIX };
 	uint8_t tos = 1, timeout = 31;
 	int one = 1;
@@ -112,7 +104,7 @@ Test(verbs_cm_limits, acknowledgement_time)
 {
 	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 0, 1, 1, 0 } };
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
+	struct sockaddr_in a4 = get_loopback(9);
 	struct ibv_qp_attr attr;
 	uint8_t timeout = 17;
 
@@ -131,8 +123,7 @@ Test(verbs_cm_limits, resolving)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_id *id = new_verbs_cm_limits_id(ch, RDMA_PS_TCP);
-	struct sockaddr_in to = get_verbs_cm_limits_loopback(9),
-			   from = get_verbs_cm_limits_loopback(0);
+	struct sockaddr_in to = get_loopback(9), from = get_loopback(0);
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
 	struct sockaddr local = { .sa_family = AF_UNIX };
 
@@ -172,7 +163,7 @@ Test(verbs_cm_limits, attributes_of_queue_pairs)
 	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP),
 			  *ud = new_verbs_cm_limits_id(NULL, RDMA_PS_UDP);
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
+	struct sockaddr_in a4 = get_loopback(9);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 	int mask = 0;
 
@@ -208,7 +199,7 @@ static void queue_pairs(void)
 	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 } };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1, 0 } };
 	struct rdma_cm_id *id = new_verbs_cm_limits_id(NULL, RDMA_PS_TCP);
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
+	struct sockaddr_in a4 = get_loopback(9);
 	struct ibv_pd *pd;
 
 	resolve_verbs_cm_limits(id, (struct sockaddr *)&a4);
@@ -308,7 +299,7 @@ Test(verbs_cm_limits, moving)
 					     rdma_create_event_channel() };
 	struct rdma_cm_id *id[2] = { new_verbs_cm_limits_id(ch[0], RDMA_PS_TCP),
 				     new_verbs_cm_limits_id(ch[0], RDMA_PS_TCP) };
-	struct sockaddr_in a4 = get_verbs_cm_limits_loopback(9);
+	struct sockaddr_in a4 = get_loopback(9);
 	struct rdma_cm_event *e;
 	pthread_t thread;
 

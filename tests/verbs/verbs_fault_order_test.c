@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completions that come late, in another order or never; connections that end or fall silent. */
+#include "support/clock.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +10,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static uint64_t read_verbs_fault_order_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void move_by_sends(struct vt *v, unsigned n)
 {
@@ -33,11 +26,11 @@ VT_TEST(verbs_fault_order, a_late_completion_wakes_and_keeps_its_place)
 	struct vt v;
 
 	vf_up(&v, "on completion qp 2 opcode recv nth 2: delay 200ms\n");
-	begun = read_verbs_fault_order_ms();
+	begun = read_clock_ms();
 	move_by_sends(&v, 3);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.b, 2, IBV_WC_RECV, IBV_WC_SUCCESS);
-	cr_expect_geq(read_verbs_fault_order_ms() - begun, 200);
+	cr_expect_geq(read_clock_ms() - begun, 200);
 	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_down(&v);
 }
@@ -66,11 +59,10 @@ VT_TEST(verbs_fault_order, queues_change_their_order)
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
 	/* it is there, and so is held back when the next one is asked for */
-	for (uint64_t until = read_verbs_fault_order_ms() + VT_MS;
-	     !strstr(vf_traced(), "reorder");) {
+	for (uint64_t until = read_clock_ms() + VT_MS; !strstr(vf_traced(), "reorder");) {
 		struct ibv_wc wc;
 
-		cr_assert_lt(read_verbs_fault_order_ms(), until);
+		cr_assert_lt(read_clock_ms(), until);
 		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 	}
 	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_SEND, 100, NULL), 0);
@@ -85,11 +77,11 @@ VT_TEST(verbs_fault_order, receivers_are_not_ready_for_a_while)
 	struct vt v;
 
 	vf_up(&v, "on ibv_post_recv qp 2 nth 1: rnr 250ms\n");
-	begun = read_verbs_fault_order_ms();
+	begun = read_clock_ms();
 	move_by_sends(&v, 3);
 	for (unsigned i = 1; i <= 3; i++)
 		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
-	cr_expect_geq(read_verbs_fault_order_ms() - begun, 250);
+	cr_expect_geq(read_clock_ms() - begun, 250);
 	vt_down(&v);
 }
 
@@ -147,8 +139,7 @@ VT_TEST(verbs_fault_order, a_silent_connection_says_nothing)
 	cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
 	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
 	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_RDMA_WRITE, 100, &v.a), 0);
-	for (uint64_t until = read_verbs_fault_order_ms() + 500;
-	     read_verbs_fault_order_ms() < until;) {
+	for (uint64_t until = read_clock_ms() + 500; read_clock_ms() < until;) {
 		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
 		cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults on demand, as a program sees them: each status, event and effect by a rule. */
 #include "edge/fault/vf.h"
+#include "support/clock.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +10,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-static uint64_t read_verbs_fault_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* A queue pair's states do not hide behind the connection's. */
 static enum ibv_qp_state get_verbs_fault_state_of(struct ibv_qp *qp)
@@ -193,11 +186,11 @@ Test(verbs_fault_event, RDMA_CM_EVENT_REJECTED, .timeout = 60)
 
 Test(verbs_fault_event, RDMA_CM_EVENT_UNREACHABLE, .timeout = 60)
 {
-	uint64_t begun = read_verbs_fault_ms();
+	uint64_t begun = read_clock_ms();
 
 	connect_fails("on rdma_connect: event UNREACHABLE ETIMEDOUT in 200ms",
 		      RDMA_CM_EVENT_UNREACHABLE, ETIMEDOUT);
-	cr_expect_geq(read_verbs_fault_ms() - begun, 200);
+	cr_expect_geq(read_clock_ms() - begun, 200);
 }
 
 Test(verbs_fault_event, RDMA_CM_EVENT_CONNECT_ERROR, .timeout = 60)

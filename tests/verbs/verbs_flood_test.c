@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of the drop-in that wait by themselves end in time while a peer goes on sending. */
+#include "support/clock.h"
 #include "verbs/vt.h"
 #include <pthread.h>
 #include <sys/socket.h>
@@ -14,14 +15,6 @@ struct flood {
 	unsigned sent; /* atomic */
 	bool stop;     /* atomic */
 };
-
-static uint64_t read_verbs_flood_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* Writes of no octets, until the connection ends and after. */
 static void *flood_verbs_flood(void *arg)
@@ -39,13 +32,13 @@ static void *flood_verbs_flood(void *arg)
 
 static void flood_start(struct flood *f)
 {
-	const uint64_t until = read_verbs_flood_ms() + VT_MS;
+	const uint64_t until = read_clock_ms() + VT_MS;
 
 	vt_init(&f->v);
 	vt_up(&f->v);
 	cr_assert_eq(pthread_create(&f->thread, NULL, flood_verbs_flood, f), 0);
 	while (__atomic_load_n(&f->sent, __ATOMIC_RELAXED) < 1000)
-		cr_assert(read_verbs_flood_ms() < until, "no flood");
+		cr_assert(read_clock_ms() < until, "no flood");
 }
 
 static void flood_stop(struct flood *f)
@@ -95,9 +88,9 @@ VT_TEST(verbs_flood, attack_9_every_wait_ends_in_time_under_a_flood)
 		uint64_t took, began;
 
 		flood_start(&f);
-		began = read_verbs_flood_ms();
+		began = read_clock_ms();
 		waits[i].wait(&f);
-		took = read_verbs_flood_ms() - began;
+		took = read_clock_ms() - began;
 		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
 			      (unsigned long long)took);
 		flood_stop(&f);
@@ -150,9 +143,9 @@ Test(verbs_flood, attack_9_a_peer_that_ignores_the_close_holds_nobody, .timeout 
 		uint64_t took;
 
 		rude_up(&r, &f.v);
-		took = read_verbs_flood_ms();
+		took = read_clock_ms();
 		waits[i].wait(&f);
-		took = read_verbs_flood_ms() - took;
+		took = read_clock_ms() - took;
 		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
 			      (unsigned long long)took);
 		cr_expect_geq(took, waits[i].ms - 100, "%s ended by itself: %llu ms", waits[i].name,

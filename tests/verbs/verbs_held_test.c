@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a connection is reported after the completions that came before it. */
+#include "support/clock.h"
 #include "verbs/vd.h"
 #include "verbs/vt.h"
 #include <sched.h>
 #include <time.h>
 
-static uint64_t read_verbs_held_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Until the passive side's session is over, without looking for an event or a completion. */
 static void await_verbs_held_end(struct vt *v)
 {
-	const uint64_t until = read_verbs_held_ms() + VT_MS;
+	const uint64_t until = read_clock_ms() + VT_MS;
 	struct vd_process *p = vd_process();
 	enum ibv_qp_state state;
 
 	do {
 		sched_yield();
-		cr_assert(read_verbs_held_ms() < until, "the session does not end");
+		cr_assert(read_clock_ms() < until, "the session does not end");
 		ddps_lock(&p->lock);
 		state = v->b.id->qp->state;
 		ddps_unlock(&p->lock);
@@ -33,11 +26,11 @@ static void await_verbs_held_end(struct vt *v)
 static void await_message(struct vt *v)
 {
 	const struct vd_qp *qp = vd_of(v->b.id->qp, struct vd_qp, qp.qp_base);
-	const uint64_t until = read_verbs_held_ms() + VT_MS;
+	const uint64_t until = read_clock_ms() + VT_MS;
 
 	while (!ddps_ep_unfetched(qp->ep)) {
 		sched_yield();
-		cr_assert(read_verbs_held_ms() < until, "the message does not come");
+		cr_assert(read_clock_ms() < until, "the message does not come");
 	}
 }
 

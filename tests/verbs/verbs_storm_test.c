@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Signals each millisecond, forks and too few descriptors, in the midst of everything. */
 #include "support/child.h"
+#include "support/descriptor.h"
 #include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -305,14 +306,6 @@ static bool get_up(struct vt *v)
 	       took(v->b.ch, RDMA_CM_EVENT_ESTABLISHED, NULL);
 }
 
-static int open_files(void)
-{
-	int fd = dup(0);
-
-	close(fd);
-	return fd;
-}
-
 static void limit_verbs_storm(rlim_t soft)
 {
 	struct rlimit r = { soft, 4096 };
@@ -326,7 +319,7 @@ static void limit_verbs_storm(rlim_t soft)
 static void with_room(int room, bool first)
 {
 	struct rdma_event_channel *ch = first ? NULL : rdma_create_event_channel();
-	struct rlimit hard = { (rlim_t)(open_files() + room), (rlim_t)(open_files() + room) };
+	struct rlimit hard = { (rlim_t)(find_next_fd() + room), (rlim_t)(find_next_fd() + room) };
 	struct vt v;
 	bool up;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers for datagrams whose peer is no identifier but a socket, groups, and calls out of place. */
+#include "support/loopback.h"
 #include "verbs/vfail.h"
 #include "verbs/vud.h"
 #include <errno.h>
@@ -8,16 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct sockaddr_in get_verbs_ud_raw_loopback(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
 static int open_verbs_ud_raw_raw_socket(uint16_t *port)
 {
-	struct sockaddr_in a4 = get_verbs_ud_raw_loopback(0);
+	struct sockaddr_in a4 = get_loopback(0);
 	socklen_t len = sizeof a4;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -74,7 +68,7 @@ Test(verbs_ud_raw, answers, .timeout = 30)
 	ssize_t n;
 	int fd = open_verbs_ud_raw_raw_socket(&port);
 
-	to = get_verbs_ud_raw_loopback(port);
+	to = get_loopback(port);
 	id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 	cr_assert_eq(rdma_connect(id, &conn), 0, "%m");
 	n = recvfrom(fd, octets, sizeof octets, 0, (struct sockaddr *)&from, &len);
@@ -103,7 +97,7 @@ Test(verbs_ud_raw, asking_fails)
 	static const enum vfail_call calls[] = { VFAIL_GETRANDOM, VFAIL_CONNECT };
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_conn_param conn = { .private_data = "", .private_data_len = UD_PD_REQ + 1 };
-	struct sockaddr_in to = get_verbs_ud_raw_loopback(9);
+	struct sockaddr_in to = get_loopback(9);
 	struct rdma_cm_id *id = make_resolved_verbs_ud_raw(ch, (struct sockaddr *)&to);
 
 	VT_MINUS_AS(rdma_connect(id, &conn), EINVAL);
@@ -127,7 +121,7 @@ struct ears {
 
 static struct ears hear_verbs_ud_raw(int backlog)
 {
-	struct ears l = { rdma_create_event_channel(), NULL, get_verbs_ud_raw_loopback(0) };
+	struct ears l = { rdma_create_event_channel(), NULL, get_loopback(0) };
 
 	l.listen = new_verbs_ud_raw_id(l.ch);
 	cr_assert_eq(rdma_bind_addr(l.listen, (struct sockaddr *)&l.at), 0);
@@ -263,7 +257,7 @@ Test(verbs_ud_raw, joining, .timeout = 30)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_id *id = new_verbs_ud_raw_id(ch), *tcp;
-	struct sockaddr_in group = get_verbs_ud_raw_loopback(0), to = get_verbs_ud_raw_loopback(9);
+	struct sockaddr_in group = get_loopback(0), to = get_loopback(9);
 	struct sockaddr local = { .sa_family = AF_UNIX };
 	struct rdma_cm_join_mc_attr_ex ex = { .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
 							   RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -308,7 +302,7 @@ Test(verbs_ud_raw, groups_of_ipv6, .timeout = 30)
 	const uint16_t lo = (uint16_t)if_nametoindex("lo");
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct sockaddr_in6 group = { .sin6_family = AF_INET6, .sin6_scope_id = lo };
-	struct sockaddr_in to = get_verbs_ud_raw_loopback(9);
+	struct sockaddr_in to = get_loopback(9);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 	struct vud_qp q;
