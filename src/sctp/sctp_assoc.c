@@ -301,7 +301,8 @@ static void set_up_timeout(struct ddps_sctp_assoc *a)
 		return;
 	}
 	next_ctl_path(a);
-	(void)ddps_sc_dial_anew(a);
+	if (ddps_sc_dial_anew(a))
+		return;
 	a->due |= due_of_ctl(a);
 	ddps_sc_restart_ctl(a, true);
 }

@@ -85,15 +85,19 @@ void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	tell_up(a);
 }
 
+/* T1 begins as for the first one; what was tried before counts, too. */
 void ddps_sc_init_again(struct ddps_sctp_assoc *a)
 {
+	const unsigned tries = a->ctl_n + 1;
+
 	free(a->cookie);
 	a->cookie = NULL;
 	a->peer_tag = 0;
 	a->early = 0; /* the peer has dropped it */
 	a->state = SC_COOKIE_WAIT;
 	a->due = DUE_INIT;
-	a->ctl_n++;
+	ddps_sc_restart_ctl(a, false);
+	a->ctl_n = tries;
 }
 
 /* [9260-5.2.6-1] A new INIT, as often as one without an answer is sent again. */

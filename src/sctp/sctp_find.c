@@ -24,6 +24,13 @@ static unsigned path_hash(const struct ddps_sctp *e, uint16_t via, uint16_t port
 	return hash_peer_key(e, key, sizeof key);
 }
 
+/* Of one program there may be thousands: whoever leaves has no way to go. */
+struct ddps_sc_program *ddps_sc_program_of(const struct ddps_sctp *e,
+					   const struct ddps_sctp_addr *peer, uint16_t encap)
+{
+	return &e->programs[path_hash(e, 0, encap, 0, peer) & (e->chains - 1)];
+}
+
 static struct ddps_sc_path **chain_of(const struct ddps_sctp *e, const struct ddps_sc_path *p)
 {
 	const struct ddps_sctp_assoc *a = p->a;
@@ -61,6 +68,7 @@ static void link_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 
 	p->chain = *at;
 	*at = p;
+	LIST_INSERT_HEAD(ddps_sc_program_of(e, &p->peer, p->encap), p, program);
 }
 
 /* Our tags are random: they need no hash. */
@@ -110,12 +118,13 @@ static bool more_chains(struct ddps_sctp *e)
 	unsigned n = e->chains, more = n ? 2 * n : 16;
 	struct ddps_sc_path **old = e->paths, *p;
 	struct ddps_sctp_assoc **old_tags = e->tags, *a;
-	void **both = calloc(more, 2 * sizeof *both);
+	void **all = calloc(more, 3 * sizeof *all);
 
-	if (!both)
+	if (!all)
 		return n;
-	e->paths = (struct ddps_sc_path **)(void *)both;
-	e->tags = (struct ddps_sctp_assoc **)(void *)(both + more);
+	e->paths = (struct ddps_sc_path **)(void *)all;
+	e->tags = (struct ddps_sctp_assoc **)(void *)(all + more);
+	e->programs = (struct ddps_sc_program *)(void *)(all + (size_t)2 * more);
 	e->chains = more;
 	for (unsigned i = 0; i < n; i++) {
 		while ((p = old[i])) {
@@ -149,6 +158,7 @@ static void unlink_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 	for (at = chain_of(e, p); *at != p; at = &(*at)->chain)
 		;
 	*at = p->chain;
+	LIST_REMOVE(p, program);
 	if (e->found == p)
 		e->found = NULL;
 }
@@ -163,7 +173,18 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 	free(e->paths);
 	e->paths = NULL;
 	e->tags = NULL;
+	e->programs = NULL;
 	e->chains = 0;
+}
+
+/* The 8 octets more or less show as packets that are lost or may grow. */
+void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap)
+{
+	struct ddps_sctp *e = p->a->e;
+
+	LIST_REMOVE(p, program);
+	p->encap = encap;
+	LIST_INSERT_HEAD(ddps_sc_program_of(e, &p->peer, encap), p, program);
 }
 
 /* ---- ports and peers ---- */

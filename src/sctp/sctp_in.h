@@ -60,6 +60,8 @@ enum ddps_sc_state {
 struct ddps_sc_path {
 	struct ddps_sctp_assoc *a;
 	struct ddps_sc_path *chain; /* in the table */
+	LIST_ENTRY(ddps_sc_path) program;
+	uint64_t asked; /* when all that lead to its program were asked last, or 0 */
 	struct ddps_sctp_addr peer, local;
 	uint16_t encap;
 	uint8_t id;
@@ -77,6 +79,8 @@ struct ddps_sc_path {
 	uint64_t since;	     /* when it was used again */
 	struct ddps_sent_path tx;
 };
+
+LIST_HEAD(ddps_sc_program, ddps_sc_path);
 
 /* A chunk, or several, ready to be sent. */
 struct ddps_sc_blob {
@@ -272,10 +276,11 @@ struct ddps_sctp {
 	struct ddps_siphash_key hash_key;
 	struct ddps_sc_keys keys;
 	struct ddps_sctp_port *ports;
-	struct ddps_sc_path **paths;   /* by ports and peer's address: chains */
-	struct ddps_sctp_assoc **tags; /* by our tag: as many chains */
-	unsigned npaths, chains;       /* a power of 2, or none yet */
-	struct ddps_sc_path *found;    /* last, as long as it is in there; or NULL */
+	struct ddps_sc_path **paths;	  /* by ports and peer's address: chains */
+	struct ddps_sctp_assoc **tags;	  /* by our tag: as many chains */
+	struct ddps_sc_program *programs; /* by the peer's address and UDP port: as many */
+	unsigned npaths, chains;	  /* a power of 2, or none yet */
+	struct ddps_sc_path *found;	  /* last, as long as it is in there; or NULL */
 	struct ddps_sc_peer *peers;
 	unsigned more; /* addresses beyond DDPS_SENT_PATHS, all associations */
 	struct ddps_sc_heap heap;
@@ -336,6 +341,11 @@ void ddps_sc_set_tag(struct ddps_sctp_assoc *a, uint32_t tag);
 bool ddps_sc_has_tag(const struct ddps_sctp *e, uint16_t via, uint16_t port, uint16_t peer_port,
 		     uint32_t tag);
 void ddps_sc_move(struct ddps_sctp_assoc *a, uint16_t port);
+/* The peer's UDP port is @encap from now on. */
+void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
+/* Those that may lead to @peer at UDP port @encap, and perhaps a few others; there is one path at least. */
+struct ddps_sc_program *ddps_sc_program_of(const struct ddps_sctp *e,
+					   const struct ddps_sctp_addr *peer, uint16_t encap);
 /* Count an association accepted from @addr; false: there are @most, or no memory. */
 bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
@@ -472,7 +482,6 @@ uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
 void ddps_sc_path_start(struct ddps_sc_path *p);
 ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
-void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
 /* A path that is due to be probed, with what @size; NULL: none. */
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);

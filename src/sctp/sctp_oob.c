@@ -3,6 +3,8 @@
 #include "sctp/sctp_in.h"
 #include <arpa/inet.h>
 
+#define ASKED_NS (1000 * MS) /* who was asked is not asked again; an RTO at first */
+
 bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c)
 {
 	struct ddps_rbuf r = ddps_sc_chunks(pkt, len);
@@ -166,17 +168,19 @@ static void end_refused(const struct ddps_sc_path *p)
 }
 
 /* A program that has ended had perhaps other associations, which send nothing: each of them asks now, not
- * when its next heartbeat is due. */
+ * when its next heartbeat is due.  Each of them may bring such news then, and that is no reason to ask again. */
 static void ask_all_of_program(struct ddps_sctp *e, const struct ddps_sctp_route *r)
 {
-	struct ddps_sctp_assoc *a;
+	struct ddps_sc_path *p;
 
-	TAILQ_FOREACH(a, &e->all, all_link)
+	if (!e->chains)
+		return;
+	LIST_FOREACH(p, ddps_sc_program_of(e, &r->peer, r->encap), program)
 	{
-		const struct ddps_sc_path *p = a->dead ? NULL : ddps_sc_path_of(a, &r->peer);
-
-		if (p && p->encap == r->encap)
-			ddps_sc_ask_paths(a);
+		if (p->encap != r->encap || !ddps_sc_addr_eq(&p->peer, &r->peer))
+			continue;
+		p->asked = e->now;
+		ddps_sc_ask_paths(p->a);
 	}
 }
 
@@ -221,7 +225,8 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
 						    (uint16_t)(mtu > 65535 ? 65535 : mtu), e->now));
 		return;
 	}
-	known = !p->confirmed || p->state == DDPS_SCTP_INACTIVE || e->c.icmp_grace;
+	known = !p->confirmed || p->state == DDPS_SCTP_INACTIVE || e->c.icmp_grace ||
+		(p->asked && e->now - p->asked < ASKED_NS);
 	end_unreachable_path(p);
 	if (!known)
 		ask_all_of_program(e, r);

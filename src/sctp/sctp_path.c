@@ -17,12 +17,6 @@ unsigned ddps_sc_overhead(const struct ddps_sc_path *p)
 	return (p->peer.family == 6 ? 40u : 20u) + (p->encap ? 8u : 0u) + DDPS_SC_HDR;
 }
 
-/* The 8 octets more or less show as packets that are lost or may grow. */
-void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap)
-{
-	p->encap = encap;
-}
-
 /* ---- heartbeats ---- */
 
 static uint64_t hb_rto(const struct ddps_sc_path *p)

@@ -294,6 +294,21 @@ Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4"
 	cr_expect(r.a->dead);
 }
 
+/* What was waited for the first one's answers says nothing of the second one. */
+Test(sctp_brother, contact_07_a_new_set_up_waits_as_the_first_one)
+{
+	struct ddps_sc_chunk c;
+	unsigned i;
+
+	open_in_sctp_brother(0, 9899);
+	answer_brother_init();
+	(void)wait_for_echoes();
+	cr_assert(has_left(SC_INIT, &c, &i));
+	raw_wait(&r, 1600); /* an RTO, its jitter, and what passed before this is looked at */
+	cr_expect(has_left(SC_INIT, &c, &i), "the second INIT");
+	cr_expect_leq(r.a->ctl_n, r.e->c.init_max_retrans);
+}
+
 Test(sctp_brother, contact_10_a_port_that_was_chosen_is_kept)
 {
 	open_in_sctp_brother(RAW_PORT, 9899);

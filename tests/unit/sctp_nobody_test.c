@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Addresses of a peer of which one host or the other says, by ICMP, that nobody takes SCTP there. */
 #include "sctp_paths_fixture.h"
+#include <time.h>
 
 TestSuite(sctp_nobody, .fini = fini);
 
@@ -169,6 +170,104 @@ Test(sctp_nobody, contact_07_shutdown_goes_on_elsewhere)
 	bring_icmp_nobody(get_first_address());
 	cr_expect_eq(sent_to(get_second_address(), SC_SHUTDOWN, NULL), 1, "without a timeout");
 	cr_expect_eq(r.gone, 0);
+}
+
+/* ---- many associations ---- */
+
+#define MANY 4096u
+
+static struct ddps_sctp_addr make_many_address(unsigned i)
+{
+	struct ddps_sctp_addr a = { .family = 4, .ip = { 10, 9, (uint8_t)(i >> 8), (uint8_t)i } };
+
+	return a;
+}
+
+/* As if it had been set up.  @same: all of one program. */
+static struct ddps_sctp_assoc *set_up_one(unsigned i, bool same)
+{
+	struct ddps_sctp_param p = { .port = (uint16_t)(20000 + i),
+				     .streams = 1,
+				     .fixed_mtu = 1500 };
+	const struct ddps_sctp_addr to = make_many_address(same ? 0 : i);
+	struct ddps_sctp_assoc *a;
+
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, &to, 1, RAW_PEER, 9899, &raw_upcalls, &r, r.net.now,
+				       &a),
+		     0);
+	a->state = SC_ESTABLISHED;
+	a->peer_tag = RAW_TAG;
+	a->path[0]->confirmed = true;
+	a->path[0]->state = DDPS_SCTP_ACTIVE;
+	return a;
+}
+
+/* Return: ns of this thread. */
+static uint64_t bring_icmp_to_one(unsigned i, bool same)
+{
+	struct ddps_sctp_route way = { .peer = make_many_address(same ? 0 : i), .encap = 9899 };
+	struct timespec begin, end;
+	uint8_t quote[20];
+	struct ddps_wbuf w = ddps_wbuf_init(quote, sizeof quote);
+
+	ddps_wbuf_u16(&w, (uint16_t)(20000 + i));
+	ddps_wbuf_u16(&w, RAW_PEER);
+	ddps_wbuf_u32(&w, RAW_TAG);
+	for (unsigned k = 0; k < 3; k++)
+		ddps_wbuf_u32(&w, 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	ddps_sctp_icmp(r.e, &way, DDPS_SCTP_ICMP_UNREACH_PORT, 0, quote, sizeof quote, r.net.now);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	return (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec);
+}
+
+/* The cheapest of some, the first one aside. */
+static uint64_t cost_of_icmp(unsigned n, bool same)
+{
+	uint64_t least = UINT64_MAX, cost;
+
+	raw_init(&r);
+	r.e->c.icmp_grace = 0;
+	for (unsigned i = 0; i < n; i++)
+		set_up_one(i, same);
+	bring_icmp_to_one(0, same);
+	for (unsigned i = 1; i < 8; i++) {
+		cost = bring_icmp_to_one(i, same);
+		least = cost < least ? cost : least;
+	}
+	cr_expect_eq(r.e->st.icmp_believed, 8);
+	raw_fini(&r);
+	return least;
+}
+
+Test(sctp_nobody, contact_07_what_one_icmp_costs)
+{
+	for (unsigned same = 0; same < 2; same++) {
+		const uint64_t few = cost_of_icmp(8, same), many = cost_of_icmp(MANY, same);
+
+		cr_expect_lt(many, 32 * few, "%s: %llu ns, %llu ns with %u associations",
+			     same ? "one program" : "many hosts", (unsigned long long)few,
+			     (unsigned long long)many, MANY);
+	}
+	raw_init(&r);
+}
+
+Test(sctp_nobody, contact_07_all_of_a_program_are_asked)
+{
+	raw_init(&r);
+	r.e->c.icmp_grace = 0;
+	for (unsigned i = 0; i < 3; i++)
+		set_up_one(i, true);
+	ddps_sc_path_encap(set_up_one(3, true)->path[0], 7); /* another program of that host */
+	bring_icmp_to_one(0, true);
+	for (unsigned i = 1; i < 4; i++) {
+		const struct ddps_sc_path *p =
+			ddps_sc_find(r.e, 0, (uint16_t)(20000 + i), RAW_PEER,
+				     &(struct ddps_sctp_addr){ .family = 4, .ip = { 10, 9 } });
+
+		cr_assert(p);
+		cr_expect_eq(p->asked != 0, i < 3);
+	}
 }
 
 /* ---- set-up ---- */
