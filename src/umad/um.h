@@ -2,14 +2,15 @@
 #ifndef DDPS_UM_H
 #define DDPS_UM_H
 /*
- * libibumad for a subnet whose packets travel in UDP: um_api.c has its functions, um_net.c carries MADs and does
- * what a kernel does for them: agents, transaction IDs, repetition, messages of several segments.  One port in a
+ * libibumad for a subnet whose packets travel in UDP: um_api.c has its functions, um_net.c carries MADs
+ * and does what a kernel does for them: agents, transaction IDs, repetition, messages of several segments.  One port in a
  * process, one lock.
  */
 #include <infiniband/umad.h>
 #include <stdbool.h>
 #include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
+#include "ipoib_cm/sa/sa_mad.h"
 
 #define UM_OWN	    0 /* an agent: what is asked here */
 #define UM_AGENTS   32
@@ -17,6 +18,8 @@
 #define UM_TABLE    (4u << 20) /* octets of a message, at most */
 #define UM_QUEUE    1024
 #define UM_GSI	    1
+#define UM_SWITCH   255 /* LID of the network, which looks like a switch: no node has it */
+#define UM_PKEY	    0xffff
 #define UM_VARIABLE "DDPSESS_FABRIC"
 
 struct um_agent {
@@ -55,7 +58,9 @@ struct um {
 	struct ddps_ib_counters counted;
 	int poll, timer; /* readable when there is something to do */
 	unsigned opened;
-	bool asked, told;	  /* the administration, which nodes there are */
+	bool asking, path_told; /* the administration: which nodes there are; who has our GID */
+	uint64_t told_at;	/* which nodes there are; 0: never */
+	struct ddps_sa_pr path;
 	bool there[IB_WIRE_LIDS]; /* by LID */
 	uint32_t key;		  /* upper half of transaction IDs, but for the agent */
 	uint32_t psn;
@@ -84,11 +89,15 @@ struct um_route {
 };
 
 struct um_route um_follow(const struct um *u, const uint8_t mad[DDPS_CM_MAD_LEN]);
-/* @mad is a question to the switch: the answer then.  Return: whether there is one. */
+/* @mad is a question to the switch, by directed route or by its LID: the answer then.  Return: whether there is one. */
 bool um_switch_answer(const struct um *u, uint16_t by, uint8_t mad[DDPS_CM_MAD_LEN]);
 
 /* ---- um_net.c ---- */
 
+uint64_t um_clock(void);
+/* For the wire: a packet has come. */
+void um_take_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
+		    uint64_t now);
 /* What an agent had is forgotten. */
 void um_forget(struct um *u, unsigned agent);
 

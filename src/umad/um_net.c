@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MADs of a program, out and in. */
+/* MADs of a program, out and in; the port is opened in um_life.c. */
 #include "umad/um.h"
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 #include "ipoib_cm/sa/sa_mad.h"
 
 #define OFF_CLASS    1
@@ -21,9 +16,9 @@
 #define OFF_DR_HOPS  7
 #define OFF_STRIDE   44 /* of a table's records, in units of 8 octets */
 #define NODES_MS     500
+#define NODES_NS     (1000 * MS) /* so long it is known which nodes there are */
 #define RESPONSE     0x80
 #define TRAP_REPRESS 0x07
-#define PKEY	     0xffff
 #define PERMISSIVE   0xffff
 #define MS	     UINT64_C(1000000)
 #define READS	     16
@@ -31,7 +26,7 @@
 #define HEAD	     (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN)
 #define RMPP_NS	     (2000 * MS) /* between two segments */
 
-static uint64_t read_um_clock(void)
+uint64_t um_clock(void)
 {
 	struct timespec t;
 
@@ -48,12 +43,28 @@ static uint32_t u32_at(const uint8_t *b)
 
 static void take_nodes(struct um *u, const uint8_t *table, size_t len);
 
+/* The answer to what was asked here; @mad: the question, if there was none. */
+static void take_own(struct um *u, bool failed, const uint8_t *mad, size_t len)
+{
+	struct ddps_sa_head h;
+
+	if (ddps_sa_mad_head(&h, mad))
+		return;
+	if (h.attr == DDPS_SA_NODE_RECORD) {
+		take_nodes(u, failed ? NULL : mad, len);
+		return;
+	}
+	u->path_told = true;
+	if (!failed && !h.status)
+		ddps_sa_pr_get(&u->path, mad);
+}
+
 static void queue_message(struct um *u, const struct ib_user_mad *head, const void *mad, size_t len)
 {
 	struct um_message *m;
 
 	if (head->agent_id == UM_OWN) {
-		take_nodes(u, head->status ? NULL : mad, len);
+		take_own(u, head->status, mad, len);
 		return;
 	}
 	m = u->queued < UM_QUEUE ? malloc(sizeof(*m) + len) : NULL;
@@ -97,7 +108,7 @@ static bool send_um_mad(struct um *u, uint16_t lid, const uint8_t *mad)
 {
 	struct ddps_ib_pkt p = { .opcode = DDPS_IB_UD | DDPS_IB_SEND_ONLY,
 				 .migrated = true,
-				 .pkey = PKEY,
+				 .pkey = UM_PKEY,
 				 .qpn = UM_GSI,
 				 .psn = u->psn++ & DDPS_IB_PSN_MASK,
 				 .qkey = DDPS_CM_QKEY,
@@ -132,7 +143,7 @@ static void send_directed(struct um *u, struct um_pending *p)
 	p->held = false;
 	if (!r.nowhere && !r.is_switch && r.lid != u->self.lid) {
 		p->lid = r.lid;
-		p->due = read_um_clock() + p->wait_ns; /* it may have been held */
+		p->due = um_clock() + p->wait_ns; /* it may have been held */
 		if (!send_um_mad(u, r.lid, mad))
 			fail_pending(u, p, ETIMEDOUT);
 		return;
@@ -147,6 +158,21 @@ static void send_directed(struct um *u, struct um_pending *p)
 	}
 }
 
+/* By its LID: it is here, or rather nowhere. */
+static void ask_switch(struct um *u, struct um_pending *p)
+{
+	struct ib_user_mad h = from_lid(p->agent, UM_SWITCH);
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	memcpy(mad, p->mad, sizeof(mad));
+	if (!um_switch_answer(u, 0, mad)) {
+		fail_pending(u, p, ETIMEDOUT);
+		return;
+	}
+	queue_message(u, &h, mad, sizeof(mad));
+	end_pending(p);
+}
+
 /* Which nodes there are: a table of NodeRecords. */
 static void ask_nodes(struct um *u)
 {
@@ -154,7 +180,7 @@ static void ask_nodes(struct um *u)
 	struct ib_user_mad to = { .addr.lid = htobe16(u->self.sm_lid) };
 	uint8_t mad[DDPS_CM_MAD_LEN];
 
-	u->asked = true;
+	u->asking = true;
 	ddps_sa_mad_begin(mad, &h);
 	if (um_send(u, UM_OWN, &to, mad, sizeof(mad), NODES_MS, 2))
 		take_nodes(u, NULL, 0);
@@ -166,7 +192,9 @@ static void take_nodes(struct um *u, const uint8_t *table, size_t len)
 	const size_t stride =
 		table ? 8 * (size_t)(table[OFF_STRIDE] << 8 | table[OFF_STRIDE + 1]) : 0;
 
-	u->told = true;
+	u->asking = false;
+	u->told_at = um_clock();
+	memset(u->there, 0, sizeof(u->there));
 	u->there[u->self.lid] = true;
 	for (size_t at = HEAD; stride && at + stride <= len; at += stride)
 		if (!table[at])
@@ -189,7 +217,7 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 	if (!p)
 		return -ENOBUFS;
 	memcpy(out, mad, len);
-	if (out[OFF_CLASS] != DDPS_SMP_DR_CLASS && (!lid || lid >= IB_WIRE_LIDS - 1))
+	if (out[OFF_CLASS] != DDPS_SMP_DR_CLASS && (!lid || lid >= IB_WIRE_LIDS))
 		return -EHOSTUNREACH;
 	if (out[OFF_METHOD] & RESPONSE || out[OFF_METHOD] == TRAP_REPRESS)
 		return send_um_mad(u, lid, out) ? 0 : -EAGAIN;
@@ -204,13 +232,18 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 				  .next = 1 };
 	p->head.agent_id = agent;
 	memcpy(p->mad, out, sizeof(out));
-	p->due = read_um_clock() + p->wait_ns;
+	p->due = um_clock() + p->wait_ns;
 	if (out[OFF_CLASS] == DDPS_SMP_DR_CLASS) {
-		p->held = out[OFF_DR_HOPS] && !u->told;
+		/* nodes come and go: not known for longer than a moment */
+		p->held = out[OFF_DR_HOPS] && (!u->told_at || um_clock() - u->told_at > NODES_NS);
 		if (!p->held)
 			send_directed(u, p);
-		else if (!u->asked)
+		else if (!u->asking)
 			ask_nodes(u);
+		return 0;
+	}
+	if (lid == UM_SWITCH) {
+		ask_switch(u, p);
 		return 0;
 	}
 	if (!send_um_mad(u, lid, out)) {
@@ -285,7 +318,7 @@ static void take_rmpp_segment(struct um *u, struct um_pending *p, const struct d
 	p->len += part;
 	p->next++;
 	p->left = 0; /* the question has been heard */
-	p->due = read_um_clock() + (p->wait_ns > RMPP_NS ? p->wait_ns : RMPP_NS);
+	p->due = um_clock() + (p->wait_ns > RMPP_NS ? p->wait_ns : RMPP_NS);
 	acknowledge_segment(u, p, mad);
 	if (last) {
 		queue_message(u, &h, p->table, p->len);
@@ -335,8 +368,8 @@ static void take_question(struct um *u, uint16_t slid, const uint8_t *mad)
 		(void)send_um_mad(u, slid, out);
 }
 
-static void take_um_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
-			   uint64_t now)
+void um_take_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
+		    uint64_t now)
 {
 	struct um *u = user;
 
@@ -345,7 +378,7 @@ static void take_um_packet(void *user, uint16_t slid, uint16_t mlid, const struc
 	u->counted.rx_data += DDPS_IB_COUNTED(p->len);
 	if (mlid || (p->opcode & DDPS_IB_TRANSPORT) != DDPS_IB_UD || p->qpn != UM_GSI ||
 	    p->qkey != DDPS_CM_QKEY || p->len != DDPS_CM_MAD_LEN ||
-	    !ddps_ib_pkey_match(p->pkey, PKEY)) {
+	    !ddps_ib_pkey_match(p->pkey, UM_PKEY)) {
 		u->counted.rx_errors += !mlid;
 		return;
 	}
@@ -372,7 +405,7 @@ static void set_um_timer(struct um *u)
 
 void um_run(struct um *u)
 {
-	uint64_t now = read_um_clock();
+	uint64_t now = um_clock();
 
 	/* Not all, however much comes: who waits here has a time. */
 	for (int i = 0; i < READS && ddps_ib_wire_read(&u->wire, now); i++)
@@ -412,86 +445,4 @@ void um_forget(struct um *u, unsigned agent)
 	for (unsigned i = 0; i < UM_PENDING; i++)
 		if (u->pending[i].used && u->pending[i].agent == agent)
 			end_pending(&u->pending[i]);
-}
-
-/* ---- life ---- */
-
-int um_read(struct um *u, const char *text, char *why, size_t why_len)
-{
-	char udp[INET_ADDRSTRLEN], sa[INET_ADDRSTRLEN], gid[INET6_ADDRSTRLEN];
-	struct in_addr here, there;
-	unsigned port;
-
-	if (!text ||
-	    sscanf(text, "%15[0-9.]:%u,%15[0-9.],%45[0-9a-fA-F:]", udp, &port, sa, gid) != 4 ||
-	    inet_pton(AF_INET, udp, &here) != 1 || inet_pton(AF_INET, sa, &there) != 1 ||
-	    inet_pton(AF_INET6, gid, u->self.gid) != 1 || !port || port > UINT16_MAX ||
-	    (ntohl(here.s_addr) ^ ntohl(there.s_addr)) >> 8) {
-		snprintf(why, why_len,
-			 UM_VARIABLE
-			 "='%.100s' does not name a node of a subnet; try: sessctl run --fabric",
-			 text ? text : "");
-		return -1;
-	}
-	u->wire.ip = ntohl(here.s_addr);
-	u->wire.broadcast = u->wire.ip >> 24 == IN_LOOPBACKNET ? 0x7fffffff : u->wire.ip | 0xff;
-	u->wire.udp_port = (uint16_t)port;
-	u->self.lid = u->wire.ip & 0xff;
-	u->self.sm_lid = ntohl(there.s_addr) & 0xff;
-	u->self.pkey = PKEY;
-	u->self.mtu = 4;
-	return 0;
-}
-
-int um_open(struct um *u, char *why, size_t why_len)
-{
-	struct epoll_event e = { .events = EPOLLIN };
-	struct in_addr a;
-	uint32_t where;
-
-	u->last = &u->first;
-	u->wire.rx = take_um_packet;
-	u->wire.user = u;
-	u->poll = u->timer = -1;
-	u->wire.unicast = u->wire.multicast = -1;
-	if (ddps_ib_wire_open(&u->wire, &where)) {
-		a.s_addr = htonl(where);
-		snprintf(why, why_len,
-			 "UDP on %s:%u: %s; try: an address of this host that no other node has",
-			 inet_ntoa(a), u->wire.udp_port, strerror(errno));
-		return -1;
-	}
-	u->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	u->poll = epoll_create1(EPOLL_CLOEXEC);
-	if (u->timer < 0 || u->poll < 0 || epoll_ctl(u->poll, EPOLL_CTL_ADD, u->timer, &e) ||
-	    epoll_ctl(u->poll, EPOLL_CTL_ADD, u->wire.unicast, &e) ||
-	    epoll_ctl(u->poll, EPOLL_CTL_ADD, u->wire.multicast, &e) ||
-	    getrandom(&u->key, sizeof(u->key), 0) != sizeof(u->key)) {
-		snprintf(why, why_len, "no descriptors: %s; try: ulimit -n", strerror(errno));
-		return -1;
-	}
-	u->asked = u->told = false;
-	memset(u->there, 0, sizeof(u->there));
-	u->agent[UM_OWN] = (struct um_agent){ .used = true, .rmpp = true };
-	u->key &= ~(uint32_t)(UM_AGENTS - 1);
-	u->psn = u->key;
-	return 0;
-}
-
-void um_close(struct um *u)
-{
-	struct um_message *m;
-
-	for (unsigned i = 0; i < UM_AGENTS; i++)
-		um_forget(u, i);
-	while ((m = u->first)) {
-		u->first = m->next;
-		free(m);
-	}
-	u->queued = 0;
-	if (u->timer >= 0)
-		close(u->timer);
-	if (u->poll >= 0)
-		close(u->poll);
-	ddps_ib_wire_close(&u->wire);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OFF_CLASS  1
 #define OFF_METHOD 3
 #define OFF_STATUS 4
 #define OFF_HOPS   7
@@ -24,9 +25,12 @@
 #define PORTS	   254
 #define DOWN	   1
 #define POLLING	   2
-#define FORWARDING 0x100 /* LIDs, in tables that nobody sets */
+#define FORWARDING 0x100 /* LIDs */
+#define BLOCK	   64	 /* of them, in one attribute */
+#define NO_PORT	   0xff
 
-enum { NODE_DESC = 0x10, NODE_INFO, SWITCH_INFO, PORT_INFO = 0x15 };
+enum { NODE_DESC = 0x10, NODE_INFO, SWITCH_INFO, PORT_INFO = 0x15, FORWARDS = 0x19 };
+enum { CLASS_PORT_INFO = 1, COUNTERS = 0x12 };
 
 struct um_route um_follow(const struct um *u, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
@@ -59,7 +63,7 @@ static struct ddps_ib_self self_of_switch(const struct um *u)
 				  (uint8_t)(u->wire.ip >> 8) };
 
 	memcpy(s.gid + 8, guid, sizeof(guid));
-	s.lid = 0;
+	s.lid = UM_SWITCH;
 	return s;
 }
 
@@ -79,9 +83,42 @@ static uint8_t answer_port(const struct um *u, uint16_t by, uint8_t *data, uint3
 	return 0;
 }
 
+/* A node is behind the port with the number of its LID, and the switch itself is port 0. */
+static uint8_t answer_forwards(const struct um *u, uint8_t *data, uint32_t block)
+{
+	if (block >= FORWARDING / BLOCK)
+		return BAD_VALUE;
+	for (unsigned i = 0; i < BLOCK; i++) {
+		const unsigned lid = block * BLOCK + i;
+
+		data[i] = lid == UM_SWITCH ? 0 : u->there[lid] ? (uint8_t)lid : NO_PORT;
+	}
+	return 0;
+}
+
+/* It counts nothing: there is no such device.  Each counter is 0, not unknown. */
+static uint8_t answer_performance(uint8_t *mad)
+{
+	uint8_t *data = mad + OFF_DATA, port = data[1];
+
+	memset(data, 0, DDPS_CM_MAD_LEN - OFF_DATA);
+	switch (mad[OFF_ATTR] << 8 | mad[OFF_ATTR + 1]) {
+	case CLASS_PORT_INFO:
+		data[0] = data[1] = 1; /* versions */
+		return 0;
+	case COUNTERS:
+		data[1] = port;
+		return 0;
+	default:
+		return NO_ATTR;
+	}
+}
+
 static uint8_t answer_data(const struct um *u, uint16_t by, uint8_t *mad)
 {
 	const struct ddps_ib_self s = self_of_switch(u);
+	const uint32_t modifier = (uint32_t)mad[OFF_MOD] << 24 | (uint32_t)mad[OFF_MOD + 1] << 16 |
+				  (uint32_t)mad[OFF_MOD + 2] << 8 | mad[OFF_MOD + 3];
 	uint8_t *data = mad + OFF_DATA;
 
 	memset(data, 0, DDPS_SMP_PORT_INFO_LEN);
@@ -98,11 +135,12 @@ static uint8_t answer_data(const struct um *u, uint16_t by, uint8_t *mad)
 		return 0;
 	case SWITCH_INFO:
 		data[0] = data[4] = FORWARDING >> 8;
+		data[7] = UM_SWITCH; /* the highest LID in the table */
 		return 0;
 	case PORT_INFO:
-		return answer_port(u, by, data,
-				   (uint32_t)mad[OFF_MOD] << 24 | (uint32_t)mad[OFF_MOD + 1] << 16 |
-					   (uint32_t)mad[OFF_MOD + 2] << 8 | mad[OFF_MOD + 3]);
+		return answer_port(u, by, data, modifier);
+	case FORWARDS:
+		return answer_forwards(u, data, modifier);
 	default:
 		return NO_ATTR;
 	}
@@ -110,10 +148,14 @@ static uint8_t answer_data(const struct um *u, uint16_t by, uint8_t *mad)
 
 bool um_switch_answer(const struct um *u, uint16_t by, uint8_t mad[DDPS_CM_MAD_LEN])
 {
-	if (mad[OFF_METHOD] != GET) /* nobody sets anything */
+	const uint8_t class = mad[OFF_CLASS];
+
+	if (mad[OFF_METHOD] != GET || /* nobody sets anything */
+	    (class != DDPS_SMP_DR_CLASS && class != DDPS_SMP_CLASS && class != DDPS_PMA_CLASS))
 		return false;
-	mad[OFF_STATUS + 1] = answer_data(u, by, mad);
-	mad[OFF_STATUS] = RETURNS;
+	mad[OFF_STATUS + 1] =
+		class == DDPS_PMA_CLASS ? answer_performance(mad) : answer_data(u, by, mad);
+	mad[OFF_STATUS] = class == DDPS_SMP_DR_CLASS ? RETURNS : 0;
 	mad[OFF_METHOD] = GET_RESP;
 	return true;
 }

@@ -86,6 +86,21 @@ discovery() {
 		says 'PortGuid:\.+0x0*2$' smpquery -D nodeinfo 0,1,2
 }
 
+traces() { # through the network, which looks like a switch
+	says '^\[1\] -> switch port \{0x0.*\}\[9\] lid 255-255 "network 127.0.0.0/24"' ibtracert 9 2 &&
+		says '^\[2\] -> ca port \{0x0*2\}\[1\] lid 2-2 ' ibtracert 9 2 && says '^\[2\] -> ca port' ibtracert 1 2 &&
+		says '[3-9] nodes checked, 0 bad nodes found' ibqueryerrors &&
+		says 'Port counters: Lid 255 port 3' perfquery 255 3 || return
+	! udp_run 9 ibqueryerrors 2>&1 | grep -i fail
+}
+
+taken_gid() { # of a node that has joined: refused, with the node and what to try
+	why=$(ip netns exec "$udp_net" "$SESSCTL" run --fabric 127.0.0.7:4791,127.0.0.1,fe80::2 -- ibaddr 2>&1) &&
+		return 1
+	[[ $why = *"the node with LID 2 has the GID fe80::2 already; try: another GID in --fabric"* ]] &&
+		says 'GID fe80::9' ibaddr
+}
+
 pings() {
 	udp_run 8 ibping -S >"$work/pong" 2>&1 &
 	udp_nodes+=($!)
@@ -115,6 +130,8 @@ test_case 'contact 34: tables in segments' tables
 test_case 'contact 34: perfquery' counters
 test_case 'contact 34: smpquery, ibaddr, ibstat' management
 test_case 'contact 34: ibnetdiscover, ibhosts, iblinkinfo' discovery
+test_case 'contact 34: ibtracert, ibqueryerrors' traces
+test_case 'contact 35: a GID that a node has already' taken_gid
 test_case 'contact 34: ibping' pings
 test_case 'contact 34: a node that is not there' nobody
 test_case 'contact 34: an address that is taken, a fabric that cannot be' refusals
