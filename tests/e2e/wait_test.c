@@ -366,7 +366,7 @@ static void flooded(const char *wire, bool thread, bool poll_drives)
 	}
 }
 
-Test(wait, attack_9_every_wait_ends_in_time_under_a_flood, .timeout = 60)
+Test(wait, every_wait_ends_in_time_under_a_flood, .timeout = 60)
 {
 	for (int i = 0; i < NWIRES; i++) {
 		flooded(wires[i], false, false);
