@@ -47,13 +47,13 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t)
 
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
 {
-	struct ddps_mr *mr = t->last;
+	struct ddps_mr **near = ddps_stag_near(t, stag), *mr = *near;
 
 	if (mr && mr->stag == stag)
 		return mr;
 	HASH_FIND(hh, t->by_stag, &stag, sizeof stag, mr);
 	if (mr)
-		t->last = mr;
+		*near = mr;
 	return mr;
 }
 
@@ -157,12 +157,20 @@ static void invalidate_mr(struct ddps_mr *mr)
 	mr->of = NULL;
 }
 
+/* It goes, or is renamed. */
+static void forget_near(struct ddps_stag_table *t, const struct ddps_mr *mr)
+{
+	struct ddps_mr **near = ddps_stag_near(t, mr->stag);
+
+	if (*near == mr)
+		*near = NULL;
+}
+
 static void retire(struct ddps_stag_table *t, struct ddps_mr *mr)
 {
 	if (!mr->hh.tbl)
 		return;
-	if (t->last == mr)
-		t->last = NULL;
+	forget_near(t, mr);
 	t->freed[t->next_freed] = mr->stag;
 	t->next_freed = (t->next_freed + 1) % DDPS_STAG_QUARANTINE;
 	HASH_DEL(t->by_stag, mr);
@@ -231,8 +239,7 @@ static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *
 	if (stag == old)
 		return DDPS_STAG_OK;
 	/* All that differ in that octet are its own: none has to rest before it is used again. */
-	if (t->last == mr)
-		t->last = NULL;
+	forget_near(t, mr);
 	if (mr->hh.tbl)
 		HASH_DEL(t->by_stag, mr);
 	mr->stag = stag;

@@ -11,11 +11,13 @@
 /* Not the caller's right: the STag is a local key, too, as no window's is. */
 #define DDPS_STAG_LOCAL	     0x80000000u
 #define DDPS_STAG_QUARANTINE 1024 /* freed values that are not given out again yet */
+#define DDPS_STAG_NEAR	     16u
 
 struct ddps_stag_table {
 	struct ddps_mr *by_stag;
-	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
-	uint64_t losses;      /* see ddps_stag_losses */
+	struct ddps_mr *near[DDPS_STAG_NEAR]; /* found by STags that end so, or NULL: most work
+						* keeps to a few regions */
+	uint64_t losses;		      /* see ddps_stag_losses */
 	uint32_t max;
 	uint32_t windows;
 	uint32_t freed[DDPS_STAG_QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
@@ -57,6 +59,12 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t);
 static inline uint64_t ddps_stag_losses(const struct ddps_stag_table *t)
 {
 	return t->losses;
+}
+
+/* Where the region of @stag stands if it is near. */
+static inline struct ddps_mr **ddps_stag_near(struct ddps_stag_table *t, uint32_t stag)
+{
+	return &t->near[stag % DDPS_STAG_NEAR];
 }
 
 /* The region of @stag, or NULL; valid or not, of whatever PD. */
@@ -110,11 +118,11 @@ enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, uint64_t stream, uint
 enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream,
 					     const struct ddps_sge *sge, unsigned need);
 
-/* Whether that says OK of a piece of the region that was found last.  false: it has to be asked. */
+/* Whether that says OK of a piece of a region that is near.  false: it has to be asked. */
 static inline bool ddps_stag_is_near(const struct ddps_pd *pd, uint64_t stream,
 				     const struct ddps_sge *sge, unsigned need)
 {
-	const struct ddps_mr *mr = pd->table->last;
+	const struct ddps_mr *mr = *ddps_stag_near(pd->table, sge->lkey);
 	uintptr_t off;
 
 	need |= DDPS_STAG_LOCAL;
