@@ -219,6 +219,7 @@ help:
 	@echo 'check-fast unit and end-to-end tests alone   dist      the tarball and its checksum'
 	@echo 'deb, rpm   packages, in build/                release-check  the packages in a new Debian'
 	@echo 'bundle     a tarball that runs anywhere   bundle-check  tries it'
+	@echo 'firsthour  what newcomers do, in new roots of Debian 12 and 13'
 	@echo 'release    the record of the ABI, before the tag: docs/abi.md'
 	@echo 'autopkgtest  tests of the Debian packages, as Debian runs them'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'

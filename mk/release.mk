@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tarball and the packages.
 
-.PHONY: release dist deb rpm release-check autopkgtest
+.PHONY: release dist deb rpm release-check firsthour autopkgtest
 
 # The record of the ABI that docs/abi.md describes; after it the tag
 release: lib
@@ -23,8 +23,12 @@ rpm: dist
 	$(Q)tools/deps.sh build rpm
 	$(Q)tests/release/rpm.sh $(DIST) build/rpm
 # The packages alone in a new Debian: needs root, and the mirror that apt has here
-release-check: deb
+release-check: deb firsthour bundle-check
 	$(Q)tests/release/check.sh build/deb build/release-check
+# What a newcomer does first, in new roots of Debian 12 and 13: FLOWS=trixie/user for one, CHECK=yes with make check
+firsthour:
+	$(Q)tools/deps.sh release bundle
+	$(Q)tests/firsthour/run.sh build/firsthour $(FLOWS)
 # debian/tests, as Debian runs them; needs the same
 autopkgtest: deb
 	$(Q)tests/release/autopkgtest.sh build/deb build/autopkgtest

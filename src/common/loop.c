@@ -308,20 +308,20 @@ void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
 
 static int run_tasks(struct ddps_loop *l)
 {
-	struct ddps_task last = { 0 };
+	struct ddps_task *last = &l->round_end;
 	int n = 0;
 
 	/* A task may post others; the mark ends a round so that they cannot starve I/O. */
 	for (int round = 0; l->tasks && round < TASK_ROUNDS; round++) {
-		ddps_task_post(l, &last);
-		while (l->tasks != &last) {
+		ddps_task_post(l, last);
+		while (l->tasks != last) {
 			struct ddps_task *t = l->tasks;
 
 			ddps_task_cancel(l, t);
 			t->fn(t->user);
 			n++;
 		}
-		ddps_task_cancel(l, &last);
+		ddps_task_cancel(l, last);
 	}
 	return n;
 }

@@ -19,6 +19,7 @@ struct ddps_loop {
 	unsigned busy;		   /* how many of them were not the loop's own */
 	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
+	struct ddps_task round_end; /* the last of those that a round runs */
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or reported */
 
 	struct ddps_io *lone;	/* the only one that the last busy round found; or NULL */
