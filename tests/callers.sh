@@ -57,7 +57,7 @@ unwanted() {
 		sort -u >"$work/wanted"
 	find src -name '*.map' -exec sed -nE 's/^\t(ddps_[a-z0-9_]+);$/\1/p' {} + | sort -u |
 		comm -23 - "$work/wanted" | while read -r name; do
-		[[ $for_programs == *" $name "* ]] || grep -rqw --include='*.py' "$name" python || echo "$name"
+		[[ $for_programs == *" $name "* ]] || grep -rqw --include='*.py' --exclude=_headers.py "$name" python || echo "$name"
 	done
 }
 
