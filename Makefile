@@ -54,7 +54,7 @@ LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp sctp/parts sctp/s
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
-IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c src/common/siphash.c
+IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
 TOOL_DIRS  := cli report xfer xfer/serve watch ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))

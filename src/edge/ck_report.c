@@ -37,6 +37,7 @@ bool ck_on(void)
 
 void ck_in_child(void)
 {
+	ddps_assert_held(&ed.lock);
 	ddps_mutex_init(&ck.lock, DDPS_LOCK_CK);
 	ck.reports = ck.seen = 0;
 	ck_forget_regions();
@@ -133,6 +134,7 @@ static bool is_report_new(const char *rule, const struct ck_trace *t)
 {
 	void *at = t->n ? t->frame[0] : NULL;
 
+	ddps_assert_held(&ck.lock);
 	for (unsigned i = 0; i < ck.seen; i++)
 		if (ck.place[i].at == at && !strcmp(ck.place[i].rule, rule))
 			return false;

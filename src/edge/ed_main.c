@@ -219,6 +219,7 @@ static void trace_event(const struct vf_event *e, const struct vf_rule *rule)
 	char line[VF_TEXT + 1];
 	struct iovec iov = { line, 0 };
 
+	ddps_assert_held(&ed.lock);
 	if (ed.trace < 0 || !trace_is_ours())
 		return;
 	vf_trace(line, ++ed.lines, e, rule);

@@ -428,14 +428,15 @@ static int in_a_child(struct vud_qp *q, struct vud_qp *of_srq)
 	struct ibv_sge sge = { (uintptr_t)q->buf, 8, q->key };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad_send = NULL;
 	struct ibv_recv_wr recv = { 0 }, *bad_recv = NULL;
+	struct vd_qp *qp = vd_of(q->qp, struct vd_qp, qp.qp_base);
 
 	wr.wr.ud.ah = q->v->self;
-	if (vd_ud_post_send(vd_of(q->qp, struct vd_qp, qp.qp_base), &wr, &bad_send) != EINVAL ||
-	    bad_send != &wr)
+	ddps_lock(&qp->lock);
+	if (vd_ud_post_send(qp, &wr, &bad_send) != EINVAL || bad_send != &wr)
 		return 1;
-	if (vd_ud_post_recv(vd_of(q->qp, struct vd_qp, qp.qp_base), &recv, &bad_recv) != EINVAL ||
-	    bad_recv != &recv)
+	if (vd_ud_post_recv(qp, &recv, &bad_recv) != EINVAL || bad_recv != &recv)
 		return 2;
+	ddps_unlock(&qp->lock);
 	vd_ud_srq_wake(vd_of(of_srq->v->srq, struct vd_srq, srq));
 	vd_channel_tell(vd_of(q->cq, struct vd_cq, cq));
 	return 0;

@@ -4,14 +4,6 @@
 __thread struct ddps_held ddps_held;
 
 #ifdef DDPS_ASSERTS
-#include <stdio.h>
-
-_Noreturn void ddps_assert_failed(const char *what, const char *file, int line)
-{
-	fprintf(stderr, "%s:%d: broken: %s\n", file, line, what);
-	__builtin_trap(); /* sanitizers show the stack */
-}
-
 bool ddps_held_has(const struct ddps_mutex *l)
 {
 	for (unsigned i = 0; i < ddps_held.n; i++)

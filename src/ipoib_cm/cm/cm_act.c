@@ -271,5 +271,6 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 		};
 	if (c->state == DDPS_CM_ST_IDLE)
 		ddps_cm_conn_drop(cm, c);
+	ddps_cm_check(cm);
 	return 0;
 }

@@ -111,6 +111,16 @@ void ddps_cm_conn_over(struct ddps_cm *cm, struct ddps_cm_conn *c);
 struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid, uint32_t id);
 struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, uint32_t qpn);
 
+#ifdef DDPS_ASSERTS
+/* At the end of whatever changes it: lists, tables and timers agree. */
+void ddps_cm_check(const struct ddps_cm *cm);
+#else
+static inline void ddps_cm_check(const struct ddps_cm *cm)
+{
+	(void)cm;
+}
+#endif
+
 /* Encodes @mad into the next free place of @o. */
 int ddps_cm_emit(struct ddps_cm_outs *o, const struct ddps_cm_mad *mad, ddps_cm_addr to);
 

@@ -463,6 +463,7 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 {
 	struct vd_id *l;
 
+	ddps_assert_held(&p->lock);
 	switch (ev->type) {
 	case DDPS_EV_CONNECT_REQUEST:
 		take_conn_request(p, ev);

@@ -37,12 +37,14 @@ static void tell_if_free(struct vd_id *id)
 
 void vd_ib_parted(struct vd_id *id)
 {
+	ddps_assert_held(&id->p->lock);
 	id->parted = true;
 	tell_if_free(id);
 }
 
 void vd_ib_waited(struct vd_id *id)
 {
+	ddps_assert_held(&id->p->lock);
 	id->waited = true;
 	tell_if_free(id);
 }

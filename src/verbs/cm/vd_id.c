@@ -68,6 +68,7 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id)
 {
 	struct vd_id **at = &p->requests;
 
+	ddps_assert_held(&p->lock);
 	while (*at && *at != id)
 		at = &(*at)->next_request;
 	if (*at)
@@ -97,6 +98,7 @@ static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 /* None is informed of it any more.  The lock is held. */
 static void forget_events(struct vd_process *p, struct vd_id *id)
 {
+	ddps_assert_held(&p->lock);
 	vd_held_forget(p, id);
 	vd_event_drop(id);
 }

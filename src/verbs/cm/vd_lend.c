@@ -11,6 +11,7 @@
 /* The lock is held. */
 static int adopt_qp(struct vd_id *id, struct vd_qp *qp)
 {
+	ddps_assert_held(&id->p->lock);
 	if (qp->id || qp->lent || qp->phase != VD_QP_IDLE || vd_oob_known(qp))
 		return EINVAL;
 	qp->lent = true;

@@ -135,6 +135,7 @@ int vd_oob_new(struct vd_qp *qp)
 
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
 {
+	ddps_assert_held(&p->lock);
 	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
 		for (unsigned i = 0; i < SHARE; i++)
 			if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
@@ -146,6 +147,7 @@ void vd_oob_reset(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	ddps_lock(&qp->lock);
 	vd_later_drop(qp);
 	o->nheld = 0;
@@ -157,6 +159,7 @@ void vd_oob_free(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	if (!o)
 		return;
 	o->port->qp[o->index] = NULL;
@@ -269,6 +272,7 @@ static int answer_oob_peer(struct vd_qp *qp)
 	bool accepted = false;
 	int err = 0;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	while (o->known && o->callers) {
 		bool meant = !o->active && !accepted &&
 			     is_oob_peer(o, o->callers->number, o->callers->addr);
@@ -319,6 +323,7 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 
 void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
 {
+	ddps_assert_held(&p->lock);
 	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
 		for (unsigned i = 0; i < SHARE; i++)
 			if (port->qp[i])
@@ -349,6 +354,7 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct vd_oob *o = qp->oob;
 	int d, err = 0;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	if (!(mask & IBV_QP_AV) || !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
 		return EINVAL;
 	o->dest = attr->dest_qp_num;

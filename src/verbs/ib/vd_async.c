@@ -35,6 +35,7 @@ static void queue_async_event(struct ibv_context *ctx, enum ibv_event_type type,
 
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
 {
+	ddps_assert_held(&vd_process_of(ctx)->lock);
 	queue_async_event(ctx, type, element, calloc(1, sizeof(struct vd_async)));
 }
 
@@ -50,6 +51,7 @@ void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 {
 	struct vd_async *a = *kept;
 
+	ddps_assert_held(&vd_process_of(ctx)->lock);
 	*kept = NULL;
 	queue_async_event(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
@@ -66,6 +68,7 @@ static void report_cq_overflow(struct ibv_cq *ibcq)
 
 void vd_async_overflow(const struct ibv_qp *qp)
 {
+	ddps_assert_held(&vd_process_of(qp->context)->lock);
 	report_cq_overflow(qp->recv_cq);
 	if (qp->send_cq != qp->recv_cq)
 		report_cq_overflow(qp->send_cq);
@@ -145,6 +148,7 @@ void vd_async_forget(struct ibv_context *ctx, const void *element)
 {
 	struct vd_context *c = ctx_of(ctx);
 
+	ddps_assert_held(&vd_process_of(ctx)->lock);
 	drop_async_events(c, element);
 	while (has_unacked_event(c->p, element))
 		pthread_cond_wait(&c->p->acked, &c->p->lock.m);

@@ -41,6 +41,7 @@ void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
 	char what[120] = "a region";
 	bool others;
 
+	ddps_assert_held(&p->lock);
 	if (e->sys_errno != EFAULT)
 		return;
 	mr = vd_find_unmapped(p->regions, &others);

@@ -64,6 +64,7 @@ static int keep_wr(struct vd_qp *qp, const struct ibv_send_wr *wr)
 
 bool vd_later_waits(const struct vd_qp *qp)
 {
+	ddps_assert_held(&qp->lock);
 	return qp->qp.qp_base.state == IBV_QPS_SQD ||
 	       (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE);
 }
@@ -72,6 +73,7 @@ int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 {
 	int err = 0;
 
+	ddps_assert_held(&qp->lock);
 	for (; wr && !err; wr = wr->next) {
 		err = vd_take_place(qp, wr);
 		if (!err && (err = keep_wr(qp, wr)))
@@ -87,6 +89,7 @@ void vd_later_flush(struct vd_qp *qp)
 	struct vd_later *l;
 	bool ended = false;
 
+	ddps_assert_held(&qp->lock);
 	while ((l = qp->later)) {
 		qp->later = l->next;
 		qp->nlater--;
@@ -126,6 +129,7 @@ static void look_at_draining(struct vd_process *p)
 {
 	struct vd_qp **at = &p->draining, *qp;
 
+	ddps_assert_held(&p->lock);
 	while ((qp = *at)) {
 		if (vd_drains(qp)) {
 			at = &qp->next_draining;
@@ -162,6 +166,7 @@ int vd_drain_prepare(struct vd_qp *qp)
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 	int err = vd_async_keep(&qp->drained);
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	if (err || p->drain_watch)
 		return err;
 	err = vd_thread(watch_draining,
@@ -174,6 +179,7 @@ void vd_drain_tell(struct vd_qp *qp)
 {
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	vd_drain_forget(qp);
 	qp->next_draining = p->draining;
 	p->draining = qp;
@@ -184,6 +190,7 @@ void vd_drain_forget(struct vd_qp *qp)
 {
 	struct vd_qp **at = &vd_process_of(qp->qp.qp_base.context)->draining;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	while (*at && *at != qp)
 		at = &(*at)->next_draining;
 	if (*at)

@@ -74,6 +74,7 @@ static int reset_qp(struct vd_qp *qp)
 	struct ddps_ep *old = qp->ep;
 	int err = 0;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	vd_drain_forget(qp);
 	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp) || qp->recvs_told) {
 		ddps_lock(&qp->lock);

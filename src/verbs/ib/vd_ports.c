@@ -55,6 +55,7 @@ void vd_ports_look(struct vd_process *p)
 {
 	char news[4096];
 
+	ddps_assert_held(&p->lock);
 	/* What they say does not matter; some may have been lost (ENOBUFS). */
 	while (recv(p->link_fd, news, sizeof news, 0) > 0)
 		;

@@ -229,6 +229,7 @@ static bool all_unfetched(uint32_t told, const uint32_t *fetched, uint32_t place
 
 int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
+	ddps_assert_held(&qp->lock);
 	if (!is_told(qp, wr))
 		return 0;
 	if (all_unfetched(qp->sends_told, &qp->sends_fetched, qp->init.cap.max_send_wr))
@@ -248,6 +249,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
 	int err = vd_check_send(qp, wr, &to);
 
+	ddps_assert_held(&qp->lock);
 	if (!err && has_pieces(to.op))
 		err = gather_pieces(qp, wr, sge, &to.nsge);
 	if (err)
@@ -286,6 +288,7 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 {
 	int keep = errno, err = 0;
 
+	ddps_assert_held(&qp->lock);
 	if (qp->ud) {
 		err = vd_ud_post_send(qp, wr, bad);
 		errno = keep;

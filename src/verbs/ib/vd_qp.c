@@ -218,6 +218,7 @@ static void await_session_end(struct vd_process *p, struct vd_qp *qp)
 {
 	struct timespec until;
 
+	ddps_assert_held(&p->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CLOSE_SECONDS;
 	while (qp->closing && qp->phase == VD_QP_UP && vd_mine_quick(p))

@@ -47,7 +47,8 @@ int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
-/* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten. */
+/* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten,
+ * without the lock where nobody else has the queue pair any more. */
 bool vd_later_waits(const struct vd_qp *qp);
 int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_later_flush(struct vd_qp *qp);

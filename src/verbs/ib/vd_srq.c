@@ -94,6 +94,7 @@ VD_API int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 
 void vd_srq_low(struct vd_srq *srq)
 {
+	ddps_assert_held(&vd_process_of(srq->srq.context)->lock);
 	__atomic_store_n(&srq->attr.srq_limit, 0, __ATOMIC_RELEASE);
 	vd_async_tell(srq->srq.context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->srq, &srq->low);
 }

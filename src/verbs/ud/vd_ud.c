@@ -40,6 +40,7 @@ static void drive_ud_sockets(struct vd_ud *ud)
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(ud->epfd, ev, EVENTS, 0);
 
+	ddps_assert_held(&ud->lock);
 	for (int i = 0; i < n; i++) {
 		struct ud_source *s = ev[i].data.ptr;
 
@@ -70,6 +71,7 @@ static uint64_t sends_due(const struct vd_ud *ud)
 {
 	uint64_t due = UINT64_MAX;
 
+	ddps_assert_held(&ud->lock);
 	for (const struct vd_ud_qp *u = ud->waiting ? ud->qps : NULL; u; u = u->next)
 		if (u->first && u->retry_at < due)
 			due = u->retry_at;

@@ -22,9 +22,8 @@ int vd_ud_show(void *process, uint32_t n, char *to, size_t size);
 
 struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 			   struct ibv_qp_init_attr *attr);
-/* The process's lock is held, here and in the next. */
 void vd_ud_qp_free(struct vd_qp *qp);
-/* State and Q_Key.  Return: 0 or errno. */
+/* State and Q_Key; the process's lock is held.  Return: 0 or errno. */
 int vd_ud_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* All the way to RTS, as rdma_create_qp has it. */
 void vd_ud_qp_start(struct vd_qp *qp);
@@ -81,7 +80,7 @@ int vd_ud_accept(struct vd_id *id, const struct rdma_conn_param *conn);
 int vd_ud_reject(struct vd_id *id, const void *data, uint8_t len);
 /* Refuse the peer that waits, if one does; the lock is held. */
 void vd_ud_refuse(struct vd_id *id);
-/* What it holds goes, its requests and groups too; the lock is held. */
+/* What it holds goes, its requests and groups too; if it holds anything, the lock is held. */
 void vd_ud_id_free(struct vd_id *id);
 /* The path of rdma_resolve_route, where programs look for the GID.  Return: 0 or ENOMEM. */
 int vd_ud_route(struct vd_id *id);

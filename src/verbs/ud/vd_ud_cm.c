@@ -21,6 +21,7 @@
 
 struct vd_ud_id *ud_id_of(struct vd_id *id)
 {
+	ddps_assert_held(&id->p->lock);
 	if (id->ud)
 		return id->ud;
 	id->ud = calloc(1, sizeof *id->ud);
@@ -60,6 +61,7 @@ int ud_id_watch(struct vd_ud *ud, struct vd_ud_id *u)
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = u };
 	int err = ud_sock_adopt(&u->sock, u->id->reserved);
 
+	ddps_assert_held(&ud->p->lock);
 	if (!err && epoll_ctl(ud->cm_epfd, EPOLL_CTL_ADD, u->sock.fd, &ev))
 		err = errno;
 	if (err)
@@ -90,6 +92,7 @@ void vd_ud_id_free(struct vd_id *id)
 
 	if (!u)
 		return;
+	ddps_assert_held(&id->p->lock);
 	vd_ud_refuse(id);
 	ud_leave_all(id);
 	stop_asking(u);
@@ -103,9 +106,12 @@ void vd_ud_id_free(struct vd_id *id)
 
 int vd_ud_route(struct vd_id *id)
 {
-	struct vd_ud_id *u = ud_id_of(id);
+	struct vd_ud_id *u;
 	struct ud_addr a;
 
+	ddps_lock(&id->p->lock);
+	u = ud_id_of(id);
+	ddps_unlock(&id->p->lock);
 	if (!u)
 		return ENOMEM;
 	u->path = (struct ibv_sa_path_rec){ .hop_limit = 64,
@@ -281,6 +287,7 @@ uint64_t ud_cm_due(const struct vd_ud *ud)
 {
 	uint64_t due = UINT64_MAX;
 
+	ddps_assert_held(&ud->p->lock);
 	for (const struct vd_ud_id *u = ud->asking; u; u = u->next)
 		if (u->retry_at < due)
 			due = u->retry_at;

@@ -48,6 +48,7 @@ static int grow_ud_ring(struct vd_ud_cq *c, uint32_t size)
 {
 	struct ud_entry *ring;
 
+	ddps_assert_held(&c->lock);
 	if (size <= c->size)
 		return 0;
 	ring = calloc(size, sizeof *ring);
@@ -90,6 +91,7 @@ int vd_ud_cq_reserve(struct vd_cq *cq, uint32_t depth)
 /* The lock is held, and that of the channel is the only one behind it. */
 static void notify_cq(struct vd_cq *cq)
 {
+	ddps_assert_held(&cq->ud->lock);
 	cq->ud->armed = cq->ud->untold = cq->ud->untold_lib = UD_ARMED_NO;
 	vd_channel_tell(cq);
 }

@@ -121,6 +121,7 @@ void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *l)
 	struct ud_packet pk = { .data = octets };
 	struct ud_header h;
 
+	ddps_assert_held(&ud->p->lock);
 	for (int i = 0; i < UD_BATCH && ud_recv(&l->sock, &pk, 1, sizeof octets); i++) {
 		if (!ud_get(octets, pk.len, &h) || h.type != UD_REQ) {
 			ud->stats.malformed++;
@@ -196,6 +197,7 @@ void vd_ud_refuse(struct vd_id *id)
 {
 	struct ud_header h = { .status = REFUSED };
 
+	ddps_assert_held(&id->p->lock);
 	if (id->ud && id->state == VD_ID_REQUEST)
 		answer_ud_request(id, &h, NULL, 0);
 }

@@ -28,6 +28,7 @@ void ud_group_free(struct vd_ud_qp *u, struct ud_group *g)
 {
 	struct ud_group **at = find_ud_group(u, &g->addr);
 
+	ddps_assert_held(&u->ud->lock);
 	*at = g->next;
 	u->ngroups--;
 	ud_sock_close(u->ud, &g->source.sock);
@@ -205,6 +206,7 @@ static void leave_ud_group(struct vd_id *id, struct ud_join **at)
 
 void ud_leave_all(struct vd_id *id)
 {
+	ddps_assert_held(&id->p->lock);
 	while (id->ud->joins)
 		leave_ud_group(id, &id->ud->joins);
 }

@@ -16,6 +16,7 @@ static void notify_ud_thread(struct vd_ud *ud)
 
 void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool solicited)
 {
+	ddps_assert_held(&u->ud->lock);
 	if (ud_cq_push(vd_of(cq, struct vd_cq, cq), wc, solicited, u))
 		return;
 	u->stats.cq_full++;
@@ -195,6 +196,7 @@ void ud_set_state(struct vd_ud_qp *u, enum ibv_qp_state state)
 {
 	const bool ends = state == IBV_QPS_ERR && ud_state(u) != IBV_QPS_ERR;
 
+	ddps_assert_held(&u->ud->lock);
 	u->qp->qp.qp_base.state = state;
 	/* Where nothing is received, sockets are read anyway: what comes is dropped. */
 	ud_watch(u, true);
@@ -265,6 +267,7 @@ int vd_ud_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct vd_ud_qp *u = qp->ud;
 	int err = 0;
 
+	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	ddps_lock(&u->ud->lock);
 	if (mask & IBV_QP_QKEY && !(mask & IBV_QP_STATE) && ud_state(u) == IBV_QPS_RESET)
 		err = EINVAL;

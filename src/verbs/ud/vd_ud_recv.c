@@ -63,6 +63,7 @@ static void flush_ud_receive(struct vd_ud_qp *u, uint64_t wr_id)
 
 void ud_flush_recvs(struct vd_ud_qp *u)
 {
+	ddps_assert_held(&u->ud->lock);
 	while (u->rq_count) {
 		flush_ud_receive(u, rqe(u, 0)->wr_id);
 		pop_ud_receive(u);
@@ -101,6 +102,7 @@ int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	struct vd_ud_qp *u = qp->ud;
 	int err = 0;
 
+	ddps_assert_held(&qp->lock);
 	if (!vd_mine_quick(u->ud->p)) {
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */
@@ -286,6 +288,7 @@ void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
 	uint32_t room;
 	int n, max;
 
+	ddps_assert_held(&u->ud->lock);
 	for (int round = 0; round < ROUNDS; round++) {
 		room = can_ud_receive(u) ? count_ready_receives(u) : UD_BATCH;
 		/* What finds no receive waits in the socket, unless the program wants to know. */
@@ -312,6 +315,7 @@ void ud_acks_readable(struct vd_ud *ud)
 	struct vd_ud_qp *u;
 	int n;
 
+	ddps_assert_held(&ud->lock);
 	for (int i = 0; i < UD_BATCH; i++)
 		pk[i].data = ud->scratch[i];
 	n = ud_recv(&ud->acks.sock, pk, UD_BATCH, UD_HEADER + 1);
@@ -334,6 +338,7 @@ void ud_watch(struct vd_ud_qp *u, bool on)
 {
 	struct epoll_event ev = { .events = on ? EPOLLIN : 0, .data.ptr = &u->unicast };
 
+	ddps_assert_held(&u->ud->lock);
 	if (u->paused == !on)
 		return;
 	u->paused = !on;

@@ -88,6 +88,7 @@ static void pop_ud_send(struct vd_ud_qp *u)
 
 void ud_push(struct vd_ud_qp *u, uint64_t now)
 {
+	ddps_assert_held(&u->ud->lock);
 	/* Until somebody wakes it: held back in SQD. */
 	u->retry_at = UINT64_MAX;
 	while (u->first && send_oldest(u, u->first, now))
@@ -96,6 +97,7 @@ void ud_push(struct vd_ud_qp *u, uint64_t now)
 
 void ud_flush_sends(struct vd_ud_qp *u)
 {
+	ddps_assert_held(&u->ud->lock);
 	while (u->first) {
 		complete_ud_send(u, u->first, IBV_WC_WR_FLUSH_ERR, 4);
 		pop_ud_send(u);
@@ -104,6 +106,7 @@ void ud_flush_sends(struct vd_ud_qp *u)
 
 void ud_drop_sends(struct vd_ud_qp *u)
 {
+	ddps_assert_held(&u->ud->lock);
 	while (u->first)
 		pop_ud_send(u);
 }
@@ -234,6 +237,7 @@ int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct vd_ud_qp *u = qp->ud;
 	int err = 0;
 
+	ddps_assert_held(&qp->lock);
 	if (!vd_mine_quick(u->ud->p)) {
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */

@@ -23,6 +23,7 @@ struct vd_ud_stats ud_stats_all(const struct vd_ud *ud)
 {
 	struct vd_ud_stats st = ud->stats;
 
+	ddps_assert_held(&ud->lock);
 	for (const struct vd_ud_qp *u = ud->qps; u; u = u->next)
 		ud_stats_add(&st, &u->stats);
 	return st;
