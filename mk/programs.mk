@@ -200,7 +200,7 @@ $(B)/ib-preload.so: private LINK_FLAGS = -Wno-missing-prototypes -shared
 $(B)/ib-preload.so: private LINK_LIBS = -ldl
 # A port of ibsim as libibverbs and libibumad, and what stands before the manager of its fabric.
 OPENSM_PORT := $(B)/opensm-port/libibverbs.so.1 $(B)/opensm-port/libibumad.so.3 $(B)/opensm-port/watch.so
-$(B)/opensm-port/libibverbs.so.1: $(wildcard tests/interop-ipoib/opensm/port*.[ch])
+$(B)/opensm-port/libibverbs.so.1: $(wildcard tests/interop-ipoib/opensm/port*.[ch]) src/umad/um_mad.c
 $(B)/opensm-port/libibverbs.so.1: private LINK_LIBS =
 $(B)/opensm-port/libibumad.so.3: $(B)/opensm-port/libibverbs.so.1
 	$(Q)ln -sf $(<F) $@

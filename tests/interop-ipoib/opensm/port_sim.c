@@ -258,26 +258,6 @@ API int umad_register(int portid, int mgmt_class, int mgmt_version, uint8_t rmpp
 	return n_agents++;
 }
 
-API size_t umad_size(void)
-{
-	return sizeof(struct ib_user_mad);
-}
-
-API void *umad_get_mad(void *umad)
-{
-	return ((struct ib_user_mad *)umad)->data;
-}
-
-API ib_mad_addr_t *umad_get_mad_addr(void *umad)
-{
-	return &((struct ib_user_mad *)umad)->addr;
-}
-
-API int umad_status(void *umad)
-{
-	return (int)((struct ib_user_mad *)umad)->status;
-}
-
 API int umad_set_addr(void *umad, int dlid, int dqp, int sl, int qkey)
 {
 	struct ib_user_mad *u = umad;
@@ -286,12 +266,6 @@ API int umad_set_addr(void *umad, int dlid, int dqp, int sl, int qkey)
 	u->addr.qpn = htobe32((uint32_t)dqp);
 	u->addr.sl = (uint8_t)sl;
 	u->addr.qkey = htobe32((uint32_t)qkey);
-	return 0;
-}
-
-API int umad_set_pkey(void *umad, int pkey_index)
-{
-	((struct ib_user_mad *)umad)->addr.pkey_index = (uint16_t)pkey_index;
 	return 0;
 }
 
