@@ -152,7 +152,7 @@ put_reads_slowly() {
 	client_ends 0 && same served/new sample
 }
 
-# Whoever is interrupted while the listener's disk is at work gets no file there, or is informed.
+# Whoever is interrupted while the disk of the listener is at work gets no file there, or it is reported.
 put_is_interrupted() {
 	served_slowly fsync
 	held_up put --json sample "$uri/new" || return

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib conform: the cases for IPoIB, against a node of a subnet or this build's own. */
+#include "cli/about.h"
 #include "ipoib/conform/adapter.h"
 #include "ipoib/conform/self.h"
 #include "cli/hostport.h"
@@ -31,7 +32,7 @@ static int list_ipoib_cases(const struct ipoib_opts *o)
 	for (size_t i = 0; !ddps_conform_ipoib_case(i, &c); i++)
 		if (!o->cases || !fnmatch(o->cases, c.name, 0))
 			printf("%s\t%s\t%s\n", c.name, *c.ids ? c.ids : "-", c.rule);
-	return ferror(stdout) || fflush(stdout) ? ST_FAILED : ST_DONE;
+	return cmd_finish();
 }
 
 /* ---- what the options say ---- */
