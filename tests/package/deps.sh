@@ -36,6 +36,11 @@ asked 1000 1 --install proof
 [ $? = 1 ] && [ ! -s "$work/called" ] && grep -q "^  sudo sh -c '.* frama-c-base'" "$work/log"
 result $? "whoever may not install is shown the command" "$work/log"
 
+printf '#!/bin/sh\necho "ii  librdmacm1t64, librdmacm1 (= 56.1-1), another"\n' >"$work/bin/dpkg-query"
+asked 0 0 deb
+[ $? = 1 ] && grep -q ' libibverbs1' "$work/log" && ! grep -q librdmacm1 "$work/log"
+result $? "what another package provides is not missing" "$work/log"
+
 # Which targets ask for it
 installs() { # TARGET
 	make -n "$1" 2>/dev/null | grep -q 'tools/deps.sh --install'
