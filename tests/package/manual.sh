@@ -63,8 +63,11 @@ variables() { # FILE...
 
 strange_variables() { # FILE...: read by nobody, or reported by nobody
 	variables "$@" >"$work/told"
-	find src tools python/ddpsess '(' -name '*.c' -o -name '*.py' ')' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} + | tr -d '"' | sort -u |
-		comm -3 - "$work/told"
+	{
+		find src tools python/ddpsess '(' -name '*.c' -o -name '*.py' ')' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} +
+		# shellcheck disable=SC2016
+		grep -ohE '\$DDPSESS_[A-Z0-9_]+' containers/*.yml
+	} | tr -d '"$' | sort -u | comm -3 - "$work/told"
 }
 
 strange_names() { # FILE...: of functions, types and constants
@@ -105,21 +108,6 @@ unmanned() { # FOLDER
 	done
 }
 
-# structs of the headers whose manual page lacks a member, or that have none
-memberless() { # FOLDER HEADERS
-	awk '/^struct ddps_[a-z0-9_]+ \{$/ { name = $2; next }
-		name != "" && /^\};/ { name = "" }
-		/^[[:space:]]*\*/ || /^#/ { next }
-		{ sub(/\/\*.*/, "") }
-		name != "" && match($0, /[a-z_0-9]+(\[[^]]*\])*;/) {
-			member = substr($0, RSTART, RLENGTH)
-			sub(/[[;].*/, "", member)
-			print name, member
-		}' "$2"/*.h | while read -r name member; do
-		grep -qw -- "$member" "$1/$name.3" 2>/dev/null || echo "struct $name: $member"
-	done
-}
-
 none() { # NAME COMMAND...: it prints nothing
 	"${@:2}" >"$work/log"
 	! [ -s "$work/log" ]
@@ -139,9 +127,12 @@ none "targets of make that pages name exist" strange_targets "${pages[@]}"
 tools/reference/man.sh "$work/man3" >"$work/log" 2>&1
 result $? "the headers make manual pages" "$work/log"
 none "each public function has a manual page" unmanned "$work/man3"
-none "each public struct has a manual page with its members" memberless "$work/man3" include/ddpsess
-mkdir -p "$work/more" && sed 's/^	uint32_t unacked_ms;/&\n	int one_more;/' include/ddpsess/session.h >"$work/more/session.h"
-[ "$(memberless "$work/man3" "$work/more")" = 'struct ddps_conn_param: one_more' ]
+none "each member of a public struct and each value of an enum is in a manual page" \
+	python3 tests/package/members.py "$work/man3" include
+cp -r include "$work/more" && sed -i 's/^	uint32_t unacked_ms;/&\n	int one_more, and_one;/' "$work/more/ddpsess/session.h" &&
+	sed -i 's/^	X(RTR, -68/	X(NEW, -69, "new") &/' "$work/more/ddpsess/err_codes.h"
+[ "$(python3 tests/package/members.py "$work/man3" "$work/more" | xargs)" = \
+	'ddps_conn_param: and_one ddps_conn_param: one_more ddps_err: DDPS_E_NEW' ]
 result $? "a member without a manual page is found"
 grep -q 'int ddps_cq_wait(struct ddps_cq' "$work/man3/ddps_cq_wait.3" &&
 	grep -qA 2 '^.SH RETURN VALUE' "$work/man3/ddps_cq_wait.3"

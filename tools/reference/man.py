@@ -16,7 +16,9 @@ COMMENT = re.compile(r"/\*\*\s((?:[^*]|\*(?!/))*)\*/\s*(" + DECLARED + "+)")
 FIRST = re.compile(r"^/\*\n(.*?)\*/", re.S | re.M)
 EXPERIMENTAL = re.compile(r"Experimental: .*?(?=\n \*(?:/|\n))", re.S)
 NAMES = re.compile(r"^\w+(, \w+)* - ")
-TYPE = re.compile(r"(?:^/\*((?:[^*]|\*(?!/))*)\*/\n)?^((struct|enum) (ddps_\w+) \{\n(?:[^#\n][^\n]*\n|\n)*?\};)", re.M)
+TYPE = re.compile(r"(?:^/\*((?:[^*]|\*(?!/))*)\*/\n)?^((struct|enum) (ddps_\w+) \{(?:[^\n]*|\n(?:[^#\n][^\n]*\n|\n)*?)\};)", re.M)
+LIST = re.compile(r"^#define (DDPS_\w+)\(X\)((?:[^\n]*\\\n)*[^\n]*)\n", re.M)
+OF_LIST = re.compile(r"^#define DDPS_X\(([^)]*)\) (.*)\n\t(\w+)\(DDPS_X\)\n#undef DDPS_X\n", re.M)
 ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
 
 
@@ -66,6 +68,24 @@ def split(lines):
                 body.append([])
             into = body[-1]
     return " ".join(brief), arguments, [p for p in body if p], returns
+
+
+def expand(text):
+    """A header whose structs and enums have the members that its lists X(name, ...) give them, with their words."""
+    lists = {name: re.findall(r"\bX\(((?:[^()\"]|\"[^\"]*\")*)\)", body) for name, body in LIST.findall(text)}
+
+    def lines(match):
+        out = []
+        for entry in lists[match[3]]:
+            *values, words = re.split(r",\s*(?=\")", entry) if '"' in entry else [entry, ""]
+            values = [v.strip() for v in ",".join(values).split(",")]
+            one = match[2]
+            for argument, value in zip(match[1].split(", "), values):
+                one = re.sub(rf"(##)?\b{argument}\b", value, one)
+            out.append(f"\t{one}" + (f" /* {words[1:-1]} */" if words else "") + "\n")
+        return "".join(out)
+
+    return OF_LIST.sub(lines, text)
 
 
 def members(code):
@@ -152,9 +172,9 @@ def overview(header, library, text, functions, named):
 def main(out, library, *headers):
     """Write the pages; further names of a page are links to it."""
     out = pathlib.Path(out)
-    types = {t[3] for path in headers for t in TYPE.findall(pathlib.Path(path).read_text(encoding="utf-8"))}
+    types = {t[3] for path in headers for t in TYPE.findall(expand(pathlib.Path(path).read_text(encoding="utf-8")))}
     for path in map(pathlib.Path, headers):
-        text = path.read_text(encoding="utf-8")
+        text = expand(path.read_text(encoding="utf-8"))
         found = COMMENT.findall(text)
         firsts = [re.search(r"(ddps_\w+)\(", declared)[1] for _, declared in found]
         functions = []
