@@ -11,6 +11,7 @@ install: all man
 		'$(DESTDIR)$(PREFIX)'/share/bash-completion/completions \
 		'$(DESTDIR)$(PREFIX)'/share/ddpsess/wireshark '$(DESTDIR)$(LIBDIR)'/cmake/ddpsess \
 		'$(DESTDIR)$(PYTHONDIR)'/ddpsess '$(DESTDIR)$(PREFIX)'/share/ddpsess/profiles
+	install -m 644 docs/sessctl.schema.json '$(DESTDIR)$(PREFIX)'/share/ddpsess
 	install -m 644 profiles/*.profile '$(DESTDIR)$(PREFIX)'/share/ddpsess/profiles
 	install -m 644 include/ddpsess/*.h '$(DESTDIR)$(PREFIX)'/include/ddpsess
 	install -m 644 $(LIB_A) $(IPOIB_A) $(CONFORM_A) '$(DESTDIR)$(LIBDIR)'

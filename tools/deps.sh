@@ -16,7 +16,7 @@ for group in "$@"; do
 		nettle-dev uthash-dev systemtap-sdt-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
 	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 nftables binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping udhcpc dnsmasq-base
-		valgrind abigail-tools g++ python3 python3-yaml jq tshark mypy doxygen" ;;
+		valgrind abigail-tools g++ python3 python3-yaml python3-jsonschema libxml2-utils jq tshark mypy doxygen" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fast) want="$want libcriterion-dev libusrsctp-dev" ;;
 	reference) want="$want doxygen" ;;

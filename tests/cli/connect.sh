@@ -145,7 +145,8 @@ nobody() {
 	listen tcp://127.0.0.1:0
 	local gone=$uri
 	stop_listener
-	run 1 connect --json "$gone" && has out event error && says err "is a listener running"
+	run 1 connect --json "$gone" && has out event error &&
+		has out code DDPS_E_REFUSED && says err "is a listener running"
 }
 
 port_in_use() {

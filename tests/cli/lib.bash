@@ -6,6 +6,7 @@
 : "${SESSCTL:?the path of sessctl}"
 SESSCTL=$(realpath "$SESSCTL")
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${WIRES:=tcp sctp}"
 : "${PATIENCE:=60}" # seconds a command may take
 
@@ -34,7 +35,34 @@ not_ok() { # NAME WHY
 	echo
 }
 
+# keep_json FILE: its lines of JSON are judged by the schema at the end
+keep_json() {
+	grep '^{"' "$1" >>"$work/.lines.json" 2>/dev/null
+	return 0
+}
+
+# What sessctl printed as JSON in this file of tests is as docs/sessctl.schema.json promises.
+json_is_promised() {
+	why=$("$json_python" "$root/tests/package/json_lines.py" "$root/docs/sessctl.schema.json" \
+		"$work/.lines.json" 2>&1)
+}
+
+# Python with jsonschema, which need not be the first one in PATH.
+find_python() {
+	for json_python in python3 /usr/bin/python3; do
+		"$json_python" -c 'import jsonschema' 2>/dev/null && return
+	done
+	return 1
+}
+
 finish() {
+	if [ ! -s "$work/.lines.json" ]; then
+		:
+	elif find_python; then
+		test_case "$(basename "$0" .sh): each line of JSON is as the schema says" json_is_promised
+	else
+		echo "skip python3-jsonschema is not here: lines of JSON are not judged"
+	fi
 	exit $((failures > 0))
 }
 
@@ -59,11 +87,13 @@ start_job() {
 	pid=$!
 	exec {fd}<"$fifo"
 	read -r -t "$PATIENCE" -u "$fd" line
+	keep_json <(echo "$line")
 }
 
 # end_job PID FD: wait for it, what it still says in the file rest; its exit status returned
 end_job() {
 	timeout "$PATIENCE" cat <&"$2" >rest || kill -KILL "$1"
+	keep_json rest
 	local fd=$2
 	exec {fd}<&-
 	wait "$1" 2>/dev/null
@@ -134,6 +164,7 @@ run() {
 	shift
 	timeout "$PATIENCE" "$SESSCTL" "$@" >out 2>err
 	status=$?
+	keep_json out
 	[ "$status" -eq "$want" ] && return
 	why="status $status, not $want: $(tail -n 2 err)"
 	return 1

@@ -313,6 +313,7 @@ void out_error(struct out *o, unsigned session, const char *advice, const char *
 		fprintf(o->err, "  try: %s\n", advice);
 	if (o->json)
 		json_out_error(o, session, clean, advice);
+	o->error = 0;
 }
 
 void out_error_text(char *dst, size_t size, const struct ddps_error *e)

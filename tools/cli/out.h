@@ -22,6 +22,7 @@ struct out {
 	FILE *f, *err;
 	int write_errno;	     /* why standard output was not written, the first time */
 	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
+	int error;		     /* DDPS_E_* that the next out_error() is about, or 0 */
 	unsigned columns;	     /* of the terminal; 0: asked for at each update */
 };
 
@@ -70,7 +71,7 @@ void out_perf_interval(struct out *o, const struct out_perf *p, bool first);
 void out_closed(struct out *o, unsigned session);
 void out_note(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* @advice: what to try, or NULL. */
+/* @advice: what to try, or NULL.  In JSON it has the code that o->error is, which is 0 afterwards. */
 void out_error(struct out *o, unsigned session, const char *advice, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

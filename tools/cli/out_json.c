@@ -248,10 +248,29 @@ void json_out_closed(struct out *o, unsigned session)
 	json_out_line(o, begin_json_event("closed", session));
 }
 
+/* A name that stays; "failed" is what has no error of the library. */
+static const char *name_error(int code)
+{
+	static const struct {
+		int code;
+		const char *name;
+	} names[] = {
+#define NAME(name, value, text) { DDPS_E_##name, "DDPS_E_" #name },
+		DDPS_ERRORS(NAME)
+#undef NAME
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].code == code)
+			return names[i].name;
+	return "failed";
+}
+
 void json_out_error(struct out *o, unsigned session, const char *text, const char *advice)
 {
 	json_t *j = begin_json_event("error", session);
 
+	set_text(j, "code", name_error(o->error));
 	set_text(j, "message", text);
 	if (advice)
 		set_text(j, "try", advice);

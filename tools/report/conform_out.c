@@ -50,7 +50,7 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire, .target = target };
 	c->table = !o->json && !o->tap;
 	c->colour = c->table && out_colours(STDOUT_FILENO);
-	c->progress = c->table && isatty(STDERR_FILENO);
+	c->progress = c->table && out_colours(STDERR_FILENO);
 	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report")))
 		return -1;
 	if (o->html && !(c->html = create_report(c, o->html, "HTML report")))
@@ -263,6 +263,7 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 		conform_junit_end(c);
 	if (c->html)
 		conform_html(c, sum);
+	fflush(stdout); /* a report may go there, too: behind this */
 	kept_free(&c->kept);
 	err |= close_file(c, c->junit, c->o.junit);
 	err |= close_file(c, c->html, c->o.html);

@@ -59,6 +59,7 @@ enum status link_call_failed(struct link *l, int err, const char *what)
 	if (err == DDPS_E_STATE && (l->up || l->over))
 		return explain_lost_link(l);
 	/* names are looked up later, so this is the URI's form */
+	l->out.error = err;
 	return link_fail(l, err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED,
 			 advice_for(&e, l->o, l->was_up), "%s: %s%s%s", what,
 			 advice_uri(err, what, false, why, sizeof why), e.sys_errno ? ": " : "",
@@ -75,6 +76,7 @@ static enum status fail_with(struct link *l, const struct ddps_error *e)
 						     : ST_FAILED;
 
 	out_error_text(text, sizeof text, e);
+	l->out.error = e->code;
 	return link_fail(l, s, advice_for(e, l->o, l->was_up), "%s: %s", l->uri, text);
 }
 
@@ -84,6 +86,7 @@ static void take_link_end(struct link *l, const struct ddps_event *ev)
 	l->up = false;
 	if (ev->type == DDPS_EV_REJECTED) {
 		out_rejected(&l->out, 0, ev);
+		l->out.error = DDPS_E_REJECTED;
 		link_fail(l, ST_REJECTED, "ask the peer; its private data says why, if it sent any",
 			  "%s: rejected by the peer's application", l->uri);
 	} else if (ev->type == DDPS_EV_FAILED) {

@@ -323,6 +323,7 @@ static void take_session_over(struct session *s, const struct ddps_event *ev)
 	char text[400];
 
 	out_error_text(text, sizeof text, &ev->error);
+	s->sv->out.error = ev->error.code;
 	if (ev->type == DDPS_EV_FAILED && advice_is_terminate(&ev->error))
 		out_terminated(&s->sv->out, s->id, &ev->error);
 	if (ev->type == DDPS_EV_FAILED)
@@ -331,6 +332,7 @@ static void take_session_over(struct session *s, const struct ddps_event *ev)
 	/* after a Terminate or our own abort the reason was given */
 	else if (ev->error.code && s->state < SESSION_CLOSING)
 		out_error(&s->sv->out, s->id, NULL, "%s", text);
+	s->sv->out.error = 0;
 	if (ev->type == DDPS_EV_CLOSED)
 		out_closed(&s->sv->out, s->id);
 	session_stop(s);
