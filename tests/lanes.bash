@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For run.sh: suites run in lanes, two of them.  Each is bounded in time, and nothing of it stays behind:
-# what it says comes in one piece, and its numbers go into a file.
+# For run.sh: suites run in lanes, two of them, and one next to these for suites that hardly compute.  Each is
+# bounded in time, and nothing of it stays behind: what it says comes in one piece, and its numbers go into a file.
 # shellcheck shell=bash
 lanes=2
 work=$(mktemp -d)
 trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 mkdir "$work/results" "$work/logs" "$work/said"
 : >"$work/begun"
+: >"$work/idlers"
 # again: the suites to run, a line each; unset: all
 
 # A suite's numbers, and what went wrong: that is said once more where it is read first, at the end.
@@ -108,20 +109,38 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	result "$name" "$good" "$bad" "exit status $status"
 }
 
-# In a lane of its own; what it says comes in one piece, when it is done.
-suite() { # KIND NAME ...
+wanted() { # NAME
+	[ -z "${again+x}" ] || grep -qxF -- "$1" <<<"$again"
+}
+
+begin() { # KIND NAME ...
 	local file=${2//\//:}
-	[ -z "${again+x}" ] || grep -qxF -- "$2" <<<"$again" || return 0
-	while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
-		wait -n
-	done
 	echo "$2" >>"$work/begun"
 	(
 		log=$work/logs/$file
-		"$@" >"$work/said/$file" 9>&-
+		[ -z "${idle:-}" ] || flock 8
+		"$@" >"$work/said/$file" 8>&- 9>&-
+		exec 8>&-
 		flock 9
 		cat "$work/said/$file"
-	) 9>"$work/said.lock" &
+	) 8>"$work/idle.lock" 9>"$work/said.lock" &
+}
+
+# In a lane of its own; what it says comes in one piece, when it is done.
+suite() { # KIND NAME ...
+	wanted "$2" || return 0
+	while [ "$(jobs -rp | grep -vcxFf "$work/idlers")" -ge "$lanes" ]; do
+		wait -n
+	done
+	begin "$@"
+}
+
+# One that waits for nearly all of its time (a tenth is computed, at most): one of them at a time, and it takes
+# no lane from those that compute.
+idle_suite() { # KIND NAME ...
+	wanted "$2" || return 0
+	idle=yes begin "$@"
+	echo "$!" >>"$work/idlers"
 }
 
 unfinished() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Run every test that needs no guest, two suites at a time, and print a plain count.
+# Run every test that needs no guest, two suites at a time and one that waits, and print a plain count.
 # usage: run.sh SANITIZED-BUILD RELEASE-BUILD [--failed]
 #   --failed   only the suites that failed in the run before this one
 set -u
@@ -16,12 +16,19 @@ if [ "${3:-}" = --failed ]; then
 fi
 rm -f "$list" # a run that does not reach its end leaves none
 
+# These wait for a bridge, for a peer that is silent, or for a time to pass.
+idle_suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
+idle_suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
+idle_suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
+idle_suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
+idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
+idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
+
 # Runs of programs, most of which poll, next to what takes as long as it computes.  A busy machine
 # takes several times as long.
 limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
 suite lines fault "$asan/fault"
 suite lines model sh tests/model/run.sh
-suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
 suite lines sim/sctp "$opt/sim-sctp" 1 200000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
 suite lines sim/session "$opt/sim-session" 1 60000
@@ -45,14 +52,10 @@ done
 suite bare unit "$asan/unit-bare" 600
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
-suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
 suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
 suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
-suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
-suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
-suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
 suite criterion e2e "$asan/e2e" 480
 suite criterion verbs "$asan/verbs-test" 480
 suite lines stress "$asan/stress-session" 1 20
@@ -61,7 +64,6 @@ suite lines stress/verbs-asan "$asan/stress-verbs" 1 10
 suite lines stress/verbs "$opt/stress-verbs" 1 5
 suite lines verbs/check.sh bash tests/verbs/check.sh "$2"
 suite lines verbs/faults.sh bash tests/verbs/faults.sh "$2"
-suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 suite lines verbs/rdma_core.sh bash tests/verbs/rdma_core.sh "$2"
 suite lines verbs/libfabric.sh bash tests/verbs/libfabric.sh "$2"
 suite lines verbs/mpi.sh bash tests/verbs/mpi.sh "$2"

@@ -58,4 +58,16 @@ expect 'not ok stopped after [0-9]+ s, without a result: long longer'
 
 run 'again=this; suite lines that echo "ok it"; suite lines this echo "ok it"; wait; summary "$work/none"'
 expect '1 passed, 0 failed in [0-9]+ s'
+
+# Each of the first three waits for the next one, and the last two must not meet.
+run '
+	mkfifo "$work/a" "$work/b"
+	idle_suite lines idle sh -c "cat $work/b; echo ok it"
+	suite lines first sh -c "cat $work/a; echo >$work/b; echo ok it"
+	suite lines second sh -c "echo >$work/a; echo ok it"
+	wait
+	idle_suite lines alone sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
+	idle_suite lines also sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
+	wait; summary "$work/none"'
+expect '5 passed, 0 failed in [0-9]+ s'
 exit $status
