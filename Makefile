@@ -231,7 +231,7 @@ help:
 	@echo 'traces     a seed is a trace: N=1000 runs of each program'
 	@echo 'plants     a fault for each checker of the simulations, which has to find it; PLANT=pattern for some'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
-	@echo 'mutate-every   anything at all changed, one at a time: what share do unit tests and simulations notice?'
+	@echo 'mutate-every   anything at all changed, a sample of each folder: what share do unit tests and simulations notice?'
 	@echo 'mutate-random  N=200 SEED=1: so many of them at random, and all tests'
 	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'

@@ -142,11 +142,12 @@ coverage:
 	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(COV_CC) all test-binaries verbs-programs build/cov/sched
 	$(Q)CC=$(COV_CC) tests/coverage/run.sh build/cov $(if $(LIST),--list)
 
-# One operator, constant or statement after another changed: all of them, half an hour of processor time, or
-# N of them at random, SEED=n, which everything is shown to; FILES=part of a name, a function or an id.
+# One operator, constant or statement after another changed: EACH=300 of each folder by SEED, 0: all of them; or N
+# of them at random, which everything is shown to.  FILES=part of a name, a function or an id.
 N ?= 200
+EACH ?= 300
 mutate-every: deps-check
-	$(Q)nice tests/mutate/every.py build/every $(FILES)
+	$(Q)nice tests/mutate/every.py build/every $(if $(filter-out 0,$(EACH)),--each $(EACH) --seed $(SEED)) $(FILES)
 mutate-random: deps-check
 	$(Q)nice tests/mutate/every.py build/every --all --number $(N) --seed $(SEED) $(FILES)
 

@@ -35,6 +35,13 @@ for tried, survived, below in ((1000, 30, False), (1000, 35, False), (1000, 60, 
     assert changes.is_below(97, tried, survived) == below, (tried, survived)
 PYTHON
 result $? "a score below its floor is found, unless it may be chance"
+# With so many survivors of so many: the bound of Clopper and Pearson, from a table.
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/mutate python3 - <<'PYTHON'
+import changes
+for tried, survived, least in ((300, 0, 99.0), (300, 10, 94.4), (20, 1, 78.4), (10, 10, 0)):
+    assert abs(changes.least_share(tried, survived) - least) < 0.06, (tried, survived)
+PYTHON
+result $? "what a sample promises of all is known"
 
 # A tree in which a function has another name, a check has gone, and all else has moved.
 mkdir -p "$work/tree/src/sctp" "$work/tree/tests/mutate"

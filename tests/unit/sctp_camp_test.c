@@ -236,6 +236,35 @@ Test(sctp_camp, contact_11_what_is_under_way_stays)
 	cr_expect_eq(camper->path[0]->id, 0);
 }
 
+/* Answers that wait to be sent: those of a path go with it, the others stay as they were, in their order. */
+Test(sctp_camp, what_waits_to_be_sent_goes_with_its_path)
+{
+	static const size_t len[] = { 8,  DDPS_SC_BLOB_BIG,    12, DDPS_SC_BLOB_BIG + 4,
+				      16, DDPS_SC_BLOB_BIG + 8 };
+	struct ddps_sctp_assoc *camper = camp();
+	const size_t stays[] = { 8, 12, 16 };
+	const struct ddps_sc_blob *b;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sizeof len / sizeof *len; i++)
+		cr_assert(ddps_sc_blob(camper, camper->path[i & 1], len[i]));
+	cr_assert(camper->nblobs == 6 && camper->nbig == 2);
+	ddps_sc_path_drop(camper->path[1]);
+	cr_expect(camper->nblobs == 3 && camper->nbig == 0, "%u, %u", camper->nblobs, camper->nbig);
+	STAILQ_FOREACH(b, &camper->blobs, link)
+	{
+		cr_assert_lt(n, 3);
+		cr_expect_eq(b->path, camper->path[0]);
+		cr_expect_eq(b->len, stays[n++]);
+	}
+	cr_expect_eq(n, 3);
+	cr_expect(ddps_sc_blob(camper, camper->path[0], 4));
+	cr_expect_eq(camper->nblobs, 4);
+	check_sctp_camp(camper);
+	ddps_sc_blobs_free(&camper->blobs);
+	camper->nblobs = 0;
+}
+
 /* ---- restarts ---- */
 
 static void restart_from(const struct ddps_sctp_addr *addr)

@@ -293,3 +293,34 @@ Test(sctp_many_addrs, contact_09_without_memory_for_them)
 	mem_fail(0);
 	cr_expect_eq(r.a->npaths, 13);
 }
+
+/* Of those that carry what is sent the last one gives its place up, and what went there goes to the other. */
+Test(sctp_many_addrs, a_path_comes_to_the_front)
+{
+	for (unsigned by_last = 0; by_last < 2; by_last++) {
+		const unsigned end = DDPS_SENT_PATHS - 1;
+		struct ddps_sc_path *last, *p, *first;
+
+		raw_init(&r);
+		cr_assert(open_sctp_many_addrs_with(0, 20, false));
+		first = r.a->path[0];
+		last = r.a->path[end];
+		p = r.a->path[DDPS_SENT_PATHS];
+		r.a->data_path = r.a->primary = by_last ? last : first;
+		last->confirmed = true;
+		last->state = DDPS_SCTP_ACTIVE;
+		last->hb_at = r.net.now;
+		ddps_sc_path_front(last);
+		cr_expect_eq(r.a->path[end], last, "it is one of them");
+		ddps_sc_path_front(p);
+		cr_expect(r.a->path[end] == p && p->id == end);
+		cr_expect(r.a->path[DDPS_SENT_PATHS] == last && last->id == DDPS_SENT_PATHS);
+		cr_expect_eq(r.a->data_path, by_last ? p : first);
+		cr_expect_eq(r.a->primary, by_last ? p : first);
+		cr_expect_not(last->confirmed);
+		cr_expect_eq(last->state, DDPS_SCTP_UNCONFIRMED);
+		cr_expect_eq(last->hb_at, DDPS_SC_NEVER);
+		if (!by_last)
+			raw_fini(&r);
+	}
+}

@@ -203,7 +203,7 @@ static void forget_blobs(const struct ddps_sc_path *p)
 	STAILQ_CONCAT(&a->blobs, &others);
 }
 
-/* @p is at the end now, and what was there in its place.  One that was beyond those that carry what is sent
+/* What is at the end takes the place of @p, which has its number.  One that was beyond those that carry what is sent
  * becomes one of them, and may need an address of ours that it can be reached from. */
 static void to_the_end(struct ddps_sc_path *p)
 {
@@ -222,7 +222,6 @@ static void to_the_end(struct ddps_sc_path *p)
 	a->path[p->id] = q;
 	q->id = p->id;
 	p->id = (uint8_t)(a->npaths - 1);
-	a->path[p->id] = p;
 }
 
 void ddps_sc_path_drop(struct ddps_sc_path *p)
