@@ -66,7 +66,7 @@ to_nobody() {
 	says_why "Bad file descriptor"
 }
 
-# Help may end as other programs do, which the signal tells so.
+# Help may end as other programs do, which the signal shows.
 to_a_pipe_without_reader() {
 	exec {end}> >(:)
 	wait $!
