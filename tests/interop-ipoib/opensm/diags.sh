@@ -8,10 +8,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 SESSCTL=$(realpath "$1/sessctl")
 PATH=$PATH:/usr/sbin
 
-skip() {
-	echo "ok contact 34: infiniband-diags # skipped: $1"
-	exit 0
-}
+what='contact 34: infiniband-diags'
+# shellcheck source=tests/interop-ipoib/opensm/udp.bash
+. "$here/udp.bash"
 for need in saquery ip; do
 	command -v $need >/dev/null || skip "try: apt-get install -y --no-install-recommends infiniband-diags iproute2"
 done
@@ -21,8 +20,6 @@ done
 preload='' umad2sim='' # no ibsim here
 # shellcheck source=tests/ib/lib.bash
 . "$here/../../ib/lib.bash"
-# shellcheck source=tests/interop-ipoib/opensm/udp.bash
-. "$here/udp.bash"
 mkfifo "$work/never"
 stop() {
 	[[ $BASHPID = "$$" ]] || return
