@@ -66,6 +66,17 @@ wrong_sa() {
 		says 2 'not joined .*the subnet administration does not answer; try: '
 }
 
+# It goes under links that are up, and comes back: nothing else would show it for a while.
+lost_sa() {
+	up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' && pings 1 10.9.0.2 || return
+	kill -KILL "${pids[1]}"
+	wait "${pids[1]}"
+	soon grep '"subnet_notice".*the subnet administration at 192.0.2.1 does not answer any more.*; try: start it' \
+		"$work/node2.log" && says 2 'last said .*administration at 192.0.2.1 does not answer' || return
+	up 1 rc && ready 1 && soon grep '"subnet_notice".*administration at 192.0.2.1 answers again' "$work/node2.log" &&
+		soon pings 2 10.9.0.1
+}
+
 # ---- 35: two nodes with one GID ----
 
 one_gid() {
@@ -300,6 +311,8 @@ check "32: the node is there once the port is free" port_is_free
 finish 2 1
 check "a wrong --sa is said to be one, with what to try" wrong_sa
 finish 2
+check "35: an administration that is gone is said, and that it is back" lost_sa
+finish 2 1
 check "35: a second node with a GID is refused, the first is not cut off, both ends say it" one_gid
 check "35: when the first one has ended, the second is there" gid_is_free
 finish 3 1

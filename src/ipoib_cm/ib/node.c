@@ -405,6 +405,11 @@ void ddps_ib_node_user(struct ddps_ib_node *n, void *user)
 	n->user = user;
 }
 
+bool ddps_ib_node_unheard(const struct ddps_ib_node *n)
+{
+	return ddps_sac_unheard(n->sac);
+}
+
 const char *ddps_ib_node_why(const struct ddps_ib_node *n)
 {
 	return n->off ? n->off_why : n->why;

@@ -85,6 +85,8 @@ void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
  * Return: whether the link is down for that.
  */
 bool ddps_ib_node_network(struct ddps_ib_node *n, uint8_t mtu_max, const char *why, uint64_t now);
+/* As ddps_sac_unheard(). */
+bool ddps_ib_node_unheard(const struct ddps_ib_node *n);
 /* Timers; call it before anything else at a new time. */
 void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now);
 uint64_t ddps_ib_node_due(const struct ddps_ib_node *n);

@@ -50,6 +50,7 @@ bool ddps_sac_again(struct ddps_sac *c, struct sac_query *q, uint64_t now)
 		return true;
 	}
 	c->stats.sac_unanswered++;
+	c->unheard = true;
 	q->tid = 0;
 	return false;
 }
@@ -248,12 +249,18 @@ void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_
 	struct ddps_sa_head h;
 	bool good = !ddps_sa_mad_head(&h, mad);
 
+	c->unheard = c->unheard && !good;
 	if (good && h.method == DDPS_SA_REPORT)
 		answer_sa_report(c, &h, mad, now);
 	else if (good && h.method == DDPS_SA_GET_RESP)
 		take_sa_answer(c, &h, mad, now);
 	else if (!good || h.method != (DDPS_SA_DELETE | DDPS_SA_RESPONSE))
 		c->stats.sac_bad++; /* for the answer to a Delete nobody waits */
+}
+
+bool ddps_sac_unheard(const struct ddps_sac *c)
+{
+	return c->unheard && ddps_sac_link(c);
 }
 
 void ddps_sac_renew(struct ddps_sac *c, uint64_t now)

@@ -95,6 +95,8 @@ void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_
  * anew, others asked for when somebody sends, and subscriptions are made again.
  */
 void ddps_sac_renew(struct ddps_sac *c, uint64_t now);
+/* The link is joined, but a query was given up, and nothing has come of the administration since. */
+bool ddps_sac_unheard(const struct ddps_sac *c);
 uint64_t ddps_sac_due(const struct ddps_sac *c);
 void ddps_sac_tick(struct ddps_sac *c, uint64_t now);
 const struct ddps_sac_stats *ddps_sac_stats(const struct ddps_sac *c);

@@ -46,6 +46,7 @@ struct ddps_sac {
 	unsigned refused;	    /* subscriptions, since one was granted */
 	uint64_t inform_at;	    /* both anew; NEVER before the link is known */
 	uint32_t tid;
+	bool unheard; /* nothing came since a query was given up */
 	struct ddps_sac_stats stats;
 };
 

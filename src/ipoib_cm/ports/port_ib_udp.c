@@ -23,7 +23,9 @@ struct ddps_ib_udp {
 	uint64_t look_at;
 	uint64_t said_at; /* that packets were not sent, for this reason: */
 	int said_err;
-	bool off;	  /* the network does not carry this link */
+	bool off;	/* the network does not carry this link */
+	bool sa_silent; /* that was said */
+	uint16_t sa_lid;
 	bool noticed;	  /* it was handed out */
 	char notice[300]; /* "": none */
 	struct ib_wire wire;
@@ -104,6 +106,26 @@ static void look_at_network(struct ddps_ib_udp *u, uint64_t now)
 	u->off = ddps_ib_node_network(u->node, ddps_ib_net_code(&net), why, now);
 }
 
+/* Paths and connections that there are serve without it, so nothing else shows that it is gone. */
+static void note_silent_sa(struct ddps_ib_udp *u)
+{
+	const bool silent = ddps_ib_node_unheard(u->node);
+	struct in_addr a = { htonl((u->wire.ip & ~LID_MASK) | u->sa_lid) };
+	char text[INET_ADDRSTRLEN];
+
+	if (silent == u->sa_silent || u->off)
+		return;
+	u->sa_silent = silent;
+	u->noticed = false;
+	inet_ntop(AF_INET, &a, text, sizeof(text));
+	snprintf(
+		u->notice, sizeof(u->notice),
+		silent ? "the subnet administration at %s does not answer any more: no new node is "
+			 "reached; try: start it again"
+		       : "the subnet administration at %s answers again",
+		text);
+}
+
 /* What the system did not send, and the network explains nothing. */
 static void note_unsent(struct ddps_ib_udp *u, uint64_t now)
 {
@@ -136,8 +158,10 @@ bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now)
 
 	if (u->wire.failed_err)
 		note_unsent(u, now);
-	if (u->look_at <= now)
+	if (u->look_at <= now) {
 		look_at_network(u, now);
+		note_silent_sa(u);
+	}
 	ddps_ib_node_tick(u->node, now);
 	if (u->wire.full) {
 		u->wire.full = false;
@@ -269,6 +293,7 @@ int ddps_ib_udp_new(struct ddps_ib_udp **out, const struct ddps_ib_udp_config *c
 	}
 	u->wire.unicast = u->wire.multicast = -1;
 	u->wire.ip = ip;
+	u->sa_lid = mine.sa_lid;
 	u->wire.udp_port = mine.udp_port;
 	u->wire.rx = take_ib_udp_packet;
 	u->wire.user = u;
