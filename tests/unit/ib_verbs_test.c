@@ -92,7 +92,7 @@ Test(ib_verbs, an_adapter_without_them_sends_datagrams, .init = init, .fini = fi
 /* [4391-6-6]: the GRH is read with the flag alone; what stands there without it is of nobody. */
 Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
 {
-	uint64_t grh;
+	uint64_t grh, all;
 
 	flags = 0;
 	two_up();
@@ -100,10 +100,11 @@ Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
 	UNTIL(peer[1].n_rx == 1);
 	grh = count_ib_verbs(1, "ud_rx_grh");
 	cr_expect_gt(grh, 0, "ARP is for a group");
+	all = count_ib_verbs(1, "ud_rx");
 	send_ib_verbs_ip(0, 1, 100); /* the fake writes ones where its GRH would be */
 	UNTIL(peer[1].n_rx == 2);
 	cr_expect_eq(count_ib_verbs(1, "ud_rx_grh"), grh);
-	cr_expect_gt(count_ib_verbs(1, "ud_rx"), grh);
+	cr_expect_gt(count_ib_verbs(1, "ud_rx"), all);
 	for (unsigned i = 0; i < 2; i++)
 		cr_expect_eq(ddps_ipoib_if_stats(peer[i].f)->rx_bad_arp, 0);
 }
