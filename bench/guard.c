@@ -8,7 +8,7 @@
  * send, write, read: in bursts.  ping: a Send there and one back, waited for.  many: bursts of four
  * Sends on each of 64 sessions.
  *
- * usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS]
+ * usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS [PASSES]]
  */
 #include <errno.h>
 #include <poll.h>
@@ -279,7 +279,7 @@ struct job {
 	const char *uri;
 	enum ddps_op op;
 	bool ping, many;
-	unsigned long count, allocations, waits, sends, calls;
+	unsigned long count, passes, allocations, waits, sends, calls;
 	pthread_t thread;
 };
 
@@ -303,11 +303,14 @@ static void *run_guard_job(void *arg)
 	open_guard_pair(&p, j->uri, j->many ? MANY : 1);
 	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM);)
 		n += run_some_operations(j, &p);
-	allocations = waits = sends = calls = 0;
-	for (unsigned long n = 0; n < j->count;)
-		n += run_some_operations(j, &p);
-	j->allocations = allocations;
-	j->waits = waits;
+	for (unsigned long pass = 0; pass < j->passes && (!pass || j->allocations); pass++) {
+		allocations = waits = sends = calls = 0;
+		for (unsigned long n = 0; n < j->count;)
+			n += run_some_operations(j, &p);
+		if (!pass || allocations < j->allocations)
+			j->allocations = allocations;
+		j->waits += waits;
+	}
 	j->sends = sends;
 	j->calls = calls;
 	ddps_ctx_free(p.ctx);
@@ -319,7 +322,7 @@ static int parse_guard_job(int argc, char **argv, struct job *j, unsigned long *
 {
 	unsigned long step;
 
-	if (argc < 4 || argc > 5)
+	if (argc < 4 || argc > 6)
 		return -1;
 	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0" : "sctp://127.0.0.1:0?encap=0";
 	j->op = !strcmp(argv[2], "write")  ? DDPS_OP_WRITE
@@ -328,9 +331,12 @@ static int parse_guard_job(int argc, char **argv, struct job *j, unsigned long *
 	j->ping = !strcmp(argv[2], "ping");
 	j->many = !strcmp(argv[2], "many");
 	j->count = strtoul(argv[3], NULL, 10);
-	*threads = argc == 5 ? strtoul(argv[4], NULL, 10) : 1;
+	*threads = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
+	j->passes = argc > 5 ? strtoul(argv[5], NULL, 10) : 1;
 	step = j->many ? MANY * MANY_EACH : DEPTH;
-	return j->count && j->count % step == 0 && *threads && *threads <= THREADS_MAX ? 0 : -1;
+	return j->passes && j->count && j->count % step == 0 && *threads && *threads <= THREADS_MAX
+		       ? 0
+		       : -1;
 }
 
 int main(int argc, char **argv)
@@ -340,8 +346,8 @@ int main(int argc, char **argv)
 
 	if (parse_guard_job(argc, argv, &j[0], &n)) {
 		fprintf(stderr,
-			"usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS]\n"
-			"COUNT: times %d; of many: %u\n",
+			"usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS [PASSES]]\n"
+			"COUNT: times %d; of many: %u; of PASSES the one that allocates least\n",
 			DEPTH, MANY * MANY_EACH);
 		return 2;
 	}
@@ -354,6 +360,7 @@ int main(int argc, char **argv)
 			j[i].ping = j[0].ping;
 			j[i].many = j[0].many;
 			j[i].count = j[0].count;
+			j[i].passes = j[0].passes;
 			if (pthread_create(&j[i].thread, NULL, run_guard_job, &j[i]))
 				return 1;
 		}

@@ -87,14 +87,16 @@ compare() { # WIRE OP
 	return 1
 }
 
-# SCTP's memory for messages grows with what is not acknowledged yet, and stays: no more than that.
+# The best of some passes: what an operation needed, or one of a hundred, would be seen in all of them.  SCTP's
+# memory for messages grows when more of them wait for an acknowledgement than ever before, which depends on
+# time, and stays.  Its control chunks come seldom, by its timers and when something is lost.
 count() { # WIRE OP THREADS
 	local got allocations waits
-	got=$("$build/guard" "$1" "$2" 2560 "$3" 2>&1)
+	got=$("$build/guard" "$1" "$2" 2560 "$3" "$([ "$1" = tcp ] && echo 1 || echo 16)" 2>&1)
 	allocations=$(sed -n 's/^allocations \([0-9]*\),.*/\1/p' <<<"$got")
 	waits=$(sed -n 's/.* waited for \([0-9]*\),.*/\1/p' <<<"$got")
 	if [ "$waits" = 0 ] && [ -n "$allocations" ] &&
-		[ "$allocations" -le "$([ "$1" = tcp ] && echo 0 || echo 160)" ]; then
+		[ "$allocations" -le "$([ "$1" = tcp ] && echo 0 || echo 25)" ]; then
 		echo "ok no allocation, no contended lock ($1 $2, threads: $3)"
 		return 0
 	fi
