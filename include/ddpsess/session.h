@@ -403,6 +403,34 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
  */
 DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
 
+/**
+ * ddps_ep_answer_within - end the session if the peer's host does not acknowledge
+ * @ep:		endpoint, connected or not
+ * @ms:		for how long, in milliseconds; 0, which is what an endpoint begins with: no limit
+ *
+ * The limit is for the peer's TCP or SCTP, while this side has work under way.  It does not matter
+ * what the peer's program does: a window that stays closed for hours is acknowledged all the time.
+ * So a host that is gone and a program that stalls are not the same, as they are to unacked_ms of
+ * struct ddps_conn_param.
+ *
+ * If the host has acknowledged nothing of what it was sent for @ms, the session ends with
+ * DDPS_E_TIMEDOUT, at most @ms / 4 + 50 later.  The oldest work request in the send queue
+ * completes with DDPS_WC_UNANSWERED, the others with DDPS_WC_FLUSHED.  It is the same if TCP gives
+ * up first.  A host that vanishes when it has acknowledged all, but its program owes an answer, is
+ * found by keepalive_ms and by SCTP's heartbeats.  Linux probes a window that was closed for long
+ * ever more seldom, every two minutes in the end, and only unanswered probes count then.
+ *
+ * Less than a second is too short: TCP and SCTP need about as long to send again what was lost.
+ *
+ * Over the kernel's SCTP it has no effect, since that does not show when it has heard its peer: the
+ * session ends when SCTP gives up.
+ *
+ * A later call sets another limit.  Thread safe.  Never blocks.  Looks only while work is under way.
+ *
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_answer_within(struct ddps_ep *ep, uint32_t ms);
+
 /* For ddps_ep_hush. */
 #define DDPS_HUSH_SENDS 0x1
 #define DDPS_HUSH_RECVS 0x2

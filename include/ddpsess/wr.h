@@ -179,9 +179,11 @@ DDPS_API uint64_t ddps_mr_to(const struct ddps_mr *mr);
 enum ddps_wc_status {
 	DDPS_WC_SUCCESS,
 	DDPS_WC_LOCAL_ACCESS, /* own memory: bad key, bounds or rights; the session was terminated */
-	DDPS_WC_LENGTH, /* the message was longer than the receive; the session was terminated */
-	DDPS_WC_REMOTE, /* the peer sent a Terminate for this work request */
-	DDPS_WC_FLUSHED /* the session ended before it was done */
+	DDPS_WC_LENGTH,	 /* the message was longer than the receive; the session was terminated */
+	DDPS_WC_REMOTE,	 /* the peer sent a Terminate for this work request */
+	DDPS_WC_FLUSHED, /* the session ended before it was done */
+	DDPS_WC_UNANSWERED /* the same, since the peer's host acknowledged nothing any more; only after
+			    * ddps_ep_answer_within, and of the oldest work request in the send queue */
 };
 
 enum ddps_op {

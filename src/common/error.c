@@ -139,7 +139,9 @@ const char *ddps_op_name(enum ddps_op op)
 const char *ddps_wc_status_name(enum ddps_wc_status status)
 {
 	static const char *const names[] = {
-		"success", "local access error", "length error", "remote error", "flushed",
+		"success",	"local access error",
+		"length error", "remote error",
+		"flushed",	"the peer's host does not answer",
 	};
 
 	return (unsigned)status < sizeof names / sizeof names[0] ? names[status] : "unknown";

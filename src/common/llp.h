@@ -54,6 +54,8 @@ struct ddps_llp_tcp {
 	uint64_t retransmitted; /* segments */
 	uint64_t srtt_ns;
 	uint64_t cwnd, unacked; /* octets */
+	bool asked;	   /* something was sent, or it was probed, and no acknowledgement came */
+	uint64_t heard_ns; /* ago: the last acknowledgement */
 };
 
 /* What an LLP needs to know of a connection; the rest is for the layers above. */
@@ -160,6 +162,9 @@ struct ddps_llp_ops {
 	bool (*leaving)(const struct ddps_llp *llp);
 	/* Immediately, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
 	void (*abort)(struct ddps_llp *llp);
+	/* Whether the peer's host has yet to acknowledge something that was sent, or sent again; and for
+	 * how long it can have been so at most, in ns. */
+	bool (*unanswered)(struct ddps_llp *llp, uint64_t *most);
 	/* Release everything, aborting first if needed.  No upcall any more. */
 	void (*free)(struct ddps_llp *llp);
 	/* transport, local, peer, mulpdu and the mpa or sctp part. */

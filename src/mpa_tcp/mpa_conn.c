@@ -445,6 +445,16 @@ static int op_tcp_stats(const struct ddps_llp *llp, struct ddps_llp_tcp *st)
 	return c->open ? c->tcp->stats(c, st) : DDPS_E_STATE;
 }
 
+static bool op_unanswered(struct ddps_llp *llp, uint64_t *most)
+{
+	struct ddps_llp_tcp st;
+
+	if (op_tcp_stats(llp, &st) || !st.asked)
+		return false;
+	*most = st.heard_ns;
+	return true;
+}
+
 const struct ddps_llp_ops ddps_mpa_ops = {
 	.answer = mpa_op_answer,
 	.open = mpa_op_open,
@@ -459,4 +469,5 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.free = mpa_op_free,
 	.info = mpa_op_info,
 	.tcp_stats = op_tcp_stats,
+	.unanswered = op_unanswered,
 };

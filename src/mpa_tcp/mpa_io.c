@@ -167,6 +167,9 @@ static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	st->srtt_ns = (uint64_t)i.tcpi_rtt * 1000;
 	st->cwnd = (uint64_t)i.tcpi_snd_cwnd * i.tcpi_snd_mss;
 	st->unacked = (uint64_t)i.tcpi_unacked * i.tcpi_snd_mss;
+	/* Linux answers one probe of a closed window in half a second, so one alone says nothing. */
+	st->asked = i.tcpi_unacked || i.tcpi_probes > 1;
+	st->heard_ns = (uint64_t)i.tcpi_last_ack_recv * 1000000;
 	return 0;
 }
 

@@ -218,6 +218,14 @@ void ddps_rdmap_stop(struct ddps_rdmap *r)
 	ddps_rdmap_unstall(r); /* to be dropped, with all that follows */
 }
 
+void ddps_rdmap_unanswered(struct ddps_rdmap *r)
+{
+	struct ddps_sqe *oldest = r->sq.head != r->sq.tail ? ddps_sq_at(r, r->sq.head) : NULL;
+
+	if (oldest && !oldest->status)
+		oldest->status = DDPS_WC_UNANSWERED;
+}
+
 void ddps_rdmap_flush(struct ddps_rdmap *r)
 {
 	ddps_rdmap_check(r);

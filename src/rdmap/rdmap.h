@@ -136,6 +136,9 @@ void ddps_rdmap_peer_closed(struct ddps_rdmap *r);
 /* Changes whenever posted work moves: not by the peer's own messages and requests. */
 uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r);
 
+/* Before ddps_rdmap_flush: the peer's host is why, and the oldest work that was posted says so. */
+void ddps_rdmap_unanswered(struct ddps_rdmap *r);
+
 /* The stream is gone: everything outstanding completes as flushed, in order. */
 void ddps_rdmap_flush(struct ddps_rdmap *r);
 

@@ -344,6 +344,9 @@ void ddps_sctp_assoc_set_up(struct ddps_sctp_assoc *a, const struct ddps_sctp_up
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 		   const struct iovec *iov, int niov, uint64_t now);
 
+/* When DATA was sent, or sent again, that the peer has not answered by any packet; 0: it has. */
+uint64_t ddps_sctp_asked_at(const struct ddps_sctp_assoc *a);
+
 /* Messages handed over so far, from 1; and of these, acknowledged for good. */
 uint64_t ddps_sctp_sent(const struct ddps_sctp_assoc *a);
 uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a);

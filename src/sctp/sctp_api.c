@@ -286,6 +286,11 @@ uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a)
 	return a->acked_n;
 }
 
+uint64_t ddps_sctp_asked_at(const struct ddps_sctp_assoc *a)
+{
+	return a->tx.nflight || a->tx.nlost ? a->tx.asked_at : 0;
+}
+
 /* Of the messages themselves: what each costs besides is of the send buffer only. */
 static uint64_t count_unacked(const struct ddps_sctp_assoc *a)
 {

@@ -91,6 +91,8 @@ struct ddps_sd_backend {
 	int (*assoc_stats)(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
 	int (*path_stats)(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
 	int (*set_primary)(struct ddps_sd_assoc *a, uint32_t path);
+	/* As ddps_llp_ops. */
+	bool (*unanswered)(struct ddps_sd_assoc *a, uint64_t *most);
 	/* Hand over one unordered message, whole or not at all.  0, DDPS_E_AGAIN (writable()
 	 * follows) or another DDPS_E_* (gone() follows). */
 	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,

@@ -417,6 +417,14 @@ static int op_set_primary(struct ddps_llp *llp, uint32_t path)
 	return err ? err : c->b->set_primary(c->assoc, path);
 }
 
+/* Where the backend cannot say, nobody ever seems to be asked. */
+static bool op_unanswered_assoc(struct ddps_llp *llp, uint64_t *most)
+{
+	struct ddps_sd_carrier *c;
+
+	return !get_llp_assoc(llp, &c) && c->b->unanswered && c->b->unanswered(c->assoc, most);
+}
+
 static const struct ddps_llp_ops session_ops = {
 	.answer = sd_op_answer,
 	.open = sd_op_open,
@@ -433,4 +441,5 @@ static const struct ddps_llp_ops session_ops = {
 	.assoc_stats = op_assoc_stats,
 	.path_stats = op_path_stats,
 	.set_primary = op_set_primary,
+	.unanswered = op_unanswered_assoc,
 };

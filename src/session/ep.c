@@ -218,6 +218,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
 	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
 	ep->stall_timer = (struct ddps_timer){ .fn = stall_timer, .user = ep };
+	ddps_host_init(ep);
 	ep->stalls = attr->no_recv == DDPS_NO_RECV_STALL;
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
@@ -256,6 +257,7 @@ static void release_below(struct ddps_ep *ep)
 	ddps_timer_stop(loop, &ep->close_timer);
 	ddps_timer_stop(loop, &ep->nudge_timer);
 	ddps_timer_stop(loop, &ep->stall_timer);
+	ddps_host_stop(ep);
 	ddps_dial_free(ep);
 	if (ep->llp) {
 		ep->llp->ops->free(ep->llp);
@@ -316,6 +318,8 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
+	if (ep->host.gone)
+		ddps_rdmap_unanswered(ep->rdmap);
 	ddps_rdmap_flush(ep->rdmap);
 	ddps_late_flush(ep);
 	ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING); /* it would come last */
@@ -474,6 +478,8 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
 		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
 			ep->llp->ops->kick(ep->llp);
+		if (ep->host.ms)
+			ddps_host_posted(ep);
 	}
 	ddps_ctx_leave(ep->ctx);
 	return err;

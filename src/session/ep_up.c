@@ -71,6 +71,8 @@ static void ep_up_closed(void *user, const struct ddps_error *e)
 	if (!why.code && ddps_rdmap_owes(ep->rdmap))
 		why = ddps_error_make(DDPS_E_RESET, 0,
 				      "the peer has gone before all posted work had ended");
+	if (ep->host.ms && why.code == DDPS_E_TIMEDOUT)
+		ep->host.gone = true; /* the system has found it out */
 	if (!why.code) /* in the same words, whatever is below */
 		snprintf(why.text, sizeof why.text, "session closed");
 	ddps_ep_lost(ep, &why);

@@ -320,6 +320,13 @@ struct ddps_ep {
 	bool shared_rq;	      /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
 	uint32_t late_count;
+	struct {
+		struct ddps_timer timer;
+		uint64_t since; /* ns; when it was first seen to be silent; 0: it is not */
+		uint32_t ms;	/* how long it may be; 0: for ever */
+		bool looks;	/* the timer runs */
+		bool gone;	/* it was silent for too long */
+	} host;			/* the peer's (host.c) */
 	struct ddps_gather gather;
 	struct ddps_conn_info info;
 	struct ddps_kept_error error;
@@ -345,6 +352,10 @@ void ddps_ep_shutdown_soon(struct ddps_ep *ep);
 /* When it is informed that a Send still waits though its peer has closed and nothing moves. */
 #define DDPS_STALL_CLOSED_MS 1000
 void ddps_ep_stall_timer(struct ddps_ep *ep);
+/* The peer's host (host.c): looked at from now on, if it is to be; not any more. */
+void ddps_host_init(struct ddps_ep *ep);
+void ddps_host_posted(struct ddps_ep *ep);
+void ddps_host_stop(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);

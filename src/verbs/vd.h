@@ -382,8 +382,9 @@ struct vd_id {
 	int reserved;				      /* a socket that keeps its port, or -1 */
 	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */
 	bool own_address, port_asked, reuse, afonly;  /* to connect from; options ... */
-	uint8_t ack_timeout, tos;		      /* ... or 0 */
-	struct vd_qp *control; /* == qp: the library's, without work; and its queue */
+	bool ack_said;		  /* @ack_timeout is one that the program has set */
+	uint8_t ack_timeout, tos; /* ... or 0 */
+	struct vd_qp *control;	  /* == qp: the library's, without work; and its queue */
 	struct ibv_cq *control_cq;
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;

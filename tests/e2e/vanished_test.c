@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer whose host has vanished: no FIN, no reset, no answer. */
+#include "support/cut.h"
 #include "support/e2e.h"
 #include <linux/if.h>
 #include <sched.h>
@@ -69,5 +70,72 @@ Test(vanished, contact_05_what_is_unacknowledged_has_a_limit, .timeout = 60)
 		     0);
 	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
 	cr_expect_eq(e.a.error.code, DDPS_E_TIMEDOUT, "%s", e.a.error.text);
+	e2e_close(&e);
+}
+
+/* Where the initiator's SCTP is a stranger's, nobody can say. */
+static bool can_see_acknowledgements(const char *wire)
+{
+	return !strstr(wire, "127.0.0.2") && !strstr(wire, "127.0.0.3");
+}
+
+/* Who has work under way learns of it in the time, and which work it was. */
+E2E_WIRES(vanished, contact_29_a_host_that_acknowledges_nothing_ends_the_session)
+{
+	uint8_t mem[64];
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	if (!can_see_acknowledgements(wire))
+		return;
+	e2e_open(&e, wire);
+	e.connect.keepalive_ms = e.accept.keepalive_ms = 0;
+	e2e_connect(&e);
+	mr = e2e_reg(&e, mem, sizeof mem, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ);
+	cr_assert_eq(ddps_ep_answer_within(e.a.ep, 400), 0);
+	cut_network();
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, mem, 32, mr, ddps_mr_stag(mr),
+				      ddps_mr_to(mr) + 32),
+			     0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.a.error.code, DDPS_E_TIMEDOUT, "%s", e.a.error.text);
+	cr_expect(strstr(e.a.error.text, "acknowledged nothing for 400 ms"), "%s", e.a.error.text);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_UNANSWERED, 0);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_FLUSHED, 0);
+	e2e_close(&e);
+}
+
+#define STALLED_MSGS  8
+#define STALLED_LEN   (1024u * 1024)
+#define STALLED_LIMIT 200
+
+/* Its program takes nothing for many times as long, and the window is closed all the time. */
+E2E_WIRES(vanished, contact_29_a_program_that_stalls_is_no_host_that_is_gone)
+{
+	static uint8_t mem[2 * STALLED_LEN];
+	struct ddps_mr *mr;
+	struct ddps_event ev;
+	struct e2e e;
+
+	if (!can_see_acknowledgements(wire))
+		return;
+	e2e_open(&e, wire);
+	e.attr.no_recv = DDPS_NO_RECV_STALL;
+	e2e_connect(&e);
+	mr = e2e_reg(&e, mem, sizeof mem, DDPS_LOCAL_WRITE);
+	cr_assert_eq(ddps_ep_answer_within(e.a.ep, STALLED_LIMIT), 0);
+	for (int i = 0; i < STALLED_MSGS; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, mem, STALLED_LEN, mr, 0, 0), 0);
+	cr_expect_eq(ddps_event_wait(e.ctx, &ev, 12 * STALLED_LIMIT), DDPS_E_TIMEDOUT, "%s: %s",
+		     wire, ev.error.text);
+	for (int i = 0; i < STALLED_MSGS; i++) {
+		struct ddps_sge to = e2e_sge(mem + STALLED_LEN, STALLED_LEN, mr);
+
+		cr_assert_eq(ddps_post_recv(e.b.ep, 7, &to, 1), 0);
+	}
+	for (int i = 0; i < 2 * STALLED_MSGS; i++)
+		cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
+	e2e_disconnect(&e, &e.a);
 	e2e_close(&e);
 }

@@ -4,7 +4,9 @@
  * What is refused is refused with the number of the table.
  */
 #include "edge/ed.h"
+#include "support/cut.h"
 #include "verbs/vchild.h"
+#include "verbs/ib/vd_qp.h"
 #include "verbs/vd.h"
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"
@@ -534,5 +536,83 @@ VT_TEST(verbs_strict, contact_29_on_iwarp_it_ends_the_connection)
 	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* ---- a peer whose host has vanished ---- */
+
+/* One try, of the time that Linux's connection manager gives: about a second. */
+static void up_impatient(const char *face)
+{
+	setenv("DDPSESS_STRICT", "on", 1);
+	setenv("DDPSESS_FACE", face, 1);
+	vt_init(&v);
+	if (!strcmp(face, "iwarp"))
+		v.access &= ~(unsigned)IBV_ACCESS_REMOTE_ATOMIC;
+	v.connect.retry_count = 0;
+	v.accept.rnr_retry_count = 7;
+	vt_up(&v);
+}
+
+VT_TEST(verbs_strict, contact_29_who_sends_to_a_vanished_host_gives_up)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+
+	up_impatient("roce");
+	cr_assert_eq(ibv_query_qp(v.a.id->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT, &init), 0);
+	cr_expect_eq(attr.timeout, 18);
+	cr_expect_eq(attr.retry_cnt, 0);
+	cut_network();
+	for (uint64_t i = 5; i < 7; i++)
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 8, NULL), 0);
+	wc = vt_wc(&v.a);
+	cr_expect_eq(wc.wr_id, 5);
+	cr_expect_eq(wc.status, IBV_WC_RETRY_EXC_ERR, "%s", ibv_wc_status_str(wc.status));
+	cr_expect_eq(wc.vendor_err, 6);
+	vt_expect_wc(&v.a, 6, IBV_WC_SEND, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_eq(v.a.id->qp->state, IBV_QPS_ERR);
+	vt_down(&v);
+}
+
+/* The same time and longer, but it is the program that takes nothing. */
+VT_TEST(verbs_strict, contact_29_a_peer_that_does_not_poll_has_not_vanished)
+{
+	up_impatient("roce");
+	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
+	cr_expect(!vt_readable(v.a.ch->fd, 2500));
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 8), 0);
+	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+/* 0 is for ever. */
+VT_TEST(verbs_strict, contact_29_the_time_is_the_programs_own)
+{
+	struct vd_qp *qp;
+
+	up_impatient("roce");
+	qp = vd_of(v.a.id->qp, struct vd_qp, qp.qp_base);
+	qp->said.timeout = 0;
+	vd_qp_answer(qp);
+	cut_network();
+	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
+	cr_expect(!vt_readable(v.a.ch->fd, 2500));
+	qp->said.timeout = 1; /* no less than a second */
+	vd_qp_answer(qp);
+	vt_expect_wc(&v.a, 5, IBV_WC_SEND, IBV_WC_RETRY_EXC_ERR);
+	vt_down(&v);
+}
+
+/* On iWARP it is the transport that gives up, as on such an adapter. */
+VT_TEST(verbs_strict, contact_29_on_iwarp_the_transport_gives_up)
+{
+	up_impatient("iwarp");
+	cut_network();
+	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_RDMA_READ, 8, &v.b), 0);
+	cr_expect(!vt_readable(v.a.ch->fd, 2500));
 	vt_down(&v);
 }

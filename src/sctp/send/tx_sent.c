@@ -351,6 +351,8 @@ bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 	s->on = NULL;
 	if (!s->on_n)
 		return false;
+	if (!s->asked_at)
+		s->asked_at = s->on_now;
 	i = wants_i(s, p, more);
 	for (uint32_t n = s->on_n, t = p->tail; n; n--, t = ddps_sent_slot(s, t)->prev)
 		ddps_sent_slot(s, t)->packet = packet < UINT16_MAX ? (uint16_t)packet : UINT16_MAX;

@@ -123,6 +123,8 @@ struct ddps_sent {
 	uint64_t out_len; /* user data in flight */
 	uint32_t a_rwnd;  /* as last told by the peer */
 	uint64_t latest;  /* private: when the last of what the SACK in hand brought was sent */
+	/* When DATA was sent of which the peer has said nothing since, by any packet; 0: it has. */
+	uint64_t asked_at;
 	uint64_t reneged, stale_sacks, bad_blocks; /* counters */
 	uint64_t steps; /* slots and blocks looked at, ever: the cost, for tests */
 

@@ -203,12 +203,14 @@ static int set_flag(const struct vd_id *id, bool *flag, const void *value, size_
 	return 0;
 }
 
-/* TCP and SCTP have timers of their own, as an RNIC has: it is reported by ibv_query_qp, no more. */
+/* TCP and SCTP have timers of their own, as an RNIC has.  ibv_query_qp reports it, and in strict mode it counts
+ * (vd_qp_answer). */
 static int set_ack_timeout(struct vd_id *id, const void *value, size_t len)
 {
 	if (len != 1 || !value || *(const uint8_t *)value > ACK_TIMEOUT_MAX || vd_ud_id(id))
 		return EINVAL;
 	id->ack_timeout = *(const uint8_t *)value;
+	id->ack_said = true;
 	if (id->qp)
 		id->qp->said.timeout = id->ack_timeout;
 	return 0;

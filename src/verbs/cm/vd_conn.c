@@ -47,13 +47,20 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 	to->private_data_len = conn->private_data ? conn->private_data_len : 0;
 }
 
+/* What Linux's connection manager gives a queue pair on Ethernet whose program says nothing: about 1 s. */
+#define CM_TIMEOUT 18
+
 /* Its queue pair says how often it tries again, as one that the program moves itself. */
-static void keep_retries(struct vd_qp *qp, const struct rdma_conn_param *conn)
+static void keep_retries(const struct vd_id *id, const struct rdma_conn_param *conn)
 {
 	const uint8_t most = 7;
+	struct vd_qp *qp = id->qp;
 
+	if (qp->roce && !id->ack_said)
+		qp->said.timeout = CM_TIMEOUT;
 	qp->said.retry_cnt = conn && conn->retry_count < most ? conn->retry_count : most;
 	qp->said.rnr_retry = conn && conn->rnr_retry_count < most ? conn->rnr_retry_count : most;
+	vd_qp_answer(qp);
 }
 
 int vdi_rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
@@ -82,7 +89,7 @@ int vdi_rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
 	vd_add_tos(id, uri, sizeof uri);
 	ddps_lock(&p->lock);
-	keep_retries(id->qp, conn);
+	keep_retries(id, conn);
 	err = ddps_connect(id->qp->ep, uri, &param);
 	if (!err)
 		id->state = VD_ID_CONNECTING;
@@ -176,7 +183,7 @@ int vdi_rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.ord = clamp(id->peer_ird);
 	}
 	ddps_lock(&p->lock);
-	keep_retries(id->qp, conn);
+	keep_retries(id, conn);
 	if (id->request)
 		err = ddps_accept(id->request, id->qp->ep, &param);
 	else /* the peer has gone */

@@ -211,6 +211,8 @@ static enum ibv_wc_status get_wc_status(const struct ddps_wc *wc)
 		return IBV_WC_LOC_LEN_ERR;
 	case DDPS_WC_REMOTE:
 		return get_remote_status(wc);
+	case DDPS_WC_UNANSWERED:
+		return IBV_WC_RETRY_EXC_ERR;
 	case DDPS_WC_FLUSHED:
 		break;
 	}
@@ -224,7 +226,8 @@ static uint32_t vendor_err(enum ddps_wc_status status)
 					   [DDPS_WC_LOCAL_ACCESS] = 1,
 					   [DDPS_WC_LENGTH] = 2,
 					   [DDPS_WC_REMOTE] = 3,
-					   [DDPS_WC_FLUSHED] = 4 };
+					   [DDPS_WC_FLUSHED] = 4,
+					   [DDPS_WC_UNANSWERED] = 6 };
 
 	return numbers[status];
 }

@@ -186,6 +186,21 @@ static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, 
 #undef KEEP
 }
 
+/* What TCP and SCTP need to send again what was lost.  An adapter may take four times the time, too. */
+#define ANSWER_LEAST_MS 1000
+
+void vd_qp_answer(struct vd_qp *qp)
+{
+	/* 4.096 us, doubled @timeout times, and that for each try (IBA C9-141) */
+	const uint64_t ns = (UINT64_C(4096) << (qp->said.timeout & 31)) * (qp->said.retry_cnt + 1u);
+	uint64_t ms = ns / 1000000;
+
+	if (!vd_config()->strict || !qp->roce || qp->init.qp_type != IBV_QPT_RC || !qp->ep)
+		return;
+	ms = ms < ANSWER_LEAST_MS ? ANSWER_LEAST_MS : ms;
+	ddps_ep_answer_within(qp->ep, qp->said.timeout ? (uint32_t)ms : 0);
+}
+
 /* The connection manager moves its queue pairs itself: programs may say so in addition. */
 int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
@@ -215,6 +230,8 @@ int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		err = vd_qp_allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)
 		keep_said(&qp->said, attr, mask);
+	if (!err && mask & (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))
+		vd_qp_answer(qp);
 	ddps_unlock(&p->lock);
 	return err ? vd_refuse(err) : 0;
 }

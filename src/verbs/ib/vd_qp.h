@@ -25,6 +25,10 @@ int vd_qp_double(struct vd_qp *qp);
 /* What the peer may do with it, whatever regions allow: IBV_ACCESS_*.  Return: 0 or errno. */
 int vd_qp_allow(struct vd_qp *qp, unsigned access);
 
+/* In strict mode an end on a RoCE device is over when its peer's host has acknowledged nothing for as long
+ * as @said's timeout and retry_cnt say. */
+void vd_qp_answer(struct vd_qp *qp);
+
 /* Its session has ended. */
 void vd_qp_ended(struct vd_qp *qp);
 /* Close its session in order.  Return: 0 or errno. */

@@ -447,6 +447,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.assoc_stats = ddps_sn_assoc_stats,
 	.path_stats = ddps_sn_path_stats,
 	.set_primary = ddps_sn_set_primary,
+	.unanswered = ddps_sn_unanswered,
 	.send = native_send,
 	.flush = do_flush,
 	.ask_dry = ask_native_dry,

@@ -201,6 +201,7 @@ void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, s
 
 /* ---- sd_native_stats.c: as in struct ddps_sd_backend ---- */
 
+bool ddps_sn_unanswered(struct ddps_sd_assoc *a, uint64_t *most);
 int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
 int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
 int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path);

@@ -90,6 +90,15 @@ int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path)
 	return err;
 }
 
+bool ddps_sn_unanswered(struct ddps_sd_assoc *a, uint64_t *most)
+{
+	const uint64_t at = !a->sa || a->gone ? 0 : ddps_sctp_asked_at(a->sa);
+
+	if (at)
+		*most = ddps_sn_now(a->ne) - at;
+	return at;
+}
+
 /* ---- packets ---- */
 
 void ddps_sn_tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *r,

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_TEST_CUT_H
+#define DDPS_TEST_CUT_H
+/* The network is cut: no socket of this process gets anything any more, and the system acknowledges nothing. */
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+static inline void cut_network(void)
+{
+	struct sock_filter drop[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	struct sock_fprog prog = { 1, drop };
+	struct sockaddr_storage ss;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		socklen_t len = sizeof ss;
+
+		if (!getsockname(fd, (struct sockaddr *)&ss, &len) &&
+		    (ss.ss_family == AF_INET || ss.ss_family == AF_INET6))
+			setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof prog);
+	}
+}
+
+#endif
