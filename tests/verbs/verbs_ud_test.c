@@ -298,6 +298,53 @@ Test(verbs_ud, contact_29_strict_mode_drops_what_finds_no_receive, .timeout = 30
 	without_a_receive(true);
 }
 
+/* As with connections: a completion that nobody has fetched keeps its request's place, so a queue that is deep
+ * enough does not overflow. */
+Test(verbs_ud, contact_29_places_are_free_when_completions_are_fetched, .timeout = 30)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_recv_wr rwr = { .num_sge = 0 }, *rbad;
+	struct ibv_sge none;
+	struct vud_qp a, b;
+	struct ibv_wc wc;
+	struct ibv_send_wr wr, *bad;
+	struct vud v;
+	unsigned n;
+
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	wr = vud_wr(&a, 1, &b, &none, 0);
+	wr.send_flags |= IBV_SEND_SIGNALED;
+	for (unsigned i = 0; i < b.max_recv; i++)
+		vud_recv(&b, i, 0, 100);
+	for (n = 0; n <= a.max_send && !ibv_post_send(a.qp, &wr, &bad); n++)
+		;
+	cr_expect_eq(n, a.max_send);
+	cr_expect_eq(ibv_post_send(a.qp, &wr, &bad), ENOMEM);
+	vud_wc(&a);
+	cr_expect_eq(ibv_post_send(a.qp, &wr, &bad), 0, "one is free");
+	cr_expect_eq(ibv_post_send(a.qp, &wr, &bad), ENOMEM);
+	while (vud_stats().received < b.max_recv) {
+		while (ibv_poll_cq(a.cq, 1, &wc) > 0)
+			;
+		ibv_post_send(a.qp, &wr, &bad);
+	}
+	cr_expect_eq(ibv_post_recv(b.qp, &rwr, &rbad), ENOMEM);
+	vud_wc(&b);
+	cr_expect_eq(ibv_post_recv(b.qp, &rwr, &rbad), 0, "one is free");
+	cr_expect_eq(ibv_post_recv(b.qp, &rwr, &rbad), ENOMEM);
+	/* Who begins anew has all of them. */
+	cr_assert_eq(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
+	vud_move(&b, IBV_QPS_RTS);
+	for (unsigned i = 0; i < b.max_recv; i++)
+		cr_expect_eq(ibv_post_recv(b.qp, &rwr, &rbad), 0);
+	cr_expect_eq(ibv_post_recv(b.qp, &rwr, &rbad), ENOMEM);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
+
 /* Completion channels report datagrams once for each arming. */
 Test(verbs_ud, one_event_for_each_arming, .timeout = 30)
 {

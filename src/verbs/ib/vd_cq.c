@@ -263,8 +263,7 @@ static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
 						 [DDPS_OP_SEND_IMM] = IBV_WC_SEND };
 	struct vd_qp *qp = from->user;
 
-	__atomic_add_fetch(from->op == DDPS_OP_RECV ? &qp->recvs_fetched : &qp->sends_fetched, 1,
-			   __ATOMIC_RELAXED);
+	vd_fetched(qp, from->op == DDPS_OP_RECV);
 	if (!__atomic_load_n(&qp->fetches, __ATOMIC_RELAXED))
 		__atomic_store_n(&qp->fetches, true, __ATOMIC_RELAXED);
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,

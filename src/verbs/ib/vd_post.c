@@ -243,6 +243,19 @@ void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	qp->sends_told -= is_told(qp, wr);
 }
 
+int vd_take_recv_place(struct vd_qp *qp)
+{
+	if (all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
+		return ENOMEM;
+	qp->recvs_told++;
+	return 0;
+}
+
+void vd_fetched(struct vd_qp *qp, bool recv)
+{
+	__atomic_add_fetch(recv ? &qp->recvs_fetched : &qp->sends_fetched, 1, __ATOMIC_RELAXED);
+}
+
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
@@ -334,11 +347,12 @@ static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (err)
 		return err;
-	if (!qp->init.srq &&
-	    all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
-		return ENOMEM;
+	err = qp->init.srq ? 0 : vd_take_recv_place(qp);
+	if (err)
+		return err;
 	err = vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
-	qp->recvs_told += !err;
+	if (err && !qp->init.srq)
+		qp->recvs_told--;
 	return err;
 }
 

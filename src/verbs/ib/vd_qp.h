@@ -49,6 +49,9 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
  */
 int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
 void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
+/* The same for a receive of its own queue; and one of their completions is fetched. */
+int vd_take_recv_place(struct vd_qp *qp);
+void vd_fetched(struct vd_qp *qp, bool recv);
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completions of datagrams, and one arming for them and the library's. */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -161,6 +162,7 @@ static int take_ud_entries(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *arm
 
 	ddps_lock(&c->lock);
 	for (; got < n && c->count; got++) {
+		vd_fetched(get_ud_entry(c, 0)->qp->qp, get_ud_entry(c, 0)->wc.opcode & IBV_WC_RECV);
 		wc[got] = get_ud_entry(c, 0)->wc;
 		cq->stamp = get_ud_entry(c, 0)->stamp;
 		if (++c->head == c->size)

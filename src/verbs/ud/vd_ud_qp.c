@@ -222,6 +222,7 @@ static void reset_ud_qp(struct vd_ud_qp *u)
 	}
 	ud_cq_forget(vd_of(u->qp->qp.qp_base.send_cq, struct vd_cq, cq), u);
 	ud_cq_forget(vd_of(u->qp->qp.qp_base.recv_cq, struct vd_cq, cq), u);
+	u->qp->sends_told = u->qp->sends_fetched = u->qp->recvs_told = u->qp->recvs_fetched = 0;
 }
 
 /* Which states can follow, and what must be said then. */

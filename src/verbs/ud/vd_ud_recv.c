@@ -4,6 +4,7 @@
  * of anybody's.  A datagram is for one queue pair, whose socket it has come to, and counts only with
  * its number and its Q_Key; the number that it is from must have the port that it is from.
  */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -80,14 +81,17 @@ static int post_ud_receive(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
 	    (uint32_t)wr->num_sge > cap->max_recv_sge)
 		return EINVAL;
 	if (ud_state(u) == IBV_QPS_ERR) {
-		flush_ud_receive(u, wr->wr_id);
-		return 0;
+		err = vd_take_recv_place(u->qp);
+		if (!err)
+			flush_ud_receive(u, wr->wr_id);
+		return err;
 	}
 	if (u->rq_count == u->rq_size && (u->rq_count == cap->max_recv_wr || !grow(u)))
 		return ENOMEM;
 	e = rqe(u, u->rq_count);
 	err = vd_pieces(u->qp->qp.qp_base.context, wr->sg_list, wr->num_sge, cap->max_recv_sge,
 			e->sge);
+	err = err ? err : vd_take_recv_place(u->qp);
 	if (err)
 		return err;
 	e->wr_id = wr->wr_id;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The way out: requests are checked and copied when they are posted, and wait if they must. */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -224,10 +225,13 @@ static int post_datagram(struct vd_ud_qp *u, const struct ibv_send_wr *wr)
 	if (u->nsq == u->qp->init.cap.max_send_wr)
 		return ENOMEM;
 	err = build_ud_send(u, wr, &e);
+	err = err ? err : vd_take_place(u->qp, wr);
 	if (err || (!u->first && send_oldest(u, &e, ud_now_ms())))
 		return err;
 	err = wait_behind(u, &e);
-	if (!err && u->nsq == 1)
+	if (err)
+		vd_leave_place(u->qp, wr);
+	else if (u->nsq == 1)
 		ud_wake(u->ud); /* somebody has to look when it is due */
 	return err;
 }
