@@ -441,3 +441,58 @@ VT_TEST(verbs_modify, contact_22_check_says_what_the_iwarp_face_takes)
 			     text);
 	}
 }
+
+/* As rdma_init_qp_attr has it on iWARP; a program of InfiniBand that leaves out the rest is refused. */
+static int init_by_rights_alone(const char *face)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_init_attr init;
+	struct vt_dev d;
+	struct ibv_qp *qp;
+	int err;
+
+	setenv("DDPSESS_FACE", face, 1);
+	vt_dev_open(&d);
+	init = vt_rc(&d);
+	qp = ibv_create_qp(d.pd, &init);
+	cr_assert_not_null(qp);
+	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
+	cr_assert_eq(ibv_destroy_qp(qp), 0);
+	vt_dev_close(&d);
+	return err;
+}
+
+Test(verbs_modify, contact_22_rights_alone_are_not_enough_for_init_on_roce, .timeout = 60)
+{
+	cr_expect_eq(init_by_rights_alone("roce"), EINVAL);
+}
+
+Test(verbs_modify, contact_22_rights_alone_are_enough_for_init_on_iwarp, .timeout = 60)
+{
+	cr_expect_eq(init_by_rights_alone("iwarp"), 0);
+}
+
+/* What rdma_init_qp_attr says is taken. */
+Test(verbs_modify, contact_22_what_the_connection_manager_says_is_enough_for_init, .timeout = 60)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp;
+	struct vt v;
+	int mask;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_init_qp_attr(v.a.id, &attr, &mask), 0);
+	init = (struct ibv_qp_init_attr){ .send_cq = v.a.cq,
+					  .recv_cq = v.a.cq,
+					  .qp_type = IBV_QPT_RC,
+					  .cap = { 4, 4, 1, 1, 0 } };
+	qp = ibv_create_qp(v.a.id->pd, &init);
+	cr_assert_not_null(qp);
+	cr_expect_eq(ibv_modify_qp(qp, &attr, mask), 0);
+	cr_assert_eq(ibv_destroy_qp(qp), 0);
+	vt_down(&v);
+}

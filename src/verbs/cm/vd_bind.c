@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Own addresses of identifiers: binding, options, what of them a queue pair has to know. */
 #include "verbs/ud/vd_ud.h"
+#include "verbs/cm/vd_ibcm.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -263,7 +264,8 @@ static void get_sockaddr_gid(const struct sockaddr *sa, union ibv_gid *gid)
 }
 
 /*
- * What a program that moves its queue pair itself would set: on iWARP the state and the rights.
+ * What a program that moves its queue pair itself would set: on iWARP the state and the rights, and on
+ * InfiniBand to INIT what the table of moves wants there.
  * The rest is filled in for whoever looks at it anyway.
  */
 VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
@@ -286,5 +288,7 @@ VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 	get_sockaddr_gid(&id->route.addr.dst_addr, &attr->ah_attr.grh.dgid);
 	attr->max_rd_atomic = attr->max_dest_rd_atomic = VD_MAX_RD;
 	*mask = state == IBV_QPS_RTS ? IBV_QP_STATE : VD_QP_ATTR_MASK;
+	if (state == IBV_QPS_INIT && vd_is_ib(vd_id_of(id)))
+		*mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	return 0;
 }

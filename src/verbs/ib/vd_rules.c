@@ -146,13 +146,19 @@ enum ibv_qp_state vd_rules_state(const struct vd_qp *qp)
 	return now > IBV_QPS_SQD ? now : qp->said.qp_state;
 }
 
+/* What rdma_init_qp_attr has named is the connection manager's. */
+static bool is_by_cm(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	return !qp->ud && mask == VD_QP_ATTR_MASK &&
+	       !(attr->qp_state == IBV_QPS_INIT && vd_is_roce(qp->qp.qp_base.context));
+}
+
 const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const enum ibv_qp_state now = vd_rules_state(qp);
 	const char *what;
 
-	/* What rdma_init_qp_attr has named is the connection manager's. */
-	if (!vd_rules_concern(qp) || (!qp->ud && mask == VD_QP_ATTR_MASK))
+	if (!vd_rules_concern(qp) || is_by_cm(qp, attr, mask))
 		return NULL;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != now)
 		return "cur_qp_state is another one";
