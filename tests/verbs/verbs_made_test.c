@@ -144,13 +144,16 @@ Test(verbs_made, contact_29_regions_of_each_kind_have_the_limits)
 	struct ibv_alloc_dm_attr want = { .length = 8192 };
 	const unsigned zero = IBV_ACCESS_ZERO_BASED,
 		       atomic = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
-	struct ibv_dm *dm;
+	struct ibv_device **list;
 	struct ibv_mr *mr, *own;
+	struct ibv_dm *dm;
 
 	vp_use("device d0\natomics off\nlimit max_mr 2\nlimit max_mr_size 4096\nlimit max_cqe 8\n"
 	       "limit max_pd 2\n");
 	memset(&s, 0, sizeof s);
-	s.ctx = ibv_open_device(*ibv_get_device_list(NULL));
+	list = ibv_get_device_list(NULL);
+	s.ctx = ibv_open_device(*list);
+	ibv_free_device_list(list);
 	s.pd = ibv_alloc_pd(s.ctx);
 	s.cq = ibv_create_cq(s.ctx, 8, NULL, NULL, 0);
 	dm = ibv_alloc_dm(s.ctx, &want);
