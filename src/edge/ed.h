@@ -258,6 +258,8 @@ int ed_strict_send(const struct ed_qp *q, const struct ibv_send_wr *wr);
 
 /* Sends that have waited for too long end their connection.  Return: when the next look is due. */
 uint64_t ed_rnr_due(uint64_t now);
+/* A queue pair may be connected now: look when it is due. */
+void ed_rnr_begins(void);
 
 /* ---- objects.  What is returned is busy until ed_done. ---- */
 

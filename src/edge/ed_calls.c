@@ -323,6 +323,8 @@ VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	err = err ? err : vdi_ibv_modify_qp(qp, attr, mask);
 	if (!err && ed_on() && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		ed_depth_anew(qp);
+	if (!err && mask & IBV_QP_STATE)
+		ed_rnr_begins();
 	return err;
 }
 

@@ -111,7 +111,11 @@ VD_API int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 	int err = ask_about_id(VF_rdma_connect, id);
 
 	err = err ? err : ed_check_conn(id, conn);
-	return err ? answer_instead(err, id) : vdi_rdma_connect(id, ed_clamp(id, conn, &can));
+	if (err)
+		return answer_instead(err, id);
+	err = vdi_rdma_connect(id, ed_clamp(id, conn, &can));
+	ed_rnr_begins();
+	return err;
 }
 
 VD_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn)
@@ -120,7 +124,11 @@ VD_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn)
 	int err = ask_about_id(VF_rdma_accept, id);
 
 	err = err ? err : ed_check_conn(id, conn);
-	return err ? answer_instead(err, id) : vdi_rdma_accept(id, ed_clamp(id, conn, &can));
+	if (err)
+		return answer_instead(err, id);
+	err = vdi_rdma_accept(id, ed_clamp(id, conn, &can));
+	ed_rnr_begins();
+	return err;
 }
 
 CALL(rdma_reject, (struct rdma_cm_id * id, const void *data, uint8_t len), (id, data, len))
@@ -291,6 +299,8 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *ch, struct rdma_cm_event
 	}
 	if (!err && ed_on() && (*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		id_new((*event)->id);
+	if (!err && (*event)->event == RDMA_CM_EVENT_ESTABLISHED)
+		ed_rnr_begins();
 	return err;
 }
 

@@ -53,8 +53,6 @@ void ed_qp_new(struct ibv_qp *qp)
 	if (!find_qp(qp->qp_num))
 		add_qp(qp);
 	ddps_unlock(&ed.lock);
-	if (ed.strict)
-		ed_clock_wake(); /* ed_rnr.c */
 }
 
 struct ed_qp *ed_qp_numbered(uint32_t qp_num)

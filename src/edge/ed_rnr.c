@@ -8,7 +8,9 @@
 #include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
 
-#define LOOK_MS	 5
+#define LOOKS	 8 /* in the time that a Send may wait: it ends so much later at most */
+#define LEAST_MS 5
+#define MOST_MS	 250
 #define FOR_EVER 7 /* rnr_retry */
 
 /* IBA's table of 5 bits: 0.01 ms, and about half as much again with each; 0 stands for the last. */
@@ -28,6 +30,13 @@ static bool can_run_out(const struct vd_qp *v)
 {
 	return v->roce && v->ep && v->init.qp_type == IBV_QPT_RC &&
 	       v->qp.qp_base.state == IBV_QPS_RTS && !v->closing && v->said.rnr_retry < FOR_EVER;
+}
+
+static uint64_t get_look_ms(const struct vd_qp *v)
+{
+	const uint64_t ms = get_rnr_limit_ms(v) / LOOKS;
+
+	return ms < LEAST_MS ? LEAST_MS : ms > MOST_MS ? MOST_MS : ms;
 }
 
 /* Whether a Send waits, for as long as it may.  The process's lock is held. */
@@ -61,13 +70,18 @@ uint64_t ed_rnr_due(uint64_t now)
 		struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
 		struct vd_process *p = vd_process_of(q->qp->context);
 
-		if (!v->roce)
-			continue;
-		next = now + LOOK_MS;
 		ddps_lock(&p->lock);
 		if (can_run_out(v) && has_run_out(q, v, now))
 			vd_qp_close(v);
+		if (can_run_out(v) && next > now + get_look_ms(v))
+			next = now + get_look_ms(v);
 		ddps_unlock(&p->lock);
 	}
 	return next;
+}
+
+void ed_rnr_begins(void)
+{
+	if (ed.strict)
+		ed_clock_wake();
 }

@@ -527,6 +527,21 @@ VT_TEST(verbs_strict, contact_29_a_receive_in_time_is_enough)
 	vt_down(&v);
 }
 
+/* Nothing wakes where nothing can run out; else a few times in the time that a Send may wait. */
+VT_TEST(verbs_strict, contact_29_the_clock_rests_where_a_send_may_wait_for_ever)
+{
+	uint64_t now;
+
+	begin_stall(7);
+	cr_expect_eq(ed_rnr_due(ed_ms()), UINT64_MAX);
+	vt_down(&v);
+	cr_expect_eq(ed_rnr_due(ed_ms()), UINT64_MAX);
+	begin_stall(1);
+	now = ed_ms();
+	cr_expect_eq(ed_rnr_due(now), now + 656 / 8);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_strict, contact_29_on_iwarp_it_ends_the_connection)
 {
 	setenv("DDPSESS_STRICT", "on", 1);
