@@ -4,9 +4,34 @@
 #include "verbs/vt_fault.h"
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static struct sockaddr_in6 link_local(const char *interface)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
+				  .sin6_scope_id = if_nametoindex(interface) };
+
+	inet_pton(AF_INET6, "fe80::7", &a.sin6_addr);
+	return a;
+}
+
+/* The system makes the way to a new address a moment after the address, by a thread of its own. */
+static void await_way(const char *interface)
+{
+	struct sockaddr_in6 a = link_local(interface);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), ms = 0;
+
+	cr_assert_geq(fd, 0);
+	a.sin6_port = htons(9);
+	while (connect(fd, (struct sockaddr *)&a, sizeof a)) {
+		cr_assert_lt(ms++, VT_MS, "%s: %m", interface);
+		poll(NULL, 0, 1);
+	}
+	close(fd);
+}
 
 /* Two links that have the same address. */
 static void two_links(void)
@@ -18,15 +43,8 @@ static void two_links(void)
 		   "ip address add fe80::7/64 dev lo nodad && "
 		   "ip address add fe80::7/64 dev d0 nodad"))
 		cr_skip_test("no dummy interface here");
-}
-
-static struct sockaddr_in6 link_local(const char *interface)
-{
-	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
-				  .sin6_scope_id = if_nametoindex(interface) };
-
-	inet_pton(AF_INET6, "fe80::7", &a.sin6_addr);
-	return a;
+	await_way("lo");
+	await_way("d0");
 }
 
 static uint32_t scope(const struct sockaddr_storage *ss)
