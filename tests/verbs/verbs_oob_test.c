@@ -359,3 +359,24 @@ Test(verbs_oob, numbers_differ, .timeout = 60)
 		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
 	close_oob_side(&a);
 }
+
+/* Its request may still be there: the other side waits for the next one. */
+VT_TEST(verbs_oob, contact_35_a_peer_that_has_begun_anew_fails_nobody)
+{
+	struct ibv_qp *caller, *called;
+	struct side a;
+
+	open_oob_side(&a);
+	caller = a.qp; /* the lower number */
+	called = make_oob_qp(&a, IBV_QPT_RC);
+	for (int i = 0; i < 200; i++) {
+		cr_assert_eq(move_oob_to_rtr(caller, called->qp_num, &a.gid), 0);
+		cr_assert_eq(move_oob_qp(caller, IBV_QPS_RESET), 0);
+		cr_assert_eq(move_oob_to_rtr(called, caller->qp_num, &a.gid), 0, "%d: %m", i);
+		cr_assert_eq(move_oob_qp(called, IBV_QPS_RESET), 0);
+		cr_assert_eq(to_init(caller), 0);
+		cr_assert_eq(to_init(called), 0);
+	}
+	cr_expect_eq(ibv_destroy_qp(called), 0);
+	close_oob_side(&a);
+}

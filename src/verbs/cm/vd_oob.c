@@ -286,6 +286,8 @@ static int answer_oob_peer(struct vd_qp *qp)
 		if (!meant ||
 		    (err && err != DDPS_E_CLOSED && err != DDPS_E_IRD && err != DDPS_E_RTR))
 			ddps_reject(request, NULL, 0);
+		if (err == DDPS_E_CLOSED) /* who called has gone, and may call again */
+			err = 0;
 	}
 	return vd_errno(err);
 }
