@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
 #include <endian.h>
@@ -222,12 +223,10 @@ static enum ibv_wc_status get_wc_status(const struct ddps_wc *wc)
 /* Numbers of docs/verbs.md: they stay, whatever the library's enumeration does. */
 static uint32_t vendor_err(enum ddps_wc_status status)
 {
-	static const uint8_t numbers[] = { [DDPS_WC_SUCCESS] = 0,
-					   [DDPS_WC_LOCAL_ACCESS] = 1,
-					   [DDPS_WC_LENGTH] = 2,
-					   [DDPS_WC_REMOTE] = 3,
-					   [DDPS_WC_FLUSHED] = 4,
-					   [DDPS_WC_UNANSWERED] = 6 };
+	static const uint8_t numbers[] = {
+		[DDPS_WC_SUCCESS] = 0, [DDPS_WC_LOCAL_ACCESS] = 1, [DDPS_WC_LENGTH] = 2,
+		[DDPS_WC_REMOTE] = 3,  [DDPS_WC_FLUSHED] = 4,	   [DDPS_WC_UNANSWERED] = 6
+	};
 
 	return numbers[status];
 }
