@@ -458,7 +458,7 @@ static void begin_stall(uint8_t retries)
 	setenv("DDPSESS_STRICT", "on", 1);
 	setenv("DDPSESS_FACE", "roce", 1);
 	vt_init(&v);
-	v.accept.rnr_retry_count = retries;
+	v.connect.rnr_retry_count = v.accept.rnr_retry_count = retries;
 	vt_up(&v);
 	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
 	for (int i = 0; !waiting_at(&v.b) && i < VT_MS; i++)

@@ -60,32 +60,55 @@ Test(verbs_ud, a_burst_is_paced, .timeout = 30)
 	vud_close(&v);
 }
 
+#define RESIZED_QPS 5 /* of 64 places each: together more than the queue */
+
+/* The @i-th request of all, by the queue pair whose turn it is. */
+static void post_resized(struct vud_qp *q, uint64_t i)
+{
+	struct vud_qp *by = &q[i / q->max_send];
+	struct ibv_send_wr wr = vud_wr(by, i, by, NULL, 0), *bad;
+
+	wr.wr.ud.remote_qpn = 0x123456; /* to nobody */
+	cr_assert_eq(ibv_post_send(by->qp, &wr, &bad), 0);
+}
+
 Test(verbs_ud, a_queue_of_datagrams_is_resized, .timeout = 30)
 {
+	static struct vud_qp q[RESIZED_QPS];
 	struct ibv_async_event e;
-	struct ibv_send_wr wr, *bad;
-	struct vud_qp a;
 	struct vud v;
 
 	vud_open(&v);
-	vud_up(&v, &a);
-	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
-	cr_assert_eq(ibv_resize_cq(a.cq, 300), 0);
-	wr = vud_wr(&a, 0, &a, NULL, 0);
-	wr.wr.ud.remote_qpn = 0x123456; /* to nobody */
-	for (wr.wr_id = 0; wr.wr_id < 300; wr.wr_id++)
-		cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
-	vud_event(&a);
-	cr_expect_eq(ibv_resize_cq(a.cq, 10), EINVAL, "more wait to be fetched");
+	vud_up(&v, q);
+	for (int i = 1; i < RESIZED_QPS; i++) {
+		struct ibv_qp_init_attr init = { .send_cq = q->cq,
+						 .recv_cq = q->cq,
+						 .qp_type = IBV_QPT_UD,
+						 .cap = { q->max_send, 1, 1, 1, 0 },
+						 .sq_sig_all = 1 };
+
+		q[i] = q[0];
+		q[i].qp = ibv_create_qp(v.pd, &init);
+		cr_assert_not_null(q[i].qp, "%m");
+		vud_move(&q[i], IBV_QPS_RTS);
+	}
+	cr_assert_eq(ibv_req_notify_cq(q->cq, 0), 0);
+	cr_assert_eq(ibv_resize_cq(q->cq, 300), 0);
 	for (uint64_t i = 0; i < 300; i++)
-		cr_assert_eq(vud_wc(&a).wr_id, i);
+		post_resized(q, i);
+	vud_event(q);
+	cr_expect_eq(ibv_resize_cq(q->cq, 10), EINVAL, "more wait to be fetched");
+	for (uint64_t i = 0; i < 300; i++)
+		cr_assert_eq(vud_wc(q).wr_id, i);
 	/* One too many is reported as an overflow. */
-	for (wr.wr_id = 0; wr.wr_id < 301; wr.wr_id++)
-		cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	for (uint64_t i = 0; i < 301; i++)
+		post_resized(q, i);
 	e = vt_async(v.ctx, IBV_EVENT_CQ_ERR);
-	cr_expect_eq(e.element.cq, a.cq);
+	cr_expect_eq(e.element.cq, q->cq);
 	ibv_ack_async_event(&e);
-	vud_down(&a);
+	for (int i = 1; i < RESIZED_QPS; i++)
+		cr_expect_eq(ibv_destroy_qp(q[i].qp), 0);
+	vud_down(q);
 	vud_close(&v);
 }
 
