@@ -22,6 +22,8 @@ idle_suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/mul
 idle_suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
 idle_suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
 idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
+idle_suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
+idle_suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
 idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 
 # Runs of programs, most of which poll, next to what takes as long as it computes.  A busy machine
@@ -52,8 +54,6 @@ done
 suite bare unit "$asan/unit-bare" 600
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
-suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
-suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
 suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
 suite criterion e2e "$asan/e2e" 480
