@@ -242,6 +242,11 @@ static int parse_port(const struct parser *p, const char **at)
 		return bad(p, "port is missing: write HOST:PORT, and IPv6 as [ADDRESS]:PORT");
 	n = strcspn(++*at, "?");
 	v = port_number(*at, n);
+	if (v < 0 && memchr(*at, ':', n))
+		return bad(p,
+			   "port \"%.*s\" is not a number from 0 to 65535: an IPv6 address needs "
+			   "brackets, as in [::1]:7174",
+			   n > 40 ? 40 : (int)n, *at);
 	if (v < 0)
 		return bad(p, "port \"%.*s\" is not a number from 0 to 65535", n > 40 ? 40 : (int)n,
 			   *at);

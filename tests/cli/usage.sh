@@ -56,6 +56,60 @@ long_private_data() { # OCTETS LIMIT OPTION...
 	bad "$2" connect "${@:3}" --private-data "$data" tcp://127.0.0.1:1
 }
 
+# "sessctl help perf" is "sessctl perf --help", of every command.
+help_command() {
+	local c
+	for c in $commands ipoib run; do
+		run 0 help "$c" && mv out helped && run 0 "$c" --help && same helped out || return
+	done
+	run 2 help nothing-such && says err "no command 'nothing-such'"
+}
+
+guesses() {
+	run 2 prf && says err "try: sessctl perf" && run 2 confrom && says err "try: sessctl conform" &&
+		run 2 frobnicate && says err "try: sessctl --help" &&
+		bad "did you mean --size?" perf --sise 64 tcp://127.0.0.1:1 &&
+		bad "did you mean --tun?" ipoib bridge --tunn x &&
+		run 2 perf --frobnicate tcp://127.0.0.1:1 && says err "unknown or ambiguous option" &&
+		! grep -q "did you mean" err
+}
+
+suffixes() {
+	bad "K, M, G or T may follow" perf --size 1KB tcp://127.0.0.1:1 &&
+		bad "K, M, G or T may follow" listen --max-size 1KB tcp://127.0.0.1:0
+}
+
+brackets() {
+	bad "an IPv6 address needs brackets, as in [::1]:7174" connect tcp://::1:7174 &&
+		bad "an IPv6 address needs brackets" ping "sctp://fe80::1:7174" &&
+		bad "name the interface, as in [fe80::1%eth0]" connect "tcp://[fe80::1]:7174"
+}
+
+# No line of a help is wider than is asked for.
+widths() { # COLUMNS
+	local c
+	for c in "" $commands ipoib run "ipoib bridge" "ipoib conform"; do
+		# shellcheck disable=SC2086 # two words are two arguments
+		COLUMNS=$1 run 0 $c --help || return
+		why="$c: $(awk -v w="$1" 'length($0) > w && NF > 1' out | head -n 1)"
+		! awk -v w="$1" 'length($0) > w && NF > 1' out | grep -q . || return
+	done
+}
+
+# Who reads no further has enough: that is no error to speak of.
+reader_leaves() {
+	"$SESSCTL" ipoib sim --json 2>err | head -n 1 >out
+	says out '{"event"' || return
+	"$SESSCTL" --help 2>>err | true
+	"$SESSCTL" --help 2>&1 >/dev/full | grep -q "No space left" || { why="a full disk is silent" && return 1; }
+	why="it said $(cat err)"
+	! grep -q . err
+}
+
+no_folder_for_plot() {
+	run 2 perf --plot /nowhere/x.svg tcp://127.0.0.1:1 && says err "--plot /nowhere/x.svg: No such file"
+}
+
 json_error() {
 	run 2 put --json /etc/hostname nowhere && has out event error && says out '"try":'
 }
@@ -256,4 +310,12 @@ if command -v zsh >/dev/null; then
 else
 	ok "usage-completion-zsh # skipped: no zsh"
 fi
+test_case help-of-a-command help_command
+test_case what-was-meant guesses
+test_case suffixes-are-named suffixes
+test_case brackets-are-asked-for brackets
+test_case help-fits-80-columns widths 80
+test_case help-fits-50-columns widths 50
+test_case a-reader-that-leaves reader_leaves
+test_case plot-without-a-folder no_folder_for_plot
 finish

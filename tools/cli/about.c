@@ -3,6 +3,7 @@
 #include "cli/about.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
+#include "cli/text.h"
 #include <ddpsess/version.h>
 #include <errno.h>
 
@@ -11,7 +12,13 @@ void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *a
 	char left[40];
 
 	snprintf(left, sizeof left, "%s %s", name, synopsis);
-	fprintf(f, "  %-24s %s\n", left, about);
+	if (text_columns(f) < 70) {
+		fprintf(f, "  %s\n      ", left);
+		text_fold(f, about, 6, 6, text_columns(f));
+	} else {
+		fprintf(f, "  %-24s ", left);
+		text_fold(f, about, 27, 27, text_columns(f));
+	}
 }
 
 int cmd_finish(void)
@@ -19,7 +26,8 @@ int cmd_finish(void)
 	errno = EIO; /* if it failed earlier */
 	if (!fflush(stdout) && !ferror(stdout))
 		return ST_DONE;
-	perror("sessctl: cannot write to standard output");
+	if (errno != EPIPE) /* whoever read it has enough */
+		perror("sessctl: cannot write to standard output");
 	return ST_FAILED;
 }
 

@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A table of options: the parser and the help made from it. */
 #include "cli/optrow.h"
+#include "cli/text.h"
 #include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
+
+/* The option of this command that a typing error away is @arg, "--" and a name of @n octets together. */
+static const char *find_near_option(const struct option_table *t, unsigned cmd, const char *arg,
+				    size_t n)
+{
+	const char *near = NULL;
+	unsigned best = 3;
+	char name[42];
+
+	if (n < 4 || n - 2 >= sizeof name || strncmp(arg, "--", 2) != 0)
+		return NULL;
+	snprintf(name, sizeof name, "%.*s", (int)n - 2, arg + 2);
+	for (size_t i = 0; i < t->n; i++) {
+		unsigned d = t->row[i].cmds & cmd ? text_distance(name, t->row[i].name) : best;
+
+		if (d < best) {
+			best = d;
+			near = t->row[i].name;
+		}
+	}
+	return near;
+}
 
 /* An option that getopt_long refused: unknown, of another command, or with a value too much. */
 static void explain_unknown(const struct option_table *t, unsigned cmd, const char *arg, char *why,
@@ -23,8 +46,12 @@ static void explain_unknown(const struct option_table *t, unsigned cmd, const ch
 					return;
 				known = true;
 			}
-	if (!known)
-		snprintf(why, why_len, "unknown or ambiguous option '%s'", arg);
+	if (!known) {
+		const char *near = find_near_option(t, cmd, arg, n);
+
+		snprintf(why, why_len, "unknown or ambiguous option '%s'%s%s%s", arg,
+			 near ? ": did you mean --" : "", near ? near : "", near ? "?" : "");
+	}
 }
 
 /* What getopt_long needs, and the rows that it stands for. */
@@ -102,15 +129,24 @@ enum opts_result optrow_parse(const struct option_table *t, const struct option_
 
 void optrow_help(FILE *f, const struct option_table *t, const struct option_user *u)
 {
-	char left[48];
+	unsigned columns = text_columns(f), indent = columns < 70 ? 6 : 35;
+	char left[48], usage[200];
 
-	fprintf(f, "Usage: sessctl %s [options] %s\n\n%s\n\nOptions:\n", u->name, u->synopsis,
-		u->about);
+	snprintf(usage, sizeof usage, "sessctl %s [options] %s", u->name, u->synopsis);
+	fputs("Usage: ", f);
+	text_fold(f, usage, 7, 7, columns);
+	fputc('\n', f);
+	text_fold(f, u->about, 0, 0, columns);
+	fputs("\nOptions:\n", f);
 	for (size_t i = 0; i < t->n; i++) {
 		if (!(t->row[i].cmds & u->bit))
 			continue;
 		snprintf(left, sizeof left, "--%s%s%s", t->row[i].name, t->row[i].arg ? " " : "",
 			 t->row[i].arg ? t->row[i].arg : "");
-		fprintf(f, "  %-32s %s\n", left, t->row[i].help);
+		if (columns < 70 || (strlen(left) > 32 && columns <= 80))
+			fprintf(f, "  %s\n%*s", left, (int)indent, "");
+		else
+			fprintf(f, "  %-32s ", left);
+		text_fold(f, t->row[i].help, indent, indent, columns);
 	}
 }

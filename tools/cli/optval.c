@@ -178,7 +178,7 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 	static const char *const form[] = {
 		[VAL_RD] = "'ulp' or a number",
 		[VAL_NUMBER] = "a number",
-		[VAL_SIZE] = "a size",
+		[VAL_SIZE] = "a size (a number, K, M, G or T may follow)",
 		[VAL_SECONDS] = form_seconds,
 		[VAL_UINT] = "a number (decimal, or hexadecimal after 0x)",
 	};
@@ -219,7 +219,9 @@ static int set_sizes(const char *name, const char *arg, struct optval_sizes *out
 		snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), s);
 		if (n >= sizeof one ||
 		    set_numeric(VAL_SIZE, name, one, &out->v[out->n], min, max, why, why_len))
-			return bad_range(name, arg, min, max, "sizes with commas between, each",
+			return bad_range(name, arg, min, max,
+					 "sizes with commas between (K, M, G or T may follow a "
+					 "number), each",
 					 why, why_len);
 		out->n++;
 		if (!s[n])

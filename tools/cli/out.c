@@ -334,7 +334,7 @@ int out_finish(struct out *o)
 	out_progress_end(o);
 	out_flush(o);
 	bad = o->write_errno || ferror(o->f);
-	if (bad)
+	if (bad && o->write_errno != EPIPE) /* else whoever read it has enough */
 		fprintf(o->err, "sessctl %s: cannot write to standard output: %s\n", o->cmd,
 			strerror(o->write_errno ? o->write_errno : EIO));
 	return bad ? -1 : 0;

@@ -2,8 +2,11 @@
 /* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
 #include "cli/text.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* Length of the well-formed UTF-8 sequence at @p, its code point in @cp; 0: none. */
 static size_t utf8_next(const uint8_t *p, size_t left, uint32_t *cp)
@@ -220,4 +223,66 @@ const char *text_file_advice(int sys_errno)
 	default:
 		return NULL;
 	}
+}
+
+#define WORD	  40u
+#define USUAL	  80u
+#define WIDEST	  10000u
+#define NARROWEST 40u
+
+unsigned text_distance(const char *a, const char *b)
+{
+	unsigned row[WORD + 1];
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n > WORD || m > WORD)
+		return UINT_MAX;
+	for (unsigned k = 0; k <= m; k++)
+		row[k] = k;
+	for (size_t i = 0; i < n; i++) {
+		unsigned corner = row[0];
+
+		row[0] = (unsigned)i + 1;
+		for (size_t k = 0; k < m; k++) {
+			unsigned best = corner + (a[i] != b[k]);
+
+			corner = row[k + 1];
+			best = best < corner + 1 ? best : corner + 1;
+			row[k + 1] = best < row[k] + 1 ? best : row[k] + 1;
+		}
+	}
+	return row[m];
+}
+
+void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned columns)
+{
+	bool first = true;
+
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (!first && at + 1 + n > columns) {
+			fprintf(f, "\n%*s", (int)indent, "");
+			at = indent;
+			first = true;
+		}
+		fprintf(f, "%s%.*s", first ? "" : " ", (int)n, text);
+		at += (unsigned)n + !first;
+		first = false;
+		text += n + (text[n] == ' ');
+	}
+	fputc('\n', f);
+}
+
+unsigned text_columns(FILE *f)
+{
+	const char *given = getenv("COLUMNS");
+	unsigned long n = given ? strtoul(given, NULL, 10) : 0;
+	struct winsize w;
+
+	if (!n && !ioctl(fileno(f), TIOCGWINSZ, &w))
+		n = w.ws_col;
+	if (!given && n > USUAL)
+		n = USUAL; /* long lines are hard to read */
+	return !n ? USUAL : n < NARROWEST ? NARROWEST : n > WIDEST ? WIDEST : (unsigned)n;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* True if @src is valid UTF-8 without control characters (C0, DEL, C1, bidi, line ends, invisible). */
 bool text_is_clean(const void *src, size_t len);
@@ -29,6 +30,17 @@ void text_hex(char *dst, const uint8_t *src, size_t len);
 
 /* Strict: pairs of hexadecimal digits only.  Return: octets written, or -1. */
 long text_unhex(uint8_t *dst, size_t size, const char *src);
+
+/* How many letters have to be put, taken or changed to make @a of @b, of words of at most 40 letters: more
+ * than that is UINT_MAX. */
+unsigned text_distance(const char *a, const char *b);
+
+/* Print @text in lines of at most @columns, each but the first behind @indent blanks; the first begins at
+ * column @at.  A line feed is put behind it. */
+void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned columns);
+
+/* How wide help may be: COLUMNS, or else the terminal's width, at most 80; or 80. */
+unsigned text_columns(FILE *f);
 
 /* What to try when a file could not be opened, read or written: a constant sentence, or NULL. */
 const char *text_file_advice(int sys_errno);

@@ -3,6 +3,7 @@
 #include "ipoib/ipoib.h"
 #include "cli/about.h"
 #include "cli/sessctl.h"
+#include "cli/text.h"
 #include <string.h>
 
 static const struct ipoib_command table[] = {
@@ -46,7 +47,9 @@ static void print_ipoib_help(FILE *f)
 		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, short_name(&table[i]), table[i].user.synopsis, table[i].user.about);
-	fprintf(f, "\n'sessctl ipoib COMMAND --help' shows more, sessctl-ipoib(1) everything.\n");
+	fputc('\n', f);
+	text_fold(f, "'sessctl ipoib COMMAND --help' shows more, sessctl-ipoib(1) everything.", 0,
+		  0, text_columns(f));
 }
 
 static int run_ipoib_command(const struct ipoib_command *c, int argc, char **argv)

@@ -56,7 +56,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 }
 
 _sessctl_commands() { # HELP... : what a help lists under "Commands:"
-	"$@" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
+	COLUMNS=9999 "$@" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
 }
 
 _sessctl_takes_uri() { # COMMAND
@@ -85,7 +85,7 @@ _sessctl() {
 	if [[ ${command[0]} == run && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	elif [[ $word == -* ]]; then
-		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
+		list=$(COLUMNS=9999 "$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
 	elif [[ $word == t* || $word == s* ]] && _sessctl_takes_uri "${command[0]}"; then
 		compopt -o nospace

@@ -2,7 +2,7 @@
 # fish completion of sessctl; commands and options come from its own help.
 
 function __sessctl_commands
-    sessctl $argv --help 2>/dev/null | string replace -rf '^  ([a-z][a-z-]*)(?: [^ ]+)*  +(.*)' '$1\t$2'
+    env COLUMNS=9999 sessctl $argv --help 2>/dev/null | string replace -rf '^  ([a-z][a-z-]*)(?: [^ ]+)*  +(.*)' '$1\t$2'
 end
 
 # The words of the command, without options.
@@ -14,7 +14,7 @@ function __sessctl_options
     set -l words (__sessctl_words)
     set -l command $words[1]
     test "$command" = ipoib; and set command $words[1..2]
-    sessctl $command --help 2>/dev/null | string replace -rf '^  (--[a-z0-9-]+)(?: [^ ]+)?(?:  *(.*))?' '$1\t$2'
+    env COLUMNS=9999 sessctl $command --help 2>/dev/null | string replace -rf '^  (--[a-z0-9-]+)(?: [^ ]+)?(?:  *(.*))?' '$1\t$2'
 end
 
 function __sessctl_at # N: so many words are there

@@ -3,7 +3,7 @@
 # zsh completion of sessctl; commands and options come from its own help.
 
 _sessctl_rows() { # HELP...: "name:what it does" of what a help lists under "Commands:"
-	"$@" --help 2>/dev/null |
+	env COLUMNS=9999 "$@" --help 2>/dev/null |
 		sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\)[^ ]*\( [A-Z[][^ ]*\)*  *\(.*\)/\1:\3/p'
 }
 
@@ -26,7 +26,7 @@ _sessctl() {
 		command+=($words[3])
 	fi
 	if [[ $PREFIX == -* ]]; then
-		options=("${(@f)$($command --help 2>/dev/null |
+		options=("${(@f)$(env COLUMNS=9999 $command --help 2>/dev/null |
 			sed -n 's/^  \(--[a-z0-9-]*\)\( [^ ]*\)\{0,1\}  *\(.*\)/\1:\3/p')}")
 		_describe option options
 		return

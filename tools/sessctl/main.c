@@ -4,6 +4,7 @@
 #include "sessctl/cmd.h"
 #include "watch/watch.h"
 #include "cli/sessctl.h"
+#include "cli/text.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +31,25 @@ static const struct command table[] = {
 
 static void print_help(FILE *f)
 {
-	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n"
-		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
+	unsigned columns = text_columns(f);
+
+	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n");
+	text_fold(f, "RDMA sessions over TCP and SCTP, without RDMA hardware.", 0, 0, columns);
+	fputs("\nCommands:\n", f);
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
 	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of running programs.");
 	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
-	fprintf(f, "\nURI is tcp://HOST:PORT[?tos=N] or "
-		   "sctp://HOST[,HOST...]:PORT[?backend=auto|kernel|native]\n"
-		   "[&encap=PORT|off][&tos=N]; ddpsess(7) has all of it.\n"
-		   "'sessctl COMMAND --help' shows more, sessctl-COMMAND(1) everything.\n");
+	fputc('\n', f);
+	text_fold(f,
+		  "URI is tcp://HOST:PORT[?tos=N] or sctp://HOST[,HOST...]:PORT[?OPTION=VALUE"
+		  "[&OPTION=VALUE...]], with the options backend=auto|kernel|native, "
+		  "encap=PORT|off and tos=N; ddpsess(7) has all of it.",
+		  0, 0, columns);
+	text_fold(f, "'sessctl COMMAND --help' shows more, sessctl-COMMAND(1) everything.", 0, 0,
+		  columns);
 }
 
 static int run_sessctl_command(const struct command *c, int argc, char **argv)
@@ -70,12 +78,45 @@ static bool standard_fds_taken(void)
 	return true;
 }
 
-int main(int argc, char **argv)
+static int run_word(int argc, char **argv);
+
+static void print_near_command(const char *word)
+{
+	static const char *const others[] = { "stat", "top", "ipoib", "run", "help" };
+	const size_t all = NCOMMANDS + sizeof others / sizeof *others;
+	const char *near = NULL;
+	unsigned best = 3;
+
+	for (size_t i = 0; i < all; i++) {
+		const char *name = i < NCOMMANDS ? table[i].name : others[i - NCOMMANDS];
+		unsigned d = text_distance(word, name);
+
+		if (d < best && d < strlen(name)) {
+			best = d;
+			near = name;
+		}
+	}
+	fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl %s\n", word,
+		near ? near : "--help");
+}
+
+/* "help perf" is "perf --help". */
+static int help_command(char **argv)
+{
+	static char option[] = "--help";
+	char *as[] = { argv[0], argv[2], option, NULL };
+
+	if (!strcmp(argv[2], "help") || argv[2][0] == '-') {
+		print_help(stdout);
+		return cmd_finish();
+	}
+	return run_word(3, as);
+}
+
+static int run_word(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 
-	if (!standard_fds_taken())
-		return ST_FAILED;
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, table[i].name))
 			return run_sessctl_command(&table[i], argc - 1, argv + 1);
@@ -88,6 +129,8 @@ int main(int argc, char **argv)
 	if (!strcmp(word, "run"))
 		return cmd_run(argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+		if (argc > 2)
+			return help_command(argv);
 		print_help(stdout);
 		return cmd_finish();
 	}
@@ -95,8 +138,13 @@ int main(int argc, char **argv)
 		return cmd_version();
 	}
 	if (*word)
-		fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl --help\n", word);
+		print_near_command(word);
 	else
 		print_help(stderr);
 	return ST_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	return standard_fds_taken() ? run_word(argc, argv) : ST_FAILED;
 }

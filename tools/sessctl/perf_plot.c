@@ -34,10 +34,27 @@ static bool have_gnuplot(void)
 	return false;
 }
 
+/* Before minutes of measurement: can a file be made where @file is to be? */
+static bool is_folder_writable(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	char folder[4096];
+	int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) + 1 : 1,
+			 slash ? file : ".");
+
+	if (n < 0 || (size_t)n >= sizeof folder) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	return !access(folder, W_OK | X_OK);
+}
+
 const char *plot_problem(const char *file)
 {
 	if (!ends_in(file, ".svg") && !ends_in(file, ".png"))
 		return "the name has to end in .svg or .png";
+	if (!is_folder_writable(file))
+		return strerror(errno);
 	if (!have_gnuplot())
 		return "gnuplot is not installed (Debian: gnuplot-nox)";
 	return NULL;

@@ -2,6 +2,7 @@
 /* The command line: the table of options of the commands that use sessions. */
 #include "xfer/opts.h"
 #include "xfer/proto.h"
+#include "cli/text.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -225,5 +226,7 @@ void opts_help(FILE *f, const struct command *cmd)
 	struct option_user u = get_option_user(cmd);
 
 	optrow_help(f, &options, &u);
-	fprintf(f, "\nSIZE takes the suffixes K, M, G and T (powers of 1024).\n");
+	fputc('\n', f);
+	text_fold(f, "SIZE takes the suffixes K, M, G and T (powers of 1024).", 0, 0,
+		  text_columns(f));
 }
