@@ -38,6 +38,7 @@
  */
 #include "common/system/lock.h"
 #include "verbs/ib/vd_ports.h"
+#include "verbs/cm/vd_addr.h"
 #include "verbs/vd_front.h"
 #include "verbs/vd_whole.h"
 #include <ddpsess/ddpsess.h>
@@ -460,17 +461,6 @@ int vd_id_bind_device(struct vd_id *id);
 void vd_id_free(struct vd_id *id);
 /* Take it off the list of requests; the lock is held. */
 void vd_request_forget(struct vd_process *p, struct vd_id *id);
-/* The address that the library shows as "192.0.2.1:7174". */
-void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
-/* The URI of @sa with the wire of this run; behind it, what @id has for its packets. */
-void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
-void vd_add_tos(const struct vd_id *id, char *uri, size_t len);
-/* The same for a listener at the address that @id is bound to. */
-void vd_listen_uri(const struct vd_process *p, const struct vd_id *id, char *buf, size_t len);
-void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len);
-socklen_t vd_sa_len(const struct sockaddr *sa);
-uint16_t *vd_port_of(struct sockaddr_storage *ss);
-bool vd_is_any(const struct sockaddr *sa);
 static inline bool vd_over_sctp(const struct vd_config *cfg)
 {
 	return cfg->transport[0] == 's';

@@ -64,7 +64,9 @@ static void bring_to(struct side *s, enum ibv_qp_state state)
 
 	cr_assert_eq(tell_verbs_modify(s, attr, IBV_QPS_RESET, IBV_QP_STATE), 0);
 	for (int i = 0; i < 3 && IBV_QPS_INIT + i <= (int)state; i++)
-		cr_assert_eq(tell_verbs_modify(s, attr, IBV_QPS_INIT + i, masks_of(s)[i]), 0);
+		cr_assert_eq(tell_verbs_modify(s, attr, (enum ibv_qp_state)(IBV_QPS_INIT + i),
+					       masks_of(s)[i]),
+			     0);
 }
 
 /* As open_oob_side(), but the queue pair is as it was made. */
