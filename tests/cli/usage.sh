@@ -100,6 +100,8 @@ widths() { # COLUMNS
 reader_leaves() {
 	"$SESSCTL" ipoib sim --json 2>err | head -n 1 >out
 	says out '{"event"' || return
+	"$SESSCTL" conform --list 2>>err | head -n 1 >out
+	says out mpa- || return
 	"$SESSCTL" --help 2>>err | true
 	"$SESSCTL" --help 2>&1 >/dev/full | grep -q "No space left" || { why="a full disk is silent" && return 1; }
 	why="it said $(cat err)"

@@ -66,14 +66,17 @@ to_nobody() {
 	says_why "Bad file descriptor"
 }
 
-# Help may end as other programs do, which the signal shows.
+# Help and a listing may end as other programs do, which the signal shows.
 to_a_pipe_without_reader() {
 	exec {end}> >(:)
 	wait $!
 	run_words 2>err 1>&"$end"
 	status=$?
 	exec {end}>&-
-	[[ $status = 141 && ${words[*]} = *--help ]] || says_why "Broken pipe"
+	case "$status ${words[*]}" in
+	"141 "*--help | "141 "*--list | "141 stat "* | "141 ipoib sim"*) ;;
+	*) says_why "Broken pipe" ;;
+	esac
 }
 
 # run_with OPTION FILE: the command that writes it

@@ -6,6 +6,7 @@
 #include "cli/text.h"
 #include <ddpsess/version.h>
 #include <errno.h>
+#include <signal.h>
 
 void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about)
 {
@@ -21,13 +22,20 @@ void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *a
 	}
 }
 
+void cmd_reader_left(void)
+{
+	signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
+}
+
 int cmd_finish(void)
 {
 	errno = EIO; /* if it failed earlier */
 	if (!fflush(stdout) && !ferror(stdout))
 		return ST_DONE;
-	if (errno != EPIPE) /* whoever read it has enough */
-		perror("sessctl: cannot write to standard output");
+	if (errno == EPIPE)
+		cmd_reader_left();
+	perror("sessctl: cannot write to standard output");
 	return ST_FAILED;
 }
 

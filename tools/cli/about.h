@@ -7,6 +7,9 @@
 /* A row of the list of commands. */
 void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about);
 
+/* Whoever read a listing has enough: end as other programs do, by the signal. */
+void cmd_reader_left(void);
+
 /* Ends of --help and --version, which are output like any other; both return an enum status. */
 int cmd_finish(void);
 int cmd_version(void);

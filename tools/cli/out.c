@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text for people; out_json.c has the other half. */
 #include "cli/out.h"
+#include "cli/about.h"
 #include "cli/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
@@ -334,7 +335,9 @@ int out_finish(struct out *o)
 	out_progress_end(o);
 	out_flush(o);
 	bad = o->write_errno || ferror(o->f);
-	if (bad && o->write_errno != EPIPE) /* else whoever read it has enough */
+	if (bad && o->listing && o->write_errno == EPIPE)
+		cmd_reader_left();
+	if (bad)
 		fprintf(o->err, "sessctl %s: cannot write to standard output: %s\n", o->cmd,
 			strerror(o->write_errno ? o->write_errno : EIO));
 	return bad ? -1 : 0;

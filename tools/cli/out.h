@@ -22,6 +22,7 @@ struct out {
 	FILE *f, *err;
 	int write_errno;	     /* why standard output was not written, the first time */
 	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
+	bool listing;		     /* a reader who leaves has enough: cmd_reader_left() */
 	int error;		     /* DDPS_E_* that the next out_error() is about, or 0 */
 	unsigned columns;	     /* of the terminal; 0: asked for at each update */
 };
