@@ -35,7 +35,8 @@ holds . "$@" >"$work/faults" 2>"$work/files" || sed 's/^/not ok layers: /' "$wor
 result $? "every include and call follows tools/layers.txt ($(tail -n 1 "$work/files"))"
 
 # A source that no build has compiled would not have been looked at.
-missing=$(find src tools examples -name '*.c' | while read -r c; do
+# (make bundle has a few lines of its own, for an older libc.)
+missing=$(find src tools examples -name '*.c' ! -path 'tools/bundle/*' | while read -r c; do
 	for b in "$@"; do [ -e "$b/${c%.c}.d" ] && continue 2; done
 	echo "$c"
 done)
