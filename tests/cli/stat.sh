@@ -40,6 +40,18 @@ stat_lines() {
 }
 
 # One sample a name and label set, and a type for each name.
+# Each metric that the dashboard asks for is exposed.
+dashboard() {
+	local metric
+	why="no metric in docs/grafana.json"
+	[ "$(grep -o 'ddpsess_[a-z_]*' "$root/docs/grafana.json" | wc -l)" -ge 12 ] || return
+	python3 -m json.tool "$root/docs/grafana.json" >/dev/null || return
+	run 0 stat --metrics "$listener" || return
+	for metric in $(grep -o 'ddpsess_[a-z_]*' "$root/docs/grafana.json" | sort -u); do
+		says out "# TYPE $metric " || return
+	done
+}
+
 stat_metrics() {
 	run 0 stat --metrics "$listener" && says out "ddpsess_sessions{pid=\"$listener\"" &&
 		says out "ddpsess_session_retransmitted_total{" && says out "ddpsess_up{" || return
@@ -177,6 +189,7 @@ for wire in $WIRES; do
 	test_case "stat-$wire-pid" stat_by_pid
 	test_case "stat-$wire-lines" stat_lines
 	test_case "stat-$wire-metrics" stat_metrics
+	test_case "stat-$wire-dashboard" dashboard
 	test_case "top-$wire" top_table
 	disconnected
 	stop_listener
