@@ -47,9 +47,9 @@ dashboard() {
 	[ "$(grep -o 'ddpsess_[a-z_]*' "$root/docs/grafana.json" | wc -l)" -ge 12 ] || return
 	python3 -m json.tool "$root/docs/grafana.json" >/dev/null || return
 	run 0 stat --metrics "$listener" || return
-	for metric in $(grep -o 'ddpsess_[a-z_]*' "$root/docs/grafana.json" | sort -u); do
+	while read -r metric; do
 		says out "# TYPE $metric " || return
-	done
+	done < <(grep -o 'ddpsess_[a-z_]*' "$root/docs/grafana.json" | sort -u)
 }
 
 stat_metrics() {
