@@ -45,7 +45,7 @@ static void print_join(void *user, int err, uint32_t link_mtu, uint64_t now)
 		printf("not joined: %s\n", ddps_ib_udp_why(*(struct ddps_ib_udp **)user));
 }
 
-static uint64_t read_clock_ns(void)
+static uint64_t read_accept_clock(void)
 {
 	struct timespec t;
 
@@ -85,17 +85,17 @@ int main(int argc, char **argv)
 	cfg.me.pkey = port.pkey;
 	cfg.me.rx_mtu = 65524;
 	cfg.has_ip4 = true;
-	cfg.seed = port.seed = (uint32_t)read_clock_ns();
+	cfg.seed = port.seed = (uint32_t)read_accept_clock();
 	if (ddps_ib_udp_new(&udp, &port, why, sizeof why) ||
 	    ddps_ipoib_agent_new(&agent, &cfg, ddps_ib_udp_port(udp), &c))
 		return fprintf(stderr, "%s\n", why), 2;
 	ddps_ib_udp_user(udp, agent);
 	ddps_ipoib_agent_start(agent);
 	puts("waiting");
-	for (; !done; fflush(stdout), ddps_ipoib_agent_tick(agent, read_clock_ns())) {
-		ddps_ib_udp_run(udp, read_clock_ns());
+	for (; !done; fflush(stdout), ddps_ipoib_agent_tick(agent, read_accept_clock())) {
+		ddps_ib_udp_run(udp, read_accept_clock());
 		ddps_ib_udp_fds(udp, fds);
-		poll(fds, DDPS_IB_UDP_FDS, compute_wait_ms(read_clock_ns()));
+		poll(fds, DDPS_IB_UDP_FDS, compute_wait_ms(read_accept_clock()));
 	}
 	if (ddps_cm_stats(ddps_ipoib_agent_cm(agent))->refused)
 		puts("some REQs were refused: too many, or to another node");

@@ -60,7 +60,7 @@ static int fail_rping_peer(const char *what, int err)
 	return -1;
 }
 
-static uint64_t read_clock_ms(void)
+static uint64_t read_rping_clock(void)
 {
 	struct timespec t;
 
@@ -127,7 +127,7 @@ static int take_rping_completion(struct peer *p, const struct ddps_wc *wc)
 /* Drive the context until @goal or @end is set, for at most @ms. */
 static int drive_rping(struct peer *p, const unsigned *goal, const bool *end, unsigned ms)
 {
-	uint64_t due = read_clock_ms() + ms, now;
+	uint64_t due = read_rping_clock() + ms, now;
 	struct ddps_wc wc;
 	int e;
 
@@ -137,7 +137,7 @@ static int drive_rping(struct peer *p, const unsigned *goal, const bool *end, un
 				return -1;
 		if (take_rping_event(p))
 			return -1;
-		now = read_clock_ms();
+		now = read_rping_clock();
 		if (*goal || *end || now >= due)
 			return 0;
 		e = ddps_progress(p->ctx, (int)(due - now));

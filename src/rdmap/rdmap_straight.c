@@ -79,7 +79,7 @@ bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct 
 
 /* ---- out ---- */
 
-static inline void count_message(struct ddps_rdmap *r, bool in, enum ddps_opcode op, size_t octets)
+static inline void count_straight(struct ddps_rdmap *r, bool in, enum ddps_opcode op, size_t octets)
 {
 	struct ddps_msg_stats *st = ddps_rdmap_count(r, in, op);
 
@@ -145,7 +145,7 @@ bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mu
 	r->sq.next++;
 	r->rresp_turn = true;
 	r->poke = false;
-	count_message(r, false, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND, e->len);
+	count_straight(r, false, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND, e->len);
 	seg->final = r->sq.next == r->sq.tail;
 	return true;
 }
@@ -166,7 +166,7 @@ static bool is_next_send(const struct ddps_rdmap *r, const uint8_t *seg)
 	return qn == DDPS_QN_SEND && msn == q->msn && !mo; /* no message is in progress */
 }
 
-static bool take_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
+static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 {
 	const struct ddps_rqe *e;
 	struct ddps_wc wc;
@@ -180,12 +180,12 @@ static bool take_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 	wc = (struct ddps_wc){ .op = DDPS_OP_RECV, .wr_id = e->wr_id, .len = (uint32_t)pay_len };
 	r->rxq[DDPS_QN_SEND].msn++;
 	r->rq.head++;
-	count_message(r, true, DDPS_OP_WIRE_SEND, pay_len);
+	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len);
 	r->up->complete(r->user, true, &wc);
 	return true;
 }
 
-static bool take_write(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
+static bool place_whole_write(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 {
 	struct ddps_rbuf b = ddps_rbuf_init(seg + 2, DDPS_DDP_TAGGED_LEN - 2);
 	uint32_t stag = ddps_rbuf_u32(&b);
@@ -195,7 +195,7 @@ static bool take_write(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 	if (ddps_peer_check(r, stag, to, pay_len, DDPS_REMOTE_WRITE, &at))
 		return false;
 	memcpy(at, seg + DDPS_DDP_TAGGED_LEN, pay_len);
-	count_message(r, true, DDPS_OP_WIRE_WRITE, pay_len);
+	count_straight(r, true, DDPS_OP_WIRE_WRITE, pay_len);
 	return true;
 }
 
@@ -204,10 +204,10 @@ bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 	if (r->stepwise || r->ctx_open || r->expect_rtr || len <= DDPS_DDP_UNTAGGED_LEN)
 		return false;
 	if (seg[0] == CTRL_SEND && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND)) {
-		if (!take_send(r, seg, len - DDPS_DDP_UNTAGGED_LEN))
+		if (!place_next_send(r, seg, len - DDPS_DDP_UNTAGGED_LEN))
 			return false;
 	} else if (seg[0] == CTRL_WRITE && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE)) {
-		if (!take_write(r, seg, len - DDPS_DDP_TAGGED_LEN))
+		if (!place_whole_write(r, seg, len - DDPS_DDP_TAGGED_LEN))
 			return false;
 	} else {
 		return false;

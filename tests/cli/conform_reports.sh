@@ -10,7 +10,12 @@ end_broken() {
 	[ -z "$broken" ] || { kill "$broken" && wait "$broken"; } 2>/dev/null
 	broken=
 }
-trap 'end_broken; cleanup' EXIT
+end_reports() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
+	end_broken
+	cleanup
+}
+trap end_reports EXIT
 
 serve() { # KIND: sets $uri
 	end_broken

@@ -202,7 +202,7 @@ static void pull_from_twins(struct twins *t)
 	t->out++;
 }
 
-static void count_done(struct twins *t)
+static void count_twins_done(struct twins *t)
 {
 	unsigned n = t->out ? 1 + draw_twin(t->out) : 0;
 
@@ -321,7 +321,7 @@ static void step_twins(struct twins *t)
 	else if (what < 270)
 		pull_from_twins(t);
 	else if (what < 310)
-		count_done(t);
+		count_twins_done(t);
 	else if (what < 360)
 		feed_twin_sends(t);
 	else if (what < 385)
