@@ -214,8 +214,8 @@ unplugged() {
 
 filtered() { # one destination: the link is up
 	in_ns 2 ip route add prohibit 192.0.2.1 && ! pings 2 10.9.0.1 || return
-	soon says 2 'last said .*packets to 192.0.2.1, UDP port 4791, are not sent: .*; try: ' &&
-		grep '"subnet_notice".*packets to 192.0.2.1' "$work/node2.log" && in_ns 2 ip route del prohibit 192.0.2.1 &&
+	soon grep '"subnet_notice".*packets to 192.0.2.1, UDP port 4791, are not sent: .*; try: ' "$work/node2.log" &&
+		says 2 'last said .*192.0.2.1' && in_ns 2 ip route del prohibit 192.0.2.1 &&
 		soon pings 2 10.9.0.1
 }
 

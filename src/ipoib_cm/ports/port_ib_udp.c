@@ -113,7 +113,7 @@ static void note_silent_sa(struct ddps_ib_udp *u)
 	struct in_addr a = { htonl((u->wire.ip & ~LID_MASK) | u->sa_lid) };
 	char text[INET_ADDRSTRLEN];
 
-	if (silent == u->sa_silent || u->off)
+	if (silent == u->sa_silent || u->off || (*u->notice && !u->noticed)) /* one at a time */
 		return;
 	u->sa_silent = silent;
 	u->noticed = false;
