@@ -190,7 +190,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 man: $(MAN) $(B)/man/ddpsess_wr.3
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
-	$(Q)scdoc <$< >$@
+	$(Q)tools/reference/page.sh <$< >$@
 # One stands for all that are made of the headers
 $(B)/man/ddpsess_wr.3: $(wildcard include/ddpsess/*.h) $(wildcard tools/reference/man.*)
 	$(Q)tools/reference/man.sh $(@D)

@@ -19,6 +19,6 @@ pages ddpsess-ipoib $h/ipoib_*.h $h/ib_*.h
 pages ddpsess-conform $h/conform*.h
 mkdir -p "$out"
 for page in "$work"/*.scd; do
-	scdoc <"$page" >"${page%.scd}"
+	tools/reference/page.sh <"$page" >"${page%.scd}"
 done
 mv "$work"/*.3 "$out"

@@ -141,7 +141,7 @@ void kept_causes(const struct kept *k, enum cause order[CAUSES])
 
 /* ---- one of them ---- */
 
-void kept_print_lines(FILE *f, const char *text, const char *indent)
+static void print_kept_lines(FILE *f, const char *text, const char *indent)
 {
 	while (*text) {
 		size_t n = strcspn(text, "\n");
@@ -177,5 +177,5 @@ void kept_print(FILE *f, const struct kept_case *c, const char *indent, size_t r
 	rules_print_codes(f, c->c.rule, indent);
 	if (c->cause)
 		fprintf(f, "%slikely    %s\n", indent, cause_words(c->cause)->text);
-	kept_print_lines(f, c->talk ? c->talk : "(no memory for what came and went)", indent);
+	print_kept_lines(f, c->talk ? c->talk : "(no memory for what came and went)", indent);
 }

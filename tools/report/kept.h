@@ -43,7 +43,5 @@ void kept_causes(const struct kept *k, enum cause order[CAUSES]);
 
 /* The rules in words, what was expected, what came, and the octets, behind @indent; rules: at most @rules. */
 void kept_print(FILE *f, const struct kept_case *c, const char *indent, size_t rules);
-/* The text of each line of @text, behind @indent. */
-void kept_print_lines(FILE *f, const char *text, const char *indent);
 
 #endif
