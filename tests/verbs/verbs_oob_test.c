@@ -366,7 +366,7 @@ Test(verbs_oob, numbers_differ, .timeout = 60)
 
 /* Until somebody asks for a queue pair; or, with the process's lock, until it is known that he has gone.  Not
  * for ever: it makes what is tried likely, and no more. */
-static void await_request(struct vd_process *p, bool gone)
+static void await_caller(struct vd_process *p, bool gone)
 {
 	bool now = false;
 
@@ -379,7 +379,8 @@ static void await_request(struct vd_process *p, bool gone)
 }
 
 /* A peer calls and begins anew: its request, which has gone, may not have been taken from those that wait
- * when the other side is ready.  Who comes first, this thread or the one that takes it, is chance. */
+ * when the other side is ready.  Which is first, this thread or
+ * the one that takes it, is chance. */
 VT_TEST(verbs_oob, contact_35_a_peer_that_has_begun_anew_fails_nobody)
 {
 	struct ibv_qp *caller, *called;
@@ -393,7 +394,7 @@ VT_TEST(verbs_oob, contact_35_a_peer_that_has_begun_anew_fails_nobody)
 	called = make_oob_qp(&a, IBV_QPT_RC);
 	for (int i = 0; i < 4000 && read_clock_ms() < end; i++) {
 		cr_assert_eq(move_oob_to_rtr(caller, called->qp_num, &a.gid), 0);
-		await_request(p, false);
+		await_caller(p, false);
 		for (int k = 0; k < 100; k++) {
 			ddps_lock(&p->lock);
 			ddps_unlock(&p->lock);
@@ -401,7 +402,7 @@ VT_TEST(verbs_oob, contact_35_a_peer_that_has_begun_anew_fails_nobody)
 		}
 		cr_assert_eq(move_oob_qp(caller, IBV_QPS_RESET), 0);
 		ddps_lock(&p->lock);
-		await_request(p, true);
+		await_caller(p, true);
 		ddps_unlock(&p->lock);
 		cr_assert_eq(move_oob_to_rtr(called, caller->qp_num, &a.gid), 0, "%d: %m", i);
 		cr_assert_eq(move_oob_qp(called, IBV_QPS_RESET), 0);
