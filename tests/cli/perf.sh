@@ -78,6 +78,20 @@ plot_links() {
 	[ "$(stat -c %a there.svg)" = 600 ]
 }
 
+# The units of the table and of the drawing are the same, and sizes have prefixes.
+plot_labels() {
+	mkdir -p bin
+	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4></svg>"\n' >bin/gnuplot
+	chmod +x bin/gnuplot
+	PATH=$PWD/bin:$PATH run 0 perf --json --size 1M --seconds 0.1 --plot l.svg "$uri" &&
+		says script "set ylabel 'MiB/s'" && says script "set ylabel 'microseconds'" &&
+		says script "set format x '%.0b %B'" || return
+	why="drawn: $(grep '^1048576 ' script), measured: $(cat out)"
+	grep '"event":"perf"' out >row
+	jq -e --arg drawn "$(awk '$1 == 1048576 { print $2 }' script)" \
+		'.bytes_per_second / 1048576 / ($drawn | tonumber) | . > 0.999 and . < 1.001' row >/dev/null
+}
+
 both_ways() {
 	run 0 perf --json --bidir --size 4K --seconds 0.1 "$uri" && has out op both &&
 		run 0 perf --json --reverse --size 4K --seconds 0.1 "$uri" && has out op read || return
@@ -139,6 +153,7 @@ for wire in $WIRES; do
 	test_case "perf-$wire-rate-write" paced write
 	test_case "perf-$wire-intervals" intervals
 	test_case "perf-$wire-plot" plot
+	test_case "perf-$wire-plot-labels" plot_labels
 	test_case "contact 19: $wire: a plot and links" plot_links
 	test_case "perf-$wire-timeout" timed_out
 	test_case "perf-$wire-listener-goes" listener_goes \

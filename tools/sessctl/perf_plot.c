@@ -66,14 +66,15 @@ static void write_plot_script(FILE *f, const char *file, const struct out_perf *
 		ends_in(file, ".svg") ? "svg size 900,400" : "png size 900,400");
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%llu %.9g %.9g %.9g\n", (unsigned long long)row[i].size,
-			(double)(row[i].ops * row[i].size) / row[i].seconds / 1e6, row[i].p50,
+			(double)(row[i].ops * row[i].size) / row[i].seconds / 0x1p20, row[i].p50,
 			row[i].p99);
 	fprintf(f,
 		"END\nset multiplot layout 1,2 title '%s over %s, depth %u'\n"
-		"set logscale x 2\nset xlabel 'octets'\nset grid\nset key top left\n"
-		"set ylabel 'MB/s'\nset yrange [0:*]\n"
+		"set logscale x 2\nset xlabel 'octets in one operation'\n"
+		"set format x '%%.0b %%B'\nset xtics rotate by -45\nset grid\nset key top left\n"
+		"set ylabel 'MiB/s'\nset yrange [0:*]\n"
 		"plot $rows using 1:2 with linespoints title 'bandwidth'\n"
-		"set ylabel 'us'\n"
+		"set ylabel 'microseconds'\n"
 		"plot $rows using 1:3 with linespoints title 'latency, median', "
 		"$rows using 1:4 with linespoints title '99 %%'\nunset multiplot\n",
 		row[0].op, row[0].transport, row[0].depth);
