@@ -168,6 +168,27 @@ silent_peer() {
 	grep -q "nothing came\|first FPDU" listen.err
 }
 
+# What was measured until then is a result; it has at least what the interval lines said.
+interrupted_perf() { # SIGNAL [OPTION...]
+	local sig=$1
+	shift
+	start
+	begin perf --json --size 4K,64K --seconds 60 --interval 0.1 "$@" "$uri"
+	: >seen
+	while read -r -t "$PATIENCE" -u "$client_fd" line; do
+		echo "$line" >>seen
+		[[ $line == *'"event":"interval"'*'"ops":'[1-9]* ]] && break
+	done
+	kill "-$sig" "$client"
+	ended 1 && says err interrupted || return
+	cat seen out >all
+	why="lines: $(cat all)"
+	jq -es '[.[] | select(.event == "perf")] as $p |
+		([.[] | select(.event == "interval") | .ops] | add) as $ops |
+		($p | length) == 1 and $p[0].size == 4096 and $p[0].ops >= $ops and
+		$p[0].seconds < 60 and $p[0].lat_us.min > 0' all >/dev/null
+}
+
 # what was not done is not said to be well
 interrupted_conform() {
 	begin conform --json --self tcp
@@ -208,6 +229,8 @@ stopped_listener() {
 test_case signals-conform interrupted_conform
 test_case signals-ipoib-connect interrupted_ipoib_connect
 for wire in $WIRES; do
+	test_case "signals-$wire-perf" interrupted_perf INT
+	test_case "signals-$wire-perf-parallel" interrupted_perf TERM --op write --parallel 3
 	test_case "signals-$wire-listener-term" listener_ends TERM
 	test_case "signals-$wire-listener-int" listener_ends INT
 	test_case "signals-$wire-listener-with-session" listener_ends_with_session

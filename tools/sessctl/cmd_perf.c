@@ -16,6 +16,7 @@
 #include "sessctl/cmd.h"
 #include "xfer/link.h"
 #include "report/meet.h"
+#include "cli/sig.h"
 #include "report/perf_hist.h"
 #include "sessctl/perf_plot.h"
 #include "cli/text.h"
@@ -59,6 +60,9 @@ struct perf {
 	uint64_t shown;	       /* done, as the first session's interval lines count it */
 	uint64_t told, told_ns;
 	bool headed; /* the heading of all lines is out */
+	size_t at;   /* which size */
+	double cpu;  /* used before it, s */
+	bool counts; /* it has begun and is not in the output yet */
 	enum status status;
 	pthread_t thread;
 };
@@ -332,13 +336,16 @@ static enum status measure_perf(struct perf *p, uint64_t until)
 }
 
 /* What all of them came to, in the first one's row. */
-static void sum_up(struct perf *p, size_t i, double cpu)
+static void sum_up(struct perf *p)
 {
-	struct out_perf *r = &p->row[i];
+	struct out_perf *r = &p->row[p->at];
 	uint64_t ops = 0;
 
 	for (unsigned k = 0; k < p->team->n; k++)
-		ops += p->team->p[k].posted - p->team->p[k].first;
+		ops += p->team->p[k].done - p->team->p[k].first;
+	p->counts = false;
+	if (!ops) /* interrupted before the first one was done */
+		return;
 	for (unsigned k = 1; k < p->team->n; k++)
 		hist_merge(&p->hist, &p->team->p[k].hist);
 	*r = (struct out_perf){
@@ -355,7 +362,7 @@ static void sum_up(struct perf *p, size_t i, double cpu)
 		.p99_9 = (double)hist_percentile(&p->hist, 99.9) / 1e3,
 		.p99_99 = (double)hist_percentile(&p->hist, 99.99) / 1e3,
 		.max = (double)p->hist.max / 1e3,
-		.cpu = cpu_seconds() - cpu,
+		.cpu = cpu_seconds() - p->cpu,
 	};
 	out_perf(&p->l.out, r, !p->headed);
 	p->headed = true;
@@ -364,9 +371,10 @@ static void sum_up(struct perf *p, size_t i, double cpu)
 /* Return: ST_DONE, also if another one has failed (@whole is false then). */
 static enum status one_size(struct perf *p, size_t i, bool *whole)
 {
-	double cpu = cpu_seconds();
 	enum status s;
 
+	p->at = i;
+	p->cpu = cpu_seconds();
 	p->size = (uint32_t)p->o->sizes.v[i];
 	hist_reset(&p->hist);
 	p->first = p->posted;
@@ -375,12 +383,13 @@ static enum status one_size(struct perf *p, size_t i, bool *whole)
 		return ST_DONE;
 	p->begin = p->alive = p->told_ns = clock_ns();
 	p->told = done_by_all(p->team);
+	p->counts = true;
 	s = measure_perf(p, p->begin + p->o->run_ms * NS_PER_MS);
 	if (s)
 		return s;
 	*whole = meet_all(&p->team->meet);
 	if (*whole && p == p->team->p)
-		sum_up(p, i, cpu);
+		sum_up(p);
 	if (*whole)
 		*whole = meet_all(&p->team->meet); /* before the others count anew */
 	return ST_DONE;
@@ -433,6 +442,8 @@ static enum status run_perf_team(struct team *t)
 	run_perf_thread(&t->p[0]);
 	for (unsigned k = 1; k < i; k++)
 		pthread_join(t->p[k].thread, NULL);
+	if (t->p[0].counts && sig_pending())
+		sum_up(&t->p[0]);
 	for (unsigned k = 0; !s && k < t->n; k++)
 		s = t->p[k].status;
 	return s;
