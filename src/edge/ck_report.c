@@ -45,14 +45,67 @@ void ck_in_child(void)
 
 /* ---- suppressions ---- */
 
+/* How many letters to put in, take out or change; both are cut to WORD_MAX. */
+static unsigned count_edits(const char *a, const char *b)
+{
+	unsigned row[WORD_MAX + 1], n = (unsigned)strnlen(b, WORD_MAX);
+
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned corner = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned edits = corner + (a[i - 1] != b[j - 1]);
+
+			corner = row[j];
+			if (edits > corner + 1)
+				edits = corner + 1;
+			row[j] = edits > row[j - 1] + 1 ? row[j - 1] + 1 : edits;
+		}
+	}
+	return row[n];
+}
+
+/* Return: NULL if there is such a rule, or the one that is most like it. */
+static const char *find_near_rule(const char *rule)
+{
+	static const char *const rules[] = { "send-changed",  "recv-changed", "late-recv",
+					     "dereg-pending", "never-polled", "post-after-error",
+					     "qp-state",      "queue-full",   "inline-size",
+					     "sge-count",     "leak",	      "*" };
+	const char *near = NULL;
+	unsigned least = UINT32_MAX;
+
+	for (size_t i = 0; i < sizeof rules / sizeof *rules && least; i++) {
+		unsigned edits = count_edits(rule, rules[i]);
+
+		if (edits < least) {
+			least = edits;
+			near = rules[i];
+		}
+	}
+	return least ? near : NULL;
+}
+
 static int take_suppression(const char *path, char *line, unsigned number)
 {
 	struct suppression *s = &ck.suppress[ck.suppressions];
+	const char *near;
 	int used = 0;
 
 	line[strcspn(line, "#\n")] = 0;
 	if (sscanf(line, " %127s %n", s->rule, &used) < 1)
 		return 0;
+	near = find_near_rule(s->rule);
+	if (near) {
+		fprintf(stderr,
+			"ddpsess: %s:%u: there is no rule '%s': did you mean '%s'? The device "
+			"cannot be opened\n",
+			path, number, s->rule, near);
+		return -1;
+	}
 	snprintf(s->frame, sizeof s->frame, "%s", line + used);
 	while (*s->frame && strchr(" \t\r", s->frame[strlen(s->frame) - 1]))
 		s->frame[strlen(s->frame) - 1] = 0;

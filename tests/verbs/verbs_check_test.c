@@ -477,6 +477,16 @@ VT_TEST(verbs_check, suppressions)
 		    "opened\n" },
 		  "/none/such",
 		  0 },
+		{ no_device,
+		  { ":2: there is no rule 'lek': did you mean 'leak'? The device cannot be "
+		    "opened\n",
+		    "ddpsess: " },
+		  "leak\nlek client\n",
+		  0 },
+		{ no_device,
+		  { ":1: there is no rule 'late_recv': did you mean 'late-recv'? ", "ddpsess: " },
+		  "late_recv # all\n",
+		  0 },
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
