@@ -266,7 +266,9 @@ doubles() {
 	done
 	soon grep 'address_conflict.*the node with the GID fe80::3 says that it has 10.9.0.2, which this one (GID fe80::2) has' \
 		"$work/node2.log" && says 2 'conflict .*GID fe80::3' &&
-		soon gone 3 10.9.0.2 && soon gone 3 fd09::2 && pings 1 10.9.0.2 && pings 1 fd09::2 && pings 3 fd09::1 &&
+		soon gone 3 10.9.0.2 && soon gone 3 fd09::2 &&
+		# the newcomer has announced itself: who believed it asks again within seconds (RFC 4861 7.3.3)
+		soon pings 1 10.9.0.2 && soon pings 1 fd09::2 && soon pings 3 fd09::1 &&
 		bridge 3 status | grep -q 'ip_conflict'
 }
 

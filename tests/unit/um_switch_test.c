@@ -63,6 +63,7 @@ Test(um_switch, contact_34_where_routes_lead, .init = init, .fini = fini)
 static unsigned ask_um_switch(uint16_t attr, uint8_t port)
 {
 	memset(mad, 0xff, sizeof(mad));
+	mad[1] = 0x81; /* by a directed route */
 	mad[3] = 1;
 	mad[4] = mad[5] = 0;
 	mad[16] = (uint8_t)(attr >> 8);
@@ -92,7 +93,7 @@ Test(um_switch, contact_34_what_the_switch_says, .init = init, .fini = fini)
 		cr_expect_eq(mad[DATA + 33] >> 4, up ? 5 : 2, "port %u", port);
 		cr_expect_eq(mad[DATA + 28], 2, "the port that it came in by");
 	}
-	cr_expect_eq(ask_um_switch(0x19, 0), 0x800c);
+	cr_expect_eq(ask_um_switch(0x1b, 0), 0x800c);
 	mad[3] = 2;
 	cr_expect_not(um_switch_answer(u, 2, mad));
 }
