@@ -106,6 +106,9 @@ result $? "its init container copies the bundle" "$work/log"
 chroot --userspec 65534:65534 "$rootfs" /bin/copy /ddpsess /to/none >"$work/log" 2>&1
 [ $? = 1 ] && grep -q "'/to/none': Permission denied" "$work/log"
 result $? "copy says where it may not write" "$work/log"
+chroot "$rootfs" /bin/copy /ddpsess/ /slash >"$work/log" 2>&1 && diff -r "$rootfs/ddpsess" "$rootfs/slash"
+result $? "copy takes a folder with a slash behind it" "$work/log"
+rm -rf "$rootfs/slash" "$rootfs"/slash*
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 container() { # LINE
 	local words

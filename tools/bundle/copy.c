@@ -69,6 +69,10 @@ int main(int argc, char **argv)
 	}
 	to = argv[2];
 	from_len = strlen(argv[1]);
+	while (from_len > 1 && argv[1][from_len - 1] == '/')
+		argv[1][--from_len] = 0;
+	if (!strcmp(argv[1], "/"))
+		from_len = 0; /* the names behind it bring their slash */
 	umask(0);
 	switch (nftw(argv[1], copy_entry, FOLDERS_OPEN, FTW_PHYS)) {
 	case 0:
