@@ -114,8 +114,8 @@ struct ddps_conform_options {
 	 * grade.  '#' begins a comment.  NULL: none.
 	 */
 	const char *profile;
-	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  If the target has never
-	 * answered in a set-up, or in a session, a wait there takes a quarter of the one before, and at
+	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  If the target has sent
+	 * no valid message in a set-up, or in a session, a wait there takes a quarter of the one before, and at
 	 * least 50 ms. */
 	uint32_t wait_ms;
 	/* A pause behind each MPA Reply in milliseconds, for targets that overlook what follows it

@@ -159,6 +159,13 @@ test_case "conform says that a peer closes at the set-up" reports close \
 	"this peer closes instead of answering the set-up" "came      the target "
 test_case "conform says which checksum is wrong" reports crc "the checksum of this peer's own FPDUs is wrong" \
 	"it is the CRC-32 of Ethernet: MPA uses CRC32c" "RFC 5044 section 7.1.1 (MUST, responder): "
+test_case "conform says that a set-up message is cut short" reports partial \
+	"this peer stops in the middle of its MPA Request or Reply" \
+	"ms for the rest: 8 of 20 octets came" "8 octets of an MPA frame that is not whole"
+test_case "conform says that a revision does not exist" reports wrongrev \
+	"this peer's own MPA Request or Reply is wrong" "MPA Reply, Rev 9"
+test_case "conform says that what comes is no FPDU" reports rubbish "this peer sends no FPDUs after the set-up" \
+	"not an FPDU: behind its length there is no header of DDP and RDMAP"
 test_case "conform shows hostile octets as text" reports hostile \
 	"this peer answers in another protocol than iWARP" "not an MPA frame"
 if command -v chromium >/dev/null; then
@@ -168,6 +175,10 @@ fi
 test_case "conform has words for every rule" words
 test_case "conform gives up on a dead peer soon" dead_soon dead "this peer answers nothing after the set-up"
 test_case "conform gives up on a silent peer soon" dead_soon silent "this peer answers nothing to the set-up"
+test_case "conform gives up on half a Reply soon" dead_soon partial \
+	"this peer stops in the middle of its MPA Request or Reply"
+test_case "conform gives up on rubbish soon" dead_soon rubbish "this peer sends no FPDUs after the set-up"
+test_case "conform gives up on a wrong revision soon" dead_soon wrongrev "this peer's own MPA Request or Reply is wrong"
 end_broken
 test_case "conform waits for what answers" patient
 test_case "conform has a status for nothing tested" nothing
