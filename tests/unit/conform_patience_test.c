@@ -140,6 +140,22 @@ Test(conform_decode, what_is_cut_short_or_no_message_has_a_cause_of_its_own)
 	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_CLOSED_SETUP), CAUSE_PART_SETUP);
 }
 
+/* RFC 6581 section 9: bit S and the word of IRD and ORD are of revision 2. */
+Test(conform_decode, a_frame_of_revision_1_is_not_enhanced)
+{
+	static const uint8_t plain[] = "MPA ID Rep Frame\x50\x01\0\4\0\1\0\2";
+	static const uint8_t enhanced[] = "MPA ID Rep Frame\x50\x02\0\4\0\1\0\2";
+	struct decode_found found;
+	char *text = decode_item(DDPS_CONFORM_TCP, 0, plain, 24, &found);
+
+	cr_expect(strstr(text, "Rev 1, CRC, reserved bits 10, 4 octets of private data"), "%s",
+		  text);
+	free(text);
+	text = decode_item(DDPS_CONFORM_TCP, 0, enhanced, 24, &found);
+	cr_expect(strstr(text, "Rev 2, CRC, enhanced, IRD 1, ORD 2\n"), "%s", text);
+	free(text);
+}
+
 Test(conform_decode, a_rejection_and_a_stranger_are_found)
 {
 	static const uint8_t reject[20] = "MPA ID Rep Frame\x60\x01\0\0";

@@ -169,20 +169,28 @@ void conform_html(const struct conform_out *c, const struct ddps_conform_sum *su
 
 	fputs(head, f);
 	fprintf(f, "<h1>%s conformance report</h1>\n<p>Target: <code>",
-		!strcmp(c->wire, "ib") ? "IPoIB" : "iWARP");
-	conform_escape(f, c->target);
+		!strcmp(c->job->wire, "ib") ? "IPoIB" : "iWARP");
+	conform_escape(f, c->job->target);
 	fprintf(f,
 		"</code><br><span class=\"good\">%u passed</span>, <span class=\"%s\">%u "
 		"failed</span>, %u known, %u skipped, %u undecided</p>\n",
 		sum->pass, sum->fail ? "bad" : "good", sum->fail, sum->known, sum->skip,
 		sum->undecided);
+	if (c->error) {
+		fputs("<p class=\"bad\">Not all cases were run: ", f);
+		conform_escape(f, c->error);
+		fputs("<br>Try: ", f);
+		conform_escape(f, c->advice ? c->advice : "run them again");
+		fputs("</p>\n", f);
+	}
 	if (!sum->pass && !sum->fail && !sum->known)
 		fputs("<p class=\"bad\">Nothing was tested.</p>\n", f);
 	if (c->kept.short_of_memory)
 		fputs("<p class=\"bad\">There was too little memory for some cases, which are "
 		      "missing below.</p>\n",
 		      f);
-	put_areas(f, &c->kept);
+	if (c->kept.n)
+		put_areas(f, &c->kept);
 	put_causes(f, &c->kept);
 	if (sum->fail)
 		fputs("<h2>What failed</h2>\n", f);

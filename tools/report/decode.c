@@ -61,14 +61,16 @@ void decode_word(FILE *f, const uint8_t *b)
 
 static void put_frame(FILE *f, const uint8_t *b, size_t pd)
 {
-	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY), enhanced = b[16] & 0x10 && pd >= 4;
+	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY);
+	uint8_t s = b[17] >= 2 ? 0x10 : 0; /* before RFC 6581 it was reserved */
+	bool enhanced = b[16] & s && pd >= 4;
 
 	fprintf(f, "MPA %s, Rev %u", reply ? "Reply" : "Request", b[17]);
 	fprintf(f, ", %s%s%s", b[16] & 0x40 ? "CRC" : "no CRC", b[16] & 0x80 ? ", markers" : "",
 		b[16] & 0x20 ? (reply ? ", REJECTED" : ", R set") : "");
-	if (b[16] & 0x0f)
-		fprintf(f, ", reserved bits %02x", b[16] & 0x0f);
-	if (b[16] & 0x10)
+	if (b[16] & 0x1f & ~s)
+		fprintf(f, ", reserved bits %02x", b[16] & 0x1f & ~s);
+	if (b[16] & s)
 		fputs(", enhanced", f);
 	if (enhanced)
 		decode_word(f, b + FRAME);
