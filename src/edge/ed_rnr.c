@@ -7,6 +7,8 @@
  */
 #include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_strict.h"
+#include <errno.h>
 
 #define LOOKS	 8 /* in the time that a Send may wait: it ends so much later at most */
 #define LEAST_MS 5
@@ -71,8 +73,13 @@ uint64_t ed_rnr_due(uint64_t now)
 		struct vd_process *p = vd_process_of(q->qp->context);
 
 		ddps_lock(&p->lock);
-		if (can_run_out(v) && has_run_out(q, v, now))
+		if (can_run_out(v) && has_run_out(q, v, now)) {
+			vd_strict_refuse(VD_STRICT_NO_RECV, ECONNRESET,
+					 "queue pair %u: a Send of the peer has no receive, and "
+					 "its tries are over, so the connection ends",
+					 q->number);
 			vd_qp_close(v);
+		}
 		if (can_run_out(v) && next > now + get_look_ms(v))
 			next = now + get_look_ms(v);
 		ddps_unlock(&p->lock);

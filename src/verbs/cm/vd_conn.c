@@ -4,6 +4,7 @@
 #include "verbs/cm/vd_event.h"
 #include "verbs/cm/vd_ibcm.h"
 #include "verbs/ud/vd_ud.h"
+#include "verbs/vd_strict.h"
 #include "verbs/cm/vd_oob.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -403,6 +404,7 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 	bool ours = !ev->error.by_peer;
 
+	vd_terminate_tell(q, &ev->error);
 	ddps_ep_stats(qp->ep, &st);
 	if (ours && st.cq_overflow)
 		vd_async_overflow(q);
