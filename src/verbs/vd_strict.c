@@ -30,20 +30,16 @@ int vd_strict_refuse(enum vd_strict_rule rule, int err, const char *fmt, ...)
 	return err;
 }
 
-void vd_terminate_tell(const struct ibv_qp *q, const struct ddps_error *e)
+void vd_terminate_tell(const struct ibv_qp *q, const struct ddps_error *e, bool no_recv)
 {
-	static const struct ddps_triple no_recv = { .layer = 1, .etype = 2, .code = 2 };
-
 	if (vd_config()->check)
 		fprintf(stderr, "ddpsess: queue pair %u, connected with %s: %s\n", q->qp_num,
 			e->peer, e->text);
-	if (vd_config()->strict && !e->by_peer && e->has_triple &&
-	    e->triple.layer == no_recv.layer && e->triple.etype == no_recv.etype &&
-	    e->triple.code == no_recv.code)
+	if (vd_config()->strict && no_recv)
 		vd_strict_refuse(VD_STRICT_NO_RECV, ECONNRESET,
-				 "queue pair %u: a Send of the peer has no receive, so the "
-				 "connection ends",
-				 q->qp_num);
+				 "queue pair %u, connected with %s: a Send of the peer has no "
+				 "receive, so the connection ends",
+				 q->qp_num, e->peer);
 }
 
 bool vd_has_rfc7306(const struct ibv_context *ctx)

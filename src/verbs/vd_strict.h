@@ -25,8 +25,8 @@ enum vd_strict_rule {
 __attribute__((format(printf, 3, 4))) int vd_strict_refuse(enum vd_strict_rule rule, int err,
 							   const char *fmt, ...);
 /* Completions have a status alone.  With --check the sentence of a Terminate is on standard error; in
- * strict mode it is said that a receive was missing. */
-void vd_terminate_tell(const struct ibv_qp *q, const struct ddps_error *e);
+ * strict mode it is said if it was sent since @no_recv: a receive was missing. */
+void vd_terminate_tell(const struct ibv_qp *q, const struct ddps_error *e, bool no_recv);
 /* Whether the device has immediate data and atomics: no iWARP adapter has both. */
 bool vd_has_rfc7306(const struct ibv_context *ctx);
 

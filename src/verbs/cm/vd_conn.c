@@ -404,8 +404,8 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 	bool ours = !ev->error.by_peer;
 
-	vd_terminate_tell(q, &ev->error);
 	ddps_ep_stats(qp->ep, &st);
+	vd_terminate_tell(q, &ev->error, ours && st.no_buffer);
 	if (ours && st.cq_overflow)
 		vd_async_overflow(q);
 	vd_async_tell(q->context,
