@@ -13,7 +13,7 @@ int vd_strict_refuse(enum vd_strict_rule rule, int err, const char *fmt, ...)
 		[VD_STRICT_QP_STATE] = "qp-state",     [VD_STRICT_QP_TYPE] = "qp-type",
 		[VD_STRICT_QUEUE_FULL] = "queue-full", [VD_STRICT_SIZE] = "size",
 		[VD_STRICT_READ_SINK] = "read-sink",   [VD_STRICT_READ_DEPTH] = "read-depth",
-		[VD_STRICT_MEMLOCK] = "memlock",       [VD_STRICT_NO_RECV] = "no-recv"
+		[VD_STRICT_MEMLOCK] = "memlock"
 	};
 	static bool said[VD_STRICT_RULES]; /* atomic */
 	char text[300];
@@ -28,18 +28,6 @@ int vd_strict_refuse(enum vd_strict_rule rule, int err, const char *fmt, ...)
 	fprintf(stderr, "ddpsess: strict: %s: %s: %s\n", names[rule], text, strerror(err));
 	errno = keep;
 	return err;
-}
-
-void vd_terminate_tell(const struct ibv_qp *q, const struct ddps_error *e, bool no_recv)
-{
-	if (vd_config()->check)
-		fprintf(stderr, "ddpsess: queue pair %u, connected with %s: %s\n", q->qp_num,
-			e->peer, e->text);
-	if (vd_config()->strict && no_recv)
-		vd_strict_refuse(VD_STRICT_NO_RECV, ECONNRESET,
-				 "queue pair %u, connected with %s: a Send of the peer has no "
-				 "receive, so the connection ends",
-				 q->qp_num, e->peer);
 }
 
 bool vd_has_rfc7306(const struct ibv_context *ctx)

@@ -35,8 +35,8 @@ done
 
 check --check wrong-rkey
 [ "$status" = 0 ] && [ "$(wc -l <out)" = 2 ] &&
-	grep -q '^ddpsess: queue pair [0-9]*, connected with 127.0.0.1:[0-9]*: peer sent a Terminate: ' out &&
-	grep -q '^ddpsess: queue pair [0-9]*, connected with .*: this side ended .*invalid STag: .* unknown' out
+	grep -q '^ddpsess: queue pair [0-9]*, peer 127.0.0.1:[0-9]*: peer sent a Terminate: ' out &&
+	grep -q '^ddpsess: queue pair [0-9]*, peer .*: this side ended .*invalid STag: .* unknown' out
 result $? "why a connection ended, on both sides"
 check wrong-rkey
 [ "$status" = 0 ] && [ ! -s out ]
