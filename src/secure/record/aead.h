@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* The numbers of the cipher suites of TLS 1.3 [8446-B.4-1]. */
+/* The numbers of the cipher suites of TLS 1.3 (RFC 8446 B.4). */
 enum ddps_suite {
 	DDPS_SUITE_AES_128_GCM = 0x1301,
 	DDPS_SUITE_AES_256_GCM = 0x1302,

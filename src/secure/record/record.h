@@ -16,9 +16,9 @@
 #include <stdbool.h>
 
 #define DDPS_REC_HEADER	   5u
-#define DDPS_REC_CONTENT   16384u		      /* most octets in a record [8446-5.1-3] */
+#define DDPS_REC_CONTENT   16384u		      /* most octets in a record [8446-5.1-6] */
 #define DDPS_REC_OVERHEAD  (DDPS_REC_HEADER + 1 + 16) /* header, inner type, tag */
-#define DDPS_REC_SEALED	   (DDPS_REC_CONTENT + 256) /* most that a header may announce [8446-5.2-3] */
+#define DDPS_REC_SEALED	   (DDPS_REC_CONTENT + 256) /* most that a header may announce [8446-5.2-2] */
 #define DDPS_REC_WIRE_MAX  (DDPS_REC_HEADER + DDPS_REC_SEALED)
 #define DDPS_REC_UPDATE	   (5 + DDPS_REC_OVERHEAD) /* a KeyUpdate on the wire */
 #define DDPS_REC_ALERT	   (2 + DDPS_REC_OVERHEAD) /* an alert on the wire */
@@ -26,7 +26,7 @@
 #define DDPS_REC_ASK_AT	   ((UINT64_C(1) << 24) + (UINT64_C(1) << 16)) /* records of the peer's */
 #define DDPS_REC_IDLE_MAX  32 /* records without data in a row */
 
-/* Alerts that this layer sends or knows by name [8446-6-1]. */
+/* Alerts that this layer sends or knows by name (RFC 8446 6). */
 enum ddps_alert {
 	DDPS_ALERT_CLOSE_NOTIFY = 0,
 	DDPS_ALERT_UNEXPECTED_MESSAGE = 10,
