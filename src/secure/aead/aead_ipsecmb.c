@@ -200,8 +200,10 @@ static const char *load_ipsec_mb(void)
 	begin = (void (*)(IMB_MGR *, IMB_ARCH *))dlsym(lib, "init_mb_mgr_auto");
 	version = (unsigned (*)(void))dlsym(lib, "imb_get_version");
 	/* its table of functions may grow from release to release, so it has to be that of the header */
-	if (!make || !drop || !begin || !version || version() != IMB_VERSION_NUM)
+	if (!make || !drop || !begin || !version || version() != IMB_VERSION_NUM) {
+		dlclose(lib);
 		return SONAME " is another release than that of the build";
+	}
 	mb = make(0);
 	if (!mb)
 		return "no memory for " SONAME;

@@ -36,6 +36,7 @@ enum ddps_rec_fault {
 	DDPS_REC_F_IDLE,     /* too many records without data */
 	DDPS_REC_F_USED_UP,  /* the peer's sequence numbers */
 	DDPS_REC_F_LIBRARY,  /* @detail: errno */
+	DDPS_REC_F_FORKED,   /* the keys are those of the parent process */
 	DDPS_REC_F_BY_PEER,  /* @detail: alert */
 	DDPS_REC_F_CUT_SHORT /* FIN without close_notify */
 };

@@ -68,12 +68,12 @@ static bool read_data(struct ddps_rec *r, size_t n)
 
 static bool read_handshake(struct ddps_rec *r, const uint8_t *p, size_t n)
 {
-	uint64_t tickets = r->stats.tickets;
+	struct ddps_rec_stats before = r->stats;
 
 	if (!ddps_rec_messages(r, p, n))
 		return false;
 	/* whole tickets may come at any time, any number of them [8446-4.6.1-1] */
-	if (r->stats.tickets != tickets && !ddps_rec_within_message(r) && r->rx.seq)
+	if (!ddps_rec_within_message(r) && before.updates_got == r->stats.updates_got)
 		return true;
 	return count_idle(r);
 }
@@ -128,7 +128,7 @@ struct ddps_rec_opened ddps_rec_open(struct ddps_rec *r, const uint8_t *in, size
 	size_t len = 0;
 
 	if (r->alive != DDPS_REC_ALIVE)
-		ddps_rec_fail(r, DDPS_REC_F_LIBRARY, EOWNERDEAD, -1);
+		ddps_rec_fail(r, DDPS_REC_F_FORKED, 0, -1);
 	if (r->closed && !r->fault) { /* [8446-6.1-1] */
 		o.what = DDPS_REC_CLOSED;
 		o.used = n;

@@ -3,7 +3,6 @@
 #include "record_in.h"
 #include "common/error.h"
 #include "common/term_codes.h"
-#include <string.h>
 
 static const struct {
 	uint8_t alert;
@@ -78,19 +77,23 @@ struct ddps_error ddps_rec_error(const struct ddps_rec *r)
 		return ddps_error_make(DDPS_OK, 0, "no error");
 	case DDPS_REC_F_TAG:
 		return ddps_error_make(
-			DDPS_E_PROTOCOL, 0,
+			DDPS_E_FORGED, 0,
 			"TLS: record %llu did not authenticate: the wire or the peer changed it",
 			(unsigned long long)r->rx.seq);
 	case DDPS_REC_F_LIBRARY:
-		return ddps_error_make(DDPS_E_SYSTEM, (int)r->detail, "TLS: %s failed: %s",
-				       r->aead->name, strerror((int)r->detail));
+		return ddps_error_make(DDPS_E_SYSTEM, (int)r->detail,
+				       "TLS: %s could not open a record or take a new key",
+				       r->aead->name);
+	case DDPS_REC_F_FORKED:
+		return ddps_error_make(DDPS_E_FORKED, 0,
+				       "TLS: the keys belong to the parent process");
 	case DDPS_REC_F_BY_PEER:
-		e = ddps_error_make(DDPS_E_RESET, 0, "TLS: the peer ended it with alert %u, %s",
+		e = ddps_error_make(DDPS_E_ALERT, 0, "TLS: the peer ended it with alert %u, %s",
 				    r->detail, ddps_alert_name((uint8_t)r->detail));
 		e.by_peer = true;
 		return e;
 	case DDPS_REC_F_CUT_SHORT:
-		return ddps_error_triple(DDPS_E_RESET, ddps_term_triple(DDPS_TERM_MPA_CLOSED),
+		return ddps_error_triple(DDPS_E_CUT_SHORT, ddps_term_triple(DDPS_TERM_MPA_CLOSED),
 					 "TLS: closed without close_notify: data may be missing");
 	default:
 		return ddps_error_make(DDPS_E_PROTOCOL, 0, sentences[r->fault], r->detail);
