@@ -63,7 +63,11 @@
 	X(NOT_LISTED, -94, "peer is not on the list")                                              \
 	X(PSK_UNKNOWN, -95, "unknown identity of a pre-shared key")                                \
 	X(PSK_WRONG, -96, "wrong pre-shared key")                                                  \
-	X(CERT_REFUSED, -97, "the peer refused this side's certificate or pre-shared key")
+	X(CERT_REFUSED, -97, "the peer refused this side's certificate or pre-shared key")         \
+	/* secured wires: what came */                                                             \
+	X(CUT_SHORT, -110, "connection closed without close_notify")                               \
+	X(FORGED, -111, "record did not authenticate")                                             \
+	X(ALERT, -112, "ended by an alert of the peer")
 
 enum ddps_err {
 	DDPS_OK = 0,
