@@ -2,7 +2,7 @@
 /*
  * The limit of secured wires: plain programs of GnuTLS and OpenSSL over TCP, TLS 1.3 with AES-128-GCM; and records
  * of ours without the rest of the stack (own: by the fastest library, own-gnutls: by GnuTLS).  Both sides try
- * without a pause.  bw: writes of a size; ping: round trips; setup-x509, setup-psk: connect, handshake and
+ * without a pause.  After WAY: comes bw: writes of a size; ping: round trips; setup-x509, setup-psk: connect, handshake and
  * one round trip, again and again.
  */
 #include "peer_tls.h"
@@ -139,16 +139,19 @@ int main(int argc, char **argv)
 	struct peer_args a;
 	pid_t child;
 	int listener;
+	char *mode = argc > 1 ? strchr(argv[1], ':') : NULL;
 
-	for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof *ways; i++)
-		if (!strcmp(argv[1], ways[i]->name))
+	for (size_t i = 0; mode && i < sizeof ways / sizeof *ways; i++)
+		if (strlen(ways[i]->name) == (size_t)(mode - argv[1]) &&
+		    !strncmp(argv[1], ways[i]->name, (size_t)(mode - argv[1])))
 			w = ways[i];
 	if (!w) {
-		fprintf(stderr, "usage: %s gnutls|openssl|own-gnutls|own MODE SIZE SECONDS\n",
+		fprintf(stderr, "usage: %s gnutls|openssl|own-gnutls|own:MODE SIZE SECONDS\n",
 			argv[0]);
 		return 2;
 	}
-	a = peer_parse(argc - 1, argv + 1, "bw|ping|setup-x509|setup-psk");
+	argv[1] = mode + 1;
+	a = peer_parse(argc, argv, "bw|ping|setup-x509|setup-psk");
 	signal(SIGPIPE, SIG_IGN);
 	w->prepare();
 	listener = socket(AF_INET, SOCK_STREAM, 0);
