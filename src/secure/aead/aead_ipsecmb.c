@@ -152,7 +152,9 @@ static const struct ddps_aead mb_table = {
 static bool agree(const struct ddps_aead *sealer, const struct ddps_aead *opener,
 		  enum ddps_suite suite)
 {
-	_Alignas(DDPS_AEAD_ALIGN) uint8_t st[2][sizeof(struct mb_state) + DDPS_AEAD_ALIGN];
+	struct {
+		_Alignas(DDPS_AEAD_ALIGN) struct mb_state s;
+	} st[2];
 	uint8_t plain[601], sealed[sizeof plain + DDPS_AEAD_TAG], opened[sizeof plain];
 	static const uint8_t ad[5] = { 23, 3, 3, 2, 106 };
 	struct iovec iov[] = { { plain, 7 }, { plain + 7, 593 }, { plain + 600, 1 } };
@@ -160,15 +162,15 @@ static bool agree(const struct ddps_aead *sealer, const struct ddps_aead *opener
 
 	for (size_t i = 0; i < sizeof plain; i++)
 		plain[i] = (uint8_t)(i * 7);
-	if (sealer->init(st[0], suite, plain + 64))
+	if (sealer->init(&st[0], suite, plain + 64))
 		return false;
-	if (!opener->init(st[1], suite, plain + 64)) {
-		same = !sealer->seal(st[0], plain, ad, sizeof ad, iov, 3, sealed) &&
-		       !opener->open(st[1], plain, ad, sizeof ad, sealed, sizeof plain, opened) &&
+	if (!opener->init(&st[1], suite, plain + 64)) {
+		same = !sealer->seal(&st[0], plain, ad, sizeof ad, iov, 3, sealed) &&
+		       !opener->open(&st[1], plain, ad, sizeof ad, sealed, sizeof plain, opened) &&
 		       !memcmp(plain, opened, sizeof plain);
-		opener->wipe(st[1]);
+		opener->wipe(&st[1]);
 	}
-	sealer->wipe(st[0]);
+	sealer->wipe(&st[0]);
 	return same;
 }
 
