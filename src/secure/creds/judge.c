@@ -24,10 +24,14 @@ static void set_name(struct judged *j, const struct ddps_name *which)
 /* All names of the peer in one line, as far as there is room. */
 static void print_names(char *dst, size_t size, const struct ddps_peer_id *id)
 {
-	snprintf(dst, size, "%s", id->names[0] ? id->names : "no name");
-	for (char *p = dst; *p; p++)
-		if (*p == '\n')
-			*p = ' ';
+	const char *const names = id->names[0] ? id->names : "no name";
+	const size_t len = strnlen(names, size - 1);
+
+	memcpy(dst, names, len);
+	dst[len] = 0;
+	for (size_t i = 0; i < len; i++)
+		if (dst[i] == '\n')
+			dst[i] = ' ';
 }
 
 /* ---- whom this side wants ---- */
