@@ -56,7 +56,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli report xfer xfer/serve watch ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
+TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 EX_SRC	   := $(wildcard examples/*.c)
 objs	    = $(patsubst %.c,$(B)/%.o,$(1))

@@ -73,6 +73,34 @@ static bool is_weak(gnutls_x509_crt_t crt)
 	       sign < 0 || !gnutls_sign_is_secure((gnutls_sign_algorithm_t)sign);
 }
 
+/* For whom it is, by whom and until when. */
+static void report_own(const struct ddps_creds_set *set, struct ddps_report *r)
+{
+	const char *const what = what_of(DDPS_SET_CERT), *const file =
+								 set->settings.value[DDPS_SET_CERT];
+	struct ddps_name *name;
+	char names[160] = "", issuer[64], date[16];
+	unsigned n;
+	size_t at = 0;
+
+	ddps_cert_names(set->own[0], &name, &n);
+	for (unsigned i = 0; i < n && at + 8 < sizeof names; i++) {
+		if (i)
+			names[at++] = ' ';
+		ddps_name_text(names + at, sizeof names - at, &name[i]);
+		at += strlen(names + at);
+	}
+	ddps_cert_names_free(name, n);
+	ddps_cert_issuer(issuer, sizeof issuer, set->own[0]);
+	ddps_cert_date(date, gnutls_x509_crt_get_expiration_time(set->own[0]));
+	if (n)
+		ddps_report(r, 0, false, what, file, "is for %s, from %s, until %s", names, issuer,
+			    date);
+	else
+		ddps_report(r, DDPS_E_CERT_NAME, true, what, file,
+			    "has no name of a host: peers that dial this side refuse it");
+}
+
 /* What is wrong with the certificate itself, all of it. */
 static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
@@ -93,6 +121,8 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 	if (is_weak(crt))
 		ddps_report(r, DDPS_E_CERT_WEAK, false, what, file,
 			    "has a weak key or signature: RSA needs 2048 bits, and no SHA-1");
+	if (r->faults == before)
+		report_own(set, r);
 	if (r->faults == before &&
 	    gnutls_x509_crt_get_expiration_time(crt) < now + WARN_DAYS * DAY) {
 		ddps_cert_date(date, gnutls_x509_crt_get_expiration_time(crt));
@@ -228,8 +258,11 @@ static bool load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_report
 			ddps_report(r, why.code, true, what, file, "%s", why.text);
 		why.code = 0;
 	}
-	if (usable)
+	if (usable) {
+		ddps_report(r, 0, false, what, file, "has %u CA%s", set->nca,
+			    set->nca == 1 ? "" : "s");
 		return true;
+	}
 	ddps_report(r, DDPS_E_CERT_EXPIRED, false, what, file,
 		    "has no CA's certificate that is valid now: make a new CA");
 	return false;
@@ -264,6 +297,7 @@ static void load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 {
 	const char *const what = what_of(DDPS_SET_CRL), *const file =
 								set->settings.value[DDPS_SET_CRL];
+	const unsigned before = r->faults;
 	struct ddps_vault v;
 	gnutls_datum_t pem;
 	char date[16];
@@ -294,6 +328,9 @@ static void load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 		ddps_report(r, DDPS_E_CRL, set->settings.stale_crl, what, file,
 			    "was good until %s: get a new one from the CA", date);
 	}
+	if (r->faults == before)
+		ddps_report(r, 0, false, what, file, "has %u list%s of revoked certificates",
+			    set->ncrl, set->ncrl == 1 ? "" : "s");
 }
 
 /* ---- all of it ---- */
