@@ -117,6 +117,20 @@ strongest= # way and size of the plain program that moves most today: see find_s
 fi="program peer_fi $bw"
 native='sctp://127.0.0.1:0?encap=0'
 
+# Records of TLS alone, on both sides, against a library's: whether ours are worth having.
+record_cases() {
+	local lib name
+	for lib in gnutls:GnuTLS openssl:OpenSSL; do
+		name=${lib#*:} lib=${lib%:*}
+		pair "records of TLS, 1M" "$name" 1.5 B/s "program peer_tls $bw own:bw $MB" \
+			"program peer_tls $bw $lib:bw $MB" peer_tls
+		short pair "records of TLS, ping 64" "$name" 1 1/s "program peer_tls $rate own:ping 64" \
+			"program peer_tls $rate $lib:ping 64" peer_tls
+	done
+	pair "records of TLS, 1M, by GnuTLS's AEAD" "GnuTLS" 1.2 B/s "program peer_tls $bw own-gnutls:bw $MB" \
+		"program peer_tls $bw gnutls:bw $MB" peer_tls
+}
+
 tcp_cases() {
 	local off="$MB 16 --crc off" ping="perf_ping 64 --crc off"
 	listen tcp://127.0.0.1:0 --crc off
@@ -448,6 +462,7 @@ fi
 ahead || echo "  other programs run here, and this one may not go ahead of them" >&2
 : >"$samples"
 tcp_cases
+record_cases
 strongest_cases
 sctp_cases
 if unshare -rn true 2>/dev/null; then

@@ -3,7 +3,7 @@
 
 # Parts of the drop-in that need nothing of the others
 VFAULT_SRC := $(wildcard src/edge/fault/*.c src/edge/profile/*.c)
-UNIT_SRC   := $(wildcard tests/unit/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*.c tests/unit/secure/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
 FABRIC_SRC := $(wildcard tests/fabric/*.c)
@@ -25,7 +25,7 @@ WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendt
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
 UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c sim_random.c sim_shrink.c)
 UNIT_TESTS := $(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) $(UNIT_SIM)
-UNIT_REST  := $(call objs,$(VFAULT_SRC) src/view/view_path.c $(filter-out src/common/%,$(UMAD_SRC)) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+UNIT_REST  := $(call objs,$(filter-out src/secure/vault.c,$(TLS_SRC)) $(VFAULT_SRC) src/view/view_path.c $(filter-out src/common/%,$(UMAD_SRC)) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 	$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(UNIT): $(call objs,$(UNIT_TESTS)) $(UNIT_REST)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
@@ -38,7 +38,10 @@ $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray 
 $(UNIT) $(B)/unit-bare: | $(VIEW_SO)
 $(UNIT) $(B)/unit-bare $(B)/unit-cross $(B)/unit-every: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
-$(UNIT) $(E2E): private LINK_LIBS = -lcriterion -lusrsctp $(LIB_LIBS) $(TOOL_LIBS)
+# what judges TLS: both libraries' own records
+TLS_LIBS   := -lgnutls -lssl -lcrypto
+$(UNIT): private LINK_LIBS = -lcriterion -lusrsctp $(LIB_LIBS) $(TOOL_LIBS) $(TLS_LIBS)
+$(E2E): private LINK_LIBS = -lcriterion -lusrsctp $(LIB_LIBS) $(TOOL_LIBS)
 $(VTEST): private LINK_LIBS = -lcriterion $(LIB_LIBS)
 # Criterion runs each test by exec: of the 0.1 s that this may take under ASan a fifth are relocations.
 $(UNIT) $(E2E) $(VTEST): private LDFLAGS += $(if $(filter asan,$(VARIANT)),-no-pie)
@@ -77,8 +80,8 @@ $(B)/threads $(B)/verbs-threads:
 # other C libraries and processors have no Criterion.  There, tests of sessctl's parts, and those beside usrsctp,
 # would need more libraries.
 UNIT_BARE  := $(B)/unit-bare
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view' \
-	tests/unit/*.c),$(UNIT_SRC))
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)' \
+	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
@@ -93,7 +96,7 @@ $(B)/unit-cross: $(call bare,$(CROSS_UNIT) $(FABRIC_SRC) $(CROSS_SUP) $(UNIT_SIM
 # All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
 $(B)/e2e-every: $(call bare,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c tests/cross/checks.c) $(LIB_A)
 $(B)/unit-every: $(call bare,$(UNIT_TESTS) tests/mutate/every.c tests/cross/checks.c) $(UNIT_REST)
-$(UNIT_BARE) $(B)/e2e-every $(B)/unit-every: private LINK_LIBS = -lusrsctp $(TOOL_LIBS) $(LIB_LIBS) -lm
+$(UNIT_BARE) $(B)/e2e-every $(B)/unit-every: private LINK_LIBS = -lusrsctp $(TOOL_LIBS) $(LIB_LIBS) $(TLS_LIBS) -lm
 $(B)/unit-cross: private LINK_LIBS = $(LIB_LIBS) -lm
 $(UNIT_BARE) $(B)/unit-cross $(B)/e2e-every $(B)/unit-every:
 	$(link)
@@ -216,7 +219,7 @@ $(B)/ipoib-starts $(B)/ib-preload.so $(B)/opensm-port/libibverbs.so.1 $(B)/opens
 	$(link)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/peer_tls $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions $(B)/contexts $(B)/growth $(B)/usage
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_% $(B)/bench-% $(B)/relay $(B)/usage: private LINK_LIBS =
@@ -238,3 +241,6 @@ $(B)/peer_fi $(B)/peer_fi_many: private LINK_LIBS = -lfabric
 $(B)/bench-speed $(B)/peer_gso $(B)/peer_many: private LINK_LIBS = -lisal
 $(B)/peer_file: private LINK_LIBS = -lnettle
 $(B)/peer_usrsctp: private LINK_LIBS = -lusrsctp
+# and records of ours, without the rest of the stack
+$(B)/peer_tls: $(call objs,$(wildcard bench/peer_tls_*.c src/secure/aead/*.c)) $(LIB_A)
+$(B)/peer_tls: private LINK_LIBS = $(LIB_LIBS) $(TLS_LIBS)

@@ -44,7 +44,30 @@
 	X(MARKER, -65, "marker and length disagree")                                               \
 	X(NO_DDP, -66, "peer did not indicate DDP")                                                \
 	X(IRD, -67, "insufficient inbound read resources")                                         \
-	X(RTR, -68, "no matching RTR option")
+	X(RTR, -68, "no matching RTR option")                                                      \
+	/* secured wires: files, and who the peer is */                                            \
+	X(NO_TLS, -80, "the library of secured wires cannot be loaded")                            \
+	X(CONFIG, -81, "settings or files of secured wires not usable")                            \
+	X(KEY_OPEN, -82, "key file that others can read or write")                                 \
+	X(KEY_MISMATCH, -83, "private key and certificate do not belong together")                 \
+	X(CERT, -84, "certificate not valid")                                                      \
+	X(NO_CERT, -85, "no certificate")                                                          \
+	X(CERT_EXPIRED, -86, "certificate expired")                                                \
+	X(CERT_NOT_YET, -87, "certificate not yet valid")                                          \
+	X(CERT_CA, -88, "certificate of a CA that is not trusted")                                 \
+	X(CERT_NAME, -89, "certificate for another name")                                          \
+	X(CERT_USAGE, -90, "certificate for another use")                                          \
+	X(CERT_REVOKED, -91, "certificate revoked")                                                \
+	X(CERT_WEAK, -92, "certificate with a weak key or signature")                              \
+	X(CRL, -93, "list of revoked certificates missing or out of date")                         \
+	X(NOT_LISTED, -94, "peer is not on the list")                                              \
+	X(PSK_UNKNOWN, -95, "unknown identity of a pre-shared key")                                \
+	X(PSK_WRONG, -96, "wrong pre-shared key")                                                  \
+	X(CERT_REFUSED, -97, "the peer refused this side's certificate or pre-shared key")         \
+	/* secured wires: what came */                                                             \
+	X(CUT_SHORT, -110, "connection closed without close_notify")                               \
+	X(FORGED, -111, "record did not authenticate")                                             \
+	X(ALERT, -112, "ended by an alert of the peer")
 
 enum ddps_err {
 	DDPS_OK = 0,

@@ -77,7 +77,7 @@ else
 fi
 
 sort -s -t "$(printf '\t')" -k 1,1 "$out/wire" >"$out/wire.sorted"
-awk -f "$here/ids.awk" tests/unit/*.c tests/e2e/*.c >"$out/unit" || bad=1
+awk -f "$here/ids.awk" tests/unit/*.c tests/unit/*/*.c tests/e2e/*.c >"$out/unit" || bad=1
 sort -s -o "$out/unit" "$out/unit"
 rm -f "$out/problems"
 : >"$out/problems"

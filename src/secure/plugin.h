@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SECURE_PLUGIN_H
+#define DDPS_SECURE_PLUGIN_H
+/*
+ * The library of secured wires, libddpsess-tls.so: all that needs GnuTLS.  It is loaded when a secured
+ * URI or a key is first used.  It calls nothing of libddpsess, so that whatever contains libddpsess (the
+ * shared library, sessctl, the drop-in) can load it; it exports one table.
+ */
+#include "secure/creds/creds.h"
+
+#define DDPS_TLS_ABI	1 /* counts every change of the table or of what it uses */
+#define DDPS_TLS_SYMBOL "ddps_tls_plugin"
+#define DDPS_TLS_FILE	"libddpsess-tls.so"
+
+/* What each function does is said where it is declared: creds.h. */
+struct ddps_tls_plugin {
+	unsigned abi;
+	const char *version; /* of GnuTLS */
+
+	/* credentials */
+	int (*creds_open)(struct ddps_creds **out, const struct ddps_secure_attr *attr, int64_t now,
+			  struct ddps_verdict *why);
+	int (*creds_reload)(struct ddps_creds *c, int64_t now, struct ddps_verdict *why);
+	struct ddps_creds *(*creds_share)(struct ddps_creds *c);
+	void (*creds_close)(struct ddps_creds *c);
+	struct ddps_creds_set *(*creds_use)(struct ddps_creds *c, uint64_t ms, int64_t now,
+					    struct ddps_verdict *news);
+	void (*creds_release)(struct ddps_creds_set *set);
+	int (*creds_judge)(struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
+			   const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
+			   struct ddps_verdict *why);
+
+	/* tools */
+	int (*check)(const struct ddps_secure_attr *attr, int64_t now, ddps_secure_finding_fn *each,
+		     void *user);
+	int (*make)(const struct ddps_secure_make *m, char *cert, size_t cert_size, char *key,
+		    size_t key_size, struct ddps_verdict *why);
+};
+
+/* Load it, the first time only; NULL: one sentence in @why.  Thread safe. */
+const struct ddps_tls_plugin *ddps_tls_load(char *why, size_t why_len);
+
+#endif
