@@ -320,16 +320,12 @@ Test(creds_judge, what_a_name_says_is_printed_without_harm)
 
 	make_site(&s);
 	c = open_creds(&s.attr);
-	peer = make_cert(&(struct cert_spec){ .cn = "p",
-					      .san = { "dns:a\n\033[2Jdns:b", "uri:x\\y" } },
+	/* NUL, escape and line feed */
+	peer = make_cert(&(struct cert_spec){ .cn = "p", .san = { "dns:c\\0\033[2J\ndns:d\\e" } },
 			 &s.ca);
 	shown = shown_by(&peer, NULL);
 	cr_expect_eq(judge_code(c, &shown, &listener, &id, NULL), 0);
-	cr_expect_str_eq(id.names, "dns:a\\x0A\\x1B[2Jdns:b\nuri:x\\x5Cy");
-	peer = make_cert(&(struct cert_spec){ .cn = "p", .san = { "dns:c\\0d" } }, &s.ca);
-	shown = shown_by(&peer, NULL);
-	cr_expect_eq(judge_code(c, &shown, &listener, &id, NULL), 0);
-	cr_expect_str_eq(id.names, "dns:c\\x00d");
+	cr_expect_str_eq(id.names, "dns:c\\x00\\x1B[2J\\x0Adns:d\\x5Ce");
 	ddps_creds_close(c);
 }
 
