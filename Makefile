@@ -50,13 +50,13 @@ comma	   := ,
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp/path sctp sctp_ddp \
-	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure/record session watch
+	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure secure/record session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli report xfer xfer/serve watch ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
+TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 EX_SRC	   := $(wildcard examples/*.c)
 objs	    = $(patsubst %.c,$(B)/%.o,$(1))
@@ -75,6 +75,9 @@ VIEW_SRC   := $(wildcard src/view/*.c)
 VIEW_SO    := $(B)/ddpsess/libddpsess-view.so
 UMAD_SRC   := $(wildcard src/umad/*.c) src/common/system/lock.c
 UMAD_SO    := $(B)/ddpsess/libddpsess-umad.so
+# GnuTLS is its alone; it is loaded when a secured URI is first used
+TLS_SRC    := $(wildcard $(addprefix src/secure/,creds/*.c hs/*.c aead/*.c table/*.c)) src/secure/vault.c
+TLS_SO	   := $(B)/ddpsess/libddpsess-tls.so
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -82,7 +85,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(UMAD_SO) $(EXAMPLES)
+all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(UMAD_SO) $(TLS_SO) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so \
 	$(CONFORM_A) $(CONFORM_SO) $(B)/libddpsess-conform.so
 
@@ -162,6 +165,11 @@ $(UMAD_SO): $(call objs,$(UMAD_SRC)) $(IPOIB_A)
 $(UMAD_SO): private LINK_FLAGS = -shared -Wl,--exclude-libs,ALL $(DEFS)
 $(UMAD_SO): private LINK_LIBS =
 
+$(TLS_SO): $(call objs,$(TLS_SRC))
+$(TLS_SO): private LINK_FLAGS = -shared $(DEFS)
+$(TLS_SO): private LINK_LIBS = -lgnutls -ldl -pthread
+$(B)/src/secure/plugin.o: CPPFLAGS += -DDDPS_LIBDIR='"$(LIBDIR)"'
+
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
 REAL_LIB    = $(shell $(CC) -print-file-name=$(1).so.1)
@@ -179,7 +187,7 @@ $(SONAME_DIR)/librdmacm.so.1: private LINK_LIBS =
 
 $(SESSCTL): $(call objs,$(TOOL_SRC)) $(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(SESSCTL): private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
-$(VERBS_SO) $(VIEW_SO) $(UMAD_SO) $(SONAME_SO) $(SESSCTL):
+$(VERBS_SO) $(VIEW_SO) $(UMAD_SO) $(TLS_SO) $(SONAME_SO) $(SESSCTL):
 	$(link)
 
 $(B)/example-ipoib_pair $(B)/example-ib_accept: $(IPOIB_A)

@@ -23,7 +23,7 @@ install: all man
 			src/$$l.pc.in >'$(DESTDIR)$(LIBDIR)'/pkgconfig/$$l.pc || exit 1; done
 	install -m 755 $(VERBS_SO) '$(DESTDIR)$(LIBDIR)'
 	install -m 755 $(SONAME_SO) '$(DESTDIR)$(LIBDIR)'/ddpsess/verbs
-	install -m 755 $(VIEW_SO) $(UMAD_SO) '$(DESTDIR)$(LIBDIR)'/ddpsess
+	install -m 755 $(VIEW_SO) $(UMAD_SO) $(TLS_SO) '$(DESTDIR)$(LIBDIR)'/ddpsess
 	install -m 755 $(SESSCTL) '$(DESTDIR)$(PREFIX)'/bin
 	install -m 644 tools/sessctl/completion.bash \
 		'$(DESTDIR)$(PREFIX)'/share/bash-completion/completions/sessctl

@@ -13,12 +13,12 @@ want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
-		nettle-dev uthash-dev systemtap-sdt-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
-	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 nftables binutils ibverbs-utils rdmacm-utils
+		nettle-dev libgnutls28-dev uthash-dev systemtap-sdt-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
+	check) want="$want libcriterion-dev libusrsctp-dev libssl-dev gnutls-bin openssl spin iproute2 nftables binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping udhcpc dnsmasq-base
 		valgrind abigail-tools g++ python3 python3-yaml python3-jsonschema libxml2-utils jq tshark mypy doxygen" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
-	fast) want="$want libcriterion-dev libusrsctp-dev" ;;
+	fast) want="$want libcriterion-dev libusrsctp-dev libssl-dev" ;;
 	reference) want="$want doxygen" ;;
 	deb) want="$want build-essential debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1" ;;
 	cross) want="$want musl-tools gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu

@@ -248,8 +248,7 @@ void json_out_closed(struct out *o, unsigned session)
 	json_out_line(o, begin_json_event("closed", session));
 }
 
-/* A name that stays; "failed" is what has no error of the library. */
-static const char *name_error(int code)
+const char *json_out_code(int code)
 {
 	static const struct {
 		int code;
@@ -270,7 +269,7 @@ void json_out_error(struct out *o, unsigned session, const char *text, const cha
 {
 	json_t *j = begin_json_event("error", session);
 
-	set_text(j, "code", name_error(o->error));
+	set_text(j, "code", json_out_code(o->error));
 	set_text(j, "message", text);
 	if (advice)
 		set_text(j, "try", advice);

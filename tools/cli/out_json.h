@@ -8,6 +8,9 @@
 const char *out_transport_name(enum ddps_transport t);
 const char *out_rtr_name(unsigned rtr);
 
+/* A code's name, "DDPS_E_..."; "failed" is what has no error of the library. */
+const char *json_out_code(int code);
+
 /* Write an object as ASCII: no terminal obeys what is in its texts, and nothing of them is lost.  @flags
  * are jansson's.  Return: 0 or -1. */
 int json_out_object(FILE *f, const json_t *j, size_t flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: the command line of ddpsess.  The table of commands. */
 #include "ipoib/ipoib.h"
+#include "keys/keys.h"
 #include "sessctl/cmd.h"
 #include "watch/watch.h"
 #include "cli/sessctl.h"
@@ -40,6 +41,8 @@ static void print_help(FILE *f)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
 	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of running programs.");
 	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
+	cmd_help_row(f, "keys", "ca|host|psk ...", "Make keys and certificates for secured wires.");
+	cmd_help_row(f, "check-keys", "[SETTINGS]", "Say what is wrong with them.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fputc('\n', f);
@@ -82,7 +85,8 @@ static int run_word(int argc, char **argv);
 
 static void print_near_command(const char *word)
 {
-	static const char *const others[] = { "stat", "top", "ipoib", "run", "help" };
+	static const char *const others[] = { "stat",  "top", "keys", "check-keys",
+					      "ipoib", "run", "help" };
 	const size_t all = NCOMMANDS + sizeof others / sizeof *others;
 	const char *near = NULL;
 	unsigned best = 3;
@@ -122,6 +126,10 @@ static int run_word(int argc, char **argv)
 			return run_sessctl_command(&table[i], argc - 1, argv + 1);
 	if (!strcmp(word, "ipoib"))
 		return cmd_ipoib(argc - 1, argv + 1);
+	if (!strcmp(word, "keys"))
+		return cmd_keys(argc - 1, argv + 1);
+	if (!strcmp(word, "check-keys"))
+		return cmd_check_keys(argc - 1, argv + 1);
 	if (!strcmp(word, "stat"))
 		return cmd_stat(argc - 1, argv + 1);
 	if (!strcmp(word, "top"))

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Judges a peer's certificates: chain, time, revocation, use. */
+#include "secure/creds/set.h"
+#include <ddpsess/err_codes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLAGS                                                                                      \
+	(GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM) | GNUTLS_VERIFY_DISABLE_TIME_CHECKS |     \
+	 GNUTLS_VERIFY_DISABLE_TRUSTED_TIME_CHECKS | GNUTLS_VERIFY_DISABLE_CRL_CHECKS |            \
+	 GNUTLS_VERIFY_DO_NOT_ALLOW_SAME | GNUTLS_VERIFY_DO_NOT_ALLOW_X509_V1_CA_CRT |             \
+	 GNUTLS_VERIFY_DO_NOT_ALLOW_WILDCARDS)
+
+#define WHOSE "the peer's"
+
+void ddps_shown_free(struct ddps_shown *shown)
+{
+	for (unsigned i = 0; i < shown->ncrts; i++)
+		gnutls_x509_crt_deinit(shown->crt[i]);
+	ddps_cert_names_free(shown->name, shown->nnames);
+	*shown = (struct ddps_shown){ .ncrts = 0 };
+}
+
+static int import_chain(struct ddps_shown *shown, const struct ddps_creds_peer *peer,
+			struct ddps_verdict *v)
+{
+	if (peer->ncerts > DDPS_CREDS_CHAIN)
+		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+					"the peer showed %u certificates, %d are taken at most",
+					peer->ncerts, DDPS_CREDS_CHAIN);
+	for (unsigned i = 0; i < peer->ncerts; i++) {
+		const gnutls_datum_t der = { (unsigned char *)(uintptr_t)peer->cert[i].p,
+					     (unsigned)peer->cert[i].len };
+
+		if (gnutls_x509_crt_init(&shown->crt[i]))
+			return ddps_verdict_set(v, DDPS_E_NOMEM, DDPS_ALERT_CERTIFICATE_UNKNOWN,
+						"out of memory");
+		shown->ncrts++;
+		if (gnutls_x509_crt_import(shown->crt[i], &der, GNUTLS_X509_FMT_DER))
+			return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+						"certificate %u of the peer is not one (X.509 DER)",
+						i + 1);
+	}
+	return 0;
+}
+
+/* ---- who it is ---- */
+
+static void list_names(const struct ddps_shown *shown, struct ddps_peer_id *id)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < shown->nnames; i++) {
+		char one[DDPS_PEER_NAME];
+		size_t len;
+
+		ddps_name_text(one, sizeof one, &shown->name[i]);
+		len = strlen(one);
+		if (at + len + 1 + sizeof "..." > sizeof id->names) {
+			snprintf(id->names + at, sizeof id->names - at, "%s...", at ? "\n" : "");
+			return;
+		}
+		at += (size_t)snprintf(id->names + at, sizeof id->names - at, "%s%s",
+				       at ? "\n" : "", one);
+	}
+}
+
+static int take_identity(struct ddps_shown *shown, struct ddps_peer_id *id, struct ddps_verdict *v)
+{
+	const gnutls_x509_crt_t crt = shown->crt[0];
+	unsigned char serial[20];
+	size_t len = sizeof serial, fp = sizeof id->fingerprint;
+	int err;
+
+	id->how = DDPS_PEER_X509;
+	id->not_before = gnutls_x509_crt_get_activation_time(crt);
+	id->not_after = gnutls_x509_crt_get_expiration_time(crt);
+	gnutls_x509_crt_get_fingerprint(crt, GNUTLS_DIG_SHA256, id->fingerprint, &fp);
+	ddps_cert_issuer(id->issuer, sizeof id->issuer, crt);
+	if (!gnutls_x509_crt_get_serial(crt, serial, &len))
+		for (size_t i = 0; i < len && 2 * i + 2 < sizeof id->serial; i++)
+			snprintf(id->serial + 2 * i, 3, "%02x", serial[i]);
+	err = ddps_cert_names(crt, &shown->name, &shown->nnames);
+	if (err)
+		return ddps_verdict_set(v, err, DDPS_ALERT_BAD_CERTIFICATE,
+					"the names of the peer's certificate cannot be read");
+	list_names(shown, id);
+	return 0;
+}
+
+/* ---- the chain ---- */
+
+static gnutls_x509_crt_t find_issuer(const gnutls_x509_crt_t *list, unsigned n,
+				     gnutls_x509_crt_t crt)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] != crt && gnutls_x509_crt_check_issuer(crt, list[i]))
+			return list[i];
+	return NULL;
+}
+
+/* From the peer's certificate up to one of the CAs that are trusted, by names.  0: there is no way. */
+static unsigned find_path(const struct ddps_creds_set *set, const struct ddps_shown *shown,
+			  gnutls_x509_crt_t path[1 + DDPS_CREDS_DEPTH])
+{
+	unsigned n = 0;
+
+	path[n++] = shown->crt[0];
+	while (n <= DDPS_CREDS_DEPTH) {
+		const gnutls_x509_crt_t below = path[n - 1];
+		gnutls_x509_crt_t up = find_issuer(set->ca, set->nca, below);
+		const bool trusted = up;
+
+		if (!up)
+			up = find_issuer(shown->crt, shown->ncrts, below);
+		if (!up)
+			break;
+		path[n++] = up;
+		if (trusted)
+			return n;
+	}
+	return 0;
+}
+
+static int explain_status(const struct ddps_creds_set *set, gnutls_x509_crt_t crt, unsigned status,
+			  bool server, struct ddps_verdict *v)
+{
+	char subject[48], issuer[48];
+
+	ddps_cert_subject(subject, sizeof subject, crt);
+	ddps_cert_issuer(issuer, sizeof issuer, crt);
+	if (status & GNUTLS_CERT_INSECURE_ALGORITHM)
+		return ddps_verdict_set(v, DDPS_E_CERT_WEAK, DDPS_ALERT_BAD_CERTIFICATE,
+					"the chain of the peer's certificate %s has a weak key or "
+					"signature: RSA needs 2048 bits, and no SHA-1",
+					subject);
+	if (status & GNUTLS_CERT_SIGNER_CONSTRAINTS_FAILURE)
+		return ddps_verdict_set(v, DDPS_E_CERT_CA, DDPS_ALERT_UNKNOWN_CA,
+					"the CA %s may not sign the peer's certificate %s "
+					"(constraints of length or names)",
+					issuer, subject);
+	if (status & GNUTLS_CERT_PURPOSE_MISMATCH)
+		return ddps_verdict_set(v, DDPS_E_CERT_USAGE, DDPS_ALERT_UNSUPPORTED_CERTIFICATE,
+					"the chain of the peer's certificate %s is not for %s "
+					"(extended key usage)",
+					subject, server ? "clients" : "servers");
+	if (status & GNUTLS_CERT_SIGNATURE_FAILURE)
+		return ddps_verdict_set(v, DDPS_E_CERT_CA, DDPS_ALERT_UNKNOWN_CA,
+					"the peer's certificate %s was not signed by the key of %s "
+					"in %.50s: another CA has that name",
+					subject, issuer, set->settings.value[DDPS_SET_CA]);
+	return ddps_verdict_set(
+		v, DDPS_E_CERT_CA, DDPS_ALERT_UNKNOWN_CA,
+		"the peer's certificate %s is from %s, which no CA in %.50s vouches "
+		"for",
+		subject, issuer, set->settings.value[DDPS_SET_CA]);
+}
+
+/* Signatures, constraints and purposes, by GnuTLS. */
+static int verify_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n,
+		       bool server, struct ddps_verdict *v)
+{
+	const char *const purpose = server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER;
+	gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID,
+				       .data = (unsigned char *)(uintptr_t)purpose };
+	unsigned status = 0;
+	const int err = gnutls_x509_trust_list_verify_crt2(set->trust, path, n, &data, 1, FLAGS,
+							   &status, NULL);
+
+	if (err < 0)
+		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+					"the peer's certificate cannot be judged: %s",
+					gnutls_strerror(err));
+	return status ? explain_status(set, path[0], status, server, v) : 0;
+}
+
+/* Each of the path is valid now, and none below the trusted one is revoked. */
+static int check_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n,
+		      int64_t now, struct ddps_verdict *v)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < n; i++)
+		err = ddps_cert_time(path[i], now, i ? WHOSE " CA's" : WHOSE, v);
+	for (unsigned i = 0; !err && i + 1 < n; i++)
+		err = ddps_cert_revoked(set, path[i], path[i + 1], now, i ? WHOSE " CA's" : WHOSE,
+					v);
+	return err;
+}
+
+static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *shown,
+		       const struct ddps_creds_peer *peer, const struct ddps_creds_want *want,
+		       int64_t now, struct ddps_peer_id *id, struct ddps_verdict *v)
+{
+	gnutls_x509_crt_t path[1 + DDPS_CREDS_DEPTH];
+	unsigned n;
+	int err = import_chain(shown, peer, v);
+
+	if (!err)
+		err = take_identity(shown, id, v);
+	if (err)
+		return err;
+	n = find_path(set, shown, path);
+	if (!n)
+		return explain_status(set, shown->crt[0], GNUTLS_CERT_SIGNER_NOT_FOUND,
+				      want->server, v);
+	id->depth = n - 1;
+	err = verify_path(set, path, n, want->server, v);
+	if (!err)
+		err = check_path(set, path, n, now, v);
+	return err ? err : ddps_cert_usage(shown->crt[0], !want->server, WHOSE, v);
+}
+
+int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
+		     const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
+		     struct ddps_shown *shown, struct ddps_verdict *v)
+{
+	struct ddps_shown own = { .ncrts = 0 };
+	struct ddps_shown *const at = shown ? shown : &own;
+	int err;
+
+	*at = own;
+	if (!peer->ncerts)
+		return ddps_verdict_set(v, DDPS_E_NO_CERT, DDPS_ALERT_CERTIFICATE_REQUIRED,
+					"the peer showed no certificate: it needs its own cert and "
+					"key, from a CA of %.60s",
+					set->settings.value[DDPS_SET_CA]);
+	err = judge_chain(set, at, peer, want, now, id, v);
+	if (!shown)
+		ddps_shown_free(&own);
+	return err;
+}

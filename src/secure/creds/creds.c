@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Credentials that a program opened: the set of today, and when it is read again. */
+#include "secure/creds/set.h"
+#include <ddpsess/err_codes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS 1000 /* files are looked at so often at most */
+
+/* Which files there were, to see whether they are others now. */
+struct stamps {
+	struct ddps_stamp settings, file[DDPS_SET_FILES];
+};
+
+struct ddps_creds {
+	atomic_uint refs;
+	struct ddps_settings given;
+	pthread_mutex_t lock; /* of what follows */
+	struct ddps_creds_set *set;
+	bool looked;
+	uint64_t looked_ms;
+	bool failed; /* the last reading */
+	struct stamps tried;
+};
+
+static struct stamps get_stamps(const struct ddps_settings *s)
+{
+	struct stamps now;
+
+	memset(&now, 0, sizeof now);
+	if (s->file)
+		now.settings = ddps_stamp_of(s->file);
+	for (int i = 0; i < DDPS_SET_FILES; i++)
+		if (s->value[i])
+			now.file[i] = ddps_stamp_of(s->value[i]);
+	return now;
+}
+
+static bool is_as(const struct stamps *now, const struct ddps_stamp *settings,
+		  const struct ddps_stamp *file)
+{
+	bool same = ddps_stamp_same(&now->settings, settings);
+
+	for (int i = 0; i < DDPS_SET_FILES; i++)
+		same &= ddps_stamp_same(&now->file[i], &file[i]);
+	return same;
+}
+
+static int load_new_set(struct ddps_creds_set **set, const struct ddps_settings *given, int64_t now,
+			struct ddps_verdict *why)
+{
+	struct ddps_report r = { .each = NULL };
+	const int err = ddps_set_load(set, given, now, &r);
+
+	*why = r.first;
+	why->code = err;
+	return err;
+}
+
+int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr, int64_t now,
+		    struct ddps_verdict *why)
+{
+	struct ddps_creds *c = calloc(1, sizeof *c);
+	int err;
+
+	if (!c)
+		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "out of memory");
+	atomic_init(&c->refs, 1);
+	pthread_mutex_init(&c->lock, NULL);
+	err = ddps_settings_take(&c->given, attr);
+	if (err)
+		ddps_verdict_set(why, err, 0, "%s",
+				 err == DDPS_E_NOMEM ? "out of memory"
+						     : "a flag that this release does not know");
+	else
+		err = load_new_set(&c->set, &c->given, now, why);
+	if (err) {
+		ddps_creds_close(c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+struct ddps_creds *ddps_creds_share(struct ddps_creds *c)
+{
+	atomic_fetch_add(&c->refs, 1);
+	return c;
+}
+
+void ddps_creds_close(struct ddps_creds *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) > 1)
+		return;
+	if (c->set)
+		ddps_creds_release(c->set);
+	ddps_settings_free(&c->given);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void ddps_creds_release(struct ddps_creds_set *set)
+{
+	if (atomic_fetch_sub(&set->refs, 1) == 1)
+		ddps_set_free(set);
+}
+
+/* Handshakes under way keep the old set. */
+static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
+{
+	struct ddps_creds_set *set;
+	const int err = load_new_set(&set, &c->given, now, why);
+
+	c->failed = err;
+	if (err)
+		return err;
+	ddps_creds_release(c->set);
+	c->set = set;
+	return 0;
+}
+
+int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
+{
+	int err;
+
+	pthread_mutex_lock(&c->lock);
+	err = replace_set(c, now, why);
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+/* Of two files that belong together one may have been renamed into place and the other not yet: what
+ * failed is tried again each time, and reported once for what is there. */
+static void look_at_files(struct ddps_creds *c, int64_t now, struct ddps_verdict *news)
+{
+	const struct stamps found = get_stamps(&c->set->settings);
+	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file);
+	struct ddps_verdict why;
+
+	if (is_as(&found, &c->set->settings_stamp, c->set->stamp)) {
+		c->failed = false;
+		return;
+	}
+	if (!replace_set(c, now, &why)) {
+		ddps_verdict_set(news, 0, 0, "the files of secured wires were read again");
+		return;
+	}
+	c->tried = found;
+	if (!again)
+		ddps_verdict_set(news, why.code, 0, "what was read before stays in use: %.165s",
+				 why.text);
+}
+
+struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
+				      struct ddps_verdict *news)
+{
+	struct ddps_creds_set *set;
+
+	*news = (struct ddps_verdict){ .code = 0 };
+	pthread_mutex_lock(&c->lock);
+	if (!c->looked || ms - c->looked_ms >= LOOK_MS) {
+		/* what was just opened is not looked at again */
+		if (c->looked)
+			look_at_files(c, now, news);
+		c->looked = true;
+		c->looked_ms = ms;
+	}
+	set = c->set;
+	atomic_fetch_add(&set->refs, 1);
+	pthread_mutex_unlock(&c->lock);
+	return set;
+}
+
+int ddps_creds_check(const struct ddps_secure_attr *attr, int64_t now, ddps_secure_finding_fn *each,
+		     void *user)
+{
+	struct ddps_report r = { .each = each, .user = user };
+	struct ddps_settings given;
+	struct ddps_creds_set *set;
+	int err = ddps_settings_take(&given, attr);
+
+	if (!err && !ddps_set_load(&set, &given, now, &r))
+		ddps_creds_release(set);
+	ddps_settings_free(&given);
+	return err ? err : (int)r.faults;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading the files of credentials. */
+#include "secure/creds/file.h"
+#include <ddpsess/err_codes.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct ddps_stamp take_stamp(const struct stat *st)
+{
+	return (struct ddps_stamp){ .dev = st->st_dev,
+				    .ino = st->st_ino,
+				    .size = st->st_size,
+				    .changed = st->st_ctim,
+				    .modified = st->st_mtim };
+}
+
+struct ddps_stamp ddps_stamp_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? (struct ddps_stamp){ .err = errno } : take_stamp(&st);
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b)
+{
+	return a->err == b->err && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       is_same_time(&a->changed, &b->changed) && is_same_time(&a->modified, &b->modified);
+}
+
+/* Whether a secret may be read from it. */
+static int check_owner(const struct stat *st, char *why, size_t why_len)
+{
+	if (st->st_mode & 077) {
+		snprintf(why, why_len,
+			 "has mode %04o, so that others can read or write it: chmod 600",
+			 (unsigned)st->st_mode & 07777);
+		return DDPS_E_KEY_OPEN;
+	}
+	if (st->st_uid && st->st_uid != geteuid()) {
+		snprintf(why, why_len,
+			 "belongs to user %lu, who can read it: it has to be this user's or root's",
+			 (unsigned long)st->st_uid);
+		return DDPS_E_KEY_OPEN;
+	}
+	return 0;
+}
+
+static int check_kind(const struct stat *st, size_t max, char *why, size_t why_len)
+{
+	if (!S_ISREG(st->st_mode)) {
+		snprintf(why, why_len, "is %s, not a file",
+			 S_ISDIR(st->st_mode)	 ? "a folder"
+			 : S_ISFIFO(st->st_mode) ? "a pipe"
+						 : "a device or socket");
+		return DDPS_E_CONFIG;
+	}
+	if (!st->st_size) {
+		snprintf(why, why_len, "is empty");
+		return DDPS_E_CONFIG;
+	}
+	if ((uintmax_t)st->st_size > max) {
+		snprintf(why, why_len, "has %ju octets, more than the %zu that are taken",
+			 (uintmax_t)st->st_size, max);
+		return DDPS_E_CONFIG;
+	}
+	return 0;
+}
+
+static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size_t why_len)
+{
+	size_t got = 0;
+	ssize_t n = 0;
+
+	if (ddps_vault_new(v, size + 1)) {
+		snprintf(why, why_len, "needs memory that is not there");
+		return DDPS_E_NOMEM;
+	}
+	while (got < size) {
+		n = read(fd, v->p + got, size - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	if (n < 0) {
+		snprintf(why, why_len, "cannot be read: %s", strerror(errno));
+		ddps_vault_free(v);
+		return DDPS_E_CONFIG;
+	}
+	v->p[got] = 0;
+	v->size = got;
+	return 0;
+}
+
+int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
+		   struct ddps_stamp *stamp, char *why, size_t why_len)
+{
+	/* a pipe without a writer opens nonetheless */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err;
+	struct stat st;
+
+	*v = (struct ddps_vault){ .p = NULL };
+	if (fd < 0 || fstat(fd, &st)) {
+		*stamp = (struct ddps_stamp){ .err = errno };
+		snprintf(why, why_len, "cannot be opened: %s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return DDPS_E_CONFIG;
+	}
+	*stamp = take_stamp(&st);
+	err = check_kind(&st, max, why, why_len);
+	if (!err && secret)
+		err = check_owner(&st, why, why_len);
+	if (!err)
+		err = read_whole(v, fd, (size_t)st.st_size, why, why_len);
+	close(fd);
+	return err;
+}
+
+char *ddps_file_line(char **at, unsigned *number)
+{
+	while (*at && **at) {
+		char *line = *at, *end = strchr(line, '\n');
+
+		*at = end ? end + 1 : NULL;
+		++*number;
+		if (!end)
+			end = line + strlen(line);
+		while (end > line && strchr(" \t\r\n", end[-1]))
+			end--;
+		*end = 0;
+		line += strspn(line, " \t");
+		if (*line && *line != '#')
+			return line;
+	}
+	return NULL;
+}

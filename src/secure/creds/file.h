@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_CREDS_FILE_H
+#define DDPS_CREDS_FILE_H
+/* Reading the files of credentials: whole, bounded, never waiting for a writer. */
+#include "secure/vault.h"
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* Which state of a file was read; equal: it has not changed since. */
+struct ddps_stamp {
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed, modified;
+	int err; /* errno: it could not be looked at */
+};
+
+struct ddps_stamp ddps_stamp_of(const char *path);
+bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b);
+
+/*
+ * Read @path into @v, with a 0 behind it that @v->size does not count.  @secret: nobody else may read or
+ * write it, and its owner is root or this user.  @max: octets.
+ * Return: 0; DDPS_E_CONFIG, DDPS_E_KEY_OPEN or DDPS_E_NOMEM with what is wrong in @why, to go behind the
+ * file's name.
+ */
+int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
+		   struct ddps_stamp *stamp, char *why, size_t why_len);
+
+/* The next line of a text: without blanks around it and comments (# in front); NULL behind the last.  @at
+ * goes on, @number counts lines.  The text is changed. */
+char *ddps_file_line(char **at, unsigned *number);
+
+#endif

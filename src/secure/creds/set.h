@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_CREDS_SET_H
+#define DDPS_CREDS_SET_H
+/* Inside of creds: what was read from files, and how what is wrong with them is reported. */
+#include "secure/creds/creds.h"
+#include "secure/creds/list.h"
+#include "secure/creds/psk.h"
+#include "secure/creds/settings.h"
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdatomic.h>
+
+#define DDPS_CREDS_DEPTH 4 /* CAs above a certificate, the trusted one included */
+/* RSA and DH of 2048 bits, curves of 224 [9325-4.5-1]; GnuTLS refuses SHA-1 and MD5 itself. */
+#define DDPS_CREDS_STRENGTH GNUTLS_SEC_PARAM_MEDIUM
+
+struct ddps_creds_set {
+	atomic_uint refs;
+	struct ddps_settings settings;
+	struct ddps_stamp settings_stamp, stamp[DDPS_SET_FILES];
+
+	/* certificates; @x509 is NULL without */
+	gnutls_certificate_credentials_t x509;
+	gnutls_x509_crt_t *own; /* the own one first */
+	unsigned nown;
+	gnutls_x509_trust_list_t trust; /* has what is in @ca */
+	gnutls_x509_crt_t *ca;
+	unsigned nca;
+	gnutls_x509_crl_t *crl;
+	unsigned ncrl;
+
+	/* keys; both NULL without */
+	gnutls_psk_server_credentials_t psk_server;
+	gnutls_psk_client_credentials_t psk_client;
+	struct ddps_psks psks;
+
+	bool has_rules;
+	struct ddps_list rules, hosts, peers;
+};
+
+/* What loading finds goes through it.  @first: the first fault, for those who want one. */
+struct ddps_report {
+	ddps_secure_finding_fn *each; /* or NULL */
+	void *user;
+	unsigned faults;
+	struct ddps_verdict first;
+};
+
+/* @code 0: it is right.  @what: its setting. */
+void ddps_report(struct ddps_report *r, int code, bool warning, const char *what, const char *file,
+		 const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Read all that the settings name; @given stays the caller's.  Faults are in @r, and then *out is NULL. */
+int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given, int64_t now,
+		  struct ddps_report *r);
+/* Parts of it: own certificate, key, CAs and revoked ones; the rest is small. */
+void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
+void ddps_set_free(struct ddps_creds_set *set);
+
+/* ---- certificates, for this side's and for peers' ---- */
+
+/* Whether times are right; 0, DDPS_E_CERT_EXPIRED or DDPS_E_CERT_NOT_YET, with a sentence about @whose. */
+int ddps_cert_time(gnutls_x509_crt_t crt, int64_t now, const char *whose, struct ddps_verdict *v);
+/* Whether a peer's, or the own one, may be used as one: not a CA's, signs, is for @server or for clients. */
+int ddps_cert_usage(gnutls_x509_crt_t crt, bool server, const char *whose, struct ddps_verdict *v);
+/* Whether it is among the revoked ones of @issuer; NULL: there are no lists. */
+int ddps_cert_revoked(const struct ddps_creds_set *set, gnutls_x509_crt_t crt,
+		      gnutls_x509_crt_t issuer, int64_t now, const char *whose,
+		      struct ddps_verdict *v);
+/* "CN=node-a": its subject, clean; its issuer */
+void ddps_cert_subject(char *dst, size_t size, gnutls_x509_crt_t crt);
+void ddps_cert_issuer(char *dst, size_t size, gnutls_x509_crt_t crt);
+/* "2026-11-29" */
+void ddps_cert_date(char dst[16], int64_t t);
+
+/* All names of a certificate, to be freed; 0 or DDPS_E_NOMEM, DDPS_E_CERT. */
+int ddps_cert_names(gnutls_x509_crt_t crt, struct ddps_name **names, unsigned *n);
+
+void ddps_cert_names_free(struct ddps_name *names, unsigned n);
+
+/* What a judge takes apart of a peer's certificate, to be freed with ddps_shown_free. */
+struct ddps_shown {
+	gnutls_x509_crt_t crt[DDPS_CREDS_CHAIN]; /* as shown */
+	unsigned ncrts;
+	struct ddps_name *name;
+	unsigned nnames;
+};
+
+/*
+ * The first half of judging a peer with certificates: chain, time, revocation and use.  @id receives what
+ * could be read.  @shown: NULL, or what is left to judge by names; to be freed in each case.
+ */
+int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
+		     const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
+		     struct ddps_shown *shown, struct ddps_verdict *v);
+void ddps_shown_free(struct ddps_shown *shown);
+
+/* What GnuTLS asks for keys; 0, 1: there is none, -1: it cannot go on. */
+int ddps_psk_of_peer(gnutls_session_t session, const gnutls_datum_t *identity, gnutls_datum_t *key);
+int ddps_psk_to_dial(gnutls_session_t session, gnutls_datum_t *identity, gnutls_datum_t *key);
+
+/* Set a verdict; returns @code. */
+int ddps_verdict_set(struct ddps_verdict *v, int code, int alert, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif
