@@ -273,7 +273,7 @@ static void add_op(struct stream *s, struct ddps_rbuf *in)
 
 /* ---- receiving ---- */
 
-static void *begin_end(const struct ddps_rec_config *c, struct ddps_rec **r)
+static void *begin_rec_end(const struct ddps_rec_config *c, struct ddps_rec **r)
 {
 	void *mem = aligned_alloc(DDPS_AEAD_ALIGN, ddps_rec_size(c));
 
@@ -286,7 +286,7 @@ struct seen {
 	bool closed, failed;
 };
 
-static struct seen receive(struct ddps_rec *r, const struct stream *s, uint64_t cut)
+static struct seen receive_records(struct ddps_rec *r, const struct stream *s, uint64_t cut)
 {
 	struct seen seen = { 0 };
 	size_t at = 0, there = 0;
@@ -323,7 +323,7 @@ static struct seen receive(struct ddps_rec *r, const struct stream *s, uint64_t 
 	return seen;
 }
 
-static void compare(struct ddps_rec *r, const struct stream *s, const struct seen *seen)
+static void compare_with_model(struct ddps_rec *r, const struct stream *s, const struct seen *seen)
 {
 	const struct model *m = &s->m;
 	const struct ddps_rec_stats *stats = ddps_rec_stats(r);
@@ -415,10 +415,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		add_op(s, &in);
 	for (int turn = 0; turn < 2; turn++) {
 		struct ddps_rec *end, *peer;
-		void *mem = begin_end(&c[0], &end), *mem2 = begin_end(&c[1], &peer);
-		struct seen seen = receive(end, s, turn ? size + 7 : 1);
+		void *mem = begin_rec_end(&c[0], &end), *mem2 = begin_rec_end(&c[1], &peer);
+		struct seen seen = receive_records(end, s, turn ? size + 7 : 1);
 
-		compare(end, s, &seen);
+		compare_with_model(end, s, &seen);
 		send_back(end, peer, ddps_rbuf_init(data, size));
 		ddps_rec_wipe(end);
 		ddps_rec_wipe(peer);
