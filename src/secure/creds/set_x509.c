@@ -281,16 +281,18 @@ static bool trust_cas(struct ddps_creds_set *set, struct ddps_report *r)
 
 /* ---- revoked ones ---- */
 
-/* Only what a CA of ours has signed is believed. */
+/* Only what a CA of ours has signed is believed.  GnuTLS judges the times by its own clock: not here. */
 static bool is_crl_genuine(const struct ddps_creds_set *set, gnutls_x509_crl_t crl)
 {
+	const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+			       GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE;
 	unsigned wrong;
 
-	return gnutls_x509_crl_verify(crl, set->ca, set->nca,
-				      GNUTLS_VERIFY_DISABLE_TIME_CHECKS |
-					      GNUTLS_VERIFY_DISABLE_TRUSTED_TIME_CHECKS,
-				      &wrong) >= 0 &&
-	       !wrong;
+	if (gnutls_x509_crl_verify(crl, set->ca, set->nca, 0, &wrong) < 0)
+		return false;
+	if (wrong & times)
+		wrong &= ~(unsigned)GNUTLS_CERT_INVALID; /* it is set with each of the others */
+	return !(wrong & ~times);
 }
 
 static void load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
@@ -322,6 +324,9 @@ static void load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 				    "has a list that no CA of %.80s has signed: add its CA, or "
 				    "take the list out",
 				    set->settings.value[DDPS_SET_CA]);
+		if (gnutls_x509_crl_get_this_update(set->crl[i]) > now)
+			ddps_report(r, DDPS_E_CRL, false, what, file,
+				    "is dated in the future: check the clocks");
 		if (until < 0 || now <= until)
 			continue;
 		ddps_cert_date(date, until);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Own files: what is refused before anybody connects, and files that change. */
+#include "creds_fixture.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(creds_load, .init = creds_setup, .fini = creds_teardown);
+
+#define HEX16 "00112233445566778899aabbccddeeff"
+
+static void refuses(const struct ddps_secure_attr *attr, int code, const char *says)
+{
+	struct ddps_verdict why = { .code = 0 };
+	const int err = open_code(attr, &why);
+
+	cr_expect_eq(err, code, "%d instead of %d: %s", err, code, why.text);
+	cr_expect(strstr(why.text, says), "no '%s' in: %s", says, why.text);
+}
+
+Test(creds_load, a_whole_site_opens)
+{
+	struct site s;
+
+	make_site(&s);
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+}
+
+Test(creds_load, what_is_not_there_is_said)
+{
+	struct site s;
+	struct ddps_secure_attr none;
+
+	ddps_secure_attr_init(&none);
+	refuses(&none, DDPS_E_NO_CERT, "neither cert, key and ca, nor psk");
+	make_site(&s);
+	s.attr.key = NULL;
+	refuses(&s.attr, DDPS_E_CONFIG, "'key'");
+	make_site(&s);
+	s.attr.cert = NULL;
+	refuses(&s.attr, DDPS_E_NO_CERT, "'cert'");
+	make_site(&s);
+	s.attr.cert = path_of("absent.pem");
+	refuses(&s.attr, DDPS_E_CONFIG, "No such file");
+	make_site(&s);
+	s.attr.flags = 0x80;
+	refuses(&s.attr, DDPS_E_INVAL, "flag");
+}
+
+Test(creds_load, a_key_that_others_can_read_is_refused)
+{
+	static const unsigned modes[] = { 0644, 0640, 0604, 0620, 0602, 0610, 0666 };
+	struct site s;
+
+	make_site(&s);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		cr_assert_eq(chmod(s.attr.key, modes[i]), 0);
+		refuses(&s.attr, DDPS_E_KEY_OPEN, "chmod 600");
+	}
+	cr_assert_eq(chmod(s.attr.key, 0400), 0);
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+	s.attr.psk = put_text("psk", "node:" HEX16 "\n", 0640);
+	refuses(&s.attr, DDPS_E_KEY_OPEN, "0640");
+}
+
+Test(creds_load, a_key_of_somebody_else_is_refused)
+{
+	struct site s;
+
+	if (geteuid())
+		cr_skip_test("only root gives files away");
+	make_site(&s);
+	cr_assert_eq(chown(s.attr.key, 12345, 12345), 0);
+	refuses(&s.attr, DDPS_E_KEY_OPEN, "12345");
+}
+
+Test(creds_load, a_key_of_another_certificate_is_refused)
+{
+	struct site s;
+
+	make_site(&s);
+	s.attr.key = put_key("other.key", &s.ca);
+	refuses(&s.attr, DDPS_E_KEY_MISMATCH, "is not the key of");
+}
+
+Test(creds_load, what_is_no_file_of_a_sane_size_is_refused)
+{
+	struct site s;
+
+	make_site(&s);
+	s.attr.key = path_of("fifo");
+	cr_assert_eq(mkfifo(s.attr.key, 0600), 0);
+	refuses(&s.attr, DDPS_E_CONFIG, "a pipe"); /* and does not wait for a writer */
+	s.attr.key = path_of("folder");
+	cr_assert_eq(mkdir(s.attr.key, 0700), 0);
+	refuses(&s.attr, DDPS_E_CONFIG, "a folder");
+	s.attr.key = "/dev/zero";
+	refuses(&s.attr, DDPS_E_CONFIG, "not a file");
+	s.attr.key = put_text("empty", "", 0600);
+	refuses(&s.attr, DDPS_E_CONFIG, "empty");
+	s.attr.key = put_text("huge", "x", 0600);
+	cr_assert_eq(truncate(s.attr.key, 1ll << 40), 0);
+	refuses(&s.attr, DDPS_E_CONFIG, "octets");
+	s.attr.key = put_text("text", "nothing of a key\n", 0600);
+	refuses(&s.attr, DDPS_E_CONFIG, "private key");
+	s.attr.key = put_text("locked",
+			      "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n"
+			      "-----END ENCRYPTED PRIVATE KEY-----\n",
+			      0600);
+	refuses(&s.attr, DDPS_E_CONFIG, "encrypted");
+}
+
+Test(creds_load, a_link_to_a_file_is_followed)
+{
+	struct site s;
+	const char *link = path_of("link");
+
+	make_site(&s); /* as in volumes of containers */
+	cr_assert_eq(symlink(s.attr.key, link), 0);
+	s.attr.key = link;
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+}
+
+/* An own certificate of a kind. */
+static void refuses_own(const struct cert_spec *spec, int code, const char *says)
+{
+	struct site s;
+	struct cert own;
+
+	make_site(&s);
+	own = make_cert(spec, &s.ca);
+	s.attr.cert = put_certs("own.pem", &own, NULL);
+	s.attr.key = put_key("own.key", &own);
+	refuses(&s.attr, code, says);
+}
+
+Test(creds_load, an_own_certificate_that_peers_would_refuse_is_refused)
+{
+	refuses_own(&(struct cert_spec){ .cn = "x", .from = -9, .to = -1 }, DDPS_E_CERT_EXPIRED,
+		    "expired on 2027-01-14");
+	refuses_own(&(struct cert_spec){ .cn = "x", .from = 1, .to = 9 }, DDPS_E_CERT_NOT_YET,
+		    "valid from 2027-01-16");
+	refuses_own(&(struct cert_spec){ .cn = "x", .ca = true, .path_len = 0 }, DDPS_E_CERT_USAGE,
+		    "CA");
+	refuses_own(&(struct cert_spec){ .cn = "x", .uses = FOR_SERVER }, DDPS_E_CERT_USAGE,
+		    "clientAuth");
+	refuses_own(&(struct cert_spec){ .cn = "x", .uses = FOR_CLIENT }, DDPS_E_CERT_USAGE,
+		    "serverAuth");
+	refuses_own(&(struct cert_spec){ .cn = "x", .key_usage = GNUTLS_KEY_KEY_ENCIPHERMENT },
+		    DDPS_E_CERT_USAGE, "signatures");
+	refuses_own(&(struct cert_spec){ .cn = "x", .rsa = 1024 }, DDPS_E_CERT_WEAK, "2048");
+}
+
+Test(creds_load, a_file_of_cas_holds_cas_that_are_valid)
+{
+	struct site s;
+	struct cert old;
+
+	make_site(&s);
+	s.attr.ca = put_certs("ca.pem", &s.host, NULL);
+	refuses(&s.attr, DDPS_E_CERT_USAGE, "no CA's");
+	old = make_cert(&(struct cert_spec){ .cn = "old", .ca = true, .from = -9, .to = -1 }, NULL);
+	s.attr.ca = put_certs("ca.pem", &old, NULL);
+	refuses(&s.attr, DDPS_E_CERT_EXPIRED, "new CA");
+	s.attr.ca = put_certs("ca.pem", &old, &s.ca); /* one of two is enough */
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+}
+
+Test(creds_load, a_list_of_revoked_ones_is_from_the_ca_and_not_old)
+{
+	struct site s;
+	struct cert other = make_cert(&(struct cert_spec){ .cn = "other", .ca = true }, NULL);
+
+	make_site(&s);
+	s.attr.crl = put_crl("crl.pem", make_crl(&other, NULL, 9));
+	refuses(&s.attr, DDPS_E_CRL, "no CA of");
+	s.attr.crl = put_crl("crl.pem", make_crl(&s.ca, NULL, -1));
+	refuses(&s.attr, DDPS_E_CRL, "was good until 2027-01-14");
+	s.attr.flags = DDPS_SECURE_STALE_CRL;
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+	s.attr.crl = put_crl("crl.pem", make_crl(&s.ca, &s.host, 9));
+	refuses(&s.attr, DDPS_E_CERT_REVOKED, "revoked"); /* this side itself */
+}
+
+Test(creds_load, a_line_that_is_wrong_is_named_and_no_key_is_shown)
+{
+	static const struct {
+		const char *psk, *says;
+	} keys[] = {
+		{ "node-a:" HEX16 "\nnode-b\n", "line 2" },
+		{ "# one\n\nnode-a:0011\n", "line 3: a key has 16" },
+		{ "node-a:" HEX16 "0\n", "not hexadecimal" },
+		{ "node-a:" HEX16 "\nnode-a:" HEX16 "\n", "already" },
+		{ ":" HEX16 "\n", "1 to 255" },
+		{ "no de:" HEX16 "\n", "blanks" },
+		{ "# nothing\n", "no key" },
+	};
+	static const struct {
+		const char *rules, *says;
+	} rules[] = {
+		{ "allow dns a.example\npermit dns b\n", "line 2" },
+		{ "allow cn a.example\n", "kind of name" },
+		{ "allow dns b\xc3\xbc"
+		  "cher.example\n",
+		  "xn--" },
+		{ "allow ip 192.0.2.300\n", "address" },
+		{ "allow fp 0011\n", "64 hexadecimal" },
+		{ "allow uri-prefix spiffe://x/y\n", "end with /" },
+		{ "deny dns\n", "host name" },
+	};
+	struct site s;
+	struct ddps_verdict why;
+
+	make_site(&s);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		s.attr.psk = put_text("psk", keys[i].psk, 0600);
+		refuses(&s.attr, DDPS_E_CONFIG, keys[i].says);
+		open_code(&s.attr, &why);
+		cr_expect_not(strstr(why.text, "0011"), "%s", why.text);
+	}
+	s.attr.psk = NULL;
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+		s.attr.peers = put_text("peers", rules[i].rules, 0644);
+		refuses(&s.attr, DDPS_E_CONFIG, rules[i].says);
+	}
+	s.attr.peers = NULL;
+	s.attr.hosts = put_text("hosts", "192.0.2.1\n", 0644);
+	refuses(&s.attr, DDPS_E_CONFIG, "ADDRESS NAME");
+	s.attr.hosts = NULL;
+	s.attr.peer = "dns:a.example,fp:12";
+	refuses(&s.attr, DDPS_E_CONFIG, "fingerprint");
+}
+
+Test(creds_load, one_file_has_all_settings)
+{
+	struct site s;
+	struct ddps_secure_attr file;
+
+	make_site(&s);
+	ddps_secure_attr_init(&file);
+	file.settings = put_text("secure.conf",
+				 "# names are relative to this folder\n"
+				 "cert host.pem\n  key = host.key\nca\tca.pem\nstale-crl accept\n",
+				 0644);
+	cr_expect_eq(open_code(&file, &(struct ddps_verdict){ .code = 0 }), 0);
+	file.key = path_of("absent.key"); /* what the program says takes precedence */
+	refuses(&file, DDPS_E_CONFIG, "absent.key");
+	file.key = NULL;
+	file.settings = put_text("secure.conf", "cert host.pem\nkeys host.key\n", 0644);
+	refuses(&file, DDPS_E_CONFIG, "line 2: there is no setting 'keys'");
+	file.settings = put_text("secure.conf", "cert host.pem\ncert host.pem\n", 0644);
+	refuses(&file, DDPS_E_CONFIG, "second time");
+	file.settings = put_text("secure.conf", "cert\n", 0644);
+	refuses(&file, DDPS_E_CONFIG, "value");
+	file.settings = put_text("secure.conf", "stale-crl perhaps\n", 0644);
+	refuses(&file, DDPS_E_CONFIG, "'refuse' or 'accept'");
+}
+
+/* ---- files that change ---- */
+
+/* The code and text of the news at @ms. */
+static int news_at(struct ddps_creds *c, uint64_t ms, struct ddps_verdict *news)
+{
+	ddps_creds_release(ddps_creds_use(c, ms, NOW, news));
+	return news->code;
+}
+
+Test(creds_load, files_that_changed_are_read_within_a_second)
+{
+	struct site s;
+	struct ddps_creds *c;
+	struct cert next;
+	struct ddps_creds_set *old, *now;
+	struct ddps_verdict news;
+
+	make_site(&s);
+	c = open_creds(&s.attr);
+	old = use_creds(c, 5000);
+	next = make_cert(&(struct cert_spec){ .cn = "next", .san = { "dns:next.example" } }, &s.ca);
+	put_certs("host.pem", &next, NULL);
+	/* the key has not come yet: what was read before stays, and that is said once */
+	cr_expect_eq(news_at(c, 5999, &news), 0);
+	cr_expect_str_eq(news.text, "");
+	cr_expect_eq(news_at(c, 6000, &news), DDPS_E_KEY_MISMATCH);
+	cr_expect(strstr(news.text, "stays in use"), "%s", news.text);
+	cr_expect_eq(news_at(c, 7000, &news), 0);
+	cr_expect_str_eq(news.text, "");
+	put_key("host.key", &next);
+	cr_expect_eq(news_at(c, 8000, &news), 0);
+	cr_expect(strstr(news.text, "read again"), "%s", news.text);
+	now = use_creds(c, 8001);
+	cr_expect_neq(now, old);
+	ddps_creds_release(now);
+	ddps_creds_release(old);
+	ddps_creds_close(c);
+}
+
+Test(creds_load, a_reload_is_whole_or_nothing)
+{
+	struct site s;
+	struct ddps_creds *c;
+	struct ddps_verdict why;
+	struct ddps_creds_set *before, *after;
+
+	make_site(&s);
+	s.attr.peers = put_text("peers", "allow dns host.example\n", 0644);
+	c = open_creds(&s.attr);
+	before = use_creds(c, 0);
+	put_text("peers", "allow everybody\n", 0644);
+	cr_expect_eq(ddps_creds_reload(c, NOW, &why), DDPS_E_CONFIG);
+	after = use_creds(c, 0);
+	cr_expect_eq(before, after);
+	put_text("peers", "allow dns other.example\n", 0644);
+	cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0);
+	ddps_creds_release(before);
+	ddps_creds_release(after);
+	ddps_creds_close(c);
+}
+
+/* ---- secrets in memory ---- */
+
+static bool has_flag(const void *at, const char *flag)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[512];
+	bool inside = false, found = false;
+
+	while (f && fgets(line, sizeof line, f)) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			inside = from <= (unsigned long)at && (unsigned long)at < to;
+		else if (inside && !strncmp(line, "VmFlags:", 8))
+			found = strstr(line, flag);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+Test(creds_load, no_core_file_and_no_child_has_the_keys)
+{
+	struct ddps_secure_attr attr;
+	struct ddps_creds *c;
+	struct ddps_creds_set *set;
+	int status;
+	pid_t pid;
+
+	ddps_secure_attr_init(&attr);
+	attr.psk = put_text("psk", "node:" HEX16 "\n", 0600);
+	c = open_creds(&attr);
+	set = use_creds(c, 0);
+	cr_assert_eq(set->psks.n, 1u);
+	cr_expect_eq(set->psks.psk[0].key[1], 0x11);
+	cr_expect(has_flag(set->psks.psk[0].key, " dd"), "MADV_DONTDUMP");
+	cr_expect(has_flag(set->psks.psk[0].key, " wf"), "MADV_WIPEONFORK");
+	pid = fork();
+	if (!pid)
+		_exit(set->psks.psk[0].key[1] || ddps_vault_intact(&set->psks.vault));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	ddps_creds_release(set);
+	ddps_creds_close(c);
+}
