@@ -540,7 +540,8 @@ static void read_for_shake(struct ddps_mpa_tls *t)
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 	else
 		e = ddps_error_make(DDPS_E_RESET, (int)-n,
-				    "the peer %s the connection in the TLS handshake",
+				    "the peer %s the connection in the TLS handshake: does it "
+				    "speak tls://?",
 				    n ? "reset" : "closed");
 	fail_tls(t, &e);
 	end_shake(t);
