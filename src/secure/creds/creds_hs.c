@@ -128,6 +128,8 @@ static int explain_alert(const struct ddps_creds_hs *h, int alert, struct ddps_v
 		{ DDPS_ALERT_UNKNOWN_PSK_IDENTITY, "unknown PSK identity" },
 	};
 
+	if (h->psk && !h->server && alert == GNUTLS_A_ILLEGAL_PARAMETER)
+		alert = DDPS_ALERT_DECRYPT_ERROR; /* so GnuTLS says it */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (known[i].alert != alert)
 			continue;

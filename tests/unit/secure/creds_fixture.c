@@ -24,22 +24,41 @@ static void must_work(int rc, const char *what)
 
 /* ---- certificates ---- */
 
-static void add_san(gnutls_x509_crt_t crt, const char *san)
+/* "\\0" of a text becomes a NUL; its length. */
+static size_t put_nuls(char *name, const char *text)
 {
-	unsigned char addr[16];
-	const char *at = strchr(san, ':') + 1;
-	/* what stands behind "\\0" is behind a NUL of the name */
-	char name[300];
-	size_t len = strlen(at);
+	size_t len = strlen(text);
 
-	memcpy(name, at, len + 1);
+	memcpy(name, text, len + 1);
 	for (char *p = name; (p = strstr(p, "\\0")); len--) {
 		memmove(p + 1, p + 2, strlen(p + 2) + 1);
 		*p = 0;
 	}
-	if (!strncmp(san, "ip:", 3)) {
-		const bool v4 = inet_pton(AF_INET, at, addr) == 1;
+	return len;
+}
 
+/* One name of a host as octets of an extension: GnuTLS itself writes no NUL. */
+static void set_raw_san(gnutls_x509_crt_t crt, const char *text)
+{
+	char der[128] = { 0x30, 0, (char)0x82, 0 };
+	const size_t len = put_nuls(der + 4, text);
+
+	der[1] = (char)(len + 2);
+	der[3] = (char)len;
+	must_work(gnutls_x509_crt_set_extension_by_oid(crt, "2.5.29.17", der, len + 4, 0), text);
+}
+
+static void add_san(gnutls_x509_crt_t crt, const char *san)
+{
+	unsigned char addr[16];
+	const char *at = strchr(san, ':') + 1;
+	const bool v4 = inet_pton(AF_INET, at, addr) == 1;
+
+	if (strstr(san, "\\0")) {
+		set_raw_san(crt, at);
+		return;
+	}
+	if (!strncmp(san, "ip:", 3)) {
 		cr_assert(v4 || inet_pton(AF_INET6, at, addr) == 1);
 		must_work(gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, addr,
 							       v4 ? 4 : 16, GNUTLS_FSAN_APPEND),
@@ -47,8 +66,8 @@ static void add_san(gnutls_x509_crt_t crt, const char *san)
 		return;
 	}
 	must_work(gnutls_x509_crt_set_subject_alt_name(
-			  crt, *san == 'u' ? GNUTLS_SAN_URI : GNUTLS_SAN_DNSNAME, name,
-			  (unsigned)len, GNUTLS_FSAN_APPEND),
+			  crt, *san == 'u' ? GNUTLS_SAN_URI : GNUTLS_SAN_DNSNAME, at,
+			  (unsigned)strlen(at), GNUTLS_FSAN_APPEND),
 		  san);
 }
 
