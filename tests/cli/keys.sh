@@ -208,7 +208,7 @@ made_elsewhere() {
 		printf '%s\n' "$@" >m/t && certtool --generate-certificate --template m/t --load-privkey $key \
 			--load-ca-certificate m/ca.pem --load-ca-privkey m/ca.key --outfile m/x.pem >/dev/null 2>&1
 	}
-	files=(--tls-cert m/x.pem --tls-key $key --tls-ca m/ca.pem)
+	files=(--tls-cert m/x.pem --tls-key "$key" --tls-ca m/ca.pem)
 	cert cn=x dns_name=x.example signing_key tls_www_client tls_www_server expiration_days=30 &&
 		run 0 check-keys "${files[@]}" && says out "dns:x.example" || return
 	cert cn=x dns_name=x.example signing_key tls_www_server expiration_days=30 &&
