@@ -172,7 +172,7 @@ struct own {
 	uint8_t in[IN_ROOM], out[OUT_ROOM], plain[DDPS_REC_CONTENT + 1];
 };
 
-static void take_keys(struct ddps_rec_keys *k, struct session *s, int reading)
+static void take_own_keys(struct ddps_rec_keys *k, struct session *s, int reading)
 {
 	gnutls_datum_t iv, key;
 	uint64_t seq;
@@ -194,8 +194,8 @@ static void *begin_own_by(const struct ddps_aead *aead, int fd, int server, int 
 	struct own *o = peer_memory(sizeof *o);
 	void *mem = aligned_alloc(DDPS_AEAD_ALIGN, ddps_rec_size(&c));
 
-	take_keys(&c.tx, s, 0);
-	take_keys(&c.rx, s, 1);
+	take_own_keys(&c.tx, s, 0);
+	take_own_keys(&c.rx, s, 1);
 	gnutls_deinit(s->g);
 	free(s);
 	*o = (struct own){ .fd = fd };

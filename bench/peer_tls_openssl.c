@@ -16,8 +16,8 @@ static void want(int ok, const char *what)
 	exit(1);
 }
 
-static unsigned give_psk(SSL *s, const char *hint, char *name, unsigned room, unsigned char *key,
-			 unsigned key_room)
+static unsigned offer_psk(SSL *s, const char *hint, char *name, unsigned room, unsigned char *key,
+			  unsigned key_room)
 {
 	(void)s;
 	(void)hint;
@@ -33,7 +33,7 @@ static unsigned look_up_psk(SSL *s, const char *name, unsigned char *key, unsign
 	char again[16];
 
 	(void)name;
-	return give_psk(s, NULL, again, sizeof again, key, room);
+	return offer_psk(s, NULL, again, sizeof again, key, room);
 }
 
 static void add_extension(X509 *crt, int nid, const char *value)
@@ -82,7 +82,7 @@ static void prepare_openssl(void)
 			SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
 						    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 			if (!x509) {
-				SSL_CTX_set_psk_client_callback(c, server ? NULL : give_psk);
+				SSL_CTX_set_psk_client_callback(c, server ? NULL : offer_psk);
 				SSL_CTX_set_psk_server_callback(c, server ? look_up_psk : NULL);
 				continue;
 			}

@@ -178,7 +178,7 @@ FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
 FUZZ_ALONE := tests/fuzz/replay.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c $(FABRIC_SRC) src/verbs/vd_settings.c $(VFAULT_SRC) \
+		tests/support/fake_sctp.c tests/support/aead_stub.c $(FABRIC_SRC) src/verbs/vd_settings.c $(VFAULT_SRC) \
 		src/verbs/ud/vd_ud_wire.c src/verbs/ud/vd_ud_peer.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

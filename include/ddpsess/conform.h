@@ -89,7 +89,12 @@ struct ddps_conform_case {
 	uint32_t wires;	  /* DDPS_CONFORM_TCP, DDPS_CONFORM_SCTP or both */
 	uint32_t target;  /* enum ddps_conform_role */
 	uint32_t self;	  /* 1: it has to control the target's application, so self mode only */
-	uint32_t reserved[5];
+	uint32_t reserved;
+	union {
+		const char *area; /* what the cases next to it are about, for a title */
+		uint32_t reserved_area[2];
+	};
+	uint32_t reserved_last[2];
 };
 
 /* What to run, and against what.  Strings are borrowed for the run. */
@@ -114,8 +119,8 @@ struct ddps_conform_options {
 	 * grade.  '#' begins a comment.  NULL: none.
 	 */
 	const char *profile;
-	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  If the target has never
-	 * answered in a set-up, or in a session, a wait there takes a quarter of the one before, and at
+	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  If the target has sent
+	 * no valid message in a set-up, or in a session, a wait there takes a quarter of the one before, and at
 	 * least 50 ms. */
 	uint32_t wait_ms;
 	/* A pause behind each MPA Reply in milliseconds, for targets that overlook what follows it

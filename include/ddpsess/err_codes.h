@@ -64,6 +64,12 @@
 	X(PSK_UNKNOWN, -95, "unknown identity of a pre-shared key")                                \
 	X(PSK_WRONG, -96, "wrong pre-shared key")                                                  \
 	X(CERT_REFUSED, -97, "the peer refused this side's certificate or pre-shared key")         \
+	/* secured wires: the handshake */                                                         \
+	X(TLS, -100, "TLS handshake failed")                                                       \
+	X(PLAIN_PEER, -101, "peer speaks without TLS, or another protocol")                        \
+	X(TLS_OLD, -102, "peer has no TLS 1.3")                                                    \
+	X(TLS_SUITE, -103, "no cipher, group or kind of credentials in common")                    \
+	X(TLS_ALPN, -104, "peer wants another protocol inside TLS")                                \
 	/* secured wires: what came */                                                             \
 	X(CUT_SHORT, -110, "connection closed without close_notify")                               \
 	X(FORGED, -111, "record did not authenticate")                                             \

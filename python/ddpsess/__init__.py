@@ -17,19 +17,22 @@ import asyncio
 import ctypes as c
 from collections import deque
 from types import TracebackType
-from typing import Any, Generator, Optional, Union
+from typing import Any, Callable, Generator, Optional, Union
 
 from . import _headers as h
 from . import _lib as l
-from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Error, Info, Lost, Refused,
-                       Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must, _must_reach,
-                       version)
+from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Closed, Error, Info, Lost,
+                       Refused, Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must,
+                       _must_reach, version)
 
-__all__ = ["Advert", "Error", "Info", "Listener", "Lost", "Refused", "Region", "Rejected", "Request",
-           "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
+__all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "Refused", "Region", "Rejected",
+           "Request", "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
 
-for _public in (Advert, Error, Info, Lost, Refused, Rejected, Terminated, TimedOut, version):
+for _public in (Advert, Closed, Error, Info, Lost, Refused, Rejected, Terminated, TimedOut, version):
     _public.__module__ = __name__  # where programs find them
+
+
+_NAMES = {h.OP_SEND: "send", h.OP_WRITE: "write", h.OP_READ: "read"}
 
 
 def _settle(future: "asyncio.Future[None]") -> None:
@@ -74,14 +77,18 @@ class Session:
             raise ValueError("receives and receive_size are 1 or more")
         self._ctx = ctx
         self._regions: set[Region] = set()
-        self._pending: dict[int, tuple[asyncio.Future[int], Any]] = {}
+        self._pending: dict[int, tuple[Optional[asyncio.Future[int]], Optional[Region], str]] = {}
+        self._flushed: list[int] = []  # Reads that ended without an answer
         self._next = 0
         self._room = asyncio.Semaphore(SEND_DEPTH)
         self._messages: deque[tuple[int, int]] = deque()  # slot, octets
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._up: asyncio.Future[None] = ctx.loop.create_future()
         self._over: asyncio.Future[None] = ctx.loop.create_future()
-        self._end: Optional[Error] = None
+        self._end: Optional[Error] = None  # in order, if there is none when it is over
+        self._sent = False  # something that arrives or does not
+        self._told = False  # a call has raised the end
+        self._closing = self._aborted = False
         self._peer_done = False
         self._info = h.ConnInfo()
         self.private_data = b""  # of the peer, with its request or its answer
@@ -111,21 +118,35 @@ class Session:
             _settle(self._up)
         elif ev.type == h.EV_PEER_CLOSED:
             self._peer_done = True
+            for wr_id in self._flushed:
+                self._done(wr_id, self._gone)
             self._wake()
         elif ev.type == h.EV_PEER_CLOSING:
             pass  # what it sent goes on waiting for receives
         elif ev.type == h.EV_TERMINATED:
             self._end = _error(ev.error)
         else:
-            self._end = self._end or _error(ev.error, data)
-            if not self._up.done():
-                self._up.set_exception(self._end)
-            _settle(self._over)
-            for future, _ in self._pending.values():
-                if not future.done():
-                    future.set_exception(self._end)
-            self._pending.clear()
-            self._wake()
+            self._over_by(_error(ev.error, data) if ev.error.code else None)
+
+    def _over_by(self, why: Optional[Error]) -> None:
+        """It has ended: in order if @why is None."""
+        self._end = self._end or why
+        if self._end is None and not self._closing:
+            self._peer_done = True
+        if not self._up.done():
+            self._up.set_exception(self._gone("set-up"))
+        _settle(self._over)
+        for wr_id in list(self._pending):
+            self._done(wr_id, self._gone)
+        self._wake()
+
+    def _gone(self, what: str = "") -> Error:
+        """Why nothing goes any more, for a call that raises it."""
+        if self._end is not None:
+            self._told = True
+            return self._end
+        who = "the peer has ended the session" if self._peer_done else "the session is closed"
+        return Closed(h.E_CLOSED, f"{what}: {who}" if what else who)
 
     def _wake(self) -> None:
         while self._waiters:
@@ -138,11 +159,28 @@ class Session:
                 if self._waiters:
                     _settle(self._waiters.popleft())
             return
-        # what did not succeed is explained by the event that follows
         if wc.status == h.WC_SUCCESS:
-            future, _ = self._pending.pop(wc.wr_id, (None, None))
-            if future and not future.done():
-                future.set_result(wc.len)
+            self._done(wc.wr_id, None, wc.len)
+        elif wc.op == h.OP_READ and self._peer_done:
+            self._done(wc.wr_id, self._gone)
+        elif wc.op == h.OP_READ:
+            self._flushed.append(wc.wr_id)
+        # what else did not succeed is explained by the event that follows
+
+    def _done(self, wr_id: int, why: Optional[Callable[[str], Error]], length: int = 0) -> None:
+        """Work has ended: its memory and its place are free."""
+        future, region, what = self._pending.pop(wr_id, (None, None, ""))
+        if future is None:
+            return
+        if region:
+            region.close()
+        self._room.release()
+        if future.done():
+            return  # whoever waited has gone
+        if why:
+            future.set_exception(why(what))
+        else:
+            future.set_result(length)
 
     # ---- work ----
 
@@ -151,33 +189,34 @@ class Session:
         sge = h.Sge(((memory and memory.address) or 0) + slot * self._size, self._size,
                     self._inbox_region.advert.stag)
         result = l.lib.ddps_post_recv(self._ptr, slot, c.byref(sge), 1)
-        if result < 0 and not self._ended():
+        if result != h.E_STATE:  # the end has come; its event says why
             _must(result, "receive")
 
     def _ended(self) -> bool:
         return self._ptr is None or self._over.done()
 
-    def _alive(self) -> None:
-        if self._ptr is None:
-            raise Error(h.E_CLOSED, "the session is closed")
-        if self._over.done():
-            raise self._end or Error(h.E_CLOSED, "the session is closed")
+    def _alive(self, what: str) -> None:
+        if self._ended():
+            raise self._gone(what)
 
     async def _work(self, op: int, buffer: Buffer, writable: bool, at: Optional[Advert],
                     flags: int) -> int:
         memory = _Memory(buffer, writable)
         if at is not None and memory.length > at.length:
             raise ValueError(f"{memory.length} octets do not fit into {at.length}")
-        async with self._room:
-            self._alive()
-            region = None
+        await self._room.acquire()
+        region = None
+        try:
+            self._alive(_NAMES[op])
             if memory.length:
                 region = Region(self, memory, h.LOCAL_WRITE if writable else 0, None)
-            try:
-                return await self._post(op, memory, region, at, flags)
-            finally:
-                if region:
-                    region.close()
+            future = self._post(op, memory, region, at, flags)
+        except BaseException:
+            if region:
+                region.close()
+            self._room.release()
+            raise
+        return await future  # if that is cancelled, the work still has its memory until it ends
 
     def _post(self, op: int, memory: _Memory, region: Optional[Region], at: Optional[Advert],
               flags: int) -> "asyncio.Future[int]":
@@ -187,9 +226,15 @@ class Session:
         wr.wr_id = self._next
         if at is not None:
             wr.stag, wr.to = at.stag, at.to
+        result = l.lib.ddps_post_send(self._ptr, c.byref(wr))
+        if result == h.E_STATE:
+            self._ctx.turn()  # an event says why
+            if self._ended() or self._peer_done or self._closing:
+                raise self._gone(_NAMES[op])
+        _must(result, _NAMES[op])
+        self._sent |= op != h.OP_READ
         future: asyncio.Future[int] = self._ctx.loop.create_future()
-        _must(l.lib.ddps_post_send(self._ptr, c.byref(wr)), "posting work")
-        self._pending[wr.wr_id] = (future, memory)
+        self._pending[wr.wr_id] = future, region, _NAMES[op]
         self._ctx.soon()
         return future
 
@@ -208,9 +253,9 @@ class Session:
     async def recv(self) -> bytes:
         """The next message.  `EOFError`: the peer has ended the session in order."""
         while not self._messages:
-            if self._ptr is None or (self._over.done() and self._end and
-                                     self._end.code != h.E_CLOSED):
-                self._alive()
+            if self._ptr is None or self._aborted or (self._end and self._end.code != h.E_CLOSED and
+                                                      self._over.done()):
+                self._alive("recv")
             if self._peer_done or self._over.done():
                 raise EOFError("the peer has ended the session")
             waiter: asyncio.Future[None] = self._ctx.loop.create_future()
@@ -241,7 +286,7 @@ class Session:
     def region(self, buffer: Buffer, *, remote_write: bool = False,
                remote_read: bool = False) -> Region:
         """Memory for the peer of this session.  Send it `bytes(region.advert)`."""
-        self._alive()
+        self._alive("region")
         access = (h.REMOTE_WRITE | h.LOCAL_WRITE if remote_write else 0) | \
             (h.REMOTE_READ if remote_read else 0)
         view = memoryview(buffer)
@@ -259,21 +304,30 @@ class Session:
     # ---- end ----
 
     def abort(self) -> None:
-        """End the session immediately; work under way is lost."""
+        """End the session immediately; work under way is lost, and `close` raises nothing."""
+        self._aborted = True
         if not self._ended():
-            l.lib.ddps_abort(self._ptr)
+            _must(l.lib.ddps_abort(self._ptr), "abort")
             self._ctx.soon()
 
     async def close(self) -> None:
-        """End the session in order: work already posted is carried out first."""
+        """End the session in order: work already posted is carried out first.
+
+        Raise the error that ended the session instead, if something was sent or written, so that it
+        may not have arrived, and no other call has raised that error.
+        """
         if self._ptr is None:
             return
+        self._closing = True
         try:
-            if not self._over.done() and l.lib.ddps_disconnect(self._ptr) >= 0:
+            if not self._over.done():
+                _must(l.lib.ddps_disconnect(self._ptr), "close")
                 self._ctx.soon()
                 await asyncio.shield(self._over)
         finally:
             await self._free()
+        if self._end and self._sent and not self._told and not self._aborted:
+            raise self._gone()
 
     async def _free(self) -> None:
         ptr, self._ptr = self._ptr, None
@@ -281,14 +335,11 @@ class Session:
             return
         self._ctx.sessions.pop(ptr, None)
         l.lib.ddps_ep_free(ptr)
+        self._up.cancel()  # nobody waits for it any more
+        if not self._over.done():
+            self._over_by(Closed(h.E_CLOSED, "the session is closed"))
         for region in list(self._regions):
             region.close()
-        if not self._over.done():
-            self._end = self._end or Error(h.E_CLOSED, "the session is closed")
-            self._over.set_result(None)
-        for future, _ in self._pending.values():
-            future.done() or future.cancel()
-        self._pending.clear()
         self._wake()
         self._queue[1] += self._entries
         await self._ctx.give_back()
@@ -299,7 +350,7 @@ class Session:
     async def __aexit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                         trace: Optional[TracebackType]) -> None:
         if kind is not None:
-            self.abort()
+            self.abort()  # what is on its way is raised, nothing else
         await self.close()
 
 
@@ -391,12 +442,16 @@ class Request:
         self.private_data = bytes(ev.private_data[: ev.private_data_len])
         ctx.requests[self.ptr or 0] = self
 
-    def _take(self) -> int:
-        ptr, self.ptr = self.ptr, None
-        if ptr is None:
-            raise Error(h.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
-        self._ctx.requests.pop(ptr, None)
-        return ptr
+    def _answer(self, how: Callable[[int], Any]) -> None:
+        """An answer that the library refuses, for what is in it, leaves the request open."""
+        if self.ptr is None:
+            raise Closed(h.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
+        result = how(self.ptr)
+        if result in (0, h.E_IRD, h.E_RTR, h.E_CLOSED):
+            self._ctx.requests.pop(self.ptr, None)
+            self.ptr = None
+        _must(result, self.peer)
+        self._ctx.soon()
 
     async def accept(self, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
                      **options: Any) -> Session:
@@ -404,13 +459,20 @@ class Request:
         ctx = _Context.take()
         session = await _establish(
             ctx, receives, receive_size,
-            lambda ep: _must(l.lib.ddps_accept(self._take(), ep, c.byref(param)), self.peer))
+            lambda ep: self._answer(lambda ptr: l.lib.ddps_accept(ptr, ep, c.byref(param))))
         session.private_data = self.private_data
         return session
 
     def reject(self, private_data: Union[bytes, bytearray] = b"") -> None:
-        _must(l.lib.ddps_reject(self._take(), bytes(private_data), len(private_data)), self.peer)
-        self._ctx.soon()
+        self._answer(lambda ptr: l.lib.ddps_reject(ptr, bytes(private_data), len(private_data)))
+
+    def _refuse(self) -> None:
+        """Nobody else will answer it."""
+        if self.ptr is not None:
+            try:
+                self.reject()
+            except Closed:
+                pass  # its peer has gone meanwhile
 
 
 class Listener:
@@ -429,15 +491,18 @@ class Listener:
 
     def _event(self, ev: h.Event) -> None:
         if ev.type == h.EV_LISTENER_FAILED:
-            self._requests.put_nowait(_error(ev.error))
+            self._fail(_error(ev.error))
         else:
             self._requests.put_nowait(Request(self._ctx, ev))
+
+    def _fail(self, why: Error) -> None:
+        self._requests.put_nowait(why)
 
     async def request(self) -> Request:
         """The next peer that asks; those that have gone meanwhile are passed over."""
         while True:
             if self._ptr is None:
-                raise Error(h.E_CLOSED, f"{self.uri}: nobody listens any more")
+                raise self._closed()
             item = await self._requests.get()
             if isinstance(item, Error):
                 self._requests.put_nowait(item)
@@ -447,7 +512,15 @@ class Listener:
 
     async def accept(self, **options: Any) -> Session:
         """The next peer's session; `options` as those of `Request.accept`."""
-        return await (await self.request()).accept(**options)
+        request = await self.request()
+        try:
+            return await request.accept(**options)
+        except BaseException:
+            request._refuse()
+            raise
+
+    def _closed(self) -> Error:
+        return Closed(h.E_CLOSED, f"{self.uri}: nobody listens any more")
 
     async def close(self) -> None:
         """Listen no more.  Who waits for an answer is rejected; sessions go on."""
@@ -456,10 +529,10 @@ class Listener:
             return
         while not self._requests.empty():
             item = self._requests.get_nowait()
-            if isinstance(item, Request) and item.ptr is not None:
-                item.reject()
+            if isinstance(item, Request):
+                item._refuse()
         self._ctx.listeners.pop(ptr, None)
-        self._requests.put_nowait(Error(h.E_CLOSED, f"{self.uri}: nobody listens any more"))
+        self._fail(self._closed())
         l.lib.ddps_listener_free(ptr)
         await self._ctx.give_back()
 

@@ -27,7 +27,7 @@ _SETTLE_MS = 5000
 
 _ERRNO = {h.E_INVAL: errno.EINVAL, h.E_ADDRESS: errno.EINVAL, h.E_NOMEM: errno.ENOMEM,
           h.E_TIMEDOUT: errno.ETIMEDOUT, h.E_RESET: errno.ECONNRESET, h.E_REFUSED: errno.ECONNREFUSED,
-          h.E_REJECTED: errno.ECONNREFUSED, h.E_TERMINATED: errno.ECONNABORTED}
+          h.E_REJECTED: errno.ECONNREFUSED, h.E_TERMINATED: errno.ECONNABORTED, h.E_CLOSED: errno.EPIPE}
 
 
 class Error(OSError):
@@ -49,6 +49,10 @@ class Refused(Error, ConnectionRefusedError):
 
 class Lost(Error, ConnectionResetError):
     """The connection was lost: the peer's program or host has gone, or reset it."""
+
+
+class Closed(Error, BrokenPipeError):
+    """The session, the request or the listener has ended, by this side or by the peer."""
 
 
 class TimedOut(Error, TimeoutError):
@@ -128,7 +132,7 @@ def _must(result: int, what: str) -> int:
     raise _KINDS.get(result, Error)(result, f"{what}: {l.strerror(result)}")
 
 
-_KINDS = {h.E_REFUSED: Refused, h.E_RESET: Lost, h.E_TIMEDOUT: TimedOut}
+_KINDS = {h.E_REFUSED: Refused, h.E_RESET: Lost, h.E_TIMEDOUT: TimedOut, h.E_CLOSED: Closed}
 
 
 def _must_reach(result: int, uri: str) -> int:
@@ -148,7 +152,7 @@ def _error(e: h.Error, private_data: bytes = b"") -> Error:
     if e.has_triple and e.code not in _KINDS:  # a reset has a code of a Terminate, too
         t = e.triple
         return Terminated(e.code, text, (t.layer, t.etype, t.code), e.by_peer)
-    error = _KINDS.get(e.code, Error)(e.code or h.E_CLOSED, text if e.code else "the session is closed")
+    error = _KINDS.get(e.code, Error)(e.code, text)
     error.errno = e.sys_errno or error.errno
     return error
 
@@ -208,11 +212,13 @@ class _Context:
         for fd in self.fds:
             self.loop.remove_reader(fd)
         del self.of_loop[self.loop]
+        for request in self.requests.values():
+            request.ptr = None  # it goes with the context
         # both may wait for what is still on its way
         await self.loop.run_in_executor(None, self.end)
 
     def end(self) -> None:
-        # what was sent arrives, whatever the process does next
+        # Sessions have ended, and each has said how: this is for what is below them.
         l.lib.ddps_ctx_settle(self.ptr, _SETTLE_MS)
         l.lib.ddps_ctx_free(self.ptr)
 
@@ -239,10 +245,25 @@ class _Context:
         self.due = False
         if self.of_loop.get(self.loop) is not self:
             return
-        l.lib.ddps_progress(self.ptr, 0)
+        result = l.lib.ddps_progress(self.ptr, 0)
         while self.completions() | self.events():
             pass
-        l.lib.ddps_ctx_fd(self.ptr)  # what was polled is watched again
+        if result >= 0:
+            result = l.lib.ddps_ctx_fd(self.ptr)  # what was polled is watched again
+        if result < 0:
+            self.fail(result)
+
+    def fail(self, result: int) -> None:
+        """Nothing goes on here: descriptors were closed, or this is the child of a fork."""
+        try:
+            _must(result, "the event loop's sessions")
+        except Error as error:
+            for fd in self.fds:
+                self.loop.remove_reader(fd)
+            for session in list(self.sessions.values()):
+                session._over_by(error)
+            for listener in list(self.listeners.values()):
+                listener._fail(error)
 
     def completions(self) -> bool:
         any_ = False

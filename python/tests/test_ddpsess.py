@@ -6,8 +6,13 @@ import contextlib
 import errno
 import gc
 import mmap
+import os
+import signal
 import socket
+import struct
+import sys
 import unittest
+import unittest.mock
 
 import ddpsess
 from ddpsess import _headers, _lib
@@ -26,6 +31,26 @@ async def pair(uri, **options):
             yield initiator, responder
         finally:
             await asyncio.gather(initiator.close(), responder.close())
+
+
+@contextlib.asynccontextmanager
+async def dumb_peer():
+    """A session whose peer is a socket that answers the set-up, and nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        opened = asyncio.create_task(ddpsess.connect(
+            f"tcp://127.0.0.1:{listener.getsockname()[1]}", plain=True, p2p=False,
+            close_ms=1000)._open())
+        peer, _ = await loop.sock_accept(listener)
+        with peer:
+            await loop.sock_recv(peer, 20)
+            await loop.sock_sendall(peer, b"MPA ID Rep Frame" + bytes([0x40, 1, 0, 0]))
+            session = await opened
+            try:
+                yield session, peer
+            finally:
+                await session.close()
 
 
 def wires(test):
@@ -158,6 +183,154 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.TimeoutError):
                 await asyncio.wait_for(ddpsess.connect(listener.uri)._open(), 0.05)
 
+    @wires
+    async def test_close_raises_what_ended_the_session(self, uri):
+        nowhere = ddpsess.Advert(1, 0, 100)
+        async with pair(uri) as (a, b):
+            await a.write(b"refused", nowhere)
+            with self.assertRaises(ConnectionAbortedError) as caught:
+                await a.close()
+            self.assertIsInstance(caught.exception, ddpsess.Terminated)
+            self.assertEqual(caught.exception.errno, errno.ECONNABORTED)
+            await a.close()
+        async with pair(uri) as (a, b):
+            with self.assertRaises(ddpsess.Terminated):
+                async with a:
+                    await a.write(b"refused", nowhere)
+        async with pair(uri) as (a, b):
+            with self.assertRaisesRegex(RuntimeError, "my own"):
+                async with a:
+                    await a.write(b"refused", nowhere)
+                    with self.assertRaises(ddpsess.Terminated):
+                        await b.recv()
+                    raise RuntimeError("my own")
+        async with pair(uri) as (a, b):
+            await a.write(b"refused", nowhere)
+            with self.assertRaises(ddpsess.Terminated):
+                await a.recv()
+            await a.close()  # it was raised already
+        async with pair(uri) as (a, b):
+            await a.write(b"refused", nowhere)
+            a.abort()
+            await a.close()
+
+    async def test_close_says_that_the_connection_was_lost(self):
+        async with dumb_peer() as (session, peer):
+            await session.send(b"taken by the system, not by the program")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            with self.assertRaises(ConnectionResetError) as caught:
+                await session.close()
+            self.assertEqual(caught.exception.errno, errno.ECONNRESET)
+
+    async def test_close_says_that_the_peer_was_killed(self):
+        async with ddpsess.listen(SCTP) as listener:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", f"""
+import asyncio, ddpsess
+async def main():
+    session = await ddpsess.connect({listener.uri!r})
+    await session.recv()
+    await asyncio.sleep({PATIENCE})
+asyncio.run(main())""")
+            async with await listener.accept() as session:
+                await session.send(b"taken")
+                os.kill(child.pid, signal.SIGKILL)
+                await child.wait()
+                with self.assertRaises(ConnectionResetError):
+                    await asyncio.wait_for(session.close(), PATIENCE)
+
+    @wires
+    async def test_work_after_the_end_of_the_peer_is_told_so(self, uri):
+        async with pair(uri) as (a, b):
+            with b.region(bytearray(10), remote_read=True) as region:
+                closing = asyncio.create_task(b.close())
+                with self.assertRaises(EOFError):
+                    await a.recv()
+                with self.assertRaisesRegex(BrokenPipeError, "read: the peer has ended") as caught:
+                    await a.read(bytearray(10), region.advert)
+                self.assertIsInstance(caught.exception, ddpsess.Closed)
+                self.assertEqual(caught.exception.errno, errno.EPIPE)
+            await a.close()
+            await closing
+            with self.assertRaisesRegex(ddpsess.Closed, "send: "):
+                await a.send(b"too late")
+
+    async def test_a_read_that_the_peer_does_not_answer_before_it_ends(self):
+        async with dumb_peer() as (session, peer):
+            reading = asyncio.create_task(session.read(bytearray(10), ddpsess.Advert(1, 0, 10)))
+            await asyncio.get_running_loop().sock_recv(peer, 1)
+            peer.shutdown(socket.SHUT_WR)
+            with self.assertRaisesRegex(ddpsess.Closed, "read: the peer has ended"):
+                await asyncio.wait_for(reading, PATIENCE)
+
+    @wires
+    async def test_cancelled_work_ends_no_session(self, uri):
+        async with pair(uri) as (a, b):
+            memory = bytearray(40 << 18)
+            with b.region(memory, remote_read=True, remote_write=True) as region:
+                for make in (lambda at: a.read(bytearray(1 << 18), at),
+                             lambda at: a.write(bytes(1 << 18), at)):
+                    work = [asyncio.create_task(make(region.advert.at(i << 18))) for i in range(40)]
+                    await asyncio.sleep(0)
+                    for task in work:
+                        task.cancel()
+                    await asyncio.gather(*work, return_exceptions=True)
+                    await asyncio.gather(*(make(region.advert.at(i << 18)) for i in range(40)))
+            await a.send(b"the session goes on")
+            self.assertEqual(await b.recv(), b"the session goes on")
+
+    @wires
+    async def test_what_waits_when_the_session_is_closed_here(self, uri):
+        async with pair(uri) as (a, b):
+            waiting = asyncio.create_task(a.recv())
+            await asyncio.sleep(0)
+            a.abort()
+            with self.assertRaisesRegex(ddpsess.Closed, "aborted by this side"):
+                await waiting
+
+    @wires
+    async def test_an_answer_that_is_refused_leaves_the_request(self, uri):
+        async with ddpsess.listen(uri) as listener:
+            asked = asyncio.create_task(ddpsess.connect(listener.uri)._open())
+            request = await listener.request()
+            with self.assertRaises(ddpsess.Error):
+                await request.accept(private_data=bytes(9999))
+            with self.assertRaises(ddpsess.Error):
+                request.reject(bytes(9999))
+            session = await request.accept()
+            await asyncio.gather((await asked).close(), session.close())
+            asked = asyncio.create_task(ddpsess.connect(listener.uri)._open())
+            with self.assertRaises(TypeError):
+                await listener.accept(no_such_option=1)
+            with self.assertRaises(ddpsess.Rejected):
+                await asked
+
+    @wires
+    async def test_a_request_ends_with_its_context(self, uri):
+        listener = await ddpsess.listen(uri)
+        asked = asyncio.create_task(ddpsess.connect(listener.uri)._open())
+        request = await listener.request()
+        asked.cancel()
+        await listener.close()
+        await asyncio.gather(asked, return_exceptions=True)
+        with self.assertRaises(ddpsess.Closed):
+            await request.accept()
+
+    async def test_a_context_that_fails_says_so(self):
+        listener = await ddpsess.listen(TCP)
+        a, b = await asyncio.gather(ddpsess.connect(listener.uri)._open(), listener.accept())
+        waiting = [asyncio.create_task(x) for x in (a.recv(), listener.request())]
+        await asyncio.sleep(0)
+        ctx = a._ctx
+        with unittest.mock.patch.object(_lib.lib, "ddps_progress", return_value=_headers.E_FORKED):
+            ctx.turn()
+        for task in waiting:
+            with self.assertRaisesRegex(ddpsess.Error, "event loop's sessions"):
+                await asyncio.wait_for(task, PATIENCE)
+        for x in (a, b, listener):
+            await x.close()
+
     async def test_nobody_listens(self):
         async with ddpsess.listen(TCP) as listener:
             uri = listener.uri
@@ -179,7 +352,8 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             silent.bind(("127.0.0.1", 0))
             silent.listen()
             with self.assertRaises(TimeoutError) as caught:
-                await ddpsess.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", connect_ms=200)
+                await ddpsess.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", connect_ms=200,
+                                      setup_ms=200)
             self.assertEqual(caught.exception.errno, errno.ETIMEDOUT)
             with self.assertRaises(OSError) as caught:
                 await ddpsess.listen(f"tcp://127.0.0.1:{silent.getsockname()[1]}")

@@ -39,9 +39,10 @@ void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size
 
 /* ---- cases ---- */
 
-static struct ddps_conform_case describe_case(const struct cf_case *c)
+static struct ddps_conform_case describe_case(const struct cf_case *c, const char *area)
 {
 	return (struct ddps_conform_case){ .name = c->name,
+					   .area = area,
 					   .ids = c->ids,
 					   .rule = c->rule,
 					   .wires = c->wires,
@@ -51,11 +52,12 @@ static struct ddps_conform_case describe_case(const struct cf_case *c)
 
 int ddps_conform_case(size_t i, struct ddps_conform_case *c)
 {
-	const struct cf_case *at = cf_case_at(i);
+	const char *area;
+	const struct cf_case *at = cf_case_at(i, &area);
 
 	if (!at)
 		return DDPS_E_INVAL;
-	*c = describe_case(at);
+	*c = describe_case(at, area);
 	return 0;
 }
 
@@ -115,11 +117,11 @@ static int plan_suite(struct run *r)
 	return 0;
 }
 
-static void report_case(struct run *r, const struct cf_case *c, const struct cf_result *res,
+static void report_case(struct run *r, struct ddps_conform_case c, const struct cf_result *res,
 			uint64_t ns)
 {
 	const struct ddps_conform_result out = {
-		.c = describe_case(c),
+		.c = c,
 		.verdict = res->verdict == CF_PASS	  ? DDPS_CONFORM_PASS
 			   : res->verdict == CF_SKIP	  ? DDPS_CONFORM_SKIP
 			   : res->verdict == CF_UNDECIDED ? DDPS_CONFORM_UNDECIDED
@@ -156,7 +158,7 @@ static void note_silence(struct run *r, const struct cf_result *res)
 		cf_patience_silent(&r->patience, CF_PART_SESSION);
 }
 
-static int run_case(struct run *r, const struct cf_case *c)
+static int run_case(struct run *r, const struct cf_case *c, const char *area)
 {
 	struct cf_result res = { .verdict = CF_SKIP };
 	uint64_t begin = cf_now();
@@ -175,7 +177,7 @@ static int run_case(struct run *r, const struct cf_case *c)
 					   res.why);
 	} else {
 		r->reached |= res.verdict != CF_SKIP && res.verdict != CF_UNDECIDED;
-		report_case(r, c, &res, cf_now() - begin);
+		report_case(r, describe_case(c, area), &res, cf_now() - begin);
 	}
 	cf_trace_free(res.trace);
 	return err;
@@ -184,15 +186,16 @@ static int run_case(struct run *r, const struct cf_case *c)
 static int run_cases(struct run *r)
 {
 	const struct cf_case *c;
+	const char *area;
 	int err = 0;
 
 	r->reached = r->cf.self;
-	for (size_t i = 0; !err && (c = cf_case_at(i)); i++) {
+	for (size_t i = 0; !err && (c = cf_case_at(i, &area)); i++) {
 		if (!(c->wires & r->cf.wire) || (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
 			continue;
 		if (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user))
 			break;
-		err = run_case(r, c);
+		err = run_case(r, c, area);
 	}
 	return err;
 }

@@ -35,36 +35,42 @@ void ddps_conform_ipoib_options_init_sized(struct ddps_conform_ipoib_options *o,
 
 /* ---- cases ---- */
 
-static const struct ci_case *const tables[] = {
-	ci_cases_link,	ci_cases_arp,	 ci_cases_ud,	 ci_cases_passive,
-	ci_cases_stray, ci_cases_active, ci_cases_end,	 ci_cases_cross,
-	ci_cases_data,	ci_cases_sweep,	 ci_cases_whole,
+static const struct {
+	const char *area;
+	const struct ci_case *first;
+} tables[] = {
+	{ "the link and its groups (RFC 4391)", ci_cases_link },
+	{ "ARP and neighbour discovery (RFC 4391)", ci_cases_arp },
+	{ "datagram mode (RFC 4391)", ci_cases_ud },
+	{ "connections, the target answers (RFC 4755)", ci_cases_passive },
+	{ "connections, the target answers (RFC 4755)", ci_cases_stray },
+	{ "connections, the target asks (RFC 4755)", ci_cases_active },
+	{ "ends of connections (RFC 4755)", ci_cases_end },
+	{ "connections from both sides (RFC 4755)", ci_cases_cross },
+	{ "data over a connection (RFC 4755)", ci_cases_data },
+	{ "messages that are cut short or altered", ci_cases_sweep },
+	{ "what the target sent in all cases", ci_cases_whole },
 };
 
-static const struct ci_case *case_at(size_t i)
+/* Case number @i over all tables, as programs see it, in @as. */
+static const struct ci_case *case_at(size_t i, struct ddps_conform_case *as)
 {
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-		for (const struct ci_case *c = tables[t]; c->name; c++)
-			if (!i--)
+		for (const struct ci_case *c = tables[t].first; c->name; c++)
+			if (!i--) {
+				*as = (struct ddps_conform_case){ .name = c->name,
+								  .ids = c->ids,
+								  .rule = c->rule,
+								  .area = tables[t].area,
+								  .wires = DDPS_CONFORM_IB };
 				return c;
+			}
 	return NULL;
-}
-
-static struct ddps_conform_case describe_ipoib_case(const struct ci_case *c)
-{
-	return (struct ddps_conform_case){
-		.name = c->name, .ids = c->ids, .rule = c->rule, .wires = DDPS_CONFORM_IB
-	};
 }
 
 int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c)
 {
-	const struct ci_case *at = case_at(i);
-
-	if (!at)
-		return DDPS_E_INVAL;
-	*c = describe_ipoib_case(at);
-	return 0;
+	return case_at(i, c) ? 0 : DDPS_E_INVAL;
 }
 
 /* ---- runs ---- */
@@ -124,11 +130,11 @@ static int plan_ipoib_suite(struct run *r)
 	return 0;
 }
 
-static void report_ipoib_case(struct run *r, const struct ci_case *c, enum ddps_conform_verdict v,
-			      uint64_t ns)
+static void report_ipoib_case(struct run *r, struct ddps_conform_case c,
+			      enum ddps_conform_verdict v, uint64_t ns)
 {
 	const struct ddps_conform_result out = {
-		.c = describe_ipoib_case(c),
+		.c = c,
 		.verdict = v,
 		.why = r->ci.why,
 		.grade = DDPS_CONFORM_FAILS,
@@ -194,7 +200,7 @@ static void end_of_case(struct ci *ci)
 	memcpy(ci->why, why, sizeof why);
 }
 
-static void run_ipoib_case(struct run *r, const struct ci_case *c)
+static void run_ipoib_case(struct run *r, const struct ci_case *c, struct ddps_conform_case as)
 {
 	enum ddps_conform_verdict v = DDPS_CONFORM_UNDECIDED;
 	uint64_t begin = ci_now();
@@ -209,7 +215,7 @@ static void run_ipoib_case(struct run *r, const struct ci_case *c)
 		if (v != DDPS_CONFORM_SKIP)
 			end_of_case(&r->ci);
 	}
-	report_ipoib_case(r, c, v, ci_now() - begin);
+	report_ipoib_case(r, as, v, ci_now() - begin);
 	cf_trace_free(r->ci.trace);
 	r->ci.trace = NULL;
 }
@@ -278,10 +284,11 @@ static int find_ipoib_target(struct run *r)
 static int run_ipoib_cases(struct run *r)
 {
 	const struct ci_case *c;
+	struct ddps_conform_case as;
 	bool met = false;
 	int err = 0;
 
-	for (size_t i = 0; (c = case_at(i)); i++) {
+	for (size_t i = 0; (c = case_at(i, &as)); i++) {
 		if (r->o.pattern && fnmatch(r->o.pattern, c->name, 0))
 			continue;
 		if (!met)
@@ -289,7 +296,7 @@ static int run_ipoib_cases(struct run *r)
 		met = true;
 		if (err || (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user)))
 			break;
-		run_ipoib_case(r, c);
+		run_ipoib_case(r, c, as);
 	}
 	return err;
 }

@@ -5,22 +5,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct cf_case *const tables[] = {
-	cf_cases_mpa,	      cf_cases_mpa_init,    cf_cases_mpa_fpdu,	   cf_cases_mpa_marker,
-	cf_cases_neg,	      cf_cases_neg_init,    cf_cases_neg_p2p,	   cf_cases_sctp,
-	cf_cases_sctp_app,    cf_cases_ddp,	    cf_cases_ddp_queue,	   cf_cases_rdmap,
-	cf_cases_rdmap_work,  cf_cases_rdmap_end,   cf_cases_rdmap_edge,   cf_cases_7306,
-	cf_cases_7306_sent,   cf_cases_assoc_init,  cf_cases_assoc_cookie, cf_cases_assoc_dial,
-	cf_cases_assoc_cross, cf_cases_assoc_tags,  cf_cases_assoc_data,   cf_cases_assoc_sent,
-	cf_cases_assoc_end,   cf_cases_assoc_again, cf_cases_assoc_more,   cf_cases_relay,
+/* The tables of each area. */
+static const struct {
+	const char *title;
+	const struct cf_case *tables[12];
+} areas[] = {
+	{ "set-up and framing over TCP (RFC 5044)",
+	  { cf_cases_mpa, cf_cases_mpa_init, cf_cases_mpa_fpdu, cf_cases_mpa_marker } },
+	{ "IRD, ORD, peer to peer (RFC 6581)",
+	  { cf_cases_neg, cf_cases_neg_init, cf_cases_neg_p2p } },
+	{ "sessions over SCTP (RFC 5043)", { cf_cases_sctp, cf_cases_sctp_app } },
+	{ "where data goes: DDP (RFC 5041)", { cf_cases_ddp, cf_cases_ddp_queue } },
+	{ "messages: RDMAP (RFC 5040)",
+	  { cf_cases_rdmap, cf_cases_rdmap_work, cf_cases_rdmap_end, cf_cases_rdmap_edge } },
+	{ "atomics, Immediate Data (RFC 7306)", { cf_cases_7306, cf_cases_7306_sent } },
+	{ "SCTP itself (RFC 9260)",
+	  { cf_cases_assoc_init, cf_cases_assoc_cookie, cf_cases_assoc_dial, cf_cases_assoc_cross,
+	    cf_cases_assoc_tags, cf_cases_assoc_data, cf_cases_assoc_sent, cf_cases_assoc_end,
+	    cf_cases_assoc_again, cf_cases_assoc_more } },
+	{ "what a network may do on the way", { cf_cases_relay } },
 };
 
-const struct cf_case *cf_case_at(size_t i)
+const struct cf_case *cf_case_at(size_t i, const char **area)
 {
-	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-		for (const struct cf_case *c = tables[t]; c->name; c++)
-			if (!i--)
-				return c;
+	for (size_t a = 0; a < sizeof areas / sizeof *areas; a++)
+		for (const struct cf_case *const *t = areas[a].tables; *t; t++)
+			for (const struct cf_case *c = *t; c->name; c++)
+				if (!i--) {
+					if (area)
+						*area = areas[a].title;
+					return c;
+				}
 	return NULL;
 }
 

@@ -16,8 +16,8 @@ struct cf_result {
 	struct cf_trace *trace; /* the caller's, cf_trace_free() */
 };
 
-/* 0 ends it: case number @i over all tables. */
-const struct cf_case *cf_case_at(size_t i);
+/* Case number @i over all tables, and what it is about (@area may be NULL); NULL: there are not so many. */
+const struct cf_case *cf_case_at(size_t i, const char **area);
 /* Whether the case can run like that, else one word or two in @why. */
 bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char **why);
 void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_result *res);

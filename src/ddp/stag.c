@@ -6,6 +6,7 @@
 #define HASH_FUNCTION(key, len, hash) ((hash) = *(const uint32_t *)(key))
 #define HASH_KEYCMP(a, b, len)	      (*(const uint32_t *)(a) != *(const uint32_t *)(b))
 #include "ddp/stag.h"
+#include "common/system/assert.h"
 #include "common/system/random.h"
 #include <stdlib.h>
 
@@ -44,6 +45,55 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t)
 {
 	return HASH_COUNT(t->by_stag);
 }
+
+#ifdef DDPS_ASSERTS
+
+#define CHECK_MAX 64u /* with more regions counting takes longer than a test has */
+
+static uint32_t count_bound(const struct ddps_stag_table *t, const struct ddps_mr *of)
+{
+	const struct ddps_mr *mr;
+	uint32_t n = 0;
+
+	for (mr = t->by_stag; mr; mr = mr->hh.next)
+		n += mr->of == of;
+	return n;
+}
+
+static void check_region(const struct ddps_stag_table *t, const struct ddps_mr *mr)
+{
+	const struct ddps_mr *of = mr->of;
+
+	ddps_assert(mr->stag && mr->pd->table == t && mr->pd->users);
+	ddps_assert(mr->windows == count_bound(t, mr));
+	ddps_assert(mr->window || (!of && mr->access & DDPS_STAG_LOCAL));
+	ddps_assert(!mr->window || (!mr->windows && mr->valid == !!of));
+	/* A window reaches no further than its region, which stays while it does. */
+	ddps_assert(!of || (of->valid && of->pd == mr->pd && mr->addr >= of->addr &&
+			    mr->addr + mr->len <= of->addr + of->len));
+}
+
+void ddps_stag_table_check(const struct ddps_stag_table *t)
+{
+	const struct ddps_mr *mr, *near;
+	uint32_t windows = 0;
+
+	ddps_assert(ddps_stag_count(t) <= t->max && t->next_freed < DDPS_STAG_QUARANTINE);
+	for (unsigned i = 0; i < DDPS_STAG_NEAR; i++) {
+		if (!(near = t->near[i]))
+			continue;
+		HASH_FIND(hh, t->by_stag, &near->stag, sizeof near->stag, mr);
+		ddps_assert(mr == near && near->stag % DDPS_STAG_NEAR == i);
+	}
+	if (ddps_stag_count(t) > CHECK_MAX)
+		return;
+	for (mr = t->by_stag; mr; mr = mr->hh.next) {
+		check_region(t, mr);
+		windows += mr->window;
+	}
+	ddps_assert(windows <= t->windows); /* one that got no memory for its name is not here */
+}
+#endif
 
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
 {
@@ -121,6 +171,7 @@ static int enlist_mr(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_m
 	pd->users++;
 	t->windows += mr->window;
 	*out = mr;
+	ddps_stag_table_check(t);
 	return 0;
 }
 
@@ -155,6 +206,7 @@ static void invalidate_mr(struct ddps_mr *mr)
 	if (mr->of)
 		mr->of->windows--;
 	mr->of = NULL;
+	ddps_stag_table_check(mr->pd->table);
 }
 
 /* It goes, or is renamed. */
@@ -179,11 +231,14 @@ static void retire(struct ddps_stag_table *t, struct ddps_mr *mr)
 
 void ddps_stag_remove(struct ddps_mr *mr)
 {
+	struct ddps_stag_table *t = mr->pd->table;
+
 	invalidate_mr(mr);
-	retire(mr->pd->table, mr);
-	mr->pd->table->windows -= mr->window;
+	retire(t, mr);
+	t->windows -= mr->window;
 	mr->pd->users--;
 	free(mr);
+	ddps_stag_table_check(t);
 }
 
 int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)
@@ -208,6 +263,7 @@ int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_cha
 	mr->access = access | DDPS_STAG_LOCAL;
 	mr->valid = true;
 	mr->pd->table->losses++; /* what was checked before must be again */
+	ddps_stag_table_check(mr->pd->table);
 	return 0;
 }
 
@@ -307,6 +363,7 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 	window->base = access & DDPS_ZERO_BASED ? 0 : mr->base + offset_in(mr, piece);
 	window->access = access;
 	window->valid = true;
+	ddps_stag_table_check(pd->table);
 	return DDPS_STAG_OK;
 }
 

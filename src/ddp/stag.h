@@ -154,6 +154,16 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 /* Invalidate one's own, a region or a window: OK, INVALID or ASSOCIATION. */
 enum ddps_stag_verdict ddps_stag_revoke(struct ddps_pd *pd, uint64_t stream, uint32_t stag);
 
+/* What the table counts is what there is; in builds for tests. */
+#ifdef DDPS_ASSERTS
+void ddps_stag_table_check(const struct ddps_stag_table *t);
+#else
+static inline void ddps_stag_table_check(const struct ddps_stag_table *t)
+{
+	(void)t;
+}
+#endif
+
 /* "STag unknown or invalidated", ... */
 const char *ddps_stag_verdict_text(enum ddps_stag_verdict v);
 

@@ -7,6 +7,7 @@
  */
 #include "edge/ed.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_why.h"
 
 #define LOOKS	 8 /* in the time that a Send may wait: it ends so much later at most */
 #define LEAST_MS 5
@@ -60,6 +61,17 @@ static bool has_run_out(struct ed_qp *q, const struct vd_qp *v, uint64_t now)
 	return q->rnr.since && now - q->rnr.since >= get_rnr_limit_ms(v);
 }
 
+static void tell_run_out(struct vd_qp *v)
+{
+	struct ddps_conn_info info = { 0 };
+
+	if (!ddps_ep_info(v->ep, &info) && vd_why_is_due(v, VD_WHY_ENDED))
+		vd_why_say(v,
+			   ", peer %s: a Send of the peer has no receive, and its tries are "
+			   "over, so the connection ends",
+			   info.peer);
+}
+
 uint64_t ed_rnr_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -71,8 +83,10 @@ uint64_t ed_rnr_due(uint64_t now)
 		struct vd_process *p = vd_process_of(q->qp->context);
 
 		ddps_lock(&p->lock);
-		if (can_run_out(v) && has_run_out(q, v, now))
+		if (can_run_out(v) && has_run_out(q, v, now)) {
+			tell_run_out(v);
 			vd_qp_close(v);
+		}
 		if (can_run_out(v) && next > now + get_look_ms(v))
 			next = now + get_look_ms(v);
 		ddps_unlock(&p->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FPDU transmitter: length, markers, pad and CRC around segments. */
 #include "mpa_tcp/mpa_tx.h"
+#include "common/system/assert.h"
 #include "mpa_tcp/mpa_crc.h"
 #include "mpa_tcp/mpa_fpdu.h"
 #include <ddpsess/err.h>
@@ -71,6 +72,24 @@ void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx)
 		free(tx->batch->copy);
 	ddps_spare_put(tx->spares, tx->batch);
 	tx->batch = NULL;
+}
+
+/* What is left of the batch, counted anew. */
+static void check_batch(const struct ddps_mpa_batch *b)
+{
+#ifdef DDPS_ASSERTS
+	size_t left = 0;
+
+	for (int i = b->iov_done; i < b->niov; i++)
+		left += b->iov[i].iov_len;
+	ddps_assert(b->sent <= b->octets && left == b->octets - b->sent);
+	ddps_assert(b->nfpdus <= BATCH_FPDUS && b->done <= b->nfpdus && b->iov_done <= b->niov);
+	ddps_assert(!b->nfpdus || b->end[b->nfpdus - 1] == b->octets);
+	ddps_assert(b->done == b->nfpdus || b->end[b->done] > b->sent);
+	ddps_assert(!b->done || b->end[b->done - 1] <= b->sent);
+#else
+	(void)b;
+#endif
 }
 
 /* ---- octets into the batch ---- */
@@ -315,6 +334,7 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 			return DDPS_E_INVAL;
 		put_whole_fpdu(tx, &seg);
 	}
+	check_batch(b);
 	if (b->nfpdus)
 		return (int)b->nfpdus;
 	ddps_mpa_tx_fini(tx);
@@ -359,6 +379,7 @@ unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n)
 		if (!v->iov_len)
 			b->iov_done++;
 	}
+	check_batch(b);
 	return b->done - before;
 }
 
@@ -380,5 +401,6 @@ int ddps_mpa_tx_keep_copy(struct ddps_mpa_tx *tx)
 	b->iov_done = 0;
 	b->niov = 1;
 	b->refers = false;
+	check_batch(b);
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* The negotiation of RFC 6581 as pure functions; the names follow section 9 of the RFC. */
 #include "negotiate/negotiate.h"
 #include "common/bytes.h"
+#include "common/system/assert.h"
 #include "common/term_codes.h"
 
 #define WORD_A	  0x8000u
@@ -152,6 +153,8 @@ enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l, const 
 			rtr_ok = read_slot(l, q, r, res);
 		}
 	}
+	ddps_assert(res->ird <= l->max_ird && res->ord <= l->max_ord);
+	ddps_assert(!rtr_ok || !(r->rtr & ~own));
 	res->rtr = r->rtr;
 	r->ird = q->ord == DDPS_RD_ULP || l->ird == DDPS_RD_ULP ? DDPS_RD_ULP : res->ird;
 	if (ulp_rejects)
@@ -210,6 +213,8 @@ int ddps_nego_accept(const struct ddps_nego_local *l, const struct ddps_word *w,
 	if (!res->rtr)
 		return DDPS_TERM_MPA_RTR; /* [6581-9.2-10] [6581-9.2-11] */
 	res->rtr_needs_ord = res->rtr == DDPS_RTR_READ && !res->ord;
+	ddps_assert(res->ird <= l->max_ird && res->ord <= l->max_ord);
+	ddps_assert(!(res->rtr & (res->rtr - 1)) && res->rtr & l->rtr);
 	return 0;
 }
 

@@ -331,6 +331,7 @@ static void run_task(void *user)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error e;
 
+	ddps_sd_check(c);
 	if (c->stuck && !c->nsessions) {
 		e = ddps_error_make(DDPS_E_CLOSED, 0, "it took nothing, and nobody else used it");
 		ddps_sd_carrier_abort(c, &e);
@@ -346,6 +347,7 @@ static void run_task(void *user)
 
 static void pause_over(void *user)
 {
+	ddps_sd_check(user);
 	ddps_sd_rx_pause_over(user);
 }
 

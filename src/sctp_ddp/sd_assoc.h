@@ -276,6 +276,18 @@ int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
 /* What it is called from now on; copied.  0 or DDPS_E_NOMEM. */
 int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local);
 
+/* ---- sd_check.c ---- */
+/* What @c counts is what there is.  Between two calls from the backend or the loop; in builds for
+ * tests. */
+#ifdef DDPS_ASSERTS
+void ddps_sd_check(const struct ddps_sd_carrier *c);
+#else
+static inline void ddps_sd_check(const struct ddps_sd_carrier *c)
+{
+	(void)c;
+}
+#endif
+
 /* ---- sd_pair.c ---- */
 struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream);
 /* Whether a stray message on the idle @stream was answered since the last Initiate. */

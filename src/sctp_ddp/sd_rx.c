@@ -53,17 +53,21 @@ static bool narrow_window(struct ddps_sd_carrier *c)
 	return c->paused && over > c->over_shut / 2;
 }
 
-/* For want of that it is not read.  Half, so that it does not flutter. */
-static bool holds_too_much(struct ddps_sd_pair *p)
+/* Half, so that it does not flutter. */
+static void follow_brim(struct ddps_sd_pair *p)
 {
-	struct ddps_sd_carrier *c = p->carrier;
-	unsigned part = p->brim ? 2 : 1, all = c->paused ? 2 : 1;
+	unsigned part = p->brim ? 2 : 1;
 
 	follow_flag(&p->brim,
 		    p->waits && (p->rx.octets >= DDPS_SD_STALL_OCTETS / part ||
 				 p->rx.count >= DDPS_SD_STALL_MESSAGES / part),
-		    &c->nbrim);
-	return c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
+		    &p->carrier->nbrim);
+}
+
+/* For want of a window of its own it is not read. */
+static bool holds_too_much(const struct ddps_sd_carrier *c)
+{
+	return c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / (c->paused ? 2 : 1));
 }
 
 /* Follow what @p holds: stop or go on reading the association. */
@@ -77,9 +81,11 @@ static void follow_pressure(struct ddps_sd_pair *p)
 	over = p->waits ? beyond_share(&p->rx) : 0;
 	c->over += over - p->over;
 	p->over = over;
+	follow_brim(
+		p); /* whatever the state: an association that was about to end may begin anew */
 	if (c->state != DDPS_SD_UP)
 		return;
-	pause = c->b->keep ? narrow_window(c) : holds_too_much(p);
+	pause = c->b->keep ? narrow_window(c) : holds_too_much(c);
 	if (c->paused == pause)
 		return;
 	c->paused = pause;

@@ -85,6 +85,7 @@ static void up_answered(void *user)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error why;
 
+	ddps_sd_check(c);
 	if (c->state != DDPS_SD_COMING || learn_peer(c, &why) < 0)
 		return;
 	ddps_sd_carrier_start_waiting(c);
@@ -105,6 +106,7 @@ static void up_comm_up(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	if (c->state == DDPS_SD_UP) /* since it was answered */
 		log_up(c);
 	else if (c->state == DDPS_SD_COMING)
@@ -116,6 +118,7 @@ static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordere
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	if (c->state != DDPS_SD_UP)
 		return;
 	if (!unordered) /* the DDP-SSN rules anyway */
@@ -127,6 +130,7 @@ static void up_writable(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	c->blocked = false;
 	if (c->state == DDPS_SD_UP && !c->b->acks)
 		ddps_sd_carrier_refresh(c);
@@ -137,6 +141,7 @@ static void up_dry(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	if (c->state != DDPS_SD_UP)
 		return;
 	ddps_sd_carrier_refresh(c);
@@ -147,6 +152,7 @@ static void up_acked(void *user, uint64_t n)
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	if (c->state == DDPS_SD_UP)
 		ddps_sd_tx_acked(c, n);
 }
@@ -155,6 +161,7 @@ static void sd_up_path(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
+	ddps_sd_check(c);
 	if (c->state == DDPS_SD_UP)
 		ddps_sd_carrier_refresh(c);
 }
@@ -180,6 +187,7 @@ static void up_peer_shutdown(void *user)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
 
+	ddps_sd_check(c);
 	mark_unheard(c);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
@@ -194,6 +202,7 @@ static void up_restarted(void *user)
 	struct ddps_error e =
 		ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
 
+	ddps_sd_check(c);
 	if (c->state == DDPS_SD_COMING)
 		return;
 	/* Not the waiting ones: they have sent nothing. */
@@ -214,6 +223,7 @@ static void up_gone(void *user, const struct ddps_error *e)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error why = *e;
 
+	ddps_sd_check(c);
 	if (!why.code)
 		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,

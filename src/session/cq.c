@@ -77,6 +77,7 @@ bool ddps_cq_is_armed(const struct ddps_cq *cq)
 
 void ddps_cq_destroy(struct ddps_cq *cq)
 {
+	ddps_assert_held(&cq->ctx->lock);
 	cq->ctx->cqs_filled -= cq->count != 0;
 	*cq->prev = cq->next;
 	if (cq->next)
@@ -113,11 +114,13 @@ int ddps_cq_free(struct ddps_cq *cq)
 
 void ddps_cq_get(struct ddps_cq *cq)
 {
+	ddps_assert_held(&cq->ctx->lock);
 	cq->users++;
 }
 
 void ddps_cq_put(struct ddps_cq *cq)
 {
+	ddps_assert_held(&cq->ctx->lock);
 	cq->users--;
 }
 
@@ -173,6 +176,7 @@ static __attribute__((noinline, cold)) bool is_hushed(const struct ddps_wc *wc)
 
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
+	ddps_assert_held(&cq->ctx->lock);
 	if (cq->count == cq->depth) {
 		cq->overflowed = true;
 		return false;
@@ -197,6 +201,7 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 {
 	uint32_t kept = 0;
 
+	ddps_assert_held(&cq->ctx->lock);
 	for (uint32_t i = 0; i < cq->count; i++) {
 		const struct ddps_wc *wc = cq_entry(cq, i);
 

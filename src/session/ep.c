@@ -269,6 +269,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
+	ddps_assert_held(&ctx->lock);
 	release_below(ep);
 	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
@@ -358,6 +359,7 @@ int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 
 int ddps_ep_disconnect(struct ddps_ep *ep)
 {
+	ddps_assert_held(&ep->ctx->lock);
 	switch (ep->state) {
 	case DDPS_EP_IDLE:
 		return DDPS_E_STATE;

@@ -19,6 +19,7 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 {
 	struct ddps_late *l;
 
+	ddps_assert_held(&ep->ctx->lock);
 	if (!ep->flush_late || ep->state < DDPS_EP_DRAINING)
 		return DDPS_E_STATE;
 	if ((unsigned)op > DDPS_OP_SEND_IMM || (op == DDPS_OP_RECV && ep->shared_rq))
@@ -56,6 +57,7 @@ void ddps_late_flush(struct ddps_ep *ep)
 {
 	struct ddps_late *l;
 
+	ddps_assert_held(&ep->ctx->lock);
 	while ((l = take_late(ep))) {
 		complete_late(ep, l->op, l->wr_id);
 		free(l);

@@ -70,6 +70,7 @@ void ddps_gather_forget(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
+	ddps_assert_held(&ctx->lock);
 	ep->gather.count = 0;
 	ep->gather.octets = 0;
 	if (!ep->gather.prev)

@@ -68,6 +68,7 @@ void ddps_host_posted(struct ddps_ep *ep)
 
 void ddps_host_stop(struct ddps_ep *ep)
 {
+	ddps_assert_held(&ep->ctx->lock);
 	ddps_timer_stop(ep->ctx->env.loop, &ep->host.timer);
 }
 

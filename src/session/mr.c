@@ -129,6 +129,7 @@ void ddps_let_go(struct ddps_ctx *ctx)
 {
 	struct ddps_llp *next;
 
+	ddps_assert_held(&ctx->lock);
 	for (struct ddps_llp *llp = ctx->env.lenders; llp; llp = next) {
 		next = llp->lend_next;
 		if (llp->ops->keep_copy(llp) < 0)

@@ -60,6 +60,7 @@ int ddps_srq_new(struct ddps_pd *pd, uint32_t depth, uint32_t max_sge, void *use
 
 void ddps_srq_destroy(struct ddps_ctx_srq *s)
 {
+	ddps_assert_held(&s->srq.pd->ctx->lock);
 	ddps_event_drop(s->srq.pd->ctx, &s->source);
 	ddps_srq_fini(&s->srq);
 	*s->prev = s->next;

@@ -43,6 +43,7 @@ void ddps_stats_bury(struct ddps_ep *ep)
 	struct ddps_ep_stats st = ep_collect(ep);
 	struct ddps_walk *walk = &ep->ctx->walk;
 
+	ddps_assert_held(&ep->ctx->lock);
 	/* What it holds it gives back. */
 	st.sends_posted = st.recvs_posted = st.recvs_out = st.reads_out = st.reads_in = 0;
 	st.held_octets = 0;

@@ -295,6 +295,7 @@ struct vd_qp {
 	bool closing;	  /* in order, by one side or the other */
 	bool roce;	  /* on a device with that face */
 	bool fetches;	  /* atomic: the program has fetched a completion of it */
+	unsigned told;	  /* atomic: what was said of it, VD_WHY_* */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
 	struct ibv_qp_attr said; /* by the program: ibv_query_qp reports it */

@@ -8,6 +8,9 @@ usage: broken_peer.py KIND
   dead     sets a session up, and says nothing in it
   crc      computes another checksum than MPA's, for what it sends
   hostile  answers with markup and control characters
+  partial  stops in the middle of its MPA Reply
+  rubbish  sets a session up, and answers in it with what is no FPDU
+  wrongrev answers the set-up with an MPA revision that does not exist
 """
 
 import socket
@@ -16,6 +19,7 @@ import sys
 import threading
 import zlib
 
+RUBBISH = bytes(range(0x7A, 0xBA))
 MARKUP = b"<script>alert(1)</script>&\"'\x1b[31m\x00\xff\xef\xbf\xbf]]>"
 
 
@@ -34,13 +38,14 @@ def drain(conn):
         pass
 
 
-def set_up(conn):
+def set_up(conn, rev=None):
     frame = read(conn, 20)
     private = read(conn, struct.unpack(">H", frame[18:])[0])
     enhanced = frame[17] == 2 and len(private) >= 4
     flags = 0x40 | (0x10 if enhanced else 0)
     answer = private[:4] if enhanced else b""
-    conn.sendall(b"MPA ID Rep Frame" + bytes([flags, frame[17]]) + struct.pack(">H", len(answer)) + answer)
+    rev = rev or frame[17]
+    conn.sendall(b"MPA ID Rep Frame" + bytes([flags, rev]) + struct.pack(">H", len(answer)) + answer)
 
 
 def wrong_fpdu(segment):
@@ -73,6 +78,18 @@ def serve(conn, kind):
             answer_reads(conn)
         elif kind == "hostile":
             conn.sendall(MARKUP)
+            drain(conn)
+        elif kind == "partial":
+            read(conn, 20)
+            conn.sendall(b"MPA ID R")
+            drain(conn)
+        elif kind == "rubbish":
+            set_up(conn)
+            read(conn, 2)
+            conn.sendall(RUBBISH)
+            drain(conn)
+        elif kind == "wrongrev":
+            set_up(conn, rev=9)
             drain(conn)
     except OSError:
         pass

@@ -47,10 +47,15 @@ usage() {
 		run 2 ipoib conform --self ours --profile /nowhere && says err "linux-ib_ipoib"
 }
 
-# Nobody there: said once, no case is run.
+# Nobody there: said once, no case is run; each output says why there is none in it.
 nobody() {
-	run 1 ipoib conform --udp 127.9.9.1:29791 --gid fe80::1 --ip 10.88.0.100 --timeout 1 10.88.0.2 &&
-		says err "nobody joins the link"
+	local here=(--udp 127.9.9.1:29791 --gid fe80::1 --ip 10.88.0.100 --timeout 0.5)
+	run 1 ipoib conform "${here[@]}" --junit j.xml --html r.html 10.88.0.2 && says err "nobody joins the link" &&
+		says err "try: is the target up" && says j.xml '<error message="nobody joins the link' &&
+		says r.html "Not all cases were run: nobody joins the link" &&
+		says r.html "<br>Try: is the target up" || return
+	run 1 ipoib conform "${here[@]}" --tap 10.88.0.2 && says out "Bail out! nobody joins the link" &&
+		run 1 ipoib conform "${here[@]}" --json 10.88.0.2 && says out '"event":"error","code":"DDPS_E_REFUSED"'
 }
 
 # peer NAME CASES FAILS: those cases against that kind of peer; the ones that must fail, no others

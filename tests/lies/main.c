@@ -128,7 +128,7 @@ static void make_liar_of_kind(unsigned wire, const struct kind *k)
 		struct count sum = { 0 };
 		bool good;
 
-		for (size_t i = 0; (c = cf_case_at(i)); i++)
+		for (size_t i = 0; (c = cf_case_at(i, NULL)); i++)
 			if (c->wires & wire && speaks(c) && !fnmatch(pattern, c->name, 0) &&
 			    (i + way) % stride == 0 && !deaf[i])
 				deaf[i] = !lie_to(wire, k, c, way, &sum);
@@ -184,7 +184,7 @@ static const struct cf_case *case_of(const char *name)
 {
 	const struct cf_case *c;
 
-	for (size_t i = 0; (c = cf_case_at(i)); i++)
+	for (size_t i = 0; (c = cf_case_at(i, NULL)); i++)
 		if (!strcmp(c->name, name))
 			return c;
 	return NULL;
@@ -225,7 +225,7 @@ static void send_liar_packets(void)
 	const struct cf_case *c;
 	struct cf_result res;
 
-	for (size_t i = 0; (c = cf_case_at(i)); i++)
+	for (size_t i = 0; (c = cf_case_at(i, NULL)); i++)
 		for (unsigned way = (unsigned)i % (4 * stride); way < lie_ways(LIE_PACKET);
 		     way += 4 * stride) {
 			if (strncmp(c->name, "assoc-", 6) != 0 || fnmatch(pattern, c->name, 0) ||
@@ -281,7 +281,7 @@ static void make_liar_fail(unsigned wire, const char *name, enum lie_kind kind, 
 	const struct cf_case *c;
 	struct cf_result res;
 
-	for (size_t i = 0; (c = cf_case_at(i)); i++)
+	for (size_t i = 0; (c = cf_case_at(i, NULL)); i++)
 		for (unsigned n = 1; is_called(wire, c) && n < CALLS_MAX; n++) {
 			if (!play_lie(wire, c, kind, way, n, &res))
 				break;

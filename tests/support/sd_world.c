@@ -349,6 +349,17 @@ void sd_send_segment(struct sd_world *w, struct ddps_sd_assoc *raw, uint16_t str
 	sd_run(w);
 }
 
+void sd_weigh_held(struct ddps_sd_pair *p, size_t octets)
+{
+	unsigned i = 0;
+
+	while (!p->rx.slot[i])
+		i++;
+	p->rx.slot[i]->len += octets - p->rx.octets;
+	p->carrier->held += octets - p->rx.octets;
+	p->rx.octets = octets;
+}
+
 void sd_expect(struct ddps_sd_assoc *raw, uint16_t stream, const char *hex)
 {
 	struct fake_sctp_msg *m = fake_sctp_raw_take(raw);

@@ -74,6 +74,8 @@ struct ddps_sd_assoc *sd_raw_initiated(struct sd_world *w, struct sd_ulp *u, boo
 
 /* Send a control message or numbered segment from a raw end, then serve the loop. */
 void sd_send(struct sd_world *w, struct ddps_sd_assoc *raw, uint16_t stream, const char *hex);
+/* A message that @p holds says that it is so long that all take @octets. */
+void sd_weigh_held(struct ddps_sd_pair *p, size_t octets);
 void sd_send_segment(struct sd_world *w, struct ddps_sd_assoc *raw, uint16_t stream, uint16_t ssn,
 		     uint32_t number);
 void sd_push_segment(struct ddps_sd_assoc *raw, uint16_t stream, uint16_t ssn, uint32_t number,

@@ -46,6 +46,7 @@ Test(conform_ipoib, every_case_has_a_name_of_its_own)
 
 	for (; !ddps_conform_ipoib_case(n, &c); n++) {
 		cr_assert(c.name && *c.name && c.ids && c.rule && *c.rule);
+		cr_expect(c.area && *c.area, "%s", c.name);
 		cr_expect_eq(c.wires, DDPS_CONFORM_IB);
 		for (size_t i = 0; i < n; i++) {
 			cr_assert_eq(ddps_conform_ipoib_case(i, &d), 0);

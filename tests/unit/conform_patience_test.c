@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waits for a target that never answers; and what is said of octets that may be anything. */
 #include "conform/peer/patience.h"
-#include "report/decode.h"
+#include "report/causes.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +93,67 @@ Test(conform_decode, any_octets_of_any_length_are_text)
 		free(text);
 		free(b);
 	}
+}
+
+/* What is said of octets that came and were followed by none, or by the end. */
+static enum cause find_cause(const uint8_t *b, size_t len, uint32_t stop)
+{
+	const struct ddps_conform_result r = { .stop = stop, .why = "" };
+	struct decode_found found;
+
+	free(decode_item(DDPS_CONFORM_TCP, 0, b, len, &found));
+	return cause_of(&r, &found);
+}
+
+#define REPLY "MPA ID Rep Frame\x40\x01\0\0"
+#define AFTER (20 + 8)
+
+Test(conform_decode, what_is_cut_short_or_no_message_has_a_cause_of_its_own)
+{
+	static const struct {
+		uint8_t b[AFTER + 1];
+		size_t len;
+		enum cause want;
+	} row[] = {
+		{ "MPA ID R", 8, CAUSE_PART_SETUP },
+		{ "MPA ID Rep Frame\x40\x01\0\4", 21, CAUSE_PART_SETUP },
+		{ "MPA ID Rep Frame\x40\x09\0\0", 20, CAUSE_WRONG_SETUP },
+		{ "MPA ID Rep Frame\x40\x00\0\0", 20, CAUSE_WRONG_SETUP },
+		{ "MPA ID Rep Frame\x40\x01\xff\xff", 20, CAUSE_WRONG_SETUP },
+		{ "MPA ID Req Frame\x40\x01\0\0", 20, CAUSE_WRONG_SETUP },
+		{ REPLY "\0\x12\x41\x47", 24, CAUSE_PART_FPDU },
+		{ REPLY "\0\x12", 22, CAUSE_PART_FPDU },
+		{ REPLY "HTTP/1.1", AFTER, CAUSE_NOT_FPDU },
+		{ REPLY "\0\x02\x40\x47____", AFTER, CAUSE_NOT_FPDU },
+		{ REPLY "\0\x02\x41\x4c____", AFTER, CAUSE_NOT_FPDU },
+		{ REPLY "\0\x02\x41\x07____", AFTER, CAUSE_NOT_FPDU },
+		/* a wrong DDP version under the right CRC is said as such */
+		{ REPLY "\0\x02\x40\x47\x99\xa6\xae\x6d", AFTER, CAUSE_SILENT_SESSION },
+		{ REPLY, 20, CAUSE_SILENT_SESSION },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(find_cause(row[i].b, row[i].len, DDPS_CONFORM_STOP_SILENT_SESSION),
+			     row[i].want, "row %zu", i);
+	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_NONE), CAUSE_NONE,
+		     "the suite read no further");
+	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_CLOSED_SETUP), CAUSE_PART_SETUP);
+}
+
+/* RFC 6581 section 9: bit S and the word of IRD and ORD are of revision 2. */
+Test(conform_decode, a_frame_of_revision_1_is_not_enhanced)
+{
+	static const uint8_t plain[] = "MPA ID Rep Frame\x50\x01\0\4\0\1\0\2";
+	static const uint8_t enhanced[] = "MPA ID Rep Frame\x50\x02\0\4\0\1\0\2";
+	struct decode_found found;
+	char *text = decode_item(DDPS_CONFORM_TCP, 0, plain, 24, &found);
+
+	cr_expect(strstr(text, "Rev 1, CRC, reserved bits 10, 4 octets of private data"), "%s",
+		  text);
+	free(text);
+	text = decode_item(DDPS_CONFORM_TCP, 0, enhanced, 24, &found);
+	cr_expect(strstr(text, "Rev 2, CRC, enhanced, IRD 1, ORD 2\n"), "%s", text);
+	free(text);
 }
 
 Test(conform_decode, a_rejection_and_a_stranger_are_found)

@@ -226,6 +226,34 @@ Test(conform_raw, the_deaf_answer_no_heartbeat)
 	take_conform_packet_down();
 }
 
+/* RFC 5043 section 6: a message of another application is no answer of the session's. */
+static bool is_raw_data_heard(uint32_t ppid)
+{
+	struct cf_patience p = { 0 };
+	struct cf_run patient = { .limit_ms = 5000, .patience = &p };
+	uint8_t b[13] = { [3] = 1 };
+
+	open_raw_link(AF_INET);
+	cf.run = &patient;
+	cf_put32(b + 8, ppid);
+	begin_tester_packet(l->tag);
+	put_conform_packet_chunk(CF_C_DATA, F_WHOLE, b, sizeof b);
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
+	cr_assert_eq(send(target, in.b, in.len, 0), (ssize_t)in.len);
+	r.in_off = r.in_len = 0;
+	cr_assert(!setjmp(cf.leave), "%s", cf.why);
+	cf_raw_want_data(&r);
+	take_conform_packet_down();
+	return p.heard[CF_PART_SESSION];
+}
+
+Test(conform_raw, data_of_another_application_is_no_answer)
+{
+	cr_expect(is_raw_data_heard(16));
+	cr_expect(!is_raw_data_heard(0));
+	cr_expect(!is_raw_data_heard(46));
+}
+
 /* What a raw socket of IPv4 gives has the IP header in front. */
 Test(conform_raw, raw_sockets)
 {

@@ -322,6 +322,7 @@ Test(conform, every_case_has_a_name_of_its_own)
 	cr_expect_eq(ddps_conform_case(SIZE_MAX, &c[n]), DDPS_E_INVAL);
 	for (size_t i = 0; i < n; i++) {
 		cr_expect(*c[i].rule && *c[i].ids && c[i].wires, "%s", c[i].name);
+		cr_expect(c[i].area && *c[i].area, "%s", c[i].name);
 		for (size_t k = 0; k < i; k++)
 			cr_expect_str_neq(c[i].name, c[k].name);
 	}

@@ -40,7 +40,8 @@ static void bring_bounds_message(void)
 
 Test(sd_bounds, a_session_holds_all_that_it_may, .description = "5043-10-5")
 {
-	p->rx.octets = DDPS_SD_HELD_SESSION - COST;
+	bring_bounds_message();
+	sd_weigh_held(p, DDPS_SD_HELD_SESSION - COST);
 	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 0);
 	cr_expect_eq(p->rx.octets, DDPS_SD_HELD_SESSION);
@@ -51,7 +52,9 @@ Test(sd_bounds, a_session_holds_all_that_it_may, .description = "5043-10-5")
 
 Test(sd_bounds, an_association_holds_all_that_it_may, .description = "5043-10-5")
 {
-	c->held = DDPS_SD_HELD_ASSOC - COST;
+	sd_send(&w, c->assoc->peer, 1, "0000 0001");
+	sd_send_segment(&w, c->assoc->peer, 1, 2, 0);
+	sd_weigh_held(ddps_sd_pair_find(c, 1), DDPS_SD_HELD_ASSOC - COST);
 	bring_bounds_message();
 	cr_expect_eq(w.req[0].closes, 0);
 	cr_expect_eq(c->held, DDPS_SD_HELD_ASSOC);

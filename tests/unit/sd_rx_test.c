@@ -232,13 +232,15 @@ Test(sd_rx, what_cannot_be_held_back_is_passed_over)
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
 
-	c->held = DDPS_SD_HELD_ASSOC;
+	sd_send(&w, raw, 1, "0000 0001");
+	sd_expect(raw, 1, "0000 0002");
+	sd_send_segment(&w, raw, 1, 2, 0);
+	sd_weigh_held(ddps_sd_pair_find(c, 1), DDPS_SD_HELD_ASSOC);
 	w.req[0].rx_result = DDPS_LLP_HOLD;
 	sd_send_segment(&w, raw, 0, 1, 0);
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, DDPS_E_LIMIT);
 	sd_expect(raw, 0, "0001 0004");
-	c->held = 0;
 	sd_send(&w, raw, 0, "0002 0004");
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
 }

@@ -547,6 +547,25 @@ Test(sd_stall, an_association_that_goes_ends_nobody_for_others)
 	cr_expect_eq(w.req[0].error.code, DDPS_E_CLOSED);
 }
 
+/* What it held is forgotten: it is read when it begins anew. */
+Test(sd_stall, an_association_that_was_about_to_end_is_read_again, .description = "9260-5.2.4-4")
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+	unsigned ssn = 2;
+
+	fill_sd_stall(0, &ssn, len, n);
+	cr_assert(raw->peer->hold);
+	ddps_sd_carrier_up.peer_shutdown(c);
+	raw->peer->hold = false;
+	ddps_sd_carrier_up.restarted(c);
+	sd_send(&w, raw, 0, "0000 0001");
+	w.req[w.nreq - 1].rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(c->nwaiting, 1);
+	cr_expect_not(raw->peer->hold);
+}
+
 /* All that stalled sessions hold together counts, beyond what an association may hold. */
 Test(sd_stall, what_all_hold_is_taken_off_the_window, .description = "5043-10-5")
 {

@@ -33,6 +33,14 @@ for wire in tcp sctp; do
 	done
 done
 
+check --check wrong-rkey
+[ "$status" = 0 ] && [ "$(wc -l <out)" = 2 ] &&
+	grep -q '^ddpsess: queue pair [0-9]*, peer 127.0.0.1:[0-9]*: peer sent a Terminate: ' out &&
+	grep -q '^ddpsess: queue pair [0-9]*, peer .*: this side ended .*invalid STag: .* unknown' out
+result $? "why a connection ended, on both sides"
+check wrong-rkey
+[ "$status" = 0 ] && [ ! -s out ]
+result $? "without --check it is not said"
 check leak
 [ "$status" = 0 ] && [ ! -s out ]
 result $? "without --check nothing is said"

@@ -554,6 +554,38 @@ VT_TEST(verbs_strict, contact_29_on_iwarp_it_ends_the_connection)
 	vt_down(&v);
 }
 
+static void miss_receive(const void *arg)
+{
+	const bool iwarp = !strcmp(arg, "iwarp");
+
+	if (iwarp) {
+		setenv("DDPSESS_STRICT", "on", 1);
+		vt_init(&v);
+		v.access &= ~(unsigned)IBV_ACCESS_REMOTE_ATOMIC;
+		vt_up(&v);
+		cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
+	} else {
+		begin_waiting(6);
+		ed_rnr_due(ed_ms() + HOUR);
+	}
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_strict, a_missing_receive_is_said)
+{
+	static const char *const faces[] = { "iwarp", "roce" };
+	const char *told;
+
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(vchild_run(miss_receive, faces[i], &told), 0, "%s", told);
+		cr_expect_eq(vchild_times(told, ": a Send of the peer has no receive"), 1, "%s",
+			     told);
+		cr_expect_eq(vchild_times(told, "ddpsess: queue pair "), 2, "%s", told);
+		cr_expect_eq(vchild_times(told, "ddpsess: "), 2, "%s", told);
+	}
+}
+
 /* ---- a peer whose host has vanished ---- */
 
 /* One try, of the time that Linux's connection manager gives: about a second. */

@@ -165,6 +165,23 @@ static void fill_wrong_queue(void)
 			MUST(!ibv_poll_cq(a.cq, 1, &wc));
 }
 
+/* The peer has no region of that key: it ends the connection. */
+static void write_wrong_key(void)
+{
+	struct ibv_sge sge = { (uintptr_t)a.buf, 1, a.mr->lkey };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)b.buf;
+	wr.wr.rdma.rkey = b.mr->rkey ^ 0x5a5a00;
+	MUST(!ibv_post_send(a.id->qp, &wr, &bad));
+	expect_wrong(&a, RDMA_CM_EVENT_DISCONNECTED);
+	expect_wrong(&b, RDMA_CM_EVENT_DISCONNECTED);
+}
+
 static void make_mistake(const char *name)
 {
 	if (!strcmp(name, "late-recv")) {
@@ -189,6 +206,8 @@ static void make_mistake(const char *name)
 		MUST(take_wrong_completion(&a) != IBV_WC_SUCCESS);
 		post_wrong_send(&a, a.mr->lkey);
 	}
+	if (!strcmp(name, "wrong-rkey"))
+		write_wrong_key();
 	if (!strcmp(name, "queue-full"))
 		fill_wrong_queue();
 	if (!strcmp(name, "dereg-pending")) {

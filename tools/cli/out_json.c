@@ -248,7 +248,7 @@ void json_out_closed(struct out *o, unsigned session)
 	json_out_line(o, begin_json_event("closed", session));
 }
 
-const char *json_out_code(int code)
+const char *out_error_name(int code)
 {
 	static const struct {
 		int code;
@@ -269,7 +269,7 @@ void json_out_error(struct out *o, unsigned session, const char *text, const cha
 {
 	json_t *j = begin_json_event("error", session);
 
-	set_text(j, "code", json_out_code(o->error));
+	set_text(j, "code", out_error_name(o->error));
 	set_text(j, "message", text);
 	if (advice)
 		set_text(j, "try", advice);

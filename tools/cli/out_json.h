@@ -7,9 +7,8 @@
 
 const char *out_transport_name(enum ddps_transport t);
 const char *out_rtr_name(unsigned rtr);
-
-/* A code's name, "DDPS_E_..."; "failed" is what has no error of the library. */
-const char *json_out_code(int code);
+/* Of a DDPS_E_*, a name that stays; "failed" is what has no error of the library. */
+const char *out_error_name(int code);
 
 /* Write an object as ASCII: no terminal obeys what is in its texts, and nothing of them is lost.  @flags
  * are jansson's.  Return: 0 or -1. */

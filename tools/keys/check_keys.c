@@ -74,7 +74,7 @@ static void print_finding(void *arg, const struct ddps_secure_finding *f)
 	json_object_set_new(j, "what", json_string(f->what));
 	json_object_set_new(j, "message", json_string(clean));
 	if (f->code)
-		json_object_set_new(j, "code", json_string(json_out_code(f->code)));
+		json_object_set_new(j, "code", json_string(out_error_name(f->code)));
 	json_out_line(o, j);
 }
 

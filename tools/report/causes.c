@@ -10,6 +10,24 @@ static const struct cause_words words[] = {
 	[CAUSE_STRANGER] = { "stranger", "this peer answers in another protocol than iWARP",
 			     "An answer to the set-up begins with the 16 characters \"MPA ID Rep "
 			     "Frame\". Is that the right address and port?" },
+	[CAUSE_WRONG_SETUP] = { "wrong-setup", "this peer's own MPA Request or Reply is wrong",
+				"Its revision is neither 1 nor 2, it has more than 512 octets of "
+				"private data, or it is a Request where a Reply is due (RFC 5044 "
+				"section 7.1, RFC 6581 section 9). The cases show which." },
+	[CAUSE_PART_SETUP] = { "part-setup",
+			       "this peer stops in the middle of its MPA Request or Reply",
+			       "The first octets are right, and the rest does not come. Does it "
+			       "write the whole message: 20 octets, and as many of private data as "
+			       "these announce?" },
+	[CAUSE_NOT_FPDU] = { "not-fpdu", "this peer sends no FPDUs after the set-up",
+			     "The set-up is right. What comes after it has no header of DDP and "
+			     "RDMAP where an FPDU has one, and no CRC. Each segment is sent as an "
+			     "FPDU: its length in 2 octets, the segment, a pad and the CRC (RFC "
+			     "5044 section 4)." },
+	[CAUSE_PART_FPDU] = { "part-fpdu", "this peer stops in the middle of an FPDU",
+			      "It announces more octets than it sends. The length in front counts "
+			      "the segment alone; a pad up to 4 octets and the CRC follow it (RFC "
+			      "5044 section 4)." },
 	[CAUSE_CRC_WRONG] = { "crc-wrong", "the checksum of this peer's own FPDUs is wrong",
 			      "MPA uses CRC32c over the whole FPDU with its length, markers and "
 			      "pad, "
@@ -67,6 +85,14 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		return CAUSE_ECHO;
 	if (found->stranger)
 		return CAUSE_STRANGER;
+	if (found->wrong_setup)
+		return CAUSE_WRONG_SETUP;
+	if (r->stop && found->part_setup) /* else it is the suite that did not read on */
+		return CAUSE_PART_SETUP;
+	if (found->not_fpdu)
+		return CAUSE_NOT_FPDU;
+	if (r->stop && found->part_fpdu)
+		return CAUSE_PART_FPDU;
 	if (found->crc_wrong)
 		return CAUSE_CRC_WRONG;
 	if (found->crc_refused)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AREAS 40
-
 static const char head[] =
 	"<!DOCTYPE html>\n"
 	"<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -46,14 +44,13 @@ static void put_count(FILE *f, uint32_t n, const char *class)
 
 static void put_areas(FILE *f, const struct kept *k)
 {
-	struct kept_area a[AREAS];
-	size_t n = kept_areas(k, a, AREAS);
+	const struct kept_area *a = k->area;
 
 	fputs("<h2>By area</h2>\n<div class=\"scroll\"><table>\n<tr><th>area</th><th "
 	      "class=\"n\">strict</th><th class=\"n\">passes</th><th class=\"n\">harmless</th><th "
 	      "class=\"n\">fails</th><th class=\"n\">not run</th></tr>\n",
 	      f);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < k->areas; i++) {
 		fprintf(f, "<tr><td><code>%s</code>", a[i].name);
 		if (a[i].title)
 			fprintf(f, "<span class=\"wide\"> %s</span>", a[i].title);
@@ -169,20 +166,28 @@ void conform_html(const struct conform_out *c, const struct ddps_conform_sum *su
 
 	fputs(head, f);
 	fprintf(f, "<h1>%s conformance report</h1>\n<p>Target: <code>",
-		!strcmp(c->wire, "ib") ? "IPoIB" : "iWARP");
-	conform_escape(f, c->target);
+		!strcmp(c->job->wire, "ib") ? "IPoIB" : "iWARP");
+	conform_escape(f, c->job->target);
 	fprintf(f,
 		"</code><br><span class=\"good\">%u passed</span>, <span class=\"%s\">%u "
 		"failed</span>, %u known, %u skipped, %u undecided</p>\n",
 		sum->pass, sum->fail ? "bad" : "good", sum->fail, sum->known, sum->skip,
 		sum->undecided);
+	if (c->error) {
+		fputs("<p class=\"bad\">Not all cases were run: ", f);
+		conform_escape(f, c->error);
+		fputs("<br>Try: ", f);
+		conform_escape(f, c->advice ? c->advice : "run them again");
+		fputs("</p>\n", f);
+	}
 	if (!sum->pass && !sum->fail && !sum->known)
 		fputs("<p class=\"bad\">Nothing was tested.</p>\n", f);
 	if (c->kept.short_of_memory)
 		fputs("<p class=\"bad\">There was too little memory for some cases, which are "
 		      "missing below.</p>\n",
 		      f);
-	put_areas(f, &c->kept);
+	if (c->kept.n)
+		put_areas(f, &c->kept);
 	put_causes(f, &c->kept);
 	if (sum->fail)
 		fputs("<h2>What failed</h2>\n", f);

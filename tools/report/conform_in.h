@@ -3,18 +3,41 @@
 #define REPORT_CONFORM_IN_H
 /* What the outputs of the conformance suites share. */
 #include "report/conform_out.h"
+#include "report/kept.h"
+
+struct conform_out {
+	const struct conform_job *job;
+	FILE *junit, *pcap, *html;
+	bool table, colour, progress;
+	bool lost;	    /* a line of JSON could not be made */
+	char *error;	    /* why not all was run, for people; or NULL */
+	const char *advice; /* what to try then, or NULL */
+	struct kept kept;
+};
+
+/* Return: 0, or -1 (said on standard error). */
+int conform_out_begin(struct conform_out *c, const struct conform_job *job);
+void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r);
+/* What ended the run early; @err: DDPS_E_* or 0; @advice: NULL: none. */
+void conform_out_error(struct conform_out *c, int err, const char *why, const char *advice);
+/* Return: how many cases there were. */
+uint32_t conform_out_count(const struct ddps_conform_sum *sum);
+/* Return: 0, or -1: something could not be written (said). */
+int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 
 const char *conform_verdict(uint32_t v);
 const char *conform_grade(uint32_t g);
 
 /* @k: NULL if there was no memory to keep it. */
-void conform_json_case(const struct conform_out *c, const struct ddps_conform_result *r,
+void conform_json_case(struct conform_out *c, const struct ddps_conform_result *r,
 		       const struct kept_case *k);
-void conform_json_end(const struct conform_out *c, const struct ddps_conform_sum *sum);
+void conform_json_error(struct conform_out *c, int err);
+void conform_json_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 
 void conform_junit_begin(const struct conform_out *c);
 void conform_junit_case(const struct conform_out *c, const struct ddps_conform_result *r,
 			const struct kept_case *k);
+void conform_junit_error(const struct conform_out *c);
 void conform_junit_end(const struct conform_out *c);
 
 /* The whole page; errors stay in ferror(). */

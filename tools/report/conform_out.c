@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define RULES 4 /* in words, of a failed case in the table; the files have all */
-#define AREAS 40
 
 static const char *const names[] = { "pass", "fail", "known", "skip", "undecided" };
 static const char *const grades[] = { "strict", "passes", "harmless", "fails" };
@@ -38,16 +37,17 @@ static FILE *create_report(const struct conform_out *c, const char *name, const 
 	FILE *f = safe_create(name);
 
 	if (!f) {
-		fprintf(stderr, "%s: %s '%s': %s\n", c->command, what, name, strerror(errno));
+		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(errno));
 		print_file_advice(errno);
 	}
 	return f;
 }
 
-int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, const char *command,
-		      const char *wire, const char *target)
+int conform_out_begin(struct conform_out *c, const struct conform_job *job)
 {
-	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire, .target = target };
+	const struct conform_out_opts *o = &job->o;
+
+	*c = (struct conform_out){ .job = job };
 	c->table = !o->json && !o->tap;
 	c->colour = c->table && out_colours(STDOUT_FILENO);
 	c->progress = c->table && out_colours(STDERR_FILENO);
@@ -112,12 +112,11 @@ static void print_table_row(const struct conform_out *c, const struct kept_case 
 
 static void print_areas(const struct kept *k)
 {
-	struct kept_area a[AREAS];
-	size_t n = kept_areas(k, a, AREAS);
+	const struct kept_area *a = k->area;
 
 	printf("%-9s %6s %6s %8s %5s %7s\n", "area", "strict", "passes", "harmless", "fails",
 	       "not run");
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < k->areas; i++)
 		printf("%-9s %6u %6u %8u %5u %7u  %s\n", a[i].name, a[i].grade[0], a[i].grade[1],
 		       a[i].grade[2], a[i].grade[3],
 		       a[i].verdict[DDPS_CONFORM_SKIP] + a[i].verdict[DDPS_CONFORM_UNDECIDED],
@@ -197,15 +196,33 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 		clean.expected = expected;
 	}
 	k = kept_add(&c->kept, r);
-	if (c->o.json)
+	if (c->job->o.json)
 		conform_json_case(c, r, k);
-	else if (c->o.tap)
+	else if (c->job->o.tap)
 		print_tap(r, k);
 	show_progress(c, r->c.name);
 	if (c->junit)
 		conform_junit_case(c, r, k);
-	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o.pcap_all))
+	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->job->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
+}
+
+void conform_out_error(struct conform_out *c, int err, const char *why, const char *advice)
+{
+	size_t room = 4 * strlen(why) + 1;
+
+	c->error = malloc(room);
+	c->advice = advice;
+	c->kept.short_of_memory |= !c->error;
+	if (!c->error)
+		return;
+	text_clean(c->error, room, why, strlen(why));
+	if (c->job->o.json)
+		conform_json_error(c, err);
+	else if (c->job->o.tap)
+		printf("Bail out! %s\n", c->error);
+	if (c->junit)
+		conform_junit_error(c);
 }
 
 static int close_file(const struct conform_out *c, FILE *f, const char *name)
@@ -213,7 +230,7 @@ static int close_file(const struct conform_out *c, FILE *f, const char *name)
 	int bad = f && (fflush(f) || ferror(f));
 
 	if (bad) {
-		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->command, name,
+		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->job->command, name,
 			strerror(errno));
 		print_file_advice(errno);
 	}
@@ -245,18 +262,18 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 	if (sum->undecided)
 		snprintf(undecided, sizeof undecided, ", %u undecided", sum->undecided);
 	show_progress(c, NULL);
-	if (c->table)
+	if (c->table && c->kept.n)
 		print_table(c);
 	if (c->kept.short_of_memory)
 		fprintf(stderr, "%s: too little memory: some cases are missing in the report\n",
-			c->command);
-	if (c->o.json)
+			c->job->command);
+	if (c->job->o.json)
 		conform_json_end(c, sum);
-	else if (c->o.tap)
+	else if (c->job->o.tap && !c->error)
 		printf("1..%u\n", conform_out_count(sum));
-	else
+	else if (c->table && (c->kept.n || !c->error))
 		printf("%u passed, %u failed, %u known, %u skipped%s over %s\n", sum->pass,
-		       sum->fail, sum->known, sum->skip, undecided, c->wire);
+		       sum->fail, sum->known, sum->skip, undecided, c->job->wire);
 	if (c->table)
 		grade_line(sum);
 	if (c->junit)
@@ -265,11 +282,14 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 		conform_html(c, sum);
 	fflush(stdout); /* a report may go there, too: behind this */
 	kept_free(&c->kept);
-	err |= close_file(c, c->junit, c->o.junit);
-	err |= close_file(c, c->html, c->o.html);
-	err |= close_file(c, c->pcap, c->o.pcap);
+	free(c->error);
+	err |= close_file(c, c->junit, c->job->o.junit);
+	err |= close_file(c, c->html, c->job->o.html);
+	err |= close_file(c, c->pcap, c->job->o.pcap);
+	if (c->lost)
+		err = -1;
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "%s: standard output: %s\n", c->command, strerror(errno));
+		fprintf(stderr, "%s: standard output: %s\n", c->job->command, strerror(errno));
 		err = -1;
 	}
 	return err;

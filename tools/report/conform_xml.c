@@ -34,7 +34,7 @@ void conform_junit_begin(const struct conform_out *c)
 	fprintf(c->junit,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<testsuite name=\"ddpsess conformance %s\">\n",
-		c->wire);
+		c->job->wire);
 }
 
 static void put_failure(FILE *f, const struct ddps_conform_result *r, const struct kept_case *k)
@@ -62,8 +62,8 @@ void conform_junit_case(const struct conform_out *c, const struct ddps_conform_r
 {
 	FILE *f = c->junit;
 
-	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->wire, r->c.name,
-		(double)r->ns / 1e9);
+	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->job->wire,
+		r->c.name, (double)r->ns / 1e9);
 	if (r->verdict == DDPS_CONFORM_FAIL) {
 		put_failure(f, r, k);
 	} else if (r->verdict != DDPS_CONFORM_PASS) {
@@ -72,6 +72,19 @@ void conform_junit_case(const struct conform_out *c, const struct ddps_conform_r
 		fprintf(f, "\"/>");
 	}
 	fprintf(f, "</testcase>\n");
+}
+
+void conform_junit_error(const struct conform_out *c)
+{
+	fprintf(c->junit, "  <testcase classname=\"%s\" name=\"run\"><error message=\"",
+		c->job->wire);
+	conform_escape(c->junit, c->error);
+	fputs("\">", c->junit);
+	if (c->advice) {
+		fputs("try: ", c->junit);
+		conform_escape(c->junit, c->advice);
+	}
+	fputs("</error></testcase>\n", c->junit);
 }
 
 void conform_junit_end(const struct conform_out *c)

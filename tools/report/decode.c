@@ -21,11 +21,13 @@ struct stream {
 	bool lost;     /* it cannot be read any further */
 	bool asks_for; /* markers, by its frame */
 	bool crc;      /* it says that it uses the CRC */
-	uint64_t off;  /* of the next octet behind the frame */
+	unsigned rev;
+	uint64_t off; /* of the next octet behind the frame */
 };
 
 struct talk {
 	struct stream of[STREAMS][2]; /* [1]: the target's */
+	uint32_t role;		      /* enum ddps_conform_role: the target's */
 	struct decode_found *found;
 };
 
@@ -59,23 +61,35 @@ void decode_word(FILE *f, const uint8_t *b)
 
 static void put_frame(FILE *f, const uint8_t *b, size_t pd)
 {
-	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY), enhanced = b[16] & 0x10 && pd >= 4;
+	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY);
+	uint8_t s = b[17] >= 2 ? 0x10 : 0; /* before RFC 6581 it was reserved */
+	bool enhanced = b[16] & s && pd >= 4;
 
 	fprintf(f, "MPA %s, Rev %u", reply ? "Reply" : "Request", b[17]);
 	fprintf(f, ", %s%s%s", b[16] & 0x40 ? "CRC" : "no CRC", b[16] & 0x80 ? ", markers" : "",
 		b[16] & 0x20 ? (reply ? ", REJECTED" : ", R set") : "");
-	if (b[16] & 0x0f)
-		fprintf(f, ", reserved bits %02x", b[16] & 0x0f);
-	if (b[16] & 0x10)
+	if (b[16] & 0x1f & ~s)
+		fprintf(f, ", reserved bits %02x", b[16] & 0x1f & ~s);
+	if (b[16] & s)
 		fputs(", enhanced", f);
 	if (enhanced)
 		decode_word(f, b + FRAME);
 	decode_private(f, enhanced ? pd - 4 : pd);
 }
 
-/* Return: octets used; 0: it is not whole. */
-static size_t take_frame(FILE *f, struct talk *t, struct stream *s, bool by_target)
+/* The target has one part in a connection, and revisions are 1 and 2, whatever it is asked for. */
+static bool is_wrong_setup(const struct talk *t, const uint8_t *b, const struct stream *asked)
 {
+	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY);
+
+	return reply != (t->role == DDPS_CONFORM_RESPONDER) ||
+	       ((b[17] < 1 || b[17] > 2) && !(asked->framed && asked->rev == b[17]));
+}
+
+/* Return: octets used; 0: it is not whole. */
+static size_t take_frame(FILE *f, struct talk *t, struct stream pair[2], bool by_target)
+{
+	struct stream *s = &pair[by_target];
 	bool key = s->len >= KEY && (!memcmp(s->b, "MPA ID Req Frame", KEY) ||
 				     !memcmp(s->b, "MPA ID Rep Frame", KEY));
 	size_t pd;
@@ -91,6 +105,7 @@ static size_t take_frame(FILE *f, struct talk *t, struct stream *s, bool by_targ
 	if (s->len < FRAME)
 		return 0;
 	pd = decode_be(s->b + 18, 2);
+	t->found->wrong_setup |= by_target && (pd > PD_MAX || is_wrong_setup(t, s->b, &pair[0]));
 	if (pd > PD_MAX) {
 		s->lost = true;
 		fprintf(f,
@@ -103,6 +118,7 @@ static size_t take_frame(FILE *f, struct talk *t, struct stream *s, bool by_targ
 		return 0;
 	put_frame(f, s->b, pd);
 	s->framed = true;
+	s->rev = s->b[17];
 	s->asks_for = s->b[16] & 0x80;
 	s->crc = s->b[16] & 0x40;
 	t->found->rejects |= by_target && s->b[7] == 'R' && s->b[9] == 'p' && s->b[16] & 0x20;
@@ -188,13 +204,43 @@ static bool is_crc_terminate(const uint8_t *b, size_t len)
 	return len >= 22 && !(b[0] & 0x80) && (b[1] & 15) == 7 && b[18] == 0x20 && b[19] == 2;
 }
 
+/* The two control octets behind the length: versions, opcode, and bits that are 0. */
+static bool is_fpdu_start(const uint8_t *b)
+{
+	return (b[2] & 0x3f) == 1 && (b[3] & 0xf0) == 0x40 && (b[3] & 15) < 12;
+}
+
+static bool is_crc_right(const uint8_t *b, size_t len)
+{
+	uint32_t want = ~fold_crc(0x82f63b78u, b, len);
+
+	for (unsigned i = 0; i < 4; i++)
+		if (b[len + i] != (uint8_t)(want >> (8 * i)))
+			return false;
+	return true;
+}
+
+/* Whether the target says what nobody sends who speaks MPA: no header of a segment, nor a CRC for it. */
+static bool is_rubbish(const struct stream *s, const struct stream *other)
+{
+	size_t len = s->len < 4 ? 0 : decode_be(s->b, 2), sum = 2 + len + (-(len + 2) & 3);
+
+	if (s->len < 4 || other->asks_for || is_fpdu_start(s->b))
+		return false;
+	return s->len < sum + 4 || !is_crc_right(s->b, sum);
+}
+
 static size_t take_fpdu(FILE *f, struct talk *t, struct stream pair[2], bool by_target)
 {
 	struct stream *s = &pair[by_target], *other = &pair[!by_target];
 	uint8_t *plain = malloc(s->len + 8);
 	size_t len = 0, used = plain ? pull_fpdu(s, other->asks_for, plain, &len) : 0, pad;
 
-	if (used) {
+	if (by_target && is_rubbish(s, other)) {
+		t->found->not_fpdu = s->lost = true;
+		fputs("not an FPDU: behind its length there is no header of DDP and RDMAP", f);
+		used = s->len;
+	} else if (used) {
 		pad = -(len + 2) & 3;
 		fprintf(f, "FPDU of %zu octets: ", len);
 		decode_segment(f, plain + 2, len);
@@ -225,7 +271,7 @@ static void take_stream(FILE *f, struct talk *t, struct stream pair[2], bool by_
 		if (!mem)
 			return;
 		n = s->framed ? take_fpdu(mem, t, pair, by_target)
-			      : take_frame(mem, t, s, by_target);
+			      : take_frame(mem, t, pair, by_target);
 		if (!n)
 			fprintf(mem, "%zu octet%s of %s that is not whole", s->len,
 				s->len == 1 ? "" : "s",
@@ -348,6 +394,7 @@ void decode_talk(FILE *f, const struct ddps_conform_result *r, size_t max, const
 		goto out;
 	}
 	t->found = found;
+	t->role = r->c.target;
 	if (n > max)
 		fprintf(f, "%s(%zu earlier messages left out)\n", indent, n - max);
 	for (i = r->first; i; i = next) {
@@ -360,6 +407,9 @@ void decode_talk(FILE *f, const struct ddps_conform_result *r, size_t max, const
 		print_octets(to, i, next, indent);
 	}
 	for (size_t k = 0; k < STREAMS; k++) {
+		const struct stream *s = &t->of[k][1];
+
+		*(s->framed ? &found->part_fpdu : &found->part_setup) |= s->len > 0;
 		free(t->of[k][0].b);
 		free(t->of[k][1].b);
 	}

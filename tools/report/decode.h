@@ -16,6 +16,10 @@ struct decode_found {
 	bool came;	  /* octets of the target's at all */
 	bool echo;	  /* it sends back the octets that it got */
 	bool stranger;	  /* the first octets are of another protocol */
+	bool wrong_setup; /* its set-up message has a revision, a length or a key that is not to be */
+	bool part_setup;  /* its set-up message is not whole at the end */
+	bool not_fpdu;	  /* in a session, what no FPDU begins with */
+	bool part_fpdu;	  /* an FPDU is not whole at the end */
 	bool rejects;	  /* its answer is "no" */
 	bool crc_wrong;	  /* a segment of its own */
 	bool crc_refused; /* it ends a session for a wrong CRC, and none was sent */

@@ -11,6 +11,36 @@ static char *copy_text(const char *s)
 	return s ? strdup(s) : NULL;
 }
 
+static struct kept_area *find_area(struct kept *k, const struct ddps_conform_case *c)
+{
+	size_t len = strcspn(c->name, "-");
+	struct kept_area *more;
+
+	for (size_t i = 0; i < k->areas; i++)
+		if (strlen(k->area[i].name) == len && !strncmp(k->area[i].name, c->name, len))
+			return &k->area[i];
+	more = realloc(k->area, (k->areas + 1) * sizeof *more);
+	if (!more)
+		return NULL;
+	k->area = more;
+	more += k->areas;
+	*more = (struct kept_area){ .name = strndup(c->name, len), .title = c->area };
+	k->areas += more->name != NULL;
+	return more->name ? more : NULL;
+}
+
+static void count_in_area(struct kept *k, const struct ddps_conform_result *r)
+{
+	struct kept_area *a = find_area(k, &r->c);
+
+	k->short_of_memory |= !a;
+	if (!a)
+		return;
+	a->verdict[r->verdict]++;
+	if (r->verdict != DDPS_CONFORM_SKIP && r->verdict != DDPS_CONFORM_UNDECIDED)
+		a->grade[r->grade]++;
+}
+
 static void describe_failure(struct kept_case *c, const struct ddps_conform_result *r)
 {
 	struct decode_found found = { 0 };
@@ -50,6 +80,7 @@ const struct kept_case *kept_add(struct kept *k, const struct ddps_conform_resul
 		k->short_of_memory = true;
 		return NULL;
 	}
+	count_in_area(k, r);
 	return c;
 }
 
@@ -61,64 +92,14 @@ void kept_free(struct kept *k)
 		free(k->at[i].expected);
 		free(k->at[i].talk);
 	}
+	for (size_t i = 0; i < k->areas; i++)
+		free(k->area[i].name);
+	free(k->area);
 	free(k->at);
 	*k = (struct kept){ 0 };
 }
 
 /* ---- all of them ---- */
-
-static const char *find_title(const char *name)
-{
-	static const char *const titles[][2] = {
-		{ "mpa", "set-up and framing over TCP (RFC 5044)" },
-		{ "neg", "IRD, ORD, peer to peer (RFC 6581)" },
-		{ "sctp", "sessions over SCTP (RFC 5043)" },
-		{ "assoc", "SCTP itself (RFC 9260)" },
-		{ "ddp", "where data goes: DDP (RFC 5041)" },
-		{ "rdmap", "messages: RDMAP (RFC 5040)" },
-		{ "rfc7306", "atomics, Immediate Data (RFC 7306)" },
-		{ "relay", "what a network may do on the way" },
-		{ "arp", "ARP over IPoIB (RFC 4391)" },
-		{ "nd", "neighbour discovery (RFC 4391)" },
-		{ "ud", "datagram mode (RFC 4391)" },
-		{ "link", "the link and its groups (RFC 4391)" },
-		{ "cm", "connections, the target answers (RFC 4755)" },
-		{ "req", "connections, the target asks (RFC 4755)" },
-		{ "cross", "connections from both sides" },
-		{ "end", "ends of connections" },
-		{ "rc", "data over a connection" },
-	};
-
-	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-		if (!strcmp(titles[i][0], name))
-			return titles[i][1];
-	return NULL;
-}
-
-size_t kept_areas(const struct kept *k, struct kept_area *areas, size_t max)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < k->n; i++) {
-		const struct kept_case *c = &k->at[i];
-		char name[sizeof areas->name];
-		size_t a = 0;
-
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(c->c.name, "-"), c->c.name);
-		while (a < n && strcmp(areas[a].name, name) != 0)
-			a++;
-		if (a == max)
-			continue;
-		if (a == n) {
-			areas[n] = (struct kept_area){ .title = find_title(name) };
-			memcpy(areas[n++].name, name, sizeof name);
-		}
-		areas[a].verdict[c->verdict]++;
-		if (c->verdict != DDPS_CONFORM_SKIP && c->verdict != DDPS_CONFORM_UNDECIDED)
-			areas[a].grade[c->grade]++;
-	}
-	return n;
-}
 
 void kept_causes(const struct kept *k, enum cause order[CAUSES])
 {

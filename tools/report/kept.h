@@ -18,9 +18,18 @@ struct kept_case {
 	char *talk;	   /* FAIL: what was sent and what came, in lines; NULL: no memory */
 };
 
+/* An area is what the names of cases begin with: a summary has one line each. */
+struct kept_area {
+	char *name;
+	const char *title; /* for people, of its first case; or NULL */
+	uint32_t grade[4], verdict[5];
+};
+
 struct kept {
 	struct kept_case *at;
 	size_t n;
+	struct kept_area *area;
+	size_t areas;
 	bool short_of_memory;
 	uint32_t cause[CAUSES]; /* cases that failed for it */
 };
@@ -28,15 +37,6 @@ struct kept {
 /* The copy of a result whose texts are clean.  Return: valid until the next call, or NULL: no memory. */
 const struct kept_case *kept_add(struct kept *k, const struct ddps_conform_result *r);
 void kept_free(struct kept *k);
-
-/* An area is what the names of cases begin with: a summary has one line each. */
-struct kept_area {
-	char name[16];
-	const char *title; /* for people, or NULL */
-	uint32_t grade[4], verdict[5];
-};
-/* Return: how many there are, at most @max. */
-size_t kept_areas(const struct kept *k, struct kept_area *areas, size_t max);
 
 /* The causes that several cases share, the most frequent first; 0 ends them. */
 void kept_causes(const struct kept *k, enum cause order[CAUSES]);

@@ -5,16 +5,11 @@
 #include "report/conform_out.h"
 #include "xfer/advice.h"
 #include "cli/sessctl.h"
-#include "cli/sig.h"
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
 
-static enum status print_conform_usage(const char *why)
-{
-	fprintf(stderr, "sessctl conform: %s\n  try: sessctl conform --help\n", why);
-	return ST_USAGE;
-}
+#define COMMAND "sessctl conform"
 
 static enum status list_conform_cases(const struct opts *o)
 {
@@ -59,92 +54,43 @@ static int plan_conform(const struct opts *o, struct ddps_conform_options *run, 
 	return run->wire ? 0 : -1;
 }
 
-/* Outputs begin with the first case, once it is clear that there is one. */
-struct report {
-	struct conform_out out;
-	const struct opts *o;
-	const char *wire;
-	bool begun, broken;
-};
-
-static bool may_conform_go_on(void *user)
+static int run_conform(const void *what, const struct ddps_conform_calls *calls,
+		       struct ddps_conform_sum *sum, char *why, size_t why_len)
 {
-	struct report *r = user;
-	const struct opts *o = r->o;
-	const struct conform_out_opts out = { .json = o->json,
-					      .tap = o->tap,
-					      .junit = o->junit,
-					      .pcap = o->pcap,
-					      .html = o->html,
-					      .pcap_all = o->pcap_all };
-
-	if (!r->begun)
-		r->broken = conform_out_begin(&r->out, &out, "sessctl conform", r->wire,
-					      o->self ? "this build itself" : o->arg[0]);
-	r->begun = true;
-	return !r->broken && !sig_pending();
-}
-
-static void take_conform_result(void *user, const struct ddps_conform_result *res)
-{
-	struct report *r = user;
-
-	conform_out_case(&r->out, res);
-	fflush(stdout);
-}
-
-static enum status run_conform(const struct opts *o, const struct ddps_conform_options *run)
-{
-	bool sctp = run->uri ? !strncasecmp(run->uri, "sctp:", 5) : run->wire == DDPS_CONFORM_SCTP;
-	struct report r = { .o = o, .wire = sctp ? "sctp" : "tcp" };
-	const struct ddps_conform_calls calls = { sizeof calls, &r, may_conform_go_on,
-						  take_conform_result };
-	struct ddps_conform_sum sum = { 0 };
-	char why[1300];
-	int err, bad = 0;
-
-	err = ddps_conform_run(run, &calls, &sum, why, sizeof why);
-	if (r.broken)
-		return ST_FAILED;
-	if (r.begun)
-		bad = conform_out_end(&r.out, &sum);
-	if (err == DDPS_E_REFUSED) {
-		fprintf(stderr,
-			"sessctl conform: %s\n  try: is the target running on that address and "
-			"port?\n",
-			why);
-		return ST_FAILED;
-	}
-	if (err)
-		return print_conform_usage(why);
-	if (!conform_out_count(&sum) && !sig_pending())
-		return print_conform_usage("no case has a name like that (--list shows them)");
-	if (sig_pending())
-		fprintf(stderr, "sessctl conform: interrupted, not all cases were run\n");
-	if (bad || sum.fail || sig_pending())
-		return ST_FAILED;
-	if (sum.undecided)
-		return (enum status)CONFORM_UNDECIDED;
-	/* Every case that was chosen needs what this target cannot do. */
-	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_NOTHING;
+	return ddps_conform_run(what, calls, sum, why, why_len);
 }
 
 int cmd_conform(const struct opts *o)
 {
 	struct ddps_conform_options run;
 	char why[300];
+	bool sctp;
 
 	if (o->list)
 		return (int)list_conform_cases(o);
 	if (!o->nargs)
-		return (int)print_conform_usage("missing URI: it is sessctl conform [options] URI");
+		return (int)conform_usage(COMMAND,
+					  "missing URI: it is sessctl conform [options] URI");
 	if (o->probe || o->pairs) {
 		if (!advice_uri_whole(o->arg[0], false))
-			return (int)print_conform_usage(
-				"--probe and --pairs need the URI of a responder");
+			return (int)conform_usage(
+				COMMAND, "--probe and --pairs need the URI of a responder");
 		return (int)(o->probe ? conform_probe(o) : conform_pairs(o));
 	}
 	if (plan_conform(o, &run, why, sizeof why))
-		return (int)print_conform_usage(why);
-	return (int)run_conform(o, &run);
+		return (int)conform_usage(COMMAND, why);
+	sctp = run.uri ? !strncasecmp(run.uri, "sctp:", 5) : run.wire == DDPS_CONFORM_SCTP;
+	return (int)conform_go(
+		&(struct conform_job){ .o = { .json = o->json,
+					      .tap = o->tap,
+					      .junit = o->junit,
+					      .pcap = o->pcap,
+					      .html = o->html,
+					      .pcap_all = o->pcap_all },
+				       .command = COMMAND,
+				       .wire = sctp ? "sctp" : "tcp",
+				       .target = o->self ? "this build itself" : o->arg[0],
+				       .advice = "is the target running on that address and port?",
+				       .run = run_conform,
+				       .what = &run });
 }

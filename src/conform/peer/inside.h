@@ -38,7 +38,7 @@ struct cf_conn {
 /* What a wait that begins now is part of, and how many milliseconds it may take. */
 enum cf_part cf_part_of(const struct cf *cf);
 unsigned cf_limit(const struct cf *cf, enum cf_part part);
-/* Something of the target's came, in a wait that began at @since; nothing did, and the case fails. */
+/* A valid message of the target's came, in a wait that began at @since; none did, and the case fails. */
 void cf_heard(struct cf *cf, enum cf_part part, uint64_t since);
 void cf_silent(struct cf *cf, enum cf_part part);
 /* The target has ended the connection or association where something else was due. */

@@ -2,9 +2,9 @@
 #ifndef DDPS_CONFORM_PATIENCE_H
 #define DDPS_CONFORM_PATIENCE_H
 /*
- * How long a run waits for a target that never answers.  A target that has been silent in a part of its
- * sessions since the run began, and through a whole wait, will be silent in the next case, too: each
- * such wait is a quarter of the one before.  What answers once, however late, gets whole waits
+ * How long a run waits for a target that never answers.  A target that has sent no valid message in a
+ * part of its sessions since the run began, and through a whole wait, will send none in the next case,
+ * too: each such wait is a quarter of the one before.  What answers once, however late, gets whole waits
  * from then on.  Time is an argument: monotonic nanoseconds.
  */
 #include <stdbool.h>
@@ -15,14 +15,14 @@ enum cf_part { CF_PART_SETUP, CF_PART_SESSION, CF_PARTS };
 #define CF_PATIENCE_MIN_MS 50u /* no wait is shorter than this and four times the slowest answer */
 
 struct cf_patience {
-	bool heard[CF_PARTS];	   /* something came in this part, of any session */
-	unsigned silent[CF_PARTS]; /* waits in which nothing did, all of them before it was heard */
+	bool heard[CF_PARTS];	   /* a valid message came in this part, of any session */
+	unsigned silent[CF_PARTS]; /* waits in which none did, all of them before it was heard */
 	uint64_t answer_ns;	   /* how long answers take, the slow ones above all */
 };
 
 /* How long the next wait takes of @whole milliseconds. */
 unsigned cf_patience_ms(const struct cf_patience *p, enum cf_part part, unsigned whole);
-/* Something came after @ns. */
+/* A valid message came after @ns: octets that are none are no answer. */
 void cf_patience_heard(struct cf_patience *p, enum cf_part part, uint64_t ns);
 /* A wait went by without anything. */
 void cf_patience_silent(struct cf_patience *p, enum cf_part part);

@@ -243,9 +243,7 @@ static bool wait_for_message(struct cf *cf, struct cf_queued **at, uint64_t sinc
 	while (!*at && !as->gone)
 		pump_carrier(cf, since, "a message of the target");
 	cf->ended = !*at;
-	if (*at)
-		cf_heard(cf, cf_part_of(cf), since);
-	else
+	if (!*at)
 		cf_closed(cf);
 	return *at;
 }

@@ -98,12 +98,14 @@ static void check_header(struct cf *cf)
 void cf_recv(struct cf *cf)
 {
 	bool mine = cf_want(cf, "a DDP segment");
+	uint64_t since = cf_now();
 
 	if (cf->wire == CF_TCP)
 		cf_fpdu_recv(cf);
 	else
 		recv_message(cf);
 	check_header(cf);
+	cf_heard(cf, cf_part_of(cf), since);
 	cf_wanted(cf, mine);
 }
 

@@ -37,10 +37,16 @@ void cf_mpa_write(struct cf *cf, const struct cf_mpa *f)
 		pause_behind_reply(cf);
 }
 
+static bool is_known_rev(const struct cf_mpa *f)
+{
+	return f->rev == 1 || f->rev == 2;
+}
+
 void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
 {
 	bool reply = cf->c->target == CF_RESPONDER;
 	bool mine = cf_want(cf, "an MPA %s", reply ? "Reply" : "Request");
+	uint64_t since = cf_now();
 	uint8_t b[20];
 
 	cf_tcp_read(cf, b, sizeof b);
@@ -53,6 +59,8 @@ void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
 	f->pd_len = cf_get16(b + 18);
 	CF_CHECK(cf, f->pd_len <= PD_MAX, "private data of %u octets", f->pd_len);
 	cf_tcp_read(cf, f->pd, f->pd_len);
+	if (is_known_rev(f))
+		cf_heard(cf, CF_PART_SETUP, since);
 	cf_wanted(cf, mine);
 	if (reply)
 		pause_behind_reply(cf);
@@ -86,8 +94,10 @@ static void parse_ctrl(struct cf *cf, const struct cf_msg *m, struct cf_ctrl *c)
 void cf_ctrl_read(struct cf *cf, struct cf_ctrl *c)
 {
 	bool mine = cf_want(cf, "a session control chunk");
+	uint64_t since = cf_now();
 
 	parse_ctrl(cf, cf_sctp_read_ctrl(cf), c);
+	cf_heard(cf, cf_part_of(cf), since);
 	cf_wanted(cf, mine);
 }
 
@@ -131,6 +141,7 @@ static void mpa_exchange(struct cf *cf, const struct cf_mpa *f)
 	if (cf->c->target == CF_RESPONDER) {
 		cf_app_answer(cf);
 		cf_mpa_read(cf, &cf->mpa);
+		CF_CHECK(cf, is_known_rev(&cf->mpa), "a Reply of Rev %u", cf->mpa.rev);
 		CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_R), "the target rejected the request");
 	}
 	cf_mpa_agree(cf, f);

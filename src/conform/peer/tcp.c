@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SOMETHING "the target to send or close"
+
 /* ---- connections ---- */
 
 static void wait_fd(struct cf *cf, int fd, short events, uint64_t since, const char *what)
@@ -157,20 +159,18 @@ void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 	}
 }
 
-/* Return: octets, 0 for FIN, -1 for RST. */
-static ssize_t take_octets(struct cf *cf, void *p, size_t len, uint64_t since)
+/* Return: octets, which may be anything, 0 for FIN, -1 for RST. */
+static ssize_t take_octets(struct cf *cf, void *p, size_t len, uint64_t since, const char *what)
 {
 	for (;;) {
 		ssize_t n = recv(cf->conn->fd, p, len, MSG_DONTWAIT);
 
-		if (n > 0) {
+		if (n > 0)
 			cf_trace_tcp(cf->trace, true, cf->conn->number, p, (size_t)n);
-			cf_heard(cf, cf_part_of(cf), since);
-		}
 		if (n >= 0)
 			return n;
 		if (errno == EAGAIN)
-			wait_fd(cf, cf->conn->fd, POLLIN, since, "the target to send or close");
+			wait_fd(cf, cf->conn->fd, POLLIN, since, what);
 		else if (errno != EINTR)
 			return -1;
 	}
@@ -182,8 +182,12 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 	uint64_t since = cf_now();
 
 	for (size_t have = 0; have < len;) {
-		ssize_t n = take_octets(cf, b + have, len - have, since);
+		char what[80] = SOMETHING;
+		ssize_t n;
 
+		if (have)
+			snprintf(what, sizeof what, "the rest: %zu of %zu octets came", have, len);
+		n = take_octets(cf, b + have, len - have, since, what);
 		cf->ended = n <= 0;
 		if (n <= 0) {
 			cf_closed(cf);
@@ -199,7 +203,7 @@ bool cf_tcp_ended(struct cf *cf)
 {
 	uint8_t b;
 
-	wait_fd(cf, cf->conn->fd, POLLIN, cf_now(), "the target to send or close");
+	wait_fd(cf, cf->conn->fd, POLLIN, cf_now(), SOMETHING);
 	return recv(cf->conn->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
@@ -228,7 +232,7 @@ void cf_tcp_expect_end(struct cf *cf, bool in_order)
 {
 	bool mine = cf_want(cf, "the target closes the connection");
 	uint8_t b[64];
-	ssize_t n = take_octets(cf, b, sizeof b, cf_now());
+	ssize_t n = take_octets(cf, b, sizeof b, cf_now(), SOMETHING);
 
 	cf->ended = n <= 0;
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));

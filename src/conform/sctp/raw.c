@@ -303,6 +303,14 @@ bool cf_raw_came(struct cf_raw *r, int type, unsigned ms, struct cf_raw_chunk *c
 	return false;
 }
 
+/* RFC 5043 6: what else comes is of another application. */
+static bool is_session_data(const struct cf_raw_chunk *c)
+{
+	uint32_t ppid = cf_get32(c->v + 8);
+
+	return ppid == PPID_SEGMENT || ppid == PPID_CONTROL;
+}
+
 struct cf_raw_chunk cf_raw_want(struct cf_raw *r, int type)
 {
 	/* An answer to data is the application's, the others are SCTP's own. */
@@ -312,7 +320,8 @@ struct cf_raw_chunk cf_raw_want(struct cf_raw *r, int type)
 	struct cf_raw_chunk c;
 
 	if (cf_raw_came(r, type, limit, &c)) {
-		cf_heard(r->cf, part, since);
+		if (type != CF_C_DATA || is_session_data(&c))
+			cf_heard(r->cf, part, since);
 		return c;
 	}
 	cf_silent(r->cf, part);

@@ -149,8 +149,8 @@ static const struct ddps_aead mb_table = {
 };
 
 /* What it seals GnuTLS opens, and the other way round. */
-static bool agree(const struct ddps_aead *sealer, const struct ddps_aead *opener,
-		  enum ddps_suite suite)
+static bool agree_on_suite(const struct ddps_aead *sealer, const struct ddps_aead *opener,
+			   enum ddps_suite suite)
 {
 	struct {
 		_Alignas(DDPS_AEAD_ALIGN) struct mb_state s;
@@ -181,7 +181,8 @@ static bool agrees_with_gnutls(void)
 	const struct ddps_aead *other = ddps_aead_gnutls();
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!agree(&mb_table, other, all[i]) || !agree(other, &mb_table, all[i]))
+		if (!agree_on_suite(&mb_table, other, all[i]) ||
+		    !agree_on_suite(other, &mb_table, all[i]))
 			return false;
 	return true;
 }

@@ -9,6 +9,7 @@
  * take the time as an argument (@now: seconds since 1970, @ms: milliseconds of any clock that does not
  * go back), and return 0 or a DDPS_E_ code with one sentence in the verdict.
  */
+#include "secure/alert.h"
 #include <ddpsess/secure.h>
 #include <stdbool.h>
 
@@ -16,20 +17,6 @@ struct gnutls_session_int;
 
 struct ddps_creds;
 struct ddps_creds_set;
-
-/* Alerts of RFC 8446 6 that say what is wrong with an identity. */
-enum ddps_alert {
-	DDPS_ALERT_BAD_CERTIFICATE = 42,
-	DDPS_ALERT_UNSUPPORTED_CERTIFICATE = 43,
-	DDPS_ALERT_CERTIFICATE_REVOKED = 44,
-	DDPS_ALERT_CERTIFICATE_EXPIRED = 45,
-	DDPS_ALERT_CERTIFICATE_UNKNOWN = 46,
-	DDPS_ALERT_UNKNOWN_CA = 48,
-	DDPS_ALERT_ACCESS_DENIED = 49,
-	DDPS_ALERT_DECRYPT_ERROR = 51,
-	DDPS_ALERT_UNKNOWN_PSK_IDENTITY = 115,
-	DDPS_ALERT_CERTIFICATE_REQUIRED = 116
-};
 
 struct ddps_verdict {
 	int code;	/* DDPS_E_... or 0 */

@@ -12,6 +12,7 @@
  * Not thread safe: one thread at a time, for both directions.
  */
 #include "aead.h"
+#include "secure/alert.h"
 #include <ddpsess/err.h>
 #include <stdbool.h>
 
@@ -25,18 +26,6 @@
 #define DDPS_REC_UPDATE_AT (UINT64_C(1) << 23)	   /* records sealed with one key */
 #define DDPS_REC_ASK_AT	   ((UINT64_C(1) << 24) + (UINT64_C(1) << 16)) /* records of the peer's */
 #define DDPS_REC_IDLE_MAX  32 /* records without data in a row */
-
-/* Alerts that this layer sends or knows by name (RFC 8446 6). */
-enum ddps_alert {
-	DDPS_ALERT_CLOSE_NOTIFY = 0,
-	DDPS_ALERT_UNEXPECTED_MESSAGE = 10,
-	DDPS_ALERT_BAD_RECORD_MAC = 20,
-	DDPS_ALERT_RECORD_OVERFLOW = 22,
-	DDPS_ALERT_ILLEGAL_PARAMETER = 47,
-	DDPS_ALERT_DECODE_ERROR = 50,
-	DDPS_ALERT_INTERNAL_ERROR = 80,
-	DDPS_ALERT_USER_CANCELED = 90,
-};
 
 /* The RFC's name of an alert, or "unassigned alert". */
 const char *ddps_alert_name(uint8_t alert);

@@ -90,7 +90,7 @@ void ddps_rec_nonce(const struct ddps_rec_half *h, uint64_t seq, uint8_t *nonce)
 bool ddps_rec_messages(struct ddps_rec *r, const uint8_t *p, size_t n);
 bool ddps_rec_within_message(const struct ddps_rec *r);
 
-/* The connection is over.  @alert: what the peer is to be told, or -1.  Always false. */
+/* The connection is over.  @alert: the alert for the peer, or -1.  Always false. */
 bool ddps_rec_fail(struct ddps_rec *r, enum ddps_rec_fault why, uint32_t detail, int alert);
 
 #endif

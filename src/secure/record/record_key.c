@@ -93,8 +93,8 @@ static bool limit_ok(uint16_t limit)
 }
 
 /* Keys that do not come from their secret are not those that the peer will go on with. */
-static int take_keys(struct ddps_rec *r, struct ddps_rec_half *h, const struct ddps_rec_keys *k,
-		     void *st)
+static int take_rec_keys(struct ddps_rec *r, struct ddps_rec_half *h, const struct ddps_rec_keys *k,
+			 void *st)
 {
 	uint8_t key[DDPS_AEAD_KEY_MAX], iv[DDPS_AEAD_NONCE];
 	int rc = -EINVAL;
@@ -137,9 +137,9 @@ int ddps_rec_init(void *mem, const struct ddps_rec_config *c, struct ddps_rec **
 	r->ask_at = c->ask_at ? c->ask_at : DDPS_REC_ASK_AT;
 	r->alert_due = r->alert_got = -1;
 	st += object_size();
-	rc = take_keys(r, &r->tx, &c->tx, st);
+	rc = take_rec_keys(r, &r->tx, &c->tx, st);
 	if (!rc)
-		rc = take_keys(r, &r->rx, &c->rx, st + each);
+		rc = take_rec_keys(r, &r->rx, &c->rx, st + each);
 	if (rc) {
 		ddps_rec_wipe(r);
 		return rc;
@@ -153,9 +153,9 @@ void ddps_rec_wipe(struct ddps_rec *r)
 {
 	size_t each = r->aead ? r->aead->size(r->suite) : 0;
 
-	if (r->tx.st)
+	if (r->aead && r->tx.st)
 		r->aead->wipe(r->tx.st);
-	if (r->rx.st)
+	if (r->aead && r->rx.st)
 		r->aead->wipe(r->rx.st);
 	explicit_bzero(r, object_size() + 2 * each);
 }

@@ -23,7 +23,7 @@ static bool count_idle(struct ddps_rec *r)
 }
 
 /* What is there of the header is right.  @len is set when it is whole. */
-static bool check_header(struct ddps_rec *r, const uint8_t *in, size_t n, size_t *len)
+static bool check_rec_header(struct ddps_rec *r, const uint8_t *in, size_t n, size_t *len)
 {
 	if (n && in[0] != DDPS_REC_TYPE_DATA) /* [8446-5-1], [8446-5-3] */
 		return ddps_rec_fail(r, DDPS_REC_F_OUTER, in[0], DDPS_ALERT_UNEXPECTED_MESSAGE);
@@ -39,7 +39,7 @@ static bool check_header(struct ddps_rec *r, const uint8_t *in, size_t n, size_t
 }
 
 /* The level says nothing that the alert does not [8446-6-2]. */
-static bool read_alert(struct ddps_rec *r, const uint8_t *p, size_t n)
+static bool read_rec_alert(struct ddps_rec *r, const uint8_t *p, size_t n)
 {
 	if (n != 2) /* [8446-5.1-4], [8446-6-4] */
 		return ddps_rec_fail(r, DDPS_REC_F_ALERT, (uint32_t)n, DDPS_ALERT_DECODE_ERROR);
@@ -53,7 +53,7 @@ static bool read_alert(struct ddps_rec *r, const uint8_t *p, size_t n)
 	return r->closed || count_idle(r);
 }
 
-static bool read_data(struct ddps_rec *r, size_t n)
+static bool read_rec_data(struct ddps_rec *r, size_t n)
 {
 	if (ddps_rec_within_message(r)) /* [8446-5.1-1] */
 		return ddps_rec_fail(r, DDPS_REC_F_CUT_IN, DDPS_REC_TYPE_DATA,
@@ -66,7 +66,7 @@ static bool read_data(struct ddps_rec *r, size_t n)
 	return true;
 }
 
-static bool read_handshake(struct ddps_rec *r, const uint8_t *p, size_t n)
+static bool read_rec_handshake(struct ddps_rec *r, const uint8_t *p, size_t n)
 {
 	struct ddps_rec_stats before = r->stats;
 
@@ -94,11 +94,11 @@ static bool read_inner(struct ddps_rec *r, const uint8_t *p, size_t n, size_t *l
 	if (!n && type != DDPS_REC_TYPE_DATA) /* [8446-5.1-3] */
 		return ddps_rec_fail(r, DDPS_REC_F_EMPTY, type, DDPS_ALERT_UNEXPECTED_MESSAGE);
 	if (type == DDPS_REC_TYPE_ALERT)
-		return read_alert(r, p, n);
+		return read_rec_alert(r, p, n);
 	if (type == DDPS_REC_TYPE_HANDSHAKE)
-		return read_handshake(r, p, n);
+		return read_rec_handshake(r, p, n);
 	*len = n;
-	return read_data(r, n);
+	return read_rec_data(r, n);
 }
 
 /* A whole record, @len octets behind its header. */
@@ -134,7 +134,7 @@ struct ddps_rec_opened ddps_rec_open(struct ddps_rec *r, const uint8_t *in, size
 		o.used = n;
 		return o;
 	}
-	if (r->fault || !check_header(r, in, n, &len))
+	if (r->fault || !check_rec_header(r, in, n, &len))
 		return o;
 	o.need = DDPS_REC_HEADER + len;
 	if (n < o.need) {

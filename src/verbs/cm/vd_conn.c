@@ -4,6 +4,7 @@
 #include "verbs/cm/vd_event.h"
 #include "verbs/cm/vd_ibcm.h"
 #include "verbs/ud/vd_ud.h"
+#include "verbs/vd_why.h"
 #include "verbs/cm/vd_oob.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -370,6 +371,7 @@ static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)
 		return; /* of the two ends of one that is its own peer this one does not send */
 	ddps_lock(&qp->lock);
 	qp->phase = VD_QP_UP;
+	vd_why_again(qp);
 	if (!vd_later_waits(qp))
 		vd_later_flush(qp);
 	/* Where the rules bind, the program moves it itself, with all that belongs to it. */
@@ -404,6 +406,7 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 	bool ours = !ev->error.by_peer;
 
 	ddps_ep_stats(qp->ep, &st);
+	vd_why_ended(qp, ev, ours && st.no_buffer);
 	if (ours && st.cq_overflow)
 		vd_async_overflow(q);
 	vd_async_tell(q->context,
@@ -413,11 +416,12 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 }
 
 /* There is no identifier that could be informed. */
-static void oob_failed(struct vd_qp *qp)
+static void oob_failed(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	if (!qp->oob || qp->lent)
 		return;
 	vd_oob_release(qp);
+	vd_why_ended(qp, ev, false);
 	vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base, &qp->fatal);
 }
 
@@ -431,13 +435,13 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		return;
 	case DDPS_EV_REJECTED:
 		vd_qp_ended(qp);
-		oob_failed(qp);
+		oob_failed(qp, ev);
 		if (qp->id)
 			take_conn_rejected(qp->id, ev);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);
-		oob_failed(qp);
+		oob_failed(qp, ev);
 		if (qp->id)
 			take_conn_failed(qp->id, ev);
 		return;
@@ -452,6 +456,8 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		return;
 	case DDPS_EV_CLOSED:
 		vd_fault_tell(p, &ev->error);
+		if (!by_program)
+			vd_why_lost(qp, ev);
 		vd_qp_ended(qp);
 		if (ev->error.code || ev->error.has_triple)
 			vd_oob_release(qp);

@@ -13,6 +13,7 @@
  *   vd_ud_cm.c		rdma_cm: asking a listener for the number of a queue pair
  *   vd_ud_listen.c	... and answering
  *   vd_ud_show.c	counters, and what sessctl stat shows
+ *   vd_ud_why.c		why a datagram was lost, in words
  *
  * A number of a queue pair has its UDP port in the low 16 bits, so that a GID and a number are all
  * that a sender needs.  The high octet is one of 15, in turn: a datagram for a queue pair that had
@@ -22,6 +23,7 @@
  * pairs), the library's own, vd_ud_cq.lock.
  */
 #include "verbs/ud/vd_ud.h"
+#include "verbs/vd_why.h"
 #include <sys/uio.h>
 
 #define UD_MTU	      4096 /* octets of a message, at most: see vd_ud_qp.mtu */
@@ -252,6 +254,12 @@ bool ud_peer_ready(struct ud_peer *peer, size_t len, uint64_t now, uint64_t *ret
 /* It goes: fill its sequence number and flag. */
 void ud_peer_sent(struct ud_peer *peer, size_t len, struct ud_header *h);
 void ud_peer_acked(struct vd_ud_qp *u, const struct ud_addr *from, uint16_t seq);
+
+/* One from there, or there, was lost: it is said, if it has not been. */
+void ud_why_lost(struct vd_ud_qp *u, enum vd_why why, const struct ud_addr *from,
+		 const char *reason);
+void ud_why_not_there(struct vd_ud_qp *u, enum vd_why why, const struct ud_sqe *e,
+		      const char *reason);
 
 void ud_group_free(struct vd_ud_qp *u, struct ud_group *g);
 

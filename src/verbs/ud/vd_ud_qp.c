@@ -20,6 +20,9 @@ void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool 
 	if (ud_cq_push(vd_of(cq, struct vd_cq, cq), wc, solicited, u))
 		return;
 	u->stats.cq_full++;
+	if (vd_why_is_due(u->qp, VD_WHY_CQ))
+		vd_why_say(u->qp, ": a completion of a datagram is lost: its queue of %d is full",
+			   cq->cqe);
 	__atomic_store_n(&vd_of(cq, struct vd_cq, cq)->lost, true, __ATOMIC_SEQ_CST);
 	u->lost = true;
 	notify_ud_thread(u->ud);

@@ -216,9 +216,14 @@ static void deliver_datagram(struct vd_ud_qp *u, const struct ud_taken *t,
 	if (err == DDPS_E_TOO_LONG) {
 		wc.status = IBV_WC_LOC_LEN_ERR;
 		wc.vendor_err = 2;
+		ud_why_lost(u, VD_WHY_RECV, &pk->from,
+			    "the receive is too short for 40 octets of GRH and the message");
 	} else if (err) {
 		wc.status = IBV_WC_LOC_PROT_ERR;
 		wc.vendor_err = 1;
+		ud_why_lost(
+			u, VD_WHY_RECV, &pk->from,
+			"the receive's memory has a wrong key, ends before it, or has no right");
 	}
 	if (h->flags & UD_F_IMM) {
 		wc.wc_flags |= IBV_WC_WITH_IMM;
@@ -270,16 +275,22 @@ static void take_ud_datagram(struct vd_ud_qp *u, const struct ud_source *s,
 	    h.dest != (s->group ? UD_QPN_MCAST : u->qp->qp.qp_base.qp_num) ||
 	    (uint16_t)h.src != pk->from.port) {
 		st->malformed++;
+		ud_why_lost(u, VD_WHY_MALFORMED, &pk->from,
+			    "it is malformed, or for another queue pair or another MTU");
 		return;
 	}
 	if (h.qkey != u->qkey) {
 		st->bad_qkey++;
+		ud_why_lost(u, VD_WHY_QKEY, &pk->from, "its Q_Key is not the queue pair's");
 		return;
 	}
 	if (h.flags & UD_F_ACK && !s->group && h.ack_port)
 		acknowledge_datagram(u, pk, &h);
 	if (!can_ud_receive(u) || !take_recv(u, &t)) {
 		st->no_recv++;
+		ud_why_lost(u, VD_WHY_NO_RECV, &pk->from,
+			    can_ud_receive(u) ? "no receive is posted"
+					      : "the queue pair is in no state to receive");
 		return;
 	}
 	deliver_datagram(u, &t, pk, &h);

@@ -25,16 +25,25 @@ static void complete_ud_send(struct vd_ud_qp *u, const struct ud_sqe *e, enum ib
 static bool transmit_datagram(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 {
 	struct ud_peer *peer = e->group || e->lost ? NULL : ud_peer_of(u, &e->to);
+	uint64_t open_until;
 	uint8_t header[UD_HEADER];
 	struct iovec iov[2] = { { header, sizeof header }, { e->data, e->len } };
 	int err;
 
 	if (e->lost) {
 		u->stats.unreachable++;
+		ud_why_not_there(u, VD_WHY_NOBODY, e,
+				 "no queue pair for datagrams has this number");
 		return true;
 	}
+	open_until = peer ? peer->open_until : 0;
 	if (peer && !ud_peer_ready(peer, e->len, now, &u->retry_at))
 		return false;
+	if (open_until && peer->open_until > open_until)
+		ud_why_not_there(
+			u, VD_WHY_SILENT, e,
+			"nothing was acknowledged for a second: it may be gone, or have no "
+			"receive");
 	if (peer)
 		ud_peer_sent(peer, e->len, &e->h);
 	ud_put(&e->h, header);
@@ -45,6 +54,7 @@ static bool transmit_datagram(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now
 	}
 	if (err) {
 		u->stats.unreachable++;
+		ud_why_not_there(u, VD_WHY_NOBODY, e, strerror(err));
 	} else {
 		u->stats.sent++;
 		u->stats.sent_octets += e->len;
@@ -64,6 +74,9 @@ static bool send_oldest(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 		return true;
 	}
 	if (e->status) {
+		ud_why_not_there(u, VD_WHY_SEND, e,
+				 e->vendor == 5 ? "it is longer than the MTU"
+						: "its memory has a wrong key, or ends before it");
 		complete_ud_send(u, e, e->status, e->vendor);
 		ud_set_state(u, IBV_QPS_SQE);
 		return true;

@@ -43,7 +43,7 @@ static const struct aead_vector vectors[] = {
 	  "5585808b4831d7bc3ff4def08e4b7a9de576d26586cec64b61161ae10b594f09e26a7e902ecbd0600691" },
 };
 
-static size_t octets_of(const char *text, uint8_t *out)
+static size_t vector_octets(const char *text, uint8_t *out)
 {
 	size_t n = strlen(text) / 2;
 
@@ -74,13 +74,13 @@ static void free_state(const struct ddps_aead *a, void *st)
 static void check_vector(const struct ddps_aead *a, const struct aead_vector *v)
 {
 	uint8_t key[32], nonce[12], ad[32], plain[128], sealed[160], out[160];
-	size_t nad = octets_of(v->ad, ad), n = octets_of(v->plain, plain);
+	size_t nad = vector_octets(v->ad, ad), n = vector_octets(v->plain, plain);
 	struct iovec iov = { plain, n };
 	void *st;
 
-	octets_of(v->key, key);
-	octets_of(v->nonce, nonce);
-	cr_assert_eq(octets_of(v->sealed, sealed), n + DDPS_AEAD_TAG);
+	vector_octets(v->key, key);
+	vector_octets(v->nonce, nonce);
+	cr_assert_eq(vector_octets(v->sealed, sealed), n + DDPS_AEAD_TAG);
 	st = make_state(a, v->suite, key);
 	cr_assert_eq(a->seal(st, nonce, ad, nad, &iov, 1, out), 0);
 	cr_expect_arr_eq(out, sealed, n + DDPS_AEAD_TAG, "%s, %04x", a->name, v->suite);

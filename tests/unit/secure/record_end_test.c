@@ -121,7 +121,7 @@ Test(record_end, what_is_fatal_is_sent_so, .description = "8446-6-1")
 }
 
 /* After the alert that it led to, too, nothing more is opened: the first fault stays. */
-Test(record_end, the_first_fault_is_the_one_that_is_told)
+Test(record_end, the_first_fault_is_the_one_that_stays)
 {
 	struct rec_ends e;
 	uint8_t wire[64];

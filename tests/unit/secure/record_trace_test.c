@@ -31,7 +31,7 @@ static const char client_data[] =
 	"441e2b62974e1f5a6292a2977014bd1e3deae63aeebb21694915e4";
 static const char client_alert[] = "1703030013c9872760655666b74d7ff1153efd6db6d0b0e3";
 
-static size_t from_hex(const char *text, uint8_t *out)
+static size_t trace_octets(const char *text, uint8_t *out)
 {
 	size_t n = strlen(text) / 2;
 
@@ -42,9 +42,9 @@ static size_t from_hex(const char *text, uint8_t *out)
 
 static void read_keys(struct ddps_rec_keys *k, const char *secret, const char *key, const char *iv)
 {
-	from_hex(secret, k->secret);
-	from_hex(key, k->key);
-	from_hex(iv, k->iv);
+	trace_octets(secret, k->secret);
+	trace_octets(key, k->key);
+	trace_octets(iv, k->iv);
 }
 
 static void begin_trace(struct rec_ends *e, const struct ddps_aead *aead)
@@ -63,13 +63,13 @@ static void seals(struct ddps_rec *r, const char *data, const char *alert)
 {
 	uint8_t payload[50], out[100], want[100];
 	struct iovec cut[] = { { payload, 1 }, { payload + 1, 0 }, { payload + 1, 49 } };
-	size_t n = from_hex(data, want);
+	size_t n = trace_octets(data, want);
 
 	for (uint8_t i = 0; i < sizeof payload; i++)
 		payload[i] = i;
 	cr_assert_eq(ddps_rec_seal(r, cut, 3, out, sizeof out), (ssize_t)n);
 	cr_expect_arr_eq(out, want, n);
-	n = from_hex(alert, want);
+	n = trace_octets(alert, want);
 	cr_assert_eq(ddps_rec_seal_alert(r, DDPS_ALERT_CLOSE_NOTIFY, out, sizeof out), (ssize_t)n);
 	cr_expect_arr_eq(out, want, n);
 }
@@ -77,7 +77,7 @@ static void seals(struct ddps_rec *r, const char *data, const char *alert)
 static void opens(struct ddps_rec *r, const char *data, const char *alert)
 {
 	uint8_t in[100];
-	size_t n = from_hex(data, in);
+	size_t n = trace_octets(data, in);
 	struct ddps_rec_opened o = rec_open(r, in, n);
 
 	cr_assert_eq(o.what, DDPS_REC_DATA);
@@ -85,7 +85,7 @@ static void opens(struct ddps_rec *r, const char *data, const char *alert)
 	cr_assert_eq(o.len, 50);
 	for (size_t i = 0; i < 50; i++)
 		cr_expect_eq(rec_scratch[i], i);
-	n = from_hex(alert, in);
+	n = trace_octets(alert, in);
 	cr_expect_eq(rec_open(r, in, n).what, DDPS_REC_CLOSED);
 }
 
@@ -96,7 +96,7 @@ static void play(const struct ddps_aead *aead)
 	size_t n;
 
 	begin_trace(&e, aead);
-	n = from_hex(ticket, in);
+	n = trace_octets(ticket, in);
 	cr_expect_eq(rec_open(e.end[0], in, n).what, DDPS_REC_NONE);
 	cr_expect_eq(ddps_rec_stats(e.end[0])->tickets, 1);
 	opens(e.end[0], server_data, server_alert);

@@ -7,6 +7,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,7 @@ struct gnutls_judge {
 	gnutls_datum_t ticket_key;
 };
 
-static void must(int rc, const char *what)
+static void gnutls_must(int rc, const char *what)
 {
 	cr_assert(rc >= 0, "%s: %s", what, gnutls_strerror(rc));
 }
@@ -90,36 +91,38 @@ static gnutls_certificate_credentials_t make_credentials(void)
 	gnutls_x509_privkey_t key;
 	gnutls_x509_crt_t crt;
 
-	must(gnutls_x509_privkey_init(&key), "key");
-	must(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
-					  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
-	     "generate");
-	must(gnutls_x509_crt_init(&crt), "crt");
-	must(gnutls_x509_crt_set_version(crt, 3), "version");
-	must(gnutls_x509_crt_set_serial(crt, "\1", 1), "serial");
-	must(gnutls_x509_crt_set_dn(crt, "CN=judge", NULL), "name");
-	must(gnutls_x509_crt_set_activation_time(crt, time(NULL) - 60), "from");
-	must(gnutls_x509_crt_set_expiration_time(crt, time(NULL) + 3600), "to");
-	must(gnutls_x509_crt_set_key(crt, key), "its key");
-	must(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), "sign");
-	must(gnutls_certificate_allocate_credentials(&cred), "credentials");
-	must(gnutls_certificate_set_x509_key(cred, &crt, 1, key), "use");
+	gnutls_must(gnutls_x509_privkey_init(&key), "key");
+	gnutls_must(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+						 GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+						 0),
+		    "generate");
+	gnutls_must(gnutls_x509_crt_init(&crt), "crt");
+	gnutls_must(gnutls_x509_crt_set_version(crt, 3), "version");
+	gnutls_must(gnutls_x509_crt_set_serial(crt, "\1", 1), "serial");
+	gnutls_must(gnutls_x509_crt_set_dn(crt, "CN=judge", NULL), "name");
+	gnutls_must(gnutls_x509_crt_set_activation_time(crt, time(NULL) - 60), "from");
+	gnutls_must(gnutls_x509_crt_set_expiration_time(crt, time(NULL) + 3600), "to");
+	gnutls_must(gnutls_x509_crt_set_key(crt, key), "its key");
+	gnutls_must(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), "sign");
+	gnutls_must(gnutls_certificate_allocate_credentials(&cred), "credentials");
+	gnutls_must(gnutls_certificate_set_x509_key(cred, &crt, 1, key), "use");
 	gnutls_x509_crt_deinit(crt);
 	gnutls_x509_privkey_deinit(key);
 	return cred;
 }
 
-static void begin_end(struct tls_judge *j, struct gnutls_judge *g, int i, const char *priority)
+static void begin_gnutls_end(struct tls_judge *j, struct gnutls_judge *g, int i,
+			     const char *priority)
 {
 	struct gnutls_end *e = &g->end[i];
 	bool ours = j->we_are_client == !i;
 
 	e->in = ours ? &j->to_us : &j->to_lib;
 	e->out = ours ? &j->to_lib : &j->to_us;
-	must(gnutls_init(&e->session, (i ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK),
-	     "init");
-	must(gnutls_priority_set_direct(e->session, priority, NULL), priority);
-	must(gnutls_credentials_set(e->session, GNUTLS_CRD_CERTIFICATE, g->cred), "cred");
+	gnutls_must(gnutls_init(&e->session, (i ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK),
+		    "init");
+	gnutls_must(gnutls_priority_set_direct(e->session, priority, NULL), priority);
+	gnutls_must(gnutls_credentials_set(e->session, GNUTLS_CRD_CERTIFICATE, g->cred), "cred");
 	gnutls_session_set_ptr(e->session, e);
 	gnutls_transport_set_ptr(e->session, e);
 	gnutls_transport_set_push_function(e->session, push_octets);
@@ -130,9 +133,10 @@ static void begin_end(struct tls_judge *j, struct gnutls_judge *g, int i, const 
 					     : GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
 					   GNUTLS_HOOK_POST, see_extensions);
 	if (j->limit && !ours)
-		must((int)gnutls_record_set_max_recv_size(e->session, j->limit), "limit");
+		gnutls_must((int)gnutls_record_set_max_recv_size(e->session, j->limit), "limit");
 	if (i && j->tickets)
-		must(gnutls_session_ticket_enable_server(e->session, &g->ticket_key), "tickets");
+		gnutls_must(gnutls_session_ticket_enable_server(e->session, &g->ticket_key),
+			    "tickets");
 }
 
 static void take_over(struct ddps_rec_keys *k, struct gnutls_end *e, bool reading)
@@ -140,8 +144,8 @@ static void take_over(struct ddps_rec_keys *k, struct gnutls_end *e, bool readin
 	gnutls_datum_t iv, key;
 	uint64_t seq;
 
-	must(gnutls_record_get_state(e->session, reading, NULL, &iv, &key, (uint8_t *)&seq),
-	     "state");
+	gnutls_must(gnutls_record_get_state(e->session, reading, NULL, &iv, &key, (uint8_t *)&seq),
+		    "state");
 	cr_assert(iv.size == sizeof k->iv && key.size <= sizeof k->key);
 	*k = (struct ddps_rec_keys){ .seq = be64toh(seq) };
 	memcpy(k->iv, iv.data, iv.size);
@@ -171,14 +175,14 @@ static void gnutls_begin(struct tls_judge *j)
 	cr_assert(g);
 	j->lib = g;
 	g->cred = make_credentials();
-	must(gnutls_session_ticket_key_generate(&g->ticket_key), "ticket key");
+	gnutls_must(gnutls_session_ticket_key_generate(&g->ticket_key), "ticket key");
 	ours = &g->end[ours_is];
 	for (int i = 0; i < 2; i++) {
 		char priority[128];
 
 		snprintf(priority, sizeof priority, "%s%s", priority_of(j->suite),
 			 j->tickets ? "" : ":%NO_TICKETS");
-		begin_end(j, g, i, priority);
+		begin_gnutls_end(j, g, i, priority);
 	}
 	for (int i = 0; !done[0] || !done[1]; i++) {
 		int rc = 0;
@@ -211,7 +215,7 @@ static void gnutls_send(struct tls_judge *j, const void *p, size_t n)
 	while (n) {
 		ssize_t some = gnutls_record_send(library_end(j)->session, at, n);
 
-		must((int)some, "send");
+		gnutls_must((int)some, "send");
 		at += some;
 		n -= (size_t)some;
 	}
@@ -236,13 +240,13 @@ static int gnutls_recv(struct tls_judge *j, void *p, size_t n)
 
 static void gnutls_update(struct tls_judge *j, bool ask)
 {
-	must(gnutls_session_key_update(library_end(j)->session, ask ? GNUTLS_KU_PEER : 0),
-	     "update");
+	gnutls_must(gnutls_session_key_update(library_end(j)->session, ask ? GNUTLS_KU_PEER : 0),
+		    "update");
 }
 
 static void gnutls_close(struct tls_judge *j)
 {
-	must(gnutls_bye(library_end(j)->session, GNUTLS_SHUT_WR), "bye");
+	gnutls_must(gnutls_bye(library_end(j)->session, GNUTLS_SHUT_WR), "bye");
 }
 
 static void gnutls_free_judge(struct tls_judge *j)

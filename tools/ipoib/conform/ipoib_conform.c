@@ -5,7 +5,6 @@
 #include "ipoib/conform/self.h"
 #include "cli/hostport.h"
 #include "cli/sessctl.h"
-#include "cli/sig.h"
 #include "ipoib/ipoib.h"
 #include "report/conform_out.h"
 #include <arpa/inet.h>
@@ -17,13 +16,6 @@
 #include <sys/random.h>
 
 #define COMMAND "sessctl ipoib conform"
-#define ADVICE	"; try: " /* so ends what an adapter's port says */
-
-static enum status print_ipoib_conform_usage(const char *why)
-{
-	fprintf(stderr, COMMAND ": %s\n  try: " COMMAND " --help\n", why);
-	return ST_USAGE;
-}
 
 static int list_ipoib_cases(const struct ipoib_opts *o)
 {
@@ -114,76 +106,28 @@ static const char *plan_ipoib_conform(struct ddps_conform_ipoib_options *r,
 
 /* ---- the run ---- */
 
-struct run {
-	struct conform_out out;
-	const struct ipoib_opts *o;
-	bool begun, broken;
-};
-
-static bool may_ipoib_conform_go_on(void *user)
+static int run_ipoib_suite(const void *what, const struct ddps_conform_calls *calls,
+			   struct ddps_conform_sum *sum, char *why, size_t why_len)
 {
-	struct run *r = user;
-	const struct ipoib_opts *o = r->o;
-	const struct conform_out_opts out = { .json = o->json,
-					      .tap = o->tap,
-					      .junit = o->junit,
-					      .pcap = o->pcap,
-					      .html = o->html,
-					      .pcap_all = o->pcap_all };
-
-	if (!r->begun)
-		r->broken = conform_out_begin(&r->out, &out, COMMAND, "ib",
-					      o->nargs ? o->arg[0] : "a node of this build");
-	r->begun = true;
-	return !r->broken && !sig_pending();
-}
-
-static void take_ipoib_result(void *user, const struct ddps_conform_result *res)
-{
-	struct run *r = user;
-
-	conform_out_case(&r->out, res);
-	fflush(stdout);
+	return ddps_conform_ipoib_run(what, calls, sum, why, why_len);
 }
 
 static enum status run_ipoib_conform(const struct ipoib_opts *o,
 				     const struct ddps_conform_ipoib_options *opt)
 {
-	struct run r = { .o = o };
-	const struct ddps_conform_calls calls = { sizeof calls, &r, may_ipoib_conform_go_on,
-						  take_ipoib_result };
-	struct ddps_conform_sum sum = { 0 };
-	char why[1300] = "out of memory";
-	int err = ddps_conform_ipoib_run(opt, &calls, &sum, why, sizeof why), bad = 0;
-
-	if (r.broken)
-		return ST_FAILED;
-	if (r.begun)
-		bad = conform_out_end(&r.out, &sum);
-	if (err == DDPS_E_REFUSED || err == DDPS_E_SYSTEM || err == DDPS_E_NOMEM) {
-		const char *own = strstr(why, ADVICE);
-
-		fprintf(stderr, COMMAND ": %.*s\n  try: %s\n",
-			(int)(own ? own - why : (ptrdiff_t)strlen(why)), why,
-			own		       ? own + strlen(ADVICE)
-			: err == DDPS_E_SYSTEM ? "an address and a port of this host that are free"
-			: err == DDPS_E_NOMEM
-				? "fewer programs at a time"
-				: "is the target up, on this subnet, with that address?");
-		return ST_FAILED;
-	}
-	if (err)
-		return print_ipoib_conform_usage(why);
-	if (!conform_out_count(&sum) && !sig_pending())
-		return print_ipoib_conform_usage(
-			"no case has a name like that (--list shows them)");
-	if (sig_pending())
-		fprintf(stderr, COMMAND ": interrupted, not all cases were run\n");
-	if (bad || sum.fail || sig_pending())
-		return ST_FAILED;
-	if (sum.undecided)
-		return (enum status)CONFORM_UNDECIDED;
-	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_NOTHING;
+	return conform_go(&(struct conform_job){
+		.o = { .json = o->json,
+		       .tap = o->tap,
+		       .junit = o->junit,
+		       .pcap = o->pcap,
+		       .html = o->html,
+		       .pcap_all = o->pcap_all },
+		.command = COMMAND,
+		.wire = "ib",
+		.target = o->nargs ? o->arg[0] : "a node of this build",
+		.advice = "is the target up, on this subnet, with that address?",
+		.run = run_ipoib_suite,
+		.what = opt });
 }
 
 static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoib_options *opt)
@@ -226,7 +170,7 @@ static enum status run_adapter(const struct ipoib_opts *o,
 	char why[300];
 
 	if (adapter_configure(&a, opt->seed, why, sizeof why))
-		return print_ipoib_conform_usage(why);
+		return conform_usage(COMMAND, why);
 	by_adapter = *opt;
 	by_adapter.fabric = &f;
 	return run_ipoib_conform(o, &by_adapter);
@@ -241,7 +185,7 @@ int ipoib_conform(const struct ipoib_opts *o)
 		return list_ipoib_cases(o);
 	why = plan_ipoib_conform(&opt, o);
 	if (why)
-		return (int)print_ipoib_conform_usage(why);
+		return (int)conform_usage(COMMAND, why);
 	if (o->port)
 		return (int)run_adapter(o, &opt);
 	return (int)(o->self ? run_self(o, &opt) : run_ipoib_conform(o, &opt));

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Why a connection ended or a datagram was lost, for people. */
+#include "verbs/vd_why.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+bool vd_why_is_due(struct vd_qp *qp, enum vd_why why)
+{
+	return (vd_config()->check || vd_config()->strict) &&
+	       !(__atomic_fetch_or(&qp->told, why, __ATOMIC_RELAXED) & why);
+}
+
+void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	fprintf(stderr, "ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
+}
+
+void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv)
+{
+	const char *peer = *ev->error.peer ? ev->error.peer : ev->info.peer;
+
+	if (vd_why_is_due(qp, VD_WHY_ENDED))
+		vd_why_say(qp, "%s%s: %s%s", *peer ? ", peer " : "", peer,
+			   no_recv ? "a Send of the peer has no receive: " : "", ev->error.text);
+}
+
+void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev)
+{
+	const int code = ev->error.code;
+	bool under_way;
+
+	ddps_lock(&qp->lock);
+	under_way = qp->sends_told != __atomic_load_n(&qp->sends_fetched, __ATOMIC_RELAXED);
+	ddps_unlock(&qp->lock);
+	if (code && (code != DDPS_E_RESET || under_way))
+		vd_why_ended(qp, ev, false);
+}

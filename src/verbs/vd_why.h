@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VERBS_VD_WHY_H
+#define DDPS_VERBS_VD_WHY_H
+/*
+ * Completions and events have a status alone, and a lost datagram has none.  With --check and in strict
+ * mode one sentence on standard error says why, once for each cause and queue pair.
+ */
+#include "verbs/vd.h"
+
+enum vd_why {
+	VD_WHY_ENDED = 0x1, /* its connection */
+	VD_WHY_CQ = 0x2,    /* a completion finds no place */
+	/* Datagrams: */
+	VD_WHY_NO_RECV = 0x4,
+	VD_WHY_QKEY = 0x8,
+	VD_WHY_MALFORMED = 0x10,
+	VD_WHY_NOBODY = 0x20,
+	VD_WHY_SILENT = 0x40, /* nothing is acknowledged */
+	VD_WHY_SEND = 0x80,   /* a request fails */
+	VD_WHY_RECV = 0x100
+};
+
+/* Whether it is to be said, and has not been said of this queue pair; from now on it has. */
+bool vd_why_is_due(struct vd_qp *qp, enum vd_why why);
+/* Say it, if so: what follows the queue pair's number. */
+__attribute__((format(printf, 2, 3))) void vd_why_say(const struct vd_qp *qp, const char *fmt, ...);
+/* It is connected: its end is another. */
+static inline void vd_why_again(struct vd_qp *qp)
+{
+	__atomic_fetch_and(&qp->told, ~(unsigned)VD_WHY_ENDED, __ATOMIC_RELAXED);
+}
+
+/* Its connection has ended so, or never came about; @no_recv: for want of a receive. */
+void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv);
+/* The same, if it is an error.  A reset is how some peers end: it is none where nothing is under way. */
+void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev);
+
+#endif
