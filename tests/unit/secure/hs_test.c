@@ -79,7 +79,7 @@ static void step_shaker(struct shaker *s, const uint8_t *p, size_t n)
 }
 
 /* Carry octets, at most @each at a time, until nothing moves. */
-static void shake(size_t each)
+static void shake_both(size_t each)
 {
 	struct shaker *s[2] = { &dial, &serve };
 	bool moved = true;
@@ -173,7 +173,7 @@ static void shake_and_talk(const struct ddps_secure_attr *d, const struct ddps_s
 {
 	begin_shaker(&dial, d, false, peer);
 	begin_shaker(&serve, s, true, NULL);
-	shake(each);
+	shake_both(each);
 	cr_assert_eq(dial.state, DDPS_HS_DONE, "%s", ddps_hs_why(dial.hs)->text);
 	cr_assert_eq(serve.state, DDPS_HS_DONE, "%s", ddps_hs_why(serve.hs)->text);
 	take_over_keys(&dial, NULL);
