@@ -12,7 +12,7 @@ bundle:
 image: bundle
 	$(Q)tools/bundle/image.sh $(BUNDLE)
 # what build.sh puts into it
-bundle-parts: $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(UMAD_SO) $(LIB_SO)
+bundle-parts: $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(UMAD_SO) $(TLS_SO) $(LIB_SO)
 bundle-check: image
 	$(Q)tools/deps.sh bundled
 	$(Q)tests/bundle/run.sh $(BUNDLE)

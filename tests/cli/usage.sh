@@ -59,7 +59,7 @@ long_private_data() { # OCTETS LIMIT OPTION...
 # "sessctl help perf" is "sessctl perf --help", of every command.
 help_command() {
 	local c
-	for c in $commands ipoib run; do
+	for c in $commands ipoib run keys check-keys; do
 		run 0 help "$c" && mv out helped && run 0 "$c" --help && same helped out || return
 	done
 	run 2 help nothing-such && says err "no command 'nothing-such'"

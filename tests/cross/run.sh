@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.." || exit 1
 failures=0
 jobs=${JOBS:-2}
 cores="ddp_ error ib_pkt ip_frag ipoib_addr ipoib_mad ipoib_packet ipoib_cm log loop mpa_mulpdu mpa_rx mpa_sm
-	mpa_tx mpa_wire negotiate rdmap_ sctp_begin sctp_data sctp_setup sctp_wire sd_order sd_rx sd_sm sd_wire shares
+	mpa_tx mpa_wire negotiate rdmap_ record_ sctp_begin sctp_data sctp_setup sctp_wire sd_order sd_rx sd_sm sd_wire shares
 	siphash sized spare stag_ uri"
 
 case_line() { # STATUS NAME [LOG]

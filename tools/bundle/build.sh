@@ -18,7 +18,8 @@ triple=$arch-linux-gnu
 cache=build/cache/sysroot-$debian # in the tree: names in CC must have no blanks
 obj=$out/obj-$arch
 suite=${SUITE:-bullseye}
-tools/bundle/sysroot.sh "$suite" "$debian" "$cache" libc6 libc6-dev linux-libc-dev nettle-dev libjansson-dev libsctp-dev || {
+tools/bundle/sysroot.sh "$suite" "$debian" "$cache" libc6 libc6-dev linux-libc-dev nettle-dev libjansson-dev libsctp-dev \
+	libgnutls28-dev libgnutls30 || {
 	echo "build.sh: SUITE=bookworm links with that release: the bundle then needs glibc 2.34" >&2
 	exit 1
 }
@@ -60,7 +61,7 @@ add() { # FOLDER FILE...
 }
 add bin "$obj/sessctl"
 add lib "$obj/libddpsess-verbs.so"
-add lib/ddpsess "$obj/ddpsess/libddpsess-view.so" "$obj/ddpsess/libddpsess-umad.so"
+add lib/ddpsess "$obj/ddpsess/libddpsess-view.so" "$obj/ddpsess/libddpsess-umad.so" "$obj/ddpsess/libddpsess-tls.so"
 add lib/ddpsess/verbs "$obj/ddpsess/verbs/libibverbs.so.1" "$obj/ddpsess/verbs/librdmacm.so.1"
 install -m 644 -t "$folder/profiles" profiles/*.profile
 install -m 644 -t "$folder" tools/bundle/README LICENSE
@@ -71,9 +72,10 @@ done >"$folder/LICENSES-OF-LIBRARIES"
 
 install -m 755 -s --strip-program="$triple-strip" "$obj/libddpsess.so.1" "$obj/stripped.so"
 
-# What it needs: libc alone, and which one
+# What it needs: libc alone, and which one.  Secured wires take GnuTLS from the system that they run on: it has
+# the corrections of its distribution.
 needs=$(find "$folder" -type f -exec sh -c 'readelf -dW "$1" 2>/dev/null' sh {} ';' | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u |
-	grep -vE '^(lib(c|dl|pthread)\.so\.[0-9]|ld-linux-.*|libibverbs\.so\.1)$' || :)
+	grep -vE '^(lib(c|dl|pthread)\.so\.[0-9]|ld-linux-.*|libibverbs\.so\.1|libgnutls\.so\.30)$' || :)
 [ -z "$needs" ] || { echo "build.sh: the bundle needs more than libc: $needs" >&2; exit 1; }
 find "$folder" -type f -perm -100 -exec "$triple-objdump" -T {} + | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1 |
 	sed 's/GLIBC_//' >"$obj/glibc"

@@ -36,7 +36,8 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
-	--capture | --plot)
+	--capture | --plot | --ca | --ca-key | --tls-cert | --tls-key | --tls-ca | --tls-crl | --tls-psk | \
+		--tls-peers | --tls-hosts)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		return 0
 		;;
@@ -44,7 +45,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
+	--days | --tls-psk-identity | --tls-peer | --max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
 		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
 		--peer | --ip | --ip6 | --sa | --link-mtu | --qkey | --lifetime | --pkey | --partition)
@@ -73,9 +74,9 @@ _sessctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$list --help --version" -- "$word")
 		return
 	fi
-	if [[ ${command[0]} == ipoib ]]; then
+	if [[ ${command[0]} == ipoib || ${command[0]} == keys ]]; then
 		if ((COMP_CWORD == 2)); then
-			list=$(_sessctl_commands "$1" ipoib)
+			list=$(_sessctl_commands "$1" "${command[0]}")
 			mapfile -t COMPREPLY < <(compgen -W "$list --help" -- "$word")
 			return
 		fi
@@ -92,7 +93,7 @@ _sessctl() {
 		mapfile -t COMPREPLY < <(compgen -W "tcp:// sctp://" -- "$word")
 	elif [[ ${command[*]} == "ipoib bridge" ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "up status down" -- "$word")
-	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then
+	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[0]} == check-keys || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
 }

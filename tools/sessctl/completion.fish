@@ -13,7 +13,7 @@ end
 function __sessctl_options
     set -l words (__sessctl_words)
     set -l command $words[1]
-    test "$command" = ipoib; and set command $words[1..2]
+    contains -- "$command" ipoib keys; and set command $words[1..2]
     env COLUMNS=9999 sessctl $command --help 2>/dev/null | string replace -rf '^  (--[a-z0-9-]+)(?: [^ ]+)?(?:  *(.*))?' '$1\t$2'
 end
 
@@ -27,6 +27,7 @@ end
 
 complete -c sessctl -f -n '__sessctl_at 0' -a '(__sessctl_commands)'
 complete -c sessctl -f -n '__sessctl_is ipoib; and __sessctl_at 1' -a '(__sessctl_commands ipoib)'
+complete -c sessctl -f -n '__sessctl_is keys; and __sessctl_at 1' -a '(__sessctl_commands keys)'
 complete -c sessctl -n 'not __sessctl_at 0; and string match -q -- "-*" (commandline -ct)' -f -a '(__sessctl_options)'
 complete -c sessctl -f -n '__sessctl_is listen connect ping perf conform stat top' -a 'tcp:// sctp://'
 complete -c sessctl -n '__sessctl_is put get' -a 'tcp:// sctp://'

@@ -17,9 +17,9 @@ _sessctl() {
 		_describe command rows
 		return
 	fi
-	if [[ $words[2] == ipoib ]]; then
+	if [[ $words[2] == ipoib || $words[2] == keys ]]; then
 		if ((CURRENT == 3)); then
-			rows=("${(@f)$(_sessctl_rows $words[1] ipoib)}")
+			rows=("${(@f)$(_sessctl_rows $words[1] $words[2])}")
 			_describe command rows
 			return
 		fi

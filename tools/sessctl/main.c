@@ -41,7 +41,7 @@ static void print_help(FILE *f)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
 	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of running programs.");
 	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
-	cmd_help_row(f, "keys", "ca|host|psk ...", "Make keys and certificates for secured wires.");
+	cmd_help_row(f, "keys", "COMMAND", "Make keys and certificates for secured wires.");
 	cmd_help_row(f, "check-keys", "[SETTINGS]", "Say what is wrong with them.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");

@@ -153,9 +153,9 @@ void ddps_rec_wipe(struct ddps_rec *r)
 {
 	size_t each = r->aead ? r->aead->size(r->suite) : 0;
 
-	if (r->tx.st)
+	if (r->aead && r->tx.st)
 		r->aead->wipe(r->tx.st);
-	if (r->rx.st)
+	if (r->aead && r->rx.st)
 		r->aead->wipe(r->rx.st);
 	explicit_bzero(r, object_size() + 2 * each);
 }

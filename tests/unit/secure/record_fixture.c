@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <nettle/hkdf.h>
 #include <nettle/hmac.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

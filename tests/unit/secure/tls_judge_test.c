@@ -142,7 +142,7 @@ static void answer_owed(struct our_end *u, struct tls_judge *j)
 }
 
 /* @updates: key changes that the library begins.  It asks for ours in every second. */
-static void converse(struct our_end *u, struct tls_judge *j, int messages, int updates)
+static void converse(struct our_end *u, struct tls_judge *j, int messages, unsigned updates)
 {
 	static uint8_t text[MESSAGE_MAX], back[2 * MESSAGE_MAX];
 	uint64_t got = ddps_rec_stats(u->r)->updates_got;
@@ -151,7 +151,7 @@ static void converse(struct our_end *u, struct tls_judge *j, int messages, int u
 		size_t n = 1 + (rec_random(&u->seed) % 4 ? rec_random(&u->seed) % 100
 							 : rec_random(&u->seed) % MESSAGE_MAX);
 
-		if (i < updates)
+		if ((unsigned)i < updates)
 			j->ops->update(j, i % 2);
 		for (size_t k = 0; k < n; k++)
 			text[k] = (uint8_t)rec_random(&u->seed);
@@ -183,7 +183,7 @@ static const enum ddps_suite suites[] = { DDPS_SUITE_AES_128_GCM, DDPS_SUITE_AES
 					  DDPS_SUITE_CHACHA20_POLY1305 };
 
 /* GnuTLS takes 8 KeyUpdates in a second: two of ours, four of its own, of which two ask. */
-static void judge_all(const struct tls_judge_ops *ops, int updates, uint64_t update_at)
+static void judge_all(const struct tls_judge_ops *ops, unsigned updates, uint64_t update_at)
 {
 	for (int i = 0; i < 12; i++) {
 		struct tls_judge j = { .ops = ops,
