@@ -171,3 +171,30 @@ Test(refused, contact_01_settle_reports_what_was_aborted)
 		close_refused(&e, &w);
 	}
 }
+
+/* Over TCP a peer that has closed its side in order is written to; when it is gone that is reset. */
+Test(refused, contact_01_settle_reports_what_a_peer_that_is_gone_did_not_take)
+{
+	for (int i = 0; i < 4; i++) {
+		const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+		struct ddps_event ev = { .type = DDPS_EV_SRQ_LIMIT };
+		struct writer w;
+		struct e2e e;
+
+		open_refused(&e, &w, wires[0], i % 2);
+		cr_assert_eq(ddps_disconnect(e.b.ep), 0);
+		take_refused_event(w.ctx, DDPS_EV_PEER_CLOSED);
+		ddps_ep_free(e.b.ep);
+		e.b.ep = NULL;
+		cr_assert_eq(ddps_post_send(w.ep, &wr), 0);
+		if (i < 2) {
+			cr_expect_eq(ddps_ctx_settle(w.ctx, E2E_MS), DDPS_E_RESET);
+		} else {
+			cr_assert_eq(ddps_disconnect(w.ep), 0);
+			while (ev.type != DDPS_EV_CLOSED)
+				cr_assert_eq(ddps_event_wait(w.ctx, &ev, E2E_MS), 0);
+			cr_expect_eq(ev.error.code, DDPS_E_RESET, "%s", ev.error.text);
+		}
+		close_refused(&e, &w);
+	}
+}
