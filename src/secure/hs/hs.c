@@ -343,7 +343,6 @@ static bool is_agreed_right(const struct ddps_hs *h)
 static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 {
 	struct ddps_creds_peer peer;
-	int err;
 
 	name_agreed(h);
 	if (!is_agreed_right(h)) {
@@ -352,10 +351,9 @@ static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 		return fail_hs(h, GNUTLS_A_ILLEGAL_PARAMETER);
 	}
 	ddps_creds_peer_of(&h->creds, h->session, &peer);
-	err = ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why);
-	if (err)
+	if (ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why))
 		return fail_hs(h, h->why.alert);
-	name_agreed(h); /* the judge begins anew */
+	name_agreed(h); /* the judge has written all of it anew */
 	return DDPS_HS_DONE;
 }
 
@@ -369,7 +367,7 @@ enum ddps_hs_state ddps_hs_step(struct ddps_hs *h, const uint8_t *in, size_t n, 
 	if (h->no_memory)
 		return explain_failure(h, GNUTLS_E_MEMORY_ERROR);
 	if (h->got == n && explain_no_tls(h)) /* the first octets */
-		return fail_hs(h, 0);
+		return fail_hs(h, h->want.server ? GNUTLS_A_UNEXPECTED_MESSAGE : 0);
 	do
 		err = gnutls_handshake(h->session);
 	while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
