@@ -39,9 +39,10 @@ static void get_own_folder(char *dir, size_t size)
 /* What dlerror() says of the last library that is there and could not be loaded goes to @said. */
 static void *open_library(char *said, size_t said_len)
 {
-	/* behind the own folder: a build tree and LIBDIR; ddpsess/verbs; where all is in one */
+	/* behind the own folder: a build tree and LIBDIR; ddpsess/verbs; where all is in one; bin/ of the
+	 * bundle and of another prefix */
 	static const char *const near[] = { "/ddpsess/" DDPS_TLS_FILE, "/../" DDPS_TLS_FILE,
-					    "/" DDPS_TLS_FILE };
+					    "/" DDPS_TLS_FILE, "/../lib/ddpsess/" DDPS_TLS_FILE };
 	const char *named = secure_getenv("DDPSESS_TLS_LIBRARY");
 	char dir[PATH_MAX], path[PATH_MAX + 64];
 	void *handle = NULL;
