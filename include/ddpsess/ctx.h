@@ -83,6 +83,8 @@ enum ddps_log_level { DDPS_LOG_ERROR, DDPS_LOG_WARN, DDPS_LOG_INFO, DDPS_LOG_DEB
 typedef void ddps_log_fn(void *user, enum ddps_log_level level, const char *facility,
 			 const char *message);
 
+struct ddps_secure;
+
 struct ddps_ctx_attr {
 	size_t struct_size; /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
 	bool thread;	    /* start one library thread that drives the context */
@@ -115,6 +117,9 @@ struct ddps_ctx_attr {
 	 * native.  NULL: nothing is captured.  Capturing makes sessions slower. */
 	ddps_capture_fn *capture;
 	void *capture_user;
+	/* Who this program is, and whom it accepts, on secured wires (ddpsess/secure.h).  NULL: it
+	 * uses none.  The context keeps it, the program may close its own. */
+	struct ddps_secure *secure;
 };
 
 /**

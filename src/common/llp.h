@@ -34,6 +34,14 @@ struct ddps_env {
 	struct ddps_spares mpa_tx, mpa_copied, mpa_rx; /* MPA's */
 	struct ddps_llp *lenders; /* those that refer to user memory: see ddps_llp_lend */
 	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */
+	/* Secured wires: what the program opened, or NULL; the thread of handshakes, and how it comes in:
+	 * enter() returns 0 with the context's lock held. */
+	struct ddps_secure *secure;
+	struct ddps_shaker *shaker;
+	int (*enter)(void *ctx);
+	void (*leave)(void *ctx);
+	void *ctx;
+	uint8_t *sealed; /* scratch for what is read there, made on first use */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)
@@ -65,6 +73,9 @@ struct ddps_llp_param {
 	uint32_t max_mulpdu;					/* 0: what the path gives */
 	uint32_t keepalive_ms, unacked_ms;			/* TCP; 0: none */
 	bool stalls; /* connect: rx_segment may say DDPS_LLP_HOLD for long */
+	const char *host,
+		*peer; /* connect, tls: the URI's, and whom the program expects or NULL; borrowed
+				  * until connect() returns */
 };
 
 /* One DDP segment to send. */
@@ -81,6 +92,7 @@ struct ddps_seg {
 };
 
 struct ddps_llp;
+struct ddps_peer_id;
 
 /* The data's way, straight to DDP and RDMAP.  @user is the one given with the vtable. */
 struct ddps_llp_data {
@@ -176,6 +188,8 @@ struct ddps_llp_ops {
 	int (*set_primary)(struct ddps_llp *llp, uint32_t path);
 	/* NULL: it is not TCP.  0 or DDPS_E_STATE. */
 	int (*tcp_stats)(const struct ddps_llp *llp, struct ddps_llp_tcp *st);
+	/* Who the peer is; NULL: nobody knows, the wire is not secured. */
+	const struct ddps_peer_id *(*peer_id)(const struct ddps_llp *llp);
 };
 
 /* Embedded first in the LLP's own structure. */
@@ -275,6 +289,7 @@ struct ddps_llp_provider {
 };
 
 extern const struct ddps_llp_provider ddps_mpa_provider;  /* src/mpa_tcp */
+extern const struct ddps_llp_provider ddps_tls_provider;  /* the same inside TLS */
 extern const struct ddps_llp_provider ddps_sctp_provider; /* src/sctp_ddp */
 
 #endif

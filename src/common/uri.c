@@ -46,7 +46,7 @@ static int port_number(const char *s, size_t len)
 
 static int parse_scheme(const struct parser *p, const char **at)
 {
-	static const char *const schemes[] = { "tcp", "sctp" };
+	static const char *const schemes[] = { "tcp", "tls", "sctp" };
 
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
 		size_t n = strlen(schemes[i]);
@@ -57,7 +57,7 @@ static int parse_scheme(const struct parser *p, const char **at)
 		*at += n + 3;
 		return 0;
 	}
-	return bad(p, "\"%.40s\" does not begin with tcp:// or sctp://", *at);
+	return bad(p, "\"%.40s\" does not begin with tcp://, tls:// or sctp://", *at);
 }
 
 uint32_t ddps_zone_index(const char *zone)

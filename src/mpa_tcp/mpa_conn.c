@@ -5,6 +5,7 @@
 #include "mpa_tcp/mpa_conn.h"
 #include "mpa_tcp/mpa_fpdu.h"
 #include "mpa_tcp/mpa_mulpdu.h"
+#include "mpa_tcp/mpa_tls.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,6 +91,8 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 	ddps_mpa_rx_fini(&c->rx);
 	ddps_mpa_tx_fini(&c->tx);
 	ddps_llp_lend(c->env, &c->llp, false);
+	if (c->tcp->release)
+		c->tcp->release(c);
 	free(c->startup);
 	free(c);
 }
@@ -139,10 +142,16 @@ unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 
 void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
 {
+	struct ddps_error why;
+
 	if (!c->open)
 		return;
 	if (e)
 		c->error = *e;
+	if (e && e->code && ddps_mpa_tls_why(c, &why)) {
+		c->error.code = why.code;
+		memcpy(c->error.text, why.text, sizeof c->error.text);
+	}
 	ddps_mpa_addr_text(&c->peer, c->error.peer, sizeof c->error.peer);
 	if (c->state != DDPS_MPA_CLOSED)
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_ABORT);
@@ -269,7 +278,9 @@ static void on_timer(void *user)
 				   c->p.connect_ms);
 		break;
 	case DDPS_MPA_T_SETUP:
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "no whole MPA %s within %u ms",
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "%s%s within %u ms",
+				   ddps_mpa_tls_shaking(c) ? "no TLS handshake, so no MPA "
+							   : "no whole MPA ",
 				   c->initiator ? "Reply" : "Request", c->p.setup_ms);
 		break;
 	case DDPS_MPA_T_FIRST_FPDU:
@@ -455,6 +466,11 @@ static bool op_unanswered(struct ddps_llp *llp, uint64_t *most)
 	return true;
 }
 
+static const struct ddps_peer_id *op_peer_id(const struct ddps_llp *llp)
+{
+	return ddps_mpa_tls_peer((const struct ddps_mpa_conn *)llp);
+}
+
 const struct ddps_llp_ops ddps_mpa_ops = {
 	.answer = mpa_op_answer,
 	.open = mpa_op_open,
@@ -469,5 +485,6 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.free = mpa_op_free,
 	.info = mpa_op_info,
 	.tcp_stats = op_tcp_stats,
+	.peer_id = op_peer_id,
 	.unanswered = op_unanswered,
 };

@@ -17,6 +17,7 @@
 
 struct ddps_mpa_listener;
 struct ddps_mpa_conn;
+struct ddps_mpa_tls;
 
 /* What there is to wait for, and what has come.  The values are epoll's. */
 enum ddps_mpa_ready {
@@ -36,6 +37,8 @@ struct ddps_mpa_tcp {
 	/* The next close() resets the connection and drops what is not sent. */
 	void (*reset)(struct ddps_mpa_conn *c);
 	void (*close)(struct ddps_mpa_conn *c);
+	/* @c goes: free what is kept of it; NULL: nothing is. */
+	void (*release)(struct ddps_mpa_conn *c);
 	/* Why it is broken, or why connecting failed: an errno, or 0. */
 	int (*error)(struct ddps_mpa_conn *c);
 	/* Have ddps_mpa_conn_ready() called for these DDPS_MPA_* bits.  @eager: data is on its way.
@@ -122,7 +125,8 @@ struct ddps_mpa_conn {
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
-	struct ddps_io io; /* mpa_io.c's */
+	struct ddps_io io;	  /* mpa_io.c's */
+	struct ddps_mpa_tls *tls; /* mpa_tls.c's; NULL: not secured */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
@@ -233,6 +237,11 @@ void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
 /* ---- mpa_io.c ---- */
 
 extern const struct ddps_mpa_tcp ddps_mpa_sockets;
+/* recv and send of these without a capture, and what one shows of @n octets. */
+ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k);
+ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k);
+void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iovec *iov, int k,
+		      size_t n) __attribute__((cold));
 /* A connection around @fd, which it takes over on success. */
 struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer);
 int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

@@ -2,7 +2,7 @@
 /* What MPA needs of TCP, from sockets; and connecting. */
 #include "common/error.h"
 #include "common/own.h"
-#include "mpa_tcp/mpa_conn.h"
+#include "mpa_tcp/mpa_tls.h"
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,8 +20,8 @@ _Static_assert((int)DDPS_MPA_IN == (int)EPOLLIN && (int)DDPS_MPA_OUT == (int)EPO
 	       "epoll's bits are passed on as they are");
 
 /* The first @n octets of @iov went over the wire. */
-__attribute__((cold, noinline)) static void show(const struct ddps_mpa_conn *c, bool sent,
-						 const struct iovec *iov, int k, size_t n)
+void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iovec *iov, int k,
+		      size_t n)
 {
 	union ddps_mpa_addr local = c->local;
 	socklen_t len = sizeof local;
@@ -39,7 +39,7 @@ __attribute__((cold, noinline)) static void show(const struct ddps_mpa_conn *c, 
 }
 
 /* For one piece the kernel has a shorter way. */
-static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	ssize_t n;
 
@@ -50,8 +50,6 @@ static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	if (n >= 0) {
 		c->io.moved = true;
 		ddps_io_moved(c->env->loop, &c->io, (size_t)n);
-		if (c->env->capture && n)
-			show(c, false, iov, k, (size_t)n);
 		return n;
 	}
 	if (errno != EAGAIN)
@@ -59,7 +57,16 @@ static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	return -errno;
 }
 
-static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	ssize_t n = ddps_mpa_io_read(c, iov, k);
+
+	if (c->env->capture && n > 0)
+		ddps_mpa_io_show(c, false, iov, k, (size_t)n);
+	return n;
+}
+
+ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)k };
 	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
@@ -68,8 +75,15 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	if (n < 0) /* of the kernel's memory there is some again */
 		return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
 	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
-	if (c->env->capture)
-		show(c, true, iov, k, (size_t)n);
+	return n;
+}
+
+static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	ssize_t n = ddps_mpa_io_write(c, iov, k);
+
+	if (c->env->capture && n > 0)
+		ddps_mpa_io_show(c, true, iov, k, (size_t)n);
 	return n;
 }
 
@@ -298,6 +312,13 @@ int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	if (!c) {
 		ddps_own_close(fd);
 		return DDPS_E_NOMEM;
+	}
+	if (!strcmp(uri->scheme, "tls")) {
+		err = ddps_mpa_tls_wrap(c, p->host, p->peer);
+		if (err) {
+			ddps_mpa_conn_destroy(c);
+			return err;
+		}
 	}
 	ddps_mpa_setup_initiate(c, setup, p, up, user);
 	err = start_connect(c, uri, sa, sa_len);

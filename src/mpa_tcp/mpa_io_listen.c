@@ -2,7 +2,7 @@
 /* MPA over TCP sockets: listeners, and the provider's table. */
 #include "common/own.h"
 #include "common/error.h"
-#include "mpa_tcp/mpa_conn.h"
+#include "mpa_tcp/mpa_tls.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -30,6 +30,7 @@ struct ddps_mpa_listener {
 	struct ddps_shares silent;
 	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
+	bool secured; /* inside TLS */
 };
 
 /* ---- the half-open ones ---- */
@@ -105,7 +106,8 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 		return;
 	}
 	c->share.owner = c;
-	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
+	if ((l->secured && ddps_mpa_tls_wrap(c, NULL, NULL) < 0) ||
+	    ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_mpa_conn_destroy(c);
 		return;
@@ -300,11 +302,14 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 		return DDPS_E_ADDRESS;
 	if (!p->max_half_open)
 		return DDPS_E_INVAL;
+	if (!strcmp(uri->scheme, "tls") && !env->secure)
+		return DDPS_E_CONFIG;
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return DDPS_E_NOMEM;
 	fd = open_listener(uri, sa, sa_len, p->backlog);
-	l->base.provider = &ddps_mpa_provider;
+	l->secured = !strcmp(uri->scheme, "tls");
+	l->base.provider = l->secured ? &ddps_tls_provider : &ddps_mpa_provider;
 	l->env = env;
 	l->up = up;
 	l->user = user;
@@ -331,7 +336,7 @@ static int mpa_listener_uri(struct ddps_llp_listener *base, char *buf, size_t le
 	char addr[72];
 
 	ddps_mpa_addr_text(&l->addr, addr, sizeof addr);
-	return snprintf(buf, len, "tcp://%s", addr);
+	return snprintf(buf, len, "%s://%s", base->provider->scheme, addr);
 }
 
 static void mpa_listener_free(struct ddps_llp_listener *base)
@@ -360,6 +365,8 @@ static void mpa_fini(struct ddps_env *env)
 	ddps_spares_fini(&env->mpa_tx);
 	ddps_spares_fini(&env->mpa_copied);
 	ddps_spares_fini(&env->mpa_rx);
+	free(env->sealed);
+	env->sealed = NULL;
 }
 
 const struct ddps_llp_provider ddps_mpa_provider = {
@@ -369,4 +376,12 @@ const struct ddps_llp_provider ddps_mpa_provider = {
 	.listener_uri = mpa_listener_uri,
 	.listener_free = mpa_listener_free,
 	.fini = mpa_fini,
+};
+
+const struct ddps_llp_provider ddps_tls_provider = {
+	.scheme = "tls",
+	.connect = ddps_mpa_io_connect,
+	.listen = mpa_listen,
+	.listener_uri = mpa_listener_uri,
+	.listener_free = mpa_listener_free,
 };

@@ -194,7 +194,7 @@ void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *s
 {
 	struct ddps_mpa_frame f = {
 		.markers = p->markers,
-		.crc = p->crc,
+		.crc = p->crc && !c->tls,
 		.enhanced = setup->enhanced,
 		/* Plain ones are Rev 1: an RFC 5044 peer closes on Rev 2 for nothing. */
 		.rev = setup->enhanced ? DDPS_MPA_REV_ENH : DDPS_MPA_REV_PLAIN,
@@ -206,6 +206,7 @@ void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *s
 	c->startup->enhanced = setup->enhanced;
 	c->rev = f.rev;
 	c->p = *p;
+	c->p.crc = f.crc;
 	c->llp.up = up;
 	c->llp.user = user;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REQUEST, &f);
@@ -257,12 +258,14 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 
 	if (c->state != DDPS_MPA_REQUEST_ULP)
 		return DDPS_E_STATE;
-	f.crc = p->crc || c->startup->crc; /* the OR: some initiators go by this bit alone */
+	f.crc = (p->crc && !c->tls) ||
+		c->startup->crc; /* the OR: some initiators go by this bit alone */
 	if (s->pd_len > DDPS_MPA_PD_MAX)
 		return DDPS_E_TOO_LONG;
 	if (s->enhanced != c->startup->enhanced || (s->enhanced && s->pd_len < DDPS_MPA_WORD_LEN))
 		return DDPS_E_INVAL;
 	c->p = *p;
+	c->p.crc = f.crc;
 	if (c->tcp->patience)
 		c->tcp->patience(c);
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);

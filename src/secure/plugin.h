@@ -7,12 +7,13 @@
  * shared library, sessctl, the drop-in) can load it; it exports one table.
  */
 #include "secure/creds/creds.h"
+#include "secure/hs/hs.h"
 
 #define DDPS_TLS_ABI	1 /* counts every change of the table or of what it uses */
 #define DDPS_TLS_SYMBOL "ddps_tls_plugin"
 #define DDPS_TLS_FILE	"libddpsess-tls.so"
 
-/* What each function does is said where it is declared: creds.h. */
+/* What each function does is said where it is declared: creds.h, hs.h, aead_lib.h. */
 struct ddps_tls_plugin {
 	unsigned abi;
 	const char *version; /* of GnuTLS */
@@ -29,6 +30,18 @@ struct ddps_tls_plugin {
 	int (*creds_judge)(struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
 			   const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
 			   struct ddps_verdict *why);
+
+	/* handshakes */
+	int (*hs_new)(struct ddps_hs **out, const struct ddps_hs_conf *conf,
+		      struct ddps_verdict *why);
+	void (*hs_free)(struct ddps_hs *h);
+	enum ddps_hs_state (*hs_step)(struct ddps_hs *h, const uint8_t *in, size_t n, int64_t now);
+	const uint8_t *(*hs_output)(const struct ddps_hs *h, size_t *n);
+	void (*hs_sent)(struct ddps_hs *h, size_t n);
+	const struct ddps_verdict *(*hs_why)(const struct ddps_hs *h);
+	void (*hs_take)(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,
+			const uint8_t **rest, size_t *nrest);
+	const struct ddps_aead *(*aead)(void);
 
 	/* tools */
 	int (*check)(const struct ddps_secure_attr *attr, int64_t now, ddps_secure_finding_fn *each,

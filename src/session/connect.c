@@ -62,6 +62,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	ddps_param_llp(&d->param, &lp);
 	lp.connect_ms = connect_ms_left(d);
 	lp.stalls = ep->stalls;
+	lp.host = d->uri.host;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
 	err = d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
 				   ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);

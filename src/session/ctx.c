@@ -2,6 +2,8 @@
 /* The context: lock, loop, fork detection; its library thread is in mover.c. */
 #include "common/own.h"
 #include "session/session.h"
+#include "secure/secure.h"
+#include "secure/shaker.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -165,6 +167,28 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 	return 0;
 }
 
+static int enter_from_env(void *ctx)
+{
+	return ddps_ctx_enter(ctx);
+}
+
+static void leave_from_env(void *ctx)
+{
+	ddps_ctx_leave(ctx);
+}
+
+/* What secured wires need. */
+static int hold_secure(struct ddps_ctx *ctx)
+{
+	ctx->env.enter = enter_from_env;
+	ctx->env.leave = leave_from_env;
+	ctx->env.ctx = ctx;
+	if (!ctx->attr.secure)
+		return 0;
+	ctx->env.secure = ddps_secure_hold(ctx->attr.secure);
+	return ctx->env.secure ? 0 : DDPS_E_NOMEM;
+}
+
 static int resources_take(struct ddps_ctx *ctx)
 {
 	int err;
@@ -203,6 +227,7 @@ static void resources_free(struct ddps_ctx *ctx)
 	if (ctx->alive)
 		munmap(ctx->alive, (size_t)sysconf(_SC_PAGESIZE));
 	free(ctx->env.scratch);
+	ddps_secure_close(ctx->env.secure);
 	ddps_stag_table_free(ctx->stags);
 	if (ddps_own_era() == ctx->era) {
 		if (ctx->event_fd >= 0)
@@ -234,6 +259,8 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	err = ctx_attr_checked(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
+	if (!err)
+		err = hold_secure(ctx);
 	if (!err && ctx->attr.thread)
 		err = ddps_mover_start(ctx);
 	if (err) {
@@ -306,6 +333,9 @@ static void free_ctx(struct ddps_ctx *ctx)
 		ddps_srq_destroy(ctx->srqs);
 	while (ctx->cqs)
 		ddps_cq_destroy(ctx->cqs);
+	ddps_unlock(&ctx->lock); /* the thread of handshakes may wait for it */
+	ddps_shaker_stop(&ctx->env);
+	ddps_lock(&ctx->lock);
 	ddps_providers_fini(&ctx->env);
 	ddps_resolver_fini(&ctx->resolver);
 	while ((pd = ctx->pds)) {

@@ -70,8 +70,9 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 	};
 }
 
-DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, capture_user, offsetof(struct ddps_ctx_attr, verbs_rules),
-		     offsetof(struct ddps_ctx_attr, capture), sizeof(struct ddps_ctx_attr))
+DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, secure, offsetof(struct ddps_ctx_attr, verbs_rules),
+		     offsetof(struct ddps_ctx_attr, capture),
+		     offsetof(struct ddps_ctx_attr, secure), sizeof(struct ddps_ctx_attr))
 DDPS_SIZED_FUNCTIONS(ddps_conn_param, unacked_ms, offsetof(struct ddps_conn_param, local),
 		     offsetof(struct ddps_conn_param, keepalive_ms), sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))

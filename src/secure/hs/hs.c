@@ -334,6 +334,7 @@ static bool is_agreed_right(const struct ddps_hs *h)
 static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 {
 	struct ddps_creds_peer peer;
+	int err;
 
 	name_agreed(h);
 	if (!is_agreed_right(h)) {
@@ -342,8 +343,10 @@ static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 		return fail_hs(h, GNUTLS_A_ILLEGAL_PARAMETER);
 	}
 	ddps_creds_peer_of(&h->creds, h->session, &peer);
-	if (ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why))
+	err = ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why);
+	if (err)
 		return fail_hs(h, h->why.alert);
+	name_agreed(h); /* the judge begins anew */
 	return DDPS_HS_DONE;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What libddpsess-tls.so offers. */
+#include "secure/aead/aead_lib.h"
 #include "secure/plugin.h"
 #include <gnutls/gnutls.h>
 
@@ -15,6 +16,15 @@ const struct ddps_tls_plugin ddps_tls_plugin = {
 	.creds_use = ddps_creds_use,
 	.creds_release = ddps_creds_release,
 	.creds_judge = ddps_creds_judge,
+
+	.hs_new = ddps_hs_new,
+	.hs_free = ddps_hs_free,
+	.hs_step = ddps_hs_step,
+	.hs_output = ddps_hs_output,
+	.hs_sent = ddps_hs_sent,
+	.hs_why = ddps_hs_why,
+	.hs_take = ddps_hs_take,
+	.aead = ddps_aead_best,
 
 	.check = ddps_creds_check,
 	.make = ddps_creds_make,

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The thread that takes the steps of handshakes. */
+#include "secure/shaker.h"
+#include "secure/secure.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+TAILQ_HEAD(shakes, ddps_shake);
+
+struct ddps_shaker {
+	struct ddps_env *env;
+	pthread_t thread;
+	pid_t pid; /* that has the thread */
+	struct ddps_task task;
+	pthread_mutex_t lock; /* of what follows; the context's is never taken with it */
+	pthread_cond_t more;
+	bool stop;
+	struct shakes todo[2], done; /* dials, which somebody here waits for, go first */
+};
+
+struct ddps_shake {
+	TAILQ_ENTRY(ddps_shake) link;
+	struct ddps_shaker *by;
+	const struct ddps_tls_plugin *plugin;
+	struct ddps_hs *hs;
+	void (*stepped)(void *user);
+	void *user;
+	bool server, busy;
+	bool orphan; /* freed while it was busy */
+	enum ddps_hs_state state;
+	uint8_t *in;
+	size_t nin;
+};
+
+static void free_shake(struct ddps_shake *s)
+{
+	s->plugin->hs_free(s->hs);
+	free(s->in);
+	free(s);
+}
+
+/* ---- the thread ---- */
+
+static struct ddps_shake *next_shake(struct ddps_shaker *k)
+{
+	struct ddps_shake *s;
+
+	for (int i = 0; i < 2; i++) {
+		s = TAILQ_FIRST(&k->todo[i]);
+		if (!s)
+			continue;
+		TAILQ_REMOVE(&k->todo[i], s, link);
+		return s;
+	}
+	return NULL;
+}
+
+/* The loop is to look, unless the context has gone meanwhile. */
+static void tell_loop(struct ddps_shaker *k)
+{
+	if (k->env->enter(k->env->ctx))
+		return;
+	ddps_task_post(k->env->loop, &k->task);
+	k->env->leave(k->env->ctx);
+}
+
+static void *run_shakes(void *user)
+{
+	struct ddps_shaker *k = user;
+	struct ddps_shake *s;
+
+	pthread_mutex_lock(&k->lock);
+	while (!k->stop) {
+		s = next_shake(k);
+		if (!s) {
+			pthread_cond_wait(&k->more, &k->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&k->lock);
+		s->state = s->plugin->hs_step(s->hs, s->in, s->nin, time(NULL));
+		pthread_mutex_lock(&k->lock);
+		TAILQ_INSERT_TAIL(&k->done, s, link);
+		pthread_mutex_unlock(&k->lock);
+		tell_loop(k);
+		pthread_mutex_lock(&k->lock);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return NULL;
+}
+
+/* With signals blocked: they are for the program's threads.  Not faults, which are this thread's own. */
+static int start_shaker_thread(struct ddps_shaker *k)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&k->thread, NULL, run_shakes, k);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+/* ---- the loop ---- */
+
+static struct ddps_shake *take_done(struct ddps_shaker *k)
+{
+	struct ddps_shake *s;
+
+	pthread_mutex_lock(&k->lock);
+	s = TAILQ_FIRST(&k->done);
+	if (s)
+		TAILQ_REMOVE(&k->done, s, link);
+	pthread_mutex_unlock(&k->lock);
+	return s;
+}
+
+static void report_done(void *user)
+{
+	struct ddps_shaker *k = user;
+	struct ddps_shake *s;
+
+	while ((s = take_done(k))) {
+		s->busy = false;
+		if (s->orphan)
+			free_shake(s);
+		else
+			s->stepped(s->user);
+	}
+}
+
+static struct ddps_shaker *shaker_of(struct ddps_env *env)
+{
+	struct ddps_shaker *k = env->shaker;
+
+	if (k)
+		return k;
+	k = calloc(1, sizeof *k);
+	if (!k)
+		return NULL;
+	k->env = env;
+	k->pid = getpid();
+	k->task = (struct ddps_task){ .fn = report_done, .user = k };
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_cond_init(&k->more, NULL);
+	TAILQ_INIT(&k->todo[0]);
+	TAILQ_INIT(&k->todo[1]);
+	TAILQ_INIT(&k->done);
+	if (start_shaker_thread(k)) {
+		pthread_cond_destroy(&k->more);
+		pthread_mutex_destroy(&k->lock);
+		free(k);
+		return NULL;
+	}
+	env->shaker = k;
+	return k;
+}
+
+static int explain_shake(struct ddps_error *why, int code, const char *text)
+{
+	*why = ddps_error_make(code, 0, "%s", text);
+	return code;
+}
+
+int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
+		   void (*stepped)(void *user), void *user, struct ddps_shake **out,
+		   struct ddps_error *why)
+{
+	struct ddps_hs_conf conf = { .want = *want };
+	struct ddps_verdict v = { .code = 0 };
+	const struct ddps_tls_plugin *plugin;
+	struct ddps_shaker *k;
+	struct ddps_shake *s;
+
+	if (!env->secure)
+		return explain_shake(why, DDPS_E_CONFIG,
+				     "no certificate or pre-shared key was given to the context");
+	plugin = env->secure->plugin;
+	k = shaker_of(env);
+	s = k ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return explain_shake(why, DDPS_E_NOMEM, "no memory or thread for a handshake");
+	conf.set =
+		plugin->creds_use(env->secure->creds, ddps_now() / NSEC_PER_MSEC, time(NULL), &v);
+	if (v.text[0])
+		ddps_log(&env->log, v.code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "secure", "%s", v.text);
+	*s = (struct ddps_shake){
+		.by = k, .plugin = plugin, .stepped = stepped, .user = user, .server = want->server
+	};
+	if (plugin->hs_new(&s->hs, &conf, &v)) {
+		free(s);
+		return explain_shake(why, v.code, v.text);
+	}
+	*out = s;
+	return 0;
+}
+
+void ddps_shake_free(struct ddps_shake *s)
+{
+	if (!s)
+		return;
+	if (s->busy)
+		s->orphan = true;
+	else
+		free_shake(s);
+}
+
+bool ddps_shake_busy(const struct ddps_shake *s)
+{
+	return s->busy;
+}
+
+int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
+{
+	struct ddps_shaker *k = s->by;
+
+	free(s->in);
+	s->in = n ? malloc(n) : NULL;
+	if (n && !s->in)
+		return DDPS_E_NOMEM;
+	if (n)
+		memcpy(s->in, in, n);
+	s->nin = n;
+	s->busy = true;
+	pthread_mutex_lock(&k->lock);
+	TAILQ_INSERT_TAIL(&k->todo[s->server], s, link);
+	pthread_cond_signal(&k->more);
+	pthread_mutex_unlock(&k->lock);
+	return 0;
+}
+
+enum ddps_hs_state ddps_shake_state(const struct ddps_shake *s)
+{
+	return s->state;
+}
+
+const uint8_t *ddps_shake_output(const struct ddps_shake *s, size_t *n)
+{
+	return s->plugin->hs_output(s->hs, n);
+}
+
+void ddps_shake_sent(struct ddps_shake *s, size_t n)
+{
+	s->plugin->hs_sent(s->hs, n);
+}
+
+const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s)
+{
+	return s->plugin->hs_why(s->hs);
+}
+
+void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
+		     const uint8_t **rest, size_t *nrest)
+{
+	s->plugin->hs_take(s->hs, keys, id, rest, nrest);
+	keys->aead = s->plugin->aead();
+}
+
+/* ---- the end ---- */
+
+static void free_all(struct shakes *list)
+{
+	struct ddps_shake *s;
+
+	while ((s = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, s, link);
+		s->busy = false;
+		if (s->orphan)
+			free_shake(s);
+	}
+}
+
+void ddps_shaker_stop(struct ddps_env *env)
+{
+	struct ddps_shaker *k = env->shaker;
+
+	/* A child of fork has no thread, and may not wait for what it held. */
+	if (!k || k->pid != getpid())
+		return;
+	pthread_mutex_lock(&k->lock);
+	k->stop = true;
+	pthread_cond_signal(&k->more);
+	pthread_mutex_unlock(&k->lock);
+	pthread_join(k->thread, NULL);
+	free_all(&k->todo[0]);
+	free_all(&k->todo[1]);
+	free_all(&k->done);
+	if (!env->enter(env->ctx)) {
+		ddps_task_cancel(env->loop, &k->task);
+		env->leave(env->ctx);
+	}
+	pthread_cond_destroy(&k->more);
+	pthread_mutex_destroy(&k->lock);
+	env->shaker = NULL;
+	free(k);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SECURE_SHAKER_H
+#define DDPS_SECURE_SHAKER_H
+/*
+ * Handshakes beside the loop: a thread of the context's takes their steps, which need up to a
+ * millisecond each, and the loop moves their octets.  All functions are the loop's: with the context's
+ * lock held, but for ddps_shaker_stop.
+ */
+#include "common/error.h"
+#include "common/llp.h"
+#include "secure/hs/hs.h"
+
+struct ddps_shake;
+
+/*
+ * A handshake for @env->secure.  @stepped is called from the loop after each step that ddps_shake_feed has
+ * begun; it may free @out.  Return 0 or DDPS_E_*, with a sentence in @why.
+ */
+int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
+		   void (*stepped)(void *user), void *user, struct ddps_shake **out,
+		   struct ddps_error *why);
+/* No call any more; NULL is nothing. */
+void ddps_shake_free(struct ddps_shake *s);
+
+/* A step is under way, and its octets belong to it. */
+bool ddps_shake_busy(const struct ddps_shake *s);
+
+/* Go on with these octets, none: begin.  Not while it is busy.  0 or DDPS_E_NOMEM. */
+int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n);
+
+/* While it is not busy: where it stands, and as of hs.h. */
+enum ddps_hs_state ddps_shake_state(const struct ddps_shake *s);
+const uint8_t *ddps_shake_output(const struct ddps_shake *s, size_t *n);
+void ddps_shake_sent(struct ddps_shake *s, size_t n);
+const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s);
+void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
+		     const uint8_t **rest, size_t *nrest);
+
+/* The thread ends, before the loop goes; without the lock. */
+void ddps_shaker_stop(struct ddps_env *env);
+
+#endif
