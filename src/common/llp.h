@@ -41,7 +41,8 @@ struct ddps_env {
 	int (*enter)(void *ctx);
 	void (*leave)(void *ctx);
 	void *ctx;
-	uint8_t *sealed; /* scratch for what is read there, made on first use */
+	struct ddps_mpa_late_list *late; /* mpa_tls_late.c's */
+	uint8_t *sealed;		 /* scratch for what is read there, made on first use */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)

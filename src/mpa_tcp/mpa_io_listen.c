@@ -384,4 +384,6 @@ const struct ddps_llp_provider ddps_tls_provider = {
 	.listen = mpa_listen,
 	.listener_uri = mpa_listener_uri,
 	.listener_free = mpa_listener_free,
+	.wind_up = ddps_mpa_late_wind_up,
+	.fini = ddps_mpa_late_fini,
 };

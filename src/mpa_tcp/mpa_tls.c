@@ -540,7 +540,8 @@ static void read_for_shake(struct ddps_mpa_tls *t)
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 	else
 		e = ddps_error_make(DDPS_E_RESET, (int)-n,
-				    "the peer %s the connection in the TLS handshake",
+				    "the peer %s the connection in the TLS handshake: does it "
+				    "speak tls://?",
 				    n ? "reset" : "closed");
 	fail_tls(t, &e);
 	end_shake(t);
@@ -592,13 +593,22 @@ static void free_tls(struct ddps_mpa_tls *t)
 	free(t);
 }
 
+/* There is nothing that the peer has to hear yet. */
+static bool is_said(const struct ddps_mpa_tls *t)
+{
+	return t->drop || (!t->why.code && !count_waiting(&t->out)) || !t->begun;
+}
+
 static void tls_close(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_tls *t = tls_of(c);
 
-	if (!t->drop && (t->why.code || t->fin_due))
-		(void)flush_sealed(t);
-	ddps_mpa_sockets.close(c);
+	if (!is_said(t) &&
+	    ddps_mpa_late_take(c, t->out.p, t->out.at, t->out.len,
+			       c->p.close_ms && t->fin_due ? c->p.close_ms : DDPS_MPA_LINGER_MS))
+		t->out = (struct tls_octets){ .p = NULL };
+	else
+		ddps_mpa_sockets.close(c);
 	ddps_task_cancel(c->env->loop, &t->task);
 	ddps_shake_free(t->shake);
 	t->shake = NULL;

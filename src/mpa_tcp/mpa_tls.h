@@ -20,4 +20,16 @@ bool ddps_mpa_tls_shaking(const struct ddps_mpa_conn *c);
 /* Why TLS ended @c, in place of what TCP says; false: it did not. */
 bool ddps_mpa_tls_why(const struct ddps_mpa_conn *c, struct ddps_error *e);
 
+/* ---- mpa_tls_late.c ---- */
+
+/*
+ * @c closes: its socket and @octets, of which those from @at to @len are to be sent before the FIN, are taken
+ * over for @ms at most, until the peer closes.  false: there is no room, and nothing happened.
+ */
+bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, size_t len,
+			uint32_t ms);
+/* As of struct ddps_llp_provider. */
+bool ddps_mpa_late_wind_up(struct ddps_env *env, bool all);
+void ddps_mpa_late_fini(struct ddps_env *env);
+
 #endif

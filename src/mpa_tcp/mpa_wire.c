@@ -37,6 +37,10 @@ size_t ddps_mpa_frame_encode(uint8_t *buf, enum ddps_mpa_kind kind, const struct
 	return (size_t)(w.p - buf);
 }
 
+/* First octets of what speaks TLS (RFC 8446 5.1). */
+#define TLS_ALERT     21
+#define TLS_HANDSHAKE 22
+
 /* The first wrong octet decides, so that a foreign protocol is not waited for. */
 static int check_key(enum ddps_mpa_kind kind, const uint8_t *buf, size_t len, const char **why)
 {
@@ -45,7 +49,11 @@ static int check_key(enum ddps_mpa_kind kind, const uint8_t *buf, size_t len, co
 	for (size_t i = 0; i < len && i < DDPS_MPA_KEY_LEN; i++) {
 		if (buf[i] == key[i])
 			continue;
-		if (buf[i] != other[i])
+		if (buf[0] == TLS_ALERT || buf[0] == TLS_HANDSHAKE)
+			*why = kind == DDPS_MPA_REPLY ? "the peer speaks TLS: use tls:// for it"
+						      : "the peer speaks TLS: this side has to "
+							"listen on tls://";
+		else if (buf[i] != other[i])
 			*why = "wrong key";
 		else if (kind == DDPS_MPA_REPLY) /* [5044-7.1.2-19] */
 			*why = "the peer sent an MPA Request: both sides are initiators";

@@ -32,6 +32,5 @@ bool ddps_providers_wind_up(struct ddps_env *env, bool all)
 void ddps_providers_fini(struct ddps_env *env)
 {
 	for (size_t i = 0; i < NPROVIDERS; i++)
-		if (providers[i]->fini)
-			providers[i]->fini(env);
+		providers[i]->fini(env);
 }

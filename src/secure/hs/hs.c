@@ -18,6 +18,7 @@
 #define ONLY_PSK ":-ECDHE-ECDSA:-ECDHE-RSA:+ECDHE-PSK"
 
 #define EXT_RECORD_SIZE_LIMIT 28u /* RFC 8449 */
+#define EXT_VERSIONS	      43u /* supported_versions */
 
 struct octets {
 	uint8_t *p;
@@ -33,7 +34,8 @@ struct ddps_hs {
 	size_t got;
 	struct octets in, out;
 	uint16_t peer_limit;
-	uint8_t secret[2][48]; /* ours, the peer's */
+	bool offers_old, offers_13; /* the peer's ClientHello */
+	uint8_t secret[2][48];	    /* ours, the peer's */
 	bool has_secret[2];
 	struct ddps_peer_id id;
 	struct ddps_verdict why;
@@ -113,6 +115,8 @@ static int see_hs_extension(void *user, unsigned type, const unsigned char *p, u
 {
 	struct ddps_hs *h = user;
 
+	for (unsigned i = 1; type == EXT_VERSIONS && i + 1 < n; i += 2)
+		h->offers_13 |= p[i] == 3 && p[i + 1] == 4;
 	if (type == EXT_RECORD_SIZE_LIMIT && n == 2)
 		h->peer_limit = (uint16_t)(p[0] << 8 | p[1]);
 	return 0;
@@ -125,6 +129,7 @@ static int see_hs_extensions(gnutls_session_t session, unsigned type, unsigned w
 	(void)when;
 	if (!incoming)
 		return 0;
+	hs_of(session)->offers_old = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
 	return gnutls_ext_raw_parse(
 		hs_of(session), see_hs_extension, msg,
 		type == GNUTLS_HANDSHAKE_CLIENT_HELLO ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
@@ -183,7 +188,7 @@ static int set_up_session(struct ddps_hs *h, struct ddps_creds_set *set)
 	gnutls_handshake_set_hook_function(h->session,
 					   server ? GNUTLS_HANDSHAKE_CLIENT_HELLO
 						  : GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
-					   GNUTLS_HOOK_POST, see_hs_extensions);
+					   GNUTLS_HOOK_BOTH, see_hs_extensions);
 	gnutls_handshake_set_max_packet_length(h->session, DDPS_HS_OCTETS);
 	return ddps_creds_give(&h->creds, set, h->session, server, &h->why);
 }
@@ -269,7 +274,8 @@ static bool explain_no_tls(struct ddps_hs *h)
 
 static void explain_library(struct ddps_hs *h, int err, int alert)
 {
-	if (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || alert == GNUTLS_A_PROTOCOL_VERSION)
+	if (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || alert == GNUTLS_A_PROTOCOL_VERSION ||
+	    (h->offers_old && !h->offers_13))
 		ddps_verdict_set(&h->why, DDPS_E_TLS_OLD, 0,
 				 "the peer has no TLS 1.3, older ones are not taken");
 	else if (err == GNUTLS_E_NO_CIPHER_SUITES || err == GNUTLS_E_NO_COMMON_KEY_SHARE ||
@@ -360,7 +366,7 @@ enum ddps_hs_state ddps_hs_step(struct ddps_hs *h, const uint8_t *in, size_t n, 
 	if (h->no_memory)
 		return explain_failure(h, GNUTLS_E_MEMORY_ERROR);
 	if (h->got == n && explain_no_tls(h)) /* the first octets */
-		return fail_hs(h, 0);
+		return fail_hs(h, h->want.server ? GNUTLS_A_UNEXPECTED_MESSAGE : 0);
 	do
 		err = gnutls_handshake(h->session);
 	while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
