@@ -2,7 +2,7 @@
 #ifndef DDPSESS_SECURE_H
 #define DDPSESS_SECURE_H
 /*
- * Secured wires, tls:// and sctps://: who this program is, and which peers it accepts.
+ * Secured wires, tls:// and sctps://: the identity of this program, and the peers that it accepts.
  *
  * A struct ddps_secure has what comes from files: a certificate and its key, the certificates of
  * the CAs that are trusted, a list of revoked certificates, pre-shared keys (PSK), and the list of
