@@ -47,11 +47,13 @@ struct ddps_secure *e2e_secure(void)
 	char dir[] = "/tmp/ddpsess-e2e-XXXXXX", cert[64], key[64], ca_file[64];
 	struct ddps_secure_attr attr;
 	struct ddps_secure *s = NULL;
-	struct key_pair ca, host;
+	static struct key_pair ca, host;
 	struct ddps_error why;
 
-	make_pair(&ca, NULL, ca_name);
-	make_pair(&host, &ca, names);
+	if (!host.key[0]) {
+		make_pair(&ca, NULL, ca_name);
+		make_pair(&host, &ca, names);
+	}
 	cr_assert(mkdtemp(dir));
 	write_pem(dir, "ca.pem", ca.cert, ca_file, sizeof ca_file);
 	write_pem(dir, "host.pem", host.cert, cert, sizeof cert);
