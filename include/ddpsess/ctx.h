@@ -188,13 +188,16 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  *
  * Every session is disconnected, as by ddps_disconnect.  Blocks until the peer's TCP has
  * acknowledged all posted work, and SCTP associations are shut down, all data acknowledged.  Peers
- * have up to 0.2 s more to end their side too.  Unlike with ddps_ctx_free, other threads may be in
- * calls on the context.  A signal handler may call this function, even if the signal has
- * interrupted a call on the context.
+ * have up to 0.2 s more to end their side too; what they refuse until then is reported.  Unlike with
+ * ddps_ctx_free, other threads may be in calls on the context.  A signal handler may call this
+ * function, even if the signal has interrupted a call on the context.
  *
- * Return: 0, or
+ * Return: 0: every session with posted work has ended in order, or ends so and its peer has
+ * acknowledged all and refused nothing; or
  * - DDPS_E_TIMEDOUT: something is still under way, or another call held the lock all the time
- * - DDPS_E_RESET: a session ended otherwise meanwhile, and some of its work has not arrived
+ * - DDPS_E_RESET: a session with posted work ended otherwise, meanwhile or at any time before: by a
+ *   peer's Terminate, a reset, ddps_abort.  Some of the work may not have arrived, or was refused.
+ *   A later call says so again until the session's endpoint is freed.
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);

@@ -210,7 +210,8 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		c->tcp->unwatch(c);
 		return;
 	}
-	if (c->rx.stalled && (c->wr == DDPS_MPA_WR_SHUT || c->wr == DDPS_MPA_WR_LOST)) {
+	if (c->wr == DDPS_MPA_WR_SHUT ? c->rx.stalled || c->rd == DDPS_MPA_RD_EOF
+				      : c->rx.stalled && c->wr == DDPS_MPA_WR_LOST) {
 		/* Nothing to read or send; the peer's end would be reported without end. */
 		c->tcp->unwatch(c);
 		return;
@@ -271,8 +272,12 @@ static void on_timer(void *user)
 
 	enter_mpa(c);
 	c->deadline = DDPS_MPA_T_NONE;
-	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
+	if (what != DDPS_MPA_T_ACKS)
+		ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
+	case DDPS_MPA_T_ACKS:
+		ddps_mpa_data_closed(c);
+		break;
 	case DDPS_MPA_T_CONNECT:
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "connect: no answer within %u ms",
 				   c->p.connect_ms);

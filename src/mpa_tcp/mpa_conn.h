@@ -103,7 +103,8 @@ enum ddps_mpa_deadline {
 	DDPS_MPA_T_SETUP,
 	DDPS_MPA_T_FIRST_FPDU,
 	DDPS_MPA_T_LINGER,
-	DDPS_MPA_T_CLOSE
+	DDPS_MPA_T_CLOSE,
+	DDPS_MPA_T_ACKS /* both sides have closed */
 };
 
 /* What each message needs is together at the beginning: with thousands of busy sessions it comes
@@ -131,6 +132,7 @@ struct ddps_mpa_conn {
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
 	int tx_errno;			  /* DDPS_MPA_WR_LOST: why */
+	uint32_t acks_ms;		  /* DDPS_MPA_T_ACKS: for so long now */
 	struct ddps_mpa_startup *startup; /* until full operation */
 	struct ddps_mpa_rx rx;
 
@@ -231,6 +233,8 @@ void ddps_mpa_data_hangup(struct ddps_mpa_conn *c);
 void ddps_mpa_data_closing(struct ddps_mpa_conn *c);
 /* Show what was held back again. */
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
+/* Both sides have closed: it ends when the peer has acknowledged everything. */
+void ddps_mpa_data_closed(struct ddps_mpa_conn *c);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
 

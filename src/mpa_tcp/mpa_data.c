@@ -130,8 +130,12 @@ static void on_fin(struct ddps_mpa_conn *c)
 		c->llp.up->peer_closed(c->llp.user);
 		return;
 	}
-	if (c->state == DDPS_MPA_CLOSED || c->wr == DDPS_MPA_WR_SHUT) {
+	if (c->state == DDPS_MPA_CLOSED) {
 		ddps_mpa_conn_end(c, NULL);
+		return;
+	}
+	if (c->wr == DDPS_MPA_WR_SHUT) {
+		ddps_mpa_data_closed(c);
 		return;
 	}
 	if (c->deadline == DDPS_MPA_T_FIRST_FPDU)
@@ -388,12 +392,32 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 
 /* ---- the end ---- */
 
+/* TCP says nothing when it is so: look often at first. */
+void ddps_mpa_data_closed(struct ddps_mpa_conn *c)
+{
+	uint32_t step = 1 + c->acks_ms / 8;
+	int err = c->tcp->error(c);
+
+	if (err) {
+		ddps_mpa_conn_lost(c, err, "peer reset the connection behind its close");
+	} else if (!c->tcp->unacked(c)) {
+		ddps_mpa_conn_end(c, NULL);
+	} else if (c->acks_ms >= c->p.close_ms) {
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
+				   "close: the peer has not acknowledged all within %u ms",
+				   c->p.close_ms);
+	} else {
+		c->acks_ms += step;
+		ddps_mpa_conn_deadline(c, DDPS_MPA_T_ACKS, step);
+	}
+}
+
 static void send_fin(struct ddps_mpa_conn *c)
 {
 	c->tcp->fin(c);
 	c->wr = DDPS_MPA_WR_SHUT;
 	if (c->rd == DDPS_MPA_RD_EOF)
-		ddps_mpa_conn_end(c, NULL);
+		ddps_mpa_data_closed(c);
 }
 
 /* Sending failed because the connection is gone: read to its end, then say so. */

@@ -209,45 +209,6 @@ static ssize_t seal_some(struct ddps_mpa_tls *t, const struct iovec *iov, int n)
 
 static int begin_shake(struct ddps_mpa_tls *t);
 
-static ssize_t tls_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
-{
-	struct ddps_mpa_tls *t = tls_of(c);
-	ssize_t n;
-	int err;
-
-	if (!t->begun && begin_shake(t))
-		return -ECONNABORTED;
-	if (t->why.code)
-		return -ECONNABORTED;
-	if (!t->done)
-		return -EAGAIN;
-	if (count_waiting(&t->out) >= SEALED_MOST) {
-		err = flush_sealed(t);
-		if (err)
-			return err;
-		if (count_waiting(&t->out) >= SEALED_MOST)
-			return -EAGAIN;
-	}
-	n = seal_some(t, iov, k);
-	if (n < 0)
-		return n == -ENOMEM ? -EAGAIN : n;
-	if (c->env->capture)
-		ddps_mpa_io_show(c, true, iov, k, (size_t)n);
-	err = flush_sealed(t);
-	set_events(t);
-	return err ? err : n;
-}
-
-static void tls_fin(struct ddps_mpa_conn *c)
-{
-	struct ddps_mpa_tls *t = tls_of(c);
-
-	seal_alert(t, DDPS_ALERT_CLOSE_NOTIFY);
-	t->fin_due = true;
-	(void)flush_sealed(t);
-	set_events(t);
-}
-
 /* ---- the way in ---- */
 
 /* Where the next octets of a read go. */
@@ -283,11 +244,29 @@ static bool is_sink_full(const struct tls_sink *s)
 	return s->i == s->n;
 }
 
+/* In TLS 1.3 a dialler is done before the listener has judged what it showed. */
+static bool is_refusal(const struct ddps_mpa_tls *t)
+{
+	const int alert = ddps_rec_alert_got(t->rec);
+
+	return t->c->startup && t->c->initiator &&
+	       ((alert >= DDPS_ALERT_BAD_CERTIFICATE && alert <= DDPS_ALERT_DECRYPT_ERROR &&
+		 alert != DDPS_ALERT_ILLEGAL_PARAMETER && alert != DDPS_ALERT_DECODE_ERROR) ||
+		alert == DDPS_ALERT_UNKNOWN_PSK_IDENTITY ||
+		alert == DDPS_ALERT_CERTIFICATE_REQUIRED);
+}
+
 static int fail_records(struct ddps_mpa_tls *t)
 {
-	const struct ddps_error e = ddps_rec_error(t->rec);
 	const int alert = ddps_rec_alert_due(t->rec);
+	struct ddps_error e = ddps_rec_error(t->rec);
 
+	if (is_refusal(t))
+		e = ddps_error_make(
+			DDPS_E_CERT_REFUSED, 0,
+			"the peer refused this side's certificate or pre-shared key (%s): its "
+			"log says why",
+			ddps_alert_name((uint8_t)ddps_rec_alert_got(t->rec)));
 	fail_tls(t, &e);
 	if (alert >= 0)
 		seal_alert(t, (uint8_t)alert);
@@ -407,6 +386,57 @@ static void show_more(void *user)
 
 	if (t->events & DDPS_MPA_IN)
 		ddps_mpa_conn_ready(t->c, DDPS_MPA_IN);
+}
+
+/* It is gone, perhaps with an alert that says why: in MPA's set-up nothing else is lost by reading on. */
+static int look_for_alert(struct ddps_mpa_tls *t, int err)
+{
+	uint8_t octets[64];
+	struct iovec iov = { octets, sizeof octets };
+	struct tls_sink s = { .iov = &iov, .n = 1 };
+
+	if (err != -EAGAIN && t->c->startup)
+		(void)read_records(t, sizeof octets, &s);
+	return t->why.code ? -ECONNABORTED : err;
+}
+
+static ssize_t tls_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	struct ddps_mpa_tls *t = tls_of(c);
+	ssize_t n;
+	int err;
+
+	if (!t->begun && begin_shake(t))
+		return -ECONNABORTED;
+	if (t->why.code)
+		return -ECONNABORTED;
+	if (!t->done)
+		return -EAGAIN;
+	if (count_waiting(&t->out) >= SEALED_MOST) {
+		err = flush_sealed(t);
+		if (err)
+			return look_for_alert(t, err);
+		if (count_waiting(&t->out) >= SEALED_MOST)
+			return -EAGAIN;
+	}
+	n = seal_some(t, iov, k);
+	if (n < 0)
+		return n == -ENOMEM ? -EAGAIN : n;
+	if (c->env->capture)
+		ddps_mpa_io_show(c, true, iov, k, (size_t)n);
+	err = flush_sealed(t);
+	set_events(t);
+	return err ? look_for_alert(t, err) : n;
+}
+
+static void tls_fin(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_tls *t = tls_of(c);
+
+	seal_alert(t, DDPS_ALERT_CLOSE_NOTIFY);
+	t->fin_due = true;
+	(void)flush_sealed(t);
+	set_events(t);
 }
 
 /* ---- the handshake ---- */

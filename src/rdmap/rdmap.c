@@ -114,6 +114,11 @@ bool ddps_rdmap_owes(const struct ddps_rdmap *r)
 	       r->tx_acked != r->tx_pulled;
 }
 
+bool ddps_rdmap_posted(const struct ddps_rdmap *r)
+{
+	return r->sq.tail;
+}
+
 void ddps_rdmap_check_drained(struct ddps_rdmap *r)
 {
 	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || ddps_rdmap_owes(r))

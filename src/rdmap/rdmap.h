@@ -128,6 +128,8 @@ void ddps_rdmap_drain(struct ddps_rdmap *r);
 
 /* Posted send work has not ended, or an accepted Read or atomic is not answered. */
 bool ddps_rdmap_owes(const struct ddps_rdmap *r);
+/* Send work was posted, ever. */
+bool ddps_rdmap_posted(const struct ddps_rdmap *r);
 
 /* Peer closed in order: outstanding Reads and atomics can not complete any more and are flushed
  * (RFC 5040 2.9 half-close); Sends and Writes go on. */

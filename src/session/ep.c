@@ -297,6 +297,8 @@ void ddps_ep_free(struct ddps_ep *ep)
 	ctx = ep->ctx;
 	if (ddps_ctx_enter_seldom(ctx) < 0)
 		return;
+	ddps_ep_cut(ep,
+		    ep->state != DDPS_EP_DEAD && !ep->patience); /* another thread may settle it */
 	ddps_ep_destroy(ep);
 	ddps_ctx_leave(ctx);
 }
@@ -313,9 +315,9 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	if (!why.peer[0])
 		memcpy(why.peer, ep->info.peer, sizeof why.peer);
 	ddps_error_keep(&ep->error, &why);
-	if (why.code &&
-	    (ddps_rdmap_owes(ep->rdmap) || (ep->state == DDPS_EP_CLOSING && !ep->patience)))
-		ep->ctx->cut_short++;
+	/* What has arrived can still be refused. */
+	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||
+				     ddps_rdmap_owes(ep->rdmap)));
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
@@ -339,22 +341,6 @@ void ddps_ep_established(struct ddps_ep *ep)
 	DDPS_PROBE(established, 4, ep->serial, ep->info.peer, ep->info.transport,
 		   ep->info.initiator);
 	ddps_event_push(ep->ctx, &ep->source, DDPS_EV_ESTABLISHED);
-}
-
-int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
-		  const struct ddps_rdmap_start *role)
-{
-	struct ddps_rdmap_start s = *role;
-
-	s.ird = res->ird;
-	s.ord = res->ord;
-	s.rtr_needs_ord = res->rtr_needs_ord;
-	s.provider_read_slot = res->provider_read_slot;
-	/* MPA has Terminate codes of its own, SCTP has none. */
-	s.llp_mpa_codes = ep->llp->has_codes;
-	ep->info.ird = res->ird;
-	ep->info.ord = res->ord;
-	return ddps_rdmap_start(ep->rdmap, &s);
 }
 
 int ddps_ep_disconnect(struct ddps_ep *ep)

@@ -73,7 +73,7 @@ static void ep_up_closed(void *user, const struct ddps_error *e)
 				      "the peer has gone before all posted work had ended");
 	if (ep->host.ms && why.code == DDPS_E_TIMEDOUT)
 		ep->host.gone = true; /* the system has found it out */
-	if (!why.code) /* in the same words, whatever is below */
+	if (!why.code)		      /* in the same words, whatever is below */
 		snprintf(why.text, sizeof why.text, "session closed");
 	ddps_ep_lost(ep, &why);
 }
@@ -85,6 +85,22 @@ const struct ddps_llp_up ddps_ep_up = {
 	.peer_closing = ep_up_peer_closing,
 	.closed = ep_up_closed,
 };
+
+int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
+		  const struct ddps_rdmap_start *role)
+{
+	struct ddps_rdmap_start s = *role;
+
+	s.ird = res->ird;
+	s.ord = res->ord;
+	s.rtr_needs_ord = res->rtr_needs_ord;
+	s.provider_read_slot = res->provider_read_slot;
+	/* MPA has Terminate codes of its own, SCTP has none. */
+	s.llp_mpa_codes = ep->llp->has_codes;
+	ep->info.ird = res->ird;
+	ep->info.ord = res->ord;
+	return ddps_rdmap_start(ep->rdmap, &s);
+}
 
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
 {
@@ -140,6 +156,7 @@ static void ep_up_terminated(void *user, const struct ddps_term *t, bool by_peer
 	e.by_peer = by_peer;
 	memcpy(e.peer, ep->info.peer, sizeof e.peer);
 	ddps_error_keep(&ep->error, &e);
+	ddps_ep_cut(ep, by_peer);
 	if (ep->established)
 		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_TERMINATED);
 	/* Graceful, so that the Terminate is not destroyed by a reset [5040-6.2.1-4]. */

@@ -90,7 +90,7 @@ struct ddps_ctx {
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	struct ddps_ep *eps;
 	uint64_t serials;   /* given to endpoints so far */
-	uint64_t cut_short; /* endpoints that ended with work that had not arrived */
+	uint64_t cut_short; /* endpoints whose work may not have arrived, so far */
 	struct ddps_listener *listeners;
 	struct ddps_caller *callers;
 	struct ddps_ended ended[2]; /* request.c */
@@ -305,6 +305,7 @@ struct ddps_ep {
 	bool stalls;	   /* DDPS_NO_RECV_STALL */
 	bool closing_seen; /* of the peer, behind what waits */
 	bool peer_closed;  /* in order */
+	bool cut_short;	   /* some of its work may not have arrived */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
 	struct ddps_ep *next, **prev;
@@ -359,6 +360,8 @@ void ddps_host_stop(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
+/* If @lacks: some of @ep's work may not have arrived, or was refused.  Without work it means nothing. */
+void ddps_ep_cut(struct ddps_ep *ep, bool lacks);
 /* ddps_disconnect with the lock held. */
 int ddps_ep_disconnect(struct ddps_ep *ep);
 

@@ -7,6 +7,15 @@
 #define WIND_UP_MS  1000 /* ddps_ctx_free: for what has to reach peers otherwise */
 #define PATIENCE_MS 200	 /* a peer's own end is waited for, once it has everything */
 
+void ddps_ep_cut(struct ddps_ep *ep, bool lacks)
+{
+	if (!lacks || ep->cut_short ||
+	    !(ddps_rdmap_owes(ep->rdmap) || ddps_rdmap_posted(ep->rdmap)))
+		return;
+	ep->cut_short = true;
+	ep->ctx->cut_short++;
+}
+
 static bool is_ending(const struct ddps_ep *ep)
 {
 	return ep->state == DDPS_EP_DRAINING || ep->state == DDPS_EP_CLOSING;
@@ -62,6 +71,16 @@ static bool is_busy(struct ddps_ctx *ctx, bool late)
 	return ddps_providers_wind_up(&ctx->env, stage == ARRIVED) || stage != ARRIVED;
 }
 
+/* Work of an endpoint that is there, or was when ctx->cut_short was @before, may not have arrived. */
+static bool lacks_work(const struct ddps_ctx *ctx, uint64_t before)
+{
+	bool lacks = ctx->cut_short != before;
+
+	for (const struct ddps_ep *ep = ctx->eps; ep && !lacks; ep = ep->next)
+		lacks = ep->cut_short;
+	return lacks;
+}
+
 int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms), cut_short;
@@ -77,9 +96,10 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 	}
 	for (;;) {
 		bool late = ddps_now() >= deadline, busy = is_busy(ctx, late);
-		int err = ctx->cut_short != cut_short ? DDPS_E_RESET : 0;
 
 		if (!busy || late) {
+			int err = lacks_work(ctx, cut_short) ? DDPS_E_RESET : 0;
+
 			ddps_ctx_leave(ctx);
 			return busy ? DDPS_E_TIMEDOUT : err;
 		}

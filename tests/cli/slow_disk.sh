@@ -220,6 +220,64 @@ ends_with_work() {
 	[ "$status" -eq 0 ] && only served there
 }
 
+# A disk that does not come back: a signal ends the program all the same, and it says why.
+get_hangs() {
+	served_slowly nothing
+	get_is_held && kill -INT "$client" && client_ends 1 && says client.err interrupted &&
+		says client.err "a disk has not answered" && [ ! -e got ]
+}
+
+put_hangs() {
+	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up put --force --json sample "$uri/new" || return
+	kill -INT "$client"
+	client_ends 1 && says client.err interrupted && says client.err "a disk has not answered"
+}
+
+# Before there is a session, too.
+open_hangs() {
+	ln -f sample hangs
+	DISK_SLOW=open LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		"$SESSCTL" put --force hangs "$uri/new" 2>client.err &
+	client=$!
+	read -r -t "$PATIENCE" -u "$at" line
+	kill -INT "$client"
+	wait "$client"
+	status=$?
+	why="status $status: $(cat client.err)"
+	[ "$status" -eq 1 ] && says client.err interrupted && says client.err "a disk has not answered"
+}
+
+# Nor does a time limit wait for it.
+put_hangs_in_time() {
+	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up put --force --json --timeout 1 sample "$uri/new" || return
+	client_ends 5 && says client.err "not done within 1 s" && says client.err "a disk has not answered"
+}
+
+put_is_interrupted_twice() {
+	: >client.err
+	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		held_up put --force sample "$uri/new" || return
+	kill -INT "$client"
+	until grep -q interrupted client.err; do
+		kill -0 "$client" || return
+	done
+	kill -INT "$client"
+	client_ends 1 && says client.err "interrupted again: nothing is waited for"
+}
+
+listener_hangs() {
+	served_slowly fsync
+	held_up put --json sample "$uri/new" || return
+	kill -TERM "$listener"
+	client_ends 1
+	end_listener
+	status=$?
+	why="listener's status $status: $(cat listen.err)"
+	[ "$status" -eq 1 ] && says listen.err "a disk has not answered" && only served there
+}
+
 for wire in $WIRES; do
 	test_case "contact 18: $wire: a slow disk holds up one session" put_waits
 	test_case "contact 18: $wire: pieces that come slowly from the disk" pieces_wait read
@@ -236,5 +294,11 @@ for wire in $WIRES; do
 	test_case "contact 7: $wire: a client is interrupted while the listener's disk is at work" put_is_interrupted
 	test_case "contact 18: $wire: the client dies meanwhile" put_dies
 	test_case "contact 18: $wire: the listener ends meanwhile" ends_with_work
+	test_case "$wire: a client's disk hangs when the file is synchronised" get_hangs
+	test_case "$wire: a client's disk hangs when it reads" put_hangs
+	test_case "$wire: a client's disk hangs when it opens" open_hangs
+	test_case "$wire: a time limit does not wait for a disk that hangs" put_hangs_in_time
+	test_case "$wire: two signals while a disk hangs" put_is_interrupted_twice
+	test_case "$wire: a listener's disk hangs when it ends" listener_hangs
 done
 finish

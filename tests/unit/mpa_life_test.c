@@ -357,3 +357,68 @@ Test(mpa_life, a_connection_that_is_refused_is_logged)
 	cr_expect_eq(l.s->end.sys_errno, ECONNREFUSED);
 	line_fini(&l);
 }
+
+/* ---- both sides have closed ---- */
+
+/* In either order, with an octet that is on its way. */
+static void line_closed(struct line *l, bool peer_first, uint32_t close_ms)
+{
+	line_full(l);
+	l->c->p.close_ms = close_ms;
+	l->unacked = 1;
+	l->fin = peer_first;
+	if (peer_first)
+		line_ready(l, DDPS_MPA_IN);
+	l->s->llp->ops->shutdown(l->s->llp);
+	line_run(l);
+	cr_assert_eq(l->fins, 1);
+	l->fin = true;
+	if (!peer_first)
+		line_ready(l, DDPS_MPA_IN);
+	line_run(l);
+	cr_expect_eq(l->s->called[UP_CLOSED], 0, "its end waits for the acknowledgement");
+	cr_expect(l->s->llp->ops->leaving(l->s->llp));
+	cr_expect_eq(l->events, 0, "what is closed on both sides would be reported without end");
+}
+
+Test(mpa_life, contact_01_what_the_peer_acknowledges_behind_its_close_has_arrived)
+{
+	for (int i = 0; i < 2; i++) {
+		struct line l;
+
+		line_closed(&l, i, 60000);
+		l.unacked = 0;
+		MPA_UNTIL(&l.w, l.s->called[UP_CLOSED]);
+		cr_expect_eq(l.s->end.code, 0, "%s", l.s->end.text);
+		cr_expect_eq(l.resets, 0);
+		line_fini(&l);
+	}
+}
+
+Test(mpa_life, contact_01_what_the_peer_resets_behind_its_close_is_lost)
+{
+	for (int i = 0; i < 2; i++) {
+		struct line l;
+
+		line_closed(&l, i, 60000);
+		l.error = i ? EPIPE : ECONNRESET;
+		MPA_UNTIL(&l.w, l.s->called[UP_CLOSED]);
+		cr_expect_eq(l.s->end.code, DDPS_E_RESET, "%s", l.s->end.text);
+		cr_expect(strstr(l.s->end.text, "behind its close"), "%s", l.s->end.text);
+		line_fini(&l);
+	}
+}
+
+Test(mpa_life, contact_01_an_acknowledgement_is_not_waited_for_without_end)
+{
+	for (int i = 0; i < 2; i++) {
+		struct line l;
+
+		line_closed(&l, i, 5);
+		MPA_UNTIL(&l.w, l.s->called[UP_CLOSED]);
+		cr_expect_eq(l.s->end.code, DDPS_E_TIMEDOUT, "%s", l.s->end.text);
+		cr_expect(strstr(l.s->end.text, "within 5 ms"), "%s", l.s->end.text);
+		cr_expect_eq(l.resets, 0, "TCP goes on");
+		line_fini(&l);
+	}
+}

@@ -18,6 +18,7 @@ struct line {
 	bool fin;	      /* behind it */
 	int recv_err, send_err, watch_err, error, interrupts;
 	size_t room;	       /* octets that may be written yet */
+	size_t unacked;	       /* octets that were written */
 	struct mpa_octets out; /* what was written, the first 4096 octets */
 	uint64_t wrote;
 	unsigned recvs, sends, watches, unwatches, fins, resets, closes, busies, locals, emsses;
@@ -139,6 +140,11 @@ static int line_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	return DDPS_E_STATE;
 }
 
+static size_t line_unacked(const struct ddps_mpa_conn *c)
+{
+	return line_of(c)->unacked;
+}
+
 static void line_busy(struct ddps_mpa_conn *c)
 {
 	line_of(c)->busies++;
@@ -156,7 +162,7 @@ static const struct ddps_mpa_tcp line_tcp = {
 	.local = line_local,
 	.emss = line_emss,
 	.stats = line_stats,
-	.unacked = get_none_unacked,
+	.unacked = line_unacked,
 	.busy = line_busy,
 };
 

@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define LEAVE_S 2 /* at most, for removing files */
+
 static volatile sig_atomic_t pending;
 static int wake_fd = -1;
 static struct sig_file *files;
@@ -24,16 +26,27 @@ static void lock_files(void)
 		;
 }
 
+void sig_leave(int status)
+{
+	lock_files(); /* for good */
+	/* a disk that hangs does not hold this up, too */
+	signal(SIGALRM, SIG_DFL);
+	alarm(LEAVE_S);
+	for (struct sig_file *f = files; f; f = f->next)
+		unlinkat(f->dirfd, f->name, 0);
+	_exit(status);
+}
+
 static void on_signal(int sig)
 {
+	static const char again[] = "sessctl: interrupted again: nothing is waited for\n";
 	static const uint64_t one = 1;
 	int keep = errno;
 
 	if (pending) {
-		lock_files(); /* for good */
-		for (struct sig_file *f = files; f; f = f->next)
-			unlinkat(f->dirfd, f->name, 0);
-		_exit(ST_FAILED);
+		if (write(STDERR_FILENO, again, sizeof again - 1) < 0)
+			errno = keep; /* there is nobody to be told */
+		sig_leave(ST_FAILED);
 	}
 	pending = sig;
 	if (write(wake_fd, &one, sizeof one) < 0)

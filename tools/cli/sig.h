@@ -2,7 +2,7 @@
 #ifndef SESSCTL_SIG_H
 #define SESSCTL_SIG_H
 /*
- * SIGINT and SIGTERM: the first asks for an orderly end, the second removes temporary files
+ * SIGINT and SIGTERM: the first asks for an orderly end, the second says so, removes temporary files
  * and ends the process immediately.  A signal handler has no argument, so what it needs is the
  * one piece of global state of this program.
  */
@@ -26,5 +26,8 @@ struct sig_file {
 
 void sig_file_add(struct sig_file *f);
 void sig_file_remove(struct sig_file *f);
+
+/* End the process as a second signal does: something of it cannot be waited for. */
+_Noreturn void sig_leave(int status);
 
 #endif

@@ -22,6 +22,7 @@ struct get {
 	struct link l;
 	struct target t;
 	const struct opts *o;
+	const char *path, *name;      /* as given; its last component, or that of the URI */
 	char base[SAFE_NAME_MAX + 1]; /* local name in @dirfd */
 	int dirfd;
 	struct temp temp;
@@ -35,42 +36,62 @@ struct get {
 	uint32_t slot; /* of the piece that is written */
 	int sys_errno; /* of the task */
 	uint8_t ours[DIGEST_LEN], theirs[DIGEST_LEN];
-	bool end;  /* DONE came, with @theirs */
-	bool kept; /* the file has its name */
+	bool old, old_regular; /* something has the name; a file */
+	bool end;	       /* DONE came, with @theirs */
+	bool kept;	       /* the file has its name */
 };
 
-/* The directory and the last component of where the file goes. */
-static enum status split_local(struct get *g, const char *path)
+static enum status do_for_get(struct get *g, void (*work)(void *arg))
 {
-	const char *name = target_basename(g->t.name), *slash;
+	g->task.work = work;
+	g->task.arg = g;
+	return link_disk(&g->l, g->disk, &g->task);
+}
+
+/* The directory and the last component of where the file goes, and what is there. */
+static void look_at_local(void *arg)
+{
+	struct get *g = arg;
+	const char *slash = strrchr(g->path, '/');
 	char dir[PATH_MAX];
 	struct stat st;
 
-	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
-		g->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	} else {
-		slash = strrchr(path, '/');
-		name = target_basename(path);
-		if (strlen(path) >= sizeof dir)
-			return link_fail(&g->l, ST_FAILED, NULL, "the path is too long");
-		snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1,
-			 slash ? path : ".");
-		g->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	g->name = target_basename(g->path);
+	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - g->path + 1) : 1,
+		 slash ? g->path : ".");
+	if (!stat(g->path, &st) && S_ISDIR(st.st_mode)) {
+		g->name = target_basename(g->t.name);
+		snprintf(dir, sizeof dir, "%s", g->path);
 	}
-	if (g->dirfd < 0)
-		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "%s: %s", path,
-				 strerror(errno));
-	if (strlen(name) > SAFE_NAME_MAX || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
+	g->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	g->sys_errno = g->dirfd < 0 ? errno : 0;
+	g->old = !g->sys_errno && !fstatat(g->dirfd, g->name, &st, AT_SYMLINK_NOFOLLOW);
+	g->old_regular = g->old && S_ISREG(st.st_mode);
+}
+
+static enum status split_local(struct get *g)
+{
+	enum status s;
+
+	if (strlen(g->path) >= PATH_MAX)
+		return link_fail(&g->l, ST_FAILED, NULL, "the path is too long");
+	s = do_for_get(g, look_at_local);
+	if (s)
+		return s;
+	if (g->sys_errno)
+		return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno), "%s: %s",
+				 g->path, strerror(g->sys_errno));
+	if (strlen(g->name) > SAFE_NAME_MAX || !*g->name || !strcmp(g->name, ".") ||
+	    !strcmp(g->name, ".."))
 		return link_fail(&g->l, ST_USAGE, "a file name as second argument",
-				 "'%s' cannot be the name of the local file", name);
-	snprintf(g->base, sizeof g->base, "%s", name);
+				 "'%s' cannot be the name of the local file", g->name);
+	snprintf(g->base, sizeof g->base, "%s", g->name);
 	return ST_DONE;
 }
 
 /* Everything that can be wrong before a connection is made. */
 static enum status open_local(struct get *g)
 {
-	struct stat st;
 	char why[800];
 	enum status s;
 
@@ -79,16 +100,25 @@ static enum status open_local(struct get *g)
 	if (!g->t.name[0])
 		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]", "%s names no file",
 				 g->o->arg[0]);
-	s = split_local(g, g->o->nargs > 1 ? g->o->arg[1] : ".");
-	if (s || fstatat(g->dirfd, g->base, &st, AT_SYMLINK_NOFOLLOW))
+	g->path = g->o->nargs > 1 ? g->o->arg[1] : ".";
+	s = split_local(g);
+	if (s || !g->old)
 		return s;
 	if (!g->o->force)
 		return link_fail(&g->l, ST_FAILED, "--force, or another name", "%s: exists already",
 				 g->base);
-	if (!S_ISREG(st.st_mode))
+	if (!g->old_regular)
 		return link_fail(&g->l, ST_FAILED, "another name",
 				 "%s: not a regular file, hence not replaced", g->base);
 	return ST_DONE;
+}
+
+static void open_temp_file(void *arg)
+{
+	struct get *g = arg;
+
+	g->sys_errno =
+		temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false) ? errno : 0;
 }
 
 static enum status ask_for_get(struct get *g)
@@ -113,9 +143,12 @@ static enum status ask_for_get(struct get *g)
 		return link_fail(&g->l, ST_FAILED, "--max-size, if it may be that large",
 				 "the listener's file has %llu octets, the limit is %llu",
 				 (unsigned long long)g->size, (unsigned long long)g->o->max_size);
-	if (temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
-		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "local file %s: %s",
-				 g->base, strerror(errno));
+	s = do_for_get(g, open_temp_file);
+	if (s)
+		return s;
+	if (g->sys_errno)
+		return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno),
+				 "local file %s: %s", g->base, strerror(g->sys_errno));
 	err = window_open(&g->win, g->l.pd, g->l.chan.ep,
 			  (size_t)file_nslots(g->size) * file_slot_len(g->size), DDPS_LOCAL_WRITE);
 	return err ? link_call_failed(&g->l, err, "registering memory") : ST_DONE;
@@ -146,13 +179,6 @@ static enum status fetch_piece(struct get *g, const struct msg *m)
 	g->len[m->slot] = m->len;
 	g->asked += m->len;
 	return ST_DONE;
-}
-
-static enum status do_for_get(struct get *g, void (*work)(void *arg))
-{
-	g->task.work = work;
-	g->task.arg = g;
-	return link_disk(&g->l, g->disk, &g->task);
 }
 
 static void write_get_piece(void *arg)
@@ -280,9 +306,8 @@ int cmd_get(const struct opts *o)
 
 	link_init(&g.l, o, "get");
 	digest_init(&g.digest, (enum digest_kind)o->digest);
-	s = open_local(&g);
-	if (!s && !g.disk)
-		s = link_fail(&g.l, ST_FAILED, NULL, "preparing to write: %s", strerror(errno));
+	s = g.disk ? open_local(&g)
+		   : link_fail(&g.l, ST_FAILED, NULL, "preparing to write: %s", strerror(errno));
 	if (!s)
 		s = link_open(&g.l, g.t.uri, MSG_MAX);
 	if (!s) {

@@ -249,8 +249,15 @@ static void release_server(struct server *sv)
 		sv->dead += s->state != SESSION_DEAD;
 		s->state = SESSION_DEAD;
 	}
-	for (serve_reap(sv); sv->sessions; serve_reap(sv))
+	for (serve_reap(sv); sv->sessions; serve_reap(sv)) {
+		if (!disk_last(sv->disk)) {
+			out_error(&sv->out, 0, DISK_ADVICE, DISK_HANGS);
+			ddps_ctx_free(sv->ctx);
+			(void)out_finish(&sv->out);
+			sig_leave(ST_FAILED);
+		}
 		serve_disk(sv, true);
+	}
 	disk_free(sv->disk);
 	hasher_free(sv->hasher);
 	ddps_listener_free(sv->listener);

@@ -33,14 +33,31 @@ struct put {
 	uint32_t len;
 	ssize_t got;
 	int sys_errno;
+	const char *path;
+	struct stat st;
 };
+
+static void open_source(void *arg)
+{
+	struct put *p = arg;
+
+	p->fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	p->sys_errno = p->fd < 0 || fstat(p->fd, &p->st) ? errno : 0;
+}
+
+static enum status do_for_put(struct put *p, void (*work)(void *arg))
+{
+	p->task.work = work;
+	p->task.arg = p;
+	return link_disk(&p->l, p->disk, &p->task);
+}
 
 /* Everything that can be wrong before a connection is made. */
 static enum status open_put_source(struct put *p, const struct opts *o)
 {
-	const char *path = o->arg[0], *base = target_basename(path);
-	struct stat st;
+	const char *base = target_basename(o->arg[0]);
 	char why[800];
+	enum status s;
 
 	if (target_parse(&p->t, o->arg[1], why, sizeof why))
 		return link_fail(&p->l, ST_USAGE, "sessctl put --help", "%s", why);
@@ -50,14 +67,17 @@ static enum status open_put_source(struct put *p, const struct opts *o)
 					 "the file's name is too long");
 		snprintf(p->t.name, sizeof p->t.name, "%s", base);
 	}
-	p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (p->fd < 0 || fstat(p->fd, &st))
-		return link_fail(&p->l, ST_FAILED, text_file_advice(errno), "%s: %s", path,
-				 strerror(errno));
-	if (!S_ISREG(st.st_mode))
+	p->path = o->arg[0];
+	s = do_for_put(p, open_source);
+	if (s)
+		return s;
+	if (p->sys_errno)
+		return link_fail(&p->l, ST_FAILED, text_file_advice(p->sys_errno), "%s: %s",
+				 p->path, strerror(p->sys_errno));
+	if (!S_ISREG(p->st.st_mode))
 		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",
-				 "%s: not a regular file", path);
-	p->size = (uint64_t)st.st_size;
+				 "%s: not a regular file", p->path);
+	p->size = (uint64_t)p->st.st_size;
 	return ST_DONE;
 }
 
@@ -117,9 +137,7 @@ static enum status send_put_piece(struct put *p, uint8_t i)
 
 	p->slot = i;
 	p->len = len;
-	p->task.work = read_put_piece;
-	p->task.arg = p;
-	s = link_disk(&p->l, p->disk, &p->task);
+	s = do_for_put(p, read_put_piece);
 	if (s)
 		return s;
 	if (p->got != (ssize_t)len)
@@ -206,9 +224,8 @@ int cmd_put(const struct opts *o)
 
 	link_init(&p.l, o, "put");
 	digest_init(&p.digest, (enum digest_kind)o->digest);
-	s = open_put_source(&p, o);
-	if (!s && !p.disk)
-		s = link_fail(&p.l, ST_FAILED, NULL, "preparing to read: %s", strerror(errno));
+	s = p.disk ? open_put_source(&p, o)
+		   : link_fail(&p.l, ST_FAILED, NULL, "preparing to read: %s", strerror(errno));
 	if (!s)
 		s = link_open(&p.l, p.t.uri, MSG_MAX);
 	if (!s) {

@@ -159,7 +159,7 @@ static void look_at_link(struct link *l)
  */
 static enum status nap_link(struct link *l, uint64_t due)
 {
-	struct pollfd p[] = { { .fd = ddps_ctx_fd(l->ctx), .events = POLLIN },
+	struct pollfd p[] = { { .fd = l->ctx ? ddps_ctx_fd(l->ctx) : -1, .events = POLLIN },
 			      { .fd = sig_fd(), .events = POLLIN },
 			      { .fd = l->beside, .events = POLLIN } };
 
@@ -393,7 +393,7 @@ static enum status wait_beside(struct link *l, int fd)
 
 	l->beside = fd;
 	while (!s && !poll(&p, 1, 0)) {
-		while (take_link_event(l))
+		while (l->ctx && take_link_event(l))
 			;
 		s = l->failed ? l->end : nap_link(l, l->due);
 	}
@@ -402,14 +402,25 @@ static enum status wait_beside(struct link *l, int fd)
 	return s && !l->failed ? wait_more(l, patience_from_now()) : s;
 }
 
+/* A call of the system does not come back: nothing that it uses can be freed. */
+static _Noreturn void leave_hanging(struct link *l, enum status s)
+{
+	out_error(&l->out, 0, DISK_ADVICE, DISK_HANGS);
+	s = link_close(l, s);
+	sig_leave((int)link_free(l, s));
+}
+
 enum status link_disk(struct link *l, struct disk *d, struct disk_task *t)
 {
 	enum status s;
 
 	disk_do(d, t);
 	s = wait_beside(l, disk_fd(d));
-	if (s)
+	if (s) {
 		disk_call_off(d, t);
+		if (!disk_last(d))
+			leave_hanging(l, s);
+	}
 	(void)disk_take(d, true);
 	return s;
 }

@@ -82,7 +82,8 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 enum status link_pause(struct link *l, uint32_t ms);
 
 /*
- * Have @d do @t's work; the session goes on meanwhile, and completions wait.
+ * Have @d do @t's work; the session, if there is one yet, goes on meanwhile, and completions wait.
+ * If it hangs when all others have ended, this says so and ends the process.
  * Return: ST_DONE, or the reported status: the work is called off, and may still be done.
  */
 enum status link_disk(struct link *l, struct disk *d, struct disk_task *t);

@@ -17,8 +17,8 @@
 	":+ECDHE-PSK" /* psk_dhe_ke: a key that becomes known does not open what was sent */
 #define ONLY_PSK ":-ECDHE-ECDSA:-ECDHE-RSA:+ECDHE-PSK"
 
-#define EXT_RECORD_SIZE_LIMIT 28u /* RFC 8449 */
-#define EXT_VERSIONS	      43u /* supported_versions */
+#define EXT_RECORD_SIZE_LIMIT  28u /* RFC 8449 */
+#define EXT_SUPPORTED_VERSIONS 43u /* RFC 8446 4.2.1 */
 
 struct octets {
 	uint8_t *p;
@@ -34,8 +34,8 @@ struct ddps_hs {
 	size_t got;
 	struct octets in, out;
 	uint16_t peer_limit;
-	bool offers_old, offers_13; /* the peer's ClientHello */
-	uint8_t secret[2][48];	    /* ours, the peer's */
+	bool no_13; /* the dialler does not offer TLS 1.3 */
+	uint8_t secret[2][48]; /* ours, the peer's */
 	bool has_secret[2];
 	struct ddps_peer_id id;
 	struct ddps_verdict why;
@@ -115,10 +115,13 @@ static int see_hs_extension(void *user, unsigned type, const unsigned char *p, u
 {
 	struct ddps_hs *h = user;
 
-	for (unsigned i = 1; type == EXT_VERSIONS && i + 1 < n; i += 2)
-		h->offers_13 |= p[i] == 3 && p[i + 1] == 4;
 	if (type == EXT_RECORD_SIZE_LIMIT && n == 2)
 		h->peer_limit = (uint16_t)(p[0] << 8 | p[1]);
+	if (type != EXT_SUPPORTED_VERSIONS || !h->want.server)
+		return 0;
+	for (unsigned i = 1; i + 1 < n; i += 2)
+		if (p[i] == 3 && p[i + 1] == 4)
+			h->no_13 = false;
 	return 0;
 }
 
@@ -129,7 +132,7 @@ static int see_hs_extensions(gnutls_session_t session, unsigned type, unsigned w
 	(void)when;
 	if (!incoming)
 		return 0;
-	hs_of(session)->offers_old = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
+	hs_of(session)->no_13 = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
 	return gnutls_ext_raw_parse(
 		hs_of(session), see_hs_extension, msg,
 		type == GNUTLS_HANDSHAKE_CLIENT_HELLO ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
@@ -188,7 +191,7 @@ static int set_up_session(struct ddps_hs *h, struct ddps_creds_set *set)
 	gnutls_handshake_set_hook_function(h->session,
 					   server ? GNUTLS_HANDSHAKE_CLIENT_HELLO
 						  : GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
-					   GNUTLS_HOOK_BOTH, see_hs_extensions);
+					   GNUTLS_HOOK_PRE, see_hs_extensions);
 	gnutls_handshake_set_max_packet_length(h->session, DDPS_HS_OCTETS);
 	return ddps_creds_give(&h->creds, set, h->session, server, &h->why);
 }
@@ -274,8 +277,8 @@ static bool explain_no_tls(struct ddps_hs *h)
 
 static void explain_library(struct ddps_hs *h, int err, int alert)
 {
-	if (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || alert == GNUTLS_A_PROTOCOL_VERSION ||
-	    (h->offers_old && !h->offers_13))
+	if (h->no_13 || err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET ||
+	    alert == GNUTLS_A_PROTOCOL_VERSION)
 		ddps_verdict_set(&h->why, DDPS_E_TLS_OLD, 0,
 				 "the peer has no TLS 1.3, older ones are not taken");
 	else if (err == GNUTLS_E_NO_CIPHER_SUITES || err == GNUTLS_E_NO_COMMON_KEY_SHARE ||
@@ -311,7 +314,7 @@ static enum ddps_hs_state explain_failure(struct ddps_hs *h, int err)
 	if (ddps_creds_failed(&h->creds, h->session, err, alert, &h->why))
 		return fail_hs(h, theirs ? 0 : h->why.alert);
 	explain_library(h, err, alert);
-	own = gnutls_error_to_alert(err, &level);
+	own = h->no_13 ? GNUTLS_A_PROTOCOL_VERSION : gnutls_error_to_alert(err, &level);
 	return fail_hs(h, theirs ? 0 : own > 0 ? own : GNUTLS_A_INTERNAL_ERROR);
 }
 
@@ -340,7 +343,6 @@ static bool is_agreed_right(const struct ddps_hs *h)
 static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 {
 	struct ddps_creds_peer peer;
-	int err;
 
 	name_agreed(h);
 	if (!is_agreed_right(h)) {
@@ -349,10 +351,9 @@ static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 		return fail_hs(h, GNUTLS_A_ILLEGAL_PARAMETER);
 	}
 	ddps_creds_peer_of(&h->creds, h->session, &peer);
-	err = ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why);
-	if (err)
+	if (ddps_creds_judge(h->creds.set, &peer, &h->want, now, &h->id, &h->why))
 		return fail_hs(h, h->why.alert);
-	name_agreed(h); /* the judge begins anew */
+	name_agreed(h); /* the judge has written all of it anew */
 	return DDPS_HS_DONE;
 }
 

@@ -23,7 +23,7 @@ static void sure(bool ok, const char *what)
 }
 
 /* LABEL RANDOM SECRET; exactly the two labels, each once. */
-static void keep_secret(const SSL *ssl, const char *line)
+static void keep_judge_secret(const SSL *ssl, const char *line)
 {
 	struct openssl_judge *o = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 	const char *at = strrchr(line, ' ') + 1;
@@ -107,7 +107,7 @@ static void openssl_begin(struct tls_judge *j)
 		sure(o->ssl[i], "SSL");
 		SSL_set_bio(o->ssl[i], BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
 	}
-	SSL_CTX_set_keylog_callback(o->ctx[ours], keep_secret);
+	SSL_CTX_set_keylog_callback(o->ctx[ours], keep_judge_secret);
 	SSL_set_connect_state(o->ssl[0]);
 	SSL_set_accept_state(o->ssl[1]);
 	for (int i = 0; !SSL_is_init_finished(o->ssl[0]) || !SSL_is_init_finished(o->ssl[1]); i++) {

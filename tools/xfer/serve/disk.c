@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A queue of work, a few threads, and a queue of what is done. */
 #include "xfer/serve/disk.h"
+#include "cli/sessctl.h"
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -121,6 +123,18 @@ void disk_free(struct disk *d)
 int disk_fd(const struct disk *d)
 {
 	return d->fd;
+}
+
+bool disk_last(const struct disk *d)
+{
+	const uint64_t due = clock_ns() + DISK_LAST_S * NS_PER_S;
+	struct pollfd p = { .fd = d->fd, .events = POLLIN };
+	int n;
+
+	do
+		n = poll(&p, 1, clock_left_ms(due));
+	while (n < 0 && errno == EINTR);
+	return n > 0;
 }
 
 /* One thread more.  Signals are the main thread's. */

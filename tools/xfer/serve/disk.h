@@ -29,6 +29,14 @@ int disk_fd(const struct disk *d);
 void disk_do(struct disk *d, struct disk_task *t);
 /* It need not be done, or not to its end; it comes back anyway. */
 void disk_call_off(struct disk *d, struct disk_task *t);
+/* A disk that does not come back in this time after all others have ended is not waited for. */
+#define DISK_LAST_S 5
+#define DISK_HANGS                                                                                 \
+	"a disk has not answered for %d s; what it was asked for may still be done", DISK_LAST_S
+#define DISK_ADVICE "is it a network file system whose server has gone?"
+
+/* Wait for a task that is through, for so long.  Return: whether there is one. */
+bool disk_last(const struct disk *d);
 /* Take back one that is through; NULL: none is.  @wait: until one is, of those that there are. */
 struct disk_task *disk_take(struct disk *d, bool wait);
 
