@@ -61,6 +61,7 @@ struct ddps_peer_id {
  *
  * Return: 0, or
  * - DDPS_E_INVAL: struct_size is that of no release
+ * - DDPS_E_CLOSED: the request was answered, or the peer has gone
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_peer_id *id);
@@ -74,7 +75,7 @@ DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_pe
  *
  * Return: 0, or
  * - DDPS_E_INVAL: struct_size is that of no release
- * - DDPS_E_STATE: the session is not established
+ * - DDPS_E_STATE: the session is not established, or is over
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id);
