@@ -429,9 +429,10 @@ static int look_for_alert(struct ddps_mpa_tls *t, int err)
 	uint8_t octets[64];
 	struct iovec iov = { octets, sizeof octets };
 	struct tls_sink s = { .iov = &iov, .n = 1 };
+	bool drained;
 
-	if (err != -EAGAIN && t->c->startup)
-		(void)read_records(t, sizeof octets, &s);
+	if (err != -EAGAIN && t->c->startup && !has_record(t))
+		(void)read_records(t, sizeof octets, &s, &drained);
 	return t->why.code ? -ECONNABORTED : err;
 }
 
