@@ -431,7 +431,7 @@ static int look_for_alert(struct ddps_mpa_tls *t, int err)
 	struct tls_sink s = { .iov = &iov, .n = 1 };
 	bool drained;
 
-	if (err != -EAGAIN && t->c->startup)
+	if (err != -EAGAIN && t->c->startup && !has_record(t))
 		(void)read_records(t, sizeof octets, &s, &drained);
 	return t->why.code ? -ECONNABORTED : err;
 }
