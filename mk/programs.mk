@@ -25,7 +25,7 @@ WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendt
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
 UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c sim_random.c sim_shrink.c)
 UNIT_TESTS := $(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) $(UNIT_SIM)
-UNIT_REST  := $(call objs,$(filter-out src/secure/vault.c,$(TLS_SRC)) $(VFAULT_SRC) src/view/view_path.c $(filter-out src/common/%,$(UMAD_SRC)) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+UNIT_REST  := $(call objs,$(filter-out src/secure/vault.c src/common/%,$(TLS_SRC)) $(VFAULT_SRC) src/view/view_path.c $(filter-out src/common/%,$(UMAD_SRC)) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 	$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(UNIT): $(call objs,$(UNIT_TESTS)) $(UNIT_REST)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)

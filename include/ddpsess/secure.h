@@ -2,7 +2,7 @@
 #ifndef DDPSESS_SECURE_H
 #define DDPSESS_SECURE_H
 /*
- * Secured wires, tls:// and sctps://: who this program is, and which peers it accepts.
+ * Secured wires, tls:// and sctps://: the identity of this program, and the peers that it accepts.
  *
  * A struct ddps_secure has what comes from files: a certificate and its key, the certificates of
  * the CAs that are trusted, a list of revoked certificates, pre-shared keys (PSK), and the list of
@@ -61,6 +61,7 @@ struct ddps_peer_id {
  *
  * Return: 0, or
  * - DDPS_E_INVAL: struct_size is that of no release
+ * - DDPS_E_CLOSED: the request was answered, or the peer has gone
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_peer_id *id);
@@ -74,7 +75,7 @@ DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_pe
  *
  * Return: 0, or
  * - DDPS_E_INVAL: struct_size is that of no release
- * - DDPS_E_STATE: the session is not established
+ * - DDPS_E_STATE: the session is not established, or is over
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id);

@@ -10,6 +10,8 @@
 
 #define SEALED_MOST (256u * 1024) /* octets that wait for TCP, of one connection */
 #define READ_MOST   (256u * 1024) /* that are read with one call */
+#define OWED_MOST   (16u * 1024)  /* of these, while answers to KeyUpdates are put behind them */
+#define READS_MOST  3		  /* reads for one call of MPA */
 #define AFTER_CLOSE 65536u	  /* octets that may follow the peer's close_notify */
 
 struct tls_octets {
@@ -148,7 +150,8 @@ static void seal_owed(struct ddps_mpa_tls *t)
 	uint8_t *to;
 	ssize_t n;
 
-	if (!ddps_rec_owes(t->rec))
+	/* A peer that asks and does not read: the answer waits, at most until there is data to send. */
+	if (!ddps_rec_owes(t->rec) || count_waiting(&t->out) >= OWED_MOST)
 		return;
 	to = reserve_octets(&t->out, DDPS_REC_UPDATE);
 	n = to ? ddps_rec_seal_owed(t->rec, to, DDPS_REC_UPDATE) : 0;
@@ -274,18 +277,29 @@ static int fail_records(struct ddps_mpa_tls *t)
 	return -ECONNABORTED;
 }
 
-/* Open what lies at @p, in place, until the sink is full; what is left is kept.  0 or a negative errno. */
-static int open_records(struct ddps_mpa_tls *t, uint8_t *p, size_t n, struct tls_sink *s)
+/* A whole record was read and not opened. */
+static bool has_record(const struct ddps_mpa_tls *t)
 {
-	size_t at = 0, used;
+	const uint8_t *p = t->in.p + t->in.at;
+	size_t n = count_waiting(&t->in);
 
-	while (at < n && !is_sink_full(s) && !t->closed) {
-		uint8_t *plain = p + at + DDPS_REC_HEADER;
-		struct ddps_rec_opened o = ddps_rec_open(t->rec, p + at, n - at, plain);
+	return n >= DDPS_REC_HEADER && n >= DDPS_REC_HEADER + ((size_t)p[3] << 8 | p[4]);
+}
+
+/* Open what lies at @p, in place, until the sink is full.  0 or a negative errno.  @at: octets done with. */
+static int open_records(struct ddps_mpa_tls *t, uint8_t *p, size_t n, struct tls_sink *s,
+			size_t *at)
+{
+	size_t used;
+
+	*at = 0;
+	while (*at < n && !is_sink_full(s) && !t->closed) {
+		uint8_t *plain = p + *at + DDPS_REC_HEADER;
+		struct ddps_rec_opened o = ddps_rec_open(t->rec, p + *at, n - *at, plain);
 
 		if (o.what == DDPS_REC_MORE)
 			break;
-		at += o.used;
+		*at += o.used;
 		if (o.what == DDPS_REC_FAILED)
 			return fail_records(t);
 		t->closed = o.what == DDPS_REC_CLOSED;
@@ -296,57 +310,74 @@ static int open_records(struct ddps_mpa_tls *t, uint8_t *p, size_t n, struct tls
 			return -ENOMEM;
 	}
 	if (t->closed) {
-		t->surplus += n - at;
-		return 0;
+		t->surplus += n - *at;
+		*at = n;
 	}
-	return keep_octets(&t->in, p + at, n - at) ? 0 : -ENOMEM;
+	return 0;
 }
 
-/* What was read before, and one more read.  0, or a negative errno. */
-static int read_records(struct ddps_mpa_tls *t, size_t asked, struct tls_sink *s)
+/* What was read before: it is opened where it lies. */
+static int open_kept(struct ddps_mpa_tls *t, struct tls_sink *s)
 {
-	size_t before = count_waiting(&t->in), most = asked + DDPS_REC_WIRE_MAX;
+	size_t used;
+	int err = open_records(t, t->in.p + t->in.at, count_waiting(&t->in), s, &used);
+
+	t->in.at += used;
+	release_octets(&t->in);
+	return err;
+}
+
+/*
+ * One read, behind the part of a record that is here: no more than that, or has_record().  0, or a negative
+ * errno.  @drained: TCP has nothing more.
+ */
+static int read_records(struct ddps_mpa_tls *t, size_t asked, struct tls_sink *s, bool *drained)
+{
+	size_t before = count_waiting(&t->in), most = asked + DDPS_REC_WIRE_MAX, used;
 	struct ddps_env *env = t->c->env;
 	struct iovec iov;
 	ssize_t n;
+	int err;
 
 	if (!env->sealed)
-		env->sealed = malloc(READ_MOST + 2 * DDPS_REC_WIRE_MAX);
+		env->sealed = malloc(READ_MOST + DDPS_REC_WIRE_MAX);
 	if (!env->sealed)
 		return -ENOMEM;
-	if (before) {
-		memcpy(env->sealed, t->in.p + t->in.at, before);
-		t->in.at = t->in.len;
-		release_octets(&t->in);
-	}
 	iov = (struct iovec){ env->sealed + before, most < READ_MOST ? most : READ_MOST };
 	n = ddps_mpa_io_read(t->c, &iov, 1);
-	if (n <= 0) {
-		int err = open_records(t, env->sealed, before, s);
-
-		if (err || s->got || t->closed)
-			return err;
-		if (n)
-			return (int)n;
+	if (n < 0)
+		return (int)n;
+	if (!n) {
 		if (!ddps_rec_end(t->rec))
 			return fail_records(t);
 		t->closed = true;
 		return 0;
 	}
-	return open_records(t, env->sealed, before + (size_t)n, s);
+	*drained = (size_t)n < (most < READ_MOST ? most : READ_MOST);
+	if (before) {
+		memcpy(env->sealed, t->in.p + t->in.at, before);
+		t->in.at = t->in.len;
+		release_octets(&t->in);
+	}
+	n += (ssize_t)before;
+	err = open_records(t, env->sealed, (size_t)n, s, &used);
+	if (!err && !keep_octets(&t->in, env->sealed + used, (size_t)n - used))
+		err = -ENOMEM;
+	return err;
 }
 
 /* More is here than was asked for: epoll does not see it. */
 static bool has_more(const struct ddps_mpa_tls *t)
 {
-	return count_waiting(&t->plain) || count_waiting(&t->in) > DDPS_REC_HEADER;
+	return count_waiting(&t->plain) || has_record(t);
 }
 
 static ssize_t tls_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	struct ddps_mpa_tls *t = tls_of(c);
 	struct tls_sink s = { .iov = iov, .n = k };
-	size_t asked = 0, before;
+	bool drained = false;
+	size_t asked = 0;
 	int err = 0;
 
 	if (!t->begun && begin_shake(t))
@@ -359,17 +390,21 @@ static ssize_t tls_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 		asked += iov[i].iov_len;
 	t->plain.at += fill_sink(&s, t->plain.p + t->plain.at, count_waiting(&t->plain));
 	release_octets(&t->plain);
-	while (!err && !is_sink_full(&s) && !t->closed) {
-		before = s.got;
-		err = read_records(t, asked - s.got, &s);
-		/* Less than was asked for says that TCP has no more. */
-		if (s.got == before)
+	/* Records without data fill nothing: others have their turn after so many reads. */
+	for (int reads = 0; !err && !is_sink_full(&s) && !t->closed && reads < READS_MOST;) {
+		if (has_record(t)) {
+			err = open_kept(t, &s);
+			continue;
+		}
+		if (drained)
 			break;
+		err = read_records(t, asked - s.got, &s, &drained);
+		reads++;
 	}
 	seal_owed(t);
 	if (t->surplus > AFTER_CLOSE)
 		t->drop = true;
-	if (has_more(t) && is_sink_full(&s))
+	if (has_more(t))
 		ddps_task_post(c->env->loop, &t->task);
 	if (s.got) {
 		c->io.moved = true;
@@ -394,9 +429,10 @@ static int look_for_alert(struct ddps_mpa_tls *t, int err)
 	uint8_t octets[64];
 	struct iovec iov = { octets, sizeof octets };
 	struct tls_sink s = { .iov = &iov, .n = 1 };
+	bool drained;
 
-	if (err != -EAGAIN && t->c->startup)
-		(void)read_records(t, sizeof octets, &s);
+	if (err != -EAGAIN && t->c->startup && !has_record(t))
+		(void)read_records(t, sizeof octets, &s, &drained);
 	return t->why.code ? -ECONNABORTED : err;
 }
 
@@ -587,7 +623,7 @@ static void tls_io(void *user, uint32_t events)
 	if (t->begun && count_waiting(&t->out) && (events & DDPS_MPA_OUT)) {
 		(void)flush_sealed(t);
 		set_events(t);
-		if (count_waiting(&t->out) || !(t->events & DDPS_MPA_OUT))
+		if (count_waiting(&t->out) > SEALED_MOST / 2 || !(t->events & DDPS_MPA_OUT))
 			pass &= ~(unsigned)DDPS_MPA_OUT;
 	}
 	if (t->begun && !t->done) {

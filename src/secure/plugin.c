@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds and loads libddpsess-tls.so. */
 #include "secure/plugin.h"
+#include "common/system/lock.h"
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define DDPS_LIBDIR "/usr/local/lib"
 #endif
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ddps_mutex lock = DDPS_MUTEX(DDPS_LOCK_PLUGIN);
 static const struct ddps_tls_plugin *loaded; /* of this process, until its end */
 
 /* The folder of what contains this code: a library, or the program itself. */
@@ -97,10 +97,10 @@ const struct ddps_tls_plugin *ddps_tls_load(char *why, size_t why_len)
 {
 	const struct ddps_tls_plugin *p;
 
-	pthread_mutex_lock(&lock);
+	ddps_lock(&lock);
 	if (!loaded)
 		loaded = load_plugin(why, why_len);
 	p = loaded;
-	pthread_mutex_unlock(&lock);
+	ddps_unlock(&lock);
 	return p;
 }

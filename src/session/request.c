@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The responder: those who call, what a program holds of them, accept and reject. */
 #include "session/session.h"
+#include <ddpsess/secure.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,6 +317,19 @@ int ddps_reject(struct ddps_request *handle, const void *private_data, size_t le
 			ddps_ctx_turn(ctx);
 	}
 	ddps_ctx_leave(ctx);
+	return err;
+}
+
+int ddps_request_peer_id(const struct ddps_request *handle, struct ddps_peer_id *id)
+{
+	const struct ddps_caller *c;
+	int err = id ? ddps_ctx_enter(handle->ctx) : DDPS_E_INVAL;
+
+	if (err < 0)
+		return err;
+	c = handle->caller;
+	err = c && c->llp ? ddps_llp_peer_id(c->llp, id) : DDPS_E_CLOSED;
+	ddps_ctx_leave(handle->ctx);
 	return err;
 }
 

@@ -436,4 +436,7 @@ void ddps_listener_destroy(struct ddps_listener *l);
 /* With the lock: where the @i-th listener listens.  What snprintf returns; 0: there are no more. */
 int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t len);
 
+/* What ops->peer_id says, or that the wire is not secured, as the caller's struct. */
+int ddps_llp_peer_id(const struct ddps_llp *llp, struct ddps_peer_id *id);
+
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The state of a context as JSON: a few sessions are copied with the lock held, and written without
- * it.  Of what is written nothing is a peer's: no private data, no text of an error.
+ * it.  Of what is written nothing is a peer's: no private data, no text of an error.  Its name is, where
+ * a CA or a key vouches for it.
  */
 #include "watch/watch_in.h"
+#include <ddpsess/secure.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,6 +24,7 @@ struct row {
 	struct ddps_conn_info info;
 	struct ddps_ep_stats st;
 	bool has_tcp, has_assoc, has_path;
+	char is[DDPS_PEER_NAME], version[16], suite[40]; /* "": not secured */
 	struct ddps_llp_tcp tcp;
 	struct ddps_assoc_stats assoc;
 	struct ddps_path_stats path; /* that new data goes to */
@@ -195,6 +198,11 @@ static void say_row(struct teller *t, const struct row *r, bool first)
 	say_bool(t, "initiator", r->info.initiator);
 	say_text(t, "local", r->info.local);
 	say_text(t, "peer", r->info.peer);
+	if (r->is[0]) {
+		say_text(t, "peer_id", r->is);
+		say_text(t, "secured", r->version);
+		say_text(t, "suite", r->suite);
+	}
 	say_negotiated(t, &r->info);
 	say_counters(t, &r->st);
 	say_wire(t, r);
@@ -202,6 +210,16 @@ static void say_row(struct teller *t, const struct row *r, bool first)
 }
 
 /* ---- with the lock ---- */
+
+/* Who the peer is has been judged, and its name is clean. */
+static void copy_peer_id(struct row *r, const struct ddps_peer_id *id)
+{
+	if (!id)
+		return;
+	memcpy(r->is, id->name, sizeof r->is);
+	memcpy(r->version, id->version, sizeof r->version);
+	memcpy(r->suite, id->suite, sizeof r->suite);
+}
 
 static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_stats *st)
 {
@@ -212,6 +230,7 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 		return;
 	if (ep->established) /* it changes with the path */
 		r->info.mulpdu = (uint32_t)ops->mulpdu(ep->llp);
+	copy_peer_id(r, ops->peer_id ? ops->peer_id(ep->llp) : NULL);
 	r->has_tcp = ops->tcp_stats && !ops->tcp_stats(ep->llp, &r->tcp);
 	r->has_assoc = ops->assoc_stats && !ops->assoc_stats(ep->llp, &r->assoc);
 	for (uint32_t i = 0; r->has_assoc && i < r->assoc.paths && !r->path.in_use; i++)

@@ -226,7 +226,7 @@ completion() {
 	COMP_WORDS=("$SESSCTL" "") COMP_CWORD=1
 	_sessctl "$SESSCTL"
 	why="commands: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = "$commands ipoib run --help --version" ] || return
+	[ "${COMPREPLY[*]}" = "$commands keys check-keys ipoib run --help --version" ] || return
 	COMP_WORDS=("$SESSCTL" ping --op w) COMP_CWORD=3
 	_sessctl "$SESSCTL"
 	why="values: ${COMPREPLY[*]}"

@@ -2,6 +2,7 @@
 /* A peer that says its last words and ends: they count, though its host says by then that it is gone. */
 #include "support/e2e.h"
 #include "support/leave.h"
+#include <ddpsess/secure.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -38,6 +39,8 @@ static _Noreturn void run_last_words_peer(const struct peer *p, const char *wire
 
 static void start_last_words_peer(struct peer *p, const char *wire)
 {
+	if (strstr(wire, "tls:"))
+		ddps_secure_close(e2e_secure()); /* both sides have the same */
 	cr_assert_eq(pipe(p->tell), 0);
 	cr_assert_eq(pipe(p->hear), 0);
 	p->pid = fork();

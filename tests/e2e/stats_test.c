@@ -208,8 +208,9 @@ Test(stats, half_open_peers_are_counted, .timeout = 60)
 			cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep[n]), 0);
 			cr_assert_eq(ddps_connect(ep[n], e.uri, &e.connect), 0);
 		}
-		cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
-		cr_expect_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
+		do /* dials that lost their places while they shook hands end first */
+			cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
+		while (ev.type != DDPS_EV_CONNECT_REQUEST);
 		cr_expect_eq(of_ctx(&e).requests, 1);
 		while (!of_ctx(&e).half_open_full)
 			cr_assert_geq(ddps_progress(e.ctx, 1000), 0);

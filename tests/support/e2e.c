@@ -3,6 +3,7 @@
 #include "peer/usrsctp.h"
 #include "sctp_ddp/sd_assoc.h"
 #include "session/session.h"
+#include <ddpsess/secure.h>
 #include <dirent.h>
 #include <string.h>
 
@@ -13,9 +14,10 @@ const char *const e2e_wires[E2E_NWIRES] = {
 	"sctp://[::1]:0?backend=native&encap=0",
 	"sctp://127.0.0.2:0?backend=native&encap=0",
 	"sctp://127.0.0.3:0?backend=native&encap=0",
+	"tls://127.0.0.1:0",
 };
 
-/* On the last two a stranger connects to us, and we to a stranger. */
+/* On the two before the last a stranger connects to us, and we to a stranger. */
 static void call_stranger(struct e2e *e, const char *uri)
 {
 	bool connects = strstr(uri, "://127.0.0.2:"), listens = strstr(uri, "://127.0.0.3:");
@@ -30,8 +32,17 @@ void e2e_open(struct e2e *e, const char *uri)
 
 void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr)
 {
+	struct ddps_secure *keys = strncmp(uri, "tls:", 4) ? NULL : e2e_secure();
+	struct ddps_ctx_attr with;
+
 	memset(e, 0, sizeof *e);
-	cr_assert_eq(ddps_ctx_new(&e->ctx, attr), 0);
+	ddps_ctx_attr_init(&with);
+	if (attr)
+		with = *attr;
+	if (keys)
+		with.secure = keys;
+	cr_assert_eq(ddps_ctx_new(&e->ctx, &with), 0);
+	ddps_secure_close(keys);
 	cr_assert_eq(ddps_pd_new(e->ctx, &e->pd), 0);
 	cr_assert_eq(ddps_cq_new(e->ctx, 16384, &e->cq), 0);
 	call_stranger(e, uri);

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#define OPTROW_MAX  64	    /* rows of a table */
+#define OPTROW_MAX  80	    /* rows of a table */
 #define OPTROW_REST INT_MAX /* max_args: options end at the first argument, the rest is not ours */
 
 struct option_row {

@@ -139,17 +139,33 @@ void out_listening(struct out *o, const char *uri)
 	out_flush(o);
 }
 
+/* What it is known by is the peer's own text, with nothing in it that a terminal obeys. */
+static void rows_peer_id(struct out *o, const struct ddps_peer_id *id)
+{
+	char fp[2 * sizeof id->fingerprint + 1];
+
+	if (!id)
+		return;
+	text_hex(fp, id->fingerprint, sizeof id->fingerprint);
+	print_row(o, "secured", "%s, %s, %s", id->version, id->suite, id->group);
+	if (id->how == DDPS_PEER_X509)
+		print_row(o, "peer is", "%s, from %s, sha256 %s", id->name, id->issuer, fp);
+	else
+		print_row(o, "peer is", "%s", id->name);
+}
+
 void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
-		     const uint8_t *pd, size_t pd_len)
+		     const struct ddps_peer_id *id, const uint8_t *pd, size_t pd_len)
 {
 	if (o->json) {
-		json_out_established(o, session, info, pd, pd_len);
+		json_out_established(o, session, info, id, pd, pd_len);
 		return;
 	}
 	print_headline(o, session, GREEN, "established");
 	fprintf(o->f, " over %s, %s\n", out_transport_name(info->transport),
 		info->initiator ? "initiator" : "responder");
 	rows_info(o, info);
+	rows_peer_id(o, id);
 	row_private_data(o, pd, pd_len);
 	out_flush(o);
 }

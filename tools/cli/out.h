@@ -6,6 +6,7 @@
  * errors on standard error (and as JSON too).  @session numbers a listener's sessions; 0: the
  * only one of a client, not shown.
  */
+#include <ddpsess/secure.h>
 #include <ddpsess/session.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,8 +58,9 @@ struct out_perf {
 void out_init(struct out *o, const char *cmd, bool json);
 
 void out_listening(struct out *o, const char *uri);
+/* @id: NULL: the wire is not secured */
 void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
-		     const uint8_t *pd, size_t pd_len);
+		     const struct ddps_peer_id *id, const uint8_t *pd, size_t pd_len);
 /* @ev: a DDPS_EV_REJECTED, or the request that this side rejects. */
 void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev);
 void out_terminated(struct out *o, unsigned session, const struct ddps_error *e);

@@ -121,8 +121,45 @@ void json_out_listening(struct out *o, const char *uri)
 	json_out_line(o, j);
 }
 
+static json_t *split_lines(const char *text)
+{
+	json_t *list = json_array();
+
+	while (*text) {
+		const size_t len = strcspn(text, "\n");
+
+		json_array_append_new(list, json_stringn(text, len));
+		text += len + (text[len] == '\n');
+	}
+	return list;
+}
+
+/* Nothing if the wire is not secured. */
+static void set_peer_id(json_t *j, const struct ddps_peer_id *id)
+{
+	json_t *p;
+
+	if (!id)
+		return;
+	p = json_object();
+	set_text(p, "how", id->how == DDPS_PEER_X509 ? "x509" : "psk");
+	set_text(p, "name", id->name);
+	json_object_set_new(p, "names", split_lines(id->names));
+	set_text(p, "version", id->version);
+	set_text(p, "suite", id->suite);
+	set_text(p, "group", id->group);
+	set_text(p, "alpn", id->alpn);
+	if (id->how == DDPS_PEER_X509) {
+		set_text(p, "issuer", id->issuer);
+		set_text(p, "serial", id->serial);
+		set_hex(p, "sha256", id->fingerprint, sizeof id->fingerprint);
+		json_object_set_new(p, "not_after", json_integer(id->not_after));
+	}
+	json_object_set_new(j, "peer_id", p);
+}
+
 void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,
-			  const uint8_t *pd, size_t pd_len)
+			  const struct ddps_peer_id *id, const uint8_t *pd, size_t pd_len)
 {
 	json_t *j = begin_json_event("established", session);
 
@@ -135,6 +172,7 @@ void json_out_established(struct out *o, unsigned session, const struct ddps_con
 	set_text(j, "rtr", out_rtr_name(i->rtr));
 	set_hex(j, "private_data", pd, pd_len);
 	set_wire(j, i);
+	set_peer_id(j, id);
 	json_out_line(o, j);
 }
 

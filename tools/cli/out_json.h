@@ -19,7 +19,7 @@ void json_out_line(struct out *o, json_t *j);
 
 void json_out_listening(struct out *o, const char *uri);
 void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,
-			  const uint8_t *pd, size_t pd_len);
+			  const struct ddps_peer_id *id, const uint8_t *pd, size_t pd_len);
 void json_out_rejected(struct out *o, unsigned session, const struct ddps_event *ev);
 void json_out_terminated(struct out *o, unsigned session, const struct ddps_error *e);
 void json_out_transfer(struct out *o, unsigned session, const struct out_transfer *t);

@@ -2,6 +2,7 @@
 /* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
 #include "xfer/advice.h"
 #include "xfer/link.h"
+#include "xfer/secure.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve/serve.h"
 #include "cli/text.h"
@@ -32,6 +33,7 @@ static enum status fail_listen(struct server *sv, int err, const char *what)
 static enum status make_listen_ctx(struct server *sv, int *err)
 {
 	struct ddps_ctx_attr attr;
+	struct ddps_error why = { .code = 0 };
 
 	ddps_ctx_attr_init(&attr);
 	if (sv->o->capture) {
@@ -43,7 +45,13 @@ static enum status make_listen_ctx(struct server *sv, int *err)
 		attr.capture = ddps_capture_add;
 		attr.capture_user = sv->capture;
 	}
+	if (secure_open(&attr.secure, sv->o, &why)) {
+		sv->out.error = why.code;
+		out_error(&sv->out, 0, advice_for(&why, sv->o, false), "%s", why.text);
+		return ST_FAILED;
+	}
 	*err = ddps_ctx_new(&sv->ctx, &attr);
+	ddps_secure_close(attr.secure);
 	return ST_DONE;
 }
 

@@ -36,7 +36,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
-	--capture | --plot | --ca | --ca-key | --tls-cert | --tls-key | --tls-ca | --tls-crl | --tls-psk | \
+	--capture | --plot | --tls | --ca | --ca-key | --tls-cert | --tls-key | --tls-ca | --tls-crl | --tls-psk | \
 		--tls-peers | --tls-hosts)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		return 0

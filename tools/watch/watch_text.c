@@ -96,6 +96,18 @@ static void put_rd(FILE *f, uint64_t ird, uint64_t ord)
 		fprintf(f, "%" PRIu64 "/%" PRIu64, ird, ord);
 }
 
+static void put_peer_id(FILE *f, const json_t *s)
+{
+	char name[256], version[16], suite[40];
+
+	if (!json_object_get(s, "peer_id"))
+		return;
+	watch_string(name, sizeof name, s, "peer_id");
+	watch_string(version, sizeof version, s, "secured");
+	watch_string(suite, sizeof suite, s, "suite");
+	fprintf(f, "    peer is     %s, %s, %s\n", name, version, suite);
+}
+
 static void put_negotiated(FILE *f, const json_t *s, bool tcp)
 {
 	char word[32];
@@ -157,6 +169,7 @@ static void put_session(FILE *f, const json_t *s)
 	fprintf(f, ", %s over %s, %s, peer %s\n",
 		json_is_true(json_object_get(s, "initiator")) ? "initiator" : "responder", wire,
 		local, peer);
+	put_peer_id(f, s);
 	put_negotiated(f, s, !strcmp(wire, "tcp"));
 	fputs("    traffic     ", f);
 	put_amounts(f, s);

@@ -107,6 +107,26 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 		return "a smaller --ord here, or a larger --ird at the peer";
 	case DDPS_E_RTR:
 		return "other --rtr types, or without --p2p";
+	case DDPS_E_NO_TLS:
+		return "the package libddpsess-tls";
+	case DDPS_E_CONFIG:
+	case DDPS_E_NO_CERT:
+	case DDPS_E_KEY_OPEN:
+	case DDPS_E_KEY_MISMATCH:
+	case DDPS_E_CRL:
+		return "sessctl check-keys, which says what is wrong with the files; sessctl keys "
+		       "makes new ones";
+	case DDPS_E_CERT_NAME:
+		return "one of these names in the URI, or --tls-peer NAME";
+	case DDPS_E_CERT_CA:
+		return "the CA file of the side that made the peer's certificate: --tls-ca";
+	case DDPS_E_CERT_EXPIRED:
+	case DDPS_E_CERT_NOT_YET:
+		return "a new certificate (sessctl keys host), or the right time on both hosts";
+	case DDPS_E_CERT_REFUSED:
+		return "the peer's log, which has the reason; sessctl check-keys here";
+	case DDPS_E_NOT_LISTED:
+		return "a rule for this peer in --tls-peers";
 	case DDPS_E_TOO_LONG:
 		return "shorter --private-data: 508 octets, 512 with --plain";
 	default:

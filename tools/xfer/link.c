@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A client's one session, driven step by step. */
 #include "xfer/link.h"
+#include "xfer/secure.h"
 #include "xfer/advice.h"
 #include "cli/text.h"
 #include "cli/sig.h"
@@ -100,12 +101,15 @@ static void take_link_end(struct link *l, const struct ddps_event *ev)
 
 static void on_event(struct link *l, const struct ddps_event *ev)
 {
+	struct ddps_peer_id id;
+
 	switch (ev->type) {
 	case DDPS_EV_ESTABLISHED:
 		l->up = true;
 		l->was_up = true;
 		l->info = ev->info;
-		out_established(&l->out, 0, &ev->info, ev->private_data, ev->private_data_len);
+		out_established(&l->out, 0, &ev->info, secure_peer(l->chan.ep, &id),
+				ev->private_data, ev->private_data_len);
 		watch_begin(&l->watch, l->o->stat_ms);
 		break;
 	case DDPS_EV_TERMINATED:
@@ -198,6 +202,7 @@ static uint64_t patience_from_now(void)
 static enum status set_up_link(struct link *l, uint32_t recv_len)
 {
 	struct ddps_ctx_attr attr;
+	struct ddps_error why = { .code = 0 };
 	int err;
 
 	ddps_ctx_attr_init(&attr);
@@ -208,7 +213,10 @@ static enum status set_up_link(struct link *l, uint32_t recv_len)
 		attr.capture = ddps_capture_add;
 		attr.capture_user = l->capture;
 	}
+	if (secure_open(&attr.secure, l->o, &why))
+		return fail_with(l, &why);
 	err = ddps_ctx_new(&l->ctx, &attr);
+	ddps_secure_close(attr.secure);
 	if (!err)
 		err = ddps_pd_new(l->ctx, &l->pd);
 	if (!err)

@@ -105,6 +105,21 @@ static const struct option_row table[] = {
 	  "print the state of the session at this interval" },
 	{ "capture", "FILE", C_ALL, VAL_TEXT, AT(capture), 0, 0,
 	  "write the packets into FILE (pcapng), for packet analysers" },
+	{ "tls", "FILE", C_ALL, VAL_TEXT, AT(secure.settings), 0, 0,
+	  "settings of tls://, a line each: cert, key, ca, psk, ..." },
+	{ "tls-cert", "FILE", C_ALL, VAL_TEXT, AT(secure.cert), 0, 0, "this side's certificate" },
+	{ "tls-key", "FILE", C_ALL, VAL_TEXT, AT(secure.key), 0, 0, "its private key" },
+	{ "tls-ca", "FILE", C_ALL, VAL_TEXT, AT(secure.ca), 0, 0, "CAs that vouch for peers" },
+	{ "tls-crl", "FILE", C_ALL, VAL_TEXT, AT(secure.crl), 0, 0, "what they have revoked" },
+	{ "tls-psk", "FILE", C_ALL, VAL_TEXT, AT(secure.psk), 0, 0, "pre-shared keys" },
+	{ "tls-psk-identity", "NAME", C_ALL, VAL_TEXT, AT(secure.psk_identity), 0, 0,
+	  "as whom this side connects with one" },
+	{ "tls-peers", "FILE", C_ALL, VAL_TEXT, AT(secure.peers), 0, 0,
+	  "rules which peers are allowed" },
+	{ "tls-hosts", "FILE", C_ALL, VAL_TEXT, AT(secure.hosts), 0, 0,
+	  "the name expected at each address" },
+	{ "tls-peer", "NAME,...", C_ALL, VAL_TEXT, AT(secure.peer), 0, 0,
+	  "who the peer has to be (default: the host of the URI)" },
 	{ "json", NULL, C_ALL | C_CONFORM, VAL_FLAG, AT(json), 0, 0,
 	  "print one JSON object per line" },
 	{ "help", NULL, C_ALL | C_CONFORM, VAL_HELP, 0, 0, 0, "this text" },
@@ -141,6 +156,7 @@ static void set_opts_defaults(struct opts *o, enum cmd_bit cmd)
 		.run_ms = 1000,
 		.parallel = 1,
 	};
+	ddps_secure_attr_init(&o->secure);
 }
 
 /* perf: the directions that iperf3 has names for. */

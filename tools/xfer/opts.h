@@ -3,6 +3,7 @@
 #define SESSCTL_OPTS_H
 /* The command line: one table of options, from which parsing and help come. */
 #include "cli/optrow.h"
+#include <ddpsess/secure.h>
 #include <ddpsess/session.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,6 +64,7 @@ struct opts {
 	uint32_t stat_ms;    /* 0: not given */
 	const char *capture; /* NULL: not given */
 	bool force, json;
+	struct ddps_secure_attr secure;
 	/* what is left */
 	char **arg;
 	int nargs;

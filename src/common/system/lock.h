@@ -33,6 +33,8 @@ enum ddps_order {
 	DDPS_LOCK_CQ_ACKS,  /* acknowledged events */
 	DDPS_LOCK_OWN,	    /* descriptors of this process */
 	DDPS_LOCK_UMAD,	    /* libibumad on a subnet in UDP */
+	DDPS_LOCK_PLUGIN,   /* loading libddpsess-tls.so */
+	DDPS_LOCK_CREDS,    /* which files of secured wires are in use */
 };
 
 struct ddps_mutex {

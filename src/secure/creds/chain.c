@@ -47,7 +47,7 @@ static int import_chain(struct ddps_shown *shown, const struct ddps_creds_peer *
 
 /* ---- who it is ---- */
 
-static void list_names(const struct ddps_shown *shown, struct ddps_peer_id *id)
+static void print_all_names(const struct ddps_shown *shown, struct ddps_peer_id *id)
 {
 	size_t at = 0;
 
@@ -85,7 +85,7 @@ static int take_identity(struct ddps_shown *shown, struct ddps_peer_id *id, stru
 	if (err)
 		return ddps_verdict_set(v, err, DDPS_ALERT_BAD_CERTIFICATE,
 					"the names of the peer's certificate cannot be read");
-	list_names(shown, id);
+	print_all_names(shown, id);
 	return 0;
 }
 

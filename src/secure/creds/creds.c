@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Credentials that a program opened: the set of today, and when it is read again. */
 #include "secure/creds/set.h"
+#include "common/system/lock.h"
 #include <ddpsess/err_codes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct stamps {
 struct ddps_creds {
 	atomic_uint refs;
 	struct ddps_settings given;
-	pthread_mutex_t lock; /* of what follows */
+	struct ddps_mutex lock; /* of what follows */
 	struct ddps_creds_set *set;
 	bool looked;
 	uint64_t looked_ms;
@@ -68,7 +68,7 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 	if (!c)
 		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "out of memory");
 	atomic_init(&c->refs, 1);
-	pthread_mutex_init(&c->lock, NULL);
+	ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
 	err = ddps_settings_take(&c->given, attr);
 	if (err)
 		ddps_verdict_set(why, err, 0, "%s",
@@ -97,7 +97,6 @@ void ddps_creds_close(struct ddps_creds *c)
 	if (c->set)
 		ddps_creds_release(c->set);
 	ddps_settings_free(&c->given);
-	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
@@ -125,9 +124,9 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 {
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	err = replace_set(c, now, why);
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 	return err;
 }
 
@@ -159,7 +158,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	struct ddps_creds_set *set;
 
 	*news = (struct ddps_verdict){ .code = 0 };
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	if (!c->looked || ms - c->looked_ms >= LOOK_MS) {
 		/* what was just opened is not looked at again */
 		if (c->looked)
@@ -169,7 +168,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	}
 	set = c->set;
 	atomic_fetch_add(&set->refs, 1);
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 	return set;
 }
 

@@ -69,7 +69,7 @@ int ddps_psk_to_dial(gnutls_session_t session, gnutls_datum_t *identity, gnutls_
 	return -1;
 }
 
-static int give_psk(struct ddps_creds_hs *h, gnutls_session_t session, struct ddps_verdict *why)
+static int give_own_psk(struct ddps_creds_hs *h, gnutls_session_t session, struct ddps_verdict *why)
 {
 	const struct ddps_settings *const s = &h->set->settings;
 	const struct ddps_psk *p;
@@ -96,7 +96,7 @@ int ddps_creds_give(struct ddps_creds_hs *h, struct ddps_creds_set *set, gnutls_
 	*why = (struct ddps_verdict){ .code = 0 };
 	gnutls_session_set_ptr(session, h);
 	if (set->psk_server && (server || ddps_creds_dials_psk(set)))
-		err = give_psk(h, session, why);
+		err = give_own_psk(h, session, why);
 	if (!err && set->x509 && (server || !ddps_creds_dials_psk(set)))
 		err = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->x509);
 	if (!err && server && set->x509)

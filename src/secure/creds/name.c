@@ -72,7 +72,7 @@ void ddps_name_text(char *dst, size_t size, const struct ddps_name *name)
 /* ---- what is demanded ---- */
 
 /* ASCII of RFC 1034, "_" which many use, and "*" as the whole first label. */
-static bool is_host_name(const char *s, size_t len)
+static bool is_dns_name(const char *s, size_t len)
 {
 	size_t label = 0;
 
@@ -110,7 +110,7 @@ static bool take_fingerprint(uint8_t *dst, const char *s)
 }
 
 /* An address as on the wire; a zone ("%eth0") says where it is, not what it is. */
-static size_t take_address(uint8_t *dst, const char *s)
+static size_t take_ip_name(uint8_t *dst, const char *s)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	char text[INET6_ADDRSTRLEN + 1];
@@ -166,7 +166,7 @@ static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, 
 		return 0;
 	}
 	if (pat->kind == DDPS_NAME_IP) {
-		pat->len = take_address(at, value);
+		pat->len = take_ip_name(at, value);
 		return pat->len ? 0 : refuse_value(why, why_len, "address", value, "IPv4 or IPv6");
 	}
 	if (len >= VALUE_MAX)
@@ -175,7 +175,7 @@ static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, 
 	if (pat->kind == DDPS_NAME_DNS) {
 		if (len && at[len - 1] == '.') /* the root */
 			len--;
-		if (!is_host_name((char *)at, len))
+		if (!is_dns_name((char *)at, len))
 			return refuse_value(why, why_len, "host name", value,
 					    "letters, digits, '-' and '.' (IDN as xn--...)");
 		for (size_t i = 0; i < len; i++)
@@ -198,7 +198,7 @@ int ddps_pattern_parse(struct ddps_pattern *pat, const char *kind, const char *v
 	if (kind)
 		k = find_kind(kind);
 	else
-		k = take_address(at, value) ? DDPS_NAME_IP : DDPS_NAME_DNS;
+		k = take_ip_name(at, value) ? DDPS_NAME_IP : DDPS_NAME_DNS;
 	if (k < 0)
 		return refuse_value(why, why_len, "kind of name", kind,
 				    "dns, ip, uri, uri-prefix, fp, psk or issuer");

@@ -184,7 +184,7 @@ const char *path_of(const char *name)
 }
 
 /* Renamed into place, as who replaces a file in use should. */
-static const char *put_octets(const char *name, const void *p, size_t len, unsigned mode)
+static const char *put_file_octets(const char *name, const void *p, size_t len, unsigned mode)
 {
 	const char *path = path_of(name), *part = path_of(".part");
 	const int fd = open(part, O_CREAT | O_TRUNC | O_WRONLY, mode);
@@ -197,7 +197,7 @@ static const char *put_octets(const char *name, const void *p, size_t len, unsig
 
 const char *put_text(const char *name, const char *text, unsigned mode)
 {
-	return put_octets(name, text, strlen(text), mode);
+	return put_file_octets(name, text, strlen(text), mode);
 }
 
 const char *put_certs(const char *name, const struct cert *a, const struct cert *b)
@@ -222,7 +222,7 @@ const char *put_key(const char *name, const struct cert *c)
 	must_work(gnutls_x509_privkey_export2_pkcs8(c->key, GNUTLS_X509_FMT_PEM, NULL,
 						    GNUTLS_PKCS_PLAIN, &pem),
 		  "export");
-	path = put_octets(name, pem.data, pem.size, 0600);
+	path = put_file_octets(name, pem.data, pem.size, 0600);
 	gnutls_free(pem.data);
 	return path;
 }
@@ -233,7 +233,7 @@ const char *put_crl(const char *name, gnutls_x509_crl_t crl)
 	const char *path;
 
 	must_work(gnutls_x509_crl_export2(crl, GNUTLS_X509_FMT_PEM, &pem), "export");
-	path = put_octets(name, pem.data, pem.size, 0644);
+	path = put_file_octets(name, pem.data, pem.size, 0644);
 	gnutls_free(pem.data);
 	gnutls_x509_crl_deinit(crl);
 	return path;

@@ -30,7 +30,7 @@ struct cert {
 	gnutls_x509_privkey_t key;
 };
 
-/* @ca: who signs, NULL: itself */
+/* Signed by @ca; NULL: by itself */
 struct cert make_cert(const struct cert_spec *spec, const struct cert *ca);
 /* A list of what @ca revoked: @revoked or NULL.  @until: days from NOW */
 gnutls_x509_crl_t make_crl(const struct cert *ca, const struct cert *revoked, int64_t until);

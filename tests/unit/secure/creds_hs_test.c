@@ -111,7 +111,7 @@ static void step_end(struct end *e)
 			e->err = (int)n;
 	}
 	if (e->err == GNUTLS_E_FATAL_ALERT_RECEIVED && e->alert < 0)
-		e->alert = gnutls_alert_get(e->session);
+		e->alert = (int)gnutls_alert_get(e->session);
 }
 
 static void shake(struct ddps_creds *of_client, struct ddps_creds *of_server)

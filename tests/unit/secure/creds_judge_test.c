@@ -9,7 +9,7 @@ TestSuite(creds_judge, .init = creds_setup, .fini = creds_teardown);
 
 static const struct ddps_creds_want listener = { .server = true };
 
-static struct ddps_creds_want dial(const char *host)
+static struct ddps_creds_want want_host(const char *host)
 {
 	return (struct ddps_creds_want){ .host = host };
 }
@@ -36,7 +36,7 @@ Test(creds_judge, a_peer_of_the_ca_is_known)
 	struct ddps_peer_id id;
 	struct ddps_verdict why;
 	struct ddps_creds_peer peer;
-	struct ddps_creds_want want = dial("HOST.example.");
+	struct ddps_creds_want want = want_host("HOST.example.");
 
 	make_site(&s);
 	c = open_creds(&s.attr);
@@ -48,10 +48,10 @@ Test(creds_judge, a_peer_of_the_ca_is_known)
 	cr_expect_str_eq(id.issuer, "CN=CA");
 	cr_expect_eq(id.not_after, NOW + 30 * DAY);
 	cr_expect_eq(id.depth, 1u);
-	want = dial("192.0.2.1");
+	want = want_host("192.0.2.1");
 	cr_expect_eq(judge_code(c, &peer, &want, &id, &why), 0, "%s", why.text);
 	cr_expect_str_eq(id.name, "ip:192.0.2.1");
-	want = dial("[::ffff:192.0.2.1]");
+	want = want_host("[::ffff:192.0.2.1]");
 	cr_expect_eq(judge_code(c, &peer, &want, &id, &why), 0, "%s", why.text);
 	cr_expect_eq(judge_code(c, &peer, &listener, &id, &why), 0, "%s", why.text);
 	ddps_creds_close(c);
@@ -295,7 +295,7 @@ Test(creds_judge, names_are_those_of_rfc_9525)
 
 	make_site(&s);
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-		const struct ddps_creds_want want = dial(t[i].host);
+		const struct ddps_creds_want want = want_host(t[i].host);
 		const int err =
 			judge_kind(&s,
 				   &(struct cert_spec){ .cn = "a.example", .san = { t[i].san } },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A session's life on the listener's side. */
+#include "xfer/secure.h"
 #include "xfer/serve/serve.h"
 #include "xfer/advice.h"
 #include <stdarg.h>
@@ -308,12 +309,15 @@ void serve_completion(const struct ddps_wc *wc)
 
 static void take_session_established(struct session *s, const struct ddps_event *ev)
 {
+	struct ddps_peer_id id;
+
 	if (s->state != SESSION_SETUP) /* dropped in the meantime */
 		return;
 	s->info = ev->info;
 	s->state = SESSION_OPEN;
 	session_renew(s);
-	out_established(&s->sv->out, s->id, &ev->info, s->pd, s->pd_len);
+	out_established(&s->sv->out, s->id, &ev->info, secure_peer(s->chan.ep, &id), s->pd,
+			s->pd_len);
 	if (s->early)
 		take_session_message(s, 0, s->early_len);
 }
