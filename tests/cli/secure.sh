@@ -65,10 +65,10 @@ wrong_peers() {
 	local oa=(--tls-cert other/a.pem --tls-key other/a.key --tls-ca other/ca.pem)
 	made host --dir . --days 1 c
 	refused DDPS_E_CERT_CA "no CA in ca.pem vouches" "${oa[@]}" -- "${b[@]}" || return
-	refused DDPS_E_CERT_NAME "the peer is not 'dns:b'" "${a[@]}" -- "${b[@]}" --tls-peer b || return
+	refused DDPS_E_CERT_NAME "the peer is not 'b'" "${a[@]}" -- "${b[@]}" --tls-peer b || return
 	printf 'deny dns b\nallow issuer CN=lab\n' >peers.no
-	refused DDPS_E_CERT_REFUSED "access denied" "${a[@]}" --tls-peers peers.no -- "${b[@]}" || return
-	refused DDPS_E_CERT_REFUSED "unknown CA" "${a[@]}" -- --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem || return
+	refused DDPS_E_CERT_REFUSED access "${a[@]}" --tls-peers peers.no -- "${b[@]}" || return
+	refused DDPS_E_CERT_REFUSED unknown "${a[@]}" -- --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem || return
 	printf 'crl_next_update = 3\ncrl_number = 1\n' >t
 	certtool --generate-crl --load-ca-certificate ca.pem --load-ca-privkey ca.key --template t --load-certificate b.pem \
 		--outfile crl.pem >/dev/null 2>&1
