@@ -570,7 +570,7 @@ static void take_step(void *user)
 		set_events(t);
 }
 
-/* In a call from above nothing fails: it is told by the loop. */
+/* In a call from above nothing fails: the loop reports it. */
 static int begin_shake(struct ddps_mpa_tls *t)
 {
 	const struct ddps_creds_want want = { .server = !t->c->initiator,

@@ -2,7 +2,7 @@
 #ifndef DDPS_SECURE_SHAKER_H
 #define DDPS_SECURE_SHAKER_H
 /*
- * Handshakes beside the loop: a thread of the context's takes their steps, which need up to a
+ * Handshakes next to the loop: a thread of the context's takes their steps, which need up to a
  * millisecond each, and the loop moves their octets.  All functions are the loop's: with the context's
  * lock held, but for ddps_shaker_stop.
  */
