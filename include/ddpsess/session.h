@@ -439,7 +439,7 @@ DDPS_API int ddps_ep_reads_max(struct ddps_ep *ep, uint16_t n);
  * Over the kernel's SCTP it has no effect, since that does not show when it has heard its peer: the
  * session ends when SCTP gives up.
  *
- * A later call sets another limit.  Thread safe.  Never blocks.  Looks only while work is under way.
+ * A later call sets another limit, which counts from that call.  Thread safe.  Never blocks.  Looks only while work is under way.
  *
  * Return: 0, or DDPS_E_FORKED.
  */
