@@ -100,7 +100,7 @@ plain_and_secured() {
 	listen "$at" "${a[@]}" && run 1 connect "tcp${uri#tls}" && [ -s err ] && stop_listener
 }
 
-# A host's list changes: who has just been let in is refused, without a restart.
+# A host's list changes: a host that has just connected is refused, without a restart.
 reloaded() {
 	printf 'allow dns b\n' >list
 	listen "$at" "${a[@]}" --tls-peers list && run 0 connect "${b[@]}" "$uri" || return
@@ -108,7 +108,7 @@ reloaded() {
 	local i
 	for ((i = 0; i < 50; i++)); do
 		"$SESSCTL" connect --json "${b[@]}" "$uri" >out 2>err || break
-		sleep 0.1 # the files are looked at once a second
+		sleep 0.1 # files are looked at every second
 	done
 	has out code DDPS_E_CERT_REFUSED && stop_listener
 }
