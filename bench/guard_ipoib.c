@@ -91,9 +91,9 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned i = 0; i < 2; i++)
 		f[i] = start_guard_if(fabric, i, large);
-	ddps_ipoib_sim_run(fabric, SECOND);			    /* both join their group */
+	ddps_ipoib_sim_run(fabric, 8 * SECOND); /* both join their group, and get their addresses */
 	send_guard_packets(fabric, f[0], large ? LARGE : SMALL, 1); /* ARP, and the connection */
-	ddps_ipoib_sim_run(fabric, 2 * SECOND);
+	ddps_ipoib_sim_run(fabric, 9 * SECOND);
 	on_conn = ddps_ipoib_if_stats(f[1])->rx_conn;
 	send_guard_packets(fabric, f[0], large ? LARGE : SMALL, count);
 	on_conn = ddps_ipoib_if_stats(f[1])->rx_conn - on_conn;

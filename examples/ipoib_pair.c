@@ -51,10 +51,11 @@ int main(void)
 	for (unsigned i = 0; i < 2; i++)
 		if (!(f[i] = start_pair_if(fabric, i, name[i])))
 			return 1;
-	ddps_ipoib_sim_run(fabric, SECOND); /* both join their group */
+	ddps_ipoib_sim_run(fabric,
+			   8 * SECOND); /* both join their group, and ask it for their addresses */
 	ddps_ipoib_if_send(f[0], packet, sizeof packet, ddps_ipoib_sim_now(fabric));
 	ddps_ipoib_sim_touch(fabric, 0);
-	ddps_ipoib_sim_run(fabric, 2 * SECOND);
+	ddps_ipoib_sim_run(fabric, 9 * SECOND);
 	printf("on connections: %llu\n", (unsigned long long)ddps_ipoib_if_stats(f[1])->rx_conn);
 	for (unsigned i = 0; i < 2; i++) /* in order: each peer is informed */
 		ddps_ipoib_if_stop(f[i], ddps_ipoib_sim_now(fabric));

@@ -209,10 +209,10 @@ DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
  *
  * A program calls this before it ends, or before it does not call the library for a while.
  *
- * With @gather in struct ddps_ctx_attr, requests wait as described there.  Without @gather a
- * request waits only over SCTP, and only if two conditions are met: earlier ones are not
- * acknowledged yet, and the program polls without a pause.  It leaves when ddps_cq_poll finds
- * nothing else to take.
+ * A request with DDPS_WR_MORE waits for the one behind it.  With @gather in struct ddps_ctx_attr,
+ * requests wait as described there.  Without @gather any other request waits only over SCTP, and
+ * only if two conditions are met: earlier ones are not acknowledged yet, and the program polls
+ * without a pause.  It leaves when ddps_cq_poll finds nothing else to take.
  *
  * Any thread may call this, and so may a signal handler.  It does not wait until anything has
  * arrived.

@@ -98,7 +98,13 @@ struct ddps_ipoib_if_config {
 	uint8_t retry_count, rnr_retry;
 	uint64_t hash_key[2]; /* random, and secret: of the tables of neighbours and connections */
 	uint64_t ca_guid;     /* of the channel adapter, for CM messages */
-	uint32_t seed;	      /* random: for communication IDs and PSNs */
+	uint32_t seed;	      /* random: for communication IDs, PSNs and times */
+	/*
+	 * Before an address of this interface is used, the link is asked whether another node has it:
+	 * after a start at random within probe_ns, for IPv4 three times, one or two probe_ns apart,
+	 * and then for two probe_ns (RFC 5227); for IPv6 once, and then for one (RFC 4862).  (d: 1 s)
+	 */
+	uint64_t probe_ns;
 };
 
 /**
@@ -153,7 +159,8 @@ static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 	X(join_failed, "joins that failed")                                                        \
 	X(group_full, "groups not joined for lack of room")                                        \
 	X(path_moved, "paths that have become others")                                             \
-	X(ip_conflict, "messages of other nodes that have an address of this one")
+	X(ip_conflict, "messages of other nodes that have or want an address of this one")         \
+	X(tx_young, "packets from an address that may be another node's")
 
 /* Counters; a later release may add some at the end. */
 struct ddps_ipoib_if_stats {
@@ -230,8 +237,10 @@ DDPS_API const struct ddps_ipoib_up *ddps_ipoib_if_up(void);
  * @now:	the time
  *
  * For addresses that come and go after ddps_ipoib_if_new(), of the configuration or not.  Whoever asks
- * for an address of the host is answered, and its groups are joined.  It is announced to the link.  It
- * may be called in any state; what is so already changes nothing.
+ * for an address of the host is answered, and its groups are joined, as soon as the link was asked for it
+ * (probe_ns in the configuration) and no other node has it.  Then it is announced to the link.  Until then
+ * the host's packets from that address are dropped (tx_young).
+ * It may be called in any state; what is so already changes nothing.
  *
  * Return: 0, or DDPS_E_LIMIT: there are 32 that are not of the configuration.
  */
@@ -361,14 +370,48 @@ DDPS_API int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
 
 #define DDPS_IPOIB_IF_CONFLICTS 8 /* addresses of which it is remembered */
 
-/* An address of this host that another node has, too. */
+/* An address of this host. */
+struct ddps_ipoib_if_addr_info {
+	bool ip6;
+	uint8_t ip[16]; /* IPv4: the first four octets */
+	/* No other node has it, so it is used.  Otherwise the link is being asked, or is not there. */
+	bool held;
+	uint64_t reserved[4];
+};
+
+/**
+ * ddps_ipoib_if_addr_info - read one address of this host
+ * @f:		interface
+ * @nr:		slot, from 0 on
+ * @info:	receives a copy
+ *
+ * Return: as ddps_ipoib_if_nbr_info().
+ */
+DDPS_API int ddps_ipoib_if_addr_info(const struct ddps_ipoib_if *f, unsigned nr,
+				     struct ddps_ipoib_if_addr_info *info);
+
+/**
+ * ddps_ipoib_if_missed - the program did not serve the interface for a time
+ * @f:		interface
+ * @for_ns:	how long: the process was stopped, or the machine slept
+ * @now:	the time
+ *
+ * What came meanwhile may be lost, and other nodes may have got the addresses of this one.  If the time was
+ * long enough for that (4 probe_ns for an IPv4 address, one for an IPv6 address), the link is asked
+ * for them again, as for new ones.  The same happens after the link was down.
+ * Let the port pass up what it has before.
+ */
+DDPS_API void ddps_ipoib_if_missed(struct ddps_ipoib_if *f, uint64_t for_ns, uint64_t now);
+
+/* An address of this host that another node has or wants, too. */
 struct ddps_ipoib_if_conflict {
 	bool ip6;
 	uint8_t ip[16];			/* IPv4: the first four octets */
 	bool given_up;			/* it is not used here any more */
 	struct ddps_ipoib_lladdr other; /* the node that said so last */
 	uint64_t at;			/* when */
-	uint64_t reserved[4];
+	uint64_t since;			/* when this record was begun */
+	uint64_t reserved[3];
 };
 
 /**
@@ -377,11 +420,14 @@ struct ddps_ipoib_if_conflict {
  * @nr:		slot, from 0 on
  * @c:		receives a copy
  *
- * The interface asks the link for each address that it begins to use (RFC 5227, RFC 4862), and uses
- * it at the same time.  If another node says within retry_ns that it has the address, the interface
- * gives it up: it answers for it no more, as after ddps_ipoib_if_address() with @has false, and the program
- * must not use it either.  Later the interface keeps the address, and says so to the link at most
- * every 10 s.  ip_conflict counts what other nodes said.
+ * The interface asks the link for each address before it uses it (RFC 5227, RFC 4862): probe_ns in the
+ * configuration.  If another node says meanwhile that it has the address, or asks for it, too, the interface
+ * gives it up: it is as after ddps_ipoib_if_address() with @has false, and the program must not use it
+ * either.  Later the interface keeps the address, answers whoever asks for it, and against another
+ * node that uses it says so to the link at most every 10 s.  ip_conflict counts what other nodes said.
+ *
+ * A record ends when the other node has not been heard for 180 probe_ns though it was asked, or when the
+ * address that was given up is this host's again.
  *
  * Return: as ddps_ipoib_if_nbr_info().
  */

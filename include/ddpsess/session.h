@@ -404,6 +404,20 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
 DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
 
 /**
+ * ddps_ep_reads_max - limit how many Reads and atomics of this side may be on their way
+ * @ep:		endpoint, connected or not
+ * @n:		how many, at least 1; as many as both sides agreed on (ord of struct ddps_conn_info) at first
+ *
+ * The others wait in the send queue, and what was posted behind them waits, too.  A number above ord
+ * changes nothing.  This is for what is sent after the call.  Thread safe.  Never blocks.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: @n is 0
+ * - DDPS_E_FORKED
+ */
+DDPS_API int ddps_ep_reads_max(struct ddps_ep *ep, uint16_t n);
+
+/**
  * ddps_ep_answer_within - end the session if the peer's host does not acknowledge
  * @ep:		endpoint, connected or not
  * @ms:		for how long, in milliseconds; 0, which is what an endpoint begins with: no limit
@@ -425,7 +439,7 @@ DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
  * Over the kernel's SCTP it has no effect, since that does not show when it has heard its peer: the
  * session ends when SCTP gives up.
  *
- * A later call sets another limit.  Thread safe.  Never blocks.  Looks only while work is under way.
+ * A later call sets another limit, which counts from that call.  Thread safe.  Never blocks.  Looks only while work is under way.
  *
  * Return: 0, or DDPS_E_FORKED.
  */

@@ -407,7 +407,10 @@ struct ddps_sge {
 /*
  * Another ddps_post_send on this endpoint follows immediately.  The request may wait for one
  * without this flag, which then hands all of them to the wire together.  If a later call fails, it
- * still hands over what was queued before it.
+ * still hands over what was queued before it.  If none follows, the request leaves when the program
+ * next drives the context, looks at any completion queue or at events (ddps_cq_poll, _wait, _arm,
+ * _arm_next, ddps_event_get, _wait, ddps_progress), or calls ddps_disconnect, ddps_ctx_flush or
+ * ddps_ctx_settle.
  */
 #define DDPS_WR_MORE 0x10u
 /*

@@ -498,6 +498,7 @@ FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "ddps_ep_new": ([c.c_void_p, c.POINTER(EpAttr), c.POINTER(c.c_void_p)], c.c_int),
     "ddps_ep_free": ([c.c_void_p], None),
     "ddps_ep_allow": ([c.c_void_p, c.c_uint], c.c_int),
+    "ddps_ep_reads_max": ([c.c_void_p, c.c_uint16], c.c_int),
     "ddps_ep_answer_within": ([c.c_void_p, c.c_uint32], c.c_int),
     "ddps_ep_hush": ([c.c_void_p, c.c_uint], c.c_int),
     "ddps_connect": ([c.c_void_p, c.c_char_p, c.POINTER(ConnParam)], c.c_int),

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Of memory of any kind, new or changed. */
-static int check_region(const struct ibv_context *ctx, size_t len, unsigned access)
+static int check_edge_region(const struct ibv_context *ctx, size_t len, unsigned access)
 {
 	const struct vp_device *d = ed_profiled() ? ed_device_of(ctx->device) : NULL;
 
@@ -19,7 +19,7 @@ static int before_reg(struct ibv_pd *pd, const void *addr, size_t len, unsigned 
 	SUBJECT(.ctx = pd->context);
 	int err = ASK(ibv_reg_mr);
 
-	err = err ? err : check_region(pd->context, len, access);
+	err = err ? err : check_edge_region(pd->context, len, access);
 	if (!err && !(access & IBV_ACCESS_ON_DEMAND))
 		err = ed_pin(pd->context, NULL, addr, len);
 	return err ? err : ed_take(pd->context, VP_MAX_MR);
@@ -65,7 +65,7 @@ VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len,
 struct ibv_mr *ed_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
 			    unsigned access)
 {
-	int err = check_region(pd->context, len, access);
+	int err = check_edge_region(pd->context, len, access);
 
 	err = err ? err : ed_take(pd->context, VP_MAX_MR);
 	if (!err)
@@ -80,7 +80,7 @@ static int check_change(struct ibv_mr *mr, int flags, const void *addr, size_t l
 	const bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	const unsigned now =
 		flags & IBV_REREG_MR_CHANGE_ACCESS ? access : vd_of(mr, struct vd_mr, mr)->access;
-	int err = check_region(mr->context, moved ? len : mr->length, now);
+	int err = check_edge_region(mr->context, moved ? len : mr->length, now);
 
 	if (err || now & IBV_ACCESS_ON_DEMAND || (!moved && !mr->addr))
 		return err;

@@ -490,6 +490,12 @@ static void end_shake(struct ddps_mpa_tls *t)
 		ddps_mpa_conn_fail(t->c, t->why.code, 0, "%s", t->why.text);
 }
 
+/* Ciphers want their keys so; a vault gives any address. */
+static void *align_keys(uint8_t *p)
+{
+	return p + (-(uintptr_t)p & (DDPS_AEAD_ALIGN - 1));
+}
+
 static int take_keys_over(struct ddps_mpa_tls *t)
 {
 	struct ddps_rec_config conf;
@@ -501,8 +507,8 @@ static int take_keys_over(struct ddps_mpa_tls *t)
 	if (!t->id)
 		return DDPS_E_NOMEM;
 	ddps_shake_take(t->shake, &conf, t->id, &rest, &nrest);
-	err = ddps_vault_new(&t->vault, ddps_rec_size(&conf));
-	if (!err && ddps_rec_init(t->vault.p, &conf, &t->rec))
+	err = ddps_vault_new(&t->vault, ddps_rec_size(&conf) + DDPS_AEAD_ALIGN);
+	if (!err && ddps_rec_init(align_keys(t->vault.p), &conf, &t->rec))
 		err = DDPS_E_TLS;
 	explicit_bzero(&conf, sizeof conf);
 	if (!err && !keep_octets(&t->in, rest, nrest))

@@ -32,6 +32,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 		r->srq->users++;
 	r->rfc7306 = cfg->rfc7306;
 	r->send_imm = cfg->send_imm;
+	r->reads_max = UINT16_MAX;
 	r->may = DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
 		r->tx_msn[q] = 1;
@@ -96,6 +97,11 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s)
 void ddps_rdmap_allow(struct ddps_rdmap *r, unsigned rights)
 {
 	r->may = (uint8_t)rights;
+}
+
+void ddps_rdmap_reads_max(struct ddps_rdmap *r, uint16_t n)
+{
+	r->reads_max = n;
 }
 
 void ddps_rdmap_tell(struct ddps_rdmap *r)

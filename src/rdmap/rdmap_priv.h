@@ -142,7 +142,7 @@ struct ddps_rdmap {
 	bool poke;	 /* something became ready to send: tell with want_tx */
 	bool rresp_turn; /* to send: whose turn it is when both have something */
 	bool rtr_read_out;
-	bool stepwise; /* unit tests: no straight ways */
+	bool stepwise;	 /* unit tests: no straight ways */
 	uint8_t may;	 /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
 	uint8_t covered; /* PLACED requests in a row without a Read of their own */
 	bool send_imm;	 /* Immediate Data may belong to the Send that follows */
@@ -155,7 +155,7 @@ struct ddps_rdmap {
 	uint64_t tx_pulled, tx_acked; /* segments */
 	bool term_pulled;
 	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
-	uint16_t ord;
+	uint16_t ord, reads_max;
 	uint32_t reads_out;		/* the RTR Read included */
 	uint32_t tx_msn[DDPS_QN_COUNT]; /* next */
 	struct ddps_ddp_msg msg;	/* the one in progress */

@@ -254,7 +254,7 @@ bool ddps_sq_ready(struct ddps_rdmap *r)
 	if ((e->flags & DDPS_WR_FENCE) && r->reads_out) /* none, once it is past its fence */
 		return false;
 	return e->plain || !(ddps_op_asks(e->op) || e->asking) ||
-	       r->reads_out < r->ord; /* [5040-6.1-7] */
+	       (r->reads_out < r->ord /* [5040-6.1-7] */ && r->reads_out < r->reads_max);
 }
 
 /* The message that is next for @e. */

@@ -445,9 +445,9 @@ static void prefetch(const struct ddps_ep *ep)
 
 static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
-	if (ep->ctx->attr.gather)
+	if (ep->ctx->attr.gather || wr->flags & DDPS_WR_MORE || ep->gather.prev)
 		return !ddps_gather(ep, wr);
-	return !(wr->flags & DDPS_WR_MORE);
+	return true;
 }
 
 int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)

@@ -7,6 +7,9 @@
  * program does something else: then it is the timer, or the library thread at the end of its nap,
  * that lets them go.  A session whose requests have waited for that once is cautious: its next ones
  * leave one by one, and more of them each time.
+ *
+ * One with DDPS_WR_MORE waits for the rest of its burst, in any context, and here for no other.  Where
+ * nothing is gathered there is no timer for it, nor a limit.
  */
 #include "session/session.h"
 
@@ -99,7 +102,7 @@ static void join_gathering(struct ddps_ep *ep)
 
 	if (ep->gather.prev)
 		return;
-	if (!ctx->gathers)
+	if (!ctx->gathers && ctx->attr.gather)
 		await_gathered(ctx);
 	ep->gather.next = ctx->gathers;
 	ep->gather.prev = &ctx->gathers;
@@ -125,14 +128,21 @@ static bool waits_for_others(struct ddps_ep *ep)
 	return !ddps_cq_is_armed(ep->send_cq) && !ddps_cq_is_armed(ep->recv_cq);
 }
 
-bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+/* Those of @ep that wait are too many with @wr. */
+static bool is_burst_full(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
-	bool stays = wr->flags & DDPS_WR_MORE || waits_for_others(ep);
-
 	for (uint32_t i = 0; i < wr->nsge && ep->gather.octets <= GATHER_OCTETS; i++)
 		ep->gather.octets +=
 			wr->sge[i].len < GATHER_OCTETS ? wr->sge[i].len : GATHER_OCTETS;
-	if (stays && ++ep->gather.count < GATHER_MOST && ep->gather.octets < GATHER_OCTETS) {
+	return ++ep->gather.count >= GATHER_MOST || ep->gather.octets >= GATHER_OCTETS;
+}
+
+bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+{
+	bool more = wr->flags & DDPS_WR_MORE;
+
+	if (ep->ctx->attr.gather ? (more || waits_for_others(ep)) && !is_burst_full(ep, wr)
+				 : more) {
 		join_gathering(ep);
 		return true;
 	}

@@ -78,6 +78,10 @@ int ddps_ep_answer_within(struct ddps_ep *ep, uint32_t ms)
 
 	if (err < 0)
 		return err;
+	/* Not the silence before, nor the time of the next look that another limit has set. */
+	ep->host.since = 0;
+	ep->host.looks = false;
+	ddps_host_stop(ep);
 	ep->host.ms = ms;
 	ddps_host_posted(ep);
 	ddps_ctx_leave(ep->ctx);

@@ -171,6 +171,20 @@ int ddps_ep_allow(struct ddps_ep *ep, unsigned rights)
 	return 0;
 }
 
+int ddps_ep_reads_max(struct ddps_ep *ep, uint16_t n)
+{
+	int err;
+
+	if (!ep || !n)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	ddps_rdmap_reads_max(ep->rdmap, n);
+	ddps_ctx_leave(ep->ctx);
+	return 0;
+}
+
 uint32_t ddps_mr_stag(const struct ddps_mr *mr)
 {
 	return mr->stag;

@@ -17,7 +17,8 @@ enum vd_why {
 	VD_WHY_NOBODY = 0x20,
 	VD_WHY_SILENT = 0x40, /* nothing is acknowledged */
 	VD_WHY_SEND = 0x80,   /* a request fails */
-	VD_WHY_RECV = 0x100
+	VD_WHY_RECV = 0x100,
+	VD_WHY_READS = 0x200 /* it asks for more than its peer takes */
 };
 
 /* Whether it is to be said, and has not been said of this queue pair; from now on it has. */

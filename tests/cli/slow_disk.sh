@@ -220,7 +220,7 @@ ends_with_work() {
 	[ "$status" -eq 0 ] && only served there
 }
 
-# A disk that does not come back: a signal ends the program all the same, and it says why.
+# A disk that does not come back: a signal ends the program still, and it says why.
 get_hangs() {
 	served_slowly nothing
 	get_is_held && kill -INT "$client" && client_ends 1 && says client.err interrupted &&

@@ -179,6 +179,7 @@ Test(gather, a_list_whose_end_never_comes_leaves, .timeout = 60)
 	shut_gather_e2e(&w);
 }
 
+/* With gathering, and what says that more follows without it, whoever drives the context. */
 static void looks_by(int (*how)(struct world *w))
 {
 	struct world w;
@@ -189,6 +190,13 @@ static void looks_by(int (*how)(struct world *w))
 	cr_expect_eq(how(&w), 0);
 	cr_expect_eq(calls(&w), 2);
 	deliver_gather_e2e(&w, 5);
+	shut_gather_e2e(&w);
+	open_gather_e2e_with(&w, false, false);
+	post_gather_e2e(&w, 100, LEN, DDPS_WR_MORE);
+	cr_expect_eq(calls(&w), 0);
+	cr_expect_eq(how(&w), 0);
+	cr_expect_geq(calls(&w), 1, "a burst whose end never comes");
+	deliver_gather_e2e(&w, 100);
 	shut_gather_e2e(&w);
 }
 
@@ -231,6 +239,25 @@ static int by_disconnect(struct world *w)
 	return ddps_disconnect(w->ep);
 }
 
+static int by_poll(struct world *w)
+{
+	struct ddps_wc wc;
+
+	return ddps_cq_poll(w->cq, &wc, 1);
+}
+
+static int by_event_wait(struct world *w)
+{
+	struct ddps_event ev;
+
+	return ddps_event_wait(w->near.ctx, &ev, 0) == DDPS_E_TIMEDOUT ? 0 : -1;
+}
+
+static int by_settle(struct world *w)
+{
+	return ddps_ctx_settle(w->near.ctx, E2E_MS);
+}
+
 Test(gather, every_way_to_look_lets_them_go, .timeout = 60)
 {
 	looks_by(by_wait);
@@ -240,6 +267,26 @@ Test(gather, every_way_to_look_lets_them_go, .timeout = 60)
 	looks_by(by_progress);
 	looks_by(by_flush);
 	looks_by(by_disconnect);
+	looks_by(by_poll);
+	looks_by(by_event_wait);
+	looks_by(by_settle);
+}
+
+/* The library thread sends what waits with whatever calls for it; the program need not look. */
+Test(gather, contact_01_flush_sends_what_waits_for_more_beside_a_thread, .timeout = 60)
+{
+	struct world w;
+
+	open_gather_e2e_with(&w, false, true);
+	for (unsigned i = 0; i < 10; i++) {
+		post_gather_e2e(&w, 3, LEN, DDPS_WR_MORE);
+		cr_expect_eq(ddps_ctx_flush(w.near.ctx, E2E_MS), 0);
+		deliver_gather_e2e(&w, 3);
+	}
+	post_gather_e2e(&w, 3, LEN, DDPS_WR_MORE);
+	cr_assert_eq(ddps_disconnect(w.ep), 0);
+	deliver_gather_e2e(&w, 3);
+	shut_gather_e2e(&w);
 }
 
 Test(gather, nothing_waits_while_a_queue_is_armed, .timeout = 60)

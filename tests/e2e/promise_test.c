@@ -391,6 +391,7 @@ static _Noreturn void run_promise_e2e_child(struct e2e *e, struct ddps_mr *mr, s
 	IS_FORKED(ddps_mr_change(mr, DDPS_CHANGE_ACCESS, &(struct ddps_mr_change){ 0 }));
 	IS_FORKED(ddps_mw_new(e->pd, true, &mw));
 	IS_FORKED(ddps_ep_allow(e->a.ep, 0));
+	IS_FORKED(ddps_ep_reads_max(e->a.ep, 1));
 	IS_FORKED(ddps_sge_gather(e->pd, NULL, 0, buf, &len));
 	IS_FORKED(ddps_sge_scatter(e->pd, NULL, 0, buf, 0));
 	IS_FORKED(ddps_mr_dereg(mr));

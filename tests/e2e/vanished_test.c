@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer whose host has vanished: no FIN, no reset, no answer. */
+#include "common/loop.h"
 #include "support/cut.h"
 #include "support/e2e.h"
 #include <linux/if.h>
@@ -104,6 +105,49 @@ E2E_WIRES(vanished, contact_29_a_host_that_acknowledges_nothing_ends_the_session
 	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_UNANSWERED, 0);
 	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_FLUSHED, 0);
 	e2e_close(&e);
+}
+
+/* A session with a Read that nobody acknowledges any more, and a limit for that. */
+static void begin_unanswered(struct e2e *e, const char *wire, uint8_t *mem, uint32_t ms)
+{
+	struct ddps_mr *mr;
+
+	e2e_open(e, wire);
+	e->connect.keepalive_ms = e->accept.keepalive_ms = 0;
+	e2e_connect(e);
+	mr = e2e_reg(e, mem, 64, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ);
+	cr_assert_eq(ddps_ep_answer_within(e->a.ep, ms), 0);
+	cut_network();
+	cr_assert_eq(e2e_post(&e->a, DDPS_OP_READ, mem, 32, mr, ddps_mr_stag(mr),
+			      ddps_mr_to(mr) + 32),
+		     0);
+}
+
+/* Neither the silence before counts, nor does it look as seldom as before. */
+E2E_WIRES(vanished, another_limit_counts_from_its_call)
+{
+	static const struct {
+		uint32_t first, until, then; /* ms */
+	} times[] = { { 4000, 1900, 900 }, { 60000, 0, 400 } };
+	struct ddps_event ev;
+	uint64_t begin, took;
+	uint8_t mem[64];
+	struct e2e e;
+
+	if (!can_see_acknowledgements(wire))
+		return;
+	for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+		begin_unanswered(&e, wire, mem, times[i].first);
+		cr_assert_eq(ddps_event_wait(e.ctx, &ev, (int)times[i].until), DDPS_E_TIMEDOUT);
+		begin = ddps_now();
+		cr_assert_eq(ddps_ep_answer_within(e.a.ep, times[i].then), 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		took = (ddps_now() - begin) / 1000000;
+		cr_expect_geq(took, times[i].then, "%s: too early, after %u ms", wire,
+			      (unsigned)took);
+		cr_expect_lt(took, 10000, "%s: too late, after %u ms", wire, (unsigned)took);
+		e2e_close(&e);
+	}
 }
 
 #define STALLED_MSGS  8

@@ -70,23 +70,37 @@ static void forget_asked(void)
 		memset(world.node[i].asked_at, 0, sizeof world.node[i].asked_at);
 }
 
-void comes_again(struct node *n, enum who speaks)
+/* Return: connections that have ended before its address was its own: who asked for it gave up. */
+static uint64_t wait_until_held(struct node *n, enum who speaks)
+{
+	struct ddps_ipoib_if_addr_info info;
+
+	do
+		chatter(STEP, n, speaks);
+	while (ddps_ipoib_if_addr_info(n->f, 0, &info) > 0 && !info.held && !world.failed);
+	return ddps_ipoib_if_stats(n->f)->conn_down;
+}
+
+/* Return: as wait_until_held() */
+uint64_t comes_again(struct node *n, enum who speaks)
 {
 	bool had[NODES] = { false };
-	uint64_t end;
+	uint64_t end, vain;
 
 	forget_asked();
 	begin(n);
 	end = world.now + PATIENCE;
+	vain = wait_until_held(n, speaks);
 	while (!together(n, had) && world.now < end && !world.failed)
 		chatter(STEP, n, speaks);
 	check(world.now < end, "node %u came again, and is not asked", n->i);
+	return vain;
 }
 
-/* @n has made one connection with each that can have one: none was in vain. */
-static void once(const struct node *n)
+/* @n has made one connection with each that can have one: none but @vain was in vain. */
+static void once(const struct node *n, uint64_t vain)
 {
-	const uint64_t up = ddps_ipoib_if_stats(n->f)->conn_up;
+	const uint64_t up = ddps_ipoib_if_stats(n->f)->conn_up - vain;
 	unsigned others = 0;
 
 	for (unsigned i = 0; i < world.n; i++)
@@ -115,6 +129,7 @@ void again(void)
 		/* Not the first: others need time until they are known to its administration. */
 		struct node *n = &world.node[1 + draw_ipoib_world(world.n - 1)];
 		const enum who speaks = draw_ipoib_world(2) ? OTHERS : BOTH;
+		uint64_t vain;
 
 		finish(n);
 		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
@@ -122,9 +137,9 @@ void again(void)
 		else if (sim_happens(SIM_moves, 0, world.draws++, 0.2))
 			swaps(n);
 		chatter(draw_ipoib_world(draw_ipoib_world(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
-		comes_again(n, speaks);
+		vain = comes_again(n, speaks);
 		chatter(draw_ipoib_world(SEC), n, BOTH);
 		if (speaks == BOTH)
-			once(n);
+			once(n, vain);
 	}
 }

@@ -182,7 +182,7 @@ void again(void);
 enum who { OTHERS, ALONE, BOTH };
 void chatter(uint64_t span, struct node *n, enum who speaks);
 /* It begins, and has connections soon after it asks or is asked. */
-void comes_again(struct node *n, enum who speaks);
+uint64_t comes_again(struct node *n, enum who speaks);
 
 /* ipoib_greedy.c: then one of them wastes what the others have. */
 void greedy(void);

@@ -172,6 +172,7 @@ void begin(struct node *n)
 	c.seed = (uint32_t)draw_ipoib_world(UINT32_MAX);
 	c.cm_timeout = (uint8_t)(10 + draw_ipoib_world(world.slow_cm));
 	c.cm_retries = (uint8_t)(1 + draw_ipoib_world(7));
+	c.probe_ns = 10 * MS; /* little of a world is a wait for addresses */
 	c.idle_ns = draw_ipoib_world(2) ? 2 * SEC : 10 * SEC;
 	c.form = (enum ddps_ipoib_sid_form)draw_ipoib_world(2);
 	check(!ddps_ib_node_new(&n->n, &n->cfg) &&

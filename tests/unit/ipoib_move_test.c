@@ -235,10 +235,11 @@ MoveTest(a_dreq_from_another_lid, "4755-3.4-1")
 /* Answers from one LID of several that a port has: the path is asked for again, not too often. */
 MoveTest(a_port_with_several_lids_costs_little, "")
 {
-	uint64_t events;
+	uint64_t events, rx;
 
 	make_moving_pair(0);
 	net_run(&net, 2 * SEC);
+	rx = net_stats(&net, 0)->rx_ud;
 	events = ddps_ipoib_sim_stats(net.sim)->events;
 	for (unsigned i = 0; i < 100; i++) {
 		datagram_from(3);
@@ -253,7 +254,7 @@ MoveTest(a_port_with_several_lids_costs_little, "")
 	}
 	cr_expect_leq(ddps_ipoib_sim_stats(net.sim)->events - events, 12); /* once a second */
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
-	cr_expect_eq(net_stats(&net, 0)->rx_ud, 300);
+	cr_expect_eq(net_stats(&net, 0)->rx_ud - rx, 300);
 }
 
 /* The administration does not know yet that it has moved when it is seen there first. */

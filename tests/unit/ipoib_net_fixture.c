@@ -81,6 +81,7 @@ void net_init(struct net *t, unsigned n, uint64_t seed, uint8_t flags)
 		c->ca_guid = 0x1000 + i;
 		c->seed = (uint32_t)(seed * 31 + i);
 		c->cm_timeout = 12; /* about 17 ms */
+		c->probe_ns = MS;
 		c->policy.backoff_ns = 100 * MS;
 		node->last = malloc(LAST_MAX);
 		cr_assert_not_null(node->last);

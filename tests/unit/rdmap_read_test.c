@@ -131,6 +131,26 @@ Test(rdmap_read, ord_limits_what_is_outstanding, .description = "5040-6.1-5 5040
 		cr_expect_eq(s.sq[i].wr_id, i);
 }
 
+/* ORD is 4; a higher limit changes nothing. */
+Test(rdmap_read, a_limit_of_its_own_counts_besides_ord)
+{
+	uint8_t out[128];
+
+	ddps_rdmap_reads_max(s.r, 2);
+	for (uint64_t i = 0; i < 6; i++)
+		cr_expect_eq(post_rdmap(&s, DDPS_OP_READ, i, 0, i * 4, 4), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 0);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
+	cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 0);
+	ddps_rdmap_reads_max(s.r, 100);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 0);
+}
+
 Test(rdmap_read, ord_0_refuses)
 {
 	struct side t;

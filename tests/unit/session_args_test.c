@@ -131,6 +131,7 @@ static void nothing_is_done_with_sessions(void)
 	GONE(ddps_disconnect(a.ep));
 	GONE(ddps_abort(a.ep));
 	GONE(ddps_ep_allow(a.ep, 0));
+	GONE(ddps_ep_reads_max(a.ep, 1));
 	GONE(ddps_ep_hush(a.ep, 0));
 	GONE(ddps_ep_info(a.ep, &info));
 	GONE(ddps_ep_unfetched(a.ep));
@@ -291,6 +292,8 @@ Test(session_args, endpoints_that_cannot_be)
 	cr_assert_eq(ddps_ep_new(a.ctx, &attr, &ep), 0);
 	REFUSED(ddps_ep_allow(NULL, 0));
 	REFUSED(ddps_ep_allow(ep, 1u << 31));
+	REFUSED(ddps_ep_reads_max(NULL, 1));
+	REFUSED(ddps_ep_reads_max(ep, 0));
 	REFUSED(ddps_ep_hush(ep, 4));
 	ddps_ep_free(ep);
 }

@@ -4,6 +4,7 @@
 #include "support/cut.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vchild.h"
+#include "verbs/voob.h"
 #include "verbs/vt.h"
 #include "verbs/vud.h"
 
@@ -125,6 +126,70 @@ static void why_no_recv(void)
 	up_asked();
 	cr_assert_eq(vt_post(&v.a, 5, IBV_WR_SEND, 8, NULL), 0);
 	end_asked();
+}
+
+/* ---- queue pairs that the program connects itself ---- */
+
+static struct side low, high;
+
+static int move_with_reads(struct side *s, const struct side *to, uint8_t in, uint8_t out)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
+				    .dest_qp_num = to->qp->qp_num,
+				    .path_mtu = IBV_MTU_1024,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_dest_rd_atomic = in,
+				    .max_rd_atomic = out,
+				    .ah_attr = { .is_global = 1, .port_num = 1 } };
+	int err;
+
+	attr.ah_attr.grh.dgid = to->gid;
+	err = ibv_modify_qp(s->qp, &attr, TO_RTR);
+	attr.qp_state = IBV_QPS_RTS;
+	return err ? err : ibv_modify_qp(s->qp, &attr, TO_RTS);
+}
+
+/* 4 Reads of one of the two, the first of which connects. */
+static void read_four(struct side *from, const struct side *to)
+{
+	struct ibv_sge sge = { (uintptr_t)from->buf, 8, from->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ }, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)to->buf;
+	wr.wr.rdma.rkey = to->mr->rkey;
+	for (wr.wr_id = 0; wr.wr_id < 4; wr.wr_id++)
+		cr_assert_eq(ibv_post_send(from->qp, &wr, &bad), 0);
+}
+
+static void open_two_sides(uint8_t in, uint8_t out)
+{
+	struct side *side[2] = { &low, &high };
+
+	for (int i = 0; i < 2; i++) {
+		open_oob_side(side[i]);
+		cr_assert_eq(ibv_dereg_mr(side[i]->mr), 0);
+		side[i]->mr = ibv_reg_mr(side[i]->pd, side[i]->buf, sizeof side[i]->buf,
+					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+						 IBV_ACCESS_REMOTE_READ);
+		cr_assert_not_null(side[i]->mr);
+	}
+	cr_assert_eq(move_with_reads(&low, &high, in, out), 0);
+	cr_assert_eq(move_with_reads(&high, &low, in, out), 0);
+}
+
+static void why_many_reads(void)
+{
+	open_two_sides(2, 8);
+	read_four(&low, &high);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(await_oob_wc(&low).status, IBV_WC_SUCCESS);
+	read_four(&high, &low);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(await_oob_wc(&high).status, IBV_WC_SUCCESS);
+	close_oob_side(&low);
+	close_oob_side(&high);
 }
 
 /* ---- datagrams ---- */
@@ -312,6 +377,13 @@ static const struct reason connections[] = {
 	{ "STRICT", NULL, why_no_recv, ": a Send of the peer has no receive: ", 1 },
 };
 
+/* One line for each of the two. */
+static const struct reason own[] = {
+	{ "STRICT", "roce", why_many_reads,
+	  ": max_rd_atomic is 8, and the peer's max_dest_rd_atomic is 2: ", 2 },
+	{ NULL, NULL, why_many_reads, "ddpsess: ", 0 },
+};
+
 static const struct reason datagrams[] = {
 	{ "STRICT", "roce", why_no_datagram_recv, " is lost: no receive is posted", 1 },
 	{ "CHECK", NULL, why_qkey, " is lost: its Q_Key is not the queue pair's", 1 },
@@ -338,7 +410,7 @@ static void live_reason(const void *arg)
 	r->live();
 }
 
-static void expect_reason(const struct reason *r)
+static void expect_why_line(const struct reason *r)
 {
 	const char *told;
 
@@ -349,11 +421,58 @@ static void expect_reason(const struct reason *r)
 VT_TEST(verbs_why, a_connection_that_ends_says_why)
 {
 	for (size_t i = 0; i < sizeof connections / sizeof *connections; i++)
-		expect_reason(&connections[i]);
+		expect_why_line(&connections[i]);
+}
+
+VT_TEST(verbs_why, more_reads_than_the_peer_takes_are_said_and_succeed)
+{
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		expect_why_line(&own[i]);
+}
+
+struct depth {
+	uint8_t in, out, reads;
+};
+
+/* Nothing is answered any more: what is on its way stays so.  The status is how many. */
+static void count_reads_on_their_way(const void *arg)
+{
+	const struct depth *d = arg;
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+	struct vd_qp *qp;
+
+	open_two_sides(d->in, d->out);
+	listen_to(&low);
+	cr_assert_eq(say_oob(&high, "up", 0), 0);
+	await_oob_wc(&low);
+	cut_network();
+	read_four(&low, &high);
+	qp = vd_of(low.qp, struct vd_qp, qp.qp_base);
+	for (int ms = 0; ms < 500 && st.reads_out <= d->reads; ms++) {
+		ibv_poll_cq(low.cq, 0, NULL);
+		cr_assert_eq(ddps_ep_stats(qp->ep, &st), 0);
+		usleep(1000);
+	}
+	_exit((int)st.reads_out);
+}
+
+VT_TEST(verbs_why, max_rd_atomic_counts)
+{
+	static const struct depth depths[] = { { 16, 16, 4 }, { 16, 1, 1 }, { 3, 16, 3 } };
+	const char *told;
+	int status;
+
+	for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+		status = vchild_run(count_reads_on_their_way, &depths[i], &told);
+		cr_expect(WIFEXITED(status));
+		cr_expect_eq(WEXITSTATUS(status), depths[i].reads,
+			     "%d on their way, in %u, out %u: %s", WEXITSTATUS(status),
+			     depths[i].in, depths[i].out, told);
+	}
 }
 
 Test(verbs_why, a_datagram_that_is_lost_says_why, .timeout = 60)
 {
 	for (size_t i = 0; i < sizeof datagrams / sizeof *datagrams; i++)
-		expect_reason(&datagrams[i]);
+		expect_why_line(&datagrams[i]);
 }

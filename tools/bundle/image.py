@@ -42,6 +42,19 @@ class Archive:
             info.size = len(data)
             self.tar.addfile(info, io.BytesIO(data))
 
+    def take(self, tar, member):
+        """A file, a folder or a link of another archive."""
+        if member.isfile():
+            self.add(member.name, tar.extractfile(member).read(), member.mode)
+        elif member.isdir():
+            self.add(member.name, mode=member.mode)
+        elif member.issym() or member.islnk():
+            info = tarfile.TarInfo(member.name)
+            info.mtime, info.mode, info.type, info.linkname = self.epoch, 0o777, member.type, member.linkname
+            self.tar.addfile(info)
+        else:
+            sys.exit(f"image.py: {member.name}: neither a file nor a folder nor a link, which an image cannot have")
+
     def octets(self):
         self.tar.close()
         return self.file.getvalue()
@@ -56,7 +69,7 @@ def layer(epoch, arch, bundle, libc, copy):
     to = Archive(epoch)
     with tarfile.open(bundle) as tar:
         for m in tar:
-            to.add(m.name, tar.extractfile(m).read() if m.isfile() else None, m.mode)
+            to.take(tar, m)
     for name in LIBC:
         to.add(f"lib/{TRIPLE[arch]}/{name}", read(f"{libc}/lib/{TRIPLE[arch]}/{name}"), 0o755)
     to.add(LOADER[arch], read(f"{libc}/{LOADER[arch]}"), 0o755)
@@ -67,6 +80,8 @@ def layer(epoch, arch, bundle, libc, copy):
 
 
 def main():
+    if len(sys.argv) < 8 or len(sys.argv) % 4:
+        sys.exit("image.py: for each processor there are four arguments: ARCH BUNDLE.tar.gz LIBC-ROOT COPY")
     version, epoch, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
     archive, manifests = Archive(epoch), []

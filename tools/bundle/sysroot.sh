@@ -2,16 +2,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Packages of a release of Debian for one processor, unpacked in a folder of its own and not installed:
 # what is there is not fetched again.  The mirror is that of apt here.
-# usage: sysroot.sh SUITE amd64|arm64 DIRECTORY PACKAGE...
+# With SECURITY=yes they have the security updates, too: for what is not only linked with, but shipped.
+# usage: [SECURITY=yes] sysroot.sh SUITE amd64|arm64 DIRECTORY PACKAGE...
 set -eu
 suite=$1 arch=$2
 mkdir -p "$3"
 at=$(realpath "$3")
 shift 3
-[ "$suite $*" != "$(cat "$at/done" 2>/dev/null)" ] || exit 0
+security=${SECURITY:-no}
+[ "$suite $security $*" != "$(cat "$at/done" 2>/dev/null)" ] || exit 0
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # shellcheck disable=SC2016 # apt expands it
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sort -u | head -n 1)
+mirrors() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Label: $1" | sort -u | head -n 1; }
+mirror=$(mirrors Debian) updates=
+[ "$security" = no ] || updates=$(mirrors Debian-Security)
+if [ "$security" != no ] && [ -z "$updates" ]; then
+	echo "sysroot.sh: apt has no mirror of Debian's security updates here; SECURITY=no does without them" >&2
+	exit 1
+fi
 if [ -z "$mirror" ] || ! [ -e "$keyring" ]; then
 	echo "sysroot.sh: apt has no mirror of Debian here, or debian-archive-keyring is not installed" >&2
 	exit 1
@@ -19,6 +27,7 @@ fi
 rm -rf "$at"
 mkdir -p "$at/lists/partial" "$at/cache/archives/partial" "$at/debs" "$at/root" "$at/none"
 echo "deb [signed-by=$keyring] $mirror $suite main" >"$at/sources"
+[ -z "$updates" ] || echo "deb [signed-by=$keyring] $updates $suite-security main" >>"$at/sources"
 : >"$at/status"
 # apt reads blanks in a name as its end unless the settings are in a file
 cat >"$at/conf" <<CONF
@@ -46,4 +55,4 @@ find "$at/root" -type l -lname '/*' -printf '%l\t%p\n' | while IFS=$'\t' read -r
 	ln -sfn -r "$at/root$to" "$link"
 done
 rm -rf "$at/lists" "$at/cache" "$at/debs"
-echo "$suite $*" >"$at/done"
+echo "$suite $security $*" >"$at/done"

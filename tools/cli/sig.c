@@ -45,7 +45,7 @@ static void on_signal(int sig)
 
 	if (pending) {
 		if (write(STDERR_FILENO, again, sizeof again - 1) < 0)
-			errno = keep; /* there is nobody to be told */
+			errno = keep; /* nobody reads it */
 		sig_leave(ST_FAILED);
 	}
 	pending = sig;

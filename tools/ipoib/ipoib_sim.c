@@ -91,6 +91,7 @@ static void configure_sim_node(struct sim_node *n, uint64_t seed)
 	memcpy(c->ip4, (uint8_t[]){ 10, 0, (uint8_t)(id >> 8), (uint8_t)id }, 4);
 	c->prefix4 = 16;
 	c->ca_guid = 0x1000 + n->nr;
+	c->probe_ns = NS_PER_S / 1000; /* a scenario is about connections, and begins immediately */
 	c->seed = (uint32_t)(seed * 31 + n->nr);
 }
 

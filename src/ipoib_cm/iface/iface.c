@@ -55,6 +55,7 @@ static void set_if_defaults(struct ddps_ipoib_if_config *c)
 	default_u64(&c->reachable_ns, 30 * SEC);
 	default_u64(&c->failed_ns, 3 * SEC);
 	default_u64(&c->idle_ns, 120 * SEC);
+	default_u64(&c->probe_ns, SEC);
 	if (!c->cm_timeout)
 		c->cm_timeout = CM_TIMEOUT;
 	if (!c->cm_retries)
@@ -306,8 +307,10 @@ void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
 	if (f->state == DDPS_IPOIB_IF_DOWN)
 		return;
 	end_if_conns(f);
-	if (f->state == DDPS_IPOIB_IF_UP)
+	if (f->state == DDPS_IPOIB_IF_UP) {
 		ddps_ipoib_own_end(f);
+		f->heard_at = now;
+	}
 	f->port->ops->leave(f->port, f->broadcast);
 	f->state = DDPS_IPOIB_IF_DOWN;
 }
@@ -321,6 +324,7 @@ static void if_link(void *user, bool up, uint64_t now)
 		end_if_conns(f);
 		f->state = DDPS_IPOIB_IF_JOINING; /* memberships may be gone, too */
 		f->join_at = now + f->cfg.retry_ns;
+		f->heard_at = now;
 	} else if (f->state == DDPS_IPOIB_IF_JOINING && up) {
 		join_broadcast(f);
 	} else if (up) {
@@ -338,7 +342,8 @@ uint64_t ddps_ipoib_if_deadline(const struct ddps_ipoib_if *f)
 	uint64_t t = ddps_ipoib_min(ddps_ipoib_conn_deadline(f), ddps_ipoib_node_deadline(f));
 
 	t = ddps_ipoib_min(t, ddps_ipoib_nbr_deadline(f));
-
+	if (f->state == DDPS_IPOIB_IF_UP)
+		t = ddps_ipoib_min(t, f->own_due);
 	return f->state == DDPS_IPOIB_IF_JOINING ? ddps_ipoib_min(t, f->join_at) : t;
 }
 
@@ -350,6 +355,7 @@ void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
 	ddps_ipoib_conn_tick(f);
 	ddps_ipoib_node_tick(f);
 	ddps_ipoib_nbr_tick(f);
+	ddps_ipoib_own_tick(f);
 	ddps_ipoib_conn_settle(f);
 }
 

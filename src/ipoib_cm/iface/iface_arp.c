@@ -57,13 +57,15 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 	if (ddps_ipoib_lladdr_cmp(&arp.sender, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
 	if (ddps_ipoib_lladdr_ok(f, &arp.sender) &&
-	    ddps_ipoib_dup_in(f, false, arp.sender_ip, &arp.sender))
+	    ddps_ipoib_dup_in(f, false, arp.sender_ip, &arp.sender, false))
 		return;
 	if (!sender_ok(f, &arp, &probe)) {
 		f->stats.rx_bad_arp++;
 		return;
 	}
-	for_us = ddps_ipoib_is_own(f, false, arp.target_ip);
+	if (probe)
+		(void)ddps_ipoib_dup_in(f, false, arp.target_ip, &arp.sender, true);
+	for_us = ddps_ipoib_is_held(f, false, arp.target_ip);
 	memcpy(ip.a, arp.sender_ip, 4);
 	if (probe) /* who else has it: a group reply says, without a neighbour to keep */ {
 		if (for_us)

@@ -104,10 +104,21 @@ struct ddps_ipoib_listened {
 
 #define DDPS_IPOIB_IF_MORE 32 /* addresses besides those of the configuration */
 
-/* What is known of the right to an address of ours. */
+/* The right to an address of ours: asked for, then held. */
 struct ddps_ipoib_claim {
-	uint64_t young_until; /* so long whoever has it already keeps it */
-	uint64_t defend_at;   /* not before */
+	bool held;	    /* nobody else has it: it is used */
+	bool timed;	    /* there is something to do at due */
+	unsigned sent;	    /* probes, or once it is held announcements */
+	uint64_t due;	    /* for the next one, or for the end of the wait */
+	uint64_t defend_at; /* not before */
+};
+
+/* An address of ours that another node has or wants. */
+struct ddps_ipoib_dup {
+	bool used;
+	struct ddps_ipoib_if_conflict c;
+	unsigned asked; /* since the other node was heard */
+	uint64_t due;	/* to ask again whether it still has it */
 };
 
 struct ddps_ipoib_more {
@@ -131,13 +142,16 @@ struct ddps_ipoib_if {
 	unsigned n_more;
 	unsigned gone; /* of the configuration, taken away: bit 0: ip4, the others: ip6[] */
 	struct ddps_ipoib_claim claim[1 + DDPS_IPOIB_IF_IP6_MAX]; /* likewise */
-	struct ddps_ipoib_if_conflict conflict[DDPS_IPOIB_IF_CONFLICTS];
-	unsigned n_conflict, next_conflict;
+	struct ddps_ipoib_dup dup[DDPS_IPOIB_IF_CONFLICTS];
+	unsigned n_young;  /* addresses that are not held */
+	uint64_t own_due;  /* the earliest of claims and dup */
+	uint64_t heard_at; /* until then the link was listened to */
 	uint64_t now, join_at, rng;
-	unsigned subnet;   /* counts what the port says of it: older paths may be wrong */
-	uint32_t from_qpn; /* of the datagram at hand */
-	uint16_t from_lid; /* likewise; 0: there is none, or it is not known */
-	uint64_t icmp_at;  /* when the allowance of ICMP answers is full again */
+	unsigned subnet;	 /* counts what the port says of it: older paths may be wrong */
+	uint32_t from_qpn;	 /* of the datagram at hand */
+	uint16_t from_lid;	 /* likewise; 0: there is none, or it is not known */
+	const uint8_t *from_gid; /* likewise; NULL */
+	uint64_t icmp_at;	 /* when the allowance of ICMP answers is full again */
 	size_t queued;
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
 	unsigned n_qp_used;
@@ -170,17 +184,33 @@ bool ddps_ipoib_listens(const struct ddps_ipoib_if *f, const uint8_t *mgid);
 /* Whether there is an address of that version, and the link carries it. */
 bool ddps_ipoib_serves(const struct ddps_ipoib_if *f, bool v6);
 bool ddps_ipoib_is_own(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
-/* The address with which to ask for @ip: of its scope, else some other; all zero: there is none. */
+/* It is an own one, and nobody else has it. */
+bool ddps_ipoib_is_held(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* The address with which to ask for @ip: of its scope, else some other; all zero: none is held. */
 const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* The right to an address that is_own(). */
 struct ddps_ipoib_claim *ddps_ipoib_own_claim(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* Everybody hears who has it. */
 void ddps_ipoib_own_announce(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
-/* iface_dup.c: whether another node has it already is asked, and it is announced. */
+/* Claim @i of an address that there is, with that address; NULL: none.  Of DDPS_IPOIB_CLAIMS. */
+#define DDPS_IPOIB_CLAIMS (1 + DDPS_IPOIB_IF_IP6_MAX + DDPS_IPOIB_IF_MORE)
+struct ddps_ipoib_claim *ddps_ipoib_own_at(struct ddps_ipoib_if *f, unsigned i, bool *v6,
+					   const uint8_t **ip);
+
+/* iface_dup.c */
+/* It is asked whether another node has it already; if none has, it is held and announced. */
 void ddps_ipoib_own_probe(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
-/* Node @other has said that it has @ip.  Return: whether that is an address of ours, and not its own. */
+/* The link is there: what was not held is asked for, what was is announced or asked for anew. */
+void ddps_ipoib_own_begin_claims(struct ddps_ipoib_if *f);
+/* The link is listened to again, after @gap_ns in which it was not. */
+void ddps_ipoib_own_resume(struct ddps_ipoib_if *f, uint64_t gap_ns);
+/* Claims have come or gone. */
+void ddps_ipoib_own_weigh(struct ddps_ipoib_if *f);
+void ddps_ipoib_own_tick(struct ddps_ipoib_if *f);
+/* Node @other has said that it has, or asked whether it can have (@wants), address @ip.  Return: whether
+ * that is an address of ours, and not its own. */
 bool ddps_ipoib_dup_in(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip,
-		       const struct ddps_ipoib_lladdr *other);
+		       const struct ddps_ipoib_lladdr *other, bool wants);
 /* Groups are joined and addresses announced; groups are left. */
 void ddps_ipoib_own_begin(struct ddps_ipoib_if *f);
 void ddps_ipoib_own_end(struct ddps_ipoib_if *f);

@@ -4,6 +4,8 @@
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/wire/wire.h"
 
+static const uint8_t none[16];
+
 #define DELAY_NS 5000000000ull /* RFC 4861 10: DELAY_FIRST_PROBE_TIME */
 
 static uint64_t nbr_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
@@ -135,6 +137,9 @@ static void query_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 
 	b->tries++;
 	ddps_due_set(&f->nbr_dues, &b->due, f->now + f->cfg.retry_ns);
+	/* from no address it would be the question of a node that wants this one */
+	if (!memcmp(ddps_ipoib_own_for(f, b->ip.v6, b->ip.a), none, b->ip.v6 ? 16 : 4))
+		return;
 	f->stats.tx_query++;
 	if (b->ip.v6)
 		ddps_ipoib_ns_send(f, b->ip.a, n);

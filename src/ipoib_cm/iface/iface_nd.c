@@ -92,6 +92,17 @@ void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const ui
 	nd_send(f, &o, n);
 }
 
+/* Somebody asks whether it can have @target; which node, only the datagram says. */
+static void dad_in(struct ddps_ipoib_if *f, const uint8_t *target)
+{
+	struct ddps_ipoib_lladdr a = { .qpn = f->from_qpn };
+
+	if (!f->from_gid)
+		return;
+	memcpy(a.gid, f->from_gid, sizeof(a.gid));
+	(void)ddps_ipoib_dup_in(f, true, target, &a, true);
+}
+
 static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 {
 	const uint8_t *src = p + 8, *target = p + IP6_HDR + 8;
@@ -111,11 +122,13 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 		return;
 	}
 	if (has && ddps_ipoib_is_own(f, true, src)) {
-		if (!ddps_ipoib_dup_in(f, true, src, &a))
+		if (!ddps_ipoib_dup_in(f, true, src, &a, false))
 			f->stats.rx_bad_nd++;
 		return;
 	}
-	if (!ddps_ipoib_is_own(f, true, target))
+	if (dad)
+		dad_in(f, target);
+	if (!ddps_ipoib_is_held(f, true, target))
 		return;
 	if (dad) {
 		f->stats.tx_answer++;
@@ -147,7 +160,7 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 
 	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
-	if (has > 0 && ddps_ipoib_lladdr_ok(f, &a) && ddps_ipoib_dup_in(f, true, target, &a))
+	if (has > 0 && ddps_ipoib_lladdr_ok(f, &a) && ddps_ipoib_dup_in(f, true, target, &a, false))
 		return;
 	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) ||
 	    ddps_ipoib_is_own(f, true, target) ||

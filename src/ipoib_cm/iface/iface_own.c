@@ -45,6 +45,27 @@ struct ddps_ipoib_claim *ddps_ipoib_own_claim(struct ddps_ipoib_if *f, bool v6, 
 	return NULL;
 }
 
+struct ddps_ipoib_claim *ddps_ipoib_own_at(struct ddps_ipoib_if *f, unsigned i, bool *v6,
+					   const uint8_t **ip)
+{
+	struct ddps_ipoib_more *m;
+
+	*v6 = i > 0;
+	if (i <= DDPS_IPOIB_IF_IP6_MAX) {
+		*ip = i ? f->cfg.ip6[i - 1] : f->cfg.ip4;
+		return (i ? i <= f->cfg.n_ip6 : f->cfg.has_ip4) && !(f->gone & 1u << i)
+			       ? &f->claim[i]
+			       : NULL;
+	}
+	i -= 1 + DDPS_IPOIB_IF_IP6_MAX;
+	if (i >= f->n_more)
+		return NULL;
+	m = &f->more[i];
+	*v6 = m->ip.v6;
+	*ip = m->ip.a;
+	return *v6 && !ddps_ipoib_serves(f, true) ? NULL : &m->claim;
+}
+
 bool ddps_ipoib_serves(const struct ddps_ipoib_if *f, bool v6)
 {
 	if (v6 ? f->cfg.n_ip6 != 0 : f->cfg.has_ip4)
@@ -71,6 +92,13 @@ bool ddps_ipoib_is_own(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip
 	return false;
 }
 
+bool ddps_ipoib_is_held(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
+{
+	const struct ddps_ipoib_claim *c = ddps_ipoib_own_claim(f, v6, ip);
+
+	return c && c->held && ddps_ipoib_is_own(f, v6, ip);
+}
+
 static bool is_ip_link_local(const uint8_t ip[16])
 {
 	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
@@ -83,7 +111,7 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 	for (unsigned i = 0; i < (v6 ? f->cfg.n_ip6 : f->cfg.has_ip4); i++) {
 		const uint8_t *own = v6 ? f->cfg.ip6[i] : f->cfg.ip4;
 
-		if (f->gone & (v6 ? 2u << i : 1))
+		if (f->gone & (v6 ? 2u << i : 1) || !f->claim[v6 ? 1 + i : 0].held)
 			continue;
 		if (!v6 || is_ip_link_local(own) == is_ip_link_local(ip))
 			return own;
@@ -92,7 +120,7 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 	for (unsigned i = 0; i < f->n_more; i++) {
 		const uint8_t *own = f->more[i].ip.a;
 
-		if (f->more[i].ip.v6 != v6)
+		if (f->more[i].ip.v6 != v6 || !f->more[i].claim.held)
 			continue;
 		if (!v6 || is_ip_link_local(own) == is_ip_link_local(ip))
 			return own;
@@ -164,13 +192,7 @@ void ddps_ipoib_own_begin(struct ddps_ipoib_if *f)
 	for (unsigned i = 0; i < n; i++)
 		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
 	ddps_ipoib_groups(f, true);
-	if (f->cfg.has_ip4 && !(f->gone & 1))
-		ddps_ipoib_own_probe(f, false, f->cfg.ip4);
-	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
-		if (!(f->gone & 2u << i))
-			ddps_ipoib_own_probe(f, true, f->cfg.ip6[i]);
-	for (unsigned i = 0; i < f->n_more; i++)
-		ddps_ipoib_own_probe(f, f->more[i].ip.v6, f->more[i].ip.a);
+	ddps_ipoib_own_begin_claims(f);
 }
 
 void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
@@ -207,6 +229,9 @@ static void take_away(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 	struct ddps_ipoib_more *m = find_more(f, v6, ip);
 
 	f->gone |= configured(f, v6, ip);
+	for (unsigned i = 0; i < 1 + DDPS_IPOIB_IF_IP6_MAX; i++)
+		if (f->gone & 1u << i)
+			f->claim[i] = (struct ddps_ipoib_claim){ 0 };
 	if (m)
 		*m = f->more[--f->n_more];
 }
@@ -237,5 +262,6 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 			f->port->ops->leave(f->port, was[i]);
 	if (has && !had)
 		ddps_ipoib_own_probe(f, ip6, ip);
+	ddps_ipoib_own_weigh(f);
 	return 0;
 }

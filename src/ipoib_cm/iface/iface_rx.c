@@ -100,8 +100,10 @@ void ddps_ipoib_rx_ud(void *user, const struct ddps_ipoib_ud_from *from, const v
 	}
 	f->from_qpn = from->qpn;
 	f->from_lid = from->slid;
+	f->from_gid = from->has_gid ? from->gid : NULL;
 	(void)accept(f, frame, len, &f->stats.rx_ud);
 	f->from_lid = 0;
+	f->from_gid = NULL;
 }
 
 void ddps_ipoib_rx_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)

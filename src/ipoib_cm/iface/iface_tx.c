@@ -6,6 +6,8 @@
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/wire/wire.h"
 
+#define IP4_SRC	 12
+#define IP6_SRC	 8
 #define IP4_DST	 16
 #define IP6_DST	 24
 #define IP4_DF	 0x40
@@ -243,6 +245,15 @@ void ddps_ipoib_tx_packet(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, co
 	node_send(f, n, packet, len);
 }
 
+/* From an address of ours that another node may have. */
+static bool is_from_young(struct ddps_ipoib_if *f, const uint8_t *packet)
+{
+	const bool v6 = !is_v4(packet);
+	const uint8_t *src = packet + (v6 ? IP6_SRC : IP4_SRC);
+
+	return ddps_ipoib_is_own(f, v6, src) && !ddps_ipoib_is_held(f, v6, src);
+}
+
 int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, uint64_t now)
 {
 	struct ddps_ipoib_ip dst = { 0 };
@@ -257,6 +268,10 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 	ddps_ipoib_group_snoop(f, p, len);
 	if (f->state != DDPS_IPOIB_IF_UP) {
 		f->stats.tx_down++;
+		return 0;
+	}
+	if (f->n_young && is_from_young(f, p)) { /* RFC 5227 2.1.1, RFC 4862 5.4 */
+		f->stats.tx_young++;
 		return 0;
 	}
 	if (find_packet_group(f, p, g.mgid)) {

@@ -378,6 +378,7 @@ static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)
 	if (!vd_rules_bind(qp) && qp->qp.qp_base.state < IBV_QPS_RTS)
 		qp->qp.qp_base.state = IBV_QPS_RTS;
 	ddps_unlock(&qp->lock);
+	vd_oob_reads(qp);
 	if (!qp->id)
 		return;
 	qp->id->state = VD_ID_UP;

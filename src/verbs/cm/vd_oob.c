@@ -13,6 +13,7 @@
 #include "verbs/cm/vd_oob.h"
 #include "verbs/cm/vd_callers.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_why.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -215,10 +216,31 @@ void vd_oob_release(struct vd_qp *qp)
 static void fill_oob_param(const struct vd_qp *qp, struct ddps_conn_param *param)
 {
 	struct rdma_conn_param conn = { .responder_resources = qp->oob->ird,
-					.initiator_depth = VD_IRD };
+					.initiator_depth = VD_MAX_RD };
 
 	vd_conn_param(get_oob_process(qp), &conn, param);
+	param->ird_hard = true; /* it is what the program has said, neither more nor less */
 	param->setup_ms = PATIENCE;
+}
+
+/*
+ * How many are on their way at most is said when the session may be up already.  The wire has made both
+ * sides agree on what the peer takes; an adapter does not know that, and its Reads would fail.
+ */
+int vd_oob_reads(struct vd_qp *qp)
+{
+	const uint16_t most = qp->said.max_rd_atomic;
+	struct ddps_conn_info info = { 0 };
+
+	if (!qp->oob || qp->lent || !most)
+		return 0;
+	if (qp->phase == VD_QP_UP && !ddps_ep_info(vd_tx(qp), &info) && info.peer_ird < most &&
+	    vd_why_is_due(qp, VD_WHY_READS))
+		vd_why_say(qp,
+			   ", peer %s: max_rd_atomic is %u, and the peer's max_dest_rd_atomic is "
+			   "%u: an adapter's Reads fail if more are on their way",
+			   info.peer, most, info.peer_ird);
+	return vd_errno(ddps_ep_reads_max(vd_tx(qp), most));
 }
 
 static void put_oob_u32(uint8_t *at, uint32_t n)

@@ -12,6 +12,8 @@ void vd_oob_free(struct vd_qp *qp);
 void vd_oob_reset(struct vd_qp *qp);
 /* To a state that can follow, the error state excepted. */
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* Its Reads: as many as the program has said, now or when it is connected.  Return: 0 or errno. */
+int vd_oob_reads(struct vd_qp *qp);
 /* The one with this number, or NULL; the lock is held. */
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
 /* Whether it has been informed who its peer is. */

@@ -230,6 +230,8 @@ int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		err = vd_qp_allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)
 		keep_said(&qp->said, attr, mask);
+	if (!err && mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		err = vd_oob_reads(qp);
 	if (!err && mask & (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))
 		vd_qp_answer(qp);
 	ddps_unlock(&p->lock);

@@ -461,6 +461,7 @@ static void open_target(void)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = 0x0200000000000007;
 	f.seed = 5;
+	f.probe_ns = 1000000; /* the world begins with a target that is there */
 	must_node_liar(ddps_ipoib_if_new(&target, &f, ddps_ib_node_port(node[TARGET]), &calls),
 		       "the target");
 	ddps_ib_node_user(node[TARGET], target);

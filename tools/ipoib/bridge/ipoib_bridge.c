@@ -150,6 +150,15 @@ static int read_tun(struct bridge *b, uint64_t now)
 	return 0;
 }
 
+/* Goes on while the machine sleeps, too. */
+static uint64_t boot_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 /* Sleeps until @due at most, or there is something to do. */
 static void wait_for(struct bridge *b, uint64_t due, bool open)
 {
@@ -177,6 +186,9 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 	fds[FD_ADDR] = (struct pollfd){ .fd = open ? b->watch.fd : -1, .events = POLLIN };
 	fds[FD_ASKER] = (struct pollfd){ .fd = open ? b->client : -1, .events = POLLIN };
 	(void)ppoll(fds, FDS, &ts, NULL);
+	now = boot_ns();
+	b->overslept = b->woke_at && now - b->woke_at > due ? now - b->woke_at - due : 0;
+	b->woke_at = now;
 }
 
 static void address_told(void *arg, int family, const uint8_t *addr, unsigned prefix, bool has)
@@ -200,6 +212,8 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	now = clock_ns(); /* the port first: what it is asked to do has the time that it was given */
 	b->more = ipoib_port_run(&b->port, now);
 	offload_in_flush(&b->in);
+	if (b->overslept >= NS_PER_S)
+		ddps_ipoib_if_missed(b->f, b->overslept, now);
 	if (ddps_ipoib_if_deadline(b->f) <= now)
 		ddps_ipoib_if_tick(b->f, now);
 	offload_in_flush(&b->in);
@@ -208,8 +222,10 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	bridge_ctl_run(b, now);
 	if (b->watch.fd >= 0)
 		tun_watch_read(&b->watch, b->o->tun, address_told, b);
-	if (b->watch.fd < 0 || !b->watch.listing) /* what is taken away is known */
+	if (b->watch.fd < 0 || !b->watch.listing) { /* what is taken away is known */
 		bridge_out_conflicts(b);
+		bridge_fit_addresses(b);
+	}
 	return read_tun(b, now);
 }
 

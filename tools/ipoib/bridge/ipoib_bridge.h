@@ -52,8 +52,13 @@ struct bridge {
 	unsigned next_failed;
 	unsigned dhcp;	    /* faults of DHCP clients of this host that were said */
 	uint64_t conflicts; /* of addresses, that were looked at */
-	uint64_t conflict_said[DDPS_IPOIB_IF_CONFLICTS]; /* when, of each */
-	char narrow[200];				 /* why IPv6 is not served; or "" */
+	struct bridge_said {
+		uint64_t of, at; /* which conflict: when it began; when it was said */
+	} conflict_said[DDPS_IPOIB_IF_CONFLICTS];
+	uint64_t woke_at;   /* the end of the last wait */
+	uint64_t overslept; /* beyond it: the process was stopped, or the machine slept */
+	bool narrow_done;   /* what follows from narrow was done */
+	char narrow[200];   /* why IPv6 is not served; or "" */
 	struct offload_in in;
 	uint8_t packet[OFFLOAD_HDR + 65536];
 };
@@ -78,6 +83,9 @@ void bridge_out_status(FILE *f, json_t *status);
 /* Addresses of this host that another node has, too: what is new is said. */
 void bridge_out_conflicts(struct bridge *b);
 json_t *bridge_list_conflicts(const struct bridge *b);
+json_t *bridge_list_addresses(const struct bridge *b);
+/* The device has the IPv6 addresses of the options as long as the link carries IPv6. */
+void bridge_fit_addresses(struct bridge *b);
 
 /* ---- the capture, if --capture is given; open and close: 0, or -1 after saying why ---- */
 

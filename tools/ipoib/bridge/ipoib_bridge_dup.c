@@ -24,8 +24,7 @@ static void describe_conflict(const struct bridge *b, const struct ddps_ipoib_if
 			 theirs, ip, mine);
 	else
 		snprintf(text, len,
-			 "the node with the GID %s says that it has %s, which this one (GID %s) "
-			 "has; "
+			 "the node with the GID %s has or wants %s, which this one (GID %s) has; "
 			 "try: another address for one of them",
 			 theirs, ip, mine);
 }
@@ -41,15 +40,21 @@ void bridge_out_conflicts(struct bridge *b)
 {
 	struct ddps_ipoib_if_conflict c;
 	char text[400];
+	int res;
 
 	if (ddps_ipoib_if_stats(b->f)->ip_conflict == b->conflicts)
 		return;
 	b->conflicts = ddps_ipoib_if_stats(b->f)->ip_conflict;
-	for (unsigned i = 0; ddps_ipoib_if_conflict(b->f, i, &c) > 0; i++) {
-		if (b->conflict_said[i] && (!c.given_up || c.at <= b->conflict_said[i]) &&
-		    c.at < b->conflict_said[i] + AGAIN_NS)
+	for (unsigned i = 0; (res = ddps_ipoib_if_conflict(b->f, i, &c)) >= 0; i++) {
+		struct bridge_said *said = &b->conflict_said[i];
+
+		if (!res)
 			continue;
-		b->conflict_said[i] = c.at;
+		if (said->of != c.since) /* the slot has another conflict now */
+			*said = (struct bridge_said){ .of = c.since };
+		if (said->at && (!c.given_up || c.at <= said->at) && c.at < said->at + AGAIN_NS)
+			continue;
+		said->at = c.at;
 		if (c.given_up)
 			give_up_address(b, &c);
 		describe_conflict(b, &c, text, sizeof text);
@@ -67,10 +72,30 @@ json_t *bridge_list_conflicts(const struct bridge *b)
 	struct ddps_ipoib_if_conflict c;
 	json_t *all = json_array();
 	char text[400];
+	int res;
 
-	for (unsigned i = 0; ddps_ipoib_if_conflict(b->f, i, &c) > 0; i++) {
+	for (unsigned i = 0; (res = ddps_ipoib_if_conflict(b->f, i, &c)) >= 0; i++) {
+		if (!res)
+			continue;
 		describe_conflict(b, &c, text, sizeof text);
 		json_array_append_new(all, json_string(text));
+	}
+	return all;
+}
+
+json_t *bridge_list_addresses(const struct bridge *b)
+{
+	struct ddps_ipoib_if_addr_info a;
+	json_t *all = json_array();
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_addr_info(b->f, i, &a)) >= 0; i++) {
+		char ip[INET6_ADDRSTRLEN];
+
+		if (!res)
+			continue;
+		inet_ntop(a.ip6 ? AF_INET6 : AF_INET, a.ip, ip, sizeof ip);
+		json_array_append_new(all, json_pack("{ss sb}", "ip", ip, "held", a.held));
 	}
 	return all;
 }

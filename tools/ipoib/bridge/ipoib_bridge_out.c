@@ -200,6 +200,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		json_object_set_new(j, "link_down", json_string(ipoib_port_why(&b->port)));
 	if (j)
 		json_object_set_new(j, "conflicts", bridge_list_conflicts(b));
+	if (j)
+		json_object_set_new(j, "addresses", bridge_list_addresses(b));
 	if (j && b->port.notice[0])
 		json_object_set_new(j, "notice", json_string(b->port.notice));
 	return j;
@@ -242,6 +244,14 @@ static void out_refused(FILE *f, const json_t *row)
 	fprintf(f, "  not joined  %s: %s\n", text_of(row, "mgid"), text_of(row, "why"));
 }
 
+static void out_address(FILE *f, const json_t *row)
+{
+	fprintf(f, "  address     %-18s %s\n", text_of(row, "ip"),
+		json_is_true(json_object_get(row, "held"))
+			? "in use"
+			: "not in use yet: the link is asked whether another node has it");
+}
+
 static void out_conflict(FILE *f, const json_t *row)
 {
 	fprintf(f, "  conflict    %s\n", json_string_value(row));
@@ -266,6 +276,7 @@ void bridge_out_status(FILE *f, json_t *status)
 		fprintf(f, "  the link is down: %s\n", text_of(status, "link_down"));
 	if (json_object_get(status, "notice"))
 		fprintf(f, "  last said   %s\n", text_of(status, "notice"));
+	out_rows(f, json_object_get(status, "addresses"), out_address);
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_rows(f, json_object_get(status, "not_joined"), out_refused);

@@ -2,6 +2,7 @@
 /* What the port reports to the interface, passed on; groups that cannot be joined are said [4391-12-1]. */
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "cli/sessctl.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -66,28 +67,44 @@ static void say_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
 		fprintf(b->out.err, "%s: IPv6 is not served: %s\n", b->o->tun, b->narrow);
 }
 
+/* An address that nobody answers for would only swallow packets. */
+void bridge_fit_addresses(struct bridge *b)
+{
+	const bool narrow = b->narrow[0];
+	char why[300];
+
+	if (narrow == b->narrow_done)
+		return;
+	b->narrow_done = narrow;
+	for (unsigned i = 0; i < b->n_ip; i++) {
+		if (b->ip[i].family != AF_INET6)
+			continue;
+		if (!narrow && tun_address(b->o->tun, AF_INET6, b->ip[i].addr, b->ip[i].prefix, why,
+					   sizeof why))
+			out_note(&b->out, "%s", why);
+		if (narrow && tun_watch_drop(&b->watch, b->o->tun, AF_INET6, b->ip[i].addr))
+			out_note(&b->out, "%s: taking the IPv6 addresses away: %s", b->o->tun,
+				 strerror(errno));
+	}
+}
+
 /* Where there are datagrams only, the device takes what one of this link holds.  The kernel takes IPv6
  * addresses away below 1280. */
 static void fit_device(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
 {
-	unsigned most = b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN, was = b->mtu;
+	unsigned most = b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN;
 	unsigned mtu = ddps_ipoib_mtu_ud(link_mtu);
 	char why[300];
 
 	if (mtu > most)
 		mtu = most;
-	if (b->cfg.me.addr.flags || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0 || mtu == was)
+	if (b->cfg.me.addr.flags || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0 || mtu == b->mtu)
 		return;
 	if (tun_mtu(b->o->tun, mtu, why, sizeof why)) {
 		out_note(&b->out, "%s; a datagram of this link holds %u octets", why, mtu);
 		return;
 	}
 	b->mtu = mtu;
-	for (unsigned i = 0; was < DDPS_IPOIB_MTU_MIN_V6 && i < b->n_ip; i++)
-		if (mtu >= DDPS_IPOIB_MTU_MIN_V6 && b->ip[i].family == AF_INET6 &&
-		    tun_address(b->o->tun, AF_INET6, b->ip[i].addr, b->ip[i].prefix, why,
-				sizeof why))
-			out_note(&b->out, "%s", why);
 }
 
 static void pass_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,

@@ -140,6 +140,7 @@ static void end_address_list(struct tun_watch *w, tun_told_fn *told, void *arg)
 			note_gone_addr(w, &w->at[i], told, arg);
 }
 
+/* Return: 0 or an errno. */
 static int drop_address(unsigned index, int family, const uint8_t *addr, unsigned prefix)
 {
 	const size_t len = family == AF_INET6 ? 16 : 4;
@@ -160,26 +161,35 @@ static int drop_address(unsigned index, int family, const uint8_t *addr, unsigne
 		struct nlmsgerr e;
 		uint8_t question[sizeof q];
 	} answer = { .e.error = -EIO };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), err;
 
+	if (fd < 0)
+		return errno;
 	memcpy(q.addr, addr, len);
-	if (fd >= 0 && send(fd, &q, q.h.nlmsg_len, 0) >= 0)
-		(void)recv(fd, &answer, sizeof answer, 0);
-	if (fd >= 0)
-		close(fd);
-	errno = -answer.e.error;
-	return answer.e.error ? -1 : 0;
+	err = send(fd, &q, q.h.nlmsg_len, 0) < 0 || recv(fd, &answer, sizeof answer, 0) < 0
+		      ? errno
+		      : -answer.e.error;
+	close(fd);
+	return err;
 }
 
 int tun_watch_drop(const struct tun_watch *w, const char *name, int family, const uint8_t *addr)
 {
-	int err = 0;
+	const unsigned index = if_nametoindex(name);
+	int first = index ? 0 : errno;
 
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->at[i].family == family &&
-		    !memcmp(w->at[i].addr, addr, family == AF_INET6 ? 16 : 4))
-			err |= drop_address(if_nametoindex(name), family, addr, w->at[i].prefix);
-	return err;
+	for (unsigned i = 0; index && i < w->n; i++) {
+		int err;
+
+		if (w->at[i].family != family ||
+		    memcmp(w->at[i].addr, addr, family == AF_INET6 ? 16 : 4) != 0)
+			continue;
+		err = drop_address(index, family, addr, w->at[i].prefix);
+		if (err != EADDRNOTAVAIL) /* gone already */
+			first = first ? first : err;
+	}
+	errno = first;
+	return first ? -1 : 0;
 }
 
 void tun_watch_read(struct tun_watch *w, const char *name, tun_told_fn *told, void *arg)
