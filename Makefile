@@ -205,7 +205,7 @@ $(B)/man/ddpsess_wr.3: $(wildcard include/ddpsess/*.h) $(wildcard tools/referenc
 	$(Q)tools/reference/man.sh $(@D)
 
 # The structs, constants and functions of the headers, for Python
-PYTHON_H := $(addprefix include/ddpsess/,err_codes.h err.h ctx.h wr.h session.h version.h)
+PYTHON_H := $(addprefix include/ddpsess/,err_codes.h err.h ctx.h wr.h session.h secure.h version.h)
 .PHONY: python
 python:
 	$(Q)python3 tools/reference/python.py $(PYTHON_H) >python/ddpsess/_headers.py

@@ -15,7 +15,7 @@ for group in "$@"; do
 	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
 		nettle-dev libgnutls28-dev uthash-dev systemtap-sdt-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
 	check) want="$want libcriterion-dev libusrsctp-dev libssl-dev gnutls-bin openssl spin iproute2 nftables binutils ibverbs-utils rdmacm-utils
-		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping udhcpc dnsmasq-base
+		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping udhcpc dnsmasq-base stunnel4
 		valgrind abigail-tools g++ python3 python3-yaml python3-jsonschema libxml2-utils jq tshark mypy doxygen" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fast) want="$want libcriterion-dev libusrsctp-dev libssl-dev" ;;

@@ -5,6 +5,7 @@
 #include <ddpsess/advert.h>
 #include <ddpsess/capture.h>
 #include <ddpsess/err.h>
+#include <ddpsess/secure.h>
 #include <ddpsess/session.h>
 #include <ddpsess/stats.h>
 #include <ddpsess/watch.h>

@@ -24,11 +24,13 @@ from . import _lib as l
 from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Closed, Error, Info, Lost,
                        Refused, Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must,
                        _must_reach, version)
+from ._secure import PeerId, Secure, _peer_id
 
-__all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "Refused", "Region", "Rejected",
-           "Request", "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
+__all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "PeerId", "Refused", "Region", "Rejected",
+           "Request", "Secure", "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
 
-for _public in (Advert, Closed, Error, Info, Lost, Refused, Rejected, Terminated, TimedOut, version):
+for _public in (Advert, Closed, Error, Info, Lost, PeerId, Refused, Rejected, Secure, Terminated, TimedOut,
+                version):
     _public.__module__ = __name__  # where programs find them
 
 
@@ -295,6 +297,11 @@ class Session:
         return Region(self, _Memory(buffer, True), access, self._ptr)
 
     @property
+    def peer_id(self) -> Optional[PeerId]:
+        """Who the peer is; None: the wire is not secured."""
+        return _peer_id(l.lib.ddps_ep_peer_id, self._ptr, "peer")
+
+    @property
     def info(self) -> Info:
         i = self._info
         transport = {h.TRANSPORT_TCP: "tcp", h.TRANSPORT_SCTP: "sctp"}.get(i.transport, "none")
@@ -397,18 +404,18 @@ class connect(_Opening):
     """Open a session: `async with connect(uri) as session`, or `session = await connect(uri)`.
 
     Options are members of struct ddps_conn_param by name: ird, ord, p2p, plain, crc, markers,
-    private_data, connect_ms and others.
+    private_data, connect_ms and others.  `secure` is who this side is on tls://.
     """
 
     def __init__(self, uri: str, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
-                 **options: Any) -> None:
-        self._uri, self._receives, self._size = uri, receives, receive_size
+                 secure: Optional[Secure] = None, **options: Any) -> None:
+        self._uri, self._receives, self._size, self._secure = uri, receives, receive_size, secure
         self._options = options
 
     async def _open(self) -> Session:
         param, _keep = _param(self._options)
         return await _establish(
-            _Context.take(), self._receives, self._size,
+            _Context.take(self._secure), self._receives, self._size,
             lambda ep: _must_reach(l.lib.ddps_connect(ep, self._uri.encode(), c.byref(param)),
                                    self._uri))
 
@@ -442,6 +449,13 @@ class Request:
         self.private_data = bytes(ev.private_data[: ev.private_data_len])
         ctx.requests[self.ptr or 0] = self
 
+    @property
+    def peer_id(self) -> Optional[PeerId]:
+        """Who asks; None: the wire is not secured."""
+        if self.ptr is None:
+            raise Closed(h.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
+        return _peer_id(l.lib.ddps_request_peer_id, self.ptr, self.peer)
+
     def _answer(self, how: Callable[[int], Any]) -> None:
         """An answer that the library refuses, for what is in it, leaves the request open."""
         if self.ptr is None:
@@ -456,7 +470,7 @@ class Request:
     async def accept(self, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
                      **options: Any) -> Session:
         param, _keep = _param(options)
-        ctx = _Context.take()
+        ctx = _Context.take(self._ctx.secure)
         session = await _establish(
             ctx, receives, receive_size,
             lambda ep: self._answer(lambda ptr: l.lib.ddps_accept(ptr, ep, c.byref(param))))
@@ -544,13 +558,16 @@ class Listener:
 
 
 class listen(_Opening):
-    """Listen: `async with listen("tcp://127.0.0.1:0") as listener`, or `await listen(uri)`."""
+    """Listen: `async with listen("tcp://127.0.0.1:0") as listener`, or `await listen(uri)`.
 
-    def __init__(self, uri: str) -> None:
-        self._uri = uri
+    `secure` is who this side is on tls://.
+    """
+
+    def __init__(self, uri: str, *, secure: Optional[Secure] = None) -> None:
+        self._uri, self._secure = uri, secure
 
     async def _open(self) -> Listener:
-        ctx = _Context.take()
+        ctx = _Context.take(self._secure)
         try:
             return Listener(ctx, self._uri)
         except BaseException:

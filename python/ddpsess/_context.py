@@ -174,10 +174,11 @@ class _Memory:
 class _Context:
     """The library's context of an event loop, which drives it as long as something uses it."""
 
-    of_loop: dict[asyncio.AbstractEventLoop, "_Context"] = {}
+    of_loop: dict[tuple[asyncio.AbstractEventLoop, Any], "_Context"] = {}
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, secure: Any) -> None:
         self.loop = loop
+        self.secure = secure  # its identity; None: it has none
         self.users = 0
         self.sessions: dict[int, Session] = {}
         self.listeners: dict[int, Listener] = {}
@@ -186,7 +187,10 @@ class _Context:
         self.due = False
         self.wc = (h.Wc * _BATCH)()
         ptr = c.c_void_p()
-        _must(l.lib.ddps_ctx_new(c.byref(ptr), None), "context")
+        attr = h.CtxAttr()
+        l.lib.ddps_ctx_attr_init_sized(c.byref(attr), c.sizeof(attr))
+        attr.secure = secure._ptr if secure else None
+        _must(l.lib.ddps_ctx_new(c.byref(ptr), c.byref(attr)), "context")
         self.ptr = ptr.value
         pd = c.c_void_p()
         _must(l.lib.ddps_pd_new(self.ptr, c.byref(pd)), "protection domain")
@@ -197,11 +201,11 @@ class _Context:
             loop.add_reader(fd, self.turn)
 
     @classmethod
-    def take(cls) -> "_Context":
+    def take(cls, secure: Any = None) -> "_Context":
         loop = asyncio.get_running_loop()
-        ctx = cls.of_loop.get(loop)
+        ctx = cls.of_loop.get((loop, secure))
         if ctx is None:
-            ctx = cls.of_loop[loop] = cls(loop)
+            ctx = cls.of_loop[loop, secure] = cls(loop, secure)
         ctx.users += 1
         return ctx
 
@@ -211,7 +215,7 @@ class _Context:
             return
         for fd in self.fds:
             self.loop.remove_reader(fd)
-        del self.of_loop[self.loop]
+        del self.of_loop[self.loop, self.secure]
         for request in self.requests.values():
             request.ptr = None  # it goes with the context
         # both may wait for what is still on its way
@@ -243,7 +247,7 @@ class _Context:
 
     def turn(self) -> None:
         self.due = False
-        if self.of_loop.get(self.loop) is not self:
+        if self.of_loop.get((self.loop, self.secure)) is not self:
             return
         result = l.lib.ddps_progress(self.ptr, 0)
         while self.completions() | self.events():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Made by tools/reference/python.py of err_codes.h, err.h, ctx.h, wr.h, session.h, version.h: make python."""
+"""Made by tools/reference/python.py of err_codes.h, err.h, ctx.h, wr.h, session.h, secure.h, version.h: make python."""
 from __future__ import annotations
 
 import ctypes as c
@@ -123,6 +123,12 @@ HUSH_SENDS = 1
 HUSH_RECVS = 2
 NO_RECV_TERMINATE = 0
 NO_RECV_STALL = 1
+PEER_NAME = 256
+PEER_NAMES = 1024
+SECURE_STALE_CRL = 1
+PEER_NONE = 0
+PEER_X509 = 1
+PEER_PSK = 2
 
 
 class Triple(c.Structure):
@@ -174,6 +180,7 @@ class CtxAttr(c.Structure):
         ("reserved", c.c_uint8 * 6),
         ("capture", c.c_void_p),
         ("capture_user", c.c_void_p),
+        ("secure", c.c_void_p),
     ]
 
 
@@ -372,6 +379,68 @@ class EpAttr(c.Structure):
     ]
 
 
+class PeerId(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("not_before", c.c_int64),
+        ("not_after", c.c_int64),
+        ("how", c.c_uint32),
+        ("depth", c.c_uint32),
+        ("fingerprint", c.c_uint8 * 32),
+        ("name", c.c_char * 256),
+        ("names", c.c_char * 1024),
+        ("issuer", c.c_char * 256),
+        ("serial", c.c_char * 48),
+        ("version", c.c_char * 16),
+        ("suite", c.c_char * 40),
+        ("group", c.c_char * 24),
+        ("alpn", c.c_char * 32),
+    ]
+
+
+class SecureAttr(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("settings", c.c_char_p),
+        ("cert", c.c_char_p),
+        ("key", c.c_char_p),
+        ("ca", c.c_char_p),
+        ("crl", c.c_char_p),
+        ("psk", c.c_char_p),
+        ("psk_identity", c.c_char_p),
+        ("peers", c.c_char_p),
+        ("hosts", c.c_char_p),
+        ("peer", c.c_char_p),
+        ("judge", c.c_void_p),
+        ("judge_user", c.c_void_p),
+        ("flags", c.c_uint32),
+        ("reserved", c.c_uint32),
+    ]
+
+
+class SecureFinding(c.Structure):
+    _fields_ = [
+        ("code", c.c_int),
+        ("warning", c.c_uint32),
+        ("what", c.c_char_p),
+        ("file", c.c_char_p),
+        ("text", c.c_char_p),
+        ("reserved", c.c_void_p * 2),
+    ]
+
+
+class SecureMake(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("names", c.POINTER(c.c_void_p)),
+        ("ca_cert", c.c_char_p),
+        ("ca_key", c.c_char_p),
+        ("ca_key_len", c.c_size_t),
+        ("not_before", c.c_int64),
+        ("not_after", c.c_int64),
+    ]
+
+
 # name: arguments, result
 FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "ddps_strerror": ([c.c_int], c.c_char_p),
@@ -438,6 +507,14 @@ FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "ddps_abort": ([c.c_void_p], c.c_int),
     "ddps_ep_info": ([c.c_void_p, c.POINTER(ConnInfo)], c.c_int),
     "ddps_ep_unfetched": ([c.c_void_p], c.c_int),
+    "ddps_request_peer_id": ([c.c_void_p, c.POINTER(PeerId)], c.c_int),
+    "ddps_ep_peer_id": ([c.c_void_p, c.POINTER(PeerId)], c.c_int),
+    "ddps_secure_attr_init_sized": ([c.POINTER(SecureAttr), c.c_size_t], None),
+    "ddps_secure_open": ([c.POINTER(c.c_void_p), c.POINTER(SecureAttr), c.POINTER(Error)], c.c_int),
+    "ddps_secure_reload": ([c.c_void_p, c.POINTER(Error)], c.c_int),
+    "ddps_secure_close": ([c.c_void_p], None),
+    "ddps_secure_check": ([c.POINTER(SecureAttr), c.c_int64, c.c_void_p, c.c_void_p], c.c_int),
+    "ddps_secure_make": ([c.POINTER(SecureMake), c.c_void_p, c.c_size_t, c.c_void_p, c.c_size_t, c.POINTER(Error)], c.c_int),
     "ddps_version": ([], c.c_char_p),
     "ddps_has_backend": ([c.c_char_p], c.c_int),
 }

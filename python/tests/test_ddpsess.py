@@ -10,7 +10,9 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -418,6 +420,64 @@ class Library(unittest.TestCase):
     def test_version(self):
         self.assertRegex(ddpsess.version(), r"^\d+\.\d+\.\d+$")
         self.assertEqual(_lib.strerror(-42), "refused by the peer's transport")
+
+
+@unittest.skipUnless(os.environ.get("SESSCTL"), "sessctl makes the keys")
+class Secured(unittest.IsolatedAsyncioTestCase):
+    """tls:// with keys of sessctl's."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = folder.name
+        for words in (["ca"], ["host", "a.example", "127.0.0.1"], ["host", "b.example"], ["psk", "pair"]):
+            subprocess.run([os.environ["SESSCTL"], "keys", *words, "--dir", self.dir], check=True, capture_output=True)
+
+    def files(self, name):
+        at = os.path.join(self.dir, name)
+        return ddpsess.Secure(cert=at + ".pem", key=at + ".key", ca=os.path.join(self.dir, "ca.pem"))
+
+    async def meet(self, a, b):
+        async with ddpsess.listen("tls://127.0.0.1:0", secure=a) as listener:
+            session, request = await asyncio.gather(
+                ddpsess.connect(listener.uri, secure=b)._open(), self.accept(listener))
+            try:
+                await session.send(b"hello")
+                self.assertEqual(await request[1].recv(), b"hello")
+                return session.peer_id, request[0], request[1].peer_id
+            finally:
+                await asyncio.gather(session.close(), request[1].close())
+
+    async def accept(self, listener):
+        request = await listener.request()
+        asked = request.peer_id
+        return asked, await request.accept()
+
+    async def test_certificates(self):
+        listener, asked, peer = await self.meet(self.files("a.example"), self.files("b.example"))
+        self.assertEqual((listener.name, listener.how), ("ip:127.0.0.1", "x509"))
+        self.assertEqual(listener.names, ("dns:a.example", "ip:127.0.0.1"))
+        self.assertEqual(asked, peer)
+        self.assertEqual((peer.name, peer.version), ("dns:b.example", "TLS 1.3"))
+        self.assertEqual(len(peer.sha256), 32)
+
+    async def test_shared_key(self):
+        secure = ddpsess.Secure(psk=os.path.join(self.dir, "pair.psk"))
+        secure.reload()
+        _, asked, peer = await self.meet(secure, secure)
+        self.assertEqual((asked.name, peer.how), ("psk:pair", "psk"))
+
+    async def test_wrong_files(self):
+        with self.assertRaises(ddpsess.Error) as caught:
+            ddpsess.Secure(cert="a", key="b", ca="c")
+        self.assertEqual(caught.exception.code, _headers.E_CONFIG)
+        with self.assertRaises(TypeError):
+            ddpsess.Secure(certificate="a")
+
+    async def test_plain(self):
+        async with pair(TCP) as (a, b):
+            self.assertIsNone(a.peer_id)
+            self.assertIsNone(b.peer_id)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,10 @@ static void set_events(struct ddps_mpa_tls *t)
 		events = t->shake && ddps_shake_busy(t->shake) ? 0 : DDPS_MPA_IN;
 	if (count_waiting(&t->out))
 		events |= DDPS_MPA_OUT;
+	if (!events && t->shake) { /* a reset would be told again and again until the step is done */
+		ddps_mpa_sockets.unwatch(t->c);
+		return;
+	}
 	if (ddps_mpa_sockets.watch(t->c, events, t->done && t->eager) < 0)
 		ddps_log(&t->c->env->log, DDPS_LOG_ERROR, "mpa", "epoll: %s", strerror(errno));
 }
@@ -572,7 +576,7 @@ static void take_step(void *user)
 		set_events(t);
 }
 
-/* In a call from above nothing fails: it is told by the loop. */
+/* In a call from above nothing fails: the loop reports it. */
 static int begin_shake(struct ddps_mpa_tls *t)
 {
 	const struct ddps_creds_want want = { .server = !t->c->initiator,
@@ -581,7 +585,7 @@ static int begin_shake(struct ddps_mpa_tls *t)
 	struct ddps_error e;
 
 	t->begun = true;
-	if (!ddps_shake_new(t->c->env, &want, take_step, t, &t->shake, &e)) {
+	if (!ddps_shake_new(t->c->env, &want, &t->c->peer.sa, take_step, t, &t->shake, &e)) {
 		if (t->c->initiator && ddps_shake_feed(t->shake, NULL, 0))
 			e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 		else

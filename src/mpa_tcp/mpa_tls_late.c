@@ -48,7 +48,7 @@ static void late_is_over(void *user)
 	end_late(user);
 }
 
-/* false: there is nobody who could be told. */
+/* false: nobody hears it any more. */
 static bool write_late(struct ddps_mpa_late *l)
 {
 	while (l->at < l->len) {
@@ -79,7 +79,7 @@ static bool read_late(struct ddps_mpa_late *l)
 	return n && l->unread < LATE_UNREAD;
 }
 
-static void take_late(void *user, uint32_t events)
+static void serve_late(void *user, uint32_t events)
 {
 	struct ddps_mpa_late *l = user;
 
@@ -111,7 +111,7 @@ bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, siz
 	if (!l)
 		return false;
 	*l = (struct ddps_mpa_late){ .env = c->env, .octets = octets, .at = at, .len = len };
-	l->io = (struct ddps_io){ .fd = c->io.fd, .fn = take_late, .user = l };
+	l->io = (struct ddps_io){ .fd = c->io.fd, .fn = serve_late, .user = l };
 	l->timer = (struct ddps_timer){ .fn = late_is_over, .user = l };
 	ddps_io_del(c->env->loop, &c->io);
 	c->io.fd = -1;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The thread that takes the steps of handshakes. */
 #include "secure/shaker.h"
+#include "common/shares.h"
 #include "secure/secure.h"
+#include "secure/shake_order.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -21,17 +24,21 @@ struct ddps_shaker {
 	pthread_mutex_t lock; /* of what follows; the context's is never taken with it */
 	pthread_cond_t more;
 	bool stop;
-	struct shakes todo[2], done; /* dials, which somebody here waits for, go first */
+	struct ddps_shake_order todo[2]; /* dials, which somebody here waits for, go first */
+	struct shakes done;
 };
 
 struct ddps_shake {
-	TAILQ_ENTRY(ddps_shake) link;
+	struct ddps_shake_place place; /* of todo */
+	TAILQ_ENTRY(ddps_shake) link;  /* of done */
 	struct ddps_shaker *by;
 	const struct ddps_tls_plugin *plugin;
 	struct ddps_hs *hs;
 	void (*stepped)(void *user);
 	void *user;
+	uint64_t net; /* the peer's */
 	bool server, busy;
+	bool waits;  /* in todo: for the lock */
 	bool orphan; /* freed while it was busy */
 	enum ddps_hs_state state;
 	uint8_t *in;
@@ -49,16 +56,30 @@ static void free_shake(struct ddps_shake *s)
 
 static struct ddps_shake *next_shake(struct ddps_shaker *k)
 {
+	struct ddps_shake_place *p = ddps_shake_order_take(&k->todo[0]);
 	struct ddps_shake *s;
 
-	for (int i = 0; i < 2; i++) {
-		s = TAILQ_FIRST(&k->todo[i]);
-		if (!s)
-			continue;
-		TAILQ_REMOVE(&k->todo[i], s, link);
-		return s;
-	}
-	return NULL;
+	if (!p)
+		p = ddps_shake_order_take(&k->todo[1]);
+	if (!p)
+		return NULL;
+	s = (struct ddps_shake *)((char *)p - offsetof(struct ddps_shake, place));
+	s->waits = false;
+	return s;
+}
+
+/* Nobody is there any more who asked for the step; false: it is taken already. */
+static bool withdraw_step(struct ddps_shake *s)
+{
+	struct ddps_shaker *k = s->by;
+	bool waits;
+
+	pthread_mutex_lock(&k->lock);
+	waits = s->waits;
+	if (waits)
+		ddps_shake_order_del(&k->todo[s->server], &s->place);
+	pthread_mutex_unlock(&k->lock);
+	return waits;
 }
 
 /* The loop is to look, unless the context has gone meanwhile. */
@@ -151,8 +172,8 @@ static struct ddps_shaker *shaker_of(struct ddps_env *env)
 	k->task = (struct ddps_task){ .fn = report_done, .user = k };
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->more, NULL);
-	TAILQ_INIT(&k->todo[0]);
-	TAILQ_INIT(&k->todo[1]);
+	ddps_shake_order_init(&k->todo[0]);
+	ddps_shake_order_init(&k->todo[1]);
 	TAILQ_INIT(&k->done);
 	if (start_shaker_thread(k)) {
 		pthread_cond_destroy(&k->more);
@@ -171,8 +192,8 @@ static int explain_shake(struct ddps_error *why, int code, const char *text)
 }
 
 int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
-		   void (*stepped)(void *user), void *user, struct ddps_shake **out,
-		   struct ddps_error *why)
+		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
+		   struct ddps_shake **out, struct ddps_error *why)
 {
 	struct ddps_hs_conf conf = { .want = *want };
 	struct ddps_verdict v = { .code = 0 };
@@ -192,9 +213,12 @@ int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
 		plugin->creds_use(env->secure->creds, ddps_now() / NSEC_PER_MSEC, time(NULL), &v);
 	if (v.text[0])
 		ddps_log(&env->log, v.code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "secure", "%s", v.text);
-	*s = (struct ddps_shake){
-		.by = k, .plugin = plugin, .stepped = stepped, .user = user, .server = want->server
-	};
+	*s = (struct ddps_shake){ .by = k,
+				  .plugin = plugin,
+				  .stepped = stepped,
+				  .user = user,
+				  .net = ddps_share_net(peer),
+				  .server = want->server };
 	if (plugin->hs_new(&s->hs, &conf, &v)) {
 		free(s);
 		return explain_shake(why, v.code, v.text);
@@ -207,7 +231,7 @@ void ddps_shake_free(struct ddps_shake *s)
 {
 	if (!s)
 		return;
-	if (s->busy)
+	if (s->busy && !withdraw_step(s))
 		s->orphan = true;
 	else
 		free_shake(s);
@@ -231,7 +255,8 @@ int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 	s->nin = n;
 	s->busy = true;
 	pthread_mutex_lock(&k->lock);
-	TAILQ_INSERT_TAIL(&k->todo[s->server], s, link);
+	s->waits = true;
+	ddps_shake_order_add(&k->todo[s->server], &s->place, s->net);
 	pthread_cond_signal(&k->more);
 	pthread_mutex_unlock(&k->lock);
 	return 0;
@@ -281,6 +306,7 @@ static void free_all(struct shakes *list)
 void ddps_shaker_stop(struct ddps_env *env)
 {
 	struct ddps_shaker *k = env->shaker;
+	struct ddps_shake *s;
 
 	/* A child of fork has no thread, and may not wait for what it held. */
 	if (!k || k->pid != getpid())
@@ -290,8 +316,8 @@ void ddps_shaker_stop(struct ddps_env *env)
 	pthread_cond_signal(&k->more);
 	pthread_mutex_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
-	free_all(&k->todo[0]);
-	free_all(&k->todo[1]);
+	while ((s = next_shake(k)))
+		s->busy = false;
 	free_all(&k->done);
 	if (!env->enter(env->ctx)) {
 		ddps_task_cancel(env->loop, &k->task);

@@ -2,7 +2,7 @@
 #ifndef DDPS_SECURE_SHAKER_H
 #define DDPS_SECURE_SHAKER_H
 /*
- * Handshakes beside the loop: a thread of the context's takes their steps, which need up to a
+ * Handshakes next to the loop: a thread of the context's takes their steps, which need up to a
  * millisecond each, and the loop moves their octets.  All functions are the loop's: with the context's
  * lock held, but for ddps_shaker_stop.
  */
@@ -13,12 +13,12 @@
 struct ddps_shake;
 
 /*
- * A handshake for @env->secure.  @stepped is called from the loop after each step that ddps_shake_feed has
+ * A handshake for @env->secure with @peer, whose network takes turns with others.  @stepped is called from the loop after each step that ddps_shake_feed has
  * begun; it may free @out.  Return 0 or DDPS_E_*, with a sentence in @why.
  */
 int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
-		   void (*stepped)(void *user), void *user, struct ddps_shake **out,
-		   struct ddps_error *why);
+		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
+		   struct ddps_shake **out, struct ddps_error *why);
 /* No call any more; NULL is nothing. */
 void ddps_shake_free(struct ddps_shake *s);
 

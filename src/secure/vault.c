@@ -11,7 +11,7 @@ struct vault_head {
 	unsigned long mark;
 };
 #define VAULT_MARK 0x7661756c7421ul
-#define VAULT_HEAD 16
+#define VAULT_HEAD 64 /* what follows is aligned to it */
 
 int ddps_vault_new(struct ddps_vault *v, size_t size)
 {

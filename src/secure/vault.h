@@ -14,7 +14,7 @@ struct ddps_vault {
 	size_t mapped;
 };
 
-/* @size octets of zeros; 0 or DDPS_E_NOMEM. */
+/* @size octets of zeros, aligned to 64; 0 or DDPS_E_NOMEM. */
 int ddps_vault_new(struct ddps_vault *v, size_t size);
 
 /* False in a child of fork: nothing in it is what it was. */

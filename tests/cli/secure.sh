@@ -65,10 +65,10 @@ wrong_peers() {
 	local oa=(--tls-cert other/a.pem --tls-key other/a.key --tls-ca other/ca.pem)
 	made host --dir . --days 1 c
 	refused DDPS_E_CERT_CA "no CA in ca.pem vouches" "${oa[@]}" -- "${b[@]}" || return
-	refused DDPS_E_CERT_NAME "the peer is not 'dns:b'" "${a[@]}" -- "${b[@]}" --tls-peer b || return
+	refused DDPS_E_CERT_NAME "the peer is not 'b'" "${a[@]}" -- "${b[@]}" --tls-peer b || return
 	printf 'deny dns b\nallow issuer CN=lab\n' >peers.no
-	refused DDPS_E_CERT_REFUSED "access denied" "${a[@]}" --tls-peers peers.no -- "${b[@]}" || return
-	refused DDPS_E_CERT_REFUSED "unknown CA" "${a[@]}" -- --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem || return
+	refused DDPS_E_CERT_REFUSED access "${a[@]}" --tls-peers peers.no -- "${b[@]}" || return
+	refused DDPS_E_CERT_REFUSED unknown "${a[@]}" -- --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem || return
 	printf 'crl_next_update = 3\ncrl_number = 1\n' >t
 	certtool --generate-crl --load-ca-certificate ca.pem --load-ca-privkey ca.key --template t --load-certificate b.pem \
 		--outfile crl.pem >/dev/null 2>&1
@@ -100,7 +100,7 @@ plain_and_secured() {
 	listen "$at" "${a[@]}" && run 1 connect "tcp${uri#tls}" && [ -s err ] && stop_listener
 }
 
-# A host's list changes: who has just been let in is refused, without a restart.
+# A host's list changes: a host that has just connected is refused, without a restart.
 reloaded() {
 	printf 'allow dns b\n' >list
 	listen "$at" "${a[@]}" --tls-peers list && run 0 connect "${b[@]}" "$uri" || return
@@ -108,7 +108,7 @@ reloaded() {
 	local i
 	for ((i = 0; i < 50; i++)); do
 		"$SESSCTL" connect --json "${b[@]}" "$uri" >out 2>err || break
-		sleep 0.1 # the files are looked at once a second
+		sleep 0.1 # files are looked at every second
 	done
 	has out code DDPS_E_CERT_REFUSED && stop_listener
 }

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 # python/ddpsess/_headers.py is made of the headers.  made HEADERS: how the one that is there differs
 made() {
-	python3 tools/reference/python.py "$1"/{err_codes,err,ctx,wr,session,version}.h | diff python/ddpsess/_headers.py -
+	python3 tools/reference/python.py "$1"/{err_codes,err,ctx,wr,session,secure,version}.h | diff python/ddpsess/_headers.py -
 }
 made include/ddpsess >"$work/log" 2>&1 || echo "make python" >>"$work/log"
 ! [ -s "$work/log" ]

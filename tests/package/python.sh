@@ -18,7 +18,7 @@ import re
 import sys
 from ddpsess import _headers as h
 
-text = "".join(pathlib.Path(f"include/ddpsess/{n}.h").read_text() for n in ("err", "ctx", "wr", "session"))
+text = "".join(pathlib.Path(f"include/ddpsess/{n}.h").read_text() for n in ("err", "ctx", "wr", "session", "secure"))
 structs = re.findall(r"^struct (ddps_\w+) \{", text, re.M)
 with open(sys.argv[1] + "/c.c", "w") as c, open(sys.argv[1] + "/ctypes", "w") as ours:
     c.write("#include <ddpsess/ddpsess.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n")
@@ -49,7 +49,7 @@ else
 	echo "ok python types # skipped: no mypy (Debian package mypy)"
 fi
 
-timeout 120 python3 -X dev -W error python/tests/test_ddpsess.py >"$work/log" 2>&1
+SESSCTL=$(realpath "$BUILD/sessctl") timeout 120 python3 -X dev -W error python/tests/test_ddpsess.py >"$work/log" 2>&1
 result $? "python tests over both wires" "$work/log"
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	timeout 20 python3 python/examples/hello.py "$uri" >"$work/log" 2>&1 &&

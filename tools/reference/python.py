@@ -52,7 +52,7 @@ class Headers:
 
     def declare(self, text):
         """The members of "uint16_t ird, ord" or the argument of "const char *uri": names and types."""
-        text = " ".join(text.split())
+        text = " ".join(text.split()).replace("*const *", "**")
         pointer = re.search(r"\(\*(\w+)\)\(", text)
         if pointer:
             return [(pointer[1], "c.c_void_p")]

@@ -13,7 +13,7 @@ extern const struct ddps_tls_plugin ddps_tls_plugin;
 
 #define FILE_NAME "/a/libddpsess-tls.so"
 
-static void find_library(const struct ddps_tls_plugin *plugin)
+static void give_library(const struct ddps_tls_plugin *plugin)
 {
 	static struct dl_symbol symbols[2];
 
@@ -26,7 +26,7 @@ static void find_library(const struct ddps_tls_plugin *plugin)
 static void secure_setup(void)
 {
 	creds_setup();
-	find_library(&ddps_tls_plugin);
+	give_library(&ddps_tls_plugin);
 }
 
 TestSuite(secure, .init = secure_setup, .fini = creds_teardown);
@@ -176,12 +176,12 @@ Test(secure, the_library_is_of_another_release)
 	static struct ddps_tls_plugin other;
 
 	other.abi = DDPS_TLS_ABI + 1;
-	find_library(&other);
+	give_library(&other);
 	expect_no_library("another release");
 }
 
 Test(secure, the_library_is_another_one)
 {
-	find_library(NULL);
+	give_library(NULL);
 	expect_no_library("another release");
 }
