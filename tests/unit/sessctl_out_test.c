@@ -100,7 +100,7 @@ Test(sessctl_out, json_established_over_tcp)
 	struct out o = capture_sessctl_out(true);
 	json_t *j, *mpa;
 
-	out_established(&o, 0, &tcp_info, (const uint8_t *)"\x00\xff", 2);
+	out_established(&o, 0, &tcp_info, NULL, (const uint8_t *)"\x00\xff", 2);
 	j = line(&o);
 	cr_expect_str_eq(str(j, "event"), "established");
 	cr_expect_null(json_object_get(j, "session"));
@@ -128,7 +128,7 @@ Test(sessctl_out, json_established_over_sctp)
 	struct out o = capture_sessctl_out(true);
 	json_t *j, *sctp;
 
-	out_established(&o, 7, &sctp_info, NULL, 0);
+	out_established(&o, 7, &sctp_info, NULL, NULL, 0);
 	j = line(&o);
 	cr_expect_eq(num(j, "session"), 7);
 	cr_expect_str_eq(str(j, "transport"), "sctp");
@@ -240,8 +240,8 @@ Test(sessctl_out, text_is_plain_without_a_terminal)
 {
 	struct out o = capture_sessctl_out(false);
 
-	out_established(&o, 3, &tcp_info, (const uint8_t *)"hi", 2);
-	out_established(&o, 0, &sctp_info, (const uint8_t *)"\x1b", 1);
+	out_established(&o, 3, &tcp_info, NULL, (const uint8_t *)"hi", 2);
+	out_established(&o, 0, &sctp_info, NULL, (const uint8_t *)"\x1b", 1);
 	out_progress(&o, "name", 1, 2);
 	finish_sessctl_out(&o);
 	cr_expect_null(strchr(text, '\033'));

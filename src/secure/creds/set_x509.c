@@ -367,11 +367,11 @@ static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report 
 			    set->settings.value[DDPS_SET_CERT], "%s", v.text);
 }
 
-/* To GnuTLS, which owns the key then. */
 static bool give_key(struct ddps_creds_set *set, gnutls_x509_privkey_t key)
 {
-	return !gnutls_certificate_allocate_credentials(&set->x509) &&
-	       !gnutls_certificate_set_x509_key(set->x509, set->own, (int)set->nown, key);
+	set->key = ddps_secret_key_new(key);
+	return set->key && !gnutls_certificate_allocate_credentials(&set->x509) &&
+	       !ddps_secret_key_give(set->key, set->x509, set->own, set->nown);
 }
 
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -340,6 +341,68 @@ static bool has_flag(const void *at, const char *flag)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/* Whether the @len octets at @what are anywhere in memory that a core file would have. */
+static bool is_dumped(const uint8_t *what, size_t len)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned long from = 0, to = 0;
+	bool found = false;
+
+	while (f && fgets(line, sizeof line, f)) {
+		char may[5] = "";
+
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, may) == 3 && line[0] != 'V')
+			from = may[0] == 'r' && may[1] == 'w' ? from : to;
+		else if (!strncmp(line, "VmFlags:", 8) && !strstr(line, " dd") && from < to)
+			for (const uint8_t *p = (const uint8_t *)from, *end = (const uint8_t *)to;
+			     !found && (p = memmem(p, (size_t)(end - p), what, len)); p++)
+				found = p != what;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+Test(creds_load, a_private_key_is_in_no_core_file)
+{
+	struct site s;
+	struct ddps_creds *c;
+	gnutls_datum_t scalar = { NULL, 0 };
+	uint8_t *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	gnutls_ecc_curve_t curve;
+	gnutls_x509_privkey_t key;
+	gnutls_datum_t x, y, pem;
+	size_t len;
+
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("a sanitizer keeps memory that was freed");
+#endif
+	cr_assert(own != MAP_FAILED && !madvise(own, 4096, MADV_DONTDUMP));
+	make_site(&s);
+	/* from the file, since what the fixture made is in memory anyway */
+	forget_key(&s.host);
+	cr_assert_eq(gnutls_load_file(s.attr.key, &pem), 0);
+	gnutls_x509_privkey_init(&key);
+	gnutls_x509_privkey_import(key, &pem, GNUTLS_X509_FMT_PEM);
+	cr_assert_eq(gnutls_x509_privkey_export_ecc_raw(key, &curve, &x, &y, &scalar), 0);
+	len = scalar.size;
+	for (size_t i = 0; i < len; i++) /* as GnuTLS's numbers lie in memory */
+		own[i] = scalar.data[len - 1 - i];
+	memcpy(own + 64, scalar.data, len);
+	gnutls_memset(scalar.data, 0, len);
+	gnutls_memset(pem.data, 0, pem.size);
+	gnutls_x509_privkey_deinit(key);
+	gnutls_free(scalar.data);
+	gnutls_free(x.data);
+	gnutls_free(y.data);
+	gnutls_free(pem.data);
+	c = open_creds(&s.attr);
+	cr_expect_not(is_dumped(own, 24), "as a number");
+	cr_expect_not(is_dumped(own + 64, 24), "as octets");
+	ddps_creds_close(c);
 }
 
 Test(creds_load, no_core_file_and_no_child_has_the_keys)
