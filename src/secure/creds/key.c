@@ -67,7 +67,7 @@ static int describe_key(gnutls_privkey_t unused, unsigned flags, void *user)
 	if (flags & GNUTLS_PRIVKEY_INFO_PK_ALGO_BITS)
 		return (int)k->bits;
 	if (flags & GNUTLS_PRIVKEY_INFO_HAVE_SIGN_ALGO)
-		return gnutls_sign_supports_pk_algorithm(
+		return (int)gnutls_sign_supports_pk_algorithm(
 			(gnutls_sign_algorithm_t)GNUTLS_FLAGS_TO_SIGN_ALGO(flags), k->algorithm);
 	return -1;
 }
