@@ -72,25 +72,16 @@ static int describe_key(gnutls_privkey_t unused, unsigned flags, void *user)
 	return -1;
 }
 
-struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key)
+struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key, struct ddps_vault *der)
 {
 	struct ddps_secret_key *k = calloc(1, sizeof *k);
-	gnutls_datum_t der = { NULL, 0 };
 
-	if (!k || gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_DER, NULL,
-						    GNUTLS_PKCS_PLAIN, &der) < 0) {
-		free(k);
+	if (!k)
 		return NULL;
-	}
 	k->algorithm = (gnutls_pk_algorithm_t)gnutls_x509_privkey_get_pk_algorithm2(key, &k->bits);
-	if (!ddps_vault_new(&k->der, der.size))
-		memcpy(k->der.p, der.data, der.size);
-	gnutls_memset(der.data, 0, der.size);
-	gnutls_free(der.data);
-	if (k->der.p)
-		return k;
-	free(k);
-	return NULL;
+	k->der = *der;
+	*der = (struct ddps_vault){ .p = NULL };
+	return k;
 }
 
 void ddps_secret_key_free(struct ddps_secret_key *k)

@@ -81,8 +81,9 @@ int ddps_cert_names(gnutls_x509_crt_t crt, struct ddps_name **names, unsigned *n
 
 void ddps_cert_names_free(struct ddps_name *names, unsigned n);
 
-/* A private key in a vault, which GnuTLS signs with; NULL: no memory.  Freed after the credentials. */
-struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key);
+/* A private key in a vault, which GnuTLS signs with: @der is @key, and is taken over; NULL: no memory.  Freed
+ * after the credentials. */
+struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key, struct ddps_vault *der);
 void ddps_secret_key_free(struct ddps_secret_key *k);
 /* 0 or GnuTLS's error; @to signs with @k from then on. */
 int ddps_secret_key_give(struct ddps_secret_key *k, gnutls_certificate_credentials_t to,

@@ -132,16 +132,6 @@ struct cert make_cert(const struct cert_spec *s, const struct cert *ca)
 	return c;
 }
 
-void forget_key(const struct cert *c)
-{
-	for (unsigned i = 0; i < nmade; i++)
-		if (made[i].key == c->key) {
-			gnutls_x509_privkey_deinit(made[i].key);
-			made[i].key = NULL;
-			return;
-		}
-}
-
 gnutls_x509_crl_t make_crl(const struct cert *ca, const struct cert *revoked, int64_t until)
 {
 	gnutls_x509_crl_t crl;
@@ -179,8 +169,7 @@ void creds_teardown(void)
 		free(kept[--nkept]);
 	while (nmade) {
 		gnutls_x509_crt_deinit(made[--nmade].crt);
-		if (made[nmade].key)
-			gnutls_x509_privkey_deinit(made[nmade].key);
+		gnutls_x509_privkey_deinit(made[nmade].key);
 	}
 }
 

@@ -32,8 +32,6 @@ struct cert {
 
 /* Signed by @ca; NULL: by itself */
 struct cert make_cert(const struct cert_spec *spec, const struct cert *ca);
-/* Nothing of this process has it any more, but files. */
-void forget_key(const struct cert *c);
 /* A list of what @ca revoked: @revoked or NULL.  @until: days from NOW */
 gnutls_x509_crl_t make_crl(const struct cert *ca, const struct cert *revoked, int64_t until);
 
