@@ -105,7 +105,7 @@ static void set_tls_events(struct ddps_mpa_tls *t)
 	if (count_waiting(&t->out))
 		events |= DDPS_MPA_OUT;
 	if (!events &&
-	    t->shake) { /* a reset would be told again and again until the step is done */
+	    t->shake) { /* a reset would be reported again and again until the step is done */
 		ddps_mpa_sockets.unwatch(t->c);
 		return;
 	}

@@ -48,7 +48,7 @@ static void late_is_over(void *user)
 	end_late(user);
 }
 
-/* false: nobody hears it any more. */
+/* false: the peer has gone. */
 static bool write_late(struct ddps_mpa_late *l)
 {
 	while (l->at < l->len) {

@@ -258,7 +258,7 @@ test_case "tls: OpenSSL dials, and has an MPA Reply" openssl_dials
 test_case "tls: GnuTLS dials, and has an MPA Reply" gnutls_dials
 test_case "tls: both dial with a pre-shared key" both_dial_with_a_psk
 test_case "tls: a pre-shared key without an exchange of keys is not taken" psk_alone
-test_case "tls: who is turned away hears by which alert, and the next one is served" turned_away
+test_case "tls: who is refused gets the alert for it, and the next one is served" turned_away
 test_case "tls: OpenSSL listens" openssl_listens
 test_case "tls: GnuTLS listens" gnutls_listens
 test_case "tls: a listener with TLS 1.2 is refused" old_one_listens
