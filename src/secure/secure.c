@@ -12,12 +12,27 @@ static struct ddps_secure_attr ddps_secure_attr_defaults(void)
 	return (struct ddps_secure_attr){ .struct_size = sizeof(struct ddps_secure_attr) };
 }
 
-DDPS_SIZED_FUNCTIONS(ddps_secure_attr, reserved, sizeof(struct ddps_secure_attr))
+DDPS_SIZED_NO_TAIL(ddps_secure_attr, reserved);
 DDPS_SIZED_NO_TAIL(ddps_peer_id, alpn);
 DDPS_SIZED_NO_TAIL(ddps_secure_make, not_after);
 
 static const size_t peer_id_sizes[] = { sizeof(struct ddps_peer_id) };
 static const size_t make_sizes[] = { sizeof(struct ddps_secure_make) };
+static const size_t attr_sizes[] = { sizeof(struct ddps_secure_attr) };
+static const struct ddps_sized attr_sized = { sizeof(struct ddps_secure_attr), attr_sizes, 1 };
+
+void ddps_secure_attr_init_sized(struct ddps_secure_attr *attr, size_t size)
+{
+	const struct ddps_secure_attr defaults = ddps_secure_attr_defaults();
+
+	ddps_sized_init(attr, size, &defaults, &attr_sized);
+}
+
+static int take_secure_attr(struct ddps_secure_attr *to, const struct ddps_secure_attr *from)
+{
+	*to = ddps_secure_attr_defaults();
+	return from ? ddps_sized_take(to, from, &attr_sized) : DDPS_E_INVAL;
+}
 
 int ddps_peer_id_give(struct ddps_peer_id *to, const struct ddps_peer_id *from)
 {
@@ -56,7 +71,7 @@ static const struct ddps_tls_plugin *get_plugin(struct ddps_error *why)
 static int take_attr(struct ddps_secure_attr *to, const struct ddps_secure_attr *from,
 		     struct ddps_error *why)
 {
-	const int err = from ? ddps_secure_attr_take(to, from) : DDPS_E_INVAL;
+	const int err = take_secure_attr(to, from);
 
 	return err ? give_error(why, err, "struct ddps_secure_attr is not of a known release") : 0;
 }
@@ -122,7 +137,7 @@ int ddps_secure_check(const struct ddps_secure_attr *attr, int64_t now,
 	struct ddps_secure_attr own;
 	char text[200] = "";
 	const struct ddps_tls_plugin *p;
-	const int err = attr ? ddps_secure_attr_take(&own, attr) : DDPS_E_INVAL;
+	const int err = take_secure_attr(&own, attr);
 
 	if (err || !each)
 		return err ? err : DDPS_E_INVAL;

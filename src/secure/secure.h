@@ -12,7 +12,6 @@ struct ddps_secure {
 /* One more that uses it, to be closed by ddps_secure_close: a copy of its own; NULL: out of memory. */
 struct ddps_secure *ddps_secure_hold(const struct ddps_secure *s);
 
-int ddps_secure_attr_take(struct ddps_secure_attr *to, const struct ddps_secure_attr *from);
 int ddps_peer_id_give(struct ddps_peer_id *to, const struct ddps_peer_id *from);
 
 #endif

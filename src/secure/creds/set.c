@@ -160,6 +160,7 @@ void ddps_set_free(struct ddps_creds_set *set)
 {
 	if (set->x509)
 		gnutls_certificate_free_credentials(set->x509);
+	ddps_secret_key_free(set->key);
 	if (set->psk_server)
 		gnutls_psk_free_server_credentials(set->psk_server);
 	if (set->psk_client)

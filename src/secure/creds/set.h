@@ -14,6 +14,8 @@
 /* RSA and DH of 2048 bits, curves of 224 [9325-4.5-1]; GnuTLS refuses SHA-1 and MD5 itself. */
 #define DDPS_CREDS_STRENGTH GNUTLS_SEC_PARAM_MEDIUM
 
+struct ddps_secret_key;
+
 struct ddps_creds_set {
 	atomic_uint refs;
 	struct ddps_settings settings;
@@ -21,6 +23,7 @@ struct ddps_creds_set {
 
 	/* certificates; @x509 is NULL without */
 	gnutls_certificate_credentials_t x509;
+	struct ddps_secret_key *key;
 	gnutls_x509_crt_t *own; /* the own one first */
 	unsigned nown;
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
@@ -77,6 +80,14 @@ void ddps_cert_date(char dst[16], int64_t t);
 int ddps_cert_names(gnutls_x509_crt_t crt, struct ddps_name **names, unsigned *n);
 
 void ddps_cert_names_free(struct ddps_name *names, unsigned n);
+
+/* A private key in a vault, which GnuTLS signs with: @der is @key, and is taken over; NULL: no memory.  Freed
+ * after the credentials. */
+struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key, struct ddps_vault *der);
+void ddps_secret_key_free(struct ddps_secret_key *k);
+/* 0 or GnuTLS's error; @to signs with @k from then on. */
+int ddps_secret_key_give(struct ddps_secret_key *k, gnutls_certificate_credentials_t to,
+			 gnutls_x509_crt_t *chain, unsigned n);
 
 /* What a judge takes apart of a peer's certificate, to be freed with ddps_shown_free. */
 struct ddps_shown {

@@ -166,28 +166,57 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 
 /* ---- private key ---- */
 
-static gnutls_x509_privkey_t import_key(const struct ddps_vault *v, const char *file,
-					struct ddps_report *r)
+/* The key's block, without what may be in front of it.  GnuTLS's own reading of PEM leaves octets of the key in
+ * memory that it has freed. */
+static int decode_key(const struct ddps_vault *pem, struct ddps_vault *der)
 {
-	const char *const what = what_of(DDPS_SET_KEY);
-	const gnutls_datum_t pem = { v->p, (unsigned)v->size };
-	gnutls_x509_privkey_t key;
-	int err = gnutls_x509_privkey_init(&key);
+	const char *const text = (char *)pem->p, *at = strstr(text, "PRIVATE KEY-----");
+	gnutls_datum_t block, out = { NULL, 0 };
+	int err;
 
-	if (err < 0) {
-		ddps_report(r, DDPS_E_NOMEM, false, what, file, "out of memory");
-		return NULL;
-	}
-	err = gnutls_x509_privkey_import2(key, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
+	while (at && at > text && strncmp(at, "-----BEGIN", 10) != 0)
+		at--;
+	if (!at)
+		return GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
+	block = (gnutls_datum_t){ pem->p + (at - text),
+				  (unsigned)(pem->size - (size_t)(at - text)) };
+	err = gnutls_pem_base64_decode2(NULL, &block, &out);
+	if (err < 0)
+		return err;
+	err = ddps_vault_new(der, out.size) ? GNUTLS_E_MEMORY_ERROR : 0;
 	if (!err)
-		return key;
-	gnutls_x509_privkey_deinit(key);
-	if (strstr((char *)v->p, "ENCRYPTED"))
-		ddps_report(r, DDPS_E_CONFIG, false, what, file,
+		memcpy(der->p, out.data, out.size);
+	gnutls_memset(out.data, 0, out.size);
+	gnutls_free(out.data);
+	return err;
+}
+
+/* @der: receives its octets */
+static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddps_vault *der,
+					const char *file, struct ddps_report *r)
+{
+	gnutls_x509_privkey_t key = NULL;
+	int err;
+
+	*der = (struct ddps_vault){ .p = NULL };
+	if (strstr((char *)pem->p, "ENCRYPTED")) {
+		ddps_report(r, DDPS_E_CONFIG, false, what_of(DDPS_SET_KEY), file,
 			    "is encrypted, and nobody is there to type a password: decrypt it with "
 			    "'openssl pkey', mode 600");
-	else
-		report_pem(r, DDPS_SET_KEY, file, err, "private key");
+		return NULL;
+	}
+	err = decode_key(pem, der);
+	if (!err)
+		err = gnutls_x509_privkey_init(&key);
+	if (!err)
+		err = gnutls_x509_privkey_import2(key,
+						  &(gnutls_datum_t){ der->p, (unsigned)der->size },
+						  GNUTLS_X509_FMT_DER, NULL, 0);
+	if (!err)
+		return key;
+	if (key)
+		gnutls_x509_privkey_deinit(key);
+	report_pem(r, DDPS_SET_KEY, file, err, "private key");
 	return NULL;
 }
 
@@ -206,11 +235,13 @@ static gnutls_x509_privkey_t load_key(struct ddps_creds_set *set, struct ddps_re
 	const char *const file = set->settings.value[DDPS_SET_KEY],
 			  *const cert = set->settings.value[DDPS_SET_CERT];
 	gnutls_x509_privkey_t key;
-	struct ddps_vault v;
+	struct ddps_vault v, der;
 
 	if (!read_setting(set, DDPS_SET_KEY, KEY_MAX, &v, r))
 		return NULL;
-	key = import_key(&v, file, r);
+	key = import_key(&v, &der, file, r);
+	set->key = key ? ddps_secret_key_new(key, &der) : NULL;
+	ddps_vault_free(&der);
 	ddps_vault_free(&v);
 	if (!key || !set->nown)
 		return key;
@@ -367,11 +398,10 @@ static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report 
 			    set->settings.value[DDPS_SET_CERT], "%s", v.text);
 }
 
-/* To GnuTLS, which owns the key then. */
-static bool give_key(struct ddps_creds_set *set, gnutls_x509_privkey_t key)
+static bool give_key(struct ddps_creds_set *set)
 {
-	return !gnutls_certificate_allocate_credentials(&set->x509) &&
-	       !gnutls_certificate_set_x509_key(set->x509, set->own, (int)set->nown, key);
+	return set->key && !gnutls_certificate_allocate_credentials(&set->x509) &&
+	       !ddps_secret_key_give(set->key, set->x509, set->own, set->nown);
 }
 
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
@@ -386,7 +416,7 @@ void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_rep
 		load_crls(set, now, r);
 	if (own && cas)
 		try_own(set, now, r);
-	if (key && r->faults == before && !give_key(set, key))
+	if (key && r->faults == before && !give_key(set))
 		ddps_report(r, DDPS_E_NOMEM, false, what_of(DDPS_SET_KEY),
 			    set->settings.value[DDPS_SET_KEY], "GnuTLS does not take it");
 	if (key)

@@ -2,9 +2,11 @@
 /* Own files: what is refused before anybody connects, and files that change. */
 #include "creds_fixture.h"
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -340,6 +342,76 @@ static bool has_flag(const void *at, const char *flag)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/* Whether the @len octets at @what are anywhere in memory that a core file would have. */
+static bool is_dumped(const uint8_t *what, size_t len)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned long from = 0, to = 0;
+	bool found = false;
+
+	while (f && fgets(line, sizeof line, f)) {
+		unsigned long at, end_at;
+		char may[5] = "";
+
+		if (sscanf(line, "%lx-%lx %4s", &at, &end_at, may) == 3) {
+			from = may[0] == 'r' && may[1] == 'w' ? at : end_at;
+			to = end_at;
+		} else if (!strncmp(line, "VmFlags:", 8) && !strstr(line, " dd") && from < to)
+			for (const uint8_t *p = (const uint8_t *)from, *end = (const uint8_t *)to;
+			     !found && (p = memmem(p, (size_t)(end - p), what, len)); p++)
+				found = p != what;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* In a child, whose memory is gone then: a site, and the number of its key in a file. */
+static void leave_site_of_child(void)
+{
+	struct site s;
+	gnutls_ecc_curve_t curve;
+	gnutls_datum_t x, y, k;
+	const int fd = open(path_of("scalar"), O_CREAT | O_WRONLY, 0600);
+
+	make_site(&s);
+	cr_assert_eq(gnutls_x509_privkey_export_ecc_raw(s.host.key, &curve, &x, &y, &k), 0);
+	_exit(write(fd, k.data + k.size - 32, 32) != 32);
+}
+
+Test(creds_load, a_private_key_is_in_no_core_file)
+{
+	struct ddps_secure_attr attr;
+	struct ddps_creds *c;
+	uint8_t *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status, fd;
+	pid_t pid;
+
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("a sanitizer keeps memory that was freed, and lets nobody look at it");
+#endif
+	pid = fork();
+	cr_assert(own != MAP_FAILED && !madvise(own, 4096, MADV_DONTDUMP));
+	if (!pid)
+		leave_site_of_child();
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	fd = open(path_of("scalar"), O_RDONLY);
+	cr_assert_eq(read(fd, own, 32), 32);
+	close(fd);
+	for (size_t i = 0; i < 32; i++) /* as GnuTLS's numbers lie in memory */
+		own[64 + i] = own[31 - i];
+	ddps_secure_attr_init(&attr);
+	attr.cert = path_of("host.pem");
+	attr.key = path_of("host.key");
+	attr.ca = path_of("ca.pem");
+	c = open_creds(&attr);
+	cr_expect_not(is_dumped(own, 24), "as octets");
+	cr_expect_not(is_dumped(own + 64, 24), "as a number");
+	ddps_creds_close(c);
 }
 
 Test(creds_load, no_core_file_and_no_child_has_the_keys)
