@@ -80,9 +80,9 @@ $(B)/threads $(B)/verbs-threads:
 # other C libraries and processors have no Criterion.  There, tests of sessctl's parts, and those beside usrsctp,
 # would need more libraries.
 UNIT_BARE  := $(B)/unit-bare
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)' \
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
-CROSS_SUP  := $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c))
+CROSS_SUP  := $(filter-out $(addprefix tests/support/,e2e.c e2e_tls.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/bare/%.o: CPPFLAGS += -Itests/cross -Itests -Itools

@@ -371,7 +371,7 @@ static int read_records(struct ddps_mpa_tls *t, size_t asked, struct tls_sink *s
 }
 
 /* More is here than was asked for: epoll does not see it. */
-static bool has_more(const struct ddps_mpa_tls *t)
+static bool has_tls_more(const struct ddps_mpa_tls *t)
 {
 	return count_waiting(&t->plain) || has_record(t);
 }
@@ -408,7 +408,7 @@ static ssize_t tls_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	seal_owed(t);
 	if (t->surplus > AFTER_CLOSE)
 		t->drop = true;
-	if (has_more(t))
+	if (has_tls_more(t))
 		ddps_task_post(c->env->loop, &t->task);
 	if (s.got) {
 		c->io.moved = true;
@@ -701,7 +701,7 @@ static int tls_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 	if (!t->begun && !c->initiator && (events & DDPS_MPA_IN))
 		(void)begin_shake(t);
 	set_events(t);
-	if (t->done && (events & DDPS_MPA_IN) && has_more(t))
+	if (t->done && (events & DDPS_MPA_IN) && has_tls_more(t))
 		ddps_task_post(c->env->loop, &t->task);
 	return 0;
 }

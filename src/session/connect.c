@@ -2,6 +2,7 @@
 /* The initiator's way to an established session: name, address, carrier, answer. */
 #include "common/term_codes.h"
 #include "session/session.h"
+#include <ddpsess/secure.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ struct ddps_dial {
 	struct ddps_conn_param param; /* private_data is not valid in it */
 	struct ddps_nego_local local;
 	struct ddps_word word;
-	bool enhanced; /* of the request that is out */
+	bool enhanced;		    /* of the request that is out */
+	struct ddps_peer_id *first; /* who answered the first try, over a secured wire; or NULL */
 	uint8_t pd[DDPS_PD_MAX];
 	size_t pd_len;
 };
@@ -35,6 +37,7 @@ void ddps_dial_free(struct ddps_ep *ep)
 	ddps_timer_stop(ep->ctx->env.loop, &d->timer);
 	if (d->resolve)
 		ddps_resolve_cancel(d->resolve);
+	free(d->first);
 	free(d);
 	ep->dial = NULL;
 }
@@ -265,6 +268,32 @@ static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
 	return true;
 }
 
+/* Who was there, for is_same_peer.  Without memory there is no other try. */
+static bool keep_first_peer(struct ddps_ep *ep)
+{
+	const struct ddps_llp *llp = ep->llp;
+	const struct ddps_peer_id *id = llp->ops->peer_id ? llp->ops->peer_id(llp) : NULL;
+	struct ddps_dial *d = ep->dial;
+
+	if (!id || d->first)
+		return true;
+	d->first = malloc(sizeof *d->first);
+	if (d->first)
+		*d->first = *id;
+	return d->first != NULL;
+}
+
+/* Whoever can reset a connection would have a second choice of peer. */
+static bool is_same_peer(const struct ddps_ep *ep)
+{
+	const struct ddps_peer_id *first = ep->dial->first;
+	const struct ddps_peer_id *id = first ? ep->llp->ops->peer_id(ep->llp) : NULL;
+
+	return !first || (id && id->how == first->how &&
+			  !memcmp(id->fingerprint, first->fingerprint, sizeof id->fingerprint) &&
+			  (id->how == DDPS_PEER_X509 || !strcmp(id->name, first->name)));
+}
+
 bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 {
 	struct ddps_dial *d = ep->dial;
@@ -283,6 +312,8 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	} else if (!unreachable) {
 		return false;
 	}
+	if (!keep_first_peer(ep))
+		return false;
 	ep->llp->ops->free(ep->llp);
 	ep->llp = NULL;
 	if (d->next < d->naddrs && !try_next(ep))
@@ -354,6 +385,14 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 	bool has_word;
 	int code = 0, no_memory;
 
+	if (!is_same_peer(ep)) {
+		struct ddps_error e = ddps_error_make(
+			DDPS_E_CERT_NAME, 0,
+			"whoever answers the second try is not who ended the first one");
+
+		ddps_ep_lost(ep, &e);
+		return;
+	}
 	ddps_setup_split(s, &w, &pd, &pd_len, &has_word);
 	ep->llp->ops->info(ep->llp, &ep->info);
 	ep->info.initiator = true;

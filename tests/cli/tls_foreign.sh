@@ -230,7 +230,29 @@ stunnel_killed() {
 	[ "$status" -eq 1 ] && has c.out code DDPS_E_CUT_SHORT
 }
 
-mkdir served && head -c 3000000 /dev/urandom >tls-or-tcp.bin
+# two_faces STATUS CERTIFICATE...: what comes of a second try without negotiation, with these at the other end
+two_faces() {
+	local want=$1 pairs=() port
+	shift
+	while [ $# -gt 0 ]; do
+		pairs+=("$1.pem,$1.key")
+		shift
+	done
+	in_background python3 "$here/two_faces.py" ca.pem "${pairs[@]}"
+	read -r -t "$PATIENCE" -u "$hear" port
+	run "$want" connect --json --legacy-retry --timeout 20 "${b[@]}" "tls://127.0.0.1:$port"
+	local status=$?
+	hush
+	return $status
+}
+
+second_try() {
+	made host --dir other-key --ca ca.pem --ca-key ca.key a localhost 127.0.0.1
+	two_faces 0 a a && has out event closed && two_faces 1 a other-key/a && has out code DDPS_E_CERT_NAME &&
+		says err "not who ended the first one"
+}
+
+mkdir served other-key && head -c 3000000 /dev/urandom >tls-or-tcp.bin
 
 test_case "tls: OpenSSL dials, and has an MPA Reply" openssl_dials
 test_case "tls: GnuTLS dials, and has an MPA Reply" gnutls_dials
@@ -240,6 +262,7 @@ test_case "tls: who is turned away hears by which alert, and the next one is ser
 test_case "tls: OpenSSL listens" openssl_listens
 test_case "tls: GnuTLS listens" gnutls_listens
 test_case "tls: a listener with TLS 1.2 is refused" old_one_listens
+test_case "tls: who answers a second try is who was there at the first" second_try
 if command -v stunnel >/dev/null; then
 	test_case "tls: stunnel before a listener on tcp:// is a peer" stunnel_before_a_listener
 	test_case "tls: stunnel before one that dials tcp:// is a peer" stunnel_before_a_dialler

@@ -13,7 +13,7 @@ struct key_pair {
 	char cert[4096], key[4096];
 };
 
-static void make_pair(struct key_pair *p, const struct key_pair *ca, const char *const *names)
+static void make_e2e_pair(struct key_pair *p, const struct key_pair *ca, const char *const *names)
 {
 	struct ddps_secure_make m = { .struct_size = sizeof m,
 				      .names = names,
@@ -51,8 +51,8 @@ struct ddps_secure *e2e_secure(void)
 	struct ddps_error why;
 
 	if (!host.key[0]) {
-		make_pair(&ca, NULL, ca_name);
-		make_pair(&host, &ca, names);
+		make_e2e_pair(&ca, NULL, ca_name);
+		make_e2e_pair(&host, &ca, names);
 	}
 	cr_assert(mkdtemp(dir));
 	write_pem(dir, "ca.pem", ca.cert, ca_file, sizeof ca_file);
