@@ -72,7 +72,7 @@ static uint8_t *reserve_octets(struct tls_octets *o, size_t n)
 	return o->p + o->len;
 }
 
-static bool keep_octets(struct tls_octets *o, const uint8_t *p, size_t n)
+static bool keep_tls_octets(struct tls_octets *o, const uint8_t *p, size_t n)
 {
 	uint8_t *to = n ? reserve_octets(o, n) : NULL;
 
@@ -96,7 +96,7 @@ static void release_octets(struct tls_octets *o)
 
 /* ---- the way out ---- */
 
-static void set_events(struct ddps_mpa_tls *t)
+static void set_tls_events(struct ddps_mpa_tls *t)
 {
 	unsigned events = t->events;
 
@@ -104,7 +104,8 @@ static void set_events(struct ddps_mpa_tls *t)
 		events = t->shake && ddps_shake_busy(t->shake) ? 0 : DDPS_MPA_IN;
 	if (count_waiting(&t->out))
 		events |= DDPS_MPA_OUT;
-	if (!events && t->shake) { /* a reset would be told again and again until the step is done */
+	if (!events &&
+	    t->shake) { /* a reset would be told again and again until the step is done */
 		ddps_mpa_sockets.unwatch(t->c);
 		return;
 	}
@@ -162,7 +163,7 @@ static void seal_owed(struct ddps_mpa_tls *t)
 	if (n > 0)
 		t->out.len += (size_t)n;
 	(void)flush_sealed(t);
-	set_events(t);
+	set_tls_events(t);
 }
 
 /* The next pieces of @iov from @off on, of @room octets at most: what one record takes. */
@@ -310,7 +311,7 @@ static int open_records(struct ddps_mpa_tls *t, uint8_t *p, size_t n, struct tls
 		if (o.what != DDPS_REC_DATA)
 			continue;
 		used = fill_sink(s, plain, o.len);
-		if (!keep_octets(&t->plain, plain + used, o.len - used))
+		if (!keep_tls_octets(&t->plain, plain + used, o.len - used))
 			return -ENOMEM;
 	}
 	if (t->closed) {
@@ -365,7 +366,7 @@ static int read_records(struct ddps_mpa_tls *t, size_t asked, struct tls_sink *s
 	}
 	n += (ssize_t)before;
 	err = open_records(t, env->sealed, (size_t)n, s, &used);
-	if (!err && !keep_octets(&t->in, env->sealed + used, (size_t)n - used))
+	if (!err && !keep_tls_octets(&t->in, env->sealed + used, (size_t)n - used))
 		err = -ENOMEM;
 	return err;
 }
@@ -465,7 +466,7 @@ static ssize_t tls_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	if (c->env->capture)
 		ddps_mpa_io_show(c, true, iov, k, (size_t)n);
 	err = flush_sealed(t);
-	set_events(t);
+	set_tls_events(t);
 	return err ? look_for_alert(t, err) : n;
 }
 
@@ -476,7 +477,7 @@ static void tls_fin(struct ddps_mpa_conn *c)
 	seal_alert(t, DDPS_ALERT_CLOSE_NOTIFY);
 	t->fin_due = true;
 	(void)flush_sealed(t);
-	set_events(t);
+	set_tls_events(t);
 }
 
 /* ---- the handshake ---- */
@@ -511,7 +512,7 @@ static int take_keys_over(struct ddps_mpa_tls *t)
 	if (!err && ddps_rec_init(align_keys(t->vault.p), &conf, &t->rec))
 		err = DDPS_E_TLS;
 	explicit_bzero(&conf, sizeof conf);
-	if (!err && !keep_octets(&t->in, rest, nrest))
+	if (!err && !keep_tls_octets(&t->in, rest, nrest))
 		err = DDPS_E_NOMEM;
 	return err;
 }
@@ -533,7 +534,7 @@ static void finish_shake(struct ddps_mpa_tls *t)
 	ddps_log(&t->c->env->log, DDPS_LOG_INFO, "secure", "%s: %s, %s, %s, peer %s", peer,
 		 t->id->version, t->id->suite, t->id->group, t->id->name);
 	end_shake(t);
-	set_events(t);
+	set_tls_events(t);
 	ddps_mpa_conn_ready(t->c, DDPS_MPA_OUT | DDPS_MPA_IN);
 }
 
@@ -543,7 +544,7 @@ static void take_shake_output(struct ddps_mpa_tls *t)
 	size_t n;
 	const uint8_t *p = ddps_shake_output(t->shake, &n);
 
-	if (!keep_octets(&t->out, p, n)) {
+	if (!keep_tls_octets(&t->out, p, n)) {
 		struct ddps_error e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 
 		fail_tls(t, &e);
@@ -573,7 +574,7 @@ static void take_step(void *user)
 	if (t->why.code)
 		end_shake(t);
 	else
-		set_events(t);
+		set_tls_events(t);
 }
 
 /* In a call from above nothing fails: the loop reports it. */
@@ -594,7 +595,7 @@ static int begin_shake(struct ddps_mpa_tls *t)
 	if (e.code)
 		fail_tls(t, &e);
 	else
-		set_events(t);
+		set_tls_events(t);
 	return e.code;
 }
 
@@ -609,7 +610,7 @@ static void read_for_shake(struct ddps_mpa_tls *t)
 	if (n == -EAGAIN)
 		return;
 	if (n > 0 && !ddps_shake_feed(t->shake, octets, (size_t)n)) {
-		set_events(t);
+		set_tls_events(t);
 		return;
 	}
 	if (n > 0)
@@ -632,7 +633,7 @@ static void tls_io(void *user, uint32_t events)
 	c->io.moved = false;
 	if (t->begun && count_waiting(&t->out) && (events & DDPS_MPA_OUT)) {
 		(void)flush_sealed(t);
-		set_events(t);
+		set_tls_events(t);
 		if (count_waiting(&t->out) > SEALED_MOST / 2 || !(t->events & DDPS_MPA_OUT))
 			pass &= ~(unsigned)DDPS_MPA_OUT;
 	}
@@ -700,7 +701,7 @@ static int tls_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 		return ddps_mpa_sockets.watch(c, events, false);
 	if (!t->begun && !c->initiator && (events & DDPS_MPA_IN))
 		(void)begin_shake(t);
-	set_events(t);
+	set_tls_events(t);
 	if (t->done && (events & DDPS_MPA_IN) && has_tls_more(t))
 		ddps_task_post(c->env->loop, &t->task);
 	return 0;
@@ -712,7 +713,7 @@ static void tls_unwatch(struct ddps_mpa_conn *c)
 
 	t->events = 0;
 	if (count_waiting(&t->out))
-		set_events(t);
+		set_tls_events(t);
 	else
 		ddps_mpa_sockets.unwatch(c);
 }

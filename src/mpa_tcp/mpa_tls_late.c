@@ -88,7 +88,7 @@ static void serve_late(void *user, uint32_t events)
 		end_late(l);
 }
 
-static struct ddps_mpa_late_list *late_of(struct ddps_env *env)
+static struct ddps_mpa_late_list *lates_of(struct ddps_env *env)
 {
 	struct ddps_mpa_late_list *list = env->late;
 
@@ -104,7 +104,7 @@ static struct ddps_mpa_late_list *late_of(struct ddps_env *env)
 bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, size_t len,
 			uint32_t ms)
 {
-	struct ddps_mpa_late_list *list = late_of(c->env);
+	struct ddps_mpa_late_list *list = lates_of(c->env);
 	struct ddps_mpa_late *l;
 
 	l = list && list->n < LATE_MOST && !ddps_own_forked() ? calloc(1, sizeof *l) : NULL;

@@ -34,7 +34,7 @@ struct ddps_hs {
 	size_t got;
 	struct octets in, out;
 	uint16_t peer_limit;
-	bool no_13; /* the dialler does not offer TLS 1.3 */
+	bool no_13;	       /* the dialler does not offer TLS 1.3 */
 	uint8_t secret[2][48]; /* ours, the peer's */
 	bool has_secret[2];
 	struct ddps_peer_id id;
@@ -157,7 +157,7 @@ static int copy_want(struct ddps_hs *h, const struct ddps_creds_want *want)
 }
 
 /* Only host names are names of servers, no addresses (RFC 6066 3). */
-static bool is_host_name(const char *host)
+static bool is_server_name(const char *host)
 {
 	const size_t len = host ? strlen(host) : 0;
 
@@ -178,7 +178,7 @@ static int set_up_session(struct ddps_hs *h, struct ddps_creds_set *set)
 	if (!err)
 		err = gnutls_alpn_set_protocols(h->session, &alpn, 1,
 						server ? GNUTLS_ALPN_MANDATORY : 0);
-	if (!err && !server && is_host_name(h->want.host))
+	if (!err && !server && is_server_name(h->want.host))
 		err = gnutls_server_name_set(h->session, GNUTLS_NAME_DNS, h->want.host,
 					     strlen(h->want.host));
 	if (err)
