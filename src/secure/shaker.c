@@ -2,6 +2,7 @@
 /* The thread that takes the steps of handshakes. */
 #include "secure/shaker.h"
 #include "common/shares.h"
+#include "common/system/lock.h"
 #include "secure/secure.h"
 #include "secure/shake_order.h"
 #include <errno.h>
@@ -21,7 +22,7 @@ struct ddps_shaker {
 	pthread_t thread;
 	pid_t pid; /* that has the thread */
 	struct ddps_task task;
-	pthread_mutex_t lock; /* of what follows; the context's is never taken with it */
+	struct ddps_mutex lock; /* of what follows; the context's is never taken with it */
 	pthread_cond_t more;
 	bool stop;
 	struct ddps_shake_order todo[2]; /* dials, which somebody here waits for, go first */
@@ -74,11 +75,11 @@ static bool withdraw_step(struct ddps_shake *s)
 	struct ddps_shaker *k = s->by;
 	bool waits;
 
-	pthread_mutex_lock(&k->lock);
+	ddps_lock(&k->lock);
 	waits = s->waits;
 	if (waits)
 		ddps_shake_order_del(&k->todo[s->server], &s->place);
-	pthread_mutex_unlock(&k->lock);
+	ddps_unlock(&k->lock);
 	return waits;
 }
 
@@ -96,22 +97,22 @@ static void *run_shakes(void *user)
 	struct ddps_shaker *k = user;
 	struct ddps_shake *s;
 
-	pthread_mutex_lock(&k->lock);
+	ddps_lock(&k->lock);
 	while (!k->stop) {
 		s = next_shake(k);
 		if (!s) {
-			pthread_cond_wait(&k->more, &k->lock);
+			pthread_cond_wait(&k->more, &k->lock.m);
 			continue;
 		}
-		pthread_mutex_unlock(&k->lock);
+		ddps_unlock(&k->lock);
 		s->state = s->plugin->hs_step(s->hs, s->in, s->nin, time(NULL));
-		pthread_mutex_lock(&k->lock);
+		ddps_lock(&k->lock);
 		TAILQ_INSERT_TAIL(&k->done, s, link);
-		pthread_mutex_unlock(&k->lock);
+		ddps_unlock(&k->lock);
 		tell_loop(k);
-		pthread_mutex_lock(&k->lock);
+		ddps_lock(&k->lock);
 	}
-	pthread_mutex_unlock(&k->lock);
+	ddps_unlock(&k->lock);
 	return NULL;
 }
 
@@ -136,11 +137,11 @@ static struct ddps_shake *take_done(struct ddps_shaker *k)
 {
 	struct ddps_shake *s;
 
-	pthread_mutex_lock(&k->lock);
+	ddps_lock(&k->lock);
 	s = TAILQ_FIRST(&k->done);
 	if (s)
 		TAILQ_REMOVE(&k->done, s, link);
-	pthread_mutex_unlock(&k->lock);
+	ddps_unlock(&k->lock);
 	return s;
 }
 
@@ -170,14 +171,14 @@ static struct ddps_shaker *shaker_of(struct ddps_env *env)
 	k->env = env;
 	k->pid = getpid();
 	k->task = (struct ddps_task){ .fn = report_done, .user = k };
-	pthread_mutex_init(&k->lock, NULL);
+	ddps_mutex_init(&k->lock, DDPS_LOCK_SHAKER);
 	pthread_cond_init(&k->more, NULL);
 	ddps_shake_order_init(&k->todo[0]);
 	ddps_shake_order_init(&k->todo[1]);
 	TAILQ_INIT(&k->done);
 	if (start_shaker_thread(k)) {
 		pthread_cond_destroy(&k->more);
-		pthread_mutex_destroy(&k->lock);
+		pthread_mutex_destroy(&k->lock.m);
 		free(k);
 		return NULL;
 	}
@@ -254,11 +255,11 @@ int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 		memcpy(s->in, in, n);
 	s->nin = n;
 	s->busy = true;
-	pthread_mutex_lock(&k->lock);
+	ddps_lock(&k->lock);
 	s->waits = true;
 	ddps_shake_order_add(&k->todo[s->server], &s->place, s->net);
 	pthread_cond_signal(&k->more);
-	pthread_mutex_unlock(&k->lock);
+	ddps_unlock(&k->lock);
 	return 0;
 }
 
@@ -311,10 +312,10 @@ void ddps_shaker_stop(struct ddps_env *env)
 	/* A child of fork has no thread, and may not wait for what it held. */
 	if (!k || k->pid != getpid())
 		return;
-	pthread_mutex_lock(&k->lock);
+	ddps_lock(&k->lock);
 	k->stop = true;
 	pthread_cond_signal(&k->more);
-	pthread_mutex_unlock(&k->lock);
+	ddps_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
 	while ((s = next_shake(k)))
 		s->busy = false;
@@ -324,7 +325,7 @@ void ddps_shaker_stop(struct ddps_env *env)
 		env->leave(env->ctx);
 	}
 	pthread_cond_destroy(&k->more);
-	pthread_mutex_destroy(&k->lock);
+	pthread_mutex_destroy(&k->lock.m);
 	env->shaker = NULL;
 	free(k);
 }

@@ -35,6 +35,7 @@ enum ddps_order {
 	DDPS_LOCK_UMAD,	    /* libibumad on a subnet in UDP */
 	DDPS_LOCK_PLUGIN,   /* loading libddpsess-tls.so */
 	DDPS_LOCK_CREDS,    /* which files of secured wires are in use */
+	DDPS_LOCK_SHAKER,   /* handshakes that wait for a step, or have done one */
 };
 
 struct ddps_mutex {

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #define DDPS_CREDS_DEPTH 4 /* CAs above a certificate, the trusted one included */
-/* RSA and DH of 2048 bits, curves of 224 [9325-4.5-1]; GnuTLS refuses SHA-1 and MD5 itself. */
+/* RSA and DH of 2048 bits, curves of 224 (RFC 9325 4.5); GnuTLS refuses SHA-1 and MD5 itself. */
 #define DDPS_CREDS_STRENGTH GNUTLS_SEC_PARAM_MEDIUM
 
 struct ddps_secret_key;
@@ -73,7 +73,7 @@ int ddps_cert_revoked(const struct ddps_creds_set *set, gnutls_x509_crt_t crt,
 /* "CN=node-a": its subject, clean; its issuer */
 void ddps_cert_subject(char *dst, size_t size, gnutls_x509_crt_t crt);
 void ddps_cert_issuer(char *dst, size_t size, gnutls_x509_crt_t crt);
-/* "2026-11-29" */
+/* year-month-day */
 void ddps_cert_date(char dst[16], int64_t t);
 
 /* All names of a certificate, to be freed; 0 or DDPS_E_NOMEM, DDPS_E_CERT. */
