@@ -72,7 +72,8 @@ enum ddps_conform_grade {
 	DDPS_CONFORM_FAILS
 };
 
-/* How the wait ended in which a case failed. */
+/* How the wait ended in which a case failed.  For IPoIB a session is a connection, and a set-up what goes
+ * over the link without one: ARP, and datagrams. */
 enum ddps_conform_stop {
 	DDPS_CONFORM_STOP_NONE,		  /* something came, and was wrong; or no wait failed */
 	DDPS_CONFORM_STOP_SILENT_SETUP,	  /* nothing came, while a session was set up */

@@ -145,6 +145,7 @@ static void print_paragraph(const char *text, const char *indent, size_t columns
 static void print_causes(const struct kept *k)
 {
 	enum cause order[CAUSES];
+	uint32_t idle;
 
 	kept_causes(k, order);
 	if (order[0])
@@ -152,6 +153,11 @@ static void print_causes(const struct kept *k)
 	for (size_t i = 0; order[i]; i++) {
 		printf("  %s: %u cases\n", cause_words(order[i])->text, k->cause[order[i]]);
 		print_paragraph(cause_words(order[i])->tell, "    ", 78);
+	}
+	idle = kept_idle_passes(k, order);
+	if (idle) {
+		printf("  %u passed nevertheless:\n", idle);
+		print_paragraph(KEPT_IDLE_WORDS ".", "    ", 78);
 	}
 }
 

@@ -174,7 +174,7 @@ const uint8_t *ci_sa_asked(const struct ci *ci, unsigned method, unsigned attr, 
 /* A query and its answer, asked again every second. */
 static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const char *what)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_LINK);
 	struct ci_ev *e;
 
 	cf_put64(m + SA_MASK, mask);
