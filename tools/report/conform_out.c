@@ -37,8 +37,10 @@ static FILE *create_report(const struct conform_out *c, const char *name, const 
 	FILE *f = safe_create(name);
 
 	if (!f) {
-		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(errno));
-		print_file_advice(errno);
+		const int err = errno;
+
+		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(err));
+		print_file_advice(err);
 	}
 	return f;
 }
@@ -233,12 +235,12 @@ void conform_out_error(struct conform_out *c, int err, const char *why, const ch
 
 static int close_file(const struct conform_out *c, FILE *f, const char *name)
 {
-	int bad = f && (fflush(f) || ferror(f));
+	int bad = f && (fflush(f) || ferror(f)), err = errno;
 
 	if (bad) {
 		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->job->command, name,
-			strerror(errno));
-		print_file_advice(errno);
+			strerror(err));
+		print_file_advice(err);
 	}
 	if (f)
 		fclose(f);
