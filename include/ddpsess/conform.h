@@ -258,6 +258,9 @@ DDPS_API void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, s
  * ddps_conform_pcap_begin - write the head of a capture file
  * @f:		file, opened for writing
  *
+ * @f is the program's, which also flushes and closes it.  Beyond the limit of a file's size
+ * (ulimit -f) the system sends SIGXFSZ, as for any other write; a program that ignores it gets the error.
+ *
  * Return: 0, or DDPS_E_SYSTEM: the file cannot be written.
  */
 DDPS_API int ddps_conform_pcap_begin(FILE *f);
