@@ -132,6 +132,13 @@ intervals() {
 	run 0 perf --size 4K --seconds 0.3 --interval 0.1 "$uri" && says out "0.00 to 0."
 }
 
+# Who looks on at a terminal sees the progress without asking.
+intervals_on_a_terminal() {
+	PATIENCE=20 run 0 perf --size 4K --seconds 2.2 "$uri" && ! grep -q "0.00 to 1." out || return
+	TERM=xterm timeout "$PATIENCE" script -qec "$SESSCTL perf --size 4K --seconds 2.2 '$uri'" /dev/null >out
+	says out "0.00 to 1."
+}
+
 timed_out() {
 	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
 }
@@ -152,6 +159,11 @@ for wire in $WIRES; do
 	test_case "perf-$wire-rate-send" paced send
 	test_case "perf-$wire-rate-write" paced write
 	test_case "perf-$wire-intervals" intervals
+	if command -v script >/dev/null; then
+		test_case "perf-$wire-intervals-on-a-terminal" intervals_on_a_terminal
+	else
+		ok "perf-$wire-intervals-on-a-terminal # skipped: no script"
+	fi
 	test_case "perf-$wire-plot" plot
 	test_case "perf-$wire-plot-labels" plot_labels
 	test_case "contact 19: $wire: a plot and links" plot_links
