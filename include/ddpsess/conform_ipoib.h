@@ -158,9 +158,8 @@ DDPS_API int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c);
  * - DDPS_E_UNSUPPORTED: a member of a later release is set
  * - DDPS_E_ADDRESS: the profile cannot be read
  * - DDPS_E_SYSTEM: the UDP sockets cannot be opened
- * - DDPS_E_REFUSED: the target does not join, or answers no ARP request or request
- * for a connection; or the port of a fabric
- *   cannot be opened, or cannot join
+ * - DDPS_E_REFUSED: the target does not join, or answers no ARP request or request for a
+ *   connection; or the port of a fabric cannot be opened, or cannot join
  * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,

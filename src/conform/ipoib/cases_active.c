@@ -231,20 +231,9 @@ static void rep_mtu_4(struct ci *ci)
 		 cf_get16(m + REJ_REASON));
 }
 
-static void rep_mtu_small(struct ci *ci)
-{
-	bad_rep(ci, 1, 71);
-}
-
-static void rep_rej_private(struct ci *ci)
-{
-	ci_private(ci, bad_rep(ci, 1, 4));
-}
-
-static void rep_no_private(struct ci *ci)
-{
-	bad_rep(ci, 0, 0);
-}
+CI_CALL(rep_mtu_small, bad_rep(ci, 1, 71));
+CI_CALL(rep_rej_private, ci_private(ci, bad_rep(ci, 1, 4)));
+CI_CALL(rep_no_private, bad_rep(ci, 0, 0));
 
 static void rep_reserved(struct ci *ci)
 {

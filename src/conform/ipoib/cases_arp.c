@@ -171,15 +171,8 @@ static void pkey(struct ci *ci)
 	send_wrong_arp(ci, PKEY_0);
 }
 
-static void tver(struct ci *ci)
-{
-	send_wrong_arp(ci, TVER);
-}
-
-static void bad_icrc(struct ci *ci)
-{
-	send_wrong_arp(ci, ICRC);
-}
+CI_CALL(tver, send_wrong_arp(ci, TVER));
+CI_CALL(bad_icrc, send_wrong_arp(ci, ICRC));
 
 static void check_arp_limited_member(struct ci *ci)
 {

@@ -209,20 +209,9 @@ static void check_rc_refused(struct ci *ci, unsigned op, bool access)
 	ci_fail(ci, "no NAK");
 }
 
-static void rdma_write(struct ci *ci)
-{
-	check_rc_refused(ci, CI_WRITE_ONLY, true);
-}
-
-static void rdma_read(struct ci *ci)
-{
-	check_rc_refused(ci, CI_READ, true);
-}
-
-static void out_of_order(struct ci *ci)
-{
-	check_rc_refused(ci, CI_LAST, false);
-}
+CI_CALL(rdma_write, check_rc_refused(ci, CI_WRITE_ONLY, true));
+CI_CALL(rdma_read, check_rc_refused(ci, CI_READ, true));
+CI_CALL(out_of_order, check_rc_refused(ci, CI_LAST, false));
 
 /* Five hundred messages across the end of the numbers of packets. */
 static void wrap(struct ci *ci)

@@ -6,7 +6,7 @@
 
 #define NS_PER_S 1000000000ull
 
-void ci_cm_send(struct ci *ci, const uint8_t *m)
+void ci_mad_packet(struct ci *ci, uint16_t lid, const uint8_t *m)
 {
 	struct ci_pkt p = { .op = CI_UD | CI_ONLY,
 			    .pkey = ci->plan.pkey,
@@ -16,10 +16,15 @@ void ci_cm_send(struct ci *ci, const uint8_t *m)
 			    .data = m,
 			    .len = CI_MAD };
 
+	ci_packet(ci, lid, &p);
+}
+
+void ci_cm_send(struct ci *ci, const uint8_t *m)
+{
 	if (ci->fab.used)
 		ci_fab_mad(ci, m);
 	else
-		ci_packet(ci, ci->target.lid, &p);
+		ci_mad_packet(ci, ci->target.lid, m);
 }
 
 uint64_t ci_tid(const struct ci *ci, const uint8_t *m)

@@ -55,6 +55,14 @@ struct ci_case {
 	void (*run)(struct ci *ci);
 };
 
+/* A case that is one call: CI_CALL(name, check(ci, 1)); */
+#define CI_CALL(name, call)                                                                        \
+	static void name(struct ci *ci)                                                            \
+	{                                                                                          \
+		call;                                                                              \
+	}                                                                                          \
+	struct ci
+
 /* The tables; each ends with an entry without name. */
 extern const struct ci_case ci_cases_link[], ci_cases_arp[], ci_cases_ud[], ci_cases_passive[],
 	ci_cases_active[], ci_cases_end[], ci_cases_cross[], ci_cases_data[], ci_cases_sweep[],
@@ -270,6 +278,7 @@ uint64_t ci_now(void);
 /* Takes in what is there, and waits for more until @until. */
 void ci_pump(struct ci *ci, uint64_t until);
 void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p);
+void ci_mad_packet(struct ci *ci, uint16_t lid, const uint8_t *m); /* to queue pair 1 */
 struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len);
 /* The first event of one of @kinds that has come or comes before @until; NULL: none. */
 struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until);
