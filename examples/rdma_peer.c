@@ -313,7 +313,10 @@ static int abort_write(struct peer *p, const struct advert *at)
 
 	if (!e && (e = ddps_progress(p->ctx, 1000)) >= 0)
 		e = ddps_abort(p->ep);
-	return e ? fail_rdma_peer("abort", e) : 0;
+	if (e)
+		return fail_rdma_peer("abort", e);
+	ddps_ep_free(p->ep); /* its work was given up: ddps_ctx_settle need not report it */
+	return 0;
 }
 
 static int talk_to_peer(struct peer *p, const struct ddps_event *ev)

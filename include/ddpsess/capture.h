@@ -55,7 +55,8 @@ DDPS_API int ddps_capture_open(struct ddps_capture **out, const char *path);
  *
  * What is written is in the file when this returns.  Blocks as a file system does.  After the first
  * failure nothing more is written: the file ends with the last whole packet, and ddps_capture_error
- * reports the failure.
+ * reports the failure.  The limit of a file's size (ulimit -f) is a failure, too: SIGXFSZ does not
+ * come.
  *
  * Of more than 1024 TCP connections the sequence numbers of the one seen least recently start
  * again.

@@ -72,7 +72,8 @@ enum ddps_conform_grade {
 	DDPS_CONFORM_FAILS
 };
 
-/* How the wait ended in which a case failed. */
+/* How the wait ended in which a case failed.  For IPoIB a session is a connection, and a set-up what goes
+ * over the link without one: ARP, and datagrams. */
 enum ddps_conform_stop {
 	DDPS_CONFORM_STOP_NONE,		  /* something came, and was wrong; or no wait failed */
 	DDPS_CONFORM_STOP_SILENT_SETUP,	  /* nothing came, while a session was set up */
@@ -256,6 +257,9 @@ DDPS_API void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, s
 /**
  * ddps_conform_pcap_begin - write the head of a capture file
  * @f:		file, opened for writing
+ *
+ * @f is the program's, which also flushes and closes it.  Beyond the limit of a file's size
+ * (ulimit -f) the system sends SIGXFSZ, as for any other write; a program that ignores it gets the error.
  *
  * Return: 0, or DDPS_E_SYSTEM: the file cannot be written.
  */

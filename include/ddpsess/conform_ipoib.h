@@ -97,8 +97,10 @@ struct ddps_conform_ipoib_options {
 	/* What is known of the target already: "linux-ib_ipoib", or a file as for struct
 	 * ddps_conform_options; NULL: none. */
 	const char *profile;
-	uint32_t wait_ms; /* the longest wait for the target, in milliseconds, 1..INT32_MAX */
-	uint32_t seed;	  /* random: for identifiers of all kinds */
+	/* The longest wait for the target, in milliseconds, 1..INT32_MAX.  Waits for what never came
+	 * before, or for ARP of a target that is gone, take a quarter of the one before. */
+	uint32_t wait_ms;
+	uint32_t seed; /* random: for identifiers of all kinds */
 	/* NULL: packets in UDP.  With a fabric the port has its own addresses, P_Key and link, and
 	 * the administration is the fabric's.  Then ip4, broadcast and gid are ignored, sa_lid is
 	 * 0, and udp_port, pkey, qkey, mtu and life may keep their defaults. */
@@ -156,8 +158,8 @@ DDPS_API int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c);
  * - DDPS_E_UNSUPPORTED: a member of a later release is set
  * - DDPS_E_ADDRESS: the profile cannot be read
  * - DDPS_E_SYSTEM: the UDP sockets cannot be opened
- * - DDPS_E_REFUSED: the target does not join, or answers no ARP request; or the port of a fabric
- *   cannot be opened, or cannot join
+ * - DDPS_E_REFUSED: the target does not join, or answers no ARP request or request for a
+ *   connection; or the port of a fabric cannot be opened, or cannot join
  * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,

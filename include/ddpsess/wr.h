@@ -61,12 +61,20 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
  * @pd:		protection domain
  * @addr:	the first octet of the memory
  * @len:	its length, 0..2^48 octets
- * @access:	rights: DDPS_LOCAL_WRITE | ...
+ * @access:	rights, see below
  * @ep:		NULL: any session of the PD may use the region; else that endpoint's session alone
  *		(RFC 5041 8.2)
  * @out:	receives the region; unchanged on failure
  *
  * The memory stays the program's and must stay mapped until ddps_mr_dereg has returned.
+ *
+ * The region has any of these rights together; 0 is enough for what this side sends or writes:
+ * - DDPS_LOCAL_WRITE: receive into it, or have it as the sink of a local RDMA Read
+ * - DDPS_REMOTE_WRITE: the peer may write with RDMA Write
+ * - DDPS_REMOTE_READ: the peer may read with RDMA Read
+ * - DDPS_REMOTE_ATOMIC: the peer may use atomics (RFC 7306)
+ * - DDPS_ZERO_BASED: tagged offsets start at 0, otherwise at the virtual address
+ * - DDPS_BIND: memory windows may be bound to it
  *
  * The peer names the region by its STag (steering tag).  The program itself names it by the same
  * value, as lkey in struct ddps_sge.  The STag cannot be guessed (RFC 5042 6.1.1).

@@ -235,13 +235,17 @@ static int parse_host(const struct parser *p, const char **at)
 
 static int parse_port(const struct parser *p, const char **at)
 {
-	size_t n;
+	size_t n, path;
 	int v;
 
 	if (**at != ':')
 		return bad(p, "port is missing: write HOST:PORT, and IPv6 as [ADDRESS]:PORT");
 	n = strcspn(++*at, "?");
 	v = port_number(*at, n);
+	path = strcspn(*at, "/?");
+	if (v < 0 && path < n && port_number(*at, path) >= 0)
+		return bad(p, "\"%.*s\" behind the port: a session has no path",
+			   n - path > 40 ? 40 : (int)(n - path), *at + path);
 	if (v < 0 && memchr(*at, ':', n))
 		return bad(p,
 			   "port \"%.*s\" is not a number from 0 to 65535: an IPv6 address needs "

@@ -6,6 +6,14 @@
 
 #define LARGEST 4096u /* no struct of ours is larger: a struct_size that was never set */
 
+void conform_put_sized(void *to, size_t size, const void *defaults, size_t known)
+{
+	memset(to, 0, size);
+	memcpy(to, defaults, size < known ? size : known);
+	if (size >= sizeof size)
+		memcpy(to, &size, sizeof size); /* struct_size, the first member */
+}
+
 int conform_take_sized(void *to, size_t size, const void *from)
 {
 	size_t given;

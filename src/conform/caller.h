@@ -15,6 +15,8 @@ struct conform_caller {
 	size_t why_len;
 };
 
+/* Writes what of @defaults, which @known octets long, fits into the caller's struct of @size octets. */
+void conform_put_sized(void *to, size_t size, const void *defaults, size_t known);
 /* A struct of the caller's, whose size is its first member: as ours, or larger with zeros behind. */
 int conform_take_sized(void *to, size_t size, const void *from);
 /* Its calls and its profile, either of which may be NULL.  @c->known is freed by whoever has asked. */

@@ -29,12 +29,8 @@ void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size
 {
 	const struct ddps_conform_options defaults = { .wire = DDPS_CONFORM_TCP,
 						       .wait_ms = WAIT_MS };
-	size_t known = size < sizeof defaults ? size : sizeof defaults;
 
-	memset(o, 0, size);
-	memcpy(o, &defaults, known);
-	if (size >= sizeof o->struct_size)
-		o->struct_size = size;
+	conform_put_sized(o, size, &defaults, sizeof defaults);
 }
 
 /* ---- cases ---- */

@@ -25,12 +25,8 @@ void ddps_conform_ipoib_options_init_sized(struct ddps_conform_ipoib_options *o,
 							     .mtu = 4,
 							     .life = 18,
 							     .wait_ms = WAIT_MS };
-	size_t known = size < sizeof defaults ? size : sizeof defaults;
 
-	memset(o, 0, size);
-	memcpy(o, &defaults, known);
-	if (size >= sizeof o->struct_size)
-		o->struct_size = size;
+	conform_put_sized(o, size, &defaults, sizeof defaults);
 }
 
 /* ---- cases ---- */
@@ -139,6 +135,7 @@ static void report_ipoib_case(struct run *r, struct ddps_conform_case c,
 		.why = r->ci.why,
 		.grade = DDPS_CONFORM_FAILS,
 		.ns = ns,
+		.stop = v == DDPS_CONFORM_FAIL ? r->ci.stop : DDPS_CONFORM_STOP_NONE,
 		.first = r->ci.trace ? cf_trace_first(r->ci.trace) : NULL,
 	};
 
@@ -157,6 +154,8 @@ static void reset_between_cases(struct ci *ci)
 	ci->accept = ci->no_arp = ci->again = ci->skipped = false;
 	ci->why[0] = 0;
 	ci->late = (struct cf_late){ 0 };
+	ci->wait.until = 0;
+	ci->stop = DDPS_CONFORM_STOP_NONE;
 	ci->rx_mtu = CI_RX_MTU;
 	ci->me.first_id = ci->next_id;
 }
@@ -197,6 +196,8 @@ static void end_of_case(struct ci *ci)
 	ci->again = ci->accept = false;
 	if (!setjmp(ci->leave))
 		ci_sweep(ci);
+	else
+		ci_silent(ci);
 	memcpy(ci->why, why, sizeof why);
 }
 
@@ -212,7 +213,10 @@ static void run_ipoib_case(struct run *r, const struct ci_case *c, struct ddps_c
 		r->ci.c = c;
 		r->ci.trace = cf_trace_new();
 		v = execute_ipoib_case(&r->ci, c);
-		if (v != DDPS_CONFORM_SKIP)
+		if (v == DDPS_CONFORM_FAIL)
+			ci_silent(&r->ci);
+		/* nothing is to be ended at a target that is not there */
+		if (v != DDPS_CONFORM_SKIP && r->ci.patience.silent[CI_PART_LINK] < 2)
 			end_of_case(&r->ci);
 	}
 	report_ipoib_case(r, as, v, ci_now() - begin);
@@ -231,7 +235,10 @@ static void find_form(struct ci *ci)
 
 		c->req[REQ_SID] = form[i];
 		ci_cm_send(ci, c->req);
-		m = ci_want(ci, 0);
+		m = ci_came(ci, 0, ci_limit(ci, CI_PART_REP));
+		CI_CHECK(ci, m,
+			 "the target answers ARP requests, but no request for a connection (RFC "
+			 "4755)");
 		if (ci_attr(m) != CI_REP)
 			continue;
 		ci->sid_form = form[i];
@@ -257,7 +264,7 @@ static int find_ipoib_target(struct run *r)
 		ci_fab_open(ci);
 	else
 		ci_sa_join(ci);
-	for (until = ci_limit(ci); ci->sa && !ci->n_nodes; ci_pump(ci, until))
+	for (until = ci_limit(ci, CI_PART_LINK); ci->sa && !ci->n_nodes; ci_pump(ci, until))
 		if (ci_now() >= until)
 			ci_fail(ci,
 				"nobody joins the link: is the target up, and is its subnet "

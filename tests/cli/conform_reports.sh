@@ -80,6 +80,16 @@ reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has th
 		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
 }
 
+# A few cases ask for nothing but a close, which is to nobody's credit who always closes.
+idle() {
+	serve close
+	run 1 conform --html r.html --junit r.xml "$uri" && says out "  12 passed nevertheless:" &&
+		says out "a peer that takes nothing passes" && says r.html "<b>12 passed nevertheless:</b>" || return
+	serve dead
+	run 1 conform --timeout 0.2 --case 'ddp-*' "$uri" && why="it is said of one that takes sessions" &&
+		! grep -q nevertheless out
+}
+
 # Every rule that a case covers has words, and says where it stands.
 words() {
 	why="a rule without words"
@@ -186,6 +196,7 @@ test_case "conform says what an echo server is" reports echo "this peer sends ba
 	"MPA Request, Rev 1, CRC, 5 octets of private data" "expected  an MPA Reply"
 test_case "conform says that a peer closes at the set-up" reports close \
 	"this peer closes instead of answering the set-up" "came      the target "
+test_case "conform says what a pass is worth of a peer that closes" idle
 test_case "conform says which checksum is wrong" reports crc "the checksum of this peer's own FPDUs is wrong" \
 	"it is the CRC-32 of Ethernet: MPA uses CRC32c" "RFC 5044 section 7.1.1 (MUST, responder): "
 test_case "conform says that a set-up message is cut short" reports partial \

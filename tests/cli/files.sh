@@ -71,6 +71,22 @@ existing() {
 	run 0 get --force "$uri/taken" local && says local new
 }
 
+# Each refusal is followed by what helps against it.
+says_what_to_try() {
+	start
+	echo old >served/old
+	echo another >sample
+	run 1 put sample "$uri/old" && says err "try: --force, or another name" || return
+	run 1 get "$uri/nowhere/f" fetched && says err "try: a name below the --dir of the listener" || return
+	start --read-only --max-size 3
+	echo old >served/old
+	run 1 put sample "$uri/new" && says err "try: sessctl listen without --read-only there" || return
+	run 1 get "$uri/old" fetched && says err "try: a larger --max-size of sessctl listen" || return
+	stop_listener
+	listen "$(uri_of "$wire")"
+	run 1 put sample "$uri/new" && says err "try: sessctl listen --dir DIRECTORY there"
+}
+
 refused() { # REASON NAME: both ways
 	rm -f there
 	echo x >here
@@ -184,6 +200,7 @@ for wire in $WIRES; do
 	test_case "files-$wire-no-such-file" no_such_file
 	test_case "files-$wire-limit" limit
 	test_case "files-$wire-no-dir" no_dir
+	test_case "files-$wire-what-to-try" says_what_to_try
 	test_case "files-$wire-ord-0" ord_zero
 	test_case "files-$wire-ird-1" one_read_at_a_time
 	test_case "files-$wire-at-once" at_once

@@ -58,6 +58,37 @@ nobody() {
 		run 1 ipoib conform "${here[@]}" --json 10.88.0.2 && says out '"event":"error","code":"DDPS_E_REFUSED"'
 }
 
+# dead NAME TEXT: in waits that are the default
+dead() {
+	local begin=$SECONDS
+	run 1 ipoib conform --self "$1" --junit j.xml && says err "$2" && says j.xml "$2" || return
+	why="it took $((SECONDS - begin)) s"
+	[ $((SECONDS - begin)) -lt 20 ]
+}
+
+# What has no answer once has none in the next case: such waits become short.
+dead_connected() {
+	local begin=$SECONDS
+	run 1 ipoib conform --self dead-connected --timeout 2 --html r.html &&
+		says out "this node answers nothing about connections, or on them: " && says r.html "on them: " || return
+	why="it took $((SECONDS - begin)) s"
+	[ $((SECONDS - begin)) -lt 60 ] # 149 cases
+}
+
+# The target ends in the middle.
+dies() {
+	local begin=$SECONDS pid node
+	"$SESSCTL" ipoib conform --self ours --timeout 2 --tap >out 2>err &
+	pid=$!
+	until grep -q '^ok 3 ' out || [ $((SECONDS - begin)) -gt "$PATIENCE" ]; do sleep 0.02; done
+	read -r node </proc/$pid/task/$pid/children
+	kill -KILL "$node"
+	wait "$pid"
+	says out "this node does not answer ARP requests or datagrams" && says err "ended by itself" || return
+	why="it took $((SECONDS - begin)) s"
+	[ $((SECONDS - begin)) -lt 60 ]
+}
+
 # peer NAME CASES FAILS: those cases against that kind of peer; the ones that must fail, no others
 peer() {
 	local want=$3
@@ -79,6 +110,11 @@ if command -v tshark >/dev/null; then
 fi
 test_case "what is wrong on the command line" usage
 test_case "no target" nobody
+test_case "a target that answers no ARP is given up soon" dead dead-arp "the target does not answer ARP requests"
+test_case "a target that takes no connections is given up soon" dead dead-cm \
+	"the target answers ARP requests, but no request for a connection"
+test_case "connections without an answer are given up soon" dead_connected
+test_case "a target that ends is given up soon" dies
 test_case "a peer like illumos has its own service ID" peer illumos req-service-id req-service-id
 test_case "a peer like illumos uses connections in one direction" peer illumos rtu-private rtu-private
 test_case "a peer to the letter" peer letter 'cm-service-id' ''

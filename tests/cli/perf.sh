@@ -35,6 +35,13 @@ table() {
 		says out "64 octets" && says out "1 MiB" && says out "p99 us"
 }
 
+# The table fits a terminal of so many columns.
+fits() { # COLUMNS
+	COLUMNS=$1 run 0 perf --size 64,1M --seconds 0.25 --interval 0.1 "$uri" && says out "p99 us" || return
+	why="wider than $1: $(cat out)"
+	! sed -n '/^perf /,/^closed/p' out | grep -E ".{$(($1 + 1))}"
+}
+
 ord_zero() {
 	run 1 perf --op read --ord 0 "$uri" && says err "ORD is 0" && says err "--ord"
 }
@@ -132,6 +139,13 @@ intervals() {
 	run 0 perf --size 4K --seconds 0.3 --interval 0.1 "$uri" && says out "0.00 to 0."
 }
 
+# Who looks on at a terminal sees the progress without asking.
+intervals_on_a_terminal() {
+	PATIENCE=20 run 0 perf --size 4K --seconds 2.2 "$uri" && ! grep -q "0.00 to 1." out || return
+	TERM=xterm timeout "$PATIENCE" script -qec "$SESSCTL perf --size 4K --seconds 2.2 '$uri'" /dev/null >out
+	says out "0.00 to 1."
+}
+
 timed_out() {
 	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
 }
@@ -151,7 +165,14 @@ for wire in $WIRES; do
 	test_case "perf-$wire-parallel" in_parallel
 	test_case "perf-$wire-rate-send" paced send
 	test_case "perf-$wire-rate-write" paced write
+	test_case "perf-$wire-fits-80-columns" fits 80
+	test_case "perf-$wire-fits-50-columns" fits 50
 	test_case "perf-$wire-intervals" intervals
+	if command -v script >/dev/null; then
+		test_case "perf-$wire-intervals-on-a-terminal" intervals_on_a_terminal
+	else
+		ok "perf-$wire-intervals-on-a-terminal # skipped: no script"
+	fi
 	test_case "perf-$wire-plot" plot
 	test_case "perf-$wire-plot-labels" plot_labels
 	test_case "contact 19: $wire: a plot and links" plot_links

@@ -74,6 +74,16 @@ guesses() {
 		! grep -q "did you mean" err
 }
 
+one_dash_and_a_path() {
+	bad "did you mean --op?" perf -op write tcp://127.0.0.1:1 && bad "did you mean --seconds?" perf -seconds=1 x &&
+		bad "unknown option '-x'" perf -x tcp://127.0.0.1:1 && ! grep -q "did you mean" err || return
+	for c in connect ping perf; do
+		run 2 "$c" tcp://127.0.0.1:1/f && says err '"/f" behind the port: a session has no path' &&
+			says err "try: without a path: only get and put name a file" || return
+	done
+	run 1 get "tcp://none.invalid:1/f" there && says err "check the name"
+}
+
 suffixes() {
 	bad "K, M, G or T may follow" perf --size 1KB tcp://127.0.0.1:1 &&
 		bad "K, M, G or T may follow" listen --max-size 1KB tcp://127.0.0.1:0
@@ -314,6 +324,7 @@ else
 fi
 test_case help-of-a-command help_command
 test_case what-was-meant guesses
+test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes
 test_case brackets-are-asked-for brackets
 test_case help-fits-80-columns widths 80

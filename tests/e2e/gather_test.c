@@ -273,7 +273,7 @@ Test(gather, every_way_to_look_lets_them_go, .timeout = 60)
 }
 
 /* The library thread sends what waits with whatever calls for it; the program need not look. */
-Test(gather, contact_01_flush_sends_what_waits_for_more_beside_a_thread, .timeout = 60)
+Test(gather, contact_01_flush_sends_what_waits_for_more_with_a_thread, .timeout = 60)
 {
 	struct world w;
 

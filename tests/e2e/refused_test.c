@@ -198,3 +198,22 @@ Test(refused, contact_01_settle_reports_what_a_peer_that_is_gone_did_not_take)
 		close_refused(&e, &w);
 	}
 }
+
+/* RFC 5043 has one message for both; what was on its way is dropped on both wires. */
+Test(refused, contact_01_over_sctp_a_peer_that_aborts_ends_in_order)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+		struct ddps_wc wc;
+		struct e2e e;
+
+		e2e_up(&e, wires[i]);
+		cr_assert_eq(ddps_post_recv(e.b.ep, 0, NULL, 0), 0);
+		cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+		cr_assert_eq(ddps_abort(e.b.ep), 0);
+		cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), i ? 0 : DDPS_E_RESET, "%s", wires[i]);
+		while (ddps_cq_poll(e.cq, &wc, 1) == 1)
+			cr_expect(wc.op == DDPS_OP_SEND || wc.status != DDPS_WC_SUCCESS);
+		e2e_close(&e);
+	}
+}

@@ -219,6 +219,19 @@ filtered() { # one destination: the link is up
 		soon pings 2 10.9.0.1
 }
 
+# ---- 35: what was refused, by reason ----
+
+refusals() {
+	up 1 rc && ready 1 && soon says 1 '^ib0: up' || return
+	local to=(--port ib --gid fe80::3 --udp 192.0.2.3:4791 --sa 192.0.2.1 --peer-qpn 0x12345 --set retry_count=3)
+	! in_ns 3 "$SESSCTL" ipoib connect "${to[@]}" fe80::1 && ! in_ns 3 "$SESSCTL" ipoib connect "${to[@]}" fe80::77 &&
+		bridge 1 status --metrics >"$work/metrics" || return
+	grep '^ddpsess_ipoib_events_total{tun="ib0",part="rejected",event="[a-z ]*service ID[a-z ]*"} [1-9]' "$work/metrics" &&
+		grep '^ddpsess_ipoib_events_total{tun="ib0",part="port",event="sa_ref_[a-z]*"} [1-9]' "$work/metrics" &&
+		grep '^ddpsess_ipoib_up{tun="ib0"} 1$' "$work/metrics" &&
+		! grep -v '^# \|^ddpsess_ipoib_[a-z_]*{tun="ib0"[^}]*} [0-9]*$' "$work/metrics"
+}
+
 # ---- 37: addresses that come and go ----
 
 later() {
@@ -366,6 +379,8 @@ check "30: packets that the system refuses are said, with the address" filtered
 finish 2 1
 check "30: datagrams only, at MTU 1500: the device has their MTU" narrow_datagrams
 finish 2 1
+check "35: what was refused is counted by reason, for Prometheus" refusals
+finish 1
 check "37: addresses that are added later are answered" later
 check "37: so is the one that the kernel has chosen" kernels_own
 check "37: what is taken away is not, and another host can have it" taken_away

@@ -242,6 +242,7 @@ static struct ddps_ipoib_if_config interface(unsigned nr)
 	put_ipoib_scale_u32(c.ip4, ip4(nr));
 	c.prefix4 = 8;
 	c.ca_guid = nr + 1;
+	c.probe_ns = SEC / 1000; /* what is counted begins with addresses in use */
 	c.seed = nr * 64 + 1;
 	c.hash_key[0] = 0x5eed;
 	return c;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A writer that ends: it settles, or disconnects and is freed, and its host is dark afterwards, as if its
- * process were gone.  All that docs/ends.md promises arrives, on the kernel's SCTP, too.
+ * process were gone.  All that docs/ends.md promises arrives, on the kernel's SCTP, too.  Or its reader
+ * refuses the last message, and settle says so.
  */
 #include "sim/session_world.h"
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static struct side {
 	struct ddps_mr *mr;
 	uint8_t octets[MOST][LEN];
 	unsigned got;
-	bool there, closed, in_order;
+	bool there, closed, in_order, terminated;
 } side[2];
 
 static struct side *go_to(unsigned i)
@@ -83,6 +84,7 @@ static void serve_side(unsigned i)
 		s->there |= ev.type == DDPS_EV_ESTABLISHED;
 		if (ev.type == DDPS_EV_PEER_CLOSED)
 			ddps_disconnect(s->ep);
+		s->terminated |= ev.type == DDPS_EV_TERMINATED;
 		s->closed |= ev.type == DDPS_EV_CLOSED;
 		if (ev.type == DDPS_EV_CLOSED)
 			s->in_order = !ev.error.code;
@@ -103,7 +105,7 @@ static bool go_on_with_end(uint64_t end)
 	return true;
 }
 
-static void settle_writer(void)
+static int settle_writer(void)
 {
 	uint64_t end = kern.now + LIMIT * SEC;
 	int err;
@@ -112,14 +114,37 @@ static void settle_writer(void)
 		go_to(0);
 		err = ddps_ctx_settle(side[0].ctx, 0);
 	} while (err == DDPS_E_TIMEDOUT && go_on_with_end(end));
-	check(!err, "settle: %s", ddps_strerror(err));
+	return err;
+}
+
+/* A Write to memory that nobody has; the program may have fetched all there is to know of it. */
+static void write_astray(bool closes)
+{
+	const struct ddps_sge sge = { side[0].octets[0], LEN, ddps_mr_stag(side[0].mr) };
+	const struct ddps_send_wr wr = {
+		.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = 0xdeadbe00
+	};
+	uint64_t end = kern.now + LIMIT * SEC;
+
+	check(!ddps_post_send(go_to(0)->ep, &wr), "post_send");
+	while (!(closes ? side[0].closed : side[0].terminated) && go_on_with_end(end))
+		;
+	check(side[0].terminated, "nobody has refused it");
+	for (int i = 0; i < 2 && !world.failed; i++) {
+		int err = settle_writer();
+
+		check(err == DDPS_E_RESET, "settle of what was refused: %s", ddps_strerror(err));
+	}
+	ddps_ep_free(go_to(0)->ep);
+	check(!settle_writer(), "settle of what is gone");
 }
 
 static void end_writer(bool settles)
 {
-	if (settles)
-		settle_writer();
-	else
+	int err = settles ? settle_writer() : 0;
+
+	check(!err, "settle: %s", ddps_strerror(err));
+	if (!settles)
 		check(!ddps_disconnect(go_to(0)->ep), "disconnect");
 	go_to(0);
 	ddps_ctx_free(side[0].ctx);
@@ -130,7 +155,7 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 {
 	/* An SCTP of ours does not answer while the writer is freed: nobody else runs then. */
 	bool settles = wire == NATIVE || sim_below(rng, 2), late = sim_below(rng, 2);
-	unsigned n = 1 + (unsigned)sim_below(rng, MOST);
+	unsigned n = 1 + (unsigned)sim_below(rng, MOST), refused = (unsigned)(world.seed / 97 % 8);
 	struct ddps_listener *l;
 	uint64_t end;
 
@@ -145,6 +170,11 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 	     !(side[0].there && side[1].there) && go_on_with_end(end);)
 		;
 	check(side[0].there && side[1].there, "no session");
+	if (refused < 2 && !late) {
+		if (!world.failed)
+			write_astray(refused % 2);
+		return;
+	}
 	for (unsigned i = 0; i < n && !world.failed; i++) {
 		struct ddps_sge sge = { side[0].octets[i], LEN, ddps_mr_stag(side[0].mr) };
 		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };

@@ -242,6 +242,18 @@ Test(ib_sa, answers_that_cannot_be, .init = init, .fini = fini)
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
+/* Each refusal has one reason. */
+static void expect_refusals_by_reason(void)
+{
+	const struct ddps_sa_stats *s = ddps_sa_stats(sa);
+
+	cr_expect_gt(s->sa_ref_none, 0);
+	cr_expect_gt(s->sa_ref_few, 0);
+	cr_expect_eq(s->sa_ref_unsupported + s->sa_ref_room + s->sa_ref_invalid + s->sa_ref_none +
+			     s->sa_ref_many + s->sa_ref_gid + s->sa_ref_few,
+		     s->sa_refused);
+}
+
 Test(ib_sa, octets_from_anywhere, .init = init, .fini = fini)
 {
 	uint32_t rng = 7;
@@ -264,6 +276,7 @@ Test(ib_sa, octets_from_anywhere, .init = init, .fini = fini)
 		n_wire = 0;
 	}
 	cr_expect_gt(ddps_sa_stats(sa)->sa_refused, 0);
+	expect_refusals_by_reason();
 }
 
 /* Bit 31 of the modifier: ports that can at least this. */

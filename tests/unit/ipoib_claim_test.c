@@ -227,7 +227,7 @@ Test(ipoib_claim, contact_37_an_address_is_used_only_after_the_link_was_asked_fo
 		  most[1] <= 2 * SEC + 2 * STEP);
 }
 
-Test(ipoib_claim, contact_37_nobody_hears_of_an_address_from_the_second_one, .fini = end_claims)
+Test(ipoib_claim, contact_37_the_second_one_never_announces_an_address, .fini = end_claims)
 {
 	EACH_WORLD(v6, seed, 30)
 	{
@@ -309,7 +309,7 @@ Test(ipoib_claim, contact_37_a_wait_that_was_slept_through_does_not_count, .fini
 	cr_expect(is_claim_held(0, false));
 }
 
-static void claim_bounce(uint64_t for_ns)
+static void bounce_claim_link(uint64_t for_ns)
 {
 	ddps_ipoib_if_up()->link(wire.node[0].f, false, wire.now);
 	wire.now += for_ns;
@@ -325,11 +325,11 @@ Test(ipoib_claim, contact_37_an_address_outlives_a_short_loss_of_the_link, .fini
 
 		begin_claim_node(0, seed, v6, true);
 		pass_claim_time(10 * SEC);
-		claim_bounce(least - 100 * MS);
+		bounce_claim_link(least - 100 * MS);
 		cr_expect(is_claim_held(0, v6));
 		cr_expect_eq(wire.used[0], 3, "it is announced");
 		pass_claim_time(10 * SEC);
-		claim_bounce(least + 100 * MS);
+		bounce_claim_link(least + 100 * MS);
 		cr_expect_not(is_claim_held(0, v6));
 		pass_claim_time(10 * SEC);
 		cr_expect(is_claim_held(0, v6));
@@ -362,7 +362,7 @@ Test(ipoib_claim, contact_37_a_conflict_that_is_over_is_forgotten, .fini = end_c
 		wire.node[0].asleep = wire.node[0].stopped = false;
 		cr_assert(is_claim_held(0, v6) && is_claim_held(1, v6));
 		wire.used[0] = wire.used[1] = 0;
-		claim_bounce(500 * MS);
+		bounce_claim_link(500 * MS);
 		pass_claim_time(20 * SEC);
 		cr_expect_eq(count_claim_conflicts(0), 1);
 		cr_expect_eq(count_claim_conflicts(1), 1);

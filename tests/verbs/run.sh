@@ -34,7 +34,7 @@ perftest() {
 	for o in send_lat read_bw read_lat; do
 		perf "ib_$o" -n 20 -e
 	done
-	# with small ones it hangs by itself: docs/verbs.md
+	# with small ones perftest hangs by itself: docs/verbs.md
 	perf ib_send_bw -n 30 -s 8388608 -e -Q 1
 	perf ib_atomic_bw -n 200
 	perf ib_atomic_lat -n 50 -A CMP_AND_SWAP

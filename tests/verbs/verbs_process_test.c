@@ -254,6 +254,14 @@ struct end {
 	int as;
 };
 
+/* How often the 3 of both ends are reported.  On a slow machine the one that connects has sent a message without
+ * octets, too, which the other waits for. */
+static unsigned count_told_sent(const char *told)
+{
+	return vchild_times(told, "ddpsess: messages sent: 3\n") +
+	       vchild_times(told, "ddpsess: messages sent: 4\n");
+}
+
 static void end_verbs_process(const void *arg)
 {
 	const struct end *e = arg;
@@ -294,18 +302,18 @@ VT_TEST(verbs_process, counters_at_the_end)
 	cr_expect_eq(exit_of(end_verbs_process, &quiet, &told), 0);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 	cr_expect_eq(exit_of(end_verbs_process, &few, &told), 0);
-	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
+	cr_expect_eq(count_told_sent(told), 1, "%s", told);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages received: 3\n"), 1);
 	cr_expect_eq(vchild_times(told, "ddpsess: Sends without a receive: 0\n"), 1);
 	cr_expect_null(strstr(told, "datagrams"));
 	cr_expect_eq(exit_of(end_verbs_process, &all, &told), 0);
-	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1);
+	cr_expect_eq(count_told_sent(told), 1);
 	cr_expect_eq(vchild_times(told, "ddpsess: datagrams sent: 1\n"), 1, "%s", told);
 	cr_expect_eq(vchild_times(told, "ddpsess: datagrams received: 1\n"), 1);
 	cr_expect_eq(exit_of(end_verbs_process, &late, &told), 0);
 	cr_expect_not_null(strstr(told, none), "%s", told);
 	cr_expect_eq(exit_of(end_verbs_process, &again, &told), 0);
-	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
+	cr_expect_eq(count_told_sent(told), 1, "%s", told);
 	cr_expect_null(strstr(told, none));
 }
 
@@ -338,7 +346,7 @@ Test(verbs_process, ends)
 	const char *told;
 
 	cr_expect_eq(exit_of(end_of_a_child, NULL, &told), 0);
-	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
+	cr_expect_eq(count_told_sent(told), 1, "%s", told);
 	cr_expect_eq(exit_of(end_without_thread, NULL, &told), 0);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 }

@@ -54,6 +54,23 @@ static void explain_unknown(const struct option_table *t, unsigned cmd, const ch
 	}
 }
 
+/* A letter that is no option: perhaps the first one of a long option's name after one dash. */
+static void explain_letter(const struct option_table *t, unsigned cmd, const char *arg, char *why,
+			   size_t why_len)
+{
+	char twice[42];
+	const char *near = NULL;
+
+	if (arg && arg[0] == '-' && arg[1] == optopt && arg[2] && arg[2] != '=') {
+		snprintf(twice, sizeof twice, "-%s", arg);
+		near = find_near_option(t, cmd, twice, strcspn(twice, "="));
+	}
+	if (near)
+		snprintf(why, why_len, "unknown option '%s': did you mean --%s?", arg, near);
+	else
+		snprintf(why, why_len, "unknown option '-%c'", optopt);
+}
+
 /* What getopt_long needs, and the rows that it stands for. */
 struct selection {
 	struct option longopt[OPTROW_MAX + 1];
@@ -95,7 +112,7 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 				snprintf(why, why_len, "option '%s' needs a value",
 					 argv[optind - 1]);
 			else if (optopt)
-				snprintf(why, why_len, "unknown option '-%c'", optopt);
+				explain_letter(t, u->bit, argv[optind], why, why_len);
 			else
 				explain_unknown(t, u->bit, argv[optind - 1], why, why_len);
 			return OPTS_BAD;

@@ -244,14 +244,25 @@ void out_ping(struct out *o, const struct out_ping *p)
 	out_flush(o);
 }
 
+#define PERF_WIDTH 78 /* of a whole row; a narrower terminal gets what matters most */
+
+static bool is_narrow(const struct out *o)
+{
+	return text_columns(o->f) < PERF_WIDTH;
+}
+
 static void perf_head(struct out *o, const struct out_perf *p)
 {
 	print_headline(o, 0, GREEN, "perf");
 	fprintf(o->f, " %s, depth %u", p->op, p->depth);
 	if (p->sessions > 1)
 		fprintf(o->f, ", %u sessions", p->sessions);
-	fprintf(o->f, "\n  %-10s %12s %14s %9s %9s %9s %9s %6s\n", "size", "ops/s", "rate",
-		"min us", "p50 us", "p99 us", "max us", "cpu %");
+	fprintf(o->f, "\n  %-11s %9s %12s", "size", "ops/s", "rate");
+	if (is_narrow(o))
+		fprintf(o->f, " %6s %6s\n", "p50 us", "p99 us");
+	else
+		fprintf(o->f, " %8s %8s %8s %8s %5s\n", "min us", "p50 us", "p99 us", "max us",
+			"cpu %");
 }
 
 void out_perf(struct out *o, const struct out_perf *p, bool first)
@@ -266,9 +277,12 @@ void out_perf(struct out *o, const struct out_perf *p, bool first)
 		perf_head(o, p);
 	text_size(size, sizeof size, p->size);
 	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
-	fprintf(o->f, "  %-10s %12.0f %14s %9.1f %9.1f %9.1f %9.1f %6.0f\n", size,
-		(double)p->ops / p->seconds, rate, p->min, p->p50, p->p99, p->max,
-		100 * p->cpu / p->seconds);
+	fprintf(o->f, "  %-11s %9.0f %12s", size, (double)p->ops / p->seconds, rate);
+	if (is_narrow(o))
+		fprintf(o->f, " %6.0f %6.0f\n", p->p50, p->p99);
+	else
+		fprintf(o->f, " %8.1f %8.1f %8.1f %8.1f %5.0f\n", p->min, p->p50, p->p99, p->max,
+			100 * p->cpu / p->seconds);
 	out_flush(o);
 }
 
@@ -284,8 +298,11 @@ void out_perf_interval(struct out *o, const struct out_perf *p, bool first)
 		perf_head(o, p);
 	text_size(size, sizeof size, p->size);
 	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
-	fprintf(o->f, "  %-10s %12.0f %14s  %.2f to %.2f s\n", size, (double)p->ops / p->seconds,
-		rate, p->from, p->from + p->seconds);
+	fprintf(o->f, "  %-11s %9.0f %12s", size, (double)p->ops / p->seconds, rate);
+	if (is_narrow(o))
+		fprintf(o->f, " %9.2f s\n", p->from + p->seconds);
+	else
+		fprintf(o->f, "  %.2f to %.2f s\n", p->from, p->from + p->seconds);
 	out_flush(o);
 }
 

@@ -43,7 +43,7 @@ struct ipoib_opts {
 	/* conform */
 	const char *self, *ip6, *cases, *profile, *junit, *pcap, *html;
 	bool list, tap, pcap_all, every_bit;
-	bool json;
+	bool json, metrics;
 	char **arg; /* what is left */
 	int nargs;
 };

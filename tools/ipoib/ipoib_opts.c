@@ -110,6 +110,8 @@ static const struct option_row table[] = {
 	  "--port ib: own IPv4 address, port 4791 unless all nodes have another" },
 	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,
 	  "connections used, ud: none (default rc)" },
+	{ "metrics", NULL, I_BRIDGE, VAL_FLAG, AT(metrics), 0, 0,
+	  "status: print the counters in the text format of Prometheus" },
 	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "print one JSON object per line" },
 	{ "help", NULL, I_ALL, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, I_ALL, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },

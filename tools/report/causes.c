@@ -64,6 +64,18 @@ static const struct cause_words words[] = {
 				   "which, "
 				   "before it closes. If none was, the session should have gone "
 				   "on." },
+	[CAUSE_LINK_SILENT] = { "link-silent",
+				"this node does not answer ARP requests or datagrams",
+				"It was there when the run began. Has it ended or gone off the "
+				"link? "
+				"The case before the first of these may be what it did not "
+				"survive." },
+	[CAUSE_CM_SILENT] = { "connection-silent",
+			      "this node answers nothing about connections, or on them",
+			      "It answers ARP requests and takes connections, or is asked to make "
+			      "one. Then a message about a connection (RFC 4755), or data on it, "
+			      "has "
+			      "no answer. Does its connection manager still run?" },
 	[CAUSE_OTHER_WORDS] = { "other-terminate",
 				"this peer ends the session with another Terminate than it should",
 				"The session ends, as it must. Only the reason that the Terminate "
@@ -81,6 +93,10 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		[DDPS_CONFORM_STOP_CLOSED_SESSION] = CAUSE_CLOSED_SESSION,
 	};
 
+	if (r->c.wires == DDPS_CONFORM_IB)
+		return r->stop == DDPS_CONFORM_STOP_SILENT_SETUP     ? CAUSE_LINK_SILENT
+		       : r->stop == DDPS_CONFORM_STOP_SILENT_SESSION ? CAUSE_CM_SILENT
+								     : CAUSE_NONE;
 	if (found->echo)
 		return CAUSE_ECHO;
 	if (found->stranger)
@@ -102,6 +118,12 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 	if (r->stop < sizeof by_stop / sizeof *by_stop && by_stop[r->stop])
 		return by_stop[r->stop];
 	return strstr(r->why, "Terminate") ? CAUSE_OTHER_WORDS : CAUSE_NONE;
+}
+
+bool cause_refuses_all(enum cause c)
+{
+	return c == CAUSE_ECHO || c == CAUSE_STRANGER || c == CAUSE_WRONG_SETUP ||
+	       c == CAUSE_PART_SETUP || c == CAUSE_SILENT_SETUP || c == CAUSE_CLOSED_SETUP;
 }
 
 const struct cause_words *cause_words(enum cause c)

@@ -21,6 +21,8 @@ enum cause {
 	CAUSE_CLOSED_SETUP,
 	CAUSE_CLOSED_SESSION,
 	CAUSE_OTHER_WORDS,
+	CAUSE_LINK_SILENT,
+	CAUSE_CM_SILENT,
 	CAUSES
 };
 
@@ -32,5 +34,7 @@ struct cause_words {
 
 enum cause cause_of(const struct ddps_conform_result *r, const struct decode_found *found);
 const struct cause_words *cause_words(enum cause c);
+/* Whether a peer with this in common takes no session at all. */
+bool cause_refuses_all(enum cause c);
 
 #endif

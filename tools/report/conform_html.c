@@ -73,6 +73,7 @@ static void put_areas(FILE *f, const struct kept *k)
 static void put_causes(FILE *f, const struct kept *k)
 {
 	enum cause order[CAUSES];
+	uint32_t idle;
 
 	kept_causes(k, order);
 	if (order[0])
@@ -81,6 +82,9 @@ static void put_causes(FILE *f, const struct kept *k)
 		fprintf(f, "<div class=\"cause\"><p><b>%s: %u cases</b></p><p>%s</p></div>\n",
 			cause_words(order[i])->text, k->cause[order[i]],
 			cause_words(order[i])->tell);
+	idle = kept_idle_passes(k, order);
+	if (idle)
+		fprintf(f, "<p><b>%u passed nevertheless:</b> " KEPT_IDLE_WORDS ".</p>\n", idle);
 }
 
 static void put_rules(FILE *f, const char *ids)

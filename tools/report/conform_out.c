@@ -37,8 +37,10 @@ static FILE *create_report(const struct conform_out *c, const char *name, const 
 	FILE *f = safe_create(name);
 
 	if (!f) {
-		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(errno));
-		print_file_advice(errno);
+		const int err = errno;
+
+		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(err));
+		print_file_advice(err);
 	}
 	return f;
 }
@@ -145,6 +147,7 @@ static void print_paragraph(const char *text, const char *indent, size_t columns
 static void print_causes(const struct kept *k)
 {
 	enum cause order[CAUSES];
+	uint32_t idle;
 
 	kept_causes(k, order);
 	if (order[0])
@@ -152,6 +155,11 @@ static void print_causes(const struct kept *k)
 	for (size_t i = 0; order[i]; i++) {
 		printf("  %s: %u cases\n", cause_words(order[i])->text, k->cause[order[i]]);
 		print_paragraph(cause_words(order[i])->tell, "    ", 78);
+	}
+	idle = kept_idle_passes(k, order);
+	if (idle) {
+		printf("  %u passed nevertheless:\n", idle);
+		print_paragraph(KEPT_IDLE_WORDS ".", "    ", 78);
 	}
 }
 
@@ -227,12 +235,12 @@ void conform_out_error(struct conform_out *c, int err, const char *why, const ch
 
 static int close_file(const struct conform_out *c, FILE *f, const char *name)
 {
-	int bad = f && (fflush(f) || ferror(f));
+	int bad = f && (fflush(f) || ferror(f)), err = errno;
 
 	if (bad) {
 		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->job->command, name,
-			strerror(errno));
-		print_file_advice(errno);
+			strerror(err));
+		print_file_advice(err);
 	}
 	if (f)
 		fclose(f);

@@ -120,6 +120,19 @@ void kept_causes(const struct kept *k, enum cause order[CAUSES])
 	order[n] = CAUSE_NONE;
 }
 
+uint32_t kept_idle_passes(const struct kept *k, const enum cause *order)
+{
+	uint32_t idle = 0, fail = 0, pass = 0;
+
+	for (size_t i = 0; order[i]; i++)
+		idle += cause_refuses_all(order[i]) ? k->cause[order[i]] : 0;
+	for (size_t i = 0; i < k->n; i++) {
+		pass += k->at[i].verdict == DDPS_CONFORM_PASS;
+		fail += k->at[i].verdict == DDPS_CONFORM_FAIL;
+	}
+	return idle > fail / 2 && pass < fail ? pass : 0;
+}
+
 /* ---- one of them ---- */
 
 static void print_kept_lines(FILE *f, const char *text, const char *indent)

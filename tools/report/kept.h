@@ -41,6 +41,13 @@ void kept_free(struct kept *k);
 /* The causes that several cases share, the most frequent first; 0 ends them. */
 void kept_causes(const struct kept *k, enum cause order[CAUSES]);
 
+/* Cases that a peer passes because it takes nothing, as its failures show; 0: not such a peer.  @order: of
+ * kept_causes(). */
+uint32_t kept_idle_passes(const struct kept *k, const enum cause *order);
+#define KEPT_IDLE_WORDS                                                                            \
+	"these send what has to be refused, and a peer that takes nothing passes them, too. They " \
+	"say nothing good of it"
+
 /* The rules in words, what was expected, what came, and the octets, behind @indent; rules: at most @rules. */
 void kept_print(FILE *f, const struct kept_case *c, const char *indent, size_t rules);
 

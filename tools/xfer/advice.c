@@ -53,6 +53,45 @@ static const char *for_triple(const struct ddps_triple *t)
 	return NULL;
 }
 
+const char *advice_refused(const char *reason)
+{
+	static const struct {
+		const char *begin, *advice;
+	} rows[] = {
+		{ "the file exists", "--force, or another name: URI/NAME" },
+		{ "the file is larger than the limit", "a larger --max-size of sessctl listen" },
+		{ "the file is larger than the listener", "a larger limit (ulimit -f) there" },
+		{ "no such file",
+		  "a name below the --dir of the listener; its folders must exist" },
+		{ "the name is a link", "a name without links" },
+		{ "a part of the name", "another name" },
+		{ "not a regular file", "the name of a file" },
+		{ "no space is left", "a smaller file, or more room there" },
+		{ "this listener serves no files", "sessctl listen --dir DIRECTORY there" },
+		{ "this listener takes no files", "sessctl listen without --read-only there" },
+		{ "the listener's IRD", "--ird 1 or more of sessctl listen" },
+		{ "Permission denied", "a --dir that the listener's user may write to" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (!strncmp(reason, rows[i].begin, strlen(rows[i].begin)))
+			return rows[i].advice;
+	return "see what the listener prints";
+}
+
+/* A path where only get and put have one. */
+static bool has_path(const struct opts *o)
+{
+	const char *host;
+
+	for (int i = 0; i < o->nargs && !(o->cmd & (C_GET | C_PUT)); i++) {
+		host = strstr(o->arg[i], "://");
+		if (host && host[3 + strcspn(host + 3, "/?")] == '/')
+			return true;
+	}
+	return false;
+}
+
 bool advice_uri_whole(const char *uri, bool listening)
 {
 	char why[256];
@@ -78,6 +117,8 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 {
 	switch (code) {
 	case DDPS_E_ADDRESS:
+		if (has_path(o))
+			return "without a path: only get and put name a file";
 		if (is_lookup(o))
 			return "check the name, or give a numeric address";
 		return "tcp://HOST:PORT or sctp://HOST[,HOST...]:PORT; options: ddpsess(7)";

@@ -16,6 +16,9 @@ static inline bool advice_is_terminate(const struct ddps_error *e)
 	return e->has_triple && e->code == DDPS_E_TERMINATED;
 }
 
+/* What the listener's @reason for a refusal suggests: a constant sentence. */
+const char *advice_refused(const char *reason);
+
 /*
  * Whether @uri is well formed and names a host, and unless @listening a port.  DDPS_E_ADDRESS then
  * means that the host's name has no address.

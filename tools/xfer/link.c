@@ -337,7 +337,7 @@ enum status link_message(struct link *l, const struct ddps_wc *wc, enum msg_type
 		return link_fail(l, ST_FAILED,
 				 l->o->digest && m->type == MSG_REFUSE
 					 ? "a listener of an earlier version needs --digest sha256"
-					 : "see what the listener prints",
+					 : advice_refused(m->text),
 				 "%s: the peer %s: %s", l->uri,
 				 m->type == MSG_REFUSE ? "refused" : "gave up", m->text);
 	if (want != MSG_ANY && m->type != want)

@@ -5,6 +5,7 @@
 #include "cli/text.h"
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #define C_CLIENT (C_CONNECT | C_PUT | C_GET | C_PING | C_PERF)
 #define C_ALL	 (C_LISTEN | C_CLIENT)
@@ -48,7 +49,7 @@ static const struct option_row table[] = {
 	{ "reverse", NULL, C_PERF, VAL_FLAG, AT(reverse), 0, 0,
 	  "data from the listener, by Reads: --op read" },
 	{ "interval", "SECONDS", C_PERF, VAL_SECONDS, AT(every_ms), 10, 3600000,
-	  "print the progress at this interval" },
+	  "print the progress at this interval (default on a terminal: 1, from --seconds 2 on)" },
 	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
 	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
@@ -142,6 +143,8 @@ static struct option_user get_option_user(const struct command *cmd)
 				     .max_args = cmd->max_args };
 }
 
+#define LINE_MS 1000u
+
 static void set_opts_defaults(struct opts *o, enum cmd_bit cmd)
 {
 	*o = (struct opts){
@@ -157,6 +160,14 @@ static void set_opts_defaults(struct opts *o, enum cmd_bit cmd)
 		.parallel = 1,
 	};
 	ddps_secure_attr_init(&o->secure);
+}
+
+/* perf: whoever looks on sees that it goes on; a measurement that is over by then needs no line. */
+static void choose_interval(struct opts *o)
+{
+	if (o->cmd == C_PERF && !o->every_ms && !o->json && o->run_ms >= 2 * LINE_MS &&
+	    isatty(STDOUT_FILENO))
+		o->every_ms = LINE_MS;
 }
 
 /* perf: the directions that iperf3 has names for. */
@@ -233,6 +244,7 @@ enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc,
 		return res;
 	o->arg = argv + first;
 	o->nargs = argc - first;
+	choose_interval(o);
 	return read_directions(o, why, why_len) || check_together(o, why, why_len) ? OPTS_BAD
 										   : OPTS_OK;
 }

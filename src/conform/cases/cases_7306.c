@@ -212,15 +212,8 @@ static void imm_length(struct cf *cf, size_t len)
 	CF_CHECK(cf, cf_app_wc(cf).status, "it was delivered");
 }
 
-static void imm_of_7(struct cf *cf)
-{
-	imm_length(cf, 7);
-}
-
-static void imm_of_9(struct cf *cf)
-{
-	imm_length(cf, 9);
-}
+CF_CALL(imm_of_7, imm_length(cf, 7));
+CF_CALL(imm_of_9, imm_length(cf, 9));
 
 #define CASE(name, app, run, ids, rule)                                                            \
 	{                                                                                          \

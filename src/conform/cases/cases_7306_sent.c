@@ -110,25 +110,10 @@ static void bad_answer(struct cf *cf, uint32_t msn, uint32_t id, size_t len, uin
 	cf_expect_wc(cf, DDPS_OP_FETCH_ADD, DDPS_WC_FLUSHED);
 }
 
-static void answer_id(struct cf *cf)
-{
-	bad_answer(cf, 1, 1, RESP_LEN, 0x02ff);
-}
-
-static void answer_msn(struct cf *cf)
-{
-	bad_answer(cf, 2, 0, RESP_LEN, 0x1203);
-}
-
-static void answer_short(struct cf *cf)
-{
-	bad_answer(cf, 1, 0, RESP_LEN - 1, 0x02ff);
-}
-
-static void answer_long(struct cf *cf)
-{
-	bad_answer(cf, 1, 0, RESP_LEN + 1, 0x02ff);
-}
+CF_CALL(answer_id, bad_answer(cf, 1, 1, RESP_LEN, 0x02ff));
+CF_CALL(answer_msn, bad_answer(cf, 2, 0, RESP_LEN, 0x1203));
+CF_CALL(answer_short, bad_answer(cf, 1, 0, RESP_LEN - 1, 0x02ff));
+CF_CALL(answer_long, bad_answer(cf, 1, 0, RESP_LEN + 1, 0x02ff));
 
 /* The memory for the answer is gone: told instead of going on; nothing is written. */
 static void sink_revoked(struct cf *cf)

@@ -60,46 +60,16 @@ static void write_at(struct cf *cf, unsigned access, int64_t off, size_t len, ui
 	cf_app_no_wc(cf); /* placed, not delivered */
 }
 
-static void write_last_octets(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE, 32, 32, 0);
-}
-
-static void write_past_end(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE, 33, 32, 0x1101);
-}
-
-static void write_at_end(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE, 64, 1, 0x1101);
-}
-
-static void write_below_base(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE, -1, 2, 0x1101);
-}
-
-static void write_without_right(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_READ | DDPS_LOCAL_WRITE, 0, 8, 0x1100);
-}
-
-static void write_wrap(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -4, 8, 0x1103);
-}
-
-static void write_wrap_to_zero(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -8, 8, 0x1103);
-}
+CF_CALL(write_last_octets, write_at(cf, DDPS_REMOTE_WRITE, 32, 32, 0));
+CF_CALL(write_past_end, write_at(cf, DDPS_REMOTE_WRITE, 33, 32, 0x1101));
+CF_CALL(write_at_end, write_at(cf, DDPS_REMOTE_WRITE, 64, 1, 0x1101));
+CF_CALL(write_below_base, write_at(cf, DDPS_REMOTE_WRITE, -1, 2, 0x1101));
+CF_CALL(write_without_right, write_at(cf, DDPS_REMOTE_READ | DDPS_LOCAL_WRITE, 0, 8, 0x1100));
+CF_CALL(write_wrap, write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -4, 8, 0x1103));
+CF_CALL(write_wrap_to_zero, write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -8, 8, 0x1103));
 
 /* One octet below the wrap: out of bounds only. */
-static void write_before_wrap(struct cf *cf)
-{
-	write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -9, 8, 0x1101);
-}
+CF_CALL(write_before_wrap, write_at(cf, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, -9, 8, 0x1101));
 
 static void write_segments(struct cf *cf)
 {
@@ -199,20 +169,9 @@ static void tagged_version(struct cf *cf, uint8_t dv)
 	cf_expect_term(cf, 0x1104, CF_ANY);
 }
 
-static void tagged_version_0(struct cf *cf)
-{
-	tagged_version(cf, 0);
-}
-
-static void tagged_version_2(struct cf *cf)
-{
-	tagged_version(cf, 2);
-}
-
-static void tagged_version_3(struct cf *cf)
-{
-	tagged_version(cf, 3);
-}
+CF_CALL(tagged_version_0, tagged_version(cf, 0));
+CF_CALL(tagged_version_2, tagged_version(cf, 2));
+CF_CALL(tagged_version_3, tagged_version(cf, 3));
 
 static void untagged_version(struct cf *cf)
 {
@@ -250,20 +209,9 @@ static void send_short_segment(struct cf *cf, size_t len)
 		cf_expect_term(cf, cf->wire == CF_TCP ? 0x2003 : 0x1000, CF_BARE);
 }
 
-static void short_tagged(struct cf *cf)
-{
-	send_short_segment(cf, 13);
-}
-
-static void short_untagged(struct cf *cf)
-{
-	send_short_segment(cf, 17);
-}
-
-static void send_control_octet(struct cf *cf)
-{
-	send_short_segment(cf, 1);
-}
+CF_CALL(short_tagged, send_short_segment(cf, 13));
+CF_CALL(short_untagged, send_short_segment(cf, 17));
+CF_CALL(send_control_octet, send_short_segment(cf, 1));
 
 /* ---- after an error ---- */
 

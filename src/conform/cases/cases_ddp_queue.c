@@ -39,15 +39,8 @@ static void queue_number(struct cf *cf, uint32_t qn)
 	cf_expect_term(cf, 0x1201, CF_DDP);
 }
 
-static void check_queue_4(struct cf *cf)
-{
-	queue_number(cf, 4);
-}
-
-static void queue_max(struct cf *cf)
-{
-	queue_number(cf, UINT32_MAX);
-}
+CF_CALL(check_queue_4, queue_number(cf, 4));
+CF_CALL(queue_max, queue_number(cf, UINT32_MAX));
 
 /* "No buffer" and "out of range" overlap in the RFC: both from others, one from us. */
 static void expect_msn(struct cf *cf)
@@ -78,20 +71,9 @@ static void msn_zero(struct cf *cf)
 	expect_msn(cf);
 }
 
-static void msn_repeated(struct cf *cf)
-{
-	read_msn(cf, 1);
-}
-
-static void msn_gap(struct cf *cf)
-{
-	read_msn(cf, 3);
-}
-
-static void msn_far(struct cf *cf)
-{
-	read_msn(cf, 0x80000002);
-}
+CF_CALL(msn_repeated, read_msn(cf, 1));
+CF_CALL(msn_gap, read_msn(cf, 3));
+CF_CALL(msn_far, read_msn(cf, 0x80000002));
 
 static void send_msn_gap(struct cf *cf)
 {
@@ -164,35 +146,12 @@ static void second_at(struct cf *cf, uint32_t mo, size_t len, uint16_t code)
 	}
 }
 
-static void mo_fills_buffer(struct cf *cf)
-{
-	second_at(cf, 8, 24, 0);
-}
-
-static void mo_too_long(struct cf *cf)
-{
-	second_at(cf, 8, 25, 0x1205);
-}
-
-static void mo_beyond(struct cf *cf)
-{
-	second_at(cf, 33, 1, 0x1204);
-}
-
-static void mo_max(struct cf *cf)
-{
-	second_at(cf, UINT32_MAX - 7, 16, 0x1204);
-}
-
-static void mo_hole(struct cf *cf)
-{
-	second_at(cf, 9, 8, 0x1204);
-}
-
-static void mo_again(struct cf *cf)
-{
-	second_at(cf, 0, 16, 0x1204);
-}
+CF_CALL(mo_fills_buffer, second_at(cf, 8, 24, 0));
+CF_CALL(mo_too_long, second_at(cf, 8, 25, 0x1205));
+CF_CALL(mo_beyond, second_at(cf, 33, 1, 0x1204));
+CF_CALL(mo_max, second_at(cf, UINT32_MAX - 7, 16, 0x1204));
+CF_CALL(mo_hole, second_at(cf, 9, 8, 0x1204));
+CF_CALL(mo_again, second_at(cf, 0, 16, 0x1204));
 
 static void mo_first(struct cf *cf)
 {

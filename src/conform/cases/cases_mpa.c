@@ -79,15 +79,8 @@ static void check_request_private_data(struct cf *cf, uint16_t len)
 		 cf->app.request.info.mpa.rev);
 }
 
-static void pd_0(struct cf *cf)
-{
-	check_request_private_data(cf, 0);
-}
-
-static void pd_512(struct cf *cf)
-{
-	check_request_private_data(cf, 512);
-}
+CF_CALL(pd_0, check_request_private_data(cf, 0));
+CF_CALL(pd_512, check_request_private_data(cf, 512));
 
 static void check_split_request(struct cf *cf)
 {
@@ -149,15 +142,8 @@ static void bad_key(struct cf *cf, size_t at)
 	expect_request_refused(cf, b, n);
 }
 
-static void key_first(struct cf *cf)
-{
-	bad_key(cf, 0);
-}
-
-static void key_last(struct cf *cf)
-{
-	bad_key(cf, 15);
-}
+CF_CALL(key_first, bad_key(cf, 0));
+CF_CALL(key_last, bad_key(cf, 15));
 
 static void key_of_reply(struct cf *cf)
 {
@@ -277,15 +263,8 @@ static void short_word(struct cf *cf, uint16_t len)
 	expect_frame_refused(cf, &f);
 }
 
-static void word_0(struct cf *cf)
-{
-	short_word(cf, 0);
-}
-
-static void word_3(struct cf *cf)
-{
-	short_word(cf, 3);
-}
+CF_CALL(word_0, short_word(cf, 0));
+CF_CALL(word_3, short_word(cf, 3));
 
 /* ---- rejection, deadlines ---- */
 

@@ -32,15 +32,8 @@ static void check_bad_crc(struct cf *cf, uint32_t xor)
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
 
-static void crc_low_bit(struct cf *cf)
-{
-	check_bad_crc(cf, 1);
-}
-
-static void crc_high_bit(struct cf *cf)
-{
-	check_bad_crc(cf, 0x80000000);
-}
+CF_CALL(crc_low_bit, check_bad_crc(cf, 1));
+CF_CALL(crc_high_bit, check_bad_crc(cf, 0x80000000));
 
 /* Bad in its CRC and in its DDP version: the CRC is what counts. */
 static void crc_before_ddp(struct cf *cf)
@@ -141,15 +134,8 @@ static void check_responder_crc_one_sided(struct cf *cf, bool target)
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
 
-static void crc_request(struct cf *cf)
-{
-	check_responder_crc_one_sided(cf, false);
-}
-
-static void crc_reply(struct cf *cf)
-{
-	check_responder_crc_one_sided(cf, true);
-}
+CF_CALL(crc_request, check_responder_crc_one_sided(cf, false));
+CF_CALL(crc_reply, check_responder_crc_one_sided(cf, true));
 
 /* ---- framing ---- */
 
@@ -186,10 +172,7 @@ static void check_fpdu_pieces(struct cf *cf, size_t piece)
 		cf_answer(cf);
 }
 
-static void packed(struct cf *cf)
-{
-	check_fpdu_pieces(cf, 1000);
-}
+CF_CALL(packed, check_fpdu_pieces(cf, 1000));
 
 static void across(struct cf *cf)
 {
@@ -216,15 +199,8 @@ static void long_write(struct cf *cf, size_t ulpdu)
 	cf_expect_term(cf, 0x1100, CF_DDP);
 }
 
-static void length_64768(struct cf *cf)
-{
-	long_write(cf, 64768);
-}
-
-static void length_65535(struct cf *cf)
-{
-	long_write(cf, 65535);
-}
+CF_CALL(length_64768, long_write(cf, 64768));
+CF_CALL(length_65535, long_write(cf, 65535));
 
 /* Read Responses of all paddings: cf_recv() checks the frames. */
 static void sent_frames(struct cf *cf)
@@ -311,15 +287,8 @@ static void wait_first(struct cf *cf, bool markers)
 	CF_CHECK(cf, sends == 1 && answers == 1, "%u Sends, %u Read Responses", sends, answers);
 }
 
-static void wait_plain(struct cf *cf)
-{
-	wait_first(cf, false);
-}
-
-static void wait_markers(struct cf *cf)
-{
-	wait_first(cf, true);
-}
+CF_CALL(wait_plain, wait_first(cf, false));
+CF_CALL(wait_markers, wait_first(cf, true));
 
 /* It was not validated: nothing may be said, not even what was wrong. */
 static void first_bad(struct cf *cf)

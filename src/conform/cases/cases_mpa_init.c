@@ -83,15 +83,8 @@ static void request_pd(struct cf *cf, bool plain, uint16_t len)
 	accept_with_reply(cf, &f);
 }
 
-static void request_plain(struct cf *cf)
-{
-	request_pd(cf, true, 512);
-}
-
-static void request_enhanced(struct cf *cf)
-{
-	request_pd(cf, false, 508);
-}
+CF_CALL(request_plain, request_pd(cf, true, 512));
+CF_CALL(request_enhanced, request_pd(cf, false, 508));
 
 static void reply_res(struct cf *cf)
 {
@@ -280,15 +273,8 @@ static void check_initiator_crc_one_sided(struct cf *cf, bool target)
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
 
-static void crc_ours(struct cf *cf)
-{
-	check_initiator_crc_one_sided(cf, false);
-}
-
-static void crc_theirs(struct cf *cf)
-{
-	check_initiator_crc_one_sided(cf, true);
-}
+CF_CALL(crc_ours, check_initiator_crc_one_sided(cf, false));
+CF_CALL(crc_theirs, check_initiator_crc_one_sided(cf, true));
 
 const struct cf_case cf_cases_mpa_init[] = {
 	{ "mpa-i-request",

@@ -10,10 +10,7 @@
 #define MANY 130 /* questions of 52 octets and answers of 20: some markers, at all places */
 
 /* A Write of nothing: an FPDU of 20 octets that is not answered. */
-static void put_empty_write(struct cf *cf)
-{
-	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 1, 0, NULL, 0);
-}
+CF_CALL(put_empty_write, cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 1, 0, NULL, 0));
 
 /* ---- markers that the target sends ---- */
 
@@ -28,25 +25,10 @@ static void ask_many(struct cf *cf, bool markers, bool target_markers)
 		cf_ping(cf);
 }
 
-static void check_markers_sent(struct cf *cf)
-{
-	ask_many(cf, true, false);
-}
-
-static void check_markers_none(struct cf *cf)
-{
-	ask_many(cf, false, false);
-}
-
-static void check_markers_received(struct cf *cf)
-{
-	ask_many(cf, false, true);
-}
-
-static void check_markers_both_ways(struct cf *cf)
-{
-	ask_many(cf, true, true);
-}
+CF_CALL(check_markers_sent, ask_many(cf, true, false));
+CF_CALL(check_markers_none, ask_many(cf, false, false));
+CF_CALL(check_markers_received, ask_many(cf, false, true));
+CF_CALL(check_markers_both_ways, ask_many(cf, true, true));
 
 /* Several questions at a time: the target's FPDUs lie packed. */
 static void sent_packed(struct cf *cf)
@@ -296,25 +278,10 @@ static void check_mulpdu(struct cf *cf, int mss, bool markers)
 	}
 }
 
-static void mulpdu_plain(struct cf *cf)
-{
-	check_mulpdu(cf, 1460, false);
-}
-
-static void mulpdu_odd(struct cf *cf)
-{
-	check_mulpdu(cf, 1459, false);
-}
-
-static void mulpdu_markers(struct cf *cf)
-{
-	check_mulpdu(cf, 1460, true);
-}
-
-static void mulpdu_floor(struct cf *cf)
-{
-	check_mulpdu(cf, 110, false);
-}
+CF_CALL(mulpdu_plain, check_mulpdu(cf, 1460, false));
+CF_CALL(mulpdu_odd, check_mulpdu(cf, 1459, false));
+CF_CALL(mulpdu_markers, check_mulpdu(cf, 1460, true));
+CF_CALL(mulpdu_floor, check_mulpdu(cf, 110, false));
 
 static void mulpdu_ceiling(struct cf *cf)
 {

@@ -55,30 +55,11 @@ static void ord_within(struct cf *cf, uint16_t ird)
 		 cf->app.established.info.ord, w.ord);
 }
 
-static void ird_0(struct cf *cf)
-{
-	ord_within(cf, 0);
-}
-
-static void ird_1(struct cf *cf)
-{
-	ord_within(cf, 1);
-}
-
-static void ird_15(struct cf *cf)
-{
-	ord_within(cf, 15);
-}
-
-static void ird_17(struct cf *cf)
-{
-	ord_within(cf, 17);
-}
-
-static void ird_max(struct cf *cf)
-{
-	ord_within(cf, 0x3ffe);
-}
+CF_CALL(ird_0, ord_within(cf, 0));
+CF_CALL(ird_1, ord_within(cf, 1));
+CF_CALL(ird_15, ord_within(cf, 15));
+CF_CALL(ird_17, ord_within(cf, 17));
+CF_CALL(ird_max, ord_within(cf, 0x3ffe));
 
 /* The IRD in the answer is real: as many Reads at a time are answered. */
 static void ird_holds(struct cf *cf)

@@ -215,20 +215,9 @@ static void told_failure(struct cf *cf, const char *word, uint16_t code)
 	cf_neg_failed(cf, code);
 }
 
-static void told_5(struct cf *cf)
-{
-	told_failure(cf, "\x20\x05\0", 0x2005);
-}
-
-static void told_6(struct cf *cf)
-{
-	told_failure(cf, "\x20\x06\0", 0x2006);
-}
-
-static void told_7(struct cf *cf)
-{
-	told_failure(cf, "\x20\x07\0", 0x2007);
-}
+CF_CALL(told_5, told_failure(cf, "\x20\x05\0", 0x2005));
+CF_CALL(told_6, told_failure(cf, "\x20\x06\0", 0x2006));
+CF_CALL(told_7, told_failure(cf, "\x20\x07\0", 0x2007));
 
 static void no_rtr(struct cf *cf)
 {
@@ -325,26 +314,12 @@ static void i_first(struct cf *cf, uint16_t b, uint16_t cd, uint8_t op)
 	cf_ping(cf);
 }
 
-static void i_first_send(struct cf *cf)
-{
-	i_first(cf, CF_B, 0, CF_SEND);
-}
-
-static void i_first_write(struct cf *cf)
-{
-	i_first(cf, 0, CF_C, CF_WRITE);
-}
-
-static void i_first_read(struct cf *cf)
-{
-	i_first(cf, 0, CF_D, CF_READ_REQ);
-}
+CF_CALL(i_first_send, i_first(cf, CF_B, 0, CF_SEND));
+CF_CALL(i_first_write, i_first(cf, 0, CF_C, CF_WRITE));
+CF_CALL(i_first_read, i_first(cf, 0, CF_D, CF_READ_REQ));
 
 /* Which one is the initiator's choice; but one it is. */
-static void i_first_any(struct cf *cf)
-{
-	i_first(cf, CF_B, CF_C | CF_D, CF_WRITE);
-}
+CF_CALL(i_first_any, i_first(cf, CF_B, CF_C | CF_D, CF_WRITE));
 
 static void i_no_match(struct cf *cf, uint16_t ird_w, uint16_t ord_w)
 {
@@ -377,10 +352,7 @@ static void i_other_model(struct cf *cf)
 	i_no_match(cf, CF_B | 16, CF_C | CF_D | 16);
 }
 
-static void i_model_unasked(struct cf *cf)
-{
-	i_no_match(cf, CF_A | CF_B | 16, CF_C | CF_D | 16);
-}
+CF_CALL(i_model_unasked, i_no_match(cf, CF_A | CF_B | 16, CF_C | CF_D | 16));
 
 /* B, C, D without A: nothing, and no RTR comes of it. */
 static void i_client_server(struct cf *cf)

@@ -89,20 +89,9 @@ static void read_length(struct cf *cf, size_t len, uint16_t code)
 		cf_expect_dead(cf); /* the RFC names no code */
 }
 
-static void read_of_0(struct cf *cf)
-{
-	read_length(cf, 0, 0x02ff);
-}
-
-static void read_of_27(struct cf *cf)
-{
-	read_length(cf, 27, 0x02ff);
-}
-
-static void read_of_29(struct cf *cf)
-{
-	read_length(cf, 29, 0x1205);
-}
+CF_CALL(read_of_0, read_length(cf, 0, 0x02ff));
+CF_CALL(read_of_27, read_length(cf, 27, 0x02ff));
+CF_CALL(read_of_29, read_length(cf, 29, 0x1205));
 
 static void read_offset(struct cf *cf)
 {
@@ -195,15 +184,8 @@ static void read_foreign(struct cf *cf, bool domain)
 	cf_expect_term(cf, 0x0103, CF_RDMAP);
 }
 
-static void read_other_domain(struct cf *cf)
-{
-	read_foreign(cf, true);
-}
-
-static void read_other_stream(struct cf *cf)
-{
-	read_foreign(cf, false);
-}
+CF_CALL(read_other_domain, read_foreign(cf, true));
+CF_CALL(read_other_stream, read_foreign(cf, false));
 
 static void read_no_ird(struct cf *cf)
 {
@@ -254,15 +236,8 @@ static void invalidates(struct cf *cf, uint8_t op)
 	cf_expect_term(cf, 0x1100, CF_DDP);
 }
 
-static void inv_works(struct cf *cf)
-{
-	invalidates(cf, CF_SEND_INV);
-}
-
-static void inv_se_works(struct cf *cf)
-{
-	invalidates(cf, CF_SEND_SE_INV);
-}
+CF_CALL(inv_works, invalidates(cf, CF_SEND_INV));
+CF_CALL(inv_se_works, invalidates(cf, CF_SEND_SE_INV));
 
 static void inv_refused(struct cf *cf, uint8_t op, uint32_t stag)
 {
@@ -273,25 +248,10 @@ static void inv_refused(struct cf *cf, uint8_t op, uint32_t stag)
 	CF_CHECK(cf, cf_app_wc(cf).status, "the Send was delivered");
 }
 
-static void inv_unknown(struct cf *cf)
-{
-	inv_refused(cf, CF_SEND_INV, 1);
-}
-
-static void inv_se_unknown(struct cf *cf)
-{
-	inv_refused(cf, CF_SEND_SE_INV, 0);
-}
-
-static void inv_other_domain(struct cf *cf)
-{
-	inv_refused(cf, CF_SEND_INV, foreign(cf, true).stag);
-}
-
-static void inv_other_stream(struct cf *cf)
-{
-	inv_refused(cf, CF_SEND_INV, foreign(cf, false).stag);
-}
+CF_CALL(inv_unknown, inv_refused(cf, CF_SEND_INV, 1));
+CF_CALL(inv_se_unknown, inv_refused(cf, CF_SEND_SE_INV, 0));
+CF_CALL(inv_other_domain, inv_refused(cf, CF_SEND_INV, foreign(cf, true).stag));
+CF_CALL(inv_other_stream, inv_refused(cf, CF_SEND_INV, foreign(cf, false).stag));
 
 static void inv_twice(struct cf *cf)
 {

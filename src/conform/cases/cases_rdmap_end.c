@@ -46,29 +46,17 @@ static void terminate_twice(struct cf *cf)
 	cf_expect_end(cf, false);
 }
 
-static void terminate_short(struct cf *cf)
+static void check_terminate_ends(struct cf *cf, const char *b, size_t len)
 {
 	cf_session(cf, NULL);
-	cf_untagged(cf, CF_UNTAGGED_L, CF_TERM, 0, 2, 1, 0, "\x12\x02\xe0", 3);
+	cf_untagged(cf, CF_UNTAGGED_L, CF_TERM, 0, 2, 1, 0, b, len);
 	cf_send(cf);
 	cf_expect_end(cf, false);
 }
 
-static void terminate_flags_lie(struct cf *cf)
-{
-	cf_session(cf, NULL);
-	cf_untagged(cf, CF_UNTAGGED_L, CF_TERM, 0, 2, 1, 0, "\x01\x01\xe0", 4);
-	cf_send(cf);
-	cf_expect_end(cf, false);
-}
-
-static void terminate_unknown(struct cf *cf)
-{
-	cf_session(cf, NULL);
-	cf_untagged(cf, CF_UNTAGGED_L, CF_TERM, 0, 2, 1, 0, "\xff\xff\0", 4);
-	cf_send(cf);
-	cf_expect_end(cf, false);
-}
+CF_CALL(terminate_short, check_terminate_ends(cf, "\x12\x02\xe0", 3));
+CF_CALL(terminate_flags_lie, check_terminate_ends(cf, "\x01\x01\xe0", 4));
+CF_CALL(terminate_unknown, check_terminate_ends(cf, "\xff\xff\0", 4));
 
 static void terminate_swapped(struct cf *cf)
 {

@@ -106,25 +106,10 @@ static void bad_response(struct cf *cf, uint32_t stag, uint64_t to, size_t len, 
 	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_FLUSHED);
 }
 
-static void response_stag(struct cf *cf)
-{
-	bad_response(cf, 1, 0, 16, CF_TAGGED_L, 0x1100);
-}
-
-static void response_to(struct cf *cf)
-{
-	bad_response(cf, 0, 1, 16, CF_TAGGED_L, 0x1101);
-}
-
-static void response_long(struct cf *cf)
-{
-	bad_response(cf, 0, 0, 17, CF_TAGGED_L, 0x1101);
-}
-
-static void response_short(struct cf *cf)
-{
-	bad_response(cf, 0, 0, 15, CF_TAGGED_L, 0x1101);
-}
+CF_CALL(response_stag, bad_response(cf, 1, 0, 16, CF_TAGGED_L, 0x1100));
+CF_CALL(response_to, bad_response(cf, 0, 1, 16, CF_TAGGED_L, 0x1101));
+CF_CALL(response_long, bad_response(cf, 0, 0, 17, CF_TAGGED_L, 0x1101));
+CF_CALL(response_short, bad_response(cf, 0, 0, 15, CF_TAGGED_L, 0x1101));
 
 static void response_write(struct cf *cf)
 {

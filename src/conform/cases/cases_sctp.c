@@ -152,35 +152,12 @@ static void illegal_chunk(struct cf *cf, uint16_t code, const void *pd, size_t l
 	ends_session(cf);
 }
 
-static void second_initiate(struct cf *cf)
-{
-	illegal_chunk(cf, CF_ENH_INITIATE, word, sizeof word);
-}
-
-static void stray_accept(struct cf *cf)
-{
-	illegal_chunk(cf, CF_ENH_ACCEPT, word, sizeof word);
-}
-
-static void stray_reject(struct cf *cf)
-{
-	illegal_chunk(cf, CF_REJECT, NULL, 0);
-}
-
-static void unknown_code(struct cf *cf)
-{
-	illegal_chunk(cf, 8, NULL, 0);
-}
-
-static void code_zero(struct cf *cf)
-{
-	illegal_chunk(cf, 0, NULL, 0);
-}
-
-static void terminate_with_data(struct cf *cf)
-{
-	illegal_chunk(cf, CF_TERMINATE, "x", 1);
-}
+CF_CALL(second_initiate, illegal_chunk(cf, CF_ENH_INITIATE, word, sizeof word));
+CF_CALL(stray_accept, illegal_chunk(cf, CF_ENH_ACCEPT, word, sizeof word));
+CF_CALL(stray_reject, illegal_chunk(cf, CF_REJECT, NULL, 0));
+CF_CALL(unknown_code, illegal_chunk(cf, 8, NULL, 0));
+CF_CALL(code_zero, illegal_chunk(cf, 0, NULL, 0));
+CF_CALL(terminate_with_data, illegal_chunk(cf, CF_TERMINATE, "x", 1));
 
 static void raw_in_session(struct cf *cf, uint32_t ppid, const void *p, size_t len)
 {
@@ -189,25 +166,10 @@ static void raw_in_session(struct cf *cf, uint32_t ppid, const void *p, size_t l
 	ends_session(cf);
 }
 
-static void check_short_segment(struct cf *cf)
-{
-	raw_in_session(cf, PPID_SEGMENT, "\0", 1);
-}
-
-static void check_short_control(struct cf *cf)
-{
-	raw_in_session(cf, PPID_CONTROL, "\0\2\0", 3);
-}
-
-static void foreign_ppid(struct cf *cf)
-{
-	raw_in_session(cf, 18, "\0\2\0\4", 4);
-}
-
-static void swapped_ppid(struct cf *cf)
-{
-	raw_in_session(cf, 0x10000000, "\0\2\0\4", 4);
-}
+CF_CALL(check_short_segment, raw_in_session(cf, PPID_SEGMENT, "\0", 1));
+CF_CALL(check_short_control, raw_in_session(cf, PPID_CONTROL, "\0\2\0", 3));
+CF_CALL(foreign_ppid, raw_in_session(cf, 18, "\0\2\0\4", 4));
+CF_CALL(swapped_ppid, raw_in_session(cf, 0x10000000, "\0\2\0\4", 4));
 
 static void ssn_twice(struct cf *cf)
 {
@@ -243,10 +205,7 @@ static void initiate_pd_513(struct cf *cf)
 	expect_chunk_refused(cf, CF_ENH_INITIATE, pd, sizeof pd);
 }
 
-static void initiate_pd_3(struct cf *cf)
-{
-	expect_chunk_refused(cf, CF_ENH_INITIATE, word, 3);
-}
+CF_CALL(initiate_pd_3, expect_chunk_refused(cf, CF_ENH_INITIATE, word, 3));
 
 /* What finds no session: dropped, answered with one Terminate at most, a Terminate never. */
 static void expect_chunk_dropped(struct cf *cf, uint16_t maybe)

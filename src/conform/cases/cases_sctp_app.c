@@ -184,15 +184,8 @@ static void two_lose(struct cf *cf, bool in_order)
 	}
 }
 
-static void association_aborted(struct cf *cf)
-{
-	two_lose(cf, false);
-}
-
-static void association_shut_down(struct cf *cf)
-{
-	two_lose(cf, true);
-}
+CF_CALL(association_aborted, two_lose(cf, false));
+CF_CALL(association_shut_down, two_lose(cf, true));
 
 /* ---- initiator ---- */
 

@@ -127,7 +127,7 @@ static void check_active_req_again(struct ci *ci)
 
 	time = ci_time(c->req[REQ_TYPE] >> 3);
 	ci->again = true;
-	m = ci_came(ci, CI_REQ, ci_limit(ci) + 2 * get_req_patience(ci, c->req));
+	m = ci_came(ci, CI_REQ, ci_limit(ci, CI_PART_REQ) + 2 * get_req_patience(ci, c->req));
 	CI_CHECK(ci, m, "no second REQ");
 	CI_CHECK(ci, !memcmp(m, c->req, CI_MAD), "it is not the same message");
 	CI_CHECK(ci, ci->at->at - begun >= time, "after %llu ms, it gives %llu",
@@ -168,7 +168,7 @@ static void send_rej(struct ci *ci, const struct ci_conn *c, unsigned reason)
 static void check_active_refused(struct ci *ci)
 {
 	struct ci_conn *c = meet_caller(ci);
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_LINK);
 	struct ci_reply r;
 
 	send_rej(ci, c, CI_REJ_CONSUMER);
@@ -177,7 +177,7 @@ static void check_active_refused(struct ci *ci)
 		const struct ci_ev *e;
 
 		ci_echo_ud(ci, ECHO);
-		if (ci_replied(ci, ci->seq, ci_part(ci, 8), &r)) {
+		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_LINK, 8), &r)) {
 			CI_CHECK(ci, !r.connected, "the answer comes on a connection");
 			return;
 		}
@@ -231,20 +231,9 @@ static void rep_mtu_4(struct ci *ci)
 		 cf_get16(m + REJ_REASON));
 }
 
-static void rep_mtu_small(struct ci *ci)
-{
-	bad_rep(ci, 1, 71);
-}
-
-static void rep_rej_private(struct ci *ci)
-{
-	ci_private(ci, bad_rep(ci, 1, 4));
-}
-
-static void rep_no_private(struct ci *ci)
-{
-	bad_rep(ci, 0, 0);
-}
+CI_CALL(rep_mtu_small, bad_rep(ci, 1, 71));
+CI_CALL(rep_rej_private, ci_private(ci, bad_rep(ci, 1, 4)));
+CI_CALL(rep_no_private, bad_rep(ci, 0, 0));
 
 static void rep_reserved(struct ci *ci)
 {

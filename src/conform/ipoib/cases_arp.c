@@ -13,7 +13,7 @@ static size_t make_bad_arp(const struct ci *ci, uint8_t *b)
 
 static const uint8_t *expect_arp_reply(struct ci *ci)
 {
-	const uint8_t *b = ci_arp_reply(ci, ci->me.ip, ci_limit(ci), false);
+	const uint8_t *b = ci_arp_reply(ci, ci->me.ip, ci_limit(ci, CI_PART_LINK), false);
 
 	CI_CHECK(ci, b, "no answer to an ARP request");
 	return b;
@@ -171,15 +171,8 @@ static void pkey(struct ci *ci)
 	send_wrong_arp(ci, PKEY_0);
 }
 
-static void tver(struct ci *ci)
-{
-	send_wrong_arp(ci, TVER);
-}
-
-static void bad_icrc(struct ci *ci)
-{
-	send_wrong_arp(ci, ICRC);
-}
+CI_CALL(tver, send_wrong_arp(ci, TVER));
+CI_CALL(bad_icrc, send_wrong_arp(ci, ICRC));
 
 static void check_arp_limited_member(struct ci *ci)
 {
@@ -269,7 +262,7 @@ static void nd(struct ci *ci)
 	ci_meet(ci, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		ci_ns_send(ci, b, ci_ns(ci, b));
-		until = ci_now() + (ci_limit(ci) - ci_now()) / 4;
+		until = ci_now() + (ci_limit(ci, CI_PART_LINK) - ci_now()) / 4;
 		while ((e = ci_await(ci, CI_EV_FRAME, until)))
 			if (ci_na_ok(ci, e->b, e->len)) {
 				CI_CHECK(ci, !e->mlid, "the answer goes to a group");

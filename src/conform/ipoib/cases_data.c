@@ -15,12 +15,12 @@ static struct ci_conn *open_connection(struct ci *ci)
 
 static void echo_of(struct ci *ci, struct ci_conn *c, size_t ip_len, struct ci_reply *r)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_DATA);
 
 	/* the first ones may be dropped while it connects or learns the MTU */
 	while (ci_now() < until) {
 		ci_echo_rc(ci, c, ip_len);
-		if (ci_replied(ci, ci->seq, ci_part(ci, 5), r))
+		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_DATA, 5), r))
 			return;
 	}
 	ci_fail(ci, "no answer to an echo of %zu octets", ip_len);
@@ -194,7 +194,7 @@ static void check_rc_refused(struct ci *ci, unsigned op, bool access)
 {
 	struct ci_conn *c = open_connection(ci);
 	uint8_t b[64] = { 0 };
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_DATA);
 	const struct ci_ev *e;
 
 	ci_qp_packet(ci, c->qp, op, b, op == CI_READ ? 0 : sizeof b);
@@ -209,20 +209,9 @@ static void check_rc_refused(struct ci *ci, unsigned op, bool access)
 	ci_fail(ci, "no NAK");
 }
 
-static void rdma_write(struct ci *ci)
-{
-	check_rc_refused(ci, CI_WRITE_ONLY, true);
-}
-
-static void rdma_read(struct ci *ci)
-{
-	check_rc_refused(ci, CI_READ, true);
-}
-
-static void out_of_order(struct ci *ci)
-{
-	check_rc_refused(ci, CI_LAST, false);
-}
+CI_CALL(rdma_write, check_rc_refused(ci, CI_WRITE_ONLY, true));
+CI_CALL(rdma_read, check_rc_refused(ci, CI_READ, true));
+CI_CALL(out_of_order, check_rc_refused(ci, CI_LAST, false));
 
 /* Five hundred messages across the end of the numbers of packets. */
 static void wrap(struct ci *ci)
@@ -252,7 +241,7 @@ static void arp_stays(struct ci *ci)
 
 	echo_of(ci, c, ECHO, &r);
 	ci_ud_send(ci, b, ci_arp(ci, b, 1, ci->me.ip, ci->plan.target));
-	CI_CHECK(ci, ci_arp_reply(ci, ci->me.ip, ci_limit(ci), false),
+	CI_CHECK(ci, ci_arp_reply(ci, ci->me.ip, ci_limit(ci, CI_PART_LINK), false),
 		 "no answer to an ARP request in a datagram");
 }
 
@@ -267,7 +256,7 @@ static void nd_stays(struct ci *ci)
 	echo_of(ci, c, ECHO, &r);
 	for (unsigned i = 0; i < 3; i++) {
 		ci_ns_send(ci, b, ci_ns(ci, b));
-		until = ci_now() + (ci_limit(ci) - ci_now()) / 3;
+		until = ci_now() + (ci_limit(ci, CI_PART_LINK) - ci_now()) / 3;
 		while ((e = ci_await(ci, CI_EV_FRAME | CI_EV_MSG, until)))
 			if (ci_na_ok(ci, e->b, e->len)) {
 				CI_CHECK(ci, e->kind == CI_EV_FRAME,

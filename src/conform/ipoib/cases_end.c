@@ -160,7 +160,7 @@ static void target_dreq_again(struct ci *ci)
 {
 	uint8_t q[CI_MAD], a[CI_MAD];
 	struct ci_conn *c = broken(ci, q);
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_END);
 	struct ci_ev *e;
 
 	c->up = false;
@@ -190,7 +190,7 @@ static void check_end_comes_back(struct ci *ci)
 {
 	uint8_t q[CI_MAD], a[CI_MAD];
 	struct ci_conn *c = broken(ci, q);
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_REQ);
 	struct ci_reply r;
 
 	ci_drep(a, q);

@@ -67,15 +67,8 @@ static void sid_rfc(struct ci *ci)
 		 cf_get16(m + REJ_REASON));
 }
 
-static void sid_block(struct ci *ci)
-{
-	check_passive_nobody(ci, 0, 2);
-}
-
-static void sid_type(struct ci *ci)
-{
-	check_passive_nobody(ci, 1, 1);
-}
+CI_CALL(sid_block, check_passive_nobody(ci, 0, 2));
+CI_CALL(sid_type, check_passive_nobody(ci, 1, 1));
 
 static void sid_reserved(struct ci *ci)
 {
@@ -89,10 +82,7 @@ static void sid_qpn(struct ci *ci)
 	check_passive_nobody(ci, 5, (uint8_t)(ci->target.qpn >> 16 ^ 0x80));
 }
 
-static void rej_private(struct ci *ci)
-{
-	ci_private(ci, other_sid(ci, 1, 1));
-}
+CI_CALL(rej_private, ci_private(ci, other_sid(ci, 1, 1)));
 
 static void rej_ids(struct ci *ci)
 {
@@ -128,10 +118,7 @@ static void is_rej(struct ci *ci, const uint8_t *m)
 	CI_CHECK(ci, !(m[REJ_MSG] >> 6), "it refuses message %u, not a REQ", m[REJ_MSG] >> 6);
 }
 
-static void private_reserved(struct ci *ci)
-{
-	is_rep(ci, send_altered_req(ci, REQ_PRIV, 0xff));
-}
+CI_CALL(private_reserved, is_rep(ci, send_altered_req(ci, REQ_PRIV, 0xff)));
 
 static void req_reserved(struct ci *ci)
 {
@@ -146,10 +133,7 @@ static void req_reserved(struct ci *ci)
 	is_rep(ci, ci_want(ci, 0));
 }
 
-static void tail(struct ci *ci)
-{
-	is_rep(ci, send_altered_req(ci, CI_MAD - 1, 0xff));
-}
+CI_CALL(tail, is_rep(ci, send_altered_req(ci, CI_MAD - 1, 0xff)));
 
 static void no_private(struct ci *ci)
 {
@@ -189,10 +173,7 @@ static void uc(struct ci *ci)
 	is_rej(ci, send_altered_req(ci, REQ_TYPE, 20 << 3 | 1 << 1));
 }
 
-static void other_pkey(struct ci *ci)
-{
-	is_rej(ci, send_altered_req(ci, REQ_PKEY + 1, (uint8_t)(ci->plan.pkey ^ 1)));
-}
+CI_CALL(other_pkey, is_rej(ci, send_altered_req(ci, REQ_PKEY + 1, (uint8_t)(ci->plan.pkey ^ 1))));
 
 static void other_gid(struct ci *ci)
 {

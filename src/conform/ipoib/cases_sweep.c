@@ -76,7 +76,7 @@ static void settle_sweep(struct ci *ci)
 {
 	uint8_t q[CI_MAD];
 	uint32_t id = ci->next_id++;
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_END);
 	struct ci_ev *e;
 
 	ci_mad(q, 7, 3, CI_DREQ, ci->next_tid++);

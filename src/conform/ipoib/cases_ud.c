@@ -87,7 +87,7 @@ static void check_ud_bad_frames(struct ci *ci)
 /* The ARP request of the target that an echo from an unknown address brings about. */
 static void asks_group(struct ci *ci)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_LINK);
 	struct ci_ev *e;
 	unsigned tries = 0;
 

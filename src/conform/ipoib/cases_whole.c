@@ -15,7 +15,7 @@ static void some_traffic(struct ci *ci)
 	ci_ping_ud(ci, ECHO, &r);
 	c = ci_connect(ci, true);
 	ci_echo_rc(ci, c, ECHO);
-	(void)ci_replied(ci, ci->seq, ci_limit(ci), &r);
+	(void)ci_replied(ci, ci->seq, ci_limit(ci, CI_PART_LINK), &r);
 	ci_disconnect(ci, c);
 }
 
@@ -25,35 +25,12 @@ static void judge_lint(struct ci *ci, enum ci_lint what)
 	CI_CHECK(ci, !ci->lint[what][0], "%s", ci->lint[what]);
 }
 
-static void check_lint_icrc(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_ICRC);
-}
-
-static void check_lint_packet(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_PACKET);
-}
-
-static void check_lint_keys(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_KEYS);
-}
-
-static void check_lint_encap(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_ENCAP);
-}
-
-static void check_lint_source(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_SOURCE);
-}
-
-static void check_lint_mad(struct ci *ci)
-{
-	judge_lint(ci, CI_LINT_MAD);
-}
+CI_CALL(check_lint_icrc, judge_lint(ci, CI_LINT_ICRC));
+CI_CALL(check_lint_packet, judge_lint(ci, CI_LINT_PACKET));
+CI_CALL(check_lint_keys, judge_lint(ci, CI_LINT_KEYS));
+CI_CALL(check_lint_encap, judge_lint(ci, CI_LINT_ENCAP));
+CI_CALL(check_lint_source, judge_lint(ci, CI_LINT_SOURCE));
+CI_CALL(check_lint_mad, judge_lint(ci, CI_LINT_MAD));
 
 const struct ci_case ci_cases_whole[] = {
 	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", CI_NEEDS_PACKETS,

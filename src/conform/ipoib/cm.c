@@ -6,7 +6,7 @@
 
 #define NS_PER_S 1000000000ull
 
-void ci_cm_send(struct ci *ci, const uint8_t *m)
+void ci_mad_packet(struct ci *ci, uint16_t lid, const uint8_t *m)
 {
 	struct ci_pkt p = { .op = CI_UD | CI_ONLY,
 			    .pkey = ci->plan.pkey,
@@ -16,10 +16,15 @@ void ci_cm_send(struct ci *ci, const uint8_t *m)
 			    .data = m,
 			    .len = CI_MAD };
 
+	ci_packet(ci, lid, &p);
+}
+
+void ci_cm_send(struct ci *ci, const uint8_t *m)
+{
 	if (ci->fab.used)
 		ci_fab_mad(ci, m);
 	else
-		ci_packet(ci, ci->target.lid, &p);
+		ci_mad_packet(ci, ci->target.lid, m);
 }
 
 uint64_t ci_tid(const struct ci *ci, const uint8_t *m)
@@ -167,6 +172,15 @@ static const char *describe_mad(const uint8_t *m, char text[80])
 	return text;
 }
 
+/* 0: the answer to a REQ. */
+static enum ci_part part_of_mad(unsigned attr)
+{
+	return attr == CI_REQ			    ? CI_PART_REQ
+	       : attr == CI_RTU			    ? CI_PART_RTU
+	       : attr == CI_DREQ || attr == CI_DREP ? CI_PART_END
+						    : CI_PART_REP;
+}
+
 const uint8_t *ci_came(struct ci *ci, unsigned attr, uint64_t until)
 {
 	uint8_t due[CI_MAD] = { 0 };
@@ -181,12 +195,13 @@ const uint8_t *ci_came(struct ci *ci, unsigned attr, uint64_t until)
 	cf_put16(due + M_ATTR, (uint16_t)attr);
 	CI_CHECK(ci, !attr || ci_attr(e->b) == attr, "%s comes, %s is due",
 		 describe_mad(e->b, text), ci_mad_name(due));
+	ci_heard(ci, part_of_mad(ci_attr(e->b)));
 	return e->b;
 }
 
 const uint8_t *ci_want(struct ci *ci, unsigned attr)
 {
-	const uint8_t *m = ci_came(ci, attr, ci_limit(ci));
+	const uint8_t *m = ci_came(ci, attr, ci_limit(ci, part_of_mad(attr)));
 	uint8_t due[CI_MAD] = { 0 };
 
 	cf_put16(due + M_ATTR, (uint16_t)attr);
@@ -211,19 +226,22 @@ static uint32_t question(struct ci *ci)
 /* @strict: nothing comes before the answer. */
 static void barrier(struct ci *ci, bool strict)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_END);
 	uint32_t id = question(ci), first = id;
 	char text[80];
 
 	while (ci_now() < until) {
-		struct ci_ev *e = ci_await(ci, CI_EV_CM, ci_now() + NS_PER_S);
+		uint64_t next = ci_now() + NS_PER_S;
+		struct ci_ev *e = ci_await(ci, CI_EV_CM, next < until ? next : until);
 
 		if (!e) {
 			id = question(ci); /* one may be lost */
 			continue;
 		}
-		if (ci_attr(e->b) == CI_DREP && cf_get32(e->b + CM_REMOTE) - first <= id - first)
+		if (ci_attr(e->b) == CI_DREP && cf_get32(e->b + CM_REMOTE) - first <= id - first) {
+			ci_heard(ci, CI_PART_END);
 			return;
+		}
 		CI_CHECK(ci, !strict || ci_surplus(ci, e->b), "%s comes where nothing is due",
 			 describe_mad(e->b, text));
 	}
@@ -284,7 +302,7 @@ void ci_drep(uint8_t *m, const uint8_t *dreq)
 void ci_sweep(struct ci *ci)
 {
 	uint8_t m[CI_MAD];
-	uint64_t until = ci_now() + NS_PER_S;
+	uint64_t until = ci_limit(ci, CI_PART_END), second = ci_now() + NS_PER_S;
 	uint32_t id;
 
 	if (!ci->target.known)
@@ -302,13 +320,16 @@ void ci_sweep(struct ci *ci)
 		ci_cm_send(ci, m);
 	}
 	id = question(ci);
+	until = until < second ? until : second;
 	while (ci_now() < until) {
 		struct ci_ev *e =
 			ci_await(ci, CI_EV_CM | CI_EV_FRAME | CI_EV_MSG | CI_EV_ACK, until);
 
 		if (e && e->kind == CI_EV_CM && ci_attr(e->b) == CI_DREP &&
-		    cf_get32(e->b + CM_REMOTE) == id)
+		    cf_get32(e->b + CM_REMOTE) == id) {
+			ci_heard(ci, CI_PART_END);
 			break;
+		}
 		if (e && e->kind == CI_EV_CM && ci_attr(e->b) == CI_DREQ)
 			refuse_old(ci, e->b);
 	}

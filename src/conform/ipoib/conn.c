@@ -105,12 +105,13 @@ struct ci_conn *ci_req_in(struct ci *ci, const uint8_t *m, uint64_t at)
 
 struct ci_conn *ci_provoke(struct ci *ci)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_REQ), next;
 	const uint8_t *m;
 
 	while (ci_now() < until) {
 		ci_echo_ud(ci, ECHO);
-		m = ci_came(ci, CI_REQ, ci_now() + AGAIN);
+		next = ci_now() + AGAIN;
+		m = ci_came(ci, CI_REQ, next < until ? next : until);
 		if (m)
 			return ci_req_in(ci, m, ci->at->at);
 	}
@@ -148,7 +149,7 @@ void ci_disconnect(struct ci *ci, struct ci_conn *c)
 
 	ci_dreq(ci, q, c);
 	ci_cm_send(ci, q);
-	m = ci_came(ci, 0, ci_limit(ci));
+	m = ci_came(ci, 0, ci_limit(ci, CI_PART_END));
 	CI_CHECK(ci, m, "no DREP comes");
 	CI_CHECK(ci, ci_attr(m) == CI_DREP, "%s comes, DREP is due", ci_mad_name(m));
 	CI_CHECK(ci, cf_get32(m + CM_LOCAL) == c->peer_id && cf_get32(m + CM_REMOTE) == c->id,

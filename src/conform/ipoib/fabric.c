@@ -190,7 +190,7 @@ static void run_fabric(struct ci *ci, uint64_t until)
 
 static void await_fabric(struct ci *ci, const char *what)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_LINK);
 
 	while (!ci->fab.answered && ci_now() < until)
 		run_fabric(ci, until);
@@ -415,7 +415,7 @@ bool ci_fab_acked(struct ci *ci, const struct ci_qp *qp)
 
 void ci_fab_want_acked(struct ci *ci, struct ci_qp *qp)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_DATA);
 
 	while (!ci_fab_acked(ci, qp) && ci_now() < until) {
 		CI_CHECK(ci, !qp->failed, "the connection fails before all is acknowledged (%d)",
@@ -423,6 +423,7 @@ void ci_fab_want_acked(struct ci *ci, struct ci_qp *qp)
 		ci_fab_pump(ci, ci_now() + MS);
 	}
 	CI_CHECK(ci, ci_fab_acked(ci, qp), "not all that was sent is acknowledged");
+	ci_heard(ci, CI_PART_DATA);
 }
 
 /* From here on nothing of it is acknowledged. */

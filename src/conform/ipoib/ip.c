@@ -136,21 +136,24 @@ bool ci_replied(struct ci *ci, uint32_t seq, uint64_t until, struct ci_reply *r)
 
 	*r = (struct ci_reply){ 0 };
 	while ((e = ci_await(ci, CI_EV_FRAME | CI_EV_MSG, until)))
-		if (add_fragment(ci, &w, seq, e, r))
+		if (add_fragment(ci, &w, seq, e, r)) {
+			if (r->connected)
+				ci_heard(ci, CI_PART_DATA);
 			return true;
+		}
 	return false;
 }
 
 void ci_want_reply(struct ci *ci, uint32_t seq, struct ci_reply *r)
 {
-	CI_CHECK(ci, ci_replied(ci, seq, ci_limit(ci), r), "no answer to an echo");
+	CI_CHECK(ci, ci_replied(ci, seq, ci_limit(ci, CI_PART_DATA), r), "no answer to an echo");
 }
 
 void ci_ping_ud(struct ci *ci, size_t ip_len, struct ci_reply *r)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		ci_echo_ud(ci, ip_len);
-		if (ci_replied(ci, ci->seq, ci_part(ci, TRIES), r))
+		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_LINK, TRIES), r))
 			return;
 	}
 	ci_fail(ci, "no answer to echoes of %zu octets in datagrams", ip_len);

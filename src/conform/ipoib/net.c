@@ -19,14 +19,49 @@ uint64_t ci_now(void)
 	return cf_now();
 }
 
-uint64_t ci_limit(const struct ci *ci)
+uint64_t ci_limit(struct ci *ci, enum ci_part part)
 {
-	return ci_now() + ci->plan.limit_ms * NS_PER_MS;
+	return ci_part(ci, part, 1);
 }
 
-uint64_t ci_part(const struct ci *ci, unsigned n)
+uint64_t ci_part(struct ci *ci, enum ci_part part, unsigned n)
 {
-	return ci_now() + ci->plan.limit_ms * NS_PER_MS / n;
+	uint64_t now = ci_now(), ms = cf_patience_ms(&ci->patience, part, ci->plan.limit_ms);
+
+	ci->wait.part = part;
+	ci->wait.begin = now;
+	ci->wait.until = now + ms * NS_PER_MS / n;
+	return ci->wait.until;
+}
+
+void ci_heard(struct ci *ci, enum ci_part part)
+{
+	/* how long ARP takes; other answers may have to wait for a timer of the target's */
+	bool link = part == CI_PART_LINK && ci->wait.part == part;
+
+	cf_patience_heard(&ci->patience, part, link ? ci_now() - ci->wait.begin : 0);
+	if (part == CI_PART_LINK)
+		ci->patience.silent[part] = 0;
+}
+
+/*
+ * A target that does not answer ARP any more is down, though it was up.  Of the rest, what never came
+ * is as unlikely to come as the next thing that never came.
+ */
+void ci_silent(struct ci *ci)
+{
+	bool over = ci->wait.until && ci_now() >= ci->wait.until;
+
+	if (over)
+		ci->stop = ci->wait.part == CI_PART_LINK ? DDPS_CONFORM_STOP_SILENT_SETUP
+							 : DDPS_CONFORM_STOP_SILENT_SESSION;
+	if (over && ci->wait.part == CI_PART_LINK) {
+		ci->patience.heard[CI_PART_LINK] = false;
+		cf_patience_silent(&ci->patience, CI_PART_LINK);
+	}
+	for (unsigned i = CI_PART_LINK + 1; over && ci->wait.part != CI_PART_LINK && i < CI_PARTS;
+	     i++)
+		cf_patience_silent(&ci->patience, i);
 }
 
 void ci_fail(struct ci *ci, const char *fmt, ...)

@@ -16,6 +16,7 @@
 #include "conform/ipoib/mad.h"
 #include "conform/ipoib/packet.h"
 #include "conform/peer/late.h"
+#include "conform/peer/patience.h"
 #include "conform/peer/trace.h"
 #include <ddpsess/conform_ipoib.h>
 #include <netinet/in.h>
@@ -53,6 +54,14 @@ struct ci_case {
 	unsigned needs;
 	void (*run)(struct ci *ci);
 };
+
+/* A case that is one call: CI_CALL(name, check(ci, 1)); */
+#define CI_CALL(name, call)                                                                        \
+	static void name(struct ci *ci)                                                            \
+	{                                                                                          \
+		call;                                                                              \
+	}                                                                                          \
+	struct ci
 
 /* The tables; each ends with an entry without name. */
 extern const struct ci_case ci_cases_link[], ci_cases_arp[], ci_cases_ud[], ci_cases_passive[],
@@ -115,6 +124,18 @@ struct ci_conn {
 };
 
 /* ---- state ---- */
+
+/* What a wait is for. */
+enum ci_part {
+	CI_PART_LINK, /* ARP, neighbour discovery, datagrams */
+	CI_PART_REP,  /* an answer to a REQ */
+	CI_PART_END,  /* a DREQ, or an answer to one */
+	CI_PART_REQ,
+	CI_PART_RTU,
+	CI_PART_DATA, /* over a connection */
+	CI_PARTS
+};
+_Static_assert(CI_PARTS <= CF_PARTS, "patience has room for each");
 
 struct ci_group {
 	uint16_t mlid; /* 0: free */
@@ -239,7 +260,13 @@ struct ci {
 	jmp_buf leave;
 	char why[1000];
 	struct cf_late late;
+	struct cf_patience patience; /* of the run, by what is waited for */
+	struct {
+		enum ci_part part;
+		uint64_t begin, until; /* 0: none has begun */
+	} wait;
 	bool skipped;
+	uint32_t stop; /* enum ddps_conform_stop */
 	uint8_t frame[CI_MSG_MAX];
 };
 
@@ -251,11 +278,16 @@ uint64_t ci_now(void);
 /* Takes in what is there, and waits for more until @until. */
 void ci_pump(struct ci *ci, uint64_t until);
 void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p);
+void ci_mad_packet(struct ci *ci, uint16_t lid, const uint8_t *m); /* to queue pair 1 */
 struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len);
 /* The first event of one of @kinds that has come or comes before @until; NULL: none. */
 struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until);
-uint64_t ci_limit(const struct ci *ci);		   /* the end of a wait that begins now */
-uint64_t ci_part(const struct ci *ci, unsigned n); /* of one that takes an nth of that */
+/* The end of a wait that begins now, and of one that takes an nth of that. */
+uint64_t ci_limit(struct ci *ci, enum ci_part part);
+uint64_t ci_part(struct ci *ci, enum ci_part part, unsigned n);
+/* What was waited for came; did not come, and the case fails. */
+void ci_heard(struct ci *ci, enum ci_part part);
+void ci_silent(struct ci *ci);
 void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void ci_forget(struct ci *ci); /* all events */

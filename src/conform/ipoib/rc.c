@@ -143,7 +143,7 @@ void ci_qp_rx(struct ci *ci, const struct ci_pkt *p)
 
 void ci_want_acked(struct ci *ci, struct ci_qp *qp)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_DATA);
 	uint32_t last = (qp->psn - 1) & PSN;
 	struct ci_ev *e;
 
@@ -158,15 +158,17 @@ void ci_want_acked(struct ci *ci, struct ci_qp *qp)
 			 "syndrome %02x for PSN %06x where an ACK is due", e->syndrome, e->psn);
 		CI_CHECK(ci, ((last - e->psn) & PSN) <= PSN / 2,
 			 "PSN %06x is acknowledged, %06x was the last one sent", e->psn, last);
-		if (e->psn == last)
-			return;
+		if (e->psn != last)
+			continue;
+		ci_heard(ci, CI_PART_DATA);
+		return;
 	}
 	ci_fail(ci, "no ACK of PSN %06x", last);
 }
 
 uint32_t ci_want_nak(struct ci *ci, struct ci_qp *qp, uint8_t syndrome)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_DATA);
 	struct ci_ev *e;
 
 	while ((e = ci_await(ci, CI_EV_ACK, until))) {

@@ -11,19 +11,6 @@
 #define JOIN_MASK 0x10083u /* MGID, PortGID, P_Key, JoinState */
 #define PATH_MASK 0x340cu  /* DGID, SGID, traffic class, number, P_Key */
 
-static void send_mad(struct ci *ci, uint16_t lid, const uint8_t *m)
-{
-	struct ci_pkt p = { .op = CI_UD | CI_ONLY,
-			    .pkey = ci->plan.pkey,
-			    .qpn = 1,
-			    .qkey = 0x80010000,
-			    .src_qpn = 1,
-			    .data = m,
-			    .len = CI_MAD };
-
-	ci_packet(ci, lid, &p);
-}
-
 void ci_sa_start(struct ci *ci)
 {
 	/* RFC 4391 section 4: T, scope 2, signature of IPv4, P_Key, 32 ones */
@@ -154,7 +141,7 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 	memset(m + 24, 0, SA_MASK - 24);
 	cf_put16(m + M_STATUS, answer_sa_query(ci, slid, m));
 	m[M_METHOD] = m[M_METHOD] == SA_DELETE ? SA_DELETE | 0x80 : SA_GET_RESP;
-	send_mad(ci, slid, m);
+	ci_mad_packet(ci, slid, m);
 }
 
 const uint8_t *ci_sa_asked(const struct ci *ci, unsigned method, unsigned attr, const uint8_t *mgid)
@@ -174,12 +161,12 @@ const uint8_t *ci_sa_asked(const struct ci *ci, unsigned method, unsigned attr, 
 /* A query and its answer, asked again every second. */
 static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const char *what)
 {
-	uint64_t until = ci_limit(ci);
+	uint64_t until = ci_limit(ci, CI_PART_LINK);
 	struct ci_ev *e;
 
 	cf_put64(m + SA_MASK, mask);
 	while (ci_now() < until) {
-		send_mad(ci, ci->plan.sa_lid, m);
+		ci_mad_packet(ci, ci->plan.sa_lid, m);
 		e = ci_await(ci, CI_EV_SA, ci_now() + 1000000000);
 		if (!e || memcmp(e->b + M_TID, m + M_TID, 8) != 0)
 			continue;

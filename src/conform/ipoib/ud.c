@@ -122,7 +122,7 @@ static bool is_unasked(const struct ci_ev *e)
 static void ud_barrier(struct ci *ci, bool strict)
 {
 	uint8_t b[CI_ENCAP + ARP_LEN];
-	uint64_t until = ci_limit(ci), now;
+	uint64_t until = ci_limit(ci, CI_PART_LINK), now;
 
 	while ((now = ci_now()) < until) {
 		uint64_t next = now + ASK_AGAIN < until ? now + ASK_AGAIN : until;
@@ -144,7 +144,7 @@ static void ud_barrier(struct ci *ci, bool strict)
 
 void ci_resolve(struct ci *ci)
 {
-	uint64_t until = ci_limit(ci), now;
+	uint64_t until = ci_limit(ci, CI_PART_LINK), now;
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	unsigned asked = 0;
 
@@ -155,6 +155,7 @@ void ci_resolve(struct ci *ci)
 		asked++;
 		if (!ci_arp_reply(ci, ci->me.ip, next, true))
 			continue;
+		ci_heard(ci, CI_PART_LINK);
 		if (asked > 1 && ci->target.lid)
 			ud_barrier(ci,
 				   false); /* each has an answer, which is none to a later one */

@@ -4,7 +4,7 @@
 #define NS_PER_MS 1000000u
 #define LEAST	  5u /* so many quarterings are enough for any wait */
 
-unsigned cf_patience_ms(const struct cf_patience *p, enum cf_part part, unsigned whole)
+unsigned cf_patience_ms(const struct cf_patience *p, unsigned part, unsigned whole)
 {
 	unsigned n = p->silent[part] < LEAST ? p->silent[part] : LEAST;
 	uint64_t least = CF_PATIENCE_MIN_MS + 4 * (p->answer_ns / NS_PER_MS);
@@ -15,7 +15,7 @@ unsigned cf_patience_ms(const struct cf_patience *p, enum cf_part part, unsigned
 	return least < whole ? (unsigned)least : whole;
 }
 
-void cf_patience_heard(struct cf_patience *p, enum cf_part part, uint64_t ns)
+void cf_patience_heard(struct cf_patience *p, unsigned part, uint64_t ns)
 {
 	uint64_t before = p->answer_ns - p->answer_ns / 8;
 
@@ -23,7 +23,7 @@ void cf_patience_heard(struct cf_patience *p, enum cf_part part, uint64_t ns)
 	p->answer_ns = ns > before ? ns : before;
 }
 
-void cf_patience_silent(struct cf_patience *p, enum cf_part part)
+void cf_patience_silent(struct cf_patience *p, unsigned part)
 {
 	if (!p->heard[part])
 		p->silent[part]++;

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum cf_part { CF_PART_SETUP, CF_PART_SESSION, CF_PARTS };
+enum cf_part { CF_PART_SETUP, CF_PART_SESSION };
+
+#define CF_PARTS 6u /* IPoIB has others: ci_part */
 
 #define CF_PATIENCE_MIN_MS 50u /* no wait is shorter than this and four times the slowest answer */
 
@@ -21,10 +23,10 @@ struct cf_patience {
 };
 
 /* How long the next wait takes of @whole milliseconds. */
-unsigned cf_patience_ms(const struct cf_patience *p, enum cf_part part, unsigned whole);
+unsigned cf_patience_ms(const struct cf_patience *p, unsigned part, unsigned whole);
 /* A valid message came after @ns: octets that are none are no answer. */
-void cf_patience_heard(struct cf_patience *p, enum cf_part part, uint64_t ns);
+void cf_patience_heard(struct cf_patience *p, unsigned part, uint64_t ns);
 /* A wait went by without anything. */
-void cf_patience_silent(struct cf_patience *p, enum cf_part part);
+void cf_patience_silent(struct cf_patience *p, unsigned part);
 
 #endif

@@ -38,6 +38,14 @@ struct cf_case {
 	void (*run)(struct cf *cf);
 };
 
+/* A case that is one call: CF_CALL(name, check(cf, 1)); */
+#define CF_CALL(name, call)                                                                        \
+	static void name(struct cf *cf)                                                            \
+	{                                                                                          \
+		call;                                                                              \
+	}                                                                                          \
+	struct cf
+
 /* A case of both wires for a target in either role: two rows. */
 #define CF_ROLES(area, point, app, run, ids, rule)                                                 \
 	{ area point, ids, rule, CF_BOTH, CF_RESPONDER, app, run },                                \

@@ -233,16 +233,10 @@ static void earlier_cookie(struct cf *cf, uint32_t other)
 }
 
 /* A cookie with our tag and an own one that was not used: table 12, C. */
-static void late_cookie(struct cf *cf)
-{
-	earlier_cookie(cf, 0);
-}
+CF_CALL(late_cookie, earlier_cookie(cf, 0));
 
 /* A cookie of which neither tag is right, without Tie-Tags: no row of table 12. */
-static void foreign_cookie(struct cf *cf)
-{
-	earlier_cookie(cf, 0x3c3c3c3c);
-}
+CF_CALL(foreign_cookie, earlier_cookie(cf, 0x3c3c3c3c));
 
 const struct cf_case cf_cases_assoc_again[] = {
 	BOTH("restart-init", init_alone,

@@ -119,10 +119,7 @@ static void check_init_adaptation(struct cf *cf, const uint8_t *params, size_t l
 		 "a chunk of type %u", c.type);
 }
 
-static void check_init_no_adaptation(struct cf *cf)
-{
-	check_init_adaptation(cf, NULL, 0);
-}
+CF_CALL(check_init_no_adaptation, check_init_adaptation(cf, NULL, 0));
 
 static void check_init_other_adaptation(struct cf *cf)
 {

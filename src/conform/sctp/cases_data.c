@@ -149,15 +149,8 @@ static void gaps_from(struct cf *cf, uint32_t tsn)
 	cf_raw_alive(&r);
 }
 
-static void gaps(struct cf *cf)
-{
-	gaps_from(cf, 1000);
-}
-
-static void gaps_wrap(struct cf *cf)
-{
-	gaps_from(cf, UINT32_MAX - 2);
-}
+CF_CALL(gaps, gaps_from(cf, 1000));
+CF_CALL(gaps_wrap, gaps_from(cf, UINT32_MAX - 2));
 
 /* More holes than a SACK has room for: the lowest are reported. */
 static void many_gaps(struct cf *cf)
@@ -286,15 +279,8 @@ static void check_data_fragments(struct cf *cf, uint8_t u)
 	cf_raw_alive(&r);
 }
 
-static void fragments_ordered(struct cf *cf)
-{
-	check_data_fragments(cf, 0);
-}
-
-static void fragments_unordered(struct cf *cf)
-{
-	check_data_fragments(cf, RAW_U);
-}
+CF_CALL(fragments_ordered, check_data_fragments(cf, 0));
+CF_CALL(fragments_unordered, check_data_fragments(cf, RAW_U));
 
 /* Parts, and whole ones, behind one another in a packet. */
 static void bundle(struct cf *cf)

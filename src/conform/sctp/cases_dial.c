@@ -348,10 +348,7 @@ static void check_init_ack_adaptation(struct cf *cf, const uint8_t *params, size
 	CF_CHECK(cf, !r.ndata, "DATA where the peer is not DDP");
 }
 
-static void check_init_ack_no_adaptation(struct cf *cf)
-{
-	check_init_ack_adaptation(cf, biscuit, sizeof biscuit);
-}
+CF_CALL(check_init_ack_no_adaptation, check_init_ack_adaptation(cf, biscuit, sizeof biscuit));
 
 static void check_init_ack_other_adaptation(struct cf *cf)
 {

@@ -282,21 +282,11 @@ static void abort_with(struct cf *cf, const void *v, size_t len, bool wrong)
 	cf_raw_dead(&r);
 }
 
-static void abort_plain(struct cf *cf)
-{
-	abort_with(cf, NULL, 0, false);
-}
-
-static void abort_cause(struct cf *cf)
-{
-	abort_with(cf, "\0\14\0\11hello\0\0\0\0\15\0\4", 16, false);
-}
+CF_CALL(abort_plain, abort_with(cf, NULL, 0, false));
+CF_CALL(abort_cause, abort_with(cf, "\0\14\0\11hello\0\0\0\0\15\0\4", 16, false));
 
 /* A cause that is longer than its chunk. */
-static void abort_odd(struct cf *cf)
-{
-	abort_with(cf, "\0\14\3\11", 4, true);
-}
+CF_CALL(abort_odd, abort_with(cf, "\0\14\3\11", 4, true));
 
 /* It comes behind others, and before some that are not read. */
 static void abort_among(struct cf *cf)

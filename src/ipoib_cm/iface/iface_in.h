@@ -167,6 +167,9 @@ struct ddps_ipoib_if {
 	struct ddps_dues nbr_dues, node_dues, qp_dues;
 	uint32_t n_group;
 	struct ddps_ipoib_listened group[DDPS_IPOIB_IF_GROUPS];
+	/* Found or used last, and still there; NULL: none.  Most packets are for the same again. */
+	struct ddps_ipoib_nbr *nbr_last;
+	struct ddps_ipoib_qp *qp_last;
 	uint8_t *frame; /* one outgoing message */
 	size_t frame_size;
 	struct ddps_ipoib_if_stats stats;

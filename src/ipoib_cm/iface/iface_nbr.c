@@ -16,13 +16,22 @@ static uint64_t nbr_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_
 	return ddps_siphash(&f->key, key, sizeof(key));
 }
 
+static bool is_same_ip(const struct ddps_ipoib_ip *a, const struct ddps_ipoib_ip *b)
+{
+	return a->v6 == b->v6 && memcmp(a->a, b->a, sizeof(a->a)) == 0;
+}
+
 struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
-	struct ddps_ipoib_nbr *b;
+	struct ddps_ipoib_nbr *b = f->nbr_last;
 
-	DDPS_TAB_EACH(&f->nbr_by_ip, nbr_hash(f, ip), b, struct ddps_ipoib_nbr, by_ip)
-	if (b->ip.v6 == ip->v6 && memcmp(b->ip.a, ip->a, sizeof(ip->a)) == 0)
+	if (b && is_same_ip(&b->ip, ip))
 		return b;
+	DDPS_TAB_EACH(&f->nbr_by_ip, nbr_hash(f, ip), b, struct ddps_ipoib_nbr, by_ip)
+	if (is_same_ip(&b->ip, ip)) {
+		f->nbr_last = b;
+		return b;
+	}
 	return NULL;
 }
 
@@ -92,6 +101,8 @@ static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	set_node(f, b, NULL);
 	set_nbr_state(f, b, NBR_FREE, DDPS_CM_NEVER);
 	ddps_tab_del(&f->nbr_by_ip, &b->by_ip);
+	if (f->nbr_last == b)
+		f->nbr_last = NULL;
 	b->next = f->nbr_free;
 	f->nbr_free = b;
 }

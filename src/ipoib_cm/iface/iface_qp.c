@@ -22,18 +22,24 @@ static uint64_t qpn_hash(const struct ddps_ipoib_if *f, uint32_t number)
 
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn)
 {
-	struct ddps_ipoib_qp *qp;
+	struct ddps_ipoib_qp *qp = f->qp_last;
 
-	DDPS_TAB_EACH(&f->qp_by_qpn, qpn_hash(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
-	if (qp->qpn == qpn)
+	if (qp && qp->qpn == qpn)
 		return qp;
+	DDPS_TAB_EACH(&f->qp_by_qpn, qpn_hash(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
+	if (qp->qpn == qpn) {
+		f->qp_last = qp;
+		return qp;
+	}
 	return NULL;
 }
 
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id)
 {
-	struct ddps_ipoib_qp *qp;
+	struct ddps_ipoib_qp *qp = f->qp_last;
 
+	if (qp && id && qp->id == id)
+		return qp;
 	DDPS_TAB_EACH(&f->qp_by_id, qpn_hash(f, id), qp, struct ddps_ipoib_qp, by_id)
 	if (qp->id == id)
 		return qp;
@@ -121,6 +127,8 @@ void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 	ddps_ipoib_qp_orphan(qp);
 	ddps_due_clear(&f->qp_dues, &qp->due);
 	ddps_tab_del(&f->qp_by_qpn, &qp->by_qpn);
+	if (f->qp_last == qp)
+		f->qp_last = NULL;
 	if (qp->id)
 		ddps_tab_del(&f->qp_by_id, &qp->by_id);
 	f->n_qp_used--;

@@ -154,6 +154,7 @@ static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, struct 
 		memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
 		err = f->port->ops->qp_send(f->port, qp->qpn, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
 		if (!err) {
+			f->qp_last = qp;
 			/* On UC nobody says whether it arrives: the peer may have ended the
 			 * connection unheard, so only what comes from it counts. */
 			if (qp->transport != DDPS_CM_UC)

@@ -107,6 +107,17 @@ static uint16_t answer_query(struct ddps_sa *sa, uint16_t slid, const struct ddp
 	}
 }
 
+static void count_refusal(struct ddps_sa_stats *st, uint16_t status)
+{
+	st->sa_ref_unsupported += status == DDPS_SA_UNSUPPORTED;
+	st->sa_ref_room += status == DDPS_SA_NO_RESOURCES;
+	st->sa_ref_invalid += status == DDPS_SA_REQ_INVALID;
+	st->sa_ref_none += status == DDPS_SA_NO_RECORDS;
+	st->sa_ref_many += status == DDPS_SA_TOO_MANY;
+	st->sa_ref_gid += status == DDPS_SA_INVALID_GID;
+	st->sa_ref_few += status == DDPS_SA_TOO_FEW;
+}
+
 void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now)
 {
 	uint8_t out[DDPS_CM_MAD_LEN];
@@ -146,6 +157,7 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 		return;
 	sa->stats.sa_queries++;
 	sa->stats.sa_refused += h.status != DDPS_SA_OK;
+	count_refusal(&sa->stats, h.status);
 	if (table)
 		return;
 	out[4] = (uint8_t)(h.status >> 8);

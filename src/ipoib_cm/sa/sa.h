@@ -44,7 +44,14 @@
 	X(sa_unheard, "reports that nobody answered, or that found no room")                       \
 	X(sa_tables, "tables sent")                                                                \
 	X(sa_table_limit, "tables not sent: too large, or too many on their way")                  \
-	X(sa_table_lost, "tables that their receiver ended, or did not acknowledge")
+	X(sa_table_lost, "tables that their receiver ended, or did not acknowledge")               \
+	X(sa_ref_unsupported, "queries refused: of a kind that is not answered")                   \
+	X(sa_ref_room, "queries refused: no room, or no right")                                    \
+	X(sa_ref_invalid, "queries refused: something in them cannot be")                          \
+	X(sa_ref_none, "queries refused: there is no such record")                                 \
+	X(sa_ref_many, "queries refused: more than one record, and one was asked for")             \
+	X(sa_ref_gid, "queries refused: a GID that is none here")                                  \
+	X(sa_ref_few, "queries refused: not enough was said")
 
 struct ddps_sa_stats {
 #define DDPS_X(name, text) uint64_t name;

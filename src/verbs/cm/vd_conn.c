@@ -416,12 +416,14 @@ static void take_conn_terminated(struct vd_qp *qp, const struct ddps_event *ev)
 		      q, &qp->fatal);
 }
 
-/* There is no identifier that could be informed. */
-static void oob_failed(struct vd_qp *qp, const struct ddps_event *ev)
+/* There is no identifier that could be informed; a program that has ended it itself need not be. */
+static void oob_failed(struct vd_qp *qp, const struct ddps_event *ev, bool by_program)
 {
 	if (!qp->oob || qp->lent)
 		return;
 	vd_oob_release(qp);
+	if (by_program)
+		return;
 	vd_why_ended(qp, ev, false);
 	vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base, &qp->fatal);
 }
@@ -436,13 +438,13 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		return;
 	case DDPS_EV_REJECTED:
 		vd_qp_ended(qp);
-		oob_failed(qp, ev);
+		oob_failed(qp, ev, by_program);
 		if (qp->id)
 			take_conn_rejected(qp->id, ev);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);
-		oob_failed(qp, ev);
+		oob_failed(qp, ev, by_program);
 		if (qp->id)
 			take_conn_failed(qp->id, ev);
 		return;

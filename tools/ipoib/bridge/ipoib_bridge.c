@@ -301,12 +301,15 @@ int ipoib_bridge(const struct ipoib_opts *o)
 	const char *what = o->nargs ? o->arg[0] : "up";
 	struct out out;
 
-	if (!strcmp(what, "up"))
+	if (!strcmp(what, "up") && !o->metrics)
 		return run_bridge(o);
 	out_init(&out, "ipoib bridge", o->json);
-	if (strcmp(what, "status") != 0 && strcmp(what, "down") != 0)
+	if (strcmp(what, "up") != 0 && strcmp(what, "status") != 0 && strcmp(what, "down") != 0)
 		out_error(&out, 0, "up, status or down", "'%s' is nothing that a bridge does",
 			  what);
+	else if (o->metrics && (o->json || strcmp(what, "status") != 0))
+		out_error(&out, 0, "sessctl ipoib bridge status --metrics",
+			  "--metrics is for status, and excludes --json");
 	else if (!o->tun)
 		out_error(&out, 0, "sessctl ipoib bridge --help", "--tun is needed");
 	else

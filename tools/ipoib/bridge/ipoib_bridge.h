@@ -23,6 +23,8 @@ struct bridge_ip {
 
 #define BRIDGE_FAILED 16 /* groups of which it is remembered why they could not be joined */
 
+#define BRIDGE_REASONS 40 /* of a REJ, and more */
+
 struct bridge {
 	const struct ipoib_opts *o;
 	struct out out;
@@ -59,6 +61,8 @@ struct bridge {
 	uint64_t overslept; /* beyond it: the process was stopped, or the machine slept */
 	bool narrow_done;   /* what follows from narrow was done */
 	char narrow[200];   /* why IPv6 is not served; or "" */
+	uint64_t
+		rejected[BRIDGE_REASONS]; /* connections that were refused, by reason; 0: another */
 	struct offload_in in;
 	uint8_t packet[OFFLOAD_HDR + 65536];
 };
@@ -79,6 +83,11 @@ void bridge_out_dhcp(struct bridge *b, unsigned faults);
 json_t *bridge_status(const struct bridge *b, const char *event);
 /* The same for people. */
 void bridge_out_status(FILE *f, json_t *status);
+
+/* ipoib_bridge_metrics.c: @mad was sent; what was refused by reason; and all counters for Prometheus. */
+void bridge_count_rejected(struct bridge *b, const void *mad);
+json_t *bridge_list_rejected(const struct bridge *b);
+void bridge_out_metrics(FILE *f, json_t *status);
 
 /* Addresses of this host that another node has, too: what is new is said. */
 void bridge_out_conflicts(struct bridge *b);

@@ -56,6 +56,8 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 	struct capture_mad m = { .pkey = b->cfg.me.pkey, .mad = mad };
 
 	(void)now;
+	if (tx && len == DDPS_CM_MAD_LEN)
+		bridge_count_rejected(b, mad);
 	if (!b->capture || len != DDPS_CM_MAD_LEN)
 		return;
 	m.time_ns = wall_clock();

@@ -150,9 +150,10 @@ static ssize_t ask_bridge(int fd, const char *what, char *buf, size_t size)
 }
 
 /* @n octets that a trusted bridge has sent; 0 is what "down" ends with. */
-static int print_bridge_answer(struct out *out, const char *tun, const char *what, const char *text,
-			       size_t n)
+static int print_bridge_answer(struct out *out, const struct ipoib_opts *o, const char *what,
+			       const char *text, size_t n)
 {
+	const char *tun = o->tun;
 	bool down = !strcmp(what, "down");
 	json_t *j = down ? json_pack("{ss ss}", "event", "down", "tun", tun)
 			 : json_loadb(text, n, 0, NULL);
@@ -168,6 +169,8 @@ static int print_bridge_answer(struct out *out, const char *tun, const char *wha
 	}
 	if (down)
 		fprintf(out->f, "%s: down\n", tun);
+	else if (o->metrics)
+		bridge_out_metrics(out->f, j);
 	else
 		bridge_out_status(out->f, j);
 	json_decref(j);
@@ -194,7 +197,7 @@ int bridge_ask(const struct ipoib_opts *o, const char *what)
 	} else {
 		n = ask_bridge(fd, what, buf, ANSWER_MAX);
 		res = n < 0 ? no_answer(&out, o->tun)
-			    : print_bridge_answer(&out, o->tun, what, buf, (size_t)n);
+			    : print_bridge_answer(&out, o, what, buf, (size_t)n);
 	}
 	if (fd >= 0)
 		close(fd);

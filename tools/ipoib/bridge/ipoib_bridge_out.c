@@ -202,6 +202,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		json_object_set_new(j, "conflicts", bridge_list_conflicts(b));
 	if (j)
 		json_object_set_new(j, "addresses", bridge_list_addresses(b));
+	if (j)
+		json_object_set_new(j, "rejected", bridge_list_rejected(b));
 	if (j && b->port.notice[0])
 		json_object_set_new(j, "notice", json_string(b->port.notice));
 	return j;
@@ -284,4 +286,5 @@ void bridge_out_status(FILE *f, json_t *status)
 	out_counters(f, status, "interface");
 	out_counters(f, status, "port");
 	out_counters(f, status, "cm");
+	out_counters(f, status, "rejected");
 }

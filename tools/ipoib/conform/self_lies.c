@@ -47,7 +47,11 @@ static size_t priv_at(const uint8_t *m)
 	X("lie-method", "the response bit in MADs", 0, m[3] = 0x83)                                \
 	X("lie-reserved-cm", "reserved bits of a REP", REP, m[51] |= 1)                            \
 	X("lie-dreq", "another queue pair in a DREQ", DREQ, m[34] ^= 1)                            \
-	X("lie-silent", "no DREP", DREP, m[3] = 0)
+	X("lie-silent", "no DREP", DREP, m[3] = 0)                                                 \
+	X("dead-cm", "no message about connections", 0, m[3] = 0)                                  \
+	X("dead-connected", "no end of a connection, nor data on one", 0,                          \
+	  if (m[ATTR] == REP) m[38] ^= 0x55;                                                       \
+	  else if (m[ATTR] == REQ || m[ATTR] >= RTU) m[3] = 0)
 
 /* X(name, what it does, statement on a datagram f of len octets, to a group or not) */
 #define FRAMES(X)                                                                                  \
@@ -55,6 +59,7 @@ static size_t priv_at(const uint8_t *m)
 	X("lie-flags", "reserved flags in its address", if (arp) f[12] |= 1)                       \
 	X("lie-arp-qpn", "the queue pair of another in ARP", if (arp) f[15] ^= 1)                  \
 	X("lie-arp-type", "Ethernet's hardware type in ARP", if (arp) f[5] = 1)                    \
+	X("dead-arp", "no answer to ARP", if (arp) f[11] = 9)                                      \
 	X("lie-nd", "padding behind the address in neighbour discovery",                           \
 	  if (nd) memmove(f + 70, f + 72, 20))
 
