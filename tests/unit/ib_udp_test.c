@@ -71,6 +71,7 @@ static void make_ib_udp(unsigned i)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = 1 + i;
 	f.seed = i;
+	f.probe_ns = 10 * MS;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
 	ddps_ib_udp_user(peer[i].u, peer[i].f);
 	(void)ddps_ib_udp_run(peer[i].u, read_clock_ns());

@@ -167,6 +167,7 @@ static void make_ib_verbs(unsigned i)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = info->node_guid;
 	f.seed = i;
+	f.probe_ns = MS;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_verbs_port(peer[i].v), &calls), 0);
 	ddps_ib_verbs_user(peer[i].v, &peer[i]);
 	(void)ddps_ib_verbs_run(peer[i].v, fake_now);

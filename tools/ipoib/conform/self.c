@@ -240,7 +240,7 @@ static bool open_self_node(const struct ddps_conform_ipoib_options *o, char *why
 	bridge_identify(&node.b);
 	if (node.who == SELF_ILLUMOS)
 		node.b.cfg.form = DDPS_IPOIB_SID_LINUX;
-	node.b.cfg.probe_ns = NS_PER_S / 1000; /* nobody else is on this link */
+	node.b.cfg.probe_ns = NS_PER_S / 100; /* nobody else is on this link */
 	if (ddps_ipoib_if_new(&node.f, &node.b.cfg, &node.port, &calls)) {
 		snprintf(why, why_len, "the interface cannot be made");
 		return false;
