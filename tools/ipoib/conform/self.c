@@ -208,7 +208,7 @@ static bool configure_self(const struct ddps_conform_ipoib_options *o, char *why
 	uint8_t own[16];
 
 	snprintf(sa, sizeof sa, "%u.%u.%u.%u", o->ip4[0], o->ip4[1], o->ip4[2], o->ip4[3]);
-	snprintf(udp, sizeof udp, "%u.%u.%u.%u:%u", o->ip4[0], o->ip4[1], o->ip4[2], TARGET_LID,
+	snprintf(udp, sizeof udp, "%u.%u.%u.%d:%u", o->ip4[0], o->ip4[1], o->ip4[2], TARGET_LID,
 		 (unsigned)o->udp_port);
 	memcpy(own, o->gid, sizeof own);
 	own[15] = TARGET_LID;
