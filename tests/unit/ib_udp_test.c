@@ -158,7 +158,10 @@ static void send_ib_udp_ip(unsigned from, unsigned to, size_t len)
 
 static bool is_ib_udp_up(unsigned i)
 {
-	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+	struct ddps_ipoib_if_addr_info a;
+
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP &&
+	       ddps_ipoib_if_addr_info(peer[i].f, 0, &a) == 1 && a.held;
 }
 
 Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)

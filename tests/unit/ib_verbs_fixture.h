@@ -256,7 +256,10 @@ static void send_ib_verbs_ip(unsigned from, unsigned to, size_t len)
 
 static bool is_ib_verbs_up(unsigned i)
 {
-	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+	struct ddps_ipoib_if_addr_info a;
+
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP &&
+	       ddps_ipoib_if_addr_info(peer[i].f, 0, &a) == 1 && a.held;
 }
 
 static void two_up(void)
