@@ -267,6 +267,8 @@ static void two_up(void)
 	make_ib_verbs(0);
 	make_ib_verbs(1);
 	UNTIL(is_ib_verbs_up(0) && is_ib_verbs_up(1));
+	for (unsigned i = 0; i < 5; i++) /* each announces its address twice, 2 ms apart */
+		turn_ib_verbs();
 }
 
 static unsigned count_ib_verbs_conns(unsigned i)
