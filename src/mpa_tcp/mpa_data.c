@@ -392,17 +392,19 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 
 /* ---- the end ---- */
 
+#define ACKS_STEP_MS 1000u
+
 /* TCP says nothing when it is so: look often at first. */
 void ddps_mpa_data_closed(struct ddps_mpa_conn *c)
 {
-	uint32_t step = 1 + c->acks_ms / 8;
+	uint32_t step = c->acks_ms < 8 * ACKS_STEP_MS ? 1 + c->acks_ms / 8 : ACKS_STEP_MS;
 	int err = c->tcp->error(c);
 
 	if (err) {
 		ddps_mpa_conn_lost(c, err, "peer reset the connection behind its close");
 	} else if (!c->tcp->unacked(c)) {
 		ddps_mpa_conn_end(c, NULL);
-	} else if (c->acks_ms >= c->p.close_ms) {
+	} else if (c->p.close_ms && c->acks_ms >= c->p.close_ms) { /* 0: no limit */
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
 				   "close: the peer has not acknowledged all within %u ms",
 				   c->p.close_ms);

@@ -9,7 +9,7 @@
  * leave one by one, and more of them each time.
  *
  * One with DDPS_WR_MORE waits for the rest of its burst, in any context, and here for no other.  Where
- * nothing is gathered there is no timer for it, nor a limit.
+ * nothing is gathered there is no limit for it, and a library thread lets it go after its next nap.
  */
 #include "session/session.h"
 

@@ -255,6 +255,16 @@ put_hangs_in_time() {
 	client_ends 5 && says client.err "not done within 1 s" && says client.err "a disk has not answered"
 }
 
+open_hangs_in_time() {
+	ln -f sample hangs
+	DISK_SLOW=open LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		timeout "$PATIENCE" "$SESSCTL" put --force --timeout 1 hangs "$uri/new" 2>client.err
+	status=$?
+	read -r -t "$PATIENCE" -u "$at" line
+	why="status $status: $(cat client.err)"
+	[ "$status" -eq 5 ] && says client.err "not done within 1 s" && says client.err "a disk has not answered"
+}
+
 put_is_interrupted_twice() {
 	: >client.err
 	DISK_SLOW=read LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
@@ -297,6 +307,7 @@ for wire in $WIRES; do
 	test_case "$wire: a client's disk hangs when the file is synchronised" get_hangs
 	test_case "$wire: a client's disk hangs when it reads" put_hangs
 	test_case "$wire: a client's disk hangs when it opens" open_hangs
+	test_case "$wire: nor for one that hangs when it opens" open_hangs_in_time
 	test_case "$wire: a time limit does not wait for a disk that hangs" put_hangs_in_time
 	test_case "$wire: two signals while a disk hangs" put_is_interrupted_twice
 	test_case "$wire: a listener's disk hangs when it ends" listener_hangs

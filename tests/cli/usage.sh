@@ -166,7 +166,7 @@ unknown_host() {
 no_target() {
 	run 2 conform tcp://127.0.0.1:0 && says err "port other than 0" || return
 	run 1 conform tcp://127.0.0.1:1 && says err "Connection refused" && says err "try:" &&
-		says out "0 passed, 0 failed" || return
+		[ ! -s out ] || return # nothing was run: there is nothing to count
 	run 1 conform tcp://bad..name:7 && says err "no address"
 }
 

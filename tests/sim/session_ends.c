@@ -118,7 +118,7 @@ static int settle_writer(void)
 }
 
 /* A Write to memory that nobody has; the program may have fetched all there is to know of it. */
-static void write_astray(bool closes)
+static void write_refused(bool closes)
 {
 	const struct ddps_sge sge = { side[0].octets[0], LEN, ddps_mr_stag(side[0].mr) };
 	const struct ddps_send_wr wr = {
@@ -172,7 +172,7 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 	check(side[0].there && side[1].there, "no session");
 	if (refused < 2 && !late) {
 		if (!world.failed)
-			write_astray(refused % 2);
+			write_refused(refused % 2);
 		return;
 	}
 	for (unsigned i = 0; i < n && !world.failed; i++) {

@@ -133,6 +133,7 @@ static void init_target(void)
 	f.prefix4 = 24;
 	f.ca_guid = info->node_guid;
 	f.seed = 5;
+	f.probe_ns = 20000000; /* held after 140 ms: the suite waits longer */
 	cr_assert_eq(ddps_ipoib_if_new(&peer[TARGET].f, &f, ddps_ib_verbs_port(peer[TARGET].v),
 				       &calls),
 		     0);

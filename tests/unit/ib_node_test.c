@@ -108,6 +108,7 @@ static void make_ib_node(unsigned i, uint16_t pkey)
 	c.retry_count = c.rnr_retry = 7;
 	c.ca_guid = 1 + i;
 	c.seed = i;
+	c.probe_ns = MS;
 	cr_assert_eq(ddps_ipoib_if_new(&p->f, &c, ddps_ib_node_port(p->n), &calls), 0);
 	ddps_ib_node_user(p->n, p->f);
 	ddps_ib_node_tick(p->n, now);

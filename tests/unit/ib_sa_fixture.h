@@ -35,10 +35,11 @@ static unsigned n_wire;
 static struct ddps_sa *sa;
 static struct node node[NODES]; /* LIDs from 2 */
 static uint64_t now;
-static bool deaf;	  /* the administration gets nothing */
-static uint64_t renew_ns; /* of subscriptions; 0: the default */
-static bool refusing;	  /* it grants no subscription */
-static bool gone[NODES];  /* nothing comes from it or to it */
+static bool deaf;	      /* the administration gets nothing */
+static uint64_t renew_ns;     /* of subscriptions; 0: the default */
+static bool refusing;	      /* it grants no subscription */
+static uint16_t granted_trap; /* but that to this one */
+static bool gone[NODES];      /* nothing comes from it or to it */
 static uint8_t broadcast[16];
 
 static const uint8_t group1[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0x0f, 1, 2, 3 };
@@ -139,6 +140,7 @@ static void init(void)
 	now = SEC;
 	n_wire = 0;
 	deaf = refusing = false;
+	granted_trap = 0;
 	hold_err = 0;
 	memset(gone, 0, sizeof(gone));
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
@@ -194,9 +196,13 @@ __attribute__((unused)) static void claim(uint16_t lid, uint8_t method, uint16_t
 static bool is_ib_sa_refused(unsigned i)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];
+	struct ddps_sa_inform r;
 	struct ddps_sa_head h;
 
 	if (!refusing || ddps_sa_mad_head(&h, wire[i].mad) || h.attr != DDPS_SA_INFORM_INFO)
+		return false;
+	ddps_sa_inform_get(&r, wire[i].mad);
+	if (r.trap == granted_trap)
 		return false;
 	h.method = DDPS_SA_GET_RESP;
 	h.status = DDPS_SA_REQ_INVALID;

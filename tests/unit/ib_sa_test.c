@@ -131,6 +131,17 @@ Test(ib_sa, an_administration_that_starts_anew_before_it_grants, .init = init_qu
 	cr_expect(node[0].has_path, "the other has registered itself");
 }
 
+/* What is granted proves nothing where the other never is. */
+Test(ib_sa, one_subscription_that_is_never_granted, .init = init_quick, .fini = fini,
+     .description = "4391-10-5")
+{
+	refusing = true;
+	granted_trap = 66;
+	all_join();
+	run_ib_sa(100 * SEC);
+	cr_expect_leq(ddps_sac_stats(node[0].c)->sac_forgotten, 7);
+}
+
 /* It may be another one each time, which is less and less likely. */
 Test(ib_sa, subscriptions_that_are_never_granted, .init = init_quick, .fini = fini,
      .description = "4391-10-5")

@@ -71,6 +71,7 @@ static void make_ib_udp(unsigned i)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = 1 + i;
 	f.seed = i;
+	f.probe_ns = 10 * MS;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
 	ddps_ib_udp_user(peer[i].u, peer[i].f);
 	(void)ddps_ib_udp_run(peer[i].u, read_clock_ns());
@@ -157,7 +158,10 @@ static void send_ib_udp_ip(unsigned from, unsigned to, size_t len)
 
 static bool is_ib_udp_up(unsigned i)
 {
-	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+	struct ddps_ipoib_if_addr_info a;
+
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP &&
+	       ddps_ipoib_if_addr_info(peer[i].f, 0, &a) == 1 && a.held;
 }
 
 Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)

@@ -167,6 +167,7 @@ static void make_ib_verbs(unsigned i)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = info->node_guid;
 	f.seed = i;
+	f.probe_ns = MS;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_verbs_port(peer[i].v), &calls), 0);
 	ddps_ib_verbs_user(peer[i].v, &peer[i]);
 	(void)ddps_ib_verbs_run(peer[i].v, fake_now);
@@ -255,7 +256,10 @@ static void send_ib_verbs_ip(unsigned from, unsigned to, size_t len)
 
 static bool is_ib_verbs_up(unsigned i)
 {
-	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+	struct ddps_ipoib_if_addr_info a;
+
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP &&
+	       ddps_ipoib_if_addr_info(peer[i].f, 0, &a) == 1 && a.held;
 }
 
 static void two_up(void)
@@ -263,6 +267,8 @@ static void two_up(void)
 	make_ib_verbs(0);
 	make_ib_verbs(1);
 	UNTIL(is_ib_verbs_up(0) && is_ib_verbs_up(1));
+	for (unsigned i = 0; i < 5; i++) /* each announces its address twice, 2 ms apart */
+		turn_ib_verbs();
 }
 
 static unsigned count_ib_verbs_conns(unsigned i)

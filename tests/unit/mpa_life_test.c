@@ -409,6 +409,20 @@ Test(mpa_life, contact_01_what_the_peer_resets_behind_its_close_is_lost)
 	}
 }
 
+Test(mpa_life, contact_01_without_a_limit_it_is_waited_for)
+{
+	for (int i = 0; i < 2; i++) {
+		struct line l;
+
+		line_closed(&l, i, 0);
+		cr_expect_eq(l.s->called[UP_CLOSED], 0, "%s", l.s->end.text);
+		l.unacked = 0;
+		MPA_UNTIL(&l.w, l.s->called[UP_CLOSED]);
+		cr_expect_eq(l.s->end.code, 0, "%s", l.s->end.text);
+		line_fini(&l);
+	}
+}
+
 Test(mpa_life, contact_01_an_acknowledgement_is_not_waited_for_without_end)
 {
 	for (int i = 0; i < 2; i++) {

@@ -396,7 +396,7 @@ static bool outcome_is_right(const struct ddps_nego_local *a, const struct ddps_
 	return r->ord == ULP ? ra->ird == ird : ra->ird >= ird && ra->ird >= r->ord;
 }
 
-static void check_answer_pair(const struct ddps_nego_local *a, const struct ddps_nego_local *b)
+static void check_agreement(const struct ddps_nego_local *a, const struct ddps_nego_local *b)
 {
 	struct ddps_nego_result ra, rb;
 	enum ddps_nego_verdict v;
@@ -441,7 +441,7 @@ Test(negotiate, every_pairing_agrees,
 				a.ird_hard = k & 1;
 				b.ird_hard = k & 2;
 				b.need_ord = k & 4 ? 16 : 0;
-				check_answer_pair(&a, &b);
+				check_agreement(&a, &b);
 				pairs++;
 			}
 		}

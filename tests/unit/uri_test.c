@@ -141,7 +141,7 @@ Test(uri, what_is_wrong_is_named)
 		{ "tcp://h:-1", "-1" },
 		{ "tcp://h:7x", "7x" },
 		{ "tcp://h:000007", "000007" },
-		{ "tcp://h:7/path", "7/path" },
+		{ "tcp://h:7/path", "no path" },
 		{ "tcp://h h:7", "character 8 " },
 		{ "tcp://h%41:7", "character" },
 		{ "tcp://h\n:7", "character 8 " },

@@ -79,9 +79,9 @@ void decode_segment(FILE *f, const uint8_t *b, size_t len)
 	}
 	fprintf(f, "%s", b[0] & 0x40 ? "" : ", not the last segment");
 	if ((b[0] & 3) != 1)
-		fprintf(f, ", DDP version %u", b[0] & 3);
+		fprintf(f, ", DDP version %u", b[0] & 3U);
 	if (b[1] >> 6 != 1)
-		fprintf(f, ", RDMAP version %u", b[1] >> 6);
+		fprintf(f, ", RDMAP version %u", (unsigned)b[1] >> 6);
 }
 
 /* ---- RFC 5043, 9260 ---- */

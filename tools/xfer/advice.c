@@ -70,7 +70,7 @@ const char *advice_refused(const char *reason)
 		{ "this listener serves no files", "sessctl listen --dir DIRECTORY there" },
 		{ "this listener takes no files", "sessctl listen without --read-only there" },
 		{ "the listener's IRD", "--ird 1 or more of sessctl listen" },
-		{ "Permission denied", "a --dir that the listener's user may write to" },
+		{ "Permission denied", "a --dir that the listener's user may read or write" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

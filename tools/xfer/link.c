@@ -20,7 +20,9 @@
 
 void link_init(struct link *l, const struct opts *o, const char *cmd)
 {
-	*l = (struct link){ .o = o, .beside = -1 };
+	*l = (struct link){ .o = o, .uri = cmd, .beside = -1 };
+	if (o->timeout_ms) /* for the whole command, its files too */
+		l->due = clock_ns() + o->timeout_ms * NS_PER_MS;
 	out_init(&l->out, cmd, o->json);
 }
 
@@ -235,8 +237,6 @@ enum status link_open(struct link *l, const char *uri, uint32_t recv_len)
 	int err;
 
 	l->uri = uri;
-	if (l->o->timeout_ms)
-		l->due = clock_ns() + l->o->timeout_ms * NS_PER_MS;
 	s = set_up_link(l, recv_len);
 	if (s)
 		return s;

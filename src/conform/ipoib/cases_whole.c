@@ -15,7 +15,7 @@ static void some_traffic(struct ci *ci)
 	ci_ping_ud(ci, ECHO, &r);
 	c = ci_connect(ci, true);
 	ci_echo_rc(ci, c, ECHO);
-	(void)ci_replied(ci, ci->seq, ci_limit(ci, CI_PART_LINK), &r);
+	(void)ci_replied(ci, ci->seq, ci_limit(ci, CI_PART_DATA), &r);
 	ci_disconnect(ci, c);
 }
 

@@ -265,6 +265,7 @@ struct ci {
 		enum ci_part part;
 		uint64_t begin, until; /* 0: none has begun */
 	} wait;
+	uint64_t claimed_until; /* until then a target that starts may answer no ARP */
 	bool skipped;
 	uint32_t stop; /* enum ddps_conform_stop */
 	uint8_t frame[CI_MSG_MAX];

@@ -6,6 +6,7 @@
 #define QPN_LOW	  0x600000u /* of identities whose order does not matter */
 #define ARP_LEN	  56u
 #define ASK_AGAIN 400000000ull
+#define CLAIM_NS  8000000000ull /* RFC 5227: from a probe to an address in use, at most */
 
 struct ci_pkt ci_ud(const struct ci *ci, const void *b, size_t len)
 {
@@ -55,6 +56,15 @@ size_t ci_arp(const struct ci *ci, uint8_t *b, unsigned op, uint32_t sender, uin
 	return CI_ENCAP + ARP_LEN;
 }
 
+/* The target starts: until it knows that nobody else has its address, it answers nobody. */
+static bool is_arp_probe(const struct ci *ci, const struct ci_ev *e)
+{
+	const uint8_t *a = e->b + CI_ENCAP;
+
+	return e->len >= CI_ENCAP + ARP_LEN && cf_get16(e->b) == CI_ARP && cf_get16(a + 6) == 1 &&
+	       !cf_get32(a + 28) && cf_get32(a + 52) == ci->plan.target;
+}
+
 const uint8_t *ci_arp_reply(struct ci *ci, uint32_t asker, uint64_t until, bool learn)
 {
 	struct ci_ev *e;
@@ -62,6 +72,8 @@ const uint8_t *ci_arp_reply(struct ci *ci, uint32_t asker, uint64_t until, bool 
 	while ((e = ci_await(ci, CI_EV_FRAME, until))) {
 		const uint8_t *a = e->b + CI_ENCAP;
 
+		if (is_arp_probe(ci, e))
+			ci->claimed_until = e->at + CLAIM_NS;
 		if (e->len < CI_ENCAP + ARP_LEN || cf_get16(e->b) != CI_ARP ||
 		    cf_get16(a + 6) != 2 || cf_get32(a + 52) != asker ||
 		    cf_get32(a + 28) != ci->plan.target)
@@ -148,9 +160,11 @@ void ci_resolve(struct ci *ci)
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	unsigned asked = 0;
 
-	while ((now = ci_now()) < until) {
-		uint64_t next = now + ASK_AGAIN < until ? now + ASK_AGAIN : until;
+	while ((now = ci_now()) < until || now < ci->claimed_until) {
+		uint64_t next = now + ASK_AGAIN;
 
+		if (now < until && until < next && until > ci->claimed_until)
+			next = until;
 		ci_ud_group(ci, &ci->group[0], b, ci_arp(ci, b, 1, ci->me.ip, ci->plan.target));
 		asked++;
 		if (!ci_arp_reply(ci, ci->me.ip, next, true))

@@ -209,7 +209,8 @@ static void inform_answer(struct ddps_sac *c, unsigned i, uint16_t status, uint6
 
 	c->inform[i].tid = 0;
 	c->granted[i] = !status;
-	if (!status)
+	if (c->granted[0] &&
+	    c->granted[1]) /* one alone proves nothing: it may never grant the other */
 		c->refused = 0;
 	c->stats.sac_refused += status != 0;
 	if (forgotten) {

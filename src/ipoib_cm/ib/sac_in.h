@@ -43,7 +43,7 @@ struct ddps_sac {
 	unsigned n_path;
 	struct sac_query inform[2]; /* traps 66 and 67 */
 	bool granted[2];	    /* since the groups were joined */
-	unsigned refused;	    /* subscriptions, since one was granted */
+	unsigned refused;	    /* subscriptions, since both were granted */
 	uint64_t inform_at;	    /* both anew; NEVER before the link is known */
 	uint32_t tid;
 	bool unheard; /* nothing came since a query was given up */

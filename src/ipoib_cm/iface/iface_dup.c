@@ -65,7 +65,8 @@ void ddps_ipoib_own_probe(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 	ddps_ipoib_own_weigh(f);
 }
 
-void ddps_ipoib_own_resume(struct ddps_ipoib_if *f, uint64_t gap_ns)
+/* The link is listened to again, after @gap_ns in which it was not. */
+static void resume_own(struct ddps_ipoib_if *f, uint64_t gap_ns)
 {
 	struct ddps_ipoib_claim *c;
 	const uint8_t *ip;
@@ -263,5 +264,5 @@ void ddps_ipoib_if_missed(struct ddps_ipoib_if *f, uint64_t for_ns, uint64_t now
 {
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_UP)
-		ddps_ipoib_own_resume(f, for_ns);
+		resume_own(f, for_ns);
 }

@@ -205,8 +205,6 @@ struct ddps_ipoib_claim *ddps_ipoib_own_at(struct ddps_ipoib_if *f, unsigned i, 
 void ddps_ipoib_own_probe(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* The link is there: what was not held is asked for, what was is announced or asked for anew. */
 void ddps_ipoib_own_begin_claims(struct ddps_ipoib_if *f);
-/* The link is listened to again, after @gap_ns in which it was not. */
-void ddps_ipoib_own_resume(struct ddps_ipoib_if *f, uint64_t gap_ns);
 /* Claims have come or gone. */
 void ddps_ipoib_own_weigh(struct ddps_ipoib_if *f);
 void ddps_ipoib_own_tick(struct ddps_ipoib_if *f);

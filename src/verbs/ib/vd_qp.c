@@ -249,7 +249,7 @@ int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 	ddps_ep_free(qp->tx);
 	qp->ep = qp->tx = NULL;
 	/* As with an adapter, somebody else who waits for the end is informed of it. */
-	if (qp->id && qp->id->state == VD_ID_UP)
+	if (qp->id && ibqp->qp_type != IBV_QPT_UD && qp->id->state == VD_ID_UP)
 		vd_down(p, qp->id, true);
 	vd_await_polls(ibqp->send_cq);
 	if (ibqp->recv_cq != ibqp->send_cq)

@@ -66,7 +66,8 @@ sys.stdin.read()' <>"$work/never" >"$work/member" &
 
 counters() {
 	says 'Port counters: Lid 2 port' perfquery 2 && says 'PortXmitPkts:\.+[1-9]' perfquery 2 1 &&
-		says 'PortMulticastXmitPkts:\.+[1-9]' perfquery -x 1 1 && says 'Lid 9 port 1' perfquery
+		until_ready 15 says 'PortMulticastXmitPkts:\.+[1-9]' perfquery -x 1 1 &&
+		says 'Lid 9 port 1' perfquery
 }
 
 management() {

@@ -108,6 +108,7 @@ static bool make_starts_guest(struct node *n, uint8_t host, uint32_t seed)
 	f.retry_count = f.rnr_retry = 7;
 	f.ca_guid = (uint64_t)host << 32 | life;
 	f.seed = c.seed;
+	f.probe_ns = 1000000; /* the run is about starts, not about addresses */
 	if (ddps_ipoib_if_new(&n->f, &f, ddps_ib_udp_port(n->u), &calls))
 		return false;
 	ddps_ib_udp_user(n->u, n->f);

@@ -208,7 +208,7 @@ static bool configure_self(const struct ddps_conform_ipoib_options *o, char *why
 	uint8_t own[16];
 
 	snprintf(sa, sizeof sa, "%u.%u.%u.%u", o->ip4[0], o->ip4[1], o->ip4[2], o->ip4[3]);
-	snprintf(udp, sizeof udp, "%u.%u.%u.%u:%u", o->ip4[0], o->ip4[1], o->ip4[2], TARGET_LID,
+	snprintf(udp, sizeof udp, "%u.%u.%u.%d:%u", o->ip4[0], o->ip4[1], o->ip4[2], TARGET_LID,
 		 (unsigned)o->udp_port);
 	memcpy(own, o->gid, sizeof own);
 	own[15] = TARGET_LID;
@@ -240,7 +240,7 @@ static bool open_self_node(const struct ddps_conform_ipoib_options *o, char *why
 	bridge_identify(&node.b);
 	if (node.who == SELF_ILLUMOS)
 		node.b.cfg.form = DDPS_IPOIB_SID_LINUX;
-	node.b.cfg.probe_ns = NS_PER_S / 1000; /* nobody else is on this link */
+	node.b.cfg.probe_ns = NS_PER_S / 100; /* nobody else is on this link */
 	if (ddps_ipoib_if_new(&node.f, &node.b.cfg, &node.port, &calls)) {
 		snprintf(why, why_len, "the interface cannot be made");
 		return false;
