@@ -552,9 +552,10 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * DDPS_E_CLOSED).
  *
  * There are two time limits of close_ms each.  The first is for posted work: it starts again
- * whenever that makes progress.  The second is for the peer's close, after that work has ended.
- * When a limit is over, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends
- * and asks for meanwhile changes nothing.  Over TCP the kernel still delivers what it has had to
+ * whenever that makes progress.  The second begins when that work has ended.  It is one for all
+ * that is left: the peer's close and, over TCP, the peer's acknowledgement of everything.  When a
+ * limit is over, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends and asks
+ * for meanwhile changes nothing.  Over TCP the kernel still delivers what it has had to
  * the end, but nobody reports whether that arrives.
  *
  * Does not block.  A program that ends now waits for DDPS_EV_CLOSED, or calls ddps_ctx_settle or

@@ -276,7 +276,7 @@ static void on_timer(void *user)
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
 	case DDPS_MPA_T_ACKS:
-		ddps_mpa_data_closed(c);
+		ddps_mpa_data_closed(c, ddps_now());
 		break;
 	case DDPS_MPA_T_CONNECT:
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "connect: no answer within %u ms",
@@ -296,8 +296,8 @@ static void on_timer(void *user)
 		/* The kernel delivers what it has, to the end, to a peer that is only late. */
 		if (c->wr != DDPS_MPA_WR_SHUT || !c->tcp->unacked(c))
 			c->tcp->reset(c);
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
-				   "close: the peer did not close within %u ms", c->p.close_ms);
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "close: the peer did not %s within %u ms",
+				   c->rd == DDPS_MPA_RD_EOF ? "take all" : "close", c->p.close_ms);
 		break;
 	case DDPS_MPA_T_LINGER:
 	case DDPS_MPA_T_NONE:
@@ -406,6 +406,7 @@ static void mpa_op_shutdown(struct ddps_llp *llp)
 	}
 	c->want_close = true;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CLOSE, c->p.close_ms);
+	c->close_by = c->p.close_ms ? c->timer.due : 0;
 	ddps_task_post(c->env->loop, &c->task);
 }
 

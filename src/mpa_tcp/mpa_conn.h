@@ -132,7 +132,8 @@ struct ddps_mpa_conn {
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
 	int tx_errno;			  /* DDPS_MPA_WR_LOST: why */
-	uint32_t acks_ms;		  /* DDPS_MPA_T_ACKS: for so long now */
+	uint64_t close_by;		  /* ddps_now(): when the end has to be over; 0: no limit */
+	uint32_t acks_ms;		  /* DDPS_MPA_T_ACKS: when it was looked last */
 	struct ddps_mpa_startup *startup; /* until full operation */
 	struct ddps_mpa_rx rx;
 
@@ -234,7 +235,7 @@ void ddps_mpa_data_closing(struct ddps_mpa_conn *c);
 /* Show what was held back again. */
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 /* Both sides have closed: it ends when the peer has acknowledged everything. */
-void ddps_mpa_data_closed(struct ddps_mpa_conn *c);
+void ddps_mpa_data_closed(struct ddps_mpa_conn *c, uint64_t now);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
 

@@ -135,7 +135,7 @@ static void on_fin(struct ddps_mpa_conn *c)
 		return;
 	}
 	if (c->wr == DDPS_MPA_WR_SHUT) {
-		ddps_mpa_data_closed(c);
+		ddps_mpa_data_closed(c, ddps_now());
 		return;
 	}
 	if (c->deadline == DDPS_MPA_T_FIRST_FPDU)
@@ -394,23 +394,32 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 
 #define ACKS_STEP_MS 1000u
 
-/* TCP says nothing when it is so: look often at first. */
-void ddps_mpa_data_closed(struct ddps_mpa_conn *c)
+/* When to look again: often at first, and once more when the time is over. */
+static uint32_t get_acks_step(struct ddps_mpa_conn *c, uint64_t now)
 {
 	uint32_t step = c->acks_ms < 8 * ACKS_STEP_MS ? 1 + c->acks_ms / 8 : ACKS_STEP_MS;
+
+	c->acks_ms += step;
+	if (c->close_by && (c->close_by - now) / NSEC_PER_MSEC < step)
+		step = (uint32_t)((c->close_by - now) / NSEC_PER_MSEC) + 1;
+	return step;
+}
+
+/* TCP says nothing when it is so. */
+void ddps_mpa_data_closed(struct ddps_mpa_conn *c, uint64_t now)
+{
 	int err = c->tcp->error(c);
 
 	if (err) {
 		ddps_mpa_conn_lost(c, err, "peer reset the connection behind its close");
 	} else if (!c->tcp->unacked(c)) {
 		ddps_mpa_conn_end(c, NULL);
-	} else if (c->p.close_ms && c->acks_ms >= c->p.close_ms) { /* 0: no limit */
+	} else if (c->close_by && now >= c->close_by) {
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
 				   "close: the peer has not acknowledged all within %u ms",
 				   c->p.close_ms);
 	} else {
-		c->acks_ms += step;
-		ddps_mpa_conn_deadline(c, DDPS_MPA_T_ACKS, step);
+		ddps_mpa_conn_deadline(c, DDPS_MPA_T_ACKS, get_acks_step(c, now));
 	}
 }
 
@@ -419,7 +428,7 @@ static void send_fin(struct ddps_mpa_conn *c)
 	c->tcp->fin(c);
 	c->wr = DDPS_MPA_WR_SHUT;
 	if (c->rd == DDPS_MPA_RD_EOF)
-		ddps_mpa_data_closed(c);
+		ddps_mpa_data_closed(c, ddps_now());
 }
 
 /* Sending failed because the connection is gone: read to its end, then say so. */

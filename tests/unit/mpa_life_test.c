@@ -423,6 +423,46 @@ Test(mpa_life, contact_01_without_a_limit_it_is_waited_for)
 	}
 }
 
+/* By the time that is given, however seldom it is asked. */
+Test(mpa_life, contact_01_one_limit_is_for_the_peers_close_and_the_acknowledgement)
+{
+	for (int i = 0; i < 2; i++) {
+		struct line l;
+		uint64_t began, ms = NSEC_PER_MSEC;
+
+		began = ddps_now();
+		line_closed(&l, i, 60000);
+		cr_expect(l.c->close_by >= began + 60000 * ms);
+		cr_expect(l.c->close_by <= ddps_now() + 60000 * ms);
+		ddps_mpa_data_closed(l.c, l.c->close_by - 100 * ms);
+		cr_expect(ddps_mpa_alive(l.c));
+		for (unsigned n = 0; n < 2000; n++) /* often */
+			ddps_mpa_data_closed(l.c, l.c->close_by - 10 * ms);
+		cr_expect(ddps_mpa_alive(l.c));
+		cr_expect(l.c->timer.due <= ddps_now() + 11 * ms,
+			  "the last look is when it is over");
+		ddps_mpa_data_closed(l.c, l.c->close_by);
+		line_run(&l);
+		cr_expect_eq(l.s->called[UP_CLOSED], 1);
+		cr_expect_eq(l.s->end.code, DDPS_E_TIMEDOUT, "%s", l.s->end.text);
+		line_fini(&l);
+	}
+}
+
+/* A program that comes back late takes what has arrived for arrived. */
+Test(mpa_life, contact_01_what_is_acknowledged_counts_when_it_is_late)
+{
+	struct line l;
+
+	line_closed(&l, 0, 60000);
+	l.unacked = 0;
+	ddps_mpa_data_closed(l.c, l.c->close_by + 1);
+	line_run(&l);
+	cr_expect_eq(l.s->called[UP_CLOSED], 1);
+	cr_expect_eq(l.s->end.code, 0, "%s", l.s->end.text);
+	line_fini(&l);
+}
+
 Test(mpa_life, contact_01_an_acknowledgement_is_not_waited_for_without_end)
 {
 	for (int i = 0; i < 2; i++) {
