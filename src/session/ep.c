@@ -63,40 +63,12 @@ static void kick_task(void *user)
 		ep->llp->ops->kick(ep->llp);
 }
 
-static void shut_task(void *user)
-{
-	struct ddps_ep *ep = user;
-
-	ep->llp->ops->shutdown(ep->llp); /* who ends it cancels this */
-}
-
 static void overflow_task(void *user)
 {
 	struct ddps_ep *ep = user;
 
 	ddps_rdmap_terminate(ep->rdmap, DDPS_E_LIMIT, ddps_term_triple(DDPS_TERM_RDMAP_LOCAL),
 			     "a completion queue of this session overflowed");
-}
-
-static void close_timer(void *user)
-{
-	struct ddps_ep *ep = user;
-	uint64_t progress = ddps_rdmap_own_progress(ep->rdmap);
-	struct ddps_error e;
-
-	/* Not by what the peer sends or asks for: it could go on for ever. */
-	if (progress != ep->moved_seen) {
-		ep->moved_seen = progress;
-		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
-		return;
-	}
-	if (!ep->error.code) { /* the first one is the one that is reported */
-		e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
-				    "disconnect: posted work made no progress for %u ms",
-				    ep->close_ms);
-		ddps_error_keep(&ep->error, &e);
-	}
-	ep->llp->ops->abort(ep->llp);
 }
 
 static void nudge_timer(void *user)
@@ -127,15 +99,6 @@ void ddps_ep_stall_timer(struct ddps_ep *ep)
 {
 	ep->taken_seen = ddps_rdmap_taken(ep->rdmap);
 	ddps_timer_after(ep->ctx->env.loop, &ep->stall_timer, DDPS_STALL_CLOSED_MS);
-}
-
-void ddps_ep_shutdown_soon(struct ddps_ep *ep)
-{
-	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
-		return;
-	ddps_ep_set_state(ep, DDPS_EP_CLOSING);
-	ddps_timer_stop(ep->ctx->env.loop, &ep->close_timer);
-	ddps_task_post(ep->ctx->env.loop, &ep->shut);
 }
 
 /* ---- making and freeing ---- */
@@ -213,12 +176,11 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	ep->shared_rq = attr->srq;
 	ep->late_end = &ep->late;
 	ep->kick = (struct ddps_task){ .fn = kick_task, .user = ep };
-	ep->shut = (struct ddps_task){ .fn = shut_task, .user = ep };
 	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
-	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
 	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
 	ep->stall_timer = (struct ddps_timer){ .fn = stall_timer, .user = ep };
 	ddps_host_init(ep);
+	ddps_ep_end_init(ep);
 	ep->stalls = attr->no_recv == DDPS_NO_RECV_STALL;
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
@@ -245,32 +207,12 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	return err;
 }
 
-/* Let go of everything below and of everything that could call back. */
-static void release_below(struct ddps_ep *ep)
-{
-	struct ddps_loop *loop = ep->ctx->env.loop;
-
-	ddps_gather_forget(ep);
-	ddps_task_cancel(loop, &ep->kick);
-	ddps_task_cancel(loop, &ep->shut);
-	ddps_task_cancel(loop, &ep->overflow);
-	ddps_timer_stop(loop, &ep->close_timer);
-	ddps_timer_stop(loop, &ep->nudge_timer);
-	ddps_timer_stop(loop, &ep->stall_timer);
-	ddps_host_stop(ep);
-	ddps_dial_free(ep);
-	if (ep->llp) {
-		ep->llp->ops->free(ep->llp);
-		ep->llp = NULL;
-	}
-}
-
 void ddps_ep_destroy(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
 	ddps_assert_held(&ctx->lock);
-	release_below(ep);
+	ddps_ep_release(ep);
 	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
 	ddps_rdmap_free(ep->rdmap);
@@ -303,35 +245,34 @@ void ddps_ep_free(struct ddps_ep *ep)
 	ddps_ctx_leave(ctx);
 }
 
-/* ---- the way to the end ---- */
+/* ---- beginning ---- */
 
-void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e)
+int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
+		  const struct ddps_rdmap_start *role)
 {
-	struct ddps_error why;
+	struct ddps_rdmap_start s = *role;
 
-	if (ep->state == DDPS_EP_DEAD)
-		return;
-	why = ep->error.code ? ddps_error_kept(&ep->error) : *e;
-	if (!why.peer[0])
-		memcpy(why.peer, ep->info.peer, sizeof why.peer);
-	ddps_error_keep(&ep->error, &why);
-	/* What has arrived can still be refused. */
-	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||
-				     ddps_rdmap_owes(ep->rdmap)));
-	release_below(ep);
-	ddps_ep_set_state(ep, DDPS_EP_DEAD);
-	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
-	if (ep->host.gone)
-		ddps_rdmap_unanswered(ep->rdmap);
-	ddps_rdmap_flush(ep->rdmap);
-	ddps_late_flush(ep);
-	ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING); /* it would come last */
-	ddps_event_push(ep->ctx, &ep->source, final);
+	s.ird = res->ird;
+	s.ord = res->ord;
+	s.rtr_needs_ord = res->rtr_needs_ord;
+	s.provider_read_slot = res->provider_read_slot;
+	/* MPA has Terminate codes of its own, SCTP has none. */
+	s.llp_mpa_codes = ep->llp->has_codes;
+	ep->info.ird = res->ird;
+	ep->info.ord = res->ord;
+	return ddps_rdmap_start(ep->rdmap, &s);
 }
 
-void ddps_ep_lost(struct ddps_ep *ep, const struct ddps_error *e)
+int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
 {
-	ddps_ep_end(ep, ep->established ? DDPS_EV_CLOSED : DDPS_EV_FAILED, e);
+	if (!len)
+		return 0;
+	ep->pd_in = malloc(len);
+	if (!ep->pd_in)
+		return DDPS_E_NOMEM;
+	memcpy(ep->pd_in, pd, len);
+	ep->pd_in_len = len;
+	return 0;
 }
 
 void ddps_ep_established(struct ddps_ep *ep)
@@ -343,72 +284,7 @@ void ddps_ep_established(struct ddps_ep *ep)
 	ddps_event_push(ep->ctx, &ep->source, DDPS_EV_ESTABLISHED);
 }
 
-int ddps_ep_disconnect(struct ddps_ep *ep)
-{
-	ddps_assert_held(&ep->ctx->lock);
-	switch (ep->state) {
-	case DDPS_EP_IDLE:
-		return DDPS_E_STATE;
-	case DDPS_EP_OPEN:
-		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
-		ep->moved_seen = ddps_rdmap_own_progress(ep->rdmap);
-		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
-		if (ddps_rdmap_tx_ready(ep->rdmap)) /* posted with DDPS_WR_MORE */
-			ep->llp->ops->kick(ep->llp);
-		ddps_rdmap_drain(ep->rdmap);
-		break;
-	case DDPS_EP_RESOLVING:
-	case DDPS_EP_CONNECTING:
-	case DDPS_EP_AWAIT_RTR: {
-		struct ddps_error e =
-			ddps_error_make(DDPS_E_CLOSED, 0, "disconnected before it was established");
-
-		ddps_ep_lost(ep, &e);
-		break;
-	}
-	case DDPS_EP_DRAINING:
-	case DDPS_EP_CLOSING:
-	case DDPS_EP_DEAD:
-		break;
-	}
-	return 0;
-}
-
-int ddps_disconnect(struct ddps_ep *ep)
-{
-	int err = ddps_ctx_enter_seldom(ep->ctx);
-
-	if (err < 0)
-		return err;
-	err = ddps_ep_disconnect(ep);
-	ddps_ctx_leave(ep->ctx);
-	return err;
-}
-
-/* Never connected: nobody waits for an event. */
-static int bury_idle(struct ddps_ep *ep)
-{
-	if (!ep->flush_late)
-		return DDPS_E_STATE;
-	ddps_ep_set_state(ep, DDPS_EP_DEAD);
-	ddps_rdmap_flush(ep->rdmap);
-	return 0;
-}
-
-int ddps_abort(struct ddps_ep *ep)
-{
-	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
-	int err = ddps_ctx_enter_seldom(ep->ctx);
-
-	if (err < 0)
-		return err;
-	if (ep->state == DDPS_EP_IDLE)
-		err = bury_idle(ep);
-	else
-		ddps_ep_lost(ep, &e); /* freeing an open LLP aborts it */
-	ddps_ctx_leave(ep->ctx);
-	return err;
-}
+/* ---- what it is ---- */
 
 int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 {

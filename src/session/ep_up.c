@@ -86,34 +86,6 @@ const struct ddps_llp_up ddps_ep_up = {
 	.closed = ep_up_closed,
 };
 
-int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
-		  const struct ddps_rdmap_start *role)
-{
-	struct ddps_rdmap_start s = *role;
-
-	s.ird = res->ird;
-	s.ord = res->ord;
-	s.rtr_needs_ord = res->rtr_needs_ord;
-	s.provider_read_slot = res->provider_read_slot;
-	/* MPA has Terminate codes of its own, SCTP has none. */
-	s.llp_mpa_codes = ep->llp->has_codes;
-	ep->info.ird = res->ird;
-	ep->info.ord = res->ord;
-	return ddps_rdmap_start(ep->rdmap, &s);
-}
-
-int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
-{
-	if (!len)
-		return 0;
-	ep->pd_in = malloc(len);
-	if (!ep->pd_in)
-		return DDPS_E_NOMEM;
-	memcpy(ep->pd_in, pd, len);
-	ep->pd_in_len = len;
-	return 0;
-}
-
 /* ---- from RDMAP ---- */
 
 static void ep_up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
@@ -156,7 +128,7 @@ static void ep_up_terminated(void *user, const struct ddps_term *t, bool by_peer
 	e.by_peer = by_peer;
 	memcpy(e.peer, ep->info.peer, sizeof e.peer);
 	ddps_error_keep(&ep->error, &e);
-	ddps_ep_cut(ep, by_peer);
+	ddps_ep_cut(ep, true);
 	if (ep->established)
 		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_TERMINATED);
 	/* Graceful, so that the Terminate is not destroyed by a reset [5040-6.2.1-4]. */

@@ -360,6 +360,9 @@ void ddps_host_stop(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
+void ddps_ep_end_init(struct ddps_ep *ep);
+/* Let go of everything below and of everything that could call back. */
+void ddps_ep_release(struct ddps_ep *ep);
 /* If @lacks: some of @ep's work may not have arrived, or was refused.  Without work it means nothing. */
 void ddps_ep_cut(struct ddps_ep *ep, bool lacks);
 /* ddps_disconnect with the lock held. */
@@ -384,7 +387,7 @@ static inline void ddps_gather_look(struct ddps_ctx *ctx)
 		ddps_gather_flush(ctx);
 }
 
-/* ---- work posted too late (ep_late.c) ---- */
+/* ---- work posted too late (ep_end.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);
 /* The rest has been flushed: complete what waits. */
 void ddps_late_flush(struct ddps_ep *ep);

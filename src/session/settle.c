@@ -7,15 +7,6 @@
 #define WIND_UP_MS  1000 /* ddps_ctx_free: for what has to reach peers otherwise */
 #define PATIENCE_MS 200	 /* a peer's own end is waited for, once it has everything */
 
-void ddps_ep_cut(struct ddps_ep *ep, bool lacks)
-{
-	if (!lacks || ep->cut_short ||
-	    !(ddps_rdmap_owes(ep->rdmap) || ddps_rdmap_posted(ep->rdmap)))
-		return;
-	ep->cut_short = true;
-	ep->ctx->cut_short++;
-}
-
 static bool is_ending(const struct ddps_ep *ep)
 {
 	return ep->state == DDPS_EP_DRAINING || ep->state == DDPS_EP_CLOSING;

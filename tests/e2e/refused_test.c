@@ -132,6 +132,33 @@ Test(refused, contact_01_settle_reports_what_is_refused_meanwhile)
 	}
 }
 
+/* A Terminate of the writer's own, about what its peer has sent: in front of settle, or when settle has seen
+ * that all had arrived.  Over SCTP nothing comes after the close. */
+Test(refused, contact_01_a_terminate_of_this_side_counts_whenever_it_is_sent)
+{
+	for (int i = 0; i < 2 * WIRES + 2; i++) {
+		const char *wire = wires[i < 2 * WIRES ? i / 2 : 0];
+		const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+		struct ddps_sge sge = { .len = LEN };
+		const struct ddps_send_wr astray = {
+			.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = 0xdeadbe00, .to = 4096
+		};
+		struct writer w;
+		struct e2e e;
+
+		open_refused(&e, &w, wire, i % 2);
+		cr_assert_eq(ddps_post_recv(e.b.ep, 0, NULL, 0), 0);
+		sge = e2e_sge(octets, LEN, e2e_reg(&e, octets, LEN, 0));
+		cr_assert_eq(ddps_post_send(w.ep, &wr), 0);
+		while (i >= 2 * WIRES && ddps_ctx_settle(w.ctx, 0))
+			cr_assert_geq(ddps_progress(w.ctx, 0), 0);
+		cr_assert_eq(ddps_post_send(e.b.ep, &astray), 0);
+		take_refused_event(w.ctx, DDPS_EV_TERMINATED);
+		cr_expect_eq(ddps_ctx_settle(w.ctx, E2E_MS), DDPS_E_RESET, "%s %d", wire, i);
+		close_refused(&e, &w);
+	}
+}
+
 /* Its TCP has acknowledged all, but it resets the connection in place of closing it. */
 Test(refused, contact_01_settle_reports_a_reset_by_the_peer)
 {
