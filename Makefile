@@ -50,7 +50,7 @@ comma	   := ,
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp/path sctp sctp_ddp \
-	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure secure/record session watch
+	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure secure/record secure/dtls session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
