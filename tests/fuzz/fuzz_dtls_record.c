@@ -154,7 +154,8 @@ static void do_op(struct run *r, struct ddps_rbuf *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const enum ddps_suite suites[] = { DDPS_SUITE_AES_128_GCM, DDPS_SUITE_CHACHA20_POLY1305 };
+	static const enum ddps_suite suites[] = { DDPS_SUITE_AES_128_GCM,
+						  DDPS_SUITE_CHACHA20_POLY1305 };
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	struct ddps_dtls_config c = { .aead = aead_stub(), .epoch = 1 };
 	const struct ddps_dtls_stats *st;

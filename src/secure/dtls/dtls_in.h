@@ -20,8 +20,8 @@ struct ddps_dtls {
 	int tx_end; /* why nothing more is sealed: -errno, or 0 */
 	uint64_t renew_at, stop_at, forged_at;
 	struct ddps_dtls_half tx, rx;
-	uint64_t seq; /* of the next record that is sealed */
-	uint64_t high; /* one more than the newest number that was opened */
+	uint64_t seq;			/* of the next record that is sealed */
+	uint64_t high;			/* one more than the newest number that was opened */
 	uint64_t seen[DDPS_DTLS_WORDS]; /* by number, modulo their bits */
 	struct ddps_dtls_stats stats;
 };

@@ -17,9 +17,16 @@
 
 struct ddps_hs;
 
+/* Over datagrams: what the exchange of the cookie has used of the numbers; see dhs.h. */
+struct ddps_hs_began {
+	unsigned record_seq, read_seq, write_seq;
+};
+
 struct ddps_hs_conf {
 	struct ddps_creds_set *set;  /* released by ddps_hs_free */
 	struct ddps_creds_want want; /* its texts are copied */
+	struct ddps_hs_began began;  /* dhs.h, a listener */
+	unsigned resend_ms;	     /* dhs.h; 0: DDPS_DHS_RESEND */
 };
 
 enum ddps_hs_state {

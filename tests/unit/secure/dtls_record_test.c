@@ -53,7 +53,7 @@ static void end_dtls(struct dtls_ends *e)
 	}
 }
 
-static size_t seal_text(struct ddps_dtls *d, const char *text, uint8_t *out)
+static size_t seal_datagram(struct ddps_dtls *d, const char *text, uint8_t *out)
 {
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
 	ssize_t n = ddps_dtls_seal(d, DDPS_DTLS_DATA, &iov, 1, out, 256);
@@ -146,7 +146,7 @@ Test(dtls_record, every_bit_that_is_changed_drops_the_record_and_nothing_else,
 		size_t n, bad = 0;
 
 		begin_dtls(&e, ddps_aead_gnutls(), suites[i]);
-		n = seal_text(e.end[0], "octets of somebody's memory", wire);
+		n = seal_datagram(e.end[0], "octets of somebody's memory", wire);
 		for (size_t bit = 0; bit < n * 8; bit++) {
 			ssize_t rc;
 
@@ -175,7 +175,7 @@ Test(dtls_record, a_window_of_1024_numbers_takes_each_once_in_any_order,
 
 	setup_dtls(&e);
 	for (int i = 0; i < N; i++)
-		len = seal_text(e.end[0], "abc", wire[i]);
+		len = seal_datagram(e.end[0], "abc", wire[i]);
 	for (int k = 0; k < 100000; k++) {
 		uint64_t step = rec_random(&state) % 64 ? 90 : 3000, i;
 		bool ok;
@@ -204,8 +204,8 @@ Test(dtls_record, only_what_is_authentic_moves_the_window, .description = "6347-
 	size_t n;
 
 	setup_dtls(&e);
-	n = seal_text(e.end[0], "abc", wire[0]);
-	seal_text(e.end[0], "def", wire[1]);
+	n = seal_datagram(e.end[0], "abc", wire[0]);
+	seal_datagram(e.end[0], "def", wire[1]);
 	memcpy(bad, wire[1], n);
 	bad[8] = 9; /* a number that is far ahead */
 	cr_expect_eq(open_copy(e.end[1], bad, n, NULL), -EBADMSG);
@@ -222,7 +222,7 @@ Test(dtls_record, other_epochs_versions_and_lengths_are_no_records_of_this_key)
 	size_t n;
 
 	setup_dtls(&e);
-	n = seal_text(e.end[0], "abc", wire);
+	n = seal_datagram(e.end[0], "abc", wire);
 	for (size_t k = 0; k < n; k++)
 		cr_expect(!ddps_dtls_head(&h, wire, k), "cut off at %zu", k);
 	memcpy(bad, wire, n);
@@ -253,7 +253,7 @@ static int fail_seal(void *st, const uint8_t *nonce, const void *ad, size_t adle
 }
 
 /* Numbers are used up by sealing, whatever comes of it; a failed key seals nothing any more. */
-Test(dtls_record, a_number_is_never_used_twice)
+Test(dtls_record, a_number_is_never_used_twice, .description = "6347-4.1-2")
 {
 	struct ddps_aead broken = *aead_stub();
 	struct dtls_ends e;
@@ -262,11 +262,12 @@ Test(dtls_record, a_number_is_never_used_twice)
 
 	setup_dtls(&e);
 	for (unsigned i = 0; i < 5; i++) {
-		seal_text(e.end[0], "abc", wire);
+		seal_datagram(e.end[0], "abc", wire);
 		cr_expect_eq(wire[10], DDPS_DTLS_FIRST + i);
 		cr_expect(!memcmp(wire + 3, wire + 13, 8), "the nonce is epoch and number");
 		/* what is refused uses none */
-		cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, 1, wire, 256), -EMSGSIZE);
+		cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, 1, wire, 256),
+			     -EMSGSIZE);
 		cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, DDPS_AEAD_IOV_MAX + 1,
 					    wire, 256),
 			     -EMSGSIZE);
@@ -280,7 +281,7 @@ Test(dtls_record, a_number_is_never_used_twice)
 	end_dtls(&e);
 }
 
-Test(dtls_record, a_key_has_its_limits, .description = "9325-4.4-1 9325-4.4-2")
+Test(dtls_record, a_key_has_its_limits, .description = "6347-4.1-1")
 {
 	struct dtls_ends e = { .conf = { { .renew_at = 4, .stop_at = 6, .forged_at = 3 },
 					 { .renew_at = 4, .stop_at = 6, .forged_at = 3 } } };
@@ -290,7 +291,7 @@ Test(dtls_record, a_key_has_its_limits, .description = "9325-4.4-1 9325-4.4-2")
 	begin_dtls(&e, aead_stub(), DDPS_SUITE_AES_128_GCM);
 	for (int i = 0; i < 6; i++) {
 		cr_expect_eq(ddps_dtls_due(e.end[0]), i >= 4);
-		n = seal_text(e.end[0], "abc", wire[i]);
+		n = seal_datagram(e.end[0], "abc", wire[i]);
 	}
 	cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, NULL, 0, wire[7], 64), -EOVERFLOW);
 	cr_expect_eq(open_copy(e.end[1], wire[0], n, NULL), 3);
@@ -303,10 +304,10 @@ Test(dtls_record, a_key_has_its_limits, .description = "9325-4.4-1 9325-4.4-2")
 	/* ChaCha20 has none in reach, and numbers end */
 	begin_dtls(&e, aead_stub(), DDPS_SUITE_CHACHA20_POLY1305);
 	for (int i = 0; i < 8; i++)
-		seal_text(e.end[0], "abc", wire[0]);
+		seal_datagram(e.end[0], "abc", wire[0]);
 	cr_expect(!ddps_dtls_due(e.end[0]));
 	e.end[0]->seq = DDPS_DTLS_SEQ_MAX;
-	seal_text(e.end[0], "abc", wire[0]);
+	seal_datagram(e.end[0], "abc", wire[0]);
 	cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, NULL, 0, wire[7], 64), -EOVERFLOW);
 	end_dtls(&e);
 }
@@ -319,7 +320,7 @@ Test(dtls_record, a_child_of_fork_seals_and_opens_nothing)
 	size_t n;
 
 	setup_dtls(&e);
-	n = seal_text(e.end[0], "abc", wire);
+	n = seal_datagram(e.end[0], "abc", wire);
 	e.end[0]->alive = e.end[1]->alive = 0; /* as wiped memory has it */
 	cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, NULL, 0, wire, 64), -EOWNERDEAD);
 	cr_assert(ddps_dtls_head(&h, wire, n));
@@ -348,7 +349,9 @@ Test(dtls_record, alerts_are_records_too)
 /* Each allocation and call of the library that can fail. */
 Test(dtls_record, a_library_that_fails_leaves_nothing)
 {
-	struct ddps_dtls_config c = { .aead = aead_stub(), .suite = DDPS_SUITE_AES_128_GCM, .epoch = 1 };
+	struct ddps_dtls_config c = { .aead = aead_stub(),
+				      .suite = DDPS_SUITE_AES_128_GCM,
+				      .epoch = 1 };
 	void *mem = aligned_alloc(DDPS_AEAD_ALIGN, ddps_dtls_size(&c));
 	struct ddps_dtls *d = NULL;
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SECURE_DHS_IN_H
+#define DDPS_SECURE_DHS_IN_H
+/* What the files of the handshake over datagrams share. */
+#include "secure/creds/set.h"
+#include "secure/hs/dhs.h"
+
+struct ddps_dhs {
+	struct ddps_creds_hs creds; /* first: GnuTLS's pointer */
+	gnutls_session_t session;
+	struct ddps_creds_want want;
+	char *texts[3]; /* of want */
+	bool no_memory, taken;
+	size_t got;
+	enum ddps_hs_state state;
+	const uint8_t *in; /* the datagram that is read; NULL: none */
+	size_t nin;
+	uint8_t *out;
+	size_t nout, size, sent;
+	struct ddps_peer_id id;
+	struct ddps_verdict why;
+};
+
+static inline struct ddps_dhs *dhs_of(const struct ddps_hs *h)
+{
+	return (struct ddps_dhs *)(uintptr_t)h;
+}
+
+/* A copy of @want whose texts are in @texts, to be freed; -1: no memory. */
+int ddps_dhs_copy_want(struct ddps_creds_want *to, char *texts[3],
+		       const struct ddps_creds_want *want);
+
+/* Why it failed, and the alert that says so to the peer. */
+enum ddps_hs_state ddps_dhs_fail(struct ddps_dhs *d, int alert);
+enum ddps_hs_state ddps_dhs_explain(struct ddps_dhs *d, int err);
+/* If it goes on like this, what to say at the deadline. */
+void ddps_dhs_explain_silence(struct ddps_dhs *d);
+void ddps_dhs_end_session(struct ddps_dhs *d);
+
+#endif
