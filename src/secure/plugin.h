@@ -7,11 +7,25 @@
  * shared library, sessctl, the drop-in) can load it; it exports one table.
  */
 #include "secure/creds/creds.h"
+#include "secure/hs/dhs.h"
 #include "secure/hs/hs.h"
 
-#define DDPS_TLS_ABI	1 /* counts every change of the table or of what it uses */
+#define DDPS_TLS_ABI	2 /* counts every change of the table or of what it uses */
 #define DDPS_TLS_SYMBOL "ddps_tls_plugin"
 #define DDPS_TLS_FILE	"libddpsess-tls.so"
+
+/* Handshakes of one kind: hs.h's, or dhs.h's over datagrams. */
+struct ddps_hs_ops {
+	int (*make)(struct ddps_hs **out, const struct ddps_hs_conf *conf,
+		    struct ddps_verdict *why);
+	void (*free)(struct ddps_hs *h);
+	enum ddps_hs_state (*step)(struct ddps_hs *h, const uint8_t *in, size_t n, int64_t now);
+	const uint8_t *(*output)(const struct ddps_hs *h, size_t *n);
+	void (*sent)(struct ddps_hs *h, size_t n);
+	const struct ddps_verdict *(*why)(const struct ddps_hs *h);
+	void (*take)(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,
+		     const uint8_t **rest, size_t *nrest);
+};
 
 /* What each function does is said where it is declared: creds.h, hs.h, aead_lib.h. */
 struct ddps_tls_plugin {
@@ -32,15 +46,16 @@ struct ddps_tls_plugin {
 			   struct ddps_verdict *why);
 
 	/* handshakes */
-	int (*hs_new)(struct ddps_hs **out, const struct ddps_hs_conf *conf,
-		      struct ddps_verdict *why);
-	void (*hs_free)(struct ddps_hs *h);
-	enum ddps_hs_state (*hs_step)(struct ddps_hs *h, const uint8_t *in, size_t n, int64_t now);
-	const uint8_t *(*hs_output)(const struct ddps_hs *h, size_t *n);
-	void (*hs_sent)(struct ddps_hs *h, size_t n);
-	const struct ddps_verdict *(*hs_why)(const struct ddps_hs *h);
-	void (*hs_take)(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,
-			const uint8_t **rest, size_t *nrest);
+	struct ddps_hs_ops tls, dtls;
+	unsigned (*dtls_timeout)(const struct ddps_hs *h);
+	enum ddps_dhs_greeting (*dtls_greet)(uint8_t secret[2][DDPS_DHS_SECRET], const void *peer,
+					     size_t peer_len, const uint8_t *in, size_t n,
+					     uint8_t answer[DDPS_DHS_ANSWER], size_t *nanswer,
+					     struct ddps_hs_began *began);
+	struct ddps_witness *(*dtls_witness)(struct ddps_hs *h);
+	void (*witness_free)(struct ddps_witness *w);
+	int (*witness_judge)(const struct ddps_witness *w, struct ddps_creds_set *set, int64_t now,
+			     struct ddps_verdict *why);
 	const struct ddps_aead *(*aead)(void);
 
 	/* tools */

@@ -34,6 +34,7 @@ struct ddps_shake {
 	TAILQ_ENTRY(ddps_shake) link;  /* of done */
 	struct ddps_shaker *by;
 	const struct ddps_tls_plugin *plugin;
+	const struct ddps_hs_ops *ops; /* of it */
 	struct ddps_hs *hs;
 	void (*stepped)(void *user);
 	void *user;
@@ -48,7 +49,7 @@ struct ddps_shake {
 
 static void free_shake(struct ddps_shake *s)
 {
-	s->plugin->hs_free(s->hs);
+	s->ops->free(s->hs);
 	free(s->in);
 	free(s);
 }
@@ -105,7 +106,7 @@ static void *run_shakes(void *user)
 			continue;
 		}
 		ddps_unlock(&k->lock);
-		s->state = s->plugin->hs_step(s->hs, s->in, s->nin, time(NULL));
+		s->state = s->ops->step(s->hs, s->in, s->nin, time(NULL));
 		ddps_lock(&k->lock);
 		TAILQ_INSERT_TAIL(&k->done, s, link);
 		ddps_unlock(&k->lock);
@@ -192,9 +193,11 @@ static int explain_shake(struct ddps_error *why, int code, const char *text)
 	return code;
 }
 
-int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
-		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
-		   struct ddps_shake **out, struct ddps_error *why)
+/* @began: over datagrams, or NULL. */
+static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
+		      const struct sockaddr *peer, const struct ddps_hs_began *began,
+		      void (*stepped)(void *user), void *user, struct ddps_shake **out,
+		      struct ddps_error *why)
 {
 	struct ddps_hs_conf conf = { .want = *want };
 	struct ddps_verdict v = { .code = 0 };
@@ -216,16 +219,34 @@ int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
 		ddps_log(&env->log, v.code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "secure", "%s", v.text);
 	*s = (struct ddps_shake){ .by = k,
 				  .plugin = plugin,
+				  .ops = began ? &plugin->dtls : &plugin->tls,
 				  .stepped = stepped,
 				  .user = user,
 				  .net = ddps_share_net(peer),
 				  .server = want->server };
-	if (plugin->hs_new(&s->hs, &conf, &v)) {
+	if (began)
+		conf.began = *began;
+	if (s->ops->make(&s->hs, &conf, &v)) {
 		free(s);
 		return explain_shake(why, v.code, v.text);
 	}
 	*out = s;
 	return 0;
+}
+
+int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
+		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
+		   struct ddps_shake **out, struct ddps_error *why)
+{
+	return make_shake(env, want, peer, NULL, stepped, user, out, why);
+}
+
+int ddps_shake_datagrams(struct ddps_env *env, const struct ddps_creds_want *want,
+			 const struct sockaddr *peer, const struct ddps_hs_began *began,
+			 void (*stepped)(void *user), void *user, struct ddps_shake **out,
+			 struct ddps_error *why)
+{
+	return make_shake(env, want, peer, began, stepped, user, out, why);
 }
 
 void ddps_shake_free(struct ddps_shake *s)
@@ -270,24 +291,34 @@ enum ddps_hs_state ddps_shake_state(const struct ddps_shake *s)
 
 const uint8_t *ddps_shake_output(const struct ddps_shake *s, size_t *n)
 {
-	return s->plugin->hs_output(s->hs, n);
+	return s->ops->output(s->hs, n);
 }
 
 void ddps_shake_sent(struct ddps_shake *s, size_t n)
 {
-	s->plugin->hs_sent(s->hs, n);
+	s->ops->sent(s->hs, n);
 }
 
 const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s)
 {
-	return s->plugin->hs_why(s->hs);
+	return s->ops->why(s->hs);
 }
 
 void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
 		     const uint8_t **rest, size_t *nrest)
 {
-	s->plugin->hs_take(s->hs, keys, id, rest, nrest);
+	s->ops->take(s->hs, keys, id, rest, nrest);
 	keys->aead = s->plugin->aead();
+}
+
+unsigned ddps_shake_timeout(const struct ddps_shake *s)
+{
+	return s->plugin->dtls_timeout(s->hs);
+}
+
+struct ddps_witness *ddps_shake_witness(struct ddps_shake *s)
+{
+	return s->plugin->dtls_witness(s->hs);
 }
 
 /* ---- the end ---- */

@@ -19,6 +19,11 @@ struct ddps_shake;
 int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
 		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
 		   struct ddps_shake **out, struct ddps_error *why);
+/* The same over datagrams, as dhs.h has them.  @began: a listener's, or zeros. */
+int ddps_shake_datagrams(struct ddps_env *env, const struct ddps_creds_want *want,
+			 const struct sockaddr *peer, const struct ddps_hs_began *began,
+			 void (*stepped)(void *user), void *user, struct ddps_shake **out,
+			 struct ddps_error *why);
 /* No call any more; NULL is nothing. */
 void ddps_shake_free(struct ddps_shake *s);
 
@@ -35,6 +40,10 @@ void ddps_shake_sent(struct ddps_shake *s, size_t n);
 const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s);
 void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
 		     const uint8_t **rest, size_t *nrest);
+
+/* As of dhs.h. */
+unsigned ddps_shake_timeout(const struct ddps_shake *s);
+struct ddps_witness *ddps_shake_witness(struct ddps_shake *s);
 
 /* The thread ends, before the loop goes; without the lock. */
 void ddps_shaker_stop(struct ddps_env *env);

@@ -47,7 +47,18 @@ struct ddps_dtls_head {
 };
 
 /* Octets of @in that are one record; false: what begins there is none, or it is cut off. */
-bool ddps_dtls_head(struct ddps_dtls_head *h, const uint8_t *in, size_t n);
+static inline bool ddps_dtls_head(struct ddps_dtls_head *h, const uint8_t *in, size_t n)
+{
+	if (n < DDPS_DTLS_HEADER || in[1] != 254)
+		return false;
+	h->type = in[0];
+	h->epoch = (uint16_t)(in[3] << 8 | in[4]);
+	h->seq = 0;
+	for (unsigned i = 0; i < 6; i++)
+		h->seq = h->seq << 8 | in[5 + i];
+	h->len = DDPS_DTLS_HEADER + ((size_t)in[11] << 8 | in[12]);
+	return h->len <= n;
+}
 
 /* Keys of one direction, as a library hands them over. */
 struct ddps_dtls_keys {

@@ -3,19 +3,6 @@
 #include "secure/dtls/dtls_in.h"
 #include <errno.h>
 
-bool ddps_dtls_head(struct ddps_dtls_head *h, const uint8_t *in, size_t n)
-{
-	if (n < DDPS_DTLS_HEADER || in[1] != 254)
-		return false;
-	h->type = in[0];
-	h->epoch = (uint16_t)(in[3] << 8 | in[4]);
-	h->seq = 0;
-	for (unsigned i = 0; i < 6; i++)
-		h->seq = h->seq << 8 | in[5 + i];
-	h->len = DDPS_DTLS_HEADER + ((size_t)in[11] << 8 | in[12]);
-	return h->len <= n;
-}
-
 /* ---- the window (RFC 6347 4.1.2.6), a ring of bits whose oldest word is cleared as the newest begins ---- */
 
 static bool is_seen(const struct ddps_dtls *d, uint64_t seq)

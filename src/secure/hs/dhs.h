@@ -12,7 +12,7 @@
  */
 #include "secure/hs/hs.h"
 
-#define DDPS_DHS_MTU	1200u /* octets of its datagrams at most [8261-5-7] */
+#define DDPS_DHS_MTU	1200u /* octets of its datagrams at most */
 #define DDPS_DHS_RESEND 400u  /* ms until a flight leaves again, twice as long each time */
 #define DDPS_DHS_SECRET 16u
 #define DDPS_DHS_ANSWER 128u
