@@ -50,6 +50,9 @@ struct ddps_sctp_route {
 	struct ddps_sctp_addr local; /* out: family 0 leaves the choice to the system */
 	uint16_t encap;		     /* peer's UDP port (RFC 6951), 0: straight on IP */
 	uint16_t via; /* the user's number of the socket; part of an endpoint's identity */
+	/* It is inside DTLS (RFC 8261), which has authenticated it: addresses are nothing but a way there,
+	 * and its checksum may be zero (RFC 9653).  All of one @via are, or none. */
+	bool sealed;
 };
 
 /* Bounds and times.  ddps_sctp_defaults() fills it; change what is to differ. */
@@ -110,6 +113,7 @@ struct ddps_sctp_param {
 	 * that there.  0: not known */
 	uint32_t host_mtu;
 	uint32_t fixed_mtu;    /* no path MTU discovery, this IP packet size; 0: discover */
+	bool sealed;	       /* its packets are: see struct ddps_sctp_route */
 	bool delay_sack_never; /* a SACK for each packet */
 	unsigned max_per_addr; /* a listener's own max_assocs_per_addr; 0: the engine's */
 	/* Our addresses that the peer may use.  With fewer than two none is named to the peer, who
@@ -401,7 +405,8 @@ struct ddps_sctp_info {
 	uint16_t port, peer_port, via;
 	uint16_t in_streams, out_streams;
 	bool has_adaptation, by_us;
-	bool behind; /* what waited when the peer had no room last is not all acknowledged */
+	bool zero_checksum; /* this side need not fill it in: the peer said so */
+	bool behind;	    /* what waited when the peer had no room last is not all acknowledged */
 	uint32_t adaptation;
 	uint32_t tag, peer_tag;
 	unsigned npaths;
@@ -423,6 +428,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(packets_in)                                                                              \
 	X(packets_out)                                                                             \
 	X(bad_crc)                                                                                 \
+	X(zero_crc)                                                                                \
 	X(malformed)                                                                               \
 	X(bad_tag)                                                                                 \
 	X(out_of_the_blue)                                                                         \
@@ -433,6 +439,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(cookies_stale)                                                                           \
 	X(refused_full)                                                                            \
 	X(addrs_left)                                                                              \
+	X(addrs_sealed)                                                                            \
 	X(addrs_own)                                                                               \
 	X(addrs_taken)                                                                             \
 	X(strange_addrs)                                                                           \

@@ -306,6 +306,7 @@ void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 				      .in_streams = a->in_streams,
 				      .out_streams = a->out_streams,
 				      .has_adaptation = a->peer_has_adaptation,
+				      .zero_checksum = a->zero_checksum,
 				      .by_us = a->by_us,
 				      .behind = a->acked_n < a->full_n,
 				      .adaptation = a->peer_adaptation,

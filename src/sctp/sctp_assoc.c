@@ -44,6 +44,7 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 	a->host_mtu = p->host_mtu;
 	a->fixed_mtu = p->fixed_mtu;
 	a->delay_sack_never = p->delay_sack_never;
+	a->sealed = p->sealed;
 	if (p->nlocal)
 		memcpy(a->local, p->local, p->nlocal * sizeof a->local[0]);
 	a->nlocal = (uint8_t)p->nlocal;

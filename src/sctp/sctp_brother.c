@@ -74,9 +74,11 @@ bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a)
 {
 	static const uint8_t abort[4] = { SC_ABORT, 0, 0, 4 };
 	const struct ddps_sc_path *p = a->ctl_path;
-	const struct ddps_sctp_route to = {
-		.peer = p->peer, .local = p->local, .encap = p->encap, .via = a->via
-	};
+	const struct ddps_sctp_route to = { .peer = p->peer,
+					    .local = p->local,
+					    .encap = p->encap,
+					    .via = a->via,
+					    .sealed = a->sealed };
 	const uint16_t port = a->port;
 	const uint32_t tag = a->peer_tag;
 

@@ -63,6 +63,9 @@ static inline void ddps_sc_build_crc(struct ddps_sc_build *b)
 {
 	uint32_t crc = DDPS_SC_CRC_INIT;
 
+	/* [9653-5.2-8]; INIT and COOKIE ECHO, which leave before that, have one [9653-5.2-2] [9653-5.2-3] */
+	if (b->a->zero_checksum && b->a->state >= SC_ESTABLISHED)
+		return;
 	for (unsigned i = b->iov0; i < b->out->niov; i++)
 		crc = ddps_sc_crc_part(crc, b->out->iov[i].iov_base, b->out->iov[i].iov_len);
 	crc = ddps_sc_crc_done(crc);
@@ -90,9 +93,11 @@ static inline void ddps_sc_build_to(struct ddps_sc_build *b, struct ddps_sctp_as
 {
 	*b = (struct ddps_sc_build){ .a = a, .p = p, .out = out };
 	b->w = ddps_wbuf_init(out->head, out->head_max);
-	out->to = (struct ddps_sctp_route){
-		.peer = p->peer, .local = p->local, .encap = p->encap, .via = a->via
-	};
+	out->to = (struct ddps_sctp_route){ .peer = p->peer,
+					    .local = p->local,
+					    .encap = p->encap,
+					    .via = a->via,
+					    .sealed = a->sealed };
 	out->port = a->port;
 	out->peer_port = a->peer_port;
 }

@@ -86,7 +86,7 @@ size_t ddps_sc_cookie_seal(const struct ddps_sc_keys *k, const struct ddps_sc_co
 	ddps_wbuf_u16(&w, c->peer_port);
 	ddps_wbuf_u16(&w, c->encap);
 	ddps_wbuf_u16(&w, c->via);
-	ddps_wbuf_u8(&w, c->has_adaptation);
+	ddps_wbuf_u8(&w, (uint8_t)(c->has_adaptation | c->zero_checksum << 1));
 	ddps_wbuf_u32(&w, c->adaptation);
 	put_addr(&w, &c->local);
 	put_addr(&w, &c->source);
@@ -99,6 +99,8 @@ size_t ddps_sc_cookie_seal(const struct ddps_sc_keys *k, const struct ddps_sc_co
 
 static void decode_cookie(struct ddps_rbuf *r, struct ddps_sc_cookie *c)
 {
+	uint8_t flags;
+
 	c->created = ddps_rbuf_u64(r);
 	c->life_ms = ddps_rbuf_u32(r);
 	c->own_tag = ddps_rbuf_u32(r);
@@ -114,7 +116,9 @@ static void decode_cookie(struct ddps_rbuf *r, struct ddps_sc_cookie *c)
 	c->peer_port = ddps_rbuf_u16(r);
 	c->encap = ddps_rbuf_u16(r);
 	c->via = ddps_rbuf_u16(r);
-	c->has_adaptation = ddps_rbuf_u8(r);
+	flags = ddps_rbuf_u8(r);
+	c->has_adaptation = flags & 1;
+	c->zero_checksum = flags & 2;
 	c->adaptation = ddps_rbuf_u32(r);
 	c->local = get_addr(r, false);
 	c->source = get_addr(r, false);

@@ -21,6 +21,7 @@ struct ddps_sc_cookie {
 	uint16_t port, peer_port;
 	uint16_t encap, via;
 	bool has_adaptation;
+	bool zero_checksum;  /* the peer accepts it */
 	uint32_t adaptation; /* the peer's */
 	struct ddps_sctp_addr local, source;
 	unsigned naddr;

@@ -221,6 +221,7 @@ static void adopt_cookie(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 	a->out_streams = ck->out_streams;
 	a->peer_has_adaptation = ck->has_adaptation;
 	a->peer_adaptation = ck->adaptation;
+	a->zero_checksum = ck->zero_checksum;
 	ddps_sc_start_rx(a, ck->peer_tsn);
 	ddps_sc_start_tx(a, ck->peer_rwnd);
 	a->ctl_path = rx->path->confirmed ? rx->path : p;

@@ -174,6 +174,7 @@ struct ddps_sctp_assoc {
 	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
+	bool sealed, zero_checksum;  /* the latter: the peer accepts it */
 	bool counted;		     /* for max_assocs_per_addr */
 	bool left;		     /* there was no room for all addresses of the peer */
 	struct ddps_sctp_addr share; /* the first address: who has what is counted by address */

@@ -304,6 +304,12 @@ static void ask_now(struct ddps_sc_path *p)
 	p->hb_out = false;
 }
 
+/* Inside DTLS there is no other path: it ends with the association [8261-6.1-4]. */
+static unsigned most_path_errors(const struct ddps_sctp_assoc *a)
+{
+	return a->sealed ? a->e->c.assoc_max_retrans : a->e->c.path_max_retrans;
+}
+
 void ddps_sc_path_error(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -312,7 +318,7 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 	if (p->state == DDPS_SCTP_INACTIVE) /* [9260-8.3-4] counting stops */
 		return;
 	p->errors++;
-	if (p->errors > a->e->c.path_max_retrans) {
+	if (p->errors > most_path_errors(a)) {
 		fail_path(p);
 	} else if (p->state == DDPS_SCTP_ACTIVE && a->npaths > 1) {
 		ask_now(p); /* [7829-3-3] [7829-3-5] */
@@ -345,7 +351,7 @@ void ddps_sc_path_refused(struct ddps_sc_path *p)
 	struct ddps_sctp_assoc *a = p->a;
 
 	p->good = 0;
-	p->errors = a->e->c.path_max_retrans + 1;
+	p->errors = most_path_errors(a) + 1;
 	p->hb_out = false;
 	fail_path(p);
 	if (a->up && a->up->refused)

@@ -46,6 +46,14 @@ static size_t put_adaptation(struct ddps_wbuf *w, uint32_t value)
 	return ddps_sc_put_tlv(w, SC_P_ADAPTATION, &value, sizeof value);
 }
 
+/* Inside DTLS a checksum of zero is as good as one [9653-5.1-1] [9653-6-1]. */
+static size_t put_zero_checksum(struct ddps_wbuf *w)
+{
+	uint32_t method = htobe32(DDPS_SC_ZERO_DTLS);
+
+	return ddps_sc_put_tlv(w, SC_P_ZERO_CHECKSUM, &method, sizeof method);
+}
+
 void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
 {
 	uint8_t *at = ddps_sc_begin_chunk(w, SC_INIT, 0);
@@ -54,6 +62,8 @@ void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
 	put_addrs(w, a->local, a->nlocal, &a->ctl_path->peer);
 	if (a->has_adaptation)
 		put_adaptation(w, a->adaptation);
+	if (a->sealed)
+		put_zero_checksum(w);
 	ddps_sc_end_chunk(w, at, 0);
 }
 
@@ -105,6 +115,7 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	ck->encap = rx->from.encap;
 	ck->via = rx->from.via;
 	ck->has_adaptation = i->has_adaptation;
+	ck->zero_checksum = i->zero_checksum && rx->from.sealed;
 	ck->adaptation = i->adaptation;
 	ck->local = rx->from.local;
 	ck->source = rx->from.peer;
@@ -159,6 +170,8 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	pad = put_reports(&w, i, pad);
 	if (o->has_adaptation)
 		pad = put_adaptation(&w, o->adaptation);
+	if (rx->from.sealed)
+		pad = put_zero_checksum(&w);
 	ddps_sc_end_chunk(&w, at, pad);
 	ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
 }
@@ -169,11 +182,21 @@ static uint16_t host_name_cause(const struct ddps_sc_init *i)
 	return i->host_name_len <= 256 ? SC_CAUSE_ADDRESS : 0;
 }
 
+/* [8261-6.1-5] Inside DTLS it has no addresses to list. */
+static void forget_listed(const struct ddps_sc_rx *rx, struct ddps_sc_init *i)
+{
+	if (!rx->from.sealed)
+		return;
+	rx->e->st.addrs_sealed += i->naddr + i->left;
+	i->naddr = i->left = 0;
+}
+
 /* What is wrong with every INIT, whatever the state; false: it was dealt with. */
 static bool init_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct ddps_sc_init *i)
 {
 	int err = ddps_sc_decode_init(i, c);
 
+	forget_listed(rx, i);
 	if (err == DDPS_E_TRUNCATED || !i->tag) { /* [9260-3.3.2-8] */
 		rx->e->st.malformed++;
 		return false;
@@ -337,6 +360,7 @@ static bool ack_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct 
 	static const uint8_t missing[6] = { 0, 0, 0, 1, 0, SC_P_COOKIE };
 	int err = ddps_sc_decode_init(i, c);
 
+	forget_listed(rx, i);
 	if (err == DDPS_E_TRUNCATED) {
 		rx->e->st.malformed++;
 		return false;
@@ -403,6 +427,7 @@ void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	a->out_streams = get_least(a->asked, i.mis);
 	a->in_streams = get_least(a->asked, i.os);
 	a->peer_has_adaptation = i.has_adaptation;
+	a->zero_checksum = i.zero_checksum && a->sealed;
 	a->peer_adaptation = i.adaptation;
 	keep_report(a, &i);
 	add_paths(rx, &i);

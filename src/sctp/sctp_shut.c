@@ -186,7 +186,8 @@ void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *va
 		to = (struct ddps_sctp_route){ .peer = a->data_path->peer,
 					       .local = a->data_path->local,
 					       .encap = a->data_path->encap,
-					       .via = a->via };
+					       .via = a->via,
+					       .sealed = a->sealed };
 		a->e->st.aborts_out++;
 		ddps_sc_stray(a->e, &to, a->port, a->peer_port, a->peer_tag, buf,
 			      (size_t)(w.p - buf));

@@ -202,6 +202,12 @@ static int take_param(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 		i->has_adaptation = t->vlen == 4;
 		i->adaptation = i->has_adaptation ? ddps_rbuf_u32(&r) : 0;
 		return 1;
+	case SC_P_ZERO_CHECKSUM: /* of another length it is unknown [9653-4-4]; the first counts [9653-4-2] */
+		if (t->vlen == 4 && !i->saw_zero) {
+			i->saw_zero = true;
+			i->zero_checksum = ddps_rbuf_u32(&r) == DDPS_SC_ZERO_DTLS;
+		}
+		return 1;
 	case SC_P_UNRECOGNIZED:
 	case SC_P_ADDR_TYPES:
 	case SC_P_PADDING:

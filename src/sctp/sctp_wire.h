@@ -41,6 +41,7 @@ enum ddps_sc_param {
 	SC_P_PRESERVATIVE = 9,
 	SC_P_HOST_NAME = 11,
 	SC_P_ADDR_TYPES = 12,
+	SC_P_ZERO_CHECKSUM = 0x8001, /* RFC 9653 4 */
 	SC_P_PADDING = 0x8005,
 	SC_P_EXTENSIONS = 0x8008,
 	SC_P_ADAPTATION = 0xc006
@@ -99,6 +100,8 @@ struct ddps_sc_sack {
 	const uint8_t *dups;
 };
 
+#define DDPS_SC_ZERO_DTLS 1u /* the method of RFC 9653 that is DTLS */
+
 #define DDPS_SC_REPORT_MAX 256u /* octets of unrecognized parameters that are reported */
 
 /* Addresses that an INIT of 1500 octets can list, and its source. */
@@ -114,6 +117,7 @@ struct ddps_sc_init {
 	const uint8_t *host_name; /* the parameter; NULL: none */
 	size_t host_name_len;
 	bool has_adaptation;
+	bool zero_checksum, saw_zero; /* acceptable, inside DTLS; the parameter came */
 	uint32_t adaptation, preservative;
 	size_t report_len;
 	uint8_t report[DDPS_SC_REPORT_MAX];		/* TLVs to report, padded */
