@@ -289,8 +289,9 @@ struct ddps_llp_provider {
 	void (*fini)(struct ddps_env *env);
 };
 
-extern const struct ddps_llp_provider ddps_mpa_provider;  /* src/mpa_tcp */
-extern const struct ddps_llp_provider ddps_tls_provider;  /* the same inside TLS */
-extern const struct ddps_llp_provider ddps_sctp_provider; /* src/sctp_ddp */
+extern const struct ddps_llp_provider ddps_mpa_provider;   /* src/mpa_tcp */
+extern const struct ddps_llp_provider ddps_tls_provider;   /* the same inside TLS */
+extern const struct ddps_llp_provider ddps_sctp_provider;  /* src/sctp_ddp */
+extern const struct ddps_llp_provider ddps_sctps_provider; /* the same inside DTLS */
 
 #endif

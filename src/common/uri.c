@@ -46,7 +46,7 @@ static int port_number(const char *s, size_t len)
 
 static int parse_scheme(const struct parser *p, const char **at)
 {
-	static const char *const schemes[] = { "tcp", "tls", "sctp" };
+	static const char *const schemes[] = { "tcp", "tls", "sctp", "sctps" };
 
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
 		size_t n = strlen(schemes[i]);
@@ -57,7 +57,7 @@ static int parse_scheme(const struct parser *p, const char **at)
 		*at += n + 3;
 		return 0;
 	}
-	return bad(p, "\"%.40s\" does not begin with tcp://, tls:// or sctp://", *at);
+	return bad(p, "\"%.40s\" does not begin with tcp://, tls://, sctp:// or sctps://", *at);
 }
 
 uint32_t ddps_zone_index(const char *zone)
@@ -280,6 +280,8 @@ static int option_backend(const struct parser *p, const char *value, size_t len)
 static int option_encap(const struct parser *p, const char *value, size_t len)
 {
 	if (len == 3 && !memcmp(value, "off", 3)) {
+		if (ddps_uri_sctps(p->uri))
+			return bad(p, "sctps:// is inside DTLS over UDP: encap=off is for sctp://");
 		p->uri->encap = DDPS_URI_ENCAP_OFF;
 		return 0;
 	}
@@ -335,13 +337,17 @@ static int parse_option(const struct parser *p, const char *s, size_t len, unsig
 {
 	const char *eq = memchr(s, '=', len);
 	size_t key = eq ? (size_t)(eq - s) : len;
-	const bool sctp = !strcmp(p->uri->scheme, "sctp");
+	const bool sctp = !strncmp(p->uri->scheme, "sctp", 4);
 
 	for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
 		if (strlen(options[i].key) != key || memcmp(options[i].key, s, key))
 			continue;
 		if (!sctp && options[i].take != option_tos)
 			break;
+		if (ddps_uri_sctps(p->uri) && options[i].take == option_backend)
+			return bad(p,
+				   "sctps:// takes no backend: it is inside DTLS, for which there "
+				   "is one only");
 		if (!eq)
 			return bad(p, "option \"%s\" needs a value", options[i].key);
 		if (*seen & 1u << i)

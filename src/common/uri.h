@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define DDPS_URI_ENCAP_DEFAULT (-1) /* not given */
 #define DDPS_URI_ENCAP_OFF     (-2) /* encap=off: SCTP directly on IP */
@@ -37,6 +38,12 @@ struct ddps_uri {
 	/* sctp, of a listener: associations from one address; 0: as the backend has it. */
 	uint16_t per_address;
 };
+
+/* SCTP inside DTLS. */
+static inline bool ddps_uri_sctps(const struct ddps_uri *uri)
+{
+	return !strcmp(uri->scheme, "sctps");
+}
 
 /*
  * Parse @text.  On failure @why receives one sentence that names the bad part.

@@ -97,7 +97,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	free(c->answered);
 	if (c->goal)
 		TAILQ_REMOVE(&c->prov->goals[c->goal->place], c->goal, link);
-	free(c->goal);
+	ddps_sd_goal_free(c->goal);
 	free(c->names);
 	free(c);
 }

@@ -154,9 +154,14 @@ struct ddps_sd_goal {
 	unsigned place; /* by what follows: where it is among the provider's */
 	int encap;
 	uint8_t tos;
+	bool secured;
+	char *host, *peer; /* secured: as in struct ddps_llp_param; "": none */
 	unsigned nto, nfrom;
 	struct sockaddr_in6 at[]; /* to, then from; an IPv4 address takes part of its place */
 };
+
+/* NULL is nothing. */
+void ddps_sd_goal_free(struct ddps_sd_goal *g);
 
 TAILQ_HEAD(ddps_sd_goal_list, ddps_sd_goal);
 

@@ -70,11 +70,12 @@ struct ddps_sd_backend {
 	bool acks;	  /* says acked(), and never dry() */
 	bool homes;	  /* knows lists of addresses, uri->hosts and uri->from */
 	bool shares;	  /* knows uri->per_address */
+	bool secures;	  /* knows sctps:// */
 	/* Whether it works here, now. */
 	bool (*available)(void);
-	/* Start an association; comm_up() or gone() follows.  @connect_ms as deadline. */
+	/* Start an association; comm_up() or gone() follows.  @p->connect_ms as deadline. */
 	int (*connect)(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-		       const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+		       const struct sockaddr *sa, socklen_t sa_len, const struct ddps_llp_param *p,
 		       const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out);
 	int (*listen)(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		      const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
@@ -86,6 +87,10 @@ struct ddps_sd_backend {
 	void (*endpoint_free)(struct ddps_sd_endpoint *e); /* accepted associations live on */
 	void (*set_up)(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
 	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
+	/* Of one that @secures: who the peer is, NULL: nobody knows; and whether it would be let in now: 0,
+	 * or a code and @why.  NULL: it does not. */
+	const struct ddps_peer_id *(*peer_id)(const struct ddps_sd_assoc *a);
+	int (*judge)(struct ddps_sd_assoc *a, struct ddps_error *why);
 	/* struct_size apart, and what the backend cannot know; NULL: it knows nothing.  0,
 	 * DDPS_E_STATE, or DDPS_E_INVAL: no such path. */
 	int (*assoc_stats)(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);

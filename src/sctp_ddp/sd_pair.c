@@ -198,14 +198,23 @@ static void answer_late(void *user)
 
 static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
-	struct ddps_sd_listener *l = p->carrier->listener;
-	struct ddps_sd_session *s = ddps_sd_session_new(p->carrier->env, false);
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_sd_listener *l = c->listener;
+	struct ddps_sd_session *s;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	struct ddps_setup setup = { .enhanced = p->sm.enhanced, .pd = m->data, .pd_len = m->len };
 
+	struct ddps_error why;
+
+	if (c->b->judge && c->b->judge(c->assoc, &why)) {
+		ddps_log(&c->env->log, DDPS_LOG_WARN, "secure", "%s: %s", c->peer, why.text);
+		ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
+		return;
+	}
+	s = ddps_sd_session_new(c->env, false);
 	if (!s) {
-		ddps_log(&p->carrier->env->log, DDPS_LOG_ERROR, "sctp",
-			 "stream %u: no memory for a request", p->stream);
+		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "stream %u: no memory for a request",
+			 p->stream);
 		ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
 		return;
 	}

@@ -80,6 +80,12 @@ static int pick_slot(struct ddps_env *env, struct ddps_sd_provider *prov,
 			 "backend %s has no per-address=", prov->slot[n].b->name);
 		return DDPS_E_UNSUPPORTED;
 	}
+	if (ddps_uri_sctps(uri) && !env->secure) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp",
+			 "sctps:// needs a certificate or a pre-shared key: none was given to the "
+			 "context");
+		return DDPS_E_CONFIG;
+	}
 	if (!prov->slot[n].b->available()) {
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",
 			 prov->slot[n].b->name);
@@ -120,8 +126,31 @@ static unsigned place_of(const struct ddps_sd_goal *g)
 	return (h ^ h >> 16) % DDPS_SD_GOALS;
 }
 
+void ddps_sd_goal_free(struct ddps_sd_goal *g)
+{
+	if (!g)
+		return;
+	free(g->host);
+	free(g->peer);
+	free(g);
+}
+
+/* sctps: whom the program wants there is a part of it. */
+static bool name_goal(struct ddps_sd_goal *g, const struct ddps_llp_param *p)
+{
+	g->secured = true;
+	g->host = strdup(p->host ? p->host : "");
+	g->peer = strdup(p->peer ? p->peer : "");
+	return g->host && g->peer;
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+	return !a == !b && (!a || !strcmp(a, b));
+}
+
 static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct sockaddr *sa,
-				     socklen_t sa_len)
+				     socklen_t sa_len, const struct ddps_llp_param *p)
 {
 	unsigned nto = uri->hosts.n ? uri->hosts.n : 1;
 	struct ddps_sd_goal *g = calloc(1, sizeof *g + (nto + uri->from.n) * sizeof g->at[0]);
@@ -138,11 +167,18 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 	for (unsigned i = 0; i < uri->from.n; i++)
 		memcpy(&g->at[nto + i], &uri->from.at[i], sizeof g->at[i]);
 	g->place = place_of(g);
+	if (ddps_uri_sctps(uri) && !name_goal(g, p)) {
+		ddps_sd_goal_free(g);
+		return NULL;
+	}
 	return g;
 }
 
 static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b)
 {
+	if (a->secured != b->secured || !is_same_name(a->host, b->host) ||
+	    !is_same_name(a->peer, b->peer))
+		return false;
 	if (a->encap != b->encap || a->tos != b->tos || a->nto != b->nto || a->nfrom != b->nfrom)
 		return false;
 	for (unsigned i = 0; i < a->nto + a->nfrom; i++)
@@ -160,13 +196,18 @@ static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b
 static bool takes_more(const struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_assoc_info info = { 0 };
+	struct ddps_error why;
 
 	if (c->alone || c->blocked || ddps_sd_carrier_full(c))
 		return false;
 	if (c->state == DDPS_SD_COMING && TAILQ_EMPTY(&c->waiting))
 		return false;
-	if (c->state == DDPS_SD_UP)
-		c->b->info(c->assoc, &info);
+	if (c->state != DDPS_SD_UP)
+		return true;
+	/* who was let in once may have been revoked since */
+	if (c->b->judge && c->b->judge(c->assoc, &why))
+		return false;
+	c->b->info(c->assoc, &info);
 	return !info.shut;
 }
 
@@ -190,7 +231,8 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 /* @goal: is the carrier's from now on, or freed. */
 static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int slot,
 		       const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
-		       uint32_t connect_ms, struct ddps_sd_goal *goal, struct ddps_sd_carrier **out)
+		       const struct ddps_llp_param *p, struct ddps_sd_goal *goal,
+		       struct ddps_sd_carrier **out)
 {
 	const struct ddps_sd_backend *b = prov->slot[slot].b;
 	struct ddps_sd_carrier *c = ddps_sd_carrier_new(env, prov, b);
@@ -198,7 +240,7 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 	int err;
 
 	if (!c) {
-		free(goal);
+		ddps_sd_goal_free(goal);
 		return DDPS_E_NOMEM;
 	}
 	c->goal = goal;
@@ -211,8 +253,8 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 		return err;
 	}
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->peer, b->name);
-	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, connect_ms,
-			 &ddps_sd_carrier_up, c, &c->assoc);
+	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, p, &ddps_sd_carrier_up, c,
+			 &c->assoc);
 	if (err < 0) {
 		ddps_sd_carrier_free(c);
 		return err;
@@ -268,15 +310,15 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	slot = prov->other_connects ? OTHER : pick_slot(env, prov, uri);
 	if (slot < 0)
 		return slot;
-	goal = goal_new(uri, sa, sa_len);
+	goal = goal_new(uri, sa, sa_len, p);
 	if (!goal)
 		return DDPS_E_NOMEM;
 	c = p->stalls ? NULL : find_carrier(prov, prov->slot[slot].b, goal);
 	err = new_initiator(env, setup, p, &s);
 	if (!err && !c)
-		err = new_carrier(env, prov, slot, uri, sa, sa_len, p->connect_ms, goal, &c);
+		err = new_carrier(env, prov, slot, uri, sa, sa_len, p, goal, &c);
 	else
-		free(goal);
+		ddps_sd_goal_free(goal);
 	if (err < 0) {
 		if (s)
 			s->llp.ops->free(&s->llp);
@@ -415,7 +457,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return DDPS_E_NOMEM;
-	l->base.provider = &ddps_sctp_provider;
+	l->base.provider = ddps_uri_sctps(uri) ? &ddps_sctps_provider : &ddps_sctp_provider;
 	l->env = env;
 	l->b = prov->slot[slot].b;
 	l->up = up;
@@ -440,6 +482,8 @@ static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t l
 	uint16_t encap = 0;
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
+	if (base->provider == &ddps_sctps_provider)
+		return snprintf(buf, len, "sctps://%s?encap=%u", addr, encap);
 	if (encap)
 		snprintf(port, sizeof(port), "%u", encap);
 	return snprintf(buf, len, "sctp://%s?backend=%s&encap=%s", addr, l->b->name, port);
@@ -498,4 +542,19 @@ const struct ddps_llp_provider ddps_sctp_provider = {
 	.listener_free = sctp_listener_free,
 	.wind_up = sctp_wind_up,
 	.fini = sctp_fini,
+};
+
+static void fini_nothing(struct ddps_env *env)
+{
+	(void)env;
+}
+
+/* The same inside DTLS: what it shares with the other one goes with that. */
+const struct ddps_llp_provider ddps_sctps_provider = {
+	.scheme = "sctps",
+	.connect = sctp_connect,
+	.listen = sctp_listen,
+	.listener_uri = sctp_listener_uri,
+	.listener_free = sctp_listener_free,
+	.fini = fini_nothing,
 };

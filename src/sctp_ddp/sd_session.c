@@ -409,6 +409,14 @@ static int op_path_stats(struct ddps_llp *llp, uint32_t path, struct ddps_path_s
 	return err ? err : c->b->path_stats(c->assoc, path, st);
 }
 
+static const struct ddps_peer_id *op_peer_of_assoc(const struct ddps_llp *llp)
+{
+	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
+	const struct ddps_sd_carrier *c = s->carrier;
+
+	return c && c->assoc && c->b->peer_id ? c->b->peer_id(c->assoc) : NULL;
+}
+
 static int op_set_primary(struct ddps_llp *llp, uint32_t path)
 {
 	struct ddps_sd_carrier *c;
@@ -442,4 +450,5 @@ static const struct ddps_llp_ops session_ops = {
 	.path_stats = op_path_stats,
 	.set_primary = op_set_primary,
 	.unanswered = op_unanswered_assoc,
+	.peer_id = op_peer_of_assoc,
 };

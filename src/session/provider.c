@@ -7,6 +7,7 @@ static const struct ddps_llp_provider *const providers[] = {
 	&ddps_mpa_provider,
 	&ddps_tls_provider,
 	&ddps_sctp_provider,
+	&ddps_sctps_provider,
 };
 
 #define NPROVIDERS (sizeof providers / sizeof providers[0])

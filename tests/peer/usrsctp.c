@@ -59,7 +59,7 @@ static int encap_of(const struct ddps_uri *uri)
 }
 
 static int do_usrsctp_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+			      const struct sockaddr *sa, socklen_t sa_len, const struct ddps_llp_param *param,
 			      const struct ddps_sd_assoc_up *up, void *user,
 			      struct ddps_sd_assoc **out)
 {
@@ -88,7 +88,7 @@ static int do_usrsctp_connect(struct ddps_env *env, void **ctx, const struct ddp
 	(*out)->up = up;
 	(*out)->user = user;
 	(*out)->info.by_us = true;
-	ddps_timer_after(env->loop, &(*out)->deadline, connect_ms);
+	ddps_timer_after(env->loop, &(*out)->deadline, param->connect_ms);
 	if (usrsctp_connect(so, (struct sockaddr *)&conn, sizeof conn) < 0 && errno != EINPROGRESS)
 		us_doom(*out, ddps_error_make(DDPS_E_SYSTEM, errno, "usrsctp_connect"));
 	return 0;

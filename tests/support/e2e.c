@@ -15,9 +15,10 @@ const char *const e2e_wires[E2E_NWIRES] = {
 	"sctp://127.0.0.2:0?backend=native&encap=0",
 	"sctp://127.0.0.3:0?backend=native&encap=0",
 	"tls://127.0.0.1:0",
+	"sctps://127.0.0.1:0",
 };
 
-/* On the two before the last a stranger connects to us, and we to a stranger. */
+/* On two of them a stranger connects to us, and we to a stranger. */
 static void call_stranger(struct e2e *e, const char *uri)
 {
 	bool connects = strstr(uri, "://127.0.0.2:"), listens = strstr(uri, "://127.0.0.3:");
@@ -32,7 +33,7 @@ void e2e_open(struct e2e *e, const char *uri)
 
 void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr)
 {
-	struct ddps_secure *keys = strncmp(uri, "tls:", 4) ? NULL : e2e_secure();
+	struct ddps_secure *keys = strstr(uri, "s://") || !strncmp(uri, "tls:", 4) ? e2e_secure() : NULL;
 	struct ddps_ctx_attr with;
 
 	memset(e, 0, sizeof *e);

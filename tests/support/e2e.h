@@ -34,7 +34,7 @@ struct e2e {
 
 /* The wires under test; "%" in a test's name stands for each. */
 extern const char *const e2e_wires[];
-#define E2E_NWIRES 7
+#define E2E_NWIRES 8
 
 /* A test that runs on every wire. */
 #define E2E_WIRES(suite, name, ...)                                                                \
@@ -48,7 +48,7 @@ extern const char *const e2e_wires[];
 
 void e2e_open(struct e2e *e, const char *uri);
 void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr);
-/* Credentials for tls://, the same ones in a process and in what it forks from then on; the caller closes them. */
+/* Credentials for tls:// and sctps://, the same ones in a process and in what it forks from then on; the caller closes them. */
 struct ddps_secure *e2e_secure(void);
 void e2e_close(struct e2e *e);
 /* Connect the pair; waits until the initiator's outcome is known and the responder's too. */

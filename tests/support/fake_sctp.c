@@ -369,15 +369,16 @@ static bool fake_available(void)
 }
 
 static int fake_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-			const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+			const struct sockaddr *sa, socklen_t sa_len,
+			const struct ddps_llp_param *param, const struct ddps_sd_assoc_up *up,
+			void *user, struct ddps_sd_assoc **out)
 {
 	const struct sockaddr_in *in = (const void *)sa;
 	struct ddps_sd_assoc *a;
 
 	(void)uri;
 	(void)sa_len;
-	(void)connect_ms;
+	(void)param;
 	*ctx = &endpoints;
 	if (fake_sctp_net.fail)
 		return fake_sctp_net.fail;

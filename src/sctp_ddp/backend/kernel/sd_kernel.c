@@ -122,8 +122,9 @@ static int reach_peer(int fd, const struct ddps_uri *uri, const struct sockaddr 
 }
 
 static int kernel_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			  const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-			  const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+			  const struct sockaddr *sa, socklen_t sa_len,
+			  const struct ddps_llp_param *param, const struct ddps_sd_assoc_up *up,
+			  void *user, struct ddps_sd_assoc **out)
 {
 	int family = ddps_sk_family(sa, uri), fd, keep, err;
 	struct ddps_sk_env *ke;
@@ -156,7 +157,7 @@ static int kernel_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	a->connecting = true;
 	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
-	ddps_timer_after(env->loop, &a->life.deadline, connect_ms);
+	ddps_timer_after(env->loop, &a->life.deadline, param->connect_ms);
 	if (reach_peer(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
 						strerror(errno)));

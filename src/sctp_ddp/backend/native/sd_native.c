@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The native backend: the engine of src/sctp over UDP (RFC 6951) or raw IP. */
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
@@ -40,7 +40,9 @@ static uint16_t get_native_port(const struct sockaddr_storage *ss)
 
 static int get_encap(const struct ddps_uri *uri)
 {
-	return uri->encap == DDPS_URI_ENCAP_DEFAULT ? ENCAP_PORT : uri->encap;
+	if (uri->encap != DDPS_URI_ENCAP_DEFAULT)
+		return uri->encap;
+	return ddps_uri_sctps(uri) ? uri->port : ENCAP_PORT;
 }
 
 static struct ddps_sctp_param param_for(const struct ddps_sn_sock *s, uint32_t mtu)
@@ -167,6 +169,49 @@ static int start_native_assoc(struct ddps_sd_assoc *a, const struct goal *g)
 	return 0;
 }
 
+/* A DTLS connection over a socket of its own: with one socket there could be one to each peer only. */
+static int dial_dtls(struct ddps_sn_env *ne, const struct goal *g, struct ddps_sn_sock **out)
+{
+	struct sockaddr_storage ss = { .ss_family = (sa_family_t)ddps_sn_homes_family(&g->to,
+										      &g->from) };
+	const struct ddps_sctp_addr peer = ddps_sn_addr(&g->to.at[0]);
+	const struct ddps_sctp_addr local = ddps_sn_addr(&g->local);
+	struct ddps_sn_sock *udp;
+	struct ddps_sn_dtls *c;
+	int err;
+
+	if (g->from.n)
+		ss = g->from.at[0];
+	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&ss, ddps_addr_len(&ss), 0,
+				DDPS_SN_OWN | DDPS_SN_SECURED, g->tos, &udp);
+	if (err)
+		return err;
+	c = ddps_sn_dtls_new(udp, &peer, g->encap, &local);
+	ddps_sn_sock_put(udp); /* the connection has it, or nobody */
+	if (!c) {
+		ddps_sn_poke(ne);
+		return DDPS_E_NOMEM;
+	}
+	*out = c->as;
+	c->as->refs++;
+	return 0;
+}
+
+/* The handshake first; the engine is asked when it is done. */
+static void start_dtls(struct ddps_sd_assoc *a, const struct goal *g,
+		       const struct ddps_llp_param *p)
+{
+	const struct ddps_creds_want want = { .host = p->host, .peer = p->peer };
+	struct ddps_sn_dtls *c = a->sock->dtls;
+	struct ddps_error why;
+
+	c->dials = a;
+	c->param = param_for(a->sock, g->mtu);
+	c->peer_port = get_native_port(&g->to.at[0]);
+	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
+		ddps_sn_doom(a, why);
+}
+
 /* A socket of its own for what shall come from certain addresses. */
 static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 		       struct ddps_sn_sock **out)
@@ -184,9 +229,11 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 }
 
 static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			  const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
-			  const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
+			  const struct sockaddr *sa, socklen_t sa_len,
+			  const struct ddps_llp_param *param, const struct ddps_sd_assoc_up *up,
+			  void *user, struct ddps_sd_assoc **out)
 {
+	const bool secured = ddps_uri_sctps(uri);
 	int encap = get_encap(uri), err;
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 	struct goal g = { .from = uri->from, .to = uri->hosts, .tos = uri->tos };
@@ -205,7 +252,7 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	if (err)
 		return err;
 	find_ways(ne, &g);
-	err = client_sock(ne, &g, raw, &s);
+	err = secured ? dial_dtls(ne, &g, &s) : client_sock(ne, &g, raw, &s);
 	if (err)
 		return err;
 	a = ddps_sn_assoc_new(ne, s);
@@ -221,13 +268,15 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	if (g.sys_errno)
 		ddps_sn_doom(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
 						"cannot send to the peer"));
+	else if (secured)
+		start_dtls(a, &g, param);
 	else
 		err = start_native_assoc(a, &g);
 	if (err) {
 		ddps_sn_assoc_release(a);
 		return err;
 	}
-	ddps_timer_after(env->loop, &a->deadline, connect_ms);
+	ddps_timer_after(env->loop, &a->deadline, param->connect_ms);
 	ddps_sn_poke(ne);
 	*out = a;
 	return 0;
@@ -245,6 +294,12 @@ static int listen_on_native_port(struct ddps_sd_endpoint *e, uint16_t port, unsi
 
 	put_homes(&p, e->sock);
 	p.max_per_addr = per_address;
+	if (e->sock->secured) { /* each connection will have that */
+		e->port = p.port = port ? port : e->sock->port;
+		e->param = p;
+		ddps_sn_dtls_listen(e);
+		return 0;
+	}
 	for (int i = 0; i < PORT_TRIES; i++) {
 		ddps_sn_random(NULL, &r, sizeof r);
 		p.port = any ? (uint16_t)(PORT_FIRST + r % PORT_COUNT) : port;
@@ -268,7 +323,9 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 
 	if (!uri->hosts.n)
 		return ddps_sn_sock_bind(ne, sa, sa_len, encap,
-					 uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH, uri->tos, out);
+					 (uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH) |
+						 (ddps_uri_sctps(uri) ? DDPS_SN_SECURED : 0),
+					 uri->tos, out);
 	return ddps_sn_homes_sock(ne, &uri->hosts, ddps_sn_homes_family(&uri->hosts, &none), encap,
 				  uri->tos, out);
 }
@@ -327,7 +384,10 @@ static void get_native_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size
 
 static void free_native_endpoint(struct ddps_sd_endpoint *e)
 {
-	ddps_sctp_unlisten(e->l);
+	if (e->sock->secured)
+		ddps_sn_dtls_unlisten(e);
+	else
+		ddps_sctp_unlisten(e->l);
 	DL_DELETE(e->ne->endpoints, e);
 	ddps_sn_sock_port(e->sock, e->port, false);
 	ddps_sn_sock_put(e->sock);
@@ -437,6 +497,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.acks = true,
 	.homes = true,
 	.shares = true,
+	.secures = true,
 	.available = is_native_available,
 	.connect = native_connect,
 	.listen = native_listen,
@@ -444,6 +505,8 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.endpoint_free = free_native_endpoint,
 	.set_up = set_up_native_assoc,
 	.info = ddps_sn_info,
+	.peer_id = ddps_sn_dtls_peer_id,
+	.judge = ddps_sn_dtls_judge,
 	.assoc_stats = ddps_sn_assoc_stats,
 	.path_stats = ddps_sn_path_stats,
 	.set_primary = ddps_sn_set_primary,

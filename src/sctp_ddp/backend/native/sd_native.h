@@ -10,6 +10,7 @@
  *   sd_native_up.c	what comes up from an association
  *   sd_native_stats.c	what there is to see of them
  *   sd_native.c	the backend's operations
+ *   sd_dtls.h	SCTP inside DTLS, below the engine
  *
  * All of it belongs to one context and is used under its lock.  Nothing is shared between contexts.
  */
@@ -26,9 +27,13 @@
 #define DDPS_SN_IOV	 256u /* parts of each */
 #define DDPS_SN_HEAD	 8192u
 #define DDPS_SN_SEGS	 64u	/* UDP_MAX_SEGMENTS of the first kernels with it */
+#define DDPS_SN_SEALED	 65536u /* octets of sealed packets that are sent together */
+#define DDPS_SN_INSIDE	 62000u /* of these, packets */
 #define DDPS_SN_OCTETS	 65000u /* of one send: less than a datagram holds, over either IP */
 
 struct ddps_sn_env;
+struct ddps_sn_dtls;
+struct ddps_sn_dtls_table;
 
 /* Addresses that an endpoint has, two or more. */
 struct ddps_sn_homes {
@@ -56,6 +61,10 @@ struct ddps_sn_sock {
 	unsigned refs;	 /* endpoints and associations */
 	unsigned heavy;	 /* messages and packets of a datagram, of late at most */
 	uint16_t *ours;	 /* raw: how many of ours use each SCTP port; the twin's, too */
+	bool secured;	 /* what it carries is DTLS: */
+	struct ddps_sn_dtls_table *table; /* its connections; NULL: it is not secured */
+	struct ddps_sn_dtls
+		*dtls; /* it is one of these, and has no descriptor; NULL: it is a socket */
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 
@@ -79,6 +88,8 @@ struct ddps_sn_env {
 	unsigned wary;	  /* so many posts do not */
 	unsigned work;	  /* messages and packets of this batch */
 	uint64_t now;	  /* the clock, as it was read last */
+	unsigned ndtls;	  /* DTLS connections */
+	uint8_t *sealed;  /* scratch of sd_dtls_out.c, or NULL */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -87,7 +98,9 @@ struct ddps_sn_env {
 struct ddps_sd_endpoint {
 	struct ddps_sn_env *ne;
 	struct ddps_sn_sock *sock;
-	struct ddps_sctp_port *l;
+	struct ddps_sctp_port *l;     /* NULL: each of its DTLS connections has one */
+	struct ddps_sctp_param param; /* of those */
+	struct ddps_sn_dtls *conns;   /* these */
 	uint16_t port;
 	const struct ddps_sd_listen_up *up;
 	void *user;
@@ -121,12 +134,15 @@ void ddps_sn_random(void *user, void *buf, size_t len);
 /* A socket for what this context opens to peers of @family (AF_INET6: of both). */
 int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
 			struct ddps_sn_sock **out);
-#define DDPS_SN_OWN  0x1 /* not another one's */
-#define DDPS_SN_ONLY 0x2 /* an IPv6 one takes no IPv4 */
-#define DDPS_SN_BOTH 0x4 /* an IPv6 one takes IPv4, directly on IP also */
+#define DDPS_SN_OWN	0x1 /* not another one's */
+#define DDPS_SN_ONLY	0x2 /* an IPv6 one takes no IPv4 */
+#define DDPS_SN_BOTH	0x4 /* an IPv6 one takes IPv4, directly on IP also */
+#define DDPS_SN_SECURED 0x8 /* for DTLS: never another one's that is not, or that has a listener */
 /* A socket to listen on; @encap as in ddps_uri, but not the default; @how: of DDPS_SN_*. */
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
 		      unsigned how, uint8_t tos, struct ddps_sn_sock **out);
+/* A number for a DTLS connection over @udp, which has none: @c->as is set.  0 or DDPS_E_*. */
+int ddps_sn_sock_number(struct ddps_sn_sock *udp, struct ddps_sn_dtls *c);
 /* It is closed when all that was to leave through it has. */
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);
@@ -168,6 +184,12 @@ socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int fa
 
 /* ---- sd_native_out.c ---- */
 
+/* The parts of the packet that begins with part @first. */
+unsigned ddps_sn_parts_of(const struct ddps_sctp_out *o, unsigned first);
+/* Whether @m left; else errno, and @s->full if there is no room. */
+bool ddps_sn_send_packet(struct ddps_sn_sock *s, const struct msghdr *m);
+/* A run that the kernel cuts: what it does not know it refuses by one of these. */
+bool ddps_sn_no_gso(int err);
 /* Send what there is, and ask for the next deadline. */
 void ddps_sn_flush(struct ddps_sn_env *ne);
 /* From the loop: also tell senders whose queue has room again, and send what they add.  By ne->now:

@@ -2,7 +2,7 @@
 /* What one context has of the engine: itself, its clock and its sockets. */
 #include "common/own.h"
 #include "common/system/random.h"
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -123,10 +123,33 @@ static void twin_close(struct ddps_sn_sock *t)
 	free(t);
 }
 
+int ddps_sn_sock_number(struct ddps_sn_sock *udp, struct ddps_sn_dtls *c)
+{
+	struct ddps_sn_sock *s = sock_make(udp->ne, udp->family, false, udp->tos);
+	int err = s ? number_native_sock(udp->ne, &s->via) : DDPS_E_NOMEM;
+
+	if (err) {
+		free(s);
+		return err;
+	}
+	s->dtls = c;
+	c->as = s;
+	udp->ne->ndtls++;
+	udp->ne->socks[s->via] = s;
+	return 0;
+}
+
 static void sock_close(struct ddps_sn_sock *s)
 {
-	twin_close(s->twin);
 	s->ne->socks[s->via] = NULL;
+	if (s->dtls) {
+		s->ne->ndtls--;
+		ddps_sn_dtls_free(s->dtls);
+		free(s);
+		return;
+	}
+	twin_close(s->twin);
+	ddps_sn_dtls_table_free(s);
 	ddps_io_del(s->ne->env->loop, &s->io);
 	ddps_own_close(s->io.fd);
 	free(s->ours);
@@ -207,10 +230,17 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 	struct sockaddr_storage have = { 0 };
 	socklen_t len = sizeof have;
 
-	if (!s || s->shared || s->homes || s->raw != raw || s->family != want->ss_family ||
+	if (!s || s->dtls || s->shared || s->homes || s->raw != raw ||
+	    s->family != want->ss_family ||
 	    getsockname(s->io.fd, (struct sockaddr *)&have, &len) < 0)
 		return false;
 	return ddps_sn_same_addr(&have, want) && (raw || s->port == ddps_sd_port_number(want));
+}
+
+/* DTLS and plain SCTP never share a port: one could be taken for the other. */
+static bool fits_security(const struct ddps_sn_sock *s, unsigned how)
+{
+	return how & DDPS_SN_SECURED ? s->secured && !s->table->ep : !s->secured;
 }
 
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
@@ -227,8 +257,9 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
 	for (unsigned i = 0; !own && (raw || encap) && i < ne->nsocks; i++) {
-		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->tos == tos &&
-		    ne->socks[i]->only == (bool)only && !ne->socks[i]->twin == !twin) {
+		if (bound_to(ne->socks[i], &ss, raw) && fits_security(ne->socks[i], how) &&
+		    ne->socks[i]->tos == tos && ne->socks[i]->only == (bool)only &&
+		    !ne->socks[i]->twin == !twin) {
 			ne->socks[i]->refs++;
 			*out = ne->socks[i];
 			return 0;
@@ -240,7 +271,9 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	s->only = only;
 	if (only)
 		setsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-	err = bind_native_sock(s, &ss, len);
+	err = how & DDPS_SN_SECURED ? ddps_sn_dtls_begin(s) : 0;
+	if (!err)
+		err = bind_native_sock(s, &ss, len);
 	if (!err && twin)
 		err = sock_twin(s);
 	if (err)
@@ -357,9 +390,11 @@ void ddps_sn_env_free(struct ddps_sn_env *ne)
 {
 	ddps_sn_flush(ne);	  /* ABORTs */
 	ddps_sn_close_unused(ne); /* whatever has no room */
+	ddps_sn_dtls_end_all(ne);
 	ddps_timer_stop(ne->env->loop, &ne->timer);
 	ddps_task_cancel(ne->env->loop, &ne->flush);
 	ddps_sctp_free(ne->e);
 	free(ne->socks);
+	free(ne->sealed);
 	free(ne);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets and ICMP errors in. */
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 #include <netinet/icmp6.h>
@@ -108,6 +108,20 @@ static bool prepare_native_in(const struct ddps_sn_sock *s, struct mmsghdr *m,
 	return (in->from.encap || s->raw) && ddps_sn_homes_take(s, &in->from.local);
 }
 
+/* Records, for those who open them. */
+static void take_secured(struct ddps_sn_sock *s, struct mmsghdr *m,
+			 const struct sockaddr_storage *from)
+{
+	struct sockaddr_storage to;
+	int seg = ddps_sd_sock_dest(&m->msg_hdr, &to);
+	const struct ddps_sctp_addr local = ddps_sn_addr(&to);
+
+	s->ne->work++;
+	if (!(m->msg_hdr.msg_flags & MSG_TRUNC))
+		ddps_sn_dtls_input(s, from, &local, m->msg_hdr.msg_iov->iov_base, m->msg_len,
+				   seg > 0 ? (size_t)seg : 0);
+}
+
 /* Of @max datagrams, at most DDPS_SN_BATCH. */
 static int read_batch(struct ddps_sn_sock *s, unsigned max)
 {
@@ -132,6 +146,10 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
+		if (s->secured) {
+			take_secured(s, &m[i], &from[i]);
+			continue;
+		}
 		if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
@@ -190,6 +208,11 @@ static void read_errors(struct ddps_sn_sock *s)
 			return;
 		if (!ddps_sd_sock_error(&m, &e) || !kind(&e, &what))
 			continue;
+		if (s->secured) { /* nothing in the quote proves that it is of ours [8261-6.1-7] */
+			if (what == DDPS_SCTP_ICMP_UNREACH_PORT)
+				ddps_sn_dtls_hint(s, &to);
+			continue;
+		}
 		r = make_route(s, &to);
 		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_sn_now(s->ne));
 	}

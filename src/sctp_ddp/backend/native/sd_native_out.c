@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets out, in batches; the engine's clock. */
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void wait_for_room(struct ddps_sn_sock *s)
 }
 
 /* Whether @m left.  An error may be an ICMP error of an earlier packet: this one was not sent. */
-static bool send_native_packet(struct ddps_sn_sock *s, const struct msghdr *m)
+bool ddps_sn_send_packet(struct ddps_sn_sock *s, const struct msghdr *m)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		if (sendmsg(s->io.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
@@ -60,8 +60,7 @@ static bool send_native_packet(struct ddps_sn_sock *s, const struct msghdr *m)
 	return false;
 }
 
-/* The parts of the packet that begins with part @first. */
-static unsigned parts_of(const struct ddps_sctp_out *o, unsigned first)
+unsigned ddps_sn_parts_of(const struct ddps_sctp_out *o, unsigned first)
 {
 	unsigned n = 0;
 
@@ -75,6 +74,8 @@ static void take_send_refusal(struct ddps_sn_sock *s, const struct ddps_sctp_out
 {
 	uint32_t mtu = ddps_sd_sock_mtu(to);
 
+	if (s->dtls)
+		mtu = mtu > DDPS_DTLS_OVERHEAD ? mtu - DDPS_DTLS_OVERHEAD : 0;
 	if (mtu)
 		ddps_sctp_refused(s->ne->e, o, mtu, ddps_sn_now(s->ne));
 }
@@ -87,8 +88,8 @@ static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 
 	for (unsigned i = 0; i < o->niov; i += (unsigned)m.msg_iovlen) {
 		m.msg_iov = o->iov + i;
-		m.msg_iovlen = parts_of(o, i);
-		if (send_native_packet(s, &m))
+		m.msg_iovlen = ddps_sn_parts_of(o, i);
+		if (ddps_sn_send_packet(s, &m))
 			continue;
 		if (errno == EMSGSIZE)
 			return false;
@@ -115,8 +116,7 @@ static bool send_alone(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, st
 
 /* ---- together ---- */
 
-/* A run that the kernel cuts: what it does not know it refuses by one of these. */
-static bool no_gso(int err)
+bool ddps_sn_no_gso(int err)
 {
 	return err == EIO || err == EINVAL || err == ENOPROTOOPT || err == EOPNOTSUPP;
 }
@@ -156,7 +156,7 @@ static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp
 	}
 	if (sent > 0)
 		return (unsigned)sent;
-	if (k && o->nsegs > 1 && no_gso(errno))
+	if (k && o->nsegs > 1 && ddps_sn_no_gso(errno))
 		s->gso = false;
 	*large = !send_alone(s, o, x);
 	return 1;
@@ -171,6 +171,12 @@ static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 	for (unsigned i = 0, done; i < n; i += done) {
 		s = ddps_sn_sock_to(ne, &ne->out[i].to);
 		done = 1;
+		if (s && s->dtls) {
+			if (!s->dtls->udp->full)
+				ddps_sn_dtls_send(s, &ne->out[i], &large[i]);
+			left[i] = s->dtls->udp->full;
+			continue;
+		}
 		if (s && !s->full)
 			done = send_native_batch(s, &ne->out[i], n - i, &large[i]);
 		left[i] = s && s->full;
@@ -200,7 +206,7 @@ static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 			.head = ne->head[n],
 			.head_max = DDPS_SN_HEAD,
 			.max_segs = DDPS_SN_SEGS,
-			.max_len = DDPS_SN_OCTETS,
+			.max_len = ne->ndtls ? DDPS_SN_INSIDE : DDPS_SN_OCTETS,
 		};
 		if (!ddps_sctp_output(ne->e, &ne->out[n], now))
 			break;

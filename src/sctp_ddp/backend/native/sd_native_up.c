@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Associations of the engine: their life, and what comes up from them. */
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,13 @@
 
 static void end_timed_out_assoc(void *user)
 {
-	ddps_sn_doom(user, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	struct ddps_sd_assoc *a = user;
+	const struct ddps_sn_dtls *d = a->sock->dtls;
+
+	ddps_sn_doom(a,
+		     d && d->state == DDPS_SN_SHAKING
+			     ? ddps_sn_dtls_late(d)
+			     : ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
 static void tell_gone(struct ddps_sd_assoc *a)
@@ -57,8 +63,10 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 		ddps_sctp_assoc_free(a->sa, ddps_sn_now(ne));
 	if (a->port)
 		ddps_sn_sock_port(a->sock, a->port, false);
-	ddps_sn_sock_put(a->sock);
 	DL_DELETE(ne->assocs, a);
+	ddps_sn_sock_put(a->sock);
+	if (a->sock->dtls)
+		ddps_sn_dtls_left(a->sock->dtls, a);
 	ddps_error_drop(&a->end);
 	free(a);
 	ddps_sn_poke(ne);
@@ -93,6 +101,9 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	struct ddps_sctp_info i;
 
 	memset(out, 0, sizeof *out);
+	if (a->sock->dtls)
+		ddps_sn_text(&a->sock->dtls->peer, a->sock->dtls->port, out->peer,
+			     sizeof out->peer);
 	if (!a->sa)
 		return;
 	ddps_sctp_info(a->sa, &i);
@@ -258,13 +269,22 @@ const struct ddps_sctp_up ddps_sn_up = {
 void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa)
 {
 	struct ddps_sd_endpoint *ep = user;
-	struct ddps_sd_assoc *a = ddps_sn_assoc_new(ep->ne, ep->sock);
+	struct ddps_sn_sock *s = ep->sock;
+	struct ddps_sd_assoc *a;
+	struct ddps_sctp_info i;
 
+	if (s->secured) {
+		ddps_sctp_info(sa, &i);
+		s = ep->ne->socks[i.via];
+		s->dtls->took = true;
+		ddps_timer_stop(ep->ne->env->loop, &s->dtls->timer);
+	}
+	a = ddps_sn_assoc_new(ep->ne, s);
 	if (!a) {
 		ddps_sctp_assoc_free(sa, ddps_sn_now(ep->ne));
 		return;
 	}
-	ep->sock->refs++;
+	s->refs++;
 	a->sa = sa;
 	a->port = ep->port;
 	ddps_sn_sock_port(a->sock, a->port, true);

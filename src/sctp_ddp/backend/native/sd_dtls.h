@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SD_DTLS_H
+#define DDPS_SD_DTLS_H
+/*
+ * SCTP inside DTLS 1.2 (RFC 8261).  A UDP socket that is secured carries connections, told apart by the peer's
+ * address and port; to the engine each is a socket with a number of its own, so that what ends, restarts or has the
+ * same ports on one has nothing to do with another.
+ *   sd_dtls.c		connections: found, made, ended
+ *   sd_dtls_shake.c	their handshakes, by the context's thread
+ *   sd_dtls_in.c	datagrams in: records opened, and handed to the engine together
+ *   sd_dtls_out.c	packets out: sealed in a row, sent in one call
+ *   sd_dtls_who.c	who the peer is, and whether it would be let in now
+ */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "common/shares.h"
+#include "secure/dtls/dtls.h"
+#include "secure/hs/dhs.h"
+#include "secure/shaker.h"
+#include "secure/vault.h"
+
+#define DDPS_SN_DTLS_MTU                                                                           \
+	16368u /* most of a packet with IP and UDP: a record's content is 16347 for some peers */
+
+enum ddps_sn_dtls_state {
+	DDPS_SN_SHAKING,
+	DDPS_SN_OPEN,
+	DDPS_SN_OVER, /* nothing leaves any more */
+};
+
+/* Records, one behind the other, each behind its length in two octets. */
+struct ddps_sn_framed {
+	uint8_t *p;
+	size_t len, size;
+	unsigned n;
+};
+
+struct ddps_sn_dtls {
+	struct ddps_sn_env *ne;
+	struct ddps_sn_sock
+		*as; /* what the engine knows it by; it has a reference of its own until OVER */
+	struct ddps_sn_sock *udp;	  /* what carries it; one reference */
+	struct ddps_sn_dtls *prev, *next; /* of the same socket and chain */
+	struct ddps_sctp_addr peer, local;
+	uint16_t port; /* the peer's */
+	bool server, took, unreachable;
+	enum ddps_sn_dtls_state state;
+	struct ddps_shake *shake;    /* NULL: it is not needed any more */
+	struct ddps_timer timer;     /* SHAKING: its next step; OPEN: unused for so long */
+	uint64_t deadline;	     /* SHAKING, of a peer's */
+	struct ddps_sn_framed todo;  /* of the handshake, while a step is under way */
+	struct ddps_sn_framed early; /* of data, that came before the keys */
+	struct ddps_vault vault;
+	struct ddps_dtls *rec;
+	struct ddps_peer_id *id;
+	struct ddps_witness *witness;
+	uint64_t judged_at; /* s; when the witness was judged last */
+	/* a dial */
+	struct ddps_sd_assoc *dials; /* that is begun when the handshake is done, or was */
+	struct ddps_sctp_param param;
+	uint16_t peer_port; /* SCTP's */
+	/* an endpoint's */
+	struct ddps_sd_endpoint *ep; /* NULL: it has gone */
+	struct ddps_sctp_port *l;
+	struct ddps_share share;		/* while it is half open */
+	struct ddps_sn_dtls *ep_prev, *ep_next; /* of ep's */
+};
+
+#define DDPS_SN_DTLS_CHAINS 256u
+
+/* What a secured UDP socket has. */
+struct ddps_sn_dtls_table {
+	struct ddps_sn_dtls *chain[DDPS_SN_DTLS_CHAINS];
+	struct ddps_sd_endpoint *ep;	    /* NULL: nobody listens */
+	uint8_t secret[2][DDPS_DHS_SECRET]; /* of cookies, the newer first */
+	uint64_t secret_at;
+	struct ddps_shares shaking;
+	uint64_t told_at, untold; /* failures of handshakes that were, and were not, logged */
+};
+
+/* ---- sd_dtls.c ---- */
+
+/* Of a UDP socket that is to be secured; 0 or DDPS_E_NOMEM. */
+int ddps_sn_dtls_begin(struct ddps_sn_sock *udp);
+void ddps_sn_dtls_table_free(struct ddps_sn_sock *udp);
+struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,
+				       const struct ddps_sctp_addr *peer, uint16_t port);
+/* A connection over @udp that has not begun; NULL: no memory, or number. */
+struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
+				      uint16_t port, const struct ddps_sctp_addr *local);
+/* It ends: whatever associations it has end for @why.  Code 0: they have ended. */
+void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why);
+/* Nothing refers to it. */
+void ddps_sn_dtls_free(struct ddps_sn_dtls *c);
+/* An association that used it has gone; @a is one whose handshake may be under way. */
+void ddps_sn_dtls_left(struct ddps_sn_dtls *c, struct ddps_sd_assoc *a);
+/* @e listens on its socket; not any more. */
+void ddps_sn_dtls_listen(struct ddps_sd_endpoint *e);
+void ddps_sn_dtls_unlisten(struct ddps_sd_endpoint *e);
+/* The context goes: all of them, in order. */
+void ddps_sn_dtls_end_all(struct ddps_sn_env *ne);
+bool ddps_sn_framed_add(struct ddps_sn_framed *f, const uint8_t *p, size_t n);
+void ddps_sn_framed_drop(struct ddps_sn_framed *f);
+/* It has no association: how long it stays. */
+void ddps_sn_dtls_linger(struct ddps_sn_dtls *c);
+
+/* ---- sd_dtls_shake.c ---- */
+
+/* Begin it; @began: the peer's first datagram @in, whose cookie was right, or NULL.  0 or DDPS_E_*. */
+int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *want,
+		       const struct ddps_hs_began *began, const uint8_t *in, size_t n,
+		       struct ddps_error *why);
+/* A record of the handshake. */
+void ddps_sn_dtls_shake_in(struct ddps_sn_dtls *c, const uint8_t *in, size_t n);
+/* It took too long: why. */
+struct ddps_error ddps_sn_dtls_late(const struct ddps_sn_dtls *c);
+/* Timer. */
+void ddps_sn_dtls_timer(void *user);
+
+/* ---- sd_dtls_in.c ---- */
+
+/* What was received on a secured socket: @seg octets each but the last. */
+void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
+			const struct ddps_sctp_addr *local, uint8_t *p, size_t len, size_t seg);
+/* What came before the keys. */
+void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c);
+/* An ICMP error about a datagram to there: believed as little as anything that is not authentic. */
+void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *to);
+
+/* ---- sd_dtls_out.c ---- */
+
+/* Seal and send @o; returns as send_native_batch.  @large as there. */
+void ddps_sn_dtls_send(struct ddps_sn_sock *as, const struct ddps_sctp_out *o, bool *large);
+/* One datagram as it is. */
+void ddps_sn_dtls_send_raw(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
+			   uint16_t port, const struct ddps_sctp_addr *local, const uint8_t *p,
+			   size_t n);
+/* An alert under the keys, if there are some. */
+void ddps_sn_dtls_alert(struct ddps_sn_dtls *c, enum ddps_alert alert);
+
+/* ---- sd_dtls_who.c ---- */
+
+/* As in struct ddps_sd_backend. */
+const struct ddps_peer_id *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a);
+int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why);
+/* The handshake is done: keep who it is; 0 or DDPS_E_NOMEM. */
+int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id);
+/* The sentence for an alert of the peer's. */
+struct ddps_error ddps_sn_dtls_by_peer(const struct ddps_sn_dtls *c, uint8_t alert);
+
+#endif

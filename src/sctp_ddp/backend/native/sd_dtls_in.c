@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Datagrams in: told apart, opened in place, handed to the engine together. */
+#include "sctp_ddp/backend/native/sd_dtls.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include "secure/secure.h"
+#include <errno.h>
+#include <string.h>
+
+#define HALF_OPEN 1024u /* handshakes of peers under way, of a socket */
+#define EARLY_MAX 16384u
+#define EARLY_N	  16u
+#define INS	  64u /* packets handed over in one call */
+#define SECRET_NS (60 * NSEC_PER_SEC)
+
+/* ---- strangers ---- */
+
+static void renew_secret(struct ddps_sn_dtls_table *t, uint64_t now)
+{
+	if (now - t->secret_at < SECRET_NS)
+		return;
+	memcpy(t->secret[1], t->secret[0], sizeof t->secret[1]);
+	ddps_sn_random(NULL, t->secret[0], sizeof t->secret[0]);
+	t->secret_at = now;
+}
+
+/* All places are taken: the oldest of the network that has most of them goes. */
+static void make_dtls_room(struct ddps_sn_dtls_table *t)
+{
+	struct ddps_error why = ddps_error_make(DDPS_E_LIMIT, 0,
+						"too many handshakes under way: its place went to "
+						"another");
+
+	if (t->shaking.places >= HALF_OPEN)
+		ddps_sn_dtls_end(ddps_shares_first_to_go(&t->shaking)->owner, &why);
+}
+
+/* Its address is its own. */
+static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
+			    const struct ddps_sctp_addr *peer, uint16_t port,
+			    const struct ddps_sctp_addr *local, const struct ddps_hs_began *began,
+			    const uint8_t *p, size_t n)
+{
+	static const struct ddps_error none;
+	const struct ddps_creds_want want = { .server = true };
+	struct ddps_sn_dtls_table *t = udp->table;
+	struct ddps_sn_dtls *c;
+	struct ddps_error why;
+
+	make_dtls_room(t);
+	c = ddps_sn_dtls_new(udp, peer, port, local);
+	if (!c)
+		return;
+	c->server = true;
+	c->ep = t->ep;
+	c->param = t->ep->param;
+	DL_APPEND2(t->ep->conns, c, ep_prev, ep_next);
+	c->share.owner = c;
+	if (ddps_shares_add(&t->shaking, &c->share,
+			    ddps_share_net((const struct sockaddr *)from)) ||
+	    ddps_sn_dtls_shake(c, &want, began, p, n, &why))
+		ddps_sn_dtls_end(c, &none);
+}
+
+static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
+			   const struct ddps_sctp_addr *peer, uint16_t port,
+			   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n)
+{
+	const struct ddps_secure *s = udp->ne->env->secure;
+	struct ddps_sn_dtls_table *t = udp->table;
+	uint8_t answer[DDPS_DHS_ANSWER], who[sizeof peer->ip + 6] = { 0 };
+	struct ddps_hs_began began;
+	size_t nanswer;
+
+	if (!t->ep || !s)
+		return;
+	renew_secret(t, ddps_now());
+	memcpy(who, peer->ip, sizeof peer->ip);
+	memcpy(who + sizeof peer->ip, &peer->scope, 4);
+	memcpy(who + sizeof peer->ip + 4, &port, 2);
+	switch (s->plugin->dtls_greet(t->secret, who, sizeof who, p, n, answer, &nanswer, &began)) {
+	case DDPS_DHS_TAKE:
+		begin_dtls_peer(udp, from, peer, port, local, &began, p, n);
+		break;
+	case DDPS_DHS_ANSWER_IT:
+		ddps_sn_dtls_send_raw(udp, peer, port, local, answer, nanswer);
+		break;
+	case DDPS_DHS_DROP:
+		break;
+	}
+}
+
+/* ---- records ---- */
+
+struct batch {
+	struct ddps_sn_dtls *c;
+	struct ddps_sctp_in in[INS];
+	unsigned n;
+};
+
+/* The engine's upcalls may end whatever there is, but nothing is closed before the next flush. */
+static void hand_over(struct batch *b)
+{
+	struct ddps_sn_env *ne = b->c->ne;
+
+	if (b->n)
+		ddps_sctp_input(ne->e, b->in, b->n, ddps_sn_now(ne));
+	ne->work += b->n;
+	b->n = 0;
+}
+
+static void add_packet(struct batch *b, uint8_t *p, size_t len)
+{
+	const struct ddps_sn_dtls *c = b->c;
+
+	b->in[b->n++] = (struct ddps_sctp_in){ .from = { .peer = c->peer,
+							 .local = c->local,
+							 .encap = c->port,
+							 .via = c->as->via,
+							 .sealed = true },
+					       .data = p,
+					       .len = len };
+	if (b->n == INS)
+		hand_over(b);
+}
+
+/* The listener's last flight has arrived. */
+static void end_handshake(struct ddps_sn_dtls *c)
+{
+	ddps_shake_free(c->shake);
+	c->shake = NULL;
+	ddps_sn_framed_drop(&c->todo);
+}
+
+static void take_alert(struct batch *b, const uint8_t *p, size_t len)
+{
+	struct ddps_error e;
+
+	if (len != 2 || (p[0] == 1 && p[1] != DDPS_ALERT_CLOSE_NOTIFY))
+		return;
+	hand_over(b); /* what came before it */
+	e = ddps_sn_dtls_by_peer(b->c, p[1]);
+	ddps_sn_dtls_end(b->c, &e);
+}
+
+static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
+{
+	struct ddps_sn_dtls *c = b->c;
+	uint8_t *content = p + ddps_dtls_content(c->rec);
+	ssize_t len = h->len < ddps_dtls_overhead(c->rec) ? -EPROTO
+							  : ddps_dtls_open(c->rec, h, p, content);
+	struct ddps_error e;
+
+	if (len == -EOVERFLOW) {
+		e = ddps_error_make(
+			DDPS_E_FORGED, 0,
+			"so many records were forged that the key is not safe any more");
+		ddps_sn_dtls_end(c, &e);
+	}
+	if (len < 0)
+		return;
+	if (h->type == DDPS_DTLS_ALERT)
+		take_alert(b, content, (size_t)len);
+	if (h->type != DDPS_DTLS_DATA)
+		return;
+	if (c->shake && !ddps_shake_busy(c->shake))
+		end_handshake(c);
+	add_packet(b, content, (size_t)len);
+}
+
+static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
+{
+	struct ddps_sn_dtls *c = b->c;
+	const bool data = h->epoch && (h->type == DDPS_DTLS_DATA || h->type == DDPS_DTLS_ALERT);
+
+	if (c->state == DDPS_SN_OVER)
+		return;
+	if (!data) {
+		ddps_sn_dtls_shake_in(c, p, h->len);
+	} else if (c->state == DDPS_SN_OPEN) {
+		open_record(b, h, p);
+	} else if (c->early.n < EARLY_N && c->early.len + h->len <= EARLY_MAX) {
+		(void)ddps_sn_framed_add(&c->early, p, h->len); /* else it comes again */
+	}
+}
+
+/* Several records may share a datagram, and none is in two. */
+static void take_dtls_datagram(struct batch *b, uint8_t *p, size_t len)
+{
+	struct ddps_dtls_head h;
+
+	for (size_t at = 0; at < len && ddps_dtls_head(&h, p + at, len - at); at += h.len)
+		take_record(b, &h, p + at);
+}
+
+void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
+			const struct ddps_sctp_addr *local, uint8_t *p, size_t len, size_t seg)
+{
+	const struct ddps_sctp_addr peer = ddps_sn_addr(from);
+	const uint16_t port = ddps_sd_port_number(from);
+	struct batch b = { .c = ddps_sn_dtls_find(udp, &peer, port), .n = 0 };
+
+	for (size_t at = 0, n; port && at < len; at += n) {
+		n = seg && len - at > seg ? seg : len - at;
+		if (b.c)
+			take_dtls_datagram(&b, p + at, n);
+		else
+			greet_stranger(udp, from, &peer, port, local, p + at, n);
+		if (!b.c)
+			b.c = ddps_sn_dtls_find(udp, &peer, port);
+	}
+	if (b.c)
+		hand_over(&b);
+}
+
+void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c)
+{
+	struct ddps_sn_framed f = c->early;
+	struct batch b = { .c = c, .n = 0 };
+
+	c->early = (struct ddps_sn_framed){ .p = NULL };
+	for (size_t at = 0; at < f.len;) {
+		size_t len = (size_t)f.p[at] << 8 | f.p[at + 1];
+
+		take_dtls_datagram(&b, f.p + at + 2, len);
+		at += 2 + len;
+	}
+	hand_over(&b);
+	ddps_sn_framed_drop(&f);
+}
+
+void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *to)
+{
+	const struct ddps_sctp_addr peer = ddps_sn_addr(to);
+	struct ddps_sn_dtls *c = ddps_sn_dtls_find(udp, &peer, ddps_sd_port_number(to));
+
+	if (c)
+		c->unreachable = true;
+}

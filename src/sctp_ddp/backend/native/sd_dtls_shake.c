@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Handshakes of DTLS: datagrams for the context's thread, and what it makes of them. */
+#include "sctp_ddp/backend/native/sd_dtls.h"
+#include "secure/secure.h"
+#include <string.h>
+
+#define SERVER_MS 10000 /* a peer has so long */
+#define TODO_MAX  65536u
+#define TODO_N	  64u
+#define TELL_NS	  (NSEC_PER_SEC / 10)
+
+static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
+{
+	ddps_sn_text(&c->peer, c->port, buf, len);
+}
+
+/* A flood of failures fills no disk. */
+static void tell_failure(struct ddps_sn_dtls *c, const char *text)
+{
+	struct ddps_sn_dtls_table *t = c->udp->table;
+	uint64_t now = ddps_now();
+	char peer[72];
+
+	if (now - t->told_at < TELL_NS) {
+		t->untold++;
+		return;
+	}
+	dtls_peer_text(c, peer, sizeof peer);
+	ddps_log(&c->ne->env->log, DDPS_LOG_WARN, "secure", "%s: %s", peer, text);
+	if (t->untold)
+		ddps_log(&c->ne->env->log, DDPS_LOG_WARN, "secure",
+			 "%llu more DTLS handshakes failed since then",
+			 (unsigned long long)t->untold);
+	t->told_at = now;
+	t->untold = 0;
+}
+
+static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e)
+{
+	if (c->server)
+		tell_failure(c, e.text);
+	ddps_sn_dtls_end(c, &e);
+}
+
+/* ---- the keys ---- */
+
+static int take_dtls_keys_over(struct ddps_sn_dtls *c)
+{
+	struct ddps_dtls_config conf = { .epoch = 1 };
+	struct ddps_rec_config k;
+	struct ddps_peer_id id;
+	const uint8_t *rest;
+	size_t n;
+	int err;
+
+	c->witness = ddps_shake_witness(c->shake);
+	ddps_shake_take(c->shake, &k, &id, &rest, &n);
+	conf.aead = k.aead;
+	conf.suite = k.suite;
+	conf.tx.seq = k.tx.seq;
+	memcpy(conf.tx.key, k.tx.key, sizeof conf.tx.key);
+	memcpy(conf.tx.iv, k.tx.iv, sizeof conf.tx.iv);
+	memcpy(conf.rx.key, k.rx.key, sizeof conf.rx.key);
+	memcpy(conf.rx.iv, k.rx.iv, sizeof conf.rx.iv);
+	explicit_bzero(&k, sizeof k);
+	err = c->witness ? ddps_sn_dtls_keep_who(c, &id) : DDPS_E_NOMEM;
+	if (!err)
+		err = ddps_vault_new(&c->vault, ddps_dtls_size(&conf));
+	if (!err && ddps_dtls_init(c->vault.p, &conf, &c->rec)) {
+		ddps_vault_free(&c->vault);
+		err = DDPS_E_NOMEM;
+	}
+	explicit_bzero(&conf, sizeof conf);
+	return err;
+}
+
+static void tell_who(const struct ddps_sn_dtls *c)
+{
+	char peer[72];
+
+	dtls_peer_text(c, peer, sizeof peer);
+	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s: %s, %s, %s, peer %s", peer,
+		 c->id->version, c->id->suite, c->id->group, c->id->name);
+}
+
+/* ---- SCTP on top ---- */
+
+static uint32_t less_record(const struct ddps_sn_dtls *c, uint32_t mtu)
+{
+	uint32_t over = ddps_dtls_overhead(c->rec);
+
+	if (!mtu)
+		return 0;
+	mtu = mtu > over ? (mtu - over) & ~3u : 0; /* packets are multiples of 4 octets */
+	return mtu > DDPS_SN_DTLS_MTU ? DDPS_SN_DTLS_MTU : mtu;
+}
+
+static void fit_param(struct ddps_sn_dtls *c)
+{
+	struct ddps_sctp_param *p = &c->param;
+
+	p->via = c->as->via;
+	p->sealed = true;
+	p->mtu = less_record(c, p->mtu);
+	if (p->mtu < 576)
+		p->mtu = 576;
+	p->host_mtu = less_record(c, p->host_mtu);
+	if (p->host_mtu && p->host_mtu < p->mtu)
+		p->host_mtu = 0;
+}
+
+static int start_sctp(struct ddps_sn_dtls *c)
+{
+	struct ddps_sd_assoc *a = c->dials;
+	struct ddps_sctp_info i;
+	int err;
+
+	fit_param(c);
+	if (c->server) {
+		if (c->ep)
+			return ddps_sctp_listen(c->ne->e, &c->param, ddps_sn_accept, c->ep, &c->l);
+		return 0;
+	}
+	err = ddps_sctp_connect(c->ne->e, &c->param, &c->peer, 1, c->peer_port, c->port,
+				&ddps_sn_up, a, ddps_sn_now(c->ne), &a->sa);
+	if (err)
+		return err;
+	ddps_sctp_info(a->sa, &i);
+	a->port = i.port;
+	c->took = true;
+	return 0;
+}
+
+static void open_dtls(struct ddps_sn_dtls *c)
+{
+	int err = take_dtls_keys_over(c);
+
+	if (!err) {
+		c->state = DDPS_SN_OPEN;
+		ddps_shares_del(&c->udp->table->shaking, &c->share);
+		ddps_timer_stop(c->ne->env->loop, &c->timer);
+		if (!c->server) { /* a listener's last flight may have to leave again */
+			ddps_shake_free(c->shake);
+			c->shake = NULL;
+		}
+		tell_who(c);
+		err = start_sctp(c);
+	}
+	if (err) {
+		fail_dtls(c, ddps_error_make(err, 0, "no memory for a DTLS connection"));
+		return;
+	}
+	ddps_sn_dtls_linger(c);
+	ddps_sn_dtls_input_early(c);
+	ddps_sn_poke(c->ne);
+}
+
+/* ---- steps ---- */
+
+static void send_flight(struct ddps_sn_dtls *c)
+{
+	size_t n, at = 0;
+	const uint8_t *p = ddps_shake_output(c->shake, &n);
+
+	while (n - at >= 2) {
+		size_t len = (size_t)p[at] << 8 | p[at + 1];
+
+		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->port, &c->local, p + at + 2, len);
+		at += 2 + len;
+	}
+	ddps_shake_sent(c->shake, n);
+}
+
+static void feed_shake(struct ddps_sn_dtls *c)
+{
+	ddps_timer_stop(c->ne->env->loop, &c->timer);
+	if (ddps_shake_feed(c->shake, c->todo.p, c->todo.len))
+		fail_dtls(c, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
+	else
+		c->todo.len = c->todo.n = 0;
+}
+
+static void stepped(void *user)
+{
+	struct ddps_sn_dtls *c = user;
+	const struct ddps_verdict *v;
+	uint64_t due;
+
+	send_flight(c);
+	switch (ddps_shake_state(c->shake)) {
+	case DDPS_HS_FAILED:
+		v = ddps_shake_why(c->shake);
+		fail_dtls(c, ddps_error_make(v->code, 0, "%s", v->text));
+		return;
+	case DDPS_HS_DONE:
+		if (c->state == DDPS_SN_SHAKING) {
+			open_dtls(c);
+			if (c->state != DDPS_SN_OPEN || !c->shake)
+				return;
+		}
+		break;
+	case DDPS_HS_MORE:
+		break;
+	}
+	if (c->todo.len) {
+		feed_shake(c);
+	} else if (c->state == DDPS_SN_SHAKING) {
+		due = ddps_now() + (uint64_t)(ddps_shake_timeout(c->shake) + 1) * NSEC_PER_MSEC;
+		if (c->deadline && due > c->deadline)
+			due = c->deadline;
+		ddps_timer_start(c->ne->env->loop, &c->timer, due);
+	}
+}
+
+int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *want,
+		       const struct ddps_hs_began *began, const uint8_t *in, size_t n,
+		       struct ddps_error *why)
+{
+	static const struct ddps_hs_began none;
+	struct sockaddr_storage ss;
+	int err;
+
+	ddps_sn_sockaddr(&c->peer, c->port, c->peer.family == 6 ? AF_INET6 : AF_INET, &ss);
+	err = ddps_shake_datagrams(c->ne->env, want, (struct sockaddr *)&ss, began ? began : &none,
+				   stepped, c, &c->shake, why);
+	if (err)
+		return err;
+	if (c->server)
+		c->deadline = ddps_now() + SERVER_MS * NSEC_PER_MSEC;
+	if (n && !ddps_sn_framed_add(&c->todo, in, n)) {
+		*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
+		return DDPS_E_NOMEM;
+	}
+	feed_shake(c);
+	return 0;
+}
+
+void ddps_sn_dtls_shake_in(struct ddps_sn_dtls *c, const uint8_t *in, size_t n)
+{
+	if (!c->shake || c->todo.len + n > TODO_MAX || c->todo.n == TODO_N)
+		return; /* it leaves again */
+	if (!ddps_sn_framed_add(&c->todo, in, n))
+		return;
+	if (!ddps_shake_busy(c->shake))
+		feed_shake(c);
+}
+
+struct ddps_error ddps_sn_dtls_late(const struct ddps_sn_dtls *c)
+{
+	const struct ddps_verdict *v;
+
+	if (!c->shake || ddps_shake_busy(c->shake))
+		return ddps_error_make(DDPS_E_TIMEDOUT, 0, "no DTLS handshake in time");
+	v = ddps_shake_why(c->shake);
+	return ddps_error_make(v->code ? v->code : DDPS_E_TIMEDOUT, 0, "%s%s",
+			       v->code ? v->text : "no DTLS handshake in time",
+			       c->unreachable ? " (its host says that nothing has this port)" : "");
+}
+
+void ddps_sn_dtls_timer(void *user)
+{
+	static const struct ddps_error none;
+	struct ddps_sn_dtls *c = user;
+
+	if (c->state == DDPS_SN_OPEN) {
+		if (c->as->refs == 1)
+			ddps_sn_dtls_end(c, &none);
+		return;
+	}
+	if (c->deadline && ddps_now() >= c->deadline)
+		fail_dtls(c, ddps_sn_dtls_late(c));
+	else
+		feed_shake(c);
+}
