@@ -91,6 +91,8 @@ struct ddps_sd_backend {
 	 * or a code and @why.  NULL: it does not. */
 	const struct ddps_peer_id *(*peer_id)(const struct ddps_sd_assoc *a);
 	int (*judge)(struct ddps_sd_assoc *a, struct ddps_error *why);
+	/* The association did not come up in time: say in @e why, if that is known.  NULL: it never is. */
+	void (*late)(const struct ddps_sd_assoc *a, struct ddps_error *e);
 	/* struct_size apart, and what the backend cannot know; NULL: it knows nothing.  0,
 	 * DDPS_E_STATE, or DDPS_E_INVAL: no such path. */
 	int (*assoc_stats)(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);

@@ -198,11 +198,14 @@ void ddps_sd_session_connect_timer(struct ddps_sd_session *s)
 static void session_timer(void *user)
 {
 	struct ddps_sd_session *s = user;
+	const struct ddps_sd_carrier *c = s->carrier;
 	struct ddps_error e;
 
 	if (!s->pair) {
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in %u ms",
 				    s->param.connect_ms);
+		if (c && c->assoc && c->b->late)
+			c->b->late(c->assoc, &e);
 	} else {
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
 				    s->param.close_ms);

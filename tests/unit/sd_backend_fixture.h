@@ -238,8 +238,8 @@ static inline int try_connect(struct side *s, struct node *n, const struct ddps_
 	struct ddps_uri uri = { .encap = encap };
 
 	s->b = b;
-	return b->connect(&n->env, &n->ctx, &uri, (const struct sockaddr *)sa, len, ms, &fx_up, s,
-			  &s->a);
+	return b->connect(&n->env, &n->ctx, &uri, (const struct sockaddr *)sa, len,
+			  &(struct ddps_llp_param){ .connect_ms = ms }, &fx_up, s, &s->a);
 }
 
 /* Serve the loops once; sleeps until there is something to do. */

@@ -207,7 +207,8 @@ ON_NATIVE(it_comes_from_the_address_it_was_told)
 	((struct sockaddr_in *)&uri.from.at[0])->sin_addr.s_addr = htonl(0x7f000002);
 	cli.b = CB;
 	cr_assert_eq(CB->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
-				 5000, &fx_up, &cli, &cli.a),
+				 &(struct ddps_llp_param){ .connect_ms = 5000 }, &fx_up, &cli,
+				 &cli.a),
 		     0);
 	WAIT_FOR(cli.up + cli.gone && srv.accepted, &cn, &sn);
 	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);

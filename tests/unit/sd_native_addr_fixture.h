@@ -43,7 +43,8 @@ static inline void to_these(struct side *s, const char *a, const char *b, int en
 		put_sd_native_addr(&uri.hosts, b, PORT);
 	*s = (struct side){ .b = B };
 	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
-				ddps_addr_len(&uri.hosts.at[0]), 60000, &fx_up, s, &s->a),
+				ddps_addr_len(&uri.hosts.at[0]),
+				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, s, &s->a),
 		     0);
 }
 

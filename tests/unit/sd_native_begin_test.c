@@ -18,7 +18,8 @@ static int try_these(struct side *s, const struct ddps_uri *uri)
 
 	*s = (struct side){ .b = B };
 	return B->connect(&cn.env, &cn.ctx, uri, (const struct sockaddr *)first,
-			  ddps_addr_len(first), 60000, &fx_up, s, &s->a);
+			  ddps_addr_len(first), &(struct ddps_llp_param){ .connect_ms = 60000 },
+			  &fx_up, s, &s->a);
 }
 
 static unsigned paths_of(const struct side *s)

@@ -39,7 +39,7 @@ Test(sd_native_life, the_peers_answer_is_reported_before_it_is_up)
 	uri.encap = srv.encap;
 	cli.b = B;
 	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
-				5000, &up, &cli, &cli.a),
+				&(struct ddps_llp_param){ .connect_ms = 5000 }, &up, &cli, &cli.a),
 		     0);
 	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
 	cr_expect_eq(answers, 1);

@@ -236,8 +236,9 @@ Test(sd_native_see, of_a_peer_that_cannot_be_reached_nothing_is_known)
 	node_init(&cn);
 	cli = (struct side){ .b = B };
 	sys_fail("connect", 0, 1, ENETUNREACH);
-	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len, 60000, &fx_up,
-				&cli, &cli.a),
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len,
+				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
+				&cli.a),
 		     0);
 	memset(&info, UNSET, sizeof info);
 	memset(&none, 0, sizeof none);
@@ -371,8 +372,9 @@ Test(sd_native_see, nobody_answers_in_time)
 
 	node_init(&cn);
 	cli = (struct side){ .b = B };
-	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len, 60000, &fx_up,
-				&cli, &cli.a),
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len,
+				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
+				&cli.a),
 		     0);
 	cr_expect(cli.a->deadline.on);
 	cli.a->deadline.fn(cli.a->deadline.user);

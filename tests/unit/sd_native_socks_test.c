@@ -390,7 +390,8 @@ static int connect_sd_native_socks_from(struct side *s, const char *from, const 
 	if (from)
 		uri.from = addrs(from, 0);
 	return B->connect(&cn.env, &cn.ctx, &uri, (const struct sockaddr *)&at.at[0],
-			  ddps_addr_len(&at.at[0]), 5000, &fx_up, s, &s->a);
+			  ddps_addr_len(&at.at[0]), &(struct ddps_llp_param){ .connect_ms = 5000 },
+			  &fx_up, s, &s->a);
 }
 
 Test(sd_native_socks, who_connects_shares_one_of_each_kind)

@@ -379,7 +379,9 @@ static void two_paths(void)
 	uri.encap = srv.encap;
 	cli = (struct side){ .b = B };
 	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
-				sizeof(struct sockaddr_in), 60000, &fx_up, &cli, &cli.a),
+				sizeof(struct sockaddr_in),
+				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
+				&cli.a),
 		     0);
 	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
 }

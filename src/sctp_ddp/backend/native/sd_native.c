@@ -507,6 +507,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.info = ddps_sn_info,
 	.peer_id = ddps_sn_dtls_peer_id,
 	.judge = ddps_sn_dtls_judge,
+	.late = ddps_sn_late,
 	.assoc_stats = ddps_sn_assoc_stats,
 	.path_stats = ddps_sn_path_stats,
 	.set_primary = ddps_sn_set_primary,

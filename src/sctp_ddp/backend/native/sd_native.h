@@ -217,6 +217,7 @@ struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_s
 void ddps_sn_assoc_release(struct ddps_sd_assoc *a);
 /* It is over for a reason that the engine does not know: gone() from the loop. */
 void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e);
 void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
 /* "192.0.2.1:7174" */
 void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len);

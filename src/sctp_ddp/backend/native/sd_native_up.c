@@ -9,15 +9,20 @@
 
 /* ---- life ---- */
 
-static void end_timed_out_assoc(void *user)
+void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e)
 {
-	struct ddps_sd_assoc *a = user;
 	const struct ddps_sn_dtls *d = a->sock->dtls;
 
-	ddps_sn_doom(a,
-		     d && d->state == DDPS_SN_SHAKING
-			     ? ddps_sn_dtls_late(d)
-			     : ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	if (d && d->state == DDPS_SN_SHAKING)
+		*e = ddps_sn_dtls_late(d);
+}
+
+static void end_timed_out_assoc(void *user)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time");
+
+	ddps_sn_late(user, &e);
+	ddps_sn_doom(user, e);
 }
 
 static void tell_gone(struct ddps_sd_assoc *a)
