@@ -54,6 +54,7 @@ struct sn_net {
 	size_t n, cap;
 	unsigned max_segs;
 	unsigned segs_max_seen;
+	bool sealed; /* all of it is inside DTLS */
 	double full; /* share of packets that the socket has no room for at first */
 	/* called with each packet that is sent, if set */
 	void (*sent)(void *user, unsigned from, const struct ddps_sctp_route *to,

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SCTP inside DTLS (RFC 8261): zero checksums (RFC 9653), and addresses that say nothing. */
+#include "sctp_net_fixture.h"
+#include <criterion/criterion.h>
+
+#define SEALED_PORT 5000
+
+struct sealed {
+	struct sn_net net;
+	struct ddps_sctp_port *l;
+	struct ddps_sctp_assoc *a[2]; /* dialler, listener */
+	struct ddps_sctp_config c;
+	unsigned up, messages, gone;
+	/* of what was sent, by the type of its first chunk: packets, and those whose checksum was zero */
+	unsigned packets[256], zero[256];
+	unsigned wrong;	    /* checksums that are neither */
+	bool told[2];	    /* INIT, INIT ACK: has the parameter */
+	uint8_t echo[4096]; /* the last COOKIE ECHO, and an INIT */
+	size_t echo_len;
+	uint8_t init[4096];
+	size_t init_len;
+};
+
+static void sealed_up(void *user)
+{
+	((struct sealed *)user)->up++;
+}
+
+static void sealed_message(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)m;
+	((struct sealed *)user)->messages++;
+}
+
+static void sealed_none(void *user)
+{
+	(void)user;
+}
+
+static void sealed_acked(void *user, uint64_t n)
+{
+	(void)user;
+	(void)n;
+}
+
+static void sealed_gone(void *user, const struct ddps_error *e)
+{
+	(void)e;
+	((struct sealed *)user)->gone++;
+}
+
+static const struct ddps_sctp_up sealed_upcalls = { .up = sealed_up,
+						    .message = sealed_message,
+						    .writable = sealed_none,
+						    .acked = sealed_acked,
+						    .peer_shutdown = sealed_none,
+						    .restarted = sealed_none,
+						    .gone = sealed_gone };
+
+static void sealed_accept(void *user, struct ddps_sctp_assoc *a)
+{
+	struct sealed *s = user;
+
+	s->a[1] = a;
+	ddps_sctp_assoc_set_up(a, &sealed_upcalls, s);
+}
+
+/* The parameter of RFC 9653, as it is on the wire. */
+static bool has_zero_parameter(const uint8_t *p, size_t len)
+{
+	static const uint8_t param[] = { 0x80, 1, 0, 8, 0, 0, 0, 1 };
+
+	for (size_t i = 12; i + sizeof param <= len; i += 4)
+		if (!memcmp(p + i, param, sizeof param))
+			return true;
+	return false;
+}
+
+static void see_sealed(void *user, unsigned from, const struct ddps_sctp_route *to,
+		       const uint8_t *p, size_t len)
+{
+	struct sealed *s = user;
+	uint8_t first = p[12];
+	const bool zero = !p[8] && !p[9] && !p[10] && !p[11];
+
+	(void)from;
+	(void)to;
+	s->packets[first]++;
+	s->zero[first] += zero;
+	s->wrong += !zero && !ddps_sc_crc_ok(p, len);
+	if (first == SC_INIT || first == SC_INIT_ACK)
+		s->told[first == SC_INIT_ACK] = has_zero_parameter(p, len);
+	if (first == SC_COOKIE_ECHO && len <= sizeof s->echo)
+		memcpy(s->echo, p, s->echo_len = len);
+	if (first == SC_INIT && len <= sizeof s->init)
+		memcpy(s->init, p, s->init_len = len);
+}
+
+static void begin_sealed(struct sealed *s, bool dials, bool listens)
+{
+	struct ddps_sctp_param p = { .port = SEALED_PORT, .streams = 8, .sealed = listens };
+
+	memset(s, 0, sizeof *s);
+	sn_init(&s->net, 7);
+	s->net.sealed = dials || listens;
+	s->net.sent = see_sealed;
+	s->net.user = s;
+	sn_config(&s->net, &s->c);
+	sn_boot(&s->net, 0, &s->c);
+	sn_boot(&s->net, 1, &s->c);
+	cr_assert_eq(ddps_sctp_listen(s->net.node[1].e, &p, sealed_accept, s, &s->l), 0);
+	p.port = 0;
+	p.sealed = dials;
+	cr_assert_eq(ddps_sctp_connect(s->net.node[0].e, &p, &s->net.node[1].addr[0], 1,
+				       SEALED_PORT, s->net.node[1].udp, &sealed_upcalls, s,
+				       s->net.now, &s->a[0]),
+		     0);
+	sn_run(&s->net, 200000000);
+}
+
+static void talk_sealed(struct sealed *s)
+{
+	static uint8_t text[30000];
+	struct iovec iov = { text, sizeof text };
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ddps_sctp_send(s->a[i], 1, 1, 0, &iov, 1, s->net.now), 0);
+	sn_run(&s->net, 2000000000);
+}
+
+Test(sctp_sealed, both_ends_say_that_zero_is_accepted_and_send_it,
+     .description = "9653-3-1 9653-4-1 9653-5.1-1 9653-5.2-1 9653-5.2-2 9653-5.2-3 9653-5.2-8 "
+		    "9653-5.3-1 9653-6-1 8261-3-1 8261-3-2")
+{
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	talk_sealed(&s);
+	cr_expect(s.told[0] && s.told[1]);
+	cr_expect_eq(s.messages, 2);
+	cr_expect_eq(s.wrong, 0);
+	cr_expect_eq(s.zero[SC_INIT], 0);
+	cr_expect_eq(s.zero[SC_INIT_ACK], 0);
+	cr_expect_eq(s.zero[SC_COOKIE_ECHO], 0);
+	cr_expect(s.packets[SC_DATA] > 20);
+	cr_expect_eq(s.zero[SC_DATA], s.packets[SC_DATA]);
+	cr_expect_eq(s.zero[SC_SACK], s.packets[SC_SACK]);
+	cr_expect_eq(s.zero[SC_COOKIE_ACK], s.packets[SC_COOKIE_ACK]);
+	for (int i = 0; i < 2; i++) {
+		struct ddps_sctp_info info;
+		struct ddps_sctp_stats st;
+
+		ddps_sctp_info(s.a[i], &info);
+		cr_expect(info.zero_checksum);
+		ddps_sctp_stats(s.net.node[i].e, &st);
+		cr_expect(st.zero_crc > 10 && !st.bad_crc);
+	}
+	sn_fini(&s.net);
+}
+
+/* A dialler that knows nothing of it: it is told, skips that, and gets checksums. */
+Test(sctp_sealed, whom_nobody_has_told_gets_checksums, .description = "9653-5.2-1 9653-4-3")
+{
+	struct sealed s;
+
+	begin_sealed(&s, false, true);
+	talk_sealed(&s);
+	cr_expect_eq(s.messages, 2);
+	cr_expect_eq(s.wrong, 0);
+	cr_expect(!s.told[0]);
+	/* INIT ACK says it whether or not INIT did: it came inside DTLS */
+	cr_expect(s.told[1]);
+	for (unsigned i = 0; i < 256; i++)
+		cr_expect_eq(s.zero[i], 0);
+	sn_fini(&s.net);
+}
+
+/* Outside DTLS none is offered, and a packet without a checksum is dropped. */
+Test(sctp_sealed, plain_sctp_neither_offers_nor_takes_it, .description = "9653-5.3-2")
+{
+	struct ddps_sctp_stats st;
+	struct sealed s;
+
+	begin_sealed(&s, false, false);
+	talk_sealed(&s);
+	cr_expect(!s.told[0] && !s.told[1]);
+	for (unsigned i = 0; i < 256; i++)
+		cr_expect_eq(s.zero[i], 0);
+	memset(s.init + 8, 0, 4);
+	sn_inject(&s.net, 1, 0, s.init, s.init_len);
+	ddps_sctp_stats(s.net.node[1].e, &st);
+	cr_expect_eq(st.bad_crc, 1);
+	cr_expect_eq(st.zero_crc, 0);
+	sn_fini(&s.net);
+}
+
+/* Other values than zero and the right one are dropped, inside DTLS too. */
+Test(sctp_sealed, another_checksum_is_dropped, .description = "9653-5.3-1")
+{
+	struct ddps_sctp_stats st;
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	s.init[8] ^= 0x55;
+	sn_inject(&s.net, 1, 0, s.init, s.init_len);
+	ddps_sctp_stats(s.net.node[1].e, &st);
+	cr_expect_eq(st.bad_crc, 1);
+	sn_fini(&s.net);
+}
+
+/* What no association takes is answered with a checksum, since nobody knows what its sender accepts. */
+Test(sctp_sealed, answers_out_of_the_blue_have_a_checksum, .description = "9653-5.2-4 9653-5.3-3")
+{
+	struct sealed s;
+	uint8_t data[32] = { 0x17, 0x70, 0x13, 0x88, 1, 2, 3, 4 }; /* from port 6000 */
+
+	begin_sealed(&s, true, true);
+	data[12] = SC_DATA;
+	data[13] = 3;
+	data[15] = 20;
+	data[31] = 1;
+	memset(s.packets, 0, sizeof s.packets);
+	sn_inject(&s.net, 1, 0, data, sizeof data);
+	sn_run(&s.net, 100000000);
+	cr_expect_eq(s.packets[SC_ABORT], 1);
+	cr_expect_eq(s.zero[SC_ABORT], 0);
+	cr_expect_eq(s.wrong, 0);
+	sn_fini(&s.net);
+}
+
+static struct ddps_sc_init decode_with(const uint8_t *params, size_t n)
+{
+	uint8_t chunk[128] = { SC_INIT, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1 };
+	struct ddps_sc_chunk c = { .type = SC_INIT, .all = chunk, .val = chunk + 4 };
+	struct ddps_sc_init i;
+
+	memcpy(chunk + 20, params, n);
+	c.len = 20 + n;
+	c.vlen = 16 + n;
+	cr_assert(ddps_sc_decode_init(&i, &c) >= 0);
+	return i;
+}
+
+Test(sctp_sealed, the_parameter_has_one_length_one_method_and_counts_once,
+     .description = "9653-4-2 9653-4-4 9653-5.2-1")
+{
+	static const uint8_t dtls[] = { 0x80, 1, 0, 8, 0, 0, 0, 1 };
+	static const uint8_t other[] = { 0x80, 1, 0, 8, 0, 0, 0, 2, 0x80, 1, 0, 8, 0, 0, 0, 1 };
+	static const uint8_t twice[] = { 0x80, 1, 0, 8, 0, 0, 0, 1, 0x80, 1, 0, 8, 0, 0, 0, 9 };
+	static const uint8_t longer[] = { 0x80, 1, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0 };
+	static const uint8_t empty[] = { 0x80, 1, 0, 4 };
+
+	cr_expect(decode_with(dtls, sizeof dtls).zero_checksum);
+	cr_expect(!decode_with(other, sizeof other).zero_checksum);
+	cr_expect(decode_with(twice, sizeof twice).zero_checksum);
+	cr_expect(!decode_with(longer, sizeof longer).zero_checksum);
+	cr_expect(!decode_with(empty, sizeof empty).zero_checksum);
+	cr_expect_eq(decode_with(longer, sizeof longer).report_len, 0, "skipped silently");
+}
+
+/* A peer inside DTLS that lists addresses gets no path there. */
+Test(sctp_sealed, addresses_listed_inside_dtls_are_nothing,
+     .description = "8261-6.1-3 8261-6.1-5 8261-6.1-6 8261-8-1")
+{
+	struct ddps_sctp_stats st;
+	struct ddps_sctp_info info;
+	struct sealed s;
+	struct ddps_sctp_param p = { .streams = 8, .sealed = true, .nlocal = 2 };
+
+	begin_sealed(&s, true, true);
+	ddps_sctp_info(s.a[1], &info);
+	cr_expect_eq(info.npaths, 1);
+	p.local[0] = s.net.node[0].addr[0];
+	p.local[1] = s.net.node[0].addr[1];
+	cr_assert_eq(ddps_sctp_connect(s.net.node[0].e, &p, &s.net.node[1].addr[0], 1, SEALED_PORT,
+				       s.net.node[1].udp, &sealed_upcalls, &s, s.net.now, &s.a[0]),
+		     0);
+	sn_run(&s.net, 300000000);
+	cr_expect_eq(s.up, 2);
+	ddps_sctp_info(s.a[1], &info);
+	cr_expect_eq(info.npaths, 1);
+	ddps_sctp_stats(s.net.node[1].e, &st);
+	cr_expect_eq(st.addrs_sealed, 2);
+	sn_fini(&s.net);
+}
+
+/* There is no other path: it is given up with the association, not before. */
+Test(sctp_sealed, the_path_lasts_as_long_as_the_association, .description = "8261-6.1-4")
+{
+	struct ddps_sctp_path_info p;
+	struct sealed s;
+	struct iovec iov = { (void *)"text", 4 };
+
+	begin_sealed(&s, true, true);
+	s.net.node[0].link[0].dead = true;
+	cr_assert_eq(ddps_sctp_send(s.a[0], 1, 1, 0, &iov, 1, s.net.now), 0);
+	while (!s.gone) {
+		cr_assert_eq(ddps_sctp_path_info(s.a[0], 0, &p), 0);
+		cr_assert_neq(p.state, DDPS_SCTP_INACTIVE, "after %u errors", p.errors);
+		cr_assert(sn_step(&s.net, s.net.now + 600000000000ull));
+	}
+	sn_fini(&s.net);
+}
