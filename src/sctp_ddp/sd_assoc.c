@@ -78,6 +78,15 @@ void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c)
 		ddps_shares_del(&c->listener->idle, &c->share);
 }
 
+void ddps_sd_goal_free(struct ddps_sd_goal *g)
+{
+	if (!g)
+		return;
+	free(g->host);
+	free(g->peer);
+	free(g);
+}
+
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 {
 	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "association freed");

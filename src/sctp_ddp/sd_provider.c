@@ -126,15 +126,6 @@ static unsigned place_of(const struct ddps_sd_goal *g)
 	return (h ^ h >> 16) % DDPS_SD_GOALS;
 }
 
-void ddps_sd_goal_free(struct ddps_sd_goal *g)
-{
-	if (!g)
-		return;
-	free(g->host);
-	free(g->peer);
-	free(g);
-}
-
 /* sctps: whom the program wants there is a part of it. */
 static bool name_goal(struct ddps_sd_goal *g, const struct ddps_llp_param *p)
 {
@@ -144,7 +135,7 @@ static bool name_goal(struct ddps_sd_goal *g, const struct ddps_llp_param *p)
 	return g->host && g->peer;
 }
 
-static bool is_same_name(const char *a, const char *b)
+static bool is_name_alike(const char *a, const char *b)
 {
 	return !a == !b && (!a || !strcmp(a, b));
 }
@@ -176,8 +167,8 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 
 static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b)
 {
-	if (a->secured != b->secured || !is_same_name(a->host, b->host) ||
-	    !is_same_name(a->peer, b->peer))
+	if (a->secured != b->secured || !is_name_alike(a->host, b->host) ||
+	    !is_name_alike(a->peer, b->peer))
 		return false;
 	if (a->encap != b->encap || a->tos != b->tos || a->nto != b->nto || a->nfrom != b->nfrom)
 		return false;
@@ -475,6 +466,14 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	return 0;
 }
 
+/* The text ends in it. */
+static bool ends_in_port(const char *addr, uint16_t port)
+{
+	const char *colon = strrchr(addr, ':');
+
+	return colon && strtoul(colon + 1, NULL, 10) == port;
+}
+
 static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
 {
 	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
@@ -483,7 +482,9 @@ static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t l
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
 	if (base->provider == &ddps_sctps_provider)
-		return snprintf(buf, len, "sctps://%s?encap=%u", addr, encap);
+		return snprintf(buf, len,
+				ends_in_port(addr, encap) ? "sctps://%s" : "sctps://%s?encap=%u",
+				addr, encap);
 	if (encap)
 		snprintf(port, sizeof(port), "%u", encap);
 	return snprintf(buf, len, "sctp://%s?backend=%s&encap=%s", addr, l->b->name, port);

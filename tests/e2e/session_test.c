@@ -414,7 +414,7 @@ E2E_WIRES(session, a_refused_initiator_tries_again_when_asked_to)
 	e2e_close(&e);
 }
 
-E2E_WIRES(session, without_that_a_refusal_is_final)
+E2E_WIRES(session, without_that_a_refusal_is_final, .description = "8261-6.1-7")
 {
 	struct e2e e;
 

@@ -98,7 +98,7 @@ struct batch {
 };
 
 /* The engine's upcalls may end whatever there is, but nothing is closed before the next flush. */
-static void hand_over(struct batch *b)
+static void hand_packets_over(struct batch *b)
 {
 	struct ddps_sn_env *ne = b->c->ne;
 
@@ -120,7 +120,7 @@ static void add_packet(struct batch *b, uint8_t *p, size_t len)
 					       .data = p,
 					       .len = len };
 	if (b->n == INS)
-		hand_over(b);
+		hand_packets_over(b);
 }
 
 /* The listener's last flight has arrived. */
@@ -137,7 +137,7 @@ static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 
 	if (len != 2 || (p[0] == 1 && p[1] != DDPS_ALERT_CLOSE_NOTIFY))
 		return;
-	hand_over(b); /* what came before it */
+	hand_packets_over(b); /* what came before it */
 	e = ddps_sn_dtls_by_peer(b->c, p[1]);
 	ddps_sn_dtls_end(b->c, &e);
 }
@@ -209,7 +209,7 @@ void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage 
 			b.c = ddps_sn_dtls_find(udp, &peer, port);
 	}
 	if (b.c)
-		hand_over(&b);
+		hand_packets_over(&b);
 }
 
 void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c)
@@ -224,7 +224,7 @@ void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c)
 		take_dtls_datagram(&b, f.p + at + 2, len);
 		at += 2 + len;
 	}
-	hand_over(&b);
+	hand_packets_over(&b);
 	ddps_sn_framed_drop(&f);
 }
 

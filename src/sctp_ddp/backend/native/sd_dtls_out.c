@@ -82,7 +82,7 @@ static void address_sealed(const struct ddps_sn_sock *udp, const struct ddps_sct
 }
 
 /* The same octets one by one, since the kernel does not cut them; false: too long for the link. */
-static bool send_cut(struct ddps_sn_sock *udp, struct to_send *x, size_t all, size_t each)
+static bool send_cut_records(struct ddps_sn_sock *udp, struct to_send *x, size_t all, size_t each)
 {
 	uint8_t *p = x->iov.iov_base;
 
@@ -107,7 +107,7 @@ static bool send_sealed(struct ddps_sn_sock *udp, struct to_send *x, size_t all,
 		if (ddps_sn_no_gso(errno))
 			udp->gso = false;
 	}
-	return send_cut(udp, x, all, each);
+	return send_cut_records(udp, x, all, each);
 }
 
 void ddps_sn_dtls_send(struct ddps_sn_sock *as, const struct ddps_sctp_out *o, bool *large)
