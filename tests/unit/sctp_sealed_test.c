@@ -13,6 +13,7 @@ struct sealed {
 	unsigned up, messages, gone;
 	/* of what was sent, by the type of its first chunk: packets, and those whose checksum was zero */
 	unsigned packets[256], zero[256];
+	unsigned pads;	    /* packets with a PAD chunk */
 	unsigned wrong;	    /* checksums that are neither */
 	bool told[2];	    /* INIT, INIT ACK: has the parameter */
 	uint8_t echo[4096]; /* the last COOKIE ECHO, and an INIT */
@@ -65,6 +66,14 @@ static void sealed_accept(void *user, struct ddps_sctp_assoc *a)
 	ddps_sctp_assoc_set_up(a, &sealed_upcalls, s);
 }
 
+/* Octets of a chunk, 4 at least. */
+static size_t chunk_octets(uint8_t high, uint8_t low)
+{
+	size_t n = (size_t)high << 8 | low;
+
+	return n < 4 ? 4 : n;
+}
+
 /* The parameter of RFC 9653, as it is on the wire. */
 static bool has_zero_parameter(const uint8_t *p, size_t len)
 {
@@ -87,6 +96,8 @@ static void see_sealed(void *user, unsigned from, const struct ddps_sctp_route *
 	(void)to;
 	s->packets[first]++;
 	s->zero[first] += zero;
+	for (size_t at = 12; at + 4 <= len; at += ddps_sc_pad(chunk_octets(p[at + 2], p[at + 3])))
+		s->pads += p[at] == SC_PAD;
 	s->wrong += !zero && !ddps_sc_crc_ok(p, len);
 	if (first == SC_INIT || first == SC_INIT_ACK)
 		s->told[first == SC_INIT_ACK] = has_zero_parameter(p, len);
@@ -281,6 +292,27 @@ Test(sctp_sealed, addresses_listed_inside_dtls_are_nothing,
 	cr_expect_eq(info.npaths, 1);
 	ddps_sctp_stats(s.net.node[1].e, &st);
 	cr_expect_eq(st.addrs_sealed, 2);
+	sn_fini(&s.net);
+}
+
+/* A link takes less than the interface, and says nothing: probes find what passes. */
+Test(sctp_sealed, what_the_path_takes_is_found_without_icmp,
+     .description = "8261-4-1 8261-4-2 8261-4-3 8261-6.2-1")
+{
+	struct ddps_sctp_path_info p;
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	for (int i = 0; i < 2; i++)
+		s.net.node[i].link[0].mtu = 1300;
+	for (int i = 0; i < 40; i++)
+		talk_sealed(&s);
+	cr_expect_eq(s.messages, 80);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(ddps_sctp_path_info(s.a[i], 0, &p), 0);
+		cr_expect(p.mtu <= 1300 && p.mtu >= 1200, "%u", p.mtu);
+	}
+	cr_expect(s.pads > 0);
 	sn_fini(&s.net);
 }
 

@@ -67,7 +67,7 @@ static void udp_is_set(int family)
 	close(none);
 }
 
-Test(sd_sock_open, udp)
+Test(sd_sock_open, udp, .description = "8261-5-6")
 {
 	udp_is_set(AF_INET);
 	udp_is_set(AF_INET6);

@@ -15,6 +15,9 @@ void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e)
 
 	if (d && d->state == DDPS_SN_SHAKING)
 		*e = ddps_sn_dtls_late(d);
+	else if (d)
+		*e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
+				     "DTLS is there, but nothing answers SCTP inside it");
 }
 
 static void end_timed_out_assoc(void *user)

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SCTP inside DTLS, seen from the network: what leaves, what is answered, and what a bad network does to it. */
+#include "support/e2e.h"
+#include <arpa/inet.h>
+#include <ddpsess/secure.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SCTPS "sctps://127.0.0.1:0"
+
+static int open_udp(uint16_t *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof a;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	cr_assert(fd >= 0);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void aim_at(int fd, const char *uri)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	unsigned port;
+
+	cr_assert_eq(sscanf(strrchr(uri, ':'), ":%u", &port), 1);
+	a.sin_port = htons((uint16_t)port);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+}
+
+/* The next datagram, while the context goes on; -1: none in @ms. */
+static ssize_t receive_while(struct e2e *e, int fd, void *buf, size_t size, unsigned ms)
+{
+	for (unsigned i = 0; i < ms; i++) {
+		ssize_t n = recv(fd, buf, size, MSG_DONTWAIT);
+
+		if (n >= 0)
+			return n;
+		ddps_progress(e->ctx, 1);
+	}
+	return -1;
+}
+
+/* A dialler whose peer is the test: it says ClientHello, again and again, and nothing else. */
+static ssize_t hear_hello(struct e2e *e, int fd, uint16_t port, uint8_t *hello, size_t size)
+{
+	char uri[64];
+	ssize_t n;
+
+	snprintf(uri, sizeof uri, "sctps://127.0.0.1:%u", port);
+	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
+	cr_assert_eq(ddps_connect(e->a.ep, uri, &e->connect), 0);
+	n = receive_while(e, fd, hello, size, E2E_MS);
+	cr_assert(n > 60);
+	return n;
+}
+
+Test(dtls, nothing_but_a_handshake_leaves_before_dtls_is_there, .timeout = 60,
+     .description = "8261-6.1-1 8261-1-1")
+{
+	uint8_t hello[2048];
+	uint16_t port;
+	struct e2e e;
+	int fd = open_udp(&port);
+
+	e2e_open(&e, SCTPS);
+	hear_hello(&e, fd, port, hello, sizeof hello);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(hello[0], 22, "type");
+		cr_expect(hello[1] == 254 && !hello[3] && !hello[4], "version, epoch");
+		cr_expect_eq(hello[13], 1, "ClientHello");
+		cr_assert(receive_while(&e, fd, hello, sizeof hello, E2E_MS) > 60);
+	}
+	e2e_close(&e);
+	close(fd);
+}
+
+/* The dialler's own, from the first datagram on. */
+Test(dtls, the_type_of_service_is_that_of_the_uri, .timeout = 60, .description = "8261-5-8")
+{
+	union {
+		struct cmsghdr align;
+		uint8_t b[64];
+	} ctrl;
+	uint8_t hello[2048], tos = 0;
+	struct iovec iov = { hello, sizeof hello };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &ctrl,
+			    .msg_controllen = sizeof ctrl };
+	int one = 1, fd;
+	uint16_t port;
+	char uri[64];
+	struct e2e e;
+
+	fd = open_udp(&port);
+	cr_assert_eq(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &one, sizeof one), 0);
+	e2e_open(&e, SCTPS);
+	snprintf(uri, sizeof uri, "sctps://127.0.0.1:%u?tos=184", port);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_connect(e.a.ep, uri, &e.connect), 0);
+	while (recvmsg(fd, &m, MSG_DONTWAIT) < 0)
+		ddps_progress(e.ctx, 1);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
+			tos = *CMSG_DATA(c);
+	cr_expect_eq(tos, 184);
+	e2e_close(&e);
+	close(fd);
+}
+
+/* Compression is not even offered: the ClientHello's list has the null method alone. */
+Test(dtls, compression_is_not_offered, .timeout = 60, .description = "8261-5-3")
+{
+	uint8_t hello[2048];
+	size_t at = 13 + 12 + 2 + 32; /* record, message, version, random */
+	uint16_t port;
+	struct e2e e;
+	int fd = open_udp(&port);
+
+	e2e_open(&e, SCTPS);
+	hear_hello(&e, fd, port, hello, sizeof hello);
+	at += 1u + hello[at];				     /* session */
+	at += 1u + hello[at];				     /* cookie */
+	at += 2u + ((size_t)hello[at] << 8 | hello[at + 1]); /* suites */
+	cr_expect(hello[at] == 1 && hello[at + 1] == 0);
+	e2e_close(&e);
+	close(fd);
+}
+
+/* Who has not proved that its address is its own gets less than it sent, and nothing is kept for it. */
+Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
+     .description = "6347-4.2.1-1")
+{
+	uint8_t hello[2048], answer[2048];
+	uint16_t port;
+	struct e2e e;
+	ssize_t n;
+	int fd = open_udp(&port);
+
+	e2e_open(&e, SCTPS);
+	n = hear_hello(&e, fd, port, hello, sizeof hello);
+	close(fd);
+	for (int i = 0; i < 200; i++) {
+		ssize_t back;
+
+		fd = open_udp(&port);
+		aim_at(fd, e.uri);
+		cr_assert_eq(send(fd, hello, (size_t)n, 0), n);
+		back = receive_while(&e, fd, answer, sizeof answer, E2E_MS);
+		cr_assert(back > 0 && back < n);
+		cr_expect_eq(answer[13], 3, "HelloVerifyRequest");
+		close(fd);
+	}
+	e2e_close(&e);
+}
+
+/* What is no DTLS gets no answer, and the next session comes up. */
+Test(dtls, plain_sctp_and_noise_are_not_answered, .timeout = 60, .description = "6347-4.1.2.7-1")
+{
+	uint8_t noise[1400], answer[64];
+	uint16_t port;
+	struct e2e e;
+	int fd = open_udp(&port);
+
+	e2e_open(&e, SCTPS);
+	aim_at(fd, e.uri);
+	for (unsigned i = 0; i < 300; i++) {
+		e2e_fill(noise, sizeof noise, i);
+		if (i % 3 == 0)
+			noise[0] = (uint8_t)(20 + i % 6), noise[1] = 254, noise[2] = 253;
+		if (i % 7 == 0) /* a plain INIT, but for its checksum */
+			memset(noise + 4, 0, 4), noise[12] = 1, noise[15] = 20;
+		cr_assert(send(fd, noise, 20 + i * 4, 0) > 0);
+	}
+	cr_expect_eq(receive_while(&e, fd, answer, sizeof answer, 50), -1);
+	close(fd);
+	e2e_connect(&e);
+	cr_expect_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	e2e_close(&e);
+}
+
+/* ---- a network in between that does what it likes ---- */
+
+struct rough {
+	pthread_t thread;
+	int in, out; /* where the dialler sends to; towards the listener */
+	uint16_t port;
+	atomic_bool stop;
+	unsigned every; /* datagram of so many is treated badly */
+};
+
+/* Of @n datagrams one is lost, one comes twice, one has a bit that is changed, one comes after the next. */
+static void *run_rough(void *user)
+{
+	struct sockaddr_storage from = { 0 };
+	static uint8_t b[65536], kept[65536];
+	ssize_t nkept = 0;
+	struct rough *r = user;
+	socklen_t len = 0;
+	unsigned nr = 0;
+
+	while (!r->stop) {
+		struct pollfd p[2] = { { r->in, POLLIN, 0 }, { r->out, POLLIN, 0 } };
+
+		if (poll(p, 2, 20) <= 0)
+			continue;
+		for (int i = 0; i < 2; i++) {
+			socklen_t flen = sizeof from;
+			bool bad = ++nr % r->every == 0;
+			unsigned how = nr / r->every % 4;
+			ssize_t n;
+
+			if (!(p[i].revents & POLLIN))
+				continue;
+			n = i ? recv(r->out, b, sizeof b, MSG_DONTWAIT)
+			      : recvfrom(r->in, b, sizeof b, MSG_DONTWAIT, (struct sockaddr *)&from,
+					 &flen);
+			if (n <= 0)
+				continue;
+			if (!i)
+				len = flen;
+			if (bad && how == 0)
+				continue;
+			if (bad && how == 1)
+				b[n / 2] ^= 4;
+			if (bad && how == 2 && !nkept && !i) {
+				memcpy(kept, b, (size_t)n);
+				nkept = n;
+				continue;
+			}
+			for (int k = bad && how == 3 ? 2 : 1; k; k--) {
+				if (i && len)
+					sendto(r->in, b, (size_t)n, 0, (struct sockaddr *)&from,
+					       len);
+				else if (!i)
+					send(r->out, b, (size_t)n, 0);
+			}
+			if (nkept && !i) {
+				send(r->out, kept, (size_t)nkept, 0);
+				nkept = 0;
+			}
+		}
+	}
+	return NULL;
+}
+
+static void begin_rough(struct rough *r, struct e2e *e, unsigned every)
+{
+	uint16_t port;
+
+	*r = (struct rough){ .every = every };
+	r->in = open_udp(&r->port);
+	r->out = open_udp(&port);
+	aim_at(r->out, e->uri);
+	cr_assert_eq(pthread_create(&r->thread, NULL, run_rough, r), 0);
+	snprintf(e->uri, sizeof e->uri, "sctps://127.0.0.1:%u?encap=%u",
+		 (unsigned)strtoul(strrchr(e->uri, ':') + 1, NULL, 10), r->port);
+}
+
+static void end_rough(struct rough *r)
+{
+	r->stop = true;
+	pthread_join(r->thread, NULL);
+	close(r->in);
+	close(r->out);
+}
+
+Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeout = 120,
+     .description = "6347-4.1.2.6-1 6347-4.1.2.7-1 6347-4.1.1-1")
+{
+	enum { N = 300 * 1024 };
+	static uint8_t out[N], in[N];
+	struct ddps_mr *mo, *mi;
+	struct ddps_sge sge;
+	struct rough r;
+	struct e2e e;
+
+	e2e_open(&e, SCTPS);
+	begin_rough(&r, &e, 11);
+	e2e_connect(&e);
+	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	e2e_fill(out, N, 5);
+	cr_assert_eq(ddps_mr_reg(e.pd, out, N, 0, NULL, &mo), 0);
+	cr_assert_eq(ddps_mr_reg(e.pd, in, N, DDPS_LOCAL_WRITE, NULL, &mi), 0);
+	sge = e2e_sge(in, N, mi);
+	for (int i = 0; i < 2; i++) {
+		struct e2e_end *from = i ? &e.b : &e.a, *to = i ? &e.a : &e.b;
+
+		memset(in, 0, N);
+		cr_assert_eq(ddps_post_recv(to->ep, 0, &sge, 1), 0);
+		cr_assert_eq(e2e_post(from, DDPS_OP_SEND, out, N, mo, 0, 0), 0);
+		for (int k = 0; k < 2; k++)
+			cr_assert_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
+		cr_assert_arr_eq(in, out, N);
+	}
+	ddps_mr_dereg(mo);
+	ddps_mr_dereg(mi);
+	e2e_close(&e);
+	end_rough(&r);
+}
+
+/* ---- who ---- */
+
+Test(dtls, both_ends_know_who_the_other_is, .timeout = 60)
+{
+	struct ddps_peer_id id = { .struct_size = sizeof id };
+	struct e2e e;
+
+	e2e_up(&e, SCTPS);
+	for (int i = 0; i < 2; i++) {
+		memset(&id, 0, sizeof id);
+		id.struct_size = sizeof id;
+		cr_assert_eq(ddps_ep_peer_id(i ? e.b.ep : e.a.ep, &id), 0);
+		cr_expect_eq(id.how, DDPS_PEER_X509);
+		cr_expect_str_eq(id.version, "DTLS 1.2");
+		cr_expect_str_eq(id.suite, "AES-128-GCM");
+		cr_expect(id.name[0]);
+	}
+	e2e_close(&e);
+}
+
+Test(dtls, without_keys_it_is_refused_with_the_reason, .timeout = 60)
+{
+	struct ddps_listener *l;
+	struct ddps_ctx *ctx;
+
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+	cr_expect_eq(ddps_listen(ctx, SCTPS, NULL, &l), DDPS_E_CONFIG);
+	ddps_ctx_free(ctx);
+}
+
+/* It never shares a UDP port with plain SCTP, and each endpoint has its own. */
+Test(dtls, a_udp_port_has_one_listener_inside_dtls_and_none_besides, .timeout = 60)
+{
+	struct ddps_listener *l;
+	char uri[80];
+	struct e2e e;
+	unsigned port;
+
+	e2e_open(&e, SCTPS);
+	cr_expect(ddps_listen(e.ctx, e.uri, NULL, &l) < 0);
+	cr_assert_eq(sscanf(strrchr(e.uri, ':'), ":%u", &port), 1);
+	snprintf(uri, sizeof uri, "sctp://127.0.0.1:9?encap=%u", port);
+	cr_expect(ddps_listen(e.ctx, uri, NULL, &l) < 0);
+	snprintf(uri, sizeof uri, "sctps://127.0.0.1:9?encap=%u", port);
+	cr_expect(ddps_listen(e.ctx, uri, NULL, &l) < 0);
+	e2e_close(&e);
+}
