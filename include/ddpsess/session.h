@@ -231,7 +231,8 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * address, an IPv6 address in brackets, a name, or empty for any; port 0 lets the system choose.
  * With sctp:// HOST may be a list of at most 8 addresses, separated by commas.  The endpoint then
  * has all of them, and peers learn them in the set-up.  N is how many associations a peer may have.
- * ddpsess(7) describes every part.
+ * "tls://HOST:PORT" and "sctps://HOST:PORT[?encap=PORT][&per-address=N]" are the secured wires, for which the
+ * context needs credentials (struct ddps_ctx_attr.secure).  ddpsess(7) describes every part.
  *
  * The program owns the listener and frees it with ddps_listener_free.  Each initiator causes a
  * DDPS_EV_CONNECT_REQUEST.

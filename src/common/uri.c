@@ -300,6 +300,8 @@ static int option_local(const struct parser *p, const char *value, size_t len)
 	if (!err && at != value + len)
 		return bad(p, "local \"%.*s\" is no list of addresses without ports",
 			   len > 60 ? 60 : (int)len, value);
+	if (!err && p->uri->from.n > 1 && ddps_uri_sctps(p->uri))
+		return bad(p, "sctps:// has one path: local= takes one address");
 	return err;
 }
 

@@ -87,7 +87,7 @@ struct ddps_sd_backend {
 	void (*endpoint_free)(struct ddps_sd_endpoint *e); /* accepted associations live on */
 	void (*set_up)(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
 	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
-	/* Of one that @secures: who the peer is, NULL: nobody knows; and whether it would be let in now: 0,
+	/* Of one that @secures: the identity of the peer, NULL: it is not known; and whether it would be let in now: 0,
 	 * or a code and @why.  NULL: it does not. */
 	const struct ddps_peer_id *(*peer_id)(const struct ddps_sd_assoc *a);
 	int (*judge)(struct ddps_sd_assoc *a, struct ddps_error *why);

@@ -139,7 +139,7 @@ static int local_address(struct ddps_dial *d, const char *text)
 	    strchr(text, '?') || ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] ||
 	    !own.numeric)
 		return DDPS_E_ADDRESS;
-	if (own.port && !strcmp(d->uri.scheme, "sctp"))
+	if (own.port && !strncmp(d->uri.scheme, "sctp", 4))
 		return DDPS_E_UNSUPPORTED;
 	d->uri.from = own.hosts;
 	if (own.hosts.n)

@@ -169,7 +169,7 @@ Test(sctp_sealed, both_ends_say_that_zero_is_accepted_and_send_it,
 	sn_fini(&s.net);
 }
 
-/* A dialler that knows nothing of it: it is told, skips that, and gets checksums. */
+/* A dialler that knows nothing of it: it skips the parameter, and gets checksums. */
 Test(sctp_sealed, whom_nobody_has_told_gets_checksums, .description = "9653-5.2-1 9653-4-3")
 {
 	struct sealed s;

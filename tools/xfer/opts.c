@@ -107,7 +107,7 @@ static const struct option_row table[] = {
 	{ "capture", "FILE", C_ALL, VAL_TEXT, AT(capture), 0, 0,
 	  "write the packets into FILE (pcapng), for packet analysers" },
 	{ "tls", "FILE", C_ALL, VAL_TEXT, AT(secure.settings), 0, 0,
-	  "settings of tls://, a line each: cert, key, ca, psk, ..." },
+	  "settings of tls:// and sctps://, a line each: cert, key, ca, psk, ..." },
 	{ "tls-cert", "FILE", C_ALL, VAL_TEXT, AT(secure.cert), 0, 0, "this side's certificate" },
 	{ "tls-key", "FILE", C_ALL, VAL_TEXT, AT(secure.key), 0, 0, "its private key" },
 	{ "tls-ca", "FILE", C_ALL, VAL_TEXT, AT(secure.ca), 0, 0, "CAs that vouch for peers" },
