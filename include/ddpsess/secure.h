@@ -81,8 +81,8 @@ DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_pe
 DDPS_API int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id);
 
 /* Decides about a peer whose certificate or PSK is right and who is on the list, if there is one.
- * Returns 0 to accept it.  It runs in a thread of the library's, in several at the same time, and
- * must not call the library. */
+ * Returns 0 to accept it.  It runs in any thread, in several at the same time, and must not call the
+ * library.  Over sctps:// it decides again before each session. */
 typedef int ddps_judge_fn(void *user, const struct ddps_peer_id *id);
 
 /* ---- settings ---- */

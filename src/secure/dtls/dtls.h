@@ -123,6 +123,9 @@ unsigned ddps_dtls_content(const struct ddps_dtls *d);
 /* Its number is newer than all before: of the record that was opened last. */
 bool ddps_dtls_newest(const struct ddps_dtls *d);
 
+/* It was not forged: another key has opened it. */
+void ddps_dtls_pardon(struct ddps_dtls *d);
+
 struct ddps_dtls_stats {
 	uint64_t sealed, opened;
 	uint64_t forged, replayed, strange; /* -EBADMSG, -EALREADY, -EPROTO */

@@ -104,14 +104,6 @@ struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddp
 
 /* ---- the end ---- */
 
-static void drop_keys(struct ddps_sn_dtls *c)
-{
-	if (c->rec)
-		ddps_dtls_wipe(c->rec);
-	c->rec = NULL;
-	ddps_vault_free(&c->vault);
-}
-
 static void leave_endpoint(struct ddps_sn_dtls *c)
 {
 	if (c->l)
@@ -136,7 +128,9 @@ void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 	c->shake = NULL;
 	ddps_shares_del(&c->udp->table->shaking, &c->share);
 	leave_endpoint(c);
-	drop_keys(c);
+	ddps_sn_keys_drop(&c->cur);
+	ddps_sn_keys_drop(&c->coming);
+	ddps_sn_keys_drop(&c->old);
 	ddps_sn_framed_drop(&c->todo);
 	ddps_sn_framed_drop(&c->early);
 	for (struct ddps_sd_assoc *a = c->ne->assocs; a && why->code; a = a->next)
@@ -153,14 +147,19 @@ void ddps_sn_dtls_free(struct ddps_sn_dtls *c)
 	if (c->witness)
 		s->plugin->witness_free(c->witness);
 	free(c->id);
+	free(c->host);
+	free(c->peer_name);
 	ddps_sn_sock_put(c->udp);
 	free(c);
 }
 
 void ddps_sn_dtls_linger(struct ddps_sn_dtls *c)
 {
-	if (c->state == DDPS_SN_OPEN && c->as->refs == 1)
-		ddps_timer_after(c->ne->env->loop, &c->timer, c->took ? LINGER_MS : UNUSED_MS);
+	if (c->state != DDPS_SN_OPEN || c->as->refs != 1)
+		return;
+	if (c->renewing)
+		ddps_sn_dtls_not_renewed(c, NULL);
+	ddps_timer_after(c->ne->env->loop, &c->timer, c->took ? LINGER_MS : UNUSED_MS);
 }
 
 void ddps_sn_dtls_left(struct ddps_sn_dtls *c, struct ddps_sd_assoc *a)

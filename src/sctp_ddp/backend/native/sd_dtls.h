@@ -9,6 +9,7 @@
  *   sd_dtls_shake.c	their handshakes, by the context's thread
  *   sd_dtls_in.c	datagrams in: records opened, and handed to the engine together
  *   sd_dtls_out.c	packets out: sealed in a row, sent in one call
+ *   sd_dtls_renew.c	a new handshake on the same addresses, before the key has sealed all that it may
  *   sd_dtls_who.c	who the peer is, and whether it would be let in now
  */
 #include "sctp_ddp/backend/native/sd_native.h"
@@ -34,6 +35,11 @@ struct ddps_sn_framed {
 	unsigned n;
 };
 
+struct ddps_sn_keys {
+	struct ddps_vault vault;
+	struct ddps_dtls *rec; /* in it; NULL: none */
+};
+
 struct ddps_sn_dtls {
 	struct ddps_sn_env *ne;
 	struct ddps_sn_sock
@@ -49,8 +55,12 @@ struct ddps_sn_dtls {
 	uint64_t deadline;	     /* SHAKING, of a peer's */
 	struct ddps_sn_framed todo;  /* of the handshake, while a step is under way */
 	struct ddps_sn_framed early; /* of data, that came before the keys */
-	struct ddps_vault vault;
-	struct ddps_dtls *rec;
+	/* What is sealed is by @cur.  A listener begins with @coming when it has opened something by it, for
+	 * then the dialler has it too; what is under way by @old is taken for a while.  All are of epoch 1. */
+	struct ddps_sn_keys cur, coming, old;
+	uint64_t old_until, renew_at; /* time; not before */
+	bool renewing;		      /* @shake is of a new handshake */
+	char *host, *peer_name;	      /* a dial: as in struct ddps_creds_want, for that */
 	struct ddps_peer_id *id;
 	struct ddps_witness *witness;
 	uint64_t judged_at; /* s; when the witness was judged last */
@@ -134,14 +144,34 @@ void ddps_sn_dtls_send(struct ddps_sn_sock *as, const struct ddps_sctp_out *o, b
 void ddps_sn_dtls_send_raw(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
 			   uint16_t port, const struct ddps_sctp_addr *local, const uint8_t *p,
 			   size_t n);
+/* Room for what is sealed, and behind it for a packet; NULL: no memory. */
+uint8_t *ddps_sn_dtls_room(struct ddps_sn_env *ne);
+#define DDPS_SN_FLAT 65536u /* octets of that packet */
 /* An alert under the keys, if there are some. */
 void ddps_sn_dtls_alert(struct ddps_sn_dtls *c, enum ddps_alert alert);
+
+/* ---- sd_dtls_renew.c ---- */
+
+void ddps_sn_keys_drop(struct ddps_sn_keys *k);
+/* What @c->shake has made; 0 or DDPS_E_NOMEM. */
+int ddps_sn_keys_take(struct ddps_sn_dtls *c, struct ddps_sn_keys *k, struct ddps_peer_id *id,
+		      struct ddps_witness **witness);
+/* A dialler's key has sealed, or opened, a lot: begin. */
+void ddps_sn_dtls_renew(struct ddps_sn_dtls *c);
+/* The new handshake is done; failed, or is to be given up: what there was goes on. */
+void ddps_sn_dtls_renewed(struct ddps_sn_dtls *c);
+void ddps_sn_dtls_not_renewed(struct ddps_sn_dtls *c, const char *why);
+/* Open a record by whatever key it is of; as ddps_dtls_open, and where its content is. */
+ssize_t ddps_sn_dtls_open(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, uint8_t *p,
+			  uint8_t **content);
 
 /* ---- sd_dtls_who.c ---- */
 
 /* As in struct ddps_sd_backend. */
 const struct ddps_peer_id *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a);
 int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why);
+/* Both are the same peer. */
+bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer_id *b);
 /* The handshake is done: keep who it is; 0 or DDPS_E_NOMEM. */
 int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id);
 /* The sentence for an alert of the peer's. */

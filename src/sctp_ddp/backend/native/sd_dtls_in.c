@@ -61,32 +61,37 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 		ddps_sn_dtls_end(c, &none);
 }
 
-static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
-			   const struct ddps_sctp_addr *peer, uint16_t port,
-			   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n)
+/* What came is a ClientHello, whose cookie is right; else it may have been answered. */
+static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, uint16_t port,
+		   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n,
+		   struct ddps_hs_began *began)
 {
 	const struct ddps_secure *s = udp->ne->env->secure;
 	struct ddps_sn_dtls_table *t = udp->table;
 	uint8_t answer[DDPS_DHS_ANSWER], who[sizeof peer->ip + 6] = { 0 };
-	struct ddps_hs_began began;
+	enum ddps_dhs_greeting g;
 	size_t nanswer;
 
 	if (!t->ep || !s)
-		return;
+		return false;
 	renew_secret(t, ddps_now());
 	memcpy(who, peer->ip, sizeof peer->ip);
 	memcpy(who + sizeof peer->ip, &peer->scope, 4);
 	memcpy(who + sizeof peer->ip + 4, &port, 2);
-	switch (s->plugin->dtls_greet(t->secret, who, sizeof who, p, n, answer, &nanswer, &began)) {
-	case DDPS_DHS_TAKE:
-		begin_dtls_peer(udp, from, peer, port, local, &began, p, n);
-		break;
-	case DDPS_DHS_ANSWER_IT:
+	g = s->plugin->dtls_greet(t->secret, who, sizeof who, p, n, answer, &nanswer, began);
+	if (g == DDPS_DHS_ANSWER_IT)
 		ddps_sn_dtls_send_raw(udp, peer, port, local, answer, nanswer);
-		break;
-	case DDPS_DHS_DROP:
-		break;
-	}
+	return g == DDPS_DHS_TAKE;
+}
+
+static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
+			   const struct ddps_sctp_addr *peer, uint16_t port,
+			   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n)
+{
+	struct ddps_hs_began began;
+
+	if (greets(udp, peer, port, local, p, n, &began))
+		begin_dtls_peer(udp, from, peer, port, local, &began, p, n);
 }
 
 /* ---- records ---- */
@@ -145,9 +150,8 @@ static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
 {
 	struct ddps_sn_dtls *c = b->c;
-	uint8_t *content = p + ddps_dtls_content(c->rec);
-	ssize_t len = h->len < ddps_dtls_overhead(c->rec) ? -EPROTO
-							  : ddps_dtls_open(c->rec, h, p, content);
+	uint8_t *content = p;
+	ssize_t len = ddps_sn_dtls_open(c, h, p, &content);
 	struct ddps_error e;
 
 	if (len == -EOVERFLOW) {
@@ -162,9 +166,25 @@ static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 		take_alert(b, content, (size_t)len);
 	if (h->type != DDPS_DTLS_DATA)
 		return;
-	if (c->shake && !ddps_shake_busy(c->shake))
+	if (c->shake && !c->renewing && !ddps_shake_busy(c->shake))
 		end_handshake(c);
-	add_packet(b, content, (size_t)len);
+	if (len)
+		add_packet(b, content, (size_t)len);
+}
+
+/* A live connection's peer begins anew, to have new keys: it proves its address as any other.  What there is goes on
+ * meanwhile, since anybody can send that. */
+static void greet_again(struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
+{
+	const struct ddps_creds_want want = { .server = true };
+	struct ddps_hs_began began;
+	struct ddps_error why;
+
+	if (!greets(c->udp, &c->peer, c->port, &c->local, p, n, &began))
+		return;
+	c->renewing = true;
+	if (ddps_sn_dtls_shake(c, &want, &began, p, n, &why))
+		ddps_sn_dtls_not_renewed(c, why.text);
 }
 
 static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
@@ -174,7 +194,10 @@ static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 
 	if (c->state == DDPS_SN_OVER)
 		return;
-	if (!data) {
+	if (!data && c->state == DDPS_SN_OPEN && !c->shake) {
+		if (c->server)
+			greet_again(c, p, h->len);
+	} else if (!data) {
 		ddps_sn_dtls_shake_in(c, p, h->len);
 	} else if (c->state == DDPS_SN_OPEN) {
 		open_record(b, h, p);

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAT 65536u /* a packet in one piece */
-
 /* What is sealed at one time, and a packet that is in too many pieces: of a context, made on first use. */
-static uint8_t *sealed_room(struct ddps_sn_env *ne)
+uint8_t *ddps_sn_dtls_room(struct ddps_sn_env *ne)
 {
 	if (!ne->sealed)
-		ne->sealed = malloc(DDPS_SN_SEALED + FLAT);
+		ne->sealed = malloc(DDPS_SN_SEALED + DDPS_SN_FLAT);
 	return ne->sealed;
 }
 
@@ -24,7 +22,7 @@ static const struct iovec *few_parts(struct ddps_sn_env *ne, const struct iovec 
 
 	if (*n <= DDPS_AEAD_IOV_MAX)
 		return iov;
-	for (unsigned i = 0; i < *n && len + iov[i].iov_len <= FLAT; i++) {
+	for (unsigned i = 0; i < *n && len + iov[i].iov_len <= DDPS_SN_FLAT; i++) {
 		memcpy(ne->sealed + DDPS_SN_SEALED + len, iov[i].iov_base, iov[i].iov_len);
 		len += iov[i].iov_len;
 	}
@@ -38,7 +36,7 @@ static ssize_t seal_packets(struct ddps_sn_dtls *c, const struct ddps_sctp_out *
 {
 	size_t all = 0;
 
-	if (!sealed_room(c->ne))
+	if (!ddps_sn_dtls_room(c->ne))
 		return -ENOMEM;
 	for (unsigned i = 0, k; i < o->niov; i += k) {
 		const struct iovec *parts;
@@ -49,7 +47,7 @@ static ssize_t seal_packets(struct ddps_sn_dtls *c, const struct ddps_sctp_out *
 		k = ddps_sn_parts_of(o, i);
 		n = k;
 		parts = few_parts(c->ne, o->iov + i, &n, &one);
-		len = ddps_dtls_seal(c->rec, DDPS_DTLS_DATA, parts, (int)n, c->ne->sealed + all,
+		len = ddps_dtls_seal(c->cur.rec, DDPS_DTLS_DATA, parts, (int)n, c->ne->sealed + all,
 				     DDPS_SN_SEALED - all);
 		if (len < 0)
 			return len;
@@ -133,9 +131,11 @@ void ddps_sn_dtls_send(struct ddps_sn_sock *as, const struct ddps_sctp_out *o, b
 	x.iov.iov_base = c->ne->sealed;
 	if (o->fragment)
 		ddps_sd_sock_set_df(udp->io.fd, udp->family, false);
-	*large = !send_sealed(udp, &x, (size_t)n, o->seg_size + ddps_dtls_overhead(c->rec));
+	*large = !send_sealed(udp, &x, (size_t)n, o->seg_size + ddps_dtls_overhead(c->cur.rec));
 	if (o->fragment)
 		ddps_sd_sock_set_df(udp->io.fd, udp->family, true);
+	if (!c->server && !c->renewing && ddps_dtls_due(c->cur.rec))
+		ddps_sn_dtls_renew(c);
 }
 
 void ddps_sn_dtls_send_raw(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
@@ -152,7 +152,7 @@ void ddps_sn_dtls_send_raw(struct ddps_sn_sock *udp, const struct ddps_sctp_addr
 void ddps_sn_dtls_alert(struct ddps_sn_dtls *c, enum ddps_alert alert)
 {
 	uint8_t out[DDPS_DTLS_OVERHEAD + 2];
-	ssize_t n = c->rec ? ddps_dtls_seal_alert(c->rec, alert, out, sizeof out) : 0;
+	ssize_t n = c->cur.rec ? ddps_dtls_seal_alert(c->cur.rec, alert, out, sizeof out) : 0;
 
 	if (n > 0)
 		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->port, &c->local, out, (size_t)n);

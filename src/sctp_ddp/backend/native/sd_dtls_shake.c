@@ -42,38 +42,6 @@ static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e)
 	ddps_sn_dtls_end(c, &e);
 }
 
-/* ---- the keys ---- */
-
-static int take_dtls_keys_over(struct ddps_sn_dtls *c)
-{
-	struct ddps_dtls_config conf = { .epoch = 1 };
-	struct ddps_rec_config k;
-	struct ddps_peer_id id;
-	const uint8_t *rest;
-	size_t n;
-	int err;
-
-	c->witness = ddps_shake_witness(c->shake);
-	ddps_shake_take(c->shake, &k, &id, &rest, &n);
-	conf.aead = k.aead;
-	conf.suite = k.suite;
-	conf.tx.seq = k.tx.seq;
-	memcpy(conf.tx.key, k.tx.key, sizeof conf.tx.key);
-	memcpy(conf.tx.iv, k.tx.iv, sizeof conf.tx.iv);
-	memcpy(conf.rx.key, k.rx.key, sizeof conf.rx.key);
-	memcpy(conf.rx.iv, k.rx.iv, sizeof conf.rx.iv);
-	explicit_bzero(&k, sizeof k);
-	err = c->witness ? ddps_sn_dtls_keep_who(c, &id) : DDPS_E_NOMEM;
-	if (!err)
-		err = ddps_vault_new(&c->vault, ddps_dtls_size(&conf));
-	if (!err && ddps_dtls_init(c->vault.p, &conf, &c->rec)) {
-		ddps_vault_free(&c->vault);
-		err = DDPS_E_NOMEM;
-	}
-	explicit_bzero(&conf, sizeof conf);
-	return err;
-}
-
 static void tell_who(const struct ddps_sn_dtls *c)
 {
 	char peer[72];
@@ -87,7 +55,7 @@ static void tell_who(const struct ddps_sn_dtls *c)
 
 static uint32_t less_record(const struct ddps_sn_dtls *c, uint32_t mtu)
 {
-	uint32_t over = ddps_dtls_overhead(c->rec);
+	uint32_t over = ddps_dtls_overhead(c->cur.rec);
 
 	if (!mtu)
 		return 0;
@@ -133,8 +101,11 @@ static int start_sctp(struct ddps_sn_dtls *c)
 
 static void open_dtls(struct ddps_sn_dtls *c)
 {
-	int err = take_dtls_keys_over(c);
+	struct ddps_peer_id id;
+	int err = ddps_sn_keys_take(c, &c->cur, &id, &c->witness);
 
+	if (!err)
+		err = ddps_sn_dtls_keep_who(c, &id);
 	if (!err) {
 		c->state = DDPS_SN_OPEN;
 		ddps_shares_del(&c->udp->table->shaking, &c->share);
@@ -190,12 +161,20 @@ static void stepped(void *user)
 	switch (ddps_shake_state(c->shake)) {
 	case DDPS_HS_FAILED:
 		v = ddps_shake_why(c->shake);
+		if (c->renewing) {
+			ddps_sn_dtls_not_renewed(c, v->text);
+			return;
+		}
 		fail_dtls(c, ddps_error_make(v->code, 0, "%s", v->text));
 		return;
 	case DDPS_HS_DONE:
 		if (c->state == DDPS_SN_SHAKING) {
 			open_dtls(c);
 			if (c->state != DDPS_SN_OPEN || !c->shake)
+				return;
+		} else if (c->renewing && !c->coming.rec) {
+			ddps_sn_dtls_renewed(c);
+			if (!c->shake)
 				return;
 		}
 		break;
@@ -204,7 +183,7 @@ static void stepped(void *user)
 	}
 	if (c->todo.len) {
 		feed_shake(c);
-	} else if (c->state == DDPS_SN_SHAKING) {
+	} else if (c->state == DDPS_SN_SHAKING || (c->renewing && !c->coming.rec)) {
 		due = ddps_now() + (uint64_t)(ddps_shake_timeout(c->shake) + 1) * NSEC_PER_MSEC;
 		if (c->deadline && due > c->deadline)
 			due = c->deadline;
@@ -225,7 +204,7 @@ int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *wan
 				   stepped, c, &c->shake, why);
 	if (err)
 		return err;
-	if (c->server)
+	if (c->server || c->renewing)
 		c->deadline = ddps_now() + SERVER_MS * NSEC_PER_MSEC;
 	if (n && !ddps_sn_framed_add(&c->todo, in, n)) {
 		*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
@@ -262,9 +241,14 @@ void ddps_sn_dtls_timer(void *user)
 	static const struct ddps_error none;
 	struct ddps_sn_dtls *c = user;
 
-	if (c->state == DDPS_SN_OPEN) {
+	if (c->state == DDPS_SN_OPEN && !c->renewing) {
 		if (c->as->refs == 1)
 			ddps_sn_dtls_end(c, &none);
+		return;
+	}
+	if (c->renewing && ddps_now() >= c->deadline) {
+		ddps_sn_dtls_not_renewed(c, c->coming.rec ? "the peer does not use them"
+							  : "the peer does not answer");
 		return;
 	}
 	if (c->deadline && ddps_now() >= c->deadline)

@@ -3,6 +3,7 @@
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id)
@@ -18,6 +19,11 @@ int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id)
 const struct ddps_peer_id *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a)
 {
 	return a->sock->dtls ? a->sock->dtls->id : NULL;
+}
+
+bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer_id *b)
+{
+	return a->how == b->how && !strcmp(a->name, b->name) && !strcmp(a->issuer, b->issuer);
 }
 
 /* Once a second: what is judged costs some tenths of a millisecond. */

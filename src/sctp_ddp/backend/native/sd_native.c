@@ -205,6 +205,12 @@ static void start_dtls(struct ddps_sd_assoc *a, const struct goal *g,
 	struct ddps_sn_dtls *c = a->sock->dtls;
 	struct ddps_error why;
 
+	c->host = p->host ? strdup(p->host) : NULL;
+	c->peer_name = p->peer ? strdup(p->peer) : NULL;
+	if ((p->host && !c->host) || (p->peer && !c->peer_name)) {
+		ddps_sn_doom(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
+		return;
+	}
 	c->dials = a;
 	c->param = param_for(a->sock, g->mtu);
 	c->peer_port = get_native_port(&g->to.at[0]);

@@ -89,6 +89,9 @@ struct ddps_sn_env {
 	unsigned work;	  /* messages and packets of this batch */
 	uint64_t now;	  /* the clock, as it was read last */
 	unsigned ndtls;	  /* DTLS connections */
+	uint64_t
+		renew_at; /* records of a DTLS key until a new handshake; 0: as it should be.  Tests set it */
+	uint64_t renewed; /* keys that took the place of others */
 	uint8_t *sealed;  /* scratch of sd_dtls_out.c, or NULL */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
