@@ -131,7 +131,8 @@ void chan_param(struct ddps_conn_param *p, const struct opts *o)
 	p->private_data = o->pd.b;
 	p->private_data_len = o->pd.len;
 	if (o->timeout_ms) {
-		p->connect_ms = o->timeout_ms;
+		/* a little less than the command has: the library says more of why */
+		p->connect_ms = o->timeout_ms - o->timeout_ms / 10;
 		p->setup_ms = o->timeout_ms;
 		p->first_fpdu_ms = o->timeout_ms;
 	}

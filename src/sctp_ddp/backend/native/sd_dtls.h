@@ -131,6 +131,11 @@ void ddps_sn_dtls_timer(void *user);
 /* What was received on a secured socket: @seg octets each but the last. */
 void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
 			const struct ddps_sctp_addr *local, uint8_t *p, size_t len, size_t seg);
+/* The peer is plain, and this side is not; or the other way round.  Say so, now and then. */
+void ddps_sn_dtls_misspoken(struct ddps_sn_env *ne, const struct sockaddr_storage *from,
+			    bool plain);
+/* The first datagram of DTLS: a ClientHello. */
+bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len);
 /* What came before the keys. */
 void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c);
 /* An ICMP error about a datagram to there: believed as little as anything that is not authentic. */

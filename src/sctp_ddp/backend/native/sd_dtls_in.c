@@ -84,6 +84,37 @@ static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, 
 	return g == DDPS_DHS_TAKE;
 }
 
+void ddps_sn_dtls_misspoken(struct ddps_sn_env *ne, const struct sockaddr_storage *from, bool plain)
+{
+	const uint64_t now = ddps_now();
+	char peer[72];
+
+	if (ne->misspoke_at && now - ne->misspoke_at < NSEC_PER_SEC)
+		return;
+	ne->misspoke_at = now;
+	ddps_addr_text((const struct sockaddr *)from, peer, sizeof peer);
+	ddps_log(&ne->env->log, DDPS_LOG_WARN, "secure",
+		 plain ? "%s speaks plain SCTP, without DTLS: it has to use sctps:// here"
+		       : "%s speaks DTLS, and this port is plain: it has to use sctp://, or this "
+			 "side "
+			 "sctps://",
+		 peer);
+}
+
+bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len)
+{
+	return len > DDPS_DTLS_HEADER && p[0] == DDPS_DTLS_HANDSHAKE && p[1] == 254 && !p[3] &&
+	       !p[4] && p[DDPS_DTLS_HEADER] == 1;
+}
+
+/* INIT, alone, without a tag. */
+static bool is_plain_init(const uint8_t *p, size_t n)
+{
+	static const uint8_t none[4];
+
+	return n >= 32 && !memcmp(p + 4, none, 4) && p[12] == 1 && !p[13];
+}
+
 static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
 			   const struct ddps_sctp_addr *peer, uint16_t port,
 			   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n)
@@ -92,6 +123,8 @@ static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_stora
 
 	if (greets(udp, peer, port, local, p, n, &began))
 		begin_dtls_peer(udp, from, peer, port, local, &began, p, n);
+	else if (is_plain_init(p, n))
+		ddps_sn_dtls_misspoken(udp->ne, from, true);
 }
 
 /* ---- records ---- */

@@ -150,6 +150,8 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 			take_secured(s, &m[i], &from[i]);
 			continue;
 		}
+		if (!s->raw && ddps_sn_dtls_is_hello(iov[i].iov_base, m[i].msg_len))
+			ddps_sn_dtls_misspoken(s->ne, &from[i], false);
 		if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
