@@ -107,7 +107,7 @@ plain_and_secured() {
 	listen "$at" "${a[@]}" && run 1 connect "$plain${uri#"$wire"}" && [ -s err ] && stop_listener
 }
 
-# A plain one and one inside DTLS hear nothing of each other.
+# A plain one and one inside DTLS: no session, and each side reports the other.
 plain_and_secured_sctp() {
 	local -x DDPSESS_DEBUG=1
 	listen 'sctp://127.0.0.1:0?encap=0' || return

@@ -424,6 +424,7 @@ Test(sd_native_read, room_again_where_nothing_waits_to_be_sent)
 	peer = wire_up(ddp, sizeof ddp);
 	run_hand_node();
 	get_sd_native_read_sock()->full = true;
+	get_sd_native_read_sock()->ne->nfull++;
 	ddps_io_set(sn.env.loop, &get_sd_native_read_sock()->io, EPOLLIN | EPOLLOUT);
 	ddps_sn_flush(srv.ep->ne);
 	cr_assert_not(srv.ep->ne->timer.on);

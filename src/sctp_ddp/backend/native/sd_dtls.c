@@ -38,11 +38,14 @@ void ddps_sn_framed_drop(struct ddps_sn_framed *f)
 
 /* ---- by peer ---- */
 
-int ddps_sn_dtls_begin(struct ddps_sn_sock *udp)
+int ddps_sn_dtls_begin(struct ddps_sn_sock *udp, bool lone)
 {
-	udp->table = calloc(1, sizeof *udp->table);
+	const unsigned n = lone ? 1 : DDPS_SN_DTLS_CHAINS;
+
+	udp->table = calloc(1, sizeof *udp->table + n * sizeof(struct ddps_sn_dtls *));
 	if (!udp->table)
 		return DDPS_E_NOMEM;
+	udp->table->nchains = n;
 	udp->secured = true;
 	ddps_sn_random(NULL, udp->table->secret, sizeof udp->table->secret);
 	udp->table->secret_at = ddps_now();
@@ -66,7 +69,7 @@ static struct ddps_sn_dtls **dtls_chain(const struct ddps_sn_sock *udp,
 
 	for (unsigned i = 0; i < sizeof peer->ip; i++)
 		h = (h ^ peer->ip[i]) * 16777619u;
-	return &udp->table->chain[(h ^ h >> 16) % DDPS_SN_DTLS_CHAINS];
+	return &udp->table->chain[(h ^ h >> 16) % udp->table->nchains];
 }
 
 struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,

@@ -79,18 +79,19 @@ struct ddps_sn_dtls {
 
 /* What a secured UDP socket has. */
 struct ddps_sn_dtls_table {
-	struct ddps_sn_dtls *chain[DDPS_SN_DTLS_CHAINS];
 	struct ddps_sd_endpoint *ep;	    /* NULL: nobody listens */
 	uint8_t secret[2][DDPS_DHS_SECRET]; /* of cookies, the newer first */
 	uint64_t secret_at;
 	struct ddps_shares shaking;
 	uint64_t told_at, untold; /* failures of handshakes that were, and were not, logged */
+	unsigned nchains;
+	struct ddps_sn_dtls *chain[];
 };
 
 /* ---- sd_dtls.c ---- */
 
-/* Of a UDP socket that is to be secured; 0 or DDPS_E_NOMEM. */
-int ddps_sn_dtls_begin(struct ddps_sn_sock *udp);
+/* Of a UDP socket that is to be secured, for peers, or for one (@lone); 0 or DDPS_E_NOMEM. */
+int ddps_sn_dtls_begin(struct ddps_sn_sock *udp, bool lone);
 void ddps_sn_dtls_table_free(struct ddps_sn_sock *udp);
 struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,
 				       const struct ddps_sctp_addr *peer, uint16_t port);

@@ -58,9 +58,9 @@ static ssize_t seal_packets(struct ddps_sn_dtls *c, const struct ddps_sctp_out *
 
 struct to_send {
 	struct sockaddr_storage to;
-	union ddps_sd_cmsg ctrl;
 	struct iovec iov;
 	struct msghdr m;
+	union ddps_sd_cmsg ctrl;
 };
 
 static void address_sealed(const struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,

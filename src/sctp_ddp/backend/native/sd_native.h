@@ -76,7 +76,8 @@ struct ddps_sn_env {
 	struct ddps_task flush;
 	struct ddps_sn_sock **socks; /* by number; NULL: free */
 	unsigned nsocks;
-	bool unused; /* one of them is to be closed */
+	unsigned nfull; /* sockets, twins among them, whose kernel has no room */
+	bool unused;	/* one of them is to be closed */
 	struct ddps_sd_assoc *assocs;
 	struct ddps_sd_endpoint *endpoints;
 	struct ddps_sd_assoc *accepting; /* shown to an endpoint's owner just now */

@@ -118,6 +118,7 @@ static void twin_close(struct ddps_sn_sock *t)
 {
 	if (!t)
 		return;
+	t->ne->nfull -= t->full;
 	ddps_io_del(t->ne->env->loop, &t->io);
 	ddps_own_close(t->io.fd);
 	free(t);
@@ -149,6 +150,7 @@ static void sock_close(struct ddps_sn_sock *s)
 		return;
 	}
 	twin_close(s->twin);
+	s->ne->nfull -= s->full;
 	ddps_sn_dtls_table_free(s);
 	ddps_io_del(s->ne->env->loop, &s->io);
 	ddps_own_close(s->io.fd);
@@ -271,7 +273,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	s->only = only;
 	if (only)
 		setsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-	err = how & DDPS_SN_SECURED ? ddps_sn_dtls_begin(s) : 0;
+	err = how & DDPS_SN_SECURED ? ddps_sn_dtls_begin(s, own) : 0;
 	if (!err)
 		err = bind_native_sock(s, &ss, len);
 	if (!err && twin)

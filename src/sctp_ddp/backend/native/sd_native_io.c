@@ -301,6 +301,7 @@ void ddps_sn_readable(void *user, uint32_t events)
 		look_at_errors(s);
 	if (s->full && (events & EPOLLOUT)) {
 		s->full = false;
+		s->ne->nfull--;
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
 	ddps_sn_sock_put(used);

@@ -41,6 +41,7 @@ static void address_native_out(const struct ddps_sn_sock *s, const struct ddps_s
 /* The kernel takes no more until it has room. */
 static void wait_for_room(struct ddps_sn_sock *s)
 {
+	s->ne->nfull += !s->full;
 	s->full = true;
 	ddps_io_set(s->ne->env->loop, &s->io, EPOLLIN | EPOLLOUT);
 }
@@ -214,22 +215,11 @@ static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 	return n;
 }
 
-static bool any_full(const struct ddps_sn_env *ne)
-{
-	for (unsigned i = 0; i < ne->nsocks; i++) {
-		const struct ddps_sn_sock *s = ne->socks[i];
-
-		if (s && (s->full || (s->twin && s->twin->full)))
-			return true;
-	}
-	return false;
-}
-
 static void arm_native_timer(struct ddps_sn_env *ne)
 {
 	uint64_t due = ddps_sctp_deadline(ne->e);
 
-	if (due == UINT64_MAX || any_full(ne)) /* then the sockets will tell */
+	if (due == UINT64_MAX || ne->nfull) /* then the sockets will tell */
 		ddps_timer_stop(ne->env->loop, &ne->timer);
 	/* Traffic moves the deadline on and on: a timer that is early costs one look, setting it
 	 * anew for each packet a system call each. */
@@ -251,7 +241,7 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 	unsigned n = DDPS_SN_OUTS;
 
 	judge_wait(ne);
-	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !any_full(ne); i++) {
+	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !ne->nfull; i++) {
 		if (in_turn && i == ROUNDS) {
 			ddps_task_post(ne->env->loop, &ne->flush);
 			break;
@@ -259,7 +249,7 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 		n = collect_native_outs(ne, ddps_sn_now(ne));
 		send_native_packets(ne, n);
 	}
-	waits = any_full(ne) || n == DDPS_SN_OUTS;
+	waits = ne->nfull || n == DDPS_SN_OUTS;
 	if (!waits || !ddps_sctp_pending(ne->e)) /* else last words may wait */
 		ddps_sn_close_unused(ne);
 	arm_native_timer(ne);
