@@ -349,7 +349,8 @@ static struct ddps_sn_env *renew_often(struct e2e *e)
 	return ne;
 }
 
-Test(dtls, keys_are_made_anew_and_the_session_goes_on, .timeout = 120)
+Test(dtls, keys_are_made_anew_and_the_session_goes_on, .timeout = 120,
+     .description = "6347-4.2.8-1")
 {
 	struct ddps_sn_env *ne;
 	struct e2e e;
