@@ -96,7 +96,9 @@ struct ddps_ctx_attr {
 	/* The most memory regions registered at the same time, windows included; not 0. */
 	uint32_t max_regions;
 	/* Where log lines go.  NULL: to stderr if the environment has DDPSESS_DEBUG or DDPSESS_LOG,
-	 * otherwise nowhere. */
+	 * otherwise nowhere; except that a sentence goes to stderr for each peer that a listener of
+	 * secured wires refuses, at most 10 a second of one kind, and for files of theirs that have
+	 * changed and cannot be used.  DDPSESS_LOG=none suppresses that. */
 	ddps_log_fn *log;
 	void *log_user;
 	/* The rules that programs for verbs adapters expect.  There are three differences.  A work

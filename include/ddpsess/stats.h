@@ -104,7 +104,15 @@ struct ddps_ctx_stats {
 	 * another one.  It is the peer that has waited longest, of the address that has most of
 	 * them.  An address is an IPv4 address or an IPv6 /64. */
 	uint64_t half_open_given_up;
-	uint64_t reserved[6]; /* 0 */
+	/* Secured listeners: peers that were refused before their request, by reason. */
+	uint64_t refused_identity; /* certificate or pre-shared key missing, wrong or out of date */
+	uint64_t refused_not_listed; /* they are who they say, and nobody allows them */
+	uint64_t refused_protocol;   /* plain, an old TLS, nothing in common, or no TLS at all */
+	uint64_t refused_gone;	     /* left, ended it, or did not finish in time */
+	/* How often files of secured wires had changed and could not be read: what was read before
+	 * stays in use. */
+	uint64_t reloads_failed;
+	uint64_t reserved[1]; /* 0 */
 	/* The sum over all endpoints; counters include endpoints that were freed.
 	 * total.struct_size is how many octets of it were filled in. */
 	struct ddps_ep_stats total;

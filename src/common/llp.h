@@ -21,6 +21,23 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+/* Why secured listeners refuse peers: of struct ddps_ctx_stats. */
+enum ddps_refused {
+	DDPS_REFUSED_IDENTITY,
+	DDPS_REFUSED_NOT_LISTED,
+	DDPS_REFUSED_PROTOCOL,
+	DDPS_REFUSED_GONE,
+	DDPS_REFUSED_REASONS
+};
+
+#define DDPS_TOLD_CODES 128u /* errors have numbers below it */
+
+/* How many refusals for one error were logged, since when, and how many were not since the last one. */
+struct ddps_told {
+	uint64_t since, untold;
+	unsigned said;
+};
+
 /* What one context shares among its sessions. */
 struct ddps_env {
 	struct ddps_loop *loop;
@@ -41,6 +58,8 @@ struct ddps_env {
 	int (*enter)(void *ctx);
 	void (*leave)(void *ctx);
 	void *ctx;
+	uint64_t refused[DDPS_REFUSED_REASONS], reloads_failed; /* counted by told.h */
+	struct ddps_told told[DDPS_TOLD_CODES];
 	struct ddps_mpa_late_list *late; /* mpa_tls_late.c's */
 	uint8_t *sealed;		 /* scratch for what is read there, made on first use */
 };

@@ -21,7 +21,7 @@ void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char 
 	log->fn(log->user, level, facility, line);
 }
 
-static const char *const facilities[] = { "cq", "event", "mpa", "sctp", "session" };
+static const char *const facilities[] = { "cq", "event", "mpa", "sctp", "secure", "session" };
 static const char *const levels[] = { "error", "warn", "info", "debug" };
 
 #define FACILITIES (sizeof facilities / sizeof *facilities)

@@ -14,7 +14,7 @@ void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char 
 /* Which messages are written: "info", "mpa:debug,sctp:warn", "debug,session:none".  What names a
  * facility is for that one, a level alone for all that are not named. */
 struct ddps_log_filter {
-	int level[5]; /* of each facility: the most talkative that is written, -1: none */
+	int level[6]; /* of each facility: the most talkative that is written, -1: none */
 };
 
 /* Return: 0, or -1: @spec is not of that form, or names no facility or level that there is. */

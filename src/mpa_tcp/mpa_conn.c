@@ -157,6 +157,7 @@ void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_ABORT);
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "mpa", "%s: %s", c->error.peer,
 		 e ? c->error.text : "closed");
+	ddps_mpa_told_end(c);
 	if (c->owner)
 		c->owner->settled(c);
 	close_tcp(c);

@@ -33,6 +33,7 @@ struct ddps_mpa_tls {
 	unsigned events;	 /* that MPA waits for */
 	bool eager;
 	bool begun, done;      /* the handshake */
+	bool heard;	       /* the peer has sent something */
 	bool closed;	       /* close_notify came */
 	bool fin_due, fin;     /* FIN follows what waits; it was sent */
 	bool drop;	       /* close() resets */
@@ -609,6 +610,7 @@ static void read_for_shake(struct ddps_mpa_tls *t)
 
 	if (n == -EAGAIN)
 		return;
+	t->heard |= n > 0;
 	if (n > 0 && !ddps_shake_feed(t->shake, octets, (size_t)n)) {
 		set_tls_events(t);
 		return;
@@ -801,6 +803,11 @@ int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host, const char *pee
 const struct ddps_peer_id *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c)
 {
 	return c->tls ? tls_of(c)->id : NULL;
+}
+
+bool ddps_mpa_tls_heard(const struct ddps_mpa_conn *c)
+{
+	return tls_of(c)->heard;
 }
 
 bool ddps_mpa_tls_shaking(const struct ddps_mpa_conn *c)

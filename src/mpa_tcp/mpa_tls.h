@@ -20,6 +20,14 @@ bool ddps_mpa_tls_shaking(const struct ddps_mpa_conn *c);
 /* Why TLS ended @c, in place of what TCP says; false: it did not. */
 bool ddps_mpa_tls_why(const struct ddps_mpa_conn *c, struct ddps_error *e);
 
+/* The peer has sent something. */
+bool ddps_mpa_tls_heard(const struct ddps_mpa_conn *c);
+
+/* ---- mpa_told.c ---- */
+
+/* @c has ended, see its error: say so if a listener refused it for what it is, or speaks. */
+void ddps_mpa_told_end(struct ddps_mpa_conn *c);
+
 /* ---- mpa_tls_late.c ---- */
 
 /*

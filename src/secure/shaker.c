@@ -5,6 +5,7 @@
 #include "common/system/lock.h"
 #include "secure/secure.h"
 #include "secure/shake_order.h"
+#include "secure/told.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -215,8 +216,7 @@ static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 		return explain_shake(why, DDPS_E_NOMEM, "no memory or thread for a handshake");
 	conf.set =
 		plugin->creds_use(env->secure->creds, ddps_now() / NSEC_PER_MSEC, time(NULL), &v);
-	if (v.text[0])
-		ddps_log(&env->log, v.code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "secure", "%s", v.text);
+	ddps_told_news(env, v.code, v.text);
 	*s = (struct ddps_shake){ .by = k,
 				  .plugin = plugin,
 				  .ops = began ? &plugin->dtls : &plugin->tls,

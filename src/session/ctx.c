@@ -142,7 +142,8 @@ static void log_take(struct ddps_ctx *ctx)
 		fprintf(stderr,
 			"ddpsess: DDPSESS_LOG=%.60s: it takes [FACILITY:]LEVEL,...; FACILITY is "
 			"cq, "
-			"event, mpa, sctp or session, LEVEL none, error, warn, info or debug\n",
+			"event, mpa, sctp, secure or session, LEVEL none, error, warn, info or "
+			"debug\n",
 			spec);
 	}
 }

@@ -80,6 +80,11 @@ static void own_collect(const struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->half_open_full = ctx->env.half_open_full;
 	st->idle_ended = ctx->env.idle_ended;
 	st->half_open_given_up = ctx->env.half_open_given_up;
+	st->refused_identity = ctx->env.refused[DDPS_REFUSED_IDENTITY];
+	st->refused_not_listed = ctx->env.refused[DDPS_REFUSED_NOT_LISTED];
+	st->refused_protocol = ctx->env.refused[DDPS_REFUSED_PROTOCOL];
+	st->refused_gone = ctx->env.refused[DDPS_REFUSED_GONE];
+	st->reloads_failed = ctx->env.reloads_failed;
 	st->regions = ddps_stag_count(ctx->stags);
 	st->requests = ddps_requests_count(ctx);
 	for (const struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)

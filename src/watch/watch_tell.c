@@ -309,6 +309,11 @@ static void say_context(struct teller *t)
 	say_number(t, "half_open_full", st->half_open_full);
 	say_number(t, "half_open_given_up", st->half_open_given_up);
 	say_number(t, "idle_ended", st->idle_ended);
+	say_number(t, "refused_identity", st->refused_identity);
+	say_number(t, "refused_not_listed", st->refused_not_listed);
+	say_number(t, "refused_protocol", st->refused_protocol);
+	say_number(t, "refused_gone", st->refused_gone);
+	say_number(t, "reloads_failed", st->reloads_failed);
 	say_counters(t, &st->total);
 	write_teller(t, "}");
 }

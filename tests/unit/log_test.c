@@ -15,6 +15,7 @@ Test(log, a_filter_is_read)
 {
 	cr_expect(does_level_pass("debug", DDPS_LOG_DEBUG, "mpa"));
 	cr_expect(does_level_pass("info", DDPS_LOG_INFO, "cq"));
+	cr_expect(does_level_pass("secure:info", DDPS_LOG_INFO, "secure"));
 	cr_expect_not(does_level_pass("info", DDPS_LOG_DEBUG, "cq"));
 	cr_expect_not(does_level_pass("none", DDPS_LOG_ERROR, "session"));
 	/* what is not named is silent unless a level stands alone, wherever that is */

@@ -39,6 +39,18 @@ static const struct metric of_context[] = {
 	{ "ddpsess_regions_refused_total", "counter", "Regions refused.", "regions_refused", NULL },
 	{ "ddpsess_half_open_full_total", "counter", "Set-ups met the limit of half-open ones.",
 	  "half_open_full", NULL },
+	{ "ddpsess_refused_identity_total", "counter",
+	  "Peers refused for their certificate or pre-shared key.", "refused_identity", NULL },
+	{ "ddpsess_refused_not_listed_total", "counter", "Peers refused by name or list.",
+	  "refused_not_listed", NULL },
+	{ "ddpsess_refused_protocol_total", "counter",
+	  "Peers refused for what they speak in place of TLS 1.3 or DTLS 1.2.", "refused_protocol",
+	  NULL },
+	{ "ddpsess_refused_gone_total", "counter", "Peers gone before it was known who they are.",
+	  "refused_gone", NULL },
+	{ "ddpsess_reloads_failed_total", "counter",
+	  "Files of secured wires that had changed and could not be read.", "reloads_failed",
+	  NULL },
 	COUNTERS("ddpsess_"),
 };
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS 1000 /* files are looked at so often at most */
+#define LOOK_MS 1000  /* files are looked at so often at most */
+#define TELL_MS 60000 /* and what is wrong with them is said so often */
 
 /* Which files there were, to see whether they are others now. */
 struct stamps {
@@ -22,6 +23,7 @@ struct ddps_creds {
 	bool looked;
 	uint64_t looked_ms;
 	bool failed; /* the last reading */
+	uint64_t told_ms;
 	struct stamps tried;
 };
 
@@ -131,8 +133,9 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 }
 
 /* Of two files that belong together one may have been renamed into place and the other not yet: what
- * failed is tried again each time, and reported once for what is there. */
-static void look_at_files(struct ddps_creds *c, int64_t now, struct ddps_verdict *news)
+ * failed is tried again each time, and reported for what is there, now and then: a rule that somebody
+ * has added is not in force. */
+static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct ddps_verdict *news)
 {
 	const struct stamps found = get_stamps(&c->set->settings);
 	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file);
@@ -147,9 +150,11 @@ static void look_at_files(struct ddps_creds *c, int64_t now, struct ddps_verdict
 		return;
 	}
 	c->tried = found;
-	if (!again)
-		ddps_verdict_set(news, why.code, 0, "what was read before stays in use: %.165s",
-				 why.text);
+	if (again && ms - c->told_ms < TELL_MS)
+		return;
+	c->told_ms = ms;
+	ddps_verdict_set(news, why.code, 0,
+			 "not in force, what was read before stays in use: %.150s", why.text);
 }
 
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
@@ -162,7 +167,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	if (!c->looked || ms - c->looked_ms >= LOOK_MS) {
 		/* what was just opened is not looked at again */
 		if (c->looked)
-			look_at_files(c, now, news);
+			look_at_files(c, ms, now, news);
 		c->looked = true;
 		c->looked_ms = ms;
 	}

@@ -83,7 +83,6 @@ struct ddps_sn_dtls_table {
 	uint8_t secret[2][DDPS_DHS_SECRET]; /* of cookies, the newer first */
 	uint64_t secret_at;
 	struct ddps_shares shaking;
-	uint64_t told_at, untold; /* failures of handshakes that were, and were not, logged */
 	unsigned nchains;
 	struct ddps_sn_dtls *chain[];
 };

@@ -3,6 +3,7 @@
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "secure/secure.h"
+#include "secure/told.h"
 #include <errno.h>
 #include <string.h>
 
@@ -86,19 +87,14 @@ static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, 
 
 void ddps_sn_dtls_misspoken(struct ddps_sn_env *ne, const struct sockaddr_storage *from, bool plain)
 {
-	const uint64_t now = ddps_now();
 	char peer[72];
 
-	if (ne->misspoke_at && now - ne->misspoke_at < NSEC_PER_SEC)
-		return;
-	ne->misspoke_at = now;
 	ddps_addr_text((const struct sockaddr *)from, peer, sizeof peer);
-	ddps_log(&ne->env->log, DDPS_LOG_WARN, "secure",
-		 plain ? "%s speaks plain SCTP, without DTLS: it has to use sctps:// here"
-		       : "%s speaks DTLS, and this port is plain: it has to use sctp://, or this "
-			 "side "
-			 "sctps://",
-		 peer);
+	ddps_told_refused(ne->env, peer, DDPS_E_PLAIN_PEER,
+			  plain ? "it speaks plain SCTP, without DTLS: it has to use sctps:// here"
+				: "it speaks DTLS, and this port is plain: it has to use sctp://, "
+				  "or this side sctps://",
+			  false);
 }
 
 bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len)

@@ -2,43 +2,26 @@
 /* Handshakes of DTLS: datagrams for the context's thread, and what it makes of them. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
+#include "secure/told.h"
 #include <string.h>
 
 #define SERVER_MS 10000 /* a peer has so long */
 #define TODO_MAX  65536u
 #define TODO_N	  64u
-#define TELL_NS	  (NSEC_PER_SEC / 10)
 
 static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
 {
 	ddps_sn_text(&c->peer, c->port, buf, len);
 }
 
-/* A flood of failures fills no disk. */
-static void tell_failure(struct ddps_sn_dtls *c, const char *text)
-{
-	struct ddps_sn_dtls_table *t = c->udp->table;
-	uint64_t now = ddps_now();
-	char peer[72];
-
-	if (now - t->told_at < TELL_NS) {
-		t->untold++;
-		return;
-	}
-	dtls_peer_text(c, peer, sizeof peer);
-	ddps_log(&c->ne->env->log, DDPS_LOG_WARN, "secure", "%s: %s", peer, text);
-	if (t->untold)
-		ddps_log(&c->ne->env->log, DDPS_LOG_WARN, "secure",
-			 "%llu more DTLS handshakes failed since then",
-			 (unsigned long long)t->untold);
-	t->told_at = now;
-	t->untold = 0;
-}
-
 static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e)
 {
-	if (c->server)
-		tell_failure(c, e.text);
+	char peer[72];
+
+	if (c->server) {
+		dtls_peer_text(c, peer, sizeof peer);
+		ddps_told_refused(c->ne->env, peer, e.code, e.text, false);
+	}
 	ddps_sn_dtls_end(c, &e);
 }
 

@@ -2,6 +2,7 @@
 /* Who the peer of an association inside DTLS is, and whether it would be let in now. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
+#include "secure/told.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -39,9 +40,7 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 	if (!c || !c->witness || c->judged_at == (uint64_t)now)
 		return 0;
 	set = s->plugin->creds_use(s->creds, ddps_now() / NSEC_PER_MSEC, now, &v);
-	if (v.text[0])
-		ddps_log(&a->ne->env->log, v.code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "secure", "%s",
-			 v.text);
+	ddps_told_news(a->ne->env, v.code, v.text);
 	err = s->plugin->witness_judge(c->witness, set, now, &v);
 	s->plugin->creds_release(set);
 	if (err)

@@ -92,8 +92,6 @@ struct ddps_sn_env {
 	unsigned ndtls;	  /* DTLS connections */
 	uint64_t
 		renew_at; /* records of a DTLS key until a new handshake; 0: as it should be.  Tests set it */
-	uint64_t
-		misspoke_at; /* when a peer that is secured where this side is not, or the other way round, was logged */
 	uint64_t renewed; /* keys that took the place of others */
 	uint8_t *sealed;  /* scratch of sd_dtls_out.c, or NULL */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];

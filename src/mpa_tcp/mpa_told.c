@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a listener says of peers that it refused before MPA: those of TLS, and those that speak TLS to a plain one. */
+#include "mpa_tcp/mpa_tls.h"
+#include "secure/told.h"
+
+#define TLS_HANDSHAKE 22 /* the first octet of TLS (RFC 8446 5.1) */
+
+void ddps_mpa_told_end(struct ddps_mpa_conn *c)
+{
+	const struct ddps_mpa_startup *s = c->startup;
+
+	if (c->initiator || !c->error.code)
+		return;
+	if (ddps_mpa_tls_shaking(c))
+		ddps_told_refused(c->env, c->error.peer, c->error.code, c->error.text,
+				  !ddps_mpa_tls_heard(c));
+	else if (!c->tls && c->error.code == DDPS_E_KEY && s && s->in[0] == TLS_HANDSHAKE)
+		ddps_told_refused(c->env, c->error.peer, DDPS_E_PLAIN_PEER, c->error.text, false);
+}
