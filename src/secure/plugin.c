@@ -4,6 +4,7 @@
 #include "common/system/lock.h"
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,57 +17,75 @@
 static struct ddps_mutex lock = DDPS_MUTEX(DDPS_LOCK_PLUGIN);
 static const struct ddps_tls_plugin *loaded; /* of this process, until its end */
 
-/* The folder of what contains this code: a library, or the program itself. */
+/* The path of the file that @at was mapped from.  The kernel's word: the loader's is relative where the
+ * program's name, or LD_LIBRARY_PATH, was, and then would be looked up in any folder. */
+static bool find_mapped_file(const void *at, char *path, size_t size)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long from, to;
+	char *line = NULL, *name;
+	size_t len = 0;
+	bool found = false;
+
+	while (f && !found && getline(&line, &len, f) > 0) {
+		name = strchr(line, '/');
+		if (!name || sscanf(line, "%lx-%lx", &from, &to) != 2 || (uintptr_t)at < from ||
+		    (uintptr_t)at >= to)
+			continue;
+		name[strcspn(name, "\n")] = 0;
+		found = (size_t)snprintf(path, size, "%s", name) < size;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The folder of what contains this code: a library, or the program itself.  "": it is not known. */
 static void get_own_folder(char *dir, size_t size)
 {
-	Dl_info info;
 	char *slash;
 
-	if (dladdr(&loaded, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
-		snprintf(dir, size, "%s", info.dli_fname);
-	} else {
-		ssize_t n = readlink("/proc/self/exe", dir, size - 1);
-
-		dir[n > 0 ? n : 0] = 0;
-	}
+	if (!find_mapped_file((const void *)(uintptr_t)get_own_folder, dir, size))
+		*dir = 0;
 	slash = strrchr(dir, '/');
 	if (slash)
 		*slash = 0;
-	else
-		dir[0] = 0;
 }
 
-/* What dlerror() says of the last library that is there and could not be loaded goes to @said. */
-static void *open_library(char *said, size_t said_len)
+/* The first of the places near @dir, and of LIBDIR, that has one. */
+static bool find_library(const char *dir, char *path, size_t size)
 {
-	/* behind the own folder: a build tree and LIBDIR; ddpsess/verbs; where all is in one; bin/ of the
-	 * bundle and of another prefix */
+	/* a build tree and LIBDIR; ddpsess/verbs; where all is in one; bin/ of the bundle and of another
+	 * prefix */
 	static const char *const near[] = { "/ddpsess/" DDPS_TLS_FILE, "/../" DDPS_TLS_FILE,
 					    "/" DDPS_TLS_FILE, "/../lib/ddpsess/" DDPS_TLS_FILE };
-	const char *named = secure_getenv("DDPSESS_TLS_LIBRARY");
+
+	for (size_t i = 0; *dir && i < sizeof near / sizeof *near; i++) {
+		snprintf(path, size, "%s%s", dir, near[i]);
+		if (!access(path, F_OK))
+			return true;
+	}
+	snprintf(path, size, "%s", DDPS_LIBDIR "/ddpsess/" DDPS_TLS_FILE);
+	return !access(path, F_OK);
+}
+
+/* Why not goes to @said. */
+static void *open_library(char *said, size_t said_len)
+{
+	const char *name = secure_getenv("DDPSESS_TLS_LIBRARY"), *text;
 	char dir[PATH_MAX], path[PATH_MAX + 64];
-	void *handle = NULL;
+	void *handle;
 
-	if (named)
-		handle = dlopen(named, RTLD_NOW | RTLD_LOCAL);
 	get_own_folder(dir, sizeof dir);
-	for (size_t i = 0; !named && !handle && i <= sizeof near / sizeof *near; i++) {
-		if (i < sizeof near / sizeof *near)
-			snprintf(path, sizeof path, "%s%s", dir, near[i]);
-		else
-			snprintf(path, sizeof path, "%s/ddpsess/%s", DDPS_LIBDIR, DDPS_TLS_FILE);
-		if (path[0] == '/' && !access(path, F_OK))
-			handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		else
-			continue;
-		if (!handle)
-			break;
+	if (!name && !find_library(dir, path, sizeof path)) {
+		snprintf(said, said_len, "it is neither near %.60s nor in %.60s", dir,
+			 DDPS_LIBDIR "/ddpsess");
+		return NULL;
 	}
-	if (!handle) {
-		const char *text = dlerror();
-
-		snprintf(said, said_len, "%s", text ? text : "not installed");
-	}
+	handle = dlopen(name ? name : path, RTLD_NOW | RTLD_LOCAL);
+	text = handle ? NULL : dlerror();
+	snprintf(said, said_len, "%s", text ? text : "");
 	return handle;
 }
 
@@ -79,7 +98,7 @@ static const struct ddps_tls_plugin *load_plugin(char *why, size_t why_len)
 	if (!handle) {
 		snprintf(why, why_len,
 			 DDPS_TLS_FILE
-			 " cannot be loaded (%.120s): install it, and GnuTLS (libgnutls30)",
+			 " cannot be loaded (%.170s): install it, and GnuTLS (libgnutls30)",
 			 said);
 		return NULL;
 	}
