@@ -244,6 +244,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * Return: 0, or
  * - DDPS_E_INVAL: @out is NULL, or a member of @p is out of range
  * - DDPS_E_ADDRESS: the URI is malformed, or the name could not be looked up
+ * - DDPS_E_NO_CERT: the URI is a secured one, and the context was given no credentials
  * - DDPS_E_UNSUPPORTED: the backend cannot be used, or a member of a later release is set
  * - DDPS_E_NOMEM
  * - DDPS_E_SYSTEM: errno is set: EADDRINUSE, EACCES, ...
@@ -489,6 +490,7 @@ DDPS_API int ddps_ep_hush(struct ddps_ep *ep, unsigned queues);
  * - DDPS_E_INVAL: a member of @p is out of range or contradicts another, or local addresses are
  *   given twice
  * - DDPS_E_ADDRESS (URI, or local): it is malformed
+ * - DDPS_E_NO_CERT: the URI is a secured one, and the context was given no credentials
  * - DDPS_E_TOO_LONG (private data; nothing was sent)
  * - DDPS_E_STATE: the endpoint was used before
  * - DDPS_E_UNSUPPORTED: the backend cannot be used, local has a port over SCTP, or a member of a

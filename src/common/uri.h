@@ -45,6 +45,12 @@ static inline bool ddps_uri_sctps(const struct ddps_uri *uri)
 	return !strcmp(uri->scheme, "sctps");
 }
 
+/* Inside TLS or DTLS. */
+static inline bool ddps_uri_secured(const struct ddps_uri *uri)
+{
+	return !strcmp(uri->scheme, "tls") || ddps_uri_sctps(uri);
+}
+
 /*
  * Parse @text.  On failure @why receives one sentence that names the bad part.
  * Return: 0 or DDPS_E_ADDRESS.

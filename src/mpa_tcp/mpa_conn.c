@@ -150,6 +150,7 @@ void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
 		c->error = *e;
 	if (e && e->code && ddps_mpa_tls_why(c, &why)) {
 		c->error.code = why.code;
+		c->error.sys_errno = why.sys_errno;
 		memcpy(c->error.text, why.text, sizeof c->error.text);
 	}
 	ddps_mpa_addr_text(&c->peer, c->error.peer, sizeof c->error.peer);

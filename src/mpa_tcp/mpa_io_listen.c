@@ -303,7 +303,7 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	if (!p->max_half_open)
 		return DDPS_E_INVAL;
 	if (!strcmp(uri->scheme, "tls") && !env->secure)
-		return DDPS_E_CONFIG;
+		return DDPS_E_NO_CERT;
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return DDPS_E_NOMEM;

@@ -41,6 +41,9 @@ static void take_setup_gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 	e = ddps_error_triple(DDPS_E_RESET, ddps_term_triple(DDPS_TERM_MPA_CLOSED),
 			      "peer %s the connection %s",
 			      ev == DDPS_MPA_EV_LOST ? "reset" : "closed", when);
+	/* Inside TLS a peer that closes says so; a reset may be anybody's. */
+	if (c->tls && ev == DDPS_MPA_EV_LOST)
+		e.sys_errno = ECONNRESET;
 	ddps_mpa_conn_step(c, ev);
 	ddps_mpa_conn_end(c, &e);
 }

@@ -618,10 +618,11 @@ static void read_for_shake(struct ddps_mpa_tls *t)
 	if (n > 0)
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 	else
-		e = ddps_error_make(DDPS_E_RESET, (int)-n,
-				    "the peer %s the connection in the TLS handshake: does it "
-				    "speak tls://?",
-				    n ? "reset" : "closed");
+		e = ddps_error_make(
+			DDPS_E_RESET, (int)-n,
+			"the peer closed the connection in the TLS handshake%s%s: does it "
+			"speak tls://?",
+			n ? ", " : "", n ? strerror((int)-n) : "");
 	fail_tls(t, &e);
 	end_shake(t);
 }

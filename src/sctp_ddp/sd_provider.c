@@ -84,7 +84,7 @@ static int pick_slot(struct ddps_env *env, struct ddps_sd_provider *prov,
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp",
 			 "sctps:// needs a certificate or a pre-shared key: none was given to the "
 			 "context");
-		return DDPS_E_CONFIG;
+		return DDPS_E_NO_CERT;
 	}
 	if (!prov->slot[n].b->available()) {
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",

@@ -54,7 +54,7 @@ static void get_own_folder(char *dir, size_t size)
 }
 
 /* The first of the places near @dir, and of LIBDIR, that has one. */
-static bool find_library(const char *dir, char *path, size_t size)
+static bool find_plugin_file(const char *dir, char *path, size_t size)
 {
 	/* a build tree and LIBDIR; ddpsess/verbs; where all is in one; bin/ of the bundle and of another
 	 * prefix */
@@ -78,7 +78,7 @@ static void *open_library(char *said, size_t said_len)
 	void *handle;
 
 	get_own_folder(dir, sizeof dir);
-	if (!name && !find_library(dir, path, sizeof path)) {
+	if (!name && !find_plugin_file(dir, path, sizeof path)) {
 		snprintf(said, said_len, "it is neither near %.60s nor in %.60s", dir,
 			 DDPS_LIBDIR "/ddpsess");
 		return NULL;

@@ -207,7 +207,7 @@ static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 	struct ddps_shake *s;
 
 	if (!env->secure)
-		return explain_shake(why, DDPS_E_CONFIG,
+		return explain_shake(why, DDPS_E_NO_CERT,
 				     "no certificate or pre-shared key was given to the context");
 	plugin = env->secure->plugin;
 	k = shaker_of(env);

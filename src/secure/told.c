@@ -38,7 +38,7 @@ static enum ddps_refused get_reason(int code)
 }
 
 /* Whether one more may be said in this second; @untold: what was not since the last one. */
-static bool take_turn(struct ddps_told *t, uint64_t now, uint64_t *untold)
+static bool may_say(struct ddps_told *t, uint64_t now, uint64_t *untold)
 {
 	if (!t->said || now - t->since >= NSEC_PER_SEC) {
 		t->since = now;
@@ -80,7 +80,7 @@ void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const c
 	uint64_t untold;
 
 	env->refused[get_reason(code)]++;
-	if (silent || take_turn(&env->told[slot], ddps_now(), &untold)) {
+	if (silent || may_say(&env->told[slot], ddps_now(), &untold)) {
 		say_told(env, level, "refused %s: %s", peer, text);
 		if (!silent && untold)
 			ddps_log(&env->log, level, "secure",

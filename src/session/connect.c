@@ -164,6 +164,8 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	d->provider = ddps_provider_find(d->uri.scheme);
 	if (!d->provider || !d->uri.port || !d->uri.host[0])
 		return DDPS_E_ADDRESS;
+	if (ddps_uri_secured(&d->uri) && !ctx->env.secure)
+		return DDPS_E_NO_CERT;
 	d->enhanced = !p->plain;
 	err = ddps_param_check(p, d->enhanced, true);
 	if (err)
@@ -268,11 +270,21 @@ static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
 	return true;
 }
 
+static const struct ddps_peer_id *get_peer(const struct ddps_ep *ep)
+{
+	return ep->llp->ops->peer_id ? ep->llp->ops->peer_id(ep->llp) : NULL;
+}
+
+/* Over a secured wire: it is the peer who ended it, not somebody on the way. */
+static bool knows_peer(const struct ddps_ep *ep)
+{
+	return get_peer(ep) != NULL;
+}
+
 /* Who was there, for is_same_peer.  Without memory there is no other try. */
 static bool keep_first_peer(struct ddps_ep *ep)
 {
-	const struct ddps_llp *llp = ep->llp;
-	const struct ddps_peer_id *id = llp->ops->peer_id ? llp->ops->peer_id(llp) : NULL;
+	const struct ddps_peer_id *id = get_peer(ep);
 	struct ddps_dial *d = ep->dial;
 
 	if (!id || d->first)
@@ -287,7 +299,7 @@ static bool keep_first_peer(struct ddps_ep *ep)
 static bool is_same_peer(const struct ddps_ep *ep)
 {
 	const struct ddps_peer_id *first = ep->dial->first;
-	const struct ddps_peer_id *id = first ? ep->llp->ops->peer_id(ep->llp) : NULL;
+	const struct ddps_peer_id *id = first ? get_peer(ep) : NULL;
 
 	return !first || (id && id->how == first->how &&
 			  !memcmp(id->fingerprint, first->fingerprint, sizeof id->fingerprint) &&
@@ -299,7 +311,8 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	struct ddps_dial *d = ep->dial;
 	bool unreachable =
 		e->code == DDPS_E_REFUSED || e->code == DDPS_E_SYSTEM || e->code == DDPS_E_TIMEDOUT;
-	bool closed_on_us = e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED;
+	bool closed_on_us = (e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED) &&
+			    (!ddps_uri_secured(&d->uri) || knows_peer(ep));
 
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ep->info.peer, e->text);
 	if (ep->llp->unheard) { /* not so often: each time it is one of those that were there */

@@ -58,7 +58,7 @@ accepted_peers_are_not_said() {
 		end_listener && says listen.err "peer dns:b"
 }
 
-# A rule beside a line that is wrong is not in force, and not in silence.
+# A rule next to a wrong line is not in force, and not in silence.
 broken_list_is_said() {
 	printf 'allow dns b\n' >list
 	listen "$wire://127.0.0.1:0" "${a[@]}" --tls-peers list && run 0 connect "${b[@]}" "$uri" || return

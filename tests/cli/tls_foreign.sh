@@ -38,7 +38,12 @@ end_others() {
 	done
 	jobs_of_others=()
 }
-trap 'end_others; cleanup' EXIT
+end_all() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
+	end_others
+	cleanup
+}
+trap end_all EXIT
 
 # port_of PID: where it listens, as soon as it does; sets $port
 port_of() {

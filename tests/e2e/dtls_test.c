@@ -405,7 +405,7 @@ Test(dtls, without_keys_it_is_refused_with_the_reason, .timeout = 60)
 	struct ddps_ctx *ctx;
 
 	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
-	cr_expect_eq(ddps_listen(ctx, SCTPS, NULL, &l), DDPS_E_CONFIG);
+	cr_expect_eq(ddps_listen(ctx, SCTPS, NULL, &l), DDPS_E_NO_CERT);
 	ddps_ctx_free(ctx);
 }
 

@@ -24,6 +24,7 @@ static enum status fail_listen(struct server *sv, int err, const char *what)
 	struct ddps_error e = { .code = err, .sys_errno = err == DDPS_E_SYSTEM ? errno : 0 };
 	char why[256];
 
+	sv->out.error = err;
 	out_error(&sv->out, 0, advice_for(&e, sv->o, false), "%s: %s%s%s", what,
 		  advice_uri(err, what, true, why, sizeof why), e.sys_errno ? ": " : "",
 		  e.sys_errno ? strerror(e.sys_errno) : "");

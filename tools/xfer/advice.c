@@ -113,15 +113,72 @@ static bool is_lookup(const struct opts *o)
 	return false;
 }
 
-static const char *for_code(int code, const struct opts *o, bool was_up)
+/* After a name that did not fit: a pre-shared key has one of its own. */
+static const char *for_name(const struct ddps_error *e)
 {
-	switch (code) {
+	return strstr(e->text, "psk:") ? "--tls-peer psk:IDENTITY, or without --tls-peer"
+				       : "one of these names in the URI, or --tls-peer NAME";
+}
+
+/* Of secured wires. */
+static const char *for_secured(const struct ddps_error *e)
+{
+	switch (e->code) {
+	case DDPS_E_NO_TLS:
+		return "the package libddpsess-tls";
+	case DDPS_E_NO_CERT:
+		return "--tls-cert, --tls-key and --tls-ca, or --tls-psk; sessctl keys makes them";
+	case DDPS_E_CONFIG:
+	case DDPS_E_KEY_MISMATCH:
+	case DDPS_E_CERT:
+	case DDPS_E_CERT_USAGE:
+	case DDPS_E_CERT_WEAK:
+	case DDPS_E_CRL:
+		return "sessctl check-keys, which says what is wrong with the files; sessctl keys "
+		       "makes new ones";
+	case DDPS_E_KEY_OPEN:
+		return "chmod 600; and a new key, if others may have read it";
+	case DDPS_E_CERT_NAME:
+		return for_name(e);
+	case DDPS_E_CERT_CA:
+		return "--tls-ca with the certificate of the CA that the peer's is from";
+	case DDPS_E_CERT_EXPIRED:
+	case DDPS_E_CERT_NOT_YET:
+		return "a new certificate (sessctl keys host), or the right time on both hosts";
+	case DDPS_E_CERT_REVOKED:
+		return "a new key and certificate for that host (sessctl keys host)";
+	case DDPS_E_CERT_REFUSED:
+		return "what the listener prints, which has the reason; sessctl check-keys here";
+	case DDPS_E_NOT_LISTED:
+		return "a rule for this peer in --tls-peers";
+	case DDPS_E_PLAIN_PEER:
+		return "the port of a secured listener; tcp:// and sctp:// reach a plain one";
+	case DDPS_E_TLS_OLD:
+		return "is it a sessctl listener? other peers need TLS 1.3, or DTLS 1.2 for "
+		       "sctps://";
+	case DDPS_E_TLS_SUITE:
+		return "the same on both sides: --tls-psk, or --tls-cert, --tls-key and --tls-ca";
+	case DDPS_E_CUT_SHORT:
+	case DDPS_E_FORGED:
+	case DDPS_E_ALERT:
+		return "see what the peer reports; if it reports nothing, something between has "
+		       "cut "
+		       "or changed what was sent";
+	default:
+		return NULL;
+	}
+}
+
+static const char *for_code(const struct ddps_error *e, const struct opts *o, bool was_up)
+{
+	switch (e->code) {
 	case DDPS_E_ADDRESS:
 		if (has_path(o))
 			return "without a path: only get and put name a file";
 		if (is_lookup(o))
 			return "check the name, or give a numeric address";
-		return "tcp://HOST:PORT or sctp://HOST[,HOST...]:PORT; options: ddpsess(7)";
+		return "tcp://HOST:PORT or sctp://HOST[,HOST...]:PORT, secured tls://HOST:PORT or "
+		       "sctps://HOST:PORT; options: ddpsess(7)";
 	case DDPS_E_UNSUPPORTED:
 		return "?backend=native, which needs nothing of the kernel";
 	case DDPS_E_REFUSED:
@@ -133,6 +190,12 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 		return "ask the peer; what it sent is shown as private data";
 	case DDPS_E_CLOSED:
 	case DDPS_E_RESET:
+		if (!was_up && strstr(e->text, "TLS handshake"))
+			return "is a listener of tls:// there? see what it prints";
+		if (!was_up && e->sys_errno)
+			return "see what the peer reports; if it reports nothing, something "
+			       "between "
+			       "has cut the connection";
 		return was_up	  ? "see what the peer reports; if it reports nothing, a NAT or a "
 				    "firewall between may have lost the connection"
 		       : o->plain ? "is the peer an iWARP responder?"
@@ -141,6 +204,10 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 	case DDPS_E_REVISION:
 		return "--plain, which sends MPA revision 1";
 	case DDPS_E_KEY:
+		if (strstr(e->text, "speaks TLS"))
+			return "tls:// in place of tcp://, with --tls-cert, --tls-key and "
+			       "--tls-ca, or "
+			       "--tls-psk";
 		return "is the peer an iWARP responder?";
 	case DDPS_E_NO_DDP:
 		return "the peer speaks SCTP but not DDP: check the port";
@@ -148,30 +215,10 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 		return "a smaller --ord here, or a larger --ird at the peer";
 	case DDPS_E_RTR:
 		return "other --rtr types, or without --p2p";
-	case DDPS_E_NO_TLS:
-		return "the package libddpsess-tls";
-	case DDPS_E_CONFIG:
-	case DDPS_E_NO_CERT:
-	case DDPS_E_KEY_OPEN:
-	case DDPS_E_KEY_MISMATCH:
-	case DDPS_E_CRL:
-		return "sessctl check-keys, which says what is wrong with the files; sessctl keys "
-		       "makes new ones";
-	case DDPS_E_CERT_NAME:
-		return "one of these names in the URI, or --tls-peer NAME";
-	case DDPS_E_CERT_CA:
-		return "the CA file of the side that made the peer's certificate: --tls-ca";
-	case DDPS_E_CERT_EXPIRED:
-	case DDPS_E_CERT_NOT_YET:
-		return "a new certificate (sessctl keys host), or the right time on both hosts";
-	case DDPS_E_CERT_REFUSED:
-		return "the peer's log, which has the reason; sessctl check-keys here";
-	case DDPS_E_NOT_LISTED:
-		return "a rule for this peer in --tls-peers";
 	case DDPS_E_TOO_LONG:
 		return "shorter --private-data: 508 octets, 512 with --plain";
 	default:
-		return NULL;
+		return for_secured(e);
 	}
 }
 
@@ -181,13 +228,15 @@ const char *advice_for(const struct ddps_error *e, const struct opts *o, bool wa
 
 	if (!s)
 		s = for_errno(e->sys_errno, o);
-	return s ? s : for_code(e->code, o, was_up);
+	return s ? s : for_code(e, o, was_up);
 }
 
 const char *advice_uri(int err, const char *uri, bool listening, char *buf, size_t len)
 {
 	if (err == DDPS_E_SYSTEM)
 		return listening ? "cannot listen there" : "cannot connect";
+	if (err == DDPS_E_NO_CERT)
+		return "a secured wire needs a certificate or a pre-shared key, and none was given";
 	if (err != DDPS_E_ADDRESS)
 		return ddps_strerror(err);
 	if (ddps_uri_check(uri, buf, len))

@@ -133,7 +133,7 @@ void chan_param(struct ddps_conn_param *p, const struct opts *o)
 	if (o->timeout_ms) {
 		/* a little less than the command has: the library says more of why */
 		p->connect_ms = o->timeout_ms - o->timeout_ms / 10;
-		p->setup_ms = o->timeout_ms;
+		p->setup_ms = o->timeout_ms - o->timeout_ms / 20;
 		p->first_fpdu_ms = o->timeout_ms;
 	}
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line: the table of options of the commands that use sessions. */
 #include "xfer/opts.h"
+#include "xfer/secure.h"
 #include "xfer/proto.h"
 #include "cli/text.h"
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define C_CLIENT (C_CONNECT | C_PUT | C_GET | C_PING | C_PERF)
@@ -188,6 +190,18 @@ static int read_directions(struct opts *o, char *why, size_t why_len)
 }
 
 /* What one option alone cannot know. */
+static bool has_secured_uri(const struct opts *o)
+{
+	bool plain = false, secured = false;
+
+	for (int i = 0; i < o->nargs; i++) {
+		secured |=
+			!strncasecmp(o->arg[i], "tls:", 4) || !strncasecmp(o->arg[i], "sctps:", 6);
+		plain |= !strncasecmp(o->arg[i], "tcp:", 4) || !strncasecmp(o->arg[i], "sctp:", 5);
+	}
+	return secured || !plain;
+}
+
 static int check_together(const struct opts *o, char *why, size_t why_len)
 {
 	size_t max = o->plain ? DDPS_PD_MAX : DDPS_PD_MAX_ENHANCED;
@@ -222,6 +236,12 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 			 o->self     ? "self"
 			 : o->listen ? "listen"
 				     : "pairs");
+		return -1;
+	}
+	if (secure_given(o) && !has_secured_uri(o)) {
+		snprintf(why, why_len,
+			 "the options --tls are for tls:// and sctps://: another wire would be "
+			 "plain");
 		return -1;
 	}
 	if (o->tap && o->json) {

@@ -4,6 +4,9 @@
 /* The options --tls-... */
 #include "xfer/opts.h"
 
+/* One of them is there. */
+bool secure_given(const struct opts *o);
+
 /*
  * Open what they name; NULL in *@s if there are none.  The caller closes it, once its context is made.
  * Return: 0 or DDPS_E_..., with a sentence in @why.

@@ -48,6 +48,12 @@ static int refuse_name(struct judged *j, const char *wanted)
 {
 	char names[80];
 
+	if (j->who.psk)
+		return ddps_verdict_set(
+			j->v, DDPS_E_CERT_NAME, DDPS_ALERT_ACCESS_DENIED,
+			"the peer is not '%.60s' but %.80s: a pre-shared key has no "
+			"other name",
+			wanted, j->id->name);
 	print_names(names, sizeof names, j->id);
 	return ddps_verdict_set(j->v, DDPS_E_CERT_NAME, DDPS_ALERT_BAD_CERTIFICATE,
 				"the peer is not '%.60s' but has %s: reach it by that name, or set "

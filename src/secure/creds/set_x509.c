@@ -49,6 +49,18 @@ static int import_certs(const struct ddps_vault *v, gnutls_x509_crt_t **list, un
 	return err;
 }
 
+/* Is it in the other one's place? */
+static const char *what_lacks(const struct ddps_vault *v, bool key)
+{
+	const char *const text = (char *)v->p;
+	const bool has_key = strstr(text, "PRIVATE KEY-----"),
+		   has_cert = strstr(text, "BEGIN CERTIFICATE-----");
+
+	if (key)
+		return has_cert && !has_key ? "private key, but a certificate" : "private key";
+	return has_key && !has_cert ? "certificate, but a private key" : "certificate";
+}
+
 static void report_pem(struct ddps_report *r, enum ddps_setting s, const char *file, int err,
 		       const char *kind)
 {
@@ -144,14 +156,16 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 {
 	const char *const file = set->settings.value[DDPS_SET_CERT];
 	struct ddps_vault v;
+	const char *lacks;
 	int err;
 
 	if (!read_setting(set, DDPS_SET_CERT, CERT_MAX, &v, r))
 		return false;
 	err = import_certs(&v, &set->own, &set->nown);
+	lacks = what_lacks(&v, false);
 	ddps_vault_free(&v);
 	if (err < 0) {
-		report_pem(r, DDPS_SET_CERT, file, err, "certificate");
+		report_pem(r, DDPS_SET_CERT, file, err, lacks);
 		return false;
 	}
 	drop_self_signed(set);
@@ -216,7 +230,7 @@ static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddp
 		return key;
 	if (key)
 		gnutls_x509_privkey_deinit(key);
-	report_pem(r, DDPS_SET_KEY, file, err, "private key");
+	report_pem(r, DDPS_SET_KEY, file, err, what_lacks(pem, true));
 	return NULL;
 }
 

@@ -76,6 +76,13 @@ static int take_setting(struct ddps_settings *s, unsigned *seen, const char *wor
 {
 	const int i = find_setting(word), bit = i < 0 ? DDPS_SETTINGS : i;
 
+	if (!strncmp(word, "-----BEGIN", 10)) {
+		snprintf(why, why_len,
+			 "this is PEM, no settings: a certificate, a key and a CA are named each "
+			 "by its "
+			 "own option");
+		return DDPS_E_CONFIG;
+	}
 	if (i < 0 && strcmp(word, "stale-crl") != 0) {
 		snprintf(why, why_len, "there is no setting '%.30s'", word);
 		return DDPS_E_CONFIG;
