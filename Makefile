@@ -55,7 +55,7 @@ LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
-CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
+CONF_SRC   := $(filter-out src/conform/tls/%,$(wildcard src/conform/*.c src/conform/*/*.c))
 TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 EX_SRC	   := $(wildcard examples/*.c)
@@ -76,7 +76,7 @@ VIEW_SO    := $(B)/ddpsess/libddpsess-view.so
 UMAD_SRC   := $(wildcard src/umad/*.c) src/common/system/lock.c
 UMAD_SO    := $(B)/ddpsess/libddpsess-umad.so
 # GnuTLS is its alone; it is loaded when a secured URI is first used
-TLS_SRC    := $(wildcard $(addprefix src/secure/,creds/*.c hs/*.c aead/*.c table/*.c)) src/secure/vault.c \
+TLS_SRC    := $(wildcard $(addprefix src/secure/,creds/*.c hs/*.c aead/*.c table/*.c)) src/secure/vault.c src/conform/tls/tls.c \
 	src/common/system/lock.c src/common/system/assert.c
 TLS_SO	   := $(B)/ddpsess/libddpsess-tls.so
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
@@ -167,7 +167,7 @@ $(UMAD_SO): private LINK_FLAGS = -shared -Wl,--exclude-libs,ALL $(DEFS)
 $(UMAD_SO): private LINK_LIBS =
 
 $(TLS_SO): $(call objs,$(TLS_SRC))
-$(TLS_SO): private LINK_FLAGS = -shared $(DEFS)
+$(TLS_SO): private LINK_FLAGS = -shared -Wl,-soname,$(@F) $(DEFS)
 $(TLS_SO): private LINK_LIBS = -lgnutls -ldl -pthread
 $(B)/src/secure/plugin.o: CPPFLAGS += -DDDPS_LIBDIR='"$(LIBDIR)"'
 

@@ -43,7 +43,8 @@ enum ddps_conform_wire {
 	DDPS_CONFORM_TCP = 1,
 	DDPS_CONFORM_SCTP = 2,
 	DDPS_CONFORM_PACKET = 4, /* of an item only: a whole SCTP packet (RFC 9260) */
-	DDPS_CONFORM_IB = 8	 /* IPv4 packets with UDP and InfiniBand: conform_ipoib.h */
+	DDPS_CONFORM_IB = 8,	 /* IPv4 packets with UDP and InfiniBand: conform_ipoib.h */
+	DDPS_CONFORM_TLS = 16	 /* of a case: it is about TLS, and is run over tls:// only */
 };
 
 /* The part that the target has. */
@@ -98,12 +99,14 @@ struct ddps_conform_case {
 	uint32_t reserved_last[2];
 };
 
+struct ddps_secure_attr;
+
 /* What to run, and against what.  Strings are borrowed for the run. */
 struct ddps_conform_options {
 	size_t struct_size; /* set by ddps_conform_options_init() */
 	/*
-	 * tcp://HOST:PORT or sctp://HOST:PORT[?backend=...&encap=...]: the responder to test, or
-	 * where to wait for an initiator.  NULL: self mode, over @wire.
+	 * tcp://HOST:PORT, tls://HOST:PORT or sctp://HOST:PORT[?backend=...&encap=...]: the
+	 * responder to test, or where to wait for an initiator.  NULL: self mode, over @wire.
 	 */
 	const char *uri;
 	uint32_t wire;	 /* self mode: DDPS_CONFORM_TCP or DDPS_CONFORM_SCTP; ignored with a URI */
@@ -127,6 +130,9 @@ struct ddps_conform_options {
 	/* A pause behind each MPA Reply in milliseconds, for targets that overlook what follows it
 	 * immediately. */
 	uint32_t pause_ms;
+	/* tls://: who the suite's peer is, and whose certificates it trusts, or its pre-shared keys
+	 * (ddpsess/secure.h).  Lists of peers and of revoked certificates are not looked at. */
+	const struct ddps_secure_attr *secure;
 };
 
 /**
@@ -237,6 +243,7 @@ DDPS_API int ddps_conform_case(size_t i, struct ddps_conform_case *c);
  * - DDPS_E_ADDRESS: the URI is malformed or, for a responder, lacks host or port; or the profile
  *   cannot be read
  * - DDPS_E_REFUSED: the responder cannot be reached, from the first case on
+ * - tls://: DDPS_E_NO_CERT, if @o has no credentials, and the errors of ddps_secure_open()
  */
 DDPS_API int ddps_conform_run(const struct ddps_conform_options *o,
 			      const struct ddps_conform_calls *calls, struct ddps_conform_sum *sum,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* libddpsess-conform as programs see it: options, the cases' list, runs of many cases. */
 #include "conform/caller.h"
+#include "conform/peer/secured.h"
 #include "conform/run.h"
 #include <ddpsess/conform.h>
 #include <fnmatch.h>
@@ -11,6 +12,7 @@
 #define WAIT_MS 5000u
 
 _Static_assert((int)DDPS_CONFORM_TCP == (int)CF_TCP && (int)DDPS_CONFORM_SCTP == (int)CF_SCTP &&
+		       (int)DDPS_CONFORM_TLS == (int)CF_TLS &&
 		       (int)DDPS_CONFORM_RESPONDER == (int)CF_RESPONDER &&
 		       (int)DDPS_CONFORM_INITIATOR == (int)CF_INITIATOR,
 	       "the cases' values are those of the header");
@@ -20,7 +22,7 @@ _Static_assert((int)DDPS_CONFORM_TCP == (int)CF_TCP && (int)DDPS_CONFORM_SCTP ==
 	_Static_assert(offsetof(struct type, last) + sizeof(((struct type *)0)->last) ==           \
 			       sizeof(struct type),                                                \
 		       #type " needs a reserve at its end")
-NO_TAIL(ddps_conform_options, pause_ms);
+NO_TAIL(ddps_conform_options, secure);
 NO_TAIL(ddps_conform_calls, result);
 
 /* ---- structs of the caller's ---- */
@@ -41,7 +43,7 @@ static struct ddps_conform_case describe_case(const struct cf_case *c, const cha
 					   .area = area,
 					   .ids = c->ids,
 					   .rule = c->rule,
-					   .wires = c->wires,
+					   .wires = c->wires & ~(unsigned)CF_CLEAR,
 					   .target = c->target,
 					   .self = c->app };
 }
@@ -63,6 +65,7 @@ struct run {
 	struct ddps_conform_options o;
 	struct conform_caller caller;
 	struct cf_run cf;
+	struct cf_secured secured;
 	struct cf_patience patience;
 	bool reached; /* something has answered */
 };
@@ -76,6 +79,28 @@ static bool is_whole_uri(const char *uri)
 	while (port[-1] != ':') /* ddps_uri_check() has seen one */
 		port--;
 	return *host != ':' && strspn(port, "0") != (size_t)(end - port);
+}
+
+static int plan_secured(struct run *r)
+{
+	char why[300];
+	int err;
+
+	if (!strncasecmp(r->o.uri, "sctps:", 6))
+		return conform_caller_fault(
+			&r->caller, DDPS_E_UNSUPPORTED,
+			"%s: the suite speaks no DTLS; over SCTP it takes sctp://", r->o.uri);
+	if (strncasecmp(r->o.uri, "tls:", 4) != 0)
+		return 0;
+	if (!r->o.secure)
+		return conform_caller_fault(
+			&r->caller, DDPS_E_NO_CERT,
+			"%s needs a certificate or a pre-shared key: none was given", r->o.uri);
+	err = cf_secured_load(&r->secured, r->o.secure, why, sizeof why);
+	if (err)
+		return conform_caller_fault(&r->caller, err, "%s", why);
+	r->cf.secured = &r->secured;
+	return 0;
 }
 
 static int plan_suite(struct run *r)
@@ -109,8 +134,9 @@ static int plan_suite(struct run *r)
 		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS,
 					    "%s: a host, and a port other than 0, are needed",
 					    o->uri);
-	r->cf.wire = !strncasecmp(o->uri, "tcp:", 4) ? CF_TCP : CF_SCTP;
-	return 0;
+	r->cf.wire = !strncasecmp(o->uri, "tcp:", 4) || !strncasecmp(o->uri, "tls:", 4) ? CF_TCP
+											: CF_SCTP;
+	return plan_secured(r);
 }
 
 static void report_case(struct run *r, struct ddps_conform_case c, const struct cf_result *res,
@@ -187,7 +213,8 @@ static int run_cases(struct run *r)
 
 	r->reached = r->cf.self;
 	for (size_t i = 0; !err && (c = cf_case_at(i, &area)); i++) {
-		if (!(c->wires & r->cf.wire) || (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
+		if (!(c->wires & (r->cf.wire | (r->cf.secured ? CF_TLS : 0))) ||
+		    (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
 			continue;
 		if (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user))
 			break;
@@ -208,11 +235,11 @@ int ddps_conform_run(const struct ddps_conform_options *o, const struct ddps_con
 	err = plan_suite(&r);
 	if (!err)
 		err = conform_caller_take(&r.caller, calls, r.o.profile);
-	if (err)
-		return err;
-	err = run_cases(&r);
+	if (!err)
+		err = run_cases(&r);
+	cf_secured_unload(&r.secured);
 	cf_profile_free(&r.caller.known);
-	if (sum)
+	if (sum && !err)
 		*sum = r.caller.sum;
 	return err;
 }

@@ -23,6 +23,7 @@ static const struct {
 	  { cf_cases_assoc_init, cf_cases_assoc_cookie, cf_cases_assoc_dial, cf_cases_assoc_cross,
 	    cf_cases_assoc_tags, cf_cases_assoc_data, cf_cases_assoc_sent, cf_cases_assoc_end,
 	    cf_cases_assoc_again, cf_cases_assoc_more } },
+	{ "TLS below MPA (RFC 8446)", { cf_cases_tls } },
 	{ "what a network may do on the way", { cf_cases_relay } },
 };
 
@@ -42,8 +43,10 @@ const struct cf_case *cf_case_at(size_t i, const char **area)
 bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char **why)
 {
 	*why = NULL;
-	if (!(c->wires & run->wire))
+	if (!(c->wires & (run->secured ? run->wire | CF_TLS : run->wire)))
 		*why = "another wire";
+	else if (run->secured && c->wires & CF_CLEAR)
+		*why = "for wires without TLS";
 	else if (!run->self && c->app)
 		*why = "needs the target's application in hand";
 	else if (!run->self && c->target != run->target)
@@ -60,7 +63,7 @@ static void clean_up(struct cf *cf)
 		struct cf_conn *c = cf->conns;
 
 		cf->conns = c->next;
-		cf_tcp_close(c);
+		cf_tcp_close(c, cf->run);
 		free(c);
 	}
 	cf_app_stop(cf);

@@ -155,7 +155,7 @@ shown() {
 	return $status
 }
 
-# The listener judges, and says why; the other side is told to look there.
+# The listener judges, and says why; the other side has to look there.
 refused() {
 	printf 'deny dns b\n' >no.list
 	listen tls://127.0.0.1:0 "${a[@]}" --tls-peers no.list && hinted 1 DDPS_E_CERT_REFUSED "access_denied" \

@@ -49,7 +49,10 @@ static void report_conform_error(struct conform_going *g, int err, char *why)
 			     : err == DDPS_E_SYSTEM
 				     ? "an address and a port of this host that are free"
 			     : err == DDPS_E_NOMEM ? "fewer programs at a time"
-						   : g->job->advice;
+			     : err <= DDPS_E_NO_TLS
+				     ? "--tls-cert, --tls-key and --tls-ca, or --tls-psk; sessctl "
+				       "check-keys, which says what is wrong with files"
+				     : g->job->advice;
 
 	if (own)
 		*own = 0;
@@ -67,7 +70,8 @@ enum status conform_go(const struct conform_job *job)
 	char why[1300] = "out of memory";
 	int err = job->run(job->what, &calls, &sum, why, sizeof why), bad = 0;
 
-	if (err == DDPS_E_REFUSED || err == DDPS_E_SYSTEM || err == DDPS_E_NOMEM)
+	if (err == DDPS_E_REFUSED || err <= DDPS_E_NO_TLS || err == DDPS_E_SYSTEM ||
+	    err == DDPS_E_NOMEM)
 		report_conform_error(&g, err, why);
 	else if (err)
 		return conform_usage(job->command, why);

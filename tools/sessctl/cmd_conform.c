@@ -4,6 +4,7 @@
 #include "sessctl/conform_probe.h"
 #include "report/conform_out.h"
 #include "xfer/advice.h"
+#include "xfer/secure.h"
 #include "cli/sessctl.h"
 #include <fnmatch.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static enum status list_conform_cases(const struct opts *o)
 		if (!o->cases || !fnmatch(o->cases, c.name, 0))
 			printf("%s\t%s\t%s\t%s\t%s\t%s\n", c.name,
 			       c.wires == both		     ? "tcp,sctp"
+			       : c.wires == DDPS_CONFORM_TLS ? "tls"
 			       : c.wires == DDPS_CONFORM_TCP ? "tcp"
 							     : "sctp",
 			       c.target == DDPS_CONFORM_RESPONDER ? "responder" : "initiator",
@@ -39,6 +41,7 @@ static int plan_conform(const struct opts *o, struct ddps_conform_options *run, 
 	run->pattern = o->cases;
 	run->profile = o->profile;
 	run->pause_ms = o->pause_ms;
+	run->secure = secure_given(o) ? &o->secure : NULL;
 	if (o->timeout_ms)
 		run->wait_ms = o->timeout_ms;
 	if (!o->self) {
@@ -64,7 +67,7 @@ int cmd_conform(const struct opts *o)
 {
 	struct ddps_conform_options run;
 	char why[300];
-	bool sctp;
+	bool sctp, tls;
 
 	if (o->list)
 		return (int)list_conform_cases(o);
@@ -80,6 +83,7 @@ int cmd_conform(const struct opts *o)
 	if (plan_conform(o, &run, why, sizeof why))
 		return (int)conform_usage(COMMAND, why);
 	sctp = run.uri ? !strncasecmp(run.uri, "sctp:", 5) : run.wire == DDPS_CONFORM_SCTP;
+	tls = run.uri && !strncasecmp(run.uri, "tls:", 4);
 	return (int)conform_go(
 		&(struct conform_job){ .o = { .json = o->json,
 					      .tap = o->tap,
@@ -88,7 +92,9 @@ int cmd_conform(const struct opts *o)
 					      .html = o->html,
 					      .pcap_all = o->pcap_all },
 				       .command = COMMAND,
-				       .wire = sctp ? "sctp" : "tcp",
+				       .wire = tls    ? "tls"
+					       : sctp ? "sctp"
+						      : "tcp",
 				       .target = o->self ? "this build itself" : o->arg[0],
 				       .advice = "is the target running on that address and port?",
 				       .run = run_conform,

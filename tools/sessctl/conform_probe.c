@@ -5,6 +5,7 @@
 #include "cli/out_json.h"
 #include "cli/sig.h"
 #include "xfer/advice.h"
+#include "xfer/secure.h"
 #include <ddpsess/ddpsess.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,10 +31,21 @@ struct prober {
 
 static enum status begin_probe(struct prober *p, const struct opts *o)
 {
+	struct ddps_error why = { .code = 0 };
+	struct ddps_ctx_attr attr;
+	int err;
+
 	*p = (struct prober){ .o = o };
 	out_init(&p->out, "conform", o->json);
-	if (!ddps_ctx_new(&p->ctx, NULL) && !ddps_pd_new(p->ctx, &p->pd) &&
-	    !ddps_cq_new(p->ctx, 16, &p->cq))
+	ddps_ctx_attr_init(&attr);
+	if (secure_open(&attr.secure, o, &why)) {
+		p->out.error = why.code;
+		out_error(&p->out, 0, advice_for(&why, o, false), "%s: %s", o->arg[0], why.text);
+		return ST_FAILED;
+	}
+	err = ddps_ctx_new(&p->ctx, &attr);
+	ddps_secure_close(attr.secure);
+	if (!err && !ddps_pd_new(p->ctx, &p->pd) && !ddps_cq_new(p->ctx, 16, &p->cq))
 		return ST_DONE;
 	out_error(&p->out, 0, NULL, "no context: %s", strerror(errno));
 	return ST_FAILED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5044 section 7: the target is an initiator; its Request, and Replies of all kinds. */
-#include "conform/peer/peer.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
 /* The Reply that its Request asks for. */
@@ -59,7 +59,8 @@ static void request_form(struct cf *cf)
 	CF_CHECK(cf, !(q->flags & (q->rev == 1 ? 0x1f : 0x0f)), "reserved bits: flags %02x",
 		 q->flags);
 	CF_CHECK(cf, !(q->flags & CF_MPA_R), "R in a Request");
-	CF_CHECK(cf, q->flags & CF_MPA_C, "C is 0 without anyone's request for that");
+	CF_CHECK(cf, q->flags & CF_MPA_C || cf->run->secured,
+		 "C is 0 without anyone's request for that");
 	CF_CHECK(cf, !s || q->pd_len >= 4, "S with %u octets of private data", q->pd_len);
 	accept_with_reply(cf, &f);
 }

@@ -7,6 +7,9 @@
 #include "conform/peer/trace.h"
 #include <sys/socket.h>
 
+struct cf_secured;
+struct cf_tls;
+
 struct cf_run {
 	unsigned wire;	   /* CF_TCP or CF_SCTP */
 	bool self;	   /* the target is our own stack, in this process */
@@ -15,6 +18,7 @@ struct cf_run {
 	unsigned limit_ms; /* of each wait */
 	unsigned pause_ms; /* between the MPA Reply and what the case sends next */
 	enum cf_target target;
+	struct cf_secured *secured;   /* TCP: inside TLS; or NULL */
 	struct cf_patience *patience; /* of the run, or NULL: whole waits always */
 };
 
@@ -26,6 +30,9 @@ struct cf_conn {
 	bool session; /* set up: segments may flow */
 	/* TCP */
 	int fd;
+	struct cf_tls *tls; /* or NULL: none, or not yet */
+	bool peeked;	    /* @peek was read, and comes next */
+	uint8_t peek;
 	bool crc, tx_markers, rx_markers;
 	uint64_t tx_off, rx_off; /* from the start of full operation */
 	/* SCTP */
@@ -71,6 +78,8 @@ struct cf_at {
 #define CF_ENCAP_DEFAULT (-1) /* not given */
 #define CF_ENCAP_OFF	 (-2) /* SCTP directly on IP */
 
+/* A URI's host, the first if there are several, without brackets. */
+void cf_uri_host(const char *uri, char *host, size_t len);
 void cf_address(struct cf *cf, const char *uri, struct cf_at *at);
 /* "192.0.2.1:7174" or "[2001:db8::1]:7174". */
 void cf_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
@@ -80,7 +89,8 @@ uint32_t cf_crc32c(const uint8_t *p, size_t len);
 
 /* tcp.c */
 void cf_tcp_open(struct cf *cf);
-void cf_tcp_close(struct cf_conn *c);
+void cf_tcp_open_plain(struct cf *cf); /* without TLS, in a secured run, too */
+void cf_tcp_close(struct cf_conn *c, const struct cf_run *run);
 void cf_tcp_unlisten(struct cf *cf);
 void cf_fpdu_send(struct cf *cf);
 void cf_fpdu_recv(struct cf *cf);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The peer's TCP: octets, and FPDUs with CRC and markers (RFC 5044). */
 #include "conform/peer/inside.h"
+#include "conform/peer/secured.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -101,7 +102,7 @@ static void answer_call(struct cf *cf, struct cf_conn *c)
 
 	CF_CHECK(cf, !getsockname(fd, (struct sockaddr *)&ss, &len), "getsockname");
 	cf_addr_text(&ss, at, sizeof at);
-	snprintf(uri, sizeof uri, "tcp://%s", at);
+	snprintf(uri, sizeof uri, "%s://%s", cf->run->secured ? "tls" : "tcp", at);
 	cf_provoke(cf, uri);
 	take_call(cf, c);
 }
@@ -112,9 +113,10 @@ void cf_tcp_again(struct cf *cf)
 
 	take_call(cf, c);
 	set_peer_nodelay(c->fd);
+	cf_secured_open(cf);
 }
 
-void cf_tcp_open(struct cf *cf)
+void cf_tcp_open_plain(struct cf *cf)
 {
 	struct cf_conn *c = cf_conn_new(cf);
 
@@ -125,8 +127,15 @@ void cf_tcp_open(struct cf *cf)
 	set_peer_nodelay(c->fd);
 }
 
-void cf_tcp_close(struct cf_conn *c)
+void cf_tcp_open(struct cf *cf)
 {
+	cf_tcp_open_plain(cf);
+	cf_secured_open(cf);
+}
+
+void cf_tcp_close(struct cf_conn *c, const struct cf_run *run)
+{
+	cf_secured_close(c, run);
 	if (c->fd >= 0)
 		close(c->fd);
 }
@@ -146,14 +155,14 @@ void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 
 	cf_trace_tcp(cf->trace, false, cf->conn->number, p, len);
 	while (len) {
-		ssize_t n = send(cf->conn->fd, b, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = cf_octets_send(cf, b, len);
 
 		if (n >= 0) {
 			b += n;
 			len -= (size_t)n;
-		} else if (errno == EAGAIN) {
+		} else if (n == -EAGAIN) {
 			wait_fd(cf, cf->conn->fd, POLLOUT, since, "the target to read");
-		} else if (errno != EINTR) {
+		} else if (n != -EINTR) {
 			return; /* the target is gone: what comes next in the case says */
 		}
 	}
@@ -163,15 +172,15 @@ void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 static ssize_t take_octets(struct cf *cf, void *p, size_t len, uint64_t since, const char *what)
 {
 	for (;;) {
-		ssize_t n = recv(cf->conn->fd, p, len, MSG_DONTWAIT);
+		ssize_t n = cf_octets_recv(cf, p, len);
 
 		if (n > 0)
 			cf_trace_tcp(cf->trace, true, cf->conn->number, p, (size_t)n);
 		if (n >= 0)
 			return n;
-		if (errno == EAGAIN)
+		if (n == -EAGAIN)
 			wait_fd(cf, cf->conn->fd, POLLIN, since, what);
-		else if (errno != EINTR)
+		else if (n != -EINTR)
 			return -1;
 	}
 }
@@ -201,22 +210,22 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 
 bool cf_tcp_ended(struct cf *cf)
 {
-	uint8_t b;
+	uint64_t since = cf_now();
+	ssize_t n;
 
-	wait_fd(cf, cf->conn->fd, POLLIN, cf_now(), SOMETHING);
-	return recv(cf->conn->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+	while ((n = cf_octets_recv(cf, NULL, 1)) == -EAGAIN || n == -EINTR)
+		wait_fd(cf, cf->conn->fd, POLLIN, since, SOMETHING);
+	return n <= 0;
 }
 
 bool cf_tcp_quiet(struct cf *cf)
 {
-	struct pollfd p = { .fd = cf->conn->fd, .events = POLLIN };
-
-	return !poll(&p, 1, 0);
+	return cf_octets_recv(cf, NULL, 1) == -EAGAIN;
 }
 
 void cf_tcp_fin(struct cf *cf)
 {
-	shutdown(cf->conn->fd, SHUT_WR);
+	cf_octets_end(cf);
 }
 
 void cf_tcp_reset(struct cf *cf)

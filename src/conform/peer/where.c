@@ -27,6 +27,13 @@ static void split_host_port(const char *uri, char *host, size_t host_len, char *
 	snprintf(host, host_len, "%.*s", (int)n, s);
 }
 
+void cf_uri_host(const char *uri, char *host, size_t len)
+{
+	char port[8];
+
+	split_host_port(uri, host, len, port, sizeof port);
+}
+
 /* "backend=...", "encap=...", in any order. */
 static void read_uri_options(const char *uri, struct cf_at *at)
 {

@@ -39,6 +39,8 @@ static const char *get_relayed_uri(struct cf *cf, struct cf_at *at, struct socka
 	const char *target = cf->run->uri;
 	char own[200];
 
+	if (cf->run->secured)
+		cf_skip(cf, "the partner behind the relay speaks no TLS");
 	if (cf->self)
 		target = cf_app_uri(cf, own, sizeof own);
 	cf_address(cf, target, at);
