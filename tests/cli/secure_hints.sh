@@ -204,6 +204,29 @@ retried() {
 	done
 }
 
+# between HOW CODE SENTENCE: what a listener says whose peer's data went through other hands
+between() {
+	local port other
+	listen tls://127.0.0.1:0 "${a[@]}" --dir served || return
+	rm -f port.txt
+	python3 "$here/tls_between.py" "$1" "${uri##*:}" >port.txt 2>between.err &
+	other=$!
+	while kill -0 "$other" 2>/dev/null && [ ! -s port.txt ]; do
+		sleep 0.05
+	done
+	port=$(<port.txt)
+	run 1 put "${b[@]}" big "tls://127.0.0.1:$port" || return
+	wait "$other"
+	stop_listener
+	has listen.out code "$2" && says listen.err "$3" && absent served/big
+}
+
+on_the_way() {
+	mkdir -p served && head -c 300000 /dev/urandom >big
+	between flip DDPS_E_FORGED "did not authenticate" && between again DDPS_E_FORGED "did not authenticate" &&
+		between drop DDPS_E_FORGED "did not authenticate" && between cut DDPS_E_CUT_SHORT "without close_notify"
+}
+
 scheme() {
 	run 2 connect nothing://127.0.0.1:1 && says err "secured tls://HOST:PORT"
 }
@@ -218,6 +241,7 @@ if command -v python3 >/dev/null && command -v certtool >/dev/null && command -v
 	test_case "hints: the peer's certificate is wrong" judged
 	test_case "hints: the listener refuses, and says why" refused
 	test_case "hints: what does not speak TLS, or nothing" strangers
+	test_case "hints: what was sent is changed, repeated, left out or cut on the way" on_the_way
 	test_case "hints: enhanced set-up is given up for what the peer itself closed" retried
 else
 	echo "skip python3, certtool or openssl is not here: peers that are wrong are not tried"
