@@ -357,6 +357,26 @@ static enum ddps_hs_state judge_peer(struct ddps_hs *h, int64_t now)
 	return DDPS_HS_DONE;
 }
 
+static size_t count_unread(const struct ddps_hs *h)
+{
+	return h->in.len - h->in.used;
+}
+
+/* As far as what is here goes: after each piece of a message GnuTLS waits for another read. */
+static int shake_on(struct ddps_hs *h)
+{
+	size_t before;
+	int err;
+
+	do {
+		before = count_unread(h);
+		err = gnutls_handshake(h->session);
+	} while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+		 err == GNUTLS_E_GOT_APPLICATION_DATA ||
+		 (err == GNUTLS_E_AGAIN && count_unread(h) && count_unread(h) != before));
+	return err;
+}
+
 enum ddps_hs_state ddps_hs_step(struct ddps_hs *h, const uint8_t *in, size_t n, int64_t now)
 {
 	int err;
@@ -368,10 +388,7 @@ enum ddps_hs_state ddps_hs_step(struct ddps_hs *h, const uint8_t *in, size_t n, 
 		return explain_failure(h, GNUTLS_E_MEMORY_ERROR);
 	if (h->got == n && explain_no_tls(h)) /* the first octets */
 		return fail_hs(h, h->want.server ? GNUTLS_A_UNEXPECTED_MESSAGE : 0);
-	do
-		err = gnutls_handshake(h->session);
-	while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
-	       err == GNUTLS_E_GOT_APPLICATION_DATA);
+	err = shake_on(h);
 	if (!err)
 		return judge_peer(h, now);
 	if (err != GNUTLS_E_AGAIN)

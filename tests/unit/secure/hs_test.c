@@ -431,3 +431,36 @@ Test(hs, strangers_who_dial)
 			     who[i].alpn ? who[i].alpn : "", alert);
 	}
 }
+
+/* A message may come in many records, and all of them in one read: what is there is used, though GnuTLS says
+ * after each piece that it waits for more. */
+Test(hs, a_message_in_many_records_that_came_together)
+{
+	enum { PIECE = 50 };
+	uint8_t cut[4096];
+	size_t n = 0, at = 5;
+
+	begin_shaker(&serve, &site.attr, true, NULL);
+	begin_shaker(&dial, &site.attr, false, NULL);
+	step_shaker(&dial, NULL, 0);
+	while (at < dial.len) {
+		size_t len = dial.len - at < PIECE ? dial.len - at : PIECE;
+
+		cr_assert(n + 5 + len <= sizeof cut);
+		memcpy(cut + n, (uint8_t[]){ 22, 3, 1, 0, (uint8_t)len }, 5);
+		memcpy(cut + n + 5, dial.wire + at, len);
+		n += 5 + len;
+		at += len;
+	}
+	step_shaker(&serve, cut, n);
+	cr_expect_gt(serve.len, 0, "it waits for what it has");
+	dial.gone = dial.len;
+	while (serve.gone < serve.len || dial.gone < dial.len) {
+		step_shaker(&dial, serve.wire + serve.gone, serve.len - serve.gone);
+		serve.gone = serve.len;
+		step_shaker(&serve, dial.wire + dial.gone, dial.len - dial.gone);
+		dial.gone = dial.len;
+	}
+	cr_expect_eq(serve.state, DDPS_HS_DONE);
+	end_shakers();
+}
