@@ -23,7 +23,7 @@ static void begin_secured(struct cf *cf)
 }
 
 /* All that the target still says, and how it ends: as cf_octets_recv. */
-static ssize_t read_to_end(struct cf *cf)
+static ssize_t drain_to_end(struct cf *cf)
 {
 	uint8_t b[512];
 
@@ -48,7 +48,7 @@ static void fin_bare(struct cf *cf)
 {
 	begin_secured(cf);
 	shutdown(cf->conn->fd, SHUT_WR);
-	CF_CHECK(cf, read_to_end(cf),
+	CF_CHECK(cf, drain_to_end(cf),
 		 "a FIN without close_notify is answered by close_notify, as an end in order");
 }
 
@@ -71,14 +71,14 @@ static void behind_close(struct cf *cf)
 	(void)tls_lib(cf)->bye(cf->conn->tls);
 	(void)send(cf->conn->fd, junk, sizeof junk, MSG_NOSIGNAL);
 	shutdown(cf->conn->fd, SHUT_WR);
-	CF_CHECK(cf, read_to_end(cf) != -ECONNABORTED,
+	CF_CHECK(cf, drain_to_end(cf) != -ECONNABORTED,
 		 "what follows close_notify is looked at: the target sends the alert '%s'",
 		 tls_lib(cf)->alert(cf->conn->tls));
 }
 
 /* ---- keys ---- */
 
-static void update_keys(struct cf *cf, bool ask)
+static void send_key_update(struct cf *cf, bool ask)
 {
 	int err = tls_lib(cf)->update(cf->conn->tls, ask);
 
@@ -89,7 +89,7 @@ static void key_update(struct cf *cf)
 {
 	begin_secured(cf);
 	for (unsigned i = 0; i < PINGS; i++) {
-		update_keys(cf, false);
+		send_key_update(cf, false);
 		cf_ping(cf);
 	}
 }
@@ -102,7 +102,7 @@ static void key_update_asked(struct cf *cf)
 	for (unsigned i = 0; i < PINGS; i++)
 		cf_ping(cf);
 	before = tls_lib(cf)->records_read(cf->conn->tls);
-	update_keys(cf, true);
+	send_key_update(cf, true);
 	cf_ping(cf);
 	CF_CHECK(cf, tls_lib(cf)->records_read(cf->conn->tls) < before,
 		 "a KeyUpdate that asks for one is not answered before the next data");
@@ -113,7 +113,7 @@ static void key_updates_many(struct cf *cf)
 {
 	begin_secured(cf);
 	for (unsigned i = 1; i <= UPDATES; i++) {
-		update_keys(cf, false);
+		send_key_update(cf, false);
 		if (i % IN_A_ROW == 0)
 			cf_ping(cf);
 	}
@@ -162,7 +162,7 @@ static void no_certificate(struct cf *cf)
 	if (cf_secured_try(cf, CF_TLS_NO_CERT)) { /* the client is done before it is judged */
 		cf_mpa_write(cf, &f);
 		CF_CHECK(cf, cf_tcp_ended(cf), "a client without a certificate is answered");
-		(void)read_to_end(cf);
+		(void)drain_to_end(cf);
 	}
 	CF_CHECK(cf, tls_lib(cf)->alert(cf->conn->tls), "it is turned away without an alert");
 	serves_next(cf);
@@ -178,7 +178,7 @@ static void plain_request(struct cf *cf)
 	if (!cf_tcp_ended(cf))
 		(void)cf_octets_recv(cf, b, sizeof b);
 	CF_CHECK(cf, memcmp(b, "MPA ", 4) != 0, "a plain MPA Request is answered");
-	(void)read_to_end(cf);
+	(void)drain_to_end(cf);
 	serves_next(cf);
 }
 

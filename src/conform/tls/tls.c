@@ -41,7 +41,7 @@ static int keep_text(char **to, const char *text)
 }
 
 /* "WORD VALUE" or "WORD = VALUE"; a file's name is relative to the folder of @path. */
-static int take_setting_line(struct cf_tls_creds *c, const char *path, char *line)
+static int take_tls_line(struct cf_tls_creds *c, const char *path, char *line)
 {
 	static const char *const words[FILES] = {
 		"cert", "key", "ca", "psk", "psk-identity", "peer"
@@ -82,7 +82,7 @@ static int take_settings(struct cf_tls_creds *c, const struct ddps_secure_attr *
 	f = a->settings ? fopen(a->settings, "re") : NULL;
 	while (f && !err && fgets(line, sizeof line, f))
 		if (*line != '#')
-			err = take_setting_line(c, a->settings, line);
+			err = take_tls_line(c, a->settings, line);
 	if (f)
 		fclose(f);
 	return err;
@@ -174,12 +174,12 @@ static bool has_certificate(const struct cf_tls_creds *c)
 
 /* ---- a connection ---- */
 
-static ssize_t push_octets(gnutls_transport_ptr_t p, const void *b, size_t n)
+static ssize_t push_to_fd(gnutls_transport_ptr_t p, const void *b, size_t n)
 {
 	return send(((struct cf_tls *)p)->fd, b, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static ssize_t pull_octets(gnutls_transport_ptr_t p, void *b, size_t n)
+static ssize_t pull_from_fd(gnutls_transport_ptr_t p, void *b, size_t n)
 {
 	return recv(((struct cf_tls *)p)->fd, b, n, MSG_DONTWAIT);
 }
@@ -255,8 +255,8 @@ static int set_up_peer(struct cf_tls *t, bool server, const char *host, unsigned
 	if (err)
 		return err;
 	gnutls_transport_set_ptr(t->session, t);
-	gnutls_transport_set_push_function(t->session, push_octets);
-	gnutls_transport_set_pull_function(t->session, pull_octets);
+	gnutls_transport_set_push_function(t->session, push_to_fd);
+	gnutls_transport_set_pull_function(t->session, pull_from_fd);
 	return 0;
 }
 
@@ -359,7 +359,7 @@ static int say_bye(struct cf_tls *t)
 	return gnutls_bye(t->session, GNUTLS_SHUT_WR);
 }
 
-static int update_keys(struct cf_tls *t, bool ask)
+static int renew_peer_keys(struct cf_tls *t, bool ask)
 {
 	return gnutls_session_key_update(t->session, ask ? GNUTLS_KU_PEER : 0);
 }
@@ -393,7 +393,7 @@ const struct cf_tls_lib ddps_conform_tls = {
 	.pending = has_pending,
 	.alert = name_alert,
 	.bye = say_bye,
-	.update = update_keys,
+	.update = renew_peer_keys,
 	.ticket = send_ticket,
 	.records_read = count_records_read,
 	.free = free_tls_peer,
