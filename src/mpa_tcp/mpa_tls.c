@@ -679,10 +679,19 @@ static bool is_said(const struct ddps_mpa_tls *t)
 	return t->drop || (!t->why.code && !count_waiting(&t->out)) || !t->begun;
 }
 
+/* In MPA's set-up, where nothing is said of what is wrong: that it is this side which closes [8446-6.1-2].  In a
+ * session an end that was not agreed on stays a cut. */
+static bool owes_close_notify(const struct ddps_mpa_tls *t)
+{
+	return t->done && t->c->startup && !t->drop && !t->why.code && !t->fin_due;
+}
+
 static void tls_close(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_tls *t = tls_of(c);
 
+	if (owes_close_notify(t))
+		seal_alert(t, DDPS_ALERT_CLOSE_NOTIFY);
 	if (!is_said(t) &&
 	    ddps_mpa_late_take(c, t->out.p, t->out.at, t->out.len,
 			       c->p.close_ms && t->fin_due ? c->p.close_ms : DDPS_MPA_LINGER_MS))

@@ -76,6 +76,28 @@ static void behind_close(struct cf *cf)
 		 tls_lib(cf)->alert(cf->conn->tls));
 }
 
+/* In set-up an error has no other sign. */
+static void refused_in_order(struct cf *cf)
+{
+	struct cf_mpa f = { .flags = CF_MPA_C, .rev = 1 };
+	uint8_t b[CF_MPA_MAX];
+	size_t n = cf_mpa_octets(&f, b);
+
+	b[0] ^= 0x20;
+	cf_open(cf);
+	cf_tcp_write(cf, b, n);
+	CF_CHECK(cf, !drain_to_end(cf),
+		 "a Request that is none is answered by an end without close_notify");
+}
+
+static void closed_in_order(struct cf *cf)
+{
+	cf_open(cf);
+	cf_tcp_fin(cf);
+	CF_CHECK(cf, !drain_to_end(cf),
+		 "close_notify before the Request is answered by an end without one");
+}
+
 /* ---- keys ---- */
 
 static void send_key_update(struct cf *cf, bool ask)
@@ -206,6 +228,12 @@ const struct cf_case cf_cases_tls[] = {
 		   "close_notify inside an FPDU ends the session"),
 	BOTH_ROLES("behind-close", behind_close, "8446-6.1-1",
 		   "what follows close_notify is ignored"),
+	{ "tls-refused-in-order", "8446-6.1-2",
+	  "what is no MPA Request is answered by close_notify before the FIN", CF_TLS, CF_RESPONDER,
+	  false, refused_in_order },
+	{ "tls-closed-in-order", "8446-6.1-2",
+	  "close_notify before the Request is answered by close_notify", CF_TLS, CF_RESPONDER,
+	  false, closed_in_order },
 	BOTH_ROLES("key-update", key_update, "8446-4.6.3-5 8446-4.6.3-6",
 		   "the peer's new keys are taken, each after its KeyUpdate"),
 	BOTH_ROLES("key-update-asked", key_update_asked, "8446-4.6.3-3",
