@@ -198,8 +198,8 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  * acknowledged all and refused nothing; or
  * - DDPS_E_TIMEDOUT: something is still under way, or another call held the lock all the time
  * - DDPS_E_RESET: a session with posted work ended otherwise, meanwhile or at any time before: by a
- *   Terminate of either side, a reset, ddps_abort.  Some of the work may not have arrived, or was refused.
- *   A later call says so again until the session's endpoint is freed.
+ *   Terminate of either side, a reset, ddps_abort.  Some of the work may not have arrived, or was
+ *   refused.  A later call says so again until the session's endpoint is freed.
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);

@@ -575,7 +575,8 @@ DDPS_API int ddps_disconnect(struct ddps_ep *ep);
  * @ep:		endpoint
  *
  * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.  If the session has ended
- * already, nothing happens and nothing follows.
+ * already, nothing happens and nothing follows.  The peer sees DDPS_E_RESET; over SCTP only if
+ * nothing else uses the association, else an end in order (docs/ends.md).
  *
  * Return: 0, or
  * - DDPS_E_STATE: never connected, and attr.flush_late is not set

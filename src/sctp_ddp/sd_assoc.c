@@ -111,18 +111,41 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	free(c);
 }
 
+/* All but the ABORT. */
+static void give_up_carrier(struct ddps_sd_carrier *c, enum ddps_log_level level,
+			    const struct ddps_error *why)
+{
+	c->state = DDPS_SD_GOING;
+	ddps_sd_carrier_not_idle(c);
+	ddps_timer_stop(c->env->loop, &c->linger);
+	ddps_log(&c->env->log, level, "sctp", "%s: association aborted: %s", c->peer, why->text);
+	ddps_sd_carrier_spoke(c);
+	ddps_sd_carrier_lose(c, why);
+}
+
 void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why)
 {
 	if (c->state == DDPS_SD_GOING)
 		return;
-	c->state = DDPS_SD_GOING;
-	ddps_sd_carrier_not_idle(c);
-	ddps_timer_stop(c->env->loop, &c->linger);
-	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->peer,
-		 why->text);
-	ddps_sd_carrier_spoke(c);
-	ddps_sd_carrier_lose(c, why);
+	give_up_carrier(c, DDPS_LOG_WARN, why);
 	c->b->abort(c->assoc);
+}
+
+static void reset_carrier(struct ddps_sd_carrier *c)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "its only session was given up");
+
+	give_up_carrier(c, DDPS_LOG_INFO, &e);
+	c->b->abort(c->assoc);
+}
+
+void ddps_sd_carrier_reset(struct ddps_sd_carrier *c)
+{
+	c->resets = true;
+	if (ddps_loop_running(c->env->loop)) /* one of its messages may be on its way up just now */
+		ddps_task_post(c->env->loop, &c->task);
+	else
+		reset_carrier(c);
 }
 
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
@@ -341,6 +364,10 @@ static void run_task(void *user)
 	struct ddps_error e;
 
 	ddps_sd_check(c);
+	if (c->resets) {
+		reset_carrier(c);
+		return;
+	}
 	if (c->stuck && !c->nsessions) {
 		e = ddps_error_make(DDPS_E_CLOSED, 0, "it took nothing, and nobody else used it");
 		ddps_sd_carrier_abort(c, &e);

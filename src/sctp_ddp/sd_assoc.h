@@ -210,6 +210,7 @@ struct ddps_sd_carrier {
 	uint32_t turn;	/* octets of segments that the session whose turn it is has sent */
 	bool blocked;	/* until writable() */
 	bool broken;	/* until gone() */
+	bool resets;	/* its only session was given up: it is to be aborted */
 	bool stuck;	/* its last session gave up: it is to be aborted unless another one came */
 	bool running;
 	struct ddps_task task;
@@ -265,6 +266,8 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all);
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
 void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* The same for one that its only session has given up, also from inside an upcall. */
+void ddps_sd_carrier_reset(struct ddps_sd_carrier *c);
 /* Its first Initiate is here, or it goes: its listener does not count it as silent any more. */
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 /* The listener goes. */

@@ -245,6 +245,7 @@ static void deliver_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg 
 
 	if (!s || s->rx_dead)
 		return;
+	p->ctl_seq = 0; /* whoever sends one has our Accept */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	verdict = s->llp.data->rx_segment(s->llp.data_user, m->data, m->len);
 	if (p->sess != s)

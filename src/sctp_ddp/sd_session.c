@@ -167,6 +167,31 @@ static void give_up_all(struct ddps_sd_session *s, const struct ddps_error *e)
 	give_up_sd_session(s, e);
 }
 
+/* As TCP would: alone on its association, and not behind a close in order of our own.  Nor before our Accept
+ * has arrived: whoever dials would begin the session again. */
+static bool may_reset(const struct ddps_sd_session *s)
+{
+	const struct ddps_sd_pair *p = s->pair;
+
+	return p && s->opened && p->carrier->state == DDPS_SD_UP && p->carrier->nsessions == 1 &&
+	       p->carrier->npairs == 1 && !p->ctl && p->carrier->acked >= p->ctl_seq &&
+	       (p->sm.state == DDPS_SD_OPEN || p->sm.state == DDPS_SD_PEER_DONE);
+}
+
+/* @s is given up by the program: the peer has to see that, if the wire can say it.  RFC 5043 has one message
+ * for this and for an end in order. */
+static void give_up_alone(struct ddps_sd_session *s, const struct ddps_error *e)
+{
+	struct ddps_sd_carrier *c = s->carrier;
+	bool resets = may_reset(s);
+
+	if (resets) /* so that no Terminate leaves */
+		c->state = DDPS_SD_GOING;
+	give_up_sd_session(s, e);
+	if (resets)
+		ddps_sd_carrier_reset(c);
+}
+
 /* ---- task and timer ---- */
 
 static void session_task(void *user)
@@ -321,7 +346,7 @@ static void sd_op_abort(struct ddps_llp *llp)
 	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
 		give_up_all(s, &e);
 	else
-		give_up_sd_session(s, &e);
+		give_up_alone(s, &e);
 }
 
 static void sd_op_shutdown(struct ddps_llp *llp)
@@ -357,7 +382,7 @@ static void sd_op_free(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	give_up_sd_session(s, NULL);
+	give_up_alone(s, NULL);
 	if (s->freed)
 		*s->freed = true;
 	ddps_sd_order_reset(&s->rest);

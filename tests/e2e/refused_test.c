@@ -226,21 +226,58 @@ Test(refused, contact_01_settle_reports_what_a_peer_that_is_gone_did_not_take)
 	}
 }
 
-/* RFC 5043 has one message for both; what was on its way is dropped on both wires. */
-Test(refused, contact_01_over_sctp_a_peer_that_aborts_ends_in_order)
+/* What was on its way is dropped on all wires, and is not called an end in order. */
+Test(refused, contact_01_a_peer_that_aborts_ends_out_of_order)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2 * WIRES; i++) {
 		const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 		struct ddps_wc wc;
 		struct e2e e;
 
-		e2e_up(&e, wires[i]);
+		e2e_up(&e, wires[i / 2]);
 		cr_assert_eq(ddps_post_recv(e.b.ep, 0, NULL, 0), 0);
 		cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
-		cr_assert_eq(ddps_abort(e.b.ep), 0);
-		cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), i ? 0 : DDPS_E_RESET, "%s", wires[i]);
+		if (i % 2) {
+			cr_assert_eq(ddps_abort(e.b.ep), 0);
+		} else {
+			ddps_ep_free(e.b.ep);
+			e.b.ep = NULL;
+		}
+		cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), DDPS_E_RESET, "%s", wires[i / 2]);
 		while (ddps_cq_poll(e.cq, &wc, 1) == 1)
 			cr_expect(wc.op == DDPS_OP_SEND || wc.status != DDPS_WC_SUCCESS);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.a.error.code, DDPS_E_RESET, "%s: %s", wires[i / 2], e.a.error.text);
+		e2e_close(&e);
+	}
+}
+
+/* Where sessions share an association there is only RFC 5043's message, which an end in order has, too: the
+ * others go on. */
+Test(refused, contact_01_over_sctp_an_abort_leaves_other_sessions_alone)
+{
+	for (int i = 1; i < WIRES; i++) {
+		struct e2e_end a, b;
+		struct e2e e;
+
+		e2e_up(&e, wires[i]);
+		a = e.a;
+		b = e.b;
+		e.a = e.b = (struct e2e_end){ 0 };
+		e2e_connect(&e); /* on the same association */
+		cr_assert_eq(ddps_abort(e.b.ep), 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_PEER_CLOSED));
+		cr_expect_eq(ddps_disconnect(e.a.ep), 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.a.error.code, 0, "%s", e.a.error.text);
+		ddps_ep_free(e.a.ep);
+		ddps_ep_free(e.b.ep);
+		e.a = a;
+		e.b = b;
+		cr_assert_eq(ddps_post_recv(e.b.ep, 0, NULL, 0), 0);
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+		e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+		e2e_expect_wc(&e, &e.b, DDPS_OP_RECV, DDPS_WC_SUCCESS, 0);
 		e2e_close(&e);
 	}
 }

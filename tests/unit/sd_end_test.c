@@ -39,11 +39,12 @@ Test(sd_end, an_association_without_a_session_is_shut_down_with_its_context)
 	sd_run(&w);
 	cr_expect_eq(raw->peer->shutdowns, 0, "a session is there");
 	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_UP);
+	u.llp->ops->shutdown(u.llp);
+	sd_run(&w);
 	sd_free(&u);
 	cr_expect(winds_up());
 	cr_expect_eq(raw->peer->shutdowns, 1);
 	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_GOING);
-	cr_expect_eq(raw->nin, 1, "the Terminate goes in front");
 	cr_expect(winds_up());
 	cr_expect_eq(raw->peer->shutdowns, 1, "once");
 	sd_run(&w);
@@ -297,5 +298,37 @@ Test(sd_end, the_highest_stream)
 		sd_expect_silence(raw);
 		sd_send(&w, raw, streams[i], "0000 0001");
 		sd_expect_silence(raw);
+	}
+}
+
+/* ---- given up ---- */
+
+/* A session that is alone goes with its association; not before its Accept is known to have arrived. */
+Test(sd_end, contact_01_an_only_session_that_is_given_up_resets_its_association)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ddps_sd_assoc *raw = sd_raw_to_listener(&w), *own;
+		struct sd_ulp *s;
+
+		own = raw->peer;
+		own->hold_dry = i / 2;
+		sd_send(&w, raw, 0, "0000 0001");
+		sd_expect(raw, 0, "0000 0002");
+		s = &w.req[w.nreq - 1];
+		if (i % 2)
+			sd_send_segment(&w, raw, 0, 1, 0); /* this says so, too */
+		if (i % 2)
+			s->llp->ops->abort(s->llp);
+		else
+			sd_free(s);
+		if (i % 2) {
+			cr_expect_eq(own->aborts, 1, "%u", i);
+			sd_run(&w);
+		} else {
+			sd_run(&w);
+			cr_expect_eq(raw->peer != NULL, 1, "%u: it is not known", i);
+		}
+		fake_sctp_lose(raw, DDPS_E_RESET);
+		sd_run(&w);
 	}
 }

@@ -134,6 +134,23 @@ Test(sd_rx, freed_inside_an_upcall)
 	sd_push_segment(raw, 0, 1, 0, SD_SEG_HDR);
 	sd_run(&w);
 	cr_expect_eq(w.req[0].segments, 1);
+	sd_expect_silence(raw);
+	cr_expect_null(raw->peer, "the association went with its only session");
+}
+
+/* Others use the association: it stays. */
+Test(sd_rx, freed_inside_an_upcall_with_others_there)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+
+	sd_send(&w, raw, 2, "0000 0001");
+	sd_expect(raw, 2, "0000 0002");
+	w.req[0].free_on_segment = true;
+	sd_push_segment(raw, 0, 2, 1, SD_SEG_HDR);
+	sd_push_segment(raw, 0, 3, 2, SD_SEG_HDR);
+	sd_push_segment(raw, 0, 1, 0, SD_SEG_HDR);
+	sd_run(&w);
+	cr_expect_eq(w.req[0].segments, 1);
 	sd_expect(raw, 0, "0001 0004");
 	sd_send(&w, raw, 0, "0004 0004");
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
@@ -150,7 +167,8 @@ Test(sd_rx, aborted_inside_an_upcall)
 	cr_expect_eq(w.req[0].segments, 1);
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, DDPS_E_CLOSED);
-	sd_expect(raw, 0, "0001 0004");
+	sd_expect_silence(raw);
+	cr_expect_null(raw->peer, "the association went with its only session");
 }
 
 Test(sd_rx, error_above_silences_reception)

@@ -440,6 +440,8 @@ Test(sd_tx, a_terminate_for_an_abort_counts_for_the_limit, .description = "5043-
 
 	sd_send(&w, raw, 1, "0000 0002"); /* the Accept known to be there */
 	sd_expect(raw, 1, "0000 0004");
+	sd_send(&w, raw, 2, "0000 0001"); /* a session that keeps the association */
+	sd_expect(raw, 2, "0000 0002");
 	let_sd_tx_dry(raw->peer, false);
 	u->to_send = DDPS_SD_IN_FLIGHT_MAX;
 	u->llp->ops->kick(u->llp);
