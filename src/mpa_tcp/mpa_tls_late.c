@@ -20,7 +20,8 @@ struct ddps_mpa_late {
 	uint8_t *octets;
 	size_t at, len;
 	size_t unread; /* of the peer's, thrown away */
-	bool fin;
+	bool fin;      /* ours was sent */
+	bool peer_fin, stranger;
 };
 
 TAILQ_HEAD(ddps_mpa_lates, ddps_mpa_late);
@@ -38,6 +39,8 @@ static void end_late(struct ddps_mpa_late *l)
 	list->n--;
 	ddps_timer_stop(l->env->loop, &l->timer);
 	ddps_io_del(l->env->loop, &l->io);
+	if (ddps_own_forked()) /* a child may have a copy, with which close() alone would end nothing */
+		(void)shutdown(l->io.fd, SHUT_RDWR);
 	ddps_own_close(l->io.fd);
 	free(l->octets);
 	free(l);
@@ -66,8 +69,14 @@ static bool write_late(struct ddps_mpa_late *l)
 	return true;
 }
 
+/* One that sends on is read no further. */
+static bool is_late_heard(const struct ddps_mpa_late *l)
+{
+	return l->peer_fin || l->unread >= LATE_UNREAD;
+}
+
 /* With octets of the peer's unread, close() would be a reset, which takes along what is on its way to it.
- * false: its end, or too much. */
+ * false: the peer has gone. */
 static bool read_late(struct ddps_mpa_late *l)
 {
 	uint8_t octets[4096];
@@ -76,16 +85,36 @@ static bool read_late(struct ddps_mpa_late *l)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	l->unread += (size_t)n;
-	return n && l->unread < LATE_UNREAD;
+	l->peer_fin = !n;
+	return true;
 }
 
 static void serve_late(void *user, uint32_t events)
 {
 	struct ddps_mpa_late *l = user;
+	bool here = write_late(l);
 
-	if (!write_late(l) || ((events & ~(uint32_t)EPOLLOUT) && !read_late(l)) ||
-	    ddps_io_set(l->env->loop, &l->io, EPOLLIN | (l->fin ? 0u : EPOLLOUT)) < 0)
+	if (here && (events & ~(uint32_t)EPOLLOUT) && !is_late_heard(l))
+		here = read_late(l);
+	/* The peer's end is none of ours: what waits for it goes on. */
+	if (!here || (l->fin && is_late_heard(l)) ||
+	    ddps_io_set(l->env->loop, &l->io,
+			(is_late_heard(l) ? 0u : EPOLLIN) | (l->fin ? 0u : EPOLLOUT)) < 0)
 		end_late(l);
+}
+
+/* Of those that have said all, or that nobody knew, the oldest leaves. */
+static void make_late_place(struct ddps_mpa_late_list *list)
+{
+	struct ddps_mpa_late *l;
+
+	if (list->n < LATE_MOST)
+		return;
+	TAILQ_FOREACH(l, &list->all, link)
+	if (l->fin || l->stranger) {
+		end_late(l);
+		return;
+	}
 }
 
 static struct ddps_mpa_late_list *lates_of(struct ddps_env *env)
@@ -107,10 +136,13 @@ bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, siz
 	struct ddps_mpa_late_list *list = lates_of(c->env);
 	struct ddps_mpa_late *l;
 
-	l = list && list->n < LATE_MOST && !ddps_own_forked() ? calloc(1, sizeof *l) : NULL;
+	if (list)
+		make_late_place(list);
+	l = list && list->n < LATE_MOST ? calloc(1, sizeof *l) : NULL;
 	if (!l)
 		return false;
 	*l = (struct ddps_mpa_late){ .env = c->env, .octets = octets, .at = at, .len = len };
+	l->stranger = c->startup != NULL;
 	l->io = (struct ddps_io){ .fd = c->io.fd, .fn = serve_late, .user = l };
 	l->timer = (struct ddps_timer){ .fn = late_is_over, .user = l };
 	ddps_io_del(c->env->loop, &c->io);
@@ -118,9 +150,7 @@ bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, siz
 	TAILQ_INSERT_TAIL(&list->all, l, link);
 	list->n++;
 	ddps_timer_after(c->env->loop, &l->timer, ms);
-	if (!write_late(l) ||
-	    ddps_io_set(c->env->loop, &l->io, EPOLLIN | (l->fin ? 0u : EPOLLOUT)) < 0)
-		end_late(l);
+	serve_late(l, EPOLLIN);
 	return true;
 }
 
