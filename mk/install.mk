@@ -41,7 +41,8 @@ install: all man
 	install -m 644 tools/wireshark/ddpsess.lua '$(DESTDIR)$(PREFIX)'/share/ddpsess/wireshark
 	for m in $(MAN) $(B)/man/ddps_*.3 $(B)/man/ddpsess_*.3; do install -m 644 $$m \
 		'$(DESTDIR)$(PREFIX)'/share/man/man$${m##*.}/ || exit 1; done
-	ln -sf sessctl-put.1 '$(DESTDIR)$(PREFIX)'/share/man/man1/sessctl-get.1
+	for m in get:put top:stat check-keys:keys; do ln -sf "sessctl-$${m#*:}.1" \
+		'$(DESTDIR)$(PREFIX)'/share/man/man1/"sessctl-$${m%:*}.1" || exit 1; done
 
 uninstall:
 	rm -rf '$(DESTDIR)$(PREFIX)'/include/ddpsess '$(DESTDIR)$(LIBDIR)'/ddpsess \
@@ -58,5 +59,5 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)'/share/zsh/vendor-completions/_sessctl \
 		'$(DESTDIR)$(PREFIX)'/share/fish/vendor_completions.d/sessctl.fish \
 		$(foreach m,$(MAN),'$(DESTDIR)$(PREFIX)'/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
-		'$(DESTDIR)$(PREFIX)'/share/man/man1/sessctl-get.1 \
+		$(foreach m,get top check-keys,'$(DESTDIR)$(PREFIX)'/share/man/man1/sessctl-$(m).1) \
 		'$(DESTDIR)$(PREFIX)'/share/man/man3/ddps_*.3 '$(DESTDIR)$(PREFIX)'/share/man/man3/ddpsess_*.3

@@ -21,7 +21,7 @@ all_commands() {
 	local c
 	for c in $(commands_of); do
 		echo "$c"
-		[ "$c" != ipoib ] || commands_of ipoib | sed 's/^/ipoib /'
+		case $c in ipoib | keys) commands_of "$c" | sed "s/^/$c /" ;; esac
 	done
 }
 
@@ -53,7 +53,7 @@ missing_commands() { # MANUAL
 missing_pages() { # FOLDER: commands that have no page there
 	local c
 	grep -v ' ' "$work/commands" | while read -r c; do
-		[ -s "$1/sessctl-$c.1.scd" ] || [ "$c" = get ] || [ "$c" = top ] || echo "sessctl $c"
+		[ -s "$1/sessctl-$c.1.scd" ] || grep -qE "^sessctl-[a-z, -]*sessctl-$c\b" "$1"/*.scd || echo "sessctl $c"
 	done
 }
 

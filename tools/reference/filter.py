@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-GROUPS = {"sessions": r"ctx|session|wr|advert|err|err_codes|version|ddpsess", "watching": r"stats|watch|capture",
+GROUPS = {"sessions": r"ctx|session|wr|advert|err|err_codes|version|secure|ddpsess", "watching": r"stats|watch|capture",
           "conform": r"conform\w*", "ipoib": r"(ib|ipoib)_\w+"}
 PART = re.compile(r"^/\* ---- (.*) ---- \*/$")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)

@@ -14,7 +14,7 @@ pages() { # LIBRARY HEADER...
 }
 
 h=include/ddpsess
-pages ddpsess $h/ctx.h $h/session.h $h/wr.h $h/advert.h $h/stats.h $h/err.h $h/err_codes.h $h/version.h $h/capture.h $h/watch.h
+pages ddpsess $h/ctx.h $h/session.h $h/wr.h $h/advert.h $h/stats.h $h/err.h $h/err_codes.h $h/version.h $h/capture.h $h/watch.h $h/secure.h
 pages ddpsess-ipoib $h/ipoib_*.h $h/ib_*.h
 pages ddpsess-conform $h/conform*.h
 mkdir -p "$out"
