@@ -18,7 +18,7 @@ void ddps_mpa_tls_fail(struct ddps_mpa_tls *t, const struct ddps_error *why)
 
 /* ---- what to wait for ---- */
 
-int ddps_mpa_tls_watch(struct ddps_mpa_tls *t)
+static int watch_tls(struct ddps_mpa_tls *t)
 {
 	unsigned events = t->events;
 
@@ -36,7 +36,7 @@ int ddps_mpa_tls_watch(struct ddps_mpa_tls *t)
 
 void ddps_mpa_tls_rewatch(struct ddps_mpa_tls *t)
 {
-	if (ddps_mpa_tls_watch(t) < 0)
+	if (watch_tls(t) < 0)
 		ddps_log(&t->c->env->log, DDPS_LOG_ERROR, "mpa", "epoll: %s", strerror(errno));
 }
 
@@ -151,7 +151,7 @@ static int tls_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 		(void)ddps_mpa_tls_begin(t); /* the task says that it failed */
 	if (t->done && (events & DDPS_MPA_IN) && ddps_mpa_tls_more(t))
 		ddps_task_post(c->env->loop, &t->task);
-	return ddps_mpa_tls_watch(t);
+	return watch_tls(t);
 }
 
 static void tls_unwatch(struct ddps_mpa_conn *c)

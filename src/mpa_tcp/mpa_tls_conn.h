@@ -51,15 +51,11 @@ static inline size_t ddps_tls_waiting(const struct ddps_tls_octets *o)
 
 /* Why it is over, for MPA; the first wins. */
 void ddps_mpa_tls_fail(struct ddps_mpa_tls *t, const struct ddps_error *why);
-/* Wait for what there is to wait for.  0, or -1 with errno. */
-int ddps_mpa_tls_watch(struct ddps_mpa_tls *t);
-/* The same; that it does not work goes to the log. */
+/* Wait for what there is to wait for now. */
 void ddps_mpa_tls_rewatch(struct ddps_mpa_tls *t);
 
 /* ---- mpa_tls_out.c ---- */
 
-/* Room for @n octets more, or NULL. */
-uint8_t *ddps_tls_reserve(struct ddps_tls_octets *o, size_t n);
 /* Append a copy; false: no memory. */
 bool ddps_tls_keep(struct ddps_tls_octets *o, const uint8_t *p, size_t n);
 /* Where nothing waits no memory is kept. */
@@ -80,7 +76,7 @@ bool ddps_mpa_tls_arrived(const struct ddps_mpa_tls *t);
 ssize_t ddps_mpa_tls_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k);
 /* There is something for MPA which TCP does not show: octets, the end, or why it is over. */
 bool ddps_mpa_tls_more(const struct ddps_mpa_tls *t);
-/* TCP is gone with @err, perhaps with an alert that says why.  What MPA is to be told. */
+/* TCP is gone with @err, perhaps with an alert that says why.  What MPA learns. */
 int ddps_mpa_tls_look(struct ddps_mpa_tls *t, int err);
 
 /* ---- mpa_tls_shake.c ---- */

@@ -10,7 +10,8 @@
 
 /* ---- octets ---- */
 
-uint8_t *ddps_tls_reserve(struct ddps_tls_octets *o, size_t n)
+/* Room for @n octets more, or NULL. */
+static uint8_t *reserve_octets(struct ddps_tls_octets *o, size_t n)
 {
 	size_t wait = ddps_tls_waiting(o), size;
 	uint8_t *more;
@@ -33,7 +34,7 @@ uint8_t *ddps_tls_reserve(struct ddps_tls_octets *o, size_t n)
 
 bool ddps_tls_keep(struct ddps_tls_octets *o, const uint8_t *p, size_t n)
 {
-	uint8_t *to = n ? ddps_tls_reserve(o, n) : NULL;
+	uint8_t *to = n ? reserve_octets(o, n) : NULL;
 
 	if (!n)
 		return true;
@@ -97,7 +98,7 @@ bool ddps_mpa_tls_arrived(const struct ddps_mpa_tls *t)
 
 void ddps_mpa_tls_alert(struct ddps_mpa_tls *t, uint8_t alert)
 {
-	uint8_t *to = t->rec && !t->lost ? ddps_tls_reserve(&t->out, DDPS_REC_ALERT) : NULL;
+	uint8_t *to = t->rec && !t->lost ? reserve_octets(&t->out, DDPS_REC_ALERT) : NULL;
 	ssize_t n = to ? ddps_rec_seal_alert(t->rec, alert, to, DDPS_REC_ALERT) : 0;
 
 	if (n <= 0)
@@ -118,7 +119,7 @@ void ddps_mpa_tls_answer(struct ddps_mpa_tls *t)
 		return;
 	if (ddps_tls_waiting(&t->out) >= OWED_MOST)
 		return;
-	to = ddps_tls_reserve(&t->out, DDPS_REC_UPDATE);
+	to = reserve_octets(&t->out, DDPS_REC_UPDATE);
 	n = to ? ddps_rec_seal_owed(t->rec, to, DDPS_REC_UPDATE) : 0;
 	if (n > 0)
 		t->out.len += (size_t)n;
@@ -165,7 +166,7 @@ static ssize_t seal_some(struct ddps_mpa_tls *t, const struct iovec *iov, int n)
 		if (!k)
 			break;
 		room = len + DDPS_REC_OVERHEAD + DDPS_REC_UPDATE;
-		to = ddps_tls_reserve(&t->out, room);
+		to = reserve_octets(&t->out, room);
 		sealed = to ? ddps_rec_seal(t->rec, piece, k, to, room) : -ENOMEM;
 		if (sealed < 0)
 			return taken ? (ssize_t)taken : sealed;

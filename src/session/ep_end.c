@@ -128,55 +128,7 @@ void ddps_ep_cut(struct ddps_ep *ep, bool lacks)
 	ep->ctx->cut_short++;
 }
 
-void ddps_ep_release(struct ddps_ep *ep)
-{
-	struct ddps_loop *loop = ep->ctx->env.loop;
-
-	ddps_gather_forget(ep);
-	ddps_task_cancel(loop, &ep->kick);
-	ddps_task_cancel(loop, &ep->shut);
-	ddps_task_cancel(loop, &ep->overflow);
-	ddps_timer_stop(loop, &ep->close_timer);
-	ddps_timer_stop(loop, &ep->nudge_timer);
-	ddps_timer_stop(loop, &ep->stall_timer);
-	ddps_host_stop(ep);
-	ddps_dial_free(ep);
-	if (ep->llp) {
-		ep->llp->ops->free(ep->llp);
-		ep->llp = NULL;
-	}
-}
-
-void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e)
-{
-	struct ddps_error why;
-
-	if (ep->state == DDPS_EP_DEAD)
-		return;
-	why = ep->error.code ? ddps_error_kept(&ep->error) : *e;
-	if (!why.peer[0])
-		memcpy(why.peer, ep->info.peer, sizeof why.peer);
-	ddps_error_keep(&ep->error, &why);
-	/* What has arrived can still be refused. */
-	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||
-				     ddps_rdmap_owes(ep->rdmap)));
-	ddps_ep_release(ep);
-	ddps_ep_set_state(ep, DDPS_EP_DEAD);
-	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
-	if (ep->host.gone)
-		ddps_rdmap_unanswered(ep->rdmap);
-	ddps_rdmap_flush(ep->rdmap);
-	ddps_late_flush(ep);
-	ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING); /* it would come last */
-	ddps_event_push(ep->ctx, &ep->source, final);
-}
-
-void ddps_ep_lost(struct ddps_ep *ep, const struct ddps_error *e)
-{
-	ddps_ep_end(ep, ep->established ? DDPS_EV_CLOSED : DDPS_EV_FAILED, e);
-}
-
-/* ---- what is posted then ---- */
+/* ---- what is posted too late ---- */
 
 static struct ddps_cq *get_op_cq(const struct ddps_ep *ep, enum ddps_op op)
 {
@@ -228,7 +180,7 @@ static struct ddps_late *take_late(struct ddps_ep *ep)
 	return l;
 }
 
-void ddps_late_flush(struct ddps_ep *ep)
+static void flush_late(struct ddps_ep *ep)
 {
 	struct ddps_late *l;
 
@@ -245,4 +197,54 @@ void ddps_late_free(struct ddps_ep *ep)
 
 	while ((l = take_late(ep)))
 		free(l);
+}
+
+/* ---- the end ---- */
+
+void ddps_ep_release(struct ddps_ep *ep)
+{
+	struct ddps_loop *loop = ep->ctx->env.loop;
+
+	ddps_gather_forget(ep);
+	ddps_task_cancel(loop, &ep->kick);
+	ddps_task_cancel(loop, &ep->shut);
+	ddps_task_cancel(loop, &ep->overflow);
+	ddps_timer_stop(loop, &ep->close_timer);
+	ddps_timer_stop(loop, &ep->nudge_timer);
+	ddps_timer_stop(loop, &ep->stall_timer);
+	ddps_host_stop(ep);
+	ddps_dial_free(ep);
+	if (ep->llp) {
+		ep->llp->ops->free(ep->llp);
+		ep->llp = NULL;
+	}
+}
+
+void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e)
+{
+	struct ddps_error why;
+
+	if (ep->state == DDPS_EP_DEAD)
+		return;
+	why = ep->error.code ? ddps_error_kept(&ep->error) : *e;
+	if (!why.peer[0])
+		memcpy(why.peer, ep->info.peer, sizeof why.peer);
+	ddps_error_keep(&ep->error, &why);
+	/* What has arrived can still be refused. */
+	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||
+				     ddps_rdmap_owes(ep->rdmap)));
+	ddps_ep_release(ep);
+	ddps_ep_set_state(ep, DDPS_EP_DEAD);
+	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
+	if (ep->host.gone)
+		ddps_rdmap_unanswered(ep->rdmap);
+	ddps_rdmap_flush(ep->rdmap);
+	flush_late(ep);
+	ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING); /* it would come last */
+	ddps_event_push(ep->ctx, &ep->source, final);
+}
+
+void ddps_ep_lost(struct ddps_ep *ep, const struct ddps_error *e)
+{
+	ddps_ep_end(ep, ep->established ? DDPS_EV_CLOSED : DDPS_EV_FAILED, e);
 }

@@ -389,8 +389,6 @@ static inline void ddps_gather_look(struct ddps_ctx *ctx)
 
 /* ---- work posted too late (ep_end.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);
-/* The rest has been flushed: complete what waits. */
-void ddps_late_flush(struct ddps_ep *ep);
 void ddps_late_free(struct ddps_ep *ep);
 
 /* ---- parameters (param.c) ---- */

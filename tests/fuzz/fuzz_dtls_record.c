@@ -86,7 +86,6 @@ static void give_record(struct run *r, struct sealed *s, uint8_t *p, size_t n)
 	FUZZ_CHECK(len == (ssize_t)s->content);
 	for (size_t i = 0; i < s->content; i++)
 		FUZZ_CHECK(to[i] == (uint8_t)(s - r->r));
-	FUZZ_CHECK(ddps_dtls_newest(r->to) == (s->seq >= r->high));
 	s->taken = true;
 	r->taken++;
 	if (s->seq >= r->high)

@@ -94,7 +94,7 @@ for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 	nm -D --defined-only "$work/usr/lib/$lib.so.1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
 		sort >"$work/have"
 	case $lib in
-	libddpsess) headers="advert.h capture.h ctx.h err.h session.h stats.h watch.h wr.h version.h" ;;
+	libddpsess) headers="advert.h capture.h ctx.h err.h secure.h session.h stats.h watch.h wr.h version.h" ;;
 	libddpsess-conform) headers="conform.h conform_ipoib.h" ;;
 	*) headers="ipoib_cm.h ib_cm.h ib_cm_mad.h ipoib_port.h ipoib_if.h ipoib_agent.h ipoib_sim.h ib_udp.h ib_umad.h ib_verbs.h ib_rdmacm.h" ;;
 	esac

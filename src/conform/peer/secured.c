@@ -132,13 +132,6 @@ ssize_t cf_octets_recv(struct cf *cf, void *p, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-bool cf_octets_pending(const struct cf *cf)
-{
-	const struct cf_conn *c = cf->conn;
-
-	return c->tls && (c->peeked || cf->run->secured->lib->pending(c->tls));
-}
-
 void cf_octets_end(struct cf *cf)
 {
 	if (cf->conn->tls)

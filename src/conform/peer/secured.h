@@ -30,8 +30,6 @@ void cf_secured_close(struct cf_conn *c, const struct cf_run *run);
  * what comes next stays there.  0: the end in order. */
 ssize_t cf_octets_send(struct cf *cf, const void *p, size_t len);
 ssize_t cf_octets_recv(struct cf *cf, void *p, size_t len);
-/* Something is here that poll() does not see. */
-bool cf_octets_pending(const struct cf *cf);
 void cf_octets_end(struct cf *cf); /* close_notify, FIN */
 
 #endif

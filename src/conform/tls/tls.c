@@ -349,11 +349,6 @@ static ssize_t read_octets(struct cf_tls *t, void *p, size_t n)
 	return explain_octets(t, gnutls_record_recv(t->session, p, n));
 }
 
-static bool has_pending(const struct cf_tls *t)
-{
-	return gnutls_record_check_pending(t->session) > 0;
-}
-
 static int say_bye(struct cf_tls *t)
 {
 	return gnutls_bye(t->session, GNUTLS_SHUT_WR);
@@ -390,7 +385,6 @@ const struct cf_tls_lib ddps_conform_tls = {
 	.step = step_peer,
 	.write = write_octets,
 	.read = read_octets,
-	.pending = has_pending,
 	.alert = name_alert,
 	.bye = say_bye,
 	.update = renew_peer_keys,

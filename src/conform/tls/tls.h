@@ -41,7 +41,6 @@ struct cf_tls_lib {
 	 * close_notify, -ECONNABORTED: an alert, -ECONNRESET, -EBADMSG. */
 	ssize_t (*write)(struct cf_tls *t, const void *p, size_t n);
 	ssize_t (*read)(struct cf_tls *t, void *p, size_t n);
-	bool (*pending)(const struct cf_tls *t); /* octets are there that the socket has no more */
 	const char *(*alert)(const struct cf_tls *t); /* of the target, or NULL */
 	int (*bye)(struct cf_tls *t);		      /* close_notify */
 	int (*update)(struct cf_tls *t, bool ask);    /* new keys here; @ask: and there */

@@ -120,8 +120,6 @@ ssize_t ddps_dtls_open(struct ddps_dtls *d, const struct ddps_dtls_head *h, cons
 		       uint8_t *out);
 /* Where in a record its content begins. */
 unsigned ddps_dtls_content(const struct ddps_dtls *d);
-/* Its number is newer than all before: of the record that was opened last. */
-bool ddps_dtls_newest(const struct ddps_dtls *d);
 
 /* It was not forged: another key has opened it. */
 void ddps_dtls_pardon(struct ddps_dtls *d);

@@ -16,7 +16,6 @@ struct ddps_dtls {
 	const struct ddps_aead *aead;
 	enum ddps_suite suite;
 	uint16_t epoch;
-	bool newest;
 	int tx_end; /* why nothing more is sealed: -errno, or 0 */
 	uint64_t renew_at, stop_at, forged_at;
 	struct ddps_dtls_half tx, rx;

@@ -18,8 +18,7 @@ static void note_seen(struct ddps_dtls *d, uint64_t seq)
 {
 	uint64_t from = d->high ? (d->high - 1) / 64 : 0, to = seq / 64;
 
-	d->newest = seq >= d->high;
-	if (d->newest) {
+	if (seq >= d->high) {
 		if (to - from > DDPS_DTLS_WORDS)
 			from = to - DDPS_DTLS_WORDS;
 		for (uint64_t w = from + 1; w <= to; w++)
@@ -27,11 +26,6 @@ static void note_seen(struct ddps_dtls *d, uint64_t seq)
 		d->high = seq + 1;
 	}
 	d->seen[seq / 64 % DDPS_DTLS_WORDS] |= UINT64_C(1) << seq % 64;
-}
-
-bool ddps_dtls_newest(const struct ddps_dtls *d)
-{
-	return d->newest;
 }
 
 /* ---- records ---- */
