@@ -2,6 +2,7 @@
 /* What settle and free wait for, and for how long.  tests/stress/ends.c has whole programs. */
 #include "support/clock.h"
 #include "support/e2e.h"
+#include <ddpsess/secure.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,8 +11,8 @@
 
 TestSuite(ends, .timeout = 60);
 
-/* Our wires: TCP, and our SCTP. */
-static const int ours[] = { 0, 2 };
+/* Our wires: TCP, our SCTP, and both secured. */
+static const int ours[] = { 0, 2, 6, 7 };
 #define OURS (sizeof ours / sizeof ours[0])
 
 /* It has a context of its own, which can go. */
@@ -44,11 +45,15 @@ static void serve_reader(struct e2e *e, int ms)
 		error = ev.error;
 }
 
-static void open_writer(struct writer *w)
+static void open_writer(struct writer *w, bool secured)
 {
+	struct ddps_ctx_attr home;
 	struct ddps_ep_attr attr;
 
-	cr_assert_eq(ddps_ctx_new(&w->ctx, NULL), 0);
+	ddps_ctx_attr_init(&home);
+	home.secure = secured ? e2e_secure() : NULL;
+	cr_assert_eq(ddps_ctx_new(&w->ctx, &home), 0);
+	ddps_secure_close(home.secure);
 	cr_assert_eq(ddps_pd_new(w->ctx, &w->pd), 0);
 	cr_assert_eq(ddps_cq_new(w->ctx, 2 * COUNT, &w->cq), 0);
 	ddps_ep_attr_init(&attr);
@@ -78,7 +83,7 @@ static void open_both(struct e2e *e, struct writer *w, int wire, bool thread, un
 	sge = e2e_sge(in, LEN, e2e_reg(e, in, LEN, DDPS_LOCAL_WRITE));
 	for (unsigned i = 0; i < receives; i++)
 		cr_assert_eq(ddps_post_recv(e->b.ep, i, &sge, 1), 0);
-	open_writer(w);
+	open_writer(w, wire >= 6);
 	ddps_conn_param_init(&param);
 	param.close_ms = close_ms;
 	cr_assert_eq(ddps_connect(w->ep, e->uri, &param), 0);
@@ -130,6 +135,30 @@ Test(ends, contact_01_settle_waits_for_acknowledgements)
 		for (int k = 0; ddps_ctx_settle(w.ctx, 5); k++) {
 			cr_assert_lt(k, 2000, "%s", e.uri);
 			serve_reader(&e, 1);
+		}
+		ddps_ctx_free(w.ctx);
+		cr_expect_eq(read_to_the_end(&e), COUNT, "%s", e.uri);
+		e2e_close(&e);
+	}
+}
+
+/* The reader has the octets and has looked at none when the writer is gone.  Inside TLS its own close_notify meets nobody. */
+Test(ends, contact_01_settle_is_enough_for_a_reader_that_is_busy)
+{
+	for (unsigned i = 0; i < 2 * OURS; i++) {
+		struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+		struct writer w;
+		struct e2e e;
+
+		open_both(&e, &w, ours[i / 2], false, COUNT, 60000);
+		for (unsigned k = 0; k < COUNT; k++)
+			cr_assert_eq(ddps_post_send(w.ep, &wr), 0);
+		if (i % 2)
+			cr_assert_eq(ddps_disconnect(w.ep), 0);
+		for (int k = 0; ddps_ctx_settle(w.ctx, 5); k++) {
+			cr_assert_lt(k, 2000, "%s", e.uri);
+			if (!strncmp(e.uri, "sctp", 4)) /* TCP's kernel answers by itself */
+				serve_reader(&e, 1);
 		}
 		ddps_ctx_free(w.ctx);
 		cr_expect_eq(read_to_the_end(&e), COUNT, "%s", e.uri);
