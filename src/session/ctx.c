@@ -168,9 +168,10 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 	return 0;
 }
 
+/* Of a thread that may have been at work for long: the numbers may be the program's now. */
 static int enter_from_env(void *ctx)
 {
-	return ddps_ctx_enter(ctx);
+	return ddps_ctx_enter_seldom(ctx);
 }
 
 static void leave_from_env(void *ctx)

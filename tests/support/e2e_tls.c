@@ -40,7 +40,7 @@ static void write_pem(const char *dir, const char *name, const char *text, char 
 	cr_assert(f && fputs(text, f) >= 0 && !fclose(f));
 }
 
-struct ddps_secure *e2e_secure(void)
+struct ddps_secure *e2e_secure(ddps_judge_fn *judge, void *user)
 {
 	static const char *const ca_name[] = { "test", NULL };
 	static const char *const names[] = { "127.0.0.1", "::1", "localhost", NULL };
@@ -62,6 +62,8 @@ struct ddps_secure *e2e_secure(void)
 	attr.ca = ca_file;
 	attr.cert = cert;
 	attr.key = key;
+	attr.judge = judge;
+	attr.judge_user = user;
 	cr_assert_eq(ddps_secure_open(&s, &attr, &why), 0, "%s", why.text);
 	unlink(ca_file);
 	unlink(cert);
