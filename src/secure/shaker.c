@@ -36,7 +36,10 @@ struct ddps_shake {
 	struct ddps_shaker *by;
 	const struct ddps_tls_plugin *plugin;
 	const struct ddps_hs_ops *ops; /* of it */
-	struct ddps_hs *hs;
+	struct ddps_hs_conf conf;
+	char *texts[3];	    /* of conf.want */
+	struct ddps_hs *hs; /* from the first step on, unless that failed: @why */
+	struct ddps_verdict why, news;
 	void (*stepped)(void *user);
 	void *user;
 	uint64_t net; /* the peer's */
@@ -50,7 +53,10 @@ struct ddps_shake {
 
 static void free_shake(struct ddps_shake *s)
 {
-	s->ops->free(s->hs);
+	if (s->hs)
+		s->ops->free(s->hs);
+	for (int i = 0; i < 3; i++)
+		free(s->texts[i]);
 	free(s->in);
 	free(s);
 }
@@ -94,6 +100,20 @@ static void tell_loop(struct ddps_shaker *k)
 	k->env->leave(k->env->ctx);
 }
 
+/* Here, since files may have to be read. */
+static bool begin_hs(struct ddps_shake *s)
+{
+	s->conf.set = s->plugin->creds_use(s->by->env->secure->creds, ddps_now() / NSEC_PER_MSEC,
+					   time(NULL), &s->news);
+	return !s->ops->make(&s->hs, &s->conf, &s->why);
+}
+
+static void take_hs_step(struct ddps_shake *s)
+{
+	s->state = s->hs || begin_hs(s) ? s->ops->step(s->hs, s->in, s->nin, time(NULL))
+					: DDPS_HS_FAILED;
+}
+
 static void *run_shakes(void *user)
 {
 	struct ddps_shaker *k = user;
@@ -107,7 +127,7 @@ static void *run_shakes(void *user)
 			continue;
 		}
 		ddps_unlock(&k->lock);
-		s->state = s->ops->step(s->hs, s->in, s->nin, time(NULL));
+		take_hs_step(s);
 		ddps_lock(&k->lock);
 		TAILQ_INSERT_TAIL(&k->done, s, link);
 		ddps_unlock(&k->lock);
@@ -154,6 +174,8 @@ static void report_done(void *user)
 
 	while ((s = take_done(k))) {
 		s->busy = false;
+		ddps_told_news(k->env, s->news.code, s->news.text);
+		s->news = (struct ddps_verdict){ .code = 0 };
 		if (s->orphan)
 			free_shake(s);
 		else
@@ -194,14 +216,27 @@ static int explain_shake(struct ddps_error *why, int code, const char *text)
 	return code;
 }
 
+static bool copy_texts(struct ddps_shake *s)
+{
+	const char **const text[3] = { &s->conf.want.host, &s->conf.want.addr, &s->conf.want.peer };
+
+	for (int i = 0; i < 3; i++) {
+		if (!*text[i])
+			continue;
+		s->texts[i] = strdup(*text[i]);
+		if (!s->texts[i])
+			return false;
+		*text[i] = s->texts[i];
+	}
+	return true;
+}
+
 /* @began: over datagrams, or NULL. */
 static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 		      const struct sockaddr *peer, const struct ddps_hs_began *began,
 		      void (*stepped)(void *user), void *user, struct ddps_shake **out,
 		      struct ddps_error *why)
 {
-	struct ddps_hs_conf conf = { .want = *want };
-	struct ddps_verdict v = { .code = 0 };
 	const struct ddps_tls_plugin *plugin;
 	struct ddps_shaker *k;
 	struct ddps_shake *s;
@@ -214,21 +249,19 @@ static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 	s = k ? calloc(1, sizeof *s) : NULL;
 	if (!s)
 		return explain_shake(why, DDPS_E_NOMEM, "no memory or thread for a handshake");
-	conf.set =
-		plugin->creds_use(env->secure->creds, ddps_now() / NSEC_PER_MSEC, time(NULL), &v);
-	ddps_told_news(env, v.code, v.text);
 	*s = (struct ddps_shake){ .by = k,
 				  .plugin = plugin,
 				  .ops = began ? &plugin->dtls : &plugin->tls,
+				  .conf = { .want = *want },
 				  .stepped = stepped,
 				  .user = user,
 				  .net = ddps_share_net(peer),
 				  .server = want->server };
 	if (began)
-		conf.began = *began;
-	if (s->ops->make(&s->hs, &conf, &v)) {
-		free(s);
-		return explain_shake(why, v.code, v.text);
+		s->conf.began = *began;
+	if (!copy_texts(s)) {
+		free_shake(s);
+		return explain_shake(why, DDPS_E_NOMEM, "no memory for a handshake");
 	}
 	*out = s;
 	return 0;
@@ -291,17 +324,19 @@ enum ddps_hs_state ddps_shake_state(const struct ddps_shake *s)
 
 const uint8_t *ddps_shake_output(const struct ddps_shake *s, size_t *n)
 {
-	return s->ops->output(s->hs, n);
+	*n = 0;
+	return s->hs ? s->ops->output(s->hs, n) : NULL;
 }
 
 void ddps_shake_sent(struct ddps_shake *s, size_t n)
 {
-	s->ops->sent(s->hs, n);
+	if (n)
+		s->ops->sent(s->hs, n);
 }
 
 const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s)
 {
-	return s->ops->why(s->hs);
+	return s->hs ? s->ops->why(s->hs) : &s->why;
 }
 
 void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
@@ -313,7 +348,7 @@ void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct 
 
 unsigned ddps_shake_timeout(const struct ddps_shake *s)
 {
-	return s->plugin->dtls_timeout(s->hs);
+	return s->hs ? s->plugin->dtls_timeout(s->hs) : 0;
 }
 
 struct ddps_witness *ddps_shake_witness(struct ddps_shake *s)

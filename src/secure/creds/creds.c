@@ -138,15 +138,17 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct ddps_verdict *news)
 {
 	const struct stamps found = get_stamps(&c->set->settings);
-	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file);
+	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file),
+		   intact = ddps_set_intact(c->set);
 	struct ddps_verdict why;
 
-	if (is_as(&found, &c->set->settings_stamp, c->set->stamp)) {
+	if (intact && is_as(&found, &c->set->settings_stamp, c->set->stamp)) {
 		c->failed = false;
 		return;
 	}
 	if (!replace_set(c, now, &why)) {
-		ddps_verdict_set(news, 0, 0, "the files of secured wires were read again");
+		ddps_verdict_set(news, 0, 0, "the files of secured wires were read again%s",
+				 intact ? "" : ": a child of fork has no keys of its parent");
 		return;
 	}
 	c->tried = found;
@@ -154,7 +156,10 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 		return;
 	c->told_ms = ms;
 	ddps_verdict_set(news, why.code, 0,
-			 "not in force, what was read before stays in use: %.150s", why.text);
+			 intact ? "not in force, what was read before stays in use: %.150s"
+				: "a child of fork has no keys of its parent, and cannot read them "
+				  "anew: %.110s",
+			 why.text);
 }
 
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
@@ -164,9 +169,9 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 
 	*news = (struct ddps_verdict){ .code = 0 };
 	ddps_lock(&c->lock);
-	if (!c->looked || ms - c->looked_ms >= LOOK_MS) {
+	if (!c->looked || ms - c->looked_ms >= LOOK_MS || !ddps_set_intact(c->set)) {
 		/* what was just opened is not looked at again */
-		if (c->looked)
+		if (c->looked || !ddps_set_intact(c->set))
 			look_at_files(c, ms, now, news);
 		c->looked = true;
 		c->looked_ms = ms;

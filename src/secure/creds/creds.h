@@ -57,7 +57,8 @@ struct ddps_creds_hs {
 	bool server;
 	bool psk;	  /* it is shaken by a PSK */
 	bool psk_unknown; /* server: the identity is none that we take; the wire does not show it */
-	char psk_name[DDPS_PEER_NAME]; /* the identity on the wire, clean */
+	const char *psk_id; /* the identity on the wire, in @set; NULL: it is none of it */
+	char psk_name[DDPS_PEER_NAME]; /* clean, to be shown */
 };
 
 /*
@@ -81,7 +82,7 @@ struct ddps_creds_der {
 	size_t len;
 };
 
-/* What the peer showed: a PSK's identity, or certificates, its own first; neither: nothing. */
+/* What the peer showed: a PSK's identity as on the wire, or certificates, its own first; neither: nothing. */
 struct ddps_creds_peer {
 	const char *psk;
 	struct ddps_creds_der cert[DDPS_CREDS_CHAIN];

@@ -49,6 +49,7 @@ int ddps_psk_of_peer(gnutls_session_t session, const gnutls_datum_t *identity, g
 	h->psk_unknown = !p || (me && ddps_psk_is(p, me));
 	if (h->psk_unknown)
 		return 1;
+	h->psk_id = p->identity;
 	return copy_secret(key, p->key, p->key_len);
 }
 
@@ -83,6 +84,7 @@ static int give_own_psk(struct ddps_creds_hs *h, gnutls_session_t session, struc
 					"psk-identity as whom to connect",
 					s->value[DDPS_SET_PSK]);
 	h->psk = true;
+	h->psk_id = p->identity;
 	ddps_name_clean(h->psk_name, sizeof h->psk_name, p->identity, strlen(p->identity));
 	return gnutls_credentials_set(session, GNUTLS_CRD_PSK, h->set->psk_client);
 }
@@ -186,7 +188,7 @@ void ddps_creds_peer_of(const struct ddps_creds_hs *h, gnutls_session_t session,
 	*peer = (struct ddps_creds_peer){ .psk = NULL };
 	/* what the handshake was in the end: a server may have been offered a PSK and not have taken it */
 	if (gnutls_auth_get_type(session) == GNUTLS_CRD_PSK) {
-		peer->psk = h->psk_name;
+		peer->psk = h->psk_id;
 		return;
 	}
 	list = gnutls_certificate_get_peers(session, &n);

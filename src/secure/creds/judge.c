@@ -169,16 +169,19 @@ static int judge_psk(struct ddps_creds_set *set, const char *identity,
 {
 	const struct ddps_psk *p = ddps_psks_find(&set->psks, identity, strlen(identity));
 	const char *const me = set->settings.value[DDPS_SET_PSK_IDENTITY];
-	char name[DDPS_PEER_NAME];
+	const size_t len = p ? p->name_len : strlen(identity);
+	char name[DDPS_PEER_NAME] = "", shown[DDPS_PEER_NAME];
 
 	j->id->how = DDPS_PEER_PSK;
-	ddps_name_clean(name, sizeof name, identity, p ? p->name_len : strlen(identity));
-	snprintf(j->id->name, sizeof j->id->name, "psk:%.*s", (int)sizeof j->id->name - 5, name);
+	memcpy(name, identity, len < sizeof name ? len : sizeof name - 1);
+	ddps_name_clean(shown, sizeof shown, name, strlen(name));
+	strcpy(j->id->name, "psk:");
+	ddps_name_clean(j->id->name + 4, sizeof j->id->name - 4, name, strlen(name));
 	memcpy(j->id->names, j->id->name, sizeof j->id->name);
 	/* gone since the handshake, or its own, which would be this side talking to itself */
 	if (!p || (want->server && me && ddps_psk_is(p, me)))
 		return ddps_verdict_set(j->v, DDPS_E_PSK_UNKNOWN, DDPS_ALERT_UNKNOWN_PSK_IDENTITY,
-					"the PSK identity '%.60s' is %s %.60s", name,
+					"the PSK identity '%.60s' is %s %.60s", shown,
 					p ? "this side's own, says" : "not in",
 					p ? "psk-identity" : set->settings.value[DDPS_SET_PSK]);
 	j->who.psk = name;

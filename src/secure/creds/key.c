@@ -84,6 +84,11 @@ struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key, struct dd
 	return k;
 }
 
+bool ddps_secret_key_intact(const struct ddps_secret_key *k)
+{
+	return ddps_vault_intact(&k->der);
+}
+
 void ddps_secret_key_free(struct ddps_secret_key *k)
 {
 	if (!k)
@@ -92,7 +97,7 @@ void ddps_secret_key_free(struct ddps_secret_key *k)
 	free(k);
 }
 
-/* The credentials own what they were given, also if that fails halfway. */
+/* The credentials own @chain's copies and the handle of @k, if it succeeds. */
 int ddps_secret_key_give(struct ddps_secret_key *k, gnutls_certificate_credentials_t to,
 			 gnutls_x509_crt_t *chain, unsigned n)
 {

@@ -156,6 +156,12 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 	return 0;
 }
 
+bool ddps_set_intact(const struct ddps_creds_set *set)
+{
+	return (!set->psks.psk || ddps_vault_intact(&set->psks.vault)) &&
+	       (!set->key || ddps_secret_key_intact(set->key));
+}
+
 void ddps_set_free(struct ddps_creds_set *set)
 {
 	if (set->x509)

@@ -59,6 +59,8 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 /* Parts of it: own certificate, key, CAs and revoked ones; the rest is small. */
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
 void ddps_set_free(struct ddps_creds_set *set);
+/* False in a child of fork: its keys are not there. */
+bool ddps_set_intact(const struct ddps_creds_set *set);
 
 /* ---- certificates, for this side's and for peers' ---- */
 
@@ -85,6 +87,7 @@ void ddps_cert_names_free(struct ddps_name *names, unsigned n);
  * after the credentials. */
 struct ddps_secret_key *ddps_secret_key_new(gnutls_x509_privkey_t key, struct ddps_vault *der);
 void ddps_secret_key_free(struct ddps_secret_key *k);
+bool ddps_secret_key_intact(const struct ddps_secret_key *k);
 /* 0 or GnuTLS's error; @to signs with @k from then on. */
 int ddps_secret_key_give(struct ddps_secret_key *k, gnutls_certificate_credentials_t to,
 			 gnutls_x509_crt_t *chain, unsigned n);

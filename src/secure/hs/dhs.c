@@ -134,12 +134,12 @@ int ddps_dhs_new(struct ddps_hs **out, const struct ddps_hs_conf *conf, struct d
 		d->creds.set = conf->set;
 	else
 		ddps_creds_release(conf->set);
-	if (!d || ddps_dhs_copy_want(&d->want, d->texts, &conf->want) ||
-	    gnutls_init(&d->session, role | GNUTLS_DATAGRAM | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL |
-					     GNUTLS_NO_TICKETS)) {
+	if (!d || gnutls_init(&d->session, role | GNUTLS_DATAGRAM | GNUTLS_NONBLOCK |
+						   GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS)) {
 		ddps_dhs_free((struct ddps_hs *)d);
 		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "no memory for a handshake");
 	}
+	d->want = conf->want;
 	d->id.struct_size = sizeof d->id;
 	err = set_up_datagrams(d, conf);
 	if (err) {
@@ -159,8 +159,6 @@ void ddps_dhs_free(struct ddps_hs *h)
 		return;
 	ddps_dhs_end_session(d);
 	ddps_creds_release(d->creds.set);
-	for (int i = 0; i < 3; i++)
-		free(d->texts[i]);
 	free(d->out);
 	explicit_bzero(d, sizeof *d);
 	free(d);

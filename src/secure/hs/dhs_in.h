@@ -9,7 +9,6 @@ struct ddps_dhs {
 	struct ddps_creds_hs creds; /* first: GnuTLS's pointer */
 	gnutls_session_t session;
 	struct ddps_creds_want want;
-	char *texts[3]; /* of want */
 	bool no_memory, taken;
 	size_t got;
 	enum ddps_hs_state state;
@@ -25,10 +24,6 @@ static inline struct ddps_dhs *dhs_of(const struct ddps_hs *h)
 {
 	return (struct ddps_dhs *)(uintptr_t)h;
 }
-
-/* A copy of @want whose texts are in @texts, to be freed; -1: no memory. */
-int ddps_dhs_copy_want(struct ddps_creds_want *to, char *texts[3],
-		       const struct ddps_creds_want *want);
 
 /* Why it failed, and the alert that says so to the peer. */
 enum ddps_hs_state ddps_dhs_fail(struct ddps_dhs *d, int alert);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ddps_dhs_copy_want(struct ddps_creds_want *to, char *texts[3],
-		       const struct ddps_creds_want *want)
+/* A copy of @want whose texts are in @texts, to be freed; -1: no memory. */
+static int keep_want(struct ddps_creds_want *to, char *texts[3], const struct ddps_creds_want *want)
 {
 	const char **const text[3] = { &to->host, &to->addr, &to->peer };
 
@@ -43,7 +43,7 @@ struct ddps_witness *ddps_dhs_witness(struct ddps_hs *h)
 	for (unsigned i = 0; i < peer.ncerts && i < DDPS_CREDS_CHAIN; i++)
 		all += peer.cert[i].len;
 	w = calloc(1, sizeof *w + all);
-	if (!w || ddps_dhs_copy_want(&w->want, w->texts, &d->want)) {
+	if (!w || keep_want(&w->want, w->texts, &d->want)) {
 		ddps_witness_free(w);
 		return NULL;
 	}

@@ -29,7 +29,6 @@ struct ddps_hs {
 	struct ddps_creds_hs creds; /* first: GnuTLS's pointer */
 	gnutls_session_t session;
 	struct ddps_creds_want want;
-	char *texts[3]; /* of want */
 	bool no_memory;
 	size_t got;
 	struct octets in, out;
@@ -140,22 +139,6 @@ static int see_hs_extensions(gnutls_session_t session, unsigned type, unsigned w
 
 /* ---- life ---- */
 
-static int copy_want(struct ddps_hs *h, const struct ddps_creds_want *want)
-{
-	const char **const to[3] = { &h->want.host, &h->want.addr, &h->want.peer };
-
-	h->want = *want;
-	for (int i = 0; i < 3; i++) {
-		if (!*to[i])
-			continue;
-		h->texts[i] = strdup(*to[i]);
-		if (!h->texts[i])
-			return -1;
-		*to[i] = h->texts[i];
-	}
-	return 0;
-}
-
 /* Only host names are names of servers, no addresses (RFC 6066 3). */
 static bool is_server_name(const char *host)
 {
@@ -207,12 +190,12 @@ int ddps_hs_new(struct ddps_hs **out, const struct ddps_hs_conf *conf, struct dd
 		h->creds.set = conf->set;
 	else
 		ddps_creds_release(conf->set);
-	if (!h || copy_want(h, &conf->want) ||
-	    gnutls_init(&h->session, role | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS |
-					     GNUTLS_NO_AUTO_REKEY)) {
+	if (!h || gnutls_init(&h->session, role | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL |
+						   GNUTLS_NO_TICKETS | GNUTLS_NO_AUTO_REKEY)) {
 		ddps_hs_free(h);
 		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "no memory for a handshake");
 	}
+	h->want = conf->want;
 	h->id.struct_size = sizeof h->id;
 	err = set_up_session(h, conf->set);
 	if (err) {
@@ -237,8 +220,6 @@ void ddps_hs_free(struct ddps_hs *h)
 		return;
 	end_hs_session(h);
 	ddps_creds_release(h->creds.set);
-	for (int i = 0; i < 3; i++)
-		free(h->texts[i]);
 	free(h->in.p);
 	free(h->out.p);
 	explicit_bzero(h, sizeof *h);

@@ -24,7 +24,7 @@ struct ddps_hs_began {
 
 struct ddps_hs_conf {
 	struct ddps_creds_set *set;  /* released by ddps_hs_free */
-	struct ddps_creds_want want; /* its texts are copied */
+	struct ddps_creds_want want; /* its texts stay there until ddps_hs_free */
 	struct ddps_hs_began began;  /* dhs.h, a listener */
 	unsigned resend_ms;	     /* dhs.h; 0: DDPS_DHS_RESEND */
 };

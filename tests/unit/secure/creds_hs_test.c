@@ -272,6 +272,40 @@ Test(creds_hs, a_new_key_is_added_before_the_old_one_goes)
 	close_ends();
 }
 
+/* What is shown of an identity is not what it is looked up by. */
+Test(creds_hs, an_identity_may_have_any_printable_character_and_255_of_them)
+{
+	struct ddps_secure_attr attr;
+	struct ddps_creds *c, *s;
+	struct ddps_peer_id id;
+	char name[256], text[400];
+
+	for (int len = 253; len < 258; len++) {
+		memset(name, 'a', 255);
+		name[len < 256 ? len : 9] = 0;
+		if (len >= 256)
+			name[len - 254] = '\\';
+		snprintf(text, sizeof text, "%s:" KEY_A "\n", name);
+		ddps_secure_attr_init(&attr);
+		attr.psk = put_text("s", text, 0600);
+		snprintf(text, sizeof text, "allow psk %s\n", name);
+		attr.peers = put_text("peers", text, 0600);
+		s = open_creds(&attr);
+		snprintf(text, sizeof text, "%s@4:" KEY_A "\n", name);
+		attr.peers = NULL;
+		c = open_creds(&attr);
+		shake(c, s);
+		cr_expect_eq(client.err, 0, "%s", gnutls_strerror(client.err));
+		cr_expect_eq(server.err, 0, "%s", gnutls_strerror(server.err));
+		cr_expect_eq(judge_end(&server, NULL, &id), 0, "%d: %s", len, server.why.text);
+		cr_expect_eq(judge_end(&client, "a", &id), 0, "%d: %s", len, client.why.text);
+		cr_expect_eq(strncmp(id.name, "psk:aa", 6), 0, "%s", id.name);
+		close_ends();
+		ddps_creds_close(c);
+		ddps_creds_close(s);
+	}
+}
+
 Test(creds_hs, nobody_is_its_own_peer)
 {
 	shake_psk("node-a:" KEY_A "\n", "node-a:" KEY_A "\n", "node-a", "node-a");

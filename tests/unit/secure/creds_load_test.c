@@ -414,6 +414,51 @@ Test(creds_load, a_private_key_is_in_no_core_file)
 	ddps_creds_close(c);
 }
 
+/* What it has of its parent's keys is wiped. */
+static void use_as_child(struct ddps_creds *c)
+{
+	struct ddps_verdict news;
+	struct ddps_creds_set *set = ddps_creds_use(c, 1, NOW, &news);
+	const bool good = set->psks.psk[0].key[1] == 0x11 && ddps_set_intact(set) &&
+			  strstr(news.text, "fork");
+
+	ddps_creds_release(set);
+	unlink(path_of("psk"));
+	set = ddps_creds_use(c, 2000, NOW, &news); /* no reason to lose what it has */
+	_exit(!good || !ddps_set_intact(set) || !news.code);
+}
+
+static void lose_files_as_child(struct ddps_creds *c)
+{
+	struct ddps_verdict news;
+
+	unlink(path_of("psk"));
+	_exit(ddps_set_intact(ddps_creds_use(c, 1, NOW, &news)) || !news.code ||
+	      !strstr(news.text, "fork"));
+}
+
+Test(creds_load, a_child_of_fork_reads_the_files_anew)
+{
+	void (*const child[])(struct ddps_creds * c) = { use_as_child, lose_files_as_child };
+	struct site s;
+	struct ddps_creds *c;
+	int status;
+	pid_t pid;
+
+	make_site(&s);
+	for (int i = 0; i < 2; i++) {
+		s.attr.psk = put_text("psk", "node:" HEX16 "\n", 0600);
+		c = open_creds(&s.attr);
+		ddps_creds_release(use_creds(c, 0));
+		pid = fork();
+		if (!pid)
+			child[i](c);
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_expect_eq(status, 0, "%d", i);
+		ddps_creds_close(c);
+	}
+}
+
 Test(creds_load, no_core_file_and_no_child_has_the_keys)
 {
 	struct ddps_secure_attr attr;

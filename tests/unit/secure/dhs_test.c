@@ -301,32 +301,38 @@ Test(dhs, whatever_is_lost_repeated_or_swapped_it_comes_to_its_end, .timeout = 6
 	}
 }
 
+/* Datagrams of a handshake in which nothing was repeated: a busy machine may repeat some of them. */
+static unsigned count_fewest_datagrams(void)
+{
+	unsigned all = UINT32_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		shake_datagrams(&site.attr, &site.attr);
+		all = left_count < all ? left_count : all;
+		teardown_dhs();
+		setup_dhs();
+	}
+	return all;
+}
+
 /* The listener is done, but its last flight got lost, many times: it leaves again as the dialler's does, and
  * never with a number that is ours. */
 Test(dhs, the_last_flight_leaves_again_until_it_has_arrived, .timeout = 30)
 {
-	unsigned all;
+	const unsigned all = count_fewest_datagrams();
 
-	shake_datagrams(&site.attr, &site.attr);
-	all = left_count;
-	teardown_dhs();
-	setup_dhs();
 	fates.lost_from = all - 2; /* ChangeCipherSpec and Finished */
 	fates.lost_to = all + 4;
 	shake_datagrams(&site.attr, &site.attr);
 	both_speak();
-	cr_expect(left_count > all + 4);
+	cr_expect(left_count > all + 4, "%u %u", left_count, all);
 }
 
 Test(dhs, what_the_library_seals_above_number_15_never_leaves, .timeout = 60)
 {
-	unsigned all;
+	const unsigned all = count_fewest_datagrams();
 	uint64_t until;
 
-	shake_datagrams(&site.attr, &site.attr);
-	all = left_count;
-	teardown_dhs();
-	setup_dhs();
 	fates.lost_from = all - 2;
 	fates.lost_to = UINT32_MAX; /* the dialler repeats its flight for ever */
 	begin_dhs(0, &site.attr, NULL);
