@@ -46,7 +46,7 @@ static void close_fds_in_handshake(const char *wire, enum kind kind)
 	sem_init(&asked, 0, 0);
 	sem_init(&answer, 0, 0);
 	ddps_ctx_attr_init(&attr);
-	attr.secure = e2e_secure(hold_verdict, NULL);
+	attr.secure = e2e_secure_judged(hold_verdict, NULL);
 	e2e_open_with(&e, wire, &attr);
 	ddps_secure_close(attr.secure);
 	if (ddps_ep_new(e.ctx, &e.attr, &e.a.ep) || ddps_connect(e.a.ep, e.uri, &e.connect))

@@ -40,7 +40,7 @@ static _Noreturn void run_last_words_peer(const struct peer *p, const char *wire
 static void start_last_words_peer(struct peer *p, const char *wire)
 {
 	if (strstr(wire, "tls:"))
-		ddps_secure_close(e2e_secure(NULL, NULL)); /* both sides have the same */
+		ddps_secure_close(e2e_secure()); /* both sides have the same */
 	cr_assert_eq(pipe(p->tell), 0);
 	cr_assert_eq(pipe(p->hear), 0);
 	p->pid = fork();

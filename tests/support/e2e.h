@@ -50,9 +50,10 @@ extern const char *const e2e_wires[];
 void e2e_open(struct e2e *e, const char *uri);
 /* @attr: NULL, or with what differs; without credentials in it a secured wire has those of e2e_secure. */
 void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr);
-/* Credentials for tls:// and sctps://, the same ones in a process and in what it forks from then on; the caller closes them.
- * @judge: decides about peers, or NULL. */
-struct ddps_secure *e2e_secure(int (*judge)(void *user, const struct ddps_peer_id *id), void *user);
+/* Credentials for tls:// and sctps://, the same ones in a process and in what it forks from then on; the caller closes them. */
+struct ddps_secure *e2e_secure(void);
+/* The same, whose peers @judge decides about. */
+struct ddps_secure *e2e_secure_judged(ddps_judge_fn *judge, void *user);
 void e2e_close(struct e2e *e);
 /* Connect the pair; waits until the initiator's outcome is known and the responder's too. */
 void e2e_connect(struct e2e *e);
