@@ -119,7 +119,7 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
-WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray
+WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray,--wrap=strdup
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
@@ -141,8 +141,9 @@ $(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
 $(B)/scale-ipoib: private LINK_LIBS =
 
 # Each allocation and each system call is made to fail.
+TLS_STUB := tests/support/tls_stub.c tests/support/aead_stub.c
 FAULT := $(B)/fault
-$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c $(TLS_STUB)) $(LIB_A)
 $(FAULT): private LINK_FLAGS = $(WRAP)
 
 # The tester is lied to.

@@ -176,6 +176,14 @@ static ssize_t seal_some(struct ddps_mpa_tls *t, const struct iovec *iov, int n)
 	return (ssize_t)taken;
 }
 
+static void fail_sealing(struct ddps_mpa_tls *t, int err)
+{
+	struct ddps_error e = ddps_error_make(err == ENOMEM ? DDPS_E_NOMEM : DDPS_E_TLS, err,
+					      "nothing can be sealed any more: %s", strerror(err));
+
+	ddps_mpa_tls_fail(t, &e);
+}
+
 /* What TLS has to say of its end is read, not sent: with -EPIPE MPA reads on, and no reset takes an alert along. */
 ssize_t ddps_mpa_tls_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
@@ -195,8 +203,10 @@ ssize_t ddps_mpa_tls_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 			return -EAGAIN;
 	}
 	n = seal_some(t, iov, k);
-	if (n < 0)
-		return n == -ENOMEM ? -EAGAIN : n;
+	if (n < 0) {
+		fail_sealing(t, (int)-n);
+		return -EPIPE;
+	}
 	if (c->env->capture)
 		ddps_mpa_io_show(c, true, iov, k, (size_t)n);
 	err = ddps_mpa_tls_flush(t);

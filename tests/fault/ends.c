@@ -234,6 +234,19 @@ static int until_asked(struct fault_world *w)
 	return err < 0 ? err : 0;
 }
 
+/* Inside TLS a reset is nobody's word: anybody may have sent it. */
+static int fail_by_reset(struct fault_world *w)
+{
+	struct ddps_event ev;
+	int err = fault_wait_event(w, &ev);
+
+	if (err)
+		return err;
+	if (ev.type != DDPS_EV_FAILED)
+		return SILENT;
+	return ev.error.code == DDPS_E_RESET ? 0 : ev.error.code;
+}
+
 /* Over TCP whoever closes on the first request is asked once more, without what is new in it. */
 int fault_afresh(struct fault_world *w)
 {
@@ -249,8 +262,11 @@ int fault_afresh(struct fault_world *w)
 	if (w->tcp) {
 		ddps_listener_free(w->listener);
 		w->listener = NULL;
-		err = ddps_listen(w->ctx, uri, NULL, &w->listener);
 	}
+	if (!strncmp(w->wire, "tls", 3))
+		return fail_by_reset(w);
+	if (w->tcp)
+		err = ddps_listen(w->ctx, uri, NULL, &w->listener);
 	while (!err && w->up < 2)
 		err = fault_event(w);
 	if (!err)

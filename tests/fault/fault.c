@@ -6,7 +6,7 @@
  * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is reported within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
- * usage: fault [SCENARIO tcp|sctp|kernel allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
+ * usage: fault [SCENARIO tcp|sctp|kernel|tls allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
  */
 #include "fault/fault.h"
 #include "sim/kern.h"
@@ -30,7 +30,8 @@ static const struct wire {
 	const char *name, *uri;
 } wires[] = { { "tcp", "tcp://10.0.0.1:0" },
 	      { "sctp", "sctp://10.0.0.1:0?backend=native&encap=9899" },
-	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899" } };
+	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899" },
+	      { "tls", "tls://10.0.0.1:0" } };
 
 #define NWIRES (sizeof wires / sizeof *wires)
 
@@ -72,7 +73,9 @@ static const char *find_scenario_fault(int err, bool met, unsigned open, uint64_
 static bool play_one_point(const struct wire *wire, const struct fault_scenario *s, struct point at,
 			   struct count *c)
 {
-	struct fault_world w = { .wire = wire->uri, .tcp = wire == wires, .src = src, .dst = dst };
+	struct fault_world w = {
+		.wire = wire->uri, .tcp = *wire->uri == 't', .src = src, .dst = dst
+	};
 	const struct itimerval patience = { .it_value.tv_sec = PATIENCE };
 	uint64_t before = kern.live;
 	const char *why;
@@ -156,7 +159,7 @@ static void warm_up(void)
 	}
 }
 
-/* fault SCENARIO tcp|sctp|kernel WHAT N [WAY] */
+/* fault SCENARIO tcp|sctp|kernel|tls WHAT N [WAY] */
 static int play_point_again(char **argv, int argc)
 {
 	struct count c = { .good = true };

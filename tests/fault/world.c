@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The worlds of scenarios: what is there before they begin. */
 #include "fault/fault.h"
+#include "support/tls_stub.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,14 @@ static int make_ctx(struct fault_world *w)
 		attr.capture = ddps_capture_add;
 		attr.capture_user = w->capture;
 	}
-	return err ? err : ddps_ctx_new(&w->ctx, &attr);
+	if (!err && !strncmp(w->wire, "tls", 3)) {
+		attr.secure = tls_stub_secure();
+		err = attr.secure ? 0 : DDPS_E_NOMEM;
+	}
+	if (!err)
+		err = ddps_ctx_new(&w->ctx, &attr);
+	ddps_secure_close(attr.secure);
+	return err;
 }
 
 /* With the other addresses behind the first one, which ends before the last colon. */

@@ -16,6 +16,7 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
+char *__wrap_strdup(const char *text);
 void __wrap_free(void *p);
 
 /* ---- whose faults ---- */
@@ -117,6 +118,14 @@ void *__wrap_reallocarray(void *p, size_t n, size_t size)
 	void *q = no_memory() ? NULL : __real_reallocarray(p, n, size);
 
 	return p ? q : get_kern_fail_counted(q);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	const size_t size = strlen(text) + 1;
+	char *copy = __wrap_malloc(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
 }
 
 /* Whoever still uses it finds out, also where there is no sanitizer. */
