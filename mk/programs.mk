@@ -111,6 +111,8 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(link)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
+# In place of the plug-in for TLS and of its thread.
+TLS_STUB := tests/support/tls_stub.c tests/support/aead_stub.c
 SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-verbs
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
@@ -120,7 +122,7 @@ WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthre
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray,--wrap=strdup
-$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
+$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c) $(TLS_STUB))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp_net_fixture.c)
@@ -141,7 +143,6 @@ $(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
 $(B)/scale-ipoib: private LINK_LIBS =
 
 # Each allocation and each system call is made to fail.
-TLS_STUB := tests/support/tls_stub.c tests/support/aead_stub.c
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c $(TLS_STUB)) $(LIB_A)
 $(FAULT): private LINK_FLAGS = $(WRAP)

@@ -11,11 +11,12 @@
 #define LEN   4096u
 #define LIMIT 60u /* seconds, in which everything has happened */
 
-enum { TCP, NATIVE, KERNEL };
+enum { TCP, NATIVE, KERNEL, TLS, WIRES };
 
 static const char *const uris[] = { "tcp://10.0.0.2:7000",
 				    "sctp://10.0.0.2:7000?backend=native&encap=9899",
-				    "sctp://10.0.0.2:7000?backend=kernel&encap=off" };
+				    "sctp://10.0.0.2:7000?backend=kernel&encap=off",
+				    "tls://10.0.0.2:7000" };
 
 static struct side {
 	struct ddps_ctx *ctx;
@@ -46,10 +47,12 @@ static void post_receives(struct side *s, unsigned n)
 static void make_side(unsigned i, bool stalls)
 {
 	struct side *s = go_to(i);
+	struct ddps_ctx_attr home;
 	struct ddps_ep_attr attr;
 
+	ddps_ctx_attr_init(&home);
 	*s = (struct side){ 0 };
-	check(!ddps_ctx_new(&s->ctx, NULL) && !ddps_pd_new(s->ctx, &s->pd) &&
+	check(!sim_ctx_new(&s->ctx, &home) && !ddps_pd_new(s->ctx, &s->pd) &&
 		      !ddps_cq_new(s->ctx, 2 * MOST, &s->cq) &&
 		      !ddps_mr_reg(s->pd, s->octets, sizeof s->octets, DDPS_LOCAL_WRITE, NULL,
 				   &s->mr),
@@ -205,9 +208,9 @@ static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 bool ends_world(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t rng = seed * 0x9e3779b97f4a7c15u + 11, begin;
-	unsigned wire = (unsigned)sim_below(&rng, 3), left;
+	unsigned wire = (unsigned)sim_below(&rng, WIRES), left;
 
-	world = (struct world){ .seed = seed, .quiet = true, .t = t };
+	world = (struct world){ .seed = seed, .quiet = true, .secured = wire == TLS, .t = t };
 	kern_start(sim_next(&rng));
 	kern.sctp = wire == KERNEL;
 	kern.delay = 10000 + sim_below(&rng, 50000000);
@@ -222,8 +225,9 @@ bool ends_world(uint64_t seed, struct sim_tally *t)
 	left = kern_stop();
 	check(!left, "%u descriptors are left", left);
 	t->n[T_SESSIONS]++;
-	t->n[wire ? T_SCTP : T_TCP]++;
+	t->n[wire == NATIVE || wire == KERNEL ? T_SCTP : T_TCP]++;
 	t->n[T_KERNEL] += wire == KERNEL;
+	t->n[T_TLS] += wire == TLS;
 	t->n[T_ORDERLY]++;
 	t->n[T_WORLDS]++;
 	t->n[T_SECONDS] += (kern.now - begin) / SEC;

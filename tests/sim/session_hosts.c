@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hosts of sim-session: a context each, its listeners, and what its users look at, when. */
 #include "sim/session_in.h"
+#include "support/tls_stub.h"
 #include <stdlib.h>
 
 #define IDLE  24u   /* polls in vain, then a program that polls lets time pass */
@@ -14,13 +15,31 @@ void session_log(void *user, enum ddps_log_level level, const char *facility, co
 	(void)level;
 }
 
+const char *tcp_scheme(void)
+{
+	return world.secured ? "tls" : "tcp";
+}
+
+int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr)
+{
+	int err;
+
+	(void)setenv("DDPSESS_LOG", "none", false); /* else each refused peer is a line */
+	attr->secure = world.secured ? tls_stub_secure() : NULL;
+	if (world.secured && !attr->secure)
+		return DDPS_E_NOMEM;
+	err = ddps_ctx_new(ctx, attr);
+	ddps_secure_close(attr->secure);
+	return err;
+}
+
 void host_listen(struct host *h, unsigned i, bool tcp)
 {
 	struct ddps_listener **l = tcp ? &h->tcp : &h->sctp;
 	char uri[80];
 
 	at_host(i);
-	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? "tcp" : "sctp", i + 1,
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? tcp_scheme() : "sctp", i + 1,
 		 tcp ? "" : world.sctp);
 	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
 		*l = NULL;
@@ -56,7 +75,7 @@ void host_new(unsigned i)
 	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0,
 						 world.keen ? 1 : 0.08),
 			    .rng = sim_next(&world.rng) };
-	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
+	check(!sim_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
 		      !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
 	host_listen(h, i, true);

@@ -52,6 +52,7 @@ enum {
 	T_SHARED,
 	T_PLACED,
 	T_KERNEL,
+	T_TLS,
 	T_KINDS /* of faults, one each */
 };
 
@@ -148,6 +149,7 @@ extern struct shared shared[KERN_HOSTS];
 
 struct world {
 	uint64_t seed, rng;
+	bool secured; /* "tcp" is tls */
 	unsigned nhosts, npairs;
 	struct host host[KERN_HOSTS];
 	struct pair *pair;
@@ -254,5 +256,12 @@ void user_free(struct end *e);
 /* A host posts what is not posted to its shared queue. */
 void user_share(unsigned host);
 void user_request(unsigned host, const struct ddps_event *ev);
+
+/* ---- session_hosts.c: wires of all worlds ---- */
+
+/* TCP's in this world. */
+const char *tcp_scheme(void);
+/* ddps_ctx_new with what that needs. */
+int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr);
 
 #endif

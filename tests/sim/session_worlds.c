@@ -121,6 +121,7 @@ static void make_session_worlds(uint64_t seed, int wire, struct sim_tally *t)
 		world.npairs = 1;
 	}
 	network();
+	world.secured = !world.corrupt && kern.f.lie == 0 && sim_happens(SIM_secured, 0, 0, 0.3);
 	if (world.bulk)
 		kern.window = 2048u << draw_session(4);
 	for (unsigned i = 0; i < world.nhosts; i++)
@@ -322,12 +323,25 @@ static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
 int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
-		.names = { "sessions", "over TCP", "over SCTP", "ended in order", "broken",
-			   "rejected", "never came about", "completions", "Terminates", "worlds",
-			   "simulated seconds", "faults", "compared on both wires",
-			   "with a host that lies", "hosts restarted",
-			   "receives from shared queues", "requests confirmed",
+		.names = { "sessions",
+			   "over TCP",
+			   "over SCTP",
+			   "ended in order",
+			   "broken",
+			   "rejected",
+			   "never came about",
+			   "completions",
+			   "Terminates",
+			   "worlds",
+			   "simulated seconds",
+			   "faults",
+			   "compared on both wires",
+			   "with a host that lies",
+			   "hosts restarted",
+			   "receives from shared queues",
+			   "requests confirmed",
 			   "on the kernel's SCTP",
+			   "inside TLS",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X
