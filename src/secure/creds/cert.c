@@ -126,6 +126,16 @@ int ddps_cert_names(gnutls_x509_crt_t crt, struct ddps_name **names, unsigned *n
 	return err;
 }
 
+bool ddps_cert_is_wordy(gnutls_x509_crt_t crt)
+{
+	size_t size = 0;
+	unsigned critical;
+	const int err = gnutls_x509_crt_get_extension_by_oid(crt, GNUTLS_X509EXT_OID_SAN, 0, NULL,
+							     &size, &critical);
+
+	return (!err || err == GNUTLS_E_SHORT_MEMORY_BUFFER) && size > DDPS_CREDS_SAN;
+}
+
 void ddps_cert_names_free(struct ddps_name *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -66,12 +66,11 @@ static void print_all_names(const struct ddps_shown *shown, struct ddps_peer_id 
 	}
 }
 
-static int take_identity(struct ddps_shown *shown, struct ddps_peer_id *id, struct ddps_verdict *v)
+/* What a stranger's certificate says, too: it costs little, whatever is in it. */
+static void take_identity(gnutls_x509_crt_t crt, struct ddps_peer_id *id)
 {
-	const gnutls_x509_crt_t crt = shown->crt[0];
 	unsigned char serial[20];
 	size_t len = sizeof serial, fp = sizeof id->fingerprint;
-	int err;
 
 	id->how = DDPS_PEER_X509;
 	id->not_before = gnutls_x509_crt_get_activation_time(crt);
@@ -81,7 +80,13 @@ static int take_identity(struct ddps_shown *shown, struct ddps_peer_id *id, stru
 	if (!gnutls_x509_crt_get_serial(crt, serial, &len))
 		for (size_t i = 0; i < len && 2 * i + 2 < sizeof id->serial; i++)
 			snprintf(id->serial + 2 * i, 3, "%02x", serial[i]);
-	err = ddps_cert_names(crt, &shown->name, &shown->nnames);
+}
+
+/* Only once a CA vouches for it: to read names takes long if there are many. */
+static int take_names(struct ddps_shown *shown, struct ddps_peer_id *id, struct ddps_verdict *v)
+{
+	const int err = ddps_cert_names(shown->crt[0], &shown->name, &shown->nnames);
+
 	if (err)
 		return ddps_verdict_set(v, err, DDPS_ALERT_BAD_CERTIFICATE,
 					"the names of the peer's certificate cannot be read");
@@ -197,16 +202,21 @@ static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *show
 	unsigned n;
 	int err = import_chain(shown, peer, v);
 
-	if (!err)
-		err = take_identity(shown, id, v);
 	if (err)
 		return err;
+	take_identity(shown->crt[0], id);
+	if (ddps_cert_is_wordy(shown->crt[0]))
+		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+					"the peer's certificate has more than %u octets of names",
+					DDPS_CREDS_SAN);
 	n = find_path(set, shown, path);
 	if (!n)
 		return explain_status(set, shown->crt[0], GNUTLS_CERT_SIGNER_NOT_FOUND,
 				      want->server, v);
 	id->depth = n - 1;
 	err = verify_path(set, path, n, want->server, v);
+	if (!err)
+		err = take_names(shown, id, v);
 	if (!err)
 		err = check_path(set, path, n, now, v);
 	return err ? err : ddps_cert_usage(shown->crt[0], !want->server, WHOSE, v);

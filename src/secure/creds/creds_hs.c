@@ -172,6 +172,10 @@ int ddps_creds_failed(const struct ddps_creds_hs *h, gnutls_session_t session, i
 						"'%.60s' than %.60s: copy the file anew",
 						h->psk_name, psks);
 	}
+	if (err == GNUTLS_E_KEY_USAGE_VIOLATION)
+		return ddps_verdict_set(why, DDPS_E_CERT_USAGE, DDPS_ALERT_UNSUPPORTED_CERTIFICATE,
+					"the peer's certificate is not for signatures (key usage), "
+					"as a CA's is not: use one made for it");
 	if (err == GNUTLS_E_NO_CERTIFICATE_FOUND || err == GNUTLS_E_CERTIFICATE_REQUIRED)
 		return ddps_verdict_set(why, DDPS_E_NO_CERT, DDPS_ALERT_CERTIFICATE_REQUIRED,
 					"the peer showed no certificate: it needs its own cert and "

@@ -10,7 +10,8 @@
 #include <gnutls/x509.h>
 #include <stdatomic.h>
 
-#define DDPS_CREDS_DEPTH 4 /* CAs above a certificate, the trusted one included */
+#define DDPS_CREDS_DEPTH 4	/* CAs above a certificate, the trusted one included */
+#define DDPS_CREDS_SAN	 16384u /* octets of a peer's names */
 /* RSA and DH of 2048 bits, curves of 224 (RFC 9325 4.5); GnuTLS refuses SHA-1 and MD5 itself. */
 #define DDPS_CREDS_STRENGTH GNUTLS_SEC_PARAM_MEDIUM
 
@@ -80,6 +81,9 @@ void ddps_cert_date(char dst[16], int64_t t);
 
 /* All names of a certificate, to be freed; 0 or DDPS_E_NOMEM, DDPS_E_CERT. */
 int ddps_cert_names(gnutls_x509_crt_t crt, struct ddps_name **names, unsigned *n);
+
+/* More of them than DDPS_CREDS_SAN: GnuTLS needs a time that grows with the square of their number. */
+bool ddps_cert_is_wordy(gnutls_x509_crt_t crt);
 
 void ddps_cert_names_free(struct ddps_name *names, unsigned n);
 

@@ -29,7 +29,7 @@ static void explain_dtls(struct ddps_dhs *d, int err, int alert)
 		ddps_verdict_set(&d->why, DDPS_E_TLS_SUITE, 0,
 				 "nothing in common with the peer: one has certificates and the "
 				 "other a pre-shared key only, or it lacks ECDHE with AES-GCM, "
-				 "ChaCha20 with a pre-shared key, X25519 and P-256");
+				 "ChaCha20 with a pre-shared key, or X25519, P-256 and P-384");
 	else if (alert >= 0)
 		ddps_verdict_set(&d->why, DDPS_E_ALERT, 0, "the peer ended the handshake: %s",
 				 gnutls_alert_get_name((gnutls_alert_description_t)alert));

@@ -34,6 +34,7 @@ struct ddps_hs {
 	struct octets in, out;
 	uint16_t peer_limit;
 	bool no_13;	       /* the dialler does not offer TLS 1.3 */
+	bool has_13;	       /* the peer does, or takes it */
 	uint8_t secret[2][48]; /* ours, the peer's */
 	bool has_secret[2];
 	struct ddps_peer_id id;
@@ -116,11 +117,9 @@ static int see_hs_extension(void *user, unsigned type, const unsigned char *p, u
 
 	if (type == EXT_RECORD_SIZE_LIMIT && n == 2)
 		h->peer_limit = (uint16_t)(p[0] << 8 | p[1]);
-	if (type != EXT_SUPPORTED_VERSIONS || !h->want.server)
-		return 0;
-	for (unsigned i = 1; i + 1 < n; i += 2)
-		if (p[i] == 3 && p[i + 1] == 4)
-			h->no_13 = false;
+	/* a listener's has no length in front */
+	for (unsigned i = h->want.server; type == EXT_SUPPORTED_VERSIONS && i + 1 < n; i += 2)
+		h->has_13 |= p[i] == 3 && p[i + 1] == 4;
 	return 0;
 }
 
@@ -129,12 +128,16 @@ static int see_hs_extensions(gnutls_session_t session, unsigned type, unsigned w
 			     unsigned incoming, const gnutls_datum_t *msg)
 {
 	(void)when;
+	const bool hello = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
+	struct ddps_hs *h = hs_of(session);
+	int err;
+
 	if (!incoming)
 		return 0;
-	hs_of(session)->no_13 = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
-	return gnutls_ext_raw_parse(
-		hs_of(session), see_hs_extension, msg,
-		type == GNUTLS_HANDSHAKE_CLIENT_HELLO ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
+	err = gnutls_ext_raw_parse(h, see_hs_extension, msg,
+				   hello ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
+	h->no_13 = hello && !h->has_13;
+	return err;
 }
 
 /* ---- life ---- */
@@ -258,8 +261,12 @@ static bool explain_no_tls(struct ddps_hs *h)
 
 static void explain_library(struct ddps_hs *h, int err, int alert)
 {
-	if (h->no_13 || err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET ||
-	    alert == GNUTLS_A_PROTOCOL_VERSION)
+	if (h->has_13 && err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
+		ddps_verdict_set(&h->why, DDPS_E_TLS, 0,
+				 "the TLS handshake failed: a record of the peer has a version in "
+				 "front that is not that of TLS 1.3 records (3.3)");
+	else if (h->no_13 || err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET ||
+		 alert == GNUTLS_A_PROTOCOL_VERSION)
 		ddps_verdict_set(&h->why, DDPS_E_TLS_OLD, 0,
 				 "the peer has no TLS 1.3, older ones are not taken");
 	else if (err == GNUTLS_E_NO_CIPHER_SUITES || err == GNUTLS_E_NO_COMMON_KEY_SHARE ||
@@ -267,8 +274,8 @@ static void explain_library(struct ddps_hs *h, int err, int alert)
 		ddps_verdict_set(
 			&h->why, DDPS_E_TLS_SUITE, 0,
 			"nothing in common with the peer: one has certificates and the other "
-			"a pre-shared key only, or it lacks AES-GCM, ChaCha20, X25519 and "
-			"P-256");
+			"a pre-shared key only, or it lacks AES-GCM and ChaCha20, or "
+			"X25519, P-256 and P-384");
 	else if (err == GNUTLS_E_NO_APPLICATION_PROTOCOL ||
 		 alert == GNUTLS_A_NO_APPLICATION_PROTOCOL)
 		ddps_verdict_set(&h->why, DDPS_E_TLS_ALPN, 0,
@@ -296,6 +303,8 @@ static enum ddps_hs_state explain_failure(struct ddps_hs *h, int err)
 		return fail_hs(h, theirs ? 0 : h->why.alert);
 	explain_library(h, err, alert);
 	own = h->no_13 ? GNUTLS_A_PROTOCOL_VERSION : gnutls_error_to_alert(err, &level);
+	if (h->has_13 && own == GNUTLS_A_PROTOCOL_VERSION)
+		own = GNUTLS_A_ILLEGAL_PARAMETER;
 	return fail_hs(h, theirs ? 0 : own > 0 ? own : GNUTLS_A_INTERNAL_ERROR);
 }
 

@@ -16,6 +16,7 @@ enum { FOR_SERVER = 1, FOR_CLIENT = 2 };
 struct cert_spec {
 	const char *cn;
 	const char *san[5]; /* "dns:x", "ip:x", "uri:x" */
+	unsigned names;	    /* DNS names n0001.example on, besides @san */
 	bool ca, any_use, old_hash;
 	int path_len;	    /* of a CA; -1: none said */
 	unsigned uses;	    /* FOR_... or 0: both */

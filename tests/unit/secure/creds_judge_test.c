@@ -126,6 +126,38 @@ Test(creds_judge, a_ca_is_no_peer)
 	ddps_creds_close(c);
 }
 
+/* Whoever wants can make one with ten thousand names: they are read of those a CA vouches for, and bounded. */
+Test(creds_judge, names_of_strangers_are_not_read_and_others_have_a_bound)
+{
+	const struct cert_spec few = { .cn = "p", .names = 1000 },
+			       many = { .cn = "p", .names = 1200 };
+	const struct ddps_creds_want last = { .host = "n1000.example" };
+	struct site s;
+	struct ddps_creds *c;
+	struct cert own, good, wordy;
+	struct ddps_creds_peer peer;
+	struct ddps_peer_id id;
+	struct ddps_verdict why;
+
+	make_site(&s);
+	own = make_cert(&few, NULL);
+	good = make_cert(&few, &s.ca);
+	wordy = make_cert(&many, &s.ca);
+	c = open_creds(&s.attr);
+	peer = shown_by(&own, NULL);
+	cr_expect_eq(judge_code(c, &peer, &listener, &id, NULL), DDPS_E_CERT_CA);
+	cr_expect_str_eq(id.names, "");
+	cr_expect_str_eq(id.issuer, "CN=p");
+	peer = shown_by(&good, NULL);
+	cr_expect_eq(judge_code(c, &peer, &last, &id, &why), 0, "%s", why.text);
+	cr_expect_str_eq(id.name, "dns:n1000.example");
+	peer = shown_by(&wordy, NULL);
+	cr_expect_eq(judge_code(c, &peer, &listener, &id, &why), DDPS_E_CERT);
+	cr_expect(strstr(why.text, "16384 octets of names"), "%s", why.text);
+	cr_expect_str_eq(id.names, "");
+	ddps_creds_close(c);
+}
+
 Test(creds_judge, another_ca_does_not_vouch_whatever_its_name)
 {
 	struct site s;

@@ -363,7 +363,8 @@ static ssize_t stranger_reads(gnutls_transport_ptr_t user, void *p, size_t n)
 }
 
 /* A dialler by GnuTLS, with other settings than ours, at our listener; what the listener says. */
-static int stranger_dials(const char *priority, const char *alpn, int *alert)
+static int stranger_dials(const char *priority, const char *alpn, const struct cert *shows,
+			  int *alert)
 {
 	struct stranger *x = calloc(1, sizeof *x);
 	gnutls_datum_t name = { (unsigned char *)(uintptr_t)alpn,
@@ -373,6 +374,10 @@ static int stranger_dials(const char *priority, const char *alpn, int *alert)
 
 	cr_assert(x);
 	gnutls_certificate_allocate_credentials(&x->cred);
+	if (shows)
+		cr_assert_eq(gnutls_certificate_set_x509_key(
+				     x->cred, (gnutls_x509_crt_t[]){ shows->crt }, 1, shows->key),
+			     0);
 	gnutls_init(&x->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK);
 	cr_assert_eq(gnutls_priority_set_direct(x->session, priority, NULL), 0);
 	gnutls_credentials_set(x->session, GNUTLS_CRD_CERTIFICATE, x->cred);
@@ -410,20 +415,26 @@ Test(hs, strangers_who_dial)
 {
 	static const struct {
 		const char *priority, *alpn;
+		const struct cert *shows;
 		int code, alert;
 	} who[] = {
-		{ "NORMAL:-VERS-ALL:+VERS-TLS1.2", NULL, DDPS_E_TLS_OLD,
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.2", NULL, NULL, DDPS_E_TLS_OLD,
 		  GNUTLS_A_PROTOCOL_VERSION },
-		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-CCM", NULL, DDPS_E_TLS_SUITE,
-		  GNUTLS_A_HANDSHAKE_FAILURE },
-		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3", "http/1.1", DDPS_E_TLS_ALPN,
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-CCM", NULL, NULL,
+		  DDPS_E_TLS_SUITE, GNUTLS_A_HANDSHAKE_FAILURE },
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3", "http/1.1", NULL, DDPS_E_TLS_ALPN,
 		  GNUTLS_A_NO_APPLICATION_PROTOCOL },
-		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL, DDPS_E_NO_CERT,
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL, NULL, DDPS_E_NO_CERT,
 		  GNUTLS_A_CERTIFICATE_REQUIRED },
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DEBUG_ALLOW_KEY_USAGE_VIOLATIONS", NULL, &site.ca,
+		  DDPS_E_CERT_USAGE, GNUTLS_A_UNSUPPORTED_CERTIFICATE },
+		{ "NORMAL:-VERS-ALL:+VERS-TLS1.3:-GROUP-ALL:+GROUP-SECP521R1", NULL, NULL,
+		  DDPS_E_TLS_SUITE, GNUTLS_A_HANDSHAKE_FAILURE },
 	};
 
 	for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
-		int alert, code = stranger_dials(who[i].priority, who[i].alpn, &alert);
+		int alert,
+			code = stranger_dials(who[i].priority, who[i].alpn, who[i].shows, &alert);
 
 		cr_expect_eq(code, who[i].code, "%s %s: code %d", who[i].priority,
 			     who[i].alpn ? who[i].alpn : "", code);
@@ -463,4 +474,33 @@ Test(hs, a_message_in_many_records_that_came_together)
 	}
 	cr_expect_eq(serve.state, DDPS_HS_DONE);
 	end_shakers();
+}
+
+/* It means nothing, so that any number of them may come (RFC 8446 D.4).  GnuTLS looks at the version of its
+ * record, and then it is not true that the peer has no TLS 1.3. */
+Test(hs, a_change_of_cipher_behind_the_client_hello)
+{
+	uint8_t change[] = { 20, 3, 3, 0, 1, 1 };
+
+	for (int old = 0; old < 2; old++) {
+		begin_shaker(&serve, &site.attr, true, NULL);
+		begin_shaker(&dial, &site.attr, false, "dns:host.example");
+		step_shaker(&dial, NULL, 0);
+		change[2] = old ? 1 : 3;
+		for (int i = 0; i < 3; i++, dial.len += sizeof change)
+			memcpy(dial.wire + dial.len, change, sizeof change);
+		step_shaker(&serve, dial.wire, dial.len);
+		dial.gone = dial.len;
+		if (!old) {
+			step_shaker(&dial, serve.wire, serve.len);
+			step_shaker(&serve, dial.wire + dial.gone, dial.len - dial.gone);
+			cr_expect_eq(serve.state, DDPS_HS_DONE);
+		} else {
+			cr_expect_eq(serve.state, DDPS_HS_FAILED);
+			cr_expect_eq(ddps_hs_why(serve.hs)->code, DDPS_E_TLS);
+			cr_expect(strstr(ddps_hs_why(serve.hs)->text, "(3.3)"), "%s",
+				  ddps_hs_why(serve.hs)->text);
+		}
+		end_shakers();
+	}
 }
