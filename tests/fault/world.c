@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The worlds of scenarios: what is there before they begin. */
 #include "fault/fault.h"
-#include "support/tls_stub.h"
+#include "sim/tls_stub.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hosts of sim-session: a context each, its listeners, and what its users look at, when. */
 #include "sim/session_in.h"
-#include "support/tls_stub.h"
+#include "sim/tls_stub.h"
 #include <stdlib.h>
 
 #define IDLE  24u   /* polls in vain, then a program that polls lets time pass */

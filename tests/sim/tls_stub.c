@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See tls_stub.h. */
-#include "support/tls_stub.h"
+#include "sim/tls_stub.h"
 #include "secure/secure.h"
 #include "secure/shaker.h"
 #include "support/aead_stub.h"
