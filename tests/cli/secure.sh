@@ -145,15 +145,23 @@ others_dial() {
 
 # OpenSSL listens: DTLS is there, and a peer without SCTP inside is called that.
 others_listen() {
-	local port=$((20000 + RANDOM % 10000)) other i
-	(sleep 8 | timeout 9 openssl s_server -dtls1_2 -listen -4 -accept "127.0.0.1:$port" -cert a.pem -key a.key \
-		-CAfile ca.pem -Verify 1 -verify_return_error -quiet >judge 2>&1) &
+	local port keep other i
+	rm -f keep && mkfifo keep && exec {keep}<>keep # it ends with its input
+	timeout 9 openssl s_server -dtls1_2 -listen -4 -accept 127.0.0.1:0 -cert a.pem -key a.key -CAfile ca.pem -Verify 1 \
+		-verify_return_error <&"$keep" >judge 2>&1 &
 	other=$!
+	for ((i = 0; i < 80; i++)); do
+		port=$(sed -n 's/^ACCEPT .*://p' judge)
+		[ -z "$port" ] || break
+		sleep 0.1
+	done
 	for ((i = 0; i < 8; i++)); do
 		timeout 9 "$SESSCTL" connect --timeout 1 "${b[@]}" "sctps://127.0.0.1:$port" >out 2>err
 		grep -q "nothing answers SCTP" err && break
 	done
 	kill "$other" 2>/dev/null
+	wait "$other" 2>/dev/null
+	exec {keep}>&-
 	says err "DTLS is there, but nothing answers SCTP inside it"
 }
 
