@@ -64,7 +64,8 @@ static uint32_t await_completion(enum ddps_op op)
 static uint32_t make_request(uint8_t to[KV_REQUEST_MAX], char **argv, int argc)
 {
 	const char *value = argc == 5 && !strcmp(argv[2], "put") ? argv[4] : "";
-	size_t key = argc > 3 ? strlen(argv[3]) : 0, size = strlen(value);
+	size_t key = argc > 3 ? strnlen(argv[3], KV_REQUEST_MAX) : 0,
+	       size = strnlen(value, KV_REQUEST_MAX);
 
 	if (!(argc == 5 && *value) && !(argc == 4 && !strcmp(argv[2], "get")))
 		return 0;

@@ -255,7 +255,7 @@ static bool tag_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_chunk *fi
 /* [9260-6.8-2] [9653-5.3-2]; what DTLS has authenticated need not have one, in a packet out of the blue neither
  * [9653-5.3-1] [9653-5.3-3] */
 static bool is_sctp_checksum_right(struct ddps_sctp *e, const struct ddps_sctp_route *from,
-			      const uint8_t *pkt, size_t len)
+				   const uint8_t *pkt, size_t len)
 {
 	static const uint8_t zero[4];
 

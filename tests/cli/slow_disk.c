@@ -5,7 +5,6 @@
  * keeps open: goes on (g), or fails with ENOSPC (n) or EIO (e).  With "open" it is the opening of a file whose name
  * is "hangs".
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

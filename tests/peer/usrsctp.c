@@ -59,9 +59,9 @@ static int encap_of(const struct ddps_uri *uri)
 }
 
 static int do_usrsctp_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			      const struct sockaddr *sa, socklen_t sa_len, const struct ddps_llp_param *param,
-			      const struct ddps_sd_assoc_up *up, void *user,
-			      struct ddps_sd_assoc **out)
+			      const struct sockaddr *sa, socklen_t sa_len,
+			      const struct ddps_llp_param *param, const struct ddps_sd_assoc_up *up,
+			      void *user, struct ddps_sd_assoc **out)
 {
 	struct peer *p = peer_get(env, ctx);
 	struct sockaddr_storage to = { 0 }, at = { .ss_family = sa->sa_family };

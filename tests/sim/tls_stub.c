@@ -133,7 +133,7 @@ static const struct ddps_verdict *get_stub_why(const struct ddps_hs *h)
 }
 
 /* HKDF-Expand-Label of TLS 1.3 with SHA-256 and no context. */
-static void expand_label(const uint8_t *secret, const char *label, uint8_t n, uint8_t *out)
+static void make_label_key(const uint8_t *secret, const char *label, uint8_t n, uint8_t *out)
 {
 	uint8_t info[32] = { 0, n, (uint8_t)(6 + strlen(label)) };
 	struct hmac_sha256_ctx mac;
@@ -150,8 +150,8 @@ static void make_direction(struct ddps_rec_keys *k, char whose)
 {
 	memset(k, 0, sizeof *k);
 	memset(k->secret, whose, 32);
-	expand_label(k->secret, "key", 16, k->key);
-	expand_label(k->secret, "iv", DDPS_AEAD_NONCE, k->iv);
+	make_label_key(k->secret, "key", 16, k->key);
+	make_label_key(k->secret, "iv", DDPS_AEAD_NONCE, k->iv);
 }
 
 static void take_stub_keys(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,

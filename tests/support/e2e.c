@@ -34,8 +34,7 @@ void e2e_open(struct e2e *e, const char *uri)
 void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr)
 {
 	const bool secured = strstr(uri, "s://") || !strncmp(uri, "tls:", 4);
-	struct ddps_secure *keys =
-		secured && !(attr && attr->secure) ? e2e_secure() : NULL;
+	struct ddps_secure *keys = secured && !(attr && attr->secure) ? e2e_secure() : NULL;
 	struct ddps_ctx_attr with;
 
 	memset(e, 0, sizeof *e);

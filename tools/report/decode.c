@@ -233,7 +233,7 @@ static bool is_rubbish(const struct stream *s, const struct stream *other)
 static size_t take_fpdu(FILE *f, struct talk *t, struct stream pair[2], bool by_target)
 {
 	struct stream *s = &pair[by_target], *other = &pair[!by_target];
-	uint8_t *plain = malloc(s->len + 8);
+	uint8_t *plain = calloc(1, s->len + 8);
 	size_t len = 0, used = plain ? pull_fpdu(s, other->asks_for, plain, &len) : 0, pad;
 
 	if (by_target && is_rubbish(s, other)) {

@@ -107,7 +107,7 @@ static int add_place(struct search *s, const char *path, uid_t uid)
 static void look_into(struct search *s, const char *path, const uid_t *uid)
 {
 	enum watch_fault f = WATCH_SYSTEM;
-	uid_t owner;
+	uid_t owner = 0;
 	int fd = -1;
 
 	errno = ENAMETOOLONG;

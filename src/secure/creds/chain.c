@@ -167,12 +167,13 @@ static int verify_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path
 		       bool server, struct ddps_verdict *v)
 {
 	const char *const purpose = server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER;
-	gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID,
-				       .data = (unsigned char *)(uintptr_t)purpose };
+	gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID };
 	unsigned status = 0;
-	const int err = gnutls_x509_trust_list_verify_crt2(set->trust, path, n, &data, 1, FLAGS,
-							   &status, NULL);
+	int err;
 
+	data.data = (unsigned char *)(uintptr_t)purpose;
+	err = gnutls_x509_trust_list_verify_crt2(set->trust, path, n, &data, 1, FLAGS, &status,
+						 NULL);
 	if (err < 0)
 		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
 					"the peer's certificate cannot be judged: %s",

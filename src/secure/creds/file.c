@@ -22,7 +22,9 @@ struct ddps_stamp ddps_stamp_of(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) ? (struct ddps_stamp){ .err = errno } : take_stamp(&st);
+	if (stat(path, &st))
+		return (struct ddps_stamp){ .err = errno };
+	return take_stamp(&st);
 }
 
 static bool is_same_time(const struct timespec *a, const struct timespec *b)

@@ -10,6 +10,7 @@
 struct judged {
 	const struct ddps_creds_set *set;
 	struct ddps_who who;
+	char psk[DDPS_PEER_NAME];     /* what who.psk points to */
 	const struct ddps_name *name; /* that was accepted, or NULL */
 	struct ddps_peer_id *id;
 	struct ddps_verdict *v;
@@ -170,13 +171,13 @@ static int judge_psk(struct ddps_creds_set *set, const char *identity,
 	const struct ddps_psk *p = ddps_psks_find(&set->psks, identity, strlen(identity));
 	const char *const me = set->settings.value[DDPS_SET_PSK_IDENTITY];
 	const size_t len = p ? p->name_len : strlen(identity);
-	char name[DDPS_PEER_NAME] = "", shown[DDPS_PEER_NAME];
+	char shown[DDPS_PEER_NAME];
 
 	j->id->how = DDPS_PEER_PSK;
-	memcpy(name, identity, len < sizeof name ? len : sizeof name - 1);
-	ddps_name_clean(shown, sizeof shown, name, strlen(name));
+	memcpy(j->psk, identity, len < sizeof j->psk ? len : sizeof j->psk - 1);
+	ddps_name_clean(shown, sizeof shown, j->psk, strlen(j->psk));
 	strcpy(j->id->name, "psk:");
-	ddps_name_clean(j->id->name + 4, sizeof j->id->name - 4, name, strlen(name));
+	ddps_name_clean(j->id->name + 4, sizeof j->id->name - 4, j->psk, strlen(j->psk));
 	memcpy(j->id->names, j->id->name, sizeof j->id->name);
 	/* gone since the handshake, or its own, which would be this side talking to itself */
 	if (!p || (want->server && me && ddps_psk_is(p, me)))
@@ -184,7 +185,7 @@ static int judge_psk(struct ddps_creds_set *set, const char *identity,
 					"the PSK identity '%.60s' is %s %.60s", shown,
 					p ? "this side's own, says" : "not in",
 					p ? "psk-identity" : set->settings.value[DDPS_SET_PSK]);
-	j->who.psk = name;
+	j->who.psk = j->psk;
 	return judge_names(j, want);
 }
 

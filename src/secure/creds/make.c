@@ -64,9 +64,11 @@ static int set_subject(struct making *k, const char *name)
 static int set_names(struct making *k)
 {
 	const char *const *name = k->m->names;
-	int err = name && *name ? set_subject(k, *name)
-				: ddps_verdict_set(k->why, DDPS_E_INVAL, 0, "no name is given");
+	int err;
 
+	if (!name || !*name)
+		return ddps_verdict_set(k->why, DDPS_E_INVAL, 0, "no name is given");
+	err = set_subject(k, *name);
 	for (; !err && k->m->ca_cert && *name; name++)
 		err = add_name(k, *name);
 	return err;

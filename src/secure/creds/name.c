@@ -156,7 +156,7 @@ static int refuse_value(char *why, size_t why_len, const char *kind, const char 
 static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, char *why,
 		      size_t why_len)
 {
-	size_t len = strlen(value);
+	size_t len = strnlen(value, VALUE_MAX);
 
 	if (pat->kind == DDPS_NAME_FP) {
 		if (!take_fingerprint(at, value))

@@ -126,9 +126,7 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 	for (unsigned i = 0; i < set->nown; i++)
 		if (ddps_cert_time(set->own[i], now, "the", &v))
 			ddps_report(r, v.code, false, what, file, "%s", v.text);
-	if (ddps_cert_usage(crt, true, "the", &v))
-		ddps_report(r, v.code, false, what, file, "%s", v.text);
-	else if (ddps_cert_usage(crt, false, "the", &v))
+	if (ddps_cert_usage(crt, true, "the", &v) || ddps_cert_usage(crt, false, "the", &v))
 		ddps_report(r, v.code, false, what, file, "%s", v.text);
 	if (is_weak(crt))
 		ddps_report(r, DDPS_E_CERT_WEAK, false, what, file,
@@ -210,6 +208,7 @@ static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddp
 					const char *file, struct ddps_report *r)
 {
 	gnutls_x509_privkey_t key = NULL;
+	gnutls_datum_t octets;
 	int err;
 
 	*der = (struct ddps_vault){ .p = NULL };
@@ -222,10 +221,9 @@ static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddp
 	err = decode_key(pem, der);
 	if (!err)
 		err = gnutls_x509_privkey_init(&key);
+	octets = (gnutls_datum_t){ der->p, (unsigned)der->size };
 	if (!err)
-		err = gnutls_x509_privkey_import2(key,
-						  &(gnutls_datum_t){ der->p, (unsigned)der->size },
-						  GNUTLS_X509_FMT_DER, NULL, 0);
+		err = gnutls_x509_privkey_import2(key, &octets, GNUTLS_X509_FMT_DER, NULL, 0);
 	if (!err)
 		return key;
 	if (key)

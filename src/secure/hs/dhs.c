@@ -97,6 +97,9 @@ static int set_up_datagrams(struct ddps_dhs *d, const struct ddps_hs_conf *conf)
 {
 	const char *const host = d->want.host;
 	const bool server = d->want.server;
+	gnutls_dtls_prestate_st began = { .record_seq = conf->began.record_seq,
+					  .hsk_read_seq = conf->began.read_seq,
+					  .hsk_write_seq = conf->began.write_seq };
 	int err =
 		gnutls_priority_set_direct(d->session, choose_dhs_suites(conf->set, server), NULL);
 
@@ -115,11 +118,7 @@ static int set_up_datagrams(struct ddps_dhs *d, const struct ddps_hs_conf *conf)
 				 TOTAL_MS);
 	gnutls_handshake_set_max_packet_length(d->session, DDPS_HS_OCTETS);
 	if (server)
-		gnutls_dtls_prestate_set(
-			d->session,
-			&(gnutls_dtls_prestate_st){ .record_seq = conf->began.record_seq,
-						    .hsk_read_seq = conf->began.read_seq,
-						    .hsk_write_seq = conf->began.write_seq });
+		gnutls_dtls_prestate_set(d->session, &began);
 	return ddps_creds_give(&d->creds, conf->set, d->session, server, &d->why);
 }
 

@@ -77,13 +77,13 @@ static void commit(void *job)
 {
 	struct job *j = job;
 
-	if (hasher_final(j->hasher, &j->digest, j->result))
-		j->why = safe_reason(errno);
-	else if (j->told != j->size)
+	const bool hashed = !hasher_final(j->hasher, &j->digest, j->result);
+
+	if (hashed && j->told != j->size)
 		j->why = "the file is not whole";
-	else if (memcmp(j->result, j->wanted, sizeof j->wanted) != 0)
+	else if (hashed && memcmp(j->result, j->wanted, sizeof j->wanted) != 0)
 		j->why = "the digest differs, nothing was kept";
-	else if (temp_commit(&j->temp, j->force, j->off))
+	else if (!hashed || temp_commit(&j->temp, j->force, j->off))
 		j->why = safe_reason(errno);
 }
 
