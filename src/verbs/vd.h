@@ -292,9 +292,10 @@ struct vd_qp {
 	struct ibv_qp_init_attr init;
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
-	bool closing;	  /* in order, by one side or the other */
-	bool roce;	  /* on a device with that face */
-	bool fetches;	  /* atomic: the program has fetched a completion of it */
+	bool closing; /* in order, by one side or the other */
+	bool roce;    /* on a device with that face */
+	bool fetches; /* atomic: the program has fetched a completion of it */
+	bool overread; /* atomic: too many Reads were on their way, and no completion has said so yet */
 	unsigned told;	  /* atomic: what was said of it, VD_WHY_* */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;

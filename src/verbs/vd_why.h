@@ -14,9 +14,9 @@ enum vd_why {
 	VD_WHY_NO_RECV = 0x4,
 	VD_WHY_QKEY = 0x8,
 	VD_WHY_MALFORMED = 0x10,
-	VD_WHY_NOBODY = 0x20,
+	VD_WHY_NOBODY = 0x20, /* there is no such queue pair */
 	VD_WHY_SILENT = 0x40, /* nothing is acknowledged */
-	VD_WHY_SEND = 0x80,   /* a request fails */
+	VD_WHY_SEND = 0x80,   /* it cannot be sent */
 	VD_WHY_RECV = 0x100,
 	VD_WHY_READS = 0x200 /* it asks for more than its peer takes */
 };

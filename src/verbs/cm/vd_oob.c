@@ -42,6 +42,8 @@ struct vd_oob {
 	uint32_t dest;	   /* the peer's number */
 	struct in_addr at; /* and address */
 	uint8_t ird;
+	/* In strict mode: the requests of its session, and which of them were the last Reads and atomics. */
+	uint32_t posts, reads, read_at[VD_MAX_RD];
 	struct vd_caller *callers;
 	uint64_t *held; /* receives that came back when the peer left in order */
 	unsigned nheld;
@@ -151,7 +153,7 @@ void vd_oob_reset(struct vd_qp *qp)
 	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	ddps_lock(&qp->lock);
 	vd_later_drop(qp);
-	o->nheld = 0;
+	o->nheld = o->posts = o->reads = 0;
 	o->release = o->known = o->active = false;
 	ddps_unlock(&qp->lock);
 }
@@ -241,6 +243,38 @@ int vd_oob_reads(struct vd_qp *qp)
 			   "%u: an adapter's Reads fail if more are on their way",
 			   info.peer, most, info.peer_ird);
 	return vd_errno(ddps_ep_reads_max(vd_tx(qp), most));
+}
+
+/* Whether the Read that was posted as many of them before as the peer takes has not ended. */
+static bool are_reads_too_many(const struct vd_qp *qp, uint16_t most)
+{
+	const struct vd_oob *o = qp->oob;
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+
+	return o->reads > most && !ddps_ep_stats(vd_tx(qp), &st) &&
+	       o->posts - o->read_at[(o->reads - 1 - most) % VD_MAX_RD] <= st.sends_posted;
+}
+
+void vd_oob_posted(struct vd_qp *qp, bool read)
+{
+	struct ddps_conn_info info = { 0 };
+	struct vd_oob *o = qp->oob;
+
+	ddps_assert_held(&qp->lock);
+	o->posts++;
+	if (!read)
+		return;
+	o->read_at[o->reads++ % VD_MAX_RD] = o->posts - 1;
+	if (ddps_ep_info(vd_tx(qp), &info) || info.peer_ird >= qp->said.max_rd_atomic ||
+	    !are_reads_too_many(qp, info.peer_ird))
+		return;
+	if (vd_why_is_due(qp, VD_WHY_ENDED))
+		vd_why_say(qp,
+			   ", peer %s: more than %u Reads are on their way, the peer's "
+			   "max_dest_rd_atomic, so the connection ends",
+			   info.peer, info.peer_ird);
+	__atomic_store_n(&qp->overread, true, __ATOMIC_RELAXED);
+	ddps_abort(vd_tx(qp));
 }
 
 static void put_oob_u32(uint8_t *at, uint32_t n)

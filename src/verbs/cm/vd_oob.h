@@ -14,6 +14,9 @@ void vd_oob_reset(struct vd_qp *qp);
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* Its Reads: as many as the program has said, now or when it is connected.  Return: 0 or errno. */
 int vd_oob_reads(struct vd_qp *qp);
+/* In strict mode on a RoCE device: a request was posted, a @read (or atomic) perhaps that waits for no other.  If
+ * more of them are on their way than the peer takes, the connection ends.  The queue pair's lock is held. */
+void vd_oob_posted(struct vd_qp *qp, bool read);
 /* The one with this number, or NULL; the lock is held. */
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
 /* Whether it has been informed who its peer is. */

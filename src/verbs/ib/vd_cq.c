@@ -201,6 +201,14 @@ static enum ibv_wc_status get_remote_status(const struct ddps_wc *wc)
 		       : IBV_WC_REM_ACCESS_ERR;
 }
 
+/* The first that comes back from a session that has ended for too many Reads. */
+static bool is_overread(struct vd_qp *qp, const struct ddps_wc *wc)
+{
+	return wc->status == DDPS_WC_FLUSHED && wc->op != DDPS_OP_RECV &&
+	       __atomic_load_n(&qp->overread, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&qp->overread, false, __ATOMIC_RELAXED);
+}
+
 static enum ibv_wc_status get_wc_status(const struct ddps_wc *wc)
 {
 	switch (wc->status) {
@@ -277,6 +285,10 @@ static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
 	}
 	if (from->has_imm)
 		put_wc_immediate(to, from->imm);
+	if (is_overread(qp, from)) {
+		to->status = IBV_WC_REM_INV_REQ_ERR;
+		to->vendor_err = vendor_err(DDPS_WC_REMOTE);
+	}
 }
 
 static bool is_held(const struct ddps_wc *wc)

@@ -290,6 +290,9 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	if (!err) {
 		if (wr->send_flags & IBV_SEND_INLINE)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
+		if (qp->oob && !qp->lent && qp->roce && vd_config()->strict)
+			vd_oob_posted(qp,
+				      reads_into_pieces(wr) && !(wr->send_flags & IBV_SEND_FENCE));
 		return 0;
 	}
 	return err == DDPS_E_LIMIT && reads_into_pieces(wr) && is_read_impossible(qp)

@@ -255,11 +255,11 @@ bool ud_peer_ready(struct ud_peer *peer, size_t len, uint64_t now, uint64_t *ret
 void ud_peer_sent(struct ud_peer *peer, size_t len, struct ud_header *h);
 void ud_peer_acked(struct vd_ud_qp *u, const struct ud_addr *from, uint16_t seq);
 
-/* One from there, or there, was lost: it is said, if it has not been. */
+/* One from there was lost for this reason; of one to there @what is true: it is said, if it has not been. */
 void ud_why_lost(struct vd_ud_qp *u, enum vd_why why, const struct ud_addr *from,
 		 const char *reason);
 void ud_why_not_there(struct vd_ud_qp *u, enum vd_why why, const struct ud_sqe *e,
-		      const char *reason);
+		      const char *what);
 
 void ud_group_free(struct vd_ud_qp *u, struct ud_group *g);
 

@@ -3,6 +3,7 @@
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,22 +29,22 @@ static bool transmit_datagram(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now
 	uint64_t open_until;
 	uint8_t header[UD_HEADER];
 	struct iovec iov[2] = { { header, sizeof header }, { e->data, e->len } };
+	char why[80];
 	int err;
 
 	if (e->lost) {
 		u->stats.unreachable++;
 		ud_why_not_there(u, VD_WHY_NOBODY, e,
-				 "no queue pair for datagrams has this number");
+				 "is lost: no queue pair for datagrams has this number");
 		return true;
 	}
 	open_until = peer ? peer->open_until : 0;
 	if (peer && !ud_peer_ready(peer, e->len, now, &u->retry_at))
 		return false;
 	if (open_until && peer->open_until > open_until)
-		ud_why_not_there(
-			u, VD_WHY_SILENT, e,
-			"nothing was acknowledged for a second: it may be gone, or have no "
-			"receive");
+		ud_why_not_there(u, VD_WHY_SILENT, e,
+				 "may be lost: nothing was acknowledged for a second, so nobody "
+				 "may be there, or no receive");
 	if (peer)
 		ud_peer_sent(peer, e->len, &e->h);
 	ud_put(&e->h, header);
@@ -54,7 +55,8 @@ static bool transmit_datagram(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now
 	}
 	if (err) {
 		u->stats.unreachable++;
-		ud_why_not_there(u, VD_WHY_NOBODY, e, strerror(err));
+		snprintf(why, sizeof why, "cannot be sent: %s", strerror(err));
+		ud_why_not_there(u, VD_WHY_SEND, e, why);
 	} else {
 		u->stats.sent++;
 		u->stats.sent_octets += e->len;
@@ -75,8 +77,9 @@ static bool send_oldest(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 	}
 	if (e->status) {
 		ud_why_not_there(u, VD_WHY_SEND, e,
-				 e->vendor == 5 ? "it is longer than the MTU"
-						: "its memory has a wrong key, or ends before it");
+				 e->vendor == 5 ? "cannot be sent: it is longer than the MTU"
+						: "cannot be sent: its memory has a wrong key, "
+						  "or ends before it");
 		complete_ud_send(u, e, e->status, e->vendor);
 		ud_set_state(u, IBV_QPS_SQE);
 		return true;

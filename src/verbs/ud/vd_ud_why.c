@@ -23,13 +23,12 @@ void ud_why_lost(struct vd_ud_qp *u, enum vd_why why, const struct ud_addr *from
 	vd_why_say(u->qp, ": a datagram from %s is lost: %s", at, reason);
 }
 
-void ud_why_not_there(struct vd_ud_qp *u, enum vd_why why, const struct ud_sqe *e,
-		      const char *reason)
+void ud_why_not_there(struct vd_ud_qp *u, enum vd_why why, const struct ud_sqe *e, const char *what)
 {
 	char at[80];
 
 	if (!vd_why_is_due(u->qp, why))
 		return;
 	put_ud_addr(&e->to, at, sizeof at);
-	vd_why_say(u->qp, ": a datagram to queue pair %u at %s is lost: %s", e->h.dest, at, reason);
+	vd_why_say(u->qp, ": a datagram to queue pair %u at %s %s", e->h.dest, at, what);
 }
