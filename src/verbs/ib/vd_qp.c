@@ -226,6 +226,23 @@ static void await_session_end(struct vd_process *p, struct vd_qp *qp)
 			return;
 }
 
+/*
+ * Its queue pair has gone.  As with an adapter, somebody else who waits for the end of the connection is informed
+ * of it; and who waits for the beginning learns that there will be none [rdma_get_cm_event(3)].
+ */
+static void tell_without_qp(struct vd_process *p, struct vd_id *id)
+{
+	ddps_assert_held(&p->lock);
+	if (vd_ud_id(id)) /* there is no connection */
+		return;
+	if (id->state == VD_ID_UP) {
+		vd_down(p, id, true);
+	} else if (id->state == VD_ID_CONNECTING || id->state == VD_ID_ACCEPTING) {
+		id->state = VD_ID_DOWN;
+		vd_event_tell(id, &id->answer, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED, NULL);
+	}
+}
+
 int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
@@ -248,9 +265,8 @@ int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 	ddps_ep_free(qp->ep); /* nothing is reported of it from here on */
 	ddps_ep_free(qp->tx);
 	qp->ep = qp->tx = NULL;
-	/* As with an adapter, somebody else who waits for the end is informed of it. */
-	if (qp->id && ibqp->qp_type != IBV_QPT_UD && qp->id->state == VD_ID_UP)
-		vd_down(p, qp->id, true);
+	if (qp->id)
+		tell_without_qp(p, qp->id);
 	vd_await_polls(ibqp->send_cq);
 	if (ibqp->recv_cq != ibqp->send_cq)
 		vd_await_polls(ibqp->recv_cq);
