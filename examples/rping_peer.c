@@ -408,7 +408,7 @@ static FILE *open_rping_trace(const char *path)
 	const bool links = !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
 			   !strncmp(path, "/proc/self/fd/", 14);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (links ? 0 : O_NOFOLLOW),
-		      0666);
+		      0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd >= 0 && !f)

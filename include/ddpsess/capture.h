@@ -27,8 +27,8 @@ struct ddps_capture;
 /**
  * ddps_capture_open - begin a capture file
  * @out:	receives the capture; unchanged on failure
- * @path:	the file; it is made if needed, and its earlier content is lost.  A link is not
- *		followed, except /dev/stdout, /dev/stderr and those in /dev/fd and /proc/self/fd
+ * @path:	the file; it is made if needed, with mode 0600, and its earlier content is lost.  A link
+ *		is not followed, except /dev/stdout, /dev/stderr and those in /dev/fd and /proc/self/fd
  *
  * The file is locked (flock) as long as it is open, so that two processes do not write into one.
  * If not even the header can be written, for example because the disk is full, a file that this

@@ -20,6 +20,24 @@
 #define CK_COMMON_INLINE 256
 #define CK_COMMON_SGE	 6
 
+/* The rules, and what they are called. */
+#define CK_RULES(X)                                                                                \
+	X(SEND_CHANGED, "send-changed")                                                            \
+	X(RECV_CHANGED, "recv-changed")                                                            \
+	X(LATE_RECV, "late-recv")                                                                  \
+	X(DEREG_PENDING, "dereg-pending")                                                          \
+	X(NEVER_POLLED, "never-polled")                                                            \
+	X(POST_AFTER_ERROR, "post-after-error")                                                    \
+	X(QP_STATE, "qp-state")                                                                    \
+	X(QUEUE_FULL, "queue-full")                                                                \
+	X(INLINE_SIZE, "inline-size")                                                              \
+	X(SGE_COUNT, "sge-count")                                                                  \
+	X(LEAK, "leak")
+
+#define CK_ENUM(rule, name) CK_##rule,
+enum ck_rule { CK_RULES(CK_ENUM) CK_ANY };
+#undef CK_ENUM
+
 struct ck_trace {
 	int n;
 	void *frame[CK_FRAMES];
@@ -51,11 +69,11 @@ void ck_in_child(void);
 /* The same for regions. */
 void ck_forget_regions(void);
 
-__attribute__((format(printf, 3, 4))) void ck_report(const char *rule, const struct ck_trace *also,
+__attribute__((format(printf, 3, 4))) void ck_report(enum ck_rule rule, const struct ck_trace *also,
 						     const char *fmt, ...);
 /* As ck_report, about a place that was noted. */
-__attribute__((format(printf, 3, 4))) void ck_report_at(const char *rule, const struct ck_trace *at,
-							const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void
+ck_report_at(enum ck_rule rule, const struct ck_trace *at, const char *fmt, ...);
 void ck_note(struct ck_trace *t);
 
 /* ---- requests.  None of these is called with a lock held. ---- */

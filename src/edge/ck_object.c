@@ -106,7 +106,7 @@ void ck_deregister(const struct ibv_mr *mr)
 		}
 	ddps_unlock(&ed.lock);
 	if (number)
-		ck_report("dereg-pending", &posted,
+		ck_report(CK_DEREG_PENDING, &posted,
 			  "the region with key %#x goes while a request of queue pair %u uses it",
 			  mr->lkey, number);
 }
@@ -118,11 +118,11 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
 		used.max_send_sge > used.max_recv_sge ? used.max_send_sge : used.max_recv_sge;
 
 	if (cap->max_inline_data > CK_COMMON_INLINE)
-		ck_report("inline-size", NULL,
+		ck_report(CK_INLINE_SIZE, NULL,
 			  "%u octets of inline data: not all adapters take more than %d",
 			  cap->max_inline_data, CK_COMMON_INLINE);
 	if (sge > CK_COMMON_SGE)
-		ck_report("sge-count", NULL,
+		ck_report(CK_SGE_COUNT, NULL,
 			  "%u pieces in a request: not all adapters take more than %d", sge,
 			  CK_COMMON_SGE);
 }
@@ -151,7 +151,7 @@ void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	what = vd_rules_against(v, attr, mask);
 	ddps_unlock(&p->lock);
 	if (what)
-		ck_report("qp-state", NULL,
+		ck_report(CK_QP_STATE, NULL,
 			  "ibv_modify_qp of queue pair %u from %s to %s with mask %#x: %s",
 			  q->number, get_ck_state_name(now),
 			  get_ck_state_name(mask & IBV_QP_STATE ? attr->qp_state : now),
@@ -171,7 +171,8 @@ void ck_post_state(const struct ed_qp *q, bool recv)
 	ours = vd_rules_concern(v);
 	ddps_unlock(&p->lock);
 	if (now < (recv ? IBV_QPS_INIT : IBV_QPS_RTS) && ours)
-		ck_report("qp-state", NULL, "%s on queue pair %u, which the program has left in %s",
+		ck_report(CK_QP_STATE, NULL,
+			  "%s on queue pair %u, which the program has left in %s",
 			  recv ? "ibv_post_recv" : "ibv_post_send", q->number,
 			  get_ck_state_name(now));
 }
@@ -192,7 +193,7 @@ void ck_unpolled(struct ibv_qp *qp)
 	int n = v->ep ? ddps_ep_unfetched(v->ep) : 0;
 
 	if (n > 0 && !was_polled(qp->send_cq) && !was_polled(qp->recv_cq))
-		ck_report("never-polled", NULL,
+		ck_report(CK_NEVER_POLLED, NULL,
 			  "the queue pair goes with %d completions that nobody has polled", n);
 }
 
@@ -201,9 +202,10 @@ void ck_left(void)
 {
 	ddps_lock(&ed.lock);
 	for (struct region *r = regions; r; r = r->next)
-		ck_report_at("leak", &r->made, "a region of %zu octets is left, made at", r->len);
+		ck_report_at(CK_LEAK, &r->made, "a region of %zu octets is left, made at", r->len);
 	for (unsigned i = 0; i < ED_BUCKETS; i++)
 		for (struct ed_qp *q = ed.qps[i]; q; q = q->next)
-			ck_report_at("leak", &q->made, "queue pair %u is left, made at", q->number);
+			ck_report_at(CK_LEAK, &q->made, "queue pair %u is left, made at",
+				     q->number);
 	ddps_unlock(&ed.lock);
 }

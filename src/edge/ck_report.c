@@ -14,9 +14,14 @@
 #define WORD_MAX     128
 #define SEEN_MAX     1024
 
-/* One line of the file: a rule's name or '*', and what a frame has to contain. */
+#define NAME(rule, name) [CK_##rule] = (name),
+static const char *const rule_names[] = { CK_RULES(NAME) };
+#undef NAME
+
+/* One line of the file: a rule or CK_ANY, and what a frame has to contain. */
 struct suppression {
-	char rule[WORD_MAX], frame[WORD_MAX];
+	enum ck_rule rule;
+	char frame[WORD_MAX];
 };
 
 static struct {
@@ -25,7 +30,7 @@ static struct {
 	unsigned reports, suppressions, seen;
 	struct suppression suppress[SUPPRESS_MAX];
 	struct {
-		const char *rule;
+		enum ck_rule rule;
 		void *at;
 	} place[SEEN_MAX];
 } ck = { .lock = DDPS_MUTEX(DDPS_LOCK_CK) };
@@ -45,65 +50,35 @@ void ck_in_child(void)
 
 /* ---- suppressions ---- */
 
-/* How many letters to put in, take out or change; both are cut to WORD_MAX. */
-static unsigned count_edits(const char *a, const char *b)
+static enum ck_rule find_check_rule(const char *name)
 {
-	unsigned row[WORD_MAX + 1], n = (unsigned)strnlen(b, WORD_MAX);
+	enum ck_rule rule = 0;
 
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned corner = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned edits = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			if (edits > corner + 1)
-				edits = corner + 1;
-			row[j] = edits > row[j - 1] + 1 ? row[j - 1] + 1 : edits;
-		}
-	}
-	return row[n];
+	while (rule < CK_ANY && strcmp(rule_names[rule], name))
+		rule++;
+	return rule;
 }
 
-/* Return: NULL if there is such a rule, or the one that is most like it. */
-static const char *find_near_rule(const char *rule)
+static void refuse_check_rule(const char *path, unsigned number, const char *name)
 {
-	static const char *const rules[] = { "send-changed",  "recv-changed", "late-recv",
-					     "dereg-pending", "never-polled", "post-after-error",
-					     "qp-state",      "queue-full",   "inline-size",
-					     "sge-count",     "leak",	      "*" };
-	const char *near = NULL;
-	unsigned least = UINT32_MAX;
-
-	for (size_t i = 0; i < sizeof rules / sizeof *rules && least; i++) {
-		unsigned edits = count_edits(rule, rules[i]);
-
-		if (edits < least) {
-			least = edits;
-			near = rules[i];
-		}
-	}
-	return least ? near : NULL;
+	fprintf(stderr, "ddpsess: %s:%u: there is no rule '%s': use '*'", path, number, name);
+	for (enum ck_rule rule = 0; rule < CK_ANY; rule++)
+		fprintf(stderr, "%s '%s'", rule + 1 < CK_ANY ? "," : " or", rule_names[rule]);
+	fprintf(stderr, "; the device cannot be opened\n");
 }
 
 static int take_suppression(const char *path, char *line, unsigned number)
 {
 	struct suppression *s = &ck.suppress[ck.suppressions];
-	const char *near;
+	char name[WORD_MAX];
 	int used = 0;
 
 	line[strcspn(line, "#\n")] = 0;
-	if (sscanf(line, " %127s %n", s->rule, &used) < 1)
+	if (sscanf(line, " %127s %n", name, &used) < 1)
 		return 0;
-	near = find_near_rule(s->rule);
-	if (near) {
-		fprintf(stderr,
-			"ddpsess: %s:%u: there is no rule '%s': did you mean '%s'? The device "
-			"cannot be opened\n",
-			path, number, s->rule, near);
+	s->rule = find_check_rule(name);
+	if (s->rule == CK_ANY && strcmp(name, "*")) {
+		refuse_check_rule(path, number, name);
 		return -1;
 	}
 	snprintf(s->frame, sizeof s->frame, "%s", line + used);
@@ -147,12 +122,12 @@ static bool frame_has(const struct ck_trace *t, const char *text)
 	return found;
 }
 
-static bool is_suppressed(const char *rule, const struct ck_trace *t)
+static bool is_suppressed(enum ck_rule rule, const struct ck_trace *t)
 {
 	for (unsigned i = 0; i < ck.suppressions; i++) {
 		const struct suppression *s = &ck.suppress[i];
 
-		if (strcmp(s->rule, "*") && strcmp(s->rule, rule))
+		if (s->rule != CK_ANY && s->rule != rule)
 			continue;
 		if (!*s->frame || frame_has(t, s->frame))
 			return true;
@@ -183,13 +158,13 @@ void ck_note(struct ck_trace *t)
 }
 
 /* The first time that @rule is broken there.  The lock is held. */
-static bool is_report_new(const char *rule, const struct ck_trace *t)
+static bool is_report_new(enum ck_rule rule, const struct ck_trace *t)
 {
 	void *at = t->n ? t->frame[0] : NULL;
 
 	ddps_assert_held(&ck.lock);
 	for (unsigned i = 0; i < ck.seen; i++)
-		if (ck.place[i].at == at && !strcmp(ck.place[i].rule, rule))
+		if (ck.place[i].at == at && ck.place[i].rule == rule)
 			return false;
 	if (ck.seen < SEEN_MAX) {
 		ck.place[ck.seen].rule = rule;
@@ -198,17 +173,17 @@ static bool is_report_new(const char *rule, const struct ck_trace *t)
 	return true;
 }
 
-static void tell_rule(const char *rule, const struct ck_trace *at, const struct ck_trace *also,
+static void tell_rule(enum ck_rule rule, const struct ck_trace *at, const struct ck_trace *also,
 		      const char *text)
 {
 	ddps_lock(&ck.lock);
 	if (is_report_new(rule, at) && !is_suppressed(rule, at)) {
 		ck.reports++;
-		fprintf(stderr, "ddpsess: check: %s: %s\n", rule, text);
+		fprintf(stderr, "ddpsess: check: %s: %s\n", rule_names[rule], text);
 		fflush(stderr);
 		backtrace_symbols_fd((void *const *)at->frame, at->n, 2);
 		if (also && also->n) {
-			fprintf(stderr, "ddpsess: check: %s: posted at\n", rule);
+			fprintf(stderr, "ddpsess: check: %s: posted at\n", rule_names[rule]);
 			fflush(stderr);
 			backtrace_symbols_fd((void *const *)also->frame, also->n, 2);
 		}
@@ -216,7 +191,7 @@ static void tell_rule(const char *rule, const struct ck_trace *at, const struct 
 	ddps_unlock(&ck.lock);
 }
 
-void ck_report(const char *rule, const struct ck_trace *also, const char *fmt, ...)
+void ck_report(enum ck_rule rule, const struct ck_trace *also, const char *fmt, ...)
 {
 	struct ck_trace here;
 	char text[300];
@@ -229,7 +204,7 @@ void ck_report(const char *rule, const struct ck_trace *also, const char *fmt, .
 	tell_rule(rule, &here, also, text);
 }
 
-void ck_report_at(const char *rule, const struct ck_trace *at, const char *fmt, ...)
+void ck_report_at(enum ck_rule rule, const struct ck_trace *at, const char *fmt, ...)
 {
 	char text[300];
 	va_list ap;

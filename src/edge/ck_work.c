@@ -143,7 +143,7 @@ static void after_error(struct ed_qp *q, const char *call)
 {
 	if (q->failed)
 		ck_report(
-			"post-after-error", NULL,
+			CK_POST_AFTER_ERROR, NULL,
 			"%s on queue pair %u, which has reported an error: it can only be flushed",
 			call, q->number);
 }
@@ -167,7 +167,7 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 
 void ck_queue_full(const struct ed_qp *q, unsigned places)
 {
-	ck_report("queue-full", NULL,
+	ck_report(CK_QUEUE_FULL, NULL,
 		  "queue pair %u: its send queue has %u places, and all are taken until the "
 		  "program fetches a completion: an adapter refuses this request",
 		  q->number, places);
@@ -184,7 +184,7 @@ static void report_late_receive(struct ed_qp *q)
 	if (st.stalls <= q->stalls)
 		return;
 	q->stalls = st.stalls;
-	ck_report("late-recv", NULL,
+	ck_report(CK_LATE_RECV, NULL,
 		  "queue pair %u: a Send of the peer was there before its receive; an adapter ends "
 		  "the connection then, or makes the sender wait",
 		  q->number);
@@ -234,7 +234,7 @@ static void judge_send(const struct ed_qp *q, const struct ck_work *w)
 {
 	if (w->known && sum_work(w, 0) != w->sum)
 		ck_report(
-			"send-changed", &w->posted,
+			CK_SEND_CHANGED, &w->posted,
 			"queue pair %u, request %#llx: the %u octets at %#llx were changed before "
 			"the request was done",
 			q->number, (unsigned long long)w->wr_id, w->sge[0].length,
@@ -248,7 +248,7 @@ static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const str
 	if (!w->known || (wc->status == IBV_WC_SUCCESS && wc->byte_len > from) ||
 	    sum_work(w, from) == w->sum)
 		return;
-	ck_report("recv-changed", &w->posted,
+	ck_report(CK_RECV_CHANGED, &w->posted,
 		  "queue pair %u, receive %#llx: memory at %#llx was written while it was posted, "
 		  "behind what came",
 		  q->number, (unsigned long long)w->wr_id, (unsigned long long)w->sge[0].addr);

@@ -49,71 +49,50 @@ static char *read_rules_file(const char *path, size_t *len)
 	return NULL;
 }
 
-/* The file's text, or NULL: that was reported. */
-static char *read_or_report(const char *path, size_t *len)
+static int parse_rules(const char *text, size_t len, struct vf_error *e)
 {
-	char *text = read_rules_file(path, len);
+	return vf_parse(&ed.rules, text, len, e);
+}
 
-	if (!text)
+static int parse_profile(const char *text, size_t len, struct vf_error *e)
+{
+	int err = vp_parse(&ed.profile, ed_most, text, len, e);
+
+	if (err)
+		ed.profile.n = 0;
+	else
+		ed_profile_start();
+	return err;
+}
+
+static int parse_file(const char *path,
+		      int (*parse)(const char *text, size_t len, struct vf_error *e))
+{
+	struct vf_error e;
+	size_t len = 0;
+	char *text = read_rules_file(path, &len);
+	int err;
+
+	if (!text) {
 		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
 			strerror(errno));
-	return text;
-}
-
-static int report_rules_error(const char *path, const struct vf_error *e)
-{
-	fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e->line,
-		e->column, e->why);
-	return -1;
-}
-
-static int read_rules(const char *path)
-{
-	struct vf_error e;
-	size_t len = 0;
-	char *text = read_or_report(path, &len);
-	int err;
-
-	if (!text)
 		return -1;
-	err = vf_parse(&ed.rules, text, len, &e);
-	free(text);
-	return err ? report_rules_error(path, &e) : 0;
-}
-
-static int read_profile(const char *path)
-{
-	struct vf_error e;
-	size_t len = 0;
-	char *text = read_or_report(path, &len);
-	int err;
-
-	if (!text)
-		return -1;
-	err = vp_parse(&ed.profile, ed_most, text, len, &e);
-	free(text);
-	if (err) {
-		ed.profile.n = 0;
-		return report_rules_error(path, &e);
 	}
-	ed_profile_start();
-	return 0;
-}
-
-/* Links are not followed: somebody else may have made one.  But these stand for what is open already. */
-static int trace_links(const char *path)
-{
-	return strncmp(path, "/dev/std", 8) && strncmp(path, "/dev/fd/", 8) &&
-			       strncmp(path, "/proc/self/fd/", 14)
-		       ? O_NOFOLLOW
-		       : 0;
+	err = parse(text, len, &e);
+	free(text);
+	if (!err)
+		return 0;
+	fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e.line,
+		e.column, e.why);
+	return -1;
 }
 
 static int open_trace(const char *path)
 {
-	ed.trace =
-		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | trace_links(path),
-		     0666);
+	/* Its lines have addresses of peers: they are for this user. */
+	ed.trace = open(path,
+			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | ddps_no_links(path),
+			0600);
 	if (ed.trace >= 0 && !fstat(ed.trace, &ed.trace_self))
 		return 0;
 	fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
@@ -166,7 +145,7 @@ static int start_edge(const struct vd_config *cfg)
 		return -1;
 	if (!*cfg->faults && !cfg->check && !cfg->strict && !ed_depth_wanted())
 		return 0;
-	if (*cfg->faults && read_rules(cfg->faults))
+	if (*cfg->faults && parse_file(cfg->faults, parse_rules))
 		return -1;
 	ed.rules.seed = cfg->seed;
 	ed.begun = ed_ms();
@@ -180,7 +159,7 @@ int vd_front_fill(struct vd_front *front, const struct vd_config *cfg)
 	int err = *cfg->trace ? open_trace(cfg->trace) : 0;
 
 	if (!err && *cfg->profile)
-		err = read_profile(cfg->profile);
+		err = parse_file(cfg->profile, parse_profile);
 	if (!err && cfg->strict)
 		ed_strict_start(cfg);
 	err = err ? err : start_edge(cfg);

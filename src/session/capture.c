@@ -138,22 +138,13 @@ static void put_capture_head(struct ddps_capture *c)
 	end_block(c);
 }
 
-/* Links are not followed: somebody else may have made one.  But these stand for what is open already. */
-static int no_links(const char *path)
-{
-	return strncmp(path, "/dev/std", 8) && strncmp(path, "/dev/fd/", 8) &&
-			       strncmp(path, "/proc/self/fd/", 14)
-		       ? O_NOFOLLOW
-		       : 0;
-}
-
-/* Emptied only once it is ours.  @made: it was not there.  Return: 0 or errno. */
+/* Emptied only once it is ours.  @made: it was not there, and payload is for this user.  Return: 0 or errno. */
 static int open_file(struct ddps_capture *c, const char *path, bool *made)
 {
-	c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	*made = c->fd >= 0;
 	if (c->fd < 0 && errno == EEXIST)
-		c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | no_links(path), 0666);
+		c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | ddps_no_links(path), 0600);
 	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
 	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
 		return errno;

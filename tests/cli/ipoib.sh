@@ -132,6 +132,8 @@ mad_there_and_back() {
 	why="$(wc -l <hex) lines"
 	[ "$(wc -l <hex)" = 11 ] || return
 	run 0 ipoib mad --json --capture c.pcap hex && cp out out.json || return
+	why="the mode of the capture is $(stat -c %a c.pcap)"
+	[ "$(stat -c %a c.pcap)" = 600 ] || return
 	run 0 ipoib mad out.json && same out hex || return
 	run 0 ipoib mad --hex c.pcap && same out hex || return
 	run 0 ipoib mad - <hex && says out "service_id               0x0100000000000049 (IPoIB, RFC form" &&

@@ -101,6 +101,16 @@ capture_links() {
 		[ "$(head -c 4 there | od -An -tx1)" = " 0a 0d 0d 0a" ]
 }
 
+# What a capture holds is for the user alone; the mode of a file that is there stays.
+capture_mode() {
+	rm -f made.pcapng
+	run 0 ping --count 1 --capture made.pcapng "$uri" || return
+	: >there.pcapng && chmod 640 there.pcapng
+	run 0 ping --count 1 --capture there.pcapng "$uri" || return
+	why="modes: $(stat -c '%n %a' made.pcapng there.pcapng | tr '\n' ' ')"
+	[ "$(stat -c %a made.pcapng there.pcapng | tr '\n' ' ')" = "600 640 " ]
+}
+
 head -c 300000 /dev/urandom >small
 for wire in $WIRES; do
 	listen "$(uri_of "$wire")" --stat 0.1
@@ -112,6 +122,7 @@ for wire in $WIRES; do
 	listen "$(uri_of "$wire")" --dir served --capture server.pcapng
 	test_case "capture-$wire-not-written" not_written
 	test_case "contact 19: $wire, captures and links" capture_links
+	test_case "capture-$wire-is-private" capture_mode
 	if command -v tshark >/dev/null; then
 		test_case "capture-$wire" captured
 		wire6=$(uri_of "$wire" '[::1]')

@@ -396,15 +396,15 @@ static void from_everywhere(void)
 	struct ck_trace t = { .n = 1 };
 
 	vd_config();
-	ck_report_at("leak", &(struct ck_trace){ 0 }, "%s", "nowhere");
-	ck_report_at("leak", &(struct ck_trace){ 0 }, "%s", "nowhere");
-	ck_report("leak", &(struct ck_trace){ 0 }, "%s", "here");
+	ck_report_at(CK_LEAK, &(struct ck_trace){ 0 }, "%s", "nowhere");
+	ck_report_at(CK_LEAK, &(struct ck_trace){ 0 }, "%s", "nowhere");
+	ck_report(CK_LEAK, &(struct ck_trace){ 0 }, "%s", "here");
 	for (uintptr_t i = 1; i <= 1023; i++) {
 		t.frame[0] = (void *)i;
-		ck_report_at("leak", &t, "%s", "somewhere");
+		ck_report_at(CK_LEAK, &t, "%s", "somewhere");
 	}
-	ck_report_at("leak", &t, "%s", "twice");
-	ck_report_at("leak", &t, "%s", "twice");
+	ck_report_at(CK_LEAK, &t, "%s", "twice");
+	ck_report_at(CK_LEAK, &t, "%s", "twice");
 	_exit(FOUND);
 }
 

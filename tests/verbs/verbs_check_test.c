@@ -481,13 +481,15 @@ VT_TEST(verbs_check, suppressions)
 		  "/none/such",
 		  0 },
 		{ no_device,
-		  { ":2: there is no rule 'lek': did you mean 'leak'? The device cannot be "
-		    "opened\n",
+		  { ":2: there is no rule 'lek': use '*', 'send-changed', 'recv-changed', "
+		    "'late-recv', 'dereg-pending', 'never-polled', 'post-after-error', "
+		    "'qp-state', 'queue-full', 'inline-size', 'sge-count' or 'leak'; the device "
+		    "cannot be opened\n",
 		    "ddpsess: " },
 		  "leak\nlek client\n",
 		  0 },
 		{ no_device,
-		  { ":1: there is no rule 'late_recv': did you mean 'late-recv'? ", "ddpsess: " },
+		  { ":1: there is no rule 'late_recv': use ", "ddpsess: " },
 		  "late_recv # all\n",
 		  0 },
 	};

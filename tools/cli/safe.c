@@ -91,13 +91,13 @@ int safe_open(int dirfd, const char *path, int flags)
 	return (int)fd;
 }
 
-FILE *safe_create(const char *path)
+FILE *safe_create(const char *path, mode_t mode)
 {
 	/* these stand for what is open already */
 	const bool links = !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
 			   !strncmp(path, "/proc/self/fd/", 14);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (links ? 0 : O_NOFOLLOW),
-		      0666);
+		      mode);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd >= 0 && !f)

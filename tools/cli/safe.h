@@ -4,6 +4,7 @@
 /* Names from a peer: which are taken, and how they are opened without leaving a directory. */
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #define SAFE_NAME_MAX 255 /* octets of a whole name, directories included */
 
@@ -19,9 +20,9 @@ const char *safe_name_fault(const char *name);
 int safe_open(int dirfd, const char *path, int flags);
 int safe_open_walk(int dirfd, const char *path, int flags);
 
-/* Make or empty a file of one's own to write to.  A link is not followed: somebody else may have made it.
- * NULL with errno. */
-FILE *safe_create(const char *path);
+/* Make a file of one's own to write to, with @mode, or empty it.  A link is not followed: somebody else may have made
+ * it.  NULL with errno. */
+FILE *safe_create(const char *path, mode_t mode);
 
 /*
  * The directory that holds the last component of @name, which must be without fault, and

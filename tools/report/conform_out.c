@@ -34,7 +34,7 @@ static void print_file_advice(int sys_errno)
 
 static FILE *create_report(const struct conform_out *c, const char *name, const char *what)
 {
-	FILE *f = safe_create(name);
+	FILE *f = safe_create(name, 0666);
 
 	if (!f) {
 		const int err = errno;

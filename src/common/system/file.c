@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "common/system/file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
+
+int ddps_no_links(const char *path)
+{
+	return strncmp(path, "/dev/std", 8) && strncmp(path, "/dev/fd/", 8) &&
+			       strncmp(path, "/proc/self/fd/", 14)
+		       ? O_NOFOLLOW
+		       : 0;
+}
 
 ssize_t ddps_write_quietly(int fd, const struct iovec *iov, int n)
 {

@@ -7,4 +7,8 @@
  * the program of whoever writes here. */
 ssize_t ddps_write_quietly(int fd, const struct iovec *iov, int n);
 
+/* O_NOFOLLOW for a file that is made or emptied: somebody else may have made a link of that name.  0 for those names
+ * that stand for what is open already. */
+int ddps_no_links(const char *path);
+
 #endif

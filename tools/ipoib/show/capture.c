@@ -83,7 +83,7 @@ void capture_encode(uint8_t out[CAPTURE_RECORD], const struct capture_mad *m)
 FILE *capture_create(const char *path)
 {
 	uint8_t header[CAPTURE_HEADER];
-	FILE *f = safe_create(path);
+	FILE *f = safe_create(path, 0600); /* payload is for this user */
 
 	capture_encode_header(header);
 	if (f && (fwrite(header, sizeof header, 1, f) != 1 || fflush(f))) {
