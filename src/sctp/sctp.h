@@ -53,6 +53,8 @@ struct ddps_sctp_route {
 	/* It is inside DTLS (RFC 8261), which has authenticated it: addresses are nothing but a way there,
 	 * and its checksum may be zero (RFC 9653).  All of one @via are, or none. */
 	bool sealed;
+	uint16_t
+		seen; /* in, sealed: the UDP port that it came from, if that is not @encap; else 0 */
 };
 
 /* Bounds and times.  ddps_sctp_defaults() fills it; change what is to differ. */
@@ -165,6 +167,8 @@ struct ddps_sctp_up {
 	/* A held stream has had its share: all of it is dropped, and all that comes on it is, until
 	 * it is held no more (ddps_sctp_hold_stream()).  May be NULL if no stream is ever held. */
 	void (*overrun)(void *user, uint16_t stream);
+	/* Inside DTLS: the peer is at UDP port @encap from now on, where it has answered.  May be NULL. */
+	void (*roamed)(void *user, uint16_t encap);
 	/* The association is gone; last upcall.  Code 0: SHUTDOWN went its way.  What is left is to
 	 * be freed by ddps_sctp_assoc_free(). */
 	void (*gone)(void *user, const struct ddps_error *e);
@@ -456,6 +460,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(icmp_believed)                                                                           \
 	X(icmp_ignored)                                                                            \
 	X(ports_learned)                                                                           \
+	X(roamed)                                                                                  \
 	X(path_failures)                                                                           \
 	X(no_memory)
 

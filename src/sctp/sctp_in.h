@@ -72,11 +72,13 @@ struct ddps_sc_path {
 	uint64_t hb_at;	  /* the next heartbeat, or the time-out of the one outstanding */
 	uint64_t hb_sent; /* when the last left */
 	uint64_t hb_nonce, probe_nonce;
-	uint16_t probe_size; /* last probe's, 0: none */
-	uint64_t used;	     /* when something that measures the path was sent last */
-	unsigned good;	     /* heartbeats answered in a row */
-	uint8_t fails;	     /* times it failed soon after it was used again */
-	uint64_t since;	     /* when it was used again */
+	uint16_t probe_size;	      /* last probe's, 0: none */
+	uint64_t used;		      /* when something that measures the path was sent last */
+	unsigned good;		      /* heartbeats answered in a row */
+	uint8_t fails;		      /* times it failed soon after it was used again */
+	uint64_t since;		      /* when it was used again */
+	uint64_t roam_nonce, roam_at; /* 0: none; the next one not before */
+	uint16_t roam, roam_asked; /* UDP ports: that the peer was seen at last; that was asked */
 	struct ddps_sent_path tx;
 };
 
@@ -484,6 +486,15 @@ void ddps_sc_path_start(struct ddps_sc_path *p);
 ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
+/* A HEARTBEAT of so many octets; returns its nonce. */
+#define DDPS_SC_HB_LEN 40u
+uint64_t ddps_sc_put_hb(struct ddps_wbuf *w, const struct ddps_sc_path *p);
+
+/* ---- sctp_roam.c ---- */
+/* Inside DTLS: the peer was seen at p->roam.  Ask there, unless that is known, or nothing was seen. */
+void ddps_sc_roam(struct ddps_sc_path *p);
+/* It has answered. */
+void ddps_sc_roamed(struct ddps_sc_path *p);
 /* A path that is due to be probed, with what @size; NULL: none. */
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);
 

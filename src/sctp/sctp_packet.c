@@ -139,7 +139,11 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 	a->last_heard = p;
 	a->n_packets_in++;
 	a->tx.asked_at = 0;
-	if (p->encap != rx->from.encap) { /* [6951-5.4-1] [6951-5.4-2] */
+	if (rx->from.seen) {
+		p->roam = rx->from.seen;
+		ddps_sc_roam(p);
+	}
+	if (!rx->from.sealed && p->encap != rx->from.encap) { /* [6951-5.4-1] [6951-5.4-2] */
 		rx->e->st.ports_learned++;
 		ddps_sc_path_encap(p, rx->from.encap);
 	}

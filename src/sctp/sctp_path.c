@@ -2,10 +2,10 @@
 /* Paths: their states (RFC 9260 8, RFC 7829), heartbeats, path MTU probes. */
 #include "sctp/sctp_in.h"
 
-#define STEADY	   (60 * 1000 * MS) /* a path that fails later than that has not failed twice */
-#define INFO_LEN   32u		    /* of a heartbeat: nonce, time, address */
-#define STUCK	   6u		    /* times that one chunk may be lost for its size */
-#define HB_BIG_MAX 4u		    /* large answers that wait to be sent */
+#define STEADY	   (60 * 1000 * MS)	/* a path that fails later than that has not failed twice */
+#define INFO_LEN   (DDPS_SC_HB_LEN - 8) /* nonce, time, address */
+#define STUCK	   6u			/* times that one chunk may be lost for its size */
+#define HB_BIG_MAX 4u			/* large answers that wait to be sent */
 
 static bool sends_heartbeats(const struct ddps_sctp_assoc *a)
 {
@@ -54,37 +54,36 @@ static void put_info(struct ddps_wbuf *w, const struct ddps_sc_path *p, uint64_t
 	ddps_sc_put_tlv(w, SC_P_HB_INFO, info, sizeof info);
 }
 
-static uint64_t new_nonce(struct ddps_sctp *e)
+uint64_t ddps_sc_put_hb(struct ddps_wbuf *w, const struct ddps_sc_path *p)
 {
-	return (uint64_t)ddps_sc_random32(e) << 32 | ddps_sc_random32(e);
+	struct ddps_sctp *e = p->a->e;
+	uint64_t nonce = (uint64_t)ddps_sc_random32(e) << 32 | ddps_sc_random32(e);
+	uint8_t *chunk = ddps_sc_begin_chunk(w, SC_HEARTBEAT, 0);
+
+	put_info(w, p, nonce);
+	ddps_sc_end_chunk(w, chunk, 0);
+	return nonce;
 }
 
 static void send_hb(struct ddps_sc_path *p)
 {
 	struct ddps_sctp *e = p->a->e;
-	uint8_t *at = ddps_sc_blob(p->a, p, 8 + INFO_LEN), *chunk;
+	uint8_t *at = ddps_sc_blob(p->a, p, DDPS_SC_HB_LEN);
 	struct ddps_wbuf w;
 
 	p->hb_at = e->now + ddps_sent_late(&p->tx, hb_rto(p));
 	if (!at)
 		return;
-	p->hb_nonce = new_nonce(e);
+	w = ddps_wbuf_init(at, DDPS_SC_HB_LEN);
+	p->hb_nonce = ddps_sc_put_hb(&w, p);
 	p->hb_sent = p->used = e->now;
 	p->hb_out = true;
-	w = ddps_wbuf_init(at, 8 + INFO_LEN);
-	chunk = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
-	put_info(&w, p, p->hb_nonce);
-	ddps_sc_end_chunk(&w, chunk, 0);
 }
 
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w)
 {
-	uint8_t *chunk = ddps_sc_begin_chunk(w, SC_HEARTBEAT, 0);
-
-	p->probe_nonce = new_nonce(p->a->e);
+	p->probe_nonce = ddps_sc_put_hb(w, p);
 	p->probe_size = size;
-	put_info(w, p, p->probe_nonce);
-	ddps_sc_end_chunk(w, chunk, 0);
 }
 
 static bool eager(const struct ddps_sc_path *p)
@@ -247,6 +246,8 @@ void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 			hb_acked(p);
 		} else if (nonce == p->probe_nonce) {
 			probe_acked(p);
+		} else if (nonce == p->roam_nonce) {
+			ddps_sc_roamed(p);
 		}
 	}
 }
@@ -482,8 +483,11 @@ void ddps_sc_path_timer(struct ddps_sc_path *p)
 		ev = ddps_sent_timer(&a->tx, &p->tx, now);
 		if (ev & DDPS_SENT_EV_SEND)
 			a->ask = true;
-		if (ev & DDPS_SENT_EV_T3 && (is_stuck(p) || ddps_sc_count_error(a, p)))
-			return;
+		if (ev & DDPS_SENT_EV_T3) {
+			if (is_stuck(p) || ddps_sc_count_error(a, p))
+				return;
+			ddps_sc_roam(p); /* the question may be lost, too */
+		}
 	}
 	if (pmtu_deadline(p) <= now)
 		ddps_sent_mtu_changed(&a->tx, &p->tx, ddps_pmtu_timer(&p->tx.pmtu, now));

@@ -1,57 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* SCTP inside DTLS, seen from the network: what leaves, what is answered, and what a bad network does to it. */
-#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/sd_assoc.h"
 #include "session/session.h"
 #include "support/clock.h"
 #include "support/e2e.h"
-#include <arpa/inet.h>
+#include "support/rough.h"
 #include <ddpsess/secure.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define SCTPS "sctps://127.0.0.1:0"
-
-static int open_udp(uint16_t *port)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof a;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	cr_assert(fd >= 0);
-	cr_assert_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	*port = ntohs(a.sin_port);
-	return fd;
-}
-
-static void aim_at(int fd, const char *uri)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	unsigned port;
-
-	cr_assert_eq(sscanf(strrchr(uri, ':'), ":%u", &port), 1);
-	a.sin_port = htons((uint16_t)port);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-}
-
-/* The next datagram, while the context goes on; -1: none in @ms. */
-static ssize_t receive_while(struct e2e *e, int fd, void *buf, size_t size, unsigned ms)
-{
-	for (unsigned i = 0; i < ms; i++) {
-		ssize_t n = recv(fd, buf, size, MSG_DONTWAIT);
-
-		if (n >= 0)
-			return n;
-		ddps_progress(e->ctx, 1);
-	}
-	return -1;
-}
 
 /* A dialler whose peer is the test: it says ClientHello, again and again, and nothing else. */
 static ssize_t hear_hello(struct e2e *e, int fd, uint16_t port, uint8_t *hello, size_t size)
@@ -62,7 +23,7 @@ static ssize_t hear_hello(struct e2e *e, int fd, uint16_t port, uint8_t *hello, 
 	snprintf(uri, sizeof uri, "sctps://127.0.0.1:%u", port);
 	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
 	cr_assert_eq(ddps_connect(e->a.ep, uri, &e->connect), 0);
-	n = receive_while(e, fd, hello, size, E2E_MS);
+	n = rough_receive(e, fd, hello, size, E2E_MS);
 	cr_assert(n > 60);
 	return n;
 }
@@ -73,7 +34,7 @@ Test(dtls, nothing_but_a_handshake_leaves_before_dtls_is_there, .timeout = 60,
 	uint8_t hello[2048];
 	uint16_t port;
 	struct e2e e;
-	int fd = open_udp(&port);
+	int fd = rough_udp(&port);
 
 	e2e_open(&e, SCTPS);
 	hear_hello(&e, fd, port, hello, sizeof hello);
@@ -81,7 +42,7 @@ Test(dtls, nothing_but_a_handshake_leaves_before_dtls_is_there, .timeout = 60,
 		cr_expect_eq(hello[0], 22, "type");
 		cr_expect(hello[1] == 254 && !hello[3] && !hello[4], "version, epoch");
 		cr_expect_eq(hello[13], 1, "ClientHello");
-		cr_assert(receive_while(&e, fd, hello, sizeof hello, E2E_MS) > 60);
+		cr_assert(rough_receive(&e, fd, hello, sizeof hello, E2E_MS) > 60);
 	}
 	e2e_close(&e);
 	close(fd);
@@ -105,7 +66,7 @@ Test(dtls, the_type_of_service_is_that_of_the_uri, .timeout = 60, .description =
 	char uri[64];
 	struct e2e e;
 
-	fd = open_udp(&port);
+	fd = rough_udp(&port);
 	cr_assert_eq(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &one, sizeof one), 0);
 	e2e_open(&e, SCTPS);
 	snprintf(uri, sizeof uri, "sctps://127.0.0.1:%u?tos=184", port);
@@ -128,7 +89,7 @@ Test(dtls, compression_is_not_offered, .timeout = 60, .description = "8261-5-3")
 	size_t at = 13 + 12 + 2 + 32; /* record, message, version, random */
 	uint16_t port;
 	struct e2e e;
-	int fd = open_udp(&port);
+	int fd = rough_udp(&port);
 
 	e2e_open(&e, SCTPS);
 	hear_hello(&e, fd, port, hello, sizeof hello);
@@ -148,7 +109,7 @@ Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
 	uint16_t port;
 	struct e2e e;
 	ssize_t n;
-	int fd = open_udp(&port);
+	int fd = rough_udp(&port);
 
 	e2e_open(&e, SCTPS);
 	n = hear_hello(&e, fd, port, hello, sizeof hello);
@@ -156,10 +117,10 @@ Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
 	for (int i = 0; i < 200; i++) {
 		ssize_t back;
 
-		fd = open_udp(&port);
-		aim_at(fd, e.uri);
+		fd = rough_udp(&port);
+		rough_aim(fd, e.uri);
 		cr_assert_eq(send(fd, hello, (size_t)n, 0), n);
-		back = receive_while(&e, fd, answer, sizeof answer, E2E_MS);
+		back = rough_receive(&e, fd, answer, sizeof answer, E2E_MS);
 		cr_assert(back > 0 && back < n);
 		cr_expect_eq(answer[13], 3, "HelloVerifyRequest");
 		close(fd);
@@ -173,10 +134,10 @@ Test(dtls, plain_sctp_and_noise_are_not_answered, .timeout = 60, .description = 
 	uint8_t noise[1400], answer[64];
 	uint16_t port;
 	struct e2e e;
-	int fd = open_udp(&port);
+	int fd = rough_udp(&port);
 
 	e2e_open(&e, SCTPS);
-	aim_at(fd, e.uri);
+	rough_aim(fd, e.uri);
 	for (unsigned i = 0; i < 300; i++) {
 		e2e_fill(noise, sizeof noise, i);
 		if (i % 3 == 0)
@@ -185,7 +146,7 @@ Test(dtls, plain_sctp_and_noise_are_not_answered, .timeout = 60, .description = 
 			memset(noise + 4, 0, 4), noise[12] = 1, noise[15] = 20;
 		cr_assert(send(fd, noise, 20 + i * 4, 0) > 0);
 	}
-	cr_expect_eq(receive_while(&e, fd, answer, sizeof answer, 50), -1);
+	cr_expect_eq(rough_receive(&e, fd, answer, sizeof answer, 50), -1);
 	close(fd);
 	e2e_connect(&e);
 	cr_expect_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
@@ -193,91 +154,6 @@ Test(dtls, plain_sctp_and_noise_are_not_answered, .timeout = 60, .description = 
 }
 
 /* ---- a network in between that does what it likes ---- */
-
-struct rough {
-	pthread_t thread;
-	int in, out; /* where the dialler sends to; towards the listener */
-	uint16_t port;
-	atomic_bool stop;
-	unsigned every; /* datagram of so many is treated badly */
-};
-
-/* Of @n datagrams one is lost, one comes twice, one has a bit that is changed, one comes after the next. */
-static void *run_rough(void *user)
-{
-	struct sockaddr_storage from = { 0 };
-	static uint8_t b[65536], kept[65536];
-	ssize_t nkept = 0;
-	struct rough *r = user;
-	socklen_t len = 0;
-	unsigned nr = 0;
-
-	while (!r->stop) {
-		struct pollfd p[2] = { { r->in, POLLIN, 0 }, { r->out, POLLIN, 0 } };
-
-		if (poll(p, 2, 20) <= 0)
-			continue;
-		for (int i = 0; i < 2; i++) {
-			socklen_t flen = sizeof from;
-			bool bad = ++nr % r->every == 0;
-			unsigned how = nr / r->every % 4;
-			ssize_t n;
-
-			if (!(p[i].revents & POLLIN))
-				continue;
-			n = i ? recv(r->out, b, sizeof b, MSG_DONTWAIT)
-			      : recvfrom(r->in, b, sizeof b, MSG_DONTWAIT, (struct sockaddr *)&from,
-					 &flen);
-			if (n <= 0)
-				continue;
-			if (!i)
-				len = flen;
-			if (bad && how == 0)
-				continue;
-			/* a handshake that is changed fails, and may: UDP has a checksum */
-			if (bad && how == 1 && b[0] == 23)
-				b[n / 2] ^= 4;
-			if (bad && how == 2 && !nkept && !i) {
-				memcpy(kept, b, (size_t)n);
-				nkept = n;
-				continue;
-			}
-			for (int k = bad && how == 3 ? 2 : 1; k; k--) {
-				if (i && len)
-					sendto(r->in, b, (size_t)n, 0, (struct sockaddr *)&from,
-					       len);
-				else if (!i)
-					send(r->out, b, (size_t)n, 0);
-			}
-			if (nkept && !i) {
-				send(r->out, kept, (size_t)nkept, 0);
-				nkept = 0;
-			}
-		}
-	}
-	return NULL;
-}
-
-static void begin_rough(struct rough *r, struct e2e *e, unsigned every)
-{
-	uint16_t port;
-
-	*r = (struct rough){ .every = every };
-	r->in = open_udp(&r->port);
-	r->out = open_udp(&port);
-	aim_at(r->out, e->uri);
-	cr_assert_eq(pthread_create(&r->thread, NULL, run_rough, r), 0);
-	snprintf(e->uri, sizeof e->uri, "sctps://127.0.0.1:%u?encap=%u",
-		 (unsigned)strtoul(strrchr(e->uri, ':') + 1, NULL, 10), r->port);
-}
-
-static void end_rough(struct rough *r)
-{
-	r->stop = true;
-	pthread_join(r->thread, NULL);
-	close(r->in);
-	close(r->out);
-}
 
 Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeout = 120,
      .description = "6347-4.1.2.6-1 6347-4.1.2.7-1 6347-4.1.1-1")
@@ -290,7 +166,7 @@ Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeou
 	struct e2e e;
 
 	e2e_open(&e, SCTPS);
-	begin_rough(&r, &e, 11);
+	rough_begin(&r, &e, 11);
 	e2e_connect(&e);
 	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
 	e2e_fill(out, N, 5);
@@ -310,7 +186,7 @@ Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeou
 	ddps_mr_dereg(mo);
 	ddps_mr_dereg(mi);
 	e2e_close(&e);
-	end_rough(&r);
+	rough_end(&r);
 }
 
 /* ---- keys ---- */
@@ -374,12 +250,50 @@ Test(dtls, keys_are_made_anew_over_a_bad_network, .timeout = 120)
 
 	e2e_open(&e, SCTPS);
 	ne = renew_often(&e);
-	begin_rough(&r, &e, 17);
+	rough_begin(&r, &e, 17);
 	e2e_connect(&e);
 	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
 	carry_under_many_keys(&e, ne, 6);
 	e2e_close(&e);
-	end_rough(&r);
+	rough_end(&r);
+}
+
+/* ---- the end ---- */
+
+/* The listener's connection says close_notify, as a peer does that forgets SCTP's SHUTDOWN. */
+static void end_dtls_alone(struct e2e *e)
+{
+	struct ddps_sd_provider *prov = e->ctx->env.sctp;
+	struct ddps_sn_env *ne = prov->slot[0].ctx;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ne->nsocks; i++) {
+		if (!ne->socks[i] || !ne->socks[i]->dtls || !ne->socks[i]->dtls->server)
+			continue;
+		ddps_sn_dtls_alert(ne->socks[i]->dtls, DDPS_ALERT_CLOSE_NOTIFY);
+		n++;
+	}
+	cr_assert_eq(n, 1);
+}
+
+/* Only SCTP's own end says that nothing is missing: 0, the session is open; 1, this side has closed it; 2, and
+ * waits for what the peer may still send. */
+Test(dtls, close_notify_before_the_end_of_the_association_is_no_end_in_order, .timeout = 60)
+{
+	for (int i = 0; i < 3; i++) {
+		struct e2e e;
+
+		e2e_up(&e, SCTPS);
+		if (i == 2)
+			cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
+		if (i)
+			cr_assert_eq(ddps_disconnect(e.a.ep), 0);
+		end_dtls_alone(&e);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.a.error.code, DDPS_E_RESET, "%d: %s", i, e.a.error.text);
+		cr_expect(strstr(e.a.error.text, "data may be missing"), "%s", e.a.error.text);
+		e2e_close(&e);
+	}
 }
 
 /* ---- who ---- */

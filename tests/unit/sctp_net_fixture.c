@@ -179,6 +179,12 @@ static void send_on_sctp_net(struct sn_node *d, unsigned to, unsigned k, const u
 	p.from.peer = d->addr[k];
 	p.from.local = n->node[to].addr[k];
 	p.from.encap = l->nat ? l->nat : d->udp;
+	if (n->sealed) {
+		p.from.seen = p.from.encap;
+		p.from.encap = l->known ? l->known : d->udp;
+		if (p.from.seen == p.from.encap)
+			p.from.seen = 0;
+	}
 	p.from.sealed = n->sealed;
 	p.data = use_own_sctp_net_memory(len);
 	memcpy(p.data, data, len);
@@ -207,6 +213,13 @@ static void trace(const struct sn_node *d, const struct ddps_sctp_route *to, con
 				c.val[9], c.val[11]);
 	}
 	fprintf(stderr, "\n");
+}
+
+/* A NAT knows the last port only. */
+static bool is_forgotten(const struct sn_net *n, const struct sn_link *back,
+			 const struct ddps_sctp_route *to)
+{
+	return n->sealed && back->nat && to->encap != back->nat;
 }
 
 static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, const uint8_t *data,
@@ -246,7 +259,8 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 		}
 		return;
 	}
-	if (l->dead || sn_chance(n, l->loss) || !queued(n, l, len)) {
+	if (l->dead || is_forgotten(n, &n->node[peer].link[k], to) || sn_chance(n, l->loss) ||
+	    !queued(n, l, len)) {
 		d->lost++;
 		return;
 	}

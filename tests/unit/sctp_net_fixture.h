@@ -23,6 +23,7 @@ struct sn_link { /* one direction of one pair of addresses */
 	size_t queue;	  /* octets that wait for that; more is dropped; 0: no limit */
 	uint64_t free_at; /* when the last of them has left */
 	uint16_t nat;	  /* what the peer sees as our UDP port; 0: the real one */
+	uint16_t known;	  /* sealed: what its DTLS knows as that; 0: the real one */
 };
 
 struct sn_packet {

@@ -13,10 +13,13 @@ struct sealed {
 	unsigned up, messages, gone;
 	/* of what was sent, by the type of its first chunk: packets, and those whose checksum was zero */
 	unsigned packets[256], zero[256];
-	unsigned pads;	    /* packets with a PAD chunk */
-	unsigned wrong;	    /* checksums that are neither */
-	bool told[2];	    /* INIT, INIT ACK: has the parameter */
-	uint8_t echo[4096]; /* the last COOKIE ECHO, and an INIT */
+	unsigned pads;		/* packets with a PAD chunk */
+	unsigned wrong;		/* checksums that are neither */
+	unsigned by_port[66];	/* the listener's packets, by the UDP port that they went to */
+	uint16_t roamed[2];	/* as the upcall has it: how often, where to */
+	unsigned before_roamed; /* packets that went there before */
+	bool told[2];		/* INIT, INIT ACK: has the parameter */
+	uint8_t echo[4096];	/* the last COOKIE ECHO, and an INIT */
 	size_t echo_len;
 	uint8_t init[4096];
 	size_t init_len;
@@ -50,12 +53,23 @@ static void sealed_gone(void *user, const struct ddps_error *e)
 	((struct sealed *)user)->gone++;
 }
 
+static void sealed_roamed(void *user, uint16_t encap)
+{
+	struct sealed *s = user;
+
+	s->roamed[0]++;
+	s->roamed[1] = encap;
+	s->before_roamed = s->by_port[encap / 1000];
+	s->net.node[0].link[0].known = encap;
+}
+
 static const struct ddps_sctp_up sealed_upcalls = { .up = sealed_up,
 						    .message = sealed_message,
 						    .writable = sealed_none,
 						    .acked = sealed_acked,
 						    .peer_shutdown = sealed_none,
 						    .restarted = sealed_none,
+						    .roamed = sealed_roamed,
 						    .gone = sealed_gone };
 
 static void sealed_accept(void *user, struct ddps_sctp_assoc *a)
@@ -92,8 +106,8 @@ static void see_sealed(void *user, unsigned from, const struct ddps_sctp_route *
 	uint8_t first = p[12];
 	const bool zero = !p[8] && !p[9] && !p[10] && !p[11];
 
-	(void)from;
-	(void)to;
+	if (from)
+		s->by_port[to->encap / 1000]++;
 	s->packets[first]++;
 	s->zero[first] += zero;
 	for (size_t at = 12; at + 4 <= len; at += ddps_sc_pad(chunk_octets(p[at + 2], p[at + 3])))
@@ -295,6 +309,30 @@ Test(sctp_sealed, addresses_listed_inside_dtls_are_nothing,
 	sn_fini(&s.net);
 }
 
+/* The ports tell them apart; each has its own end. */
+Test(sctp_sealed, two_associations_use_one_connection, .description = "8261-6.1-2")
+{
+	struct ddps_sctp_param p = { .port = 6000, .streams = 8, .sealed = true };
+	struct ddps_sctp_assoc *first[2];
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	memcpy(first, s.a, sizeof first);
+	cr_assert_eq(ddps_sctp_connect(s.net.node[0].e, &p, &s.net.node[1].addr[0], 1, SEALED_PORT,
+				       s.net.node[1].udp, &sealed_upcalls, &s, s.net.now, &s.a[0]),
+		     0);
+	sn_run(&s.net, 200000000);
+	cr_expect_eq(s.up, 2);
+	talk_sealed(&s);
+	cr_expect_eq(s.messages, 2);
+	ddps_sctp_abort(s.a[0], NULL, s.net.now);
+	sn_run(&s.net, 200000000);
+	memcpy(s.a, first, sizeof first);
+	talk_sealed(&s);
+	cr_expect_eq(s.messages, 4);
+	sn_fini(&s.net);
+}
+
 /* A link takes less than the interface, and says nothing: probes find what passes. */
 Test(sctp_sealed, what_the_path_takes_is_found_without_icmp,
      .description = "8261-4-1 8261-4-2 8261-4-3 8261-6.2-1")
@@ -333,5 +371,112 @@ Test(sctp_sealed, the_path_lasts_as_long_as_the_association, .description = "826
 		cr_assert_neq(p.state, DDPS_SCTP_INACTIVE, "after %u errors", p.errors);
 		cr_assert(sn_step(&s.net, s.net.now + 600000000000ull));
 	}
+	sn_fini(&s.net);
+}
+
+/* ---- a NAT on the way that finds another port for the dialler ---- */
+
+#define NEW_PORT 40000
+
+Test(sctp_sealed, a_new_port_is_asked_first_and_then_has_all, .description = "8261-6.1-8")
+{
+	struct ddps_sctp_path_info before, after;
+	struct ddps_sctp_stats st;
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	for (int i = 0; i < 4; i++)
+		talk_sealed(&s);
+	ddps_sctp_path_info(s.a[1], 0, &before);
+	s.net.node[0].link[0].nat = NEW_PORT;
+	memset(s.packets, 0, sizeof s.packets);
+	memset(s.by_port, 0, sizeof s.by_port);
+	cr_assert_eq(ddps_sctp_send(s.a[0], 1, 1, 0, &(struct iovec){ (void *)"text", 4 }, 1,
+				    s.net.now),
+		     0);
+	while (!s.by_port[NEW_PORT / 1000])
+		cr_assert(sn_step(&s.net, s.net.now + 1000000000));
+	cr_expect_eq(s.packets[SC_HEARTBEAT], 1);
+	cr_expect_eq(s.roamed[0], 0);
+	while (!s.roamed[0])
+		cr_assert(sn_step(&s.net, s.net.now + 1000000000));
+	cr_expect_eq(s.roamed[1], NEW_PORT);
+	cr_expect_eq(s.before_roamed, 1, "nothing but the question");
+	ddps_sctp_path_info(s.a[1], 0, &after);
+	cr_expect_eq(after.encap, NEW_PORT);
+	cr_expect(after.cwnd < before.cwnd && after.mtu <= before.mtu, "%u %u", after.cwnd,
+		  before.cwnd);
+	memset(s.by_port, 0, sizeof s.by_port);
+	talk_sealed(&s);
+	cr_expect_eq(s.messages, 11);
+	cr_expect_eq(s.by_port[s.net.node[0].udp / 1000], 0);
+	ddps_sctp_stats(s.net.node[1].e, &st);
+	cr_expect(st.roamed == 1 && st.ports_learned == 0);
+	ddps_sctp_stats(s.net.node[0].e, &st);
+	cr_expect(st.roamed == 0 && st.ports_learned == 0);
+	sn_fini(&s.net);
+}
+
+/* Whoever sees a record may send it from elsewhere, before it arrives; it gets a question a second, and no data. */
+Test(sctp_sealed, what_was_repeated_from_elsewhere_moves_nothing)
+{
+	struct iovec iov[16], text = { (void *)"text", 4 };
+	struct sealed s;
+	uint8_t head[4096];
+
+	begin_sealed(&s, true, true);
+	for (int i = 0; i < 50; i++) {
+		struct ddps_sctp_out out = { .iov = iov,
+					     .iov_max = 16,
+					     .head = head,
+					     .head_max = sizeof head,
+					     .max_segs = 1,
+					     .max_len = 65535 };
+		struct ddps_sctp_in in = { .data = head };
+
+		cr_assert_eq(ddps_sctp_send(s.a[0], 1, 1, 0, &text, 1, s.net.now), 0);
+		cr_assert_eq(ddps_sctp_output(s.net.node[0].e, &out, s.net.now), 1);
+		in.len = out.len;
+		for (unsigned k = 1; k < out.niov; k++)
+			memcpy(head + iov[0].iov_len, iov[k].iov_base, iov[k].iov_len);
+		in.from = (struct ddps_sctp_route){ .peer = s.net.node[0].addr[0],
+						    .local = s.net.node[1].addr[0],
+						    .encap = s.net.node[0].udp,
+						    .seen = NEW_PORT,
+						    .via = out.to.via,
+						    .sealed = true };
+		ddps_sctp_input(s.net.node[1].e, &in, 1, s.net.now);
+		/* what goes there gets lost */
+		if (!i) {
+			cr_assert_eq(ddps_sctp_output(s.net.node[1].e, &out, s.net.now), 1);
+			cr_expect_eq(out.to.encap, NEW_PORT);
+			cr_expect_eq(head[12], SC_HEARTBEAT);
+		}
+		sn_run(&s.net, 1000000);
+	}
+	cr_expect_eq(s.messages, 50);
+	cr_expect_eq(s.by_port[NEW_PORT / 1000], 0);
+	cr_expect_eq(s.roamed[0], 0);
+	sn_fini(&s.net);
+}
+
+/* The dialler has nothing more to say, and the listener's data goes where nobody is. */
+Test(sctp_sealed, a_question_that_was_lost_is_asked_again)
+{
+	struct iovec text = { (void *)"text", 4 };
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	cr_assert_eq(ddps_sctp_send(s.a[1], 1, 1, 0, &text, 1, s.net.now), 0);
+	sn_flush_node(&s.net, 1);
+	s.net.node[0].link[0].nat = NEW_PORT; /* its SACK is the last that comes */
+	s.net.node[1].link[0].dead = true;
+	sn_run(&s.net, 100000000);
+	cr_expect_eq(s.by_port[NEW_PORT / 1000], 1);
+	s.net.node[1].link[0].dead = false;
+	cr_assert_eq(ddps_sctp_send(s.a[1], 1, 1, 0, &text, 1, s.net.now), 0);
+	sn_run(&s.net, 5000000000);
+	cr_expect_eq(s.roamed[0], 1);
+	cr_expect_eq(s.messages, 2);
 	sn_fini(&s.net);
 }

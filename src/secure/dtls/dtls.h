@@ -121,6 +121,9 @@ ssize_t ddps_dtls_open(struct ddps_dtls *d, const struct ddps_dtls_head *h, cons
 /* Where in a record its content begins. */
 unsigned ddps_dtls_content(const struct ddps_dtls *d);
 
+/* A record that was opened: none after it was before. */
+bool ddps_dtls_is_newest(const struct ddps_dtls *d, const struct ddps_dtls_head *h);
+
 /* It was not forged: another key has opened it. */
 void ddps_dtls_pardon(struct ddps_dtls *d);
 

@@ -28,6 +28,11 @@ static void note_seen(struct ddps_dtls *d, uint64_t seq)
 	d->seen[seq / 64 % DDPS_DTLS_WORDS] |= UINT64_C(1) << seq % 64;
 }
 
+bool ddps_dtls_is_newest(const struct ddps_dtls *d, const struct ddps_dtls_head *h)
+{
+	return h->seq + 1 == d->high;
+}
+
 /* ---- records ---- */
 
 static ssize_t count_forged(struct ddps_dtls *d)

@@ -48,7 +48,10 @@ static bool is_number_ours(const uint8_t *p, size_t n)
 {
 	struct ddps_dtls_head h;
 
-	return ddps_dtls_head(&h, p, n) && h.epoch >= EPOCH && h.seq >= DDPS_DTLS_FIRST;
+	for (size_t at = 0; at < n && ddps_dtls_head(&h, p + at, n - at); at += h.len)
+		if (h.epoch >= EPOCH && h.seq >= DDPS_DTLS_FIRST)
+			return true;
+	return false;
 }
 
 static ssize_t push_datagram(gnutls_transport_ptr_t user, const void *p, size_t n)

@@ -42,7 +42,7 @@ int ddps_sn_dtls_begin(struct ddps_sn_sock *udp, bool lone)
 {
 	const unsigned n = lone ? 1 : DDPS_SN_DTLS_CHAINS;
 
-	udp->table = calloc(1, sizeof *udp->table + n * sizeof(struct ddps_sn_dtls *));
+	udp->table = calloc(1, sizeof *udp->table + n * sizeof udp->table->chain[0]);
 	if (!udp->table)
 		return DDPS_E_NOMEM;
 	udp->table->nchains = n;
@@ -62,8 +62,8 @@ void ddps_sn_dtls_table_free(struct ddps_sn_sock *udp)
 	udp->table = NULL;
 }
 
-static struct ddps_sn_dtls **dtls_chain(const struct ddps_sn_sock *udp,
-					const struct ddps_sctp_addr *peer, uint16_t port)
+static struct ddps_sn_dtls_chain *dtls_chain(const struct ddps_sn_sock *udp,
+					     const struct ddps_sctp_addr *peer, uint16_t port)
 {
 	uint32_t h = 2166136261u ^ port; /* FNV-1a */
 
@@ -72,28 +72,50 @@ static struct ddps_sn_dtls **dtls_chain(const struct ddps_sn_sock *udp,
 	return &udp->table->chain[(h ^ h >> 16) % udp->table->nchains];
 }
 
+struct ddps_sn_dtls_chain *ddps_sn_dtls_near(const struct ddps_sn_sock *udp,
+					     const struct ddps_sctp_addr *peer)
+{
+	return dtls_chain(udp, peer, 0);
+}
+
 struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,
 				       const struct ddps_sctp_addr *peer, uint16_t port)
 {
-	struct ddps_sn_dtls *c;
+	struct ddps_sn_dtls_at *at;
 
-	DL_FOREACH(*dtls_chain(udp, peer, port), c)
-	if (c->port == port && ddps_sc_addr_eq(&c->peer, peer))
-		return c;
+	DL_FOREACH(dtls_chain(udp, peer, port)->at, at)
+	if (at->port == port && ddps_sc_addr_eq(&at->c->peer, peer))
+		return at->c;
 	return NULL;
+}
+
+void ddps_sn_dtls_unplace(struct ddps_sn_dtls_at *at)
+{
+	if (at->c)
+		DL_DELETE(dtls_chain(at->c->udp, &at->c->peer, at->port)->at, at);
+	at->c = NULL;
+}
+
+void ddps_sn_dtls_place(struct ddps_sn_dtls *c, struct ddps_sn_dtls_at *at, uint16_t port)
+{
+	ddps_sn_dtls_unplace(at);
+	at->c = c;
+	at->port = port;
+	DL_APPEND(dtls_chain(c->udp, &c->peer, port)->at, at);
 }
 
 struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
 				      uint16_t port, const struct ddps_sctp_addr *local)
 {
-	struct ddps_sn_dtls *c = calloc(1, sizeof *c), **chain = dtls_chain(udp, peer, port);
+	struct ddps_sn_dtls *c = calloc(1, sizeof *c), *other = ddps_sn_dtls_find(udp, peer, port);
 
 	if (!c)
 		return NULL;
+	if (other) /* it may roam there, and does not */
+		ddps_sn_dtls_unplace(&other->roam);
 	c->ne = udp->ne;
 	c->udp = udp;
 	c->peer = *peer;
-	c->port = port;
 	c->local = *local;
 	c->timer = (struct ddps_timer){ .fn = ddps_sn_dtls_timer, .user = c };
 	if (ddps_sn_sock_number(udp, c)) {
@@ -101,7 +123,8 @@ struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddp
 		return NULL;
 	}
 	udp->refs++;
-	DL_APPEND(*chain, c);
+	DL_APPEND(ddps_sn_dtls_near(udp, peer)->near, c);
+	ddps_sn_dtls_place(c, &c->at, port);
 	return c;
 }
 
@@ -119,13 +142,13 @@ static void leave_endpoint(struct ddps_sn_dtls *c)
 
 void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 {
-	struct ddps_sn_dtls **chain = dtls_chain(c->udp, &c->peer, c->port);
-
 	if (c->state == DDPS_SN_OVER)
 		return;
 	ddps_sn_dtls_alert(c, DDPS_ALERT_CLOSE_NOTIFY);
 	c->state = DDPS_SN_OVER;
-	DL_DELETE(*chain, c);
+	DL_DELETE(ddps_sn_dtls_near(c->udp, &c->peer)->near, c);
+	ddps_sn_dtls_unplace(&c->at);
+	ddps_sn_dtls_unplace(&c->roam);
 	ddps_timer_stop(c->ne->env->loop, &c->timer);
 	ddps_shake_free(c->shake);
 	c->shake = NULL;

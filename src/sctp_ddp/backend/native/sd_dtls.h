@@ -8,6 +8,7 @@
  *   sd_dtls.c		connections: found, made, ended
  *   sd_dtls_shake.c	their handshakes, by the context's thread
  *   sd_dtls_in.c	datagrams in: records opened, and handed to the engine together
+ *   sd_dtls_roam.c	datagrams from ports that nobody has: whose are they?
  *   sd_dtls_out.c	packets out: sealed in a row, sent in one call
  *   sd_dtls_renew.c	a new handshake on the same addresses, before the key has sealed all that it may
  *   sd_dtls_who.c	who the peer is, and whether it would be let in now
@@ -40,14 +41,21 @@ struct ddps_sn_keys {
 	struct ddps_dtls *rec; /* in it; NULL: none */
 };
 
+/* A UDP port of its peer's, by which a connection is found. */
+struct ddps_sn_dtls_at {
+	struct ddps_sn_dtls *c;		     /* NULL: it is not found by it */
+	struct ddps_sn_dtls_at *prev, *next; /* of the same chain */
+	uint16_t port;
+};
+
 struct ddps_sn_dtls {
 	struct ddps_sn_env *ne;
 	struct ddps_sn_sock
 		*as; /* what the engine knows it by; it has a reference of its own until OVER */
-	struct ddps_sn_sock *udp;	  /* what carries it; one reference */
-	struct ddps_sn_dtls *prev, *next; /* of the same socket and chain */
+	struct ddps_sn_sock *udp; /* what carries it; one reference */
 	struct ddps_sctp_addr peer, local;
-	uint16_t port; /* the peer's */
+	struct ddps_sn_dtls_at at, roam;  /* roam: records came from there, and it is being asked */
+	struct ddps_sn_dtls *prev, *next; /* of the same socket and chain, by address */
 	bool server, took, unreachable;
 	enum ddps_sn_dtls_state state;
 	struct ddps_shake *shake;    /* NULL: it is not needed any more */
@@ -77,14 +85,24 @@ struct ddps_sn_dtls {
 
 #define DDPS_SN_DTLS_CHAINS 256u
 
+struct ddps_sn_dtls_chain {
+	struct ddps_sn_dtls_at *at; /* by address and port */
+	struct ddps_sn_dtls *near;  /* by address, in the order in which they are tried next */
+	struct ddps_sn_tries {
+		uint64_t second;
+		unsigned n; /* in that */
+	} tries;
+};
+
 /* What a secured UDP socket has. */
 struct ddps_sn_dtls_table {
 	struct ddps_sd_endpoint *ep;	    /* NULL: nobody listens */
 	uint8_t secret[2][DDPS_DHS_SECRET]; /* of cookies, the newer first */
 	uint64_t secret_at;
 	struct ddps_shares shaking;
+	struct ddps_sn_tries tries;
 	unsigned nchains;
-	struct ddps_sn_dtls *chain[];
+	struct ddps_sn_dtls_chain chain[];
 };
 
 /* ---- sd_dtls.c ---- */
@@ -94,6 +112,12 @@ int ddps_sn_dtls_begin(struct ddps_sn_sock *udp, bool lone);
 void ddps_sn_dtls_table_free(struct ddps_sn_sock *udp);
 struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,
 				       const struct ddps_sctp_addr *peer, uint16_t port);
+/* Those that have an address are in this one. */
+struct ddps_sn_dtls_chain *ddps_sn_dtls_near(const struct ddps_sn_sock *udp,
+					     const struct ddps_sctp_addr *peer);
+/* It is found by @port and not by the one that @at had; not any more. */
+void ddps_sn_dtls_place(struct ddps_sn_dtls *c, struct ddps_sn_dtls_at *at, uint16_t port);
+void ddps_sn_dtls_unplace(struct ddps_sn_dtls_at *at);
 /* A connection over @udp that has not begun; NULL: no memory, or number. */
 struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
 				      uint16_t port, const struct ddps_sctp_addr *local);
@@ -138,8 +162,22 @@ void ddps_sn_dtls_misspoken(struct ddps_sn_env *ne, const struct sockaddr_storag
 bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len);
 /* What came before the keys. */
 void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c);
+/* So much was forged that its key is not safe any more. */
+void ddps_sn_dtls_forged(struct ddps_sn_dtls *c);
 /* An ICMP error about a datagram to there: believed as little as anything that is not authentic. */
 void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *to);
+
+/* ---- sd_dtls_roam.c ---- */
+
+/* Whose the sealed record @p is, which came from a port that no connection over @udp has: it is opened by the keys of
+ * a few of those from @peer.  NULL: nobody's, or not tried; else as ddps_sn_dtls_open. */
+struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
+					const struct ddps_dtls_head *h, uint8_t *p,
+					uint8_t **content, ssize_t *len);
+/* A record that came from @port was opened.  True: it may be that the peer is there. */
+bool ddps_sn_dtls_seen_at(struct ddps_sn_dtls *c, uint16_t port, const struct ddps_dtls_head *h);
+/* The engine has asked, and was answered from there. */
+void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port);
 
 /* ---- sd_dtls_out.c ---- */
 

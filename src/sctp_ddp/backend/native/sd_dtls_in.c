@@ -126,7 +126,9 @@ static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_stora
 /* ---- records ---- */
 
 struct batch {
+	struct ddps_sn_env *ne;
 	struct ddps_sn_dtls *c;
+	uint16_t port; /* that the datagrams came from */
 	struct ddps_sctp_in in[INS];
 	unsigned n;
 };
@@ -134,7 +136,7 @@ struct batch {
 /* The engine's upcalls may end whatever there is, but nothing is closed before the next flush. */
 static void hand_packets_over(struct batch *b)
 {
-	struct ddps_sn_env *ne = b->c->ne;
+	struct ddps_sn_env *ne = b->ne;
 
 	if (b->n)
 		ddps_sctp_input(ne->e, b->in, b->n, ddps_sn_now(ne));
@@ -142,15 +144,16 @@ static void hand_packets_over(struct batch *b)
 	b->n = 0;
 }
 
-static void add_packet(struct batch *b, uint8_t *p, size_t len)
+static void add_packet(struct batch *b, uint16_t seen, uint8_t *p, size_t len)
 {
 	const struct ddps_sn_dtls *c = b->c;
 
 	b->in[b->n++] = (struct ddps_sctp_in){ .from = { .peer = c->peer,
 							 .local = c->local,
-							 .encap = c->port,
+							 .encap = c->at.port,
 							 .via = c->as->via,
-							 .sealed = true },
+							 .sealed = true,
+							 .seen = seen },
 					       .data = p,
 					       .len = len };
 	if (b->n == INS)
@@ -176,29 +179,39 @@ static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 	ddps_sn_dtls_end(b->c, &e);
 }
 
-static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
+void ddps_sn_dtls_forged(struct ddps_sn_dtls *c)
+{
+	struct ddps_error e = ddps_error_make(
+		DDPS_E_FORGED, 0, "so many records were forged that the key is not safe any more");
+
+	ddps_sn_dtls_end(c, &e);
+}
+
+static void take_opened(struct batch *b, const struct ddps_dtls_head *h, uint8_t *content,
+			size_t len)
 {
 	struct ddps_sn_dtls *c = b->c;
-	uint8_t *content = p;
-	ssize_t len = ddps_sn_dtls_open(c, h, p, &content);
-	struct ddps_error e;
+	const bool seen = ddps_sn_dtls_seen_at(c, b->port, h);
 
-	if (len == -EOVERFLOW) {
-		e = ddps_error_make(
-			DDPS_E_FORGED, 0,
-			"so many records were forged that the key is not safe any more");
-		ddps_sn_dtls_end(c, &e);
-	}
-	if (len < 0)
-		return;
 	if (h->type == DDPS_DTLS_ALERT)
-		take_alert(b, content, (size_t)len);
+		take_alert(b, content, len);
 	if (h->type != DDPS_DTLS_DATA)
 		return;
 	if (c->shake && !c->renewing && !ddps_shake_busy(c->shake))
 		end_handshake(c);
 	if (len)
-		add_packet(b, content, (size_t)len);
+		add_packet(b, seen ? b->port : 0, content, len);
+}
+
+static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
+{
+	uint8_t *content = p;
+	ssize_t len = ddps_sn_dtls_open(b->c, h, p, &content);
+
+	if (len == -EOVERFLOW)
+		ddps_sn_dtls_forged(b->c);
+	else if (len >= 0)
+		take_opened(b, h, content, (size_t)len);
 }
 
 /* A live connection's peer begins anew, to have new keys: it proves its address as any other.  What there is goes on
@@ -209,17 +222,22 @@ static void greet_again(struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
 	struct ddps_hs_began began;
 	struct ddps_error why;
 
-	if (!greets(c->udp, &c->peer, c->port, &c->local, p, n, &began))
+	if (!greets(c->udp, &c->peer, c->at.port, &c->local, p, n, &began))
 		return;
 	c->renewing = true;
 	if (ddps_sn_dtls_shake(c, &want, &began, p, n, &why))
 		ddps_sn_dtls_not_renewed(c, why.text);
 }
 
+static bool is_sealed(const struct ddps_dtls_head *h)
+{
+	return h->epoch && (h->type == DDPS_DTLS_DATA || h->type == DDPS_DTLS_ALERT);
+}
+
 static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
 {
 	struct ddps_sn_dtls *c = b->c;
-	const bool data = h->epoch && (h->type == DDPS_DTLS_DATA || h->type == DDPS_DTLS_ALERT);
+	const bool data = is_sealed(h);
 
 	if (c->state == DDPS_SN_OVER)
 		return;
@@ -244,30 +262,51 @@ static void take_dtls_datagram(struct batch *b, uint8_t *p, size_t len)
 		take_record(b, &h, p + at);
 }
 
+/* From a port that is nobody's. */
+static void take_strange_datagram(struct batch *b, struct ddps_sn_sock *udp,
+				  const struct sockaddr_storage *from,
+				  const struct ddps_sctp_addr *peer,
+				  const struct ddps_sctp_addr *local, uint8_t *p, size_t len)
+{
+	struct ddps_dtls_head h;
+	uint8_t *content;
+	ssize_t n;
+
+	if (!ddps_dtls_head(&h, p, len) || !is_sealed(&h)) {
+		greet_stranger(udp, from, peer, b->port, local, p, len);
+	} else {
+		b->c = ddps_sn_dtls_whose(udp, peer, &h, p, &content, &n);
+		if (b->c) {
+			take_opened(b, &h, content, (size_t)n);
+			take_dtls_datagram(b, p + h.len, len - h.len);
+		}
+	}
+	b->c = ddps_sn_dtls_find(udp, peer, b->port); /* it may have got it */
+}
+
 void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage *from,
 			const struct ddps_sctp_addr *local, uint8_t *p, size_t len, size_t seg)
 {
 	const struct ddps_sctp_addr peer = ddps_sn_addr(from);
-	const uint16_t port = ddps_sd_port_number(from);
-	struct batch b = { .c = ddps_sn_dtls_find(udp, &peer, port), .n = 0 };
+	struct batch b = { .ne = udp->ne, .port = ddps_sd_port_number(from), .n = 0 };
 
-	for (size_t at = 0, n; port && at < len; at += n) {
+	b.c = ddps_sn_dtls_find(udp, &peer, b.port);
+	for (size_t at = 0, n; b.port && at < len; at += n) {
 		n = seg && len - at > seg ? seg : len - at;
+		if (b.c && b.c->roam.c && b.c->roam.port == b.port && p[at] != DDPS_DTLS_DATA)
+			b.c = NULL; /* whoever begins there has that port */
 		if (b.c)
 			take_dtls_datagram(&b, p + at, n);
 		else
-			greet_stranger(udp, from, &peer, port, local, p + at, n);
-		if (!b.c)
-			b.c = ddps_sn_dtls_find(udp, &peer, port);
+			take_strange_datagram(&b, udp, from, &peer, local, p + at, n);
 	}
-	if (b.c)
-		hand_packets_over(&b);
+	hand_packets_over(&b);
 }
 
 void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c)
 {
 	struct ddps_sn_framed f = c->early;
-	struct batch b = { .c = c, .n = 0 };
+	struct batch b = { .ne = c->ne, .c = c, .port = c->at.port, .n = 0 };
 
 	c->early = (struct ddps_sn_framed){ .p = NULL };
 	for (size_t at = 0; at < f.len;) {

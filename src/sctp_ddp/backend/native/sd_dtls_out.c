@@ -155,5 +155,5 @@ void ddps_sn_dtls_alert(struct ddps_sn_dtls *c, enum ddps_alert alert)
 	ssize_t n = c->cur.rec ? ddps_dtls_seal_alert(c->cur.rec, alert, out, sizeof out) : 0;
 
 	if (n > 0)
-		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->port, &c->local, out, (size_t)n);
+		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, out, (size_t)n);
 }

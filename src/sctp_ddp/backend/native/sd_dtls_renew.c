@@ -66,7 +66,7 @@ void ddps_sn_dtls_not_renewed(struct ddps_sn_dtls *c, const char *why)
 	char peer[72];
 
 	if (why) {
-		ddps_sn_text(&c->peer, c->port, peer, sizeof peer);
+		ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 		ddps_log(&c->ne->env->log, DDPS_LOG_WARN, "secure",
 			 "%s: no new keys (%s), those there are go on", peer, why);
 	}
@@ -130,7 +130,7 @@ void ddps_sn_dtls_renewed(struct ddps_sn_dtls *c)
 	begin_with_coming(c);
 	n = ddps_dtls_seal(c->cur.rec, DDPS_DTLS_DATA, NULL, 0, none, sizeof none);
 	if (n > 0)
-		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->port, &c->local, none, (size_t)n);
+		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, none, (size_t)n);
 }
 
 /* Of which key it is nothing says. */

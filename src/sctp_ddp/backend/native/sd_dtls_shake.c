@@ -11,7 +11,7 @@
 
 static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
 {
-	ddps_sn_text(&c->peer, c->port, buf, len);
+	ddps_sn_text(&c->peer, c->at.port, buf, len);
 }
 
 static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e)
@@ -72,7 +72,7 @@ static int start_sctp(struct ddps_sn_dtls *c)
 			return ddps_sctp_listen(c->ne->e, &c->param, ddps_sn_accept, c->ep, &c->l);
 		return 0;
 	}
-	err = ddps_sctp_connect(c->ne->e, &c->param, &c->peer, 1, c->peer_port, c->port,
+	err = ddps_sctp_connect(c->ne->e, &c->param, &c->peer, 1, c->peer_port, c->at.port,
 				&ddps_sn_up, a, ddps_sn_now(c->ne), &a->sa);
 	if (err)
 		return err;
@@ -119,7 +119,7 @@ static void send_flight(struct ddps_sn_dtls *c)
 	while (n - at >= 2) {
 		size_t len = (size_t)p[at] << 8 | p[at + 1];
 
-		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->port, &c->local, p + at + 2, len);
+		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, p + at + 2, len);
 		at += 2 + len;
 	}
 	ddps_shake_sent(c->shake, n);
@@ -182,7 +182,7 @@ int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *wan
 	struct sockaddr_storage ss;
 	int err;
 
-	ddps_sn_sockaddr(&c->peer, c->port, c->peer.family == 6 ? AF_INET6 : AF_INET, &ss);
+	ddps_sn_sockaddr(&c->peer, c->at.port, c->peer.family == 6 ? AF_INET6 : AF_INET, &ss);
 	err = ddps_shake_datagrams(c->ne->env, want, (struct sockaddr *)&ss, began ? began : &none,
 				   stepped, c, &c->shake, why);
 	if (err)

@@ -59,7 +59,7 @@ struct ddps_error ddps_sn_dtls_by_peer(const struct ddps_sn_dtls *c, uint8_t ale
 
 	(void)c;
 	if (alert == DDPS_ALERT_CLOSE_NOTIFY)
-		return ddps_error_make(DDPS_E_CLOSED, 0,
+		return ddps_error_make(DDPS_E_RESET, 0,
 				       "the peer ended DTLS before the association: data may be "
 				       "missing");
 	if (mine)

@@ -110,7 +110,7 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 	memset(out, 0, sizeof *out);
 	if (a->sock->dtls)
-		ddps_sn_text(&a->sock->dtls->peer, a->sock->dtls->port, out->peer,
+		ddps_sn_text(&a->sock->dtls->peer, a->sock->dtls->at.port, out->peer,
 			     sizeof out->peer);
 	if (!a->sa)
 		return;
@@ -247,6 +247,13 @@ static void take_native_restarted(void *user)
 	a->up->restarted(a->user);
 }
 
+static void take_native_roamed(void *user, uint16_t encap)
+{
+	const struct ddps_sd_assoc *a = user;
+
+	ddps_sn_dtls_roamed(a->sock->dtls, encap);
+}
+
 static void take_native_gone(void *user, const struct ddps_error *e)
 {
 	struct ddps_sd_assoc *a = user;
@@ -269,6 +276,7 @@ const struct ddps_sctp_up ddps_sn_up = {
 	.restarted = take_native_restarted,
 	.path = take_native_path,
 	.refused = take_native_refused,
+	.roamed = take_native_roamed,
 	.gone = take_native_gone,
 };
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer inside DTLS whose UDP port changes: a NAT on the way has forgotten it, and found another one for it.  That a
+ * record is authentic says who made it, not where that peer is: whoever sees records may send one from elsewhere before
+ * it arrives.  So the new port is asked first, as RFC 9146 6 wants it, and all else goes to the old one until the
+ * answer is there.
+ */
+#include "common/bytes.h"
+#include "sctp/sctp_in.h"
+
+void ddps_sc_roam(struct ddps_sc_path *p)
+{
+	const struct ddps_sctp_assoc *a = p->a;
+	struct ddps_sctp *e = a->e;
+	const struct ddps_sctp_route to = {
+		.peer = p->peer, .local = p->local, .encap = p->roam, .via = a->via, .sealed = true
+	};
+	uint8_t hb[DDPS_SC_HB_LEN];
+	struct ddps_wbuf w = ddps_wbuf_init(hb, sizeof hb);
+
+	if (!p->roam || p->roam == p->encap || a->state < SC_ESTABLISHED || e->now < p->roam_at)
+		return;
+	p->roam_asked = p->roam;
+	p->roam_at = e->now + e->c.rto_initial_ms * MS;
+	p->roam_nonce = ddps_sc_put_hb(&w, p);
+	ddps_sc_stray(e, &to, a->port, a->peer_port, a->peer_tag, hb, sizeof hb);
+}
+
+/* Of the new way nothing is known [8261-6.1-8], and what is under way by the old one is lost. */
+void ddps_sc_roamed(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	a->e->st.roamed++;
+	p->roam_nonce = p->roam_at = 0;
+	ddps_sc_path_encap(p, p->roam_asked);
+	ddps_sent_path_lost(&a->tx, &p->tx);
+	ddps_sc_path_start(p);
+	ddps_sent_path_again(&a->tx, &p->tx);
+	a->errors = 0;
+	a->ask = true;
+	ddps_sc_touch(a);
+	if (!a->dead && a->up && a->up->roamed)
+		a->up->roamed(a->user, p->encap);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_TEST_ROUGH_H
+#define DDPS_TEST_ROUGH_H
+/* UDP sockets of a test's, and a network between dialler and listener that does what it likes. */
+#include "support/e2e.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A socket on loopback, and its port. */
+int rough_udp(uint16_t *port);
+/* It is connected to the port that ends @uri. */
+void rough_aim(int fd, const char *uri);
+/* The next datagram, while the context goes on; -1: none in @ms. */
+ssize_t rough_receive(struct e2e *e, int fd, void *buf, size_t size, unsigned ms);
+
+struct rough {
+	pthread_t thread;
+	int in, out; /* where the dialler sends to; towards the listener */
+	uint16_t port;
+	atomic_bool stop;
+	unsigned every; /* datagram of so many is treated badly; 0: none is */
+	/* It is a NAT: so many datagrams more of the dialler's, and it finds another port for it, @moves
+	 * times. */
+	unsigned move_after, moves;
+	atomic_uint moved;
+	/* Somebody sends what the dialler has sealed from here, before it goes on; 0: nobody. */
+	int thief;
+};
+
+/* What @e dials from now on leads through it. */
+void rough_begin(struct rough *r, struct e2e *e, unsigned every);
+void rough_begin_nat(struct rough *r, struct e2e *e, unsigned move_after, unsigned moves);
+void rough_begin_thief(struct rough *r, struct e2e *e);
+void rough_end(struct rough *r);
+
+#endif
