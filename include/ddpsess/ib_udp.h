@@ -174,7 +174,10 @@ DDPS_API const char *ddps_ib_udp_why(const struct ddps_ib_udp *u);
  * Ask after ddps_ib_udp_run() until there is nothing more.  There is a sentence if the system does
  * not send packets although the link is up, with the address and the system's reason; once a minute
  * for each reason.  There is one if the administration does not answer any more after the link was
- * joined, and one when it answers again.  If the administration is here, there is a sentence if two nodes have the same GID, if a GID has moved to another LID, or if a LID has come
+ * joined, and one when it answers again.
+ * There is one if two connections to a node fail because its long packets are never acknowledged,
+ * and something comes from it.
+ * If the administration is here, there is a sentence if two nodes have the same GID, if a GID has moved to another LID, or if a LID has come
  * with another GID.  The one that had the GID first keeps it as long as it answers.  At most 8
  * sentences wait; of one node the same is said once a minute.
  *

@@ -118,6 +118,34 @@ narrow_datagrams() {
 		in_ns 2 ping -c 1 -W 5 -M dont -s 3000 10.9.0.1
 }
 
+# The link keeps its MTU until its administration is started again; the other node is not.
+widens() {
+	net_mtu 1500 && up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' &&
+		soon says 2 'IPv6 is not served: .*; give the network below an MTU of 2200, then start the administration again' ||
+		return
+	net_mtu 9000
+	finish 1
+	up 1 rc && ready 1 && soon pings 1 fd09::2 && pings 2 fd09::1 60000 && pings 1 10.9.0.2 &&
+		! says 2 'IPv6 is not served'
+}
+
+narrows_again() {
+	net_mtu 1500 && goes_down 2 "the link's MTU is 2048, and the network carries packets of 1024; try: "
+	finish 1
+	up 1 rc && ready 1 && soon says 2 '^ib0: up' && soon pings 1 10.9.0.2 60000 &&
+		says 2 'IPv6 is not served' && soon gone 2 fd09::2
+}
+
+# An address that is added to a link that does not carry it.
+added_to_a_narrow_link() {
+	ip netns exec "ddps$id-2" "$SESSCTL" ipoib bridge --json --tun ib0 --gid fe80::2 --udp 192.0.2.2:4791 \
+		--sa 192.0.2.1 --ip 10.9.0.2/24 >"$work/node2.log" 2>&1 &
+	pids[2]=$!
+	ready 2 && soon says 2 '^ib0: up' && ! says 2 'IPv6 is not served' && ! grep ipv6_refused "$work/node2.log" &&
+		in_ns 2 ip addr add fd09::2/64 dev ib0 && soon says 2 'IPv6 is not served' &&
+		grep ipv6_refused "$work/node2.log"
+}
+
 # The commands are nodes without IP, so each MTU that carries a MAD will do.
 connect_at() {
 	in_ns 3 "$SESSCTL" ipoib connect --port ib --gid fe80::3 --udp 192.0.2.3:4791 --sa 192.0.2.1 \
@@ -217,6 +245,24 @@ filtered() { # one destination: the link is up
 	soon grep '"subnet_notice".*packets to 192.0.2.1, UDP port 4791, are not sent: .*; try: ' "$work/node2.log" &&
 		says 2 'last said .*192.0.2.1' && in_ns 2 ip route del prohibit 192.0.2.1 &&
 		soon pings 2 10.9.0.1
+}
+
+# A switch drops what is too long for one of its ports, and says nothing: the port of node 2 here.  With a
+# short lifetime of packets a connection fails after a second.
+swallowed() {
+	up 1 rc --lifetime 14 && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' && pings 1 10.9.0.2 60000 || return
+	# segments by themselves: what the kernel has not cut yet passes
+	in_ns 1 ip link set br0 gso_max_segs 1 && in_ns 2 ip link set eth0 gso_max_segs 1 &&
+		in_ns 1 ip link set v2 mtu 1500 && in_ns 1 ip link set br0 mtu 2200 || return
+	local i
+	for ((i = 0; i < 60; i++)); do
+		in_ns 1 ping -q -c 1 -W 1 -s 20000 10.9.0.2
+		grep '"subnet_notice".*packets with 2048 octets of payload to LID 2 are never acknowledged, .*--link-mtu 1024' \
+			"$work/node1.log" && break
+	done
+	says 1 'last said .*octets of payload to LID 2 are never acknowledged.*; try: ' && says 1 '^ib0: up' &&
+		pings 1 10.9.0.2 && in_ns 1 ip link set v2 mtu 2200 && in_ns 1 ip link set br0 mtu 2200 &&
+		soon pings 1 10.9.0.2 60000
 }
 
 # ---- 35: what was refused, by reason ----
@@ -371,11 +417,18 @@ for sizes in 1280:1024 1500:1024 9000:2048; do
 	check "30: an agent at MTU $mtu" agent_at
 	finish 2 1
 done
+check "35: IPv6 is served when the administration is started again on a wider network" widens
+check "35: a link that is narrower after that is joined, without IPv6" narrows_again
+finish 2
+check "35: an IPv6 address that is added to a narrow link is refused with the reason" added_to_a_narrow_link
+finish 2 1
 check "30: a network that shrinks under a link takes it down, and says why" shrinks
 check "30: the link comes back when the network has grown" grows
 check "30: the same with the administration's network" administration_shrinks
 check "30: an interface without carrier or address is named, and the link comes back" unplugged
 check "30: packets that the system refuses are said, with the address" filtered
+finish 2 1
+check "30: long packets that something between drops are said, with what to try" swallowed
 finish 2 1
 check "30: datagrams only, at MTU 1500: the device has their MTU" narrow_datagrams
 finish 2 1

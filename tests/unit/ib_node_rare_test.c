@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <ddpsess/ipoib_if.h>
-#include "ipoib_cm/ib/node.h"
+#include "ipoib_cm/ib/node_in.h"
 #include "unit/mem_fixture.h"
 
 #define SEC   1000000000ull
@@ -407,6 +407,24 @@ Test(ib_node_rare, contact_30_a_network_that_shrinks_takes_the_link_down, .init 
 	cr_assert_eq(port->ops->join(port, broadcast), 0);
 	settle_ib_node_rare();
 	cr_expect_eq(n_joined, 2);
+}
+
+/* The administration is started again, with what the network carries now. */
+Test(ib_node_rare, contact_35_a_link_that_became_narrower_is_joined, .init = linked, .fini = fini)
+{
+	struct ddps_sa_mcm rec = { .mgid = { 0xff }, .mtu = 3 };
+	uint8_t broadcast[16];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC));
+	cr_assert_eq(port->ops->join(port, broadcast), 0);
+	settle_ib_node_rare(); /* refused, as it is what it was */
+	cr_expect_eq(ddps_ib_node_sac_ops.hold(n, 0, &rec), DDPS_E_LIMIT);
+	cr_expect(ddps_ib_node_network(n, 3, "", SEC), "another group says nothing of it");
+	memcpy(rec.mgid, broadcast, sizeof(broadcast));
+	cr_expect_eq(ddps_ib_node_sac_ops.hold(n, 0, &rec), DDPS_E_LIMIT, "not while it is down");
+	cr_expect_not(ddps_ib_node_network(n, 3, "", SEC));
+	cr_expect_eq(n_up, 1);
 }
 
 Test(ib_node_rare, contact_30_a_network_that_is_gone_takes_the_link_down, .init = linked,

@@ -32,6 +32,7 @@ struct peer {
 static struct peer peer[NODES]; /* LIDs from 1; the first has the administration */
 static struct flying *wire;
 static unsigned n_wire, loss; /* per mille */
+static size_t hole;	      /* what is longer is lost; 0: nothing */
 static uint32_t rng;
 static uint64_t now;
 static uint8_t broadcast[16];
@@ -120,6 +121,7 @@ static void init(void)
 	now = SEC;
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
 	n_wire = loss = 0;
+	hole = 0;
 	rng = 1;
 	wire = calloc(WIRE, sizeof(*wire));
 	for (unsigned i = 0; i < NODES; i++)
@@ -158,7 +160,7 @@ static void settle_ib_node(void)
 		n_wire = 0;
 		for (unsigned i = 0; i < n; i++) {
 			rng = rng * 1664525 + 1013904223;
-			if ((rng >> 8) % 1000 >= loss)
+			if ((rng >> 8) % 1000 >= loss && (!hole || was[i].p.len <= hole))
 				carry_ib_node(&was[i]);
 		}
 		free(was);
@@ -288,6 +290,58 @@ NodeTest(packets_arrive_under_loss, "")
 	cr_expect_eq(peer[1].n_rx, 51);
 	cr_expect_gt(count_ib_node(0, "qp_again"), 0);
 	cr_expect_eq(count_ib_node(0, "qp_failed"), 0);
+}
+
+/* Something between drops long packets without a word. */
+NodeTest(contact_30_a_way_that_drops_long_packets_is_said, "")
+{
+	const char *notice = NULL;
+
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 30000);
+	run_ib_node(100 * MS);
+	send_to_ib_node(0, 1, 30000);
+	run_ib_node(SEC);
+	cr_assert_eq(peer[1].n_rx, 2);
+	hole = 1400;
+	for (unsigned s = 0; s < 120 && !notice; s++) {
+		send_to_ib_node(0, 1, 30000);
+		run_ib_node(SEC);
+		notice = ddps_ib_node_notice(peer[0].n);
+	}
+	cr_assert_str_eq(
+		notice,
+		"packets with 2048 octets of payload to LID 2 are never acknowledged, and "
+		"short ones are: something between drops them without a word; try: a larger "
+		"MTU of each network between, or --link-mtu 1024 at the administration");
+	cr_expect_geq(count_ib_node(0, "qp_failed"), 2);
+	cr_expect_null(ddps_ib_node_notice(peer[0].n), "once");
+	for (unsigned s = 0; s < 300 && !notice; s++) {
+		send_to_ib_node(0, 1, 30000);
+		run_ib_node(SEC);
+		notice = ddps_ib_node_notice(peer[0].n);
+	}
+	cr_expect_not_null(notice, "it lasts");
+}
+
+/* A peer that is gone, or comes back, is no such way. */
+NodeTest(contact_30_a_peer_that_is_gone_drops_nothing, "")
+{
+	run_ib_node(100 * MS);
+	for (unsigned i = 0; i < 4; i++) {
+		loss = 0;
+		send_to_ib_node(0, 1, 30000);
+		run_ib_node(2 * SEC);
+		send_to_ib_node(0, 1, 30000);
+		run_ib_node(i % 2 ? SEC : 0);
+		send_to_ib_node(0, 1, i < 2 ? 30000 : 100);
+		loss = 1000;
+		run_ib_node(10 * SEC);
+	}
+	loss = 0;
+	run_ib_node(10 * SEC);
+	cr_expect_geq(count_ib_node(0, "qp_failed"), 2);
+	cr_expect_null(ddps_ib_node_notice(peer[0].n));
 }
 
 /* There is no such group: what may leave the link goes to the routers, if there are any. */

@@ -353,6 +353,73 @@ MoveTest(another_link_mtu, "4391-5-3")
 	cr_expect_eq(info.mtu, 4092);
 }
 
+/* With what is sent to groups: solicitations. */
+static unsigned pass_ip6(unsigned from, unsigned to)
+{
+	const uint64_t was = net.node[to].n_rx;
+
+	net_send6(&net, from, to, 100);
+	net_send4(&net, from, to, 100, true);
+	net_run(&net, 5 * SEC);
+	return (unsigned)(net.node[to].n_rx - was);
+}
+
+static void join_all_at(uint32_t link_mtu)
+{
+	const uint8_t mgid[16] = {
+		0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff
+	};
+
+	for (unsigned i = 0; i < net.n; i++)
+		ddps_ipoib_if_up()->joined(net.node[i].f, mgid, 0, link_mtu,
+					   ddps_ipoib_sim_now(net.sim));
+	net_run(&net, SEC);
+}
+
+/* Joined anew with another MTU while it is up, as after a restart of the subnet administration. */
+MoveTest(contact_35_ipv6_comes_and_goes_with_the_mtu_of_the_link, "4755-5-1 4391-5-3")
+{
+	static const uint8_t more[16] = { 0xfd, 9, [15] = 7 };
+
+	make_moving_pair(RC);
+	net_run(&net, SEC);
+	cr_assert_eq(pass_ip6(0, 1), 2);
+	for (unsigned round = 0; round < 3; round++) {
+		join_all_at(1024);
+		cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
+		net_run(&net, 200 * SEC); /* what was known of the neighbour is forgotten */
+		cr_expect_eq(pass_ip6(0, 1), 1, "IPv4");
+		cr_assert_eq(ddps_ipoib_if_address(net.node[1].f, true, more, 64, round % 2,
+						   ddps_ipoib_sim_now(net.sim)),
+			     0);
+		join_all_at(2048);
+		cr_expect_eq(pass_ip6(0, 1), 2, "IPv6 is back");
+		cr_expect_eq(pass_ip6(1, 0), 2);
+	}
+	cr_expect_eq(net_stats(&net, 0)->join_failed, 0);
+}
+
+/* One that has nothing else goes down with it, and comes back. */
+MoveTest(contact_35_a_link_that_becomes_too_narrow_for_all_is_down, "4755-5-1")
+{
+	net_init(&net, 2, 1, RC);
+	net.node[0].cfg.has_ip4 = net.node[1].cfg.has_ip4 = false;
+	net_start_all(&net);
+	net_run(&net, SEC);
+	for (unsigned i = 0; i < 2; i++)
+		ddps_ipoib_sim_plug(net.sim, i, false);
+	join_all_at(1024);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_JOINING);
+	cr_expect_eq(net_stats(&net, 0)->join_failed, 1);
+	for (unsigned i = 0; i < 2; i++)
+		ddps_ipoib_sim_plug(net.sim, i, true);
+	net_run(&net, 5 * SEC);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
+	net_send6(&net, 0, 1, 100);
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, 1);
+}
+
 /* Everybody moves, time and again; in the end everybody finds everybody. */
 MoveTest(all_of_them_move, "")
 {

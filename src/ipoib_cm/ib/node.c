@@ -247,6 +247,8 @@ void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 	bool gsi = ud && !mlid && p->qpn == DDPS_IB_GSI_QPN;
 
 	n->now = now;
+	if (n->suspect && n->suspect == slid)
+		ddps_ib_node_say_hole(n);
 	n->counted.rx++;
 	n->counted.rx_data += DDPS_IB_COUNTED(p->len);
 	n->counted.rx_groups += mlid != 0;
@@ -417,6 +419,10 @@ const char *ddps_ib_node_why(const struct ddps_ib_node *n)
 
 const char *ddps_ib_node_notice(struct ddps_ib_node *n)
 {
+	if (n->hole_news) {
+		n->hole_news = false;
+		return n->hole_text;
+	}
 	return n->sa ? ddps_sa_notice(n->sa) : NULL;
 }
 

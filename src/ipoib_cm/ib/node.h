@@ -73,7 +73,7 @@ void ddps_ib_node_user(struct ddps_ib_node *n, void *user);
 /* One sentence on why the link is down, or on the group that could not be joined last, where the reason
  * is here; else "". */
 const char *ddps_ib_node_why(const struct ddps_ib_node *n);
-/* As ddps_sa_notice(); NULL also if the administration is not here. */
+/* As ddps_sa_notice(), also of ways that drop long packets without a word. */
 const char *ddps_ib_node_notice(struct ddps_ib_node *n);
 
 /* A packet whose ICRC is right.  @slid: the sender's LID, not 0.  @mlid: it came for that group, else 0. */

@@ -2,6 +2,7 @@
 /* What the client of subnet administration says, passed on. */
 #include "ipoib_cm/ib/node_in.h"
 #include <stdio.h>
+#include <string.h>
 
 static void send_node_mad(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
@@ -88,11 +89,23 @@ bool ddps_ib_node_network(struct ddps_ib_node *n, uint8_t mtu_max, const char *w
 	return off;
 }
 
+/* The administration may have been started again, with an MTU that the network does carry. */
+static void note_needed_mtu(struct ddps_ib_node *n, const struct ddps_sa_mcm *rec)
+{
+	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
+
+	if (!ddps_ipoib_mgid_broadcast(broadcast, n->cfg.pkey, n->cfg.scope) &&
+	    !memcmp(broadcast, rec->mgid, sizeof(broadcast)))
+		n->needed = rec->mtu & 0x3f;
+}
+
 /* A group with longer packets than the network carries is no group for this port. */
 static int hold_node_group(void *user, unsigned group, const struct ddps_sa_mcm *rec)
 {
 	struct ddps_ib_node *n = user;
 
+	if (rec && n->off)
+		note_needed_mtu(n, rec);
 	if (rec && (n->off || (rec->mtu & 0x3f) > n->cfg.mtu_max)) {
 		say_too_long(n, "its", rec->mtu & 0x3f, n->why, sizeof(n->why));
 		return DDPS_E_LIMIT;

@@ -21,6 +21,12 @@ struct ib_slot {
 	struct ddps_ib_qp qp;
 };
 
+/* A way that seems to drop long packets without a word. */
+struct ib_hole {
+	uint64_t at;  /* when a connection failed for it; 0: never */
+	uint32_t len; /* of that packet's payload */
+};
+
 struct ddps_ib_node {
 	struct ddps_ipoib_port port;
 	struct ddps_ib_node_config cfg;
@@ -42,6 +48,11 @@ struct ddps_ib_node {
 	bool off;	/* the network does not carry the link, for this reason: */
 	uint8_t needed; /* MTU (code) of the link, when that began */
 	char off_why[400];
+	struct ib_hole hole[DDPS_SA_LIDS];
+	uint16_t suspect; /* LID of a hole: said once something comes from there; 0: none */
+	uint64_t hole_said_at;
+	bool hole_news;	     /* it is to be handed out */
+	char hole_text[300]; /* "": none */
 };
 
 _Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");
@@ -62,6 +73,8 @@ void ddps_ib_node_groups_new(struct ddps_ib_node *n);
 int ddps_ib_node_qps_new(struct ddps_ib_node *n);
 void ddps_ib_node_qps_free(struct ddps_ib_node *n);
 void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p);
+/* Something has come from the suspect: it lives. */
+void ddps_ib_node_say_hole(struct ddps_ib_node *n);
 void ddps_ib_node_qp_tick(struct ddps_ib_node *n);
 uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n);
 int ddps_ib_node_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,

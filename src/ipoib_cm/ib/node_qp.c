@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pairs of a port: their numbers, their timers, and who waits for room. */
 #include "ipoib_cm/ib/node_in.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RX_MAX (1u << 17) /* no IPoIB message is as long */
+#define RX_MAX	    (1u << 17) /* no IPoIB message is as long */
+#define MAD_LEN	    256u       /* what is no longer is not lost for its length */
+#define HOLE_NS	    600000000000ull
+#define HOLE_SAY_NS 60000000000ull
 
 /* After anything that was done with the queue pair of @s. */
 static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
@@ -176,10 +180,47 @@ static void take_ib_qp_message(void *user, struct ddps_ib_qp *qp, const void *da
 	n->cfg.up->qp(n->user, qp->qpn, data, len, now);
 }
 
+/* A second connection to @lid has failed for a long packet.  A peer that is gone would say nothing. */
+static void note_ib_hole(struct ddps_ib_node *n, uint16_t lid, const struct ddps_ib_qp *qp)
+{
+	struct ib_hole *h = &n->hole[lid];
+	const bool again = h->at && n->now - h->at < HOLE_NS;
+
+	if (qp->failed_len <= MAD_LEN || qp->acked_len >= qp->failed_len) {
+		h->at = 0; /* it is not for their length */
+		return;
+	}
+	*h = (struct ib_hole){ n->now, qp->failed_len };
+	if (again)
+		n->suspect = lid;
+}
+
+void ddps_ib_node_say_hole(struct ddps_ib_node *n)
+{
+	const unsigned len = n->hole[n->suspect].len;
+	unsigned mtu = DDPS_IB_MTU_MAX;
+
+	while (mtu >= len)
+		mtu /= 2;
+	if (!n->hole_said_at || n->now - n->hole_said_at >= HOLE_SAY_NS) {
+		n->hole_said_at = n->now;
+		n->hole_news = true;
+		snprintf(n->hole_text, sizeof(n->hole_text),
+			 "packets with %u octets of payload to LID %u are never acknowledged, and "
+			 "short ones are: something between drops them without a word; try: a "
+			 "larger MTU of each network between, or --link-mtu %u at the "
+			 "administration",
+			 len, n->suspect, mtu);
+	}
+	n->suspect = 0;
+}
+
 static void fail_ib_slot(void *user, struct ddps_ib_qp *qp, int err, uint64_t now)
 {
 	struct ddps_ib_node *n = user;
 
+	if (qp->failed_len)
+		note_ib_hole(n, get_ib_slot(qp)->dlid, qp);
 	n->cfg.up->qp_error(n->user, qp->qpn, err, now);
 }
 

@@ -108,6 +108,8 @@ struct ddps_ib_qp {
 	uint64_t again_at;    /* repeat; NEVER: nothing is out */
 	uint64_t again_ns;    /* grows */
 	uint64_t rnr_until;   /* the peer is not ready; 0: it is */
+	uint32_t acked_len;   /* payload of the longest packet that was acknowledged */
+	uint32_t failed_len;  /* of the one whose ACK timeout ended it; 0: none has */
 
 	/* responder */
 	uint32_t epsn, msn;

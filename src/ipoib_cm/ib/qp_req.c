@@ -128,11 +128,29 @@ int ddps_ib_qp_send(struct ddps_ib_qp *qp, const void *data, size_t len, uint64_
 	return 0;
 }
 
+/* Payload of the packet with PSN una. */
+static uint32_t get_oldest_len(const struct ddps_ib_qp *qp)
+{
+	const struct ddps_ib_msg *m = get_tx_message(qp, 0);
+	const uint32_t left = m->len - ((qp->una - m->psn) & DDPS_IB_PSN_MASK) * qp->to.mtu;
+
+	return left < qp->to.mtu ? left : qp->to.mtu;
+}
+
+static void note_acked_len(struct ddps_ib_qp *qp, uint32_t len)
+{
+	if (len > qp->to.mtu)
+		len = qp->to.mtu;
+	if (qp->acked_len < len)
+		qp->acked_len = len;
+}
+
 /* Everything before @psn has arrived.  Return: whether that is news. */
 static bool acknowledge_before(struct ddps_ib_qp *qp, uint32_t psn, uint64_t now)
 {
 	if (ddps_ib_psn_diff(psn, qp->una) <= 0)
 		return false;
+	note_acked_len(qp, get_oldest_len(qp));
 	qp->una = psn;
 	if (ddps_ib_psn_diff(qp->sent, psn) < 0)
 		go_back(qp, psn); /* repeating it had begun */
@@ -141,6 +159,7 @@ static bool acknowledge_before(struct ddps_ib_qp *qp, uint32_t psn, uint64_t now
 
 		if (ddps_ib_psn_diff(ddps_ib_psn_add(m->psn, m->n_pkt), psn) > 0)
 			break;
+		note_acked_len(qp, m->len);
 		pop_tx_message(qp);
 	}
 	qp->tries = qp->rnr = 0;
@@ -244,6 +263,7 @@ void ddps_ib_qp_tick(struct ddps_ib_qp *qp, uint64_t now)
 		qp->env->stats.qp_timeouts++;
 		qp->progress_at = now;
 		if (qp->tries++ >= qp->to.retry) {
+			qp->failed_len = get_oldest_len(qp);
 			ddps_ib_qp_fail(qp, DDPS_E_TIMEDOUT, now);
 			return;
 		}

@@ -262,43 +262,55 @@ static void listen(struct ddps_ipoib_if *f, bool on)
 	}
 }
 
-static void bring_if_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
+static void end_if_conns(struct ddps_ipoib_if *f)
 {
-	f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu); /* [4391-5-3] */
-	f->state = DDPS_IPOIB_IF_UP;
-	listen(f, true);
-	ddps_ipoib_own_begin(f);
+	listen(f, false);
+	ddps_ipoib_nbr_clear(f);
+	ddps_ipoib_node_clear(f); /* [4755-3.4-1] */
+}
+
+/* Memberships may be gone, too: it is joined again. */
+static void lose_if_link(struct ddps_ipoib_if *f)
+{
+	if (f->state != DDPS_IPOIB_IF_UP)
+		return;
+	end_if_conns(f);
+	f->state = DDPS_IPOIB_IF_JOINING;
+	f->join_at = f->now + f->cfg.retry_ns;
+	f->heard_at = f->now;
+}
+
+/* A link too narrow for one protocol serves the other [4755-5-1].  Return: whether there is one for it. */
+static bool take_link_mtu(struct ddps_ipoib_if *f, uint32_t ud_mtu)
+{
+	const bool v6 = ud_mtu >= DDPS_IPOIB_MTU_MIN_V6;
+
+	if (ud_mtu < DDPS_IPOIB_MTU_MIN_V4 || (!v6 && f->n_ip6 && !ddps_ipoib_serves(f, false)))
+		return false;
+	ddps_ipoib_own_fit(f, ud_mtu, v6 ? f->n_ip6 : 0); /* [4391-5-3] */
+	need_mtu(&f->cfg);
+	f->links.me.min_mtu = f->cfg.me.min_mtu;
+	return true;
 }
 
 static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
 		      uint32_t link_mtu, uint64_t now)
 {
 	struct ddps_ipoib_if *f = user;
-	bool broadcast = memcmp(mgid, f->broadcast, DDPS_IPOIB_GID_LEN) == 0;
+	const bool broadcast = memcmp(mgid, f->broadcast, DDPS_IPOIB_GID_LEN) == 0;
 
 	f->now = now;
-	/* [4755-5-1] a group too narrow for a protocol is no link for it: IPv4 goes on without IPv6 */
-	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING) {
-		bool fits = ddps_ipoib_mtu_ud(link_mtu) >= DDPS_IPOIB_MTU_MIN_V6;
-
-		f->cfg.n_ip6 = fits || !f->cfg.has_ip4 ? f->n_ip6 : 0;
-		need_mtu(&f->cfg);
-		f->links.me.min_mtu = f->cfg.me.min_mtu;
-	}
-	if (!err && broadcast && ddps_ipoib_mtu_ud(link_mtu) < f->cfg.me.min_mtu)
+	if (!err && broadcast && f->state != DDPS_IPOIB_IF_DOWN &&
+	    !take_link_mtu(f, ddps_ipoib_mtu_ud(link_mtu))) {
 		err = DDPS_E_LIMIT;
+		lose_if_link(f);
+	}
 	f->stats.join_failed += err != 0;
-	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING)
-		bring_if_up(f, link_mtu);
-	else if (!err && broadcast && f->state == DDPS_IPOIB_IF_UP) /* joined anew */
-		f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu);
-}
-
-static void end_if_conns(struct ddps_ipoib_if *f)
-{
-	listen(f, false);
-	ddps_ipoib_nbr_clear(f);
-	ddps_ipoib_node_clear(f); /* [4755-3.4-1] */
+	if (err || !broadcast || f->state != DDPS_IPOIB_IF_JOINING)
+		return;
+	f->state = DDPS_IPOIB_IF_UP;
+	listen(f, true);
+	ddps_ipoib_own_begin(f);
 }
 
 void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
@@ -320,16 +332,12 @@ static void if_link(void *user, bool up, uint64_t now)
 	struct ddps_ipoib_if *f = user;
 
 	f->now = now;
-	if (f->state == DDPS_IPOIB_IF_UP && !up) {
-		end_if_conns(f);
-		f->state = DDPS_IPOIB_IF_JOINING; /* memberships may be gone, too */
-		f->join_at = now + f->cfg.retry_ns;
-		f->heard_at = now;
-	} else if (f->state == DDPS_IPOIB_IF_JOINING && up) {
+	if (!up)
+		lose_if_link(f);
+	else if (f->state == DDPS_IPOIB_IF_JOINING)
 		join_broadcast(f);
-	} else if (up) {
+	else
 		f->subnet++;
-	}
 }
 
 bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f)

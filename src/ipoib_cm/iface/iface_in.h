@@ -193,6 +193,8 @@ bool ddps_ipoib_is_held(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* The right to an address that is_own(). */
 struct ddps_ipoib_claim *ddps_ipoib_own_claim(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* The link's datagrams hold @ud_mtu, and @n_ip6 addresses of the configuration are served. */
+void ddps_ipoib_own_fit(struct ddps_ipoib_if *f, uint32_t ud_mtu, unsigned n_ip6);
 /* Everybody hears who has it. */
 void ddps_ipoib_own_announce(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
 /* Claim @i of an address that there is, with that address; NULL: none.  Of DDPS_IPOIB_CLAIMS. */

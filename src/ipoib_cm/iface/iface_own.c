@@ -207,6 +207,40 @@ void ddps_ipoib_own_end(struct ddps_ipoib_if *f)
 
 /* ---- what comes and goes ---- */
 
+/* From those that it was in to those of what it has now. */
+static void change_own_groups(struct ddps_ipoib_if *f, uint8_t was[GROUPS][DDPS_IPOIB_GID_LEN],
+			      unsigned n_was)
+{
+	uint8_t is[GROUPS][DDPS_IPOIB_GID_LEN];
+	const unsigned n_is = own_groups(f, is);
+
+	for (unsigned i = 0; i < n_is; i++)
+		if (!among(was, n_was, is[i]))
+			f->stats.join_failed += f->port->ops->join(f->port, is[i]) != 0;
+	for (unsigned i = 0; i < n_was; i++)
+		if (!among(is, n_is, was[i]) && !ddps_ipoib_listens(f, was[i]))
+			f->port->ops->leave(f->port, was[i]);
+}
+
+void ddps_ipoib_own_fit(struct ddps_ipoib_if *f, uint32_t ud_mtu, unsigned n_ip6)
+{
+	uint8_t was[GROUPS][DDPS_IPOIB_GID_LEN];
+	const bool had = ddps_ipoib_serves(f, true);
+	const unsigned n_was = own_groups(f, was);
+	const uint8_t *ip;
+	bool v6;
+
+	f->ud_mtu = ud_mtu;
+	f->cfg.n_ip6 = n_ip6;
+	if (f->state != DDPS_IPOIB_IF_UP || had == ddps_ipoib_serves(f, true))
+		return;
+	change_own_groups(f, was, n_was);
+	for (unsigned i = 0; !had && i < DDPS_IPOIB_CLAIMS; i++)
+		if (ddps_ipoib_own_at(f, i, &v6, &ip) && v6)
+			ddps_ipoib_own_probe(f, true, ip);
+	ddps_ipoib_own_weigh(f);
+}
+
 static int add_own_ip(struct ddps_ipoib_if *f, const struct ddps_ipoib_more *m)
 {
 	const unsigned at = configured(f, m->ip.v6, m->ip.a);
@@ -239,10 +273,10 @@ static void take_away(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
 int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, unsigned prefix,
 			  bool has, uint64_t now)
 {
-	uint8_t was[GROUPS][DDPS_IPOIB_GID_LEN], is[GROUPS][DDPS_IPOIB_GID_LEN];
+	uint8_t was[GROUPS][DDPS_IPOIB_GID_LEN];
 	const bool had = ddps_ipoib_is_own(f, ip6, ip);
 	struct ddps_ipoib_more m = { .ip.v6 = ip6, .prefix = prefix };
-	unsigned n_was = own_groups(f, was), n_is;
+	const unsigned n_was = own_groups(f, was);
 	int err = 0;
 
 	f->now = now;
@@ -253,13 +287,7 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 		take_away(f, ip6, ip);
 	if (err || f->state != DDPS_IPOIB_IF_UP)
 		return err;
-	n_is = own_groups(f, is);
-	for (unsigned i = 0; i < n_is; i++)
-		if (!among(was, n_was, is[i]))
-			f->stats.join_failed += f->port->ops->join(f->port, is[i]) != 0;
-	for (unsigned i = 0; i < n_was; i++)
-		if (!among(is, n_is, was[i]) && !ddps_ipoib_listens(f, was[i]))
-			f->port->ops->leave(f->port, was[i]);
+	change_own_groups(f, was, n_was);
 	if (has && !had)
 		ddps_ipoib_own_probe(f, ip6, ip);
 	ddps_ipoib_own_weigh(f);

@@ -196,6 +196,8 @@ static void address_told(void *arg, int family, const uint8_t *addr, unsigned pr
 	struct bridge *b = arg;
 	char text[INET6_ADDRSTRLEN];
 
+	if (has && family == AF_INET6 && (addr[0] != 0xfe || (addr[1] & 0xc0) != 0x80))
+		bridge_want_ip6(b);
 	if (!ddps_ipoib_if_address(b->f, family == AF_INET6, addr, prefix, has, clock_ns()))
 		return;
 	inet_ntop(family, addr, text, sizeof text);

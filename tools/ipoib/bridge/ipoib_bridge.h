@@ -59,8 +59,10 @@ struct bridge {
 	} conflict_said[DDPS_IPOIB_IF_CONFLICTS];
 	uint64_t woke_at;   /* the end of the last wait */
 	uint64_t overslept; /* beyond it: the process was stopped, or the machine slept */
-	bool narrow_done;   /* what follows from narrow was done */
-	char narrow[200];   /* why IPv6 is not served; or "" */
+	bool wants_ip6;	    /* it has an IPv6 address that somebody chose */
+	unsigned narrow_mtu, narrow_said; /* of a link too narrow for IPv6; 0: it is not */
+	bool narrow_done;		  /* what follows from that was done */
+	char narrow[400];		  /* why IPv6 is not served; or "" */
 	uint64_t
 		rejected[BRIDGE_REASONS]; /* connections that were refused, by reason; 0: another */
 	struct offload_in in;
@@ -93,6 +95,8 @@ void bridge_out_metrics(FILE *f, json_t *status);
 void bridge_out_conflicts(struct bridge *b);
 json_t *bridge_list_conflicts(const struct bridge *b);
 json_t *bridge_list_addresses(const struct bridge *b);
+/* Somebody gives the device an IPv6 address: if the link does not carry it, that is said. */
+void bridge_want_ip6(struct bridge *b);
 /* The device has the IPv6 addresses of the options as long as the link carries IPv6. */
 void bridge_fit_addresses(struct bridge *b);
 

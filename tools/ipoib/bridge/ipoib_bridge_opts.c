@@ -155,4 +155,5 @@ void bridge_identify(struct bridge *b)
 	b->cfg.me.pkey = b->port.pkey;
 	b->cfg.ca_guid = b->port.guid;
 	add_link_local(b);
+	b->wants_ip6 = b->cfg.n_ip6 != 0;
 }

@@ -194,7 +194,7 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		      (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
 	if (j)
 		ipoib_port_describe(&b->port, j);
-	if (j && b->narrow[0])
+	if (j && b->wants_ip6 && b->narrow_mtu)
 		json_object_set_new(j, "ipv6_refused", json_string(b->narrow));
 	if (j && b->port_down)
 		json_object_set_new(j, "link_down", json_string(ipoib_port_why(&b->port)));

@@ -41,36 +41,55 @@ static const char *note_failure(struct bridge *b, const uint8_t *mgid, int err)
 	return at->why;
 }
 
-/* A link that is too narrow for IPv6 [4755-5-1]: IPv4 goes on, if it is in use. */
-static void say_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
+/* To whoever has IPv6 addresses; the kernel's own one is on each device. */
+static void say_narrow(struct bridge *b)
 {
-	uint32_t mtu = ddps_ipoib_mtu_ud(link_mtu);
-
-	/* the broadcast group's MTU is the link's */
-	if (!b->cfg.n_ip6 || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0)
+	if (!b->wants_ip6 || b->narrow_said == b->narrow_mtu)
 		return;
-	if (mtu >= DDPS_IPOIB_MTU_MIN_V6) {
-		b->narrow[0] = 0;
+	b->narrow_said = b->narrow_mtu;
+	if (!b->narrow_mtu)
 		return;
-	}
-	if (b->narrow[0])
-		return;
-	snprintf(b->narrow, sizeof b->narrow,
-		 "a datagram of this link holds %u octets, and IPv6 needs %u%s; give the network "
-		 "below an MTU of 2200, and the administration --link-mtu 2048",
-		 (unsigned)mtu, DDPS_IPOIB_MTU_MIN_V6,
-		 b->cfg.has_ip4 ? "" : ", so the interface stays down");
 	if (b->out.json)
 		json_out_line(&b->out,
 			      json_pack("{ss ss}", "event", "ipv6_refused", "why", b->narrow));
 	else
 		fprintf(b->out.err, "%s: IPv6 is not served: %s\n", b->o->tun, b->narrow);
+	out_flush(&b->out);
+}
+
+void bridge_want_ip6(struct bridge *b)
+{
+	b->wants_ip6 = true;
+	say_narrow(b);
+}
+
+/* A link that is too narrow for IPv6 [4755-5-1]: IPv4 goes on, if it is in use. */
+static void note_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
+{
+	const uint32_t mtu = ddps_ipoib_mtu_ud(link_mtu);
+
+	/* the broadcast group's MTU is the link's */
+	if (memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0)
+		return;
+	b->narrow_mtu = mtu < DDPS_IPOIB_MTU_MIN_V6 ? mtu : 0;
+	b->narrow[0] = 0;
+	if (b->narrow_mtu)
+		snprintf(b->narrow, sizeof b->narrow,
+			 "a datagram of this link holds %u octets, and IPv6 needs %u%s; %s",
+			 (unsigned)mtu, DDPS_IPOIB_MTU_MIN_V6,
+			 b->cfg.has_ip4 ? "" : ", so the interface stays down",
+			 b->port.verbs ? "give the partition an MTU of 2048 (mtu=4 in opensm's "
+					 "partitions.conf)"
+				       : "give the network below an MTU of 2200, then start the "
+					 "administration again, with --link-mtu 2048: the link "
+					 "keeps its MTU until then");
+	say_narrow(b);
 }
 
 /* An address that nobody answers for would only swallow packets. */
 void bridge_fit_addresses(struct bridge *b)
 {
-	const bool narrow = b->narrow[0];
+	const bool narrow = b->narrow_mtu;
 	char why[300];
 
 	if (narrow == b->narrow_done)
@@ -124,7 +143,7 @@ static void pass_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int 
 				why);
 	}
 	if (!err) {
-		say_narrow(b, mgid, link_mtu);
+		note_narrow(b, mgid, link_mtu);
 		fit_device(b, mgid, link_mtu);
 	}
 	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
