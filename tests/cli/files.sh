@@ -168,6 +168,66 @@ at_once() {
 	done
 }
 
+# "-" is standard output and standard input, and what is printed goes to standard error
+pipes() {
+	start
+	head -c 3000001 /dev/urandom >sample
+	why="put from a pipe"
+	timeout "$PATIENCE" "$SESSCTL" put --json - "$uri/piped" < <(cat sample) >out 2>err &&
+		has out sha256 "$(sha256sum <sample | cut -c 1-64)" && same sample served/piped || return
+	why="put from a file"
+	timeout "$PATIENCE" "$SESSCTL" put - "$uri/filed" <sample >out 2>err && same sample served/filed || return
+	why="put from the middle of a file"
+	{ dd bs=1 count=10 status=none >first && timeout "$PATIENCE" "$SESSCTL" put - "$uri/rest"; } <sample >out 2>err &&
+		cat first served/rest | cmp -s - sample || return
+	why="put of nothing"
+	timeout "$PATIENCE" "$SESSCTL" put - "$uri/nothing" </dev/null >out 2>err && same served/nothing /dev/null || return
+	run 0 get --json "$uri/piped" - && same sample out && mv err out && has out event transfer &&
+		has out sha256 "$(sha256sum <sample | cut -c 1-64)" || return
+	why="get into a pipe"
+	timeout "$PATIENCE" "$SESSCTL" get "$uri/piped" - 2>err | cmp -s - sample && says err sha256 || return
+	run 0 get --digest crc32c "$uri/nothing" - && same out /dev/null
+}
+
+# Whole or not at all; a reader that leaves is no error to speak of, and one that stops holds up only itself.
+pipes_that_fail() {
+	start
+	head -c 3000001 /dev/urandom >served/big
+	run 1 get "$uri/none" - && same out /dev/null && says err "no such file" || return
+	timeout "$PATIENCE" "$SESSCTL" get "$uri/big" - 2>err | head -c 5 | cmp -s - <(head -c 5 served/big)
+	why="a reader left: $(cat err)"
+	! grep -q "try:" err || return
+	timeout "$PATIENCE" "$SESSCTL" get "$uri/big" - 2>err >/dev/full
+	status=$? why="full: $(cat err)"
+	[ "$status" = 1 ] && says err "standard output: No space left" || return
+	TMPDIR=/nowhere run 1 get "$uri/big" - && says err "TMPDIR" || return
+	timeout "$PATIENCE" "$SESSCTL" put - "$uri" </dev/null >out 2>err
+	status=$? why="no name: $(cat err)"
+	[ "$status" = 2 ] && says err "standard input has no name" || return
+	timeout "$PATIENCE" "$SESSCTL" put - "$uri/closed" <&- >out 2>err
+	status=$? why="closed: $(cat err)"
+	[ "$status" = 1 ] && says err "standard input: Bad file descriptor" && absent served/closed
+}
+
+# A signal, and the command's own timeout, while a pipe brings nothing and takes nothing
+pipes_that_stand_still() {
+	local writer reader
+	start
+	head -c 3000001 /dev/urandom >served/big
+	rm -f still
+	mkfifo still
+	exec {writer}<>still
+	"$SESSCTL" put --timeout 0.3 - "$uri/still" <still >out 2>err
+	status=$? why="timeout: status $status $(cat err)"
+	[ "$status" = 5 ] && absent served/still || return
+	start_job stopped.fifo err get "$uri/big" --timeout 0.5 - # its first octets are read, the rest is not
+	reader=$fd
+	wait "$pid"
+	status=$? why="get: status $status $(cat err)"
+	exec {reader}<&- {writer}>&-
+	[ "$status" = 5 ]
+}
+
 no_leftovers() {
 	start
 	head -c 100 /dev/urandom >sample
@@ -204,6 +264,9 @@ for wire in $WIRES; do
 	test_case "files-$wire-ord-0" ord_zero
 	test_case "files-$wire-ird-1" one_read_at_a_time
 	test_case "files-$wire-at-once" at_once
+	test_case "files-$wire-pipes" pipes
+	test_case "files-$wire-pipes-that-fail" pipes_that_fail
+	test_case "files-$wire-pipes-that-stand-still" pipes_that_stand_still
 	test_case "files-$wire-no-leftovers" no_leftovers
 done
 finish

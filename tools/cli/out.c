@@ -36,6 +36,12 @@ void out_init(struct out *o, const char *cmd, bool json)
 	o->bar = !json && !is_dumb() && isatty(STDERR_FILENO);
 }
 
+void out_to_stderr(struct out *o)
+{
+	o->f = stderr;
+	o->colour = !o->json && out_colours(STDERR_FILENO);
+}
+
 void out_flush(struct out *o)
 {
 	if (fflush(o->f) && !o->write_errno)

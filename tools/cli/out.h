@@ -57,6 +57,9 @@ struct out_perf {
 
 void out_init(struct out *o, const char *cmd, bool json);
 
+/* What is said goes to standard error: standard output has a file's octets. */
+void out_to_stderr(struct out *o);
+
 void out_listening(struct out *o, const char *uri);
 /* @id: NULL: the wire is not secured */
 void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -125,6 +126,29 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	/* what only its owner could read is so from the first octet on */
 	if (t->fd >= 0 && !(there && fchmod(t->fd, st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO))) &&
 	    !find_room(t->fd, size))
+		return 0;
+	err = errno;
+	temp_abort(t);
+	errno = err;
+	return -1;
+}
+
+int temp_open_unnamed(struct temp *t, uint64_t size)
+{
+	const char *dir = getenv("TMPDIR");
+	int err;
+
+	*t = (struct temp){ .fd = -1, .dirfd = -1, .base = "sessctl" };
+	t->dirfd = open(dir && *dir ? dir : "/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->dirfd >= 0)
+		t->fd = open_anonymous(t);
+	if (t->dirfd >= 0 && t->fd < 0)
+		t->fd = open_named(t);
+	if (t->part[0] && !unlinkat(t->dirfd, t->part, 0)) {
+		sig_file_remove(&t->guard);
+		t->part[0] = 0;
+	}
+	if (t->fd >= 0 && !t->part[0] && !find_room(t->fd, size))
 		return 0;
 	err = errno;
 	temp_abort(t);

@@ -33,6 +33,12 @@ struct temp {
  */
 int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named);
 
+/*
+ * Open one that never gets a name, in $TMPDIR or /tmp, where @size octets find room.
+ * Return: 0, or -1 with errno and nothing left behind.
+ */
+int temp_open_unnamed(struct temp *t, uint64_t size);
+
 /* Write all @len octets at @off.  Return: 0, or -1 with errno. */
 int temp_write(struct temp *t, const void *buf, uint32_t len, uint64_t off);
 

@@ -8,9 +8,11 @@
 #include "xfer/file.h"
 #include "xfer/link.h"
 #include "xfer/serve/disk.h"
+#include "cli/about.h"
 #include "cli/text.h"
 #include "cli/safe.h"
 #include "xfer/target.h"
+#include "cli/pipe.h"
 #include "cli/temp.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +39,7 @@ struct get {
 	int sys_errno; /* of the task */
 	uint8_t ours[DIGEST_LEN], theirs[DIGEST_LEN];
 	bool old, old_regular; /* something has the name; a file */
+	bool to_pipe;	       /* to standard output, once it is whole */
 	bool end;	       /* DONE came, with @theirs */
 	bool kept;	       /* the file has its name */
 };
@@ -100,6 +103,11 @@ static enum status open_local(struct get *g)
 	if (!g->t.name[0])
 		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]", "%s names no file",
 				 g->o->arg[0]);
+	if (g->to_pipe) {
+		snprintf(g->base, sizeof g->base, "%.*s", SAFE_NAME_MAX,
+			 target_basename(g->t.name));
+		return ST_DONE;
+	}
 	g->path = g->o->nargs > 1 ? g->o->arg[1] : ".";
 	s = split_local(g);
 	if (s || !g->old)
@@ -118,7 +126,10 @@ static void open_temp_file(void *arg)
 	struct get *g = arg;
 
 	g->sys_errno =
-		temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false) ? errno : 0;
+		(g->to_pipe ? temp_open_unnamed(&g->temp, g->size)
+			    : temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
+			? errno
+			: 0;
 }
 
 static enum status ask_for_get(struct get *g)
@@ -147,7 +158,9 @@ static enum status ask_for_get(struct get *g)
 	if (s)
 		return s;
 	if (g->sys_errno)
-		return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno),
+		return link_fail(&g->l, ST_FAILED,
+				 g->to_pipe ? "another directory in TMPDIR"
+					    : text_file_advice(g->sys_errno),
 				 "local file %s: %s", g->base, strerror(g->sys_errno));
 	err = window_open(&g->win, g->l.pd, g->l.chan.ep,
 			  (size_t)file_nslots(g->size) * file_slot_len(g->size), DDPS_LOCAL_WRITE);
@@ -280,7 +293,7 @@ static enum status finish_get(struct get *g, uint64_t begin)
 		return link_fail(&g->l, ST_FAILED, "again: data changed on the way",
 				 "the peer's %s differs; nothing was kept", t.digest_name);
 	memcpy(ok.digest, g->ours, sizeof g->ours);
-	s = do_for_get(g, commit_file);
+	s = g->to_pipe ? ST_DONE : do_for_get(g, commit_file);
 	if (s && g->kept)
 		out_note(&g->l.out, "%s is on the disk, and whole", g->base);
 	if (s)
@@ -294,17 +307,40 @@ static enum status finish_get(struct get *g, uint64_t begin)
 	return s;
 }
 
+static void drain_file(void *arg)
+{
+	struct get *g = arg;
+
+	g->sys_errno = pipe_drain(&g->temp, STDOUT_FILENO, g->size, &g->task.off) ? errno : 0;
+}
+
+/* Whoever reads standard output may take its time: the session is over by now. */
+static enum status write_stdout(struct get *g)
+{
+	enum status s = do_for_get(g, drain_file);
+
+	if (s || !g->sys_errno)
+		return s;
+	if (g->sys_errno == EPIPE)
+		cmd_reader_left();
+	return link_fail(&g->l, ST_FAILED, text_file_advice(g->sys_errno), "standard output: %s",
+			 strerror(g->sys_errno));
+}
+
 int cmd_get(const struct opts *o)
 {
 	struct get g = { .o = o,
 			 .dirfd = -1,
 			 .temp = TEMP_NONE,
+			 .to_pipe = o->nargs > 1 && target_is_pipe(o->arg[1]),
 			 .hasher = hasher_new((enum digest_kind)o->digest),
 			 .disk = disk_new() };
 	uint64_t begin = 0;
 	enum status s;
 
 	link_init(&g.l, o, "get");
+	if (g.to_pipe)
+		out_to_stderr(&g.l.out);
 	digest_init(&g.digest, (enum digest_kind)o->digest);
 	s = g.disk ? open_local(&g)
 		   : link_fail(&g.l, ST_FAILED, NULL, "preparing to write: %s", strerror(errno));
@@ -318,10 +354,12 @@ int cmd_get(const struct opts *o)
 		s = receive_file(&g);
 	if (!s)
 		s = finish_get(&g, begin);
+	s = link_close(&g.l, s);
+	if (!s && g.to_pipe)
+		s = write_stdout(&g);
 	disk_free(g.disk);
 	hasher_free(g.hasher);
 	temp_abort(&g.temp);
-	s = link_close(&g.l, s);
 	window_close(&g.win);
 	if (g.dirfd >= 0)
 		close(g.dirfd);

@@ -10,6 +10,7 @@
 #include "xfer/file.h"
 #include "xfer/link.h"
 #include "xfer/target.h"
+#include "cli/pipe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +20,8 @@
 struct put {
 	struct link l;
 	struct target t;
-	int fd;
+	int fd;		     /* of the file, or of @spool */
+	struct temp spool;   /* standard input, until its end */
 	uint64_t size, sent; /* octets */
 	struct msg go;
 	struct window win;
@@ -45,6 +47,22 @@ static void open_source(void *arg)
 	p->sys_errno = p->fd < 0 || fstat(p->fd, &p->st) ? errno : 0;
 }
 
+/* The size goes first, so a pipe is read to its end. */
+static void open_stdin(void *arg)
+{
+	struct put *p = arg;
+	bool whole = !fstat(STDIN_FILENO, &p->st) && S_ISREG(p->st.st_mode) &&
+		     !lseek(STDIN_FILENO, 0, SEEK_CUR);
+
+	if (!whole && (temp_open_unnamed(&p->spool, 0) ||
+		       pipe_fill(&p->spool, STDIN_FILENO, &p->size, &p->task.off))) {
+		p->sys_errno = errno;
+		return;
+	}
+	p->fd = fcntl(whole ? STDIN_FILENO : p->spool.fd, F_DUPFD_CLOEXEC, 0);
+	p->sys_errno = p->fd < 0 || fstat(p->fd, &p->st) ? errno : 0;
+}
+
 static enum status do_for_put(struct put *p, void (*work)(void *arg))
 {
 	p->task.work = work;
@@ -56,24 +74,30 @@ static enum status do_for_put(struct put *p, void (*work)(void *arg))
 static enum status open_put_source(struct put *p, const struct opts *o)
 {
 	const char *base = target_basename(o->arg[0]);
+	bool from_pipe = target_is_pipe(o->arg[0]);
 	char why[800];
 	enum status s;
 
 	if (target_parse(&p->t, o->arg[1], why, sizeof why))
 		return link_fail(&p->l, ST_USAGE, "sessctl put --help", "%s", why);
+	if (!p->t.name[0] && from_pipe)
+		return link_fail(&p->l, ST_USAGE, "sessctl put - URI/NAME",
+				 "%s names no file, and standard input has no name", o->arg[1]);
 	if (!p->t.name[0]) {
 		if (strlen(base) > TARGET_NAME_MAX)
 			return link_fail(&p->l, ST_FAILED, "a shorter name after the URI",
 					 "the file's name is too long");
 		snprintf(p->t.name, sizeof p->t.name, "%s", base);
 	}
-	p->path = o->arg[0];
-	s = do_for_put(p, open_source);
+	p->path = from_pipe ? "standard input" : o->arg[0];
+	s = do_for_put(p, from_pipe ? open_stdin : open_source);
 	if (s)
 		return s;
 	if (p->sys_errno)
-		return link_fail(&p->l, ST_FAILED, text_file_advice(p->sys_errno), "%s: %s",
-				 p->path, strerror(p->sys_errno));
+		return link_fail(&p->l, ST_FAILED,
+				 from_pipe ? "another directory in TMPDIR, if it is that one"
+					   : text_file_advice(p->sys_errno),
+				 "%s: %s", p->path, strerror(p->sys_errno));
 	if (!S_ISREG(p->st.st_mode))
 		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",
 				 "%s: not a regular file", p->path);
@@ -217,6 +241,7 @@ static enum status finish_put(struct put *p, uint64_t begin)
 int cmd_put(const struct opts *o)
 {
 	struct put p = { .fd = -1,
+			 .spool = TEMP_NONE,
 			 .hasher = hasher_new((enum digest_kind)o->digest),
 			 .disk = disk_new() };
 	uint64_t begin = 0;
@@ -240,6 +265,7 @@ int cmd_put(const struct opts *o)
 	hasher_free(p.hasher);
 	s = link_close(&p.l, s);
 	window_close(&p.win);
+	temp_abort(&p.spool);
 	if (p.fd >= 0)
 		close(p.fd);
 	return (int)link_free(&p.l, s);

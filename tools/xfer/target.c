@@ -78,3 +78,8 @@ const char *target_basename(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+bool target_is_pipe(const char *path)
+{
+	return !strcmp(path, "-");
+}

@@ -6,6 +6,7 @@
  *   sctp://host:port/NAME?backend=kernel    sctp://host:port?backend=kernel/NAME
  * In NAME, %XX stands for one octet, so that names with '?' can be said.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #define TARGET_URI_MAX	600
@@ -18,6 +19,9 @@ struct target {
 
 /* Return: 0, or -1 with one sentence in @why. */
 int target_parse(struct target *t, const char *text, char *why, size_t why_len);
+
+/* "-": standard input or output. */
+bool target_is_pipe(const char *path);
 
 /* The last component of a path, never NULL ("" for a path that ends in '/'). */
 const char *target_basename(const char *path);
