@@ -84,6 +84,20 @@ one_dash_and_a_path() {
 	run 1 get "tcp://none.invalid:1/f" there && says err "check the name"
 }
 
+# Letters, alone, joined and with their values; one dash and a whole name is no letter.
+letters() {
+	listen tcp://127.0.0.1:0
+	run 0 ping -jc 2 -i0 -s 1K "$uri" -w 30 && has out event ping && has out count 2 && has out size 1024 &&
+		run 0 perf -Rjt 0.1 -P2 -s 64 "$uri" && has out op read && has out sessions 2 &&
+		run 0 ping -V && says out "sessctl 0." && run 0 ping -h && says out "--size, -s SIZE" &&
+		bad "option '-s' needs a value" ping "$uri" -s && bad "did you mean --size?" ping -size 4 "$uri" &&
+		bad "did you mean --size?" ping -size=4 "$uri" && bad "did you mean --json?" ping -json "$uri" &&
+		bad "unknown option '-f'" ping -f "$uri" && bad "--count" ping -cx "$uri"
+	status=$?
+	stop_listener
+	return "$status"
+}
+
 suffixes() {
 	bad "K, M, G or T may follow" perf --size 1KB tcp://127.0.0.1:1 &&
 		bad "K, M, G or T may follow" listen --max-size 1KB tcp://127.0.0.1:0
@@ -221,49 +235,95 @@ closed_output() {
 	return "$status"
 }
 
-# every option and command in the help is offered, and nothing else
-completion() {
-	local want have
-	PATH=$(dirname "$SESSCTL"):$PATH
-	# shellcheck source=/dev/null
-	. "$tools/sessctl/completion.bash"
-	want=$("$SESSCTL" ping --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)
-	COMP_WORDS=("$SESSCTL" ping --) COMP_CWORD=2
-	_sessctl "$SESSCTL"
-	have=$(printf '%s\n' "${COMPREPLY[@]}" | sort)
-	why="options: $have"
-	[ -n "$want" ] && [ "$have" = "$want" ] || return
-	COMP_WORDS=("$SESSCTL" "") COMP_CWORD=1
-	_sessctl "$SESSCTL"
-	why="commands: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = "$commands keys check-keys ipoib run --help --version" ] || return
-	COMP_WORDS=("$SESSCTL" ping --op w) COMP_CWORD=3
-	_sessctl "$SESSCTL"
-	why="values: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = write ] || return
-	# shellcheck disable=SC2317 # _sessctl calls it, which may be done inside a completion only
-	compopt() { :; }
-	COMP_WORDS=("$SESSCTL" ping s) COMP_CWORD=2
-	_sessctl "$SESSCTL"
-	unset -f compopt
-	why="URIs: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = sctp:// ]
+# each command, with those of commands that have some
+each_command() {
+	local c
+	for c in $commands run check-keys; do
+		echo "$c"
+	done
+	for c in keys ipoib; do
+		COLUMNS=9999 "$SESSCTL" $c --help | sed -n "/^Commands:/,/^$/s/^  \([a-z-]*\) .*/$c \1/p"
+	done
 }
 
-# the same by fish, which says what it would offer
-completion_of_fish() {
-	local offered line want
-	want=$("$SESSCTL" ping --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)
-	for line in "sessctl ping --" "sessctl " "sessctl ping s"; do
-		offered=$(PATH=$(dirname "$SESSCTL"):$PATH fish --no-config -c \
-			"source '$tools/sessctl/completion.fish'; complete -C '$line'" | cut -f 1 | sort)
-		why="after '$line': $offered"
-		case $line in
-		*--) [ "$offered" = "$want" ] || return ;;
-		*ping*) [ "$offered" = sctp:// ] || return ;;
-		*) [ "$offered" = "$(tr ' ' '\n' <<<"$commands ipoib run" | sort)" ] || return ;;
-		esac
+# every option and command in the help is offered, and nothing else
+completion() {
+	local c words want
+	why="commands"
+	"$SESSCTL" complete "" | cut -f 1 >out
+	[ "$(tr '\n' ' ' <out)" = "$commands keys check-keys ipoib run --help --version " ] || return
+	while read -ra words; do
+		want=$("$SESSCTL" "${words[@]}" --help | sed -n 's/^  \(--[a-z0-9-]*\)\(, \(-.\)\)\{0,1\}.*/\1\n\3/p' | grep -)
+		why="${words[*]}: $(diff <("$SESSCTL" complete "${words[@]}" - | cut -f 1) - <<<"$want")" || return
+	done < <(each_command)
+	"$SESSCTL" complete ping --size 4 --op w >out
+	why="values: $(cat out)"
+	[ "$(cut -f 1 out)" = write ] || return
+	"$SESSCTL" complete run --crc on ls -l >out
+	why="arguments of a program: $(cat out)"
+	[ "$(cat out)" = :files ]
+}
+
+# The lines behind which Tab is pressed: all options of a command, each one's values, what may stand there.
+each_line() {
+	local c option
+	printf '%s\n' "sessctl " "sessctl pi" "sessctl run sessc" "sessctl ping s"
+	each_command | while read -r c; do
+		echo "sessctl $c -"
+		[ "$c" = run ] || echo "sessctl $c "
+		# shellcheck disable=SC2086 # two words are two arguments
+		"$SESSCTL" $c --help | sed -n 's/^  \(--[a-z0-9-]*\)\(, -.\)\{0,1\} [^ ].*/\1/p' | while read -r option; do
+			echo "sessctl $c $option "
+		done
 	done
+}
+
+offered_by_bash() { # FILE: lines, each followed by what is offered
+	local line
+	# shellcheck source=/dev/null
+	. "$tools/sessctl/completion.bash"
+	# shellcheck disable=SC2317 # _sessctl calls it, which may be done inside a completion only
+	compopt() { :; }
+	while IFS= read -r line; do
+		read -ra COMP_WORDS <<<"$line"
+		[ "$line" = "${line% }" ] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_sessctl sessctl
+		echo "=$line"
+		[ ${#COMPREPLY[@]} = 0 ] || printf '%s\n' "${COMPREPLY[@]}" | sort
+	done <"$1"
+}
+
+offered_by_fish() {
+	# shellcheck disable=SC2016 # for fish
+	fish --no-config -c 'source $argv[1]
+		while read -l line
+			echo "=$line"
+			complete -C "$line" | string replace -r "\t.*" "" | sort
+		end' "$tools/sessctl/completion.fish" <"$1"
+}
+
+# zsh's own functions only print; complete.zsh uses the real ones
+offered_by_zsh() {
+	# shellcheck disable=SC2016 # for zsh
+	zsh -f -c 'compadd() { print -rl -- "${@[-1]}" }
+		_describe() { print -rl -- "${(@P)2%%:*}" }
+		_files() { [[ $1 = -/ ]] && print -rl -- *(/) || print -rl -- * }
+		_command_names() { print -rl -- ${(k)commands[(I)$PREFIX*]} }
+		while IFS= read -r line; do
+			print -r -- "=$line"
+			words=("${(@s: :)line}") CURRENT=$#words PREFIX=$words[-1]
+			. "$0" | sort
+		done' "$tools/sessctl/completion.zsh" <"$1"
+}
+
+# fish and zsh hand on what bash does
+completion_alike() { # SHELL
+	mkdir -p tab && touch tab/a-file && mkdir -p tab/a-folder && each_line >lines && cd tab || return
+	(PATH=$(dirname "$SESSCTL"):$PATH && offered_by_bash ../lines >../by-bash && offered_by_"$1" ../lines >../by-other)
+	cd .. && sed -i 's:/$::' by-bash by-other
+	why="$(wc -l <lines) lines: $(diff by-bash by-other | head -n 5)"
+	[ "$(wc -l <lines)" -gt 200 ] && grep -qx a-file by-bash && cmp -s by-bash by-other
 }
 
 # the same by zsh, in a terminal of its own
@@ -278,7 +338,7 @@ completion_of_zsh() {
 		[ "$why" = "'$line' became '$became'" ] || return
 	done <<-END
 		sessctl pin:sessctl ping |
-		sessctl ping s:sessctl ping sctp://|
+		sessctl ping tc:sessctl ping tcp://|
 		sessctl ping --cou:sessctl ping --count |
 		sessctl ipoib bri:sessctl ipoib bridge |
 	END
@@ -313,17 +373,19 @@ test_case usage-full-output full_output
 test_case usage-closed-output closed_output
 test_case usage-completion completion
 if command -v fish >/dev/null; then
-	test_case usage-completion-fish completion_of_fish
+	test_case usage-completion-fish completion_alike fish
 else
 	ok "usage-completion-fish # skipped: no fish"
 fi
 if command -v zsh >/dev/null; then
 	test_case usage-completion-zsh completion_of_zsh
+	test_case usage-completion-zsh-alike completion_alike zsh
 else
 	ok "usage-completion-zsh # skipped: no zsh"
 fi
 test_case help-of-a-command help_command
 test_case what-was-meant guesses
+test_case letters letters
 test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes
 test_case brackets-are-asked-for brackets

@@ -25,8 +25,11 @@ all_commands() {
 	done
 }
 
-options() { # FILE: the long options in it
-	grep -oE -- '--[a-z][a-z0-9-]*' "$1" | sort -u
+options() { # FILE: the long options in it, and those that have a letter with it
+	{
+		grep -oE -- '--[a-z][a-z0-9-]*' "$1"
+		tr -d '*' <"$1" | grep -oE -- '--[a-z][a-z0-9-]*, -[a-zA-Z]\b'
+	} | sort -u
 }
 
 # Help is made from the tables that the options are parsed by, so what is there is taken.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What --help and --version of every command have in common. */
 #include "cli/about.h"
+#include "cli/complete.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include "cli/text.h"
@@ -8,10 +9,23 @@
 #include <errno.h>
 #include <signal.h>
 
+void cmd_help_head(FILE *f, const char *usage, const char *about)
+{
+	if (complete_wanted())
+		return;
+	fprintf(f, "Usage: %s [options] ...\n\n", usage);
+	text_fold(f, about, 0, 0, text_columns(f));
+	fputs("\nCommands:\n", f);
+}
+
 void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about)
 {
 	char left[40];
 
+	if (complete_wanted()) {
+		complete_offer(name, about);
+		return;
+	}
 	snprintf(left, sizeof left, "%s %s", name, synopsis);
 	if (text_columns(f) < 70) {
 		fprintf(f, "  %s\n      ", left);

@@ -4,6 +4,9 @@
 /* What --help and --version of every command have in common. */
 #include "cli/optrow.h"
 
+/* What stands above the list of commands. */
+void cmd_help_head(FILE *f, const char *usage, const char *about);
+
 /* A row of the list of commands. */
 void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about);
 

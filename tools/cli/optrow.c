@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A table of options: the parser and the help made from it. */
 #include "cli/optrow.h"
+#include "cli/complete.h"
 #include "cli/text.h"
 #include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
+
+/* The same letter means the same everywhere; those of ping(8) and iperf3(1) where they have one. */
+static const struct {
+	char letter;
+	const char *name;
+} letters[] = {
+	{ 'c', "count" },    { 'd', "dir" },  { 'f', "force" },	   { 'h', "help" },
+	{ 'i', "interval" }, { 'j', "json" }, { 'P', "parallel" }, { 'q', "quiet" },
+	{ 'R', "reverse" },  { 's', "size" }, { 't', "seconds" },  { 'V', "version" },
+	{ 'w', "timeout" },
+};
+
+#define NLETTERS (sizeof letters / sizeof *letters)
+
+char optrow_letter(const char *name)
+{
+	for (size_t i = 0; i < NLETTERS; i++)
+		if (!strcmp(letters[i].name, name))
+			return letters[i].letter;
+	return 0;
+}
 
 /* The option of this command that a typing error away is @arg, "--" and a name of @n octets together. */
 static const char *find_near_option(const struct option_table *t, unsigned cmd, const char *arg,
@@ -54,14 +76,26 @@ static void explain_unknown(const struct option_table *t, unsigned cmd, const ch
 	}
 }
 
-/* A letter that is no option: perhaps the first one of a long option's name after one dash. */
+/* @arg is one dash and the name of an option, with a value or without. */
+static bool is_name_after_dash(const struct option_table *t, unsigned cmd, const char *arg)
+{
+	size_t n = arg && arg[0] == '-' && arg[1] ? strcspn(arg + 1, "=") : 0;
+
+	for (size_t i = 0; n > 1 && i < t->n; i++)
+		if (t->row[i].cmds & cmd && strlen(t->row[i].name) == n &&
+		    !strncmp(t->row[i].name, arg + 1, n))
+			return true;
+	return false;
+}
+
+/* A letter that is no option, or would be misread: perhaps the first one of a long option's name after one dash. */
 static void explain_letter(const struct option_table *t, unsigned cmd, const char *arg, char *why,
 			   size_t why_len)
 {
 	char twice[42];
 	const char *near = NULL;
 
-	if (arg && arg[0] == '-' && arg[1] == optopt && arg[2] && arg[2] != '=') {
+	if (arg && arg[0] == '-' && arg[1] && arg[2] && arg[2] != '=') {
 		snprintf(twice, sizeof twice, "-%s", arg);
 		near = find_near_option(t, cmd, twice, strcspn(twice, "="));
 	}
@@ -74,21 +108,46 @@ static void explain_letter(const struct option_table *t, unsigned cmd, const cha
 /* What getopt_long needs, and the rows that it stands for. */
 struct selection {
 	struct option longopt[OPTROW_MAX + 1];
-	const struct option_row *row[OPTROW_MAX];
+	const struct option_row *row[OPTROW_MAX + 1]; /* NULL after the last */
+	char letters[2 * NLETTERS + 3];		      /* as getopt takes them */
 };
 
-static void select_rows(struct selection *s, const struct option_table *t, unsigned cmd)
+static void select_rows(struct selection *s, const struct option_table *t, unsigned cmd, bool rest)
 {
 	size_t n = 0;
+	char *at = s->letters;
 
 	memset(s, 0, sizeof *s);
+	if (rest)
+		*at++ = '+'; /* options end at the first argument */
+	*at++ = ':';
 	for (size_t i = 0; i < t->n; i++) {
 		if (!(t->row[i].cmds & cmd))
 			continue;
 		s->longopt[n].name = t->row[i].name;
 		s->longopt[n].has_arg = t->row[i].arg ? required_argument : no_argument;
 		s->row[n++] = &t->row[i];
+		*at = optrow_letter(t->row[i].name);
+		if (!*at)
+			continue;
+		at++;
+		if (t->row[i].arg)
+			*at++ = ':';
 	}
+}
+
+static const struct option_row *find_letter_row(const struct selection *s, int letter)
+{
+	for (size_t i = 0; s->row[i]; i++)
+		if (optrow_letter(s->row[i]->name) == letter)
+			return s->row[i];
+	return NULL;
+}
+
+/* The argument that getopt_long took a letter from, if there is more in it; else another one or NULL. */
+static const char *find_letter_arg(char **argv)
+{
+	return optarg && optarg == argv[optind - 1] + 2 ? argv[optind - 1] : argv[optind];
 }
 
 static enum opts_result parse_all(const struct option_table *t, const struct selection *s,
@@ -100,12 +159,15 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 
 	optind = 0; /* start afresh, and permute */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, u->max_args == OPTROW_REST ? "+:hV" : ":hV", s->longopt,
-				&index)) != -1) {
-		row = c ? NULL : s->row[index];
-		if (c == 'h' || (row && row->kind == VAL_HELP))
+	while ((c = getopt_long(argc, argv, s->letters, s->longopt, &index)) != -1) {
+		row = c ? find_letter_row(s, c) : s->row[index];
+		if (row && c && is_name_after_dash(t, u->bit, find_letter_arg(argv))) {
+			explain_letter(t, u->bit, find_letter_arg(argv), why, why_len);
+			return OPTS_BAD;
+		}
+		if (row && row->kind == VAL_HELP)
 			return OPTS_HELP;
-		if (c == 'V' || (row && row->kind == VAL_VERSION))
+		if (row && row->kind == VAL_VERSION)
 			return OPTS_VERSION;
 		if (!row) {
 			if (c == ':')
@@ -131,7 +193,7 @@ enum opts_result optrow_parse(const struct option_table *t, const struct option_
 	enum opts_result res;
 	int left;
 
-	select_rows(&s, t, u->bit);
+	select_rows(&s, t, u->bit, u->max_args == OPTROW_REST);
 	res = parse_all(t, &s, u, opts, argc, argv, why, why_len);
 	if (res != OPTS_OK)
 		return res;
@@ -147,8 +209,13 @@ enum opts_result optrow_parse(const struct option_table *t, const struct option_
 void optrow_help(FILE *f, const struct option_table *t, const struct option_user *u)
 {
 	unsigned columns = text_columns(f), indent = columns < 70 ? 6 : 35;
-	char left[48], usage[200];
+	char left[48], letter[] = ", -x", usage[200];
+	bool sizes = false;
 
+	if (complete_wanted()) {
+		complete_options(t, u);
+		return;
+	}
 	snprintf(usage, sizeof usage, "sessctl %s [options] %s", u->name, u->synopsis);
 	fputs("Usage: ", f);
 	text_fold(f, usage, 7, 7, columns);
@@ -158,12 +225,18 @@ void optrow_help(FILE *f, const struct option_table *t, const struct option_user
 	for (size_t i = 0; i < t->n; i++) {
 		if (!(t->row[i].cmds & u->bit))
 			continue;
-		snprintf(left, sizeof left, "--%s%s%s", t->row[i].name, t->row[i].arg ? " " : "",
-			 t->row[i].arg ? t->row[i].arg : "");
+		letter[3] = optrow_letter(t->row[i].name);
+		snprintf(left, sizeof left, "--%s%s%s%s", t->row[i].name, letter[3] ? letter : "",
+			 t->row[i].arg ? " " : "", t->row[i].arg ? t->row[i].arg : "");
 		if (columns < 70 || (strlen(left) > 32 && columns <= 80))
 			fprintf(f, "  %s\n%*s", left, (int)indent, "");
 		else
 			fprintf(f, "  %-32s ", left);
 		text_fold(f, t->row[i].help, indent, indent, columns);
+		sizes |= t->row[i].kind == VAL_SIZE || t->row[i].kind == VAL_SIZES;
 	}
+	if (!sizes)
+		return;
+	fputc('\n', f);
+	text_fold(f, "SIZE takes the suffixes K, M, G and T (powers of 1024).", 0, 0, columns);
 }

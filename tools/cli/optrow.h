@@ -4,6 +4,7 @@
 /* A table of options and what comes from it: the parser and the help. */
 #include "cli/optval.h"
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #define OPTROW_MAX  80	    /* rows of a table */
@@ -39,6 +40,9 @@ struct option_user {
  */
 enum opts_result optrow_parse(const struct option_table *t, const struct option_user *u, void *opts,
 			      int argc, char **argv, int *first, char *why, size_t why_len);
+
+/* The letter by which an option of this name can be given, too; 0: none. */
+char optrow_letter(const char *name);
 
 /* Usage, what it is for, and its options. */
 void optrow_help(FILE *f, const struct option_table *t, const struct option_user *u);

@@ -2,6 +2,7 @@
 /* sessctl ipoib: IP over InfiniBand in connected mode.  The table of its commands. */
 #include "ipoib/ipoib.h"
 #include "cli/about.h"
+#include "cli/complete.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <string.h>
@@ -43,10 +44,12 @@ static const char *short_name(const struct ipoib_command *c)
 
 static void print_ipoib_help(FILE *f)
 {
-	fprintf(f, "Usage: sessctl ipoib COMMAND [options] ...\n\n"
-		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
+	cmd_help_head(f, "sessctl ipoib COMMAND",
+		      "IP over InfiniBand in connected mode (RFC 4755).");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, short_name(&table[i]), table[i].user.synopsis, table[i].user.about);
+	if (complete_wanted())
+		return;
 	fputc('\n', f);
 	text_fold(f, "'sessctl ipoib COMMAND --help' shows more, sessctl-ipoib(1) everything.", 0,
 		  0, text_columns(f));

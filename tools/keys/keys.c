@@ -237,10 +237,8 @@ static int run_keys(const struct option_user *u, int argc, char **argv)
 
 static void print_keys_help(FILE *f)
 {
-	fputs("Usage: sessctl keys COMMAND [options] ...\n\n", f);
-	text_fold(f, "Make what secured wires need. No file is overwritten.", 0, 0,
-		  text_columns(f));
-	fputs("\nCommands:\n", f);
+	cmd_help_head(f, "sessctl keys COMMAND",
+		      "Make what secured wires need. No file is overwritten.");
 	for (size_t i = 0; i < NUSERS; i++)
 		cmd_help_row(f, users[i].name + strlen("keys "), users[i].synopsis, users[i].about);
 }

@@ -4,6 +4,7 @@
 #include "keys/keys.h"
 #include "sessctl/cmd.h"
 #include "watch/watch.h"
+#include "cli/complete.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <fcntl.h>
@@ -16,10 +17,10 @@ static const struct command table[] = {
 	  cmd_listen },
 	{ "connect", C_CONNECT, "URI", "Set up a session, show what was negotiated, close.", 1, 1,
 	  cmd_connect },
-	{ "put", C_PUT, "FILE|- URI[/NAME]", "Send a file by RDMA Write to a listener's --dir.", 2, 2,
-	  cmd_put },
-	{ "get", C_GET, "URI/NAME [FILE|-]", "Fetch a file by RDMA Read from a listener's --dir.", 1,
-	  2, cmd_get },
+	{ "put", C_PUT, "FILE|- URI[/NAME]", "Send a file by RDMA Write to a listener's --dir.", 2,
+	  2, cmd_put },
+	{ "get", C_GET, "URI/NAME [FILE|-]", "Fetch a file by RDMA Read from a listener's --dir.",
+	  1, 2, cmd_get },
 	{ "ping", C_PING, "URI", "Measure round trips by Send, RDMA Write or RDMA Read.", 1, 1,
 	  cmd_ping },
 	{ "perf", C_PERF, "URI", "Measure bandwidth, rate and latency against a listener.", 1, 1,
@@ -34,9 +35,8 @@ static void print_help(FILE *f)
 {
 	unsigned columns = text_columns(f);
 
-	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n");
-	text_fold(f, "RDMA sessions over TCP and SCTP, without RDMA hardware.", 0, 0, columns);
-	fputs("\nCommands:\n", f);
+	cmd_help_head(f, "sessctl COMMAND",
+		      "RDMA sessions over TCP and SCTP, without RDMA hardware.");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
 	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of running programs.");
@@ -45,6 +45,11 @@ static void print_help(FILE *f)
 	cmd_help_row(f, "check-keys", "[SETTINGS]", "Say what is wrong with them.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
+	if (complete_wanted()) {
+		complete_offer("--help", "this list");
+		complete_offer("--version", "version of sessctl and library");
+		return;
+	}
 	fputc('\n', f);
 	text_fold(f,
 		  "URI is tcp://HOST:PORT[?tos=N] or sctp://HOST[,HOST...]:PORT[?OPTION=VALUE"
@@ -117,6 +122,29 @@ static int help_command(char **argv)
 	return run_word(3, as);
 }
 
+static bool has_commands(const char *word)
+{
+	return !strcmp(word, "ipoib") || !strcmp(word, "keys");
+}
+
+/* "complete ping --op w": the last word is the one that Tab was pressed behind. */
+static int complete_command(int argc, char **argv)
+{
+	static char option[] = "--help";
+	char *as[5] = { argv[0], option };
+	int named = argc > 3 ? 1 + has_commands(argv[2]) : 0; /* words that are a command's name */
+
+	if (argc < 3)
+		return ST_USAGE;
+	if (named > argc - 3)
+		named = argc - 3;
+	complete_begin(argv + 2 + named, argc - 2 - named);
+	for (int i = 0; i < named; i++)
+		as[1 + i] = argv[2 + i];
+	as[1 + named] = option;
+	return run_word(2 + named, as);
+}
+
 static int run_word(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
@@ -136,6 +164,8 @@ static int run_word(int argc, char **argv)
 		return cmd_top(argc - 1, argv + 1);
 	if (!strcmp(word, "run"))
 		return cmd_run(argc - 1, argv + 1);
+	if (!strcmp(word, "complete"))
+		return complete_command(argc, argv);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
 		if (argc > 2)
 			return help_command(argv);

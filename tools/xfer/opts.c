@@ -73,7 +73,7 @@ static const struct option_row table[] = {
 	  "show the cases and what they cover, run none" },
 	{ "pause", "SECONDS", C_CONFORM, VAL_SECONDS, AT(pause_ms), 0, PAUSE_MAX_MS,
 	  "wait after each MPA Reply before sending FPDUs (default 0)" },
-	{ "profile", "NAME|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
+	{ "profile", "siw|usrsctp|linux-sctp|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
 	  "known deviations of the target; siw, usrsctp and linux-sctp are built in" },
 	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
 	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "also write a JUnit report" },
@@ -88,7 +88,7 @@ static const struct option_row table[] = {
 	  "outbound RDMA Reads, 0..16382 (default 16); ulp: 0x3FFF" },
 	{ "p2p", NULL, C_CLIENT, VAL_FLAG, AT(p2p), 0, 0,
 	  "peer-to-peer model: begin with a ready-to-receive message" },
-	{ "rtr", "TYPE,...", C_ALL, VAL_RTR, AT(rtr), 0, 0,
+	{ "rtr", "send|write|read,...", C_ALL, VAL_RTR, AT(rtr), 0, 0,
 	  "ready-to-receive messages allowed: send,write,read (default all)" },
 	{ "plain", NULL, C_CLIENT, VAL_FLAG, AT(plain), 0, 0,
 	  "unenhanced set-up, no IRD/ORD exchange" },
@@ -276,7 +276,4 @@ void opts_help(FILE *f, const struct command *cmd)
 	struct option_user u = get_option_user(cmd);
 
 	optrow_help(f, &options, &u);
-	fputc('\n', f);
-	text_fold(f, "SIZE takes the suffixes K, M, G and T (powers of 1024).", 0, 0,
-		  text_columns(f));
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What Tab offers. */
+#include "cli/complete.h"
+#include <string.h>
+
+static char *const *words; /* NULL: a help is a help */
+static int nwords;
+
+void complete_begin(char *const *w, int n)
+{
+	words = w;
+	nwords = n;
+}
+
+bool complete_wanted(void)
+{
+	return words;
+}
+
+void complete_offer(const char *name, const char *about)
+{
+	const char *word = words[nwords - 1];
+
+	if (!strncmp(name, word, strlen(word)))
+		printf("%s\t%s\n", name, about);
+}
+
+static bool is_placeholder(const char *at, size_t n, const char *word)
+{
+	return n == strlen(word) && !strncmp(at, word, n);
+}
+
+/* One alternative of a value or argument: what is written in small letters is meant as it stands. */
+static void offer_form(const char *at, size_t n)
+{
+	static const char *const uris[] = { "tcp://", "sctp://", "tls://", "sctps://" };
+	char text[32];
+
+	if (n >= 3 && !strncmp(at, "URI", 3)) {
+		for (size_t i = 0; i < sizeof uris / sizeof *uris; i++)
+			complete_offer(uris[i], "");
+	} else if (is_placeholder(at, n, "FILE") || is_placeholder(at, n, "SETTINGS") ||
+		   is_placeholder(at, n, "SCENARIO")) {
+		puts(":files");
+	} else if (is_placeholder(at, n, "DIR")) {
+		puts(":folders");
+	} else if (is_placeholder(at, n, "PROGRAM")) {
+		puts(":commands");
+	} else if (n && n < sizeof text && *at >= 'a' && *at <= 'z' && !memchr(at, ':', n)) {
+		snprintf(text, sizeof text, "%.*s", (int)n, at);
+		complete_offer(text, "");
+	}
+}
+
+static void offer_forms(const char *form)
+{
+	while (*form) {
+		size_t n = strcspn(form, "|[] "), more = 4;
+
+		offer_form(form,
+			   n > more && !strncmp(form + n - more, ",...", more) ? n - more : n);
+		form += n;
+		form += *form != 0;
+	}
+}
+
+/* The option that waits for a value behind @before. */
+static const struct option_row *find_waiting(const struct option_table *t, unsigned cmd,
+					     const char *before)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct option_row *r = &t->row[i];
+		const char letter[] = { '-', optrow_letter(r->name), 0 };
+
+		if (r->cmds & cmd && r->arg &&
+		    ((!strncmp(before, "--", 2) && !strcmp(before + 2, r->name)) ||
+		     (letter[1] && !strcmp(before, letter))))
+			return r;
+	}
+	return NULL;
+}
+
+/* Another program was named, whose own arguments follow. */
+static bool is_behind_program(const struct option_table *t, const struct option_user *u)
+{
+	bool value = false;
+
+	if (u->max_args != OPTROW_REST)
+		return false;
+	for (int i = 0; i < nwords - 1; i++) {
+		if (!value && words[i][0] != '-')
+			return true;
+		value = !value && find_waiting(t, u->bit, words[i]);
+	}
+	return false;
+}
+
+void complete_options(const struct option_table *t, const struct option_user *u)
+{
+	const struct option_row *waiting =
+		nwords > 1 ? find_waiting(t, u->bit, words[nwords - 2]) : NULL;
+	char name[48];
+
+	if (is_behind_program(t, u)) {
+		puts(":files");
+		return;
+	}
+	if (waiting) {
+		offer_forms(waiting->arg);
+		return;
+	}
+	if (words[nwords - 1][0] != '-') {
+		offer_forms(u->synopsis);
+		return;
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		const struct option_row *r = &t->row[i];
+
+		if (!(r->cmds & u->bit))
+			continue;
+		snprintf(name, sizeof name, "--%s", r->name);
+		complete_offer(name, r->help);
+		snprintf(name, sizeof name, "-%c", optrow_letter(r->name));
+		if (name[1])
+			complete_offer(name, r->help);
+	}
+}
