@@ -112,7 +112,9 @@ struct ddps_ctx_stats {
 	/* How often files of secured wires had changed and could not be read: what was read before
 	 * stays in use. */
 	uint64_t reloads_failed;
-	uint64_t reserved[1]; /* 0 */
+	/* Secured listeners: handshakes that had to wait, since 64 of peers were under way, or since those
+	 * of one address came to nothing, 64 in a row and more than 200 a second. */
+	uint64_t secured_held;
 	/* The sum over all endpoints; counters include endpoints that were freed.
 	 * total.struct_size is how many octets of it were filled in. */
 	struct ddps_ep_stats total;

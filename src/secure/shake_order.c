@@ -39,13 +39,18 @@ void ddps_shake_order_del(struct ddps_shake_order *o, struct ddps_shake_place *p
 	TAILQ_REMOVE(&o->places, p, link);
 }
 
+void ddps_shake_order_pick(struct ddps_shake_order *o, struct ddps_shake_place *p)
+{
+	TAILQ_REMOVE(&o->places, p, link);
+	if (p->turn > o->turn)
+		o->turn = p->turn;
+}
+
 struct ddps_shake_place *ddps_shake_order_take(struct ddps_shake_order *o)
 {
 	struct ddps_shake_place *p = TAILQ_FIRST(&o->places);
 
-	if (!p)
-		return NULL;
-	TAILQ_REMOVE(&o->places, p, link);
-	o->turn = p->turn;
+	if (p)
+		ddps_shake_order_pick(o, p);
 	return p;
 }

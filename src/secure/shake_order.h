@@ -18,14 +18,16 @@ struct ddps_shake_place {
 struct ddps_shake_order {
 	TAILQ_HEAD(ddps_shake_places, ddps_shake_place)
 	places;	       /* by their turns, then as they came */
-	uint64_t turn; /* of the one that was taken last */
+	uint64_t turn; /* the last one of which one was taken */
 };
 
 void ddps_shake_order_init(struct ddps_shake_order *o);
 /* Looks at all that wait: their number has a bound of its caller's. */
 void ddps_shake_order_add(struct ddps_shake_order *o, struct ddps_shake_place *p, uint64_t net);
 void ddps_shake_order_del(struct ddps_shake_order *o, struct ddps_shake_place *p);
-/* NULL: nobody waits. */
+/* It has its turn now. */
+void ddps_shake_order_pick(struct ddps_shake_order *o, struct ddps_shake_place *p);
+/* The same for the next one; NULL: nobody waits. */
 struct ddps_shake_place *ddps_shake_order_take(struct ddps_shake_order *o);
 
 #endif

@@ -4,12 +4,14 @@
 #include "common/shares.h"
 #include "common/system/lock.h"
 #include "secure/secure.h"
+#include "secure/shake_gate.h"
 #include "secure/shake_order.h"
 #include "secure/told.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -23,6 +25,8 @@ struct ddps_shaker {
 	pthread_t thread;
 	pid_t pid; /* that has the thread */
 	struct ddps_task task;
+	struct ddps_gate gate;	/* of peers' handshakes; the loop's */
+	struct ddps_timer ask;	/* it again */
 	struct ddps_mutex lock; /* of what follows; the context's is never taken with it */
 	pthread_cond_t more;
 	bool stop;
@@ -32,6 +36,7 @@ struct ddps_shaker {
 
 struct ddps_shake {
 	struct ddps_shake_place place; /* of todo */
+	struct ddps_gate_pass pass;    /* of a peer's */
 	TAILQ_ENTRY(ddps_shake) link;  /* of done */
 	struct ddps_shaker *by;
 	const struct ddps_tls_plugin *plugin;
@@ -44,6 +49,7 @@ struct ddps_shake {
 	void *user;
 	uint64_t net; /* the peer's */
 	bool server, busy;
+	bool begun;  /* it was at the gate */
 	bool waits;  /* in todo: for the lock */
 	bool orphan; /* freed while it was busy */
 	enum ddps_hs_state state;
@@ -51,10 +57,16 @@ struct ddps_shake {
 	size_t nin;
 };
 
-static void free_shake(struct ddps_shake *s)
+static void drop_hs(struct ddps_shake *s)
 {
 	if (s->hs)
 		s->ops->free(s->hs);
+	s->hs = NULL;
+}
+
+static void free_shake(struct ddps_shake *s)
+{
+	drop_hs(s);
 	for (int i = 0; i < 3; i++)
 		free(s->texts[i]);
 	free(s->in);
@@ -167,6 +179,64 @@ static struct ddps_shake *take_done(struct ddps_shaker *k)
 	return s;
 }
 
+static void enqueue_step(struct ddps_shake *s)
+{
+	struct ddps_shaker *k = s->by;
+
+	ddps_lock(&k->lock);
+	s->waits = true;
+	ddps_shake_order_add(&k->todo[s->server], &s->place, s->net);
+	pthread_cond_signal(&k->more);
+	ddps_unlock(&k->lock);
+}
+
+static struct ddps_shake *shake_of(struct ddps_gate_pass *p)
+{
+	return (struct ddps_shake *)((char *)p - offsetof(struct ddps_shake, pass));
+}
+
+/* Its place goes to another one; it is told from the loop. */
+static void give_up_shake(struct ddps_shaker *k, struct ddps_shake *s)
+{
+	drop_hs(s);
+	s->why = (struct ddps_verdict){ .code = DDPS_E_LIMIT };
+	snprintf(s->why.text, sizeof s->why.text,
+		 "%u handshakes were under way, most of them from its address: its place went to "
+		 "another",
+		 DDPS_GATE_PLACES);
+	s->state = DDPS_HS_FAILED;
+	s->busy = true;
+	ddps_gate_leave(&k->gate, &s->pass, false);
+	ddps_lock(&k->lock);
+	TAILQ_INSERT_TAIL(&k->done, s, link);
+	ddps_unlock(&k->lock);
+	ddps_task_post(k->env->loop, &k->task);
+}
+
+/* Whoever may begin now does. */
+static void let_shakes_in(struct ddps_shaker *k)
+{
+	const uint64_t now = ddps_now();
+	struct ddps_gate_pass *p;
+	uint64_t later;
+
+	do {
+		while ((p = ddps_gate_next(&k->gate, now, &later)))
+			enqueue_step(shake_of(p));
+		p = ddps_gate_first_to_go(&k->gate);
+		if (p)
+			give_up_shake(k, shake_of(p));
+	} while (p);
+	if (later)
+		ddps_timer_after(k->env->loop, &k->ask,
+				 (uint32_t)((later - now) / NSEC_PER_MSEC) + 1);
+}
+
+static void ask_gate(void *user)
+{
+	let_shakes_in(user);
+}
+
 static void report_done(void *user)
 {
 	struct ddps_shaker *k = user;
@@ -174,6 +244,9 @@ static void report_done(void *user)
 
 	while ((s = take_done(k))) {
 		s->busy = false;
+		s->pass.idle = true;
+		if (s->orphan || s->state != DDPS_HS_MORE)
+			ddps_gate_leave(&k->gate, &s->pass, s->state == DDPS_HS_DONE);
 		ddps_told_news(k->env, s->news.code, s->news.text);
 		s->news = (struct ddps_verdict){ .code = 0 };
 		if (s->orphan)
@@ -181,6 +254,7 @@ static void report_done(void *user)
 		else
 			s->stepped(s->user);
 	}
+	let_shakes_in(k);
 }
 
 static struct ddps_shaker *shaker_of(struct ddps_env *env)
@@ -195,6 +269,8 @@ static struct ddps_shaker *shaker_of(struct ddps_env *env)
 	k->env = env;
 	k->pid = getpid();
 	k->task = (struct ddps_task){ .fn = report_done, .user = k };
+	k->ask = (struct ddps_timer){ .fn = ask_gate, .user = k };
+	ddps_gate_init(&k->gate);
 	ddps_mutex_init(&k->lock, DDPS_LOCK_SHAKER);
 	pthread_cond_init(&k->more, NULL);
 	ddps_shake_order_init(&k->todo[0]);
@@ -284,12 +360,20 @@ int ddps_shake_datagrams(struct ddps_env *env, const struct ddps_creds_want *wan
 
 void ddps_shake_free(struct ddps_shake *s)
 {
+	bool waited;
+
 	if (!s)
 		return;
-	if (s->busy && !withdraw_step(s))
+	waited = s->pass.at == DDPS_GATE_WAITS;
+	if (s->busy && !waited && !withdraw_step(s)) {
 		s->orphan = true;
-	else
-		free_shake(s);
+		return;
+	}
+	if (s->pass.at != DDPS_GATE_OUT) {
+		ddps_gate_leave(&s->by->gate, &s->pass, false);
+		let_shakes_in(s->by);
+	}
+	free_shake(s);
 }
 
 bool ddps_shake_busy(const struct ddps_shake *s)
@@ -301,6 +385,8 @@ int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 {
 	struct ddps_shaker *k = s->by;
 
+	if (s->busy) /* given up meanwhile: @stepped will say so */
+		return 0;
 	free(s->in);
 	s->in = n ? malloc(n) : NULL;
 	if (n && !s->in)
@@ -309,11 +395,15 @@ int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 		memcpy(s->in, in, n);
 	s->nin = n;
 	s->busy = true;
-	ddps_lock(&k->lock);
-	s->waits = true;
-	ddps_shake_order_add(&k->todo[s->server], &s->place, s->net);
-	pthread_cond_signal(&k->more);
-	ddps_unlock(&k->lock);
+	s->pass.idle = false;
+	if (!s->server || s->begun) {
+		enqueue_step(s);
+		return 0;
+	}
+	s->begun = true;
+	ddps_gate_wait(&k->gate, &s->pass, s->net);
+	let_shakes_in(k);
+	k->env->secured_held += s->pass.at == DDPS_GATE_WAITS;
 	return 0;
 }
 
@@ -370,6 +460,19 @@ static void free_all(struct shakes *list)
 	}
 }
 
+/* They outlive it. */
+static void empty_gate(struct ddps_gate *g)
+{
+	struct ddps_gate_pass *p;
+
+	while (g->n)
+		ddps_gate_leave(g, g->in[0], true);
+	while ((p = ddps_gate_waiter(g))) {
+		shake_of(p)->busy = false;
+		ddps_gate_leave(g, p, true);
+	}
+}
+
 void ddps_shaker_stop(struct ddps_env *env)
 {
 	struct ddps_shaker *k = env->shaker;
@@ -383,10 +486,12 @@ void ddps_shaker_stop(struct ddps_env *env)
 	pthread_cond_signal(&k->more);
 	ddps_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
+	empty_gate(&k->gate);
 	while ((s = next_shake(k)))
 		s->busy = false;
 	free_all(&k->done);
 	if (!env->enter(env->ctx)) {
+		ddps_timer_stop(env->loop, &k->ask);
 		ddps_task_cancel(env->loop, &k->task);
 		env->leave(env->ctx);
 	}

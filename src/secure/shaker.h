@@ -30,7 +30,8 @@ void ddps_shake_free(struct ddps_shake *s);
 /* A step is under way, and its octets belong to it. */
 bool ddps_shake_busy(const struct ddps_shake *s);
 
-/* Go on with these octets, none: begin.  Not while it is busy.  0 or DDPS_E_NOMEM. */
+/* Go on with these octets, none: begin.  Not while a step is under way.  A peer's may have to wait first, and
+ * may lose its place: it has failed then.  0 or DDPS_E_NOMEM. */
 int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n);
 
 /* While it is not busy: where it stands, and as of hs.h. */

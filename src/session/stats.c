@@ -85,6 +85,7 @@ static void own_collect(const struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->refused_protocol = ctx->env.refused[DDPS_REFUSED_PROTOCOL];
 	st->refused_gone = ctx->env.refused[DDPS_REFUSED_GONE];
 	st->reloads_failed = ctx->env.reloads_failed;
+	st->secured_held = ctx->env.secured_held;
 	st->regions = ddps_stag_count(ctx->stags);
 	st->requests = ddps_requests_count(ctx);
 	for (const struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)

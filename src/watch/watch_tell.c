@@ -314,6 +314,7 @@ static void say_context(struct teller *t)
 	say_number(t, "refused_protocol", st->refused_protocol);
 	say_number(t, "refused_gone", st->refused_gone);
 	say_number(t, "reloads_failed", st->reloads_failed);
+	say_number(t, "secured_held", st->secured_held);
 	say_counters(t, &st->total);
 	write_teller(t, "}");
 }

@@ -51,6 +51,8 @@ static const struct metric of_context[] = {
 	{ "ddpsess_reloads_failed_total", "counter",
 	  "Files of secured wires that had changed and could not be read.", "reloads_failed",
 	  NULL },
+	{ "ddpsess_secured_held_total", "counter", "Handshakes of peers that had to wait.",
+	  "secured_held", NULL },
 	COUNTERS("ddpsess_"),
 };
 

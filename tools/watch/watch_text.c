@@ -71,6 +71,7 @@ static const struct {
 	{ "refused_protocol", "peers refused for what they speak" },
 	{ "refused_gone", "peers gone before they were known" },
 	{ "reloads_failed", "files not read again" },
+	{ "secured_held", "handshakes waited" },
 	{ "bad_qkey", "datagrams with a wrong Q_Key" },
 	{ "malformed", "datagrams malformed or misdirected" },
 	{ "unreachable", "datagrams to nobody" },

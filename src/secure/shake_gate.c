@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The bounds of handshakes that peers begin. */
+#include "secure/shake_gate.h"
+#include <stddef.h>
+#include <string.h>
+
+#define SECOND	1000000000u /* ns */
+#define EACH	(SECOND / DDPS_GATE_RATE)
+#define AT_ONCE ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
+
+void ddps_gate_init(struct ddps_gate *g)
+{
+	memset(g, 0, sizeof *g);
+	ddps_shake_order_init(&g->waiting);
+}
+
+void ddps_gate_wait(struct ddps_gate *g, struct ddps_gate_pass *p, uint64_t net)
+{
+	p->at = DDPS_GATE_WAITS;
+	ddps_shake_order_add(&g->waiting, &p->place, net);
+}
+
+/* ---- what networks owe ---- */
+
+/* Of @net; or that which is paid first, for it to be used. */
+static unsigned find_debt(const struct ddps_gate *g, uint64_t net)
+{
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < DDPS_GATE_NETS; i++) {
+		if (g->debts[i].net == net)
+			return i;
+		if (g->debts[i].paid < g->debts[first].paid)
+			first = i;
+	}
+	return first;
+}
+
+/* When the next one of @net may begin; <= @now: now. */
+static uint64_t get_due(const struct ddps_gate *g, uint64_t net)
+{
+	const unsigned i = find_debt(g, net);
+	const uint64_t paid = g->debts[i].net == net ? g->debts[i].paid : 0;
+
+	return paid > AT_ONCE - EACH ? paid - (AT_ONCE - EACH) : 0;
+}
+
+static void charge_net(struct ddps_gate *g, uint64_t net, uint64_t now)
+{
+	const unsigned i = find_debt(g, net);
+
+	if (g->debts[i].net != net || g->debts[i].paid < now)
+		g->debts[i].paid = now;
+	g->debts[i].net = net;
+	g->debts[i].paid += EACH;
+}
+
+static void forgive_net(struct ddps_gate *g, uint64_t net)
+{
+	const unsigned i = find_debt(g, net);
+
+	if (g->debts[i].net == net && g->debts[i].paid > EACH)
+		g->debts[i].paid -= EACH;
+}
+
+/* ---- places ---- */
+
+static struct ddps_gate_pass *pass_of(struct ddps_shake_place *p)
+{
+	return (struct ddps_gate_pass *)((char *)p - offsetof(struct ddps_gate_pass, place));
+}
+
+struct ddps_gate_pass *ddps_gate_waiter(const struct ddps_gate *g)
+{
+	struct ddps_shake_place *p = TAILQ_FIRST(&g->waiting.places);
+
+	return p ? pass_of(p) : NULL;
+}
+
+struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later)
+{
+	struct ddps_shake_place *p;
+
+	*later = 0;
+	if (g->n == DDPS_GATE_PLACES)
+		return NULL;
+	TAILQ_FOREACH(p, &g->waiting.places, link)
+	{
+		const uint64_t due = get_due(g, p->net);
+		struct ddps_gate_pass *pass = pass_of(p);
+
+		if (due > now) {
+			if (!*later || due < *later)
+				*later = due;
+			continue;
+		}
+		ddps_shake_order_pick(&g->waiting, p);
+		charge_net(g, p->net, now);
+		pass->at = DDPS_GATE_IN;
+		g->in[g->n++] = pass;
+		*later = 0;
+		return pass;
+	}
+	return NULL;
+}
+
+static unsigned count_in(const struct ddps_gate *g, uint64_t net)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		n += g->in[i]->place.net == net;
+	return n;
+}
+
+struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g)
+{
+	const struct ddps_gate_pass *first = ddps_gate_waiter(g);
+	struct ddps_gate_pass *go = NULL;
+	unsigned most;
+
+	if (!first || g->n < DDPS_GATE_PLACES)
+		return NULL;
+	most = count_in(g, first->place.net) + 1;
+	for (unsigned i = 0; i < g->n; i++) {
+		const unsigned n = g->in[i]->idle ? count_in(g, g->in[i]->place.net) : 0;
+
+		if (n > most) {
+			most = n;
+			go = g->in[i];
+		}
+	}
+	return go;
+}
+
+void ddps_gate_leave(struct ddps_gate *g, struct ddps_gate_pass *p, bool well)
+{
+	unsigned i = 0;
+
+	if (p->at == DDPS_GATE_WAITS)
+		ddps_shake_order_del(&g->waiting, &p->place);
+	if (p->at == DDPS_GATE_IN) {
+		while (g->in[i] != p)
+			i++;
+		g->n--;
+		memmove(&g->in[i], &g->in[i + 1], (g->n - i) * sizeof *g->in);
+		if (well)
+			forgive_net(g, p->place.net);
+	}
+	p->at = DDPS_GATE_OUT;
+}
