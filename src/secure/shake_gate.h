@@ -3,7 +3,7 @@
 #define DDPS_SECURE_SHAKE_GATE_H
 /*
  * Which handshakes of peers may be under way: a handshake costs a millisecond and some 80 KiB, and a
- * stranger needs 250 octets to ask for one.  So few are at once, the others wait, and networks take
+ * stranger needs 250 octets to ask for one.  So few are under way, the others wait, and networks take
  * turns.  A network whose handshakes come to nothing may begin 200 a second; one that succeeds is not
  * counted.  No I/O, no clock, no memory of its own.  Not thread safe.
  */

@@ -195,7 +195,7 @@ static struct ddps_shake *shake_of(struct ddps_gate_pass *p)
 	return (struct ddps_shake *)((char *)p - offsetof(struct ddps_shake, pass));
 }
 
-/* Its place goes to another one; it is told from the loop. */
+/* Its place goes to another one; the loop reports that. */
 static void give_up_shake(struct ddps_shaker *k, struct ddps_shake *s)
 {
 	drop_hs(s);
@@ -247,7 +247,7 @@ static void report_done(void *user)
 		s->pass.idle = true;
 		if (s->orphan || s->state != DDPS_HS_MORE)
 			ddps_gate_leave(&k->gate, &s->pass, s->state == DDPS_HS_DONE);
-		ddps_told_news(k->env, s->news.code, s->news.text);
+		ddps_told_news(k->env, &s->news);
 		s->news = (struct ddps_verdict){ .code = 0 };
 		if (s->orphan)
 			free_shake(s);
