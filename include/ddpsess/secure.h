@@ -91,8 +91,9 @@ typedef int ddps_judge_fn(void *user, const struct ddps_peer_id *id);
 struct ddps_secure_attr {
 	size_t struct_size; /* sizeof(struct ddps_secure_attr), set by ddps_secure_attr_init */
 	/* A file with a setting a line, "WORD VALUE": cert, key, ca, crl, psk, psk-identity, peers,
-	 * hosts, peer, stale-crl.  File names in it are relative to its folder.  The members below
-	 * take precedence. */
+	 * hosts, peer, stale-crl, keylog.  File names in it are relative to its folder.  The members
+	 * below take precedence. "keylog" has none: secrets of connections are appended to this file, in
+	 * the format of SSLKEYLOGFILE, and a warning says so.  The environment decides nothing. */
 	const char *settings;
 	const char *cert; /* PEM: this side's certificate, then those of CAs between it and @ca */
 	const char

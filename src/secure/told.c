@@ -88,9 +88,10 @@ void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const c
 	}
 }
 
-void ddps_told_news(struct ddps_env *env, int code, const char *text)
+void ddps_told_news(struct ddps_env *env, const struct ddps_verdict *news)
 {
-	env->reloads_failed += code != 0;
-	if (text[0])
-		say_told(env, code ? DDPS_LOG_WARN : DDPS_LOG_INFO, "%s", text);
+	env->reloads_failed += news->code != 0;
+	if (news->text[0])
+		say_told(env, news->code || news->loud ? DDPS_LOG_WARN : DDPS_LOG_INFO, "%s",
+			 news->text);
 }

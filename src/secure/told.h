@@ -4,6 +4,7 @@
 /* What a listener's operator learns: peers that were refused, and files that were not taken. */
 #include "common/error.h"
 #include "common/llp.h"
+#include "secure/creds/creds.h"
 
 /*
  * A listener has refused @peer for @code: count it, and say it unless ten others of this code were
@@ -13,7 +14,7 @@
 void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const char *text,
 		       bool silent);
 
-/* What reading the files again has brought; @code 0: all of it.  No @text: there was nothing to do. */
-void ddps_told_news(struct ddps_env *env, int code, const char *text);
+/* What ddps_creds_use has brought; code 0: what is there is in use.  No text: there was nothing to do. */
+void ddps_told_news(struct ddps_env *env, const struct ddps_verdict *news);
 
 #endif

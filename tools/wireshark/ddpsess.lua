@@ -321,6 +321,22 @@ end
 DissectorTable.get("sctp.ppi"):add(PPID_SEGMENT, segment)
 DissectorTable.get("sctp.ppi"):add(PPID_CONTROL, control)
 
+-- ---- SCTP inside DTLS (RFC 8261), where a key log opens the records ----
+
+local sctp = Dissector.get("sctp")
+local within = Proto("sctp_dtls", "SCTP inside DTLS (RFC 8261)")
+
+-- DTLS has no port of SCTP's: a packet begins with ports that are not 0, a tag, a checksum, and a chunk that fits.
+within:register_heuristic("dtls", function(tvb, pinfo, tree)
+	local len = tvb:captured_len()
+	if len < 16 or tvb(0, 2):uint() == 0 or tvb(2, 2):uint() == 0 then return false end
+	local chunk, size = tvb(12, 1):uint(), tvb(14, 2):uint()
+	local known = chunk <= 14 or chunk == 64 or (chunk >= 0x80 and chunk <= 0x84) or chunk >= 0xC0
+	if not known or size < 4 or size > len - 12 then return false end
+	sctp:call(tvb, pinfo, tree)
+	return true
+end)
+
 -- ---- messages of sessctl ----
 
 local service = Proto("sessctl", "sessctl service")

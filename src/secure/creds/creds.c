@@ -24,6 +24,7 @@ struct ddps_creds {
 	uint64_t looked_ms;
 	bool failed; /* the last reading */
 	uint64_t told_ms;
+	bool told_keylog;
 	struct stamps tried;
 };
 
@@ -177,6 +178,15 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 		c->looked_ms = ms;
 	}
 	set = c->set;
+	if (set->keylog >= 0 && !c->told_keylog && !news->text[0]) {
+		c->told_keylog = true;
+		ddps_verdict_set(news, 0, 0,
+				 "secrets of connections are written to %.80s: whoever reads it "
+				 "can read all "
+				 "that is sent",
+				 set->settings.value[DDPS_SET_KEYLOG]);
+		news->loud = true;
+	}
 	atomic_fetch_add(&set->refs, 1);
 	ddps_unlock(&c->lock);
 	return set;

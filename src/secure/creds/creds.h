@@ -21,6 +21,7 @@ struct ddps_creds_set;
 struct ddps_verdict {
 	int code;	/* DDPS_E_... or 0 */
 	int alert;	/* what the peer gets: enum ddps_alert */
+	bool loud;	/* of news: to be said as a warning although nothing is wrong */
 	char text[200]; /* one sentence: what, where, what to try; no secret is in it */
 };
 
@@ -37,7 +38,7 @@ void ddps_creds_close(struct ddps_creds *c);
 /*
  * The set for a handshake that begins now; never NULL.  If a second has passed since it was last done,
  * files are looked at, and read if they changed.  @news->text: "", or what is to be logged of it, as a
- * warning if @news->code is not 0 (then the old set stays), else as information.
+ * warning if @news->code is not 0 (then the old set stays) or @news->loud, else as information.
  */
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
 				      struct ddps_verdict *news);

@@ -97,6 +97,8 @@ int ddps_creds_give(struct ddps_creds_hs *h, struct ddps_creds_set *set, gnutls_
 	*h = (struct ddps_creds_hs){ .set = set, .server = server };
 	*why = (struct ddps_verdict){ .code = 0 };
 	gnutls_session_set_ptr(session, h);
+	gnutls_session_set_keylog_function(session,
+					   ddps_keylog_add); /* not where the environment says */
 	if (set->psk_server && (server || ddps_creds_dials_psk(set)))
 		err = give_own_psk(h, session, why);
 	if (!err && set->x509 && (server || !ddps_creds_dials_psk(set)))

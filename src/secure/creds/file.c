@@ -129,6 +129,29 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secr
 	return err;
 }
 
+int ddps_file_append(int *fd, const char *path, char *why, size_t why_len)
+{
+	const int f = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			   S_IRUSR | S_IWUSR);
+	struct stat st;
+	int err = 0;
+
+	if (f < 0 || fstat(f, &st)) {
+		snprintf(why, why_len, "cannot be opened: %s", strerror(errno));
+		err = DDPS_E_CONFIG;
+	} else if (!S_ISREG(st.st_mode)) {
+		snprintf(why, why_len, "is not a file");
+		err = DDPS_E_CONFIG;
+	} else {
+		err = check_owner(&st, why, why_len);
+	}
+	if (!err)
+		*fd = f;
+	else if (f >= 0)
+		close(f);
+	return err;
+}
+
 char *ddps_file_line(char **at, unsigned *number)
 {
 	while (*at && **at) {

@@ -28,6 +28,9 @@ bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b);
 int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
 		   struct ddps_stamp *stamp, char *why, size_t why_len);
 
+/* Open @path to append to it, made with mode 0600 if it is not there; the rest as of a secret file. */
+int ddps_file_append(int *fd, const char *path, char *why, size_t why_len);
+
 /* The next line of a text: without blanks around it and comments (# in front); NULL behind the last.  @at
  * goes on, @number counts lines.  The text is changed. */
 char *ddps_file_line(char **at, unsigned *number);

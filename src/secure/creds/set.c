@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIST_FILE_MAX 4194304 /* octets of a file of rules or hosts */
 #define PSK_FILE_MAX  1048576
@@ -90,6 +91,22 @@ static void load_psks(struct ddps_creds_set *set, struct ddps_report *r)
 		    set->psks.n, set->psks.n == 1 ? "" : "s");
 }
 
+static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
+{
+	const char *const file = set->settings.value[DDPS_SET_KEYLOG];
+	char why[240];
+	int err;
+
+	if (!file)
+		return;
+	err = ddps_file_append(&set->keylog, file, why, sizeof why);
+	ddps_report(r, err ? err : DDPS_E_KEY_OPEN, !err, ddps_setting_word(DDPS_SET_KEYLOG), file,
+		    "%s",
+		    err ? why
+			: "receives the secrets of connections: whoever reads it can read all that "
+			  "is sent");
+}
+
 static void load_peers(struct ddps_creds_set *set, struct ddps_report *r)
 {
 	const char *const peer = set->settings.value[DDPS_SET_PEER];
@@ -138,6 +155,7 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 		return DDPS_E_NOMEM;
 	}
 	atomic_init(&set->refs, 1);
+	set->keylog = -1;
 	err = ddps_settings_read(&set->settings, given, &set->settings_stamp, why, sizeof why);
 	if (err)
 		ddps_report(r, err, false, "settings", given->file, "%s", why);
@@ -147,6 +165,7 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 		if (set->settings.value[DDPS_SET_PSK])
 			load_psks(set, r);
 		load_peers(set, r);
+		open_keylog(set, r);
 	}
 	if (r->faults) {
 		ddps_set_free(set);
@@ -182,6 +201,8 @@ void ddps_set_free(struct ddps_creds_set *set)
 	for (unsigned i = 0; i < set->ncrl; i++)
 		gnutls_x509_crl_deinit(set->crl[i]);
 	gnutls_free(set->crl);
+	if (set->keylog >= 0)
+		close(set->keylog);
 	ddps_psks_free(&set->psks);
 	ddps_list_free(&set->rules);
 	ddps_list_free(&set->hosts);

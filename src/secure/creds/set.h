@@ -38,6 +38,8 @@ struct ddps_creds_set {
 	gnutls_psk_client_credentials_t psk_client;
 	struct ddps_psks psks;
 
+	int keylog; /* a descriptor, or -1 */
+
 	bool has_rules;
 	struct ddps_list rules, hosts, peers;
 };
@@ -112,6 +114,9 @@ int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_p
 		     const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
 		     struct ddps_shown *shown, struct ddps_verdict *v);
 void ddps_shown_free(struct ddps_shown *shown);
+
+/* What GnuTLS calls with each secret. */
+int ddps_keylog_add(gnutls_session_t session, const char *label, const gnutls_datum_t *secret);
 
 /* What GnuTLS asks for keys; 0, 1: there is none, -1: it cannot go on. */
 int ddps_psk_of_peer(gnutls_session_t session, const gnutls_datum_t *identity, gnutls_datum_t *key);

@@ -12,7 +12,7 @@ static const char *const setting_word[DDPS_SETTINGS] = {
 	[DDPS_SET_CA] = "ca",	    [DDPS_SET_CRL] = "crl",
 	[DDPS_SET_PSK] = "psk",	    [DDPS_SET_PEERS] = "peers",
 	[DDPS_SET_HOSTS] = "hosts", [DDPS_SET_PSK_IDENTITY] = "psk-identity",
-	[DDPS_SET_PEER] = "peer",
+	[DDPS_SET_PEER] = "peer",   [DDPS_SET_KEYLOG] = "keylog",
 };
 
 const char *ddps_setting_word(enum ddps_setting s)
@@ -106,7 +106,7 @@ static int take_setting(struct ddps_settings *s, unsigned *seen, const char *wor
 	}
 	if (s->value[i])
 		return 0; /* the program's takes precedence */
-	s->value[i] = i < DDPS_SET_FILES ? make_path(s->file, value) : strdup(value);
+	s->value[i] = i < DDPS_SET_PATHS ? make_path(s->file, value) : strdup(value);
 	if (s->value[i])
 		return 0;
 	snprintf(why, why_len, "out of memory");

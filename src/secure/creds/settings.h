@@ -13,8 +13,10 @@ enum ddps_setting {
 	DDPS_SET_PSK,
 	DDPS_SET_PEERS,
 	DDPS_SET_HOSTS,
-	DDPS_SET_FILES, /* those before it are names of files */
-	DDPS_SET_PSK_IDENTITY = DDPS_SET_FILES,
+	DDPS_SET_FILES, /* those before it are read */
+	DDPS_SET_KEYLOG = DDPS_SET_FILES,
+	DDPS_SET_PATHS, /* those before it are names of files */
+	DDPS_SET_PSK_IDENTITY = DDPS_SET_PATHS,
 	DDPS_SET_PEER,
 	DDPS_SETTINGS
 };

@@ -262,6 +262,35 @@ Test(creds_load, one_file_has_all_settings)
 	refuses(&file, DDPS_E_CONFIG, "'refuse' or 'accept'");
 }
 
+Test(creds_load, a_key_log_is_asked_for_by_the_file_and_is_not_silent)
+{
+	struct ddps_secure_attr file;
+	struct ddps_verdict news;
+	struct ddps_creds *c;
+	struct stat st;
+	struct site s;
+
+	make_site(&s);
+	ddps_secure_attr_init(&file);
+	file.settings = put_text("secure.conf",
+				 "cert host.pem\nkey host.key\nca ca.pem\nkeylog secrets\n", 0644);
+	c = open_creds(&file);
+	cr_assert_eq(stat(path_of("secrets"), &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0600);
+	ddps_creds_release(ddps_creds_use(c, 0, NOW, &news));
+	cr_expect(news.loud && strstr(news.text, "secrets: whoever reads it can read all"), "%s",
+		  news.text);
+	ddps_creds_release(ddps_creds_use(c, 5000, NOW, &news));
+	cr_expect_str_eq(news.text, "", "once");
+	ddps_creds_close(c);
+	put_text("secrets", "", 0644);
+	refuses(&file, DDPS_E_KEY_OPEN, "chmod 600");
+	unlink(path_of("secrets"));
+	cr_assert_eq(mkdir(path_of("secrets"), 0700), 0);
+	refuses(&file, DDPS_E_CONFIG, "secrets cannot be opened");
+	rmdir(path_of("secrets"));
+}
+
 /* ---- files that change ---- */
 
 /* The code and text of the news at @ms. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WIRE 70000u
 
@@ -217,6 +218,49 @@ Test(hs, a_psk)
 }
 
 /* Records that came in the same read as the end of the handshake are those of number 0. */
+/* Whether the file has a line of @label with the client's random, whichever that is, and with @secret. */
+static bool is_logged(const char *text, const char *label, const uint8_t *secret, size_t n)
+{
+	const char *const line = strstr(text, label);
+	char hex[2 * 48 + 2];
+
+	for (size_t i = 0; i < n; i++)
+		snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+	strcat(hex, "\n");
+	return line && line[strlen(label)] == ' ' &&
+	       strspn(line + strlen(label) + 1, "0123456789abcdef") == 64 &&
+	       !strncmp(line + strlen(label) + 66, hex, strlen(hex));
+}
+
+Test(hs, secrets_are_written_where_the_settings_say)
+{
+	struct ddps_secure_attr logged;
+	struct ddps_rec_config c;
+	const uint8_t *rest;
+	char text[4096] = "";
+	size_t n;
+	FILE *f;
+
+	setenv("SSLKEYLOGFILE", path_of("by-itself"), 1);
+	ddps_secure_attr_init(&logged);
+	logged.settings = put_text("secure.conf",
+				   "cert host.pem\nkey host.key\nca ca.pem\nkeylog log\n", 0644);
+	begin_shaker(&dial, &site.attr, false, NULL);
+	begin_shaker(&serve, &logged, true, NULL);
+	shake_both(SIZE_MAX);
+	cr_assert_eq(serve.state, DDPS_HS_DONE);
+	f = fopen(path_of("log"), "r");
+	cr_assert(f && fread(text, 1, sizeof text - 1, f));
+	fclose(f);
+	ddps_hs_take(dial.hs, &c, &dial.id, &rest, &n);
+	cr_expect(is_logged(text, "CLIENT_TRAFFIC_SECRET_0", c.tx.secret, 32), "%s", text);
+	cr_expect(is_logged(text, "SERVER_TRAFFIC_SECRET_0", c.rx.secret, 32), "%s", text);
+	cr_expect(strstr(text, "CLIENT_HANDSHAKE_TRAFFIC_SECRET "));
+	cr_expect_eq(access(path_of("by-itself"), F_OK), -1);
+	unlink(path_of("log"));
+	end_shakers();
+}
+
 Test(hs, octets_behind_the_handshake)
 {
 	uint8_t all[WIRE];

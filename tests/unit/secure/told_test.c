@@ -80,13 +80,20 @@ Test(told, each_error_has_its_counter)
 Test(told, files_that_are_not_in_force)
 {
 	struct ddps_env *env = make_told_env();
+	struct ddps_verdict news = { .code = 0 };
 
-	ddps_told_news(env, 0, "");
+	ddps_told_news(env, &news);
 	cr_expect_eq(lines + infos, 0);
-	ddps_told_news(env, 0, "read again");
+	strcpy(news.text, "read again");
+	ddps_told_news(env, &news);
 	cr_expect_eq(infos, 1);
-	ddps_told_news(env, DDPS_E_CONFIG, "line 2");
+	news.loud = true;
+	ddps_told_news(env, &news);
 	cr_expect_eq(lines, 1);
+	cr_expect_eq(env->reloads_failed, 0);
+	news = (struct ddps_verdict){ .code = DDPS_E_CONFIG, .text = "line 2" };
+	ddps_told_news(env, &news);
+	cr_expect_eq(lines, 2);
 	cr_expect_eq(env->reloads_failed, 1);
 	free(env);
 }

@@ -40,7 +40,7 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 	if (!c || !c->witness || c->judged_at == (uint64_t)now)
 		return 0;
 	set = s->plugin->creds_use(s->creds, ddps_now() / NSEC_PER_MSEC, now, &v);
-	ddps_told_news(a->ne->env, v.code, v.text);
+	ddps_told_news(a->ne->env, &v);
 	err = s->plugin->witness_judge(c->witness, set, now, &v);
 	s->plugin->creds_release(set);
 	if (err)
