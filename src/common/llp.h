@@ -93,10 +93,8 @@ struct ddps_llp_param {
 	uint32_t connect_ms, setup_ms, first_fpdu_ms, close_ms; /* 0: none */
 	uint32_t max_mulpdu;					/* 0: what the path gives */
 	uint32_t keepalive_ms, unacked_ms;			/* TCP; 0: none */
-	bool stalls; /* connect: rx_segment may say DDPS_LLP_HOLD for long */
-	const char *host,
-		*peer; /* connect, tls: the URI's, and whom the program expects or NULL; borrowed
-				  * until connect() returns */
+	bool stalls;	  /* connect: rx_segment may say DDPS_LLP_HOLD for long */
+	const char *host; /* connect, secured: the URI's; borrowed until connect() returns */
 };
 
 /* One DDP segment to send. */

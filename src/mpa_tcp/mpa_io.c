@@ -333,7 +333,7 @@ int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 		return DDPS_E_NOMEM;
 	}
 	if (!strcmp(uri->scheme, "tls")) {
-		err = ddps_mpa_tls_wrap(c, p->host, p->peer);
+		err = ddps_mpa_tls_wrap(c, p->host);
 		if (err) {
 			ddps_mpa_conn_destroy(c);
 			return err;

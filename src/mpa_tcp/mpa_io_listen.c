@@ -106,7 +106,7 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 		return;
 	}
 	c->share.owner = c;
-	if ((l->secured && ddps_mpa_tls_wrap(c, NULL, NULL) < 0) ||
+	if ((l->secured && ddps_mpa_tls_wrap(c, NULL) < 0) ||
 	    ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_mpa_conn_destroy(c);

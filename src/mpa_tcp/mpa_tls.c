@@ -95,7 +95,6 @@ static void free_tls(struct ddps_mpa_tls *t)
 	free(t->plain.p);
 	free(t->out.p);
 	free(t->host);
-	free(t->peer);
 	free(t->id);
 	free(t);
 }
@@ -242,7 +241,7 @@ static const struct ddps_mpa_tcp tls_tcp = {
 	.patience = tls_patience,
 };
 
-int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host, const char *peer)
+int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host)
 {
 	struct ddps_mpa_tls *t = calloc(1, sizeof *t);
 
@@ -251,8 +250,7 @@ int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host, const char *pee
 	t->c = c;
 	t->task = (struct ddps_task){ .fn = show_more, .user = t };
 	t->host = host ? strdup(host) : NULL;
-	t->peer = peer ? strdup(peer) : NULL;
-	if ((host && !t->host) || (peer && !t->peer)) {
+	if (host && !t->host) {
 		free_tls(t);
 		return DDPS_E_NOMEM;
 	}

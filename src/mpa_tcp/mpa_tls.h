@@ -9,7 +9,7 @@
 #include <ddpsess/secure.h>
 
 /* Have @c, which moved nothing yet, speak TLS.  0 or DDPS_E_NOMEM. */
-int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host, const char *peer);
+int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host);
 
 /* Who the peer is, once the handshake is done; NULL: @c is not secured, or not yet. */
 const struct ddps_peer_id *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c);

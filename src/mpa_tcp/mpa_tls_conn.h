@@ -23,7 +23,7 @@ struct ddps_mpa_tls {
 	struct ddps_rec *rec;	  /* from then on */
 	struct ddps_vault vault;  /* which it lies in */
 	struct ddps_peer_id *id;
-	char *host, *peer;
+	char *host;
 	struct ddps_tls_octets in;    /* read, not opened */
 	struct ddps_tls_octets plain; /* opened, not shown */
 	struct ddps_tls_octets out;   /* sealed, not written */

@@ -98,9 +98,7 @@ static void take_step(void *user)
 /* Not in a call from above, and with no octet of the peer's to wait for: the task ends it. */
 int ddps_mpa_tls_begin(struct ddps_mpa_tls *t)
 {
-	const struct ddps_creds_want want = { .server = !t->c->initiator,
-					      .host = t->host,
-					      .peer = t->peer };
+	const struct ddps_creds_want want = { .server = !t->c->initiator, .host = t->host };
 	struct ddps_error e;
 
 	t->begun = true;

@@ -42,7 +42,7 @@ struct ddps_shake {
 	const struct ddps_tls_plugin *plugin;
 	const struct ddps_hs_ops *ops; /* of it */
 	struct ddps_hs_conf conf;
-	char *texts[3];	    /* of conf.want */
+	char *host;	    /* of conf.want */
 	struct ddps_hs *hs; /* from the first step on, unless that failed: @why */
 	struct ddps_verdict why, news;
 	void (*stepped)(void *user);
@@ -67,8 +67,7 @@ static void drop_hs(struct ddps_shake *s)
 static void free_shake(struct ddps_shake *s)
 {
 	drop_hs(s);
-	for (int i = 0; i < 3; i++)
-		free(s->texts[i]);
+	free(s->host);
 	free(s->in);
 	free(s);
 }
@@ -292,21 +291,6 @@ static int explain_shake(struct ddps_error *why, int code, const char *text)
 	return code;
 }
 
-static bool copy_texts(struct ddps_shake *s)
-{
-	const char **const text[3] = { &s->conf.want.host, &s->conf.want.addr, &s->conf.want.peer };
-
-	for (int i = 0; i < 3; i++) {
-		if (!*text[i])
-			continue;
-		s->texts[i] = strdup(*text[i]);
-		if (!s->texts[i])
-			return false;
-		*text[i] = s->texts[i];
-	}
-	return true;
-}
-
 /* @began: over datagrams, or NULL. */
 static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 		      const struct sockaddr *peer, const struct ddps_hs_began *began,
@@ -335,7 +319,9 @@ static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 				  .server = want->server };
 	if (began)
 		s->conf.began = *began;
-	if (!copy_texts(s)) {
+	s->host = want->host ? strdup(want->host) : NULL;
+	s->conf.want.host = s->host;
+	if (want->host && !s->host) {
 		free_shake(s);
 		return explain_shake(why, DDPS_E_NOMEM, "no memory for a handshake");
 	}

@@ -312,7 +312,7 @@ static struct seen receive_records(struct ddps_rec *r, const struct stream *s, u
 		seen.failed = o.what == DDPS_REC_FAILED;
 		seen.closed |= o.what == DDPS_REC_CLOSED;
 		if (o.what == DDPS_REC_MORE)
-			FUZZ_CHECK(o.need > have && o.need <= DDPS_REC_WIRE_MAX);
+			FUZZ_CHECK(have < DDPS_REC_WIRE_MAX && !o.used);
 		if (o.what == DDPS_REC_MORE || seen.closed) {
 			if (there == s->len)
 				break;

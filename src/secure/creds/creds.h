@@ -98,9 +98,6 @@ struct ddps_creds_want {
 	bool server; /* this side is the listener: the peer needs the use of a client */
 	const char
 		*host; /* dialler: host name or address, as in the URI; NULL: no name is demanded */
-	const char
-		*addr; /* dialler: the address that was dialled, for the file of hosts; or NULL */
-	const char *peer; /* in place of @host and of the setting "peer", or NULL: see secure.h */
 };
 
 /*

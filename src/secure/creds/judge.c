@@ -82,39 +82,34 @@ static int judge_list(struct judged *j, const struct ddps_list *l, const char *w
 	return 0;
 }
 
-static int judge_text(struct judged *j, const char *text, bool list)
+static int judge_host(struct judged *j, const char *host)
 {
-	struct ddps_list l = { .rule = NULL };
 	struct ddps_pattern pat = { .p = NULL };
 	char why[160];
-	int err = list ? ddps_list_peers(&l, text, why, sizeof why)
-		       : ddps_pattern_parse(&pat, NULL, text, why, sizeof why);
+	int err = ddps_pattern_parse(&pat, NULL, host, why, sizeof why);
 
 	if (err)
 		ddps_verdict_set(j->v, err, DDPS_ALERT_BAD_CERTIFICATE, "%s", why);
 	else
-		err = list ? judge_list(j, &l, text) : judge_one(j, &pat);
-	ddps_list_free(&l);
+		err = judge_one(j, &pat);
 	ddps_pattern_free(&pat);
 	return err;
 }
 
-/* In place of the URI's host may be: this call's @want->peer, the setting, the file of hosts.  A PSK is
- * for a pair, so that the host says nothing of it. */
+/* In place of the URI's host may be the setting, or the file of hosts.  A PSK is for a pair, so that the host
+ * says nothing of it. */
 static int judge_name(struct judged *j, const struct ddps_creds_want *want)
 {
 	const struct ddps_pattern *at;
 
-	if (want->peer)
-		return judge_text(j, want->peer, true);
 	if (j->set->peers.n)
 		return judge_list(j, &j->set->peers, j->set->settings.value[DDPS_SET_PEER]);
 	if (want->server || !want->host)
 		return 0;
-	at = ddps_list_at(&j->set->hosts, want->addr ? want->addr : want->host);
+	at = ddps_list_at(&j->set->hosts, want->host);
 	if (at)
 		return judge_one(j, at);
-	return j->who.psk ? 0 : judge_text(j, want->host, false);
+	return j->who.psk ? 0 : judge_host(j, want->host);
 }
 
 /* ---- who may come in ---- */

@@ -101,7 +101,7 @@ ssize_t ddps_rec_seal_alert(struct ddps_rec *r, uint8_t alert, uint8_t *out, siz
 /* ---- opening ---- */
 
 enum ddps_rec_what {
-	DDPS_REC_MORE, /* no whole record yet: @need octets from where @in began */
+	DDPS_REC_MORE, /* no whole record yet */
 	DDPS_REC_DATA, /* @len >= 1 octets of application data at @out */
 	DDPS_REC_NONE, /* a record that has nothing for the caller.  ddps_rec_owes() may have changed */
 	DDPS_REC_CLOSED, /* close_notify came: this and all behind it is to be thrown away */
@@ -111,7 +111,7 @@ enum ddps_rec_what {
 struct ddps_rec_opened {
 	enum ddps_rec_what what;
 	size_t used; /* octets of @in that are done with */
-	size_t len, need;
+	size_t len;
 };
 
 /*

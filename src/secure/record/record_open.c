@@ -136,14 +136,13 @@ struct ddps_rec_opened ddps_rec_open(struct ddps_rec *r, const uint8_t *in, size
 	}
 	if (r->fault || !check_rec_header(r, in, n, &len))
 		return o;
-	o.need = DDPS_REC_HEADER + len;
-	if (n < o.need) {
+	if (n < DDPS_REC_HEADER + len) {
 		o.what = DDPS_REC_MORE;
 		return o;
 	}
 	if (!open_whole(r, in, len, out, &o.len))
 		return o;
-	o.used = o.need;
+	o.used = DDPS_REC_HEADER + len;
 	o.what = r->closed ? DDPS_REC_CLOSED : o.len ? DDPS_REC_DATA : DDPS_REC_NONE;
 	return o;
 }

@@ -38,14 +38,13 @@ static void setup_hs(void)
 
 TestSuite(hs, .init = setup_hs, .fini = creds_teardown);
 
-static void begin_shaker(struct shaker *s, const struct ddps_secure_attr *attr, bool server,
-			 const char *peer)
+static void begin_shaker(struct shaker *s, const struct ddps_secure_attr *attr, bool server)
 {
-	struct ddps_hs_conf conf = { .want = { .server = server, .peer = peer } };
+	struct ddps_hs_conf conf = { .want = { .server = server } };
 	struct ddps_verdict why;
 
 	if (!server)
-		conf.want.host = "node-a";
+		conf.want.host = "host.example";
 	s->creds = open_creds(attr);
 	conf.set = use_creds(s->creds, 0);
 	s->state = DDPS_HS_MORE;
@@ -170,10 +169,10 @@ static void talk(struct shaker *from, struct shaker *to)
 /* ---- that succeed ---- */
 
 static void shake_and_talk(const struct ddps_secure_attr *d, const struct ddps_secure_attr *s,
-			   const char *peer, size_t each)
+			   size_t each)
 {
-	begin_shaker(&dial, d, false, peer);
-	begin_shaker(&serve, s, true, NULL);
+	begin_shaker(&dial, d, false);
+	begin_shaker(&serve, s, true);
 	shake_both(each);
 	cr_assert_eq(dial.state, DDPS_HS_DONE, "%s", ddps_hs_why(dial.hs)->text);
 	cr_assert_eq(serve.state, DDPS_HS_DONE, "%s", ddps_hs_why(serve.hs)->text);
@@ -188,7 +187,7 @@ Test(hs, certificates_of_both_sides)
 	static const size_t each[] = { 1, 7, 100, WIRE };
 
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-		shake_and_talk(&site.attr, &site.attr, "dns:host.example", each[i]);
+		shake_and_talk(&site.attr, &site.attr, each[i]);
 		cr_expect_eq(dial.id.how, DDPS_PEER_X509);
 		cr_expect_eq(serve.id.how, DDPS_PEER_X509);
 		cr_expect_str_eq(dial.id.version, "TLS 1.3");
@@ -210,7 +209,7 @@ Test(hs, a_psk)
 		struct ddps_secure_attr listener = attr;
 
 		listener.psk_identity = NULL;
-		shake_and_talk(&attr, &listener, NULL, WIRE);
+		shake_and_talk(&attr, &listener, WIRE);
 	}
 	cr_expect_eq(serve.id.how, DDPS_PEER_PSK);
 	cr_expect_str_eq(serve.id.name, "psk:node-b");
@@ -245,8 +244,8 @@ Test(hs, secrets_are_written_where_the_settings_say)
 	ddps_secure_attr_init(&logged);
 	logged.settings = put_text("secure.conf",
 				   "cert host.pem\nkey host.key\nca ca.pem\nkeylog log\n", 0644);
-	begin_shaker(&dial, &site.attr, false, NULL);
-	begin_shaker(&serve, &logged, true, NULL);
+	begin_shaker(&dial, &site.attr, false);
+	begin_shaker(&serve, &logged, true);
 	shake_both(SIZE_MAX);
 	cr_assert_eq(serve.state, DDPS_HS_DONE);
 	f = fopen(path_of("log"), "r");
@@ -266,8 +265,8 @@ Test(hs, octets_behind_the_handshake)
 	uint8_t all[WIRE];
 	size_t n;
 
-	begin_shaker(&dial, &site.attr, false, "dns:host.example");
-	begin_shaker(&serve, &site.attr, true, NULL);
+	begin_shaker(&dial, &site.attr, false);
+	begin_shaker(&serve, &site.attr, true);
 	step_shaker(&dial, NULL, 0);
 	step_shaker(&serve, dial.wire, dial.len);
 	dial.gone = dial.len;
@@ -295,8 +294,8 @@ Test(hs, a_changed_bit_anywhere, .timeout = 120)
 			struct shaker *s = from ? &serve : &dial, *to = from ? &dial : &serve;
 			bool changed = false;
 
-			begin_shaker(&dial, &site.attr, false, "dns:host.example");
-			begin_shaker(&serve, &site.attr, true, NULL);
+			begin_shaker(&dial, &site.attr, false);
+			begin_shaker(&serve, &site.attr, true);
 			step_shaker(&dial, NULL, 0);
 			for (int turn = 0; turn < 6; turn++) {
 				struct shaker *a = turn % 2 ? &serve : &dial;
@@ -343,7 +342,7 @@ Test(hs, peers_without_tls)
 		for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
 			struct shaker *s = server ? &serve : &dial;
 
-			begin_shaker(s, &site.attr, server, server ? NULL : "dns:host.example");
+			begin_shaker(s, &site.attr, server);
 			if (!server)
 				step_shaker(s, NULL, 0);
 			step_shaker(s, (const uint8_t *)plain[i].said, strlen(plain[i].said));
@@ -361,7 +360,7 @@ Test(hs, a_handshake_has_a_length)
 	static uint8_t part[16384 + 5] = { 22, 3, 3, 0x40, 0, 1, 0, 0xff, 0xff };
 	unsigned n = 0;
 
-	begin_shaker(&serve, &site.attr, true, NULL);
+	begin_shaker(&serve, &site.attr, true);
 	while (serve.state == DDPS_HS_MORE && n < 20) {
 		step_shaker(&serve, part, sizeof part);
 		n++;
@@ -430,7 +429,7 @@ static int stranger_dials(const char *priority, const char *alpn, const struct c
 	gnutls_transport_set_ptr(x->session, x);
 	gnutls_transport_set_push_function(x->session, stranger_writes);
 	gnutls_transport_set_pull_function(x->session, stranger_reads);
-	begin_shaker(&serve, &site.attr, true, NULL);
+	begin_shaker(&serve, &site.attr, true);
 	*alert = -1;
 	for (int i = 0; i < 4; i++) {
 		uint8_t b[16];
@@ -495,8 +494,8 @@ Test(hs, a_message_in_many_records_that_came_together)
 	uint8_t cut[4096];
 	size_t n = 0, at = 5;
 
-	begin_shaker(&serve, &site.attr, true, NULL);
-	begin_shaker(&dial, &site.attr, false, NULL);
+	begin_shaker(&serve, &site.attr, true);
+	begin_shaker(&dial, &site.attr, false);
 	step_shaker(&dial, NULL, 0);
 	while (at < dial.len) {
 		size_t len = dial.len - at < PIECE ? dial.len - at : PIECE;
@@ -527,8 +526,8 @@ Test(hs, a_change_of_cipher_behind_the_client_hello)
 	uint8_t change[] = { 20, 3, 3, 0, 1, 1 };
 
 	for (int old = 0; old < 2; old++) {
-		begin_shaker(&serve, &site.attr, true, NULL);
-		begin_shaker(&dial, &site.attr, false, "dns:host.example");
+		begin_shaker(&serve, &site.attr, true);
+		begin_shaker(&dial, &site.attr, false);
 		step_shaker(&dial, NULL, 0);
 		change[2] = old ? 1 : 3;
 		for (int i = 0; i < 3; i++, dial.len += sizeof change)

@@ -43,7 +43,7 @@ Test(record_refuse, what_the_header_shows, .description = "8446-5-1 8446-5-3 844
 			struct ddps_rec_opened o = rec_open(e.end[1], h->head, n);
 
 			cr_expect_eq(o.what, DDPS_REC_MORE, "%s", h->what);
-			cr_expect_eq(o.need, DDPS_REC_HEADER, "%s", h->what);
+			cr_expect_eq(o.used, 0, "%s", h->what);
 		}
 		cr_expect_eq(rec_open(e.end[1], h->head, h->n).what, DDPS_REC_FAILED, "%s",
 			     h->what);

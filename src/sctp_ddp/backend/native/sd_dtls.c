@@ -174,7 +174,6 @@ void ddps_sn_dtls_free(struct ddps_sn_dtls *c)
 		s->plugin->witness_free(c->witness);
 	free(c->id);
 	free(c->host);
-	free(c->peer_name);
 	ddps_sn_sock_put(c->udp);
 	free(c);
 }

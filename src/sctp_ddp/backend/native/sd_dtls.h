@@ -68,7 +68,7 @@ struct ddps_sn_dtls {
 	struct ddps_sn_keys cur, coming, old;
 	uint64_t old_until, renew_at; /* time; not before */
 	bool renewing;		      /* @shake is of a new handshake */
-	char *host, *peer_name;	      /* a dial: as in struct ddps_creds_want, for that */
+	char *host;		      /* a dial: as in struct ddps_creds_want, for that */
 	struct ddps_peer_id *id;
 	struct ddps_witness *witness;
 	uint64_t judged_at; /* s; when the witness was judged last */

@@ -78,7 +78,7 @@ void ddps_sn_dtls_not_renewed(struct ddps_sn_dtls *c, const char *why)
 
 void ddps_sn_dtls_renew(struct ddps_sn_dtls *c)
 {
-	const struct ddps_creds_want want = { .host = c->host, .peer = c->peer_name };
+	const struct ddps_creds_want want = { .host = c->host };
 	struct ddps_error why;
 
 	if (ddps_now() < c->renew_at)

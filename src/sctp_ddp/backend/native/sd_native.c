@@ -201,13 +201,12 @@ static int dial_dtls(struct ddps_sn_env *ne, const struct goal *g, struct ddps_s
 static void start_dtls(struct ddps_sd_assoc *a, const struct goal *g,
 		       const struct ddps_llp_param *p)
 {
-	const struct ddps_creds_want want = { .host = p->host, .peer = p->peer };
+	const struct ddps_creds_want want = { .host = p->host };
 	struct ddps_sn_dtls *c = a->sock->dtls;
 	struct ddps_error why;
 
 	c->host = p->host ? strdup(p->host) : NULL;
-	c->peer_name = p->peer ? strdup(p->peer) : NULL;
-	if ((p->host && !c->host) || (p->peer && !c->peer_name)) {
+	if (p->host && !c->host) {
 		ddps_sn_doom(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
 		return;
 	}
