@@ -22,15 +22,15 @@ from typing import Any, Callable, Generator, Optional, Union
 from . import _headers as h
 from . import _lib as l
 from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Closed, Error, Info, Lost,
-                       Refused, Rejected, Terminated, TimedOut, _Context, _error, _Memory, _must,
+                       Refused, Rejected, Terminated, TimedOut, Untrusted, _Context, _error, _Memory, _must,
                        _must_reach, version)
 from ._secure import PeerId, Secure, _peer_id
 
 __all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "PeerId", "Refused", "Region", "Rejected",
-           "Request", "Secure", "Session", "Terminated", "TimedOut", "connect", "listen", "version"]
+           "Request", "Secure", "Session", "Terminated", "TimedOut", "Untrusted", "connect", "listen", "version"]
 
 for _public in (Advert, Closed, Error, Info, Lost, PeerId, Refused, Rejected, Secure, Terminated, TimedOut,
-                version):
+                Untrusted, version):
     _public.__module__ = __name__  # where programs find them
 
 

@@ -27,7 +27,8 @@ _SETTLE_MS = 5000
 
 _ERRNO = {h.E_INVAL: errno.EINVAL, h.E_ADDRESS: errno.EINVAL, h.E_NOMEM: errno.ENOMEM,
           h.E_TIMEDOUT: errno.ETIMEDOUT, h.E_RESET: errno.ECONNRESET, h.E_REFUSED: errno.ECONNREFUSED,
-          h.E_REJECTED: errno.ECONNREFUSED, h.E_TERMINATED: errno.ECONNABORTED, h.E_CLOSED: errno.EPIPE}
+          h.E_REJECTED: errno.ECONNREFUSED, h.E_TERMINATED: errno.ECONNABORTED, h.E_CLOSED: errno.EPIPE,
+          h.E_CUT_SHORT: errno.ECONNRESET, h.E_FORGED: errno.ECONNRESET, h.E_ALERT: errno.ECONNRESET}
 
 
 class Error(OSError):
@@ -48,7 +49,15 @@ class Refused(Error, ConnectionRefusedError):
 
 
 class Lost(Error, ConnectionResetError):
-    """The connection was lost: the peer's program or host has gone, or reset it."""
+    """The connection was lost: the peer's program or host has gone, or ended it, or somebody on the way did."""
+
+
+class Untrusted(Error, PermissionError):
+    """Over a secured wire: one of the two sides does not let the other in; `code` and `str()` say why."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(code, text)
+        self.errno = errno.EACCES
 
 
 class Closed(Error, BrokenPipeError):
@@ -132,7 +141,11 @@ def _must(result: int, what: str) -> int:
     raise _KINDS.get(result, Error)(result, f"{what}: {l.strerror(result)}")
 
 
-_KINDS = {h.E_REFUSED: Refused, h.E_RESET: Lost, h.E_TIMEDOUT: TimedOut, h.E_CLOSED: Closed}
+_KINDS = {h.E_REFUSED: Refused, h.E_RESET: Lost, h.E_TIMEDOUT: TimedOut, h.E_CLOSED: Closed,
+          h.E_CUT_SHORT: Lost, h.E_FORGED: Lost, h.E_ALERT: Lost,
+          **dict.fromkeys((h.E_CERT, h.E_NO_CERT, h.E_CERT_EXPIRED, h.E_CERT_NOT_YET, h.E_CERT_CA, h.E_CERT_NAME,
+                           h.E_CERT_USAGE, h.E_CERT_REVOKED, h.E_CERT_WEAK, h.E_CRL, h.E_NOT_LISTED,
+                           h.E_PSK_UNKNOWN, h.E_PSK_WRONG, h.E_CERT_REFUSED), Untrusted)}
 
 
 def _must_reach(result: int, uri: str) -> int:

@@ -467,6 +467,54 @@ class Secured(unittest.IsolatedAsyncioTestCase):
         _, asked, peer = await self.meet(secure, secure)
         self.assertEqual((asked.name, peer.how), ("psk:pair", "psk"))
 
+    async def test_untrusted(self):
+        with open(os.path.join(self.dir, "peers"), "w") as rules:
+            rules.write("allow dns c.example\n")
+        a, b = os.path.join(self.dir, "a.example"), self.files("b.example")
+        ca = os.path.join(self.dir, "ca.pem")
+        strict = ddpsess.Secure(cert=a + ".pem", key=a + ".key", ca=ca, peers=os.path.join(self.dir, "peers"))
+        for wire in ("tls", "sctps"):
+            async with ddpsess.listen(wire + "://127.0.0.1:0", secure=strict) as listener:
+                with self.assertRaises(ddpsess.Untrusted) as caught:  # the peer says no
+                    async with ddpsess.connect(listener.uri, secure=b):
+                        pass
+                self.assertEqual(caught.exception.code, _headers.E_CERT_REFUSED)
+                self.assertIsInstance(caught.exception, PermissionError)
+                self.assertEqual(caught.exception.errno, errno.EACCES)
+            async with ddpsess.listen(wire + "://127.0.0.1:0", secure=b) as listener:
+                with self.assertRaises(ddpsess.Untrusted) as caught:  # this side says no
+                    async with ddpsess.connect(listener.uri, secure=self.files("a.example")):
+                        pass
+                self.assertEqual(caught.exception.code, _headers.E_CERT_NAME)
+
+    async def test_cut(self):
+        """Somebody on the way ends the connection: lost, never ended in order."""
+        async def carry(reader, writer):
+            while data := await reader.read(65536):
+                writer.write(data)
+            writer.close()
+
+        async def between(reader, writer):
+            there = await asyncio.open_connection("127.0.0.1", port)
+            cut.extend((writer, there[1]))
+            await asyncio.gather(carry(reader, there[1]), carry(there[0], writer), return_exceptions=True)
+
+        cut = []
+        a, b = self.files("a.example"), self.files("b.example")
+        async with ddpsess.listen("tls://127.0.0.1:0", secure=a) as listener:
+            port = int(listener.uri.rsplit(":", 1)[1])
+            async with await asyncio.start_server(between, "127.0.0.1", 0) as middle:
+                uri = f"tls://127.0.0.1:{middle.sockets[0].getsockname()[1]}"
+                session, (_, peer) = await asyncio.gather(
+                    ddpsess.connect(uri, secure=b)._open(), self.accept(listener))
+                for writer in cut:
+                    writer.close()
+                for end in (session, peer):
+                    with self.assertRaises(ddpsess.Lost) as caught:
+                        await end.recv()
+                    self.assertIn(caught.exception.code, (_headers.E_CUT_SHORT, _headers.E_RESET))
+                    end.abort()
+
     async def test_wrong_files(self):
         with self.assertRaises(ddpsess.Error) as caught:
             ddpsess.Secure(cert="a", key="b", ca="c")

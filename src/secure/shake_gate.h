@@ -42,7 +42,7 @@ struct ddps_gate_pass *ddps_gate_waiter(const struct ddps_gate *g);
 struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later);
 /*
  * All places are taken: which one has to leave for the one that waits first.  It is the oldest that is idle
- * of the network that has most, if that has at least two more than the network of who waits.  NULL: none.
+ * of the network that has most, if that has at least two more than that network.  NULL: none.
  */
 struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g);
 /* It waits no more, or leaves.  @well: it succeeded, and is not held against its network.  Idempotent. */

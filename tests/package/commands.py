@@ -49,7 +49,7 @@ OUTSIDE = r"""
 set -e
 ip link set lo up
 for a in 10.0.0.1/8 192.0.2.1/24; do ip addr add $a dev lo; done
-printf '127.0.0.1 localhost host\n' >"$1/hosts"
+printf '127.0.0.1 localhost host node-a node-b\n' >"$1/hosts"
 mount --bind "$1/hosts" /etc/hosts
 mount --bind "$2" /usr/local
 mount -t tmpfs none /srv
