@@ -83,7 +83,6 @@ void ddps_sd_goal_free(struct ddps_sd_goal *g)
 	if (!g)
 		return;
 	free(g->host);
-	free(g->peer);
 	free(g);
 }
 

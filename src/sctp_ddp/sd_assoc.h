@@ -155,7 +155,7 @@ struct ddps_sd_goal {
 	int encap;
 	uint8_t tos;
 	bool secured;
-	char *host, *peer; /* secured: as in struct ddps_llp_param; "": none */
+	char *host; /* secured: as in struct ddps_llp_param; "": none */
 	unsigned nto, nfrom;
 	struct sockaddr_in6 at[]; /* to, then from; an IPv4 address takes part of its place */
 };

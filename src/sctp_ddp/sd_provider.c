@@ -131,8 +131,7 @@ static bool name_goal(struct ddps_sd_goal *g, const struct ddps_llp_param *p)
 {
 	g->secured = true;
 	g->host = strdup(p->host ? p->host : "");
-	g->peer = strdup(p->peer ? p->peer : "");
-	return g->host && g->peer;
+	return g->host != NULL;
 }
 
 static bool is_name_alike(const char *a, const char *b)
@@ -167,8 +166,7 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 
 static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b)
 {
-	if (a->secured != b->secured || !is_name_alike(a->host, b->host) ||
-	    !is_name_alike(a->peer, b->peer))
+	if (a->secured != b->secured || !is_name_alike(a->host, b->host))
 		return false;
 	if (a->encap != b->encap || a->tos != b->tos || a->nto != b->nto || a->nfrom != b->nfrom)
 		return false;
