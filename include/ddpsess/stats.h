@@ -133,6 +133,35 @@ struct ddps_ctx_stats {
  */
 DDPS_API int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st);
 
+/* ---- secured wires ---- */
+
+/* What came over sctps:// and was not taken, or was more than a session needs.  Anybody can send
+ * packets, so most of these say little of peers. */
+struct ddps_secured_stats {
+	size_t struct_size; /* set by the caller to sizeof(struct ddps_secured_stats) */
+
+	uint64_t cookies;  /* strangers that were asked for a cookie (RFC 6347 4.2.1) */
+	uint64_t strange;  /* records dropped: too short, or not of the keys or version in use */
+	uint64_t replayed; /* records dropped: taken before, or too old to say */
+	uint64_t forged;   /* records dropped: they did not authenticate */
+	uint64_t renewed;  /* new keys of connections that stand */
+	uint64_t rebound;  /* peers whose port has changed */
+	/* Records from a port that no peer has, for which a key was tried, and for which none was,
+	 * since that is done 1000 times a second at most, and 250 of an address. */
+	uint64_t tried, untried;
+};
+
+/**
+ * ddps_ctx_secured_stats - read what a context's secured wires have counted
+ * @ctx:	context
+ * @st:		struct_size set; receives the counters
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: @st is NULL, or its struct_size is that of no release
+ * - DDPS_E_FORKED
+ */
+DDPS_API int ddps_ctx_secured_stats(struct ddps_ctx *ctx, struct ddps_secured_stats *st);
+
 /* ---- SCTP associations ---- */
 
 /*

@@ -60,6 +60,7 @@ struct ddps_env {
 	void *ctx;
 	uint64_t refused[DDPS_REFUSED_REASONS], reloads_failed; /* counted by told.h */
 	uint64_t secured_held;					/* counted by shaker.h */
+	struct ddps_secured_stats secured;
 	struct ddps_told told[DDPS_TOLD_CODES];
 	struct ddps_mpa_late_list *late; /* mpa_tls_late.c's */
 	uint8_t *sealed;		 /* scratch for what is read there, made on first use */

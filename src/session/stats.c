@@ -11,11 +11,14 @@
 #define EP_STATS  DDPS_SIZED(ddps_ep_stats, sizeof(struct ddps_ep_stats))
 #define CTX_STATS DDPS_SIZED(ddps_ctx_stats, sizeof(struct ddps_ctx_stats))
 
+#define SECURED_STATS DDPS_SIZED(ddps_secured_stats, sizeof(struct ddps_secured_stats))
+
 #define ASSOC_STATS DDPS_SIZED(ddps_assoc_stats, sizeof(struct ddps_assoc_stats))
 #define PATH_STATS  DDPS_SIZED(ddps_path_stats, sizeof(struct ddps_path_stats))
 
 DDPS_SIZED_NO_TAIL(ddps_ep_stats, held_octets);
 DDPS_SIZED_NO_TAIL(ddps_ctx_stats, total);
+DDPS_SIZED_NO_TAIL(ddps_secured_stats, untried);
 DDPS_SIZED_NO_TAIL(ddps_assoc_stats, state);
 DDPS_SIZED_NO_TAIL(ddps_path_stats, in_use);
 
@@ -139,6 +142,20 @@ int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	if (st->struct_size < sizeof all)
 		all.total.struct_size = st->struct_size - total_at;
 	ddps_sized_give(st, &all, &CTX_STATS);
+	ddps_ctx_leave(ctx);
+	return 0;
+}
+
+int ddps_ctx_secured_stats(struct ddps_ctx *ctx, struct ddps_secured_stats *st)
+{
+	int err;
+
+	if (!st || ddps_sized_check(st, &SECURED_STATS) < 0)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	ddps_sized_give(st, &ctx->env.secured, &SECURED_STATS);
 	ddps_ctx_leave(ctx);
 	return 0;
 }

@@ -39,6 +39,7 @@ struct teller {
 	size_t len;
 	char text[4096];
 	struct ddps_ctx_stats st;
+	struct ddps_secured_stats secured;
 	struct row row[BATCH];
 	unsigned listeners;
 	char uri[URIS][256];
@@ -269,6 +270,7 @@ static int copy_batch(struct teller *t)
 	while (n < BATCH && (ep = ddps_walk_step(t->s->ctx, &st)))
 		copy_row(&t->row[n++], ep, &st);
 	t->st = t->s->ctx->walk.st;
+	t->secured = t->s->ctx->env.secured;
 	ddps_ctx_leave(t->s->ctx);
 	return n;
 }
@@ -315,6 +317,14 @@ static void say_context(struct teller *t)
 	say_number(t, "refused_gone", st->refused_gone);
 	say_number(t, "reloads_failed", st->reloads_failed);
 	say_number(t, "secured_held", st->secured_held);
+	say_number(t, "dtls_cookies", t->secured.cookies);
+	say_number(t, "dtls_strange", t->secured.strange);
+	say_number(t, "dtls_replayed", t->secured.replayed);
+	say_number(t, "dtls_forged", t->secured.forged);
+	say_number(t, "dtls_renewed", t->secured.renewed);
+	say_number(t, "dtls_rebound", t->secured.rebound);
+	say_number(t, "dtls_tried", t->secured.tried);
+	say_number(t, "dtls_untried", t->secured.untried);
 	say_counters(t, &st->total);
 	write_teller(t, "}");
 }

@@ -69,6 +69,23 @@ broken_list_is_said() {
 		says out "ddpsess_reloads_failed_total{" && stop_listener
 }
 
+# What a network that anybody sends to has brought, and which wire a session has.
+counters_of_dtls() {
+	local client client_fd
+	listen "sctps://127.0.0.1:0" "${a[@]}" && start_job client.fifo err ping --count 1000000 --interval 100 "${b[@]}" "$uri" ||
+		return
+	client=$pid client_fd=$fd
+	counted dtls_cookies '[1-9][0-9]*' && counted dtls_forged 0 && counted dtls_replayed 0 && counted dtls_strange 0 &&
+		counted dtls_renewed 0 && counted dtls_rebound 0 && counted secured_held 0 && run 0 stat --metrics "$listener" &&
+		says out "ddpsess_dtls_cookies_total{" && says out "ddpsess_dtls_forged_total{" &&
+		run 0 stat "$listener" && says out ", responder over sctps," && run 0 top --count 1 && says out " sctps "
+	local status=$?
+	kill "$client"
+	end_job "$client" "$client_fd"
+	stop_listener
+	return "$status"
+}
+
 shows_news() {
 	"$SESSCTL" connect "${b[@]}" "$uri" >out 2>err
 	says listen.err "not in force, what was read before stays in use"
@@ -106,4 +123,5 @@ done
 test_case "told: a plain listener that is spoken to in TLS" plain_listener_says_it
 test_case "told: a port scan is counted" scanned
 test_case "told: DDPSESS_LOG=none suppresses it" suppressed
+test_case "told: what came over DTLS is counted" counters_of_dtls
 finish

@@ -101,6 +101,14 @@ Test(dtls, compression_is_not_offered, .timeout = 60, .description = "8261-5-3")
 	close(fd);
 }
 
+static struct ddps_secured_stats get_secured(struct e2e *e)
+{
+	struct ddps_secured_stats st = { .struct_size = sizeof st };
+
+	cr_assert_eq(ddps_ctx_secured_stats(e->ctx, &st), 0);
+	return st;
+}
+
 /* Who has not proved that its address is its own gets less than it sent, and nothing is kept for it. */
 Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
      .description = "6347-4.2.1-1")
@@ -114,6 +122,7 @@ Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
 	e2e_open(&e, SCTPS);
 	n = hear_hello(&e, fd, port, hello, sizeof hello);
 	close(fd);
+	cr_expect_eq(get_secured(&e).cookies, 0);
 	for (int i = 0; i < 200; i++) {
 		ssize_t back;
 
@@ -125,6 +134,7 @@ Test(dtls, a_stranger_is_asked_for_a_cookie_and_nothing_is_kept, .timeout = 60,
 		cr_expect_eq(answer[13], 3, "HelloVerifyRequest");
 		close(fd);
 	}
+	cr_expect_eq(get_secured(&e).cookies, 200);
 	e2e_close(&e);
 }
 
@@ -183,6 +193,8 @@ Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeou
 			cr_assert_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
 		cr_assert_arr_eq(in, out, N);
 	}
+	cr_expect(get_secured(&e).replayed > 0 && get_secured(&e).forged > 0);
+	cr_expect_eq(get_secured(&e).renewed, 0);
 	ddps_mr_dereg(mo);
 	ddps_mr_dereg(mi);
 	e2e_close(&e);
@@ -192,7 +204,7 @@ Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeou
 /* ---- keys ---- */
 
 /* A key seals so many records; then there is another one, and SCTP sees nothing of it. */
-static void carry_under_many_keys(struct e2e *e, struct ddps_sn_env *ne, uint64_t keys)
+static void carry_under_many_keys(struct e2e *e, uint64_t keys)
 {
 	const uint64_t begun = read_clock_ms();
 	enum { N = 200 * 1024 };
@@ -204,7 +216,8 @@ static void carry_under_many_keys(struct e2e *e, struct ddps_sn_env *ne, uint64_
 	cr_assert_eq(ddps_mr_reg(e->pd, in, N, DDPS_LOCAL_WRITE, NULL, &mi), 0);
 	sge = e2e_sge(in, N, mi);
 	/* A handshake that loses a flight waits for its timer; the data does not. */
-	for (unsigned i = 0; read_clock_ms() - begun < 90000 && ne->renewed < keys; i++) {
+	for (unsigned i = 0; read_clock_ms() - begun < 90000 && get_secured(e).renewed < keys;
+	     i++) {
 		struct e2e_end *from = i & 1 ? &e->b : &e->a, *to = i & 1 ? &e->a : &e->b;
 
 		e2e_fill(out, N, i);
@@ -214,46 +227,43 @@ static void carry_under_many_keys(struct e2e *e, struct ddps_sn_env *ne, uint64_
 			cr_assert_eq(e2e_wc(e).status, DDPS_WC_SUCCESS);
 		cr_assert_arr_eq(in, out, N);
 	}
-	cr_expect(ne->renewed >= keys, "%lu", (unsigned long)ne->renewed);
+	cr_expect_geq(get_secured(e).renewed, keys);
 	ddps_mr_dereg(mo);
 	ddps_mr_dereg(mi);
 }
 
-static struct ddps_sn_env *renew_often(struct e2e *e)
+static void renew_often(struct e2e *e)
 {
 	struct ddps_sd_provider *prov = e->ctx->env.sctp;
 	struct ddps_sn_env *ne = prov->slot[0].ctx;
 
 	ne->renew_at = 40;
-	return ne;
 }
 
 Test(dtls, keys_are_made_anew_and_the_session_goes_on, .timeout = 120,
      .description = "6347-4.2.8-1")
 {
-	struct ddps_sn_env *ne;
 	struct e2e e;
 
 	e2e_open(&e, SCTPS);
-	ne = renew_often(&e);
+	renew_often(&e);
 	e2e_connect(&e);
 	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
-	carry_under_many_keys(&e, ne, 12);
+	carry_under_many_keys(&e, 12);
 	e2e_close(&e);
 }
 
 Test(dtls, keys_are_made_anew_over_a_bad_network, .timeout = 120)
 {
-	struct ddps_sn_env *ne;
 	struct rough r;
 	struct e2e e;
 
 	e2e_open(&e, SCTPS);
-	ne = renew_often(&e);
+	renew_often(&e);
 	rough_begin(&r, &e, 17);
 	e2e_connect(&e);
 	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
-	carry_under_many_keys(&e, ne, 6);
+	carry_under_many_keys(&e, 6);
 	e2e_close(&e);
 	rough_end(&r);
 }

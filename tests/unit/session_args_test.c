@@ -144,6 +144,7 @@ static void nothing_is_done_with_sessions(void)
 static void nothing_moves(void)
 {
 	struct ddps_ctx_stats stats = { .struct_size = sizeof stats };
+	struct ddps_secured_stats secured = { .struct_size = sizeof secured };
 	struct ddps_event ev;
 
 	GONE(ddps_ctx_fd(a.ctx));
@@ -151,6 +152,7 @@ static void nothing_moves(void)
 	GONE(ddps_ctx_settle(a.ctx, 0));
 	GONE(ddps_ctx_flush(a.ctx, 0));
 	GONE(ddps_ctx_stats(a.ctx, &stats));
+	GONE(ddps_ctx_secured_stats(a.ctx, &secured));
 	GONE(ddps_event_fd(a.ctx));
 	GONE(ddps_event_get(a.ctx, &ev));
 	GONE(ddps_event_wait(a.ctx, &ev, 0));
@@ -445,10 +447,13 @@ Test(session_args, listeners_and_queues_that_cannot_be)
 Test(session_args, counters_without_a_place)
 {
 	struct ddps_ctx_stats small = { .struct_size = 1 };
+	struct ddps_secured_stats tiny = { .struct_size = 1 };
 
 	REFUSED(ddps_ep_stats(a.ep, NULL));
 	REFUSED(ddps_ctx_stats(a.ctx, NULL));
 	REFUSED(ddps_ctx_stats(a.ctx, &small));
+	REFUSED(ddps_ctx_secured_stats(a.ctx, NULL));
+	REFUSED(ddps_ctx_secured_stats(a.ctx, &tiny));
 	REFUSED(ddps_ep_assoc_stats(a.ep, NULL));
 	REFUSED(ddps_ep_path_stats(a.ep, 0, NULL));
 	cr_expect_str_eq(ddps_path_state_name(DDPS_PATH_UNCONFIRMED), "unconfirmed");

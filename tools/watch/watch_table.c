@@ -66,7 +66,7 @@ static void put_table_line(FILE *f, const struct line *l)
 	char program[16], wire[8], state[16], peer[28], sent[24], received[24], posted[24];
 
 	watch_string(program, sizeof program, l->process, "program");
-	watch_string(wire, sizeof wire, l->session, "transport");
+	watch_wire(wire, l->session);
 	watch_string(state, sizeof state, l->session, "state");
 	watch_string(peer, sizeof peer, l->session, "peer");
 	text_rate(sent, sizeof sent, l->sent);
@@ -75,7 +75,7 @@ static void put_table_line(FILE *f, const struct line *l)
 		 watch_number(l->session, "sends_posted"),
 		 watch_number(l->session, "recvs_posted"));
 	fprintf(f,
-		"%7" PRIu64 " %-15s %5" PRIu64 " %-4s %-10s %-27s %12s %12s %9s %6" PRIu64
+		"%7" PRIu64 " %-15s %5" PRIu64 " %-5s %-10s %-27s %12s %12s %9s %6" PRIu64
 		" %6" PRIu64 " %8.3f\n",
 		watch_number(l->process, "pid"), program, watch_number(l->session, "session"), wire,
 		state, peer, sent, received, posted, watch_number(l->session, "stalls"),
@@ -104,7 +104,7 @@ void watch_table(struct out *o, const json_t *all, const json_t *before, unsigne
 	text_rate(b, sizeof b, received);
 	fprintf(o->f, "contexts %zu, sessions %zu, sent %s, received %s\n", json_object_size(all),
 		n, a, b);
-	fprintf(o->f, "%7s %-15s %5s %-4s %-10s %-27s %12s %12s %9s %6s %6s %8s\n", "PID",
+	fprintf(o->f, "%7s %-15s %5s %-5s %-10s %-27s %12s %12s %9s %6s %6s %8s\n", "PID",
 		"PROGRAM", "NO", "WIRE", "STATE", "PEER", "SENT", "RECEIVED", "SEND/RECV", "STALLS",
 		"RESENT", "RTT ms");
 	if (lines && lines < n + 3)

@@ -41,8 +41,10 @@ int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 
 	*t = (struct target){ .uri = "" };
 	if (!host || host == text) {
-		snprintf(why, why_len, "'%s' is no URI: write tcp://HOST:PORT or sctp://HOST:PORT",
-			 text);
+		snprintf(
+			why, why_len,
+			"'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then HOST:PORT",
+			text);
 		return -1;
 	}
 	host += 3;

@@ -80,6 +80,7 @@ static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, 
 	memcpy(who + sizeof peer->ip, &peer->scope, 4);
 	memcpy(who + sizeof peer->ip + 4, &port, 2);
 	g = s->plugin->dtls_greet(t->secret, who, sizeof who, p, n, answer, &nanswer, began);
+	udp->ne->env->secured.cookies += g == DDPS_DHS_ANSWER_IT;
 	if (g == DDPS_DHS_ANSWER_IT)
 		ddps_sn_dtls_send_raw(udp, peer, port, local, answer, nanswer);
 	return g == DDPS_DHS_TAKE;
@@ -179,6 +180,13 @@ static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 	ddps_sn_dtls_end(b->c, &e);
 }
 
+static void count_unopened(struct ddps_secured_stats *st, ssize_t err)
+{
+	st->replayed += err == -EALREADY;
+	st->forged += err == -EBADMSG || err == -EOVERFLOW;
+	st->strange += err == -EPROTO;
+}
+
 void ddps_sn_dtls_forged(struct ddps_sn_dtls *c)
 {
 	struct ddps_error e = ddps_error_make(
@@ -208,6 +216,8 @@ static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 	uint8_t *content = p;
 	ssize_t len = ddps_sn_dtls_open(b->c, h, p, &content);
 
+	if (len < 0)
+		count_unopened(&b->c->ne->env->secured, len);
 	if (len == -EOVERFLOW)
 		ddps_sn_dtls_forged(b->c);
 	else if (len >= 0)

@@ -95,7 +95,7 @@ static void begin_with_coming(struct ddps_sn_dtls *c)
 	c->old = c->cur;
 	c->cur = c->coming;
 	c->coming = (struct ddps_sn_keys){ .rec = NULL };
-	c->ne->renewed++;
+	c->ne->env->secured.renewed++;
 	c->old_until = ddps_now() + OLD_NS;
 	ddps_log(&c->ne->env->log, DDPS_LOG_DEBUG, "secure", "new keys of DTLS");
 	end_renewal(c);
@@ -140,6 +140,7 @@ static ssize_t try_keys(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, 
 	struct ddps_sn_keys *const all[] = { &c->coming, &c->cur, &c->old };
 	struct ddps_dtls *failed[3] = { NULL };
 	uint8_t *copy = ddps_sn_dtls_room(c->ne);
+	bool again = false;
 	ssize_t len = -ENOMEM;
 
 	if (!copy || h->len > DDPS_SN_FLAT)
@@ -162,8 +163,9 @@ static ssize_t try_keys(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, 
 			return len;
 		}
 		failed[i] = len == -EBADMSG ? d : NULL;
+		again |= len == -EALREADY;
 	}
-	return len == -EOVERFLOW ? len : -EBADMSG;
+	return len == -EOVERFLOW ? len : again ? -EALREADY : -EBADMSG;
 }
 
 ssize_t ddps_sn_dtls_open(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, uint8_t *p,

@@ -73,10 +73,10 @@ struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct d
 	memcpy(sealed, p, h->len);
 	for (unsigned i = 0; i < TRIES && (c = next_to_try(near, peer, &looks)); i++) {
 		if (!take_try(udp->table, near)) {
-			udp->ne->untried++;
+			udp->ne->env->secured.untried++;
 			return NULL;
 		}
-		udp->ne->tried++;
+		udp->ne->env->secured.tried++;
 		memcpy(p, sealed, h->len);
 		*len = ddps_sn_dtls_open(c, h, p, content);
 		if (*len >= 0)
@@ -103,6 +103,7 @@ void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port)
 {
 	char peer[72];
 
+	c->ne->env->secured.rebound++;
 	ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s is at port %u now", peer, port);
 	if (c->roam.c && c->roam.port == port)

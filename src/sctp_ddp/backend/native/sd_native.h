@@ -92,10 +92,6 @@ struct ddps_sn_env {
 	unsigned ndtls;	  /* DTLS connections */
 	uint64_t
 		renew_at; /* records of a DTLS key until a new handshake; 0: as it should be.  Tests set it */
-	uint64_t renewed; /* keys that took the place of others */
-	uint64_t
-		tried; /* keys, for records from ports that nobody has; records that none was for */
-	uint64_t untried;
 	uint8_t *sealed; /* scratch of sd_dtls_out.c, or NULL */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
