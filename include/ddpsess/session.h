@@ -101,7 +101,8 @@ struct ddps_conn_param {
 	 * p2p. */
 	bool legacy_retry;
 	/* MPA (RFC 5044), which is TCP only */
-	/* false: suggest no CRCs; they are left out only if both sides suggest it */
+	/* false: suggest no CRCs; they are left out only if both sides suggest it.  With tls:// the URI
+	 * says it (crc=1), and the default is none. */
 	bool crc;
 	bool markers; /* ask the peer to send markers */
 	/* Private data for the peer's application, borrowed for the call only. */
@@ -231,7 +232,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * address, an IPv6 address in brackets, a name, or empty for any; port 0 lets the system choose.
  * With sctp:// HOST may be a list of at most 8 addresses, separated by commas.  The endpoint then
  * has all of them, and peers learn them in the set-up.  N is how many associations a peer may have.
- * "tls://HOST:PORT" and "sctps://HOST:PORT[?encap=PORT][&per-address=N]" are the secured wires, for which the
+ * "tls://HOST:PORT[?crc=1][&markers=1]" and "sctps://HOST:PORT[?encap=PORT][&per-address=N]" are the secured wires, for which the
  * context needs credentials (struct ddps_ctx_attr.secure).  ddpsess(7) describes every part.
  *
  * The program owns the listener and frees it with ddps_listener_free.  Each initiator causes a

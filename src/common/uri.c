@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Transport URIs and addresses as text. */
+/* Transport URIs. */
 #include "common/uri.h"
 #include <arpa/inet.h>
 #include <ddpsess/err.h>
@@ -327,29 +327,67 @@ static int option_tos(const struct parser *p, const char *value, size_t len)
 	return 0;
 }
 
+static int take_switch(const struct parser *p, const char *key, const char *value, size_t len,
+		       bool *on)
+{
+	if (len != 1 || (*value != '0' && *value != '1'))
+		return bad(p, "%s \"%.*s\" is neither 0 nor 1", key, len > 40 ? 40 : (int)len,
+			   value);
+	*on = *value == '1';
+	return 0;
+}
+
+static int option_crc(const struct parser *p, const char *value, size_t len)
+{
+	return take_switch(p, "crc", value, len, &p->uri->crc);
+}
+
+static int option_markers(const struct parser *p, const char *value, size_t len)
+{
+	return take_switch(p, "markers", value, len, &p->uri->markers);
+}
+
+/* Of which schemes an option is. */
+enum { OF_TCP = 1, OF_TLS = 2, OF_SCTP = 4, OF_SCTPS = 8, OF_ALL = 15 };
+
 static const struct {
 	const char *key;
+	unsigned of;
 	int (*take)(const struct parser *p, const char *value, size_t len);
 } options[] = {
-	{ "backend", option_backend },	       { "encap", option_encap }, { "local", option_local },
-	{ "per-address", option_per_address }, { "tos", option_tos },
+	{ "backend", OF_SCTP, option_backend },
+	{ "encap", OF_SCTP | OF_SCTPS, option_encap },
+	{ "local", OF_SCTP | OF_SCTPS, option_local },
+	{ "per-address", OF_SCTP | OF_SCTPS, option_per_address },
+	{ "tos", OF_ALL, option_tos },
+	{ "crc", OF_TLS, option_crc },
+	{ "markers", OF_TLS, option_markers },
 };
+
+static unsigned scheme_of(const struct ddps_uri *u)
+{
+	const bool sctp = !strncmp(u->scheme, "sctp", 4);
+
+	if (ddps_uri_secured(u))
+		return sctp ? OF_SCTPS : OF_TLS;
+	return sctp ? OF_SCTP : OF_TCP;
+}
 
 static int parse_option(const struct parser *p, const char *s, size_t len, unsigned *seen)
 {
 	const char *eq = memchr(s, '=', len);
 	size_t key = eq ? (size_t)(eq - s) : len;
-	const bool sctp = !strncmp(p->uri->scheme, "sctp", 4);
+	const unsigned scheme = scheme_of(p->uri);
 
 	for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
 		if (strlen(options[i].key) != key || memcmp(options[i].key, s, key))
 			continue;
-		if (!sctp && options[i].take != option_tos)
-			break;
-		if (ddps_uri_sctps(p->uri) && options[i].take == option_backend)
+		if (scheme == OF_SCTPS && options[i].take == option_backend)
 			return bad(p,
 				   "sctps:// takes no backend: it is inside DTLS, for which there "
 				   "is one only");
+		if (!(options[i].of & scheme))
+			break;
 		if (!eq)
 			return bad(p, "option \"%s\" needs a value", options[i].key);
 		if (*seen & 1u << i)
@@ -357,8 +395,9 @@ static int parse_option(const struct parser *p, const char *s, size_t len, unsig
 		*seen |= 1u << i;
 		return options[i].take(p, eq + 1, len - key - 1);
 	}
-	if (!sctp)
-		return bad(p, "%s:// takes no options but tos", p->uri->scheme);
+	if (scheme == OF_TCP || scheme == OF_TLS)
+		return bad(p, "%s:// takes no options but tos%s", p->uri->scheme,
+			   scheme == OF_TLS ? ", crc and markers" : "");
 	return bad(p, "unknown option \"%.*s\"", key > 40 ? 40 : (int)key, s);
 }
 
@@ -414,85 +453,4 @@ int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, s
 socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-/* A link-local address is useless without its interface (RFC 4007 11). */
-static void ipv6_text(const struct sockaddr_in6 *v6, char *buf, size_t len)
-{
-	char host[INET6_ADDRSTRLEN] = "?", name[IF_NAMESIZE];
-	unsigned port = ntohs(v6->sin6_port), zone = v6->sin6_scope_id;
-
-	inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-	if (!zone || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
-		snprintf(buf, len, "[%s]:%u", host, port);
-	else if (if_indextoname(zone, name))
-		snprintf(buf, len, "[%s%%%s]:%u", host, name, port);
-	else
-		snprintf(buf, len, "[%s%%%u]:%u", host, zone, port);
-}
-
-static char *decimal(char *p, unsigned n)
-{
-	char digits[5];
-	int k = 0;
-
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while (n /= 10);
-	while (k)
-		*p++ = digits[--k];
-	return p;
-}
-
-/* By hand: each set-up has five of them, and inet_ntop() and snprintf() took a tenth of it. */
-static void ipv4_text(const void *addr, in_port_t port, char *buf, size_t len)
-{
-	char text[sizeof "255.255.255.255:65535"], *p = text;
-	uint8_t octet[4];
-	size_t n;
-
-	memcpy(octet, addr, sizeof octet);
-	for (int i = 0; i < 4; i++) {
-		p = decimal(p, octet[i]);
-		*p++ = i < 3 ? '.' : ':';
-	}
-	p = decimal(p, ntohs(port));
-	n = (size_t)(p - text);
-	if (!len)
-		return;
-	if (n >= len)
-		n = len - 1;
-	memcpy(buf, text, n);
-	buf[n] = 0;
-}
-
-void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
-{
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
-
-	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-		/* An IPv4 peer of a dual-stack socket is shown as what it is. */
-		ipv4_text(&v6->sin6_addr.s6_addr[12], v6->sin6_port, buf, len);
-	} else if (sa->sa_family == AF_INET6) {
-		ipv6_text(v6, buf, len);
-	} else if (sa->sa_family == AF_INET) {
-		ipv4_text(&v4->sin_addr, v4->sin_port, buf, len);
-	} else {
-		snprintf(buf, len, "?");
-	}
-}
-
-void ddps_addrs_text(const struct ddps_uri_addrs *list, char *buf, size_t len)
-{
-	char one[72];
-	size_t at = 0;
-
-	buf[0] = 0;
-	for (unsigned i = 0; i < list->n && at < len; i++) {
-		ddps_addr_text((const struct sockaddr *)&list->at[i], one, sizeof one);
-		if (i + 1 < list->n)
-			strcpy(strrchr(one, ':'), ","); /* its port */
-		at += (size_t)snprintf(buf + at, len - at, "%s", one);
-	}
 }

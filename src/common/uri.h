@@ -35,6 +35,7 @@ struct ddps_uri {
 	 * here; none: the system chooses. */
 	struct ddps_uri_addrs from;
 	uint8_t tos; /* of the packets: DSCP times 4, see ddps_own_tos; 0: as the system has it */
+	bool crc, markers; /* tls: MPA's, which are off there unless asked for */
 	/* sctp, of a listener: associations from one address; 0: as the backend has it. */
 	uint16_t per_address;
 };

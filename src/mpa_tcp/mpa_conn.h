@@ -127,8 +127,9 @@ struct ddps_mpa_conn {
 	bool roomy;	 /* mpa_io.c's: the socket has got its room for what waits behind a stall */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
-	struct ddps_io io;	  /* mpa_io.c's */
-	struct ddps_mpa_tls *tls; /* mpa_tls.c's; NULL: not secured */
+	struct ddps_io io;	   /* mpa_io.c's */
+	struct ddps_mpa_tls *tls;  /* mpa_tls.c's; NULL: not secured */
+	bool ask_crc, ask_markers; /* then: the URI says so */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */

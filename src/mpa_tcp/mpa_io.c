@@ -338,6 +338,8 @@ int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 			ddps_mpa_conn_destroy(c);
 			return err;
 		}
+		c->ask_crc = uri->crc;
+		c->ask_markers = uri->markers;
 	}
 	ddps_mpa_setup_initiate(c, setup, p, up, user);
 	err = start_connect(c, uri, sa, sa_len);

@@ -30,7 +30,8 @@ struct ddps_mpa_listener {
 	struct ddps_shares silent;
 	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
-	bool secured; /* inside TLS */
+	bool secured;	   /* inside TLS */
+	bool crc, markers; /* there: to be asked for */
 };
 
 /* ---- the half-open ones ---- */
@@ -112,6 +113,8 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 		ddps_mpa_conn_destroy(c);
 		return;
 	}
+	c->ask_crc = l->crc;
+	c->ask_markers = l->markers;
 	c->tcp->local(c);
 	c->owner = &owner;
 	c->listener = l;
@@ -310,6 +313,8 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	fd = open_listener(uri, sa, sa_len, p->backlog);
 	l->secured = !strcmp(uri->scheme, "tls");
 	l->base.provider = l->secured ? &ddps_tls_provider : &ddps_mpa_provider;
+	l->crc = uri->crc;
+	l->markers = uri->markers;
 	l->env = env;
 	l->up = up;
 	l->user = user;

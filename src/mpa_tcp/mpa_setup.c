@@ -191,13 +191,19 @@ int ddps_mpa_setup_check(const struct ddps_setup *setup)
 	return 0;
 }
 
+/* Inside TLS a CRC finds nothing that the records do not: it is for those who ask by the URI. */
+static bool wants_crc(const struct ddps_mpa_conn *c, const struct ddps_llp_param *p)
+{
+	return c->tls ? c->ask_crc : p->crc;
+}
+
 void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *setup,
 			     const struct ddps_llp_param *p, const struct ddps_llp_up *up,
 			     void *user)
 {
 	struct ddps_mpa_frame f = {
-		.markers = p->markers,
-		.crc = p->crc && !c->tls,
+		.markers = p->markers || c->ask_markers,
+		.crc = wants_crc(c, p),
 		.enhanced = setup->enhanced,
 		/* Plain ones are Rev 1: an RFC 5044 peer closes on Rev 2 for nothing. */
 		.rev = setup->enhanced ? DDPS_MPA_REV_ENH : DDPS_MPA_REV_PLAIN,
@@ -210,6 +216,7 @@ void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *s
 	c->rev = f.rev;
 	c->p = *p;
 	c->p.crc = f.crc;
+	c->p.markers = f.markers;
 	c->llp.up = up;
 	c->llp.user = user;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REQUEST, &f);
@@ -251,7 +258,7 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 			  const struct ddps_llp_param *p)
 {
 	struct ddps_mpa_frame f = {
-		.markers = p->markers && !s->reject,
+		.markers = (p->markers || c->ask_markers) && !s->reject,
 		.reject = s->reject,
 		.enhanced = s->enhanced, /* as in the Request [6581-10-5] [6581-10-6] */
 		.rev = c->rev,
@@ -261,14 +268,14 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 
 	if (c->state != DDPS_MPA_REQUEST_ULP)
 		return DDPS_E_STATE;
-	f.crc = (p->crc && !c->tls) ||
-		c->startup->crc; /* the OR: some initiators go by this bit alone */
+	f.crc = wants_crc(c, p) || c->startup->crc; /* some initiators go by this bit alone */
 	if (s->pd_len > DDPS_MPA_PD_MAX)
 		return DDPS_E_TOO_LONG;
 	if (s->enhanced != c->startup->enhanced || (s->enhanced && s->pd_len < DDPS_MPA_WORD_LEN))
 		return DDPS_E_INVAL;
 	c->p = *p;
 	c->p.crc = f.crc;
+	c->p.markers = f.markers;
 	if (c->tcp->patience)
 		c->tcp->patience(c);
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);

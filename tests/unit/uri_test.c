@@ -56,6 +56,27 @@ Test(uri, a_share_of_an_address)
 	cr_expect_eq(u.per_address, 0);
 }
 
+Test(uri, options_of_tls)
+{
+	char why[200] = "";
+	struct ddps_uri u;
+
+	cr_assert_eq(ddps_uri_parse(&u, "tls://h:7", why, sizeof why), 0);
+	cr_expect(!u.crc && !u.markers);
+	cr_assert_eq(ddps_uri_parse(&u, "tls://h:7?crc=1&tos=4&markers=1", why, sizeof why), 0);
+	cr_expect(u.crc && u.markers);
+	cr_assert_eq(ddps_uri_parse(&u, "tls://h:7?crc=0&markers=0", why, sizeof why), 0);
+	cr_expect(!u.crc && !u.markers);
+	cr_expect_lt(ddps_uri_parse(&u, "tls://h:7?crc=on", why, sizeof why), 0);
+	cr_expect(strstr(why, "crc \"on\" is neither 0 nor 1"), "%s", why);
+	cr_expect_lt(ddps_uri_parse(&u, "tls://h:7?backend=native", why, sizeof why), 0);
+	cr_expect(strstr(why, "no options but tos, crc and markers"), "%s", why);
+	cr_expect_lt(ddps_uri_parse(&u, "tcp://h:7?crc=1", why, sizeof why), 0);
+	cr_expect(strstr(why, "no options but tos"), "%s", why);
+	cr_expect_lt(ddps_uri_parse(&u, "sctps://h:7?crc=1", why, sizeof why), 0);
+	cr_expect(strstr(why, "unknown option"), "%s", why);
+}
+
 Test(uri, contact_23_a_class_of_packets)
 {
 	char why[200] = "";

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses as text, the same way everywhere. */
+#include "common/uri.h"
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A link-local address is useless without its interface (RFC 4007 11). */
+static void ipv6_text(const struct sockaddr_in6 *v6, char *buf, size_t len)
+{
+	char host[INET6_ADDRSTRLEN] = "?", name[IF_NAMESIZE];
+	unsigned port = ntohs(v6->sin6_port), zone = v6->sin6_scope_id;
+
+	inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+	if (!zone || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+		snprintf(buf, len, "[%s]:%u", host, port);
+	else if (if_indextoname(zone, name))
+		snprintf(buf, len, "[%s%%%s]:%u", host, name, port);
+	else
+		snprintf(buf, len, "[%s%%%u]:%u", host, zone, port);
+}
+
+static char *decimal(char *p, unsigned n)
+{
+	char digits[5];
+	int k = 0;
+
+	do
+		digits[k++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (k)
+		*p++ = digits[--k];
+	return p;
+}
+
+/* By hand: each set-up has five of them, and inet_ntop() and snprintf() took a tenth of it. */
+static void ipv4_text(const void *addr, in_port_t port, char *buf, size_t len)
+{
+	char text[sizeof "255.255.255.255:65535"], *p = text;
+	uint8_t octet[4];
+	size_t n;
+
+	memcpy(octet, addr, sizeof octet);
+	for (int i = 0; i < 4; i++) {
+		p = decimal(p, octet[i]);
+		*p++ = i < 3 ? '.' : ':';
+	}
+	p = decimal(p, ntohs(port));
+	n = (size_t)(p - text);
+	if (!len)
+		return;
+	if (n >= len)
+		n = len - 1;
+	memcpy(buf, text, n);
+	buf[n] = 0;
+}
+
+void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
+
+	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+		/* An IPv4 peer of a dual-stack socket is shown as what it is. */
+		ipv4_text(&v6->sin6_addr.s6_addr[12], v6->sin6_port, buf, len);
+	} else if (sa->sa_family == AF_INET6) {
+		ipv6_text(v6, buf, len);
+	} else if (sa->sa_family == AF_INET) {
+		ipv4_text(&v4->sin_addr, v4->sin_port, buf, len);
+	} else {
+		snprintf(buf, len, "?");
+	}
+}
+
+void ddps_addrs_text(const struct ddps_uri_addrs *list, char *buf, size_t len)
+{
+	char one[72];
+	size_t at = 0;
+
+	buf[0] = 0;
+	for (unsigned i = 0; i < list->n && at < len; i++) {
+		ddps_addr_text((const struct sockaddr *)&list->at[i], one, sizeof one);
+		if (i + 1 < list->n)
+			strcpy(strrchr(one, ':'), ","); /* its port */
+		at += (size_t)snprintf(buf + at, len - at, "%s", one);
+	}
+}
