@@ -46,7 +46,7 @@ static void ask_by_uri(const char *listens, const char *dials, bool crc, bool to
 	e2e_close(&e);
 }
 
-Test(mpa_tls_options, crc_and_markers_are_for_who_asks, .timeout = 60)
+Test(mpa_tls_options, crc_and_markers_have_to_be_asked_for, .timeout = 60)
 {
 	ask_by_uri("", "", false, false, false);
 	ask_by_uri("?crc=1", "", true, false, false);
