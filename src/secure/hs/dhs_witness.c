@@ -4,26 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy of @want whose texts are in @texts, to be freed; -1: no memory. */
-static int keep_want(struct ddps_creds_want *to, char *texts[3], const struct ddps_creds_want *want)
-{
-	const char **const text[3] = { &to->host, &to->addr, &to->peer };
-
-	*to = *want;
-	for (int i = 0; i < 3; i++) {
-		if (!*text[i])
-			continue;
-		texts[i] = strdup(*text[i]);
-		if (!texts[i])
-			return -1;
-		*text[i] = texts[i];
-	}
-	return 0;
-}
-
 struct ddps_witness {
 	struct ddps_creds_want want;
-	char *texts[3];
+	char *host; /* of it */
 	char psk[DDPS_PEER_NAME];
 	unsigned ncerts;
 	size_t len[DDPS_CREDS_CHAIN];
@@ -43,7 +26,11 @@ struct ddps_witness *ddps_dhs_witness(struct ddps_hs *h)
 	for (unsigned i = 0; i < peer.ncerts && i < DDPS_CREDS_CHAIN; i++)
 		all += peer.cert[i].len;
 	w = calloc(1, sizeof *w + all);
-	if (!w || keep_want(&w->want, w->texts, &d->want)) {
+	if (!w)
+		return NULL;
+	w->host = d->want.host ? strdup(d->want.host) : NULL;
+	w->want = (struct ddps_creds_want){ .server = d->want.server, .host = w->host };
+	if (d->want.host && !w->host) {
 		ddps_witness_free(w);
 		return NULL;
 	}
@@ -61,8 +48,8 @@ struct ddps_witness *ddps_dhs_witness(struct ddps_hs *h)
 
 void ddps_witness_free(struct ddps_witness *w)
 {
-	for (int i = 0; w && i < 3; i++)
-		free(w->texts[i]);
+	if (w)
+		free(w->host);
 	free(w);
 }
 
