@@ -6,8 +6,7 @@ import sys
 import ddpsess
 
 
-def say(way, session, text):
-    peer = session.peer_id
+def say(way, peer, text):
     print(f"{way} {peer.name} over {peer.version}, {peer.suite}: {text}")
 
 
@@ -17,11 +16,13 @@ async def main(settings, uri, message=None):
         async with ddpsess.listen(uri, secure=secure) as listener:
             print("listening on", listener.uri, flush=True)
             async with await listener.accept() as session:
-                say("from", session, (await session.recv()).decode())
+                peer = session.peer_id  # as long as the session is there
+                say("from", peer, (await session.recv()).decode())
     else:
         async with ddpsess.connect(uri, secure=secure) as session:
+            peer = session.peer_id
             await session.send(message.encode())
-            say("to", session, message)
+            say("to", peer, message)
 
 
 try:

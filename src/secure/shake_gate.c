@@ -77,33 +77,6 @@ struct ddps_gate_pass *ddps_gate_waiter(const struct ddps_gate *g)
 	return p ? pass_of(p) : NULL;
 }
 
-struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later)
-{
-	struct ddps_shake_place *p;
-
-	*later = 0;
-	if (g->n == DDPS_GATE_PLACES)
-		return NULL;
-	TAILQ_FOREACH(p, &g->waiting.places, link)
-	{
-		const uint64_t due = get_due(g, p->net);
-		struct ddps_gate_pass *pass = pass_of(p);
-
-		if (due > now) {
-			if (!*later || due < *later)
-				*later = due;
-			continue;
-		}
-		ddps_shake_order_pick(&g->waiting, p);
-		charge_net(g, p->net, now);
-		pass->at = DDPS_GATE_IN;
-		g->in[g->n++] = pass;
-		*later = 0;
-		return pass;
-	}
-	return NULL;
-}
-
 static unsigned count_in(const struct ddps_gate *g, uint64_t net)
 {
 	unsigned n = 0;
@@ -113,18 +86,65 @@ static unsigned count_in(const struct ddps_gate *g, uint64_t net)
 	return n;
 }
 
-struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g)
+/* Whoever may begin now, of the network that has fewest places (@fewest) the first in turn. */
+static struct ddps_gate_pass *choose_waiter(const struct ddps_gate *g, uint64_t now,
+					    unsigned *fewest, uint64_t *later)
 {
-	const struct ddps_gate_pass *first = ddps_gate_waiter(g);
-	struct ddps_gate_pass *go = NULL;
-	unsigned most;
+	struct ddps_shake_place *p, *best = NULL, *last = NULL;
+	unsigned n;
 
-	if (!first || g->n < DDPS_GATE_PLACES)
+	*fewest = DDPS_GATE_PLACES + 1;
+	*later = 0;
+	TAILQ_FOREACH(p, &g->waiting.places, link)
+	{
+		const bool again = last && last->net == p->net;
+		const uint64_t due = again ? 0 : get_due(g, p->net);
+
+		last = p;
+		if (again) /* most of a flood */
+			continue;
+		if (due > now) {
+			*later = *later && *later < due ? *later : due;
+			continue;
+		}
+		n = count_in(g, p->net);
+		if (n < *fewest) {
+			*fewest = n;
+			best = p;
+		}
+	}
+	return best ? pass_of(best) : NULL;
+}
+
+struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later)
+{
+	struct ddps_gate_pass *p;
+	unsigned fewest;
+
+	*later = 0;
+	if (g->n == DDPS_GATE_PLACES)
 		return NULL;
-	most = count_in(g, first->place.net) + 1;
-	for (unsigned i = 0; i < g->n; i++) {
-		const unsigned n = g->in[i]->idle ? count_in(g, g->in[i]->place.net) : 0;
+	p = choose_waiter(g, now, &fewest, later);
+	if (!p)
+		return NULL;
+	ddps_shake_order_pick(&g->waiting, &p->place);
+	charge_net(g, p->place.net, now);
+	p->at = DDPS_GATE_IN;
+	g->in[g->n++] = p;
+	return p;
+}
 
+struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now)
+{
+	struct ddps_gate_pass *go = NULL;
+	unsigned most, n;
+	uint64_t later;
+
+	if (g->n < DDPS_GATE_PLACES || !choose_waiter(g, now, &most, &later))
+		return NULL;
+	most++; /* else the two would only take turns */
+	for (unsigned i = 0; i < g->n; i++) {
+		n = g->in[i]->idle ? count_in(g, g->in[i]->place.net) : 0;
 		if (n > most) {
 			most = n;
 			go = g->in[i];

@@ -37,14 +37,14 @@ void ddps_gate_wait(struct ddps_gate *g, struct ddps_gate_pass *p, uint64_t net)
 struct ddps_gate_pass *ddps_gate_waiter(const struct ddps_gate *g);
 /*
  * The next one comes in: its pass, or NULL.  Then @later is when to ask again although nobody has left,
- * in ns, or 0.
+ * in ns, or 0.  It is of the network that has fewest places.
  */
 struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later);
 /*
- * All places are taken: which one has to leave for the one that waits first.  It is the oldest that is idle
- * of the network that has most, if that has at least two more than that network.  NULL: none.
+ * All places are taken: which one has to leave for the next one.  It is the oldest that is idle of the network
+ * that has most, if these are two more than the next one's at least.  NULL: none.
  */
-struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g);
+struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now);
 /* It waits no more, or leaves.  @well: it succeeded, and is not held against its network.  Idempotent. */
 void ddps_gate_leave(struct ddps_gate *g, struct ddps_gate_pass *p, bool well);
 

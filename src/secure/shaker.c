@@ -222,7 +222,7 @@ static void let_shakes_in(struct ddps_shaker *k)
 	do {
 		while ((p = ddps_gate_next(&k->gate, now, &later)))
 			enqueue_step(shake_of(p));
-		p = ddps_gate_first_to_go(&k->gate);
+		p = ddps_gate_first_to_go(&k->gate, now);
 		if (p)
 			give_up_shake(k, shake_of(p));
 	} while (p);

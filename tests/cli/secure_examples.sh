@@ -45,7 +45,7 @@ both_say_who() { # LISTENER DIALLER WIRE
 
 not_let_in() { # DIALLER: it says so
 	echo 'deny dns b' >peers.txt
-	message c "$1" tls://127.0.0.1:0 1 && says sent.err "access denied"
+	message c "$1" tls://127.0.0.1:0 1 && says sent.err "access_denied"
 }
 
 for wire in tls sctps; do

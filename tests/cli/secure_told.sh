@@ -72,7 +72,7 @@ broken_list_is_said() {
 # What a network that anybody sends to has brought, and which wire a session has.
 counters_of_dtls() {
 	local client client_fd
-	listen "sctps://127.0.0.1:0" "${a[@]}" && start_job client.fifo err ping --count 1000000 --interval 100 "${b[@]}" "$uri" ||
+	listen "sctps://127.0.0.1:0" "${a[@]}" && start_job client.fifo err ping --count 1000 --interval 30 "${b[@]}" "$uri" ||
 		return
 	client=$pid client_fd=$fd
 	counted dtls_cookies '[1-9][0-9]*' && counted dtls_forged 0 && counted dtls_replayed 0 && counted dtls_strange 0 &&
