@@ -15,8 +15,9 @@ async def main(settings, uri, message=None):
     if message is None:
         async with ddpsess.listen(uri, secure=secure) as listener:
             print("listening on", listener.uri, flush=True)
-            async with await listener.accept() as session:
-                peer = session.peer_id  # as long as the session is there
+            request = await listener.request()
+            peer = request.peer_id  # the program may reject it
+            async with await request.accept() as session:
                 say("from", peer, (await session.recv()).decode())
     else:
         async with ddpsess.connect(uri, secure=secure) as session:

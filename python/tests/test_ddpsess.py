@@ -513,7 +513,7 @@ class Secured(unittest.IsolatedAsyncioTestCase):
                     with self.assertRaises(ddpsess.Lost) as caught:
                         await end.recv()
                     self.assertIn(caught.exception.code, (_headers.E_CUT_SHORT, _headers.E_RESET))
-                    end.abort()
+                    await end.close()
 
     async def test_wrong_files(self):
         with self.assertRaises(ddpsess.Error) as caught:

@@ -35,6 +35,7 @@ struct ddps_hs {
 	uint16_t peer_limit;
 	bool no_13;	       /* the dialler does not offer TLS 1.3 */
 	bool has_13;	       /* the peer does, or takes it */
+	bool ssl3;	       /* the dialler's hello has that version */
 	uint8_t secret[2][48]; /* ours, the peer's */
 	bool has_secret[2];
 	struct ddps_peer_id id;
@@ -137,6 +138,7 @@ static int see_hs_extensions(gnutls_session_t session, unsigned type, unsigned w
 	err = gnutls_ext_raw_parse(h, see_hs_extension, msg,
 				   hello ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
 	h->no_13 = hello && !h->has_13;
+	h->ssl3 = hello && msg->size > 1 && msg->data[0] == 3 && !msg->data[1];
 	return err;
 }
 
@@ -261,7 +263,7 @@ static bool explain_no_tls(struct ddps_hs *h)
 
 static void explain_library(struct ddps_hs *h, int err, int alert)
 {
-	if (h->has_13 && err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
+	if (h->has_13 && !h->ssl3 && err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
 		ddps_verdict_set(&h->why, DDPS_E_TLS, 0,
 				 "the TLS handshake failed: a record of the peer has a version in "
 				 "front that is not that of TLS 1.3 records (3.3)");
@@ -303,7 +305,7 @@ static enum ddps_hs_state explain_failure(struct ddps_hs *h, int err)
 		return fail_hs(h, theirs ? 0 : h->why.alert);
 	explain_library(h, err, alert);
 	own = h->no_13 ? GNUTLS_A_PROTOCOL_VERSION : gnutls_error_to_alert(err, &level);
-	if (h->has_13 && own == GNUTLS_A_PROTOCOL_VERSION)
+	if (h->has_13 && !h->ssl3 && own == GNUTLS_A_PROTOCOL_VERSION) /* RFC 8446 D.5 */
 		own = GNUTLS_A_ILLEGAL_PARAMETER;
 	return fail_hs(h, theirs ? 0 : own > 0 ? own : GNUTLS_A_INTERNAL_ERROR);
 }

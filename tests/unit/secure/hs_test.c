@@ -519,6 +519,24 @@ Test(hs, a_message_in_many_records_that_came_together)
 	end_shakers();
 }
 
+/* A hello of SSL 3.0 is refused as such, whatever it offers (RFC 8446 D.5). */
+Test(hs, a_hello_of_ssl_3)
+{
+	const uint8_t *alert;
+
+	begin_shaker(&serve, &site.attr, true);
+	begin_shaker(&dial, &site.attr, false);
+	step_shaker(&dial, NULL, 0);
+	cr_assert_eq(dial.wire[9], 3);
+	dial.wire[10] = 0;
+	step_shaker(&serve, dial.wire, dial.len);
+	cr_expect_eq(serve.state, DDPS_HS_FAILED);
+	cr_expect_eq(ddps_hs_why(serve.hs)->code, DDPS_E_TLS_OLD);
+	alert = serve.wire + serve.len - 7;
+	cr_expect(serve.len >= 7 && alert[0] == 21 && alert[6] == GNUTLS_A_PROTOCOL_VERSION);
+	end_shakers();
+}
+
 /* It means nothing, so that any number of them may come (RFC 8446 D.4).  GnuTLS looks at the version of its
  * record, and then it is not true that the peer has no TLS 1.3. */
 Test(hs, a_change_of_cipher_behind_the_client_hello)
