@@ -49,6 +49,7 @@ struct ddps_env {
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
 	uint64_t half_open_given_up; /* and a peer that said nothing had to go for another */
 	struct ddps_spares mpa_tx, mpa_copied, mpa_rx; /* MPA's */
+	unsigned aheads;	  /* MPA's: connections that read ahead while they stall */
 	struct ddps_llp *lenders; /* those that refer to user memory: see ddps_llp_lend */
 	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */
 	/* Secured wires: what the program opened, or NULL; the thread of handshakes, and how it comes in:

@@ -218,10 +218,13 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		c->tcp->unwatch(c);
 		return;
 	}
-	if (!ddps_mpa_connecting(c) && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled)
+	if (!ddps_mpa_connecting(c) && c->rd != DDPS_MPA_RD_EOF &&
+	    (!c->rx.stalled || (c->rx.hold_room && c->rd == DDPS_MPA_RD_OPEN)))
 		events |= DDPS_MPA_IN; /* else TCP's window closes */
-	if (c->rx.stalled && c->rd == DDPS_MPA_RD_OPEN)
+	if (c->rx.stalled && c->rd == DDPS_MPA_RD_OPEN) {
 		events |= DDPS_MPA_PEER_FIN;
+		ddps_mpa_ahead_soon(c);
+	}
 	if (ddps_mpa_connecting(c) || c->wr == DDPS_MPA_WR_FULL || (s && s->out_sent < s->out_len))
 		events |= DDPS_MPA_OUT;
 	if (c->tcp->watch(c, events, ddps_mpa_reads_stream(c)) < 0)
@@ -256,9 +259,11 @@ void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 		if ((events & DDPS_MPA_OUT) && c->wr == DDPS_MPA_WR_FULL)
 			c->wr = DDPS_MPA_WR_OPEN;
 		if (c->rx.stalled && (events & DDPS_MPA_BROKEN))
-			ddps_mpa_data_hangup(c);
+			ddps_mpa_data_hangup(c, c->tcp->error(c));
 		else if (c->rx.stalled && (events & DDPS_MPA_PEER_FIN))
 			ddps_mpa_data_closing(c);
+		else if (c->rx.stalled && (events & DDPS_MPA_IN))
+			ddps_mpa_ahead_read(c);
 		else if (!c->rx.stalled && (events & (DDPS_MPA_IN | DDPS_MPA_BROKEN)))
 			ddps_mpa_data_read(c);
 	}
@@ -274,7 +279,7 @@ static void on_timer(void *user)
 
 	enter_mpa(c);
 	c->deadline = DDPS_MPA_T_NONE;
-	if (what != DDPS_MPA_T_ACKS)
+	if (what != DDPS_MPA_T_ACKS && what != DDPS_MPA_T_STALL)
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
 	case DDPS_MPA_T_ACKS:
@@ -300,6 +305,9 @@ static void on_timer(void *user)
 			c->tcp->reset(c);
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "close: the peer did not %s within %u ms",
 				   c->rd == DDPS_MPA_RD_EOF ? "take all" : "close", c->p.close_ms);
+		break;
+	case DDPS_MPA_T_STALL:
+		ddps_mpa_ahead_read(c);
 		break;
 	case DDPS_MPA_T_LINGER:
 	case DDPS_MPA_T_NONE:

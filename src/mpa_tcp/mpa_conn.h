@@ -104,6 +104,7 @@ enum ddps_mpa_deadline {
 	DDPS_MPA_T_FIRST_FPDU,
 	DDPS_MPA_T_LINGER,
 	DDPS_MPA_T_CLOSE,
+	DDPS_MPA_T_STALL, /* a segment is held back for so long that the peer's close may wait behind others */
 	DDPS_MPA_T_ACKS /* both sides have closed */
 };
 
@@ -124,7 +125,6 @@ struct ddps_mpa_conn {
 	bool want_close; /* shutdown() was called */
 	bool resume;	 /* the layer above wants the segment that it held back */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
-	bool roomy;	 /* mpa_io.c's: the socket has got its room for what waits behind a stall */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
 	struct ddps_io io;	   /* mpa_io.c's */
@@ -230,8 +230,8 @@ static inline bool ddps_mpa_reads_stream(const struct ddps_mpa_conn *c)
 extern const struct ddps_mpa_rx_sink ddps_mpa_conn_sink;
 
 void ddps_mpa_data_read(struct ddps_mpa_conn *c);
-/* Stalled, and TCP says that the connection is broken. */
-void ddps_mpa_data_hangup(struct ddps_mpa_conn *c);
+/* Stalled, and TCP says that the connection is broken, by @err. */
+void ddps_mpa_data_hangup(struct ddps_mpa_conn *c, int err);
 /* Stalled, and the peer's FIN has come. */
 void ddps_mpa_data_closing(struct ddps_mpa_conn *c);
 /* Show what was held back again. */
@@ -240,6 +240,13 @@ void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 void ddps_mpa_data_closed(struct ddps_mpa_conn *c, uint64_t now);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
+
+/* ---- mpa_ahead.c ---- */
+
+/* Stalled: if that lasts, what follows is read ahead, so that the peer's close is seen. */
+void ddps_mpa_ahead_soon(struct ddps_mpa_conn *c);
+/* It has lasted, or there is more. */
+void ddps_mpa_ahead_read(struct ddps_mpa_conn *c);
 
 /* ---- mpa_io.c ---- */
 

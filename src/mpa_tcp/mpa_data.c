@@ -218,10 +218,8 @@ static bool has_it_all(const struct ddps_mpa_conn *c, int err)
 	return c->rx.stalled && (c->rd == DDPS_MPA_RD_HUNG_UP || err == EPIPE);
 }
 
-void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
+void ddps_mpa_data_hangup(struct ddps_mpa_conn *c, int err)
 {
-	int err = c->tcp->error(c);
-
 	if (has_it_all(c, err)) {
 		c->wr = DDPS_MPA_WR_LOST;
 		c->tx_errno = err == EPIPE ? 0 : err; /* nothing of ours was lost by that */
@@ -253,6 +251,8 @@ static void resume_reading(struct ddps_mpa_conn *c)
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
 {
 	c->resume = false;
+	if (c->deadline == DDPS_MPA_T_STALL)
+		ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
 	resume_reading(c);
 	if (ddps_mpa_alive(c))
 		ddps_mpa_data_advance(c);

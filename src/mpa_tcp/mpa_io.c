@@ -14,8 +14,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define ROOM (8 << 20) /* more than Linux lets a sender have under way (tcp_wmem) */
-
 _Static_assert((int)DDPS_MPA_IN == (int)EPOLLIN && (int)DDPS_MPA_OUT == (int)EPOLLOUT &&
 		       (int)DDPS_MPA_BROKEN == (int)(EPOLLERR | EPOLLHUP) &&
 		       (int)DDPS_MPA_PEER_FIN == (int)EPOLLRDHUP,
@@ -138,25 +136,8 @@ static int io_error(struct ddps_mpa_conn *c)
 	return getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? errno : err;
 }
 
-/*
- * Nothing is read while a segment is held back, and the peer's close is seen only when all before it has come.
- * TCP gives room by how fast it is read.  It also gives room to whoever says that he reads so much in one call,
- * within its limit (tcp_rmem), and does not take it back when the usual is said again.
- */
-static void widen_stalled(int fd)
-{
-	const int much = ROOM, usual = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &much, sizeof much);
-	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &usual, sizeof usual);
-}
-
 static int io_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 {
-	if ((events & DDPS_MPA_PEER_FIN) && !c->roomy) {
-		c->roomy = true;
-		widen_stalled(c->io.fd);
-	}
 	c->io.eager = eager;
 	return ddps_io_set(c->env->loop, &c->io, events);
 }

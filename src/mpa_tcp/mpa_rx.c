@@ -58,8 +58,11 @@ static void part_fini(struct ddps_mpa_rx *rx)
 static void hold_fini(struct ddps_mpa_rx *rx)
 {
 	free(rx->hold);
+	if (rx->aheads)
+		--*rx->aheads;
+	rx->aheads = NULL;
 	rx->hold = NULL;
-	rx->hold_seg_len = rx->hold_rest_len = 0;
+	rx->hold_seg_len = rx->hold_rest_len = rx->hold_room = 0;
 }
 
 /* ---- one whole FPDU ---- */

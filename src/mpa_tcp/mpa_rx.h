@@ -9,8 +9,8 @@
  * A whole FPDU is verified and handed up where the driver read it, in the scratch buffer.  The
  * beginning of an incomplete one is kept: up to 19 octets in the structure, more in a buffer
  * made when needed.  When the sink holds a segment back, it and what was read behind it (less
- * than one scratch buffer) are kept until resume().  A large payload that no CRC protects can go
- * straight to its place.
+ * than one scratch buffer) are kept until resume(), and what mpa_ahead.c reads.  A large payload
+ * that no CRC protects can go straight to its place.
  */
 #include "common/llp.h"
 #include <ddpsess/err.h>
@@ -51,6 +51,8 @@ struct ddps_mpa_rx {
 	 * FPDUs that were read and not shown. */
 	uint8_t *hold, *hold_seg, *hold_rest;
 	size_t hold_seg_len, hold_rest_len;
+	size_t hold_room; /* mpa_ahead.c's: octets that are free behind that, */
+	unsigned *aheads; /* and where the buffer is counted, or NULL */
 
 	size_t pay_len, pay_off, pay_asked;  /* while placing */
 	uint8_t tail[8], tail_len, tail_off; /* pad and CRC, ignored */

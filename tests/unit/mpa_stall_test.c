@@ -121,6 +121,63 @@ Test(mpa_stall, tcp_slows_the_sender_down_and_sending_goes_on)
 	free(pattern);
 }
 
+static size_t get_mpa_held(const struct mpa_side *b)
+{
+	return b->llp->ops->held(b->llp);
+}
+
+/* After a second what follows is read ahead, up to a bound; all comes in its turn. */
+Test(mpa_stall, reading_ahead_is_bounded)
+{
+	const size_t most = 8u << 20;
+	uint8_t *pattern = mpa_pattern(30000, 3);
+	struct mpa_world w;
+	struct mpa_side *b = &w.b[0];
+
+	mpa_world_init(&w);
+	mpa_world_pair(&w);
+	b->holding = true;
+	mpa_send_segments(&w.a, pattern, 30000, 2000);
+	MPA_UNTIL(&w, get_mpa_held(b) >= most);
+	mpa_world_settle(&w);
+	cr_expect_leq(get_mpa_held(b), most + DDPS_SCRATCH_LEN + 65536);
+	cr_expect_lt(w.a.done, 2000, "60 MB are more than all buffers hold");
+	cr_expect_eq(w.env.aheads, 1);
+	for (unsigned i = 1; i < 4; i++) { /* one at a time */
+		b->take = 1;
+		b->llp->ops->resume(b->llp);
+		MPA_UNTIL(&w, b->segments == i && b->holds > i);
+	}
+	b->holding = false;
+	b->llp->ops->resume(b->llp);
+	MPA_UNTIL(&w, b->segments == 2000);
+	mpa_expect_received(b, pattern, 30000, 2000);
+	cr_expect_eq(w.env.aheads, 0);
+	mpa_world_fini(&w);
+	free(pattern);
+}
+
+/* Others have all the buffers: what follows stays in TCP. */
+Test(mpa_stall, not_all_read_ahead)
+{
+	uint8_t *pattern = mpa_pattern(30000, 3);
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	mpa_world_pair(&w);
+	w.env.aheads = 16;
+	w.b[0].holding = true;
+	mpa_send_segments(&w.a, pattern, 30000, 2000);
+	mpa_world_settle(&w);
+	MPA_UNTIL(&w, ((struct ddps_mpa_conn *)w.b[0].llp)->deadline == DDPS_MPA_T_STALL);
+	ddps_mpa_ahead_read((struct ddps_mpa_conn *)w.b[0].llp);
+	mpa_world_settle(&w);
+	cr_expect_leq(get_mpa_held(&w.b[0]), DDPS_SCRATCH_LEN + 65536);
+	mpa_world_fini(&w);
+	cr_expect_eq(w.env.aheads, 16);
+	free(pattern);
+}
+
 /* One FPDU came to b[0], which does not take it. */
 static int open_stalled_conn(struct mpa_world *w)
 {
@@ -221,7 +278,7 @@ Test(mpa_stall, the_first_message_counts_though_it_waits,
 	int fd = open_stalled_conn(&w);
 
 	c = (struct ddps_mpa_conn *)w.b[0].llp;
-	cr_expect_eq(c->deadline, DDPS_MPA_T_NONE);
+	cr_expect_eq(c->deadline, DDPS_MPA_T_STALL);
 	cr_expect_eq(c->state, DDPS_MPA_FULL);
 	mpa_send_segments(&w.b[0], pattern, 100, 1);
 	cr_expect_eq(mpa_bare_read(&w, fd, raw, sizeof raw), (ssize_t)sizeof raw);

@@ -45,18 +45,20 @@ static void post_reads(struct side *from, const struct side *to, uint64_t n)
 	cr_assert_eq(ibv_post_send(from->qp, wr, &bad), 0);
 }
 
+static void open_reading_side(struct side *s)
+{
+	open_oob_side(s);
+	cr_assert_eq(ibv_dereg_mr(s->mr), 0);
+	s->mr = ibv_reg_mr(s->pd, s->buf, sizeof s->buf,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ);
+	cr_assert_not_null(s->mr);
+}
+
 static void open_two_sides(uint8_t in, uint8_t out)
 {
-	struct side *side[2] = { &low, &high };
-
-	for (int i = 0; i < 2; i++) {
-		open_oob_side(side[i]);
-		cr_assert_eq(ibv_dereg_mr(side[i]->mr), 0);
-		side[i]->mr = ibv_reg_mr(side[i]->pd, side[i]->buf, sizeof side[i]->buf,
-					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-						 IBV_ACCESS_REMOTE_READ);
-		cr_assert_not_null(side[i]->mr);
-	}
+	open_reading_side(&low);
+	open_reading_side(&high);
 	cr_assert_eq(move_with_reads(&low, &high, in, out), 0);
 	cr_assert_eq(move_with_reads(&high, &low, in, out), 0);
 }
@@ -134,6 +136,7 @@ VT_TEST(verbs_reads, more_than_the_peer_takes)
 
 struct depth {
 	uint8_t in, out, reads;
+	bool alone; /* the queue pair is its own peer */
 };
 
 /* Nothing is answered any more: what is on its way stays so.  The status is how many. */
@@ -141,18 +144,25 @@ static void count_reads_on_their_way(const void *arg)
 {
 	const struct depth *d = arg;
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
+	struct side *peer = d->alone ? &low : &high;
 	struct vd_qp *qp;
 
-	open_two_sides(d->in, d->out);
+	if (d->alone) {
+		open_reading_side(&low);
+		cr_assert_eq(move_with_reads(&low, &low, d->in, d->out), 0);
+	} else {
+		open_two_sides(d->in, d->out);
+	}
 	listen_to(&low);
-	cr_assert_eq(say_oob(&high, "up", 0), 0);
-	await_oob_wc(&low);
+	cr_assert_eq(say_oob(peer, "up", 0), 0);
+	while (await_oob_wc(&low).opcode != IBV_WC_RECV)
+		;
 	cut_network();
-	post_reads(&low, &high, 4);
+	post_reads(&low, peer, 4);
 	qp = vd_of(low.qp, struct vd_qp, qp.qp_base);
 	for (int ms = 0; ms < 500 && st.reads_out <= d->reads; ms++) {
 		ibv_poll_cq(low.cq, 0, NULL);
-		cr_assert_eq(ddps_ep_stats(qp->ep, &st), 0);
+		cr_assert_eq(ddps_ep_stats(vd_tx(qp), &st), 0);
 		usleep(1000);
 	}
 	_exit((int)st.reads_out);
@@ -160,7 +170,9 @@ static void count_reads_on_their_way(const void *arg)
 
 VT_TEST(verbs_reads, max_rd_atomic_counts)
 {
-	static const struct depth depths[] = { { 16, 16, 4 }, { 16, 1, 1 }, { 3, 16, 3 } };
+	static const struct depth depths[] = { { 16, 16, 4, false }, { 16, 1, 1, false },
+					       { 3, 16, 3, false },  { 16, 16, 4, true },
+					       { 16, 1, 1, true },   { 3, 16, 3, true } };
 	const char *told;
 	int status;
 
@@ -168,7 +180,7 @@ VT_TEST(verbs_reads, max_rd_atomic_counts)
 		status = vchild_run(count_reads_on_their_way, &depths[i], &told);
 		cr_expect(WIFEXITED(status));
 		cr_expect_eq(WEXITSTATUS(status), depths[i].reads,
-			     "%d on their way, in %u, out %u: %s", WEXITSTATUS(status),
-			     depths[i].in, depths[i].out, told);
+			     "%d on their way, in %u, out %u, alone %d: %s", WEXITSTATUS(status),
+			     depths[i].in, depths[i].out, depths[i].alone, told);
 	}
 }
