@@ -30,6 +30,8 @@ struct ddps_capture;
  * @path:	the file; it is made if needed, with mode 0600, and its earlier content is lost.  A link
  *		is not followed, except /dev/stdout, /dev/stderr and those in /dev/fd and /proc/self/fd
  *
+ * It has what sessions carry in clear, also where the wire is secured.
+ *
  * The file is locked (flock) as long as it is open, so that two processes do not write into one.
  * If not even the header can be written, for example because the disk is full, a file that this
  * call has made is removed again.

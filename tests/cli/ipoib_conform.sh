@@ -18,8 +18,8 @@ outputs() {
 		says j.xml '<testcase classname="ib" name="end-dreq"' &&
 		run 0 ipoib conform --self ours --case end-dreq --tap && says out "TAP version 13" &&
 		says out "ok 1 - end-dreq" || return
-	why="no capture"
-	[ "$(stat -c %s all.pcap)" -gt 1000 ] || return
+	why="no capture, or not private: $(stat -c '%s %a' all.pcap)"
+	[ "$(stat -c %s all.pcap)" -gt 1000 ] && [ "$(stat -c %a all.pcap)" = 600 ] || return
 	# contact 35: the captures of the suite, which are IP packets, can be read
 	run 0 ipoib mad all.pcap && says out DREQ
 }

@@ -39,6 +39,14 @@ files() {
 	run 0 perf "${b[@]}" --op both --seconds 0.2 --size 64,64K "$uri" && stop_listener
 }
 
+# What the wire hides is in clear there, so the file is for the user alone.
+captured() {
+	rm -rf served inside.pcapng && mkdir -p served && echo "words in clear" >note && listen "$at" "${a[@]}" --dir served &&
+		run 0 put "${b[@]}" --capture inside.pcapng note "$uri" && stop_listener || return
+	why="mode $(stat -c %a inside.pcapng), $(grep -ac "words in clear" inside.pcapng) lines in clear"
+	[ "$(stat -c %a inside.pcapng)" = 600 ] && grep -aq "words in clear" inside.pcapng
+}
+
 shared_key() {
 	listen "$at" --tls-psk pair.psk --count 1 && run 0 connect --json --tls-psk pair.psk "$uri" &&
 		has out how psk && end_listener && has listen.out name psk:pair
@@ -196,6 +204,7 @@ seen_by_stat() {
 common_cases() {
 	test_case "$wire: both sides are known" both_are_known
 	test_case "$wire: files, pings and measurements" files
+	test_case "$wire: a capture is private" captured
 	test_case "$wire: a shared key" shared_key
 	test_case "$wire: one settings file" one_file
 	test_case "$wire: peers that are wrong, each by its name" wrong_peers

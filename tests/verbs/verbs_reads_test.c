@@ -27,7 +27,7 @@ static int move_with_reads(struct side *s, const struct side *to, uint8_t in, ui
 	return err ? err : ibv_modify_qp(s->qp, &attr, TO_RTS);
 }
 
-/* Reads of one of the two, all at once, 4 at most. */
+/* Reads of one of the two, in one call, 4 at most. */
 static void post_reads(struct side *from, const struct side *to, uint64_t n)
 {
 	struct ibv_sge sge = { (uintptr_t)from->buf, 8, from->mr->lkey };

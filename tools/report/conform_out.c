@@ -32,9 +32,10 @@ static void print_file_advice(int sys_errno)
 		fprintf(stderr, "  try: %s\n", advice);
 }
 
-static FILE *create_report(const struct conform_out *c, const char *name, const char *what)
+static FILE *create_report(const struct conform_out *c, const char *name, const char *what,
+			   mode_t mode)
 {
-	FILE *f = safe_create(name, 0666);
+	FILE *f = safe_create(name, mode);
 
 	if (!f) {
 		const int err = errno;
@@ -53,11 +54,11 @@ int conform_out_begin(struct conform_out *c, const struct conform_job *job)
 	c->table = !o->json && !o->tap;
 	c->colour = c->table && out_colours(STDOUT_FILENO);
 	c->progress = c->table && out_colours(STDERR_FILENO);
-	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report")))
+	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report", 0666)))
 		return -1;
-	if (o->html && !(c->html = create_report(c, o->html, "HTML report")))
+	if (o->html && !(c->html = create_report(c, o->html, "HTML report", 0666)))
 		return -1;
-	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file")))
+	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file", 0600)))
 		return -1;
 	if (c->junit)
 		conform_junit_begin(c);
