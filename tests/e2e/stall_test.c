@@ -201,7 +201,7 @@ static uint8_t *send_big(struct e2e *e, unsigned n)
 }
 
 /* What waits in front of the close is more than TCP takes from one side to the other while nobody reads. */
-Test(stall, contact_06_a_close_behind_large_sends_is_seen, .timeout = 60)
+static void close_behind_large_sends(const char *wire)
 {
 	enum { N = 8 };
 	uint8_t *out, *in = calloc(N, BIG);
@@ -209,7 +209,7 @@ Test(stall, contact_06_a_close_behind_large_sends_is_seen, .timeout = 60)
 	struct e2e e;
 
 	cr_assert(in);
-	open_stalling_pair(&e, e2e_wires[0]);
+	open_stalling_pair(&e, wire);
 	out = send_big(&e, N);
 	cr_expect_eq(ddps_disconnect(e.a.ep), 0);
 	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSING));
@@ -225,6 +225,12 @@ Test(stall, contact_06_a_close_behind_large_sends_is_seen, .timeout = 60)
 	e2e_close(&e);
 	free(out);
 	free(in);
+}
+
+Test(stall, contact_06_a_close_behind_large_sends_is_seen, .timeout = 60)
+{
+	close_behind_large_sends(e2e_wires[0]);
+	close_behind_large_sends(e2e_wires[6]); /* tls */
 }
 
 /* What came is so much more than a session's share that the window is shut: who closes gives up after
