@@ -41,29 +41,26 @@ static bool is_event_before(const struct sim_event *a, const struct sim_event *b
 	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-static void push_sim_event(struct ddps_ipoib_sim *s, struct sim_event *e)
+/* @e belongs at @i or above. */
+static void raise_sim_event(struct ddps_ipoib_sim *s, unsigned i, struct sim_event *e)
 {
-	unsigned i = s->n_event++;
-
 	for (; i && is_event_before(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		s->heap[i] = s->heap[(i - 1) / 2];
 	s->heap[i] = e;
 }
 
+/* The gap goes down to the end, as the last one mostly belongs there. */
 static struct sim_event *pop_sim_event(struct ddps_ipoib_sim *s)
 {
 	struct sim_event *first = s->heap[0], *last = s->heap[--s->n_event];
 	unsigned i = 0, next;
 
-	for (; 2 * i + 1 < s->n_event; i = next) {
-		next = 2 * i + 1;
+	for (; (next = 2 * i + 1) < s->n_event; i = next) {
 		if (next + 1 < s->n_event && is_event_before(s->heap[next + 1], s->heap[next]))
 			next++;
-		if (!is_event_before(s->heap[next], last))
-			break;
 		s->heap[i] = s->heap[next];
 	}
-	s->heap[i] = last;
+	raise_sim_event(s, i, last);
 	return first;
 }
 
@@ -96,7 +93,7 @@ struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind ki
 	e->node = node;
 	e->at = at;
 	e->seq = s->seq++;
-	push_sim_event(s, e);
+	raise_sim_event(s, s->n_event++, e);
 	return e;
 }
 
@@ -345,7 +342,10 @@ static void handle_sim_event(struct ddps_ipoib_sim *s, const struct sim_event *e
 	} else if (!n->down) { /* else lost at the last moment */
 		arrive_at_node(s, e);
 	}
-	ddps_ipoib_sim_touch(s, e->node);
+	/* its next event of this instant asks when it has to be woken */
+	if (!s->n_event || s->heap[0]->at != s->now || s->heap[0]->node != e->node ||
+	    s->heap[0]->kind == SIM_CALL)
+		ddps_ipoib_sim_touch(s, e->node);
 }
 
 void ddps_ipoib_sim_run(struct ddps_ipoib_sim *s, uint64_t until)
