@@ -137,7 +137,7 @@ static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 	X(tx_queue_full, "dropped for the bound of a queue")                                       \
 	X(tx_fragments, "fragments made of packets above the MTU")                                 \
 	X(tx_too_big, "packets above the MTU that may not be split")                               \
-	X(icmp_sent, "answers to these")                                                           \
+	X(icmp_sent, "ICMP errors to the host")                                                    \
 	X(icmp_limited, "answers left out for their rate")                                         \
 	X(rx_ud, "packets received as datagrams")                                                  \
 	X(rx_conn, "packets received on connections")                                              \
@@ -285,7 +285,8 @@ DDPS_API bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f);
  *
  * A packet above the MTU of its way is fragmented if it is IPv4 without Don't Fragment.  Any other
  * is dropped; deliver gets an ICMP error, unless it was multicast or the limit of their rate is
- * reached.
+ * reached.  If nobody answers for its address, deliver gets "host unreachable" or "address
+ * unreachable", with a limit of their own.
  *
  * As with any interface, only the counters show what happened to the packet.
  *

@@ -67,22 +67,12 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 		(void)ddps_ipoib_dup_in(f, false, arp.target_ip, &arp.sender, true);
 	for_us = ddps_ipoib_is_held(f, false, arp.target_ip);
 	memcpy(ip.a, arp.sender_ip, 4);
-	if (probe) /* who else has it: a group reply says, without a neighbour to keep */ {
-		if (for_us)
-			ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip,
-					    NULL);
+	if (probe && for_us) /* who else has it: a group reply says, without a neighbour to keep */
+		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip, NULL);
+	if (probe)
 		return;
-	}
 	/* An unrequested reply makes no neighbour, it only corrects one. */
 	b = ddps_ipoib_nbr_learn(f, &ip, &arp.sender, for_us && arp.op == DDPS_IPOIB_ARP_REQUEST);
-	if (!b || !for_us || arp.op != DDPS_IPOIB_ARP_REQUEST)
-		return;
-	/* [4755-3.1-11]: by unicast, after the path is known */
-	b->owes = true;
-	memcpy(b->owes_for.a, arp.target_ip, 4);
-	if (b->node->has_path) {
-		b->owes = b->node->due.at != DDPS_CM_NEVER; /* again, if that path is in doubt */
-		f->stats.tx_answer++;
-		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip, b->node);
-	}
+	if (b && for_us && arp.op == DDPS_IPOIB_ARP_REQUEST)
+		ddps_ipoib_nbr_owe(f, b, arp.target_ip);
 }

@@ -205,7 +205,7 @@ void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
  * inside a call that sends, and each way into the interface ends here.  It comes to an end since
  * every failure takes a connection with it.
  */
-void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
+void ddps_ipoib_conn_settle_all(struct ddps_ipoib_if *f)
 {
 	struct ddps_ipoib_node *n;
 

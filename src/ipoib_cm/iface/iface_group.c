@@ -8,7 +8,6 @@
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/wire/wire.h"
 
-#define IGMP	     2
 #define IGMP1_REPORT 0x12
 #define IGMP2_REPORT 0x16
 #define IGMP2_LEAVE  0x17
@@ -21,7 +20,6 @@
 #define TO_INCLUDE   3
 #define BLOCK_OLD    6
 #define IP6_HEADER   40
-#define HOP_BY_HOP   0
 #define NONE	     UINT32_MAX
 
 static bool make_if_mgid(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
@@ -131,19 +129,17 @@ static void take_host_report(struct ddps_ipoib_if *f, struct ddps_rbuf *r, bool 
 		begin_listening(f, &ip);
 }
 
-void ddps_ipoib_group_snoop(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len)
+void ddps_ipoib_group_report(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(packet, len);
 
 	if (packet[0] >> 4 == 4) {
-		if (packet[9] == IGMP && ddps_rbuf_take(&r, (packet[0] & 15u) * 4))
+		if (ddps_rbuf_take(&r, (packet[0] & 15u) * 4))
 			take_host_report(f, &r, false);
-		return;
-	}
-	/* MLD has a router alert before it */
-	if (packet[6] == HOP_BY_HOP && ddps_rbuf_take(&r, IP6_HEADER) &&
-	    ddps_rbuf_u8(&r) == ICMP6 && ddps_rbuf_take(&r, ddps_rbuf_u8(&r) * 8u + 6))
+	} else if (ddps_rbuf_take(&r, IP6_HEADER) && ddps_rbuf_u8(&r) == ICMP6 &&
+		   ddps_rbuf_take(&r, ddps_rbuf_u8(&r) * 8u + 6)) {
 		take_host_report(f, &r, true);
+	}
 }
 
 void ddps_ipoib_groups(struct ddps_ipoib_if *f, bool join)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The answer to a packet above the MTU of its way: RFC 1191 for IPv4, RFC 4443 for IPv6. */
+/* Errors about packets of the host that are lost: RFC 1191 and RFC 792 for IPv4, RFC 4443 for IPv6. */
 #include <string.h>
 #include "common/bytes.h"
 #include "ipoib_cm/iface/iface_in.h"
@@ -42,15 +42,21 @@ uint16_t ddps_ipoib_cksum6(const uint8_t *packet, size_t len)
 	return ddps_ipoib_cksum(packet + IP6_HDR, len - IP6_HDR, sum);
 }
 
-static bool is_icmp_allowed(struct ddps_ipoib_if *f)
+struct icmp_error {
+	uint16_t type4, type6; /* type and code */
+	uint32_t mtu;
+	uint64_t *at; /* when its allowance is full again */
+};
+
+static bool is_icmp_allowed(struct ddps_ipoib_if *f, uint64_t *at)
 {
-	if (f->icmp_at < f->now)
-		f->icmp_at = f->now;
-	if (f->icmp_at - f->now > (BURST - 1) * PRICE) {
+	if (*at < f->now)
+		*at = f->now;
+	if (*at - f->now > (BURST - 1) * PRICE) {
 		f->stats.icmp_limited++;
 		return false;
 	}
-	f->icmp_at += PRICE;
+	*at += PRICE;
 	f->stats.icmp_sent++;
 	return true;
 }
@@ -68,7 +74,8 @@ static bool may_answer4(const uint8_t *p, size_t len)
 	return p[12] != 0 && p[12] != 127 && p[12] < 224;
 }
 
-static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu)
+static void tell_error4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
+			const struct icmp_error *e)
 {
 	uint8_t out[ICMP4_MAX];
 	size_t part =
@@ -76,7 +83,7 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	size_t size = IP4_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
 
-	if (!ddps_ipoib_serves(f, false) || !may_answer4(packet, len) || !is_icmp_allowed(f))
+	if (!ddps_ipoib_serves(f, false) || !may_answer4(packet, len) || !is_icmp_allowed(f, e->at))
 		return;
 	ddps_wbuf_u16(&w, 0x4500);
 	ddps_wbuf_u16(&w, (uint16_t)size);
@@ -87,9 +94,9 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	/* not from our own address: a kernel drops what comes in with one of its own */
 	ddps_wbuf_bytes(&w, packet + 16, 4);
 	ddps_wbuf_bytes(&w, packet + 12, 4);
-	ddps_wbuf_u16(&w, 0x0304); /* unreachable: fragmentation needed */
+	ddps_wbuf_u16(&w, e->type4);
 	ddps_wbuf_u16(&w, 0);
-	ddps_wbuf_u32(&w, mtu > UINT16_MAX ? UINT16_MAX : mtu);
+	ddps_wbuf_u32(&w, e->mtu > UINT16_MAX ? UINT16_MAX : e->mtu);
 	ddps_wbuf_bytes(&w, packet, part);
 	c = ddps_wbuf_init(out + 10, 2);
 	ddps_wbuf_u16(&c, ddps_ipoib_cksum(out, IP4_HDR, 0));
@@ -98,45 +105,61 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	f->calls.deliver(f->calls.user, out, size);
 }
 
+static const uint8_t none[16];
+
 /* RFC 4443 2.4 (e) */
 static bool may_answer6(const uint8_t *p, size_t len)
 {
-	static const uint8_t none[16];
-
 	if (p[6] == PROTO_ICMP6 && len > IP6_HDR && p[IP6_HDR] < 128)
 		return false;
 	return p[8] != 0xff && memcmp(p + 8, none, sizeof(none)) != 0;
 }
 
-static void too_big6(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu)
+static void tell_error6(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
+			const struct icmp_error *e)
 {
 	uint8_t out[ICMP6_MAX];
 	size_t part =
 		len < sizeof(out) - IP6_HDR - ICMP_HDR ? len : sizeof(out) - IP6_HDR - ICMP_HDR;
 	size_t size = IP6_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
+	const uint8_t *src = ddps_ipoib_own_for(f, true, packet + 8);
 
-	if (!ddps_ipoib_serves(f, true) || !may_answer6(packet, len) || !is_icmp_allowed(f))
+	if (!ddps_ipoib_serves(f, true) || !may_answer6(packet, len) || !is_icmp_allowed(f, e->at))
 		return;
 	ddps_wbuf_u32(&w, 6u << 28);
 	ddps_wbuf_u16(&w, (uint16_t)(size - IP6_HDR));
 	ddps_wbuf_u8(&w, PROTO_ICMP6);
 	ddps_wbuf_u8(&w, TTL);
-	ddps_wbuf_bytes(&w, ddps_ipoib_own_for(f, true, packet + 8), 16);
+	/* RFC 4443 2.2 wants an address: without one, that of whom the packet was for */
+	ddps_wbuf_bytes(&w, memcmp(src, none, sizeof(none)) ? src : packet + 24, 16);
 	ddps_wbuf_bytes(&w, packet + 8, 16);
-	ddps_wbuf_u16(&w, 0x0200); /* packet too big */
+	ddps_wbuf_u16(&w, e->type6);
 	ddps_wbuf_u16(&w, 0);
-	ddps_wbuf_u32(&w, mtu);
+	ddps_wbuf_u32(&w, e->mtu);
 	ddps_wbuf_bytes(&w, packet, part);
 	c = ddps_wbuf_init(out + IP6_HDR + 2, 2);
 	ddps_wbuf_u16(&c, ddps_ipoib_cksum6(out, size));
 	f->calls.deliver(f->calls.user, out, size);
 }
 
-void ddps_ipoib_too_big(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu)
+static void tell_error(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
+		       const struct icmp_error *e)
 {
 	if (packet[0] >> 4 == 4)
-		too_big4(f, packet, len, mtu);
+		tell_error4(f, packet, len, e);
 	else
-		too_big6(f, packet, len, mtu);
+		tell_error6(f, packet, len, e);
+}
+
+void ddps_ipoib_too_big(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu)
+{
+	/* unreachable: fragmentation needed; packet too big */
+	tell_error(f, packet, len,
+		   &(struct icmp_error){ 0x0304, 0x0200, mtu, &f->icmp_too_big_at });
+}
+
+void ddps_ipoib_unreachable(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len)
+{
+	tell_error(f, packet, len, &(struct icmp_error){ 0x0301, 0x0103, 0, &f->icmp_lost_at });
 }

@@ -74,7 +74,6 @@ struct ddps_ipoib_nbr {
 	struct ddps_ipoib_ip ip;
 	unsigned tries;
 	bool all;		       /* a probe asks everybody */
-	uint64_t used_at;	       /* last packet to it */
 	bool owes;		       /* an answer, as soon as there is a path */
 	struct ddps_ipoib_ip owes_for; /* the address of ours that was asked for */
 	struct ddps_ipoib_node *node;  /* from PATH on */
@@ -151,7 +150,8 @@ struct ddps_ipoib_if {
 	uint32_t from_qpn;	 /* of the datagram at hand */
 	uint16_t from_lid;	 /* likewise; 0: there is none, or it is not known */
 	const uint8_t *from_gid; /* likewise; NULL */
-	uint64_t icmp_at;	 /* when the allowance of ICMP answers is full again */
+	uint64_t icmp_too_big_at,
+		icmp_lost_at; /* when the allowance of ICMP answers is full again */
 	size_t queued;
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
 	unsigned n_qp_used;
@@ -227,8 +227,12 @@ void ddps_ipoib_queue_drop(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, 
 bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid);
 
 /* iface_group.c */
-/* A packet of the stack above, a whole one: what it says of groups. */
-void ddps_ipoib_group_snoop(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
+/* A packet of the stack above, a whole one, may report groups: IGMP, or MLD, which has a router alert before it. */
+static inline bool ddps_ipoib_may_report(const uint8_t *packet)
+{
+	return packet[0] >> 4 == 4 ? packet[9] == 2 /* IGMP */ : packet[6] == 0 /* hop by hop */;
+}
+void ddps_ipoib_group_report(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
 /* All that the host listens to are joined or left. */
 void ddps_ipoib_groups(struct ddps_ipoib_if *f, bool join);
 
@@ -236,8 +240,6 @@ void ddps_ipoib_groups(struct ddps_ipoib_if *f, bool join);
 /* @q is emptied: each packet takes the way that is right now. */
 void ddps_ipoib_tx_queue(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 			 struct ddps_ipoib_queue *q);
-void ddps_ipoib_tx_packet(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
-			  size_t len);
 /* One packet as datagram to a node or (n NULL) group. */
 int ddps_ipoib_tx_ud(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
 		     const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t type, const void *packet,
@@ -247,9 +249,15 @@ uint32_t ddps_ipoib_tx_mtu(const struct ddps_ipoib_if *f, const struct ddps_ipoi
 
 /* iface_nbr.c */
 struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip);
-/* Packets for @ip: finds or makes the neighbour and sends or queues. */
-void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
-			 const void *packet, size_t len);
+/* The same for the address in a packet; mostly it is the one found last. */
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_at(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* Where a packet for @dst goes.  Return: NULL: it waits for the neighbour, or is lost. */
+struct ddps_ipoib_node *ddps_ipoib_nbr_way(struct ddps_ipoib_if *f, bool v6, const uint8_t *dst,
+					   const void *packet, size_t len);
+/* The neighbour, who is asked for if nothing is known of it.  Return: NULL: there is no room. */
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_ask(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip);
+/* It has asked for @own: the answer goes out now, or when there is a path [4755-3.1-11]. */
+void ddps_ipoib_nbr_owe(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, const uint8_t *own);
 /* @ip has @lladdr.  @create: keep it even if nobody has asked. Return: it, or NULL. */
 struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
 					    const struct ddps_ipoib_lladdr *lladdr, bool create);
@@ -328,9 +336,15 @@ uint64_t ddps_ipoib_node_deadline(const struct ddps_ipoib_if *f);
 
 /* iface_conn.c */
 extern const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops;
+/* There is a packet for a node that no connection serves: one is asked for, if both have a mode. */
 void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+void ddps_ipoib_conn_settle_all(struct ddps_ipoib_if *f);
 /* The last act of each way into the interface: what changed connections bring with them. */
-void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
+static inline void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
+{
+	if (f->unsettled)
+		ddps_ipoib_conn_settle_all(f);
+}
 /* Connection of @qp is useless now. */
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
@@ -349,6 +363,8 @@ bool ddps_ipoib_ip_ok(const uint8_t *packet, size_t len);
 
 /* iface_icmp.c: "fragmentation needed" or "packet too big" to the stack above */
 void ddps_ipoib_too_big(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu);
+/* "host unreachable", or "address unreachable" */
+void ddps_ipoib_unreachable(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
 uint16_t ddps_ipoib_cksum(const void *data, size_t len, uint32_t sum);
 uint16_t ddps_ipoib_cksum6(const uint8_t *packet, size_t len);
 

@@ -35,6 +35,17 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct
 	return NULL;
 }
 
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_at(struct ddps_ipoib_if *f, bool v6, const uint8_t *ip)
+{
+	struct ddps_ipoib_nbr *b = f->nbr_last;
+	struct ddps_ipoib_ip key = { .v6 = v6 };
+
+	if (b && b->ip.v6 == v6 && !memcmp(b->ip.a, ip, v6 ? 16 : 4))
+		return b;
+	memcpy(key.a, ip, v6 ? 16 : 4);
+	return ddps_ipoib_nbr_find(f, &key);
+}
+
 /* ---- those that may be forgotten for another, the oldest first ---- */
 
 static void unlink_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
@@ -107,9 +118,11 @@ static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	f->nbr_free = b;
 }
 
-/* The packets are lost, and for a while so are those that come. */
+/* The packets are lost, and for a while so are those that come; the host is informed [4861-7.2.2-4]. */
 static void fail_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
+	for (unsigned i = 0; i < b->queue.n; i++)
+		ddps_ipoib_unreachable(f, b->queue.pkt[i].data, b->queue.pkt[i].len);
 	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
 	set_node(f, b, NULL);
 	b->owes = false;
@@ -135,7 +148,6 @@ static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddp
 		b = &f->nbr[f->n_nbr++];
 	memset(b, 0, sizeof(*b));
 	b->ip = *ip;
-	b->used_at = f->now;
 	b->due.at = DDPS_CM_NEVER;
 	ddps_tab_add(&f->nbr_by_ip, &b->by_ip, nbr_hash(f, ip));
 	return b;
@@ -159,40 +171,53 @@ static void query_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 				    ddps_ipoib_own_for(f, false, b->ip.a), b->ip.a, n);
 }
 
-static void to_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
-		   size_t len)
+/* A neighbour of whom nothing is known yet [4755-3-1]. */
+static struct ddps_ipoib_nbr *resolve_nbr(struct ddps_ipoib_if *f, bool v6, const uint8_t *dst)
 {
-	if (n->subnet != f->subnet)
-		ddps_ipoib_node_doubt(f, n);
-	ddps_ipoib_tx_packet(f, n, packet, len);
+	struct ddps_ipoib_ip ip = { .v6 = v6 };
+	struct ddps_ipoib_nbr *b;
+
+	memcpy(ip.a, dst, v6 ? 16 : 4);
+	b = make_nbr(f, &ip);
+	if (!b)
+		return NULL;
+	b->state = NBR_RESOLVING;
+	b->all = true;
+	query_nbr(f, b);
+	return b;
 }
 
-void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
-			 const void *packet, size_t len)
+struct ddps_ipoib_node *ddps_ipoib_nbr_way(struct ddps_ipoib_if *f, bool v6, const uint8_t *dst,
+					   const void *packet, size_t len)
 {
-	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_find(f, ip);
+	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_at(f, v6, dst);
 
+	if (!b)
+		b = resolve_nbr(f, v6, dst);
 	if (!b) {
-		b = make_nbr(f, ip);
-		if (!b) {
-			f->stats.tx_unreachable++;
-			return;
-		}
-		b->state = NBR_RESOLVING;
-		b->all = true;
-		query_nbr(f, b); /* [4755-3-1] */
-	}
-	b->used_at = f->now;
-	if (b->at)
-		put_last(f, b);
-	if (b->state == NBR_STALE) /* [4861-7.3.3-1] */
-		set_nbr_state(f, b, NBR_DELAY, f->now + DELAY_NS);
-	if (b->state == NBR_FAILED)
 		f->stats.tx_unreachable++;
-	else if (b->state == NBR_RESOLVING || b->state == NBR_PATH)
+		return NULL;
+	}
+	if (b->at && b->next)
+		put_last(f, b);
+	switch (b->state) {
+	case NBR_RESOLVING:
+	case NBR_PATH:
 		(void)ddps_ipoib_queue_put(f, &b->queue, packet, len);
-	else
-		to_nbr(f, b->node, packet, len);
+		return NULL;
+	case NBR_FAILED:
+		f->stats.tx_unreachable++;
+		ddps_ipoib_unreachable(f, packet, len);
+		return NULL;
+	case NBR_STALE: /* [4861-7.3.3-1] */
+		set_nbr_state(f, b, NBR_DELAY, f->now + DELAY_NS);
+		break;
+	default:
+		break;
+	}
+	if (b->node->subnet != f->subnet)
+		ddps_ipoib_node_doubt(f, b->node);
+	return b->node;
 }
 
 static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
@@ -203,6 +228,24 @@ static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 		ddps_ipoib_na_send(f, b->owes_for.a, b->ip.a, b->node);
 	else
 		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, b->owes_for.a, b->ip.a, b->node);
+}
+
+void ddps_ipoib_nbr_owe(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, const uint8_t *own)
+{
+	b->owes = true;
+	b->owes_for = (struct ddps_ipoib_ip){ .v6 = b->ip.v6 };
+	memcpy(b->owes_for.a, own, b->ip.v6 ? 16 : 4);
+	if (!b->node || !b->node->has_path)
+		return;
+	answer_nbr(f, b);
+	b->owes = b->node->due.at != DDPS_CM_NEVER; /* again, if that path is in doubt */
+}
+
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_ask(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+{
+	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_find(f, ip);
+
+	return b ? b : resolve_nbr(f, ip->v6, ip->a);
 }
 
 /* [4861-6.3.2-1] half of the base to one and a half */

@@ -136,16 +136,10 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 		return;
 	}
 	memcpy(ip.a, src, 16);
-	b = has ? ddps_ipoib_nbr_learn(f, &ip, &a, true) : ddps_ipoib_nbr_find(f, &ip);
-	if (!b || !b->node)
-		return;
-	b->owes = !b->node->has_path || b->node->due.at != DDPS_CM_NEVER;
-	b->owes_for.v6 = true;
-	memcpy(b->owes_for.a, target, 16);
-	if (b->node->has_path) { /* [4755-3.1-11] */
-		f->stats.tx_answer++;
-		ddps_ipoib_na_send(f, target, src, b->node);
-	}
+	/* [4861-7.2.4-5] who does not say its address is asked for it */
+	b = has ? ddps_ipoib_nbr_learn(f, &ip, &a, true) : ddps_ipoib_nbr_ask(f, &ip);
+	if (b)
+		ddps_ipoib_nbr_owe(f, b, target);
 }
 
 static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)

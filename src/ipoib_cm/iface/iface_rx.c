@@ -32,12 +32,11 @@ bool ddps_ipoib_ip_ok(const uint8_t *packet, size_t len)
 /* Who sends from another LID than the path to it ends at has moved. */
 static void look_at_lid(struct ddps_ipoib_if *f, const uint8_t *packet)
 {
-	struct ddps_ipoib_ip src = { .v6 = packet[0] >> 4 == 6 };
-	struct ddps_ipoib_nbr *b;
+	const bool v6 = packet[0] >> 4 == 6;
+	const struct ddps_ipoib_nbr *b =
+		ddps_ipoib_nbr_at(f, v6, packet + (v6 ? IP6_SRC : IP4_SRC));
 
-	memcpy(src.a, packet + (src.v6 ? IP6_SRC : IP4_SRC), src.v6 ? 16 : 4);
-	b = ddps_ipoib_nbr_find(f, &src);
-	if (b && b->node)
+	if (b && b->node && b->node->path.dlid != f->from_lid)
 		ddps_ipoib_node_seen(f, b->node);
 }
 

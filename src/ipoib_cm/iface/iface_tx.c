@@ -29,23 +29,29 @@ static uint16_t type_of(const uint8_t *packet)
 	return is_v4(packet) ? DDPS_IPOIB_TYPE_IPV4 : DDPS_IPOIB_TYPE_IPV6; /* [4755-4-2] */
 }
 
+static int send_ud_frame(struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *to,
+			 const struct ddps_ipoib_path *path, uint16_t type, const void *packet,
+			 size_t len)
+{
+	int err;
+
+	ddps_ipoib_encap_encode(f->frame, type);
+	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
+	err = f->port->ops->ud_send(f->port, to, path, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
+	f->stats.tx_failed += err != 0;
+	return err;
+}
+
 int ddps_ipoib_tx_ud(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
 		     const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t type, const void *packet,
 		     size_t len)
 {
-	struct ddps_ipoib_lladdr to = { .qpn = DDPS_IPOIB_QPN_MCAST };
-	int err;
+	struct ddps_ipoib_lladdr group = { .qpn = DDPS_IPOIB_QPN_MCAST };
 
-	if (n)
-		to = n->lladdr; /* [4391-9.1.1-3] */
-	else if (mgid)
-		memcpy(to.gid, mgid, sizeof(to.gid));
-	ddps_ipoib_encap_encode(f->frame, type);
-	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
-	err = f->port->ops->ud_send(f->port, &to, n ? &n->path : NULL, f->frame,
-				    DDPS_IPOIB_ENCAP_LEN + len);
-	f->stats.tx_failed += err != 0;
-	return err;
+	if (n) /* [4391-9.1.1-3] */
+		return send_ud_frame(f, &n->lladdr, &n->path, type, packet, len);
+	memcpy(group.gid, mgid, sizeof(group.gid));
+	return send_ud_frame(f, &group, NULL, type, packet, len);
 }
 
 /* ---- Groups ---- */
@@ -64,37 +70,18 @@ static void group_emit(void *arg, const void *packet, size_t len)
 		g->f->stats.tx_mcast++;
 }
 
-/* [4755-2.1-1] [4755-7-3]: never on a connection. */
-static void group_send(struct group_send *g, const uint8_t *packet, size_t len)
+static uint32_t read_ip4(const uint8_t ip[4])
 {
-	struct ddps_ipoib_if *f = g->f;
-	const struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
-	uint32_t mtu;
-
-	g->type = type_of(packet);
-	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), true, &mtu)) {
-	case DDPS_IPOIB_FIT_SEND:
-		group_emit(g, packet, len);
-		break;
-	case DDPS_IPOIB_FIT_FRAGMENT:
-		f->stats.tx_fragments +=
-			(unsigned)ddps_ipoib_frag4(packet, len, mtu, group_emit, g);
-		break;
-	default:
-		f->stats.tx_too_big++;
-	}
+	return (uint32_t)ip[0] << 24 | (uint32_t)ip[1] << 16 | (uint32_t)ip[2] << 8 | ip[3];
 }
 
-static bool is_broadcast_of(const uint8_t own[4], unsigned prefix, const uint8_t ip[4])
+static bool is_broadcast_of(const uint8_t own[4], unsigned prefix, uint32_t ip)
 {
-	struct ddps_rbuf a = ddps_rbuf_init(own, 4), b = ddps_rbuf_init(ip, 4);
-
-	return prefix && prefix <= 30 &&
-	       ddps_rbuf_u32(&b) == (ddps_rbuf_u32(&a) | ~(UINT32_MAX << (32 - prefix)));
+	return prefix && prefix <= 30 && ip == (read_ip4(own) | UINT32_MAX >> prefix);
 }
 
 /* All ones in the host part of one of the interface's subnets. */
-static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, const uint8_t ip[4])
+static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, uint32_t ip)
 {
 	if (f->cfg.has_ip4 && !(f->gone & 1) && is_broadcast_of(f->cfg.ip4, f->cfg.prefix4, ip))
 		return true;
@@ -104,19 +91,45 @@ static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, const uint8_t ip[
 	return false;
 }
 
-/* Return: whether the packet goes to a group, then @mgid is set. */
-static bool find_packet_group(const struct ddps_ipoib_if *f, const uint8_t *packet,
-			      uint8_t mgid[DDPS_IPOIB_GID_LEN])
+static bool is_to_group(const struct ddps_ipoib_if *f, const uint8_t *packet)
 {
-	uint16_t pkey = f->cfg.me.pkey;
+	const uint32_t ip = read_ip4(packet + IP4_DST);
 
 	if (!is_v4(packet))
-		return !ddps_ipoib_mgid_ipv6(mgid, packet + IP6_DST, pkey, f->cfg.scope);
-	if (is_subnet_broadcast(f, packet + IP4_DST)) {
+		return packet[IP6_DST] == 0xff;
+	return ip >> 28 == 0xe || ip == UINT32_MAX || is_subnet_broadcast(f, ip);
+}
+
+static void find_packet_group(const struct ddps_ipoib_if *f, const uint8_t *packet,
+			      uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	const uint16_t pkey = f->cfg.me.pkey;
+
+	if (!is_v4(packet))
+		(void)ddps_ipoib_mgid_ipv6(mgid, packet + IP6_DST, pkey, f->cfg.scope);
+	else if (ddps_ipoib_mgid_ipv4(mgid, packet + IP4_DST, pkey, f->cfg.scope))
 		memcpy(mgid, f->broadcast, DDPS_IPOIB_GID_LEN);
-		return true;
+}
+
+/* [4755-2.1-1] [4755-7-3]: never on a connection. */
+static void send_to_group(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len)
+{
+	const struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
+	struct group_send g = { .f = f, .type = type_of(packet) };
+	uint32_t mtu;
+
+	find_packet_group(f, packet, g.mgid);
+	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), true, &mtu)) {
+	case DDPS_IPOIB_FIT_SEND:
+		group_emit(&g, packet, len);
+		break;
+	case DDPS_IPOIB_FIT_FRAGMENT:
+		f->stats.tx_fragments +=
+			(unsigned)ddps_ipoib_frag4(packet, len, mtu, group_emit, &g);
+		break;
+	default:
+		f->stats.tx_too_big++;
 	}
-	return !ddps_ipoib_mgid_ipv4(mgid, packet + IP4_DST, pkey, f->cfg.scope);
 }
 
 /* ---- One node ---- */
@@ -124,7 +137,6 @@ static bool find_packet_group(const struct ddps_ipoib_if *f, const uint8_t *pack
 uint32_t ddps_ipoib_tx_mtu(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
 			   struct ddps_ipoib_qp **qp)
 {
-	struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
 	uint32_t id;
 
 	*qp = NULL;
@@ -132,8 +144,7 @@ uint32_t ddps_ipoib_tx_mtu(const struct ddps_ipoib_if *f, const struct ddps_ipoi
 		*qp = ddps_ipoib_conn_by_id(f, id);
 	if (*qp && (!(*qp)->up || !(*qp)->to_send || (*qp)->stopped))
 		*qp = NULL;
-	d.conn = *qp ? (*qp)->mtu : 0;
-	return ddps_ipoib_dst_mtu(&d);
+	return *qp && (*qp)->mtu ? (*qp)->mtu : f->ud_mtu;
 }
 
 /* Neighbour discovery stays off connections [4755-7-4]; the stack above may bring its own. */
@@ -143,37 +154,46 @@ static bool is_nd(const uint8_t *packet, size_t len)
 	       packet[40] <= 137;
 }
 
+/* Return: whether the packet has its way; else the connection is broken. */
+static bool send_on_conn(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, const void *packet,
+			 size_t len)
+{
+	int err;
+
+	ddps_ipoib_encap_encode(f->frame, type_of(packet)); /* [4755-4-1] */
+	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
+	err = f->port->ops->qp_send(f->port, qp->qpn, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
+	if (!err) {
+		f->qp_last = qp;
+		/* On UC nobody says whether it arrives: the peer may have ended the
+		 * connection unheard, so only what comes from it counts. */
+		if (qp->transport != DDPS_CM_UC)
+			ddps_ipoib_qp_is_used(f, qp);
+		f->stats.tx_conn++;
+		return true;
+	}
+	if (err == DDPS_E_AGAIN) {
+		f->stats.tx_failed++;
+		return true;
+	}
+	f->stats.conn_error++;
+	ddps_ipoib_conn_broken(f, qp);
+	return false;
+}
+
 /* By @qp, the connection that serves now; NULL: by none. */
 static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, struct ddps_ipoib_qp *qp,
 		     const void *packet, size_t len)
 {
 	int err;
 
-	if (qp && !is_nd(packet, len)) {
-		ddps_ipoib_encap_encode(f->frame, type_of(packet)); /* [4755-4-1] */
-		memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
-		err = f->port->ops->qp_send(f->port, qp->qpn, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
-		if (!err) {
-			f->qp_last = qp;
-			/* On UC nobody says whether it arrives: the peer may have ended the
-			 * connection unheard, so only what comes from it counts. */
-			if (qp->transport != DDPS_CM_UC)
-				ddps_ipoib_qp_is_used(f, qp);
-			f->stats.tx_conn++;
-			return;
-		}
-		if (err == DDPS_E_AGAIN) {
-			f->stats.tx_failed++;
-			return;
-		}
-		f->stats.conn_error++;
-		ddps_ipoib_conn_broken(f, qp);
-	}
+	if (qp && !is_nd(packet, len) && send_on_conn(f, qp, packet, len))
+		return;
 	if (len > f->ud_mtu) {
 		f->stats.tx_failed++;
 		return;
 	}
-	err = ddps_ipoib_tx_ud(f, n, NULL, type_of(packet), packet, len);
+	err = send_ud_frame(f, &n->lladdr, &n->path, type_of(packet), packet, len);
 	f->stats.tx_ud += !err;
 	if (err == DDPS_E_ADDRESS) /* the port does not know the way any more */
 		ddps_ipoib_node_doubt(f, n);
@@ -198,31 +218,24 @@ static bool connecting(const struct ddps_ipoib_node *n)
 	return n->link.peer.own == DDPS_IPOIB_OWN_REQ_OUT || n->link.peer.n_pending;
 }
 
-static void node_send(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const uint8_t *packet,
-		      size_t len)
+static void send_to_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const uint8_t *packet,
+			 size_t len)
 {
-	struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
 	struct node_send s = { f, n };
-	struct ddps_ipoib_qp *qp;
-	uint32_t mtu;
+	struct ddps_ipoib_qp *qp = NULL;
+	const uint32_t mtu = n->qps ? ddps_ipoib_tx_mtu(f, n, &qp) : f->ud_mtu;
 
-	ddps_ipoib_conn_traffic(f, n);
-	mtu = ddps_ipoib_tx_mtu(f, n, &qp);
-	/* Datagrams serve while a connection is made; what does not fit one waits for it. */
-	if (!qp && len > mtu && connecting(n)) {
-		n->held = !ddps_ipoib_queue_put(f, &n->hold, packet, len) || n->held;
-		return;
-	}
-	d.conn = qp ? qp->mtu : 0;
-	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), false, &mtu)) {
-	case DDPS_IPOIB_FIT_SEND:
+	if (!qp && n->link.remote.flags) /* one that serves is all that traffic asks for */
+		ddps_ipoib_conn_traffic(f, n);
+	if (len <= mtu) {
 		emit_one(f, n, qp, packet, len);
-		break;
-	case DDPS_IPOIB_FIT_FRAGMENT:
+	} else if (!qp && connecting(n)) {
+		/* Datagrams serve while a connection is made; what does not fit one waits for it. */
+		n->held = !ddps_ipoib_queue_put(f, &n->hold, packet, len) || n->held;
+	} else if (may_split(packet)) {
 		f->stats.tx_fragments +=
 			(unsigned)ddps_ipoib_frag4(packet, len, mtu, node_emit, &s);
-		break;
-	default:
+	} else {
 		f->stats.tx_too_big++;
 		ddps_ipoib_too_big(f, packet, len, mtu);
 	}
@@ -236,14 +249,8 @@ void ddps_ipoib_tx_queue(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 
 	q->n = 0; /* some of them may have to be queued again */
 	for (unsigned i = 0; i < now.n; i++)
-		node_send(f, n, now.pkt[i].data, now.pkt[i].len);
+		send_to_node(f, n, now.pkt[i].data, now.pkt[i].len);
 	ddps_ipoib_queue_drop(f, &now, &unused);
-}
-
-void ddps_ipoib_tx_packet(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
-			  size_t len)
-{
-	node_send(f, n, packet, len);
 }
 
 /* From an address of ours that another node may have. */
@@ -257,8 +264,7 @@ static bool is_from_young(struct ddps_ipoib_if *f, const uint8_t *packet)
 
 int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, uint64_t now)
 {
-	struct ddps_ipoib_ip dst = { 0 };
-	struct group_send g = { .f = f };
+	struct ddps_ipoib_node *n;
 	const uint8_t *p = packet;
 
 	f->now = now;
@@ -266,7 +272,8 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 		f->stats.tx_bad++;
 		return DDPS_E_INVAL;
 	}
-	ddps_ipoib_group_snoop(f, p, len);
+	if (ddps_ipoib_may_report(p))
+		ddps_ipoib_group_report(f, p, len);
 	if (f->state != DDPS_IPOIB_IF_UP) {
 		f->stats.tx_down++;
 		return 0;
@@ -275,13 +282,13 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 		f->stats.tx_young++;
 		return 0;
 	}
-	if (find_packet_group(f, p, g.mgid)) {
-		group_send(&g, p, len);
+	if (is_to_group(f, p)) {
+		send_to_group(f, p, len);
 		return 0;
 	}
-	dst.v6 = !is_v4(p);
-	memcpy(dst.a, p + (dst.v6 ? IP6_DST : IP4_DST), dst.v6 ? 16 : 4);
-	ddps_ipoib_nbr_send(f, &dst, packet, len);
+	n = ddps_ipoib_nbr_way(f, !is_v4(p), p + (is_v4(p) ? IP4_DST : IP6_DST), p, len);
+	if (n)
+		send_to_node(f, n, p, len);
 	ddps_ipoib_conn_settle(f);
 	return 0;
 }
