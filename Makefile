@@ -49,7 +49,7 @@ comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
-LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp/path sctp sctp_ddp \
+LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp mpa_tcp/shm sctp/parts sctp/send sctp/path sctp sctp_ddp \
 	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure secure/record secure/dtls session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)

@@ -3,7 +3,7 @@
  * The limit: plain TCP with the socket options of the stack (TCP_NODELAY), and nothing else.
  * bw: writes of a size, read into a buffer of that size; both sides block, wait by epoll (bw-epoll)
  * or try without a pause (bw-polled).  ping: polled round trips; ping-waiting: both sides block; setup: connect, accept and one
- * round trip, again and again.
+ * round trip, again and again.  ping-unix-waiting: as ping-waiting, over a pair of unix sockets.
  */
 #include "peer.h"
 #include <arpa/inet.h>
@@ -159,6 +159,14 @@ static void read_to_end(const struct way *w, uint8_t *mem, size_t n)
 		peer_die("recv");
 }
 
+static void answer_pings(int fd, const struct peer_args *a)
+{
+	uint8_t *mem = peer_memory(a->size);
+
+	while (read_tcp_octets(fd, mem, a->size))
+		write_tcp_octets(fd, mem, a->size);
+}
+
 static void serve_tcp_bench(int listener, const struct peer_args *a)
 {
 	int fd = accept(listener, NULL, NULL);
@@ -169,8 +177,7 @@ static void serve_tcp_bench(int listener, const struct peer_args *a)
 		peer_die("accept");
 	nodelay(fd);
 	if (!strncmp(a->mode, "ping", 4)) {
-		while (read_tcp_octets(fd, mem, a->size))
-			write_tcp_octets(fd, mem, a->size);
+		answer_pings(fd, a);
 		return;
 	}
 	w = way_of(a, fd, EPOLLIN);
@@ -248,13 +255,18 @@ static int connect_tcp_bench(const struct sockaddr_in *sa)
 
 int main(int argc, char **argv)
 {
-	struct peer_args a =
-		peer_parse(argc, argv, "bw|bw-epoll|bw-polled|ping|ping-waiting|setup");
+	struct peer_args a = peer_parse(
+		argc, argv, "bw|bw-epoll|bw-polled|ping|ping-waiting|ping-unix-waiting|setup");
 	struct sockaddr_in sa;
 	int home = open("/proc/self/ns/net", O_RDONLY), listener = new_listener(&sa), fd;
-	pid_t child = fork();
+	const int by_unix = !strcmp(a.mode, "ping-unix-waiting");
+	int pair[2] = { -1, -1 };
+	pid_t child;
 
-	if (!strcmp(a.mode, "ping-waiting"))
+	if (by_unix && socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		peer_die("socketpair");
+	child = fork();
+	if (by_unix || !strcmp(a.mode, "ping-waiting"))
 		reading = 0;
 	if (child < 0 || home < 0)
 		peer_die("fork");
@@ -263,6 +275,11 @@ int main(int argc, char **argv)
 		alarm((unsigned)a.seconds + 20);
 		if (!strcmp(a.mode, "setup"))
 			serve_setups(listener, &a);
+		if (by_unix) {
+			close(pair[0]);
+			answer_pings(pair[1], &a);
+			return 0;
+		}
 		serve_tcp_bench(listener, &a);
 		return 0;
 	}
@@ -275,7 +292,8 @@ int main(int argc, char **argv)
 		kill(child, SIGKILL);
 		return waitpid(child, NULL, 0) != child;
 	}
-	fd = connect_tcp_bench(&sa);
+	fd = by_unix ? pair[0] : connect_tcp_bench(&sa);
+	close(pair[1]);
 	if (strncmp(a.mode, "ping", 4)) {
 		measure_tcp(fd, &a, child);
 		return 0;

@@ -167,6 +167,24 @@ tcp_cases() {
 		"program peer_tcp $rate setup 1"
 }
 
+# Through shared memory.  A round trip is twice one way: 0.7 us are 714 286 round trips a second.
+shm_cases() {
+	listen tcp://127.0.0.1:0 --crc off
+	listen_too shm://@
+	short pair "ping 64, shm" "0.7 us one way" 1 1/s "perf_ping 64" "echo 714286"
+	pair "ping 64, shm" "ucx, posix" 0.4 1/s "perf_ping 64" ucx_shm_ping ucx_perftest
+	pair "send 64, depth 128, shm" "8M/s" 1 1/s "perf $rate send 64 128" "echo 8000000"
+	pair "send 64, depth 128, shm" "ucx, posix" 1 1/s "perf $rate send 64 128" ucx_shm_rate ucx_perftest
+	for op in write read; do
+		pair "$op 1M, shm" "our tcp" 1.2 B/s "perf $bw $op $MB 16" "over other perf $bw $op $MB 16 --crc off"
+	done
+	pair "write 1M, shm" "ucx, posix and cma" 0.9 B/s "perf $bw write $MB 16" ucx_shm_put ucx_perftest
+	pair "read 1M, shm" "ucx, posix and cma" 0.9 B/s "perf $bw read $MB 16" ucx_shm_get ucx_perftest
+	stop
+	pair "ping 64, shm, waiting" "unix socket" 1 1/s "program sessions $rate ping-shm-waiting 1" \
+		"program peer_tcp $rate ping-unix-waiting 64"
+}
+
 # Raw usrsctp carried 1/18.4 and 1/4.8 of what our backend on it did, which these targets are
 # 1.7 and 2 times of.
 sctp_cases() {
@@ -462,6 +480,7 @@ fi
 ahead || echo "  other programs run here, and this one may not go ahead of them" >&2
 : >"$samples"
 tcp_cases
+shm_cases
 record_cases
 strongest_cases
 sctp_cases

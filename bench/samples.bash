@@ -211,6 +211,19 @@ ucx() { # TEST COLUMN ITERATIONS
 		awk -F, -v c="$2" '/^[0-9]/ { v = $c } END { print v }'
 }
 
+# The same through shared memory
+ucx_shm() { # TEST COLUMN ITERATIONS OCTETS
+	next_port
+	UCX_TLS=posix,cma with_server ucx_perftest -p "$port" -- \
+		ucx_perftest -p "$port" 127.0.0.1 -t "$1" -s "$4" -n "$3" -w 500 -f -v |
+		awk -F, -v c="$2" '/^[0-9]/ { v = $c } END { print v }'
+}
+
+ucx_shm_ping() { ucx_shm tag_lat 2 $((effort * 50000)) 64 | by_half; }
+ucx_shm_rate() { ucx_shm ucp_am_bw 8 $((effort * 300000)) 64; }
+ucx_shm_put() { ucx_shm ucp_put_bw 6 $((effort * 500)) 1048576 | awk '{ print $1 * 1048576 }'; }
+ucx_shm_get() { ucx_shm ucp_get 6 $((effort * 500)) 1048576 | awk '{ print $1 * 1048576 }'; }
+
 ucx_put() { ucx ucp_put_bw 8 $((effort * 30000)); }
 ucx_get() { ucx ucp_get 8 $((effort * 300)); } # a thousand a second
 ucx_ping() { ucx tag_lat 2 $((effort * 5000)) | by_half; }

@@ -8,7 +8,7 @@
  *	that is there, over a new one each.  The rate is that of the median.
  * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
  * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
- * ping-waiting: the same, and both sides sleep until there is something to take
+ * ping-waiting: the same, and both sides sleep until there is something to take; ping-shm-waiting: through shm://
  * read, flush: the same by an RDMA Read of 64 octets; by a Write of them and the Read behind it
  * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
  *	that one had of what were equal shares
@@ -119,9 +119,20 @@ static void send_first(struct side *s, struct ddps_ep *ep, uint32_t len, unsigne
 	send_nth(s, ep, 0, len, flags);
 }
 
+static int over_shm(const struct peer_args *a)
+{
+	return strstr(a->mode, "-shm") != NULL;
+}
+
+static int is_waiting_ping(const struct peer_args *a)
+{
+	return !strncmp(a->mode, "ping", 4) && strstr(a->mode, "-waiting");
+}
+
 static int over_sctp(const struct peer_args *a)
 {
-	return strchr(a->mode, '-') ? !strstr(a->mode, "-tcp") : !strcmp(a->mode, "beside");
+	return strstr(a->mode, "-shared") || strstr(a->mode, "-new") || strstr(a->mode, "-assoc") ||
+	       !strcmp(a->mode, "beside");
 }
 
 static int one_for_all(const struct peer_args *a)
@@ -192,7 +203,10 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	for (uint32_t i = 0; i < SHARED; i++)
 		post_session_receive(&s, i);
 	ddps_listen_param_init(&lp);
-	snprintf(b->uri, sizeof b->uri, over_sctp(a) ? "sctp://0.0.0.0:0?encap=0" : "tcp://%s:0",
+	snprintf(b->uri, sizeof b->uri,
+		 over_sctp(a)  ? "sctp://0.0.0.0:0?encap=0"
+		 : over_shm(a) ? "shm://@"
+			       : "tcp://%s:0",
 		 peer_host());
 	CHECK(ddps_listen(s.ctx, b->uri, &lp, &l));
 	CHECK(ddps_listener_uri(l, b->uri, sizeof b->uri));
@@ -201,7 +215,7 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	for (;;) {
 		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strncmp(a->mode, "beside", 6));
 		serve_event(&s);
-		s.waits = b->up && !strcmp(a->mode, "ping-waiting");
+		s.waits = b->up && is_waiting_ping(a);
 		if (b->ask_heap) {
 			b->heap = heap() - before;
 			b->ask_heap = 0;
@@ -371,7 +385,7 @@ static void run_session_pings(struct side *s, const struct peer_args *a)
 								  ? round_flush
 								  : measure_round_trip;
 
-	s->waits = !strcmp(a->mode, "ping-waiting");
+	s->waits = is_waiting_ping(a);
 	while (peer_now() - begin < a->seconds)
 		peer_median_add(&m, once(s, ep[0]));
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
@@ -455,7 +469,7 @@ int main(int argc, char **argv)
 	struct peer_args a =
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
-			   "active-shared|beside-tcp|ping-waiting|read|flush");
+			   "active-shared|beside-tcp|ping-waiting|ping-shm-waiting|read|flush");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;

@@ -54,7 +54,12 @@ struct ddps_srq;
 
 /* ---- context ---- */
 
-enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
+enum ddps_transport {
+	DDPS_TRANSPORT_NONE,
+	DDPS_TRANSPORT_TCP,
+	DDPS_TRANSPORT_SCTP,
+	DDPS_TRANSPORT_SHM /* memory that two processes of a host share, below MPA */
+};
 
 /* What went over the wire, for a capture.  The memory is valid only during the call. */
 struct ddps_packet {
@@ -302,13 +307,18 @@ struct ddps_conn_info {
 	struct {
 		uint8_t rev;			  /* MPA revision: 1, or 2 if enhanced */
 		bool crc, markers_tx, markers_rx; /* in use; _tx: this side sends, _rx: receives */
-	} mpa;					  /* transport TCP only */
+	} mpa;					  /* transports TCP and SHM only */
 	struct {
 		char backend[12]; /* "native" or "kernel" */
 		uint16_t stream;  /* stream identifier of the session in its association */
 		uint16_t encap;	  /* the peer's UDP port (RFC 6951); 0: SCTP directly on IP */
 	} sctp;			  /* transport SCTP only */
-	uint64_t reserved[4];
+	struct {
+		uint32_t pid, uid,
+			gid; /* of the peer, as the system says; of a listener: when it began to */
+		uint32_t reserved;
+	} shm; /* transport SHM only */
+	uint64_t reserved[2];
 };
 
 struct ddps_event {

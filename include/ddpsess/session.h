@@ -100,9 +100,9 @@ struct ddps_conn_param {
 	/* Initiator: if the peer closed on an enhanced request: try plain once.  Has no effect with
 	 * p2p. */
 	bool legacy_retry;
-	/* MPA (RFC 5044), which is TCP only */
+	/* MPA (RFC 5044), which is over TCP and shared memory only */
 	/* false: suggest no CRCs; they are left out only if both sides suggest it.  With tls:// the URI
-	 * says it (crc=1), and the default is none. */
+	 * says it (crc=1), and the default is none; with shm:// there are none. */
 	bool crc;
 	bool markers; /* ask the peer to send markers */
 	/* Private data for the peer's application, borrowed for the call only. */
@@ -132,7 +132,7 @@ struct ddps_conn_param {
 	 *
 	 * Over SCTP the port has to be 0, because sessions share an association.  There it may be a
 	 * list: "192.0.2.1,[2001:db8::1]:0".  Such a list is the same as local= in the URI, so only
-	 * one of the two may be given. */
+	 * one of the two may be given.  Over shm:// there are no addresses: DDPS_E_UNSUPPORTED. */
 	const char *local;
 	/* TCP: how long an idle session waits for a peer whose host has vanished, in milliseconds: it
 	 * asks after half of that, and several times more (TCP keepalive; seconds are rounded).  Then
@@ -233,14 +233,16 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * With sctp:// HOST may be a list of at most 8 addresses, separated by commas.  The endpoint then
  * has all of them, and peers learn them in the set-up.  N is how many associations a peer may have.
  * "tls://HOST:PORT[?crc=1][&markers=1]" and "sctps://HOST:PORT[?encap=PORT][&per-address=N]" are the secured wires, for which the
- * context needs credentials (struct ddps_ctx_attr.secure).  ddpsess(7) describes every part.
+ * context needs credentials (struct ddps_ctx_attr.secure).  "shm:///PATH" and "shm://@NAME" are for peers on this
+ * host: a socket's file, whose permissions say who may connect, or an abstract name, at which only this process's
+ * user may.  ddpsess(7) describes every part.
  *
  * The program owns the listener and frees it with ddps_listener_free.  Each initiator causes a
  * DDPS_EV_CONNECT_REQUEST.
  *
  * A host name is looked up before this returns, which can block.  If the process has forked less than
  * a second ago, the child may still have a copy of a socket with the same port: then this waits for
- * the port, for a second at most.  Otherwise, with an address it never blocks.
+ * the port or abstract name, for a second at most.  Otherwise, with an address it never blocks.
  *
  * Return: 0, or
  * - DDPS_E_INVAL: @out is NULL, or a member of @p is out of range

@@ -304,7 +304,8 @@ class Session:
     @property
     def info(self) -> Info:
         i = self._info
-        transport = {h.TRANSPORT_TCP: "tcp", h.TRANSPORT_SCTP: "sctp"}.get(i.transport, "none")
+        names = {h.TRANSPORT_TCP: "tcp", h.TRANSPORT_SCTP: "sctp", h.TRANSPORT_SHM: "shm"}
+        transport = names.get(i.transport, "none")
         return Info(transport, i.initiator, i.local.decode(), i.peer.decode(), i.ird, i.ord, i.mulpdu,
                     bool(i.mpa.crc))
 

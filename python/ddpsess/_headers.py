@@ -69,6 +69,7 @@ RTR_ALL = 7
 TRANSPORT_NONE = 0
 TRANSPORT_TCP = 1
 TRANSPORT_SCTP = 2
+TRANSPORT_SHM = 3
 LOG_ERROR = 0
 LOG_WARN = 1
 LOG_INFO = 2
@@ -201,6 +202,15 @@ class ConnInfoSctp(c.Structure):
     ]
 
 
+class ConnInfoShm(c.Structure):
+    _fields_ = [
+        ("pid", c.c_uint32),
+        ("uid", c.c_uint32),
+        ("gid", c.c_uint32),
+        ("reserved", c.c_uint32),
+    ]
+
+
 class ConnInfo(c.Structure):
     _fields_ = [
         ("transport", c.c_int),
@@ -218,7 +228,8 @@ class ConnInfo(c.Structure):
         ("mulpdu", c.c_uint32),
         ("mpa", ConnInfoMpa),
         ("sctp", ConnInfoSctp),
-        ("reserved", c.c_uint64 * 4),
+        ("shm", ConnInfoShm),
+        ("reserved", c.c_uint64 * 2),
     ]
 
 

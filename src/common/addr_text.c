@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses as text, the same way everywhere. */
+/* Addresses as text, the same way everywhere; and their length. */
 #include "common/uri.h"
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/un.h>
+
+/* The length is a part of an abstract name; without one the system chooses. */
+static socklen_t unix_len(const struct sockaddr_un *un)
+{
+	const size_t path = offsetof(struct sockaddr_un, sun_path);
+
+	if (un->sun_path[0])
+		return sizeof *un;
+	if (!un->sun_path[1])
+		return (socklen_t)path;
+	return (socklen_t)(path + 1 + strnlen(un->sun_path + 1, sizeof un->sun_path - 1));
+}
+
+socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
+{
+	if (ss->ss_family == AF_UNIX)
+		return unix_len((const struct sockaddr_un *)ss);
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
 
 /* A link-local address is useless without its interface (RFC 4007 11). */
 static void ipv6_text(const struct sockaddr_in6 *v6, char *buf, size_t len)
@@ -57,6 +78,15 @@ static void ipv4_text(const void *addr, in_port_t port, char *buf, size_t len)
 	buf[n] = 0;
 }
 
+static void unix_text(const struct sockaddr_un *un, char *buf, size_t len)
+{
+	const char *name = un->sun_path;
+	const bool abstract = !name[0];
+
+	snprintf(buf, len, "%s%.*s", abstract ? "@" : "", (int)sizeof un->sun_path - abstract,
+		 name + abstract);
+}
+
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
@@ -69,6 +99,8 @@ void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 		ipv6_text(v6, buf, len);
 	} else if (sa->sa_family == AF_INET) {
 		ipv4_text(&v4->sin_addr, v4->sin_port, buf, len);
+	} else if (sa->sa_family == AF_UNIX) {
+		unix_text((const struct sockaddr_un *)sa, buf, len);
 	} else {
 		snprintf(buf, len, "?");
 	}

@@ -311,6 +311,7 @@ struct ddps_llp_provider {
 
 extern const struct ddps_llp_provider ddps_mpa_provider;   /* src/mpa_tcp */
 extern const struct ddps_llp_provider ddps_tls_provider;   /* the same inside TLS */
+extern const struct ddps_llp_provider ddps_shm_provider;   /* the same through shared memory */
 extern const struct ddps_llp_provider ddps_sctp_provider;  /* src/sctp_ddp */
 extern const struct ddps_llp_provider ddps_sctps_provider; /* the same inside DTLS */
 

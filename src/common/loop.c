@@ -149,6 +149,8 @@ static void hide(struct ddps_loop *l)
 	if (epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
 		return;
 	l->hidden = l->hot;
+	if (l->hot->hidden)
+		l->hot->hidden(l->hot->user, true);
 	l->tried = false;
 	l->guard_ms = GUARD_MS;
 	ddps_timer_after(l, &l->guard, l->guard_ms);
@@ -170,6 +172,8 @@ static void show_hidden(struct ddps_loop *l)
 	}
 	l->hidden = NULL;
 	ddps_timer_stop(l, &l->guard);
+	if (io->hidden)
+		io->hidden(io->user, false);
 	tell_tasks(l);
 }
 
@@ -273,6 +277,11 @@ void ddps_loop_awake(struct ddps_loop *l)
 bool ddps_loop_running(const struct ddps_loop *l)
 {
 	return l->running;
+}
+
+bool ddps_loop_trying(const struct ddps_loop *l)
+{
+	return l->trying;
 }
 
 bool ddps_loop_polled(const struct ddps_loop *l)
@@ -422,8 +431,9 @@ static int try_hot(struct ddps_loop *l)
 	l->busy = 1;
 	io->moved = false;
 	l->tried = true;
-	l->running = true;
+	l->running = l->trying = true;
 	io->fn(io->user, EPOLLIN);
+	l->trying = false;
 	n = l->hot == io && io->moved;
 	n += run_tasks(l);
 	l->running = false;
@@ -456,7 +466,7 @@ static void judge_hot_try(struct ddps_loop *l, bool hit)
 	l->misses = 0;
 	/* Nobody but epoll knows when it can be written to. */
 	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden && !l->watched &&
-	    l->hot->events == EPOLLIN)
+	    !(l->hot->events & EPOLLOUT))
 		hide(l);
 }
 

@@ -26,6 +26,9 @@ struct ddps_io {
 	/* fn(EPOLLIN) may be called when nothing is there: a try instead of asking epoll first.
 	 * It sets moved if there was something. */
 	bool eager, moved;
+	/* NULL, or told when it is hidden: nobody sleeps on it, and somebody tries it all the time.  fn() is
+	 * not called for what had come before it is shown again. */
+	void (*hidden)(void *user, bool hidden);
 	/* Of ddps_io_moved: */
 	uint8_t light;	 /* turns in a row in which it moved little */
 	uint64_t octets; /* in the turn below */
@@ -161,6 +164,9 @@ static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t
 	if (io->light && io->octets > DDPS_LIGHT_OCTETS)
 		ddps_io_not_light(l, io);
 }
+
+/* Inside fn(): nobody knows whether anything is there, see eager. */
+bool ddps_loop_trying(const struct ddps_loop *l);
 
 /* Inside one of the two below: tasks posted now still run before it returns. */
 bool ddps_loop_running(const struct ddps_loop *l);

@@ -28,6 +28,7 @@ struct ddps_loop {
 	unsigned patience;	/* misses that are allowed */
 	unsigned streak;	/* hits since it is hot */
 	struct ddps_io *hidden; /* the hot one, if it is not in epoll's set; or NULL */
+	bool trying;		/* inside its fn() */
 	bool tried;		/* since the guard looked */
 	uint32_t guard_ms;	/* when it looks again */
 	unsigned sleepers;	/* threads of the library's that sleep on epfd */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #define PORT_MAX 65535
 #define HOST_MAX sizeof(((struct ddps_uri *)0)->host)
@@ -46,7 +47,7 @@ static int port_number(const char *s, size_t len)
 
 static int parse_scheme(const struct parser *p, const char **at)
 {
-	static const char *const schemes[] = { "tcp", "tls", "sctp", "sctps" };
+	static const char *const schemes[] = { "tcp", "tls", "sctp", "sctps", "shm" };
 
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
 		size_t n = strlen(schemes[i]);
@@ -57,7 +58,8 @@ static int parse_scheme(const struct parser *p, const char **at)
 		*at += n + 3;
 		return 0;
 	}
-	return bad(p, "\"%.40s\" does not begin with tcp://, tls://, sctp:// or sctps://", *at);
+	return bad(p, "\"%.40s\" does not begin with tcp://, tls://, sctp://, sctps:// or shm://",
+		   *at);
 }
 
 uint32_t ddps_zone_index(const char *zone)
@@ -98,6 +100,16 @@ static bool is_numeric(const char *host)
 	uint32_t zone;
 
 	return !host[0] || inet_pton(AF_INET, host, &v4) == 1 || is_ipv6(host, &zone, &v6);
+}
+
+static void to_unix(const char *name, struct sockaddr_storage *ss)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)ss;
+
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, name, strnlen(name, sizeof un->sun_path - 1));
+	if (un->sun_path[0] == '@')
+		un->sun_path[0] = 0;
 }
 
 static void set_port(struct sockaddr_storage *ss, uint16_t port)
@@ -231,6 +243,23 @@ static int parse_host(const struct parser *p, const char **at)
 		return bad(p, "%s:// takes one address, no list", u->scheme);
 	*at = start;
 	return parse_list(p, at, ",:/?#", &u->hosts);
+}
+
+/* The socket of shm://: all that is behind the scheme. */
+static int parse_socket(const struct parser *p, const char *at)
+{
+	const size_t most = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, n = strlen(at);
+
+	if (*at != '/' && *at != '@')
+		return bad(p, "shm:// takes the path of a socket, as in shm:///run/user/1000/x, or "
+			      "an abstract name, as in shm://@x");
+	if (n > most)
+		return bad(p, "the socket's name is longer than %zu characters", most);
+	if (at[strcspn(at, "?#")])
+		return bad(p, "shm:// takes no options");
+	memcpy(p->uri->host, at, n + 1);
+	p->uri->numeric = true;
+	return 0;
 }
 
 static int parse_port(const struct parser *p, const char **at)
@@ -438,6 +467,8 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 	err = check_characters(&p, text);
 	if (!err)
 		err = parse_scheme(&p, &at);
+	if (!err && ddps_uri_shm(uri))
+		return parse_socket(&p, at);
 	if (!err)
 		err = parse_host(&p, &at);
 	if (!err)
@@ -447,10 +478,11 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len)
 {
+	if (ddps_uri_shm(uri)) {
+		memset(ss, 0, sizeof *ss);
+		to_unix(uri->host, ss);
+		*len = ddps_addr_len(ss);
+		return 0;
+	}
 	return to_sockaddr(uri->host, uri->port, ss, len);
-}
-
-socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
-{
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }

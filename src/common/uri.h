@@ -5,6 +5,7 @@
  * Transport URIs:  SCHEME://HOST:PORT[?KEY=VALUE[&KEY=VALUE...]]
  * HOST is an IPv4 address, [IPv6], [IPv6%INTERFACE], a name, or empty (any address).
  * Over SCTP it may be a list of addresses, with commas in between: those of one endpoint.
+ * Or  shm:///PATH  and  shm://@NAME: a socket's file, or its abstract name.
  */
 #include <sys/socket.h>
 #include <stdbool.h>
@@ -44,6 +45,12 @@ struct ddps_uri {
 static inline bool ddps_uri_sctps(const struct ddps_uri *uri)
 {
 	return !strcmp(uri->scheme, "sctps");
+}
+
+/* Memory of this host; host is "/PATH" or "@NAME", "@": any, and there is no port. */
+static inline bool ddps_uri_shm(const struct ddps_uri *uri)
+{
+	return !strcmp(uri->scheme, "shm");
 }
 
 /* Inside TLS or DTLS. */

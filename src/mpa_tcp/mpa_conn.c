@@ -15,29 +15,6 @@
 static void on_timer(void *user);
 static void run_mpa_task(void *user);
 
-/* ---- addresses ---- */
-
-/* An IPv4 address that a dual-stack socket shows as IPv6 is shown as what it is. */
-void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa)
-{
-	memset(a, 0, sizeof *a);
-	memcpy(a, sa, sa->sa_family == AF_INET6 ? sizeof a->in6 : sizeof a->in);
-	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a->in6.sin6_addr)) {
-		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = a->in6.sin6_port };
-
-		memcpy(&in.sin_addr, &a->in6.sin6_addr.s6_addr[12], sizeof in.sin_addr);
-		memset(a, 0, sizeof *a);
-		a->in = in;
-	}
-}
-
-void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len)
-{
-	buf[0] = '\0';
-	if (a->sa.sa_family != AF_UNSPEC)
-		ddps_addr_text(&a->sa, buf, len);
-}
-
 /* ---- birth and death ---- */
 
 struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_mpa_tcp *tcp,
@@ -463,6 +440,8 @@ static void mpa_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->mpa.crc = c->rx.crc;
 	info->mpa.markers_tx = c->tx.markers;
 	info->mpa.markers_rx = c->rx.markers;
+	if (c->tcp->info)
+		c->tcp->info(c, info);
 }
 
 static int op_tcp_stats(const struct ddps_llp *llp, struct ddps_llp_tcp *st)

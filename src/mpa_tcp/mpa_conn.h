@@ -18,6 +18,7 @@
 struct ddps_mpa_listener;
 struct ddps_mpa_conn;
 struct ddps_mpa_tls;
+struct ddps_mpa_shm;
 
 /* What there is to wait for, and what has come.  The values are epoll's. */
 enum ddps_mpa_ready {
@@ -57,6 +58,8 @@ struct ddps_mpa_tcp {
 	void (*busy)(struct ddps_mpa_conn *c);
 	/* How long a peer is waited for that answers nothing: c->p says; NULL: there is no such thing. */
 	void (*patience)(struct ddps_mpa_conn *c);
+	/* What it knows of the peer besides; NULL: nothing. */
+	void (*info)(const struct ddps_mpa_conn *c, struct ddps_conn_info *info);
 };
 
 /* Responders: who waits for their Requests. */
@@ -95,6 +98,10 @@ union ddps_mpa_addr {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
+	struct {
+		sa_family_t family; /* AF_UNIX */
+		const char *text;   /* which lives as long as the connection; or NULL */
+	} un;
 };
 
 enum ddps_mpa_deadline {
@@ -129,7 +136,8 @@ struct ddps_mpa_conn {
 	const struct ddps_mpa_tcp *tcp;
 	struct ddps_io io;	   /* mpa_io.c's */
 	struct ddps_mpa_tls *tls;  /* mpa_tls.c's; NULL: not secured */
-	bool ask_crc, ask_markers; /* then: the URI says so */
+	struct ddps_mpa_shm *shm;  /* mpa_shm.c's; NULL: not through shared memory */
+	bool ask_crc, ask_markers; /* with TLS: the URI says so */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
@@ -191,8 +199,6 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c);
 void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c);
 /* Cut by what was looked up last: markers or the bound from above have changed. */
 void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c);
-void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len);
-void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa);
 
 static inline bool ddps_mpa_connecting(const struct ddps_mpa_conn *c)
 {
@@ -200,6 +206,11 @@ static inline bool ddps_mpa_connecting(const struct ddps_mpa_conn *c)
 }
 
 extern const struct ddps_llp_ops ddps_mpa_ops;
+
+/* ---- mpa_addr.c ---- */
+
+void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len);
+void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa);
 
 /* ---- mpa_setup.c ---- */
 

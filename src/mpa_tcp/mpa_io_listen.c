@@ -3,6 +3,7 @@
 #include "common/own.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_tls.h"
+#include "mpa_tcp/shm/mpa_shm.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -32,6 +33,9 @@ struct ddps_mpa_listener {
 	union ddps_mpa_addr addr;
 	bool secured;	   /* inside TLS */
 	bool crc, markers; /* there: to be asked for */
+	bool shm;	   /* through shared memory: */
+	char name[DDPS_SHM_TEXT];
+	struct ddps_shm_file file;
 };
 
 /* ---- the half-open ones ---- */
@@ -82,6 +86,12 @@ static void pass_mpa_request(struct ddps_mpa_conn *c, const struct ddps_setup *s
 	l->up->request(l->user, &c->llp, s);
 }
 
+/* Where it comes from: of peers on this host it is the user who has a share. */
+static uint64_t get_net(const struct ddps_mpa_conn *c)
+{
+	return c->shm ? ddps_mpa_shm_uid(c) : ddps_share_net(&c->peer.sa);
+}
+
 /* It need not leave before LINGER: the next one may have its place. */
 static void on_rejected(struct ddps_mpa_conn *c)
 {
@@ -89,7 +99,7 @@ static void on_rejected(struct ddps_mpa_conn *c)
 
 	if (!l)
 		return;
-	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(&c->peer.sa)) < 0)
+	if (ddps_shares_add(&l->silent, &c->share, get_net(c)) < 0)
 		on_settled(c);
 	else
 		watch_mpa_listener(l);
@@ -99,16 +109,22 @@ static const struct ddps_mpa_owner owner = { pass_mpa_request, on_rejected, on_s
 
 static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
-	struct ddps_mpa_conn *c = ddps_mpa_io_new(l->env, fd, peer);
+	struct ddps_mpa_conn *c = l->shm ? ddps_mpa_shm_new(l->env, fd, l->name, l->name[0] == '@')
+					 : ddps_mpa_io_new(l->env, fd, peer);
 
 	if (!c) {
-		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
+		if (l->shm && errno == EACCES)
+			ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa",
+				 "%s: a peer of another user is refused: listen at a file for it",
+				 l->name);
+		else
+			ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_own_close(fd);
 		return;
 	}
 	c->share.owner = c;
 	if ((l->secured && ddps_mpa_tls_wrap(c, NULL) < 0) ||
-	    ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
+	    ddps_shares_add(&l->silent, &c->share, get_net(c)) < 0) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_mpa_conn_destroy(c);
 		return;
@@ -299,9 +315,10 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	struct ddps_mpa_listener *l;
 	struct sockaddr_storage ss = { 0 };
 	socklen_t len = sizeof ss;
+	const bool shm = ddps_uri_shm(uri);
 	int fd, err;
 
-	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+	if (shm ? sa->sa_family != AF_UNIX : sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return DDPS_E_ADDRESS;
 	if (!p->max_half_open)
 		return DDPS_E_INVAL;
@@ -310,9 +327,13 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return DDPS_E_NOMEM;
-	fd = open_listener(uri, sa, sa_len, p->backlog);
+	fd = shm ? ddps_mpa_shm_bind(sa, sa_len, p->backlog, &l->file)
+		 : open_listener(uri, sa, sa_len, p->backlog);
+	l->shm = shm;
 	l->secured = !strcmp(uri->scheme, "tls");
-	l->base.provider = l->secured ? &ddps_tls_provider : &ddps_mpa_provider;
+	l->base.provider = l->secured ? &ddps_tls_provider
+			   : shm      ? &ddps_shm_provider
+				      : &ddps_mpa_provider;
 	l->crc = uri->crc;
 	l->markers = uri->markers;
 	l->env = env;
@@ -330,7 +351,10 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 		errno = err;
 		return DDPS_E_SYSTEM;
 	}
-	ddps_mpa_addr_set(&l->addr, (struct sockaddr *)&ss);
+	if (shm)
+		ddps_addr_text((struct sockaddr *)&ss, l->name, sizeof l->name);
+	else
+		ddps_mpa_addr_set(&l->addr, (struct sockaddr *)&ss);
 	*out = &l->base;
 	return 0;
 }
@@ -341,7 +365,7 @@ static int mpa_listener_uri(struct ddps_llp_listener *base, char *buf, size_t le
 	char addr[72];
 
 	ddps_mpa_addr_text(&l->addr, addr, sizeof addr);
-	return snprintf(buf, len, "%s://%s", base->provider->scheme, addr);
+	return snprintf(buf, len, "%s://%s", base->provider->scheme, l->shm ? l->name : addr);
 }
 
 static void mpa_listener_free(struct ddps_llp_listener *base)
@@ -350,6 +374,8 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 
 	ddps_io_del(l->env->loop, &l->io);
 	ddps_timer_stop(l->env->loop, &l->pause);
+	if (l->shm)
+		ddps_mpa_shm_unbind(l->name, &l->file);
 	shutdown(l->io.fd, SHUT_RDWR); /* also for whoever has a copy of it */
 	ddps_own_close(l->io.fd);
 	while (l->conns) {
@@ -391,4 +417,12 @@ const struct ddps_llp_provider ddps_tls_provider = {
 	.listener_free = mpa_listener_free,
 	.wind_up = ddps_mpa_late_wind_up,
 	.fini = ddps_mpa_late_fini,
+};
+
+const struct ddps_llp_provider ddps_shm_provider = {
+	.scheme = "shm",
+	.connect = ddps_mpa_shm_connect,
+	.listen = mpa_listen,
+	.listener_uri = mpa_listener_uri,
+	.listener_free = mpa_listener_free,
 };

@@ -194,7 +194,7 @@ int ddps_mpa_setup_check(const struct ddps_setup *setup)
 /* Inside TLS a CRC finds nothing that the records do not: it is for those who ask by the URI. */
 static bool wants_crc(const struct ddps_mpa_conn *c, const struct ddps_llp_param *p)
 {
-	return c->tls ? c->ask_crc : p->crc;
+	return c->tls ? c->ask_crc : p->crc && !c->shm;
 }
 
 void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *setup,

@@ -135,6 +135,8 @@ static int local_address(struct ddps_dial *d, const char *text)
 
 	if (d->uri.from.n) /* in the URI, too */
 		return DDPS_E_INVAL;
+	if (ddps_uri_shm(&d->uri))
+		return DDPS_E_UNSUPPORTED;
 	if ((size_t)snprintf(uri, sizeof uri, "%s://%s", d->uri.scheme, text) >= sizeof uri ||
 	    strchr(text, '?') || ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] ||
 	    !own.numeric)
@@ -146,6 +148,12 @@ static int local_address(struct ddps_dial *d, const char *text)
 		return 0;
 	d->uri.from.n = 1;
 	return ddps_uri_sockaddr(&own, &d->uri.from.at[0], &len);
+}
+
+/* It says where a peer is. */
+static bool is_uri_whole(const struct ddps_uri *uri)
+{
+	return ddps_uri_shm(uri) ? uri->host[1] : uri->port && uri->host[0];
 }
 
 static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *uri,
@@ -162,7 +170,7 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	if (err)
 		return err;
 	d->provider = ddps_provider_find(d->uri.scheme);
-	if (!d->provider || !d->uri.port || !d->uri.host[0])
+	if (!d->provider || !is_uri_whole(&d->uri))
 		return DDPS_E_ADDRESS;
 	if (ddps_uri_secured(&d->uri) && !ctx->env.secure)
 		return DDPS_E_NO_CERT;

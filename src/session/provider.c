@@ -4,10 +4,8 @@
 #include <string.h>
 
 static const struct ddps_llp_provider *const providers[] = {
-	&ddps_mpa_provider,
-	&ddps_tls_provider,
-	&ddps_sctp_provider,
-	&ddps_sctps_provider,
+	&ddps_mpa_provider,  &ddps_tls_provider,   &ddps_shm_provider,
+	&ddps_sctp_provider, &ddps_sctps_provider,
 };
 
 #define NPROVIDERS (sizeof providers / sizeof providers[0])
@@ -33,5 +31,6 @@ bool ddps_providers_wind_up(struct ddps_env *env, bool all)
 void ddps_providers_fini(struct ddps_env *env)
 {
 	for (size_t i = 0; i < NPROVIDERS; i++)
-		providers[i]->fini(env);
+		if (providers[i]->fini)
+			providers[i]->fini(env);
 }

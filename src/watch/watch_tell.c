@@ -151,7 +151,12 @@ static void say_negotiated(struct teller *t, const struct ddps_conn_info *i)
 	say_bool(t, "p2p", i->p2p);
 	write_teller(t, ",\"rtr\":\"%s\"", rtr_name(i->rtr));
 	say_number(t, "mulpdu", i->mulpdu);
-	if (i->transport == DDPS_TRANSPORT_TCP) {
+	if (i->transport == DDPS_TRANSPORT_SHM) {
+		say_number(t, "peer_pid", i->shm.pid);
+		say_number(t, "peer_uid", i->shm.uid);
+		say_number(t, "peer_gid", i->shm.gid);
+	}
+	if (i->transport == DDPS_TRANSPORT_TCP || i->transport == DDPS_TRANSPORT_SHM) {
 		say_number(t, "mpa_rev", i->mpa.rev);
 		say_bool(t, "crc", i->mpa.crc);
 		say_bool(t, "markers_tx", i->mpa.markers_tx);
@@ -192,6 +197,7 @@ static void say_row(struct teller *t, const struct row *r, bool first)
 {
 	const char *transport = r->info.transport == DDPS_TRANSPORT_TCP	   ? "tcp"
 				: r->info.transport == DDPS_TRANSPORT_SCTP ? "sctp"
+				: r->info.transport == DDPS_TRANSPORT_SHM  ? "shm"
 									   : "none";
 
 	write_teller(t, "%s{\"session\":%" PRIu64 ",\"state\":\"%s\",\"transport\":\"%s\"",

@@ -72,6 +72,7 @@ uri_of() {
 	case $1 in
 	tcp) echo "tcp://$at:0" ;;
 	sctp) echo "sctp://$at:0?backend=native&encap=0" ;;
+	shm) echo "shm://@" ;;
 	*) echo "$1" ;;
 	esac
 }

@@ -496,6 +496,7 @@ E2E_WIRES(session, attack_24a_a_session_comes_from_the_address_that_was_given)
 {
 	static const char *const bad[] = { "",	 "127.0.0.4",	"localhost:0",
 					   ":0", "[::1]:99999", "127.0.0.4:0?encap=1" };
+	const bool none = !strncmp(wire, "shm:", 4); /* there are no addresses */
 	struct ddps_ep *ep;
 	struct e2e e;
 
@@ -503,9 +504,14 @@ E2E_WIRES(session, attack_24a_a_session_comes_from_the_address_that_was_given)
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		e.connect.local = bad[i];
-		cr_expect_eq(ddps_connect(ep, e.uri, &e.connect), DDPS_E_ADDRESS, "%s", bad[i]);
+		cr_expect_eq(ddps_connect(ep, e.uri, &e.connect),
+			     none ? DDPS_E_UNSUPPORTED : DDPS_E_ADDRESS, "%s", bad[i]);
 	}
 	ddps_ep_free(ep);
+	if (none) {
+		e2e_close(&e);
+		return;
+	}
 	e.connect.local = strstr(wire, "[") ? "[::1]:0" : "127.0.0.4:0";
 	e2e_connect(&e);
 	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s: %s", wire, e.a.error.text);

@@ -93,7 +93,13 @@ static void check_session(const json_t *s, const struct e2e_end *end)
 	cr_expect_eq(get_watch_e2e_number(s, "ird"), i.ird);
 	cr_expect_eq(get_watch_e2e_number(s, "ord"), i.ord);
 	cr_expect_eq(get_watch_e2e_number(s, "mulpdu"), i.mulpdu);
-	if (i.transport == DDPS_TRANSPORT_TCP) {
+	if (i.transport == DDPS_TRANSPORT_SHM) {
+		cr_expect_str_eq(get_watch_e2e_text(s, "transport"), "shm");
+		cr_expect_eq(get_watch_e2e_number(s, "peer_pid"), getpid());
+		cr_expect_eq(get_watch_e2e_number(s, "peer_uid"), geteuid());
+		cr_expect_eq(get_watch_e2e_number(s, "peer_gid"), getegid());
+		cr_expect_eq(json_is_true(json_object_get(s, "crc")), i.mpa.crc);
+	} else if (i.transport == DDPS_TRANSPORT_TCP) {
 		cr_expect_str_eq(get_watch_e2e_text(s, "transport"), "tcp");
 		cr_expect_eq(json_is_true(json_object_get(s, "crc")), i.mpa.crc);
 		cr_expect_eq(json_is_true(json_object_get(s, "markers_tx")), i.mpa.markers_tx);

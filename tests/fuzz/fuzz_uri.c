@@ -7,7 +7,12 @@
 
 static void check_parsed_uri(const struct ddps_uri *u)
 {
-	FUZZ_CHECK(!strcmp(u->scheme, "tcp") || !strcmp(u->scheme, "sctp"));
+	static const char *const schemes[] = { "tcp", "tls", "sctp", "sctps", "shm" };
+	size_t i = 0;
+
+	while (i < sizeof schemes / sizeof schemes[0] && strcmp(u->scheme, schemes[i]))
+		i++;
+	FUZZ_CHECK(i < sizeof schemes / sizeof schemes[0]);
 	FUZZ_CHECK(strnlen(u->host, sizeof u->host) < sizeof u->host);
 	FUZZ_CHECK(strnlen(u->backend, sizeof u->backend) < sizeof u->backend);
 	FUZZ_CHECK(u->encap >= DDPS_URI_ENCAP_OFF && u->encap <= 65535);

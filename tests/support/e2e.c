@@ -16,6 +16,7 @@ const char *const e2e_wires[E2E_NWIRES] = {
 	"sctp://127.0.0.3:0?backend=native&encap=0",
 	"tls://127.0.0.1:0",
 	"sctps://127.0.0.1:0",
+	"shm://@",
 };
 
 /* On two of them a stranger connects to us, and we to a stranger. */

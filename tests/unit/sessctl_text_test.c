@@ -150,6 +150,10 @@ Test(sessctl_target, splits_uri_and_name)
 		{ "sctp://h:1/n?backend=kernel", "sctp://h:1?backend=kernel", "n" },
 		{ "sctp://h:1?encap=1/n?m", "sctp://h:1?encap=1", "n?m" },
 		{ "tcp://h:1/100%25%3f", "tcp://h:1", "100%?" },
+		{ "shm:///run/x", "shm:///run/x", "" },
+		{ "shm:///run/x:d/a", "shm:///run/x", "d/a" },
+		{ "shm:///run/x:y:a%3ab", "shm:///run/x:y", "a:b" },
+		{ "shm://@x:a", "shm://@x", "a" },
 	};
 	struct target t;
 	char why[800];

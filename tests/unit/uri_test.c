@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 static void expect_good_uri(const char *text, const char *scheme, const char *host, int port,
 			    const char *backend, int encap, bool numeric)
@@ -128,6 +129,60 @@ Test(uri, lists_of_addresses)
 	cr_expect_eq(cut[0], 'x', "no room at all");
 }
 
+Test(uri, sockets_of_shared_memory)
+{
+	static const struct {
+		const char *text, *host;
+		socklen_t len;
+	} rows[] = {
+		{ "shm:///run/user/1000/x", "/run/user/1000/x", sizeof(struct sockaddr_un) },
+		{ "SHM:///a:b", "/a:b", sizeof(struct sockaddr_un) },
+		{ "shm://@name", "@name", offsetof(struct sockaddr_un, sun_path) + 5 },
+		{ "shm://@a/b", "@a/b", offsetof(struct sockaddr_un, sun_path) + 4 },
+		{ "shm://@", "@", offsetof(struct sockaddr_un, sun_path) },
+	};
+	struct sockaddr_storage ss;
+	char why[200] = "", text[120];
+	struct ddps_uri u;
+	socklen_t len;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		cr_assert_eq(ddps_uri_parse(&u, rows[i].text, why, sizeof why), 0, "%s", why);
+		cr_expect(ddps_uri_shm(&u));
+		cr_expect(u.numeric, "no name to look up");
+		cr_expect_str_eq(u.host, rows[i].host);
+		cr_assert_eq(ddps_uri_sockaddr(&u, &ss, &len), 0);
+		cr_expect_eq(ss.ss_family, AF_UNIX);
+		cr_expect_eq(len, rows[i].len, "%s: %u", rows[i].text, (unsigned)len);
+		ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
+		cr_expect_str_eq(text, rows[i].host);
+	}
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://h:7", why, sizeof why), 0);
+	cr_expect_not(ddps_uri_shm(&u));
+}
+
+/* 107 characters of a path are the most, 106 of an abstract name. */
+Test(uri, names_of_sockets_have_a_bound)
+{
+	char text[200] = "shm://", why[200], back[120];
+	struct sockaddr_storage ss;
+	struct ddps_uri u;
+	socklen_t len;
+
+	for (int abstract = 0; abstract < 2; abstract++) {
+		memset(text + 6, 'x', 108);
+		text[6] = abstract ? '@' : '/';
+		text[6 + 108] = 0;
+		cr_expect_eq(ddps_uri_parse(&u, text, why, sizeof why), DDPS_E_ADDRESS);
+		cr_expect(strstr(why, "107"), "%s", why);
+		text[6 + 107] = 0;
+		cr_assert_eq(ddps_uri_parse(&u, text, why, sizeof why), 0);
+		cr_assert_eq(ddps_uri_sockaddr(&u, &ss, &len), 0);
+		ddps_addr_text((struct sockaddr *)&ss, back, sizeof back);
+		cr_expect_str_eq(back, text + 6);
+	}
+}
+
 #define TEN   "1234567890"
 #define FORTY TEN TEN TEN TEN
 #define FIFTY FORTY TEN
@@ -159,6 +214,11 @@ Test(uri, what_is_wrong_is_named)
 		{ "tcp://h:", "not a number" },
 		{ "sctp://h:7?backend=usrsctp", "use native" },
 		{ "tcp://h:65536", "65536" },
+		{ "shm://", "path of a socket" },
+		{ "shm://h:7", "path of a socket" },
+		{ "shm://run/x", "path of a socket" },
+		{ "shm:///x?tos=1", "no options" },
+		{ "shm://@x#y", "no options" },
 		{ "tcp://h:-1", "-1" },
 		{ "tcp://h:7x", "7x" },
 		{ "tcp://h:000007", "000007" },

@@ -33,7 +33,7 @@ static bool is_placeholder(const char *at, size_t n, const char *word)
 /* One alternative of a value or argument: what is written in small letters is meant as it stands. */
 static void offer_form(const char *at, size_t n)
 {
-	static const char *const uris[] = { "tcp://", "sctp://", "tls://", "sctps://" };
+	static const char *const uris[] = { "tcp://", "sctp://", "tls://", "sctps://", "shm://" };
 	char text[32];
 
 	if (n >= 3 && !strncmp(at, "URI", 3)) {

@@ -99,7 +99,10 @@ static void row_private_data(struct out *o, const uint8_t *pd, size_t len)
 
 static void row_transport(struct out *o, const struct ddps_conn_info *i)
 {
-	if (i->transport == DDPS_TRANSPORT_TCP) {
+	if (i->transport == DDPS_TRANSPORT_SHM)
+		print_row(o, "shared memory", "peer's pid %u, uid %u, gid %u", i->shm.pid,
+			  i->shm.uid, i->shm.gid);
+	if (i->transport == DDPS_TRANSPORT_TCP || i->transport == DDPS_TRANSPORT_SHM) {
 		print_row(o, "mpa", "rev %u, crc %s, markers sent %s, received %s, mulpdu %u",
 			  i->mpa.rev, i->mpa.crc ? "on" : "off", i->mpa.markers_tx ? "on" : "off",
 			  i->mpa.markers_rx ? "on" : "off", i->mulpdu);

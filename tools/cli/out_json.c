@@ -7,7 +7,10 @@
 
 const char *out_transport_name(enum ddps_transport t)
 {
-	return t == DDPS_TRANSPORT_TCP ? "tcp" : t == DDPS_TRANSPORT_SCTP ? "sctp" : "none";
+	return t == DDPS_TRANSPORT_TCP	  ? "tcp"
+	       : t == DDPS_TRANSPORT_SCTP ? "sctp"
+	       : t == DDPS_TRANSPORT_SHM  ? "shm"
+					  : "none";
 }
 
 const char *out_rtr_name(unsigned rtr)
@@ -90,12 +93,19 @@ static void set_where(json_t *j, const struct ddps_conn_info *i)
 	set_bool(j, "enhanced", i->enhanced);
 }
 
-/* Both keys are always there; null for the wire that is not in use. */
+/* The first two keys are always there; null for what is not in use. */
 static void set_wire(json_t *j, const struct ddps_conn_info *i)
 {
-	json_t *mpa = json_null(), *sctp = json_null();
+	json_t *mpa = json_null(), *sctp = json_null(), *shm;
 
-	if (i->transport == DDPS_TRANSPORT_TCP) {
+	if (i->transport == DDPS_TRANSPORT_SHM) {
+		shm = json_object();
+		set_json_int(shm, "pid", i->shm.pid);
+		set_json_int(shm, "uid", i->shm.uid);
+		set_json_int(shm, "gid", i->shm.gid);
+		json_object_set_new(j, "shm", shm);
+	}
+	if (i->transport == DDPS_TRANSPORT_TCP || i->transport == DDPS_TRANSPORT_SHM) {
 		mpa = json_object();
 		set_json_int(mpa, "rev", i->mpa.rev);
 		set_bool(mpa, "crc", i->mpa.crc);

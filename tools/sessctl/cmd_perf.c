@@ -14,6 +14,7 @@
  * together; the first one, on the main thread, has the sum of all.
  */
 #include "sessctl/cmd.h"
+#include "cli/out_json.h"
 #include "xfer/link.h"
 #include "report/meet.h"
 #include "cli/sig.h"
@@ -349,7 +350,7 @@ static void sum_up(struct perf *p)
 	for (unsigned k = 1; k < p->team->n; k++)
 		hist_merge(&p->hist, &p->team->p[k].hist);
 	*r = (struct out_perf){
-		.transport = p->l.info.transport == DDPS_TRANSPORT_TCP ? "tcp" : "sctp",
+		.transport = out_transport_name(p->l.info.transport),
 		.op = perf_op_name(p->op),
 		.size = p->size,
 		.depth = p->depth,

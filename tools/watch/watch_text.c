@@ -133,7 +133,7 @@ static void put_peer_id(FILE *f, const json_t *s)
 	fprintf(f, "    peer is     %s, %s, %s\n", name, version, suite);
 }
 
-static void put_negotiated(FILE *f, const json_t *s, bool tcp)
+static void put_negotiated(FILE *f, const json_t *s)
 {
 	char word[32];
 
@@ -145,7 +145,7 @@ static void put_negotiated(FILE *f, const json_t *s, bool tcp)
 	fprintf(f, ", the peer's ");
 	put_rd(f, watch_number(s, "peer_ird"), watch_number(s, "peer_ord"));
 	fprintf(f, ", rtr %s", word);
-	if (tcp) {
+	if (json_object_get(s, "mpa_rev")) {
 		fprintf(f, ", mpa rev %" PRIu64 ", crc %s", watch_number(s, "mpa_rev"),
 			onoff(s, "crc"));
 		fprintf(f, ", markers sent %s, received %s", onoff(s, "markers_tx"),
@@ -195,7 +195,13 @@ static void put_session(FILE *f, const json_t *s)
 		json_is_true(json_object_get(s, "initiator")) ? "initiator" : "responder", wire,
 		local, peer);
 	put_peer_id(f, s);
-	put_negotiated(f, s, !strcmp(wire, "tcp"));
+	if (json_object_get(s, "peer_pid"))
+		fprintf(f,
+			"    peer        process %" PRIu64 ", user %" PRIu64 ", group %" PRIu64
+			"\n",
+			watch_number(s, "peer_pid"), watch_number(s, "peer_uid"),
+			watch_number(s, "peer_gid"));
+	put_negotiated(f, s);
 	fputs("    traffic     ", f);
 	put_amounts(f, s);
 	text_size(held, sizeof held, watch_number(s, "held_octets"));

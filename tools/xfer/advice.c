@@ -5,6 +5,7 @@
 #include "cli/hostport.h"
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 static bool argument_has(const struct opts *o, const char *text)
 {
@@ -18,6 +19,8 @@ static const char *for_errno(int sys_errno, const struct opts *o)
 {
 	switch (sys_errno) {
 	case EADDRINUSE:
+		if (argument_has(o, "shm:"))
+			return "another name: a listener has this one";
 		return argument_has(o, "sctp:")
 			       ? "another UDP port: encap=PORT in the URI (0: the system chooses)"
 			       : "another port, or port 0 to let the system choose";
@@ -25,9 +28,16 @@ static const char *for_errno(int sys_errno, const struct opts *o)
 		return "an address of this machine (tcp://:PORT listens on all of them)";
 	case EACCES:
 	case EPERM:
+		if (argument_has(o, "shm:"))
+			return "a socket that this user may write to; abstract names (shm://@NAME) "
+			       "are between processes of one user";
 		return argument_has(o, "encap=off")
 			       ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
 			       : "a port from 1024 up, or more privilege";
+	case ENOENT:
+		return !argument_has(o, "shm:") ? NULL
+		       : o->cmd == C_LISTEN	? "the folder has to be there before"
+						: "is a listener running there, on this host?";
 	case ECONNREFUSED:
 		return "is a listener running on that address and port?";
 	case EHOSTUNREACH:
@@ -86,7 +96,8 @@ static bool has_path(const struct opts *o)
 
 	for (int i = 0; i < o->nargs && !(o->cmd & (C_GET | C_PUT)); i++) {
 		host = strstr(o->arg[i], "://");
-		if (host && host[3 + strcspn(host + 3, "/?")] == '/')
+		if (host && strncasecmp(o->arg[i], "shm:", 4) &&
+		    host[3 + strcspn(host + 3, "/?")] == '/')
 			return true;
 	}
 	return false;
@@ -178,7 +189,7 @@ static const char *for_code(const struct ddps_error *e, const struct opts *o, bo
 		if (is_lookup(o))
 			return "check the name, or give a numeric address";
 		return "tcp://HOST:PORT or sctp://HOST[,HOST...]:PORT, secured tls://HOST:PORT or "
-		       "sctps://HOST:PORT; options: ddpsess(7)";
+		       "sctps://HOST:PORT, on one host shm:///PATH; options: ddpsess(7)";
 	case DDPS_E_UNSUPPORTED:
 		return "?backend=native, which needs nothing of the kernel";
 	case DDPS_E_REFUSED:

@@ -199,7 +199,8 @@ static bool has_secured_uri(const struct opts *o)
 	for (int i = 0; i < o->nargs; i++) {
 		secured |=
 			!strncasecmp(o->arg[i], "tls:", 4) || !strncasecmp(o->arg[i], "sctps:", 6);
-		plain |= !strncasecmp(o->arg[i], "tcp:", 4) || !strncasecmp(o->arg[i], "sctp:", 5);
+		plain |= !strncasecmp(o->arg[i], "tcp:", 4) ||
+			 !strncasecmp(o->arg[i], "sctp:", 5) || !strncasecmp(o->arg[i], "shm:", 4);
 	}
 	return secured || !plain;
 }

@@ -4,6 +4,7 @@
 #include "cli/text.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Undo %XX.  Return: 0 or -1. */
 static int percent_decode(char *dst, size_t size, const char *src, size_t len)
@@ -33,6 +34,14 @@ static int percent_decode(char *dst, size_t size, const char *src, size_t len)
 	return 0;
 }
 
+/* What may be in a socket's path stands in front of the last colon. */
+static const char *find_shm_name(const char *socket)
+{
+	const char *colon = strrchr(socket, ':');
+
+	return colon ? colon : socket + strlen(socket);
+}
+
 int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 {
 	const char *host = strstr(text, "://");
@@ -41,20 +50,22 @@ int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 
 	*t = (struct target){ .uri = "" };
 	if (!host || host == text) {
-		snprintf(
-			why, why_len,
-			"'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then HOST:PORT",
-			text);
+		snprintf(why, why_len,
+			 "'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then HOST:PORT; or "
+			 "shm:///PATH",
+			 text);
 		return -1;
 	}
 	host += 3;
 	head = (size_t)(host - text) + strcspn(host, "/?");
+	if (!strncasecmp(text, "shm:", 4))
+		head = (size_t)(find_shm_name(host) - text);
 	rest = text + head;
 	if (*rest == '?') { /* URI?options/NAME */
 		head += strcspn(rest, "/");
 		rest = text + head;
 	}
-	name = *rest == '/' ? rest + 1 : rest;
+	name = *rest == '/' || *rest == ':' ? rest + 1 : rest;
 	name_len =
 		strchr(text, '?') && strchr(text, '?') < rest ? strlen(name) : strcspn(name, "?");
 	query = strlen(name + name_len); /* URI/NAME?options */

@@ -4,6 +4,7 @@
 /*
  * URI/NAME as put and get take it.  The name may stand before or after the URI's options:
  *   sctp://host:port/NAME?backend=kernel    sctp://host:port?backend=kernel/NAME
+ *    shm:///run/user/1000/x:NAME              shm://@x:NAME
  * In NAME, %XX stands for one octet, so that names with '?' can be said.
  */
 #include <stdbool.h>

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MPA's octets through shared memory: the struct ddps_mpa_tcp. */
+#include "common/own.h"
+#include "mpa_tcp/shm/mpa_shm_conn.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define BELLS_MOST 16	/* that lie unread: far fewer than a socket takes */
+#define TRIES_MOST 1024 /* polls in vain until the socket is asked whether the peer is there */
+#define ROOM	   (16u * 1024)	 /* a writer that waits wants so much */
+#define EMSS	   (128u * 1024) /* there are no segments: as much as an FPDU can have */
+
+static struct ddps_mpa_shm *shm_of(const struct ddps_mpa_conn *c)
+{
+	return c->shm;
+}
+
+void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory, bool initiator)
+{
+	t->memory = memory;
+	ddps_shm_open(&t->in, memory, initiator);
+	ddps_shm_open(&t->out, memory, !initiator);
+}
+
+/* ---- bells ---- */
+
+/* One that the socket does not take any more is not needed: the peer has others to read. */
+static void ring_bell(struct ddps_mpa_shm *t)
+{
+	(void)send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Descriptors that come with a bell are not taken: there is no room for them. */
+static void read_bells(struct ddps_mpa_shm *t)
+{
+	char octets[256];
+	ssize_t n = recv(t->c->io.fd, octets, sizeof octets, MSG_DONTWAIT);
+
+	t->bells = 0;
+	t->tries = 0;
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		t->gone = true;
+}
+
+static void take_bells(struct ddps_mpa_shm *t, uint32_t events)
+{
+	if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
+		t->gone = true;
+	else if (++t->bells >= BELLS_MOST)
+		read_bells(t);
+}
+
+/* ---- what there is ---- */
+
+/* The peer writes the memory as it likes; of what it says of its indices nothing is left to believe. */
+static void end_bad(struct ddps_mpa_shm *t)
+{
+	t->drop = true;
+	ddps_mpa_conn_fail(t->c, DDPS_E_PROTOCOL, 0,
+			   "the peer has written an impossible index into the shared memory");
+}
+
+static bool is_broken(const struct ddps_mpa_shm *t)
+{
+	const enum ddps_shm_end end = ddps_shm_ended(&t->in);
+
+	return end == DDPS_SHM_RESET || (t->gone && end != DDPS_SHM_FIN);
+}
+
+/* DDPS_MPA_* bits. */
+static unsigned look_around(struct ddps_mpa_shm *t)
+{
+	const enum ddps_shm_end end = ddps_shm_ended(&t->in);
+	unsigned ready = 0;
+
+	if (ddps_shm_filled(&t->in) || end || t->gone || t->in.bad)
+		ready |= DDPS_MPA_IN;
+	if (end)
+		ready |= DDPS_MPA_PEER_FIN;
+	if (is_broken(t))
+		ready |= DDPS_MPA_BROKEN;
+	if ((t->events & DDPS_MPA_OUT) &&
+	    (ddps_shm_room(&t->out) >= ROOM || t->out.bad || t->gone || end == DDPS_SHM_RESET))
+		ready |= DDPS_MPA_OUT;
+	return ready & (t->events | DDPS_MPA_BROKEN);
+}
+
+/* Nothing is there: have the peer say so when that changes.  It may have changed meanwhile. */
+static void rest(struct ddps_mpa_shm *t)
+{
+	bool there = false;
+
+	if (t->hidden || t->quiet)
+		return;
+	if (t->events & (DDPS_MPA_IN | DDPS_MPA_PEER_FIN))
+		there = ddps_shm_await_octets(&t->in) && look_around(t);
+	if (t->events & DDPS_MPA_OUT)
+		there |= ddps_shm_await_room(&t->out, ROOM);
+	if (there)
+		ddps_task_post(t->c->env->loop, &t->task);
+}
+
+void ddps_mpa_shm_show(struct ddps_mpa_shm *t)
+{
+	const unsigned ready = t->quiet ? 0 : look_around(t);
+
+	if (ready)
+		ddps_mpa_conn_ready(t->c, ready);
+	else
+		rest(t);
+}
+
+static void shm_io(void *user, uint32_t events)
+{
+	struct ddps_mpa_conn *c = user;
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	c->io.moved = false;
+	if (!t->memory) {
+		ddps_mpa_shm_take_hello(t);
+		return;
+	}
+	if (!ddps_loop_trying(c->env->loop))
+		take_bells(t, events);
+	else if (++t->tries >= TRIES_MOST)
+		read_bells(t);
+	ddps_mpa_shm_show(t);
+}
+
+/* The loop has taken the socket out of epoll's set, or given it back. */
+static void shm_hidden(void *user, bool hidden)
+{
+	struct ddps_mpa_shm *t = shm_of(user);
+
+	t->hidden = hidden;
+	if (!t->memory)
+		return;
+	if (hidden) {
+		ddps_shm_awake_reader(&t->in);
+		ddps_shm_awake_writer(&t->out);
+		return;
+	}
+	read_bells(t);
+	if (!t->quiet && look_around(t))
+		ddps_task_post(t->c->env->loop, &t->task);
+	else
+		rest(t);
+}
+
+int ddps_mpa_shm_link(struct ddps_mpa_shm *t)
+{
+	struct ddps_mpa_conn *c = t->c;
+
+	t->linked = true;
+	c->io.fn = shm_io;
+	c->io.hidden = shm_hidden;
+	c->io.user = c;
+	return ddps_io_set(c->env->loop, &c->io, EPOLLIN | EPOLLRDHUP | EPOLLET);
+}
+
+/* ---- moving ---- */
+
+/* There are no packets to show: an IPv4 connection of this host is made up for them.  The memory's address is as good
+ * a port as any. */
+static void show_packet(const struct ddps_mpa_conn *c, bool sent, const struct iovec *iov, int k,
+			size_t n)
+{
+	const struct ddps_mpa_shm *t = shm_of(c);
+	const struct in_addr here = { htonl(INADDR_LOOPBACK) };
+	const uint16_t port = (uint16_t)(0x8000u | (((uintptr_t)t->memory >> 12) & 0x7FFFu));
+	const struct sockaddr_in caller = { AF_INET, htons(port), here, { 0 } };
+	const struct sockaddr_in listener = { AF_INET, htons(1), here, { 0 } };
+	const struct ddps_packet p = {
+		.transport = DDPS_TRANSPORT_TCP,
+		.sent = sent,
+		.local = (const struct sockaddr *)(c->initiator ? &caller : &listener),
+		.peer = (const struct sockaddr *)(c->initiator ? &listener : &caller),
+		.iov = iov,
+		.niov = k,
+		.len = n,
+	};
+
+	c->env->capture(c->env->capture_user, &p);
+}
+
+/* Nothing more comes: 0, the peer's FIN, or a negative errno. */
+static int get_end(const struct ddps_mpa_shm *t)
+{
+	switch (ddps_shm_ended(&t->in)) {
+	case DDPS_SHM_FIN:
+		return 0;
+	case DDPS_SHM_RESET:
+		return -ECONNRESET;
+	default:
+		return t->gone ? -ECONNRESET : -EAGAIN;
+	}
+}
+
+static ssize_t shm_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+	int end = t->memory ? get_end(t) : -EAGAIN; /* before the octets, which are there by then */
+	bool wake = false;
+	size_t n = t->memory ? ddps_shm_read(&t->in, iov, k, &wake) : 0;
+
+	if (wake)
+		ring_bell(t);
+	if (t->in.bad) {
+		end_bad(t);
+		return -EPROTO;
+	}
+	if (!n) {
+		c->io.moved |= end != -EAGAIN;
+		return end;
+	}
+	c->io.moved = true;
+	ddps_io_moved(c->env->loop, &c->io, n);
+	if (c->env->capture)
+		show_packet(c, false, iov, k, n);
+	if (!t->hidden && (ddps_shm_await_octets(&t->in) || t->gone))
+		ddps_task_post(c->env->loop, &t->task);
+	return (ssize_t)n;
+}
+
+static ssize_t shm_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+	bool wake = false;
+	size_t n;
+
+	if (t->gone || ddps_shm_ended(&t->in) == DDPS_SHM_RESET)
+		return is_broken(t) ? -ECONNRESET : -EPIPE;
+	n = ddps_shm_write(&t->out, iov, k, &wake);
+	if (wake)
+		ring_bell(t);
+	if (t->out.bad) {
+		end_bad(t);
+		return -EPROTO;
+	}
+	if (!n)
+		return -EAGAIN;
+	ddps_io_moved(c->env->loop, &c->io, n);
+	if (c->env->capture)
+		show_packet(c, true, iov, k, n);
+	return (ssize_t)n;
+}
+
+/* ---- the end ---- */
+
+static void say_end(struct ddps_mpa_shm *t, enum ddps_shm_end end)
+{
+	bool wake;
+
+	ddps_shm_finish(&t->out, end, &wake);
+	if (wake)
+		ring_bell(t);
+}
+
+static void shm_fin(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	t->fin = true;
+	say_end(t, DDPS_SHM_FIN);
+}
+
+static void shm_reset(struct ddps_mpa_conn *c)
+{
+	shm_of(c)->drop = true;
+}
+
+/* As TCP: what nobody will read any more makes it a reset. */
+static void shm_close(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	if (t->memory && (t->drop || ddps_shm_filled(&t->in) || t->in.bad))
+		say_end(t, DDPS_SHM_RESET);
+	else if (t->memory && !t->fin)
+		say_end(t, DDPS_SHM_FIN);
+	ddps_io_del(c->env->loop, &c->io);
+	ddps_task_cancel(c->env->loop, &t->task);
+	ddps_timer_stop(c->env->loop, &t->again);
+	if (ddps_own_forked())
+		(void)shutdown(c->io.fd, SHUT_RDWR);
+	ddps_own_close(c->io.fd);
+	c->io.fd = -1;
+	if (t->fd >= 0)
+		ddps_own_close(t->fd);
+	t->fd = -1;
+	ddps_shm_unmap(t->memory);
+	t->memory = NULL;
+}
+
+static void shm_release(struct ddps_mpa_conn *c)
+{
+	free(shm_of(c));
+	c->shm = NULL;
+}
+
+static int shm_error(struct ddps_mpa_conn *c)
+{
+	const struct ddps_mpa_shm *t = shm_of(c);
+
+	return t->err ? t->err : t->memory && is_broken(t) ? ECONNRESET : 0;
+}
+
+/* ---- what to wait for ---- */
+
+static int shm_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	t->events = events;
+	t->quiet = false;
+	c->io.eager = eager;
+	if (!t->memory || !t->linked || t->hidden) /* whoever polls looks all the time */
+		return 0;
+	if (look_around(t))
+		ddps_task_post(c->env->loop, &t->task);
+	else
+		rest(t);
+	return 0;
+}
+
+static void shm_unwatch(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	t->events = 0;
+	t->quiet = true;
+	ddps_task_cancel(c->env->loop, &t->task);
+}
+
+/* ---- the rest ---- */
+
+static void shm_local(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_shm *t = shm_of(c);
+
+	c->local.un.family = AF_UNIX;
+	c->local.un.text = c->initiator ? t->caller : t->name;
+}
+
+static uint32_t shm_emss(struct ddps_mpa_conn *c)
+{
+	(void)c;
+	return EMSS;
+}
+
+static int shm_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
+{
+	(void)c;
+	(void)st;
+	return DDPS_E_STATE;
+}
+
+/* What is written is there, whatever becomes of this process. */
+static size_t shm_unacked(const struct ddps_mpa_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void shm_busy(struct ddps_mpa_conn *c)
+{
+	c->io.moved = true;
+}
+
+static void shm_info(const struct ddps_mpa_conn *c, struct ddps_conn_info *info)
+{
+	const struct ddps_mpa_shm *t = shm_of(c);
+
+	info->transport = DDPS_TRANSPORT_SHM;
+	info->shm.pid = (uint32_t)t->peer.pid;
+	info->shm.uid = t->peer.uid;
+	info->shm.gid = t->peer.gid;
+}
+
+const struct ddps_mpa_tcp ddps_mpa_shm_tcp = {
+	.recv = shm_recv,
+	.send = shm_send,
+	.fin = shm_fin,
+	.reset = shm_reset,
+	.close = shm_close,
+	.release = shm_release,
+	.error = shm_error,
+	.watch = shm_watch,
+	.unwatch = shm_unwatch,
+	.local = shm_local,
+	.emss = shm_emss,
+	.stats = shm_stats,
+	.unacked = shm_unacked,
+	.busy = shm_busy,
+	.info = shm_info,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_MPA_SHM_CONN_H
+#define DDPS_MPA_SHM_CONN_H
+/* A connection through shared memory, for mpa_shm*.c alone: mpa_shm.c moves octets, mpa_shm_setup.c connects. */
+#include "mpa_tcp/shm/mpa_shm.h"
+#include "mpa_tcp/shm/shm_pass.h"
+#include <sys/un.h>
+
+struct ddps_mpa_shm {
+	struct ddps_mpa_conn *c;
+	struct ddps_shm_memory *memory; /* NULL: not there yet */
+	struct ddps_shm_ring in, out;
+	unsigned events;	 /* that MPA waits for */
+	bool quiet;		 /* it waits for nothing, not even the end */
+	bool linked;		 /* the socket is connected */
+	bool hidden;		 /* nobody sleeps on the socket: no bell is needed */
+	bool gone;		 /* the peer has left the socket */
+	bool drop;		 /* close() resets */
+	bool fin;		 /* ours is written */
+	uint8_t bells;		 /* that were not read */
+	uint16_t tries;		 /* since the socket was looked at */
+	int err;		 /* connecting failed */
+	int fd;			 /* the memory's, until it is passed; or -1 */
+	struct ddps_task task;	 /* what is there already is to be shown */
+	struct ddps_timer again; /* the listener's queue was full */
+	struct ucred peer;
+	struct sockaddr_un to;
+	socklen_t to_len;
+	char name[DDPS_SHM_TEXT], caller[24]; /* of the listener's end, of the initiator's */
+};
+
+extern const struct ddps_mpa_tcp ddps_mpa_shm_tcp;
+
+/* ---- mpa_shm.c ---- */
+
+/* The memory is there: @initiator has made it. */
+void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory, bool initiator);
+/* Wait for the socket, which is connected; 0 or -1 with errno. */
+int ddps_mpa_shm_link(struct ddps_mpa_shm *t);
+/* Show MPA what there is. */
+void ddps_mpa_shm_show(struct ddps_mpa_shm *t);
+
+/* ---- mpa_shm_setup.c ---- */
+
+/* Responder: the socket has something before the memory has come. */
+void ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t);
+
+#endif

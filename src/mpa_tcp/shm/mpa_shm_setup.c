@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared memory below MPA: connecting, accepting, and the socket's file. */
+#include "common/error.h"
+#include "common/own.h"
+#include "mpa_tcp/shm/mpa_shm_conn.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define AGAIN_MS 2 /* between two tries at a listener whose queue is full */
+
+_Static_assert(sizeof(struct ddps_shm_memory) % 4096 == 0, "whole pages are mapped");
+
+/* ---- both ---- */
+
+static void try_again(void *user);
+static void show_later(void *user);
+
+/* A connection on the socket @fd. */
+static struct ddps_mpa_conn *make_shm_conn(struct ddps_env *env, int fd)
+{
+	const union ddps_mpa_addr nobody = { .un = { .family = AF_UNIX } };
+	struct ddps_mpa_shm *t = calloc(1, sizeof *t);
+	struct ddps_mpa_conn *c;
+
+	if (!t)
+		return NULL;
+	c = ddps_mpa_conn_new(env, &ddps_mpa_shm_tcp, &nobody.sa);
+	if (!c) {
+		free(t);
+		return NULL;
+	}
+	c->shm = t;
+	c->io.fd = fd;
+	t->c = c;
+	t->fd = -1;
+	t->task = (struct ddps_task){ .fn = show_later, .user = t };
+	t->again = (struct ddps_timer){ .fn = try_again, .user = t };
+	return c;
+}
+
+static void show_later(void *user)
+{
+	ddps_mpa_shm_show(user);
+}
+
+/* Who is at the other end; false: not of this process's user, though he has to be. */
+static bool take_credentials(struct ddps_mpa_shm *t, bool own_user)
+{
+	socklen_t len = sizeof t->peer;
+
+	return !getsockopt(t->c->io.fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) &&
+	       (!own_user || t->peer.uid == geteuid());
+}
+
+static void name_caller(struct ddps_mpa_shm *t, pid_t pid)
+{
+	snprintf(t->caller, sizeof t->caller, "pid %d", (int)pid);
+}
+
+uint32_t ddps_mpa_shm_uid(const struct ddps_mpa_conn *c)
+{
+	return c->shm->peer.uid;
+}
+
+/* ---- the initiator ---- */
+
+/* 0, or an errno.  EAGAIN: the listener's queue is full. */
+static int link_up(struct ddps_mpa_shm *t)
+{
+	const int sock = t->c->io.fd;
+	int err;
+
+	if (connect(sock, (const struct sockaddr *)&t->to, t->to_len) < 0)
+		return errno;
+	/* Anybody can have an abstract name. */
+	if (!take_credentials(t, !t->to.sun_path[0]))
+		return EACCES;
+	err = -ddps_shm_pass(sock, t->fd);
+	ddps_own_close(t->fd);
+	t->fd = -1;
+	if (err)
+		return err == EAGAIN ? ENOBUFS : err;
+	return ddps_mpa_shm_link(t) < 0 ? errno : 0;
+}
+
+/* Try to connect; true: it is decided, see t->err. */
+static bool try_link(struct ddps_mpa_shm *t)
+{
+	t->err = link_up(t);
+	if (t->err != EAGAIN)
+		return true;
+	t->err = 0;
+	ddps_timer_after(t->c->env->loop, &t->again, AGAIN_MS);
+	return false;
+}
+
+static void try_again(void *user)
+{
+	struct ddps_mpa_shm *t = user;
+
+	if (try_link(t))
+		ddps_mpa_conn_ready(t->c, DDPS_MPA_OUT);
+}
+
+static void start_shm(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_shm *t = c->shm;
+
+	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
+	if (!try_link(t))
+		return;
+	if (t->err) {
+		/* Where there is no file nobody listens. */
+		ddps_mpa_conn_fail(c,
+				   t->err == ENOENT ? DDPS_E_REFUSED : ddps_err_from_errno(t->err),
+				   t->err, "connect: %s",
+				   t->err == EACCES && !t->to.sun_path[0]
+					   ? "another user has this abstract name"
+					   : strerror(t->err));
+		return;
+	}
+	ddps_mpa_setup_connected(c);
+	ddps_mpa_conn_watch(c);
+}
+
+int ddps_mpa_shm_connect(struct ddps_env *env, const struct ddps_uri *uri,
+			 const struct sockaddr *sa, socklen_t sa_len,
+			 const struct ddps_setup *setup, const struct ddps_llp_param *p,
+			 const struct ddps_llp_up *up, void *user, struct ddps_llp **out)
+{
+	int err = ddps_mpa_setup_check(setup), fd;
+	struct ddps_shm_memory *memory;
+	struct ddps_mpa_conn *c;
+	struct ddps_mpa_shm *t;
+
+	(void)uri;
+	if (err)
+		return err;
+	if (sa->sa_family != AF_UNIX || sa_len > sizeof t->to)
+		return DDPS_E_ADDRESS;
+	fd = ddps_own(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return DDPS_E_SYSTEM;
+	c = make_shm_conn(env, fd);
+	if (!c) {
+		ddps_own_close(fd);
+		return DDPS_E_NOMEM;
+	}
+	t = c->shm;
+	memory = ddps_shm_make(&t->fd);
+	if (!memory) {
+		err = errno;
+		ddps_mpa_conn_destroy(c);
+		errno = err;
+		return DDPS_E_SYSTEM;
+	}
+	ddps_own(t->fd);
+	ddps_mpa_shm_attach(t, memory, true);
+	memcpy(&t->to, sa, sa_len);
+	t->to_len = sa_len;
+	ddps_addr_text(sa, t->name, sizeof t->name);
+	name_caller(t, getpid());
+	c->peer.un.text = t->name;
+	ddps_mpa_setup_initiate(c, setup, p, up, user);
+	start_shm(c);
+	*out = &c->llp;
+	return 0;
+}
+
+/* ---- the responder ---- */
+
+struct ddps_mpa_conn *ddps_mpa_shm_new(struct ddps_env *env, int fd, const char *name,
+				       bool own_user)
+{
+	struct ddps_mpa_conn *c = make_shm_conn(env, fd);
+	int err = 0;
+
+	if (!c) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	snprintf(c->shm->name, sizeof c->shm->name, "%s", name);
+	if (!take_credentials(c->shm, own_user))
+		err = EACCES;
+	else if (ddps_mpa_shm_link(c->shm) < 0)
+		err = errno;
+	if (err) {
+		ddps_io_del(env->loop, &c->io);
+		c->open = false; /* the socket stays the caller's */
+		ddps_mpa_conn_destroy(c);
+		errno = err;
+		return NULL;
+	}
+	name_caller(c->shm, c->shm->peer.pid);
+	c->peer.un.text = c->shm->caller;
+	return c;
+}
+
+void ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t)
+{
+	const char *why;
+	struct ddps_shm_memory *memory = ddps_shm_take(t->c->io.fd, &why);
+
+	if (memory) {
+		ddps_mpa_shm_attach(t, memory, false);
+		ddps_mpa_shm_show(t);
+		return;
+	}
+	if (!why[0] && errno == EAGAIN)
+		return;
+	ddps_mpa_conn_fail(t->c, why[0] ? DDPS_E_PROTOCOL : DDPS_E_RESET, 0,
+			   "shared memory: %s; it is refused",
+			   why[0] ? why : "the peer has closed before it passed any");
+}
+
+/* ---- the listener's socket ---- */
+
+static struct ddps_shm_file get_file(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return (struct ddps_shm_file){ .inode = 0 };
+	return (struct ddps_shm_file){ .dev = st.st_dev, .inode = st.st_ino };
+}
+
+static bool is_same_socket(const char *path, const struct ddps_shm_file *file)
+{
+	const struct ddps_shm_file now = get_file(path);
+
+	return now.inode && now.dev == file->dev && now.inode == file->inode;
+}
+
+/* A listener that has ended without removing its file: nobody answers there.  true: it is away. */
+static bool remove_stale(const struct sockaddr_un *un)
+{
+	const struct ddps_shm_file file = get_file(un->sun_path);
+	bool stale;
+	int fd;
+
+	if (!file.inode)
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	stale = connect(fd, (const struct sockaddr *)un, sizeof *un) < 0 && errno == ECONNREFUSED;
+	close(fd);
+	return stale && is_same_socket(un->sun_path, &file) && !unlink(un->sun_path);
+}
+
+int ddps_mpa_shm_bind(const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
+		      struct ddps_shm_file *file)
+{
+	int fd = ddps_own(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	const struct sockaddr_un *un = (const struct sockaddr_un *)sa;
+	uint64_t since = 0;
+	int err = 0;
+
+	if (fd < 0)
+		return -1;
+	if (bind(fd, sa, sa_len) < 0)
+		err = errno;
+	if (err == EADDRINUSE && un->sun_path[0] && remove_stale(un))
+		err = bind(fd, sa, sa_len) < 0 ? errno : 0;
+	while (err == EADDRINUSE && !un->sun_path[0]) { /* a child of fork may still have it */
+		errno = err;
+		if (!ddps_own_retry(&since))
+			break;
+		err = bind(fd, sa, sa_len) < 0 ? errno : 0;
+	}
+	if (!err && listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) < 0)
+		err = errno;
+	*file = get_file(un->sun_path[0] ? un->sun_path : "");
+	if (!err)
+		return fd;
+	ddps_own_close(fd);
+	errno = err;
+	return -1;
+}
+
+void ddps_mpa_shm_unbind(const char *path, const struct ddps_shm_file *file)
+{
+	if (file->inode && is_same_socket(path, file))
+		(void)unlink(path);
+}

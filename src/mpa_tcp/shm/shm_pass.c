@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that is shared by passing its descriptor. */
+#include "mpa_tcp/shm/shm_pass.h"
+#include "common/bytes.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define HELLO	 16 /* octets: MARK, VERSION and the octets of a ring, both big-endian */
+#define MARK	 "ddpsess\n"
+#define MARK_LEN 8
+#define VERSION	 1u
+#define SIZE	 sizeof(struct ddps_shm_memory)
+#define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
+#define FDS_ROOM 4 /* of descriptors, so that one too many is seen */
+
+static struct ddps_shm_memory *map_memory(int fd)
+{
+	void *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (m == MAP_FAILED)
+		return NULL;
+	(void)madvise(m, SIZE, MADV_DONTFORK); /* a child has no use for it */
+	return m;
+}
+
+struct ddps_shm_memory *ddps_shm_make(int *fd)
+{
+	struct ddps_shm_memory *m = NULL;
+	int keep;
+
+	*fd = memfd_create("ddpsess", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return NULL;
+	if (!ftruncate(*fd, (off_t)SIZE) && !fcntl(*fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
+		m = map_memory(*fd);
+	if (!m) {
+		keep = errno;
+		close(*fd);
+		*fd = -1;
+		errno = keep;
+	}
+	return m;
+}
+
+void ddps_shm_unmap(struct ddps_shm_memory *m)
+{
+	if (m)
+		munmap(m, SIZE);
+}
+
+int ddps_shm_pass(int sock, int fd)
+{
+	uint8_t hello[HELLO];
+	struct ddps_wbuf w = ddps_wbuf_init(hello, sizeof hello);
+	_Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec iov = { hello, sizeof hello };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+	};
+	struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
+	ssize_t n;
+
+	ddps_wbuf_bytes(&w, MARK, MARK_LEN);
+	ddps_wbuf_u32(&w, VERSION);
+	ddps_wbuf_u32(&w, DDPS_SHM_OCTETS);
+	cm->cmsg_level = SOL_SOCKET;
+	cm->cmsg_type = SCM_RIGHTS;
+	cm->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(cm), &fd, sizeof fd);
+	do
+		n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n == sizeof hello ? 0 : -EPROTO;
+}
+
+/* Pages of another kind could be taken away although the size is sealed, or not be there when they are touched. */
+static const char *check_memory(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return "its memory is not sealed against a change of its size";
+	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != TMPFS_MAGIC)
+		return "its memory is not made of ordinary pages";
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)SIZE)
+		return "its memory has another size";
+	return NULL;
+}
+
+/* The one descriptor that came, or -1; any other is closed. */
+static int take_descriptor(struct msghdr *m)
+{
+	int fds[FDS_ROOM], first = -1, n = 0;
+
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(m); cm; cm = CMSG_NXTHDR(m, cm)) {
+		size_t len = cm->cmsg_len - CMSG_LEN(0);
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS || len > sizeof fds)
+			continue;
+		memcpy(fds, CMSG_DATA(cm), len);
+		for (size_t i = 0; i < len / sizeof fds[0]; i++) {
+			if (!n++)
+				first = fds[i];
+			else
+				close(fds[i]);
+		}
+	}
+	if (n > 1) {
+		close(first);
+		return -1;
+	}
+	return first;
+}
+
+static const char *check_hello(const uint8_t *hello, size_t n)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(hello + MARK_LEN, HELLO - MARK_LEN);
+
+	if (n != HELLO || memcmp(hello, MARK, MARK_LEN))
+		return "it does not speak the protocol of shm://";
+	if (ddps_rbuf_u32(&r) != VERSION || ddps_rbuf_u32(&r) != DDPS_SHM_OCTETS)
+		return "it speaks another version of the protocol of shm://";
+	return NULL;
+}
+
+struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
+{
+	uint8_t hello[HELLO];
+	_Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
+	struct iovec iov = { hello, sizeof hello };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+	};
+	struct ddps_shm_memory *memory = NULL;
+	ssize_t n;
+	int fd;
+
+	*why = "";
+	do
+		n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		errno = n < 0 && errno == EAGAIN ? EAGAIN : ECONNRESET;
+		return NULL;
+	}
+	fd = take_descriptor(&m);
+	*why = check_hello(hello, (size_t)n);
+	if (!*why && fd < 0)
+		*why = m.msg_flags & MSG_CTRUNC
+			       ? "its memory could not be taken: has this process descriptors left?"
+			       : "it passed no memory";
+	if (!*why)
+		*why = check_memory(fd);
+	if (!*why) {
+		memory = map_memory(fd);
+		if (!memory)
+			*why = "its memory could not be mapped";
+	}
+	if (fd >= 0)
+		close(fd);
+	return memory;
+}

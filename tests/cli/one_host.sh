@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# shm://: every command through shared memory, the socket's file, and what is said when it cannot be.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+negotiated() {
+	run 0 connect --p2p --private-data hello "$uri" && says out "established over shm" &&
+		says out "peer's pid" && says out "crc off" || return
+	run 0 connect --json "$uri" && has out transport shm && has out uid "$(id -u)" && has out crc false
+}
+
+measured() {
+	run 0 ping --json --count 200 --interval 0 --size 64 "$uri" && has out count 200 || return
+	run 0 ping --json --op read --count 20 --interval 0 --size 1000000 "$uri" || return
+	for op in send write read; do
+		run 0 perf --json --op "$op" --size 64,65536 --seconds 0.2 "$uri" && has out transport shm || return
+	done
+}
+
+moved() { # URI:NAME
+	head -c 3000000 /dev/urandom >here
+	run 0 put --force here "$uri:there" && cmp here dir/there && run 0 get --force "$uri:there" back && cmp here back
+}
+
+# Whoever may not write to the file may not connect.
+file_decides() {
+	[ "$(id -u)" -ne 0 ] || return 0
+	chmod 0 "${uri#shm://}"
+	run 1 connect "$uri" && says err "this user may write to"
+	local ok=$?
+	chmod 600 "${uri#shm://}"
+	return $ok
+}
+
+file_goes() {
+	stop_listener
+	why="the socket's file is left"
+	[ ! -e "$PWD/socket" ]
+}
+
+nobody_there() {
+	run 1 connect "shm://$PWD/nothing" && says err "running there, on this host" &&
+		run 1 connect "shm://@ddpsess-nothing-$$" && says err "is a listener running"
+}
+
+no_folder() {
+	run 1 listen "shm://$PWD/no/socket" && says err "the folder has to be there"
+}
+
+spelling() {
+	run 2 connect shm://host:7 && says err "path of a socket" &&
+		run 2 connect "shm:///x?tos=1" && says err "no options"
+}
+
+mkdir -p dir
+for at in "shm://$PWD/socket" shm://@; do
+	listen "$at" --dir dir
+	name=${at#shm://}
+	[ "$name" = @ ] && name=abstract || name=file
+	test_case "one-host-$name-connect" negotiated
+	test_case "one-host-$name-measured" measured
+	test_case "one-host-$name-moved" moved
+	[ "$name" = abstract ] || test_case "one-host-permissions" file_decides
+	[ "$name" = abstract ] || test_case "one-host-file-goes" file_goes
+done
+test_case one-host-nobody-there nobody_there
+test_case one-host-no-folder no_folder
+test_case one-host-spelling spelling
+finish

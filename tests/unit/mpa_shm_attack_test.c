@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Peers of shm:// that pass what they should not, and write the shared memory as they like. */
+#include "support/child.h"
+#include "unit/shm_fixture.h"
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+static struct mpa_world w;
+static char uri[160], said[300];
+
+static void init(void)
+{
+	mpa_world_init(&w);
+	w.env.log = (struct ddps_log){ .fn = shm_log, .user = said };
+	w.answer_param.crc = false;
+	cr_assert_eq(shm_listen(&w, "shm://@", uri, sizeof uri), 0);
+	said[0] = 0;
+}
+
+static void fini(void)
+{
+	mpa_world_fini(&w);
+}
+
+TestSuite(mpa_shm_attack, .init = init, .fini = fini, .timeout = 60);
+
+/* ---- what is passed ---- */
+
+#define HELLO "ddpsess\n\0\0\0\1\0\4\0\0"
+
+static void pass_message(int sock, const char *octets, size_t n, const int *fds, int nfds)
+{
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(8 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)octets, n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cm;
+
+	if (nfds) {
+		m.msg_control = room;
+		m.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
+		cm = CMSG_FIRSTHDR(&m);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
+		memcpy(CMSG_DATA(cm), fds, (size_t)nfds * sizeof(int));
+	}
+	cr_assert_eq(sendmsg(sock, &m, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+static unsigned count_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The listener refuses it, with a sentence, and keeps none of what was passed. */
+static void check_refused(const char *octets, size_t n, const int *fds, int nfds, const char *why)
+{
+	struct shm_bare b = { .sock = shm_bare_connect(uri) };
+	unsigned before;
+
+	before = count_descriptors();
+	pass_message(b.sock, octets, n, fds, nfds);
+	MPA_UNTIL(&w, shm_bare_gone(&b));
+	cr_expect(strstr(said, why), "\"%s\" lacks \"%s\"", said, why);
+	cr_expect_eq(count_descriptors(), before);
+	cr_expect_eq(w.requests, 0);
+	close(b.sock);
+}
+
+static int make_memory(size_t size, unsigned flags, unsigned seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | flags);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, (off_t)size), 0);
+	if (seals)
+		cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+Test(mpa_shm_attack, memory_that_could_be_taken_away_is_refused)
+{
+	const size_t size = sizeof(struct ddps_shm_memory);
+	const unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	int fd;
+
+	fd = make_memory(size, MFD_ALLOW_SEALING, 0);
+	check_refused(HELLO, 16, &fd, 1, "not sealed");
+	close(fd);
+	fd = make_memory(size, MFD_ALLOW_SEALING, F_SEAL_SHRINK);
+	check_refused(HELLO, 16, &fd, 1, "not sealed");
+	close(fd);
+	fd = make_memory(size - 4096, MFD_ALLOW_SEALING, seals);
+	check_refused(HELLO, 16, &fd, 1, "another size");
+	close(fd);
+	fd = make_memory(size + 4096, MFD_ALLOW_SEALING, seals);
+	check_refused(HELLO, 16, &fd, 1, "another size");
+	close(fd);
+	fd = make_memory(size, MFD_ALLOW_SEALING, seals | F_SEAL_WRITE);
+	check_refused(HELLO, 16, &fd, 1, "could not be mapped");
+	close(fd);
+}
+
+Test(mpa_shm_attack, descriptors_that_are_no_memory_are_refused)
+{
+	int fds[6], n = 0;
+
+	fds[0] = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	cr_assert_geq(fds[0], 0);
+	check_refused(HELLO, 16, fds, 1, "not sealed");
+	close(fds[0]);
+	fds[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	check_refused(HELLO, 16, fds, 1, "not sealed");
+	close(fds[0]);
+	check_refused(HELLO, 16, NULL, 0, "passed no memory");
+	for (; n < 6; n++)
+		fds[n] = make_memory(sizeof(struct ddps_shm_memory), MFD_ALLOW_SEALING,
+				     F_SEAL_SHRINK | F_SEAL_GROW);
+	check_refused(HELLO, 16, fds, 2, "passed no memory");
+	check_refused(HELLO, 16, fds, 6, "could not be taken");
+	while (n)
+		close(fds[--n]);
+}
+
+Test(mpa_shm_attack, other_protocols_are_refused)
+{
+	int fd = make_memory(sizeof(struct ddps_shm_memory), MFD_ALLOW_SEALING,
+			     F_SEAL_SHRINK | F_SEAL_GROW);
+
+	check_refused(HELLO, 15, &fd, 1, "does not speak");
+	check_refused(MPA_REQ "\0\1\0\0", 16, &fd, 1, "does not speak");
+	check_refused("ddpsess\n\0\0\0\2\0\4\0\0", 16, &fd, 1, "another version");
+	check_refused("ddpsess\n\0\0\0\1\0\10\0\0", 16, &fd, 1, "another version");
+	close(fd);
+}
+
+Test(mpa_shm_attack, a_peer_that_passes_nothing_is_refused_when_it_goes)
+{
+	struct shm_bare b = { .sock = shm_bare_connect(uri) };
+
+	mpa_world_settle(&w);
+	close(b.sock);
+	MPA_UNTIL(&w, strstr(said, "closed before it passed any"));
+	cr_expect_eq(w.requests, 0);
+}
+
+/* ---- what is written into the memory ---- */
+
+/* The session ends, in an error that says so; whatever else happens is the peer's own loss. */
+static void check_ended(struct shm_bare *b)
+{
+	shm_bare_ring(b);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_PROTOCOL);
+	cr_expect(strstr(w.b[0].end.text, "impossible index"), "%s", w.b[0].end.text);
+	cr_expect(shm_bare_gone(b));
+	shm_bare_close(b);
+}
+
+Test(mpa_shm_attack, octets_that_nobody_wrote)
+{
+	struct shm_bare b;
+
+	shm_bare_session(&w, &b, uri);
+	__atomic_store_n(&b.memory->words[0].head, b.out.at + DDPS_SHM_OCTETS + 1,
+			 __ATOMIC_SEQ_CST);
+	check_ended(&b);
+}
+
+Test(mpa_shm_attack, octets_that_were_taken_back)
+{
+	struct shm_bare b;
+
+	shm_bare_session(&w, &b, uri);
+	__atomic_store_n(&b.memory->words[0].head, b.out.at - 1, __ATOMIC_SEQ_CST);
+	check_ended(&b);
+}
+
+Test(mpa_shm_attack, octets_read_that_nobody_wrote)
+{
+	static uint8_t octets[60000];
+	uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
+	struct shm_bare b;
+
+	shm_bare_session(&w, &b, uri);
+	shm_bare_write(&b, fpdu, sizeof fpdu); /* opens the fence */
+	MPA_UNTIL(&w, w.b[0].segments == 1);
+	__atomic_store_n(&b.memory->words[1].tail, UINT64_MAX, __ATOMIC_SEQ_CST);
+	mpa_send_segments(&w.b[0], octets, sizeof octets, 8);
+	check_ended(&b);
+}
+
+/* Before the Request is whole, too: the listener goes on. */
+Test(mpa_shm_attack, a_bad_index_before_the_request)
+{
+	struct shm_bare b;
+
+	shm_bare_hello(&b, uri);
+	mpa_world_settle(&w);
+	__atomic_store_n(&b.memory->words[0].head, UINT64_MAX, __ATOMIC_SEQ_CST);
+	shm_bare_ring(&b);
+	MPA_UNTIL(&w, shm_bare_gone(&b));
+	cr_expect(strstr(said, "impossible index"), "%s", said);
+	shm_bare_close(&b);
+	shm_bare_session(&w, &b, uri);
+	cr_expect_eq(w.requests, 1);
+	shm_bare_close(&b);
+}
+
+/* The FPDU's length changes while it is read: it was copied before. */
+Test(mpa_shm_attack, octets_that_change_while_they_are_read)
+{
+	struct shm_bare b;
+	uint32_t seed = 3;
+
+	shm_bare_session(&w, &b, uri);
+	for (unsigned i = 0; i < 2000 && !w.b[0].called[UP_FAULT] && !w.b[0].called[UP_CLOSED];
+	     i++) {
+		uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
+
+		shm_bare_write(&b, fpdu, sizeof fpdu);
+		for (int k = 0; k < 8; k++)
+			b.memory->octets[0][mpa_random(&seed) % DDPS_SHM_OCTETS] =
+				(uint8_t)mpa_random(&seed);
+		mpa_world_settle(&w);
+	}
+	shm_bare_close(&b);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED] || w.b[0].called[UP_PEER_CLOSED]);
+}
+
+/* A peer that says it sleeps, and rings all the time, costs a call for each of its own, and others nothing. */
+Test(mpa_shm_attack, bells_and_flags_without_end)
+{
+	const unsigned before = count_descriptors();
+	struct shm_bare b;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	shm_bare_session(&w, &b, uri);
+	for (int i = 0; i < 10; i++)
+		pass_message(b.sock, "", 1, &fd, 1); /* nobody takes it */
+	for (unsigned i = 0; i < 1000; i++) {
+		b.memory->words[0].writer_sleeps = b.memory->words[1].reader_sleeps = i;
+		b.memory->words[0].reader_sleeps = i;
+		for (int k = 0; k < 50; k++)
+			shm_bare_ring(&b);
+		mpa_world_settle(&w);
+	}
+	cr_expect_leq(count_descriptors(), before + 3, "its socket, ours, and the one it passes");
+	close(fd);
+	cr_assert_eq(shm_connect(&w, uri), 0);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+	shm_bare_close(&b);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+}
+
+/* ---- who it is ---- */
+
+/* Abstract names have no permissions: they are between processes of one user. */
+Test(mpa_shm_attack, another_user_is_refused_at_an_abstract_name)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	pid = fork_at_rest();
+	if (!pid) {
+		struct shm_bare b;
+		char octet;
+
+		if (seteuid(12345))
+			leave_child_fixture(1);
+		b.sock = shm_bare_connect(uri);
+		leave_child_fixture(recv(b.sock, &octet, 1, 0) <= 0 ? 0 : 2);
+	}
+	MPA_UNTIL(&w, strstr(said, "another user"));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(w.requests, 0);
+}
+
+/* Whoever says nothing makes way for other users, and the memory of those that say nothing has a bound: it is theirs. */
+Test(mpa_shm_attack, half_open_flood_has_a_bound)
+{
+	enum { PLACES = 4, MANY = 12 };
+	struct shm_bare flood[MANY], b;
+
+	ddps_shm_provider.listener_free(w.listener);
+	w.lp.max_half_open = PLACES;
+	w.lp.setup_ms = 0;
+	cr_assert_eq(shm_listen(&w, "shm://@", uri, sizeof uri), 0);
+	for (int i = 0; i < MANY; i++) {
+		shm_bare_hello(&flood[i], uri);
+		mpa_world_settle(&w);
+	}
+	cr_expect_gt(w.env.half_open_full, 0);
+	cr_expect_eq(w.env.half_open_given_up, MANY - PLACES);
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(shm_bare_gone(&flood[i]), i < MANY - PLACES, "%d", i);
+	shm_bare_session(&w, &b, uri);
+	for (int i = 0; i < MANY; i++)
+		shm_bare_close(&flood[i]);
+	shm_bare_close(&b);
+}
