@@ -105,8 +105,9 @@ struct ddps_secure_attr;
 struct ddps_conform_options {
 	size_t struct_size; /* set by ddps_conform_options_init() */
 	/*
-	 * tcp://HOST:PORT, tls://HOST:PORT or sctp://HOST:PORT[?backend=...&encap=...]: the
-	 * responder to test, or where to wait for an initiator.  NULL: self mode, over @wire.
+	 * tcp://HOST:PORT, tls://HOST:PORT, shm:///PATH, shm://@NAME or
+	 * sctp://HOST:PORT[?backend=...&encap=...]: the responder to test, or where to wait for an initiator.
+	 * NULL: self mode, over @wire.
 	 */
 	const char *uri;
 	uint32_t wire;	 /* self mode: DDPS_CONFORM_TCP or DDPS_CONFORM_SCTP; ignored with a URI */

@@ -76,6 +76,8 @@ static bool is_whole_uri(const char *uri)
 	const char *host = strstr(uri, "://") + 3, *end = host + strcspn(host, "?/");
 	const char *port = end;
 
+	if (!strncasecmp(uri, "shm:", 4))
+		return host[1] != 0;
 	while (port[-1] != ':') /* ddps_uri_check() has seen one */
 		port--;
 	return *host != ':' && strspn(port, "0") != (size_t)(end - port);
@@ -134,8 +136,8 @@ static int plan_suite(struct run *r)
 		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS,
 					    "%s: a host, and a port other than 0, are needed",
 					    o->uri);
-	r->cf.wire = !strncasecmp(o->uri, "tcp:", 4) || !strncasecmp(o->uri, "tls:", 4) ? CF_TCP
-											: CF_SCTP;
+	r->cf.wire = strncasecmp(o->uri, "sctp", 4) != 0 ? CF_TCP : CF_SCTP;
+	r->cf.shared = !strncasecmp(o->uri, "shm:", 4);
 	return plan_secured(r);
 }
 

@@ -47,6 +47,8 @@ bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char 
 		*why = "another wire";
 	else if (run->secured && c->wires & CF_CLEAR)
 		*why = "for wires without TLS";
+	else if (run->shared && c->wires & CF_CLEAR)
+		*why = "for wires that may change octets";
 	else if (!run->self && c->app)
 		*why = "needs the target's application in hand";
 	else if (!run->self && c->target != run->target)

@@ -232,7 +232,7 @@ if command -v tshark >/dev/null; then
 fi
 test_case "conform gives up on a silent target" silent_target
 test_case "conform without URI" bad "missing URI"
-test_case "conform with a bad URI" bad "tcp://, tls://, sctp:// or sctps://" ftp://x:1
+test_case "conform with a bad URI" bad "tcp://, tls://, sctp://, sctps:// or shm://" ftp://x:1
 test_case "conform with a wrong self" bad "takes 'tcp' or 'sctp'" --self udp
 test_case "conform with a pattern of nothing" bad "no case" --self --case nothing-x tcp
 test_case "conform with an unknown profile" bad "built in: siw" --profile /none tcp://h:1

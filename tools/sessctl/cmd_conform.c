@@ -67,7 +67,7 @@ int cmd_conform(const struct opts *o)
 {
 	struct ddps_conform_options run;
 	char why[300];
-	bool sctp, tls;
+	bool sctp, tls, shm;
 
 	if (o->list)
 		return (int)list_conform_cases(o);
@@ -84,6 +84,7 @@ int cmd_conform(const struct opts *o)
 		return (int)conform_usage(COMMAND, why);
 	sctp = run.uri ? !strncasecmp(run.uri, "sctp:", 5) : run.wire == DDPS_CONFORM_SCTP;
 	tls = run.uri && !strncasecmp(run.uri, "tls:", 4);
+	shm = run.uri && !strncasecmp(run.uri, "shm:", 4);
 	return (int)conform_go(
 		&(struct conform_job){ .o = { .json = o->json,
 					      .tap = o->tap,
@@ -93,6 +94,7 @@ int cmd_conform(const struct opts *o)
 					      .pcap_all = o->pcap_all },
 				       .command = COMMAND,
 				       .wire = tls    ? "tls"
+					       : shm  ? "shm"
 					       : sctp ? "sctp"
 						      : "tcp",
 				       .target = o->self ? "this build itself" : o->arg[0],

@@ -59,7 +59,7 @@ static void request_form(struct cf *cf)
 	CF_CHECK(cf, !(q->flags & (q->rev == 1 ? 0x1f : 0x0f)), "reserved bits: flags %02x",
 		 q->flags);
 	CF_CHECK(cf, !(q->flags & CF_MPA_R), "R in a Request");
-	CF_CHECK(cf, q->flags & CF_MPA_C || cf->run->secured,
+	CF_CHECK(cf, q->flags & CF_MPA_C || cf->run->secured || cf->run->shared,
 		 "C is 0 without anyone's request for that");
 	CF_CHECK(cf, !s || q->pd_len >= 4, "S with %u octets of private data", q->pd_len);
 	accept_with_reply(cf, &f);

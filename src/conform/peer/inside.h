@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 struct cf_secured;
+struct cf_shared;
 struct cf_tls;
 
 struct cf_run {
@@ -19,6 +20,7 @@ struct cf_run {
 	unsigned pause_ms; /* between the MPA Reply and what the case sends next */
 	enum cf_target target;
 	struct cf_secured *secured;   /* TCP: inside TLS; or NULL */
+	bool shared;		      /* in place of TCP: shared memory */
 	struct cf_patience *patience; /* of the run, or NULL: whole waits always */
 };
 
@@ -31,6 +33,7 @@ struct cf_conn {
 	/* TCP */
 	int fd;
 	struct cf_tls *tls; /* or NULL: none, or not yet */
+	struct cf_shared *shared;
 	bool peeked;	    /* @peek was read, and comes next */
 	uint8_t peek;
 	bool crc, tx_markers, rx_markers;

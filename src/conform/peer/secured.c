@@ -2,6 +2,7 @@
 /* The peer's octets on their way to TCP, or to the TLS of a library. */
 #include "conform/peer/secured.h"
 #include "conform/peer/inside.h"
+#include "conform/peer/shared.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -104,6 +105,8 @@ ssize_t cf_octets_send(struct cf *cf, const void *p, size_t len)
 
 	if (c->tls)
 		return cf->run->secured->lib->write(c->tls, p, len);
+	if (c->shared)
+		return cf_shared_send(c, p, len);
 	n = send(c->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
@@ -128,6 +131,8 @@ ssize_t cf_octets_recv(struct cf *cf, void *p, size_t len)
 
 	if (cf->conn->tls)
 		return recv_secured(cf, p, len);
+	if (cf->conn->shared)
+		return cf_shared_recv(cf->conn, p, len);
 	n = recv(cf->conn->fd, p ? p : &b, p ? len : 1, MSG_DONTWAIT | (p ? 0 : MSG_PEEK));
 	return n < 0 ? -errno : n;
 }
@@ -136,5 +141,9 @@ void cf_octets_end(struct cf *cf)
 {
 	if (cf->conn->tls)
 		(void)cf->run->secured->lib->bye(cf->conn->tls);
+	if (cf->conn->shared) {
+		cf_shared_end(cf->conn, false);
+		return;
+	}
 	shutdown(cf->conn->fd, SHUT_WR);
 }

@@ -2,6 +2,7 @@
 /* The peer's TCP: octets, and FPDUs with CRC and markers (RFC 5044). */
 #include "conform/peer/inside.h"
 #include "conform/peer/secured.h"
+#include "conform/peer/shared.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -97,12 +98,19 @@ static void answer_call(struct cf *cf, struct cf_conn *c)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
-	char at[72], uri[80];
+	char at[120], uri[130];
 	int fd = get_tcp_listener(cf);
 
 	CF_CHECK(cf, !getsockname(fd, (struct sockaddr *)&ss, &len), "getsockname");
-	cf_addr_text(&ss, at, sizeof at);
-	snprintf(uri, sizeof uri, "%s://%s", cf->run->secured ? "tls" : "tcp", at);
+	if (cf->run->shared)
+		cf_shared_text(&ss, len, at, sizeof at);
+	else
+		cf_addr_text(&ss, at, sizeof at);
+	snprintf(uri, sizeof uri, "%s://%s",
+		 cf->run->shared    ? "shm"
+		 : cf->run->secured ? "tls"
+				    : "tcp",
+		 at);
 	cf_provoke(cf, uri);
 	take_call(cf, c);
 }
@@ -114,6 +122,7 @@ void cf_tcp_again(struct cf *cf)
 	take_call(cf, c);
 	set_peer_nodelay(c->fd);
 	cf_secured_open(cf);
+	cf_shared_open(cf);
 }
 
 void cf_tcp_open_plain(struct cf *cf)
@@ -131,19 +140,23 @@ void cf_tcp_open(struct cf *cf)
 {
 	cf_tcp_open_plain(cf);
 	cf_secured_open(cf);
+	cf_shared_open(cf);
 }
 
 void cf_tcp_close(struct cf_conn *c, const struct cf_run *run)
 {
 	cf_secured_close(c, run);
+	cf_shared_close(c);
 	if (c->fd >= 0)
 		close(c->fd);
 }
 
 void cf_tcp_unlisten(struct cf *cf)
 {
-	if (cf->res->listen_fd >= 0)
+	if (cf->res->listen_fd >= 0) {
+		cf_shared_unlisten(cf->res->listen_fd);
 		close(cf->res->listen_fd);
+	}
 }
 
 /* ---- octets ---- */
@@ -232,6 +245,8 @@ void cf_tcp_reset(struct cf *cf)
 {
 	struct linger now = { .l_onoff = 1 };
 
+	if (cf->conn->shared)
+		cf_shared_end(cf->conn, true);
 	setsockopt(cf->conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 	close(cf->conn->fd);
 	cf->conn->fd = -1;

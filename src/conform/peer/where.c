@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* URIs and addresses, read here a second time. */
 #include "conform/peer/inside.h"
+#include "conform/peer/shared.h"
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -60,9 +61,13 @@ void cf_address(struct cf *cf, const char *uri, struct cf_at *at)
 
 	*at = (struct cf_at){ 0 };
 	CF_CHECK(cf, !err, "%s: %s", uri, why);
+	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
+	if (cf->run->shared) {
+		cf_shared_address(uri, &at->ss, &at->len);
+		return;
+	}
 	split_host_port(uri, host, sizeof host, port, sizeof port);
 	read_uri_options(uri, at);
-	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
 	err = getaddrinfo(*host ? host : NULL, port, &hints, &list);
 	CF_CHECK(cf, !err, "no address for '%s': %s", host, gai_strerror(err));
 	memcpy(&at->ss, list->ai_addr, list->ai_addrlen);

@@ -41,6 +41,8 @@ static const char *get_relayed_uri(struct cf *cf, struct cf_at *at, struct socka
 
 	if (cf->run->secured)
 		cf_skip(cf, "the partner behind the relay speaks no TLS");
+	if (cf->run->shared)
+		cf_skip(cf, "nothing can be relayed in memory");
 	if (cf->self)
 		target = cf_app_uri(cf, own, sizeof own);
 	cf_address(cf, target, at);

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl conform over shm://: our listener and our initiator, with a second implementation of the rings in the peer.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+# passed NUMBER: so many at least, and none failed
+passed() {
+	local n
+	n=$(sed -n 's/^\([0-9]*\) passed, 0 failed.*over shm$/\1/p' out)
+	why="$(grep -a '^FAIL\|passed' out | tr '\n' ' ')"
+	[ "${n:-0}" -ge "$1" ]
+}
+
+# Area by area: what the listener prints for all of them is more than a pipe holds.
+responder() {
+	local area
+	for area in mpa:20 neg:8 ddp:15 rdmap:15; do
+		listen "$1" && run 0 conform --case "${area%:*}-*" "$uri" && passed "${area#*:}" || return
+		stop_listener
+	done
+}
+
+initiator() {
+	# shellcheck disable=SC2016 # for the command's shell
+	run 0 conform --listen --then "$SESSCTL connect --wait"' "$DDPS_URI" >/dev/null 2>&1' "$1" && passed 30
+}
+
+test_case conform-shm-responder-file responder "shm://$PWD/socket"
+test_case conform-shm-responder-abstract responder shm://@
+test_case conform-shm-initiator-file initiator "shm://$PWD/there"
+test_case conform-shm-initiator-abstract initiator "shm://@ddpsess-conform-$$"
+finish
