@@ -2,6 +2,7 @@
 /* MPA through shared memory: set-up, data, ends, the socket's file. */
 #include "unit/shm_fixture.h"
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 static struct mpa_world w;
@@ -94,6 +95,32 @@ Test(mpa_shm, ends_in_order)
 	MPA_UNTIL(&w, w.a.called[UP_CLOSED] && w.b[0].called[UP_CLOSED]);
 	cr_expect_eq(w.a.end.code, 0, "%s", w.a.end.text);
 	cr_expect_eq(w.b[0].end.code, 0, "%s", w.b[0].end.text);
+}
+
+/* Whoever polls, and is not hidden yet, is woken for nothing each time: that must not use up the socket. */
+Test(mpa_shm, no_bell_is_lost_behind_many)
+{
+	const uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
+	struct ddps_io *io;
+	struct shm_bare b;
+	int unread = 0;
+
+	w.answer_param.crc = false;
+	shm_bare_session(&w, &b, uri);
+	io = &((struct ddps_mpa_conn *)w.b[0].llp)->io;
+	for (unsigned i = 1; i <= 400; i++) { /* of one turn */
+		struct iovec iov = { (void *)(uintptr_t)fpdu, sizeof fpdu };
+		bool wake;
+
+		cr_assert_eq(ddps_shm_write(&b.out, &iov, 1, &wake), sizeof fpdu);
+		if (wake)
+			cr_assert_eq(send(b.sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT), 1, "%u", i);
+		io->fn(io->user, 0);
+		cr_assert_eq(w.b[0].segments, i);
+	}
+	cr_assert_eq(ioctl(io->fd, FIONREAD, &unread), 0);
+	cr_expect_leq(unread, 16);
+	shm_bare_close(&b);
 }
 
 /* The memory is there as long as one side has it: what was written arrives although its writer is gone. */

@@ -40,17 +40,17 @@ static void read_bells(struct ddps_mpa_shm *t)
 	char octets[256];
 	ssize_t n = recv(t->c->io.fd, octets, sizeof octets, MSG_DONTWAIT);
 
-	t->bells = 0;
+	t->in.said = t->out.said = 0;
 	t->tries = 0;
 	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
 		t->gone = true;
 }
 
-static void take_bells(struct ddps_mpa_shm *t, uint32_t events)
+/* A peer rings once for each time that this side says that it sleeps.  Before, not behind it: a bell that was read
+ * wakes nobody. */
+static void make_room_for_bells(struct ddps_mpa_shm *t)
 {
-	if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
-		t->gone = true;
-	else if (++t->bells >= BELLS_MOST)
+	if (t->in.said + t->out.said >= BELLS_MOST)
 		read_bells(t);
 }
 
@@ -96,6 +96,7 @@ static void rest(struct ddps_mpa_shm *t)
 
 	if (t->hidden || t->quiet)
 		return;
+	make_room_for_bells(t);
 	if (t->events & (DDPS_MPA_IN | DDPS_MPA_PEER_FIN))
 		there = ddps_shm_await_octets(&t->in) && look_around(t);
 	if (t->events & DDPS_MPA_OUT)
@@ -125,7 +126,7 @@ static void shm_io(void *user, uint32_t events)
 		return;
 	}
 	if (!ddps_loop_trying(c->env->loop))
-		take_bells(t, events);
+		t->gone |= (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
 	else if (++t->tries >= TRIES_MOST)
 		read_bells(t);
 	ddps_mpa_shm_show(t);
@@ -221,8 +222,11 @@ static ssize_t shm_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	ddps_io_moved(c->env->loop, &c->io, n);
 	if (c->env->capture)
 		show_packet(c, false, iov, k, n);
-	if (!t->hidden && (ddps_shm_await_octets(&t->in) || t->gone))
-		ddps_task_post(c->env->loop, &t->task);
+	if (!t->hidden) {
+		make_room_for_bells(t);
+		if (ddps_shm_await_octets(&t->in) || t->gone)
+			ddps_task_post(c->env->loop, &t->task);
+	}
 	return (ssize_t)n;
 }
 

@@ -26,10 +26,11 @@ static bool take_sleeper(uint32_t *sleeps)
 }
 
 /* false: it was said before, and nobody was woken since. */
-static bool say_asleep(uint32_t *sleeps)
+static bool say_asleep(struct ddps_shm_ring *r, uint32_t *sleeps)
 {
 	if (__atomic_load_n(sleeps, __ATOMIC_RELAXED))
 		return false;
+	r->said++;
 	__atomic_store_n(sleeps, 1, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -121,7 +122,8 @@ static bool has_room(struct ddps_shm_ring *r, size_t least)
 
 bool ddps_shm_await_room(struct ddps_shm_ring *r, size_t least)
 {
-	return has_room(r, least) || (say_asleep(&r->words->writer_sleeps) && has_room(r, least));
+	return has_room(r, least) ||
+	       (say_asleep(r, &r->words->writer_sleeps) && has_room(r, least));
 }
 
 /* ---- the reader ---- */
@@ -175,7 +177,7 @@ static bool has_news(struct ddps_shm_ring *r)
 
 bool ddps_shm_await_octets(struct ddps_shm_ring *r)
 {
-	return has_news(r) || (say_asleep(&r->words->reader_sleeps) && has_news(r));
+	return has_news(r) || (say_asleep(r, &r->words->reader_sleeps) && has_news(r));
 }
 
 void ddps_shm_awake_reader(struct ddps_shm_ring *r)

@@ -45,6 +45,8 @@ struct ddps_shm_ring {
 	uint64_t at;   /* own index */
 	uint64_t seen; /* the other's, as it was last */
 	bool bad;      /* the other's was impossible: nothing is moved any more */
+	unsigned
+		said; /* how often this side has said that it sleeps: it is woken as often at most */
 };
 
 /* The view of ring @nr, 0 or 1, of @m, in which nothing was moved yet. */
