@@ -179,6 +179,16 @@ static void leave_from_env(void *ctx)
 	ddps_ctx_leave(ctx);
 }
 
+int ddps_secured_may(struct ddps_ctx *ctx, bool server)
+{
+	struct ddps_error why;
+	const int err = ddps_secure_may(ctx->env.secure, server, &why);
+
+	if (err)
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "secure", "%s", why.text);
+	return err;
+}
+
 /* What secured wires need. */
 static int hold_secure(struct ddps_ctx *ctx)
 {

@@ -57,6 +57,13 @@ static int listener_start(struct ddps_listener *l, const struct ddps_uri *uri,
 		.setup_ms = l->param.setup_ms,
 	};
 
+	int err;
+
+	if (ddps_uri_secured(uri)) {
+		err = ddps_secured_may(l->ctx, true);
+		if (err)
+			return err;
+	}
 	return provider->listen(&l->ctx->env, uri, (const struct sockaddr *)ss, len, &lp,
 				&listen_up, l, &l->llp);
 }

@@ -222,7 +222,20 @@ static bool is_same_dn(const gnutls_datum_t *a, const gnutls_datum_t *b)
 	return a->size == b->size && !memcmp(a->data, b->data, a->size);
 }
 
-/* The newest list of the CA; NULL: none */
+bool ddps_crl_is_of(gnutls_x509_crl_t crl, const gnutls_x509_crt_t *ca, unsigned n)
+{
+	const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+			       GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE;
+	unsigned wrong;
+
+	if (gnutls_x509_crl_verify(crl, ca, n, 0, &wrong) < 0)
+		return false;
+	if (wrong & times)
+		wrong &= ~(unsigned)GNUTLS_CERT_INVALID; /* it is set with each of the others */
+	return !(wrong & ~times);
+}
+
+/* The newest list that the CA has signed, whatever others there are of its name; NULL: none */
 static gnutls_x509_crl_t find_list(const struct ddps_creds_set *set, gnutls_x509_crt_t issuer)
 {
 	gnutls_datum_t want, have;
@@ -235,7 +248,8 @@ static gnutls_x509_crl_t find_list(const struct ddps_creds_set *set, gnutls_x509
 			continue;
 		if (is_same_dn(&want, &have) &&
 		    (!best || gnutls_x509_crl_get_this_update(set->crl[i]) >
-				      gnutls_x509_crl_get_this_update(best)))
+				      gnutls_x509_crl_get_this_update(best)) &&
+		    ddps_crl_is_of(set->crl[i], &issuer, 1))
 			best = set->crl[i];
 		gnutls_free(have.data);
 	}

@@ -155,11 +155,20 @@ static int explain_status(const struct ddps_creds_set *set, gnutls_x509_crt_t cr
 					"the peer's certificate %s was not signed by the key of %s "
 					"in %.50s: another CA has that name",
 					subject, issuer, set->settings.value[DDPS_SET_CA]);
-	return ddps_verdict_set(
-		v, DDPS_E_CERT_CA, DDPS_ALERT_UNKNOWN_CA,
-		"the peer's certificate %s is from %s, which no CA in %.50s vouches "
-		"for",
-		subject, issuer, set->settings.value[DDPS_SET_CA]);
+	if (status & GNUTLS_CERT_UNKNOWN_CRIT_EXTENSIONS)
+		return ddps_verdict_set(v, DDPS_E_CERT_USAGE, DDPS_ALERT_UNSUPPORTED_CERTIFICATE,
+					"the chain of the peer's certificate %s has a critical "
+					"extension that is not known here",
+					subject);
+	if (status & GNUTLS_CERT_SIGNER_NOT_FOUND)
+		return ddps_verdict_set(
+			v, DDPS_E_CERT_CA, DDPS_ALERT_UNKNOWN_CA,
+			"the peer's certificate %s is from %s, which no CA in %.50s "
+			"vouches for",
+			subject, issuer, set->settings.value[DDPS_SET_CA]);
+	return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+				"the chain of the peer's certificate %s is not valid (GnuTLS: %#x)",
+				subject, status);
 }
 
 /* Signatures, constraints and purposes, by GnuTLS. */
@@ -181,7 +190,18 @@ static int verify_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path
 	return status ? explain_status(set, path[0], status, server, v) : 0;
 }
 
-/* Each of the path is valid now, and none below the trusted one is revoked. */
+/* Up to the root, where that is there: a CA below it is trusted as long as the root has not revoked it. */
+static unsigned go_up(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n)
+{
+	gnutls_x509_crt_t up = path[n - 1];
+
+	while (n <= DDPS_CREDS_DEPTH && !gnutls_x509_crt_check_issuer(up, up) &&
+	       (up = find_issuer(set->ca, set->nca, up)))
+		path[n++] = up;
+	return n;
+}
+
+/* Each of the path is valid now, and none below the root is revoked. */
 static int check_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n,
 		      int64_t now, struct ddps_verdict *v)
 {
@@ -189,6 +209,7 @@ static int check_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path,
 
 	for (unsigned i = 0; !err && i < n; i++)
 		err = ddps_cert_time(path[i], now, i ? WHOSE " CA's" : WHOSE, v);
+	n = go_up(set, path, n);
 	for (unsigned i = 0; !err && i + 1 < n; i++)
 		err = ddps_cert_revoked(set, path[i], path[i + 1], now, i ? WHOSE " CA's" : WHOSE,
 					v);

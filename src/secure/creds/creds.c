@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define LOOK_MS 1000  /* files are looked at so often at most */
-#define TELL_MS 60000 /* and what is wrong with them is said so often */
+#define LOOK_MS	   1000	 /* files are looked at so often at most */
+#define BEING_MADE 0	 /* no process has this number */
+#define TELL_MS	   60000 /* and what is wrong with them is said so often */
 
 /* Which files there were, to see whether they are others now. */
 struct stamps {
@@ -18,6 +20,7 @@ struct stamps {
 struct ddps_creds {
 	atomic_uint refs;
 	struct ddps_settings given;
+	atomic_int pid;		/* the process that @lock is of */
 	struct ddps_mutex lock; /* of what follows */
 	struct ddps_creds_set *set;
 	bool looked;
@@ -71,6 +74,7 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 	if (!c)
 		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "out of memory");
 	atomic_init(&c->refs, 1);
+	atomic_init(&c->pid, (int)getpid());
 	ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
 	err = ddps_settings_take(&c->given, attr);
 	if (err)
@@ -85,6 +89,23 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 	}
 	*out = c;
 	return 0;
+}
+
+/* A child of fork may have the lock as a thread of its parent held it, and that thread is not in the child: there it
+ * is made anew, by whoever comes first. */
+static void lock_creds(struct ddps_creds *c)
+{
+	const int me = (int)getpid();
+	int was = atomic_load(&c->pid);
+
+	while (was != me) {
+		if (was != BEING_MADE && atomic_compare_exchange_weak(&c->pid, &was, BEING_MADE)) {
+			ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
+			atomic_store(&c->pid, me);
+		}
+		was = atomic_load(&c->pid);
+	}
+	ddps_lock(&c->lock);
 }
 
 struct ddps_creds *ddps_creds_share(struct ddps_creds *c)
@@ -112,14 +133,15 @@ void ddps_creds_release(struct ddps_creds_set *set)
 /* Handshakes under way keep the old set. */
 static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
 {
-	struct ddps_creds_set *set;
+	struct ddps_creds_set *set, *old;
 	const int err = load_new_set(&set, &c->given, now, why);
 
 	c->failed = err;
 	if (err)
 		return err;
-	ddps_creds_release(c->set);
-	c->set = set;
+	old = c->set;
+	c->set = set; /* first: a fork may come in between */
+	ddps_creds_release(old);
 	return 0;
 }
 
@@ -127,7 +149,7 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 {
 	int err;
 
-	ddps_lock(&c->lock);
+	lock_creds(c);
 	err = replace_set(c, now, why);
 	ddps_unlock(&c->lock);
 	return err;
@@ -169,7 +191,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	struct ddps_creds_set *set;
 
 	*news = (struct ddps_verdict){ .code = 0 };
-	ddps_lock(&c->lock);
+	lock_creds(c);
 	if (!c->looked || ms - c->looked_ms >= LOOK_MS || !ddps_set_intact(c->set)) {
 		/* what was just opened is not looked at again */
 		if (c->looked || !ddps_set_intact(c->set))
@@ -190,6 +212,17 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	atomic_fetch_add(&set->refs, 1);
 	ddps_unlock(&c->lock);
 	return set;
+}
+
+int ddps_creds_may(struct ddps_creds *c, bool server, struct ddps_verdict *why)
+{
+	int err;
+
+	*why = (struct ddps_verdict){ .code = 0 };
+	lock_creds(c);
+	err = ddps_set_may(c->set, server, why);
+	ddps_unlock(&c->lock);
+	return err;
 }
 
 int ddps_creds_check(const struct ddps_secure_attr *attr, int64_t now, ddps_secure_finding_fn *each,

@@ -43,6 +43,9 @@ void ddps_creds_close(struct ddps_creds *c);
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
 				      struct ddps_verdict *news);
 void ddps_creds_release(struct ddps_creds_set *set);
+/* Whether what is in use now allows to listen (@server), or to connect: a certificate may be for one of them
+ * only.  0, or DDPS_E_CERT_USAGE and a sentence. */
+int ddps_creds_may(struct ddps_creds *c, bool server, struct ddps_verdict *why);
 
 /* What there is: a dialler without PSK shows a certificate, a listener takes what it has. */
 bool ddps_creds_has_x509(const struct ddps_creds_set *set);
@@ -57,6 +60,7 @@ struct ddps_creds_hs {
 	struct ddps_creds_set *set;
 	bool server;
 	bool psk;	  /* it is shaken by a PSK */
+	bool psk_own;	  /* server: it is this side's own */
 	bool psk_unknown; /* server: the identity is none that we take; the wire does not show it */
 	const char *psk_id; /* the identity on the wire, in @set; NULL: it is none of it */
 	char psk_name[DDPS_PEER_NAME]; /* clean, to be shown */

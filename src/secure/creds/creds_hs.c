@@ -46,7 +46,8 @@ int ddps_psk_of_peer(gnutls_session_t session, const gnutls_datum_t *identity, g
 	p = ddps_vault_intact(&set->psks.vault)
 		    ? ddps_psks_find(&set->psks, identity->data, identity->size)
 		    : NULL;
-	h->psk_unknown = !p || (me && ddps_psk_is(p, me));
+	h->psk_own = p && me && ddps_psk_is(p, me);
+	h->psk_unknown = !p || h->psk_own;
 	if (h->psk_unknown)
 		return 1;
 	h->psk_id = p->identity;
@@ -102,7 +103,9 @@ int ddps_creds_give(struct ddps_creds_hs *h, struct ddps_creds_set *set, gnutls_
 	if (set->psk_server && (server || ddps_creds_dials_psk(set)))
 		err = give_own_psk(h, session, why);
 	if (!err && set->x509 && (server || !ddps_creds_dials_psk(set)))
-		err = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->x509);
+		err = set->may[server]
+			      ? gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->x509)
+			      : ddps_set_may(set, server, why);
 	if (!err && server && set->x509)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
 	if (!err || why->code)
@@ -162,6 +165,12 @@ int ddps_creds_failed(const struct ddps_creds_hs *h, gnutls_session_t session, i
 	if (alert >= 0)
 		return explain_alert(h, alert, why);
 	if (h->server && h->psk && err != GNUTLS_E_PREMATURE_TERMINATION) {
+		if (h->psk_own)
+			return ddps_verdict_set(
+				why, DDPS_E_PSK_UNKNOWN, DDPS_ALERT_DECRYPT_ERROR,
+				"the peer uses the PSK identity '%.60s', which is "
+				"this side's own (psk-identity): give each host one",
+				h->psk_name);
 		if (h->psk_unknown)
 			return ddps_verdict_set(why, DDPS_E_PSK_UNKNOWN, DDPS_ALERT_DECRYPT_ERROR,
 						"the PSK identity '%.60s' is not in %.60s: add its "
@@ -178,6 +187,10 @@ int ddps_creds_failed(const struct ddps_creds_hs *h, gnutls_session_t session, i
 		return ddps_verdict_set(why, DDPS_E_CERT_USAGE, DDPS_ALERT_UNSUPPORTED_CERTIFICATE,
 					"the peer's certificate is not for signatures (key usage), "
 					"as a CA's is not: use one made for it");
+	if (err == GNUTLS_E_X509_UNKNOWN_SAN || err == GNUTLS_E_ASN1_DER_ERROR)
+		return ddps_verdict_set(why, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
+					"the peer's certificate cannot be read (%s)",
+					gnutls_strerror(err));
 	if (err == GNUTLS_E_NO_CERTIFICATE_FOUND || err == GNUTLS_E_CERTIFICATE_REQUIRED)
 		return ddps_verdict_set(why, DDPS_E_NO_CERT, DDPS_ALERT_CERTIFICATE_REQUIRED,
 					"the peer showed no certificate: it needs its own cert and "

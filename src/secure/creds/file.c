@@ -81,6 +81,7 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 {
 	size_t got = 0;
 	ssize_t n = 0;
+	const uint8_t *nul;
 
 	if (ddps_vault_new(v, size + 1)) {
 		snprintf(why, why_len, "needs memory that is not there");
@@ -101,7 +102,14 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 	}
 	v->p[got] = 0;
 	v->size = got;
-	return 0;
+	nul = memchr(v->p, 0, got);
+	if (!nul)
+		return 0;
+	/* what follows would not be read, and a rule that denies may be there */
+	snprintf(why, why_len, "has an octet 0 at %zu, so it is no text: was it written whole?",
+		 (size_t)(nul - v->p));
+	ddps_vault_free(v);
+	return DDPS_E_CONFIG;
 }
 
 int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,

@@ -27,6 +27,7 @@ struct ddps_creds_set {
 	struct ddps_secret_key *key;
 	gnutls_x509_crt_t *own; /* the own one first */
 	unsigned nown;
+	bool may[2];			/* what it may be used for: as a client, as a server */
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
 	gnutls_x509_crt_t *ca;
 	unsigned nca;
@@ -61,7 +62,20 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 		  struct ddps_report *r);
 /* Parts of it: own certificate, key, CAs and revoked ones; the rest is small. */
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
+/* What it reads with: the file that @s names, or NULL with a fault reported, a setting that is not there is none;
+ * certificates of a PEM file, and what is wrong with one. */
+struct ddps_vault *ddps_set_read(struct ddps_creds_set *set, enum ddps_setting s, size_t max,
+				 struct ddps_vault *v, struct ddps_report *r);
+int ddps_set_certs(const struct ddps_vault *v, gnutls_x509_crt_t **list, unsigned *n);
+void ddps_set_report_pem(struct ddps_report *r, enum ddps_setting s, const char *file, int err,
+			 const char *kind);
+/* CAs; then the list of trust takes them over; then what they have revoked. */
+bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
+bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r);
+void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
 void ddps_set_free(struct ddps_creds_set *set);
+/* Whether its certificate is for servers, or for clients; without one: yes.  As ddps_creds_may. */
+int ddps_set_may(const struct ddps_creds_set *set, bool server, struct ddps_verdict *why);
 /* False in a child of fork: its keys are not there. */
 bool ddps_set_intact(const struct ddps_creds_set *set);
 
@@ -75,6 +89,8 @@ int ddps_cert_usage(gnutls_x509_crt_t crt, bool server, const char *whose, struc
 int ddps_cert_revoked(const struct ddps_creds_set *set, gnutls_x509_crt_t crt,
 		      gnutls_x509_crt_t issuer, int64_t now, const char *whose,
 		      struct ddps_verdict *v);
+/* Whether one of the @n CAs has signed it.  GnuTLS judges the times by its own clock: not here. */
+bool ddps_crl_is_of(gnutls_x509_crl_t crl, const gnutls_x509_crt_t *ca, unsigned n);
 /* "CN=node-a": its subject, clean; its issuer */
 void ddps_cert_subject(char *dst, size_t size, gnutls_x509_crt_t crt);
 void ddps_cert_issuer(char *dst, size_t size, gnutls_x509_crt_t crt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads certificates, the private key, CAs and lists of revoked ones. */
+/* Reads the own certificate and its private key. */
 #include "secure/creds/set.h"
 #include <ddpsess/err_codes.h>
 #include <gnutls/abstract.h>
@@ -9,19 +9,11 @@
 
 #define CERT_MAX  262144 /* octets of a file */
 #define KEY_MAX	  65536
-#define CA_MAX	  1048576
-#define CRL_MAX	  16777216
 #define WARN_DAYS 7
 #define DAY	  86400
 
-static const char *what_of(enum ddps_setting s)
-{
-	return ddps_setting_word(s);
-}
-
-/* What @s names, or NULL with a fault reported; a setting that is not there is none. */
-static struct ddps_vault *read_setting(struct ddps_creds_set *set, enum ddps_setting s, size_t max,
-				       struct ddps_vault *v, struct ddps_report *r)
+struct ddps_vault *ddps_set_read(struct ddps_creds_set *set, enum ddps_setting s, size_t max,
+				 struct ddps_vault *v, struct ddps_report *r)
 {
 	const char *file = set->settings.value[s];
 	char why[160];
@@ -32,12 +24,11 @@ static struct ddps_vault *read_setting(struct ddps_creds_set *set, enum ddps_set
 	err = ddps_file_read(v, file, max, s == DDPS_SET_KEY, &set->stamp[s], why, sizeof why);
 	if (!err)
 		return v;
-	ddps_report(r, err, false, what_of(s), file, "%s", why);
+	ddps_report(r, err, false, ddps_setting_word(s), file, "%s", why);
 	return NULL;
 }
 
-/* Certificates of a PEM file. */
-static int import_certs(const struct ddps_vault *v, gnutls_x509_crt_t **list, unsigned *n)
+int ddps_set_certs(const struct ddps_vault *v, gnutls_x509_crt_t **list, unsigned *n)
 {
 	const gnutls_datum_t pem = { v->p, (unsigned)v->size };
 	int err = gnutls_x509_crt_list_import2(list, n, &pem, GNUTLS_X509_FMT_PEM, 0);
@@ -61,13 +52,13 @@ static const char *what_lacks(const struct ddps_vault *v, bool key)
 	return has_key && !has_cert ? "certificate, but a private key" : "certificate";
 }
 
-static void report_pem(struct ddps_report *r, enum ddps_setting s, const char *file, int err,
-		       const char *kind)
+void ddps_set_report_pem(struct ddps_report *r, enum ddps_setting s, const char *file, int err,
+			 const char *kind)
 {
 	if (err == GNUTLS_E_MEMORY_ERROR)
-		ddps_report(r, DDPS_E_NOMEM, false, what_of(s), file, "out of memory");
+		ddps_report(r, DDPS_E_NOMEM, false, ddps_setting_word(s), file, "out of memory");
 	else
-		ddps_report(r, DDPS_E_CONFIG, false, what_of(s), file,
+		ddps_report(r, DDPS_E_CONFIG, false, ddps_setting_word(s), file,
 			    "has no %s as PEM in it (%s)", kind, gnutls_strerror(err));
 }
 
@@ -88,8 +79,8 @@ static bool is_weak(gnutls_x509_crt_t crt)
 /* For whom it is, by whom and until when. */
 static void report_own(const struct ddps_creds_set *set, struct ddps_report *r)
 {
-	const char *const what = what_of(DDPS_SET_CERT), *const file =
-								 set->settings.value[DDPS_SET_CERT];
+	const char *const what = ddps_setting_word(DDPS_SET_CERT),
+			  *const file = set->settings.value[DDPS_SET_CERT];
 	struct ddps_name *name;
 	char names[160] = "", issuer[64], date[16];
 	unsigned n;
@@ -116,8 +107,8 @@ static void report_own(const struct ddps_creds_set *set, struct ddps_report *r)
 /* What is wrong with the certificate itself, all of it. */
 static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
-	const char *const what = what_of(DDPS_SET_CERT), *const file =
-								 set->settings.value[DDPS_SET_CERT];
+	const char *const what = ddps_setting_word(DDPS_SET_CERT),
+			  *const file = set->settings.value[DDPS_SET_CERT];
 	const gnutls_x509_crt_t crt = set->own[0];
 	const unsigned before = r->faults;
 	struct ddps_verdict v;
@@ -126,8 +117,10 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 	for (unsigned i = 0; i < set->nown; i++)
 		if (ddps_cert_time(set->own[i], now, "the", &v))
 			ddps_report(r, v.code, false, what, file, "%s", v.text);
-	if (ddps_cert_usage(crt, true, "the", &v) || ddps_cert_usage(crt, false, "the", &v))
-		ddps_report(r, v.code, false, what, file, "%s", v.text);
+	for (int server = 0; server < 2; server++)
+		set->may[server] = !ddps_cert_usage(crt, server, "the", &v);
+	if (!set->may[0] || !set->may[1]) /* one of the two is enough */
+		ddps_report(r, v.code, set->may[0] || set->may[1], what, file, "%s", v.text);
 	if (is_weak(crt))
 		ddps_report(r, DDPS_E_CERT_WEAK, false, what, file,
 			    "has a weak key or signature: RSA needs 2048 bits, and no SHA-1");
@@ -140,6 +133,13 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 			    "expires on %s: make a new one in time", date);
 	}
 	return r->faults == before;
+}
+
+int ddps_set_may(const struct ddps_creds_set *set, bool server, struct ddps_verdict *why)
+{
+	return set->may[server] || !set->x509
+		       ? 0
+		       : ddps_cert_usage(set->own[0], server, "this side's", why);
 }
 
 /* Peers get no CA that they have to have already, and no order but that of the chain. */
@@ -157,20 +157,20 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 	const char *lacks;
 	int err;
 
-	if (!read_setting(set, DDPS_SET_CERT, CERT_MAX, &v, r))
+	if (!ddps_set_read(set, DDPS_SET_CERT, CERT_MAX, &v, r))
 		return false;
-	err = import_certs(&v, &set->own, &set->nown);
+	err = ddps_set_certs(&v, &set->own, &set->nown);
 	lacks = what_lacks(&v, false);
 	ddps_vault_free(&v);
 	if (err < 0) {
-		report_pem(r, DDPS_SET_CERT, file, err, lacks);
+		ddps_set_report_pem(r, DDPS_SET_CERT, file, err, lacks);
 		return false;
 	}
 	drop_self_signed(set);
 	if (set->nown > DDPS_CREDS_DEPTH) {
-		ddps_report(r, DDPS_E_CERT, false, what_of(DDPS_SET_CERT), file,
-			    "has %u certificates, peers take %d at most", set->nown,
-			    DDPS_CREDS_DEPTH);
+		ddps_report(r, DDPS_E_CERT, false, ddps_setting_word(DDPS_SET_CERT), file,
+			    "has %u certificates without the root, and peers take %d at most",
+			    set->nown, DDPS_CREDS_DEPTH);
 		return false;
 	}
 	return judge_own(set, now, r);
@@ -213,7 +213,7 @@ static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddp
 
 	*der = (struct ddps_vault){ .p = NULL };
 	if (strstr((char *)pem->p, "ENCRYPTED")) {
-		ddps_report(r, DDPS_E_CONFIG, false, what_of(DDPS_SET_KEY), file,
+		ddps_report(r, DDPS_E_CONFIG, false, ddps_setting_word(DDPS_SET_KEY), file,
 			    "is encrypted, and nobody is there to type a password: decrypt it with "
 			    "'openssl pkey', mode 600");
 		return NULL;
@@ -228,7 +228,7 @@ static gnutls_x509_privkey_t import_key(const struct ddps_vault *pem, struct ddp
 		return key;
 	if (key)
 		gnutls_x509_privkey_deinit(key);
-	report_pem(r, DDPS_SET_KEY, file, err, what_lacks(pem, true));
+	ddps_set_report_pem(r, DDPS_SET_KEY, file, err, what_lacks(pem, true));
 	return NULL;
 }
 
@@ -249,7 +249,7 @@ static gnutls_x509_privkey_t load_key(struct ddps_creds_set *set, struct ddps_re
 	gnutls_x509_privkey_t key;
 	struct ddps_vault v, der;
 
-	if (!read_setting(set, DDPS_SET_KEY, KEY_MAX, &v, r))
+	if (!ddps_set_read(set, DDPS_SET_KEY, KEY_MAX, &v, r))
 		return NULL;
 	key = import_key(&v, &der, file, r);
 	set->key = key ? ddps_secret_key_new(key, &der) : NULL;
@@ -258,135 +258,34 @@ static gnutls_x509_privkey_t load_key(struct ddps_creds_set *set, struct ddps_re
 	if (!key || !set->nown)
 		return key;
 	if (belongs(set->own[0], key)) {
-		ddps_report(r, 0, false, what_of(DDPS_SET_KEY), file,
+		ddps_report(r, 0, false, ddps_setting_word(DDPS_SET_KEY), file,
 			    "is the key of the certificate, and only this user can read it");
 		return key;
 	}
-	ddps_report(r, DDPS_E_KEY_MISMATCH, false, what_of(DDPS_SET_KEY), file,
+	ddps_report(r, DDPS_E_KEY_MISMATCH, false, ddps_setting_word(DDPS_SET_KEY), file,
 		    "is not the key of %.80s: name the one that was made with it", cert);
 	gnutls_x509_privkey_deinit(key);
 	return NULL;
 }
 
-/* ---- CAs ---- */
-
-static bool load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
-{
-	const char *const what = what_of(DDPS_SET_CA), *const file =
-							       set->settings.value[DDPS_SET_CA];
-	struct ddps_vault v;
-	struct ddps_verdict why = { .code = 0 };
-	unsigned critical, usable = 0;
-	char subject[64];
-	int err;
-
-	if (!read_setting(set, DDPS_SET_CA, CA_MAX, &v, r))
-		return false;
-	err = import_certs(&v, &set->ca, &set->nca);
-	ddps_vault_free(&v);
-	if (err < 0) {
-		report_pem(r, DDPS_SET_CA, file, err, "certificate");
-		return false;
-	}
-	for (unsigned i = 0; i < set->nca; i++) {
-		if (gnutls_x509_crt_get_ca_status(set->ca[i], &critical) <= 0) {
-			ddps_cert_subject(subject, sizeof subject, set->ca[i]);
-			ddps_report(r, DDPS_E_CERT_USAGE, false, what, file,
-				    "has %s, which is no CA's certificate: put CAs only there",
-				    subject);
-			return false;
-		}
-		usable += !ddps_cert_time(set->ca[i], now, "the CA's", &why);
-		if (why.code)
-			ddps_report(r, why.code, true, what, file, "%s", why.text);
-		why.code = 0;
-	}
-	if (usable) {
-		ddps_report(r, 0, false, what, file, "has %u CA%s", set->nca,
-			    set->nca == 1 ? "" : "s");
-		return true;
-	}
-	ddps_report(r, DDPS_E_CERT_EXPIRED, false, what, file,
-		    "has no CA's certificate that is valid now: make a new CA");
-	return false;
-}
-
-/* The list takes the certificates over. */
-static bool trust_cas(struct ddps_creds_set *set, struct ddps_report *r)
-{
-	if (!gnutls_x509_trust_list_init(&set->trust, 0) &&
-	    gnutls_x509_trust_list_add_cas(set->trust, set->ca, set->nca, 0) == (int)set->nca)
-		return true;
-	ddps_report(r, DDPS_E_NOMEM, false, what_of(DDPS_SET_CA), set->settings.value[DDPS_SET_CA],
-		    "out of memory");
-	return false;
-}
-
-/* ---- revoked ones ---- */
-
-/* Only what a CA of ours has signed is believed.  GnuTLS judges the times by its own clock: not here. */
-static bool is_crl_genuine(const struct ddps_creds_set *set, gnutls_x509_crl_t crl)
-{
-	const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
-			       GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE;
-	unsigned wrong;
-
-	if (gnutls_x509_crl_verify(crl, set->ca, set->nca, 0, &wrong) < 0)
-		return false;
-	if (wrong & times)
-		wrong &= ~(unsigned)GNUTLS_CERT_INVALID; /* it is set with each of the others */
-	return !(wrong & ~times);
-}
-
-static void load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
-{
-	const char *const what = what_of(DDPS_SET_CRL), *const file =
-								set->settings.value[DDPS_SET_CRL];
-	const unsigned before = r->faults;
-	struct ddps_vault v;
-	gnutls_datum_t pem;
-	char date[16];
-	int err;
-
-	if (!read_setting(set, DDPS_SET_CRL, CRL_MAX, &v, r))
-		return;
-	pem = (gnutls_datum_t){ v.p, (unsigned)v.size };
-	err = gnutls_x509_crl_list_import2(&set->crl, &set->ncrl, &pem, GNUTLS_X509_FMT_PEM, 0);
-	ddps_vault_free(&v);
-	if (err < 0) {
-		set->crl = NULL;
-		set->ncrl = 0;
-		report_pem(r, DDPS_SET_CRL, file, err, "list of revoked certificates");
-		return;
-	}
-	for (unsigned i = 0; i < set->ncrl; i++) {
-		const int64_t until = gnutls_x509_crl_get_next_update(set->crl[i]);
-
-		if (!is_crl_genuine(set, set->crl[i]))
-			ddps_report(r, DDPS_E_CRL, false, what, file,
-				    "has a list that no CA of %.80s has signed: add its CA, or "
-				    "take the list out",
-				    set->settings.value[DDPS_SET_CA]);
-		if (gnutls_x509_crl_get_this_update(set->crl[i]) > now)
-			ddps_report(r, DDPS_E_CRL, false, what, file,
-				    "is dated in the future: check the clocks");
-		if (until < 0 || now <= until)
-			continue;
-		ddps_cert_date(date, until);
-		ddps_report(r, DDPS_E_CRL, set->settings.stale_crl, what, file,
-			    "was good until %s: get a new one from the CA", date);
-	}
-	if (r->faults == before)
-		ddps_report(r, 0, false, what, file, "has %u list%s of revoked certificates",
-			    set->ncrl, set->ncrl == 1 ? "" : "s");
-}
-
 /* ---- all of it ---- */
+
+/* What a judge says of a peer's certificate, of the own one. */
+static void report_as_own(const struct ddps_creds_set *set, const struct ddps_verdict *v,
+			  struct ddps_report *r)
+{
+	static const char whose[] = "the peer's";
+	const char *const at = strstr(v->text, whose);
+
+	ddps_report(r, v->code, false, ddps_setting_word(DDPS_SET_CERT),
+		    set->settings.value[DDPS_SET_CERT], "%.*s%s%s", at ? (int)(at - v->text) : 0,
+		    v->text, at ? "this side's" : "", at ? at + sizeof whose - 1 : v->text);
+}
 
 /* Whether a peer with the same CA file would take the own certificate. */
 static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
-	struct ddps_creds_want want = { .server = false };
+	struct ddps_creds_want want = { .server = !set->may[true] };
 	struct ddps_creds_peer self = { .ncerts = set->nown };
 	gnutls_datum_t der[DDPS_CREDS_CHAIN] = { { NULL, 0 } };
 	struct ddps_peer_id *id = calloc(1, sizeof *id);
@@ -401,13 +300,12 @@ static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report 
 	for (unsigned i = 0; i < set->nown; i++)
 		gnutls_free(der[i].data);
 	if (v.code == DDPS_E_CERT_CA)
-		ddps_report(r, v.code, true, what_of(DDPS_SET_CERT),
+		ddps_report(r, v.code, true, ddps_setting_word(DDPS_SET_CERT),
 			    set->settings.value[DDPS_SET_CERT],
 			    "is not from a CA of %.80s: peers need another CA file than this one",
 			    set->settings.value[DDPS_SET_CA]);
 	else if (v.code)
-		ddps_report(r, v.code, false, what_of(DDPS_SET_CERT),
-			    set->settings.value[DDPS_SET_CERT], "%s", v.text);
+		report_as_own(set, &v, r);
 }
 
 static bool give_key(struct ddps_creds_set *set)
@@ -419,17 +317,17 @@ static bool give_key(struct ddps_creds_set *set)
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
 	const unsigned before = r->faults;
-	const bool own = load_own(set, now, r), cas = load_cas(set, now, r);
+	const bool own = load_own(set, now, r), cas = ddps_set_load_cas(set, now, r);
 	gnutls_x509_privkey_t key = load_key(set, r);
 
-	if (set->nca && !trust_cas(set, r))
+	if (set->nca && !ddps_set_trust(set, r))
 		return;
 	if (cas)
-		load_crls(set, now, r);
+		ddps_set_load_crls(set, now, r);
 	if (own && cas)
 		try_own(set, now, r);
 	if (key && r->faults == before && !give_key(set))
-		ddps_report(r, DDPS_E_NOMEM, false, what_of(DDPS_SET_KEY),
+		ddps_report(r, DDPS_E_NOMEM, false, ddps_setting_word(DDPS_SET_KEY),
 			    set->settings.value[DDPS_SET_KEY], "GnuTLS does not take it");
 	if (key)
 		gnutls_x509_privkey_deinit(key);

@@ -17,6 +17,7 @@
 	":+ECDHE-PSK" /* psk_dhe_ke: a key that becomes known does not open what was sent */
 #define ONLY_PSK ":-ECDHE-ECDSA:-ECDHE-RSA:+ECDHE-PSK"
 
+#define EXT_MAX_FRAGMENT       1u  /* RFC 6066 4 */
 #define EXT_RECORD_SIZE_LIMIT  28u /* RFC 8449 */
 #define EXT_SUPPORTED_VERSIONS 43u /* RFC 8446 4.2.1 */
 
@@ -32,7 +33,7 @@ struct ddps_hs {
 	bool no_memory;
 	size_t got;
 	struct octets in, out;
-	uint16_t peer_limit;
+	uint16_t peer_limit, peer_fragment;
 	bool no_13;	       /* the dialler does not offer TLS 1.3 */
 	bool has_13;	       /* the peer does, or takes it */
 	bool ssl3;	       /* the dialler's hello has that version */
@@ -118,6 +119,8 @@ static int see_hs_extension(void *user, unsigned type, const unsigned char *p, u
 
 	if (type == EXT_RECORD_SIZE_LIMIT && n == 2)
 		h->peer_limit = (uint16_t)(p[0] << 8 | p[1]);
+	if (type == EXT_MAX_FRAGMENT && n == 1 && *p >= 1 && *p <= 4)
+		h->peer_fragment = (uint16_t)(256u << *p);
 	/* a listener's has no length in front */
 	for (unsigned i = h->want.server; type == EXT_SUPPORTED_VERSIONS && i + 1 < n; i += 2)
 		h->has_13 |= p[i] == 3 && p[i + 1] == 4;
@@ -432,12 +435,21 @@ static enum ddps_suite suite_of(gnutls_cipher_algorithm_t cipher)
 						     : DDPS_SUITE_CHACHA20_POLY1305;
 }
 
+/* The octet of the content type counts for one and not for the other; the older is nothing where both are
+ * (RFC 8449 5).  GnuTLS has answered it, and its own records keep to it. */
+static uint16_t get_peer_limit(const struct ddps_hs *h)
+{
+	if (h->peer_limit || !h->peer_fragment)
+		return h->peer_limit;
+	return (uint16_t)(h->peer_fragment + 1);
+}
+
 void ddps_hs_take(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,
 		  const uint8_t **rest, size_t *nrest)
 {
 	*keys = (struct ddps_rec_config){ .suite = suite_of(gnutls_cipher_get(h->session)),
 					  .client = !h->want.server,
-					  .peer_limit = h->peer_limit };
+					  .peer_limit = get_peer_limit(h) };
 	take_keys(h, &keys->tx, false);
 	take_keys(h, &keys->rx, true);
 	*id = h->id;

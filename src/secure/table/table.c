@@ -15,7 +15,7 @@ const struct ddps_tls_plugin ddps_tls_plugin = {
 	.creds_close = ddps_creds_close,
 	.creds_use = ddps_creds_use,
 	.creds_release = ddps_creds_release,
-	.creds_judge = ddps_creds_judge,
+	.creds_may = ddps_creds_may,
 
 	.tls = { .make = ddps_hs_new,
 		 .free = ddps_hs_free,

@@ -248,16 +248,26 @@ const char *put_key(const char *name, const struct cert *c)
 	return path;
 }
 
+const char *put_crls(const char *name, gnutls_x509_crl_t a, gnutls_x509_crl_t b)
+{
+	gnutls_x509_crl_t list[2] = { a, b };
+	char text[8192];
+	size_t at = 0;
+
+	for (int i = 0; i < 2 && list[i]; i++) {
+		size_t n = sizeof text - at;
+
+		must_work(gnutls_x509_crl_export(list[i], GNUTLS_X509_FMT_PEM, text + at, &n),
+			  "export");
+		at += n;
+		gnutls_x509_crl_deinit(list[i]);
+	}
+	return put_file_octets(name, text, at, 0644);
+}
+
 const char *put_crl(const char *name, gnutls_x509_crl_t crl)
 {
-	gnutls_datum_t pem;
-	const char *path;
-
-	must_work(gnutls_x509_crl_export2(crl, GNUTLS_X509_FMT_PEM, &pem), "export");
-	path = put_file_octets(name, pem.data, pem.size, 0644);
-	gnutls_free(pem.data);
-	gnutls_x509_crl_deinit(crl);
-	return path;
+	return put_crls(name, crl, NULL);
 }
 
 void make_site(struct site *s)

@@ -44,6 +44,7 @@ const char *put_text(const char *name, const char *text, unsigned mode);
 const char *put_certs(const char *name, const struct cert *a, const struct cert *b);
 const char *put_key(const char *name, const struct cert *c);
 const char *put_crl(const char *name, gnutls_x509_crl_t crl);
+const char *put_crls(const char *name, gnutls_x509_crl_t a, gnutls_x509_crl_t b);
 
 /* A CA, and a host of it with files ca.pem, host.pem and host.key. */
 struct site {

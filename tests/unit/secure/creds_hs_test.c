@@ -310,6 +310,7 @@ Test(creds_hs, nobody_is_its_own_peer)
 {
 	shake_psk("node-a:" KEY_A "\n", "node-a:" KEY_A "\n", "node-a", "node-a");
 	cr_expect_eq(server.why.code, DDPS_E_PSK_UNKNOWN, "%s", gnutls_strerror(server.err));
+	cr_expect(strstr(server.why.text, "this side's own"), "%s", server.why.text);
 	close_ends();
 }
 

@@ -269,6 +269,50 @@ Test(creds_judge, revoked_peers_come_no_more)
 	ddps_creds_close(c);
 }
 
+/* Lists of an intermediate are there, whether it is trusted itself or shown by peers, and what the root says of it
+ * counts in both. */
+Test(creds_judge, revoked_below_an_intermediate)
+{
+	for (int trusted = 0; trusted < 2; trusted++) {
+		struct cert middle, leaf, gone, false_one;
+		struct ddps_creds_peer shown, of_gone;
+		struct ddps_verdict why;
+		struct ddps_creds *c;
+		struct site s;
+
+		make_site(&s);
+		s.ca = make_cert(&(struct cert_spec){ .cn = "top", .ca = true, .path_len = 1 },
+				 NULL);
+		middle = make_cert(&(struct cert_spec){ .cn = "middle", .ca = true }, &s.ca);
+		false_one = make_cert(&(struct cert_spec){ .cn = "middle", .ca = true }, NULL);
+		s.host = make_cert(&(struct cert_spec){ .cn = "host" }, &s.ca);
+		s.attr.cert = put_certs("own.pem", &s.host, NULL);
+		s.attr.key = put_key("own.key", &s.host);
+		s.attr.ca = put_certs("ca.pem", &s.ca, trusted ? &middle : NULL);
+		leaf = make_cert(&(struct cert_spec){ .cn = "leaf" }, &middle);
+		gone = make_cert(&(struct cert_spec){ .cn = "gone" }, &middle);
+		shown = shown_by(&leaf, &middle);
+		of_gone = shown_by(&gone, &middle);
+		s.attr.crl = put_crls("crl.pem", make_crl(&s.ca, NULL, 9), NULL);
+		c = open_creds(&s.attr);
+		cr_expect_eq(judge_code(c, &shown, &listener, NULL, &why), DDPS_E_CRL);
+		put_crls("crl.pem", make_crl(&s.ca, NULL, 9), make_crl(&middle, &gone, 9));
+		cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0, "%s", why.text);
+		cr_expect_eq(judge_code(c, &shown, &listener, NULL, &why), 0, "%s", why.text);
+		cr_expect_eq(judge_code(c, &of_gone, &listener, NULL, &why), DDPS_E_CERT_REVOKED);
+		put_crls("crl.pem", make_crl(&s.ca, &middle, 9), make_crl(&middle, NULL, 9));
+		cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0, "%s", why.text);
+		cr_expect_eq(judge_code(c, &shown, &listener, NULL, &why), DDPS_E_CERT_REVOKED);
+		if (!trusted) { /* of that name, and signed by somebody else */
+			put_crls("crl.pem", make_crl(&s.ca, NULL, 9),
+				 make_crl(&false_one, NULL, 9));
+			cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0, "%s", why.text);
+			cr_expect_eq(judge_code(c, &shown, &listener, NULL, &why), DDPS_E_CRL);
+		}
+		ddps_creds_close(c);
+	}
+}
+
 Test(creds_judge, a_list_that_is_missing_or_old_lets_nobody_in)
 {
 	struct site s;

@@ -3,6 +3,8 @@
 #include "creds_fixture.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,13 +150,72 @@ Test(creds_load, an_own_certificate_that_peers_would_refuse_is_refused)
 		    "valid from 2027-01-16");
 	refuses_own(&(struct cert_spec){ .cn = "x", .ca = true, .path_len = 0 }, DDPS_E_CERT_USAGE,
 		    "CA");
-	refuses_own(&(struct cert_spec){ .cn = "x", .uses = FOR_SERVER }, DDPS_E_CERT_USAGE,
-		    "clientAuth");
-	refuses_own(&(struct cert_spec){ .cn = "x", .uses = FOR_CLIENT }, DDPS_E_CERT_USAGE,
-		    "serverAuth");
 	refuses_own(&(struct cert_spec){ .cn = "x", .key_usage = GNUTLS_KEY_KEY_ENCIPHERMENT },
 		    DDPS_E_CERT_USAGE, "signatures");
 	refuses_own(&(struct cert_spec){ .cn = "x", .rsa = 1024 }, DDPS_E_CERT_WEAK, "2048");
+}
+
+/* Whose certificate is for servers only can listen, and the other way round. */
+Test(creds_load, one_use_of_the_own_certificate_is_enough)
+{
+	for (int server = 0; server < 2; server++) {
+		struct ddps_verdict why;
+		struct ddps_creds *c;
+		struct cert one;
+		struct site s;
+
+		make_site(&s);
+		one = make_cert(&(struct cert_spec){ .cn = "x",
+						     .uses = server ? FOR_SERVER : FOR_CLIENT },
+				&s.ca);
+		s.attr.cert = put_certs("one.pem", &one, NULL);
+		s.attr.key = put_key("one.key", &one);
+		c = open_creds(&s.attr);
+		cr_expect_eq(ddps_creds_may(c, server, &why), 0, "%s", why.text);
+		cr_expect_eq(ddps_creds_may(c, !server, &why), DDPS_E_CERT_USAGE);
+		cr_expect(strstr(why.text, "this side's certificate CN=x is not for"), "%s",
+			  why.text);
+		ddps_creds_close(c);
+	}
+}
+
+Test(creds_load, two_cas_of_one_name_need_identifiers)
+{
+	const struct cert_spec ca = { .cn = "same", .ca = true, .no_ids = true, .path_len = -1 },
+			       other = { .cn = "same", .ca = true, .path_len = -1 };
+	struct cert a = make_cert(&ca, NULL), b = make_cert(&ca, NULL), c = make_cert(&other, NULL),
+		    d = make_cert(&other, NULL);
+	struct site s;
+
+	make_site(&s);
+	s.attr.ca = put_certs("ca.pem", &a, &b);
+	refuses(&s.attr, DDPS_E_CERT_CA, "two CAs CN=same");
+	s.attr.ca = put_certs("ca.pem", &c, &d);
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+	s.attr.ca = put_certs("ca.pem", &a, &a); /* the same one twice harms nobody */
+	cr_expect_eq(open_code(&s.attr, &(struct ddps_verdict){ .code = 0 }), 0);
+}
+
+/* What is behind it would not be read, such as a rule that denies. */
+Test(creds_load, an_octet_0_ends_no_file)
+{
+	static const char text[] = "allow dns:a\n\0\ndeny dns:b\n";
+	const char *const path = path_of("zero");
+	struct site s;
+	FILE *f = fopen(path, "w");
+
+	cr_assert(f);
+	cr_assert_eq(fwrite(text, 1, sizeof text - 1, f), sizeof text - 1);
+	cr_assert_eq(fclose(f), 0);
+	make_site(&s);
+	s.attr.peers = path;
+	refuses(&s.attr, DDPS_E_CONFIG, "octet 0 at 12");
+	make_site(&s);
+	s.attr.settings = path;
+	refuses(&s.attr, DDPS_E_CONFIG, "octet 0 at 12");
+	make_site(&s);
+	s.attr.crl = path;
+	refuses(&s.attr, DDPS_E_CONFIG, "octet 0 at 12");
 }
 
 Test(creds_load, a_file_of_cas_holds_cas_that_are_valid)
@@ -175,10 +236,11 @@ Test(creds_load, a_file_of_cas_holds_cas_that_are_valid)
 Test(creds_load, a_list_of_revoked_ones_is_from_the_ca_and_not_old)
 {
 	struct site s;
-	struct cert other = make_cert(&(struct cert_spec){ .cn = "other", .ca = true }, NULL);
+	struct cert other;
 
 	make_site(&s);
-	s.attr.crl = put_crl("crl.pem", make_crl(&other, NULL, 9));
+	other = make_cert(&(struct cert_spec){ .cn = "CA", .ca = true }, NULL);
+	s.attr.crl = put_crl("crl.pem", make_crl(&other, NULL, 9)); /* of the CA's name */
 	refuses(&s.attr, DDPS_E_CRL, "no CA of");
 	s.attr.crl = put_crl("crl.pem", make_crl(&s.ca, NULL, -1));
 	refuses(&s.attr, DDPS_E_CRL, "was good until 2027-01-14");
@@ -486,6 +548,48 @@ Test(creds_load, a_child_of_fork_reads_the_files_anew)
 		cr_expect_eq(status, 0, "%d", i);
 		ddps_creds_close(c);
 	}
+}
+
+static atomic_bool reloads;
+
+static void *reload_always(void *c)
+{
+	struct ddps_verdict why;
+
+	while (reloads)
+		ddps_creds_reload(c, NOW, &why);
+	return NULL;
+}
+
+/* The thread of the parent that had the lock is not in the child. */
+Test(creds_load, a_child_waits_for_no_thread_of_its_parent, .timeout = 60)
+{
+	struct ddps_verdict why;
+	struct site s;
+	struct ddps_creds *c;
+	pthread_t thread;
+	int status;
+
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip("the sanitizer's own lock is held in the child, too");
+#endif
+	make_site(&s);
+	c = open_creds(&s.attr);
+	reloads = true;
+	cr_assert_eq(pthread_create(&thread, NULL, reload_always, c), 0);
+	for (int i = 0; i < 40; i++) {
+		const pid_t pid = fork();
+
+		if (!pid) {
+			alarm(20);
+			_exit(ddps_creds_reload(c, NOW, &why) != 0);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert_eq(status, 0, "fork %d: %d", i, status);
+	}
+	reloads = false;
+	pthread_join(thread, NULL);
+	ddps_creds_close(c);
 }
 
 Test(creds_load, no_core_file_and_no_child_has_the_keys)
