@@ -108,7 +108,7 @@ struct ddps_ctx_stats {
 	uint64_t refused_identity; /* certificate or pre-shared key missing, wrong or out of date */
 	uint64_t refused_not_listed; /* they are who they say, and nobody allows them */
 	uint64_t refused_protocol;   /* plain, an old TLS, nothing in common, or no TLS at all */
-	uint64_t refused_gone;	     /* left, ended it, or did not finish in time */
+	uint64_t refused_gone;	     /* left, refused this side, or did not finish in time */
 	/* How often files of secured wires had changed and could not be read: what was read before
 	 * stays in use. */
 	uint64_t reloads_failed;

@@ -5,6 +5,12 @@
 
 #define TLS_HANDSHAKE 22 /* the first octet of TLS (RFC 8446 5.1) */
 
+/* Both have shaken hands, and the Request is not whole: as when the peer does not trust this side. */
+static bool is_between(const struct ddps_mpa_conn *c)
+{
+	return c->tls && c->listener && c->share.counted && c->startup && !c->startup->out_len;
+}
+
 void ddps_mpa_told_end(struct ddps_mpa_conn *c)
 {
 	const struct ddps_mpa_startup *s = c->startup;
@@ -14,6 +20,8 @@ void ddps_mpa_told_end(struct ddps_mpa_conn *c)
 	if (ddps_mpa_tls_shaking(c))
 		ddps_told_refused(c->env, c->error.peer, c->error.code, c->error.text,
 				  !ddps_mpa_tls_heard(c));
+	else if (is_between(c))
+		ddps_told_refused(c->env, c->error.peer, c->error.code, c->error.text, false);
 	else if (!c->tls && c->error.code == DDPS_E_KEY && s && s->in[0] == TLS_HANDSHAKE)
 		ddps_told_refused(c->env, c->error.peer, DDPS_E_PLAIN_PEER, c->error.text, false);
 }

@@ -31,6 +31,8 @@ static enum ddps_refused get_reason(int code)
 	case DDPS_E_LIMIT:
 	case DDPS_E_ALERT:
 	case DDPS_E_CUT_SHORT:
+	case DDPS_E_CLOSED:
+	case DDPS_E_CERT_REFUSED:
 		return DDPS_REFUSED_GONE;
 	default:
 		return DDPS_REFUSED_PROTOCOL;

@@ -58,6 +58,14 @@ accepted_peers_are_not_said() {
 		end_listener && says listen.err "peer dns:b"
 }
 
+# Who does not trust this side is said, too: the operator would see nothing of a wrong certificate.
+refused_by_a_peer() {
+	[ -d other ] || { mkdir other && "$SESSCTL" keys ca --dir other other && "$SESSCTL" keys host --dir other a localhost 127.0.0.1; } >made.out 2>&1
+	listen "$wire://127.0.0.1:0" --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem && run 1 connect "${b[@]}" "$uri" &&
+		within_patience counted refused_gone 1 && stop_listener && says listen.err "refused this side" &&
+		says listen.err unknown_ca
+}
+
 # A rule next to a wrong line is not in force, and not in silence.
 broken_list_is_said() {
 	printf 'allow dns b\n' >list
@@ -119,6 +127,7 @@ for wire in tls sctps; do
 	test_case "told $wire: a peer that is refused is said, and counted by reason" refused_peers_are_said
 	test_case "told $wire: a peer that is accepted is said to who asks for it" accepted_peers_are_not_said
 	test_case "told $wire: a list that is not in force is said" broken_list_is_said
+	test_case "told $wire: a peer that refuses the listener is said" refused_by_a_peer
 done
 test_case "told: a plain listener that is spoken to in TLS" plain_listener_says_it
 test_case "told: a port scan is counted" scanned

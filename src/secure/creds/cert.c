@@ -59,17 +59,25 @@ void ddps_cert_date(char dst[16], int64_t t)
 
 static int copy_san(struct ddps_name *name, unsigned type, const gnutls_datum_t *san)
 {
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	uint8_t *p = calloc(1, (size_t)san->size + 1);
+	size_t len = san->size;
 
 	if (!p)
 		return DDPS_E_NOMEM;
 	if (san->size)
 		memcpy(p, san->data, san->size);
+	if (type == GNUTLS_SAN_DNSNAME && len > 1 && p[len - 1] == '.')
+		len--; /* the root: the same name */
+	if (type == GNUTLS_SAN_IPADDRESS && len == 16 && !memcmp(p, mapped, sizeof mapped)) {
+		len = 4; /* as patterns have it */
+		memmove(p, p + sizeof mapped, len);
+	}
 	*name = (struct ddps_name){ .kind = type == GNUTLS_SAN_DNSNAME	   ? DDPS_NAME_DNS
 					    : type == GNUTLS_SAN_IPADDRESS ? DDPS_NAME_IP
 									   : DDPS_NAME_URI,
 				    .p = p,
-				    .len = san->size };
+				    .len = len };
 	return 0;
 }
 
@@ -171,7 +179,7 @@ static const char *check_spiffe(gnutls_x509_crt_t crt, unsigned usage)
 {
 	struct ddps_name *names;
 	unsigned n, uris = 0;
-	bool spiffe = false;
+	bool spiffe = false, plain = true;
 
 	if (ddps_cert_names(crt, &names, &n) == DDPS_E_NOMEM)
 		return "cannot be looked at: out of memory";
@@ -179,11 +187,16 @@ static const char *check_spiffe(gnutls_x509_crt_t crt, unsigned usage)
 		if (names[i].kind != DDPS_NAME_URI)
 			continue;
 		uris++;
-		spiffe |= names[i].len > 9 && !memcmp(names[i].p, "spiffe://", 9);
+		if (names[i].len < 10 || memcmp(names[i].p, "spiffe://", 9) != 0)
+			continue;
+		spiffe = true;
+		plain &= ddps_name_is_below(names[i].p + 9, names[i].len - 9);
 	}
 	ddps_cert_names_free(names, n);
 	if (!spiffe)
 		return NULL;
+	if (!plain)
+		return "has a name of SPIFFE with '.', '..' or '%' in its path";
 	if (uris > 1)
 		return "has a name of SPIFFE and another URI";
 	if (!(usage & GNUTLS_KEY_DIGITAL_SIGNATURE) ||

@@ -137,6 +137,21 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secr
 	return err;
 }
 
+bool ddps_file_is_open(const char *path, const char **how)
+{
+	char folder[4096];
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	*how = "can be written by everybody: chmod o-w";
+	if (!stat(path, &st) && st.st_mode & S_IWOTH)
+		return true;
+	*how = "is in a folder that everybody can write: chmod o-w, or another folder";
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		 slash ? path : ".");
+	return !stat(folder, &st) && st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX);
+}
+
 int ddps_file_append(int *fd, const char *path, char *why, size_t why_len)
 {
 	const int f = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,

@@ -31,6 +31,9 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secr
 /* Open @path to append to it, made with mode 0600 if it is not there; the rest as of a secret file. */
 int ddps_file_append(int *fd, const char *path, char *why, size_t why_len);
 
+/* Everybody may write it, or put another file in its place. */
+bool ddps_file_is_open(const char *path, const char **how);
+
 /* The next line of a text: without blanks around it and comments (# in front); NULL behind the last.  @at
  * goes on, @number counts lines.  The text is changed. */
 char *ddps_file_line(char **at, unsigned *number);

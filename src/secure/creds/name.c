@@ -152,6 +152,14 @@ static int refuse_value(char *why, size_t why_len, const char *kind, const char 
 	return DDPS_E_CONFIG;
 }
 
+/* "@2" behind an identity says which of its keys it is. */
+static bool has_number(const char *identity)
+{
+	const char *at = strrchr(identity, '@');
+
+	return at && at != identity && at[1] && strspn(at + 1, "0123456789") == strlen(at + 1);
+}
+
 /* What the value is on the wire, in @at of VALUE_MAX octets. */
 static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, char *why,
 		      size_t why_len)
@@ -181,6 +189,9 @@ static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, 
 		for (size_t i = 0; i < len; i++)
 			at[i] = (uint8_t)tolower(at[i]);
 	}
+	if (pat->kind == DDPS_NAME_PSK && has_number(value))
+		return refuse_value(why, why_len, "identity", value,
+				    "lists have it without the number of its key");
 	if (!len || (pat->kind == DDPS_NAME_URI_PREFIX && at[len - 1] != '/'))
 		return refuse_value(why, why_len, kind_word[pat->kind], value,
 				    len ? "it has to end with /" : "it is empty");
@@ -252,6 +263,23 @@ static bool stands_for(const uint8_t *wild, size_t wlen, const uint8_t *name, si
 	return is_same_text(wild + 1, wlen - 1, dot, len - (size_t)(dot - name));
 }
 
+bool ddps_name_is_below(const uint8_t *p, size_t len)
+{
+	size_t segment = 0;
+
+	for (size_t i = 0; i <= len; i++) {
+		if (i < len && (p[i] == '%' || p[i] == '\\'))
+			return false;
+		if (i < len && p[i] != '/')
+			continue;
+		if ((i - segment == 1 && p[segment] == '.') ||
+		    (i - segment == 2 && p[segment] == '.' && p[segment + 1] == '.'))
+			return false;
+		segment = i + 1;
+	}
+	return true;
+}
+
 static bool fits_name(const struct ddps_pattern *pat, const struct ddps_name *n, bool dialled)
 {
 	const bool prefix = pat->kind == DDPS_NAME_URI_PREFIX;
@@ -259,7 +287,8 @@ static bool fits_name(const struct ddps_pattern *pat, const struct ddps_name *n,
 	if (n->kind != (prefix ? DDPS_NAME_URI : pat->kind))
 		return false;
 	if (prefix)
-		return n->len > pat->len && !memcmp(n->p, pat->p, pat->len);
+		return n->len > pat->len && !memcmp(n->p, pat->p, pat->len) &&
+		       ddps_name_is_below(n->p + pat->len, n->len - pat->len);
 	if (n->kind != DDPS_NAME_DNS)
 		return n->len == pat->len && !memcmp(n->p, pat->p, n->len);
 	if (is_same_text(n->p, n->len, pat->p, pat->len))

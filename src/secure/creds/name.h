@@ -51,6 +51,8 @@ void ddps_pattern_free(struct ddps_pattern *pat);
 /* The peer's text for it, "dns:node-a.example", into @dst. */
 void ddps_pattern_text(char *dst, size_t size, const struct ddps_pattern *pat);
 void ddps_name_text(char *dst, size_t size, const struct ddps_name *name);
+/* Nothing in a path leads back over what stands before it, however that is spelled (RFC 3986 5.2.4). */
+bool ddps_name_is_below(const uint8_t *p, size_t len);
 /* Printable ASCII, anything else as \xHH; "..." at the end if there is no room. */
 void ddps_name_clean(char *dst, size_t size, const void *src, size_t len);
 

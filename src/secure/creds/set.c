@@ -107,6 +107,19 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 			  "is sent");
 }
 
+/* Key files have rules of their own. */
+static void warn_of_writers(const struct ddps_settings *s, struct ddps_report *r)
+{
+	const char *how;
+
+	if (s->file && ddps_file_is_open(s->file, &how))
+		ddps_report(r, DDPS_E_CONFIG, true, "settings", s->file, "%s", how);
+	for (int i = 0; i < DDPS_SET_FILES; i++)
+		if (s->value[i] && ddps_file_is_open(s->value[i], &how))
+			ddps_report(r, DDPS_E_CONFIG, true, ddps_setting_word((enum ddps_setting)i),
+				    s->value[i], "%s", how);
+}
+
 static void load_peers(struct ddps_creds_set *set, struct ddps_report *r)
 {
 	const char *const peer = set->settings.value[DDPS_SET_PEER];
@@ -166,6 +179,7 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 			load_psks(set, r);
 		load_peers(set, r);
 		open_keylog(set, r);
+		warn_of_writers(&set->settings, r);
 	}
 	if (r->faults) {
 		ddps_set_free(set);

@@ -502,6 +502,37 @@ Test(creds_judge, the_first_rule_that_fits_decides)
 	}
 }
 
+/* A path that leads out again is below nothing; names that differ in their spelling alone are one. */
+Test(creds_judge, other_spellings_of_a_name)
+{
+	static const struct {
+		const char *san, *rules;
+		int code;
+	} t[] = {
+		{ "uri:spiffe://td/a/b", "allow uri-prefix spiffe://td/a/\n", 0 },
+		{ "uri:spiffe://td/a/../b", "allow uri-prefix spiffe://td/a/\n",
+		  DDPS_E_CERT_USAGE },
+		{ "uri:spiffe://td/a/%2e%2e/b", "allow issuer CN=ca\n", DDPS_E_CERT_USAGE },
+		{ "uri:spiffe://td/a/.", "allow issuer CN=ca\n", DDPS_E_CERT_USAGE },
+		{ "uri:x://td/a/..b", "allow uri-prefix x://td/a/\n", 0 },
+		{ "uri:x://td/a/b/..", "allow uri-prefix x://td/a/\n", DDPS_E_NOT_LISTED },
+		{ "uri:x://td/a/%2e%2e/b", "allow uri-prefix x://td/a/\n", DDPS_E_NOT_LISTED },
+		{ "dns:bad.", "deny dns bad\nallow dns x\n", DDPS_E_NOT_LISTED },
+		{ "dns:good.", "allow dns good\n", 0 },
+		{ "ip:::ffff:10.1.2.3", "allow ip 10.1.2.3\n", 0 },
+	};
+	struct site s;
+
+	make_site(&s);
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		const struct cert_spec spec = { .cn = "p", .san = { t[i].san } };
+
+		s.attr.peers = put_text("peers", t[i].rules, 0644);
+		cr_expect_eq(judge_kind(&s, &spec, &listener, ""), t[i].code, "%s: %s", t[i].san,
+			     t[i].rules);
+	}
+}
+
 Test(creds_judge, by_fingerprint)
 {
 	struct site s;

@@ -324,6 +324,32 @@ Test(creds_load, one_file_has_all_settings)
 	refuses(&file, DDPS_E_CONFIG, "'refuse' or 'accept'");
 }
 
+static unsigned warned;
+
+static void count_warning(void *user, const struct ddps_secure_finding *f)
+{
+	(void)user;
+	warned += f->warning && strstr(f->text, "everybody") != NULL;
+}
+
+/* Whoever writes the list decides who comes in. */
+Test(creds_load, files_that_everybody_can_write_are_warned_of)
+{
+	struct site s;
+
+	make_site(&s);
+	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
+	cr_expect_eq(warned, 0);
+	chmod(s.attr.ca, 0666);
+	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
+	cr_expect_eq(warned, 1);
+	chmod(path_of("."), 0777);
+	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
+	cr_expect_eq(warned, 4, "one, and three in its folder");
+	s.attr.peers = put_text("peers", "allow psk a@1\n", 0644);
+	refuses(&s.attr, DDPS_E_CONFIG, "without the number");
+}
+
 Test(creds_load, a_key_log_is_asked_for_by_the_file_and_is_not_silent)
 {
 	struct ddps_secure_attr file;

@@ -172,11 +172,16 @@ static void end_handshake(struct ddps_sn_dtls *c)
 static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 {
 	struct ddps_error e;
+	char peer[72];
 
 	if (len != 2 || (p[0] == 1 && p[1] != DDPS_ALERT_CLOSE_NOTIFY))
 		return;
 	hand_packets_over(b); /* what came before it */
 	e = ddps_sn_dtls_by_peer(b->c, p[1]);
+	if (b->c->server && !b->c->took && p[1] != DDPS_ALERT_CLOSE_NOTIFY) {
+		ddps_sn_text(&b->c->peer, b->c->at.port, peer, sizeof peer);
+		ddps_told_refused(b->c->ne->env, peer, e.code, e.text, false);
+	}
 	ddps_sn_dtls_end(b->c, &e);
 }
 
