@@ -42,12 +42,12 @@ static bool is_sink_full(const struct tls_sink *s)
 	return s->i == s->n;
 }
 
-/* In TLS 1.3 a dialler is done before the listener has judged what it showed. */
+/* Either side may be done before the other one has judged what it showed. */
 static bool is_refusal(const struct ddps_mpa_tls *t)
 {
 	const int alert = ddps_rec_alert_got(t->rec);
 
-	return t->c->startup && t->c->initiator &&
+	return t->c->startup &&
 	       ((alert >= DDPS_ALERT_BAD_CERTIFICATE && alert <= DDPS_ALERT_DECRYPT_ERROR &&
 		 alert != DDPS_ALERT_ILLEGAL_PARAMETER && alert != DDPS_ALERT_DECODE_ERROR) ||
 		alert == DDPS_ALERT_UNKNOWN_PSK_IDENTITY ||
