@@ -112,7 +112,7 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
 # In place of the plug-in for TLS and of its thread.
-TLS_STUB := tests/sim/tls_stub.c tests/support/aead_stub.c
+TLS_STUB := tests/sim/tls_stub.c tests/sim/dtls_stub.c tests/support/aead_stub.c
 SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-verbs
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \

@@ -231,6 +231,12 @@ enum ddps_sctp_icmp {
 void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum ddps_sctp_icmp what,
 		    uint32_t mtu, const uint8_t *quote, size_t len, uint64_t now);
 
+/*
+ * Somebody who need not be believed says that nobody has the port of @a's peer any more: it is asked now, and again
+ * after the least RTO for each time that this comes.  Silence ends it as it always does, sooner.
+ */
+void ddps_sctp_doubt(struct ddps_sctp_assoc *a, uint64_t now);
+
 /* Least that an output buffer has. */
 #define DDPS_SCTP_HEAD_MIN 4096u
 #define DDPS_SCTP_IOV_MIN  16u

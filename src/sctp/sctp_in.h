@@ -66,6 +66,7 @@ struct ddps_sc_path {
 	uint16_t encap;
 	uint8_t id;
 	bool confirmed, hb_out, hb_now;
+	bool doubt;  /* somebody says that nobody is there: the next heartbeat follows this one */
 	bool failed; /* its data was moved to another one */
 	enum ddps_sctp_path_state state;
 	unsigned errors;
@@ -486,6 +487,7 @@ void ddps_sc_path_start(struct ddps_sc_path *p);
 ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
+bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a);
 /* A HEARTBEAT of so many octets; returns its nonce. */
 #define DDPS_SC_HB_LEN 40u
 uint64_t ddps_sc_put_hb(struct ddps_wbuf *w, const struct ddps_sc_path *p);

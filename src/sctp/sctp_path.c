@@ -7,7 +7,7 @@
 #define STUCK	   6u			/* times that one chunk may be lost for its size */
 #define HB_BIG_MAX 4u			/* large answers that wait to be sent */
 
-static bool sends_heartbeats(const struct ddps_sctp_assoc *a)
+bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a)
 {
 	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
 }
@@ -97,7 +97,7 @@ static void hb_timer(struct ddps_sc_path *p)
 	uint64_t due;
 
 	p->hb_at = DDPS_SC_NEVER;
-	if (!sends_heartbeats(a))
+	if (!ddps_sc_sends_hb(a))
 		return;
 	if (p->hb_out) { /* [9260-8.3-3] */
 		p->hb_out = false;
@@ -107,11 +107,13 @@ static void hb_timer(struct ddps_sc_path *p)
 		} else {
 			ddps_sc_path_error(p);
 		}
-		if (!eager(p)) {
+		if (!eager(p) && !p->doubt) {
 			p->hb_at = next_hb(p);
 			return;
 		}
+		p->hb_now = true;
 	}
+	p->doubt = false;
 	if (!eager(p) && !p->hb_now) {
 		if (!a->e->c.hb_interval_ms)
 			return;
@@ -330,7 +332,7 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 
 void ddps_sc_ask_paths(struct ddps_sctp_assoc *a)
 {
-	for (unsigned i = 0; sends_heartbeats(a) && i < a->npaths; i++) {
+	for (unsigned i = 0; ddps_sc_sends_hb(a) && i < a->npaths; i++) {
 		if (a->path[i]->state == DDPS_SCTP_ACTIVE && !a->path[i]->hb_out)
 			ask_now(a->path[i]);
 	}
@@ -343,7 +345,7 @@ bool ddps_sc_is_silent(const struct ddps_sctp_assoc *a)
 		if (a->path[i]->confirmed && a->path[i]->state != DDPS_SCTP_INACTIVE)
 			return false;
 	}
-	return sends_heartbeats(a);
+	return ddps_sc_sends_hb(a);
 }
 
 /* During the set-up nothing else is known of it, and the one that is tried next may be preferred as well. */
@@ -357,7 +359,7 @@ void ddps_sc_path_refused(struct ddps_sc_path *p)
 	fail_path(p);
 	if (a->up && a->up->refused)
 		a->up->refused(a->user, &p->peer);
-	if (!sends_heartbeats(a))
+	if (!ddps_sc_sends_hb(a))
 		return;
 	p->hb_at = next_hb(p);
 	/* The peer may be gone as a whole: do not wait for an interval to learn of it. */
@@ -421,7 +423,7 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size)
 {
-	if (!sends_heartbeats(a))
+	if (!ddps_sc_sends_hb(a))
 		return NULL;
 	for (unsigned i = 0; i < a->npaths; i++) {
 		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
@@ -435,7 +437,7 @@ struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_
 
 static uint64_t pmtu_deadline(const struct ddps_sc_path *p)
 {
-	return sends_heartbeats(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
+	return ddps_sc_sends_hb(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
 }
 
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)

@@ -4,6 +4,8 @@
  * record is authentic says who made it, not where that peer is: whoever sees records may send one from elsewhere before
  * it arrives.  So the new port is asked first, as RFC 9146 6 wants it, and all else goes to the old one until the
  * answer is there.
+ *
+ * And a peer that is said to be gone by ICMP, which is no more to be believed there: it is asked, too.
  */
 #include "common/bytes.h"
 #include "sctp/sctp_in.h"
@@ -42,4 +44,22 @@ void ddps_sc_roamed(struct ddps_sc_path *p)
 	ddps_sc_touch(a);
 	if (!a->dead && a->up && a->up->roamed)
 		a->up->roamed(a->user, p->encap);
+}
+
+/* RTO as it was measured: what is answered later than that would be asked again in vain. */
+void ddps_sctp_doubt(struct ddps_sctp_assoc *a, uint64_t now)
+{
+	struct ddps_sc_path *p = a->data_path;
+	uint64_t due = p->hb_sent + p->tx.rto;
+
+	ddps_sc_time(a->e, now);
+	if (a->dead || !ddps_sc_sends_hb(a) || !a->e->c.hb_interval_ms)
+		return;
+	if (due < a->e->now)
+		due = a->e->now;
+	if (due < p->hb_at)
+		p->hb_at = due;
+	p->doubt = p->hb_out;
+	p->hb_now = true;
+	ddps_sc_touch(a);
 }

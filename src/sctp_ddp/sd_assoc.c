@@ -344,7 +344,7 @@ static void start_session(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
 
 void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c)
 {
-	while (c->state == DDPS_SD_UP && c->outgoing < DDPS_SD_PENDING_MAX &&
+	while (c->state == DDPS_SD_UP && !c->judging && c->outgoing < DDPS_SD_PENDING_MAX &&
 	       !TAILQ_EMPTY(&c->waiting))
 		start_session(c, TAILQ_FIRST(&c->waiting));
 }

@@ -130,6 +130,14 @@ struct ddps_sd_pair {
 
 	struct ddps_timer timer; /* answer to our Initiate */
 	uint32_t answer_ms;
+	struct ddps_sd_asked
+		*asked; /* P1: the peer's Initiate, while the peer is judged; or NULL */
+};
+
+/* The private data of an Initiate. */
+struct ddps_sd_asked {
+	size_t len;
+	uint8_t pd[];
 };
 
 TAILQ_HEAD(ddps_sd_pair_list, ddps_sd_pair);
@@ -211,6 +219,8 @@ struct ddps_sd_carrier {
 	bool blocked;	/* until writable() */
 	bool broken;	/* until gone() */
 	bool resets;	/* its only session was given up: it is to be aborted */
+	bool judging;	/* its peer is: sessions wait, either side's */
+	bool refused;	/* its peer would not be let in any more: no session is added */
 	bool stuck;	/* its last session gave up: it is to be aborted unless another one came */
 	bool running;
 	struct ddps_task task;
@@ -314,6 +324,8 @@ static inline bool ddps_sd_pair_said_all(const struct ddps_sd_pair *p)
 }
 /* Its session has just been detached: end it on the wire. */
 void ddps_sd_pair_give_up(struct ddps_sd_pair *p);
+/* The peer was judged: an Initiate that waits for that is shown, or refused. */
+void ddps_sd_pair_judged(struct ddps_sd_pair *p, const struct ddps_error *why);
 void ddps_sd_pair_detached(struct ddps_sd_pair *p);
 
 /* ---- sd_rx.c ---- */

@@ -55,6 +55,8 @@ struct ddps_sd_assoc_up {
 	void (*peer_shutdown)(void *user);
 	/* Peer restarted: every session is lost, the association goes on with new info(). */
 	void (*restarted)(void *user);
+	/* After judge() returned DDPS_E_AGAIN: as it does.  Of a backend that @secures. */
+	void (*judged)(void *user, const struct ddps_error *why);
 	/* The association is gone; last upcall.  code 0: orderly SHUTDOWN. */
 	void (*gone)(void *user, const struct ddps_error *e);
 };
@@ -88,7 +90,7 @@ struct ddps_sd_backend {
 	void (*set_up)(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
 	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
 	/* Of one that @secures: the identity of the peer, NULL: it is not known; and whether it would be let in now: 0,
-	 * or a code and @why.  NULL: it does not. */
+	 * DDPS_E_AGAIN: judged() will say, or another code and @why.  NULL: it does not. */
 	const struct ddps_peer_id *(*peer_id)(const struct ddps_sd_assoc *a);
 	int (*judge)(struct ddps_sd_assoc *a, struct ddps_error *why);
 	/* The association did not come up in time: say in @e why, if that is known.  NULL: it never is. */

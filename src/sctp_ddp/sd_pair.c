@@ -2,6 +2,7 @@
 /* Stream pairs: carries out what the state machine says. */
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Second period after a given-up Initiate if the ULP set no deadline (RFC 5043 2, A1c). */
 #define CANCEL_MS_DEFAULT 10000u
@@ -79,6 +80,7 @@ static void release_pair(struct ddps_sd_pair *p)
 	ddps_sd_tx_reset(p);
 	ddps_sd_rx_reset(p);
 	answered_set(c, p->stream, p->sm.answered);
+	free(p->asked);
 	c->pairs[p->stream] = NULL;
 	c->npairs--;
 	free(p);
@@ -196,21 +198,21 @@ static void answer_late(void *user)
 
 /* ---- upcalls ---- */
 
-static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void refuse_judged(struct ddps_sd_pair *p, const struct ddps_error *why)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	ddps_log(&c->env->log, DDPS_LOG_WARN, "secure", "%s: %s", c->peer, why->text);
+	ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
+}
+
+static void show_request(struct ddps_sd_pair *p, const uint8_t *pd, size_t len)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_listener *l = c->listener;
 	struct ddps_sd_session *s;
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
-	struct ddps_setup setup = { .enhanced = p->sm.enhanced, .pd = m->data, .pd_len = m->len };
+	struct ddps_setup setup = { .enhanced = p->sm.enhanced, .pd = pd, .pd_len = len };
 
-	struct ddps_error why;
-
-	if (c->b->judge && c->b->judge(c->assoc, &why)) {
-		ddps_log(&c->env->log, DDPS_LOG_WARN, "secure", "%s: %s", c->peer, why.text);
-		ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
-		return;
-	}
 	s = ddps_sd_session_new(c->env, false);
 	if (!s) {
 		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "stream %u: no memory for a request",
@@ -221,6 +223,46 @@ static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	s->opened = true;
 	ddps_sd_session_attach(s, p->carrier, p);
 	l->up->request(l->user, &s->llp, &setup);
+}
+
+/* Who was let in once may have been revoked since. */
+static void take_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_error why;
+	int err = c->b->judge ? c->b->judge(c->assoc, &why) : 0;
+
+	/* NOLINTBEGIN(clang-analyzer-core.NullDereference): messages only come with one */
+	if (!err) {
+		show_request(p, m->data, m->len);
+		return;
+	}
+	if (err == DDPS_E_AGAIN) {
+		p->asked = malloc(sizeof *p->asked + m->len);
+		if (p->asked) {
+			p->asked->len = m->len;
+			memcpy(p->asked->pd, m->data, m->len);
+			return;
+		}
+		why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a request");
+	}
+	/* NOLINTEND(clang-analyzer-core.NullDereference) */
+	refuse_judged(p, &why);
+}
+
+void ddps_sd_pair_judged(struct ddps_sd_pair *p, const struct ddps_error *why)
+{
+	struct ddps_sd_asked *asked = p->asked;
+	const struct ddps_error gone = ddps_error_make(DDPS_E_CLOSED, 0, "nobody listens any more");
+
+	if (!asked)
+		return;
+	p->asked = NULL;
+	if (why->code || !p->carrier->listener)
+		refuse_judged(p, why->code ? why : &gone);
+	else
+		show_request(p, asked->pd, asked->len);
+	free(asked);
 }
 
 static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
@@ -273,6 +315,8 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 		c->listener->half_open++;
 	}
 	if (old == DDPS_SD_P1) {
+		free(p->asked);
+		p->asked = NULL;
 		c->pending--;
 		if (l)
 			l->half_open--;
@@ -332,7 +376,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 	if (acts & DDPS_SD_DROP)
 		p->carrier->stats.dropped++;
 	if (acts & DDPS_SD_REQUEST)
-		show_request(p, m);
+		take_request(p, m);
 	if (acts & DDPS_SD_ANSWER)
 		show_answer(p, m);
 	if (acts & DDPS_SD_PEER_CLOSED) /* of an open session only */

@@ -182,19 +182,22 @@ static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b
  * takes nothing more now, since a session there stalls: an Initiate would not arrive.  And where all who
  * wanted one have given up, its INIT may have met nobody who listens: that is no answer to whoever asks now.
  */
-static bool takes_more(const struct ddps_sd_carrier *c)
+static bool takes_more(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_assoc_info info = { 0 };
 	struct ddps_error why;
+	int err;
 
-	if (c->alone || c->blocked || ddps_sd_carrier_full(c))
+	if (c->alone || c->blocked || c->refused || ddps_sd_carrier_full(c))
 		return false;
 	if (c->state == DDPS_SD_COMING && TAILQ_EMPTY(&c->waiting))
 		return false;
 	if (c->state != DDPS_SD_UP)
 		return true;
 	/* who was let in once may have been revoked since */
-	if (c->b->judge && c->b->judge(c->assoc, &why))
+	err = c->b->judge ? c->b->judge(c->assoc, &why) : 0;
+	c->judging |= err == DDPS_E_AGAIN;
+	if (err && err != DDPS_E_AGAIN)
 		return false;
 	c->b->info(c->assoc, &info);
 	return !info.shut;

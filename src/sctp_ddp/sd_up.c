@@ -218,6 +218,27 @@ static void up_restarted(void *user)
 		ddps_sd_carrier_idle(c);
 }
 
+/* Those who wait ask anew, and get an association of their own, whose handshake is judged. */
+static void up_judged(void *user, const struct ddps_error *why)
+{
+	struct ddps_sd_carrier *c = user;
+
+	ddps_sd_check(c);
+	c->judging = false;
+	c->refused |= why->code != 0;
+	for (unsigned i = 0; i < c->npairs_size; i++)
+		if (c->pairs[i])
+			ddps_sd_pair_judged(c->pairs[i], why);
+	while (why->code && !TAILQ_EMPTY(&c->waiting)) {
+		struct ddps_sd_session *s = TAILQ_FIRST(&c->waiting);
+
+		s->llp.unheard = s->joined;
+		ddps_sd_session_end(s, why);
+	}
+	ddps_sd_carrier_start_waiting(c);
+	ddps_sd_tx_run(c);
+}
+
 static void up_gone(void *user, const struct ddps_error *e)
 {
 	struct ddps_sd_carrier *c = user;
@@ -245,5 +266,6 @@ const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
 	.path = sd_up_path,
 	.peer_shutdown = up_peer_shutdown,
 	.restarted = up_restarted,
+	.judged = up_judged,
 	.gone = up_gone,
 };

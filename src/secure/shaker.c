@@ -42,8 +42,9 @@ struct ddps_shake {
 	const struct ddps_tls_plugin *plugin;
 	const struct ddps_hs_ops *ops; /* of it */
 	struct ddps_hs_conf conf;
-	char *host;	    /* of conf.want */
-	struct ddps_hs *hs; /* from the first step on, unless that failed: @why */
+	char *host;		      /* of conf.want */
+	struct ddps_hs *hs;	      /* from the first step on, unless that failed: @why */
+	struct ddps_witness *witness; /* to be judged again, without a handshake; or NULL */
 	struct ddps_verdict why, news;
 	void (*stepped)(void *user);
 	void *user;
@@ -67,6 +68,8 @@ static void drop_hs(struct ddps_shake *s)
 static void free_shake(struct ddps_shake *s)
 {
 	drop_hs(s);
+	if (s->witness)
+		s->plugin->witness_free(s->witness);
 	free(s->host);
 	free(s->in);
 	free(s);
@@ -112,17 +115,33 @@ static void tell_loop(struct ddps_shaker *k)
 }
 
 /* Here, since files may have to be read. */
+static struct ddps_creds_set *use_creds_now(struct ddps_shake *s)
+{
+	return s->plugin->creds_use(s->by->env->secure->creds, ddps_now() / NSEC_PER_MSEC,
+				    time(NULL), &s->news);
+}
+
 static bool begin_hs(struct ddps_shake *s)
 {
-	s->conf.set = s->plugin->creds_use(s->by->env->secure->creds, ddps_now() / NSEC_PER_MSEC,
-					   time(NULL), &s->news);
+	s->conf.set = use_creds_now(s);
 	return !s->ops->make(&s->hs, &s->conf, &s->why);
+}
+
+static void judge_again(struct ddps_shake *s)
+{
+	struct ddps_creds_set *set = use_creds_now(s);
+
+	(void)s->plugin->witness_judge(s->witness, set, time(NULL), &s->why);
+	s->plugin->creds_release(set);
 }
 
 static void take_hs_step(struct ddps_shake *s)
 {
-	s->state = s->hs || begin_hs(s) ? s->ops->step(s->hs, s->in, s->nin, time(NULL))
-					: DDPS_HS_FAILED;
+	if (s->witness)
+		judge_again(s);
+	else
+		s->state = s->hs || begin_hs(s) ? s->ops->step(s->hs, s->in, s->nin, time(NULL))
+						: DDPS_HS_FAILED;
 }
 
 static void *run_shakes(void *user)
@@ -425,6 +444,27 @@ void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct 
 unsigned ddps_shake_timeout(const struct ddps_shake *s)
 {
 	return s->hs ? s->plugin->dtls_timeout(s->hs) : 0;
+}
+
+int ddps_shake_judge(struct ddps_env *env, struct ddps_witness *w, const struct sockaddr *peer,
+		     void (*judged)(void *user), void *user, struct ddps_shake **out,
+		     struct ddps_error *why)
+{
+	static const struct ddps_creds_want nobody;
+	int err = make_shake(env, &nobody, peer, NULL, judged, user, out, why);
+
+	if (err)
+		return err;
+	(*out)->witness = w;
+	return ddps_shake_feed(*out, NULL, 0);
+}
+
+struct ddps_witness *ddps_shake_judged(struct ddps_shake *s)
+{
+	struct ddps_witness *w = s->witness;
+
+	s->witness = NULL;
+	return w;
 }
 
 struct ddps_witness *ddps_shake_witness(struct ddps_shake *s)

@@ -46,6 +46,16 @@ void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct 
 unsigned ddps_shake_timeout(const struct ddps_shake *s);
 struct ddps_witness *ddps_shake_witness(struct ddps_shake *s);
 
+/*
+ * Judge @w again, of a peer whose handshake is long done: also the thread's, since files may have to be read.
+ * @judged is called from the loop; ddps_shake_why() says what came of it then, code 0: it would be let in.  @w is
+ * @out's until ddps_shake_judged() gives it back.  0 or DDPS_E_NOMEM.
+ */
+int ddps_shake_judge(struct ddps_env *env, struct ddps_witness *w, const struct sockaddr *peer,
+		     void (*judged)(void *user), void *user, struct ddps_shake **out,
+		     struct ddps_error *why);
+struct ddps_witness *ddps_shake_judged(struct ddps_shake *s);
+
 /* The thread ends, before the loop goes; without the lock. */
 void ddps_shaker_stop(struct ddps_env *env);
 

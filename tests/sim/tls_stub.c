@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See tls_stub.h. */
+#include "sim/dtls_stub.h"
 #include "sim/tls_stub.h"
 #include "secure/secure.h"
 #include "secure/shaker.h"
@@ -179,6 +180,8 @@ static const struct ddps_tls_plugin stub = {
 		 .sent = take_stub_sent,
 		 .why = get_stub_why,
 		 .take = take_stub_keys },
+	.dtls_greet = dtls_stub_greet,
+	.witness_free = dtls_stub_witness_free,
 	.aead = aead_stub,
 };
 
@@ -202,7 +205,9 @@ struct ddps_secure *tls_stub_secure(void)
 
 struct ddps_shake {
 	struct ddps_env *env;
+	const struct ddps_hs_ops *ops;
 	struct ddps_hs *hs;
+	struct ddps_witness *witness; /* to be judged, without a handshake */
 	struct ddps_task task;
 	void (*stepped)(void *user);
 	void *user;
@@ -216,27 +221,28 @@ static void take_stub_step(void *user)
 {
 	struct ddps_shake *s = user;
 
-	s->state = step_stub_hs(s->hs, s->in, s->nin, 0);
+	if (!s->witness)
+		s->state = s->ops->step(s->hs, s->in, s->nin, 0);
 	s->busy = false;
 	s->stepped(s->user);
 }
 
-int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
-		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
-		   struct ddps_shake **out, struct ddps_error *why)
+static int make_stub_shake(struct ddps_env *env, const struct ddps_creds_want *want,
+			   const struct ddps_hs_ops *ops, void (*stepped)(void *user), void *user,
+			   struct ddps_shake **out, struct ddps_error *why)
 {
 	const struct ddps_hs_conf conf = { .want = *want };
 	struct ddps_shake *s = calloc(1, sizeof *s);
 	struct ddps_verdict v;
 
-	(void)peer;
-	if (!s || make_stub_hs(&s->hs, &conf, &v)) {
+	if (!s || ops->make(&s->hs, &conf, &v)) {
 		free(s);
 		*why = (struct ddps_error){ .code = DDPS_E_NOMEM,
 					    .text = "no memory for a handshake" };
 		return DDPS_E_NOMEM;
 	}
 	s->env = env;
+	s->ops = ops;
 	s->stepped = stepped;
 	s->user = user;
 	s->task = (struct ddps_task){ .fn = take_stub_step, .user = s };
@@ -244,13 +250,22 @@ int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
 	return 0;
 }
 
+int ddps_shake_new(struct ddps_env *env, const struct ddps_creds_want *want,
+		   const struct sockaddr *peer, void (*stepped)(void *user), void *user,
+		   struct ddps_shake **out, struct ddps_error *why)
+{
+	(void)peer;
+	return make_stub_shake(env, want, &stub.tls, stepped, user, out, why);
+}
+
 int ddps_shake_datagrams(struct ddps_env *env, const struct ddps_creds_want *want,
 			 const struct sockaddr *peer, const struct ddps_hs_began *began,
 			 void (*stepped)(void *user), void *user, struct ddps_shake **out,
 			 struct ddps_error *why)
 {
+	(void)peer;
 	(void)began;
-	return ddps_shake_new(env, want, peer, stepped, user, out, why);
+	return make_stub_shake(env, want, &dtls_stub, stepped, user, out, why);
 }
 
 void ddps_shake_free(struct ddps_shake *s)
@@ -258,7 +273,8 @@ void ddps_shake_free(struct ddps_shake *s)
 	if (!s)
 		return;
 	ddps_task_cancel(s->env->loop, &s->task);
-	free(s->hs);
+	s->ops->free(s->hs);
+	dtls_stub_witness_free(s->witness);
 	free(s->in);
 	free(s);
 }
@@ -289,36 +305,56 @@ enum ddps_hs_state ddps_shake_state(const struct ddps_shake *s)
 
 const uint8_t *ddps_shake_output(const struct ddps_shake *s, size_t *n)
 {
-	return get_stub_output(s->hs, n);
+	return s->ops->output(s->hs, n);
 }
 
 void ddps_shake_sent(struct ddps_shake *s, size_t n)
 {
-	take_stub_sent(s->hs, n);
+	s->ops->sent(s->hs, n);
 }
 
 const struct ddps_verdict *ddps_shake_why(const struct ddps_shake *s)
 {
-	return get_stub_why(s->hs);
+	return s->ops->why(s->hs);
 }
 
 void ddps_shake_take(struct ddps_shake *s, struct ddps_rec_config *keys, struct ddps_peer_id *id,
 		     const uint8_t **rest, size_t *nrest)
 {
-	take_stub_keys(s->hs, keys, id, rest, nrest);
+	s->ops->take(s->hs, keys, id, rest, nrest);
 	keys->aead = aead_stub();
 }
 
 unsigned ddps_shake_timeout(const struct ddps_shake *s)
 {
-	(void)s;
-	return 0;
+	return s->ops == &dtls_stub ? dtls_stub_timeout(s->hs) : 0;
 }
 
 struct ddps_witness *ddps_shake_witness(struct ddps_shake *s)
 {
 	(void)s;
-	return NULL;
+	return dtls_stub_witness();
+}
+
+int ddps_shake_judge(struct ddps_env *env, struct ddps_witness *w, const struct sockaddr *peer,
+		     void (*judged)(void *user), void *user, struct ddps_shake **out,
+		     struct ddps_error *why)
+{
+	static const struct ddps_creds_want nobody;
+	int err = ddps_shake_datagrams(env, &nobody, peer, NULL, judged, user, out, why);
+
+	if (err)
+		return err;
+	(*out)->witness = w;
+	return ddps_shake_feed(*out, NULL, 0);
+}
+
+struct ddps_witness *ddps_shake_judged(struct ddps_shake *s)
+{
+	struct ddps_witness *w = s->witness;
+
+	s->witness = NULL;
+	return w;
 }
 
 void ddps_shaker_stop(struct ddps_env *env)

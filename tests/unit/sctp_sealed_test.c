@@ -480,3 +480,51 @@ Test(sctp_sealed, a_question_that_was_lost_is_asked_again)
 	cr_expect_eq(s.messages, 2);
 	sn_fini(&s.net);
 }
+
+/* ---- ICMP says that nobody is there, each time that something is sent ---- */
+
+static void doubt_for(struct sealed *s, uint64_t ns)
+{
+	const uint64_t until = s->net.now + ns;
+	uint64_t sent = s->net.node[0].sent;
+
+	while (!s->gone && sn_step(&s->net, until)) {
+		if (s->net.node[0].sent != sent)
+			ddps_sctp_doubt(s->a[0], s->net.now);
+		sent = s->net.node[0].sent;
+	}
+}
+
+Test(sctp_sealed, a_peer_that_is_said_to_be_gone_is_asked_and_missed_in_seconds)
+{
+	struct iovec iov = { (void *)"text", 4 };
+	struct sealed s;
+
+	begin_sealed(&s, true, true);
+	s.net.node[0].link[0].dead = true;
+	cr_assert_eq(ddps_sctp_send(s.a[0], 1, 1, 0, &iov, 1, s.net.now), 0);
+	doubt_for(&s, 7000000000);
+	cr_expect_eq(s.gone, 1);
+	sn_fini(&s.net);
+}
+
+/* Anybody can send that: whoever answers is not gone, however slow the way is. */
+Test(sctp_sealed, a_peer_that_answers_is_not_gone_whatever_icmp_says, .description = "8261-6.1-7")
+{
+	static const unsigned delay_ms[] = { 0, 300, 2000 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct sealed s;
+
+		begin_sealed(&s, true, true);
+		for (int k = 0; k < 2; k++)
+			s.net.node[k].link[0].delay += delay_ms[i] * 1000000ull / 2;
+		talk_sealed(&s);
+		memset(s.packets, 0, sizeof s.packets);
+		ddps_sctp_doubt(s.a[0], s.net.now);
+		doubt_for(&s, 60000000000);
+		cr_expect_eq(s.gone, 0, "%u ms", delay_ms[i]);
+		cr_expect(s.packets[SC_HEARTBEAT] <= 310, "%u", s.packets[SC_HEARTBEAT]);
+		sn_fini(&s.net);
+	}
+}

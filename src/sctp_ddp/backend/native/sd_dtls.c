@@ -151,7 +151,8 @@ void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 	ddps_sn_dtls_unplace(&c->roam);
 	ddps_timer_stop(c->ne->env->loop, &c->timer);
 	ddps_shake_free(c->shake);
-	c->shake = NULL;
+	ddps_shake_free(c->judging);
+	c->shake = c->judging = NULL;
 	ddps_shares_del(&c->udp->table->shaking, &c->share);
 	leave_endpoint(c);
 	ddps_sn_keys_drop(&c->cur);
@@ -172,6 +173,7 @@ void ddps_sn_dtls_free(struct ddps_sn_dtls *c)
 
 	if (c->witness)
 		s->plugin->witness_free(c->witness);
+	ddps_error_drop(&c->refused);
 	free(c->id);
 	free(c->host);
 	ddps_sn_sock_put(c->udp);

@@ -71,7 +71,10 @@ struct ddps_sn_dtls {
 	char *host;		      /* a dial: as in struct ddps_creds_want, for that */
 	struct ddps_peer_id *id;
 	struct ddps_witness *witness;
-	uint64_t judged_at; /* s; when the witness was judged last */
+	/* The witness is being judged again, and is that one's; when it was last, in s, and what came of it. */
+	struct ddps_shake *judging;
+	uint64_t judged_at;
+	struct ddps_kept_error refused;
 	/* a dial */
 	struct ddps_sd_assoc *dials; /* that is begun when the handshake is done, or was */
 	struct ddps_sctp_param param;
@@ -164,7 +167,7 @@ bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len);
 void ddps_sn_dtls_input_early(struct ddps_sn_dtls *c);
 /* So much was forged that its key is not safe any more. */
 void ddps_sn_dtls_forged(struct ddps_sn_dtls *c);
-/* An ICMP error about a datagram to there: believed as little as anything that is not authentic. */
+/* An ICMP error about a datagram to there, which anybody can send: a reason to ask. */
 void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *to);
 
 /* ---- sd_dtls_roam.c ---- */

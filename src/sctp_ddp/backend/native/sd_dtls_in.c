@@ -338,7 +338,12 @@ void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *
 {
 	const struct ddps_sctp_addr peer = ddps_sn_addr(to);
 	struct ddps_sn_dtls *c = ddps_sn_dtls_find(udp, &peer, ddps_sd_port_number(to));
+	struct ddps_sd_assoc *a;
 
-	if (c)
-		c->unreachable = true;
+	if (!c)
+		return;
+	c->unreachable = true;
+	DL_FOREACH(udp->ne->assocs, a)
+	if (a->sock == c->as && a->sa)
+		ddps_sctp_doubt(a->sa, ddps_sn_now(udp->ne));
 }

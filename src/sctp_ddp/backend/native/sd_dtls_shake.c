@@ -134,12 +134,31 @@ static void feed_shake(struct ddps_sn_dtls *c)
 		c->todo.len = c->todo.n = 0;
 }
 
+/*
+ * A listener that renews keys says its last word, by which the dialler begins with them, only when it has them itself:
+ * whom it does not let in any more goes on with the old ones.  False: it is over, and nothing of it has left.
+ */
+static bool renew_before_last_word(struct ddps_sn_dtls *c)
+{
+	const enum ddps_hs_state state = ddps_shake_state(c->shake);
+
+	if (!c->server || !c->renewing || c->coming.rec || state == DDPS_HS_MORE)
+		return true;
+	if (state == DDPS_HS_FAILED)
+		ddps_sn_dtls_not_renewed(c, ddps_shake_why(c->shake)->text);
+	else
+		ddps_sn_dtls_renewed(c);
+	return c->shake;
+}
+
 static void stepped(void *user)
 {
 	struct ddps_sn_dtls *c = user;
 	const struct ddps_verdict *v;
 	uint64_t due;
 
+	if (!renew_before_last_word(c))
+		return;
 	send_flight(c);
 	switch (ddps_shake_state(c->shake)) {
 	case DDPS_HS_FAILED:

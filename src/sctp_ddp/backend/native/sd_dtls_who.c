@@ -2,7 +2,6 @@
 /* Who the peer of an association inside DTLS is, and whether it would be let in now. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
-#include "secure/told.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,27 +26,51 @@ bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer
 	return a->how == b->how && !strcmp(a->name, b->name) && !strcmp(a->issuer, b->issuer);
 }
 
-/* Once a second: what is judged costs some tenths of a millisecond. */
+static void dtls_judged(void *user)
+{
+	struct ddps_sn_dtls *c = user;
+	const struct ddps_verdict *v = ddps_shake_why(c->judging);
+	struct ddps_error why = ddps_error_make(v->code, 0, "%s", v->text);
+	struct ddps_witness *w = ddps_shake_judged(c->judging);
+	struct ddps_sd_assoc *a, *next;
+
+	if (c->witness) /* a new handshake has brought a newer one */
+		c->ne->env->secure->plugin->witness_free(w);
+	else
+		c->witness = w;
+	ddps_shake_free(c->judging);
+	c->judging = NULL;
+	c->judged_at = (uint64_t)time(NULL);
+	ddps_error_drop(&c->refused);
+	ddps_error_keep(&c->refused, &why);
+	DL_FOREACH_SAFE(c->ne->assocs, a, next)
+	if (a->sock == c->as && !a->gone)
+		a->up->judged(a->user, &why);
+	ddps_sn_poke(c->ne);
+}
+
+/* Once a second: it costs some tenths of a millisecond of the thread of handshakes. */
 int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 {
-	const struct ddps_secure *s = a->ne->env->secure;
 	struct ddps_sn_dtls *c = a->sock->dtls;
-	const int64_t now = time(NULL);
-	struct ddps_creds_set *set;
-	struct ddps_verdict v = { .code = 0 };
+	struct sockaddr_storage peer;
 	int err;
 
-	if (!c || !c->witness || c->judged_at == (uint64_t)now)
+	if (!c || c->state == DDPS_SN_OVER)
 		return 0;
-	set = s->plugin->creds_use(s->creds, ddps_now() / NSEC_PER_MSEC, now, &v);
-	ddps_told_news(a->ne->env, &v);
-	err = s->plugin->witness_judge(c->witness, set, now, &v);
-	s->plugin->creds_release(set);
+	if (c->judging)
+		return DDPS_E_AGAIN;
+	if (c->judged_at == (uint64_t)time(NULL)) {
+		*why = ddps_error_kept(&c->refused);
+		return why->code;
+	}
+	ddps_sn_sockaddr(&c->peer, c->at.port, c->peer.family == 6 ? AF_INET6 : AF_INET, &peer);
+	err = ddps_shake_judge(c->ne->env, c->witness, (struct sockaddr *)&peer, dtls_judged, c,
+			       &c->judging, why);
 	if (err)
-		*why = ddps_error_make(err, 0, "%s", v.text);
-	else
-		c->judged_at = (uint64_t)now;
-	return err;
+		return err;
+	c->witness = NULL;
+	return DDPS_E_AGAIN;
 }
 
 struct ddps_error ddps_sn_dtls_by_peer(const struct ddps_sn_dtls *c, uint8_t alert)
