@@ -6,7 +6,7 @@
  * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is reported within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
- * usage: fault [SCENARIO tcp|sctp|kernel|tls allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
+ * usage: fault [SCENARIO tcp|sctp|kernel|tls|sctps allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
  */
 #include "fault/fault.h"
 #include "sim/kern.h"
@@ -31,7 +31,8 @@ static const struct wire {
 } wires[] = { { "tcp", "tcp://10.0.0.1:0" },
 	      { "sctp", "sctp://10.0.0.1:0?backend=native&encap=9899" },
 	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899" },
-	      { "tls", "tls://10.0.0.1:0" } };
+	      { "tls", "tls://10.0.0.1:0" },
+	      { "sctps", "sctps://10.0.0.1:0" } };
 
 #define NWIRES (sizeof wires / sizeof *wires)
 
@@ -159,7 +160,7 @@ static void warm_up(void)
 	}
 }
 
-/* fault SCENARIO tcp|sctp|kernel|tls WHAT N [WAY] */
+/* fault SCENARIO tcp|sctp|kernel|tls|sctps WHAT N [WAY] */
 static int play_point_again(char **argv, int argc)
 {
 	struct count c = { .good = true };

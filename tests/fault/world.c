@@ -51,7 +51,7 @@ static int make_ctx(struct fault_world *w)
 		attr.capture = ddps_capture_add;
 		attr.capture_user = w->capture;
 	}
-	if (!err && !strncmp(w->wire, "tls", 3)) {
+	if (!err && (!strncmp(w->wire, "tls", 3) || !strncmp(w->wire, "sctps", 5))) {
 		attr.secure = tls_stub_secure();
 		err = attr.secure ? 0 : DDPS_E_NOMEM;
 	}
@@ -67,7 +67,7 @@ static int listen_in_fault_world(struct fault_world *w)
 	const char *port = strrchr(w->wire, ':');
 	char uri[128];
 
-	if (!w->s->also || w->tcp)
+	if (!w->s->also || w->tcp || !strncmp(w->wire, "sctps", 5)) /* one path */
 		return ddps_listen(w->ctx, w->wire, NULL, &w->listener);
 	snprintf(uri, sizeof uri, "%.*s,%s%s", (int)(port - w->wire), w->wire, w->s->also, port);
 	return ddps_listen(w->ctx, uri, NULL, &w->listener);

@@ -11,12 +11,12 @@
 #define LEN   4096u
 #define LIMIT 60u /* seconds, in which everything has happened */
 
-enum { TCP, NATIVE, KERNEL, TLS, WIRES };
+enum { TCP, NATIVE, KERNEL, TLS, INSIDE, WIRES };
 
 static const char *const uris[] = { "tcp://10.0.0.2:7000",
 				    "sctp://10.0.0.2:7000?backend=native&encap=9899",
 				    "sctp://10.0.0.2:7000?backend=kernel&encap=off",
-				    "tls://10.0.0.2:7000" };
+				    "tls://10.0.0.2:7000", "sctps://10.0.0.2:7000" };
 
 static struct side {
 	struct ddps_ctx *ctx;
@@ -157,7 +157,8 @@ static void end_writer(bool settles)
 static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 {
 	/* An SCTP of ours does not answer while the writer is freed: nobody else runs then. */
-	bool settles = wire == NATIVE || sim_below(rng, 2), late = sim_below(rng, 2);
+	bool settles = wire == NATIVE || wire == INSIDE || sim_below(rng, 2),
+	     late = sim_below(rng, 2);
 	unsigned n = 1 + (unsigned)sim_below(rng, MOST), refused = (unsigned)(world.seed / 97 % 8);
 	struct ddps_listener *l;
 	uint64_t end;
@@ -210,7 +211,9 @@ bool ends_world(uint64_t seed, struct sim_tally *t)
 	uint64_t rng = seed * 0x9e3779b97f4a7c15u + 11, begin;
 	unsigned wire = (unsigned)sim_below(&rng, WIRES), left;
 
-	world = (struct world){ .seed = seed, .quiet = true, .secured = wire == TLS, .t = t };
+	world = (struct world){
+		.seed = seed, .quiet = true, .secured = wire == TLS || wire == INSIDE, .t = t
+	};
 	kern_start(sim_next(&rng));
 	kern.sctp = wire == KERNEL;
 	kern.delay = 10000 + sim_below(&rng, 50000000);
@@ -225,9 +228,10 @@ bool ends_world(uint64_t seed, struct sim_tally *t)
 	left = kern_stop();
 	check(!left, "%u descriptors are left", left);
 	t->n[T_SESSIONS]++;
-	t->n[wire == NATIVE || wire == KERNEL ? T_SCTP : T_TCP]++;
+	t->n[wire == TCP || wire == TLS ? T_TCP : T_SCTP]++;
 	t->n[T_KERNEL] += wire == KERNEL;
 	t->n[T_TLS] += wire == TLS;
+	t->n[T_DTLS] += wire == INSIDE;
 	t->n[T_ORDERLY]++;
 	t->n[T_WORLDS]++;
 	t->n[T_SECONDS] += (kern.now - begin) / SEC;

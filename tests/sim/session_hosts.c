@@ -20,6 +20,11 @@ const char *tcp_scheme(void)
 	return world.secured ? "tls" : "tcp";
 }
 
+const char *sctp_scheme(void)
+{
+	return world.inside ? "sctps" : "sctp";
+}
+
 int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr)
 {
 	int err;
@@ -39,8 +44,8 @@ void host_listen(struct host *h, unsigned i, bool tcp)
 	char uri[80];
 
 	at_host(i);
-	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? tcp_scheme() : "sctp", i + 1,
-		 tcp ? "" : world.sctp);
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? tcp_scheme() : sctp_scheme(),
+		 i + 1, tcp ? "" : world.sctp);
 	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
 		*l = NULL;
 }

@@ -345,6 +345,7 @@ void model_pair(struct pair *p)
 	world.t->n[T_SESSIONS]++;
 	world.t->n[p->tcp ? T_TCP : T_SCTP]++;
 	world.t->n[T_TLS] += p->tcp && world.secured;
+	world.t->n[T_DTLS] += !p->tcp && world.inside;
 	if (a->code || b->code) {
 		world.t->n[T_BROKEN]++;
 		return;

@@ -172,8 +172,9 @@ void user_connect(struct end *e)
 	}
 	make_session_user_parameters(e, &p, &pd);
 	post_session_user_recvs(e);
-	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", e->pair->tcp ? tcp_scheme() : "sctp",
-		 get_other_session_end(e)->host + 1, e->pair->tcp ? "" : world.sctp);
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s",
+		 e->pair->tcp ? tcp_scheme() : sctp_scheme(), get_other_session_end(e)->host + 1,
+		 e->pair->tcp ? "" : world.sctp);
 	kern.who = KERN_HOSTS + 2 * (unsigned)(e->pair - world.pair);
 	err = ddps_connect(e->ep, uri, &p);
 	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));

@@ -53,6 +53,7 @@ enum {
 	T_PLACED,
 	T_KERNEL,
 	T_TLS,
+	T_DTLS,
 	T_KINDS /* of faults, one each */
 };
 
@@ -150,6 +151,7 @@ extern struct shared shared[KERN_HOSTS];
 struct world {
 	uint64_t seed, rng;
 	bool secured; /* "tcp" is tls */
+	bool inside;  /* and "sctp" is sctps */
 	unsigned nhosts, npairs;
 	struct host host[KERN_HOSTS];
 	struct pair *pair;
@@ -259,8 +261,9 @@ void user_request(unsigned host, const struct ddps_event *ev);
 
 /* ---- session_hosts.c: wires of all worlds ---- */
 
-/* TCP's in this world. */
+/* TCP's in this world, and SCTP's. */
 const char *tcp_scheme(void);
+const char *sctp_scheme(void);
 /* ddps_ctx_new with what that needs. */
 int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr);
 

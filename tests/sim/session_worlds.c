@@ -122,6 +122,9 @@ static void make_session_worlds(uint64_t seed, int wire, struct sim_tally *t)
 	}
 	network();
 	world.secured = !world.corrupt && kern.f.lie == 0 && sim_happens(SIM_secured, 0, 0, 0.3);
+	world.inside = world.secured && !kern.sctp && sim_happens(SIM_inside, 0, 0, 0.5);
+	if (world.inside)
+		world.sctp = "";
 	if (world.bulk)
 		kern.window = 2048u << draw_session(4);
 	for (unsigned i = 0; i < world.nhosts; i++)
@@ -342,6 +345,7 @@ int main(int argc, char **argv)
 			   "requests confirmed",
 			   "on the kernel's SCTP",
 			   "inside TLS",
+			   "inside DTLS",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X
