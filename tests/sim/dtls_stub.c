@@ -16,11 +16,12 @@ enum { D_HELLO = 1, D_VERIFY = 3, D_ANSWER = 'A', D_FINISH = 'F', D_FINISHED = '
 
 #define BODY   200u
 #define COOKIE 8u
+#define NONCE  16u /* the cookie, and a number that the dialler counts: keys are made of it */
 
 struct ddps_hs {
 	bool server, done;
 	uint8_t last, due; /* what was said; what is to come */
-	uint8_t cookie[COOKIE];
+	uint8_t nonce[NONCE];
 	uint64_t seq;
 	uint8_t out[2 + DDPS_DTLS_HEADER + BODY];
 	size_t nout;
@@ -31,9 +32,9 @@ struct ddps_witness {
 	char none;
 };
 
-static size_t put_stub_record(uint8_t *out, uint64_t seq, uint8_t what, const uint8_t *cookie)
+static size_t put_stub_record(uint8_t *out, uint64_t seq, uint8_t what, const uint8_t *nonce)
 {
-	const size_t n = what == D_VERIFY ? 1 + COOKIE : BODY;
+	const size_t n = what == D_VERIFY ? 1 + NONCE : BODY;
 
 	memset(out, 0, DDPS_DTLS_HEADER + n);
 	out[0] = DDPS_DTLS_HANDSHAKE;
@@ -42,13 +43,13 @@ static size_t put_stub_record(uint8_t *out, uint64_t seq, uint8_t what, const ui
 	out[10] = (uint8_t)seq;
 	out[12] = (uint8_t)n;
 	out[DDPS_DTLS_HEADER] = what;
-	memcpy(out + DDPS_DTLS_HEADER + 1, cookie, COOKIE);
+	memcpy(out + DDPS_DTLS_HEADER + 1, nonce, NONCE);
 	return DDPS_DTLS_HEADER + n;
 }
 
 static void say_flight(struct ddps_hs *h, uint8_t what, uint8_t due)
 {
-	const size_t n = put_stub_record(h->out + 2, h->seq++, what, h->cookie);
+	const size_t n = put_stub_record(h->out + 2, h->seq++, what, h->nonce);
 
 	h->out[0] = 0;
 	h->out[1] = (uint8_t)n;
@@ -56,6 +57,8 @@ static void say_flight(struct ddps_hs *h, uint8_t what, uint8_t due)
 	h->last = what;
 	h->due = due;
 }
+
+static uint64_t dialled;
 
 static int make_stub_dhs(struct ddps_hs **out, const struct ddps_hs_conf *conf,
 			 struct ddps_verdict *why)
@@ -67,6 +70,8 @@ static int make_stub_dhs(struct ddps_hs **out, const struct ddps_hs_conf *conf,
 	}
 	(*out)->server = conf->want.server;
 	(*out)->due = conf->want.server ? D_HELLO : 0;
+	memcpy((*out)->nonce + COOKIE, &dialled, sizeof dialled);
+	dialled += !conf->want.server;
 	return 0;
 }
 
@@ -75,12 +80,13 @@ static void free_stub_dhs(struct ddps_hs *h)
 	free(h);
 }
 
-static void take_flight(struct ddps_hs *h, uint8_t what, const uint8_t *cookie)
+static void take_flight(struct ddps_hs *h, uint8_t what, const uint8_t *nonce)
 {
 	if (what == D_VERIFY && h->last == D_HELLO) {
-		memcpy(h->cookie, cookie, COOKIE);
+		memcpy(h->nonce, nonce, COOKIE);
 		say_flight(h, D_HELLO, D_ANSWER);
 	} else if (what == h->due && what == D_HELLO) {
+		memcpy(h->nonce, nonce, NONCE);
 		say_flight(h, D_ANSWER, D_FINISH);
 	} else if (what == h->due && what == D_ANSWER) {
 		say_flight(h, D_FINISH, D_FINISHED);
@@ -102,7 +108,7 @@ static enum ddps_hs_state step_stub_dhs(struct ddps_hs *h, const uint8_t *in, si
 
 		if (len > n - 2)
 			break;
-		if (len > DDPS_DTLS_HEADER + COOKIE)
+		if (len > DDPS_DTLS_HEADER + NONCE)
 			take_flight(h, in[2 + DDPS_DTLS_HEADER], in + 3 + DDPS_DTLS_HEADER);
 		in += 2 + len;
 		n -= 2 + len;
@@ -133,6 +139,10 @@ static void take_stub_dhs_keys(struct ddps_hs *h, struct ddps_rec_config *keys,
 	*keys = (struct ddps_rec_config){ .suite = DDPS_SUITE_AES_128_GCM, .client = !h->server };
 	memset(keys->tx.key, h->server ? 's' : 'c', sizeof keys->tx.key);
 	memset(keys->rx.key, h->server ? 'c' : 's', sizeof keys->rx.key);
+	for (unsigned i = 0; i < NONCE; i++) {
+		keys->tx.key[i] ^= h->nonce[i];
+		keys->rx.key[i] ^= h->nonce[i];
+	}
 	keys->tx.seq = DDPS_DTLS_FIRST;
 	*id = (struct ddps_peer_id){ .struct_size = sizeof *id, .how = DDPS_PEER_PSK };
 	strcpy(id->name, "psk:stub");
@@ -141,7 +151,7 @@ static void take_stub_dhs_keys(struct ddps_hs *h, struct ddps_rec_config *keys,
 }
 
 /* What a hash of the address is: the secret is not needed to tell two peers apart. */
-static void make_stub_cookie(const void *peer, size_t len, uint8_t cookie[COOKIE])
+static void make_stub_cookie(const void *peer, size_t len, uint8_t cookie[NONCE])
 {
 	static const struct ddps_siphash_key key;
 	const uint64_t h = ddps_siphash(&key, peer, len);
@@ -154,7 +164,7 @@ enum ddps_dhs_greeting dtls_stub_greet(uint8_t secret[2][DDPS_DHS_SECRET], const
 				       uint8_t answer[DDPS_DHS_ANSWER], size_t *nanswer,
 				       struct ddps_hs_began *began)
 {
-	uint8_t cookie[COOKIE];
+	uint8_t cookie[NONCE] = { 0 };
 
 	(void)secret;
 	*began = (struct ddps_hs_began){ 0 };
