@@ -44,7 +44,8 @@ enum ddps_conform_wire {
 	DDPS_CONFORM_SCTP = 2,
 	DDPS_CONFORM_PACKET = 4, /* of an item only: a whole SCTP packet (RFC 9260) */
 	DDPS_CONFORM_IB = 8,	 /* IPv4 packets with UDP and InfiniBand: conform_ipoib.h */
-	DDPS_CONFORM_TLS = 16	 /* of a case: it is about TLS, and is run over tls:// only */
+	DDPS_CONFORM_TLS = 16,	 /* of a case: it is about TLS, and is run over tls:// only */
+	DDPS_CONFORM_DTLS = 64	 /* the same of DTLS and sctps:// */
 };
 
 /* The part that the target has. */

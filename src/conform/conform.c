@@ -13,6 +13,7 @@
 
 _Static_assert((int)DDPS_CONFORM_TCP == (int)CF_TCP && (int)DDPS_CONFORM_SCTP == (int)CF_SCTP &&
 		       (int)DDPS_CONFORM_TLS == (int)CF_TLS &&
+		       (int)DDPS_CONFORM_DTLS == (int)CF_DTLS &&
 		       (int)DDPS_CONFORM_RESPONDER == (int)CF_RESPONDER &&
 		       (int)DDPS_CONFORM_INITIATOR == (int)CF_INITIATOR,
 	       "the cases' values are those of the header");
@@ -88,11 +89,7 @@ static int plan_secured(struct run *r)
 	char why[300];
 	int err;
 
-	if (!strncasecmp(r->o.uri, "sctps:", 6))
-		return conform_caller_fault(
-			&r->caller, DDPS_E_UNSUPPORTED,
-			"%s: the suite speaks no DTLS; over SCTP it takes sctp://", r->o.uri);
-	if (strncasecmp(r->o.uri, "tls:", 4) != 0)
+	if (strncasecmp(r->o.uri, "tls:", 4) != 0 && strncasecmp(r->o.uri, "sctps:", 6) != 0)
 		return 0;
 	if (!r->o.secure)
 		return conform_caller_fault(
@@ -215,7 +212,7 @@ static int run_cases(struct run *r)
 
 	r->reached = r->cf.self;
 	for (size_t i = 0; !err && (c = cf_case_at(i, &area)); i++) {
-		if (!(c->wires & (r->cf.wire | (r->cf.secured ? CF_TLS : 0))) ||
+		if (!(c->wires & cf_run_wires(&r->cf)) ||
 		    (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
 			continue;
 		if (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user))

@@ -24,6 +24,7 @@ static const struct {
 	    cf_cases_assoc_tags, cf_cases_assoc_data, cf_cases_assoc_sent, cf_cases_assoc_end,
 	    cf_cases_assoc_again, cf_cases_assoc_more } },
 	{ "TLS below MPA (RFC 8446)", { cf_cases_tls } },
+	{ "DTLS below SCTP (RFC 8261, RFC 9653)", { cf_cases_dtls } },
 	{ "what a network may do on the way", { cf_cases_relay } },
 };
 
@@ -40,10 +41,15 @@ const struct cf_case *cf_case_at(size_t i, const char **area)
 	return NULL;
 }
 
+unsigned cf_run_wires(const struct cf_run *run)
+{
+	return run->wire | (!run->secured ? 0 : run->wire == CF_TCP ? CF_TLS : CF_DTLS);
+}
+
 bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char **why)
 {
 	*why = NULL;
-	if (!(c->wires & (run->secured ? run->wire | CF_TLS : run->wire)))
+	if (!(c->wires & cf_run_wires(run)))
 		*why = "another wire";
 	else if (run->secured && c->wires & CF_CLEAR)
 		*why = "for wires without TLS";

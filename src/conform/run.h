@@ -19,6 +19,8 @@ struct cf_result {
 /* Case number @i over all tables, and what it is about (@area may be NULL); NULL: there are not so many. */
 const struct cf_case *cf_case_at(size_t i, const char **area);
 /* Whether the case can run like that, else one word or two in @why. */
+/* Cases of these are for it. */
+unsigned cf_run_wires(const struct cf_run *run);
 bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char **why);
 void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_result *res);
 

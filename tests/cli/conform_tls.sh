@@ -54,7 +54,6 @@ wrong_settings() {
 	run 1 conform tls://127.0.0.1:1 && says err "needs a certificate or a pre-shared key" && says err "--tls-psk" &&
 		run 1 conform "${b[@]}" --tls-key a.key tls://127.0.0.1:1 && says err "is not the key of" &&
 		run 2 conform "${b[@]}" tcp://127.0.0.1:1 && says err "would be plain" &&
-		run 2 conform "${b[@]}" sctps://127.0.0.1:1 && says err "no DTLS" &&
 		run 1 conform "${b[@]}" tls://127.0.0.1:1 && says err "connecting to the target"
 }
 

@@ -120,6 +120,6 @@ Test(dtls_judged, who_is_refused_new_keys_goes_on_with_the_old_ones, .timeout = 
 			cr_assert_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
 		more -= bench.calls > 2;
 	}
-	cr_expect_eq(ne->renewed, 0);
+	cr_expect_eq(ne->env->secured.renewed, 0);
 	e2e_close(&e);
 }

@@ -20,10 +20,11 @@ static enum status list_conform_cases(const struct opts *o)
 	for (size_t i = 0; !ddps_conform_case(i, &c); i++)
 		if (!o->cases || !fnmatch(o->cases, c.name, 0))
 			printf("%s\t%s\t%s\t%s\t%s\t%s\n", c.name,
-			       c.wires == both		     ? "tcp,sctp"
-			       : c.wires == DDPS_CONFORM_TLS ? "tls"
-			       : c.wires == DDPS_CONFORM_TCP ? "tcp"
-							     : "sctp",
+			       c.wires == both		      ? "tcp,sctp"
+			       : c.wires == DDPS_CONFORM_TLS  ? "tls"
+			       : c.wires == DDPS_CONFORM_DTLS ? "sctps"
+			       : c.wires == DDPS_CONFORM_TCP  ? "tcp"
+							      : "sctp",
 			       c.target == DDPS_CONFORM_RESPONDER ? "responder" : "initiator",
 			       c.self ? "self" : "any", c.ids, c.rule);
 	return (enum status)cmd_finish();
@@ -67,7 +68,7 @@ int cmd_conform(const struct opts *o)
 {
 	struct ddps_conform_options run;
 	char why[300];
-	bool sctp, tls, shm;
+	bool sctp, tls, sctps, shm;
 
 	if (o->list)
 		return (int)list_conform_cases(o);
@@ -85,6 +86,7 @@ int cmd_conform(const struct opts *o)
 	sctp = run.uri ? !strncasecmp(run.uri, "sctp:", 5) : run.wire == DDPS_CONFORM_SCTP;
 	tls = run.uri && !strncasecmp(run.uri, "tls:", 4);
 	shm = run.uri && !strncasecmp(run.uri, "shm:", 4);
+	sctps = run.uri && !strncasecmp(run.uri, "sctps:", 6);
 	return (int)conform_go(
 		&(struct conform_job){ .o = { .json = o->json,
 					      .tap = o->tap,
@@ -93,10 +95,11 @@ int cmd_conform(const struct opts *o)
 					      .html = o->html,
 					      .pcap_all = o->pcap_all },
 				       .command = COMMAND,
-				       .wire = tls    ? "tls"
-					       : shm  ? "shm"
-					       : sctp ? "sctp"
-						      : "tcp",
+				       .wire = tls     ? "tls"
+					       : shm   ? "shm"
+					       : sctps ? "sctps"
+					       : sctp  ? "sctp"
+						       : "tcp",
 				       .target = o->self ? "this build itself" : o->arg[0],
 				       .advice = "is the target running on that address and port?",
 				       .run = run_conform,

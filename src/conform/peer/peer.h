@@ -24,8 +24,8 @@ struct cf;
 
 /* ---- cases ---- */
 
-/* CF_TLS: only inside TLS; CF_CLEAR: only without. */
-enum { CF_TCP = 1, CF_SCTP = 2, CF_BOTH = 3, CF_TLS = 16, CF_CLEAR = 32 };
+/* CF_TLS, CF_DTLS: only inside it; CF_CLEAR: only without. */
+enum { CF_TCP = 1, CF_SCTP = 2, CF_BOTH = 3, CF_TLS = 16, CF_CLEAR = 32, CF_DTLS = 64 };
 
 enum cf_target { CF_RESPONDER, CF_INITIATOR }; /* what the target is */
 
@@ -62,7 +62,7 @@ extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fp
 	cf_cases_7306[], cf_cases_7306_sent[], cf_cases_assoc_init[], cf_cases_assoc_cookie[],
 	cf_cases_assoc_dial[], cf_cases_assoc_cross[], cf_cases_assoc_tags[], cf_cases_assoc_data[],
 	cf_cases_assoc_sent[], cf_cases_assoc_end[], cf_cases_assoc_again[], cf_cases_assoc_more[],
-	cf_cases_relay[], cf_cases_tls[];
+	cf_cases_relay[], cf_cases_tls[], cf_cases_dtls[];
 
 /* ---- leaving a case ---- */
 

@@ -88,7 +88,7 @@ static struct cf_net *get_carrier(struct cf *cf, const struct cf_at *at)
 	bool kernel = !strcmp(at->backend, "kernel") ||
 		      ((!*at->backend || !strcmp(at->backend, "auto")) && cf_sctp_kernel_there());
 
-	return net_on(cf, kernel ? &cf_sctp_kernel : &cf_sctp_packets);
+	return net_on(cf, kernel && !cf->run->secured ? &cf_sctp_kernel : &cf_sctp_packets);
 }
 
 static void listen_here(struct cf *cf)

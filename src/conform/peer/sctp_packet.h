@@ -60,6 +60,7 @@ struct cf_link {
 	struct cf_net *net;
 	int fd;
 	bool own_fd;		    /* connected, to the target alone */
+	struct cf_dtls *dtls;	    /* or to this, which leads there; or NULL */
 	struct sockaddr_storage to; /* where its packets come from, or are to go */
 	socklen_t to_len;
 	uint16_t port, peer_port;
@@ -85,9 +86,10 @@ struct cf_link {
 /* The carrier's part of a net. */
 struct cf_below {
 	struct cf_link *links;
-	int listen_fd;	/* -1: none */
-	int spare_fd;	/* of a case that moves between two sockets */
-	bool spare_own; /* it is there, and closed at the end */
+	int listen_fd;	       /* -1: none */
+	struct cf_dtls *front; /* what targets connect to in its place; or NULL */
+	int spare_fd;	       /* of a case that moves between two sockets */
+	bool spare_own;	       /* it is there, and closed at the end */
 	bool raw;
 	uint16_t port; /* the SCTP port that we listen on */
 	uint8_t in[CF_PKT_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sockets under the peer's own SCTP: UDP (RFC 6951), or raw ones for SCTP directly on IP. */
 #include "conform/peer/sctp_packet.h"
+#include "conform/peer/secured.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -54,20 +55,95 @@ static struct cf_below *get_socket_carrier(struct cf_net *n)
 	return b;
 }
 
+/* ---- inside DTLS: loopback is all that the packets see ---- */
+
+static const struct cf_secured *secured_sctp(const struct cf_net *n)
+{
+	return n->cf->self ? NULL : n->cf->run->secured;
+}
+
+static struct cf_at inner_at(const struct cf_at *at, uint16_t udp_port)
+{
+	struct cf_at in = { .len = sizeof(struct sockaddr_in), .encap = udp_port };
+	struct sockaddr_storage sctp = at->ss;
+	struct sockaddr_in *to = (struct sockaddr_in *)&in.ss;
+
+	to->sin_family = AF_INET;
+	to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to->sin_port = *get_port_field(&sctp);
+	return in;
+}
+
+/* What leads to where @at is; the case fails if nothing does. */
+static struct cf_dtls *dial_inside(const struct cf_net *n, const struct cf_at *at, struct cf_at *in)
+{
+	const struct cf_secured *s = secured_sctp(n);
+	struct sockaddr_storage to = at->ss;
+	struct sockaddr_in inner = { .sin_port = 0 };
+	char host[256], why[300] = "";
+	struct cf_dtls *d;
+
+	if (at->encap > 0) /* else its port is UDP's, too */
+		*get_port_field(&to) = htons((uint16_t)at->encap);
+	cf_uri_host(n->cf->run->uri, host, sizeof host);
+	d = s->lib->dial(s->creds, (struct sockaddr *)&to, at->len, host,
+			 cf_limit(n->cf, CF_PART_SETUP), &inner, why, sizeof why);
+	CF_CHECK(n->cf, d, "the DTLS handshake: %s", why);
+	*in = inner_at(at, ntohs(inner.sin_port));
+	return d;
+}
+
+/* The socket at @at is that of DTLS; 0 or an errno. */
+static int front_inside(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
+{
+	const struct cf_secured *s = secured_sctp(n);
+	struct sockaddr_storage ss = at->ss;
+	struct cf_below *b = n->below;
+	socklen_t ss_len = sizeof ss;
+	char text[80], why[300] = "";
+	struct sockaddr_in inner;
+	int outer = socket(ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (outer < 0 || bind(outer, (struct sockaddr *)&ss, at->len) ||
+	    getsockname(outer, (struct sockaddr *)&ss, &ss_len)) {
+		int err = errno;
+
+		if (outer >= 0)
+			close(outer);
+		return err;
+	}
+	ss_len = sizeof inner;
+	if (getsockname(b->listen_fd, (struct sockaddr *)&inner, &ss_len))
+		return errno;
+	cf_addr_text(&ss, text, sizeof text);
+	snprintf(uri, len, "sctps://%s", text);
+	b->port = ntohs(*get_port_field(&ss));
+	b->front = s->lib->front(s->creds, outer, &inner, why, sizeof why);
+	return b->front ? 0 : ENOMEM;
+}
+
+/* ---- where packets come from ---- */
+
 static int listen_on_carrier(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
 {
-	struct sockaddr_storage ss = carrier_address(at), sctp = at->ss;
+	const struct cf_at in = inner_at(at, 0), *outer = at;
+	struct sockaddr_storage ss, sctp = at->ss;
 	struct cf_below *b = get_socket_carrier(n);
 	socklen_t ss_len = sizeof ss;
 	char text[80], encap[16] = "off";
 
 	if (!b)
 		return ENOMEM;
+	if (secured_sctp(n))
+		at = &in;
+	ss = carrier_address(at);
 	b->raw = at->encap == CF_ENCAP_OFF;
 	b->listen_fd = socket_for(at);
 	if (b->listen_fd < 0 || bind(b->listen_fd, (struct sockaddr *)&ss, at->len) ||
 	    getsockname(b->listen_fd, (struct sockaddr *)&ss, &ss_len))
 		return errno;
+	if (secured_sctp(n))
+		return front_inside(n, outer, uri, len);
 	if (!*get_port_field(&sctp))
 		*get_port_field(&sctp) = htons((uint16_t)(49152 + cf_now() / 1000 % 16384));
 	b->port = ntohs(*get_port_field(&sctp));
@@ -81,28 +157,40 @@ static int listen_on_carrier(struct cf_net *n, const struct cf_at *at, char *uri
 
 int cf_link_open(struct cf_assoc *as, const struct cf_at *at)
 {
-	struct sockaddr_storage to = carrier_address(at), sctp = at->ss;
 	struct cf_below *b = get_socket_carrier(as->net);
+	struct sockaddr_storage to, sctp = at->ss;
+	struct cf_dtls *dtls = NULL;
 	struct cf_link *l;
+	struct cf_at in;
 	int fd;
 
 	if (!b)
 		return ENOMEM;
+	if (secured_sctp(as->net)) {
+		dtls = dial_inside(as->net, at, &in);
+		at = &in;
+	}
+	to = carrier_address(at);
 	b->raw = at->encap == CF_ENCAP_OFF;
 	fd = socket_for(at);
-	if (fd < 0)
-		return errno;
-	if (connect(fd, (struct sockaddr *)&to, at->len)) {
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, at->len)) {
 		int err = errno;
 
 		close(fd);
+		errno = err;
+		fd = -1;
+	}
+	l = fd < 0 ? NULL : cf_link_new(as->net, fd, true);
+	if (!l) {
+		int err = fd < 0 ? errno : ENOMEM;
+
+		if (fd >= 0)
+			close(fd);
+		if (dtls)
+			secured_sctp(as->net)->lib->close(dtls);
 		return err;
 	}
-	l = cf_link_new(as->net, fd, true);
-	if (!l) {
-		close(fd);
-		return ENOMEM;
-	}
+	l->dtls = dtls;
 	l->as = as;
 	l->to = to;
 	l->to_len = at->len;
@@ -218,10 +306,14 @@ static void close_carrier(struct cf_net *n)
 		cf_link_abort(l);
 		if (l->own_fd)
 			close(l->fd);
+		if (l->dtls)
+			secured_sctp(n)->lib->close(l->dtls);
 		free(l);
 	}
 	if (b && b->spare_own)
 		close(b->spare_fd);
+	if (b && b->front)
+		secured_sctp(n)->lib->close(b->front);
 	if (b && b->listen_fd >= 0)
 		close(b->listen_fd);
 	free(b);

@@ -407,9 +407,9 @@ const struct cf_case cf_cases_assoc_tags[] = {
 	     "chunks whose lengths lie are not used, those before them are"),
 	BOTH("padding", padding, "9260-3.2-3 9260-3.2-d5 9260-3.2-d6 9260-3.2-1 9260-3.2-2",
 	     "padding and spare flags are ignored"),
-	BOTH("moved", check_port_moved, "6951-5.4-1 6951-5.1-1 6951-5.3-1",
-	     "the association follows a UDP port that has the tag"),
-	BOTH("not-moved", not_moved, "6951-5.4-1",
-	     "without the tag the UDP port stays what it was"),
+	CLEAR("moved", check_port_moved, "6951-5.4-1 6951-5.1-1 6951-5.3-1",
+	      "the association follows a UDP port that has the tag"),
+	CLEAR("not-moved", not_moved, "6951-5.4-1",
+	      "without the tag the UDP port stays what it was"),
 	{ 0 },
 };

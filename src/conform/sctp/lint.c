@@ -142,6 +142,13 @@ void cf_raw_lint(struct cf_raw *r)
 	struct seen s = { 0 };
 
 	cf_put32(r->in + 8, told);
+	if (!told && r->takes_zero) {
+		CF_CHECK(r->cf,
+			 r->in[RAW_HEADER] != CF_C_INIT && r->in[RAW_HEADER] != CF_C_COOKIE_ECHO,
+			 "checksum zero in a packet with chunk type %u", r->in[RAW_HEADER]);
+		r->nzero++;
+		told = sum;
+	}
 	CF_CHECK(r->cf, told == sum, "checksum %08x, it is %08x", told, sum);
 	CF_CHECK(r->cf, cf_get16(r->in) && cf_get16(r->in + 2), "port 0");
 	lint_tag(r);

@@ -85,6 +85,8 @@ struct cf_raw {
 	unsigned ngaps, ndups;
 	uint16_t gap[16][2];
 	uint32_t dup[16];
+	bool takes_zero; /* a checksum may be zero (RFC 9653); such packets: */
+	unsigned nzero;
 	unsigned npackets;
 	unsigned nalive;
 };

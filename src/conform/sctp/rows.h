@@ -11,6 +11,12 @@
 	{                                                                                          \
 		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
 	}
+/* Not inside DTLS, where addresses and UDP ports say nothing. */
+#define CLEAR(point, run, ids, rule)                                                               \
+	{ "assoc-" point, ids, rule, CF_SCTP | CF_CLEAR, CF_RESPONDER, false, run },               \
+	{                                                                                          \
+		"assoc-i-" point, ids, rule, CF_SCTP | CF_CLEAR, CF_INITIATOR, false, run          \
+	}
 #define BOTH(point, run, ids, rule) R(point, run, ids, rule), I(point, run, ids, rule)
 
 #endif

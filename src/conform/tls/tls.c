@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance suite's TLS, by GnuTLS alone. */
-#include "conform/tls/tls.h"
+#include "conform/tls/tls_in.h"
 #include <ctype.h>
 #include <errno.h>
-#include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,27 +193,10 @@ static int choose_suites(struct cf_tls *t, unsigned how, bool psk)
 	return gnutls_priority_set_direct(t->session, suites, NULL);
 }
 
-static int give_creds(struct cf_tls *t, bool server, const char *host, unsigned how, bool psk)
-{
-	struct cf_tls_creds *c = t->creds;
-	int err;
-
-	if (psk && server)
-		return gnutls_credentials_set(t->session, GNUTLS_CRD_PSK, c->psk_server);
-	if (psk)
-		return gnutls_credentials_set(t->session, GNUTLS_CRD_PSK, c->psk_client);
-	err = gnutls_credentials_set(t->session, GNUTLS_CRD_CERTIFICATE,
-				     how & CF_TLS_NO_CERT ? c->nameless : c->x509);
-	if (server)
-		gnutls_certificate_server_set_request(t->session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert(t->session, host, 0);
-	return err;
-}
-
 /* A name as GnuTLS takes it; another kind is not compared. */
-static const char *name_to_check(const struct cf_tls *t, const char *host)
+static const char *name_to_check(const struct cf_tls_creds *c, const char *host)
 {
-	const char *name = t->creds->file[F_PEER] ? t->creds->file[F_PEER] : host;
+	const char *name = c->file[F_PEER] ? c->file[F_PEER] : host;
 
 	if (name && !strncmp(name, "dns:", 4))
 		return name + 4;
@@ -222,6 +204,27 @@ static const char *name_to_check(const struct cf_tls *t, const char *host)
 		return name + 3;
 	return name && (strstr(name, "uri:") || strstr(name, "fp:") || strchr(name, ',')) ? NULL
 											  : name;
+}
+
+bool cf_tls_by_psk(const struct cf_tls_creds *c)
+{
+	return !c->x509;
+}
+
+int cf_tls_give(gnutls_session_t s, struct cf_tls_creds *c, bool server, const char *host,
+		unsigned how)
+{
+	int err;
+
+	if (!c->x509)
+		return gnutls_credentials_set(
+			s, GNUTLS_CRD_PSK, server ? (void *)c->psk_server : (void *)c->psk_client);
+	err = gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE,
+				     how & CF_TLS_NO_CERT ? c->nameless : c->x509);
+	if (server)
+		gnutls_certificate_server_set_request(s, GNUTLS_CERT_REQUIRE);
+	gnutls_session_set_verify_cert(s, name_to_check(c, host), 0);
+	return err;
 }
 
 static void free_tls_peer(struct cf_tls *t)
@@ -236,7 +239,6 @@ static int set_up_peer(struct cf_tls *t, bool server, const char *host, unsigned
 {
 	static unsigned char name[] = ALPN;
 	const gnutls_datum_t alpn = { name, sizeof name - 1 };
-	const bool psk = !t->creds->x509;
 	unsigned flags = (server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
 			 GNUTLS_NO_SIGNAL | GNUTLS_NO_AUTO_REKEY;
 	int err = gnutls_init(&t->session, how & CF_TLS_TICKET ? flags : flags | GNUTLS_NO_TICKETS);
@@ -246,12 +248,12 @@ static int set_up_peer(struct cf_tls *t, bool server, const char *host, unsigned
 	if (!err && how & CF_TLS_TICKET)
 		err = gnutls_session_ticket_enable_server(t->session, &t->ticket_key);
 	if (!err)
-		err = choose_suites(t, how, psk);
+		err = choose_suites(t, how, cf_tls_by_psk(t->creds));
 	if (!err)
 		err = gnutls_alpn_set_protocols(t->session, &alpn, 1,
 						server ? GNUTLS_ALPN_MANDATORY : 0);
 	if (!err)
-		err = give_creds(t, server, name_to_check(t, host), how, psk);
+		err = cf_tls_give(t->session, t->creds, server, host, how);
 	if (err)
 		return err;
 	gnutls_transport_set_ptr(t->session, t);
@@ -391,4 +393,7 @@ const struct cf_tls_lib ddps_conform_tls = {
 	.ticket = send_ticket,
 	.records_read = count_records_read,
 	.free = free_tls_peer,
+	.dial = cf_dtls_dial,
+	.front = cf_dtls_front,
+	.close = cf_dtls_close,
 };

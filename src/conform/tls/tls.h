@@ -7,12 +7,13 @@
  * table.  Sockets do not block.
  */
 #include <ddpsess/secure.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #define CF_TLS_SYMBOL "ddps_conform_tls"
-#define CF_TLS_ABI    1
+#define CF_TLS_ABI    2
 
 /* How a connection differs from what it should be. */
 enum {
@@ -26,6 +27,7 @@ enum { CF_TLS_READ = 1, CF_TLS_WRITE = 2, CF_TLS_FAILED = -1 };
 
 struct cf_tls_creds;
 struct cf_tls;
+struct cf_dtls;
 
 struct cf_tls_lib {
 	unsigned abi;
@@ -47,6 +49,17 @@ struct cf_tls_lib {
 	int (*ticket)(struct cf_tls *t);
 	size_t (*records_read)(const struct cf_tls *t); /* with the present key */
 	void (*free)(struct cf_tls *t);
+	/*
+	 * A DTLS connection with @to, whose certificate has to name @host, or NULL: what is sent to @inner, a UDP
+	 * port of loopback, is sealed, and what comes is sent from there.  NULL: a sentence in @why.
+	 */
+	struct cf_dtls *(*dial)(struct cf_tls_creds *creds, const struct sockaddr *to,
+				socklen_t len, const char *host, unsigned limit_ms,
+				struct sockaddr_in *inner, char *why, size_t why_len);
+	/* Who connects to @outer, which is taken over in any case, is heard at @inner, from a port for each. */
+	struct cf_dtls *(*front)(struct cf_tls_creds *creds, int outer,
+				 const struct sockaddr_in *inner, char *why, size_t why_len);
+	void (*close)(struct cf_dtls *d); /* close_notify to all */
 };
 
 #endif
