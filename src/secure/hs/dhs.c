@@ -21,6 +21,10 @@
 #define TOTAL_MS 600000u /* whoever waits has a deadline of his own */
 #define EPOCH	 1u	 /* of the keys */
 
+#define EXT_MAX_FRAGMENT      1u   /* RFC 6066 4 */
+#define EXT_RECORD_SIZE_LIMIT 28u  /* RFC 8449 4 */
+#define LIMIT_LEAST	      548u /* a packet of SCTP, in the least that IPv4 carries */
+
 /* ---- datagrams ---- */
 
 static bool add_datagram(struct ddps_dhs *d, const uint8_t *p, size_t n)
@@ -87,6 +91,33 @@ static int is_datagram_there(gnutls_transport_ptr_t user, unsigned ms)
 	return d->in != NULL;
 }
 
+/* ---- what the peer asks for ---- */
+
+static int see_dhs_extension(void *user, unsigned type, const unsigned char *p, unsigned n)
+{
+	struct ddps_dhs *d = user;
+	unsigned limit = 0;
+
+	if (type == EXT_RECORD_SIZE_LIMIT && n == 2)
+		limit = (unsigned)p[0] << 8 | p[1];
+	if (type == EXT_MAX_FRAGMENT && n == 1 && *p >= 1 && *p <= 4)
+		limit = 256u << *p;
+	if (limit && (!d->limit || limit < d->limit))
+		d->limit = (uint16_t)limit;
+	return 0;
+}
+
+/* GnuTLS agrees to both, and leaves it to whoever seals to keep to it. */
+static int see_dhs_extensions(gnutls_session_t session, unsigned type, unsigned when,
+			      unsigned incoming, const gnutls_datum_t *msg)
+{
+	(void)type;
+	(void)when;
+	return incoming ? gnutls_ext_raw_parse(gnutls_session_get_ptr(session), see_dhs_extension,
+					       msg, GNUTLS_EXT_RAW_FLAG_DTLS_CLIENT_HELLO)
+			: 0;
+}
+
 /* ---- life ---- */
 
 static const char *choose_dhs_suites(const struct ddps_creds_set *set, bool server)
@@ -120,8 +151,11 @@ static int set_up_datagrams(struct ddps_dhs *d, const struct ddps_hs_conf *conf)
 	gnutls_dtls_set_timeouts(d->session, conf->resend_ms ? conf->resend_ms : DDPS_DHS_RESEND,
 				 TOTAL_MS);
 	gnutls_handshake_set_max_packet_length(d->session, DDPS_HS_OCTETS);
-	if (server)
+	if (server) {
+		gnutls_handshake_set_hook_function(d->session, GNUTLS_HANDSHAKE_CLIENT_HELLO,
+						   GNUTLS_HOOK_POST, see_dhs_extensions);
 		gnutls_dtls_prestate_set(d->session, &began);
+	}
 	return ddps_creds_give(&d->creds, conf->set, d->session, server, &d->why);
 }
 
@@ -197,6 +231,13 @@ static enum ddps_hs_state judge_dtls_peer(struct ddps_dhs *d, int64_t now)
 		ddps_verdict_set(&d->why, DDPS_E_TLS_SUITE, 0,
 				 "the peer has no extended master secret (RFC 7627), without which "
 				 "nothing is taken");
+		return ddps_dhs_fail(d, GNUTLS_A_HANDSHAKE_FAILURE);
+	}
+	if (d->limit && d->limit < LIMIT_LEAST) {
+		ddps_verdict_set(
+			&d->why, DDPS_E_TLS, 0,
+			"the peer takes %u octets in a record, and a packet of SCTP has more",
+			d->limit);
 		return ddps_dhs_fail(d, GNUTLS_A_HANDSHAKE_FAILURE);
 	}
 	ddps_creds_peer_of(&d->creds, d->session, &peer);
@@ -315,6 +356,7 @@ void ddps_dhs_take(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_
 	const gnutls_cipher_algorithm_t c = gnutls_cipher_get(d->session);
 
 	*keys = (struct ddps_rec_config){ .client = !d->want.server,
+					  .peer_limit = d->limit,
 					  .suite = c == GNUTLS_CIPHER_AES_128_GCM
 							   ? DDPS_SUITE_AES_128_GCM
 						   : c == GNUTLS_CIPHER_AES_256_GCM

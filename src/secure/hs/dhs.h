@@ -41,7 +41,8 @@ const uint8_t *ddps_dhs_output(const struct ddps_hs *h, size_t *n);
 void ddps_dhs_sent(struct ddps_hs *h, size_t n);
 /* After FAILED, or if it took too long. */
 const struct ddps_verdict *ddps_dhs_why(const struct ddps_hs *h);
-/* Of @keys only suite, keys, numbers and whose they are; nothing is left over. */
+/* Of @keys only suite, keys, numbers, whose they are, and @peer_limit: octets of content, or 0; nothing is left
+ * over. */
 void ddps_dhs_take(struct ddps_hs *h, struct ddps_rec_config *keys, struct ddps_peer_id *id,
 		   const uint8_t **rest, size_t *nrest);
 /* ms until a step is due though nothing came. */

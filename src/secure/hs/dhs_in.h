@@ -10,6 +10,7 @@ struct ddps_dhs {
 	gnutls_session_t session;
 	struct ddps_creds_want want;
 	bool no_memory, taken;
+	uint16_t limit; /* octets that a record for the peer may have; 0: any */
 	size_t got;
 	enum ddps_hs_state state;
 	const uint8_t *in; /* the datagram that is read; NULL: none */

@@ -35,7 +35,8 @@ static struct {
 	struct ddps_hs *hs;
 	enum ddps_hs_state state;
 	bool we_listen, cut;
-	unsigned packed; /* datagrams of its with several records */
+	uint8_t fragment; /* max_fragment_length (RFC 6066 4) that it asks for, or 0 */
+	unsigned packed;  /* datagrams of its with several records */
 } judge;
 
 static void setup_dtls_judge(void)
@@ -120,6 +121,9 @@ static void begin_judge(void)
 		"files");
 	X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(judge.ctx), NOW);
 	SSL_CTX_set_verify(judge.ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	sure_of(!judge.fragment ||
+			SSL_CTX_set_tlsext_max_fragment_length(judge.ctx, judge.fragment) == 1,
+		"fragment");
 	judge.method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "datagrams in memory");
 	sure_of(judge.method && BIO_meth_set_write(judge.method, write_judge_datagram) &&
 			BIO_meth_set_read(judge.method, read_judge_datagram) &&
@@ -201,7 +205,7 @@ static void greet_judge(const uint8_t *p, size_t n)
 
 static void take_from_judge(const uint8_t *p, size_t n)
 {
-	struct ddps_dtls_head h;
+	struct ddps_dtls_head h = { .len = n };
 
 	if (!judge.hs) {
 		greet_judge(p, n);
@@ -215,7 +219,7 @@ static void take_from_judge(const uint8_t *p, size_t n)
 		step_our_end(p, n);
 }
 
-static void shake_with_judge(void)
+static void try_with_judge(void)
 {
 	struct way *w = &judge.to_us;
 
@@ -230,9 +234,15 @@ static void shake_with_judge(void)
 			take_from_judge(w->packet[w->head % QUEUE].b, w->packet[w->head % QUEUE].n);
 			w->head++;
 		}
-		if (SSL_is_init_finished(judge.ssl) && judge.state == DDPS_HS_DONE)
+		if (judge.state == DDPS_HS_FAILED ||
+		    (SSL_is_init_finished(judge.ssl) && judge.state == DDPS_HS_DONE))
 			break;
 	}
+}
+
+static void shake_with_judge(void)
+{
+	try_with_judge();
 	cr_assert_eq(judge.state, DDPS_HS_DONE, "%s", judge.hs ? ddps_dhs_why(judge.hs)->text : "");
 	sure_of(SSL_is_init_finished(judge.ssl), "the judge's end");
 }
@@ -319,4 +329,29 @@ Test(dtls_judge, a_dialler_of_openssl_whose_flights_are_packed)
 Test(dtls_judge, a_dialler_of_openssl_whose_datagrams_stay_whole)
 {
 	be_judged(true, false);
+}
+
+/* Who asks for shorter records gets them, or is refused. */
+Test(dtls_judge, a_dialler_that_takes_short_records_only)
+{
+	struct ddps_rec_config k;
+	struct ddps_peer_id id;
+	const uint8_t *rest;
+	size_t n;
+
+	judge.we_listen = judge.cut = true;
+	judge.fragment = TLSEXT_max_fragment_length_1024;
+	shake_with_judge();
+	ddps_dhs_take(judge.hs, &k, &id, &rest, &n);
+	cr_expect_eq(k.peer_limit, 1024);
+}
+
+Test(dtls_judge, a_dialler_that_takes_records_too_short_for_sctp)
+{
+	judge.we_listen = judge.cut = true;
+	judge.fragment = TLSEXT_max_fragment_length_512;
+	try_with_judge();
+	cr_assert_eq(judge.state, DDPS_HS_FAILED);
+	cr_expect(strstr(ddps_dhs_why(judge.hs)->text, "takes 512 octets"), "%s",
+		  ddps_dhs_why(judge.hs)->text);
 }

@@ -67,8 +67,9 @@ struct ddps_sn_dtls {
 	 * then the dialler has it too; what is under way by @old is taken for a while.  All are of epoch 1. */
 	struct ddps_sn_keys cur, coming, old;
 	uint64_t old_until, renew_at; /* time; not before */
-	bool renewing;		      /* @shake is of a new handshake */
-	char *host;		      /* a dial: as in struct ddps_creds_want, for that */
+	uint16_t most; /* octets of content that the peer takes in a record; 0: any */
+	bool renewing; /* @shake is of a new handshake */
+	char *host;    /* a dial: as in struct ddps_creds_want, for that */
 	struct ddps_peer_id *id;
 	struct ddps_witness *witness;
 	/* The witness is being judged again, and is that one's; when it was last, in s, and what came of it. */

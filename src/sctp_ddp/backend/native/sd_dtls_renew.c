@@ -33,6 +33,8 @@ int ddps_sn_keys_take(struct ddps_sn_dtls *c, struct ddps_sn_keys *k, struct ddp
 
 	*witness = ddps_shake_witness(c->shake);
 	ddps_shake_take(c->shake, &keys, id, &rest, &n);
+	if (!c->renewing)
+		c->most = keys.peer_limit;
 	conf.aead = keys.aead;
 	conf.suite = keys.suite;
 	conf.tx.seq = keys.tx.seq;

@@ -5,9 +5,10 @@
 #include "secure/told.h"
 #include <string.h>
 
-#define SERVER_MS 10000 /* a peer has so long */
-#define TODO_MAX  65536u
-#define TODO_N	  64u
+#define SERVER_MS  10000 /* a peer has so long */
+#define TODO_MAX   65536u
+#define TODO_N	   64u
+#define IP_AND_UDP 28u /* headers, at least */
 
 static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
 {
@@ -42,7 +43,10 @@ static uint32_t less_record(const struct ddps_sn_dtls *c, uint32_t mtu)
 
 	if (!mtu)
 		return 0;
-	mtu = mtu > over ? (mtu - over) & ~3u : 0; /* packets are multiples of 4 octets */
+	mtu = mtu > over ? mtu - over : 0;
+	if (c->most && mtu > c->most + IP_AND_UDP)
+		mtu = c->most + IP_AND_UDP;
+	mtu &= ~3u; /* packets are multiples of 4 octets */
 	return mtu > DDPS_SN_DTLS_MTU ? DDPS_SN_DTLS_MTU : mtu;
 }
 
