@@ -202,6 +202,23 @@ Test(dtls, a_network_that_loses_repeats_swaps_and_changes_harms_nothing, .timeou
 	rough_end(&r);
 }
 
+/* Nothing in a handshake is authentic before its end: a dial whose handshake fails begins anew. */
+Test(dtls, one_datagram_of_anybody_ends_no_set_up, .timeout = 60)
+{
+	for (int i = 0; i < 2; i++) {
+		struct rough r;
+		struct e2e e;
+
+		e2e_open(&e, SCTPS);
+		rough_begin_forger(&r, &e, i);
+		e2e_connect(&e);
+		cr_expect_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%d: %s", i, e.a.error.text);
+		cr_expect(!r.forges);
+		e2e_close(&e);
+		rough_end(&r);
+	}
+}
+
 /* ---- keys ---- */
 
 /* A key seals so many records; then there is another one, and SCTP sees nothing of it. */

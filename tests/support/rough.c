@@ -58,6 +58,21 @@ static void find_another_port(struct rough *r)
 	r->moved++;
 }
 
+/* At ServerHello both ends are in the midst of it. */
+static void forge_alert(struct rough *r, const uint8_t *b, ssize_t n,
+			const struct sockaddr_storage *dialler, socklen_t len)
+{
+	static const uint8_t alert[] = { 21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 99, 0, 2, 2, 80 };
+
+	if (!r->forges || n < 14 || b[0] != 22 || b[13] != 2)
+		return;
+	r->forges = false;
+	if (r->to_listener)
+		send(r->out, alert, sizeof alert, 0);
+	else
+		sendto(r->in, alert, sizeof alert, 0, (const struct sockaddr *)dialler, len);
+}
+
 /* Of @every datagrams one is lost, one comes twice, one has a bit that is changed, one comes after the next. */
 static void *run_rough(void *user)
 {
@@ -92,6 +107,8 @@ static void *run_rough(void *user)
 				dialled = 0;
 				find_another_port(r);
 			}
+			if (i)
+				forge_alert(r, b, n, &from, len);
 			if (!i && b[0] == 23 && r->thief)
 				send(r->thief, b, (size_t)n, 0);
 			if (bad && how == 0)
@@ -150,6 +167,12 @@ void rough_begin_thief(struct rough *r, struct e2e *e)
 
 	*r = (struct rough){ .thief = rough_udp(&port) };
 	rough_aim(r->thief, e->uri);
+	begin_between(r, e);
+}
+
+void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener)
+{
+	*r = (struct rough){ .forges = true, .to_listener = to_listener };
 	begin_between(r, e);
 }
 

@@ -25,12 +25,16 @@ struct rough {
 	atomic_uint moved;
 	/* Somebody sends what the dialler has sealed from here, before it goes on; 0: nobody. */
 	int thief;
+	bool forges; /* before ServerHello comes an alert, in the clear */
+	bool to_listener;
 };
 
 /* What @e dials from now on leads through it. */
 void rough_begin(struct rough *r, struct e2e *e, unsigned every);
 void rough_begin_nat(struct rough *r, struct e2e *e, unsigned move_after, unsigned moves);
 void rough_begin_thief(struct rough *r, struct e2e *e);
+/* Somebody sends one alert in the clear, while the handshake is on. */
+void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener);
 void rough_end(struct rough *r);
 
 #endif

@@ -8,6 +8,8 @@
 #define SERVER_MS  10000 /* a peer has so long */
 #define TODO_MAX   65536u
 #define TODO_N	   64u
+#define ANEW	   2u /* times that a dial begins anew */
+#define SILENT_NS  (3 * (uint64_t)NSEC_PER_SEC)
 #define IP_AND_UDP 28u /* headers, at least */
 
 static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
@@ -139,6 +141,26 @@ static void feed_shake(struct ddps_sn_dtls *c)
 }
 
 /*
+ * Nothing authenticates a handshake before its end: one datagram of anybody's can end it, at either side, and the peer
+ * does not know.  So a dial begins anew, a few times.
+ */
+static bool begin_anew(struct ddps_sn_dtls *c)
+{
+	const struct ddps_creds_want want = { .host = c->host };
+	struct ddps_error why;
+
+	if (c->server || c->state != DDPS_SN_SHAKING || c->anew == ANEW)
+		return false;
+	c->anew++;
+	ddps_shake_free(c->shake);
+	c->shake = NULL;
+	c->todo.len = c->todo.n = 0;
+	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
+		fail_dtls(c, why);
+	return true;
+}
+
+/*
  * A listener that renews keys says its last word, by which the dialler begins with them, only when it has them itself:
  * whom it does not let in any more goes on with the old ones.  False: it is over, and nothing of it has left.
  */
@@ -171,7 +193,8 @@ static void stepped(void *user)
 			ddps_sn_dtls_not_renewed(c, v->text);
 			return;
 		}
-		fail_dtls(c, ddps_error_make(v->code, 0, "%s", v->text));
+		if ((v->code != DDPS_E_TLS && v->code != DDPS_E_ALERT) || !begin_anew(c))
+			fail_dtls(c, ddps_error_make(v->code, 0, "%s", v->text));
 		return;
 	case DDPS_HS_DONE:
 		if (c->state == DDPS_SN_SHAKING) {
@@ -210,6 +233,7 @@ int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *wan
 				   stepped, c, &c->shake, why);
 	if (err)
 		return err;
+	c->shaking_since = ddps_now();
 	if (c->server || c->renewing)
 		c->deadline = ddps_now() + SERVER_MS * NSEC_PER_MSEC;
 	if (n && !ddps_sn_framed_add(&c->todo, in, n)) {
@@ -259,6 +283,6 @@ void ddps_sn_dtls_timer(void *user)
 	}
 	if (c->deadline && ddps_now() >= c->deadline)
 		fail_dtls(c, ddps_sn_dtls_late(c));
-	else
+	else if (ddps_now() - c->shaking_since < SILENT_NS || !begin_anew(c))
 		feed_shake(c);
 }
