@@ -7,7 +7,7 @@ UNIT_SRC   := $(wildcard tests/unit/*.c tests/unit/secure/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
 FABRIC_SRC := $(wildcard tests/fabric/*.c)
-VTEST_SRC  := $(wildcard tests/verbs/v*.c)
+VTEST_SRC  := $(wildcard tests/verbs/v*.c) tests/support/keys.c
 UNIT	   := $(B)/unit
 VTEST	   := $(B)/verbs-test
 E2E	   := $(B)/e2e
@@ -64,8 +64,8 @@ $(VPROGS) $(VCLOCK):
 	$(link)
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
-THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/two.c \
-	tsan/main.c) $(wildcard tests/peer/*.c)
+THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/e2e_tls.c \
+	support/keys.c support/two.c tsan/main.c) $(wildcard tests/peer/*.c)
 $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 $(B)/threads: private LINK_LIBS = -lusrsctp $(LIB_LIBS)
 THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
@@ -82,7 +82,7 @@ $(B)/threads $(B)/verbs-threads:
 UNIT_BARE  := $(B)/unit-bare
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
-CROSS_SUP  := $(filter-out $(addprefix tests/support/,e2e.c e2e_tls.c two.c),$(wildcard tests/support/*.c))
+CROSS_SUP  := $(filter-out $(addprefix tests/support/,e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/bare/%.o: CPPFLAGS += -Itests/cross -Itests -Itools

@@ -7,7 +7,8 @@
  * and every object handed out begins with theirs.
  *
  *   vd_process.c	the one context of the process, its event thread
- *   vd_config.c	what the settings say		vd_settings.c	where they stand
+ *   vd_config.[ch]	what the settings say		vd_settings.c	where they stand
+ *   vd_secure.[ch]	wires with TLS, and what is refused over them
  *   vd_device.c	the device, port and GIDs
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
@@ -39,6 +40,7 @@
 #include "common/system/lock.h"
 #include "verbs/ib/vd_ports.h"
 #include "verbs/cm/vd_addr.h"
+#include "verbs/vd_config.h"
 #include "verbs/vd_front.h"
 #include "verbs/vd_whole.h"
 #include <ddpsess/ddpsess.h>
@@ -64,39 +66,12 @@
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
 #define VD_DEVICES    8		 /* that a profile may have */
-#define VD_PATH	      1024
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define vd_id_of(rdma)		 vd_of(rdma, struct vd_id, id)
 
 /* ---- the process ---- */
-
-/* Which requests complete when the peer has them, as on InfiniBand, not when they have left. */
-enum vd_placed { VD_PLACED_NONE, VD_PLACED_WRITES, VD_PLACED_ALL, VD_PLACED_FACE };
-
-struct vd_config {
-	char transport[8]; /* tcp, sctp */
-	char name[32];	   /* of the device */
-	bool crc, p2p;
-	bool no_wait; /* a Send without a receive ends the session */
-	bool strict;  /* what adapters refuse is refused: vd_strict.h */
-	bool rfc7306; /* immediate data and atomics */
-	enum vd_placed placed;
-	bool roce;	   /* the device says that it is a RoCE one */
-	bool stats;	   /* counters to standard error at the end */
-	unsigned retry_ms; /* how long a refused connection is tried again */
-	/* edge/: files of rules and of their trace, empty: none */
-	char faults[VD_PATH], trace[VD_PATH], profile[VD_PATH], suppress[VD_PATH];
-	bool check;	       /* for the program's own mistakes */
-	char capture[VD_PATH]; /* for what goes over the wire; empty: none */
-	char watch[VD_PATH];   /* the directory of the socket that shows it, "off", or empty */
-	uint64_t seed;
-	bool bad; /* a setting has a value that it does not take */
-};
-
-/* Read the settings; what they do not say is the default (vd_config.c). */
-void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	pid_t pid;
@@ -143,8 +118,6 @@ struct vd_process {
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
 struct vd_process *vd_process(void);
-/* What the settings say, without making anything. */
-const struct vd_config *vd_config(void);
 /*
  * The identifiers that have a socket to keep their port.  A child of fork closes its copies of them,
  * or the ports would stay taken.  No fork begins before vd_forks_release.
@@ -463,10 +436,6 @@ int vd_id_bind_device(struct vd_id *id);
 void vd_id_free(struct vd_id *id);
 /* Take it off the list of requests; the lock is held. */
 void vd_request_forget(struct vd_process *p, struct vd_id *id);
-static inline bool vd_over_sctp(const struct vd_config *cfg)
-{
-	return cfg->transport[0] == 's';
-}
 /* Keep a port for @id's address, chosen if it is 0.  Return: 0 or errno. */
 int vd_reserve(struct vd_process *p, struct vd_id *id);
 void vd_unreserve(struct vd_id *id);

@@ -3,7 +3,7 @@
  * What the settings of the process say.  A value that a setting does not take is reported on standard
  * error, with what it does take, and nothing is guessed for it: the device cannot be opened.
  */
-#include "verbs/vd.h"
+#include "verbs/vd_secure.h"
 #include "verbs/vd_settings.h"
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,6 @@
 
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
-static const char *const wires[] = { "tcp", "sctp", NULL };
 static const char *const faces[] = { "iwarp", "roce", NULL };
 static const char *const rules[] = { "stall", "strict", NULL };
 
@@ -57,18 +56,27 @@ static bool choose_setting(struct reader *r, const char *name, const char *const
 	return otherwise;
 }
 
+/* Which of @n words it is, or @n: it is none. */
+static unsigned find_setting_word(struct reader *r, const char *name, const char *const *words,
+				  unsigned n, const char *takes)
+{
+	const char *v = get_setting_value(r, name);
+
+	for (unsigned i = 0; v && i < n; i++)
+		if (!strcasecmp(words[i], v))
+			return i;
+	if (v)
+		refuse_setting(r, name, v, takes);
+	return n;
+}
+
 /* Unless it says: that of the face. */
 static enum vd_placed read_placed_setting(struct reader *r)
 {
 	static const char *const words[] = { "off", "writes", "all" };
-	const char *v = get_setting_value(r, "DDPSESS_PLACED");
 
-	for (unsigned i = 0; v && i < sizeof words / sizeof *words; i++)
-		if (!strcasecmp(words[i], v))
-			return (enum vd_placed)i;
-	if (v)
-		refuse_setting(r, "DDPSESS_PLACED", v, "'off', 'writes' or 'all'");
-	return VD_PLACED_FACE;
+	return (enum vd_placed)find_setting_word(r, "DDPSESS_PLACED", words, VD_PLACED_FACE,
+						 "'off', 'writes' or 'all'");
 }
 
 static unsigned read_setting_number(struct reader *r, const char *name, unsigned max,
@@ -107,7 +115,38 @@ static void read_path(struct reader *r, const char *name, char path[VD_PATH])
 
 	snprintf(path, VD_PATH, "%s", v ? v : "");
 	if (v && strlen(v) >= VD_PATH)
-		refuse_setting(r, name, v, "the name of a file, up to 1023 octets");
+		refuse_setting(r, name, v, "up to 1023 octets");
+}
+
+/* Keys without a secured wire would leave a program plain whose user thinks that it is not. */
+static void read_wire_settings(struct reader *r, struct vd_config *c)
+{
+	enum { TLS = 2, WIRES = 4 };
+	static const char *const wires[WIRES] = { "tcp", "sctp", "tls", "sctps" };
+	unsigned wire = find_setting_word(r, "DDPSESS_TRANSPORT", wires, WIRES,
+					  "'tcp', 'sctp', 'tls' or 'sctps'");
+	const char *keys = NULL;
+
+	for (unsigned i = 0; i < VD_TLS_WORDS; i++) {
+		read_path(r, vd_tls_words[i].name, c->tls[i]);
+		if (!keys && *c->tls[i])
+			keys = vd_tls_words[i].name;
+	}
+	if (wire == WIRES)
+		wire = keys ? TLS : 0;
+	c->secured = wire >= TLS;
+	snprintf(c->transport, sizeof c->transport, "%s", wires[wire]);
+	if (keys && !c->secured)
+		fprintf(stderr,
+			"ddpsess: DDPSESS_TRANSPORT=%s is plain, and %s is given: choose 'tls' or "
+			"'sctps', or give no keys; the device cannot be opened\n",
+			c->transport, keys);
+	else if (!keys && c->secured)
+		fprintf(stderr,
+			"ddpsess: DDPSESS_TRANSPORT=%s needs keys: DDPSESS_TLS names their file of "
+			"settings (sessctl keys makes keys); the device cannot be opened\n",
+			c->transport);
+	r->bad |= c->secured != !!keys;
 }
 
 void vd_config_read(struct vd_config *c)
@@ -116,8 +155,7 @@ void vd_config_read(struct vd_config *c)
 	struct reader r = { &s, false };
 
 	vd_settings_read(&s);
-	snprintf(c->transport, sizeof c->transport, "%s",
-		 wires[choose_setting(&r, "DDPSESS_TRANSPORT", wires, false)]);
+	read_wire_settings(&r, c);
 	read_device_name(&r, c);
 	c->crc = choose_setting(&r, "DDPSESS_CRC", switches, true);
 	c->p2p = choose_setting(&r, "DDPSESS_P2P", switches, true);

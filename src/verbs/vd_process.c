@@ -4,6 +4,7 @@
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
+#include "verbs/vd_secure.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -263,12 +264,16 @@ static struct vd_process *start_process(void)
 	if (!p)
 		return NULL;
 	ddps_ctx_attr_init(&attr);
+	err = vd_secure_open(&p->cfg, &attr.secure);
+	if (err)
+		goto no_keys;
 	attr.thread = true;
 	attr.verbs_rules = true;
 	attr.gather = true;	 /* programs post one by one what an adapter fetches by itself */
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	vd_capture_open(p, &attr);
 	err = vd_errno(ddps_ctx_new(&p->ctx, &attr));
+	ddps_secure_close(attr.secure); /* the context keeps it */
 	if (err)
 		goto no_context;
 	raise_limit();
@@ -286,6 +291,7 @@ no_thread:
 	ddps_ctx_free(p->ctx);
 no_context:
 	ddps_capture_close(p->capture);
+no_keys:
 	close(p->tell_fd);
 	vd_mark_close(p);
 	free(p);
@@ -398,6 +404,8 @@ void vd_eventfd_take(int fd)
 
 int vd_errno(int err)
 {
+	if (vd_is_insecure(err))
+		return vd_secure_errno(err);
 	switch (err) {
 	case 0:
 		return 0;

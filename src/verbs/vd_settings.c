@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of settings.  Its lines are cut apart in place: KEY NUL VALUE NUL. */
 #include "verbs/vd_settings.h"
+#include <ddpsess/secure.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,10 +20,23 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH",
 				     "DDPSESS_STRICT" };
 
+#define AT(member) offsetof(struct ddps_secure_attr, member)
+
+const struct vd_tls_word vd_tls_words[VD_TLS_WORDS] = {
+	{ "DDPSESS_TLS", AT(settings) },    { "DDPSESS_TLS_CERT", AT(cert) },
+	{ "DDPSESS_TLS_KEY", AT(key) },	    { "DDPSESS_TLS_CA", AT(ca) },
+	{ "DDPSESS_TLS_CRL", AT(crl) },	    { "DDPSESS_TLS_PSK", AT(psk) },
+	{ "DDPSESS_TLS_PEERS", AT(peers) }, { "DDPSESS_TLS_PSK_IDENTITY", AT(psk_identity) },
+	{ "DDPSESS_TLS_HOSTS", AT(hosts) }, { "DDPSESS_TLS_PEER", AT(peer) },
+};
+
 static bool is_setting_known(const char *key)
 {
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i], key))
+			return true;
+	for (size_t i = 0; i < VD_TLS_WORDS; i++)
+		if (!strcmp(vd_tls_words[i].name, key))
 			return true;
 	return false;
 }

@@ -2,10 +2,18 @@
 #ifndef DDPS_VERBS_VD_SETTINGS_H
 #define DDPS_VERBS_VD_SETTINGS_H
 /* Settings by name: from the environment, else from a file, for containers. */
+#include "verbs/vd_config.h"
 #include <stddef.h>
 
 #define VD_SETTINGS_FILE "/etc/ddpsess.conf"
 #define VD_SETTINGS_MAX	 4096 /* octets of the file */
+
+/* Those of secured wires, and where they belong in struct ddps_secure_attr. */
+struct vd_tls_word {
+	const char *name;
+	size_t at;
+};
+extern const struct vd_tls_word vd_tls_words[VD_TLS_WORDS];
 
 struct vd_settings {
 	char text[VD_SETTINGS_MAX + 1]; /* lines, each ended by a NUL */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Why a connection ended or a datagram was lost, for people. */
 #include "verbs/vd_why.h"
+#include "verbs/vd_secure.h"
 #include <stdarg.h>
 #include <stdio.h>
 
 bool vd_why_is_due(struct vd_qp *qp, enum vd_why why)
 {
-	return (vd_config()->check || vd_config()->strict) &&
+	return (why == VD_WHY_INSECURE || vd_config()->check || vd_config()->strict) &&
 	       !(__atomic_fetch_or(&qp->told, why, __ATOMIC_RELAXED) & why);
 }
 
@@ -24,8 +25,11 @@ void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
 void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv)
 {
 	const char *peer = *ev->error.peer ? ev->error.peer : ev->info.peer;
+	const bool insecure = vd_is_insecure(ev->error.code) ||
+			      (vd_config()->secured && ev->type == DDPS_EV_FAILED &&
+			       *ev->error.text && ev->error.code != DDPS_E_REFUSED);
 
-	if (vd_why_is_due(qp, VD_WHY_ENDED))
+	if (vd_why_is_due(qp, insecure ? VD_WHY_INSECURE : VD_WHY_ENDED))
 		vd_why_say(qp, "%s%s: %s%s", *peer ? ", peer " : "", peer,
 			   no_recv ? "a Send of the peer has no receive: " : "", ev->error.text);
 }

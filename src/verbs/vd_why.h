@@ -3,7 +3,8 @@
 #define DDPS_VERBS_VD_WHY_H
 /*
  * Completions and events have a status alone, and a lost datagram has none.  With --check and in strict
- * mode one sentence on standard error says why, once for each cause and queue pair.
+ * mode one sentence on standard error says why, once for each cause and queue pair; over a secured wire
+ * also without them, if it was not as it must be, or there is no connection.
  */
 #include "verbs/vd.h"
 
@@ -18,7 +19,9 @@ enum vd_why {
 	VD_WHY_SILENT = 0x40, /* nothing is acknowledged */
 	VD_WHY_SEND = 0x80,   /* it cannot be sent */
 	VD_WHY_RECV = 0x100,
-	VD_WHY_READS = 0x200 /* it asks for more than its peer takes */
+	VD_WHY_READS = 0x200, /* it asks for more than its peer takes */
+	VD_WHY_INSECURE =
+		0x400 /* its connection, by what a secured wire is for: said in any case */
 };
 
 /* Whether it is to be said, and has not been said of this queue pair; from now on it has. */
@@ -28,7 +31,8 @@ __attribute__((format(printf, 2, 3))) void vd_why_say(const struct vd_qp *qp, co
 /* It is connected: its end is another. */
 static inline void vd_why_again(struct vd_qp *qp)
 {
-	__atomic_fetch_and(&qp->told, ~(unsigned)VD_WHY_ENDED, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&qp->told, ~(unsigned)(VD_WHY_ENDED | VD_WHY_INSECURE),
+			   __ATOMIC_RELAXED);
 }
 
 /* Its connection has ended so, or never came about; @no_recv: for want of a receive. */

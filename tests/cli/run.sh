@@ -34,6 +34,30 @@ environment() {
 	done
 }
 
+# the keys of secured wires, too; which are for no other wire
+keys() {
+	local o
+	: >own.conf
+	: >cert
+	dropped 0 --tls own.conf --tls-cert cert --tls-peer dns:node-a,fp:00 --tls-psk-identity me -- env || return
+	for o in "=$PWD/own.conf" "_CERT=$PWD/cert" _PEER=dns:node-a,fp:00 _PSK_IDENTITY=me; do
+		says out "DDPSESS_TLS$o" || return
+	done
+	for o in cert key ca crl psk peers hosts; do
+		refuses 126 "--tls-$o 'none': No such file" "--tls-$o" none -- true || return
+	done
+	usage "the options --tls are for --transport tls and sctps: tcp would be plain" --transport tcp \
+		--tls own.conf -- true &&
+		usage "sctp would be plain" --transport sctp --tls-peer dns:x -- true
+}
+
+# the drop-in says why, and nothing is plain instead
+bad_keys() {
+	run 0 keys psk pair && chmod 644 pair.psk || return
+	dropped 13 --tls-psk pair.psk -- rping -c -a 127.0.0.1 -C 1 &&
+		says err "pair.psk has mode 0644, so that others can read or write it" && says err "the device cannot be opened"
+}
+
 # another library in the place of the drop-in
 fabric() {
 	local bad
@@ -221,7 +245,9 @@ test_case run-check checks
 test_case run-program-options program_options
 test_case run-exit-status exit_status_is_the_programs
 test_case run-no-program usage "missing arguments"
-test_case run-bad-transport usage "tcp or sctp" --transport udp true
+test_case run-bad-transport usage "tcp, sctp, tls or sctps, not 'udp'" --transport udp true
+test_case run-keys keys
+test_case run-bad-keys bad_keys
 test_case run-bad-crc usage "on or off" --crc maybe true
 test_case run-bad-mode usage "preload or soname" --mode static true
 test_case run-bad-device usage "1 to 63" --device-name a/b true

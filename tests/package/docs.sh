@@ -8,8 +8,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/package/lib.bash
 
 # every test as suite/name
-grep -rhozE '\b(Test|VT_TEST|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
-	sed -E 's/(Test|VT_TEST|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' >"$work/found"
+grep -rhozE '\b(Test|VT_TEST|VT_TLS_TEST|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
+	sed -E 's/(Test|VT_TEST|VT_TLS_TEST|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' >"$work/found"
 echo >>"$work/found"
 # and those of a file's own macro, such as RxTest(name, ids)
 grep -rlE '^#define [A-Z][a-z]+Test\(name' tests --include='*.c' | while read -r file; do

@@ -48,7 +48,7 @@ result $? "such words are found"
 
 # names FILE...: of tests, with spaces
 names() {
-	sed -nE 's/^(Test|VT_TEST)\(\w+, (\w+).*/\2/p' "$@" | tr _ " "
+	sed -nE 's/^(Test|VT_TEST|VT_TLS_TEST)\(\w+, (\w+).*/\2/p' "$@" | tr _ " "
 }
 
 # hashes FILE...: what is comment in scripts, like comments()

@@ -206,7 +206,7 @@ Test(verbs_attack, attack_22_an_unknown_value_is_an_error, .timeout = 60)
 	}
 	expect_setting("DDPSESS_STATS", "2", false, "'off' or 'on'");
 	expect_setting("DDPSESS_TRANSPORT", "TCP", true, NULL);
-	expect_setting("DDPSESS_TRANSPORT", "stcp", false, "'tcp' or 'sctp'");
+	expect_setting("DDPSESS_TRANSPORT", "stcp", false, "'tcp', 'sctp', 'tls' or 'sctps'");
 	expect_setting("DDPSESS_NO_RECV", "stal", false, "'stall' or 'strict'");
 	expect_setting("DDPSESS_RETRY_MS", "0", true, NULL);
 	expect_setting("DDPSESS_RETRY_MS", "1s", false, "a number from 0 to 3600000");

@@ -87,7 +87,7 @@ static void bad_request(enum ibv_wr_opcode op, enum ibv_wc_opcode wc, enum fault
 	vt_down(&v);
 }
 
-VT_TEST(verbs_attack, attack_24c_a_request_that_cannot_be_done_completes_with_an_error)
+VT_TLS_TEST(verbs_attack, attack_24c_a_request_that_cannot_be_done_completes_with_an_error)
 {
 	for (enum fault f = WRONG_KEY; f < NO_RIGHT; f++) {
 		bad_request(IBV_WR_SEND, IBV_WC_SEND, f);
@@ -129,7 +129,7 @@ static void bad_receive(enum fault f, bool shared)
 	cr_assert_eq(rdma_destroy_id(own), 0);
 }
 
-VT_TEST(verbs_attack, attack_24c_a_receive_that_cannot_be_used_completes_with_an_error)
+VT_TLS_TEST(verbs_attack, attack_24c_a_receive_that_cannot_be_used_completes_with_an_error)
 {
 	for (enum fault f = WRONG_KEY; f < FAULTS; f++) {
 		bad_receive(f, false);
@@ -137,7 +137,7 @@ VT_TEST(verbs_attack, attack_24c_a_receive_that_cannot_be_used_completes_with_an
 	}
 }
 
-VT_TEST(verbs_attack, attack_24c_a_read_that_no_side_has_room_for_is_no_full_queue)
+VT_TLS_TEST(verbs_attack, attack_24c_a_read_that_no_side_has_room_for_is_no_full_queue)
 {
 	struct vt v;
 
@@ -151,7 +151,7 @@ VT_TEST(verbs_attack, attack_24c_a_read_that_no_side_has_room_for_is_no_full_que
 
 /* ---- 24: vendor_err ---- */
 
-VT_TEST(verbs_attack, attack_24_vendor_err_distinguishes_causes)
+VT_TLS_TEST(verbs_attack, attack_24_vendor_err_distinguishes_causes)
 {
 	struct vt v;
 
@@ -215,7 +215,7 @@ static void check_access_right(enum ibv_wr_opcode op, unsigned access, bool allo
 	vt_down(&v);
 }
 
-VT_TEST(verbs_attack, attack_21_each_right_allows_its_own_operation_alone)
+VT_TLS_TEST(verbs_attack, attack_21_each_right_allows_its_own_operation_alone)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -232,7 +232,8 @@ VT_TEST(verbs_attack, attack_21_each_right_allows_its_own_operation_alone)
 }
 
 /* Both queue pairs are of one domain, as those of one program mostly are. */
-VT_TEST(verbs_attack, attack_21_a_send_invalidates_a_region_of_a_domain_with_several_queue_pairs)
+VT_TLS_TEST(verbs_attack,
+	    attack_21_a_send_invalidates_a_region_of_a_domain_with_several_queue_pairs)
 {
 	struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV }, *bad;
 	struct ibv_mr *mr;
@@ -278,7 +279,7 @@ static void take_request_in(struct vt *v, struct ibv_pd *pd)
 }
 
 /* The stranger's connection ends by it, and whom the region is for goes on using it. */
-VT_TEST(verbs_attack, attack_21_a_send_invalidates_no_region_of_another_domain)
+VT_TLS_TEST(verbs_attack, attack_21_a_send_invalidates_no_region_of_another_domain)
 {
 	struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV }, *bad;
 	struct vt stranger, v;

@@ -123,19 +123,19 @@ static void builders(void)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_built, requests_that_are_built)
+VT_TLS_TEST(verbs_built, requests_that_are_built)
 {
 	builders();
 }
 
 /* The edge posts them then. */
-VT_TEST(verbs_built, requests_that_are_built_and_checked)
+VT_TLS_TEST(verbs_built, requests_that_are_built_and_checked)
 {
 	setenv("DDPSESS_CHECK", "on", 1);
 	builders();
 }
 
-VT_TEST(verbs_built, requests_without_memory)
+VT_TLS_TEST(verbs_built, requests_without_memory)
 {
 	struct ibv_qp_ex *ex;
 	struct vt v;
@@ -156,7 +156,7 @@ VT_TEST(verbs_built, requests_without_memory)
 }
 
 /* Invalidating and binding, built. */
-VT_TEST(verbs_built, windows_that_are_built)
+VT_TLS_TEST(verbs_built, windows_that_are_built)
 {
 	struct ibv_mw_bind_info info = { .length = 4096,
 					 .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };

@@ -102,7 +102,7 @@ static void *run_verbs_cancel_cancelled(void *arg)
 	return NULL;
 }
 
-VT_TEST(verbs_cancel, contact_03_no_lock_stays_taken)
+VT_TLS_TEST(verbs_cancel, contact_03_no_lock_stays_taken)
 {
 	struct vt v;
 

@@ -84,7 +84,7 @@ static void close_fds_in_verbs_closed(enum kind kind)
 	_exit(touched() ? 103 : 0);
 }
 
-VT_TEST(verbs_closed, the_programs_own_files_are_let_alone)
+VT_TLS_TEST(verbs_closed, the_programs_own_files_are_let_alone)
 {
 	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
 		const pid_t pid = fork();
@@ -132,7 +132,7 @@ static void close_beside_threads(enum kind kind)
 	_exit(touched() ? 105 : 0);
 }
 
-VT_TEST(verbs_closed, whoever_polls_is_informed_and_no_thread_burns)
+VT_TLS_TEST(verbs_closed, whoever_polls_is_informed_and_no_thread_burns)
 {
 	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
 		const pid_t pid = fork();
@@ -200,7 +200,7 @@ static void destroy_in_child(const struct vt *v, const struct vt_dev *d, enum ki
 	_exit(touched() ? 110 : 0);
 }
 
-VT_TEST(verbs_closed, a_child_that_closes_all_is_left_its_files)
+VT_TLS_TEST(verbs_closed, a_child_that_closes_all_is_left_its_files)
 {
 	struct vt_dev d;
 	struct vt v;
@@ -244,7 +244,7 @@ static void close_files(const char *capture)
 	_exit(touched() ? 112 : 0);
 }
 
-VT_TEST(verbs_closed, a_capture_and_a_trace_end_with_their_descriptors)
+VT_TLS_TEST(verbs_closed, a_capture_and_a_trace_end_with_their_descriptors)
 {
 	char path[] = "/tmp/verbs_closed_XXXXXX";
 	int fd = mkstemp(path);

@@ -23,7 +23,7 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-VT_TEST(verbs_finding, finding_1_destroy_id_waits_for_acknowledgements)
+VT_TLS_TEST(verbs_finding, finding_1_destroy_id_waits_for_acknowledgements)
 {
 	struct rdma_cm_event *e;
 	pthread_t thread;
@@ -99,7 +99,7 @@ Test(verbs_finding, finding_1_a_waiter_is_woken_by_events_alone, .timeout = 60)
 
 /* ---- 2: the client is first ---- */
 
-VT_TEST(verbs_finding, finding_2_a_refused_connection_is_tried_again)
+VT_TLS_TEST(verbs_finding, finding_2_a_refused_connection_is_tried_again)
 {
 	struct rdma_cm_id *keep;
 	struct vt v;
@@ -121,7 +121,7 @@ VT_TEST(verbs_finding, finding_2_a_refused_connection_is_tried_again)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_finding, finding_2_nobody_there)
+VT_TLS_TEST(verbs_finding, finding_2_nobody_there)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
@@ -230,7 +230,7 @@ static void exchange_verbs_finding(struct vt *v)
 	vt_down(v);
 }
 
-VT_TEST(verbs_finding, finding_7_an_address_that_is_not_loopback)
+VT_TLS_TEST(verbs_finding, finding_7_an_address_that_is_not_loopback)
 {
 	struct ifaddrs *all, *i;
 	struct vt v;
@@ -248,7 +248,7 @@ VT_TEST(verbs_finding, finding_7_an_address_that_is_not_loopback)
 	exchange_verbs_finding(&v);
 }
 
-VT_TEST(verbs_finding, finding_7_ipv6)
+VT_TLS_TEST(verbs_finding, finding_7_ipv6)
 {
 	struct sockaddr_in6 *a6;
 	struct vt v;
@@ -263,7 +263,7 @@ VT_TEST(verbs_finding, finding_7_ipv6)
 
 /* ---- 8, 9, 10: queue pairs ---- */
 
-VT_TEST(verbs_finding, finding_8_and_9_and_17_what_is_granted_and_ignored)
+VT_TLS_TEST(verbs_finding, finding_8_and_9_and_17_what_is_granted_and_ignored)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = 12 };
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 2 }, .qp_type = IBV_QPT_RC };

@@ -21,7 +21,7 @@ static void reject_and_end(int tell)
 	_exit(rdma_reject(e->id, "no thanks", 10) != 0);
 }
 
-VT_TEST(verbs_fork, a_rejection_is_out_before_the_process_ends)
+VT_TLS_TEST(verbs_fork, a_rejection_is_out_before_the_process_ends)
 {
 	struct rdma_cm_event *e;
 	struct vt v;
@@ -48,7 +48,7 @@ VT_TEST(verbs_fork, a_rejection_is_out_before_the_process_ends)
 	close(tell[1]);
 }
 
-VT_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
+VT_TLS_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
 {
 	struct vt v, again;
 	pid_t child;
@@ -67,7 +67,7 @@ VT_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
 }
 
 /* Bound before the fork, listening after it. */
-VT_TEST(verbs_fork, attack_12_a_kept_port_is_the_parents)
+VT_TLS_TEST(verbs_fork, attack_12_a_kept_port_is_the_parents)
 {
 	struct vt v;
 	pid_t child;
@@ -104,7 +104,7 @@ static int eat(struct vt *v)
 	return 0;
 }
 
-VT_TEST(verbs_fork, attack_12_a_child_eats_no_events)
+VT_TLS_TEST(verbs_fork, attack_12_a_child_eats_no_events)
 {
 	struct vt v;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1, .srq_limit = 0 } };

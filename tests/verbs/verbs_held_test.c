@@ -83,7 +83,7 @@ static void told_before_the_completion(struct vt *v)
 	vt_down(v);
 }
 
-VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
+VT_TLS_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
 {
 	struct vt v;
 
@@ -94,7 +94,7 @@ VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_held, attack_25_the_end_waits_for_nobody_for_long)
+VT_TLS_TEST(verbs_held, attack_25_the_end_waits_for_nobody_for_long)
 {
 	struct vt v;
 
@@ -103,7 +103,7 @@ VT_TEST(verbs_held, attack_25_the_end_waits_for_nobody_for_long)
 }
 
 /* The queue pair goes while its end waits. */
-VT_TEST(verbs_held, attack_25_a_queue_pair_that_goes_holds_nothing_back)
+VT_TLS_TEST(verbs_held, attack_25_a_queue_pair_that_goes_holds_nothing_back)
 {
 	struct vt v;
 
@@ -115,7 +115,7 @@ VT_TEST(verbs_held, attack_25_a_queue_pair_that_goes_holds_nothing_back)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_reported_immediately)
+VT_TLS_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_reported_immediately)
 {
 	struct vt v;
 
@@ -131,7 +131,7 @@ VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_reported_immediat
 }
 
 /* libfabric's rxm on a busy host: what it has not fetched is not lost because it did not run for a while. */
-VT_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
+VT_TLS_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
 {
 	struct vt v;
 
@@ -147,7 +147,7 @@ VT_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
 }
 
 /* A peer that goes without a word, as a process that is killed does. */
-VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
+VT_TLS_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
 {
 	struct vt v;
 
@@ -159,7 +159,7 @@ VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
 }
 
 /* Who ends it, too, waits for nothing. */
-VT_TEST(verbs_held, attack_25_an_end_from_both_sides_is_reported_immediately)
+VT_TLS_TEST(verbs_held, attack_25_an_end_from_both_sides_is_reported_immediately)
 {
 	struct vt v;
 

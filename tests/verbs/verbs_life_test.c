@@ -83,7 +83,7 @@ static int child_of(struct vt *parent)
 	return 0;
 }
 
-VT_TEST(verbs_life, a_child_has_a_context_of_its_own)
+VT_TLS_TEST(verbs_life, a_child_has_a_context_of_its_own)
 {
 	int status;
 	struct vt v;
@@ -128,7 +128,7 @@ static void *recv_all(void *arg)
 	return NULL;
 }
 
-VT_TEST(verbs_life, threads_post_on_several_queue_pairs)
+VT_TLS_TEST(verbs_life, threads_post_on_several_queue_pairs)
 {
 	pthread_t t[6];
 	struct vt *v = calloc(3, sizeof *v);
@@ -156,7 +156,7 @@ static double cpu(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-VT_TEST(verbs_life, an_idle_connection_uses_no_processor)
+VT_TLS_TEST(verbs_life, an_idle_connection_uses_no_processor)
 {
 	struct pollfd none = { -1, 0, 0 };
 	struct vt v;
@@ -175,7 +175,7 @@ VT_TEST(verbs_life, an_idle_connection_uses_no_processor)
 
 /* ---- orders of destruction ---- */
 
-VT_TEST(verbs_life, what_is_in_use_is_busy_and_any_other_order_works)
+VT_TLS_TEST(verbs_life, what_is_in_use_is_busy_and_any_other_order_works)
 {
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
@@ -234,7 +234,7 @@ Test(verbs_life, resolving_errors)
 
 /* ---- a queue that overflows ---- */
 
-VT_TEST(verbs_life, an_overflow_is_reported_as_an_error_of_the_queue)
+VT_TLS_TEST(verbs_life, an_overflow_is_reported_as_an_error_of_the_queue)
 {
 	struct ibv_async_event e;
 	struct ibv_context *ctx;
@@ -258,7 +258,7 @@ VT_TEST(verbs_life, an_overflow_is_reported_as_an_error_of_the_queue)
 }
 
 /* One queue for sends, one for receives: only that of the sends is too small. */
-VT_TEST(verbs_life, contact_27_only_the_queue_that_overflowed_is_named)
+VT_TLS_TEST(verbs_life, contact_27_only_the_queue_that_overflowed_is_named)
 {
 	struct ibv_async_event e;
 	struct ibv_cq *small;
@@ -296,7 +296,7 @@ VT_TEST(verbs_life, contact_27_only_the_queue_that_overflowed_is_named)
 }
 
 /* The association of the one before may be on its way out when the port serves again. */
-VT_TEST(verbs_life, all_goes_and_the_same_port_serves_again)
+VT_TLS_TEST(verbs_life, all_goes_and_the_same_port_serves_again)
 {
 	struct sockaddr_storage addr;
 	struct vt v;

@@ -170,7 +170,7 @@ static void run_verbs_many_round(struct pair *p, unsigned n)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_many, thousands_of_queue_pairs_leave_nothing)
+VT_TLS_TEST(verbs_many, thousands_of_queue_pairs_leave_nothing)
 {
 	const unsigned n = how_many();
 	struct pair *p = calloc(n, sizeof *p);
@@ -192,7 +192,7 @@ VT_TEST(verbs_many, thousands_of_queue_pairs_leave_nothing)
 }
 
 /* A listener that goes while requests wait that nobody has fetched. */
-VT_TEST(verbs_many, requests_that_nobody_fetched_leave_nothing)
+VT_TLS_TEST(verbs_many, requests_that_nobody_fetched_leave_nothing)
 {
 	size_t bytes = 0;
 

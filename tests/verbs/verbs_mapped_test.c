@@ -27,7 +27,7 @@ static void take_checked_verbs_mapped(struct ibv_pd *pd, void *mem, size_t len, 
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 }
 
-VT_TEST(verbs_mapped, contact_24_memory_that_cannot_be_registered)
+VT_TLS_TEST(verbs_mapped, contact_24_memory_that_cannot_be_registered)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *rw = map_verbs_mapped(4 * page, PROT_READ | PROT_WRITE),
@@ -142,13 +142,13 @@ static void over_all_changes(bool lives)
 	}
 }
 
-VT_TEST(verbs_mapped, contact_24_a_peer_writes_to_memory_that_is_gone)
+VT_TLS_TEST(verbs_mapped, contact_24_a_peer_writes_to_memory_that_is_gone)
 {
 	over_all_changes(false);
 }
 
 /* What need not be looked at the system reads into its place over TCP, and that finds the fault. */
-VT_TEST(verbs_mapped, contact_24_without_checksums_the_system_finds_the_fault)
+VT_TLS_TEST(verbs_mapped, contact_24_without_checksums_the_system_finds_the_fault)
 {
 	setenv("DDPSESS_CRC", "off", 1);
 	over_all_changes(!strcmp(getenv("DDPSESS_TRANSPORT"), "tcp"));

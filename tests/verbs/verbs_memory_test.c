@@ -110,7 +110,7 @@ static void write_to_verbs_memory(struct vt *v, struct ibv_mr *mr, uint64_t from
 	vt_expect_wc(&v->a, 7, IBV_WC_RDMA_WRITE, status);
 }
 
-VT_TEST(verbs_memory, device_memory_to_device_memory)
+VT_TLS_TEST(verbs_memory, device_memory_to_device_memory)
 {
 	uint64_t word = 0x1122334455667788;
 	struct ibv_mr *from, *to;
@@ -140,7 +140,7 @@ VT_TEST(verbs_memory, device_memory_to_device_memory)
 
 /* ibv_reg_mr(3): the offsets of ibv_reg_mr_iova are for the local key and the remote one; and they
  * are addresses again when the region gets other memory. */
-VT_TEST(verbs_memory, own_offsets_hold_for_both_keys)
+VT_TLS_TEST(verbs_memory, own_offsets_hold_for_both_keys)
 {
 	struct ibv_mr *mr;
 	struct vt v;
@@ -166,7 +166,7 @@ VT_TEST(verbs_memory, own_offsets_hold_for_both_keys)
 }
 
 /* A window's offsets are those of its region. */
-VT_TEST(verbs_memory, a_window_has_its_regions_offsets)
+VT_TLS_TEST(verbs_memory, a_window_has_its_regions_offsets)
 {
 	struct ibv_mw_bind bind = { .wr_id = 5, .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_mr *mr;
@@ -191,7 +191,7 @@ VT_TEST(verbs_memory, a_window_has_its_regions_offsets)
 }
 
 /* A region of all memory is for own requests: no peer gets it, and none can name its addresses. */
-VT_TEST(verbs_memory, implicit_paging_on_demand)
+VT_TLS_TEST(verbs_memory, implicit_paging_on_demand)
 {
 	static const unsigned more[] = { IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE,
 					 IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_MW_BIND };

@@ -26,7 +26,7 @@ static int post_imm(struct vt_end *e, enum ibv_wr_opcode op, uint32_t len, unsig
 	return ibv_post_send(e->id->qp, &wr, &bad);
 }
 
-VT_TEST(verbs_ops, write_with_immediate_is_one_completion_on_either_side)
+VT_TLS_TEST(verbs_ops, write_with_immediate_is_one_completion_on_either_side)
 {
 	struct ibv_wc wc;
 	struct vt v;
@@ -53,7 +53,7 @@ VT_TEST(verbs_ops, write_with_immediate_is_one_completion_on_either_side)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_ops, send_with_immediate_data)
+VT_TLS_TEST(verbs_ops, send_with_immediate_data)
 {
 	struct ibv_wc wc;
 	struct vt v;
@@ -83,7 +83,7 @@ VT_TEST(verbs_ops, send_with_immediate_data)
 }
 
 /* There is nothing that could confirm it. */
-VT_TEST(verbs_ops, without_reads_a_write_completes_when_it_has_left)
+VT_TLS_TEST(verbs_ops, without_reads_a_write_completes_when_it_has_left)
 {
 	struct vt v;
 
@@ -117,7 +117,7 @@ static uint64_t value(const void *at)
 	return n;
 }
 
-VT_TEST(verbs_ops, atomics_work_in_host_order)
+VT_TLS_TEST(verbs_ops, atomics_work_in_host_order)
 {
 	uint64_t start = UINT64_MAX - 2;
 	struct vt v;
@@ -139,7 +139,7 @@ VT_TEST(verbs_ops, atomics_work_in_host_order)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_ops, the_wr_interface_builds_the_same)
+VT_TLS_TEST(verbs_ops, the_wr_interface_builds_the_same)
 {
 	struct ibv_qp_ex *ex;
 	struct ibv_wc wc;
@@ -197,7 +197,7 @@ Test(verbs_ops, rfc7306_can_be_switched_off, .timeout = 60)
 
 /* ---- a Send without a receive: finding 13 ---- */
 
-VT_TEST(verbs_ops, finding_13_a_send_waits_for_its_receive)
+VT_TLS_TEST(verbs_ops, finding_13_a_send_waits_for_its_receive)
 {
 	struct vt v;
 
@@ -213,7 +213,7 @@ VT_TEST(verbs_ops, finding_13_a_send_waits_for_its_receive)
 }
 
 /* The peer disconnects, and its program is informed; what came waits on. */
-VT_TEST(verbs_ops, contact_06_late_receives_get_what_a_closed_peer_sent)
+VT_TLS_TEST(verbs_ops, contact_06_late_receives_get_what_a_closed_peer_sent)
 {
 	struct vt v;
 
@@ -235,7 +235,7 @@ VT_TEST(verbs_ops, contact_06_late_receives_get_what_a_closed_peer_sent)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_ops, finding_13_strict_ends_the_connection)
+VT_TLS_TEST(verbs_ops, finding_13_strict_ends_the_connection)
 {
 	struct ibv_async_event e;
 	struct vt v;
@@ -257,7 +257,7 @@ VT_TEST(verbs_ops, finding_13_strict_ends_the_connection)
 
 /* ---- work posted when the connection is over ---- */
 
-VT_TEST(verbs_ops, late_work_is_flushed_in_order_and_wakes_the_channel)
+VT_TLS_TEST(verbs_ops, late_work_is_flushed_in_order_and_wakes_the_channel)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -286,7 +286,7 @@ VT_TEST(verbs_ops, late_work_is_flushed_in_order_and_wakes_the_channel)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_ops, a_queue_pair_set_to_error_flushes_what_it_has)
+VT_TLS_TEST(verbs_ops, a_queue_pair_set_to_error_flushes_what_it_has)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp_init_attr init;

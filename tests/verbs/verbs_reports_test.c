@@ -68,7 +68,7 @@ static void *poll_elsewhere(void *arg)
 }
 
 /* 1617, 1512: nothing is unlocked twice or fetched twice by an end that follows ENOENT. */
-VT_TEST(verbs_reports, an_end_after_the_last_completion)
+VT_TLS_TEST(verbs_reports, an_end_after_the_last_completion)
 {
 	pthread_t thread;
 
@@ -87,7 +87,7 @@ VT_TEST(verbs_reports, an_end_after_the_last_completion)
 }
 
 /* 1526: the queue pair of the completion that is being read goes. */
-VT_TEST(verbs_reports, a_queue_pair_goes_while_its_completion_is_read)
+VT_TLS_TEST(verbs_reports, a_queue_pair_goes_while_its_completion_is_read)
 {
 	up_extended(0);
 	cr_assert_eq(vt_recv(&v.a, 7, 0, 8), 0);
@@ -100,7 +100,7 @@ VT_TEST(verbs_reports, a_queue_pair_goes_while_its_completion_is_read)
 }
 
 /* 1616: one goes before its completions are fetched; another's are still there. */
-VT_TEST(verbs_reports, a_queue_is_polled_after_its_queue_pair_has_gone)
+VT_TLS_TEST(verbs_reports, a_queue_is_polled_after_its_queue_pair_has_gone)
 {
 	struct ibv_wc wc;
 
@@ -116,7 +116,7 @@ VT_TEST(verbs_reports, a_queue_is_polled_after_its_queue_pair_has_gone)
 }
 
 /* 1470: nothing stays locked by a start that fails. */
-VT_TEST(verbs_reports, a_start_that_fails_locks_nothing)
+VT_TLS_TEST(verbs_reports, a_start_that_fails_locks_nothing)
 {
 	struct ibv_poll_cq_attr bad = { .comp_mask = 1 };
 
@@ -128,7 +128,7 @@ VT_TEST(verbs_reports, a_start_that_fails_locks_nothing)
 }
 
 /* 1556: requests without a piece, of each kind. */
-VT_TEST(verbs_reports, requests_without_pieces)
+VT_TLS_TEST(verbs_reports, requests_without_pieces)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 						  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -160,7 +160,7 @@ VT_TEST(verbs_reports, requests_without_pieces)
 }
 
 /* libfabric's issue 12362: one that was up ends by one event, and none of the set-up follows. */
-VT_TEST(verbs_reports, a_connection_ends_once)
+VT_TLS_TEST(verbs_reports, a_connection_ends_once)
 {
 	vt_init(&v);
 	vt_up(&v);
@@ -175,7 +175,7 @@ VT_TEST(verbs_reports, a_connection_ends_once)
 }
 
 /* Valkey's pull request 3557: where there is a listener already all of the second one can go. */
-VT_TEST(verbs_reports, a_listener_where_there_is_one)
+VT_TLS_TEST(verbs_reports, a_listener_where_there_is_one)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -206,7 +206,7 @@ static void *take_the_end(void *arg)
 }
 
 /* 1182: one thread fetches the end while another destroys the queue pair. */
-VT_TEST(verbs_reports, a_queue_pair_goes_while_the_end_is_fetched)
+VT_TLS_TEST(verbs_reports, a_queue_pair_goes_while_the_end_is_fetched)
 {
 	pthread_t thread;
 
@@ -223,7 +223,7 @@ VT_TEST(verbs_reports, a_queue_pair_goes_while_the_end_is_fetched)
 }
 
 /* Nobody has disconnected: both ends are informed. */
-VT_TEST(verbs_reports, a_queue_pair_that_goes_ends_its_connection)
+VT_TLS_TEST(verbs_reports, a_queue_pair_that_goes_ends_its_connection)
 {
 	vt_init(&v);
 	vt_up(&v);
@@ -240,7 +240,7 @@ static void *destroy_elsewhere(void *arg)
 }
 
 /* PureFlash's issue 52: an identifier waits for its events to be acknowledged, and then goes. */
-VT_TEST(verbs_reports, an_identifier_waits_for_an_acknowledgement_and_goes)
+VT_TLS_TEST(verbs_reports, an_identifier_waits_for_an_acknowledgement_and_goes)
 {
 	struct rdma_cm_event *ev;
 	struct rdma_cm_id *id;

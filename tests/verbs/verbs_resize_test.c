@@ -52,7 +52,7 @@ static void begin_verbs_resize(struct vt *v, int cqe)
 }
 
 /* What is in it stays, in order, also where the ring begins anew; less than that is refused. */
-VT_TEST(verbs_resize, contact_27_a_queue_that_is_used_gets_another_size)
+VT_TLS_TEST(verbs_resize, contact_27_a_queue_that_is_used_gets_another_size)
 {
 	struct vt v;
 
@@ -76,7 +76,7 @@ VT_TEST(verbs_resize, contact_27_a_queue_that_is_used_gets_another_size)
 }
 
 /* A queue that was made smaller holds no more than that. */
-VT_TEST(verbs_resize, contact_27_a_smaller_queue_is_smaller)
+VT_TLS_TEST(verbs_resize, contact_27_a_smaller_queue_is_smaller)
 {
 	struct ibv_async_event e;
 	struct vt v;
@@ -90,7 +90,7 @@ VT_TEST(verbs_resize, contact_27_a_smaller_queue_is_smaller)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_resize, contact_27_a_queue_stays_armed)
+VT_TLS_TEST(verbs_resize, contact_27_a_queue_stays_armed)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -136,7 +136,7 @@ static void *poll_all(void *arg)
 	return NULL;
 }
 
-VT_TEST(verbs_resize, contact_27_a_thread_polls_meanwhile)
+VT_TLS_TEST(verbs_resize, contact_27_a_thread_polls_meanwhile)
 {
 	struct poller p = { 0 };
 	pthread_t thread;

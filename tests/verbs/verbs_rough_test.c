@@ -62,7 +62,7 @@ Test(verbs_rough, a_device_that_is_closed_first)
 }
 
 /* To be refused must not arm a queue, nor take an event or what was asked for back. */
-VT_TEST(verbs_rough, a_queue_that_is_busy_stays_as_it_is)
+VT_TLS_TEST(verbs_rough, a_queue_that_is_busy_stays_as_it_is)
 {
 	struct ibv_cq *cq;
 	struct vt v;
@@ -114,7 +114,7 @@ static void *destroy_pair(void *arg)
 
 #define STILL_MS 50 /* is it still waiting?  Too short an answer would only miss a fault */
 
-VT_TEST(verbs_rough, a_queue_is_gone_when_its_events_are_acknowledged)
+VT_TLS_TEST(verbs_rough, a_queue_is_gone_when_its_events_are_acknowledged)
 {
 	struct waiter w;
 	struct ibv_cq *cq;
@@ -146,7 +146,7 @@ VT_TEST(verbs_rough, a_queue_is_gone_when_its_events_are_acknowledged)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_rough, a_queue_pair_is_gone_when_its_events_are_acknowledged)
+VT_TLS_TEST(verbs_rough, a_queue_pair_is_gone_when_its_events_are_acknowledged)
 {
 	struct ibv_async_event e;
 	struct waiter w;
@@ -177,7 +177,7 @@ VT_TEST(verbs_rough, a_queue_pair_is_gone_when_its_events_are_acknowledged)
 }
 
 /* In any order, also behind the identifier that the request was for. */
-VT_TEST(verbs_rough, events_are_acknowledged_in_any_order)
+VT_TLS_TEST(verbs_rough, events_are_acknowledged_in_any_order)
 {
 	struct rdma_cm_event *request, *up[2], *gone;
 	struct vt v;
@@ -206,7 +206,7 @@ VT_TEST(verbs_rough, events_are_acknowledged_in_any_order)
 /* ---- work that is under way ---- */
 
 /* Completions that nobody has fetched go with their queue pair. */
-VT_TEST(verbs_rough, a_queue_pair_takes_its_completions_with_it)
+VT_TLS_TEST(verbs_rough, a_queue_pair_takes_its_completions_with_it)
 {
 	struct ibv_wc wc;
 	struct vt v;
@@ -226,7 +226,7 @@ VT_TEST(verbs_rough, a_queue_pair_takes_its_completions_with_it)
 }
 
 /* The receive's memory is no longer the library's: it is not touched, and the connection ends. */
-VT_TEST(verbs_rough, a_receive_without_its_region_is_an_error)
+VT_TLS_TEST(verbs_rough, a_receive_without_its_region_is_an_error)
 {
 	struct vt v;
 
@@ -256,7 +256,7 @@ VT_TEST(verbs_rough, a_receive_without_its_region_is_an_error)
  * the program writes there afterwards does not reach the peer.  A Send for which the peer has no
  * receive yet stands before them, so they cannot all have left, however slow this thread is.
  */
-VT_TEST(verbs_rough, writes_without_their_source)
+VT_TLS_TEST(verbs_rough, writes_without_their_source)
 {
 	uint8_t *from = malloc(BIG), *to = calloc(1, BIG);
 	struct ibv_mr *src, *dst;
@@ -308,7 +308,7 @@ VT_TEST(verbs_rough, writes_without_their_source)
 }
 
 /* The target of a Write goes: the one who writes is informed. */
-VT_TEST(verbs_rough, a_write_to_a_region_that_is_gone)
+VT_TLS_TEST(verbs_rough, a_write_to_a_region_that_is_gone)
 {
 	struct ibv_mr gone;
 	struct vt v;
@@ -328,7 +328,7 @@ VT_TEST(verbs_rough, a_write_to_a_region_that_is_gone)
 }
 
 /* A listener goes while a peer waits for its answer. */
-VT_TEST(verbs_rough, a_listener_takes_its_requests_with_it)
+VT_TLS_TEST(verbs_rough, a_listener_takes_its_requests_with_it)
 {
 	struct rdma_cm_event *e;
 	struct vt v;

@@ -37,7 +37,7 @@ static void connect_it(struct vt *v)
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-VT_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
+VT_TLS_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
 {
 	struct vt v;
 
@@ -66,7 +66,7 @@ VT_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_srq, the_limit_is_reported_once_on_the_asynchronous_descriptor)
+VT_TLS_TEST(verbs_srq, the_limit_is_reported_once_on_the_asynchronous_descriptor)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_async_event e;

@@ -101,7 +101,7 @@ Test(verbs_states, transitions)
 }
 
 /* The same where there is a session, which an orderly end is for. */
-VT_TEST(verbs_states, transitions_of_a_session)
+VT_TLS_TEST(verbs_states, transitions_of_a_session)
 {
 	static const int want[] = { [IBV_QPS_RESET] = EOPNOTSUPP, [IBV_QPS_INIT] = EINVAL,
 				    [IBV_QPS_RTR] = EINVAL,	  [IBV_QPS_RTS] = 0,
@@ -246,7 +246,7 @@ Test(verbs_states, addresses_twice)
 	rdma_destroy_event_channel(ch);
 }
 
-VT_TEST(verbs_states, connections_twice)
+VT_TLS_TEST(verbs_states, connections_twice)
 {
 	struct vt v;
 
@@ -279,7 +279,7 @@ VT_TEST(verbs_states, connections_twice)
 }
 
 /* As much as the interface has room for arrives; more than IRD and ORD can be is cut. */
-VT_TEST(verbs_states, the_longest_private_data_and_the_deepest_queues)
+VT_TLS_TEST(verbs_states, the_longest_private_data_and_the_deepest_queues)
 {
 	struct rdma_cm_event *e;
 	uint8_t data[255];
@@ -330,7 +330,7 @@ Test(verbs_states, an_identifier_moves_to_its_own_channel, .timeout = 30)
 }
 
 /* A request that waits goes with its listener, and leads to the new channel alone. */
-VT_TEST(verbs_states, a_listener_moves_with_its_requests)
+VT_TLS_TEST(verbs_states, a_listener_moves_with_its_requests)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel(), *old;
 	struct vt v;

@@ -54,7 +54,7 @@ static void accepted_fails(struct vt *v, int code, enum rdma_cm_event_type type,
 	vt_end_down(&v->a);
 }
 
-VT_TEST(verbs_told, why_an_accepted_connection_failed_on_roce)
+VT_TLS_TEST(verbs_told, why_an_accepted_connection_failed_on_roce)
 {
 	struct vt v;
 
@@ -66,7 +66,7 @@ VT_TEST(verbs_told, why_an_accepted_connection_failed_on_roce)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_told, why_an_accepted_connection_failed_on_iwarp)
+VT_TLS_TEST(verbs_told, why_an_accepted_connection_failed_on_iwarp)
 {
 	struct vt v;
 
@@ -77,7 +77,7 @@ VT_TEST(verbs_told, why_an_accepted_connection_failed_on_iwarp)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_told, why_a_connection_failed)
+VT_TLS_TEST(verbs_told, why_a_connection_failed)
 {
 	struct vt v;
 
@@ -92,7 +92,7 @@ VT_TEST(verbs_told, why_a_connection_failed)
 }
 
 /* What rdma_cm has one octet for is cut to what fits. */
-VT_TEST(verbs_told, private_data_that_is_too_long)
+VT_TLS_TEST(verbs_told, private_data_that_is_too_long)
 {
 	struct ddps_event ev = { .type = DDPS_EV_REJECTED, .private_data_len = 256 };
 	struct rdma_cm_event *e;
@@ -113,7 +113,7 @@ VT_TEST(verbs_told, private_data_that_is_too_long)
 }
 
 /* Which error a Terminate is: of an access, or any other; of the peer's it is not said. */
-VT_TEST(verbs_told, terminates)
+VT_TLS_TEST(verbs_told, terminates)
 {
 	static const struct {
 		bool has, by_peer;
@@ -150,7 +150,7 @@ VT_TEST(verbs_told, terminates)
 }
 
 /* An orderly end that has a Terminate is an end, and what nobody knows is nothing. */
-VT_TEST(verbs_told, ends_and_unknown_events)
+VT_TLS_TEST(verbs_told, ends_and_unknown_events)
 {
 	struct ddps_event ev = { .type = (enum ddps_event_type)99 };
 	struct vt v;
@@ -171,7 +171,7 @@ VT_TEST(verbs_told, ends_and_unknown_events)
 }
 
 /* A listener that cannot go on is reported as a device that has gone: rdma_get_request fails then. */
-VT_TEST(verbs_told, a_listener_that_has_failed)
+VT_TLS_TEST(verbs_told, a_listener_that_has_failed)
 {
 	struct ddps_event ev = { .type = DDPS_EV_LISTENER_FAILED };
 	struct rdma_cm_id *id, *got;
@@ -241,7 +241,7 @@ static void call_verbs_told(struct caller *c, struct rdma_cm_id *id)
 
 /* A listener at any address has no device yet.  A request that finds no memory for one is refused,
  * and the next one is reported. */
-VT_TEST(verbs_told, a_request_that_finds_no_device)
+VT_TLS_TEST(verbs_told, a_request_that_finds_no_device)
 {
 	struct caller first = caller_new(), second = caller_new();
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -273,7 +273,7 @@ VT_TEST(verbs_told, a_request_that_finds_no_device)
 
 /* Of a caller that comes while there is no memory for it the listener gets nothing; the caller is
  * refused. */
-VT_TEST(verbs_told, a_request_that_finds_no_memory)
+VT_TLS_TEST(verbs_told, a_request_that_finds_no_memory)
 {
 	struct vt v;
 
@@ -329,7 +329,7 @@ Test(verbs_told, requests_from_nobody, .timeout = 60)
 }
 
 /* A request that cannot be handed out is refused: nobody else would ever answer it. */
-VT_TEST(verbs_told, a_request_that_nobody_gets)
+VT_TLS_TEST(verbs_told, a_request_that_nobody_gets)
 {
 	struct caller caller = caller_new();
 	struct rdma_cm_id *id, *got;

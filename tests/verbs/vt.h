@@ -49,7 +49,10 @@ struct vt_dev {
 #define VT_NULL_AS(call, why)  VT_REFUSED_AS((call) == NULL, why)
 #define VT_MINUS_AS(call, why) VT_REFUSED_AS((call) == -1, why)
 
-/* The same test over each wire. */
+/* The wire of this process is TLS from here on, with one key for both ends. */
+void vt_over_tls(void);
+
+/* The same test over each plain wire ... */
 #define VT_TEST(suite, name)                                                                       \
 	static void name##_runs(void);                                                             \
 	Test(suite, name##_over_tcp, .timeout = 60)                                                \
@@ -63,6 +66,16 @@ struct vt_dev {
 		name##_runs();                                                                     \
 	}                                                                                          \
 	static void name##_runs(void)
+
+/* ... and over TLS, where what is tested has to do with the wire, and is not refused there. */
+#define VT_TLS_TEST(suite, name)                                                                   \
+	static void name##_runs(void);                                                             \
+	Test(suite, name##_over_tls, .timeout = 60)                                                \
+	{                                                                                          \
+		vt_over_tls();                                                                     \
+		name##_runs();                                                                     \
+	}                                                                                          \
+	VT_TEST(suite, name)
 
 /* Defaults: 127.0.0.1, 16 requests each way, 4 pieces; nothing is opened. */
 void vt_init(struct vt *v);

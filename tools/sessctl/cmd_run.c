@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its place. */
+/* sessctl run: a verbs program over TCP or SCTP, secured or not, by the drop-in in its place. */
 #include "sessctl/cmd.h"
 #include "cli/optrow.h"
 #include "sessctl/run_view.h"
 #include "cli/sessctl.h"
 #include <arpa/inet.h>
+#include <ddpsess/secure.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 struct run_opts {
 	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
 		*profile, *suppress, *fabric;
+	struct ddps_secure_attr tls;
 	bool check, strict;
 	uint32_t retry_ms, seed;
 };
@@ -24,8 +26,22 @@ struct run_opts {
 #define AT(field)   offsetof(struct run_opts, field)
 
 static const struct option_row table[] = {
-	{ "transport", "tcp|sctp", 1, VAL_TEXT, AT(transport), 0, 0,
-	  "what carries the program's data (default tcp)" },
+	{ "transport", "tcp|sctp|tls|sctps", 1, VAL_TEXT, AT(transport), 0, 0,
+	  "what carries the program's data (default tcp; tls with an option --tls)" },
+	{ "tls", "FILE", 1, VAL_TEXT, AT(tls.settings), 0, 0,
+	  "settings of tls and sctps, a line each: cert, key, ca, psk, ..." },
+	{ "tls-cert", "FILE", 1, VAL_TEXT, AT(tls.cert), 0, 0, "the program's certificate" },
+	{ "tls-key", "FILE", 1, VAL_TEXT, AT(tls.key), 0, 0, "its private key" },
+	{ "tls-ca", "FILE", 1, VAL_TEXT, AT(tls.ca), 0, 0, "CAs that vouch for peers" },
+	{ "tls-crl", "FILE", 1, VAL_TEXT, AT(tls.crl), 0, 0, "what they have revoked" },
+	{ "tls-psk", "FILE", 1, VAL_TEXT, AT(tls.psk), 0, 0, "pre-shared keys" },
+	{ "tls-psk-identity", "NAME", 1, VAL_TEXT, AT(tls.psk_identity), 0, 0,
+	  "as whom the program connects with one" },
+	{ "tls-peers", "FILE", 1, VAL_TEXT, AT(tls.peers), 0, 0, "rules which peers are allowed" },
+	{ "tls-hosts", "FILE", 1, VAL_TEXT, AT(tls.hosts), 0, 0,
+	  "the name expected at each address" },
+	{ "tls-peer", "NAME,...", 1, VAL_TEXT, AT(tls.peer), 0, 0,
+	  "who peers have to be, whatever their address" },
 	{ "device-name", "NAME", 1, VAL_TEXT, AT(device), 0, 0,
 	  "name of the program's device (default ddp0)" },
 	{ "crc", "on|off", 1, VAL_TEXT, AT(crc), 0, 0,
@@ -71,6 +87,52 @@ static const struct option_user user = {
 	.max_args = OPTROW_REST,
 };
 
+/* The files among the options --tls-..., and their variables; the other two are names. */
+static const struct {
+	const char *option, *variable;
+	size_t at;
+} tls_files[] = {
+	{ "tls", "DDPSESS_TLS", AT(tls.settings) },
+	{ "tls-cert", "DDPSESS_TLS_CERT", AT(tls.cert) },
+	{ "tls-key", "DDPSESS_TLS_KEY", AT(tls.key) },
+	{ "tls-ca", "DDPSESS_TLS_CA", AT(tls.ca) },
+	{ "tls-crl", "DDPSESS_TLS_CRL", AT(tls.crl) },
+	{ "tls-psk", "DDPSESS_TLS_PSK", AT(tls.psk) },
+	{ "tls-peers", "DDPSESS_TLS_PEERS", AT(tls.peers) },
+	{ "tls-hosts", "DDPSESS_TLS_HOSTS", AT(tls.hosts) },
+};
+#define TLS_FILES (sizeof tls_files / sizeof *tls_files)
+
+static const char *get_tls_file(const struct run_opts *o, size_t i)
+{
+	return *(const char *const *)((const char *)o + tls_files[i].at);
+}
+
+static bool has_tls_option(const struct run_opts *o)
+{
+	bool any = o->tls.peer || o->tls.psk_identity;
+
+	for (size_t i = 0; i < TLS_FILES; i++)
+		any |= get_tls_file(o, i) != NULL;
+	return any;
+}
+
+static bool is_transport(const struct run_opts *o, char *why, size_t len)
+{
+	const char *t = o->transport ? o->transport : "tls";
+	const bool secured = !strcmp(t, "tls") || !strcmp(t, "sctps");
+
+	if (!secured && strcmp(t, "tcp") != 0 && strcmp(t, "sctp") != 0)
+		snprintf(why, len, "--transport takes tcp, sctp, tls or sctps, not '%s'", t);
+	else if (!secured && has_tls_option(o))
+		snprintf(why, len,
+			 "the options --tls are for --transport tls and sctps: %s would be plain",
+			 t);
+	else
+		return true;
+	return false;
+}
+
 /* One of two words, or not given. */
 static bool one_of(const char *name, const char *v, const char *a, const char *b, char *why,
 		   size_t len)
@@ -115,8 +177,7 @@ static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 			 RUN_DEVICE_MAX);
 		return false;
 	}
-	return one_of("transport", o->transport, "tcp", "sctp", why, len) &&
-	       one_of("crc", o->crc, "on", "off", why, len) &&
+	return is_transport(o, why, len) && one_of("crc", o->crc, "on", "off", why, len) &&
 	       one_of("no-recv", o->recv, "stall", "strict", why, len) &&
 	       one_of("face", o->face, "iwarp", "roce", why, len) &&
 	       one_of("view", o->view, "on", "off", why, len) &&
@@ -171,6 +232,17 @@ static int set_numbers(const struct run_opts *o)
 		       : 0;
 }
 
+static int set_tls_env(const struct run_opts *o)
+{
+	for (size_t i = 0; i < TLS_FILES; i++)
+		if (set_path(tls_files[i].variable, get_tls_file(o, i)))
+			return -1;
+	return set_env_if_given("DDPSESS_TLS_PEER", o->tls.peer) ||
+			       set_env_if_given("DDPSESS_TLS_PSK_IDENTITY", o->tls.psk_identity)
+		       ? -1
+		       : 0;
+}
+
 static int set_run_env(const struct run_opts *o)
 {
 	return set_env_if_given("DDPSESS_TRANSPORT", o->transport) ||
@@ -184,7 +256,8 @@ static int set_run_env(const struct run_opts *o)
 			       set_path("DDPSESS_PROFILE", o->profile) ||
 			       set_env_if_given("DDPSESS_CHECK", o->check ? "on" : NULL) ||
 			       set_env_if_given("DDPSESS_STRICT", o->strict ? "on" : NULL) ||
-			       set_path("DDPSESS_SUPPRESS", o->suppress) || set_numbers(o)
+			       set_path("DDPSESS_SUPPRESS", o->suppress) || set_numbers(o) ||
+			       set_tls_env(o)
 		       ? -1
 		       : 0;
 }
@@ -266,6 +339,14 @@ static int check_file(const char *option, const char *path, struct run_fault *f)
 	return -1;
 }
 
+static int check_tls_files(const struct run_opts *o, struct run_fault *f)
+{
+	for (size_t i = 0; i < TLS_FILES; i++)
+		if (check_file(tls_files[i].option, get_tls_file(o, i), f))
+			return -1;
+	return 0;
+}
+
 static int print_run_fault(const struct run_fault *f, int status)
 {
 	fprintf(stderr, "sessctl run: %s\n  try: %s\n", f->why, f->try);
@@ -281,7 +362,8 @@ static int take_place(const struct run_opts *o, char **argv)
 	if (err)
 		return print_run_fault(&f, err);
 	if (check_file("faults", o->faults, &f) || check_file("profile", o->profile, &f) ||
-	    check_file("suppress", o->suppress, &f) || set_run_env(o) || set_loader(o, &f))
+	    check_file("suppress", o->suppress, &f) || check_tls_files(o, &f) || set_run_env(o) ||
+	    set_loader(o, &f))
 		return print_run_fault(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));

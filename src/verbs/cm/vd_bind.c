@@ -79,7 +79,7 @@ void vd_listen_uri(const struct vd_process *p, const struct vd_id *id, char *buf
 	if (sa->sa_family != AF_INET6 || !vd_is_any(sa) || id->afonly)
 		vd_uri(&p->cfg, sa, buf, len);
 	else if (vd_over_sctp(&p->cfg))
-		snprintf(buf, len, "sctp://:%u?encap=%u", port, port);
+		snprintf(buf, len, "%s://:%u?encap=%u", p->cfg.transport, port, port);
 	else
 		snprintf(buf, len, "%s://:%u", p->cfg.transport, port);
 }

@@ -437,15 +437,14 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		take_conn_established(qp, ev);
 		return;
 	case DDPS_EV_REJECTED:
-		vd_qp_ended(qp);
-		oob_failed(qp, ev, by_program);
-		if (qp->id)
-			take_conn_rejected(qp->id, ev);
-		return;
 	case DDPS_EV_FAILED:
+		if (!by_program && ev->type == DDPS_EV_FAILED && vd_config()->secured)
+			vd_why_ended(qp, ev, false);
 		vd_qp_ended(qp);
 		oob_failed(qp, ev, by_program);
-		if (qp->id)
+		if (qp->id && ev->type == DDPS_EV_REJECTED)
+			take_conn_rejected(qp->id, ev);
+		else if (qp->id)
 			take_conn_failed(qp->id, ev);
 		return;
 	case DDPS_EV_PEER_CLOSED:

@@ -3,6 +3,7 @@
 #include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
+#include "verbs/vd_secure.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -55,6 +56,8 @@ int vdi_rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, v
 
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
 		return vd_fail(EOPNOTSUPP); /* IPoIB's and InfiniBand's own */
+	if (ps == RDMA_PS_UDP && vd_secure_refuse(VD_UNSECURED_UD))
+		return vd_fail(EOPNOTSUPP);
 	if (!vd_process())
 		return -1;
 	id = vd_id_new(ch, context, ps);
@@ -201,7 +204,8 @@ void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, s
 	/* Over SCTP the UDP port below has the number of the RDMA port, so that several
 	 * listeners on one host do not compete for one. */
 	if (vd_over_sctp(cfg))
-		snprintf(buf, len, "sctp://%s?encap=%u", addr, ntohs(*vd_port_of(&ss)));
+		snprintf(buf, len, "%s://%s?encap=%u", cfg->transport, addr,
+			 ntohs(*vd_port_of(&ss)));
 	else
 		snprintf(buf, len, "%s://%s", cfg->transport, addr);
 }

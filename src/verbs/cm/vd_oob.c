@@ -13,6 +13,7 @@
 #include "verbs/cm/vd_oob.h"
 #include "verbs/cm/vd_callers.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_secure.h"
 #include "verbs/vd_why.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -71,7 +72,8 @@ static struct vd_oob_port *port_new(struct vd_process *p, const struct sockaddr_
 	}
 	vd_of(port->listener, struct vd_id, id)->oob = port;
 	if (vdi_rdma_bind_addr(port->listener, (struct sockaddr *)(uintptr_t)a4) ||
-	    vdi_rdma_listen(port->listener, BACKLOG)) {
+	    /* over a secured wire nobody may come: the number is all that it is for */
+	    (!p->cfg.secured && vdi_rdma_listen(port->listener, BACKLOG))) {
 		err = errno;
 		vdi_rdma_destroy_id(port->listener);
 		free(port);
@@ -410,11 +412,13 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const union ibv_gid *gid = &attr->ah_attr.grh.dgid;
 	struct vd_oob *o = qp->oob;
-	int d, err = 0;
+	int d, err = vd_secure_refuse(VD_UNSECURED_OOB);
 
 	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	if (!(mask & IBV_QP_AV) || !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
 		return EINVAL;
+	if (err)
+		return err;
 	o->dest = attr->dest_qp_num;
 	d = compare_oob_ends(o, qp->qp.qp_base.qp_num, gid);
 	if (!attr->ah_attr.is_global || !is_ipv4(gid))

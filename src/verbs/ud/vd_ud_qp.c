@@ -2,6 +2,7 @@
 /* Queue pairs of type UD: life and states. */
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
+#include "verbs/vd_secure.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -115,11 +116,16 @@ static int use_queues(struct vd_ud_qp *u, const struct ibv_qp_init_attr *attr)
 struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 			   struct ibv_qp_init_attr *attr)
 {
-	struct vd_ud *ud = ud_of_process();
+	struct vd_ud *ud;
 	struct ibv_qp_cap cap = attr->cap;
 	struct vd_qp *qp;
-	int err;
+	int err = vd_secure_refuse(VD_UNSECURED_UD);
 
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	ud = ud_of_process();
 	if (!ud)
 		return NULL;
 	err = !attr->send_cq || !attr->recv_cq ? EINVAL : vd_qp_grant(&cap, attr->srq);
