@@ -68,7 +68,7 @@ for wire in ${WIRES:-tcp sctp plain}; do
 	case=${wire/plain/"its own TCP"}
 	driver=iser
 	[ "$wire" != plain ] || driver=iscsi
-	head -c 8M /dev/urandom >"$work/in"
+	fill "$work/in"
 	rm -f "$work"/{out,disk}
 	if try "$wire" && cmp "$work/in" "$work/out" && cmp "$work/in" "$work/disk"; then
 		ok "tgt and qemu-img over iSER, $case: $(sha256sum <"$work/out" | cut -c1-16)"

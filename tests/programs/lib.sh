@@ -29,6 +29,12 @@ not_ok() { # NAME FILE...: with what the files end with
 	echo "not ok $1: $(tail -q -n 4 "${@:2}" 2>/dev/null | tr -c '[:print:]' ' ')"
 }
 
+# 8 MiB that begin with words which are found in a capture of a plain wire
+mark="what is moved: words that anybody can read"
+fill() { # FILE
+	{ echo "$mark" && cat /dev/urandom; } 2>/dev/null | head -c 8M >"$1"
+}
+
 # needs PROGRAM...: without them the script ends, and says so.
 needs() {
 	local p

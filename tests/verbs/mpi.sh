@@ -41,7 +41,7 @@ exchange() { # RANKS
 }
 
 for ((i = 0; i < rounds; i++)); do
-	for DDPSESS_TRANSPORT in tcp sctp; do
+	for DDPSESS_TRANSPORT in ${WIRES:-tcp sctp}; do
 		export DDPSESS_TRANSPORT
 		exchange 2
 		exchange 4
