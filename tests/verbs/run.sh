@@ -201,11 +201,33 @@ transports() { # CASES: both transports, one after the other
 	done
 }
 
+# Wires with TLS: some of what rdma_cm connects, a third as often.
+secured() {
+	local times=$(((times + 2) / 3)) DDPSESS_TLS_PSK=$work/both.psk o
+	(cd "$work" && "$sessctl" keys psk both >/dev/null) || exit 1
+	[ "$(id -u)" != 0 ] || chown 65534 "$DDPSESS_TLS_PSK"
+	export DDPSESS_TLS_PSK
+	for DDPSESS_TRANSPORT in tls sctps; do
+		export DDPSESS_TRANSPORT
+		rdma_cm
+		perf ib_send_bw -n 5 -a
+		perf ib_write_lat -n 50
+		perf ib_read_bw -b -n 20 -q 4
+		o="-C 20 -S 65536"
+		pair "rstream $o" "rstream -T v $o -p @" "rstream -T v $o -p @ -s 127.0.0.1"
+		plain_sockets "plain sockets" "$build/verbs-plain @" "$build/verbs-plain @ 127.0.0.1"
+		fio
+	done
+	wait
+	unset DDPSESS_TLS_PSK
+}
+
 head -c 3000000 /dev/urandom >"$work/from"
 sha256sum <"$work/from" | sed 's/-$/to/' >"$work/digest"
 drop_rights
 more_lanes 4
 transports short
+secured
 more_lanes 8
 transports timed
 finish
