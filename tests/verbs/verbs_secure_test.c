@@ -28,7 +28,7 @@ static struct vt v;
 
 /* ---- all is well ---- */
 
-static void exchange(struct vt_end *from, struct vt_end *to)
+static void exchange_words(struct vt_end *from, struct vt_end *to)
 {
 	strcpy((char *)from->buf, "what nobody else reads");
 	memset(to->buf, 0, sizeof to->buf);
@@ -43,8 +43,8 @@ static void run_pair(void)
 {
 	vt_init(&v);
 	vt_up(&v);
-	exchange(&v.a, &v.b);
-	exchange(&v.b, &v.a);
+	exchange_words(&v.a, &v.b);
+	exchange_words(&v.b, &v.a);
 	memset(v.a.buf, 7, sizeof v.a.buf);
 	cr_assert_eq(vt_post(&v.a, 3, IBV_WR_RDMA_WRITE, sizeof v.a.buf, &v.b), 0);
 	vt_expect_wc(&v.a, 3, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
@@ -111,8 +111,8 @@ static void expect_refused_dial(int error)
 }
 
 /* @own and @peer: lines of settings; NULL: a plain peer. */
-static void expect_wrong(const char *wire, const char *own, const char *peer, int error,
-			 const char *said)
+static void expect_wrong_peer(const char *wire, const char *own, const char *peer, int error,
+			      const char *said)
 {
 	struct vpeer p;
 
@@ -132,41 +132,42 @@ static void expect_wrong(const char *wire, const char *own, const char *peer, in
 
 SECURE_TEST(a_wrong_ca)
 {
-	expect_wrong(wire, HOST, "cert stranger.pem\nkey stranger.key\nca ca.pem\n", EACCES,
-		     "which no CA in");
+	expect_wrong_peer(wire, HOST, "cert stranger.pem\nkey stranger.key\nca ca.pem\n", EACCES,
+			  "which no CA in");
 }
 
 SECURE_TEST(a_wrong_name)
 {
-	expect_wrong(wire, HOST, "cert node.pem\nkey node.key\nca ca.pem\n", EACCES,
-		     "the peer is not 'ip:127.0.0.1' but has dns:node-a");
+	expect_wrong_peer(wire, HOST, "cert node.pem\nkey node.key\nca ca.pem\n", EACCES,
+			  "the peer is not 'ip:127.0.0.1' but has dns:node-a");
 }
 
 SECURE_TEST(a_peer_that_is_not_on_the_list)
 {
-	expect_wrong(wire, HOST "peers deny.txt\n", HOST, EACCES, "deny.txt:1 denies the peer");
+	expect_wrong_peer(wire, HOST "peers deny.txt\n", HOST, EACCES,
+			  "deny.txt:1 denies the peer");
 }
 
 SECURE_TEST(a_peer_that_has_this_side_not_on_its_list)
 {
-	expect_wrong(wire, HOST, HOST "peers deny.txt\n", EACCES, "the peer refused");
+	expect_wrong_peer(wire, HOST, HOST "peers deny.txt\n", EACCES, "the peer refused");
 }
 
 SECURE_TEST(a_wrong_pre_shared_key)
 {
-	expect_wrong(wire, "psk wrong.psk\n", "psk a.psk\n", EACCES, "PSK identity 'a'");
+	expect_wrong_peer(wire, "psk wrong.psk\n", "psk a.psk\n", EACCES, "PSK identity 'a'");
 }
 
 SECURE_TEST(certificates_here_and_a_pre_shared_key_there)
 {
-	expect_wrong(wire, HOST, "psk a.psk\n", EPROTO, "nothing in common");
+	expect_wrong_peer(wire, HOST, "psk a.psk\n", EPROTO, "nothing in common");
 }
 
 /* Inside DTLS the peer would be silent, as a listener of DTLS is to strangers. */
 Test(verbs_secure, an_unknown_identity_over_tls, .timeout = 60)
 {
-	expect_wrong("tls", "psk a.psk\n", "psk b.psk\n", EACCES,
-		     "the peer refused the PSK identity 'a'");
+	expect_wrong_peer("tls", "psk a.psk\n", "psk b.psk\n", EACCES,
+			  "the peer refused the PSK identity 'a'");
 }
 
 /* MPA does not answer TLS: it ends the connection. */
@@ -324,7 +325,7 @@ static void fork_and_go_on(void)
 
 	vt_init(&v);
 	vt_up(&v);
-	exchange(&v.a, &v.b);
+	exchange_words(&v.a, &v.b);
 	child = fork_at_rest();
 	if (!child) {
 		struct vt own;
@@ -332,13 +333,13 @@ static void fork_and_go_on(void)
 		cr_assert_eq(vt_post(&v.a, 9, IBV_WR_SEND, 64, NULL), EINVAL);
 		vt_init(&own);
 		vt_up(&own);
-		exchange(&own.a, &own.b);
+		exchange_words(&own.a, &own.b);
 		vt_down(&own);
 		leave_child_fixture(0);
 	}
 	status = await_child_status(child);
 	cr_expect_eq(status, 0, "%#x", status);
-	exchange(&v.b, &v.a);
+	exchange_words(&v.b, &v.a);
 	vt_down(&v);
 }
 
