@@ -24,6 +24,7 @@ idle_suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.s
 idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
 idle_suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 idle_suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
+idle_suite lines programs/secured.sh bash tests/programs/secured.sh "$opt" 'rping|rcopy'
 idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 
 # Runs of programs, most of which poll, next to what takes as long as it computes.  A busy machine

@@ -35,7 +35,7 @@ for group in "$@"; do
 		perftest qperf lksctp-tools librdmacm-dev libibverbs-dev libc6-dev" ;;
 	programs) want="$want qemu-system-x86 qemu-utils qemu-block-extra tgt python3 libgloo-dev g++ librpma-dev dapl2-utils
 		openmpi-bin libopenmpi-dev mpich libmpich-dev ceph-mon ceph-osd ceph-common ucx-utils
-		tcpdump rdmacm-utils perftest" ;;
+		tshark rdmacm-utils perftest" ;;
 	coverage) want="$want clang-19 llvm-19 libclang-rt-19-dev python3" ;;
 	proof) want="$want frama-c-base" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck libcriterion-dev libusrsctp-dev openmpi-bin

@@ -2,22 +2,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Whole programs over the secured wires, in a network of their own, with a capture of all that goes over it.
 # What they move has marks, and the capture has none of them; over TCP it has each, or this would show nothing.
-# usage: secured.sh BUILD
+# usage: secured.sh BUILD [PATTERN]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 if [ -z "${DDPS_OWN_NETWORK:-}" ]; then
-	[ -n "$(type -P tcpdump)" ] || {
-		echo "# skipped secured.sh: there is no tcpdump"
+	[ -n "$(type -P dumpcap)" ] || {
+		echo "ok secured # skipped: there is no dumpcap (tshark)"
 		exit 0
 	}
 	user=()
 	[ "$(id -u)" = 0 ] || user=(--user --map-root-user)
 	unshare "${user[@]}" -n true 2>/dev/null || {
-		echo "# skipped secured.sh: no network of its own can be had here"
+		echo "ok secured # skipped: no network of its own can be had here"
 		exit 0
 	}
 	DDPS_OWN_NETWORK=1 exec unshare "${user[@]}" -n "$0" "$@"
 fi
+pattern=${2:-.}
 # shellcheck source=tests/programs/lib.sh
 . tests/programs/lib.sh
 needs rping rcopy ib_send_bw ip
@@ -30,7 +31,7 @@ ip link add own type veth peer name other && ip link set other up && ip link set
 captured() { # WIRE COMMAND...
 	local i dump
 	rm -f "$work/lo.pcap"
-	tcpdump -i lo -B 262144 -U -Z root -w "$work/lo.pcap" udp or tcp >"$work/tcpdump" 2>&1 &
+	dumpcap -q -i lo -B 256 -f "udp or tcp" -w "$work/lo.pcap" >"$work/dumpcap" 2>&1 &
 	dump=$!
 	until_true 20 test -s "$work/lo.pcap"
 	(
@@ -53,6 +54,7 @@ marked() {
 
 both_ways() { # NAME PATTERN COMMAND...; without a pattern it has only to run
 	local wire
+	[[ $1 =~ $pattern ]] || return 0
 	for wire in tcp tls sctps; do
 		if ! captured "$wire" "${@:3}" >"$work/said" 2>&1; then
 			not_ok "$1 over $wire" "$work/said"
@@ -61,7 +63,7 @@ both_ways() { # NAME PATTERN COMMAND...; without a pattern it has only to run
 		elif [ "$wire" = tcp ] && marked "$2"; then
 			ok "$1, a capture over tcp has what is moved"
 		elif [ "$wire" = tcp ]; then
-			not_ok "$1, a capture over tcp does not have what is moved" "$work/tcpdump"
+			not_ok "$1, a capture over tcp does not have what is moved" "$work/dumpcap"
 		elif marked "$2"; then
 			not_ok "$1 over $wire: something was moved in plain" "$work/said"
 		else
