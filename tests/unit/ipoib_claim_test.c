@@ -204,7 +204,8 @@ static void end_claims(void)
 
 /* 0 to 1 s, twice 1 to 2 s, and 2 s; for IPv6 0 to 1 s and 1 s. */
 Test(ipoib_claim, contact_37_an_address_is_used_only_after_the_link_was_asked_for_it,
-     .fini = end_claims)
+     .fini = end_claims,
+     .description = "5227-2.1-1 5227-2.1.1-1 5227-2.1.1-2 5227-2.3-1 4862-5.4-1 4862-5.4.2-1")
 {
 	uint64_t least[2] = { UINT64_MAX, UINT64_MAX }, most[2] = { 0 };
 
@@ -227,7 +228,8 @@ Test(ipoib_claim, contact_37_an_address_is_used_only_after_the_link_was_asked_fo
 		  most[1] <= 2 * SEC + 2 * STEP);
 }
 
-Test(ipoib_claim, contact_37_the_second_one_never_announces_an_address, .fini = end_claims)
+Test(ipoib_claim, contact_37_the_second_one_never_announces_an_address, .fini = end_claims,
+     .description = "5227-2.1.1-3 4862-5.4.4-1")
 {
 	EACH_WORLD(v6, seed, 30)
 	{
@@ -246,7 +248,8 @@ Test(ipoib_claim, contact_37_the_second_one_never_announces_an_address, .fini = 
 }
 
 /* Whose question is heard first gets it.  If they cross on the wire, both must look for another. */
-Test(ipoib_claim, contact_37_of_two_that_start_together_one_gets_the_address, .fini = end_claims)
+Test(ipoib_claim, contact_37_of_two_that_start_together_one_gets_the_address, .fini = end_claims,
+     .description = "5227-2.1.1-4 4862-5.4.3-1")
 {
 	unsigned none = 0, one = 0;
 

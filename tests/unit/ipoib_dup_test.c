@@ -67,7 +67,8 @@ DupTest(contact_37_the_second_one_with_an_address_gives_it_up)
 }
 
 /* Each was alone on its part of a link, and both have connections: both keep it, and say so seldom. */
-DupTest(contact_37_two_old_ones_keep_an_address_and_say_it)
+Test(ipoib_dup, contact_37_two_old_ones_keep_an_address_and_say_it, .fini = fini,
+     .description = "5227-2.4-1")
 {
 	struct ddps_ipoib_if_conflict c;
 	uint64_t sent;

@@ -272,7 +272,7 @@ static void send_nbr_packet(bool v6, unsigned tag)
 	cr_assert_eq(ddps_ipoib_if_send(nbr.f, p, sizeof(p), nbr.now), 0);
 }
 
-/* The newest are kept; the host hears of each that nobody answers for, and of those that come later. */
+/* The newest are kept; the host is informed of each that nobody answers for, and of later ones. */
 static void expect_unreachable(bool v6)
 {
 	const unsigned header = v6 ? 40 : 20;
@@ -327,4 +327,27 @@ NbrTest(contact_35_no_error_comes_from_the_unspecified_address, "")
 	cr_expect_eq(nbr.told[0][40], 2, "packet too big");
 	cr_expect_arr_eq(nbr.told[0] + 8, peer, 16);
 	cr_expect_arr_eq(nbr.told[0] + 24, router, 16);
+}
+
+/* Another node uses the address: it is announced, but not in a quarrel without end. */
+NbrTest(contact_35_an_address_is_defended_once_in_ten_seconds, "5227-2.4-1 5227-2.4-2")
+{
+	const struct ddps_ipoib_ud_from from = { .qpn = it.qpn, .multicast = true };
+	const struct ddps_ipoib_arp arp = { .op = DDPS_IPOIB_ARP_REQUEST,
+					    .sender = it,
+					    .sender_ip = { 10, 0, 0, 1 },
+					    .target_ip = { 10, 0, 0, 1 } };
+	uint8_t frame[DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN];
+
+	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_ARP);
+	cr_assert_eq(ddps_ipoib_arp_encode(frame + DDPS_IPOIB_ENCAP_LEN, &arp), 0);
+	for (unsigned s = 0; s < 25; s++) {
+		ddps_ipoib_if_up()->ud(nbr.f, &from, frame, sizeof(frame), nbr.now);
+		cr_expect_eq(nbr.n, 1 + s / 10, "after %u s", s);
+		pass_nbr_time(SEC);
+	}
+	cr_assert_eq(nbr.sent[2].len, DDPS_IPOIB_ARP_LEN);
+	cr_expect_eq(nbr.sent[2].to.qpn, DDPS_IPOIB_QPN_MCAST);
+	cr_expect_arr_eq(nbr.sent[2].p + 28, arp.sender_ip, 4);
+	cr_expect_eq(ddps_ipoib_if_stats(nbr.f)->ip_conflict, 25);
 }

@@ -267,6 +267,7 @@ void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 		ud_rx(n, slid, NULL, p);
 	else
 		n->stats.rx_qpn++;
+	ddps_ib_node_check(n);
 }
 
 /* ---- time ---- */
@@ -288,6 +289,7 @@ void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now)
 	if (n->sa && ddps_sa_due(n->sa) <= now)
 		ddps_sa_tick(n->sa, now);
 	ddps_ib_node_qp_tick(n);
+	ddps_ib_node_check(n);
 }
 
 /* ---- life ---- */

@@ -85,4 +85,14 @@ int ddps_ib_node_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void 
 void ddps_ib_node_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn);
 void ddps_ib_node_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn);
 
+#ifdef DDPS_ASSERTS
+/* When nothing is under way: queue pairs, their timers and what they keep agree. */
+void ddps_ib_node_check(const struct ddps_ib_node *n);
+#else
+static inline void ddps_ib_node_check(const struct ddps_ib_node *n)
+{
+	(void)n;
+}
+#endif
+
 #endif

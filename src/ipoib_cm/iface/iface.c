@@ -236,6 +236,7 @@ int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now)
 	f->now = now;
 	f->state = DDPS_IPOIB_IF_JOINING;
 	join_broadcast(f);
+	ddps_ipoib_check(f);
 	return 0;
 }
 
@@ -306,11 +307,12 @@ static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 		lose_if_link(f);
 	}
 	f->stats.join_failed += err != 0;
-	if (err || !broadcast || f->state != DDPS_IPOIB_IF_JOINING)
-		return;
-	f->state = DDPS_IPOIB_IF_UP;
-	listen(f, true);
-	ddps_ipoib_own_begin(f);
+	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING) {
+		f->state = DDPS_IPOIB_IF_UP;
+		listen(f, true);
+		ddps_ipoib_own_begin(f);
+	}
+	ddps_ipoib_check(f);
 }
 
 void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
@@ -325,6 +327,7 @@ void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
 	}
 	f->port->ops->leave(f->port, f->broadcast);
 	f->state = DDPS_IPOIB_IF_DOWN;
+	ddps_ipoib_check(f);
 }
 
 static void if_link(void *user, bool up, uint64_t now)
@@ -338,6 +341,7 @@ static void if_link(void *user, bool up, uint64_t now)
 		join_broadcast(f);
 	else
 		f->subnet++;
+	ddps_ipoib_check(f);
 }
 
 bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f)
@@ -365,6 +369,7 @@ void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
 	ddps_ipoib_nbr_tick(f);
 	ddps_ipoib_own_tick(f);
 	ddps_ipoib_conn_settle(f);
+	ddps_ipoib_check(f);
 }
 
 enum ddps_ipoib_if_state ddps_ipoib_if_state(const struct ddps_ipoib_if *f)
@@ -387,18 +392,21 @@ static void if_ud(void *user, const struct ddps_ipoib_ud_from *from, const void 
 {
 	ddps_ipoib_rx_ud(user, from, frame, len, now);
 	ddps_ipoib_conn_settle(user);
+	ddps_ipoib_check(user);
 }
 
 static void if_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
 {
 	ddps_ipoib_rx_qp(user, qpn, frame, len, now);
 	ddps_ipoib_conn_settle(user);
+	ddps_ipoib_check(user);
 }
 
 static void if_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 {
 	ddps_ipoib_conn_error(user, qpn, err, now);
 	ddps_ipoib_conn_settle(user);
+	ddps_ipoib_check(user);
 }
 
 static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
@@ -409,6 +417,7 @@ static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 	f->now = now;
 	ddps_ipoib_node_path(f, gid, path);
 	ddps_ipoib_conn_settle(f);
+	ddps_ipoib_check(f);
 }
 
 static const struct ddps_ipoib_up up = {

@@ -377,6 +377,7 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 	if (f->cm->stray) /* the peer may have moved; the path says whether it has */
 		seen_elsewhere(f, f->cm->stray, (uint16_t)from);
 	take_cm_outs(f, &o, (uint16_t)from);
+	ddps_ipoib_check(f);
 }
 
 /* A timer has ended.  Its queue pair may have been used since it was set. */

@@ -265,4 +265,5 @@ void ddps_ipoib_if_missed(struct ddps_ipoib_if *f, uint64_t for_ns, uint64_t now
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_UP)
 		resume_own(f, for_ns);
+	ddps_ipoib_check(f);
 }

@@ -377,6 +377,16 @@ typedef void ddps_ipoib_frag_fn(void *arg, const void *packet, size_t len);
 int ddps_ipoib_frag4(const uint8_t *packet, size_t len, uint32_t mtu, ddps_ipoib_frag_fn *emit,
 		     void *arg);
 
+#ifdef DDPS_ASSERTS
+/* At the end of each way into the interface: lists, tables, timers and counts agree. */
+void ddps_ipoib_check(struct ddps_ipoib_if *f);
+#else
+static inline void ddps_ipoib_check(struct ddps_ipoib_if *f)
+{
+	(void)f;
+}
+#endif
+
 /* The caller's, as one of this release with its defaults.  Return: 0, or why it cannot be. */
 int ddps_ipoib_if_config_take(struct ddps_ipoib_if_config *to,
 			      const struct ddps_ipoib_if_config *cfg);

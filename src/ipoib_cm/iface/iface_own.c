@@ -291,5 +291,6 @@ int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip, 
 	if (has && !had)
 		ddps_ipoib_own_probe(f, ip6, ip);
 	ddps_ipoib_own_weigh(f);
+	ddps_ipoib_check(f);
 	return 0;
 }

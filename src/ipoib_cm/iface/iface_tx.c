@@ -262,33 +262,38 @@ static bool is_from_young(struct ddps_ipoib_if *f, const uint8_t *packet)
 	return ddps_ipoib_is_own(f, v6, src) && !ddps_ipoib_is_held(f, v6, src);
 }
 
-int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, uint64_t now)
+static void send_whole(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 {
 	struct ddps_ipoib_node *n;
-	const uint8_t *p = packet;
 
-	f->now = now;
-	if (!ddps_ipoib_ip_ok(p, len)) {
-		f->stats.tx_bad++;
-		return DDPS_E_INVAL;
-	}
 	if (ddps_ipoib_may_report(p))
 		ddps_ipoib_group_report(f, p, len);
 	if (f->state != DDPS_IPOIB_IF_UP) {
 		f->stats.tx_down++;
-		return 0;
+		return;
 	}
 	if (f->n_young && is_from_young(f, p)) { /* RFC 5227 2.1.1, RFC 4862 5.4 */
 		f->stats.tx_young++;
-		return 0;
+		return;
 	}
 	if (is_to_group(f, p)) {
 		send_to_group(f, p, len);
-		return 0;
+		return;
 	}
 	n = ddps_ipoib_nbr_way(f, !is_v4(p), p + (is_v4(p) ? IP4_DST : IP6_DST), p, len);
 	if (n)
 		send_to_node(f, n, p, len);
 	ddps_ipoib_conn_settle(f);
+}
+
+int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, uint64_t now)
+{
+	f->now = now;
+	if (!ddps_ipoib_ip_ok(packet, len)) {
+		f->stats.tx_bad++;
+		return DDPS_E_INVAL;
+	}
+	send_whole(f, packet, len);
+	ddps_ipoib_check(f);
 	return 0;
 }

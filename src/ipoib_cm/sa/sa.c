@@ -118,7 +118,8 @@ static void count_refusal(struct ddps_sa_stats *st, uint16_t status)
 	st->sa_ref_few += status == DDPS_SA_TOO_FEW;
 }
 
-void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now)
+static void take_sa_mad(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD_LEN],
+			uint64_t now)
 {
 	uint8_t out[DDPS_CM_MAD_LEN];
 	struct ddps_rmpp r;
@@ -163,4 +164,10 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 	out[4] = (uint8_t)(h.status >> 8);
 	out[5] = (uint8_t)h.status;
 	sa->cfg.send(sa->cfg.user, slid, out);
+}
+
+void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now)
+{
+	take_sa_mad(sa, slid, mad, now);
+	ddps_sa_check(sa);
 }

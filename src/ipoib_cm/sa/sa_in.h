@@ -128,4 +128,14 @@ uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad
 void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const struct sa_group *g, uint64_t now);
 void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid);
 
+#ifdef DDPS_ASSERTS
+/* At the end of each call: groups, their makers and what is sent of tables agree. */
+void ddps_sa_check(const struct ddps_sa *sa);
+#else
+static inline void ddps_sa_check(const struct ddps_sa *s)
+{
+	(void)s;
+}
+#endif
+
 #endif

@@ -123,4 +123,5 @@ void ddps_sa_tick(struct ddps_sa *sa, uint64_t now)
 		sa->port[r->lid].traps = 0;
 		*r = sa->report[--sa->n_report];
 	}
+	ddps_sa_check(sa);
 }

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an interface, a subnet administration and a port check of themselves in builds with assertions: each
+ * of these faults stops the program. */
+#include "spoil.h"
+#include <string.h>
+#include "ipoib_cm/iface/iface_in.h"
+#include "ipoib_cm/ib/node_in.h"
+#include "ipoib_cm/sa/sa_in.h"
+#include "ipoib_net_fixture.h"
+
+#ifdef DDPS_ASSERTS
+
+static struct net net;
+
+static void check_if(void *on)
+{
+	ddps_ipoib_check(on);
+}
+
+/* One that is in that state; every interface here has one of each. */
+static struct ddps_ipoib_nbr *find_in_state(void *on, enum nbr_state state)
+{
+	struct ddps_ipoib_if *f = on;
+
+	for (unsigned i = 0; i < f->n_nbr; i++)
+		if (f->nbr[i].state == state)
+			return &f->nbr[i];
+	_exit(0); /* it would look as if the check passed */
+}
+
+static struct ddps_ipoib_nbr *nbr_with_node(void *on)
+{
+	return find_in_state(on, NBR_REACHABLE);
+}
+
+static struct ddps_ipoib_qp *qp_that_is_up(void *on)
+{
+	struct ddps_ipoib_if *f = on;
+
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].up)
+			return &f->qp[i];
+	_exit(0);
+}
+
+static void leave_the_table(void *on)
+{
+	ddps_tab_del(&((struct ddps_ipoib_if *)on)->nbr_by_ip, &nbr_with_node(on)->by_ip);
+}
+
+static void be_resolved_without_a_node(void *on)
+{
+	find_in_state(on, NBR_RESOLVING)->state = NBR_REACHABLE;
+}
+
+static void never_end(void *on)
+{
+	ddps_due_clear(&((struct ddps_ipoib_if *)on)->nbr_dues, &nbr_with_node(on)->due);
+}
+
+static void be_forgotten_while_in_doubt(void *on)
+{
+	nbr_with_node(on)->state = NBR_PROBE;
+}
+
+static void queue_uncounted(void *on)
+{
+	((struct ddps_ipoib_if *)on)->queued++;
+}
+
+static void refer_uncounted(void *on)
+{
+	nbr_with_node(on)->node->refs++;
+}
+
+static void live_uncounted(void *on)
+{
+	nbr_with_node(on)->node->live++;
+}
+
+static void be_idle_with_an_address(void *on)
+{
+	struct ddps_ipoib_node *n = nbr_with_node(on)->node;
+
+	n->at = &n->next;
+}
+
+static void hold_nothing(void *on)
+{
+	nbr_with_node(on)->node->held = true;
+}
+
+static void be_up_and_stopped(void *on)
+{
+	qp_that_is_up(on)->stopped = true;
+}
+
+static void be_up_without_a_name(void *on)
+{
+	qp_that_is_up(on)->id = 0;
+}
+
+static void use_uncounted(void *on)
+{
+	((struct ddps_ipoib_if *)on)->n_qp_used--;
+}
+
+static void be_young_uncounted(void *on)
+{
+	((struct ddps_ipoib_if *)on)->n_young++;
+}
+
+static void leave_a_node_unsettled(void *on)
+{
+	((struct ddps_ipoib_if *)on)->unsettled = nbr_with_node(on)->node;
+}
+
+static void be_narrower_than_needed(void *on)
+{
+	((struct ddps_ipoib_if *)on)->ud_mtu = 1279;
+}
+
+static void mix_up_the_timers(void *on)
+{
+	((struct ddps_ipoib_if *)on)->nbr_dues.heap[1]->at = DDPS_CM_NEVER - 1;
+}
+
+Test(ipoib_invariants, of_an_interface)
+{
+	void (*const spoils[])(void *) = { leave_the_table,
+					   be_resolved_without_a_node,
+					   never_end,
+					   be_forgotten_while_in_doubt,
+					   queue_uncounted,
+					   refer_uncounted,
+					   live_uncounted,
+					   be_idle_with_an_address,
+					   hold_nothing,
+					   be_up_and_stopped,
+					   be_up_without_a_name,
+					   use_uncounted,
+					   be_young_uncounted,
+					   leave_a_node_unsettled,
+					   be_narrower_than_needed,
+					   mix_up_the_timers };
+
+	net_init(&net, 3, 1, DDPS_IPOIB_RC);
+	net_start(&net, 0);
+	net_start(&net, 1);
+	net_run(&net, SEC);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, SEC);
+	net_send4(&net, 0, 2, 100, true); /* nobody answers */
+	cr_assert_eq(net_conns(&net, 0), 1);
+	EXPECT_EACH_STOPS(spoils, check_if, net.node[0].f);
+	net_fini(&net);
+}
+
+/* ---- the administration ---- */
+
+static void send_nowhere(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	(void)user;
+	(void)lid;
+	(void)mad;
+}
+
+static void check_sa(void *on)
+{
+	ddps_sa_check(on);
+}
+
+static struct sa_group *get_made(void *on)
+{
+	struct sa_group *g = &((struct ddps_sa *)on)->group[1];
+
+	while (!g->used)
+		g++;
+	return g;
+}
+
+static void make_uncounted(void *on)
+{
+	((struct ddps_sa *)on)->port[7].made--;
+}
+
+static void be_in_nobodys_use(void *on)
+{
+	memset(get_made(on)->join, 0, DDPS_SA_LIDS);
+}
+
+static void be_there_twice(void *on)
+{
+	memcpy(get_made(on)->rec.mgid, ((struct ddps_sa *)on)->group[0].rec.mgid,
+	       DDPS_IPOIB_GID_LEN);
+}
+
+static void be_in_no_partition(void *on)
+{
+	get_made(on)->rec.pkey = 0x9999;
+}
+
+static void have_another_mlid(void *on)
+{
+	get_made(on)->rec.mlid++;
+}
+
+static void send_nothing(void *on)
+{
+	((struct ddps_sa *)on)->table[0].lid = 7;
+}
+
+static void report_too_much(void *on)
+{
+	((struct ddps_sa *)on)->n_report = DDPS_SA_REPORTS + 1;
+}
+
+/* LID 7 joins a group that it makes. */
+static void make_group_of_7(struct ddps_sa *sa)
+{
+	const struct ddps_sa_head h = { .method = DDPS_SA_SET,
+					.attr = DDPS_SA_MCMEMBER_RECORD,
+					.tid = 9,
+					.mask = DDPS_MC_ALL };
+	struct ddps_sa_mcm r = sa->group[0].rec;
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	memset(r.mgid + 6, 0, 10); /* 224.0.0.7 */
+	r.mgid[15] = 7;
+	memcpy(r.port_gid, (uint8_t[16]){ 0xfe, 0x80, [15] = 7 }, 16);
+	r.join = DDPS_MC_FULL;
+	r.mtu |= DDPS_SEL_EXACTLY << 6;
+	r.rate |= DDPS_SEL_EXACTLY << 6;
+	ddps_sa_mad_begin(mad, &h);
+	ddps_sa_mcm_put(mad, &r);
+	ddps_sa_rx(sa, 7, mad, SEC);
+}
+
+Test(ipoib_invariants, of_an_administration)
+{
+	void (*const spoils[])(void *) = { make_uncounted,     be_in_nobodys_use, be_there_twice,
+					   be_in_no_partition, have_another_mlid, send_nothing,
+					   report_too_much };
+	const struct ddps_sa_config c = { .lid = 1,
+					  .gid = { 0xfe, 0x80, [15] = 1 },
+					  .pkey = { 0xffff },
+					  .qkey = 0x0b1b,
+					  .mtu = 4,
+					  .rate = 7,
+					  .life = 18,
+					  .scope = 2,
+					  .send = send_nowhere };
+	struct ddps_sa *sa = ddps_sa_new(&c);
+
+	make_group_of_7(sa);
+	cr_assert_eq(sa->port[7].made, 1);
+	EXPECT_EACH_STOPS(spoils, check_sa, sa);
+	ddps_sa_free(sa);
+}
+
+/* ---- a port ---- */
+
+static bool lose_packet(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+{
+	(void)wire;
+	(void)lid;
+	(void)group;
+	(void)p;
+	return true;
+}
+
+static void check_node(void *on)
+{
+	ddps_ib_node_check(on);
+}
+
+static struct ddps_ib_qp *first_qp(void *on)
+{
+	return &((struct ddps_ib_node *)on)->slot[0].qp;
+}
+
+static void keep_uncounted(void *on)
+{
+	((struct ddps_ib_node *)on)->env.tx.used--;
+}
+
+static void be_busy_uncounted(void *on)
+{
+	((struct ddps_ib_node *)on)->n_busy++;
+}
+
+static void leave_a_gap(void *on)
+{
+	first_qp(on)->msg[first_qp(on)->head].n_pkt++;
+}
+
+static void acknowledge_too_much(void *on)
+{
+	first_qp(on)->una = ddps_ib_psn_add(first_qp(on)->top, 1);
+}
+
+static void send_what_is_not_there(void *on)
+{
+	first_qp(on)->cur = first_qp(on)->n_msg + 1;
+}
+
+static void have_a_timer_of_another(void *on)
+{
+	((struct ddps_ib_node *)on)->slot[1].due.place = 1;
+}
+
+Test(ipoib_invariants, of_a_port)
+{
+	void (*const spoils[])(
+		void *) = { keep_uncounted,	  be_busy_uncounted,	  leave_a_gap,
+			    acknowledge_too_much, send_what_is_not_there, have_a_timer_of_another };
+	const struct ddps_ib_node_config c = { .lid = 2,
+					       .sa_lid = 1,
+					       .qpn = 0x48,
+					       .pkey = 0xffff,
+					       .scope = 2,
+					       .mtu_max = 5,
+					       .mtu = 4,
+					       .life = 14,
+					       .max_qps = 8,
+					       .tx_octets = 1 << 20,
+					       .rx_octets = 1 << 20,
+					       .send = lose_packet,
+					       .up = ddps_ipoib_if_up(),
+					       .gid = { [15] = 2 } };
+	const struct ddps_ib_qp_to to = { .qpn = 3, .mtu = 1024, .ack_timeout = 14, .retry = 7 };
+	struct ddps_ib_node *n;
+	uint32_t qpn;
+
+	cr_assert_eq(ddps_ib_node_new(&n, &c), 0);
+	cr_assert_eq(n->port.ops->qp_create(&n->port, DDPS_CM_RC, 65536, &qpn), 0);
+	cr_assert_eq(ddps_ib_qp_ready(&n->slot[0].qp, &to), 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(n->port.ops->qp_send(&n->port, qpn, (uint8_t[3000]){ 0 }, 3000), 0);
+	EXPECT_EACH_STOPS(spoils, check_node, n);
+	ddps_ib_node_free(n);
+}
+
+#endif
