@@ -561,8 +561,8 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * whenever that makes progress.  The second begins when that work has ended.  It is one for all
  * that is left: the peer's close and, over TCP, the peer's acknowledgement of everything.  When a
  * limit is over, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends and asks
- * for meanwhile changes nothing.  Over TCP the kernel still delivers what it has had to
- * the end, but nobody reports whether that arrives.
+ * for meanwhile changes nothing.  Over TCP the kernel still delivers what it has had, until
+ * the peer has taken nothing for close_ms and 10 s, but nobody reports whether that arrives.
  *
  * Does not block.  A program that ends now waits for DDPS_EV_CLOSED, or calls ddps_ctx_settle or
  * ddps_ctx_free: docs/ends.md.

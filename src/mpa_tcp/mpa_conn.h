@@ -132,6 +132,7 @@ struct ddps_mpa_conn {
 	bool want_close; /* shutdown() was called */
 	bool resume;	 /* the layer above wants the segment that it held back */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
+	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
 	struct ddps_io io;	   /* mpa_io.c's */

@@ -14,6 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define AFTER_CLOSE_MS 10000u
+#define LONG_MS	       10000u
+
 _Static_assert((int)DDPS_MPA_IN == (int)EPOLLIN && (int)DDPS_MPA_OUT == (int)EPOLLOUT &&
 		       (int)DDPS_MPA_BROKEN == (int)(EPOLLERR | EPOLLHUP) &&
 		       (int)DDPS_MPA_PEER_FIN == (int)EPOLLRDHUP,
@@ -87,8 +90,14 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	return n;
 }
 
+/* What the peer does not take Linux would keep for minutes, also after this process: until then nothing says to the
+ * peer that its side is over. */
 static void io_fin(struct ddps_mpa_conn *c)
 {
+	unsigned most = c->p.close_ms + AFTER_CLOSE_MS;
+
+	if (c->p.close_ms && !c->p.unacked_ms)
+		setsockopt(c->io.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
 	shutdown(c->io.fd, SHUT_WR);
 }
 
@@ -136,8 +145,23 @@ static int io_error(struct ddps_mpa_conn *c)
 	return getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? errno : err;
 }
 
+/* Nothing is sent where nothing is read: that the peer's TCP has given up, only a question shows. */
+static void ask_soon(struct ddps_mpa_conn *c)
+{
+	const int idle = 2,
+		  probes = 10; /* as patient as io_patience, since there are more of them */
+
+	if (c->asks_soon || c->p.keepalive_ms < LONG_MS)
+		return;
+	c->asks_soon = true;
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 static int io_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 {
+	if (events & DDPS_MPA_PEER_FIN)
+		ask_soon(c);
 	c->io.eager = eager;
 	return ddps_io_set(c->env->loop, &c->io, events);
 }

@@ -178,6 +178,30 @@ Test(mpa_stall, not_all_read_ahead)
 	free(pattern);
 }
 
+/* What is more than its side takes is given up a while after the close, though the peer's process may be gone. */
+Test(mpa_stall, a_peer_that_gives_up_is_seen, .timeout = 60)
+{
+	uint8_t *pattern = mpa_pattern(30000, 3);
+	struct mpa_world w;
+	struct mpa_side *b = &w.b[0];
+
+	mpa_world_init(&w);
+	w.a.p.close_ms = 100;
+	w.answer_param.keepalive_ms = 60000;
+	mpa_world_pair(&w);
+	w.env.aheads = 16;
+	b->holding = true;
+	mpa_send_segments(&w.a, pattern, 30000, 30);
+	MPA_UNTIL(&w, w.a.done == 30);
+	w.a.llp->ops->shutdown(w.a.llp);
+	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+	cr_expect_eq(w.a.end.code, DDPS_E_TIMEDOUT, "%s", w.a.end.text);
+	MPA_UNTIL(&w, b->called[UP_CLOSED]);
+	cr_expect_eq(b->end.code, DDPS_E_RESET, "%s", b->end.text);
+	mpa_world_fini(&w);
+	free(pattern);
+}
+
 /* One FPDU came to b[0], which does not take it. */
 static int open_stalled_conn(struct mpa_world *w)
 {
