@@ -28,7 +28,8 @@ install: all man
 	install -m 644 tools/sessctl/completion.bash \
 		'$(DESTDIR)$(PREFIX)'/share/bash-completion/completions/sessctl
 	umask 022 && install -d '$(DESTDIR)$(PREFIX)'/share/zsh/vendor-completions \
-		'$(DESTDIR)$(PREFIX)'/share/fish/vendor_completions.d
+		'$(DESTDIR)$(PREFIX)'/share/fish/vendor_completions.d '$(DESTDIR)$(PREFIX)'/lib/systemd/system
+	install -m 644 tools/sessctl/sessctl-listen@.service '$(DESTDIR)$(PREFIX)'/lib/systemd/system
 	install -m 644 tools/sessctl/completion.zsh \
 		'$(DESTDIR)$(PREFIX)'/share/zsh/vendor-completions/_sessctl
 	install -m 644 tools/sessctl/completion.fish \
@@ -58,6 +59,7 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)'/share/bash-completion/completions/sessctl \
 		'$(DESTDIR)$(PREFIX)'/share/zsh/vendor-completions/_sessctl \
 		'$(DESTDIR)$(PREFIX)'/share/fish/vendor_completions.d/sessctl.fish \
+		'$(DESTDIR)$(PREFIX)'/lib/systemd/system/sessctl-listen@.service \
 		$(foreach m,$(MAN),'$(DESTDIR)$(PREFIX)'/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 		$(foreach m,get top check-keys,'$(DESTDIR)$(PREFIX)'/share/man/man1/sessctl-$(m).1) \
 		'$(DESTDIR)$(PREFIX)'/share/man/man3/ddps_*.3 '$(DESTDIR)$(PREFIX)'/share/man/man3/ddpsess_*.3

@@ -320,6 +320,7 @@ offered_by_zsh() {
 # fish and zsh hand on what bash does
 completion_alike() { # SHELL
 	mkdir -p tab && touch tab/a-file && mkdir -p tab/a-folder && each_line >lines && cd tab || return
+	# shellcheck disable=SC2030,SC2031 # for these two only
 	(PATH=$(dirname "$SESSCTL"):$PATH && offered_by_bash ../lines >../by-bash && offered_by_"$1" ../lines >../by-other)
 	cd .. && sed -i 's:/$::' by-bash by-other
 	why="$(wc -l <lines) lines: $(diff by-bash by-other | head -n 5)"
@@ -333,6 +334,7 @@ completion_of_zsh() {
 	cp "$tools/sessctl/completion.zsh" functions/_sessctl
 	while IFS=: read -r line became; do
 		became=${became%|}
+		# shellcheck disable=SC2031 # not changed there
 		why="'$line' became '$(PATH=$(dirname "$SESSCTL"):$PATH timeout "$PATIENCE" \
 			zsh -f "$here/complete.zsh" "$PWD/functions" "$line")'"
 		[ "$why" = "'$line' became '$became'" ] || return

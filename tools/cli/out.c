@@ -3,6 +3,7 @@
 #include "cli/out.h"
 #include "cli/about.h"
 #include "cli/out_json.h"
+#include "cli/out_log.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <errno.h>
@@ -44,6 +45,10 @@ void out_to_stderr(struct out *o)
 
 void out_flush(struct out *o)
 {
+	if (o->log) {
+		out_log_event(o);
+		return;
+	}
 	if (fflush(o->f) && !o->write_errno)
 		o->write_errno = errno;
 }
@@ -139,6 +144,8 @@ static void rows_info(struct out *o, const struct ddps_conn_info *i)
 
 void out_listening(struct out *o, const char *uri)
 {
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_listening(o, uri);
 		return;
@@ -166,6 +173,8 @@ static void rows_peer_id(struct out *o, const struct ddps_peer_id *id)
 void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
 		     const struct ddps_peer_id *id, const uint8_t *pd, size_t pd_len)
 {
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_established(o, session, info, id, pd, pd_len);
 		return;
@@ -181,6 +190,8 @@ void out_established(struct out *o, unsigned session, const struct ddps_conn_inf
 
 void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
 {
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_rejected(o, session, ev);
 		return;
@@ -194,6 +205,8 @@ void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
 
 void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 {
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_terminated(o, session, e);
 		return;
@@ -209,6 +222,8 @@ void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 {
 	char size[24], rate[24], time[24], digest[65];
 
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_transfer(o, session, t);
 		return;
@@ -317,6 +332,8 @@ void out_perf_interval(struct out *o, const struct out_perf *p, bool first)
 
 void out_closed(struct out *o, unsigned session)
 {
+	if (o->quiet)
+		return;
 	if (o->json) {
 		json_out_closed(o, session);
 		return;
@@ -326,21 +343,32 @@ void out_closed(struct out *o, unsigned session)
 	out_flush(o);
 }
 
-void out_note(struct out *o, const char *fmt, ...)
+static void print_said(struct out *o, int level, const char *text, const char *advice)
 {
+	out_progress_end(o);
+	if (o->log) {
+		out_log_say(o, level, text, advice);
+		return;
+	}
+	fprintf(o->err, "sessctl %s: %s\n", o->cmd, text);
+	if (advice)
+		fprintf(o->err, "  try: %s\n", advice);
+}
+
+void out_note(struct out *o, const char *advice, const char *fmt, ...)
+{
+	char text[1600];
 	va_list ap;
 
-	out_progress_end(o);
-	fprintf(o->err, "sessctl %s: ", o->cmd);
 	va_start(ap, fmt);
-	vfprintf(o->err, fmt, ap);
+	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fputc('\n', o->err);
+	print_said(o, LOG_WARNING, text, advice);
 }
 
 void out_error(struct out *o, unsigned session, const char *advice, const char *fmt, ...)
 {
-	char text[1600], clean[1600];
+	char text[1600], clean[1600], whole[1640];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -348,12 +376,8 @@ void out_error(struct out *o, unsigned session, const char *advice, const char *
 	va_end(ap);
 	/* parts of it may come from the peer */
 	text_clean(clean, sizeof clean, text, strlen(text));
-	if (session)
-		out_note(o, "session %u: %s", session, clean);
-	else
-		out_note(o, "%s", clean);
-	if (advice)
-		fprintf(o->err, "  try: %s\n", advice);
+	snprintf(whole, sizeof whole, "session %u: %s", session, clean);
+	print_said(o, LOG_ERR, session ? whole : clean, advice);
 	if (o->json)
 		json_out_error(o, session, clean, advice);
 	o->error = 0;
@@ -376,6 +400,8 @@ int out_finish(struct out *o)
 
 	out_progress_end(o);
 	out_flush(o);
+	if (o->log)
+		out_log_end(o);
 	bad = o->write_errno || ferror(o->f);
 	if (bad && o->listing && o->write_errno == EPIPE)
 		cmd_reader_left();

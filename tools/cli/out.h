@@ -17,9 +17,11 @@ bool out_colours(int fd);
 
 struct out {
 	bool json;
-	bool colour;	 /* standard output takes escape sequences */
-	bool bar;	 /* progress on standard error */
-	const char *cmd; /* of error messages */
+	bool colour;	     /* standard output takes escape sequences */
+	bool bar;	     /* progress on standard error */
+	bool quiet;	     /* errors only */
+	struct out_log *log; /* NULL: not as a log */
+	const char *cmd;     /* of error messages */
 	FILE *f, *err;
 	int write_errno;	     /* why standard output was not written, the first time */
 	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
@@ -75,9 +77,11 @@ void out_perf(struct out *o, const struct out_perf *p, bool first);
 /* What an interval of it came to: op, depth, sessions, size, ops, from and seconds. */
 void out_perf_interval(struct out *o, const struct out_perf *p, bool first);
 void out_closed(struct out *o, unsigned session);
-void out_note(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* @advice: what to try, or NULL; by out_error, too. */
+void out_note(struct out *o, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-/* @advice: what to try, or NULL.  In JSON it has the code that o->error is, which is 0 afterwards. */
+/* In JSON it has the code that o->error is, which is 0 afterwards. */
 void out_error(struct out *o, unsigned session, const char *advice, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -143,7 +143,7 @@ void conn_do(struct conn_job *j, const struct ddps_cm_outs *o, conn_report_fn re
 	for (unsigned i = 0; i < o->n_send; i++) {
 		record_cm_message(j, true, j->wire.ops->lid(o->send[i].to), o->send[i].mad);
 		if (j->wire.ops->send(j->wire.port, o->send[i].to, o->send[i].mad))
-			out_note(&j->out, "a message could not be sent; CM will repeat it");
+			out_note(&j->out, NULL, "a message could not be sent; CM will repeat it");
 	}
 	for (unsigned i = 0; i < o->n_report; i++)
 		report(j, &o->report[i]);

@@ -230,7 +230,7 @@ static void from_capture(struct job *j, struct input *in)
 			from_octets(j, &m, m.mad, DDPS_CM_MAD_LEN);
 	while (read_more_records(j, in, &r));
 	if (r.skipped)
-		out_note(&j->out, "%llu packets of the capture hold no CM message",
+		out_note(&j->out, NULL, "%llu packets of the capture hold no CM message",
 			 (unsigned long long)r.skipped);
 	if (r.p != r.end) {
 		j->seen++;

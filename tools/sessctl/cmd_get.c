@@ -295,7 +295,7 @@ static enum status finish_get(struct get *g, uint64_t begin)
 	memcpy(ok.digest, g->ours, sizeof g->ours);
 	s = g->to_pipe ? ST_DONE : do_for_get(g, commit_file);
 	if (s && g->kept)
-		out_note(&g->l.out, "%s is on the disk, and whole", g->base);
+		out_note(&g->l.out, NULL, "%s is on the disk, and whole", g->base);
 	if (s)
 		return s;
 	if (g->sys_errno)

@@ -5,6 +5,7 @@
 #include "xfer/secure.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve/serve.h"
+#include "cli/out_log.h"
 #include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>
@@ -70,12 +71,11 @@ static void show_watch(struct server *sv)
 	snprintf(at, sizeof at, "/tmp/ddpsess-%u", (unsigned)geteuid());
 	if (where && *where)
 		text_clean(clean, sizeof clean, where, strlen(where));
-	out_note(&sv->out, "sessctl stat will not show this listener: %s: %s",
-		 where && *where ? clean : at,
+	out_note(&sv->out, "DDPSESS_WATCH=DIR, a directory of this user only, or off",
+		 "sessctl stat will not show this listener: %s: %s", where && *where ? clean : at,
 		 err == DDPS_E_SYSTEM	? strerror(errno)
 		 : err == DDPS_E_ACCESS ? "it is somebody else's, or others may use it"
 					: ddps_strerror(err));
-	fprintf(sv->out.err, "  try: DDPSESS_WATCH=DIR, a directory of this user only, or off\n");
 }
 
 static enum status start_server(struct server *sv)
@@ -278,6 +278,12 @@ int cmd_listen(const struct opts *o)
 	enum status s;
 
 	out_init(&sv.out, "listen", o->json);
+	sv.out.quiet = o->quiet;
+	if (!o->json && (o->log || out_log_is_journal()) &&
+	    out_log_begin(&sv.out, out_log_is_journal())) {
+		out_error(&sv.out, 0, NULL, "--log: %s", strerror(errno));
+		return ST_FAILED;
+	}
 	s = start_server(&sv);
 	if (!s)
 		s = serve_sessions(&sv);

@@ -227,7 +227,7 @@ static enum status finish_put(struct put *p, uint64_t begin)
 	if (!s)
 		s = link_expect(&p->l, MSG_OK, &ok);
 	if (s && ok.type != MSG_ERROR && ok.type != MSG_REFUSE)
-		out_note(&p->l.out, "the listener may have kept %s", p->t.name);
+		out_note(&p->l.out, NULL, "the listener may have kept %s", p->t.name);
 	if (s)
 		return s;
 	if (memcmp(ok.digest, done.digest, sizeof ok.digest) != 0)

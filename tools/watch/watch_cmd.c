@@ -129,9 +129,8 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 		if (t->met[f] > 1)
 			snprintf(more, sizeof more, " and %u more", t->met[f] - 1);
 		if (t->met[f] > j->told[f])
-			out_note(&j->out, "%s%s: %s", first, t->met[f] > 1 ? more : "", what);
-		if (t->met[f] > j->told[f] && advice)
-			fprintf(j->out.err, "  try: %s\n", advice);
+			out_note(&j->out, advice, "%s%s: %s", first, t->met[f] > 1 ? more : "",
+				 what);
 		j->told[f] = t->met[f];
 	}
 }

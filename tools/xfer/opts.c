@@ -24,6 +24,9 @@ static const struct option_row table[] = {
 	  "reject every request, with --private-data if given" },
 	{ "count", "N", C_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,
 	  "exit after N sessions, rejected ones included" },
+	{ "log", NULL, C_LISTEN, VAL_FLAG, AT(log), 0, 0,
+	  "a line for each event, with time and level (default in systemd's journal)" },
+	{ "quiet", NULL, C_LISTEN, VAL_FLAG, AT(quiet), 0, 0, "print errors only" },
 	{ "wait", NULL, C_CONNECT, VAL_FLAG, AT(wait), 0, 0,
 	  "stay until the peer ends the session, or --timeout does" },
 	{ "op", "send|write|read", C_PING, VAL_WORD, AT(op), 0, 0,
@@ -245,6 +248,11 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 		snprintf(why, why_len,
 			 "the options --tls are for tls:// and sctps://: another wire would be "
 			 "plain");
+		return -1;
+	}
+	if (o->log && o->json) {
+		snprintf(why, why_len,
+			 "--log excludes --json: each line of JSON is an event already");
 		return -1;
 	}
 	if (o->tap && o->json) {

@@ -32,7 +32,7 @@ struct opts {
 	bool crc, markers;
 	struct optval_pd pd;
 	/* listen */
-	bool reject;
+	bool reject, log, quiet;
 	const char *dir;
 	uint64_t max_size;
 	bool read_only;

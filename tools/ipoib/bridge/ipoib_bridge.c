@@ -62,7 +62,8 @@ static int open_bridge_tun(struct bridge *b)
 	if (tun_up(name, why, sizeof why))
 		return fail_bridge(b, errno, why);
 	if (tun_watch_open(&b->watch))
-		out_note(&b->out, "addresses that are added later are not noticed: netlink: %s",
+		out_note(&b->out, NULL,
+			 "addresses that are added later are not noticed: netlink: %s",
 			 strerror(errno));
 	return ST_DONE;
 }

@@ -33,7 +33,8 @@ static void describe_conflict(const struct bridge *b, const struct ddps_ipoib_if
 static void give_up_address(struct bridge *b, const struct ddps_ipoib_if_conflict *c)
 {
 	if (tun_watch_drop(&b->watch, b->o->tun, c->ip6 ? AF_INET6 : AF_INET, c->ip))
-		out_note(&b->out, "%s: taking the address away: %s", b->o->tun, strerror(errno));
+		out_note(&b->out, NULL, "%s: taking the address away: %s", b->o->tun,
+			 strerror(errno));
 }
 
 void bridge_out_conflicts(struct bridge *b)

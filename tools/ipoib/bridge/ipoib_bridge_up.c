@@ -100,9 +100,9 @@ void bridge_fit_addresses(struct bridge *b)
 			continue;
 		if (!narrow && tun_address(b->o->tun, AF_INET6, b->ip[i].addr, b->ip[i].prefix, why,
 					   sizeof why))
-			out_note(&b->out, "%s", why);
+			out_note(&b->out, NULL, "%s", why);
 		if (narrow && tun_watch_drop(&b->watch, b->o->tun, AF_INET6, b->ip[i].addr))
-			out_note(&b->out, "%s: taking the IPv6 addresses away: %s", b->o->tun,
+			out_note(&b->out, NULL, "%s: taking the IPv6 addresses away: %s", b->o->tun,
 				 strerror(errno));
 	}
 }
@@ -120,7 +120,7 @@ static void fit_device(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
 	if (b->cfg.me.addr.flags || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0 || mtu == b->mtu)
 		return;
 	if (tun_mtu(b->o->tun, mtu, why, sizeof why)) {
-		out_note(&b->out, "%s; a datagram of this link holds %u octets", why, mtu);
+		out_note(&b->out, NULL, "%s; a datagram of this link holds %u octets", why, mtu);
 		return;
 	}
 	b->mtu = mtu;

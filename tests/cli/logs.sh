@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl listen as a service: a line for each event, levels, silence, and the unit of systemd.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+unit=$(realpath "$here/../../tools/sessctl/sessctl-listen@.service")
+
+# log_of COMMAND...: of a listener that serves two sessions and a refusal, then ends by a signal; sets $uri
+log_of() {
+	local fd pid
+	rm -rf served fifo && mkdir -p served && mkfifo fifo
+	"$@" >fifo 2>log.err &
+	pid=$!
+	exec {fd}<fifo
+	read -r -t "$PATIENCE" -u "$fd" line
+	echo "$line" >log
+	uri=${line##* on }
+	echo content >here
+	run 0 put here "$uri" && run 1 get "$uri/none" there && ${asked:-true} && run 0 connect --private-data "a  b" "$uri"
+	status=$?
+	kill "$pid"
+	timeout "$PATIENCE" cat <&"$fd" >>log
+	exec {fd}<&-
+	wait "$pid"
+	return "$status"
+}
+
+# each line of both files is one event, as the pattern begins it
+lines_are() { # PATTERN
+	why="log: $(cat log log.err)"
+	! grep -vE "^$1" log log.err && [ "$(grep -c ' put here, size 8 octets in ' log)" = 1 ] &&
+		[ "$(grep -c established log)" = 3 ] && grep -qE 'established over tcp, responder, local 127.* peer 127.*, private data "a  b"' log
+}
+
+dated() {
+	log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
+	lines_are '20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z (info|warning|error): ' || return
+	bad_options
+}
+
+bad_options() {
+	run 2 listen --log --json tcp://127.0.0.1:0 && says err "--log excludes --json"
+}
+
+# standard error is what JOURNAL_STREAM names; another descriptor is not the journal
+# shellcheck disable=SC2016 # for that shell
+journal() {
+	log_of bash -c 'export JOURNAL_STREAM=$(stat -Lc %d:%i log.err); exec "$SESSCTL" listen --dir served tcp://127.0.0.1:0'
+	lines_are '<[346]>' && grep -q '^<6>listening on' log || return
+	log_of bash -c 'export JOURNAL_STREAM=$(stat -Lc %d:%i here); exec "$SESSCTL" listen --dir served tcp://127.0.0.1:0'
+	grep -q '^listening on' log
+}
+
+# An error with what to try is one line, too.
+errors() {
+	run 1 listen --log --dir ./nothing tcp://127.0.0.1:0
+	why="$(cat err)"
+	[ "$(wc -l <err)" = 1 ] && grep -qE 'Z error: --dir ./nothing: .*; try: a directory that exists$' err
+}
+
+quiet() {
+	local port
+	listen tcp://127.0.0.1:0
+	port=${uri##*:}
+	stop_listener
+	mkdir -p served
+	"$SESSCTL" listen -q --dir served "tcp://127.0.0.1:$port" >log 2>log.err &
+	pid=$!
+	for _ in $(seq 1000); do # it says nothing when it is ready
+		"$SESSCTL" connect "$uri" >/dev/null 2>&1 && break
+	done
+	run 1 get "$uri/none" there
+	kill "$pid"
+	wait "$pid"
+	why="$(cat log log.err)"
+	[ ! -s log ] && [ "$(wc -l <log.err)" = 1 ] && says log.err "no such file"
+}
+
+# value NAME: of a line of the unit, with the instance's name, the folder of state and that of what runs
+value() {
+	sed -n "s/^$1=//p" "$unit" | sed "s:%i:tcp:g; s:%t:$work:g; s:\${STATE_DIRECTORY}:$work/state:g"
+}
+
+stat_shows() {
+	DDPSESS_WATCH=$work/sessctl-tcp run 0 stat && says out "sessctl listen"
+}
+
+# What the unit starts serves; root asks it by the folder that is named there.
+unit_serves() {
+	local as=() settings
+	# shellcheck disable=SC2046 # words
+	[ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	rm -rf state sessctl-tcp && mkdir -p state sessctl-tcp && chmod 711 . && chmod 700 state sessctl-tcp
+	[ "$(id -u)" != 0 ] || chown 65534:65534 state sessctl-tcp
+	read -ra settings <<<"$(value Environment)"
+	cp "$SESSCTL" sessctl
+	why="$(value ExecStart) with ${settings[*]}"
+	grep -q '^SESSCTL_URI=tcp://:7174 ' <<<"${settings[*]}" && [ "$(value ExecStart)" ] || return
+	# shellcheck disable=SC2016 # for that shell
+	asked=stat_shows log_of "${as[@]}" env "${settings[@]}" SESSCTL_URI=tcp://127.0.0.1:0 PATH="$work:$PATH" sh -c "exec $(value ExecStart)" || return
+	why="$(cat log log.err)"
+	grep -q content state/here
+}
+
+unit_is_hardened() {
+	local score
+	cp "$unit" "sessctl-listen@tcp.service"
+	score=$(systemd-analyze security --offline=true "$PWD/sessctl-listen@tcp.service" 2>&1 | sed -n 's/.*exposure level.*: \([0-9.]*\) .*/\1/p')
+	why="exposure $score"
+	awk -v s="$score" 'BEGIN { exit !(s != "" && s < 3) }' || return
+	why=$(systemd-analyze verify "$PWD/sessctl-listen@tcp.service" 2>&1 | grep -v "man sessctl\|sessctl is not exec")
+	[ -z "$why" ]
+}
+
+test_case logs-with-time-and-level dated
+test_case logs-for-the-journal journal
+test_case logs-errors-on-a-line errors
+test_case logs-quiet quiet
+test_case unit-serves unit_serves
+if systemd-analyze security --help 2>/dev/null | grep -q -- --offline; then
+	test_case unit-is-hardened unit_is_hardened
+else
+	ok "unit-is-hardened # skipped: no systemd-analyze with --offline"
+fi
+finish
