@@ -29,6 +29,32 @@ stat_text() {
 	if [ "$wire" = tcp ]; then says out "crc on"; else says out "backend native"; fi
 }
 
+# No row is wider than is asked for, but for one word that is; in a pipe they stay whole.
+widths() {
+	local w what
+	for w in 50 80 100; do
+		for what in stat "stat -i 0.02 -c 2" "top -c 1"; do
+			# shellcheck disable=SC2086 # words
+			COLUMNS=$w run 0 $what && says out 127.0.0.1 || [ "$what" = "stat -i 0.02 -c 2" ] || return
+			why="$what at $w: $(awk -v w="$w" 'length > w && NF > 2' out | head -n 1)"
+			! awk -v w="$w" 'length > w && NF > 2' out | grep -q . || return
+		done
+		head -n 3 out >"top.$w"
+	done
+	says top.50 "    PID PEER                    SENT     RECEIVED" && says top.80 " PROGRAM " && says top.100 " RTT ms" || return
+	run 0 stat && grep -q ', rtr none, .*, mulpdu ' out && run 0 top -c 1 && says out " RESENT "
+}
+
+# A reader that has enough is no error to speak of.
+reader_leaves() {
+	for what in stat "stat -j" "stat -i 0.02" "top -i 0.02" "stat --metrics"; do
+		# shellcheck disable=SC2086 # words
+		"$SESSCTL" $what 2>>err.left | head -n 1 >out
+		why="$what: $(cat err.left)"
+		[ -s out ] && [ ! -s err.left ] || return
+	done
+}
+
 stat_by_pid() {
 	run 0 stat --json "$listener" && has out state OPEN && has out pid "$listener"
 }
@@ -187,6 +213,8 @@ for wire in $WIRES; do
 	test_case "stat-$wire-session" connected
 	test_case "stat-$wire-text" stat_text
 	test_case "stat-$wire-pid" stat_by_pid
+	test_case "stat-$wire-widths" widths
+	test_case "stat-$wire-reader-leaves" reader_leaves
 	test_case "stat-$wire-lines" stat_lines
 	test_case "stat-$wire-metrics" stat_metrics
 	test_case "stat-$wire-dashboard" dashboard

@@ -261,7 +261,7 @@ void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned
 	while (*text) {
 		size_t n = strcspn(text, " ");
 
-		if (!first && at + 1 + n > columns) {
+		if (!first && at + 1 > indent && at + 1 + n > columns) {
 			fprintf(f, "\n%*s", (int)indent, "");
 			at = indent;
 			first = true;
@@ -274,15 +274,32 @@ void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned
 	fputc('\n', f);
 }
 
-unsigned text_columns(FILE *f)
+/* COLUMNS, which is @given, or the terminal's; 0: neither. */
+static unsigned long find_width(FILE *f, bool *given)
 {
-	const char *given = getenv("COLUMNS");
-	unsigned long n = given ? strtoul(given, NULL, 10) : 0;
+	const char *columns = getenv("COLUMNS");
+	unsigned long n = columns ? strtoul(columns, NULL, 10) : 0;
 	struct winsize w;
 
+	*given = n;
 	if (!n && !ioctl(fileno(f), TIOCGWINSZ, &w))
 		n = w.ws_col;
-	if (!given && n > USUAL)
-		n = USUAL; /* long lines are hard to read */
-	return !n ? USUAL : n < NARROWEST ? NARROWEST : n > WIDEST ? WIDEST : (unsigned)n;
+	return !n ? 0 : n < NARROWEST ? NARROWEST : n > WIDEST ? WIDEST : n;
+}
+
+unsigned text_columns(FILE *f)
+{
+	bool given;
+	unsigned long n = find_width(f, &given);
+
+	/* long lines are hard to read */
+	return !n || (!given && n > USUAL) ? USUAL : (unsigned)n;
+}
+
+unsigned text_width(FILE *f)
+{
+	bool given;
+	unsigned long n = find_width(f, &given);
+
+	return n ? (unsigned)n : UINT_MAX;
 }

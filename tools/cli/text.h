@@ -42,6 +42,9 @@ void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned
 /* How wide help may be: COLUMNS, or else the terminal's width, at most 80; or 80. */
 unsigned text_columns(FILE *f);
 
+/* How wide rows of figures may be: COLUMNS, or else the terminal's width; or UINT_MAX, as in a pipe. */
+unsigned text_width(FILE *f);
+
 /* What to try when a file could not be opened, read or written: a constant sentence, or NULL. */
 const char *text_file_advice(int sys_errno);
 

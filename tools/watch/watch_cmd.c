@@ -235,7 +235,7 @@ static int run_watch(unsigned which, int argc, char **argv)
 	if (status != CMD_READY)
 		return status;
 	out_init(&j.out, j.user->name, j.o.json);
-	j.out.listing = j.user->bit == W_STAT;
+	j.out.listing = true;
 	for (uint32_t n = 1;; n++) {
 		s = look_once(&j, n == 1);
 		if (s || j.out.write_errno || !j.o.interval_ms || n == j.o.count)

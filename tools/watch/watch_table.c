@@ -61,26 +61,68 @@ static void gather_lines(struct line *to, const json_t *all, const json_t *befor
 	}
 }
 
-static void put_table_line(FILE *f, const struct line *l)
-{
-	char program[16], wire[8], state[16], peer[28], sent[24], received[24], posted[24];
+/* What there is to see of a session, each from a width of the table on. */
+static const struct column {
+	const char *head;
+	int width; /* negative: to the left */
+	unsigned from;
+} columns[] = {
+	{ "PID", 7, 0 },       { "PROGRAM", -15, 78 },	{ "NO", 5, 78 },
+	{ "WIRE", -5, 93 },    { "STATE", -10, 133 },	{ "PEER", -27, 133 },
+	{ "PEER", -21, 78 },   { "PEER", -15, 0 },	{ "SENT", 12, 0 },
+	{ "RECEIVED", 12, 0 }, { "SEND/RECV", 9, 133 }, { "STALLS", 6, 133 },
+	{ "RESENT", 6, 133 },  { "RTT ms", 8, 93 },
+};
 
-	watch_string(program, sizeof program, l->process, "program");
-	watch_wire(wire, l->session);
-	watch_string(state, sizeof state, l->session, "state");
-	watch_string(peer, sizeof peer, l->session, "peer");
-	text_rate(sent, sizeof sent, l->sent);
-	text_rate(received, sizeof received, l->received);
-	snprintf(posted, sizeof posted, "%" PRIu64 "/%" PRIu64,
+#define NCOLUMNS (sizeof columns / sizeof *columns)
+
+/* Of columns with one head the widest one is shown. */
+static bool is_shown(size_t i, unsigned width)
+{
+	return columns[i].from <= width &&
+	       (!i || strcmp(columns[i].head, columns[i - 1].head) != 0 ||
+		columns[i - 1].from > width);
+}
+
+static void put_cells(FILE *f, char cell[NCOLUMNS][48], unsigned width)
+{
+	const char *sep = "";
+
+	for (size_t i = 0; i < NCOLUMNS; i++) {
+		const char *text = cell ? cell[i] : columns[i].head;
+		int w = columns[i].width;
+
+		if (!is_shown(i, width))
+			continue;
+		/* texts are cut, figures are not */
+		fprintf(f, "%s%*.*s", sep, w, w < 0 ? (int)text_fit(text, (size_t)-w) : -1, text);
+		sep = " ";
+	}
+	fputc('\n', f);
+}
+
+static void put_table_line(FILE *f, const struct line *l, unsigned width)
+{
+	static const char *const texts[] = { "state", "peer", "peer", "peer" };
+	static const char *const counts[] = { "stalls", "retransmitted" };
+	char cell[NCOLUMNS][48];
+
+	snprintf(cell[0], sizeof *cell, "%" PRIu64, watch_number(l->process, "pid"));
+	watch_string(cell[1], sizeof *cell, l->process, "program");
+	snprintf(cell[2], sizeof *cell, "%" PRIu64, watch_number(l->session, "session"));
+	watch_wire(cell[3], l->session);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		watch_string(cell[4 + i], sizeof *cell, l->session, texts[i]);
+	text_rate(cell[8], sizeof *cell, l->sent);
+	text_rate(cell[9], sizeof *cell, l->received);
+	snprintf(cell[10], sizeof *cell, "%" PRIu64 "/%" PRIu64,
 		 watch_number(l->session, "sends_posted"),
 		 watch_number(l->session, "recvs_posted"));
-	fprintf(f,
-		"%7" PRIu64 " %-15s %5" PRIu64 " %-5s %-10s %-27s %12s %12s %9s %6" PRIu64
-		" %6" PRIu64 " %8.3f\n",
-		watch_number(l->process, "pid"), program, watch_number(l->session, "session"), wire,
-		state, peer, sent, received, posted, watch_number(l->session, "stalls"),
-		watch_number(l->session, "retransmitted"),
-		(double)watch_number(l->session, "srtt_ns") / 1e6);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		snprintf(cell[11 + i], sizeof *cell, "%" PRIu64,
+			 watch_number(l->session, counts[i]));
+	snprintf(cell[13], sizeof *cell, "%.3f", (double)watch_number(l->session, "srtt_ns") / 1e6);
+	put_cells(f, cell, width);
 }
 
 void watch_table(struct out *o, const json_t *all, const json_t *before, unsigned lines)
@@ -88,7 +130,8 @@ void watch_table(struct out *o, const json_t *all, const json_t *before, unsigne
 	size_t n = count_sessions(all), shown = n;
 	struct line *l = calloc(n + 1, sizeof *l);
 	double sent = 0, received = 0;
-	char a[24], b[24];
+	unsigned width = text_width(o->f);
+	char a[24], b[24], head[160];
 
 	if (!l) {
 		out_error(o, 0, NULL, "out of memory");
@@ -102,15 +145,14 @@ void watch_table(struct out *o, const json_t *all, const json_t *before, unsigne
 	}
 	text_rate(a, sizeof a, sent);
 	text_rate(b, sizeof b, received);
-	fprintf(o->f, "contexts %zu, sessions %zu, sent %s, received %s\n", json_object_size(all),
-		n, a, b);
-	fprintf(o->f, "%7s %-15s %5s %-5s %-10s %-27s %12s %12s %9s %6s %6s %8s\n", "PID",
-		"PROGRAM", "NO", "WIRE", "STATE", "PEER", "SENT", "RECEIVED", "SEND/RECV", "STALLS",
-		"RESENT", "RTT ms");
+	snprintf(head, sizeof head, "contexts %zu, sessions %zu, sent %s, received %s",
+		 json_object_size(all), n, a, b);
+	text_fold(o->f, head, 0, 2, width);
+	put_cells(o->f, NULL, width);
 	if (lines && lines < n + 3)
 		shown = lines > 4 ? lines - 4 : 1;
 	for (size_t i = 0; i < n && i < shown; i++)
-		put_table_line(o->f, &l[i]);
+		put_table_line(o->f, &l[i], width);
 	if (shown < n)
 		fprintf(o->f, "%zu more\n", n - shown);
 	free(l);

@@ -3,7 +3,11 @@
 #include "watch/watch.h"
 #include "cli/text.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define ROW_INDENT  16 /* where values of a row begin */
+#define LINE_INDENT 4
 
 uint64_t watch_number(const json_t *o, const char *key)
 {
@@ -243,38 +247,72 @@ static void put_process(FILE *f, const json_t *snapshot)
 		*label ? ", " : "", label);
 }
 
+/* Rows that are put together first, and folded behind @indent blanks where there is no room for them. */
+struct rows {
+	FILE *f;
+	char *text;
+	size_t len;
+};
+
+static FILE *begin_rows(struct rows *r, struct out *o)
+{
+	r->text = NULL;
+	r->f = open_memstream(&r->text, &r->len);
+	if (!r->f)
+		out_error(o, 0, NULL, "out of memory");
+	return r->f;
+}
+
+static void fold_rows(struct rows *r, struct out *o, unsigned indent)
+{
+	unsigned columns = text_width(o->f);
+	char *end;
+
+	if (!fclose(r->f))
+		for (char *at = r->text; (end = strchr(at, '\n')); at = end + 1) {
+			*end = 0;
+			text_fold(o->f, at, 0, indent, columns);
+		}
+	free(r->text);
+	out_flush(o);
+}
+
 void watch_text(struct out *o, const json_t *snapshot)
 {
 	const json_t *ctx = json_object_get(snapshot, "context"), *v;
 	char time[24], version[24], uri[256];
+	struct rows r;
+	FILE *f = begin_rows(&r, o);
 	size_t i;
 
+	if (!f)
+		return;
 	text_time(time, sizeof time, (double)watch_number(snapshot, "watched_ns") / 1e9);
 	watch_string(version, sizeof version, snapshot, "version");
-	put_process(o->f, snapshot);
-	fprintf(o->f, ", libddpsess %s, for %s\n", version, time);
+	put_process(f, snapshot);
+	fprintf(f, ", libddpsess %s, for %s\n", version, time);
 	if (json_is_true(json_object_get(snapshot, "stuck")))
-		fprintf(o->f, "  stuck         a call has held the library's lock for more than a "
-			      "second\n");
+		fprintf(f, "  stuck         a call has held the library's lock for more than a "
+			   "second\n");
 	json_array_foreach(json_object_get(snapshot, "listeners"), i, v)
 	{
 		text_clean(uri, sizeof uri, json_string_value(v) ? json_string_value(v) : "",
 			   json_string_length(v));
-		fprintf(o->f, "  listening     %s\n", uri);
+		fprintf(f, "  listening     %s\n", uri);
 	}
 	if (ctx) {
-		fprintf(o->f,
+		fprintf(f,
 			"  now           sessions %" PRIu64 ", requests %" PRIu64
 			", regions %" PRIu64 ", receives in shared queues %" PRIu64 "\n",
 			watch_number(ctx, "sessions"), watch_number(ctx, "requests"),
 			watch_number(ctx, "regions"), watch_number(ctx, "srq_posted"));
-		fputs("  in all        ", o->f);
-		put_amounts(o->f, ctx);
-		put_limits(o->f, "  limits hit    ", ctx);
+		fputs("  in all        ", f);
+		put_amounts(f, ctx);
+		put_limits(f, "  limits hit    ", ctx);
 	}
-	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(o->f, v);
-	json_array_foreach(json_object_get(snapshot, "datagrams"), i, v) put_datagrams(o->f, v);
-	out_flush(o);
+	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(f, v);
+	json_array_foreach(json_object_get(snapshot, "datagrams"), i, v) put_datagrams(f, v);
+	fold_rows(&r, o, ROW_INDENT);
 }
 
 /* Octets of all queue pairs for datagrams, in the form of the counters of a context. */
@@ -314,24 +352,28 @@ void watch_line(struct out *o, const json_t *snapshot, const json_t *before)
 	uint64_t ns = watch_number(snapshot, "time_ns") - watch_number(before, "time_ns");
 	uint64_t resent = 0;
 	char sent[24], received[24];
+	struct rows r;
+	FILE *f = begin_rows(&r, o);
 	size_t i;
 
-	put_process(o->f, snapshot);
+	if (!f)
+		return;
+	put_process(f, snapshot);
 	if (!now) {
-		fprintf(o->f, ": stuck\n");
-		out_flush(o);
+		fprintf(f, ": stuck\n");
+		fold_rows(&r, o, LINE_INDENT);
 		return;
 	}
 	json_array_foreach(json_object_get(snapshot, "sessions"), i, s) resent +=
 		watch_number(s, "retransmitted");
 	text_rate(sent, sizeof sent, watch_rate(now, was, "sent", ns));
 	text_rate(received, sizeof received, watch_rate(now, was, "received", ns));
-	fprintf(o->f,
+	fprintf(f,
 		": sessions %" PRIu64 ", sent %s, received %s, stalls %" PRIu64
 		", retransmitted %" PRIu64 ", regions %" PRIu64,
 		watch_number(now, "sessions"), sent, received, watch_number(now, "stalls"), resent,
 		watch_number(now, "regions"));
-	put_datagram_rates(o->f, snapshot, before, ns);
-	fputc('\n', o->f);
-	out_flush(o);
+	put_datagram_rates(f, snapshot, before, ns);
+	fputc('\n', f);
+	fold_rows(&r, o, LINE_INDENT);
 }
