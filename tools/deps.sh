@@ -20,7 +20,8 @@ for group in "$@"; do
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fast) want="$want libcriterion-dev libusrsctp-dev libssl-dev" ;;
 	reference) want="$want doxygen" ;;
-	deb) want="$want build-essential debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1" ;;
+	deb) want="$want build-essential debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1"
+		[ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ] || want="$want libipsec-mb-dev" ;;
 	cross) want="$want musl-tools gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu
 		libc6-dev-arm64-cross libc6-dev-s390x-cross libc6-dev-i386-cross qemu-user" ;;
 	rpm) want="$want rpm python3" ;;

@@ -239,3 +239,16 @@ result $? "examples, sessctl and Python end their sessions in order, as docs/gui
 sed 's/ctx_settle/ctx_free/' examples/many_peer.c >"$work/many.c"
 [ "$(unsettled "$work/many.c")" = "$work/many.c" ]
 result $? "a program that does not is found"
+
+# not_installed FILE: packages that debian/control builds with and tools/deps.sh does not install for that
+not_installed() {
+	sed -n '/^Build-Depends:/,/^[^ ]*:/s/^ \([a-z0-9.+-]*\).*/\1/p' debian/control | grep -v '^debhelper-compat$' | while read -r p; do
+		sed -n '/^\t\(build\|deb\)) /,/;;/p' "$1" | grep -qE "[[:space:]\"]$p(\"| |$)" || echo "$p"
+	done
+}
+not_installed tools/deps.sh >"$work/log"
+! [ -s "$work/log" ]
+result $? "tools/deps.sh installs what the packages are built with" "$work/log"
+sed 's/libipsec-mb-dev/libipsec-mb/' tools/deps.sh >"$work/deps.sh"
+[ "$(not_installed "$work/deps.sh")" = libipsec-mb-dev ]
+result $? "a package that it lacks is found"
