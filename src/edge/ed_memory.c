@@ -61,6 +61,19 @@ VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len,
 	return ibv_reg_mr_iova2(pd, addr, len, iova, (unsigned)access);
 }
 
+VD_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
+					uint64_t iova, int fd, int access)
+{
+	int err = check_edge_region(pd->context, len, (unsigned)access);
+
+	err = err ? err : ed_take(pd->context, VP_MAX_MR);
+	if (!err)
+		return registered(pd, vdi_ibv_reg_dmabuf_mr(pd, offset, len, iova, fd, access),
+				  (unsigned)access);
+	errno = err;
+	return NULL;
+}
+
 /* The device's own memory: nothing is pinned. */
 struct ibv_mr *ed_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
 			    unsigned access)

@@ -212,7 +212,9 @@ struct vd_mr {
 	uint8_t *mem;	  /* its first octet ... */
 	uint64_t iova;	  /* ... and what requests call it */
 	struct vd_dm *dm; /* whose memory it is, or NULL */
-	bool moved;	  /* in vd_process.moved, with: */
+	void *mapped;	  /* of a DMA buffer, or NULL */
+	size_t mapped_len;
+	bool moved; /* in vd_process.moved, with: */
 	struct vd_mr *next_moved, **prev_moved;
 };
 

@@ -3,19 +3,6 @@
 #include "verbs/vd.h"
 #include <errno.h>
 
-VD_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
-					uint64_t iova, int fd, int access)
-{
-	(void)pd;
-	(void)offset;
-	(void)length;
-	(void)iova;
-	(void)fd;
-	(void)access;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
 /* ---- fork: every process has a context of its own, so nothing is to be prepared ---- */
 
 VD_API int ibv_fork_init(void)

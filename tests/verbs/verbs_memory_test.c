@@ -3,6 +3,7 @@
 #include "support/child.h"
 #include "verbs/vt.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,4 +269,48 @@ Test(verbs_memory, advice_brings_pages)
 	cr_expect_eq(ibv_dereg_mr(paged), 0);
 	cr_expect_eq(ibv_dereg_mr(plain), 0);
 	vt_dev_close(&s);
+}
+
+/* A buffer that the processor reaches is memory like any other: by its IOVA, at an offset, and no longer than it is. */
+VT_TEST(verbs_memory, a_dma_buffer_is_mapped)
+{
+	const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	const uint64_t iova = 0x7000000 + 64;
+	int fd = memfd_create("buffer", 0), ends[2], read_only;
+	struct ibv_mr *mr, *other;
+	char path[40];
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert(fd >= 0 && !ftruncate(fd, 3 * PAGE) && !pipe(ends));
+	mr = ibv_reg_dmabuf_mr(v.a.id->pd, PAGE + 64, PAGE, iova, fd, rights);
+	cr_assert_not_null(mr);
+	cr_expect(mr->addr == (void *)(PAGE + 64) && mr->length == PAGE);
+	cr_assert_eq(pwrite(fd, "abcdefgh", 8, PAGE + 64), 8);
+	write_to_verbs_memory(&v, mr, iova, v.b.mr->rkey, (uintptr_t)v.b.buf, IBV_WC_SUCCESS);
+	cr_expect_arr_eq(v.b.buf, "abcdefgh", 8);
+	other = ibv_reg_dmabuf_mr(v.b.id->pd, 2 * PAGE, 8, 0x10000, fd, rights);
+	cr_assert_not_null(other);
+	close(fd); /* the region holds it */
+	write_to_verbs_memory(&v, v.a.mr, (uintptr_t)v.a.buf, other->rkey, 0x10000, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_dereg_mr(other), 0);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+
+	fd = memfd_create("buffer", 0);
+	cr_assert(fd >= 0 && !ftruncate(fd, PAGE));
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	read_only = open(path, O_RDONLY);
+	cr_assert_geq(read_only, 0);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, PAGE + 1, 0, fd, rights), EINVAL);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, UINT64_MAX - 4095, PAGE, 0, fd, rights), EINVAL);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 8, 8, 16, fd, rights), EINVAL);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, 0, 0, fd, rights), EINVAL);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, 8, 0, ends[0], rights), EINVAL);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, 8, 0, -1, rights), EBADF);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, 8, 0, read_only, rights), EACCES);
+	VT_NULL_AS(ibv_reg_dmabuf_mr(v.a.id->pd, 0, 8, 0, fd, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	mr = ibv_reg_dmabuf_mr(v.a.id->pd, 0, 8, 0, read_only, 0);
+	cr_expect(mr && !ibv_dereg_mr(mr), "for Sends alone");
+	vt_down(&v);
 }

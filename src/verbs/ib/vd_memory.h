@@ -35,6 +35,8 @@ struct ibv_mr *vd_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, 
 			    unsigned access);
 /* A region of it less; NULL: of none. */
 void vd_dm_release(struct vd_dm *dm);
+/* The mapping of one of a DMA buffer goes; others have none. */
+void vd_dmabuf_release(struct vd_mr *mr);
 int vd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *list, uint32_t n);
 /* A descriptor that names this process's contexts and no other's. */

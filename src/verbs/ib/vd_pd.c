@@ -232,6 +232,7 @@ int vdi_ibv_dereg_mr(struct ibv_mr *ibmr)
 	vd_moved_clear(mr);
 	delist(get_context_process(ibmr->context), mr);
 	vd_dm_release(mr->dm);
+	vd_dmabuf_release(mr);
 	free(mr);
 	return 0;
 }
