@@ -155,6 +155,9 @@ static void without_7306(const void *arg)
 	qp = ibv_create_qp_ex(s.ctx, &ex);
 	if (!qp || ibv_destroy_qp(qp))
 		_exit(4);
+	ex.send_ops_flags = 1 << 12 | IBV_QP_EX_WITH_SEND; /* ATOMIC_WRITE */
+	if (ibv_create_qp_ex(s.ctx, &ex) || errno != EOPNOTSUPP)
+		_exit(9);
 	ex.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ; /* UC has none */
 	if (ibv_create_qp_ex(s.ctx, &ex) || errno != EOPNOTSUPP)
 		_exit(5);

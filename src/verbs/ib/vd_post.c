@@ -101,10 +101,16 @@ static void make_atomic_wr(const struct ibv_send_wr *wr, struct ddps_send_wr *to
 	}
 }
 
+/* Headers of libibverbs before 45 have no name for the first, nor before 44 for the second. */
+#define WR_FLUSH	14
+#define WR_ATOMIC_WRITE 15
+
 static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	to->stag = wr->wr.rdma.rkey;
 	to->to = wr->wr.rdma.remote_addr;
+	if ((int)wr->opcode == WR_FLUSH || (int)wr->opcode == WR_ATOMIC_WRITE)
+		return EOPNOTSUPP; /* RDMAP has neither */
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		to->op = DDPS_OP_SEND;
