@@ -84,6 +84,22 @@ one_dash_and_a_path() {
 	run 1 get "tcp://none.invalid:1/f" there && says err "check the name"
 }
 
+# Whoever takes a URI knows all four schemes, offers them, and names them where one is wrong.
+schemes() {
+	local c s file=()
+	run 0 --help && says out "tls:// and sctps://" || return
+	for c in listen connect put get ping perf conform stat top; do
+		file=()
+		[ "$c" != put ] || file=(/etc/hostname)
+		for s in tcp tls sctp sctps; do
+			run 2 "$c" "${file[@]}" "$s://127.0.0.1/f" && says err "port is missing" || return
+			why="$c: $s:// is not offered"
+			"$SESSCTL" complete "$c" "$s:" | grep -q "^$s://" || return
+		done
+		run 2 "$c" "${file[@]}" http://127.0.0.1:1/f && says err "tcp://, tls://, sctp:// or sctps://" || return
+	done
+}
+
 # Letters, alone, joined and with their values; one dash and a whole name is no letter.
 letters() {
 	listen tcp://127.0.0.1:0
@@ -387,6 +403,7 @@ else
 fi
 test_case help-of-a-command help_command
 test_case what-was-meant guesses
+test_case schemes schemes
 test_case letters letters
 test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes
