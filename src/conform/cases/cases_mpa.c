@@ -29,8 +29,9 @@ static void expect_mpa_accept(struct cf *cf, const struct cf_mpa *f)
 
 	cf_mpa_session(cf, f);
 	CF_CHECK(cf, cf->mpa.rev == f->rev, "Reply with Rev %u to Rev %u", cf->mpa.rev, f->rev);
-	CF_CHECK(cf, !(cf->mpa.flags & 0x0f), "reserved bits in the Reply: flags %02x",
-		 cf->mpa.flags);
+	/* S is one of them in Rev 1 (RFC 5044 7.1.1, RFC 6581 6) */
+	CF_CHECK(cf, !(cf->mpa.flags & (f->rev == 1 ? 0x1f : 0x0f)),
+		 "reserved bits in the Reply: flags %02x", cf->mpa.flags);
 	CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_S) == !s, "S differs from the Request's: flags %02x",
 		 cf->mpa.flags);
 	cf_ping(cf); /* PD_Length was what came, or this would not be in step */

@@ -139,10 +139,13 @@ static void expect_established(struct cf *cf, bool p2p)
 static void mpa_exchange(struct cf *cf, const struct cf_mpa *f)
 {
 	if (cf->c->target == CF_RESPONDER) {
+		bool mine = cf_want(cf, "an MPA Reply of Rev 1 or 2 that accepts the request");
+
 		cf_app_answer(cf);
 		cf_mpa_read(cf, &cf->mpa);
 		CF_CHECK(cf, is_known_rev(&cf->mpa), "a Reply of Rev %u", cf->mpa.rev);
 		CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_R), "the target rejected the request");
+		cf_wanted(cf, mine);
 	}
 	cf_mpa_agree(cf, f);
 }
