@@ -12,7 +12,13 @@
 #include <pthread.h>
 #include <string.h>
 
-#define SONAME "libIPSec_MB.so.1"
+#if IMB_VERSION_NUM < 0x20000
+#define SONAME	    "libIPSec_MB.so.1"
+#define WITHOUT_AES IMB_ARCH_NOAESNI /* and what has less */
+#else
+#define SONAME	    "libIPSec_MB.so.2"
+#define WITHOUT_AES IMB_ARCH_NONE
+#endif
 
 struct mb_state {
 	union {
@@ -211,11 +217,11 @@ static const char *load_ipsec_mb(void)
 	if (!mb)
 		return "no memory for " SONAME;
 	begin(mb, &arch);
-	if (arch == IMB_ARCH_NONE || arch == IMB_ARCH_NOAESNI || !agrees_with_gnutls()) {
+	if (arch <= WITHOUT_AES || !agrees_with_gnutls()) {
 		drop(mb);
 		mb = NULL;
-		return arch <= IMB_ARCH_NOAESNI ? "the processor has no AES instructions"
-						: SONAME " does not seal as GnuTLS does";
+		return arch <= WITHOUT_AES ? "the processor has no AES instructions"
+					   : SONAME " does not seal as GnuTLS does";
 	}
 	return NULL;
 }
