@@ -10,6 +10,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${WIRES:=tcp sctp}"
 : "${PATIENCE:=60}" # seconds a command may take
 
+# shellcheck source=tests/support/json.bash
+. "$root/tests/support/json.bash"
 work=$(mktemp -d)
 failures=0
 listener=
@@ -41,18 +43,9 @@ keep_json() {
 	return 0
 }
 
-# What sessctl printed as JSON in this file of tests is as docs/sessctl.schema.json promises.
+# What sessctl printed as JSON in this file of tests is as promised.
 json_is_promised() {
-	why=$("$json_python" "$root/tests/package/json_lines.py" "$root/docs/sessctl.schema.json" \
-		"$work/.lines.json" 2>&1)
-}
-
-# Python with jsonschema, which need not be the first one in PATH.
-find_python() {
-	for json_python in python3 /usr/bin/python3; do
-		"$json_python" -c 'import jsonschema' 2>/dev/null && return
-	done
-	return 1
+	why=$(json_fault "$work/.lines.json")
 }
 
 finish() {

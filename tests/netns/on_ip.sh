@@ -14,11 +14,16 @@ if [ "${1:-}" != inside ]; then
 fi
 work=$(mktemp -d)
 listener=
+# shellcheck source=tests/support/json.bash
+. "$(dirname "$0")/../support/json.bash"
 cleanup() {
+	local status=$?
 	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	[ -z "$listener" ] || kill "$listener"
 	wait
+	judge_json netns/on_ip "$work" || status=1
 	rm -rf "$work"
+	exit "$status"
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM

@@ -10,15 +10,19 @@ listener=
 namespaces=()
 # shellcheck source=tests/netns/check.bash
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+# shellcheck source=tests/support/json.bash
+. "$(dirname "${BASH_SOURCE[0]}")/../support/json.bash"
 
 cleanup() {
+	local n status=$?
 	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
-	local n
 	[ -z "$listener" ] || kill -KILL "$listener" 2>/dev/null
 	for n in "${namespaces[@]}"; do
 		ip netns del "$n" 2>/dev/null
 	done
+	judge_json "netns/$(basename "$0" .sh)" "$work" || status=1
 	rm -rf "$work"
+	exit "$status"
 }
 trap cleanup EXIT
 
