@@ -19,7 +19,7 @@ import unittest.mock
 import ddpsess
 from ddpsess import _headers, _lib
 
-TCP, SCTP = "tcp://127.0.0.1:0", "sctp://127.0.0.1:0?backend=native&encap=0"
+TCP, SCTP, SHM = "tcp://127.0.0.1:0", "sctp://127.0.0.1:0?backend=native&encap=0", "shm://@"
 PATIENCE = 20
 
 
@@ -56,10 +56,10 @@ async def dumb_peer():
 
 
 def wires(test):
-    """The test over TCP and over SCTP; it may not take long."""
+    """The test over TCP, over SCTP and through shared memory; it may not take long."""
 
     async def both(self):
-        for uri in (TCP, SCTP):
+        for uri in (TCP, SCTP, SHM):
             with self.subTest(uri=uri):
                 await asyncio.wait_for(test(self, uri), PATIENCE)
 
