@@ -63,7 +63,7 @@ void cf_shared_text(const struct sockaddr_storage *ss, socklen_t len, char *buf,
 
 void cf_shared_unlisten(int fd)
 {
-	struct sockaddr_un un;
+	struct sockaddr_un un = { .sun_family = AF_UNSPEC };
 	socklen_t len = sizeof un;
 
 	if (!getsockname(fd, (struct sockaddr *)&un, &len) && un.sun_family == AF_UNIX &&
