@@ -57,7 +57,7 @@ mkdir -p dir
 for at in "shm://$PWD/socket" shm://@; do
 	listen "$at" --dir dir
 	name=${at#shm://}
-	[ "$name" = @ ] && name=abstract || name=file
+	[ "$name" = @ ] && name=abstract || name="file"
 	test_case "one-host-$name-connect" negotiated
 	test_case "one-host-$name-measured" measured
 	test_case "one-host-$name-moved" moved
