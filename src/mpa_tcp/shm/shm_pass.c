@@ -20,6 +20,10 @@
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
 #define FDS_ROOM 4 /* of descriptors, so that one too many is seen */
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u
+#endif
+
 static struct ddps_shm_memory *map_memory(int fd)
 {
 	void *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -30,12 +34,21 @@ static struct ddps_shm_memory *map_memory(int fd)
 	return m;
 }
 
+/* Some systems take memory only if it says that nobody runs it; those before Linux 6.3 do not know the word. */
+static int make_memfd(void)
+{
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create("ddpsess", flags | MFD_NOEXEC_SEAL);
+
+	return fd < 0 && errno == EINVAL ? memfd_create("ddpsess", flags) : fd;
+}
+
 struct ddps_shm_memory *ddps_shm_make(int *fd)
 {
 	struct ddps_shm_memory *m = NULL;
 	int keep;
 
-	*fd = memfd_create("ddpsess", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = make_memfd();
 	if (*fd < 0)
 		return NULL;
 	if (!ftruncate(*fd, (off_t)SIZE) && !fcntl(*fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
