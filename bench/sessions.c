@@ -275,6 +275,10 @@ static void nth_uri(const struct board *b, const struct peer_args *a, size_t n, 
 {
 	const char *port = strchr(strchr(b->uri, ':') + 1, ':');
 
+	if (over_shm(a)) {
+		snprintf(uri, len, "%s", b->uri);
+		return;
+	}
 	if (!over_sctp(a) || getenv("BENCH_HOST")) {
 		snprintf(uri, len, "%s://%s%s", over_sctp(a) ? "sctp" : "tcp", peer_host(), port);
 		return;
