@@ -155,6 +155,14 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 	return err;
 }
 
+/* Where there is a key log it is where it was: others take such files away, and look at them. */
+static bool logs_keys(const struct ddps_creds_set *set)
+{
+	const char *const file = set->settings.value[DDPS_SET_KEYLOG];
+
+	return !file || ddps_file_is_at(set->keylog, file);
+}
+
 /* Of two files that belong together one may have been renamed into place and the other not yet: what
  * failed is tried again each time, and reported for what is there, now and then: a rule that somebody
  * has added is not in force. */
@@ -165,7 +173,7 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 		   intact = ddps_set_intact(c->set);
 	struct ddps_verdict why;
 
-	if (intact && is_as(&found, &c->set->settings_stamp, c->set->stamp)) {
+	if (intact && is_as(&found, &c->set->settings_stamp, c->set->stamp) && logs_keys(c->set)) {
 		c->failed = false;
 		return;
 	}

@@ -152,12 +152,25 @@ bool ddps_file_is_open(const char *path, const char **how)
 	return !stat(folder, &st) && st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX);
 }
 
-int ddps_file_append(int *fd, const char *path, char *why, size_t why_len)
+bool ddps_file_is_at(int fd, const char *path)
 {
-	const int f = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+	struct stat opened, now;
+
+	return !fstat(fd, &opened) && !stat(path, &now) && opened.st_dev == now.st_dev &&
+	       opened.st_ino == now.st_ino;
+}
+
+int ddps_file_append(int *fd, const char *path, bool look, char *why, size_t why_len)
+{
+	const int f = open(path,
+			   O_WRONLY | O_APPEND | (look ? 0 : O_CREAT) | O_CLOEXEC | O_NOCTTY |
+				   O_NONBLOCK | O_NOFOLLOW,
 			   S_IRUSR | S_IWUSR);
 	struct stat st;
 	int err = 0;
+
+	if (f < 0 && look && errno == ENOENT)
+		return 0;
 
 	if (f < 0 || fstat(f, &st)) {
 		snprintf(why, why_len, "cannot be opened: %s", strerror(errno));

@@ -28,8 +28,11 @@ bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b);
 int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
 		   struct ddps_stamp *stamp, char *why, size_t why_len);
 
-/* Open @path to append to it, made with mode 0600 if it is not there; the rest as of a secret file. */
-int ddps_file_append(int *fd, const char *path, char *why, size_t why_len);
+/* Open @path to append to it; the rest as of a secret file, but no link is followed.  If it is not there it is
+ * made with mode 0600, unless this is to @look: then *fd stays as it is. */
+int ddps_file_append(int *fd, const char *path, bool look, char *why, size_t why_len);
+/* It is still the file that was opened. */
+bool ddps_file_is_at(int fd, const char *path);
 
 /* Everybody may write it, or put another file in its place. */
 bool ddps_file_is_open(const char *path, const char **how);

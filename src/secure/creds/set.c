@@ -99,7 +99,7 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 
 	if (!file)
 		return;
-	err = ddps_file_append(&set->keylog, file, why, sizeof why);
+	err = ddps_file_append(&set->keylog, file, r->each != NULL, why, sizeof why);
 	ddps_report(r, err ? err : DDPS_E_KEY_OPEN, !err, ddps_setting_word(DDPS_SET_KEYLOG), file,
 		    "%s",
 		    err ? why

@@ -362,6 +362,8 @@ Test(creds_load, a_key_log_is_asked_for_by_the_file_and_is_not_silent)
 	ddps_secure_attr_init(&file);
 	file.settings = put_text("secure.conf",
 				 "cert host.pem\nkey host.key\nca ca.pem\nkeylog secrets\n", 0644);
+	cr_expect_eq(ddps_creds_check(&file, NOW, count_warning, NULL), 0);
+	cr_expect_neq(stat(path_of("secrets"), &st), 0, "to look makes nothing");
 	c = open_creds(&file);
 	cr_assert_eq(stat(path_of("secrets"), &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0600);
@@ -370,7 +372,14 @@ Test(creds_load, a_key_log_is_asked_for_by_the_file_and_is_not_silent)
 		  news.text);
 	ddps_creds_release(ddps_creds_use(c, 5000, NOW, &news));
 	cr_expect_str_eq(news.text, "", "once");
+	unlink(path_of("secrets"));
+	ddps_creds_release(ddps_creds_use(c, 7000, NOW, &news));
+	cr_expect_eq(stat(path_of("secrets"), &st), 0, "made anew");
 	ddps_creds_close(c);
+	rename(path_of("secrets"), path_of("kept"));
+	cr_assert_eq(symlink("kept", path_of("secrets")), 0);
+	refuses(&file, DDPS_E_CONFIG, "secrets cannot be opened");
+	unlink(path_of("secrets"));
 	put_text("secrets", "", 0644);
 	refuses(&file, DDPS_E_KEY_OPEN, "chmod 600");
 	unlink(path_of("secrets"));
