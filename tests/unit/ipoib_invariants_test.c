@@ -205,7 +205,7 @@ static void have_another_mlid(void *on)
 	get_made(on)->rec.mlid++;
 }
 
-static void send_nothing(void *on)
+static void keep_no_table(void *on)
 {
 	((struct ddps_sa *)on)->table[0].lid = 7;
 }
@@ -239,7 +239,7 @@ static void make_group_of_7(struct ddps_sa *sa)
 Test(ipoib_invariants, of_an_administration)
 {
 	void (*const spoils[])(void *) = { make_uncounted,     be_in_nobodys_use, be_there_twice,
-					   be_in_no_partition, have_another_mlid, send_nothing,
+					   be_in_no_partition, have_another_mlid, keep_no_table,
 					   report_too_much };
 	const struct ddps_sa_config c = { .lid = 1,
 					  .gid = { 0xfe, 0x80, [15] = 1 },
