@@ -54,7 +54,7 @@ static void guard(struct temp *t)
 	sig_file_add(&t->guard);
 }
 
-static int open_named(struct temp *t)
+static int open_named(struct temp *t, mode_t mode)
 {
 	int fd;
 
@@ -63,7 +63,7 @@ static int open_named(struct temp *t)
 			return -1;
 		guard(t);
 		fd = openat(t->dirfd, t->part, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
-			    MODE);
+			    mode);
 		if (fd >= 0)
 			return fd;
 		sig_file_remove(&t->guard);
@@ -122,7 +122,7 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 		return -1;
 	t->fd = named ? -1 : open_anonymous(t);
 	if (t->fd < 0)
-		t->fd = open_named(t);
+		t->fd = open_named(t, MODE);
 	/* what only its owner could read is so from the first octet on */
 	if (t->fd >= 0 && !(there && fchmod(t->fd, st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO))) &&
 	    !find_room(t->fd, size))
@@ -143,7 +143,7 @@ int temp_open_unnamed(struct temp *t, uint64_t size)
 	if (t->dirfd >= 0)
 		t->fd = open_anonymous(t);
 	if (t->dirfd >= 0 && t->fd < 0)
-		t->fd = open_named(t);
+		t->fd = open_named(t, S_IRUSR | S_IWUSR); /* others look into that folder */
 	if (t->part[0] && !unlinkat(t->dirfd, t->part, 0)) {
 		sig_file_remove(&t->guard);
 		t->part[0] = 0;
