@@ -74,6 +74,14 @@ guesses() {
 		! grep -q "did you mean" err
 }
 
+# What begins as several do is none of them.
+ambiguous() {
+	bad "ambiguous option '--tls-p'" ping --tls-p x tcp://127.0.0.1:1 && bad "ambiguous option '--tls'" check-keys --tls x &&
+		bad "ambiguous option '--p'" ping --p tcp://127.0.0.1:1 && bad "'--json' takes no value" ping --json=1 tcp://127.0.0.1:1 &&
+		bad "option '--size' needs a value" ping tcp://127.0.0.1:1 --size && run 2 ping --cou 1 --siz 64 tcp://127.0.0.1 &&
+		says err "port is missing"
+}
+
 one_dash_and_a_path() {
 	bad "did you mean --op?" perf -op write tcp://127.0.0.1:1 && bad "did you mean --seconds?" perf -seconds=1 x &&
 		bad "unknown option '-x'" perf -x tcp://127.0.0.1:1 && ! grep -q "did you mean" err || return
@@ -405,6 +413,7 @@ test_case help-of-a-command help_command
 test_case what-was-meant guesses
 test_case schemes schemes
 test_case letters letters
+test_case ambiguous ambiguous
 test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes
 test_case brackets-are-asked-for brackets

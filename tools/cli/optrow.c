@@ -105,6 +105,9 @@ static void explain_letter(const struct option_table *t, unsigned cmd, const cha
 		snprintf(why, why_len, "unknown option '-%c'", optopt);
 }
 
+/* Above letters: of each long option another one, or getopt_long takes what is ambiguous for the first. */
+#define LONG 256
+
 /* What getopt_long needs, and the rows that it stands for. */
 struct selection {
 	struct option longopt[OPTROW_MAX + 1];
@@ -125,6 +128,7 @@ static void select_rows(struct selection *s, const struct option_table *t, unsig
 		if (!(t->row[i].cmds & cmd))
 			continue;
 		s->longopt[n].name = t->row[i].name;
+		s->longopt[n].val = LONG + (int)n;
 		s->longopt[n].has_arg = t->row[i].arg ? required_argument : no_argument;
 		s->row[n++] = &t->row[i];
 		*at = optrow_letter(t->row[i].name);
@@ -155,13 +159,13 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 				  char *why, size_t why_len)
 {
 	const struct option_row *row;
-	int c, index;
+	int c;
 
 	optind = 0; /* start afresh, and permute */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, s->letters, s->longopt, &index)) != -1) {
-		row = c ? find_letter_row(s, c) : s->row[index];
-		if (row && c && is_name_after_dash(t, u->bit, find_letter_arg(argv))) {
+	while ((c = getopt_long(argc, argv, s->letters, s->longopt, NULL)) != -1) {
+		row = c >= LONG ? s->row[c - LONG] : find_letter_row(s, c);
+		if (row && c < LONG && is_name_after_dash(t, u->bit, find_letter_arg(argv))) {
 			explain_letter(t, u->bit, find_letter_arg(argv), why, why_len);
 			return OPTS_BAD;
 		}
@@ -173,7 +177,7 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 			if (c == ':')
 				snprintf(why, why_len, "option '%s' needs a value",
 					 argv[optind - 1]);
-			else if (optopt)
+			else if (optopt && optopt < LONG)
 				explain_letter(t, u->bit, argv[optind], why, why_len);
 			else
 				explain_unknown(t, u->bit, argv[optind - 1], why, why_len);
