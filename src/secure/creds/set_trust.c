@@ -9,7 +9,7 @@
 
 /* ---- CAs ---- */
 
-static bool is_same_name(gnutls_x509_crt_t a, gnutls_x509_crt_t b)
+static bool is_namesake(gnutls_x509_crt_t a, gnutls_x509_crt_t b)
 {
 	gnutls_datum_t an = { NULL, 0 }, bn = { NULL, 0 };
 	const bool same = gnutls_x509_crt_get_raw_dn(a, &an) >= 0 &&
@@ -34,7 +34,7 @@ static bool has_namesake(const struct ddps_creds_set *set, unsigned i)
 		return false;
 	for (unsigned k = 0; !found && k < i; k++) {
 		olen = sizeof other;
-		found = is_same_name(set->ca[i], set->ca[k]) &&
+		found = is_namesake(set->ca[i], set->ca[k]) &&
 			!gnutls_x509_crt_get_key_id(set->ca[k], GNUTLS_KEYID_USE_SHA256, other,
 						    &olen) &&
 			memcmp(mine, other, sizeof mine) != 0;
