@@ -17,7 +17,7 @@ for_tests=' ddps_cm_data_is_rtu ddps_cm_delay ddps_cm_private_data ddps_cm_state
 
 # What programs plainly need and only tests call: the pair of ddps_cm_listen, and parts of the session
 # API that the pages describe.
-for_programs=' ddps_cm_unlisten ddps_cq_arm ddps_cq_fd ddps_ctx_flush ddps_ep_set_primary ddps_has_backend '
+for_programs=' ddps_cm_unlisten ddps_cq_arm ddps_cq_fd ddps_ctx_flush ddps_ctx_secured_stats ddps_ep_set_primary ddps_has_backend '
 
 # Hidden symbols are those that no library exports.  A source that has gone may have left its object.
 symbols() { # BUILD...: WHAT NAME SOURCE
