@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The log callback. */
 #include "common/log.h"
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +88,23 @@ bool ddps_log_passes(const struct ddps_log_filter *f, enum ddps_log_level level,
 void ddps_log_stderr(void *user, enum ddps_log_level level, const char *facility,
 		     const char *message)
 {
+	static atomic_uint unwritten;
+	struct pollfd p = { .fd = fileno(stderr), .events = POLLOUT };
+	char before[80] = "";
+	int keep = errno;
+	unsigned n;
+
 	if (user && !ddps_log_passes(user, level, facility))
 		return;
-	fprintf(stderr, "ddpsess: %s: %s\n", facility, message);
+	if (poll(&p, 1, 0) == 1) {
+		n = atomic_exchange(&unwritten, 0);
+		if (n)
+			snprintf(before, sizeof before,
+				 "ddpsess: log: %u lines left out: nobody read them\n", n);
+		/* together: so much a pipe that is writable takes (pipe(7)) */
+		fprintf(stderr, "%sddpsess: %s: %s\n", before, facility, message);
+	} else {
+		atomic_fetch_add(&unwritten, 1);
+	}
+	errno = keep;
 }

@@ -22,7 +22,8 @@ int ddps_log_filter_parse(struct ddps_log_filter *f, const char *spec);
 bool ddps_log_passes(const struct ddps_log_filter *f, enum ddps_log_level level,
 		     const char *facility);
 
-/* Writes "ddpsess: facility: message" to stderr.  @user: a struct ddps_log_filter, or NULL. */
+/* Writes "ddpsess: facility: message" to stderr, or, where a pipe is full, how many were left out, later: a
+ * session does not wait for whoever reads the log.  @user: a struct ddps_log_filter, or NULL. */
 void ddps_log_stderr(void *user, enum ddps_log_level level, const char *facility,
 		     const char *message);
 

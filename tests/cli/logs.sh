@@ -58,6 +58,29 @@ errors() {
 	[ "$(wc -l <err)" = 1 ] && grep -qE 'Z error: --dir ./nothing: .*; try: a directory that exists$' err
 }
 
+# A pipe that nobody empties holds up no session; what it did not take is counted once it does.
+full_pipe() {
+	local full n served
+	listen tcp://127.0.0.1:0 # a port that is free
+	n=${uri##*:}
+	stop_listener
+	rm -f full && mkfifo full && exec {full}<>full && mkdir -p served
+	"$SESSCTL" listen --dir served "tcp://127.0.0.1:$n" >full 2>&1 &
+	pid=$!
+	read -r -t "$PATIENCE" -u "$full" line
+	dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>/dev/null # until it is full
+	run 0 ping --timeout 20 -c 3 -i 0 "tcp://127.0.0.1:$n" && run 1 get "tcp://127.0.0.1:$n/none" there &&
+		run 0 ping --timeout 20 -c 3 -i 0 "tcp://127.0.0.1:$n"
+	served=$?
+	dd if=full of=/dev/null bs=4096 iflag=nonblock 2>/dev/null # until it is empty
+	run 1 get "tcp://127.0.0.1:$n/none" there
+	kill "$pid"
+	wait "$pid"
+	dd if=full of=drained bs=4096 iflag=nonblock 2>/dev/null
+	exec {full}<&-
+	[ "$served" = 0 ] && says drained "events or errors were left out: nobody read them"
+}
+
 quiet() {
 	local port
 	listen tcp://127.0.0.1:0
@@ -115,6 +138,7 @@ unit_is_hardened() {
 test_case logs-with-time-and-level dated
 test_case logs-for-the-journal journal
 test_case logs-errors-on-a-line errors
+test_case logs-into-a-full-pipe full_pipe
 test_case logs-quiet quiet
 test_case unit-serves unit_serves
 if systemd-analyze security --help 2>/dev/null | grep -q -- --offline; then

@@ -2,6 +2,9 @@
 /* Which messages DDPSESS_LOG lets pass. */
 #include "common/log.h"
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 static bool does_level_pass(const char *spec, enum ddps_log_level level, const char *facility)
 {
@@ -39,4 +42,29 @@ Test(log, what_is_no_filter_is_reported)
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		cr_expect_eq(ddps_log_filter_parse(&f, bad[i]), -1, "%s", bad[i]);
+}
+
+/* What it does not take is left out, and counted in the next line that it takes. */
+Test(log, a_full_pipe_is_not_waited_for)
+{
+	static char page[4096], seen[4096];
+	int ends[2], was = dup(STDERR_FILENO);
+	ssize_t n;
+
+	cr_assert(was >= 0 && !pipe2(ends, O_NONBLOCK) && dup2(ends[1], STDERR_FILENO) >= 0);
+	while (write(ends[1], page, sizeof page) > 0)
+		;
+	fcntl(ends[1], F_SETFL, 0); /* now a write would wait */
+	errno = E2BIG;
+	ddps_log_stderr(NULL, DDPS_LOG_WARN, "mpa", "one");
+	ddps_log_stderr(NULL, DDPS_LOG_WARN, "mpa", "two");
+	cr_expect_eq(errno, E2BIG);
+	while (read(ends[0], page, sizeof page) > 0)
+		;
+	ddps_log_stderr(NULL, DDPS_LOG_WARN, "mpa", "three");
+	dup2(was, STDERR_FILENO);
+	n = read(ends[0], seen, sizeof seen - 1);
+	cr_assert_gt(n, 0);
+	cr_expect_str_eq(seen,
+			 "ddpsess: log: 2 lines left out: nobody read them\nddpsess: mpa: three\n");
 }

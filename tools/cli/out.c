@@ -7,7 +7,9 @@
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,8 +45,23 @@ void out_to_stderr(struct out *o)
 	o->colour = !o->json && out_colours(STDERR_FILENO);
 }
 
+/* A pipe that is writable takes PIPE_BUF octets without waiting: pipe(7). */
+static bool is_taken_now(struct out *o, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (!o->drops || poll(&p, 1, 0) == 1)
+		return true;
+	o->left_out++;
+	return false;
+}
+
 void out_flush(struct out *o)
 {
+	if (!is_taken_now(o, STDOUT_FILENO)) {
+		__fpurge(o->f);
+		return;
+	}
 	if (o->log) {
 		out_log_event(o);
 		return;
@@ -346,6 +363,15 @@ void out_closed(struct out *o, unsigned session)
 static void print_said(struct out *o, int level, const char *text, const char *advice)
 {
 	out_progress_end(o);
+	if (!is_taken_now(o, STDERR_FILENO))
+		return;
+	if (o->left_out) {
+		unsigned n = o->left_out;
+
+		o->left_out = 0;
+		out_note(o, "read its output faster, or --quiet",
+			 "%u events or errors were left out: nobody read them", n);
+	}
 	if (o->log) {
 		out_log_say(o, level, text, advice);
 		return;

@@ -17,8 +17,10 @@ bool out_colours(int fd);
 
 struct out {
 	bool json;
-	bool colour;	     /* standard output takes escape sequences */
-	bool bar;	     /* progress on standard error */
+	bool colour; /* standard output takes escape sequences */
+	bool bar;    /* progress on standard error */
+	bool drops;  /* what a full pipe does not take is left out and counted, not waited for */
+	unsigned left_out;
 	bool quiet;	     /* errors only */
 	struct out_log *log; /* NULL: not as a log */
 	const char *cmd;     /* of error messages */

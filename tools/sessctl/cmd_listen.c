@@ -279,6 +279,7 @@ int cmd_listen(const struct opts *o)
 
 	out_init(&sv.out, "listen", o->json);
 	sv.out.quiet = o->quiet;
+	sv.out.drops = true;
 	if (!o->json && (o->log || out_log_is_journal()) &&
 	    out_log_begin(&sv.out, out_log_is_journal())) {
 		out_error(&sv.out, 0, NULL, "--log: %s", strerror(errno));
