@@ -64,8 +64,7 @@ static uint32_t await_completion(enum ddps_op op)
 static uint32_t make_request(uint8_t to[KV_REQUEST_MAX], char **argv, int argc)
 {
 	const char *value = argc == 5 && !strcmp(argv[2], "put") ? argv[4] : "";
-	size_t key = argc > 3 ? strnlen(argv[3], KV_REQUEST_MAX) : 0,
-	       size = strnlen(value, KV_REQUEST_MAX);
+	size_t key = argc > 3 ? strlen(argv[3]) : 0, size = strlen(value);
 
 	if (!(argc == 5 && *value) && !(argc == 4 && !strcmp(argv[2], "get")))
 		return 0;
@@ -74,7 +73,8 @@ static uint32_t make_request(uint8_t to[KV_REQUEST_MAX], char **argv, int argc)
 	to[0] = *value ? 'P' : 'G';
 	to[1] = (uint8_t)key;
 	memcpy(to + 2, argv[3], key);
-	memcpy(to + 2 + key, value, size);
+	memcpy(to + 2 + key, value,
+	       size); /* NOLINT(bugprone-not-null-terminated-result): octets, no string */
 	return (uint32_t)(2 + key + size);
 }
 

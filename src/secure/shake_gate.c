@@ -4,9 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SECOND	1000000000u /* ns */
-#define EACH	(SECOND / DDPS_GATE_RATE)
-#define AT_ONCE ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
+#define SECOND	 1000000000u /* ns */
+#define EACH	 (SECOND / DDPS_GATE_RATE)
+#define PATIENCE (DDPS_GATE_MS * (SECOND / 1000))
+#define AT_ONCE	 ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
 
 void ddps_gate_init(struct ddps_gate *g)
 {
@@ -134,15 +135,33 @@ struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_
 	return p;
 }
 
-struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now)
+/* Places of many networks, whose peers say nothing: each has its time. */
+static struct ddps_gate_pass *find_silent(const struct ddps_gate *g, uint64_t now, uint64_t *later)
+{
+	struct ddps_gate_pass *oldest = NULL;
+	uint64_t due;
+
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->in[i]->idle && (!oldest || g->in[i]->idle < oldest->idle))
+			oldest = g->in[i];
+	due = oldest ? oldest->idle + PATIENCE : 0;
+	if (due && due <= now)
+		return oldest;
+	if (due && (!*later || due < *later))
+		*later = due;
+	return NULL;
+}
+
+struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now,
+					     uint64_t *later)
 {
 	struct ddps_gate_pass *go = NULL;
-	unsigned most, n;
-	uint64_t later;
+	unsigned fewest, most, n;
+	uint64_t due;
 
-	if (g->n < DDPS_GATE_PLACES || !choose_waiter(g, now, &most, &later))
+	if (g->n < DDPS_GATE_PLACES || !choose_waiter(g, now, &fewest, &due))
 		return NULL;
-	most++; /* else the two would only take turns */
+	most = fewest + 1; /* else the two would only take turns */
 	for (unsigned i = 0; i < g->n; i++) {
 		n = g->in[i]->idle ? count_in(g, g->in[i]->place.net) : 0;
 		if (n > most) {
@@ -150,7 +169,7 @@ struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t
 			go = g->in[i];
 		}
 	}
-	return go;
+	return go || fewest ? go : find_silent(g, now, later);
 }
 
 void ddps_gate_leave(struct ddps_gate *g, struct ddps_gate_pass *p, bool well)

@@ -12,13 +12,15 @@
 
 #define DDPS_GATE_PLACES 64u
 #define DDPS_GATE_RATE	 200u /* a second, of a network */
+#define DDPS_GATE_MS	 500u /* that a peer has to answer if others wait */
 #define DDPS_GATE_NETS	 128u /* whose failures are remembered */
 
 /* Part of a handshake. */
 struct ddps_gate_pass {
 	struct ddps_shake_place place; /* while it waits */
 	enum { DDPS_GATE_OUT, DDPS_GATE_WAITS, DDPS_GATE_IN } at;
-	bool idle; /* the user's: its peer is to send something */
+	uint64_t
+		idle; /* the user's: since when its peer is to send something, in ns; 0: it is not */
 };
 
 struct ddps_gate {
@@ -42,9 +44,11 @@ struct ddps_gate_pass *ddps_gate_waiter(const struct ddps_gate *g);
 struct ddps_gate_pass *ddps_gate_next(struct ddps_gate *g, uint64_t now, uint64_t *later);
 /*
  * All places are taken: which one has to leave for the next one.  It is the oldest that is idle of the network
- * that has most, if these are two more than the next one's at least.  NULL: none.
+ * that has most, if these are two more than the next one's at least; or, if the next one's network has none, the one
+ * that has been idle longest, of DDPS_GATE_MS at least.  NULL: none.  @later: as above, or as it was.
  */
-struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now);
+struct ddps_gate_pass *ddps_gate_first_to_go(const struct ddps_gate *g, uint64_t now,
+					     uint64_t *later);
 /* It waits no more, or leaves.  @well: it succeeded, and is not held against its network.  Idempotent. */
 void ddps_gate_leave(struct ddps_gate *g, struct ddps_gate_pass *p, bool well);
 

@@ -219,8 +219,8 @@ static void give_up_shake(struct ddps_shaker *k, struct ddps_shake *s)
 	drop_hs(s);
 	s->why = (struct ddps_verdict){ .code = DDPS_E_LIMIT };
 	snprintf(s->why.text, sizeof s->why.text,
-		 "%u handshakes were under way, most of them from its address: its place went to "
-		 "another",
+		 "%u handshakes were under way, and this one waited for its peer: its place went "
+		 "to another",
 		 DDPS_GATE_PLACES);
 	s->state = DDPS_HS_FAILED;
 	s->busy = true;
@@ -241,7 +241,7 @@ static void let_shakes_in(struct ddps_shaker *k)
 	do {
 		while ((p = ddps_gate_next(&k->gate, now, &later)))
 			enqueue_step(shake_of(p));
-		p = ddps_gate_first_to_go(&k->gate, now);
+		p = ddps_gate_first_to_go(&k->gate, now, &later);
 		if (p)
 			give_up_shake(k, shake_of(p));
 	} while (p);
@@ -262,7 +262,7 @@ static void report_done(void *user)
 
 	while ((s = take_done(k))) {
 		s->busy = false;
-		s->pass.idle = true;
+		s->pass.idle = ddps_now();
 		if (s->orphan || s->state != DDPS_HS_MORE)
 			ddps_gate_leave(&k->gate, &s->pass, s->state == DDPS_HS_DONE);
 		ddps_told_news(k->env, &s->news);
@@ -400,7 +400,7 @@ int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 		memcpy(s->in, in, n);
 	s->nin = n;
 	s->busy = true;
-	s->pass.idle = false;
+	s->pass.idle = 0;
 	if (!s->server || s->begun) {
 		enqueue_step(s);
 		return 0;

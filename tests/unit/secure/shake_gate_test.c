@@ -87,24 +87,34 @@ Test(shake_gate, a_flood_gives_way_to_another_address, .init = setup)
 {
 	knock(flood, MANY, 1);
 	cr_expect_eq(let_all_in(), 64u);
-	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now), "its own ones wait");
+	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now, &later), "its own ones wait");
 	ddps_gate_wait(&gate, &other[0], 2);
-	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now), "their steps are under way");
-	flood[3].idle = flood[9].idle = true;
+	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now, &later),
+		       "their steps are under way");
+	flood[3].idle = flood[9].idle = clock_now;
 	cr_expect_neq(ddps_gate_waiter(&gate), &other[0], "others have waited longer");
-	cr_expect_eq(ddps_gate_first_to_go(&gate, clock_now), &flood[3], "the oldest");
+	cr_expect_eq(ddps_gate_first_to_go(&gate, clock_now, &later), &flood[3], "the oldest");
 	ddps_gate_leave(&gate, &flood[3], false);
 	cr_expect_eq(ddps_gate_next(&gate, clock_now, &later), &other[0]);
 }
 
-Test(shake_gate, who_has_a_place_keeps_it_where_all_have_as_many, .init = setup)
+/* A network that has a place gives it to none that has as many, and to one that has none after a while. */
+Test(shake_gate, who_says_nothing_has_half_a_second, .init = setup)
 {
 	for (unsigned i = 0; i <= DDPS_GATE_PLACES; i++) {
-		other[i].idle = true;
+		other[i].idle = clock_now + 64 - i; /* the last of them for longest */
 		ddps_gate_wait(&gate, &other[i], i);
 	}
 	cr_expect_eq(let_all_in(), 64u);
-	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now));
+	cr_expect_eq(later, 0u);
+	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now, &later));
+	cr_expect_eq(later, clock_now + 1 + DDPS_GATE_MS * 1000000);
+	cr_expect_eq(ddps_gate_first_to_go(&gate, later, &later), &other[63]);
+	other[63].idle = 0;
+	cr_expect_null(ddps_gate_first_to_go(&gate, later, &later), "its peer has answered");
+	ddps_gate_leave(&gate, &other[64], false);
+	ddps_gate_wait(&gate, &flood[0], 5);
+	cr_expect_null(ddps_gate_first_to_go(&gate, clock_now + SECOND, &later), "it has one");
 }
 
 Test(shake_gate, failures_of_many_addresses_are_forgotten_not_kept, .init = setup)
