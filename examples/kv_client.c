@@ -73,8 +73,8 @@ static uint32_t make_request(uint8_t to[KV_REQUEST_MAX], char **argv, int argc)
 	to[0] = *value ? 'P' : 'G';
 	to[1] = (uint8_t)key;
 	memcpy(to + 2, argv[3], key);
-	memcpy(to + 2 + key, value,
-	       size); /* NOLINT(bugprone-not-null-terminated-result): octets, no string */
+	/* octets, no string: NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
+	memcpy(to + 2 + key, value, size);
 	return (uint32_t)(2 + key + size);
 }
 
