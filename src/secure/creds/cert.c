@@ -262,7 +262,7 @@ static gnutls_x509_crl_t find_list(const struct ddps_creds_set *set, gnutls_x509
 		if (is_same_dn(&want, &have) &&
 		    (!best || gnutls_x509_crl_get_this_update(set->crl[i]) >
 				      gnutls_x509_crl_get_this_update(best)) &&
-		    ddps_crl_is_of(set->crl[i], &issuer, 1))
+		    (set->crl_by[i] == issuer || ddps_crl_is_of(set->crl[i], &issuer, 1)))
 			best = set->crl[i];
 		gnutls_free(have.data);
 	}

@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_MS	   1000	 /* files are looked at so often at most */
-#define BEING_MADE 0	 /* no process has this number */
-#define TELL_MS	   60000 /* and what is wrong with them is said so often */
+#define LOOK_MS 1000  /* files are looked at so often at most */
+#define TELL_MS 60000 /* and what is wrong with them is said so often */
 
 /* Which files there were, to see whether they are others now. */
 struct stamps {
@@ -20,7 +19,7 @@ struct stamps {
 struct ddps_creds {
 	atomic_uint refs;
 	struct ddps_settings given;
-	atomic_int pid;		/* the process that @lock is of */
+	atomic_int pid;		/* the process that @lock is of; negative: that makes it */
 	struct ddps_mutex lock; /* of what follows */
 	struct ddps_creds_set *set;
 	bool looked;
@@ -99,7 +98,7 @@ static void lock_creds(struct ddps_creds *c)
 	int was = atomic_load(&c->pid);
 
 	while (was != me) {
-		if (was != BEING_MADE && atomic_compare_exchange_weak(&c->pid, &was, BEING_MADE)) {
+		if (was != -me && atomic_compare_exchange_weak(&c->pid, &was, -me)) {
 			ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
 			atomic_store(&c->pid, me);
 		}

@@ -73,6 +73,7 @@ int ddps_list_rules(struct ddps_list *l, char *text, char *why, size_t why_len)
 		err = ddps_pattern_parse(&r->pat, kind, cut_rest(line), said, sizeof said);
 		if (err)
 			return at_line(why, why_len, number, said);
+		r->pat.denies = !r->allow;
 	}
 	return 0;
 }

@@ -286,9 +286,10 @@ static bool fits_name(const struct ddps_pattern *pat, const struct ddps_name *n,
 
 	if (n->kind != (prefix ? DDPS_NAME_URI : pat->kind))
 		return false;
+	if (prefix && !ddps_name_is_below(n->p, n->len))
+		return pat->denies; /* it may be anywhere */
 	if (prefix)
-		return n->len > pat->len && !memcmp(n->p, pat->p, pat->len) &&
-		       ddps_name_is_below(n->p + pat->len, n->len - pat->len);
+		return n->len > pat->len && !memcmp(n->p, pat->p, pat->len);
 	if (n->kind != DDPS_NAME_DNS)
 		return n->len == pat->len && !memcmp(n->p, pat->p, n->len);
 	if (is_same_text(n->p, n->len, pat->p, pat->len))

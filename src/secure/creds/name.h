@@ -36,7 +36,8 @@ struct ddps_who {
 /* What is demanded: made by ddps_pattern_parse, freed by ddps_pattern_free. */
 struct ddps_pattern {
 	enum ddps_name_kind kind;
-	uint8_t *p; /* with a 0 behind it */
+	bool denies; /* whom it fits is refused: what is not clear fits */
+	uint8_t *p;  /* with a 0 behind it */
 	size_t len;
 };
 

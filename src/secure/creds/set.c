@@ -215,6 +215,7 @@ void ddps_set_free(struct ddps_creds_set *set)
 	for (unsigned i = 0; i < set->ncrl; i++)
 		gnutls_x509_crl_deinit(set->crl[i]);
 	gnutls_free(set->crl);
+	free(set->crl_by);
 	if (set->keylog >= 0)
 		close(set->keylog);
 	ddps_psks_free(&set->psks);

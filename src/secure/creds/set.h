@@ -33,6 +33,7 @@ struct ddps_creds_set {
 	unsigned nca;
 	gnutls_x509_crl_t *crl;
 	unsigned ncrl;
+	gnutls_x509_crt_t *crl_by; /* which CA has signed it; NULL: one that peers show */
 
 	/* keys; both NULL without */
 	gnutls_psk_server_credentials_t psk_server;

@@ -2,6 +2,7 @@
 /* Whom a set trusts: CAs, and what they have revoked. */
 #include "secure/creds/set.h"
 #include <ddpsess/err_codes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CA_MAX	1048576 /* octets of a file */
@@ -121,6 +122,15 @@ static bool is_crl_of_stranger(const struct ddps_creds_set *set, gnutls_x509_crl
 	return !known;
 }
 
+/* To verify a long list takes long: once. */
+static bool find_signer(struct ddps_creds_set *set, unsigned i)
+{
+	for (unsigned k = 0; !set->crl_by[i] && k < set->nca; k++)
+		if (ddps_crl_is_of(set->crl[i], &set->ca[k], 1))
+			set->crl_by[i] = set->ca[k];
+	return set->crl_by[i];
+}
+
 void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
 	const char *const what = ddps_setting_word(DDPS_SET_CRL),
@@ -142,6 +152,11 @@ void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_rep
 		ddps_set_report_pem(r, DDPS_SET_CRL, file, err, "list of revoked certificates");
 		return;
 	}
+	set->crl_by = calloc(set->ncrl + 1, sizeof *set->crl_by);
+	if (!set->crl_by) {
+		ddps_report(r, DDPS_E_NOMEM, false, what, file, "out of memory");
+		return;
+	}
 	for (unsigned i = 0; i < set->ncrl; i++) {
 		const int64_t until = gnutls_x509_crl_get_next_update(set->crl[i]);
 
@@ -150,7 +165,7 @@ void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_rep
 				    "has a list of a CA that is not in %.80s: it counts for an "
 				    "intermediate CA that peers show",
 				    set->settings.value[DDPS_SET_CA]);
-		else if (!ddps_crl_is_of(set->crl[i], set->ca, set->nca))
+		else if (!find_signer(set, i))
 			ddps_report(r, DDPS_E_CRL, false, what, file,
 				    "has a list that no CA of %.80s has signed: add its CA, or "
 				    "take the list out",
