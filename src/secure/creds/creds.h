@@ -47,6 +47,10 @@ void ddps_creds_release(struct ddps_creds_set *set);
  * only.  0, or DDPS_E_CERT_USAGE and a sentence. */
 int ddps_creds_may(struct ddps_creds *c, bool server, struct ddps_verdict *why);
 
+/* What a side may show over datagrams: GnuTLS fails from about 28 KiB on. */
+#define DDPS_CREDS_DATAGRAMS 24576u
+size_t ddps_creds_octets(const struct ddps_creds_set *set);
+
 /* What there is: a dialler without PSK shows a certificate, a listener takes what it has. */
 bool ddps_creds_has_x509(const struct ddps_creds_set *set);
 bool ddps_creds_has_psk(const struct ddps_creds_set *set);

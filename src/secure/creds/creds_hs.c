@@ -9,6 +9,11 @@ bool ddps_creds_has_x509(const struct ddps_creds_set *set)
 	return set->x509;
 }
 
+size_t ddps_creds_octets(const struct ddps_creds_set *set)
+{
+	return set->own_octets;
+}
+
 bool ddps_creds_has_psk(const struct ddps_creds_set *set)
 {
 	return set->psk_server;

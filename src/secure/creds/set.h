@@ -27,6 +27,7 @@ struct ddps_creds_set {
 	struct ddps_secret_key *key;
 	gnutls_x509_crt_t *own; /* the own one first */
 	unsigned nown;
+	size_t own_octets;		/* of all of them, as the peer gets them */
 	bool may[2];			/* what it may be used for: as a client, as a server */
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
 	gnutls_x509_crt_t *ca;

@@ -121,6 +121,10 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 		set->may[server] = !ddps_cert_usage(crt, server, "the", &v);
 	if (!set->may[0] || !set->may[1]) /* one of the two is enough */
 		ddps_report(r, v.code, set->may[0] || set->may[1], what, file, "%s", v.text);
+	if (set->own_octets > DDPS_CREDS_DATAGRAMS)
+		ddps_report(r, DDPS_E_CERT, true, what, file,
+			    "has %zu octets with its chain: over sctps:// only %u can be shown",
+			    set->own_octets, DDPS_CREDS_DATAGRAMS);
 	if (is_weak(crt))
 		ddps_report(r, DDPS_E_CERT_WEAK, false, what, file,
 			    "has a weak key or signature: RSA needs 2048 bits, and no SHA-1");
@@ -150,6 +154,16 @@ static void drop_self_signed(struct ddps_creds_set *set)
 		gnutls_x509_crt_deinit(set->own[--set->nown]);
 }
 
+static void count_own_octets(struct ddps_creds_set *set)
+{
+	for (unsigned i = 0; i < set->nown; i++) {
+		size_t n = 0;
+
+		gnutls_x509_crt_export(set->own[i], GNUTLS_X509_FMT_DER, NULL, &n);
+		set->own_octets += n;
+	}
+}
+
 static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
 	const char *const file = set->settings.value[DDPS_SET_CERT];
@@ -167,6 +181,7 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 		return false;
 	}
 	drop_self_signed(set);
+	count_own_octets(set);
 	if (set->nown > DDPS_CREDS_DEPTH) {
 		ddps_report(r, DDPS_E_CERT, false, ddps_setting_word(DDPS_SET_CERT), file,
 			    "has %u certificates without the root, and peers take %d at most",

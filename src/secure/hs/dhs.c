@@ -134,9 +134,14 @@ static int set_up_datagrams(struct ddps_dhs *d, const struct ddps_hs_conf *conf)
 	gnutls_dtls_prestate_st began = { .record_seq = conf->began.record_seq,
 					  .hsk_read_seq = conf->began.read_seq,
 					  .hsk_write_seq = conf->began.write_seq };
-	int err =
-		gnutls_priority_set_direct(d->session, choose_dhs_suites(conf->set, server), NULL);
+	int err;
 
+	if (ddps_creds_octets(conf->set) > DDPS_CREDS_DATAGRAMS)
+		return ddps_verdict_set(&d->why, DDPS_E_CERT, 0,
+					"this side's certificates have %zu octets, and over "
+					"datagrams only %u can be shown",
+					ddps_creds_octets(conf->set), DDPS_CREDS_DATAGRAMS);
+	err = gnutls_priority_set_direct(d->session, choose_dhs_suites(conf->set, server), NULL);
 	if (!err && !server && host && !strchr(host, ':') &&
 	    strspn(host, "0123456789.") < strlen(host))
 		err = gnutls_server_name_set(d->session, GNUTLS_NAME_DNS, host, strlen(host));

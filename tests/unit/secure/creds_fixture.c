@@ -223,7 +223,7 @@ const char *put_text(const char *name, const char *text, unsigned mode)
 
 const char *put_certs(const char *name, const struct cert *a, const struct cert *b)
 {
-	char text[16384] = "";
+	char text[65536] = "";
 
 	for (const struct cert *const each[] = { a, b, NULL }, *const *c = each; *c; c++) {
 		gnutls_datum_t pem;

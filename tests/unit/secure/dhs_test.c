@@ -411,6 +411,27 @@ static void psk_attr(struct ddps_secure_attr *attr, const char *file, const char
 	attr->psk = put_text(file, text, 0600);
 }
 
+/* GnuTLS would fail with an internal error, and the peer would hear nothing. */
+Test(dhs, certificates_that_datagrams_cannot_carry_are_said)
+{
+	const struct cert
+		ca = make_cert(&(struct cert_spec){ .cn = "CA2", .ca = true, .names = 1000 }, NULL),
+		middle =
+			make_cert(&(struct cert_spec){ .cn = "m", .ca = true, .names = 1000 }, &ca),
+		host = make_cert(&(struct cert_spec){ .cn = "h", .names = 1000 }, &middle);
+	struct ddps_hs_conf conf = { .want = { .host = "h" } };
+	struct ddps_verdict why;
+
+	site.attr.ca = put_certs("ca.pem", &ca, NULL);
+	site.attr.cert = put_certs("two.pem", &host, &middle);
+	site.attr.key = put_key("two.key", &host);
+	end[0].creds = open_creds(&site.attr);
+	conf.set = use_creds(end[0].creds, 0);
+	cr_expect_eq(ddps_dhs_new(&end[0].hs, &conf, &why), DDPS_E_CERT);
+	cr_expect(strstr(why.text, "only 24576 can be shown"), "%s", why.text);
+	end[0].hs = NULL;
+}
+
 Test(dhs, a_pre_shared_key_is_forward_secret_and_has_chacha20)
 {
 	struct ddps_secure_attr a, b;
