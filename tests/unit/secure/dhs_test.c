@@ -411,7 +411,7 @@ static void psk_attr(struct ddps_secure_attr *attr, const char *file, const char
 	attr->psk = put_text(file, text, 0600);
 }
 
-/* GnuTLS would fail with an internal error, and the peer would hear nothing. */
+/* GnuTLS would fail with an internal error, and nothing would reach the peer. */
 Test(dhs, certificates_that_datagrams_cannot_carry_are_said)
 {
 	const struct cert
