@@ -37,6 +37,14 @@ static void close_stub_creds(struct ddps_creds *c)
 	free(c);
 }
 
+static int allow_stub(struct ddps_creds *c, bool server, struct ddps_verdict *why)
+{
+	(void)c;
+	(void)server;
+	(void)why;
+	return 0;
+}
+
 static struct ddps_creds_set *use_stub_creds(struct ddps_creds *c, uint64_t ms, int64_t now,
 					     struct ddps_verdict *news)
 {
@@ -173,6 +181,7 @@ static const struct ddps_tls_plugin stub = {
 	.creds_share = share_stub_creds,
 	.creds_close = close_stub_creds,
 	.creds_use = use_stub_creds,
+	.creds_may = allow_stub,
 	.tls = { .make = make_stub_hs,
 		 .free = free_stub_hs,
 		 .step = step_stub_hs,
