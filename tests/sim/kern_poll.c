@@ -125,6 +125,10 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 
 	struct polled all = { .p = p, .n = n };
 
+	if (n == 1 && p->fd == STDERR_FILENO) { /* where the log goes, which is the real one */
+		p->revents = p->events;
+		return 1;
+	}
 	kern.polls++;
 	if (kern_fails("poll", EINTR))
 		return -1;
