@@ -54,7 +54,7 @@ struct ddps_sctp_route {
 	 * and its checksum may be zero (RFC 9653).  All of one @via are, or none. */
 	bool sealed;
 	uint16_t
-		seen; /* in, sealed: the UDP port that it came from, if that is not @encap; else 0 */
+		seen; /* in, sealed, none after it was before: the UDP port that it came from; else 0 */
 };
 
 /* Bounds and times.  ddps_sctp_defaults() fills it; change what is to differ. */

@@ -73,6 +73,124 @@ Test(dtls_roam, a_port_that_changes_in_the_midst_of_a_transfer_stops_nothing, .t
 	rough_end(&r);
 }
 
+/* ---- two associations on one connection, as other diallers may have ---- */
+
+static void note_second_up(void *user)
+{
+	*(bool *)user = true;
+}
+
+static void drop_message(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)user;
+	(void)m;
+}
+
+static void look_away(void *user)
+{
+	(void)user;
+}
+
+static void drop_acked(void *user, uint64_t n)
+{
+	(void)user;
+	(void)n;
+}
+
+static void note_gone(void *user, const struct ddps_error *e)
+{
+	(void)e;
+	*(bool *)user = false;
+}
+
+static struct ddps_sn_dtls *find_end_of(struct ddps_sn_env *ne, bool server)
+{
+	for (unsigned i = 0; i < ne->nsocks; i++)
+		if (ne->socks[i] && ne->socks[i]->dtls && ne->socks[i]->dtls->server == server)
+			return ne->socks[i]->dtls;
+	cr_assert(false);
+	return NULL;
+}
+
+/* What the listener's end of the second one sends goes there. */
+static uint16_t get_second_port(struct ddps_sn_env *ne, uint16_t dialled_from)
+{
+	struct ddps_sctp_path_info p = { .encap = 0 };
+	struct ddps_sctp_info i;
+	struct ddps_sd_assoc *a;
+
+	DL_FOREACH(ne->assocs, a)
+	{
+		ddps_sctp_info(a->sa, &i);
+		if (a->sock->dtls->server && i.peer_port == dialled_from)
+			ddps_sctp_path_info(a->sa, 0, &p);
+	}
+	return p.encap;
+}
+
+Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
+     .description = "8261-6.1-2")
+{
+	static const struct ddps_sctp_up up = { .up = note_second_up,
+						.message = drop_message,
+						.writable = look_away,
+						.acked = drop_acked,
+						.peer_shutdown = look_away,
+						.restarted = look_away,
+						.gone = note_gone };
+	struct ddps_sctp_assoc *second;
+	struct ddps_sctp_info info;
+	struct ddps_sctp_param p;
+	struct ddps_sn_dtls *c;
+	struct ddps_sn_env *ne;
+	bool is_up = false;
+	struct rough r;
+	uint16_t old;
+	struct e2e e;
+
+	e2e_open(&e, SCTPS);
+	rough_begin_nat(&r, &e, 60, 1);
+	e2e_connect(&e);
+	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	ne = native_of(&e);
+	c = find_end_of(ne, false);
+	p = c->param;
+	p.port = 0;
+	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
+	cr_assert_eq(ddps_sctp_connect(ne->e, &p, &c->peer, 1, c->peer_port, c->at.port, &up,
+				       &is_up, ddps_sn_now(ne), &second),
+		     0);
+	ddps_sn_poke(ne);
+	ne->env->leave(ne->env->ctx);
+	for (unsigned i = 0; i < E2E_MS && !is_up; i++)
+		ddps_progress(e.ctx, 1);
+	cr_assert(is_up);
+	ddps_sctp_info(second, &info);
+	c = find_end_of(ne, true);
+	old = c->at.port;
+	cr_assert_eq(get_second_port(ne, info.port), old);
+	for (unsigned i = 0; i < 60 && !count_roamed(&e); i++)
+		carry_both_ways(&e, i);
+	cr_assert_eq(r.moved, 1);
+	cr_assert_neq(c->at.port, old);
+	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
+	ddps_sctp_doubt(second, ddps_sn_now(ne)); /* it says something */
+	ddps_sn_poke(ne);
+	ne->env->leave(ne->env->ctx);
+	for (unsigned i = 0; i < 5000 && get_second_port(ne, info.port) == old; i++)
+		ddps_progress(e.ctx, 1);
+	cr_expect_eq(get_second_port(ne, info.port), c->at.port);
+	cr_expect_eq(count_roamed(&e), 2);
+	cr_expect_eq(ne->env->secured.rebound, 1, "one peer");
+	carry_both_ways(&e, 78);
+	cr_expect(is_up);
+	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
+	ddps_sctp_assoc_free(second, ddps_sn_now(ne));
+	ne->env->leave(ne->env->ctx);
+	e2e_close(&e);
+	rough_end(&r);
+}
+
 /* Records that nobody's key opens cost tries, and only so many of those a second; who is known goes on meanwhile. */
 Test(dtls_roam, a_flood_of_foreign_records_costs_a_bounded_number_of_tries, .timeout = 120)
 {

@@ -182,8 +182,6 @@ static void send_on_sctp_net(struct sn_node *d, unsigned to, unsigned k, const u
 	if (n->sealed) {
 		p.from.seen = p.from.encap;
 		p.from.encap = l->known ? l->known : d->udp;
-		if (p.from.seen == p.from.encap)
-			p.from.seen = 0;
 	}
 	p.from.sealed = n->sealed;
 	p.data = use_own_sctp_net_memory(len);

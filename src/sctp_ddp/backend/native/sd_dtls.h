@@ -180,7 +180,7 @@ void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *
 struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
 					const struct ddps_dtls_head *h, uint8_t *p,
 					uint8_t **content, ssize_t *len);
-/* A record that came from @port was opened.  True: it may be that the peer is there. */
+/* A record that came from @port was opened.  True: none after it was before, so the peer may be there. */
 bool ddps_sn_dtls_seen_at(struct ddps_sn_dtls *c, uint16_t port, const struct ddps_dtls_head *h);
 /* The engine has asked, and was answered from there. */
 void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port);

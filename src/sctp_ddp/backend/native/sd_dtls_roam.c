@@ -92,9 +92,9 @@ struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct d
 /* It may be one that was seen on its way, and sent again from elsewhere: it is no more than a place to ask. */
 bool ddps_sn_dtls_seen_at(struct ddps_sn_dtls *c, uint16_t port, const struct ddps_dtls_head *h)
 {
-	if (port == c->at.port || !ddps_dtls_is_newest(c->cur.rec, h))
+	if (!ddps_dtls_is_newest(c->cur.rec, h))
 		return false;
-	if (!c->roam.c || c->roam.port != port)
+	if (port != c->at.port && (!c->roam.c || c->roam.port != port))
 		ddps_sn_dtls_place(c, &c->roam, port);
 	return true;
 }
@@ -103,6 +103,8 @@ void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port)
 {
 	char peer[72];
 
+	if (port == c->at.port) /* another of its associations was quicker */
+		return;
 	c->ne->env->secured.rebound++;
 	ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s is at port %u now", peer, port);
