@@ -386,6 +386,11 @@ bool ddps_shake_busy(const struct ddps_shake *s)
 	return s->busy;
 }
 
+bool ddps_shake_waits(const struct ddps_shake *s)
+{
+	return s->pass.at == DDPS_GATE_WAITS;
+}
+
 int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 {
 	struct ddps_shaker *k = s->by;

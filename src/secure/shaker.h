@@ -29,6 +29,8 @@ void ddps_shake_free(struct ddps_shake *s);
 
 /* A step is under way, and its octets belong to it. */
 bool ddps_shake_busy(const struct ddps_shake *s);
+/* It is a peer's, and waits before its first step: the peer has heard nothing of it yet. */
+bool ddps_shake_waits(const struct ddps_shake *s);
 
 /* Go on with these octets, none: begin.  Not while a step is under way.  A peer's may have to wait first, and
  * may lose its place: it has failed then.  0 or DDPS_E_NOMEM. */

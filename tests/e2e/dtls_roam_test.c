@@ -128,8 +128,8 @@ static uint16_t get_second_port(struct ddps_sn_env *ne, uint16_t dialled_from)
 	return p.encap;
 }
 
-Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
-     .description = "8261-6.1-2")
+/* Whether it is up is written to @is_up. */
+static struct ddps_sctp_assoc *dial_second(struct e2e *e, bool *is_up)
 {
 	static const struct ddps_sctp_up up = { .up = note_second_up,
 						.message = drop_message,
@@ -138,33 +138,52 @@ Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
 						.peer_shutdown = look_away,
 						.restarted = look_away,
 						.gone = note_gone };
+	struct ddps_sn_env *ne = native_of(e);
+	struct ddps_sn_dtls *c = find_end_of(ne, false);
+	struct ddps_sctp_param p = c->param;
+	struct ddps_sctp_assoc *second;
+
+	p.port = 0;
+	*is_up = false;
+	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
+	cr_assert_eq(ddps_sctp_connect(ne->e, &p, &c->peer, 1, c->peer_port, c->at.port, &up, is_up,
+				       ddps_sn_now(ne), &second),
+		     0);
+	ddps_sn_poke(ne);
+	ne->env->leave(ne->env->ctx);
+	for (unsigned i = 0; i < E2E_MS && !*is_up; i++)
+		ddps_progress(e->ctx, 1);
+	cr_assert(*is_up);
+	return second;
+}
+
+static void end_second(struct e2e *e, struct ddps_sctp_assoc *second)
+{
+	struct ddps_sn_env *ne = native_of(e);
+
+	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
+	ddps_sctp_assoc_free(second, ddps_sn_now(ne));
+	ne->env->leave(ne->env->ctx);
+}
+
+Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
+     .description = "8261-6.1-2")
+{
 	struct ddps_sctp_assoc *second;
 	struct ddps_sctp_info info;
-	struct ddps_sctp_param p;
 	struct ddps_sn_dtls *c;
 	struct ddps_sn_env *ne;
-	bool is_up = false;
 	struct rough r;
 	uint16_t old;
 	struct e2e e;
+	bool is_up;
 
 	e2e_open(&e, SCTPS);
 	rough_begin_nat(&r, &e, 60, 1);
 	e2e_connect(&e);
 	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
 	ne = native_of(&e);
-	c = find_end_of(ne, false);
-	p = c->param;
-	p.port = 0;
-	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
-	cr_assert_eq(ddps_sctp_connect(ne->e, &p, &c->peer, 1, c->peer_port, c->at.port, &up,
-				       &is_up, ddps_sn_now(ne), &second),
-		     0);
-	ddps_sn_poke(ne);
-	ne->env->leave(ne->env->ctx);
-	for (unsigned i = 0; i < E2E_MS && !is_up; i++)
-		ddps_progress(e.ctx, 1);
-	cr_assert(is_up);
+	second = dial_second(&e, &is_up);
 	ddps_sctp_info(second, &info);
 	c = find_end_of(ne, true);
 	old = c->at.port;
@@ -184,11 +203,33 @@ Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
 	cr_expect_eq(ne->env->secured.rebound, 1, "one peer");
 	carry_both_ways(&e, 78);
 	cr_expect(is_up);
-	cr_assert_eq(ne->env->enter(ne->env->ctx), 0);
-	ddps_sctp_assoc_free(second, ddps_sn_now(ne));
-	ne->env->leave(ne->env->ctx);
+	end_second(&e, second);
 	e2e_close(&e);
 	rough_end(&r);
+}
+
+/* New keys that the peer does not use are given up in time, whatever it begins meanwhile. */
+Test(dtls_roam, a_second_association_puts_no_deadline_of_new_keys_off, .timeout = 60)
+{
+	struct ddps_sctp_assoc *second;
+	struct ddps_sn_dtls *c;
+	struct e2e e;
+	bool is_up;
+
+	e2e_up(&e, SCTPS);
+	c = find_end_of(native_of(&e), true);
+	cr_assert_eq(c->ne->env->enter(c->ne->env->ctx), 0);
+	c->renewing = true;
+	c->deadline = ddps_now() + NSEC_PER_SEC;
+	ddps_timer_start(c->ne->env->loop, &c->timer, c->deadline);
+	c->ne->env->leave(c->ne->env->ctx);
+	second = dial_second(&e, &is_up);
+	for (unsigned i = 0; i < 5000 && c->renewing; i++)
+		ddps_progress(e.ctx, 1);
+	cr_expect(!c->renewing);
+	carry_both_ways(&e, 1);
+	end_second(&e, second);
+	e2e_close(&e);
 }
 
 /* Records that nobody's key opens cost tries, and only so many of those a second; who is known goes on meanwhile. */

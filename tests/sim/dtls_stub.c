@@ -14,9 +14,10 @@
 /* Its first octet is that of a ClientHello, where one is expected. */
 enum { D_HELLO = 1, D_VERIFY = 3, D_ANSWER = 'A', D_FINISH = 'F', D_FINISHED = 'f' };
 
-#define BODY   200u
-#define COOKIE 8u
-#define NONCE  16u /* the cookie, and a number that the dialler counts: keys are made of it */
+#define BODY	  200u
+#define COOKIE	  8u
+#define RANDOM_AT 32u /* in the random of a ClientHello */
+#define NONCE	  16u /* the cookie, and a number that the dialler counts: keys are made of it */
 
 struct ddps_hs {
 	bool server, done;
@@ -44,6 +45,8 @@ static size_t put_stub_record(uint8_t *out, uint64_t seq, uint8_t what, const ui
 	out[12] = (uint8_t)n;
 	out[DDPS_DTLS_HEADER] = what;
 	memcpy(out + DDPS_DTLS_HEADER + 1, nonce, NONCE);
+	if (what == D_HELLO)
+		memcpy(out + RANDOM_AT, nonce + COOKIE, NONCE - COOKIE);
 	return DDPS_DTLS_HEADER + n;
 }
 

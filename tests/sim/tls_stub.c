@@ -293,6 +293,12 @@ bool ddps_shake_busy(const struct ddps_shake *s)
 	return s->busy;
 }
 
+bool ddps_shake_waits(const struct ddps_shake *s)
+{
+	(void)s;
+	return false;
+}
+
 int ddps_shake_feed(struct ddps_shake *s, const uint8_t *in, size_t n)
 {
 	free(s->in);

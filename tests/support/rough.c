@@ -111,6 +111,13 @@ static void *run_rough(void *user)
 				forge_alert(r, b, n, &from, len);
 			if (!i && b[0] == 23 && r->thief)
 				send(r->thief, b, (size_t)n, 0);
+			if (!i && r->mute && b[0] != 23) {
+				memcpy(kept, b, (size_t)n);
+				nkept = n;
+			} else if (!i && r->mute) {
+				memcpy(b, kept, (size_t)nkept);
+				n = nkept;
+			}
 			if (bad && how == 0)
 				continue;
 			/* a handshake that is changed fails, and may: UDP has a checksum */
@@ -128,7 +135,7 @@ static void *run_rough(void *user)
 				else if (!i)
 					send(r->out, b, (size_t)n, 0);
 			}
-			if (nkept && !i) {
+			if (nkept && !i && !r->mute) {
 				send(r->out, kept, (size_t)nkept, 0);
 				nkept = 0;
 			}
@@ -173,6 +180,12 @@ void rough_begin_thief(struct rough *r, struct e2e *e)
 void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener)
 {
 	*r = (struct rough){ .forges = true, .to_listener = to_listener };
+	begin_between(r, e);
+}
+
+void rough_begin_mute(struct rough *r, struct e2e *e)
+{
+	*r = (struct rough){ .mute = true };
 	begin_between(r, e);
 }
 

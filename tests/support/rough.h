@@ -27,6 +27,7 @@ struct rough {
 	int thief;
 	bool forges; /* before ServerHello comes an alert, in the clear */
 	bool to_listener;
+	bool mute; /* in place of the dialler's data comes what it said last before that */
 };
 
 /* What @e dials from now on leads through it. */
@@ -35,6 +36,7 @@ void rough_begin_nat(struct rough *r, struct e2e *e, unsigned move_after, unsign
 void rough_begin_thief(struct rough *r, struct e2e *e);
 /* Somebody sends one alert in the clear, while the handshake is on. */
 void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener);
+void rough_begin_mute(struct rough *r, struct e2e *e);
 void rough_end(struct rough *r);
 
 #endif

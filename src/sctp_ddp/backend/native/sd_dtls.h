@@ -60,9 +60,10 @@ struct ddps_sn_dtls {
 	enum ddps_sn_dtls_state state;
 	struct ddps_shake *shake;    /* NULL: it is not needed any more */
 	struct ddps_timer timer;     /* SHAKING: its next step; OPEN: unused for so long */
-	uint64_t deadline;	     /* SHAKING, of a peer's */
+	uint64_t deadline;	     /* of a peer's handshake, or for new keys; else 0 */
 	uint64_t shaking_since;	     /* a dial's */
 	uint8_t anew;		     /* times that it began anew */
+	uint8_t random[32];	     /* of the ClientHello that began it, a peer's */
 	struct ddps_sn_framed todo;  /* of the handshake, while a step is under way */
 	struct ddps_sn_framed early; /* of data, that came before the keys */
 	/* What is sealed is by @cur.  A listener begins with @coming when it has opened something by it, for

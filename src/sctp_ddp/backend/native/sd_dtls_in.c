@@ -5,13 +5,17 @@
 #include "secure/secure.h"
 #include "secure/told.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HALF_OPEN 1024u /* handshakes of peers under way, of a socket */
+#define HELLO_MAX                                                                                  \
+	4096u /* of a ClientHello, which is kept until its turn comes: some 300 as a rule */
 #define EARLY_MAX 16384u
 #define EARLY_N	  16u
 #define INS	  64u /* packets handed over in one call */
-#define SECRET_NS (60 * NSEC_PER_SEC)
+#define RANDOM_AT 27u /* in a record with a ClientHello */
+#define SECRET_NS (60 * (uint64_t)NSEC_PER_SEC)
 
 /* ---- strangers ---- */
 
@@ -54,12 +58,26 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 	c->server = true;
 	c->ep = t->ep;
 	c->param = t->ep->param;
+	if (n >= RANDOM_AT + sizeof c->random)
+		memcpy(c->random, p + RANDOM_AT, sizeof c->random);
 	DL_APPEND2(t->ep->conns, c, ep_prev, ep_next);
 	c->share.owner = c;
 	if (ddps_shares_add(&t->shaking, &c->share,
 			    ddps_share_net((const struct sockaddr *)from)) ||
 	    ddps_sn_dtls_shake(c, &want, began, p, n, &why))
 		ddps_sn_dtls_end(c, &none);
+}
+
+static void refuse_long_hello(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
+			      uint16_t port, size_t n)
+{
+	char from[72], why[96];
+
+	ddps_sn_text(peer, port, from, sizeof from);
+	snprintf(why, sizeof why,
+		 "its ClientHello has %zu octets, and %u are taken: it has to offer less", n,
+		 HELLO_MAX);
+	ddps_told_refused(udp->ne->env, from, DDPS_E_LIMIT, why, false);
 }
 
 /* What came is a ClientHello, whose cookie is right; else it may have been answered. */
@@ -75,6 +93,11 @@ static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, 
 
 	if (!t->ep || !s)
 		return false;
+	if (n > HELLO_MAX) {
+		if (ddps_sn_dtls_is_hello(p, n))
+			refuse_long_hello(udp, peer, port, n);
+		return false;
+	}
 	renew_secret(t, ddps_now());
 	memcpy(who, peer->ip, sizeof peer->ip);
 	memcpy(who + sizeof peer->ip, &peer->scope, 4);
@@ -117,9 +140,10 @@ static void greet_stranger(struct ddps_sn_sock *udp, const struct sockaddr_stora
 			   const struct ddps_sctp_addr *local, const uint8_t *p, size_t n)
 {
 	struct ddps_hs_began began;
+	struct ddps_dtls_head h;
 
-	if (greets(udp, peer, port, local, p, n, &began))
-		begin_dtls_peer(udp, from, peer, port, local, &began, p, n);
+	if (ddps_dtls_head(&h, p, n) && greets(udp, peer, port, local, p, h.len, &began))
+		begin_dtls_peer(udp, from, peer, port, local, &began, p, h.len);
 	else if (is_plain_init(p, n))
 		ddps_sn_dtls_misspoken(udp->ne, from, true);
 }
@@ -244,6 +268,28 @@ static void greet_again(struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
 		ddps_sn_dtls_not_renewed(c, why.text);
 }
 
+/* Its handshake has failed at the other end, which begins another one from the same port. */
+static bool is_another_hello(const struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
+{
+	return c->server && c->state == DDPS_SN_SHAKING && ddps_sn_dtls_is_hello(p, n) &&
+	       n >= RANDOM_AT + sizeof c->random &&
+	       memcmp(c->random, p + RANDOM_AT, sizeof c->random) != 0;
+}
+
+/* It proves its address as any other, and then the old one is over. */
+static void greet_in_place(struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
+{
+	static const struct ddps_error none;
+	struct sockaddr_storage from;
+	struct ddps_hs_began began;
+
+	if (!greets(c->udp, &c->peer, c->at.port, &c->local, p, n, &began))
+		return;
+	ddps_sn_sockaddr(&c->peer, c->at.port, c->peer.family == 6 ? AF_INET6 : AF_INET, &from);
+	ddps_sn_dtls_end(c, &none);
+	begin_dtls_peer(c->udp, &from, &c->peer, c->at.port, &c->local, &began, p, n);
+}
+
 static bool is_sealed(const struct ddps_dtls_head *h)
 {
 	return h->epoch && (h->type == DDPS_DTLS_DATA || h->type == DDPS_DTLS_ALERT);
@@ -256,13 +302,17 @@ static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 
 	if (c->state == DDPS_SN_OVER)
 		return;
-	if (!data && c->state == DDPS_SN_OPEN && !c->shake) {
+	if (data && c->state == DDPS_SN_OPEN) {
+		open_record(b, h, p);
+	} else if (!data && c->state == DDPS_SN_OPEN && !c->shake) {
 		if (c->server)
 			greet_again(c, p, h->len);
+	} else if (!data && is_another_hello(c, p, h->len)) {
+		greet_in_place(c, p, h->len);
+	} else if (ddps_shake_waits(c->shake)) {
+		return; /* it can only be its ClientHello once more */
 	} else if (!data) {
 		ddps_sn_dtls_shake_in(c, p, h->len);
-	} else if (c->state == DDPS_SN_OPEN) {
-		open_record(b, h, p);
 	} else if (c->early.n < EARLY_N && c->early.len + h->len <= EARLY_MAX) {
 		(void)ddps_sn_framed_add(&c->early, p, h->len); /* else it comes again */
 	}

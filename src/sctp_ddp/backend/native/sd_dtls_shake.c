@@ -5,7 +5,7 @@
 #include "secure/told.h"
 #include <string.h>
 
-#define SERVER_MS  10000 /* a peer has so long */
+#define SERVER_NS  (10 * (uint64_t)NSEC_PER_SEC) /* a peer has so long */
 #define TODO_MAX   65536u
 #define TODO_N	   64u
 #define ANEW	   2u /* times that a dial begins anew */
@@ -97,6 +97,7 @@ static void open_dtls(struct ddps_sn_dtls *c)
 		err = ddps_sn_dtls_keep_who(c, &id);
 	if (!err) {
 		c->state = DDPS_SN_OPEN;
+		c->deadline = 0;
 		ddps_shares_del(&c->udp->table->shaking, &c->share);
 		ddps_timer_stop(c->ne->env->loop, &c->timer);
 		if (!c->server) { /* a listener's last flight may have to leave again */
@@ -131,9 +132,13 @@ static void send_flight(struct ddps_sn_dtls *c)
 	ddps_shake_sent(c->shake, n);
 }
 
+/* A step may have to wait for its turn: a deadline is kept meanwhile, and so is how long it may stay unused. */
 static void feed_shake(struct ddps_sn_dtls *c)
 {
-	ddps_timer_stop(c->ne->env->loop, &c->timer);
+	if (c->deadline)
+		ddps_timer_start(c->ne->env->loop, &c->timer, c->deadline);
+	else if (c->state == DDPS_SN_SHAKING)
+		ddps_timer_stop(c->ne->env->loop, &c->timer);
 	if (ddps_shake_feed(c->shake, c->todo.p, c->todo.len))
 		fail_dtls(c, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
 	else
@@ -235,7 +240,7 @@ int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *wan
 		return err;
 	c->shaking_since = ddps_now();
 	if (c->server || c->renewing)
-		c->deadline = ddps_now() + SERVER_MS * NSEC_PER_MSEC;
+		c->deadline = ddps_now() + SERVER_NS;
 	if (n && !ddps_sn_framed_add(&c->todo, in, n)) {
 		*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake");
 		return DDPS_E_NOMEM;

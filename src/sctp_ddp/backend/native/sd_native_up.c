@@ -292,8 +292,7 @@ void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa)
 	if (s->secured) {
 		ddps_sctp_info(sa, &i);
 		s = ep->ne->socks[i.via];
-		s->dtls->took = true;
-		ddps_timer_stop(ep->ne->env->loop, &s->dtls->timer);
+		s->dtls->took = true; /* its timer may be one of new keys */
 	}
 	a = ddps_sn_assoc_new(ep->ne, s);
 	if (!a) {
