@@ -76,6 +76,7 @@ static bool must_call_fail(const char *name)
 	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
 	X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                           \
+	X(int, access, (const char *path, int how), (path, how), -1)                               \
 	X(int, link, (const char *from, const char *to), (from, to), -1)                           \
 	X(int, eventfd, (unsigned value, int flags), (value, flags), -1)                           \
 	X(int, madvise, (void *at, size_t len, int advice), (at, len, advice), -1)                 \

@@ -32,10 +32,10 @@ static void proc_path(char *dst, size_t size, int fd)
 	snprintf(dst, size, "/proc/self/fd/%d", fd);
 }
 
-static int open_anonymous(struct temp *t)
+static int open_anonymous(struct temp *t, mode_t mode)
 {
 	char path[40];
-	int fd = openat(t->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, MODE);
+	int fd = openat(t->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return -1;
@@ -120,7 +120,7 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	t->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
 	if (t->dirfd < 0)
 		return -1;
-	t->fd = named ? -1 : open_anonymous(t);
+	t->fd = named ? -1 : open_anonymous(t, MODE);
 	if (t->fd < 0)
 		t->fd = open_named(t, MODE);
 	/* what only its owner could read is so from the first octet on */
@@ -141,9 +141,9 @@ int temp_open_unnamed(struct temp *t, uint64_t size)
 	*t = (struct temp){ .fd = -1, .dirfd = -1, .base = "sessctl" };
 	t->dirfd = open(dir && *dir ? dir : "/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dirfd >= 0)
-		t->fd = open_anonymous(t);
+		t->fd = open_anonymous(t, S_IRUSR | S_IWUSR); /* others look into that folder */
 	if (t->dirfd >= 0 && t->fd < 0)
-		t->fd = open_named(t, S_IRUSR | S_IWUSR); /* others look into that folder */
+		t->fd = open_named(t, S_IRUSR | S_IWUSR);
 	if (t->part[0] && !unlinkat(t->dirfd, t->part, 0)) {
 		sig_file_remove(&t->guard);
 		t->part[0] = 0;

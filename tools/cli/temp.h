@@ -34,7 +34,8 @@ struct temp {
 int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named);
 
 /*
- * Open one that never gets a name, in $TMPDIR or /tmp, where @size octets find room.
+ * Open one that never gets a name, in $TMPDIR or /tmp, where @size octets find room.  It is for its owner alone: where
+ * there is no O_TMPFILE it has a name for a moment.
  * Return: 0, or -1 with errno and nothing left behind.
  */
 int temp_open_unnamed(struct temp *t, uint64_t size);
