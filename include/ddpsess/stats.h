@@ -104,7 +104,8 @@ struct ddps_ctx_stats {
 	 * another one.  It is the peer that has waited longest, of the address that has most of
 	 * them.  An address is an IPv4 address or an IPv6 /64. */
 	uint64_t half_open_given_up;
-	/* Secured listeners: peers that were refused before their request, by reason. */
+	/* Secured listeners: peers that were refused before their request, by reason.  Not listed is also
+	 * another user at an abstract name of shm://. */
 	uint64_t refused_identity; /* certificate or pre-shared key missing, wrong or out of date */
 	uint64_t refused_not_listed; /* they are who they say, and nobody allows them */
 	uint64_t refused_protocol;   /* plain, an old TLS, nothing in common, or no TLS at all */

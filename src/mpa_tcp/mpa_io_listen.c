@@ -113,11 +113,7 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 					 : ddps_mpa_io_new(l->env, fd, peer);
 
 	if (!c) {
-		if (l->shm && errno == EACCES)
-			ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa",
-				 "%s: a peer of another user is refused: listen at a file for it",
-				 l->name);
-		else
+		if (!l->shm || errno != EACCES)
 			ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_own_close(fd);
 		return;

@@ -13,6 +13,7 @@ static enum ddps_refused get_reason(int code)
 	switch (code) {
 	case DDPS_E_CERT_NAME:
 	case DDPS_E_NOT_LISTED:
+	case DDPS_E_ACCESS:
 		return DDPS_REFUSED_NOT_LISTED;
 	case DDPS_E_CERT:
 	case DDPS_E_NO_CERT:

@@ -261,28 +261,48 @@ Test(mpa_shm_attack, bells_and_flags_without_end)
 
 /* ---- who it is ---- */
 
-/* Abstract names have no permissions: they are between processes of one user. */
+static void note_stranger(void *user, enum ddps_log_level level, const char *facility,
+			  const char *message)
+{
+	unsigned *lines = user;
+
+	(void)facility;
+	*lines += level <= DDPS_LOG_WARN && strstr(message, "refused user 12345: ") &&
+		  strstr(message, "listen at a file");
+}
+
+/* Abstract names have no permissions: they are between processes of one user.  Others are counted, and fill no log. */
 Test(mpa_shm_attack, another_user_is_refused_at_an_abstract_name)
 {
+	enum { MANY = 25 };
+	unsigned lines = 0;
 	int status = 0;
 	pid_t pid;
 
 	if (geteuid())
 		return;
+	w.env.log = (struct ddps_log){ .fn = note_stranger, .user = &lines };
 	pid = fork_at_rest();
 	if (!pid) {
-		struct shm_bare b;
-		char octet;
-
 		if (seteuid(12345))
 			leave_child_fixture(1);
-		b.sock = shm_bare_connect(uri);
-		leave_child_fixture(recv(b.sock, &octet, 1, 0) <= 0 ? 0 : 2);
+		for (int i = 0; i < MANY; i++) {
+			int sock = shm_bare_connect(uri);
+			char octet;
+
+			if (recv(sock, &octet, 1, 0) > 0)
+				leave_child_fixture(2);
+			close(sock);
+		}
+		leave_child_fixture(0);
 	}
-	MPA_UNTIL(&w, strstr(said, "another user"));
+	MPA_UNTIL(&w,
+		  (w.env.told[-DDPS_E_ACCESS].since = ddps_now(), /* all of it is in one second */
+		   w.env.refused[DDPS_REFUSED_NOT_LISTED] == MANY));
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0);
 	cr_expect_eq(w.requests, 0);
+	cr_expect_eq(lines, 10);
 }
 
 /* Whoever says nothing makes way for other users, and the memory of those that say nothing has a bound: it is theirs. */

@@ -41,7 +41,7 @@ static const struct metric of_context[] = {
 	  "half_open_full", NULL },
 	{ "ddpsess_refused_identity_total", "counter",
 	  "Peers refused for their certificate or pre-shared key.", "refused_identity", NULL },
-	{ "ddpsess_refused_not_listed_total", "counter", "Peers refused by name or list.",
+	{ "ddpsess_refused_not_listed_total", "counter", "Peers refused by name, list or user.",
 	  "refused_not_listed", NULL },
 	{ "ddpsess_refused_protocol_total", "counter",
 	  "Peers refused for what they speak in place of TLS 1.3 or DTLS 1.2.", "refused_protocol",

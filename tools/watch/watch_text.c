@@ -71,7 +71,7 @@ static const struct {
 	{ "half_open_given_up", "set-ups given up" },
 	{ "idle_ended", "idle associations ended" },
 	{ "refused_identity", "peers refused for certificate or key" },
-	{ "refused_not_listed", "peers refused by list" },
+	{ "refused_not_listed", "peers refused by list or user" },
 	{ "refused_protocol", "peers refused for what they speak" },
 	{ "refused_gone", "peers gone before they were known" },
 	{ "reloads_failed", "files not read again" },

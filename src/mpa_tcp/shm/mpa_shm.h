@@ -26,7 +26,7 @@ int ddps_mpa_shm_connect(struct ddps_env *env, const struct ddps_uri *uri,
 			 const struct ddps_llp_up *up, void *user, struct ddps_llp **out);
 
 /* A connection around @fd, which was accepted at @name, and which it takes over on success.  @own_user: the peer has
- * to be of this process's user.  NULL: errno says why, EACCES: it is not. */
+ * to be of this process's user.  NULL: errno says why, EACCES: it is not, which was said. */
 struct ddps_mpa_conn *ddps_mpa_shm_new(struct ddps_env *env, int fd, const char *name,
 				       bool own_user);
 

@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "common/own.h"
 #include "mpa_tcp/shm/mpa_shm_conn.h"
+#include "secure/told.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -57,6 +58,15 @@ static bool take_credentials(struct ddps_mpa_shm *t, bool own_user)
 
 	return !getsockopt(t->c->io.fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) &&
 	       (!own_user || t->peer.uid == geteuid());
+}
+
+static void tell_refused(const struct ddps_mpa_shm *t)
+{
+	char who[24], why[60 + DDPS_SHM_TEXT];
+
+	snprintf(who, sizeof who, "user %u", (unsigned)t->peer.uid);
+	snprintf(why, sizeof why, "%s is for one user only: listen at a file for others", t->name);
+	ddps_told_refused(t->c->env, who, DDPS_E_ACCESS, why, false);
 }
 
 static void name_caller(struct ddps_mpa_shm *t, pid_t pid)
@@ -187,10 +197,12 @@ struct ddps_mpa_conn *ddps_mpa_shm_new(struct ddps_env *env, int fd, const char 
 		return NULL;
 	}
 	snprintf(c->shm->name, sizeof c->shm->name, "%s", name);
-	if (!take_credentials(c->shm, own_user))
+	if (!take_credentials(c->shm, own_user)) {
+		tell_refused(c->shm);
 		err = EACCES;
-	else if (ddps_mpa_shm_link(c->shm) < 0)
+	} else if (ddps_mpa_shm_link(c->shm) < 0) {
 		err = errno;
+	}
 	if (err) {
 		ddps_io_del(env->loop, &c->io);
 		c->open = false; /* the socket stays the caller's */
