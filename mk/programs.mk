@@ -20,7 +20,7 @@ WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign
 WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendto sendmsg sendmmsg recvmmsg \
 	recvmsg send writev flock connect listen accept4 getsockname getsockopt poll epoll_ctl epoll_wait read write close fstat \
-	fchmod mkdir access link eventfd getrandom madvise pthread_create pthread_atfork getaddrinfo freeaddrinfo \
+	fallocate fchmod mkdir access link eventfd getrandom madvise pthread_create pthread_atfork getaddrinfo freeaddrinfo \
 	getifaddrs mmap dlopen dlsym dlclose)
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
 UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c sim_random.c sim_shrink.c)

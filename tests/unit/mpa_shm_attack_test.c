@@ -28,6 +28,7 @@ TestSuite(mpa_shm_attack, .init = init, .fini = fini, .timeout = 60);
 
 /* ---- what is passed ---- */
 
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define HELLO "ddpsess\n\0\0\0\1\0\4\0\0"
 
 static void pass_message(int sock, const char *octets, size_t n, const int *fds, int nfds)
@@ -87,7 +88,7 @@ static int make_memory(size_t size, unsigned flags, unsigned seals)
 Test(mpa_shm_attack, memory_that_could_be_taken_away_is_refused)
 {
 	const size_t size = sizeof(struct ddps_shm_memory);
-	const unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	const unsigned seals = SEALS;
 	int fd;
 
 	fd = make_memory(size, MFD_ALLOW_SEALING, 0);
@@ -105,6 +106,61 @@ Test(mpa_shm_attack, memory_that_could_be_taken_away_is_refused)
 	fd = make_memory(size, MFD_ALLOW_SEALING, seals | F_SEAL_WRITE);
 	check_refused(HELLO, 16, &fd, 1, "could not be mapped");
 	close(fd);
+}
+
+/* Whoever touches a page first has it on his bill: all of them have been touched. */
+Test(mpa_shm_attack, memory_that_is_not_allocated_is_refused)
+{
+	const off_t size = sizeof(struct ddps_shm_memory);
+	struct ddps_shm_memory *m;
+	int fd;
+
+	fd = make_memory((size_t)size, MFD_ALLOW_SEALING, SEALS);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	close(fd);
+	/* as many pages as there should be, and more, elsewhere */
+	fd = make_memory((size_t)size, MFD_ALLOW_SEALING, 0);
+	cr_assert_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, size, size), 0);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	close(fd);
+	m = ddps_shm_make(&fd);
+	cr_assert(m);
+	cr_assert_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size - 4096, 4096),
+		     0);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	close(fd);
+	ddps_shm_unmap(m);
+	m = ddps_shm_make(&fd);
+	cr_assert(m);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL), 0);
+	check_refused(HELLO, 16, &fd, 1, "giving pages back");
+	close(fd);
+	ddps_shm_unmap(m);
+}
+
+/* Nor is a page given back that was there. */
+Test(mpa_shm_attack, memory_cannot_be_given_back_later)
+{
+	struct shm_bare b = { .sock = shm_bare_connect(uri) };
+	const size_t size = sizeof *b.memory;
+	int fd;
+
+	b.memory = ddps_shm_make(&fd);
+	cr_assert(b.memory);
+	cr_assert_eq(ddps_shm_pass(b.sock, fd), 0);
+	ddps_shm_open(&b.out, b.memory, 0);
+	shm_bare_write(&b, MPA_REQ "\0\1\0\0", 20);
+	MPA_UNTIL(&w, w.requests == 1);
+	errno = 0;
+	cr_expect_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size), -1);
+	cr_expect_eq(errno, EPERM);
+	errno = 0;
+	cr_expect_eq(madvise(b.memory, size, MADV_REMOVE), -1);
+	cr_expect_eq(errno, EPERM);
+	cr_expect_eq(lseek(fd, 0, SEEK_HOLE), (off_t)size);
+	close(fd);
+	shm_bare_close(&b);
 }
 
 Test(mpa_shm_attack, descriptors_that_are_no_memory_are_refused)

@@ -58,6 +58,7 @@ static void check_connect_fails(const char *call, unsigned good, int err)
 Test(mpa_shm_rare, calls_of_an_initiator_that_fail)
 {
 	check_connect_fails("socket", 0, EMFILE);
+	check_connect_fails("fallocate", 0, ENOMEM);
 	check_connect_fails("mmap", 0, ENOMEM);
 	check_connect_fails("sendmsg", 0, EIO);
 	check_connect_fails("epoll_ctl", 0, ENOSPC);

@@ -74,6 +74,7 @@ static bool must_call_fail(const char *name)
 	X(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), -1)             \
 	X(int, flock, (int fd, int how), (fd, how), -1)                                            \
 	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
+	X(int, fallocate, (int fd, int how, off_t from, off_t len), (fd, how, from, len), -1)      \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
 	X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                           \
 	X(int, access, (const char *path, int how), (path, how), -1)                               \

@@ -93,8 +93,8 @@ static void share_memory(struct cf *cf, int fd, bool initiator)
 
 	CF_CHECK(cf, s, "out of memory");
 	cf->conn->shared = s;
-	s->memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
+	s->memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | (initiator ? MAP_POPULATE : 0), fd, 0);
 	if (s->memory == MAP_FAILED)
 		s->memory = NULL;
 	CF_CHECK(cf, s->memory, "the shared memory: %s", strerror(errno));
@@ -115,7 +115,7 @@ static void pass_memory(struct cf *cf)
 	ssize_t n;
 
 	CF_CHECK(cf,
-		 fd >= 0 && !ftruncate(fd, SIZE) &&
+		 fd >= 0 && !fallocate(fd, 0, 0, SIZE) &&
 			 !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW),
 		 "the shared memory: %s", strerror(errno));
 	cf_put32(hello + 8, 1);
@@ -124,8 +124,9 @@ static void pass_memory(struct cf *cf)
 	cm->cmsg_type = SCM_RIGHTS;
 	cm->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(cm), &fd, sizeof fd);
+	share_memory(cf, fd, true); /* before the target's seal */
 	n = sendmsg(cf->conn->fd, &m, MSG_NOSIGNAL);
-	share_memory(cf, fd, true);
+	close(fd);
 	CF_CHECK(cf, n == HELLO, "passing the memory: %s", strerror(errno));
 }
 
@@ -151,7 +152,8 @@ static void take_memory(struct cf *cf)
 	};
 	struct cmsghdr *cm;
 	struct stat st;
-	int fd = -1;
+	int fd = -1, err;
+	off_t hole;
 
 	await_hello(cf);
 	CF_CHECK(cf, recvmsg(cf->conn->fd, &m, MSG_CMSG_CLOEXEC) == HELLO,
@@ -166,6 +168,11 @@ static void take_memory(struct cf *cf)
 	CF_CHECK(cf, fd >= 0 && !fstat(fd, &st) && st.st_size == SIZE,
 		 "the target passes no memory of %u octets", SIZE);
 	share_memory(cf, fd, false);
+	err = fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	hole = lseek(fd, 0, SEEK_HOLE);
+	close(fd);
+	CF_CHECK(cf, !err, "the target's memory cannot be sealed further");
+	CF_CHECK(cf, hole == SIZE, "the target's memory is not allocated whole");
 }
 
 void cf_shared_open(struct cf *cf)

@@ -10,6 +10,9 @@
  *			the reader sleeps (32); the writer sleeps (32)
  *	4096, 266240	the octets of the two
  *
+ * The initiator has touched every page before he passes it, and leaves the memory open to further seals: the responder
+ * adds F_SEAL_FUTURE_WRITE when it has mapped it, and takes none that has a hole.
+ *
  * Whoever has said that he sleeps is woken by an octet on the socket.
  */
 #include "conform/peer/peer.h"

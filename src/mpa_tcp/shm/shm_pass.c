@@ -23,10 +23,13 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u
 #endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
-static struct ddps_shm_memory *map_memory(int fd)
+static struct ddps_shm_memory *map_memory(int fd, int flags)
 {
-	void *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
 
 	if (m == MAP_FAILED)
 		return NULL;
@@ -43,6 +46,17 @@ static int make_memfd(void)
 	return fd < 0 && errno == EINVAL ? memfd_create("ddpsess", flags) : fd;
 }
 
+/* A page is charged to whoever touches it first.  0, or -1 with errno. */
+static int allocate_pages(int fd)
+{
+	int err;
+
+	do
+		err = fallocate(fd, 0, 0, (off_t)SIZE);
+	while (err < 0 && errno == EINTR);
+	return err;
+}
+
 struct ddps_shm_memory *ddps_shm_make(int *fd)
 {
 	struct ddps_shm_memory *m = NULL;
@@ -51,8 +65,9 @@ struct ddps_shm_memory *ddps_shm_make(int *fd)
 	*fd = make_memfd();
 	if (*fd < 0)
 		return NULL;
-	if (!ftruncate(*fd, (off_t)SIZE) && !fcntl(*fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
-		m = map_memory(*fd);
+	/* The responder has a seal to add.  Pages count as a hole until they are touched. */
+	if (!allocate_pages(*fd) && !fcntl(*fd, F_ADD_SEALS, SEALS))
+		m = map_memory(*fd, MAP_POPULATE);
 	if (!m) {
 		keep = errno;
 		close(*fd);
@@ -106,6 +121,36 @@ static const char *check_memory(int fd)
 		return "its memory is not made of ordinary pages";
 	if (fstat(fd, &st) < 0 || st.st_size != (off_t)SIZE)
 		return "its memory has another size";
+	return NULL;
+}
+
+/*
+ * Memory that is mapped here: a page that is not there would be charged to this process, and could be missing, when it
+ * is touched.  Behind the seal nobody can give a page back; it forbids further mappings, too.
+ */
+static const char *check_pages(int fd)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0)
+		return "its memory cannot be sealed against giving pages back, as Linux 5.1 and "
+		       "later can";
+	if (lseek(fd, 0, SEEK_HOLE) != (off_t)SIZE)
+		return "its memory is not allocated whole";
+	return NULL;
+}
+
+/* Memory that came as @fd; NULL: @why is a sentence. */
+static struct ddps_shm_memory *accept_memory(int fd, const char **why)
+{
+	struct ddps_shm_memory *m;
+
+	*why = check_memory(fd);
+	if (*why)
+		return NULL;
+	m = map_memory(fd, 0);
+	*why = m ? check_pages(fd) : "its memory could not be mapped";
+	if (!*why)
+		return m;
+	ddps_shm_unmap(m);
 	return NULL;
 }
 
@@ -172,12 +217,7 @@ struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
 			       ? "its memory could not be taken: has this process descriptors left?"
 			       : "it passed no memory";
 	if (!*why)
-		*why = check_memory(fd);
-	if (!*why) {
-		memory = map_memory(fd);
-		if (!memory)
-			*why = "its memory could not be mapped";
-	}
+		memory = accept_memory(fd, why);
 	if (fd >= 0)
 		close(fd);
 	return memory;

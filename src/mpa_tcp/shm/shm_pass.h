@@ -3,11 +3,12 @@
 #define DDPS_SHM_PASS_H
 /*
  * The memory of a session, and its way from the initiator, who makes it, to the responder: the first message on the
- * socket has the descriptor.  Its size is sealed, so nobody can take the memory from under the other side.
+ * socket has the descriptor.  Its size is sealed, so nobody can take the memory from under the other side.  All its
+ * pages are the initiator's from the start, and are charged to him.
  */
 #include "mpa_tcp/shm/shm_ring.h"
 
-/* New memory of one's own.  @fd: what is passed; the caller closes it.  NULL: errno says why. */
+/* New memory of one's own, all of it allocated.  @fd: what is passed; the caller closes it.  NULL: errno says why. */
 struct ddps_shm_memory *ddps_shm_make(int *fd);
 
 /* Send @fd.  0 or a negative errno, -EAGAIN among them; does not block. */
