@@ -26,8 +26,18 @@ initiator() {
 	run 0 conform --listen --then "$SESSCTL connect --wait"' "$DDPS_URI" >/dev/null 2>&1' "$1" && passed 30
 }
 
+# An initiator whose memory has holes has failed, and the peer says why.
+holes() {
+	${CC:-cc} -shared -fPIC -O1 -Wall -Wextra -D_GNU_SOURCE -o unpopulated.so "$here/unpopulated.c" || return
+	# shellcheck disable=SC2016 # for the command's shell
+	run 1 conform --listen --case mpa-i-request --then "LD_PRELOAD=$PWD/unpopulated.so \
+		ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 $SESSCTL connect"' "$DDPS_URI" >/dev/null 2>&1' \
+		"shm://@ddpsess-holes-$$" && says out "not allocated whole"
+}
+
 test_case conform-shm-responder-file responder "shm://$PWD/socket"
 test_case conform-shm-responder-abstract responder shm://@
 test_case conform-shm-initiator-file initiator "shm://$PWD/there"
 test_case conform-shm-initiator-abstract initiator "shm://@ddpsess-conform-$$"
+test_case conform-shm-memory-with-holes holes
 finish
