@@ -170,6 +170,19 @@ echo '`DDPSESS_COLOUR` ddps_ctx_paint `src/paint/paint.c` [page](paint.md) `make
 	[ "$(strange_files "$work/page" | wc -l)" = 2 ] &&
 	[ "$(strange_targets "$work/page")" = "make paint" ]
 result $? "what is wrong is found"
+# uncoded PAGE: codes that ERRORS of ddpsess(7) does not have
+uncoded() {
+	sed -n 's/.*X(\([A-Z0-9_]*\), \(-[0-9]*\), .*/\1 \2/p' include/ddpsess/err_codes.h |
+		while read -r name value; do
+		grep -A1 -Fx "|  DDPS\\_E\\_${name//_/\\_}" "$1" | grep -qFx ":  $value" || echo "$name"
+	done
+}
+uncoded man/ddpsess.7.scd >"$work/log"
+[ ! -s "$work/log" ]
+result $? "ddpsess(7) has each code of an error" "$work/log"
+sed 's/CERT\\_CA$/CERT/' man/ddpsess.7.scd >"$work/page"
+[ "$(uncoded "$work/page")" = CERT_CA ]
+result $? "a code that the page does not have is found"
 rm "$work/man3/ddps_connect.3"
 [ "$(unmanned "$work/man3")" = ddps_connect ]
 result $? "a function without a page is found"
