@@ -91,7 +91,9 @@ static void take_flight(struct ddps_hs *h, uint8_t what, const uint8_t *nonce)
 	} else if (what == h->due && what == D_HELLO) {
 		memcpy(h->nonce, nonce, NONCE);
 		say_flight(h, D_ANSWER, D_FINISH);
-	} else if (what == h->due && what == D_ANSWER) {
+	} else if (what == D_HELLO && h->last == D_ANSWER && !memcmp(nonce, h->nonce, NONCE)) {
+		say_flight(h, D_ANSWER, D_FINISH); /* it was lost */
+	} else if (what == D_ANSWER && (what == h->due || (h->last == D_FINISH && !h->done))) {
 		say_flight(h, D_FINISH, D_FINISHED);
 	} else if (what == D_FINISH && (what == h->due || h->done)) {
 		say_flight(h, D_FINISHED, 0);
