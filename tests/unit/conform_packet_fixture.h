@@ -22,6 +22,7 @@
 #define F_WHOLE	 7u /* unordered, first and last */
 
 static int target = -1; /* its socket */
+static struct cf_run none_secured;
 static struct cf cf;
 static struct cf_net net;
 static struct cf_assoc as;
@@ -51,6 +52,7 @@ static inline struct cf_below *get_tester_carrier(void)
 static inline void new_net(void)
 {
 	cf.trace = cf_trace_new();
+	cf.run = &none_secured;
 	net = (struct cf_net){ .cf = &cf, .carrier = &cf_sctp_packets };
 	as = (struct cf_assoc){ .net = &net };
 	as.last = &as.first;
