@@ -91,6 +91,11 @@ void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const c
 	}
 }
 
+void ddps_told_own(struct ddps_env *env, const char *text)
+{
+	say_told(env, DDPS_LOG_WARN, "%s", text);
+}
+
 void ddps_told_news(struct ddps_env *env, const struct ddps_verdict *news)
 {
 	env->reloads_failed += news->code != 0;

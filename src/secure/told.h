@@ -14,6 +14,9 @@
 void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const char *text,
 		       bool silent);
 
+/* Why this side cannot listen, or connect, where the call has a code only. */
+void ddps_told_own(struct ddps_env *env, const char *text);
+
 /* What ddps_creds_use has brought; code 0: what is there is in use.  No text: there was nothing to do. */
 void ddps_told_news(struct ddps_env *env, const struct ddps_verdict *news);
 

@@ -172,8 +172,11 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	d->provider = ddps_provider_find(d->uri.scheme);
 	if (!d->provider || !is_uri_whole(&d->uri))
 		return DDPS_E_ADDRESS;
-	if (ddps_uri_secured(&d->uri) && !ctx->env.secure)
-		return DDPS_E_NO_CERT;
+	if (ddps_uri_secured(&d->uri)) {
+		err = ddps_secured_may(ctx, false);
+		if (err)
+			return err;
+	}
 	d->enhanced = !p->plain;
 	err = ddps_param_check(p, d->enhanced, true);
 	if (err)

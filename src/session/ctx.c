@@ -4,6 +4,7 @@
 #include "session/session.h"
 #include "secure/secure.h"
 #include "secure/shaker.h"
+#include "secure/told.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -184,8 +185,8 @@ int ddps_secured_may(struct ddps_ctx *ctx, bool server)
 	struct ddps_error why;
 	const int err = ddps_secure_may(ctx->env.secure, server, &why);
 
-	if (err)
-		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "secure", "%s", why.text);
+	if (err && err != DDPS_E_NO_CERT) /* that says all */
+		ddps_told_own(&ctx->env, why.text);
 	return err;
 }
 

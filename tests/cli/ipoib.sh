@@ -70,7 +70,7 @@ completion() {
 	COMP_WORDS=("$SESSCTL" ipoib "") COMP_CWORD=2
 	_sessctl "$SESSCTL"
 	why="commands: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = "$commands --help" ] || return
+	[ "${COMPREPLY[*]}" = "$commands" ] || return
 	for c in $commands; do
 		want=$("$SESSCTL" ipoib "$c" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)
 		COMP_WORDS=("$SESSCTL" ipoib "$c" --) COMP_CWORD=3
