@@ -106,7 +106,7 @@ ssize_t cf_octets_send(struct cf *cf, const void *p, size_t len)
 	if (c->tls)
 		return cf->run->secured->lib->write(c->tls, p, len);
 	if (c->shared)
-		return cf_shared_send(c, p, len);
+		return cf_shared_send(cf, p, len);
 	n = send(c->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
@@ -132,7 +132,7 @@ ssize_t cf_octets_recv(struct cf *cf, void *p, size_t len)
 	if (cf->conn->tls)
 		return recv_secured(cf, p, len);
 	if (cf->conn->shared)
-		return cf_shared_recv(cf->conn, p, len);
+		return cf_shared_recv(cf, p, len);
 	n = recv(cf->conn->fd, p ? p : &b, p ? len : 1, MSG_DONTWAIT | (p ? 0 : MSG_PEEK));
 	return n < 0 ? -errno : n;
 }

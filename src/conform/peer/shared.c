@@ -217,27 +217,30 @@ static void take_calls(struct cf_conn *c)
 	c->shared->gone |= !n || errno != EAGAIN;
 }
 
-/* The target stays who it is: a case that finds an index that cannot be has found a fault. */
-static size_t count_waiting(const struct one_ring *r)
+/* Octets between the two indexes of a ring; @which: that of the target's. */
+static size_t count_between(struct cf *cf, uint64_t head, uint64_t tail, const char *which)
 {
-	uint64_t n = __atomic_load_n(r->head, __ATOMIC_SEQ_CST) - r->at;
-
-	return n > RING ? 0 : (size_t)n;
+	CF_CHECK(cf, head - tail <= RING,
+		 "the target's %s index is not possible: there are %llu octets in a ring of %u",
+		 which, (unsigned long long)(head - tail), RING);
+	return (size_t)(head - tail);
 }
 
-ssize_t cf_shared_send(struct cf_conn *c, const void *p, size_t len)
+ssize_t cf_shared_send(struct cf *cf, const void *p, size_t len)
 {
+	struct cf_conn *c = cf->conn;
 	struct one_ring *r = &c->shared->out;
 	size_t room;
 
 	take_calls(c);
 	if (c->shared->gone || __atomic_load_n(c->shared->in.end, __ATOMIC_SEQ_CST) > 1)
 		return -EPIPE;
-	room = RING - (size_t)(r->at - __atomic_load_n(r->tail, __ATOMIC_SEQ_CST));
-	if (!room)
+	room = RING -
+	       count_between(cf, r->at, __atomic_load_n(r->tail, __ATOMIC_SEQ_CST), "reading");
+	if (!room) {
 		__atomic_store_n(r->writer, 1, __ATOMIC_SEQ_CST);
-	if (!room || room > RING)
 		return -EAGAIN;
+	}
 	len = len < room ? len : room;
 	for (size_t i = 0; i < len; i++)
 		r->octets[(r->at + i) % RING] = ((const uint8_t *)p)[i];
@@ -254,8 +257,9 @@ static ssize_t get_shared_end(const struct cf_shared *s)
 	return end == 1 ? 0 : end || s->gone ? -ECONNRESET : -EAGAIN;
 }
 
-ssize_t cf_shared_recv(struct cf_conn *c, void *p, size_t len)
+ssize_t cf_shared_recv(struct cf *cf, void *p, size_t len)
 {
+	struct cf_conn *c = cf->conn;
 	struct one_ring *r = &c->shared->in;
 	ssize_t end;
 	size_t n;
@@ -263,7 +267,7 @@ ssize_t cf_shared_recv(struct cf_conn *c, void *p, size_t len)
 	take_calls(c);
 	__atomic_store_n(r->reader, 1, __ATOMIC_SEQ_CST);
 	end = get_shared_end(c->shared);
-	n = count_waiting(r);
+	n = count_between(cf, __atomic_load_n(r->head, __ATOMIC_SEQ_CST), r->at, "writing");
 	if (!n)
 		return end;
 	n = len < n ? len : n;

@@ -33,9 +33,10 @@ void cf_shared_unlisten(int fd);
 void cf_shared_open(struct cf *cf);
 void cf_shared_close(struct cf_conn *c);
 
-/* As cf_octets_send() and its like; @reset: this side goes without a word. */
-ssize_t cf_shared_send(struct cf_conn *c, const void *p, size_t len);
-ssize_t cf_shared_recv(struct cf_conn *c, void *p, size_t len);
+/* As cf_octets_send() and its like; an index that cannot be fails the case.  @reset: this side goes without a
+ * word. */
+ssize_t cf_shared_send(struct cf *cf, const void *p, size_t len);
+ssize_t cf_shared_recv(struct cf *cf, void *p, size_t len);
 void cf_shared_end(struct cf_conn *c, bool reset);
 
 #endif
