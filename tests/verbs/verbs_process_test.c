@@ -63,7 +63,7 @@ Test(verbs_process, settings)
 		{ "DDPSESS_SEED", "4294967296", "a number from 0 to 4294967295", false },
 		{ "DDPSESS_DEVICE", "rdma_0.b-C", NULL, true },
 		{ "DDPSESS_DEVICE", "a b", "up to 31 letters, digits, '_', '-' and '.'", false },
-		{ "DDPSESS_WATCH", long_path, "the name of a file, up to 1023 octets", false },
+		{ "DDPSESS_WATCH", long_path, "it takes up to 1023 octets", false },
 		{ "DDPSESS_WATCH", "/none/such", "ddpsess: DDPSESS_WATCH=/none/such: ", true },
 		{ "DDPSESS_CAPTURE", "/none/such",
 		  "ddpsess: DDPSESS_CAPTURE=/none/such: No such file or directory; nothing is "
