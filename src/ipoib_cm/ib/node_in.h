@@ -25,7 +25,6 @@ struct ib_slot {
 struct ib_hole {
 	uint64_t at;  /* when a connection failed for it; 0: never */
 	uint32_t len; /* of that packet's payload */
-	bool shorts;  /* of such connections one at least has had shorter ones acknowledged */
 };
 
 struct ddps_ib_node {

@@ -180,8 +180,7 @@ static void take_ib_qp_message(void *user, struct ddps_ib_qp *qp, const void *da
 	n->cfg.up->qp(n->user, qp->qpn, data, len, now);
 }
 
-/* A second connection to @lid has failed for a long packet, and short ones got there.  A peer that is gone would say
- * nothing; that it answers MADs says nothing of its connections. */
+/* A second connection to @lid has failed for a long packet.  A peer that is gone would say nothing. */
 static void note_ib_hole(struct ddps_ib_node *n, uint16_t lid, const struct ddps_ib_qp *qp)
 {
 	struct ib_hole *h = &n->hole[lid];
@@ -191,8 +190,8 @@ static void note_ib_hole(struct ddps_ib_node *n, uint16_t lid, const struct ddps
 		h->at = 0; /* it is not for their length */
 		return;
 	}
-	*h = (struct ib_hole){ n->now, qp->failed_len, qp->acked_len || (again && h->shorts) };
-	if (again && h->shorts)
+	*h = (struct ib_hole){ n->now, qp->failed_len };
+	if (again)
 		n->suspect = lid;
 }
 
