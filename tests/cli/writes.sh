@@ -76,7 +76,7 @@ to_a_pipe_without_reader() {
 	status=$?
 	exec {end}>&-
 	case "$status ${words[*]}" in
-	"141 "*--help | "141 "*--list | "141 stat "* | "141 ipoib sim"*) ;;
+	"141 "*--help | "141 "*--list | "141 stat "* | "141 top "* | "141 ipoib sim"*) ;;
 	*) says_why "Broken pipe" ;;
 	esac
 }
