@@ -5,6 +5,9 @@
  * keeps open: goes on (g), or fails with ENOSPC (n) or EIO (e).  With "open" it is the opening of a file whose name
  * is "hangs".
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
