@@ -216,7 +216,6 @@ Test(hs, a_psk)
 	end_shakers();
 }
 
-/* Records that came in the same read as the end of the handshake are those of number 0. */
 /* Whether the file has a line of @label with the client's random, whichever that is, and with @secret. */
 static bool is_logged(const char *text, const char *label, const uint8_t *secret, size_t n)
 {
@@ -260,6 +259,7 @@ Test(hs, secrets_are_written_where_the_settings_say)
 	end_shakers();
 }
 
+/* Records that came in the same read as the end of the handshake are those of number 0. */
 Test(hs, octets_behind_the_handshake)
 {
 	uint8_t all[WIRE];
