@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <poll.h>
 #include <string.h>
 
 /* Everything that a program may have; what is NULL is not there. */
@@ -326,17 +325,6 @@ static void each_cold(bool (*build)(struct all *s))
 	cr_expect_gt(n, 10);
 }
 
-/* The library's thread closes some of it a moment later, or has something for a moment. */
-static bool nothing_more(long live, int files)
-{
-	for (int ms = 0; ms < VT_MS / 10; ms++) {
-		if (vfail_live() <= live && vfail_files() <= files)
-			return true;
-		poll(NULL, 0, 1);
-	}
-	return false;
-}
-
 /* Return: whether there was an @n-th call. */
 static bool try_warm(bool (*build)(struct all *s), unsigned n, bool measured)
 {
@@ -353,7 +341,7 @@ static bool try_warm(bool (*build)(struct all *s), unsigned n, bool measured)
 	cr_expect(came || ok);
 	cr_expect(undo(&s), "call %u: something remains", n);
 	if (measured)
-		cr_expect(nothing_more(live, files), "call %u: something remains", n);
+		cr_expect(vfail_nothing_more(live, files), "call %u: something remains", n);
 	return came;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/vfail.h"
+#include "verbs/vt.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,6 +100,16 @@ int vfail_files(void)
 	if (d)
 		closedir(d);
 	return n;
+}
+
+bool vfail_nothing_more(long most_live, int most_files)
+{
+	for (int ms = 0; ms < VT_MS / 10; ms++) {
+		if (vfail_live() <= most_live && vfail_files() <= most_files)
+			return true;
+		poll(NULL, 0, 1);
+	}
+	return false;
 }
 
 /* Whether this call is the one; errno is set. */

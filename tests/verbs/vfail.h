@@ -54,5 +54,7 @@ void vfail_interfaces(struct ifaddrs *list);
 /* Pieces of memory that the drop-in has now, for differences; and descriptors of the process. */
 long vfail_live(void);
 int vfail_files(void);
+/* Whether there is no more than that, or soon: the library's threads may have something for a moment. */
+bool vfail_nothing_more(long live, int files);
 
 #endif
