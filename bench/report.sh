@@ -7,17 +7,8 @@ set -u
 out=$1
 docs=$(cd "$(dirname "$0")/../docs" && pwd)
 
-# What stands between two marks of a page, from a file.  between MARK FILE <page
-between() {
-	awk -v mark="$1" -v file="$2" '
-		$0 == "<!-- end of " mark " -->" { skip = 0 }
-		!skip
-		$0 == "<!-- " mark " -->" {
-			print ""
-			while ((getline line <file) > 0)
-				print line
-			skip = 1
-		}'
+between() { # MARK FILE <page
+	awk -v mark="$1" -v file="$2" -f "$(dirname "$0")/between.awk"
 }
 
 # The first lines; the table, what it was measured on, and the reasons for what it misses.

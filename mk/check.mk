@@ -4,7 +4,7 @@
 .PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast texts \
 	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
 	sim-soak tsan soak day valgrind mutate plants coverage mutate-random mutate-every interop interop-ipoib \
-	interop-ib interop-opensm peers conformance conform-usrsctp bench guard reference lint format
+	interop-ib interop-opensm peers conformance conform-usrsctp bench bench-guest guard reference lint format
 
 # The targets that everybody begins with install what is missing, the others name it.
 demo check check-failed check-fast: INSTALL := --install
@@ -188,6 +188,11 @@ bench:
 	$(Q)+$(SUBMAKE) all $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
 	$(Q)[ "$(BENCH)" = quick ] || bench/report.sh build/bench --docs >/dev/null
+
+# Soft-iWARP and soft RoCE in the guest of make interop; BENCH=quick for a short run, not into docs
+bench-guest: all
+	$(Q)tools/deps.sh interop
+	$(Q)bench/guest.sh build/bench $(if $(filter quick,$(BENCH)),,--docs)
 
 # Instructions of the data path against bench/guard.txt; part of check
 guard: deps-check

@@ -15,7 +15,7 @@ guest=$LAB_CACHE${LAB_SUITE:+/suite-$LAB_SUITE}
 cache=$guest/ipoib
 # shellcheck source=tests/interop/suite.sh
 source "$here/../interop/suite.sh"
-modules="ib_uverbs ib_umad ib_cm ib_ipoib tun udp_tunnel ip6_udp_tunnel crc32_generic sch_netem"
+modules="ib_uverbs ib_umad ib_cm ib_ipoib tun udp_tunnel ip6_udp_tunnel sch_netem"
 mkdir -p "$cache"
 
 say() {
@@ -63,16 +63,6 @@ copy_modules() {
 	cp "$cache/rdma_rxe.ko" "$root/usr/lib/soft-ib/"
 }
 
-# Queue pairs for programs (--port verbs): the driver's part of libibverbs.
-copy_provider() {
-	local so
-	so=$(find /usr/lib -path '*/libibverbs/librxe-rdmav*.so' | head -n 1)
-	[ -n "$so" ] || cannot "ibverbs-providers is not installed"
-	mkdir -p "$root$(dirname "$so")" "$root/etc/libibverbs.d"
-	cp "$so" "$root$(dirname "$so")/"
-	cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
-}
-
 archive() {
 	local out=$cache/initramfs.cpio
 	if [ -e "$out" ] && [ -z "$(find "$here/guest" "$here/build.sh" "$cache/rdma_rxe.ko" \
@@ -84,7 +74,6 @@ archive() {
 	rm -rf "$root"
 	mkdir -p "$root"
 	copy_modules
-	copy_provider
 	install -m 755 "$here/guest/init" "$root/init"
 	(cd "$root" && find . -print0 | cpio --null -o -H newc --quiet --owner 0:0) >"$cache/more.cpio"
 	cat "$guest/initramfs.cpio" "$cache/more.cpio" >"$out.new"

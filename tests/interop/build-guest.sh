@@ -19,7 +19,7 @@ packages="qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-
 	librdmacm-dev libibverbs-dev libc6-dev"
 modules="virtio_pci virtio_net virtio_rng ib_core ib_uverbs rdma_cm rdma_ucm iw_cm
 	sctp sctp_diag tcp_diag udp_tunnel ip6_udp_tunnel
-	crc32c_generic crc32c_intel libcrc32c sha1_generic sha256_generic hmac
+	crc32_generic crc32c_generic crc32c_intel libcrc32c sha1_generic sha256_generic hmac
 	sch_netem sch_ingress cls_matchall act_mirred ifb"
 programs="bash timeout kmod ip rdma ss tc ethtool tcpdump sysctl
 	rping ucmatose rdma_server rdma_client rcopy ibv_devices ibv_devinfo
@@ -148,6 +148,18 @@ copy_libraries() { # FILE...: what they are linked with, at the same place
 		done
 }
 
+# Debian leaves soft RoCE out of its kernel as well.
+rxe_module() {
+	local dir=$cache/siw/rxe out=$cache/siw/rdma_rxe.ko
+	[ ! -e "$out" ] || [ "$(modinfo -F vermagic "$out" | cut -d ' ' -f 1)" != "$kver" ] || return 0
+	say "building soft RoCE"
+	rm -rf "$dir"
+	cp -r "$cache/sw/rxe" "$dir"
+	build_modules "$dir" "$cache/siw/rxe.log" CONFIG_RDMA_RXE=m || die "soft RoCE does not build"
+	strip --strip-debug -o "$dir/stripped.ko" "$dir/rdma_rxe.ko"
+	mv "$dir/stripped.ko" "$out"
+}
+
 # Our programs for siw and for SCTP.
 own_programs() {
 	local p source
@@ -186,10 +198,10 @@ copy_programs() {
 copy_plugins() {
 	local lib=/usr/lib/x86_64-linux-gnu
 	mkdir -p "$root$lib/libibverbs" "$root$lib/lksctp-tools" "$root/etc/libibverbs.d"
-	cp "$lib"/libibverbs/libsiw-rdmav*.so "$root$lib/libibverbs/"
-	cp /etc/libibverbs.d/siw.driver "$root/etc/libibverbs.d/"
+	cp "$lib"/libibverbs/lib{siw,rxe}-rdmav*.so "$root$lib/libibverbs/"
+	cp /etc/libibverbs.d/{siw,rxe}.driver "$root/etc/libibverbs.d/"
 	cp -a "$lib"/lksctp-tools/. "$root$lib/lksctp-tools/"
-	copy_libraries "$lib"/libibverbs/libsiw-rdmav*.so "$lib"/lksctp-tools/*.so*
+	copy_libraries "$lib"/libibverbs/lib{siw,rxe}-rdmav*.so "$lib"/lksctp-tools/*.so*
 	# pthread_exit loads it; rping aborts without
 	cp -L "$lib/libgcc_s.so.1" "$root$lib/" 2>/dev/null ||
 		cp -L /lib/x86_64-linux-gnu/libgcc_s.so.1 "$root$lib/"
@@ -208,7 +220,7 @@ copy_modules() {
 		cp "$f" "$root/$dir/"
 	done
 	depmod -b "$root" "$kver"
-	cp "$cache"/siw/siw-{vanilla,param}.ko "$root/lib/siw/"
+	cp "$cache"/siw/{siw-vanilla,siw-param,rdma_rxe}.ko "$root/lib/siw/"
 }
 
 initramfs() {
@@ -244,7 +256,7 @@ initramfs() {
 need $packages
 [ "${1-build}" != packages ] || exit 0
 kernel_version
-[ -e "$cache/siw/siw-param.ko" ] && [ "${1-build}" != headers ] || [ -n "$suite" ] || need "linux-headers-$kver"
+[ -e "$cache/siw/siw-param.ko" ] && [ -e "$cache/siw/rdma_rxe.ko" ] && [ "${1-build}" != headers ] || [ -n "$suite" ] || need "linux-headers-$kver"
 [ "${1-build}" != headers ] || exit 0
 driver_sources &
 kernel
@@ -252,6 +264,7 @@ wait $!
 siw_module vanilla &
 siw_module param
 wait $!
+rxe_module
 own_programs
 initramfs
 say "guest ready: kernel $kver, $(($(stat -c %s "$cache/initramfs.cpio") >> 20)) MiB"

@@ -84,6 +84,14 @@ network() {
 start_qemu() {
 	local off=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off
 	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
+	local link=() at
+	# A wire to another guest: eth1 of both.  LAB_LINK=NAME:on has to be up before NAME:off.
+	if [ -n "${LAB_LINK-}" ]; then
+		at="../${LAB_LINK%:*}.sock"
+		[ "${LAB_LINK#*:}" = off ] || rm -f "$run/$at"
+		link=(-netdev "stream,id=n1,server=${LAB_LINK#*:},addr.type=unix,addr.path=$at"
+			-device "virtio-net-pci,netdev=n1,$off,mac=52:54:00:78:00:$(printf %02x $((RANDOM % 256)))")
+	fi
 	# Short relative paths: a socket's is limited to 108 octets.
 	cd "$run" && qemu-system-x86_64 -name "$name" -daemonize \
 		-accel "$accel" -cpu max -smp 2 -m 384 \
@@ -93,7 +101,7 @@ start_qemu() {
 		-append "console=ttyS0 quiet panic=-1 loglevel=4" \
 		-netdev tap,id=n0,ifname=tap0,script=no,downscript=no \
 		-device "virtio-net-pci,netdev=n0,mac=52:54:00:77:00:02,$off" \
-		-device virtio-rng-pci \
+		"${link[@]}" -device virtio-rng-pci \
 		-drive if=none,id=snapshots,format=qcow2,file=vm.qcow2 \
 		-chardev socket,id=con,path=console.sock,server=on,wait=off,logfile=console.log \
 		-serial chardev:con -monitor unix:mon.sock,server=on,wait=off \
