@@ -132,6 +132,7 @@ if why=$("$lab" lacking); then
 	exit 77
 fi
 trap finish EXIT
+trap "exit 130" INT TERM
 : >"$samples"
 if ! stage || ! boot 1 on || ! boot 2 off; then
 	tail -n 5 "$work/log" >&2

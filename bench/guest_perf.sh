@@ -29,7 +29,9 @@ siw | rxe)
 esac
 
 case $program,$size in
-*_lat,*) messages=1000 ;;
+*_lat,64 | *_lat,4096) messages=1000 ;;
+*_lat,65536) messages=100 ;;
+*_lat,*) messages=20 ;;
 *,64 | *,4096) messages=8000 ;;
 *,65536) messages=640 ;;
 *) messages=64 ;;
