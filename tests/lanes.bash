@@ -53,6 +53,19 @@ bounded() { # SECONDS COMMAND...
 	return 1
 }
 
+# The end of a line, with how long it took and how much of that processors computed, for this shell's children: the
+# rest is waiting.  Not in $(), a shell without children.
+took() { # LINE SECONDS
+	local user system ms=0 t
+	times >"$work/times.$BASHPID"
+	{ read -r _ && read -r user system; } <"$work/times.$BASHPID"
+	for t in "$user" "$system"; do
+		t=${t//[.,s]/} # minutes m milliseconds
+		ms=$((ms + 60000 * ${t%m*} + 10#${t#*m}))
+	done
+	echo "$1 $2 s, $((ms / 1000)) s computed"
+}
+
 criterion() { # NAME BINARY SECONDS
 	local line tested ok status bad begun=$SECONDS
 	# What Criterion loads looks through the certificates of the system's authorities in each process.
@@ -69,7 +82,7 @@ criterion() { # NAME BINARY SECONDS
 		return
 	fi
 	bad=$((tested - ok))
-	echo "$1: $ok of $tested passed, $((SECONDS - begun)) s"
+	took "$1: $ok of $tested passed," $((SECONDS - begun))
 	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks; then
 		grep -aE -A 12 '^not ok|^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
 		[ "$bad" != 0 ] || bad=1
@@ -88,7 +101,7 @@ bare() { # NAME BINARY SECONDS: tests/cross/main.c
 		ok=0 bad=1
 		echo "not ok $1: no result (exit status $status)"
 	fi
-	echo "$1: ${line:-no result}, $((SECONDS - begun)) s"
+	took "$1: ${line:-no result}," $((SECONDS - begun))
 	[ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
 	result "$1" "$ok" "$bad" "exit status $status"
 }
@@ -105,7 +118,7 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 		cat "$log"
 	fi
 	grep -a '# skipped' "$log"
-	echo "$name: $good of $((good + bad)) passed, $((SECONDS - begun)) s"
+	took "$name: $good of $((good + bad)) passed," $((SECONDS - begun))
 	result "$name" "$good" "$bad" "exit status $status"
 }
 
@@ -181,6 +194,6 @@ summary() {
 			tail -n +2 "$work/results/${name//\//:}"
 		done <"$1"
 	fi
-	echo "$passed passed, $failed failed in $SECONDS s"
+	took "$passed passed, $failed failed in" "$SECONDS"
 	[ "$failed" = 0 ]
 }

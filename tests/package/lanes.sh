@@ -31,16 +31,19 @@ run '
 	suite lines hangs sh -c "echo ok it; exec sleep 100"
 	limit=20
 	suite lines leaves sh -c "echo ok it; sleep 101 & exit 0"
+	suite lines computes python3 -c "while __import__(\"time\").process_time() < 1.1: pass
+print(\"ok it\")"
 	suite lines after echo "ok it"
 	wait
 	summary "$work/failed-ones"; echo "status $?"; cat "$work/failed-ones"'
-expect 'good: 1 of 1 passed, [0-9]+ s'
-expect 'bad: 0 of 1 passed, [0-9]+ s'
+expect 'good: 1 of 1 passed, [0-9]+ s, 0 s computed'
+expect 'bad: 0 of 1 passed, [0-9]+ s, 0 s computed'
 expect '  fails: exit status 3'
 expect '  hangs: exit status 124'
 expect 'not ok left behind: +[0-9]+ sleep 101'
-expect 'after: 1 of 1 passed, [0-9]+ s'
-expect '5 passed, 5 failed in [0-9]+ s'
+expect 'computes: 1 of 1 passed, [0-9]+ s, [1-9] s computed'
+expect 'after: 1 of 1 passed, [0-9]+ s, 0 s computed'
+expect '6 passed, 5 failed in [0-9]+ s, [0-9]+ s computed'
 expect 'status 1'
 for name in bad silent fails hangs leaves; do
 	expect "$name"
@@ -57,7 +60,7 @@ run '
 expect 'not ok stopped after [0-9]+ s, without a result: long longer'
 
 run 'again=this; suite lines that echo "ok it"; suite lines this echo "ok it"; wait; summary "$work/none"'
-expect '1 passed, 0 failed in [0-9]+ s'
+expect '1 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 
 # Each of the first three waits for the next one, and the last two must not meet.
 run '
@@ -69,5 +72,5 @@ run '
 	idle_suite lines alone sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
 	idle_suite lines also sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
 	wait; summary "$work/none"'
-expect '5 passed, 0 failed in [0-9]+ s'
+expect '5 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 exit $status
