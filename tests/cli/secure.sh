@@ -31,7 +31,7 @@ files() {
 	local i
 	rm -rf served back big && mkdir -p served && head -c 3000000 /dev/urandom >big && listen "$at" "${a[@]}" --dir served || return
 	run 0 put "${b[@]}" big "$uri" && same big served/big && run 0 get "${b[@]}" "$uri/big" back && same big back || return
-	why="a pipe: $(cat big | "$SESSCTL" put "${b[@]}" - "$uri/piped" 2>&1)" &&
+	why="a pipe: $("$SESSCTL" put "${b[@]}" - "$uri/piped" < <(cat big) 2>&1)" &&
 		run 0 get "${b[@]}" "$uri/piped" - && same big out || return
 	for i in send write read; do
 		run 0 ping "${b[@]}" --op $i --count 20 --interval 0 "$uri" || return

@@ -118,9 +118,10 @@ struct selection {
 static void select_rows(struct selection *s, const struct option_table *t, unsigned cmd, bool rest)
 {
 	size_t n = 0;
-	char *at = s->letters;
+	char *at;
 
 	memset(s, 0, sizeof *s);
+	at = s->letters;
 	if (rest)
 		*at++ = '+'; /* options end at the first argument */
 	*at++ = ':';

@@ -54,7 +54,8 @@ static void print_help(FILE *f)
 	text_fold(f,
 		  "URI is tcp://HOST:PORT[?tos=N] or sctp://HOST[,HOST...]:PORT[?OPTION=VALUE"
 		  "[&OPTION=VALUE...]], with the options backend=auto|kernel|native, "
-		  "encap=PORT|off and tos=N; tls:// and sctps:// are the same, secured. Between processes of one "
+		  "encap=PORT|off and tos=N; tls:// and sctps:// are the same, secured. Between "
+		  "processes of one "
 		  "host it is shm:///PATH or shm://@NAME. "
 		  "ddpsess(7) has all of it.",
 		  0, 0, columns);

@@ -51,7 +51,8 @@ int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 	*t = (struct target){ .uri = "" };
 	if (!host || host == text) {
 		snprintf(why, why_len,
-			 "'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then HOST:PORT; or "
+			 "'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then "
+			 "HOST:PORT; or "
 			 "shm:///PATH",
 			 text);
 		return -1;

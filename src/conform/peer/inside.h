@@ -34,7 +34,7 @@ struct cf_conn {
 	int fd;
 	struct cf_tls *tls; /* or NULL: none, or not yet */
 	struct cf_shared *shared;
-	bool peeked;	    /* @peek was read, and comes next */
+	bool peeked; /* @peek was read, and comes next */
 	uint8_t peek;
 	bool crc, tx_markers, rx_markers;
 	uint64_t tx_off, rx_off; /* from the start of full operation */

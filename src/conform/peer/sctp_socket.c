@@ -90,6 +90,7 @@ static struct cf_dtls *dial_inside(const struct cf_net *n, const struct cf_at *a
 			 cf_limit(n->cf, CF_PART_SETUP), &inner, why, sizeof why);
 	CF_CHECK(n->cf, d, "the DTLS handshake: %s", why);
 	*in = inner_at(at, ntohs(inner.sin_port));
+	/* cppcheck-suppress returnDanglingLifetime ; it keeps neither address */
 	return d;
 }
 
