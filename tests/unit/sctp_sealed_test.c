@@ -404,8 +404,8 @@ Test(sctp_sealed, a_new_port_is_asked_first_and_then_has_all, .description = "82
 	cr_expect_eq(s.before_roamed, 1, "nothing but the question");
 	ddps_sctp_path_info(s.a[1], 0, &after);
 	cr_expect_eq(after.encap, NEW_PORT);
-	cr_expect(after.cwnd < before.cwnd && after.mtu <= before.mtu, "%u %u", after.cwnd,
-		  before.cwnd);
+	cr_expect_lt(after.cwnd, before.cwnd);
+	cr_expect_leq(after.mtu, before.mtu);
 	memset(s.by_port, 0, sizeof s.by_port);
 	talk_sealed(&s);
 	cr_expect_eq(s.messages, 11);
