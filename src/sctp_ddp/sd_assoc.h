@@ -238,11 +238,14 @@ struct ddps_sd_carrier {
 
 #define DDPS_SD_GOALS 256u
 
+/* A backend, and what it keeps for this context; NULL: it was not needed yet. */
+struct ddps_sd_slot {
+	const struct ddps_sd_backend *b;
+	void *ctx;
+};
+
 struct ddps_sd_provider {
-	struct {
-		const struct ddps_sd_backend *b;
-		void *ctx;
-	} slot[3];			    /* by backend; the last: another one */
+	struct ddps_sd_slot slot[3];	    /* by backend; the last: another one */
 	bool other_connects, other_listens; /* whatever the URI says */
 	unsigned lingers;		    /* begun so far */
 	struct ddps_sd_carrier_list carriers;
@@ -255,6 +258,15 @@ struct ddps_sd_provider {
  * DDPS_E_NOMEM. */
 int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, bool connects,
 			bool listens);
+
+/* ---- sd_listen.c ---- */
+/* Listen below @slot: 0 or an error, as listen, listener_uri and listener_free of a provider. */
+int ddps_sd_listen(struct ddps_env *env, struct ddps_sd_slot *slot, const struct ddps_uri *uri,
+		   const struct sockaddr *sa, socklen_t sa_len,
+		   const struct ddps_llp_listen_param *p, const struct ddps_llp_listen_up *up,
+		   void *user, struct ddps_llp_listener **out);
+int ddps_sd_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len);
+void ddps_sd_listener_free(struct ddps_llp_listener *base);
 
 /* ---- sd_assoc.c: carriers ---- */
 struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,

@@ -325,107 +325,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	return 0;
 }
 
-/* ---- listening ---- */
-
-/* All places are taken: if mainly by peers that say nothing, the oldest of the address that has
- * most of them goes. */
-static bool make_listener_room(struct ddps_sd_listener *l)
-{
-	struct ddps_error why = ddps_error_make(DDPS_E_LIMIT, 0,
-						"no session asked for, and %u are half open: its "
-						"place went to another",
-						l->half_open);
-
-	if (l->half_open < l->param.max_half_open)
-		return true;
-	l->env->half_open_full++;
-	if (l->silent.places <= l->param.max_half_open / 2)
-		return false;
-	l->env->half_open_given_up++;
-	ddps_sd_carrier_abort(ddps_shares_first_to_go(&l->silent)->owner, &why);
-	return true;
-}
-
-/* @c is there: count it as one that has not asked for anything yet. */
-static int count_new(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct ddps_error *why)
-{
-	int err = ddps_sd_carrier_begin(c, why);
-
-	if (err < 0)
-		return err;
-	c->share.owner = c;
-	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net_text(c->peer));
-	if (err < 0)
-		*why = ddps_error_make(err, 0, "no memory for an association");
-	return err;
-}
-
-static void listen_accepted(void *user, struct ddps_sd_assoc *a)
-{
-	struct ddps_sd_listener *l = user;
-	struct ddps_sd_carrier *c;
-	struct ddps_error why;
-
-	if (!make_listener_room(l)) {
-		ddps_log(&l->env->log, DDPS_LOG_WARN, "sctp",
-			 "association refused: %u half open already", l->half_open);
-		l->b->free(a);
-		return;
-	}
-	c = ddps_sd_carrier_new(l->env, l->env->sctp, l->b);
-	if (!c) {
-		ddps_log(&l->env->log, DDPS_LOG_ERROR, "sctp", "no memory for an association");
-		l->b->free(a);
-		return;
-	}
-	c->assoc = a;
-	c->listener = l;
-	c->fresh = true;
-	l->half_open++;
-	l->b->set_up(a, &ddps_sd_carrier_up, c);
-	if (count_new(l, c, &why) < 0)
-		ddps_sd_carrier_abort(c, &why);
-	else
-		ddps_sd_carrier_idle(c);
-}
-
-static void take_listen_failure(void *user, const struct ddps_error *e)
-{
-	struct ddps_sd_listener *l = user;
-
-	l->up->failed(l->user, e);
-}
-
-static const struct ddps_sd_listen_up listen_up = {
-	.accepted = listen_accepted,
-	.failed = take_listen_failure,
-};
-
-/*
- * Associations whose listener went live on with their sessions.  A new listener on the same port
- * gets the requests that come over them: a peer shares an association as long as it is there.
- */
-static void adopt_associations(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
-{
-	struct ddps_sd_carrier *c;
-	char addr[DDPS_ADDRS_TEXT];
-	const char *port;
-	uint16_t encap;
-
-	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
-	port = strrchr(addr, ':');
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	{
-		const char *own = strrchr(c->local, ':');
-
-		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
-		    port && !strcmp(own, port)) {
-			c->listener = l;
-			l->half_open += c->pending; /* asked for below the one before */
-			ddps_sd_carrier_idle(c);
-		}
-	}
-}
+/* ---- listening: sd_listen.c ---- */
 
 static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
 		       socklen_t sa_len, const struct ddps_llp_listen_param *p,
@@ -433,8 +333,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 		       struct ddps_llp_listener **out)
 {
 	struct ddps_sd_provider *prov = provider(env);
-	struct ddps_sd_listener *l;
-	int slot, err;
+	int slot;
 
 	if (!prov)
 		return DDPS_E_NOMEM;
@@ -446,64 +345,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	slot = prov->other_listens ? OTHER : pick_slot(env, prov, uri);
 	if (slot < 0)
 		return slot;
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return DDPS_E_NOMEM;
-	l->base.provider = ddps_uri_sctps(uri) ? &ddps_sctps_provider : &ddps_sctp_provider;
-	l->env = env;
-	l->b = prov->slot[slot].b;
-	l->up = up;
-	l->user = user;
-	l->param = *p;
-	err = l->b->listen(env, &prov->slot[slot].ctx, uri, sa, sa_len, p->backlog, &listen_up, l,
-			   &l->endpoint);
-	if (err < 0) {
-		free(l);
-		return err;
-	}
-	adopt_associations(prov, l);
-	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "listening, backend %s", l->b->name);
-	*out = &l->base;
-	return 0;
-}
-
-/* The text ends in it. */
-static bool ends_in_port(const char *addr, uint16_t port)
-{
-	const char *colon = strrchr(addr, ':');
-
-	return colon && strtoul(colon + 1, NULL, 10) == port;
-}
-
-static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
-{
-	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
-	char addr[DDPS_ADDRS_TEXT], port[8] = "off";
-	uint16_t encap = 0;
-
-	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
-	if (base->provider == &ddps_sctps_provider)
-		return snprintf(buf, len,
-				ends_in_port(addr, encap) ? "sctps://%s" : "sctps://%s?encap=%u",
-				addr, encap);
-	if (encap)
-		snprintf(port, sizeof(port), "%u", encap);
-	return snprintf(buf, len, "sctp://%s?backend=%s&encap=%s", addr, l->b->name, port);
-}
-
-static void sctp_listener_free(struct ddps_llp_listener *base)
-{
-	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
-	struct ddps_sd_provider *prov = l->env->sctp;
-	struct ddps_sd_carrier *c;
-
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->listener == l)
-		ddps_sd_carrier_orphan(c);
-	l->b->endpoint_free(l->endpoint);
-	ddps_shares_fini(&l->silent);
-	ddps_shares_fini(&l->idle);
-	free(l);
+	return ddps_sd_listen(env, &prov->slot[slot], uri, sa, sa_len, p, up, user, out);
 }
 
 static bool sctp_wind_up(struct ddps_env *env, bool all)
@@ -540,8 +382,8 @@ const struct ddps_llp_provider ddps_sctp_provider = {
 	.scheme = "sctp",
 	.connect = sctp_connect,
 	.listen = sctp_listen,
-	.listener_uri = sctp_listener_uri,
-	.listener_free = sctp_listener_free,
+	.listener_uri = ddps_sd_listener_uri,
+	.listener_free = ddps_sd_listener_free,
 	.wind_up = sctp_wind_up,
 	.fini = sctp_fini,
 };
@@ -556,7 +398,7 @@ const struct ddps_llp_provider ddps_sctps_provider = {
 	.scheme = "sctps",
 	.connect = sctp_connect,
 	.listen = sctp_listen,
-	.listener_uri = sctp_listener_uri,
-	.listener_free = sctp_listener_free,
+	.listener_uri = ddps_sd_listener_uri,
+	.listener_free = ddps_sd_listener_free,
 	.fini = fini_nothing,
 };
