@@ -3,21 +3,13 @@
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/sd_wire.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ENCAP_PORT 9899 /* RFC 6951 */
-#define PORT_FIRST 49152u
-#define PORT_COUNT 16384u
-#define PORT_TRIES 1000
 
 static bool is_native_available(void)
 {
 	return true;
 }
-
-static void free_native_endpoint(struct ddps_sd_endpoint *e);
 
 static void fini(struct ddps_env *env, void *ctx)
 {
@@ -27,33 +19,10 @@ static void fini(struct ddps_env *env, void *ctx)
 	if (!ne)
 		return;
 	while (ne->endpoints)
-		free_native_endpoint(ne->endpoints);
+		ddps_sn_endpoint_free(ne->endpoints);
 	while (ne->assocs)
 		ddps_sn_assoc_release(ne->assocs);
 	ddps_sn_env_free(ne);
-}
-
-static uint16_t get_native_port(const struct sockaddr_storage *ss)
-{
-	return ddps_sd_port_number(ss);
-}
-
-static int get_encap(const struct ddps_uri *uri)
-{
-	if (uri->encap != DDPS_URI_ENCAP_DEFAULT)
-		return uri->encap;
-	return ddps_uri_sctps(uri) ? uri->port : ENCAP_PORT;
-}
-
-static struct ddps_sctp_param param_for(const struct ddps_sn_sock *s, uint32_t mtu)
-{
-	/* Equal counts both ways [5043-8-1]; [5043-5.1-1] [5043-5.1-d1] */
-	return (struct ddps_sctp_param){ .via = s->via,
-					 .streams = DDPS_SCTP_STREAMS,
-					 .has_adaptation = true,
-					 .adaptation = DDPS_SCTP_ADAPTATION_DDP,
-					 .mtu = mtu,
-					 .host_mtu = s->ne->host_mtu };
 }
 
 /* ---- connect ---- */
@@ -140,26 +109,17 @@ static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
 		g->from = own;
 }
 
-static void put_homes(struct ddps_sctp_param *p, const struct ddps_sn_sock *s)
-{
-	if (!s->homes)
-		return;
-	p->nlocal = s->homes->n;
-	memcpy(p->local, s->homes->at, p->nlocal * sizeof p->local[0]);
-}
-
 /* Hand the set-up to the engine. */
 static int start_native_assoc(struct ddps_sd_assoc *a, const struct goal *g)
 {
-	struct ddps_sctp_param p = param_for(a->sock, g->mtu < 576 ? 576 : g->mtu);
+	struct ddps_sctp_param p = ddps_sn_param(a->sock, g->mtu < 576 ? 576 : g->mtu);
 	struct ddps_sctp_addr peer[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sctp_info i;
 	int err;
 
-	put_homes(&p, a->sock);
 	for (unsigned k = 0; k < g->to.n; k++)
 		peer[k] = ddps_sn_addr(&g->to.at[k]);
-	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, get_native_port(&g->to.at[0]),
+	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, ddps_sd_port_number(&g->to.at[0]),
 				g->encap, &ddps_sn_up, a, ddps_sn_now(a->ne), &a->sa);
 	if (err)
 		return err;
@@ -211,8 +171,8 @@ static void start_dtls(struct ddps_sd_assoc *a, const struct goal *g,
 		return;
 	}
 	c->dials = a;
-	c->param = param_for(a->sock, g->mtu);
-	c->peer_port = get_native_port(&g->to.at[0]);
+	c->param = ddps_sn_param(a->sock, g->mtu);
+	c->peer_port = ddps_sd_port_number(&g->to.at[0]);
 	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
 		ddps_sn_doom(a, why);
 }
@@ -239,7 +199,7 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 			  void *user, struct ddps_sd_assoc **out)
 {
 	const bool secured = ddps_uri_sctps(uri);
-	int encap = get_encap(uri), err;
+	int encap = ddps_sn_encap(uri), err;
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 	struct goal g = { .from = uri->from, .to = uri->hosts, .tos = uri->tos };
 	struct ddps_sn_sock *s;
@@ -250,7 +210,8 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 		g.to.n = 1;
 		memcpy(&g.to.at[0], sa, sa_len);
 	}
-	if (!encap || !get_native_port(&g.to.at[0]) || !ddps_sd_sock_families_fit(&g.from, &g.to))
+	if (!encap || !ddps_sd_port_number(&g.to.at[0]) ||
+	    !ddps_sd_sock_families_fit(&g.from, &g.to))
 		return DDPS_E_ADDRESS;
 	g.encap = raw ? 0 : (uint16_t)encap;
 	err = ddps_sn_env_get(env, ctx, &ne);
@@ -285,119 +246,6 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	ddps_sn_poke(ne);
 	*out = a;
 	return 0;
-}
-
-/* ---- listen ---- */
-
-static int listen_on_native_port(struct ddps_sd_endpoint *e, uint16_t port, unsigned per_address)
-{
-	/* The way to a peer may have a smaller link: the system will say so. */
-	struct ddps_sctp_param p = param_for(e->sock, UINT16_MAX);
-	bool any = !port;
-	uint16_t r;
-	int err;
-
-	put_homes(&p, e->sock);
-	p.max_per_addr = per_address;
-	if (e->sock->secured) { /* each connection will have that */
-		e->port = p.port = port ? port : e->sock->port;
-		e->param = p;
-		ddps_sn_dtls_listen(e);
-		return 0;
-	}
-	for (int i = 0; i < PORT_TRIES; i++) {
-		ddps_sn_random(NULL, &r, sizeof r);
-		p.port = any ? (uint16_t)(PORT_FIRST + r % PORT_COUNT) : port;
-		err = ddps_sctp_listen(e->ne->e, &p, ddps_sn_accept, e, &e->l);
-		if (err != DDPS_E_BUSY || !any)
-			break;
-	}
-	e->port = p.port;
-	if (err == DDPS_E_BUSY) {
-		errno = EADDRINUSE;
-		return DDPS_E_SYSTEM;
-	}
-	return err;
-}
-
-static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
-		       const struct sockaddr *sa, socklen_t sa_len, struct ddps_sn_sock **out)
-{
-	static const struct ddps_uri_addrs none;
-	int encap = get_encap(uri);
-
-	if (!uri->hosts.n)
-		return ddps_sn_sock_bind(ne, sa, sa_len, encap,
-					 (uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH) |
-						 (ddps_uri_sctps(uri) ? DDPS_SN_SECURED : 0),
-					 uri->tos, out);
-	return ddps_sn_homes_sock(ne, &uri->hosts, ddps_sn_homes_family(&uri->hosts, &none), encap,
-				  uri->tos, out);
-}
-
-static int native_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			 const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
-			 const struct ddps_sd_listen_up *up, void *user,
-			 struct ddps_sd_endpoint **out)
-{
-	struct sockaddr_storage ss = { 0 };
-	struct ddps_sd_endpoint *e;
-	struct ddps_sn_env *ne;
-	int err = ddps_sn_env_get(env, ctx, &ne);
-
-	(void)backlog; /* associations are taken when they come up */
-	if (err)
-		return err;
-	e = calloc(1, sizeof *e);
-	if (!e)
-		return DDPS_E_NOMEM;
-	memcpy(&ss, sa, sa_len);
-	*e = (struct ddps_sd_endpoint){ .ne = ne, .up = up, .user = user };
-	err = listen_sock(ne, uri, sa, sa_len, &e->sock);
-	if (!err) {
-		err = listen_on_native_port(e, get_native_port(&ss), uri->per_address);
-		if (err) {
-			ddps_sn_sock_put(e->sock);
-			ddps_sn_poke(ne); /* which closes it */
-		}
-	}
-	if (err) {
-		free(e);
-		return err;
-	}
-	ddps_sn_sock_port(e->sock, e->port, true);
-	DL_APPEND(ne->endpoints, e);
-	*out = e;
-	return 0;
-}
-
-static void get_native_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len,
-				     uint16_t *encap)
-{
-	struct sockaddr_storage ss = { 0 };
-	socklen_t ss_len = sizeof ss;
-
-	*encap = e->sock->port;
-	if (e->sock->homes) {
-		ddps_sn_homes_text(e->sock->homes, e->port, buf, len);
-		return;
-	}
-	getsockname(e->sock->io.fd, (struct sockaddr *)&ss, &ss_len);
-	ddps_sd_set_port(&ss, e->port);
-	ddps_addr_text((struct sockaddr *)&ss, buf, len);
-}
-
-static void free_native_endpoint(struct ddps_sd_endpoint *e)
-{
-	if (e->sock->secured)
-		ddps_sn_dtls_unlisten(e);
-	else
-		ddps_sctp_unlisten(e->l);
-	DL_DELETE(e->ne->endpoints, e);
-	ddps_sn_sock_port(e->sock, e->port, false);
-	ddps_sn_sock_put(e->sock);
-	ddps_sn_poke(e->ne);
-	free(e);
 }
 
 /* ---- associations ---- */
@@ -505,9 +353,9 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.secures = true,
 	.available = is_native_available,
 	.connect = native_connect,
-	.listen = native_listen,
-	.endpoint_addr = get_native_endpoint_addr,
-	.endpoint_free = free_native_endpoint,
+	.listen = ddps_sn_listen,
+	.endpoint_addr = ddps_sn_endpoint_addr,
+	.endpoint_free = ddps_sn_endpoint_free,
 	.set_up = set_up_native_assoc,
 	.info = ddps_sn_info,
 	.peer_id = ddps_sn_dtls_peer_id,

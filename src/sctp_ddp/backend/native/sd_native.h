@@ -9,6 +9,7 @@
  *   sd_native_homes.c	several addresses of an endpoint
  *   sd_native_up.c	what comes up from an association
  *   sd_native_stats.c	what there is to see of them
+ *   sd_native_listen.c	endpoints that listen
  *   sd_native.c	the backend's operations
  *   sd_dtls.h	SCTP inside DTLS, below the engine
  *
@@ -210,6 +211,17 @@ void ddps_sn_poke(struct ddps_sn_env *ne);
 void ddps_sn_posted(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a);
 /* Timer: let the engine's timers fire. */
 void ddps_sn_tick(void *user);
+
+/* ---- sd_native_listen.c: the last three as in struct ddps_sd_backend ---- */
+/* The port of UDP that a URI means, or DDPS_URI_ENCAP_OFF. */
+int ddps_sn_encap(const struct ddps_uri *uri);
+/* What every association of @s is made with, its addresses among it. */
+struct ddps_sctp_param ddps_sn_param(const struct ddps_sn_sock *s, uint32_t mtu);
+int ddps_sn_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+		   const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
+		   const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out);
+void ddps_sn_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap);
+void ddps_sn_endpoint_free(struct ddps_sd_endpoint *e);
 
 /* ---- sd_native_up.c ---- */
 
