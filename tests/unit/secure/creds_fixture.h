@@ -7,8 +7,9 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#define NOW 1800000000ll /* of all tests */
-#define DAY 86400ll
+#define NOW   1800000000ll /* of all tests */
+#define DAY   86400ll
+#define HEX16 "00112233445566778899aabbccddeeff" /* a pre-shared key, in hexadecimal */
 
 enum { FOR_SERVER = 1, FOR_CLIENT = 2 };
 
