@@ -40,20 +40,38 @@ static void change_a_state(void *on)
 	ddps_sent_slot(&w.s, w.s.cum + 1)->state = SLOT_SACKED;
 }
 
-Test(sctp_invariants, of_what_is_outstanding)
+static void check_sent_often(void *on)
+{
+	for (unsigned i = 0; i < 16; i++)
+		check_sent(on);
+}
+
+/* @n are sent, and whatever is wrong with one of them is found by @check. */
+static void expect_spoilt_sent_stops(unsigned n, void (*check)(void *))
 {
 	void (*const spoils[])(void *) = { lose_one_uncounted, fly_more_octets, cut_the_list,
 					   change_a_state };
 
 	sent_begin(&w, 1, 1, UINT32_MAX);
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		ddps_sent_begin(&w.s, &w.p[0], w.now);
 		cr_assert_eq(ddps_sent_add_new(&w.s, 20, 4, (void *)((uintptr_t)w.s.next + 7)), 0);
 		ddps_sent_end(&w.s, 60, true);
 	}
 	ddps_sent_mark(&w.s, 3);
-	EXPECT_EACH_STOPS(spoils, check_sent, NULL);
+	EXPECT_EACH_STOPS(spoils, check, NULL);
 	sent_end(&w);
+}
+
+Test(sctp_invariants, of_what_is_outstanding)
+{
+	expect_spoilt_sent_stops(5, check_sent);
+}
+
+/* Not by each call, then. */
+Test(sctp_invariants, of_much_that_is_outstanding)
+{
+	expect_spoilt_sent_stops(1000, check_sent_often);
 }
 
 /* ---- an association ---- */

@@ -154,6 +154,9 @@ struct ddps_sent {
 	uint64_t zero_at;
 	uint32_t zero_tsn, zero_n;
 	bool zero_go, zero_out, zero_sacked;
+#ifdef DDPS_ASSERTS
+	uint32_t unlooked; /* what ddps_sent_check() may look at */
+#endif
 };
 
 /**
