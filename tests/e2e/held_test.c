@@ -54,22 +54,24 @@ struct race {
 	struct e2e e;
 	pthread_barrier_t fetched;
 	struct ddps_request *request;
-	bool stop;
 	unsigned closed, taken;
 };
 
 static void *answer_held_e2e(void *arg)
 {
 	struct race *r = arg;
+	struct ddps_request *request;
 	struct ddps_ep *ep;
 	int err;
 
 	for (;;) {
 		pthread_barrier_wait(&r->fetched);
-		if (r->stop)
+		request = r->request;
+		pthread_barrier_wait(&r->fetched); /* the other one goes on when this knows which */
+		if (!request)
 			return NULL;
 		cr_assert_eq(ddps_ep_new(r->e.ctx, &r->e.attr, &ep), 0);
-		err = ddps_accept(r->request, ep, NULL);
+		err = ddps_accept(request, ep, NULL);
 		cr_assert(!err || err == DDPS_E_CLOSED, "%d", err);
 		r->closed += err == DDPS_E_CLOSED;
 		r->taken += !err;
@@ -77,10 +79,18 @@ static void *answer_held_e2e(void *arg)
 	}
 }
 
+/* NULL: there are no more. */
+static void give_request(struct race *r, struct ddps_request *request)
+{
+	r->request = request;
+	pthread_barrier_wait(&r->fetched);
+	pthread_barrier_wait(&r->fetched);
+}
+
 Test(held, contact_02_one_thread_answers_while_another_one_fetches, .timeout = 120)
 {
 	struct ddps_event ev;
-	struct race r = { .stop = false };
+	struct race r = { .request = NULL };
 	pthread_t t;
 
 	e2e_open(&r.e, e2e_wires[0]);
@@ -95,8 +105,7 @@ Test(held, contact_02_one_thread_answers_while_another_one_fetches, .timeout = 1
 		do
 			cr_assert_eq(ddps_event_wait(r.e.ctx, &ev, E2E_MS), 0);
 		while (ev.type != DDPS_EV_CONNECT_REQUEST);
-		r.request = ev.request;
-		pthread_barrier_wait(&r.fetched);
+		give_request(&r, ev.request);
 		ddps_abort(ep);
 		while (!ended) {
 			cr_assert_eq(ddps_event_wait(r.e.ctx, &ev, E2E_MS), 0);
@@ -105,8 +114,7 @@ Test(held, contact_02_one_thread_answers_while_another_one_fetches, .timeout = 1
 		}
 		ddps_ep_free(ep);
 	}
-	r.stop = true;
-	pthread_barrier_wait(&r.fetched);
+	give_request(&r, NULL);
 	cr_assert_eq(pthread_join(t, NULL), 0);
 	pthread_barrier_destroy(&r.fetched);
 	cr_expect_eq(r.closed + r.taken, CALLERS);
