@@ -291,6 +291,15 @@ static size_t take_some(struct kern_tcp *t, uint8_t *to, size_t len)
 	return len;
 }
 
+/* The sender, which waits for so much room or more, learns of what was just read. */
+static void tell_room(const struct kern_tcp *t, size_t read)
+{
+	size_t least = kern.window / 3;
+
+	if (t->peer && space(t->peer) >= least && space(t->peer) < least + read)
+		kern_wake(kern.now + kern.delay);
+}
+
 static size_t total(const struct iovec *iov, int n)
 {
 	size_t len = 0;
@@ -324,8 +333,10 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 		}
 	}
 out:
-	if (done)
+	if (done) {
+		tell_room(t, done);
 		return (ssize_t)done;
+	}
 	if (t->dead) {
 		int err = t->err;
 
