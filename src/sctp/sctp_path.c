@@ -119,7 +119,7 @@ static void hb_timer(struct ddps_sc_path *p)
 			return;
 		due = p->used + a->e->c.hb_interval_ms * MS;
 		if (due > a->e->now) { /* it was used meanwhile */
-			p->hb_at = a->e->now + period(p);
+			p->hb_at = p->used + period(p);
 			return;
 		}
 	}

@@ -2,13 +2,18 @@
 /* A path that comes and goes: how often it has to answer before it is used again. */
 #include "sctp_paths_fixture.h"
 
-/* The first address falls silent while data goes there. */
+/* The first address falls silent while data goes there, and only that one. */
 static void fail_sctp_flap(void)
 {
+	struct ddps_sc_chunk c;
+
 	cr_assert_eq(r.a->data_path, r.a->path[0]);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
-	for (unsigned i = 0; i < 1000 && r.a->data_path == r.a->path[0]; i++)
+	for (unsigned i = 0; i < 1000 && r.a->data_path == r.a->path[0]; i++) {
 		raw_wait(&r, 20);
+		if (sent_to(get_second_address(), SC_HEARTBEAT, &c))
+			answer_sctp_paths_heartbeat(&c, true);
+	}
 	cr_assert_eq(r.a->data_path, r.a->path[1]);
 	raw_sack(&r, r.tsn++, 100000);
 }

@@ -97,6 +97,29 @@ Test(sctp_data, an_idle_path_is_asked, .fini = fini,
 	cr_expect(!r.a->path[0]->hb_out);
 }
 
+/* The interval begins with what was sent last, not with the next one that the timer counts. */
+Test(sctp_data, contact_05_a_path_is_asked_an_interval_after_its_data, .fini = fini,
+     .description = "9260-8.3-1 9260-8.3-7")
+{
+	for (unsigned ms = 1000; ms < 30000; ms += 7000) {
+		uint64_t rto, at;
+
+		raw_up(&r);
+		raw_wait(&r, ms);
+		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+		at = r.net.now;
+		raw_sack(&r, r.tsn++, 100000);
+		rto = ddps_sent_rto(&r.a->tx, &r.a->path[0]->tx);
+		do
+			raw_wait(&r, 10);
+		while (!raw_any(&r, SC_HEARTBEAT, NULL) && r.net.now - at < 100000 * MS);
+		cr_expect_geq(r.net.now - at, 30000 * MS + rto / 2, "%u", ms);
+		cr_expect_leq(r.net.now - at, 30010 * MS + rto / 2 * 3, "%u", ms);
+		if (ms + 7000 < 30000)
+			fini();
+	}
+}
+
 /* ---- many chunks ---- */
 
 #define SKIPPED 0xbf /* unknown: go on, and say nothing */
