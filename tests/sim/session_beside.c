@@ -20,6 +20,7 @@
 #define LOOK	(SEC / 1000)
 #define HOP	(60 * (kern.delay + plan.nap + kern.full))
 #define SOON	(SEC + HOP)
+#define ACKED	(2 * LOOK) /* TCP does not say when a FIN is acknowledged: each ms the end looks */
 #define TIMEOUT (600 * SEC)
 
 enum phase { AWAY, ASKED, THERE, LEFT };
@@ -238,7 +239,7 @@ static void in_time(const struct talk *t)
 	if (t->heavy || (t->phase == THERE && !t->waits))
 		return;
 	check(plan.moved - t->moved < (t->phase == THERE ? plan.most / 2 : plan.most) ||
-		      kern.now < t->since + HOP,
+		      kern.now < t->since + HOP + (t->phase == LEFT ? ACKED : 0),
 	      NAME "%s has not come, and others have moved %u MiB", name(s), what[t->phase],
 	      (unsigned)((plan.moved - t->moved) / MIB));
 	check(kern.now < t->since + SOON, NAME "%s has not come after %.3f s", name(s),
