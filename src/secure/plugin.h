@@ -10,7 +10,7 @@
 #include "secure/hs/dhs.h"
 #include "secure/hs/hs.h"
 
-#define DDPS_TLS_ABI	3 /* counts every change of the table or of what it uses */
+#define DDPS_TLS_ABI	4 /* counts every change of the table or of what it uses */
 #define DDPS_TLS_SYMBOL "ddps_tls_plugin"
 #define DDPS_TLS_FILE	"libddpsess-tls.so"
 
@@ -41,7 +41,8 @@ struct ddps_tls_plugin {
 	struct ddps_creds_set *(*creds_use)(struct ddps_creds *c, uint64_t ms, int64_t now,
 					    struct ddps_verdict *news);
 	void (*creds_release)(struct ddps_creds_set *set);
-	int (*creds_may)(struct ddps_creds *c, bool server, struct ddps_verdict *why);
+	int (*creds_may)(struct ddps_creds *c, bool server, bool datagrams,
+			 struct ddps_verdict *why);
 
 	/* handshakes */
 	struct ddps_hs_ops tls, dtls;

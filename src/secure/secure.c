@@ -109,14 +109,15 @@ int ddps_secure_reload(struct ddps_secure *s, struct ddps_error *why)
 	return give_verdict(why, s->plugin->creds_reload(s->creds, time(NULL), &v), &v);
 }
 
-int ddps_secure_may(const struct ddps_secure *s, bool server, struct ddps_error *why)
+int ddps_secure_may(const struct ddps_secure *s, bool server, bool datagrams,
+		    struct ddps_error *why)
 {
 	struct ddps_verdict v;
 
 	if (!s)
 		return give_error(why, DDPS_E_NO_CERT,
 				  "no certificate or pre-shared key was given to the context");
-	return give_verdict(why, s->plugin->creds_may(s->creds, server, &v), &v);
+	return give_verdict(why, s->plugin->creds_may(s->creds, server, datagrams, &v), &v);
 }
 
 struct ddps_secure *ddps_secure_hold(const struct ddps_secure *s)

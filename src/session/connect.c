@@ -173,7 +173,7 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	if (!d->provider || !is_uri_whole(&d->uri))
 		return DDPS_E_ADDRESS;
 	if (ddps_uri_secured(&d->uri)) {
-		err = ddps_secured_may(ctx, false);
+		err = ddps_secured_may(ctx, false, ddps_uri_sctps(&d->uri));
 		if (err)
 			return err;
 	}

@@ -180,10 +180,10 @@ static void leave_from_env(void *ctx)
 	ddps_ctx_leave(ctx);
 }
 
-int ddps_secured_may(struct ddps_ctx *ctx, bool server)
+int ddps_secured_may(struct ddps_ctx *ctx, bool server, bool datagrams)
 {
 	struct ddps_error why;
-	const int err = ddps_secure_may(ctx->env.secure, server, &why);
+	const int err = ddps_secure_may(ctx->env.secure, server, datagrams, &why);
 
 	if (err && err != DDPS_E_NO_CERT) /* that says all */
 		ddps_told_own(&ctx->env, why.text);

@@ -60,7 +60,7 @@ static int listener_start(struct ddps_listener *l, const struct ddps_uri *uri,
 	int err;
 
 	if (ddps_uri_secured(uri)) {
-		err = ddps_secured_may(l->ctx, true);
+		err = ddps_secured_may(l->ctx, true, ddps_uri_sctps(uri));
 		if (err)
 			return err;
 	}

@@ -132,8 +132,8 @@ static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 
 /* The same for a call that is made seldom: it looks whether the descriptors are still there. */
 int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
-/* Whether the context may listen (@server) on secured wires, or connect; else a code, and a sentence in the log. */
-int ddps_secured_may(struct ddps_ctx *ctx, bool server);
+/* Whether the context may listen (@server) on secured wires, of @datagrams, or connect; else a code, and a sentence in the log. */
+int ddps_secured_may(struct ddps_ctx *ctx, bool server, bool datagrams);
 /* They are not: whoever waits learns of it, and nothing is done on their numbers any more.  The lock
  * is held. */
 void ddps_ctx_rob(struct ddps_ctx *ctx);

@@ -37,10 +37,11 @@ static void close_stub_creds(struct ddps_creds *c)
 	free(c);
 }
 
-static int allow_stub(struct ddps_creds *c, bool server, struct ddps_verdict *why)
+static int allow_stub(struct ddps_creds *c, bool server, bool datagrams, struct ddps_verdict *why)
 {
 	(void)c;
 	(void)server;
+	(void)datagrams;
 	(void)why;
 	return 0;
 }

@@ -26,7 +26,7 @@ struct ddps_creds {
 	uint64_t looked_ms;
 	bool failed; /* the last reading */
 	uint64_t told_ms;
-	bool told_keylog;
+	bool told_keylog, told_no_keylog;
 	struct stamps tried;
 };
 
@@ -53,10 +53,10 @@ static bool is_as(const struct stamps *now, const struct ddps_stamp *settings,
 	return same;
 }
 
-static int load_new_set(struct ddps_creds_set **set, const struct ddps_settings *given, int64_t now,
-			struct ddps_verdict *why)
+static int load_new_set(struct ddps_creds_set **set, const struct ddps_settings *given, bool again,
+			int64_t now, struct ddps_verdict *why)
 {
-	struct ddps_report r = { .each = NULL };
+	struct ddps_report r = { .again = again };
 	const int err = ddps_set_load(set, given, now, &r);
 
 	*why = r.first;
@@ -81,7 +81,7 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 				 err == DDPS_E_NOMEM ? "out of memory"
 						     : "a flag that this release does not know");
 	else
-		err = load_new_set(&c->set, &c->given, now, why);
+		err = load_new_set(&c->set, &c->given, false, now, why);
 	if (err) {
 		ddps_creds_close(c);
 		return err;
@@ -133,7 +133,7 @@ void ddps_creds_release(struct ddps_creds_set *set)
 static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
 {
 	struct ddps_creds_set *set, *old;
-	const int err = load_new_set(&set, &c->given, now, why);
+	const int err = load_new_set(&set, &c->given, true, now, why);
 
 	c->failed = err;
 	if (err)
@@ -158,8 +158,15 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 static bool logs_keys(const struct ddps_creds_set *set)
 {
 	const char *const file = set->settings.value[DDPS_SET_KEYLOG];
+	char why[200];
+	int fd;
 
-	return !file || ddps_file_is_at(set->keylog, file);
+	if (!file || set->keylog >= 0)
+		return !file || ddps_file_is_at(set->keylog, file);
+	if (ddps_file_append(&fd, file, false, why, sizeof why))
+		return true; /* it cannot: that was said */
+	close(fd);
+	return false;
 }
 
 /* Of two files that belong together one may have been renamed into place and the other not yet: what
@@ -192,6 +199,26 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 			 why.text);
 }
 
+/* Once, until it is otherwise. */
+static void tell_keylog(struct ddps_creds *c, struct ddps_verdict *news)
+{
+	const char *const file = c->set->settings.value[DDPS_SET_KEYLOG];
+	const bool writes = c->set->keylog >= 0;
+
+	if (!file || (writes ? c->told_keylog : c->told_no_keylog))
+		return;
+	c->told_keylog = writes;
+	c->told_no_keylog = !writes;
+	ddps_verdict_set(
+		news, 0, 0,
+		writes ? "secrets of connections are written to %.80s: whoever reads it "
+			 "can read all that is sent"
+		       : "secrets of connections are not written any more: %.80s cannot be "
+			 "opened, or others can read it",
+		file);
+	news->loud = true;
+}
+
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
 				      struct ddps_verdict *news)
 {
@@ -207,27 +234,20 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 		c->looked_ms = ms;
 	}
 	set = c->set;
-	if (set->keylog >= 0 && !c->told_keylog && !news->text[0]) {
-		c->told_keylog = true;
-		ddps_verdict_set(news, 0, 0,
-				 "secrets of connections are written to %.80s: whoever reads it "
-				 "can read all "
-				 "that is sent",
-				 set->settings.value[DDPS_SET_KEYLOG]);
-		news->loud = true;
-	}
+	if (!news->code)
+		tell_keylog(c, news);
 	atomic_fetch_add(&set->refs, 1);
 	ddps_unlock(&c->lock);
 	return set;
 }
 
-int ddps_creds_may(struct ddps_creds *c, bool server, struct ddps_verdict *why)
+int ddps_creds_may(struct ddps_creds *c, bool server, bool datagrams, struct ddps_verdict *why)
 {
 	int err;
 
 	*why = (struct ddps_verdict){ .code = 0 };
 	lock_creds(c);
-	err = ddps_set_may(c->set, server, why);
+	err = ddps_set_may(c->set, server, datagrams, why);
 	ddps_unlock(&c->lock);
 	return err;
 }

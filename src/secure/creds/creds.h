@@ -44,12 +44,11 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 				      struct ddps_verdict *news);
 void ddps_creds_release(struct ddps_creds_set *set);
 /* Whether what is in use now allows to listen (@server), or to connect: a certificate may be for one of them
- * only.  0, or DDPS_E_CERT_USAGE and a sentence. */
-int ddps_creds_may(struct ddps_creds *c, bool server, struct ddps_verdict *why);
+ * only, and too long for @datagrams.  0, or DDPS_E_CERT_USAGE, DDPS_E_CERT and a sentence. */
+int ddps_creds_may(struct ddps_creds *c, bool server, bool datagrams, struct ddps_verdict *why);
 
 /* What a side may show over datagrams: GnuTLS fails from about 28 KiB on. */
 #define DDPS_CREDS_DATAGRAMS 24576u
-size_t ddps_creds_octets(const struct ddps_creds_set *set);
 
 /* What there is: a dialler without PSK shows a certificate, a listener takes what it has. */
 bool ddps_creds_has_x509(const struct ddps_creds_set *set);

@@ -9,11 +9,6 @@ bool ddps_creds_has_x509(const struct ddps_creds_set *set)
 	return set->x509;
 }
 
-size_t ddps_creds_octets(const struct ddps_creds_set *set)
-{
-	return set->own_octets;
-}
-
 bool ddps_creds_has_psk(const struct ddps_creds_set *set)
 {
 	return set->psk_server;
@@ -110,7 +105,7 @@ int ddps_creds_give(struct ddps_creds_hs *h, struct ddps_creds_set *set, gnutls_
 	if (!err && set->x509 && (server || !ddps_creds_dials_psk(set)))
 		err = set->may[server]
 			      ? gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->x509)
-			      : ddps_set_may(set, server, why);
+			      : ddps_set_may(set, server, false, why);
 	if (!err && server && set->x509)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
 	if (!err || why->code)

@@ -100,6 +100,8 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 	if (!file)
 		return;
 	err = ddps_file_append(&set->keylog, file, r->each != NULL, why, sizeof why);
+	if (err && r->again)
+		return;
 	ddps_report(r, err ? err : DDPS_E_KEY_OPEN, !err, ddps_setting_word(DDPS_SET_KEYLOG), file,
 		    "%s",
 		    err ? why

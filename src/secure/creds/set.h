@@ -50,6 +50,7 @@ struct ddps_creds_set {
 /* What loading finds goes through it.  @first: the first fault, for those who want one. */
 struct ddps_report {
 	ddps_secure_finding_fn *each; /* or NULL */
+	bool again; /* what was read before is in use: a key log, which nobody needs, withholds no rule */
 	void *user;
 	unsigned faults;
 	struct ddps_verdict first;
@@ -76,8 +77,9 @@ bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_repo
 bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r);
 void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
 void ddps_set_free(struct ddps_creds_set *set);
-/* Whether its certificate is for servers, or for clients; without one: yes.  As ddps_creds_may. */
-int ddps_set_may(const struct ddps_creds_set *set, bool server, struct ddps_verdict *why);
+/* As ddps_creds_may. */
+int ddps_set_may(const struct ddps_creds_set *set, bool server, bool datagrams,
+		 struct ddps_verdict *why);
 /* False in a child of fork: its keys are not there. */
 bool ddps_set_intact(const struct ddps_creds_set *set);
 

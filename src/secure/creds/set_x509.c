@@ -139,11 +139,19 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 	return r->faults == before;
 }
 
-int ddps_set_may(const struct ddps_creds_set *set, bool server, struct ddps_verdict *why)
+int ddps_set_may(const struct ddps_creds_set *set, bool server, bool datagrams,
+		 struct ddps_verdict *why)
 {
-	return set->may[server] || !set->x509
-		       ? 0
-		       : ddps_cert_usage(set->own[0], server, "this side's", why);
+	if (!set->x509 || (!server && ddps_creds_dials_psk(set)))
+		return 0;
+	if (!set->may[server])
+		return ddps_cert_usage(set->own[0], server, "this side's", why);
+	if (datagrams && set->own_octets > DDPS_CREDS_DATAGRAMS)
+		return ddps_verdict_set(why, DDPS_E_CERT, 0,
+					"this side's certificates have %zu octets, and over "
+					"datagrams only %u can be shown",
+					set->own_octets, DDPS_CREDS_DATAGRAMS);
+	return 0;
 }
 
 /* Peers get no CA that they have to have already, and no order but that of the chain. */

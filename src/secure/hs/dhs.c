@@ -136,11 +136,9 @@ static int set_up_datagrams(struct ddps_dhs *d, const struct ddps_hs_conf *conf)
 					  .hsk_write_seq = conf->began.write_seq };
 	int err;
 
-	if (ddps_creds_octets(conf->set) > DDPS_CREDS_DATAGRAMS)
-		return ddps_verdict_set(&d->why, DDPS_E_CERT, 0,
-					"this side's certificates have %zu octets, and over "
-					"datagrams only %u can be shown",
-					ddps_creds_octets(conf->set), DDPS_CREDS_DATAGRAMS);
+	err = ddps_set_may(conf->set, server, true, &d->why);
+	if (err)
+		return err;
 	err = gnutls_priority_set_direct(d->session, choose_dhs_suites(conf->set, server), NULL);
 	if (!err && !server && host && !strchr(host, ':') &&
 	    strspn(host, "0123456789.") < strlen(host))

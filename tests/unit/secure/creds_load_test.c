@@ -165,10 +165,41 @@ Test(creds_load, one_use_of_the_own_certificate_is_enough)
 		s.attr.cert = put_certs("one.pem", &one, NULL);
 		s.attr.key = put_key("one.key", &one);
 		c = open_creds(&s.attr);
-		cr_expect_eq(ddps_creds_may(c, server, &why), 0, "%s", why.text);
-		cr_expect_eq(ddps_creds_may(c, !server, &why), DDPS_E_CERT_USAGE);
+		cr_expect_eq(ddps_creds_may(c, server, false, &why), 0, "%s", why.text);
+		cr_expect_eq(ddps_creds_may(c, !server, false, &why), DDPS_E_CERT_USAGE);
 		cr_expect(strstr(why.text, "this side's certificate CN=x is not for"), "%s",
 			  why.text);
+		ddps_creds_close(c);
+	}
+}
+
+/* Before anybody is asked, and for the certificate alone: a pre-shared key is short. */
+Test(creds_load, what_datagrams_cannot_carry_is_refused_for_them)
+{
+	static const char psk[] = "node-a:00112233445566778899aabbccddeeff\n";
+	struct ddps_verdict why;
+	struct ddps_creds *c;
+	struct cert middle, host;
+	struct site s;
+
+	make_site(&s);
+	middle = make_cert(&(struct cert_spec){ .cn = "m", .ca = true, .names = 1000 }, &s.ca);
+	host = make_cert(&(struct cert_spec){ .cn = "h", .names = 1000 }, &middle);
+	s.attr.cert = put_certs("two.pem", &host, &middle);
+	s.attr.key = put_key("two.key", &host);
+	for (int with_psk = 0; with_psk < 2; with_psk++) {
+		s.attr.psk = with_psk ? put_text("psk", psk, 0600) : NULL;
+		s.attr.psk_identity = with_psk ? "node-a" : NULL;
+		c = open_creds(&s.attr);
+		for (int server = 0; server < 2; server++) {
+			const bool shown = server || !with_psk;
+
+			cr_expect_eq(ddps_creds_may(c, server, false, &why), 0, "%s", why.text);
+			cr_expect_eq(ddps_creds_may(c, server, true, &why),
+				     shown ? DDPS_E_CERT : 0);
+			cr_expect(!shown || strstr(why.text, "over datagrams only 24576"), "%s",
+				  why.text);
+		}
 		ddps_creds_close(c);
 	}
 }
@@ -418,6 +449,40 @@ Test(creds_load, files_that_changed_are_read_within_a_second)
 	cr_expect_neq(now, old);
 	ddps_creds_release(now);
 	ddps_creds_release(old);
+	ddps_creds_close(c);
+}
+
+/* Nobody needs a key log, and somebody needs a rule: the one withholds not the other. */
+Test(creds_load, a_key_log_that_cannot_be_opened_any_more_withholds_no_rule)
+{
+	struct ddps_creds_peer peer;
+	struct ddps_secure_attr file;
+	struct ddps_verdict news;
+	struct ddps_creds *c;
+	struct site s;
+
+	make_site(&s);
+	ddps_secure_attr_init(&file);
+	put_text("peers", "allow issuer CN=CA\n", 0644);
+	file.settings =
+		put_text("secure.conf",
+			 "cert host.pem\nkey host.key\nca ca.pem\nkeylog log\npeers peers\n", 0644);
+	c = open_creds(&file);
+	peer = shown_by(&s.host, NULL);
+	cr_expect_eq(judge_code(c, &peer, &(struct ddps_creds_want){ .server = true }, NULL, NULL),
+		     0);
+	unlink(path_of("log"));
+	cr_assert_eq(mkdir(path_of("log"), 0700), 0);
+	put_text("peers", "deny issuer CN=CA\n", 0644);
+	cr_expect_eq(news_at(c, 5000, &news), 0, "%s", news.text);
+	cr_expect(news.loud && strstr(news.text, "not written any more"), "%s", news.text);
+	cr_expect_eq(judge_code(c, &peer, &(struct ddps_creds_want){ .server = true }, NULL, NULL),
+		     DDPS_E_NOT_LISTED);
+	cr_expect_eq(news_at(c, 7000, &news), 0);
+	cr_expect_str_eq(news.text, "", "once");
+	cr_assert_eq(rmdir(path_of("log")), 0);
+	cr_expect_eq(news_at(c, 9000, &news), 0);
+	cr_expect(strstr(news.text, "are written to"), "%s", news.text);
 	ddps_creds_close(c);
 }
 
