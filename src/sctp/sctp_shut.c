@@ -148,6 +148,7 @@ void ddps_sc_abort_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct ddps_rbuf r = ddps_rbuf_init(c->val, c->vlen);
 	struct ddps_sc_tlv t = { .type = 0 };
 	bool setting_up = a->state <= SC_COOKIE_ECHOED;
+	struct ddps_error why;
 
 	if (!tag_right(rx, c)) {
 		rx->e->st.bad_tag++;
@@ -162,9 +163,10 @@ void ddps_sc_abort_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	ddps_sc_tlv_next(&r, &t);
 	if (setting_up && t.type == SC_CAUSE_ENCAP && ddps_sc_other_port(a))
 		return;
-	ddps_sc_end(a,
-		    ddps_error_make(setting_up ? DDPS_E_REFUSED : DDPS_E_RESET, 0,
-				    "peer aborted the SCTP association: %s", cause_text(t.type)));
+	why = ddps_error_make(setting_up ? DDPS_E_REFUSED : DDPS_E_RESET, 0,
+			      "peer aborted the SCTP association: %s", cause_text(t.type));
+	why.by_peer = !setting_up;
+	ddps_sc_end(a, why);
 }
 
 void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *val, size_t len,

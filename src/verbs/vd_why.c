@@ -22,16 +22,28 @@ void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
 	fprintf(stderr, "ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
 }
 
-void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv)
+static void say_conn_end(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv, bool insecure)
 {
 	const char *peer = *ev->error.peer ? ev->error.peer : ev->info.peer;
-	const bool insecure = vd_is_insecure(ev->error.code) ||
-			      (vd_config()->secured && ev->type == DDPS_EV_FAILED &&
-			       *ev->error.text && ev->error.code != DDPS_E_REFUSED);
 
 	if (vd_why_is_due(qp, insecure ? VD_WHY_INSECURE : VD_WHY_ENDED))
 		vd_why_say(qp, "%s%s: %s%s", *peer ? ", peer " : "", peer,
 			   no_recv ? "a Send of the peer has no receive: " : "", ev->error.text);
+}
+
+void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv)
+{
+	say_conn_end(qp, ev, no_recv,
+		     vd_is_insecure(ev->error.code) ||
+			     (vd_config()->secured && ev->type == DDPS_EV_FAILED &&
+			      *ev->error.text && ev->error.code != DDPS_E_REFUSED));
+}
+
+/* Nothing that is authentic has said so: it may be somebody's on the way. */
+static bool is_unsaid_end(const struct ddps_error *e)
+{
+	return vd_config()->secured && !e->by_peer &&
+	       (e->code == DDPS_E_TIMEDOUT || e->code == DDPS_E_SYSTEM || e->code == DDPS_E_RESET);
 }
 
 void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev)
@@ -42,6 +54,8 @@ void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev)
 	ddps_lock(&qp->lock);
 	under_way = qp->sends_told != __atomic_load_n(&qp->sends_fetched, __ATOMIC_RELAXED);
 	ddps_unlock(&qp->lock);
-	if (code && (code != DDPS_E_RESET || under_way))
+	if (is_unsaid_end(&ev->error))
+		say_conn_end(qp, ev, false, true);
+	else if (code && (code != DDPS_E_RESET || under_way))
 		vd_why_ended(qp, ev, false);
 }

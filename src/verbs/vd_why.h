@@ -37,7 +37,8 @@ static inline void vd_why_again(struct vd_qp *qp)
 
 /* Its connection has ended so, or never came about; @no_recv: for want of a receive. */
 void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv);
-/* The same, if it is an error.  A reset is how some peers end: it is none where nothing is under way. */
+/* The same, if it is an error.  A reset is how some peers end: on a plain wire it is none where nothing is under
+ * way. */
 void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev);
 
 #endif

@@ -5,6 +5,8 @@
 #include "verbs/voob.h"
 #include "verbs/vsite.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -39,6 +41,14 @@ static void exchange_words(struct vt_end *from, struct vt_end *to)
 	cr_expect_str_eq((char *)to->buf, "what nobody else reads");
 }
 
+static void part_in_order(struct vt *p)
+{
+	cr_expect_eq(rdma_disconnect(p->a.id), 0);
+	vt_expect(p->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(p->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(p);
+}
+
 static void run_pair(void)
 {
 	vt_init(&v);
@@ -53,10 +63,7 @@ static void run_pair(void)
 	cr_assert_eq(vt_post(&v.a, 4, IBV_WR_RDMA_READ, sizeof v.a.buf, &v.b), 0);
 	vt_expect_wc(&v.a, 4, IBV_WC_RDMA_READ, IBV_WC_SUCCESS);
 	cr_expect_eq(v.a.buf[sizeof v.a.buf - 1], 8);
-	cr_expect_eq(rdma_disconnect(v.a.id), 0);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_down(&v);
+	part_in_order(&v);
 }
 
 static void expect_pair(const char *wire, const char *lines)
@@ -334,13 +341,13 @@ static void fork_and_go_on(void)
 		vt_init(&own);
 		vt_up(&own);
 		exchange_words(&own.a, &own.b);
-		vt_down(&own);
+		part_in_order(&own);
 		leave_child_fixture(0);
 	}
 	status = await_child_status(child);
 	cr_expect_eq(status, 0, "%#x", status);
 	exchange_words(&v.b, &v.a);
-	vt_down(&v);
+	part_in_order(&v);
 }
 
 SECURE_TEST(a_child_of_fork_has_keys_and_no_connection_of_its_parent)
@@ -378,11 +385,37 @@ SECURE_TEST(two_threads_at_first_use)
 
 /* ---- the end ---- */
 
+static uint16_t get_port(const struct sockaddr_storage *ss)
+{
+	return ntohs(ss->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)ss)->sin6_port
+					       : ((const struct sockaddr_in *)ss)->sin_port);
+}
+
+/* A peer has accepted what is dialled, or the other way round: the wire is taken away from it by @cut. */
+static void lose_peer(const char *wire, void (*cut)(uint16_t listens))
+{
+	struct vpeer peer;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vpeer_open(&peer, &site, HOST);
+	vpeer_dial(&peer, wire, &v);
+	vt_take_request(&v);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_expect_eq(vpeer_event(&peer).type, DDPS_EV_ESTABLISHED);
+	cut(get_port(&v.addr));
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+	vpeer_close(&peer);
+}
+
 /* The system says of each connection that its other end has nothing more to say. */
-static void cut_connections(void)
+static void end_streams(uint16_t listens)
 {
 	struct sockaddr_storage ss;
 
+	(void)listens;
 	for (int fd = 0; fd < 1024; fd++) {
 		socklen_t len = sizeof ss;
 
@@ -391,26 +424,60 @@ static void cut_connections(void)
 	}
 }
 
-/* The peer goes without close_notify, as one that was killed or cut off. */
-static void lose_peer(void)
+/* The dialler's socket is gone at once, without a word of TLS or SCTP; TCP says reset. */
+static void close_dialler(uint16_t listens)
 {
-	struct vpeer peer;
+	const struct linger reset = { 1, 0 };
+	const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	unsigned n = 0;
 
-	vt_init(&v);
-	vt_listen(&v);
-	vpeer_open(&peer, &site, HOST);
-	vpeer_dial(&peer, "tls", &v);
-	vt_take_request(&v);
-	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
-	cr_expect_eq(vpeer_event(&peer).type, DDPS_EV_ESTABLISHED);
-	cut_connections();
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_down(&v);
-	vpeer_close(&peer);
+	for (int fd = 0; fd < 1024; fd++) {
+		struct sockaddr_storage own, peer;
+		socklen_t len = sizeof own, plen = sizeof peer;
+		bool tcp;
+
+		if (getsockname(fd, (struct sockaddr *)&own, &len) ||
+		    (own.ss_family != AF_INET && own.ss_family != AF_INET6) ||
+		    get_port(&own) == listens)
+			continue;
+		tcp = !getpeername(fd, (struct sockaddr *)&peer, &plen);
+		if (tcp && get_port(&peer) != listens)
+			continue;
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		n += dup2(nothing, fd) == fd;
+	}
+	cr_expect_geq(n, 1);
+	close(nothing);
 }
 
+static void end_without_close_notify(void)
+{
+	lose_peer("tls", end_streams);
+}
+
+static void reset_stream(void)
+{
+	lose_peer("tls", close_dialler);
+}
+
+static void vanish_from_datagrams(void)
+{
+	lose_peer("sctps", close_dialler);
+}
+
+/* The peer goes without close_notify, as one that was killed or cut off. */
 Test(verbs_secure, an_end_without_close_notify_is_reported, .timeout = 60)
 {
-	expect_told_once("tls", lose_peer, "close_notify");
+	expect_told_once("tls", end_without_close_notify, "close_notify");
+}
+
+/* Nothing is under way: on a plain wire a reset would be as good an end as any. */
+Test(verbs_secure, a_reset_is_reported_over_tls, .timeout = 60)
+{
+	expect_told_once("tls", reset_stream, "ddpsess: queue pair ");
+}
+
+Test(verbs_secure, a_peer_that_vanishes_is_reported_over_sctps, .timeout = 120)
+{
+	expect_told_once("sctps", vanish_from_datagrams, "ddpsess: queue pair ");
 }
