@@ -167,6 +167,39 @@ tcp_cases() {
 		"program peer_tcp $rate setup 1"
 }
 
+# Secured wires: whole sessions, compared with programs of the libraries and with the plain wires.
+secured_cases() {
+	local lib name keys=(--tls "$work/bench.conf") x509 psk kind
+	(cd "$work" && "$build/sessctl" keys ca bench && "$build/sessctl" keys host bench localhost 127.0.0.1 &&
+		"$build/sessctl" keys psk bench) >/dev/null || return
+	x509=$work/bench.conf psk=$work/psk.conf
+	printf 'cert bench.pem\nkey bench.key\nca ca.pem\n' >"$x509"
+	printf 'psk bench.psk\n' >"$psk"
+	listen tcp://127.0.0.1:0
+	listen_too tls://127.0.0.1:0 "${keys[@]}"
+	for lib in gnutls:GnuTLS openssl:OpenSSL; do
+		name=${lib#*:} lib=${lib%:*}
+		pair "write 1M, tls" "$name" 1.8 B/s "perf $bw write $MB 16 ${keys[*]}" "program peer_tls $bw $lib:bw $MB" \
+			peer_tls
+	done
+	pair "write 1M, tls" "our tcp" 0.5 B/s "perf $bw write $MB 16 ${keys[*]}" "over other perf $bw write $MB 16"
+	short pair "ping 64, tls" "our tcp" 0.88 1/s "perf_ping 64 ${keys[*]}" "over other perf_ping 64"
+	short pair "ping 64, tls" "OpenSSL" 1.2 1/s "perf_ping 64 ${keys[*]}" "program peer_tls $rate openssl:ping 64" \
+		peer_tls
+	listen "$native"
+	listen_too sctps://127.0.0.1:0 "${keys[@]}"
+	pair "write 64K, sctps" "our sctp" 0.35 B/s "perf $bw write 65536 16 ${keys[*]}" \
+		"over other perf $bw write 65536 16"
+	short pair "ping 64, sctps" "our sctp" 0.88 1/s "perf_ping 64 ${keys[*]}" "over other perf_ping 64"
+	stop
+	for kind in x509 psk; do
+		pair "set-up, tls, $kind" "GnuTLS" 0.85 1/s "secured_program ${!kind} sessions $rate setup-tcp 1000000" \
+			"program peer_tls $rate gnutls:setup-$kind 1" peer_tls
+	done
+	pair "idle session, heap, tls" "plain and 4 KiB" 1 B "secured_program $x509 sessions bytes_each idle 2000" \
+		"plain_and_4096"
+}
+
 # Through shared memory.  A round trip is twice one way: 0.7 us are 714 286 round trips a second.
 shm_cases() {
 	listen tcp://127.0.0.1:0 --crc off
@@ -482,6 +515,7 @@ ahead || echo "  other programs run here, and this one may not go ahead of them"
 tcp_cases
 shm_cases
 record_cases
+secured_cases
 strongest_cases
 sctp_cases
 if unshare -rn true 2>/dev/null; then

@@ -137,6 +137,15 @@ program() { # PROGRAM MEMBER ARGUMENT...
 	timeout 90 "$program" "$mode" "$size" "$seconds" "$@" 2>/dev/null | value "$member"
 }
 
+# The same, its sessions secured: secured_program SETTINGS PROGRAM MEMBER ARGUMENT...
+secured_program() {
+	BENCH_SECURED=$1 program "${@:2}"
+}
+
+plain_and_4096() {
+	program sessions bytes_each idle 2000 | awk '{ print $1 + 4096 }'
+}
+
 # Of a program that does round trips while octets flow: their rate by the median, by the slowest of a
 # hundred, and the octets a second
 beside_both() { # PROGRAM MODE SIZE

@@ -19,9 +19,11 @@
  *
  * BENCH_SERVE_NS, BENCH_HOST: network namespace of the side that accepts (a file of /proc), and its
  * address there.
+ * BENCH_SECURED: a settings file; what is over TCP is over TLS then.
  */
 #include "peer.h"
 #include <ddpsess/ddpsess.h>
+#include <ddpsess/secure.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -67,12 +69,33 @@ struct side {
 	uint64_t written; /* octets of Writes that are complete */
 };
 
+static const char *stream_scheme(void)
+{
+	return getenv("BENCH_SECURED") ? "tls" : "tcp";
+}
+
+static void open_session_ctx(struct side *s)
+{
+	struct ddps_secure_attr keys;
+	struct ddps_ctx_attr attr;
+	struct ddps_error why;
+
+	ddps_secure_attr_init(&keys);
+	ddps_ctx_attr_init(&attr);
+	keys.settings = getenv("BENCH_SECURED");
+	if (keys.settings && ddps_secure_open(&attr.secure, &keys, &why)) {
+		fprintf(stderr, "sessions: %s\n", why.text);
+		exit(1);
+	}
+	CHECK(ddps_ctx_new(&s->ctx, &attr));
+}
+
 static void open_session_side(struct side *s, struct board *board, uint32_t cq_depth)
 {
 	size_t len = (size_t)SHARED * MESSAGE;
 
 	*s = (struct side){ .board = board, .mem = peer_memory(len) };
-	CHECK(ddps_ctx_new(&s->ctx, NULL));
+	open_session_ctx(s);
 	CHECK(ddps_pd_new(s->ctx, &s->pd));
 	CHECK(ddps_cq_new(s->ctx, cq_depth, &s->cq));
 	CHECK(ddps_mr_reg(s->pd, s->mem, len,
@@ -206,8 +229,8 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	snprintf(b->uri, sizeof b->uri,
 		 over_sctp(a)  ? "sctp://0.0.0.0:0?encap=0"
 		 : over_shm(a) ? "shm://@"
-			       : "tcp://%s:0",
-		 peer_host());
+			       : "%s://%s:0",
+		 stream_scheme(), peer_host());
 	CHECK(ddps_listen(s.ctx, b->uri, &lp, &l));
 	CHECK(ddps_listener_uri(l, b->uri, sizeof b->uri));
 	before = heap();
@@ -280,7 +303,8 @@ static void nth_uri(const struct board *b, const struct peer_args *a, size_t n, 
 		return;
 	}
 	if (!over_sctp(a) || getenv("BENCH_HOST")) {
-		snprintf(uri, len, "%s://%s%s", over_sctp(a) ? "sctp" : "tcp", peer_host(), port);
+		snprintf(uri, len, "%s://%s%s", over_sctp(a) ? "sctp" : stream_scheme(),
+			 peer_host(), port);
 		return;
 	}
 	if (one_for_all(a))
