@@ -167,8 +167,9 @@ struct ddps_sctp_up {
 	/* A held stream has had its share: all of it is dropped, and all that comes on it is, until
 	 * it is held no more (ddps_sctp_hold_stream()).  May be NULL if no stream is ever held. */
 	void (*overrun)(void *user, uint16_t stream);
-	/* Inside DTLS: the peer is at UDP port @encap from now on, where it has answered.  May be NULL. */
-	void (*roamed)(void *user, uint16_t encap);
+	/* Inside DTLS: the peer has answered at UDP port @encap, and is there from now on.  False: that port
+	 * is another one's, and it stays where it was.  May be NULL. */
+	bool (*roamed)(void *user, uint16_t encap);
 	/* The association is gone; last upcall.  Code 0: SHUTDOWN went its way.  What is left is to
 	 * be freed by ddps_sctp_assoc_free(). */
 	void (*gone)(void *user, const struct ddps_error *e);

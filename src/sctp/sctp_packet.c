@@ -141,8 +141,7 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 	a->tx.asked_at = 0;
 	if (rx->from.seen) { /* others of its connection may be elsewhere [8261-6.1-2] */
 		p->roam = rx->from.seen;
-		if (p->roam != p->encap)
-			ddps_sc_roam(p);
+		ddps_sc_roam(p);
 	}
 	if (!rx->from.sealed && p->encap != rx->from.encap) { /* [6951-5.4-1] [6951-5.4-2] */
 		rx->e->st.ports_learned++;

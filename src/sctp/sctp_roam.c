@@ -20,7 +20,11 @@ void ddps_sc_roam(struct ddps_sc_path *p)
 	uint8_t hb[DDPS_SC_HB_LEN];
 	struct ddps_wbuf w = ddps_wbuf_init(hb, sizeof hb);
 
-	if (!p->roam || p->roam == p->encap || a->state < SC_ESTABLISHED || e->now < p->roam_at)
+	if (p->roam == p->encap) { /* it is where it was: an answer from elsewhere comes too late */
+		p->roam = 0;
+		p->roam_nonce = 0;
+	}
+	if (!p->roam || a->state < SC_ESTABLISHED || e->now < p->roam_at)
 		return;
 	p->roam_asked = p->roam;
 	p->roam_at = e->now + e->c.rto_initial_ms * MS;
@@ -33,8 +37,13 @@ void ddps_sc_roamed(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
+	p->roam_nonce = 0;
+	if (!a->dead && a->up && a->up->roamed && !a->up->roamed(a->user, p->roam_asked)) {
+		p->roam = 0;
+		return;
+	}
 	a->e->st.roamed++;
-	p->roam_nonce = p->roam_at = 0;
+	p->roam_at = 0;
 	ddps_sc_path_encap(p, p->roam_asked);
 	ddps_sent_path_lost(&a->tx, &p->tx);
 	ddps_sc_path_start(p);
@@ -42,8 +51,6 @@ void ddps_sc_roamed(struct ddps_sc_path *p)
 	a->errors = 0;
 	a->ask = true;
 	ddps_sc_touch(a);
-	if (!a->dead && a->up && a->up->roamed)
-		a->up->roamed(a->user, p->encap);
 }
 
 /* RTO as it was measured: what is answered later than that would be asked again in vain. */

@@ -2,6 +2,7 @@
 /* SCTP inside DTLS whose peer's UDP port changes, and those who would like it to seem so. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/sd_assoc.h"
+#include "secure/secure.h"
 #include "session/session.h"
 #include "support/e2e.h"
 #include "support/rough.h"
@@ -69,6 +70,26 @@ Test(dtls_roam, a_port_that_changes_in_the_midst_of_a_transfer_stops_nothing, .t
 	/* one that had no time to answer is not counted */
 	cr_expect(count_roamed(&e) >= 1 && count_roamed(&e) <= 3, "%llu",
 		  (unsigned long long)count_roamed(&e));
+	e2e_close(&e);
+	rough_end(&r);
+}
+
+/* A stranger's handshake and one for new keys look the same, and the first one needs no proof of who it is. */
+Test(dtls_roam, a_port_that_changes_as_new_keys_begin_ends_nothing, .timeout = 120)
+{
+	struct rough r;
+	struct e2e e;
+
+	e2e_open(&e, SCTPS);
+	native_of(&e)->renew_at = 40;
+	rough_begin_nat(&r, &e, 0, 1);
+	e2e_connect(&e);
+	cr_assert_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	for (unsigned i = 0; i < 200 && native_of(&e)->env->secured.renewed < 2; i++)
+		carry_both_ways(&e, i);
+	cr_expect_eq(r.moved, 1);
+	cr_expect_geq(native_of(&e)->env->secured.renewed, 2, "at both ends");
+	cr_expect_eq(count_roamed(&e), 1);
 	e2e_close(&e);
 	rough_end(&r);
 }
@@ -206,6 +227,78 @@ Test(dtls_roam, each_association_of_a_connection_follows, .timeout = 60,
 	end_second(&e, second);
 	e2e_close(&e);
 	rough_end(&r);
+}
+
+/* ---- two connections of one address ---- */
+
+/* Another one of the listener's, with that peer's address. */
+static struct ddps_sn_dtls *add_another(struct ddps_sn_dtls *c, uint16_t port)
+{
+	const struct ddps_dtls_config conf = { .aead = c->ne->env->secure->plugin->aead(),
+					       .suite = DDPS_SUITE_AES_128_GCM,
+					       .epoch = 1 };
+	struct ddps_sn_dtls *other = ddps_sn_dtls_new(c->udp, &c->peer, port, &c->local);
+
+	cr_assert(other);
+	cr_assert_eq(ddps_vault_new(&other->cur.vault, ddps_dtls_size(&conf)), 0);
+	cr_assert_eq(ddps_dtls_init(other->cur.vault.p, &conf, &other->cur.rec), 0);
+	other->state = DDPS_SN_OPEN;
+	return other;
+}
+
+/* What the dialler seals now; whose the listener finds it to be, coming from another port. */
+static struct ddps_sn_dtls *find_whose(struct ddps_sn_dtls *dialler, struct ddps_sn_dtls *listener)
+{
+	uint8_t p[DDPS_DTLS_OVERHEAD], *content;
+	struct ddps_dtls_head h;
+	ssize_t n = ddps_dtls_seal(dialler->cur.rec, DDPS_DTLS_DATA, NULL, 0, p, sizeof p);
+
+	cr_assert(n > 0 && ddps_dtls_head(&h, p, (size_t)n));
+	return ddps_sn_dtls_whose(listener->udp, &listener->peer, &h, p, &content, &n);
+}
+
+Test(dtls_roam, whom_a_record_was_not_of_counts_no_forgery, .timeout = 60)
+{
+	static const struct ddps_error none;
+	struct ddps_sn_dtls *c, *other, *dialler;
+	struct e2e e;
+
+	e2e_up(&e, SCTPS);
+	c = find_end_of(native_of(&e), true);
+	dialler = find_end_of(native_of(&e), false);
+	cr_assert_eq(c->ne->env->enter(c->ne->env->ctx), 0);
+	other = add_another(c, 9);
+	cr_expect_eq(find_whose(dialler, c), c);
+	cr_expect_eq(find_whose(dialler, c), c, "behind the other one");
+	cr_expect_eq(c->ne->env->secured.tried, 3);
+	cr_expect_eq(ddps_dtls_stats(other->cur.rec)->forged, 0);
+	ddps_sn_dtls_end(other, &none);
+	c->ne->env->leave(c->ne->env->ctx);
+	e2e_close(&e);
+}
+
+/* It has begun there since the question was asked. */
+Test(dtls_roam, nobody_moves_to_a_port_that_another_one_has, .timeout = 60)
+{
+	static const struct ddps_error none;
+	struct ddps_sn_dtls *c, *other;
+	struct e2e e;
+	uint16_t old;
+
+	e2e_up(&e, SCTPS);
+	c = find_end_of(native_of(&e), true);
+	cr_assert_eq(c->ne->env->enter(c->ne->env->ctx), 0);
+	old = c->at.port;
+	other = add_another(c, 9);
+	cr_expect(!ddps_sn_dtls_roamed(c, 9));
+	cr_expect_eq(c->at.port, old);
+	cr_expect_eq(ddps_sn_dtls_find(c->udp, &c->peer, 9), other);
+	ddps_sn_dtls_end(other, &none);
+	cr_expect(ddps_sn_dtls_roamed(c, 9));
+	cr_expect(ddps_sn_dtls_roamed(c, old));
+	c->ne->env->leave(c->ne->env->ctx);
+	carry_both_ways(&e, 1);
+	e2e_close(&e);
 }
 
 /* New keys that the peer does not use are given up in time, whatever it begins meanwhile. */

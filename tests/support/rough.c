@@ -58,19 +58,46 @@ static void find_another_port(struct rough *r)
 	r->moved++;
 }
 
-/* At ServerHello both ends are in the midst of it. */
-static void forge_alert(struct rough *r, const uint8_t *b, ssize_t n,
-			const struct sockaddr_storage *dialler, socklen_t len)
+/* At ServerHello both ends are in the midst of it: an alert, or a message that is none, from nobody. */
+static void forge_record(struct rough *r, const uint8_t *b, ssize_t n,
+			 const struct sockaddr_storage *dialler, socklen_t len)
 {
-	static const uint8_t alert[] = { 21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 99, 0, 2, 2, 80 };
+	const bool alert = r->forgery != ROUGH_NONSENSE;
+	const uint8_t type = r->to_listener ? 11 : 2, nr = r->to_listener ? 2 : 1;
+	const uint8_t level[] = { 21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 99, 0, 2, 2, r->forgery };
+	const uint8_t nonsense[] = { 22, 254, 253, 0,  0, 0, 0, 0, 0, 0, 99, 0, 16, type, 0,
+				     0,	 4,   0,   nr, 0, 0, 0, 0, 0, 4, 1,  2, 3,  4 };
+	const uint8_t *p = alert ? level : nonsense;
+	const size_t size = alert ? sizeof level : sizeof nonsense;
 
 	if (!r->forges || n < 14 || b[0] != 22 || b[13] != 2)
 		return;
-	r->forges = false;
+	r->forges--;
 	if (r->to_listener)
-		send(r->out, alert, sizeof alert, 0);
+		send(r->out, p, size, 0);
 	else
-		sendto(r->in, alert, sizeof alert, 0, (const struct sockaddr *)dialler, len);
+		sendto(r->in, p, size, 0, (const struct sockaddr *)dialler, len);
+}
+
+/* New keys begin: a ClientHello, alone or behind a record of data. */
+static bool has_hello(const uint8_t *b, size_t n)
+{
+	const size_t at = b[0] == 23 && n > 13 ? 13 + ((size_t)b[11] << 8 | b[12]) : 0;
+
+	return n > at + 13 && b[at] == 22 && b[at + 13] == 1;
+}
+
+/* The dialler's datagram is that after which the NAT finds another port. */
+static bool is_time_to_move(const struct rough *r, const uint8_t *b, size_t n, unsigned *dialled)
+{
+	if (r->moved == r->moves)
+		return false;
+	if (!r->move_after)
+		return *dialled && has_hello(b, n);
+	if (*dialled < r->move_after)
+		return false;
+	*dialled = 0;
+	return true;
 }
 
 /* Of @every datagrams one is lost, one comes twice, one has a bit that is changed, one comes after the next. */
@@ -103,12 +130,11 @@ static void *run_rough(void *user)
 				continue;
 			if (!i)
 				len = flen;
-			if (!i && b[0] == 23 && r->moved < r->moves && ++dialled == r->move_after) {
-				dialled = 0;
+			dialled += !i && b[0] == 23;
+			if (!i && is_time_to_move(r, b, (size_t)n, &dialled))
 				find_another_port(r);
-			}
 			if (i)
-				forge_alert(r, b, n, &from, len);
+				forge_record(r, b, n, &from, len);
 			if (!i && b[0] == 23 && r->thief)
 				send(r->thief, b, (size_t)n, 0);
 			if (!i && r->mute && b[0] != 23) {
@@ -177,9 +203,10 @@ void rough_begin_thief(struct rough *r, struct e2e *e)
 	begin_between(r, e);
 }
 
-void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener)
+void rough_begin_forger(struct rough *r, struct e2e *e, uint8_t forgery, bool to_listener,
+			unsigned times)
 {
-	*r = (struct rough){ .forges = true, .to_listener = to_listener };
+	*r = (struct rough){ .forgery = forgery, .to_listener = to_listener, .forges = times };
 	begin_between(r, e);
 }
 

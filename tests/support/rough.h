@@ -20,12 +20,13 @@ struct rough {
 	atomic_bool stop;
 	unsigned every; /* datagram of so many is treated badly; 0: none is */
 	/* It is a NAT: so many datagrams more of the dialler's, and it finds another port for it, @moves
-	 * times. */
+	 * times; 0: at the first ClientHello behind data. */
 	unsigned move_after, moves;
 	atomic_uint moved;
 	/* Somebody sends what the dialler has sealed from here, before it goes on; 0: nobody. */
 	int thief;
-	bool forges; /* before ServerHello comes an alert, in the clear */
+	uint8_t forgery; /* comes before ServerHello: an alert, in the clear, or ROUGH_NONSENSE */
+	atomic_uint forges; /* so often */
 	bool to_listener;
 	bool mute; /* in place of the dialler's data comes what it said last before that */
 };
@@ -34,8 +35,10 @@ struct rough {
 void rough_begin(struct rough *r, struct e2e *e, unsigned every);
 void rough_begin_nat(struct rough *r, struct e2e *e, unsigned move_after, unsigned moves);
 void rough_begin_thief(struct rough *r, struct e2e *e);
-/* Somebody sends one alert in the clear, while the handshake is on. */
-void rough_begin_forger(struct rough *r, struct e2e *e, bool to_listener);
+/* Somebody sends what is not authentic, while a handshake is on. */
+#define ROUGH_NONSENSE 0xffu
+void rough_begin_forger(struct rough *r, struct e2e *e, uint8_t forgery, bool to_listener,
+			unsigned times);
 void rough_begin_mute(struct rough *r, struct e2e *e);
 void rough_end(struct rough *r);
 

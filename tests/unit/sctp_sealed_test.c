@@ -18,6 +18,7 @@ struct sealed {
 	unsigned by_port[66];	/* the listener's packets, by the UDP port that they went to */
 	uint16_t roamed[2];	/* as the upcall has it: how often, where to */
 	unsigned before_roamed; /* packets that went there before */
+	bool taken;		/* the new port is another one's */
 	bool told[2];		/* INIT, INIT ACK: has the parameter */
 	uint8_t echo[4096];	/* the last COOKIE ECHO, and an INIT */
 	size_t echo_len;
@@ -53,14 +54,17 @@ static void sealed_gone(void *user, const struct ddps_error *e)
 	((struct sealed *)user)->gone++;
 }
 
-static void sealed_roamed(void *user, uint16_t encap)
+static bool sealed_roamed(void *user, uint16_t encap)
 {
 	struct sealed *s = user;
 
+	if (s->taken)
+		return false;
 	s->roamed[0]++;
 	s->roamed[1] = encap;
 	s->before_roamed = s->by_port[encap / 1000];
 	s->net.node[0].link[0].known = encap;
+	return true;
 }
 
 static const struct ddps_sctp_up sealed_upcalls = { .up = sealed_up,
@@ -458,6 +462,73 @@ Test(sctp_sealed, what_was_repeated_from_elsewhere_moves_nothing)
 	cr_expect_eq(s.by_port[NEW_PORT / 1000], 0);
 	cr_expect_eq(s.roamed[0], 0);
 	sn_fini(&s.net);
+}
+
+/* One text of the dialler's, which comes from @seen; what the listener says then is lost, but for *@said. */
+static void carry_text_from(struct sealed *s, uint16_t seen, struct ddps_sctp_in *said)
+{
+	static uint8_t head[4096], text[] = "text";
+	struct iovec iov[16], t = { text, 4 };
+	struct ddps_sctp_out out = { .iov = iov,
+				     .iov_max = 16,
+				     .head = head,
+				     .head_max = sizeof head,
+				     .max_segs = 1,
+				     .max_len = 65535 };
+	struct ddps_sctp_in in = { .data = head };
+
+	cr_assert_eq(ddps_sctp_send(s->a[0], 1, 1, 0, &t, 1, s->net.now), 0);
+	cr_assert_eq(ddps_sctp_output(s->net.node[0].e, &out, s->net.now), 1);
+	in.len = out.len;
+	for (unsigned k = 1, at = (unsigned)iov[0].iov_len; k < out.niov;
+	     at += (unsigned)iov[k++].iov_len)
+		memcpy(head + at, iov[k].iov_base, iov[k].iov_len);
+	in.from = (struct ddps_sctp_route){ .peer = s->net.node[0].addr[0],
+					    .local = s->net.node[1].addr[0],
+					    .encap = s->net.node[0].udp,
+					    .seen = seen,
+					    .via = out.to.via,
+					    .sealed = true };
+	ddps_sctp_input(s->net.node[1].e, &in, 1, s->net.now);
+	if (!said)
+		return;
+	cr_assert_eq(ddps_sctp_output(s->net.node[1].e, &out, s->net.now), 1);
+	cr_assert_eq(out.to.encap, seen);
+	cr_assert_eq(head[12], SC_HEARTBEAT);
+	memcpy(s->echo, head, out.len);
+	*said = (struct ddps_sctp_in){ .from = { .peer = s->net.node[1].addr[0],
+						 .local = s->net.node[0].addr[0],
+						 .encap = s->net.node[1].udp,
+						 .sealed = true },
+				       .data = s->echo,
+				       .len = out.len };
+}
+
+/* It is asked elsewhere, is seen where it was, and then it answers; or the port is another one's meanwhile. */
+Test(sctp_sealed, an_answer_that_comes_too_late_moves_nothing)
+{
+	for (int i = 0; i < 3; i++) {
+		struct ddps_sctp_path_info p;
+		struct ddps_sctp_stats st;
+		struct ddps_sctp_in asked;
+		struct sealed s;
+
+		begin_sealed(&s, true, true);
+		carry_text_from(&s, NEW_PORT, &asked);
+		if (i == 1)
+			carry_text_from(&s, s.net.node[0].udp, NULL);
+		else
+			s.net.node[0].link[0].nat = NEW_PORT;
+		s.taken = i == 2;
+		ddps_sctp_input(s.net.node[0].e, &asked, 1, s.net.now);
+		sn_run(&s.net, 100000000);
+		ddps_sctp_path_info(s.a[1], 0, &p);
+		ddps_sctp_stats(s.net.node[1].e, &st);
+		cr_expect_eq(p.encap, i ? s.net.node[0].udp : NEW_PORT, "%d: %u", i, p.encap);
+		cr_expect_eq(st.roamed, !i);
+		talk_sealed(&s);
+		sn_fini(&s.net);
+	}
 }
 
 /* The dialler has nothing more to say, and the listener's data goes where nobody is. */

@@ -22,6 +22,7 @@ struct ddps_verdict {
 	int code;	/* DDPS_E_... or 0 */
 	int alert;	/* what the peer gets: enum ddps_alert */
 	bool loud;	/* of news: to be said as a warning although nothing is wrong */
+	bool anybodys;	/* of datagrams: nothing was authentic yet, so the cause may be anybody's */
 	char text[200]; /* one sentence: what, where, what to try; no secret is in it */
 };
 

@@ -18,6 +18,7 @@
 /* forward secret; with it there is ChaCha20 alone */
 #define WITH_PSK ":+ECDHE-PSK"
 
+#define BELIEVED 2u	 /* repeats that bring nothing but an alert: after 0.4 and 0.8 s */
 #define TOTAL_MS 600000u /* whoever waits has a deadline of his own */
 #define EPOCH	 1u	 /* of the keys */
 
@@ -69,17 +70,56 @@ static ssize_t push_datagram(gnutls_transport_ptr_t user, const void *p, size_t 
 	return -1;
 }
 
+/*
+ * An alert in the clear may be anybody's, and the library would believe it.  So it is only noted: if it is the peer's,
+ * nothing else comes after it.  True: the record is one.
+ */
+static bool note_plain_alert(struct ddps_dhs *d, const struct ddps_dtls_head *h, const uint8_t *p)
+{
+	const uint8_t *alert = p + DDPS_DTLS_HEADER;
+
+	if (h->type != DDPS_DTLS_ALERT || h->epoch)
+		return false;
+	if (h->len == DDPS_DTLS_HEADER + 2 && alert[0] == GNUTLS_AL_FATAL)
+		d->alert = alert[1];
+	return true;
+}
+
+/* The next record, while the handshake is on; then it is the whole datagram.  Octets, at *p; 0: none. */
+static size_t cut_datagram(struct ddps_dhs *d, const uint8_t **p)
+{
+	struct ddps_dtls_head h;
+	size_t n = 0;
+
+	while (!n && d->in) {
+		const bool cut = d->state == DDPS_HS_MORE && ddps_dtls_head(&h, d->in, d->nin);
+
+		*p = d->in;
+		n = cut ? h.len : d->nin;
+		d->nin -= n;
+		d->in = d->nin ? d->in + n : NULL;
+		if (cut && note_plain_alert(d, &h, *p)) {
+			n = 0;
+		} else {
+			d->alert = -1;
+			d->silent = 0;
+		}
+	}
+	return n;
+}
+
 static ssize_t pull_datagram(gnutls_transport_ptr_t user, void *p, size_t n)
 {
 	struct ddps_dhs *d = user;
+	const uint8_t *from;
+	const size_t len = cut_datagram(d, &from);
 
-	if (!d->in) {
+	if (!len) {
 		gnutls_transport_set_errno(d->session, EAGAIN);
 		return -1;
 	}
-	n = n < d->nin ? n : d->nin;
-	memcpy(p, d->in, n);
-	d->in = NULL;
+	n = n < len ? n : len;
+	memcpy(p, from, n);
 	return (ssize_t)n;
 }
 
@@ -180,6 +220,7 @@ int ddps_dhs_new(struct ddps_hs **out, const struct ddps_hs_conf *conf, struct d
 	}
 	d->want = conf->want;
 	d->id.struct_size = sizeof d->id;
+	d->alert = -1;
 	err = set_up_datagrams(d, conf);
 	if (err) {
 		*why = d->why;
@@ -253,12 +294,15 @@ static enum ddps_hs_state judge_dtls_peer(struct ddps_dhs *d, int64_t now)
 /* One datagram, or none: what is due. */
 static enum ddps_hs_state go_on_dhs(struct ddps_dhs *d, int64_t now)
 {
+	const uint8_t *before;
 	int err;
 
-	do
+	do {
+		before = d->in;
 		err = gnutls_handshake(d->session);
-	while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
-	       err == GNUTLS_E_GOT_APPLICATION_DATA);
+	} while (err == GNUTLS_E_INTERRUPTED || err == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+		 err == GNUTLS_E_GOT_APPLICATION_DATA ||
+		 (err == GNUTLS_E_AGAIN && d->in && d->in != before));
 	if (!err)
 		return judge_dtls_peer(d, now);
 	if (err != GNUTLS_E_AGAIN && gnutls_error_is_fatal(err))
@@ -266,6 +310,7 @@ static enum ddps_hs_state go_on_dhs(struct ddps_dhs *d, int64_t now)
 	if (d->got > DDPS_HS_OCTETS) {
 		ddps_verdict_set(&d->why, DDPS_E_TLS, 0,
 				 "the peer's handshake is longer than %u octets", DDPS_HS_OCTETS);
+		d->why.anybodys = true;
 		return ddps_dhs_fail(d, GNUTLS_A_RECORD_OVERFLOW);
 	}
 	ddps_dhs_explain_silence(d);
@@ -300,10 +345,12 @@ enum ddps_hs_state ddps_dhs_step(struct ddps_hs *h, const uint8_t *in, size_t n,
 		d->got += d->state == DDPS_HS_MORE ? len : 0;
 		in = n ? in + 2 + len : in;
 		n -= n ? 2 + len : 0;
-		if (d->state == DDPS_HS_MORE)
-			d->state = go_on_dhs(d, now);
-		else
+		if (d->state != DDPS_HS_MORE)
 			repeat_last_flight(d);
+		else if (!len && d->alert >= 0 && ++d->silent == BELIEVED)
+			d->state = ddps_dhs_believe(d);
+		else
+			d->state = go_on_dhs(d, now);
 	} while (n >= 2 && d->state != DDPS_HS_FAILED);
 	d->in = NULL;
 	return d->state;

@@ -38,26 +38,48 @@ static void explain_dtls(struct ddps_dhs *d, int err, int alert)
 				 gnutls_strerror(err));
 }
 
+static void explain_dtls_alert(struct ddps_dhs *d, int alert)
+{
+	if (!ddps_creds_failed(&d->creds, d->session, GNUTLS_E_FATAL_ALERT_RECEIVED, alert,
+			       &d->why))
+		explain_dtls(d, GNUTLS_E_FATAL_ALERT_RECEIVED, alert);
+}
+
+enum ddps_hs_state ddps_dhs_believe(struct ddps_dhs *d)
+{
+	explain_dtls_alert(d, d->alert);
+	d->why.anybodys = true;
+	return ddps_dhs_fail(d, 0);
+}
+
 enum ddps_hs_state ddps_dhs_explain(struct ddps_dhs *d, int err)
 {
-	const bool theirs = err == GNUTLS_E_FATAL_ALERT_RECEIVED;
-	const int alert = theirs ? (int)gnutls_alert_get(d->session) : -1;
 	int level, own;
 
 	if (d->no_memory || err == GNUTLS_E_MEMORY_ERROR) {
 		ddps_verdict_set(&d->why, DDPS_E_NOMEM, 0, "no memory for a handshake");
 		return ddps_dhs_fail(d, GNUTLS_A_INTERNAL_ERROR);
 	}
-	if (ddps_creds_failed(&d->creds, d->session, err, alert, &d->why))
-		return ddps_dhs_fail(d, theirs ? 0 : d->why.alert);
-	explain_dtls(d, err, alert);
+	if (err == GNUTLS_E_FATAL_ALERT_RECEIVED) { /* under keys */
+		explain_dtls_alert(d, (int)gnutls_alert_get(d->session));
+		return ddps_dhs_fail(d, 0);
+	}
 	own = gnutls_error_to_alert(err, &level);
-	return ddps_dhs_fail(d, theirs ? 0 : own > 0 ? own : GNUTLS_A_INTERNAL_ERROR);
+	if (ddps_creds_failed(&d->creds, d->session, err, -1, &d->why))
+		own = d->why.alert;
+	else
+		explain_dtls(d, err, -1);
+	d->why.anybodys = true;
+	return ddps_dhs_fail(d, own > 0 ? own : GNUTLS_A_INTERNAL_ERROR);
 }
 
 /* If it goes on like this, what to say at the deadline: in DTLS what a wrong key sealed is dropped silently. */
 void ddps_dhs_explain_silence(struct ddps_dhs *d)
 {
+	if (d->alert >= 0) {
+		explain_dtls_alert(d, d->alert);
+		return;
+	}
 	if (d->creds.psk && d->creds.server &&
 	    ddps_creds_failed(&d->creds, d->session, GNUTLS_E_DECRYPTION_FAILED, -1, &d->why))
 		return;

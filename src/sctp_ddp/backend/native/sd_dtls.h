@@ -39,6 +39,7 @@ struct ddps_sn_framed {
 struct ddps_sn_keys {
 	struct ddps_vault vault;
 	struct ddps_dtls *rec; /* in it; NULL: none */
+	bool in_vain;	       /* it has counted the last record as forged */
 };
 
 /* A UDP port of its peer's, by which a connection is found. */
@@ -61,9 +62,10 @@ struct ddps_sn_dtls {
 	struct ddps_shake *shake;    /* NULL: it is not needed any more */
 	struct ddps_timer timer;     /* SHAKING: its next step; OPEN: unused for so long */
 	uint64_t deadline;	     /* of a peer's handshake, or for new keys; else 0 */
-	uint64_t shaking_since;	     /* a dial's */
-	uint8_t anew;		     /* times that it began anew */
-	uint8_t random[32];	     /* of the ClientHello that began it, a peer's */
+	uint64_t begun_at, heard_at; /* its handshake: when it began; last heard something */
+	uint64_t failing_since; /* a dial's: 0, or what @refused says since then may be anybody's */
+	uint8_t anew;		/* times that it began anew after silence */
+	uint8_t random[32];	/* of the ClientHello that began it, a peer's */
 	struct ddps_sn_framed todo;  /* of the handshake, while a step is under way */
 	struct ddps_sn_framed early; /* of data, that came before the keys */
 	/* What is sealed is by @cur.  A listener begins with @coming when it has opened something by it, for
@@ -75,9 +77,11 @@ struct ddps_sn_dtls {
 	char *host;    /* a dial: as in struct ddps_creds_want, for that */
 	struct ddps_peer_id *id;
 	struct ddps_witness *witness;
-	/* The witness is being judged again, and is that one's; when it was last, in s, and what came of it. */
+	/* The witness is being judged again, and is that one's; when it was last, in s, and what came of it.
+	 * Before it is OPEN: why its handshake failed last. */
 	struct ddps_shake *judging;
 	uint64_t judged_at;
+	unsigned judgements; /* so many came of it */
 	struct ddps_kept_error refused;
 	/* a dial */
 	struct ddps_sd_assoc *dials; /* that is begun when the handshake is done, or was */
@@ -183,8 +187,8 @@ struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct d
 					uint8_t **content, ssize_t *len);
 /* A record that came from @port was opened.  True: none after it was before, so the peer may be there. */
 bool ddps_sn_dtls_seen_at(struct ddps_sn_dtls *c, uint16_t port, const struct ddps_dtls_head *h);
-/* The engine has asked, and was answered from there. */
-void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port);
+/* The engine has asked, and was answered from there.  False: another one has that port meanwhile. */
+bool ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port);
 
 /* ---- sd_dtls_out.c ---- */
 
@@ -214,6 +218,8 @@ void ddps_sn_dtls_not_renewed(struct ddps_sn_dtls *c, const char *why);
 /* Open a record by whatever key it is of; as ddps_dtls_open, and where its content is. */
 ssize_t ddps_sn_dtls_open(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, uint8_t *p,
 			  uint8_t **content);
+/* That record was not forged: another connection's key has opened it. */
+void ddps_sn_dtls_pardon(struct ddps_sn_dtls *c);
 
 /* ---- sd_dtls_who.c ---- */
 
@@ -224,6 +230,10 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why);
 bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer_id *b);
 /* The handshake is done: keep who it is; 0 or DDPS_E_NOMEM. */
 int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id);
+/* A peer of a listener's is refused, which is said and counted.  @early: before anything was authentic.  Then it may
+ * begin again and again, and is said once in ten seconds. */
+void ddps_sn_dtls_refused(struct ddps_sn_env *ne, const struct ddps_sctp_addr *peer, uint16_t port,
+			  int code, const char *why, bool early);
 /* The sentence for an alert of the peer's. */
 struct ddps_error ddps_sn_dtls_by_peer(const struct ddps_sn_dtls *c, uint8_t alert);
 

@@ -3,7 +3,6 @@
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "secure/secure.h"
-#include "secure/told.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,13 +70,12 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 static void refuse_long_hello(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
 			      uint16_t port, size_t n)
 {
-	char from[72], why[96];
+	char why[96];
 
-	ddps_sn_text(peer, port, from, sizeof from);
 	snprintf(why, sizeof why,
 		 "its ClientHello has %zu octets, and %u are taken: it has to offer less", n,
 		 HELLO_MAX);
-	ddps_told_refused(udp->ne->env, from, DDPS_E_LIMIT, why, false);
+	ddps_sn_dtls_refused(udp->ne, peer, port, DDPS_E_LIMIT, why, true);
 }
 
 /* What came is a ClientHello, whose cookie is right; else it may have been answered. */
@@ -111,14 +109,14 @@ static bool greets(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer, 
 
 void ddps_sn_dtls_misspoken(struct ddps_sn_env *ne, const struct sockaddr_storage *from, bool plain)
 {
-	char peer[72];
+	const struct ddps_sctp_addr peer = ddps_sn_addr(from);
 
-	ddps_addr_text((const struct sockaddr *)from, peer, sizeof peer);
-	ddps_told_refused(ne->env, peer, DDPS_E_PLAIN_PEER,
-			  plain ? "it speaks plain SCTP, without DTLS: it has to use sctps:// here"
-				: "it speaks DTLS, and this port is plain: it has to use sctp://, "
-				  "or this side sctps://",
-			  false);
+	ddps_sn_dtls_refused(
+		ne, &peer, ddps_sd_port_number(from), DDPS_E_PLAIN_PEER,
+		plain ? "it speaks plain SCTP, without DTLS: it has to use sctps:// here"
+		      : "it speaks DTLS, and this port is plain: it has to use sctp://, or this "
+			"side sctps://",
+		true);
 }
 
 bool ddps_sn_dtls_is_hello(const uint8_t *p, size_t len)
@@ -196,16 +194,13 @@ static void end_handshake(struct ddps_sn_dtls *c)
 static void take_alert(struct batch *b, const uint8_t *p, size_t len)
 {
 	struct ddps_error e;
-	char peer[72];
 
 	if (len != 2 || (p[0] == 1 && p[1] != DDPS_ALERT_CLOSE_NOTIFY))
 		return;
 	hand_packets_over(b); /* what came before it */
 	e = ddps_sn_dtls_by_peer(b->c, p[1]);
-	if (b->c->server && !b->c->took && p[1] != DDPS_ALERT_CLOSE_NOTIFY) {
-		ddps_sn_text(&b->c->peer, b->c->at.port, peer, sizeof peer);
-		ddps_told_refused(b->c->ne->env, peer, e.code, e.text, false);
-	}
+	if (b->c->server && !b->c->took && p[1] != DDPS_ALERT_CLOSE_NOTIFY)
+		ddps_sn_dtls_refused(b->ne, &b->c->peer, b->c->at.port, e.code, e.text, false);
 	ddps_sn_dtls_end(b->c, &e);
 }
 
@@ -309,8 +304,8 @@ static void take_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 			greet_again(c, p, h->len);
 	} else if (!data && is_another_hello(c, p, h->len)) {
 		greet_in_place(c, p, h->len);
-	} else if (ddps_shake_waits(c->shake)) {
-		return; /* it can only be its ClientHello once more */
+	} else if (!c->shake || ddps_shake_waits(c->shake)) {
+		return; /* it has failed, and begins anew; or this can only be its ClientHello once more */
 	} else if (!data) {
 		ddps_sn_dtls_shake_in(c, p, h->len);
 	} else if (c->early.n < EARLY_N && c->early.len + h->len <= EARLY_MAX) {

@@ -140,7 +140,6 @@ static ssize_t try_keys(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, 
 			uint8_t **content)
 {
 	struct ddps_sn_keys *const all[] = { &c->coming, &c->cur, &c->old };
-	struct ddps_dtls *failed[3] = { NULL };
 	uint8_t *copy = ddps_sn_dtls_room(c->ne);
 	bool again = false;
 	ssize_t len = -ENOMEM;
@@ -157,28 +156,42 @@ static ssize_t try_keys(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, 
 		*content = p + ddps_dtls_content(d);
 		len = ddps_dtls_open(d, h, copy, *content);
 		if (len >= 0) {
-			for (unsigned k = 0; k < i; k++)
-				if (failed[k])
-					ddps_dtls_pardon(failed[k]);
+			ddps_sn_dtls_pardon(c);
 			if (i == 0)
 				begin_with_coming(c);
 			return len;
 		}
-		failed[i] = len == -EBADMSG ? d : NULL;
+		all[i]->in_vain = len == -EBADMSG;
 		again |= len == -EALREADY;
 	}
 	return len == -EOVERFLOW ? len : again ? -EALREADY : -EBADMSG;
 }
 
+void ddps_sn_dtls_pardon(struct ddps_sn_dtls *c)
+{
+	struct ddps_sn_keys *const all[] = { &c->coming, &c->cur, &c->old };
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (all[i]->rec && all[i]->in_vain)
+			ddps_dtls_pardon(all[i]->rec);
+		all[i]->in_vain = false;
+	}
+}
+
 ssize_t ddps_sn_dtls_open(struct ddps_sn_dtls *c, const struct ddps_dtls_head *h, uint8_t *p,
 			  uint8_t **content)
 {
+	ssize_t len;
+
 	if (c->old.rec && ddps_now() >= c->old_until)
 		ddps_sn_keys_drop(&c->old);
+	c->coming.in_vain = c->cur.in_vain = c->old.in_vain = false;
 	if (c->coming.rec || c->old.rec)
 		return try_keys(c, h, p, content);
 	if (h->len < ddps_dtls_overhead(c->cur.rec))
 		return -EPROTO;
 	*content = p + ddps_dtls_content(c->cur.rec);
-	return ddps_dtls_open(c->cur.rec, h, p, *content);
+	len = ddps_dtls_open(c->cur.rec, h, p, *content);
+	c->cur.in_vain = len == -EBADMSG;
+	return len;
 }

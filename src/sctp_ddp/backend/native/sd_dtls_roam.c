@@ -65,7 +65,7 @@ struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct d
 {
 	struct ddps_sn_dtls_chain *near = ddps_sn_dtls_near(udp, peer);
 	unsigned looks = count_near(near);
-	struct ddps_sn_dtls *c;
+	struct ddps_sn_dtls *c, *tried[TRIES];
 	uint8_t sealed[RECORD_MAX];
 
 	if (h->len > sizeof sealed)
@@ -79,8 +79,12 @@ struct ddps_sn_dtls *ddps_sn_dtls_whose(struct ddps_sn_sock *udp, const struct d
 		udp->ne->env->secured.tried++;
 		memcpy(p, sealed, h->len);
 		*len = ddps_sn_dtls_open(c, h, p, content);
-		if (*len >= 0)
+		if (*len >= 0) {
+			while (i)
+				ddps_sn_dtls_pardon(tried[--i]);
 			return c;
+		}
+		tried[i] = c;
 		if (*len == -EOVERFLOW) {
 			ddps_sn_dtls_forged(c);
 			return NULL;
@@ -94,21 +98,27 @@ bool ddps_sn_dtls_seen_at(struct ddps_sn_dtls *c, uint16_t port, const struct dd
 {
 	if (!ddps_dtls_is_newest(c->cur.rec, h))
 		return false;
-	if (port != c->at.port && (!c->roam.c || c->roam.port != port))
+	if (port == c->at.port)
+		ddps_sn_dtls_unplace(&c->roam);
+	else if (!c->roam.c || c->roam.port != port)
 		ddps_sn_dtls_place(c, &c->roam, port);
 	return true;
 }
 
-void ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port)
+bool ddps_sn_dtls_roamed(struct ddps_sn_dtls *c, uint16_t port)
 {
+	const struct ddps_sn_dtls *there = ddps_sn_dtls_find(c->udp, &c->peer, port);
 	char peer[72];
 
 	if (port == c->at.port) /* another of its associations was quicker */
-		return;
+		return true;
+	if (there && there->at.port == port)
+		return false;
 	c->ne->env->secured.rebound++;
 	ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s is at port %u now", peer, port);
 	if (c->roam.c && c->roam.port == port)
 		ddps_sn_dtls_unplace(&c->roam);
 	ddps_sn_dtls_place(c, &c->at, port);
+	return true;
 }

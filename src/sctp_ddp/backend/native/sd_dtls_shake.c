@@ -2,29 +2,25 @@
 /* Handshakes of DTLS: datagrams for the context's thread, and what it makes of them. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
-#include "secure/told.h"
+#include <errno.h>
 #include <string.h>
 
 #define SERVER_NS  (10 * (uint64_t)NSEC_PER_SEC) /* a peer has so long */
 #define TODO_MAX   65536u
 #define TODO_N	   64u
-#define ANEW	   2u /* times that a dial begins anew */
+#define ANEW	   2u /* times that a dial begins anew since nothing comes for so long ... */
 #define SILENT_NS  (3 * (uint64_t)NSEC_PER_SEC)
-#define IP_AND_UDP 28u /* headers, at least */
+#define LASTING_NS (6 * (uint64_t)NSEC_PER_SEC) /* ... or nothing comes of it for so long */
+#define FAILING_NS                                                                                 \
+	(3 * (uint64_t)NSEC_PER_SEC) /* a dial may fail for so long by what is anybody's, ... */
+#define AGAIN_MS   100u		     /* ... each time after so long */
+#define IP_AND_UDP 28u		     /* headers, at least */
 
-static void dtls_peer_text(const struct ddps_sn_dtls *c, char *buf, size_t len)
+/* @early: as of ddps_sn_dtls_refused. */
+static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e, bool early)
 {
-	ddps_sn_text(&c->peer, c->at.port, buf, len);
-}
-
-static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e)
-{
-	char peer[72];
-
-	if (c->server) {
-		dtls_peer_text(c, peer, sizeof peer);
-		ddps_told_refused(c->ne->env, peer, e.code, e.text, false);
-	}
+	if (c->server)
+		ddps_sn_dtls_refused(c->ne, &c->peer, c->at.port, e.code, e.text, early);
 	ddps_sn_dtls_end(c, &e);
 }
 
@@ -32,7 +28,7 @@ static void tell_who(const struct ddps_sn_dtls *c)
 {
 	char peer[72];
 
-	dtls_peer_text(c, peer, sizeof peer);
+	ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s: %s, %s, %s, peer %s", peer,
 		 c->id->version, c->id->suite, c->id->group, c->id->name);
 }
@@ -98,6 +94,7 @@ static void open_dtls(struct ddps_sn_dtls *c)
 	if (!err) {
 		c->state = DDPS_SN_OPEN;
 		c->deadline = 0;
+		ddps_error_drop(&c->refused);
 		ddps_shares_del(&c->udp->table->shaking, &c->share);
 		ddps_timer_stop(c->ne->env->loop, &c->timer);
 		if (!c->server) { /* a listener's last flight may have to leave again */
@@ -108,7 +105,7 @@ static void open_dtls(struct ddps_sn_dtls *c)
 		err = start_sctp(c);
 	}
 	if (err) {
-		fail_dtls(c, ddps_error_make(err, 0, "no memory for a DTLS connection"));
+		fail_dtls(c, ddps_error_make(err, 0, "no memory for a DTLS connection"), false);
 		return;
 	}
 	ddps_sn_dtls_linger(c);
@@ -118,6 +115,22 @@ static void open_dtls(struct ddps_sn_dtls *c)
 
 /* ---- steps ---- */
 
+/*
+ * New keys: an empty record of data goes in front, in the same datagram.  It shows whose handshake this is, if a NAT on
+ * the way has just given this side another port: there it would seem to be a stranger's.
+ */
+static void send_flight_of(struct ddps_sn_dtls *c, const uint8_t *p, size_t n)
+{
+	uint8_t *out = ddps_sn_dtls_room(c->ne);
+	ssize_t len = out ? ddps_dtls_seal(c->cur.rec, DDPS_DTLS_DATA, NULL, 0, out, DDPS_SN_SEALED)
+			  : -ENOMEM;
+
+	if (len < 0 || n > DDPS_SN_SEALED - (size_t)len)
+		return; /* as if it were lost */
+	memcpy(out + len, p, n);
+	ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, out, (size_t)len + n);
+}
+
 static void send_flight(struct ddps_sn_dtls *c)
 {
 	size_t n, at = 0;
@@ -126,7 +139,11 @@ static void send_flight(struct ddps_sn_dtls *c)
 	while (n - at >= 2) {
 		size_t len = (size_t)p[at] << 8 | p[at + 1];
 
-		ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, p + at + 2, len);
+		if (c->renewing && !c->server)
+			send_flight_of(c, p + at + 2, len);
+		else
+			ddps_sn_dtls_send_raw(c->udp, &c->peer, c->at.port, &c->local, p + at + 2,
+					      len);
 		at += 2 + len;
 	}
 	ddps_shake_sent(c->shake, n);
@@ -140,28 +157,56 @@ static void feed_shake(struct ddps_sn_dtls *c)
 	else if (c->state == DDPS_SN_SHAKING)
 		ddps_timer_stop(c->ne->env->loop, &c->timer);
 	if (ddps_shake_feed(c->shake, c->todo.p, c->todo.len))
-		fail_dtls(c, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
+		fail_dtls(c, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"), false);
 	else
 		c->todo.len = c->todo.n = 0;
 }
 
-/*
- * Nothing authenticates a handshake before its end: one datagram of anybody's can end it, at either side, and the peer
- * does not know.  So a dial begins anew, a few times.
- */
-static bool begin_anew(struct ddps_sn_dtls *c)
+static void drop_shake(struct ddps_sn_dtls *c)
+{
+	ddps_shake_free(c->shake);
+	c->shake = NULL;
+	c->todo.len = c->todo.n = 0;
+}
+
+static void begin_anew(struct ddps_sn_dtls *c)
 {
 	const struct ddps_creds_want want = { .host = c->host };
 	struct ddps_error why;
 
-	if (c->server || c->state != DDPS_SN_SHAKING || c->anew == ANEW)
+	drop_shake(c);
+	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
+		fail_dtls(c, why, false);
+}
+
+static bool begin_anew_in_silence(struct ddps_sn_dtls *c)
+{
+	const uint64_t now = ddps_now();
+
+	if (c->server || c->state != DDPS_SN_SHAKING || c->anew == ANEW ||
+	    (now - c->heard_at < SILENT_NS && now - c->begun_at < LASTING_NS))
 		return false;
 	c->anew++;
-	ddps_shake_free(c->shake);
-	c->shake = NULL;
-	c->todo.len = c->todo.n = 0;
-	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
-		fail_dtls(c, why);
+	begin_anew(c);
+	return true;
+}
+
+/*
+ * Nothing authenticates a handshake before its end: one datagram of anybody's can end it, at either side, and the peer
+ * does not know.  So a dial begins anew, until it has failed for a while.
+ */
+static bool try_again_soon(struct ddps_sn_dtls *c, const struct ddps_error *why)
+{
+	if (c->server)
+		return false;
+	if (!c->failing_since)
+		c->failing_since = ddps_now();
+	if (ddps_now() - c->failing_since >= FAILING_NS)
+		return false;
+	ddps_error_drop(&c->refused);
+	ddps_error_keep(&c->refused, why);
+	drop_shake(c);
+	ddps_timer_after(c->ne->env->loop, &c->timer, AGAIN_MS);
 	return true;
 }
 
@@ -186,6 +231,7 @@ static void stepped(void *user)
 {
 	struct ddps_sn_dtls *c = user;
 	const struct ddps_verdict *v;
+	struct ddps_error why;
 	uint64_t due;
 
 	if (!renew_before_last_word(c))
@@ -198,8 +244,9 @@ static void stepped(void *user)
 			ddps_sn_dtls_not_renewed(c, v->text);
 			return;
 		}
-		if ((v->code != DDPS_E_TLS && v->code != DDPS_E_ALERT) || !begin_anew(c))
-			fail_dtls(c, ddps_error_make(v->code, 0, "%s", v->text));
+		why = ddps_error_make(v->code, 0, "%s", v->text);
+		if (!v->anybodys || !try_again_soon(c, &why))
+			fail_dtls(c, why, v->anybodys);
 		return;
 	case DDPS_HS_DONE:
 		if (c->state == DDPS_SN_SHAKING) {
@@ -238,7 +285,7 @@ int ddps_sn_dtls_shake(struct ddps_sn_dtls *c, const struct ddps_creds_want *wan
 				   stepped, c, &c->shake, why);
 	if (err)
 		return err;
-	c->shaking_since = ddps_now();
+	c->begun_at = c->heard_at = ddps_now();
 	if (c->server || c->renewing)
 		c->deadline = ddps_now() + SERVER_NS;
 	if (n && !ddps_sn_framed_add(&c->todo, in, n)) {
@@ -253,6 +300,7 @@ void ddps_sn_dtls_shake_in(struct ddps_sn_dtls *c, const uint8_t *in, size_t n)
 {
 	if (!c->shake || c->todo.len + n > TODO_MAX || c->todo.n == TODO_N)
 		return; /* it leaves again */
+	c->heard_at = ddps_now();
 	if (!ddps_sn_framed_add(&c->todo, in, n))
 		return;
 	if (!ddps_shake_busy(c->shake))
@@ -263,6 +311,8 @@ struct ddps_error ddps_sn_dtls_late(const struct ddps_sn_dtls *c)
 {
 	const struct ddps_verdict *v;
 
+	if (c->failing_since)
+		return ddps_error_kept(&c->refused);
 	if (!c->shake || ddps_shake_busy(c->shake))
 		return ddps_error_make(DDPS_E_TIMEDOUT, 0, "no DTLS handshake in time");
 	v = ddps_shake_why(c->shake);
@@ -287,7 +337,9 @@ void ddps_sn_dtls_timer(void *user)
 		return;
 	}
 	if (c->deadline && ddps_now() >= c->deadline)
-		fail_dtls(c, ddps_sn_dtls_late(c));
-	else if (ddps_now() - c->shaking_since < SILENT_NS || !begin_anew(c))
+		fail_dtls(c, ddps_sn_dtls_late(c), true);
+	else if (!c->shake)
+		begin_anew(c);
+	else if (!begin_anew_in_silence(c))
 		feed_shake(c);
 }

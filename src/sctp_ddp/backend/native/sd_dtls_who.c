@@ -2,6 +2,7 @@
 /* Who the peer of an association inside DTLS is, and whether it would be let in now. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "secure/secure.h"
+#include "secure/told.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,13 +27,24 @@ bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer
 	return a->how == b->how && !strcmp(a->name, b->name) && !strcmp(a->issuer, b->issuer);
 }
 
+/* Whoever is told may end others, so that none of them is kept from one to the next. */
+static struct ddps_sd_assoc *find_untold(const struct ddps_sn_dtls *c)
+{
+	struct ddps_sd_assoc *a;
+
+	DL_FOREACH(c->ne->assocs, a)
+	if (a->sock == c->as && !a->gone && a->judged != c->judgements)
+		return a;
+	return NULL;
+}
+
 static void dtls_judged(void *user)
 {
 	struct ddps_sn_dtls *c = user;
 	const struct ddps_verdict *v = ddps_shake_why(c->judging);
 	struct ddps_error why = ddps_error_make(v->code, 0, "%s", v->text);
 	struct ddps_witness *w = ddps_shake_judged(c->judging);
-	struct ddps_sd_assoc *a, *next;
+	struct ddps_sd_assoc *a;
 
 	if (c->witness) /* a new handshake has brought a newer one */
 		c->ne->env->secure->plugin->witness_free(w);
@@ -43,9 +55,11 @@ static void dtls_judged(void *user)
 	c->judged_at = (uint64_t)time(NULL);
 	ddps_error_drop(&c->refused);
 	ddps_error_keep(&c->refused, &why);
-	DL_FOREACH_SAFE(c->ne->assocs, a, next)
-	if (a->sock == c->as && !a->gone)
+	c->judgements++;
+	while ((a = find_untold(c))) {
+		a->judged = c->judgements;
 		a->up->judged(a->user, &why);
+	}
 	ddps_sn_poke(c->ne);
 }
 
@@ -71,6 +85,33 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 		return err;
 	c->witness = NULL;
 	return DDPS_E_AGAIN;
+}
+
+#define REFUSED_NS (10 * (uint64_t)NSEC_PER_SEC)
+
+static bool was_refused(const struct ddps_sn_env *ne, const struct ddps_sn_refused *now)
+{
+	const struct ddps_sn_refused *r = ne->refused;
+
+	for (unsigned i = 0; i < DDPS_SN_REFUSED; i++)
+		if (r[i].at && now->at - r[i].at < REFUSED_NS && r[i].code == now->code &&
+		    r[i].port == now->port && ddps_sc_addr_eq(&r[i].peer, &now->peer))
+			return true;
+	return false;
+}
+
+void ddps_sn_dtls_refused(struct ddps_sn_env *ne, const struct ddps_sctp_addr *peer, uint16_t port,
+			  int code, const char *why, bool early)
+{
+	const struct ddps_sn_refused now = { *peer, port, code, ddps_now() };
+	char text[72];
+
+	if (early && was_refused(ne, &now))
+		return;
+	if (early)
+		ne->refused[ne->nrefused++ % DDPS_SN_REFUSED] = now;
+	ddps_sn_text(peer, port, text, sizeof text);
+	ddps_told_refused(ne->env, text, code, why, false);
 }
 
 struct ddps_error ddps_sn_dtls_by_peer(const struct ddps_sn_dtls *c, uint8_t alert)

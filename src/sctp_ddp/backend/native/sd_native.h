@@ -69,6 +69,8 @@ struct ddps_sn_sock {
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 
+#define DDPS_SN_REFUSED 16u
+
 /* One context's use of the backend. */
 struct ddps_sn_env {
 	struct ddps_env *env;
@@ -94,6 +96,14 @@ struct ddps_sn_env {
 	uint64_t
 		renew_at; /* records of a DTLS key until a new handshake; 0: as it should be.  Tests set it */
 	uint8_t *sealed; /* scratch of sd_dtls_out.c, or NULL */
+	/* Who was refused at last before it had shown anything, why and when. */
+	struct ddps_sn_refused {
+		struct ddps_sctp_addr peer;
+		uint16_t port;
+		int code;
+		uint64_t at;
+	} refused[DDPS_SN_REFUSED];
+	unsigned nrefused; /* modulo their number */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -118,6 +128,7 @@ struct ddps_sd_assoc {
 	const struct ddps_sd_assoc_up *up;
 	void *user;
 	bool by_us, is_up, gone;
+	unsigned judged;	     /* the last judgement of its DTLS peer that it was told of */
 	uint16_t port;		     /* own SCTP port */
 	size_t told;		     /* max_user_data */
 	size_t kept;		     /* octets taken off the window */

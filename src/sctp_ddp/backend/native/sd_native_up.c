@@ -247,11 +247,11 @@ static void take_native_restarted(void *user)
 	a->up->restarted(a->user);
 }
 
-static void take_native_roamed(void *user, uint16_t encap)
+static bool take_native_roamed(void *user, uint16_t encap)
 {
 	const struct ddps_sd_assoc *a = user;
 
-	ddps_sn_dtls_roamed(a->sock->dtls, encap);
+	return ddps_sn_dtls_roamed(a->sock->dtls, encap);
 }
 
 static void take_native_gone(void *user, const struct ddps_error *e)
