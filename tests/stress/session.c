@@ -10,7 +10,11 @@
  */
 #include "stress/run.h"
 #include <ddpsess/ddpsess.h>
+#include <ddpsess/secure.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define NSLOTS	6
 #define NPINGS	2
@@ -35,6 +39,7 @@ static struct world {
 	struct side side[2];
 	struct ddps_listener *listener;
 	char uri[128];
+	char psk[32]; /* a file; "": the wire is plain */
 	struct slot slots[NSLOTS];
 	struct slot pings[NPINGS];
 	pthread_mutex_t ping_lock[NPINGS];
@@ -44,14 +49,38 @@ static struct world {
 
 /* ---- the world ---- */
 
+static void write_session_stress_key(void)
+{
+	static const char key[] = "stress:00112233445566778899aabbccddeeff\n";
+	int fd;
+
+	strcpy(w.psk, "/tmp/stress-session-XXXXXX");
+	fd = mkstemp(w.psk);
+	CHECK(fd >= 0 && write(fd, key, sizeof key - 1) == sizeof key - 1);
+	close(fd);
+}
+
+static struct ddps_secure *open_session_stress_keys(void)
+{
+	struct ddps_secure_attr attr;
+	struct ddps_secure *keys = NULL;
+
+	ddps_secure_attr_init(&attr);
+	attr.psk = w.psk;
+	CHECK(!*w.psk || !ddps_secure_open(&keys, &attr, NULL));
+	return keys;
+}
+
 static void open_session_stress_side(struct side *s, uint64_t *rng)
 {
 	struct ddps_ctx_attr attr;
 
 	ddps_ctx_attr_init(&attr);
+	attr.secure = open_session_stress_keys();
 	attr.thread = stress_draw(rng, 2);
 	attr.poll_drives = stress_draw(rng, 2);
 	CHECK(!ddps_ctx_new(&s->ctx, &attr));
+	ddps_secure_close(attr.secure);
 	CHECK(!ddps_pd_new(s->ctx, &s->pd));
 	CHECK(!ddps_mr_reg(s->pd, s->buf, sizeof s->buf,
 			   DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &s->mr));
@@ -172,17 +201,21 @@ static void bring_session_stress_pings_up(uint64_t *rng)
 static void open_session_stress_world(uint64_t seed)
 {
 	static const char *const wires[] = { "tcp://127.0.0.1:0", "tcp://[::1]:0",
-					     "sctp://127.0.0.1:0?backend=native&encap=0" };
+					     "sctp://127.0.0.1:0?backend=native&encap=0",
+					     "tls://127.0.0.1:0", "sctps://127.0.0.1:0" };
 	uint64_t rng = seed;
+	const char *wire = wires[stress_draw(&rng, 5)];
 
 	for (int i = 0; i < NSLOTS + NPINGS; i++)
 		pthread_rwlock_init(&slot_of((uint8_t)i)->lock, NULL);
 	for (int i = 0; i < NPINGS; i++)
 		pthread_mutex_init(&w.ping_lock[i], NULL);
 	pthread_mutex_init(&w.requests, NULL);
+	if (strstr(wire, "s://"))
+		write_session_stress_key();
 	for (int side = 0; side < 2; side++)
 		open_session_stress_side(&w.side[side], &rng);
-	CHECK(!ddps_listen(w.side[1].ctx, wires[stress_draw(&rng, 3)], NULL, &w.listener));
+	CHECK(!ddps_listen(w.side[1].ctx, wire, NULL, &w.listener));
 	CHECK(ddps_listener_uri(w.listener, w.uri, sizeof w.uri) > 0);
 	bring_session_stress_pings_up(&rng);
 }
@@ -198,6 +231,8 @@ static unsigned close_session_stress_world(void)
 	pthread_mutex_destroy(&w.requests);
 	ddps_ctx_free(w.side[0].ctx);
 	ddps_ctx_free(w.side[1].ctx);
+	if (*w.psk)
+		unlink(w.psk);
 	return w.accepted - NPINGS;
 }
 
