@@ -28,6 +28,16 @@ mkdir other && made ca --dir other another && made host --dir other a localhost 
 a=(--tls-cert a.pem --tls-key a.key --tls-ca ca.pem)
 b=(--tls-cert b.pem --tls-key b.key --tls-ca ca.pem)
 
+# heard SENTENCE: of the listener, by and by
+heard() {
+	local i
+	for ((i = 0; i < PATIENCE * 20; i++)); do
+		says listen.err "$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
 # hinted STATUS CODE SENTENCE TRY ARGUMENT...: of sessctl
 hinted() {
 	local status=$1 code=$2 sentence=$3 try=$4
@@ -89,21 +99,23 @@ plain_and_tls() {
 }
 
 kinds() {
-	listen tls://127.0.0.1:0 --tls-psk pair.psk && hinted 1 DDPS_E_TLS_SUITE "nothing in common" \
+	listen "$wire://127.0.0.1:0" --tls-psk pair.psk && hinted 1 DDPS_E_TLS_SUITE "nothing in common" \
 		"the same on both sides: --tls-psk" connect "${b[@]}" "$uri" || return
 	hinted 1 DDPS_E_CERT_NAME "not 'a' but psk:pair" "--tls-peer psk:IDENTITY" connect --tls-psk pair.psk --tls-peer a \
 		"$uri" && run 0 connect --tls-psk pair.psk --tls-peer psk:pair "$uri" || return
 	hinted 1 DDPS_E_CERT_REFUSED "PSK identity 'none'" "what the listener prints" connect --tls-psk none.psk "$uri" &&
 		hinted 1 DDPS_E_CERT_REFUSED "another key" "what the listener prints" connect --tls-psk other/pair.psk "$uri" ||
 		return
+	# inside DTLS what a wrong key has sealed is dropped, so that the listener waits
+	heard "another key for the PSK identity 'pair'" || return
 	stop_listener
 	says listen.err "'none' is not in pair.psk" && says listen.err "another key for the PSK identity 'pair'" || return
-	listen tls://127.0.0.1:0 "${a[@]}" && hinted 1 DDPS_E_TLS_SUITE "nothing in common" "the same on both sides" \
+	listen "$wire://127.0.0.1:0" "${a[@]}" && hinted 1 DDPS_E_TLS_SUITE "nothing in common" "the same on both sides" \
 		connect --tls-psk pair.psk "$uri" && stop_listener
 }
 
 own_files() {
-	local at=tls://127.0.0.1:1
+	local at=$wire://127.0.0.1:1
 	run 1 check-keys a.pem && says out "this is PEM, no settings" || return
 	hinted 1 DDPS_E_CONFIG "this is PEM" "sessctl check-keys" connect --tls a.pem "$at" &&
 		hinted 1 DDPS_E_CONFIG "no certificate, but a private key" "sessctl check-keys" connect --tls-cert b.key \
@@ -116,12 +128,12 @@ own_files() {
 	cp b.key open.key && chmod 644 open.key && hinted 1 DDPS_E_KEY_OPEN "others can read" "chmod 600" connect "${b[@]}" \
 		--tls-key open.key "$at" || return
 	run 1 keys ca --dir nosuch && says err "nosuch" && says err "try: mkdir" &&
-		run 1 listen "${a[@]}" --dir nosuch tls://127.0.0.1:0 && says err "a directory that exists"
+		run 1 listen "${a[@]}" --dir nosuch "$wire://127.0.0.1:0" && says err "a directory that exists"
 }
 
 # The one who connects judges the listener's; of its own it learns before it dials.
 judged() {
-	local day=86400 now at=tls://127.0.0.1:1
+	local day=86400 now at=$wire://127.0.0.1:1
 	now=$(date +%s)
 	certificate old "activation_date = $(date -u -d "@$((now - 2 * day))" '+"%F %T"')" \
 		"expiration_date = $(date -u -d "@$((now - day))" '+"%F %T"')" tls_www_client tls_www_server
@@ -130,17 +142,17 @@ judged() {
 	certificate client "expiration_days = 3" tls_www_client
 	certificate server "expiration_days = 3" tls_www_server
 	hinted 1 DDPS_E_CERT_EXPIRED "expired on" "a new certificate" connect --tls-cert old.pem --tls-key old.key \
-		--tls-ca ca.pem $at || return
+		--tls-ca ca.pem "$at" || return
 	hinted 1 DDPS_E_CERT_NOT_YET "valid from" "a new certificate" connect --tls-cert early.pem --tls-key early.key \
-		--tls-ca ca.pem $at || return
+		--tls-ca ca.pem "$at" || return
 	hinted 1 DDPS_E_CERT_USAGE "not for clients" "sessctl check-keys" connect --tls-cert server.pem --tls-key server.key \
-		--tls-ca ca.pem $at || return
-	run 1 listen --tls-cert client.pem --tls-key client.key --tls-ca ca.pem tls://127.0.0.1:0 &&
+		--tls-ca ca.pem "$at" || return
+	run 1 listen --tls-cert client.pem --tls-key client.key --tls-ca ca.pem "$wire://127.0.0.1:0" &&
 		says err "not for servers" || return
 	shown old DDPS_E_CERT_EXPIRED "expired on" "a new certificate" &&
 		shown early DDPS_E_CERT_NOT_YET "valid from" "a new certificate" &&
 		shown client DDPS_E_CERT_USAGE "not for servers" "sessctl check-keys" || return
-	listen tls://127.0.0.1:0 "${a[@]}" || return
+	listen "$wire://127.0.0.1:0" "${a[@]}" || return
 	hinted 1 DDPS_E_CERT_CA "no CA in other/ca.pem vouches" "--tls-ca" connect "${b[@]}" --tls-ca other/ca.pem "$uri" &&
 		hinted 1 DDPS_E_CERT_NAME "has dns:a dns:localhost ip:127.0.0.1" "one of these names" connect "${b[@]}" \
 			--tls-peer nobody "$uri" && stop_listener
@@ -148,34 +160,67 @@ judged() {
 
 # shown NAME CODE SENTENCE TRY: of a peer that shows this certificate
 shown() {
-	peer tls-close "$1.pem" "$1.key" ca.pem || return
-	hinted 1 "$2" "$3" "$4" connect "${b[@]}" "tls://127.0.0.1:$port"
-	local status=$?
-	quit_peer
+	local status
+	if [ "$wire" = tls ]; then
+		peer tls-close "$1.pem" "$1.key" ca.pem || return
+	else
+		dtls_peer "$1" || return
+	fi
+	hinted 1 "$2" "$3" "$4" connect "${b[@]}" "$wire://127.0.0.1:$port"
+	status=$?
+	if [ "$wire" = tls ]; then
+		quit_peer
+	else
+		quit_dtls_peer
+	fi
 	return $status
+}
+
+# dtls_peer NAME: OpenSSL with this certificate, at $port; it ends with its input
+dtls_peer() {
+	local i
+	rm -f keep && mkfifo keep && exec {keep}<>keep
+	: >judge
+	timeout 30 openssl s_server -dtls1_2 -listen -4 -accept 127.0.0.1:0 -cert "$1.pem" -key "$1.key" -CAfile ca.pem \
+		-Verify 1 <&"$keep" >judge 2>&1 &
+	other=$!
+	for ((i = 0; i < PATIENCE * 10; i++)); do
+		port=$(sed -n 's/^ACCEPT .*://p' judge)
+		[ -z "$port" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+quit_dtls_peer() {
+	kill "$other" 2>/dev/null
+	wait "$other" 2>/dev/null
+	exec {keep}>&-
 }
 
 # The listener judges, and says why; the other side has to look there.
 refused() {
 	printf 'deny dns b\n' >no.list
-	listen tls://127.0.0.1:0 "${a[@]}" --tls-peers no.list && hinted 1 DDPS_E_CERT_REFUSED "access_denied" \
+	listen "$wire://127.0.0.1:0" "${a[@]}" --tls-peers no.list && hinted 1 DDPS_E_CERT_REFUSED "access_denied" \
 		"what the listener prints" connect "${b[@]}" "$uri" || return
 	stop_listener
 	says listen.err "no.list:1 denies the peer, which has dns:b" || return
 	printf 'crl_next_update = 3\ncrl_number = 1\n' >t
 	certtool --generate-crl --load-ca-certificate ca.pem --load-ca-privkey ca.key --template t --load-certificate b.pem \
 		--outfile crl.pem >/dev/null 2>&1
-	listen tls://127.0.0.1:0 "${a[@]}" --tls-crl crl.pem && hinted 1 DDPS_E_CERT_REFUSED "certificate_revoked" \
+	listen "$wire://127.0.0.1:0" "${a[@]}" --tls-crl crl.pem && hinted 1 DDPS_E_CERT_REFUSED "certificate_revoked" \
 		"what the listener prints" connect "${b[@]}" "$uri" || return
 	stop_listener
 	says listen.err "was revoked, says crl.pem" || return
-	listen tls://127.0.0.1:0 "${a[@]}" && hinted 1 DDPS_E_CERT_REFUSED "unknown_ca" "what the listener prints" \
+	listen "$wire://127.0.0.1:0" "${a[@]}" && hinted 1 DDPS_E_CERT_REFUSED "unknown_ca" "what the listener prints" \
 		connect --tls-cert other/a.pem --tls-key other/a.key --tls-ca ca.pem "$uri" || return
-	openssl s_client -connect "127.0.0.1:${uri##*:}" -alpn x-iwarp-mpa -CAfile ca.pem </dev/null >/dev/null 2>&1
-	openssl s_client -connect "127.0.0.1:${uri##*:}" -tls1_2 </dev/null >/dev/null 2>&1
+	local new=(-alpn x-iwarp-mpa) old=(-tls1_2) none="the peer has no TLS 1.3"
+	[ "$wire" = tls ] || new=(-dtls1_2) old=(-dtls1) none="the peer has no DTLS 1.2"
+	timeout 9 openssl s_client -connect "127.0.0.1:${uri##*:}" "${new[@]}" -CAfile ca.pem </dev/null >/dev/null 2>&1
+	timeout 9 openssl s_client -connect "127.0.0.1:${uri##*:}" "${old[@]}" </dev/null >/dev/null 2>&1
 	stop_listener
 	says listen.err "no CA in ca.pem vouches for" && says listen.err "the peer showed no certificate" &&
-		says listen.err "the peer has no TLS 1.3"
+		says listen.err "$none"
 }
 
 strangers() {
@@ -234,12 +279,16 @@ scheme() {
 test_case "hints: no keys were given, and nobody is dialled" without_keys
 test_case "hints: keys for a plain wire" plain_with_keys
 test_case "hints: one side plain, the other in TLS" plain_and_tls
-test_case "hints: a certificate on one side, a pre-shared key on the other" kinds
-test_case "hints: own files that are wrong" own_files
 test_case "hints: a scheme that there is not" scheme
+for wire in tls sctps; do
+	test_case "hints $wire: a certificate on one side, a pre-shared key on the other" kinds
+	test_case "hints $wire: own files that are wrong" own_files
+done
 if command -v python3 >/dev/null && command -v certtool >/dev/null && command -v openssl >/dev/null; then
-	test_case "hints: the peer's certificate is wrong" judged
-	test_case "hints: the listener refuses, and says why" refused
+	for wire in tls sctps; do
+		test_case "hints $wire: the peer's certificate is wrong" judged
+		test_case "hints $wire: the listener refuses, and says why" refused
+	done
 	test_case "hints: what does not speak TLS, or nothing" strangers
 	test_case "hints: what was sent is changed, repeated, left out or cut on the way" on_the_way
 	test_case "hints: enhanced set-up is given up for what the peer itself closed" retried
