@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device's folders for programs that look there: preloaded by sessctl run, it leads calls that
- * name a path below /sys/class/infiniband and its like to files that sessctl has written.  Nothing
- * else is changed.  Whatever makes system calls of its own, or walks by functions of libc that
+ * name a path below /sys/class/infiniband and its like to files that sessctl has written, and answers
+ * what is asked by netlink about RDMA devices.  Nothing else is changed.  Whatever makes system calls of its own, or walks by functions of libc that
  * open inside of it (glob, nftw), does not pass here.
  */
+#include "view/view_nldev.h"
 #include "view/view_path.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/netlink.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,4 +301,32 @@ API char *__realpath_chk(const char *path, char *to, size_t len)
 API char *canonicalize_file_name(const char *path)
 {
 	return back(NEXT(canonicalize_file_name, INTO(path)));
+}
+
+/* ---- netlink ---- */
+
+API int socket(int domain, int type, int protocol)
+{
+	if (*root && domain == AF_NETLINK && protocol == NETLINK_RDMA)
+		protocol = VIEW_NLDEV_PROTOCOL;
+	return NEXT(socket, domain, type, protocol);
+}
+
+API ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (*root && msg && view_nldev_is_asked(fd, msg->msg_name, msg->msg_namelen))
+		return view_nldev_answer(root, fd, msg);
+	return NEXT(sendmsg, fd, msg, flags);
+}
+
+/* The address is a union of pointers in programs, and one pointer to the linker. */
+API ssize_t sendto(int fd, const void *data, size_t len, int flags, __CONST_SOCKADDR_ARG addr,
+		   socklen_t addr_len)
+{
+	struct iovec part = { (void *)(uintptr_t)data, len };
+
+	if (*root && view_nldev_is_asked(fd, addr.__sockaddr__, addr_len))
+		return view_nldev_answer(root, fd,
+					 &(struct msghdr){ .msg_iov = &part, .msg_iovlen = 1 });
+	return NEXT(sendto, fd, data, len, flags, addr, addr_len);
 }

@@ -41,6 +41,20 @@ folders() {
 		[ \$(realpath /sys//class/./infiniband/ddp0) = $class/ddp0 ] &&
 		[ \$(find $class -name link_layer | wc -l) = 1 ] &&
 		python3 -c 'import os; os.listdir(\"$class/../infiniband\"); os.stat(\"/dev/infiniband\")'"
+	seen "netlink: the link of rdma" "dev=\$(cat $class/ddp0/ports/1/gid_attrs/ndevs/0)
+		rdma link | grep -qx \"link ddp0/1 state ACTIVE physical_state LINK_UP netdev \$dev \""
+	seen "netlink: what rdma shows of the device is what its files have" "rdma -j dev | python3 -c '
+import json, sys
+(dev,) = json.load(sys.stdin)
+read = lambda name: open(\"$class/ddp0/\" + name).read().strip()
+assert dev[\"ifname\"] == \"ddp0\" and dev[\"node_type\"] == \"rnic\", dev
+assert dev[\"fw\"] == read(\"fw_ver\"), dev
+assert dev[\"node_guid\"] == read(\"node_guid\") and dev[\"sys_image_guid\"] == read(\"sys_image_guid\"), dev'"
+	seen "netlink: rdma system" "rdma system | grep -q 'netns shared'"
+	seen "netlink: what rdma cannot show or change says why" "
+		for what in 'resource show' 'statistic show' 'link add x type siw netdev lo'; do
+			rdma \$what 2>&1 >/dev/null | grep -q 'see sessctl stat'
+		done"
 	seen "nothing of another device" "[ ! -e $class/ddp1 ] && [ ! -e /sys/class/infiniband_mad ]"
 }
 
@@ -57,7 +71,7 @@ options() {
 	with --face roce
 	seen "a RoCE face" "[ \"\$(cat $class/*/node_type)\" = '1: CA' ] &&
 		[ \"\$(cat $class/*/ports/1/gid_attrs/types/0)\" = 'RoCE v2' ] &&
-		ibv_devinfo | grep -q 'InfiniBand (0)'"
+		ibv_devinfo | grep -q 'InfiniBand (0)' && rdma dev | grep -q ': node_type ca '"
 	# It shows no RNIC, of whatever make.
 	if command -v ibstat >/dev/null; then
 		seen "ibstat has a type to show" "ibstat | grep -qx '.CA type: ddpsess'"
@@ -68,7 +82,8 @@ options() {
 	with --profile "$work/mlx5.profile"
 	seen "the type of a profile's adapter" "[ \$(cat $class/mlx5_0/hca_type) = MT4119 ]"
 	with --view off
-	seen "none with --view off" "[ ! -e $class/ddp0 ] && ibv_devices | grep -q ddp0"
+	seen "none with --view off" "[ ! -e $class/ddp0 ] && ibv_devices | grep -q ddp0 &&
+		! rdma link 2>&1 | grep -q ddp0"
 	with
 	DDPSESS_CRC=maybe seen "a bad setting is the drop-in's to tell" "! ibv_devinfo"
 }

@@ -6,6 +6,7 @@
  * folder's fixed name before: then a folder with a name that nobody knew before is used.
  */
 #include "sessctl/run_view.h"
+#include "sessctl/run_nldev.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <endian.h>
@@ -45,11 +46,12 @@ struct drop {
 	int (*pkey)(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey);
 };
 
-static void mix_view_hash(struct view *v, const char *text)
+static void mix_view_hash(struct view *v, const void *octets, size_t len)
 {
-	do
-		v->hash = (v->hash ^ (uint8_t)*text) * FNV;
-	while (*text++);
+	const uint8_t *o = octets;
+
+	for (size_t i = 0; i < len; i++)
+		v->hash = (v->hash ^ o[i]) * FNV;
 }
 
 /* Folders on the way; a file of nobody but this user's is not in it, see run_view_write. */
@@ -61,11 +63,10 @@ static void make_folders(char *path, size_t from)
 	}
 }
 
-static int write_view_text(const char *path, const char *text)
+static int write_view_octets(const char *path, const void *octets, size_t len)
 {
-	size_t len = strlen(text);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	bool bad = fd < 0 || write(fd, text, len) != (ssize_t)len || fchmod(fd, 0644);
+	bool bad = fd < 0 || write(fd, octets, len) != (ssize_t)len || fchmod(fd, 0644);
 
 	if (fd >= 0)
 		bad |= close(fd) != 0;
@@ -73,13 +74,14 @@ static int write_view_text(const char *path, const char *text)
 }
 
 /* A file or a link, whole from the first moment that it is there. */
-static void put_view_file(struct view *v, const char *name, const char *text, bool link)
+static void put_view_file(struct view *v, const char *name, const void *octets, size_t len,
+			  bool link)
 {
 	char path[PATH_MAX + TEXT_MAX], temp[PATH_MAX + TEXT_MAX + 32];
 	struct stat st;
 
-	mix_view_hash(v, name);
-	mix_view_hash(v, text);
+	mix_view_hash(v, name, strlen(name) + 1);
+	mix_view_hash(v, octets, len);
 	if (!v->write || v->err)
 		return;
 	snprintf(path, sizeof path, "%s/%s", v->root, name);
@@ -87,8 +89,14 @@ static void put_view_file(struct view *v, const char *name, const char *text, bo
 		return;
 	make_folders(path, strlen(v->root));
 	snprintf(temp, sizeof temp, "%s.%d", path, (int)getpid());
-	if ((link ? symlink(text, temp) : write_view_text(temp, text)) || rename(temp, path))
+	if ((link ? symlink(octets, temp) : write_view_octets(temp, octets, len)) ||
+	    rename(temp, path))
 		v->err = errno;
+}
+
+static void put_view_link(struct view *v, const char *name, const char *target)
+{
+	put_view_file(v, name, target, strlen(target) + 1, true);
 }
 
 __attribute__((format(printf, 3, 4))) static void file(struct view *v, const char *name,
@@ -100,7 +108,8 @@ __attribute__((format(printf, 3, 4))) static void file(struct view *v, const cha
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text - 1, fmt, ap);
 	va_end(ap);
-	put_view_file(v, name, strcat(text, "\n"), false);
+	strcat(text, "\n");
+	put_view_file(v, name, text, strlen(text), false);
 }
 
 /* As the kernel writes 8 octets of a GID or a GUID. */
@@ -142,7 +151,7 @@ static void put_view_interface(struct view *v, const char *dev, const struct ibv
 		return;
 	snprintf(name, sizeof name, "sys/class/infiniband/%s/device/net/%s", dev, ifname);
 	snprintf(target, sizeof target, "/sys/class/net/%s", ifname);
-	put_view_file(v, name, target, true);
+	put_view_link(v, name, target);
 }
 
 static unsigned lanes(const struct ibv_port_attr *a)
@@ -202,11 +211,19 @@ static void port_state(struct view *v, const char *port, const struct ibv_port_a
 	ATTR("cap_mask", "0x%08x", a->port_cap_flags);
 }
 
-static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, uint8_t n)
+static void put_nldev_file(struct view *v, const char *name, const struct run_nldev *n)
+{
+	put_view_file(v, name, n->octets, n->len, false);
+}
+
+static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, int index,
+		 uint8_t n)
 {
 	struct verbs_context *vc = verbs_get_ctx(ctx);
 	const char *dev = ctx->device->name;
-	struct ibv_gid_entry e;
+	struct ibv_gid_entry e, first;
+	struct run_nldev nl;
+	bool found = false;
 	struct ibv_port_attr a;
 	char path[128], name[TEXT_MAX];
 	__be16 pkey;
@@ -224,7 +241,12 @@ static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, 
 			continue;
 		one_gid(v, path, i, &e);
 		put_view_interface(v, dev, &e);
+		first = found ? first : e;
+		found = true;
 	}
+	run_nldev_port(&nl, ctx->device, index, n, &a, found ? &first : NULL);
+	snprintf(name, sizeof name, "nldev/%d.%d", index, n);
+	put_nldev_file(v, name, &nl);
 }
 
 #define MELLANOX 0x2c9u /* an IEEE OUI */
@@ -236,10 +258,13 @@ static void put_view_device(struct view *v, const struct drop *d, struct ibv_con
 					     "RNIC", "usNIC", "usNIC UDP", "unspecified" };
 	const struct ibv_device *dev = ctx->device;
 	unsigned type = (unsigned)dev->node_type;
+	struct verbs_context *vc = verbs_get_ctx(ctx);
+	struct ibv_port_attr first;
 	struct ibv_device_attr a;
 	char name[TEXT_MAX], guid[24];
+	struct run_nldev nl;
 
-	if (d->query(ctx, &a))
+	if (d->query(ctx, &a) || !vc || vc->query_port(ctx, 1, &first, sizeof first))
 		return;
 #define OF_DEVICE(file_name, ...)                                                                  \
 	do {                                                                                       \
@@ -261,7 +286,7 @@ static void put_view_device(struct view *v, const struct drop *d, struct ibv_con
 	OF_DEVICE("board_id", "ddpsess");
 	OF_DEVICE("node_desc", "%s", dev->name);
 	for (int n = 1; n <= a.phys_port_cnt; n++)
-		port(v, d, ctx, (uint8_t)n);
+		port(v, d, ctx, index, (uint8_t)n);
 	snprintf(name, sizeof name, "sys/class/infiniband_verbs/%s/ibdev", dev->dev_name);
 	file(v, name, "%s", dev->name);
 	snprintf(name, sizeof name, "sys/class/infiniband_verbs/%s/abi_version", dev->dev_name);
@@ -270,16 +295,23 @@ static void put_view_device(struct view *v, const struct drop *d, struct ibv_con
 	file(v, name, "231:%d", 192 + index);
 	/* A character device that may be read and written, which is what programs want to know. */
 	snprintf(name, sizeof name, "dev/infiniband/%s", dev->dev_name);
-	put_view_file(v, name, "/dev/null", true);
+	put_view_link(v, name, "/dev/null");
+	run_nldev_device(&nl, dev, index, &a, &first);
+	snprintf(name, sizeof name, "nldev/%d", index);
+	put_nldev_file(v, name, &nl);
 }
 
 static void describe_view(struct view *v, const struct drop *d, struct ibv_context **ctx, int n)
 {
+	struct run_nldev nl;
+
 	v->hash = UINT64_C(0xcbf29ce484222325);
 	for (int i = 0; i < n; i++)
 		put_view_device(v, d, ctx[i], i);
-	put_view_file(v, "dev/infiniband/rdma_cm", "/dev/null", true);
+	put_view_link(v, "dev/infiniband/rdma_cm", "/dev/null");
 	file(v, "sys/class/infiniband_verbs/abi_version", "6");
+	run_nldev_system(&nl);
+	put_nldev_file(v, "nldev/sys", &nl);
 }
 
 static bool is_own_folder(const char *path)
