@@ -229,13 +229,26 @@ static void put_marked(struct copy *c, const uint8_t *p, size_t n)
 	}
 }
 
-static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+/* [5044-4.1-2]; there is room for the CRC, which comes over what is too much. */
+static void put_pad(struct copy *c, size_t n, bool markers)
 {
 	static const uint8_t zeros[3];
+
+	if (markers) {
+		put_marked(c, zeros, n);
+		put_marker(c); /* between pad and CRC it is of this FPDU [5044-4.4-15] */
+	} else {
+		memset(c->to, 0, PAD_ROOM);
+		c->to += n;
+	}
+}
+
+static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+{
 	void (*const put)(struct copy *, const uint8_t *, size_t) =
 		tx->markers ? put_marked : copy_octets;
 	struct ddps_mpa_batch *b = tx->batch;
-	uint8_t head[DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX], *begin = b->arena + b->used;
+	uint8_t *begin = b->arena + b->used;
 	struct copy c = { .to = begin,
 			  .summed = begin,
 			  .crc = DDPS_MPA_CRC_INIT,
@@ -243,12 +256,16 @@ static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 			  .sums = tx->crc };
 	size_t n;
 
-	put(&c, head, (size_t)(put_fpdu_head(head, seg) - head));
+	if (tx->markers) {
+		uint8_t head[DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX];
+
+		put_marked(&c, head, (size_t)(put_fpdu_head(head, seg) - head));
+	} else {
+		c.to = put_fpdu_head(begin, seg);
+	}
 	for (int i = 0; i < seg->npay; i++)
 		put(&c, seg->pay[i].iov_base, seg->pay[i].iov_len);
-	put(&c, zeros, ddps_mpa_pad(seg->hdr_len + seg->pay_len)); /* [5044-4.1-2] */
-	if (tx->markers)
-		put_marker(&c); /* between pad and CRC it is of this FPDU [5044-4.4-15] */
+	put_pad(&c, ddps_mpa_pad(seg->hdr_len + seg->pay_len), tx->markers);
 	if (c.sums)
 		sum_copied(&c);
 	/* [5044-4.4-12] there in any case, zero */

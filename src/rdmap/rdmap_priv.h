@@ -291,6 +291,8 @@ static inline bool ddps_sqe_read(const struct ddps_sqe *e)
 	return e->op == DDPS_OP_READ || e->asking;
 }
 
+/* The next message of @e, whose turn it is, is in progress: nothing of it is cut. */
+void ddps_sq_begin(struct ddps_rdmap *r, struct ddps_sqe *e);
 bool ddps_sq_ready(struct ddps_rdmap *r); /* the next operation may start now */
 /* Segment of the operation in progress, or of the next one.  Return: 0, or < 0: local
  * memory is gone, @f is set. */
@@ -361,6 +363,8 @@ int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max);
 int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+/* The response to @q is in progress. */
+void ddps_rresp_begin(struct ddps_rdmap *r, const struct ddps_rreq *q);
 int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 		       struct ddps_fault *f);
 

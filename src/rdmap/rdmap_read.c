@@ -122,7 +122,7 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 
 /* ---- responses ---- */
 
-static void begin_response(struct ddps_rdmap *r, const struct ddps_rreq *q)
+void ddps_rresp_begin(struct ddps_rdmap *r, const struct ddps_rreq *q)
 {
 	r->rresp_src.len = q->size;
 	/* Sink fields come back as they were, for size 0 too [5040-4.4-2]
@@ -174,7 +174,7 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	if (irrq->e[irrq->head].atomic)
 		return ddps_atomic_segment(r, seg, f);
 	if (r->cur == DDPS_CUR_NONE)
-		begin_response(r, q);
+		ddps_rresp_begin(r, q);
 	n = ddps_ddp_room(&r->msg, mulpdu);
 	if (n) { /* again for every segment: it may be revoked meanwhile [5040-8.1.1-6] */
 		v = ddps_peer_check(r, q->src_stag, q->src_to + r->msg.sent, n, DDPS_REMOTE_READ,

@@ -290,7 +290,7 @@ static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 	return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE : DDPS_OP_WIRE_SEND;
 }
 
-static void begin_operation(struct ddps_rdmap *r, struct ddps_sqe *e)
+void ddps_sq_begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
 	enum ddps_opcode op = next_opcode(e);
 	struct ddps_ddp_msg *m = &r->msg;
@@ -429,7 +429,7 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, s
 	int err;
 
 	if (r->cur == DDPS_CUR_NONE)
-		begin_operation(r, e);
+		ddps_sq_begin(r, e);
 	len = header_only(r, e, body);
 	used = len ? 0 : ddps_ddp_room(&r->msg, mulpdu);
 	err = e->asking ? 0

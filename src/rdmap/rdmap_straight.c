@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight ways: what is as most work is, a message of one piece in one segment that nothing stands
- * against, is checked once, at the head, and done in one go.  Everything else takes the ways of the other
+ * The straight ways: what is as most work is, a message of one piece that nothing stands against, is checked
+ * once, at the head, and done in one go; a Send in one segment, a Write or a response to a Read in any.  Everything else takes the ways of the other
  * files, which would have done the same with more steps: to answer "no" here is never wrong.
  * rdmap_straight_test.c holds both against each other.
  */
 #include "common/bytes.h"
 #include "rdmap/rdmap_priv.h"
 
-#define CTRL_SEND  (DDPS_DDP_CTRL_L | DDPS_DDP_CTRL_DV1)
-#define CTRL_WRITE (DDPS_DDP_CTRL_T | CTRL_SEND)
-#define EASY_FLAGS ((unsigned)(DDPS_WR_SILENT | DDPS_WR_MORE))
+#define CTRL_SEND   (DDPS_DDP_CTRL_L | DDPS_DDP_CTRL_DV1)
+#define CTRL_TAGGED (DDPS_DDP_CTRL_T | DDPS_DDP_CTRL_DV1)
+#define EASY_FLAGS  ((unsigned)(DDPS_WR_SILENT | DDPS_WR_MORE))
 
 static bool is_easy(enum ddps_op op, unsigned flags, uint32_t nsge)
 {
@@ -79,20 +79,14 @@ bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct 
 
 /* ---- out ---- */
 
-static inline void count_straight(struct ddps_rdmap *r, bool in, enum ddps_opcode op, size_t octets)
+static inline void count_straight(struct ddps_rdmap *r, bool in, enum ddps_opcode op, size_t octets,
+				  bool last)
 {
 	struct ddps_msg_stats *st = ddps_rdmap_count(r, in, op);
 
-	st->messages++;
+	st->messages += last;
 	st->segments++;
 	st->octets += octets;
-}
-
-/* Nothing but requests of ours is to be sent, and no message has begun. */
-static bool only_own_work(const struct ddps_rdmap *r)
-{
-	return r->state == DDPS_RS_RUN && r->cur == DDPS_CUR_NONE && !r->send_rtr &&
-	       !r->irrq.count && r->sq.next != r->sq.tail;
 }
 
 static void put_send_header(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg)
@@ -106,48 +100,132 @@ static void put_send_header(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddp
 	ddps_wbuf_u32(&w, DDPS_QN_SEND);
 	ddps_wbuf_u32(&w, e->msn);
 	ddps_wbuf_u32(&w, 0);
+	seg->hdr_len = DDPS_DDP_UNTAGGED_LEN;
 }
 
-static void put_write_header(const struct ddps_sqe *e, struct ddps_seg *seg)
+static void put_tagged_header(struct ddps_seg *seg, bool last, uint8_t ulp, uint32_t stag,
+			      uint64_t to)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, DDPS_DDP_TAGGED_LEN);
 
-	ddps_wbuf_u8(&w, CTRL_WRITE);
-	ddps_wbuf_u8(&w, ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE));
-	ddps_wbuf_u32(&w, e->stag);
-	ddps_wbuf_u64(&w, e->to);
+	ddps_wbuf_u8(&w, CTRL_TAGGED | (last ? DDPS_DDP_CTRL_L : 0));
+	ddps_wbuf_u8(&w, ulp);
+	ddps_wbuf_u32(&w, stag);
+	ddps_wbuf_u64(&w, to);
+	seg->hdr_len = DDPS_DDP_TAGGED_LEN;
+}
+
+/* All segments take this.  @at: their payload. */
+static inline void end_segment(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, size_t len,
+			       enum ddps_opcode op, bool last)
+{
+	seg->pay_len = len;
+	seg->pay[0] = (struct iovec){ at, len };
+	seg->npay = 1;
+	seg->final = r->cur == DDPS_CUR_NONE && r->sq.next == r->sq.tail && !r->irrq.count;
+	r->tx_pulled++;
+	r->poke = false;
+	count_straight(r, false, op, len, last);
+}
+
+/* The next segment of the tagged message in progress, whose payload begins at @at. */
+static void cut_tagged(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, size_t len)
+{
+	struct ddps_ddp_msg *m = &r->msg;
+	bool last = m->sent + len == m->len; /* [5041-4.1-3] [5041-4.1-4] */
+
+	put_tagged_header(seg, last, m->hdr.ulp, m->hdr.stag, m->hdr.to + m->sent);
+	m->sent += len;
+	if (!last) {
+		end_segment(r, seg, at, len, ddps_rdmap_opcode(m->hdr.ulp), false);
+		return;
+	}
+	if (r->cur == DDPS_CUR_RRESP) {
+		ddps_irrq_pop(&r->irrq);
+	} else {
+		ddps_sq_at(r, r->sq.next)->sent = true;
+		r->sq.next++;
+	}
+	r->cur = DDPS_CUR_NONE;
+	end_segment(r, seg, at, len, ddps_rdmap_opcode(m->hdr.ulp), true);
+}
+
+/* Of the Write @e, which is in progress or does not fit one segment. */
+static void cut_write(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg, size_t mulpdu)
+{
+	if (r->cur == DDPS_CUR_NONE)
+		ddps_sq_begin(r, e);
+	e->last_seg = r->tx_pulled + 1;
+	cut_tagged(r, seg, (uint8_t *)ddps_sq_sge(r, r->sq.next)->addr + r->msg.sent,
+		   ddps_ddp_room(&r->msg, mulpdu));
+}
+
+/* Our own request whose turn it is. */
+static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+{
+	struct ddps_sqe *e = ddps_sq_at(r, r->sq.next);
+	bool tagged = e->op == DDPS_OP_WRITE;
+	struct ddps_sge *sge;
+
+	if (!is_easy(e->op, e->flags, e->nsge) || !e->len ||
+	    e->losses != ddps_stag_losses(r->pd->table))
+		return false;
+	if (e->len > mulpdu - (tagged ? DDPS_DDP_TAGGED_LEN : DDPS_DDP_UNTAGGED_LEN) ||
+	    r->cur != DDPS_CUR_NONE) {
+		if (!tagged)
+			return false;
+		r->rresp_turn |= r->cur == DDPS_CUR_NONE;
+		cut_write(r, e, seg, mulpdu);
+		return true;
+	}
+	sge = ddps_sq_sge(r, r->sq.next);
+	if (tagged)
+		put_tagged_header(seg, true, ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE), e->stag, e->to);
+	else
+		put_send_header(r, e, seg);
+	e->last_seg = r->tx_pulled + 1;
+	e->sent = true;
+	r->sq.next++;
+	r->rresp_turn = true;
+	end_segment(r, seg, sge->addr, e->len, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND,
+		    true);
+	return true;
+}
+
+/* The response to the oldest request of the peer. */
+static bool pull_response(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+{
+	const struct ddps_irrq_entry *e = &r->irrq.e[r->irrq.head];
+	uint64_t sent = r->cur == DDPS_CUR_NONE ? 0 : r->msg.sent, left = e->q.size - sent;
+	size_t n = mulpdu - DDPS_DDP_TAGGED_LEN;
+	uint8_t *at;
+
+	if (left < n)
+		n = (size_t)left;
+	/* Again for every segment: it may be revoked meanwhile [5040-8.1.1-6]. */
+	if (e->atomic || !n ||
+	    ddps_peer_check(r, e->q.src_stag, e->q.src_to + sent, n, DDPS_REMOTE_READ, &at))
+		return false;
+	if (r->cur == DDPS_CUR_NONE) {
+		ddps_rresp_begin(r, &e->q);
+		r->rresp_turn = false;
+	}
+	r->rresp_seg = r->tx_pulled + 1;
+	cut_tagged(r, seg, at, n);
+	return true;
 }
 
 bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
-	struct ddps_sqe *e;
-	bool tagged;
-	size_t hdr;
+	bool own = r->sq.next != r->sq.tail;
 
-	if (r->stepwise || !only_own_work(r))
+	if (r->stepwise || r->state != DDPS_RS_RUN || r->send_rtr || mulpdu < DDPS_SEG_HDR_MAX)
 		return false;
-	e = ddps_sq_at(r, r->sq.next);
-	tagged = e->op == DDPS_OP_WRITE;
-	hdr = tagged ? DDPS_DDP_TAGGED_LEN : DDPS_DDP_UNTAGGED_LEN;
-	if (!is_easy(e->op, e->flags, e->nsge) || !e->len || mulpdu < DDPS_SEG_HDR_MAX ||
-	    e->len > mulpdu - hdr || e->losses != ddps_stag_losses(r->pd->table))
-		return false;
-	if (tagged)
-		put_write_header(e, seg);
-	else
-		put_send_header(r, e, seg);
-	seg->hdr_len = hdr;
-	seg->pay_len = e->len;
-	seg->pay[0] = (struct iovec){ ddps_sq_sge(r, r->sq.next)->addr, e->len };
-	seg->npay = 1;
-	e->last_seg = ++r->tx_pulled;
-	e->sent = true;
-	r->sq.next++;
-	r->rresp_turn = true;
-	r->poke = false;
-	count_straight(r, false, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND, e->len);
-	seg->final = r->sq.next == r->sq.tail;
-	return true;
+	if (r->cur == DDPS_CUR_SQ || (r->cur == DDPS_CUR_NONE && own && !r->irrq.count))
+		return pull_request(r, seg, mulpdu);
+	if (r->cur == DDPS_CUR_RRESP || (!own && r->irrq.count))
+		return pull_response(r, seg, mulpdu);
+	return false;
 }
 
 /* ---- in ---- */
@@ -180,36 +258,97 @@ static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay
 	wc = (struct ddps_wc){ .op = DDPS_OP_RECV, .wr_id = e->wr_id, .len = (uint32_t)pay_len };
 	r->rxq[DDPS_QN_SEND].msn++;
 	r->rq.head++;
-	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len);
+	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len, true);
 	r->up->complete(r->user, true, &wc);
 	return true;
 }
 
-static bool place_whole_write(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
+/* A tagged segment: of the message in progress, or the first of one; nothing else is in progress. */
+static bool fits_message(const struct ddps_rdmap *r, bool last, uint8_t ulp, uint32_t stag)
+{
+	const struct ddps_rx_ctx *c = &r->ctx[DDPS_CTX_TAGGED];
+
+	if (!r->ctx_open)
+		return last || r->ctx;
+	return r->ctx_open == 1u << DDPS_CTX_TAGGED && !c->done && c->seg.h.ulp == ulp &&
+	       c->seg.h.stag == stag;
+}
+
+/* It is in place.  Of a message that goes on, the next segment is held against opcode and STag. */
+static void note_part(struct ddps_rdmap *r, bool last, uint8_t ulp, uint32_t stag)
+{
+	struct ddps_rx_ctx *c = &r->ctx[DDPS_CTX_TAGGED];
+
+	if (last) {
+		r->ctx_open = 0;
+	} else if (!r->ctx_open) {
+		c->order = r->rx_order++;
+		c->done = false;
+		c->seg.h = (struct ddps_ddp_hdr){ .tagged = true, .ulp = ulp, .stag = stag };
+		r->ctx_open = 1u << DDPS_CTX_TAGGED;
+	}
+}
+
+/* Where the next octets of the response to the oldest Read go; NULL: they are not those. */
+static uint8_t *find_response_place(struct ddps_rdmap *r, bool last, uint32_t stag, uint64_t to,
+				    size_t len)
+{
+	const struct ddps_sqe *e = ddps_read_oldest(r);
+	uint64_t left;
+
+	if (!e || e->op != DDPS_OP_READ || e->losses != ddps_stag_losses(r->pd->table))
+		return NULL;
+	left = e->len - r->rresp_got;
+	if (stag != e->sink_stag || to != e->sink_to + r->rresp_got || len > left ||
+	    (last && len != left))
+		return NULL;
+	return (uint8_t *)ddps_sq_sge(r, r->read_pos)->addr + r->rresp_got;
+}
+
+/* Of a Write, or of a response to a Read. */
+static bool place_tagged(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 {
 	struct ddps_rbuf b = ddps_rbuf_init(seg + 2, DDPS_DDP_TAGGED_LEN - 2);
 	uint32_t stag = ddps_rbuf_u32(&b);
 	uint64_t to = ddps_rbuf_u64(&b);
+	bool last = seg[0] & DDPS_DDP_CTRL_L,
+	     write = ddps_rdmap_opcode(seg[1]) == DDPS_OP_WIRE_WRITE;
 	uint8_t *at;
 
-	if (ddps_peer_check(r, stag, to, pay_len, DDPS_REMOTE_WRITE, &at))
+	if (!fits_message(r, last, seg[1], stag))
+		return false;
+	if (!write)
+		at = find_response_place(r, last, stag, to, pay_len);
+	else if (ddps_peer_check(r, stag, to, pay_len, DDPS_REMOTE_WRITE, &at))
+		at = NULL;
+	if (!at)
 		return false;
 	memcpy(at, seg + DDPS_DDP_TAGGED_LEN, pay_len);
-	count_straight(r, true, DDPS_OP_WIRE_WRITE, pay_len);
+	count_straight(r, true, ddps_rdmap_opcode(seg[1]), pay_len, last);
+	note_part(r, last, seg[1], stag);
+	if (!write) {
+		r->rresp_got += pay_len;
+		if (last)
+			ddps_read_done(r);
+	}
 	return true;
+}
+
+static bool is_tagged(const uint8_t *seg)
+{
+	return (seg[0] & ~DDPS_DDP_CTRL_L) == CTRL_TAGGED &&
+	       (seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE) ||
+		seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_RESP));
 }
 
 bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
-	if (r->stepwise || r->ctx_open || r->expect_rtr || len <= DDPS_DDP_UNTAGGED_LEN)
+	if (r->stepwise || r->expect_rtr || len <= DDPS_DDP_UNTAGGED_LEN)
 		return false;
 	if (seg[0] == CTRL_SEND && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND)) {
-		if (!place_next_send(r, seg, len - DDPS_DDP_UNTAGGED_LEN))
+		if (r->ctx_open || !place_next_send(r, seg, len - DDPS_DDP_UNTAGGED_LEN))
 			return false;
-	} else if (seg[0] == CTRL_WRITE && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE)) {
-		if (!place_whole_write(r, seg, len - DDPS_DDP_TAGGED_LEN))
-			return false;
-	} else {
+	} else if (!is_tagged(seg) || !place_tagged(r, seg, len - DDPS_DDP_TAGGED_LEN)) {
 		return false;
 	}
 	r->waited = false;

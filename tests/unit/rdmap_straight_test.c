@@ -196,8 +196,7 @@ static void pull_from_twins(struct twins *t)
 	if (!n[0])
 		return;
 	header_only = ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_READ_REQ ||
-		      ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_TERMINATE ||
-		      ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_READ_RESP;
+		      ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_TERMINATE;
 	cr_assert_arr_eq(out[0], out[1], header_only && n[0] > 2 ? 2 : n[0]);
 	t->out++;
 }
@@ -263,14 +262,23 @@ static void feed_twin_sends(struct twins *t)
 	feed_to_twins(t, seg, 18 + len);
 }
 
+/* The tagged message in progress, if there is one, is of this opcode. */
+static bool may_feed_tagged(const struct ddps_rdmap *r, unsigned op)
+{
+	return !(r->ctx_open >> DDPS_CTX_TAGGED & 1) ||
+	       ddps_rdmap_opcode(r->ctx[DDPS_CTX_TAGGED].seg.h.ulp) == op || draw_rarely(300);
+}
+
 static void feed_twin_writes(struct twins *t)
 {
-	bool other = draw_rarely(300), last = !draw_rarely(5);
+	bool other = draw_rarely(300), last = !draw_rarely(3);
 	uint64_t to = draw_rarely(300) ? 4090 : draw_twin(200);
 	size_t len = draw_rarely(8) ? 0 : draw_twin(60);
 	uint8_t seg[2][256];
 	char text[64];
 
+	if (!may_feed_tagged(t->s[0].r, DDPS_OP_WIRE_WRITE))
+		return;
 	for (size_t i = 0; i < len; i++)
 		text[i] = (char)('a' + draw_twin(26));
 	text[len] = 0;
@@ -299,6 +307,32 @@ static void feed_twin_reads(struct twins *t)
 	feed_to_twins(t, seg, 18 + DDPS_RREQ_LEN);
 }
 
+/* What the oldest Read waits for, in one segment or in several. */
+static void feed_twin_responses(struct twins *t)
+{
+	const struct ddps_sqe *e = ddps_read_oldest(t->s[0].r);
+	uint64_t left = e && e->op == DDPS_OP_READ ? e->len - t->s[0].r->rresp_got : 0;
+	size_t len = draw_rarely(3) ? draw_twin((uint32_t)left + 1) : (size_t)left;
+	bool last = len == left && !draw_rarely(10), off = draw_rarely(300);
+	uint8_t seg[2][256];
+	char text[256];
+
+	if ((!e && !draw_rarely(300)) || !may_feed_tagged(t->s[0].r, DDPS_OP_WIRE_READ_RESP))
+		return;
+	len += draw_rarely(300);
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)('a' + draw_twin(26));
+	text[len] = 0;
+	for (int i = 0; i < 2; i++) {
+		const struct ddps_rdmap *r = t->s[i].r;
+
+		e = ddps_read_oldest(t->s[i].r);
+		make_tagged_rdmap(seg[i], DDPS_OP_WIRE_READ_RESP, left ? e->sink_stag : 0,
+				  (left ? e->sink_to + r->rresp_got : 0) + off, last, text);
+	}
+	feed_to_twins(t, seg, 14 + len);
+}
+
 /* Memory goes, and comes: what was checked when it was posted is to be checked again. */
 static void revoke_of_twins(struct twins *t)
 {
@@ -314,6 +348,10 @@ static void step_twins(struct twins *t)
 	unsigned rights = draw_rarely(3) ? DDPS_REMOTE_READ : DDPS_REMOTE_READ | DDPS_REMOTE_WRITE;
 	unsigned what = draw_twin(400);
 
+	/* Nothing is placed before what was asked for has come. */
+	if (t->s[0].r->reads_out && draw_rarely(4))
+		feed_twin_responses(t);
+
 	if (what < 100)
 		post_twin_sends(t);
 	else if (what < 200)
@@ -326,8 +364,10 @@ static void step_twins(struct twins *t)
 		feed_twin_sends(t);
 	else if (what < 385)
 		feed_twin_writes(t);
-	else if (what < 392)
+	else if (what < 390)
 		feed_twin_reads(t);
+	else if (what < 392)
+		feed_twin_responses(t);
 	else if (what < 396)
 		revoke_of_twins(t);
 	else if (what < 398)
@@ -458,6 +498,62 @@ Test(rdmap_straight, the_usual_way_in)
 	cr_expect(ddps_straight_receive(s.r, seg, len));
 	cr_expect_arr_eq(s.mem + 100, "there", 5);
 	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "there");
-	cr_expect_not(ddps_straight_receive(s.r, seg, len), "more of it is to come");
+	cr_expect_not(ddps_straight_receive(s.r, seg, len), "nothing keeps messages in parts yet");
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, a_message_in_parts_in)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	uint8_t seg[256];
+	size_t len;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 40);
+	cr_assert(ddps_straight_post_recv(s.r, 3, &sge, 1));
+	for (int i = 0; i < 2; i++) { /* the first message in parts brings the memory for them */
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "first");
+		cr_expect_eq(ddps_straight_receive(s.r, seg, len), i);
+		cr_assert(i || !feed_rdmap(&s, seg, len));
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag ^ 1, 105, false,
+					"other");
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "for another region");
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_READ_RESP, s.mr->stag, 105, false,
+					"other");
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "of another kind");
+		len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 2, 0, true, "hello", 5);
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "it waits for the Write");
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 105, true, "there");
+		cr_expect(ddps_straight_receive(s.r, seg, len));
+		cr_expect_arr_eq(s.mem + 100, "firstthere", 10);
+	}
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, a_message_in_parts_out)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
+	const size_t room = 100 - DDPS_DDP_TAGGED_LEN;
+	struct ddps_seg seg;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 200);
+	wr.stag = s.mr->stag;
+	cr_assert(ddps_straight_post_send(s.r, &wr));
+	for (size_t off = 0; off < sge.len; off += room) {
+		size_t len = sge.len - off < room ? sge.len - off : room;
+
+		cr_expect(ddps_straight_segment(s.r, &seg, 100), "octet %zu", off);
+		cr_expect_eq(seg.pay_len, len);
+		cr_expect_eq(seg.pay[0].iov_base, s.mem + off);
+		cr_expect_eq(ddps_ddp_is_last(seg.hdr[0]), off + len == sge.len);
+	}
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "there is no more");
+	wr.op = DDPS_OP_SEND;
+	cr_assert(ddps_straight_post_send(s.r, &wr));
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "a long Send");
 	close_rdmap_side(&s);
 }
