@@ -96,8 +96,19 @@ bad_names() {
 	for name in 'a b' 'ü.example' 'a..b' '*' 'x.example/y' "$(printf 'a%.0s' {1..64}).example"; do
 		run 1 keys host --dir b "$name" && says err "host name" || return
 	done
+	run 1 keys host --dir b 192.0.2.300 && says err "not of digits alone" && run 1 keys host --dir b tls://node-a:7174 &&
+		says err "is where one dials" && only b ca.key ca.pem node-a.example.key node-a.example.pem || return
+	run 0 keys --help && says out "keys COMMAND --help" || return
 	run 1 keys host --dir b '' && says err "a name is needed" && run 1 keys host --dir b ok.example 'a b' && absent b/ok.example.key && run 2 keys host && run 2 keys &&
 		run 2 keys cert && says err "no command 'cert'"
+}
+
+# The file is not there yet; whether it can be is known.
+keylog_folder() {
+	new_site l || return
+	printf 'cert node-a.example.pem\nkey node-a.example.key\nca ca.pem\nkeylog none/secrets\n' >l/settings
+	run 1 check-keys l/settings && says out "cannot be made: its folder is not there" || return
+	mkdir l/none && run 0 check-keys l/settings && says out secrets && absent l/none/secrets
 }
 
 a_ca_that_cannot_sign() {
@@ -272,6 +283,7 @@ test_case "keys: nothing is overwritten, and it is all or nothing" never_overwri
 test_case "keys: links, pipes and folders at the name, and names with slashes" hostile_names
 test_case "keys: names that no host has" bad_names
 test_case "keys: a CA that cannot sign" a_ca_that_cannot_sign
+test_case "check-keys: the folder of a log of keys" keylog_folder
 test_case "keys: a certificate ends with its CA" ends_with_its_ca
 test_case "keys: OpenSSL takes what is made, for these names only" openssl_judges
 test_case "keys: certtool takes what is made" certtool_judges

@@ -77,7 +77,7 @@ int cmd_ipoib(int argc, char **argv)
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, short_name(&table[i])))
 			return run_ipoib_command(&table[i], argc - 1, argv + 1);
-	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
 		print_ipoib_help(stdout);
 		return cmd_finish();
 	}

@@ -2,6 +2,7 @@
 /* sessctl keys: a CA, a certificate for a host, a pre-shared key. */
 #include "keys/keys.h"
 #include "cli/about.h"
+#include "cli/complete.h"
 #include "cli/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
@@ -241,6 +242,11 @@ static void print_keys_help(FILE *f)
 		      "Make what secured wires need. No file is overwritten.");
 	for (size_t i = 0; i < NUSERS; i++)
 		cmd_help_row(f, users[i].name + strlen("keys "), users[i].synopsis, users[i].about);
+	if (complete_wanted())
+		return;
+	fputc('\n', f);
+	text_fold(f, "'sessctl keys COMMAND --help' shows the options, sessctl-keys(1) everything.",
+		  0, 0, text_columns(f));
 }
 
 int cmd_keys(int argc, char **argv)

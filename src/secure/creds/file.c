@@ -4,6 +4,7 @@
 #include <ddpsess/err_codes.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -137,18 +138,23 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secr
 	return err;
 }
 
+static void find_folder(char dst[PATH_MAX], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(dst, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
 bool ddps_file_is_open(const char *path, const char **how)
 {
-	char folder[4096];
-	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
 	struct stat st;
 
 	*how = "can be written by everybody: chmod o-w";
 	if (!stat(path, &st) && st.st_mode & S_IWOTH)
 		return true;
 	*how = "is in a folder that everybody can write: chmod o-w, or another folder";
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-		 slash ? path : ".");
+	find_folder(folder, path);
 	return !stat(folder, &st) && st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX);
 }
 
@@ -166,12 +172,18 @@ int ddps_file_append(int *fd, const char *path, bool look, char *why, size_t why
 			   O_WRONLY | O_APPEND | (look ? 0 : O_CREAT) | O_CLOEXEC | O_NOCTTY |
 				   O_NONBLOCK | O_NOFOLLOW,
 			   S_IRUSR | S_IWUSR);
+	char folder[PATH_MAX];
 	struct stat st;
 	int err = 0;
 
-	if (f < 0 && look && errno == ENOENT)
-		return 0;
-
+	if (f < 0 && look && errno == ENOENT) {
+		find_folder(folder, path);
+		if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+			return 0;
+		snprintf(why, why_len, "cannot be made: its folder %s",
+			 errno == ENOENT ? "is not there" : "cannot be written");
+		return DDPS_E_CONFIG;
+	}
 	if (f < 0 || fstat(f, &st)) {
 		snprintf(why, why_len, "cannot be opened: %s", strerror(errno));
 		err = DDPS_E_CONFIG;

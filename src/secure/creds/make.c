@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SERIAL_LEN 16
 #define KEY_ID_LEN 20
@@ -30,13 +31,30 @@ static int make_failed(struct making *k, int err, const char *what)
 
 /* ---- names ---- */
 
+/* Where one dials is not who one is. */
+static bool is_place(const char *uri)
+{
+	static const char *const schemes[] = { "tls:", "sctps:", "tcp:", "sctp:", "shm:" };
+
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+		if (!strncasecmp(uri, schemes[i], strlen(schemes[i])))
+			return true;
+	return false;
+}
+
 static int add_name(struct making *k, const char *text)
 {
 	struct ddps_pattern pat;
 	const bool uri = strstr(text, "://");
-	char why[160];
-	int err = ddps_pattern_parse(&pat, uri ? "uri" : NULL, text, why, sizeof why);
+	char why[240];
+	int err;
 
+	if (uri && is_place(text))
+		return ddps_verdict_set(k->why, DDPS_E_INVAL, 0,
+					"'%.80s' is where one dials: a name is the host's alone, "
+					"without scheme and port",
+					text);
+	err = ddps_pattern_parse(&pat, uri ? "uri" : NULL, text, why, sizeof why);
 	if (err)
 		return ddps_verdict_set(k->why, DDPS_E_INVAL, 0, "%s", why);
 	err = gnutls_x509_crt_set_subject_alt_name(k->crt,

@@ -71,10 +71,11 @@ void ddps_name_text(char *dst, size_t size, const struct ddps_name *name)
 
 /* ---- what is demanded ---- */
 
-/* ASCII of RFC 1034, "_" which many use, and "*" as the whole first label. */
+/* ASCII of RFC 1034, "_" which many use, and "*" as the whole first label.  The last label is not of digits alone
+ * (RFC 1123 section 2.1): that is an address with a mistake in it. */
 static bool is_dns_name(const char *s, size_t len)
 {
-	size_t label = 0;
+	size_t label = 0, digits = 0;
 
 	if (len > 2 && s[0] == '*' && s[1] == '.') {
 		s += 2;
@@ -84,13 +85,14 @@ static bool is_dns_name(const char *s, size_t len)
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		if (s[i] == '.' && label && label <= LABEL_MAX && i + 1 < len)
-			label = 0;
+			label = digits = 0;
 		else if (isalnum((unsigned char)s[i]) || s[i] == '-' || s[i] == '_')
 			label++;
 		else
 			return false;
+		digits += isdigit((unsigned char)s[i]) != 0;
 	}
-	return label <= LABEL_MAX;
+	return label <= LABEL_MAX && digits < label;
 }
 
 /* Hexadecimal, with or without colons between octets. */
@@ -185,7 +187,8 @@ static int take_value(struct ddps_pattern *pat, uint8_t *at, const char *value, 
 			len--;
 		if (!is_dns_name((char *)at, len))
 			return refuse_value(why, why_len, "host name", value,
-					    "letters, digits, '-' and '.' (IDN as xn--...)");
+					    "letters, digits, '-' and '.' (IDN as xn--...), the "
+					    "last part not of digits alone");
 		for (size_t i = 0; i < len; i++)
 			at[i] = (uint8_t)tolower(at[i]);
 	}

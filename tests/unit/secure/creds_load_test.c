@@ -300,6 +300,7 @@ Test(creds_load, a_line_that_is_wrong_is_named_and_no_key_is_shown)
 		{ "allow fp 0011\n", "64 hexadecimal" },
 		{ "allow uri-prefix spiffe://x/y\n", "end with /" },
 		{ "deny dns\n", "host name" },
+		{ "deny dns 192.0.2.300\n", "'192.0.2.300' is no host name" },
 	};
 	struct site s;
 	struct ddps_verdict why;
