@@ -86,8 +86,8 @@ void ddps_told_refused(struct ddps_env *env, const char *peer, int code, const c
 	if (silent || may_say(&env->told[slot], ddps_now(), &untold)) {
 		say_told(env, level, "refused %s: %s", peer, text);
 		if (!silent && untold)
-			ddps_log(&env->log, level, "secure",
-				 "refused %" PRIu64 " more before, of the same kind", untold);
+			say_told(env, level, "refused %" PRIu64 " more before, of the same kind",
+				 untold);
 	}
 }
 

@@ -3,8 +3,10 @@
 #include "secure/told.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err_codes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static unsigned lines, infos;
 static char last_line[400];
@@ -44,6 +46,30 @@ Test(told, ten_a_second_of_one_kind)
 	cr_expect(strstr(last_line, "15 more"), "%s", last_line);
 	cr_expect_eq(env->refused[DDPS_REFUSED_IDENTITY], 26);
 	cr_expect_eq(env->refused[DDPS_REFUSED_NOT_LISTED], 1);
+	free(env);
+}
+
+/* Without a log the same goes to standard error, what was left out included. */
+Test(told, a_program_without_a_log_says_as_much)
+{
+	struct ddps_env *env = make_told_env();
+	FILE *f = tmpfile();
+	char text[4096];
+	size_t len;
+
+	env->log.fn = NULL;
+	cr_assert(f);
+	cr_assert_eq(dup2(fileno(f), STDERR_FILENO), STDERR_FILENO);
+	for (int i = 0; i < 25; i++)
+		ddps_told_refused(env, "192.0.2.1:9", DDPS_E_CERT_CA, "unknown CA", false);
+	env->told[-DDPS_E_CERT_CA].since -= NSEC_PER_SEC;
+	ddps_told_refused(env, "192.0.2.1:9", DDPS_E_CERT_CA, "unknown CA", false);
+	rewind(f);
+	len = fread(text, 1, sizeof text - 1, f);
+	text[len] = 0;
+	cr_expect(strstr(text, "ddpsess: secure: refused 192.0.2.1:9: unknown CA\n"), "%s", text);
+	cr_expect(strstr(text, "refused 15 more before"), "%s", text);
+	fclose(f);
 	free(env);
 }
 
