@@ -31,12 +31,25 @@ static void say_conn_end(struct vd_qp *qp, const struct ddps_event *ev, bool no_
 			   no_recv ? "a Send of the peer has no receive: " : "", ev->error.text);
 }
 
+/* A plain side whose peer is secured meets what is no MPA, or over SCTP silence. */
+static bool may_be_secured(const struct ddps_error *e)
+{
+	return e->code == DDPS_E_KEY || (e->code == DDPS_E_TIMEDOUT && vd_over_sctp(vd_config()));
+}
+
 void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv)
 {
 	say_conn_end(qp, ev, no_recv,
 		     vd_is_insecure(ev->error.code) ||
-			     (vd_config()->secured && ev->type == DDPS_EV_FAILED &&
-			      *ev->error.text && ev->error.code != DDPS_E_REFUSED));
+			     (ev->type == DDPS_EV_FAILED && *ev->error.text &&
+			      ev->error.code != DDPS_E_REFUSED &&
+			      (vd_config()->secured || may_be_secured(&ev->error))));
+}
+
+void vd_why_failed(struct vd_qp *qp, const struct ddps_event *ev)
+{
+	if (vd_config()->secured || may_be_secured(&ev->error))
+		vd_why_ended(qp, ev, false);
 }
 
 /* Nothing that is authentic has said so: it may be somebody's on the way. */

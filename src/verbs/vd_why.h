@@ -37,6 +37,8 @@ static inline void vd_why_again(struct vd_qp *qp)
 
 /* Its connection has ended so, or never came about; @no_recv: for want of a receive. */
 void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv);
+/* The same of one that never came about, if security is why, here or at the peer. */
+void vd_why_failed(struct vd_qp *qp, const struct ddps_event *ev);
 /* The same, if it is an error.  A reset is how some peers end: on a plain wire it is none where nothing is under
  * way. */
 void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev);

@@ -95,7 +95,11 @@ plain_and_tls() {
 		connect "${b[@]}" "tls${uri#tcp}" || return
 	stop_listener
 	listen tls://127.0.0.1:0 "${a[@]}" && hinted 1 DDPS_E_KEY "the peer speaks TLS" "tls:// in place of tcp://" \
-		connect "tcp${uri#tls}" && stop_listener
+		connect "tcp${uri#tls}" && stop_listener || return
+	listen sctps://127.0.0.1:0 "${a[@]}" && hinted 5 DDPS_E_TIMEDOUT "and not on sctps://?" "check address" connect \
+		--timeout 1 "sctp://127.0.0.1:9?encap=${uri##*:}" && stop_listener || return
+	listen 'sctp://127.0.0.1:0?encap=0' && hinted 5 DDPS_E_TIMEDOUT "does the peer listen on sctps://" "check address" connect \
+		--timeout 1 "${b[@]}" "sctps://127.0.0.1:$(sed 's/.*encap=//' <<<"$uri")" && stop_listener
 }
 
 kinds() {

@@ -381,6 +381,8 @@ Test(sd_native_see, nobody_answers_in_time)
 	WAIT_FOR(cli.gone, &cn);
 	cr_expect_eq(cli.end.code, DDPS_E_TIMEDOUT);
 	cr_expect_eq(cli.end.sys_errno, 0);
-	cr_expect_str_eq(cli.end.text, "no SCTP association in time");
+	cr_expect_str_eq(cli.end.text,
+			 "no SCTP association in time: does the peer listen on sctp:// at "
+			 "this port, and not on sctps://?");
 	node_fini(&cn, B);
 }

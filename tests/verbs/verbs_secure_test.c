@@ -198,6 +198,28 @@ Test(verbs_secure, a_plain_peer_over_tls, .timeout = 60)
 	vsite_remove(&site);
 }
 
+/* The other way round: whoever knows of no keys is told of the peer's. */
+SECURE_TEST(a_secured_peer_of_a_plain_side)
+{
+	const bool tls = !strcmp(wire, "tls");
+	struct vpeer p;
+
+	vsite_make(&site);
+	setenv("DDPSESS_TRANSPORT", get_plain_wire(wire), 1);
+	vt_init(&v);
+	vpeer_open(&p, &site, HOST);
+	vpeer_listen(&p, wire, &v);
+	vsite_hear();
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_expect(v.a.ch, tls ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_UNREACHABLE);
+	vsite_expect_said(tls ? "the peer speaks TLS: use tls://" : "and not on sctps://?", 1);
+	vt_end_down(&v.a);
+	vpeer_close(&p);
+	vt_down(&v);
+	vsite_remove(&site);
+}
+
 /* ---- somebody else dials ---- */
 
 static void expect_stranger_refused(const char *wire, const char *lines, const char *said)

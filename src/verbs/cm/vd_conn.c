@@ -438,8 +438,8 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		return;
 	case DDPS_EV_REJECTED:
 	case DDPS_EV_FAILED:
-		if (!by_program && ev->type == DDPS_EV_FAILED && vd_config()->secured)
-			vd_why_ended(qp, ev, false);
+		if (!by_program && ev->type == DDPS_EV_FAILED)
+			vd_why_failed(qp, ev);
 		vd_qp_ended(qp);
 		oob_failed(qp, ev, by_program);
 		if (qp->id && ev->type == DDPS_EV_REJECTED)

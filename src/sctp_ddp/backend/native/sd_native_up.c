@@ -2,6 +2,7 @@
 /* Associations of the engine: their life, and what comes up from them. */
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sctp_ddp/backend/sd_sock.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,16 @@
 void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e)
 {
 	const struct ddps_sn_dtls *d = a->sock->dtls;
+	const size_t len = strlen(e->text);
 
 	if (d && d->state == DDPS_SN_SHAKING)
 		*e = ddps_sn_dtls_late(d);
 	else if (d)
 		*e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
 				     "DTLS is there, but nothing answers SCTP inside it");
+	else if (!a->is_up)
+		snprintf(e->text + len, sizeof e->text - len,
+			 ": does the peer listen on sctp:// at this port, and not on sctps://?");
 }
 
 static void end_timed_out_assoc(void *user)
