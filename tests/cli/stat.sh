@@ -96,6 +96,20 @@ top_table() {
 		! grep -q $'\033' out
 }
 
+# The first table, and the first line, are of two looks, too.
+first_rates() {
+	local client client_fd
+	start_job perf.fifo err perf --json --size 64K --seconds 60 --interval 0.1 "$uri" || return
+	client=$pid client_fd=$fd
+	run 0 top --count 1 && cp out first.top && run 0 stat --interval 1 --count 1 "$listener"
+	status=$?
+	kill "$client"
+	end_job "$client" "$client_fd"
+	[ "$status" = 0 ] || return
+	why="$(head -n 3 first.top) $(cat out)"
+	! head -n 3 first.top | grep -q "received 0.0 KiB/s" && ! grep -q "received 0.0 KiB/s" out
+}
+
 # Who is not there learns what to do; what is switched off is not there.
 nobody() {
 	run 1 stat 99999999 && says err "there is no process 99999999" && says err "try: " || return
@@ -220,6 +234,7 @@ for wire in $WIRES; do
 	test_case "stat-$wire-dashboard" dashboard
 	test_case "top-$wire" top_table
 	disconnected
+	test_case "stat-$wire-first-rates" first_rates
 	stop_listener
 done
 test_case stat-nobody nobody

@@ -13,6 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#define FIRST_MS 250 /* until the first rates */
+
 enum { W_STAT = 1, W_TOP = 2 };
 
 struct watch_opts {
@@ -213,20 +215,33 @@ static enum status look_once(struct job *j, bool first)
 }
 
 /* Until the next look.  false: a signal came. */
-static bool rest_between_looks(const struct job *j)
+static bool rest_between_looks(uint32_t ms)
 {
 	struct pollfd p = { sig_fd(), POLLIN, 0 };
-	const uint64_t due = clock_ns() + j->o.interval_ms * NS_PER_MS;
+	const uint64_t due = clock_ns() + ms * NS_PER_MS;
 
 	while (!sig_pending() && clock_ns() < due)
 		poll(&p, 1, clock_left_ms(due));
 	return !sig_pending();
 }
 
+/* A rate is of two looks: the one before the first that is shown. */
+static bool look_before(struct job *j)
+{
+	struct watch_trouble t;
+
+	if (!j->o.interval_ms || j->o.json)
+		return true;
+	j->before = watch_find(&j->target, &t);
+	return !json_object_size(j->before) ||
+	       rest_between_looks(j->o.interval_ms < FIRST_MS ? j->o.interval_ms : FIRST_MS);
+}
+
 static int run_watch(unsigned which, int argc, char **argv)
 {
 	struct job j = { .user = &users[which] };
-	enum status s;
+	enum status s = ST_DONE;
+	bool more;
 	int status;
 
 	if (j.user->bit == W_TOP)
@@ -236,15 +251,15 @@ static int run_watch(unsigned which, int argc, char **argv)
 		return status;
 	out_init(&j.out, j.user->name, j.o.json);
 	j.out.listing = true;
-	for (uint32_t n = 1;; n++) {
+	more = look_before(&j);
+	for (uint32_t n = 1; more; n++) {
 		s = look_once(&j, n == 1);
 		if (s || j.out.write_errno || !j.o.interval_ms || n == j.o.count)
 			break;
 		/* Those that were named are gone: there is nothing more to tell. */
 		if ((j.target.pid || j.target.uri) && !json_object_size(j.before))
 			break;
-		if (!rest_between_looks(&j))
-			break;
+		more = rest_between_looks(j.o.interval_ms);
 	}
 	json_decref(j.before);
 	return (int)(out_finish(&j.out) && !s ? ST_FAILED : s);
