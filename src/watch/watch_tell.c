@@ -193,15 +193,26 @@ static void say_wire(struct teller *t, const struct row *r)
 	}
 }
 
+/* As the scheme of its URI. */
+static const char *name_wire(const struct row *r)
+{
+	switch (r->info.transport) {
+	case DDPS_TRANSPORT_TCP:
+		return r->is[0] ? "tls" : "tcp";
+	case DDPS_TRANSPORT_SCTP:
+		return r->is[0] ? "sctps" : "sctp";
+	case DDPS_TRANSPORT_SHM:
+		return "shm";
+	case DDPS_TRANSPORT_NONE:
+		break;
+	}
+	return "none";
+}
+
 static void say_row(struct teller *t, const struct row *r, bool first)
 {
-	const char *transport = r->info.transport == DDPS_TRANSPORT_TCP	   ? "tcp"
-				: r->info.transport == DDPS_TRANSPORT_SCTP ? "sctp"
-				: r->info.transport == DDPS_TRANSPORT_SHM  ? "shm"
-									   : "none";
-
 	write_teller(t, "%s{\"session\":%" PRIu64 ",\"state\":\"%s\",\"transport\":\"%s\"",
-		     first ? "" : ",", r->serial, ddps_ep_state_name(r->state), transport);
+		     first ? "" : ",", r->serial, ddps_ep_state_name(r->state), name_wire(r));
 	say_bool(t, "initiator", r->info.initiator);
 	say_text(t, "local", r->info.local);
 	say_text(t, "peer", r->info.peer);

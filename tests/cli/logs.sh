@@ -38,8 +38,24 @@ dated() {
 	bad_options
 }
 
+speaks_tls() {
+	run 0 keys psk pair && run 1 connect --tls-psk pair.psk "tls${uri#tcp}"
+	rm -f pair.*
+}
+
+# What the library says of peers is in the log's form, too.
+refused_peers() {
+	asked=speaks_tls log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
+	lines_are '20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z (info|warning|error): ' || return
+	grep -qE 'Z warning: secure: refused 127.0.0.1:[0-9]+: .*the peer speaks TLS' log.err || return
+	asked=speaks_tls DDPSESS_LOG=none log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
+	why="not silent: $(cat log.err)"
+	! grep -q secure: log.err
+}
+
 bad_options() {
-	run 2 listen --log --json tcp://127.0.0.1:0 && says err "--log excludes --json"
+	run 2 listen --log --json tcp://127.0.0.1:0 && says err "--log excludes --json" &&
+		run 2 listen -q --stat 1 tcp://127.0.0.1:0 && says err "--quiet excludes --stat"
 }
 
 # standard error is what JOURNAL_STREAM names; another descriptor is not the journal
@@ -136,6 +152,7 @@ unit_is_hardened() {
 }
 
 test_case logs-with-time-and-level dated
+test_case logs-refused-peers refused_peers
 test_case logs-for-the-journal journal
 test_case logs-errors-on-a-line errors
 test_case logs-into-a-full-pipe full_pipe

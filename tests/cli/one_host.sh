@@ -40,7 +40,21 @@ file_goes() {
 
 nobody_there() {
 	run 1 connect "shm://$PWD/nothing" && says err "running there, on this host" &&
-		run 1 connect "shm://@ddpsess-nothing-$$" && says err "is a listener running"
+		run 1 connect "shm://@ddpsess-nothing-$$" && says err "is a listener running there, on this host" &&
+		run 2 connect shm://@ && says err "a path, or a name behind @"
+}
+
+# Between two processes there is no firewall.
+killed() {
+	local client client_fd
+	listen shm://@
+	start_job client.fifo err ping --json --count 1000 --interval 0.05 "$uri" || return
+	client=$pid client_fd=$fd
+	read -r -t "$PATIENCE" -u "$client_fd" line
+	kill -KILL "$listener"
+	end_listener
+	end_job "$client" "$client_fd"
+	says err "its process may have ended"
 }
 
 no_folder() {
@@ -70,6 +84,7 @@ for at in "shm://$PWD/socket" shm://@; do
 	[ "$name" = abstract ] || test_case "one-host-file-goes" file_goes
 done
 test_case one-host-nobody-there nobody_there
+test_case one-host-killed killed
 test_case one-host-no-folder no_folder
 test_case one-host-spelling spelling
 finish

@@ -49,7 +49,8 @@ captured() {
 
 shared_key() {
 	listen "$at" --tls-psk pair.psk --count 1 && run 0 connect --json --tls-psk pair.psk "$uri" &&
-		has out how psk && end_listener && has listen.out name psk:pair
+		has out how psk && has out transport "${at%%:*}" && end_listener && has listen.out name psk:pair &&
+		has listen.out transport "${at%%:*}"
 }
 
 one_file() {

@@ -86,7 +86,8 @@ counters_of_dtls() {
 	counted dtls_cookies '[1-9][0-9]*' && counted dtls_forged 0 && counted dtls_replayed 0 && counted dtls_strange 0 &&
 		counted dtls_renewed 0 && counted dtls_rebound 0 && counted secured_held 0 && run 0 stat --metrics "$listener" &&
 		says out "ddpsess_dtls_cookies_total{" && says out "ddpsess_dtls_forged_total{" &&
-		run 0 stat "$listener" && says out ", responder over sctps," && run 0 top --count 1 && says out " sctps "
+		run 0 stat "$listener" && says out ", responder over sctps," && counted transport sctps &&
+		run 0 stat --metrics "$listener" && says out 'transport="sctps"' && run 0 top --count 1 && says out " sctps "
 	local status=$?
 	kill "$client"
 	end_job "$client" "$client_fd"

@@ -68,10 +68,17 @@ help_command() {
 guesses() {
 	run 2 prf && says err "try: sessctl perf" && run 2 confrom && says err "try: sessctl conform" &&
 		run 2 frobnicate && says err "try: sessctl --help" &&
+		run 2 pi/foo && says err "try: sessctl COMMAND URI" && run 2 get pi/foo && says err "write tcp://HOST:PORT/NAME" &&
 		bad "did you mean --size?" perf --sise 64 tcp://127.0.0.1:1 &&
 		bad "did you mean --tun?" ipoib bridge --tunn x &&
 		run 2 perf --frobnicate tcp://127.0.0.1:1 && says err "unknown or ambiguous option" &&
 		! grep -q "did you mean" err
+}
+
+# What would have no effect is refused, and who can do it is named.
+without_effect() {
+	bad "tls:// has crc=1 in the URI" connect --crc on tls://127.0.0.1:1 &&
+		bad "shared memory needs none" connect --crc on shm://@none
 }
 
 # What begins as several do is none of them.
@@ -414,6 +421,7 @@ test_case what-was-meant guesses
 test_case schemes schemes
 test_case letters letters
 test_case ambiguous ambiguous
+test_case without-effect without_effect
 test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes
 test_case brackets-are-asked-for brackets

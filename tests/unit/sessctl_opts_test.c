@@ -53,8 +53,8 @@ Test(sessctl_opts, defaults)
 	cr_expect_eq(o.cmd, C_CONNECT);
 	cr_expect_eq(o.ird, OPTS_RD_UNSET);
 	cr_expect_eq(o.ord, OPTS_RD_UNSET);
-	cr_expect(o.crc);
-	cr_expect_not(o.markers || o.p2p || o.plain || o.json || o.legacy_retry || o.force);
+	cr_expect(o.crc == OPTS_UNSET && o.markers == OPTS_UNSET);
+	cr_expect_not(o.p2p || o.plain || o.json || o.legacy_retry || o.force);
 	cr_expect_eq(o.pd.len, 0);
 	cr_expect_eq(o.timeout_ms, 0);
 	cr_expect_eq(o.nargs, 1);
@@ -71,7 +71,8 @@ Test(sessctl_opts, all_options_of_a_client)
 		     OPTS_OK, "%s", why);
 	cr_expect_eq(o.ird, 3);
 	cr_expect_eq(o.ord, DDPS_RD_ULP);
-	cr_expect(o.p2p && o.markers && o.legacy_retry && o.json && !o.crc);
+	cr_expect(o.p2p && o.legacy_retry && o.json);
+	cr_expect(o.markers == OPTS_ON && o.crc == OPTS_OFF);
 	cr_expect_eq(o.rtr, DDPS_RTR_READ | DDPS_RTR_SEND);
 	cr_expect_eq(o.timeout_ms, 1500);
 	cr_expect_eq(o.pd.len, 4);
@@ -269,6 +270,11 @@ Test(sessctl_opts, numbers_sizes_and_seconds)
 		{ "connect --timeout 1e3 u", OPTS_BAD },
 		{ "connect --crc maybe u", OPTS_BAD },
 		{ "connect --markers ON u", OPTS_BAD },
+		{ "connect --crc on tls://h:1", OPTS_BAD },
+		{ "connect --crc off tls://h:1", OPTS_OK },
+		{ "connect --crc on shm://@n", OPTS_BAD },
+		{ "connect --crc on sctp://h:1", OPTS_OK },
+		{ "listen --quiet --stat 1 u", OPTS_BAD },
 		{ "connect --p2p --rtr send, u", OPTS_BAD },
 		{ "connect --p2p --rtr sendx u", OPTS_BAD },
 		{ "ping --op atomic u", OPTS_BAD },

@@ -268,11 +268,6 @@ int optval_set(enum optval_kind kind, const char *name, const char *form, const 
 	case VAL_FLAG:
 		*(bool *)at = true;
 		return 0;
-	case VAL_ONOFF:
-		*(bool *)at = strcmp(arg, "on") == 0;
-		if (strcmp(arg, "on") != 0 && strcmp(arg, "off") != 0)
-			return refuse_option_value(name, arg, "on or off", why, why_len);
-		return 0;
 	case VAL_RTR:
 		if (rtr_list(arg, u))
 			return refuse_option_value(name, arg, "a list of send, write, read", why,

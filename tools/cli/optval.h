@@ -8,7 +8,6 @@
 
 enum optval_kind {
 	VAL_FLAG,    /* bool */
-	VAL_ONOFF,   /* bool */
 	VAL_RD,	     /* uint16_t, "ulp" is DDPS_RD_ULP */
 	VAL_NUMBER,  /* uint32_t */
 	VAL_SIZE,    /* uint64_t, suffixes */

@@ -197,7 +197,7 @@ void out_established(struct out *o, unsigned session, const struct ddps_conn_inf
 		return;
 	}
 	print_headline(o, session, GREEN, "established");
-	fprintf(o->f, " over %s, %s\n", out_transport_name(info->transport),
+	fprintf(o->f, " over %s, %s\n", out_transport_name(o, info->transport),
 		info->initiator ? "initiator" : "responder");
 	rows_info(o, info);
 	rows_peer_id(o, id);

@@ -22,6 +22,7 @@ struct out {
 	bool drops;  /* what a full pipe does not take is left out and counted, not waited for */
 	unsigned left_out;
 	bool quiet;	     /* errors only */
+	bool secured;	     /* TLS or DTLS is below */
 	struct out_log *log; /* NULL: not as a log */
 	const char *cmd;     /* of error messages */
 	FILE *f, *err;

@@ -5,10 +5,10 @@
 #include <jansson.h>
 #include <string.h>
 
-const char *out_transport_name(enum ddps_transport t)
+const char *out_transport_name(const struct out *o, enum ddps_transport t)
 {
-	return t == DDPS_TRANSPORT_TCP	  ? "tcp"
-	       : t == DDPS_TRANSPORT_SCTP ? "sctp"
+	return t == DDPS_TRANSPORT_TCP	  ? o->secured ? "tls" : "tcp"
+	       : t == DDPS_TRANSPORT_SCTP ? o->secured ? "sctps" : "sctp"
 	       : t == DDPS_TRANSPORT_SHM  ? "shm"
 					  : "none";
 }
@@ -84,9 +84,9 @@ static void set_hex(json_t *j, const char *key, const uint8_t *data, size_t len)
 	json_object_set_new(j, key, json_string(hex));
 }
 
-static void set_where(json_t *j, const struct ddps_conn_info *i)
+static void set_where(json_t *j, const struct out *o, const struct ddps_conn_info *i)
 {
-	set_text(j, "transport", out_transport_name(i->transport));
+	set_text(j, "transport", out_transport_name(o, i->transport));
 	set_text(j, "role", i->initiator ? "initiator" : "responder");
 	set_text(j, "local", i->local);
 	set_text(j, "peer", i->peer);
@@ -173,7 +173,7 @@ void json_out_established(struct out *o, unsigned session, const struct ddps_con
 {
 	json_t *j = begin_json_event("established", session);
 
-	set_where(j, i);
+	set_where(j, o, i);
 	set_json_int(j, "ird", i->ird);
 	set_json_int(j, "ord", i->ord);
 	set_json_int(j, "peer_ird", i->peer_ird);
@@ -190,7 +190,7 @@ void json_out_rejected(struct out *o, unsigned session, const struct ddps_event 
 {
 	json_t *j = begin_json_event("rejected", session);
 
-	set_where(j, &ev->info);
+	set_where(j, o, &ev->info);
 	set_text(j, "by", ev->type == DDPS_EV_REJECTED ? "peer" : "local");
 	set_json_int(j, "peer_ird", ev->info.peer_ird);
 	set_json_int(j, "peer_ord", ev->info.peer_ord);

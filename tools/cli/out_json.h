@@ -5,7 +5,7 @@
 #include "cli/out.h"
 #include <jansson.h>
 
-const char *out_transport_name(enum ddps_transport t);
+const char *out_transport_name(const struct out *o, enum ddps_transport t);
 const char *out_rtr_name(unsigned rtr);
 /* Of a DDPS_E_*, a name that stays; "failed" is what has no error of the library. */
 const char *out_error_name(int code);

@@ -32,12 +32,26 @@ static enum status fail_listen(struct server *sv, int err, const char *what)
 	return err == DDPS_E_ADDRESS && !advice_uri_whole(what, true) ? ST_USAGE : ST_FAILED;
 }
 
+/* What the library says unasked, as lines of this log: ddpsess(7). */
+static void put_library_line(void *user, enum ddps_log_level level, const char *facility,
+			     const char *message)
+{
+	struct server *sv = user;
+
+	if (level <= DDPS_LOG_WARN && !strcmp(facility, "secure"))
+		out_note(&sv->out, NULL, "%s: %s", facility, message);
+}
+
 static enum status make_listen_ctx(struct server *sv, int *err)
 {
 	struct ddps_ctx_attr attr;
 	struct ddps_error why = { .code = 0 };
 
 	ddps_ctx_attr_init(&attr);
+	if (sv->out.log && !getenv("DDPSESS_LOG") && !getenv("DDPSESS_DEBUG")) {
+		attr.log = put_library_line;
+		attr.log_user = sv;
+	}
 	if (sv->o->capture) {
 		if (ddps_capture_open(&sv->capture, sv->o->capture)) {
 			out_error(&sv->out, 0, text_file_advice(errno), "--capture %s: %s",
@@ -279,6 +293,7 @@ int cmd_listen(const struct opts *o)
 
 	out_init(&sv.out, "listen", o->json);
 	sv.out.quiet = o->quiet;
+	sv.out.secured = opts_secured(o);
 	sv.out.drops = true;
 	if (!o->json && (o->log || out_log_is_journal()) &&
 	    out_log_begin(&sv.out, out_log_is_journal())) {

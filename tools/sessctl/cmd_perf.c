@@ -350,7 +350,7 @@ static void sum_up(struct perf *p)
 	for (unsigned k = 1; k < p->team->n; k++)
 		hist_merge(&p->hist, &p->team->p[k].hist);
 	*r = (struct out_perf){
-		.transport = out_transport_name(p->l.info.transport),
+		.transport = out_transport_name(&p->l.out, p->l.info.transport),
 		.op = perf_op_name(p->op),
 		.size = p->size,
 		.depth = p->depth,

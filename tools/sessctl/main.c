@@ -108,6 +108,8 @@ static void print_near_command(const char *word)
 			near = name;
 		}
 	}
+	if (strpbrk(word, ":/")) /* a place, and nothing to be done there */
+		near = "COMMAND URI, such as sessctl connect tcp://HOST:PORT";
 	fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl %s\n", word,
 		near ? near : "--help");
 }

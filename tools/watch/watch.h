@@ -46,7 +46,6 @@ uint64_t watch_number(const json_t *o, const char *key);
 void watch_string(char *dst, size_t size, const json_t *o, const char *key);
 
 /* The scheme of a session's URI: "tcp", "tls", "sctp", "sctps"; or "none". */
-void watch_wire(char dst[8], const json_t *session);
 
 /* Octets by which the counter "@key": { "octets" } has grown in a second since @before, which may be
  * NULL; @ns is the time between the two. */

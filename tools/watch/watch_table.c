@@ -103,16 +103,15 @@ static void put_cells(FILE *f, char cell[NCOLUMNS][48], unsigned width)
 
 static void put_table_line(FILE *f, const struct line *l, unsigned width)
 {
-	static const char *const texts[] = { "state", "peer", "peer", "peer" };
+	static const char *const texts[] = { "transport", "state", "peer", "peer", "peer" };
 	static const char *const counts[] = { "stalls", "retransmitted" };
 	char cell[NCOLUMNS][48];
 
 	snprintf(cell[0], sizeof *cell, "%" PRIu64, watch_number(l->process, "pid"));
 	watch_string(cell[1], sizeof *cell, l->process, "program");
 	snprintf(cell[2], sizeof *cell, "%" PRIu64, watch_number(l->session, "session"));
-	watch_wire(cell[3], l->session);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		watch_string(cell[4 + i], sizeof *cell, l->session, texts[i]);
+		watch_string(cell[3 + i], sizeof *cell, l->session, texts[i]);
 	text_rate(cell[8], sizeof *cell, l->sent);
 	text_rate(cell[9], sizeof *cell, l->received);
 	snprintf(cell[10], sizeof *cell, "%" PRIu64 "/%" PRIu64,

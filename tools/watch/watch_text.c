@@ -87,19 +87,6 @@ static const struct {
 	{ "unreachable", "datagrams to nobody" },
 };
 
-void watch_wire(char dst[8], const json_t *session)
-{
-	char wire[6];
-
-	watch_string(wire, sizeof wire, session, "transport");
-	if (!json_object_get(session, "secured"))
-		strcpy(dst, wire);
-	else if (!strcmp(wire, "tcp"))
-		strcpy(dst, "tls");
-	else
-		snprintf(dst, 8, "%ss", wire);
-}
-
 /* What happened that a program may want to learn of; nothing if nothing did. */
 static void put_limits(FILE *f, const char *label, const json_t *o)
 {
@@ -187,7 +174,7 @@ static void put_session(FILE *f, const json_t *s)
 	char state[32], wire[8], local[80], peer[80], held[24];
 
 	watch_string(state, sizeof state, s, "state");
-	watch_wire(wire, s);
+	watch_string(wire, sizeof wire, s, "transport");
 	watch_string(local, sizeof local, s, "local");
 	watch_string(peer, sizeof peer, s, "peer");
 	fprintf(f, "  session %-5" PRIu64 " %s", watch_number(s, "session"), state);

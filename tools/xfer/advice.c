@@ -15,12 +15,26 @@ static bool argument_has(const struct opts *o, const char *text)
 	return false;
 }
 
+static const char *for_nobody(const struct opts *o)
+{
+	return opts_over(o, "shm:") ? "is a listener running there, on this host?"
+				    : "is a listener running on that address and port?";
+}
+
+/* Nobody can be between two processes of a host. */
+static const char *for_cut(const struct opts *o)
+{
+	return opts_over(o, "shm:") ? "see what the peer reports; its process may have ended"
+				    : "see what the peer reports; if it reports nothing, a NAT, a "
+				      "firewall or a proxy between may have cut the connection";
+}
+
 static const char *for_errno(int sys_errno, const struct opts *o)
 {
 	switch (sys_errno) {
 	case EADDRINUSE:
-		if (argument_has(o, "shm:"))
-			return "another name: a listener has this one";
+		if (opts_over(o, "shm:"))
+			return "another name: a listener or a file has this one";
 		return argument_has(o, "sctp:")
 			       ? "another UDP port: encap=PORT in the URI (0: the system chooses)"
 			       : "another port, or port 0 to let the system choose";
@@ -28,18 +42,18 @@ static const char *for_errno(int sys_errno, const struct opts *o)
 		return "an address of this machine (tcp://:PORT listens on all of them)";
 	case EACCES:
 	case EPERM:
-		if (argument_has(o, "shm:"))
+		if (opts_over(o, "shm:"))
 			return "a socket that this user may write to; abstract names (shm://@NAME) "
 			       "are between processes of one user";
 		return argument_has(o, "encap=off")
 			       ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
 			       : "a port from 1024 up, or more privilege";
 	case ENOENT:
-		return !argument_has(o, "shm:") ? NULL
-		       : o->cmd == C_LISTEN	? "the folder has to be there before"
-						: "is a listener running there, on this host?";
+		return !opts_over(o, "shm:") ? NULL
+		       : o->cmd == C_LISTEN  ? "the folder has to be there before"
+					     : for_nobody(o);
 	case ECONNREFUSED:
-		return "is a listener running on that address and port?";
+		return for_nobody(o);
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 		return "is the address right, and is there a route to it?";
@@ -193,8 +207,10 @@ static const char *for_code(const struct ddps_error *e, const struct opts *o, bo
 	case DDPS_E_UNSUPPORTED:
 		return "?backend=native, which needs nothing of the kernel";
 	case DDPS_E_REFUSED:
-		return "is a listener running on that address and port?";
+		return for_nobody(o);
 	case DDPS_E_TIMEDOUT:
+		if (opts_over(o, "shm:"))
+			return "is the peer's process stopped or busy? --timeout gives more time";
 		return "check address and firewall, and whether the peer is an iWARP responder; "
 		       "--timeout gives more time";
 	case DDPS_E_REJECTED:
@@ -203,13 +219,8 @@ static const char *for_code(const struct ddps_error *e, const struct opts *o, bo
 	case DDPS_E_RESET:
 		if (!was_up && strstr(e->text, "TLS handshake"))
 			return "is a listener of tls:// there? see what it prints";
-		if (!was_up && e->sys_errno)
-			return "see what the peer reports; if it reports nothing, something "
-			       "between "
-			       "has cut the connection";
-		return was_up	  ? "see what the peer reports; if it reports nothing, a NAT or a "
-				    "firewall between may have lost the connection"
-		       : o->plain ? "is the peer an iWARP responder?"
+		return was_up || e->sys_errno ? for_cut(o)
+		       : o->plain	      ? "is the peer an iWARP responder?"
 				  : "the peer may know unenhanced set-up only: --plain, or "
 				    "--legacy-retry";
 	case DDPS_E_REVISION:
@@ -253,5 +264,7 @@ const char *advice_uri(int err, const char *uri, bool listening, char *buf, size
 	if (ddps_uri_check(uri, buf, len))
 		return buf;
 	return listening ? "the host name could not be looked up"
-			 : "a host, and a port other than 0, are needed to connect";
+	       : !strncasecmp(uri, "shm:", 4)
+		       ? "a path, or a name behind @, is needed to connect"
+		       : "a host, and a port other than 0, are needed to connect";
 }

@@ -126,8 +126,8 @@ void chan_param(struct ddps_conn_param *p, const struct opts *o)
 	p->p2p = o->p2p;
 	p->rtr = o->rtr ? o->rtr : DDPS_RTR_ALL;
 	p->legacy_retry = o->legacy_retry;
-	p->crc = o->crc;
-	p->markers = o->markers;
+	p->crc = o->crc != OPTS_OFF;
+	p->markers = o->markers == OPTS_ON;
 	p->private_data = o->pd.b;
 	p->private_data_len = o->pd.len;
 	if (o->timeout_ms) {

@@ -24,6 +24,7 @@ void link_init(struct link *l, const struct opts *o, const char *cmd)
 	if (o->timeout_ms) /* for the whole command, its files too */
 		l->due = clock_ns() + o->timeout_ms * NS_PER_MS;
 	out_init(&l->out, cmd, o->json);
+	l->out.secured = opts_secured(o);
 }
 
 enum status link_fail(struct link *l, enum status s, const char *advice, const char *fmt, ...)

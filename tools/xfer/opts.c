@@ -26,7 +26,7 @@ static const struct option_row table[] = {
 	  "exit after N sessions, rejected ones included" },
 	{ "log", NULL, C_LISTEN, VAL_FLAG, AT(log), 0, 0,
 	  "a line for each event, with time and level (default in systemd's journal)" },
-	{ "quiet", NULL, C_LISTEN, VAL_FLAG, AT(quiet), 0, 0, "print errors only" },
+	{ "quiet", NULL, C_LISTEN, VAL_FLAG, AT(quiet), 0, 0, "print errors and warnings only" },
 	{ "wait", NULL, C_CONNECT, VAL_FLAG, AT(wait), 0, 0,
 	  "stay until the peer ends the session, or --timeout does" },
 	{ "op", "send|write|read", C_PING, VAL_WORD, AT(op), 0, 0,
@@ -97,9 +97,9 @@ static const struct option_row table[] = {
 	  "unenhanced set-up, no IRD/ORD exchange" },
 	{ "legacy-retry", NULL, C_CLIENT, VAL_FLAG, AT(legacy_retry), 0, 0,
 	  "if the peer closes on an enhanced request, try --plain once" },
-	{ "crc", "on|off", C_ALL, VAL_ONOFF, AT(crc), 0, 0,
+	{ "crc", "on|off", C_ALL, VAL_WORD, AT(crc), 0, 0,
 	  "MPA CRCs (default on; off only if both sides say so)" },
-	{ "markers", "on|off", C_ALL, VAL_ONOFF, AT(markers), 0, 0,
+	{ "markers", "on|off", C_ALL, VAL_WORD, AT(markers), 0, 0,
 	  "ask the peer for MPA markers (default off)" },
 	{ "private-data", "TEXT|hex:..|@FILE", C_ALL, VAL_PD, AT(pd), 0, DDPS_PD_MAX,
 	  "for the peer's application; 508 octets, 512 with --plain" },
@@ -158,7 +158,8 @@ static void set_opts_defaults(struct opts *o, enum cmd_bit cmd)
 		.cmd = cmd,
 		.ird = OPTS_RD_UNSET,
 		.ord = OPTS_RD_UNSET,
-		.crc = true,
+		.crc = OPTS_UNSET,
+		.markers = OPTS_UNSET,
 		.max_size = 64ull << 30,
 		.size = 64,
 		.interval_ms = 200,
@@ -194,20 +195,42 @@ static int read_directions(struct opts *o, char *why, size_t why_len)
 	return 0;
 }
 
-/* What one option alone cannot know. */
-static bool has_secured_uri(const struct opts *o)
+bool opts_over(const struct opts *o, const char *scheme)
 {
-	bool plain = false, secured = false;
-
-	for (int i = 0; i < o->nargs; i++) {
-		secured |=
-			!strncasecmp(o->arg[i], "tls:", 4) || !strncasecmp(o->arg[i], "sctps:", 6);
-		plain |= !strncasecmp(o->arg[i], "tcp:", 4) ||
-			 !strncasecmp(o->arg[i], "sctp:", 5) || !strncasecmp(o->arg[i], "shm:", 4);
-	}
-	return secured || !plain;
+	for (int i = 0; i < o->nargs; i++)
+		if (!strncasecmp(o->arg[i], scheme, strlen(scheme)))
+			return true;
+	return false;
 }
 
+bool opts_secured(const struct opts *o)
+{
+	return opts_over(o, "tls:") || opts_over(o, "sctps:");
+}
+
+static bool has_secured_uri(const struct opts *o)
+{
+	return opts_secured(o) ||
+	       !(opts_over(o, "tcp:") || opts_over(o, "sctp:") || opts_over(o, "shm:"));
+}
+
+/* What would have no effect. */
+static int check_effects(const struct opts *o, char *why, size_t why_len)
+{
+	if (o->crc == OPTS_ON && (opts_over(o, "tls:") || opts_over(o, "shm:"))) {
+		snprintf(why, why_len, "--crc on is for tcp://: %s",
+			 opts_over(o, "tls:") ? "tls:// has crc=1 in the URI"
+					      : "shared memory needs none, and has none");
+		return -1;
+	}
+	if (o->quiet && o->stat_ms) {
+		snprintf(why, why_len, "--quiet excludes --stat");
+		return -1;
+	}
+	return 0;
+}
+
+/* What one option alone cannot know. */
 static int check_together(const struct opts *o, char *why, size_t why_len)
 {
 	size_t max = o->plain ? DDPS_PD_MAX : DDPS_PD_MAX_ENHANCED;
@@ -259,7 +282,7 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 		snprintf(why, why_len, "--tap excludes --json");
 		return -1;
 	}
-	return 0;
+	return check_effects(o, why, why_len);
 }
 
 enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,

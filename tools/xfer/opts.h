@@ -20,6 +20,9 @@ enum cmd_bit {
 	C_PERF = 1 << 6
 };
 
+/* Of an option that is on|off. */
+enum { OPTS_ON, OPTS_OFF, OPTS_UNSET };
+
 #define OPTS_RD_UNSET UINT16_MAX
 #define PARALLEL_MAX  64
 
@@ -28,8 +31,8 @@ struct opts {
 	/* connection */
 	uint16_t ird, ord; /* 0..DDPS_RD_MAX, DDPS_RD_ULP or OPTS_RD_UNSET */
 	bool p2p, plain, legacy_retry;
-	unsigned rtr; /* DDPS_RTR_*, 0: not given, all */
-	bool crc, markers;
+	unsigned rtr;	       /* DDPS_RTR_*, 0: not given, all */
+	unsigned crc, markers; /* OPTS_ON, OPTS_OFF or OPTS_UNSET */
 	struct optval_pd pd;
 	/* listen */
 	bool reject, log, quiet;
@@ -85,6 +88,10 @@ struct command {
  */
 enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,
 			    char *why, size_t why_len);
+
+/* Whether an argument is a URI of @scheme, as "shm:"; of tls:// or sctps://. */
+bool opts_over(const struct opts *o, const char *scheme);
+bool opts_secured(const struct opts *o);
 
 /* The command's help, from its row and the option table. */
 void opts_help(FILE *f, const struct command *cmd);

@@ -51,9 +51,9 @@ int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 	*t = (struct target){ .uri = "" };
 	if (!host || host == text) {
 		snprintf(why, why_len,
-			 "'%s' is no URI: write tcp://, tls://, sctp:// or sctps://, then "
-			 "HOST:PORT; or "
-			 "shm:///PATH",
+			 "'%s' is no URI: write tcp://HOST:PORT/NAME, or tls://, sctp:// or "
+			 "sctps:// in "
+			 "front; or shm:///PATH:NAME",
 			 text);
 		return -1;
 	}
