@@ -260,7 +260,8 @@ int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, b
 			bool listens);
 
 /* ---- sd_listen.c ---- */
-/* Listen below @slot: 0 or an error, as listen, listener_uri and listener_free of a provider. */
+/* Listen below @slot: 0 or an error, as listen, listener_uri and listener_free of a provider, which the caller
+ * enters into @out. */
 int ddps_sd_listen(struct ddps_env *env, struct ddps_sd_slot *slot, const struct ddps_uri *uri,
 		   const struct sockaddr *sa, socklen_t sa_len,
 		   const struct ddps_llp_listen_param *p, const struct ddps_llp_listen_up *up,

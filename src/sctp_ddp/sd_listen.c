@@ -115,7 +115,6 @@ int ddps_sd_listen(struct ddps_env *env, struct ddps_sd_slot *slot, const struct
 
 	if (!l)
 		return DDPS_E_NOMEM;
-	l->base.provider = ddps_uri_sctps(uri) ? &ddps_sctps_provider : &ddps_sctp_provider;
 	l->env = env;
 	l->b = slot->b;
 	l->up = up;
@@ -148,7 +147,7 @@ int ddps_sd_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
 	uint16_t encap = 0;
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
-	if (base->provider == &ddps_sctps_provider)
+	if (!strcmp(base->provider->scheme, "sctps"))
 		return snprintf(buf, len,
 				ends_in_port(addr, encap) ? "sctps://%s" : "sctps://%s?encap=%u",
 				addr, encap);

@@ -333,7 +333,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 		       struct ddps_llp_listener **out)
 {
 	struct ddps_sd_provider *prov = provider(env);
-	int slot;
+	int slot, err;
 
 	if (!prov)
 		return DDPS_E_NOMEM;
@@ -345,7 +345,10 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	slot = prov->other_listens ? OTHER : pick_slot(env, prov, uri);
 	if (slot < 0)
 		return slot;
-	return ddps_sd_listen(env, &prov->slot[slot], uri, sa, sa_len, p, up, user, out);
+	err = ddps_sd_listen(env, &prov->slot[slot], uri, sa, sa_len, p, up, user, out);
+	if (!err)
+		(*out)->provider = ddps_uri_sctps(uri) ? &ddps_sctps_provider : &ddps_sctp_provider;
+	return err;
 }
 
 static bool sctp_wind_up(struct ddps_env *env, bool all)

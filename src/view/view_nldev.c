@@ -78,7 +78,7 @@ static void send_end(struct asker *a, int error, const char *why)
 }
 
 /* Return: false if there is no such file. */
-static bool send_file(struct asker *a, const char *name)
+static bool answer_file(struct asker *a, const char *name)
 {
 	char path[PATH_MAX + 64], body[ANSWER_MAX - sizeof(struct nlmsghdr)];
 	bool all = a->asked->nlmsg_flags & NLM_F_DUMP;
@@ -127,7 +127,7 @@ static bool send_device(struct asker *a, uint32_t dev)
 	char name[16];
 
 	snprintf(name, sizeof name, "%u", dev);
-	return send_file(a, name);
+	return answer_file(a, name);
 }
 
 static bool send_port(struct asker *a, uint32_t dev, uint32_t port)
@@ -135,7 +135,7 @@ static bool send_port(struct asker *a, uint32_t dev, uint32_t port)
 	char name[32];
 
 	snprintf(name, sizeof name, "%u.%u", dev, port);
-	return send_file(a, name);
+	return answer_file(a, name);
 }
 
 /* Return: false if what is asked for is not there. */
@@ -177,7 +177,7 @@ static void answer_question(struct asker *a)
 		there = send_ports(a);
 		break;
 	case RDMA_NLDEV_CMD_SYS_GET:
-		there = send_file(a, "sys");
+		there = answer_file(a, "sys");
 		break;
 	default:
 		send_end(a, EOPNOTSUPP,

@@ -112,7 +112,7 @@ static void ask(int cmd, int flags, int dev, int port)
 }
 
 /* The next answer: its type and what is in it. */
-static void expect_answer(int cmd, int flags, const char *body)
+static void expect_nldev(int cmd, int flags, const char *body)
 {
 	struct {
 		struct nlmsghdr head;
@@ -132,7 +132,7 @@ static void expect_answer(int cmd, int flags, const char *body)
 }
 
 /* The end: NLMSG_DONE, or an error with a sentence, or without one (0). */
-static void expect_end(int type, int error)
+static void expect_nldev_end(int type, int error)
 {
 	struct {
 		struct nlmsghdr head;
@@ -165,25 +165,25 @@ TestSuite(view_nldev, .init = setup, .fini = fini);
 Test(view_nldev, lists_devices_and_the_ports_of_one)
 {
 	ask(RDMA_NLDEV_CMD_GET, NLM_F_DUMP | NLM_F_ACK, -1, -1);
-	expect_answer(RDMA_NLDEV_CMD_GET, NLM_F_MULTI, "dev0");
-	expect_answer(RDMA_NLDEV_CMD_GET, NLM_F_MULTI, "dev1");
-	expect_end(NLMSG_DONE, 0);
+	expect_nldev(RDMA_NLDEV_CMD_GET, NLM_F_MULTI, "dev0");
+	expect_nldev(RDMA_NLDEV_CMD_GET, NLM_F_MULTI, "dev1");
+	expect_nldev_end(NLMSG_DONE, 0);
 	ask(RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, 0, -1);
-	expect_answer(RDMA_NLDEV_CMD_PORT_GET, NLM_F_MULTI, "port");
-	expect_answer(RDMA_NLDEV_CMD_PORT_GET, NLM_F_MULTI, "rear");
-	expect_end(NLMSG_DONE, 0);
+	expect_nldev(RDMA_NLDEV_CMD_PORT_GET, NLM_F_MULTI, "port");
+	expect_nldev(RDMA_NLDEV_CMD_PORT_GET, NLM_F_MULTI, "rear");
+	expect_nldev_end(NLMSG_DONE, 0);
 	expect_silence();
 }
 
 Test(view_nldev, shows_one_and_confirms_it_if_asked)
 {
 	ask(RDMA_NLDEV_CMD_GET, NLM_F_ACK, 1, -1);
-	expect_answer(RDMA_NLDEV_CMD_GET, 0, "dev1");
-	expect_end(NLMSG_ERROR, 0);
+	expect_nldev(RDMA_NLDEV_CMD_GET, 0, "dev1");
+	expect_nldev_end(NLMSG_ERROR, 0);
 	ask(RDMA_NLDEV_CMD_PORT_GET, 0, 0, 2);
-	expect_answer(RDMA_NLDEV_CMD_PORT_GET, 0, "rear");
+	expect_nldev(RDMA_NLDEV_CMD_PORT_GET, 0, "rear");
 	ask(RDMA_NLDEV_CMD_SYS_GET, 0, -1, -1);
-	expect_answer(RDMA_NLDEV_CMD_SYS_GET, 0, "syst");
+	expect_nldev(RDMA_NLDEV_CMD_SYS_GET, 0, "syst");
 	expect_silence();
 }
 
@@ -206,7 +206,7 @@ Test(view_nldev, refuses_the_rest_with_a_sentence)
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		ask(all[i].cmd, all[i].flags, all[i].dev, all[i].port);
-		expect_end(NLMSG_ERROR, all[i].error);
+		expect_nldev_end(NLMSG_ERROR, all[i].error);
 		expect_silence();
 	}
 }
@@ -221,7 +221,7 @@ Test(view_nldev, takes_a_question_in_pieces_and_none_that_is_cut)
 			    .msg_iovlen = 2 };
 
 	cr_assert_eq(THEIRS(sendmsg)(fd, &m, 0), (ssize_t)q.head.nlmsg_len);
-	expect_answer(RDMA_NLDEV_CMD_GET, 0, "dev1");
+	expect_nldev(RDMA_NLDEV_CMD_GET, 0, "dev1");
 	for (size_t len = 0; len < q.head.nlmsg_len; len++)
 		ask_kernel(&q, len);
 	expect_silence();
@@ -230,9 +230,9 @@ Test(view_nldev, takes_a_question_in_pieces_and_none_that_is_cut)
 		q.at[0].attr.nla_len = (uint16_t)len;
 		ask_kernel(&q, q.head.nlmsg_len);
 		if (len == 8)
-			expect_answer(RDMA_NLDEV_CMD_GET, 0, "dev1");
+			expect_nldev(RDMA_NLDEV_CMD_GET, 0, "dev1");
 		else
-			expect_end(NLMSG_ERROR, EINVAL);
+			expect_nldev_end(NLMSG_ERROR, EINVAL);
 	}
 }
 

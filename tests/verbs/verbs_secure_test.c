@@ -198,7 +198,7 @@ Test(verbs_secure, a_plain_peer_over_tls, .timeout = 60)
 	vsite_remove(&site);
 }
 
-/* The other way round: whoever knows of no keys is told of the peer's. */
+/* The other way round: a program without keys is informed of the peer's. */
 SECURE_TEST(a_secured_peer_of_a_plain_side)
 {
 	const bool tls = !strcmp(wire, "tls");
@@ -446,7 +446,7 @@ static void end_streams(uint16_t listens)
 	}
 }
 
-/* The dialler's socket is gone at once, without a word of TLS or SCTP; TCP says reset. */
+/* The dialler's socket is gone immediately, without a word of TLS or SCTP; TCP says reset. */
 static void close_dialler(uint16_t listens)
 {
 	const struct linger reset = { 1, 0 };
