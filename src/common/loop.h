@@ -74,8 +74,8 @@ void ddps_loop_watched(struct ddps_loop *l);
 void ddps_loop_wake(struct ddps_loop *l);
 void ddps_loop_awake(struct ddps_loop *l);
 
-#define NSEC_PER_SEC  1000000000u
-#define NSEC_PER_MSEC 1000000u
+#define NSEC_PER_SEC  UINT64_C(1000000000)
+#define NSEC_PER_MSEC UINT64_C(1000000)
 
 /* Monotonic nanoseconds. */
 uint64_t ddps_now(void);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SECOND	 1000000000u /* ns */
+#define SECOND	 UINT64_C(1000000000) /* ns */
 #define EACH	 (SECOND / DDPS_GATE_RATE)
 #define PATIENCE (DDPS_GATE_MS * (SECOND / 1000))
 #define AT_ONCE	 ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */

@@ -25,16 +25,15 @@
 #include <signal.h>
 #include <time.h>
 
-#define NSEC_PER_SEC 1000000000u
-#define NAP_NS	     1000000u
-#define MOMENT_NS    50000u /* in which somebody who polls does so again */
-#define POLLED_MANY  200u   /* polls in a nap: who makes so many does nothing else */
-#define WARY_LEAST   16u    /* naps that are left out after one that was too long, */
-#define WARY_MOST    8u	    /* doublings of that */
-#define GOOD_MANY    32u    /* naps in a row that were not: one doubling less */
-#define SPIN_NS	     50000u /* far more than a round trip within a host */
-#define DOUBT_MOST   10u    /* doublings of the number of arrivals behind which it does not spin */
-#define DOUBT_MORE   2u	    /* for a spin in vain; one less for one that was not */
+#define NAP_NS	    1000000u
+#define MOMENT_NS   50000u /* in which somebody who polls does so again */
+#define POLLED_MANY 200u   /* polls in a nap: who makes so many does nothing else */
+#define WARY_LEAST  16u	   /* naps that are left out after one that was too long, */
+#define WARY_MOST   8u	   /* doublings of that */
+#define GOOD_MANY   32u	   /* naps in a row that were not: one doubling less */
+#define SPIN_NS	    50000u /* far more than a round trip within a host */
+#define DOUBT_MOST  10u	   /* doublings of the number of arrivals behind which it does not spin */
+#define DOUBT_MORE  2u	   /* for a spin in vain; one less for one that was not */
 
 static void do_nothing(void *user)
 {

@@ -203,7 +203,7 @@ Test(dtls_waits, the_secret_of_cookies_lasts_a_minute, .timeout = 60)
 	t = endpoint_of(&e)->sock->table;
 	memcpy(before, t->secret[0], sizeof before);
 	for (unsigned i = 0; i < 2; i++) {
-		t->secret_at = ddps_now() - ago[i] * (uint64_t)NSEC_PER_SEC;
+		t->secret_at = ddps_now() - ago[i] * NSEC_PER_SEC;
 		cr_assert_eq(send(fd, hello, n, 0), (ssize_t)n);
 		cr_assert(rough_receive(&e, fd, hello, 1, E2E_MS) > 0);
 		hello[0] = 22;

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#define MS 1000000u
+#define MS UINT64_C(1000000)
 
 static uint64_t now;
 

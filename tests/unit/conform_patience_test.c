@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS 1000000u
+#define MS UINT64_C(1000000)
 
 Test(conform_patience, a_silent_target_is_waited_for_less_each_time)
 {

@@ -2,7 +2,7 @@
 /* When a host did not run, as its engine sees by timers that nobody served. */
 #include "sctp_raw_fixture.h"
 
-#define SEC 1000000000u
+#define SEC UINT64_C(1000000000)
 
 static struct raw r;
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NS_PER_MS 1000000u
+#define NS_PER_MS UINT64_C(1000000)
 #define LEAST_MS  50u /* less than that no case depends on */
 #define PART	  4u  /* one part in so many of a wait is a large one */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "conform/peer/patience.h"
 
-#define NS_PER_MS 1000000u
+#define NS_PER_MS UINT64_C(1000000)
 #define LEAST	  5u /* so many quarterings are enough for any wait */
 
 unsigned cf_patience_ms(const struct cf_patience *p, unsigned part, unsigned whole)

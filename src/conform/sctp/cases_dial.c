@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define P_COOKIE 7u
-#define MS	 1000000u
+#define MS	 UINT64_C(1000000)
 
 static const uint8_t biscuit[] = { 0, P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 

@@ -35,7 +35,7 @@
 #define DDPS_SENT_PATHS 8u
 #define DDPS_SENT_NEVER UINT64_MAX
 /* ns of rest: what is not acknowledged by then would have been resent */
-#define DDPS_SENT_SLEEP 1000000000u
+#define DDPS_SENT_SLEEP UINT64_C(1000000000)
 
 /* Times, ns.  Zero is not a default. */
 struct ddps_sent_conf {

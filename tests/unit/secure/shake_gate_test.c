@@ -3,7 +3,7 @@
 #include "secure/shake_gate.h"
 #include <criterion/criterion.h>
 
-#define SECOND 1000000000u
+#define SECOND UINT64_C(1000000000)
 #define MANY   1000
 
 static struct ddps_gate gate;

@@ -14,7 +14,7 @@
 #define EARLY_N	  16u
 #define INS	  64u /* packets handed over in one call */
 #define RANDOM_AT 27u /* in a record with a ClientHello */
-#define SECRET_NS (60 * (uint64_t)NSEC_PER_SEC)
+#define SECRET_NS (60 * NSEC_PER_SEC)
 
 /* ---- strangers ---- */
 

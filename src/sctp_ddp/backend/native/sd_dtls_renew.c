@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLD_NS                                                                                     \
-	(120 * (uint64_t)NSEC_PER_SEC) /* twice the longest life of a segment (RFC 6347 4.2.4) */
-#define AGAIN_NS (30 * (uint64_t)NSEC_PER_SEC)
+#define OLD_NS	 (120 * NSEC_PER_SEC) /* twice the longest life of a segment (RFC 6347 4.2.4) */
+#define AGAIN_NS (30 * NSEC_PER_SEC)
 
 void ddps_sn_keys_drop(struct ddps_sn_keys *k)
 {

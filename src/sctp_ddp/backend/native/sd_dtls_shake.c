@@ -5,16 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#define SERVER_NS  (10 * (uint64_t)NSEC_PER_SEC) /* a peer has so long */
+#define SERVER_NS  (10 * NSEC_PER_SEC) /* a peer has so long */
 #define TODO_MAX   65536u
 #define TODO_N	   64u
 #define ANEW	   2u /* times that a dial begins anew since nothing comes for so long ... */
-#define SILENT_NS  (3 * (uint64_t)NSEC_PER_SEC)
-#define LASTING_NS (6 * (uint64_t)NSEC_PER_SEC) /* ... or nothing comes of it for so long */
-#define FAILING_NS                                                                                 \
-	(3 * (uint64_t)NSEC_PER_SEC) /* a dial may fail for so long by what is anybody's, ... */
-#define AGAIN_MS   100u		     /* ... each time after so long */
-#define IP_AND_UDP 28u		     /* headers, at least */
+#define SILENT_NS  (3 * NSEC_PER_SEC)
+#define LASTING_NS (6 * NSEC_PER_SEC) /* ... or nothing comes of it for so long */
+#define FAILING_NS (3 * NSEC_PER_SEC) /* a dial may fail for so long by what is anybody's, ... */
+#define AGAIN_MS   100u		      /* ... each time after so long */
+#define IP_AND_UDP 28u		      /* headers, at least */
 
 /* @early: as of ddps_sn_dtls_refused. */
 static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e, bool early)
