@@ -180,7 +180,8 @@ static void take_ib_qp_message(void *user, struct ddps_ib_qp *qp, const void *da
 	n->cfg.up->qp(n->user, qp->qpn, data, len, now);
 }
 
-/* A second connection to @lid has failed for a long packet.  A peer that is gone would say nothing. */
+/* A second connection to @lid has failed for a long packet.  A peer that is gone would say nothing.  That no short
+ * one of the connection was acknowledged proves nothing, since there may be none: what made it is short, too. */
 static void note_ib_hole(struct ddps_ib_node *n, uint16_t lid, const struct ddps_ib_qp *qp)
 {
 	struct ib_hole *h = &n->hole[lid];
@@ -207,9 +208,9 @@ void ddps_ib_node_say_hole(struct ddps_ib_node *n)
 		n->hole_news = true;
 		snprintf(n->hole_text, sizeof(n->hole_text),
 			 "packets with %u octets of payload to LID %u are never acknowledged, and "
-			 "short ones are: something between drops them without a word; try: a "
-			 "larger MTU of each network between, or --link-mtu %u at the "
-			 "administration",
+			 "the short ones that make connections are answered: something between "
+			 "drops long ones without a word; try: a larger MTU of each network "
+			 "between, or --link-mtu %u at the administration",
 			 len, n->suspect, mtu);
 	}
 	n->suspect = 0;
