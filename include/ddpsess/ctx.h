@@ -290,6 +290,15 @@ enum ddps_event_type {
 	DDPS_EV_PEER_CLOSING
 };
 
+/* An address as numbers. */
+struct ddps_addr {
+	uint8_t ip[16]; /* IPv6, or IPv4 in the first four octets */
+	uint32_t scope; /* the interface of a link-local IPv6 address; else 0 */
+	uint16_t port;	/* in host order */
+	uint8_t family; /* 4, 6, or 0: there is none, as over shm:// */
+	uint8_t reserved;
+};
+
 /* What was negotiated.  A peer's value is what the peer said of itself: peer_ird limits this side's
  * ord. */
 struct ddps_conn_info {
@@ -317,7 +326,8 @@ struct ddps_conn_info {
 		uint32_t pid, uid,
 			gid; /* of the peer, as the system says; of a listener: when it began to */
 		uint32_t reserved;
-	} shm; /* transport SHM only */
+	} shm;					/* transport SHM only */
+	struct ddps_addr local_addr, peer_addr; /* what the texts local and peer say */
 	uint64_t reserved[2];
 };
 

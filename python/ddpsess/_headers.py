@@ -185,6 +185,16 @@ class CtxAttr(c.Structure):
     ]
 
 
+class Addr(c.Structure):
+    _fields_ = [
+        ("ip", c.c_uint8 * 16),
+        ("scope", c.c_uint32),
+        ("port", c.c_uint16),
+        ("family", c.c_uint8),
+        ("reserved", c.c_uint8),
+    ]
+
+
 class ConnInfoMpa(c.Structure):
     _fields_ = [
         ("rev", c.c_uint8),
@@ -229,6 +239,8 @@ class ConnInfo(c.Structure):
         ("mpa", ConnInfoMpa),
         ("sctp", ConnInfoSctp),
         ("shm", ConnInfoShm),
+        ("local_addr", Addr),
+        ("peer_addr", Addr),
         ("reserved", c.c_uint64 * 2),
     ]
 

@@ -106,6 +106,31 @@ void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 	}
 }
 
+struct ddps_addr ddps_addr_of(const struct sockaddr *sa)
+{
+	struct ddps_addr a = { .family = 0 };
+	struct sockaddr_in6 v6;
+	struct sockaddr_in v4;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&v4, sa, sizeof v4);
+		memcpy(a.ip, &v4.sin_addr, sizeof v4.sin_addr);
+		a.port = ntohs(v4.sin_port);
+		a.family = 4;
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(&v6, sa, sizeof v6);
+		a.port = ntohs(v6.sin6_port);
+		a.family = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? 4 : 6;
+		if (a.family == 4)
+			memcpy(a.ip, v6.sin6_addr.s6_addr + 12, 4);
+		else
+			memcpy(a.ip, &v6.sin6_addr, sizeof a.ip);
+		if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr))
+			a.scope = v6.sin6_scope_id;
+	}
+	return a;
+}
+
 void ddps_addrs_text(const struct ddps_uri_addrs *list, char *buf, size_t len)
 {
 	char one[72];

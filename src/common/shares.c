@@ -2,9 +2,7 @@
 /* Places by the network that took them. */
 #include "common/shares.h"
 #include "common/uri.h"
-#include <arpa/inet.h>
 #include <ddpsess/err.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,60 +14,23 @@ struct ddps_share_net {
 	struct ddps_share *oldest, *newest;
 };
 
-static uint64_t net4(const uint8_t a[4])
-{
-	return IPV4 | (uint64_t)a[0] << 24 | (uint64_t)a[1] << 16 | (uint64_t)a[2] << 8 | a[3];
-}
-
-/* A link-local /64 is one on each link. */
-static uint64_t net6(const struct in6_addr *a, uint32_t zone)
+uint64_t ddps_share_net(const struct ddps_addr *a)
 {
 	uint64_t net = 0;
 
-	if (IN6_IS_ADDR_V4MAPPED(a))
-		return net4(a->s6_addr + 12);
+	if (a->family == 4)
+		return IPV4 | (uint64_t)a->ip[0] << 24 | (uint64_t)a->ip[1] << 16 |
+		       (uint64_t)a->ip[2] << 8 | a->ip[3];
 	for (unsigned i = 0; i < 8; i++)
-		net = net << 8 | a->s6_addr[i];
-	return IN6_IS_ADDR_LINKLOCAL(a) ? net | zone : net;
+		net = net << 8 | a->ip[i];
+	return net | a->scope; /* a link-local /64 is one on each link */
 }
 
-uint64_t ddps_share_net(const struct sockaddr *sa)
+uint64_t ddps_share_net_sa(const struct sockaddr *sa)
 {
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-	uint8_t a[4];
+	const struct ddps_addr a = ddps_addr_of(sa);
 
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&in6, sa, sizeof in6);
-		return net6(&in6.sin6_addr, in6.sin6_scope_id);
-	}
-	if (sa->sa_family != AF_INET)
-		return 0;
-	memcpy(&in, sa, sizeof in);
-	memcpy(a, &in.sin_addr, sizeof a);
-	return net4(a);
-}
-
-uint64_t ddps_share_net_text(const char *text)
-{
-	bool six = *text == '[';
-	size_t len = strcspn(text + six, six ? "]" : ":");
-	char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *zone;
-	struct in6_addr a6;
-	uint8_t a4[4];
-
-	if (len >= sizeof host)
-		return 0;
-	memcpy(host, text + six, len);
-	host[len] = 0;
-	if (!six)
-		return inet_pton(AF_INET, host, a4) == 1 ? net4(a4) : 0;
-	zone = strchr(host, '%');
-	if (zone)
-		*zone++ = 0;
-	if (inet_pton(AF_INET6, host, &a6) != 1)
-		return 0;
-	return net6(&a6, zone ? ddps_zone_index(zone) : 0);
+	return ddps_share_net(&a);
 }
 
 /* Index of @net's record, or of one that is free, or DDPS_E_NOMEM. */

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+struct ddps_addr;
+
 struct ddps_share {
 	void *owner; /* the user's */
 	bool counted;
@@ -31,11 +33,10 @@ struct ddps_shares {
 	uint64_t next_nr;
 };
 
-/* The network of @sa; IPv4 in IPv6 is IPv4, each link has its own link-local one.  Other families are
- * one network, 0. */
-uint64_t ddps_share_net(const struct sockaddr *sa);
-/* The same of "ADDRESS:PORT", an IPv6 address in brackets. */
-uint64_t ddps_share_net_text(const char *text);
+/* The network of @a; each link has its own link-local one.  No address is one network, 0. */
+uint64_t ddps_share_net(const struct ddps_addr *a);
+/* The same; IPv4 in IPv6 is IPv4. */
+uint64_t ddps_share_net_sa(const struct sockaddr *sa);
 
 /* Count @m, whose owner is set, for network @net.  Return 0 or DDPS_E_NOMEM. */
 int ddps_shares_add(struct ddps_shares *s, struct ddps_share *m, uint64_t net);

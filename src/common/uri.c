@@ -62,7 +62,8 @@ static int parse_scheme(const struct parser *p, const char **at)
 		   *at);
 }
 
-uint32_t ddps_zone_index(const char *zone)
+/* An interface by name or number; 0: there is none. */
+static uint32_t find_zone(const char *zone)
 {
 	uint32_t index = if_nametoindex(zone);
 	char name[IF_NAMESIZE];
@@ -86,7 +87,7 @@ static bool is_ipv6(const char *host, uint32_t *zone, struct in6_addr *addr)
 	*zone = 0;
 	if (percent) {
 		*percent = 0;
-		*zone = ddps_zone_index(percent + 1);
+		*zone = find_zone(percent + 1);
 		if (!*zone)
 			return false;
 	}

@@ -7,6 +7,7 @@
  * Over SCTP it may be a list of addresses, with commas in between: those of one endpoint.
  * Or  shm:///PATH  and  shm://@NAME: a socket's file, or its abstract name.
  */
+#include <ddpsess/ctx.h>
 #include <sys/socket.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,11 +69,11 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 /* Address and port of a numeric URI; @len is set.  0 or DDPS_E_ADDRESS. */
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len);
 
-/* An interface by name or number; 0: there is none. */
-uint32_t ddps_zone_index(const char *zone);
-
 /* The octets of an address that say something. */
 socklen_t ddps_addr_len(const struct sockaddr_storage *ss);
+
+/* What ddps_addr_text() says, as numbers. */
+struct ddps_addr ddps_addr_of(const struct sockaddr *sa);
 
 /* "192.0.2.1:7174", "[2001:db8::1]:7174" or "[fe80::1%eth0]:7174", always terminated. */
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len);

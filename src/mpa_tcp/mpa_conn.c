@@ -435,6 +435,8 @@ static void mpa_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->transport = DDPS_TRANSPORT_TCP;
 	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
 	ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
+	info->local_addr = ddps_addr_of(&c->local.sa);
+	info->peer_addr = ddps_addr_of(&c->peer.sa);
 	info->mulpdu = c->mulpdu;
 	info->mpa.rev = c->rev;
 	info->mpa.crc = c->rx.crc;

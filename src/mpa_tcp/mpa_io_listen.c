@@ -89,7 +89,7 @@ static void pass_mpa_request(struct ddps_mpa_conn *c, const struct ddps_setup *s
 /* Where it comes from: of peers on this host it is the user who has a share. */
 static uint64_t get_net(const struct ddps_mpa_conn *c)
 {
-	return c->shm ? ddps_mpa_shm_uid(c) : ddps_share_net(&c->peer.sa);
+	return c->shm ? ddps_mpa_shm_uid(c) : ddps_share_net_sa(&c->peer.sa);
 }
 
 /* It need not leave before LINGER: the next one may have its place. */

@@ -221,7 +221,7 @@ static void list_idle(struct ddps_sd_carrier *c)
 	 * abort would overtake it. */
 	if (!l || c->fresh || c->npairs || c->share.counted)
 		return;
-	if (ddps_shares_add(&l->idle, &c->share, ddps_share_net_text(c->peer)) < 0) {
+	if (ddps_shares_add(&l->idle, &c->share, ddps_share_net(&c->peer_addr)) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
 		ddps_sd_carrier_abort(c, &e);
 		return;

@@ -183,10 +183,11 @@ struct ddps_sd_carrier {
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
 	bool fresh;			   /* counted by the listener: no Initiate yet */
 	struct ddps_share share; /* of the listener: fresh, of the silent ones; else of the idle */
-	struct ddps_sd_goal *goal; /* opened by us, for reuse; NULL: by the peer */
-	const char *peer, *local;  /* "192.0.2.1:7174"; "" before they are known */
-	char *names;		   /* both of them, in one piece; or NULL */
-	uint32_t max_user_data;	   /* as in struct ddps_sd_assoc_info */
+	struct ddps_sd_goal *goal;		/* opened by us, for reuse; NULL: by the peer */
+	const char *peer, *local;		/* "192.0.2.1:7174"; "" before they are known */
+	struct ddps_addr local_addr, peer_addr; /* the same as numbers */
+	char *names;				/* both of them, in one piece; or NULL */
+	uint32_t max_user_data;			/* as in struct ddps_sd_assoc_info */
 	uint16_t encap;
 	bool by_us;
 

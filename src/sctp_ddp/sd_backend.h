@@ -24,7 +24,8 @@ struct ddps_sd_assoc_info {
 	bool has_adaptation;
 	uint32_t adaptation; /* peer's indication */
 	char local[72], peer[72];
-	uint16_t encap;	      /* peer's UDP port, or 0 */
+	struct ddps_addr local_addr, peer_addr; /* the same as numbers */
+	uint16_t encap;				/* peer's UDP port, or 0 */
 	size_t max_user_data; /* octets of one user message that SCTP need not fragment */
 	bool by_us;	      /* this side sent the INIT */
 	bool shut;	      /* the peer's window has no room for a few packets */

@@ -32,7 +32,7 @@ static int count_new(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, stru
 	if (err < 0)
 		return err;
 	c->share.owner = c;
-	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net_text(c->peer));
+	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net(&c->peer_addr));
 	if (err < 0)
 		*why = ddps_error_make(err, 0, "no memory for an association");
 	return err;

@@ -244,6 +244,7 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 		ddps_sd_carrier_free(c);
 		return err;
 	}
+	c->peer_addr = ddps_addr_of(sa);
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->peer, b->name);
 	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, p, &ddps_sd_carrier_up, c,
 			 &c->assoc);

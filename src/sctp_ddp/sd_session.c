@@ -404,6 +404,8 @@ static void sd_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 		return;
 	strncpy(info->local, c->local, sizeof(info->local) - 1);
 	strncpy(info->peer, c->peer, sizeof(info->peer) - 1);
+	info->local_addr = c->local_addr;
+	info->peer_addr = c->peer_addr;
 	strncpy(info->sctp.backend, c->b->name, sizeof(info->sctp.backend) - 1);
 	info->sctp.stream = s->pair ? s->pair->stream : 0;
 	info->sctp.encap = c->encap;

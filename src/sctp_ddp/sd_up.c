@@ -50,6 +50,8 @@ static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 	c->b->info(c->assoc, &i);
 	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
 		return fail_assoc_memory(why);
+	c->local_addr = i.local_addr;
+	c->peer_addr = i.peer_addr;
 	if (check_adaptation(&i, why) < 0)
 		return why->code;
 	c->max_user_data = (uint32_t)i.max_user_data;

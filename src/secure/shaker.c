@@ -334,7 +334,7 @@ static int make_shake(struct ddps_env *env, const struct ddps_creds_want *want,
 				  .conf = { .want = *want },
 				  .stepped = stepped,
 				  .user = user,
-				  .net = ddps_share_net(peer),
+				  .net = ddps_share_net_sa(peer),
 				  .server = want->server };
 	if (began)
 		s->conf.began = *began;

@@ -67,6 +67,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	lp.stalls = ep->stalls;
 	lp.host = d->uri.host;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
+	ep->info.peer_addr = ddps_addr_of((const struct sockaddr *)ss);
 	err = d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
 				   ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);
 	if (!err)

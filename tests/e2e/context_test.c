@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Contexts, limits, descriptors to poll, regions bound to a session, wildcard listeners. */
 #include "support/e2e.h"
+#include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -264,6 +265,41 @@ Test(context, a_solicited_send_wakes_the_receiver, .timeout = 30, .description =
 	e2e_close(&e);
 }
 
+static void expect_numbers(const char *text, const struct ddps_addr *a)
+{
+	char ip[INET6_ADDRSTRLEN] = "", want[80];
+
+	inet_ntop(a->family == 6 ? AF_INET6 : AF_INET, a->ip, ip, sizeof ip);
+	snprintf(want, sizeof want, a->family == 6 ? "[%s]:%u" : "%s:%u", ip, a->port);
+	cr_expect_str_eq(text, want);
+	cr_expect(!a->scope && !a->reserved);
+}
+
+static void expect_numbers_of_all(const struct e2e *e)
+{
+	const struct ddps_conn_info *info[] = { &e->request.info, &e->a.established.info,
+						&e->b.established.info };
+
+	for (unsigned i = 0; i < 3; i++) {
+		expect_numbers(info[i]->local, &info[i]->local_addr);
+		expect_numbers(info[i]->peer, &info[i]->peer_addr);
+	}
+}
+
+E2E_WIRES(context, contact_26_addresses_are_numbers_too)
+{
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	e2e_connect(&e);
+	cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	if (e.a.established.info.transport == DDPS_TRANSPORT_SHM)
+		cr_expect_eq(e.b.established.info.peer_addr.family, 0, "there is none");
+	else
+		expect_numbers_of_all(&e);
+	e2e_close(&e);
+}
+
 /* One listener on any address serves both families. */
 static void wildcard(const char *wire, const char *scheme)
 {
@@ -286,6 +322,7 @@ static void wildcard(const char *wire, const char *scheme)
 			  e.a.error.text);
 		cr_expect_eq(strncmp(e.b.established.info.peer, hosts[i], strlen(hosts[i])), 0,
 			     "%s", e.b.established.info.peer);
+		expect_numbers_of_all(&e);
 		e2e_close(&e);
 	}
 }

@@ -93,7 +93,7 @@ void us_link_put(struct link *l);
 /* usrsctp may still send to a peer of an association that is gone: all go in the end. */
 void us_link_free(struct link *l);
 /* The address of @l with SCTP port @port. */
-void us_link_name(const struct link *l, uint16_t port, char *buf, size_t len);
+struct ddps_addr us_link_name(const struct link *l, uint16_t port, char *buf, size_t len);
 /* A socket of usrsctp's bound to an SCTP port; NULL: it is taken. */
 struct socket *us_socket_new(uint16_t port);
 

@@ -115,7 +115,7 @@ void us_link_put(struct link *l)
 	l->io.fd = -1;
 }
 
-void us_link_name(const struct link *l, uint16_t port, char *buf, size_t len)
+struct ddps_addr us_link_name(const struct link *l, uint16_t port, char *buf, size_t len)
 {
 	struct sockaddr_storage ss = { 0 };
 	socklen_t ss_len = sizeof ss;
@@ -123,6 +123,7 @@ void us_link_name(const struct link *l, uint16_t port, char *buf, size_t len)
 	getsockname(l->io.fd, (struct sockaddr *)&ss, &ss_len);
 	ddps_sd_set_port(&ss, port);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
+	return ddps_addr_of((struct sockaddr *)&ss);
 }
 
 /* ---- usrsctp's sockets ---- */

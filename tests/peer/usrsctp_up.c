@@ -231,9 +231,10 @@ struct ddps_sd_assoc *us_assoc_new(struct link *l, struct socket *so, const stru
 	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
 	a->info.encap = ddps_sd_port_number(&peer);
 	a->info.max_user_data = (PATH - HEADERS) & ~3u; /* [5043-9-d1] */
-	us_link_name(l, port, a->info.local, sizeof a->info.local);
+	a->info.local_addr = us_link_name(l, port, a->info.local, sizeof a->info.local);
 	ddps_sd_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
+	a->info.peer_addr = ddps_addr_of((struct sockaddr *)&peer);
 	DL_APPEND(l->p->assocs, a);
 	return a;
 }

@@ -2,6 +2,7 @@
 /* An SCTP in memory, for tests of what is above it. */
 #include "support/fake_sctp.h"
 #include "common/error.h"
+#include "common/uri.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -192,6 +193,19 @@ static void serve_fake_assoc(void *user)
 
 /* ---- making ---- */
 
+static struct ddps_addr read_fake_addr(const char *text)
+{
+	struct sockaddr_storage ss;
+	struct ddps_uri uri;
+	char line[100], why[200];
+	socklen_t len;
+
+	snprintf(line, sizeof line, "sctp://%s", text);
+	if (ddps_uri_parse(&uri, line, why, sizeof why) || ddps_uri_sockaddr(&uri, &ss, &len))
+		abort();
+	return ddps_addr_of((struct sockaddr *)&ss);
+}
+
 static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 {
 	struct ddps_sd_assoc *a = calloc(1, sizeof(*a));
@@ -214,6 +228,8 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 	};
 	if (fake_sctp_net.from)
 		snprintf(a->info.peer, sizeof(a->info.peer), "%s", fake_sctp_net.from);
+	a->info.local_addr = read_fake_addr(a->info.local);
+	a->info.peer_addr = read_fake_addr(a->info.peer);
 	a->room = fake_sctp_net.room;
 	a->reorder = fake_sctp_net.reorder;
 	a->hold_dry = fake_sctp_net.hold_dry;

@@ -1,51 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Places by the network that took them. */
 #include "common/shares.h"
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t find_test_net(const char *ip, uint32_t zone)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_scope_id = zone };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (inet_pton(AF_INET, ip, &in.sin_addr) == 1)
+		return ddps_share_net_sa((struct sockaddr *)&in);
+	cr_assert_eq(inet_pton(AF_INET6, ip, &six.sin6_addr), 1);
+	return ddps_share_net_sa((struct sockaddr *)&six);
+}
+
 Test(shares, networks)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr = { htonl(0xC0000201) } };
-	struct sockaddr other = { .sa_family = AF_UNIX };
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
-	uint64_t v4 = ddps_share_net((struct sockaddr *)&in);
+	const struct sockaddr other = { .sa_family = AF_UNIX };
 
-	cr_expect_eq(ddps_share_net_text("192.0.2.1:7"), v4);
-	cr_expect_eq(ddps_share_net_text("[::ffff:192.0.2.1]:7"), v4);
-	cr_expect_neq(ddps_share_net_text("192.0.2.2:7"), v4);
-	cr_expect_eq(ddps_share_net_text("[2001:db8:0:1::5]:7"),
-		     ddps_share_net_text("[2001:db8:0:1:ffff::]:8"));
-	cr_expect_neq(ddps_share_net_text("[2001:db8:0:1::5]:7"),
-		      ddps_share_net_text("[2001:db8:0:2::5]:7"));
-	six.sin6_addr = (struct in6_addr){ { { 0xfe, 0x80, [15] = 1 } } };
-	cr_expect_eq(ddps_share_net((struct sockaddr *)&six), ddps_share_net_text("[fe80::9]:1"));
-	cr_expect_eq(ddps_share_net(&other), 0);
-	cr_expect_eq(ddps_share_net_text(""), 0);
-	cr_expect_eq(ddps_share_net_text("[x]:1"), 0);
-	cr_expect_eq(ddps_share_net_text("a.host.whose.name.is.longer.than.any.address.is:1"), 0);
+	cr_expect_eq(find_test_net("::ffff:192.0.2.1", 0), find_test_net("192.0.2.1", 0));
+	cr_expect_neq(find_test_net("192.0.2.2", 0), find_test_net("192.0.2.1", 0));
+	cr_expect_eq(find_test_net("2001:db8:0:1::5", 0), find_test_net("2001:db8:0:1:ffff::", 0));
+	cr_expect_neq(find_test_net("2001:db8:0:1::5", 0), find_test_net("2001:db8:0:2::5", 0));
+	cr_expect_neq(find_test_net("0.0.0.0", 0), find_test_net("::", 0));
+	cr_expect_eq(ddps_share_net_sa(&other), 0);
 }
 
 /* Who fills the places of one link takes none of another's. */
 Test(shares, contact_26_each_link_has_its_own)
 {
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
-	const uint32_t lo = if_nametoindex("lo");
-
-	six.sin6_addr = (struct in6_addr){ { { 0xfe, 0x80, [15] = 1 } } };
-	six.sin6_scope_id = lo;
-	cr_expect_eq(ddps_share_net((struct sockaddr *)&six),
-		     ddps_share_net_text("[fe80::9%lo]:1"));
-	cr_expect_neq(ddps_share_net_text("[fe80::9%lo]:1"), ddps_share_net_text("[fe80::9]:1"));
-	six.sin6_scope_id = lo + 1;
-	cr_expect_neq(ddps_share_net((struct sockaddr *)&six),
-		      ddps_share_net_text("[fe80::1%lo]:1"));
-	/* Of other addresses it says nothing. */
-	cr_expect_eq(ddps_share_net_text("[2001:db8::1%lo]:1"),
-		     ddps_share_net_text("[2001:db8::1]:1"));
+	cr_expect_eq(find_test_net("fe80::1", 1), find_test_net("fe80::9", 1));
+	cr_expect_neq(find_test_net("fe80::1", 1), find_test_net("fe80::1", 2));
+	cr_expect_neq(find_test_net("fe80::1", 1), find_test_net("fe80::1", 0));
+	cr_expect_eq(find_test_net("2001:db8::1", 1), find_test_net("2001:db8::1", 2),
+		     "of other addresses it says nothing");
 }
 
 Test(shares, the_oldest_of_whoever_has_most)

@@ -157,6 +157,7 @@ static int kernel_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	a->connecting = true;
 	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
+	a->life.info.peer_addr = ddps_addr_of(sa);
 	ddps_timer_after(env->loop, &a->life.deadline, param->connect_ms);
 	if (reach_peer(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",

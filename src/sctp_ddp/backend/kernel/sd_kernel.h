@@ -117,7 +117,7 @@ int ddps_sk_encap_to(int fd, int family, int port);
 /* Listen on @wanted, 0: whatever there is, < 0: not over UDP.  *@encap: the UDP port, or 0. */
 int ddps_sk_encap_at(int wanted, uint16_t *encap);
 /* What it is bound to. */
-void ddps_sk_name(int fd, char *buf, size_t len);
+struct ddps_addr ddps_sk_name(int fd, char *buf, size_t len);
 /* Off: its end is in order, and the kernel carries it out after the socket is closed. */
 void ddps_sk_abort_on_close(struct ddps_sd_assoc *a, bool on);
 /* A notification of this type from now on; no longer. */

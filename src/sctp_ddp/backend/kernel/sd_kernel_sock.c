@@ -158,13 +158,14 @@ int ddps_sk_encap_at(int wanted, uint16_t *encap)
 	return 0;
 }
 
-void ddps_sk_name(int fd, char *buf, size_t len)
+struct ddps_addr ddps_sk_name(int fd, char *buf, size_t len)
 {
 	struct sockaddr_storage ss = { 0 };
 	socklen_t ss_len = sizeof ss;
 
 	getsockname(fd, (struct sockaddr *)&ss, &ss_len);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
+	return ddps_addr_of((struct sockaddr *)&ss);
 }
 
 void ddps_sk_addresses(struct ddps_sd_assoc *a)
@@ -173,10 +174,12 @@ void ddps_sk_addresses(struct ddps_sd_assoc *a)
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof e;
 
-	ddps_sk_name(a->io.fd, a->life.info.local, sizeof a->life.info.local);
+	a->life.info.local_addr =
+		ddps_sk_name(a->io.fd, a->life.info.local, sizeof a->life.info.local);
 	if (ddps_sk_primary(a, &peer) < 0) /* the end of it waits to be read */
 		return;
 	ddps_addr_text((struct sockaddr *)&peer, a->life.info.peer, sizeof a->life.info.peer);
+	a->life.info.peer_addr = ddps_addr_of((struct sockaddr *)&peer);
 	memcpy(&e.sue_address, &peer, sizeof peer);
 	if (getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &e, &len) == 0)
 		a->life.info.encap = ntohs(e.sue_port);

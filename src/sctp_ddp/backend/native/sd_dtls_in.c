@@ -62,7 +62,7 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 	DL_APPEND2(t->ep->conns, c, ep_prev, ep_next);
 	c->share.owner = c;
 	if (ddps_shares_add(&t->shaking, &c->share,
-			    ddps_share_net((const struct sockaddr *)from)) ||
+			    ddps_share_net_sa((const struct sockaddr *)from)) ||
 	    ddps_sn_dtls_shake(c, &want, began, p, n, &why))
 		ddps_sn_dtls_end(c, &none);
 }

@@ -87,7 +87,7 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 	return DDPS_E_AGAIN;
 }
 
-#define REFUSED_NS (10 * (uint64_t)NSEC_PER_SEC)
+#define REFUSED_NS (10 * NSEC_PER_SEC)
 
 static bool was_refused(const struct ddps_sn_env *ne, const struct ddps_sn_refused *now)
 {

@@ -246,7 +246,8 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e);
 void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e);
 void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
 /* "192.0.2.1:7174" */
-void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len);
+struct ddps_addr ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf,
+			      size_t len);
 
 /* ---- sd_native_stats.c: as in struct ddps_sd_backend ---- */
 

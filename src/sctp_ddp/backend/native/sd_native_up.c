@@ -99,12 +99,14 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 
 /* ---- info ---- */
 
-void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len)
+struct ddps_addr ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf,
+			      size_t len)
 {
 	struct sockaddr_storage ss;
 
 	ddps_sn_sockaddr(addr, port, addr->family == 6 ? AF_INET6 : AF_INET, &ss);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
+	return ddps_addr_of((struct sockaddr *)&ss);
 }
 
 void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
@@ -115,8 +117,8 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 	memset(out, 0, sizeof *out);
 	if (a->sock->dtls)
-		ddps_sn_text(&a->sock->dtls->peer, a->sock->dtls->at.port, out->peer,
-			     sizeof out->peer);
+		out->peer_addr = ddps_sn_text(&a->sock->dtls->peer, a->sock->dtls->at.port,
+					      out->peer, sizeof out->peer);
 	if (!a->sa)
 		return;
 	ddps_sctp_info(a->sa, &i);
@@ -124,8 +126,8 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	for (unsigned k = 0; k < i.npaths && !p.primary; k++)
 		ddps_sctp_path_info(a->sa, k, &p);
 	local = p.local.family ? p.local : a->local;
-	ddps_sn_text(&local, i.port, out->local, sizeof out->local);
-	ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
+	out->local_addr = ddps_sn_text(&local, i.port, out->local, sizeof out->local);
+	out->peer_addr = ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
 	out->in_streams = i.in_streams;
 	out->out_streams = i.out_streams;
 	out->has_adaptation = i.has_adaptation;
