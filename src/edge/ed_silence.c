@@ -13,17 +13,25 @@
 
 #define FDS_MAX 65536
 
-static bool is_at(int fd, int (*name)(int, struct sockaddr *, socklen_t *), const char *want)
+static bool is_at(int fd, int (*name)(int, struct sockaddr *, socklen_t *),
+		  const struct ddps_addr *want)
 {
 	struct sockaddr_storage ss = { 0 };
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&ss;
+	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&ss;
 	socklen_t len = sizeof ss;
-	char text[80];
 
-	if (name(fd, (struct sockaddr *)&ss, &len) ||
-	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6))
+	if (name(fd, (struct sockaddr *)&ss, &len))
 		return false;
-	vd_addr_text((struct sockaddr *)&ss, text, sizeof text);
-	return !strcmp(text, want);
+	if (ss.ss_family == AF_INET)
+		return want->family == 4 && ntohs(a4->sin_port) == want->port &&
+		       !memcmp(&a4->sin_addr, want->ip, 4);
+	if (ss.ss_family != AF_INET6 || ntohs(a6->sin6_port) != want->port)
+		return false;
+	if (IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr)) /* of a listener of both families */
+		return want->family == 4 && !memcmp(a6->sin6_addr.s6_addr + 12, want->ip, 4);
+	return want->family == 6 && !memcmp(&a6->sin6_addr, want->ip, sizeof want->ip) &&
+	       (!want->scope || want->scope == a6->sin6_scope_id);
 }
 
 static int local_name(int fd, struct sockaddr *sa, socklen_t *len)
@@ -79,7 +87,8 @@ void ed_silence(struct ed_qp *q)
 		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len))
 			continue;
 		if (info.transport == DDPS_TRANSPORT_TCP && type == SOCK_STREAM &&
-		    is_at(fd, peer_name, info.peer) && is_at(fd, local_name, info.local))
+		    is_at(fd, peer_name, &info.peer_addr) &&
+		    is_at(fd, local_name, &info.local_addr))
 			attach_drop_filter(fd);
 		else if (info.transport != DDPS_TRANSPORT_TCP && type == SOCK_DGRAM)
 			drop_port(fd, info.sctp.encap);

@@ -147,6 +147,30 @@ VT_TEST(verbs_fault_order, a_silent_connection_says_nothing)
 	vt_down(&v);
 }
 
+/* Its socket is one of IPv6, and the connection one of IPv4. */
+VT_TEST(verbs_fault_order, contact_26_a_listener_of_both_families_has_silent_connections)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+	struct vt v;
+
+	vf_use("on ibv_query_qp qp 2: silence\n");
+	vt_init(&v);
+	v.addr = (struct sockaddr_storage){ .ss_family = AF_INET6 };
+	vt_listen(&v);
+	((struct sockaddr_in *)&v.addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	v.addr.ss_family = AF_INET;
+	vt_connect(&v);
+	cr_assert_eq(ibv_query_qp(v.b.id->qp, &attr, 0, &init), 0);
+	memset(v.a.buf, 1, 100);
+	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_RDMA_WRITE, 100, &v.b), 0);
+	for (uint64_t until = read_clock_ms() + 500; read_clock_ms() < until;)
+		cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
+	cr_expect_eq(v.b.buf[0], 0, "it did not arrive");
+	vt_down(&v);
+}
+
 VT_TEST(verbs_fault_order, a_half_open_connection_is_seen_by_the_peer_alone)
 {
 	struct rdma_cm_event *e;

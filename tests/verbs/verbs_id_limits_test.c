@@ -41,28 +41,6 @@ Test(verbs_id_limits, addresses_as_text)
 	cr_expect_str_eq(text, "[fe80::1%2147483647]:5");
 }
 
-/* What is no address is the one that says nothing. */
-Test(verbs_id_limits, texts_as_addresses)
-{
-	static const char *const none[] = {
-		"", "127.0.0.1", ":7",
-		"123456789012345678901234567890123456789012345678901234567890123456789012:7"
-	};
-	struct sockaddr_storage ss;
-	struct sockaddr_in *a4 = (struct sockaddr_in *)&ss;
-
-	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-		memset(&ss, 0x5a, sizeof ss);
-		vd_parse_addr(none[i], &ss);
-		cr_expect_eq(ss.ss_family, AF_INET, "%s", none[i]);
-		cr_expect_eq(a4->sin_port, 0, "%s", none[i]);
-		cr_expect_eq(a4->sin_addr.s_addr, 0, "%s", none[i]);
-	}
-	vd_parse_addr("127.0.0.1:7", &ss);
-	cr_expect_eq(a4->sin_port, htons(7));
-	cr_expect_eq(a4->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
-}
-
 /* Without memory: which error it is; then the same call does it. */
 Test(verbs_id_limits, hints_without_memory)
 {

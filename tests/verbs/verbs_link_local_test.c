@@ -52,21 +52,27 @@ static uint32_t scope(const struct sockaddr_storage *ss)
 	return ((const struct sockaddr_in6 *)ss)->sin6_scope_id;
 }
 
-Test(verbs_link_local, contact_26_text_keeps_the_link)
+Test(verbs_link_local, contact_26_an_address_of_the_librarys)
 {
-	struct sockaddr_in6 a = link_local("lo");
+	static const struct ddps_addr six = { .ip = { 0xfe, 0x80, [15] = 7 },
+					      .scope = 0x7ffffffe,
+					      .port = 258,
+					      .family = 6 },
+				      four = { .ip = { 192, 0, 2, 1 }, .port = 258, .family = 4 },
+				      none = { .family = 0 };
 	struct sockaddr_storage ss;
-	char text[80];
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&ss;
+	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&ss;
 
-	vd_addr_text((struct sockaddr *)&a, text, sizeof text);
-	vd_parse_addr(text, &ss);
-	cr_expect_eq(scope(&ss), a.sin6_scope_id, "%s", text);
-	a.sin6_scope_id = 0x7ffffffe; /* an interface that has gone */
-	vd_addr_text((struct sockaddr *)&a, text, sizeof text);
-	vd_parse_addr(text, &ss);
-	cr_expect_eq(scope(&ss), a.sin6_scope_id, "%s", text);
-	vd_parse_addr("[2001:db8::1]:7", &ss);
-	cr_expect_eq(scope(&ss), 0);
+	vd_sockaddr(&six, &ss);
+	cr_expect(ss.ss_family == AF_INET6 && a6->sin6_port == htons(258));
+	cr_expect_eq(scope(&ss), 0x7ffffffe, "of an interface that has gone");
+	cr_expect_arr_eq(&a6->sin6_addr, six.ip, 16);
+	vd_sockaddr(&four, &ss);
+	cr_expect(ss.ss_family == AF_INET && a4->sin_port == htons(258));
+	cr_expect_eq(a4->sin_addr.s_addr, htonl(0xC0000201));
+	vd_sockaddr(&none, &ss);
+	cr_expect(ss.ss_family == AF_INET && !a4->sin_addr.s_addr && !a4->sin_port);
 }
 
 /* Both ends learn which link it is; the server can call whoever called it. */

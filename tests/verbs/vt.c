@@ -105,15 +105,20 @@ void vt_take_request(struct vt *v)
 	vt_equip(v, &v->b);
 }
 
-void vt_up(struct vt *v)
+void vt_connect(struct vt *v)
 {
-	vt_listen(v);
 	vt_dial(v);
 	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0);
 	vt_take_request(v);
 	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+void vt_up(struct vt *v)
+{
+	vt_listen(v);
+	vt_connect(v);
 }
 
 void vt_end_down(struct vt_end *e)

@@ -86,7 +86,9 @@ void vt_dial(struct vt *v);
 void vt_take_request(struct vt *v);
 /* Queue pair, domain and registered octets for an identifier that is the end's. */
 void vt_equip(struct vt *v, struct vt_end *e);
-/* Listen, connect, accept: both ends established. */
+/* Connect, accept: both ends established. */
+void vt_connect(struct vt *v);
+/* Listen, and that. */
 void vt_up(struct vt *v);
 /* Everything that is still there goes. */
 void vt_down(struct vt *v);

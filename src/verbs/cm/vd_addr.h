@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+struct ddps_addr;
 struct vd_config;
 struct vd_id;
 struct vd_process;
 
-/* The address that the library shows as "192.0.2.1:7174". */
-void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
+/* An address of the library's, as programs have it; none is any of IPv4. */
+void vd_sockaddr(const struct ddps_addr *a, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run; behind it, what @id has for its packets. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
 void vd_add_tos(const struct vd_id *id, char *uri, size_t len);

@@ -288,7 +288,7 @@ static void take_conn_request(struct vd_process *p, const struct ddps_event *ev)
 	}
 	id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
 	if (id) /* where it came to says which device it is */
-		vd_parse_addr(ev->info.local, &id->id.route.addr.src_storage);
+		vd_sockaddr(&ev->info.local_addr, &id->id.route.addr.src_storage);
 	if (!id || vd_id_bind_device(id)) {
 		ddps_reject(ev->request, NULL, 0);
 		free(id);
@@ -299,7 +299,7 @@ static void take_conn_request(struct vd_process *p, const struct ddps_event *ev)
 	id->listen_id = l;
 	id->peer_ird = ev->info.peer_ird;
 	id->peer_ord = ev->info.peer_ord;
-	vd_parse_addr(ev->info.peer, &id->id.route.addr.dst_storage);
+	vd_sockaddr(&ev->info.peer_addr, &id->id.route.addr.dst_storage);
 	id->next_request = p->requests;
 	p->requests = id;
 	fill_conn(ev, &conn);
@@ -383,7 +383,7 @@ static void take_conn_established(struct vd_qp *qp, const struct ddps_event *ev)
 		return;
 	qp->id->state = VD_ID_UP;
 	vd_unreserve(qp->id);
-	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
+	vd_sockaddr(&ev->info.local_addr, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
 	if (ev->info.initiator) /* the other side is informed that the answer has come, no more */
 		vd_ib_pad(qp->id, &conn, VD_IB_REP_PD, pd);

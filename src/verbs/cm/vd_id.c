@@ -218,42 +218,19 @@ void vd_add_tos(const struct vd_id *id, char *uri, size_t len)
 		snprintf(uri + at, len - at, "%ctos=%u", strchr(uri, '?') ? '&' : '?', id->tos);
 }
 
-/* An interface by its name, or by its number if it has none any more. */
-static uint32_t read_zone(const char *zone)
+void vd_sockaddr(const struct ddps_addr *a, struct sockaddr_storage *ss)
 {
-	const uint32_t index = if_nametoindex(zone);
-
-	return index ? index : (uint32_t)strtoul(zone, NULL, 10);
-}
-
-void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
-{
-	char host[72], *zone;
-	const char *colon = strrchr(text, ':');
-	size_t n = colon ? (size_t)(colon - text) : 0;
-	struct sockaddr_in *a4 = (struct sockaddr_in *)ss;
 	struct sockaddr_in6 *a6 = (struct sockaddr_in6 *)ss;
 
 	memset(ss, 0, sizeof *ss);
-	ss->ss_family = AF_INET;
-	if (!n || n >= sizeof host)
-		return;
-	memcpy(host, text, n);
-	host[n] = 0;
-	if (host[0] != '[') {
-		inet_pton(AF_INET, host, &a4->sin_addr);
-		a4->sin_port = htons((uint16_t)atoi(colon + 1));
-		return;
+	ss->ss_family = a->family == 6 ? AF_INET6 : AF_INET;
+	*vd_port_of(ss) = htons(a->port);
+	if (a->family == 6) {
+		memcpy(&a6->sin6_addr, a->ip, sizeof a6->sin6_addr);
+		a6->sin6_scope_id = a->scope;
+	} else {
+		memcpy(&((struct sockaddr_in *)ss)->sin_addr, a->ip, sizeof(struct in_addr));
 	}
-	host[strcspn(host, "]")] = 0;
-	zone = strchr(host, '%');
-	if (zone) {
-		*zone = 0;
-		a6->sin6_scope_id = read_zone(zone + 1);
-	}
-	ss->ss_family = AF_INET6;
-	inet_pton(AF_INET6, host + 1, &a6->sin6_addr);
-	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
 }
 
 /* From which address this host would reach @dst. */

@@ -368,11 +368,9 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 {
 	struct vd_qp *qp = asked_for(port, ev);
 	const uint32_t number = qp ? get_oob_u32(ev->private_data + 8) : 0;
-	struct sockaddr_storage ss;
-	struct in_addr addr;
+	struct in_addr addr; /* the listener is one of IPv4 */
 
-	vd_parse_addr(ev->info.peer, &ss);
-	addr = ((struct sockaddr_in *)&ss)->sin_addr; /* the listener is one of IPv4 */
+	memcpy(&addr, ev->info.peer_addr.ip, sizeof addr);
 	/* One that is not idle may be reset soon: its peer was a moment earlier. */
 	if (!qp || qp->lent || (qp->phase != VD_QP_IDLE && !is_oob_peer(qp->oob, number, addr)) ||
 	    !vd_callers_add(&qp->oob->callers, ev->request, number, addr))
