@@ -52,7 +52,7 @@ static struct session *make_server_session(struct server *sv, const struct ddps_
 	s->sv = sv;
 	s->id = sv->taken;
 	s->info = ev->info;
-	s->net = share_net(ev->info.peer);
+	s->net = share_net(&ev->info);
 	s->pd_len = ev->private_data_len;
 	memcpy(s->pd, ev->private_data, ev->private_data_len);
 	s->patience_ns = patience * NS_PER_MS;
@@ -109,7 +109,7 @@ static void die(struct session *s)
 /* A request: accept or reject it. */
 static void answer_request(struct server *sv, const struct ddps_event *ev)
 {
-	const struct serve_net net = share_net(ev->info.peer);
+	const struct serve_net net = share_net(&ev->info);
 	struct ddps_conn_param p;
 	struct session *s;
 	const char *why;

@@ -23,9 +23,11 @@
 #define SERVE_RATE_MIN	   65536u /* octets a second: a file that comes or goes slower is given up */
 #define SERVE_GOODBYE_MS   10000  /* a peer that was asked to go */
 
-/* A peer as far as shares go: an IPv4 address, or an IPv6 network of 64 bits, of which each link has a link-local one. */
+/* A peer as far as shares go: an IPv4 address, or an IPv6 network of 64 bits, of which each link has a link-local one;
+ * on this host, a user. */
 struct serve_net {
-	char text[72];
+	struct ddps_addr addr;
+	uint32_t uid;
 };
 
 /* What is counted, for sessctl stat. */
@@ -128,8 +130,8 @@ void serve_close_all(struct server *sv);
 /* What the limit of open files, which is raised, leaves: sessions, and of the @half_open peers that are wanted so
  * many, a quarter at most.  Return: false: not enough for one. */
 bool share_files(unsigned *sessions, unsigned *half_open);
-/* Of @peer, as struct ddps_conn_info has it. */
-struct serve_net share_net(const char *peer);
+/* Of a session's peer. */
+struct serve_net share_net(const struct ddps_conn_info *info);
 /* A ddps_watch_fn: what was refused, of the server @user. */
 int share_show(void *user, uint32_t n, char *to, size_t size);
 /* Why @net gets no session now, or NULL. */

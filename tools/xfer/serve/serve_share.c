@@ -4,7 +4,6 @@
  * quarter, and so on.  So one that takes all it gets leaves room for whoever comes next.
  */
 #include "xfer/serve/serve.h"
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -39,21 +38,21 @@ bool share_files(unsigned *sessions, unsigned *half_open)
 	return true;
 }
 
-struct serve_net share_net(const char *peer)
+struct serve_net share_net(const struct ddps_conn_info *info)
 {
-	const bool six = *peer == '[';
-	const char *host = peer + six, *zone = host + strcspn(host, "%]");
-	struct serve_net net = { "" };
-	char prefix[INET6_ADDRSTRLEN];
-	struct in6_addr a;
+	struct serve_net net = { .addr = info->peer_addr };
 
-	snprintf(net.text, sizeof net.text, "%.*s", (int)strcspn(host, six ? "%]" : ":"), host);
-	if (inet_pton(AF_INET6, net.text, &a) != 1 || IN6_IS_ADDR_V4MAPPED(&a))
-		return net;
-	memset(a.s6_addr + 8, 0, 8);
-	inet_ntop(AF_INET6, &a, prefix, sizeof prefix);
-	snprintf(net.text, sizeof net.text, "%s%.*s", prefix, (int)strcspn(zone, "]"), zone);
+	net.addr.port = 0;
+	if (net.addr.family == 6)
+		memset(net.addr.ip + 8, 0, 8);
+	if (info->transport == DDPS_TRANSPORT_SHM)
+		net.uid = info->shm.uid;
 	return net;
+}
+
+static bool is_same_net(const struct serve_net *a, const struct serve_net *b)
+{
+	return !memcmp(a, b, sizeof *a);
 }
 
 /* Of @max, of which @taken are, may one who has @held of them have @more? */
@@ -69,7 +68,7 @@ const char *share_of_sessions(const struct server *sv, const struct serve_net *n
 	if (sv->live >= sv->room)
 		return "listener is full, try again later";
 	for (const struct session *s = sv->sessions; s; s = s->next)
-		held += !strcmp(s->net.text, net->text);
+		held += is_same_net(&s->net, net);
 	return leaves_as_much(held, 1, sv->live, sv->room)
 		       ? NULL
 		       : "your address has its share of the listener's sessions; end one first";
@@ -83,7 +82,7 @@ const char *share_of_windows(const struct session *s, size_t len)
 	if (len > SERVE_WINDOWS_MAX - sv->windows)
 		return "the listener is busy, try again later";
 	for (const struct session *o = sv->sessions; o; o = o->next)
-		held += strcmp(o->net.text, s->net.text) ? 0 : o->win.len;
+		held += is_same_net(&o->net, &s->net) ? o->win.len : 0;
 	return leaves_as_much(held, len, sv->windows, SERVE_WINDOWS_MAX)
 		       ? NULL
 		       : "your address has its share of the listener's memory; end a session first";
