@@ -167,14 +167,20 @@ tcp_cases() {
 		"program peer_tcp $rate setup 1"
 }
 
-# Secured wires: whole sessions, compared with programs of the libraries and with the plain wires.
-secured_cases() {
-	local lib name keys=(--tls "$work/bench.conf") x509 psk kind
+# Both sides' keys: settings files $x509 and $psk
+make_keys() {
 	(cd "$work" && "$build/sessctl" keys ca bench && "$build/sessctl" keys host bench localhost 127.0.0.1 &&
 		"$build/sessctl" keys psk bench) >/dev/null || return
 	x509=$work/bench.conf psk=$work/psk.conf
 	printf 'cert bench.pem\nkey bench.key\nca ca.pem\n' >"$x509"
 	printf 'psk bench.psk\n' >"$psk"
+}
+
+# Secured wires: whole sessions, compared with programs of the libraries and with the plain wires.
+secured_cases() {
+	local lib name x509 psk kind keys
+	make_keys || return
+	keys=(--tls "$x509")
 	listen tcp://127.0.0.1:0
 	listen_too tls://127.0.0.1:0 "${keys[@]}"
 	for lib in gnutls:GnuTLS openssl:OpenSSL; do
@@ -196,8 +202,19 @@ secured_cases() {
 		pair "set-up, tls, $kind" "GnuTLS" 0.85 1/s "secured_program ${!kind} sessions $rate setup-tcp 1000000" \
 			"program peer_tls $rate gnutls:setup-$kind 1" peer_tls
 	done
-	pair "idle session, heap, tls" "plain and 4 KiB" 1 B "secured_program $x509 sessions bytes_each idle 2000" \
+	pair "idle session, heap and keys, tls" "plain and 4 KiB" 1 B "secured_program $x509 sessions bytes_each idle 2000" \
 		"plain_and_4096"
+}
+
+# In a network of its own, as path_1500.
+secured_1500() {
+	local x509 psk
+	make_keys || return
+	listen "$native"
+	listen_too sctps://127.0.0.1:0 --tls "$x509"
+	pair "write 64K, sctps, 1500, CPU" "our sctp" 0.75 B/cpu "perf_cpu write 65536 16 --tls $x509" \
+		"over other perf_cpu write 65536 16"
+	stop
 }
 
 # Through shared memory.  A round trip is twice one way: 0.7 us are 714 286 round trips a second.
@@ -520,6 +537,7 @@ strongest_cases
 sctp_cases
 if unshare -rn true 2>/dev/null; then
 	apart path_1500 'ip link set lo mtu 1500 && ip link set lo up'
+	apart secured_1500 'ip link set lo mtu 1500 && ip link set lo up'
 	apart path_veth 'ip link set lo up'
 else
 	missing "write 64K, sctp, 1500" "usrsctp" 9.6 B/s "no network namespace (unshare -rn)"
