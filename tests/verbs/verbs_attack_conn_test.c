@@ -25,7 +25,7 @@ static struct rdma_cm_id *make_verbs_attack_conn_identifier(struct rdma_event_ch
 
 /* ---- 20: binding ---- */
 
-VT_TEST(verbs_attack, attack_20_a_port_is_bound_once)
+VT_TLS_TEST(verbs_attack, attack_20_a_port_is_bound_once)
 {
 	struct sockaddr_in a4 = make_conn_address("127.0.0.1", 0);
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -48,7 +48,7 @@ VT_TEST(verbs_attack, attack_20_a_port_is_bound_once)
 }
 
 /* perftest and others listen again at the port of a connection that goes on. */
-VT_TEST(verbs_attack, attack_20_a_port_of_connections_alone_is_free)
+VT_TLS_TEST(verbs_attack, attack_20_a_port_of_connections_alone_is_free)
 {
 	struct rdma_cm_id *again;
 	struct vt v;
@@ -153,20 +153,20 @@ static void listen_any6(bool alone, bool taken)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_attack, attack_20_any_ipv6_address_means_ipv4_too)
+VT_TLS_TEST(verbs_attack, attack_20_any_ipv6_address_means_ipv4_too)
 {
 	setenv("DDPSESS_RETRY_MS", "0", 1);
 	listen_any6(false, true);
 }
 
-VT_TEST(verbs_attack, attack_20_any_ipv6_address_alone)
+VT_TLS_TEST(verbs_attack, attack_20_any_ipv6_address_alone)
 {
 	setenv("DDPSESS_RETRY_MS", "0", 1);
 	listen_any6(true, false);
 }
 
 /* Both families have a listener of their own at one port, as tgt wants it, and each hears its own. */
-VT_TEST(verbs_attack, any_ipv6_address_next_to_any_ipv4_address)
+VT_TLS_TEST(verbs_attack, any_ipv6_address_next_to_any_ipv4_address)
 {
 	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
@@ -246,7 +246,7 @@ static const char *peer_of(struct rdma_cm_id *id)
 	return inet_ntop(AF_INET, &a4->sin_addr, text, sizeof text);
 }
 
-VT_TEST(verbs_attack, attack_24a_a_connection_comes_from_the_address_that_was_bound)
+VT_TLS_TEST(verbs_attack, attack_24a_a_connection_comes_from_the_address_that_was_bound)
 {
 	struct sockaddr_in src = make_conn_address("127.0.0.3", 0);
 	struct vt v;
@@ -396,23 +396,23 @@ static void over_own(bool by_number, bool answered)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_the_program_puts_there)
+VT_TLS_TEST(verbs_attack, attack_24a_a_queue_pair_that_the_program_puts_there)
 {
 	over_own(false, false);
 }
 
-VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number)
+VT_TLS_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number)
 {
 	over_own(true, false);
 }
 
-VT_TEST(verbs_attack, the_answer_comes_first_with_the_face_of_roce)
+VT_TLS_TEST(verbs_attack, the_answer_comes_first_with_the_face_of_roce)
 {
 	setenv("DDPSESS_FACE", "roce", 1);
 	over_own(true, true);
 }
 
-VT_TEST(verbs_attack, attack_24a_what_a_queue_pair_has_to_know_is_filled_in)
+VT_TLS_TEST(verbs_attack, attack_24a_what_a_queue_pair_has_to_know_is_filled_in)
 {
 	struct sockaddr_in to;
 	struct ibv_qp_attr attr;
@@ -439,7 +439,7 @@ VT_TEST(verbs_attack, attack_24a_what_a_queue_pair_has_to_know_is_filled_in)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_attack, attack_20_a_connection_without_a_queue_pair)
+VT_TLS_TEST(verbs_attack, attack_20_a_connection_without_a_queue_pair)
 {
 	static const char hello[] = "control";
 	struct rdma_cm_event *e;

@@ -451,7 +451,7 @@ Test(verbs_attack, attack_26_files_in_the_place_of_closed_descriptors_are_let_al
 	cr_expect_str_empty(e.text);
 }
 
-VT_TEST(verbs_attack, attack_24_the_last_wqe_of_a_shared_queue_is_reported)
+VT_TLS_TEST(verbs_attack, attack_24_the_last_wqe_of_a_shared_queue_is_reported)
 {
 	struct ibv_async_event e;
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -476,7 +476,7 @@ VT_TEST(verbs_attack, attack_24_the_last_wqe_of_a_shared_queue_is_reported)
 	cr_assert_eq(rdma_destroy_id(own), 0);
 }
 
-VT_TEST(verbs_attack, attack_24_a_vanished_client_is_an_error_of_the_connection)
+VT_TLS_TEST(verbs_attack, attack_24_a_vanished_client_is_an_error_of_the_connection)
 {
 	struct rdma_cm_event *e;
 	struct vt v;

@@ -13,7 +13,7 @@
 
 /* ---- 11: completion channels ---- */
 
-VT_TEST(verbs_finding, finding_11_one_event_for_each_arming)
+VT_TLS_TEST(verbs_finding, finding_11_one_event_for_each_arming)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -47,7 +47,7 @@ VT_TEST(verbs_finding, finding_11_one_event_for_each_arming)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_finding, finding_11_arming_again_takes_no_event_back)
+VT_TLS_TEST(verbs_finding, finding_11_arming_again_takes_no_event_back)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -74,7 +74,7 @@ VT_TEST(verbs_finding, finding_11_arming_again_takes_no_event_back)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
+VT_TLS_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
 {
 	struct ibv_cq *cq;
 	void *user;
@@ -110,7 +110,7 @@ VT_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
 
 /* ---- 12, 14, 16: one-sided ---- */
 
-VT_TEST(verbs_finding, finding_12_and_16_a_target_makes_no_calls)
+VT_TLS_TEST(verbs_finding, finding_12_and_16_a_target_makes_no_calls)
 {
 	volatile uint8_t *last;
 	struct pollfd none = { -1, 0, 0 };
@@ -132,7 +132,7 @@ VT_TEST(verbs_finding, finding_12_and_16_a_target_makes_no_calls)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_finding, finding_14_the_sink_of_a_read_may_be_local_alone)
+VT_TLS_TEST(verbs_finding, finding_14_the_sink_of_a_read_may_be_local_alone)
 {
 	struct ibv_mr *whole;
 	struct vt v;
@@ -201,7 +201,7 @@ Test(verbs_finding, finding_15_an_unmapped_region_ends_the_process_and_says_why,
 
 /* ---- 18, 19: connecting ---- */
 
-VT_TEST(verbs_finding, finding_18_and_19_parameters_and_private_data)
+VT_TLS_TEST(verbs_finding, finding_18_and_19_parameters_and_private_data)
 {
 	static uint8_t data[200];
 	struct rdma_cm_event *e;
@@ -233,7 +233,7 @@ VT_TEST(verbs_finding, finding_18_and_19_parameters_and_private_data)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_finding, finding_18_disconnected_then_flushed)
+VT_TLS_TEST(verbs_finding, finding_18_disconnected_then_flushed)
 {
 	struct vt v;
 

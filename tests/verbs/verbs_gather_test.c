@@ -27,7 +27,7 @@ static _Noreturn void send_and_exit(int port)
 	exit(0);
 }
 
-VT_TEST(verbs_gather, what_was_posted_leaves_before_the_process)
+VT_TLS_TEST(verbs_gather, what_was_posted_leaves_before_the_process)
 {
 	int port[2], status;
 	struct vt v;
@@ -55,7 +55,7 @@ VT_TEST(verbs_gather, what_was_posted_leaves_before_the_process)
 }
 
 /* Of a list those before the one that is refused are posted, and leave though nobody looks. */
-VT_TEST(verbs_gather, a_list_that_is_refused_halfway_leaves_so_far)
+VT_TLS_TEST(verbs_gather, a_list_that_is_refused_halfway_leaves_so_far)
 {
 	struct ibv_send_wr wr[3] = { 0 }, *bad = NULL;
 	struct ibv_cq *cq;

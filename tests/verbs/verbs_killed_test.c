@@ -239,7 +239,7 @@ static void listen_for_many(struct vt *v)
 	((struct sockaddr_in *)&v->addr)->sin_port = rdma_get_src_port(v->listen);
 }
 
-VT_TEST(verbs_killed, strangers_do_no_harm_to_a_listener)
+VT_TLS_TEST(verbs_killed, strangers_do_no_harm_to_a_listener)
 {
 	const bool sctp = !strcmp(getenv("DDPSESS_TRANSPORT"), "sctp");
 	static int held[STRANGERS];
@@ -277,7 +277,7 @@ VT_TEST(verbs_killed, strangers_do_no_harm_to_a_listener)
 #define LARGE (1 << 20)
 #define READS 16
 
-VT_TEST(verbs_killed, memory_goes_while_a_peer_reads_it)
+VT_TLS_TEST(verbs_killed, memory_goes_while_a_peer_reads_it)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
 	void *from = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

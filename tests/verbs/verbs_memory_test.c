@@ -272,7 +272,7 @@ Test(verbs_memory, advice_brings_pages)
 }
 
 /* A buffer that the processor reaches is memory like any other: by its IOVA, at an offset, and no longer than it is. */
-VT_TEST(verbs_memory, a_dma_buffer_is_mapped)
+VT_TLS_TEST(verbs_memory, a_dma_buffer_is_mapped)
 {
 	const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	const uint64_t iova = 0x7000000 + 64;

@@ -50,7 +50,7 @@ static unsigned descriptors_of_a_program(void)
 	return lines;
 }
 
-VT_TEST(verbs_rough, a_program_that_is_started_inherits_nothing)
+VT_TLS_TEST(verbs_rough, a_program_that_is_started_inherits_nothing)
 {
 	unsigned before = descriptors_of_a_program();
 	struct vt v;
@@ -84,7 +84,7 @@ static int meddle(struct vt *v)
 	return 0;
 }
 
-VT_TEST(verbs_rough, a_child_cannot_harm_its_parent)
+VT_TLS_TEST(verbs_rough, a_child_cannot_harm_its_parent)
 {
 	struct vt v;
 	pid_t pid;
@@ -101,7 +101,7 @@ VT_TEST(verbs_rough, a_child_cannot_harm_its_parent)
 }
 
 /* What runs at exit is the parent's business: nothing is shut down, nobody waits for it. */
-VT_TEST(verbs_rough, a_child_that_exits_leaves_its_parent_alone)
+VT_TLS_TEST(verbs_rough, a_child_that_exits_leaves_its_parent_alone)
 {
 	struct vt v;
 	pid_t pid;
@@ -189,7 +189,7 @@ static void accept_from(struct vt *v, struct where *peer)
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-VT_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
+VT_TLS_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 {
 	struct where peer;
 	unsigned bad = 0;

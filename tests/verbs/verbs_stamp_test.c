@@ -161,7 +161,7 @@ static void stamp_of(struct vt *v, struct ibv_cq_ex *cq, uint64_t late_ns)
 		  (long long)(wall - wall_to));
 }
 
-VT_TEST(verbs_stamp, a_completion_says_when_it_came)
+VT_TLS_TEST(verbs_stamp, a_completion_says_when_it_came)
 {
 	struct ibv_cq_ex *cq;
 	struct vt v;
@@ -172,7 +172,7 @@ VT_TEST(verbs_stamp, a_completion_says_when_it_came)
 }
 
 /* What a rule holds back keeps its time. */
-VT_TEST(verbs_stamp, a_late_completion_says_when_it_came)
+VT_TLS_TEST(verbs_stamp, a_late_completion_says_when_it_came)
 {
 	struct ibv_cq_ex *cq;
 	struct vt v;
@@ -232,7 +232,7 @@ static void *read_one(void *arg)
 }
 
 /* The completion that one thread reads is not another's before end_poll. */
-VT_TEST(verbs_stamp, a_completion_is_one_threads_at_a_time)
+VT_TLS_TEST(verbs_stamp, a_completion_is_one_threads_at_a_time)
 {
 	struct ibv_poll_cq_attr none = { 0 };
 	struct reader r = { 0 };
