@@ -446,7 +446,7 @@ static void end_streams(uint16_t listens)
 	}
 }
 
-/* The dialler's socket is gone immediately, without a word of TLS or SCTP; TCP says reset. */
+/* The dialler's socket is gone, without a word of TLS or SCTP; TCP says reset. */
 static void close_dialler(uint16_t listens)
 {
 	const struct linger reset = { 1, 0 };

@@ -27,7 +27,7 @@ bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer
 	return a->how == b->how && !strcmp(a->name, b->name) && !strcmp(a->issuer, b->issuer);
 }
 
-/* A judgement may end others, so that none of them is kept from one to the next. */
+/* Whoever learns of it may end others, so that none of them is kept from one to the next. */
 static struct ddps_sd_assoc *find_untold(const struct ddps_sn_dtls *c)
 {
 	struct ddps_sd_assoc *a;

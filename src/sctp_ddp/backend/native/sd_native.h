@@ -128,7 +128,7 @@ struct ddps_sd_assoc {
 	const struct ddps_sd_assoc_up *up;
 	void *user;
 	bool by_us, is_up, gone;
-	unsigned judged;	     /* the last judgement of its DTLS peer that it has got */
+	unsigned judged;	     /* the last judgement of its DTLS peer that it knows of */
 	uint16_t port;		     /* own SCTP port */
 	size_t told;		     /* max_user_data */
 	size_t kept;		     /* octets taken off the window */
