@@ -167,7 +167,7 @@ $(LIES_IPOIB): private LINK_FLAGS = $(addprefix -Wl$(comma)--wrap=,cf_now ci_for
 # Threads in that kernel, one at a time, in every order.
 SCHED := $(B)/sched
 $(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \
-	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
+	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC)) $(TLS_STUB)) $(LIB_A)
 $(SCHED): private LINK_FLAGS = $(WRAP) $(WRAP_THREADS)
 $(B)/scale-ipoib $(FAULT) $(LIES) $(LIES_IPOIB) $(SCHED):
 	$(link)

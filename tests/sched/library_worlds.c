@@ -435,6 +435,27 @@ static const char *gathered_requests_leave_a_poller(void)
 	return end();
 }
 
+/* ---- inside TLS and DTLS: what is opened is shown from other places ---- */
+
+#define OVER(play, wire)                                                                           \
+	static const char *play##_over_##wire(void)                                                \
+	{                                                                                          \
+		const char *said;                                                                  \
+                                                                                                   \
+		side_wire = #wire;                                                                 \
+		said = play();                                                                     \
+		side_wire = "tcp";                                                                 \
+		return said;                                                                       \
+	}
+#define SECURED(play) OVER(play, tls) OVER(play, sctps)
+
+SECURED(two_wait)
+SECURED(wait_and_progress)
+SECURED(event_and_completion)
+SECURED(post_here_wait_there)
+SECURED(abort_beside_wait)
+SECURED(library_thread)
+
 const struct sched_world library_worlds[] = {
 	{ .name = "two wait", .play = two_wait },
 	{ .name = "three wait", .play = three_wait },
@@ -453,5 +474,17 @@ const struct sched_world library_worlds[] = {
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },
+	{ .name = "two wait, tls", .play = two_wait_over_tls },
+	{ .name = "two wait, sctps", .play = two_wait_over_sctps },
+	{ .name = "wait and progress, tls", .play = wait_and_progress_over_tls },
+	{ .name = "wait and progress, sctps", .play = wait_and_progress_over_sctps },
+	{ .name = "event and completion, tls", .play = event_and_completion_over_tls },
+	{ .name = "event and completion, sctps", .play = event_and_completion_over_sctps },
+	{ .name = "post here, wait there, tls", .play = post_here_wait_there_over_tls },
+	{ .name = "post here, wait there, sctps", .play = post_here_wait_there_over_sctps },
+	{ .name = "abort beside wait, tls", .play = abort_beside_wait_over_tls },
+	{ .name = "abort beside wait, sctps", .play = abort_beside_wait_over_sctps },
+	{ .name = "library thread, tls", .play = library_thread_over_tls },
+	{ .name = "library thread, sctps", .play = library_thread_over_sctps },
 };
 const unsigned library_nworlds = sizeof library_worlds / sizeof *library_worlds;

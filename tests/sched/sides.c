@@ -2,12 +2,16 @@
 /* Two hosts and their sessions. */
 #include "sched/sides.h"
 #include "sim/kern.h"
+#include "sim/tls_stub.h"
+#include <ddpsess/secure.h>
+#include <stdio.h>
 #include <string.h>
 
 struct side own, peer;
 uint8_t buf[2][EPS][LEN];
 uint64_t begun;
 const char *wrong;
+const char *side_wire = "tcp";
 
 static void side_new(struct side *s, unsigned host, bool thread, bool gather)
 {
@@ -18,8 +22,10 @@ static void side_new(struct side *s, unsigned host, bool thread, bool gather)
 	ddps_ctx_attr_init(&attr);
 	attr.thread = thread;
 	attr.gather = attr.poll_drives = gather;
+	attr.secure = strcmp(side_wire, "tcp") ? tls_stub_secure() : NULL;
 	*s = (struct side){ .up = 0 };
 	want(!ddps_ctx_new(&s->ctx, &attr));
+	ddps_secure_close(attr.secure);
 	want(!ddps_pd_new(s->ctx, &s->pd));
 	want(!ddps_mr_reg(s->pd, buf[host], sizeof buf[host], DDPS_LOCAL_WRITE, NULL, &s->mr));
 	ddps_ep_attr_init(&ep);
@@ -61,7 +67,8 @@ static void connect_all_sched_sides(void)
 	char uri[128];
 
 	kern.host = 0;
-	want(!ddps_listen(own.ctx, "tcp://10.0.0.1:7000", NULL, &l));
+	snprintf(uri, sizeof uri, "%s://10.0.0.1:7000", side_wire);
+	want(!ddps_listen(own.ctx, uri, NULL, &l));
 	want(ddps_listener_uri(l, uri, sizeof uri) > 0);
 	for (unsigned i = 0; i < EPS; i++) {
 		kern.host = 1;

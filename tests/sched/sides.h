@@ -26,7 +26,8 @@ struct side {
 extern struct side own, peer;
 extern uint8_t buf[2][EPS][LEN];
 extern uint64_t begun;
-extern const char *wrong; /* the first thing that was */
+extern const char *wrong;     /* the first thing that was */
+extern const char *side_wire; /* of the sessions: tcp, tls or sctps */
 
 #define want(cond)                                                                                 \
 	do {                                                                                       \
