@@ -369,6 +369,7 @@ static void stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
 int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t now)
 {
 	struct ddps_sctp_assoc *a;
+	int sent;
 
 	ddps_sc_time(e, now);
 	settle_touched(e);
@@ -384,13 +385,17 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	}
 	while ((a = TAILQ_FIRST(&e->tx))) {
 		TAILQ_REMOVE(&e->tx, a, tx_link);
-		if (ddps_sc_assoc_output(a, out)) { /* it has its next turn after the others */
+		sent = ddps_sc_assoc_output(a, out);
+		if (sent && ddps_sc_has_output(a)) { /* it has its next turn after the others */
 			TAILQ_INSERT_TAIL(&e->tx, a, tx_link);
+		} else {
+			a->in_tx = false;
+			ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+		}
+		if (sent) {
 			e->st.packets_out += out->nsegs;
 			return 1;
 		}
-		a->in_tx = false;
-		ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
 	}
 	return 0;
 }

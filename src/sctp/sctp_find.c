@@ -48,7 +48,9 @@ static bool is_it(const struct ddps_sc_path *p, uint16_t via, uint16_t port, uin
 struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
 				  uint16_t peer_port, const struct ddps_sctp_addr *peer)
 {
-	struct ddps_sc_path *p = e->found;
+	struct ddps_sc_path **found =
+		&e->found[(peer_port ^ peer->ip[3] ^ peer->ip[15]) % DDPS_SC_FOUND];
+	struct ddps_sc_path *p = *found;
 
 	if (p && is_it(p, via, port, peer_port, peer)) /* packets come in runs */
 		return p;
@@ -58,7 +60,7 @@ struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t po
 	while (p && !is_it(p, via, port, peer_port, peer))
 		p = p->chain;
 	if (p)
-		e->found = p;
+		*found = p;
 	return p;
 }
 
@@ -159,8 +161,9 @@ static void unlink_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 		;
 	*at = p->chain;
 	LIST_REMOVE(p, program);
-	if (e->found == p)
-		e->found = NULL;
+	for (unsigned i = 0; i < DDPS_SC_FOUND; i++)
+		if (e->found[i] == p)
+			e->found[i] = NULL;
 }
 
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)

@@ -271,8 +271,9 @@ struct ddps_sc_bucket {
 	uint64_t at;
 };
 
-#define DDPS_SC_WAYS 256u
-#define DDPS_SC_GONE 4096u /* tags of associations that ended lately */
+#define DDPS_SC_WAYS  256u
+#define DDPS_SC_FOUND 16u
+#define DDPS_SC_GONE  4096u /* tags of associations that ended lately */
 
 struct ddps_sctp {
 	struct ddps_sctp_config c;
@@ -284,7 +285,8 @@ struct ddps_sctp {
 	struct ddps_sctp_assoc **tags;	  /* by our tag: as many chains */
 	struct ddps_sc_program *programs; /* by the peer's address and UDP port: as many */
 	unsigned npaths, chains;	  /* a power of 2, or none yet */
-	struct ddps_sc_path *found;	  /* last, as long as it is in there; or NULL */
+	struct ddps_sc_path
+		*found[DDPS_SC_FOUND]; /* of late, as long as they are in there; or NULL */
 	struct ddps_sc_peer *peers;
 	unsigned more; /* addresses beyond DDPS_SENT_PATHS, all associations */
 	struct ddps_sc_heap heap;

@@ -155,13 +155,17 @@ static uint32_t largest_chunk(const struct ddps_sc_path *p)
 /* User data octets of the largest chunk that fits on every path in use [9260-6.9-4]. */
 size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a)
 {
-	uint32_t least = largest_chunk(a->data_path);
+	const struct ddps_sc_path *data = a->data_path;
+	uint32_t least = largest_chunk(data), other;
 
 	for (unsigned i = 0; i < a->npaths; i++) {
 		const struct ddps_sc_path *p = a->path[i];
 
-		if (p->confirmed && p->state == DDPS_SCTP_ACTIVE && largest_chunk(p) < least)
-			least = largest_chunk(p);
+		if (p == data || !p->confirmed || p->state != DDPS_SCTP_ACTIVE)
+			continue;
+		other = largest_chunk(p);
+		if (other < least)
+			least = other;
 	}
 	return least - DDPS_SC_DATA_HDR;
 }

@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "sctp/sctp.h"
 #include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/sd_backend.h"
 #include <netinet/in.h>
 #include <utlist.h>
@@ -71,6 +72,14 @@ struct ddps_sn_sock {
 
 #define DDPS_SN_REFUSED 16u
 
+/* Where datagrams go that one call reads: their payload to the scratch buffer. */
+struct ddps_sn_inbox {
+	struct sockaddr_storage from[DDPS_SN_BATCH];
+	union ddps_sd_cmsg ctrl[DDPS_SN_BATCH];
+	struct iovec iov[DDPS_SN_BATCH];
+	struct mmsghdr m[DDPS_SN_BATCH];
+};
+
 /* One context's use of the backend. */
 struct ddps_sn_env {
 	struct ddps_env *env;
@@ -104,6 +113,7 @@ struct ddps_sn_env {
 		uint64_t at;
 	} refused[DDPS_SN_REFUSED];
 	unsigned nrefused; /* modulo their number */
+	struct ddps_sn_inbox inbox;
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -190,6 +200,7 @@ void ddps_sn_homes_text(const struct ddps_sn_homes *h, uint16_t port, char *buf,
 /* ---- sd_native_io.c ---- */
 
 void ddps_sn_readable(void *user, uint32_t events);
+void ddps_sn_inbox_init(struct ddps_sn_inbox *b, uint8_t *scratch);
 struct ddps_sctp_addr ddps_sn_addr(const struct sockaddr_storage *ss);
 /* Whatever the ports are; mapped IPv4 is the same as IPv4. */
 bool ddps_sn_same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b);

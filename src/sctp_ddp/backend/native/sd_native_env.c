@@ -353,6 +353,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	if (!ne)
 		return DDPS_E_NOMEM;
 	ne->env = env;
+	ddps_sn_inbox_init(&ne->inbox, env->scratch);
 	ne->host_mtu = host_mtu();
 	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
 	ne->flush = (struct ddps_task){ .fn = flush_native, .user = ne };

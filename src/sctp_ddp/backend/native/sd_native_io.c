@@ -55,15 +55,17 @@ bool ddps_sn_same_addr(const struct sockaddr_storage *a, const struct sockaddr_s
 socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int family,
 			   struct sockaddr_storage *ss)
 {
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 a6;
 
 	memset(ss, 0, sizeof *ss);
 	if (family == AF_INET) {
+		struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+
 		memcpy(&a4.sin_addr, a->ip, 4);
 		memcpy(ss, &a4, sizeof a4);
 		return sizeof a4;
 	}
+	a6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	if (a->family == 4) {
 		memset(a6.sin6_addr.s6_addr + 10, 0xff, 2);
 		memcpy(a6.sin6_addr.s6_addr + 12, a->ip, 4);
@@ -122,27 +124,37 @@ static void take_secured(struct ddps_sn_sock *s, struct mmsghdr *m,
 				   seg > 0 ? (size_t)seg : 0);
 }
 
+void ddps_sn_inbox_init(struct ddps_sn_inbox *b, uint8_t *scratch)
+{
+	for (unsigned i = 0; i < DDPS_SN_BATCH; i++) {
+		b->iov[i] = (struct iovec){ scratch + i * DDPS_SN_SLOT_LEN, DDPS_SN_SLOT_LEN };
+		b->m[i] = (struct mmsghdr){ .msg_hdr = { .msg_name = &b->from[i],
+							 .msg_namelen = sizeof b->from[i],
+							 .msg_iov = &b->iov[i],
+							 .msg_iovlen = 1,
+							 .msg_control = &b->ctrl[i],
+							 .msg_controllen = sizeof b->ctrl[i] } };
+	}
+}
+
+/* The first @n for the next call: the last one has left lengths in them. */
+static void empty_inbox(struct ddps_sn_inbox *b, int n)
+{
+	for (int i = 0; i < n; i++) {
+		b->m[i].msg_hdr.msg_namelen = sizeof b->from[i];
+		b->m[i].msg_hdr.msg_controllen = sizeof b->ctrl[i];
+	}
+}
+
 /* Of @max datagrams, at most DDPS_SN_BATCH. */
 static int read_batch(struct ddps_sn_sock *s, unsigned max)
 {
-	struct sockaddr_storage from[DDPS_SN_BATCH];
+	struct sockaddr_storage *from = s->ne->inbox.from;
+	struct mmsghdr *m = s->ne->inbox.m;
 	struct ddps_sctp_in in[DDPS_SN_BATCH];
-	struct iovec iov[DDPS_SN_BATCH];
-	union ddps_sd_cmsg ctrl[DDPS_SN_BATCH];
-	struct mmsghdr m[DDPS_SN_BATCH];
 	unsigned k = 0;
 	int n;
 
-	for (unsigned i = 0; i < max; i++) {
-		iov[i] = (struct iovec){ s->ne->env->scratch + i * DDPS_SN_SLOT_LEN,
-					 DDPS_SN_SLOT_LEN };
-		m[i] = (struct mmsghdr){ .msg_hdr = { .msg_name = &from[i],
-						      .msg_namelen = sizeof from[i],
-						      .msg_iov = &iov[i],
-						      .msg_iovlen = 1,
-						      .msg_control = &ctrl[i],
-						      .msg_controllen = sizeof ctrl[i] } };
-	}
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
@@ -150,13 +162,14 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 			take_secured(s, &m[i], &from[i]);
 			continue;
 		}
-		if (!s->raw && ddps_sn_dtls_is_hello(iov[i].iov_base, m[i].msg_len))
+		if (!s->raw && ddps_sn_dtls_is_hello(m[i].msg_hdr.msg_iov->iov_base, m[i].msg_len))
 			ddps_sn_dtls_misspoken(s->ne, &from[i], false);
 		if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
 		k++;
 	}
+	empty_inbox(&s->ne->inbox, n);
 	if (k)
 		ddps_sctp_input(s->ne->e, in, k, ddps_sn_now(s->ne));
 	return n;

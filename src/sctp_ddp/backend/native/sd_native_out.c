@@ -200,7 +200,7 @@ static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 {
 	unsigned n = 0;
 
-	for (; n < DDPS_SN_OUTS; n++) {
+	for (; n < DDPS_SN_OUTS && ddps_sctp_pending(ne->e); n++) {
 		ne->out[n] = (struct ddps_sctp_out){
 			.iov = ne->iov[n],
 			.iov_max = DDPS_SN_IOV,
