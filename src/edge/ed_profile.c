@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices by a profile: what they are called, what they say of themselves, where their ports are. */
 #include "edge/ed.h"
+#include "verbs/vd_lid.h"
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -238,6 +239,7 @@ void ed_profile_dress(struct vd_context *c)
 		c->down |= (unsigned)d->port[i].down << i;
 	if (d) {
 		c->roce = d->roce;
+		c->lids = d->lids;
 		c->ports = d->ports;
 	}
 	ed.query_device_ex = c->v.query_device_ex;
@@ -276,6 +278,9 @@ int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *at
 	if (p->down || !port_address(p, &a4)) {
 		attr->state = IBV_PORT_DOWN;
 		attr->phys_state = 3; /* Disabled */
+		attr->lid = 0;
+	} else if (d->lids) {
+		attr->lid = vd_lid_of(&a4);
 	}
 	return 0;
 }
@@ -288,7 +293,8 @@ int ed_show_gid(struct ibv_context *ctx, unsigned port, unsigned index, struct i
 	if (!d || !port || port > d->ports || index >= VD_GIDS)
 		return EINVAL;
 	*e = (struct ibv_gid_entry){ .port_num = port,
-				     .gid_type = d->roce ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB };
+				     .gid_type = d->roce && !d->lids ? IBV_GID_TYPE_ROCE_V2
+								     : IBV_GID_TYPE_IB };
 	e->ndev_ifindex = port_address(&d->port[port - 1], &a4);
 	if (!e->ndev_ifindex)
 		return ENODATA; /* the interface is not there, or has no address */

@@ -25,7 +25,9 @@ void ed_strict_start(const struct vd_config *cfg)
 	char text[80];
 	struct vf_error e;
 	int len = snprintf(text, sizeof text, "device %s\nface %s\n", cfg->name,
-			   cfg->roce ? "roce" : "iwarp");
+			   cfg->lids   ? "ib"
+			   : cfg->roce ? "roce"
+				       : "iwarp");
 
 	ed.strict = true;
 	if (!ed.profile.n && !vp_parse(&ed.profile, ed_most, text, (size_t)len, &e))

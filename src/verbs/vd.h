@@ -156,7 +156,8 @@ struct vd_context {
 	unsigned users;			 /* atomic: the program, domains and queues */
 	struct vd_context *next, **prev; /* in vd_process.contexts */
 	struct vd_port_seen port[VD_PORTS];
-	bool roce;		/* it says that it is a RoCE device */
+	bool roce;		/* it says that it is a RoCE device, or one of InfiniBand */
+	bool lids;		/* ... of InfiniBand: vd_lid.h */
 	unsigned ports, down;	/* how many; a bit for each that is always down */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
@@ -168,6 +169,10 @@ static inline struct vd_process *vd_process_of(const struct ibv_context *ctx)
 static inline bool vd_is_roce(const struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context)->roce;
+}
+static inline bool vd_has_lids(const struct ibv_context *ctx)
+{
+	return vd_of(ctx, struct vd_context, v.context)->lids;
 }
 static inline unsigned vd_port_count(const struct ibv_context *ctx)
 {

@@ -16,7 +16,6 @@
 
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
-static const char *const faces[] = { "iwarp", "roce", NULL };
 static const char *const rules[] = { "stall", "strict", NULL };
 
 struct reader {
@@ -77,6 +76,17 @@ static enum vd_placed read_placed_setting(struct reader *r)
 
 	return (enum vd_placed)find_setting_word(r, "DDPSESS_PLACED", words, VD_PLACED_FACE,
 						 "'off', 'writes' or 'all'");
+}
+
+static void read_face(struct reader *r, struct vd_config *c)
+{
+	enum { ROCE, IB, IWARP };
+	static const char *const words[] = { "roce", "ib", "iwarp" };
+	const unsigned face =
+		find_setting_word(r, "DDPSESS_FACE", words, IWARP + 1, "'iwarp', 'roce' or 'ib'");
+
+	c->roce = face < IWARP;
+	c->lids = face == IB;
 }
 
 static unsigned read_setting_number(struct reader *r, const char *name, unsigned max,
@@ -162,7 +172,7 @@ void vd_config_read(struct vd_config *c)
 	c->no_wait = choose_setting(&r, "DDPSESS_NO_RECV", rules, false);
 	c->strict = choose_setting(&r, "DDPSESS_STRICT", switches, false);
 	c->rfc7306 = choose_setting(&r, "DDPSESS_RFC7306", switches, true);
-	c->roce = choose_setting(&r, "DDPSESS_FACE", faces, false);
+	read_face(&r, c);
 	c->placed = read_placed_setting(&r);
 	c->stats = choose_setting(&r, "DDPSESS_STATS", switches, false);
 	c->retry_ms = read_setting_number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);

@@ -21,7 +21,8 @@ struct vd_config {
 	bool strict;  /* what adapters refuse is refused: vd_strict.h */
 	bool rfc7306; /* immediate data and atomics */
 	enum vd_placed placed;
-	bool roce;	   /* the device says that it is a RoCE one */
+	bool roce;	   /* the device says that it is a RoCE one, or one of InfiniBand */
+	bool lids;	   /* ... of InfiniBand: vd_lid.h */
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	/* edge/: files of rules and of their trace, empty: none */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one device: an RNIC with one Ethernet port. */
+/* The one device: an RNIC with one Ethernet port, unless its face is another. */
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
+#include "verbs/vd_lid.h"
 #include "verbs/vd_strict.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -115,11 +116,17 @@ static int query_vd_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_
 		.active_width = 2, /* 4X */
 		.active_speed = 4, /* QDR: 40 Gb/s in all, a number that programs expect */
 		.phys_state = 5,   /* LinkUp */
-		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.link_layer =
+			vd_has_lids(ctx) ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET,
 	};
+	struct sockaddr_in a4;
 
 	if (port != 1)
 		return EINVAL;
+	if (vd_has_lids(ctx)) {
+		vd_own_address(ctx, &a4);
+		a.lid = vd_lid_of(&a4);
+	}
 	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
 	return 0;
 }
@@ -242,6 +249,7 @@ struct ibv_context *vdi_ibv_open_device(struct ibv_device *device)
 	ctx = &c->v.context;
 	ctx->device = device;
 	c->roce = vd_config()->roce;
+	c->lids = vd_config()->lids;
 	c->ports = 1;
 	ctx->ops.alloc_mw = vd_alloc_mw;
 	ctx->ops.dealloc_mw = vd_dealloc_mw;
@@ -315,11 +323,11 @@ int vdi__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index
 {
 	/* Kernels say of an RNIC's GIDs neither RoCE v1 nor v2. */
 	struct ibv_gid_entry e = { .port_num = 1,
-				   .gid_type = vd_config()->roce ? IBV_GID_TYPE_ROCE_V2
-								 : IBV_GID_TYPE_IB };
+				   .gid_type = vd_is_roce(ctx) && !vd_has_lids(ctx)
+						       ? IBV_GID_TYPE_ROCE_V2
+						       : IBV_GID_TYPE_IB };
 	struct sockaddr_in a4;
 
-	(void)ctx;
 	if (port != 1 || index >= VD_GIDS)
 		return EINVAL;
 	if (flags)
@@ -348,7 +356,7 @@ VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned in
 {
 	if (!port || port > vd_port_count(ctx) || index)
 		return vd_fail(EINVAL);
-	*type = vd_is_roce(ctx) ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
+	*type = vd_is_roce(ctx) && !vd_has_lids(ctx) ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
 	return 0;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Why a connection ended or a datagram was lost, for people. */
 #include "verbs/vd_why.h"
+#include "verbs/vd_lid.h"
 #include "verbs/vd_secure.h"
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 bool vd_why_is_due(struct vd_qp *qp, enum vd_why why)
 {
-	return (why == VD_WHY_INSECURE || vd_config()->check || vd_config()->strict) &&
+	return (why & (VD_WHY_INSECURE | VD_WHY_NO_GID) || vd_config()->check ||
+		vd_config()->strict) &&
 	       !(__atomic_fetch_or(&qp->told, why, __ATOMIC_RELAXED) & why);
 }
 
@@ -20,6 +23,32 @@ void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
 	fprintf(stderr, "ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
+}
+
+void vd_why_no_gid(struct vd_qp *qp, const struct ibv_ah_attr *ah)
+{
+	const struct ibv_context *ctx = qp->qp.qp_base.context;
+	char text[INET_ADDRSTRLEN] = "?";
+	struct sockaddr_in a4;
+	struct in_addr to;
+
+	if (ah->is_global)
+		return;
+	vd_own_address(ctx, &a4);
+	inet_ntop(AF_INET, &a4.sin_addr, text, sizeof text);
+	if (!vd_has_lids(ctx)) {
+		if (vd_why_is_due(qp, VD_WHY_NO_GID))
+			vd_why_say(
+				qp,
+				": the program names its peer by a LID and no GID, and this "
+				"device has no LIDs: give the program a GID's index (-g 0, -x 0), "
+				"or choose sessctl run --face ib");
+	} else if (!vd_lid_address(&a4, ah->dlid, &to) && vd_why_is_due(qp, VD_WHY_NO_GID)) {
+		vd_why_say(qp,
+			   ": no host has LID %u in the subnet of %s, this port's address, whose "
+			   "LID is %u (0: none): give the program a GID's index (-g 0, -x 0)",
+			   ah->dlid, text, vd_lid_of(&a4));
+	}
 }
 
 static void say_conn_end(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv, bool insecure)

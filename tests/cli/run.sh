@@ -91,7 +91,7 @@ faults_are_read() {
 # the lines of an earlier run are nowhere, whatever is refused
 trace_is_emptied() {
 	echo "on completion: explode" >rules
-	printf 'device a\nface ib\n' >wrong
+	printf 'device a\nface opa\n' >wrong
 	local way
 	for way in "--faults rules" "--profile wrong" --check; do
 		echo "1 ibv_open_device: line 1: fail ENOMEM" >traced
@@ -111,9 +111,9 @@ profile() {
 		done < <(sed -n 's/^device //p' "$f")
 	done
 	refuses 126 "No such file" --profile nowhere -- true || return
-	printf 'device a\nface ib\n' >wrong
+	printf 'device a\nface opa\n' >wrong
 	dropped 0 --profile wrong -- sh -c 'ibv_devinfo || :' || return
-	says err "$PWD/wrong:2:6: expected iwarp or roce, not 'ib'"
+	says err "$PWD/wrong:2:6: expected iwarp, roce or ib, not 'opa'"
 }
 
 checks() {

@@ -84,7 +84,7 @@ Test(vp, complaints_name_line_column_and_what_is_expected)
 		{ "device a/b", 1, 8, "expected a name" },
 		{ "device \x1b[m", 1, 8, "expected a name" },
 		{ "device a\ndevice a", 2, 8, "a name that no other device has" },
-		{ "device a\nface ib", 2, 6, "expected iwarp or roce, not 'ib'" },
+		{ "device a\nface opa", 2, 6, "expected iwarp, roce or ib, not 'opa'" },
 		{ "device a\nguid 0", 2, 6, "expected a GUID" },
 		{ "device a\nguid /", 2, 6, "expected a GUID" },
 		{ "device a\nguid 1g", 2, 6, "expected a GUID" },

@@ -108,6 +108,24 @@ own_way() {
 	done
 }
 
+# LIDs lead to the peer, of programs that exchange no GID.
+infiniband() {
+	local listen_first=1 o
+	export DDPSESS_FACE=ib
+	alone "link_layer:.*InfiniBand" ibv_devinfo
+	for o in rc_pingpong uc_pingpong ud_pingpong "srq_pingpong -q 1"; do
+		o="$o -n 100"
+		pair "ibv_$o by LID" "ibv_$o -p @" "ibv_$o -p @ 127.0.0.1"
+	done
+	for o in "write_bw -n 200" "send_lat -n 50" "read_bw -n 200" "send_bw -c UD -n 200"; do
+		LD_PRELOAD=$build/verbs-clock.so pair "ib_$o by LID" \
+			"ib_$o -F -p @" "ib_$o -F -p @ 127.0.0.1"
+	done
+	o="-a 127.0.0.1 -p @ -C 20 -S 65000 -V"
+	pair "rping on InfiniBand" "rping -s $o" "rping -c $o"
+	unset DDPSESS_FACE
+}
+
 # rdma-core's rsockets use the drop-in as programs do.
 rsockets() {
 	local o
@@ -190,6 +208,7 @@ transports() { # CASES: both transports, one after the other
 			rdma_cm
 			perftest
 			own_way
+			infiniband
 			strict
 			datagrams
 			rsockets

@@ -72,6 +72,13 @@ options() {
 	seen "a RoCE face" "[ \"\$(cat $class/*/node_type)\" = '1: CA' ] &&
 		[ \"\$(cat $class/*/ports/1/gid_attrs/types/0)\" = 'RoCE v2' ] &&
 		ibv_devinfo | grep -q 'InfiniBand (0)' && rdma dev | grep -q ': node_type ca '"
+	with --face ib
+	seen "an InfiniBand face" "lid=\$(printf %d \$(cat $class/*/ports/1/lid)) && [ \$lid -gt 0 ] &&
+		grep -qx InfiniBand $class/*/ports/1/link_layer &&
+		ibv_devinfo | tr -d '\t ' | grep -qx port_lid:\$lid &&
+		rdma link | grep -q \" lid \$lid sm_lid 0 lmc 0 state ACTIVE \" &&
+		if command -v ibstat >/dev/null; then ibstat | grep -qx \".*Base lid: \$lid\"; fi"
+	with --face roce
 	# It shows no RNIC, of whatever make.
 	if command -v ibstat >/dev/null; then
 		seen "ibstat has a type to show" "ibstat | grep -qx '.CA type: ddpsess'"

@@ -50,7 +50,7 @@ static const struct option_row table[] = {
 	  "a Send without a receive: let it wait, or end the connection" },
 	{ "retry", "SECONDS", 1, VAL_SECONDS, AT(retry_ms), 0, 3600000,
 	  "how long a refused connection is tried again (default 1)" },
-	{ "face", "iwarp|roce", 1, VAL_TEXT, AT(face), 0, 0,
+	{ "face", "iwarp|roce|ib", 1, VAL_TEXT, AT(face), 0, 0,
 	  "what the device claims to be (default iwarp)" },
 	{ "view", "on|off", 1, VAL_TEXT, AT(view), 0, 0,
 	  "show the device below /sys/class/infiniband (default on)" },
@@ -134,6 +134,14 @@ static bool is_transport(const struct run_opts *o, char *why, size_t len)
 }
 
 /* One of two words, or not given. */
+static bool is_face(const char *v, char *why, size_t len)
+{
+	if (!v || !strcmp(v, "iwarp") || !strcmp(v, "roce") || !strcmp(v, "ib"))
+		return true;
+	snprintf(why, len, "--face takes iwarp, roce or ib, not '%s'", v);
+	return false;
+}
+
 static bool one_of(const char *name, const char *v, const char *a, const char *b, char *why,
 		   size_t len)
 {
@@ -179,8 +187,7 @@ static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 	}
 	return is_transport(o, why, len) && one_of("crc", o->crc, "on", "off", why, len) &&
 	       one_of("no-recv", o->recv, "stall", "strict", why, len) &&
-	       one_of("face", o->face, "iwarp", "roce", why, len) &&
-	       one_of("view", o->view, "on", "off", why, len) &&
+	       is_face(o->face, why, len) && one_of("view", o->view, "on", "off", why, len) &&
 	       one_of("mode", o->mode, "preload", "soname", why, len);
 }
 

@@ -43,7 +43,8 @@ struct vp_port {
 
 struct vp_device {
 	char name[VP_NAME];
-	bool roce; /* else iWARP */
+	bool roce; /* or InfiniBand, else iWARP */
+	bool lids; /* InfiniBand */
 	bool atomics;
 	uint64_t guid;	       /* 0: of its address */
 	uint32_t vendor, part; /* 0: the drop-in's */

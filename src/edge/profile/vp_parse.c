@@ -153,12 +153,20 @@ static int number32(struct reading *g, uint32_t *to, unsigned digits, const char
 
 static int device_line(struct reading *g, struct vf_word w)
 {
-	static const struct choice faces[] = { { "iwarp", 0 }, { "roce", 1 }, { NULL, 0 } };
+	static const struct choice faces[] = {
+		{ "iwarp", 0 }, { "roce", 1 }, { "ib", 2 }, { NULL, 0 }
+	};
 	static const struct choice on[] = { { "off", 0 }, { "on", 1 }, { NULL, 0 } };
 	struct vp_device *d = g->d;
+	unsigned face = 0;
 
-	if (vf_is(w, "face"))
-		return read_bool(&g->r, faces, &d->roce, "iwarp or roce");
+	if (vf_is(w, "face")) {
+		if (read_choice(&g->r, faces, &face, "iwarp, roce or ib"))
+			return -1;
+		d->roce = face > 0;
+		d->lids = face == 2;
+		return 0;
+	}
 	if (vf_is(w, "atomics"))
 		return read_bool(&g->r, on, &d->atomics, "on or off");
 	if (vf_is(w, "guid"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queue pairs that programs connect themselves: they exchange QP number and GID on a way of their
- * own and call ibv_modify_qp.  The GID is the host's address.  The number leads to a listener: its
+ * own and call ibv_modify_qp.  The GID is the host's address, and so is the LID on InfiniBand's face.  The number leads to a listener: its
  * low 16 bits are the port, the high 8 say which of the queue pairs that share it.  Of two, the one
  * whose (GID, number) is lower connects, from the address of its GID; its private data names both
  * numbers.  No call waits for the other side, which may not know this one's number yet: requests to
@@ -13,6 +13,7 @@
 #include "verbs/cm/vd_oob.h"
 #include "verbs/cm/vd_callers.h"
 #include "verbs/ib/vd_qp.h"
+#include "verbs/vd_lid.h"
 #include "verbs/vd_secure.h"
 #include "verbs/vd_why.h"
 #include <arpa/inet.h>
@@ -405,10 +406,26 @@ static int compare_oob_ends(const struct vd_oob *o, uint32_t own, const union ib
 	return d ? d : own < o->dest ? -1 : own > o->dest;
 }
 
+/* The peer's, which on InfiniBand may be named by its LID alone. */
+static int find_peer_gid(const struct vd_qp *qp, const struct ibv_ah_attr *ah, union ibv_gid *gid)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET };
+
+	if (ah->is_global) {
+		*gid = ah->grh.dgid;
+		return is_ipv4(gid) ? 0 : EOPNOTSUPP;
+	}
+	memcpy(&a4.sin_addr, qp->oob->port->gid.raw + 12, sizeof a4.sin_addr);
+	if (!vd_has_lids(qp->qp.qp_base.context) || !vd_lid_address(&a4, ah->dlid, &a4.sin_addr))
+		return EOPNOTSUPP; /* there is no address: vd_why_no_gid says so */
+	vd_gid_of(&a4, gid);
+	return 0;
+}
+
 /* The lock is held. */
 static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	const union ibv_gid *gid = &attr->ah_attr.grh.dgid;
+	union ibv_gid gid;
 	struct vd_oob *o = qp->oob;
 	int d, err = vd_secure_refuse(VD_UNSECURED_OOB);
 
@@ -417,16 +434,17 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return EINVAL;
 	if (err)
 		return err;
+	err = find_peer_gid(qp, &attr->ah_attr, &gid);
+	if (err)
+		return err;
 	o->dest = attr->dest_qp_num;
-	d = compare_oob_ends(o, qp->qp.qp_base.qp_num, gid);
-	if (!attr->ah_attr.is_global || !is_ipv4(gid))
-		return EOPNOTSUPP; /* without a GID there is no address */
-	if (!d)			   /* its own peer: both connects and accepts */
+	d = compare_oob_ends(o, qp->qp.qp_base.qp_num, &gid);
+	if (!d) /* its own peer: both connects and accepts */
 		err = vd_qp_double(qp);
 	if (err)
 		return err;
 	o->ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : VD_IRD;
-	memcpy(&o->at, gid->raw + 12, sizeof o->at);
+	memcpy(&o->at, gid.raw + 12, sizeof o->at);
 	o->known = true;
 	o->active = d < 0;
 	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */

@@ -4,6 +4,7 @@
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
+#include "verbs/vd_why.h"
 #include <errno.h>
 
 int vd_qp_allow(struct vd_qp *qp, unsigned access)
@@ -215,6 +216,8 @@ int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	ddps_lock(&p->lock);
+	if (mask & IBV_QP_AV && qp->oob && !qp->lent)
+		vd_why_no_gid(qp, &attr->ah_attr);
 	against = vd_rules_bind(qp) ? vd_rules_against(qp, attr, mask) : NULL;
 	if (against)
 		err = vd_rules_refuse(qp, "ibv_modify_qp", against);

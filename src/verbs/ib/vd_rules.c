@@ -101,8 +101,9 @@ static const char *against_step(enum vd_kind kind, enum ibv_qp_state now, enum i
 
 static bool is_path_bad(const struct vd_qp *qp, const struct ibv_ah_attr *ah)
 {
-	return !ah->is_global || ah->grh.sgid_index >= VD_GIDS || !ah->port_num ||
-	       ah->port_num > vd_port_count(qp->qp.qp_base.context);
+	if (ah->is_global ? ah->grh.sgid_index >= VD_GIDS : !vd_has_lids(qp->qp.qp_base.context))
+		return true;
+	return !ah->port_num || ah->port_num > vd_port_count(qp->qp.qp_base.context);
 }
 
 /* The bits that an attribute has on the wire, and what the device says that it can. */

@@ -5,6 +5,7 @@
  * for, is the index of another.  Events and completions of the drop-in have it there.
  */
 #include "verbs/ud/vd_ud_in.h"
+#include "verbs/vd_lid.h"
 #include <errno.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -46,16 +47,25 @@ static bool is_shared(const struct vd_process *p, const struct ibv_pd *pd)
 }
 
 /*
- * Without a GID there is no address on Ethernet.  rsockets make such a handle anyway, of the
+ * Without a GID there is no address on Ethernet; on InfiniBand the LID is one.  rsockets make such a handle anyway, of the
  * port's own LID, to send to themselves; it is of the domain that identifiers share.
  */
 static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_addr *to)
 {
 	const struct vd_process *p = vd_of(pd->context, struct vd_context, v.context)->p;
 	union ibv_gid self = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+	struct sockaddr_in a4;
 
 	if (!attr->port_num || attr->port_num > vd_port_count(pd->context))
 		return false;
+	if (!attr->is_global && vd_has_lids(pd->context)) {
+		vd_own_address(pd->context, &a4);
+		if (!vd_lid_address(&a4, attr->dlid, &a4.sin_addr))
+			return false;
+		vd_gid_of(&a4, &self);
+		ud_addr_of_gid(pd->context, &self, 0, to);
+		return true;
+	}
 	if (!attr->is_global) {
 		ud_addr_of_gid(pd->context, &self, 0, to);
 		return is_shared(p, pd) && !attr->dlid;
