@@ -179,6 +179,8 @@ qperf() {
 		check="grep -q ' = .*[1-9]' client0" listen_first=1 pair "qperf -cm 1 $t" "qperf -lp @" \
 			"qperf -lp @ -cm 1 -t 1 -to 30 127.0.0.1 $t quit"
 	done
+	DDPSESS_FACE=ib check="grep -q ' = .*[1-9]' client0" listen_first=1 pair "qperf rc_lat by LID" \
+		"qperf -lp @" "qperf -lp @ -t 1 -to 30 127.0.0.1 rc_lat quit"
 }
 
 # What runs on adapters runs in strict mode: of each face what its adapters have.
