@@ -46,6 +46,8 @@ rdma_cm() {
 	# of two that ask at the same time rping's server takes the second twice
 	clients=3 for_ever=1 pair "rping -P, 3 clients" "rping -s -P $o" "rping -c $o"
 	pair "rdma_server" "rdma_server -p @" "rdma_client -s 127.0.0.1 -p @"
+	for_ever=1 check="grep -q '^connect ' client0" \
+		pair "cmtime" "cmtime -p @" "cmtime -s 127.0.0.1 -p @ -c 20"
 	pair "ucmatose" "ucmatose -b 127.0.0.1 -p @" "ucmatose -s 127.0.0.1 -p @"
 }
 
