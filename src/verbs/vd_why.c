@@ -6,10 +6,11 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool vd_why_is_due(struct vd_qp *qp, enum vd_why why)
 {
-	return (why & (VD_WHY_INSECURE | VD_WHY_NO_GID) || vd_config()->check ||
+	return (why & (VD_WHY_INSECURE | VD_WHY_NO_WAY) || vd_config()->check ||
 		vd_config()->strict) &&
 	       !(__atomic_fetch_or(&qp->told, why, __ATOMIC_RELAXED) & why);
 }
@@ -25,25 +26,33 @@ void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
 	fprintf(stderr, "ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
 }
 
-void vd_why_no_gid(struct vd_qp *qp, const struct ibv_ah_attr *ah)
+void vd_why_no_way(struct vd_qp *qp, const struct ibv_ah_attr *ah)
 {
 	const struct ibv_context *ctx = qp->qp.qp_base.context;
 	char text[INET_ADDRSTRLEN] = "?";
 	struct sockaddr_in a4;
+	struct in6_addr gid;
 	struct in_addr to;
 
-	if (ah->is_global)
+	if (ah->is_global) {
+		memcpy(&gid, ah->grh.dgid.raw, sizeof gid);
+		if (!IN6_IS_ADDR_V4MAPPED(&gid) && vd_why_is_due(qp, VD_WHY_NO_WAY))
+			vd_why_say(
+				qp,
+				": its peer's GID is no IPv4 address (::ffff:192.0.2.1), as GIDs "
+				"of these devices are: is the peer on sessctl run, too?");
 		return;
+	}
 	vd_own_address(ctx, &a4);
 	inet_ntop(AF_INET, &a4.sin_addr, text, sizeof text);
 	if (!vd_has_lids(ctx)) {
-		if (vd_why_is_due(qp, VD_WHY_NO_GID))
+		if (vd_why_is_due(qp, VD_WHY_NO_WAY))
 			vd_why_say(
 				qp,
 				": the program names its peer by a LID and no GID, and this "
 				"device has no LIDs: give the program a GID's index (-g 0, -x 0), "
 				"or choose sessctl run --face ib");
-	} else if (!vd_lid_address(&a4, ah->dlid, &to) && vd_why_is_due(qp, VD_WHY_NO_GID)) {
+	} else if (!vd_lid_address(&a4, ah->dlid, &to) && vd_why_is_due(qp, VD_WHY_NO_WAY)) {
 		vd_why_say(qp,
 			   ": no host has LID %u in the subnet of %s, this port's address, whose "
 			   "LID is %u (0: none): give the program a GID's index (-g 0, -x 0)",

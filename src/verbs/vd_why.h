@@ -22,7 +22,7 @@ enum vd_why {
 	VD_WHY_READS = 0x200, /* it asks for more than its peer takes */
 	/* Said in any case: */
 	VD_WHY_INSECURE = 0x400, /* its connection, by what a secured wire is for */
-	VD_WHY_NO_GID = 0x800	 /* its peer has a LID alone, which leads nowhere */
+	VD_WHY_NO_WAY = 0x800	 /* to its peer: a LID or GID leads nowhere */
 };
 
 /* Whether it is to be said, and has not been said of this queue pair; from now on it has. */
@@ -36,8 +36,8 @@ static inline void vd_why_again(struct vd_qp *qp)
 			   __ATOMIC_RELAXED);
 }
 
-/* The program names the peer by the LID of @ah; say so if that is no way to it. */
-void vd_why_no_gid(struct vd_qp *qp, const struct ibv_ah_attr *ah);
+/* The program names the peer by @ah; say so if its LID or GID is no way to it. */
+void vd_why_no_way(struct vd_qp *qp, const struct ibv_ah_attr *ah);
 /* Its connection has ended so, or never came about; @no_recv: for want of a receive. */
 void vd_why_ended(struct vd_qp *qp, const struct ddps_event *ev, bool no_recv);
 /* The same of one that never came about, if security is why, here or at the peer. */

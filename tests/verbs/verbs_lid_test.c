@@ -20,6 +20,14 @@ static struct sockaddr_in make_own(const char *text)
 	return a4;
 }
 
+static int move_by_gid(struct ibv_qp *qp, uint32_t number, uint16_t unused)
+{
+	union ibv_gid local = { { 0xfe, 0x80, [15] = 1 } };
+
+	(void)unused;
+	return move_oob_to_rtr(qp, number, &local);
+}
+
 static int move_by_lid(struct ibv_qp *qp, uint32_t number, uint16_t lid)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
@@ -156,7 +164,8 @@ Test(verbs_lid, leads_datagrams, .timeout = 30)
 }
 
 /* A sentence says why, once for a queue pair. */
-static void expect_refusal(int error, uint16_t lid, const char *why)
+static void expect_refusal(int error, int (*move)(struct ibv_qp *, uint32_t, uint16_t),
+			   uint16_t lid, const char *why)
 {
 	static char text[2000];
 	struct side a;
@@ -167,8 +176,8 @@ static void expect_refusal(int error, uint16_t lid, const char *why)
 	open_oob_side(&a);
 	cr_assert(said && keep >= 0);
 	dup2(fileno(said), STDERR_FILENO);
-	cr_expect_eq(move_by_lid(a.qp, a.qp->qp_num, lid), error);
-	cr_expect_eq(move_by_lid(a.qp, a.qp->qp_num, lid), error);
+	cr_expect_eq(move(a.qp, a.qp->qp_num, lid), error);
+	cr_expect_eq(move(a.qp, a.qp->qp_num, lid), error);
 	dup2(keep, STDERR_FILENO);
 	close(keep);
 	n = pread(fileno(said), text, sizeof text - 1, 0);
@@ -182,17 +191,23 @@ static void expect_refusal(int error, uint16_t lid, const char *why)
 
 Test(verbs_lid, is_nothing_on_an_iwarp_device, .timeout = 30)
 {
-	expect_refusal(EOPNOTSUPP, 1, "this device has no LIDs");
+	expect_refusal(EOPNOTSUPP, move_by_lid, 1, "this device has no LIDs");
 }
 
 Test(verbs_lid, is_nothing_on_a_roce_device, .timeout = 30)
 {
 	setenv("DDPSESS_FACE", "roce", 1);
-	expect_refusal(EINVAL, 1, "sessctl run --face ib");
+	expect_refusal(EINVAL, move_by_lid, 1, "sessctl run --face ib");
 }
 
 Test(verbs_lid, is_refused_if_no_host_can_have_it, .timeout = 30)
 {
 	vp_use(on_lo);
-	expect_refusal(EOPNOTSUPP, 0xc000, "no host has LID 49152 in the subnet of 127.0.0.1");
+	expect_refusal(EOPNOTSUPP, move_by_lid, 0xc000,
+		       "no host has LID 49152 in the subnet of 127.0.0.1");
+}
+
+Test(verbs_lid, and_a_gid_that_is_no_address_is_refused, .timeout = 30)
+{
+	expect_refusal(EOPNOTSUPP, move_by_gid, 0, "GID is no IPv4 address");
 }

@@ -413,11 +413,11 @@ static int find_peer_gid(const struct vd_qp *qp, const struct ibv_ah_attr *ah, u
 
 	if (ah->is_global) {
 		*gid = ah->grh.dgid;
-		return is_ipv4(gid) ? 0 : EOPNOTSUPP;
+		return is_ipv4(gid) ? 0 : EOPNOTSUPP; /* vd_why_no_way says so */
 	}
 	memcpy(&a4.sin_addr, qp->oob->port->gid.raw + 12, sizeof a4.sin_addr);
 	if (!vd_has_lids(qp->qp.qp_base.context) || !vd_lid_address(&a4, ah->dlid, &a4.sin_addr))
-		return EOPNOTSUPP; /* there is no address: vd_why_no_gid says so */
+		return EOPNOTSUPP; /* neither is an address */
 	vd_gid_of(&a4, gid);
 	return 0;
 }

@@ -217,7 +217,7 @@ int vdi_ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	ddps_lock(&p->lock);
 	if (mask & IBV_QP_AV && qp->oob && !qp->lent)
-		vd_why_no_gid(qp, &attr->ah_attr);
+		vd_why_no_way(qp, &attr->ah_attr);
 	against = vd_rules_bind(qp) ? vd_rules_against(qp, attr, mask) : NULL;
 	if (against)
 		err = vd_rules_refuse(qp, "ibv_modify_qp", against);
