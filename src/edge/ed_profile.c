@@ -280,7 +280,7 @@ int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *at
 		attr->phys_state = 3; /* Disabled */
 		attr->lid = 0;
 	} else if (d->lids) {
-		attr->lid = vd_lid_of(&a4);
+		attr->lid = vd_lid_of_port(&a4);
 	}
 	return 0;
 }

@@ -125,7 +125,7 @@ static int query_vd_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_
 		return EINVAL;
 	if (vd_has_lids(ctx)) {
 		vd_own_address(ctx, &a4);
-		a.lid = vd_lid_of(&a4);
+		a.lid = vd_lid_of_port(&a4);
 	}
 	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
 	return 0;

@@ -2,6 +2,7 @@
 #include "verbs/vd_lid.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <stdio.h>
 #include <string.h>
 
 #define UNICAST_MAX 0xbfff /* above are groups (IBA 4.1.3) */
@@ -32,6 +33,24 @@ uint16_t vd_lid_of(const struct sockaddr_in *own)
 	const uint32_t host = ntohl(own->sin_addr.s_addr) & find_host_bits(own);
 
 	return host <= UNICAST_MAX ? (uint16_t)host : 0;
+}
+
+uint16_t vd_lid_of_port(const struct sockaddr_in *own)
+{
+	static bool said;
+	const uint16_t lid = vd_lid_of(own);
+	char text[INET_ADDRSTRLEN] = "?";
+
+	if (!lid && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+		inet_ntop(AF_INET, &own->sin_addr, text, sizeof text);
+		fprintf(stderr,
+			"ddpsess: a port has no LID: the host's part of its address %s is 0 or "
+			"above "
+			"0xbfff; where a program takes a GID's index (-g 0, -x 0), the GID will "
+			"do\n",
+			text);
+	}
+	return lid;
 }
 
 bool vd_lid_address(const struct sockaddr_in *own, uint16_t lid, struct in_addr *to)
