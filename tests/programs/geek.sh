@@ -18,7 +18,7 @@ for dir in 01_basic-client-server 02_read-write 03_file-transfer/rdma-file-trans
 	}
 done
 
-# pair_of_geeks TEXT SERVER... -- CLIENT...: both say what the other one has sent; the server tells its port
+# pair_of_geeks TEXT SERVER... -- CLIENT...: both say what the other one has sent; the server prints its port
 pair_of_geeks() {
 	local status=0 text=$1 port="" server=() name
 	shift
