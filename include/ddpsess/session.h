@@ -143,6 +143,12 @@ struct ddps_conn_param {
 	 * system tries, which is about a quarter of an hour on Linux.  Not for sessions whose peer may
 	 * stall: a window that stays closed for so long ends the session, too. */
 	uint32_t unacked_ms;
+	/* TCP: if the peer is a process of the same user on this host, in the same network namespace, and
+	 * has this set too, the session goes through shared memory once it is set up, without CRCs.
+	 * Addresses, private data and events stay those of TCP; ddps_ep_info says which it is.  If that
+	 * cannot be, it stays on TCP. */
+	bool shm;
+	uint8_t reserved2[7]; /* 0 */
 };
 
 /**
@@ -160,7 +166,8 @@ DDPS_API void ddps_conn_param_init_sized(struct ddps_conn_param *p, size_t size)
  *
  * The defaults are: enhanced set-up, client-server model, ird = ord = ulp_ird = ulp_ord = 16, all
  * RTR types, CRC on, markers off, connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60
- * s, close 5 s, no nudge, keepalive 60 s, no limit for what is unacknowledged.
+ * s, close 5 s, no nudge, keepalive 60 s, no limit for what is unacknowledged,
+ * TCP even if the peer is on this host.
  *
  * Thread safe.  Never blocks.
  */

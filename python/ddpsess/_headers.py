@@ -367,6 +367,8 @@ class ConnParam(c.Structure):
         ("local", c.c_char_p),
         ("keepalive_ms", c.c_uint32),
         ("unacked_ms", c.c_uint32),
+        ("shm", c.c_bool),
+        ("reserved2", c.c_uint8 * 7),
     ]
 
 

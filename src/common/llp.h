@@ -91,7 +91,8 @@ struct ddps_llp_tcp {
 
 /* What an LLP needs to know of a connection; the rest is for the layers above. */
 struct ddps_llp_param {
-	bool crc, markers;					/* MPA only */
+	bool crc, markers; /* MPA only */
+	bool shm;	   /* TCP: shared memory in its place, where both sides can */
 	uint32_t connect_ms, setup_ms, first_fpdu_ms, close_ms; /* 0: none */
 	uint32_t max_mulpdu;					/* 0: what the path gives */
 	uint32_t keepalive_ms, unacked_ms;			/* TCP; 0: none */

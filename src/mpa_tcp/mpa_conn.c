@@ -6,6 +6,7 @@
 #include "mpa_tcp/mpa_fpdu.h"
 #include "mpa_tcp/mpa_mulpdu.h"
 #include "mpa_tcp/mpa_tls.h"
+#include "mpa_tcp/shm/mpa_near.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_
 static void close_tcp(struct ddps_mpa_conn *c)
 {
 	ddps_timer_stop(c->env->loop, &c->timer);
+	ddps_mpa_near_drop(c);
 	if (c->open)
 		c->tcp->close(c);
 	c->open = false;

@@ -19,6 +19,7 @@ struct ddps_mpa_listener;
 struct ddps_mpa_conn;
 struct ddps_mpa_tls;
 struct ddps_mpa_shm;
+struct ddps_mpa_near;
 
 /* What there is to wait for, and what has come.  The values are epoll's. */
 enum ddps_mpa_ready {
@@ -135,10 +136,11 @@ struct ddps_mpa_conn {
 	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
-	struct ddps_io io;	   /* mpa_io.c's */
-	struct ddps_mpa_tls *tls;  /* mpa_tls.c's; NULL: not secured */
-	struct ddps_mpa_shm *shm;  /* mpa_shm.c's; NULL: not through shared memory */
-	bool ask_crc, ask_markers; /* with TLS: the URI says so */
+	struct ddps_io io;	    /* mpa_io.c's */
+	struct ddps_mpa_tls *tls;   /* mpa_tls.c's; NULL: not secured */
+	struct ddps_mpa_shm *shm;   /* mpa_shm.c's; NULL: not through shared memory */
+	struct ddps_mpa_near *near; /* mpa_near.c's; NULL: TCP stays, or has made way */
+	bool ask_crc, ask_markers;  /* with TLS: the URI says so */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
 	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
@@ -206,6 +208,12 @@ static inline bool ddps_mpa_connecting(const struct ddps_mpa_conn *c)
 	return c->state == DDPS_MPA_IDLE;
 }
 
+/* It began over TCP, and goes through shared memory now. */
+static inline bool ddps_mpa_has_moved(const struct ddps_mpa_conn *c)
+{
+	return c->shm && c->peer.sa.sa_family != AF_UNIX;
+}
+
 extern const struct ddps_llp_ops ddps_mpa_ops;
 
 /* ---- mpa_addr.c ---- */
@@ -230,6 +238,8 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c);
 int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 			  const struct ddps_llp_param *p);
 void ddps_mpa_setup_open(struct ddps_mpa_conn *c);
+/* Shared memory is in TCP's place (mpa_near.c): no CRCs, other segments. */
+void ddps_mpa_setup_moved(struct ddps_mpa_conn *c);
 /* The state takes FPDUs or drops octets, and is not one of startup. */
 static inline bool ddps_mpa_reads_stream(const struct ddps_mpa_conn *c)
 {

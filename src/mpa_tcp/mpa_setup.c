@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "common/term_codes.h"
 #include "mpa_tcp/mpa_conn.h"
+#include "mpa_tcp/shm/mpa_near.h"
 #include <errno.h>
 #include <string.h>
 
@@ -79,7 +80,8 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 	for (;;) {
 		size_t want = c->initiator ? s->in_need : sizeof s->in;
 		struct iovec iov = { s->in + s->in_len, want - s->in_len };
-		ssize_t n = c->tcp->recv(c, &iov, 1);
+		/* A Reply that has waited is whole. */
+		ssize_t n = iov.iov_len ? c->tcp->recv(c, &iov, 1) : 0;
 		const char *why = "";
 		int r;
 
@@ -87,7 +89,7 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 			ddps_mpa_conn_step(c, DDPS_MPA_EV_PART);
 			return false;
 		}
-		if (n <= 0) {
+		if (n < 0 || (!n && iov.iov_len)) {
 			take_setup_gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
 			return false;
 		}
@@ -108,6 +110,7 @@ void ddps_mpa_setup_connected(struct ddps_mpa_conn *c)
 {
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_INITIATE);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, c->p.setup_ms);
+	ddps_mpa_near_offer(c);
 	/* The Request first: what follows is done while the peer looks at it. */
 	if (!ddps_mpa_setup_flush(c) && !c->open)
 		return;
@@ -130,10 +133,11 @@ static void on_connect_done(struct ddps_mpa_conn *c)
 	ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
 }
 
-/* CRCs are on if either side asked [5044-7.1.1-10]; markers where their receiver did. */
+/* CRCs are on if either side asked [5044-7.1.1-10]; markers where their receiver did.  In memory that two processes
+ * share nothing can change on the way. */
 static void agree(struct ddps_mpa_conn *c, bool peer_crc, bool peer_markers)
 {
-	c->rx.crc = c->tx.crc = c->p.crc || peer_crc;
+	c->rx.crc = c->tx.crc = !ddps_mpa_has_moved(c) && (c->p.crc || peer_crc);
 	c->rx.markers = c->p.markers;
 	c->tx.markers = peer_markers;
 	c->tx.spares = c->tx.crc || peer_markers ? &c->env->mpa_copied : &c->env->mpa_tx;
@@ -156,6 +160,8 @@ static void on_reply(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 		bad_frame(c, DDPS_MPA_EV_BAD_FRAME, err, why);
 		return;
 	}
+	if (!f->reject && ddps_mpa_near_pass(c))
+		return;
 	c->rev = f->rev;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
 	if (f->reject) {
@@ -294,12 +300,20 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 		agree(c, c->startup->crc, c->startup->markers);
 		ddps_mpa_conn_deadline(c, DDPS_MPA_T_FIRST_FPDU, c->p.first_fpdu_ms);
 	}
+	if (!s->reject)
+		ddps_mpa_near_call(c);
 	ddps_mpa_setup_flush(c);
 	ddps_mpa_conn_watch(c);
 	return 0;
 }
 
 /* ---- both ---- */
+
+void ddps_mpa_setup_moved(struct ddps_mpa_conn *c)
+{
+	agree(c, false, c->tx.markers);
+	ddps_mpa_conn_update_emss(c);
+}
 
 void ddps_mpa_setup_io(struct ddps_mpa_conn *c)
 {

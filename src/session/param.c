@@ -73,8 +73,9 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, secure, offsetof(struct ddps_ctx_attr, verbs_rules),
 		     offsetof(struct ddps_ctx_attr, capture),
 		     offsetof(struct ddps_ctx_attr, secure), sizeof(struct ddps_ctx_attr))
-DDPS_SIZED_FUNCTIONS(ddps_conn_param, unacked_ms, offsetof(struct ddps_conn_param, local),
-		     offsetof(struct ddps_conn_param, keepalive_ms), sizeof(struct ddps_conn_param))
+DDPS_SIZED_FUNCTIONS(ddps_conn_param, reserved2, offsetof(struct ddps_conn_param, local),
+		     offsetof(struct ddps_conn_param, keepalive_ms),
+		     offsetof(struct ddps_conn_param, shm), sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))
 DDPS_SIZED_FUNCTIONS(ddps_ep_attr, reserved, sizeof(struct ddps_ep_attr))
 
@@ -91,8 +92,11 @@ int ddps_uri_check(const char *text, char *why, size_t len)
 
 int ddps_param_check(const struct ddps_conn_param *p, bool enhanced, bool initiator)
 {
-	if (p->reserved || p->ird > DDPS_RD_ULP || p->ord > DDPS_RD_ULP ||
-	    p->ulp_ird > DDPS_RD_MAX || p->ulp_ord > DDPS_RD_MAX || p->need_ord > DDPS_RD_MAX)
+	static const uint8_t zero[sizeof p->reserved2];
+
+	if (p->reserved || memcmp(p->reserved2, zero, sizeof zero) || p->ird > DDPS_RD_ULP ||
+	    p->ord > DDPS_RD_ULP || p->ulp_ird > DDPS_RD_MAX || p->ulp_ord > DDPS_RD_MAX ||
+	    p->need_ord > DDPS_RD_MAX)
 		return DDPS_E_INVAL;
 	if ((p->rtr & ~DDPS_RTR_ALL) || (p->max_mulpdu && p->max_mulpdu < MULPDU_MIN))
 		return DDPS_E_INVAL;
@@ -131,6 +135,7 @@ void ddps_param_llp(const struct ddps_conn_param *p, struct ddps_llp_param *lp)
 	*lp = (struct ddps_llp_param){
 		.crc = p->crc,
 		.markers = p->markers,
+		.shm = p->shm,
 		.connect_ms = p->connect_ms,
 		.setup_ms = p->setup_ms,
 		.first_fpdu_ms = p->first_fpdu_ms,

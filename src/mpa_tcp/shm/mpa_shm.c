@@ -165,8 +165,8 @@ int ddps_mpa_shm_link(struct ddps_mpa_shm *t)
 
 /* ---- moving ---- */
 
-/* There are no packets to show: an IPv4 connection of this host is made up for them.  The memory's address is as good
- * a port as any. */
+/* There are no packets to show: an IPv4 connection of this host is made up for them, unless there was one to begin
+ * with.  The memory's address is as good a port as any. */
 static void show_packet(const struct ddps_mpa_conn *c, bool sent, const struct iovec *iov, int k,
 			size_t n)
 {
@@ -178,8 +178,12 @@ static void show_packet(const struct ddps_mpa_conn *c, bool sent, const struct i
 	const struct ddps_packet p = {
 		.transport = DDPS_TRANSPORT_TCP,
 		.sent = sent,
-		.local = (const struct sockaddr *)(c->initiator ? &caller : &listener),
-		.peer = (const struct sockaddr *)(c->initiator ? &listener : &caller),
+		.local = ddps_mpa_has_moved(c)
+				 ? &c->local.sa
+				 : (const struct sockaddr *)(c->initiator ? &caller : &listener),
+		.peer = ddps_mpa_has_moved(c)
+				? &c->peer.sa
+				: (const struct sockaddr *)(c->initiator ? &listener : &caller),
 		.iov = iov,
 		.niov = k,
 		.len = n,

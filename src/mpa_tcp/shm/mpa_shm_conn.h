@@ -41,6 +41,9 @@ void ddps_mpa_shm_show(struct ddps_mpa_shm *t);
 
 /* ---- mpa_shm_setup.c ---- */
 
+/* What a connection has of its own here; NULL: no memory. */
+struct ddps_mpa_shm *ddps_mpa_shm_part(struct ddps_mpa_conn *c);
+
 /* Responder: the socket has something before the memory has come. */
 void ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t);
 

@@ -23,27 +23,34 @@ _Static_assert(sizeof(struct ddps_shm_memory) % 4096 == 0, "whole pages are mapp
 static void try_again(void *user);
 static void show_later(void *user);
 
-/* A connection on the socket @fd. */
-static struct ddps_mpa_conn *make_shm_conn(struct ddps_env *env, int fd)
+struct ddps_mpa_shm *ddps_mpa_shm_part(struct ddps_mpa_conn *c)
 {
-	const union ddps_mpa_addr nobody = { .un = { .family = AF_UNIX } };
 	struct ddps_mpa_shm *t = calloc(1, sizeof *t);
-	struct ddps_mpa_conn *c;
 
 	if (!t)
 		return NULL;
-	c = ddps_mpa_conn_new(env, &ddps_mpa_shm_tcp, &nobody.sa);
-	if (!c) {
-		free(t);
-		return NULL;
-	}
-	c->shm = t;
-	c->io.fd = fd;
 	t->c = c;
 	t->fd = -1;
 	t->task = (struct ddps_task){ .fn = show_later, .user = t };
 	t->again = (struct ddps_timer){ .fn = try_again, .user = t };
-	return c;
+	return t;
+}
+
+/* A connection on the socket @fd. */
+static struct ddps_mpa_conn *make_shm_conn(struct ddps_env *env, int fd)
+{
+	const union ddps_mpa_addr nobody = { .un = { .family = AF_UNIX } };
+	struct ddps_mpa_conn *c = ddps_mpa_conn_new(env, &ddps_mpa_shm_tcp, &nobody.sa);
+
+	if (!c)
+		return NULL;
+	c->io.fd = fd;
+	c->shm = ddps_mpa_shm_part(c);
+	if (c->shm)
+		return c;
+	c->open = false; /* the socket stays the caller's */
+	ddps_mpa_conn_destroy(c);
+	return NULL;
 }
 
 static void show_later(void *user)
