@@ -16,6 +16,7 @@
 
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
+static const char *const near[] = { "off", "auto", NULL };
 static const char *const rules[] = { "stall", "strict", NULL };
 
 struct reader {
@@ -168,6 +169,7 @@ void vd_config_read(struct vd_config *c)
 	read_wire_settings(&r, c);
 	read_device_name(&r, c);
 	c->crc = choose_setting(&r, "DDPSESS_CRC", switches, true);
+	c->shm = choose_setting(&r, "DDPSESS_SHM", near, false);
 	c->p2p = choose_setting(&r, "DDPSESS_P2P", switches, true);
 	c->no_wait = choose_setting(&r, "DDPSESS_NO_RECV", rules, false);
 	c->strict = choose_setting(&r, "DDPSESS_STRICT", switches, false);
@@ -184,5 +186,6 @@ void vd_config_read(struct vd_config *c)
 	read_path(&r, "DDPSESS_SUPPRESS", c->suppress);
 	c->check = choose_setting(&r, "DDPSESS_CHECK", switches, false);
 	c->seed = read_setting_number(&r, "DDPSESS_SEED", UINT32_MAX, 1);
+	c->shm &= !*c->faults; /* rules that cut the wire are for one of packets */
 	c->bad = r.bad;
 }

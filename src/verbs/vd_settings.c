@@ -18,7 +18,7 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE",
 				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE",
 				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH",
-				     "DDPSESS_STRICT" };
+				     "DDPSESS_STRICT",	  "DDPSESS_SHM" };
 
 #define AT(member) offsetof(struct ddps_secure_attr, member)
 

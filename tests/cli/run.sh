@@ -8,7 +8,7 @@ BUILD=$(realpath "${BUILD:?the build with the drop-in}" 2>/dev/null) || BUILD=$(
 with_drop=$BUILD/sessctl
 export DDPSESS_CONF=$work/conf
 : >conf
-unset DDPSESS_CHECK DDPSESS_STRICT DDPSESS_SUPPRESS DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
+unset DDPSESS_CHECK DDPSESS_STRICT DDPSESS_SUPPRESS DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_SHM DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
 
 dropped() { # STATUS ARGUMENT...: sessctl run of the build that has the drop-in
 	local SESSCTL=$with_drop
@@ -24,10 +24,10 @@ usage() { # TEXT ARGUMENT...
 }
 
 environment() {
-	dropped 0 --transport sctp --device-name rnic7 --crc off --no-recv strict --retry 2.5 \
+	dropped 0 --transport sctp --device-name rnic7 --crc off --shm auto --no-recv strict --retry 2.5 \
 		--capture here.pcapng -- env ||
 		return
-	for want in DDPSESS_TRANSPORT=sctp DDPSESS_DEVICE=rnic7 DDPSESS_CRC=off \
+	for want in DDPSESS_TRANSPORT=sctp DDPSESS_DEVICE=rnic7 DDPSESS_CRC=off DDPSESS_SHM=auto \
 		DDPSESS_NO_RECV=strict DDPSESS_RETRY_MS=2500 "DDPSESS_CAPTURE=$work/here.pcapng" \
 		"LD_PRELOAD=$BUILD/libddpsess-verbs.so"; do
 		says out "$want" || return

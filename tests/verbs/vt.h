@@ -67,12 +67,19 @@ void vt_over_tls(void);
 	}                                                                                          \
 	static void name##_runs(void)
 
-/* ... and over TLS, where what is tested has to do with the wire, and is not refused there. */
+/* ... and over TLS, and where TCP makes way for shared memory: what is tested has to do with the wire, and is not
+ * refused there. */
 #define VT_TLS_TEST(suite, name)                                                                   \
 	static void name##_runs(void);                                                             \
 	Test(suite, name##_over_tls, .timeout = 60)                                                \
 	{                                                                                          \
 		vt_over_tls();                                                                     \
+		name##_runs();                                                                     \
+	}                                                                                          \
+	Test(suite, name##_over_shm, .timeout = 60)                                                \
+	{                                                                                          \
+		setenv("DDPSESS_TRANSPORT", "tcp", 1);                                             \
+		setenv("DDPSESS_SHM", "auto", 1);                                                  \
 		name##_runs();                                                                     \
 	}                                                                                          \
 	VT_TEST(suite, name)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 struct run_opts {
-	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
-		*profile, *suppress, *fabric;
+	const char *transport, *device, *crc, *shm, *recv, *mode, *face, *view, *faults, *trace,
+		*capture, *profile, *suppress, *fabric;
 	struct ddps_secure_attr tls;
 	bool check, strict;
 	uint32_t retry_ms, seed;
@@ -46,6 +46,8 @@ static const struct option_row table[] = {
 	  "name of the program's device (default ddp0)" },
 	{ "crc", "on|off", 1, VAL_TEXT, AT(crc), 0, 0,
 	  "MPA CRCs (default on; off only if both sides say so)" },
+	{ "shm", "auto|off", 1, VAL_TEXT, AT(shm), 0, 0,
+	  "shared memory for a peer on this host that has it too (default off)" },
 	{ "no-recv", "stall|strict", 1, VAL_TEXT, AT(recv), 0, 0,
 	  "a Send without a receive: let it wait, or end the connection" },
 	{ "retry", "SECONDS", 1, VAL_SECONDS, AT(retry_ms), 0, 3600000,
@@ -186,6 +188,7 @@ static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 		return false;
 	}
 	return is_transport(o, why, len) && one_of("crc", o->crc, "on", "off", why, len) &&
+	       one_of("shm", o->shm, "auto", "off", why, len) &&
 	       one_of("no-recv", o->recv, "stall", "strict", why, len) &&
 	       is_face(o->face, why, len) && one_of("view", o->view, "on", "off", why, len) &&
 	       one_of("mode", o->mode, "preload", "soname", why, len);
@@ -255,6 +258,7 @@ static int set_run_env(const struct run_opts *o)
 	return set_env_if_given("DDPSESS_TRANSPORT", o->transport) ||
 			       set_env_if_given("DDPSESS_DEVICE", o->device) ||
 			       set_env_if_given("DDPSESS_CRC", o->crc) ||
+			       set_env_if_given("DDPSESS_SHM", o->shm) ||
 			       set_env_if_given("DDPSESS_NO_RECV", o->recv) ||
 			       set_env_if_given("DDPSESS_FACE", o->face) ||
 			       set_path("DDPSESS_FAULTS", o->faults) ||

@@ -31,6 +31,7 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 {
 	ddps_conn_param_init(to);
 	to->crc = p->cfg.crc;
+	to->shm = p->cfg.shm;
 	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
 	to->refused_retry_ms = p->cfg.retry_ms;
 	/* it bounds all tries together, and the last of them may take its time too */
