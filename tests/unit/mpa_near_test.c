@@ -50,7 +50,7 @@ static unsigned count_near_descriptors(void)
 }
 
 /* Both ways. */
-static void expect_data(void)
+static void expect_near_data(void)
 {
 	mpa_send_segments(&w.a, pattern, 1000, 3);
 	MPA_UNTIL(&w, w.b[0].segments == 3);
@@ -81,7 +81,7 @@ Test(mpa_near, both_want_it)
 	cr_expect_eq(b.shm.uid, geteuid());
 	cr_expect_not(a.mpa.crc || b.mpa.crc);
 	cr_expect_gt(a.mulpdu, 60000);
-	expect_data();
+	expect_near_data();
 }
 
 static void expect_tcp(bool initiator, bool responder)
@@ -92,7 +92,7 @@ static void expect_tcp(bool initiator, bool responder)
 	cr_expect_not(is_moved(&w.a));
 	cr_expect_not(is_moved(&w.b[0]));
 	cr_expect(get_info(&w.a).mpa.crc);
-	expect_data();
+	expect_near_data();
 }
 
 Test(mpa_near, the_initiator_alone_wants_it)
@@ -248,7 +248,7 @@ static void reply_by_hand(int tcp)
 }
 
 /* The initiator has passed its memory, and waits. */
-static void await_memory(int sock)
+static void await_near_memory(int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
 
@@ -264,7 +264,7 @@ Test(mpa_near, a_responder_that_does_not_take_memory_is_served_over_tcp)
 	uint8_t fpdu[110];
 
 	reply_by_hand(tcp);
-	await_memory(sock);
+	await_near_memory(sock);
 	close(sock);
 	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
 	cr_expect_not(is_moved(&w.a));
@@ -281,7 +281,7 @@ Test(mpa_near, attack_a_responder_that_says_nothing_about_memory_has_a_deadline)
 	w.a.p.setup_ms = 50;
 	tcp = come_by_hand(&sock);
 	reply_by_hand(tcp);
-	await_memory(sock);
+	await_near_memory(sock);
 	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
 	cr_expect_eq(w.a.end.code, DDPS_E_TIMEDOUT);
 	cr_expect_eq(w.a.called[UP_ANSWER], 0);
@@ -297,7 +297,7 @@ Test(mpa_near, a_session_ends_while_its_memory_is_looked_at)
 	const char *why;
 
 	reply_by_hand(tcp);
-	await_memory(sock);
+	await_near_memory(sock);
 	memory = ddps_shm_take(sock, &why);
 	cr_expect(memory, "%s", why);
 	w.a.llp->ops->free(w.a.llp);
