@@ -33,7 +33,7 @@ static unsigned count_left_descriptors(void)
 	return n;
 }
 
-static void free_side(struct mpa_side *s)
+static void free_near_side(struct mpa_side *s)
 {
 	if (s->llp)
 		s->llp->ops->free(s->llp);
@@ -67,8 +67,8 @@ static bool play_session(void)
 	cr_expect_eq(is_through_memory(&w.b[0]), moved);
 	calls_failed = sys_failed();
 	sys_fail(NULL, 0, 0, 0);
-	free_side(&w.a);
-	free_side(&w.b[0]);
+	free_near_side(&w.a);
+	free_near_side(&w.b[0]);
 	mpa_world_settle(&w);
 	w.requests = 0;
 	w.a.w = &w;
@@ -134,10 +134,10 @@ Test(mpa_near_rare, allocations_that_fail_leave_it_on_tcp)
 		stays += failed && up && !is_through_memory(&w.a);
 		if (!failed)
 			cr_expect(up && is_through_memory(&w.a));
-		free_side(&w.a);
+		free_near_side(&w.a);
 		mpa_world_settle(&w);
 		for (unsigned i = 0; i < w.requests; i++)
-			free_side(&w.b[i]);
+			free_near_side(&w.b[i]);
 		w.requests = 0;
 		w.a.w = &w;
 		w.a.p = p;

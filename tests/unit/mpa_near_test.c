@@ -118,7 +118,7 @@ Test(mpa_near, a_rejection_comes_over_tcp)
 /* ---- peers by hand ---- */
 
 /* Where the initiator of the connection is found whose socket is @fd, which is his or not. */
-static socklen_t name_of(int fd, bool initiator, struct sockaddr_un *un)
+static socklen_t get_initiator_name(int fd, bool initiator, struct sockaddr_un *un)
 {
 	struct sockaddr_in own, peer;
 	socklen_t len = sizeof own;
@@ -143,7 +143,7 @@ static int call_by_hand(int *sock)
 	mpa_world_listen(&w);
 	tcp = mpa_bare_connect(&w);
 	name = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	cr_assert_eq(bind(name, (struct sockaddr *)&un, name_of(tcp, true, &un)), 0);
+	cr_assert_eq(bind(name, (struct sockaddr *)&un, get_initiator_name(tcp, true, &un)), 0);
 	cr_assert_eq(listen(name, 1), 0);
 	mpa_bare_send(tcp, request, 20);
 	cr_assert_eq(mpa_bare_read(&w, tcp, reply, sizeof reply), 20);
@@ -160,7 +160,7 @@ static void send_by_hand(int tcp, unsigned n)
 }
 
 /* What the responder does not take leaves it on TCP, and closes the socket. */
-static void expect_refused(int tcp, int sock)
+static void expect_near_refused(int tcp, int sock)
 {
 	char octet;
 
@@ -176,7 +176,7 @@ Test(mpa_near, an_initiator_that_passes_nothing_stays_on_tcp)
 	int sock, tcp = call_by_hand(&sock);
 
 	shutdown(sock, SHUT_WR);
-	expect_refused(tcp, sock);
+	expect_near_refused(tcp, sock);
 }
 
 Test(mpa_near, attack_an_initiator_that_passes_what_is_no_memory)
@@ -185,7 +185,7 @@ Test(mpa_near, attack_an_initiator_that_passes_what_is_no_memory)
 
 	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
 	cr_assert_eq(ddps_shm_pass(sock, fds[0]), 0);
-	expect_refused(tcp, sock);
+	expect_near_refused(tcp, sock);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -195,7 +195,7 @@ Test(mpa_near, attack_an_initiator_that_speaks_something_else)
 	int sock, tcp = call_by_hand(&sock);
 
 	cr_assert_eq(send(sock, "what is this?...", 16, 0), 16);
-	expect_refused(tcp, sock);
+	expect_near_refused(tcp, sock);
 }
 
 /* Half an FPDU is over TCP, and the rest would be in memory. */
@@ -237,7 +237,7 @@ static int come_by_hand(int *sock)
 	if (!sock)
 		return tcp;
 	*sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	len = name_of(tcp, false, &un);
+	len = get_initiator_name(tcp, false, &un);
 	cr_assert_eq(connect(*sock, (struct sockaddr *)&un, len), 0);
 	return tcp;
 }
@@ -321,7 +321,7 @@ Test(mpa_near, another_user_that_comes_is_turned_away)
 	pid = fork_at_rest();
 	if (!pid) {
 		struct sockaddr_un un;
-		socklen_t len = name_of(tcp, false, &un);
+		socklen_t len = get_initiator_name(tcp, false, &un);
 		char octet;
 		int sock = seteuid(OTHER_USER) ? -1 : socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -352,7 +352,7 @@ Test(mpa_near, another_user_that_is_found_is_left_alone)
 	cr_assert_eq(pipe2(up, O_CLOEXEC), 0);
 	pid = fork_at_rest();
 	if (!pid) {
-		socklen_t len = name_of(tcp, true, &un);
+		socklen_t len = get_initiator_name(tcp, true, &un);
 		int name = seteuid(OTHER_USER) ? -1 : socket(AF_UNIX, SOCK_STREAM, 0), call;
 
 		if (bind(name, (struct sockaddr *)&un, len) || listen(name, 1) ||

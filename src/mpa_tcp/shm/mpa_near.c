@@ -166,7 +166,7 @@ static void take_near_answer(void *user, uint32_t events)
 }
 
 /* 0, or -1: no memory, or it cannot be passed. */
-static int pass_memory(struct ddps_mpa_near *n)
+static int pass_near_memory(struct ddps_mpa_near *n)
 {
 	int fd, err = -1;
 
@@ -190,7 +190,7 @@ bool ddps_mpa_near_pass(struct ddps_mpa_conn *c)
 	if (fd >= 0) {
 		ddps_own_close(n->io.fd);
 		n->io = (struct ddps_io){ .fd = fd, .fn = take_near_answer, .user = n };
-		if (!pass_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN)) {
+		if (!pass_near_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN)) {
 			c->tcp->unwatch(c);
 			return true;
 		}
