@@ -179,7 +179,7 @@ Test(mpa_near, an_initiator_that_passes_nothing_stays_on_tcp)
 	expect_near_refused(tcp, sock);
 }
 
-Test(mpa_near, attack_an_initiator_that_passes_what_is_no_memory)
+Test(mpa_near, an_initiator_that_passes_what_is_no_memory)
 {
 	int sock, tcp = call_by_hand(&sock), fds[2];
 
@@ -190,7 +190,7 @@ Test(mpa_near, attack_an_initiator_that_passes_what_is_no_memory)
 	close(fds[1]);
 }
 
-Test(mpa_near, attack_an_initiator_that_speaks_something_else)
+Test(mpa_near, an_initiator_that_speaks_something_else)
 {
 	int sock, tcp = call_by_hand(&sock);
 
@@ -274,7 +274,7 @@ Test(mpa_near, a_responder_that_does_not_take_memory_is_served_over_tcp)
 	close(tcp);
 }
 
-Test(mpa_near, attack_a_responder_that_says_nothing_about_memory_has_a_deadline)
+Test(mpa_near, a_responder_that_says_nothing_about_memory_has_a_deadline)
 {
 	int sock, tcp;
 
