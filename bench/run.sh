@@ -481,6 +481,10 @@ verbs_cases() {
 		"program peer_tcp $rate ping 64" ib_write_lat
 	pair "ib_write_lat 64, any core" "plain tcp" $waits 1/s "unpinned verbs_ping ib_write_lat" \
 		"program peer_tcp $rate ping 64" ib_write_lat
+	pair "ib_send_lat 64, drop-in, shm" "1.5 us one way" 1 1/s "near verbs_ping ib_send_lat" "echo 333333" ib_send_lat
+	pair "ib_send_lat 64, drop-in, shm" "drop-in, tcp" 1 1/s "near verbs_ping ib_send_lat" \
+		"verbs_ping ib_send_lat" ib_send_lat
+	pair "ib_write_bw 1M, drop-in, shm" "drop-in, tcp" 1.2 B/s "near verbs_bw" verbs_bw ib_write_bw
 	listen tcp://127.0.0.1:0
 	pair "ib_send_bw 64, drop-in" "native API" 0.5 1/s "verbs_rate 1" \
 		"perf $rate send 64 128" ib_send_bw

@@ -276,6 +276,11 @@ verbs_read_ping() {
 	perftest ib_read_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_median
 }
 
+# near COMMAND...: the drop-in through shared memory
+near() {
+	DDPSESS_SHM=auto "$@"
+}
+
 # unpinned COMMAND...: each thread where the system lets it run
 unpinned() {
 	local on_core0='' on_core1=''

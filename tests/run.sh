@@ -55,6 +55,7 @@ done
 suite bare unit "$asan/unit-bare" 600
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
+suite lines verbs/near.sh bash tests/verbs/near.sh "$opt"
 suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
 suite lines netns/lids env SESSCTL="$opt/sessctl" bash tests/netns/lids.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
