@@ -186,7 +186,7 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 
 	if (!c->open)
 		return;
-	if (c->state == DDPS_MPA_REPLY_ULP) {
+	if (c->state == DDPS_MPA_REPLY_ULP || ddps_mpa_near_waits(c)) {
 		/* What follows the Reply stays in TCP until open(). */
 		c->tcp->unwatch(c);
 		return;
@@ -270,8 +270,9 @@ static void on_timer(void *user)
 		break;
 	case DDPS_MPA_T_SETUP:
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "%s%s within %u ms",
-				   ddps_mpa_tls_shaking(c) ? "no TLS handshake, so no MPA "
-							   : "no whole MPA ",
+				   ddps_mpa_near_waits(c) ? "no word on shared memory, so no MPA "
+				   : ddps_mpa_tls_shaking(c) ? "no TLS handshake, so no MPA "
+							     : "no whole MPA ",
 				   c->initiator ? "Reply" : "Request", c->p.setup_ms);
 		break;
 	case DDPS_MPA_T_FIRST_FPDU:

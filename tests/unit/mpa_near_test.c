@@ -274,6 +274,35 @@ Test(mpa_near, a_responder_that_does_not_take_memory_is_served_over_tcp)
 	close(tcp);
 }
 
+/* The responder closes TCP as soon as it has said that it takes the memory: either may be seen first. */
+Test(mpa_near, the_end_of_tcp_comes_first)
+{
+	int sock, tcp = come_by_hand(&sock);
+	struct ddps_shm_memory *memory;
+	struct ddps_shm_ring in;
+	struct iovec iov = { (uint8_t[108]){ 0 }, 108 };
+	const char *why;
+	bool wake;
+
+	reply_by_hand(tcp);
+	await_near_memory(sock);
+	memory = ddps_shm_take(sock, &why);
+	cr_assert(memory, "%s", why);
+	close(tcp);
+	for (int i = 0; i < 3; i++)
+		mpa_world_settle(&w);
+	cr_assert_eq(send(sock, "", 1, MSG_NOSIGNAL), 1, "%s", w.a.end.text);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER] || w.a.called[UP_CLOSED]);
+	cr_assert(w.a.called[UP_ANSWER], "%s", w.a.end.text);
+	cr_expect(is_moved(&w.a));
+	ddps_shm_open(&in, memory, false);
+	mpa_send_segments(&w.a, pattern, 100, 1);
+	cr_expect_eq(ddps_shm_read(&in, &iov, 1, &wake), 108);
+	cr_expect_arr_eq((uint8_t *)iov.iov_base + 2, pattern, 100);
+	ddps_shm_unmap(memory);
+	close(sock);
+}
+
 Test(mpa_near, a_responder_that_says_nothing_about_memory_has_a_deadline)
 {
 	int sock, tcp;
@@ -284,6 +313,7 @@ Test(mpa_near, a_responder_that_says_nothing_about_memory_has_a_deadline)
 	await_near_memory(sock);
 	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
 	cr_expect_eq(w.a.end.code, DDPS_E_TIMEDOUT);
+	cr_expect(strstr(w.a.end.text, "no word on shared memory"), "%s", w.a.end.text);
 	cr_expect_eq(w.a.called[UP_ANSWER], 0);
 	close(sock);
 	close(tcp);

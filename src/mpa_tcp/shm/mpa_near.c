@@ -190,13 +190,16 @@ bool ddps_mpa_near_pass(struct ddps_mpa_conn *c)
 	if (fd >= 0) {
 		ddps_own_close(n->io.fd);
 		n->io = (struct ddps_io){ .fd = fd, .fn = take_near_answer, .user = n };
-		if (!pass_near_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN)) {
-			c->tcp->unwatch(c);
+		if (!pass_near_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN))
 			return true;
-		}
 	}
 	ddps_mpa_near_drop(c);
 	return false;
+}
+
+bool ddps_mpa_near_waits(const struct ddps_mpa_conn *c)
+{
+	return c->near && c->near->memory;
 }
 
 /* ---- the responder ---- */

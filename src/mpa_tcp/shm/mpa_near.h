@@ -28,6 +28,8 @@ void ddps_mpa_near_call(struct ddps_mpa_conn *c);
 /* Initiator, the Reply is here: if the responder has come, pass memory.  true: ddps_mpa_conn_ready() follows when he has
  * said whether he takes it; nothing is read or sent until then. */
 bool ddps_mpa_near_pass(struct ddps_mpa_conn *c);
+/* It is between these two: TCP is left alone, whose end may be seen before the responder's word. */
+bool ddps_mpa_near_waits(const struct ddps_mpa_conn *c);
 /* It stays with TCP, or ends. */
 void ddps_mpa_near_drop(struct ddps_mpa_conn *c);
 
