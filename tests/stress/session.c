@@ -40,6 +40,7 @@ static struct world {
 	struct ddps_listener *listener;
 	char uri[128];
 	char psk[32]; /* a file; "": the wire is plain */
+	bool shm; /* over TCP: both sides want shared memory */
 	struct slot slots[NSLOTS];
 	struct slot pings[NPINGS];
 	pthread_mutex_t ping_lock[NPINGS];
@@ -120,6 +121,7 @@ static void dial_session_stress(struct slot *s, uint8_t number)
 	param.private_data = &number;
 	param.private_data_len = 1;
 	param.close_ms = 100;
+	param.shm = w.shm;
 	CHECK(!ddps_connect(s->ep[0], w.uri, &param));
 }
 
@@ -131,10 +133,13 @@ static struct slot *slot_of(uint8_t number)
 /* The passive side: a request is answered with the endpoint of its slot, or refused. */
 static void serve_session_stress(const struct ddps_event *ev, uint64_t *rng)
 {
+	struct ddps_conn_param param;
 	struct slot *s;
 
 	if (ev->type != DDPS_EV_CONNECT_REQUEST)
 		return;
+	ddps_conn_param_init(&param);
+	param.shm = w.shm;
 	CHECK(ev->private_data_len == 1 && ev->private_data[0] < NSLOTS + NPINGS);
 	s = slot_of(ev->private_data[0]);
 	if (pthread_rwlock_trywrlock(&s->lock)) {
@@ -143,7 +148,7 @@ static void serve_session_stress(const struct ddps_event *ev, uint64_t *rng)
 	}
 	if (!s->ep[1] && s->ep[0]) {
 		slot_make(s, 1, rng);
-		if (!ddps_accept(ev->request, s->ep[1], NULL))
+		if (!ddps_accept(ev->request, s->ep[1], &param))
 			__atomic_add_fetch(&w.accepted, 1, __ATOMIC_RELAXED);
 	} else {
 		ddps_reject(ev->request, NULL, 0);
@@ -202,9 +207,9 @@ static void open_session_stress_world(uint64_t seed)
 {
 	static const char *const wires[] = { "tcp://127.0.0.1:0", "tcp://[::1]:0",
 					     "sctp://127.0.0.1:0?backend=native&encap=0",
-					     "tls://127.0.0.1:0", "sctps://127.0.0.1:0" };
+					     "tls://127.0.0.1:0", "sctps://127.0.0.1:0", "shm://@" };
 	uint64_t rng = seed;
-	const char *wire = wires[stress_draw(&rng, 5)];
+	const char *wire = wires[stress_draw(&rng, 6)];
 
 	for (int i = 0; i < NSLOTS + NPINGS; i++)
 		pthread_rwlock_init(&slot_of((uint8_t)i)->lock, NULL);
@@ -215,6 +220,7 @@ static void open_session_stress_world(uint64_t seed)
 		write_session_stress_key();
 	for (int side = 0; side < 2; side++)
 		open_session_stress_side(&w.side[side], &rng);
+	w.shm = stress_draw(&rng, 2);
 	CHECK(!ddps_listen(w.side[1].ctx, wire, NULL, &w.listener));
 	CHECK(ddps_listener_uri(w.listener, w.uri, sizeof w.uri) > 0);
 	bring_session_stress_pings_up(&rng);
