@@ -48,7 +48,8 @@ programs: all verbs-programs
 # The same seed gives the same trace, N times on each wire.
 traces: deps-check all
 	$(Q)bash tests/verbs/traces.sh $(B) $(or $(N),1000)
-test-binaries: $(TLS_SO) $(if $(filter asan,$(VARIANT)),$(UNIT_BARE),$(UNIT)) $(E2E) $(FAULT) $(LIES) $(LIES_IPOIB) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS) \
+test-binaries: $(TLS_SO) $(if $(filter asan,$(VARIANT)),$(BARE),$(UNIT) $(E2E)) $(VTEST) $(FAULT) $(LIES) $(LIES_IPOIB) \
+	$(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(STRESS) \
 	$(SIM)
 
 # make unit T=mpa_rx: the suites whose name begins so

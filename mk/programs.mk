@@ -77,9 +77,9 @@ $(B)/threads $(B)/verbs-threads:
 	$(link)
 
 # The same tests without Criterion (tests/cross): they begin by fork, in a few milliseconds under ASan; and
-# other C libraries and processors have no Criterion.  There, tests of sessctl's parts, and those beside usrsctp,
-# would need more libraries.
-UNIT_BARE  := $(B)/unit-bare
+# other C libraries and processors have no Criterion.  There, only the unit tests: those of sessctl's parts, and
+# those beside usrsctp, would need more libraries.
+BARE	   := $(B)/unit-bare $(B)/e2e-bare
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out $(addprefix tests/support/,e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
@@ -90,15 +90,17 @@ $(B)/bare/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(UNIT_BARE): $(call bare,$(UNIT_TESTS) tests/cross/main.c tests/cross/checks.c) $(UNIT_REST)
+$(B)/unit-bare: $(call bare,$(UNIT_TESTS)) $(UNIT_REST)
+$(B)/e2e-bare: $(call bare,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
+$(BARE): $(call bare,tests/cross/main.c tests/cross/checks.c)
 $(B)/unit-cross: $(call bare,$(CROSS_UNIT) $(FABRIC_SRC) $(CROSS_SUP) $(UNIT_SIM) tests/cross/main.c tests/cross/checks.c) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 # All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
 $(B)/e2e-every: $(call bare,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c tests/cross/checks.c) $(LIB_A)
 $(B)/unit-every: $(call bare,$(UNIT_TESTS) tests/mutate/every.c tests/cross/checks.c) $(UNIT_REST)
-$(UNIT_BARE) $(B)/e2e-every $(B)/unit-every: private LINK_LIBS = -lusrsctp $(TOOL_LIBS) $(LIB_LIBS) $(TLS_LIBS) -lm
+$(BARE) $(B)/e2e-every $(B)/unit-every: private LINK_LIBS = -lusrsctp $(TOOL_LIBS) $(LIB_LIBS) $(TLS_LIBS) -lm
 $(B)/unit-cross: private LINK_LIBS = $(LIB_LIBS) -lm
-$(UNIT_BARE) $(B)/unit-cross $(B)/e2e-every $(B)/unit-every:
+$(BARE) $(B)/unit-cross $(B)/e2e-every $(B)/unit-every:
 	$(link)
 
 # Random calls from several threads, by seed.

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For run.sh: suites run in lanes, two of them, and one next to these for suites that hardly compute.  Each is
+# For run.sh: suites run in lanes, two of them, and two next to these for suites that hardly compute.  Each is
 # bounded in time, and nothing of it stays behind: what it says comes in one piece, and its numbers go into a file.
 # shellcheck shell=bash
-lanes=2
+lanes=2 idle_lanes=2
 work=$(mktemp -d)
 trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 mkdir "$work/results" "$work/logs" "$work/said"
 : >"$work/begun"
 : >"$work/idlers"
+# a line for each place of those that hardly compute
+mkfifo "$work/idle"
+exec 7<>"$work/idle"
+for ((i = 0; i < idle_lanes; i++)); do
+	echo >&7
+done
 # again: the suites to run, a line each; unset: all
 
 # A suite's numbers, and what went wrong: that is said once more where it is read first, at the end.
@@ -66,11 +72,11 @@ took() { # LINE SECONDS
 	echo "$1 $2 s, $((ms / 1000)) s computed"
 }
 
-criterion() { # NAME BINARY SECONDS
+criterion() { # NAME BINARY SECONDS JOBS
 	local line tested ok status bad begun=$SECONDS
 	# What Criterion loads looks through the certificates of the system's authorities in each process.
 	ASAN_OPTIONS=$ASAN_OPTIONS:intercept_strstr=0 LSAN_OPTIONS=exitcode=0 \
-		bounded "$3" "$2" --jobs 2 --color=never
+		bounded "$3" "$2" --jobs "$4" --color=never
 	status=$?
 	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
 	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
@@ -90,9 +96,9 @@ criterion() { # NAME BINARY SECONDS
 	result "$1" "$ok" "$bad" ""
 }
 
-bare() { # NAME BINARY SECONDS: tests/cross/main.c
+bare() { # NAME BINARY SECONDS JOBS: tests/cross/main.c
 	local line ok bad status begun=$SECONDS
-	bounded "$3" "$2" --jobs 2
+	bounded "$3" "$2" --jobs "$4"
 	status=$?
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ skipped, [0-9]+ failed$' "$log" | tail -n 1)
 	read -r ok _ _ _ bad _ <<<"$line"
@@ -131,12 +137,12 @@ begin() { # KIND NAME ...
 	echo "$2" >>"$work/begun"
 	(
 		log=$work/logs/$file
-		[ -z "${idle:-}" ] || flock 8
-		"$@" >"$work/said/$file" 8>&- 9>&-
-		exec 8>&-
+		[ -z "${idle:-}" ] || read -r -u 7
+		"$@" >"$work/said/$file" 7>&- 9>&-
+		[ -z "${idle:-}" ] || echo >&7
 		flock 9
 		cat "$work/said/$file"
-	) 8>"$work/idle.lock" 9>"$work/said.lock" &
+	) 9>"$work/said.lock" &
 }
 
 # In a lane of its own; what it says comes in one piece, when it is done.
@@ -148,12 +154,16 @@ suite() { # KIND NAME ...
 	begin "$@"
 }
 
-# One that waits for nearly all of its time (a tenth is computed, at most): one of them at a time, and it takes
+# One that waits for nearly all of its time (a tenth is computed, or little more): two of them at a time, and they take
 # no lane from those that compute.
 idle_suite() { # KIND NAME ...
 	wanted "$2" || return 0
 	idle=yes begin "$@"
 	echo "$!" >>"$work/idlers"
+}
+
+has_begun() { # NAME
+	grep -qxF -- "$1" "$work/begun"
 }
 
 unfinished() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Run every test that needs no guest, two suites at a time and one that waits, and print a plain count.
+# Run every test that needs no guest, two suites at a time and two that wait, and print a plain count.
 # usage: run.sh SANITIZED-BUILD RELEASE-BUILD [--failed]
 #   --failed   only the suites that failed in the run before this one
 set -u
@@ -16,20 +16,24 @@ if [ "${3:-}" = --failed ]; then
 fi
 rm -f "$list" # a run that does not reach its end leaves none
 
-# These wait for a bridge, for a peer that is silent, or for a time to pass.
+# These wait for a bridge, for a peer that is silent, or for a time to pass; the longest first.
+idle_suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
+idle_suite lines cli/ipoib_conform.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/ipoib_conform.sh
+idle_suite lines cli/conform_reports.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/conform_reports.sh
+idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
+idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
+idle_suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
+idle_suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
 idle_suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
 idle_suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
-idle_suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
-idle_suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
-idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
 idle_suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
-idle_suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
+idle_suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
+idle_suite lines cli/stat_hostile.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/stat_hostile.sh
 idle_suite lines programs/secured.sh bash tests/programs/secured.sh "$opt" 'rping|rcopy'
-idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 
 # Runs of programs, most of which poll, next to what takes as long as it computes.  A busy machine
 # takes several times as long.
-limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
+limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 3
 suite lines fault "$asan/fault"
 suite lines model sh tests/model/run.sh
 suite lines sim/sctp "$opt/sim-sctp" 1 200000
@@ -52,15 +56,15 @@ suite lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 for t in tests/package/*.sh; do
 	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
-suite bare unit "$asan/unit-bare" 600
+suite bare unit "$asan/unit-bare" 600 2
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines verbs/near.sh bash tests/verbs/near.sh "$opt"
-suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
 suite lines netns/lids env SESSCTL="$opt/sessctl" bash tests/netns/lids.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
-suite criterion e2e "$asan/e2e" 480
-suite criterion verbs "$asan/verbs-test" 480
+# most of these wait
+suite bare e2e "$asan/e2e-bare" 480 6
+suite criterion verbs "$asan/verbs-test" 480 4
 suite lines stress "$asan/stress-session" 1 20
 suite lines stress/ends "$asan/stress-ends" 1 5
 suite lines stress/verbs-asan "$asan/stress-verbs" 1 10
@@ -71,8 +75,8 @@ suite lines verbs/rdma_core.sh bash tests/verbs/rdma_core.sh "$2"
 suite lines verbs/libfabric.sh bash tests/verbs/libfabric.sh "$2"
 suite lines verbs/mpi.sh bash tests/verbs/mpi.sh "$2"
 for t in tests/cli/*.sh; do
-	case $t in */lib.sh | */signals.sh) continue ;; esac
-	suite lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
+	case $t in */lib.sh) continue ;; esac
+	has_begun "${t#tests/}" || suite lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
 done
 # shellcheck disable=SC2154 # work: of lanes.bash
 suite lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"

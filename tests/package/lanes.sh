@@ -62,15 +62,20 @@ expect 'not ok stopped after [0-9]+ s, without a result: long longer'
 run 'again=this; suite lines that echo "ok it"; suite lines this echo "ok it"; wait; summary "$work/none"'
 expect '1 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 
-# Each of the first three waits for the next one, and the last two must not meet.
+# Each of the first four waits for the next one, so all run next to each other; and of the last three that are idle
+# only two may.
 run '
-	mkfifo "$work/a" "$work/b"
-	idle_suite lines idle sh -c "cat $work/b; echo ok it"
+	mkfifo "$work/a" "$work/b" "$work/c"
+	idle_suite lines idle sh -c "cat $work/c; echo ok it"
+	idle_suite lines idle-too sh -c "cat $work/b; echo >$work/c; echo ok it"
 	suite lines first sh -c "cat $work/a; echo >$work/b; echo ok it"
 	suite lines second sh -c "echo >$work/a; echo ok it"
 	wait
-	idle_suite lines alone sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
-	idle_suite lines also sh -c "mkdir $work/held && sleep 0.3 && rmdir $work/held && echo ok it"
+	place="mkdir $work/one || mkdir $work/two"
+	leave="sleep 0.3; rmdir $work/one || rmdir $work/two"
+	for i in 1 2 3; do
+		idle_suite lines "alone$i" sh -c "{ $place; } && { $leave; } && echo ok it"
+	done
 	wait; summary "$work/none"'
-expect '5 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
+expect '7 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 exit $status
