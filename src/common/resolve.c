@@ -16,7 +16,7 @@
 
 struct ddps_resolve {
 	struct ddps_resolver *rs;
-	struct ddps_resolve *next, **prev;
+	LIST_ENTRY(ddps_resolve) link;
 	struct ddps_io io; /* its eventfd is written when the fields below are final */
 	unsigned era;	   /* ... unless the program has closed it meanwhile: own.h */
 	pthread_t thread;
@@ -76,16 +76,14 @@ static void destroy_resolve(struct ddps_resolve *r)
 		pthread_join(r->thread, NULL);
 	ddps_io_del(r->rs->loop, &r->io);
 	close(r->io.fd);
-	*r->prev = r->next;
-	if (r->next)
-		r->next->prev = r->prev;
+	LIST_REMOVE(r, link);
 	free(r);
 }
 
 void ddps_resolver_fini(struct ddps_resolver *rs)
 {
-	while (rs->list)
-		destroy_resolve(rs->list);
+	while (!LIST_EMPTY(&rs->list))
+		destroy_resolve(LIST_FIRST(&rs->list));
 }
 
 static void take_lookup_result(void *user, uint32_t events)
@@ -142,11 +140,7 @@ int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port
 		free(r);
 		return err;
 	}
-	r->next = rs->list;
-	r->prev = &rs->list;
-	if (r->next)
-		r->next->prev = &r->next;
-	rs->list = r;
+	LIST_INSERT_HEAD(&rs->list, r, link);
 	*out = r;
 	return 0;
 }

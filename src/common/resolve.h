@@ -3,6 +3,7 @@
 #define DDPS_RESOLVE_H
 /* Host names to addresses, without holding up the loop. */
 #include "common/loop.h"
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #define DDPS_RESOLVE_MAX 16
@@ -16,7 +17,7 @@ typedef void ddps_resolve_fn(void *user, int err, const struct sockaddr_storage 
 /* The lookups of one context; zeroed but for @loop. */
 struct ddps_resolver {
 	struct ddps_loop *loop;
-	struct ddps_resolve *list; /* abandoned ones included, until their threads end */
+	LIST_HEAD(, ddps_resolve) list; /* abandoned ones included, until their threads end */
 };
 
 /*

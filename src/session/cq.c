@@ -12,7 +12,7 @@ enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY }; /* each meets what the one 
 
 struct ddps_cq {
 	struct ddps_ctx *ctx;
-	struct ddps_cq *next, **prev;
+	LIST_ENTRY(ddps_cq) link;
 	uint32_t depth, head, count;
 	unsigned users, sleepers;
 	bool overflowed; /* once, and from then on */
@@ -54,11 +54,7 @@ int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 	}
 	cq->ctx = ctx;
 	cq->depth = depth;
-	cq->next = ctx->cqs;
-	cq->prev = &ctx->cqs;
-	if (cq->next)
-		cq->next->prev = &cq->next;
-	ctx->cqs = cq;
+	LIST_INSERT_HEAD(&ctx->cqs, cq, link);
 	*out = cq;
 out:
 	ddps_ctx_leave(ctx);
@@ -79,9 +75,7 @@ void ddps_cq_destroy(struct ddps_cq *cq)
 {
 	ddps_assert_held(&cq->ctx->lock);
 	cq->ctx->cqs_filled -= cq->count != 0;
-	*cq->prev = cq->next;
-	if (cq->next)
-		cq->next->prev = cq->prev;
+	LIST_REMOVE(cq, link);
 	close(cq->fd);
 	free(cq->ring);
 	free(cq);
@@ -89,8 +83,10 @@ void ddps_cq_destroy(struct ddps_cq *cq)
 
 void ddps_cqs_close(struct ddps_ctx *ctx)
 {
-	for (struct ddps_cq *cq = ctx->cqs; cq; cq = cq->next)
-		close(cq->fd);
+	struct ddps_cq *cq;
+
+	LIST_FOREACH(cq, &ctx->cqs, link)
+	close(cq->fd);
 }
 
 int ddps_cq_free(struct ddps_cq *cq)

@@ -342,17 +342,17 @@ static void free_ctx(struct ddps_ctx *ctx)
 	ddps_lock(&ctx->lock);
 	ddps_sessions_finish(ctx);
 	ddps_requests_free(ctx);
-	while (ctx->srqs)
-		ddps_srq_destroy(ctx->srqs);
-	while (ctx->cqs)
-		ddps_cq_destroy(ctx->cqs);
+	while (!LIST_EMPTY(&ctx->srqs))
+		ddps_srq_destroy(LIST_FIRST(&ctx->srqs));
+	while (!LIST_EMPTY(&ctx->cqs))
+		ddps_cq_destroy(LIST_FIRST(&ctx->cqs));
 	ddps_unlock(&ctx->lock); /* the thread of handshakes may wait for it */
 	ddps_shaker_stop(&ctx->env);
 	ddps_lock(&ctx->lock);
 	ddps_providers_fini(&ctx->env);
 	ddps_resolver_fini(&ctx->resolver);
-	while ((pd = ctx->pds)) {
-		ctx->pds = pd->next;
+	while ((pd = LIST_FIRST(&ctx->pds))) {
+		LIST_REMOVE(pd, link);
 		free(pd);
 	}
 	ddps_unlock(&ctx->lock);

@@ -107,11 +107,7 @@ static void link_ep(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
-	ep->next = ctx->eps;
-	ep->prev = &ctx->eps;
-	if (ep->next)
-		ep->next->prev = &ep->next;
-	ctx->eps = ep;
+	LIST_INSERT_HEAD(&ctx->eps, ep, link);
 	ep->pd->users++;
 	ddps_cq_get(ep->send_cq);
 	ddps_cq_get(ep->recv_cq);
@@ -222,9 +218,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	ddps_cq_put(ep->send_cq);
 	ddps_cq_put(ep->recv_cq);
 	ep->pd->users--;
-	*ep->prev = ep->next;
-	if (ep->next)
-		ep->next->prev = ep->prev;
+	LIST_REMOVE(ep, link);
 	ddps_error_drop(&ep->error);
 	free(ep->pd_in);
 	free(ep);

@@ -107,11 +107,7 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 	if (err) {
 		free(l);
 	} else {
-		l->next = ctx->listeners;
-		l->prev = &ctx->listeners;
-		if (l->next)
-			l->next->prev = &l->next;
-		ctx->listeners = l;
+		LIST_INSERT_HEAD(&ctx->listeners, l, link);
 		*out = l;
 	}
 	ddps_ctx_leave(ctx);
@@ -132,11 +128,11 @@ int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len)
 
 int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t len)
 {
-	const struct ddps_listener *l = ctx->listeners;
+	const struct ddps_listener *l = LIST_FIRST(&ctx->listeners);
 
 	ddps_assert_held(&ctx->lock);
 	while (l && i--)
-		l = l->next;
+		l = LIST_NEXT(l, link);
 	return l ? l->llp->provider->listener_uri(l->llp, buf, len) : 0;
 }
 
@@ -145,9 +141,7 @@ void ddps_listener_destroy(struct ddps_listener *l)
 	ddps_callers_orphan(l);
 	ddps_event_drop(l->ctx, &l->source);
 	l->llp->provider->listener_free(l->llp);
-	*l->prev = l->next;
-	if (l->next)
-		l->next->prev = l->prev;
+	LIST_REMOVE(l, link);
 	free(l);
 }
 

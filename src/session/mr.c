@@ -22,11 +22,7 @@ int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
 		p->pd.table = ctx->stags;
 		p->pd.ctx = ctx;
 		p->pd.verbs_rules = ctx->attr.verbs_rules;
-		p->next = ctx->pds;
-		p->prev = &ctx->pds;
-		if (p->next)
-			p->next->prev = &p->next;
-		ctx->pds = p;
+		LIST_INSERT_HEAD(&ctx->pds, p, link);
 		*out = &p->pd;
 	}
 	ddps_ctx_leave(ctx);
@@ -48,9 +44,7 @@ int ddps_pd_free(struct ddps_pd *pd)
 	if (pd->users) {
 		err = DDPS_E_BUSY;
 	} else {
-		*p->prev = p->next;
-		if (p->next)
-			p->next->prev = p->prev;
+		LIST_REMOVE(p, link);
 		free(p);
 	}
 	ddps_ctx_leave(ctx);

@@ -29,7 +29,7 @@ static const unsigned kept[2] = { 256, 65536 };
 struct ddps_caller {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
-	struct ddps_caller *next, **prev;
+	LIST_ENTRY(ddps_caller) link;
 	struct ddps_request *handle;	/* NULL: it was answered */
 	struct ddps_listener *listener; /* NULL: freed meanwhile */
 	void *user;			/* the listener's, as are ... */
@@ -94,9 +94,7 @@ static void caller_destroy(struct ddps_caller *c)
 	ddps_event_drop(c->ctx, &c->source);
 	if (c->llp)
 		c->llp->ops->free(c->llp);
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_REMOVE(c, link);
 	free(c);
 }
 
@@ -105,8 +103,8 @@ void ddps_callers_orphan(const struct ddps_listener *l)
 {
 	struct ddps_caller *next;
 
-	for (struct ddps_caller *c = l->ctx->callers; c; c = next) {
-		next = c->next;
+	for (struct ddps_caller *c = LIST_FIRST(&l->ctx->callers); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (c->listener != l)
 			continue;
 		c->listener = NULL;
@@ -118,8 +116,8 @@ void ddps_callers_orphan(const struct ddps_listener *l)
 
 void ddps_requests_free(struct ddps_ctx *ctx)
 {
-	while (ctx->callers)
-		caller_destroy(ctx->callers);
+	while (!LIST_EMPTY(&ctx->callers))
+		caller_destroy(LIST_FIRST(&ctx->callers));
 	for (unsigned i = 0; i < 2; i++)
 		while (ctx->ended[i].n)
 			free(first_ended(&ctx->ended[i]));
@@ -127,7 +125,7 @@ void ddps_requests_free(struct ddps_ctx *ctx)
 
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx)
 {
-	for (const struct ddps_caller *c = ctx->callers; c; c = c->next)
+	for (const struct ddps_caller *c = LIST_FIRST(&ctx->callers); c; c = LIST_NEXT(c, link))
 		if (c->state == REQ_ANSWERED)
 			return true;
 	return false;
@@ -137,7 +135,7 @@ unsigned ddps_requests_count(const struct ddps_ctx *ctx)
 {
 	unsigned n = 0;
 
-	for (const struct ddps_caller *c = ctx->callers; c; c = c->next)
+	for (const struct ddps_caller *c = LIST_FIRST(&ctx->callers); c; c = LIST_NEXT(c, link))
 		n++;
 	return n;
 }
@@ -240,11 +238,7 @@ void ddps_caller_new(void *user, struct ddps_llp *llp, const struct ddps_setup *
 	c->llp = llp;
 	llp->up = &request_up;
 	llp->user = c;
-	c->next = l->ctx->callers;
-	c->prev = &l->ctx->callers;
-	if (c->next)
-		c->next->prev = &c->next;
-	l->ctx->callers = c;
+	LIST_INSERT_HEAD(&l->ctx->callers, c, link);
 
 	c->enhanced = s->enhanced;
 	ddps_setup_split(s, &c->word, &pd, &c->pd_len, &has_word);

@@ -16,6 +16,7 @@
 #include <ddpsess/ddpsess.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/queue.h>
 
 /* A source of events: an endpoint, a request or a listener.  Events are bits, built into a
  * struct ddps_event when fetched, so queueing one cannot fail. */
@@ -29,7 +30,7 @@ struct ddps_source {
 /* A protection domain in its context's list. */
 struct ddps_ctx_pd {
 	struct ddps_pd pd; /* first */
-	struct ddps_ctx_pd *next, **prev;
+	LIST_ENTRY(ddps_ctx_pd) link;
 };
 
 /* A shared receive queue in its context's list. */
@@ -37,7 +38,7 @@ struct ddps_ctx_srq {
 	struct ddps_srq srq; /* first */
 	struct ddps_source source;
 	void *user;
-	struct ddps_ctx_srq *next, **prev;
+	LIST_ENTRY(ddps_ctx_srq) link;
 };
 
 /* A thread that waits (wait.c). */
@@ -88,16 +89,16 @@ struct ddps_ctx {
 	struct ddps_source *events, **events_end;
 	int event_fd;
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
-	struct ddps_ep *eps;
+	LIST_HEAD(, ddps_ep) eps;
 	uint64_t serials;   /* given to endpoints so far */
 	uint64_t cut_short; /* endpoints whose work may not have arrived, so far */
-	struct ddps_listener *listeners;
-	struct ddps_caller *callers;
+	LIST_HEAD(, ddps_listener) listeners;
+	LIST_HEAD(, ddps_caller) callers;
 	struct ddps_ended ended[2]; /* request.c */
-	struct ddps_cq *cqs;
+	LIST_HEAD(, ddps_cq) cqs;
 	unsigned cqs_filled; /* how many have a completion that nobody has fetched */
-	struct ddps_ctx_pd *pds;
-	struct ddps_ctx_srq *srqs;
+	LIST_HEAD(, ddps_ctx_pd) pds;
+	LIST_HEAD(, ddps_ctx_srq) srqs;
 	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
 	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
@@ -310,7 +311,7 @@ struct ddps_ep {
 	bool cut_short;	   /* some of its work may not have arrived */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
-	struct ddps_ep *next, **prev;
+	LIST_ENTRY(ddps_ep) link;
 	struct ddps_pd *pd;
 	struct ddps_task kick, shut, overflow;
 	struct ddps_timer close_timer, nudge_timer, stall_timer;
@@ -421,7 +422,7 @@ void ddps_dial_free(struct ddps_ep *ep);
 struct ddps_listener {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
-	struct ddps_listener *next, **prev;
+	LIST_ENTRY(ddps_listener) link;
 	struct ddps_llp_listener *llp;
 	struct ddps_listen_param param;
 	struct ddps_error error;

@@ -26,7 +26,7 @@ static enum stage stage_of_all(struct ddps_ctx *ctx)
 {
 	enum stage worst = ARRIVED;
 
-	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next) {
+	for (struct ddps_ep *ep = LIST_FIRST(&ctx->eps); ep; ep = LIST_NEXT(ep, link)) {
 		if (!is_ending(ep))
 			continue;
 		if (is_leaving(ep)) {
@@ -67,7 +67,8 @@ static bool lacks_work(const struct ddps_ctx *ctx, uint64_t before)
 {
 	bool lacks = ctx->cut_short != before;
 
-	for (const struct ddps_ep *ep = ctx->eps; ep && !lacks; ep = ep->next)
+	for (const struct ddps_ep *ep = LIST_FIRST(&ctx->eps); ep && !lacks;
+	     ep = LIST_NEXT(ep, link))
 		lacks = ep->cut_short;
 	return lacks;
 }
@@ -81,8 +82,8 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 	if (!ddps_ctx_enter_until(ctx, deadline))
 		return DDPS_E_TIMEDOUT;
 	cut_short = ctx->cut_short;
-	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
-		next = ep->next;
+	for (struct ddps_ep *ep = LIST_FIRST(&ctx->eps), *next; ep; ep = next) {
+		next = LIST_NEXT(ep, link);
 		ddps_ep_disconnect(ep);
 	}
 	for (;;) {
@@ -127,18 +128,18 @@ void ddps_sessions_finish(struct ddps_ctx *ctx)
 
 	ddps_assert_held(&ctx->lock);
 	ctx->ending = true;
-	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
-		next = ep->next;
+	for (struct ddps_ep *ep = LIST_FIRST(&ctx->eps), *next; ep; ep = next) {
+		next = LIST_NEXT(ep, link);
 		if (!is_ending(ep))
 			ddps_ep_destroy(ep);
 	}
-	while (ctx->listeners)
-		ddps_listener_destroy(ctx->listeners);
-	if (ctx->eps)
+	while (!LIST_EMPTY(&ctx->listeners))
+		ddps_listener_destroy(LIST_FIRST(&ctx->listeners));
+	if (!LIST_EMPTY(&ctx->eps))
 		deadline = ddps_deadline(FINISH_MS);
 	while (stage_of_all(ctx) != ARRIVED && ddps_now() < deadline)
 		take_turn(ctx, deadline);
-	while (ctx->eps)
-		ddps_ep_destroy(ctx->eps);
+	while (!LIST_EMPTY(&ctx->eps))
+		ddps_ep_destroy(LIST_FIRST(&ctx->eps));
 	wind_up(ctx, deadline);
 }

@@ -47,11 +47,7 @@ int ddps_srq_new(struct ddps_pd *pd, uint32_t depth, uint32_t max_sge, void *use
 		s->srq.user = s;
 		s->user = user;
 		s->source.build = build_srq_event;
-		s->next = pd->ctx->srqs;
-		s->prev = &pd->ctx->srqs;
-		if (s->next)
-			s->next->prev = &s->next;
-		pd->ctx->srqs = s;
+		LIST_INSERT_HEAD(&pd->ctx->srqs, s, link);
 		*out = &s->srq;
 	}
 	ddps_ctx_leave(pd->ctx);
@@ -63,9 +59,7 @@ void ddps_srq_destroy(struct ddps_ctx_srq *s)
 	ddps_assert_held(&s->srq.pd->ctx->lock);
 	ddps_event_drop(s->srq.pd->ctx, &s->source);
 	ddps_srq_fini(&s->srq);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	LIST_REMOVE(s, link);
 	free(s);
 }
 

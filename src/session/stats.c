@@ -56,7 +56,7 @@ void ddps_stats_bury(struct ddps_ep *ep)
 	if (walk->next && ep->serial <= walk->next->serial)
 		add_stats(&walk->st.total, &st);
 	if (walk->next == ep)
-		walk->next = ep->next;
+		walk->next = LIST_NEXT(ep, link);
 }
 
 int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
@@ -91,14 +91,15 @@ static void own_collect(const struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->secured_held = ctx->env.secured_held;
 	st->regions = ddps_stag_count(ctx->stags);
 	st->requests = ddps_requests_count(ctx);
-	for (const struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
+	for (const struct ddps_ctx_srq *s = LIST_FIRST(&ctx->srqs); s; s = LIST_NEXT(s, link))
 		st->srq_posted += s->srq.count;
 }
 
 static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 {
 	own_collect(ctx, st);
-	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++) {
+	for (struct ddps_ep *ep = LIST_FIRST(&ctx->eps); ep;
+	     ep = LIST_NEXT(ep, link), st->endpoints++) {
 		struct ddps_ep_stats one = ep_collect(ep);
 
 		add_stats(&st->total, &one);
@@ -109,7 +110,7 @@ void ddps_walk_begin(struct ddps_ctx *ctx)
 {
 	ddps_assert_held(&ctx->lock);
 	own_collect(ctx, &ctx->walk.st);
-	ctx->walk.next = ctx->eps;
+	ctx->walk.next = LIST_FIRST(&ctx->eps);
 }
 
 struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st)
@@ -123,7 +124,7 @@ struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st)
 	*st = ep_collect(ep);
 	add_stats(&w->st.total, st);
 	w->st.endpoints++;
-	w->next = ep->next;
+	w->next = LIST_NEXT(ep, link);
 	return ep;
 }
 

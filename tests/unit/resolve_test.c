@@ -64,7 +64,7 @@ Test(resolve, localhost_is_found)
 	cr_assert_geq(last_n, 1);
 	cr_expect(last_addr.ss_family == AF_INET || last_addr.ss_family == AF_INET6);
 	cr_expect_eq(((struct sockaddr_in *)&last_addr)->sin_port, htons(7174));
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 }
 
 Test(resolve, a_name_that_cannot_exist_is_an_error)
@@ -87,7 +87,7 @@ Test(resolve, a_cancelled_lookup_says_nothing)
 			     0);
 		ddps_resolve_cancel(r[i]);
 	}
-	while (rs.list) {
+	while (!LIST_EMPTY(&rs.list)) {
 		struct pollfd pfd = { .fd = ddps_loop_fd(rs.loop), .events = POLLIN };
 
 		cr_assert_eq(poll(&pfd, 1, 20000), 1);
@@ -102,7 +102,7 @@ Test(resolve, the_end_waits_for_lookups_under_way)
 
 	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r), 0);
 	ddps_resolver_fini(&rs);
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 	cr_expect_eq(calls, 0);
 }
 
@@ -117,7 +117,7 @@ Test(resolve, the_end_waits_for_cancelled_ones_too)
 	ddps_resolve_cancel(r[0]);
 	ddps_resolve_cancel(r[2]);
 	ddps_resolver_fini(&rs);
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 	cr_expect_eq(calls, 0);
 }
 
@@ -139,7 +139,7 @@ Test(resolve, a_callback_may_start_the_next_lookup)
 	run_until_called();
 	cr_expect_eq(calls, 1);
 	cr_expect_eq(((struct sockaddr_in *)&last_addr)->sin_port, htons(2));
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 }
 
 Test(resolve, nothing_of_the_caller_is_changed)
@@ -194,7 +194,7 @@ Test(resolve, without_memory_or_descriptors_there_is_no_lookup)
 		     DDPS_E_SYSTEM);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &keep), 0);
 	cr_expect_null(r);
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 	cr_expect_eq(mem_live(), live);
 	cr_expect_eq(calls, 0);
 }
@@ -273,7 +273,7 @@ Test(resolve, without_a_thread_there_is_no_lookup)
 	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, finish_resolve_step, &rs, &r),
 		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOSPC);
-	cr_expect_null(rs.list);
+	cr_expect(LIST_EMPTY(&rs.list));
 	again = dup(0);
 	cr_expect_eq(again, lowest);
 	close(again);
