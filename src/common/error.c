@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Error texts, names of requests and of Terminate codes, and building of struct ddps_error. */
 #include "common/error.h"
+#include "common/error_text.h"
 #include "common/term_codes.h"
 #include <ddpsess/wr.h>
 #include <errno.h>
@@ -11,17 +12,7 @@
 
 const char *ddps_strerror(int err)
 {
-	switch (err) {
-	case DDPS_OK:
-		return "success";
-#define DDPS_X(name, value, text)                                                                  \
-	case value:                                                                                \
-		return text;
-		DDPS_ERRORS(DDPS_X)
-#undef DDPS_X
-	default:
-		return "unknown error";
-	}
+	return ddps_error_text(err);
 }
 
 const char *ddps_triple_name(const struct ddps_triple *t)
