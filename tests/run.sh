@@ -56,7 +56,7 @@ suite lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 for t in tests/package/*.sh; do
 	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
-suite bare unit "$asan/unit-bare" 600 2
+suite bare unit "$asan/unit-bare" 600 3
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines verbs/near.sh bash tests/verbs/near.sh "$opt"
