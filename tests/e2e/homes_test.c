@@ -133,27 +133,33 @@ Test(homes, other_addresses_are_not_served, .timeout = 60)
 }
 
 /* Nobody is at the first address, and its host says so. */
-Test(homes, contact_08_the_second_address_is_tried_when_the_first_refuses, .timeout = 60)
+static void is_second_address_tried(const char *options)
 {
-	char port[64];
+	char rest[64];
 	struct e2e e;
 
-	e2e_open(&e, "sctp://127.0.0.6:0?backend=native&encap=0");
-	snprintf(port, sizeof port, "%s", strrchr(e.uri, ':'));
-	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.6%s", port);
+	snprintf(rest, sizeof rest, "sctp://127.0.0.6:0?%s", options);
+	e2e_open(&e, rest);
+	snprintf(rest, sizeof rest, "%s", strrchr(e.uri, ':'));
+	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.6%s", rest);
 	e2e_connect(&e);
 	cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
 	cr_expect_eq(strncmp(e.a.established.info.peer, "127.0.0.6:", 10), 0, "%s",
 		     e.a.established.info.peer);
 	write_some(&e, &e.a);
 	e2e_disconnect(&e, &e.a);
-	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.8%s", port);
+	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.8%s", rest);
 	ddps_ep_free(e.a.ep);
 	memset(&e.a, 0, sizeof e.a);
 	e2e_connect(&e);
 	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_FAILED));
 	cr_expect_eq(e.a.error.code, DDPS_E_REFUSED, "%s", e.a.error.text);
 	e2e_close(&e);
+}
+
+Test(homes, contact_08_the_second_address_is_tried_when_the_first_refuses, .timeout = 60)
+{
+	is_second_address_tried("backend=native&encap=0");
 }
 
 Test(homes, what_takes_no_list_says_so, .timeout = 60)
@@ -232,6 +238,12 @@ Test(homes_kernel, the_first_address_is_primary_and_another_one_can_be_made_so, 
 }
 
 /* Who listens at two addresses does not answer at a third; and one address has no list to show. */
+Test(homes_kernel, contact_08_the_second_address_is_tried_when_the_first_refuses, .timeout = 60)
+{
+	need_kernel();
+	is_second_address_tried("backend=kernel&encap=off");
+}
+
 Test(homes_kernel, other_addresses_are_not_served, .timeout = 60)
 {
 	struct e2e e;

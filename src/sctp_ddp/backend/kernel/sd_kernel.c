@@ -18,7 +18,7 @@
 
 /* ---- a context's own ---- */
 
-static int env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out)
+int ddps_sk_env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out)
 {
 	struct ddps_sk_env *ke = *ctx;
 
@@ -50,7 +50,7 @@ static void serve_kernel_task(void *user)
 	ddps_sk_serve(user, 0);
 }
 
-static struct ddps_sd_assoc *make_kernel_assoc(struct ddps_sk_env *ke, int fd)
+struct ddps_sd_assoc *ddps_sk_assoc_new(struct ddps_sk_env *ke, int fd)
 {
 	struct ddps_sd_assoc *a = calloc(1, sizeof *a);
 
@@ -105,67 +105,8 @@ void ddps_sk_release(struct ddps_sd_assoc *a)
 	ddps_task_cancel(loop, &a->task);
 	DL_DELETE(a->ke->assocs, a);
 	ddps_sd_part_drop(&a->life.part);
+	free(a->dial);
 	free(a);
-}
-
-/* ---- connect ---- */
-
-/* To @sa or the URI's list, from the URI's addresses if it has some. */
-static int reach_peer(int fd, const struct ddps_uri *uri, const struct sockaddr *sa,
-		      socklen_t sa_len)
-{
-	if (uri->from.n && ddps_sk_bind(fd, &uri->from) < 0)
-		return -1;
-	if (uri->hosts.n)
-		return ddps_sk_connect(fd, &uri->hosts);
-	return connect(fd, sa, sa_len);
-}
-
-static int kernel_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
-			  const struct sockaddr *sa, socklen_t sa_len,
-			  const struct ddps_llp_param *param, const struct ddps_sd_assoc_up *up,
-			  void *user, struct ddps_sd_assoc **out)
-{
-	int family = ddps_sk_family(sa, uri), fd, keep, err;
-	struct ddps_sk_env *ke;
-	struct ddps_sd_assoc *a;
-
-	err = env_get(env, ctx, &ke);
-	if (err)
-		return err;
-	if (uri->encap == 0 || !ddps_sk_families_fit(sa, uri))
-		return DDPS_E_ADDRESS;
-	fd = ddps_sk_socket(family, &err);
-	if (fd < 0)
-		return err;
-	ddps_own_tos(fd, family, uri->tos);
-	err = ddps_sk_encap_to(fd, family, uri->encap);
-	if (err) {
-		keep = errno;
-		ddps_own_close(fd);
-		errno = keep;
-		return err;
-	}
-	a = make_kernel_assoc(ke, fd);
-	if (!a) {
-		ddps_own_close(fd);
-		return DDPS_E_NOMEM;
-	}
-	a->life.up = up;
-	a->life.user = user;
-	a->life.info.by_us = true;
-	a->connecting = true;
-	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
-	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
-	a->life.info.peer_addr = ddps_addr_of(sa);
-	ddps_timer_after(env->loop, &a->life.deadline, param->connect_ms);
-	if (reach_peer(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
-		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
-						strerror(errno)));
-	else
-		ddps_sk_watch(a);
-	*out = a;
-	return 0;
 }
 
 /* ---- listen ---- */
@@ -209,7 +150,7 @@ static void take_kernel_accepts(void *user, uint32_t events)
 		if (fd < 0)
 			break;
 		ddps_own_tos(fd, e->family, e->tos); /* Linux does not hand it on */
-		a = make_kernel_assoc(ke, fd);
+		a = ddps_sk_assoc_new(ke, fd);
 		if (!a) {
 			ddps_log(&ke->env->log, DDPS_LOG_ERROR, "sctp", "accept: out of memory");
 			ddps_own_close(fd);
@@ -243,7 +184,7 @@ static int kernel_listen(struct ddps_env *env, void **ctx, const struct ddps_uri
 	struct ddps_sk_env *ke;
 	uint16_t encap;
 	int on = 1, fd, keep, family = ddps_sk_family(sa, uri);
-	int err = env_get(env, ctx, &ke);
+	int err = ddps_sk_env_get(env, ctx, &ke);
 
 	if (err)
 		return err;
@@ -469,7 +410,7 @@ const struct ddps_sd_backend ddps_sd_kernel = {
 	.name = "kernel",
 	.homes = true,
 	.available = ddps_sk_available,
-	.connect = kernel_connect,
+	.connect = ddps_sk_dial,
 	.listen = kernel_listen,
 	.endpoint_addr = get_kernel_endpoint_addr,
 	.endpoint_free = free_kernel_endpoint,

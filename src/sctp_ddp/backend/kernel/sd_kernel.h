@@ -4,6 +4,7 @@
 /*
  * Inside the backend for the kernel's SCTP (one-to-one sockets):
  *   sd_kernel.c	the backend's operations
+ *   sd_kernel_dial.c	how one is connected
  *   sd_kernel_sock.c	its sockets: options, UDP encapsulation, names
  *   sd_kernel_homes.c	several addresses; what there is to see of an association
  *   sd_kernel_rx.c	what comes out of an association
@@ -91,6 +92,7 @@ struct ddps_sd_assoc {
 	struct ddps_io io; /* fd -1: ended */
 	struct ddps_task task;
 	bool connecting;
+	struct ddps_sk_dial *dial;  /* it is made to one of several addresses, or was */
 	uint64_t sent, sent_at_ask; /* messages; see sd_kernel_rx.c on_dry() */
 	uint64_t octets;	    /* read */
 	struct ddps_sd_assoc *prev, *next;
@@ -98,12 +100,25 @@ struct ddps_sd_assoc {
 
 /* ---- sd_kernel.c ---- */
 
+/* What a context has of its own, made if there is none yet.  0 or DDPS_E_NOMEM. */
+int ddps_sk_env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out);
+/* NULL: no memory; @fd stays the caller's then. */
+struct ddps_sd_assoc *ddps_sk_assoc_new(struct ddps_sk_env *ke, int fd);
 /* The end is near: gone() from the loop. */
 void ddps_sk_doom(struct ddps_sd_assoc *a, struct ddps_error e);
 /* Wait for what is of interest now. */
 void ddps_sk_watch(struct ddps_sd_assoc *a);
 void ddps_sk_close(struct ddps_sd_assoc *a);
 void ddps_sk_release(struct ddps_sd_assoc *a);
+
+/* ---- sd_kernel_dial.c ---- */
+
+/* As in struct ddps_sd_backend. */
+int ddps_sk_dial(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+		 const struct sockaddr *sa, socklen_t sa_len, const struct ddps_llp_param *param,
+		 const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out);
+/* The set-up has failed so: the next address of the list is tried.  false: there is none, or that would not help. */
+bool ddps_sk_dial_next(struct ddps_sd_assoc *a, int sys_errno);
 
 /* ---- sd_kernel_sock.c ---- */
 

@@ -187,7 +187,8 @@ static void turn_kernel_assoc(struct ddps_sd_assoc *a, uint32_t events)
 	if (a->connecting) {
 		err = ddps_sk_so_error(a);
 		if (err) {
-			ddps_sk_life_on_end(&a->life, err);
+			if (!ddps_sk_dial_next(a, err))
+				ddps_sk_life_on_end(&a->life, err);
 			return;
 		}
 		if (!(events & (EPOLLOUT | EPOLLIN)))
