@@ -11,7 +11,8 @@
  *
  * Or the program that made a cookie has ended before it came back: the one in its place cannot know the cookie as
  * its own, and says nothing [9260-5.1.5-2].  So the set-up begins anew, once, and from another port: if the
- * answers were lost after all, the association that is there is not to be begun anew, but aborted.
+ * answers were lost after all, the association that is there is not to be begun anew, but aborted.  A peer that
+ * sends DATA or SACKs is there: whoever waits for its COOKIE ACK does so.
  *
  * And addresses that two hosts have both: those of containers and of other private networks are the same
  * everywhere.
@@ -70,6 +71,13 @@ bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
 	return dial_from_elsewhere(a);
 }
 
+/* Its COOKIE ACK is lost, and the next COOKIE ECHO is answered by another one. */
+void ddps_sc_taken(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	(void)c;
+	rx->a->taken = true;
+}
+
 bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a)
 {
 	static const uint8_t abort[4] = { SC_ABORT, 0, 0, 4 };
@@ -82,7 +90,8 @@ bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a)
 	const uint16_t port = a->port;
 	const uint32_t tag = a->peer_tag;
 
-	if (a->state != SC_COOKIE_ECHOED || a->ctl_n < ECHOES || !a->any_port || a->stale)
+	if (a->state != SC_COOKIE_ECHOED || a->ctl_n < ECHOES || !a->any_port || a->stale ||
+	    a->taken)
 		return false;
 	a->stale++;
 	if (!dial_from_elsewhere(a))

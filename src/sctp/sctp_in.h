@@ -200,6 +200,7 @@ struct ddps_sctp_assoc {
 	unsigned ctl_n;
 	unsigned
 		stale; /* cookies that the peer called so or did not know, and ports that others had */
+	bool taken; /* the peer has sent what nobody sends who does not know the cookie */
 	unsigned errors; /* in a row, of the association */
 	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
 	uint32_t stuck_tsn;
@@ -412,6 +413,8 @@ bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
 bool ddps_sc_other_port(struct ddps_sctp_assoc *a);
 /* Nobody has answered a cookie for long: another one is asked for.  false: it has to be that one. */
 bool ddps_sc_dial_anew(struct ddps_sctp_assoc *a);
+/* DATA or a SACK behind our COOKIE ECHO: whoever sends it has taken that. */
+ddps_sc_handler ddps_sc_taken;
 /* Whether this host has @addr, which @who, a peer elsewhere, has listed; the same, and it is counted. */
 bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *who,
 		    const struct ddps_sctp_addr *addr);

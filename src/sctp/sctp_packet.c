@@ -11,7 +11,9 @@
 
 /* A cell left out: the chunk is ignored. */
 static ddps_sc_handler *const rule[15][SC_NSTATES] = {
-	[SC_DATA] = { UP(ddps_sc_data), [SC_SENT] = ddps_sc_data },
+	[SC_DATA] = { [SC_COOKIE_ECHOED] = ddps_sc_taken,
+		      UP(ddps_sc_data),
+		      [SC_SENT] = ddps_sc_data },
 	[SC_INIT] = { [SC_COOKIE_WAIT] = ddps_sc_init_wait,
 		      [SC_COOKIE_ECHOED] = ddps_sc_init_echoed,
 		      UP(ddps_sc_init_up),
@@ -19,7 +21,9 @@ static ddps_sc_handler *const rule[15][SC_NSTATES] = {
 		      [SC_RECEIVED] = ddps_sc_init_up,
 		      [SC_ACK_SENT] = ddps_sc_init_ack_sent },
 	[SC_INIT_ACK] = { [SC_COOKIE_WAIT] = ddps_sc_init_ack },
-	[SC_SACK] = { UP(ddps_sc_sack_in), [SC_RECEIVED] = ddps_sc_sack_in },
+	[SC_SACK] = { [SC_COOKIE_ECHOED] = ddps_sc_taken,
+		      UP(ddps_sc_sack_in),
+		      [SC_RECEIVED] = ddps_sc_sack_in },
 	[SC_HEARTBEAT] = { ECHOED_ON(ddps_sc_heartbeat) },
 	[SC_HEARTBEAT_ACK] = { UP(ddps_sc_heartbeat_ack), [SC_SENT] = ddps_sc_heartbeat_ack,
 			       [SC_RECEIVED] = ddps_sc_heartbeat_ack,

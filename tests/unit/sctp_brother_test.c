@@ -294,6 +294,35 @@ Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4"
 	cr_expect(r.a->dead);
 }
 
+/* All of its COOKIE ACKs are lost, and nothing else: to begin anew would abort what it has accepted. */
+Test(sctp_brother, contact_10_who_sends_data_knows_the_cookie, .description = "9260-5.1-9")
+{
+	struct ddps_sc_chunk c;
+	unsigned i, echoes = 0, aborts = 0;
+	uint16_t port;
+
+	open_in_sctp_brother(0, 9899);
+	answer_brother_init();
+	port = r.a->port;
+	for (unsigned k = 0; k < 300 && echoes < 4; k++) {
+		raw_wait(&r, 100);
+		echoes += has_left(SC_COOKIE_ECHO, &c, &i);
+		aborts += has_left(SC_ABORT, &c, &i);
+		r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+		ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
+		raw_put_data(&r, RAW_TSN, 0, 0, 7, "data");
+		raw_send(&r);
+	}
+	cr_expect_eq(echoes, 4);
+	cr_expect_eq(aborts, 0);
+	cr_expect_eq(r.a->port, port);
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
+	raw_send(&r);
+	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
+}
+
 /* What was waited for the first one's answers says nothing of the second one. */
 Test(sctp_brother, contact_07_a_new_set_up_waits_as_the_first_one)
 {
