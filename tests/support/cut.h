@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_TEST_CUT_H
 #define DDPS_TEST_CUT_H
-/* The network is cut: no socket of this process gets anything any more, and the system acknowledges nothing; until it
- * is mended. */
+/* The network is cut: no socket of this process gets anything any more, and the system acknowledges nothing;
+ * mend_network() ends that. */
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
