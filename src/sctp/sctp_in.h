@@ -379,6 +379,8 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 void ddps_sc_heard(struct ddps_sc_rx *rx);
 
 /* ---- sctp_oob.c ---- */
+/* The host at @p has refused our INIT by an ABORT: whether there are other addresses to be asked. */
+bool ddps_sc_tries_others(struct ddps_sc_path *p);
 /* Take one of the @rate a second, or @limited counts that there is none. */
 bool ddps_sc_spend(struct ddps_sctp *e, struct ddps_sc_bucket *b, unsigned rate, uint64_t *limited);
 bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c);

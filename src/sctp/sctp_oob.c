@@ -184,6 +184,27 @@ static void ask_all_of_program(struct ddps_sctp *e, const struct ddps_sctp_route
 	}
 }
 
+/* Nobody is there: another address has its turn. */
+static void leave_refused_path(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	ddps_sc_path_refused(p);
+	if (p == a->ctl_path)
+		ddps_sc_move_ctl(a);
+	if (a->state <= SC_COOKIE_ECHOED && p == a->primary)
+		a->primary = a->ctl_path;
+}
+
+bool ddps_sc_tries_others(struct ddps_sc_path *p)
+{
+	if (p->a->state != SC_COOKIE_WAIT || !has_others(p))
+		return false;
+	if (p->state != DDPS_SCTP_INACTIVE)
+		leave_refused_path(p);
+	return true;
+}
+
 /* One address says nothing of another: there may be a different host, or this one's is not ours to reach.
  * Of an address that the peer only claims it says nothing at all. */
 static void end_unreachable_path(struct ddps_sc_path *p)
@@ -196,11 +217,7 @@ static void end_unreachable_path(struct ddps_sc_path *p)
 	} else if (p->confirmed && !has_others(p)) {
 		end_refused(p);
 	} else if (p->state != DDPS_SCTP_INACTIVE) {
-		ddps_sc_path_refused(p);
-		if (p == a->ctl_path)
-			ddps_sc_move_ctl(a);
-		if (a->state <= SC_COOKIE_ECHOED && p == a->primary)
-			a->primary = a->ctl_path;
+		leave_refused_path(p);
 	}
 }
 

@@ -163,6 +163,8 @@ void ddps_sc_abort_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	ddps_sc_tlv_next(&r, &t);
 	if (setting_up && t.type == SC_CAUSE_ENCAP && ddps_sc_other_port(a))
 		return;
+	if (ddps_sc_tries_others(rx->path))
+		return;
 	why = ddps_error_make(setting_up ? DDPS_E_REFUSED : DDPS_E_RESET, 0,
 			      "peer aborted the SCTP association: %s", cause_text(t.type));
 	why.by_peer = !setting_up;

@@ -322,6 +322,22 @@ Test(sctp_nobody, contact_08_the_second_address_is_tried_immediately, .descripti
 	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_INACTIVE, "until it answers a heartbeat");
 }
 
+/* Its host has SCTP, and nobody who listens: that comes as an ABORT. */
+Test(sctp_nobody, contact_08_an_abort_is_a_refusal_of_one_address)
+{
+	open_to(2);
+	r.tag = r.a->own_tag;
+	raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
+	cr_assert_eq(r.gone, 0);
+	cr_expect_eq(sent_to(get_second_address(), SC_INIT, NULL), 1);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_ABORT, 0, NULL, 0);
+	send_second();
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_REFUSED);
+}
+
 Test(sctp_nobody, contact_08_all_addresses_refuse)
 {
 	open_to(2);
