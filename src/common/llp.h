@@ -282,6 +282,13 @@ struct ddps_llp_listener {
 
 /* ---- the two providers ---- */
 
+/* What is left of a context that goes, from the least on. */
+enum ddps_left {
+	DDPS_LEFT_NOTHING,
+	DDPS_LEFT_END, /* peers have everything, and may answer to the end */
+	DDPS_LEFT_WORK
+};
+
 struct ddps_llp_provider {
 	const char *scheme;
 	/*
@@ -303,9 +310,9 @@ struct ddps_llp_provider {
 	/* Set-ups under way are dropped; requests handed up live on. */
 	void (*listener_free)(struct ddps_llp_listener *l);
 	/* The context goes: end in order what sessions shared that are gone; @all: also where they
-	 * wait for nothing but the peer's end.  Return true while that takes time; called again
+	 * wait for nothing but the peer's end.  Return what that still takes; called again
 	 * then.  NULL if nothing is shared. */
-	bool (*wind_up)(struct ddps_env *env, bool all);
+	enum ddps_left (*wind_up)(struct ddps_env *env, bool all);
 	/* The context goes: free what hangs on @env.  NULL if nothing can. */
 	void (*fini)(struct ddps_env *env);
 };

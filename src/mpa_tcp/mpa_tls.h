@@ -37,7 +37,7 @@ void ddps_mpa_told_end(struct ddps_mpa_conn *c);
 bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, size_t len,
 			uint32_t ms);
 /* As of struct ddps_llp_provider. */
-bool ddps_mpa_late_wind_up(struct ddps_env *env, bool all);
+enum ddps_left ddps_mpa_late_wind_up(struct ddps_env *env, bool all);
 void ddps_mpa_late_fini(struct ddps_env *env);
 
 #endif

@@ -154,7 +154,7 @@ bool ddps_mpa_late_take(struct ddps_mpa_conn *c, uint8_t *octets, size_t at, siz
 	return true;
 }
 
-bool ddps_mpa_late_wind_up(struct ddps_env *env, bool all)
+enum ddps_left ddps_mpa_late_wind_up(struct ddps_env *env, bool all)
 {
 	const struct ddps_mpa_late_list *list = env->late;
 	const struct ddps_mpa_late *l;
@@ -163,8 +163,8 @@ bool ddps_mpa_late_wind_up(struct ddps_env *env, bool all)
 	if (list)
 		TAILQ_FOREACH(l, &list->all, link)
 	if (!l->fin)
-		return true;
-	return false;
+		return DDPS_LEFT_WORK;
+	return DDPS_LEFT_NOTHING;
 }
 
 void ddps_mpa_late_fini(struct ddps_env *env)

@@ -352,18 +352,24 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	return err;
 }
 
-static bool sctp_wind_up(struct ddps_env *env, bool all)
+static enum ddps_left sctp_wind_up(struct ddps_env *env, bool all)
 {
 	struct ddps_sd_provider *prov = env->sctp;
+	enum ddps_left left = DDPS_LEFT_NOTHING;
 	struct ddps_sd_carrier *c, *next;
 
 	if (!prov)
-		return false;
+		return left;
 	for (c = TAILQ_FIRST(&prov->carriers); c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		ddps_sd_carrier_wind_up(c, all);
 	}
-	return !TAILQ_EMPTY(&prov->carriers);
+	TAILQ_FOREACH(c, &prov->carriers, link)
+	if (c->npairs) /* a pair is there until all that it sent is acknowledged */
+		left = DDPS_LEFT_WORK;
+	else if (left == DDPS_LEFT_NOTHING)
+		left = DDPS_LEFT_END;
+	return left;
 }
 
 static void sctp_fini(struct ddps_env *env)

@@ -18,14 +18,16 @@ const struct ddps_llp_provider *ddps_provider_find(const char *scheme)
 	return NULL;
 }
 
-bool ddps_providers_wind_up(struct ddps_env *env, bool all)
+enum ddps_left ddps_providers_wind_up(struct ddps_env *env, bool all)
 {
-	bool busy = false;
+	enum ddps_left most = DDPS_LEFT_NOTHING, left;
 
-	for (size_t i = 0; i < NPROVIDERS; i++)
-		if (providers[i]->wind_up && providers[i]->wind_up(env, all))
-			busy = true;
-	return busy;
+	for (size_t i = 0; i < NPROVIDERS; i++) {
+		left = providers[i]->wind_up ? providers[i]->wind_up(env, all) : DDPS_LEFT_NOTHING;
+		if (left > most)
+			most = left;
+	}
+	return most;
 }
 
 void ddps_providers_fini(struct ddps_env *env)

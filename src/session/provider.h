@@ -6,7 +6,7 @@
 
 /* By a URI's scheme; NULL: there is none. */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
-bool ddps_providers_wind_up(struct ddps_env *env, bool all);
+enum ddps_left ddps_providers_wind_up(struct ddps_env *env, bool all);
 void ddps_providers_fini(struct ddps_env *env);
 
 #endif

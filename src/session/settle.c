@@ -56,10 +56,12 @@ static void leave_and_nap(struct ddps_ctx *ctx, uint64_t deadline)
 static bool is_busy(struct ddps_ctx *ctx, bool late)
 {
 	enum stage stage = stage_of_all(ctx);
+	enum ddps_left left;
 
 	if (stage == PATIENT && late)
 		stage = ARRIVED;
-	return ddps_providers_wind_up(&ctx->env, stage == ARRIVED) || stage != ARRIVED;
+	left = ddps_providers_wind_up(&ctx->env, stage == ARRIVED);
+	return stage != ARRIVED || left == DDPS_LEFT_WORK || (left == DDPS_LEFT_END && !late);
 }
 
 /* Work of an endpoint that is there, or was when ctx->cut_short was @before, may not have arrived. */
@@ -114,7 +116,7 @@ static void take_turn(struct ddps_ctx *ctx, uint64_t deadline)
 static void wind_up(struct ddps_ctx *ctx, uint64_t deadline)
 {
 	for (;;) {
-		bool busy = ddps_providers_wind_up(&ctx->env, true);
+		bool busy = ddps_providers_wind_up(&ctx->env, true) != DDPS_LEFT_NOTHING;
 
 		if ((!busy && !ddps_requests_winding_up(ctx)) || ddps_now() >= deadline)
 			return;

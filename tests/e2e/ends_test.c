@@ -142,6 +142,29 @@ Test(ends, contact_01_settle_waits_for_acknowledgements)
 	}
 }
 
+/* Over SCTP nobody answers to the end of the association then.  Nothing is under way, whoever is gone. */
+Test(ends, contact_01_settle_counts_no_reader_that_has_seen_the_end_and_is_gone)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct ddps_event ev;
+		struct writer w;
+		struct e2e e;
+
+		open_both(&e, &w, ours[i], false, COUNT, 60000);
+		post_all(&w);
+		cr_assert_eq(ddps_disconnect(w.ep), 0);
+		do {
+			if (!(seen & E2E_SEEN(DDPS_EV_CLOSED)))
+				serve_reader(&e, 1);
+		} while (ddps_event_wait(w.ctx, &ev, 1) || ev.type != DDPS_EV_CLOSED);
+		cr_expect_eq(ev.error.code, 0, "%s: %s", e.uri, ev.error.text);
+		cr_expect_eq(ddps_ctx_settle(w.ctx, 300), 0, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		cr_expect_eq(read_to_the_end(&e), COUNT, "%s", e.uri);
+		e2e_close(&e);
+	}
+}
+
 /* The reader has the octets and has looked at none when the writer is gone.  Inside TLS its own close_notify meets nobody. */
 Test(ends, contact_01_settle_is_enough_for_a_reader_that_is_busy)
 {
