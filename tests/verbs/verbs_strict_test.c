@@ -134,6 +134,19 @@ static int unsignalled_for_ever(void)
 	return post_strict_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0);
 }
 
+static int signalled_and_not_fetched(void)
+{
+	int err;
+
+	for (int i = 0; i < 16; i++)
+		cr_assert_eq(post_strict_wr(IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED, NULL, 0), 0);
+	err = post_strict_wr(IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED, NULL, 0);
+	vt_expect_wc(&v.a, 0, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	cr_expect_eq(post_strict_wr(IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED, NULL, 0), 0,
+		     "one was fetched");
+	return err;
+}
+
 static int read_in(struct ibv_mr *mr, int n)
 {
 	struct ibv_sge sge[2] = { { (uintptr_t)v.a.buf, 8, mr->lkey },
@@ -333,6 +346,9 @@ static const struct row {
 	{ "more than 6 pieces", many_pieces, { 0, 0, EINVAL, EINVAL } },
 	{ "more than 256 octets inline", much_inline, { 0, 0, EINVAL, EINVAL } },
 	{ "a send queue that nobody polls", unsignalled_for_ever, { 0, 0, ENOMEM, ENOMEM } },
+	{ "the same, all of them signalled",
+	  signalled_and_not_fetched,
+	  { ENOMEM, ENOMEM, ENOMEM, ENOMEM } },
 	{ "a Read into several pieces", read_in_pieces, { EINVAL, EINVAL, EINVAL, EINVAL } },
 	{ "a Read into memory without a right", read_without_right, { 0, 0, EINVAL, 0 } },
 	{ "inline data beyond the grant",
