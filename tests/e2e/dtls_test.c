@@ -221,7 +221,6 @@ Test(dtls, what_anybody_can_send_ends_no_set_up, .timeout = 60)
 
 	for (unsigned i = 0; i < sizeof forged / sizeof *forged; i++) {
 		const bool alert = forged[i].what != ROUGH_NONSENSE;
-		const uint64_t begun = read_clock_ms();
 		struct rough r;
 		struct e2e e;
 
@@ -230,7 +229,6 @@ Test(dtls, what_anybody_can_send_ends_no_set_up, .timeout = 60)
 		e2e_connect(&e);
 		cr_expect_eq(e.a.seen, E2E_SEEN(DDPS_EV_ESTABLISHED), "%u: %s", i, e.a.error.text);
 		cr_expect(alert ? r.forges < forged[i].times : !r.forges, "%u", i);
-		cr_expect(!alert || read_clock_ms() - begun < 1000, "%u", i);
 		e2e_close(&e);
 		rough_end(&r);
 	}
