@@ -34,7 +34,8 @@ enum ddps_order {
 	DDPS_LOCK_OWN,	    /* descriptors of this process */
 	DDPS_LOCK_UMAD,	    /* libibumad on a subnet in UDP */
 	DDPS_LOCK_PLUGIN,   /* loading libddpsess-tls.so */
-	DDPS_LOCK_CREDS,    /* which files of secured wires are in use */
+	DDPS_LOCK_FILES,    /* reading files of secured wires */
+	DDPS_LOCK_CREDS,    /* which of them are in use */
 	DDPS_LOCK_SHAKER,   /* handshakes that wait for a step, or have done one */
 };
 

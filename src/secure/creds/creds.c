@@ -19,15 +19,16 @@ struct stamps {
 struct ddps_creds {
 	atomic_uint refs;
 	struct ddps_settings given;
-	atomic_int pid;		/* the process that @lock is of; negative: that makes it */
-	struct ddps_mutex lock; /* of what follows */
-	struct ddps_creds_set *set;
+	atomic_int pid; /* the process that the locks are of; negative: that makes them */
+	struct ddps_mutex reading; /* of what follows; it is held while files are read */
 	bool looked;
 	uint64_t looked_ms;
 	bool failed; /* the last reading */
 	uint64_t told_ms;
 	bool told_keylog, told_no_keylog;
 	struct stamps tried;
+	struct ddps_mutex lock; /* of @set, which is written with both; it is held for a moment */
+	struct ddps_creds_set *set;
 };
 
 static struct stamps get_stamps(const struct ddps_settings *s)
@@ -74,6 +75,7 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 		return ddps_verdict_set(why, DDPS_E_NOMEM, 0, "out of memory");
 	atomic_init(&c->refs, 1);
 	atomic_init(&c->pid, (int)getpid());
+	ddps_mutex_init(&c->reading, DDPS_LOCK_FILES);
 	ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
 	err = ddps_settings_take(&c->given, attr);
 	if (err)
@@ -90,21 +92,27 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 	return 0;
 }
 
-/* A child of fork may have the lock as a thread of its parent held it, and that thread is not in the child: there it
- * is made anew, by whoever comes first. */
-static void lock_creds(struct ddps_creds *c)
+/* A child of fork may have the locks as a thread of its parent held them, and that thread is not in the child: there
+ * they are made anew, by whoever comes first. */
+static void own_creds_locks(struct ddps_creds *c)
 {
 	const int me = (int)getpid();
 	int was = atomic_load(&c->pid);
 
 	while (was != me) {
 		if (was != -me && atomic_compare_exchange_weak(&c->pid, &was, -me)) {
+			ddps_mutex_init(&c->reading, DDPS_LOCK_FILES);
 			ddps_mutex_init(&c->lock, DDPS_LOCK_CREDS);
 			atomic_store(&c->pid, me);
 		}
 		was = atomic_load(&c->pid);
 	}
-	ddps_lock(&c->lock);
+}
+
+static void lock_reading(struct ddps_creds *c)
+{
+	own_creds_locks(c);
+	ddps_lock(&c->reading);
 }
 
 struct ddps_creds *ddps_creds_share(struct ddps_creds *c)
@@ -138,8 +146,10 @@ static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *w
 	c->failed = err;
 	if (err)
 		return err;
+	ddps_lock(&c->lock);
 	old = c->set;
 	c->set = set; /* first: a fork may come in between */
+	ddps_unlock(&c->lock);
 	ddps_creds_release(old);
 	return 0;
 }
@@ -148,9 +158,9 @@ int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *wh
 {
 	int err;
 
-	lock_creds(c);
+	lock_reading(c);
 	err = replace_set(c, now, why);
-	ddps_unlock(&c->lock);
+	ddps_unlock(&c->reading);
 	return err;
 }
 
@@ -225,7 +235,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	struct ddps_creds_set *set;
 
 	*news = (struct ddps_verdict){ .code = 0 };
-	lock_creds(c);
+	lock_reading(c);
 	if (!c->looked || ms - c->looked_ms >= LOOK_MS || !ddps_set_intact(c->set)) {
 		/* what was just opened is not looked at again */
 		if (c->looked || !ddps_set_intact(c->set))
@@ -237,7 +247,7 @@ struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t
 	if (!news->code)
 		tell_keylog(c, news);
 	atomic_fetch_add(&set->refs, 1);
-	ddps_unlock(&c->lock);
+	ddps_unlock(&c->reading);
 	return set;
 }
 
@@ -246,7 +256,8 @@ int ddps_creds_may(struct ddps_creds *c, bool server, bool datagrams, struct ddp
 	int err;
 
 	*why = (struct ddps_verdict){ .code = 0 };
-	lock_creds(c);
+	own_creds_locks(c);
+	ddps_lock(&c->lock);
 	err = ddps_set_may(c->set, server, datagrams, why);
 	ddps_unlock(&c->lock);
 	return err;

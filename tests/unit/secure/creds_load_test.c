@@ -3,9 +3,13 @@
 #include "creds_fixture.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -506,5 +510,59 @@ Test(creds_load, a_reload_is_whole_or_nothing)
 	cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0);
 	ddps_creds_release(before);
 	ddps_creds_release(after);
+	ddps_creds_close(c);
+}
+
+static atomic_int reading; /* not yet, it does, it has */
+
+static void *reload_once(void *c)
+{
+	struct ddps_verdict why;
+
+	reading = 1;
+	cr_expect_eq(ddps_creds_reload(c, NOW, &why), 0, "%s", why.text);
+	reading = 2;
+	return NULL;
+}
+
+/* How often this thread has given its processor away, since it waited for something. */
+static long count_waits(void)
+{
+	struct rusage u;
+
+	cr_assert_eq(getrusage(RUSAGE_THREAD, &u), 0);
+	return u.ru_nvcsw;
+}
+
+/* Contexts ask with their lock held, and sessions would stand still meanwhile. */
+Test(creds_load, nobody_waits_while_long_files_are_read, .timeout = 60)
+{
+	enum { RULES = 60000, ROUNDS = 5 };
+	static char text[RULES * 64];
+	unsigned free_rounds = 0;
+	long before;
+	struct ddps_verdict news;
+	struct ddps_creds *c;
+	pthread_t thread;
+	char *at = text;
+	struct site s;
+
+	make_site(&s);
+	for (int i = 0; i < RULES; i++)
+		at += sprintf(at, "allow dns node-%05d.rack.hall.site.example.org\n", i);
+	s.attr.peers = put_text("peers", text, 0644);
+	c = open_creds(&s.attr);
+	for (int i = 0; i < ROUNDS; i++) {
+		reading = 0;
+		cr_assert_eq(pthread_create(&thread, NULL, reload_once, c), 0);
+		while (!reading)
+			sched_yield();
+		before = count_waits();
+		while (reading == 1)
+			cr_expect_eq(ddps_creds_may(c, true, false, &news), 0);
+		free_rounds += count_waits() == before;
+		pthread_join(thread, NULL);
+	}
+	cr_expect_geq(free_rounds, 1);
 	ddps_creds_close(c);
 }
