@@ -451,6 +451,16 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, s
 
 /* ---- completion ---- */
 
+/* The oldest is a Send or Write that has left. */
+static void complete_plain(struct ddps_rdmap *r, const struct ddps_sqe *e)
+{
+	struct ddps_wc wc = { .wr_id = e->wr_id, .op = e->op };
+
+	r->sq.head++;
+	if (!(e->flags & DDPS_WR_SILENT))
+		r->up->complete(r->user, false, &wc);
+}
+
 static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)
 {
 	const struct ddps_sqe *e = ddps_sq_at(r, r->sq.head);
@@ -486,7 +496,10 @@ void ddps_sq_complete(struct ddps_rdmap *r)
 			return;
 		if ((e->plain || !ddps_op_asks(e->op)) && (!e->sent || e->last_seg > r->tx_acked))
 			return;
-		complete_oldest(r, e->status);
+		if (e->plain && !e->status)
+			complete_plain(r, e);
+		else
+			complete_oldest(r, e->status);
 	}
 }
 

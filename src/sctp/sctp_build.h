@@ -117,17 +117,20 @@ static inline size_t ddps_sc_build_ip_size(const struct ddps_sc_build *b)
 static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 				      const struct ddps_sc_piece *pc)
 {
+	struct ddps_wbuf h = ddps_wbuf_init(b->w.p, DDPS_SC_DATA_HDR);
 	const struct ddps_sc_msg *m = pc->m;
 	size_t padded = ddps_sc_pad(pc->len);
 
-	ddps_wbuf_u8(&b->w, SC_DATA);
-	b->flags = b->w.p;
-	ddps_wbuf_u8(&b->w, pc->flags);
-	ddps_wbuf_u16(&b->w, (uint16_t)(DDPS_SC_DATA_HDR + pc->len));
-	ddps_wbuf_u32(&b->w, tsn);
-	ddps_wbuf_u16(&b->w, m->sid);
-	ddps_wbuf_u16(&b->w, m->ssn);
-	ddps_wbuf_u32(&b->w, m->ppid);
+	ddps_assert((size_t)(b->w.end - b->w.p) >= DDPS_SC_DATA_HDR); /* ddps_sc_build_room */
+	ddps_wbuf_u8(&h, SC_DATA);
+	b->flags = h.p;
+	ddps_wbuf_u8(&h, pc->flags);
+	ddps_wbuf_u16(&h, (uint16_t)(DDPS_SC_DATA_HDR + pc->len));
+	ddps_wbuf_u32(&h, tsn);
+	ddps_wbuf_u16(&h, m->sid);
+	ddps_wbuf_u16(&h, m->ssn);
+	ddps_wbuf_u32(&h, m->ppid);
+	b->w.p = h.p;
 	if (pc->len < DDPS_SC_COPY_MAX)
 		ddps_wbuf_bytes(&b->w, m->data + pc->at, pc->len);
 	else

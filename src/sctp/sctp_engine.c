@@ -177,15 +177,20 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	ddps_sc_check(a);
 }
 
-static void settle_touched(struct ddps_sctp *e)
+static __attribute__((noinline)) void settle_first(struct ddps_sctp *e)
 {
-	struct ddps_sctp_assoc *a;
+	struct ddps_sctp_assoc *a = TAILQ_FIRST(&e->touched);
 
-	while ((a = TAILQ_FIRST(&e->touched))) {
-		TAILQ_REMOVE(&e->touched, a, touch_link);
-		a->touched = false;
-		settle_one(a);
-	}
+	TAILQ_REMOVE(&e->touched, a, touch_link);
+	a->touched = false;
+	settle_one(a);
+}
+
+/* Mostly there is none. */
+static inline void settle_touched(struct ddps_sctp *e)
+{
+	while (!TAILQ_EMPTY(&e->touched))
+		settle_first(e);
 }
 
 /* Each upcall may have the association freed, which is dead then: it stays in memory until it is

@@ -154,8 +154,8 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		last = out->len;
 		n = data_packet(&b, what);
 		sent += n;
-	} while (n && sent < leave && !out->fragment && !narrow &&
-		 out->nsegs + keep < out->max_segs && out->len - last == out->seg_size &&
+	} while (n && sent < leave && (a->tx.nlost || !STAILQ_EMPTY(&a->queue)) && !out->fragment &&
+		 !narrow && out->nsegs + keep < out->max_segs && out->len - last == out->seg_size &&
 		 out->len + out->seg_size <= out->max_len && ddps_sc_build_room(&b));
 	if (!out->nsegs)
 		return false;

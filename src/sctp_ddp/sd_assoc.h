@@ -121,8 +121,8 @@ struct ddps_sd_pair {
 	uint16_t ctl;	    /* function code to send before all else, 0: none */
 	bool term_due;	    /* send Terminate now */
 	bool owe_term;	    /* send it when it cannot overtake */
-	bool want_seg;	    /* tx_next has not said 0 since the last kick */
-	uint8_t *pd;	    /* private data of ctl */
+	bool want_seg; /* tx_next has neither said 0 nor that more would be in vain since the last kick */
+	uint8_t *pd; /* private data of ctl */
 	size_t pd_len;
 	bool in_ctl, in_seg, in_dry;
 	unsigned turns; /* as of the carrier, when it had its last one */

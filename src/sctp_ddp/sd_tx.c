@@ -259,15 +259,19 @@ static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
 	size_t mulpdu = s->llp.ops->mulpdu(&s->llp);
+	bool got;
 
 	if (c->tx_pair == p)
 		return c->tx_seg;
 	if (!have_room(c))
 		return pull_failed(p, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a segment"));
-	p->want_seg = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, mulpdu) > 0;
+	c->tx_seg->final = false;
+	got = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, mulpdu) > 0;
+	/* Behind the end of what there was the Terminate may be due: that is found when it says 0. */
+	p->want_seg = got && (!c->tx_seg->final || s->shutting);
 	if (p->sess != s)
 		return NULL;
-	if (!p->want_seg) {
+	if (!got) {
 		if (s->shutting) {
 			p->owe_term = true;
 			ddps_sd_tx_check(p);
@@ -352,7 +356,7 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 	if (err < 0)
 		return false;
 	s->llp.data->tx_done(s->llp.data_user, 1);
-	return p->sess == s;
+	return p->sess == s && p->want_seg;
 }
 
 /* Small messages of a session go together, for whoever posts them together has them complete, and

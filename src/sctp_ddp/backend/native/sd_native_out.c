@@ -235,12 +235,12 @@ static void judge_wait(struct ddps_sn_env *ne)
 	ne->fresh = 0;
 }
 
-void ddps_sn_flush(struct ddps_sn_env *ne)
+/* What is to leave, as far as the kernel takes it. */
+static __attribute__((noinline)) void flush_pending(struct ddps_sn_env *ne)
 {
 	bool in_turn = ddps_loop_running(ne->env->loop), waits;
 	unsigned n = DDPS_SN_OUTS;
 
-	judge_wait(ne);
 	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !ne->nfull; i++) {
 		if (in_turn && i == ROUNDS) {
 			ddps_task_post(ne->env->loop, &ne->flush);
@@ -251,6 +251,15 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 	}
 	waits = ne->nfull || n == DDPS_SN_OUTS;
 	if (!waits || !ddps_sctp_pending(ne->e)) /* else last words may wait */
+		ddps_sn_close_unused(ne);
+}
+
+void ddps_sn_flush(struct ddps_sn_env *ne)
+{
+	judge_wait(ne);
+	if (ddps_sctp_pending(ne->e)) /* mostly not: each turn asks more than once */
+		flush_pending(ne);
+	else
 		ddps_sn_close_unused(ne);
 	arm_native_timer(ne);
 }
