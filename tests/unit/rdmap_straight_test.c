@@ -101,7 +101,9 @@ struct piece {
 static struct piece draw_piece(void)
 {
 	return (struct piece){ .off = draw_twin(200),
-			       .len = draw_rarely(8) ? 0 : draw_twin(56),
+			       .len = draw_rarely(8)   ? 0
+				      : draw_rarely(5) ? draw_twin(200)
+						       : draw_twin(56),
 			       .other = draw_rarely(12),
 			       .foreign = draw_rarely(40),
 			       .beyond = draw_rarely(40) };
@@ -142,6 +144,7 @@ static void post_twin_sends(struct twins *t)
 				   .to = draw_twin(4096) };
 	int got[2];
 
+	p[0].other |= wr.op == DDPS_OP_READ && draw_rarely(3);
 	for (int i = 0; i < 2; i++) {
 		struct ddps_sge sge[3];
 
@@ -262,11 +265,30 @@ static void feed_twin_sends(struct twins *t)
 	feed_to_twins(t, seg, 18 + len);
 }
 
+/* Its response waits until what was answered before has left. */
+static void feed_twin_atomics(struct twins *t)
+{
+	uint32_t msn = t->s[0].r->rxq[DDPS_QN_READ].msn;
+	uint8_t seg[2][256];
+
+	for (int i = 0; i < 2; i++) {
+		struct ddps_areq q = { .stag = t->s[i].mr->stag,
+				       .to = t->s[i].mr->base,
+				       .data = 1 };
+		uint8_t body[DDPS_AREQ_LEN];
+
+		ddps_areq_encode(&q, body);
+		make_untagged_rdmap(seg[i], DDPS_OP_WIRE_ATOMIC_REQ, 0, DDPS_QN_READ, msn, 0, true,
+				    body, sizeof body);
+	}
+	feed_to_twins(t, seg, 18 + DDPS_AREQ_LEN);
+}
+
 /* The tagged message in progress, if there is one, is of this opcode. */
 static bool may_feed_tagged(const struct ddps_rdmap *r, unsigned op)
 {
 	return !(r->ctx_open >> DDPS_CTX_TAGGED & 1) ||
-	       ddps_rdmap_opcode(r->ctx[DDPS_CTX_TAGGED].seg.h.ulp) == op || draw_rarely(300);
+	       ddps_rdmap_opcode(r->ctx[DDPS_CTX_TAGGED].seg.h.ulp) == op || draw_rarely(50);
 }
 
 static void feed_twin_writes(struct twins *t)
@@ -307,6 +329,16 @@ static void feed_twin_reads(struct twins *t)
 	feed_to_twins(t, seg, 18 + DDPS_RREQ_LEN);
 }
 
+/* Memory goes, and comes: what was checked when it was posted is to be checked again. */
+static void revoke_of_twins(struct twins *t)
+{
+	for (int i = 0; i < 2; i++) {
+		ddps_stag_remove(t->other[i]);
+		t->other[i] = side_reg(&t->s[i], t->other_mem[i], OTHER_LEN,
+				       DDPS_REMOTE_READ | DDPS_LOCAL_WRITE);
+	}
+}
+
 /* What the oldest Read waits for, in one segment or in several. */
 static void feed_twin_responses(struct twins *t)
 {
@@ -320,6 +352,8 @@ static void feed_twin_responses(struct twins *t)
 	if ((!e && !draw_rarely(300)) || !may_feed_tagged(t->s[0].r, DDPS_OP_WIRE_READ_RESP))
 		return;
 	len += draw_rarely(300);
+	if (draw_rarely(12))
+		revoke_of_twins(t);
 	for (size_t i = 0; i < len; i++)
 		text[i] = (char)('a' + draw_twin(26));
 	text[len] = 0;
@@ -331,16 +365,6 @@ static void feed_twin_responses(struct twins *t)
 				  (left ? e->sink_to + r->rresp_got : 0) + off, last, text);
 	}
 	feed_to_twins(t, seg, 14 + len);
-}
-
-/* Memory goes, and comes: what was checked when it was posted is to be checked again. */
-static void revoke_of_twins(struct twins *t)
-{
-	for (int i = 0; i < 2; i++) {
-		ddps_stag_remove(t->other[i]);
-		t->other[i] = side_reg(&t->s[i], t->other_mem[i], OTHER_LEN,
-				       DDPS_REMOTE_READ | DDPS_LOCAL_WRITE);
-	}
 }
 
 static void step_twins(struct twins *t)
@@ -364,6 +388,8 @@ static void step_twins(struct twins *t)
 		feed_twin_sends(t);
 	else if (what < 385)
 		feed_twin_writes(t);
+	else if (what < 390 && t->s[0].r->rfc7306 && draw_rarely(3))
+		feed_twin_atomics(t);
 	else if (what < 390)
 		feed_twin_reads(t);
 	else if (what < 392)
@@ -391,6 +417,8 @@ Test(rdmap_straight, twins_do_the_same)
 		uint64_t world = twin_seed;
 
 		open_twins(&t, world % 8, world & 8);
+		if (world & 16) /* with the right to write */
+			revoke_of_twins(&t);
 		for (unsigned i = 0; i < STEPS && t.s[0].r->state == DDPS_RS_RUN; i++)
 			step_twins(&t);
 		ended += t.s[0].r->state != DDPS_RS_RUN;
