@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What takes the straight ways of rdmap_straight.c, and what does not. */
+#include "rdmap_fixture.h"
+
+/* The queues have memory only when something was posted; regions are found when they were used. */
+static void open_warm_side(struct side *s)
+{
+	uint8_t out[256];
+
+	open_rdmap_side(s);
+	cr_assert_eq(post_rdmap(s, DDPS_OP_SEND, 1, 0, 0, 8), 0);
+	cr_assert_eq(pull(s, 1500, out), 18 + 8);
+	cr_assert_eq(post_rdmap_recv(s, 2, 0, 64), 0);
+	cr_assert_eq(feed_send(s, 1, 0, true, "warm"), 0);
+}
+
+static bool posts_straight(struct side *s, const struct ddps_send_wr *wr)
+{
+	return ddps_straight_post_send(s->r, wr);
+}
+
+Test(rdmap_straight, the_usual_way_out)
+{
+	static struct side s;
+	struct ddps_seg seg;
+	struct ddps_sge sge, two[2];
+	struct ddps_send_wr usual = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 }, wr;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 40);
+	two[0] = two[1] = sge;
+	wr = usual;
+	wr.nsge = 2;
+	wr.sge = two;
+	cr_expect_not(posts_straight(&s, &wr), "two pieces");
+	wr = usual;
+	wr.op = DDPS_OP_READ;
+	cr_expect_not(posts_straight(&s, &wr), "a Read");
+	wr = usual;
+	wr.flags = DDPS_WR_FENCE;
+	cr_expect_not(posts_straight(&s, &wr), "a fence");
+	s.r->draining = true;
+	cr_expect_not(posts_straight(&s, &usual), "no more is taken");
+	s.r->draining = false;
+	sge.lkey ^= 1;
+	cr_expect_not(posts_straight(&s, &usual), "no such key");
+	sge.lkey ^= 1;
+	for (unsigned i = 0; i < 8; i++) {
+		wr = usual;
+		wr.op = i & 1 ? DDPS_OP_WRITE : DDPS_OP_SEND;
+		if (s.r->sq.tail - s.r->sq.head == s.r->sq.mem.size)
+			break;
+		cr_expect(posts_straight(&s, &wr), "%u", i);
+	}
+	cr_assert_gt(s.r->sq.tail - s.r->sq.head, 1);
+	cr_expect_not(posts_straight(&s, &usual), "no room");
+	cr_expect_not(ddps_straight_segment(s.r, &seg, DDPS_SEG_HDR_MAX - 1),
+		      "too narrow for RDMAP");
+	s.r->irrq.count++;
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 1500), "a response takes its turn");
+	s.r->irrq.count--;
+	cr_expect(ddps_straight_segment(s.r, &seg, 1500));
+	cr_expect(ddps_straight_segment(s.r, &seg, 1500));
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, the_usual_way_in)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	uint8_t seg[256];
+	size_t len;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 40);
+	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 2, 0, true, "hello", 5);
+	cr_expect_not(ddps_straight_receive(s.r, seg, len), "no receive");
+	cr_expect(ddps_straight_post_recv(s.r, 3, &sge, 1));
+	s.r->expect_rtr = DDPS_RTR_SEND;
+	cr_expect_not(ddps_straight_receive(s.r, seg, len), "the first message is looked at");
+	s.r->expect_rtr = 0;
+	for (size_t n = 0; n <= DDPS_DDP_UNTAGGED_LEN; n++) {
+		uint8_t *cut = malloc(n + !n);
+
+		memcpy(cut, seg, n);
+		cr_expect_not(ddps_straight_receive(s.r, cut, n), "cut to %zu octets", n);
+		free(cut);
+	}
+	cr_expect(ddps_straight_receive(s.r, seg, len));
+	cr_expect_arr_eq(s.mem, "hello", 5);
+	cr_expect_eq(s.rq[s.nrq - 1].wr_id, 3);
+	cr_expect_not(ddps_straight_receive(s.r, seg, len), "it is not the next one any more");
+	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, true, "there");
+	cr_expect(ddps_straight_receive(s.r, seg, len));
+	cr_expect_arr_eq(s.mem + 100, "there", 5);
+	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "there");
+	cr_expect_not(ddps_straight_receive(s.r, seg, len), "nothing keeps messages in parts yet");
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, a_message_in_parts_in)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	uint8_t seg[256];
+	size_t len;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 40);
+	cr_assert(ddps_straight_post_recv(s.r, 3, &sge, 1));
+	for (int i = 0; i < 2; i++) { /* the first message in parts brings the memory for them */
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "first");
+		cr_expect_eq(ddps_straight_receive(s.r, seg, len), i);
+		cr_assert(i || !feed_rdmap(&s, seg, len));
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag ^ 1, 105, false,
+					"other");
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "for another region");
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_READ_RESP, s.mr->stag, 105, false,
+					"other");
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "of another kind");
+		len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 2, 0, true, "hello", 5);
+		cr_expect_not(ddps_straight_receive(s.r, seg, len), "it waits for the Write");
+		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 105, true, "there");
+		cr_expect(ddps_straight_receive(s.r, seg, len));
+		cr_expect_arr_eq(s.mem + 100, "firstthere", 10);
+	}
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, a_message_in_parts_out)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
+	const size_t room = 100 - DDPS_DDP_TAGGED_LEN;
+	struct ddps_seg seg;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 200);
+	wr.stag = s.mr->stag;
+	cr_assert(ddps_straight_post_send(s.r, &wr));
+	for (size_t off = 0; off < sge.len; off += room) {
+		size_t len = sge.len - off < room ? sge.len - off : room;
+
+		cr_expect(ddps_straight_segment(s.r, &seg, 100), "octet %zu", off);
+		cr_expect_eq(seg.pay_len, len);
+		cr_expect_eq(seg.pay[0].iov_base, s.mem + off);
+		cr_expect_eq(ddps_ddp_is_last(seg.hdr[0]), off + len == sge.len);
+	}
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "there is no more");
+	wr.op = DDPS_OP_SEND;
+	cr_assert(ddps_straight_post_send(s.r, &wr));
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "a long Send");
+	close_rdmap_side(&s);
+}
