@@ -280,6 +280,16 @@ void ddps_ep_established(struct ddps_ep *ep)
 
 /* ---- what it is ---- */
 
+void ddps_ep_renew_info(struct ddps_ep *ep)
+{
+	if (!ep->llp)
+		return;
+	if (ep->info.transport == DDPS_TRANSPORT_TCP)
+		ep->llp->ops->info(ep->llp, &ep->info);
+	else
+		ep->info.mulpdu = (uint32_t)ep->llp->ops->mulpdu(ep->llp);
+}
+
 int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 {
 	int err = ddps_ctx_enter(ep->ctx);
@@ -289,8 +299,7 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 	if (!ep->established) {
 		err = DDPS_E_STATE;
 	} else {
-		if (ep->llp)
-			ep->info.mulpdu = (uint32_t)ep->llp->ops->mulpdu(ep->llp);
+		ddps_ep_renew_info(ep);
 		*info = ep->info;
 	}
 	ddps_ctx_leave(ep->ctx);

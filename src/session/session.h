@@ -343,6 +343,8 @@ extern const struct ddps_llp_up ddps_ep_up;
 extern const struct ddps_rdmap_up ddps_ep_rdmap_up;
 
 const char *ddps_ep_state_name(enum ddps_ep_state s);
+/* What changes in an established one: the path, and TCP may have made way for shared memory. */
+void ddps_ep_renew_info(struct ddps_ep *ep);
 void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s);
 /* The session is over (or never was): release the LLP, flush, queue the final event. */
 void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e);

@@ -35,7 +35,7 @@ struct e2e {
 
 /* The wires under test; "%" in a test's name stands for each. */
 extern const char *const e2e_wires[];
-#define E2E_NWIRES 9
+#define E2E_NWIRES 10
 
 /* A test that runs on every wire. */
 #define E2E_WIRES(suite, name, ...)                                                                \

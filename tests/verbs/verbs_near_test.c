@@ -54,6 +54,20 @@ Test(verbs_near, addresses_are_those_of_tcp, .timeout = 60)
 	vt_down(&v);
 }
 
+/* The responder may not have heard from the initiator when it is established. */
+Test(verbs_near, the_responder_knows_it_without_a_first_message, .timeout = 60)
+{
+	setenv("DDPSESS_TRANSPORT", "tcp", 1);
+	setenv("DDPSESS_SHM", "auto", 1);
+	setenv("DDPSESS_P2P", "off", 1);
+	vt_init(&v);
+	vt_up(&v);
+	use_near();
+	cr_expect_eq(get_near_info(&v.a).transport, DDPS_TRANSPORT_SHM);
+	cr_expect_eq(get_near_info(&v.b).transport, DDPS_TRANSPORT_SHM);
+	vt_down(&v);
+}
+
 Test(verbs_near, by_default_it_stays_on_tcp, .timeout = 60)
 {
 	setenv("DDPSESS_TRANSPORT", "tcp", 1);
