@@ -249,6 +249,7 @@ test_case run-bad-transport usage "tcp, sctp, tls or sctps, not 'udp'" --transpo
 test_case run-keys keys
 test_case run-bad-keys bad_keys
 test_case run-bad-crc usage "on or off" --crc maybe true
+test_case run-bad-shm usage "auto or off" --shm on true
 test_case run-bad-mode usage "preload or soname" --mode static true
 test_case run-bad-device usage "1 to 63" --device-name a/b true
 test_case run-device-64 usage "1 to 63" --device-name "$(printf '%064d' 0)" true

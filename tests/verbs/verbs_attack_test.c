@@ -208,6 +208,8 @@ Test(verbs_attack, attack_22_an_unknown_value_is_an_error, .timeout = 60)
 	expect_setting("DDPSESS_TRANSPORT", "TCP", true, NULL);
 	expect_setting("DDPSESS_TRANSPORT", "stcp", false, "'tcp', 'sctp', 'tls' or 'sctps'");
 	expect_setting("DDPSESS_NO_RECV", "stal", false, "'stall' or 'strict'");
+	expect_setting("DDPSESS_SHM", "Auto", true, NULL);
+	expect_setting("DDPSESS_SHM", "on", false, "'off' or 'auto'");
 	expect_setting("DDPSESS_RETRY_MS", "0", true, NULL);
 	expect_setting("DDPSESS_RETRY_MS", "1s", false, "a number from 0 to 3600000");
 	expect_setting("DDPSESS_RETRY_MS", "-1", false, "a number");
