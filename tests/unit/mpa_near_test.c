@@ -220,6 +220,28 @@ Test(mpa_near, attack_memory_in_the_middle_of_an_fpdu)
 	close(tcp);
 }
 
+/* Behind the move it is a session of shm://: TCP is closed, and an index that cannot be ends it. */
+Test(mpa_near, an_impossible_index_behind_the_move)
+{
+	int sock, tcp = call_by_hand(&sock), fd;
+	struct ddps_shm_memory *memory = ddps_shm_make(&fd);
+	char octet;
+
+	cr_assert_eq(ddps_shm_pass(sock, fd), 0);
+	cr_expect_eq(mpa_bare_read(&w, sock, &octet, 1), 1);
+	cr_expect(is_moved(&w.b[0]));
+	cr_expect_eq(mpa_bare_read(&w, tcp, &octet, 1), 0);
+	__atomic_store_n(&memory->words[0].head, DDPS_SHM_OCTETS + 1, __ATOMIC_SEQ_CST);
+	cr_assert_eq(send(sock, "", 1, MSG_NOSIGNAL), 1);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_PROTOCOL);
+	cr_expect_eq(w.b[0].segments, 0);
+	ddps_shm_unmap(memory);
+	close(fd);
+	close(sock);
+	close(tcp);
+}
+
 /* A responder that has the Request, and unless @sock is NULL has come to where the initiator is found. */
 static int come_by_hand(int *sock)
 {
