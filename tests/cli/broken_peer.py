@@ -9,6 +9,7 @@ usage: broken_peer.py KIND
   crc      computes another checksum than MPA's, for what it sends
   hostile  answers with markup and control characters
   partial  stops in the middle of its MPA Reply
+  reserved sets reserved bits in its MPA Reply
   rubbish  sets a session up, and answers in it with what is no FPDU
   wrongrev answers the set-up with an MPA revision that does not exist
 """
@@ -38,11 +39,11 @@ def drain(conn):
         pass
 
 
-def set_up(conn, rev=None):
+def set_up(conn, rev=None, bits=0):
     frame = read(conn, 20)
     private = read(conn, struct.unpack(">H", frame[18:])[0])
     enhanced = frame[17] == 2 and len(private) >= 4
-    flags = 0x40 | (0x10 if enhanced else 0)
+    flags = 0x40 | (0x10 if enhanced else 0) | bits
     answer = private[:4] if enhanced else b""
     rev = rev or frame[17]
     conn.sendall(b"MPA ID Rep Frame" + bytes([flags, rev]) + struct.pack(">H", len(answer)) + answer)
@@ -82,6 +83,9 @@ def serve(conn, kind):
         elif kind == "partial":
             read(conn, 20)
             conn.sendall(b"MPA ID R")
+            drain(conn)
+        elif kind == "reserved":
+            set_up(conn, bits=0x01)
             drain(conn)
         elif kind == "rubbish":
             set_up(conn)

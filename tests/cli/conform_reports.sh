@@ -205,6 +205,8 @@ test_case "conform says that a set-up message is cut short" reports partial \
 test_case "conform says that a revision does not exist" reports wrongrev \
 	"this peer's own MPA Request or Reply is wrong" "MPA Reply, Rev 9" \
 	"expected  an MPA Reply of Rev 1 or 2 that accepts the request"
+test_case "conform says that reserved bits are set" reports reserved \
+	"this peer sets reserved bits in its MPA Request or Reply" "reserved bits 01"
 test_case "conform says that what comes is no FPDU" reports rubbish "this peer sends no FPDUs after the set-up" \
 	"not an FPDU: behind its length there is no header of DDP and RDMAP"
 test_case "conform shows hostile octets as text" reports hostile \

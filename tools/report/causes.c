@@ -76,6 +76,11 @@ static const struct cause_words words[] = {
 			      "one. Then a message about a connection (RFC 4755), or data on it, "
 			      "has "
 			      "no answer. Does its connection manager still run?" },
+	[CAUSE_RESERVED] = { "reserved-bits",
+			     "this peer sets reserved bits in its MPA Request or Reply",
+			     "They are sent as 0 (RFC 5044 section 7.1.1); in revision 2 0x10 is "
+			     "none of them (RFC 6581 "
+			     "section 9). Does it copy the flags of the Request?" },
 	[CAUSE_OTHER_WORDS] = { "other-terminate",
 				"this peer ends the session with another Terminate than it should",
 				"The session ends, as it must. Only the reason that the Terminate "
@@ -117,6 +122,8 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		return CAUSE_REJECTS;
 	if (r->stop < sizeof by_stop / sizeof *by_stop && by_stop[r->stop])
 		return by_stop[r->stop];
+	if (found->reserved)
+		return CAUSE_RESERVED;
 	return strstr(r->why, "Terminate") ? CAUSE_OTHER_WORDS : CAUSE_NONE;
 }
 

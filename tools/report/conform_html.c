@@ -127,7 +127,8 @@ static void put_failed_case(FILE *f, const struct kept_case *c, bool open)
 		c->c.name, open ? " open" : "", conform_grade(c->grade), c->c.name);
 	conform_escape(f, c->c.rule);
 	fputs("</summary>\n<dl>", f);
-	put_member(f, "Expected", c->expected ? c->expected : c->c.rule);
+	if (c->expected) /* else it is the summary */
+		put_member(f, "Expected", c->expected);
 	put_member(f, "What came", c->why);
 	put_codes(f, c->c.rule);
 	if (c->cause)

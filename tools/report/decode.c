@@ -59,17 +59,28 @@ void decode_word(FILE *f, const uint8_t *b)
 
 /* ---- frames and FPDUs ---- */
 
+/* 0x10 is the enhanced set-up's, and was reserved before RFC 6581. */
+static uint8_t get_enhanced_bit(const uint8_t *b)
+{
+	return b[17] >= 2 ? 0x10 : 0;
+}
+
+static uint8_t get_reserved_bits(const uint8_t *b)
+{
+	return b[16] & 0x1f & ~get_enhanced_bit(b);
+}
+
 static void put_frame(FILE *f, const uint8_t *b, size_t pd)
 {
 	bool reply = !memcmp(b, "MPA ID Rep Frame", KEY);
-	uint8_t s = b[17] >= 2 ? 0x10 : 0; /* before RFC 6581 it was reserved */
+	uint8_t s = get_enhanced_bit(b);
 	bool enhanced = b[16] & s && pd >= 4;
 
 	fprintf(f, "MPA %s, Rev %u", reply ? "Reply" : "Request", b[17]);
 	fprintf(f, ", %s%s%s", b[16] & 0x40 ? "CRC" : "no CRC", b[16] & 0x80 ? ", markers" : "",
 		b[16] & 0x20 ? (reply ? ", REJECTED" : ", R set") : "");
-	if (b[16] & 0x1f & ~s)
-		fprintf(f, ", reserved bits %02x", b[16] & 0x1f & ~s);
+	if (get_reserved_bits(b))
+		fprintf(f, ", reserved bits %02x", get_reserved_bits(b));
 	if (b[16] & s)
 		fputs(", enhanced", f);
 	if (enhanced)
@@ -117,6 +128,7 @@ static size_t take_frame(FILE *f, struct talk *t, struct stream pair[2], bool by
 	if (s->len < FRAME + pd)
 		return 0;
 	put_frame(f, s->b, pd);
+	t->found->reserved |= by_target && get_reserved_bits(s->b);
 	s->framed = true;
 	s->rev = s->b[17];
 	s->asks_for = s->b[16] & 0x80;

@@ -17,6 +17,7 @@ struct decode_found {
 	bool echo;	  /* it sends back the octets that it got */
 	bool stranger;	  /* the first octets are of another protocol */
 	bool wrong_setup; /* its set-up message has a revision, a length or a key that is not to be */
+	bool reserved;	  /* its set-up message has bits that are not to be set */
 	bool part_setup;  /* its set-up message is not whole at the end */
 	bool not_fpdu;	  /* in a session, what no FPDU begins with */
 	bool part_fpdu;	  /* an FPDU is not whole at the end */

@@ -52,7 +52,7 @@ static void describe_failure(struct kept_case *c, const struct ddps_conform_resu
 		fclose(mem);
 	}
 	c->cause = cause_of(r, &found);
-	c->expected = copy_text(r->expected ? r->expected : r->c.rule);
+	c->expected = r->expected ? copy_text(r->expected) : NULL;
 }
 
 const struct kept_case *kept_add(struct kept *k, const struct ddps_conform_result *r)
@@ -160,7 +160,8 @@ void kept_print(FILE *f, const struct kept_case *c, const char *indent, size_t r
 	}
 	if (left)
 		fprintf(f, "%s          and %zu more: covers %s\n", indent, left, c->c.ids);
-	fprintf(f, "%sexpected  %s\n", indent, c->expected ? c->expected : c->c.rule);
+	if (c->expected) /* else it is what the case is called, above */
+		fprintf(f, "%sexpected  %s\n", indent, c->expected);
 	fprintf(f, "%scame      %s\n", indent, c->why);
 	if (c->grade == DDPS_CONFORM_PASSES)
 		fprintf(f,

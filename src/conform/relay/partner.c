@@ -212,6 +212,7 @@ static unsigned count_partner_completions(struct cf *cf, struct cf_partner *p, u
 /* False: the session has ended. */
 static bool await_partner_completions(struct cf *cf, struct cf_partner *p, unsigned n)
 {
+	bool mine = cf_want(cf, "the answer to an RDMA Read, or the end of the session");
 	unsigned limit = cf_limit(cf, CF_PART_SESSION);
 	unsigned done = count_partner_completions(cf, p, n, limit);
 
@@ -220,6 +221,7 @@ static bool await_partner_completions(struct cf *cf, struct cf_partner *p, unsig
 		cf_silent(cf, CF_PART_SESSION);
 		cf_fail(cf, "waited %u ms for the answer to a Read, or the end", limit);
 	}
+	cf_wanted(cf, mine);
 	return done == n;
 }
 
