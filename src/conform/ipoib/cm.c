@@ -298,11 +298,15 @@ void ci_drep(uint8_t *m, const uint8_t *dreq)
 	cf_put32(m + CM_REMOTE, local);
 }
 
-/* What is there of a case's connections ends, and nothing of it is left to come. */
+#define UNSWEPT 8u
+
+/* What is there of a case's connections ends, and nothing of it is left to come.  A target that did not answer this
+ * is given a quarter of the time the next time. */
 void ci_sweep(struct ci *ci)
 {
 	uint8_t m[CI_MAD];
-	uint64_t until = ci_limit(ci, CI_PART_END), second = ci_now() + NS_PER_S;
+	uint64_t until = ci_limit(ci, CI_PART_END);
+	uint64_t most = ci_now() + (NS_PER_S >> 2 * (ci->unswept < 5 ? ci->unswept : 5));
 	uint32_t id;
 
 	if (!ci->target.known)
@@ -320,7 +324,9 @@ void ci_sweep(struct ci *ci)
 		ci_cm_send(ci, m);
 	}
 	id = question(ci);
-	until = until < second ? until : second;
+	until = until < most ? until : most;
+	if (++ci->unswept == UNSWEPT) /* as good as one wait that was whole */
+		cf_patience_silent(&ci->patience, CI_PART_END);
 	while (ci_now() < until) {
 		struct ci_ev *e =
 			ci_await(ci, CI_EV_CM | CI_EV_FRAME | CI_EV_MSG | CI_EV_ACK, until);
@@ -328,6 +334,7 @@ void ci_sweep(struct ci *ci)
 		if (e && e->kind == CI_EV_CM && ci_attr(e->b) == CI_DREP &&
 		    cf_get32(e->b + CM_REMOTE) == id) {
 			ci_heard(ci, CI_PART_END);
+			ci->unswept = 0;
 			break;
 		}
 		if (e && e->kind == CI_EV_CM && ci_attr(e->b) == CI_DREQ)

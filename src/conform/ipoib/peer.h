@@ -237,6 +237,7 @@ struct ci {
 	unsigned n_nodes;
 	char lint[CI_NLINT][160];
 	unsigned sid_form; /* octet 0 of a service ID that it takes; 0: not tried yet */
+	unsigned unswept;  /* cases in a row whose end the target did not answer */
 	uint32_t random, next_qpn, next_id, n_cases;
 	uint64_t next_tid;
 	/* the case */
