@@ -160,6 +160,9 @@ def _must_reach(result: int, uri: str) -> int:
 
 def _error(e: h.Error, private_data: bytes = b"") -> Error:
     text = e.text.decode(errors="replace") or l.strerror(e.code)
+    peer = e.peer.decode(errors="replace")
+    if peer not in text:
+        text += f", peer {peer}"
     if e.code == h.E_REJECTED:
         return Rejected(e.code, text, private_data)
     if e.has_triple and e.code not in _KINDS:  # a reset has a code of a Terminate, too

@@ -340,6 +340,7 @@ asyncio.run(main())""")
             async with ddpsess.connect(uri):
                 pass
         self.assertIn("refused", str(caught.exception))
+        self.assertIn(uri.split("//")[1], str(caught.exception))
         self.assertIsInstance(caught.exception, ddpsess.Refused)
         self.assertEqual(caught.exception.errno, errno.ECONNREFUSED)
 
