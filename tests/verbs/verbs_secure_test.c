@@ -198,7 +198,7 @@ Test(verbs_secure, a_plain_peer_over_tls, .timeout = 60)
 	vsite_remove(&site);
 }
 
-/* The other way round: a program without keys is informed of the peer's. */
+/* The other way round: a side without keys says that the peer has some. */
 SECURE_TEST(a_secured_peer_of_a_plain_side)
 {
 	const bool tls = !strcmp(wire, "tls");
