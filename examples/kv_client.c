@@ -36,8 +36,8 @@ static void await_kv_event(enum ddps_event_type type)
 	do {
 		CHECK(ddps_event_wait(ctx, &ev, WAIT_MS));
 		if (ev.error.code) {
-			fprintf(stderr, "kv_client: %s: %s\n", ddps_event_name(ev.type),
-				ev.error.text);
+			fprintf(stderr, "kv_client: %s: %s%s%s\n", ddps_event_name(ev.type),
+				ev.error.peer, *ev.error.peer ? ": " : "", ev.error.text);
 			exit(2);
 		}
 	} while (ev.type != type);

@@ -61,7 +61,12 @@ for wire in 'tcp://127.0.0.1:0' 'sctp://127.0.0.1:0?encap=0'; do
 	done
 done
 
+# nobody STATUS LANGUAGE: why, and where
+nobody() {
+	ask "$1" "" "$2" get colour && says ask.err refused && says ask.err 127.0.0.1:1
+}
+
 uri=tcp://127.0.0.1:1
-test_case "where nobody listens, the client in C says so" ask 2 "" c get colour
-test_case "and the one in Python" ask 1 "" python get colour
+test_case "where nobody listens, the client in C says so" nobody 2 c
+test_case "and the one in Python" nobody 1 python
 finish
