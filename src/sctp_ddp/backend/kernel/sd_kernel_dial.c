@@ -108,7 +108,9 @@ bool ddps_sk_dial_next(struct ddps_sd_assoc *a, int sys_errno)
 	const struct sockaddr *sa;
 	int fd;
 
-	if (sys_errno != ECONNREFUSED || !d || !d->left)
+	/* an ABORT, or ICMP: no SCTP there, or no way */
+	if ((sys_errno != ECONNREFUSED && sys_errno != ENOPROTOOPT && sys_errno != EHOSTUNREACH) ||
+	    !d || !d->left)
 		return false;
 	d->left--;
 	hosts = &d->uri.hosts;

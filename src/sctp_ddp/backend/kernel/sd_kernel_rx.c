@@ -136,6 +136,7 @@ struct ddps_error ddps_sk_why(const struct ddps_sd_assoc *a, int sys_errno)
 	case 0:
 	case ECONNREFUSED:
 	case ECONNRESET:
+	case ENOPROTOOPT: /* ICMP: no SCTP there */
 		return ddps_error_make(DDPS_E_REFUSED, sys_errno, "peer refused the SCTP set-up");
 	default:
 		return ddps_error_make(ddps_err_from_errno(sys_errno), sys_errno,
