@@ -237,6 +237,8 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
  * after the least RTO for each time that this comes.  Silence ends it as it always does, sooner.
  */
 void ddps_sctp_doubt(struct ddps_sctp_assoc *a, uint64_t now);
+/* Inside DTLS: something empty has come from the peer's UDP port @encap, as ddps_sctp_route.seen has it for packets. */
+void ddps_sctp_seen(struct ddps_sctp_assoc *a, uint16_t encap, uint64_t now);
 
 /* Least that an output buffer has. */
 #define DDPS_SCTP_HEAD_MIN 4096u

@@ -53,6 +53,18 @@ void ddps_sc_roamed(struct ddps_sc_path *p)
 	ddps_sc_touch(a);
 }
 
+void ddps_sctp_seen(struct ddps_sctp_assoc *a, uint16_t encap, uint64_t now)
+{
+	struct ddps_sc_path *p = a->data_path;
+
+	ddps_sc_time(a->e, now);
+	if (a->dead)
+		return;
+	p->roam = encap;
+	ddps_sc_roam(p);
+	ddps_sc_touch(a);
+}
+
 /* RTO as it was measured: what is answered later than that would be asked again in vain. */
 void ddps_sctp_doubt(struct ddps_sctp_assoc *a, uint64_t now)
 {

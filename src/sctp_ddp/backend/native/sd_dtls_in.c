@@ -219,6 +219,17 @@ void ddps_sn_dtls_forged(struct ddps_sn_dtls *c)
 	ddps_sn_dtls_end(c, &e);
 }
 
+/* New keys begin, and SCTP has perhaps nothing to say for a while. */
+static void show_port(const struct ddps_sn_dtls *c, uint16_t port)
+{
+	struct ddps_sd_assoc *a;
+
+	DL_FOREACH(c->ne->assocs, a)
+	if (a->sock == c->as && a->sa)
+		ddps_sctp_seen(a->sa, port, ddps_sn_now(c->ne));
+	ddps_sn_poke(c->ne);
+}
+
 static void take_opened(struct batch *b, const struct ddps_dtls_head *h, uint8_t *content,
 			size_t len)
 {
@@ -233,6 +244,8 @@ static void take_opened(struct batch *b, const struct ddps_dtls_head *h, uint8_t
 		end_handshake(c);
 	if (len)
 		add_packet(b, seen ? b->port : 0, content, len);
+	else if (seen)
+		show_port(c, b->port);
 }
 
 static void open_record(struct batch *b, const struct ddps_dtls_head *h, uint8_t *p)
