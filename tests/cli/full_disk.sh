@@ -58,6 +58,17 @@ announced() {
 	grep -q "^space True" saw
 }
 
+# Files that are never whole leave an eighth of the room for others.
+hoarded() {
+	rm -rf small/*
+	mkdir -p small/served
+	listen "$(uri_of "$wire")" --dir small/served
+	local all=$(($(stat -f -c "%a * %S" small)))
+	timeout "$PATIENCE" python3 "$here/stranger.py" "$uri" hoard "$all" >saw 2>&1
+	why=$(tail -n 3 saw)
+	grep -q "^hoard True" saw
+}
+
 get_here() {
 	room 100000
 	listen "$(uri_of "$wire")" --dir wide
@@ -172,6 +183,7 @@ for wire in $WIRES; do
 	test_case "full-disk-$wire-put" put_there
 	test_case "full-disk-$wire-get" get_here
 	test_case "contact 16: $wire: a file that was only announced takes no room" announced
+	test_case "contact 16: $wire: files that are never whole leave room for others" hoarded
 	test_case "full-disk-$wire-capture" capture
 	test_case "full-disk-$wire-listener-capture" listener_capture
 done

@@ -83,6 +83,30 @@ async def space(uri, octets):
     other.abort()
 
 
+async def pieces(session, octets):
+    """So much of a file in pieces of 4 KiB.  Return: why not, or None."""
+    for off in range(0, octets, 4096):
+        await session.send(message(CHUNK, struct.pack(">BIQ", 0, 4096, off)))
+        kind, why = read(await asyncio.wait_for(session.recv(), PATIENCE))
+        if kind != CREDIT:
+            return why
+    return None
+
+
+async def hoard(uri, octets):
+    """The disk's room, by files that are never whole."""
+    room = int(octets)
+    mine, _, _ = await asked(uri, put(b"mine", room))
+    first = await pieces(mine, room // 2 // 4096 * 4096)
+    more, _, _ = await asked(uri, put(b"more", room * 7 // 16))
+    second = await pieces(more, room * 7 // 16 // 4096 * 4096)
+    other, _, _ = await asked(uri, put(b"other", 8192), **OTHER)
+    third = await pieces(other, 8192)
+    print("hoard", first is None and second and "other addresses" in second and third is None, first, second, third)
+    for session in (mine, more, other):
+        session.abort()
+
+
 async def slow(uri):
     """A file, octet by octet, each in time."""
     session, kind, _ = await asked(uri, put(b"slow", 100))

@@ -103,7 +103,7 @@ refusals_are_counted() {
 	mkdir -p -m 700 watch
 	DDPSESS_WATCH=$work/watch listen "$(uri_of "$wire")" --dir served --max-size 4
 	run 1 put hello "$uri/new" && run 1 get "$uri/f" got && only served f && counted refused_sizes &&
-		has out refused_sizes 2 && has out refused_windows 0 && has out refused_sessions 0 &&
+		has out refused_sizes 2 && has out refused_disk 0 && has out refused_windows 0 && has out refused_sessions 0 &&
 		stranger windows && counted refused_windows || return
 	(ulimit -n 192 && DDPSESS_WATCH=$work/watch listen "$(uri_of "$wire")" && stranger sessions &&
 		counted refused_sessions && why= || why=${why:-no}

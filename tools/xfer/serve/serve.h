@@ -35,6 +35,7 @@ enum serve_refusal {
 	REFUSED_SESSIONS, /* full, or one address has its share */
 	REFUSED_WINDOWS,  /* likewise */
 	REFUSED_SIZES,	  /* --max-size */
+	REFUSED_DISK,	  /* one address has its share of what is free */
 	REFUSALS
 };
 
@@ -106,6 +107,7 @@ struct session {
 	struct disk_task task; /* one at a time */
 	bool disk_busy;	       /* with it */
 	uint64_t disk_begin;   /* ns */
+	uint64_t on_disk;      /* octets of a file that it has not finished */
 	void (*then)(struct session *s);
 };
 
@@ -138,6 +140,10 @@ int share_show(void *user, uint32_t n, char *to, size_t size);
 const char *share_of_sessions(const struct server *sv, const struct serve_net *net);
 /* Why @s gets no window of @len octets now, or NULL. */
 const char *share_of_windows(const struct session *s, size_t len);
+/* Octets of unfinished files of @s's peer. */
+uint64_t share_on_disk(const struct session *s);
+/* Why a peer that has @held octets of them, @len included, may not write those into @fd, or NULL.  For any thread. */
+const char *share_of_disk(int fd, uint64_t held, uint32_t len);
 
 /* ---- for the services ---- */
 

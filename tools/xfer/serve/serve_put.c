@@ -27,8 +27,10 @@ struct job {
 	struct digest digest;
 	struct piece piece[SLOTS_MAX]; /* a ring of those to be written */
 	unsigned head, count;
-	unsigned held; /* bit i: slot i is in it */
-	bool end;      /* DONE came */
+	unsigned held;	  /* bit i: slot i is in it */
+	uint64_t on_disk; /* of the peer's unfinished files */
+	_Atomic uint64_t *refused;
+	bool end; /* DONE came */
 	uint8_t wanted[DIGEST_LEN], result[DIGEST_LEN];
 	const char *why;	/* it failed */
 	const atomic_bool *off; /* the session has ended: the file is not wanted any more */
@@ -66,7 +68,10 @@ static void write_piece(void *job)
 	const struct piece *p = &j->piece[j->head];
 	const uint8_t *at = j->mem + (size_t)p->slot * file_slot_len(j->size);
 
-	if (temp_write(&j->temp, at, p->len, p->off))
+	j->why = share_of_disk(j->temp.fd, j->on_disk, p->len);
+	if (j->why)
+		(*j->refused)++;
+	else if (temp_write(&j->temp, at, p->len, p->off))
 		j->why = safe_reason(errno);
 	else
 		hasher_add_file(j->hasher, &j->digest, at, p->len, j->temp.fd, p->off);
@@ -100,6 +105,7 @@ static void drop_put_file(void *job)
 
 static void stop_put(struct session *s)
 {
+	s->on_disk = 0;
 	session_disk(s, drop_put_file, NULL);
 }
 
@@ -119,6 +125,7 @@ static void committed(struct session *s)
 		return;
 	}
 	memcpy(ok.digest, j->result, sizeof j->result);
+	s->on_disk = 0;
 	t.seconds = (double)(clock_ns() - j->begin) / (double)NS_PER_S;
 	out_transfer(&s->sv->out, s->id, &t);
 	session_send(s, &ok);
@@ -132,9 +139,10 @@ static void proceed_put(struct session *s, struct job *j)
 {
 	if (s->disk_busy)
 		return;
-	if (j->count)
+	if (j->count) {
+		j->on_disk = share_on_disk(s);
 		session_disk(s, write_piece, return_put_slot);
-	else if (j->end)
+	} else if (j->end)
 		session_disk(s, commit, committed);
 }
 
@@ -166,6 +174,7 @@ static void take_put_chunk(struct session *s, struct job *j, const struct msg *m
 		(struct piece){ .slot = m->slot, .len = m->len, .off = m->off };
 	j->held |= 1u << m->slot;
 	j->told += m->len;
+	s->on_disk = j->told;
 	proceed_put(s, j);
 }
 
@@ -252,6 +261,7 @@ void serve_put(struct session *s, const struct msg *m)
 			   .size = m->size,
 			   .temp = TEMP_NONE,
 			   .mem = s->win.mem,
+			   .refused = &s->sv->refused[REFUSED_DISK],
 			   .begin = clock_ns() };
 	snprintf(j->name, sizeof j->name, "%.*s", SAFE_NAME_MAX, m->text);
 	digest_init(&j->digest, (enum digest_kind)m->kind);

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#define DISK_SHARE 7u /* of eight parts: one file may be larger than all others together */
 
 /* The limit of open files, raised to @want if it may be. */
 static rlim_t files_max(rlim_t want)
@@ -88,6 +91,29 @@ const char *share_of_windows(const struct session *s, size_t len)
 		       : "your address has its share of the listener's memory; end a session first";
 }
 
+uint64_t share_on_disk(const struct session *s)
+{
+	uint64_t held = 0;
+
+	for (const struct session *o = s->sv->sessions; o; o = o->next)
+		held += is_same_net(&o->net, &s->net) ? o->on_disk : 0;
+	return held;
+}
+
+const char *share_of_disk(int fd, uint64_t held, uint32_t len)
+{
+	struct statvfs fs;
+	uint64_t left;
+
+	if (fstatvfs(fd, &fs))
+		return NULL; /* it is written, or not */
+	left = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (left < len || held <= (left - len) * DISK_SHARE)
+		return NULL; /* without room the system says so */
+	return "no space is left where the listener keeps its files; make room there (the last "
+	       "eighth of it is for other addresses)";
+}
+
 int share_show(void *user, uint32_t n, char *to, size_t size)
 {
 	struct server *sv = user;
@@ -95,8 +121,9 @@ int share_show(void *user, uint32_t n, char *to, size_t size)
 	return n ? 0
 		 : snprintf(to, size,
 			    "{\"refused_sessions\":%llu,\"refused_windows\":%llu,\"refused_sizes\":"
-			    "%llu}",
+			    "%llu,\"refused_disk\":%llu}",
 			    (unsigned long long)sv->refused[REFUSED_SESSIONS],
 			    (unsigned long long)sv->refused[REFUSED_WINDOWS],
-			    (unsigned long long)sv->refused[REFUSED_SIZES]);
+			    (unsigned long long)sv->refused[REFUSED_SIZES],
+			    (unsigned long long)sv->refused[REFUSED_DISK]);
 }
