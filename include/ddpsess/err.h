@@ -27,7 +27,8 @@ struct ddps_error {
 	int code;	 /* DDPS_E_*, or 0: it ended because it was asked to */
 	int sys_errno;	 /* errno if a system call failed, else 0 */
 	bool has_triple; /* it was a Terminate, or an error that has a Terminate code */
-	bool by_peer; /* true: the peer found the error and sent a Terminate, or aborted; false: not it */
+	bool by_peer; /* true: the peer found the error and sent a Terminate, or aborted; false: not it,
+			 or the kernel's SCTP does not say whose ABORT it was */
 	struct ddps_triple triple; /* valid if has_triple */
 	char peer[72];		   /* the peer's address, "" if not known yet */
 	char text[200];		   /* one sentence: what failed and where */

@@ -39,10 +39,26 @@ alone() {
 		[ "$(wc -l <"$work/why")" = 1 ]
 }
 
+# rsockets make an address handle of the port's own LID, also where that is 0.
+datagrams_alone() {
+	local server status=0
+	with_lids 3 tcp udpong -b 192.0.2.3 -p 7555 >"$work/server" 2>&1 &
+	server=$!
+	for ((i = 0; i < 200; i++)); do
+		[ -z "$(in_ns 3 ss -Hlun 'sport = :7555')" ] || break
+		nap
+	done
+	with_lids 3 tcp udpong -C 20 -S 500 -p 7555 -s 192.0.2.3 >"$work/client" 2>&1 || status=1
+	kill "$server"
+	wait "$server"
+	return "$status"
+}
+
 mkfifo "$work/never"
 check "a LID is the host's part of the address" shows 3 3
 for wire in tcp sctp; do
 	check "two hosts meet by LIDs over $wire" pingpong "$wire"
 done
 check "a host without a subnet has no LID, and is told so" alone
+[ -z "$(type -P udpong)" ] || check "datagrams of rsockets on a host without a LID" datagrams_alone
 exit "$failed"

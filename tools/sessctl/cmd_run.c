@@ -135,7 +135,6 @@ static bool is_transport(const struct run_opts *o, char *why, size_t len)
 	return false;
 }
 
-/* One of two words, or not given. */
 static bool is_face(const char *v, char *why, size_t len)
 {
 	if (!v || !strcmp(v, "iwarp") || !strcmp(v, "roce") || !strcmp(v, "ib"))
@@ -144,6 +143,7 @@ static bool is_face(const char *v, char *why, size_t len)
 	return false;
 }
 
+/* One of two words, or not given. */
 static bool one_of(const char *name, const char *v, const char *a, const char *b, char *why,
 		   size_t len)
 {

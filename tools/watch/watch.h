@@ -45,8 +45,6 @@ json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble);
 uint64_t watch_number(const json_t *o, const char *key);
 void watch_string(char *dst, size_t size, const json_t *o, const char *key);
 
-/* The scheme of a session's URI: "tcp", "tls", "sctp", "sctps"; or "none". */
-
 /* Octets by which the counter "@key": { "octets" } has grown in a second since @before, which may be
  * NULL; @ns is the time between the two. */
 double watch_rate(const json_t *now, const json_t *before, const char *key, uint64_t ns);

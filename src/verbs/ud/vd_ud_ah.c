@@ -48,7 +48,7 @@ static bool is_shared(const struct vd_process *p, const struct ibv_pd *pd)
 
 /*
  * Without a GID there is no address on Ethernet; on InfiniBand the LID is one.  rsockets make such a handle anyway, of the
- * port's own LID, to send to themselves; it is of the domain that identifiers share.
+ * port's own LID, to send to themselves; it is of the domain that identifiers share, and 0 where the port has none.
  */
 static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_addr *to)
 {
@@ -58,7 +58,7 @@ static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, stru
 
 	if (!attr->port_num || attr->port_num > vd_port_count(pd->context))
 		return false;
-	if (!attr->is_global && vd_has_lids(pd->context)) {
+	if (!attr->is_global && attr->dlid && vd_has_lids(pd->context)) {
 		vd_own_address(pd->context, &a4);
 		if (!vd_lid_address(&a4, attr->dlid, &a4.sin_addr))
 			return false;
