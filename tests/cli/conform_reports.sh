@@ -105,8 +105,7 @@ dead_soon() { # KIND CAUSE
 	serve "$1"
 	run 1 conform "$uri" || return
 	says out "$2: " || return
-	why="it took $((SECONDS - begin)) s"
-	[ $((SECONDS - begin)) -lt 20 ]
+	took_less "$begin" 20 120
 }
 
 # What answers late is waited for, though it was silent before.

@@ -61,17 +61,11 @@ nobody() {
 # How long a run takes depends on the machine, too; what is asked for is a small part of what all waits would be:
 # 37 minutes here, ten with connections, and five in the middle.
 
-is_calm() { # the machine has nothing else to do
-	[ "$(cut -d . -f 1 /proc/loadavg)" -lt "$(nproc)" ]
-}
-
 # dead NAME TEXT OPTION...: in waits that are the default, of which one is 15 s
 dead() {
-	local begin=$SECONDS PATIENCE=300 most=120
-	is_calm && most=20
+	local begin=$SECONDS PATIENCE=300
 	run 1 ipoib conform --self "$1" --junit j.xml "${@:3}" && cat out >>err && says err "$2" && says j.xml "$2" || return
-	why="it took $((SECONDS - begin)) s"
-	[ $((SECONDS - begin)) -lt $most ] || { ! is_calm && [ $((SECONDS - begin)) -lt 120 ]; }
+	took_less "$begin" 20 120
 }
 
 # What has no answer once has none in the next case: such waits become short.

@@ -214,3 +214,10 @@ test_case() {
 		not_ok "$name" "$why"
 	fi
 }
+
+# took_less BEGIN SECONDS LOADED: since $SECONDS was BEGIN, or LOADED of them if the machine has other things to do
+took_less() {
+	why="it took $((SECONDS - $1)) s"
+	[ $((SECONDS - $1)) -lt "$2" ] ||
+		{ [ $((SECONDS - $1)) -lt "$3" ] && [ "$(cut -d . -f 1 /proc/loadavg)" -ge "$(nproc)" ]; }
+}
