@@ -58,9 +58,10 @@
  * closefrom: a program that closes descriptors which are not its own cannot use its contexts any
  * more.  Their calls return DDPS_E_SYSTEM, with EBADF in errno, from the moment on when the library
  * notices.  The library checks when a context, listener, endpoint or completion queue is made,
- * connected, answered, ended or freed, and in ddps_cq_arm, ddps_ctx_fd and ddps_event_fd.  It does
- * not check when a program only posts or polls.  By then the numbers may belong to files of the
- * program, so the library leaves these alone.  A context that is made afterwards works.
+ * connected, answered, ended or freed, in ddps_cq_arm, ddps_ctx_fd and ddps_event_fd, and elsewhere
+ * before it uses a descriptor.  So a call that only posts or polls may still succeed, but nothing is
+ * sent.  By then the numbers may belong to files of the program: these are neither read, nor
+ * written, nor closed.  A context that is made afterwards works.
  *
  * Every function that returns errors may also return DDPS_E_FORKED, and DDPS_E_SYSTEM after such a
  * closefrom.

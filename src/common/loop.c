@@ -2,6 +2,7 @@
 /* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks behind an
  * eventfd. */
 #include "common/loop_in.h"
+#include "common/own.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ int ddps_loop_new(struct ddps_loop **out)
 
 	if (!l)
 		return DDPS_E_NOMEM;
+	l->era = ddps_own_era();
 	l->armed = DDPS_NEVER;
 	l->tasks_end = &l->tasks;
 	l->guard = (struct ddps_timer){ .fn = on_guard, .user = l };
@@ -69,6 +71,18 @@ void ddps_loop_free(struct ddps_loop *l)
 		close(l->epfd);
 	free(l);
 	errno = keep;
+}
+
+bool ddps_loop_owns(struct ddps_loop *l)
+{
+	if (l->owned)
+		return true;
+	if (ddps_own_era() != l->era) {
+		errno = EBADF;
+		return false;
+	}
+	l->owned = l->serving;
+	return true;
 }
 
 void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
@@ -125,7 +139,7 @@ static void wake_sleeper(struct ddps_loop *l)
 {
 	uint64_t one = 1;
 
-	if (!l->told)
+	if (!l->told && ddps_loop_owns(l))
 		l->told = write(l->taskfd, &one, sizeof one) > 0;
 }
 
@@ -146,7 +160,7 @@ static void tell_tasks(struct ddps_loop *l)
  */
 static void hide(struct ddps_loop *l)
 {
-	if (epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
+	if (!ddps_loop_owns(l) || epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
 		return;
 	l->hidden = l->hot;
 	if (l->hot->hidden)
@@ -166,7 +180,7 @@ static void show_hidden(struct ddps_loop *l)
 	ev = (struct epoll_event){ .events = io->events, .data.ptr = io };
 	l->streak = 0;
 	/* Without memory for that it stays hidden, and the guard goes on to wake who sleeps. */
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, io->fd, &ev) < 0) {
+	if (!ddps_loop_owns(l) || epoll_ctl(l->epfd, EPOLL_CTL_ADD, io->fd, &ev) < 0) {
 		ddps_timer_after(l, &l->guard, GUARD_MS);
 		return;
 	}
@@ -214,7 +228,8 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 		return 0;
 	if (io == l->hot)
 		show_hidden(l);
-	if (epoll_ctl(l->epfd, io->added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, io->fd, &ev) < 0)
+	if (!ddps_loop_owns(l) ||
+	    epoll_ctl(l->epfd, io->added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, io->fd, &ev) < 0)
 		return DDPS_E_SYSTEM;
 	io->added = true;
 	io->events = events;
@@ -230,7 +245,7 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 		l->hidden = NULL;
 		ddps_timer_stop(l, &l->guard);
 		tell_tasks(l);
-	} else {
+	} else if (ddps_loop_owns(l)) {
 		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	}
 	io->added = false;
@@ -408,6 +423,8 @@ static int run_round(struct ddps_loop *l)
 {
 	int n, err;
 
+	if (!ddps_loop_owns(l))
+		return DDPS_E_SYSTEM;
 	l->running = true;
 	n = run_ios(l);
 	if (n >= 0) {
@@ -441,15 +458,25 @@ static int try_hot(struct ddps_loop *l)
 	return n;
 }
 
+static int serve_all(struct ddps_loop *l)
+{
+	int n;
+
+	show_hidden(l);
+	n = run_round(l);
+	if (l->hidden && n >= 0) /* it could not be shown */
+		n += try_hot(l);
+	return n;
+}
+
 int ddps_loop_run(struct ddps_loop *l)
 {
 	int n;
 
 	ddps_assert_loop(l);
-	show_hidden(l);
-	n = run_round(l);
-	if (l->hidden && n >= 0) /* it could not be shown */
-		n += try_hot(l);
+	l->serving = true;
+	n = serve_all(l);
+	l->serving = l->owned = false;
 	return n;
 }
 
@@ -484,14 +511,13 @@ static int run_posted(struct ddps_loop *l)
 	return n;
 }
 
-int ddps_loop_spin(struct ddps_loop *l)
+static int serve_hot(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hot;
 	int n, done;
 
-	ddps_assert_loop(l);
 	if (!io || !io->eager || !(io->events & EPOLLIN))
-		return ddps_loop_run(l);
+		return serve_all(l);
 	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience ||
 	    ddps_loop_due(l) || ddps_io_waits(l, io))
 		return run_round(l);
@@ -505,4 +531,15 @@ int ddps_loop_spin(struct ddps_loop *l)
 		if (n || l->hidden != io || tries == TRIES_MAX || l->misses >= l->patience)
 			return n;
 	}
+}
+
+int ddps_loop_spin(struct ddps_loop *l)
+{
+	int n;
+
+	ddps_assert_loop(l);
+	l->serving = true;
+	n = serve_hot(l);
+	l->serving = l->owned = false;
+	return n;
 }

@@ -52,6 +52,13 @@ struct ddps_task {
 int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
 void ddps_loop_free(struct ddps_loop *l);
 
+/*
+ * Whether the numbers of the library's descriptors are its own yet: a program that closes all has files of its own
+ * there (own.h).  Asked before each call of the system on one, by the loop and by whoever reads or writes one
+ * that is in it.  If not, errno is EBADF.  Costs a system call, but for the second time in a round.
+ */
+bool ddps_loop_owns(struct ddps_loop *l);
+
 /* @lock is held around all calls from now on, which builds for tests check; NULL: nobody else is there. */
 void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock);
 

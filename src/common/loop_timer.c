@@ -21,7 +21,7 @@ static void arm_timerfd(struct ddps_loop *l, uint64_t due)
 {
 	struct itimerspec its = { 0 };
 
-	if (due >= l->armed)
+	if (due >= l->armed || !ddps_loop_owns(l))
 		return;
 	l->armed = due;
 	if (!due) /* all zeros would disarm it */

@@ -131,9 +131,11 @@ static void watch_forks(void)
 		note_fork();
 }
 
-bool ddps_own_forked(void)
+bool ddps_own_forked(int fd)
 {
-	return __atomic_load_n(&forked, __ATOMIC_RELAXED);
+	const struct own_page *p = fd >= 0 && fd < FD_MAX ? find_page(fd) : NULL;
+
+	return __atomic_load_n(&forked, __ATOMIC_RELAXED) && (!p || is_same(p, fd));
 }
 
 bool ddps_own_retry(uint64_t *since)

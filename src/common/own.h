@@ -25,9 +25,9 @@ unsigned ddps_own_era(void);
 /* The same for whoever is about to open some: it is noticed until ddps_own_end.  Not 0. */
 unsigned ddps_own_begin(void);
 void ddps_own_end(unsigned era);
-/* Whether this process has forked since the first of them was written down: a child that has not
- * come to closing them yet may have copies. */
-bool ddps_own_forked(void);
+/* Whether @fd is one yet, and this process has forked since the first of them was written down: a child that has
+ * not come to closing them yet may have a copy. */
+bool ddps_own_forked(int fd);
 /* bind() to a port of one's own, which such a copy may still have: if the process has just forked, tries for
  * a second at most, in which it blocks.  Not for the loop: a listener's. */
 int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len);

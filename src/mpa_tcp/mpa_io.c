@@ -46,6 +46,8 @@ ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	ssize_t n;
 
+	if (!ddps_loop_owns(c->env->loop))
+		return -errno;
 	do
 		n = k == 1 ? recv(c->io.fd, iov->iov_base, iov->iov_len, 0)
 			   : readv(c->io.fd, iov, k);
@@ -72,9 +74,12 @@ static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)k };
-	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
-			   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
+	ssize_t n;
 
+	if (!ddps_loop_owns(c->env->loop))
+		return -errno;
+	n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
+		   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 	if (n < 0) /* of the kernel's memory there is some again */
 		return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
 	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
@@ -96,6 +101,8 @@ static void io_fin(struct ddps_mpa_conn *c)
 {
 	unsigned most = c->p.close_ms + AFTER_CLOSE_MS;
 
+	if (!ddps_loop_owns(c->env->loop))
+		return;
 	if (c->p.close_ms && !c->p.unacked_ms)
 		setsockopt(c->io.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
 	shutdown(c->io.fd, SHUT_WR);
@@ -105,7 +112,8 @@ static void io_reset(struct ddps_mpa_conn *c)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
-	setsockopt(c->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	if (ddps_loop_owns(c->env->loop))
+		setsockopt(c->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
 /*
@@ -131,7 +139,7 @@ static void end_stream(int fd)
 static void io_close(struct ddps_mpa_conn *c)
 {
 	ddps_io_del(c->env->loop, &c->io);
-	if (ddps_own_forked())
+	if (ddps_own_forked(c->io.fd))
 		end_stream(c->io.fd);
 	ddps_own_close(c->io.fd);
 	c->io.fd = -1;

@@ -39,7 +39,8 @@ static void end_late(struct ddps_mpa_late *l)
 	list->n--;
 	ddps_timer_stop(l->env->loop, &l->timer);
 	ddps_io_del(l->env->loop, &l->io);
-	if (ddps_own_forked()) /* a child may have a copy, with which close() alone would end nothing */
+	if (ddps_own_forked(
+		    l->io.fd)) /* a child may have a copy, with which close() alone would end nothing */
 		(void)shutdown(l->io.fd, SHUT_RDWR);
 	ddps_own_close(l->io.fd);
 	free(l->octets);

@@ -127,7 +127,7 @@ static void cq_notify(struct ddps_cq *cq)
 	cq->armed = cq->untold = ARMED_NO;
 	if (cq->on_notify)
 		cq->on_notify(cq->on_notify_user);
-	else if (write(cq->fd, &one, sizeof one) < 0)
+	else if (!ddps_loop_owns(cq->ctx->env.loop) || write(cq->fd, &one, sizeof one) < 0)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 

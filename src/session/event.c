@@ -36,7 +36,8 @@ static void mark_events(struct ddps_ctx *ctx)
 	if (marked == ctx->events_marked)
 		return;
 	ctx->events_marked = marked;
-	if ((marked ? write(ctx->event_fd, &count, sizeof count)
+	if (!ddps_loop_owns(ctx->env.loop) ||
+	    (marked ? write(ctx->event_fd, &count, sizeof count)
 		    : read(ctx->event_fd, &count, sizeof count)) < 0)
 		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "event", "eventfd: %s", strerror(errno));
 }

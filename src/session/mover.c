@@ -19,7 +19,6 @@
  * 6. Whoever has polled in vain many times gives his processor to whoever else could run on it, and
  *    looks then.
  */
-#include "common/own.h"
 #include "session/session.h"
 #include <errno.h>
 #include <signal.h>
@@ -195,8 +194,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 	}
 	err = n == DDPS_E_SYSTEM ? errno : 0;
 	ddps_lock(&ctx->lock);
-	/* Before anything is done on a number: it has slept long, perhaps. */
-	if (ddps_ctx_gone(ctx) || ddps_own_era() != ctx->era)
+	if (ddps_ctx_gone(ctx))
 		return DDPS_E_SYSTEM;
 	ddps_loop_watched(ctx->env.loop);
 	served = ddps_ctx_turn(ctx);

@@ -86,6 +86,80 @@ Test(closed, the_programs_own_files_are_let_alone, .timeout = 60)
 		}
 }
 
+/* ---- a program that only posts and polls ---- */
+
+/* Each of these is the first thing that the program does with the library then. */
+static uint8_t octets[64];
+static struct ddps_mr *octets_mr;
+
+static int post_a_send(struct e2e *e)
+{
+	int err = 0;
+
+	for (int i = 0; i < 3 && !err; i++) /* the first one may only be kept */
+		err = e2e_post(&e->a, DDPS_OP_SEND, octets, sizeof octets, octets_mr, 0, 0);
+	return err;
+}
+
+static int poll_completions(struct e2e *e)
+{
+	struct ddps_wc wc;
+
+	return ddps_cq_poll(e->cq, &wc, 1);
+}
+
+static int progress_now(struct e2e *e)
+{
+	return ddps_progress(e->ctx, 0);
+}
+
+static int flush_now(struct e2e *e)
+{
+	return ddps_ctx_flush(e->ctx, 0);
+}
+
+static int poll_events(struct e2e *e)
+{
+	struct ddps_event ev;
+
+	return ddps_event_get(e->ctx, &ev);
+}
+
+static int (*const firsts[])(struct e2e *e) = { post_a_send, poll_completions, progress_now,
+						flush_now, poll_events };
+#define FIRSTS (sizeof firsts / sizeof firsts[0])
+
+static const char *const post_wires[] = { "tcp://127.0.0.1:0", "shm://@", "tcp://127.0.0.6:0",
+					  "sctp://127.0.0.1:0?backend=native&encap=0" };
+
+/* Somebody is told of completions and of events, too, by descriptors. */
+static void close_and_post(const char *wire, enum kind kind, unsigned first)
+{
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	octets_mr = e2e_reg(&e, octets, sizeof octets, 0);
+	if (ddps_event_fd(e.ctx) < 0 || ddps_cq_arm(e.cq, false))
+		leave_child_fixture(101);
+	take_numbers(kind);
+	for (unsigned i = 0; i < FIRSTS; i++)
+		firsts[(first + i) % FIRSTS](&e);
+	leave_child_fixture(touched() || touched_by_fork() ? 103 : 0);
+}
+
+Test(closed, who_only_posts_and_polls_lets_files_alone, .timeout = 60)
+{
+	for (unsigned w = 0; w < sizeof post_wires / sizeof post_wires[0]; w++)
+		for (enum kind kind = MEMORY; kind < KINDS; kind++)
+			for (unsigned first = 0; first < FIRSTS; first++) {
+				const pid_t pid = fork();
+
+				if (!pid)
+					close_and_post(post_wires[w], kind, first);
+				expect_child_ends_well(pid, kind);
+			}
+}
+
 /* The library thread sleeps on what is closed, and is left to itself. */
 static void close_with_a_thread(enum kind kind)
 {

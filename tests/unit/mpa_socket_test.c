@@ -266,7 +266,7 @@ Test(mpa_socket, ends_though_there_is_a_copy_of_the_descriptor)
 		if (!pid)
 			_exit(0);
 		waitpid(pid, NULL, 0);
-		cr_assert(ddps_own_forked());
+		cr_assert(ddps_own_forked(0));
 		c->tcp->watch(c, DDPS_MPA_IN, true);
 		if (reset)
 			c->tcp->reset(c);
@@ -290,7 +290,7 @@ Test(mpa_socket, a_copy_is_left_alone_where_nobody_has_forked)
 	int copy = fcntl(ddps_own(c->io.fd), F_DUPFD_CLOEXEC, 0);
 	char octet;
 
-	cr_assert_not(ddps_own_forked());
+	cr_assert_not(ddps_own_forked(0));
 	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0, "for a test");
 	cr_expect_eq(recv(peer, &octet, 1, MSG_DONTWAIT), -1);
 	cr_expect_eq(errno, EAGAIN);

@@ -123,10 +123,10 @@ Test(own, without_a_mark_nothing_is_noticed)
 Test(own, forks_that_nobody_is_informed_of)
 {
 	sys_fail("pthread_atfork", 0, 1, ENOMEM);
-	cr_expect_not(ddps_own_forked());
+	cr_expect_not(ddps_own_forked(0));
 	ddps_own_end(ddps_own_begin());
 	cr_expect_eq(sys_failed(), 1);
-	cr_expect(ddps_own_forked());
+	cr_expect(ddps_own_forked(0));
 }
 
 /* ---- ports that a child may have yet ---- */

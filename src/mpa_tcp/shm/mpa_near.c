@@ -44,7 +44,7 @@ void ddps_mpa_near_drop(struct ddps_mpa_conn *c)
 		return;
 	c->near = NULL;
 	ddps_io_del(c->env->loop, &n->io);
-	if (ddps_own_forked()) /* a child may have a copy */
+	if (ddps_own_forked(n->io.fd)) /* a child may have a copy */
 		(void)shutdown(n->io.fd, SHUT_RDWR);
 	ddps_own_close(n->io.fd);
 	ddps_shm_unmap(n->memory);
@@ -80,7 +80,8 @@ static bool take_near_peer(struct ddps_mpa_shm *t, int fd)
 {
 	socklen_t len = sizeof t->peer;
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) && t->peer.uid == geteuid();
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) &&
+	       t->peer.uid == geteuid();
 }
 
 static void tell_near(const struct ddps_mpa_conn *c, const char *what)

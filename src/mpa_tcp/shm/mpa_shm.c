@@ -31,14 +31,17 @@ void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory,
 /* One that the socket does not take any more is not needed: the peer has others to read. */
 static void ring_bell(struct ddps_mpa_shm *t)
 {
-	(void)send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (ddps_loop_owns(t->c->env->loop))
+		(void)send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Descriptors that come with a bell are not taken: there is no room for them. */
 static void read_bells(struct ddps_mpa_shm *t)
 {
 	char octets[256];
-	ssize_t n = recv(t->c->io.fd, octets, sizeof octets, MSG_DONTWAIT);
+	ssize_t n = ddps_loop_owns(t->c->env->loop)
+			    ? recv(t->c->io.fd, octets, sizeof octets, MSG_DONTWAIT)
+			    : -1;
 
 	t->in.said = t->out.said = 0;
 	t->tries = 0;
@@ -293,7 +296,7 @@ static void shm_close(struct ddps_mpa_conn *c)
 	ddps_io_del(c->env->loop, &c->io);
 	ddps_task_cancel(c->env->loop, &t->task);
 	ddps_timer_stop(c->env->loop, &t->again);
-	if (ddps_own_forked())
+	if (ddps_own_forked(c->io.fd))
 		(void)shutdown(c->io.fd, SHUT_RDWR);
 	ddps_own_close(c->io.fd);
 	c->io.fd = -1;

@@ -3,6 +3,7 @@
 #include "secure/creds/set.h"
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LABEL_MAX  40 /* "CLIENT_HANDSHAKE_TRAFFIC_SECRET" has 31 */
@@ -20,6 +21,15 @@ static char *put_hex(char *to, const uint8_t *p, size_t n)
 	return to;
 }
 
+bool ddps_keylog_is_ours(const struct ddps_creds_set *set)
+{
+	const struct stat *self = &set->keylog_self;
+	struct stat st;
+
+	return set->keylog >= 0 && !fstat(set->keylog, &st) && st.st_dev == self->st_dev &&
+	       st.st_ino == self->st_ino;
+}
+
 /* A line in one piece, since others may write to the file, too.  What cannot be written is missing there, and the
  * connection does without. */
 int ddps_keylog_add(gnutls_session_t session, const char *label, const gnutls_datum_t *secret)
@@ -29,7 +39,7 @@ int ddps_keylog_add(gnutls_session_t session, const char *label, const gnutls_da
 	gnutls_datum_t client, server;
 	ssize_t n;
 
-	if (h->set->keylog < 0 || strlen(label) > LABEL_MAX || secret->size > SECRET_MAX)
+	if (!ddps_keylog_is_ours(h->set) || strlen(label) > LABEL_MAX || secret->size > SECRET_MAX)
 		return 0;
 	gnutls_session_get_random(session, &client, &server);
 	if (client.size != RANDOM)

@@ -102,6 +102,8 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 	err = ddps_file_append(&set->keylog, file, r->each != NULL, why, sizeof why);
 	if (err && r->again)
 		return;
+	if (set->keylog >= 0)
+		(void)fstat(set->keylog, &set->keylog_self);
 	ddps_report(r, err ? err : DDPS_E_KEY_OPEN, !err, ddps_setting_word(DDPS_SET_KEYLOG), file,
 		    "%s",
 		    err ? why
@@ -218,7 +220,7 @@ void ddps_set_free(struct ddps_creds_set *set)
 		gnutls_x509_crl_deinit(set->crl[i]);
 	gnutls_free(set->crl);
 	free(set->crl_by);
-	if (set->keylog >= 0)
+	if (ddps_keylog_is_ours(set))
 		close(set->keylog);
 	ddps_psks_free(&set->psks);
 	ddps_list_free(&set->rules);

@@ -9,6 +9,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define DDPS_CREDS_DEPTH 4	/* CAs above a certificate, the trusted one included */
 #define DDPS_CREDS_SAN	 16384u /* octets of a peer's names */
@@ -41,7 +42,8 @@ struct ddps_creds_set {
 	gnutls_psk_client_credentials_t psk_client;
 	struct ddps_psks psks;
 
-	int keylog; /* a descriptor, or -1 */
+	int keylog;		 /* a descriptor, or -1 */
+	struct stat keylog_self; /* of it: a program may close what is not its own */
 
 	bool has_rules;
 	struct ddps_list rules, hosts, peers;
@@ -135,6 +137,8 @@ int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_p
 		     struct ddps_shown *shown, struct ddps_verdict *v);
 void ddps_shown_free(struct ddps_shown *shown);
 
+/* Whether there is one, and its number is not a file of the program's by now. */
+bool ddps_keylog_is_ours(const struct ddps_creds_set *set);
 /* What GnuTLS calls with each secret. */
 int ddps_keylog_add(gnutls_session_t session, const char *label, const gnutls_datum_t *secret);
 

@@ -92,7 +92,7 @@ void vd_channel_tell(void *user)
 	struct vd_channel *ch = channel_of(cq->cq.channel);
 	uint64_t one = 1;
 
-	if (vd_is_inherited(ch->c.context))
+	if (!vd_mine(get_channel_process(&ch->c)))
 		return; /* its number is another file's */
 	ddps_lock(&ch->lock);
 	/* Who reads the count finds the event: that one takes the lock, too. */

@@ -28,7 +28,7 @@ void ud_wake(struct vd_ud *ud)
 {
 	uint64_t one = 1;
 
-	if (write(ud->wake_fd, &one, sizeof one) < 0)
+	if (vd_mine(ud->p) && write(ud->wake_fd, &one, sizeof one) < 0)
 		return; /* it will wake up anyway: the count is at its top */
 }
 
@@ -62,7 +62,8 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
 	if (ddps_trylock(&ud->lock))
 		return; /* somebody is at it */
-	drive_ud_sockets(ud);
+	if (vd_mine(ud->p))
+		drive_ud_sockets(ud);
 	ddps_unlock(&ud->lock);
 }
 

@@ -8,9 +8,12 @@
 #include "secure/hs/hs.h"
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WIRE 70000u
@@ -257,6 +260,34 @@ Test(hs, secrets_are_written_where_the_settings_say)
 	cr_expect_eq(access(path_of("by-itself"), F_OK), -1);
 	unlink(path_of("log"));
 	end_shakers();
+}
+
+/* As after closefrom: the number of the log is a file of the program's by now. */
+Test(hs, a_log_that_the_program_has_closed)
+{
+	const int own = memfd_create("own", MFD_CLOEXEC);
+	struct ddps_secure_attr logged;
+	struct stat st, log;
+	int fd = 0;
+
+	ddps_secure_attr_init(&logged);
+	logged.settings = put_text("secure.conf",
+				   "cert host.pem\nkey host.key\nca ca.pem\nkeylog log\n", 0644);
+	begin_shaker(&dial, &site.attr, false);
+	begin_shaker(&serve, &logged, true);
+	cr_assert_eq(stat(path_of("log"), &log), 0);
+	while (fstat(fd, &st) || st.st_ino != log.st_ino || st.st_dev != log.st_dev)
+		cr_assert_lt(++fd, 1000, "it is not open");
+	cr_assert_eq(dup2(own, fd), fd);
+	shake_both(SIZE_MAX);
+	cr_expect_eq(serve.state, DDPS_HS_DONE);
+	unlink(path_of("log"));
+	end_shakers();
+	cr_expect_eq(fstat(own, &st), 0);
+	cr_expect_eq(st.st_size, 0, "a secret is in the program's file");
+	cr_expect_geq(fcntl(fd, F_GETFD), 0, "it is closed");
+	close(fd);
+	close(own);
 }
 
 /* Records that came in the same read as the end of the handshake are those of number 0. */

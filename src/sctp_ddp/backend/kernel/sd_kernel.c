@@ -326,7 +326,9 @@ static int put_message(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si,
 	c->cmsg_len = CMSG_LEN(sizeof *si);
 	memcpy(CMSG_DATA(c), si, sizeof *si);
 	do
-		n = sendmsg(a->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = ddps_loop_owns(a->ke->env->loop)
+			    ? sendmsg(a->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL)
+			    : -1;
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return send_error(a, errno);
@@ -402,6 +404,8 @@ static void kernel_shutdown(struct ddps_sd_assoc *a)
 		return;
 	}
 	a->life.shut = true;
+	if (!ddps_loop_owns(a->ke->env->loop))
+		return;
 	ddps_sk_abort_on_close(a, false); /* nor by the end of the process */
 	shutdown(a->io.fd, SHUT_WR);
 }

@@ -92,7 +92,7 @@ struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a)
 			    .msg_iovlen = 1,
 			    .msg_control = &ctrl,
 			    .msg_controllen = sizeof ctrl };
-	ssize_t n = recvmsg(a->io.fd, &m, MSG_DONTWAIT);
+	ssize_t n = ddps_loop_owns(a->ke->env->loop) ? recvmsg(a->io.fd, &m, MSG_DONTWAIT) : -1;
 
 	if (n < 0)
 		it.sys_errno = errno;

@@ -155,7 +155,7 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	unsigned k = 0;
 	int n;
 
-	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
+	n = ddps_loop_owns(s->ne->env->loop) ? recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL) : -1;
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
 		if (s->secured) {
@@ -208,7 +208,7 @@ static void read_errors(struct ddps_sn_sock *s)
 	ssize_t n;
 
 	s->errors = false;
-	for (int i = 0; i < ERRORS; i++) {
+	for (int i = 0; i < ERRORS && ddps_loop_owns(s->ne->env->loop); i++) {
 		struct iovec iov = { quote, sizeof quote };
 		struct msghdr m = { .msg_name = &to,
 				    .msg_namelen = sizeof to,

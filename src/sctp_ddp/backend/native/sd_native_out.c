@@ -50,6 +50,8 @@ static void wait_for_room(struct ddps_sn_sock *s)
 bool ddps_sn_send_packet(struct ddps_sn_sock *s, const struct msghdr *m)
 {
 	for (int tries = 0; tries < 2; tries++) {
+		if (!ddps_loop_owns(s->ne->env->loop))
+			return false;
 		if (sendmsg(s->io.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 			return true;
 		if (errno == EAGAIN || errno == EMSGSIZE)
@@ -127,8 +129,12 @@ static bool fits_batch(const struct ddps_sn_sock *s, const struct ddps_sctp_out 
 	return !o->fragment && (o->nsegs == 1 || s->gso);
 }
 
-static int send_these(int fd, struct mmsghdr *m, unsigned n)
+static int send_these(struct ddps_sn_sock *s, struct mmsghdr *m, unsigned n)
 {
+	const int fd = s->io.fd;
+
+	if (!ddps_loop_owns(s->ne->env->loop))
+		return -1;
 	if (n > 1)
 		return sendmmsg(fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sendmsg(fd, &m->msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1; /* takes less */
@@ -150,10 +156,10 @@ static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp
 			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
 		k++;
 	}
-	sent = k ? send_these(s->io.fd, m, k) : 0;
+	sent = k ? send_these(s, m, k) : 0;
 	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) { /* perhaps for an ICMP error */
 		s->errors = true;
-		sent = send_these(s->io.fd, m, k);
+		sent = send_these(s, m, k);
 	}
 	if (sent > 0)
 		return (unsigned)sent;
