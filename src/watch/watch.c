@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket of a process that is watched, and the thread that answers. */
 #include "common/own.h"
+#include "common/system/user.h"
 #include "watch/watch_in.h"
 #include <errno.h>
 #include <poll.h>
@@ -71,7 +72,7 @@ static bool may_ask(int fd)
 	socklen_t len = sizeof who;
 
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) &&
-	       (who.uid == geteuid() || who.uid == 0);
+	       (ddps_user_is_own(who.uid) || who.uid == 0);
 }
 
 static void answer_watcher(const struct ddps_watch *w, int fd)

@@ -2,6 +2,7 @@
 /* From TCP to shared memory on one host. */
 #include "mpa_tcp/shm/mpa_near.h"
 #include "common/own.h"
+#include "common/system/user.h"
 #include "mpa_tcp/shm/mpa_shm_conn.h"
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static bool take_near_peer(struct ddps_mpa_shm *t, int fd)
 	socklen_t len = sizeof t->peer;
 
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) &&
-	       t->peer.uid == geteuid();
+	       ddps_user_is_own(t->peer.uid);
 }
 
 static void tell_near(const struct ddps_mpa_conn *c, const char *what)

@@ -2,6 +2,7 @@
 /* Shared memory below MPA: connecting, accepting, and the socket's file. */
 #include "common/error.h"
 #include "common/own.h"
+#include "common/system/user.h"
 #include "mpa_tcp/shm/mpa_shm_conn.h"
 #include "secure/told.h"
 #include <errno.h>
@@ -64,15 +65,18 @@ static bool take_credentials(struct ddps_mpa_shm *t, bool own_user)
 	socklen_t len = sizeof t->peer;
 
 	return !getsockopt(t->c->io.fd, SOL_SOCKET, SO_PEERCRED, &t->peer, &len) &&
-	       (!own_user || t->peer.uid == geteuid());
+	       (!own_user || ddps_user_is_own(t->peer.uid));
 }
 
 static void tell_refused(const struct ddps_mpa_shm *t)
 {
-	char who[24], why[60 + DDPS_SHM_TEXT];
+	char who[24], why[120 + DDPS_SHM_TEXT];
 
 	snprintf(who, sizeof who, "user %u", (unsigned)t->peer.uid);
-	snprintf(why, sizeof why, "%s is for one user only: listen at a file for others", t->name);
+	snprintf(why, sizeof why, "%s is for one user only%s: listen at a file for others", t->name,
+		 t->peer.uid == geteuid()
+			 ? ", and here all users that the namespace does not map have this number"
+			 : "");
 	ddps_told_refused(t->c->env, who, DDPS_E_ACCESS, why, false);
 }
 
