@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define DDPS_IPOIB_IF_IP6_MAX 4	 /* IPv6 addresses of an interface */
-#define DDPS_IPOIB_IF_GROUPS  32 /* that the host listens to, besides those of every host */
+#define DDPS_IPOIB_IF_GROUPS  32 /* that the host listens to, in addition to those of every host */
 #define DDPS_IPOIB_IF_QUEUE   8	 /* packets held for one neighbour or one connection */
 
 /* The identity of an interface, and what it accepts. */

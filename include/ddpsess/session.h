@@ -458,14 +458,14 @@ DDPS_API int ddps_ep_reads_max(struct ddps_ep *ep, uint16_t n);
  */
 DDPS_API int ddps_ep_answer_within(struct ddps_ep *ep, uint32_t ms);
 
-/* For ddps_ep_hush. */
-#define DDPS_HUSH_SENDS 0x1
-#define DDPS_HUSH_RECVS 0x2
+/* For ddps_ep_mute. */
+#define DDPS_MUTE_SENDS 0x1
+#define DDPS_MUTE_RECVS 0x2
 
 /**
- * ddps_ep_hush - flushed completions come without a notification
+ * ddps_ep_mute - flushed completions come without a notification
  * @ep:		endpoint, connected or not
- * @queues:	of DDPS_HUSH_SENDS, DDPS_HUSH_RECVS; none of them at first
+ * @queues:	of DDPS_MUTE_SENDS, DDPS_MUTE_RECVS; none of them at first
  *
  * What is flushed when the session ends can be polled as before.  But it makes no descriptor
  * readable, calls no function of ddps_cq_on_notify and ends no arming.  So a thread that sleeps
@@ -479,7 +479,7 @@ DDPS_API int ddps_ep_answer_within(struct ddps_ep *ep, uint32_t ms);
  * - DDPS_E_INVAL: @queues has other bits
  * - DDPS_E_FORKED
  */
-DDPS_API int ddps_ep_hush(struct ddps_ep *ep, unsigned queues);
+DDPS_API int ddps_ep_mute(struct ddps_ep *ep, unsigned queues);
 
 /**
  * ddps_connect - open a session as initiator

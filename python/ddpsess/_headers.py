@@ -120,8 +120,8 @@ OP_CMP_SWAP = 7
 OP_BIND = 8
 OP_LOCAL_INV = 9
 OP_SEND_IMM = 10
-HUSH_SENDS = 1
-HUSH_RECVS = 2
+MUTE_SENDS = 1
+MUTE_RECVS = 2
 NO_RECV_TERMINATE = 0
 NO_RECV_STALL = 1
 PEER_NAME = 256
@@ -525,7 +525,7 @@ FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "ddps_ep_allow": ([c.c_void_p, c.c_uint], c.c_int),
     "ddps_ep_reads_max": ([c.c_void_p, c.c_uint16], c.c_int),
     "ddps_ep_answer_within": ([c.c_void_p, c.c_uint32], c.c_int),
-    "ddps_ep_hush": ([c.c_void_p, c.c_uint], c.c_int),
+    "ddps_ep_mute": ([c.c_void_p, c.c_uint], c.c_int),
     "ddps_connect": ([c.c_void_p, c.c_char_p, c.POINTER(ConnParam)], c.c_int),
     "ddps_accept": ([c.c_void_p, c.c_void_p, c.POINTER(ConnParam)], c.c_int),
     "ddps_reject": ([c.c_void_p, c.c_char_p, c.c_size_t], c.c_int),

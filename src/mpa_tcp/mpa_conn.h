@@ -59,7 +59,7 @@ struct ddps_mpa_tcp {
 	void (*busy)(struct ddps_mpa_conn *c);
 	/* How long a peer is waited for that answers nothing: c->p says; NULL: there is no such thing. */
 	void (*patience)(struct ddps_mpa_conn *c);
-	/* What it knows of the peer besides; NULL: nothing. */
+	/* What else it knows of the peer; NULL: nothing. */
 	void (*info)(const struct ddps_mpa_conn *c, struct ddps_conn_info *info);
 };
 

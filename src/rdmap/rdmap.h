@@ -88,7 +88,7 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 /* What the peer may do at all, of DDPS_REMOTE_*: everything, to begin with. */
 void ddps_rdmap_allow(struct ddps_rdmap *r, unsigned rights);
 
-/* How many Reads and atomics of this side may be on their way, besides ORD; not 0.  UINT16_MAX to begin with. */
+/* How many Reads and atomics of this side may be on their way, in addition to ORD; not 0.  UINT16_MAX to begin with. */
 void ddps_rdmap_reads_max(struct ddps_rdmap *r, uint16_t n);
 
 /* Send a zero-length Write that is no work request, unless a message is half sent or the stream

@@ -14,7 +14,7 @@ struct op_form {
 	bool ok, ext; /* ext: RFC 7306 */
 	bool atomic;
 	bool local;
-	unsigned flags; /* besides FLAGS_ANY */
+	unsigned flags; /* in addition to FLAGS_ANY */
 	uint32_t max_sge;
 };
 

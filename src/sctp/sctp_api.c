@@ -291,7 +291,7 @@ uint64_t ddps_sctp_asked_at(const struct ddps_sctp_assoc *a)
 	return a->tx.nflight || a->tx.nlost ? a->tx.asked_at : 0;
 }
 
-/* Of the messages themselves: what each costs besides is of the send buffer only. */
+/* Of the messages themselves: what else each costs is of the send buffer only. */
 static uint64_t count_unacked(const struct ddps_sctp_assoc *a)
 {
 	return a->buffered - a->unsent - (a->sent_n - a->acked_n) * sizeof(struct ddps_sc_msg);

@@ -200,7 +200,7 @@ struct ddps_sctp_assoc {
 	unsigned ctl_n;
 	unsigned
 		stale; /* cookies that the peer called so or did not know, and ports that others had */
-	bool taken; /* the peer has sent what nobody sends who does not know the cookie */
+	bool taken;    /* the peer has sent what nobody sends who does not know the cookie */
 	unsigned errors; /* in a row, of the association */
 	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
 	uint32_t stuck_tsn;
@@ -408,7 +408,7 @@ ddps_sc_handler ddps_sc_cookie_ack, ddps_sc_stale;
 /* Set up, once more. */
 void ddps_sc_init_again(struct ddps_sctp_assoc *a);
 
-/* ---- sctp_brother.c ---- */
+/* ---- sctp_same_host.c ---- */
 /* A set-up from where the peer of rx->a is, by another UDP port: it is refused, with @tag. */
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
 /* The peer has refused ours so: another port is tried.  false: none. */
@@ -463,7 +463,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx);
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a);
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
 void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
-#define DDPS_SC_ITEM 384u /* what an item that is held costs besides its octets: a lone fragment */
+#define DDPS_SC_ITEM 384u /* what a held item costs in addition to its octets: a lone fragment */
 /* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
 int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);

@@ -88,7 +88,7 @@ void ddps_sc_streams_free(struct ddps_sctp_assoc *a)
 
 /* ---- delivery ---- */
 
-static bool at_once(const struct ddps_sctp_assoc *a, const struct ddps_sc_stream *s)
+static bool is_delivered_now(const struct ddps_sctp_assoc *a, const struct ddps_sc_stream *s)
 {
 	return !a->paused && TAILQ_EMPTY(&a->ready) && !(s && s->hold);
 }
@@ -117,7 +117,7 @@ static int take_message_turn(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s
 {
 	struct ddps_sc_held *h;
 
-	if (at_once(a, s)) {
+	if (is_delivered_now(a, s)) {
 		a->up->message(a->user, m);
 		return 0;
 	}
@@ -177,7 +177,7 @@ static void deliver_following(struct ddps_sctp_assoc *a, struct ddps_sc_stream *
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it was found there */
 		HASH_DEL(a->ahead, h);
 		s->next++;
-		if (at_once(a, s)) {
+		if (is_delivered_now(a, s)) {
 			a->up->message(a->user, &h->m);
 			held_free(a, h);
 		} else if (s->overrun) {
@@ -196,7 +196,7 @@ bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m
 
 	if (!m->unordered && m->ssn != (s ? s->next : 0))
 		return true;
-	return !at_once(a, s) && !(s && s->overrun);
+	return !is_delivered_now(a, s) && !(s && s->overrun);
 }
 
 int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)

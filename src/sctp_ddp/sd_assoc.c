@@ -16,7 +16,7 @@
 
 static void run_task(void *user);
 static void linger_over(void *user);
-static void hush(void *user);
+static void begin_quiet(void *user);
 static void pause_over(void *user);
 
 struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
@@ -38,7 +38,7 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	c->task = (struct ddps_task){ .fn = run_task, .user = c };
 	c->linger = (struct ddps_timer){ .fn = linger_over, .user = c };
 	if (!b->acks)
-		c->quiet_timer[0] = (struct ddps_timer){ .fn = hush, .user = c };
+		c->quiet_timer[0] = (struct ddps_timer){ .fn = begin_quiet, .user = c };
 	c->pause_timer = (struct ddps_timer){ .fn = pause_over, .user = c };
 	TAILQ_INSERT_TAIL(&prov->carriers, c, link);
 	return c;
@@ -96,7 +96,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	ddps_sd_carrier_spoke(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
-	ddps_sd_tx_hush(c, false);
+	ddps_sd_tx_quiet(c, false);
 	ddps_timer_stop(c->env->loop, &c->pause_timer);
 	ddps_task_cancel(c->env->loop, &c->task);
 	if (c->assoc)
@@ -386,7 +386,7 @@ static void pause_over(void *user)
 	ddps_sd_rx_pause_over(user);
 }
 
-static void hush(void *user)
+static void begin_quiet(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 

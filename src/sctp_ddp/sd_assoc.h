@@ -372,7 +372,7 @@ enum ddps_sd_patience {
 };
 
 /* Where acknowledgements have to be asked for: have no segments sent in a while; or not. */
-void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon);
+void ddps_sd_tx_quiet(struct ddps_sd_carrier *c, bool soon);
 /* Call ddps_sd_tx_check() when more is acknowledged. */
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);

@@ -32,7 +32,7 @@ static void ask_carrier(struct ddps_sd_carrier *c)
 	c->b->ask_dry(c->assoc);
 }
 
-void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon)
+void ddps_sd_tx_quiet(struct ddps_sd_carrier *c, bool soon)
 {
 	if (c->b->acks)
 		return;
@@ -47,7 +47,7 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 	struct ddps_sd_carrier *c = p->carrier;
 
 	if (patience == DDPS_SD_SOON)
-		ddps_sd_tx_hush(c, true);
+		ddps_sd_tx_quiet(c, true);
 	if (patience == DDPS_SD_NOW && !c->b->acks)
 		c->quiet = true;
 	if (!p->in_dry) {
@@ -76,7 +76,7 @@ void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
 		return;
 	c->asked = false;
 	c->quiet = false;
-	ddps_sd_tx_hush(c, false);
+	ddps_sd_tx_quiet(c, false);
 	ddps_sd_tx_acked(c, c->sent); /* also what was handed over since it was asked for */
 }
 
@@ -473,5 +473,5 @@ void ddps_sd_tx_restart(struct ddps_sd_carrier *c)
 {
 	c->acked = c->sent;
 	c->asked = c->quiet = c->blocked = c->broken = false;
-	ddps_sd_tx_hush(c, false);
+	ddps_sd_tx_quiet(c, false);
 }

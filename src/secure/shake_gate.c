@@ -7,7 +7,7 @@
 #define SECOND	 UINT64_C(1000000000) /* ns */
 #define EACH	 (SECOND / DDPS_GATE_RATE)
 #define PATIENCE (DDPS_GATE_MS * (SECOND / 1000))
-#define AT_ONCE	 ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
+#define BURST	 ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
 
 void ddps_gate_init(struct ddps_gate *g)
 {
@@ -43,7 +43,7 @@ static uint64_t get_due(const struct ddps_gate *g, uint64_t net)
 	const unsigned i = find_debt(g, net);
 	const uint64_t paid = g->debts[i].net == net ? g->debts[i].paid : 0;
 
-	return paid > AT_ONCE - EACH ? paid - (AT_ONCE - EACH) : 0;
+	return paid > BURST - EACH ? paid - (BURST - EACH) : 0;
 }
 
 static void charge_net(struct ddps_gate *g, uint64_t net, uint64_t now)

@@ -160,13 +160,13 @@ static inline void notify_armed_cq(struct ddps_cq *cq, enum armed meets)
 }
 
 /* Whether nobody is to be informed of this one. */
-static __attribute__((noinline, cold)) bool is_hushed(const struct ddps_wc *wc)
+static __attribute__((noinline, cold)) bool is_wc_muted(const struct ddps_wc *wc)
 {
-	unsigned queue = wc->op == DDPS_OP_RECV ? DDPS_HUSH_RECVS : DDPS_HUSH_SENDS;
+	unsigned queue = wc->op == DDPS_OP_RECV ? DDPS_MUTE_RECVS : DDPS_MUTE_SENDS;
 
-	if (wc->status != DDPS_WC_FLUSHED || !(wc->ep->hush & queue))
+	if (wc->status != DDPS_WC_FLUSHED || !(wc->ep->mute & queue))
 		return false;
-	wc->ep->hushed |= (uint8_t)queue;
+	wc->ep->muted |= (uint8_t)queue;
 	return true;
 }
 
@@ -183,7 +183,7 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 		attend(cq);
 	if (wc->status == DDPS_WC_SUCCESS)
 		notify_armed_cq(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
-	else if (!is_hushed(wc))
+	else if (!is_wc_muted(wc))
 		notify_armed_cq(cq, ARMED_SOLICITED);
 	return true;
 }
@@ -418,22 +418,22 @@ int ddps_ep_unfetched(struct ddps_ep *ep)
 	return n;
 }
 
-int ddps_ep_hush(struct ddps_ep *ep, unsigned queues)
+int ddps_ep_mute(struct ddps_ep *ep, unsigned queues)
 {
 	unsigned due;
 	int err;
 
-	if (queues & ~(unsigned)(DDPS_HUSH_SENDS | DDPS_HUSH_RECVS))
+	if (queues & ~(unsigned)(DDPS_MUTE_SENDS | DDPS_MUTE_RECVS))
 		return DDPS_E_INVAL;
 	err = ddps_ctx_enter(ep->ctx);
 	if (err < 0)
 		return err;
-	due = ep->hushed & ~queues;
-	ep->hush = (uint8_t)queues;
-	ep->hushed &= (uint8_t)queues;
-	if (due & DDPS_HUSH_RECVS && ep->recv_cq->count)
+	due = ep->muted & ~queues;
+	ep->mute = (uint8_t)queues;
+	ep->muted &= (uint8_t)queues;
+	if (due & DDPS_MUTE_RECVS && ep->recv_cq->count)
 		notify_armed_cq(ep->recv_cq, ARMED_SOLICITED);
-	if (due & DDPS_HUSH_SENDS && ep->send_cq->count)
+	if (due & DDPS_MUTE_SENDS && ep->send_cq->count)
 		notify_armed_cq(ep->send_cq, ARMED_SOLICITED);
 	ddps_ctx_leave(ep->ctx);
 	return 0;

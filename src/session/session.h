@@ -320,8 +320,8 @@ struct ddps_ep {
 		patience; /* in order, all has arrived: how long its peer is waited for; 0: it has not */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
-	uint8_t hush, hushed; /* DDPS_HUSH_*; and where something was flushed since */
-	bool shared_rq;	      /* it has no receive queue of its own */
+	uint8_t mute, muted; /* DDPS_MUTE_*; and where something was flushed since */
+	bool shared_rq;	     /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
 	uint32_t late_count;
 	struct {

@@ -65,7 +65,7 @@ in_background() {
 	exec {say}>judge.in {hear}<judge.out
 }
 
-hush() {
+end_talk() {
 	exec {say}>&- {hear}<&-
 	end_others
 }
@@ -90,7 +90,7 @@ answered() {
 	printf "$request" >&"$say"
 	hears "MPA ID Rep Frame"
 	status=$?
-	hush
+	end_talk
 	return $status
 }
 
@@ -157,7 +157,7 @@ openssl_listens() {
 	printf "$reply" >&"$say"
 	wait "$dialler"
 	status=$?
-	hush
+	end_talk
 	keep_json c.out
 	why="status $status: $(cat c.err)"
 	[ "$status" -eq 0 ] && has c.out name ip:127.0.0.1 && has c.out alpn x-iwarp-mpa && has c.out event closed
@@ -170,7 +170,7 @@ gnutls_listens() {
 		says err "TLS 1.3, AES-128-GCM, X25519, peer ip:127.0.0.1"
 	local status=$?
 	timeout "$PATIENCE" grep -qm 1 "Subject: CN=b" <&"$hear" || status=1
-	hush
+	end_talk
 	return $status
 }
 
@@ -178,7 +178,7 @@ old_one_listens() {
 	in_background openssl s_server -quiet -accept 127.0.0.1:0 -tls1_2 -cert a.pem -key a.key -CAfile ca.pem
 	port_of "$judge" && run 1 connect --json "${b[@]}" "tls://127.0.0.1:$port" && has out code DDPS_E_TLS_OLD
 	local status=$?
-	hush
+	end_talk
 	return $status
 }
 
@@ -247,7 +247,7 @@ two_faces() {
 	read -r -t "$PATIENCE" -u "$hear" port
 	run "$want" connect --json --legacy-retry --timeout 20 "${b[@]}" "tls://127.0.0.1:$port"
 	local status=$?
-	hush
+	end_talk
 	return $status
 }
 

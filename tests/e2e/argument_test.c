@@ -204,7 +204,7 @@ Test(argument, of_an_endpoint)
 	cr_expect_eq(ddps_ep_allow(NULL, 0), DDPS_E_INVAL);
 	cr_expect_eq(ddps_ep_allow(ep, DDPS_LOCAL_WRITE), DDPS_E_INVAL);
 	cr_expect_eq(ddps_ep_allow(ep, DDPS_REMOTE_READ), 0);
-	cr_expect_eq(ddps_ep_hush(ep, 4), DDPS_E_INVAL);
+	cr_expect_eq(ddps_ep_mute(ep, 4), DDPS_E_INVAL);
 	/* Also once it has ended and takes what is to be flushed. */
 	cr_assert_eq(ddps_abort(ep), 0);
 	cr_expect_eq(ddps_post_send(ep, &(struct ddps_send_wr){ .op = (enum ddps_op)(
@@ -553,7 +553,7 @@ Test(argument, completions_are_counted_by_endpoint)
 }
 
 /* A Send queue that was flushed silently makes up for it, unless nothing is left to report. */
-Test(argument, a_send_queue_that_was_hushed)
+Test(argument, a_send_queue_that_was_muted)
 {
 	static unsigned calls;
 	struct ddps_wc wc[4];
@@ -567,15 +567,15 @@ Test(argument, a_send_queue_that_was_hushed)
 		e2e_connect(&e);
 		cr_assert_eq(ddps_cq_on_notify(e.cq, count_call, &calls), 0);
 		cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
-		cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS), 0);
+		cr_assert_eq(ddps_ep_mute(e.a.ep, DDPS_MUTE_SENDS | DDPS_MUTE_RECVS), 0);
 		cr_assert_eq(ddps_abort(e.a.ep), 0);
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
 		cr_expect_eq(calls, 0);
 		if (taken)
 			cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
-		cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
+		cr_assert_eq(ddps_ep_mute(e.a.ep, DDPS_MUTE_RECVS), 0);
 		cr_expect_eq(calls, !taken);
-		cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+		cr_assert_eq(ddps_ep_mute(e.a.ep, 0), 0);
 		cr_expect_eq(calls, !taken, "of the receives nothing was flushed");
 		e2e_close(&e);
 	}

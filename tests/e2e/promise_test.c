@@ -250,7 +250,7 @@ static void flush_one_promise_e2e(struct e2e_end *end)
 }
 
 /* Whoever sleeps sleeps on, until the endpoint may be heard again. */
-Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30)
+Test(promise, a_muted_endpoint_is_flushed_without_a_notification, .timeout = 30)
 {
 	struct ddps_wc wc[4];
 	struct e2e e;
@@ -258,17 +258,17 @@ Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30
 
 	e2e_up(&e, e2e_wires[0]);
 	fd = ddps_cq_fd(e.cq);
-	cr_expect_eq(ddps_ep_hush(e.a.ep, 4), DDPS_E_INVAL);
-	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
+	cr_expect_eq(ddps_ep_mute(e.a.ep, 4), DDPS_E_INVAL);
+	cr_assert_eq(ddps_ep_mute(e.a.ep, DDPS_MUTE_RECVS), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
 	flush_one_promise_e2e(&e.a);
 	cr_expect_not(take_one_promise_e2e(fd), "it was told of");
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
 	cr_expect_not(take_one_promise_e2e(fd), "an arming was told of it");
-	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_assert_eq(ddps_ep_mute(e.a.ep, 0), 0);
 	cr_expect(take_one_promise_e2e(fd), "it is told of now");
 	cr_expect_not(take_one_promise_e2e(fd), "once");
-	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_assert_eq(ddps_ep_mute(e.a.ep, 0), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
 	cr_expect_not(take_one_promise_e2e(fd), "and not again");
 	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
@@ -277,7 +277,7 @@ Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30
 }
 
 /* What was polled needs no notification, and the other queue is as loud as usual. */
-Test(promise, a_hushed_queue_is_one_of_two, .timeout = 30)
+Test(promise, a_muted_queue_is_one_of_two, .timeout = 30)
 {
 	struct ddps_wc wc[4];
 	struct e2e e;
@@ -285,15 +285,15 @@ Test(promise, a_hushed_queue_is_one_of_two, .timeout = 30)
 
 	e2e_up(&e, e2e_wires[0]);
 	fd = ddps_cq_fd(e.cq);
-	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
-	cr_assert_eq(ddps_ep_hush(e.b.ep, DDPS_HUSH_SENDS), 0);
+	cr_assert_eq(ddps_ep_mute(e.a.ep, DDPS_MUTE_RECVS), 0);
+	cr_assert_eq(ddps_ep_mute(e.b.ep, DDPS_MUTE_SENDS), 0);
 	cr_assert_eq(ddps_cq_arm_next(e.cq, true), 0);
 	flush_one_promise_e2e(&e.a);
 	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
-	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_assert_eq(ddps_ep_mute(e.a.ep, 0), 0);
 	cr_expect_not(take_one_promise_e2e(fd), "an empty queue has nothing to tell");
 	flush_one_promise_e2e(&e.b);
-	cr_expect(take_one_promise_e2e(fd), "its receives are not hushed");
+	cr_expect(take_one_promise_e2e(fd), "its receives are not muted");
 	e2e_close(&e);
 }
 
@@ -346,7 +346,7 @@ static void child_of_session(struct e2e *e)
 	IS_FORKED(ddps_cq_stamp(e->cq));
 	IS_FORKED(ddps_cq_overflowed(e->cq));
 	IS_FORKED(ddps_ep_unfetched(e->a.ep));
-	IS_FORKED(ddps_ep_hush(e->a.ep, 0));
+	IS_FORKED(ddps_ep_mute(e->a.ep, 0));
 	IS_FORKED(ddps_ep_assoc_stats(e->a.ep, &as));
 	IS_FORKED(ddps_ep_path_stats(e->a.ep, 0, &ps));
 	IS_FORKED(ddps_ep_set_primary(e->a.ep, 0));

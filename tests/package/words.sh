@@ -11,11 +11,11 @@ table=$PWD/tests/package/words.tsv
 mapfile -t files < <(git ls-files '*.md' 'docs/guides/*.md' 'man/*.scd' 'include/ddpsess/*.h' |
 	grep -vE '^(docs/(conformance|peers)\.md|tests/|bench/)' | grep -vxFf <(sed -n 's/^skip\t//p' "$table"))
 
-# strange FILE...: lines with such a word that the table does not allow
+# strange FILE...: lines with such a word that the table does not allow; with KIND=name: with such a name
 strange() {
-	local pattern instead
+	local kind pattern instead
 	while IFS=$'\t' read -r kind pattern instead; do
-		[ "$kind" = word ] || continue
+		[ "$kind" = "${KIND:-word}" ] || continue
 		grep -niHE -- "$pattern" "$@" | sed "s|\$| (rather: $instead)|"
 	done <"$table" | sort -u >"$work/hits"
 	sed -n 's/^allow\t//p' "$table" >"$work/allowed"
@@ -84,3 +84,12 @@ printf 'Test(a, it_is_told)\nVT_TEST(b, who_is_there)\n' >"$work/odd.c"
 names "$work/odd.c" >"$work/names"
 [ "$(strange "$work/names")" = "$work/names:1:it is told (rather: reported, informed, printed)" ]
 result $? "such words are found in names of tests"
+
+mapfile -t sources < <(git ls-files {src,tools,include}/'*.'{c,h,map,sh,bash,awk,py,txt})
+KIND=name strange "${sources[@]}" >"$work/log"
+[ ! -s "$work/log" ] && [ "${#sources[@]}" -gt 400 ]
+result $? "sources have names in common words" "$work/log"
+printf 'int be_hushed;\nint Doomed;\nint brothers;\nint wait_beside(void);\nbool at_once; /* besides */\nint flush_that_once;\n' \
+	>"$work/odd.c"
+[ "$(KIND=name strange "$work/odd.c" | cut -d : -f 2 | sort -u | tr '\n' ' ')" = "1 2 3 4 5 " ]
+result $? "such names are found"

@@ -90,7 +90,7 @@ static int do_usrsctp_connect(struct ddps_env *env, void **ctx, const struct ddp
 	(*out)->info.by_us = true;
 	ddps_timer_after(env->loop, &(*out)->deadline, param->connect_ms);
 	if (usrsctp_connect(so, (struct sockaddr *)&conn, sizeof conn) < 0 && errno != EINPROGRESS)
-		us_doom(*out, ddps_error_make(DDPS_E_SYSTEM, errno, "usrsctp_connect"));
+		us_end_soon(*out, ddps_error_make(DDPS_E_SYSTEM, errno, "usrsctp_connect"));
 	return 0;
 }
 
@@ -210,7 +210,7 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
 
 static void do_abort(struct ddps_sd_assoc *a)
 {
-	us_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
+	us_end_soon(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 
 static void do_shutdown(struct ddps_sd_assoc *a)
@@ -228,7 +228,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 static void do_usrsctp_free(struct ddps_sd_assoc *a)
 {
 	a->freed = true;
-	us_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "freed"));
+	us_end_soon(a, ddps_error_make(DDPS_E_CLOSED, 0, "freed"));
 	ddps_task_post(a->p->env->loop, &a->p->look);
 }
 

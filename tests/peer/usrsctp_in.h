@@ -65,7 +65,7 @@ struct ddps_sd_assoc {
 	struct ddps_timer deadline;
 	struct ddps_error end;
 	bool up_seen, announced, paused, shut, peer_shut, want_write, want_dry;
-	bool doomed, told, freed;
+	bool ending, told, freed;
 	uint8_t *msg;
 	size_t len;
 	struct ddps_sd_assoc *prev, *next;
@@ -102,7 +102,7 @@ struct socket *us_socket_new(uint16_t port);
 struct ddps_sd_assoc *us_assoc_new(struct link *l, struct socket *so, const struct way *w,
 				   uint16_t port, uint16_t peer_port);
 /* It is over: gone() from the loop. */
-void us_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void us_end_soon(struct ddps_sd_assoc *a, struct ddps_error e);
 /* Nothing is at the UDP port that @l is connected to. */
 void us_refused(struct link *l);
 void us_release(struct ddps_sd_assoc *a);

@@ -6,11 +6,11 @@
 
 /* ---- the end ---- */
 
-void us_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+void us_end_soon(struct ddps_sd_assoc *a, struct ddps_error e)
 {
-	if (a->doomed)
+	if (a->ending)
 		return;
-	a->doomed = true;
+	a->ending = true;
 	a->end = e;
 	if (a->so)
 		usrsctp_close(a->so); /* with SO_LINGER 0: an ABORT if it is up */
@@ -21,12 +21,13 @@ void us_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 static void on_end(struct ddps_sd_assoc *a, int sys_errno)
 {
 	if (!sys_errno && (a->shut || a->peer_shut))
-		us_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
+		us_end_soon(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
 	else if (a->announced)
-		us_doom(a,
-			ddps_error_make(DDPS_E_RESET, sys_errno, "usrsctp lost the association"));
+		us_end_soon(a, ddps_error_make(DDPS_E_RESET, sys_errno,
+					       "usrsctp lost the association"));
 	else
-		us_doom(a, ddps_error_make(DDPS_E_REFUSED, sys_errno, "the peer refused usrsctp"));
+		us_end_soon(a,
+			    ddps_error_make(DDPS_E_REFUSED, sys_errno, "the peer refused usrsctp"));
 }
 
 void us_refused(struct link *l)
@@ -40,7 +41,7 @@ void us_refused(struct link *l)
 
 static void timed_out(void *user)
 {
-	us_doom(user, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	us_end_soon(user, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
 void us_release(struct ddps_sd_assoc *a)
@@ -89,7 +90,7 @@ static void on_change(struct ddps_sd_assoc *a, const struct sctp_assoc_change *c
 		a->info.out_streams = c->sac_outbound_streams;
 		break;
 	case SCTP_RESTART:
-		us_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		us_end_soon(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
 		break;
 	case SCTP_SHUTDOWN_COMP:
 		a->peer_shut = true;
@@ -166,7 +167,7 @@ static bool step_usrsctp_up(struct ddps_sd_assoc *a)
 
 	if (a->up_seen && !a->announced && !(n > 0 && is_indication(a, flags)))
 		announce(a);
-	if (a->doomed || a->freed || (n < 0 && err == EWOULDBLOCK))
+	if (a->ending || a->freed || (n < 0 && err == EWOULDBLOCK))
 		return false;
 	if (n <= 0) {
 		on_end(a, n < 0 ? err : 0);
@@ -174,9 +175,9 @@ static bool step_usrsctp_up(struct ddps_sd_assoc *a)
 	}
 	a->len += (size_t)n;
 	if (a->len > DDPS_SD_MSG_MAX)
-		us_doom(a, ddps_error_make(DDPS_E_PROTOCOL, 0, "too long a message"));
+		us_end_soon(a, ddps_error_make(DDPS_E_PROTOCOL, 0, "too long a message"));
 	if (!(flags & MSG_EOR))
-		return !a->doomed;
+		return !a->ending;
 	n = (ssize_t)a->len;
 	if (flags & MSG_NOTIFICATION)
 		on_note(a);
@@ -184,7 +185,7 @@ static bool step_usrsctp_up(struct ddps_sd_assoc *a)
 	if (!(flags & MSG_NOTIFICATION))
 		a->up->message(a->user, info.rcv_sid, ntohl(info.rcv_ppid),
 			       info.rcv_flags & SCTP_UNORDERED, a->msg, (size_t)n);
-	return !a->doomed && !a->freed;
+	return !a->ending && !a->freed;
 }
 
 static void serve_usrsctp_up(struct ddps_sd_assoc *a)
@@ -202,7 +203,7 @@ static void serve_usrsctp_up(struct ddps_sd_assoc *a)
 		a->want_write = false;
 		a->up->writable(a->user);
 	}
-	if (a->doomed && !a->told && !a->freed) {
+	if (a->ending && !a->told && !a->freed) {
 		a->told = true;
 		memcpy(a->end.peer, a->info.peer, sizeof a->end.peer);
 		if (a->up)

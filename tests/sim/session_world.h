@@ -14,7 +14,7 @@
  * session_crowd.c   another one: many programs that call simultaneously, killed, rejected, held up
  * session_brief.c   another one: short sessions, and how long each of their steps takes
  * session_counts.c  what contexts count, counted again
- * session_beside.c  another one: short sessions next to others that never have enough
+ * session_mixed.c  another one: short sessions next to others that never have enough
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -242,7 +242,7 @@ bool crowd_world(uint64_t seed, struct sim_tally *t);
 bool brief_world(uint64_t seed, struct sim_tally *t);
 /* Recounts what the context of @host counts of associations over SCTP. */
 void counts_check(unsigned host, const struct ddps_ctx *ctx);
-bool beside_world(uint64_t seed, struct sim_tally *t);
+bool mixed_world(uint64_t seed, struct sim_tally *t);
 bool ends_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */

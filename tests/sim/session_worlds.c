@@ -312,7 +312,7 @@ static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
 	if (seed % 48 == 33)
 		return brief_world(seed, t);
 	if (seed % 192 == 51)
-		return beside_world(seed, t);
+		return mixed_world(seed, t);
 	if (seed / 2 % 4)
 		return run_session_worlds_once(seed, WIRE_ANY, t);
 	pairs_forget();

@@ -117,11 +117,11 @@ struct verbs_world {
 	uint64_t seed, rng;
 	unsigned npairs;
 	bool tidy, failed, over;
-	bool sleeps; /* each end has a channel */
-	bool shares; /* receives are in shared queues */
-	bool full;   /* it ends with a completion queue that overflows */
-	bool beside; /* it ends with a program of several threads */
-	bool leaves; /* who ends a connection does not wait for its end */
+	bool sleeps;   /* each end has a channel */
+	bool shares;   /* receives are in shared queues */
+	bool full;     /* it ends with a completion queue that overflows */
+	bool parallel; /* it ends with a program of several threads */
+	bool leaves;   /* who ends a connection does not wait for its end */
 	bool sctp;
 	enum windows windows;
 	enum poor poor;
@@ -184,8 +184,8 @@ void oob_play(void);
 /* verbs_full.c: the same, where a completion queue is too small */
 void full_play(void);
 
-/* verbs_beside.c: the same, of several threads */
-void beside_play(void);
+/* verbs_parallel.c: the same, of several threads */
+void parallel_play(void);
 
 /* verbs_poor.c */
 void poor_begin(void);

@@ -103,8 +103,8 @@ static void take_verbs_worlds_down(void)
 		kern.f.reset = 0;
 		oob_play();
 	}
-	if (!w.failed && w.beside)
-		beside_play();
+	if (!w.failed && w.parallel)
+		parallel_play();
 	if (!w.failed && w.full) {
 		kern.f.reset = 0;
 		full_play();
@@ -204,7 +204,7 @@ static void begin_verbs_worlds(uint64_t seed, struct sim_tally *t)
 	w.leaves = !w.poor && sim_below(&state, 4) == 0;
 	for (unsigned i = 0; i < 2 * PAIRS; i++)
 		w.end[i / 2][i % 2].hasty = sim_below(&state, 3) == 0;
-	w.beside = !w.poor && sim_below(&state, 4) == 0;
+	w.parallel = !w.poor && sim_below(&state, 4) == 0;
 	w.full = !w.poor && sim_below(&state, 4) == 0;
 }
 

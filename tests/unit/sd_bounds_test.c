@@ -230,7 +230,7 @@ Test(sd_bounds, an_association_sends_from_nothing)
 	c->sent = 10;
 	c->acked = 4;
 	c->asked = c->quiet = c->blocked = true;
-	ddps_sd_tx_hush(c, true);
+	ddps_sd_tx_quiet(c, true);
 	cr_expect(c->quiet_timer->on);
 	ddps_sd_tx_restart(c);
 	cr_expect_eq(c->acked, 10);
@@ -242,7 +242,7 @@ Test(sd_bounds, an_association_sends_from_nothing)
 
 Test(sd_bounds, a_dry_association_need_not_be_silent)
 {
-	ddps_sd_tx_hush(c, true);
+	ddps_sd_tx_quiet(c, true);
 	c->asked = c->quiet = true;
 	ddps_sd_tx_dry(c);
 	cr_expect_not(c->quiet_timer->on);

@@ -90,7 +90,7 @@ Test(sd_kernel, an_association_that_cannot_ask_for_acknowledgements_ends)
 	node_init(&cn);
 	cr_assert_geq(a.io.fd, 0);
 	B->ask_dry(&a); /* which that socket cannot tell */
-	cr_expect(a.life.doomed);
+	cr_expect(a.life.ending);
 	cr_expect_eq(a.life.end.code, DDPS_E_SYSTEM);
 	cr_expect_eq(a.io.fd, -1);
 	ddps_task_cancel(cn.env.loop, &a.task);

@@ -132,7 +132,7 @@ static void nothing_is_done_with_sessions(void)
 	GONE(ddps_abort(a.ep));
 	GONE(ddps_ep_allow(a.ep, 0));
 	GONE(ddps_ep_reads_max(a.ep, 1));
-	GONE(ddps_ep_hush(a.ep, 0));
+	GONE(ddps_ep_mute(a.ep, 0));
 	GONE(ddps_ep_info(a.ep, &info));
 	GONE(ddps_ep_unfetched(a.ep));
 	GONE(ddps_ep_stats(a.ep, &stats));
@@ -296,7 +296,7 @@ Test(session_args, endpoints_that_cannot_be)
 	REFUSED(ddps_ep_allow(ep, 1u << 31));
 	REFUSED(ddps_ep_reads_max(NULL, 1));
 	REFUSED(ddps_ep_reads_max(ep, 0));
-	REFUSED(ddps_ep_hush(ep, 4));
+	REFUSED(ddps_ep_mute(ep, 4));
 	ddps_ep_free(ep);
 }
 

@@ -86,7 +86,7 @@ name=ddpsess-$version-linux-$arch.tar.gz
 tar -c --format=ustar --sort=name --mtime="@$when" --owner=0 --group=0 --numeric-owner -C "$obj" \
 	--transform 's|^ddpsess-bundle|ddpsess|' ddpsess-bundle | gzip -9n >"$out/$name"
 
-# The wheel, from the same files; and what the image has beside them
+# The wheel, from the same files; and what the image has next to them
 PYTHONDONTWRITEBYTECODE=1 python3 tools/bundle/wheel.py "$version" "$when" "$(cat "$obj/glibc")" "$arch" "$folder" \
 	"$obj/stripped.so" "$out"
 # shellcheck disable=SC2086 # words are meant

@@ -20,7 +20,7 @@
 
 void link_init(struct link *l, const struct opts *o, const char *cmd)
 {
-	*l = (struct link){ .o = o, .uri = cmd, .beside = -1 };
+	*l = (struct link){ .o = o, .uri = cmd, .other_fd = -1 };
 	if (o->timeout_ms) /* for the whole command, its files too */
 		l->due = clock_ns() + o->timeout_ms * NS_PER_MS;
 	out_init(&l->out, cmd, o->json);
@@ -164,7 +164,7 @@ static enum status nap_link(struct link *l, uint64_t due)
 {
 	struct pollfd p[] = { { .fd = l->ctx ? ddps_ctx_fd(l->ctx) : -1, .events = POLLIN },
 			      { .fd = sig_fd(), .events = POLLIN },
-			      { .fd = l->beside, .events = POLLIN } };
+			      { .fd = l->other_fd, .events = POLLIN } };
 
 	if (sig_pending())
 		return ST_FAILED;
@@ -387,18 +387,18 @@ enum status link_pause(struct link *l, uint32_t ms)
 }
 
 /* @fd is readable. */
-static enum status wait_beside(struct link *l, int fd)
+static enum status wait_readable(struct link *l, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	enum status s = ST_DONE;
 
-	l->beside = fd;
+	l->other_fd = fd;
 	while (!s && !poll(&p, 1, 0)) {
 		while (l->ctx && take_link_event(l))
 			;
 		s = l->failed ? l->end : nap_link(l, l->due);
 	}
-	l->beside = -1;
+	l->other_fd = -1;
 	/* what ended it is looked at again there, to be reported */
 	return s && !l->failed ? wait_more(l, patience_from_now()) : s;
 }
@@ -416,7 +416,7 @@ enum status link_disk(struct link *l, struct disk *d, struct disk_task *t)
 	enum status s;
 
 	disk_do(d, t);
-	s = wait_beside(l, disk_fd(d));
+	s = wait_readable(l, disk_fd(d));
 	if (s) {
 		disk_call_off(d, t);
 		if (!disk_last(d))

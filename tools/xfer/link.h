@@ -28,7 +28,7 @@ struct link {
 	struct ddps_conn_info info;
 	struct watch watch;
 	struct ddps_capture *capture;
-	int beside;	 /* another descriptor to wait for; -1: none */
+	int other_fd;	 /* another descriptor to wait for; -1: none */
 	uint64_t due;	 /* of the whole command, ns; 0: none */
 	bool up;	 /* established and not over */
 	bool was_up;	 /* established once */

@@ -290,7 +290,7 @@ void cf_answer(struct cf *cf);
  */
 void cf_ping(struct cf *cf);
 
-/* What a Terminate must carry besides its code (RFC 5040 figure 10). */
+/* What a Terminate must carry in addition to its code (RFC 5040 figure 10). */
 enum cf_carries {
 	CF_BARE,  /* nothing: 4 octets */
 	CF_DDP,	  /* DDP header and segment length of cf->out */

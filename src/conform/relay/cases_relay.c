@@ -59,7 +59,7 @@ static void check_relay_late(struct cf *cf)
 static void check_relay_silence(struct cf *cf)
 {
 	const struct cf_relay_plan plan = {
-		.seed = 4, .stroke = CF_HUSH, .at = cf->wire == CF_TCP ? 300 : 8, .hush_ms = 300
+		.seed = 4, .stroke = CF_STALL, .at = cf->wire == CF_TCP ? 300 : 8, .stall_ms = 300
 	};
 
 	holds(cf, &plan, READS);
@@ -129,7 +129,7 @@ static void check_relay_cut_off(struct cf *cf)
 {
 	for (unsigned i = 0; i < SILENT; i++) {
 		const struct cf_relay_plan plan = {
-			.seed = 400 + i, .stroke = CF_HUSH, .at = 1 + 2 * i, .hush_ms = 1u << 30
+			.seed = 400 + i, .stroke = CF_STALL, .at = 1 + 2 * i, .stall_ms = 1u << 30
 		};
 
 		(void)cf_partner_manages(cf, &plan, READS);

@@ -19,7 +19,7 @@ enum cf_stroke {
 	CF_FLIP, /* TCP: one bit of that octet */
 	CF_FIN,	 /* TCP: the stream ends in front of that octet */
 	CF_RST,	 /* TCP: both connections are reset there */
-	CF_HUSH	 /* from there on nothing goes through, either way, for @hush_ms */
+	CF_STALL /* from there on nothing goes through, either way, for @stall_ms */
 };
 
 struct cf_relay_plan {
@@ -28,8 +28,8 @@ struct cf_relay_plan {
 	unsigned jitter_ms;	    /* what comes waits for 0 to so long; datagrams overtake */
 	unsigned lose, twice, flip; /* datagrams, of a thousand each way */
 	enum cf_stroke stroke;
-	uint64_t at;	  /* TCP: octet of each connection's stream; UDP: datagram; from 0 */
-	unsigned hush_ms; /* TCP: what came is sent afterwards; UDP: it is lost */
+	uint64_t at;	   /* TCP: octet of each connection's stream; UDP: datagram; from 0 */
+	unsigned stall_ms; /* TCP: what came is sent afterwards; UDP: it is lost */
 };
 
 /* What a relay has done. */

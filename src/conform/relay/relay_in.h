@@ -36,7 +36,7 @@ struct tcp_link {
 	bool ended[2], shut[2]; /* nothing more comes from fd[i]; lane i has handed that on */
 	uint64_t seen;		/* octets to the target that were read */
 	bool struck, dead;
-	uint64_t hush; /* until then */
+	uint64_t stall; /* until then */
 };
 
 struct cf_relay {
@@ -61,7 +61,7 @@ struct cf_relay {
 	struct sockaddr_storage from;
 	socklen_t from_len;
 	struct lane lane[2];
-	uint64_t seen, hush;
+	uint64_t seen, stall;
 	uint8_t buf[RELAY_READ];
 };
 

@@ -135,7 +135,7 @@ static void read_tcp_side(struct cf_relay *r, struct tcp_link *l, int side, uint
 		mark = relay_push(lane, NULL, 0, lane->last_due);
 		if (mark)
 			mark->stroke = r->plan.stroke;
-		if (r->plan.stroke == CF_HUSH)
+		if (r->plan.stroke == CF_STALL)
 			lay_tcp_pieces(r, lane, r->buf + front, (size_t)n - front, now);
 	}
 	if (side == 0)
@@ -151,10 +151,10 @@ static bool write_tcp_side(struct cf_relay *r, struct tcp_link *l, int side, uin
 	struct piece *p = lane->first;
 	ssize_t n;
 
-	if (!p || p->due > now || l->hush > now)
+	if (!p || p->due > now || l->stall > now)
 		return false;
-	if (p->stroke == CF_HUSH)
-		l->hush = now + r->plan.hush_ms * 1000000ull;
+	if (p->stroke == CF_STALL)
+		l->stall = now + r->plan.stall_ms * 1000000ull;
 	else if (p->stroke == CF_RST)
 		l->dead = true;
 	else if (p->stroke == CF_FIN)
@@ -218,7 +218,7 @@ static void watch_tcp_link(struct tcp_link *l, struct pollfd *p, uint64_t *next)
 			p[side].events |= POLLIN;
 		if (!lane->first)
 			continue;
-		due = lane->first->due > l->hush ? lane->first->due : l->hush;
+		due = lane->first->due > l->stall ? lane->first->due : l->stall;
 		if (due <= relay_now())
 			p[!side].events |= POLLOUT;
 		else if (due < *next)

@@ -24,11 +24,12 @@ static void lay_datagram(struct cf_relay *r, int side, size_t len, uint64_t now)
 
 static void take_datagram(struct cf_relay *r, int side, size_t len, uint64_t now)
 {
-	if (side == 0 && r->plan.stroke == CF_HUSH && r->seen++ == r->plan.at) {
-		r->hush = now + r->plan.hush_ms * 1000000ull;
+	if (side == 0 && r->plan.stroke == CF_STALL && r->seen++ == r->plan.at) {
+		r->stall = now + r->plan.stall_ms * 1000000ull;
 		r->strokes++;
 	}
-	if (now < r->hush || of_thousand(r, r->plan.lose) || r->lane[side].held > RELAY_HELD * 16) {
+	if (now < r->stall || of_thousand(r, r->plan.lose) ||
+	    r->lane[side].held > RELAY_HELD * 16) {
 		r->lost++;
 		return;
 	}

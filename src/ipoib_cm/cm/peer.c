@@ -32,7 +32,7 @@ enum xev {
 	NXEV
 };
 
-/* When to try again, besides the public actions. */
+/* When to try again, in addition to the public actions. */
 enum { BACKOFF = 1 << 16, BACKOFF_LONG = 1 << 17, BACKOFF_SOON = 1 << 18 };
 
 /* Times policy->backoff_ns: longer than a REP whose RTU is lost takes to come again. */

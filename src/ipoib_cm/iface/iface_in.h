@@ -101,7 +101,7 @@ struct ddps_ipoib_listened {
 	uint8_t mgid[DDPS_IPOIB_GID_LEN];
 };
 
-#define DDPS_IPOIB_IF_MORE 32 /* addresses besides those of the configuration */
+#define DDPS_IPOIB_IF_MORE 32 /* addresses in addition to those of the configuration */
 
 /* The right to an address of ours: asked for, then held. */
 struct ddps_ipoib_claim {

@@ -129,7 +129,7 @@ const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const 
 	return any;
 }
 
-/* ---- the groups besides the broadcast group that every host is in ---- */
+/* ---- the groups other than the broadcast group that every host is in ---- */
 
 static void make_own_solicited_mgid(const struct ddps_ipoib_if *f, const uint8_t *own,
 				    uint8_t mgid[DDPS_IPOIB_GID_LEN])

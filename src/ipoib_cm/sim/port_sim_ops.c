@@ -10,7 +10,7 @@
 
 _Static_assert(offsetof(struct sim_node, port) == 0, "NODE() relies on it");
 
-/* What an event has of a message besides its octets. */
+/* What an event has of a message other than its octets. */
 struct sim_flight {
 	struct ddps_ipoib_ud_from ud;
 	uint32_t qpn;

@@ -5,7 +5,7 @@
 #ifdef DDPS_ASSERTS
 #include <string.h>
 
-#define CHECK_AT_ONCE 64u /* chunks to look at in one call, in the mean */
+#define CHECK_PER_CALL 64u /* chunks to look at in one call, in the mean */
 
 struct sent_count {
 	uint32_t nflight, nlost, nsacked;
@@ -77,7 +77,7 @@ void ddps_sent_check(struct ddps_sent *s)
 	uint64_t out_len = 0;
 
 	ddps_assert(held <= DDPS_SENT_MAX && held <= (s->ring ? s->mask + 1 : 0));
-	s->unlooked += CHECK_AT_ONCE;
+	s->unlooked += CHECK_PER_CALL;
 	if (s->unlooked < held)
 		return;
 	s->unlooked = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys: taken over, wiped; what the AEAD is given besides content. */
+/* Keys: taken over, wiped; what the AEAD is given in addition to content. */
 #include "common/bytes.h"
 #include "common/system/assert.h"
 #include "secure/dtls/dtls_in.h"

@@ -213,7 +213,7 @@ void vd_oob_release(struct vd_qp *qp)
 		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
 	o->nheld = 0;
 	ddps_unlock(&qp->lock);
-	ddps_ep_hush(qp->ep, 0); /* now they are reported */
+	ddps_ep_mute(qp->ep, 0); /* now they are reported */
 }
 
 /* ---- the two ways to a session ---- */
@@ -447,7 +447,7 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	memcpy(&o->at, gid.raw + 12, sizeof o->at);
 	o->known = true;
 	o->active = d < 0;
-	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */
+	ddps_ep_mute(qp->ep, DDPS_MUTE_RECVS); /* see vd_oob_hold */
 	qp->qp.qp_base.state = IBV_QPS_RTR;
 	if (o->active || qp->tx)
 		err = dial_oob_peer(qp);

@@ -254,9 +254,9 @@ int vdi_ibv_destroy_qp(struct ibv_qp *ibqp)
 	vd_drain_forget(qp);
 	/* A program that has acknowledged all events may not count on another one: Gloo does not. */
 	if (qp->ep)
-		ddps_ep_hush(qp->ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
+		ddps_ep_mute(qp->ep, DDPS_MUTE_SENDS | DDPS_MUTE_RECVS);
 	if (qp->tx)
-		ddps_ep_hush(qp->tx, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
+		ddps_ep_mute(qp->tx, DDPS_MUTE_SENDS | DDPS_MUTE_RECVS);
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_session_end(p, qp);

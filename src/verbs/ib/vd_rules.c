@@ -12,7 +12,7 @@ enum vd_kind { KIND_RC, KIND_UC, KIND_UD, KINDS };
 struct vd_step {
 	enum ibv_qp_state from, to;
 	struct {
-		int must, may; /* besides IBV_QP_STATE */
+		int must, may; /* in addition to IBV_QP_STATE */
 	} attr[KINDS];
 };
 

@@ -73,8 +73,8 @@ void ddps_sk_watch(struct ddps_sd_assoc *a)
 	if (a->connecting || a->life.want_write)
 		want |= EPOLLOUT;
 	if (ddps_io_set(a->ke->env->loop, &a->io, want) < 0)
-		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno, "epoll_ctl: %s",
-						strerror(errno)));
+		ddps_sk_end_soon(a, ddps_error_make(DDPS_E_SYSTEM, errno, "epoll_ctl: %s",
+						    strerror(errno)));
 }
 
 void ddps_sk_close(struct ddps_sd_assoc *a)
@@ -86,11 +86,11 @@ void ddps_sk_close(struct ddps_sd_assoc *a)
 	a->io.fd = -1;
 }
 
-void ddps_sk_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+void ddps_sk_end_soon(struct ddps_sd_assoc *a, struct ddps_error e)
 {
-	if (a->life.doomed)
+	if (a->life.ending)
 		return;
-	a->life.doomed = true;
+	a->life.ending = true;
 	a->life.end = e;
 	ddps_sk_close(a);
 	ddps_task_post(a->ke->env->loop, &a->task);
@@ -299,8 +299,8 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 	case ETIMEDOUT:
 		return DDPS_E_RESET;
 	default: /* nothing else would report it */
-		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, sys_errno, "sendmsg: %s",
-						strerror(sys_errno)));
+		ddps_sk_end_soon(a, ddps_error_make(DDPS_E_SYSTEM, sys_errno, "sendmsg: %s",
+						    strerror(sys_errno)));
 		return DDPS_E_RESET;
 	}
 }
@@ -342,11 +342,11 @@ static int kernel_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 {
 	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
 	 * dry(): have the peer send them immediately (RFC 9260 6.1). */
-	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->life.want_dry;
+	bool sack_now = ppid == DDPS_SD_PPID_CONTROL || a->life.want_dry;
 	struct sctp_sndinfo si = {
 		.snd_sid = stream,
 		.snd_flags =
-			SCTP_UNORDERED | (at_once ? SCTP_SACK_IMMEDIATELY : 0), /* [5043-10-1] */
+			SCTP_UNORDERED | (sack_now ? SCTP_SACK_IMMEDIATELY : 0), /* [5043-10-1] */
 		.snd_ppid = htonl(ppid), /* the kernel does not swap it */
 	};
 	size_t len = 0;

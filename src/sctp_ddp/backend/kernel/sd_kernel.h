@@ -60,7 +60,7 @@ struct ddps_sk_life {
 	bool up_seen;	/* COMM_UP was read; the indication may follow */
 	bool announced; /* comm_up() or accepted() was called */
 	bool peer_shut, shut, paused, want_write, want_dry;
-	bool doomed, ended; /* end is set; gone() was called */
+	bool ending, ended; /* end is set; gone() was called */
 	bool serving, freed;
 	struct ddps_error end;
 	struct ddps_sd_part part;
@@ -105,7 +105,7 @@ int ddps_sk_env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out);
 /* NULL: no memory; @fd stays the caller's then. */
 struct ddps_sd_assoc *ddps_sk_assoc_new(struct ddps_sk_env *ke, int fd);
 /* The end is near: gone() from the loop. */
-void ddps_sk_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void ddps_sk_end_soon(struct ddps_sd_assoc *a, struct ddps_error e);
 /* Wait for what is of interest now. */
 void ddps_sk_watch(struct ddps_sd_assoc *a);
 void ddps_sk_close(struct ddps_sd_assoc *a);

@@ -57,8 +57,8 @@ static bool begin_dial(struct ddps_sd_assoc *a, const struct ddps_uri *uri,
 {
 	if (reach_peer(a->io.fd, uri, sa, sa_len) == 0 || errno == EINPROGRESS)
 		return true;
-	ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
-					strerror(errno)));
+	ddps_sk_end_soon(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
+					    strerror(errno)));
 	return false;
 }
 

@@ -18,8 +18,8 @@ static void end_timed_out_life(void *user)
 {
 	struct ddps_sk_life *l = user;
 
-	ddps_sk_doom(get_life_assoc(l),
-		     ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	ddps_sk_end_soon(get_life_assoc(l),
+			 ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
 void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env)
@@ -30,7 +30,7 @@ void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env)
 
 bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 {
-	return !l->freed && !l->doomed && !l->ended;
+	return !l->freed && !l->ending && !l->ended;
 }
 
 /* ---- the end ---- */
@@ -38,7 +38,7 @@ bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 static void shut_down(struct ddps_sk_life *l)
 {
 	ddps_sk_abort_on_close(get_life_assoc(l), false);
-	ddps_sk_doom(get_life_assoc(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
+	ddps_sk_end_soon(get_life_assoc(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 
 void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
@@ -46,7 +46,7 @@ void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
 	if (!sys_errno && (l->peer_shut || l->shut))
 		shut_down(l);
 	else
-		ddps_sk_doom(get_life_assoc(l), ddps_sk_why(get_life_assoc(l), sys_errno));
+		ddps_sk_end_soon(get_life_assoc(l), ddps_sk_why(get_life_assoc(l), sys_errno));
 }
 
 /* Last upcall; an association that nobody was informed of goes silently. */
@@ -114,9 +114,10 @@ static void on_data(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	if (!it->eor) {
 		err = ddps_sd_part_hold(&l->part, it->data, it->len);
 		if (err)
-			ddps_sk_doom(get_life_assoc(l),
-				     ddps_error_make(err, 0, "a user message of %u octets or more",
-						     DDPS_SD_MSG_MAX));
+			ddps_sk_end_soon(get_life_assoc(l),
+					 ddps_error_make(err, 0,
+							 "a user message of %u octets or more",
+							 DDPS_SD_MSG_MAX));
 		return;
 	}
 	l->part = (struct ddps_sd_part){ 0 }; /* @l may be gone after the upcall */
@@ -146,7 +147,7 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	case DDPS_SK_RESTART:
 		/* All sessions are lost.  The kernel does not show the indication of the new INIT, so
 		 * whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_sk_doom(
+		ddps_sk_end_soon(
 			get_life_assoc(l),
 			ddps_error_make(DDPS_E_RESET, 0,
 					"the peer restarted, and the kernel does not say whether "
@@ -195,7 +196,7 @@ bool ddps_sk_life_enter(struct ddps_sk_life *l)
 
 bool ddps_sk_life_leave(struct ddps_sk_life *l)
 {
-	if (l->doomed && !l->ended && !l->freed)
+	if (l->ending && !l->ended && !l->freed)
 		finish_life(l);
 	l->serving = false;
 	if (!l->freed)
@@ -217,7 +218,7 @@ void ddps_sk_life_set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up 
 void ddps_sk_life_abort(struct ddps_sd_assoc *a)
 {
 	ddps_sk_abort_on_close(a, true); /* a shutdown may be under way */
-	ddps_sk_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
+	ddps_sk_end_soon(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 
 void ddps_sk_life_free(struct ddps_sd_assoc *a)

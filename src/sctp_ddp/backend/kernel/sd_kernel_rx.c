@@ -149,9 +149,9 @@ void ddps_sk_ask_dry(struct ddps_sd_assoc *a)
 {
 	a->sent_at_ask = a->sent;
 	if (ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true) < 0)
-		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno,
-						"SCTP tells of no acknowledgements: %s",
-						strerror(errno)));
+		ddps_sk_end_soon(a, ddps_error_make(DDPS_E_SYSTEM, errno,
+						    "SCTP tells of no acknowledgements: %s",
+						    strerror(errno)));
 }
 
 /*

@@ -162,7 +162,7 @@ void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 	ddps_sn_framed_drop(&c->early);
 	for (struct ddps_sd_assoc *a = c->ne->assocs; a && why->code; a = a->next)
 		if (a->sock == c->as)
-			ddps_sn_doom(a, *why);
+			ddps_sn_end_soon(a, *why);
 	ddps_sn_sock_put(c->as);
 	ddps_sn_poke(c->ne); /* which closes it */
 }

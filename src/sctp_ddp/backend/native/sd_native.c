@@ -167,14 +167,14 @@ static void start_dtls(struct ddps_sd_assoc *a, const struct goal *g,
 
 	c->host = p->host ? strdup(p->host) : NULL;
 	if (p->host && !c->host) {
-		ddps_sn_doom(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
+		ddps_sn_end_soon(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a handshake"));
 		return;
 	}
 	c->dials = a;
 	c->param = ddps_sn_param(a->sock, g->mtu);
 	c->peer_port = ddps_sd_port_number(&g->to.at[0]);
 	if (ddps_sn_dtls_shake(c, &want, NULL, NULL, 0, &why))
-		ddps_sn_doom(a, why);
+		ddps_sn_end_soon(a, why);
 }
 
 /* A socket of its own for what shall come from certain addresses. */
@@ -232,8 +232,8 @@ static int native_connect(struct ddps_env *env, void **ctx, const struct ddps_ur
 	a->by_us = true;
 	a->local = ddps_sn_addr(&g.local);
 	if (g.sys_errno)
-		ddps_sn_doom(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
-						"cannot send to the peer"));
+		ddps_sn_end_soon(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
+						    "cannot send to the peer"));
 	else if (secured)
 		start_dtls(a, &g, param);
 	else
@@ -290,8 +290,8 @@ static int native_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 	if (!err)
 		a->ne->fresh += len;
 	if (err == DDPS_E_NOMEM)
-		ddps_sn_doom(a,
-			     ddps_error_make(err, 0, "no memory for a message of %zu octets", len));
+		ddps_sn_end_soon(a, ddps_error_make(err, 0, "no memory for a message of %zu octets",
+						    len));
 	return err;
 }
 
@@ -330,7 +330,7 @@ static bool native_keep(struct ddps_sd_assoc *a, size_t octets)
 
 static void native_abort(struct ddps_sd_assoc *a)
 {
-	ddps_sn_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
+	ddps_sn_end_soon(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 
 static void native_shutdown(struct ddps_sd_assoc *a)

@@ -50,7 +50,7 @@ struct ddps_sn_sock {
 	struct ddps_sn_sock *twin, *of; /* its twin; whose twin it is */
 	struct ddps_io io;
 	int family;
-	bool only; /* no IPv4 besides IPv6 */
+	bool only; /* no IPv4 in addition to IPv6 */
 	bool raw, gso, full;
 	bool waited;	 /* nothing was there when it was read last */
 	bool empty;	 /* there was no more than what was read last */
@@ -144,7 +144,7 @@ struct ddps_sd_assoc {
 	size_t kept;		     /* octets taken off the window */
 	struct ddps_sctp_addr local; /* connect: as the system would choose */
 	struct ddps_timer deadline;
-	struct ddps_task doom; /* reports an end that the engine does not know of */
+	struct ddps_task end_task; /* reports an end that the engine does not know of */
 	struct ddps_kept_error end;
 	struct ddps_sd_assoc *prev, *next;
 };
@@ -253,7 +253,7 @@ struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_s
 /* Out of the engine, with an ABORT if it is still up; then free. */
 void ddps_sn_assoc_release(struct ddps_sd_assoc *a);
 /* It is over for a reason that the engine does not know: gone() from the loop. */
-void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void ddps_sn_end_soon(struct ddps_sd_assoc *a, struct ddps_error e);
 void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e);
 void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
 /* "192.0.2.1:7174" */

@@ -30,7 +30,7 @@ static void end_timed_out_assoc(void *user)
 	struct ddps_error e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time");
 
 	ddps_sn_late(user, &e);
-	ddps_sn_doom(user, e);
+	ddps_sn_end_soon(user, e);
 }
 
 static void tell_gone(struct ddps_sd_assoc *a)
@@ -47,7 +47,7 @@ static void tell_gone(struct ddps_sd_assoc *a)
 	a->up->gone(a->user, &end);
 }
 
-static void doomed(void *user)
+static void report_end_of_assoc(void *user)
 {
 	tell_gone(user);
 }
@@ -61,7 +61,7 @@ struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_s
 	a->ne = ne;
 	a->sock = s;
 	a->deadline = (struct ddps_timer){ .fn = end_timed_out_assoc, .user = a };
-	a->doom = (struct ddps_task){ .fn = doomed, .user = a };
+	a->end_task = (struct ddps_task){ .fn = report_end_of_assoc, .user = a };
 	DL_APPEND(ne->assocs, a);
 	return a;
 }
@@ -71,7 +71,7 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 	struct ddps_sn_env *ne = a->ne;
 
 	ddps_timer_stop(ne->env->loop, &a->deadline);
-	ddps_task_cancel(ne->env->loop, &a->doom);
+	ddps_task_cancel(ne->env->loop, &a->end_task);
 	if (a->sa)
 		ddps_sctp_assoc_free(a->sa, ddps_sn_now(ne));
 	if (a->port)
@@ -85,7 +85,7 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 	ddps_sn_poke(ne);
 }
 
-void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+void ddps_sn_end_soon(struct ddps_sd_assoc *a, struct ddps_error e)
 {
 	if (a->gone || a->end.code)
 		return;
@@ -94,7 +94,7 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 		ddps_sctp_abort(a->sa, NULL, ddps_sn_now(a->ne));
 		ddps_sn_poke(a->ne);
 	}
-	ddps_task_post(a->ne->env->loop, &a->doom);
+	ddps_task_post(a->ne->env->loop, &a->end_task);
 }
 
 /* ---- info ---- */
@@ -269,7 +269,7 @@ static void take_native_gone(void *user, const struct ddps_error *e)
 		return;
 	if (!a->end.code) /* else the task reports it */
 		ddps_error_keep(&a->end, e);
-	ddps_task_cancel(a->ne->env->loop, &a->doom);
+	ddps_task_cancel(a->ne->env->loop, &a->end_task);
 	tell_gone(a);
 }
 

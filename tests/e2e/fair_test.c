@@ -3,7 +3,7 @@
  * round trips are answered meanwhile, however much else there is to do. */
 #include "support/two.h"
 
-TestSuite(beside, .timeout = 60);
+TestSuite(fair, .timeout = 60);
 
 #define BULK  65536u
 #define DEPTH 16u
@@ -20,7 +20,7 @@ struct world {
 	bool answered;
 };
 
-static struct ddps_mr *register_beside_e2e(struct two_side *s, uint8_t *mem)
+static struct ddps_mr *register_fair_e2e(struct two_side *s, uint8_t *mem)
 {
 	struct ddps_mr *mr = NULL;
 
@@ -29,15 +29,15 @@ static struct ddps_mr *register_beside_e2e(struct two_side *s, uint8_t *mem)
 	return mr;
 }
 
-static void open_beside_e2e_world(struct world *w)
+static void open_fair_e2e_world(struct world *w)
 {
 	*w = (struct world){ .near_mem = calloc(1, BULK), .far_mem = calloc(1, BULK) };
 	two_open(&w->near, false, false);
 	two_open(&w->far, false, false);
 	w->near_cq = two_cq(&w->near);
 	w->far_cq = two_cq(&w->far);
-	w->near_mr = register_beside_e2e(&w->near, w->near_mem);
-	w->far_mr = register_beside_e2e(&w->far, w->far_mem);
+	w->near_mr = register_fair_e2e(&w->near, w->near_mem);
+	w->far_mr = register_fair_e2e(&w->far, w->far_mem);
 	w->near_ping = two_ep(&w->near, w->near_cq);
 	w->far_ping = two_ep(&w->far, w->far_cq);
 	w->near_bulk = two_ep(&w->near, w->near_cq);
@@ -46,7 +46,7 @@ static void open_beside_e2e_world(struct world *w)
 	two_connect(&w->near, w->near_bulk, &w->far, w->far_bulk, "tcp://127.0.0.1:0");
 }
 
-static void close_beside_e2e_world(struct world *w)
+static void close_fair_e2e_world(struct world *w)
 {
 	two_close(&w->near);
 	two_close(&w->far);
@@ -66,8 +66,8 @@ static void write_more(struct world *w)
 	cr_assert_eq(ddps_post_send(w->near_bulk, &wr), 0);
 }
 
-static void send_beside_e2e_message(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr,
-				    uint32_t len)
+static void send_fair_e2e_message(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr,
+				  uint32_t len)
 {
 	struct ddps_sge sge = { mem, len, ddps_mr_stag(mr) };
 	struct ddps_send_wr wr = {
@@ -77,7 +77,7 @@ static void send_beside_e2e_message(struct ddps_ep *ep, uint8_t *mem, struct ddp
 	cr_assert_eq(ddps_post_send(ep, &wr), 0);
 }
 
-static void receive_beside_e2e(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr)
+static void receive_fair_e2e(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr)
 {
 	struct ddps_sge sge = { mem, BULK, ddps_mr_stag(mr) };
 
@@ -85,7 +85,7 @@ static void receive_beside_e2e(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr 
 }
 
 /* One poll of either side: what completes is done again, what comes is answered. */
-static void step_beside_e2e(struct world *w)
+static void step_fair_e2e(struct world *w)
 {
 	struct ddps_wc wc;
 
@@ -100,21 +100,21 @@ static void step_beside_e2e(struct world *w)
 	}
 	if (ddps_cq_poll(w->far_cq, &wc, 1) == 1) {
 		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
-		send_beside_e2e_message(w->far_ping, w->far_mem, w->far_mr, wc.len);
+		send_fair_e2e_message(w->far_ping, w->far_mem, w->far_mr, wc.len);
 	}
 }
 
 /* Writes that were completed during one round trip. */
-static uint64_t make_beside_e2e_round_trip(struct world *w, uint32_t len)
+static uint64_t make_fair_e2e_round_trip(struct world *w, uint32_t len)
 {
 	const uint64_t before = w->writes, until = two_ms() + E2E_MS;
 
 	w->answered = false;
-	receive_beside_e2e(w->near_ping, w->near_mem, w->near_mr);
-	receive_beside_e2e(w->far_ping, w->far_mem, w->far_mr);
-	send_beside_e2e_message(w->near_ping, w->near_mem, w->near_mr, len);
+	receive_fair_e2e(w->near_ping, w->near_mem, w->near_mr);
+	receive_fair_e2e(w->far_ping, w->far_mem, w->far_mr);
+	send_fair_e2e_message(w->near_ping, w->near_mem, w->near_mr, len);
 	while (!w->answered) {
-		step_beside_e2e(w);
+		step_fair_e2e(w);
 		cr_assert(two_ms() < until, "%llu Writes, and no answer",
 			  (unsigned long long)(w->writes - before));
 	}
@@ -127,11 +127,11 @@ static uint64_t most_writes(struct world *w, uint32_t len)
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < PINGS; i++)
-		make_beside_e2e_round_trip(w, len);
+		make_fair_e2e_round_trip(w, len);
 	for (unsigned i = 0; i < DEPTH; i++)
 		write_more(w);
 	for (unsigned i = 0; i < 2 * PINGS; i++) {
-		uint64_t n = make_beside_e2e_round_trip(w, len);
+		uint64_t n = make_fair_e2e_round_trip(w, len);
 
 		most = i >= PINGS && n > most ? n : most;
 	}
@@ -140,25 +140,25 @@ static uint64_t most_writes(struct world *w, uint32_t len)
 }
 
 /* Short messages make the other one give way: what its queue holds, and a few more. */
-Test(beside, short_round_trips_do_not_wait_for_bulk)
+Test(fair, short_round_trips_do_not_wait_for_bulk)
 {
 	struct world w;
 	uint64_t most;
 
-	open_beside_e2e_world(&w);
+	open_fair_e2e_world(&w);
 	most = most_writes(&w, 64);
 	cr_expect_leq(most, 3 * DEPTH, "%llu Writes", (unsigned long long)most);
-	close_beside_e2e_world(&w);
+	close_fair_e2e_world(&w);
 }
 
 /* Others wait longer, but not for ever: 4 MiB on either side, there and back. */
-Test(beside, no_session_is_starved_by_a_queue_that_never_runs_empty)
+Test(fair, no_session_is_starved_by_a_queue_that_never_runs_empty)
 {
 	struct world w;
 	uint64_t most;
 
-	open_beside_e2e_world(&w);
+	open_fair_e2e_world(&w);
 	most = most_writes(&w, LONG);
 	cr_expect_leq(most, 8 * (4u << 20) / BULK, "%llu Writes", (unsigned long long)most);
-	close_beside_e2e_world(&w);
+	close_fair_e2e_world(&w);
 }

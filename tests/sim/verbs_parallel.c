@@ -42,7 +42,7 @@ static struct {
 
 /* ---- lives ---- */
 
-static struct life *begin_verbs_beside(struct rdma_cm_id *id)
+static struct life *begin_verbs_parallel(struct rdma_cm_id *id)
 {
 	struct life *l = &b.life[b.n];
 
@@ -60,7 +60,7 @@ static unsigned number(const struct life *l)
 	return (unsigned)(l - b.life);
 }
 
-static void equip_verbs_beside(struct life *l)
+static void equip_verbs_parallel(struct life *l)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
 					 .cap = { POSTED, POSTED, 1, 1, 0 },
@@ -81,7 +81,7 @@ static void equip_verbs_beside(struct life *l)
 }
 
 /* Whoever has gone meanwhile does not hear it. */
-static void say_verbs_beside(struct life *l)
+static void say_verbs_parallel(struct life *l)
 {
 	struct ibv_sge sge = { (uintptr_t)l->buf, 8, b.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
@@ -93,7 +93,7 @@ static void say_verbs_beside(struct life *l)
 	}
 }
 
-static void finish_verbs_beside(struct life *l, uint64_t *rng)
+static void finish_verbs_parallel(struct life *l, uint64_t *rng)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
@@ -122,7 +122,7 @@ static void serve_anew(void)
 	b.port = w.failed ? 0 : rdma_get_src_port(b.listen);
 }
 
-static void answer_verbs_beside(struct life *l, uint64_t *rng)
+static void answer_verbs_parallel(struct life *l, uint64_t *rng)
 {
 	struct rdma_conn_param conn = { .responder_resources = 1, .initiator_depth = 1 };
 	uint64_t how = sim_below(rng, 5);
@@ -131,7 +131,7 @@ static void answer_verbs_beside(struct life *l, uint64_t *rng)
 	if (sim_below(rng, 2))
 		let_pass(sim_below(rng, 4 * kern.delay));
 	if (how > 1) {
-		equip_verbs_beside(l);
+		equip_verbs_parallel(l);
 		if (!w.failed && !rdma_accept(l->id, &conn))
 			return;
 		check(errno == ECONNRESET || errno == EINVAL, "accept: %s", strerror(errno));
@@ -139,23 +139,23 @@ static void answer_verbs_beside(struct life *l, uint64_t *rng)
 		check(!rdma_reject(l->id, NULL, 0) || errno == EINVAL, "reject: %s",
 		      strerror(errno));
 	}
-	finish_verbs_beside(l, rng);
+	finish_verbs_parallel(l, rng);
 }
 
-static void take_beside_request(struct rdma_cm_id *id, uint64_t *rng)
+static void take_parallel_request(struct rdma_cm_id *id, uint64_t *rng)
 {
-	struct life *l = begin_verbs_beside(id);
+	struct life *l = begin_verbs_parallel(id);
 
 	if (!l)
 		return;
 	l->served = true;
 	l->kept = sim_below(rng, 3) == 0;
 	if (!l->kept)
-		answer_verbs_beside(l, rng);
+		answer_verbs_parallel(l, rng);
 }
 
 /* Returns an end of which there was news. */
-static struct life *next_verbs_beside_event(struct rdma_event_channel *ch, uint64_t *rng)
+static struct life *next_verbs_parallel_event(struct rdma_event_channel *ch, uint64_t *rng)
 {
 	struct rdma_cm_event *ev;
 	struct rdma_cm_id *id;
@@ -170,7 +170,7 @@ static struct life *next_verbs_beside_event(struct rdma_event_channel *ch, uint6
 	check(id->channel == ch, "an event of an identifier of another channel");
 	rdma_ack_cm_event(ev);
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		take_beside_request(id, rng);
+		take_parallel_request(id, rng);
 		return NULL;
 	}
 	l = id->context;
@@ -180,7 +180,7 @@ static struct life *next_verbs_beside_event(struct rdma_event_channel *ch, uint6
 		return NULL;
 	if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		l->up = true;
-		say_verbs_beside(l);
+		say_verbs_parallel(l);
 	}
 	return l;
 }
@@ -196,15 +196,15 @@ static bool news(struct rdma_event_channel *ch, uint64_t ns)
 }
 
 /* Whatever has an end, and nobody waits for that: a connection, a request, the listener. */
-static void go_on_beside(uint64_t *rng)
+static void go_on_parallel(uint64_t *rng)
 {
 	struct life *l = b.n ? &b.life[sim_below(rng, b.n)] : NULL;
 
 	if (l && l->served && !l->over && l->up && sim_below(rng, 4) == 0)
-		finish_verbs_beside(l, rng);
+		finish_verbs_parallel(l, rng);
 	for (unsigned i = 0; i < b.n && !w.failed; i++)
 		if (b.life[i].kept && sim_below(rng, 4) == 0)
-			answer_verbs_beside(&b.life[i], rng);
+			answer_verbs_parallel(&b.life[i], rng);
 	if (sim_below(rng, 4) == 0)
 		check(!rdma_migrate_id(b.listen, b.ch[sim_below(rng, 2)]), "move the listener");
 	if (sim_below(rng, 16) || w.failed)
@@ -221,33 +221,33 @@ static bool serve_one(int ms, uint64_t *rng)
 
 	if (poll(p, 2, ms) < 1)
 		return false;
-	l = next_verbs_beside_event(b.ch[!p[0].revents], rng);
+	l = next_verbs_parallel_event(b.ch[!p[0].revents], rng);
 	if (l && !l->up) /* it has gone */
-		finish_verbs_beside(l, rng);
+		finish_verbs_parallel(l, rng);
 	return true;
 }
 
-static void *serve_verbs_beside(void *arg)
+static void *serve_verbs_parallel(void *arg)
 {
 	uint64_t *rng = arg;
 
 	while (!w.failed && (serve_one(1 << sim_below(rng, 8), rng) || b.dialing)) {
 		if (!w.failed)
-			go_on_beside(rng);
+			go_on_parallel(rng);
 	}
 	for (unsigned i = 0; i < b.n && !w.failed; i++)
 		if (!b.life[i].over)
-			finish_verbs_beside(&b.life[i], rng);
+			finish_verbs_parallel(&b.life[i], rng);
 	b.served = true;
 	return NULL;
 }
 
 /* ---- who dials ---- */
 
-static bool step_verbs_beside(struct rdma_event_channel *ch, uint64_t *rng, int ret)
+static bool step_verbs_parallel(struct rdma_event_channel *ch, uint64_t *rng, int ret)
 {
 	check(!ret && news(ch, PATIENCE), "there is no answer");
-	return !w.failed && next_verbs_beside_event(ch, rng);
+	return !w.failed && next_verbs_parallel_event(ch, rng);
 }
 
 static void dial(struct rdma_event_channel *ch, uint64_t *rng)
@@ -260,26 +260,26 @@ static void dial(struct rdma_event_channel *ch, uint64_t *rng)
 	struct life *l;
 
 	check(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), "create an identifier");
-	l = w.failed ? NULL : begin_verbs_beside(id);
+	l = w.failed ? NULL : begin_verbs_parallel(id);
 	if (!l ||
-	    !step_verbs_beside(ch, rng,
-			       rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000)) ||
-	    !step_verbs_beside(ch, rng, rdma_resolve_route(id, 1000)))
+	    !step_verbs_parallel(ch, rng,
+				 rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000)) ||
+	    !step_verbs_parallel(ch, rng, rdma_resolve_route(id, 1000)))
 		return;
-	equip_verbs_beside(l);
+	equip_verbs_parallel(l);
 	if (w.failed)
 		return;
 	check(!rdma_connect(id, &conn), "connect: %s", strerror(errno));
 	if (sim_below(rng, 2))
-		step_verbs_beside(ch, rng, 0);
+		step_verbs_parallel(ch, rng, 0);
 	else if (news(ch, sim_below(rng, 6 * kern.delay)))
-		next_verbs_beside_event(ch, rng);
+		next_verbs_parallel_event(ch, rng);
 	if (sim_below(rng, 2))
 		let_pass(sim_below(rng, 4 * kern.delay));
 	while (!w.failed && news(ch, 0))
-		next_verbs_beside_event(ch, rng);
+		next_verbs_parallel_event(ch, rng);
 	if (!w.failed)
-		finish_verbs_beside(l, rng);
+		finish_verbs_parallel(l, rng);
 }
 
 static void *dial_some(void *arg)
@@ -297,7 +297,7 @@ static void *dial_some(void *arg)
 
 /* ---- who takes completions ---- */
 
-static void take_checked_verbs_beside(const struct ibv_wc *wc)
+static void take_checked_verbs_parallel(const struct ibv_wc *wc)
 {
 	const uint64_t n = wc->wr_id / WRS;
 	const bool recv = wc->wr_id % WRS < WRS / 2;
@@ -307,7 +307,7 @@ static void take_checked_verbs_beside(const struct ibv_wc *wc)
 	check(wc->status || (wc->opcode == IBV_WC_RECV) == recv, "opcode %d", wc->opcode);
 }
 
-static void *take_beside_completion(void *arg)
+static void *take_parallel_completion(void *arg)
 {
 	struct pollfd p = { b.channel->fd, POLLIN, 0 };
 	uint64_t *rng = arg, nap = 1;
@@ -327,7 +327,7 @@ static void *take_beside_completion(void *arg)
 		while ((n = ibv_poll_cq(b.cq, 1 + (int)sim_below(rng, 2), wc)) > 0) {
 			nap = 1;
 			for (int i = 0; i < n; i++)
-				take_checked_verbs_beside(&wc[i]);
+				take_checked_verbs_parallel(&wc[i]);
 		}
 		check(n == 0, "poll");
 		if (!sleeps)
@@ -354,7 +354,7 @@ static bool prepare(void)
 	return !w.failed;
 }
 
-static void take_verbs_beside_down(void)
+static void take_verbs_parallel_down(void)
 {
 	rdma_destroy_id(b.listen);
 	for (unsigned i = 0; i < 2; i++)
@@ -364,7 +364,7 @@ static void take_verbs_beside_down(void)
 	      "take it down");
 }
 
-void beside_play(void)
+void parallel_play(void)
 {
 	uint64_t state = w.seed * 0x9e3779b97f4a7c15u + 9;
 	pthread_t id[DIALERS + 2];
@@ -377,13 +377,13 @@ void beside_play(void)
 	for (unsigned i = 0; i < DIALERS + 2; i++)
 		check(!pthread_create(&id[i], NULL,
 				      i < DIALERS    ? dial_some
-				      : i == DIALERS ? serve_verbs_beside
-						     : take_beside_completion,
+				      : i == DIALERS ? serve_verbs_parallel
+						     : take_parallel_completion,
 				      &b.rng[i]),
 		      "no thread");
 	for (unsigned i = 0; i < DIALERS + 2; i++)
 		pthread_join(id[i], NULL);
 	w.t->n[T_BESIDE] += b.n;
 	if (!w.failed)
-		take_verbs_beside_down();
+		take_verbs_parallel_down();
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include "sctp_raw_fixture.h"
 
-#define BROTHER_TAG 0x77777777
-#define BROTHER_UDP 5555
+#define SAME_HOST_TAG 0x77777777
+#define SAME_HOST_UDP 5555
 
 static struct raw r;
 
@@ -13,13 +13,13 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-TestSuite(sctp_brother, .fini = fini);
+TestSuite(sctp_same_host, .fini = fini);
 
 /* The packet that came back refuses the set-up with @tag. */
-static void expect_sctp_brother_refusal(uint32_t tag, uint16_t has)
+static void expect_sctp_same_host_refusal(uint32_t tag, uint16_t has)
 {
-	const uint8_t ports[] = { (uint8_t)(has >> 8), (uint8_t)has, BROTHER_UDP >> 8,
-				  BROTHER_UDP & 0xff };
+	const uint8_t ports[] = { (uint8_t)(has >> 8), (uint8_t)has, SAME_HOST_UDP >> 8,
+				  SAME_HOST_UDP & 0xff };
 	struct ddps_sc_chunk c;
 
 	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
@@ -35,14 +35,14 @@ static uint16_t set_udp(uint16_t udp)
 	return was;
 }
 
-Test(sctp_brother, a_set_up_leaves_the_association_of_another_alone)
+Test(sctp_same_host, a_set_up_leaves_the_association_of_another_alone)
 {
 	uint16_t udp;
 
 	raw_up(&r);
-	udp = set_udp(BROTHER_UDP);
-	raw_init_chunk(&r, BROTHER_TAG, 77777);
-	expect_sctp_brother_refusal(BROTHER_TAG, udp);
+	udp = set_udp(SAME_HOST_UDP);
+	raw_init_chunk(&r, SAME_HOST_TAG, 77777);
+	expect_sctp_same_host_refusal(SAME_HOST_TAG, udp);
 	cr_expect_eq(r.e->st.restarts_refused, 1);
 	set_udp(udp);
 	raw_data(&r, RAW_TSN, 0, 0, 3, "mine");
@@ -52,7 +52,7 @@ Test(sctp_brother, a_set_up_leaves_the_association_of_another_alone)
 }
 
 /* Both have their State Cookies before either has its association. */
-Test(sctp_brother, the_second_of_two_cookies_is_refused)
+Test(sctp_same_host, the_second_of_two_cookies_is_refused)
 {
 	uint8_t first[sizeof r.cookie];
 	size_t len;
@@ -65,30 +65,30 @@ Test(sctp_brother, the_second_of_two_cookies_is_refused)
 	tag = r.tag;
 	len = r.cookie_len;
 	memcpy(first, r.cookie, len);
-	udp = set_udp(BROTHER_UDP);
-	raw_init_chunk(&r, BROTHER_TAG, 77777);
+	udp = set_udp(SAME_HOST_UDP);
+	raw_init_chunk(&r, SAME_HOST_TAG, 77777);
 	cr_assert(raw_take_init_ack(&r));
 	set_udp(udp);
 	raw_chunk(&r, tag, SC_COOKIE_ECHO, 0, first, len);
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
-	set_udp(BROTHER_UDP);
+	set_udp(SAME_HOST_UDP);
 	raw_echo(&r);
-	expect_sctp_brother_refusal(BROTHER_TAG, udp);
+	expect_sctp_same_host_refusal(SAME_HOST_TAG, udp);
 	cr_expect_eq(r.accepted, 1);
 	cr_expect_eq(r.gone, 0);
 }
 
-/* What has no UDP port has no brothers. */
-Test(sctp_brother, a_restart_from_elsewhere_than_udp_is_one)
+/* What has no UDP port is one program of its host. */
+Test(sctp_same_host, a_restart_from_elsewhere_than_udp_is_one)
 {
 	raw_up(&r);
 	set_udp(0);
-	raw_init_chunk(&r, BROTHER_TAG, 77777);
+	raw_init_chunk(&r, SAME_HOST_TAG, 77777);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_INIT_ACK);
 }
 
 /* The old program answers every second time that it is asked. */
-static void answer_sctp_brother_heartbeat(uint16_t udp, unsigned *asked)
+static void answer_sctp_same_host_heartbeat(uint16_t udp, unsigned *asked)
 {
 	struct ddps_sc_chunk c;
 	uint8_t info[64];
@@ -105,7 +105,7 @@ static void answer_sctp_brother_heartbeat(uint16_t udp, unsigned *asked)
 
 /* The same program, begun anew from another UDP port: the old one is asked, and when it has been silent for as
  * long as a path may be, the new one has the association. */
-Test(sctp_brother, contact_10_a_restart_from_another_port_when_the_old_one_is_silent,
+Test(sctp_same_host, contact_10_a_restart_from_another_port_when_the_old_one_is_silent,
      .description = "9260-5.2.4-4")
 {
 	unsigned refused = 0, asked = 0;
@@ -113,9 +113,9 @@ Test(sctp_brother, contact_10_a_restart_from_another_port_when_the_old_one_is_si
 
 	raw_up(&r);
 	begin = r.net.now;
-	set_udp(BROTHER_UDP);
+	set_udp(SAME_HOST_UDP);
 	for (;;) {
-		raw_init_chunk(&r, BROTHER_TAG, 77777);
+		raw_init_chunk(&r, SAME_HOST_TAG, 77777);
 		if (raw_take_init_ack(&r))
 			break;
 		cr_assert_lt(refused++, 100, "never");
@@ -130,27 +130,27 @@ Test(sctp_brother, contact_10_a_restart_from_another_port_when_the_old_one_is_si
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
 	cr_expect_eq(r.restarted, 1);
 	cr_expect_eq(r.gone, 0);
-	cr_expect_eq(r.a->path[0]->encap, BROTHER_UDP);
+	cr_expect_eq(r.a->path[0]->encap, SAME_HOST_UDP);
 	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
 	raw_data(&r, 77777, 0, 0, 3, "new");
 	cr_expect_eq(r.messages, 1);
 }
 
 /* However often somebody else asks for it, and though half of what it is asked is lost. */
-Test(sctp_brother, contact_10_whoever_answers_keeps_its_association)
+Test(sctp_same_host, contact_10_whoever_answers_keeps_its_association)
 {
 	uint16_t udp;
 	unsigned asked = 0;
 
 	raw_up(&r);
-	udp = set_udp(BROTHER_UDP);
+	udp = set_udp(SAME_HOST_UDP);
 	for (unsigned i = 0; i < 1000; i++) {
-		set_udp(BROTHER_UDP);
-		raw_init_chunk(&r, BROTHER_TAG, 77777);
+		set_udp(SAME_HOST_UDP);
+		raw_init_chunk(&r, SAME_HOST_TAG, 77777);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "%u", i);
-		answer_sctp_brother_heartbeat(udp, &asked);
+		answer_sctp_same_host_heartbeat(udp, &asked);
 		raw_wait(&r, 500);
-		answer_sctp_brother_heartbeat(udp, &asked);
+		answer_sctp_same_host_heartbeat(udp, &asked);
 	}
 	cr_expect_gt(asked, 20);
 	set_udp(udp);
@@ -161,7 +161,7 @@ Test(sctp_brother, contact_10_whoever_answers_keeps_its_association)
 }
 
 /* Opens from any port if @port is 0. */
-static void open_in_sctp_brother(uint16_t port, uint16_t encap)
+static void open_in_sctp_same_host(uint16_t port, uint16_t encap)
 {
 	struct ddps_sctp_param p = { .port = port, .streams = 10 };
 
@@ -174,7 +174,7 @@ static void open_in_sctp_brother(uint16_t port, uint16_t encap)
 	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_INIT);
 }
 
-static void expect_sctp_brother_refused(void)
+static void expect_sctp_same_host_refused(void)
 {
 	static const uint8_t cause[] = { 0, SC_CAUSE_ENCAP, 0, 8, 1, 2, 3, 4 };
 
@@ -184,14 +184,14 @@ static void expect_sctp_brother_refused(void)
 	raw_send(&r);
 }
 
-Test(sctp_brother, another_port_is_tried)
+Test(sctp_same_host, another_port_is_tried)
 {
 	uint16_t port;
 
-	open_in_sctp_brother(0, 9899);
+	open_in_sctp_same_host(0, 9899);
 	for (unsigned i = 0; i < r.e->c.init_max_retrans; i++) {
 		port = r.a->port;
-		expect_sctp_brother_refused();
+		expect_sctp_same_host_refused();
 		cr_assert_not(r.a->dead);
 		cr_assert_neq(r.a->port, port);
 		cr_expect_gt(abs(r.a->port - port), 60, "the next one may be the other's, too");
@@ -200,22 +200,22 @@ Test(sctp_brother, another_port_is_tried)
 			     r.a);
 		cr_expect_null(ddps_sc_find(r.e, 0, port, RAW_PEER, &r.net.node[1].addr[0]));
 	}
-	expect_sctp_brother_refused();
+	expect_sctp_same_host_refused();
 	cr_expect(r.a->dead, "who refuses all is not asked for ever");
 }
 
-Test(sctp_brother, not_in_the_place_of_one_that_was_chosen)
+Test(sctp_same_host, not_in_the_place_of_one_that_was_chosen)
 {
-	open_in_sctp_brother(RAW_PORT, 9899);
-	expect_sctp_brother_refused();
+	open_in_sctp_same_host(RAW_PORT, 9899);
+	expect_sctp_same_host_refused();
 	cr_expect(r.a->dead);
 }
 
-Test(sctp_brother, not_without_udp)
+Test(sctp_same_host, not_without_udp)
 {
-	open_in_sctp_brother(0, 0);
+	open_in_sctp_same_host(0, 0);
 	set_udp(0);
-	expect_sctp_brother_refused();
+	expect_sctp_same_host_refused();
 	cr_expect(r.a->dead);
 }
 
@@ -230,7 +230,7 @@ static bool has_left(uint8_t type, struct ddps_sc_chunk *c, unsigned *packet)
 	return false;
 }
 
-static void answer_brother_init(void)
+static void answer_same_host_init(void)
 {
 	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
 	struct ddps_sc_chunk c;
@@ -259,15 +259,15 @@ static unsigned wait_for_echoes(void)
 	return n;
 }
 
-Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4-4")
+Test(sctp_same_host, contact_10_a_cookie_that_nobody_knows, .description = "9260-4-4")
 {
 	struct ddps_sc_chunk c;
 	uint64_t begun;
 	uint16_t port;
 	unsigned i;
 
-	open_in_sctp_brother(0, 9899);
-	answer_brother_init();
+	open_in_sctp_same_host(0, 9899);
+	answer_same_host_init();
 	port = r.a->port;
 	begun = r.net.now;
 	cr_expect_eq(wait_for_echoes(), 2, "repeated, twice");
@@ -276,7 +276,7 @@ Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4
 	cr_assert(has_left(SC_ABORT, &c, &i), "if somebody has taken the cookie after all");
 	cr_expect_eq(raw_got_tag(&r, i), RAW_TAG);
 	cr_expect_eq(r.log[i].data[0] << 8 | r.log[i].data[1], port);
-	answer_brother_init();
+	answer_same_host_init();
 	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
 	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
@@ -284,25 +284,25 @@ Test(sctp_brother, contact_10_a_cookie_that_nobody_knows, .description = "9260-4
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 }
 
-Test(sctp_brother, contact_10_no_cookie_is_known_ever, .description = "9260-4-4")
+Test(sctp_same_host, contact_10_no_cookie_is_known_ever, .description = "9260-4-4")
 {
-	open_in_sctp_brother(0, 9899);
-	answer_brother_init();
+	open_in_sctp_same_host(0, 9899);
+	answer_same_host_init();
 	(void)wait_for_echoes();
-	answer_brother_init();
+	answer_same_host_init();
 	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans, "begun anew once");
 	cr_expect(r.a->dead);
 }
 
 /* All of its COOKIE ACKs are lost, and nothing else: to begin anew would abort what it has accepted. */
-Test(sctp_brother, contact_10_who_sends_data_knows_the_cookie, .description = "9260-5.1-9")
+Test(sctp_same_host, contact_10_who_sends_data_knows_the_cookie, .description = "9260-5.1-9")
 {
 	struct ddps_sc_chunk c;
 	unsigned i, echoes = 0, aborts = 0;
 	uint16_t port;
 
-	open_in_sctp_brother(0, 9899);
-	answer_brother_init();
+	open_in_sctp_same_host(0, 9899);
+	answer_same_host_init();
 	port = r.a->port;
 	for (unsigned k = 0; k < 300 && echoes < 4; k++) {
 		raw_wait(&r, 100);
@@ -324,13 +324,13 @@ Test(sctp_brother, contact_10_who_sends_data_knows_the_cookie, .description = "9
 }
 
 /* What was waited for the first one's answers says nothing of the second one. */
-Test(sctp_brother, contact_07_a_new_set_up_waits_as_the_first_one)
+Test(sctp_same_host, contact_07_a_new_set_up_waits_as_the_first_one)
 {
 	struct ddps_sc_chunk c;
 	unsigned i;
 
-	open_in_sctp_brother(0, 9899);
-	answer_brother_init();
+	open_in_sctp_same_host(0, 9899);
+	answer_same_host_init();
 	(void)wait_for_echoes();
 	cr_assert(has_left(SC_INIT, &c, &i));
 	raw_wait(&r, 1600); /* an RTO, its jitter, and what passed before this is looked at */
@@ -338,10 +338,10 @@ Test(sctp_brother, contact_07_a_new_set_up_waits_as_the_first_one)
 	cr_expect_leq(r.a->ctl_n, r.e->c.init_max_retrans);
 }
 
-Test(sctp_brother, contact_10_a_port_that_was_chosen_is_kept)
+Test(sctp_same_host, contact_10_a_port_that_was_chosen_is_kept)
 {
-	open_in_sctp_brother(RAW_PORT, 9899);
-	answer_brother_init();
+	open_in_sctp_same_host(RAW_PORT, 9899);
+	answer_same_host_init();
 	cr_expect_eq(wait_for_echoes(), r.e->c.init_max_retrans);
 	cr_expect(r.a->dead);
 }

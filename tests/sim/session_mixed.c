@@ -74,12 +74,12 @@ static struct {
 
 static uint8_t memory[TALKS][2][LONG];
 
-static uint64_t draw_beside(uint64_t m)
+static uint64_t draw_mixed(uint64_t m)
 {
 	return sim_below(&plan.rng, m);
 }
 
-static struct machine *enter_beside_side(unsigned i)
+static struct machine *enter_mixed_side(unsigned i)
 {
 	kern.host = kern.who = i;
 	return &machine[i];
@@ -90,16 +90,16 @@ static struct machine *enter_beside_side(unsigned i)
 
 /* ---- sessions ---- */
 
-static void step_session_beside(struct talk *t, enum phase phase)
+static void step_session_mixed(struct talk *t, enum phase phase)
 {
 	t->phase = phase;
 	t->since = kern.now;
 	t->moved = plan.moved;
 }
 
-static void make_session_beside_endpoint(struct side *s)
+static void make_session_mixed_endpoint(struct side *s)
 {
-	struct machine *m = enter_beside_side(s->host);
+	struct machine *m = enter_mixed_side(s->host);
 	struct ddps_ep_attr attr;
 
 	ddps_ep_attr_init(&attr);
@@ -115,14 +115,14 @@ static void make_session_beside_endpoint(struct side *s)
 	      "no endpoint");
 }
 
-static void make_session_beside_parameters(const struct talk *t, struct ddps_conn_param *p)
+static void make_session_mixed_parameters(const struct talk *t, struct ddps_conn_param *p)
 {
 	ddps_conn_param_init(p);
 	p->crc = !t->heavy;
 	p->close_ms = 60000;
 }
 
-static void ask_beside_peer(struct talk *t, unsigned who, unsigned whom)
+static void ask_mixed_peer(struct talk *t, unsigned who, unsigned whom)
 {
 	struct ddps_conn_param p;
 	uint8_t number = (uint8_t)(t - talk);
@@ -132,31 +132,31 @@ static void ask_beside_peer(struct talk *t, unsigned who, unsigned whom)
 		t->side[k] = (struct side){
 			.talk = t, .id = k, .host = k ? whom : who, .mem = memory[number][k]
 		};
-		make_session_beside_endpoint(&t->side[k]);
+		make_session_mixed_endpoint(&t->side[k]);
 	}
-	t->pings = 1 + (unsigned)draw_beside(t->heavy ? 1 : 40);
+	t->pings = 1 + (unsigned)draw_mixed(t->heavy ? 1 : 40);
 	t->waits = false;
-	t->fickle = !t->heavy && plan.fickle && !draw_beside(plan.fickle);
+	t->fickle = !t->heavy && plan.fickle && !draw_mixed(plan.fickle);
 	t->quits = 0;
-	make_session_beside_parameters(t, &p);
-	p.p2p = t->heavy || draw_beside(2);
+	make_session_mixed_parameters(t, &p);
+	p.p2p = t->heavy || draw_mixed(2);
 	p.rtr = plan.rtr;
 	p.private_data = &number;
 	p.private_data_len = 1;
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, whom + 1, plan.uri);
-	enter_beside_side(who);
+	enter_mixed_side(who);
 	check(!ddps_connect(t->side[0].ep, uri, &p), "connect");
-	step_session_beside(t, ASKED);
+	step_session_mixed(t, ASKED);
 }
 
-static void post_session_beside(struct side *s, enum ddps_op op, unsigned flags, uint32_t len)
+static void post_session_mixed(struct side *s, enum ddps_op op, unsigned flags, uint32_t len)
 {
 	struct side *o = &s->talk->side[!s->id];
 	struct ddps_sge sge = { s->mem, len, ddps_mr_stag(s->mr) };
 	struct ddps_send_wr wr = { .op = op, .flags = flags | plan.fence, .sge = &sge, .nsge = 1 };
 	int err;
 
-	enter_beside_side(s->host);
+	enter_mixed_side(s->host);
 	wr.stag = ddps_mr_stag(o->mr);
 	wr.to = ddps_mr_to(o->mr);
 	err = ddps_post_send(s->ep, &wr);
@@ -167,17 +167,17 @@ static void post_session_beside(struct side *s, enum ddps_op op, unsigned flags,
 /* One is answered before the next. */
 static void pings(struct talk *t)
 {
-	uint32_t len = 1 + (uint32_t)draw_beside(SHORT);
+	uint32_t len = 1 + (uint32_t)draw_mixed(SHORT);
 
 	if (!t->pings || t->waits || t->phase != THERE)
 		return;
-	if (draw_beside(2))
-		post_session_beside(&t->side[0], DDPS_OP_READ, 0, len);
+	if (draw_mixed(2))
+		post_session_mixed(&t->side[0], DDPS_OP_READ, 0, len);
 	else
-		post_session_beside(&t->side[0], DDPS_OP_WRITE, DDPS_WR_PLACED, len);
+		post_session_mixed(&t->side[0], DDPS_OP_WRITE, DDPS_WR_PLACED, len);
 	t->pings--;
 	t->waits = t->side[0].posted != t->side[0].done;
-	step_session_beside(t, THERE);
+	step_session_mixed(t, THERE);
 }
 
 static bool may_write(const struct side *s)
@@ -190,23 +190,23 @@ static void writes(struct side *s)
 {
 	while (may_write(s)) {
 		plan.moved += plan.len;
-		post_session_beside(s, DDPS_OP_WRITE, 0, plan.len);
+		post_session_mixed(s, DDPS_OP_WRITE, 0, plan.len);
 	}
 }
 
-static void does_session_beside_leave(struct talk *t)
+static void does_session_mixed_leave(struct talk *t)
 {
-	struct side *s = &t->side[draw_beside(2)];
+	struct side *s = &t->side[draw_mixed(2)];
 
-	enter_beside_side(s->host);
+	enter_mixed_side(s->host);
 	check(!ddps_disconnect(s->ep), "disconnect");
-	step_session_beside(t, LEFT);
+	step_session_mixed(t, LEFT);
 }
 
-static void free_at_session_beside(struct talk *t)
+static void free_at_session_mixed(struct talk *t)
 {
 	for (unsigned k = 0; k < 2; k++) {
-		enter_beside_side(t->side[k].host);
+		enter_mixed_side(t->side[k].host);
 		ddps_ep_free(t->side[k].ep);
 		ddps_mr_dereg(t->side[k].mr);
 	}
@@ -220,12 +220,12 @@ static void quits(struct talk *t)
 
 	if (!t->quits || t->quits > kern.now || t->phase == LEFT)
 		return;
-	enter_beside_side(b->host);
+	enter_mixed_side(b->host);
 	check(!ddps_disconnect(b->ep), "disconnect");
-	step_session_beside(t, LEFT);
+	step_session_mixed(t, LEFT);
 }
 
-static bool is_all_session_beside_done(const struct talk *t)
+static bool is_all_session_mixed_done(const struct talk *t)
 {
 	return t->side[0].posted == t->side[0].done && t->side[1].posted == t->side[1].done;
 }
@@ -254,39 +254,39 @@ static bool has_enough(const struct talk *t)
 	return !t->pings && !t->waits;
 }
 
-static void check_beside_goes_on(struct talk *t)
+static void check_mixed_goes_on(struct talk *t)
 {
 	struct side *a = &t->side[0], *b = &t->side[1];
 
 	in_time(t);
 	quits(t);
 	if (t->phase == ASKED && a->there)
-		step_session_beside(t, THERE);
+		step_session_mixed(t, THERE);
 	if (a->over && b->over)
-		free_at_session_beside(t);
-	else if (t->phase == THERE && b->there && has_enough(t) && is_all_session_beside_done(t))
-		does_session_beside_leave(t);
+		free_at_session_mixed(t);
+	else if (t->phase == THERE && b->there && has_enough(t) && is_all_session_mixed_done(t))
+		does_session_mixed_leave(t);
 	else if (t->phase == THERE)
 		t->heavy ? (writes(a), writes(b)) : pings(t);
 	else if (t->phase == LEFT && t->fickle && a->there && !a->posted && !a->over)
-		post_session_beside(a, DDPS_OP_WRITE, DDPS_WR_PLACED, SHORT);
+		post_session_mixed(a, DDPS_OP_WRITE, DDPS_WR_PLACED, SHORT);
 }
 
 /* The responder waits for something: a first Write makes it one that is there. */
 static void begins_life(struct talk *t)
 {
-	unsigned other = plan.mates ? 1 : 1 + (unsigned)draw_beside(HOSTS - 1);
-	bool near = plan.mates ? !plan.who : draw_beside(2);
+	unsigned other = plan.mates ? 1 : 1 + (unsigned)draw_mixed(HOSTS - 1);
+	bool near = plan.mates ? !plan.who : draw_mixed(2);
 
-	if (!plan.lives || draw_beside(8))
+	if (!plan.lives || draw_mixed(8))
 		return;
 	plan.lives--;
-	ask_beside_peer(t, near ? 0 : other, near ? other : 0);
+	ask_mixed_peer(t, near ? 0 : other, near ? other : 0);
 }
 
 /* ---- what is reported ---- */
 
-static void take_session_beside_events(struct machine *m)
+static void take_session_mixed_events(struct machine *m)
 {
 	struct ddps_event ev;
 
@@ -297,10 +297,10 @@ static void take_session_beside_events(struct machine *m)
 			struct talk *t = &talk[ev.private_data[0] % TALKS];
 			struct ddps_conn_param p;
 
-			make_session_beside_parameters(t, &p);
+			make_session_mixed_parameters(t, &p);
 			check(!ddps_accept(ev.request, t->side[1].ep, &p), "accept");
 			if (t->fickle)
-				t->quits = kern.now + draw_beside(2) * draw_beside(8 * kern.delay);
+				t->quits = kern.now + draw_mixed(2) * draw_mixed(8 * kern.delay);
 		} else if (ev.type == DDPS_EV_ESTABLISHED) {
 			s->there = true;
 		} else if (ev.type == DDPS_EV_PEER_CLOSED) {
@@ -313,7 +313,7 @@ static void take_session_beside_events(struct machine *m)
 	}
 }
 
-static bool is_session_beside_fetched(struct machine *m)
+static bool is_session_mixed_fetched(struct machine *m)
 {
 	struct ddps_wc wc[DEPTH];
 	int n = ddps_cq_poll(m->cq, wc, m->batch);
@@ -332,20 +332,20 @@ static bool is_session_beside_fetched(struct machine *m)
 }
 
 /* Whether it had anything to do. */
-static bool turn_session_beside(unsigned i)
+static bool turn_session_mixed(unsigned i)
 {
-	struct machine *m = enter_beside_side(i);
+	struct machine *m = enter_mixed_side(i);
 	bool any = false, driven;
 
 	if (m->naps_until > kern.now)
 		return true;
-	if (plan.nap && plan.naps >> i & 1 && !draw_beside(4))
-		m->naps_until = kern.now + draw_beside(plan.nap);
+	if (plan.nap && plan.naps >> i & 1 && !draw_mixed(4))
+		m->naps_until = kern.now + draw_mixed(plan.nap);
 	driven = !m->polls && ddps_progress(m->ctx, 0) > 0;
 	for (unsigned n = 0; n < (m->polls ? TRIES : 1) && !any && !world.failed; n++)
-		any = is_session_beside_fetched(m);
-	enter_beside_side(i);
-	take_session_beside_events(m);
+		any = is_session_mixed_fetched(m);
+	enter_mixed_side(i);
+	take_session_mixed_events(m);
 	return any || driven;
 }
 
@@ -359,24 +359,24 @@ static bool more(void)
 	return plan.lives;
 }
 
-static void is_session_beside_played(void)
+static void is_session_mixed_played(void)
 {
 	uint64_t until = kern.now + TIMEOUT;
 
 	for (unsigned k = 0; k < plan.heavy; k++) {
-		unsigned who = plan.mates ? plan.who : (unsigned)draw_beside(2);
+		unsigned who = plan.mates ? plan.who : (unsigned)draw_mixed(2);
 
-		ask_beside_peer(&talk[k], who, !who);
+		ask_mixed_peer(&talk[k], who, !who);
 	}
 	while (more() && !world.failed) {
 		bool any = false;
 		uint64_t next;
 
 		for (unsigned i = 0; i < HOSTS; i++)
-			any |= turn_session_beside(i);
+			any |= turn_session_mixed(i);
 		for (unsigned k = 0; k < TALKS && !world.failed; k++) {
 			if (talk[k].phase != AWAY)
-				check_beside_goes_on(&talk[k]);
+				check_mixed_goes_on(&talk[k]);
 			else if (!talk[k].heavy && k < HEAVY + plan.shy)
 				begins_life(&talk[k]);
 		}
@@ -388,16 +388,16 @@ static void is_session_beside_played(void)
 	}
 }
 
-static void begin_session_beside_world(unsigned i)
+static void begin_session_mixed_world(unsigned i)
 {
-	struct machine *m = enter_beside_side(i);
+	struct machine *m = enter_mixed_side(i);
 	struct ddps_ctx_attr attr;
 	char uri[80];
 
 	ddps_ctx_attr_init(&attr);
 	if (getenv("DDPS_SIM_TRACE"))
 		attr.log = session_log;
-	*m = (struct machine){ .polls = draw_beside(2), .batch = 1 << draw_beside(4) };
+	*m = (struct machine){ .polls = draw_mixed(2), .batch = 1 << draw_mixed(4) };
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, i + 1, plan.uri);
 	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
 		      !ddps_cq_new(m->ctx, 1024, &m->cq) &&
@@ -406,7 +406,7 @@ static void begin_session_beside_world(unsigned i)
 }
 
 /* As much as takes a while: what has no room in packets costs more. */
-static void make_session_beside(uint64_t seed)
+static void make_session_mixed(uint64_t seed)
 {
 	static const char *const uris[] = { "", "?backend=native&encap=9899",
 					    "?backend=kernel&encap=off" };
@@ -418,56 +418,56 @@ static void make_session_beside(uint64_t seed)
 	plan.rng = seed * 0x9e3779b97f4a7c15u + 31;
 	sim_events.seed = sim_next(&plan.rng);
 	kern_start(sim_next(&plan.rng));
-	wire = wires[draw_beside(6)];
+	wire = wires[draw_mixed(6)];
 	plan.scheme = wire ? "sctp" : "tcp";
 	plan.uri = uris[wire];
 	kern.sctp = wire == 2;
-	kern.delay = 5000 + draw_beside(1u << (10 + draw_beside(10)));
-	kern.window = (size_t)65536 << 2 * draw_beside(wire == 2 ? 3 : 4);
+	kern.delay = 5000 + draw_mixed(1u << (10 + draw_mixed(10)));
+	kern.window = (size_t)65536 << 2 * draw_mixed(wire == 2 ? 3 : 4);
 	kern.datagrams = 1u << 15;
-	kern.mtu = draw_beside(2) ? 1500 : 65535;
-	kern.tick = wire < 2 && draw_beside(2) ? draw_beside(500) : 0;
-	plan.nap = draw_beside(3) ? 0 : draw_beside(8 * kern.delay);
-	plan.step = kern.delay / (1 + draw_beside(10));
-	plan.len = LONG >> draw_beside(3);
+	kern.mtu = draw_mixed(2) ? 1500 : 65535;
+	kern.tick = wire < 2 && draw_mixed(2) ? draw_mixed(500) : 0;
+	plan.nap = draw_mixed(3) ? 0 : draw_mixed(8 * kern.delay);
+	plan.step = kern.delay / (1 + draw_mixed(10));
+	plan.len = LONG >> draw_mixed(3);
 	/* The loop has its turn after 4 MiB, at either end; in an association all is behind what others
 	 * have sent, too. */
 	plan.most = (wire ? 64 : 32) * MIB;
 	plan.budget = (wire == 1 ? 16 : wire ? 96 : 64) * MIB;
-	plan.heavy = (unsigned)draw_beside(HEAVY + 1);
-	plan.shy = 1 + (unsigned)draw_beside(SHY);
-	plan.lives = plan.heavy ? 4 + (unsigned)draw_beside(8) : 60;
-	kern.full = draw_beside(12 * kern.delay);
-	kern.f.again = wire != 1 && draw_beside(2) ? 0.2 : 0; /* which would lose packets */
-	plan.naps = 1 + (unsigned)draw_beside(3);
-	plan.rtr = draw_beside(4) ? 1u << draw_beside(3) : DDPS_RTR_ALL;
-	plan.fence = draw_beside(2) ? DDPS_WR_FENCE : 0;
-	plan.fickle = (unsigned)draw_beside(4);
-	plan.who = (unsigned)draw_beside(2);
-	plan.mates = draw_beside(2);
-	both = (unsigned)draw_beside(3);
+	plan.heavy = (unsigned)draw_mixed(HEAVY + 1);
+	plan.shy = 1 + (unsigned)draw_mixed(SHY);
+	plan.lives = plan.heavy ? 4 + (unsigned)draw_mixed(8) : 60;
+	kern.full = draw_mixed(12 * kern.delay);
+	kern.f.again = wire != 1 && draw_mixed(2) ? 0.2 : 0; /* which would lose packets */
+	plan.naps = 1 + (unsigned)draw_mixed(3);
+	plan.rtr = draw_mixed(4) ? 1u << draw_mixed(3) : DDPS_RTR_ALL;
+	plan.fence = draw_mixed(2) ? DDPS_WR_FENCE : 0;
+	plan.fickle = (unsigned)draw_mixed(4);
+	plan.who = (unsigned)draw_mixed(2);
+	plan.mates = draw_mixed(2);
+	both = (unsigned)draw_mixed(3);
 	plan.ways[0] = both != 1;
 	plan.ways[1] = both != 0;
 	for (unsigned k = 0; k < HEAVY; k++)
 		talk[k].heavy = true;
 }
 
-bool beside_world(uint64_t seed, struct sim_tally *t)
+bool mixed_world(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t begin;
 	unsigned left;
 
 	world = (struct world){ .seed = seed, .quiet = true, .t = t };
-	make_session_beside(seed);
+	make_session_mixed(seed);
 	begin = kern.now;
 	t->n[T_SESSIONS] += plan.heavy + plan.lives;
 	t->n[*plan.scheme == 's' ? T_SCTP : T_TCP] += plan.heavy + plan.lives;
 	t->n[T_ORDERLY] += plan.heavy + plan.lives;
 	for (unsigned i = 0; i < HOSTS; i++)
-		begin_session_beside_world(i);
-	is_session_beside_played();
+		begin_session_mixed_world(i);
+	is_session_mixed_played();
 	for (unsigned i = 0; i < HOSTS; i++)
-		ddps_ctx_free(enter_beside_side(i)->ctx);
+		ddps_ctx_free(enter_mixed_side(i)->ctx);
 	left = kern_stop();
 	check(!left, "%u descriptors are left", left);
 	t->n[T_WORLDS]++;
