@@ -91,7 +91,7 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
 {
 	if (ms)
-		ddps_timer_start(l, t, ddps_now() + (uint64_t)ms * NSEC_PER_MSEC);
+		ddps_timer_start(l, t, ddps_now() + ms * NSEC_PER_MSEC);
 	else
 		ddps_timer_stop(l, t);
 }

@@ -7,7 +7,7 @@
 #define SECOND	 UINT64_C(1000000000) /* ns */
 #define EACH	 (SECOND / DDPS_GATE_RATE)
 #define PATIENCE (DDPS_GATE_MS * (SECOND / 1000))
-#define BURST	 ((uint64_t)DDPS_GATE_PLACES * EACH) /* what a network may owe */
+#define BURST	 (DDPS_GATE_PLACES * EACH) /* what a network may owe */
 
 void ddps_gate_init(struct ddps_gate *g)
 {

@@ -189,8 +189,8 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 		memcpy(d->pd, p->private_data, p->private_data_len);
 	d->pd_len = p->private_data_len;
 	if (p->connect_ms)
-		d->deadline = ddps_now() + (uint64_t)p->connect_ms * NSEC_PER_MSEC;
-	d->retry_until = ddps_now() + (uint64_t)p->refused_retry_ms * NSEC_PER_MSEC;
+		d->deadline = ddps_now() + p->connect_ms * NSEC_PER_MSEC;
+	d->retry_until = ddps_now() + p->refused_retry_ms * NSEC_PER_MSEC;
 	ddps_param_nego(p, ctx, &d->local);
 	return d->enhanced ? ddps_nego_request(&d->local, &d->word) : 0;
 }

@@ -244,7 +244,7 @@ int ddps_sk_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 	if (path >= list.n)
 		return DDPS_E_INVAL;
 	st->state = read_path_state(a->io.fd, &list.at[path], &p);
-	st->rto_ns = (uint64_t)p.spinfo_rto * NSEC_PER_MSEC;
+	st->rto_ns = p.spinfo_rto * NSEC_PER_MSEC;
 	st->cwnd = p.spinfo_cwnd;
 	st->mtu = p.spinfo_mtu;
 	st->encap = a->life.info.encap;

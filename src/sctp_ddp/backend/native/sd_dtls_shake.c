@@ -264,7 +264,7 @@ static void stepped(void *user)
 	if (c->todo.len) {
 		feed_shake(c);
 	} else if (c->state == DDPS_SN_SHAKING || (c->renewing && !c->coming.rec)) {
-		due = ddps_now() + (uint64_t)(ddps_shake_timeout(c->shake) + 1) * NSEC_PER_MSEC;
+		due = ddps_now() + (ddps_shake_timeout(c->shake) + 1) * NSEC_PER_MSEC;
 		if (c->deadline && due > c->deadline)
 			due = c->deadline;
 		ddps_timer_start(c->ne->env->loop, &c->timer, due);
