@@ -190,6 +190,7 @@ struct ddps_sd_carrier {
 	uint32_t max_user_data;			/* as in struct ddps_sd_assoc_info */
 	uint16_t encap;
 	bool by_us;
+	bool served; /* the peer has answered a request of ours */
 
 	unsigned usable; /* stream ids below this one have a partner */
 	struct ddps_sd_pair **pairs;

@@ -321,6 +321,8 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 		if (l)
 			l->half_open--;
 	}
+	if (old == DDPS_SD_A1 || old == DDPS_SD_A1C)
+		c->served |= ev == DDPS_SD_EV_ACCEPT || ev == DDPS_SD_EV_REJECT;
 	if (old == DDPS_SD_A1) {
 		c->outgoing--;
 		if (!TAILQ_EMPTY(&c->waiting))

@@ -171,17 +171,20 @@ static void sd_up_path(void *user)
 /*
  * The peer gave up an association that carried nothing, and our request met that on its way.  It
  * takes nothing from an association that it shuts down, so nobody there has seen the request.  Or it
- * was one idle association too many, which it ends by an ABORT.
+ * was one idle association too many, which it ends by an ABORT, or the only session that it knew there
+ * was given up.  Whoever had it made for himself would get no better one, unless it was of use to another.
  */
 static void mark_unheard(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_session *s;
 
 	TAILQ_FOREACH(s, &c->waiting, link)
-	s->llp.unheard = s->joined;
-	for (unsigned i = 0; i < c->npairs_size; i++)
-		if (c->pairs[i] && c->pairs[i]->sess && c->pairs[i]->sm.state == DDPS_SD_A1)
-			c->pairs[i]->sess->llp.unheard = c->pairs[i]->sess->joined;
+	s->llp.unheard = s->joined || c->served;
+	for (unsigned i = 0; i < c->npairs_size; i++) {
+		s = c->pairs[i] && c->pairs[i]->sm.state == DDPS_SD_A1 ? c->pairs[i]->sess : NULL;
+		if (s)
+			s->llp.unheard = s->joined || c->served;
+	}
 }
 
 static void up_peer_shutdown(void *user)

@@ -247,6 +247,43 @@ Test(sd_rare, a_request_that_met_an_abort_is_unheard)
 	}
 }
 
+/* Of a peer that has answered another request a new association may be of use, also to the one that this was made
+ * for: an ABORT because the other session was given up meets it on its way. */
+Test(sd_rare, a_first_request_is_unheard_if_another_was_answered)
+{
+	const struct {
+		const char *answer;
+		bool withdrawn;
+	} of[] = { { "0000 0002", false }, { "0000 0003", false }, { "0000 0002", true } };
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		const struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "gone");
+		struct sd_ulp u[2] = { 0 };
+		struct ddps_sd_assoc *raw;
+
+		if (i) {
+			sd_world_fini(&w);
+			sd_world_init(&w);
+		}
+		raw = sd_raw_initiated(&w, &u[0], false);
+		cr_assert_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), 0);
+		sd_run(&w);
+		if (of[i].withdrawn)
+			sd_free(&u[1]);
+		sd_send(&w, raw, 2, of[i].answer);
+		sd_run(&w);
+		tell->gone(sd_carrier_of(&w, 0), &e);
+		sd_run(&w);
+		cr_expect_eq(u[0].closes, 1, "%zu", i);
+		cr_expect(u[0].llp->unheard, "%zu", i);
+		sd_free(&u[0]);
+		if (of[i].withdrawn)
+			continue;
+		cr_expect_not(u[1].llp->unheard, "%zu: it was answered", i);
+		sd_free(&u[1]);
+	}
+}
+
 /* ---- calls out of turn ---- */
 
 Test(sd_rare, calls_after_the_end_do_nothing)
