@@ -67,7 +67,7 @@ struct ddps_peer_id {
 DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_peer_id *id);
 
 /**
- * ddps_ep_peer_id - who the peer of a session is
+ * ddps_ep_peer_id - who the peer of a session is, or was
  * @ep:		endpoint
  * @id:		receives the identity; the caller sets struct_size
  *
@@ -75,7 +75,8 @@ DDPS_API int ddps_request_peer_id(const struct ddps_request *req, struct ddps_pe
  *
  * Return: 0, or
  * - DDPS_E_INVAL: struct_size is that of no release
- * - DDPS_E_STATE: the session is not established, or is over
+ * - DDPS_E_STATE: the session has not been established
+ * - DDPS_E_NOMEM: it has ended, and there was no memory to keep that
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id);

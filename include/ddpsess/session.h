@@ -147,7 +147,8 @@ struct ddps_conn_param {
 	/* TCP: if the peer is a process of the same user on this host, in the same network namespace, and
 	 * has this set too, the session goes through shared memory once it is set up, without CRCs.
 	 * Addresses, private data and events stay those of TCP; ddps_ep_info says which it is.  If that
-	 * cannot be, it stays on TCP. */
+	 * cannot be, it stays on TCP; a peer that takes the memory and says nothing of it ends the
+	 * set-up at its deadline. */
 	bool shm;
 	uint8_t reserved2[7]; /* 0 */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a listener says of peers that it refused before MPA: those of TLS, and those that speak TLS to a plain one. */
+/* What a listener says of peers that it refused before MPA: those of TLS, and those that speak something else to a plain
+ * one. */
 #include "mpa_tcp/mpa_tls.h"
 #include "secure/told.h"
 
@@ -22,6 +23,8 @@ void ddps_mpa_told_end(struct ddps_mpa_conn *c)
 				  !ddps_mpa_tls_heard(c));
 	else if (is_between(c))
 		ddps_told_refused(c->env, c->error.peer, c->error.code, c->error.text, false);
-	else if (!c->tls && c->error.code == DDPS_E_KEY && s && s->in[0] == TLS_HANDSHAKE)
-		ddps_told_refused(c->env, c->error.peer, DDPS_E_PLAIN_PEER, c->error.text, false);
+	else if (!c->tls && c->error.code == DDPS_E_KEY)
+		ddps_told_refused(c->env, c->error.peer,
+				  s && s->in[0] == TLS_HANDSHAKE ? DDPS_E_PLAIN_PEER : DDPS_E_KEY,
+				  c->error.text, false);
 }

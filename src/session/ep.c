@@ -221,6 +221,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	LIST_REMOVE(ep, link);
 	ddps_error_drop(&ep->error);
 	free(ep->pd_in);
+	free(ep->was);
 	free(ep);
 }
 

@@ -201,6 +201,25 @@ void ddps_late_free(struct ddps_ep *ep)
 
 /* ---- the end ---- */
 
+/* What may be asked for once the LLP has gone. */
+static void keep_facts(struct ddps_ep *ep)
+{
+	const struct ddps_llp_ops *ops = ep->llp->ops;
+	const struct ddps_peer_id *id = ops->peer_id ? ops->peer_id(ep->llp) : NULL;
+
+	if (!ep->established)
+		return;
+	if (ep->info.transport == DDPS_TRANSPORT_TCP)
+		ops->info(ep->llp, &ep->info); /* it may have moved */
+	if (!id)
+		return;
+	ep->was = malloc(sizeof *ep->was);
+	if (ep->was)
+		*ep->was = *id;
+	else
+		ep->id_lost = true;
+}
+
 void ddps_ep_release(struct ddps_ep *ep)
 {
 	struct ddps_loop *loop = ep->ctx->env.loop;
@@ -215,6 +234,7 @@ void ddps_ep_release(struct ddps_ep *ep)
 	ddps_host_stop(ep);
 	ddps_dial_free(ep);
 	if (ep->llp) {
+		keep_facts(ep);
 		ep->llp->ops->free(ep->llp);
 		ep->llp = NULL;
 	}

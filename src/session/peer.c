@@ -3,12 +3,16 @@
 #include "secure/secure.h"
 #include "session/session.h"
 
-int ddps_llp_peer_id(const struct ddps_llp *llp, struct ddps_peer_id *id)
+static int give_peer_id(const struct ddps_peer_id *known, struct ddps_peer_id *id)
 {
 	static const struct ddps_peer_id nobody = { .struct_size = sizeof nobody };
-	const struct ddps_peer_id *known = llp->ops->peer_id ? llp->ops->peer_id(llp) : NULL;
 
 	return ddps_peer_id_give(id, known ? known : &nobody);
+}
+
+int ddps_llp_peer_id(const struct ddps_llp *llp, struct ddps_peer_id *id)
+{
+	return give_peer_id(llp->ops->peer_id ? llp->ops->peer_id(llp) : NULL, id);
 }
 
 int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id)
@@ -17,7 +21,12 @@ int ddps_ep_peer_id(const struct ddps_ep *ep, struct ddps_peer_id *id)
 
 	if (err < 0)
 		return err;
-	err = ep->established && ep->llp ? ddps_llp_peer_id(ep->llp, id) : DDPS_E_STATE;
+	if (!ep->established)
+		err = DDPS_E_STATE;
+	else if (ep->llp)
+		err = ddps_llp_peer_id(ep->llp, id);
+	else
+		err = ep->id_lost ? DDPS_E_NOMEM : give_peer_id(ep->was, id);
 	ddps_ctx_leave(ep->ctx);
 	return err;
 }

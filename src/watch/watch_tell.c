@@ -246,8 +246,10 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 	if (ep->established)
 		ddps_ep_renew_info(ep);
 	*r = (struct row){ .serial = ep->serial, .state = ep->state, .info = ep->info, .st = *st };
-	if (!ops)
+	if (!ops) {
+		copy_peer_id(r, ep->was);
 		return;
+	}
 	copy_peer_id(r, ops->peer_id ? ops->peer_id(ep->llp) : NULL);
 	r->has_tcp = ops->tcp_stats && !ops->tcp_stats(ep->llp, &r->tcp);
 	r->has_assoc = ops->assoc_stats && !ops->assoc_stats(ep->llp, &r->assoc);

@@ -101,8 +101,9 @@ static enum status open_local(struct get *g)
 	if (target_parse(&g->t, g->o->arg[0], why, sizeof why))
 		return link_fail(&g->l, ST_USAGE, "sessctl get --help", "%s", why);
 	if (!g->t.name[0])
-		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]", "%s names no file",
-				 g->o->arg[0]);
+		return link_fail(&g->l, ST_USAGE,
+				 "sessctl get URI/NAME [FILE], or shm:///PATH:NAME",
+				 "%s names no file", g->o->arg[0]);
 	if (g->to_pipe) {
 		snprintf(g->base, sizeof g->base, "%.*s", SAFE_NAME_MAX,
 			 target_basename(g->t.name));

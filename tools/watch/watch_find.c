@@ -49,6 +49,8 @@ static bool uri_matches(const char *listener, const char *asked)
 
 	if (!split_uri(listener, &l) || !split_uri(asked, &a))
 		return false;
+	if (l.scheme == 3 && !memcmp(listener, "shm", 3))
+		return !strcmp(listener, asked);
 	return l.scheme == a.scheme && !memcmp(listener, asked, l.scheme) && l.port == a.port &&
 	       !memcmp(l.p, a.p, l.port) &&
 	       (is_any(&l) || (l.host == a.host && !memcmp(l.h, a.h, l.host)));

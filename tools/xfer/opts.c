@@ -197,8 +197,10 @@ static int read_directions(struct opts *o, char *why, size_t why_len)
 
 bool opts_over(const struct opts *o, const char *scheme)
 {
-	for (int i = 0; i < o->nargs; i++)
-		if (!strncasecmp(o->arg[i], scheme, strlen(scheme)))
+	const size_t len = strlen(scheme);
+
+	for (int i = 0; i < o->nargs; i++) /* a file's name has no slashes there */
+		if (!strncasecmp(o->arg[i], scheme, len) && !strncmp(o->arg[i] + len, "//", 2))
 			return true;
 	return false;
 }
