@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #define TASK_ROUNDS 4
-#define HITS_MAX    64 /* epoll is asked again after so many, */
-#define MISSES_MIN  2  /* or after so many tries in vain: more of them if it has paid */
+#define OWNED_NS    50000 /* a look costs as much as a call of the system: it holds so long */
+#define HITS_MAX    64	  /* epoll is asked again after so many, */
+#define MISSES_MIN  2	  /* or after so many tries in vain: more of them if it has paid */
 #define MISSES_MAX  64
 #define TRIES_MAX   4  /* of a hidden one in a row: the way here and back takes half a try */
 #define HIDE_AFTER  32 /* hits of one that waits pay for */
@@ -75,13 +76,15 @@ void ddps_loop_free(struct ddps_loop *l)
 
 bool ddps_loop_owns(struct ddps_loop *l)
 {
-	if (l->owned)
+	const uint64_t now = ddps_now();
+
+	if (now < l->owned_until)
 		return true;
 	if (ddps_own_era() != l->era) {
 		errno = EBADF;
 		return false;
 	}
-	l->owned = l->serving;
+	l->owned_until = now + OWNED_NS;
 	return true;
 }
 
@@ -458,25 +461,15 @@ static int try_hot(struct ddps_loop *l)
 	return n;
 }
 
-static int serve_all(struct ddps_loop *l)
-{
-	int n;
-
-	show_hidden(l);
-	n = run_round(l);
-	if (l->hidden && n >= 0) /* it could not be shown */
-		n += try_hot(l);
-	return n;
-}
-
 int ddps_loop_run(struct ddps_loop *l)
 {
 	int n;
 
 	ddps_assert_loop(l);
-	l->serving = true;
-	n = serve_all(l);
-	l->serving = l->owned = false;
+	show_hidden(l);
+	n = run_round(l);
+	if (l->hidden && n >= 0) /* it could not be shown */
+		n += try_hot(l);
 	return n;
 }
 
@@ -511,13 +504,14 @@ static int run_posted(struct ddps_loop *l)
 	return n;
 }
 
-static int serve_hot(struct ddps_loop *l)
+int ddps_loop_spin(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hot;
 	int n, done;
 
+	ddps_assert_loop(l);
 	if (!io || !io->eager || !(io->events & EPOLLIN))
-		return serve_all(l);
+		return ddps_loop_run(l);
 	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience ||
 	    ddps_loop_due(l) || ddps_io_waits(l, io))
 		return run_round(l);
@@ -531,15 +525,4 @@ static int serve_hot(struct ddps_loop *l)
 		if (n || l->hidden != io || tries == TRIES_MAX || l->misses >= l->patience)
 			return n;
 	}
-}
-
-int ddps_loop_spin(struct ddps_loop *l)
-{
-	int n;
-
-	ddps_assert_loop(l);
-	l->serving = true;
-	n = serve_hot(l);
-	l->serving = l->owned = false;
-	return n;
 }

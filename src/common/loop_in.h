@@ -11,12 +11,11 @@
 struct ddps_loop {
 	struct ddps_load load; /* the first member: see loop.h */
 	int epfd, timerfd, taskfd;
-	unsigned era;	/* of them: own.h */
-	bool serving;	/* inside ddps_loop_run or ddps_loop_spin: one look is enough, */
-	bool owned;	/* which has been taken */
-	uint64_t armed; /* what the timerfd is set to, or DDPS_NEVER */
-	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
-	bool waking;	/* and stays so until that has happened */
+	unsigned era;	      /* of them: own.h */
+	uint64_t owned_until; /* so long they are taken for the library's */
+	uint64_t armed;	      /* what the timerfd is set to, or DDPS_NEVER */
+	bool told;	      /* taskfd is readable: who sleeps on epfd wakes up */
+	bool waking;	      /* and stays so until that has happened */
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	unsigned busy;		   /* how many of them were not the loop's own */

@@ -132,7 +132,7 @@ static int (*const firsts[])(struct e2e *e) = { post_a_send, poll_completions, p
 static const char *const post_wires[] = { "tcp://127.0.0.1:0", "shm://@", "tcp://127.0.0.6:0",
 					  "sctp://127.0.0.1:0?backend=native&encap=0" };
 
-/* Somebody is told of completions and of events, too, by descriptors. */
+/* Completions and events show on descriptors, too. */
 static void close_and_post(const char *wire, enum kind kind, unsigned first)
 {
 	struct e2e e;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define AWAY_NS 1000000
+#define MINE_NS 50000
 #define EVENTS	16
 
 uint64_t ud_now_ns(void)
@@ -24,11 +25,23 @@ uint64_t ud_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+bool ud_mine(struct vd_ud *ud)
+{
+	const uint64_t now = ud_now_ns();
+
+	if (now < __atomic_load_n(&ud->mine_until, __ATOMIC_RELAXED) && vd_mine_quick(ud->p))
+		return true;
+	if (!vd_mine(ud->p))
+		return false;
+	__atomic_store_n(&ud->mine_until, now + MINE_NS, __ATOMIC_RELAXED);
+	return true;
+}
+
 void ud_wake(struct vd_ud *ud)
 {
 	uint64_t one = 1;
 
-	if (vd_mine(ud->p) && write(ud->wake_fd, &one, sizeof one) < 0)
+	if (ud_mine(ud) && write(ud->wake_fd, &one, sizeof one) < 0)
 		return; /* it will wake up anyway: the count is at its top */
 }
 
@@ -62,7 +75,7 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
 	if (ddps_trylock(&ud->lock))
 		return; /* somebody is at it */
-	if (vd_mine(ud->p))
+	if (ud_mine(ud))
 		drive_ud_sockets(ud);
 	ddps_unlock(&ud->lock);
 }

@@ -137,6 +137,7 @@ struct vd_ud {
 	unsigned last_high; /* of numbers */
 	struct vd_ud_qp *qps;
 	unsigned waiting;	  /* queue pairs whose requests wait */
+	uint64_t mine_until;	  /* atomic: see ud_mine */
 	uint64_t polled;	  /* atomic: when an empty queue was polled last, ns */
 	bool away;		  /* atomic: the thread leaves queue pairs to whoever polls */
 	bool news;		  /* atomic: what queue pairs have to tell: lost, last_wqe */
@@ -149,6 +150,8 @@ struct vd_ud {
 
 /* Made on first use; NULL: errno is set. */
 struct vd_ud *ud_of_process(void);
+/* vd_mine, whose answer holds for 50 us: for each post and poll. */
+bool ud_mine(struct vd_ud *ud);
 void ud_wake(struct vd_ud *ud);
 /* What there is to do on sockets, by whoever polls a queue: the thread keeps away for a while. */
 void ud_drive_polled(struct vd_ud *ud, bool alone);

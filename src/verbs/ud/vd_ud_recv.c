@@ -354,7 +354,7 @@ void ud_watch(struct vd_ud_qp *u, bool on)
 	struct epoll_event ev = { .events = on ? EPOLLIN : 0, .data.ptr = &u->unicast };
 
 	ddps_assert_held(&u->ud->lock);
-	if (u->paused == !on || !vd_mine(u->ud->p))
+	if (u->paused == !on || !ud_mine(u->ud))
 		return;
 	u->paused = !on;
 	epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, u->unicast.sock.fd, &ev);

@@ -258,7 +258,7 @@ int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	int err = 0;
 
 	ddps_assert_held(&qp->lock);
-	if (!vd_mine(u->ud->p)) {
+	if (!ud_mine(u->ud)) {
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */
 	}
