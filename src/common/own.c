@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -26,16 +27,21 @@
 #define SECOND	 UINT64_C(1000000000)
 #define FD_MAX	 (1 << 20) /* Linux's own default limit; what is above is not written down */
 #define PAGE_FDS 1024
+/* Threads that close what may block, and the stack of each. */
+#define CLOSERS_MOST  32
+#define CLOSERS_STACK (128u * 1024)
 
 struct own_page {
 	uint64_t owned[PAGE_FDS / BITS];
-	uint32_t inode[PAGE_FDS]; /* 0: not known */
+	uint64_t apart[PAGE_FDS / BITS]; /* owned no more: a closer comes to it */
+	uint32_t inode[PAGE_FDS];	 /* 0: not known */
 };
 
 static struct own_page *pages[FD_MAX / PAGE_FDS];
 static int top; /* one above the highest there ever was */
 static bool forked;
 static uint64_t forked_at; /* the last time */
+static unsigned closers;
 static struct {
 	struct ddps_mutex lock;
 	int fd;
@@ -94,6 +100,10 @@ static void close_own_fds(void)
 							__ATOMIC_RELAXED)
 				  : 0;
 
+		/* Nor is there anything left to be closed apart; in a child such copies stay, since
+		 * closing them may block. */
+		if (p)
+			__atomic_store_n(&p->apart[at % PAGE_FDS / BITS], 0, __ATOMIC_RELAXED);
 		for (int fd = at; bits; fd++, bits >>= 1)
 			if (bits & 1 && is_same(p, fd))
 				close(fd);
@@ -104,6 +114,7 @@ static void close_copies(void)
 {
 	close_own_fds();
 	top = 0;
+	closers = 0;
 	__atomic_store_n(&forked_at, 0, __ATOMIC_RELAXED);
 	mark.lock = (struct ddps_mutex)DDPS_MUTEX(DDPS_LOCK_OWN); /* some other thread's, if any */
 	__atomic_store_n(&forked, false,
@@ -175,9 +186,17 @@ static void start_own_guard(void)
 	pthread_once(&once, watch_forks);
 }
 
-int ddps_own(int fd)
+static void raise_top(int fd)
 {
 	int was = __atomic_load_n(&top, __ATOMIC_RELAXED);
+
+	while (was <= fd && !__atomic_compare_exchange_n(&top, &was, fd + 1, false,
+							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+int ddps_own(int fd)
+{
 	struct own_page *p;
 
 	if (fd < 0 || fd >= FD_MAX || !(p = make_page(fd)))
@@ -186,10 +205,22 @@ int ddps_own(int fd)
 	__atomic_store_n(&p->inode[fd % PAGE_FDS], inode_of(fd), __ATOMIC_RELAXED);
 	__atomic_fetch_or(&p->owned[fd % PAGE_FDS / BITS], UINT64_C(1) << fd % BITS,
 			  __ATOMIC_RELAXED);
-	while (was <= fd && !__atomic_compare_exchange_n(&top, &was, fd + 1, false,
-							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	raise_top(fd);
 	return fd;
+}
+
+static void forget_own(struct own_page *p, int fd)
+{
+	__atomic_fetch_and(&p->owned[fd % PAGE_FDS / BITS], ~(UINT64_C(1) << fd % BITS),
+			   __ATOMIC_RELAXED);
+	__atomic_store_n(&p->inode[fd % PAGE_FDS], 0, __ATOMIC_RELAXED);
+}
+
+bool ddps_own_has(int fd)
+{
+	const struct own_page *p = fd >= 0 && fd < FD_MAX ? find_page(fd) : NULL;
+
+	return fd >= 0 && (!p || is_same(p, fd));
 }
 
 void ddps_own_close(int fd)
@@ -200,10 +231,7 @@ void ddps_own_close(int fd)
 	if (!p) {
 		close(fd);
 	} else if (is_same(p, fd)) {
-		/* Before: once closed the number may be somebody else's. */
-		__atomic_fetch_and(&p->owned[fd % PAGE_FDS / BITS], ~(UINT64_C(1) << fd % BITS),
-				   __ATOMIC_RELAXED);
-		__atomic_store_n(&p->inode[fd % PAGE_FDS], 0, __ATOMIC_RELAXED);
+		forget_own(p, fd); /* before: once closed the number may be somebody else's */
 		close(fd);
 	}
 	errno = keep;
@@ -281,6 +309,107 @@ unsigned ddps_own_era(void)
 	ddps_unlock(&mark.lock);
 	errno = keep;
 	return era;
+}
+
+/* ---- closing apart ---- */
+
+/* One that waits for it, or -1. */
+static int find_apart(void)
+{
+	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
+
+	for (int at = 0; at < n; at += BITS) {
+		const struct own_page *p = find_page(at);
+		uint64_t bits =
+			p ? __atomic_load_n(&p->apart[at % PAGE_FDS / BITS], __ATOMIC_SEQ_CST) : 0;
+
+		if (bits)
+			return at + __builtin_ctzll(bits);
+	}
+	return -1;
+}
+
+static void close_apart(int fd)
+{
+	const uint64_t bit = UINT64_C(1) << fd % BITS;
+
+	/* Not if the program has closed it, or another thread is first. */
+	(void)ddps_own_era();
+	if (__atomic_fetch_and(&find_page(fd)->apart[fd % PAGE_FDS / BITS], ~bit,
+			       __ATOMIC_SEQ_CST) &
+	    bit)
+		close(fd);
+}
+
+static bool add_closer(void)
+{
+	if (__atomic_fetch_add(&closers, 1, __ATOMIC_SEQ_CST) < CLOSERS_MOST)
+		return true;
+	__atomic_fetch_sub(&closers, 1, __ATOMIC_SEQ_CST);
+	return false;
+}
+
+static void *run_closer(void *arg)
+{
+	const unsigned era = (unsigned)(uintptr_t)arg;
+	int fd;
+
+	do {
+		while ((fd = find_apart()) >= 0)
+			close_apart(fd);
+		__atomic_fetch_sub(&closers, 1, __ATOMIC_SEQ_CST);
+		/* One that came when this thread had looked and still counted. */
+	} while (find_apart() >= 0 && add_closer());
+	ddps_own_end(era);
+	return NULL;
+}
+
+/* The application's signals are for its own threads.  false: there is none. */
+static bool start_closer(void)
+{
+	const unsigned era = ddps_own_begin();
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_attr_init(&attr);
+	if (!err) {
+		(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		(void)pthread_attr_setstacksize(&attr, CLOSERS_STACK);
+		err = pthread_create(&thread, &attr, run_closer, (void *)(uintptr_t)era);
+		pthread_attr_destroy(&attr);
+	}
+	if (err == EINVAL) { /* the program's own variables of a thread alone are more than that */
+		err = pthread_create(&thread, NULL, run_closer, (void *)(uintptr_t)era);
+		if (!err)
+			pthread_detach(thread);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		return true;
+	__atomic_fetch_sub(&closers, 1, __ATOMIC_SEQ_CST);
+	ddps_own_end(era);
+	return false;
+}
+
+bool ddps_own_close_apart(int fd)
+{
+	struct own_page *p = fd >= 0 && fd < FD_MAX ? make_page(fd) : NULL;
+	const int keep = errno;
+	bool begun;
+
+	if (!p)
+		return false;
+	forget_own(p, fd);
+	__atomic_fetch_or(&p->apart[fd % PAGE_FDS / BITS], UINT64_C(1) << fd % BITS,
+			  __ATOMIC_SEQ_CST);
+	raise_top(fd);
+	begun = add_closer() && start_closer();
+	errno = keep;
+	return begun;
 }
 
 void ddps_own_tos(int fd, int family, uint8_t tos)

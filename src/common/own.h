@@ -17,6 +17,14 @@ int ddps_own(int fd);
 /* Close it, unless the program has done so and the number is another file's by now; errno stays. */
 void ddps_own_close(int fd);
 /*
+ * The same for one whose closing may block, for as long as a peer likes: one that he passed, or a unix socket in
+ * whose queue such ones lie.  A thread closes it, of at most 32 in the process; until one is free it stays open.
+ * Nothing is done to @fd here, which may itself block.  false: it has to wait.
+ */
+bool ddps_own_close_apart(int fd);
+/* Whether @fd, which was written down, has not become the program's. */
+bool ddps_own_has(int fd);
+/*
  * A number that is another one once the program has closed all that is not its own (closefrom): none
  * of the library's descriptors from before is there any more, sockets or not, and their numbers are
  * the program's.  Costs a system call.

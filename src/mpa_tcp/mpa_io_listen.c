@@ -107,6 +107,14 @@ static void on_rejected(struct ddps_mpa_conn *c)
 
 static const struct ddps_mpa_owner owner = { pass_mpa_request, on_rejected, on_settled };
 
+static void close_mpa_socket(struct ddps_mpa_listener *l, int fd)
+{
+	if (l->shm)
+		ddps_mpa_shm_let_go(l->env, fd);
+	else
+		ddps_own_close(fd);
+}
+
 static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = l->shm ? ddps_mpa_shm_new(l->env, fd, l->name, l->name[0] == '@')
@@ -115,7 +123,7 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 	if (!c) {
 		if (!l->shm || errno != EACCES)
 			ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
-		ddps_own_close(fd);
+		close_mpa_socket(l, fd);
 		return;
 	}
 	c->share.owner = c;
@@ -342,7 +350,7 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	    watch_mpa_listener(l) < 0) {
 		err = errno;
 		if (fd >= 0)
-			ddps_own_close(fd);
+			close_mpa_socket(l, fd);
 		free(l);
 		errno = err;
 		return DDPS_E_SYSTEM;
@@ -373,7 +381,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 	if (l->shm)
 		ddps_mpa_shm_unbind(l->name, &l->file);
 	shutdown(l->io.fd, SHUT_RDWR); /* also for whoever has a copy of it */
-	ddps_own_close(l->io.fd);
+	close_mpa_socket(l, l->io.fd);
 	while (l->conns) {
 		struct ddps_mpa_conn *c = l->conns;
 

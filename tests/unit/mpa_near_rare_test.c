@@ -3,6 +3,7 @@
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
+#include "unit/linger_fixture.h"
 #include <fcntl.h>
 
 static struct mpa_world w;
@@ -73,7 +74,7 @@ static bool play_session(void)
 	w.requests = 0;
 	w.a.w = &w;
 	w.a.p = p;
-	cr_expect_eq(count_left_descriptors(), fds);
+	cr_expect(await_count(count_left_descriptors, fds));
 	return moved;
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors that are ours: numbers that no table has room for, and those of somebody else. */
 #include "common/own.h"
+#include "support/child.h"
+#include "unit/linger_fixture.h"
 #include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -187,4 +190,99 @@ Test(own, a_port_is_not_waited_for_without_end)
 	cr_expect_gt(sys_failed(), 1);
 	sys_fail("bind", 0, 1, EADDRINUSE);
 	cr_expect_eq(bind_somewhere(), EADDRINUSE, "the fork is long ago");
+}
+
+/* ---- closing apart ---- */
+
+enum { THREADS = 32 };
+
+static unsigned count_own_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += is_own_open(fd);
+	return n;
+}
+
+static unsigned count_own_tasks(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+/* A socket that blocks whoever closes it until its far end is closed. */
+static int make_blocking(int *far)
+{
+	int pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	*far = pass_lingering(pair[1], "", 1, 0);
+	close(pair[1]);
+	return pair[0];
+}
+
+/* As many as there are threads. */
+static void keep_closers_busy(int far[THREADS])
+{
+	for (int i = 0; i < THREADS; i++)
+		cr_expect(ddps_own_close_apart(ddps_own(make_blocking(&far[i]))), "%d", i);
+}
+
+Test(own, what_blocks_is_closed_by_threads, .timeout = 60)
+{
+	const unsigned fds = count_own_fds(), tasks = count_own_tasks();
+	int far[THREADS], later, fd, status = 1;
+	pid_t pid;
+
+	keep_closers_busy(far);
+	cr_expect_eq(count_own_tasks(), tasks + THREADS);
+	fd = make_blocking(&later);
+	cr_expect_not(ddps_own_close_apart(fd));
+	cr_expect(is_own_open(fd), "no thread is free");
+	cr_expect_eq(count_own_tasks(), tasks + THREADS);
+	pid = fork_at_rest(); /* a child has threads of its own */
+	if (!pid) {
+		int other = dup(0);
+
+		leave_child_fixture(!ddps_own_close_apart(other) ||
+				    !await_count(count_own_tasks, 1) || is_own_open(other));
+	}
+	cr_expect_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	for (int i = 0; i < THREADS; i++)
+		close(far[i]);
+	close(later);
+	cr_expect(await_count(count_own_tasks, tasks));
+	cr_expect_eq(count_own_fds(), fds);
+}
+
+/* It waits for a thread, and the program closes it and the mark, and has files of those numbers. */
+Test(own, what_waits_for_a_thread_may_become_somebody_elses, .timeout = 60)
+{
+	const unsigned tasks = count_own_tasks();
+	int first = dup(0), far[THREADS], fd;
+	unsigned era;
+
+	close(first);
+	era = ddps_own_begin();
+	keep_closers_busy(far);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cr_expect_not(ddps_own_close_apart(fd));
+	close(first);
+	close(fd);
+	cr_assert_eq(open("/dev/zero", O_RDONLY | O_CLOEXEC), first);
+	cr_assert_eq(dup2(first, fd), fd);
+	for (int i = 0; i < THREADS; i++)
+		close(far[i]);
+	cr_expect(await_count(count_own_tasks, tasks));
+	cr_expect(is_own_open(fd));
+	cr_expect_neq(ddps_own_era(), era);
+	close(fd);
+	close(first);
 }

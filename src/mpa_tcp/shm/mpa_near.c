@@ -33,6 +33,7 @@ static struct ddps_mpa_near *make_near(struct ddps_mpa_conn *c)
 		free(n);
 		return NULL;
 	}
+	ddps_shm_guard(n->io.fd);
 	c->near = n;
 	return n;
 }
@@ -45,9 +46,7 @@ void ddps_mpa_near_drop(struct ddps_mpa_conn *c)
 		return;
 	c->near = NULL;
 	ddps_io_del(c->env->loop, &n->io);
-	if (ddps_own_forked(n->io.fd)) /* a child may have a copy */
-		(void)shutdown(n->io.fd, SHUT_RDWR);
-	ddps_own_close(n->io.fd);
+	ddps_mpa_shm_let_go(c->env, n->io.fd);
 	ddps_shm_unmap(n->memory);
 	free(n->t);
 	free(n);
@@ -141,7 +140,7 @@ static int accept_near(struct ddps_mpa_near *n)
 
 		if (fd < 0 || take_near_peer(n->t, fd))
 			return fd;
-		ddps_own_close(fd);
+		ddps_mpa_shm_let_go(n->c->env, fd);
 	}
 	return -1;
 }
@@ -151,11 +150,10 @@ static void take_near_answer(void *user, uint32_t events)
 {
 	struct ddps_mpa_near *n = user;
 	struct ddps_mpa_conn *c = n->c;
-	uint8_t octet;
-	ssize_t got = recv(n->io.fd, &octet, sizeof octet, MSG_DONTWAIT);
+	ssize_t got = ddps_shm_bells(n->io.fd, 1);
 
 	(void)events;
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (got == -EAGAIN || got == -EINTR)
 		return;
 	if (got == 1) {
 		move_to_memory(n);
@@ -190,7 +188,8 @@ bool ddps_mpa_near_pass(struct ddps_mpa_conn *c)
 	n->t = ddps_mpa_shm_part(c);
 	fd = n->t ? accept_near(n) : -1;
 	if (fd >= 0) {
-		ddps_own_close(n->io.fd);
+		ddps_shm_guard(fd);
+		ddps_mpa_shm_let_go(c->env, n->io.fd);
 		n->io = (struct ddps_io){ .fd = fd, .fn = take_near_answer, .user = n };
 		if (!pass_near_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN))
 			return true;

@@ -35,17 +35,16 @@ static void ring_bell(struct ddps_mpa_shm *t)
 		(void)send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Descriptors that come with a bell are not taken: there is no room for them. */
+/* Descriptors that come with a bell are not taken; whoever moves octets next ends the session. */
 static void read_bells(struct ddps_mpa_shm *t)
 {
-	char octets[256];
-	ssize_t n = ddps_loop_owns(t->c->env->loop)
-			    ? recv(t->c->io.fd, octets, sizeof octets, MSG_DONTWAIT)
-			    : -1;
+	ssize_t n = ddps_loop_owns(t->c->env->loop) ? ddps_shm_bells(t->c->io.fd, 256) : -EBADF;
 
 	t->in.said = t->out.said = 0;
 	t->tries = 0;
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n == -EPROTO)
+		t->passed = t->in.bad = t->out.bad = true;
+	else if (!n || (n < 0 && n != -EAGAIN && n != -EINTR))
 		t->gone = true;
 }
 
@@ -59,12 +58,15 @@ static void make_room_for_bells(struct ddps_mpa_shm *t)
 
 /* ---- what there is ---- */
 
-/* The peer writes the memory as it likes; of what it says of its indices nothing is left to believe. */
+/* The peer writes the memory as it likes; of what it says of its indices nothing is left to believe.  Nor of one that
+ * passes descriptors. */
 static void end_bad(struct ddps_mpa_shm *t)
 {
 	t->drop = true;
 	ddps_mpa_conn_fail(t->c, DDPS_E_PROTOCOL, 0,
-			   "the peer has written an impossible index into the shared memory");
+			   t->passed ? "the peer has passed descriptors where none are taken"
+				     : "the peer has written an impossible index into the shared "
+				       "memory");
 }
 
 static bool is_broken(const struct ddps_mpa_shm *t)
@@ -100,8 +102,9 @@ static void rest(struct ddps_mpa_shm *t)
 	if (t->hidden || t->quiet)
 		return;
 	make_room_for_bells(t);
+	there = t->passed;
 	if (t->events & (DDPS_MPA_IN | DDPS_MPA_PEER_FIN))
-		there = ddps_shm_await_octets(&t->in) && look_around(t);
+		there |= ddps_shm_await_octets(&t->in) && look_around(t);
 	if (t->events & DDPS_MPA_OUT)
 		there |= ddps_shm_await_room(&t->out, ROOM);
 	if (there)
@@ -160,6 +163,7 @@ int ddps_mpa_shm_link(struct ddps_mpa_shm *t)
 	struct ddps_mpa_conn *c = t->c;
 
 	t->linked = true;
+	ddps_shm_guard(c->io.fd);
 	c->io.fn = shm_io;
 	c->io.hidden = shm_hidden;
 	c->io.user = c;
@@ -296,9 +300,7 @@ static void shm_close(struct ddps_mpa_conn *c)
 	ddps_io_del(c->env->loop, &c->io);
 	ddps_task_cancel(c->env->loop, &t->task);
 	ddps_timer_stop(c->env->loop, &t->again);
-	if (ddps_own_forked(c->io.fd))
-		(void)shutdown(c->io.fd, SHUT_RDWR);
-	ddps_own_close(c->io.fd);
+	ddps_mpa_shm_let_go(c->env, c->io.fd);
 	c->io.fd = -1;
 	if (t->fd >= 0)
 		ddps_own_close(t->fd);

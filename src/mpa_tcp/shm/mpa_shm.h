@@ -30,6 +30,9 @@ int ddps_mpa_shm_connect(struct ddps_env *env, const struct ddps_uri *uri,
 struct ddps_mpa_conn *ddps_mpa_shm_new(struct ddps_env *env, int fd, const char *name,
 				       bool own_user);
 
+/* Close what was accepted, or the listener's socket, as ddps_shm_close(). */
+void ddps_mpa_shm_let_go(struct ddps_env *env, int fd);
+
 /* The peer's user. */
 uint32_t ddps_mpa_shm_uid(const struct ddps_mpa_conn *c);
 

@@ -15,6 +15,7 @@ struct ddps_mpa_shm {
 	bool linked;		 /* the socket is connected */
 	bool hidden;		 /* nobody sleeps on the socket: no bell is needed */
 	bool gone;		 /* the peer has left the socket */
+	bool passed;		 /* it has passed descriptors, which nobody wants */
 	bool drop;		 /* close() resets */
 	bool fin;		 /* ours is written */
 	uint16_t tries;		 /* since the socket was looked at */

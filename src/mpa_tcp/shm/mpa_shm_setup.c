@@ -85,6 +85,17 @@ static void name_caller(struct ddps_mpa_shm *t, pid_t pid)
 	snprintf(t->caller, sizeof t->caller, "pid %d", (int)pid);
 }
 
+void ddps_mpa_shm_let_go(struct ddps_env *env, int fd)
+{
+	static bool told;
+
+	if (!ddps_shm_close(fd) && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		ddps_log(&env->log, DDPS_LOG_WARN, "mpa",
+			 "shared memory: peers pass descriptors whose closing blocks, and all "
+			 "threads for that are at it, or none can be made: more of them stay open "
+			 "until one is free");
+}
+
 uint32_t ddps_mpa_shm_uid(const struct ddps_mpa_conn *c)
 {
 	return c->shm->peer.uid;

@@ -2,10 +2,12 @@
 /* Memory that is shared by passing its descriptor. */
 #include "mpa_tcp/shm/shm_pass.h"
 #include "common/bytes.h"
+#include "common/own.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,7 +20,8 @@
 #define VERSION	 1u
 #define SIZE	 sizeof(struct ddps_shm_memory)
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
-#define FDS_ROOM 4 /* of descriptors, so that one too many is seen */
+#define FDS_ROOM 4   /* of descriptors, so that one too many is seen */
+#define BELLS	 256 /* that are read at a time: more than a peer has reason to ring */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u
@@ -154,6 +157,18 @@ static struct ddps_shm_memory *accept_memory(int fd, const char **why)
 	return NULL;
 }
 
+/* Of memory as it should be there is not more to give back than this process maps; anything else may do what it likes
+ * when it is closed for the last time, a file of FUSE each time.  To ask for its seals asks no file system. */
+static void close_passed(int fd)
+{
+	if (fd < 0)
+		return;
+	if (check_memory(fd))
+		(void)ddps_own_close_apart(fd);
+	else
+		close(fd);
+}
+
 /* The one descriptor that came, or -1; any other is closed. */
 static int take_descriptor(struct msghdr *m)
 {
@@ -169,11 +184,11 @@ static int take_descriptor(struct msghdr *m)
 			if (!n++)
 				first = fds[i];
 			else
-				close(fds[i]);
+				close_passed(fds[i]);
 		}
 	}
 	if (n > 1) {
-		close(first);
+		close_passed(first);
 		return -1;
 	}
 	return first;
@@ -203,8 +218,9 @@ struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
 	int fd;
 
 	*why = "";
+	/* Whatever there was no room for stays with the socket, and is closed as that is. */
 	do
-		n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0) {
 		errno = n < 0 && errno == EAGAIN ? EAGAIN : ECONNRESET;
@@ -218,7 +234,70 @@ struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
 			       : "it passed no memory";
 	if (!*why)
 		memory = accept_memory(fd, why);
-	if (fd >= 0)
-		close(fd);
+	/* Its message goes, and with it a descriptor that is not the last. */
+	if (fd >= 0 && !check_memory(fd))
+		(void)recv(sock, hello, (size_t)n, MSG_DONTWAIT);
+	close_passed(fd);
 	return memory;
+}
+
+/* ---- closing may block ---- */
+
+void ddps_shm_guard(int sock)
+{
+	const int on = 1;
+
+	(void)setsockopt(sock, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+}
+
+ssize_t ddps_shm_bells(int sock, size_t most)
+{
+	uint8_t octets[BELLS];
+	struct iovec iov = { octets, most < sizeof octets ? most : sizeof octets };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n > 0 && m.msg_flags & MSG_CTRUNC)
+		return -EPROTO;
+	/* No more than that: what has come since may have descriptors. */
+	if (n > 0)
+		n = recv(sock, octets, (size_t)n, MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
+/* A connection.  false: it waits for a thread. */
+static bool close_connection(int sock)
+{
+	int left = 0;
+
+	if (ddps_shm_bells(sock, BELLS) != -EPROTO && !ioctl(sock, FIONREAD, &left) && !left) {
+		ddps_own_close(sock);
+		return true;
+	}
+	(void)shutdown(sock, SHUT_RDWR);
+	return ddps_own_close_apart(sock);
+}
+
+bool ddps_shm_close(int sock)
+{
+	const int keep = errno;
+	bool soon = true;
+	int fd, left;
+
+	if (!ddps_own_has(sock))
+		return true;
+	/* Nobody adds to its queue; and who else has a copy, a child or a listener's, learns of it. */
+	(void)shutdown(sock, ddps_own_forked(sock) ? SHUT_RDWR : SHUT_RD);
+	if (!ioctl(sock, FIONREAD, &left)) {
+		soon = close_connection(sock);
+	} else { /* a listener */
+		while ((fd = accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+			soon &= close_connection(ddps_own(fd));
+		if (errno == EAGAIN || errno == EINVAL)
+			ddps_own_close(sock);
+		else
+			soon = ddps_own_close_apart(sock);
+	}
+	errno = keep;
+	return soon;
 }

@@ -7,6 +7,8 @@
  * pages are the initiator's from the start, and are charged to him.
  */
 #include "mpa_tcp/shm/shm_ring.h"
+#include <stdbool.h>
+#include <sys/types.h>
 
 /* New memory of one's own, all of it allocated.  @fd: what is passed; the caller closes it.  NULL: errno says why. */
 struct ddps_shm_memory *ddps_shm_make(int *fd);
@@ -19,6 +21,20 @@ int ddps_shm_pass(int sock, int fd);
  * the peer has closed, of which errno says which: EAGAIN or ECONNRESET.
  */
 struct ddps_shm_memory *ddps_shm_take(int sock, const char **why);
+
+/*
+ * A peer may pass any descriptor, with any octet, and the last close of one may block for as long as he likes: a TCP
+ * socket that lingers, a unix socket in whose queue such a one lies.  So none is dropped by the caller's thread: not
+ * by reading, not by closing the socket.
+ */
+/* For a socket that has just been made: an urgent octet is read as others are, and none is thrown away. */
+void ddps_shm_guard(int sock);
+/* Read octets, @most at most.  How many, 0 at the end, or a negative errno; -EPROTO: descriptors came, and stay in the
+ * queue. */
+ssize_t ddps_shm_bells(int sock, size_t most);
+/* As ddps_own_close(); where the queue is not empty a thread does it, and the peer learns of it before.
+ * false: it stays open until one is free.  With a listener go its callers that are not yet accepted. */
+bool ddps_shm_close(int sock);
 
 /* @m may be NULL. */
 void ddps_shm_unmap(struct ddps_shm_memory *m);
