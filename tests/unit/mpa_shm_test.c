@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA through shared memory: set-up, data, ends, the socket's file. */
+#include "mpa_tcp/shm/mpa_shm.h"
+#include "support/child.h"
 #include "unit/shm_fixture.h"
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static struct mpa_world w;
 static char uri[160], said[300];
@@ -294,5 +298,96 @@ Test(mpa_shm, a_file_that_may_not_be_written_to_is_refused)
 	cr_assert_eq(shm_connect(&w, path), 0);
 	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
 	cr_expect_eq(w.a.end.sys_errno, EACCES);
+	remove_shm_folder();
+}
+
+/* ---- listeners that begin together ---- */
+
+enum { TOGETHER = 3, ROUNDS = 150 };
+
+/* Tries to listen at @un as soon as @go is at its end, says how that went, and stays until @up is. */
+static pid_t begin_listener(const struct sockaddr_un *un, const int *go, const int *up, int said_to)
+{
+	pid_t pid = fork_at_rest();
+	struct ddps_shm_file file;
+	char octet;
+
+	if (pid)
+		return pid;
+	close(go[1]);
+	close(up[1]);
+	if (read(go[0], &octet, 1))
+		leave_child_fixture(1);
+	octet = ddps_mpa_shm_bind((const struct sockaddr *)un, sizeof *un, 8, &file) >= 0 ? 'y'
+		: errno == EADDRINUSE							  ? 'n'
+											  : '?';
+	if (write(said_to, &octet, 1) != 1 || read(up[0], &octet, 1))
+		leave_child_fixture(1);
+	leave_child_fixture(0);
+	return 0;
+}
+
+/* At a file that one has left which is gone; one is to have it, which others can call. */
+static void play_round(const struct sockaddr_un *un)
+{
+	int go[2], up[2], answers[2], fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), status;
+	pid_t pids[TOGETHER];
+	unsigned listen = 0;
+	char octet;
+
+	unlink(un->sun_path);
+	cr_assert_eq(bind(fd, (const struct sockaddr *)un, sizeof *un), 0);
+	close(fd);
+	cr_assert(!pipe2(go, O_CLOEXEC) && !pipe2(up, O_CLOEXEC) && !pipe2(answers, O_CLOEXEC));
+	for (int i = 0; i < TOGETHER; i++)
+		pids[i] = begin_listener(un, go, up, answers[1]);
+	close(go[1]);
+	for (int i = 0; i < TOGETHER; i++) {
+		cr_assert_eq(read(answers[0], &octet, 1), 1);
+		cr_expect_neq(octet, '?');
+		listen += octet == 'y';
+	}
+	cr_expect_eq(listen, 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_expect_eq(connect(fd, (const struct sockaddr *)un, sizeof *un), 0);
+	close(fd);
+	close(up[1]);
+	for (int i = 0; i < TOGETHER; i++) {
+		cr_assert_eq(waitpid(pids[i], &status, 0), pids[i]);
+		cr_expect_eq(status, 0);
+	}
+	close(go[0]);
+	close(up[0]);
+	close(answers[0]);
+	close(answers[1]);
+}
+
+Test(mpa_shm, of_listeners_that_begin_together_one_has_the_file)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	snprintf(un.sun_path, sizeof un.sun_path, "/tmp/shm-together-%d", (int)getpid());
+	for (int i = 0; i < ROUNDS; i++)
+		play_round(&un);
+	unlink(un.sun_path);
+}
+
+/* Who keeps the folder's lock delays a listener for a second, and no more. */
+Test(mpa_shm, a_folder_that_is_locked_is_not_waited_for_without_end)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const uint64_t begun = ddps_now();
+	struct ddps_shm_file file;
+	int lock, fd;
+
+	make_shm_folder();
+	snprintf(un.sun_path, sizeof un.sun_path, "%s", path + strlen("shm://"));
+	lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_eq(flock(lock, LOCK_EX), 0);
+	fd = ddps_mpa_shm_bind((struct sockaddr *)&un, sizeof un, 8, &file);
+	cr_expect_geq(fd, 0);
+	cr_expect_lt(ddps_now() - begun, UINT64_C(10000000000));
+	close(fd);
+	close(lock);
 	remove_shm_folder();
 }

@@ -6,16 +6,20 @@
 #include "mpa_tcp/shm/mpa_shm_conn.h"
 #include "secure/told.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define AGAIN_MS 2 /* between two tries at a listener whose queue is full */
+#define LOCK_MS	 1000 /* for as long a listener waits for others that begin */
+#define AGAIN_MS 2    /* between two tries at a listener whose queue is full */
 
 _Static_assert(sizeof(struct ddps_shm_memory) % 4096 == 0, "whole pages are mapped");
 
@@ -272,6 +276,41 @@ static bool is_same_socket(const char *path, const struct ddps_shm_file *file)
 	return now.inode && now.dev == file->dev && now.inode == file->inode;
 }
 
+/*
+ * Listeners that begin in the folder of @path do so one after another: one that has its file and does not listen yet
+ * looks like one that has ended.  Anybody who can read the folder can keep its lock; then it is done without.  The
+ * folder, or -1.
+ */
+static int lock_folder(const char *path)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	const char *end = strrchr(path, '/');
+	char folder[sizeof(struct sockaddr_un)];
+	int fd;
+
+	snprintf(folder, sizeof folder, "%.*s", end ? (int)(end - path) + 1 : 1, end ? path : ".");
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < LOCK_MS; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
+		nanosleep(&moment, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* A child of fork may have a copy of @fd. */
+static void unlock_folder(int fd)
+{
+	if (fd < 0)
+		return;
+	(void)flock(fd, LOCK_UN);
+	close(fd);
+}
+
 /* A listener that has ended without removing its file: nobody answers there.  true: it is away. */
 static bool remove_stale(const struct sockaddr_un *un)
 {
@@ -295,10 +334,11 @@ int ddps_mpa_shm_bind(const struct sockaddr *sa, socklen_t sa_len, unsigned back
 	int fd = ddps_own(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	const struct sockaddr_un *un = (const struct sockaddr_un *)sa;
 	uint64_t since = 0;
-	int err = 0;
+	int err = 0, folder;
 
 	if (fd < 0)
 		return -1;
+	folder = un->sun_path[0] ? lock_folder(un->sun_path) : -1;
 	if (bind(fd, sa, sa_len) < 0)
 		err = errno;
 	if (err == EADDRINUSE && un->sun_path[0] && remove_stale(un))
@@ -312,6 +352,7 @@ int ddps_mpa_shm_bind(const struct sockaddr *sa, socklen_t sa_len, unsigned back
 	if (!err && listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) < 0)
 		err = errno;
 	*file = get_file(un->sun_path[0] ? un->sun_path : "");
+	unlock_folder(folder);
 	if (!err)
 		return fd;
 	ddps_own_close(fd);
