@@ -245,7 +245,7 @@ static void make_mark(void)
 	struct stat st;
 	int fds[2];
 
-	mark.fd = -1;
+	__atomic_store_n(&mark.fd, -1, __ATOMIC_RELAXED);
 	if (pipe2(fds, O_CLOEXEC))
 		return;
 	close(fds[1]);
@@ -253,16 +253,20 @@ static void make_mark(void)
 		close(fds[0]);
 		return;
 	}
-	mark.fd = fds[0];
-	mark.dev = st.st_dev;
-	mark.ino = st.st_ino;
+	__atomic_store_n(&mark.dev, st.st_dev, __ATOMIC_RELAXED);
+	__atomic_store_n(&mark.ino, st.st_ino, __ATOMIC_RELAXED);
+	__atomic_store_n(&mark.fd, fds[0], __ATOMIC_RELEASE);
 }
 
+/* With the lock or without. */
 static bool mark_is_there(void)
 {
+	const int fd = __atomic_load_n(&mark.fd, __ATOMIC_ACQUIRE);
 	struct stat st;
 
-	return !fstat(mark.fd, &st) && st.st_dev == mark.dev && st.st_ino == mark.ino;
+	return fd >= 0 && !fstat(fd, &st) &&
+	       st.st_dev == __atomic_load_n(&mark.dev, __ATOMIC_RELAXED) &&
+	       st.st_ino == __atomic_load_n(&mark.ino, __ATOMIC_RELAXED);
 }
 
 unsigned ddps_own_begin(void)
@@ -287,7 +291,7 @@ void ddps_own_end(unsigned era)
 	ddps_lock(&mark.lock);
 	if (!--mark.users && mark.fd >= 0) {
 		close(mark.fd);
-		mark.fd = -1;
+		__atomic_store_n(&mark.fd, -1, __ATOMIC_RELAXED);
 	}
 	ddps_unlock(&mark.lock);
 	errno = keep;
@@ -295,14 +299,19 @@ void ddps_own_end(unsigned era)
 
 unsigned ddps_own_era(void)
 {
+	unsigned era = __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE);
 	const int keep = errno;
-	unsigned era;
 
+	/* As long as it is there nobody waits for another one that looks, too. */
+	if (mark_is_there() && __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE) == era) {
+		errno = keep;
+		return era;
+	}
 	ddps_lock(&mark.lock);
 	if (mark.fd >= 0 && !mark_is_there()) {
-		mark.era++;
+		__atomic_store_n(&mark.era, mark.era + 1, __ATOMIC_RELEASE);
 		mark.users = 0;
-		mark.fd = -1;
+		__atomic_store_n(&mark.fd, -1, __ATOMIC_RELAXED);
 		close_own_fds(); /* such as it has not come to */
 	}
 	era = mark.era;

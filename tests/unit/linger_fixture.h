@@ -13,7 +13,7 @@
 
 #define LINGER_S 20
 
-/* It has octets that @far does not read; closing that ends it at once. */
+/* It has octets that @far does not read; closing that ends it immediately. */
 static inline int make_lingering(int *far)
 {
 	const struct linger linger = { 1, LINGER_S };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Peers of shm:// that pass descriptors whose closing blocks: the context goes on at once. */
+/* Peers of shm:// that pass descriptors whose closing blocks: the context goes on. */
 #include "support/child.h"
 #include "unit/linger_fixture.h"
 #include "unit/shm_fixture.h"
@@ -140,7 +140,7 @@ Test(mpa_shm_linger, that_are_unread_at_the_end)
 	shm_bare_close(&b);
 }
 
-/* The listener ends before it has accepted; its name is free at once. */
+/* The listener ends before it has accepted; its name is free immediately. */
 Test(mpa_shm_linger, of_callers_that_wait)
 {
 	struct shm_bare b = { .sock = shm_bare_connect(uri) }, idle = { .sock = -1 };
