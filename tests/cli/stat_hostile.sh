@@ -53,11 +53,10 @@ if mode.startswith("say:"):
     c.sendall(mode[4:].encode())
     c.close()
     sys.stdin.read()
-if mode == "controls":
+while mode == "controls":
     c = all[0].accept()[0]
     c.sendall('{"pid":1,"program":"\\u009b2J\\u202e\\u007f\u009b\u202e\x7f","sessions":[]}'.encode())
     c.close()
-    sys.stdin.read()
 while mode == "endless":
     c = all[0].accept()[0]
     sent = 0

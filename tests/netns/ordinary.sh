@@ -143,7 +143,7 @@ added_to_a_narrow_link() {
 	pids[2]=$!
 	ready 2 && soon says 2 '^ib0: up' && ! says 2 'IPv6 is not served' && ! grep ipv6_refused "$work/node2.log" &&
 		in_ns 2 ip addr add fd09::2/64 dev ib0 && soon says 2 'IPv6 is not served' &&
-		grep ipv6_refused "$work/node2.log"
+		soon grep -q ipv6_refused "$work/node2.log"
 }
 
 # The commands are nodes without IP, so each MTU that carries a MAD will do.
