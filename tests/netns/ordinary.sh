@@ -46,7 +46,7 @@ taken_port() {
 	soon grep -q held "$work/held" || return
 	up 1 rc && up 2 rc && ready 1 2 || return
 	soon grep -q '"join_failed"' "$work/node2.log" &&
-		grep '"join_failed"' "$work/node2.log" | grep 'UDP port 49152 of 192.0.2.2: Address already in use' |
+		soon grep '"join_failed"' "$work/node2.log" | grep 'UDP port 49152 of 192.0.2.2: Address already in use' |
 		grep 'net.ipv4.ip_local_reserved_ports' || return
 	says 2 '^ib0: joining' && says 2 'not joined .*UDP port 49152 of 192.0.2.2: Address already in use'
 }
@@ -90,7 +90,7 @@ one_gid() {
 gid_is_free() {
 	finish 2
 	soon says 3 '^ib0: up' && pings 1 10.9.0.3 && pings 3 10.9.0.1 &&
-		grep '"subnet_notice".*fe80::2 is at LID 3 now' "$work/node1.log"
+		soon grep '"subnet_notice".*fe80::2 is at LID 3 now' "$work/node1.log"
 }
 
 # ---- 30: networks of any MTU, with every family of addresses ----
@@ -107,7 +107,7 @@ bridges_at() { # MTU LINK-MTU
 		pings 1 fd09::2 60000 && ! says 2 'IPv6 is not served'
 	else
 		says 2 "IPv6 is not served: a datagram of this link holds $(($2 - 4)) octets, and IPv6 needs 1280" &&
-			grep '"ipv6_refused"' "$work/node2.log" && soon gone 2 fd09::2
+			soon grep '"ipv6_refused"' "$work/node2.log" && soon gone 2 fd09::2
 	fi
 }
 
@@ -208,7 +208,7 @@ wider_than_the_node() {
 # ---- 30: a network that changes under a link that is up ----
 
 goes_down() { # NODE WHY: said, and in its status
-	soon says "$1" "the link is down: .*$2" && grep '"link".*"up":false' "$work/node$1.log" | grep "$2" &&
+	soon says "$1" "the link is down: .*$2" && soon grep '"link".*"up":false' "$work/node$1.log" | grep "$2" &&
 		says "$1" '^ib0: joining'
 }
 
@@ -257,7 +257,7 @@ swallowed() {
 	local i
 	for ((i = 0; i < 60; i++)); do
 		in_ns 1 ping -q -c 1 -W 1 -s 20000 10.9.0.2
-		grep '"subnet_notice".*packets with 2048 octets of payload to LID 2 are never acknowledged, .*--link-mtu 1024' \
+		soon grep '"subnet_notice".*packets with 2048 octets of payload to LID 2 are never acknowledged, .*--link-mtu 1024' \
 			"$work/node1.log" && break
 	done
 	says 1 'last said .*octets of payload to LID 2 are never acknowledged.*; try: ' && says 1 '^ib0: up' &&
@@ -388,7 +388,7 @@ dhcp() {
 		--pid-file="$work/dnsmasq.pid" --no-ping >"$work/dnsmasq.log" 2>&1 &
 	pids[dnsmasq]=$!
 	soon [ -s "$work/dnsmasq.pid" ] && soon says 1 'address *10.9.0.1 *in use' || return
-	! lease && grep '"dhcp".*broadcast flag (udhcpc -B)' "$work/node2.log" &&
+	! lease && soon grep '"dhcp".*broadcast flag (udhcpc -B)' "$work/node2.log" &&
 		grep '"dhcp".*udhcpc -x 0x3d:000000000000000002' "$work/node2.log" &&
 		lease -B -x 0x3d:000000000000000002 && grep 000000000000000002 <(tr -d : <"$work/leases") &&
 		in_ns 2 ip addr show dev ib0 | grep "inet 10.9.0.1[01]" &&
