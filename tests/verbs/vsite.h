@@ -25,6 +25,8 @@ void vsite_use(const struct vsite *s, const char *wire, const char *lines);
 void vsite_hear(void);
 /* ... until here, and this was said so often. */
 void vsite_expect_said(const char *what, unsigned times);
+/* The same, where either end may be the one that says it, or both. */
+void vsite_expect_said_some(const char *what, unsigned least, unsigned most);
 
 struct vpeer {
 	struct ddps_ctx *ctx;
