@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # perftest over Linux's software devices, soft-iWARP and soft RoCE, and over ours, in turn, on the
 # same processors of the guest of tests/interop: within one guest, and from one to another.
-# usage: guest.sh OUT [--docs]    (BENCH=quick: once each, and the smallest and largest)
+# usage: guest.sh OUT [--docs]    (BENCH=quick: once each, and the smallest and largest; BENCH_PART=within: that part)
 #
 # What counts is the ratio: the guest is emulated.  --docs: the table goes into docs/measurements.md, too.
 # Exit status: 77 if there can be no guest here.
@@ -139,7 +139,7 @@ if ! stage || ! boot 1 on || ! boot 2 off; then
 	echo "bench: the guests do not come up" >&2
 	exit 1
 fi
-for where in within between; do
+for where in ${BENCH_PART:-within between}; do
 	for op in write read send; do
 		for size in $sizes; do
 			for n in $pairs; do
