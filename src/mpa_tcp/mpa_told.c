@@ -15,6 +15,7 @@ static bool is_between(const struct ddps_mpa_conn *c)
 void ddps_mpa_told_end(struct ddps_mpa_conn *c)
 {
 	const struct ddps_mpa_startup *s = c->startup;
+	const bool is_tls = s && s->in[0] == TLS_HANDSHAKE;
 
 	if (c->initiator || !c->error.code)
 		return;
@@ -24,7 +25,7 @@ void ddps_mpa_told_end(struct ddps_mpa_conn *c)
 	else if (is_between(c))
 		ddps_told_refused(c->env, c->error.peer, c->error.code, c->error.text, false);
 	else if (!c->tls && c->error.code == DDPS_E_KEY)
-		ddps_told_refused(c->env, c->error.peer,
-				  s && s->in[0] == TLS_HANDSHAKE ? DDPS_E_PLAIN_PEER : DDPS_E_KEY,
-				  c->error.text, false);
+		ddps_told_refused(c->env, c->error.peer, is_tls ? DDPS_E_PLAIN_PEER : DDPS_E_KEY,
+				  c->error.text,
+				  !is_tls && !c->env->log.fn); /* any port meets strangers */
 }

@@ -43,11 +43,22 @@ speaks_tls() {
 	rm -f pair.*
 }
 
+speaks_http() { # until it is turned away
+	local http
+	exec {http}<>"/dev/tcp/127.0.0.1/${uri##*:}" || return
+	printf 'GET / HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n' >&"$http"
+	timeout "$PATIENCE" cat <&"$http" >/dev/null 2>&1
+	exec {http}>&-
+}
+
 # What the library says of peers is in the log's form, too.
 refused_peers() {
 	asked=speaks_tls log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
 	lines_are '20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z (info|warning|error): ' || return
 	grep -qE 'Z warning: secure: refused 127.0.0.1:[0-9]+: .*the peer speaks TLS' log.err || return
+	asked=speaks_http log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
+	why="nothing of HTTP: $(cat log.err)"
+	grep -qE 'Z warning: secure: refused 127.0.0.1:[0-9]+: .*wrong key' log.err || return
 	asked=speaks_tls DDPSESS_LOG=none log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
 	why="not silent: $(cat log.err)"
 	! grep -q secure: log.err
