@@ -17,7 +17,7 @@ struct vd_config {
 	bool secured;	   /* ... is one of the last two: vd_secure.h */
 	char name[32];	   /* of the device */
 	bool crc, p2p;
-	bool shm; /* TCP makes way for shared memory on one host */
+	bool shm;     /* TCP makes way for shared memory on one host */
 	bool no_wait; /* a Send without a receive ends the session */
 	bool strict;  /* what adapters refuse is refused: vd_strict.h */
 	bool rfc7306; /* immediate data and atomics */

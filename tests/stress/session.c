@@ -40,7 +40,7 @@ static struct world {
 	struct ddps_listener *listener;
 	char uri[128];
 	char psk[32]; /* a file; "": the wire is plain */
-	bool shm; /* over TCP: both sides want shared memory */
+	bool shm;     /* over TCP: both sides want shared memory */
 	struct slot slots[NSLOTS];
 	struct slot pings[NPINGS];
 	pthread_mutex_t ping_lock[NPINGS];
@@ -205,9 +205,12 @@ static void bring_session_stress_pings_up(uint64_t *rng)
 
 static void open_session_stress_world(uint64_t seed)
 {
-	static const char *const wires[] = { "tcp://127.0.0.1:0", "tcp://[::1]:0",
+	static const char *const wires[] = { "tcp://127.0.0.1:0",
+					     "tcp://[::1]:0",
 					     "sctp://127.0.0.1:0?backend=native&encap=0",
-					     "tls://127.0.0.1:0", "sctps://127.0.0.1:0", "shm://@" };
+					     "tls://127.0.0.1:0",
+					     "sctps://127.0.0.1:0",
+					     "shm://@" };
 	uint64_t rng = seed;
 	const char *wire = wires[stress_draw(&rng, 6)];
 
