@@ -65,6 +65,7 @@ one() {
 		fi
 	done
 	wait
+	value=$(grep -E '^[0-9.]+(e[+][0-9]+)?$' <<<"$value" | tail -n 1)
 	[ -n "$value" ] || printf '  %s %s: %s\n' "$1" "$run" "$(tail -n 1 "$work/why")" >&2
 	echo "$value"
 }

@@ -25,6 +25,7 @@ siw | rxe)
 	;;
 *)
 	over=(sessctl run --transport "$wire" --) name=ddp0
+	[ "$wire" != tcp ] || over=(sessctl run --crc off --) # as soft-iWARP
 	;;
 esac
 
