@@ -74,7 +74,7 @@ measure() { # WHERE PROGRAM SIZE PAIRS
 	local i wire
 	for ((i = 0; i < rounds; i++)); do
 		for wire in $kernel $ours; do
-			printf '%s\t%s\t%s\n' "$1: $2, $3 octets, $4 at once" "$wire" "$(one "$1" "$wire" "$2" "$3" "$4")" \
+			printf '%s\t%s\t%s\n' "$1: $2, $3 octets, $4 queue pair$([ "$4" = 1 ] || echo s)" "$wire" "$(one "$1" "$wire" "$2" "$3" "$4")" \
 				>>"$samples"
 		done
 	done
