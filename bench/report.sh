@@ -2,30 +2,46 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # From the samples of run.sh: the table, results.csv and the plots.  usage: report.sh OUT [--docs]
 #
-# --docs: first lines and plots go into docs/performance.md, too, and the table into docs/measurements.md.
+# --docs: first lines and plots go into docs/performance.md, too, and the table into docs/measurements/FAMILY.md.
 set -u
 out=$1
-docs=$(cd "$(dirname "$0")/../docs" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+docs=$here/../docs
 
-between() { # MARK FILE <page
-	awk -v mark="$1" -v file="$2" -f "$(dirname "$0")/between.awk"
+# Whose processor: its page is docs/measurements/FAMILY.md
+family() {
+	case $(sed -n 's/^vendor_id\s*: //p' /proc/cpuinfo | head -n 1) in
+	AuthenticAMD) echo amd ;;
+	GenuineIntel) echo intel ;;
+	*) uname -m ;;
+	esac
 }
 
-# The first lines; the table, what it was measured on, and the reasons for what it misses.
+# The page of this processor: what it was measured on, the table, the reasons for what it misses; and its first
+# lines in docs/performance.md.
 into_docs() {
-	local page=$docs/performance.md table=$docs/measurements.md
+	local page=$docs/performance.md family name
+	family=$(family)
+	name=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1 | sed 's/(R)//g; s/ *Processor//')
+	awk -f "$here/missed.awk" "$here/reasons.tsv" "$out/table.md" >"$out/missed"
 	{
-		printf '%s, %s cores, Linux %s; %s, in %s.\n\n' \
-			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
-			"$(uname -r)" "$(date -u +%F)" "$(cat "$out/took")"
+		printf '# Measured on %s\n\n%s cores, Linux %s; %s, in %s.\n\n' "$name" "$(nproc)" "$(uname -r)" \
+			"$(date -u +%F)" "$(cat "$out/took")"
+		printf 'What the cases and the peers are, and how to read the table: [measurements](../measurements.md).\n\n'
 		cat "$out/table.md"
-		printf '\n'
-	} >"$out/table"
-	awk -f "$(dirname "$0")/missed.awk" "$(dirname "$0")/reasons.tsv" "$out/table.md" >"$out/missed"
-	awk -f "$(dirname "$0")/summary.awk" "$out/table.md" >"$out/summary"
-	echo >>"$out/summary"
-	between summary "$out/summary" <"$page" >"$out/page" && mv "$out/page" "$page"
-	between table "$out/table" <"$table" | between missed "$out/missed" >"$out/page" && mv "$out/page" "$table"
+		printf '\n## What is missed, and why\n\n'
+		printf 'Each line has the ratio and the target. If the spread of a row includes its target, the target is reached on\n'
+		printf 'some days. The reasons are in `bench/reasons.tsv`.\n\n'
+		sed '$d' "$out/missed"
+	} >"$docs/measurements/$family.md"
+	{
+		printf '[%s](measurements/%s.md):\n\n' "$name" "$family"
+		awk -f "$here/summary.awk" "$out/table.md"
+		echo
+	} >"$out/summary"
+	grep -qx "<!-- summary $family -->" "$page" ||
+		echo "$page has no place for $family: give it the marks <!-- summary $family --> and <!-- end of summary $family -->" >&2
+	awk -v mark="summary $family" -v file="$out/summary" -f "$here/between.awk" <"$page" >"$out/page" && mv "$out/page" "$page"
 	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 

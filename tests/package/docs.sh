@@ -154,67 +154,75 @@ sed 's:attack_9_every_wait_ends:attack_9_no_wait_ends:; s:post here, wait there:
 	tests/mutate/attacks.txt >"$work/mutations"
 [ "$(mutations "$work/mutations" | wc -l)" = 5 ]
 result $? "a test without a mutation, and a mutation without its test, are found"
-verdicts docs/measurements.md >"$work/log"
-! [ -s "$work/log" ] && [ "$(wc -l <"$work/rows")" -gt 40 ]
-result $? "the table of docs/measurements.md says met where the target is met" "$work/log"
+for page in docs/measurements/*.md; do
+	verdicts "$page" >"$work/log"
+	! [ -s "$work/log" ] && [ "$(wc -l <"$work/rows")" -gt 40 ]
+	result $? "the table of $page says met where the target is met" "$work/log"
+done
 sed -E 's/^(\| write 1M, crc off \| plain tcp \|[^|]*\|[^|]*\|) [0-9.]+ /\1 0.10 /; s/^\| ping 64 \| ucx/| pong 64 | ucx/' \
-	docs/measurements.md >"$work/page"
+	docs/measurements/amd.md >"$work/page"
 [ "$(verdicts "$work/page" | grep -cE '^(write 1M|pong)')" = 2 ]
 result $? "a wrong verdict and a case that nothing measures are found"
-# reasons PAGE REASONS: what is missed without a reason, what the list does not have, reasons for no row
+# reasons REASONS PAGE...: what is missed without a reason, what a list does not have, reasons for no row
 reasons() {
-	awk -f bench/missed.awk "$2" "$1" >"$work/missed"
-	grep -B 2 '^Why is not known' "$work/missed"
-	grep -qF '(not measured)' "$work/missed" && echo "a reason quotes a row that is not there"
-	sed -n '/^<!-- missed -->/,/^<!-- end of missed -->/p' "$1" | sed '1,2d; $d' | cmp -s - "$work/missed" ||
-		echo "the list is not that of the table and $2"
+	local list=$1 page
+	shift
+	for page; do
+		awk -f bench/missed.awk "$list" "$page" | sed '$d' >"$work/missed"
+		grep -B 2 '^Why is not known' "$work/missed"
+		grep -qF '(not measured)' "$work/missed" && echo "$page: a reason quotes a row that is not there"
+		sed -n '/^\* \*\*/,$p' "$page" | cmp -s - "$work/missed" || echo "$page: its list is not that of the table and $list"
+	done
 	awk -F'\t+' 'NR == FNR { if (!/^#/) { c[++n] = $1; p[n] = $2 } next }
 		{ split($0, f, / *[|] */); for (i = 1; i <= n; i++) if (f[2] ~ "^(" c[i] ")$" && f[3] ~ "^(" p[i] ")$") used[i] = 1 }
-		END { for (i = 1; i <= n; i++) if (!used[i]) print c[i] ": a reason for no row" }' "$2" "$1"
+		END { for (i = 1; i <= n; i++) if (!used[i]) print c[i] ": a reason for no row" }' "$list" "$@"
 }
-# begins PAGE: its first lines are those of the table
+# begins PAGE FAMILY: its first lines for this processor are those of the table
 begins() {
-	awk -f bench/summary.awk docs/measurements.md >"$work/summary"
-	sed -n '/^<!-- summary -->/,/^<!-- end of summary -->/p' "$1" | sed '1,2d; $d' | sed '$d' | cmp - "$work/summary"
+	awk -f bench/summary.awk "docs/measurements/$2.md" >"$work/summary"
+	sed -n "/^<!-- summary $2 -->/,/^<!-- end of summary $2 -->/p" "$1" | grep '^|' | cmp - "$work/summary"
 }
-begins docs/performance.md >"$work/log" 2>&1 && ! grep -q 'not measured' "$work/summary"
-result $? "docs/performance.md begins with five jobs, with the figures of the table" "$work/log"
+for page in docs/measurements/*.md; do
+	begins docs/performance.md "$(basename "$page" .md)" >"$work/log" 2>&1 && ! grep -q 'not measured' "$work/summary"
+	result $? "docs/performance.md begins with five jobs, with the figures of $page" "$work/log"
+done
 sed '/^| latency/s/ 0[.][0-9]* |/ 0.50 |/' docs/performance.md >"$work/page"
-! begins "$work/page" >"$work/log" 2>&1
+! begins "$work/page" amd >"$work/log" 2>&1
 result $? "first lines of another run are found" "$work/log"
-# figures README: its figures are those of the pages that it names
+# figures README: its figures are those of the pages that it names, from the least to the largest
 figures() {
 	local gb times cases
-	gb=$(sed -nE 's/^\| bulk[^|]*\| ([0-9]+) MB.*/\1/p' docs/performance.md)
-	times=$(sed -nE 's/^\| small messages.*\| ([0-9]+)\.[0-9]+ \|$/\1/p' docs/performance.md)
+	gb=$(sed -nE 's/^\| bulk[^|]*\| ([0-9]+) MB.*/\1/p' docs/performance.md | sort -n | sed -n '1p; $p')
+	times=$(sed -nE 's/^\| small messages.*\| ([0-9]+)\.[0-9]+ \|$/\1/p' docs/performance.md | sort -n | sed -n '1p; $p')
 	cases=$(sed -nE 's/^\| ours \| this version \| ([0-9]+) \| \1 \|.*/\1/p' docs/peers.md)
-	grep -qF "$(awk -v m="$gb" 'BEGIN { printf "%.1f GB/s", m / 1000 }')" "$1" &&
-		tr '\n' ' ' <"$1" | grep -qF "$times times as many small messages" && grep -qF "All $cases cases" "$1"
+	tr '\n' ' ' <"$1" | tr -s ' ' >"$work/words"
+	grep -qF "$(awk 'BEGIN { printf "%.0f to %.0f GB/s", '"${gb/$'\n'/ / 1000, } / 1000"' }')" "$work/words" &&
+		grep -qF "${times/$'\n'/ to } times as many small messages" "$work/words" && grep -qF "All $cases cases" "$1"
 }
 figures README.md && sed 's/776 cases/700 cases/' README.md >"$work/readme" && ! figures "$work/readme"
 result $? "the figures of README.md are those of the pages; others are found"
-reasons docs/measurements.md bench/reasons.tsv >"$work/log"
+reasons bench/reasons.tsv docs/measurements/*.md >"$work/log"
 ! [ -s "$work/log" ]
-result $? "each target that is missed in docs/measurements.md is in its list, with a reason" "$work/log"
+result $? "each target that is missed in docs/measurements is in its list, with a reason" "$work/log"
 sed -E '/^ping during writes, tcp/s/tcp/udp/' bench/reasons.tsv >"$work/reasons"
-sed '/^\* \*\*ping 64/s/compared/as compared/' docs/measurements.md >"$work/page"
-[ "$(reasons "$work/page" "$work/reasons" | wc -l)" = 2 ]
-result $? "a list that is not the table's and a reason for nothing are found"
-
+sed '/^\* \*\*ping 64/s/compared/as compared/' docs/measurements/amd.md >"$work/page"
+reasons "$work/reasons" "$work/page" docs/measurements/*.md >"$work/log"
+grep -qF "$work/page: its list" "$work/log" && grep -q 'udp.*a reason for no row' "$work/log"
+result $? "a list that is not the table's and a reason for nothing are found" "$work/log"
 
 # unlinked: pages that no other page leads to
 unlinked() { # FILE...: the pages that may lead to one
 	local page
-	for page in docs/*.md docs/guides/*.md; do
+	for page in docs/*.md docs/guides/*.md docs/measurements/*.md; do
 		grep -lE "\\]\\(([a-z./]*/)?$(basename "$page" .md)\\.md[)#]" "$@" | grep -qvxF "$page" || echo "$page"
 	done
 }
-unlinked README.md CONTRIBUTING.md docs/*.md docs/guides/*.md >"$work/log"
+unlinked README.md CONTRIBUTING.md docs/*.md docs/guides/*.md docs/measurements/*.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "each page of docs/ is linked from another one" "$work/log"
 [ "$(unlinked README.md | grep -c 'abi\|porting')" = 0 ] && unlinked docs/abi.md | grep -q '^docs/abi.md$'
 result $? "a page that no page leads to is found"
-python3 tests/package/links.py ./*.md docs/*.md docs/guides/*.md >"$work/log"
+python3 tests/package/links.py ./*.md docs/*.md docs/guides/*.md docs/measurements/*.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "each link of a page leads to a file and to a heading" "$work/log"
 printf '# A page\n[a](#a-page) [b](#b) [c](c.md)\n' >"$work/page.md"
