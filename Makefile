@@ -129,7 +129,8 @@ $(LIB_SO): $(call objs,$(LIB_SRC)) src/libddpsess.map
 $(IPOIB_SO): $(call objs,$(IPOIB_SRC)) src/ipoib_cm/libddpsess-ipoib.map
 # It uses the library's sessions like any program.
 $(CONFORM_SO): $(call objs,$(CONF_SRC)) src/conform/libddpsess-conform.map $(LIB_SO)
-$(IPOIB_SO) $(CONFORM_SO): private LINK_LIBS =
+$(CONFORM_SO): private LINK_LIBS =
+$(IPOIB_SO): private LINK_LIBS = -lisal
 $(LIB_SO) $(IPOIB_SO) $(CONFORM_SO): private LINK_FLAGS = $(shared)
 $(LIB_SO) $(IPOIB_SO) $(CONFORM_SO):
 	$(link)
@@ -164,7 +165,7 @@ $(VIEW_SO): private LINK_FLAGS = -shared $(DEFS)
 $(VIEW_SO): private LINK_LIBS = -ldl
 $(UMAD_SO): $(call objs,$(UMAD_SRC)) $(IPOIB_A)
 $(UMAD_SO): private LINK_FLAGS = -shared -Wl,--exclude-libs,ALL $(DEFS)
-$(UMAD_SO): private LINK_LIBS =
+$(UMAD_SO): private LINK_LIBS = -lisal
 
 $(TLS_SO): $(call objs,$(TLS_SRC))
 $(TLS_SO): private LINK_FLAGS = -shared -Wl,-soname,$(@F) $(DEFS)

@@ -6,21 +6,23 @@
 #include "ipoib/bridge/tun.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PACKETS	 32	  /* from the device in one turn */
-#define PAUSE_NS 2000000  /* for which it waits for connections that are behind */
-#define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
-#define FD_TUN	 IPOIB_PORT_FDS
-#define FD_SIG	 (FD_TUN + 1)
-#define FD_CTL	 (FD_TUN + 2)
-#define FD_ASKER (FD_TUN + 3)
-#define FD_ADDR	 (FD_TUN + 4)
-#define FDS	 (FD_TUN + 5)
+#define PACKETS	    32	     /* from the device in one turn */
+#define PAUSE_NS    2000000  /* for which it waits for connections that are behind */
+#define PART_NS	    NS_PER_S /* for DREQs to be answered at the end */
+#define KEPT_MEMORY (32 << 20)
+#define FD_TUN	    IPOIB_PORT_FDS
+#define FD_SIG	    (FD_TUN + 1)
+#define FD_CTL	    (FD_TUN + 2)
+#define FD_ASKER    (FD_TUN + 3)
+#define FD_ADDR	    (FD_TUN + 4)
+#define FDS	    (FD_TUN + 5)
 
 static void to_tun(void *arg, const uint8_t hdr[OFFLOAD_HDR], const void *packet, size_t len,
 		   const void *rest, size_t rest_len)
@@ -277,6 +279,16 @@ static int close_bridge(struct bridge *b, int status)
 	return out_finish(&b->out) ? ST_FAILED : status;
 }
 
+/* A message takes up to 64 KiB, for as long as it is under way.  Given back to the system and taken again each time,
+ * its pages would cost as much as a copy. */
+static void keep_freed_memory(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
+	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
+#endif
+}
+
 static int run_bridge(const struct ipoib_opts *o)
 {
 	struct bridge *b = calloc(1, sizeof *b);
@@ -286,6 +298,7 @@ static int run_bridge(const struct ipoib_opts *o)
 		perror("sessctl ipoib bridge");
 		return ST_FAILED;
 	}
+	keep_freed_memory();
 	b->tun = b->watch.fd = b->ctl = b->client = -1;
 	b->in.in = to_tun;
 	b->in.arg = b;
