@@ -8,6 +8,7 @@
  */
 #include <infiniband/umad.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 #include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include "ipoib_cm/sa/sa_mad.h"
@@ -46,7 +47,7 @@ struct um_pending {
 
 /* For the program. */
 struct um_message {
-	struct um_message *next;
+	TAILQ_ENTRY(um_message) of_queue;
 	struct ib_user_mad head;
 	size_t len;
 	uint8_t mad[];
@@ -66,7 +67,7 @@ struct um {
 	uint32_t psn;
 	struct um_agent agent[UM_AGENTS];
 	struct um_pending pending[UM_PENDING];
-	struct um_message *first, **last;
+	TAILQ_HEAD(, um_message) queue;
 	unsigned queued;
 };
 

@@ -318,7 +318,7 @@ static int wait_message(int timeout_ms)
 
 	for (;;) {
 		um_run(um);
-		if (um->first)
+		if (!TAILQ_EMPTY(&um->queue))
 			return 0;
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
@@ -348,15 +348,13 @@ API int umad_poll(int portid, int timeout_ms)
 
 static int take_um_message(struct ib_user_mad *to, int *length)
 {
-	struct um_message *m = um->first;
+	struct um_message *m = TAILQ_FIRST(&um->queue);
 
 	if (m->len > (size_t)*length) { /* it is asked for again, with room */
 		*length = (int)m->len;
 		return -ENOSPC;
 	}
-	um->first = m->next;
-	if (!um->first)
-		um->last = &um->first;
+	TAILQ_REMOVE(&um->queue, m, of_queue);
 	um->queued--;
 	*to = m->head;
 	to->length = (uint32_t)(sizeof(*to) + m->len);

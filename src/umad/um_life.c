@@ -82,7 +82,7 @@ int um_open(struct um *u, char *why, size_t why_len)
 	struct in_addr a;
 	uint32_t where;
 
-	u->last = &u->first;
+	TAILQ_INIT(&u->queue);
 	u->wire.rx = um_take_packet;
 	u->wire.user = u;
 	u->poll = u->timer = -1;
@@ -118,8 +118,8 @@ void um_close(struct um *u)
 
 	for (unsigned i = 0; i < UM_AGENTS; i++)
 		um_forget(u, i);
-	while ((m = u->first)) {
-		u->first = m->next;
+	while ((m = TAILQ_FIRST(&u->queue))) {
+		TAILQ_REMOVE(&u->queue, m, of_queue);
 		free(m);
 	}
 	u->queued = 0;

@@ -70,12 +70,10 @@ static void queue_message(struct um *u, const struct ib_user_mad *head, const vo
 	m = u->queued < UM_QUEUE ? malloc(sizeof(*m) + len) : NULL;
 	if (!m)
 		return; /* as a packet that finds no buffer */
-	m->next = NULL;
 	m->head = *head;
 	m->len = len;
 	memcpy(m->mad, mad, len);
-	*u->last = m;
-	u->last = &m->next;
+	TAILQ_INSERT_TAIL(&u->queue, m, of_queue);
 	u->queued++;
 }
 
@@ -425,17 +423,16 @@ void um_run(struct um *u)
 
 static void forget_messages(struct um *u, unsigned agent)
 {
-	struct um_message *m, **at = &u->first;
+	struct um_message *m, *next;
 
-	while ((m = *at))
-		if (m->head.agent_id == agent) {
-			*at = m->next;
-			u->queued--;
-			free(m);
-		} else {
-			at = &m->next;
-		}
-	u->last = at;
+	for (m = TAILQ_FIRST(&u->queue); m; m = next) {
+		next = TAILQ_NEXT(m, of_queue);
+		if (m->head.agent_id != agent)
+			continue;
+		TAILQ_REMOVE(&u->queue, m, of_queue);
+		u->queued--;
+		free(m);
+	}
 }
 
 void um_forget(struct um *u, unsigned agent)

@@ -232,8 +232,8 @@ static uint64_t use(struct node *n)
 		MUST(c && c->state == DDPS_CM_ST_ESTABLISHED);
 		rare = rests(n, c);
 	}
-	for (c = n->links.cm->conns; c; c = next) {
-		next = c->next;
+	for (c = LIST_FIRST(&n->links.cm->conns); c; c = next) {
+		next = LIST_NEXT(c, of_all);
 		if (c->state == DDPS_CM_ST_ESTABLISHED && !far_end(n, c) &&
 		    (c->local_id == id || n->w->now >= n->w->calm_at)) {
 			make_crossed_world_fail(n, c->local_id);
@@ -408,10 +408,11 @@ static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, u
 /* Connections of node @n that are up, and how many of them are so at both ends. */
 static unsigned count_crossed(const struct node *n, unsigned *both)
 {
+	const struct ddps_cm_conn *c;
 	unsigned up = 0;
 
 	*both = 0;
-	for (const struct ddps_cm_conn *c = n->links.cm->conns; c; c = c->next)
+	LIST_FOREACH(c, &n->links.cm->conns, of_all)
 		if (c->state == DDPS_CM_ST_ESTABLISHED) {
 			const struct ddps_cm_conn *far = far_end(n, c);
 

@@ -21,9 +21,9 @@ static void lose_ipoib_again(unsigned of_a_million)
 
 static struct ddps_cm_conn *only_conn(unsigned node)
 {
-	struct ddps_cm_conn *c = net.node[node].f->cm->conns;
+	struct ddps_cm_conn *c = LIST_FIRST(&net.node[node].f->cm->conns);
 
-	cr_assert(c && !c->next);
+	cr_assert(c && !LIST_NEXT(c, of_all));
 	return c;
 }
 

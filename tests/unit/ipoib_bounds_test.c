@@ -76,6 +76,8 @@ Test(ipoib_bounds, queue_pairs_are_limited, .fini = fini)
 /* What is over at both ends makes room, however long its timewait: for peers, and for us. */
 Test(ipoib_bounds, connections_that_are_over_go_for_others, .fini = fini)
 {
+	struct ddps_cm_conn *c;
+
 	net_init(&net, 5, 1, DDPS_IPOIB_RC);
 	net.node[0].cfg.max_qps = 2;
 	for (unsigned i = 0; i < 5; i++)
@@ -86,7 +88,7 @@ Test(ipoib_bounds, connections_that_are_over_go_for_others, .fini = fini)
 		net_send4(&net, round ? 0 : 2, round ? 4 : 0, 100, true);
 		net_run(&net, SEC / 2);
 		cr_expect_eq(net_conns(&net, 0), 2, "round %u", round);
-		for (struct ddps_cm_conn *c = net.node[0].f->cm->conns; c; c = c->next)
+		LIST_FOREACH(c, &net.node[0].f->cm->conns, of_all)
 			c->timewait_ns = 3600 * (uint64_t)SEC;
 		net_run(&net, 10 * SEC);
 		cr_expect_eq(net_conns(&net, 0), 0);

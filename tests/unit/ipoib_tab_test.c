@@ -13,7 +13,7 @@ struct entry {
 	struct ddps_tab_link link;
 	struct ddps_due due;
 	bool in;
-	uint64_t hash, at;
+	uint64_t hash, at, turn;
 };
 
 static struct entry entry[ENTRIES];
@@ -40,8 +40,7 @@ Test(ipoib_tab, finds_what_is_in_it)
 		else
 			ddps_tab_add(&t, &e->link, e->hash = next_in_ipoib_tab(&seed, 24));
 		e->in = !e->in;
-		DDPS_TAB_EACH(&t, e->hash, at, struct entry, link)
-		{
+		DDPS_TAB_EACH(&t, e->hash, at, struct entry, link) {
 			cr_assert(at->in && at->hash == e->hash);
 			found++;
 		}
@@ -62,18 +61,21 @@ Test(ipoib_tab, timers_come_in_their_order)
 		entry[i] = (struct entry){ .at = DDPS_DUE_NEVER };
 	for (unsigned turn = 0; turn < 50000; turn++) {
 		struct entry *e = &entry[next_in_ipoib_tab(&seed, ENTRIES)];
-		uint64_t first = DDPS_DUE_NEVER;
+		uint64_t at =
+			next_in_ipoib_tab(&seed, 4) ? next_in_ipoib_tab(&seed, 40) : DDPS_DUE_NEVER;
+		const struct entry *first = &entry[0];
 		struct ddps_due *ready;
 
-		e->at = next_in_ipoib_tab(&seed, 4) ? next_in_ipoib_tab(&seed, 1000)
-						    : DDPS_DUE_NEVER;
-		ddps_due_set(&d, &e->due, e->at);
-		for (unsigned i = 0; i < ENTRIES; i++)
-			first = entry[i].at < first ? entry[i].at : first;
-		cr_assert_eq(ddps_dues_first(&d), first);
+		e->turn = at == e->at ? e->turn : turn;
+		e->at = at;
+		ddps_due_set(&d, &e->due, at);
+		for (unsigned i = 1; i < ENTRIES; i++)
+			if (entry[i].at < first->at ||
+			    (entry[i].at == first->at && entry[i].turn < first->turn))
+				first = &entry[i];
+		cr_assert_eq(ddps_dues_first(&d), first->at);
 		ready = ddps_dues_ready(&d, 10);
-		cr_assert_eq(ready != NULL, first <= 10);
-		cr_assert(!ready || ready->at == first);
+		cr_assert_eq(ready, first->at <= 10 ? &first->due : NULL);
 	}
 	for (unsigned i = 0; i < ENTRIES; i++)
 		ddps_due_clear(&d, &entry[i].due);

@@ -189,20 +189,19 @@ static struct um_message *next_um(int ms)
 	struct pollfd fd[2] = { { .fd = u->poll, .events = POLLIN },
 				{ .fd = peer->poll, .events = POLLIN } };
 
-	while (!u->first && um_clock() < end) {
+	struct um_message *m;
+
+	while (TAILQ_EMPTY(&u->queue) && um_clock() < end) {
 		(void)poll(fd, 2, 5);
 		um_run(peer);
 		um_run(u);
 	}
-	if (u->first) {
-		struct um_message *m = u->first;
-
-		u->first = m->next;
-		u->last = u->first ? u->last : &u->first;
-		u->queued--;
-		return m;
-	}
-	return NULL;
+	m = TAILQ_FIRST(&u->queue);
+	if (!m)
+		return NULL;
+	TAILQ_REMOVE(&u->queue, m, of_queue);
+	u->queued--;
+	return m;
 }
 
 static void send_um_raw(struct um *from, uint16_t lid, const uint8_t *mad)
@@ -390,7 +389,7 @@ UmTest(contact_34_what_is_kept_is_bounded)
 	while ((m = next_um(0)))
 		free(m);
 	ask_hostile(HOSTILE, 1);
-	for (r.segment = 1; !u->first && r.segment < 1000; r.segment++) {
+	for (r.segment = 1; TAILQ_EMPTY(&u->queue) && r.segment < 1000; r.segment++) {
 		answer_as_asked(mad, 1);
 		ddps_sa_rmpp_put(mad, &r);
 		send_um_raw(peer, PROGRAM, mad);

@@ -52,10 +52,10 @@ void ddps_cm_free(struct ddps_cm *cm)
 	if (!cm)
 		return;
 	cm->gone = NULL;
-	while (cm->conns)
-		ddps_cm_conn_drop(cm, cm->conns);
-	while (cm->listeners)
-		ddps_cm_unlisten(cm, cm->listeners->l.service_id);
+	while (!LIST_EMPTY(&cm->conns))
+		ddps_cm_conn_drop(cm, LIST_FIRST(&cm->conns));
+	while (!LIST_EMPTY(&cm->listeners))
+		ddps_cm_unlisten(cm, LIST_FIRST(&cm->listeners)->l.service_id);
 	free(cm->by_id.row);
 	free(cm->by_remote.row);
 	free(cm->by_qpn.row);
@@ -64,13 +64,21 @@ void ddps_cm_free(struct ddps_cm *cm)
 	free(cm);
 }
 
+struct ddps_cm_listening *ddps_cm_listener_find(const struct ddps_cm *cm, uint64_t service_id)
+{
+	struct ddps_cm_listening *at;
+
+	LIST_FOREACH(at, &cm->listeners, of_all)
+		if (at->l.service_id == service_id)
+			return at;
+	return NULL;
+}
+
 static int add_listener(struct ddps_cm *cm, struct ddps_cm_listening *new)
 {
-	for (const struct ddps_cm_listening *at = cm->listeners; at; at = at->next)
-		if (at->l.service_id == new->l.service_id)
-			return DDPS_E_BUSY;
-	new->next = cm->listeners;
-	cm->listeners = new;
+	if (ddps_cm_listener_find(cm, new->l.service_id))
+		return DDPS_E_BUSY;
+	LIST_INSERT_HEAD(&cm->listeners, new, of_all);
 	return 0;
 }
 
@@ -96,16 +104,13 @@ int ddps_cm_listen_kept(struct ddps_cm *cm, struct ddps_cm_listening *kept)
 
 void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id)
 {
-	struct ddps_cm_listening **at = &cm->listeners, *gone;
+	struct ddps_cm_listening *gone = ddps_cm_listener_find(cm, service_id);
 
-	while (*at && (*at)->l.service_id != service_id)
-		at = &(*at)->next;
-	gone = *at;
-	if (gone) {
-		*at = gone->next;
-		if (!gone->kept)
-			free(gone);
-	}
+	if (!gone)
+		return;
+	LIST_REMOVE(gone, of_all);
+	if (!gone->kept)
+		free(gone);
 }
 
 static enum ddps_cm_event timer_event(const struct ddps_cm_conn *c)

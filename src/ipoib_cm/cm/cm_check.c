@@ -9,7 +9,6 @@
 
 static void check_cm_conn(const struct ddps_cm *cm, const struct ddps_cm_conn *c)
 {
-	ddps_assert(*c->at == c && (!c->next || c->next->at == &c->next));
 	ddps_assert(c->state != DDPS_CM_ST_IDLE && c->state < DDPS_CM_NSTATE);
 	ddps_assert(c->local_id && ddps_cm_conn_find(cm, c->local_id) == c);
 	ddps_assert(!c->has_qpn || c->has_remote);
@@ -24,11 +23,13 @@ static void check_cm_conn(const struct ddps_cm *cm, const struct ddps_cm_conn *c
 void ddps_cm_check(const struct ddps_cm *cm)
 {
 	unsigned n = 0, timed = 0;
+	const struct ddps_cm_conn *c;
 
 	ddps_assert(cm->n_conns <= cm->cfg.max_conns && cm->dues.n <= cm->n_conns);
 	if (cm->n_conns > CHECK_MAX)
 		return;
-	for (const struct ddps_cm_conn *c = cm->conns; c; c = c->next, n++) {
+	LIST_FOREACH(c, &cm->conns, of_all) {
+		n++;
 		check_cm_conn(cm, c);
 		timed += c->due.place != 0;
 	}

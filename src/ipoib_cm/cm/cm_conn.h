@@ -5,9 +5,10 @@
 #include "ipoib_cm/cm/cm_sm.h"
 #include "ipoib_cm/tab/due.h"
 #include "ipoib_cm/tab/tab.h"
+#include <sys/queue.h>
 
 struct ddps_cm_conn {
-	struct ddps_cm_conn *next, **at; /* in the list of all */
+	LIST_ENTRY(ddps_cm_conn) of_all;
 	struct ddps_tab_link by_id, by_remote, by_qpn, by_addr;
 	struct ddps_due due; /* when its timer ends */
 	enum ddps_cm_state state;
@@ -32,7 +33,7 @@ struct ddps_cm_conn {
 };
 
 struct ddps_cm_listening {
-	struct ddps_cm_listening *next;
+	LIST_ENTRY(ddps_cm_listening) of_all;
 	bool kept; /* its memory is the caller's */
 	struct ddps_cm_listener l;
 };
@@ -41,13 +42,13 @@ struct ddps_cm_listening {
 struct ddps_cm {
 	struct ddps_cm_config cfg;
 	struct ddps_siphash_key key;
-	struct ddps_cm_conn *conns;
+	LIST_HEAD(, ddps_cm_conn) conns; /* the newest first */
 	struct ddps_tab by_id, by_remote, by_qpn, by_addr;
 	struct ddps_dues dues;
 	/* Told when a connection is forgotten, or NULL; it may not call back. */
 	void (*gone)(void *user, uint32_t id);
 	void *gone_user;
-	struct ddps_cm_listening *listeners;
+	LIST_HEAD(, ddps_cm_listening) listeners;
 	unsigned n_conns;
 	uint32_t id_counter;
 	struct ddps_cm_mad rx; /* the message being handled; reports point to it */
@@ -82,6 +83,8 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 
 /* As ddps_cm_listen() does with @kept->l, in memory that is the caller's until it is no listener any more. */
 int ddps_cm_listen_kept(struct ddps_cm *cm, struct ddps_cm_listening *kept);
+/* NULL: there is none. */
+struct ddps_cm_listening *ddps_cm_listener_find(const struct ddps_cm *cm, uint64_t service_id);
 
 /* An unanswered REQ of ours: its next repetition, or the end of its last, is brought forward. */
 void ddps_cm_conn_soon(struct ddps_cm *cm, uint32_t id, uint64_t now);

@@ -16,8 +16,8 @@ struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_
 	struct ddps_cm_conn *c;
 
 	DDPS_TAB_EACH(&cm->by_id, conn_hash(cm, 0, local_id), c, struct ddps_cm_conn, by_id)
-	if (c->local_id == local_id)
-		return c;
+		if (c->local_id == local_id)
+			return c;
 	return NULL;
 }
 
@@ -26,8 +26,8 @@ struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid
 	struct ddps_cm_conn *c;
 
 	DDPS_TAB_EACH(&cm->by_remote, conn_hash(cm, guid, id), c, struct ddps_cm_conn, by_remote)
-	if (c->remote_guid == guid && c->remote_id == id)
-		return c;
+		if (c->remote_guid == guid && c->remote_id == id)
+			return c;
 	return NULL;
 }
 
@@ -40,17 +40,17 @@ struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, u
 	struct ddps_cm_conn *c;
 
 	DDPS_TAB_EACH(&cm->by_qpn, conn_hash(cm, guid, qpn), c, struct ddps_cm_conn, by_qpn)
-	if (c->remote_guid == guid && c->remote_qpn == qpn)
-		return c;
+		if (c->remote_guid == guid && c->remote_qpn == qpn)
+			return c;
 	return NULL;
 }
 
 /* The list begins with the newest.  A withdrawn one waits for no more than a late REP, to refuse it. */
 bool ddps_cm_conn_forget(struct ddps_cm *cm)
 {
-	struct ddps_cm_conn *over = NULL;
+	struct ddps_cm_conn *over = NULL, *c;
 
-	for (struct ddps_cm_conn *c = cm->conns; c; c = c->next)
+	LIST_FOREACH(c, &cm->conns, of_all)
 		if (c->state == DDPS_CM_ST_TIMEWAIT ||
 		    (c->state == DDPS_CM_ST_WITHDRAWN &&
 		     (!over || over->state == DDPS_CM_ST_WITHDRAWN)))
@@ -74,11 +74,7 @@ struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
 	while (!c->local_id || ddps_cm_conn_find(cm, c->local_id));
 	c->due.at = DDPS_CM_NEVER;
 	ddps_tab_add(&cm->by_id, &c->by_id, conn_hash(cm, 0, c->local_id));
-	c->next = cm->conns;
-	c->at = &cm->conns;
-	if (c->next)
-		c->next->at = &c->next;
-	cm->conns = c;
+	LIST_INSERT_HEAD(&cm->conns, c, of_all);
 	cm->n_conns++;
 	return c;
 }
@@ -131,9 +127,7 @@ void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
 	ddps_cm_conn_over(cm, c);
 	if (c->has_remote)
 		ddps_tab_del(&cm->by_remote, &c->by_remote);
-	*c->at = c->next;
-	if (c->next)
-		c->next->at = c->at;
+	LIST_REMOVE(c, of_all);
 	cm->n_conns--;
 	free(c);
 	if (cm->gone)

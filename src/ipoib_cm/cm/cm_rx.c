@@ -80,15 +80,6 @@ static void close_stale(struct ddps_cm *cm, struct ddps_cm_conn *old, uint64_t n
 		(void)ddps_cm_step(cm, old, &in, o);
 }
 
-static const struct ddps_cm_listener *find_listener(const struct ddps_cm *cm, uint64_t sid)
-{
-	const struct ddps_cm_listening *at = cm->listeners;
-
-	while (at && at->l.service_id != sid)
-		at = at->next;
-	return at ? &at->l : NULL;
-}
-
 /* Return: the reason to refuse, or 0. */
 static uint16_t check_req_path(const struct ddps_cm_req *req, const struct ddps_cm_listener *l)
 {
@@ -132,7 +123,8 @@ static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 static void take_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_req *req = &cm->rx.u.req;
-	const struct ddps_cm_listener *l = find_listener(cm, req->service_id);
+	const struct ddps_cm_listening *at = ddps_cm_listener_find(cm, req->service_id);
+	const struct ddps_cm_listener *l = at ? &at->l : NULL;
 	struct ddps_cm_conn *c = ddps_cm_conn_remote(cm, req->ca_guid, req->local_id);
 	uint16_t reason;
 

@@ -5,6 +5,7 @@
 #include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ib/node.h"
 #include "ipoib_cm/tab/due.h"
+#include <sys/queue.h>
 
 #define DDPS_IB_SLOT_NONE UINT32_MAX
 
@@ -17,7 +18,7 @@ struct ib_slot {
 	struct ddps_due due;
 	bool waits; /* for room, or to acknowledge: it is in the queue */
 	bool busy;  /* more messages wait than half of what can */
-	struct ib_slot *next_waiting;
+	TAILQ_ENTRY(ib_slot) of_waiting;
 	struct ddps_ib_qp qp;
 };
 
@@ -37,7 +38,7 @@ struct ddps_ib_node {
 	struct ddps_ib_qp_env env;
 	struct ib_slot *slot;
 	struct ddps_dues dues;
-	struct ib_slot *waiting, **last_waiting; /* queue pairs for which there was no room */
+	TAILQ_HEAD(ib_slots, ib_slot) waiting; /* queue pairs for which there was no room */
 	uint32_t n_slot, n_busy, free, slot_mask;
 	unsigned slot_bits;
 	struct ddps_togroup to_group;

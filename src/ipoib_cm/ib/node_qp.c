@@ -21,9 +21,7 @@ static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
 	if (s->waits || !s->used || !(s->qp.blocked || s->qp.ack_owed))
 		return;
 	s->waits = true;
-	s->next_waiting = NULL;
-	*n->last_waiting = s;
-	n->last_waiting = &s->next_waiting;
+	TAILQ_INSERT_TAIL(&n->waiting, s, of_waiting);
 }
 
 uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n)
@@ -255,21 +253,18 @@ void ddps_ib_node_qp_tick(struct ddps_ib_node *n)
 /* In the order in which they found no room, until there is none again. */
 void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now)
 {
-	struct ib_slot *s, **end = n->last_waiting;
+	const struct ib_slot *last = TAILQ_LAST(&n->waiting, ib_slots);
+	struct ib_slot *s;
 
 	n->now = now;
-	while ((s = n->waiting)) {
-		bool last = &s->next_waiting == end;
-
-		n->waiting = s->next_waiting;
-		if (!n->waiting)
-			n->last_waiting = &n->waiting;
+	while ((s = TAILQ_FIRST(&n->waiting))) {
+		TAILQ_REMOVE(&n->waiting, s, of_waiting);
 		s->waits = false;
 		if (s->used && (s->qp.blocked || s->qp.ack_owed)) {
 			ddps_ib_qp_pump(&s->qp, now);
 			reschedule(n, s);
 		}
-		if (last || s->waits)
+		if (s == last || s->waits)
 			return;
 	}
 }
@@ -289,7 +284,7 @@ int ddps_ib_node_qps_new(struct ddps_ib_node *n)
 	n->env.rx.max = n->cfg.rx_octets;
 	n->slot = calloc(n->n_slot, sizeof(*n->slot));
 	n->free = DDPS_IB_SLOT_NONE;
-	n->last_waiting = &n->waiting;
+	TAILQ_INIT(&n->waiting);
 	if (!n->slot || !ddps_dues_new(&n->dues, n->n_slot))
 		return DDPS_E_NOMEM;
 	for (uint32_t i = n->n_slot; i-- > 0; n->free = i)

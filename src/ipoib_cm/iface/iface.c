@@ -97,6 +97,8 @@ static int alloc(struct ddps_ipoib_if *f)
 				     .hash_key = { c->hash_key[0], c->hash_key[1] } };
 	const struct ddps_ipoib_priv priv = { .qpn = c->me.addr.qpn, .rx_mtu = c->me.rx_mtu };
 
+	TAILQ_INIT(&f->nbr_free);
+	TAILQ_INIT(&f->nbr_old);
 	ddps_ipoib_priv_encode(cm.priv, &priv);
 	if (ddps_cm_new(&f->cm, &cm))
 		return DDPS_E_NOMEM;

@@ -45,11 +45,10 @@ static size_t check_nbr(const struct ddps_ipoib_if *f, const struct ddps_ipoib_n
 	check_if_due(&f->nbr_dues, &b->due);
 	ddps_assert(is_in_tab(&f->nbr_by_ip, &b->by_ip));
 	ddps_assert(lost == !b->node);
-	ddps_assert(!b->node || (b->node->used && *b->of_at == b));
+	ddps_assert(!b->node || b->node->used);
 	ddps_assert(!b->due.place == (b->state == NBR_PATH));
-	ddps_assert((b->at != NULL) ==
+	ddps_assert(b->old ==
 		    (b->state == NBR_REACHABLE || b->state == NBR_STALE || b->state == NBR_FAILED));
-	ddps_assert(!b->at || *b->at == b);
 	ddps_assert(!b->queue.n || b->state == NBR_RESOLVING || b->state == NBR_PATH);
 	return count_queued(&b->queue);
 }
@@ -57,19 +56,23 @@ static size_t check_nbr(const struct ddps_ipoib_if *f, const struct ddps_ipoib_n
 static size_t check_if_node(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
 {
 	unsigned refs = 0, live = 0;
+	const struct ddps_ipoib_nbr *b;
+	const struct ddps_ipoib_qp *qp;
 
 	check_if_due(&f->node_dues, &n->due);
 	ddps_assert(is_in_tab(&f->node_by_lladdr, &n->by_lladdr));
 	ddps_assert(is_in_tab(&f->node_by_gid, &n->by_gid));
-	for (const struct ddps_ipoib_nbr *b = n->nbrs; b; b = b->of_next, refs++)
+	LIST_FOREACH(b, &n->nbrs, of_node) {
 		ddps_assert(b->node == n);
-	for (const struct ddps_ipoib_qp *qp = n->qps; qp; qp = qp->of_next) {
+		refs++;
+	}
+	LIST_FOREACH(qp, &n->qps, of_node) {
 		ddps_assert(qp->used && qp->node == n);
 		live += !qp->stopped;
 	}
 	ddps_assert(n->refs == refs && n->live == live);
 	ddps_assert(!n->unsettled);
-	ddps_assert((n->at != NULL) == (!refs && !live));
+	ddps_assert(n->idle == (!refs && !live));
 	ddps_assert(n->held == (n->hold.n != 0));
 	return count_queued(&n->hold);
 }
@@ -79,7 +82,7 @@ static void check_if_qp(const struct ddps_ipoib_if *f, const struct ddps_ipoib_q
 	check_if_due(&f->qp_dues, &qp->due);
 	ddps_assert(is_in_tab(&f->qp_by_qpn, &qp->by_qpn));
 	ddps_assert(!qp->id || is_in_tab(&f->qp_by_id, &qp->by_id));
-	ddps_assert(!qp->node || *qp->of_at == qp);
+
 	ddps_assert(!qp->stopped || (!qp->up && !qp->due.place));
 	ddps_assert(!qp->up || (qp->id && qp->node && qp->mtu));
 }
@@ -108,7 +111,7 @@ void ddps_ipoib_check(struct ddps_ipoib_if *f)
 	ddps_assert(f->n_nbr <= f->cfg.max_nbr && f->n_node <= f->cfg.max_peers &&
 		    f->n_qp <= f->cfg.max_qps);
 	ddps_assert(f->queued <= f->cfg.queue_octets);
-	ddps_assert(!f->unsettled && !f->qp_look);
+	ddps_assert(SLIST_EMPTY(&f->unsettled) && SLIST_EMPTY(&f->qp_look));
 	ddps_assert(!f->nbr_last || f->nbr_last->state != NBR_FREE);
 	ddps_assert(!f->qp_last || f->qp_last->used);
 	ddps_assert(!f->cfg.n_ip6 || f->cfg.n_ip6 == f->n_ip6);

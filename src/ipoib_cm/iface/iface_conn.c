@@ -14,8 +14,7 @@ static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	if (n->unsettled)
 		return;
 	n->unsettled = true;
-	n->unsettled_next = f->unsettled;
-	f->unsettled = n;
+	SLIST_INSERT_HEAD(&f->unsettled, n, on_unsettled);
 }
 
 static void flush_conn(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
@@ -139,8 +138,8 @@ static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	bool asked = n->link.peer.own == DDPS_IPOIB_OWN_REQ_OUT && n->link.peer.own_id &&
 		     !ddps_ipoib_conn_by_id(f, n->link.peer.own_id);
 
-	for (struct ddps_ipoib_qp *qp = n->qps, *next; qp; qp = next) {
-		next = qp->of_next;
+	for (struct ddps_ipoib_qp *qp = LIST_FIRST(&n->qps), *next; qp; qp = next) {
+		next = LIST_NEXT(qp, of_node);
 		if (qp->id)
 			continue;
 		if (asked)
@@ -154,7 +153,9 @@ static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 /* A connection that is not wanted any more may have been refused before it was known. */
 static void drop_unknown(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	for (struct ddps_ipoib_qp *qp = n->qps; qp; qp = qp->of_next)
+	struct ddps_ipoib_qp *qp;
+
+	LIST_FOREACH(qp, &n->qps, of_node)
 		if (!qp->stopped && !ddps_ipoib_peer_knows(&n->link.peer, qp->id))
 			ddps_ipoib_qp_stop(f, qp);
 }
@@ -209,8 +210,8 @@ void ddps_ipoib_conn_settle_all(struct ddps_ipoib_if *f)
 {
 	struct ddps_ipoib_node *n;
 
-	while ((n = f->unsettled)) {
-		f->unsettled = n->unsettled_next;
+	while ((n = SLIST_FIRST(&f->unsettled))) {
+		SLIST_REMOVE_HEAD(&f->unsettled, on_unsettled);
 		n->unsettled = false;
 		settle_node(f, n);
 		if (!n->unsettled)
@@ -246,8 +247,10 @@ void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
 /* The peer is informed by the new way. */
 void ddps_ipoib_conn_moved(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
+	struct ddps_ipoib_qp *qp;
+
 	f->stats.path_moved++;
-	for (struct ddps_ipoib_qp *qp = n->qps; qp; qp = qp->of_next) {
+	LIST_FOREACH(qp, &n->qps, of_node) {
 		struct ddps_cm_conn *c = qp->id ? ddps_cm_conn_find(f->cm, qp->id) : NULL;
 
 		if (!c || (qp->by_req && qp->dlid == n->path.dlid))

@@ -9,6 +9,7 @@
 #include "ipoib_cm/cm/link.h"
 #include "ipoib_cm/tab/due.h"
 #include "ipoib_cm/tab/tab.h"
+#include <sys/queue.h>
 
 /* A node has one, with Linux two, for a short time some more: the rest are claims of one sender. */
 #define DDPS_IPOIB_CONNS_PER_ADDR 16
@@ -41,18 +42,20 @@ struct ddps_ipoib_queue {
 
 /* A node as InfiniBand sees it: one LLA, perhaps many IP addresses [4755-2.3-6]. */
 struct ddps_ipoib_node {
-	bool used, held; /* held: packets wait for a connection */
+	bool used;
+	bool held; /* packets wait for a connection */
+	bool idle; /* it may be forgotten */
 	struct ddps_tab_link by_lladdr, by_gid;
-	struct ddps_due due;		    /* when to ask for the path again */
-	struct ddps_ipoib_nbr *nbrs;	    /* its IP addresses */
-	struct ddps_ipoib_qp *qps;	    /* its queue pairs, the newest first */
-	unsigned live;			    /* of these: not stopped */
-	struct ddps_ipoib_node *next, **at; /* among the free, or those that may be forgotten */
-	bool settle;			    /* something about its connections has changed */
+	struct ddps_due due;		  /* when to ask for the path again */
+	LIST_HEAD(, ddps_ipoib_nbr) nbrs; /* its IP addresses */
+	LIST_HEAD(, ddps_ipoib_qp) qps;	  /* its queue pairs, the newest first */
+	unsigned live;			  /* of these: not stopped */
+	bool settle;			  /* something about its connections has changed */
 	bool unsettled; /* on the interface's list of such nodes; its slot stays taken */
 	bool resolve;	/* its address may be out of date */
 	bool has_path;
-	struct ddps_ipoib_node *unsettled_next;
+	LIST_ENTRY(ddps_ipoib_node) spare; /* among the free, or those that may be forgotten */
+	SLIST_ENTRY(ddps_ipoib_node) on_unsettled;
 	unsigned refs, path_tries;
 	unsigned subnet;    /* f->subnet, when the path was asked for */
 	uint64_t asked_at;  /* for the path, last */
@@ -67,9 +70,10 @@ struct ddps_ipoib_node {
 
 struct ddps_ipoib_nbr {
 	struct ddps_tab_link by_ip;
-	struct ddps_due due;			 /* when the state ends */
-	struct ddps_ipoib_nbr *of_next, **of_at; /* of the same node */
-	struct ddps_ipoib_nbr *next, **at; /* among the free, or those that may be forgotten */
+	struct ddps_due due; /* when the state ends */
+	LIST_ENTRY(ddps_ipoib_nbr) of_node;
+	TAILQ_ENTRY(ddps_ipoib_nbr) spare; /* among the free, or those that may be forgotten */
+	bool old;			   /* it is among the latter */
 	enum nbr_state state;
 	struct ddps_ipoib_ip ip;
 	unsigned tries;
@@ -82,10 +86,10 @@ struct ddps_ipoib_nbr {
 
 struct ddps_ipoib_qp {
 	struct ddps_tab_link by_qpn, by_id;
-	struct ddps_due due;			/* when to see whether it is idle */
-	struct ddps_ipoib_qp *of_next, **of_at; /* of the same node */
-	struct ddps_ipoib_qp *next;		/* among the free, or those to be looked at */
-	bool looked;				/* it is among the latter */
+	struct ddps_due due; /* when to see whether it is idle */
+	LIST_ENTRY(ddps_ipoib_qp) of_node;
+	SLIST_ENTRY(ddps_ipoib_qp) spare; /* among the free, or those to be looked at */
+	bool looked;			  /* it is among the latter */
 	bool used, active, up, stopped, to_send;
 	bool by_req;   /* its way is that of the REQ, not the path of the node */
 	uint16_t dlid; /* where its way leads */
@@ -155,13 +159,14 @@ struct ddps_ipoib_if {
 	size_t queued;
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
 	unsigned n_qp_used;
-	struct ddps_ipoib_nbr *nbr, *nbr_free;
-	struct ddps_ipoib_nbr *nbr_old, **nbr_end; /* may be forgotten, the oldest first */
-	struct ddps_ipoib_node *node, *node_free;
-	struct ddps_ipoib_node *node_idle; /* without address or connection */
-	struct ddps_ipoib_node *unsettled; /* ddps_ipoib_conn_settle() sees to them */
-	struct ddps_ipoib_qp *qp, *qp_free;
-	struct ddps_ipoib_qp *qp_look; /* ddps_ipoib_qp_collect() sees to them */
+	struct ddps_ipoib_nbr *nbr;
+	TAILQ_HEAD(, ddps_ipoib_nbr) nbr_free, nbr_old; /* may be forgotten, the oldest first */
+	struct ddps_ipoib_node *node;
+	LIST_HEAD(, ddps_ipoib_node) node_free, node_idle; /* without address or connection */
+	SLIST_HEAD(, ddps_ipoib_node) unsettled; /* ddps_ipoib_conn_settle() sees to them */
+	struct ddps_ipoib_qp *qp;
+	SLIST_HEAD(, ddps_ipoib_qp)
+	qp_free, qp_look; /* ddps_ipoib_qp_collect() sees to the latter */
 	struct ddps_siphash_key key;
 	struct ddps_tab nbr_by_ip, node_by_lladdr, node_by_gid, qp_by_qpn, qp_by_id;
 	struct ddps_dues nbr_dues, node_dues, qp_dues;
@@ -342,7 +347,7 @@ void ddps_ipoib_conn_settle_all(struct ddps_ipoib_if *f);
 /* The last act of each way into the interface: what changed connections bring with them. */
 static inline void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
 {
-	if (f->unsettled)
+	if (!SLIST_EMPTY(&f->unsettled))
 		ddps_ipoib_conn_settle_all(f);
 }
 /* Connection of @qp is useless now. */

@@ -28,10 +28,10 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct
 	if (b && is_same_ip(&b->ip, ip))
 		return b;
 	DDPS_TAB_EACH(&f->nbr_by_ip, nbr_hash(f, ip), b, struct ddps_ipoib_nbr, by_ip)
-	if (is_same_ip(&b->ip, ip)) {
-		f->nbr_last = b;
-		return b;
-	}
+		if (is_same_ip(&b->ip, ip)) {
+			f->nbr_last = b;
+			return b;
+		}
 	return NULL;
 }
 
@@ -50,25 +50,16 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_at(struct ddps_ipoib_if *f, bool v6, const
 
 static void unlink_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	if (!b->at)
-		return;
-	*b->at = b->next;
-	if (b->next)
-		b->next->at = b->at;
-	else
-		f->nbr_end = b->at;
-	b->at = NULL;
+	if (b->old)
+		TAILQ_REMOVE(&f->nbr_old, b, spare);
+	b->old = false;
 }
 
 static void put_last(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	unlink_nbr(f, b);
-	if (!f->nbr_old)
-		f->nbr_end = &f->nbr_old;
-	b->next = NULL;
-	b->at = f->nbr_end;
-	*f->nbr_end = b;
-	f->nbr_end = &b->next;
+	TAILQ_INSERT_TAIL(&f->nbr_old, b, spare);
+	b->old = true;
 }
 
 /* @at: when it ends.  Nobody waits for one that is reachable, is not used, or has failed. */
@@ -87,20 +78,13 @@ static void set_node(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, struct d
 {
 	struct ddps_ipoib_node *old = b->node;
 
-	if (old) {
-		*b->of_at = b->of_next;
-		if (b->of_next)
-			b->of_next->of_at = b->of_at;
-	}
+	if (old)
+		LIST_REMOVE(b, of_node);
 	b->node = n;
 	if (n) {
 		n->refs++;
 		ddps_ipoib_node_weigh(f, n);
-		b->of_next = n->nbrs;
-		b->of_at = &n->nbrs;
-		if (n->nbrs)
-			n->nbrs->of_at = &b->of_next;
-		n->nbrs = b;
+		LIST_INSERT_HEAD(&n->nbrs, b, of_node);
 	}
 	if (old)
 		ddps_ipoib_node_put(f, old); /* [4755-3.4-2] */
@@ -114,8 +98,7 @@ static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	ddps_tab_del(&f->nbr_by_ip, &b->by_ip);
 	if (f->nbr_last == b)
 		f->nbr_last = NULL;
-	b->next = f->nbr_free;
-	f->nbr_free = b;
+	TAILQ_INSERT_HEAD(&f->nbr_free, b, spare);
 }
 
 /* The packets are lost, and for a while so are those that come; the host is informed [4861-7.2.2-4]. */
@@ -134,16 +117,16 @@ static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddp
 {
 	struct ddps_ipoib_nbr *b;
 
-	if (!f->nbr_free && f->n_nbr == f->cfg.max_nbr) {
-		if (!f->nbr_old) {
+	if (TAILQ_EMPTY(&f->nbr_free) && f->n_nbr == f->cfg.max_nbr) {
+		if (TAILQ_EMPTY(&f->nbr_old)) {
 			f->stats.nbr_full++;
 			return NULL;
 		}
-		forget_nbr(f, f->nbr_old);
+		forget_nbr(f, TAILQ_FIRST(&f->nbr_old));
 	}
-	b = f->nbr_free;
+	b = TAILQ_FIRST(&f->nbr_free);
 	if (b)
-		f->nbr_free = b->next;
+		TAILQ_REMOVE(&f->nbr_free, b, spare);
 	else
 		b = &f->nbr[f->n_nbr++];
 	memset(b, 0, sizeof(*b));
@@ -198,7 +181,7 @@ struct ddps_ipoib_node *ddps_ipoib_nbr_way(struct ddps_ipoib_if *f, bool v6, con
 		f->stats.tx_unreachable++;
 		return NULL;
 	}
-	if (b->at && b->next)
+	if (b->old && TAILQ_NEXT(b, spare))
 		put_last(f, b);
 	switch (b->state) {
 	case NBR_RESOLVING:
@@ -343,11 +326,11 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	bool path = n->has_path;
 
-	if (!n->nbrs) /* it is there for a REQ of its own */
+	if (LIST_EMPTY(&n->nbrs)) /* it is there for a REQ of its own */
 		return;
 	n->refs++;
-	for (struct ddps_ipoib_nbr *b = n->nbrs, *next; b; b = next) {
-		next = b->of_next;
+	for (struct ddps_ipoib_nbr *b = LIST_FIRST(&n->nbrs), *next; b; b = next) {
+		next = LIST_NEXT(b, of_node);
 		if (!path)
 			fail_nbr(f, b);
 		else if (b->state == NBR_PATH)
@@ -355,17 +338,18 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 		else if (b->owes) /* the answer by the path of before may be lost */
 			answer_nbr(f, b);
 		if (next && next->node != n) /* what is sent may push it out */
-			next = n->nbrs;
+			next = LIST_FIRST(&n->nbrs);
 	}
 	ddps_ipoib_node_put(f, n);
 }
 
 void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
 {
-	for (struct ddps_ipoib_nbr *b = n->nbrs; b; b = b->of_next) {
+	struct ddps_ipoib_nbr *b;
+
+	LIST_FOREACH(b, &n->nbrs, of_node)
 		if (is_nbr_believed(b))
 			probe_nbr(f, b, true);
-	}
 }
 
 static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
@@ -416,7 +400,7 @@ void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f)
 		if (f->nbr[i].state != NBR_FREE)
 			forget_nbr(f, &f->nbr[i]);
 	f->n_nbr = 0;
-	f->nbr_free = NULL;
+	TAILQ_INIT(&f->nbr_free);
 }
 
 int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,

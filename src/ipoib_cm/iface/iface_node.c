@@ -28,52 +28,35 @@ static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct d
 	struct ddps_ipoib_node *n;
 
 	DDPS_TAB_EACH(&f->node_by_lladdr, node_hash(f, a), n, struct ddps_ipoib_node, by_lladdr)
-	if (ddps_ipoib_lladdr_cmp(&n->lladdr, a) == 0)
-		return n;
+		if (ddps_ipoib_lladdr_cmp(&n->lladdr, a) == 0)
+			return n;
 	return NULL;
 }
 
 /* ---- those that may be forgotten: without address, connection or anything to be done ---- */
 
-static void unlink_node(struct ddps_ipoib_node *n)
-{
-	if (!n->at)
-		return;
-	*n->at = n->next;
-	if (n->next)
-		n->next->at = n->at;
-	n->at = NULL;
-}
-
 static void put_free(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	n->next = f->node_free;
-	f->node_free = n;
+	LIST_INSERT_HEAD(&f->node_free, n, spare);
 }
 
 void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	bool idle = n->used && !n->refs && !n->live && !n->unsettled;
 
-	if (idle == (n->at != NULL))
-		return;
-	if (!idle) {
-		unlink_node(n);
-		return;
-	}
-	n->at = &f->node_idle;
-	n->next = f->node_idle;
-	if (n->next)
-		n->next->at = &n->next;
-	f->node_idle = n;
+	if (idle && !n->idle)
+		LIST_INSERT_HEAD(&f->node_idle, n, spare);
+	else if (!idle && n->idle)
+		LIST_REMOVE(n, spare);
+	n->idle = idle;
 }
 
 static void forget_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	ddps_ipoib_link_close(&n->link, f->now);
-	while (n->qps) {
-		struct ddps_ipoib_qp *qp = n->qps;
+	struct ddps_ipoib_qp *qp;
 
+	ddps_ipoib_link_close(&n->link, f->now);
+	while ((qp = LIST_FIRST(&n->qps))) {
 		ddps_ipoib_qp_stop(f, qp);
 		ddps_ipoib_qp_orphan(qp);
 	}
@@ -81,8 +64,8 @@ static void forget_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	ddps_due_clear(&f->node_dues, &n->due);
 	ddps_tab_del(&f->node_by_lladdr, &n->by_lladdr);
 	ddps_tab_del(&f->node_by_gid, &n->by_gid);
-	unlink_node(n);
 	n->used = false;
+	ddps_ipoib_node_weigh(f, n);
 	if (!n->unsettled) /* else its slot is free when it is not on that list any more */
 		put_free(f, n);
 	ddps_ipoib_qp_collect(f);
@@ -100,13 +83,13 @@ static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
 {
 	struct ddps_ipoib_node *n;
 
-	if (!f->node_free && f->n_node < f->cfg.max_peers)
+	if (LIST_EMPTY(&f->node_free) && f->n_node < f->cfg.max_peers)
 		return &f->node[f->n_node++];
-	if (!f->node_free && f->node_idle)
-		forget_node(f, f->node_idle);
-	n = f->node_free;
+	if (LIST_EMPTY(&f->node_free) && !LIST_EMPTY(&f->node_idle))
+		forget_node(f, LIST_FIRST(&f->node_idle));
+	n = LIST_FIRST(&f->node_free);
 	if (n)
-		f->node_free = n->next;
+		LIST_REMOVE(n, spare);
 	else
 		f->stats.nbr_full++;
 	return n;
@@ -157,7 +140,7 @@ void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
 			forget_node(f, &f->node[i]);
 	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
 	f->n_node = 0;
-	f->node_free = NULL;
+	LIST_INIT(&f->node_free);
 }
 
 static void resolve_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)

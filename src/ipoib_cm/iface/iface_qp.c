@@ -27,10 +27,10 @@ struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t q
 	if (qp && qp->qpn == qpn)
 		return qp;
 	DDPS_TAB_EACH(&f->qp_by_qpn, qpn_hash(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
-	if (qp->qpn == qpn) {
-		f->qp_last = qp;
-		return qp;
-	}
+		if (qp->qpn == qpn) {
+			f->qp_last = qp;
+			return qp;
+		}
 	return NULL;
 }
 
@@ -41,8 +41,8 @@ struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint3
 	if (qp && id && qp->id == id)
 		return qp;
 	DDPS_TAB_EACH(&f->qp_by_id, qpn_hash(f, id), qp, struct ddps_ipoib_qp, by_id)
-	if (qp->id == id)
-		return qp;
+		if (qp->id == id)
+			return qp;
 	return NULL;
 }
 
@@ -54,10 +54,10 @@ void ddps_ipoib_qp_name(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint3
 
 static struct ddps_ipoib_qp *take_free_qp(struct ddps_ipoib_if *f)
 {
-	struct ddps_ipoib_qp *qp = f->qp_free;
+	struct ddps_ipoib_qp *qp = SLIST_FIRST(&f->qp_free);
 
 	if (qp)
-		f->qp_free = qp->next;
+		SLIST_REMOVE_HEAD(&f->qp_free, spare);
 	else if (f->n_qp < f->cfg.max_qps)
 		qp = &f->qp[f->n_qp++];
 	return qp;
@@ -66,8 +66,7 @@ static struct ddps_ipoib_qp *take_free_qp(struct ddps_ipoib_if *f)
 static void return_free_qp(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
 	qp->used = false;
-	qp->next = f->qp_free;
-	f->qp_free = qp;
+	SLIST_INSERT_HEAD(&f->qp_free, qp, spare);
 }
 
 int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t transport,
@@ -94,12 +93,8 @@ int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8
 				      .psn = ddps_ipoib_draw(f) & PSN_MASK,
 				      .used_at = f->now,
 				      .dlid = n->path.dlid,
-				      .node = n,
-				      .of_next = n->qps,
-				      .of_at = &n->qps };
-	if (n->qps)
-		n->qps->of_at = &qp->of_next;
-	n->qps = qp;
+				      .node = n };
+	LIST_INSERT_HEAD(&n->qps, qp, of_node);
 	n->live++;
 	f->n_qp_used++;
 	ddps_tab_add(&f->qp_by_qpn, &qp->by_qpn, qpn_hash(f, qpn));
@@ -112,9 +107,7 @@ void ddps_ipoib_qp_orphan(struct ddps_ipoib_qp *qp)
 {
 	if (!qp->node)
 		return;
-	*qp->of_at = qp->of_next;
-	if (qp->of_next)
-		qp->of_next->of_at = qp->of_at;
+	LIST_REMOVE(qp, of_node);
 	qp->node->live -= !qp->stopped;
 	qp->node = NULL;
 }
@@ -146,8 +139,7 @@ static void note_qp_to_collect(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp
 	if (qp->looked)
 		return;
 	qp->looked = true;
-	qp->next = f->qp_look;
-	f->qp_look = qp;
+	SLIST_INSERT_HEAD(&f->qp_look, qp, spare);
 }
 
 void ddps_ipoib_qp_gone(void *user, uint32_t id)
@@ -194,8 +186,8 @@ void ddps_ipoib_qp_collect(struct ddps_ipoib_if *f)
 {
 	struct ddps_ipoib_qp *qp;
 
-	while ((qp = f->qp_look)) {
-		f->qp_look = qp->next;
+	while ((qp = SLIST_FIRST(&f->qp_look))) {
+		SLIST_REMOVE_HEAD(&f->qp_look, spare);
 		qp->looked = false;
 		if (!qp->used)
 			return_free_qp(f, qp);

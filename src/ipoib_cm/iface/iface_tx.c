@@ -223,7 +223,7 @@ static void send_to_node(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, con
 {
 	struct node_send s = { f, n };
 	struct ddps_ipoib_qp *qp = NULL;
-	const uint32_t mtu = n->qps ? ddps_ipoib_tx_mtu(f, n, &qp) : f->ud_mtu;
+	const uint32_t mtu = LIST_FIRST(&n->qps) ? ddps_ipoib_tx_mtu(f, n, &qp) : f->ud_mtu;
 
 	if (!qp && n->link.remote.flags) /* one that serves is all that traffic asks for */
 		ddps_ipoib_conn_traffic(f, n);

@@ -34,37 +34,15 @@ uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s)
 	return 1 + (ddps_ipoib_sim_chance(s, f->late) ? 10 * d : d);
 }
 
-/* ---- The queue: a heap ordered by time ---- */
+/* ---- The queue ---- */
 
-static bool is_event_before(const struct sim_event *a, const struct sim_event *b)
+/* The next event, if it is due by then; NULL: none is. */
+static struct sim_event *next_sim_event(const struct ddps_ipoib_sim *s, uint64_t until)
 {
-	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+	return (struct sim_event *)(void *)ddps_dues_ready(&s->events, until);
 }
 
-/* @e belongs at @i or above. */
-static void raise_sim_event(struct ddps_ipoib_sim *s, unsigned i, struct sim_event *e)
-{
-	for (; i && is_event_before(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = e;
-}
-
-/* The gap goes down to the end, as the last one mostly belongs there. */
-static struct sim_event *pop_sim_event(struct ddps_ipoib_sim *s)
-{
-	struct sim_event *first = s->heap[0], *last = s->heap[--s->n_event];
-	unsigned i = 0, next;
-
-	for (; (next = 2 * i + 1) < s->n_event; i = next) {
-		if (next + 1 < s->n_event && is_event_before(s->heap[next + 1], s->heap[next]))
-			next++;
-		s->heap[i] = s->heap[next];
-	}
-	raise_sim_event(s, i, last);
-	return first;
-}
-
-static void event_free(struct sim_event *e)
+static void free_event(struct sim_event *e)
 {
 	free(e->data);
 	free(e);
@@ -73,7 +51,7 @@ static void event_free(struct sim_event *e)
 struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind kind, unsigned node,
 				      uint64_t at, const void *data, size_t len)
 {
-	struct sim_event *e = s->n_event < s->cfg.max_events ? calloc(1, sizeof(*e)) : NULL;
+	struct sim_event *e = s->events.n < s->cfg.max_events ? calloc(1, sizeof(*e)) : NULL;
 
 	if (e && len) {
 		e->data = malloc(len);
@@ -91,9 +69,7 @@ struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind ki
 	e->len = len;
 	e->kind = kind;
 	e->node = node;
-	e->at = at;
-	e->seq = s->seq++;
-	raise_sim_event(s, s->n_event++, e);
+	ddps_due_set(&s->events, &e->due, at < DDPS_DUE_NEVER ? at : DDPS_DUE_NEVER - 1);
 	return e;
 }
 
@@ -144,10 +120,9 @@ int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_
 		s->cfg.max_events = DEFAULT_EVENTS;
 	s->rng = mine.seed;
 	s->node = calloc(mine.nodes, sizeof(*s->node));
-	s->heap = calloc(s->cfg.max_events, sizeof(struct sim_event *));
 	s->at = calloc(SIM_LIDS, sizeof(*s->at));
-	if (!s->node || !s->heap || !s->at || !ddps_tab_new(&s->by_gid, mine.nodes) ||
-	    !ddps_tab_new(&s->by_qpn, QP_ROWS)) {
+	if (!s->node || !s->at || !ddps_dues_new(&s->events, s->cfg.max_events) ||
+	    !ddps_tab_new(&s->by_gid, mine.nodes) || !ddps_tab_new(&s->by_qpn, QP_ROWS)) {
 		ddps_ipoib_sim_free(s);
 		return DDPS_E_NOMEM;
 	}
@@ -166,17 +141,21 @@ int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_
 
 void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 {
+	struct sim_event *e;
+
 	if (!s)
 		return;
-	while (s->heap && s->n_event)
-		event_free(s->heap[--s->n_event]);
+	while ((e = next_sim_event(s, DDPS_DUE_NEVER))) {
+		ddps_due_clear(&s->events, &e->due);
+		free_event(e);
+	}
 	for (unsigned i = 0; s->node && i < s->cfg.nodes; i++)
-		while (s->node[i].qp)
-			ddps_ipoib_sim_qp_free(s->node[i].qp);
+		while (!LIST_EMPTY(&s->node[i].qps))
+			ddps_ipoib_sim_qp_free(LIST_FIRST(&s->node[i].qps));
 	free(s->by_gid.row);
 	free(s->by_qpn.row);
 	free(s->at);
-	free(s->heap);
+	free(s->events.heap);
 	free(s->node);
 	free(s);
 }
@@ -229,8 +208,8 @@ void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node)
 
 	n->attached = false;
 	n->n_group = 0;
-	while (n->qp)
-		ddps_ipoib_sim_qp_free(n->qp);
+	while (!LIST_EMPTY(&n->qps))
+		ddps_ipoib_sim_qp_free(LIST_FIRST(&n->qps));
 }
 
 void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s, const struct ddps_ipoib_sim_faults *faults)
@@ -280,9 +259,9 @@ static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const st
 	const struct sim_node *to, *first = NULL;
 
 	DDPS_TAB_EACH(&s->by_gid, hash_sim_gid(e->gid), to, struct sim_node, by_gid)
-	if (to->attached && !to->down && !memcmp(to->user.addr.gid, e->gid, 16) &&
-	    (!first || to->nr < first->nr))
-		first = to;
+		if (to->attached && !to->down && !memcmp(to->user.addr.gid, e->gid, 16) &&
+		    (!first || to->nr < first->nr))
+			first = to;
 	if (first) {
 		path.addr = path.dlid = first->lid;
 		path.slid = n->lid;
@@ -326,13 +305,14 @@ static void arrive_at_node(struct ddps_ipoib_sim *s, const struct sim_event *e)
 static void handle_sim_event(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
 	struct sim_node *n = &s->node[e->node];
+	const struct sim_event *next;
 
 	s->stats.events++;
 	if (e->kind == SIM_CALL) {
 		e->fn(e->arg, s->now);
 		return;
 	}
-	if (e->kind == SIM_TIMER && n->timer == e->at)
+	if (e->kind == SIM_TIMER && n->timer == e->due.at)
 		n->timer = DDPS_CM_NEVER;
 	if (!n->attached)
 		return;
@@ -343,21 +323,22 @@ static void handle_sim_event(struct ddps_ipoib_sim *s, const struct sim_event *e
 		arrive_at_node(s, e);
 	}
 	/* its next event of this instant asks when it has to be woken */
-	if (!s->n_event || s->heap[0]->at != s->now || s->heap[0]->node != e->node ||
-	    s->heap[0]->kind == SIM_CALL)
+	next = next_sim_event(s, s->now);
+	if (!next || next->node != e->node || next->kind == SIM_CALL)
 		ddps_ipoib_sim_touch(s, e->node);
 }
 
 void ddps_ipoib_sim_run(struct ddps_ipoib_sim *s, uint64_t until)
 {
+	struct sim_event *e;
+
 	for (unsigned i = 0; i < s->cfg.nodes; i++)
 		ddps_ipoib_sim_touch(s, i);
-	while (s->n_event && s->heap[0]->at <= until) {
-		struct sim_event *e = pop_sim_event(s);
-
-		s->now = e->at;
+	while ((e = next_sim_event(s, until))) {
+		ddps_due_clear(&s->events, &e->due);
+		s->now = e->due.at;
 		handle_sim_event(s, e);
-		event_free(e);
+		free_event(e);
 	}
 	s->now = until;
 }

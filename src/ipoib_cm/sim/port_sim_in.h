@@ -3,12 +3,14 @@
 #define DDPS_IPOIB_PORT_SIM_IN_H
 /* What the files of the fabric in memory share. */
 #include "ipoib_cm/sim/sim_port.h"
+#include "ipoib_cm/tab/due.h"
 #include "ipoib_cm/tab/tab.h"
+#include <sys/queue.h>
 
 enum sim_kind { SIM_UD, SIM_MAD, SIM_QP, SIM_QP_ERROR, SIM_PATH, SIM_JOINED, SIM_TIMER, SIM_CALL };
 
 struct sim_event {
-	uint64_t at, seq; /* seq: those of one instant in the order they were made */
+	struct ddps_due due;
 	enum sim_kind kind;
 	unsigned node; /* whom it concerns */
 	int err;
@@ -24,7 +26,7 @@ struct sim_event {
 
 struct sim_qp {
 	struct ddps_tab_link by_number;
-	struct sim_qp *next, **at; /* of the same node */
+	LIST_ENTRY(sim_qp) of_node;
 	struct sim_node *node;
 	bool ready, stopped;
 	uint8_t transport;
@@ -48,7 +50,7 @@ struct sim_node {
 	bool known;		     /* it is in that table */
 	uint32_t next_qpn;
 	unsigned n_qp;
-	struct sim_qp *qp; /* the first */
+	LIST_HEAD(, sim_qp) qps;
 	unsigned n_group;
 	uint8_t group[SIM_GROUPS][DDPS_IPOIB_GID_LEN];
 	uint64_t timer; /* the earliest one in the queue of events */
@@ -56,12 +58,11 @@ struct sim_node {
 
 struct ddps_ipoib_sim {
 	struct ddps_ipoib_sim_config cfg;
-	uint64_t rng, now, seq;
+	uint64_t rng, now;
 	struct sim_node *node;
 	uint16_t *at; /* number of the node with a LID, plus one */
 	struct ddps_tab by_gid, by_qpn;
-	unsigned n_event;
-	struct sim_event **heap;
+	struct ddps_dues events;
 	struct ddps_ipoib_sim_stats stats;
 };
 

@@ -147,17 +147,15 @@ static struct sim_qp *find_sim_qp(struct sim_node *n, uint32_t qpn)
 	struct sim_qp *qp;
 
 	DDPS_TAB_EACH(&n->sim->by_qpn, qp_hash(n, qpn), qp, struct sim_qp, by_number)
-	if (qp->node == n && qp->qpn == qpn)
-		return qp;
+		if (qp->node == n && qp->qpn == qpn)
+			return qp;
 	return NULL;
 }
 
 void ddps_ipoib_sim_qp_free(struct sim_qp *qp)
 {
 	ddps_tab_del(&qp->node->sim->by_qpn, &qp->by_number);
-	*qp->at = qp->next;
-	if (qp->next)
-		qp->next->at = qp->at;
+	LIST_REMOVE(qp, of_node);
 	qp->node->n_qp--;
 	free(qp);
 }
@@ -176,15 +174,10 @@ static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 	do
 		n->next_qpn = (n->next_qpn + 1) & QPN_MASK;
 	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || find_sim_qp(n, n->next_qpn));
-	*qp = (struct sim_qp){ .next = n->qp,
-			       .at = &n->qp,
-			       .node = n,
-			       .transport = transport,
-			       .qpn = n->next_qpn,
-			       .rx_mtu = rx_mtu };
-	if (n->qp)
-		n->qp->at = &qp->next;
-	n->qp = qp;
+	*qp = (struct sim_qp){
+		.node = n, .transport = transport, .qpn = n->next_qpn, .rx_mtu = rx_mtu
+	};
+	LIST_INSERT_HEAD(&n->qps, qp, of_node);
 	n->n_qp++;
 	ddps_tab_add(&n->sim->by_qpn, &qp->by_number, qp_hash(n, qp->qpn));
 	*qpn = qp->qpn;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_DUE_H
 #define DDPS_DUE_H
-/* Timers in a heap: the earliest is at hand, each of them is moved in steps of its logarithm. */
+/*
+ * Timers in a heap: the earliest is at hand, each of them is moved in steps of its logarithm.  Those of one
+ * instant come in the order in which they were set.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -11,11 +14,13 @@
 struct ddps_due {
 	uint64_t at;
 	uint32_t place; /* in the heap, from 1; 0: not there */
+	uint32_t turn;	/* when it was set, modulo 2^32 */
 };
 
 struct ddps_dues {
 	struct ddps_due **heap; /* the first place is not used */
 	uint32_t n;
+	uint32_t turns; /* that were given */
 };
 
 /* For up to @n timers.  Return: whether there was memory. */
@@ -31,9 +36,14 @@ static inline void ddps_due_put(struct ddps_dues *d, uint32_t at, struct ddps_du
 	e->place = at;
 }
 
+static inline _Bool ddps_due_before(const struct ddps_due *a, const struct ddps_due *b)
+{
+	return a->at != b->at ? a->at < b->at : (int32_t)(a->turn - b->turn) < 0;
+}
+
 static inline void ddps_due_up(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
 {
-	for (; at > 1 && d->heap[at / 2]->at > e->at; at /= 2)
+	for (; at > 1 && ddps_due_before(e, d->heap[at / 2]); at /= 2)
 		ddps_due_put(d, at, d->heap[at / 2]);
 	ddps_due_put(d, at, e);
 }
@@ -41,9 +51,9 @@ static inline void ddps_due_up(struct ddps_dues *d, uint32_t at, struct ddps_due
 static inline void ddps_due_down(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
 {
 	for (uint32_t c; (c = 2 * at) <= d->n; at = c) {
-		if (c < d->n && d->heap[c + 1]->at < d->heap[c]->at)
+		if (c < d->n && ddps_due_before(d->heap[c + 1], d->heap[c]))
 			c++;
-		if (d->heap[c]->at >= e->at)
+		if (ddps_due_before(e, d->heap[c]))
 			break;
 		ddps_due_put(d, at, d->heap[c]);
 	}
@@ -76,6 +86,7 @@ static inline void ddps_due_set(struct ddps_dues *d, struct ddps_due *e, uint64_
 	if (e->place && e->at == at)
 		return;
 	e->at = at;
+	e->turn = d->turns++;
 	if (!e->place)
 		ddps_due_put(d, ++d->n, e);
 	ddps_due_up(d, e->place, e);

@@ -21,8 +21,8 @@ static struct vp_qp *find_vport_qp(struct ddps_ib_verbs *v, uint32_t qpn)
 	struct vp_qp *q;
 
 	DDPS_TAB_EACH(&v->qps, hash_qpn(v, qpn), q, struct vp_qp, link)
-	if (q->qp->qp_num == qpn)
-		return q;
+		if (q->qp->qp_num == qpn)
+			return q;
 	return NULL;
 }
 

@@ -148,10 +148,10 @@ uint32_t ddps_vport_ah(struct ddps_ib_verbs *v, const struct vp_way *w)
 	struct vp_ah *a;
 
 	DDPS_TAB_EACH(&v->ahs, hash, a, struct vp_ah, link)
-	if (is_same_way(&a->way, w)) {
-		a->used_at = ++v->stamp;
-		return (uint32_t)(a - v->ah);
-	}
+		if (is_same_way(&a->way, w)) {
+			a->used_at = ++v->stamp;
+			return (uint32_t)(a - v->ah);
+		}
 	a = place_ah(v);
 	if (!a) {
 		v->stats.ah_full++;
