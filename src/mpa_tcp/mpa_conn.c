@@ -60,11 +60,8 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 {
 	if (c->owner)
 		c->owner->settled(c);
-	if (c->prev) {
-		*c->prev = c->next;
-		if (c->next)
-			c->next->prev = c->prev;
-	}
+	if (c->listed)
+		LIST_REMOVE(c, of_listener);
 	ddps_task_cancel(c->env->loop, &c->task);
 	close_tcp(c);
 	ddps_mpa_rx_fini(&c->rx);

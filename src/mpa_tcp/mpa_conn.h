@@ -14,6 +14,7 @@
 #include "mpa_tcp/mpa_tx.h"
 #include "mpa_tcp/mpa_wire.h"
 #include <netinet/in.h>
+#include <sys/queue.h>
 
 struct ddps_mpa_listener;
 struct ddps_mpa_conn;
@@ -158,7 +159,8 @@ struct ddps_mpa_conn {
 	const struct ddps_mpa_owner *owner; /* NULL: an initiator */
 	/* mpa_io_listen.c's: the listener that counts this one as half-open, and its list */
 	struct ddps_mpa_listener *listener;
-	struct ddps_mpa_conn *next, **prev;
+	LIST_ENTRY(ddps_mpa_conn) of_listener;
+	bool listed;
 	struct ddps_share share; /* counted until its Request is whole, and when it is rejected */
 
 	union ddps_mpa_addr local, peer;

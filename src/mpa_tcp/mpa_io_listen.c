@@ -29,7 +29,7 @@ struct ddps_mpa_listener {
 	unsigned half_open;
 	/* Those of them whose Request is not whole, or that are rejected and have not left, by address. */
 	struct ddps_shares silent;
-	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
+	LIST_HEAD(, ddps_mpa_conn) conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
 	bool secured;	   /* inside TLS */
 	bool crc, markers; /* there: to be asked for */
@@ -56,11 +56,8 @@ static int watch_mpa_listener(struct ddps_mpa_listener *l)
 
 static void unlink_conn(struct ddps_mpa_conn *c)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the list */
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	c->prev = NULL;
+	LIST_REMOVE(c, of_listener);
+	c->listed = false;
 }
 
 static void on_settled(struct ddps_mpa_conn *c)
@@ -138,11 +135,8 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 	c->tcp->local(c);
 	c->owner = &owner;
 	c->listener = l;
-	c->next = l->conns;
-	c->prev = &l->conns;
-	if (c->next)
-		c->next->prev = &c->next;
-	l->conns = c;
+	LIST_INSERT_HEAD(&l->conns, c, of_listener);
+	c->listed = true;
 	l->half_open++;
 	c->p.setup_ms = l->p.setup_ms; /* the rest comes with answer() */
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_RESPOND);
@@ -375,6 +369,7 @@ static int mpa_listener_uri(struct ddps_llp_listener *base, char *buf, size_t le
 static void mpa_listener_free(struct ddps_llp_listener *base)
 {
 	struct ddps_mpa_listener *l = (struct ddps_mpa_listener *)base;
+	struct ddps_mpa_conn *c;
 
 	ddps_io_del(l->env->loop, &l->io);
 	ddps_timer_stop(l->env->loop, &l->pause);
@@ -382,9 +377,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 		ddps_mpa_shm_unbind(l->name, &l->file);
 	shutdown(l->io.fd, SHUT_RDWR); /* also for whoever has a copy of it */
 	close_mpa_socket(l, l->io.fd);
-	while (l->conns) {
-		struct ddps_mpa_conn *c = l->conns;
-
+	while ((c = LIST_FIRST(&l->conns))) {
 		c->listener = NULL;
 		if (c->llp.up) /* lives on, and belongs to the layer above */
 			unlink_conn(c);

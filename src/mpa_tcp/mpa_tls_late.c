@@ -112,10 +112,10 @@ static void make_late_place(struct ddps_mpa_late_list *list)
 	if (list->n < LATE_MOST)
 		return;
 	TAILQ_FOREACH(l, &list->all, link)
-	if (l->fin || l->stranger) {
-		end_late(l);
-		return;
-	}
+		if (l->fin || l->stranger) {
+			end_late(l);
+			return;
+		}
 }
 
 static struct ddps_mpa_late_list *lates_of(struct ddps_env *env)
@@ -163,8 +163,8 @@ enum ddps_left ddps_mpa_late_wind_up(struct ddps_env *env, bool all)
 	(void)all;
 	if (list)
 		TAILQ_FOREACH(l, &list->all, link)
-	if (!l->fin)
-		return DDPS_LEFT_WORK;
+			if (!l->fin)
+				return DDPS_LEFT_WORK;
 	return DDPS_LEFT_NOTHING;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -44,17 +45,17 @@ struct end {
 
 /* A TCP connection, to number its octets; [0]: from this side. */
 struct flow {
-	struct flow *next;
+	TAILQ_ENTRY(flow) of_all;
 	struct end local, peer;
 	uint32_t seq[2];
 };
 
 struct ddps_capture {
 	int fd;
-	struct stat self;   /* of @fd: a program may close what is not its own */
-	int error;	    /* atomic: why not all is in it, or 0 */
-	off_t size, whole;  /* octets written; those of them that are whole blocks */
-	struct flow *flows; /* the one seen last comes first */
+	struct stat self;	       /* of @fd: a program may close what is not its own */
+	int error;		       /* atomic: why not all is in it, or 0 */
+	off_t size, whole;	       /* octets written; those of them that are whole blocks */
+	TAILQ_HEAD(flows, flow) flows; /* the one seen last comes first */
 	unsigned nflows;
 };
 
@@ -165,6 +166,7 @@ int ddps_capture_open(struct ddps_capture **out, const char *path)
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return DDPS_E_NOMEM;
+	TAILQ_INIT(&c->flows);
 	error = open_file(c, path, &made);
 	if (!error) {
 		*out = c;
@@ -186,14 +188,14 @@ int ddps_capture_error(const struct ddps_capture *c)
 
 int ddps_capture_close(struct ddps_capture *c)
 {
-	struct flow *next;
+	struct flow *f;
 	int error;
 
 	if (!c)
 		return 0;
 	error = c->error;
-	for (struct flow *f = c->flows; f; f = next) {
-		next = f->next;
+	while ((f = TAILQ_FIRST(&c->flows))) {
+		TAILQ_REMOVE(&c->flows, f, of_all);
 		free(f);
 	}
 	if (is_capture_file_ours(c) && close(c->fd) && !error)
@@ -331,14 +333,15 @@ static bool is_same_end(const struct end *a, const struct end *b)
 
 static struct flow *flow_of(struct ddps_capture *c, const struct end *local, const struct end *peer)
 {
-	struct flow **at = &c->flows, *f;
+	struct flow *f;
 
-	while (*at && !(is_same_end(&(*at)->local, local) && is_same_end(&(*at)->peer, peer)) &&
-	       ((*at)->next || c->nflows < FLOWS))
-		at = &(*at)->next;
-	f = *at; /* its own, the oldest of too many, or none */
+	TAILQ_FOREACH(f, &c->flows, of_all)
+		if (is_same_end(&f->local, local) && is_same_end(&f->peer, peer))
+			break;
+	if (!f && c->nflows == FLOWS)
+		f = TAILQ_LAST(&c->flows, flows);
 	if (f) {
-		*at = f->next;
+		TAILQ_REMOVE(&c->flows, f, of_all);
 	} else {
 		f = calloc(1, sizeof *f);
 		if (!f) {
@@ -349,8 +352,7 @@ static struct flow *flow_of(struct ddps_capture *c, const struct end *local, con
 	}
 	if (!is_same_end(&f->local, local) || !is_same_end(&f->peer, peer))
 		*f = (struct flow){ .local = *local, .peer = *peer, .seq = { 1, 1 } };
-	f->next = c->flows;
-	c->flows = f;
+	TAILQ_INSERT_HEAD(&c->flows, f, of_all);
 	return f;
 }
 

@@ -73,7 +73,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	ddps_lock(&ctx->lock);
 	ddps_gather_look(ctx);
 	/* Another thread may have brought what the caller polled for before it came here. */
-	if (timeout_ms && !ctx->events && !ctx->cqs_filled) {
+	if (timeout_ms && TAILQ_EMPTY(&ctx->events) && !ctx->cqs_filled) {
 		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
 		ddps_sleep_end(ctx, &w);
 	} else {
@@ -265,7 +265,9 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	if (!ctx)
 		return DDPS_E_NOMEM;
 	ctx->event_fd = -1;
-	ctx->events_end = &ctx->events;
+	TAILQ_INIT(&ctx->events);
+	for (unsigned i = 0; i < 2; i++)
+		STAILQ_INIT(&ctx->ended[i].handles);
 	ddps_gather_init(ctx);
 	ddps_mutex_init(&ctx->lock, DDPS_LOCK_CTX);
 	ddps_mover_init(ctx);

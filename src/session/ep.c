@@ -170,7 +170,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	ep->user = attr->user;
 	ep->flush_late = attr->flush_late;
 	ep->shared_rq = attr->srq;
-	ep->late_end = &ep->late;
+	STAILQ_INIT(&ep->late);
 	ep->kick = (struct ddps_task){ .fn = kick_task, .user = ep };
 	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
 	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
@@ -325,7 +325,7 @@ static void prefetch(const struct ddps_ep *ep)
 
 static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
-	if (ep->ctx->attr.gather || wr->flags & DDPS_WR_MORE || ep->gather.prev)
+	if (ep->ctx->attr.gather || wr->flags & DDPS_WR_MORE || ep->gather.joined)
 		return !ddps_gather(ep, wr);
 	return true;
 }

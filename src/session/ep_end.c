@@ -161,21 +161,18 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 	if (!l)
 		return DDPS_E_NOMEM;
 	*l = (struct ddps_late){ .wr_id = wr_id, .op = op };
-	*ep->late_end = l;
-	ep->late_end = &l->next;
+	STAILQ_INSERT_TAIL(&ep->late, l, of_ep);
 	ep->late_count++;
 	return 0;
 }
 
 static struct ddps_late *take_late(struct ddps_ep *ep)
 {
-	struct ddps_late *l = ep->late;
+	struct ddps_late *l = STAILQ_FIRST(&ep->late);
 
 	if (!l)
 		return NULL;
-	ep->late = l->next;
-	if (!ep->late)
-		ep->late_end = &ep->late;
+	STAILQ_REMOVE_HEAD(&ep->late, of_ep);
 	ep->late_count--;
 	return l;
 }

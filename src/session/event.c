@@ -31,7 +31,7 @@ const char *ddps_event_name(enum ddps_event_type type)
 static void mark_events(struct ddps_ctx *ctx)
 {
 	uint64_t count = 1;
-	bool marked = ctx->events_watched && ctx->events;
+	bool marked = ctx->events_watched && !TAILQ_EMPTY(&ctx->events);
 
 	if (marked == ctx->events_marked)
 		return;
@@ -44,12 +44,8 @@ static void mark_events(struct ddps_ctx *ctx)
 
 static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
 {
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
-	else
-		ctx->events_end = s->prev;
-	s->prev = NULL;
+	TAILQ_REMOVE(&ctx->events, s, of_events);
+	s->queued = false;
 	mark_events(ctx);
 }
 
@@ -61,12 +57,10 @@ void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_even
 		ddps_wake_one(ctx, &ctx->event_sleepers);
 	if (ctx->progress_sleepers)
 		ddps_wake_driven(ctx);
-	if (s->prev)
+	if (s->queued)
 		return;
-	s->next = NULL;
-	s->prev = ctx->events_end;
-	*ctx->events_end = s;
-	ctx->events_end = &s->next;
+	TAILQ_INSERT_TAIL(&ctx->events, s, of_events);
+	s->queued = true;
 	mark_events(ctx);
 }
 
@@ -74,14 +68,14 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
 {
 	ddps_assert_held(&ctx->lock);
 	s->pending = 0;
-	if (s->prev)
+	if (s->queued)
 		unlink_source(ctx, s);
 }
 
 /* The order in which one source's pending events are reported: as enum ddps_event_type has it. */
 static bool take_pending_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 {
-	struct ddps_source *s = ctx->events;
+	struct ddps_source *s = TAILQ_FIRST(&ctx->events);
 	unsigned type = 0;
 
 	ddps_assert_held(&ctx->lock);

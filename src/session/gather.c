@@ -29,11 +29,11 @@ static void let_ep_go(struct ddps_ep *ep)
 
 void ddps_gather_flush(struct ddps_ctx *ctx)
 {
+	struct ddps_ep *ep;
+
 	ddps_assert_held(&ctx->lock);
 	ctx->gather_kept += ctx->gather_kept < KEPT_MANY;
-	while (ctx->gathers) {
-		struct ddps_ep *ep = ctx->gathers;
-
+	while ((ep = LIST_FIRST(&ctx->gathers))) {
 		if (ep->gather.caution)
 			ep->gather.caution--;
 		let_ep_go(ep);
@@ -44,12 +44,11 @@ void ddps_gather_flush(struct ddps_ctx *ctx)
 static void on_late(void *user)
 {
 	struct ddps_ctx *ctx = user;
+	struct ddps_ep *ep;
 
 	ctx->gather_turn++;
 	ctx->gather_kept = 0;
-	while (ctx->gathers) {
-		struct ddps_ep *ep = ctx->gathers;
-
+	while ((ep = LIST_FIRST(&ctx->gathers))) {
 		ep->gather.wary = (uint16_t)(CAUTION_LEAST << ep->gather.caution);
 		if (ep->gather.caution < CAUTION_MOST)
 			ep->gather.caution++;
@@ -65,7 +64,7 @@ void ddps_gather_init(struct ddps_ctx *ctx)
 void ddps_gather_late(struct ddps_ctx *ctx)
 {
 	ddps_assert_held(&ctx->lock);
-	if (ctx->gathers && ctx->gather_late <= ddps_now())
+	if (!LIST_EMPTY(&ctx->gathers) && ctx->gather_late <= ddps_now())
 		on_late(ctx);
 }
 
@@ -76,13 +75,11 @@ void ddps_gather_forget(struct ddps_ep *ep)
 	ddps_assert_held(&ctx->lock);
 	ep->gather.count = 0;
 	ep->gather.octets = 0;
-	if (!ep->gather.prev)
+	if (!ep->gather.joined)
 		return;
-	*ep->gather.prev = ep->gather.next;
-	if (ep->gather.next)
-		ep->gather.next->gather.prev = ep->gather.prev;
-	ep->gather.prev = NULL;
-	if (!ctx->gathers)
+	LIST_REMOVE(ep, gather.of_all);
+	ep->gather.joined = false;
+	if (LIST_EMPTY(&ctx->gathers))
 		ddps_timer_stop(ctx->env.loop, &ctx->gather_timer);
 }
 
@@ -100,15 +97,12 @@ static void join_gathering(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
-	if (ep->gather.prev)
+	if (ep->gather.joined)
 		return;
-	if (!ctx->gathers && ctx->attr.gather)
+	if (LIST_EMPTY(&ctx->gathers) && ctx->attr.gather)
 		await_gathered(ctx);
-	ep->gather.next = ctx->gathers;
-	ep->gather.prev = &ctx->gathers;
-	if (ep->gather.next)
-		ep->gather.next->gather.prev = &ep->gather.next;
-	ctx->gathers = ep;
+	LIST_INSERT_HEAD(&ctx->gathers, ep, gather.of_all);
+	ep->gather.joined = true;
 }
 
 /* Whether a single request, which may be the last for a while, is to wait for others. */

@@ -20,7 +20,7 @@ enum request_state {
 struct ddps_request {
 	struct ddps_ctx *ctx;
 	struct ddps_caller *caller;
-	struct ddps_request *next; /* that have ended */
+	STAILQ_ENTRY(ddps_request) of_ended;
 };
 
 /* Answered ones, and those whose peer has gone, which some thread may still be about to answer. */
@@ -49,9 +49,9 @@ struct ddps_caller {
 
 static struct ddps_request *first_ended(struct ddps_ended *e)
 {
-	struct ddps_request *h = e->first;
+	struct ddps_request *h = STAILQ_FIRST(&e->handles);
 
-	e->first = h->next;
+	STAILQ_REMOVE_HEAD(&e->handles, of_ended);
 	e->n--;
 	return h;
 }
@@ -78,12 +78,8 @@ static void end_handle(struct ddps_caller *c)
 		return;
 	}
 	h->caller = NULL;
-	h->next = NULL;
-	if (!e->n++)
-		e->first = h;
-	else
-		e->last->next = h;
-	e->last = h;
+	STAILQ_INSERT_TAIL(&e->handles, h, of_ended);
+	e->n++;
 }
 
 /* ---- callers ---- */

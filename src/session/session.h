@@ -21,8 +21,9 @@
 /* A source of events: an endpoint, a request or a listener.  Events are bits, built into a
  * struct ddps_event when fetched, so queueing one cannot fail. */
 struct ddps_source {
-	struct ddps_source *next, **prev; /* in the context's queue; prev NULL: not queued */
-	unsigned pending;		  /* 1u << enum ddps_event_type */
+	TAILQ_ENTRY(ddps_source) of_events;
+	bool queued;	  /* it is in the context's queue */
+	unsigned pending; /* 1u << enum ddps_event_type */
 	/* Fill @ev (type is set) and forget what the event consumed. */
 	void (*build)(struct ddps_source *s, struct ddps_event *ev);
 };
@@ -46,8 +47,8 @@ struct ddps_waiter {
 	unsigned *what; /* how many sleep until it comes: events', a queue's, or progress */
 	int (*drive)(struct ddps_loop *loop); /* how it serves what comes, if it leads */
 	uint32_t woken;			      /* the word that followers sleep on */
-	bool asleep, on_loop;
-	struct ddps_waiter *next, **prev; /* in the context's list; prev NULL: not yet */
+	bool asleep, on_loop, joined;	      /* joined: it is in the context's list */
+	LIST_ENTRY(ddps_waiter) of_all;
 };
 
 /* The library thread, and the program's that poll (mover.c). */
@@ -70,7 +71,7 @@ struct ddps_walk {
 
 /* Handles of requests that have ended, the oldest first. */
 struct ddps_ended {
-	struct ddps_request *first, *last;
+	STAILQ_HEAD(, ddps_request) handles;
 	unsigned n;
 };
 
@@ -82,11 +83,12 @@ struct ddps_ctx {
 	uint8_t *alive; /* a page that fork wipes: DDPS_HERE in the process that made the context */
 	unsigned era;	/* ddps_own_era() of its descriptors */
 	struct ddps_mover mover;
-	struct ddps_waiter *waiters, *leader;
+	LIST_HEAD(, ddps_waiter) waiters;
+	struct ddps_waiter *leader;
 	unsigned event_sleepers, progress_sleepers;
 	struct ddps_stag_table *stags;
 	struct ddps_resolver resolver;
-	struct ddps_source *events, **events_end;
+	TAILQ_HEAD(, ddps_source) events;
 	int event_fd;
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	LIST_HEAD(, ddps_ep) eps;
@@ -99,8 +101,8 @@ struct ddps_ctx {
 	unsigned cqs_filled; /* how many have a completion that nobody has fetched */
 	LIST_HEAD(, ddps_ctx_pd) pds;
 	LIST_HEAD(, ddps_ctx_srq) srqs;
-	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
-	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
+	struct ddps_ctx_stats stats;  /* counters of its own, and of endpoints that are gone */
+	LIST_HEAD(, ddps_ep) gathers; /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
 	uint64_t gather_late; /* when those that wait are late */
 	uint32_t gather_turn; /* counts when the program looked */
@@ -282,15 +284,16 @@ enum ddps_ep_state {
 
 /* Work that came too late, to be completed as flushed behind the rest. */
 struct ddps_late {
-	struct ddps_late *next;
+	STAILQ_ENTRY(ddps_late) of_ep;
 	uint64_t wr_id;
 	enum ddps_op op;
 };
 
 /* Requests of an endpoint that wait for others (gather.c). */
 struct ddps_gather {
-	struct ddps_ep *next, **prev; /* in the context's list; prev NULL: none does */
-	uint32_t turn;		      /* of the context, in which the last one was posted */
+	LIST_ENTRY(ddps_ep) of_all;
+	bool joined;   /* the context's list */
+	uint32_t turn; /* of the context, in which the last one was posted */
 	uint32_t octets;
 	uint16_t count;
 	uint16_t wary; /* so many leave without waiting */
@@ -325,7 +328,7 @@ struct ddps_ep {
 	bool flush_late;
 	uint8_t mute, muted; /* DDPS_MUTE_*; and where something was flushed since */
 	bool shared_rq;	     /* it has no receive queue of its own */
-	struct ddps_late *late, **late_end;
+	STAILQ_HEAD(, ddps_late) late;
 	uint32_t late_count;
 	struct {
 		struct ddps_timer timer;
@@ -391,7 +394,7 @@ void ddps_gather_late(struct ddps_ctx *ctx);
 static inline void ddps_gather_look(struct ddps_ctx *ctx)
 {
 	ctx->gather_turn++;
-	if (ctx->gathers)
+	if (!LIST_EMPTY(&ctx->gathers))
 		ddps_gather_flush(ctx);
 }
 

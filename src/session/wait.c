@@ -49,8 +49,10 @@ static void wake_waiter(struct ddps_ctx *ctx, struct ddps_waiter *w)
 
 void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what)
 {
+	struct ddps_waiter *w;
+
 	ddps_assert_held(&ctx->lock);
-	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
+	LIST_FOREACH(w, &ctx->waiters, of_all)
 		if (w->what == what && w->asleep && !w->woken) {
 			wake_waiter(ctx, w);
 			return;
@@ -59,17 +61,21 @@ void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what)
 
 void ddps_wake_driven(struct ddps_ctx *ctx)
 {
+	struct ddps_waiter *w;
+
 	ddps_assert_held(&ctx->lock);
-	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
+	LIST_FOREACH(w, &ctx->waiters, of_all)
 		if (w->what == &ctx->progress_sleepers && w->asleep && !w->woken)
 			wake_waiter(ctx, w);
 }
 
 void ddps_wake_all(struct ddps_ctx *ctx)
 {
+	struct ddps_waiter *w;
+
 	ddps_assert_held(&ctx->lock);
 	/* The loop's descriptors are not to be touched: who leads sleeps on. */
-	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
+	LIST_FOREACH(w, &ctx->waiters, of_all)
 		if (w->asleep && !w->on_loop)
 			wake_waiter(ctx, w);
 }
@@ -125,13 +131,9 @@ static int lead_waiters(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t de
 
 static void join_waiters(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
-	if (w->prev)
-		return;
-	w->next = ctx->waiters;
-	w->prev = &ctx->waiters;
-	if (w->next)
-		w->next->prev = &w->next;
-	ctx->waiters = w;
+	if (!w->joined)
+		LIST_INSERT_HEAD(&ctx->waiters, w, of_all);
+	w->joined = true;
 }
 
 int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
@@ -151,14 +153,12 @@ int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
 	ddps_assert_held(&ctx->lock);
-	if (!w->prev)
+	if (!w->joined)
 		return;
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	LIST_REMOVE(w, of_all);
 	if (ctx->leader != w || ddps_ctx_gone(ctx))
 		return;
-	ctx->leader = ctx->waiters;
+	ctx->leader = LIST_FIRST(&ctx->waiters);
 	if (ctx->leader)
 		wake_waiter(ctx, ctx->leader);
 }

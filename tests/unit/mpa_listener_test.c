@@ -359,13 +359,13 @@ Test(mpa_listener, an_answer_takes_it_out_of_the_list)
 		mpa_bare_send(fd[i], REQ, 20);
 		MPA_UNTIL(&w, w.requests == i + 1);
 	}
-	cr_expect_not_null(get_mpa_listener_conn(&w.b[0])->prev);
+	cr_expect(get_mpa_listener_conn(&w.b[0])->listed);
 	cr_assert_eq(mpa_answer(&w.b[0], false), 0);
-	cr_expect_null(get_mpa_listener_conn(&w.b[0])->prev);
+	cr_expect_not(get_mpa_listener_conn(&w.b[0])->listed);
 	cr_expect_null(get_mpa_listener_conn(&w.b[0])->listener);
 	ddps_mpa_provider.listener_free(w.listener);
 	w.listener = NULL;
-	cr_expect_null(get_mpa_listener_conn(&w.b[1])->prev);
+	cr_expect_not(get_mpa_listener_conn(&w.b[1])->listed);
 	cr_assert_eq(mpa_answer(&w.b[1], false), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_expect_eq(mpa_bare_read(&w, fd[i], raw, 20), 20);

@@ -411,7 +411,7 @@ Test(session_args, a_request_that_is_gone)
 		}
 		req = take_args_request();
 		ddps_abort(a.ep);
-		while (!b.ctx->events) { /* REQUEST_GONE, which nobody fetches */
+		while (TAILQ_EMPTY(&b.ctx->events)) { /* REQUEST_GONE, which nobody fetches */
 			cr_assert_geq(ddps_progress(a.ctx, 0), 0);
 			cr_assert_geq(ddps_progress(b.ctx, 1), 0);
 		}

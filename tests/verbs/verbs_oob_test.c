@@ -373,7 +373,7 @@ static void await_caller(struct vd_process *p, bool gone)
 	for (int i = 0; i < 100000 && !now; i++) {
 		sched_yield();
 		cr_assert_eq(ddps_ctx_enter(p->ctx), 0);
-		now = gone ? LIST_EMPTY(&p->ctx->callers) || p->ctx->events
+		now = gone ? LIST_EMPTY(&p->ctx->callers) || !TAILQ_EMPTY(&p->ctx->events)
 			   : !LIST_EMPTY(&p->ctx->callers);
 		ddps_ctx_leave(p->ctx);
 	}
