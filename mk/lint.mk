@@ -17,11 +17,8 @@ CFLAGS	 := -std=gnu11
 WARN	 := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 # lists of <sys/queue.h>, as cppcheck can follow them
 LOOP	  = while ((var = (head)->first))
-QUEUES	  = $(foreach q,LIST TAILQ STAILQ,'-D$q_HEAD(name,type)=struct type *' \
+QUEUES	  = $(foreach q,LIST SLIST TAILQ STAILQ,'-D$q_HEAD(name,type)=struct type *' \
 	'-D$q_FOREACH(var,head,field)=$(LOOP)')
-# those of <utlist.h>
-LISTS	  = '-DDL_FOREACH(head,el)=while ((el = (head)))' \
-	'-DDL_FOREACH_SAFE2(head,el,tmp,next)=while ((el = tmp = (head)))'
 # and jansson's
 JSON	  = '-Djson_array_foreach(array,i,v)=while (i = 0, (v = json_array_get(array, i)))'
 
@@ -42,7 +39,7 @@ tidy: $(OURS:%=$L/%.tidy)
 cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
-		-D_GNU_SOURCE $(QUEUES) $(LISTS) $(JSON) -Iinclude -Isrc -Itools src tools examples
+		-D_GNU_SOURCE $(QUEUES) $(JSON) -Iinclude -Isrc -Itools src tools examples
 	@echo "ok   cppcheck"
 shellcheck:
 	@shellcheck $(SCRIPTS)

@@ -62,11 +62,11 @@ static void check_lists(const struct ddps_sd_carrier *c, const struct sums *n)
 	unsigned ctl = 0, seg = 0, dry = 0;
 
 	TAILQ_FOREACH(p, &c->ctl, ctl_link)
-	ctl++;
+		ctl++;
 	TAILQ_FOREACH(p, &c->seg, seg_link)
-	seg++;
+		seg++;
 	TAILQ_FOREACH(p, &c->dry, dry_link)
-	dry++;
+		dry++;
 	ddps_assert(ctl == n->ctl && seg == n->seg && dry == n->dry && dry == c->ndry);
 }
 
@@ -85,8 +85,7 @@ void ddps_sd_check(const struct ddps_sd_carrier *c)
 			check_pair(c, c->pairs[i]);
 			add_pair(&n, c->pairs[i]);
 		}
-	TAILQ_FOREACH(s, &c->waiting, link)
-	{
+	TAILQ_FOREACH(s, &c->waiting, link) {
 		ddps_assert(s->carrier == c && !s->pair);
 		n.sessions++;
 	}

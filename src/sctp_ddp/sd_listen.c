@@ -92,8 +92,7 @@ static void adopt_associations(struct ddps_sd_provider *prov, struct ddps_sd_lis
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
 	port = strrchr(addr, ':');
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	{
+	TAILQ_FOREACH(c, &prov->carriers, link) {
 		const char *own = strrchr(c->local, ':');
 
 		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
@@ -163,8 +162,8 @@ void ddps_sd_listener_free(struct ddps_llp_listener *base)
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->listener == l)
-		ddps_sd_carrier_orphan(c);
+		if (c->listener == l)
+			ddps_sd_carrier_orphan(c);
 	l->b->endpoint_free(l->endpoint);
 	ddps_shares_fini(&l->silent);
 	ddps_shares_fini(&l->idle);

@@ -210,8 +210,7 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 	struct ddps_sd_carrier *c;
 	struct ddps_sd_goal *g;
 
-	TAILQ_FOREACH(g, &prov->goals[goal->place], link)
-	{
+	TAILQ_FOREACH(g, &prov->goals[goal->place], link) {
 		c = g->carrier;
 		if (c->state != DDPS_SD_GOING && c->b == b &&
 		    c->nsessions < DDPS_SCTP_STREAMS / 2 && same_goal(g, goal) && takes_more(c))
@@ -365,10 +364,10 @@ static enum ddps_left sctp_wind_up(struct ddps_env *env, bool all)
 		ddps_sd_carrier_wind_up(c, all);
 	}
 	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->npairs) /* a pair is there until all that it sent is acknowledged */
-		left = DDPS_LEFT_WORK;
-	else if (left == DDPS_LEFT_NOTHING)
-		left = DDPS_LEFT_END;
+		if (c->npairs) /* a pair is there until all that it sent is acknowledged */
+			left = DDPS_LEFT_WORK;
+		else if (left == DDPS_LEFT_NOTHING)
+			left = DDPS_LEFT_END;
 	return left;
 }
 

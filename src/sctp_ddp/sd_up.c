@@ -179,7 +179,7 @@ static void mark_unheard(struct ddps_sd_carrier *c)
 	struct ddps_sd_session *s;
 
 	TAILQ_FOREACH(s, &c->waiting, link)
-	s->llp.unheard = s->joined || c->served;
+		s->llp.unheard = s->joined || c->served;
 	for (unsigned i = 0; i < c->npairs_size; i++) {
 		s = c->pairs[i] && c->pairs[i]->sm.state == DDPS_SD_A1 ? c->pairs[i]->sess : NULL;
 		if (s)

@@ -96,8 +96,7 @@ static struct ddps_gate_pass *choose_waiter(const struct ddps_gate *g, uint64_t 
 
 	*fewest = DDPS_GATE_PLACES + 1;
 	*later = 0;
-	TAILQ_FOREACH(p, &g->waiting.places, link)
-	{
+	TAILQ_FOREACH(p, &g->waiting.places, link) {
 		const bool again = last && last->net == p->net;
 		const uint64_t due = again ? 0 : get_due(g, p->net);
 

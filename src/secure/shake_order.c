@@ -15,8 +15,8 @@ static uint64_t find_turn(struct ddps_shake_order *o, uint64_t net)
 	struct ddps_shake_place *p;
 
 	TAILQ_FOREACH_REVERSE(p, &o->places, ddps_shake_places, link)
-	if (p->net == net)
-		return p->turn + 1;
+		if (p->net == net)
+			return p->turn + 1;
 	return o->turn + 1;
 }
 

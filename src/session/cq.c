@@ -86,7 +86,7 @@ void ddps_cqs_close(struct ddps_ctx *ctx)
 	struct ddps_cq *cq;
 
 	LIST_FOREACH(cq, &ctx->cqs, link)
-	close(cq->fd);
+		close(cq->fd);
 }
 
 int ddps_cq_free(struct ddps_cq *cq)

@@ -144,8 +144,7 @@ static uint16_t get_second_port(struct ddps_sn_env *ne, uint16_t dialled_from)
 	struct ddps_sctp_info i;
 	struct ddps_sd_assoc *a;
 
-	DL_FOREACH(ne->assocs, a)
-	{
+	TAILQ_FOREACH(a, &ne->assocs, of_env) {
 		ddps_sctp_info(a->sa, &i);
 		if (a->sock->dtls->server && i.peer_port == dialled_from)
 			ddps_sctp_path_info(a->sa, 0, &p);

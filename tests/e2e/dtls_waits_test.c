@@ -65,7 +65,7 @@ static struct ddps_sd_endpoint *endpoint_of(struct e2e *e)
 	struct ddps_sd_provider *prov = e->ctx->env.sctp;
 	struct ddps_sn_env *ne = prov->slot[0].ctx;
 
-	return ne->endpoints;
+	return LIST_FIRST(&ne->endpoints);
 }
 
 static unsigned count_dtls_peers(struct e2e *e)
@@ -73,8 +73,8 @@ static unsigned count_dtls_peers(struct e2e *e)
 	struct ddps_sn_dtls *c;
 	unsigned n = 0;
 
-	DL_FOREACH2(endpoint_of(e)->conns, c, ep_next)
-	n++;
+	LIST_FOREACH(c, &endpoint_of(e)->conns, of_ep)
+		n++;
 	return n;
 }
 
@@ -163,11 +163,11 @@ Test(dtls_waits, who_waits_has_the_same_ten_seconds_and_what_is_kept_is_its_hell
 			ddps_progress(e.ctx, 0);
 		}
 	cr_expect_eq(rough_receive(&e, fd[0], second, sizeof second, 50), -1);
-	DL_FOREACH2(endpoint_of(&e)->conns, c, ep_next)
-	if (ddps_shake_waits(c->shake)) {
-		waiting++;
-		kept += c->todo.len + c->early.len;
-	}
+	LIST_FOREACH(c, &endpoint_of(&e)->conns, of_ep)
+		if (ddps_shake_waits(c->shake)) {
+			waiting++;
+			kept += c->todo.len + c->early.len;
+		}
 	cr_expect_eq(waiting, PEERS - 64);
 	cr_expect_eq(kept, 0, "%zu octets", kept);
 	while (count_dtls_peers(&e) && read_clock_ms() - begun < 15000)
@@ -246,7 +246,7 @@ Test(dtls_waits, a_hello_of_more_than_4096_octets_is_refused, .timeout = 60)
 
 static bool has_open_peer(struct e2e *e)
 {
-	const struct ddps_sn_dtls *c = endpoint_of(e)->conns;
+	const struct ddps_sn_dtls *c = LIST_FIRST(&endpoint_of(e)->conns);
 
 	return c && c->state == DDPS_SN_OPEN;
 }

@@ -275,8 +275,7 @@ static void give_up_idle(struct e2e *e, unsigned n)
 	struct ddps_sd_carrier *c;
 
 	ddps_lock(&e->ctx->lock);
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	{
+	TAILQ_FOREACH(c, &prov->carriers, link) {
 		if (c->goal || c->state != DDPS_SD_UP)
 			continue;
 		cr_assert_eq(c->nsessions, 0);
@@ -295,8 +294,8 @@ static struct ddps_sd_carrier *initiators(struct e2e *e)
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->goal)
-		return c;
+		if (c->goal)
+			return c;
 	cr_assert_fail("no association");
 	return NULL;
 }

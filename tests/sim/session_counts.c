@@ -53,7 +53,7 @@ static void pairs(unsigned host, const struct ddps_sd_carrier *c)
 		sessions += p->sess != NULL;
 	}
 	TAILQ_FOREACH(s, &c->waiting, link)
-	sessions++;
+		sessions++;
 	check(c->npairs == n && c->outgoing == outgoing && c->pending == pending,
 	      "host %u: %u stream pairs, %u and %u asked for; counted are %u, %u, %u", host, n,
 	      outgoing, pending, c->npairs, c->outgoing, c->pending);
@@ -74,8 +74,7 @@ void counts_check(unsigned host, const struct ddps_ctx *ctx)
 
 	if (!prov)
 		return;
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	{
+	TAILQ_FOREACH(c, &prov->carriers, link) {
 		pairs(host, c);
 		t = c->listener ? take_checked_session_counts(&all, c->listener) : NULL;
 		check(t || !c->listener, "host %u: more than %u listeners", host, LISTENERS);

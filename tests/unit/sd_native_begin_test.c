@@ -407,7 +407,8 @@ static bool does_poor_sd_native_begin_fail(const struct ddps_uri *uri, unsigned 
 	cr_expect_eq(!err, s.a && s.a->sa, "allocation %u: %d", n, err);
 	if (err) {
 		cr_expect_eq(err, DDPS_E_NOMEM, "allocation %u: %d", n, err);
-		cr_expect(!cn.ctx || !((struct ddps_sn_env *)cn.ctx)->assocs, "allocation %u", n);
+		cr_expect(!cn.ctx || TAILQ_EMPTY(&((struct ddps_sn_env *)cn.ctx)->assocs),
+			  "allocation %u", n);
 	}
 	node_fini(&cn, B);
 	cr_expect_eq(mem_live(), live, "allocation %u", n);

@@ -119,7 +119,7 @@ Test(sd_native_life, one_may_be_freed_when_it_is_shown)
 	cr_expect_eq(cli.end.code, DDPS_E_REFUSED);
 	cr_expect_eq(srv.accepted, 1);
 	cr_expect_eq(associations(&sn), 0);
-	cr_expect_null(srv.ep->ne->assocs);
+	cr_expect(TAILQ_EMPTY(&srv.ep->ne->assocs));
 	stop_sd_pair();
 }
 
@@ -140,7 +140,7 @@ Test(sd_native_life, one_that_nobody_takes_is_freed)
 	WAIT_FOR(other.gone && cli.gone, &cn, &sn);
 	cr_expect_eq(other.end.code, DDPS_E_REFUSED);
 	cr_expect_eq(associations(&sn), 0);
-	cr_expect_null(srv.ep->ne->assocs);
+	cr_expect(TAILQ_EMPTY(&srv.ep->ne->assocs));
 	stop_sd_pair();
 }
 

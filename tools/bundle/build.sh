@@ -28,7 +28,7 @@ lib=$root/usr/lib/$triple
 
 # Headers that are the same for all processors are this system's; the C library's are those of the root.
 mkdir -p "$obj/inc" "$obj/lib"
-for h in uthash.h utlist.h infiniband rdma isa-l isa-l.h; do
+for h in uthash.h infiniband rdma isa-l isa-l.h; do
 	for from in /usr/include "/usr/include/$(gcc -print-multiarch)"; do
 		[ ! -e "$from/$h" ] || ln -sfn "$from/$h" "$obj/inc/$h"
 	done

@@ -26,6 +26,7 @@ int ddps_sk_env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out)
 		ke = calloc(1, sizeof *ke);
 		if (!ke)
 			return DDPS_E_NOMEM;
+		TAILQ_INIT(&ke->assocs);
 		ke->env = env;
 		ke->rx_buf = malloc(DDPS_SD_MSG_MAX);
 		if (!ke->rx_buf) {
@@ -60,7 +61,7 @@ struct ddps_sd_assoc *ddps_sk_assoc_new(struct ddps_sk_env *ke, int fd)
 	a->ke = ke;
 	a->io = (struct ddps_io){ .fd = fd, .fn = serve_kernel_io, .user = a };
 	a->task = (struct ddps_task){ .fn = serve_kernel_task, .user = a };
-	DL_APPEND(ke->assocs, a);
+	TAILQ_INSERT_TAIL(&ke->assocs, a, of_env);
 	return a;
 }
 
@@ -103,7 +104,7 @@ void ddps_sk_release(struct ddps_sd_assoc *a)
 	ddps_sk_close(a);
 	ddps_timer_stop(loop, &a->life.deadline);
 	ddps_task_cancel(loop, &a->task);
-	DL_DELETE(a->ke->assocs, a);
+	TAILQ_REMOVE(&a->ke->assocs, a, of_env);
 	ddps_sd_part_drop(&a->life.part);
 	free(a->dial);
 	free(a);
@@ -219,7 +220,7 @@ static int kernel_listen(struct ddps_env *env, void **ctx, const struct ddps_uri
 		errno = keep;
 		return err;
 	}
-	DL_APPEND(ke->endpoints, e);
+	LIST_INSERT_HEAD(&ke->endpoints, e, of_env);
 	*out = e;
 	return 0;
 }
@@ -239,13 +240,13 @@ static void free_kernel_endpoint(struct ddps_sd_endpoint *e)
 	struct ddps_loop *loop = e->ke->env->loop;
 	struct ddps_sd_assoc *a;
 
-	for (a = e->ke->assocs; a; a = a->next)
+	TAILQ_FOREACH(a, &e->ke->assocs, of_env)
 		if (a->life.ep == &e->owner)
 			a->life.ep = NULL;
 	ddps_timer_stop(loop, &e->retry);
 	ddps_io_del(loop, &e->io);
 	ddps_own_close(e->io.fd);
-	DL_DELETE(e->ke->endpoints, e);
+	LIST_REMOVE(e, of_env);
 	free(e);
 }
 
@@ -256,10 +257,10 @@ static void fini(struct ddps_env *env, void *ctx)
 	(void)env;
 	if (!ke)
 		return;
-	while (ke->endpoints)
-		free_kernel_endpoint(ke->endpoints);
-	while (ke->assocs)
-		ddps_sk_release(ke->assocs);
+	while (!LIST_EMPTY(&ke->endpoints))
+		free_kernel_endpoint(LIST_FIRST(&ke->endpoints));
+	while (!TAILQ_EMPTY(&ke->assocs))
+		ddps_sk_release(TAILQ_FIRST(&ke->assocs));
 	free(ke->rx_buf);
 	free(ke);
 }

@@ -15,7 +15,7 @@
 #include "sctp_ddp/sd_backend.h"
 #include <netinet/in.h>
 #include <netinet/sctp.h>
-#include <utlist.h>
+#include <sys/queue.h>
 
 enum ddps_sk_what {
 	DDPS_SK_NOTHING,    /* to read now */
@@ -70,8 +70,8 @@ struct ddps_sk_life {
 struct ddps_sk_env {
 	struct ddps_env *env;
 	uint8_t *rx_buf; /* DDPS_SD_MSG_MAX octets */
-	struct ddps_sd_assoc *assocs;
-	struct ddps_sd_endpoint *endpoints;
+	TAILQ_HEAD(, ddps_sd_assoc) assocs;
+	LIST_HEAD(, ddps_sd_endpoint) endpoints;
 };
 
 struct ddps_sd_endpoint {
@@ -83,7 +83,7 @@ struct ddps_sd_endpoint {
 	bool list; /* of addresses */
 	uint8_t tos;
 	int family;
-	struct ddps_sd_endpoint *prev, *next;
+	LIST_ENTRY(ddps_sd_endpoint) of_env;
 };
 
 struct ddps_sd_assoc {
@@ -95,7 +95,7 @@ struct ddps_sd_assoc {
 	struct ddps_sk_dial *dial;  /* it is made to one of several addresses, or was */
 	uint64_t sent, sent_at_ask; /* messages; see sd_kernel_rx.c on_dry() */
 	uint64_t octets;	    /* read */
-	struct ddps_sd_assoc *prev, *next;
+	TAILQ_ENTRY(ddps_sd_assoc) of_env;
 };
 
 /* ---- sd_kernel.c ---- */

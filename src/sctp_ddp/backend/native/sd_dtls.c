@@ -46,6 +46,8 @@ int ddps_sn_dtls_begin(struct ddps_sn_sock *udp, bool lone)
 	if (!udp->table)
 		return DDPS_E_NOMEM;
 	udp->table->nchains = n;
+	for (unsigned i = 0; i < n; i++)
+		TAILQ_INIT(&udp->table->chain[i].near);
 	udp->secured = true;
 	ddps_sn_random(NULL, udp->table->secret, sizeof udp->table->secret);
 	udp->table->secret_at = ddps_now();
@@ -83,16 +85,16 @@ struct ddps_sn_dtls *ddps_sn_dtls_find(const struct ddps_sn_sock *udp,
 {
 	struct ddps_sn_dtls_at *at;
 
-	DL_FOREACH(dtls_chain(udp, peer, port)->at, at)
-	if (at->port == port && ddps_sc_addr_eq(&at->c->peer, peer))
-		return at->c;
+	LIST_FOREACH(at, &dtls_chain(udp, peer, port)->at, of_chain)
+		if (at->port == port && ddps_sc_addr_eq(&at->c->peer, peer))
+			return at->c;
 	return NULL;
 }
 
 void ddps_sn_dtls_unplace(struct ddps_sn_dtls_at *at)
 {
 	if (at->c)
-		DL_DELETE(dtls_chain(at->c->udp, &at->c->peer, at->port)->at, at);
+		LIST_REMOVE(at, of_chain);
 	at->c = NULL;
 }
 
@@ -101,7 +103,7 @@ void ddps_sn_dtls_place(struct ddps_sn_dtls *c, struct ddps_sn_dtls_at *at, uint
 	ddps_sn_dtls_unplace(at);
 	at->c = c;
 	at->port = port;
-	DL_APPEND(dtls_chain(c->udp, &c->peer, port)->at, at);
+	LIST_INSERT_HEAD(&dtls_chain(c->udp, &c->peer, port)->at, at, of_chain);
 }
 
 struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddps_sctp_addr *peer,
@@ -123,7 +125,7 @@ struct ddps_sn_dtls *ddps_sn_dtls_new(struct ddps_sn_sock *udp, const struct ddp
 		return NULL;
 	}
 	udp->refs++;
-	DL_APPEND(ddps_sn_dtls_near(udp, peer)->near, c);
+	TAILQ_INSERT_TAIL(&ddps_sn_dtls_near(udp, peer)->near, c, of_near);
 	ddps_sn_dtls_place(c, &c->at, port);
 	return c;
 }
@@ -136,17 +138,19 @@ static void leave_endpoint(struct ddps_sn_dtls *c)
 		ddps_sctp_unlisten(c->l);
 	c->l = NULL;
 	if (c->ep)
-		DL_DELETE2(c->ep->conns, c, ep_prev, ep_next);
+		LIST_REMOVE(c, of_ep);
 	c->ep = NULL;
 }
 
 void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 {
+	struct ddps_sd_assoc *a;
+
 	if (c->state == DDPS_SN_OVER)
 		return;
 	ddps_sn_dtls_alert(c, DDPS_ALERT_CLOSE_NOTIFY);
 	c->state = DDPS_SN_OVER;
-	DL_DELETE(ddps_sn_dtls_near(c->udp, &c->peer)->near, c);
+	TAILQ_REMOVE(&ddps_sn_dtls_near(c->udp, &c->peer)->near, c, of_near);
 	ddps_sn_dtls_unplace(&c->at);
 	ddps_sn_dtls_unplace(&c->roam);
 	ddps_timer_stop(c->ne->env->loop, &c->timer);
@@ -160,8 +164,8 @@ void ddps_sn_dtls_end(struct ddps_sn_dtls *c, const struct ddps_error *why)
 	ddps_sn_keys_drop(&c->old);
 	ddps_sn_framed_drop(&c->todo);
 	ddps_sn_framed_drop(&c->early);
-	for (struct ddps_sd_assoc *a = c->ne->assocs; a && why->code; a = a->next)
-		if (a->sock == c->as)
+	TAILQ_FOREACH(a, &c->ne->assocs, of_env)
+		if (why->code && a->sock == c->as)
 			ddps_sn_end_soon(a, *why);
 	ddps_sn_sock_put(c->as);
 	ddps_sn_poke(c->ne); /* which closes it */
@@ -214,8 +218,8 @@ void ddps_sn_dtls_unlisten(struct ddps_sd_endpoint *e)
 	struct ddps_sn_dtls *c, *next;
 
 	e->sock->table->ep = NULL;
-	DL_FOREACH_SAFE2(e->conns, c, next, ep_next)
-	{
+	for (c = LIST_FIRST(&e->conns); c; c = next) {
+		next = LIST_NEXT(c, of_ep);
 		if (c->state == DDPS_SN_SHAKING)
 			ddps_sn_dtls_end(c, &none);
 		else

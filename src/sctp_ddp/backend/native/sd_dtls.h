@@ -44,8 +44,8 @@ struct ddps_sn_keys {
 
 /* A UDP port of its peer's, by which a connection is found. */
 struct ddps_sn_dtls_at {
-	struct ddps_sn_dtls *c;		     /* NULL: it is not found by it */
-	struct ddps_sn_dtls_at *prev, *next; /* of the same chain */
+	struct ddps_sn_dtls *c; /* NULL: it is not found by it */
+	LIST_ENTRY(ddps_sn_dtls_at) of_chain;
 	uint16_t port;
 };
 
@@ -55,8 +55,8 @@ struct ddps_sn_dtls {
 		*as; /* what the engine knows it by; it has a reference of its own until OVER */
 	struct ddps_sn_sock *udp; /* what carries it; one reference */
 	struct ddps_sctp_addr peer, local;
-	struct ddps_sn_dtls_at at, roam;  /* roam: records came from there, and it is being asked */
-	struct ddps_sn_dtls *prev, *next; /* of the same socket and chain, by address */
+	struct ddps_sn_dtls_at at, roam; /* roam: records came from there, and it is being asked */
+	TAILQ_ENTRY(ddps_sn_dtls) of_near;
 	bool server, took, unreachable;
 	enum ddps_sn_dtls_state state;
 	struct ddps_shake *shake;    /* NULL: it is not needed any more */
@@ -90,15 +90,15 @@ struct ddps_sn_dtls {
 	/* an endpoint's */
 	struct ddps_sd_endpoint *ep; /* NULL: it has gone */
 	struct ddps_sctp_port *l;
-	struct ddps_share share;		/* while it is half open */
-	struct ddps_sn_dtls *ep_prev, *ep_next; /* of ep's */
+	struct ddps_share share; /* while it is half open */
+	LIST_ENTRY(ddps_sn_dtls) of_ep;
 };
 
 #define DDPS_SN_DTLS_CHAINS 256u
 
 struct ddps_sn_dtls_chain {
-	struct ddps_sn_dtls_at *at; /* by address and port */
-	struct ddps_sn_dtls *near;  /* by address, in the order in which they are tried next */
+	LIST_HEAD(, ddps_sn_dtls_at) at; /* by address and port */
+	TAILQ_HEAD(, ddps_sn_dtls) near; /* by address, in the order in which they are tried next */
 	struct ddps_sn_tries {
 		uint64_t second;
 		unsigned n; /* in that */

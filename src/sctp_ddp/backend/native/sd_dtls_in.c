@@ -59,7 +59,7 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 	c->param = t->ep->param;
 	if (n >= RANDOM_AT + sizeof c->random)
 		memcpy(c->random, p + RANDOM_AT, sizeof c->random);
-	DL_APPEND2(t->ep->conns, c, ep_prev, ep_next);
+	LIST_INSERT_HEAD(&t->ep->conns, c, of_ep);
 	c->share.owner = c;
 	if (ddps_shares_add(&t->shaking, &c->share,
 			    ddps_share_net_sa((const struct sockaddr *)from)) ||
@@ -224,9 +224,9 @@ static void show_port(const struct ddps_sn_dtls *c, uint16_t port)
 {
 	struct ddps_sd_assoc *a;
 
-	DL_FOREACH(c->ne->assocs, a)
-	if (a->sock == c->as && a->sa)
-		ddps_sctp_seen(a->sa, port, ddps_sn_now(c->ne));
+	TAILQ_FOREACH(a, &c->ne->assocs, of_env)
+		if (a->sock == c->as && a->sa)
+			ddps_sctp_seen(a->sa, port, ddps_sn_now(c->ne));
 	ddps_sn_poke(c->ne);
 }
 
@@ -401,7 +401,7 @@ void ddps_sn_dtls_hint(struct ddps_sn_sock *udp, const struct sockaddr_storage *
 	if (!c)
 		return;
 	c->unreachable = true;
-	DL_FOREACH(udp->ne->assocs, a)
-	if (a->sock == c->as && a->sa)
-		ddps_sctp_doubt(a->sa, ddps_sn_now(udp->ne));
+	TAILQ_FOREACH(a, &udp->ne->assocs, of_env)
+		if (a->sock == c->as && a->sa)
+			ddps_sctp_doubt(a->sa, ddps_sn_now(udp->ne));
 }

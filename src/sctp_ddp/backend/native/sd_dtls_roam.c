@@ -39,10 +39,10 @@ static struct ddps_sn_dtls *next_to_try(struct ddps_sn_dtls_chain *near,
 					const struct ddps_sctp_addr *peer, unsigned *looks)
 {
 	while ((*looks)--) {
-		struct ddps_sn_dtls *c = near->near;
+		struct ddps_sn_dtls *c = TAILQ_FIRST(&near->near);
 
-		DL_DELETE(near->near, c);
-		DL_APPEND(near->near, c);
+		TAILQ_REMOVE(&near->near, c, of_near);
+		TAILQ_INSERT_TAIL(&near->near, c, of_near);
 		if (c->state == DDPS_SN_OPEN && ddps_sc_addr_eq(&c->peer, peer))
 			return c;
 	}
@@ -54,8 +54,9 @@ static unsigned count_near(const struct ddps_sn_dtls_chain *near)
 	const struct ddps_sn_dtls *c;
 	unsigned n = 0;
 
-	for (c = near->near; c && n < LOOKS; c = c->next)
-		n++;
+	TAILQ_FOREACH(c, &near->near, of_near)
+		if (++n == LOOKS)
+			break;
 	return n;
 }
 

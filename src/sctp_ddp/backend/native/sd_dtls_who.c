@@ -32,9 +32,9 @@ static struct ddps_sd_assoc *find_untold(const struct ddps_sn_dtls *c)
 {
 	struct ddps_sd_assoc *a;
 
-	DL_FOREACH(c->ne->assocs, a)
-	if (a->sock == c->as && !a->gone && a->judged != c->judgements)
-		return a;
+	TAILQ_FOREACH(a, &c->ne->assocs, of_env)
+		if (a->sock == c->as && !a->gone && a->judged != c->judgements)
+			return a;
 	return NULL;
 }
 

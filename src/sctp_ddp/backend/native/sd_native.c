@@ -18,10 +18,10 @@ static void fini(struct ddps_env *env, void *ctx)
 	(void)env;
 	if (!ne)
 		return;
-	while (ne->endpoints)
-		ddps_sn_endpoint_free(ne->endpoints);
-	while (ne->assocs)
-		ddps_sn_assoc_release(ne->assocs);
+	while (!LIST_EMPTY(&ne->endpoints))
+		ddps_sn_endpoint_free(LIST_FIRST(&ne->endpoints));
+	while (!TAILQ_EMPTY(&ne->assocs))
+		ddps_sn_assoc_release(TAILQ_FIRST(&ne->assocs));
 	ddps_sn_env_free(ne);
 }
 

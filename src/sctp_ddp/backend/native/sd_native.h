@@ -21,7 +21,7 @@
 #include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/sd_backend.h"
 #include <netinet/in.h>
-#include <utlist.h>
+#include <sys/queue.h>
 
 #define DDPS_SN_SLOT_LEN 65536u
 #define DDPS_SN_BATCH	 (DDPS_SCRATCH_LEN / DDPS_SN_SLOT_LEN)
@@ -90,8 +90,8 @@ struct ddps_sn_env {
 	unsigned nsocks;
 	unsigned nfull; /* sockets, twins among them, whose kernel has no room */
 	bool unused;	/* one of them is to be closed */
-	struct ddps_sd_assoc *assocs;
-	struct ddps_sd_endpoint *endpoints;
+	TAILQ_HEAD(, ddps_sd_assoc) assocs;
+	LIST_HEAD(, ddps_sd_endpoint) endpoints;
 	struct ddps_sd_assoc *accepting; /* shown to an endpoint's owner just now */
 	uint32_t host_mtu;		 /* of the loopback interface, 0: not known */
 	uint8_t noise[256]; /* random octets, of which the first @noise_left are unused */
@@ -122,13 +122,13 @@ struct ddps_sn_env {
 struct ddps_sd_endpoint {
 	struct ddps_sn_env *ne;
 	struct ddps_sn_sock *sock;
-	struct ddps_sctp_port *l;     /* NULL: each of its DTLS connections has one */
-	struct ddps_sctp_param param; /* of those */
-	struct ddps_sn_dtls *conns;   /* these */
+	struct ddps_sctp_port *l;	 /* NULL: each of its DTLS connections has one */
+	struct ddps_sctp_param param;	 /* of those */
+	LIST_HEAD(, ddps_sn_dtls) conns; /* these */
 	uint16_t port;
 	const struct ddps_sd_listen_up *up;
 	void *user;
-	struct ddps_sd_endpoint *prev, *next;
+	LIST_ENTRY(ddps_sd_endpoint) of_env;
 };
 
 struct ddps_sd_assoc {
@@ -146,7 +146,7 @@ struct ddps_sd_assoc {
 	struct ddps_timer deadline;
 	struct ddps_task end_task; /* reports an end that the engine does not know of */
 	struct ddps_kept_error end;
-	struct ddps_sd_assoc *prev, *next;
+	TAILQ_ENTRY(ddps_sd_assoc) of_env;
 };
 
 /* ---- sd_native_env.c ---- */

@@ -352,6 +352,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 
 	if (!ne)
 		return DDPS_E_NOMEM;
+	TAILQ_INIT(&ne->assocs);
 	ne->env = env;
 	ddps_sn_inbox_init(&ne->inbox, env->scratch);
 	ne->host_mtu = host_mtu();

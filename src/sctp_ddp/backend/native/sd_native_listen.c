@@ -110,7 +110,7 @@ int ddps_sn_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		return err;
 	}
 	ddps_sn_sock_port(e->sock, e->port, true);
-	DL_APPEND(ne->endpoints, e);
+	LIST_INSERT_HEAD(&ne->endpoints, e, of_env);
 	*out = e;
 	return 0;
 }
@@ -136,7 +136,7 @@ void ddps_sn_endpoint_free(struct ddps_sd_endpoint *e)
 		ddps_sn_dtls_unlisten(e);
 	else
 		ddps_sctp_unlisten(e->l);
-	DL_DELETE(e->ne->endpoints, e);
+	LIST_REMOVE(e, of_env);
 	ddps_sn_sock_port(e->sock, e->port, false);
 	ddps_sn_sock_put(e->sock);
 	ddps_sn_poke(e->ne);

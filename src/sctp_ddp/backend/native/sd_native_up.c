@@ -62,7 +62,7 @@ struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_s
 	a->sock = s;
 	a->deadline = (struct ddps_timer){ .fn = end_timed_out_assoc, .user = a };
 	a->end_task = (struct ddps_task){ .fn = report_end_of_assoc, .user = a };
-	DL_APPEND(ne->assocs, a);
+	TAILQ_INSERT_TAIL(&ne->assocs, a, of_env);
 	return a;
 }
 
@@ -76,7 +76,7 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 		ddps_sctp_assoc_free(a->sa, ddps_sn_now(ne));
 	if (a->port)
 		ddps_sn_sock_port(a->sock, a->port, false);
-	DL_DELETE(ne->assocs, a);
+	TAILQ_REMOVE(&ne->assocs, a, of_env);
 	ddps_sn_sock_put(a->sock);
 	if (a->sock->dtls)
 		ddps_sn_dtls_left(a->sock->dtls, a);
