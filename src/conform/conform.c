@@ -143,15 +143,12 @@ static void report_case(struct run *r, struct ddps_conform_case c, const struct 
 {
 	const struct ddps_conform_result out = {
 		.c = c,
-		.verdict = res->verdict == CF_PASS	  ? DDPS_CONFORM_PASS
-			   : res->verdict == CF_SKIP	  ? DDPS_CONFORM_SKIP
-			   : res->verdict == CF_UNDECIDED ? DDPS_CONFORM_UNDECIDED
-							  : DDPS_CONFORM_FAIL,
+		.verdict = res->verdict,
 		.why = res->why,
 		.grade = CONFORM_GRADE(res->ended),
 		.ns = ns,
-		.expected = res->verdict == CF_FAIL && res->want[0] ? res->want : NULL,
-		.stop = res->verdict == CF_FAIL ? res->stop : DDPS_CONFORM_STOP_NONE,
+		.expected = res->verdict == DDPS_CONFORM_FAIL && res->want[0] ? res->want : NULL,
+		.stop = res->verdict == DDPS_CONFORM_FAIL ? res->stop : DDPS_CONFORM_STOP_NONE,
 		.first = res->trace ? cf_trace_first(res->trace) : NULL,
 	};
 
@@ -164,7 +161,7 @@ static void run_until_decided(const struct run *r, const struct cf_case *c, stru
 	bool again = r->cf.self || r->cf.target == CF_RESPONDER || r->cf.then;
 
 	cf_run_case(&r->cf, c, res);
-	if (res->verdict != CF_UNDECIDED || !again)
+	if (res->verdict != DDPS_CONFORM_UNDECIDED || !again)
 		return;
 	cf_trace_free(res->trace);
 	cf_run_case(&r->cf, c, res);
@@ -173,15 +170,15 @@ static void run_until_decided(const struct run *r, const struct cf_case *c, stru
 /* What this host was too late for says nothing of the target's silence. */
 static void note_silence(struct run *r, const struct cf_result *res)
 {
-	if (res->verdict == CF_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SETUP)
+	if (res->verdict == DDPS_CONFORM_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SETUP)
 		cf_patience_silent(&r->patience, CF_PART_SETUP);
-	if (res->verdict == CF_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SESSION)
+	if (res->verdict == DDPS_CONFORM_FAIL && res->stop == DDPS_CONFORM_STOP_SILENT_SESSION)
 		cf_patience_silent(&r->patience, CF_PART_SESSION);
 }
 
 static int run_case(struct run *r, const struct cf_case *c, const char *area)
 {
-	struct cf_result res = { .verdict = CF_SKIP };
+	struct cf_result res = { .verdict = DDPS_CONFORM_SKIP };
 	uint64_t begin = cf_now();
 	const char *not_here;
 	int err = 0;
@@ -197,7 +194,8 @@ static int run_case(struct run *r, const struct cf_case *c, const char *area)
 		err = conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s: %s", r->cf.uri,
 					   res.why);
 	} else {
-		r->reached |= res.verdict != CF_SKIP && res.verdict != CF_UNDECIDED;
+		r->reached |=
+			res.verdict != DDPS_CONFORM_SKIP && res.verdict != DDPS_CONFORM_UNDECIDED;
 		report_case(r, describe_case(c, area), &res, cf_now() - begin);
 	}
 	cf_trace_free(res.trace);

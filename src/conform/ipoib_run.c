@@ -113,7 +113,7 @@ static int plan_ipoib_suite(struct run *r)
 	if (o->fabric) {
 		r->ci.fab.used = true;
 		r->ci.fab.f = *o->fabric;
-		r->ci.fab.end = &r->ci.fab.first;
+		STAILQ_INIT(&r->ci.fab.came);
 		p->sa_lid = 0;
 	}
 	if (!wire_can_be(o) || !p->port || !p->target || !p->ip || p->ips < 3 || p->mtu < 1 ||
@@ -132,7 +132,7 @@ static void report_ipoib_case(struct run *r, struct ddps_conform_case c,
 	const struct ddps_conform_result out = {
 		.c = c,
 		.verdict = v,
-		.why = r->ci.why,
+		.why = r->ci.left.why,
 		.grade = DDPS_CONFORM_FAILS,
 		.ns = ns,
 		.stop = v == DDPS_CONFORM_FAIL ? r->ci.stop : DDPS_CONFORM_STOP_NONE,
@@ -151,9 +151,9 @@ static void reset_between_cases(struct ci *ci)
 	ci->n_conns = ci->n_seen = 0;
 	ci->never = 0;
 	memcpy(ci->target.ip6, ci->plan.target6, 16); /* nd-link-local asks for another one */
-	ci->accept = ci->no_arp = ci->again = ci->skipped = false;
-	ci->why[0] = 0;
-	ci->late = (struct cf_late){ 0 };
+	ci->accept = ci->no_arp = ci->again = ci->left.skipped = false;
+	ci->left.why[0] = 0;
+	ci->left.late = (struct cf_late){ 0 };
 	ci->wait.until = 0;
 	ci->stop = DDPS_CONFORM_STOP_NONE;
 	ci->rx_mtu = CI_RX_MTU;
@@ -165,46 +165,44 @@ static enum ddps_conform_verdict execute_ipoib_case(struct ci *ci, const struct 
 	volatile enum ddps_conform_verdict v = DDPS_CONFORM_SKIP;
 
 	if ((c->needs & CI_NEEDS_SA) && !ci->sa) {
-		snprintf(ci->why, sizeof ci->why, "the suite is not the administration");
+		snprintf(ci->left.why, sizeof ci->left.why, "the suite is not the administration");
 		return v;
 	}
 	if ((c->needs & CI_NEEDS_PACKETS) && ci->fab.used) {
-		snprintf(ci->why, sizeof ci->why,
+		snprintf(ci->left.why, sizeof ci->left.why,
 			 "this port cannot: an adapter makes and checks packets itself");
 		return v;
 	}
 	if ((c->needs & CI_NEEDS_IP6) && !ci->target.has_ip6) {
-		snprintf(ci->why, sizeof ci->why, "needs an IPv6 address of the target");
+		snprintf(ci->left.why, sizeof ci->left.why, "needs an IPv6 address of the target");
 		return v;
 	}
-	if (!setjmp(ci->leave)) {
+	if (!setjmp(ci->left.to)) {
 		c->run(ci);
 		v = DDPS_CONFORM_PASS;
 	} else {
-		v = ci->skipped						? DDPS_CONFORM_SKIP
-		    : cf_late_doubt(&ci->late, ci->why, sizeof ci->why) ? DDPS_CONFORM_UNDECIDED
-									: DDPS_CONFORM_FAIL;
+		v = cf_left_verdict(&ci->left);
 	}
 	return v;
 }
 
 static void end_of_case(struct ci *ci)
 {
-	char why[sizeof ci->why];
+	char why[sizeof ci->left.why];
 
-	memcpy(why, ci->why, sizeof why);
+	memcpy(why, ci->left.why, sizeof why);
 	ci->again = ci->accept = false;
-	if (!setjmp(ci->leave))
+	if (!setjmp(ci->left.to))
 		ci_sweep(ci);
 	else
 		ci_silent(ci);
-	memcpy(ci->why, why, sizeof why);
+	memcpy(ci->left.why, why, sizeof why);
 }
 
 static void run_ipoib_case(struct run *r, const struct ci_case *c, struct ddps_conform_case as)
 {
 	enum ddps_conform_verdict v = DDPS_CONFORM_UNDECIDED;
-	uint64_t begin = ci_now();
+	uint64_t begin = cf_now();
 
 	/* What this host was too late for gets a second try, as another neighbour. */
 	for (unsigned tries = 0; tries < 2 && v == DDPS_CONFORM_UNDECIDED; tries++) {
@@ -219,7 +217,7 @@ static void run_ipoib_case(struct run *r, const struct ci_case *c, struct ddps_c
 		if (v != DDPS_CONFORM_SKIP && r->ci.patience.silent[CI_PART_LINK] < 2)
 			end_of_case(&r->ci);
 	}
-	report_ipoib_case(r, as, v, ci_now() - begin);
+	report_ipoib_case(r, as, v, cf_now() - begin);
 	cf_trace_free(r->ci.trace);
 	r->ci.trace = NULL;
 }
@@ -254,9 +252,9 @@ static int find_ipoib_target(struct run *r)
 	uint64_t until;
 
 	reset_between_cases(ci);
-	if (setjmp(ci->leave)) {
-		(void)cf_late_doubt(&ci->late, ci->why, sizeof ci->why);
-		return conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s", ci->why);
+	if (setjmp(ci->left.to)) {
+		(void)cf_late_doubt(&ci->left.late, ci->left.why, sizeof ci->left.why);
+		return conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s", ci->left.why);
 	}
 	if (ci->sa)
 		ci_sa_start(ci);
@@ -265,7 +263,7 @@ static int find_ipoib_target(struct run *r)
 	else
 		ci_sa_join(ci);
 	for (until = ci_limit(ci, CI_PART_LINK); ci->sa && !ci->n_nodes; ci_pump(ci, until))
-		if (ci_now() >= until)
+		if (cf_now() >= until)
 			ci_fail(ci,
 				"nobody joins the link: is the target up, and is its subnet "
 				"administration LID %u?",
@@ -321,7 +319,7 @@ static int prepare_ipoib_run(struct run *r, const struct ddps_conform_ipoib_opti
 		err = conform_caller_take(&r->caller, calls, r->o.profile);
 	if (err)
 		return err;
-	r->ci.ev_end = &r->ci.ev;
+	TAILQ_INIT(&r->ci.ev);
 	r->ci.random = r->o.seed * 2654435761u + 12345;
 	r->ci.next_id = r->ci.random << 8 | 1;
 	r->ci.next_tid = (uint64_t)r->ci.random << 32 | 1;

@@ -83,7 +83,7 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 	struct cf *cf = calloc(1, sizeof *cf);
 	struct cf_res *own = calloc(1, sizeof *own);
 
-	*res = (struct cf_result){ .verdict = CF_FAIL, .why = "out of memory" };
+	*res = (struct cf_result){ .verdict = DDPS_CONFORM_FAIL, .why = "out of memory" };
 	res->trace = cf_trace_new();
 	if (!cf || !own || !res->trace) {
 		free(cf);
@@ -97,18 +97,16 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 	cf->run = run;
 	cf->trace = res->trace;
 	cf->res = own;
-	if (!setjmp(cf->leave)) {
+	if (!setjmp(cf->left.to)) {
 		cf_app_start(cf);
 		c->run(cf);
-		res->verdict = CF_PASS;
+		res->verdict = DDPS_CONFORM_PASS;
 	} else {
-		res->verdict = cf->skipped					   ? CF_SKIP
-			       : cf_late_doubt(&cf->late, cf->why, sizeof cf->why) ? CF_UNDECIDED
-										   : CF_FAIL;
+		res->verdict = cf_left_verdict(&cf->left);
 		res->unreachable = cf->dialling;
 		res->ended = cf->must_end && cf->ended;
 	}
-	snprintf(res->why, sizeof res->why, "%s", cf->why);
+	snprintf(res->why, sizeof res->why, "%s", cf->left.why);
 	snprintf(res->want, sizeof res->want, "%s", cf->want);
 	res->stop = cf->stop;
 	clean_up(cf);

@@ -4,10 +4,8 @@
 /* Running one case after the other. */
 #include "conform/peer/inside.h"
 
-enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP, CF_UNDECIDED };
-
 struct cf_result {
-	enum cf_verdict verdict;
+	enum ddps_conform_verdict verdict;
 	char why[1000];		/* FAIL, SKIP, UNDECIDED */
 	char want[200];		/* FAIL: what was waited for, or "" */
 	uint32_t stop;		/* FAIL: enum ddps_conform_stop */

@@ -379,15 +379,16 @@ ssize_t __wrap_recvfrom(int fd, void *b, size_t len, int flags, struct sockaddr 
 
 static void check_tester(const struct ci *ci)
 {
+	const struct ci_ev *e;
 	unsigned n = 0;
 
-	for (const struct ci_ev *e = ci->ev; e; e = e->next) {
+	TAILQ_FOREACH(e, &ci->ev, of_all) {
 		n++;
 		FUZZ_CHECK(e->kind != CI_EV_SA || !ci->sa); /* who should take it? */
 	}
 	FUZZ_CHECK(n == ci->n_ev && n <= CI_KEPT);
 	FUZZ_CHECK(ci->n_conns <= CI_CONNS && ci->n_log <= CI_LOG && ci->n_nodes <= CI_NODES);
-	FUZZ_CHECK(memchr(ci->why, 0, sizeof ci->why));
+	FUZZ_CHECK(memchr(ci->left.why, 0, sizeof ci->left.why));
 	for (unsigned i = 0; i < CI_QPS; i++)
 		FUZZ_CHECK(ci->qp[i].in_len <= CI_MSG_MAX && ci->qp[i].mtu <= 4096);
 }
@@ -424,7 +425,7 @@ static void start_tester(struct ci *ci, bool sa)
 	ci->sa = sa;
 	ci->unicast = 100;
 	ci->multicast = 101;
-	ci->ev_end = &ci->ev;
+	TAILQ_INIT(&ci->ev);
 	ci->next_id = 1;
 	ci->rx_mtu = CI_RX_MTU;
 	ci->trace = cf_trace_new();
@@ -450,7 +451,7 @@ static const struct ci_case *choose_fuzzed_case(unsigned i)
 
 static void execute(const struct ci_case *c, bool sa)
 {
-	if (!setjmp(w->ci.leave)) {
+	if (!setjmp(w->ci.left.to)) {
 		start_tester(&w->ci, sa);
 		c->run(&w->ci);
 	}
@@ -469,7 +470,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->now = NOW;
 	fuzz_time_set(NOW);
 	execute(c, sa);
-	if (!setjmp(w->ci.leave))
+	if (!setjmp(w->ci.left.to))
 		ci_sweep(&w->ci);
 	check_tester(&w->ci);
 	ci_forget(&w->ci);

@@ -71,7 +71,7 @@ static bool play_lie(unsigned wire, const struct cf_case *c, enum lie_kind kind,
 	cf_trace_free(res->trace);
 	if (count_liar_descriptors() != before)
 		find_unnoticed_lie(wire, c, n, "a descriptor stays open");
-	if (res->verdict == CF_FAIL && !res->why[0])
+	if (res->verdict == DDPS_CONFORM_FAIL && !res->why[0])
 		find_unnoticed_lie(wire, c, n, "it fails and does not say why");
 	return told;
 }
@@ -103,7 +103,7 @@ static bool lie_to(unsigned wire, const struct kind *k, const struct cf_case *c,
 		if (!play_lie(wire, c, k->kind, way, n, &res))
 			return n > 1;
 		sum->told++;
-		if (res.verdict == CF_FAIL)
+		if (res.verdict == DDPS_CONFORM_FAIL)
 			sum->caught++;
 		else
 			snprintf(sum->missed, sizeof sum->missed, "%s, number %u: %s", c->name, n,
@@ -203,7 +203,7 @@ static void words(unsigned wire)
 		all++;
 		patient = true;
 		if (c && play_lie(wire, c, said[i].kind, said[i].way, 1, &res) &&
-		    res.verdict == CF_FAIL && strstr(res.why, said[i].why))
+		    res.verdict == DDPS_CONFORM_FAIL && strstr(res.why, said[i].why))
 			good++;
 		else
 			printf("not ok lies: %s over %s, %s: wanted '%s', got '%s'\n", said[i].name,
@@ -233,7 +233,7 @@ static void send_liar_packets(void)
 				      &res))
 				continue;
 			sum.told++;
-			sum.caught += res.verdict == CF_FAIL;
+			sum.caught += res.verdict == DDPS_CONFORM_FAIL;
 		}
 	bad |= sum.caught * 2 < sum.told;
 	printf("%s lies about packets: %u of %u are caught\n",
@@ -286,8 +286,8 @@ static void make_liar_fail(unsigned wire, const char *name, enum lie_kind kind, 
 			if (!play_lie(wire, c, kind, way, n, &res))
 				break;
 			sum.told++;
-			sum.caught += res.verdict == CF_FAIL;
-			if (kind == LIE_SLOW && res.verdict == CF_FAIL)
+			sum.caught += res.verdict == DDPS_CONFORM_FAIL;
+			if (kind == LIE_SLOW && res.verdict == DDPS_CONFORM_FAIL)
 				find_unnoticed_lie(wire, c, n, res.why);
 		}
 	printf("ok %s over %s, way %u: %u of %u are told of\n", name, wire_name(wire), way,

@@ -238,7 +238,7 @@ static void set_conform_ipoib_up(struct ci *ci)
 {
 	memset(ci, 0, sizeof *ci);
 	ci->unicast = -1;
-	ci->ev_end = &ci->ev;
+	TAILQ_INIT(&ci->ev);
 	ci->target.known = true;
 	ci->target.lid = 2;
 	ci->next_id = 3;
@@ -287,8 +287,8 @@ Test(conform_ipoib, contact_31_a_dreq_in_front_of_an_answer_fails_no_case)
 	set_conform_ipoib_up(&ci);
 	say_conform_ipoib(&ci, CI_DREQ, 11, 1);
 	say_conform_ipoib(&ci, CI_REP, 12, 2);
-	if (setjmp(ci.leave))
-		cr_assert(false, "%s", ci.why);
+	if (setjmp(ci.left.to))
+		cr_assert(false, "%s", ci.left.why);
 	rep = ci_came(&ci, CI_REP, 0);
 	cr_assert_not_null(rep);
 	cr_expect_eq(ci_attr(rep), CI_REP);

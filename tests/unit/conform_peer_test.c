@@ -27,8 +27,8 @@ static struct cf_run run_at(unsigned wire, const char *uri, unsigned limit_ms)
 }
 
 /* One case.  Return: its verdict, with why in @why. */
-static enum cf_verdict play_peer_case(struct cf_run run, enum cf_target target,
-				      void (*f)(struct cf *cf), char why[1000])
+static enum ddps_conform_verdict play_peer_case(struct cf_run run, enum cf_target target,
+						void (*f)(struct cf *cf), char why[1000])
 {
 	const struct cf_case c = { "test-case", "", "", CF_BOTH, target, run.self, f };
 	struct cf_result res;
@@ -44,7 +44,7 @@ static char why[1000];
 
 #define SAYS(run, target, f, text)                                                                 \
 	do {                                                                                       \
-		cr_expect_eq(play_peer_case(run, target, f, why), CF_FAIL);                        \
+		cr_expect_eq(play_peer_case(run, target, f, why), DDPS_CONFORM_FAIL);              \
 		cr_expect(strstr(why, text), "%s", why);                                           \
 	} while (0)
 
@@ -269,7 +269,8 @@ Test(conform_peer, a_second_session_takes_a_connection_of_its_own)
 	struct cf_run run = self_run(CF_TCP);
 
 	run.pause_ms = 1;
-	cr_expect_eq(play_peer_case(run, CF_RESPONDER, two_sessions, why), CF_PASS, "%s", why);
+	cr_expect_eq(play_peer_case(run, CF_RESPONDER, two_sessions, why), DDPS_CONFORM_PASS, "%s",
+		     why);
 }
 
 static void is_not_asked(struct cf *cf)
@@ -309,9 +310,9 @@ Test(conform_peer, ends)
 {
 	for (unsigned wire = CF_TCP; wire <= CF_SCTP; wire++) {
 		cr_expect_eq(play_peer_case(self_run(wire), CF_INITIATOR, is_not_asked, why),
-			     CF_PASS);
+			     DDPS_CONFORM_PASS);
 		cr_expect_eq(play_peer_case(self_run(wire), CF_RESPONDER, wrong_queue, why),
-			     CF_PASS, "%s", why);
+			     DDPS_CONFORM_PASS, "%s", why);
 		SAYS(self_run(wire), CF_RESPONDER, other_codes,
 		     "Terminate 1/2/01 instead of 1/2/02");
 		SAYS(self_run(wire), CF_INITIATOR, ends_by_a_send,

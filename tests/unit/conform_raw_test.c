@@ -34,8 +34,8 @@ static const char *lint(void)
 	memset(r.in, 0xff, sizeof r.in);
 	memcpy(r.in, in.b, in.len);
 	r.in_len = in.len;
-	if (setjmp(cf.leave))
-		return cf.why;
+	if (setjmp(cf.left.to))
+		return cf.left.why;
 	cf_raw_lint(&r);
 	return NULL;
 }
@@ -162,12 +162,12 @@ Test(conform_raw, a_parameter_is_found_or_not)
 
 /* ---- chunks that come ---- */
 
-/* Whether one comes; if not, cf.why has the reason. */
+/* Whether one comes; if not, cf.left.why has the reason. */
 static bool take_next_raw_chunk(struct cf_raw_chunk *c)
 {
 	r.in_off = r.in_len = 0;
-	*cf.why = 0;
-	if (setjmp(cf.leave))
+	*cf.left.why = 0;
+	if (setjmp(cf.left.to))
 		return false;
 	return cf_raw_next(&r, 5000, c);
 }
@@ -196,17 +196,17 @@ Test(conform_raw, sacks_are_noted)
 	}
 	begin_tester_packet(l->tag);
 	put_conform_packet_chunk(CF_C_SACK, 0, b, sizeof b);
-	cr_assert(comes_to_the_case(&c), "%s", cf.why);
+	cr_assert(comes_to_the_case(&c), "%s", cf.left.why);
 	cr_expect(r.sack_cum == 77 && r.sack_rwnd == 5000 && r.ngaps == 20 && r.ndups == 20);
 	cr_expect(r.gap[15][0] == 32 && r.gap[15][1] == 32 && r.dup[15] == 115);
 	begin_tester_packet(l->tag);
 	put_conform_packet_chunk(CF_C_SACK, 0, b, sizeof b - 4);
 	cr_expect(!comes_to_the_case(&c));
-	cr_expect_str_eq(cf.why, "SACK of 168 octets");
+	cr_expect_str_eq(cf.left.why, "SACK of 168 octets");
 	begin_tester_packet(l->tag);
 	put_conform_packet_chunk(CF_C_SACK, 0, b, 8);
 	cr_expect(!comes_to_the_case(&c));
-	cr_expect_str_eq(cf.why, "SACK of 8 octets");
+	cr_expect_str_eq(cf.left.why, "SACK of 8 octets");
 	take_conform_packet_down();
 }
 
@@ -219,7 +219,7 @@ Test(conform_raw, the_deaf_answer_no_heartbeat)
 		r.deaf = i;
 		begin_tester_packet(l->tag);
 		put_conform_packet_chunk(CF_C_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
-		cr_assert(comes_to_the_case(&c), "%s", cf.why);
+		cr_assert(comes_to_the_case(&c), "%s", cf.left.why);
 		cr_expect_eq(c.type, CF_C_HEARTBEAT);
 		cr_expect_eq(read_tester_chunk(), i ? -1 : CF_C_HEARTBEAT_ACK);
 	}
@@ -241,7 +241,7 @@ static bool is_raw_data_heard(uint32_t ppid)
 	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
 	cr_assert_eq(send(target, in.b, in.len, 0), (ssize_t)in.len);
 	r.in_off = r.in_len = 0;
-	cr_assert(!setjmp(cf.leave), "%s", cf.why);
+	cr_assert(!setjmp(cf.left.to), "%s", cf.left.why);
 	cf_raw_want_data(&r);
 	take_conform_packet_down();
 	return p.heard[CF_PART_SESSION];
@@ -274,16 +274,16 @@ Test(conform_raw, raw_sockets)
 		} else {
 			cr_assert_eq(send(target, in.b, in.len, 0), (ssize_t)in.len);
 		}
-		cr_assert(take_next_raw_chunk(&c), "%s", cf.why);
+		cr_assert(take_next_raw_chunk(&c), "%s", cf.left.why);
 		cr_expect_eq(c.type, CF_C_COOKIE_ACK);
 		cr_expect_eq(r.in_len, HEADER + 4);
 		cr_assert_eq(send(target, "", 0, 0), 0);
 		cr_expect(!take_next_raw_chunk(&c));
-		cr_expect_str_eq(cf.why, "a packet of 0 octets");
+		cr_expect_str_eq(cf.left.why, "a packet of 0 octets");
 		if (!i) {
 			cr_assert_eq(send(target, whole.b, 19, 0), 19);
 			cr_expect(!take_next_raw_chunk(&c));
-			cr_expect_str_eq(cf.why, "an IP packet of 19 octets");
+			cr_expect_str_eq(cf.left.why, "an IP packet of 19 octets");
 		}
 		take_conform_packet_down();
 	}
@@ -293,7 +293,7 @@ Test(conform_raw, raw_sockets)
 
 static bool can_take_raw_chunk(struct cf_raw_chunk *c)
 {
-	if (setjmp(cf.leave))
+	if (setjmp(cf.left.to))
 		return false;
 	cf_raw_take_init(&r, c);
 	return true;
@@ -311,14 +311,14 @@ Test(conform_raw, init_acks_have_a_cookie_that_can_be_kept)
 		cf_put16(b + 18, n ? 4 : 5004);
 		c.len = n ? 20 : sizeof b;
 		cr_expect(!can_take_raw_chunk(&c), "%u", n);
-		cr_expect_str_eq(cf.why, "an INIT ACK without a cookie");
+		cr_expect_str_eq(cf.left.why, "an INIT ACK without a cookie");
 	}
 	cf_put16(b + 16, UNKNOWN);
 	cr_expect(!can_take_raw_chunk(&c));
 	cf_put16(b + 16, COOKIE);
 	cf_put16(b + 18, 4096);
 	c.len = 16 + 4096;
-	cr_expect(can_take_raw_chunk(&c), "%s", cf.why);
+	cr_expect(can_take_raw_chunk(&c), "%s", cf.left.why);
 	cr_expect_eq(l->cookie_len, 4092);
 	cr_expect_eq(cf_raw_last_stream(&r), CF_SCTP_STREAMS - 1, "we asked for no more");
 	init_fields(b, TAG, 10, 20);

@@ -156,7 +156,7 @@ Test(conform_relay, what_is_behind_an_end)
 		r.plan.jitter_ms = 1;
 		relay_tcp_turn(&r); /* the end waits for its time, and here is more */
 		cr_assert_eq(send(partner, "efgh", 4, 0), 4);
-		if (r.links)
+		if (!LIST_EMPTY(&r.links))
 			relay_tcp_turn(&r);
 		if (!i) {
 			cr_expect_eq(read_relayed(other, b, sizeof b), 2);
@@ -166,7 +166,7 @@ Test(conform_relay, what_is_behind_an_end)
 			ssize_t n = read_relayed(other, b, sizeof b);
 
 			cr_expect(n == 2 || (n < 0 && errno == ECONNRESET), "%zd", n);
-			cr_expect_null(r.links);
+			cr_expect(LIST_EMPTY(&r.links));
 		}
 		cr_expect_eq(r.strokes, 1);
 		take_conform_relay_down();
@@ -184,12 +184,13 @@ Test(conform_relay, a_target_that_does_not_read)
 
 	set_conform_relay_up();
 	join_conform_relay();
-	for (unsigned i = 0; i < TURNS && !(r.links->lane[0].held >= RELAY_HELD); i++) {
+	for (unsigned i = 0; i < TURNS && !(LIST_FIRST(&r.links)->lane[0].held >= RELAY_HELD);
+	     i++) {
 		n = send(partner, b, sizeof b, MSG_DONTWAIT);
 		in += n > 0 ? (size_t)n : 0;
 		relay_tcp_turn(&r);
 	}
-	cr_assert_geq(r.links->lane[0].held, RELAY_HELD);
+	cr_assert_geq(LIST_FIRST(&r.links)->lane[0].held, RELAY_HELD);
 	cr_expect_eq(relay_tcp_fds(&r, p, &next), 3);
 	cr_expect_eq(p[1].fd, -1, "nothing more is read of the partner");
 	cr_expect(p[2].events & POLLOUT);
@@ -214,12 +215,12 @@ Test(conform_relay, a_target_that_resets)
 		cr_assert_eq(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
 		close(other);
 		other = -1;
-		r.links->ended[1] = i; /* then it is not read */
+		LIST_FIRST(&r.links)->ended[1] = i; /* then it is not read */
 		if (i)
 			cr_assert_eq(send(partner, "abcd", 4, 0), 4);
 		cr_expect_eq(read_relayed(partner, b, sizeof b), -1, "%u", i);
 		cr_expect_eq(errno, ECONNRESET, "%u", i);
-		cr_expect_null(r.links);
+		cr_expect(LIST_EMPTY(&r.links));
 		take_conform_relay_down();
 	}
 }

@@ -25,8 +25,8 @@ static void init(void)
 	cf.run = &run;
 	cf.c = &as_responder;
 	cf.conn = &conn;
-	if (setjmp(cf.leave))
-		cr_assert(false, "%s", cf.why);
+	if (setjmp(cf.left.to))
+		cr_assert(false, "%s", cf.left.why);
 	cf_shared_open(&cf);
 	target = pair[1];
 	memory = ddps_shm_take(target, &why);
@@ -47,9 +47,10 @@ Test(conform_shared, octets_that_there_cannot_be)
 {
 	char b[8];
 
-	if (setjmp(cf.leave)) {
-		cr_expect_str_eq(cf.why, "the target's writing index is not possible: there are "
-					 "262145 octets in a ring of 262144");
+	if (setjmp(cf.left.to)) {
+		cr_expect_str_eq(cf.left.why,
+				 "the target's writing index is not possible: there are "
+				 "262145 octets in a ring of 262144");
 		return;
 	}
 	memory->words[1].head = DDPS_SHM_OCTETS;
@@ -61,9 +62,9 @@ Test(conform_shared, octets_that_there_cannot_be)
 
 Test(conform_shared, octets_read_that_were_not_written)
 {
-	if (setjmp(cf.leave)) {
-		cr_expect(strstr(cf.why, "the target's reading index is not possible"), "%s",
-			  cf.why);
+	if (setjmp(cf.left.to)) {
+		cr_expect(strstr(cf.left.why, "the target's reading index is not possible"), "%s",
+			  cf.left.why);
 		return;
 	}
 	cr_expect_eq(cf_shared_send(&cf, "octets", 6), 6);

@@ -208,7 +208,7 @@ static void ticket(struct cf *cf)
 {
 	cf_tcp_open_plain(cf);
 	if (!cf_secured_try(cf, CF_TLS_TICKET))
-		longjmp(cf->leave, 1);
+		longjmp(cf->left.to, 1);
 	cf_session(cf, NULL);
 	cf_ping(cf);
 	CF_CHECK(cf, tls_lib(cf)->ticket(cf->conn->tls) >= 0, "case: no ticket could be sent");

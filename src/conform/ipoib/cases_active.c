@@ -121,7 +121,7 @@ static uint64_t get_req_patience(const struct ci *ci, const uint8_t *m)
 
 static void check_active_req_again(struct ci *ci)
 {
-	uint64_t begun = ci_now(), time;
+	uint64_t begun = cf_now(), time;
 	struct ci_conn *c = meet_caller(ci);
 	const uint8_t *m;
 
@@ -150,7 +150,7 @@ static void check_active_mra(struct ci *ci)
 	ci->again = true;
 	ci_cm_send(ci, m);
 	ci_settle(ci); /* REQs that were on their way */
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 5 * wait / 4),
+	CI_CHECK(ci, !ci_came(ci, 0, cf_now() + 5 * wait / 4),
 		 "a %s comes though an MRA asked for time", ci_mad_name(ci->at->b));
 	ci->again = false;
 	ci_accept(ci, c);
@@ -173,7 +173,7 @@ static void check_active_refused(struct ci *ci)
 
 	send_rej(ci, c, CI_REJ_CONSUMER);
 	c->peer_id = 0;
-	for (unsigned i = 0; i < 8 && ci_now() < until; i++) {
+	for (unsigned i = 0; i < 8 && cf_now() < until; i++) {
 		const struct ci_ev *e;
 
 		ci_echo_ud(ci, ECHO);

@@ -262,7 +262,7 @@ static void nd(struct ci *ci)
 	ci_meet(ci, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		ci_ns_send(ci, b, ci_ns(ci, b));
-		until = ci_now() + (ci_limit(ci, CI_PART_LINK) - ci_now()) / 4;
+		until = cf_now() + (ci_limit(ci, CI_PART_LINK) - cf_now()) / 4;
 		while ((e = ci_await(ci, CI_EV_FRAME, until)))
 			if (ci_na_ok(ci, e->b, e->len)) {
 				CI_CHECK(ci, !e->mlid, "the answer goes to a group");

@@ -18,7 +18,7 @@ static void echo_of(struct ci *ci, struct ci_conn *c, size_t ip_len, struct ci_r
 	uint64_t until = ci_limit(ci, CI_PART_DATA);
 
 	/* the first ones may be dropped while it connects or learns the MTU */
-	while (ci_now() < until) {
+	while (cf_now() < until) {
 		ci_echo_rc(ci, c, ip_len);
 		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_DATA, 5), r))
 			return;
@@ -84,7 +84,7 @@ static void too_large(struct ci *ci)
 	ci_echo(ci, ci->frame, 65535);
 	seq = ci->seq;
 	ci_qp_send(ci, c->qp, ci->frame, c->rx_mtu + 1);
-	until = ci_now() + 1000000000;
+	until = cf_now() + 1000000000;
 	while ((e = ci_await(ci, CI_EV_ACK | CI_EV_CM, until)))
 		if (e->kind == CI_EV_CM || e->syndrome >> 5 == 3)
 			break;
@@ -256,7 +256,7 @@ static void nd_stays(struct ci *ci)
 	echo_of(ci, c, ECHO, &r);
 	for (unsigned i = 0; i < 3; i++) {
 		ci_ns_send(ci, b, ci_ns(ci, b));
-		until = ci_now() + (ci_limit(ci, CI_PART_LINK) - ci_now()) / 3;
+		until = cf_now() + (ci_limit(ci, CI_PART_LINK) - cf_now()) / 3;
 		while ((e = ci_await(ci, CI_EV_FRAME | CI_EV_MSG, until)))
 			if (ci_na_ok(ci, e->b, e->len)) {
 				CI_CHECK(ci, e->kind == CI_EV_FRAME,
@@ -299,7 +299,7 @@ static void check_rc_bad_frames(struct ci *ci)
 		for (size_t k = 1; k < CI_ENCAP; k++)
 			ci_qp_send(ci, c->qp, ci->frame, k);
 	ci_want_acked(ci, c->qp);
-	CI_CHECK(ci, !ci_replied(ci, ci->seq, ci_now() + 50000000, &r), "one is answered");
+	CI_CHECK(ci, !ci_replied(ci, ci->seq, cf_now() + 50000000, &r), "one is answered");
 	ci_echo_rc(ci, c, ECHO);
 	ci_want_reply(ci, ci->seq, &r);
 }

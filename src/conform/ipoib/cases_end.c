@@ -100,7 +100,7 @@ static void late_req(struct ci *ci)
 	ci_disconnect(ci, c);
 	ci->again = true;
 	ci_cm_send(ci, c->req);
-	m = ci_came(ci, 0, ci_now() + 300000000);
+	m = ci_came(ci, 0, cf_now() + 300000000);
 	CI_CHECK(ci, !m || (ci_attr(m) == CI_REJ && cf_get16(m + REJ_REASON) == CI_REJ_STALE),
 		 "a REQ of a connection that is over gets %s %u", ci_mad_name(m),
 		 ci_attr(m) == CI_REJ ? cf_get16(m + REJ_REASON) : 0);
@@ -197,9 +197,9 @@ static void check_end_comes_back(struct ci *ci)
 	ci_cm_send(ci, a);
 	c->up = false;
 	ci->accept = true;
-	while (ci_now() < until) {
+	while (cf_now() < until) {
 		ci_echo_ud(ci, ECHO);
-		if (ci_replied(ci, ci->seq, ci_now() + 500000000, &r) && r.connected) {
+		if (ci_replied(ci, ci->seq, cf_now() + 500000000, &r) && r.connected) {
 			CI_CHECK(ci, r.qp != c->qp, "the old queue pair is used");
 			return;
 		}

@@ -213,7 +213,7 @@ static struct ci_conn *short_req(struct ci *ci, unsigned t, unsigned retries)
 	c->req[REQ_LOCAL_TIME] = (uint8_t)(t << 3 | 7);
 	c->req[REQ_RETRIES] = (uint8_t)(retries << 4);
 	ci->again = true;
-	c->req_at = ci_now(); /* no answer can have been sent earlier, however late it is read */
+	c->req_at = cf_now(); /* no answer can have been sent earlier, however late it is read */
 	ci_cm_send(ci, c->req);
 	ci_rep_in(ci, c, ci_want(ci, CI_REP));
 	return c;
@@ -242,7 +242,7 @@ static void rep_count(struct ci *ci)
 	ci_want(ci, CI_REP);
 	ci_want(ci, CI_REP);
 	/* not a third time; what may come is an end */
-	until = ci_now() + 4 * ci_time(REP_TIME);
+	until = cf_now() + 4 * ci_time(REP_TIME);
 	while ((m = ci_came(ci, 0, until)))
 		CI_CHECK(ci, ci_attr(m) == CI_REJ && cf_get16(m + REJ_REASON) == CI_REJ_TIMEOUT,
 			 "another %s comes", ci_mad_name(m));
@@ -290,7 +290,7 @@ static void check_passive_mra(struct ci *ci)
 	ci_mra(ci, m, c, 1, REP_TIME + 3);
 	ci_cm_send(ci, m);
 	ci_settle(ci); /* REPs that were on their way */
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 2 * ci_time(REP_TIME)),
+	CI_CHECK(ci, !ci_came(ci, 0, cf_now() + 2 * ci_time(REP_TIME)),
 		 "a %s comes though an MRA asked for time", ci_mad_name(ci->at->b));
 	ci->again = false;
 	ci_rtu(ci, c, false);
@@ -305,7 +305,7 @@ static void is_over(struct ci *ci, struct ci_conn *c, const uint8_t *m)
 	ci_cm_send(ci, m);
 	ci_quiet(ci);
 	ci->again = true;
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 2 * ci_time(REP_TIME)), "a %s comes",
+	CI_CHECK(ci, !ci_came(ci, 0, cf_now() + 2 * ci_time(REP_TIME)), "a %s comes",
 		 ci_mad_name(ci->at->b));
 	ci->again = false;
 	ci_gone(ci, c);

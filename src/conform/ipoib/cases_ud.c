@@ -92,7 +92,7 @@ static void asks_group(struct ci *ci)
 	unsigned tries = 0;
 
 	while (tries++ < 5) {
-		uint64_t next = ci_now() + (until - ci_now()) / 5;
+		uint64_t next = cf_now() + (until - cf_now()) / 5;
 		size_t n = ci_echo_from(ci, ci->frame, 84, ci_stranger(ci));
 
 		ci_ud_send(ci, ci->frame, n);

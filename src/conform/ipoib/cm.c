@@ -96,7 +96,7 @@ static bool background(struct ci *ci, const uint8_t *m)
 	struct ci_conn *c;
 
 	if (ci_attr(m) == CI_REQ && ci->accept && ci->n_conns < CI_CONNS) {
-		c = ci_req_in(ci, m, ci_now());
+		c = ci_req_in(ci, m, cf_now());
 		c->background = true;
 		ci_rep(ci, c);
 		ci_cm_send(ci, c->rep);
@@ -230,8 +230,8 @@ static void barrier(struct ci *ci, bool strict)
 	uint32_t id = question(ci), first = id;
 	char text[80];
 
-	while (ci_now() < until) {
-		uint64_t next = ci_now() + NS_PER_S;
+	while (cf_now() < until) {
+		uint64_t next = cf_now() + NS_PER_S;
 		struct ci_ev *e = ci_await(ci, CI_EV_CM, next < until ? next : until);
 
 		if (!e) {
@@ -306,7 +306,7 @@ void ci_sweep(struct ci *ci)
 {
 	uint8_t m[CI_MAD];
 	uint64_t until = ci_limit(ci, CI_PART_END);
-	uint64_t most = ci_now() + (NS_PER_S >> 2 * (ci->unswept < 5 ? ci->unswept : 5));
+	uint64_t most = cf_now() + (NS_PER_S >> 2 * (ci->unswept < 5 ? ci->unswept : 5));
 	uint32_t id;
 
 	if (!ci->target.known)
@@ -327,7 +327,7 @@ void ci_sweep(struct ci *ci)
 	until = until < most ? until : most;
 	if (++ci->unswept == UNSWEPT) /* as good as one wait that was whole */
 		cf_patience_silent(&ci->patience, CI_PART_END);
-	while (ci_now() < until) {
+	while (cf_now() < until) {
 		struct ci_ev *e =
 			ci_await(ci, CI_EV_CM | CI_EV_FRAME | CI_EV_MSG | CI_EV_ACK, until);
 

@@ -108,9 +108,9 @@ struct ci_conn *ci_provoke(struct ci *ci)
 	uint64_t until = ci_limit(ci, CI_PART_REQ), next;
 	const uint8_t *m;
 
-	while (ci_now() < until) {
+	while (cf_now() < until) {
 		ci_echo_ud(ci, ECHO);
-		next = ci_now() + AGAIN;
+		next = cf_now() + AGAIN;
 		m = ci_came(ci, CI_REQ, next < until ? next : until);
 		if (m)
 			return ci_req_in(ci, m, ci->at->at);

@@ -19,7 +19,7 @@
 enum { CAME_UD, CAME_MAD, CAME_MSG, CAME_ERROR };
 
 struct ci_came {
-	struct ci_came *next;
+	STAILQ_ENTRY(ci_came) of_all;
 	int what, err;
 	uint32_t qpn;
 	struct ddps_ipoib_ud_from from;
@@ -41,8 +41,7 @@ static struct ci_came *keep_arrival(struct ci_fab *f, int what, const void *b, s
 	c->len = len;
 	if (len)
 		memcpy(c->b, b, len);
-	*f->end = c;
-	f->end = &c->next;
+	STAILQ_INSERT_TAIL(&f->came, c, of_all);
 	f->n++;
 	return c;
 }
@@ -121,13 +120,13 @@ static const struct ddps_ipoib_up up_calls = { .struct_size = sizeof(up_calls),
 
 static void forget_arrivals(struct ci_fab *f)
 {
-	while (f->first) {
-		struct ci_came *c = f->first;
+	struct ci_came *c;
 
-		f->first = c->next;
+	while ((c = STAILQ_FIRST(&f->came))) {
+		STAILQ_REMOVE_HEAD(&f->came, of_all);
 		free(c);
 	}
-	f->end = &f->first;
+	STAILQ_INIT(&f->came);
 	f->n = 0;
 	free(f->at);
 	f->at = NULL;
@@ -179,20 +178,20 @@ static void record_ud(struct ci *ci, bool by_target, uint32_t qpn, const void *b
 
 static void run_fabric(struct ci *ci, uint64_t until)
 {
-	uint64_t now = ci_now(), nap = until > now ? until - now : 0;
+	uint64_t now = cf_now(), nap = until > now ? until - now : 0;
 
 	if (nap > CF_NAP_MS * MS)
 		nap = CF_NAP_MS * MS;
-	(void)cf_late_nap(&ci->late, until, now, (int)(nap / MS));
+	(void)cf_late_nap(&ci->left.late, until, now, (int)(nap / MS));
 	ci->fab.f.run(ci->fab.f.user, now + nap);
-	cf_late_woke(&ci->late, ci_now());
+	cf_late_woke(&ci->left.late, cf_now());
 }
 
 static void await_fabric(struct ci *ci, const char *what)
 {
 	uint64_t until = ci_limit(ci, CI_PART_LINK);
 
-	while (!ci->fab.answered && ci_now() < until)
+	while (!ci->fab.answered && cf_now() < until)
 		run_fabric(ci, until);
 	CI_CHECK(ci, ci->fab.answered, "%s: the fabric gives no answer", what);
 }
@@ -261,13 +260,13 @@ void ci_fab_pump(struct ci *ci, uint64_t until)
 {
 	struct ci_fab *f = &ci->fab;
 
-	if (!f->first)
+	if (STAILQ_EMPTY(&f->came))
 		run_fabric(ci, until);
-	while (f->first) {
+	while (!STAILQ_EMPTY(&f->came)) {
 		free(f->at);
-		f->at = f->first; /* freed later: what is done with it may leave the case */
-		f->first = f->at->next;
-		f->end = f->first ? f->end : &f->first;
+		f->at = STAILQ_FIRST(
+			&f->came); /* freed later: what is done with it may leave the case */
+		STAILQ_REMOVE_HEAD(&f->came, of_all);
 		f->n--;
 		take_arrival(ci, f->at);
 	}
@@ -342,12 +341,12 @@ void ci_fab_close(struct ci *ci)
 void ci_fab_mad(struct ci *ci, const uint8_t *m)
 {
 	struct ci_fab *f = &ci->fab;
-	uint64_t until = ci_now() + TX_WAIT;
+	uint64_t until = cf_now() + TX_WAIT;
 
 	record_mad(ci, false, m);
 	while (f->port->ops->mad_send(f->port, f->path.addr, m)) {
-		CI_CHECK(ci, ci_now() < until, "the port does not send a MAD");
-		run_fabric(ci, ci_now() + MS);
+		CI_CHECK(ci, cf_now() < until, "the port does not send a MAD");
+		run_fabric(ci, cf_now() + MS);
 	}
 }
 
@@ -355,14 +354,14 @@ void ci_fab_ud(struct ci *ci, const uint8_t *mgid, const void *frame, size_t len
 {
 	struct ddps_ipoib_lladdr to = { .qpn = mgid ? MCAST_QPN : ci->target.qpn };
 	struct ddps_ipoib_port *port = ci->fab.port;
-	uint64_t until = ci_now() + TX_WAIT;
+	uint64_t until = cf_now() + TX_WAIT;
 
 	memcpy(to.gid, mgid ? mgid : ci->target.lla + 4, CI_GID);
 	record_ud(ci, false, to.qpn, frame, len);
 	while (port->ops->ud_send(port, &to, mgid ? NULL : &ci->fab.path, frame, len) ==
 		       DDPS_E_AGAIN &&
-	       ci_now() < until)
-		run_fabric(ci, ci_now() + MS);
+	       cf_now() < until)
+		run_fabric(ci, cf_now() + MS);
 }
 
 /* ---- connections ---- */
@@ -401,11 +400,11 @@ void ci_fab_qp_ready(struct ci *ci, struct ci_qp *qp)
 void ci_fab_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 {
 	struct ddps_ipoib_port *port = ci->fab.port;
-	uint64_t until = ci_now() + TX_WAIT;
+	uint64_t until = cf_now() + TX_WAIT;
 
 	while (!qp->gone && port->ops->qp_send(port, qp->qpn, b, len) == DDPS_E_AGAIN &&
-	       ci_now() < until)
-		run_fabric(ci, ci_now() + MS);
+	       cf_now() < until)
+		run_fabric(ci, cf_now() + MS);
 }
 
 bool ci_fab_acked(struct ci *ci, const struct ci_qp *qp)
@@ -417,10 +416,10 @@ void ci_fab_want_acked(struct ci *ci, struct ci_qp *qp)
 {
 	uint64_t until = ci_limit(ci, CI_PART_DATA);
 
-	while (!ci_fab_acked(ci, qp) && ci_now() < until) {
+	while (!ci_fab_acked(ci, qp) && cf_now() < until) {
 		CI_CHECK(ci, !qp->failed, "the connection fails before all is acknowledged (%d)",
 			 qp->failed);
-		ci_fab_pump(ci, ci_now() + MS);
+		ci_fab_pump(ci, cf_now() + MS);
 	}
 	CI_CHECK(ci, ci_fab_acked(ci, qp), "not all that was sent is acknowledged");
 	ci_heard(ci, CI_PART_DATA);

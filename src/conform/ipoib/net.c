@@ -14,11 +14,6 @@
 #define IP_EXTRA  28u
 #define ROOM	  64u /* zeros behind an event: headers may be read before lengths */
 
-uint64_t ci_now(void)
-{
-	return cf_now();
-}
-
 uint64_t ci_limit(struct ci *ci, enum ci_part part)
 {
 	return ci_part(ci, part, 1);
@@ -26,7 +21,7 @@ uint64_t ci_limit(struct ci *ci, enum ci_part part)
 
 uint64_t ci_part(struct ci *ci, enum ci_part part, unsigned n)
 {
-	uint64_t now = ci_now(), ms = cf_patience_ms(&ci->patience, part, ci->plan.limit_ms);
+	uint64_t now = cf_now(), ms = cf_patience_ms(&ci->patience, part, ci->plan.limit_ms);
 
 	ci->wait.part = part;
 	ci->wait.begin = now;
@@ -39,7 +34,7 @@ void ci_heard(struct ci *ci, enum ci_part part)
 	/* how long ARP takes; other answers may have to wait for a timer of the target's */
 	bool link = part == CI_PART_LINK && ci->wait.part == part;
 
-	cf_patience_heard(&ci->patience, part, link ? ci_now() - ci->wait.begin : 0);
+	cf_patience_heard(&ci->patience, part, link ? cf_now() - ci->wait.begin : 0);
 	if (part == CI_PART_LINK)
 		ci->patience.silent[part] = 0;
 }
@@ -50,7 +45,7 @@ void ci_heard(struct ci *ci, enum ci_part part)
  */
 void ci_silent(struct ci *ci)
 {
-	bool over = ci->wait.until && ci_now() >= ci->wait.until;
+	bool over = ci->wait.until && cf_now() >= ci->wait.until;
 
 	if (over)
 		ci->stop = ci->wait.part == CI_PART_LINK ? DDPS_CONFORM_STOP_SILENT_SETUP
@@ -69,9 +64,7 @@ void ci_fail(struct ci *ci, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(ci->why, sizeof ci->why, fmt, ap);
-	va_end(ap);
-	longjmp(ci->leave, 1);
+	cf_leave(&ci->left, false, fmt, ap);
 }
 
 void ci_skip(struct ci *ci, const char *fmt, ...)
@@ -79,10 +72,7 @@ void ci_skip(struct ci *ci, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(ci->why, sizeof ci->why, fmt, ap);
-	va_end(ap);
-	ci->skipped = true;
-	longjmp(ci->leave, 1);
+	cf_leave(&ci->left, true, fmt, ap);
 }
 
 void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)
@@ -245,25 +235,24 @@ struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len)
 	if (!e)
 		ci_fail(ci, "more comes from the target than can be kept");
 	e->kind = kind;
-	e->at = ci_now();
+	e->at = cf_now();
 	e->len = len;
 	if (len)
 		memcpy(e->b, b, len);
-	*ci->ev_end = e;
-	ci->ev_end = &e->next;
+	TAILQ_INSERT_TAIL(&ci->ev, e, of_all);
 	ci->n_ev++;
 	return e;
 }
 
 void ci_forget(struct ci *ci)
 {
-	while (ci->ev) {
-		struct ci_ev *e = ci->ev;
+	struct ci_ev *e;
 
-		ci->ev = e->next;
+	while ((e = TAILQ_FIRST(&ci->ev))) {
+		TAILQ_REMOVE(&ci->ev, e, of_all);
 		free(e);
 	}
-	ci->ev_end = &ci->ev;
+	TAILQ_INIT(&ci->ev);
 	ci->n_ev = 0;
 	free(ci->at);
 	ci->at = NULL;
@@ -271,27 +260,25 @@ void ci_forget(struct ci *ci)
 
 static struct ci_ev *unlink_event(struct ci *ci, unsigned kinds)
 {
-	for (struct ci_ev **at = &ci->ev; *at; at = &(*at)->next) {
-		struct ci_ev *e = *at;
+	struct ci_ev *e;
 
-		if (!(e->kind & kinds))
-			continue;
-		*at = e->next;
-		if (ci->ev_end == &e->next)
-			ci->ev_end = at;
-		ci->n_ev--;
-		free(ci->at);
-		ci->at = e;
-		return e;
-	}
-	return NULL;
+	TAILQ_FOREACH(e, &ci->ev, of_all)
+		if (e->kind & kinds)
+			break;
+	if (!e)
+		return NULL;
+	TAILQ_REMOVE(&ci->ev, e, of_all);
+	ci->n_ev--;
+	free(ci->at);
+	ci->at = e;
+	return e;
 }
 
 struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until)
 {
 	struct ci_ev *e;
 
-	while (!(e = unlink_event(ci, kinds)) && ci_now() < until)
+	while (!(e = unlink_event(ci, kinds)) && cf_now() < until)
 		ci_pump(ci, until);
 	if (e)
 		return e;
@@ -409,16 +396,16 @@ void ci_pump(struct ci *ci, uint64_t until)
 {
 	struct pollfd fds[2] = { { .fd = ci->unicast, .events = POLLIN },
 				 { .fd = ci->multicast, .events = POLLIN } };
-	uint64_t now = ci_now();
+	uint64_t now = cf_now();
 	int ms = until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1;
 
 	if (ci->fab.used) {
 		ci_fab_pump(ci, until);
 		return;
 	}
-	ms = cf_late_nap(&ci->late, until, now, ms);
+	ms = cf_late_nap(&ci->left.late, until, now, ms);
 	ms = poll(fds, 2, ms);
-	cf_late_woke(&ci->late, ci_now());
+	cf_late_woke(&ci->left.late, cf_now());
 	if (ms <= 0)
 		return;
 	/* a group first: what it says came before the answer that may follow */

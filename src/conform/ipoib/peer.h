@@ -15,12 +15,12 @@
  */
 #include "conform/ipoib/mad.h"
 #include "conform/ipoib/packet.h"
-#include "conform/peer/late.h"
+#include "conform/peer/left.h"
 #include "conform/peer/patience.h"
 #include "conform/peer/trace.h"
 #include <ddpsess/conform_ipoib.h>
 #include <netinet/in.h>
-#include <setjmp.h>
+#include <sys/queue.h>
 
 #define CI_GID	   16u
 #define CI_LLA	   20u
@@ -80,7 +80,7 @@ enum { CI_EV_CM = 1, CI_EV_FRAME = 2, CI_EV_MSG = 4, CI_EV_ACK = 8, CI_EV_SA = 1
 struct ci_qp;
 
 struct ci_ev {
-	struct ci_ev *next;
+	TAILQ_ENTRY(ci_ev) of_all;
 	unsigned kind;
 	uint64_t at;	  /* ns */
 	uint32_t src_qpn; /* FRAME */
@@ -207,7 +207,8 @@ struct ci_fab {
 	struct ddps_conform_ipoib_fabric f;
 	struct ddps_ipoib_port *port;
 	uint32_t qpn; /* of its UD queue pair */
-	struct ci_came *first, **end, *at;
+	STAILQ_HEAD(, ci_came) came;
+	struct ci_came *at; /* the one that is being looked at */
 	unsigned n;
 	struct ddps_ipoib_path path; /* to the target */
 	bool answered, lost, down;
@@ -249,7 +250,7 @@ struct ci {
 	struct ci_qp qp[CI_QPS];
 	struct ci_conn conn[CI_CONNS];
 	unsigned n_conns;
-	struct ci_ev *ev, **ev_end;
+	TAILQ_HEAD(, ci_ev) ev;
 	unsigned n_ev;
 	uint8_t seen[CI_SEEN][CI_MAD]; /* messages that came, to know repeated ones */
 	unsigned n_seen;
@@ -258,17 +259,14 @@ struct ci {
 	uint16_t ip_id;
 	struct ci_ev *at; /* the latest event taken: ci_want() and others point into it */
 	struct cf_trace *trace;
-	jmp_buf leave;
-	char why[1000];
-	struct cf_late late;
+	struct cf_left left;
 	struct cf_patience patience; /* of the run, by what is waited for */
 	struct {
 		enum ci_part part;
 		uint64_t begin, until; /* 0: none has begun */
 	} wait;
 	uint64_t claimed_until; /* until then a target that starts may answer no ARP */
-	bool skipped;
-	uint32_t stop; /* enum ddps_conform_stop */
+	uint32_t stop;		/* enum ddps_conform_stop */
 	uint8_t frame[CI_MSG_MAX];
 };
 
@@ -276,7 +274,6 @@ struct ci {
 
 int ci_open(struct ci *ci, char *why, size_t why_len);
 void ci_close(struct ci *ci);
-uint64_t ci_now(void);
 /* Takes in what is there, and waits for more until @until. */
 void ci_pump(struct ci *ci, uint64_t until);
 void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p);

@@ -133,7 +133,7 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 	if (ci->n_log < CI_LOG && (!ci->target.lid || slid == ci->target.lid)) {
 		struct ci_query *l = &ci->log[ci->n_log++];
 
-		l->at = ci_now();
+		l->at = cf_now();
 		l->slid = slid;
 		memcpy(l->mad, q, CI_MAD);
 	}
@@ -165,9 +165,9 @@ static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const cha
 	struct ci_ev *e;
 
 	cf_put64(m + SA_MASK, mask);
-	while (ci_now() < until) {
+	while (cf_now() < until) {
 		ci_mad_packet(ci, ci->plan.sa_lid, m);
-		e = ci_await(ci, CI_EV_SA, ci_now() + 1000000000);
+		e = ci_await(ci, CI_EV_SA, cf_now() + 1000000000);
 		if (!e || memcmp(e->b + M_TID, m + M_TID, 8) != 0)
 			continue;
 		CI_CHECK(ci, !cf_get16(e->b + M_STATUS), "%s: status %04x", what,

@@ -136,7 +136,7 @@ static void ud_barrier(struct ci *ci, bool strict)
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	uint64_t until = ci_limit(ci, CI_PART_LINK), now;
 
-	while ((now = ci_now()) < until) {
+	while ((now = cf_now()) < until) {
 		uint64_t next = now + ASK_AGAIN < until ? now + ASK_AGAIN : until;
 		struct ci_ev *e;
 
@@ -160,7 +160,7 @@ void ci_resolve(struct ci *ci)
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	unsigned asked = 0;
 
-	while ((now = ci_now()) < until || now < ci->claimed_until) {
+	while ((now = cf_now()) < until || now < ci->claimed_until) {
 		uint64_t next = now + ASK_AGAIN;
 
 		if (now < until && until < next && until > ci->claimed_until)

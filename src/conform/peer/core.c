@@ -19,9 +19,7 @@ void cf_fail(struct cf *cf, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(cf->why, sizeof cf->why, fmt, ap);
-	va_end(ap);
-	longjmp(cf->leave, 1);
+	cf_leave(&cf->left, false, fmt, ap);
 }
 
 void cf_skip(struct cf *cf, const char *fmt, ...)
@@ -29,10 +27,7 @@ void cf_skip(struct cf *cf, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(cf->why, sizeof cf->why, fmt, ap);
-	va_end(ap);
-	cf->skipped = true;
-	longjmp(cf->leave, 1);
+	cf_leave(&cf->left, true, fmt, ap);
 }
 
 /* ---- what time a wait has, and how it ends ---- */
@@ -113,12 +108,12 @@ int cf_left(struct cf *cf, uint64_t since, const char *what)
 
 int cf_nap(struct cf *cf, uint64_t key, int ms)
 {
-	return cf_late_nap(&cf->late, key, cf_now(), ms);
+	return cf_late_nap(&cf->left.late, key, cf_now(), ms);
 }
 
 void cf_woke(struct cf *cf)
 {
-	cf_late_woke(&cf->late, cf_now());
+	cf_late_woke(&cf->left.late, cf_now());
 }
 
 struct cf_conn *cf_conn_new(struct cf *cf)

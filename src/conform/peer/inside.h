@@ -86,8 +86,6 @@ void cf_uri_host(const char *uri, char *host, size_t len);
 void cf_address(struct cf *cf, const char *uri, struct cf_at *at);
 /* "192.0.2.1:7174" or "[2001:db8::1]:7174". */
 void cf_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
-/* Monotonic nanoseconds. */
-uint64_t cf_now(void);
 uint32_t cf_crc32c(const uint8_t *p, size_t len);
 
 /* tcp.c */

@@ -13,9 +13,8 @@
  * the same process, with its application in the case's hand (cf_app_*); else it is anybody
  * who listens, or who is made to connect.
  */
-#include "conform/peer/late.h"
+#include "conform/peer/left.h"
 #include <ddpsess/ddpsess.h>
-#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -368,12 +367,9 @@ struct cf {
 	struct cf_conn *conn, *conns;
 	struct cf_trace *trace;
 	struct cf_res *res;
-	jmp_buf leave;
-	char why[1000];
-	struct cf_late late;
-	char want[200]; /* what is waited for, for people */
-	uint32_t stop;	/* enum ddps_conform_stop */
-	bool skipped;
+	struct cf_left left;
+	char want[200];	      /* what is waited for, for people */
+	uint32_t stop;	      /* enum ddps_conform_stop */
 	bool must_end, ended; /* what came last must be the end of the session; one came */
 	bool dialling;	      /* the case's first connection to the target is not there yet */
 };

@@ -76,14 +76,14 @@ bool cf_secured_try(struct cf *cf, unsigned how)
 	while ((step = s->lib->step(c->tls, why, sizeof why)) > 0)
 		wait_for_step(cf, step, since);
 	if (step)
-		snprintf(cf->why, sizeof cf->why, "the TLS handshake: %s", why);
+		snprintf(cf->left.why, sizeof cf->left.why, "the TLS handshake: %s", why);
 	return !step;
 }
 
 void cf_secured_open(struct cf *cf)
 {
 	if (cf->run->secured && !cf_secured_try(cf, 0))
-		longjmp(cf->leave, 1);
+		longjmp(cf->left.to, 1);
 }
 
 void cf_secured_close(struct cf_conn *c, const struct cf_run *run)

@@ -20,7 +20,7 @@ void cf_secured_unload(struct cf_secured *s);
 struct cf_conn;
 
 /* The current connection's handshake, another one than usual by @how.  Return: whether it was done; a sentence in
- * cf->why if not. */
+ * cf->left.why if not. */
 bool cf_secured_try(struct cf *cf, unsigned how);
 /* The same; the case fails if it does. */
 void cf_secured_open(struct cf *cf);

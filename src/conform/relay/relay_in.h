@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #define RELAY_LINKS 16			  /* TCP connections at a time */
 #define RELAY_FDS   (1 + 2 * RELAY_LINKS) /* that it waits for, its own end not counted */
@@ -29,7 +30,7 @@ struct lane {
 };
 
 struct tcp_link {
-	struct tcp_link *next;
+	LIST_ENTRY(tcp_link) of_relay;
 	int fd[2]; /* [0]: the partner's, [1]: the target's */
 	unsigned number;
 	struct lane lane[2];	/* [0]: to the target, [1]: from it */
@@ -55,7 +56,7 @@ struct cf_relay {
 	atomic_int refusal;  /* errno */
 	_Atomic uint64_t connections, refused, passed, lost, doubled, flipped, strokes;
 	/* TCP */
-	struct tcp_link *links;
+	LIST_HEAD(, tcp_link) links;
 	/* UDP */
 	int back; /* connected to the target */
 	struct sockaddr_storage from;

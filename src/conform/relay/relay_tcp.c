@@ -25,12 +25,11 @@ static void reset_relay_socket(int fd)
 	close(fd);
 }
 
-static void drop_tcp_link(struct tcp_link **at)
+static void drop_tcp_link(struct tcp_link *l)
 {
-	struct tcp_link *l = *at;
 	struct piece *p;
 
-	*at = l->next;
+	LIST_REMOVE(l, of_relay);
 	for (int i = 0; i < 2; i++) {
 		if (l->dead)
 			reset_relay_socket(l->fd[i]);
@@ -49,7 +48,7 @@ static void accept_tcp_link(struct cf_relay *r)
 	unsigned n = 0;
 	int fd;
 
-	for (l = r->links; l; l = l->next)
+	LIST_FOREACH(l, &r->links, of_relay)
 		n++;
 	if (n == RELAY_LINKS || (fd = accept4(r->front, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		return;
@@ -72,8 +71,7 @@ static void accept_tcp_link(struct cf_relay *r)
 	set_relay_nodelay(l->fd[0]);
 	set_relay_nodelay(l->fd[1]);
 	l->number = r->links_made++;
-	l->next = r->links;
-	r->links = l;
+	LIST_INSERT_HEAD(&r->links, l, of_relay);
 	r->connections++;
 }
 
@@ -196,12 +194,11 @@ static void serve_tcp_link(struct cf_relay *r, struct tcp_link *l)
 void relay_tcp_turn(struct cf_relay *r)
 {
 	accept_tcp_link(r);
-	for (struct tcp_link **at = &r->links; *at;) {
-		serve_tcp_link(r, *at);
-		if ((*at)->dead || ((*at)->shut[0] && (*at)->shut[1]))
-			drop_tcp_link(at);
-		else
-			at = &(*at)->next;
+	for (struct tcp_link *l = LIST_FIRST(&r->links), *next; l; l = next) {
+		next = LIST_NEXT(l, of_relay);
+		serve_tcp_link(r, l);
+		if (l->dead || (l->shut[0] && l->shut[1]))
+			drop_tcp_link(l);
 	}
 }
 
@@ -232,11 +229,14 @@ static void watch_tcp_link(struct tcp_link *l, struct pollfd *p, uint64_t *next)
 
 size_t relay_tcp_fds(struct cf_relay *r, struct pollfd *p, uint64_t *next)
 {
+	struct tcp_link *l;
 	size_t n = 0;
 
 	p[n++] = (struct pollfd){ .fd = r->front, .events = POLLIN };
-	for (struct tcp_link *l = r->links; l; l = l->next, n += 2)
+	LIST_FOREACH(l, &r->links, of_relay) {
 		watch_tcp_link(l, p + n, next);
+		n += 2;
+	}
 	if (n == RELAY_FDS)
 		p[0].fd = -1; /* no room for one more */
 	return n;
@@ -244,8 +244,10 @@ size_t relay_tcp_fds(struct cf_relay *r, struct pollfd *p, uint64_t *next)
 
 void relay_tcp_end(struct cf_relay *r)
 {
-	while (r->links) {
-		r->links->dead = true;
-		drop_tcp_link(&r->links);
+	struct tcp_link *l;
+
+	while ((l = LIST_FIRST(&r->links))) {
+		l->dead = true;
+		drop_tcp_link(l);
 	}
 }
