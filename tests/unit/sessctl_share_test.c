@@ -25,9 +25,9 @@ static struct session *add_to_sessctl_share(const char *peer, size_t window)
 	struct session *s = calloc(1, sizeof *s);
 
 	cr_assert(s);
-	*s = (struct session){ .next = sv.sessions, .sv = &sv, .net = find_share_net(peer, 0, 7) };
+	*s = (struct session){ .sv = &sv, .net = find_share_net(peer, 0, 7) };
 	s->win.len = window;
-	sv.sessions = s;
+	LIST_INSERT_HEAD(&sv.sessions, s, of_all);
 	sv.live++;
 	sv.windows += window;
 	return s;
@@ -35,8 +35,10 @@ static struct session *add_to_sessctl_share(const char *peer, size_t window)
 
 static void fini(void)
 {
-	for (struct session *s = sv.sessions, *next; s; s = next) {
-		next = s->next;
+	struct session *s;
+
+	while ((s = LIST_FIRST(&sv.sessions))) {
+		LIST_REMOVE(s, of_all);
 		free(s);
 	}
 }
@@ -96,7 +98,7 @@ Test(sessctl_share, contact_16_sessions_leave_as_many_for_others)
 	cr_expect_eq(let_in("192.0.2.2", 100), 4);
 	cr_expect_null(share_of_sessions(&sv, &third));
 	cr_expect_eq(let_in("192.0.2.1", 100), 0);
-	cr_expect(strstr(share_of_sessions(&sv, &sv.sessions->net), "share"));
+	cr_expect(strstr(share_of_sessions(&sv, &LIST_FIRST(&sv.sessions)->net), "share"));
 	cr_expect_eq(let_in("192.0.2.4", 100), 2);
 	cr_expect_eq(let_in("192.0.2.5", 100), 1);
 	cr_expect_eq(let_in("192.0.2.6", 100), 1, "the last one");

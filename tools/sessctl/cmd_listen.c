@@ -260,11 +260,13 @@ static void farewell(struct server *sv)
 /* Whoever is left is aborted. */
 static void release_server(struct server *sv)
 {
-	for (struct session *s = sv->sessions; s; s = s->next) {
+	struct session *s;
+
+	LIST_FOREACH(s, &sv->sessions, of_all) {
 		sv->dead += s->state != SESSION_DEAD;
 		s->state = SESSION_DEAD;
 	}
-	for (serve_reap(sv); sv->sessions; serve_reap(sv)) {
+	for (serve_reap(sv); !LIST_EMPTY(&sv->sessions); serve_reap(sv)) {
 		if (!disk_last(sv->disk)) {
 			out_error(&sv->out, 0, DISK_ADVICE, DISK_HANGS);
 			ddps_ctx_free(sv->ctx);

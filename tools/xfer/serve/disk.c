@@ -13,9 +13,7 @@
 
 #define THREADS 4 /* at most: so many tasks are under way at a time */
 
-struct queue {
-	struct disk_task *first, **end;
-};
+STAILQ_HEAD(queue, disk_task);
 
 struct disk {
 	pthread_mutex_t lock;
@@ -29,22 +27,12 @@ struct disk {
 	bool ends;
 };
 
-static void put_task(struct queue *q, struct disk_task *t)
-{
-	t->next = NULL;
-	*q->end = t;
-	q->end = &t->next;
-}
-
 static struct disk_task *take_task(struct queue *q)
 {
-	struct disk_task *t = q->first;
+	struct disk_task *t = STAILQ_FIRST(q);
 
-	if (!t)
-		return NULL;
-	q->first = t->next;
-	if (!q->first)
-		q->end = &q->first;
+	if (t)
+		STAILQ_REMOVE_HEAD(q, of_queue);
 	return t;
 }
 
@@ -57,9 +45,9 @@ static void do_task(struct disk *d, struct disk_task *t)
 	if (!off)
 		t->work(t->arg);
 	pthread_mutex_lock(&d->lock);
-	if (!d->done.first)
+	if (STAILQ_EMPTY(&d->done))
 		eventfd_write(d->fd, 1);
-	put_task(&d->done, t);
+	STAILQ_INSERT_TAIL(&d->done, t, of_queue);
 	pthread_cond_signal(&d->less);
 }
 
@@ -98,8 +86,8 @@ struct disk *disk_new(void)
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->more, NULL);
 	pthread_cond_init(&d->less, NULL);
-	d->todo.end = &d->todo.first;
-	d->done.end = &d->done.first;
+	STAILQ_INIT(&d->todo);
+	STAILQ_INIT(&d->done);
 	return d;
 }
 
@@ -157,7 +145,7 @@ void disk_do(struct disk *d, struct disk_task *t)
 		add_thread(d);
 	if (d->threads) {
 		d->queued++;
-		put_task(&d->todo, t);
+		STAILQ_INSERT_TAIL(&d->todo, t, of_queue);
 		pthread_cond_signal(&d->more);
 	} else {
 		do_task(d, t);
@@ -178,11 +166,11 @@ struct disk_task *disk_take(struct disk *d, bool wait)
 	eventfd_t n;
 
 	pthread_mutex_lock(&d->lock);
-	while (wait && d->held && !d->done.first)
+	while (wait && d->held && STAILQ_EMPTY(&d->done))
 		pthread_cond_wait(&d->less, &d->lock);
 	t = take_task(&d->done);
 	d->held -= t != NULL;
-	if (!d->done.first)
+	if (STAILQ_EMPTY(&d->done))
 		eventfd_read(d->fd, &n);
 	pthread_mutex_unlock(&d->lock);
 	return t;

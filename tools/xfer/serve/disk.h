@@ -4,9 +4,10 @@
 /* Threads for what a disk can hold up, so that a loop need not wait for it. */
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct disk_task {
-	struct disk_task *next;
+	STAILQ_ENTRY(disk_task) of_queue;
 	void (*work)(void *arg);
 	void *arg;
 	atomic_bool off; /* not to be begun any more; what has begun may look */

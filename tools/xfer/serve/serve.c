@@ -57,11 +57,7 @@ static struct session *make_server_session(struct server *sv, const struct ddps_
 	memcpy(s->pd, ev->private_data, ev->private_data_len);
 	s->patience_ns = patience * NS_PER_MS;
 	session_renew(s);
-	s->next = sv->sessions;
-	s->prev = &sv->sessions;
-	if (s->next)
-		s->next->prev = &s->next;
-	sv->sessions = s;
+	LIST_INSERT_HEAD(&sv->sessions, s, of_all);
 	sv->live++;
 	return s;
 }
@@ -91,9 +87,7 @@ static void session_free(struct session *s)
 	chan_close(&s->chan);
 	sv->windows -= s->win.len;
 	window_close(&s->win);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	LIST_REMOVE(s, of_all);
 	sv->live--;
 	sv->dead--;
 	sv->ended++;
@@ -395,8 +389,9 @@ void serve_event(struct server *sv, const struct ddps_event *ev)
 void serve_deadlines(struct server *sv)
 {
 	uint64_t now = clock_ns();
+	struct session *s;
 
-	for (struct session *s = sv->sessions; s; s = s->next) {
+	LIST_FOREACH(s, &sv->sessions, of_all) {
 		if (now < s->due || s->state == SESSION_DEAD)
 			continue;
 		if (s->disk_busy && s->state < SESSION_LEAVING) /* we are waited for */
@@ -417,17 +412,19 @@ void serve_deadlines(struct server *sv)
 
 void serve_show(struct server *sv)
 {
-	for (struct session *s = sv->sessions; s; s = s->next)
+	struct session *s;
+
+	LIST_FOREACH(s, &sv->sessions, of_all)
 		if (s->state > SESSION_SETUP && s->state < SESSION_DEAD)
 			watch_show(&sv->watch, &sv->out, s->id, s->chan.ep);
 }
 
 void serve_reap(struct server *sv)
 {
-	struct session *s = sv->sessions, *next;
+	struct session *s = LIST_FIRST(&sv->sessions), *next;
 
 	for (; s && sv->dead; s = next) {
-		next = s->next;
+		next = LIST_NEXT(s, of_all);
 		if (s->state == SESSION_DEAD)
 			session_free(s);
 	}
@@ -435,7 +432,9 @@ void serve_reap(struct server *sv)
 
 void serve_close_all(struct server *sv)
 {
-	for (struct session *s = sv->sessions; s; s = s->next) {
+	struct session *s;
+
+	LIST_FOREACH(s, &sv->sessions, of_all) {
 		if (s->state == SESSION_SERVING)
 			out_error(&sv->out, s->id, NULL, "%s: interrupted", s->info.peer);
 		if (s->state == SESSION_SETUP)

@@ -13,6 +13,7 @@
 #include "xfer/watch.h"
 #include <ddpsess/capture.h>
 #include <ddpsess/watch.h>
+#include <sys/queue.h>
 
 #define SERVE_SESSIONS_MAX 4096		 /* at a time; more are rejected, and told */
 #define SERVE_SESSION_FDS  2u		 /* a socket and a file */
@@ -47,7 +48,7 @@ struct server {
 	struct ddps_cq *cq;
 	struct ddps_listener *listener;
 	int dirfd; /* -1: no files */
-	struct session *sessions;
+	LIST_HEAD(, session) sessions;
 	uint64_t windows; /* octets handed out */
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
@@ -86,7 +87,7 @@ enum session_state {
 };
 
 struct session {
-	struct session *next, **prev;
+	LIST_ENTRY(session) of_all;
 	struct server *sv;
 	unsigned id;
 	enum session_state state;

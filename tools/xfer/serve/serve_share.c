@@ -66,11 +66,12 @@ static bool leaves_as_much(uint64_t held, uint64_t more, uint64_t taken, uint64_
 
 const char *share_of_sessions(const struct server *sv, const struct serve_net *net)
 {
+	const struct session *s;
 	unsigned held = 0;
 
 	if (sv->live >= sv->room)
 		return "listener is full, try again later";
-	for (const struct session *s = sv->sessions; s; s = s->next)
+	LIST_FOREACH(s, &sv->sessions, of_all)
 		held += is_same_net(&s->net, net);
 	return leaves_as_much(held, 1, sv->live, sv->room)
 		       ? NULL
@@ -80,11 +81,12 @@ const char *share_of_sessions(const struct server *sv, const struct serve_net *n
 const char *share_of_windows(const struct session *s, size_t len)
 {
 	const struct server *sv = s->sv;
+	const struct session *o;
 	uint64_t held = 0;
 
 	if (len > SERVE_WINDOWS_MAX - sv->windows)
 		return "the listener is busy, try again later";
-	for (const struct session *o = sv->sessions; o; o = o->next)
+	LIST_FOREACH(o, &sv->sessions, of_all)
 		held += is_same_net(&o->net, &s->net) ? o->win.len : 0;
 	return leaves_as_much(held, len, sv->windows, SERVE_WINDOWS_MAX)
 		       ? NULL
@@ -93,9 +95,10 @@ const char *share_of_windows(const struct session *s, size_t len)
 
 uint64_t share_on_disk(const struct session *s)
 {
+	const struct session *o;
 	uint64_t held = 0;
 
-	for (const struct session *o = s->sv->sessions; o; o = o->next)
+	LIST_FOREACH(o, &s->sv->sessions, of_all)
 		held += is_same_net(&o->net, &s->net) ? o->on_disk : 0;
 	return held;
 }
