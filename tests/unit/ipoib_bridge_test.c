@@ -6,6 +6,12 @@
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "ipoib/ipoib.h"
 #include "ipoib_net_fixture.h"
+#include "support/child.h"
+#include <poll.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static struct net net;
 static struct bridge b;
@@ -149,4 +155,51 @@ Test(ipoib_bridge, contact_37_requests_of_dhcp_clients)
 		cr_expect_eq(dhcp_faults(p, len), 0, "octet %u", at[i]);
 		p[at[i]] ^= 0x20;
 	}
+}
+
+/* ---- who may ask ---- */
+
+#define NO_SUCH	 77 /* no namespace of users can be made here */
+#define OWN_NAME "house0"
+
+/* A bridge in a namespace that maps nobody.  Whoever asks from outside has the number that it has, too. */
+static void bridge_of_unmapped_user(int begun)
+{
+	const struct ipoib_opts o = { .tun = OWN_NAME };
+	struct pollfd p = { .events = POLLIN };
+
+	if (unshare(CLONE_NEWUSER))
+		leave_child_fixture(NO_SUCH);
+	b = (struct bridge){ .o = &o, .client = -1 };
+	if (bridge_ctl_open(&b) || write(begun, "", 1) != 1)
+		leave_child_fixture(2);
+	p.fd = b.ctl;
+	if (poll(&p, 1, 10000) != 1)
+		leave_child_fixture(3);
+	bridge_ctl_run(&b, 0);
+	leave_child_fixture(b.client < 0 ? 0 : 4);
+}
+
+Test(ipoib_bridge, nobody_asks_where_users_are_not_mapped, .timeout = 60)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX, .sun_path = "\0ddpsess-bridge-" OWN_NAME };
+	const socklen_t len =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(a.sun_path + 1) + 1);
+	int begun[2], fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(begun), 0);
+	pid = fork();
+	if (!pid)
+		bridge_of_unmapped_user(begun[1]);
+	close(begun[1]);
+	if (read(begun[0], &c, 1) == 1)
+		cr_assert_eq(connect(fd, (struct sockaddr *)&a, len), 0);
+	status = await_child_status(pid);
+	close(begun[0]);
+	close(fd);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_SUCH)
+		cr_skip_test("no namespace of users");
+	cr_expect_eq(status, 0, "%x", (unsigned)status);
 }
