@@ -152,7 +152,10 @@ struct ddps_conn_param {
 	 * cannot be, it stays on TCP; a peer that takes the memory and says nothing of it ends the
 	 * set-up at its deadline. */
 	bool shm;
-	uint8_t reserved2[7]; /* 0 */
+	uint8_t reserved2[3]; /* 0 */
+	/* Initiator: how long one address of a host name may take, in milliseconds, while others are left to
+	 * try.  0: as much as each of them, of what is left of connect_ms.  The last one has all that is left. */
+	uint32_t address_ms;
 };
 
 /**
@@ -170,8 +173,8 @@ DDPS_API void ddps_conn_param_init_sized(struct ddps_conn_param *p, size_t size)
  *
  * The defaults are: enhanced set-up, client-server model, ird = ord = ulp_ird = ulp_ord = 16, all
  * RTR types, CRC on, markers off, connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60
- * s, close 5 s, no nudge, keepalive 60 s, no limit for what is unacknowledged,
- * TCP even if the peer is on this host.
+ * s, close 5 s, no nudge, keepalive 60 s, no limit for what is unacknowledged, TCP even if the peer
+ * is on this host, an equal share of connect_ms for each address.
  *
  * Thread safe.  Never blocks.
  */

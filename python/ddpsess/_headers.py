@@ -368,7 +368,8 @@ class ConnParam(c.Structure):
         ("keepalive_ms", c.c_uint32),
         ("unacked_ms", c.c_uint32),
         ("shm", c.c_bool),
-        ("reserved2", c.c_uint8 * 7),
+        ("reserved2", c.c_uint8 * 3),
+        ("address_ms", c.c_uint32),
     ]
 
 

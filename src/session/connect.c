@@ -42,7 +42,7 @@ void ddps_dial_free(struct ddps_ep *ep)
 	ep->dial = NULL;
 }
 
-/* What is left of connect_ms for the carrier; 0 keeps its meaning of no deadline. */
+/* What is left of connect_ms; 0 keeps its meaning of no deadline. */
 static uint32_t connect_ms_left(const struct ddps_dial *d)
 {
 	uint64_t now = ddps_now();
@@ -51,6 +51,17 @@ static uint32_t connect_ms_left(const struct ddps_dial *d)
 		return 0;
 	return d->deadline > now + NSEC_PER_MSEC ? (uint32_t)((d->deadline - now) / NSEC_PER_MSEC)
 						 : 1;
+}
+
+/* What the address that is being tried has of it: those that follow have something left. */
+static uint32_t connect_ms_of_address(const struct ddps_dial *d)
+{
+	const uint32_t left = connect_ms_left(d), others = (uint32_t)(d->naddrs - d->next);
+	const uint32_t own = d->param.address_ms ? d->param.address_ms : left / (others + 1);
+
+	if (!others || (left && own >= left))
+		return left;
+	return own || !left ? own : 1;
 }
 
 static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
@@ -63,7 +74,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 
 	setup.pd_len = ddps_setup_join(buf, d->enhanced ? &d->word : NULL, d->pd, d->pd_len);
 	ddps_param_llp(&d->param, &lp);
-	lp.connect_ms = connect_ms_left(d);
+	lp.connect_ms = connect_ms_of_address(d);
 	lp.stalls = ep->stalls;
 	lp.host = d->uri.host;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);

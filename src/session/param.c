@@ -73,7 +73,7 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, secure, offsetof(struct ddps_ctx_attr, verbs_rules),
 		     offsetof(struct ddps_ctx_attr, capture),
 		     offsetof(struct ddps_ctx_attr, secure), sizeof(struct ddps_ctx_attr))
-DDPS_SIZED_FUNCTIONS(ddps_conn_param, reserved2, offsetof(struct ddps_conn_param, local),
+DDPS_SIZED_FUNCTIONS(ddps_conn_param, address_ms, offsetof(struct ddps_conn_param, local),
 		     offsetof(struct ddps_conn_param, keepalive_ms),
 		     offsetof(struct ddps_conn_param, shm), sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))

@@ -24,7 +24,8 @@ Test(promise, defaults_are_those_of_the_headers)
 	cr_expect(a.max_ird == DDPS_RD_MAX && a.max_ord == DDPS_RD_MAX && a.max_regions == 65536);
 	ddps_conn_param_init(&c);
 	cr_expect(!c.plain && !c.p2p && c.ird == 16 && c.ord == 16 && c.rtr == DDPS_RTR_ALL);
-	cr_expect(c.crc && !c.markers && !c.nudge_ms && !c.refused_retry_ms && !c.local && !c.shm);
+	cr_expect(c.crc && !c.markers && !c.nudge_ms && !c.refused_retry_ms && !c.local && !c.shm &&
+		  !c.address_ms);
 	cr_expect(c.connect_ms == 10000 && c.setup_ms == 10000 && c.first_fpdu_ms == 60000 &&
 		  c.close_ms == 5000);
 	ddps_listen_param_init(&l);

@@ -230,6 +230,82 @@ Test(session_rare, a_name_whose_addresses_cannot_be_used)
 	e2e_close(&e);
 }
 
+/* ---- a name with two addresses, of which the first does not answer ---- */
+
+static struct sockaddr_in silent;
+
+static int answer_with_silent_first(const char *host, const char *service,
+				    const struct addrinfo *hints, struct addrinfo **list)
+{
+	static struct addrinfo first = { .ai_family = AF_INET,
+					 .ai_addr = (struct sockaddr *)&silent,
+					 .ai_addrlen = sizeof silent,
+					 .ai_next = &said };
+
+	(void)answer_with_nobody(host, service, hints, list);
+	*list = &first;
+	return 0;
+}
+
+/* The port of @e's listener at another address, where the queue is full: no SYN is answered.  Return: how many
+ * milliseconds the connection took. */
+static uint64_t connect_past_silence(struct e2e *e, uint32_t connect_ms, uint32_t address_ms)
+{
+	const uint64_t begun = ddps_now();
+	int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char uri[64];
+
+	silent = (struct sockaddr_in){ .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)atoi(strrchr(e->uri, ':') + 1)),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1) };
+	cr_assert_eq(bind(full, (struct sockaddr *)&silent, sizeof silent), 0);
+	cr_assert_eq(listen(full, 0), 0);
+	cr_assert_eq(connect(first, (struct sockaddr *)&silent, sizeof silent), 0);
+	sys_instead.getaddrinfo = answer_with_silent_first;
+	snprintf(uri, sizeof uri, "tcp://host%s", strrchr(e->uri, ':'));
+	e->connect.connect_ms = connect_ms;
+	e->connect.address_ms = address_ms;
+	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
+	cr_assert_eq(ddps_connect(e->a.ep, uri, &e->connect), 0);
+	e2e_wait(e, &e->a, E2E_SEEN(DDPS_EV_ESTABLISHED));
+	close(first);
+	close(full);
+	return (ddps_now() - begun) / NSEC_PER_MSEC;
+}
+
+Test(session_rare, an_address_that_does_not_answer_leaves_the_next_its_share)
+{
+	struct e2e e;
+	uint64_t ms;
+
+	e2e_open(&e, TCP);
+	ms = connect_past_silence(&e, 2000, 0);
+	cr_expect(ms >= 900 && ms < 2000, "%u ms", (unsigned)ms);
+	e2e_close(&e);
+}
+
+Test(session_rare, an_address_has_the_time_that_was_asked_for)
+{
+	struct e2e e;
+	uint64_t ms;
+
+	e2e_open(&e, TCP);
+	ms = connect_past_silence(&e, 60000, 50);
+	cr_expect(ms >= 45 && ms < 30000, "%u ms", (unsigned)ms);
+	e2e_close(&e);
+}
+
+/* Without connect_ms, too. */
+Test(session_rare, an_address_has_a_limit_though_the_connection_has_none)
+{
+	struct e2e e;
+
+	e2e_open(&e, TCP);
+	cr_expect_lt(connect_past_silence(&e, 0, 50), 30000);
+	e2e_close(&e);
+}
+
 Test(session_rare, a_name_that_cannot_be_looked_up)
 {
 	struct e2e e;
