@@ -38,14 +38,12 @@ static void check_waiting(const struct ddps_sctp_assoc *a)
 	size_t unsent = 0, buffered = 0;
 	unsigned nblobs = 0, nbig = 0, n = 0;
 
-	STAILQ_FOREACH(b, &a->blobs, link)
-	{
+	STAILQ_FOREACH(b, &a->blobs, link) {
 		nblobs++;
 		nbig += b->len > DDPS_SC_BLOB_BIG;
 	}
 	ddps_assert(a->nblobs == nblobs && a->nbig == nbig);
-	STAILQ_FOREACH(m, &a->queue, link)
-	{
+	STAILQ_FOREACH(m, &a->queue, link) {
 		ddps_assert(m->refs && m->cut < m->len);
 		ddps_assert(!m->cut || m == STAILQ_FIRST(&a->queue)); /* they are cut in turn */
 		unsent += m->len - m->cut;
@@ -65,7 +63,7 @@ static size_t count_held(const struct ddps_sc_helds *q)
 	size_t n = 0;
 
 	TAILQ_FOREACH(h, q, link)
-	n += h->m.len + DDPS_SC_ITEM;
+		n += h->m.len + DDPS_SC_ITEM;
 	return n;
 }
 

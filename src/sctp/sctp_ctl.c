@@ -48,8 +48,7 @@ static void put_early(struct ddps_sc_build *b)
 	struct ddps_sc_msg *m;
 	unsigned n = 0;
 
-	STAILQ_FOREACH(m, &a->queue, link)
-	{
+	STAILQ_FOREACH(m, &a->queue, link) {
 		if (!ddps_sc_build_room(b) || m->len > window || m->sid >= a->out_streams ||
 		    b->size + DDPS_SC_DATA_HDR + ddps_sc_pad(m->len) > most)
 			break;

@@ -38,8 +38,7 @@ static bool streams_fit(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_sc_msg *m;
 
-	STAILQ_FOREACH(m, &a->queue, link)
-	{
+	STAILQ_FOREACH(m, &a->queue, link) {
 		if (m->sid >= a->out_streams)
 			return false;
 	}

@@ -175,8 +175,7 @@ static void ask_all_of_program(struct ddps_sctp *e, const struct ddps_sctp_route
 
 	if (!e->chains)
 		return;
-	LIST_FOREACH(p, ddps_sc_program_of(e, &r->peer, r->encap), program)
-	{
+	LIST_FOREACH(p, ddps_sc_program_of(e, &r->peer, r->encap), program) {
 		if (p->encap != r->encap || !ddps_sc_addr_eq(&p->peer, &r->peer))
 			continue;
 		p->asked = e->now;

@@ -86,7 +86,7 @@ void ddps_sc_reasm_free(struct ddps_sctp_assoc *a)
 {
 	struct ddps_sc_run *r, *tmp;
 
-	HASH_ITER (by_first, a->runs_first, r, tmp) {
+	HASH_ITER(by_first, a->runs_first, r, tmp) {
 		/* cppcheck-suppress uninitvar ; the macro sets it */
 		unlink_run(a, r);
 		run_free(a, r);
@@ -182,8 +182,7 @@ static int deliver_run(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 	int err = DDPS_E_NOMEM;
 
 	if (buf) {
-		STAILQ_FOREACH(f, &r->frags, link)
-		{
+		STAILQ_FOREACH(f, &r->frags, link) {
 			memcpy(buf + at, f->octets, f->len);
 			at += f->len;
 		}

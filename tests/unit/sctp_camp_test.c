@@ -251,8 +251,7 @@ Test(sctp_camp, what_waits_to_be_sent_goes_with_its_path)
 	cr_assert(camper->nblobs == 6 && camper->nbig == 2);
 	ddps_sc_path_drop(camper->path[1]);
 	cr_expect(camper->nblobs == 3 && camper->nbig == 0, "%u, %u", camper->nblobs, camper->nbig);
-	STAILQ_FOREACH(b, &camper->blobs, link)
-	{
+	STAILQ_FOREACH(b, &camper->blobs, link) {
 		cr_assert_lt(n, 3);
 		cr_expect_eq(b->path, camper->path[0]);
 		cr_expect_eq(b->len, stays[n++]);

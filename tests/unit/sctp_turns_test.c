@@ -142,7 +142,7 @@ Test(sctp_turns, more_timers_than_a_tick_serves)
 		ddps_sctp_tick(r.e, r.net.now);
 		served = 0;
 		TAILQ_FOREACH(a, &r.e->all, all_link)
-		served += a->ctl_n;
+			served += a->ctl_n;
 		cr_expect_eq(served, k ? 300 : 256);
 		cr_expect_eq(ddps_sctp_deadline(r.e) <= r.net.now, !k);
 	}
