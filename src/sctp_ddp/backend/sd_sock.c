@@ -150,6 +150,16 @@ uint32_t ddps_sd_sock_mtu(const struct sockaddr_storage *to)
 	return ddps_sd_route_mtu(&ss);
 }
 
+uint32_t ddps_sd_sock_host_mtu(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage ss = { 0 };
+
+	memcpy(&ss, &sa, sizeof sa);
+	return ddps_sd_route_mtu(&ss);
+}
+
 /* ---- control messages ---- */
 
 int ddps_sd_sock_dest(struct msghdr *m, struct sockaddr_storage *local)

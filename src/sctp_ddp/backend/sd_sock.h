@@ -30,6 +30,8 @@ int ddps_sd_sock_rcvbuf(int fd);
 void ddps_sd_sock_set_df(int fd, int family, bool on);
 /* The MTU of the link towards @to; 0: not known. */
 uint32_t ddps_sd_sock_mtu(const struct sockaddr_storage *to);
+/* That of the link on which this host talks to itself. */
+uint32_t ddps_sd_sock_host_mtu(void);
 /* Which of our addresses a packet came to (ss_family 0: not said) ...  Returns the size of the
  * datagrams that the kernel put together, or 0. */
 int ddps_sd_sock_dest(struct msghdr *m, struct sockaddr_storage *local);

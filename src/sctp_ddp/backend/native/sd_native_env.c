@@ -95,7 +95,7 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
 }
 
 /* Of one that is not bound to an address. */
-static int sock_twin(struct ddps_sn_sock *s)
+static int open_twin(struct ddps_sn_sock *s)
 {
 	struct ddps_sn_sock *t = sock_make(s->ne, AF_INET, true, s->tos);
 	int err;
@@ -114,7 +114,7 @@ static int sock_twin(struct ddps_sn_sock *s)
 	return ddps_io_set(s->ne->env->loop, &t->io, EPOLLIN);
 }
 
-static void twin_close(struct ddps_sn_sock *t)
+static void close_twin(struct ddps_sn_sock *t)
 {
 	if (!t)
 		return;
@@ -149,7 +149,7 @@ static void sock_close(struct ddps_sn_sock *s)
 		free(s);
 		return;
 	}
-	twin_close(s->twin);
+	close_twin(s->twin);
 	s->ne->nfull -= s->full;
 	ddps_sn_dtls_table_free(s);
 	ddps_io_del(s->ne->env->loop, &s->io);
@@ -277,7 +277,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	if (!err)
 		err = bind_native_sock(s, &ss, len);
 	if (!err && twin)
-		err = sock_twin(s);
+		err = open_twin(s);
 	if (err)
 		sock_close(s);
 	else
@@ -326,16 +326,6 @@ static size_t get_native_window(void)
 	return n < (int)WINDOW_MIN ? WINDOW_MIN : (size_t)n;
 }
 
-static uint32_t host_mtu(void)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_storage ss = { 0 };
-
-	memcpy(&ss, &sa, sizeof sa);
-	return ddps_sd_sock_mtu(&ss);
-}
-
 static void flush_native(void *user)
 {
 	struct ddps_sn_env *ne = user;
@@ -355,7 +345,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	TAILQ_INIT(&ne->assocs);
 	ne->env = env;
 	ddps_sn_inbox_init(&ne->inbox, env->scratch);
-	ne->host_mtu = host_mtu();
+	ne->host_mtu = ddps_sd_sock_host_mtu();
 	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
 	ne->flush = (struct ddps_task){ .fn = flush_native, .user = ne };
 	ddps_sctp_defaults(&c);
