@@ -13,6 +13,6 @@ made() {
 made include/ddpsess >"$work/log" 2>&1 || echo "make python" >>"$work/log"
 ! [ -s "$work/log" ]
 result $? "python has what the headers declare (else: make python)" "$work/log"
-cp -r include/ddpsess "$work/headers" && sed -i 's/^\tuint32_t unacked_ms;/\tuint32_t unacked_ms, later_ms;/' "$work/headers/session.h"
+cp -r include/ddpsess "$work/headers" && sed -i 's/^struct ddps_conn_param {/&\n\tuint32_t later_ms;/' "$work/headers/session.h"
 [ "$(made "$work/headers" | grep '^[<>]')" = '>         ("later_ms", c.c_uint32),' ]
 result $? "a member that python lacks is found" "$work/log"

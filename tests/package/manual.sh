@@ -132,7 +132,7 @@ result $? "the headers make manual pages" "$work/log"
 none "each public function has a manual page" unmanned "$work/man3"
 none "each member of a public struct and each value of an enum is in a manual page" \
 	python3 tests/package/members.py "$work/man3" include
-cp -r include "$work/more" && sed -i 's/^	uint32_t unacked_ms;/&\n	int one_more, and_one;/' "$work/more/ddpsess/session.h" &&
+cp -r include "$work/more" && sed -i 's/^struct ddps_conn_param {/&\n	int one_more, and_one;/' "$work/more/ddpsess/session.h" &&
 	sed -i 's/^	X(RTR, -68/	X(NEW, -69, "new") &/' "$work/more/ddpsess/err_codes.h"
 [ "$(python3 tests/package/members.py "$work/man3" "$work/more" | xargs)" = \
 	'ddps_conn_param: and_one ddps_conn_param: one_more ddps_err: DDPS_E_NEW' ]
