@@ -74,7 +74,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 
 	setup.pd_len = ddps_setup_join(buf, d->enhanced ? &d->word : NULL, d->pd, d->pd_len);
 	ddps_param_llp(&d->param, &lp);
-	lp.connect_ms = connect_ms_of_address(d) ? connect_ms_left(d) : connect_ms_left(d);
+	lp.connect_ms = connect_ms_of_address(d);
 	lp.stalls = ep->stalls;
 	lp.host = d->uri.host;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);

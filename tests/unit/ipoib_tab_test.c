@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
-#include "ipoib_cm/tab/due.h"
-#include "ipoib_cm/tab/tab.h"
+#include "common/tab/due.h"
+#include "common/tab/tab.h"
 
 #define ENTRIES 61
 

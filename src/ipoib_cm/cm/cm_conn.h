@@ -3,8 +3,8 @@
 #define DDPS_CM_CONN_H
 /* What cm.c (calls, timers), cm_rx.c (messages in) and cm_act.c (actions) share. */
 #include "ipoib_cm/cm/cm_sm.h"
-#include "ipoib_cm/tab/due.h"
-#include "ipoib_cm/tab/tab.h"
+#include "common/tab/due.h"
+#include "common/tab/tab.h"
 #include <sys/queue.h>
 
 struct ddps_cm_conn {

@@ -4,7 +4,7 @@
 /* A port inside: datagrams and MADs in node.c, groups in node_group.c, queue pairs in node_qp.c. */
 #include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ib/node.h"
-#include "ipoib_cm/tab/due.h"
+#include "common/tab/due.h"
 #include <sys/queue.h>
 
 #define DDPS_IB_SLOT_NONE UINT32_MAX

@@ -7,8 +7,8 @@
  */
 #include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/cm/link.h"
-#include "ipoib_cm/tab/due.h"
-#include "ipoib_cm/tab/tab.h"
+#include "common/tab/due.h"
+#include "common/tab/tab.h"
 #include <sys/queue.h>
 
 /* A node has one, with Linux two, for a short time some more: the rest are claims of one sender. */

@@ -3,8 +3,8 @@
 #define DDPS_IPOIB_PORT_SIM_IN_H
 /* What the files of the fabric in memory share. */
 #include "ipoib_cm/sim/sim_port.h"
-#include "ipoib_cm/tab/due.h"
-#include "ipoib_cm/tab/tab.h"
+#include "common/tab/due.h"
+#include "common/tab/tab.h"
 #include <sys/queue.h>
 
 enum sim_kind { SIM_UD, SIM_MAD, SIM_QP, SIM_QP_ERROR, SIM_PATH, SIM_JOINED, SIM_TIMER, SIM_CALL };

@@ -9,8 +9,8 @@
  */
 #include <ddpsess/ib_verbs.h>
 #include "ipoib_cm/ib/sac.h"
-#include "ipoib_cm/tab/due.h"
-#include "ipoib_cm/tab/tab.h"
+#include "common/tab/due.h"
+#include "common/tab/tab.h"
 #include "ipoib_cm/verbs/verbs_lib.h"
 
 #define VP_GRH	    40u /* before each datagram in its buffer, with or without a GRH */

@@ -38,7 +38,7 @@ static bool is_ctl_peer_trusted(int fd)
 	socklen_t len = sizeof c;
 
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len) &&
-	       (c.uid == 0 || c.uid == geteuid());
+	       (c.uid == 0 || ddps_user_is_own(c.uid));
 }
 
 int bridge_ctl_open(struct bridge *b)
