@@ -10,11 +10,11 @@
  */
 #include "common/own.h"
 #include "common/system/lock.h"
+#include "common/system/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -373,30 +373,26 @@ static void *run_closer(void *arg)
 	return NULL;
 }
 
-/* The application's signals are for its own threads.  false: there is none. */
+/* false: there is none. */
 static bool start_closer(void)
 {
 	const unsigned era = ddps_own_begin();
 	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t all, old;
 	int err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_attr_init(&attr);
 	if (!err) {
 		(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 		(void)pthread_attr_setstacksize(&attr, CLOSERS_STACK);
-		err = pthread_create(&thread, &attr, run_closer, (void *)(uintptr_t)era);
+		err = ddps_thread_start(&thread, &attr, run_closer, (void *)(uintptr_t)era);
 		pthread_attr_destroy(&attr);
 	}
 	if (err == EINVAL) { /* the program's own variables of a thread alone are more than that */
-		err = pthread_create(&thread, NULL, run_closer, (void *)(uintptr_t)era);
+		err = ddps_thread_start(&thread, NULL, run_closer, (void *)(uintptr_t)era);
 		if (!err)
 			pthread_detach(thread);
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		return true;
 	__atomic_fetch_sub(&closers, 1, __ATOMIC_SEQ_CST);

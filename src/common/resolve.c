@@ -2,11 +2,11 @@
 /* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
 #include "common/own.h"
 #include "common/resolve.h"
+#include "common/system/thread.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,15 +99,9 @@ static void take_lookup_result(void *user, uint32_t events)
 	destroy_resolve(r);
 }
 
-/* The application's signals are for its own threads: one that waits must be woken by them. */
 static int start_thread(struct ddps_resolve *r)
 {
-	sigset_t all, old;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	errno = pthread_create(&r->thread, NULL, run_lookup, r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = ddps_thread_start(&r->thread, NULL, run_lookup, r);
 	return errno ? DDPS_E_SYSTEM : 0;
 }
 

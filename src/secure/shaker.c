@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The thread that takes the steps of handshakes. */
 #include "secure/shaker_in.h"
+#include "common/system/thread.h"
 #include "secure/secure.h"
 #include "secure/told.h"
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,21 +104,6 @@ static void *run_shakes(void *user)
 	}
 	ddps_unlock(&k->lock);
 	return NULL;
-}
-
-/* With signals blocked: they are for the program's threads.  Not faults, which are this thread's own. */
-static int start_shaker_thread(struct ddps_shaker *k)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&k->thread, NULL, run_shakes, k);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err;
 }
 
 /* ---- the loop ---- */
@@ -231,7 +216,7 @@ struct ddps_shaker *ddps_shaker_of(struct ddps_env *env)
 	ddps_shake_order_init(&k->todo[0]);
 	ddps_shake_order_init(&k->todo[1]);
 	TAILQ_INIT(&k->done);
-	if (start_shaker_thread(k)) {
+	if (ddps_thread_start(&k->thread, NULL, run_shakes, k)) {
 		pthread_cond_destroy(&k->more);
 		pthread_mutex_destroy(&k->lock.m);
 		free(k);

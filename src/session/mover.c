@@ -20,8 +20,8 @@
  *    looks then.
  */
 #include "session/session.h"
+#include "common/system/thread.h"
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #define NAP_NS	    1000000u
@@ -228,19 +228,10 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* With signals blocked: they are for the application's threads, which may wait for one.  Not
- * faults, which are this thread's own: a handler of the application's shall see them. */
 int ddps_mover_start(struct ddps_ctx *ctx)
 {
-	sigset_t all, old;
-	int err;
+	int err = ddps_thread_start(&ctx->mover.thread, NULL, thread_main, ctx);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&ctx->mover.thread, NULL, thread_main, ctx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
 		errno = err;
 		return DDPS_E_SYSTEM;

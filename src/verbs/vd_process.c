@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
+#include "common/system/thread.h"
 #include "verbs/cm/vd_event.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
@@ -7,7 +8,6 @@
 #include "verbs/vd_secure.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,22 +164,15 @@ static void *serve_process(void *arg)
 	}
 }
 
-/* Signals are for the program's own threads, one of which may wait for one; faults are not. */
 int vd_thread(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t detached;
-	sigset_t all, old;
 	pthread_t thread;
 	int err;
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &detached, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = ddps_thread_start(&thread, &detached, run, arg);
 	pthread_attr_destroy(&detached);
 	return err;
 }

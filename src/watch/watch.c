@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket of a process that is watched, and the thread that answers. */
 #include "common/own.h"
+#include "common/system/thread.h"
 #include "common/system/user.h"
 #include "watch/watch_in.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -134,17 +134,10 @@ static void *serve_watchers(void *arg)
 
 static int start_watch(struct ddps_watch *w)
 {
-	sigset_t all, old;
-	int err;
-
 	if (fstat(w->fd, &w->self))
 		return DDPS_E_SYSTEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&w->thread, NULL, serve_watchers, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = err;
-	return err ? DDPS_E_SYSTEM : 0;
+	errno = ddps_thread_start(&w->thread, NULL, serve_watchers, w);
+	return errno ? DDPS_E_SYSTEM : 0;
 }
 
 static void let_watch_go(struct ddps_watch *w)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "common/system/thread.h"
+#include <signal.h>
+
+int ddps_thread_start(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg)
+{
+	sigset_t most, old;
+	int err;
+
+	sigfillset(&most);
+	sigdelset(&most, SIGSEGV);
+	sigdelset(&most, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &most, &old);
+	err = pthread_create(t, attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
