@@ -298,8 +298,6 @@ bool ddps_sq_ready(struct ddps_rdmap *r); /* the next operation may start now */
  * memory is gone, @f is set. */
 int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 		    struct ddps_fault *f);
-void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
-void ddps_sq_flush(struct ddps_rdmap *r, bool all);
 /*
  * Check the pieces and add up their lengths; @need as for ddps_stag_check_local.  @losses is for
  * later checks: as of now, or, where the rules of verbs have it that this one is not final,
@@ -317,6 +315,11 @@ static inline enum ddps_stag_verdict ddps_peer_check(struct ddps_rdmap *r, uint3
 }
 int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, uint32_t nsge,
 		   unsigned need, uint64_t *len, uint64_t *losses);
+
+/* ---- rdmap_done.c ---- */
+void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
+/* It ends; @all: also what the LLP still holds. */
+void ddps_sq_flush(struct ddps_rdmap *r, bool all);
 
 /* ---- rdmap_local.c ---- */
 /* Carry out the local request whose turn it is.  Return: 0, or < 0: it cannot be, @f is set. */

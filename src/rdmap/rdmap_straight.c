@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The straight ways: what is as most work is, a message of one piece that nothing stands against, is checked
- * once, at the head, and done in one go; a Send in one segment, a Write or a response to a Read in any.  Everything else takes the ways of the other
- * files, which would have done the same with more steps: to answer "no" here is never wrong.
+ * once, at the head, and done in one go; a Send in one segment, a Read Request, a Write or a response to a Read in any
+ * number of them.  Everything else takes the ways of the other files, which would have done the same with more
+ * steps: to answer "no" here is never wrong.
  * rdmap_straight_test.c holds both against each other.
  */
 #include "common/bytes.h"
 #include "rdmap/rdmap_priv.h"
 
-#define CTRL_SEND   (DDPS_DDP_CTRL_L | DDPS_DDP_CTRL_DV1)
+#define CTRL_WHOLE  (DDPS_DDP_CTRL_L | DDPS_DDP_CTRL_DV1)
 #define CTRL_TAGGED (DDPS_DDP_CTRL_T | DDPS_DDP_CTRL_DV1)
 #define EASY_FLAGS  ((unsigned)(DDPS_WR_SILENT | DDPS_WR_MORE))
 
 static bool is_easy(enum ddps_op op, unsigned flags, uint32_t nsge)
 {
-	return (op == DDPS_OP_SEND || op == DDPS_OP_WRITE) && !(flags & ~EASY_FLAGS) && nsge == 1;
+	return (op == DDPS_OP_SEND || op == DDPS_OP_WRITE || op == DDPS_OP_READ) &&
+	       !(flags & ~EASY_FLAGS) && nsge == 1;
 }
 
 /* An entry more has room in the queue and in its memory. */
@@ -23,15 +25,28 @@ static bool has_place(const struct ddps_wq *mem, uint32_t depth, uint64_t used)
 	return used < depth && used < mem->size;
 }
 
+/* Where the response to a Read shall go, a piece of a region that is near: its tagged offset.  false: it would wrap, or
+ * nothing would be placed. */
+static bool has_sink(struct ddps_rdmap *r, const struct ddps_sge *sink, uint64_t *to)
+{
+	const struct ddps_mr *mr = *ddps_stag_near(r->pd->table, sink->lkey);
+
+	*to = mr->base + (uint64_t)((uint8_t *)sink->addr - mr->addr);
+	return sink->len && *to + sink->len > *to && r->ord && !r->peer_closed;
+}
+
 bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
+	bool read = wr->op == DDPS_OP_READ;
 	struct ddps_sq *q = &r->sq;
 	struct ddps_sqe *e;
+	uint64_t to = 0;
 
 	if (r->stepwise || r->state != DDPS_RS_RUN || r->draining ||
 	    !is_easy(wr->op, wr->flags, wr->nsge) || !wr->sge ||
 	    !has_place(&q->mem, q->depth, q->tail - q->head) ||
-	    !ddps_stag_is_near(r->pd, r->stream, wr->sge, 0))
+	    !ddps_stag_is_near(r->pd, r->stream, wr->sge, read ? DDPS_LOCAL_WRITE : 0) ||
+	    (read && !has_sink(r, wr->sge, &to)))
 		return false;
 	if (q->head == q->tail)
 		q->head = q->next = q->tail = ddps_wq_first(&q->mem, q->tail);
@@ -48,8 +63,12 @@ bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr
 	e->flags = wr->flags;
 	e->op = wr->op;
 	e->status = DDPS_WC_SUCCESS;
-	e->plain = true;
+	e->plain = !read;
 	e->sent = e->done = e->first_cut = e->asking = e->covered = false;
+	if (read) {
+		e->sink_stag = wr->sge->lkey;
+		e->sink_to = to;
+	}
 	*ddps_sq_sge(r, q->tail) = *wr->sge;
 	q->tail++;
 	return true;
@@ -89,15 +108,17 @@ static inline void count_straight(struct ddps_rdmap *r, bool in, enum ddps_opcod
 	st->octets += octets;
 }
 
-static void put_send_header(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg)
+/* Of a message in one segment. */
+static inline void put_untagged_header(struct ddps_rdmap *r, struct ddps_sqe *e,
+				       struct ddps_seg *seg, enum ddps_opcode op, uint32_t qn)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, DDPS_DDP_UNTAGGED_LEN);
 
-	e->msn = r->tx_msn[DDPS_QN_SEND]++; /* [5041-4.3-10] [5041-4.3-12] */
-	ddps_wbuf_u8(&w, CTRL_SEND);
-	ddps_wbuf_u8(&w, ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND));
+	e->msn = r->tx_msn[qn]++; /* [5041-4.3-10] [5041-4.3-12] */
+	ddps_wbuf_u8(&w, CTRL_WHOLE);
+	ddps_wbuf_u8(&w, ddps_rdmap_ctrl(op));
 	ddps_wbuf_u32(&w, 0);
-	ddps_wbuf_u32(&w, DDPS_QN_SEND);
+	ddps_wbuf_u32(&w, qn);
 	ddps_wbuf_u32(&w, e->msn);
 	ddps_wbuf_u32(&w, 0);
 	seg->hdr_len = DDPS_DDP_UNTAGGED_LEN;
@@ -115,13 +136,26 @@ static void put_tagged_header(struct ddps_seg *seg, bool last, uint8_t ulp, uint
 	seg->hdr_len = DDPS_DDP_TAGGED_LEN;
 }
 
-/* All segments take this.  @at: their payload. */
-static inline void end_segment(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, size_t len,
-			       enum ddps_opcode op, bool last)
+static inline void put_payload(struct ddps_seg *seg, uint8_t *at, size_t len)
 {
 	seg->pay_len = len;
 	seg->pay[0] = (struct iovec){ at, len };
 	seg->npay = 1;
+}
+
+/* The last segment of @e, in one. */
+static inline void end_request(struct ddps_rdmap *r, struct ddps_sqe *e)
+{
+	e->last_seg = r->tx_pulled + 1;
+	e->sent = true;
+	r->sq.next++;
+	r->rresp_turn = true;
+}
+
+/* All segments take this.  @len: octets behind DDP's header. */
+static inline void end_segment(struct ddps_rdmap *r, struct ddps_seg *seg, enum ddps_opcode op,
+			       size_t len, bool last)
+{
 	seg->final = r->cur == DDPS_CUR_NONE && r->sq.next == r->sq.tail && !r->irrq.count;
 	r->tx_pulled++;
 	r->poke = false;
@@ -135,9 +169,10 @@ static void cut_tagged(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, 
 	bool last = m->sent + len == m->len; /* [5041-4.1-3] [5041-4.1-4] */
 
 	put_tagged_header(seg, last, m->hdr.ulp, m->hdr.stag, m->hdr.to + m->sent);
+	put_payload(seg, at, len);
 	m->sent += len;
 	if (!last) {
-		end_segment(r, seg, at, len, ddps_rdmap_opcode(m->hdr.ulp), false);
+		end_segment(r, seg, ddps_rdmap_opcode(m->hdr.ulp), len, false);
 		return;
 	}
 	if (r->cur == DDPS_CUR_RRESP) {
@@ -147,7 +182,7 @@ static void cut_tagged(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, 
 		r->sq.next++;
 	}
 	r->cur = DDPS_CUR_NONE;
-	end_segment(r, seg, at, len, ddps_rdmap_opcode(m->hdr.ulp), true);
+	end_segment(r, seg, ddps_rdmap_opcode(m->hdr.ulp), len, true);
 }
 
 /* Of the Write @e, which is in progress or does not fit one segment. */
@@ -160,6 +195,28 @@ static void cut_write(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg 
 		   ddps_ddp_room(&r->msg, mulpdu));
 }
 
+/* The whole of a Read Request. */
+static bool pull_read(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg)
+{
+	const struct ddps_rreq q = { .sink_stag = e->sink_stag,
+				     .sink_to = e->sink_to,
+				     .size = e->len,
+				     .src_stag = e->stag,
+				     .src_to = e->to };
+
+	if (e->done || r->reads_out >= r->ord /* [5040-6.1-7] */ || r->reads_out >= r->reads_max)
+		return false;
+	put_untagged_header(r, e, seg, DDPS_OP_WIRE_READ_REQ, DDPS_QN_READ);
+	ddps_rreq_encode(&q, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+	seg->hdr_len = DDPS_DDP_UNTAGGED_LEN + DDPS_RREQ_LEN;
+	seg->pay_len = 0;
+	seg->npay = 0;
+	end_request(r, e);
+	ddps_read_sent(r, r->sq.next - 1);
+	end_segment(r, seg, DDPS_OP_WIRE_READ_REQ, DDPS_RREQ_LEN, true);
+	return true;
+}
+
 /* Our own request whose turn it is. */
 static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
@@ -170,6 +227,8 @@ static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulp
 	if (!is_easy(e->op, e->flags, e->nsge) || !e->len ||
 	    e->losses != ddps_stag_losses(r->pd->table))
 		return false;
+	if (e->op == DDPS_OP_READ)
+		return pull_read(r, e, seg);
 	if (e->len > mulpdu - (tagged ? DDPS_DDP_TAGGED_LEN : DDPS_DDP_UNTAGGED_LEN) ||
 	    r->cur != DDPS_CUR_NONE) {
 		if (!tagged)
@@ -182,13 +241,10 @@ static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulp
 	if (tagged)
 		put_tagged_header(seg, true, ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE), e->stag, e->to);
 	else
-		put_send_header(r, e, seg);
-	e->last_seg = r->tx_pulled + 1;
-	e->sent = true;
-	r->sq.next++;
-	r->rresp_turn = true;
-	end_segment(r, seg, sge->addr, e->len, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND,
-		    true);
+		put_untagged_header(r, e, seg, DDPS_OP_WIRE_SEND, DDPS_QN_SEND);
+	put_payload(seg, sge->addr, e->len);
+	end_request(r, e);
+	end_segment(r, seg, tagged ? DDPS_OP_WIRE_WRITE : DDPS_OP_WIRE_SEND, e->len, true);
 	return true;
 }
 
@@ -230,10 +286,10 @@ bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mu
 
 /* ---- in ---- */
 
-/* What is behind the first two octets of a Send that is whole, and the next one. */
-static bool is_next_send(const struct ddps_rdmap *r, const uint8_t *seg)
+/* What is behind the first two octets of an untagged message that is whole, and the next one. */
+static inline bool is_next_message(const struct ddps_rdmap *r, const uint8_t *seg, uint32_t queue)
 {
-	const struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
+	const struct ddps_ddp_queue *q = &r->rxq[queue];
 	struct ddps_rbuf b = ddps_rbuf_init(seg, DDPS_DDP_UNTAGGED_LEN);
 	uint32_t qn, msn, mo;
 
@@ -241,7 +297,7 @@ static bool is_next_send(const struct ddps_rdmap *r, const uint8_t *seg)
 	qn = ddps_rbuf_u32(&b);
 	msn = ddps_rbuf_u32(&b);
 	mo = ddps_rbuf_u32(&b);
-	return qn == DDPS_QN_SEND && msn == q->msn && !mo; /* no message is in progress */
+	return qn == queue && msn == q->msn && !mo; /* no message is in progress */
 }
 
 static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
@@ -249,7 +305,8 @@ static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay
 	const struct ddps_rqe *e;
 	struct ddps_wc wc;
 
-	if (r->srq || r->ahead || r->rq.head == r->rq.tail || !is_next_send(r, seg))
+	if (r->srq || r->ahead || r->rq.head == r->rq.tail ||
+	    !is_next_message(r, seg, DDPS_QN_SEND))
 		return false;
 	e = ddps_rq_at(r, r->rq.head);
 	if (e->nsge != 1 || pay_len > e->len || e->losses != ddps_stag_losses(r->pd->table))
@@ -260,6 +317,31 @@ static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay
 	r->rq.head++;
 	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len, true);
 	r->up->complete(r->user, true, &wc);
+	return true;
+}
+
+/* A Read Request that waits for its turn to be answered. */
+static bool take_request(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+{
+	struct ddps_irrq *irrq = &r->irrq;
+	struct ddps_irrq_entry *e;
+	struct ddps_rreq q;
+	uint8_t *at;
+
+	if (len != DDPS_DDP_UNTAGGED_LEN + DDPS_RREQ_LEN || irrq->count >= irrq->ird ||
+	    irrq->count == irrq->cap || !is_next_message(r, seg, DDPS_QN_READ))
+		return false;
+	ddps_rreq_decode(&q, seg + DDPS_DDP_UNTAGGED_LEN);
+	if (!q.size || ddps_peer_check(r, q.src_stag, q.src_to, q.size, DDPS_REMOTE_READ, &at))
+		return false;
+	r->rxq[DDPS_QN_READ].msn++;
+	e = &irrq->e[(irrq->head + irrq->count++) % irrq->cap];
+	e->atomic = false;
+	e->q = q;
+	memcpy(e->hdr, seg, sizeof e->hdr);
+	e->seg_len = len;
+	r->poke = true;
+	count_straight(r, true, DDPS_OP_WIRE_READ_REQ, DDPS_RREQ_LEN, true);
 	return true;
 }
 
@@ -345,8 +427,11 @@ bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	if (r->stepwise || r->expect_rtr || len <= DDPS_DDP_UNTAGGED_LEN)
 		return false;
-	if (seg[0] == CTRL_SEND && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND)) {
+	if (seg[0] == CTRL_WHOLE && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND)) {
 		if (r->ctx_open || !place_next_send(r, seg, len - DDPS_DDP_UNTAGGED_LEN))
+			return false;
+	} else if (seg[0] == CTRL_WHOLE && seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_REQ)) {
+		if (r->ctx_open || !take_request(r, seg, len))
 			return false;
 	} else if (!is_tagged(seg) || !place_tagged(r, seg, len - DDPS_DDP_TAGGED_LEN)) {
 		return false;

@@ -185,22 +185,44 @@ static void post_twin_recvs(struct twins *t)
 	cr_assert_eq(got[0], got[1], "%d and %d", got[0], got[1]);
 }
 
-/* A sink's STag is each one's own: of a Read, and of a Terminate, the header alone is looked at. */
+/* The sink is each one's own: its place in its region is the same. */
+static void expect_same_requests(struct twins *t, uint8_t out[2][2048])
+{
+	struct ddps_rreq q[2];
+	uint64_t at[2];
+
+	for (int i = 0; i < 2; i++) {
+		const struct ddps_mr *mr;
+
+		ddps_rreq_decode(&q[i], out[i] + DDPS_DDP_UNTAGGED_LEN);
+		mr = ddps_stag_find(t->s[i].table, q[i].sink_stag);
+		at[i] = q[i].sink_to - (mr ? mr->base : q[i].sink_to);
+	}
+	cr_assert_eq(at[0], at[1]);
+	cr_assert_arr_eq(out[0], out[1], DDPS_DDP_UNTAGGED_LEN);
+	cr_assert_eq(q[0].size, q[1].size);
+	cr_assert_eq(q[0].src_stag, q[1].src_stag);
+	cr_assert_eq(q[0].src_to, q[1].src_to);
+}
+
+/* Of a Terminate the header alone is looked at: it may quote what has an STag of each one's own. */
 static void pull_from_twins(struct twins *t)
 {
 	static const size_t sizes[] = { 60, DDPS_SEG_HDR_MAX, 72, 80, 100, 1500 };
 	size_t mulpdu = sizes[draw_twin(sizeof sizes / sizeof *sizes)], n[2];
-	uint8_t out[2][2048];
-	bool header_only;
+	uint8_t out[2][2048], op;
 
 	for (int i = 0; i < 2; i++)
 		n[i] = pull_only(&t->s[i], mulpdu, out[i]);
 	cr_assert_eq(n[0], n[1], "%zu and %zu octets", n[0], n[1]);
 	if (!n[0])
 		return;
-	header_only = ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_READ_REQ ||
-		      ddps_rdmap_opcode(out[0][1]) == DDPS_OP_WIRE_TERMINATE;
-	cr_assert_arr_eq(out[0], out[1], header_only && n[0] > 2 ? 2 : n[0]);
+	op = ddps_rdmap_opcode(out[0][1]);
+	if (op == DDPS_OP_WIRE_READ_REQ)
+		expect_same_requests(t, out);
+	else
+		cr_assert_arr_eq(out[0], out[1],
+				 op == DDPS_OP_WIRE_TERMINATE && n[0] > 2 ? 2 : n[0]);
 	t->out++;
 }
 
@@ -312,18 +334,20 @@ static void feed_twin_writes(struct twins *t)
 
 static void feed_twin_reads(struct twins *t)
 {
-	uint32_t msn = t->s[0].r->rxq[DDPS_QN_READ].msn, size = draw_twin(100);
+	uint32_t msn = t->s[0].r->rxq[DDPS_QN_READ].msn + draw_rarely(100);
+	uint32_t size = draw_rarely(100) ? OTHER_LEN + 1 : draw_twin(100);
+	bool other = !draw_rarely(100), last = !draw_rarely(100);
 	uint8_t seg[2][256];
 
 	for (int i = 0; i < 2; i++) {
 		struct ddps_rreq q = { .sink_stag = 0xa501,
 				       .size = size,
-				       .src_stag = t->other[i]->stag };
+				       .src_stag = t->other[i]->stag ^ (other ? 0 : 0x100) };
 		uint8_t body[DDPS_RREQ_LEN];
 
 		q.src_to = t->other[i]->base;
 		ddps_rreq_encode(&q, body);
-		make_untagged_rdmap(seg[i], DDPS_OP_WIRE_READ_REQ, 0, DDPS_QN_READ, msn, 0, true,
+		make_untagged_rdmap(seg[i], DDPS_OP_WIRE_READ_REQ, 0, DDPS_QN_READ, msn, 0, last,
 				    body, sizeof body);
 	}
 	feed_to_twins(t, seg, 18 + DDPS_RREQ_LEN);

@@ -34,9 +34,6 @@ Test(rdmap_straight, the_usual_way_out)
 	wr.sge = two;
 	cr_expect_not(posts_straight(&s, &wr), "two pieces");
 	wr = usual;
-	wr.op = DDPS_OP_READ;
-	cr_expect_not(posts_straight(&s, &wr), "a Read");
-	wr = usual;
 	wr.flags = DDPS_WR_FENCE;
 	cr_expect_not(posts_straight(&s, &wr), "a fence");
 	s.r->draining = true;
@@ -95,6 +92,45 @@ Test(rdmap_straight, the_usual_way_in)
 	cr_expect_arr_eq(s.mem + 100, "there", 5);
 	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "there");
 	cr_expect_not(ddps_straight_receive(s.r, seg, len), "nothing keeps messages in parts yet");
+	close_rdmap_side(&s);
+}
+
+Test(rdmap_straight, a_read_out_and_in)
+{
+	static struct side s;
+	struct ddps_sge sge;
+	struct ddps_send_wr wr = { .op = DDPS_OP_READ, .sge = &sge, .nsge = 1, .stag = 7, .to = 9 };
+	/* The queue of requests grows from one to two and to four places, which is IRD. */
+	const bool has_place[] = { true, false, false, true, false };
+	const size_t len = DDPS_DDP_UNTAGGED_LEN + DDPS_RREQ_LEN;
+	struct ddps_rreq q;
+	uint8_t in[256], body[DDPS_RREQ_LEN];
+	struct ddps_seg seg;
+
+	open_warm_side(&s);
+	sge = get_rdmap_piece(&s, 0, 40);
+	s.r->peer_closed = true;
+	cr_expect_not(posts_straight(&s, &wr), "nobody answers");
+	s.r->peer_closed = false;
+	sge.len = 0;
+	cr_expect_not(posts_straight(&s, &wr), "of nothing");
+	sge.len = 40;
+	for (int i = 0; i < 5; i++)
+		cr_assert(posts_straight(&s, &wr));
+	for (int i = 0; i < 4; i++) {
+		cr_expect(ddps_straight_segment(s.r, &seg, 1500));
+		cr_expect_eq(seg.hdr_len, len);
+	}
+	cr_expect_not(ddps_straight_segment(s.r, &seg, 1500), "more than ORD");
+	q = (struct ddps_rreq){ .size = 40, .src_stag = s.mr->stag, .src_to = 100 };
+	ddps_rreq_encode(&q, body);
+	for (uint32_t i = 0; i < 5; i++) {
+		make_untagged_rdmap(in, DDPS_OP_WIRE_READ_REQ, 0, DDPS_QN_READ, i + 1, 0, true,
+				    body, sizeof body);
+		cr_expect_not(ddps_straight_receive(s.r, in, len - 1), "cut");
+		cr_expect_eq(ddps_straight_receive(s.r, in, len), has_place[i], "%u", i);
+		cr_assert(has_place[i] || i == 4 || !feed_rdmap(&s, in, len));
+	}
 	close_rdmap_side(&s);
 }
 
