@@ -10,14 +10,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define TASK_ROUNDS 4
-#define OWNED_NS    50000 /* a look costs as much as a call of the system: it holds so long */
-#define HITS_MAX    64	  /* epoll is asked again after so many, */
-#define MISSES_MIN  2	  /* or after so many tries in vain: more of them if it has paid */
-#define MISSES_MAX  64
-#define TRIES_MAX   4  /* of a hidden one in a row: the way here and back takes half a try */
-#define HIDE_AFTER  32 /* hits of one that waits pay for */
-#define GUARD_MS    1  /* who sleeps while it is hidden wakes up that late, */
+#define OWNED_NS   50000 /* a look costs as much as a call of the system: it holds so long */
+#define HITS_MAX   64	 /* epoll is asked again after so many, */
+#define MISSES_MIN 2	 /* or after so many tries in vain: more of them if it has paid */
+#define MISSES_MAX 64
+#define TRIES_MAX  4  /* of a hidden one in a row: the way here and back takes half a try */
+#define HIDE_AFTER 32 /* hits of one that waits pay for */
+#define GUARD_MS   1  /* who sleeps while it is hidden wakes up that late, */
 #define GUARD_MOST                                                                                 \
 	16 /* or that late, if somebody else has polled for long: a timer each
 			* millisecond would be what the slowest hundredth of round trips waits for */
@@ -74,17 +73,18 @@ void ddps_loop_free(struct ddps_loop *l)
 	errno = keep;
 }
 
-bool ddps_loop_owns(struct ddps_loop *l)
+bool ddps_loop_look(struct ddps_loop *l)
 {
 	const uint64_t now = ddps_now();
 
-	if (now < l->owned_until)
-		return true;
-	if (ddps_own_era() != l->era) {
-		errno = EBADF;
-		return false;
+	if (now >= l->owned_until) {
+		if (ddps_own_era() != l->era) {
+			errno = EBADF;
+			return false;
+		}
+		l->owned_until = now + OWNED_NS;
 	}
-	l->owned_until = now + OWNED_NS;
+	l->load.sure = l->load.joined;
 	return true;
 }
 
@@ -132,28 +132,6 @@ void ddps_loop_watched(struct ddps_loop *l)
 	ddps_loop_slept(l);
 }
 
-/* ---- who sleeps on the descriptor ---- */
-
-/*
- * Wake who sleeps on the loop's descriptor.  An eventfd, since a timerfd that is set to the past
- * costs an interrupt of the clock, and loses the time that it was set to.
- */
-static void wake_sleeper(struct ddps_loop *l)
-{
-	uint64_t one = 1;
-
-	if (!l->told && ddps_loop_owns(l))
-		l->told = write(l->taskfd, &one, sizeof one) > 0;
-}
-
-/* Tasks wait.  Where somebody polls without a pause he runs them soon, or else the guard shows what is
- * hidden, and then they are reported. */
-static void tell_tasks(struct ddps_loop *l)
-{
-	if (l->tasks && (!l->hidden || l->sleepers))
-		wake_sleeper(l);
-}
-
 /* ---- the hot descriptor ---- */
 
 /*
@@ -191,7 +169,7 @@ static void show_hidden(struct ddps_loop *l)
 	ddps_timer_stop(l, &l->guard);
 	if (io->hidden)
 		io->hidden(io->user, false);
-	tell_tasks(l);
+	ddps_loop_tell(l);
 }
 
 static void on_guard(void *user)
@@ -247,7 +225,7 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	if (l->hidden == io) {
 		l->hidden = NULL;
 		ddps_timer_stop(l, &l->guard);
-		tell_tasks(l);
+		ddps_loop_tell(l);
 	} else if (ddps_loop_owns(l)) {
 		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	}
@@ -265,32 +243,14 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 
 /* ---- fairness ---- */
 
-uint64_t ddps_loop_turn(const struct ddps_loop *l)
-{
-	return l->load.turn;
-}
-
 unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most)
 {
-	unsigned n = ddps_loop_gentle(l) ? least : l->busy ? all / l->busy : all;
+	unsigned n = ddps_loop_gentle(l) ? least : l->busy > 1 ? all / l->busy : all;
 
 	return n < least ? least : n > most ? most : n;
 }
 
-/* ---- tasks ---- */
-
-void ddps_loop_wake(struct ddps_loop *l)
-{
-	ddps_assert_loop(l);
-	l->waking = true;
-	wake_sleeper(l);
-}
-
-void ddps_loop_awake(struct ddps_loop *l)
-{
-	ddps_assert_loop(l);
-	l->waking = false;
-}
+/* ---- the turn ---- */
 
 bool ddps_loop_running(const struct ddps_loop *l)
 {
@@ -307,52 +267,6 @@ bool ddps_loop_polled(const struct ddps_loop *l)
 	return l->hidden && !l->sleepers;
 }
 
-void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
-{
-	ddps_assert_loop(l);
-	if (t->prev)
-		return;
-	t->next = NULL;
-	t->prev = l->tasks_end;
-	*l->tasks_end = t;
-	l->tasks_end = &t->next;
-	if (!l->running)
-		tell_tasks(l);
-}
-
-void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
-{
-	ddps_assert_loop(l);
-	if (!t->prev)
-		return;
-	*t->prev = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-	else
-		l->tasks_end = t->prev;
-	t->prev = NULL;
-}
-
-static int run_tasks(struct ddps_loop *l)
-{
-	struct ddps_task *last = &l->round_end;
-	int n = 0;
-
-	/* A task may post others; the mark ends a round so that they cannot starve I/O. */
-	for (int round = 0; l->tasks && round < TASK_ROUNDS; round++) {
-		ddps_task_post(l, last);
-		while (l->tasks != last) {
-			struct ddps_task *t = l->tasks;
-
-			ddps_task_cancel(l, t);
-			t->fn(t->user);
-			n++;
-		}
-		ddps_task_cancel(l, last);
-	}
-	return n;
-}
-
 /* One of many that are busy now and then is not worth a try in vain: it has to be found again. */
 static void found_alone(struct ddps_loop *l, struct ddps_io *io)
 {
@@ -360,6 +274,18 @@ static void found_alone(struct ddps_loop *l, struct ddps_io *io)
 		return;
 	set_hot(l, l->lone == io ? io : NULL);
 	l->lone = io;
+}
+
+static void enter_round(struct ddps_loop *l)
+{
+	l->running = true;
+	ddps_loop_join(l);
+}
+
+static void leave_round(struct ddps_loop *l)
+{
+	ddps_loop_part(l);
+	l->running = false;
 }
 
 /* How many of those found ready are not the loop's own. */
@@ -405,40 +331,26 @@ static int run_ios(struct ddps_loop *l)
 	return n;
 }
 
-/* The descriptor of tasks is readable if there are any, or if somebody has to wake up. */
-static int retell(struct ddps_loop *l)
-{
-	uint64_t count;
-
-	if (l->waking)
-		wake_sleeper(l);
-	else
-		tell_tasks(l);
-	if (!l->tasks && !l->waking && l->told) {
-		if (read(l->taskfd, &count, sizeof count) < 0)
-			return DDPS_E_SYSTEM;
-		l->told = false;
-	}
-	return 0;
-}
-
 static int run_round(struct ddps_loop *l)
 {
-	int n, err;
+	int n;
 
-	if (!ddps_loop_owns(l))
+	enter_round(l);
+	if (!ddps_loop_owns(l)) {
+		leave_round(l);
 		return DDPS_E_SYSTEM;
-	l->running = true;
-	n = run_ios(l);
-	if (n >= 0) {
-		n += ddps_loop_run_timers(l);
-		n += run_tasks(l);
 	}
-	l->running = false;
-	err = ddps_loop_rearm(l);
-	if (!err)
-		err = retell(l);
-	return err < 0 ? err : n;
+	n = run_ios(l);
+	if (n >= 0 && l->timers)
+		n += ddps_loop_run_timers(l);
+	if (n >= 0 && l->tasks)
+		n += ddps_loop_run_tasks(l);
+	leave_round(l);
+	if (l->armed != DDPS_NEVER && ddps_loop_rearm(l))
+		return DDPS_E_SYSTEM;
+	if ((l->tasks || l->waking || l->told) && ddps_loop_retell(l))
+		return DDPS_E_SYSTEM;
+	return n;
 }
 
 /* Returns how many callbacks were made that found something. */
@@ -451,13 +363,15 @@ static int try_hot(struct ddps_loop *l)
 	l->busy = 1;
 	io->moved = false;
 	l->tried = true;
-	l->running = l->trying = true;
+	enter_round(l);
+	l->trying = true;
 	io->fn(io->user, EPOLLIN);
 	l->trying = false;
 	n = l->hot == io && io->moved;
-	n += run_tasks(l);
-	l->running = false;
-	tell_tasks(l);
+	if (l->tasks)
+		n += ddps_loop_run_tasks(l);
+	leave_round(l);
+	ddps_loop_tell(l);
 	return n;
 }
 
@@ -497,10 +411,10 @@ static int run_posted(struct ddps_loop *l)
 
 	if (!l->tasks)
 		return 0;
-	l->running = true;
-	n = run_tasks(l);
-	l->running = false;
-	tell_tasks(l);
+	enter_round(l);
+	n = ddps_loop_run_tasks(l);
+	leave_round(l);
+	ddps_loop_tell(l);
 	return n;
 }
 

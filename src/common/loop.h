@@ -52,14 +52,6 @@ struct ddps_task {
 int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
 void ddps_loop_free(struct ddps_loop *l);
 
-/*
- * Whether the numbers of the library's descriptors are its own yet: a program that closes all has files of its own
- * there (own.h).  Asked before each call of the system on one, by the loop and by whoever reads or writes one
- * that is in it.  If not, errno is EBADF.  An answer holds for 50 us, which closing and opening files takes longer
- * than, as a rule: messages that follow each other need not pay for one each.
- */
-bool ddps_loop_owns(struct ddps_loop *l);
-
 /* @lock is held around all calls from now on, which builds for tests check; NULL: nobody else is there. */
 void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock);
 
@@ -104,7 +96,6 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
  * leaves the rest for the next one, whose number is another.  ddps_loop_share is @all divided by
  * how many were ready, but not less than @least and not more than @most.
  */
-uint64_t ddps_loop_turn(const struct ddps_loop *l);
 unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most);
 
 /*
@@ -119,6 +110,8 @@ struct ddps_load {
 	uint64_t spent;	 /* octets moved since epoll was asked */
 	uint64_t quiet;	 /* the same since a light one has moved, about */
 	unsigned lights; /* descriptors that are light */
+	/* Of ddps_loop_owns: calls of the system that need no look, and how many a look is good for now. */
+	unsigned sure, joined;
 };
 
 #define DDPS_LIGHT	  4	/* turns in a row, in each of which it has moved */
@@ -126,6 +119,11 @@ struct ddps_load {
 #define DDPS_SPENT_MOST	  (4096u * 1024)
 #define DDPS_SPENT_GENTLE (64u * 1024)
 #define DDPS_QUIET	  (64u * 1024 * 1024) /* then nobody seems to wait for a light one any more */
+
+static inline uint64_t ddps_loop_turn(const struct ddps_loop *l)
+{
+	return ((const struct ddps_load *)l)->turn;
+}
 
 static inline bool ddps_loop_gentle(const struct ddps_loop *l)
 {
@@ -171,6 +169,40 @@ static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t
 	io->octets += octets;
 	if (io->light && io->octets > DDPS_LIGHT_OCTETS)
 		ddps_io_not_light(l, io);
+}
+
+/*
+ * Whether the numbers of the library's descriptors are its own yet: a program that closes all has files of its own
+ * there (own.h).  Asked before each call of the system on one, by the loop and by whoever reads or writes one
+ * that is in it.  If not, errno is EBADF.  An answer holds for 50 us, which closing and opening files takes longer
+ * than, as a rule: messages that follow each other need not pay for one each.  And it holds for three more calls
+ * that follow at once, from ddps_loop_join to ddps_loop_part: the clock is not read for them.  The loop does that
+ * around each turn.
+ */
+bool ddps_loop_look(struct ddps_loop *l);
+
+static inline bool ddps_loop_owns(struct ddps_loop *l)
+{
+	struct ddps_load *load = (struct ddps_load *)l;
+
+	if (!load->sure)
+		return ddps_loop_look(l);
+	load->sure--;
+	return true;
+}
+
+#define DDPS_JOINED 3
+
+static inline void ddps_loop_join(struct ddps_loop *l)
+{
+	((struct ddps_load *)l)->joined = DDPS_JOINED;
+}
+
+static inline void ddps_loop_part(struct ddps_loop *l)
+{
+	struct ddps_load *load = (struct ddps_load *)l;
+
+	load->joined = load->sure = 0;
 }
 
 /* Inside fn(): nobody knows whether anything is there, see eager. */

@@ -49,6 +49,22 @@ int ddps_loop_run_timers(struct ddps_loop *l);
  * DDPS_E_SYSTEM. */
 int ddps_loop_rearm(struct ddps_loop *l);
 
+/* ---- loop_task.c ---- */
+/* Who sleeps on epfd wakes up. */
+void ddps_loop_wake_sleeper(struct ddps_loop *l);
+/* Tasks wait.  Where somebody polls without a pause he runs them soon, or else the guard shows what is
+ * hidden, and then they are reported. */
+static inline void ddps_loop_tell(struct ddps_loop *l)
+{
+	if (l->tasks && (!l->hidden || l->sleepers))
+		ddps_loop_wake_sleeper(l);
+}
+/* Run what was posted, and some of what that posts; returns how many. */
+int ddps_loop_run_tasks(struct ddps_loop *l);
+/* The descriptor of tasks is readable if there are any, or if somebody has to wake up.  0 or
+ * DDPS_E_SYSTEM. */
+int ddps_loop_retell(struct ddps_loop *l);
+
 #ifdef DDPS_ASSERTS
 #define ddps_assert_loop(l) ddps_assert(!(l)->lock || ddps_held_has((l)->lock))
 #else

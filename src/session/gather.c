@@ -33,11 +33,13 @@ void ddps_gather_flush(struct ddps_ctx *ctx)
 
 	ddps_assert_held(&ctx->lock);
 	ctx->gather_kept += ctx->gather_kept < KEPT_MANY;
+	ddps_loop_join(ctx->env.loop);
 	while ((ep = LIST_FIRST(&ctx->gathers))) {
 		if (ep->gather.caution)
 			ep->gather.caution--;
 		let_ep_go(ep);
 	}
+	ddps_loop_part(ctx->env.loop);
 }
 
 /* The program did not look meanwhile. */
