@@ -176,13 +176,21 @@ void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what
 	ddps_timer_after(c->env->loop, &c->timer, ms);
 }
 
+/* Nothing was read that could call for more than the layers above have asked for. */
+static bool is_quiet(const struct ddps_mpa_conn *c)
+{
+	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && c->wr == DDPS_MPA_WR_OPEN &&
+	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled;
+}
+
 void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 {
 	const struct ddps_mpa_startup *s = c->startup;
 	unsigned events = 0;
 
-	if (!c->open)
+	if (!c->open || (c->calm && is_quiet(c)))
 		return;
+	c->calm = false;
 	if (c->state == DDPS_MPA_REPLY_ULP || ddps_mpa_near_waits(c)) {
 		/* What follows the Reply stays in TCP until open(). */
 		c->tcp->unwatch(c);
@@ -205,6 +213,8 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		events |= DDPS_MPA_OUT;
 	if (c->tcp->watch(c, events, ddps_mpa_reads_stream(c)) < 0)
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, errno, "epoll: %s", strerror(errno));
+	else
+		c->calm = c->tcp->watch_keeps && is_quiet(c);
 }
 
 void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c)
@@ -217,13 +227,6 @@ void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
 	c->emss = c->tcp->emss(c);
 	c->mulpdu_age = 0;
 	ddps_mpa_conn_set_mulpdu(c);
-}
-
-/* Nothing was read that could call for more than the layers above have asked for. */
-static bool is_quiet(const struct ddps_mpa_conn *c)
-{
-	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && c->wr == DDPS_MPA_WR_OPEN &&
-	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled;
 }
 
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
@@ -334,6 +337,13 @@ static void mpa_op_open(struct ddps_llp *llp)
 	ddps_mpa_setup_open(get_mpa_conn(llp));
 }
 
+/* As the machine has it: in full operation what is posted is sent. */
+static bool may_send_now(struct ddps_mpa_conn *c)
+{
+	return c->state == DDPS_MPA_FULL ||
+	       ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) == DDPS_MPA_DO_SEND;
+}
+
 static void mpa_op_kick(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = get_mpa_conn(llp);
@@ -341,8 +351,7 @@ static void mpa_op_kick(struct ddps_llp *llp)
 	c->held = true;
 	/* From inside one of our own callbacks it goes out at the end of that.  One that is lost has
 	 * a task, which shows what came before: nothing is shown from in here. */
-	if (c->depth || !c->open || c->wr == DDPS_MPA_WR_LOST ||
-	    ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND) {
+	if (c->depth || !c->open || c->wr == DDPS_MPA_WR_LOST || !may_send_now(c)) {
 		if (c->state == DDPS_MPA_MUTE)
 			ddps_task_post(c->env->loop, &c->task);
 		return;

@@ -47,6 +47,7 @@ struct ddps_mpa_tcp {
 	/* Have ddps_mpa_conn_ready() called for these DDPS_MPA_* bits.  @eager: data is on its way.
 	 * Return 0 or -1 with errno. */
 	int (*watch)(struct ddps_mpa_conn *c, unsigned events, bool eager);
+	bool watch_keeps; /* the same asked for again changes nothing: it need not be */
 	void (*unwatch)(struct ddps_mpa_conn *c);
 	/* Fills c->local. */
 	void (*local)(struct ddps_mpa_conn *c);
@@ -133,6 +134,7 @@ struct ddps_mpa_conn {
 	bool pumping;	 /* inside pump(), which calls up */
 	bool want_close; /* shutdown() was called */
 	bool resume;	 /* the layer above wants the segment that it held back */
+	bool calm;	 /* watched for input alone: what nearly always is to be waited for */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
 	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
 	uint8_t rev;	 /* of the Request, later of the Reply */
@@ -245,8 +247,8 @@ void ddps_mpa_setup_moved(struct ddps_mpa_conn *c);
 /* The state takes FPDUs or drops octets, and is not one of startup. */
 static inline bool ddps_mpa_reads_stream(const struct ddps_mpa_conn *c)
 {
-	return c->state == DDPS_MPA_FENCED || c->state == DDPS_MPA_MUTE ||
-	       c->state == DDPS_MPA_FULL || c->state == DDPS_MPA_STREAM;
+	return c->state == DDPS_MPA_FULL || c->state == DDPS_MPA_FENCED ||
+	       c->state == DDPS_MPA_MUTE || c->state == DDPS_MPA_STREAM;
 }
 
 /* ---- mpa_data.c ---- */

@@ -309,9 +309,9 @@ static void on_send_error(struct ddps_mpa_conn *c, int err)
 	ddps_task_post(c->env->loop, &c->task);
 }
 
-static void write_batch(struct ddps_mpa_conn *c)
+/* @left: of it.  Returns the octets that TCP has taken. */
+static size_t write_batch(struct ddps_mpa_conn *c, size_t left)
 {
-	size_t left = ddps_mpa_tx_left(&c->tx);
 	struct iovec *iov = NULL;
 	int niov = ddps_mpa_tx_iov(&c->tx, &iov);
 	ssize_t n = c->tcp->send(c, iov, niov);
@@ -319,7 +319,7 @@ static void write_batch(struct ddps_mpa_conn *c)
 
 	if (n < 0) {
 		on_send_error(c, (int)-n);
-		return;
+		return 0;
 	}
 	c->mulpdu_age += (uint64_t)n;
 	if ((size_t)n < left)
@@ -327,6 +327,7 @@ static void write_batch(struct ddps_mpa_conn *c)
 	done = ddps_mpa_tx_sent(&c->tx, (size_t)n);
 	if (done)
 		c->llp.data->tx_done(c->llp.data_user, done);
+	return (size_t)n;
 }
 
 /* Fill the batch; 0: there is nothing to send. */
@@ -357,10 +358,10 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 	if (is_mpa_waiting(c) && !ddps_loop_running(c->env->loop))
 		c->wr = DDPS_MPA_WR_FULL;
 	while (!drained && c->wr == DDPS_MPA_WR_OPEN && ddps_mpa_alive(c)) {
-		size_t before;
+		size_t left = ddps_mpa_tx_left(&c->tx);
 		unsigned n;
 
-		if (!ddps_mpa_tx_left(&c->tx)) {
+		if (!left) {
 			/* Whatever has become ready since the last one was pulled was kicked. */
 			if (c->tx.dry && !c->held && !c->want_close) {
 				ddps_mpa_tx_fini(&c->tx);
@@ -372,11 +373,9 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 			drained = !n && !c->held;
 			continue;
 		}
-		before = ddps_mpa_tx_left(&c->tx);
-		write_batch(c);
+		written += write_batch(c, left);
 		if (!ddps_mpa_alive(c))
 			break;
-		written += before - ddps_mpa_tx_left(&c->tx);
 		if (written > most)
 			most = get_turn_share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
 		if (written > most || fpdus > PULL_MOST ||
@@ -452,7 +451,7 @@ void ddps_mpa_data_advance(struct ddps_mpa_conn *c)
 {
 	bool drained = false;
 
-	if (!ddps_mpa_setup_flush(c) || !ddps_mpa_reads_stream(c)) {
+	if ((c->startup && !ddps_mpa_setup_flush(c)) || !ddps_mpa_reads_stream(c)) {
 		ddps_mpa_conn_watch(c);
 		return;
 	}

@@ -258,6 +258,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.close = io_close,
 	.error = io_error,
 	.watch = io_watch,
+	.watch_keeps = true,
 	.unwatch = io_unwatch,
 	.local = io_local,
 	.emss = io_emss,

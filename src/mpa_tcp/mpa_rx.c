@@ -43,11 +43,6 @@ static void check_kept(const struct ddps_mpa_rx *rx)
 	ddps_assert(rx->dead || !rx->hold == !(rx->stalled || rx->cut));
 }
 
-void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share)
-{
-	rx->share = share;
-}
-
 static void part_fini(struct ddps_mpa_rx *rx)
 {
 	ddps_spare_put(rx->spares, rx->part);
@@ -163,6 +158,8 @@ static void show_segment(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
 {
 	int verdict = rx->sink->segment(rx->user, seg, len);
 
+	if (!verdict && !rx->stalled) /* as nearly always */
+		return;
 	if (verdict < 0)
 		rx->dead = true;
 	rx->stalled = verdict == DDPS_LLP_HOLD;
@@ -428,6 +425,10 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	check_kept(rx);
 	if (scratch_len > rx->ask)
 		scratch_len = rx->ask;
+	if (!rx->placing && !rx->part_total && !rx->head_len) {
+		*iov = (struct iovec){ scratch, scratch_len };
+		return 1;
+	}
 	if (rx->placing && rx->pay_len >= AHEAD_BELOW && scratch_len > DDPS_MPA_RX_HEAD)
 		scratch_len = DDPS_MPA_RX_HEAD;
 	if (rx->placing && !rx->dead) {
@@ -494,7 +495,7 @@ bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 
 void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx)
 {
-	if (rx->dead || !rx->part_total)
+	if (rx->part && (rx->dead || !rx->part_total))
 		part_fini(rx);
 }
 

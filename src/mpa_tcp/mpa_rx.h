@@ -62,7 +62,10 @@ void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sin
 void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx);
 
 /* A new turn: show at most @share segments in it.  Until the first call there is no bound. */
-void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share);
+static inline void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share)
+{
+	rx->share = share;
+}
 
 /* Where to read to: fills @iov[DDPS_MPA_RX_IOV], returns how many.  May ask the sink. */
 int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,

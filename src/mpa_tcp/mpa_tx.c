@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_FPDUS  96
+#define BATCH_FPDUS  DDPS_MPA_BATCH_FPDUS
 #define BATCH_IOVS   1024  /* IOV_MAX */
 #define BATCH_INLINE 128   /* payload up to this is copied: cheaper than pieces of its own */
 #define BATCH_ARENA  20480 /* headers, pads, CRCs, small payloads */
@@ -24,18 +24,6 @@
 #define PAD_ROOM     4u
 #define HEAD_MOSTLY  18u    /* DDP's header alone */
 #define SUM_BLOCK    16384u /* the CRC follows the copy so closely that it finds it in cache */
-
-struct ddps_mpa_batch {
-	size_t octets, sent;
-	unsigned nfpdus, done; /* FPDUs in it, FPDUs sent entirely */
-	int niov, iov_done;
-	size_t used;		 /* of arena */
-	size_t end[BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
-	bool refers;		 /* to user memory */
-	uint8_t *copy;		 /* of what was not sent and referred to it, or NULL */
-	uint8_t *arena;		 /* behind iov: BATCH_ARENA or COPIED_ARENA */
-	struct iovec iov[];	 /* BATCH_IOVS; one if everything is in the arena */
-};
 
 /*
  * What a CRC was computed over must be what leaves.  The memory is the program's, and it, or a
@@ -358,31 +346,17 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	return 0;
 }
 
-int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov)
-{
-	struct ddps_mpa_batch *b = tx->batch;
-
-	if (!b)
-		return 0;
-	*iov = b->iov + b->iov_done;
-	return b->niov - b->iov_done;
-}
-
-size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx)
-{
-	return tx->batch ? tx->batch->octets - tx->batch->sent : 0;
-}
-
-bool ddps_mpa_tx_refers(const struct ddps_mpa_tx *tx)
-{
-	return tx->batch && tx->batch->refers;
-}
-
 unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 	unsigned before = b->done;
 
+	if (n == b->octets - b->sent) { /* all, as a rule */
+		b->sent = b->octets;
+		b->done = b->nfpdus;
+		b->iov_done = b->niov;
+		return b->done - before;
+	}
 	b->sent += n;
 	while (b->done < b->nfpdus && b->end[b->done] <= b->sent)
 		b->done++;

@@ -10,7 +10,19 @@
 #include "common/llp.h"
 #include <stdbool.h>
 
-struct ddps_mpa_batch;
+#define DDPS_MPA_BATCH_FPDUS 96
+
+struct ddps_mpa_batch {
+	size_t octets, sent;
+	unsigned nfpdus, done; /* FPDUs in it, FPDUs sent entirely */
+	int niov, iov_done;
+	size_t used;			  /* of arena */
+	size_t end[DDPS_MPA_BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
+	bool refers;			  /* to user memory */
+	uint8_t *copy;			  /* of what was not sent and referred to it, or NULL */
+	uint8_t *arena;			  /* behind iov */
+	struct iovec iov[];		  /* one if everything is in the arena */
+};
 
 struct ddps_mpa_tx {
 	bool crc, markers;
@@ -35,10 +47,26 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 		     size_t mulpdu);
 
 /* What is still to be written, at most IOV_MAX pieces. */
-int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov);
+static inline int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov)
+{
+	struct ddps_mpa_batch *b = tx->batch;
+
+	if (!b)
+		return 0;
+	*iov = b->iov + b->iov_done;
+	return b->niov - b->iov_done;
+}
+
 /* Whether that refers to user memory. */
-bool ddps_mpa_tx_refers(const struct ddps_mpa_tx *tx);
-size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx);
+static inline bool ddps_mpa_tx_refers(const struct ddps_mpa_tx *tx)
+{
+	return tx->batch && tx->batch->refers;
+}
+
+static inline size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx)
+{
+	return tx->batch ? tx->batch->octets - tx->batch->sent : 0;
+}
 
 /* @n more octets were written; returns how many more FPDUs have left entirely. */
 unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n);

@@ -3,6 +3,7 @@
 #include "session/session.h"
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -321,28 +322,37 @@ int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
 	return 0;
 }
 
+/* Those of shared receive queues leave room there. */
+static void note_fetched(const struct ddps_wc *wc, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (wc[i].op == DDPS_OP_RECV)
+			ddps_rdmap_recv_fetched(wc[i].ep->rdmap);
+}
+
 static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
-	int n = 0;
+	uint32_t to_end = cq->depth - cq->head, n, first;
 
-	if (!cq->count)
+	if (!cq->count || max <= 0)
 		return 0;
 	cq->ctx->vain = 0;
-	for (; n < max && cq->count; n++) {
-		wc[n] = cq->ring[cq->head];
-		if (++cq->head == cq->depth)
-			cq->head = 0;
-		cq->count--;
-		if (wc[n].op == DDPS_OP_RECV)
-			ddps_rdmap_recv_fetched(wc[n].ep->rdmap);
-	}
-	cq->taken += (unsigned)n;
+	n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
+	first = n < to_end ? n : to_end;
+	memcpy(wc, cq->ring + cq->head, first * sizeof *wc);
+	if (n > first)
+		memcpy(wc + first, cq->ring, (n - first) * sizeof *wc);
+	cq->head = n < to_end ? cq->head + n : n - to_end;
+	cq->count -= n;
+	cq->taken += n;
+	if (!LIST_EMPTY(&cq->ctx->srqs))
+		note_fetched(wc, n);
 	if (!cq->count) {
 		cq->head = 0; /* the same few entries, which are in cache, again */
 		cq->untold = ARMED_NO;
 		cq->ctx->cqs_filled--;
 	}
-	return n;
+	return (int)n;
 }
 
 /* With posts that complete immediately a queue never runs empty, and others wait: they have a turn, but
@@ -452,18 +462,25 @@ static int take_wanted_completions(void *arg)
 	return take_cq_completions(w->cq, w->wc, w->max);
 }
 
-int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
+static __attribute__((noinline)) int await_completions(struct ddps_cq *cq, struct ddps_wc *wc,
+						       int max, int timeout_ms)
 {
 	struct ddps_waiter w = { .what = &cq->sleepers, .drive = ddps_loop_spin };
 	struct wanted wanted = { cq, wc, max };
+
+	return ddps_wait_for(cq->ctx, &w, take_wanted_completions, &wanted,
+			     ddps_deadline(timeout_ms));
+}
+
+int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
+{
 	int n = ddps_ctx_enter(cq->ctx);
 
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);
 	if (!n)
-		n = ddps_wait_for(cq->ctx, &w, take_wanted_completions, &wanted,
-				  ddps_deadline(timeout_ms));
+		n = await_completions(cq, wc, max, timeout_ms);
 	ddps_ctx_leave(cq->ctx);
 	return n;
 }
