@@ -59,7 +59,8 @@
  * more.  Their calls return DDPS_E_SYSTEM, with EBADF in errno, from the moment on when the library
  * notices.  The library checks when a context, listener, endpoint or completion queue is made,
  * connected, answered, ended or freed, in ddps_cq_arm, ddps_ctx_fd and ddps_event_fd, and elsewhere
- * before it uses a descriptor, unless it has checked within the last 50 us.  So a call that only
+ * before it uses a descriptor, unless it has checked within the last 50 us, or, in the same call,
+ * no more than three uses of a descriptor ago.  So a call that only
  * posts or polls may still succeed, but nothing is sent.  By then the numbers may belong to files
  * of the program: these are neither read, nor written, nor closed.  Only
  * who closes all, opens files of his own and calls the library again within those 50 us is not

@@ -22,7 +22,7 @@
 			* millisecond would be what the slowest hundredth of round trips waits for */
 
 static void on_guard(void *user);
-static void show_hidden(struct ddps_loop *l);
+static inline void show_hidden(struct ddps_loop *l);
 
 static bool open_descriptors(struct ddps_loop *l)
 {
@@ -151,13 +151,11 @@ static void hide(struct ddps_loop *l)
 	ddps_timer_after(l, &l->guard, l->guard_ms);
 }
 
-static void show_hidden(struct ddps_loop *l)
+static __attribute__((noinline)) void show_now(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hidden;
 	struct epoll_event ev;
 
-	if (!io)
-		return;
 	ev = (struct epoll_event){ .events = io->events, .data.ptr = io };
 	l->streak = 0;
 	/* Without memory for that it stays hidden, and the guard goes on to wake who sleeps. */
@@ -170,6 +168,12 @@ static void show_hidden(struct ddps_loop *l)
 	if (io->hidden)
 		io->hidden(io->user, false);
 	ddps_loop_tell(l);
+}
+
+static inline void show_hidden(struct ddps_loop *l)
+{
+	if (l->hidden)
+		show_now(l);
 }
 
 static void on_guard(void *user)
@@ -272,7 +276,10 @@ static void found_alone(struct ddps_loop *l, struct ddps_io *io)
 {
 	if (l->hot == io)
 		return;
-	set_hot(l, l->lone == io ? io : NULL);
+	if (l->lone == io)
+		set_hot(l, io);
+	else if (l->hot)
+		set_hot(l, NULL);
 	l->lone = io;
 }
 
@@ -289,10 +296,12 @@ static void leave_round(struct ddps_loop *l)
 }
 
 /* How many of those found ready are not the loop's own. */
-static int others_ready(const struct ddps_loop *l)
+static inline int others_ready(const struct ddps_loop *l)
 {
 	int n = 0;
 
+	if (l->nready == 1)
+		return l->ready[0].data.ptr != NULL;
 	for (int i = 0; i < l->nready; i++)
 		n += l->ready[i].data.ptr != NULL;
 	return n;
@@ -333,7 +342,7 @@ static int run_ios(struct ddps_loop *l)
 
 static int run_round(struct ddps_loop *l)
 {
-	int n;
+	int n, timed;
 
 	enter_round(l);
 	if (!ddps_loop_owns(l)) {
@@ -341,16 +350,16 @@ static int run_round(struct ddps_loop *l)
 		return DDPS_E_SYSTEM;
 	}
 	n = run_ios(l);
-	if (n >= 0 && l->timers)
-		n += ddps_loop_run_timers(l);
+	timed = n >= 0 && l->timers ? ddps_loop_run_timers(l) : 0;
 	if (n >= 0 && l->tasks)
 		n += ddps_loop_run_tasks(l);
 	leave_round(l);
-	if (l->armed != DDPS_NEVER && ddps_loop_rearm(l))
+	/* If it has fired, epoll has found it; the clock need not be asked. */
+	if ((timed || l->nready > (int)l->busy) && ddps_loop_rearm(l))
 		return DDPS_E_SYSTEM;
 	if ((l->tasks || l->waking || l->told) && ddps_loop_retell(l))
 		return DDPS_E_SYSTEM;
-	return n;
+	return n < 0 ? n : n + timed;
 }
 
 /* Returns how many callbacks were made that found something. */

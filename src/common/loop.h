@@ -176,7 +176,7 @@ static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t
  * there (own.h).  Asked before each call of the system on one, by the loop and by whoever reads or writes one
  * that is in it.  If not, errno is EBADF.  An answer holds for 50 us, which closing and opening files takes longer
  * than, as a rule: messages that follow each other need not pay for one each.  And it holds for three more calls
- * that follow at once, from ddps_loop_join to ddps_loop_part: the clock is not read for them.  The loop does that
+ * that follow immediately, from ddps_loop_join to ddps_loop_part: the clock is not read for them.  The loop does that
  * around each turn.
  */
 bool ddps_loop_look(struct ddps_loop *l);

@@ -2,6 +2,8 @@
 /* Event loop: order of timers, tasks, deletion inside callbacks. */
 #include "common/loop_in.h"
 #include <criterion/criterion.h>
+#include <ddpsess/err.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -472,6 +474,38 @@ Test(loop, what_cannot_be_shown_is_tried_until_it_can)
 	sleep_until_found();
 	cr_expect(is_fd_watched(eager.fd));
 	drop_eager();
+}
+
+/* ---- whose the descriptors are ---- */
+
+/* As if the program had closed all, and the last look were long ago. */
+static void close_all_of_the_loop(void)
+{
+	loop->era++;
+	loop->owned_until = 0;
+}
+
+Test(loop, a_look_is_good_for_three_more_calls_of_a_turn)
+{
+	ddps_loop_join(loop);
+	cr_assert(ddps_loop_owns(loop));
+	close_all_of_the_loop();
+	for (int i = 0; i < 3; i++)
+		cr_expect(ddps_loop_owns(loop));
+	errno = 0;
+	cr_expect_not(ddps_loop_owns(loop));
+	cr_expect_eq(errno, EBADF);
+	loop->era--;
+	cr_assert(ddps_loop_owns(loop));
+	close_all_of_the_loop();
+	ddps_loop_part(loop);
+	cr_expect_not(ddps_loop_owns(loop), "the turn is over");
+	cr_expect_eq(ddps_loop_run(loop), DDPS_E_SYSTEM);
+	cr_expect_not(loop->running);
+	loop->era--;
+	cr_expect_eq(ddps_loop_run(loop), 0);
+	close_all_of_the_loop();
+	cr_expect_not(ddps_loop_owns(loop), "that turn is over, too");
 }
 
 /* ---- who moves little ---- */
