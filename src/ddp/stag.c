@@ -416,6 +416,22 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream
 	return DDPS_STAG_OK;
 }
 
+bool ddps_stag_see(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, unsigned need,
+		   struct ddps_stag_seen *s)
+{
+	const struct ddps_mr *mr;
+
+	if (!sge->len || ddps_stag_check_local(pd, stream, sge, need))
+		return false;
+	mr = ddps_stag_find(pd->table, sge->lkey);
+	*s = (struct ddps_stag_seen){ .losses = pd->table->losses,
+				      .base = mr->base,
+				      .addr = (uintptr_t)mr->addr,
+				      .len = mr->len,
+				      .stag = mr->stag };
+	return true;
+}
+
 enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream, uint32_t stag)
 {
 	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);

@@ -118,21 +118,30 @@ enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, uint64_t stream, uint
 enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream,
 					     const struct ddps_sge *sge, unsigned need);
 
-/* Whether that says OK of a piece of a region that is near.  false: it has to be asked. */
-static inline bool ddps_stag_is_near(const struct ddps_pd *pd, uint64_t stream,
-				     const struct ddps_sge *sge, unsigned need)
-{
-	const struct ddps_mr *mr = *ddps_stag_near(pd->table, sge->lkey);
-	uintptr_t off;
+/*
+ * The region that a queue has used last.  As long as nothing was lost since, what lies in it needs no other check.
+ */
+struct ddps_stag_seen {
+	uint64_t losses; /* of the table, then */
+	uint64_t base;	 /* tagged offset of its first octet */
+	uintptr_t addr;
+	size_t len;
+	uint32_t stag; /* 0: there is none */
+};
 
-	need |= DDPS_STAG_LOCAL;
-	if (!mr || mr->stag != sge->lkey || !mr->valid || mr->pd != pd ||
-	    (mr->stream && mr->stream != stream) || (mr->access & need) != need)
-		return false;
-	off = (uintptr_t)sge->addr -
-	      (uintptr_t)mr->addr; /* beyond any length if it begins before it */
-	return off <= mr->len && sge->len <= mr->len - off;
+static inline bool ddps_stag_is_seen(const struct ddps_stag_seen *s,
+				     const struct ddps_stag_table *t, const struct ddps_sge *sge)
+{
+	uintptr_t off =
+		(uintptr_t)sge->addr - s->addr; /* beyond any length if it begins before it */
+
+	return s->stag == sge->lkey && s->losses == t->losses && off <= s->len &&
+	       sge->len <= s->len - off && s->stag;
 }
+
+/* Whether ddps_stag_check_local() says OK of a piece that has octets; @s is its region then. */
+bool ddps_stag_see(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, unsigned need,
+		   struct ddps_stag_seen *s);
 
 /*
  * Remote invalidation (RFC 5040 5.3).  A region bound to @stream may be invalidated; one

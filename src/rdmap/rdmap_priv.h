@@ -31,6 +31,7 @@ struct ddps_sqe {
 	bool first_cut;		    /* WRITE_IMM, SEND_IMM: the first of the two messages is cut */
 	bool asking;		    /* PLACED: all else is cut, the Read that confirms it is next */
 	bool covered;		    /* PLACED: the next request's Read confirms this one, too */
+	bool straight;		    /* posted by the straight way, may leave by it */
 	/* Last, since Sends and Writes do not look at it. */
 	union {
 		struct {
@@ -134,6 +135,8 @@ struct ddps_rdmap {
 	const struct ddps_rdmap_up *up;
 	void *user;
 	uint32_t max_sge;
+	struct ddps_stag_seen from,
+		into; /* read from, of sends; written to, of receives and Reads */
 
 	enum ddps_rdmap_state state;
 	bool rfc7306;

@@ -413,7 +413,8 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 		err = r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 	else
 		err = take_rdmap_segment(r, seg, len);
-	ddps_rdmap_tell(r);
+	if (r->poke)
+		ddps_rdmap_tell(r);
 	return err;
 }
 

@@ -25,28 +25,43 @@ static bool has_place(const struct ddps_wq *mem, uint32_t depth, uint64_t used)
 	return used < depth && used < mem->size;
 }
 
-/* Where the response to a Read shall go, a piece of a region that is near: its tagged offset.  false: it would wrap, or
- * nothing would be placed. */
-static bool has_sink(struct ddps_rdmap *r, const struct ddps_sge *sink, uint64_t *to)
+/* The stream may use @sge, which is in @seen then. */
+static inline bool is_ours(struct ddps_rdmap *r, const struct ddps_sge *sge, unsigned need,
+			   struct ddps_stag_seen *seen)
 {
-	const struct ddps_mr *mr = *ddps_stag_near(r->pd->table, sink->lkey);
+	return ddps_stag_is_seen(seen, r->pd->table, sge) ||
+	       ddps_stag_see(r->pd, r->stream, sge, need, seen);
+}
 
-	*to = mr->base + (uint64_t)((uint8_t *)sink->addr - mr->addr);
-	return sink->len && *to + sink->len > *to && r->ord && !r->peer_closed;
+/* Where the response to a Read goes, in the region that was used last. */
+static inline uint64_t get_sink_to(const struct ddps_rdmap *r, const struct ddps_sge *sink)
+{
+	return r->into.base + ((uintptr_t)sink->addr - r->into.addr);
+}
+
+/* A Read can be asked for, and its response placed without a wrap. */
+static __attribute__((noinline)) bool may_read_into(struct ddps_rdmap *r,
+						    const struct ddps_sge *sink)
+{
+	uint64_t to;
+
+	if (!r->ord || r->peer_closed || !sink->len ||
+	    !is_ours(r, sink, DDPS_LOCAL_WRITE, &r->into))
+		return false;
+	to = get_sink_to(r, sink);
+	return to + sink->len > to;
 }
 
 bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
-	bool read = wr->op == DDPS_OP_READ;
 	struct ddps_sq *q = &r->sq;
 	struct ddps_sqe *e;
-	uint64_t to = 0;
 
 	if (r->stepwise || r->state != DDPS_RS_RUN || r->draining ||
 	    !is_easy(wr->op, wr->flags, wr->nsge) || !wr->sge ||
 	    !has_place(&q->mem, q->depth, q->tail - q->head) ||
-	    !ddps_stag_is_near(r->pd, r->stream, wr->sge, read ? DDPS_LOCAL_WRITE : 0) ||
-	    (read && !has_sink(r, wr->sge, &to)))
+	    !(wr->op == DDPS_OP_READ ? may_read_into(r, wr->sge)
+				     : is_ours(r, wr->sge, 0, &r->from)))
 		return false;
 	if (q->head == q->tail)
 		q->head = q->next = q->tail = ddps_wq_first(&q->mem, q->tail);
@@ -63,11 +78,12 @@ bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr
 	e->flags = wr->flags;
 	e->op = wr->op;
 	e->status = DDPS_WC_SUCCESS;
-	e->plain = !read;
+	e->plain = wr->op != DDPS_OP_READ;
 	e->sent = e->done = e->first_cut = e->asking = e->covered = false;
-	if (read) {
+	e->straight = true;
+	if (!e->plain) {
 		e->sink_stag = wr->sge->lkey;
-		e->sink_to = to;
+		e->sink_to = get_sink_to(r, wr->sge);
 	}
 	*ddps_sq_sge(r, q->tail) = *wr->sge;
 	q->tail++;
@@ -81,7 +97,7 @@ bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct 
 
 	if (r->stepwise || r->state > DDPS_RS_RUN || r->srq || r->stalled || nsge != 1 || !sge ||
 	    !has_place(&q->mem, q->depth, q->tail - q->head) ||
-	    !ddps_stag_is_near(r->pd, r->stream, sge, DDPS_LOCAL_WRITE))
+	    !is_ours(r, sge, DDPS_LOCAL_WRITE, &r->into))
 		return false;
 	if (q->head == q->tail)
 		q->head = q->tail = ddps_wq_first(&q->mem, q->tail);
@@ -109,8 +125,9 @@ static inline void count_straight(struct ddps_rdmap *r, bool in, enum ddps_opcod
 }
 
 /* Of a message in one segment. */
-static inline void put_untagged_header(struct ddps_rdmap *r, struct ddps_sqe *e,
-				       struct ddps_seg *seg, enum ddps_opcode op, uint32_t qn)
+static __attribute__((always_inline)) inline void
+put_untagged_header(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg,
+		    enum ddps_opcode op, uint32_t qn)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, DDPS_DDP_UNTAGGED_LEN);
 
@@ -186,7 +203,8 @@ static void cut_tagged(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, 
 }
 
 /* Of the Write @e, which is in progress or does not fit one segment. */
-static void cut_write(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg, size_t mulpdu)
+static __attribute__((noinline)) void cut_write(struct ddps_rdmap *r, struct ddps_sqe *e,
+						struct ddps_seg *seg, size_t mulpdu)
 {
 	if (r->cur == DDPS_CUR_NONE)
 		ddps_sq_begin(r, e);
@@ -196,7 +214,8 @@ static void cut_write(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg 
 }
 
 /* The whole of a Read Request. */
-static bool pull_read(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *seg)
+static __attribute__((noinline)) bool pull_read(struct ddps_rdmap *r, struct ddps_sqe *e,
+						struct ddps_seg *seg)
 {
 	const struct ddps_rreq q = { .sink_stag = e->sink_stag,
 				     .sink_to = e->sink_to,
@@ -224,8 +243,7 @@ static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulp
 	bool tagged = e->op == DDPS_OP_WRITE;
 	struct ddps_sge *sge;
 
-	if (!is_easy(e->op, e->flags, e->nsge) || !e->len ||
-	    e->losses != ddps_stag_losses(r->pd->table))
+	if (!e->straight || !e->len || e->losses != ddps_stag_losses(r->pd->table))
 		return false;
 	if (e->op == DDPS_OP_READ)
 		return pull_read(r, e, seg);
@@ -249,7 +267,8 @@ static bool pull_request(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulp
 }
 
 /* The response to the oldest request of the peer. */
-static bool pull_response(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+static __attribute__((noinline)) bool pull_response(struct ddps_rdmap *r, struct ddps_seg *seg,
+						    size_t mulpdu)
 {
 	const struct ddps_irrq_entry *e = &r->irrq.e[r->irrq.head];
 	uint64_t sent = r->cur == DDPS_CUR_NONE ? 0 : r->msg.sent, left = e->q.size - sent;
@@ -321,7 +340,8 @@ static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay
 }
 
 /* A Read Request that waits for its turn to be answered. */
-static bool take_request(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+static __attribute__((noinline)) bool take_request(struct ddps_rdmap *r, const uint8_t *seg,
+						   size_t len)
 {
 	struct ddps_irrq *irrq = &r->irrq;
 	struct ddps_irrq_entry *e;
@@ -388,7 +408,8 @@ static uint8_t *find_response_place(struct ddps_rdmap *r, bool last, uint32_t st
 }
 
 /* Of a Write, or of a response to a Read. */
-static bool place_tagged(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
+static __attribute__((noinline)) bool place_tagged(struct ddps_rdmap *r, const uint8_t *seg,
+						   size_t pay_len)
 {
 	struct ddps_rbuf b = ddps_rbuf_init(seg + 2, DDPS_DDP_TAGGED_LEN - 2);
 	uint32_t stag = ddps_rbuf_u32(&b);

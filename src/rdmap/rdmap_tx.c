@@ -181,7 +181,7 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 {
 	struct ddps_rdmap *r = user;
 	uint64_t left = r->tx_pulled - r->tx_acked;
-	bool held = ddps_atomic_held(r);
+	bool held = r->irrq.count && ddps_atomic_held(r);
 
 	ddps_rdmap_check(r);
 	r->tx_acked += n < left ? n : left;
@@ -189,7 +189,8 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 		ddps_sq_complete(r);
 	if (r->state == DDPS_RS_ERROR)
 		ddps_sq_flush(r, false);
-	ddps_rdmap_check_drained(r);
+	if (r->draining)
+		ddps_rdmap_check_drained(r);
 	if (held) { /* perhaps no longer */
 		r->poke = true;
 		ddps_rdmap_tell(r);

@@ -275,3 +275,37 @@ Test(stag_range, regions)
 				  kept->base == row[i].addr);
 	}
 }
+
+/* A region that was seen answers as the table does, until something is lost. */
+Test(stag_range, of_a_region_that_was_seen)
+{
+	struct ddps_mr *mr = add_to_stag_range(mem, LEN, DDPS_LOCAL_WRITE, 0),
+		       *gone = add_to_stag_range(mem, LEN, 0, 0);
+	struct ddps_sge sge = { .addr = mem, .len = 1, .lkey = gone->stag };
+	struct ddps_stag_seen seen = { 0 };
+
+	cr_expect_not(ddps_stag_is_seen(&seen, table, &sge));
+	cr_expect_not(ddps_stag_see(&pd, STREAM, &sge, DDPS_LOCAL_WRITE, &seen), "no right");
+	cr_expect_not(ddps_stag_see(&other, STREAM, &sge, 0, &seen), "another domain");
+	sge.lkey = mr->stag;
+	sge.len = 0;
+	cr_expect_not(ddps_stag_see(&pd, STREAM, &sge, 0, &seen), "of nothing");
+	sge.len = 1;
+	cr_assert(ddps_stag_see(&pd, STREAM, &sge, DDPS_LOCAL_WRITE, &seen));
+	cr_expect_eq(seen.base, mr->base);
+	for (uint32_t off = 0; off < LEN + 2; off++)
+		for (uint32_t len = 1; len < LEN + 2; len++) {
+			sge.addr = (void *)((uintptr_t)mem - 1 + off);
+			sge.len = len;
+			cr_expect_eq(ddps_stag_is_seen(&seen, table, &sge),
+				     !ddps_stag_check_local(&pd, STREAM, &sge, DDPS_LOCAL_WRITE),
+				     "%u octets at %d", len, (int)off - 1);
+		}
+	sge = (struct ddps_sge){ .addr = mem, .len = 1, .lkey = gone->stag };
+	cr_expect_not(ddps_stag_is_seen(&seen, table, &sge), "another region");
+	sge.lkey = mr->stag;
+	cr_assert(ddps_stag_is_seen(&seen, table, &sge));
+	ddps_stag_remove(gone);
+	cr_expect_not(ddps_stag_is_seen(&seen, table, &sge), "it may be this one that is gone");
+	ddps_stag_remove(mr);
+}
