@@ -332,17 +332,20 @@ static void note_fetched(const struct ddps_wc *wc, uint32_t n)
 
 static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
-	uint32_t to_end = cq->depth - cq->head, n, first;
+	uint32_t n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
+	uint32_t to_end = cq->depth - cq->head;
 
-	if (!cq->count || max <= 0)
+	if (!n || max <= 0)
 		return 0;
 	cq->ctx->vain = 0;
-	n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
-	first = n < to_end ? n : to_end;
-	memcpy(wc, cq->ring + cq->head, first * sizeof *wc);
-	if (n > first)
-		memcpy(wc + first, cq->ring, (n - first) * sizeof *wc);
-	cq->head = n < to_end ? cq->head + n : n - to_end;
+	if (n < to_end) {
+		memcpy(wc, cq->ring + cq->head, n * sizeof *wc);
+		cq->head += n;
+	} else {
+		memcpy(wc, cq->ring + cq->head, to_end * sizeof *wc);
+		memcpy(wc + to_end, cq->ring, (n - to_end) * sizeof *wc);
+		cq->head = n - to_end;
+	}
 	cq->count -= n;
 	cq->taken += n;
 	if (!LIST_EMPTY(&cq->ctx->srqs))
