@@ -232,7 +232,9 @@ void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 {
 	enter_mpa(c);
-	if (!ddps_mpa_reads_stream(c)) {
+	if (events == DDPS_MPA_IN && c->state == DDPS_MPA_FULL && !c->rx.stalled) {
+		ddps_mpa_data_read(c); /* as nearly always */
+	} else if (!ddps_mpa_reads_stream(c)) {
 		ddps_mpa_setup_io(c);
 	} else {
 		if ((events & DDPS_MPA_OUT) && c->wr == DDPS_MPA_WR_FULL)
@@ -337,13 +339,6 @@ static void mpa_op_open(struct ddps_llp *llp)
 	ddps_mpa_setup_open(get_mpa_conn(llp));
 }
 
-/* As the machine has it: in full operation what is posted is sent. */
-static bool may_send_now(struct ddps_mpa_conn *c)
-{
-	return c->state == DDPS_MPA_FULL ||
-	       ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) == DDPS_MPA_DO_SEND;
-}
-
 static void mpa_op_kick(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = get_mpa_conn(llp);
@@ -351,13 +346,16 @@ static void mpa_op_kick(struct ddps_llp *llp)
 	c->held = true;
 	/* From inside one of our own callbacks it goes out at the end of that.  One that is lost has
 	 * a task, which shows what came before: nothing is shown from in here. */
-	if (c->depth || !c->open || c->wr == DDPS_MPA_WR_LOST || !may_send_now(c)) {
+	if (c->depth || !c->open || c->wr == DDPS_MPA_WR_LOST ||
+	    (c->state != DDPS_MPA_FULL /* the machine says DO_SEND there */ &&
+	     ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND)) {
 		if (c->state == DDPS_MPA_MUTE)
 			ddps_task_post(c->env->loop, &c->task);
 		return;
 	}
 	enter_mpa(c);
-	ddps_mpa_data_advance(c);
+	if (!ddps_mpa_straight_send(c))
+		ddps_mpa_data_advance(c);
 	leave_mpa(c);
 }
 

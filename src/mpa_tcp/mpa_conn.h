@@ -134,6 +134,7 @@ struct ddps_mpa_conn {
 	bool pumping;	 /* inside pump(), which calls up */
 	bool want_close; /* shutdown() was called */
 	bool resume;	 /* the layer above wants the segment that it held back */
+	bool stepwise;	 /* unit tests: no straight way */
 	bool calm;	 /* watched for input alone: what nearly always is to be waited for */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
 	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
@@ -146,10 +147,10 @@ struct ddps_mpa_conn {
 	bool ask_crc, ask_markers;  /* with TLS: the URI says so */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
-	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
-	int tx_errno;			  /* DDPS_MPA_WR_LOST: why */
-	uint64_t close_by;		  /* ddps_now(): when the end has to be over; 0: no limit */
-	uint32_t acks_ms;		  /* DDPS_MPA_T_ACKS: when it was looked last */
+	uint64_t mulpdu_age; /* octets sent since they were looked up: see DDPS_MPA_MULPDU_AGE */
+	int tx_errno;	     /* DDPS_MPA_WR_LOST: why */
+	uint64_t close_by;   /* ddps_now(): when the end has to be over; 0: no limit */
+	uint32_t acks_ms;    /* DDPS_MPA_T_ACKS: when it was looked last */
 	struct ddps_mpa_startup *startup; /* until full operation */
 	struct ddps_mpa_rx rx;
 
@@ -169,7 +170,8 @@ struct ddps_mpa_conn {
 	struct ddps_error error; /* for closed() */
 };
 
-#define DDPS_MPA_LINGER_MS 1000u
+#define DDPS_MPA_LINGER_MS  1000u
+#define DDPS_MPA_MULPDU_AGE (1024u * 1024) /* EMSS is looked at again after so many octets */
 
 /* ---- mpa_conn.c ---- */
 
@@ -266,6 +268,15 @@ void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 void ddps_mpa_data_closed(struct ddps_mpa_conn *c, uint64_t now);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
+/* TCP did not take what was to be written, by @err. */
+void ddps_mpa_data_send_failed(struct ddps_mpa_conn *c, int err);
+/* What was pulled cannot be framed: DDPS_E_NOMEM or DDPS_E_INVAL. */
+void ddps_mpa_data_fill_failed(struct ddps_mpa_conn *c, int err) __attribute__((cold));
+
+/* ---- mpa_straight.c ---- */
+
+/* In full operation something was posted: the way of most.  false: ddps_mpa_data_advance() is to do it, or to go on. */
+bool ddps_mpa_straight_send(struct ddps_mpa_conn *c);
 
 /* ---- mpa_ahead.c ---- */
 

@@ -17,7 +17,6 @@
 #define PULL_MOST   2048u /* segments that one sends */
 #define SHOW_MOST   512u
 #define SHOW_LEAST  32u
-#define MULPDU_AGE  (1024u * 1024) /* EMSS is looked at again after so many octets */
 
 static unsigned get_turn_share(const struct ddps_mpa_conn *c, unsigned all, unsigned least,
 			       unsigned most)
@@ -177,27 +176,32 @@ static void on_fault(struct ddps_mpa_conn *c, const struct ddps_error *fault)
 /* One read; returns the octets it brought, 0: nothing more now, or it is over. */
 static size_t read_once(struct ddps_mpa_conn *c)
 {
+	size_t asked = ddps_loop_gentle(c->env->loop) ? READ_GENTLE : DDPS_SCRATCH_LEN;
 	struct iovec iov[DDPS_MPA_RX_IOV];
 	struct ddps_error e;
-	size_t asked = 0;
 	ssize_t n;
 	int k;
 
-	k = ddps_mpa_rx_want(&c->rx, c->env->scratch,
-			     ddps_loop_gentle(c->env->loop) ? READ_GENTLE : DDPS_SCRATCH_LEN, iov);
-	if (!ddps_mpa_alive(c))
-		return 0;
-	for (int i = 0; i < k; i++)
-		asked += iov[i].iov_len;
+	if (ddps_mpa_rx_is_fresh(&c->rx)) {
+		asked = asked < c->rx.ask ? asked : c->rx.ask;
+		*iov = (struct iovec){ c->env->scratch, asked };
+		k = 1;
+	} else {
+		k = ddps_mpa_rx_want(&c->rx, c->env->scratch, asked, iov);
+		if (!ddps_mpa_alive(c))
+			return 0;
+		asked = 0;
+		for (int i = 0; i < k; i++)
+			asked += iov[i].iov_len;
+	}
 	n = c->tcp->recv(c, iov, k);
-	if (n == -EAGAIN)
+	if (n <= 0) {
+		if (n == 0)
+			on_fin(c);
+		else if (n != -EAGAIN)
+			on_read_error(c, (int)-n);
 		return 0;
-	if (n < 0)
-		on_read_error(c, (int)-n);
-	if (n == 0)
-		on_fin(c);
-	if (n <= 0)
-		return 0;
+	}
 	if (ddps_mpa_rx_got(&c->rx, c->env->scratch, (size_t)n, &e) < 0)
 		on_fault(c, &e);
 	if (c->rx.stalled || c->rx.cut)
@@ -206,7 +210,7 @@ static size_t read_once(struct ddps_mpa_conn *c)
 	return (size_t)n < asked ? 0 : (size_t)n;
 }
 
-static bool may_read(const struct ddps_mpa_conn *c)
+static inline bool may_read(const struct ddps_mpa_conn *c)
 {
 	return ddps_mpa_alive(c) && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled && !c->rx.cut &&
 	       c->rx.share;
@@ -274,11 +278,11 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 		resume_reading(c);
 	while (may_read(c) && total < most) {
 		n = read_once(c);
-		total += n;
 		if (c->held && ddps_mpa_alive(c)) /* answers do not wait for more input */
 			ddps_mpa_data_advance(c);
 		if (!n)
 			break;
+		total += n;
 		if (total >= most)
 			most = get_turn_share(c, READ_ALL, READ_LEAST, READ_MOST);
 	}
@@ -286,12 +290,13 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 		return;
 	if (c->rx.cut)
 		ddps_task_post(c->env->loop, &c->task);
-	ddps_mpa_rx_idle(&c->rx);
+	if (c->rx.part)
+		ddps_mpa_rx_idle(&c->rx);
 }
 
 /* ---- sending ---- */
 
-static void on_send_error(struct ddps_mpa_conn *c, int err)
+void ddps_mpa_data_send_failed(struct ddps_mpa_conn *c, int err)
 {
 	if (err == EINTR)
 		return;
@@ -318,7 +323,7 @@ static size_t write_batch(struct ddps_mpa_conn *c, size_t left)
 	unsigned done;
 
 	if (n < 0) {
-		on_send_error(c, (int)-n);
+		ddps_mpa_data_send_failed(c, (int)-n);
 		return 0;
 	}
 	c->mulpdu_age += (uint64_t)n;
@@ -330,19 +335,23 @@ static size_t write_batch(struct ddps_mpa_conn *c, size_t left)
 	return (size_t)n;
 }
 
+void ddps_mpa_data_fill_failed(struct ddps_mpa_conn *c, int err)
+{
+	ddps_mpa_conn_fail(c, err, 0,
+			   err == DDPS_E_NOMEM ? "no memory to send"
+					       : "segment is empty, inconsistent or too long");
+}
+
 /* Fill the batch; 0: there is nothing to send. */
 static unsigned fill_batch(struct ddps_mpa_conn *c)
 {
 	int n;
 
-	if (c->mulpdu_age > MULPDU_AGE)
+	if (c->mulpdu_age > DDPS_MPA_MULPDU_AGE)
 		ddps_mpa_conn_update_emss(c);
 	n = ddps_mpa_tx_fill(&c->tx, c->llp.data->tx_next, c->llp.data_user, c->mulpdu);
 	if (n < 0)
-		ddps_mpa_conn_fail(c, n, 0,
-				   n == DDPS_E_NOMEM
-					   ? "no memory to send"
-					   : "segment is empty, inconsistent or too long");
+		ddps_mpa_data_fill_failed(c, n);
 	return n > 0 ? (unsigned)n : 0;
 }
 
@@ -361,9 +370,9 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 		size_t left = ddps_mpa_tx_left(&c->tx);
 		unsigned n;
 
-		if (!left) {
+		if (!left || c->tx.begun) {
 			/* Whatever has become ready since the last one was pulled was kicked. */
-			if (c->tx.dry && !c->held && !c->want_close) {
+			if (!left && c->tx.dry && !c->held && !c->want_close) {
 				ddps_mpa_tx_fini(&c->tx);
 				break;
 			}

@@ -42,7 +42,8 @@ void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iov
 }
 
 /* For one piece the kernel has a shorter way. */
-ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+static __attribute__((always_inline)) inline ssize_t read_tcp(struct ddps_mpa_conn *c,
+							      struct iovec *iov, int k)
 {
 	ssize_t n;
 
@@ -62,33 +63,49 @@ ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	return -errno;
 }
 
+ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	return read_tcp(c, iov, k);
+}
+
 static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
-	ssize_t n = ddps_mpa_io_read(c, iov, k);
+	ssize_t n = read_tcp(c, iov, k);
 
 	if (c->env->capture && n > 0)
 		ddps_mpa_io_show(c, false, iov, k, (size_t)n);
 	return n;
 }
 
-ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+static __attribute__((noinline)) ssize_t write_pieces(int fd, struct iovec *iov, int k)
 {
-	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)k };
+	const struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)k };
+
+	return sendmsg(fd, &m, MSG_NOSIGNAL);
+}
+
+static inline ssize_t write_tcp(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
 	ssize_t n;
 
 	if (!ddps_loop_owns(c->env->loop))
 		return -errno;
 	n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
-		   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
+		   : write_pieces(c->io.fd, iov, k);
 	if (n < 0) /* of the kernel's memory there is some again */
 		return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
 	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
 	return n;
 }
 
+ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k)
+{
+	return write_tcp(c, iov, k);
+}
+
 static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
-	ssize_t n = ddps_mpa_io_write(c, iov, k);
+	ssize_t n = write_tcp(c, iov, k);
 
 	if (c->env->capture && n > 0)
 		ddps_mpa_io_show(c, true, iov, k, (size_t)n);

@@ -154,17 +154,20 @@ static __attribute__((noinline)) void strip_markers(const struct ddps_mpa_rx *rx
 	}
 }
 
-static void show_segment(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
+/* What the sink says of a segment. */
+static __attribute__((noinline)) void note_verdict(struct ddps_mpa_rx *rx, int verdict,
+						   uint8_t *seg, size_t len)
 {
-	int verdict = rx->sink->segment(rx->user, seg, len);
-
-	if (!verdict && !rx->stalled) /* as nearly always */
-		return;
 	if (verdict < 0)
 		rx->dead = true;
 	rx->stalled = verdict == DDPS_LLP_HOLD;
 	rx->hold_seg = seg;
 	rx->hold_seg_len = rx->stalled ? len : 0;
+}
+
+static void show_segment(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
+{
+	note_verdict(rx, rx->sink->segment(rx->user, seg, len), seg, len);
 }
 
 /* @p: a whole FPDU.  0 or DDPS_E_*. */
@@ -194,97 +197,6 @@ static int deliver_fpdu(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t
 	rx->fpdus++;
 	show_segment(rx, seg, ulpdu);
 	return 0;
-}
-
-/* ---- direct placement ---- */
-
-/* Copy payload that is in hand already.  false: the sink does not want the rest. */
-static bool place_payload(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n)
-{
-	while (n) {
-		struct iovec iov[8];
-		int k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, sizeof iov / sizeof *iov);
-		size_t before = n;
-
-		for (int i = 0; i < k && n; i++) {
-			size_t len = iov[i].iov_len < n ? iov[i].iov_len : n;
-
-			if (!len)
-				continue;
-			memcpy(iov[i].iov_base, p, len);
-			p += len;
-			n -= len;
-			rx->pay_off += len;
-		}
-		if (n == before)
-			return false;
-	}
-	return true;
-}
-
-/* The first @n octets of an FPDU are at @p, its payload is not complete. */
-static bool begin_placing(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t ulpdu)
-{
-	size_t have = n - DDPS_MPA_LEN_FIELD, hdr;
-
-	/* Never before a CRC was verified; markers would have to be stripped first. */
-	if (rx->crc || rx->markers || have >= ulpdu)
-		return false;
-	hdr = rx->sink->direct(rx->user, p + DDPS_MPA_LEN_FIELD, have, ulpdu);
-	if (!hdr || hdr > have)
-		return false;
-	rx->placing = true;
-	rx->pay_len = ulpdu - hdr;
-	rx->pay_off = 0;
-	rx->tail_off = 0;
-	rx->tail_len = (uint8_t)(ddps_mpa_pad(ulpdu) + DDPS_MPA_CRC_LEN);
-	if (!place_payload(rx, p + DDPS_MPA_LEN_FIELD + hdr, have - hdr))
-		rx->dead = true;
-	return true;
-}
-
-/* Fill @iov with what is missing of the payload; returns how many. */
-static int want_payload(struct ddps_mpa_rx *rx, struct iovec *iov, int max)
-{
-	size_t left = rx->pay_len - rx->pay_off;
-	int k = 0;
-
-	rx->pay_asked = 0;
-	if (!left)
-		return 0;
-	k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, max);
-	for (int i = 0; i < k; i++) {
-		if (iov[i].iov_len > left)
-			iov[i].iov_len = left;
-		left -= iov[i].iov_len;
-		rx->pay_asked += iov[i].iov_len;
-	}
-	if (!rx->pay_asked) {
-		rx->dead = true;
-		return 0;
-	}
-	return k;
-}
-
-/* Account for @n octets read while placing; returns how many lie beyond the FPDU. */
-static size_t got_placed(struct ddps_mpa_rx *rx, size_t n)
-{
-	size_t pay = n < rx->pay_asked ? n : rx->pay_asked;
-	size_t missing = (size_t)(rx->tail_len - rx->tail_off), tail;
-
-	rx->pay_off += pay;
-	n -= pay;
-	tail = n < missing ? n : missing;
-	rx->tail_off = (uint8_t)(rx->tail_off + tail);
-	n -= tail;
-	if (tail < missing)
-		return 0;
-	rx->placing = false;
-	rx->fpdus++;
-	rx->share -= rx->share != 0;
-	if (rx->sink->direct_end(rx->user) < 0)
-		rx->dead = true;
-	return n;
 }
 
 /* ---- the stream ---- */
@@ -351,7 +263,7 @@ static int keep_octets(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_
 		rx->head_len = (uint8_t)n;
 		return 0;
 	}
-	if (begin_placing(rx, p, n, ulpdu))
+	if (ddps_mpa_rx_place(rx, p, n, ulpdu))
 		return 0;
 	if (rx->part_size < total) {
 		size_t size = rx->spares ? PART_MAX : total;
@@ -366,6 +278,34 @@ static int keep_octets(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_
 	rx->part_len = n;
 	rx->part_total = total;
 	return 0;
+}
+
+/* The straight way: show whole FPDUs that are right, without markers; "no" is never wrong.  Returns the octets of
+ * those.  Of the last one the verdict may be another than 0. */
+static inline size_t show_whole_fpdus(struct ddps_mpa_rx *rx, uint8_t *p, size_t n)
+{
+	size_t at = 0, ulpdu, body;
+	uint8_t *seg;
+	int verdict;
+
+	while (n - at > DDPS_MPA_LEN_FIELD && rx->share && !rx->markers) {
+		ulpdu = get_u16(p + at);
+		body = DDPS_MPA_LEN_FIELD + ulpdu + ddps_mpa_pad(ulpdu);
+		if (!ulpdu || n - at < body + DDPS_MPA_CRC_LEN ||
+		    (rx->crc && ddps_mpa_crc(DDPS_MPA_CRC_INIT, p + at, body) !=
+					ddps_mpa_crc_load(p + at + body)))
+			break;
+		rx->share--;
+		rx->fpdus++;
+		seg = p + at + DDPS_MPA_LEN_FIELD;
+		at += body + DDPS_MPA_CRC_LEN;
+		verdict = rx->sink->segment(rx->user, seg, ulpdu);
+		if (verdict) {
+			note_verdict(rx, verdict, seg, ulpdu);
+			break;
+		}
+	}
+	return at;
 }
 
 /* @p, @n: the stream from the beginning of an FPDU. */
@@ -425,14 +365,14 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	check_kept(rx);
 	if (scratch_len > rx->ask)
 		scratch_len = rx->ask;
-	if (!rx->placing && !rx->part_total && !rx->head_len) {
+	if (ddps_mpa_rx_is_fresh(rx)) {
 		*iov = (struct iovec){ scratch, scratch_len };
 		return 1;
 	}
 	if (rx->placing && rx->pay_len >= AHEAD_BELOW && scratch_len > DDPS_MPA_RX_HEAD)
 		scratch_len = DDPS_MPA_RX_HEAD;
 	if (rx->placing && !rx->dead) {
-		k = want_payload(rx, iov, DDPS_MPA_RX_IOV - 2);
+		k = ddps_mpa_rx_want_placed(rx, iov, DDPS_MPA_RX_IOV - 2);
 		if (!rx->dead && rx->pay_off + rx->pay_asked < rx->pay_len)
 			return k;
 		if (!rx->dead)
@@ -454,7 +394,7 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 
 int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct ddps_error *e)
 {
-	size_t ulpdu = 0, missing;
+	size_t ulpdu = 0, missing, shown;
 	int err;
 
 	check_kept(rx);
@@ -463,7 +403,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 	if (n >= rx->ask && rx->ask < ASK_MOST)
 		rx->ask *= 2;
 	if (rx->placing) {
-		n = got_placed(rx, n);
+		n = ddps_mpa_rx_got_placed(rx, n);
 	} else if (rx->part_total) {
 		missing = rx->part_total - rx->part_len;
 		if (n < missing) {
@@ -483,7 +423,13 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 		n += rx->head_len;
 		rx->head_len = 0;
 	}
-	return rx->dead || !n ? 0 : parse_fpdu(rx, scratch, n, e);
+	if (rx->dead || !n)
+		return 0;
+	shown = show_whole_fpdus(rx, scratch, n);
+	if (rx->dead || (shown == n && !rx->stalled))
+		return 0;
+	return rx->stalled ? keep_stalled(rx, scratch + shown, n - shown, e)
+			   : parse_fpdu(rx, scratch + shown, n - shown, e);
 }
 
 bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
@@ -495,7 +441,7 @@ bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 
 void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx)
 {
-	if (rx->part && (rx->dead || !rx->part_total))
+	if (rx->dead || !rx->part_total)
 		part_fini(rx);
 }
 

@@ -67,6 +67,12 @@ static inline void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share)
 	rx->share = share;
 }
 
+/* It stands at the beginning of an FPDU: what is read goes to the scratch buffer alone. */
+static inline bool ddps_mpa_rx_is_fresh(const struct ddps_mpa_rx *rx)
+{
+	return !rx->part_total && !rx->head_len && !rx->placing;
+}
+
 /* Where to read to: fills @iov[DDPS_MPA_RX_IOV], returns how many.  May ask the sink. */
 int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,
 		     struct iovec *iov);
@@ -91,5 +97,13 @@ bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx);
 
 /* Nothing more came for now: give back the buffer if it is empty. */
 void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx);
+
+/* ---- mpa_rx_place.c, for mpa_rx.c ---- */
+/* The first @n octets of an FPDU are at @p, its payload is not complete.  false: it has to come whole. */
+bool ddps_mpa_rx_place(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t ulpdu);
+/* Fill @iov with what is missing of the payload; returns how many. */
+int ddps_mpa_rx_want_placed(struct ddps_mpa_rx *rx, struct iovec *iov, int max);
+/* Account for @n octets read while placing; returns how many lie beyond the FPDU. */
+size_t ddps_mpa_rx_got_placed(struct ddps_mpa_rx *rx, size_t n);
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define BATCH_FPDUS  DDPS_MPA_BATCH_FPDUS
-#define BATCH_IOVS   1024  /* IOV_MAX */
-#define BATCH_INLINE 128   /* payload up to this is copied: cheaper than pieces of its own */
+#define BATCH_IOVS   1024 /* IOV_MAX */
+#define BATCH_INLINE DDPS_MPA_INLINE
 #define BATCH_ARENA  20480 /* headers, pads, CRCs, small payloads */
 /*
  * Full with so much.  The receiver takes it, in cache still, while the next is being copied.  Where
@@ -60,6 +60,7 @@ void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx)
 		free(tx->batch->copy);
 	ddps_spare_put(tx->spares, tx->batch);
 	tx->batch = NULL;
+	tx->begun = false;
 }
 
 /* What is left of the batch, counted anew. */
@@ -103,7 +104,7 @@ static void append_iov(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 }
 
 /* Length and header; returns the end.  At @p is room for the longest header. */
-static uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
+static inline uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
 {
 	size_t ulpdu = seg->hdr_len + seg->pay_len;
 
@@ -116,13 +117,12 @@ static uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
 	return p + DDPS_MPA_LEN_FIELD + seg->hdr_len;
 }
 
-/* The whole of an FPDU in one piece: little payload, no markers. */
-static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+/* The whole of an FPDU in one piece: little payload, no markers.  Returns its length. */
+static inline size_t put_small(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg, uint8_t *p)
 {
-	struct ddps_mpa_batch *b = tx->batch;
 	size_t ulpdu = seg->hdr_len + seg->pay_len, pad = ddps_mpa_pad(ulpdu);
 	size_t n = DDPS_MPA_LEN_FIELD + ulpdu + pad;
-	uint8_t *p = arena(b, n + DDPS_MPA_CRC_LEN), *to = put_fpdu_head(p, seg);
+	uint8_t *to = put_fpdu_head(p, seg);
 
 	for (int i = 0; i < seg->npay; i++) {
 		if (seg->pay[i].iov_len)
@@ -131,7 +131,7 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	}
 	memset(to, 0, PAD_ROOM); /* [5044-4.1-2]; the CRC comes over the rest */
 	ddps_mpa_crc_store(p + n, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, n) : ~0u);
-	append_iov(b, p, n + DDPS_MPA_CRC_LEN);
+	return n + DDPS_MPA_CRC_LEN;
 }
 
 /* The payload where it is, between what the arena holds: without a CRC. */
@@ -266,10 +266,14 @@ static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 static void put_whole_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
+	uint8_t *p = b->arena + b->used;
+	size_t n;
 
-	if (!tx->markers && seg->pay_len <= BATCH_INLINE)
-		put_small(tx, seg);
-	else if (copies(tx))
+	if (!tx->markers && seg->pay_len <= BATCH_INLINE) {
+		n = put_small(tx, seg, p);
+		b->used += n;
+		append_iov(b, p, n);
+	} else if (copies(tx))
 		put_copied(tx, seg);
 	else
 		put_pieces(tx, seg);
@@ -282,25 +286,37 @@ _Static_assert(BATCH_FPDUS *(DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MP
 			     BATCH_INLINE) <= BATCH_ARENA,
 	       "what is not copied whole has room in the arena, however many there are");
 
-/* Does any segment of up to @mulpdu octets fit still? */
-static bool has_batch_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
-{
-	/* Header, payload, pad with CRC */
-	const size_t iovs = 1 + DDPS_SEG_IOV_MAX + 1;
-	const size_t full = mulpdu < SMALL_MULPDU ? BATCH_OCTETS_SMALL : BATCH_OCTETS;
-	const struct ddps_mpa_batch *b = tx->batch;
+/* What a batch may have before its last segment. */
+struct most {
+	size_t octets, used, iovs;
+};
 
-	if (b->nfpdus == BATCH_FPDUS || b->octets >= full)
-		return false;
-	if (copies(tx))
-		return b->used + ddps_mpa_fpdu_size(mulpdu, tx->markers, 0) <= COPIED_ARENA;
-	return (size_t)b->niov + iovs <= BATCH_IOVS;
+static inline struct most get_batch_most(const struct ddps_mpa_tx *tx, size_t mulpdu)
+{
+	const size_t iovs = 1 + DDPS_SEG_IOV_MAX + 1; /* header, payload, pad with CRC */
+
+	return (struct most){
+		.octets = mulpdu < SMALL_MULPDU ? BATCH_OCTETS_SMALL : BATCH_OCTETS,
+		.used = copies(tx) ? COPIED_ARENA - ddps_mpa_fpdu_size(mulpdu, tx->markers, 0)
+				   : BATCH_ARENA,
+		.iovs = copies(tx) ? BATCH_IOVS : BATCH_IOVS - iovs,
+	};
 }
 
-static bool is_ulpdu(const struct ddps_seg *seg, size_t mulpdu)
+/* Any segment of up to that MULPDU fits still. */
+static inline bool has_batch_room(const struct ddps_mpa_batch *b, const struct most *most)
+{
+	return b->nfpdus < BATCH_FPDUS && b->octets < most->octets && b->used <= most->used &&
+	       (size_t)b->niov <= most->iovs;
+}
+
+static inline bool is_ulpdu(const struct ddps_seg *seg, size_t mulpdu)
 {
 	size_t sum = 0;
 
+	if (seg->npay == 1 && seg->hdr_len <= sizeof seg->hdr && seg->pay_len <= mulpdu)
+		return seg->pay->iov_len == seg->pay_len &&
+		       seg->hdr_len + seg->pay_len - DDPS_MPA_ULPDU_MIN < mulpdu;
 	if (seg->hdr_len > sizeof seg->hdr || seg->npay < 0 || seg->npay > DDPS_SEG_IOV_MAX)
 		return false;
 	for (int i = 0; i < seg->npay; i++)
@@ -309,17 +325,15 @@ static bool is_ulpdu(const struct ddps_seg *seg, size_t mulpdu)
 	       seg->hdr_len + sum <= mulpdu; /* [5044-3-5] [5044-3-7] */
 }
 
-int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
-		     int (*next)(void *user, struct ddps_seg *seg, size_t mulpdu), void *user,
-		     size_t mulpdu)
+/* An empty one.  NULL: no memory. */
+static struct ddps_mpa_batch *begin_batch(struct ddps_mpa_tx *tx)
 {
 	struct ddps_mpa_batch *b = tx->batch;
-	struct ddps_seg seg;
 
 	if (!b) {
 		b = tx->batch = batch_new(tx);
 		if (!b)
-			return DDPS_E_NOMEM;
+			return NULL;
 	}
 	free(b->copy);
 	b->copy = NULL;
@@ -327,8 +341,58 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	b->octets = b->sent = b->used = 0;
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
-	tx->dry = false;
-	while (!tx->dry && has_batch_room(tx, mulpdu)) {
+	tx->dry = tx->begun = false;
+	return b;
+}
+
+size_t ddps_mpa_tx_frame(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg, size_t mulpdu,
+			 uint8_t to[DDPS_MPA_FRAME_SMALL])
+{
+	if (!is_ulpdu(seg, mulpdu) || tx->markers || seg->pay_len > BATCH_INLINE)
+		return 0;
+	return put_small(tx, seg, to);
+}
+
+int ddps_mpa_tx_keep(struct ddps_mpa_tx *tx, const uint8_t *fpdu, size_t len, size_t sent)
+{
+	struct ddps_mpa_batch *b = begin_batch(tx);
+
+	if (!b)
+		return DDPS_E_NOMEM;
+	memcpy(b->arena, fpdu, len);
+	b->used = b->octets = b->end[0] = len;
+	b->sent = sent;
+	b->nfpdus = 1;
+	b->iov[b->niov++] = (struct iovec){ b->arena + sent, len - sent };
+	tx->dry = true;
+	check_batch(b);
+	return 0;
+}
+
+int ddps_mpa_tx_begin(struct ddps_mpa_tx *tx, const struct ddps_seg *seg, size_t mulpdu)
+{
+	if (!begin_batch(tx))
+		return DDPS_E_NOMEM;
+	if (!is_ulpdu(seg, mulpdu))
+		return DDPS_E_INVAL;
+	put_whole_fpdu(tx, seg);
+	tx->begun = true;
+	tx->dry = seg->final;
+	return 0;
+}
+
+int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
+		     int (*next)(void *user, struct ddps_seg *seg, size_t mulpdu), void *user,
+		     size_t mulpdu)
+{
+	struct ddps_mpa_batch *b = tx->begun ? tx->batch : begin_batch(tx);
+	const struct most most = get_batch_most(tx, mulpdu);
+	struct ddps_seg seg;
+
+	if (!b)
+		return DDPS_E_NOMEM;
+	tx->begun = false;
+	while (!tx->dry && has_batch_room(b, &most)) {
 		seg.final = false;
 		if (next(user, &seg, mulpdu) <= 0) {
 			tx->dry = true;

@@ -27,6 +27,7 @@ struct ddps_mpa_batch {
 struct ddps_mpa_tx {
 	bool crc, markers;
 	bool dry;		      /* there was no more when the batch was filled */
+	bool begun;		      /* by ddps_mpa_tx_begin: it is to be filled yet */
 	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
 	/* Where batches come from, or NULL; those with a CRC or markers are larger ones. */
@@ -45,6 +46,20 @@ void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx);
 int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 		     int (*next)(void *user, struct ddps_seg *seg, size_t mulpdu), void *user,
 		     size_t mulpdu);
+
+/*
+ * The straight way, for one segment alone: frame it at @to and have it written from there.  0: it has to go into a
+ * batch (ddps_mpa_tx_begin), if it is a ULPDU at all.
+ */
+#define DDPS_MPA_INLINE	     128 /* payload up to this is copied: cheaper than pieces of its own */
+#define DDPS_MPA_FRAME_SMALL (2 + DDPS_SEG_HDR_MAX + DDPS_MPA_INLINE + 4 + 4)
+size_t ddps_mpa_tx_frame(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg, size_t mulpdu,
+			 uint8_t to[DDPS_MPA_FRAME_SMALL]);
+/* Of the FPDU that was framed so, @len octets, @sent went out: the rest is the batch.  0 or DDPS_E_NOMEM. */
+int ddps_mpa_tx_keep(struct ddps_mpa_tx *tx, const uint8_t *fpdu, size_t len, size_t sent);
+/* @seg was pulled, and is the first one of a batch, which there is not yet: ddps_mpa_tx_fill goes on with the next.
+ * 0, DDPS_E_NOMEM, DDPS_E_INVAL. */
+int ddps_mpa_tx_begin(struct ddps_mpa_tx *tx, const struct ddps_seg *seg, size_t mulpdu);
 
 /* What is still to be written, at most IOV_MAX pieces. */
 static inline int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov)

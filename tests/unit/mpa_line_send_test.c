@@ -200,6 +200,7 @@ Test(mpa_line_send, aborted_while_a_batch_is_filled)
 	struct line l;
 
 	line_full(&l);
+	l.c->stepwise = true; /* the straight way has none */
 	data.tx_next = next_aborts;
 	ddps_llp_attach(&l.c->llp, &data, l.s);
 	l.s->llp->ops->kick(l.s->llp);
