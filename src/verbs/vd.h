@@ -26,7 +26,8 @@
  *   vd_modify.c	their states		vd_rules.c	which of them InfiniBand allows
  *   vd_later.c		requests that wait for one
  * cm/, the calls of librdmacm and all else that connects:
- *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
+ *   vd_id.c		identifiers		vd_event.c	events
+ *   vd_conn.c		connections		vd_conn_event.c	what the library says of them
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.[ch]	queue pairs that programs connect themselves
@@ -434,7 +435,7 @@ void vd_async_drop(struct ibv_context *ctx);
 /* Take one from an eventfd, if somebody else has not, without ever blocking. */
 void vd_eventfd_take(int fd);
 
-/* What the library says of a session or listener (vd_conn.c); the lock is held. */
+/* What the library says of a session or listener (vd_conn_event.c); the lock is held. */
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* An identifier on @ch, or with a channel of its own. */
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);
@@ -463,6 +464,11 @@ int vd_sync(struct vd_id *id, int ret);
 struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_conn_param *conn);
 void vd_control_free(struct vd_id *id);
 
+/* As many Reads as a program names: 255 and the like mean "as many as there are". */
+static inline uint16_t vd_reads(unsigned n)
+{
+	return (uint16_t)(n > VD_MAX_RD ? VD_MAX_RD : n);
+}
 /* The library's parameters for a connection; @conn may be NULL. */
 void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
 		   struct ddps_conn_param *to);
