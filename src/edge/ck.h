@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define CK_FRAMES 24
 #define CK_PIECES 16
@@ -45,7 +46,7 @@ struct ck_trace {
 
 /* A request under way. */
 struct ck_work {
-	struct ck_work *next;
+	STAILQ_ENTRY(ck_work) link;
 	uint64_t wr_id;
 	bool told;  /* its completion is reported, whatever it is */
 	bool known; /* @sum is of its memory */
@@ -55,9 +56,7 @@ struct ck_work {
 	struct ck_trace posted;
 };
 
-struct ck_queue {
-	struct ck_work *first, **end;
-};
+STAILQ_HEAD(ck_queue, ck_work);
 
 struct ed_qp;
 
@@ -78,7 +77,6 @@ void ck_note(struct ck_trace *t);
 
 /* ---- requests.  None of these is called with a lock held. ---- */
 
-void ck_queue_init(struct ck_queue *q);
 void ck_queue_free(struct ck_queue *q);
 struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr);
 /* More requests than an adapter's queue has places. */

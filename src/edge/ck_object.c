@@ -7,7 +7,7 @@
 
 /* By address, since the keys of regions are no numbers to count on. */
 struct region {
-	struct region *next;
+	LIST_ENTRY(region) link;
 	const struct ibv_mr *mr;
 	uint64_t addr;
 	size_t len;
@@ -16,11 +16,11 @@ struct region {
 	struct ck_trace made;
 };
 
-static struct region *regions; /* under ed.lock */
+static LIST_HEAD(, region) regions; /* under ed.lock */
 
 void ck_forget_regions(void)
 {
-	regions = NULL;
+	LIST_INIT(&regions);
 }
 
 void ck_registered(const struct ibv_mr *mr, unsigned access)
@@ -36,20 +36,20 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 	r->access = access;
 	ck_note(&r->made);
 	ddps_lock(&ed.lock);
-	r->next = regions;
-	regions = r;
+	LIST_INSERT_HEAD(&regions, r, link);
 	ddps_unlock(&ed.lock);
 }
 
 void ck_deregistered(const struct ibv_mr *mr)
 {
-	struct region **at = &regions, *r;
+	struct region *r;
 
 	ddps_lock(&ed.lock);
-	while ((r = *at) && r->mr != mr)
-		at = &r->next;
+	LIST_FOREACH(r, &regions, link)
+	if (r->mr == mr)
+		break;
 	if (r)
-		*at = r->next;
+		LIST_REMOVE(r, link);
 	ddps_unlock(&ed.lock);
 	free(r);
 }
@@ -62,8 +62,9 @@ bool ck_is_own(const struct ibv_sge *s)
 	bool own;
 
 	ddps_lock(&ed.lock);
-	for (r = regions; r && r->lkey != s->lkey; r = r->next)
-		;
+	LIST_FOREACH(r, &regions, link)
+	if (r->lkey == s->lkey)
+		break;
 	own = r && !(r->access & peers) && s->addr >= r->addr && s->length <= r->len &&
 	      s->addr - r->addr <= r->len - s->length;
 	ddps_unlock(&ed.lock);
@@ -73,11 +74,13 @@ bool ck_is_own(const struct ibv_sge *s)
 /* ed.lock is held. */
 static const struct ck_work *find_region_user(const struct ck_queue *q, uint32_t lkey)
 {
+	const struct ck_work *w;
+
 	ddps_assert_held(&ed.lock);
-	for (const struct ck_work *w = q->first; w; w = w->next)
-		for (int i = 0; i < w->n; i++)
-			if (w->sge[i].lkey == lkey)
-				return w;
+	STAILQ_FOREACH(w, q, link)
+	for (int i = 0; i < w->n; i++)
+		if (w->sge[i].lkey == lkey)
+			return w;
 	return NULL;
 }
 
@@ -92,10 +95,12 @@ void ck_deregister(const struct ibv_mr *mr)
 {
 	struct ck_trace posted = { 0 };
 	unsigned number = 0;
+	struct ed_qp *q;
 
 	ddps_lock(&ed.lock);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
-		for (struct ed_qp *q = ed.qps[i]; q && !number; q = q->next) {
+		LIST_FOREACH(q, &ed.qps[i], link)
+		{
 			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);
 
 			w = w ? w : find_region_user(&q->recvs, mr->lkey);
@@ -103,6 +108,7 @@ void ck_deregister(const struct ibv_mr *mr)
 				continue;
 			posted = w->posted;
 			number = q->number;
+			break;
 		}
 	ddps_unlock(&ed.lock);
 	if (number)
@@ -200,12 +206,15 @@ void ck_unpolled(struct ibv_qp *qp)
 /* One report for each place that has made some that are left. */
 void ck_left(void)
 {
+	struct region *r;
+	struct ed_qp *q;
+
 	ddps_lock(&ed.lock);
-	for (struct region *r = regions; r; r = r->next)
-		ck_report_at(CK_LEAK, &r->made, "a region of %zu octets is left, made at", r->len);
-	for (unsigned i = 0; i < ED_BUCKETS; i++)
-		for (struct ed_qp *q = ed.qps[i]; q; q = q->next)
-			ck_report_at(CK_LEAK, &q->made, "queue pair %u is left, made at",
-				     q->number);
+	LIST_FOREACH(r, &regions, link)
+	ck_report_at(CK_LEAK, &r->made, "a region of %zu octets is left, made at", r->len);
+	for (unsigned i = 0; i < ED_BUCKETS; i++) {
+		LIST_FOREACH(q, &ed.qps[i], link)
+		ck_report_at(CK_LEAK, &q->made, "queue pair %u is left, made at", q->number);
+	}
 	ddps_unlock(&ed.lock);
 }

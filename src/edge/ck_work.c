@@ -12,21 +12,14 @@
 
 #define BLOCK 64 /* octets that a receive's sum is made of */
 
-void ck_queue_init(struct ck_queue *q)
-{
-	q->first = NULL;
-	q->end = &q->first;
-}
-
 void ck_queue_free(struct ck_queue *q)
 {
-	while (q->first) {
-		struct ck_work *w = q->first;
+	while (!STAILQ_EMPTY(q)) {
+		struct ck_work *w = STAILQ_FIRST(q);
 
-		q->first = w->next;
+		STAILQ_REMOVE_HEAD(q, link);
 		free(w);
 	}
-	q->end = &q->first;
 }
 
 /* ---- sums ---- */
@@ -83,23 +76,29 @@ static bool overlap(const struct ibv_sge *a, const struct ibv_sge *b)
 /* @w is not in it yet; ed.lock is held. */
 static void check_shared_memory(struct ck_queue *q, struct ck_work *w)
 {
+	struct ck_work *o;
+
 	ddps_assert_held(&ed.lock);
-	for (struct ck_work *o = q->first; o; o = o->next)
-		for (int i = 0; i < o->n; i++)
-			for (int k = 0; k < w->n; k++)
-				if (overlap(&o->sge[i], &w->sge[k]))
-					o->known = w->known = false;
+	STAILQ_FOREACH(o, q, link)
+	for (int i = 0; i < o->n; i++)
+		for (int k = 0; k < w->n; k++)
+			if (overlap(&o->sge[i], &w->sge[k]))
+				o->known = w->known = false;
 }
 
 static void share_all(struct ck_work *w)
 {
+	struct ed_srq *s;
+	struct ed_qp *q;
+
 	for (unsigned i = 0; i < ED_BUCKETS; i++)
-		for (struct ed_qp *q = ed.qps[i]; q; q = q->next) {
+		LIST_FOREACH(q, &ed.qps[i], link)
+		{
 			check_shared_memory(&q->sends, w);
 			check_shared_memory(&q->recvs, w);
 		}
-	for (struct ed_srq *s = ed.srqs; s; s = s->next)
-		check_shared_memory(&s->recvs, w);
+	LIST_FOREACH(s, &ed.srqs, link)
+	check_shared_memory(&s->recvs, w);
 }
 
 static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n)
@@ -126,8 +125,7 @@ static void add_work(struct ck_queue *q, struct ck_work *w)
 	ddps_lock(&ed.lock);
 	if (w->n)
 		share_all(w);
-	*q->end = w;
-	q->end = &w->next;
+	STAILQ_INSERT_TAIL(q, w, link);
 	ddps_unlock(&ed.lock);
 }
 
@@ -207,23 +205,12 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 	return w;
 }
 
-static void unlink_work(struct ck_queue *q, struct ck_work *w)
-{
-	struct ck_work **at = &q->first;
-
-	while (*at != w)
-		at = &(*at)->next;
-	*at = w->next;
-	if (!*at)
-		q->end = at;
-}
-
 void ck_not_posted(struct ck_queue *q, struct ck_work *w)
 {
 	if (!w)
 		return;
 	ddps_lock(&ed.lock);
-	unlink_work(q, w);
+	STAILQ_REMOVE(q, w, ck_work, link);
 	ddps_unlock(&ed.lock);
 	free(w);
 }
@@ -257,10 +244,11 @@ static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const str
 /* The first that has this identity and is reported, or NULL. */
 static struct ck_work *find_work(struct ck_queue *q, uint64_t wr_id, bool error)
 {
-	struct ck_work *w = q->first;
+	struct ck_work *w;
 
-	while (w && (w->wr_id != wr_id || !(w->told || error)))
-		w = w->next;
+	STAILQ_FOREACH(w, q, link)
+	if (w->wr_id == wr_id && (w->told || error))
+		break;
 	return w;
 }
 
@@ -273,10 +261,10 @@ static void send_done(struct ed_qp *q, const struct ibv_wc *wc)
 	do {
 		ddps_lock(&ed.lock);
 		last = find_work(&q->sends, wc->wr_id, wc->status != IBV_WC_SUCCESS);
-		w = last ? q->sends.first : NULL;
+		w = last ? STAILQ_FIRST(&q->sends) : NULL;
 		more = w && w != last;
 		if (w)
-			unlink_work(&q->sends, w);
+			STAILQ_REMOVE(&q->sends, w, ck_work, link);
 		ddps_unlock(&ed.lock);
 		if (w)
 			judge_send(q, w);
@@ -293,7 +281,7 @@ static void recv_done(struct ed_qp *q, const struct ibv_wc *wc)
 	ddps_lock(&ed.lock);
 	w = find_work(from, wc->wr_id, true);
 	if (w)
-		unlink_work(from, w);
+		STAILQ_REMOVE(from, w, ck_work, link);
 	ddps_unlock(&ed.lock);
 	if (w)
 		judge_recv(q, w, wc);

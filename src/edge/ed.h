@@ -35,21 +35,21 @@
 
 /* A receive that the device gets later. */
 struct ed_recv {
-	struct ed_recv *next;
+	STAILQ_ENTRY(ed_recv) link;
 	struct ibv_recv_wr wr;
 	struct ibv_sge sge[VD_MAX_SGE];
 };
 
 /* A receive queue: a queue pair's or a shared one. */
 struct ed_rq {
-	struct ed_recv *first, **end;
+	STAILQ_HEAD(, ed_recv) recvs;
 	uint64_t until; /* ms; the device gets none before */
 	unsigned n, max;
 };
 
 /* Memory that a corrupted request is sent from. */
 struct ed_copy {
-	struct ed_copy *next;
+	SLIST_ENTRY(ed_copy) link;
 	struct ibv_mr *mr;
 	uint8_t octets[];
 };
@@ -62,7 +62,7 @@ struct ed_depth {
 };
 
 struct ed_qp {
-	struct ed_qp *next; /* in its bucket */
+	LIST_ENTRY(ed_qp) link; /* in its bucket */
 	struct ibv_qp *qp;
 	unsigned number; /* the how many-th */
 	unsigned busy;	 /* calls that use it; its end waits for them */
@@ -70,7 +70,7 @@ struct ed_qp {
 	uint64_t bytes;
 	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
 	struct ed_rq rq;
-	struct ed_copy *copies;
+	SLIST_HEAD(, ed_copy) copies;
 	struct ed_depth depth;
 	/* ck_work.c */
 	struct ck_queue sends, recvs;
@@ -84,7 +84,7 @@ struct ed_qp {
 };
 
 struct ed_srq {
-	struct ed_srq *next;
+	LIST_ENTRY(ed_srq) link;
 	struct ibv_srq *srq;
 	unsigned busy;
 	struct ed_rq rq;
@@ -93,7 +93,7 @@ struct ed_srq {
 
 /* A completion that the program gets later. */
 struct ed_held {
-	struct ed_held *next;
+	STAILQ_ENTRY(ed_held) link;
 	struct ibv_wc wc;
 	uint64_t stamp; /* vd_cq.stamp */
 	uint64_t due;	/* ms */
@@ -101,17 +101,17 @@ struct ed_held {
 };
 
 struct ed_cq {
-	struct ed_cq *next;
+	LIST_ENTRY(ed_cq) link;
 	struct ibv_cq *cq;
 	unsigned busy;
 	struct ddps_mutex polls; /* who polls keeps the order */
-	struct ed_held *first, **end;
+	STAILQ_HEAD(, ed_held) held;
 	bool armed, polled;
 };
 
 /* An event of rdma_cm that comes later. */
 struct ed_later {
-	struct ed_later *next;
+	STAILQ_ENTRY(ed_later) link;
 	struct vd_id *id;
 	int event, status;
 	uint64_t due;
@@ -128,6 +128,8 @@ struct ed_subject {
 	unsigned queue;
 };
 
+LIST_HEAD(ed_qps, ed_qp);
+
 struct ed {
 	struct ddps_mutex lock;
 	pthread_cond_t less; /* something is less busy */
@@ -139,10 +141,10 @@ struct ed {
 	struct stat trace_self;
 	uint64_t lines; /* of the trace */
 	uint64_t begun; /* ms */
-	struct ed_qp *qps[ED_BUCKETS];
-	struct ed_srq *srqs;
-	struct ed_cq *cqs;
-	struct ed_later *later;
+	struct ed_qps qps[ED_BUCKETS];
+	LIST_HEAD(, ed_srq) srqs;
+	LIST_HEAD(, ed_cq) cqs;
+	STAILQ_HEAD(, ed_later) later;
 	struct vd_id *telling; /* whose event is just being reported */
 	unsigned qp_count;
 	pid_t clock; /* the process whose clock runs */
@@ -152,7 +154,7 @@ struct ed {
 	struct ibv_device device[VP_DEVICES];
 	unsigned count[VP_DEVICES][VP_LIMITS]; /* of objects */
 	bool news;			       /* for the clock */
-	struct ed_id *ids;
+	LIST_HEAD(, ed_id) ids;
 	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 			  size_t len);
 	int (*query_device_ex)(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct ed_id {
-	struct ed_id *next;
+	LIST_ENTRY(ed_id) link;
 	struct vd_id *id;
 };
 
@@ -19,29 +19,30 @@ static void id_new(struct rdma_cm_id *id)
 		return; /* it is not informed of the device's end */
 	i->id = vd_id_of(id);
 	ddps_lock(&ed.lock);
-	i->next = ed.ids;
-	ed.ids = i;
+	LIST_INSERT_HEAD(&ed.ids, i, link);
 	ddps_unlock(&ed.lock);
 }
 
 bool ed_id_is_known(const struct vd_id *id)
 {
-	const struct ed_id *i = ed.ids;
+	const struct ed_id *i;
 
-	while (i && i->id != id)
-		i = i->next;
+	LIST_FOREACH(i, &ed.ids, link)
+	if (i->id == id)
+		break;
 	return i;
 }
 
 static void id_gone(struct rdma_cm_id *id)
 {
-	struct ed_id **at = &ed.ids, *i;
+	struct ed_id *i;
 
 	ddps_lock(&ed.lock);
-	while ((i = *at) && &i->id->id != id)
-		at = &i->next;
+	LIST_FOREACH(i, &ed.ids, link)
+	if (&i->id->id == id)
+		break;
 	if (i)
-		*at = i->next;
+		LIST_REMOVE(i, link);
 	ddps_unlock(&ed.lock);
 	free(i);
 	ed_event_forget(id);
@@ -49,14 +50,17 @@ static void id_gone(struct rdma_cm_id *id)
 
 void ed_ids_tell(int event)
 {
+	struct ed_id *i;
+
 	ddps_lock(&ed.lock);
-	for (struct ed_id *i = ed.ids; i; i = i->next) {
+	LIST_FOREACH(i, &ed.ids, link)
+	{
 		struct ed_later *l = calloc(1, sizeof *l);
 
 		if (!l)
 			break;
-		*l = (struct ed_later){ ed.later, i->id, event, 0, 0 };
-		ed.later = l;
+		*l = (struct ed_later){ .id = i->id, .event = event };
+		STAILQ_INSERT_HEAD(&ed.later, l, link);
 	}
 	ddps_unlock(&ed.lock);
 	ed_events_due(ed_ms()); /* before the ends of the connections, which follow */

@@ -85,7 +85,7 @@ static void tell_event(struct vd_id *id, int event, int status)
 /* The lock is held, so that the identifier does not go meanwhile. */
 static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 {
-	struct ed_later *l = ms ? calloc(1, sizeof *l) : NULL, **at = &ed.later;
+	struct ed_later *l = ms ? calloc(1, sizeof *l) : NULL;
 	bool known;
 
 	ddps_assert_held(&id->p->lock);
@@ -93,13 +93,11 @@ static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 		tell_event(id, event, status);
 		return;
 	}
-	*l = (struct ed_later){ NULL, id, event, status, ed_ms() + ms };
+	*l = (struct ed_later){ .id = id, .event = event, .status = status, .due = ed_ms() + ms };
 	ddps_lock(&ed.lock);
 	known = ed_id_is_known(id); /* else it is being destroyed */
-	while (*at)
-		at = &(*at)->next;
 	if (known)
-		*at = l;
+		STAILQ_INSERT_TAIL(&ed.later, l, link);
 	ddps_unlock(&ed.lock);
 	if (known)
 		ed_clock_wake();
@@ -110,17 +108,16 @@ static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 void ed_event_forget(struct rdma_cm_id *ibid)
 {
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
-	struct ed_later **at = &ed.later, *l;
+	struct ed_later *next;
 
 	ddps_lock(&ed.lock);
 	while (ed.telling == id)
 		pthread_cond_wait(&ed.less, &ed.lock.m);
-	while ((l = *at)) {
-		if (l->id != id) {
-			at = &l->next;
+	for (struct ed_later *l = STAILQ_FIRST(&ed.later); l; l = next) {
+		next = STAILQ_NEXT(l, link);
+		if (l->id != id)
 			continue;
-		}
-		*at = l->next;
+		STAILQ_REMOVE(&ed.later, l, ed_later, link);
 		free(l);
 	}
 	ddps_unlock(&ed.lock);
@@ -129,18 +126,18 @@ void ed_event_forget(struct rdma_cm_id *ibid)
 uint64_t ed_events_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
-	struct ed_later **at, *l;
+	struct ed_later *l;
 
 	ddps_lock(&ed.lock);
 	while (ed.telling) /* one at a time: their order stays */
 		pthread_cond_wait(&ed.less, &ed.lock.m);
-	for (at = &ed.later; (l = *at);) {
+	for (l = STAILQ_FIRST(&ed.later); l;) {
 		if (l->due > now) {
 			next = l->due < next ? l->due : next;
-			at = &l->next;
+			l = STAILQ_NEXT(l, link);
 			continue;
 		}
-		*at = l->next;
+		STAILQ_REMOVE(&ed.later, l, ed_later, link);
 		ed.telling = l->id;
 		ddps_unlock(&ed.lock);
 		ddps_lock(&l->id->p->lock);
@@ -150,7 +147,7 @@ uint64_t ed_events_due(uint64_t now)
 		ddps_lock(&ed.lock);
 		ed.telling = NULL;
 		pthread_cond_broadcast(&ed.less);
-		at = &ed.later; /* it may have changed */
+		l = STAILQ_FIRST(&ed.later); /* it may have changed */
 	}
 	ddps_unlock(&ed.lock);
 	return next;
@@ -259,10 +256,12 @@ bool ed_is_once(const struct vf_rule *rule)
 
 static void post_to_contexts(struct vd_process *p, enum ibv_event_type type, void *what)
 {
+	struct vd_context *c;
+
 	ddps_lock(&p->lock);
 	ddps_lock(&p->named_lock);
-	for (struct vd_context *c = p->contexts; c; c = c->next)
-		vd_async_post(&c->v.context, type, what);
+	LIST_FOREACH(c, &p->contexts, link)
+	vd_async_post(&c->v.context, type, what);
 	ddps_unlock(&p->named_lock);
 	ddps_unlock(&p->lock);
 }

@@ -13,7 +13,9 @@
 #define FILE_MAX (1 << 20) /* octets of rules */
 
 /* The program's calls have no argument that could lead here. */
-struct ed ed = { .lock = DDPS_MUTEX(DDPS_LOCK_ED), .trace = -1 };
+struct ed ed = { .lock = DDPS_MUTEX(DDPS_LOCK_ED),
+		 .trace = -1,
+		 .later = STAILQ_HEAD_INITIALIZER(ed.later) };
 
 uint64_t ed_ms(void)
 {
@@ -129,11 +131,11 @@ static void reset_edge_in_child(void)
 {
 	memset(ed.qps, 0, sizeof ed.qps);
 	memset(ed.count, 0, sizeof ed.count);
-	ed.srqs = NULL;
-	ed.cqs = NULL;
-	ed.later = NULL;
+	LIST_INIT(&ed.srqs);
+	LIST_INIT(&ed.cqs);
+	STAILQ_INIT(&ed.later);
 	ed.telling = NULL;
-	ed.ids = NULL;
+	LIST_INIT(&ed.ids);
 	ck_in_child();
 	make_conds();
 	ddps_unlock(&ed.lock);

@@ -27,10 +27,14 @@ static bool same_queue(const struct ibv_wc *a, const struct ibv_wc *b)
 /* Whether one of its queue is held before @until, which is in the list or NULL for all. */
 static bool is_behind(const struct ed_cq *c, const struct ibv_wc *wc, const struct ed_held *until)
 {
+	const struct ed_held *h;
+
 	ddps_assert_held(&ed.lock);
-	for (const struct ed_held *h = c->first; h != until; h = h->next)
-		if (same_queue(&h->wc, wc))
-			return true;
+	STAILQ_FOREACH(h, &c->held, link)
+	if (h == until)
+		break;
+	else if (same_queue(&h->wc, wc))
+		return true;
 	return false;
 }
 
@@ -52,31 +56,20 @@ static bool hold_completion(struct ed_cq *c, const struct ibv_wc *wc, uint64_t d
 	h->stamp = __atomic_load_n(&vd_of(c->cq, struct vd_cq, cq)->stamp, __ATOMIC_RELAXED);
 	h->due = due;
 	h->swap = swap;
-	*c->end = h;
-	c->end = &h->next;
+	STAILQ_INSERT_TAIL(&c->held, h, link);
 	return true;
 }
 
 /* The program sees this one: those that waited for one of another queue follow. */
 static void release_followers(const struct ibv_wc *wc)
 {
-	for (struct ed_cq *c = ed.cqs; c; c = c->next)
-		for (struct ed_held *h = c->first; h; h = h->next)
-			if (h->swap && !same_queue(&h->wc, wc))
-				h->due = 0;
-}
+	struct ed_held *h;
+	struct ed_cq *c;
 
-static void unlink_held_completion(struct ed_cq *c, struct ed_held *h)
-{
-	struct ed_held **at = &c->first;
-
-	ddps_assert_held(&ed.lock);
-	while (*at != h)
-		at = &(*at)->next;
-	*at = h->next;
-	if (!*at)
-		c->end = at;
-	free(h);
+	LIST_FOREACH(c, &ed.cqs, link)
+	STAILQ_FOREACH(h, &c->held, link)
+	if (h->swap && !same_queue(&h->wc, wc))
+		h->due = 0;
 }
 
 static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
@@ -85,36 +78,48 @@ static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	ddps_assert_held(&ed.lock);
-	for (struct ed_held *h = c->first; h && got < n;) {
+	for (struct ed_held *h = STAILQ_FIRST(&c->held); h && got < n;) {
 		if (!is_ready(c, h, now)) {
-			h = h->next;
+			h = STAILQ_NEXT(h, link);
 			continue;
 		}
 		wc[got] = h->wc;
 		__atomic_store_n(&vd_of(c->cq, struct vd_cq, cq)->stamp, h->stamp,
 				 __ATOMIC_RELAXED);
 		release_followers(&wc[got++]);
-		unlink_held_completion(c, h);
-		h = c->first; /* what was behind it may be ready */
+		STAILQ_REMOVE(&c->held, h, ed_held, link);
+		free(h);
+		h = STAILQ_FIRST(&c->held); /* what was behind it may be ready */
 	}
 	return got;
+}
+
+/* One that is armed; @next: when something is due, if that is sooner. */
+static void tell_cq_due(struct ed_cq *c, uint64_t now, uint64_t *next)
+{
+	const struct ed_held *h;
+
+	STAILQ_FOREACH(h, &c->held, link)
+	{
+		if (is_ready(c, h, now)) {
+			c->armed = false;
+			vd_channel_tell(vd_of(c->cq, struct vd_cq, cq));
+			return;
+		}
+		if (h->due > now && h->due < *next)
+			*next = h->due;
+	}
 }
 
 uint64_t ed_completions_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
+	struct ed_cq *c;
 
 	ddps_assert_held(&ed.lock);
-	for (struct ed_cq *c = ed.cqs; c; c = c->next)
-		for (struct ed_held *h = c->armed ? c->first : NULL; h; h = h->next) {
-			if (is_ready(c, h, now)) {
-				c->armed = false;
-				vd_channel_tell(vd_of(c->cq, struct vd_cq, cq));
-				break;
-			}
-			if (h->due > now && h->due < next)
-				next = h->due;
-		}
+	LIST_FOREACH(c, &ed.cqs, link)
+	if (c->armed)
+		tell_cq_due(c, now, &next);
 	return next;
 }
 

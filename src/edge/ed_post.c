@@ -47,12 +47,12 @@ static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
 	ddps_lock(&p->lock);
 	for (int i = 0; i < wr->num_sge && all; i++) {
 		const struct ibv_sge *s = &wr->sg_list[i];
-		const struct vd_mr *mr = p->regions;
+		const struct vd_mr *mr;
 
-		while (mr && (mr->mr.lkey != s->lkey ||
-			      s->addr - (uintptr_t)mr->mr.addr > mr->mr.length ||
-			      s->length > mr->mr.length - (s->addr - (uintptr_t)mr->mr.addr)))
-			mr = mr->next;
+		LIST_FOREACH(mr, &p->regions, link)
+		if (mr->mr.lkey == s->lkey && s->addr - (uintptr_t)mr->mr.addr <= mr->mr.length &&
+		    s->length <= mr->mr.length - (s->addr - (uintptr_t)mr->mr.addr))
+			break;
 		all = mr;
 	}
 	ddps_unlock(&p->lock);
@@ -91,8 +91,7 @@ static void corrupt(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge
 	wr->sg_list = sge;
 	wr->num_sge = 1;
 	ddps_lock(&ed.lock);
-	c->next = q->copies;
-	q->copies = c;
+	SLIST_INSERT_HEAD(&q->copies, c, link);
 	ddps_unlock(&ed.lock);
 }
 
@@ -187,8 +186,7 @@ static int keep_recv(struct ed_rq *rq, const struct ibv_recv_wr *wr)
 	if (wr->num_sge)
 		memcpy(r->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *r->sge);
 	r->wr.sg_list = r->sge;
-	*rq->end = r;
-	rq->end = &r->next;
+	STAILQ_INSERT_TAIL(&rq->recvs, r, link);
 	rq->n++;
 	return 0;
 }
@@ -209,7 +207,7 @@ static int before_recv(enum vf_point point, const struct ed_subject *s, struct e
 	ddps_lock(&ed.lock);
 	if (rule && rule->what == VF_RNR)
 		rq->until = ed_ms() + rule->ms;
-	if (rq->first || rq->until > ed_ms()) {
+	if (!STAILQ_EMPTY(&rq->recvs) || rq->until > ed_ms()) {
 		err = keep_recv(rq, wr);
 		err = err ? err : ED_DONE;
 	}
@@ -283,9 +281,11 @@ static struct ed_recv *find_due_receive(struct ed_rq *rq, uint64_t now, uint64_t
 	struct ed_recv *r;
 
 	ddps_lock(&ed.lock);
-	r = rq->until <= now ? rq->first : NULL;
-	if (!r && rq->first && rq->until < *next)
-		*next = rq->until;
+	r = STAILQ_FIRST(&rq->recvs);
+	if (r && rq->until > now) {
+		*next = rq->until < *next ? rq->until : *next;
+		r = NULL;
+	}
 	ddps_unlock(&ed.lock);
 	return r;
 }
@@ -295,10 +295,8 @@ static void drop_posted_receive(struct ed_rq *rq)
 	struct ed_recv *r;
 
 	ddps_lock(&ed.lock);
-	r = rq->first;
-	rq->first = r->next;
-	if (!rq->first)
-		rq->end = &rq->first;
+	r = STAILQ_FIRST(&rq->recvs);
+	STAILQ_REMOVE_HEAD(&rq->recvs, link);
 	rq->n--;
 	ddps_unlock(&ed.lock);
 	free(r);
@@ -309,7 +307,7 @@ static struct ed_srq *next_srq(struct ed_srq *s)
 	struct ed_srq *next;
 
 	ddps_lock(&ed.lock);
-	next = s ? s->next : ed.srqs;
+	next = s ? LIST_NEXT(s, link) : LIST_FIRST(&ed.srqs);
 	if (next)
 		next->busy++;
 	ddps_unlock(&ed.lock);

@@ -4,17 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct ed_qp **get_qp_bucket(uint32_t qp_num)
+static struct ed_qps *get_qp_bucket(uint32_t qp_num)
 {
 	return &ed.qps[qp_num % ED_BUCKETS];
 }
 
 static struct ed_qp *find_qp(uint32_t qp_num)
 {
-	struct ed_qp *q = *get_qp_bucket(qp_num);
+	struct ed_qp *q;
 
-	while (q && q->qp->qp_num != qp_num)
-		q = q->next;
+	LIST_FOREACH(q, get_qp_bucket(qp_num), link)
+	if (q->qp->qp_num == qp_num)
+		break;
 	return q;
 }
 
@@ -32,17 +33,16 @@ static void add_qp(struct ibv_qp *qp)
 	if (!q)
 		return; /* no rule finds it */
 	q->qp = qp;
-	q->rq.end = &q->rq.first;
-	ck_queue_init(&q->sends);
-	ck_queue_init(&q->recvs);
+	STAILQ_INIT(&q->rq.recvs);
+	STAILQ_INIT(&q->sends);
+	STAILQ_INIT(&q->recvs);
 	ed_depth_init(q, v);
 	if (ck_on())
 		ck_note(&q->made);
 	q->rq.max = v->init.cap.max_recv_wr;
 	v->qp.wr_complete = complete_edge_wr;
 	q->number = ++ed.qp_count;
-	q->next = *get_qp_bucket(qp->qp_num);
-	*get_qp_bucket(qp->qp_num) = q;
+	LIST_INSERT_HEAD(get_qp_bucket(qp->qp_num), q, link);
 }
 
 void ed_qp_new(struct ibv_qp *qp)
@@ -95,9 +95,9 @@ struct ed_qp *ed_qp_next(struct ed_qp *q)
 	unsigned i = q ? q->qp->qp_num % ED_BUCKETS + 1 : 0;
 
 	ddps_lock(&ed.lock);
-	next = q ? q->next : NULL;
+	next = q ? LIST_NEXT(q, link) : NULL;
 	for (; !next && i < ED_BUCKETS; i++)
-		next = ed.qps[i];
+		next = LIST_FIRST(&ed.qps[i]);
 	if (next)
 		next->busy++;
 	ddps_unlock(&ed.lock);
@@ -107,10 +107,10 @@ struct ed_qp *ed_qp_next(struct ed_qp *q)
 
 static void recvs_free(struct ed_rq *rq)
 {
-	while (rq->first) {
-		struct ed_recv *r = rq->first;
+	while (!STAILQ_EMPTY(&rq->recvs)) {
+		struct ed_recv *r = STAILQ_FIRST(&rq->recvs);
 
-		rq->first = r->next;
+		STAILQ_REMOVE_HEAD(&rq->recvs, link);
 		free(r);
 	}
 }
@@ -123,17 +123,15 @@ static void await_not_busy(const unsigned *busy)
 
 void ed_qp_gone(struct ibv_qp *qp)
 {
-	struct ed_qp **at, *q;
+	struct ed_qp *q;
 
 	if (vd_is_inherited(qp->context))
 		return;
 	ddps_lock(&ed.lock);
 	q = find_qp(qp->qp_num);
 	if (q) {
-		await_not_busy(&q->busy); /* the list may have changed meanwhile */
-		for (at = get_qp_bucket(qp->qp_num); *at != q; at = &(*at)->next)
-			;
-		*at = q->next;
+		await_not_busy(&q->busy);
+		LIST_REMOVE(q, link);
 	}
 	ddps_unlock(&ed.lock);
 	if (!q)
@@ -141,10 +139,10 @@ void ed_qp_gone(struct ibv_qp *qp)
 	recvs_free(&q->rq);
 	ck_queue_free(&q->sends);
 	ck_queue_free(&q->recvs);
-	while (q->copies) {
-		struct ed_copy *c = q->copies;
+	while (!SLIST_EMPTY(&q->copies)) {
+		struct ed_copy *c = SLIST_FIRST(&q->copies);
 
-		q->copies = c->next;
+		SLIST_REMOVE_HEAD(&q->copies, link);
 		vdi_ibv_dereg_mr(c->mr);
 		free(c);
 	}
@@ -159,15 +157,15 @@ struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 	struct ed_srq *s;
 
 	ddps_lock(&ed.lock);
-	for (s = ed.srqs; s && s->srq != srq; s = s->next)
-		;
+	LIST_FOREACH(s, &ed.srqs, link)
+	if (s->srq == srq)
+		break;
 	if (!s && (s = calloc(1, sizeof *s))) {
 		s->srq = srq;
-		s->rq.end = &s->rq.first;
-		ck_queue_init(&s->recvs);
+		STAILQ_INIT(&s->rq.recvs);
+		STAILQ_INIT(&s->recvs);
 		s->rq.max = vd_of(srq, struct vd_srq, srq)->attr.max_wr;
-		s->next = ed.srqs;
-		ed.srqs = s;
+		LIST_INSERT_HEAD(&ed.srqs, s, link);
 	}
 	if (s)
 		s->busy++;
@@ -185,16 +183,14 @@ void ed_srq_done(struct ed_srq *s)
 
 void ed_srq_gone(struct ibv_srq *srq)
 {
-	struct ed_srq *s = ed_srq_of(srq), **at = &ed.srqs;
+	struct ed_srq *s = ed_srq_of(srq);
 
 	if (!s)
 		return;
 	ddps_lock(&ed.lock);
 	s->busy--;
 	await_not_busy(&s->busy);
-	while (*at != s)
-		at = &(*at)->next;
-	*at = s->next;
+	LIST_REMOVE(s, link);
 	ddps_unlock(&ed.lock);
 	recvs_free(&s->rq);
 	ck_queue_free(&s->recvs);
@@ -208,14 +204,14 @@ struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 	struct ed_cq *c;
 
 	ddps_lock(&ed.lock);
-	for (c = ed.cqs; c && c->cq != cq; c = c->next)
-		;
+	LIST_FOREACH(c, &ed.cqs, link)
+	if (c->cq == cq)
+		break;
 	if (!c && (c = calloc(1, sizeof *c))) {
 		c->cq = cq;
-		c->end = &c->first;
+		STAILQ_INIT(&c->held);
 		ddps_mutex_init(&c->polls, DDPS_LOCK_ED_POLLS);
-		c->next = ed.cqs;
-		ed.cqs = c;
+		LIST_INSERT_HEAD(&ed.cqs, c, link);
 	}
 	if (c)
 		c->busy++;
@@ -233,21 +229,19 @@ void ed_cq_done(struct ed_cq *c)
 
 void ed_cq_gone(struct ibv_cq *cq)
 {
-	struct ed_cq *c = ed_cq_of(cq), **at = &ed.cqs;
+	struct ed_cq *c = ed_cq_of(cq);
 
 	if (!c)
 		return;
 	ddps_lock(&ed.lock);
 	c->busy--;
 	await_not_busy(&c->busy);
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
+	LIST_REMOVE(c, link);
 	ddps_unlock(&ed.lock);
-	while (c->first) {
-		struct ed_held *h = c->first;
+	while (!STAILQ_EMPTY(&c->held)) {
+		struct ed_held *h = STAILQ_FIRST(&c->held);
 
-		c->first = h->next;
+		STAILQ_REMOVE_HEAD(&c->held, link);
 		free(h);
 	}
 	pthread_mutex_destroy(&c->polls.m);

@@ -56,13 +56,13 @@ static bool may_pin_all(void)
 /* All that is registered but @but. */
 static uint64_t count_pinned_pages(struct vd_process *p, const struct ibv_mr *but)
 {
+	const struct vd_mr *mr;
 	uint64_t n = 0;
 
 	ddps_lock(&p->lock);
-	for (const struct vd_mr *mr = p->regions; mr; mr = mr->next)
-		if (&mr->mr != but && mr->mr.addr && !mr->imported &&
-		    !(mr->access & IBV_ACCESS_ON_DEMAND))
-			n += count_pages(mr->mr.addr, mr->mr.length);
+	LIST_FOREACH(mr, &p->regions, link)
+	if (&mr->mr != but && mr->mr.addr && !mr->imported && !(mr->access & IBV_ACCESS_ON_DEMAND))
+		n += count_pages(mr->mr.addr, mr->mr.length);
 	ddps_unlock(&p->lock);
 	return n;
 }
@@ -105,8 +105,9 @@ static bool is_read_sink(struct vd_process *p, const struct ibv_sge *s)
 	bool may;
 
 	ddps_lock(&p->lock);
-	for (mr = p->regions; mr && mr->mr.lkey != s->lkey; mr = mr->next)
-		;
+	LIST_FOREACH(mr, &p->regions, link)
+	if (mr->mr.lkey == s->lkey)
+		break;
 	may = !mr || mr->access & IBV_ACCESS_REMOTE_WRITE; /* a wrong key is reported elsewhere */
 	ddps_unlock(&p->lock);
 	return may;

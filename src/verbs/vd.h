@@ -51,6 +51,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #define VD_API __attribute__((visibility("default")))
@@ -74,24 +75,28 @@
 
 /* ---- the process ---- */
 
+LIST_HEAD(vd_regions, vd_mr);
+LIST_HEAD(vd_reserved, vd_id);
+STAILQ_HEAD(vd_asyncs, vd_async);
+
 struct vd_process {
 	pid_t pid;
 	bool ending, inherited; /* atomic: useless now: vd_whole.h */
 	struct vd_mark mark;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
-	struct ddps_mutex lock; /* identifiers, their events, and which queue pair is whose */
-	struct vd_id *requests; /* identifiers whose peer waits for an answer */
-	struct vd_id *held;	/* ... whose end is not told yet (vd_held.c), @hold_ms at most */
+	struct ddps_mutex lock;	     /* identifiers, their events, and which queue pair is whose */
+	LIST_HEAD(, vd_id) requests; /* identifiers whose peer waits for an answer */
+	LIST_HEAD(, vd_id) held; /* ... whose end is not told yet (vd_held.c), @hold_ms at most */
 	unsigned hold_ms, timewait_ms;
-	struct vd_qp *draining;	  /* in SQD, with something to tell (vd_later.c) ... */
-	bool drain_watch;	  /* ... and a thread that does */
-	struct vd_async *unacked; /* asynchronous events that were fetched */
-	pthread_cond_t acked;	  /* one of them less */
-	pthread_cond_t ended;	  /* a session that was being closed has ended */
-	int link_fd;		  /* netlink: an interface or address has changed; or -1 */
-	int tell_fd;		  /* the process ends: its thread is to tell the counters ... */
-	sem_t told;		  /* ... and has */
+	LIST_HEAD(, vd_qp) draining; /* in SQD, with something to tell (vd_later.c) ... */
+	bool drain_watch;	     /* ... and a thread that does */
+	struct vd_asyncs unacked;    /* asynchronous events that were fetched */
+	pthread_cond_t acked;	     /* one of them less */
+	pthread_cond_t ended;	     /* a session that was being closed has ended */
+	int link_fd;		     /* netlink: an interface or address has changed; or -1 */
+	int tell_fd;		     /* the process ends: its thread is to tell the counters ... */
+	sem_t told;		     /* ... and has */
 	struct ddps_capture *capture;
 	struct ddps_watch *watch; /* or NULL */
 	sem_t unwatched;	  /* it has been closed */
@@ -99,18 +104,18 @@ struct vd_process {
 	struct ddps_mutex shared_lock;
 	struct ibv_context *shared[VD_DEVICES]; /* for each device */
 	struct ibv_pd *shared_pd[VD_DEVICES];
-	uint32_t last_number;  /* atomic */
-	struct vd_mr *regions; /* for vd_fault.c */
-	bool any_moved;	       /* atomic: there was one in @moved, by local key */
-	struct vd_mr *moved[VD_MOVED];
+	uint32_t last_number;	   /* atomic */
+	struct vd_regions regions; /* for vd_fault.c */
+	bool any_moved;		   /* atomic: there was one in @moved, by local key */
+	struct vd_regions moved[VD_MOVED];
 	pthread_rwlock_t moved_lock;  /* nothing is locked with it */
 	struct ddps_mutex named_lock; /* of these four; nothing is locked with it */
-	struct vd_pd *pds;
-	struct vd_context *contexts;
-	struct vd_dm *dms;
+	LIST_HEAD(, vd_pd) pds;
+	LIST_HEAD(, vd_context) contexts;
+	LIST_HEAD(, vd_dm) dms;
 	size_t dm_used;
 	struct ddps_mutex oob_lock;
-	struct vd_oob_port *oob_ports;
+	LIST_HEAD(, vd_oob_port) oob_ports;
 	struct vd_ud *ud; /* atomic; made on first use, under @shared_lock */
 	struct sigaction old_segv, old_bus;
 	struct vd_evch *gone[16]; /* the last ones destroyed, of @gone_count: vd_event.c */
@@ -123,7 +128,7 @@ struct vd_process *vd_process(void);
  * The identifiers that have a socket to keep their port.  A child of fork closes its copies of them,
  * or the ports would stay taken.  No fork begins before vd_forks_release.
  */
-struct vd_id **vd_forks_hold(void);
+struct vd_reserved *vd_forks_hold(void);
 void vd_forks_release(void);
 /* A number for a queue pair or shared queue; they need only differ. */
 uint32_t vd_number(void);
@@ -153,9 +158,9 @@ int vd_errno(int err);
 struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
-	struct vd_async *async;		 /* events that nobody has fetched */
-	unsigned users;			 /* atomic: the program, domains and queues */
-	struct vd_context *next, **prev; /* in vd_process.contexts */
+	struct vd_asyncs async;	     /* events that nobody has fetched */
+	unsigned users;		     /* atomic: the program, domains and queues */
+	LIST_ENTRY(vd_context) link; /* in vd_process.contexts */
 	struct vd_port_seen port[VD_PORTS];
 	bool roce;		/* it says that it is a RoCE device, or one of InfiniBand */
 	bool lids;		/* ... of InfiniBand: vd_lid.h */
@@ -188,9 +193,9 @@ static inline bool vd_is_inherited(const struct ibv_context *ctx)
 struct vd_pd {
 	struct ibv_pd pd;
 	struct ddps_pd *d;
-	struct vd_pd *next, **prev; /* in vd_process.pds */
-	struct vd_pd *of;	    /* whose @d it is: a parent domain's, or an imported one's */
-	unsigned users;		    /* atomic: such as have this one for @of */
+	LIST_ENTRY(vd_pd) link; /* in vd_process.pds */
+	struct vd_pd *of;	/* whose @d it is: a parent domain's, or an imported one's */
+	unsigned users;		/* atomic: such as have this one for @of */
 	struct vd_td *td;
 	/* A parent domain's way to memory, or NULL. */
 	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
@@ -211,7 +216,7 @@ struct vd_mw {
 
 struct vd_mr {
 	struct ibv_mr mr;
-	struct vd_mr *next, **prev; /* in vd_process.regions */
+	LIST_ENTRY(vd_mr) link; /* in vd_process.regions */
 	struct ddps_mr *d;
 	bool imported; /* @d is another one's */
 	unsigned access;
@@ -221,15 +226,15 @@ struct vd_mr {
 	void *mapped;	  /* of a DMA buffer, or NULL */
 	size_t mapped_len;
 	bool moved; /* in vd_process.moved, with: */
-	struct vd_mr *next_moved, **prev_moved;
+	LIST_ENTRY(vd_mr) moved_link;
 };
 
 struct vd_channel {
 	struct ibv_comp_channel c; /* fd: an eventfd that counts events nobody has fetched */
 	struct ddps_mutex lock;
-	struct vd_cq *first, **end; /* queues that have some */
-	unsigned holders;	    /* atomic: the program, and threads that wait */
-	bool gone;		    /* the program has destroyed it */
+	TAILQ_HEAD(, vd_cq) told; /* queues that have some */
+	unsigned holders;	  /* atomic: the program, and threads that wait */
+	bool gone;		  /* the program has destroyed it */
 };
 
 struct vd_cq {
@@ -237,7 +242,7 @@ struct vd_cq {
 	struct ddps_cq *d;
 	unsigned taken; /* events fetched, for acknowledgement */
 	unsigned told;	/* events in the channel; with the next one, under its lock */
-	struct vd_cq *next_told;
+	TAILQ_ENTRY(vd_cq) told_link;
 	struct vd_ud_cq *ud;		 /* completions of datagrams */
 	struct ibv_wc now;		 /* the extended form's current one, under: */
 	struct ddps_mutex reading, acks; /* from start_poll to end_poll, unless @alone; of @taken */
@@ -249,7 +254,7 @@ struct vd_cq {
 
 struct vd_async {
 	struct ibv_async_event e;
-	struct vd_async *next;
+	STAILQ_ENTRY(vd_async) link;
 };
 
 struct vd_srq {
@@ -289,12 +294,13 @@ struct vd_qp {
 	unsigned inl_seq;
 	/* Requests that have a completion, and (atomic) completions that the program has fetched. */
 	uint32_t sends_told, recvs_told, sends_fetched, recvs_fetched;
-	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
-	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
-	bool lent, by_cm;   /* ... and given to one later; moved as one names it */
-	struct vd_later *later, **later_end; /* vd_later.c: requests that wait ... */
+	struct vd_wr *wr;	       /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob;	       /* vd_oob.c: made without an identifier */
+	bool lent, by_cm;	       /* ... and given to one later; moved as one names it */
+	STAILQ_HEAD(, vd_later) later; /* vd_later.c: requests that wait ... */
 	unsigned nlater;
-	struct vd_qp *next_draining; /* ... and whose end is reported by: */
+	LIST_ENTRY(vd_qp) drain_link; /* ... and whose end is reported, if @drains, by: */
+	bool drains;
 	struct vd_async *drained;
 	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
 	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
@@ -310,7 +316,7 @@ static inline struct ddps_ep *vd_tx(const struct vd_qp *qp)
 
 struct vd_event {
 	struct rdma_cm_event e;
-	struct vd_event *next;
+	STAILQ_ENTRY(vd_event) link;
 	struct vd_id *id; /* whose unacknowledged count it is in */
 	uint8_t pd[256];
 };
@@ -318,7 +324,7 @@ struct vd_event {
 struct vd_evch {
 	struct rdma_event_channel ch; /* fd: an eventfd that counts queued events */
 	struct vd_process *p;	      /* whose it is */
-	struct vd_event *first, **end;
+	STAILQ_HEAD(, vd_event) events;
 };
 
 enum vd_id_state {
@@ -354,18 +360,19 @@ struct vd_id {
 	pthread_cond_t acked;
 	struct ddps_listener *listener;
 	struct ddps_request *request;
-	struct vd_id *listen_id;     /* of a request */
-	struct vd_qp *qp;	     /* == id.qp */
-	struct vd_id *next_request;  /* in vd_process.requests */
+	struct vd_id *listen_id;	/* of a request */
+	struct vd_qp *qp;		/* == id.qp */
+	LIST_ENTRY(vd_id) request_link; /* in vd_process.requests, if: */
+	bool requested;
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down, parted, waited, told_free;
-	struct vd_event *answer, *end;		      /* vd_event_keep; or NULL */
-	uint64_t held_until;			      /* CLOCK_MONOTONIC, ms; or 0 */
-	struct vd_id *next_held;		      /* in vd_process.held, if that is set */
-	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
-	int reserved;				      /* a socket that keeps its port, or -1 */
-	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */
-	bool own_address, port_asked, reuse, afonly;  /* to connect from; options ... */
+	struct vd_event *answer, *end;		     /* vd_event_keep; or NULL */
+	uint64_t held_until;			     /* CLOCK_MONOTONIC, ms; or 0 */
+	LIST_ENTRY(vd_id) held_link;		     /* in vd_process.held, if that is set */
+	struct vd_oob_port *oob;		     /* a listener of vd_oob.c */
+	int reserved;				     /* a socket that keeps its port, or -1 */
+	LIST_ENTRY(vd_id) reserved_link;	     /* if it is not -1 */
+	bool own_address, port_asked, reuse, afonly; /* to connect from; options ... */
 	bool ack_said;		  /* @ack_timeout is one that the program has set */
 	uint8_t ack_timeout, tos; /* ... or 0 */
 	struct vd_qp *control;	  /* == qp: the library's, without work; and its queue */
@@ -442,7 +449,8 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 /* Give it device, domain and port; what a bound identifier has. */
 int vd_id_bind_device(struct vd_id *id);
 void vd_id_free(struct vd_id *id);
-/* Take it off the list of requests; the lock is held. */
+/* Onto the list of requests; and off it, if it is there.  The lock is held. */
+void vd_request_note(struct vd_process *p, struct vd_id *id);
 void vd_request_forget(struct vd_process *p, struct vd_id *id);
 /* Keep a port for @id's address, chosen if it is 0.  Return: 0 or errno. */
 int vd_reserve(struct vd_process *p, struct vd_id *id);

@@ -212,11 +212,7 @@ static int query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values
 static void enlist_context(struct vd_process *p, struct vd_context *c)
 {
 	ddps_lock(&p->named_lock);
-	c->next = p->contexts;
-	c->prev = &p->contexts;
-	if (c->next)
-		c->next->prev = &c->next;
-	p->contexts = c;
+	LIST_INSERT_HEAD(&p->contexts, c, link);
 	ddps_unlock(&p->named_lock);
 }
 
@@ -230,6 +226,7 @@ struct ibv_context *vdi_ibv_open_device(struct ibv_device *device)
 		return NULL;
 	c->p = p;
 	c->users = 1;
+	STAILQ_INIT(&c->async);
 	c->device = device;
 	c->v.sz = sizeof c->v;
 	c->v.query_port = query_vd_port;
@@ -292,9 +289,7 @@ void vd_context_release(struct ibv_context *ctx)
 		return;
 	vd_async_drop(ctx);
 	ddps_lock(&c->p->named_lock);
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_REMOVE(c, link);
 	ddps_unlock(&c->p->named_lock);
 	vd_close(c->p, ctx->async_fd);
 	vd_close(c->p, ctx->cmd_fd);

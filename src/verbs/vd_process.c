@@ -32,7 +32,7 @@ static struct {
 	struct vd_config cfg;
 	bool configured;
 	struct ibv_device device;
-	struct vd_id *reserved;
+	struct vd_reserved reserved;
 } global = { .lock = DDPS_MUTEX(DDPS_LOCK_GLOBAL) };
 
 static void make_device(struct ibv_device *dev, const char *name, bool roce)
@@ -58,11 +58,14 @@ static void unlock_process_after_fork(void)
 
 static void reset_process_in_child(void)
 {
-	for (struct vd_id *id = global.reserved; id; id = id->next_reserved) {
+	struct vd_id *id;
+
+	LIST_FOREACH(id, &global.reserved, reserved_link)
+	{
 		vd_close(id->p, id->reserved);
 		id->reserved = -1;
 	}
-	global.reserved = NULL;
+	LIST_INIT(&global.reserved);
 	if (global.p) {
 		vd_ud_in_child(global.p->ud);
 		vd_close(global.p, global.p->link_fd);
@@ -72,7 +75,7 @@ static void reset_process_in_child(void)
 	ddps_unlock(&global.lock);
 }
 
-struct vd_id **vd_forks_hold(void)
+struct vd_reserved *vd_forks_hold(void)
 {
 	ddps_lock(&global.lock);
 	return &global.reserved;
@@ -225,6 +228,7 @@ static struct vd_process *make_process(void)
 	p->cfg = global.cfg;
 	p->hold_ms = HOLD_MS;
 	p->timewait_ms = TIMEWAIT_MS;
+	STAILQ_INIT(&p->unacked);
 	ddps_mutex_init(&p->lock, DDPS_LOCK_PROCESS);
 	ddps_mutex_init(&p->shared_lock, DDPS_LOCK_SHARED);
 	ddps_mutex_init(&p->named_lock, DDPS_LOCK_NAMED);

@@ -223,7 +223,7 @@ static void made_up(void)
 	a.qp = ibv_create_qp(a.pd, &init);
 	mr = own_region(&a);
 	q = ed_qp_of(a.qp);
-	cr_assert(q && !q->sends.first);
+	cr_assert(q && STAILQ_EMPTY(&q->sends));
 	sge = (struct ibv_sge){ (uintptr_t)a.buf, 200, mr->lkey };
 	ck_completed(q, &wc); /* a Send's that nobody has posted */
 	wc.opcode = IBV_WC_RECV;
@@ -236,7 +236,7 @@ static void made_up(void)
 		.wr_id = 1, .opcode = IBV_WC_RECV, .status = IBV_WC_LOC_LEN_ERR, .byte_len = 150
 	};
 	ck_completed(q, &wc);
-	cr_assert_null(q->recvs.first);
+	cr_assert(STAILQ_EMPTY(&q->recvs));
 	q->failed = false;
 	/* Unsignalled Sends: a later one's success is for both; an error is for itself. */
 	for (uint64_t i = 1; i <= 3; i++)
@@ -248,13 +248,13 @@ static void made_up(void)
 						  .send_flags = i == 2 ? IBV_SEND_SIGNALED : 0 }));
 	wc = (struct ibv_wc){ .wr_id = 3, .status = IBV_WC_SUCCESS };
 	ck_completed(q, &wc); /* not reported */
-	cr_assert_eq(q->sends.first->wr_id, 1);
+	cr_assert_eq(STAILQ_FIRST(&q->sends)->wr_id, 1);
 	wc.wr_id = 2;
 	ck_completed(q, &wc);
-	cr_assert_eq(q->sends.first->wr_id, 3);
+	cr_assert_eq(STAILQ_FIRST(&q->sends)->wr_id, 3);
 	wc = (struct ibv_wc){ .wr_id = 3, .status = IBV_WC_WR_FLUSH_ERR };
 	ck_completed(q, &wc);
-	cr_assert_null(q->sends.first);
+	cr_assert(STAILQ_EMPTY(&q->sends));
 	ed_qp_done(q);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 	close_oob_side(&a);

@@ -294,16 +294,16 @@ Test(verbs_id_limits, no_device_yet)
 Test(verbs_id_limits, callers_without_memory)
 {
 	struct in_addr addr = { htonl(INADDR_LOOPBACK) };
-	struct vd_caller *list = NULL;
+	struct vd_callers list = STAILQ_HEAD_INITIALIZER(list);
 
 	vfail_nth(VFAIL_MEMORY, 1);
 	cr_expect_not(vd_callers_add(&list, NULL, 1, addr));
 	cr_expect(vfail_came());
-	cr_expect_null(list);
+	cr_expect(STAILQ_EMPTY(&list));
 	cr_expect(vd_callers_add(&list, NULL, 1, addr));
 	cr_expect_not(vd_callers_add(&list, NULL, 1, addr), "it waits already");
 	cr_expect_null(vd_callers_take(&list));
-	cr_expect_null(list);
+	cr_expect(STAILQ_EMPTY(&list));
 }
 
 /* ---- a child and what is its parent's ---- */

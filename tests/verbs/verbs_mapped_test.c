@@ -161,23 +161,24 @@ Test(verbs_mapped, what_was_unmapped_is_found, .timeout = 60)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *at =
 		mmap(NULL, 5 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct vd_regions all = LIST_HEAD_INITIALIZER(all);
 	struct vd_mr mr[3] = { 0 };
 	bool others;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 2; i >= 0; i--) {
 		mr[i].mr.addr = at + (size_t)i * 2 * page;
 		mr[i].mr.length = page;
 		mr[i].access = i ? IBV_ACCESS_LOCAL_WRITE : 0;
-		mr[i].next = i < 2 ? &mr[i + 1] : NULL;
+		LIST_INSERT_HEAD(&all, &mr[i], link);
 	}
-	cr_expect_null(vd_find_unmapped(mr, &others));
+	cr_expect_null(vd_find_unmapped(&all, &others));
 	cr_assert_eq(mprotect(at, page, PROT_READ), 0);
-	cr_expect_null(vd_find_unmapped(mr, &others), "it may be read, and is");
+	cr_expect_null(vd_find_unmapped(&all, &others), "it may be read, and is");
 	cr_assert_eq(mprotect(at + 2 * page, page, PROT_READ), 0);
-	cr_expect_eq(vd_find_unmapped(mr, &others), &mr[1]);
+	cr_expect_eq(vd_find_unmapped(&all, &others), &mr[1]);
 	cr_expect_not(others);
 	cr_assert_eq(munmap(at + 4 * page, page), 0);
-	cr_expect_eq(vd_find_unmapped(mr, &others), &mr[1]);
+	cr_expect_eq(vd_find_unmapped(&all, &others), &mr[1]);
 	cr_expect(others);
 	munmap(at, 4 * page);
 }

@@ -171,7 +171,7 @@ VT_TEST(verbs_oob, attack_27_a_stranger_with_the_peers_number_is_not_the_peer)
 Test(verbs_oob, attack_27_callers_have_places)
 {
 	static char request[20]; /* their places are names enough */
-	struct vd_caller *list = NULL;
+	struct vd_callers list = STAILQ_HEAD_INITIALIZER(list);
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 2 * OF_ONE; i++) {
@@ -194,5 +194,5 @@ Test(verbs_oob, attack_27_callers_have_places)
 	for (unsigned i = 0; i < 17; i++)
 		if (i != 5)
 			cr_expect_eq((void *)vd_callers_take(&list), &request[i], "in their order");
-	cr_expect_null(list);
+	cr_expect(STAILQ_EMPTY(&list));
 }

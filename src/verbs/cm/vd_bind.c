@@ -53,16 +53,12 @@ static int open_bound_socket(const struct vd_config *cfg, struct vd_id *id, int 
 /* The same, and the identifier has it.  Return: 0 or errno. */
 static int keep_bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
 {
-	struct vd_id **list = vd_forks_hold();
+	struct vd_reserved *list = vd_forks_hold();
 	int err = 0;
 
 	id->reserved = open_bound_socket(cfg, id, reuse);
 	if (id->reserved >= 0) {
-		id->next_reserved = *list;
-		id->prev_reserved = list;
-		if (*list)
-			(*list)->prev_reserved = &id->next_reserved;
-		*list = id;
+		LIST_INSERT_HEAD(list, id, reserved_link);
 	} else {
 		err = errno;
 	}
@@ -105,11 +101,13 @@ static int try_listening(struct vd_process *p, struct vd_id *id)
  */
 static bool may_share(const struct vd_id *id)
 {
-	const struct vd_id *other = *vd_forks_hold();
+	const struct vd_reserved *list = vd_forks_hold();
+	const struct vd_id *other;
 
-	while (other && (!vd_ud_id(other) || other->id.route.addr.src_sin.sin_port !=
-						     id->id.route.addr.src_sin.sin_port))
-		other = other->next_reserved;
+	LIST_FOREACH(other, list, reserved_link)
+	if (vd_ud_id(other) &&
+	    other->id.route.addr.src_sin.sin_port == id->id.route.addr.src_sin.sin_port)
+		break;
 	vd_forks_release();
 	return !other;
 }
@@ -136,9 +134,7 @@ void vd_unreserve(struct vd_id *id)
 	if (id->reserved < 0)
 		return;
 	(void)vd_forks_hold();
-	*id->prev_reserved = id->next_reserved;
-	if (id->next_reserved)
-		id->next_reserved->prev_reserved = id->prev_reserved;
+	LIST_REMOVE(id, reserved_link);
 	vd_close(id->p, id->reserved);
 	id->reserved = -1;
 	vd_forks_release();

@@ -5,13 +5,14 @@
 #define PLACES 16 /* for one queue pair ... */
 #define OF_ONE 4  /* ... of one address */
 
-bool vd_callers_add(struct vd_caller **list, struct ddps_request *request, uint32_t number,
+bool vd_callers_add(struct vd_callers *list, struct ddps_request *request, uint32_t number,
 		    struct in_addr addr)
 {
-	struct vd_caller **end, *c;
+	struct vd_caller *c;
 	unsigned n = 0, of_one = 0;
 
-	for (end = list; (c = *end); end = &c->next) {
+	STAILQ_FOREACH(c, list, link)
+	{
 		n++;
 		if (c->addr.s_addr != addr.s_addr)
 			continue;
@@ -25,24 +26,29 @@ bool vd_callers_add(struct vd_caller **list, struct ddps_request *request, uint3
 	if (!c)
 		return false;
 	*c = (struct vd_caller){ .request = request, .number = number, .addr = addr };
-	*end = c;
+	STAILQ_INSERT_TAIL(list, c, link);
 	return true;
 }
 
-struct ddps_request *vd_callers_take(struct vd_caller **list)
+struct ddps_request *vd_callers_take(struct vd_callers *list)
 {
-	struct vd_caller *c = *list;
+	struct vd_caller *c = STAILQ_FIRST(list);
 	struct ddps_request *request = c->request;
 
-	*list = c->next;
+	STAILQ_REMOVE_HEAD(list, link);
 	free(c);
 	return request;
 }
 
-void vd_callers_forget(struct vd_caller **list, const struct ddps_request *request)
+void vd_callers_forget(struct vd_callers *list, const struct ddps_request *request)
 {
-	while (*list && (*list)->request != request)
-		list = &(*list)->next;
-	if (*list)
-		(void)vd_callers_take(list);
+	struct vd_caller *c;
+
+	STAILQ_FOREACH(c, list, link)
+	if (c->request == request)
+		break;
+	if (!c)
+		return;
+	STAILQ_REMOVE(list, c, vd_caller, link);
+	free(c);
 }

@@ -7,20 +7,23 @@
  */
 #include <ddpsess/session.h>
 #include <netinet/in.h>
+#include <sys/queue.h>
 
 struct vd_caller {
-	struct vd_caller *next;
+	STAILQ_ENTRY(vd_caller) link;
 	struct ddps_request *request;
 	uint32_t number; /* that it says it has */
 	struct in_addr addr;
 };
 
+STAILQ_HEAD(vd_callers, vd_caller);
+
 /* Return: false: no room, or one with that number and address waits. */
-bool vd_callers_add(struct vd_caller **list, struct ddps_request *request, uint32_t number,
+bool vd_callers_add(struct vd_callers *list, struct ddps_request *request, uint32_t number,
 		    struct in_addr addr);
 /* The first does not wait any more.  Return: its request. */
-struct ddps_request *vd_callers_take(struct vd_caller **list);
+struct ddps_request *vd_callers_take(struct vd_callers *list);
 /* One that has given up. */
-void vd_callers_forget(struct vd_caller **list, const struct ddps_request *request);
+void vd_callers_forget(struct vd_callers *list, const struct ddps_request *request);
 
 #endif

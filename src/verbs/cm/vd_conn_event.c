@@ -46,8 +46,7 @@ static void take_conn_request(struct vd_process *p, const struct ddps_event *ev)
 	id->peer_ird = ev->info.peer_ird;
 	id->peer_ord = ev->info.peer_ord;
 	vd_sockaddr(&ev->info.peer_addr, &id->id.route.addr.dst_storage);
-	id->next_request = p->requests;
-	p->requests = id;
+	vd_request_note(p, id);
 	fill_conn(ev, &conn);
 	vd_ib_pad(id, &conn, VD_IB_REQ_PD, pd);
 	if (vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn) != ENOMEM)
@@ -59,15 +58,19 @@ static void take_conn_request(struct vd_process *p, const struct ddps_event *ev)
 
 static void request_gone(struct vd_process *p, const struct ddps_event *ev)
 {
-	for (struct vd_id *id = p->requests; id; id = id->next_request)
-		if (id->request == ev->request) {
-			vd_request_forget(p, id);
-			id->request = NULL;
-			id->state = VD_ID_DOWN;
-			vd_event_limit_stale(id);
-			return;
-		}
-	vd_oob_gone(p, ev->request);
+	struct vd_id *id;
+
+	LIST_FOREACH(id, &p->requests, request_link)
+	if (id->request == ev->request)
+		break;
+	if (!id) {
+		vd_oob_gone(p, ev->request);
+		return;
+	}
+	vd_request_forget(p, id);
+	id->request = NULL;
+	id->state = VD_ID_DOWN;
+	vd_event_limit_stale(id);
 }
 
 static void take_conn_failed(struct vd_id *id, const struct ddps_event *ev)

@@ -19,7 +19,7 @@ struct rdma_event_channel *vdi_rdma_create_event_channel(void)
 	if (!ch)
 		return NULL;
 	ch->p = p;
-	ch->end = &ch->first;
+	STAILQ_INIT(&ch->events);
 	ch->ch.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ch->ch.fd < 0) {
 		free(ch);
@@ -45,19 +45,17 @@ static void let_channel_go(struct vd_process *p, struct vd_evch *ch)
 VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
+	struct vd_event *e;
 
 	if (!vd_mine(ch->p)) { /* the parent's, from before a fork */
 		vd_close(ch->p, c->fd);
 		return;
 	}
 	ddps_lock(&ch->p->lock);
-	while (ch->first) {
-		struct vd_event *e = ch->first;
-
-		ch->first = e->next;
+	while ((e = STAILQ_FIRST(&ch->events))) {
+		STAILQ_REMOVE_HEAD(&ch->events, link);
 		free(e);
 	}
-	ch->end = &ch->first;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
 	let_channel_go(ch->p, ch);
 	ddps_unlock(&ch->p->lock);
@@ -120,8 +118,7 @@ int vd_event_queue(struct vd_event *e)
 		free(e);
 		return EINVAL; /* the parent's, from before a fork */
 	}
-	*ch->end = e;
-	ch->end = &e->next;
+	STAILQ_INSERT_TAIL(&ch->events, e, link);
 	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
 }
 
@@ -162,25 +159,19 @@ void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_
 void vd_event_drop(struct vd_id *id)
 {
 	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
-	struct vd_event **at = &ch->first;
+	struct vd_event *next;
 
 	ddps_assert_held(&id->p->lock);
-	while (*at) {
-		struct vd_event *e = *at;
-
-		if (e->e.id != &id->id && e->id != id) {
-			at = &e->next;
+	for (struct vd_event *e = STAILQ_FIRST(&ch->events); e; e = next) {
+		next = STAILQ_NEXT(e, link);
+		if (e->e.id != &id->id && e->id != id)
 			continue;
-		}
-		*at = e->next;
+		STAILQ_REMOVE(&ch->events, e, vd_event, link);
 		if (e->e.id != &id->id) /* a request's identifier that nobody has seen */
 			vd_id_free(vd_of(e->e.id, struct vd_id, id));
 		free(e);
 		vd_eventfd_take(ch->ch.fd); /* its count */
 	}
-	ch->end = &ch->first;
-	while (*ch->end)
-		ch->end = &(*ch->end)->next;
 }
 
 /* Of a request whose peer has left before the program looked. */
@@ -193,19 +184,18 @@ static bool is_stale(const struct vd_event *e)
 void vd_event_limit_stale(struct vd_id *id)
 {
 	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
-	struct vd_event **oldest = NULL, *e;
+	struct vd_event *oldest = NULL, *e;
 	unsigned n = 0;
 
 	ddps_assert_held(&id->p->lock);
-	for (struct vd_event **at = &ch->first; *at; at = &(*at)->next)
-		if (is_stale(*at) && !n++)
-			oldest = at;
+	STAILQ_FOREACH(e, &ch->events, link)
+	if (is_stale(e) && !n++)
+		oldest = e;
 	if (n <= STALE_MOST)
 		return;
-	e = *oldest;
-	*oldest = e->next; /* there is one: the others come behind it */
-	vd_id_free(vd_of(e->e.id, struct vd_id, id));
-	free(e);
+	STAILQ_REMOVE(&ch->events, oldest, vd_event, link);
+	vd_id_free(vd_of(oldest->e.id, struct vd_id, id));
+	free(oldest);
 	vd_eventfd_take(ch->ch.fd); /* its count */
 }
 
@@ -213,27 +203,23 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 {
 	struct vd_evch *from = vd_of(id->id.channel, struct vd_evch, ch),
 		       *to = vd_of(c, struct vd_evch, ch);
-	struct vd_event **at = &from->first, *e;
+	struct vd_event *next;
 	uint64_t moved = 0;
 
 	ddps_assert_held(&id->p->lock);
 	if (from == to)
 		return;
-	while ((e = *at)) {
-		if (e->id != id) {
-			at = &e->next;
+	for (struct vd_event *e = STAILQ_FIRST(&from->events); e; e = next) {
+		next = STAILQ_NEXT(e, link);
+		if (e->id != id)
 			continue;
-		}
-		*at = e->next;
-		e->next = NULL;
+		STAILQ_REMOVE(&from->events, e, vd_event, link);
 		e->e.id->channel =
 			c; /* also of a request's identifier, which follows its listener */
-		*to->end = e;
-		to->end = &e->next;
+		STAILQ_INSERT_TAIL(&to->events, e, link);
 		vd_eventfd_take(from->ch.fd);
 		moved++;
 	}
-	from->end = at;
 	if (moved && write(to->ch.fd, &moved, sizeof moved) < 0)
 		return; /* the program has closed it */
 }
@@ -241,7 +227,7 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 bool vd_event_waits(const struct vd_id *id)
 {
 	ddps_assert_held(&id->p->lock);
-	return vd_of(id->id.channel, struct vd_evch, ch)->first;
+	return !STAILQ_EMPTY(&vd_of(id->id.channel, struct vd_evch, ch)->events);
 }
 
 int vdi_rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
@@ -262,11 +248,9 @@ int vdi_rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **e
 		if (n != sizeof one)
 			return -1;
 		ddps_lock(&p->lock);
-		e = ch->first;
+		e = STAILQ_FIRST(&ch->events);
 		if (e) {
-			ch->first = e->next;
-			if (!ch->first)
-				ch->end = &ch->first;
+			STAILQ_REMOVE_HEAD(&ch->events, link);
 			e->id->unacked++;
 		}
 		ddps_unlock(&p->lock);

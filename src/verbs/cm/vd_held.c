@@ -31,8 +31,7 @@ static bool is_all_fetched(const struct vd_id *id)
 static void hold_end(struct vd_process *p, struct vd_id *id, unsigned ms)
 {
 	id->held_until = read_held_ms() + ms;
-	id->next_held = p->held;
-	p->held = id;
+	LIST_INSERT_HEAD(&p->held, id, held_link);
 }
 
 /* On InfiniBand its queue pair may not be used again for a while, and the program is informed when it may. */
@@ -65,14 +64,10 @@ void vd_down(struct vd_process *p, struct vd_id *id, bool by_program)
 
 bool vd_held_forget(struct vd_process *p, struct vd_id *id)
 {
-	struct vd_id **at = &p->held;
-
 	ddps_assert_held(&p->lock);
-	while (*at && *at != id)
-		at = &(*at)->next_held;
-	if (!*at)
+	if (!id->held_until)
 		return false;
-	*at = id->next_held;
+	LIST_REMOVE(id, held_link);
 	id->held_until = 0;
 	return true;
 }
@@ -98,20 +93,20 @@ static void serve_held_id(struct vd_process *p, struct vd_id *id)
 
 int vd_held_serve(struct vd_process *p)
 {
-	struct vd_id *next;
+	struct vd_id *id, *next;
 	uint64_t now;
 	int ms = -1;
 
 	ddps_assert_held(&p->lock);
-	for (struct vd_id *id = p->held; id; id = next) {
-		next = id->next_held;
+	for (id = LIST_FIRST(&p->held); id; id = next) {
+		next = LIST_NEXT(id, held_link);
 		serve_held_id(p, id);
 	}
 	now = read_held_ms();
-	for (struct vd_id *id = p->held; id; id = id->next_held)
-		if (!id->told_down || id->held_until <= now + STEP_MS)
-			return STEP_MS;
-		else if (ms < 0 || id->held_until - now < (unsigned)ms)
-			ms = (int)(id->held_until - now);
+	LIST_FOREACH(id, &p->held, held_link)
+	if (!id->told_down || id->held_until <= now + STEP_MS)
+		return STEP_MS;
+	else if (ms < 0 || id->held_until - now < (unsigned)ms)
+		ms = (int)(id->held_until - now);
 	return ms;
 }

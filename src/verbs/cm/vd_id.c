@@ -67,28 +67,31 @@ int vdi_rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, v
 	return 0;
 }
 
+void vd_request_note(struct vd_process *p, struct vd_id *id)
+{
+	ddps_assert_held(&p->lock);
+	LIST_INSERT_HEAD(&p->requests, id, request_link);
+	id->requested = true;
+}
+
 void vd_request_forget(struct vd_process *p, struct vd_id *id)
 {
-	struct vd_id **at = &p->requests;
-
 	ddps_assert_held(&p->lock);
-	while (*at && *at != id)
-		at = &(*at)->next_request;
-	if (*at)
-		*at = id->next_request;
+	if (id->requested)
+		LIST_REMOVE(id, request_link);
+	id->requested = false;
 }
 
 /* Requests that were not answered are refused with their listener. */
 static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 {
-	struct vd_id **at = &p->requests, *id;
+	struct vd_id *next;
 
-	while ((id = *at)) {
-		if (id->listen_id != listen) {
-			at = &id->next_request;
+	for (struct vd_id *id = LIST_FIRST(&p->requests); id; id = next) {
+		next = LIST_NEXT(id, request_link);
+		if (id->listen_id != listen)
 			continue;
-		}
-		*at = id->next_request;
+		vd_request_forget(p, id);
 		if (id->request)
 			ddps_reject(id->request, NULL, 0);
 		vd_ud_refuse(id);

@@ -29,7 +29,7 @@
 static const char magic[8] = "ddpsQP1";
 
 struct vd_oob_port {
-	struct vd_oob_port *next;
+	LIST_ENTRY(vd_oob_port) link;
 	struct rdma_cm_id *listener;
 	uint16_t number;
 	union ibv_gid gid;
@@ -46,7 +46,7 @@ struct vd_oob {
 	uint8_t ird;
 	/* In strict mode: the requests of its session, and which of them were the last Reads and atomics. */
 	uint32_t posts, reads, read_at[VD_MAX_RD];
-	struct vd_caller *callers;
+	struct vd_callers callers;
 	uint64_t *held; /* receives that came back when the peer left in order */
 	unsigned nheld;
 	bool release;
@@ -83,8 +83,7 @@ static struct vd_oob_port *port_new(struct vd_process *p, const struct sockaddr_
 	}
 	port->number = ntohs(rdma_get_src_port(port->listener));
 	ddps_lock(&p->lock);
-	port->next = p->oob_ports;
-	p->oob_ports = port;
+	LIST_INSERT_HEAD(&p->oob_ports, port, link);
 	ddps_unlock(&p->lock);
 	return port;
 }
@@ -112,9 +111,9 @@ static bool place_oob_qp(struct vd_process *p, struct vd_qp *qp, struct vd_oob *
 
 	vd_gid_of(a4, &gid);
 	ddps_lock(&p->lock);
-	for (port = p->oob_ports; port; port = port->next)
-		if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
-			break;
+	LIST_FOREACH(port, &p->oob_ports, link)
+	if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
+		break;
 	ddps_unlock(&p->lock);
 	return port;
 }
@@ -129,6 +128,7 @@ int vd_oob_new(struct vd_qp *qp)
 
 	if (!o)
 		return ENOMEM;
+	STAILQ_INIT(&o->callers);
 	vd_own_address(qp->qp.qp_base.context, &a4);
 	ddps_lock(&p->oob_lock); /* one more port is enough for all who look for one */
 	placed = place_oob_qp(p, qp, o, &a4) || (port_new(p, &a4) && place_oob_qp(p, qp, o, &a4));
@@ -141,11 +141,13 @@ int vd_oob_new(struct vd_qp *qp)
 
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
 {
+	struct vd_oob_port *port;
+
 	ddps_assert_held(&p->lock);
-	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
-		for (unsigned i = 0; i < SHARE; i++)
-			if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
-				return port->qp[i];
+	LIST_FOREACH(port, &p->oob_ports, link)
+	for (unsigned i = 0; i < SHARE; i++)
+		if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
+			return port->qp[i];
 	return NULL;
 }
 
@@ -169,7 +171,7 @@ void vd_oob_free(struct vd_qp *qp)
 	if (!o)
 		return;
 	o->port->qp[o->index] = NULL;
-	while (o->callers)
+	while (!STAILQ_EMPTY(&o->callers))
 		ddps_reject(vd_callers_take(&o->callers), NULL, 0);
 	free(o->held);
 	free(o);
@@ -327,14 +329,14 @@ static bool is_oob_peer(const struct vd_oob *o, uint32_t number, struct in_addr 
 static int answer_oob_peer(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
+	const struct vd_caller *first;
 	struct ddps_conn_param param;
 	bool accepted = false;
 	int err = 0;
 
 	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
-	while (o->known && o->callers) {
-		bool meant = !o->active && !accepted &&
-			     is_oob_peer(o, o->callers->number, o->callers->addr);
+	while (o->known && (first = STAILQ_FIRST(&o->callers))) {
+		bool meant = !o->active && !accepted && is_oob_peer(o, first->number, first->addr);
 		struct ddps_request *request = vd_callers_take(&o->callers);
 
 		if (meant) {
@@ -382,11 +384,13 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 
 void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
 {
+	struct vd_oob_port *port;
+
 	ddps_assert_held(&p->lock);
-	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
-		for (unsigned i = 0; i < SHARE; i++)
-			if (port->qp[i])
-				vd_callers_forget(&port->qp[i]->oob->callers, request);
+	LIST_FOREACH(port, &p->oob_ports, link)
+	for (unsigned i = 0; i < SHARE; i++)
+		if (port->qp[i])
+			vd_callers_forget(&port->qp[i]->oob->callers, request);
 }
 
 /* ---- ibv_modify_qp ---- */

@@ -15,7 +15,6 @@ static void queue_async_event(struct ibv_context *ctx, enum ibv_event_type type,
 			      struct vd_async *a)
 {
 	struct vd_context *c = ctx_of(ctx);
-	struct vd_async **at = &c->async;
 	uint64_t one = 1;
 
 	if (!a || !vd_mine(c->p)) {
@@ -24,13 +23,10 @@ static void queue_async_event(struct ibv_context *ctx, enum ibv_event_type type,
 	}
 	a->e.event_type = type;
 	a->e.element.qp = element;
-	while (*at)
-		at = &(*at)->next;
-	*at = a;
-	if (write(ctx->async_fd, &one, sizeof one) < 0) {
-		*at = NULL;
+	if (write(ctx->async_fd, &one, sizeof one) < 0)
 		free(a);
-	}
+	else /* who reads the count takes the lock, too */
+		STAILQ_INSERT_TAIL(&c->async, a, link);
 }
 
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
@@ -87,11 +83,10 @@ VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 		if (read(ctx->async_fd, &one, sizeof one) != sizeof one)
 			return -1;
 		ddps_lock(&c->p->lock);
-		a = c->async;
+		a = STAILQ_FIRST(&c->async);
 		if (a) {
-			c->async = a->next;
-			a->next = c->p->unacked;
-			c->p->unacked = a;
+			STAILQ_REMOVE_HEAD(&c->async, link);
+			STAILQ_INSERT_HEAD(&c->p->unacked, a, link);
 			*event = a->e;
 		}
 		ddps_unlock(&c->p->lock);
@@ -103,17 +98,16 @@ VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct vd_process *p = vd_process();
-	struct vd_async **at, *a;
+	struct vd_async *a;
 
 	if (!p)
 		return; /* a child's is a new one, which knows no such event */
 	ddps_lock(&p->lock);
-	at = &p->unacked;
-	while ((a = *at) &&
-	       (a->e.element.qp != event->element.qp || a->e.event_type != event->event_type))
-		at = &a->next;
+	STAILQ_FOREACH(a, &p->unacked, link)
+	if (a->e.element.qp == event->element.qp && a->e.event_type == event->event_type)
+		break;
 	if (a) {
-		*at = a->next;
+		STAILQ_REMOVE(&p->unacked, a, vd_async, link);
 		free(a);
 		pthread_cond_broadcast(&p->acked);
 	}
@@ -122,22 +116,23 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 
 static bool has_unacked_event(const struct vd_process *p, const void *element)
 {
-	for (const struct vd_async *a = p->unacked; a; a = a->next)
-		if (a->e.element.qp == element)
-			return true;
+	const struct vd_async *a;
+
+	STAILQ_FOREACH(a, &p->unacked, link)
+	if (a->e.element.qp == element)
+		return true;
 	return false;
 }
 
 static void drop_async_events(struct vd_context *c, const void *element)
 {
-	struct vd_async **at = &c->async, *a;
+	struct vd_async *next;
 
-	while ((a = *at)) {
-		if (a->e.element.qp != element) {
-			at = &a->next;
+	for (struct vd_async *a = STAILQ_FIRST(&c->async); a; a = next) {
+		next = STAILQ_NEXT(a, link);
+		if (a->e.element.qp != element)
 			continue;
-		}
-		*at = a->next;
+		STAILQ_REMOVE(&c->async, a, vd_async, link);
 		free(a);
 		/* Its count; somebody who waits in ibv_get_async_event may have taken that. */
 		vd_eventfd_take(c->v.context.async_fd);
@@ -159,8 +154,8 @@ void vd_async_drop(struct ibv_context *ctx)
 {
 	struct vd_async *a;
 
-	while ((a = ctx_of(ctx)->async)) {
-		ctx_of(ctx)->async = a->next;
+	while ((a = STAILQ_FIRST(&ctx_of(ctx)->async))) {
+		STAILQ_REMOVE_HEAD(&ctx_of(ctx)->async, link);
 		free(a);
 	}
 }

@@ -27,7 +27,7 @@ struct ibv_comp_channel *vdi_ibv_create_comp_channel(struct ibv_context *ctx)
 	if (!ch)
 		return NULL;
 	ch->c.context = ctx;
-	ch->end = &ch->first;
+	TAILQ_INIT(&ch->told);
 	ch->holders = 1;
 	ch->c.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (ch->c.fd < 0) {
@@ -67,25 +67,6 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 
 /* ---- queues ---- */
 
-static void append_cq_event(struct vd_channel *ch, struct vd_cq *cq)
-{
-	cq->next_told = NULL;
-	*ch->end = cq;
-	ch->end = &cq->next_told;
-}
-
-/* The first, or all, of @cq's events are gone from the queue. */
-static void unlink_cq_events(struct vd_channel *ch, struct vd_cq *cq)
-{
-	struct vd_cq **at = &ch->first;
-
-	while (*at != cq)
-		at = &(*at)->next_told;
-	*at = cq->next_told;
-	if (!*at)
-		ch->end = at;
-}
-
 void vd_channel_tell(void *user)
 {
 	struct vd_cq *cq = user;
@@ -97,7 +78,7 @@ void vd_channel_tell(void *user)
 	ddps_lock(&ch->lock);
 	/* Who reads the count finds the event: that one takes the lock, too. */
 	if (write(ch->c.fd, &one, sizeof one) == sizeof one && !cq->told++)
-		append_cq_event(ch, cq);
+		TAILQ_INSERT_TAIL(&ch->told, cq, told_link);
 	ddps_unlock(&ch->lock);
 }
 
@@ -107,7 +88,7 @@ void vd_channel_forget(struct vd_cq *cq)
 
 	ddps_lock(&ch->lock);
 	if (cq->told)
-		unlink_cq_events(ch, cq);
+		TAILQ_REMOVE(&ch->told, cq, told_link);
 	for (; cq->told; cq->told--)
 		vd_eventfd_take(ch->c.fd); /* somebody who waits may have taken it */
 	ddps_unlock(&ch->lock);
@@ -120,11 +101,11 @@ static struct vd_cq *fetch_cq_event(struct vd_channel *ch, bool *gone)
 	struct vd_cq *cq;
 
 	ddps_lock(&ch->lock);
-	cq = ch->first;
+	cq = TAILQ_FIRST(&ch->told);
 	if (cq) {
-		unlink_cq_events(ch, cq);
+		TAILQ_REMOVE(&ch->told, cq, told_link);
 		if (--cq->told) /* the others first */
-			append_cq_event(ch, cq);
+			TAILQ_INSERT_TAIL(&ch->told, cq, told_link);
 		ddps_lock(&cq->acks);
 		cq->taken++;
 		ddps_unlock(&cq->acks);

@@ -15,7 +15,7 @@
 
 struct vd_dm {
 	struct ibv_dm dm;
-	struct vd_dm *next, **prev; /* in vd_process.dms, if it has memory of its own */
+	LIST_ENTRY(vd_dm) link; /* in vd_process.dms, if it has memory of its own */
 	uint8_t *mem;
 	size_t len;
 	struct vd_dm *of;	/* whose memory it is: an imported one's */
@@ -76,11 +76,7 @@ static bool enlist_dm(struct vd_process *p, struct vd_dm *dm)
 	fits = dm->len <= VD_MAX_DM - p->dm_used;
 	if (fits) {
 		p->dm_used += dm->len;
-		dm->next = p->dms;
-		dm->prev = &p->dms;
-		if (dm->next)
-			dm->next->prev = &dm->next;
-		p->dms = dm;
+		LIST_INSERT_HEAD(&p->dms, dm, link);
 	}
 	ddps_unlock(&p->named_lock);
 	return fits;
@@ -130,9 +126,7 @@ int vd_free_dm(struct ibv_dm *ibdm)
 	} else {
 		ddps_lock(&p->named_lock);
 		p->dm_used -= dm->len;
-		*dm->prev = dm->next;
-		if (dm->next)
-			dm->next->prev = dm->prev;
+		LIST_REMOVE(dm, link);
 		ddps_unlock(&p->named_lock);
 		free(dm->mem);
 	}
@@ -175,9 +169,9 @@ VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 	if (!dm)
 		return NULL;
 	ddps_lock(&p->named_lock);
-	for (of = p->dms; of && (of->dm.handle != handle || !vd_same_device(of->dm.context, ctx));
-	     of = of->next)
-		;
+	LIST_FOREACH(of, &p->dms, link)
+	if (of->dm.handle == handle && vd_same_device(of->dm.context, ctx))
+		break;
 	if (of)
 		__atomic_add_fetch(&of->users, 1, __ATOMIC_RELAXED);
 	ddps_unlock(&p->named_lock);

@@ -12,11 +12,13 @@
 
 static const struct vd_mr *region_at(const struct vd_process *p, uintptr_t at)
 {
+	const struct vd_mr *mr;
+
 	/* Without the lock, whose owner may be who faulted: the process is about to end. */
-	for (const struct vd_mr *mr = p->regions; mr; mr = mr->next)
-		if (mr->mr.addr && at - (uintptr_t)mr->mr.addr < mr->mr.length)
-			return mr;
-	return NULL;
+	LIST_FOREACH(mr, &p->regions, link)
+	if (mr->mr.addr && at - (uintptr_t)mr->mr.addr < mr->mr.length)
+		break;
+	return mr;
 }
 
 static void tell_region(const struct vd_mr *mr, uintptr_t at)
@@ -44,7 +46,7 @@ void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
 	ddps_assert_held(&p->lock);
 	if (e->sys_errno != EFAULT)
 		return;
-	mr = vd_find_unmapped(p->regions, &others);
+	mr = vd_find_unmapped(&p->regions, &others);
 	if (mr) /* a file that has become shorter is still mapped */
 		snprintf(what, sizeof what, "region %#x (%zu octets at %#zx)%s", mr->mr.lkey,
 			 mr->mr.length, (size_t)(uintptr_t)mr->mr.addr,

@@ -34,8 +34,9 @@ static struct vd_context *context_of(struct vd_process *p, int fd)
 	struct vd_context *c;
 
 	ddps_lock(&p->named_lock);
-	for (c = p->contexts; c && !same_file(c->v.context.cmd_fd, fd); c = c->next)
-		;
+	LIST_FOREACH(c, &p->contexts, link)
+	if (same_file(c->v.context.cmd_fd, fd))
+		break;
 	ddps_unlock(&p->named_lock);
 	return c;
 }
@@ -67,9 +68,9 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 	struct vd_pd *of, *pd;
 
 	ddps_lock(&p->named_lock);
-	for (of = p->pds; of && (of->pd.handle != handle || !vd_same_device(of->pd.context, ctx));
-	     of = of->next)
-		;
+	LIST_FOREACH(of, &p->pds, link)
+	if (of->pd.handle == handle && vd_same_device(of->pd.context, ctx))
+		break;
 	ddps_unlock(&p->named_lock);
 	if (!of) {
 		errno = EINVAL;
@@ -93,11 +94,10 @@ VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 	if (!mr)
 		return NULL;
 	ddps_lock(&p->lock);
-	for (of = p->regions;
-	     of && (of->mr.handle != handle || of->imported ||
-		    vd_of(of->mr.pd, struct vd_pd, pd)->d != vd_of(pd, struct vd_pd, pd)->d);
-	     of = of->next)
-		;
+	LIST_FOREACH(of, &p->regions, link)
+	if (of->mr.handle == handle && !of->imported &&
+	    vd_of(of->mr.pd, struct vd_pd, pd)->d == vd_of(pd, struct vd_pd, pd)->d)
+		break;
 	if (of) {
 		mr->mr = of->mr;
 		mr->d = of->d;

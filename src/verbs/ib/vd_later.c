@@ -11,7 +11,7 @@
 #define DRAIN_STEP_NS 1000000
 
 struct vd_later {
-	struct vd_later *next;
+	STAILQ_ENTRY(vd_later) link;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge[VD_MAX_SGE];
 	uint8_t data[VD_MAX_INLINE];
@@ -56,8 +56,7 @@ static int keep_wr(struct vd_qp *qp, const struct ibv_send_wr *wr)
 		l->sge[i].addr = (uintptr_t)(l->data + len);
 		len += l->sge[i].length;
 	}
-	*qp->later_end = l;
-	qp->later_end = &l->next;
+	STAILQ_INSERT_TAIL(&qp->later, l, link);
 	qp->nlater++;
 	return 0;
 }
@@ -90,30 +89,28 @@ void vd_later_flush(struct vd_qp *qp)
 	bool ended = false;
 
 	ddps_assert_held(&qp->lock);
-	while ((l = qp->later)) {
-		qp->later = l->next;
+	while ((l = STAILQ_FIRST(&qp->later))) {
+		STAILQ_REMOVE_HEAD(&qp->later, link);
 		qp->nlater--;
 		/* What was taken has a completion: where one cannot go, as a Read with an ORD of 0, the
 		 * connection ends, and it comes back flushed with all behind it. */
-		if (vd_post_one(qp, &l->wr, qp->later != NULL) && !ended) {
+		if (vd_post_one(qp, &l->wr, !STAILQ_EMPTY(&qp->later)) && !ended) {
 			ended = true;
 			ddps_abort(vd_tx(qp));
-			(void)vd_post_one(qp, &l->wr, qp->later != NULL);
+			(void)vd_post_one(qp, &l->wr, !STAILQ_EMPTY(&qp->later));
 		}
 		free(l);
 	}
-	qp->later_end = &qp->later;
 }
 
 void vd_later_drop(struct vd_qp *qp)
 {
 	struct vd_later *l;
 
-	while ((l = qp->later)) {
-		qp->later = l->next;
+	while ((l = STAILQ_FIRST(&qp->later))) {
+		STAILQ_REMOVE_HEAD(&qp->later, link);
 		free(l);
 	}
-	qp->later_end = &qp->later;
 	qp->nlater = 0;
 }
 
@@ -127,15 +124,14 @@ bool vd_drains(const struct vd_qp *qp)
 /* Report those that have.  The lock is held. */
 static void look_at_draining(struct vd_process *p)
 {
-	struct vd_qp **at = &p->draining, *qp;
+	struct vd_qp *next;
 
 	ddps_assert_held(&p->lock);
-	while ((qp = *at)) {
-		if (vd_drains(qp)) {
-			at = &qp->next_draining;
+	for (struct vd_qp *qp = LIST_FIRST(&p->draining); qp; qp = next) {
+		next = LIST_NEXT(qp, drain_link);
+		if (vd_drains(qp))
 			continue;
-		}
-		*at = qp->next_draining;
+		vd_drain_forget(qp);
 		vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_SQ_DRAINED, &qp->qp.qp_base,
 			      &qp->drained);
 	}
@@ -153,9 +149,9 @@ static void *watch_draining(void *arg)
 		ddps_lock(&p->lock);
 		if (vd_mine(p))
 			look_at_draining(p);
-		else
-			p->draining = NULL;
-		more = p->drain_watch = p->draining;
+		while (!vd_mine(p) && !LIST_EMPTY(&p->draining))
+			vd_drain_forget(LIST_FIRST(&p->draining));
+		more = p->drain_watch = !LIST_EMPTY(&p->draining);
 		ddps_unlock(&p->lock);
 	}
 	return NULL;
@@ -181,18 +177,15 @@ void vd_drain_tell(struct vd_qp *qp)
 
 	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
 	vd_drain_forget(qp);
-	qp->next_draining = p->draining;
-	p->draining = qp;
+	LIST_INSERT_HEAD(&p->draining, qp, drain_link);
+	qp->drains = true;
 	look_at_draining(p);
 }
 
 void vd_drain_forget(struct vd_qp *qp)
 {
-	struct vd_qp **at = &vd_process_of(qp->qp.qp_base.context)->draining;
-
 	ddps_assert_held(&vd_process_of(qp->qp.qp_base.context)->lock);
-	while (*at && *at != qp)
-		at = &(*at)->next_draining;
-	if (*at)
-		*at = qp->next_draining;
+	if (qp->drains)
+		LIST_REMOVE(qp, drain_link);
+	qp->drains = false;
 }

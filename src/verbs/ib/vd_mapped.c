@@ -106,14 +106,18 @@ bool vd_can_register(const void *mem, size_t len, unsigned access)
 /* ---- which of many ---- */
 
 struct search {
-	const struct vd_mr *all, *found;
+	const struct vd_regions *all;
+	const struct vd_mr *found;
 	bool others;
 };
 
 /* Nothing is mapped in between, or nothing that may be written to. */
 static void note_gap(struct search *s, uintptr_t from, uintptr_t to, bool readable)
 {
-	for (const struct vd_mr *mr = s->all; mr; mr = mr->next) {
+	const struct vd_mr *mr;
+
+	LIST_FOREACH(mr, s->all, link)
+	{
 		const uintptr_t at = (uintptr_t)mr->mr.addr;
 
 		if (!at || !mr->mr.length || at >= to || at + mr->mr.length <= from ||
@@ -125,7 +129,7 @@ static void note_gap(struct search *s, uintptr_t from, uintptr_t to, bool readab
 	}
 }
 
-const struct vd_mr *vd_find_unmapped(const struct vd_mr *all, bool *others)
+const struct vd_mr *vd_find_unmapped(const struct vd_regions *all, bool *others)
 {
 	struct search s = { .all = all };
 	struct maps m = { .fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC) };

@@ -13,7 +13,7 @@ void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n);
 /* Whether an adapter could pin it (vd_mapped.c). */
 bool vd_can_register(const void *mem, size_t len, unsigned access);
 /* The lowest of these regions that it could not, or NULL; whether there are others. */
-const struct vd_mr *vd_find_unmapped(const struct vd_mr *all, bool *others);
+const struct vd_mr *vd_find_unmapped(const struct vd_regions *all, bool *others);
 
 /* Memory by the allocator of a parent domain, or malloc. */
 void *vd_pd_alloc(struct ibv_pd *pd, size_t len, bool *own);

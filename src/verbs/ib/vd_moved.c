@@ -24,9 +24,7 @@ void vd_moved_clear(struct vd_mr *mr)
 	if (!mr->moved)
 		return;
 	pthread_rwlock_wrlock(&p->moved_lock);
-	*mr->prev_moved = mr->next_moved;
-	if (mr->next_moved)
-		mr->next_moved->prev_moved = mr->prev_moved;
+	LIST_REMOVE(mr, moved_link);
 	pthread_rwlock_unlock(&p->moved_lock);
 	mr->moved = false;
 }
@@ -34,7 +32,6 @@ void vd_moved_clear(struct vd_mr *mr)
 void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
 {
 	struct vd_process *p = get_mr_process(mr);
-	struct vd_mr **bucket = &p->moved[mr->mr.lkey % VD_MOVED];
 
 	vd_moved_clear(mr);
 	mr->mem = mem;
@@ -42,11 +39,7 @@ void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
 	if (iova == (uintptr_t)mem)
 		return;
 	pthread_rwlock_wrlock(&p->moved_lock);
-	mr->next_moved = *bucket;
-	mr->prev_moved = bucket;
-	if (mr->next_moved)
-		mr->next_moved->prev_moved = &mr->next_moved;
-	*bucket = mr;
+	LIST_INSERT_HEAD(&p->moved[mr->mr.lkey % VD_MOVED], mr, moved_link);
 	pthread_rwlock_unlock(&p->moved_lock);
 	mr->moved = true;
 	__atomic_store_n(&p->any_moved, true, __ATOMIC_RELEASE);
@@ -55,13 +48,13 @@ void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
 /* What lies outside the region lies outside it afterwards, too: the library finds that. */
 static void translate_sge(const struct vd_process *p, struct ddps_sge *sge)
 {
-	const struct vd_mr *mr = p->moved[sge->lkey % VD_MOVED];
+	const struct vd_mr *mr;
 
-	for (; mr; mr = mr->next_moved)
-		if (mr->mr.lkey == sge->lkey) {
-			sge->addr = (void *)((uintptr_t)sge->addr - mr->iova + (uintptr_t)mr->mem);
-			return;
-		}
+	LIST_FOREACH(mr, &p->moved[sge->lkey % VD_MOVED], moved_link)
+	if (mr->mr.lkey == sge->lkey) {
+		sge->addr = (void *)((uintptr_t)sge->addr - mr->iova + (uintptr_t)mr->mem);
+		return;
+	}
 }
 
 void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n)

@@ -18,11 +18,7 @@ static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
 	pd->pd.context = ctx;
 	pd->pd.handle = vd_number();
 	ddps_lock(&p->named_lock);
-	pd->next = p->pds;
-	pd->prev = &p->pds;
-	if (pd->next)
-		pd->next->prev = &pd->next;
-	p->pds = pd;
+	LIST_INSERT_HEAD(&p->pds, pd, link);
 	ddps_unlock(&p->named_lock);
 	vd_context_hold(ctx);
 	return &pd->pd;
@@ -75,9 +71,7 @@ int vdi_ibv_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->td)
 		__atomic_sub_fetch(&pd->td->users, 1, __ATOMIC_RELAXED);
 	ddps_lock(&p->named_lock);
-	*pd->prev = pd->next;
-	if (pd->next)
-		pd->next->prev = pd->prev;
+	LIST_REMOVE(pd, link);
 	ddps_unlock(&p->named_lock);
 	vd_context_release(ibpd->context);
 	free(pd);
@@ -120,20 +114,14 @@ unsigned vd_rights(unsigned access)
 static void enlist_region(struct vd_process *p, struct vd_mr *mr)
 {
 	ddps_lock(&p->lock);
-	mr->next = p->regions;
-	mr->prev = &p->regions;
-	if (mr->next)
-		mr->next->prev = &mr->next;
-	p->regions = mr;
+	LIST_INSERT_HEAD(&p->regions, mr, link);
 	ddps_unlock(&p->lock);
 }
 
 static void delist(struct vd_process *p, struct vd_mr *mr)
 {
 	ddps_lock(&p->lock);
-	*mr->prev = mr->next;
-	if (mr->next)
-		mr->next->prev = mr->prev;
+	LIST_REMOVE(mr, link);
 	ddps_unlock(&p->lock);
 }
 

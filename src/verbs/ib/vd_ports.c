@@ -53,6 +53,7 @@ static void compare_port_state(struct vd_context *c, unsigned port)
 
 void vd_ports_look(struct vd_process *p)
 {
+	struct vd_context *c;
 	char news[4096];
 
 	ddps_assert_held(&p->lock);
@@ -60,8 +61,8 @@ void vd_ports_look(struct vd_process *p)
 	while (recv(p->link_fd, news, sizeof news, 0) > 0)
 		;
 	ddps_lock(&p->named_lock);
-	for (struct vd_context *c = p->contexts; c; c = c->next)
-		for (unsigned i = 1; i <= vd_port_count(&c->v.context); i++)
-			compare_port_state(c, i);
+	LIST_FOREACH(c, &p->contexts, link)
+	for (unsigned i = 1; i <= vd_port_count(&c->v.context); i++)
+		compare_port_state(c, i);
 	ddps_unlock(&p->named_lock);
 }

@@ -121,7 +121,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->roce = vd_is_roce(ctx);
 	qp->allowed_all = true; /* until the program says what */
 	qp->said.qp_access_flags = all_access(ctx, attr->qp_type);
-	qp->later_end = &qp->later;
+	STAILQ_INIT(&qp->later);
 	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
 					  .qp_context = attr->qp_context,

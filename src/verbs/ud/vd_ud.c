@@ -52,6 +52,7 @@ static void drive_ud_sockets(struct vd_ud *ud)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(ud->epfd, ev, EVENTS, 0);
+	struct vd_ud_qp *u;
 
 	ddps_assert_held(&ud->lock);
 	for (int i = 0; i < n; i++) {
@@ -64,9 +65,9 @@ static void drive_ud_sockets(struct vd_ud *ud)
 	}
 	if (!ud->waiting)
 		return;
-	for (struct vd_ud_qp *u = ud->qps; u; u = u->next)
-		if (u->first)
-			ud_push(u, ud_now_ms());
+	LIST_FOREACH(u, &ud->qps, link)
+	if (!STAILQ_EMPTY(&u->sq))
+		ud_push(u, ud_now_ms());
 }
 
 void ud_drive_polled(struct vd_ud *ud, bool alone)
@@ -84,11 +85,14 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 static uint64_t sends_due(const struct vd_ud *ud)
 {
 	uint64_t due = UINT64_MAX;
+	const struct vd_ud_qp *u;
 
 	ddps_assert_held(&ud->lock);
-	for (const struct vd_ud_qp *u = ud->waiting ? ud->qps : NULL; u; u = u->next)
-		if (u->first && u->retry_at < due)
-			due = u->retry_at;
+	if (!ud->waiting)
+		return due;
+	LIST_FOREACH(u, &ud->qps, link)
+	if (!STAILQ_EMPTY(&u->sq) && u->retry_at < due)
+		due = u->retry_at;
 	return due;
 }
 
@@ -106,12 +110,14 @@ static bool keeps_away(struct vd_ud *ud)
 static void tell_news(struct vd_ud *ud)
 {
 	struct vd_process *p = ud->p;
+	struct vd_ud_qp *u;
 
 	if (!__atomic_exchange_n(&ud->news, false, __ATOMIC_SEQ_CST))
 		return;
 	ddps_lock(&p->lock);
 	ddps_lock(&ud->lock);
-	for (struct vd_ud_qp *u = ud->qps; u; u = u->next) {
+	LIST_FOREACH(u, &ud->qps, link)
+	{
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
 		if (u->lost)

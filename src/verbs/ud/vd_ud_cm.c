@@ -78,12 +78,9 @@ static void unwatch(struct vd_ud *ud, struct vd_ud_id *u)
 
 static void stop_asking(struct vd_ud_id *u)
 {
-	if (!u->prev)
-		return;
-	*u->prev = u->next;
-	if (u->next)
-		u->next->prev = u->prev;
-	u->prev = NULL;
+	if (u->asks)
+		LIST_REMOVE(u, link);
+	u->asks = false;
 }
 
 void vd_ud_id_free(struct vd_id *id)
@@ -213,11 +210,8 @@ static int start_asking(struct vd_ud *ud, struct vd_id *id, const struct rdma_co
 	u->retry_ms = RETRY_MS;
 	u->give_up = ud_now_ms() + PATIENCE_MS;
 	u->refused_until = ud_now_ms() + ud->p->cfg.retry_ms;
-	u->next = ud->asking;
-	u->prev = &ud->asking;
-	if (u->next)
-		u->next->prev = &u->next;
-	ud->asking = u;
+	LIST_INSERT_HEAD(&ud->asking, u, link);
+	u->asks = true;
 	id->state = VD_ID_CONNECTING;
 	ask_listener(u, ud_now_ms());
 	return 0;
@@ -266,7 +260,7 @@ static void read_ud_answers(struct vd_ud *ud, struct vd_ud_id *u)
 	struct ud_packet pk = { .data = octets };
 	struct ud_header h;
 
-	for (int i = 0; u->prev && i < UD_BATCH; i++) { /* a flood lets others have the lock */
+	for (int i = 0; u->asks && i < UD_BATCH; i++) { /* a flood lets others have the lock */
 		errno = 0;
 		if (!ud_recv(&u->sock, &pk, 1, sizeof octets)) {
 			/* The host says that nobody listens there; it may soon. */
@@ -286,11 +280,12 @@ static void read_ud_answers(struct vd_ud *ud, struct vd_ud_id *u)
 uint64_t ud_cm_due(const struct vd_ud *ud)
 {
 	uint64_t due = UINT64_MAX;
+	const struct vd_ud_id *u;
 
 	ddps_assert_held(&ud->p->lock);
-	for (const struct vd_ud_id *u = ud->asking; u; u = u->next)
-		if (u->retry_at < due)
-			due = u->retry_at;
+	LIST_FOREACH(u, &ud->asking, link)
+	if (u->retry_at < due)
+		due = u->retry_at;
 	return due;
 }
 
@@ -309,8 +304,8 @@ void ud_cm_serve(struct vd_ud *ud)
 		else
 			read_ud_answers(ud, u);
 	}
-	for (struct vd_ud_id *u = ud->asking; u; u = next) {
-		next = u->next;
+	for (struct vd_ud_id *u = LIST_FIRST(&ud->asking); u; u = next) {
+		next = LIST_NEXT(u, link);
 		if (ud_now_ms() >= u->give_up)
 			give_up_asking(ud, u, -ETIMEDOUT, NULL);
 		else if (ud_now_ms() >= u->retry_at)

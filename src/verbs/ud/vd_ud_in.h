@@ -135,15 +135,15 @@ struct vd_ud {
 	struct ud_source acks;
 	uint16_t ack_port;
 	unsigned last_high; /* of numbers */
-	struct vd_ud_qp *qps;
-	unsigned waiting;	  /* queue pairs whose requests wait */
-	uint64_t mine_until;	  /* atomic: see ud_mine */
-	uint64_t polled;	  /* atomic: when an empty queue was polled last, ns */
-	bool away;		  /* atomic: the thread leaves queue pairs to whoever polls */
-	bool news;		  /* atomic: what queue pairs have to tell: lost, last_wqe */
-	struct vd_ud_id *asking;  /* under the process's lock */
-	struct vd_ud_stats stats; /* of what is no queue pair's, or one's that is gone */
-	int *fds;		  /* for a fork, under vd_forks_hold */
+	LIST_HEAD(, vd_ud_qp) qps;
+	unsigned waiting;	      /* queue pairs whose requests wait */
+	uint64_t mine_until;	      /* atomic: see ud_mine */
+	uint64_t polled;	      /* atomic: when an empty queue was polled last, ns */
+	bool away;		      /* atomic: the thread leaves queue pairs to whoever polls */
+	bool news;		      /* atomic: what queue pairs have to tell: lost, last_wqe */
+	LIST_HEAD(, vd_ud_id) asking; /* under the process's lock */
+	struct vd_ud_stats stats;     /* of what is no queue pair's, or one's that is gone */
+	int *fds;		      /* for a fork, under vd_forks_hold */
 	unsigned nfds, fds_size;
 	uint8_t scratch[UD_BATCH][UD_PACKET + 3];
 };
@@ -177,12 +177,12 @@ struct ud_peer {
 struct ud_group {
 	struct ud_source source;
 	struct ud_addr addr;
-	struct ud_group *next;
+	LIST_ENTRY(ud_group) link;
 };
 
 /* A request that waits, its message behind it. */
 struct ud_sqe {
-	struct ud_sqe *next;
+	STAILQ_ENTRY(ud_sqe) link;
 	uint64_t wr_id;
 	bool signalled, group, lost;
 	enum ibv_wc_status status; /* what is wrong with it */
@@ -211,10 +211,11 @@ struct vd_ud_qp {
 	struct vd_ud *ud;
 	struct vd_qp *qp;
 	struct ddps_pd *pd;
-	struct vd_ud_qp *next, **prev;
+	LIST_ENTRY(vd_ud_qp) link; /* in vd_ud.qps, if: */
+	bool listed;
 	struct ud_source unicast;
 	uint16_t port;
-	struct ud_group *groups;
+	LIST_HEAD(, ud_group) groups;
 	unsigned ngroups;
 	uint32_t qkey;
 	struct vd_ud_stats stats;
@@ -222,7 +223,7 @@ struct vd_ud_qp {
 	bool paused;   /* its sockets are not looked at: there is no receive */
 	bool lost;     /* a completion, to be reported */
 	bool last_wqe; /* it takes no more receives of its shared queue, to be reported */
-	struct ud_sqe *first, **end;
+	STAILQ_HEAD(, ud_sqe) sq; /* requests that wait */
 	uint32_t nsq;
 	uint64_t retry_at; /* ms, while requests wait */
 	uint8_t *rq;	   /* a ring of struct ud_rqe */
@@ -316,7 +317,7 @@ void ud_ah_attr_of(const struct ud_addr *a, struct ibv_ah_attr *attr);
 /* ---- identifiers; the process's lock is held ---- */
 
 struct ud_join {
-	struct ud_join *next;
+	LIST_ENTRY(ud_join) link;
 	struct sockaddr_storage addr;
 	union ibv_gid gid;
 	uint16_t lid;
@@ -343,7 +344,8 @@ struct vd_ud_id {
 	struct ud_sock sock; /* identifier's own, vd_id.reserved; -1: not looked at */
 	struct ud_listener *listener;
 	/* One that asks: */
-	struct vd_ud_id *next, **prev; /* in vd_ud.asking */
+	LIST_ENTRY(vd_ud_id) link; /* in vd_ud.asking, if: */
+	bool asks;
 	uint64_t retry_at, retry_ms, give_up, refused_until;
 	size_t req_len;
 	uint8_t req[UD_HEADER + UD_PD_REQ];
@@ -351,7 +353,7 @@ struct vd_ud_id {
 	struct ud_addr peer;
 	struct in6_addr local;
 	uint64_t ask;
-	struct ud_join *joins;
+	LIST_HEAD(, ud_join) joins;
 	struct ibv_sa_path_rec path;
 };
 

@@ -67,9 +67,11 @@ static bool say_again(const struct vd_ud_id *l, const struct ud_packet *pk, uint
 static bool is_ud_request_waiting(const struct vd_process *p, const struct vd_ud_id *l,
 				  const struct ud_packet *pk, uint64_t ask)
 {
+	const struct vd_id *id;
 	unsigned n = 0;
 
-	for (const struct vd_id *id = p->requests; id; id = id->next_request) {
+	LIST_FOREACH(id, &p->requests, request_link)
+	{
 		if (id->listen_id != l->id)
 			continue;
 		n++;
@@ -106,8 +108,7 @@ static void take_ud_request(struct vd_process *p, struct vd_ud_id *l, const stru
 	id->ud->ask = h->ask;
 	to_route(&own, AF_INET6, &id->id.route.addr.src_storage);
 	to_route(&pk->from, AF_INET6, &id->id.route.addr.dst_storage);
-	id->next_request = p->requests;
-	p->requests = id;
+	vd_request_note(p, id);
 	if (ud_event(vd_event_new(id, l->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0), &param) != ENOMEM)
 		return;
 	vd_request_forget(p, id); /* the peer asks again */

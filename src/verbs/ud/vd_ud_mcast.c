@@ -14,22 +14,20 @@
 
 /* ---- queue pairs ---- */
 
-static struct ud_group **find_ud_group(struct vd_ud_qp *u, const struct ud_addr *a)
+static struct ud_group *find_ud_group(struct vd_ud_qp *u, const struct ud_addr *a)
 {
-	struct ud_group **at = &u->groups;
+	struct ud_group *g;
 
-	while (*at &&
-	       (memcmp(&(*at)->addr.ip, &a->ip, sizeof a->ip) || (*at)->addr.ifindex != a->ifindex))
-		at = &(*at)->next;
-	return at;
+	LIST_FOREACH(g, &u->groups, link)
+	if (!memcmp(&g->addr.ip, &a->ip, sizeof a->ip) && g->addr.ifindex == a->ifindex)
+		break;
+	return g;
 }
 
 void ud_group_free(struct vd_ud_qp *u, struct ud_group *g)
 {
-	struct ud_group **at = find_ud_group(u, &g->addr);
-
 	ddps_assert_held(&u->ud->lock);
-	*at = g->next;
+	LIST_REMOVE(g, link);
 	u->ngroups--;
 	ud_sock_close(u->ud, &g->source.sock);
 	free(g);
@@ -40,7 +38,7 @@ static int add_group(struct vd_ud_qp *u, const struct ud_addr *a)
 	struct ud_group *g;
 	int err;
 
-	if (*find_ud_group(u, a))
+	if (find_ud_group(u, a))
 		return 0;
 	if (u->ngroups == VD_UD_GROUPS)
 		return ENOMEM;
@@ -59,8 +57,7 @@ static int add_group(struct vd_ud_qp *u, const struct ud_addr *a)
 		return err;
 	}
 	ud_watch(u, true); /* all of its sockets alike */
-	g->next = u->groups;
-	u->groups = g;
+	LIST_INSERT_HEAD(&u->groups, g, link);
 	u->ngroups++;
 	return 0;
 }
@@ -80,15 +77,15 @@ static int group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid
 
 static int group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
 {
-	struct ud_group **at;
+	struct ud_group *g;
 	struct ud_addr a;
 	int err = EINVAL;
 
 	ud_addr_of_gid(u->qp->qp.qp_base.context, gid, lid, &a);
 	ddps_lock(&u->ud->lock);
-	at = find_ud_group(u, &a);
-	if (*at) {
-		ud_group_free(u, *at);
+	g = find_ud_group(u, &a);
+	if (g) {
+		ud_group_free(u, g);
 		err = 0;
 	}
 	ddps_unlock(&u->ud->lock);
@@ -164,8 +161,7 @@ static struct ud_join *join_new(struct vd_id *id, const struct sockaddr *sa)
 	ud_from_sockaddr(sa, &a);
 	memcpy(j->gid.raw, &a.ip, sizeof j->gid.raw);
 	j->lid = choose_interface(id, &a);
-	j->next = u->joins;
-	u->joins = j;
+	LIST_INSERT_HEAD(&u->joins, j, link);
 	return j;
 }
 
@@ -194,11 +190,9 @@ static int join_ud_group(struct vd_id *id, const struct sockaddr *sa, bool recei
 			&param);
 }
 
-static void leave_ud_group(struct vd_id *id, struct ud_join **at)
+static void leave_ud_group(struct vd_id *id, struct ud_join *j)
 {
-	struct ud_join *j = *at;
-
-	*at = j->next;
+	LIST_REMOVE(j, link);
 	if (j->attached && id->id.qp)
 		ibv_detach_mcast(id->id.qp, &j->gid, j->lid);
 	free(j);
@@ -207,8 +201,8 @@ static void leave_ud_group(struct vd_id *id, struct ud_join **at)
 void ud_leave_all(struct vd_id *id)
 {
 	ddps_assert_held(&id->p->lock);
-	while (id->ud->joins)
-		leave_ud_group(id, &id->ud->joins);
+	while (!LIST_EMPTY(&id->ud->joins))
+		leave_ud_group(id, LIST_FIRST(&id->ud->joins));
 }
 
 static bool is_group_address(const struct sockaddr *sa)
@@ -256,18 +250,16 @@ VD_API int rdma_leave_multicast(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
 	struct vd_process *p = vd_id_process(id);
-	struct ud_join **at;
-	bool known;
+	struct ud_join *j;
 
 	if (!p || !id->ud || !addr || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
 		return vd_fail(EINVAL);
 	ddps_lock(&p->lock);
-	at = &id->ud->joins;
-	while (*at && memcmp(&(*at)->addr, addr, vd_sa_len(addr)))
-		at = &(*at)->next;
-	known = *at;
-	if (known)
-		leave_ud_group(id, at);
+	LIST_FOREACH(j, &id->ud->joins, link)
+	if (!memcmp(&j->addr, addr, vd_sa_len(addr)))
+		break;
+	if (j)
+		leave_ud_group(id, j);
 	ddps_unlock(&p->lock);
-	return known ? 0 : vd_fail(EADDRNOTAVAIL);
+	return j ? 0 : vd_fail(EADDRNOTAVAIL);
 }

@@ -42,11 +42,8 @@ static int get_number(struct vd_ud_qp *u)
 	ddps_lock(&ud->lock);
 	high = UD_QPN_FIRST + ud->last_high++ % (UD_QPN_LAST - UD_QPN_FIRST + 1);
 	u->qp->qp.qp_base.qp_num = high << 16 | u->port;
-	u->next = ud->qps;
-	u->prev = &ud->qps;
-	if (u->next)
-		u->next->prev = &u->next;
-	ud->qps = u;
+	LIST_INSERT_HEAD(&ud->qps, u, link);
+	u->listed = true;
 	err = ud_watch_new(ud, &u->unicast);
 	ddps_unlock(&ud->lock);
 	return err;
@@ -90,7 +87,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 					  .state = IBV_QPS_RESET,
 					  .qp_type = IBV_QPT_UD };
 	u->qp = qp;
-	u->end = &u->first;
+	STAILQ_INIT(&u->sq);
 	u->mtu = get_ud_mtu(ctx);
 	u->pd = vd_of(pd, struct vd_pd, pd)->d;
 	u->unicast.qp = u;
@@ -158,15 +155,6 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 	return qp;
 }
 
-static void unlink_it(struct vd_ud_qp *u)
-{
-	if (!u->prev)
-		return;
-	*u->prev = u->next;
-	if (u->next)
-		u->next->prev = u->prev;
-}
-
 void vd_ud_qp_free(struct vd_qp *qp)
 {
 	struct vd_ud_qp *u = qp->ud;
@@ -175,11 +163,12 @@ void vd_ud_qp_free(struct vd_qp *qp)
 		     *rcq = vd_of(q->recv_cq, struct vd_cq, cq);
 
 	ddps_lock(&u->ud->lock);
-	unlink_it(u);
+	if (u->listed)
+		LIST_REMOVE(u, link);
 	ud_stats_add(&u->ud->stats, &u->stats);
 	ud_drop_sends(u);
-	while (u->groups)
-		ud_group_free(u, u->groups);
+	while (!LIST_EMPTY(&u->groups))
+		ud_group_free(u, LIST_FIRST(&u->groups));
 	ud_sock_close(u->ud, &u->unicast.sock);
 	ud_cq_forget(scq, u);
 	ud_cq_forget(rcq, u);
@@ -267,7 +256,7 @@ static int move_ud_qp(struct vd_ud_qp *u, enum ibv_qp_state to, int mask)
 		reset_ud_qp(u);
 	else
 		ud_set_state(u, to);
-	if (u->first)
+	if (!STAILQ_EMPTY(&u->sq))
 		ud_push(u, ud_now_ms());
 	return 0;
 }

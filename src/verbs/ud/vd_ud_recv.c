@@ -169,14 +169,15 @@ static struct ddps_pd *memory_of(const struct vd_ud_qp *u)
 void vd_ud_srq_wake(struct vd_srq *srq)
 {
 	struct vd_ud *ud = vd_process_of(srq->srq.context)->ud;
+	struct vd_ud_qp *u;
 
 	if (vd_is_inherited(srq->srq.context))
 		return; /* the parent's, from before a fork */
 	ddps_lock(&ud->lock);
 	__atomic_store_n(&srq->ud_waits, false, __ATOMIC_SEQ_CST);
-	for (struct vd_ud_qp *u = ud->qps; u; u = u->next)
-		if (u->qp->qp.qp_base.srq == &srq->srq)
-			ud_watch(u, true);
+	LIST_FOREACH(u, &ud->qps, link)
+	if (u->qp->qp.qp_base.srq == &srq->srq)
+		ud_watch(u, true);
 	ddps_unlock(&ud->lock);
 }
 
@@ -339,12 +340,13 @@ void ud_acks_readable(struct vd_ud *ud)
 			ud->stats.malformed++;
 			continue;
 		}
-		for (u = ud->qps; u && u->qp->qp.qp_base.qp_num != h.dest; u = u->next)
-			;
+		LIST_FOREACH(u, &ud->qps, link)
+		if (u->qp->qp.qp_base.qp_num == h.dest)
+			break;
 		if (!u)
 			continue;
 		ud_peer_acked(u, &pk[i].from, h.seq);
-		if (u->first)
+		if (!STAILQ_EMPTY(&u->sq))
 			ud_push(u, ud_now_ms());
 	}
 }
@@ -352,13 +354,15 @@ void ud_acks_readable(struct vd_ud *ud)
 void ud_watch(struct vd_ud_qp *u, bool on)
 {
 	struct epoll_event ev = { .events = on ? EPOLLIN : 0, .data.ptr = &u->unicast };
+	struct ud_group *g;
 
 	ddps_assert_held(&u->ud->lock);
 	if (u->paused == !on || !ud_mine(u->ud))
 		return;
 	u->paused = !on;
 	epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, u->unicast.sock.fd, &ev);
-	for (struct ud_group *g = u->groups; g; g = g->next) {
+	LIST_FOREACH(g, &u->groups, link)
+	{
 		ev.data.ptr = &g->source;
 		epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, g->source.sock.fd, &ev);
 	}

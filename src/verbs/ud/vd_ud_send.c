@@ -92,13 +92,10 @@ static bool send_oldest(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 
 static void pop_ud_send(struct vd_ud_qp *u)
 {
-	struct ud_sqe *e = u->first;
+	struct ud_sqe *e = STAILQ_FIRST(&u->sq);
 
-	u->first = e->next;
-	if (!u->first) {
-		u->end = &u->first;
-		u->ud->waiting--;
-	}
+	STAILQ_REMOVE_HEAD(&u->sq, link);
+	u->ud->waiting -= STAILQ_EMPTY(&u->sq);
 	u->nsq--;
 	free(e);
 }
@@ -108,15 +105,15 @@ void ud_push(struct vd_ud_qp *u, uint64_t now)
 	ddps_assert_held(&u->ud->lock);
 	/* Until somebody wakes it: held back in SQD. */
 	u->retry_at = UINT64_MAX;
-	while (u->first && send_oldest(u, u->first, now))
+	while (!STAILQ_EMPTY(&u->sq) && send_oldest(u, STAILQ_FIRST(&u->sq), now))
 		pop_ud_send(u);
 }
 
 void ud_flush_sends(struct vd_ud_qp *u)
 {
 	ddps_assert_held(&u->ud->lock);
-	while (u->first) {
-		complete_ud_send(u, u->first, IBV_WC_WR_FLUSH_ERR, 4);
+	while (!STAILQ_EMPTY(&u->sq)) {
+		complete_ud_send(u, STAILQ_FIRST(&u->sq), IBV_WC_WR_FLUSH_ERR, 4);
 		pop_ud_send(u);
 	}
 }
@@ -124,7 +121,7 @@ void ud_flush_sends(struct vd_ud_qp *u)
 void ud_drop_sends(struct vd_ud_qp *u)
 {
 	ddps_assert_held(&u->ud->lock);
-	while (u->first)
+	while (!STAILQ_EMPTY(&u->sq))
 		pop_ud_send(u);
 }
 
@@ -136,11 +133,8 @@ static int wait_behind(struct vd_ud_qp *u, const struct ud_sqe *e)
 	if (!copy)
 		return ENOMEM;
 	memcpy(copy, e, size);
-	copy->next = NULL;
-	if (!u->first)
-		u->ud->waiting++;
-	*u->end = copy;
-	u->end = &copy->next;
+	u->ud->waiting += STAILQ_EMPTY(&u->sq);
+	STAILQ_INSERT_TAIL(&u->sq, copy, link);
 	u->nsq++;
 	return 0;
 }
@@ -207,7 +201,6 @@ static int build_ud_send(struct vd_ud_qp *u, const struct ibv_send_wr *wr, struc
 	    wr->send_flags & ~(unsigned)FLAGS || wr->wr.ud.remote_qpn > VD_QPN_MASK ||
 	    vd_of(ah->ah.pd, struct vd_pd, pd)->d != u->pd)
 		return EINVAL;
-	e->next = NULL;
 	e->wr_id = wr->wr_id;
 	e->signalled = wr->send_flags & IBV_SEND_SIGNALED || u->qp->init.sq_sig_all;
 	e->status = IBV_WC_SUCCESS;
@@ -242,7 +235,7 @@ static int post_datagram(struct vd_ud_qp *u, const struct ibv_send_wr *wr)
 		return ENOMEM;
 	err = build_ud_send(u, wr, &e);
 	err = err ? err : vd_take_place(u->qp, wr);
-	if (err || (!u->first && send_oldest(u, &e, ud_now_ms())))
+	if (err || (STAILQ_EMPTY(&u->sq) && send_oldest(u, &e, ud_now_ms())))
 		return err;
 	err = wait_behind(u, &e);
 	if (err)

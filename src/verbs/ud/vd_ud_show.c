@@ -22,10 +22,11 @@ void ud_stats_add(struct vd_ud_stats *to, const struct vd_ud_stats *st)
 struct vd_ud_stats ud_stats_all(const struct vd_ud *ud)
 {
 	struct vd_ud_stats st = ud->stats;
+	const struct vd_ud_qp *u;
 
 	ddps_assert_held(&ud->lock);
-	for (const struct vd_ud_qp *u = ud->qps; u; u = u->next)
-		ud_stats_add(&st, &u->stats);
+	LIST_FOREACH(u, &ud->qps, link)
+	ud_stats_add(&st, &u->stats);
 	return st;
 }
 
@@ -93,8 +94,9 @@ int vd_ud_show(void *process, uint32_t n, char *to, size_t size)
 	until.tv_sec += LOCK_S;
 	if (ddps_lock_until(&ud->lock, &until))
 		return -1;
-	for (u = ud->qps; u && n; u = u->next)
-		n--;
+	LIST_FOREACH(u, &ud->qps, link)
+	if (!n--)
+		break;
 	len = u ? put_ud_stats(u, to, size) : 0;
 	ddps_unlock(&ud->lock);
 	return len;
