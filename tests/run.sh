@@ -60,6 +60,7 @@ suite bare unit "$asan/unit-bare" 600 3
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines verbs/near.sh bash tests/verbs/near.sh "$opt"
+suite lines verbs/certs.sh bash tests/verbs/certs.sh "$2"
 suite lines netns/lids env SESSCTL="$opt/sessctl" bash tests/netns/lids.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
 # most of these wait

@@ -3,6 +3,7 @@
 # What somebody reads whose secured wire does not come to be: the code, the sentence, and what to try.
 # shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
 . "$(dirname "$0")/lib.bash"
+. "$root/tests/support/certs.bash"
 
 # made ARGUMENT...: by sessctl keys, quietly
 made() {
@@ -10,17 +11,6 @@ made() {
 		echo "keys $*: $(tail -n 1 made.out)" >&2
 		exit 1
 	}
-}
-
-# certificate NAME LINE...: by GnuTLS's certtool, with these lines in its template
-certificate() {
-	local name=$1
-	shift
-	printf '%s\n' "cn = $name" "ip_address = 127.0.0.1" signing_key "$@" >t
-	certtool --generate-privkey --key-type ecdsa --curve secp256r1 --outfile "$name.key" 2>/dev/null
-	chmod 600 "$name.key"
-	certtool --generate-certificate --load-privkey "$name.key" --load-ca-certificate ca.pem --load-ca-privkey ca.key \
-		--template t --outfile "$name.pem" 2>made.out
 }
 
 made ca lab && made host a localhost 127.0.0.1 && made host b && made psk pair && made psk none
@@ -137,14 +127,8 @@ own_files() {
 
 # The one who connects judges the listener's; of its own it learns before it dials.
 judged() {
-	local day=86400 now at=$wire://127.0.0.1:1
-	now=$(date +%s)
-	certificate old "activation_date = $(date -u -d "@$((now - 2 * day))" '+"%F %T"')" \
-		"expiration_date = $(date -u -d "@$((now - day))" '+"%F %T"')" tls_www_client tls_www_server
-	certificate early "activation_date = $(date -u -d "@$((now + day))" '+"%F %T"')" \
-		"expiration_date = $(date -u -d "@$((now + 2 * day))" '+"%F %T"')" tls_www_client tls_www_server
-	certificate client "expiration_days = 3" tls_www_client
-	certificate server "expiration_days = 3" tls_www_server
+	local at=$wire://127.0.0.1:1
+	certificates_with_a_flaw
 	hinted 1 DDPS_E_CERT_EXPIRED "expired on" "a new certificate" connect --tls-cert old.pem --tls-key old.key \
 		--tls-ca ca.pem "$at" || return
 	hinted 1 DDPS_E_CERT_NOT_YET "valid from" "a new certificate" connect --tls-cert early.pem --tls-key early.key \
@@ -209,9 +193,7 @@ refused() {
 		"what the listener prints" connect "${b[@]}" "$uri" || return
 	stop_listener
 	says listen.err "no.list:1 denies the peer, which has dns:b" || return
-	printf 'crl_next_update = 3\ncrl_number = 1\n' >t
-	certtool --generate-crl --load-ca-certificate ca.pem --load-ca-privkey ca.key --template t --load-certificate b.pem \
-		--outfile crl.pem >/dev/null 2>&1
+	revoke b
 	listen "$wire://127.0.0.1:0" "${a[@]}" --tls-crl crl.pem && hinted 1 DDPS_E_CERT_REFUSED "certificate_revoked" \
 		"what the listener prints" connect "${b[@]}" "$uri" || return
 	stop_listener
