@@ -5,7 +5,8 @@
 VFAULT_SRC := $(wildcard src/edge/fault/*.c src/edge/profile/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c tests/unit/secure/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
-SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
+CHILD_SRC  := tests/support/child.c # of programs that run under Criterion
+SUP_SRC	   := $(filter-out $(CHILD_SRC),$(wildcard tests/support/*.c tests/peer/*.c))
 FABRIC_SRC := $(wildcard tests/fabric/*.c)
 VTEST_SRC  := $(wildcard tests/verbs/v*.c) tests/support/keys.c
 UNIT	   := $(B)/unit
@@ -34,6 +35,8 @@ $(VTEST): $(call objs,$(VTEST_SRC) $(filter-out src/verbs/vd_socket.c,$(VERBS_SR
 $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
 	socket socketpair bind connect getsockname setsockopt fstat getifaddrs freeifaddrs epoll_create1 epoll_ctl \
 	getrandom getrlimit setrlimit write read send sendmsg recvmmsg madvise poll sem_clockwait pthread_create _exit)
+$(UNIT) $(E2E) $(VTEST): $(call objs,$(CHILD_SRC))
+$(UNIT) $(E2E) $(VTEST): private LDFLAGS += -Wl,--wrap=criterion_send_assert
 # view_test loads it; it is linked without what is wrapped for the tests.
 $(UNIT) $(B)/unit-bare: | $(VIEW_SO)
 $(UNIT) $(B)/unit-bare $(B)/unit-cross $(B)/unit-every: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
@@ -82,7 +85,7 @@ $(B)/threads $(B)/verbs-threads:
 BARE	   := $(B)/unit-bare $(B)/e2e-bare
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
-CROSS_SUP  := $(filter-out $(addprefix tests/support/,e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
+CROSS_SUP  := $(filter-out $(addprefix tests/support/,child.c e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/bare/%.o: CPPFLAGS += -Itests/cross -Itests -Itools

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CHILD_FAILED 99 /* the status of one in which an assertion failed (child.c) */
+
 static inline bool thread_sleeps(const char *tid)
 {
 	char path[300], line[300] = "", *state;

@@ -33,6 +33,7 @@ static inline int vchild_run(void (*live)(const void *arg), const void *arg, con
 	text[len] = 0;
 	*told = text;
 	close(fd);
+	cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) != CHILD_FAILED, "%s", text);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Children of fork that go on living next to a parent that uses the drop-in. */
-#include "support/child.h"
+#include "verbs/vchild.h"
 #include "verbs/vt.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -144,4 +144,24 @@ VT_TLS_TEST(verbs_fork, attack_12_a_child_eats_no_events)
 	e = vt_async(v.b.id->verbs, IBV_EVENT_SRQ_LIMIT_REACHED);
 	ibv_ack_async_event(&e);
 	vt_down(&v);
+}
+
+/* Of the tests themselves: it would wait for Criterion's runner for ever. */
+Test(verbs_fork, an_assertion_that_fails_in_a_child_ends_it, .timeout = 20)
+{
+	const int fd = vchild_file("");
+	char text[1024] = "";
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		dup2(fd, STDERR_FILENO);
+		cr_assert_eq(fd, -1, "as meant");
+		leave_child_fixture(0);
+	}
+	status = await_child_status(child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_FAILED, "%#x", status);
+	cr_assert_gt(pread(fd, text, sizeof text - 1, 0), 0);
+	cr_expect(strstr(text, "as meant"), "%s", text);
+	close(fd);
 }
