@@ -354,7 +354,10 @@ struct ddps_ep_attr {
 	/* With rfc7306: DDPS_OP_SEND_IMM may be used.  First agree on it with the peer's
 	 * application: such a Send is two messages, and that they belong together is in no RFC. */
 	bool send_imm;
-	uint8_t reserved[7]; /* 0 */
+	/* With rfc7306: DDPS_OP_ATOMIC_WRITE and DDPS_OP_FLUSH, both ways.  First agree on them with the
+	 * peer's application: they are in no RFC, and whoever does not know them ends the session. */
+	bool flush;
+	uint8_t reserved[6]; /* 0 */
 };
 
 /**

@@ -55,6 +55,8 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
 #define DDPS_REMOTE_ATOMIC 0x10u /* the peer may use atomics (RFC 7306) */
 #define DDPS_ZERO_BASED	   0x8u	 /* tagged offsets start at 0, else at the virtual address */
 #define DDPS_BIND	   0x20u /* memory windows may be bound to it */
+#define DDPS_FLUSHABLE	   0x40u /* the peer may use FLUSH, without DDPS_FLUSH_PERSISTENT */
+#define DDPS_PERSISTENT	   0x80u /* the peer may use FLUSH with DDPS_FLUSH_PERSISTENT */
 
 /**
  * ddps_mr_reg - register memory and give it an STag
@@ -75,12 +77,16 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
  * - DDPS_REMOTE_ATOMIC: the peer may use atomics (RFC 7306)
  * - DDPS_ZERO_BASED: tagged offsets start at 0, otherwise at the virtual address
  * - DDPS_BIND: memory windows may be bound to it
+ * - DDPS_FLUSHABLE, DDPS_PERSISTENT: the peer may use FLUSH (see ddps_post_send).  A region with
+ *   DDPS_PERSISTENT is a shared mapping of files of a file system that keeps them: not tmpfs, ramfs
+ *   or hugetlbfs, and no file that was deleted.
  *
  * The peer names the region by its STag (steering tag).  The program itself names it by the same
  * value, as lkey in struct ddps_sge.  The STag cannot be guessed (RFC 5042 6.1.1).
  *
  * Return: 0, or
  * - DDPS_E_INVAL: a NULL argument, an unknown right, memory that wraps, or @ep of another PD
+ * - DDPS_E_UNSUPPORTED: DDPS_PERSISTENT, and the memory is no such mapping, or /proc cannot be read
  * - DDPS_E_LIMIT (max_regions)
  * - DDPS_E_NOMEM
  * - DDPS_E_SYSTEM: no random numbers
@@ -128,6 +134,7 @@ struct ddps_mr_change {
  *
  * Return: 0, or an error, and then the region is as it was
  * - DDPS_E_INVAL: a window, a bad range, unknown rights or bits
+ * - DDPS_E_UNSUPPORTED: as for ddps_mr_reg
  * - DDPS_E_BUSY (windows are bound to it)
  * - DDPS_E_FORKED
  */
@@ -207,8 +214,11 @@ enum ddps_op {
 	/* These two send nothing to the peer. */
 	DDPS_OP_BIND,	   /* bind a memory window */
 	DDPS_OP_LOCAL_INV, /* invalidate a region or window of one's own */
-	DDPS_OP_SEND_IMM   /* with attr.rfc7306 and attr.send_imm: Send with immediate data, which
+	DDPS_OP_SEND_IMM,  /* with attr.rfc7306 and attr.send_imm: Send with immediate data, which
 			    * takes one receive of the peer */
+	/* With attr.rfc7306 and attr.flush, see struct ddps_send_wr. */
+	DDPS_OP_ATOMIC_WRITE, /* 8 octets that nobody sees in part */
+	DDPS_OP_FLUSH	      /* what was written before is visible there, or persistent */
 };
 
 #define DDPS_IMM_OCTETS	     8
@@ -480,6 +490,27 @@ struct ddps_bind {
 	uint32_t reserved;	/* 0 */
 };
 
+/*
+ * ATOMIC_WRITE and FLUSH are of no RFC.  To the peer they are Atomic Requests of RFC 7306 with an
+ * AOpCode of their own (14, 15).  So they count as atomics, in every respect: they are carried out
+ * behind all earlier requests of the session, one behind the other, and a later Send may overtake
+ * them unless it has DDPS_WR_FENCE.  Both complete when the peer has carried them out.
+ *
+ * ATOMIC_WRITE writes the 8 octets of @imm, as they are, to an address that is a multiple of 8; a
+ * Terminate 0/2/07 is the answer otherwise.  Nobody sees some of them without the others.  The
+ * peer's region needs DDPS_REMOTE_WRITE.
+ *
+ * FLUSH is about @atomic.data octets from @to on, or about the whole region.  @atomic.mask says what
+ * the earlier Writes of this session to them are when it completes: visible to all threads and
+ * processes of the peer's host, or persistent.  The peer's region needs the right for each of both.
+ * Persistent means that the system of the peer has written the files to their device (msync, MS_SYNC).
+ * While it does so, the other sessions of the peer's context wait.  If it fails, the session ends by a
+ * Terminate 1/0/00 and the request completes with DDPS_WC_REMOTE.
+ */
+#define DDPS_FLUSH_VISIBLE    0x1u /* needs DDPS_FLUSHABLE */
+#define DDPS_FLUSH_PERSISTENT 0x2u /* needs DDPS_PERSISTENT */
+#define DDPS_FLUSH_REGION     0x4u /* the whole region, whatever @to and @atomic.data say */
+
 /* A request.  Later releases may add members at the end.  The library reads such a member only if a
  * new flag or op says so; an older library refuses that flag or op. */
 struct ddps_send_wr {
@@ -487,17 +518,17 @@ struct ddps_send_wr {
 	enum ddps_op op; /* any but RECV */
 	unsigned flags;	 /* DDPS_WR_* */
 	/* Pieces of this side's memory; copied.  They are the source, or for READ and atomics the
-	 * sink.  READ, atomics and BIND have one piece at most, of 8 octets for atomics.  IMM and
-	 * LOCAL_INV have none. */
+	 * sink.  READ, atomics and BIND have one piece at most, of 8 octets for atomics.  IMM,
+	 * LOCAL_INV, ATOMIC_WRITE and FLUSH have none. */
 	const struct ddps_sge *sge;
 	uint32_t nsge; /* 0..max_sge; the sum of lengths is below 2^32 */
-	/* The peer's region for WRITE, WRITE_IMM, READ and atomics.  The peer's STag to invalidate
+	/* The peer's region for WRITE, WRITE_IMM, READ, atomics, ATOMIC_WRITE and FLUSH.  The peer's STag to invalidate
 	 * for a SEND with DDPS_WR_INVALIDATE.  This side's own STag for BIND and LOCAL_INV. */
 	uint32_t stag;
-	uint64_t to; /* the peer's tagged offset for WRITE, WRITE_IMM, READ and atomics */
-	/* IMM, WRITE_IMM: sent as they are.  SEND_IMM: the first DDPS_SEND_IMM_OCTETS. */
+	uint64_t to; /* the peer's tagged offset for the same */
+	/* IMM, WRITE_IMM, ATOMIC_WRITE: sent as they are.  SEND_IMM: the first DDPS_SEND_IMM_OCTETS. */
 	uint8_t imm[DDPS_IMM_OCTETS];
-	struct ddps_atomic atomic; /* FETCH_ADD, CMP_SWAP */
+	struct ddps_atomic atomic; /* FETCH_ADD, CMP_SWAP; FLUSH, of which the rest is 0 */
 	struct ddps_bind bind;	   /* BIND */
 };
 
@@ -527,9 +558,10 @@ struct ddps_send_wr {
  *   DDPS_WR_PLACED that nobody would answer
  * - DDPS_E_LIMIT: queue full, or READ, an atomic or DDPS_WR_PLACED with ORD 0; with flush_late: the
  *   CQ has no room
- * - DDPS_E_UNSUPPORTED: attr.rfc7306 is off, or attr.send_imm for SEND_IMM
- * - DDPS_E_INVAL: too many pieces, an atomic's sink is not of 8 octets, unknown op or flag, or a
- *   bind that names no window of the PD
+ * - DDPS_E_UNSUPPORTED: attr.rfc7306 is off, or attr.send_imm for SEND_IMM, or attr.flush for
+ *   ATOMIC_WRITE and FLUSH
+ * - DDPS_E_INVAL: too many pieces, an atomic's sink is not of 8 octets, unknown op or flag, a FLUSH
+ *   that is neither to be visible nor persistent, or a bind that names no window of the PD
  * - DDPS_E_TOO_LONG: 2^32 octets or more
  * - DDPS_E_ACCESS: lkey unknown, of another PD, out of bounds, or without the right (with
  *   verbs_rules the completion says so instead)

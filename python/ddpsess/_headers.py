@@ -91,6 +91,8 @@ REMOTE_READ = 4
 REMOTE_ATOMIC = 16
 ZERO_BASED = 8
 BIND = 32
+FLUSHABLE = 64
+PERSISTENT = 128
 CHANGE_ACCESS = 1
 CHANGE_MEMORY = 2
 CHANGE_PD = 4
@@ -102,6 +104,9 @@ WR_INVALIDATE = 4
 WR_FENCE = 8
 WR_MORE = 16
 WR_PLACED = 32
+FLUSH_VISIBLE = 1
+FLUSH_PERSISTENT = 2
+FLUSH_REGION = 4
 COPY_SGE_MAX = 16
 WC_SUCCESS = 0
 WC_LOCAL_ACCESS = 1
@@ -120,6 +125,8 @@ OP_CMP_SWAP = 7
 OP_BIND = 8
 OP_LOCAL_INV = 9
 OP_SEND_IMM = 10
+OP_ATOMIC_WRITE = 11
+OP_FLUSH = 12
 MUTE_SENDS = 1
 MUTE_RECVS = 2
 NO_RECV_TERMINATE = 0
@@ -401,7 +408,8 @@ class EpAttr(c.Structure):
         ("srq_share", c.c_uint32),
         ("srq", c.c_void_p),
         ("send_imm", c.c_bool),
-        ("reserved", c.c_uint8 * 7),
+        ("flush", c.c_bool),
+        ("reserved", c.c_uint8 * 6),
     ]
 
 

@@ -13,7 +13,7 @@
 #define LEN_MAX (UINT64_C(1) << 48)
 #define KNOWN                                                                                      \
 	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
-	 DDPS_ZERO_BASED | DDPS_BIND)
+	 DDPS_ZERO_BASED | DDPS_BIND | DDPS_FLUSHABLE | DDPS_PERSISTENT)
 /* What a window can give. */
 #define REMOTE (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
 

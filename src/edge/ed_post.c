@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests: one after the other, so that a rule can be about each. */
 #include "edge/ed.h"
+#include "verbs/ib/vd_flush.h"
 #include "verbs/vd_strict.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,12 @@
 /* As its completion will name it. */
 static int get_wr_opcode(const struct ibv_send_wr *wr)
 {
-	switch (wr->opcode) {
+	switch ((int)wr->opcode) {
+	case VD_BUILT_FLUSH:
+		return VD_WC_FLUSH;
+	case VD_WR_ATOMIC_WRITE:
+	case VD_BUILT_ATOMIC_WRITE:
+		return VD_WC_ATOMIC_WRITE;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		return IBV_WC_RDMA_WRITE;

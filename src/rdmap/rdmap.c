@@ -32,6 +32,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 		r->srq->users++;
 	r->rfc7306 = cfg->rfc7306;
 	r->send_imm = cfg->send_imm;
+	r->flush = cfg->flush;
 	r->reads_max = UINT16_MAX;
 	r->may = DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */

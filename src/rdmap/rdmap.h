@@ -45,6 +45,9 @@ struct ddps_rdmap_up {
 	void (*rx_ready)(void *user);
 	/* The peer has invalidated a region: nothing below may refer to it any more.  May be NULL. */
 	void (*revoked)(void *user);
+	/* Have [@at, @at + @len) of a region with DDPS_PERSISTENT written to its files.  0, or < 0: it
+	 * cannot be.  May be NULL if no stream has @flush. */
+	int (*persist)(void *user, uint8_t *at, size_t len);
 	/* The last of the work posted before ddps_rdmap_drain has ended.  Not called once
 	 * the stream is in error: terminated comes instead. */
 	void (*drained)(void *user);
@@ -58,7 +61,7 @@ struct ddps_rdmap_cfg {
 	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
 	uint32_t srq_share;   /* ... and this many of its buffers may be out; not 0 */
 	bool rfc7306;	      /* Immediate Data and atomics, both ways */
-	bool send_imm;	      /* of struct ddps_ep_attr */
+	bool send_imm, flush; /* of struct ddps_ep_attr */
 	const struct ddps_rdmap_up *up;
 	void *user;
 };

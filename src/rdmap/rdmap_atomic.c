@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Atomic operations (RFC 7306 5), both sides; the check that all its messages share. */
+/* Atomic operations (RFC 7306 5), Atomic Writes and Flushes, both sides; the check that all its messages
+ * share. */
+#include "common/bytes.h"
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 #include <string.h>
@@ -31,14 +33,36 @@ int ddps_areq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 				DDPS_AREQ_LEN, REQUEST, f);
 }
 
-static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t **at,
+/* What a Flush is about: its octets, or its whole region, in which no octet is out of bounds. */
+static int find_flushed(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t **at, size_t *len,
+			struct ddps_fault *f)
+{
+	const bool whole = q->mask & DDPS_FLUSH_REGION;
+	const struct ddps_mr *mr = ddps_stag_find(r->pd->table, q->stag);
+	const uint64_t to = whole && mr ? mr->base : q->to,
+		       n = whole ? (mr ? mr->len : 0) : q->data;
+	const unsigned need = (q->mask & DDPS_FLUSH_VISIBLE ? DDPS_FLUSHABLE : 0) |
+			      (q->mask & DDPS_FLUSH_PERSISTENT ? DDPS_PERSISTENT : 0);
+	/* Of the region alone: ddps_ep_allow is about what the peer may read and change. */
+	enum ddps_stag_verdict v = ddps_stag_check(r->pd, r->stream, q->stag, to, n, need, at);
+
+	*len = (size_t)n;
+	return v ? ddps_request_fault(v, "Flush", (uint32_t)n, q->stag, to, f) : 0;
+}
+
+static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t **at, size_t *len,
 		       struct ddps_fault *f)
 {
-	enum ddps_stag_verdict v =
-		ddps_peer_check(r, q->stag, q->to, TARGET_LEN, DDPS_REMOTE_ATOMIC, at);
+	const bool write = q->aop == DDPS_AOP_WRITE;
+	enum ddps_stag_verdict v;
 
+	if (q->aop == DDPS_AOP_FLUSH)
+		return find_flushed(r, q, at, len, f);
+	*len = TARGET_LEN;
+	v = ddps_peer_check(r, q->stag, q->to, TARGET_LEN,
+			    write ? DDPS_REMOTE_WRITE : DDPS_REMOTE_ATOMIC, at);
 	/* Before there was a right of their own these two together were it. */
-	if (v == DDPS_STAG_ACCESS && !r->pd->verbs_rules)
+	if (v == DDPS_STAG_ACCESS && !write && !r->pd->verbs_rules)
 		v = ddps_peer_check(r, q->stag, q->to, TARGET_LEN,
 				    DDPS_REMOTE_READ | DDPS_REMOTE_WRITE, at);
 	if (v)
@@ -51,21 +75,29 @@ static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t 
 	return 0;
 }
 
+static bool is_aop_known(const struct ddps_rdmap *r, const struct ddps_areq *q)
+{
+	return q->aop == DDPS_AOP_FETCH_ADD || q->aop == DDPS_AOP_CMP_SWAP ||
+	       (r->flush && (q->aop == DDPS_AOP_WRITE ||
+			     (q->aop == DDPS_AOP_FLUSH && ddps_flush_known(q->mask))));
+}
+
 int ddps_areq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct ddps_ddp_queue *queue = &r->rxq[DDPS_QN_READ];
 	struct ddps_irrq_entry *e;
 	struct ddps_areq q;
 	uint8_t *at;
+	size_t len;
 	int err;
 
 	queue->msn++;
 	queue->got = 0;
 	ddps_areq_decode(&q, r->rreq_buf);
-	if (q.aop != DDPS_AOP_FETCH_ADD && q.aop != DDPS_AOP_CMP_SWAP) /* [7306-5.2.1-9] */
+	if (!is_aop_known(r, &q)) /* [7306-5.2.1-9] */
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
 				      REQUEST ": AOpCode %u", q.aop);
-	err = find_target(r, &q, &at, f);
+	err = find_target(r, &q, &at, &len, f);
 	if (err)
 		return err;
 	e = ddps_irrq_push(r, s, f);
@@ -102,13 +134,35 @@ static uint64_t execute_atomic(const struct ddps_areq *q, uint8_t *at)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
 	word *target = (word *)(void *)at;
-	uint64_t old = __atomic_load_n(target, __ATOMIC_SEQ_CST), new;
+	uint64_t old, new;
 
+	if (q->aop == DDPS_AOP_WRITE) {
+		struct ddps_wbuf octets = ddps_wbuf_init(&new, sizeof new);
+
+		ddps_wbuf_u64(&octets, q->data);
+		__atomic_store_n(target, new, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
 	while (modify(q, old, &new) &&
 	       !__atomic_compare_exchange_n(target, &old, new, true, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST))
 		;
 	return old;
+}
+
+/* 0, or the memory is not what it was, or the system cannot do it: @f is set. */
+static int execute_flush(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t *at, size_t len,
+			 struct ddps_fault *f)
+{
+	/* All earlier Writes are in memory, which all processors see alike. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!(q->mask & DDPS_FLUSH_PERSISTENT) || !len || !r->up->persist(r->user, at, len))
+		return 0;
+	return ddps_fault_set(f, DDPS_E_SYSTEM, DDPS_TERM_DDP_LOCAL,
+			      "Flush of %zu octets of STag 0x%08" PRIx32
+			      ": the system cannot write them to their files",
+			      len, q->stag);
 }
 
 int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_fault *f)
@@ -117,20 +171,24 @@ int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_
 	struct ddps_rx_seg s = { .hdr_len = sizeof e->hdr, .seg_len = e->seg_len };
 	struct ddps_aresp a = { .id = e->a.id };
 	uint8_t body[DDPS_ARESP_LEN], *at;
+	size_t len;
 	struct ddps_ddp_hdr h = {
 		.last = true,
 		.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_ATOMIC_RESP),
 		.qn = DDPS_QN_ATOMIC,
 	};
 	/* Again: the region may be gone since Delivery. */
-	int err = find_target(r, &e->a, &at, f);
+	int err = find_target(r, &e->a, &at, &len, f);
 
+	if (!err && e->a.aop == DDPS_AOP_FLUSH)
+		err = execute_flush(r, &e->a, at, len, f);
+	else if (!err)
+		a.original = execute_atomic(&e->a, at);
 	if (err) {
 		memcpy(s.raw, e->hdr, sizeof e->hdr);
 		ddps_rdmap_fail(r, f, &s, NULL);
 		return err;
 	}
-	a.original = execute_atomic(&e->a, at);
 	h.msn = r->tx_msn[DDPS_QN_ATOMIC]++;
 	ddps_aresp_encode(&a, body);
 	ddps_tx_control(seg, &h, body, sizeof body);

@@ -41,7 +41,7 @@ struct ddps_sqe {
 		struct {
 			struct ddps_areq atomic;
 			uint64_t original; /* what the response brought */
-		};			   /* FETCH_ADD, CMP_SWAP */
+		};			   /* atomics, ATOMIC_WRITE, FLUSH */
 		uint8_t imm[DDPS_IMM_LEN];
 		struct ddps_bind bind; /* its window is held by @pending */
 	};
@@ -150,6 +150,7 @@ struct ddps_rdmap {
 	uint8_t covered; /* PLACED requests in a row without a Read of their own */
 	bool send_imm;	 /* Immediate Data may belong to the Send that follows */
 	bool ahead;	 /* ... and has come */
+	bool flush;	 /* Atomic Writes and Flushes, both ways */
 
 	/* sending */
 	struct ddps_sq sq;
@@ -273,7 +274,10 @@ static inline struct ddps_sge *ddps_sq_sge(struct ddps_rdmap *r, uint64_t pos)
 /* It waits for a response, has an ORD slot. */
 static inline bool ddps_op_asks(enum ddps_op op)
 {
-	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
+	const unsigned ask = 1u << DDPS_OP_READ | 1u << DDPS_OP_FETCH_ADD | 1u << DDPS_OP_CMP_SWAP |
+			     1u << DDPS_OP_ATOMIC_WRITE | 1u << DDPS_OP_FLUSH;
+
+	return (unsigned)op <= DDPS_OP_FLUSH && ask >> op & 1;
 }
 
 /* It is carried out here, in its turn; nothing goes out. */
@@ -392,6 +396,14 @@ int ddps_areq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 int ddps_areq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 /* The oldest request is an atomic and the memory it changes may still be on its way out. */
 bool ddps_atomic_held(const struct ddps_rdmap *r);
+/* Whether a Flush says something, and nothing unknown. */
+static inline bool ddps_flush_known(uint64_t what)
+{
+	const uint64_t how = DDPS_FLUSH_VISIBLE | DDPS_FLUSH_PERSISTENT;
+
+	return what & how && !(what & ~(how | DDPS_FLUSH_REGION));
+}
+
 /* Carry out the oldest request and make its response. */
 int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_fault *f);
 int ddps_aresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);

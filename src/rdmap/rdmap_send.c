@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The send queue: posting, segments of all requests. */
+#include "common/bytes.h"
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 struct op_form {
 	bool ok, ext; /* ext: RFC 7306 */
 	bool atomic;
+	bool flush; /* ... and of no RFC */
 	bool local;
 	unsigned flags; /* in addition to FLAGS_ANY */
 	uint32_t max_sge;
@@ -41,6 +43,8 @@ static const struct op_form *get_op_form(enum ddps_op op)
 		[DDPS_OP_LOCAL_INV] = { .ok = true, .local = true },
 		[DDPS_OP_FETCH_ADD] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
 		[DDPS_OP_CMP_SWAP] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
+		[DDPS_OP_ATOMIC_WRITE] = { .ok = true, .ext = true, .flush = true },
+		[DDPS_OP_FLUSH] = { .ok = true, .ext = true, .flush = true },
 	};
 
 	if ((unsigned)op >= sizeof forms / sizeof *forms || !forms[op].ok)
@@ -83,7 +87,7 @@ static int check_form(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		return DDPS_E_INVAL;
 	if (form->atomic && wr->nsge && wr->sge->len != sizeof(uint64_t))
 		return DDPS_E_INVAL;
-	return 0;
+	return wr->op == DDPS_OP_FLUSH && !ddps_flush_known(wr->atomic.mask) ? DDPS_E_INVAL : 0;
 }
 
 /* Where the response shall go: the sink's key and its tagged offset. */
@@ -115,15 +119,20 @@ static bool open_for(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 /* The fields of an atomic; the unused ones as the RFC wants them [7306-5.2.1-15]. */
 static struct ddps_areq atomic_of(const struct ddps_send_wr *wr, uint64_t pos)
 {
-	bool swap = wr->op == DDPS_OP_CMP_SWAP;
+	static const uint8_t aop[] = { [DDPS_OP_FETCH_ADD] = DDPS_AOP_FETCH_ADD,
+				       [DDPS_OP_CMP_SWAP] = DDPS_AOP_CMP_SWAP,
+				       [DDPS_OP_ATOMIC_WRITE] = DDPS_AOP_WRITE,
+				       [DDPS_OP_FLUSH] = DDPS_AOP_FLUSH };
+	bool swap = wr->op == DDPS_OP_CMP_SWAP, write = wr->op == DDPS_OP_ATOMIC_WRITE;
+	struct ddps_rbuf octets = ddps_rbuf_init(wr->imm, sizeof wr->imm);
 
 	return (struct ddps_areq){
-		.aop = swap ? DDPS_AOP_CMP_SWAP : DDPS_AOP_FETCH_ADD,
+		.aop = aop[wr->op],
 		.id = (uint32_t)pos,
 		.stag = wr->stag,
 		.to = wr->to,
-		.data = wr->atomic.data,
-		.mask = wr->atomic.mask,
+		.data = write ? ddps_rbuf_u64(&octets) : wr->atomic.data,
+		.mask = write ? UINT64_MAX : wr->atomic.mask,
 		.compare = swap ? wr->atomic.compare : 0,
 		.compare_mask = swap ? wr->atomic.compare_mask : UINT64_MAX,
 	};
@@ -145,6 +154,8 @@ static int fill_sqe(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_
 		return 0;
 	case DDPS_OP_FETCH_ADD:
 	case DDPS_OP_CMP_SWAP:
+	case DDPS_OP_ATOMIC_WRITE:
+	case DDPS_OP_FLUSH:
 		e->atomic = atomic_of(wr, pos);
 		return 0;
 	case DDPS_OP_READ:
@@ -186,7 +197,8 @@ static __attribute__((noinline)) int post_any_send(struct ddps_rdmap *r,
 	int err;
 
 	if (form && form->ext && /* [7306-1.1-1] */
-	    (!r->rfc7306 || (wr->op == DDPS_OP_SEND_IMM && !r->send_imm)))
+	    (!r->rfc7306 || (wr->op == DDPS_OP_SEND_IMM && !r->send_imm) ||
+	     (form->flush && !r->flush)))
 		return DDPS_E_UNSUPPORTED;
 	if (!open_for(r, wr)) /* [5041-6.2.1-3] */
 		return DDPS_E_STATE;
@@ -271,6 +283,8 @@ static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 		return DDPS_OP_WIRE_READ_REQ;
 	case DDPS_OP_FETCH_ADD:
 	case DDPS_OP_CMP_SWAP:
+	case DDPS_OP_ATOMIC_WRITE:
+	case DDPS_OP_FLUSH:
 		return DDPS_OP_WIRE_ATOMIC_REQ;
 	case DDPS_OP_WRITE_IMM:
 		if (!e->first_cut)

@@ -107,7 +107,8 @@ static void blame_oldest(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
-		if (e->flags & DDPS_WR_PLACED && e->last_seg && !e->done) {
+		if ((e->flags & DDPS_WR_PLACED || e->op == DDPS_OP_FLUSH) && e->last_seg &&
+		    !e->done) {
 			e->status = DDPS_WC_REMOTE;
 			r->blame = m->triple;
 			return;

@@ -59,8 +59,13 @@ struct ddps_rreq {
 void ddps_rreq_encode(const struct ddps_rreq *q, uint8_t out[DDPS_RREQ_LEN]);
 void ddps_rreq_decode(struct ddps_rreq *q, const uint8_t in[DDPS_RREQ_LEN]);
 
-/* AOpCodes; 1 is reserved. */
-enum { DDPS_AOP_FETCH_ADD = 0, DDPS_AOP_CMP_SWAP = 2 };
+/* AOpCodes; 1 is reserved.  The last two are of no RFC: see struct ddps_send_wr. */
+enum {
+	DDPS_AOP_FETCH_ADD = 0,
+	DDPS_AOP_CMP_SWAP = 2,
+	DDPS_AOP_WRITE = 14, /* @data: the octets, the first one on top */
+	DDPS_AOP_FLUSH = 15  /* @data: how many octets, @mask: DDPS_FLUSH_* */
+};
 
 /* Atomic Request header (RFC 7306 5.2.1). */
 struct ddps_areq {

@@ -189,6 +189,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 		.srq_share = get_srq_share(attr),
 		.rfc7306 = attr->rfc7306,
 		.send_imm = attr->rfc7306 && attr->send_imm,
+		.flush = attr->rfc7306 && attr->flush,
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};

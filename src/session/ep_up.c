@@ -159,6 +159,12 @@ static void up_rx_ready(void *user)
 		ep->llp->ops->resume(ep->llp);
 }
 
+static int up_persist(void *user, uint8_t *at, size_t len)
+{
+	(void)user;
+	return ddps_persist(at, len);
+}
+
 static void ep_up_drained(void *user)
 {
 	ddps_ep_shutdown_soon(user);
@@ -171,5 +177,6 @@ const struct ddps_rdmap_up ddps_ep_rdmap_up = {
 	.first_message = up_first_message,
 	.revoked = up_revoked,
 	.rx_ready = up_rx_ready,
+	.persist = up_persist,
 	.drained = ep_up_drained,
 };

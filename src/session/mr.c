@@ -6,7 +6,7 @@
 #define MR_LEN_MAX (UINT64_C(1) << 48)
 #define ACCESS_ALL                                                                                 \
 	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
-	 DDPS_ZERO_BASED | DDPS_BIND)
+	 DDPS_ZERO_BASED | DDPS_BIND | DDPS_FLUSHABLE | DDPS_PERSISTENT)
 #define REMOTE_ALL (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
 #define CHANGE_ALL (DDPS_CHANGE_ACCESS | DDPS_CHANGE_MEMORY | DDPS_CHANGE_PD)
 
@@ -59,6 +59,8 @@ int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, str
 	if (!pd || !out || (!addr && len) || len > MR_LEN_MAX || (access & ~ACCESS_ALL) ||
 	    (ep && ep->pd != pd))
 		return DDPS_E_INVAL;
+	if (access & DDPS_PERSISTENT && !ddps_can_persist(addr, len))
+		return DDPS_E_UNSUPPORTED;
 	err = ddps_ctx_enter(pd->ctx);
 	if (err < 0)
 		return err;
@@ -85,6 +87,17 @@ int ddps_mr_place(struct ddps_mr *mr, uint64_t to)
 	return err;
 }
 
+/* What is to be persistent can be, as it is to be then. */
+static bool keeps_persistence(const struct ddps_mr *mr, unsigned what,
+			      const struct ddps_mr_change *to)
+{
+	unsigned access = what & DDPS_CHANGE_ACCESS ? to->access : mr->access;
+	bool moved = what & DDPS_CHANGE_MEMORY;
+
+	return !(access & DDPS_PERSISTENT) ||
+	       ddps_can_persist(moved ? to->addr : mr->addr, moved ? to->len : mr->len);
+}
+
 int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)
 {
 	struct ddps_ctx *ctx;
@@ -97,7 +110,10 @@ int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_chang
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
-	err = ddps_stag_change(mr, what, to);
+	if (!keeps_persistence(mr, what, to))
+		err = DDPS_E_UNSUPPORTED;
+	else
+		err = ddps_stag_change(mr, what, to);
 	if (!err)
 		ddps_let_go(ctx);
 	ddps_ctx_leave(ctx);

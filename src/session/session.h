@@ -251,6 +251,12 @@ void ddps_cqs_close(struct ddps_ctx *ctx);
  * may read it now. */
 void ddps_let_go(struct ddps_ctx *ctx);
 
+/* ---- persist.c: memory that is to be persistent ---- */
+/* Whether all of it is a shared mapping of files that a device keeps. */
+bool ddps_can_persist(const void *addr, size_t len);
+/* Have it written to them.  0, or DDPS_E_SYSTEM with errno. */
+int ddps_persist(void *addr, size_t len);
+
 /* ---- shared receive queues (srq.c) ---- */
 void ddps_srq_destroy(struct ddps_ctx_srq *s);
 

@@ -24,7 +24,7 @@
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
  *   vd_qp.[ch]		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
  *   vd_modify.c	their states		vd_rules.c	which of them InfiniBand allows
- *   vd_later.c		requests that wait for one
+ *   vd_later.c		requests that wait for one	vd_flush.[ch]	Atomic Writes, Flushes
  * cm/, the calls of librdmacm and all else that connects:
  *   vd_id.c		identifiers		vd_event.c	events
  *   vd_conn.c		connections		vd_conn_event.c	what the library says of them
@@ -272,7 +272,16 @@ struct vd_srq {
 enum vd_qp_phase { VD_QP_IDLE, VD_QP_UP, VD_QP_ERROR };
 
 struct vd_qp {
-	struct ibv_qp_ex qp; /* begins with struct ibv_qp */
+	union {
+		struct ibv_qp_ex qp; /* begins with struct ibv_qp */
+		struct {	     /* the same, with what later headers have at its end */
+			uint8_t older[offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void *)];
+			void (*wr_atomic_write)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
+						const void *octets);
+			void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
+					 size_t len, uint8_t type, uint8_t level);
+		} newer;
+	};
 	struct ddps_ep *ep;
 	struct ddps_ep *tx; /* its own peer: what it sends through, else NULL */
 	struct ibv_qp_init_attr init;

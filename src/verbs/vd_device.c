@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one device: an RNIC with one Ethernet port, unless its face is another. */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
@@ -26,6 +27,7 @@
 #define ODP_RC                                                                                     \
 	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |                     \
 	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_RC_7306 (IBV_ODP_SUPPORT_ATOMIC | VD_ODP_SUPPORT_FLUSH | VD_ODP_SUPPORT_ATOMIC_WRITE)
 
 struct ibv_device **vdi_ibv_get_device_list(int *num)
 {
@@ -184,7 +186,9 @@ static int query_vd_device(struct ibv_context *ctx, const struct ibv_query_devic
 	if (in && in->comp_mask)
 		return EINVAL;
 	vdi_ibv_query_device(ctx, &a.orig_attr);
-	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.device_cap_flags_ex =
+		a.orig_attr.device_cap_flags |
+		(vd_has_rfc7306(ctx) ? VD_DEVICE_FLUSH | VD_DEVICE_ATOMIC_WRITE : 0);
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
 	a.max_dm_size = VD_MAX_DM;
 	a.completion_timestamp_mask = UINT64_MAX; /* see vd_cq_ex.c */
@@ -193,7 +197,7 @@ static int query_vd_device(struct ibv_context *ctx, const struct ibv_query_devic
 	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_RC & ~(unsigned)IBV_ODP_SUPPORT_READ;
 	a.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	a.odp_caps.per_transport_caps.rc_odp_caps =
-		ODP_RC | (vd_has_rfc7306(ctx) ? IBV_ODP_SUPPORT_ATOMIC : 0);
+		ODP_RC | (vd_has_rfc7306(ctx) ? ODP_RC_7306 : 0);
 	memset(attr, 0, len); /* a newer program's, or an older one's */
 	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
 	return 0;

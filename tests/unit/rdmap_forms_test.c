@@ -42,6 +42,8 @@ static const struct form {
 	{ DDPS_OP_LOCAL_INV, false, ANY, 0 },
 	{ DDPS_OP_FETCH_ADD, true, ANY, 1 },
 	{ DDPS_OP_CMP_SWAP, true, ANY, 1 },
+	{ DDPS_OP_ATOMIC_WRITE, true, ANY, 0 },
+	{ DDPS_OP_FLUSH, true, ANY, 0 },
 };
 
 static const struct form *form_of(int op)
@@ -60,6 +62,7 @@ static int try(int op, unsigned flags, uint32_t nsge, uint32_t len)
 				   .sge = sge,
 				   .nsge = nsge,
 				   .stag = window->stag,
+				   .atomic = { .mask = DDPS_FLUSH_VISIBLE },
 				   .bind = { .window = window } };
 
 	for (size_t i = 0; i < 5; i++)
@@ -73,7 +76,7 @@ static void reopen_forms_side(bool rfc7306)
 	ddps_rdmap_free(s.r);
 	ddps_stag_table_free(s.table);
 	setup();
-	s.r->rfc7306 = s.r->send_imm = rfc7306;
+	s.r->rfc7306 = s.r->send_imm = s.r->flush = rfc7306;
 	cr_assert_eq(post_rdmap(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
 }
 
@@ -123,10 +126,10 @@ Test(rdmap_forms, what_the_peer_may_not_know, .description = "7306-1.1-1")
 	for (unsigned k = 0; k < 4; k++)
 		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 			bool known = !forms[i].ext ||
-				     (k & 1 && (forms[i].op != DDPS_OP_SEND_IMM || k & 2));
+				     (k & 1 && (forms[i].op < DDPS_OP_SEND_IMM || k & 2));
 
 			reopen_forms_side(k & 1);
-			s.r->send_imm = k & 2;
+			s.r->send_imm = s.r->flush = k & 2;
 			cr_expect_eq(try((int)forms[i].op, 0, forms[i].max_sge > 0, 8),
 				     known ? 0 : DDPS_E_UNSUPPORTED, "%zu of %u", i, k);
 		}

@@ -10,7 +10,7 @@ here=tests/verbs
 # shellcheck source=tests/verbs/lib.sh
 . $here/lib.sh
 suite=/usr/share/doc/rdma-core/tests
-max_skipped=${MAX_SKIPPED:-37}
+max_skipped=${MAX_SKIPPED:-36}
 # What expects an adapter of InfiniBand, and fails on an iWARP one: docs/verbs.md has the reasons.
 not_iwarp="test_mr_rereg_addr test_mr_rereg_pd test_rdmacm_async_traffic_external_qp"
 drop_rights

@@ -53,6 +53,8 @@ static const struct name opcodes[] = {
 	{ "add", IBV_WC_FETCH_ADD },
 	{ "bind", IBV_WC_BIND_MW },
 	{ "invalidate", IBV_WC_LOCAL_INV },
+	{ "flush", 8 }, /* IBV_WC_FLUSH, IBV_WC_ATOMIC_WRITE: of later headers */
+	{ "atomic-write", 9 },
 	{ "recv", IBV_WC_RECV },
 	{ "recv-write", IBV_WC_RECV_RDMA_WITH_IMM },
 };

@@ -121,8 +121,8 @@ static int condition(struct vf_reader *r, struct vf_word w, struct vf_when *when
 		return vf_complain(r, w.at, "opcode goes with 'completion' and ibv_post_send only");
 	if (vf_is(w, "opcode"))
 		return read_rule_name(r, VF_NAME_OPCODE,
-				      "send, write, read, swap, add, bind, invalidate, recv or "
-				      "recv-write",
+				      "send, write, read, swap, add, bind, invalidate, flush, "
+				      "atomic-write, recv or recv-write",
 				      &when->opcode);
 	if (vf_is(w, "nth"))
 		return read_count(r, &when->nth);

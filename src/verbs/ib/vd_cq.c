@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
@@ -267,7 +268,9 @@ static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
 						 [DDPS_OP_CMP_SWAP] = IBV_WC_COMP_SWAP,
 						 [DDPS_OP_BIND] = IBV_WC_BIND_MW,
 						 [DDPS_OP_LOCAL_INV] = IBV_WC_LOCAL_INV,
-						 [DDPS_OP_SEND_IMM] = IBV_WC_SEND };
+						 [DDPS_OP_SEND_IMM] = IBV_WC_SEND,
+						 [DDPS_OP_ATOMIC_WRITE] = VD_WC_ATOMIC_WRITE,
+						 [DDPS_OP_FLUSH] = VD_WC_FLUSH };
 	struct vd_qp *qp = from->user;
 
 	vd_fetched(qp, from->op == DDPS_OP_RECV);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains and memory regions. */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
+#include "verbs/vd_strict.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -94,6 +96,10 @@ unsigned vd_rights(unsigned access)
 		r |= DDPS_ZERO_BASED;
 	if (access & IBV_ACCESS_MW_BIND)
 		r |= DDPS_BIND;
+	if (access & VD_ACCESS_FLUSH_GLOBAL)
+		r |= DDPS_FLUSHABLE;
+	if (access & VD_ACCESS_FLUSH_PERSISTENT)
+		r |= DDPS_PERSISTENT;
 	return r;
 }
 
@@ -101,7 +107,7 @@ unsigned vd_rights(unsigned access)
 #define KNOWN                                                                                      \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND |                   \
-	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE | VD_ACCESS_FLUSH)
 
 /* All that the program can have mapped, at its addresses. */
 #define WHOLE	      ((uint8_t *)4096)
@@ -125,9 +131,9 @@ static void delist(struct vd_process *p, struct vd_mr *mr)
 	ddps_unlock(&p->lock);
 }
 
-static int check_access(unsigned access)
+static int check_access(const struct ibv_context *ctx, unsigned access)
 {
-	if (access & ~(unsigned)KNOWN)
+	if (access & ~(unsigned)KNOWN || (access & VD_ACCESS_FLUSH && !vd_has_rfc7306(ctx)))
 		return EOPNOTSUPP;
 	return access & REMOTE_CHANGES && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
@@ -163,7 +169,7 @@ static struct ibv_mr *register_region(struct ibv_pd *ibpd, void *addr, size_t le
 {
 	/* Implicit paging on demand: a region of everything, for own requests alone. */
 	bool whole = access & IBV_ACCESS_ON_DEMAND && !addr && len == SIZE_MAX;
-	int err = check_access(access);
+	int err = check_access(ibpd->context, access);
 	uint8_t *mem = whole ? WHOLE : addr;
 	struct vd_mr *mr;
 
@@ -265,7 +271,7 @@ int vdi_ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *ad
 		to.pd = vd_of(pd, struct vd_pd, pd)->d;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
-		err = check_access((unsigned)access);
+		err = check_access(ibmr->context, (unsigned)access);
 		if (err)
 			return fail_rereg(err);
 		what |= DDPS_CHANGE_ACCESS;

@@ -3,6 +3,7 @@
  * Work requests by ibv_post_send and ibv_post_recv.  Errors are returned and errno stays as it was,
  * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
  */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
@@ -101,16 +102,12 @@ static void make_atomic_wr(const struct ibv_send_wr *wr, struct ddps_send_wr *to
 	}
 }
 
-/* Headers of libibverbs before 45 have no name for the first, nor before 44 for the second. */
-#define WR_FLUSH	14
-#define WR_ATOMIC_WRITE 15
-
 static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	to->stag = wr->wr.rdma.rkey;
 	to->to = wr->wr.rdma.remote_addr;
-	if ((int)wr->opcode == WR_FLUSH || (int)wr->opcode == WR_ATOMIC_WRITE)
-		return EOPNOTSUPP; /* RDMAP has neither */
+	if (vd_is_flush(wr))
+		return vd_flush_operation(wr, to);
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		to->op = DDPS_OP_SEND;
@@ -160,7 +157,8 @@ static bool takes_receive(enum ddps_op op)
 
 static bool has_pieces(enum ddps_op op)
 {
-	return op != DDPS_OP_IMM && op != DDPS_OP_BIND && op != DDPS_OP_LOCAL_INV;
+	return op != DDPS_OP_IMM && op != DDPS_OP_BIND && op != DDPS_OP_LOCAL_INV &&
+	       op != DDPS_OP_ATOMIC_WRITE && op != DDPS_OP_FLUSH;
 }
 
 /* Whether it completes when the peer has it, which nothing says of a UC queue pair's.  On a RoCE device
@@ -197,6 +195,11 @@ static bool reads_into_pieces(const struct ibv_send_wr *wr)
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+static bool asks_peer(const struct ibv_send_wr *wr)
+{
+	return reads_into_pieces(wr) || vd_is_flush(wr);
+}
+
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
@@ -204,8 +207,7 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 		return EINVAL;
 	if (qp->roce && sum_wr_length(wr) > VD_ROCE_MSG_MAX)
 		return EINVAL;
-	if (qp->init.qp_type == IBV_QPT_UC &&
-	    (reads_into_pieces(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
+	if (qp->init.qp_type == IBV_QPT_UC && (asks_peer(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
 		return EINVAL; /* InfiniBand gives it none of these */
 	if (wr->send_flags & IBV_SEND_INLINE &&
 	    (reads_into_pieces(wr) || sum_wr_length(wr) > qp->init.cap.max_inline_data))
@@ -271,6 +273,8 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	ddps_assert_held(&qp->lock);
 	if (!err && has_pieces(to.op))
 		err = gather_pieces(qp, wr, sge, &to.nsge);
+	else if (!err && (int)wr->opcode == VD_WR_ATOMIC_WRITE)
+		err = vd_flush_octets(qp, wr, &to);
 	if (err)
 		return err;
 	if (to.op == DDPS_OP_BIND && wr->bind_mw.bind_info.length) {
@@ -297,13 +301,11 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 		if (wr->send_flags & IBV_SEND_INLINE)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
 		if (qp->oob && !qp->lent && qp->roce && vd_config()->strict)
-			vd_oob_posted(qp,
-				      reads_into_pieces(wr) && !(wr->send_flags & IBV_SEND_FENCE));
+			vd_oob_posted(qp, asks_peer(wr) && !(wr->send_flags & IBV_SEND_FENCE));
 		return 0;
 	}
-	return err == DDPS_E_LIMIT && reads_into_pieces(wr) && is_read_impossible(qp)
-		       ? EINVAL
-		       : vd_errno(err);
+	return err == DDPS_E_LIMIT && asks_peer(wr) && is_read_impossible(qp) ? EINVAL
+									      : vd_errno(err);
 }
 
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

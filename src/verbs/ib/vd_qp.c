@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: endpoints of the library, numbered. */
 #include "verbs/cm/vd_event.h"
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
@@ -57,7 +58,7 @@ int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
 								   : in->cap.max_recv_sge;
 	attr.user = qp;
-	attr.rfc7306 = attr.send_imm = vd_has_rfc7306(qp->qp.qp_base.context);
+	attr.rfc7306 = attr.send_imm = attr.flush = vd_has_rfc7306(qp->qp.qp_base.context);
 	attr.no_recv = vd_config()->no_wait || (vd_config()->strict && !qp->roce)
 			       ? DDPS_NO_RECV_TERMINATE
 			       : DDPS_NO_RECV_STALL;
@@ -177,7 +178,8 @@ struct ibv_qp *vdi_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *att
 #define OPS_UC_7306 (IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_RC	    (OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND_WITH_INV)
 #define OPS_RC_7306                                                                                \
-	(OPS_UC_7306 | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	(OPS_UC_7306 | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |   \
+	 VD_QP_EX_WITH_FLUSH | VD_QP_EX_WITH_ATOMIC_WRITE)
 
 static uint64_t send_ops(const struct ibv_context *ctx, enum ibv_qp_type type)
 {

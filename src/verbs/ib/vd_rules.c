@@ -3,6 +3,7 @@
  * What a queue pair of InfiniBand may be asked on its way from state to state: IBA's table, and which
  * values an attribute takes.  The RoCE face keeps it; drivers of RNICs ask for none of it.
  */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vd_strict.h"
 #include <errno.h>
@@ -70,7 +71,8 @@ static const struct vd_step steps[] = {
 #define ACCESS_KNOWN                                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING |                 \
+	 VD_ACCESS_FLUSH)
 
 static enum vd_kind get_rules_kind(const struct vd_qp *qp)
 {

@@ -3,6 +3,7 @@
  * The ibv_wr_* interface: requests are built one by one between wr_start and wr_complete, and
  * posted together by it.  The queue pair is locked in between.
  */
+#include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_qp.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -170,6 +171,21 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 	add_atomic_wr(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *octets)
+{
+	uint64_t all;
+
+	memcpy(&all, octets, sizeof all);
+	add_atomic_wr(ex, (enum ibv_wr_opcode)VD_BUILT_ATOMIC_WRITE, rkey, addr, all, 0);
+}
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t len, uint8_t type,
+		     uint8_t level)
+{
+	add_atomic_wr(ex, (enum ibv_wr_opcode)VD_BUILT_FLUSH, rkey, addr, len,
+		      vd_flush_what(type, level));
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct ibv_send_wr *wr = current(ex);
@@ -299,6 +315,8 @@ void vd_wr_init(struct vd_qp *qp)
 	ex->wr_start = wr_start;
 	ex->wr_complete = complete_wr;
 	ex->wr_abort = wr_abort;
+	qp->newer.wr_atomic_write = wr_atomic_write;
+	qp->newer.wr_flush = wr_flush;
 }
 
 void vd_wr_fini(struct vd_qp *qp)
