@@ -12,6 +12,7 @@
  *   vd_device.c	the device, port and GIDs
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
+ *   vd_count.c		those of the port, for the view
  *   vd_whole.[ch]	what the program closes that is not its own
  *   vd_front.[ch]	the table of what stands in front	verbs_calls.def	the calls that it sees
  * ib/, the calls of libibverbs:
@@ -100,6 +101,8 @@ struct vd_process {
 	struct ddps_capture *capture;
 	struct ddps_watch *watch; /* or NULL */
 	sem_t unwatched;	  /* it has been closed */
+	struct vd_count *count;	  /* vd_count.c, or NULL */
+	sem_t counted;		  /* its counters are with those of the processes that have ended */
 	/* What identifiers of rdma_cm share, made on first use. */
 	struct ddps_mutex shared_lock;
 	struct ibv_context *shared[VD_DEVICES]; /* for each device */
@@ -144,6 +147,15 @@ void vd_fault_inherit(struct vd_process *p);
 
 /* The counters, to standard error (vd_stats.c). */
 void vd_stats_tell(struct ddps_ctx *ctx);
+/*
+ * The counters of the port for the view (vd_count.c): begin; what to wait for, or -1; somebody asks; the process
+ * ends; it is a copy in a child of fork.
+ */
+void vd_count_open(struct vd_process *p);
+int vd_count_fd(const struct vd_process *p);
+void vd_count_answer(struct vd_process *p);
+void vd_count_end(struct vd_process *p);
+void vd_count_in_child(struct vd_process *p);
 /* Begin the capture that the settings ask for.  What goes wrong is reported, and the program runs
  * without one (vd_capture.c). */
 void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr);

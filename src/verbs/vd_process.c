@@ -69,6 +69,7 @@ static void reset_process_in_child(void)
 	if (global.p) {
 		vd_ud_in_child(global.p->ud);
 		vd_close(global.p, global.p->link_fd);
+		vd_count_in_child(global.p);
 		vd_mark_in_child(global.p);
 		global.p->inherited = true;
 	}
@@ -134,17 +135,18 @@ static void *serve_process(void *arg)
 	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 },
 			       { p->tell_fd, POLLIN, 0 },
 			       { p->link_fd, POLLIN, 0 },
-			       { p->mark.fd[0], 0, 0 } };
+			       { p->mark.fd[0], 0, 0 },
+			       { vd_count_fd(p), POLLIN, 0 } };
 	struct ddps_event ev;
 	int ms = -1; /* until something is due */
 
 	for (;;) {
-		if (poll(fd, 4, ms) < 0) {
+		if (poll(fd, 5, ms) < 0) {
 			vd_poll_again();
 			continue;
 		}
-		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || fd[3].revents ||
-		    !vd_mine(p)) {
+		if ((fd[0].revents | fd[1].revents | fd[2].revents | fd[4].revents) & POLLNVAL ||
+		    fd[3].revents || !vd_mine(p)) {
 			let_process_go(p);
 			return NULL;
 		}
@@ -156,6 +158,8 @@ static void *serve_process(void *arg)
 			sem_post(&p->told);
 			return NULL;
 		}
+		if (fd[4].revents)
+			vd_count_answer(p);
 		/* Taken under the lock, so that what an event names cannot go before it is served. */
 		ddps_lock(&p->lock);
 		while (ddps_event_get(p->ctx, &ev) == 1)
@@ -238,6 +242,7 @@ static struct vd_process *make_process(void)
 	pthread_cond_init(&p->ended, NULL);
 	sem_init(&p->told, 0, 0);
 	sem_init(&p->unwatched, 0, 0);
+	sem_init(&p->counted, 0, 0);
 	p->tell_fd = eventfd(0, EFD_CLOEXEC);
 	if (p->tell_fd < 0) {
 		free(p);
@@ -275,6 +280,7 @@ static struct vd_process *start_process(void)
 		goto no_context;
 	raise_limit();
 	vd_ports_open(p);
+	vd_count_open(p);
 	err = vd_thread(serve_process, p);
 	if (err)
 		goto no_thread;
@@ -285,6 +291,8 @@ static struct vd_process *start_process(void)
 no_thread:
 	if (p->link_fd >= 0)
 		close(p->link_fd);
+	if (p->count)
+		vd_count_end(p);
 	ddps_ctx_free(p->ctx);
 no_context:
 	ddps_capture_close(p->capture);
@@ -334,6 +342,15 @@ static void *close_watch(void *arg)
 	return NULL;
 }
 
+static void *end_count(void *arg)
+{
+	struct vd_process *p = arg;
+
+	vd_count_end(p);
+	sem_post(&p->counted);
+	return NULL;
+}
+
 /*
  * A signal handler may have called exit() in the midst of a call of the library, whose lock is held
  * then for good.  So another thread takes it, and is not waited for without end.
@@ -360,6 +377,8 @@ __attribute__((destructor)) static void finish(void)
 	if (global.p->watch && !vd_thread(close_watch, global.p))
 		await_semaphore(&global.p->unwatched); /* see await_stats */
 	ddps_ctx_settle(global.p->ctx, SETTLE_MS);
+	if (global.p->count && !vd_thread(end_count, global.p))
+		await_semaphore(&global.p->counted); /* see await_stats */
 	if (global.cfg.stats)
 		await_stats(global.p);
 	vd_capture_tell(global.p);

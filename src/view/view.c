@@ -5,6 +5,7 @@
  * what is asked by netlink about RDMA devices.  Nothing else is changed.  Whatever makes system calls of its own, or walks by functions of libc that
  * open inside of it (glob, nftw), does not pass here.
  */
+#include "view/view_count.h"
 #include "view/view_nldev.h"
 #include "view/view_path.h"
 #include <dirent.h>
@@ -66,32 +67,51 @@ __attribute__((constructor)) static void begin(void)
 		mode_;                                                                             \
 	})
 
+/* A counter, whose value is that of now; or -1. */
+#define COUNTER(dir, path, flags) (*root ? view_count_open(root, dir, path, flags) : -1)
+
+#define OPEN(name, path, flags, ...)                                                               \
+	({                                                                                         \
+		const char *into_ = INTO(path);                                                    \
+		int fd_ = COUNTER(AT_FDCWD, into_, flags);                                         \
+                                                                                                   \
+		fd_ < 0 ? NEXT(name, into_, __VA_ARGS__) : fd_;                                    \
+	})
+
+#define OPENAT(name, dir, path, flags, ...)                                                        \
+	({                                                                                         \
+		const char *into_ = INTO(path);                                                    \
+		int fd_ = COUNTER(dir, into_, flags);                                              \
+                                                                                                   \
+		fd_ < 0 ? NEXT(name, dir, into_, __VA_ARGS__) : fd_;                               \
+	})
+
 API int open(const char *path, int flags, ...)
 {
 	mode_t mode = MODE(flags);
 
-	return NEXT(open, INTO(path), flags, mode);
+	return OPEN(open, path, flags, flags, mode);
 }
 
 API int open64(const char *path, int flags, ...)
 {
 	mode_t mode = MODE(flags);
 
-	return NEXT(open64, INTO(path), flags, mode);
+	return OPEN(open64, path, flags, flags, mode);
 }
 
 API int openat(int dir, const char *path, int flags, ...)
 {
 	mode_t mode = MODE(flags);
 
-	return NEXT(openat, dir, INTO(path), flags, mode);
+	return OPENAT(openat, dir, path, flags, flags, mode);
 }
 
 API int openat64(int dir, const char *path, int flags, ...)
 {
 	mode_t mode = MODE(flags);
 
-	return NEXT(openat64, dir, INTO(path), flags, mode);
+	return OPENAT(openat64, dir, path, flags, flags, mode);
 }
 
 /* What the headers turn these into where sizes are checked (_FORTIFY_SOURCE). */
@@ -102,32 +122,52 @@ API int __openat64_2(int dir, const char *path, int flags);
 
 API int __open_2(const char *path, int flags)
 {
-	return NEXT(__open_2, INTO(path), flags);
+	return OPEN(__open_2, path, flags, flags);
 }
 
 API int __open64_2(const char *path, int flags)
 {
-	return NEXT(__open64_2, INTO(path), flags);
+	return OPEN(__open64_2, path, flags, flags);
 }
 
 API int __openat_2(int dir, const char *path, int flags)
 {
-	return NEXT(__openat_2, dir, INTO(path), flags);
+	return OPENAT(__openat_2, dir, path, flags, flags);
 }
 
 API int __openat64_2(int dir, const char *path, int flags)
 {
-	return NEXT(__openat64_2, dir, INTO(path), flags);
+	return OPENAT(__openat64_2, dir, path, flags, flags);
 }
+
+/* The same for streams; NULL: it is none. */
+static FILE *open_counter_stream(const char *path, const char *mode)
+{
+	int fd;
+
+	if (!*root || !mode || *mode != 'r' || strchr(mode, '+'))
+		return NULL;
+	fd = view_count_open(root, AT_FDCWD, path,
+			     strchr(mode, 'e') ? O_RDONLY | O_CLOEXEC : O_RDONLY);
+	return fd < 0 ? NULL : fdopen(fd, mode);
+}
+
+#define FOPEN(name, path, mode)                                                                    \
+	({                                                                                         \
+		const char *into_ = INTO(path);                                                    \
+		FILE *f_of_ = open_counter_stream(into_, mode);                                    \
+                                                                                                   \
+		f_of_ ? f_of_ : NEXT(name, into_, mode);                                           \
+	})
 
 API FILE *fopen(const char *path, const char *mode)
 {
-	return NEXT(fopen, INTO(path), mode);
+	return FOPEN(fopen, path, mode);
 }
 
 API FILE *fopen64(const char *path, const char *mode)
 {
-	return NEXT(fopen64, INTO(path), mode);
+	return FOPEN(fopen64, path, mode);
 }
 
 API DIR *opendir(const char *path)

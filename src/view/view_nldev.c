@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "view/view_nldev.h"
+#include "view/view_count.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -61,7 +62,7 @@ static void send_end(struct asker *a, int error, const char *why)
 	struct {
 		struct nlmsgerr e;
 		struct nlattr attr;
-		char text[120];
+		char text[160];
 	} m = { .e = { .error = -error, .msg = *a->asked } };
 	size_t n = strlen(why) + 1;
 
@@ -77,11 +78,16 @@ static void send_end(struct asker *a, int error, const char *why)
 		send_answer(a, NLMSG_ERROR, NLM_F_CAPPED, &m.e, sizeof m.e);
 }
 
-/* Return: false if there is no such file. */
-static bool answer_file(struct asker *a, const char *name)
+/* Attributes, behind each other. */
+struct attrs {
+	size_t len;
+	char octets[ANSWER_MAX - sizeof(struct nlmsghdr)];
+};
+
+/* Those of the file @name.  Return: false if there is none. */
+static bool read_nldev_file(const struct asker *a, const char *name, struct attrs *to)
 {
-	char path[PATH_MAX + 64], body[ANSWER_MAX - sizeof(struct nlmsghdr)];
-	bool all = a->asked->nlmsg_flags & NLM_F_DUMP;
+	char path[PATH_MAX + 64];
 	ssize_t n;
 	int fd;
 
@@ -89,37 +95,54 @@ static bool answer_file(struct asker *a, const char *name)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, body, sizeof body);
+	n = read(fd, to->octets, sizeof to->octets);
 	close(fd);
-	if (n <= 0)
+	to->len = n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+/* Return: false if there is no such file. */
+static bool answer_file(struct asker *a, const char *name)
+{
+	bool all = a->asked->nlmsg_flags & NLM_F_DUMP;
+	struct attrs body;
+
+	if (!read_nldev_file(a, name, &body))
 		return false;
-	send_answer(a, a->asked->nlmsg_type, all ? NLM_F_MULTI : 0, body, (size_t)n);
+	send_answer(a, a->asked->nlmsg_type, all ? NLM_F_MULTI : 0, body.octets, body.len);
 	return true;
 }
 
-/* A number among the attributes of the question.  Return: false if it is not there. */
-static bool find_number(const struct nlmsghdr *asked, unsigned type, uint32_t *to)
+/* The value of the first one of @type among @left octets at @at; NULL: there is none. */
+static const char *find_attr(const char *at, size_t left, unsigned type, size_t *len)
 {
-	const char *at = NLMSG_DATA(asked);
-	size_t left = asked->nlmsg_len - NLMSG_HDRLEN;
 	struct nlattr attr;
 
 	while (left >= sizeof attr) {
 		memcpy(&attr, at, sizeof attr);
 		if (attr.nla_len < sizeof attr || attr.nla_len > left)
-			return false;
-		if ((attr.nla_type & NLA_TYPE_MASK) == type) {
-			if (attr.nla_len < sizeof attr + sizeof *to)
-				return false;
-			memcpy(to, at + sizeof attr, sizeof *to);
-			return true;
-		}
+			return NULL;
+		*len = attr.nla_len - sizeof attr;
+		if ((attr.nla_type & NLA_TYPE_MASK) == type)
+			return at + sizeof attr;
 		if (ALIGNED(attr.nla_len) > left)
-			return false;
+			return NULL;
 		at += ALIGNED(attr.nla_len);
 		left -= ALIGNED(attr.nla_len);
 	}
-	return false;
+	return NULL;
+}
+
+/* A number among the attributes of the question.  Return: false if it is not there. */
+static bool find_number(const struct nlmsghdr *asked, unsigned type, uint32_t *to)
+{
+	size_t len;
+	const char *at = find_attr(NLMSG_DATA(asked), asked->nlmsg_len - NLMSG_HDRLEN, type, &len);
+
+	if (!at || len < sizeof *to)
+		return false;
+	memcpy(to, at, sizeof *to);
+	return true;
 }
 
 static bool send_device(struct asker *a, uint32_t dev)
@@ -165,11 +188,78 @@ static bool send_ports(struct asker *a)
 	return true;
 }
 
+/* ---- counters ---- */
+
+/* There is room for all counters. */
+static size_t append_attr(struct attrs *to, unsigned type, const void *value, size_t len)
+{
+	const struct nlattr attr = { .nla_len = (uint16_t)(sizeof attr + len),
+				     .nla_type = (uint16_t)type };
+	const size_t at = to->len;
+
+	memset(to->octets + at, 0, ALIGNED(attr.nla_len));
+	memcpy(to->octets + at, &attr, sizeof attr);
+	if (len)
+		memcpy(to->octets + at + sizeof attr, value, len);
+	to->len += ALIGNED(attr.nla_len);
+	return at;
+}
+
+/* What has been put since @at, is in that one. */
+static void end_nest(struct attrs *to, size_t at)
+{
+	const uint16_t len = (uint16_t)(to->len - at);
+
+	memcpy(to->octets + at, &len, sizeof len);
+}
+
+/* As rdma-statistic(8) wants them: of the port that has counters, the first of the first device. */
+static bool send_counters(struct asker *a)
+{
+	uint32_t dev, port;
+	uint64_t sum[VIEW_NCOUNTERS];
+	struct attrs to = { 0 }, device;
+	size_t all, one, len;
+	const char *dev_name;
+
+	if (!find_number(a->asked, RDMA_NLDEV_ATTR_DEV_INDEX, &dev) ||
+	    !find_number(a->asked, RDMA_NLDEV_ATTR_PORT_INDEX, &port) || dev || port != 1 ||
+	    !read_nldev_file(a, "0", &device))
+		return false;
+	dev_name = find_attr(device.octets, device.len, RDMA_NLDEV_ATTR_DEV_NAME, &len);
+	if (!dev_name || len > NAME_MAX)
+		return false;
+	view_count_sum(a->root, sum);
+	append_attr(&to, RDMA_NLDEV_ATTR_DEV_INDEX, &dev, sizeof dev);
+	append_attr(&to, RDMA_NLDEV_ATTR_DEV_NAME, dev_name, len);
+	append_attr(&to, RDMA_NLDEV_ATTR_PORT_INDEX, &port, sizeof port);
+	all = append_attr(&to, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS | NLA_F_NESTED, NULL, 0);
+	for (unsigned i = 0; i < VIEW_NCOUNTERS; i++) {
+		const char *name = view_count_name(i);
+
+		one = append_attr(&to, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY | NLA_F_NESTED, NULL,
+				  0);
+		append_attr(&to, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name, strlen(name) + 1);
+		append_attr(&to, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, &sum[i],
+			    sizeof sum[i]);
+		end_nest(&to, one);
+	}
+	end_nest(&to, all);
+	send_answer(a, a->asked->nlmsg_type, 0, to.octets, to.len);
+	return true;
+}
+
 static void answer_question(struct asker *a)
 {
 	bool ours = RDMA_NL_GET_CLIENT(a->asked->nlmsg_type) == RDMA_NL_NLDEV, there;
+	int op = ours ? RDMA_NL_GET_OP(a->asked->nlmsg_type) : RDMA_NLDEV_CMD_UNSPEC;
+	uint32_t of;
 
-	switch (ours ? RDMA_NL_GET_OP(a->asked->nlmsg_type) : RDMA_NLDEV_CMD_UNSPEC) {
+	/* Of a port alone: of queue pairs there are none. */
+	if (op == RDMA_NLDEV_CMD_STAT_GET && (a->asked->nlmsg_flags & NLM_F_DUMP ||
+					      find_number(a->asked, RDMA_NLDEV_ATTR_STAT_RES, &of)))
+		op = RDMA_NLDEV_CMD_UNSPEC;
+	switch (op) {
 	case RDMA_NLDEV_CMD_GET:
 		there = send_devices(a);
 		break;
@@ -179,9 +269,12 @@ static void answer_question(struct asker *a)
 	case RDMA_NLDEV_CMD_SYS_GET:
 		there = answer_file(a, "sys");
 		break;
+	case RDMA_NLDEV_CMD_STAT_GET:
+		there = send_counters(a);
+		break;
 	default:
 		send_end(a, EOPNOTSUPP,
-			 "ddpsess shows devices and ports only, and does not change them "
+			 "ddpsess shows devices, ports and counters only, and does not change them "
 			 "(see sessctl stat, and the options of sessctl run)");
 		return;
 	}

@@ -52,10 +52,50 @@ assert dev[\"fw\"] == read(\"fw_ver\"), dev
 assert dev[\"node_guid\"] == read(\"node_guid\") and dev[\"sys_image_guid\"] == read(\"sys_image_guid\"), dev'"
 	seen "netlink: rdma system" "rdma system | grep -q 'netns shared'"
 	seen "netlink: what rdma cannot show or change says why" "
-		for what in 'resource show' 'statistic show' 'link add x type siw netdev lo'; do
+		for what in 'resource show' 'statistic qp show' 'link add x type siw netdev lo'; do
 			rdma \$what 2>&1 >/dev/null | grep -q 'see sessctl stat'
 		done"
 	seen "nothing of another device" "[ ! -e $class/ddp1 ] && [ ! -e /sys/class/infiniband_mad ]"
+}
+
+# Counters of the port: of programs that run, that have ended, that hang and that were killed.
+counters() {
+	local port1=$class/ddp0/ports/1 server data reads now
+	free_port
+	data=$("${load[@]}" cat $port1/counters/port_xmit_data)
+	reads=$("${load[@]}" cat $port1/hw_counters/iwInRdmaReads)
+	"${load[@]}" rping -s -P -S 4000 -a 127.0.0.1 -p "$port" >"$work/server" 2>&1 &
+	server=$!
+	await_listener "$port"
+	timeout 60 "${load[@]}" rping -c -C 10 -S 4000 -a 127.0.0.1 -p "$port" >"$work/out" 2>&1
+	result $? "counters: rping"
+	# Its Reads are of the client's memory, its Writes are the server's, which still runs.
+	seen "counters move, of one that has ended and of one that runs" "
+		[ \$((\$(cat $port1/counters/port_xmit_data) - $data)) -ge 20000 ] &&
+		[ \$((\$(cat $port1/hw_counters/iwInRdmaReads) - $reads)) -ge 10 ]"
+	seen "counters by whatever call, and in their folder" "cd $port1/counters &&
+		[ \$(cat port_rcv_data) -gt 0 ] && [ \$(cat ../hw_counters/iwInRdmaSends) -gt 0 ] &&
+		python3 -c 'import os
+here = os.open(\"$port1\", os.O_PATH)
+assert int(open(\"port_rcv_packets\").read()) > 0
+assert int(os.read(os.open(\"counters/port_xmit_packets\", os.O_RDONLY, dir_fd=here), 30)) > 0'"
+	seen "netlink: rdma statistic has all of them" "rdma -j statistic show | python3 -c '
+import json, os, sys
+(link,) = json.load(sys.stdin)
+assert link[\"ifname\"] == \"ddp0\" and link[\"port\"] == 1, link
+for folder in \"counters\", \"hw_counters\":
+	for name in os.listdir(\"$port1/\" + folder):
+		now = int(open(\"$port1/\" + folder + \"/\" + name).read())
+		assert link[name] <= now, name
+assert link[\"iwOutRdmaReads\"] >= 10, link'"
+	now=$("${load[@]}" cat $port1/counters/port_xmit_data)
+	kill -STOP "$server"
+	seen "counters: one that hangs counts as it did" "[ \$(cat $port1/counters/port_xmit_data) -ge $now ]"
+	kill -KILL "$server"
+	wait "$server" 2>/dev/null
+	seen "counters: one that was killed, too" "[ \$(cat $port1/counters/port_xmit_data) -ge $now ]"
+	seen "counters: and stays so" "[ \$(cat $port1/counters/port_xmit_data) -ge $now ] &&
+		[ ! -e \$DDPSESS_VIEW/live/$server.1 ] && [ ! -e \$DDPSESS_VIEW/live/$server.1.sum ]"
 }
 
 # Options of sessctl run, before the program.
@@ -169,10 +209,12 @@ run_ucx() {
 
 with
 folders
+counters
 options
 drop_rights
 with
 [ ${#rights[@]} = 0 ] || folders
+[ ${#rights[@]} = 0 ] || counters
 [ ${#rights[@]} = 0 ] || options
 upkeep
 run_ucx

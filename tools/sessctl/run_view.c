@@ -7,6 +7,7 @@
  */
 #include "sessctl/run_view.h"
 #include "sessctl/run_nldev.h"
+#include "view/view_counters.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <endian.h>
@@ -249,6 +250,21 @@ static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, 
 	put_nldev_file(v, name, &nl);
 }
 
+/* Their values come when they are read (src/view/view_count.c); one port has them. */
+static void put_counter_files(struct view *v, const char *dev)
+{
+	static const char *const names[] = {
+#define COUNTER_FILE(folder, name) #folder "/" #name,
+		VIEW_COUNTERS(COUNTER_FILE)
+	};
+	char name[TEXT_MAX];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(name, sizeof name, "sys/class/infiniband/%s/ports/1/%s", dev, names[i]);
+		file(v, name, "0");
+	}
+}
+
 #define MELLANOX 0x2c9u /* an IEEE OUI */
 
 static void put_view_device(struct view *v, const struct drop *d, struct ibv_context *ctx,
@@ -287,6 +303,8 @@ static void put_view_device(struct view *v, const struct drop *d, struct ibv_con
 	OF_DEVICE("node_desc", "%s", dev->name);
 	for (int n = 1; n <= a.phys_port_cnt; n++)
 		port(v, d, ctx, index, (uint8_t)n);
+	if (!index)
+		put_counter_files(v, dev->name);
 	snprintf(name, sizeof name, "sys/class/infiniband_verbs/%s/ibdev", dev->dev_name);
 	file(v, name, "%s", dev->name);
 	snprintf(name, sizeof name, "sys/class/infiniband_verbs/%s/abi_version", dev->dev_name);
@@ -396,7 +414,7 @@ static void ask_drop_in(const char *library, struct answer *a)
 	struct view v = { 0 };
 	struct ibv_device **list;
 	struct drop d;
-	char base[PATH_MAX / 2];
+	char base[PATH_MAX / 2], live[PATH_MAX + sizeof "/" VIEW_LIVE];
 	int n = 0;
 
 	a->err = own_folder(base, sizeof base);
@@ -418,6 +436,9 @@ static void ask_drop_in(const char *library, struct answer *a)
 	mkdir(v.root, 0755);
 	v.write = true;
 	describe_view(&v, &d, ctx, n);
+	snprintf(live, sizeof live, "%s/" VIEW_LIVE, v.root);
+	if (mkdir(live, S_IRWXU) && errno != EEXIST)
+		v.err = errno;
 	a->err = v.err;
 	memcpy(a->root, v.root, sizeof a->root);
 }

@@ -13,8 +13,12 @@
 
 /* A child of fork closes its copies of the sockets. */
 void vd_ud_in_child(struct vd_ud *ud);
-/* Its part of the counters. */
+/* Its part of the counters, told; and those of the port. */
 void vd_ud_stats_tell(struct vd_process *p);
+struct vd_ud_count {
+	uint64_t sent, sent_octets, received, received_octets;
+};
+struct vd_ud_count vd_ud_count(struct vd_process *p);
 /* Its part of what sessctl stat shows: a ddps_watch_fn; @process: struct vd_process. */
 int vd_ud_show(void *process, uint32_t n, char *to, size_t size);
 

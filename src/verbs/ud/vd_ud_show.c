@@ -52,6 +52,19 @@ void vd_ud_stats_tell(struct vd_process *p)
 		st.cq_full);
 }
 
+struct vd_ud_count vd_ud_count(struct vd_process *p)
+{
+	struct vd_ud *ud = __atomic_load_n(&p->ud, __ATOMIC_ACQUIRE);
+	struct vd_ud_stats st = { 0 };
+
+	if (ud) {
+		ddps_lock(&ud->lock);
+		st = ud_stats_all(ud);
+		ddps_unlock(&ud->lock);
+	}
+	return (struct vd_ud_count){ st.sent, st.sent_octets, st.received, st.received_octets };
+}
+
 static const char *get_ud_state_name(enum ibv_qp_state state)
 {
 	static const char *const names[] = {

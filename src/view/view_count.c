@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define _GNU_SOURCE 1
+#include "view/view_count.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_US 200000 /* for a process to bring its counters up to date */
+#define SIZE	  (VIEW_NCOUNTERS * sizeof(uint64_t))
+
+static const struct counter {
+	const char *folder, *name;
+} counters[] = {
+#define COUNTER_NAMES(folder, name) { #folder, #name },
+	VIEW_COUNTERS(COUNTER_NAMES)
+};
+
+const char *view_count_name(unsigned i)
+{
+	return counters[i].name;
+}
+
+/* ---- the processes ---- */
+
+/* What the file @name of @live has; false: nothing, or not all. */
+static bool read_counters(int live, const char *name, uint64_t v[VIEW_NCOUNTERS])
+{
+	int fd = openat(live, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool all = fd >= 0 && read(fd, v, SIZE) == (ssize_t)SIZE;
+
+	if (fd >= 0)
+		close(fd);
+	return all;
+}
+
+static void add_counters(uint64_t to[VIEW_NCOUNTERS], const uint64_t from[VIEW_NCOUNTERS])
+{
+	for (unsigned i = 0; i < VIEW_NCOUNTERS; i++)
+		to[i] += from[i];
+}
+
+/* Ask the process behind @name for its counters.  Return: whether there is none any more. */
+static bool ask_process(int live, const char *name)
+{
+	const struct timeval moment = { .tv_usec = ANSWER_US };
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool gone = false;
+	char octet;
+
+	if (fd < 0)
+		return false;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment);
+	/* A path of any length, by its folder. */
+	snprintf(to.sun_path, sizeof to.sun_path, "/proc/self/fd/%d/%s", live, name);
+	if (connect(fd, (struct sockaddr *)&to, sizeof to))
+		gone = errno == ECONNREFUSED;
+	else if (recv(fd, &octet, 1, 0) < 0)
+		gone = false;
+	close(fd);
+	return gone;
+}
+
+/* Its counters go into those of the processes that have ended, which nobody else reads or changes meanwhile. */
+static void bury_process(int live, int ended, const char *name)
+{
+	uint64_t all[VIEW_NCOUNTERS] = { 0 }, own[VIEW_NCOUNTERS];
+	char file[NAME_MAX + sizeof VIEW_SUM];
+
+	/* Another reader may have done so before. */
+	if (faccessat(live, name, F_OK, 0) || !ask_process(live, name))
+		return;
+	snprintf(file, sizeof file, "%s" VIEW_SUM, name);
+	if (pread(ended, all, SIZE, 0) < 0)
+		return;
+	if (read_counters(live, file, own)) {
+		add_counters(all, own);
+		if (pwrite(ended, all, SIZE, 0) != (ssize_t)SIZE)
+			return;
+	}
+	unlinkat(live, file, 0);
+	unlinkat(live, name, 0);
+}
+
+/* "4711.1" */
+static bool is_process_name(const char *s)
+{
+	size_t pid = strspn(s, "0123456789");
+
+	return pid && s[pid] == '.' && s[pid + 1] &&
+	       !s[pid + 1 + strspn(s + pid + 1, "0123456789")];
+}
+
+/* Return: whether some are gone. */
+static bool sum_processes(int live, DIR *d, uint64_t sum[VIEW_NCOUNTERS])
+{
+	char file[NAME_MAX + sizeof VIEW_SUM];
+	uint64_t own[VIEW_NCOUNTERS];
+	struct dirent *e;
+	bool gone = false;
+
+	while ((e = readdir(d))) {
+		if (!is_process_name(e->d_name))
+			continue;
+		gone |= ask_process(live, e->d_name);
+		snprintf(file, sizeof file, "%s" VIEW_SUM, e->d_name);
+		if (read_counters(live, file, own))
+			add_counters(sum, own);
+	}
+	return gone;
+}
+
+static void bury_processes(int live, int ended, DIR *d)
+{
+	struct dirent *e;
+
+	if (flock(ended, LOCK_EX | LOCK_NB))
+		return; /* the next reader will */
+	rewinddir(d);
+	while ((e = readdir(d)))
+		if (is_process_name(e->d_name))
+			bury_process(live, ended, e->d_name);
+}
+
+void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
+{
+	uint64_t all[VIEW_NCOUNTERS];
+	char path[PATH_MAX + sizeof VIEW_LIVE];
+	int ended = -1;
+	DIR *d;
+
+	memset(sum, 0, SIZE);
+	snprintf(path, sizeof path, "%s/" VIEW_LIVE, root);
+	d = opendir(path);
+	if (d)
+		ended = openat(dirfd(d), VIEW_ENDED, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			       0600);
+	if (ended >= 0 && !flock(ended, LOCK_SH)) {
+		if (pread(ended, all, SIZE, 0) == (ssize_t)SIZE)
+			add_counters(sum, all);
+		if (sum_processes(dirfd(d), d, sum))
+			bury_processes(dirfd(d), ended, d);
+	}
+	if (ended >= 0)
+		close(ended);
+	if (d)
+		closedir(d);
+}
+
+/* ---- files ---- */
+
+/* Which counter the last two parts of @path name; VIEW_NCOUNTERS: none. */
+static unsigned find_counter(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	size_t n;
+	unsigned i;
+
+	for (i = 0; name && i < VIEW_NCOUNTERS; i++) {
+		n = strlen(counters[i].folder);
+		if (!strcmp(name + 1, counters[i].name) && (size_t)(name - path) > n &&
+		    *(name - n - 1) == '/' && !memcmp(name - n, counters[i].folder, n))
+			return i;
+	}
+	return VIEW_NCOUNTERS;
+}
+
+static bool is_counter_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (unsigned i = 0; i < VIEW_NCOUNTERS; i++)
+		if (!strcmp(name, counters[i].name))
+			return true;
+	return false;
+}
+
+/* The file itself, below @root, by its own name. */
+static bool find_real_path(int dir, const char *path, char real[PATH_MAX])
+{
+	char link[32];
+	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
+	ssize_t n = -1;
+
+	if (fd >= 0) {
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		n = readlink(link, real, PATH_MAX - 1);
+		close(fd);
+	}
+	if (n >= 0)
+		real[n] = 0;
+	return n >= 0;
+}
+
+static int make_counter_file(uint64_t value, int flags)
+{
+	int fd = memfd_create("counter", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+
+	if (fd >= 0 && (dprintf(fd, "%" PRIu64 "\n", value) < 0 || lseek(fd, 0, SEEK_SET))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int view_count_open(const char *root, int dir, const char *path, int flags)
+{
+	uint64_t sum[VIEW_NCOUNTERS];
+	const size_t n = strlen(root);
+	char real[PATH_MAX];
+	unsigned which;
+	int keep = errno, fd = -1;
+
+	if (!path || (flags & O_ACCMODE) != O_RDONLY || flags & (O_DIRECTORY | O_PATH) ||
+	    !is_counter_name(path))
+		return -1;
+	if (find_real_path(dir, path, real) && !strncmp(real, root, n) && real[n] == '/') {
+		which = find_counter(real);
+		if (which < VIEW_NCOUNTERS) {
+			view_count_sum(root, sum);
+			fd = make_counter_file(sum[which], flags);
+		}
+	}
+	errno = keep;
+	return fd;
+}
