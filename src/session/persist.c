@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Regions that are to be persistent.  msync says success of any memory, so the list of what is mapped tells
+ * Regions that are to be persistent.  msync says success of any memory, so the list of what is mapped says
  * beforehand which a device keeps.
  */
 #include "session/session.h"

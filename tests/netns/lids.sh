@@ -35,7 +35,7 @@ shows() { # NODE LID
 # A host alone in its subnet: nobody can be named by a LID.
 alone() {
 	in_ns 3 ip addr flush dev eth0 && in_ns 3 ip addr add 192.0.2.3/32 dev eth0 || return
-	shows 3 0 2>"$work/why" && grep -q "no LID: the host's part of its address 192.0.2.3 is 0" "$work/why" &&
+	shows 3 0 2>"$work/why" && grep -q "no LID: its address 192.0.2.3 is alone in its IP subnet" "$work/why" &&
 		[ "$(wc -l <"$work/why")" = 1 ]
 }
 
