@@ -194,7 +194,7 @@ Test(argument, of_an_endpoint)
 	EP(attr.recv_cq = other.cq);
 	EP(attr.srq = srq); /* of another protection domain */
 	EP(attr.no_recv = (enum ddps_no_recv)(DDPS_NO_RECV_STALL + 1));
-	EP(attr.reserved[6] = 1);
+	EP(attr.reserved[sizeof e.attr.reserved - 1] = 1);
 	EP(attr.struct_size--);
 	cr_expect_eq(ddps_ep_new(e.ctx, NULL, &ep), DDPS_E_INVAL);
 	cr_expect_eq(ddps_ep_new(e.ctx, &e.attr, NULL), DDPS_E_INVAL);

@@ -99,3 +99,73 @@ Test(atomic, a_refused_one_is_blamed_and_the_rest_flushed, .timeout = 60)
 		e2e_close(&e);
 	}
 }
+
+static void open_flush_pair(struct e2e *e, const char *wire, bool peer_has_it)
+{
+	struct ddps_ep_attr *attr;
+
+	e2e_open(e, wire);
+	attr = &e->attr;
+	attr->rfc7306 = true;
+	attr->flush = peer_has_it;
+	e2e_connect(e);
+	cr_assert(e->a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e->a.error.text);
+}
+
+Test(atomic, writes_and_flushes_on_every_wire, .timeout = 60)
+{
+	static uint64_t cells[64];
+
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct ddps_send_wr wr = { .imm = { 1, 2, 3, 4, 5, 6, 7, 8 } };
+		struct ddps_mr *mr;
+		struct ddps_wc wc;
+		struct e2e e;
+
+		memset(cells, 0, sizeof cells);
+		open_flush_pair(&e, e2e_wires[i], true);
+		mr = e2e_reg(&e, cells, sizeof cells, DDPS_REMOTE_WRITE | DDPS_FLUSHABLE);
+		wr.stag = ddps_mr_stag(mr);
+		wr.to = ddps_mr_to(mr) + 8;
+		wr.op = DDPS_OP_FLUSH;
+		wr.atomic = (struct ddps_atomic){ .data = 100, .mask = DDPS_FLUSH_VISIBLE };
+		cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+		wr.op = DDPS_OP_ATOMIC_WRITE;
+		cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+		wc = e2e_wc(&e);
+		cr_expect(wc.op == DDPS_OP_FLUSH && wc.status == DDPS_WC_SUCCESS, "%s",
+			  e2e_wires[i]);
+		wc = e2e_wc(&e);
+		cr_expect(wc.op == DDPS_OP_ATOMIC_WRITE && wc.status == DDPS_WC_SUCCESS);
+		cr_expect_arr_eq((uint8_t *)&cells[1], wr.imm, 8);
+		cr_expect_eq(cells[0] | cells[2], 0);
+		e2e_close(&e);
+	}
+}
+
+Test(atomic, a_flush_that_was_not_agreed_on_is_not_sent, .timeout = 60)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_FLUSH, .atomic.mask = DDPS_FLUSH_VISIBLE };
+	struct e2e e;
+
+	open_flush_pair(&e, e2e_wires[0], false);
+	cr_expect_eq(ddps_post_send(e.a.ep, &wr), DDPS_E_UNSUPPORTED);
+	e2e_close(&e);
+}
+
+/* Of the heap, no file would keep anything; also where a region becomes such a one. */
+Test(atomic, memory_that_cannot_be_persistent, .timeout = 60)
+{
+	struct ddps_mr_change to = { .access = DDPS_PERSISTENT };
+	struct ddps_mr *mr = NULL;
+	static uint8_t octets[64];
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	cr_expect_eq(ddps_mr_reg(e.pd, octets, sizeof octets, DDPS_PERSISTENT, NULL, &mr),
+		     DDPS_E_UNSUPPORTED);
+	cr_assert_eq(ddps_mr_reg(e.pd, octets, sizeof octets, DDPS_FLUSHABLE, NULL, &mr), 0);
+	cr_expect_eq(ddps_mr_change(mr, DDPS_CHANGE_ACCESS, &to), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(ddps_mr_dereg(mr), 0);
+	e2e_close(&e);
+}
