@@ -65,6 +65,7 @@ struct ddps_env {
 	struct ddps_told told[DDPS_TOLD_CODES];
 	struct ddps_mpa_late_list *late; /* mpa_tls_late.c's */
 	uint8_t *sealed;		 /* scratch for what is read there, made on first use */
+	struct ddps_vaults *vaults;	 /* where the keys of its wires share pages, or NULL */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)
@@ -114,7 +115,7 @@ struct ddps_seg {
 };
 
 struct ddps_llp;
-struct ddps_peer_id;
+struct ddps_who;
 
 /* The data's way, straight to DDP and RDMAP.  @user is the one given with the vtable. */
 struct ddps_llp_data {
@@ -211,7 +212,7 @@ struct ddps_llp_ops {
 	/* NULL: it is not TCP.  0 or DDPS_E_STATE. */
 	int (*tcp_stats)(const struct ddps_llp *llp, struct ddps_llp_tcp *st);
 	/* Who the peer is; NULL: nobody knows, the wire is not secured. */
-	const struct ddps_peer_id *(*peer_id)(const struct ddps_llp *llp);
+	const struct ddps_who *(*peer_id)(const struct ddps_llp *llp);
 };
 
 /* Embedded first in the LLP's own structure. */

@@ -470,7 +470,7 @@ static bool op_unanswered(struct ddps_llp *llp, uint64_t *most)
 	return true;
 }
 
-static const struct ddps_peer_id *op_peer_id(const struct ddps_llp *llp)
+static const struct ddps_who *op_peer_id(const struct ddps_llp *llp)
 {
 	return ddps_mpa_tls_peer((const struct ddps_mpa_conn *)llp);
 }

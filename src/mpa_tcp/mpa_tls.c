@@ -13,7 +13,7 @@ static struct ddps_mpa_tls *tls_of(const struct ddps_mpa_conn *c)
 void ddps_mpa_tls_fail(struct ddps_mpa_tls *t, const struct ddps_error *why)
 {
 	if (!t->why.code)
-		t->why = *why;
+		ddps_error_keep(&t->why, why);
 }
 
 /* ---- what to wait for ---- */
@@ -95,7 +95,8 @@ static void free_tls(struct ddps_mpa_tls *t)
 	free(t->plain.p);
 	free(t->out.p);
 	free(t->host);
-	free(t->id);
+	free(t->who);
+	ddps_error_drop(&t->why);
 	free(t);
 }
 
@@ -260,9 +261,9 @@ int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host)
 	return 0;
 }
 
-const struct ddps_peer_id *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c)
+const struct ddps_who *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c)
 {
-	return c->tls ? tls_of(c)->id : NULL;
+	return c->tls ? tls_of(c)->who : NULL;
 }
 
 bool ddps_mpa_tls_heard(const struct ddps_mpa_conn *c)
@@ -279,6 +280,6 @@ bool ddps_mpa_tls_why(const struct ddps_mpa_conn *c, struct ddps_error *e)
 {
 	if (!c->tls || !tls_of(c)->why.code)
 		return false;
-	*e = tls_of(c)->why;
+	*e = ddps_error_kept(&tls_of(c)->why);
 	return true;
 }

@@ -12,7 +12,7 @@
 int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host);
 
 /* Who the peer is, once the handshake is done; NULL: @c is not secured, or not yet. */
-const struct ddps_peer_id *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c);
+const struct ddps_who *ddps_mpa_tls_peer(const struct ddps_mpa_conn *c);
 
 /* The handshake is under way. */
 bool ddps_mpa_tls_shaking(const struct ddps_mpa_conn *c);

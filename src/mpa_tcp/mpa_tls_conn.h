@@ -6,6 +6,8 @@
  * handshake, mpa_tls_in.c and mpa_tls_out.c the octets.
  */
 #include "mpa_tcp/mpa_tls.h"
+#include "common/error.h"
+#include "common/who.h"
 #include "secure/record/record.h"
 #include "secure/shaker.h"
 #include "secure/vault.h"
@@ -22,7 +24,7 @@ struct ddps_mpa_tls {
 	struct ddps_shake *shake; /* until it is done */
 	struct ddps_rec *rec;	  /* from then on */
 	struct ddps_vault vault;  /* which it lies in */
-	struct ddps_peer_id *id;
+	struct ddps_who *who;
 	char *host;
 	struct ddps_tls_octets in;    /* read, not opened */
 	struct ddps_tls_octets plain; /* opened, not shown */
@@ -41,7 +43,7 @@ struct ddps_mpa_tls {
 	size_t unsent;	  /* then: octets that it had not taken */
 	size_t farewell; /* octets of the sealed close_notify, and of what stands before it for its sake */
 	struct ddps_task task; /* what is here already is to be shown */
-	struct ddps_error why;
+	struct ddps_kept_error why;
 };
 
 static inline size_t ddps_tls_waiting(const struct ddps_tls_octets *o)

@@ -7,31 +7,26 @@
 
 void ddps_mpa_tls_end_shake(struct ddps_mpa_tls *t)
 {
+	struct ddps_error why = ddps_error_kept(&t->why);
+
 	ddps_shake_free(t->shake);
 	t->shake = NULL;
-	if (t->why.code)
-		ddps_mpa_conn_fail(t->c, t->why.code, 0, "%s", t->why.text);
+	if (why.code)
+		ddps_mpa_conn_fail(t->c, why.code, 0, "%s", why.text);
 }
 
-/* Ciphers want their keys so; a vault gives any address. */
-static void *align_keys(uint8_t *p)
-{
-	return p + (-(uintptr_t)p & (DDPS_AEAD_ALIGN - 1));
-}
-
-static int take_keys_over(struct ddps_mpa_tls *t)
+static int take_keys_over(struct ddps_mpa_tls *t, struct ddps_peer_id *id)
 {
 	struct ddps_rec_config conf;
 	const uint8_t *rest;
 	size_t nrest;
 	int err;
 
-	t->id = calloc(1, sizeof *t->id);
-	if (!t->id)
-		return DDPS_E_NOMEM;
-	ddps_shake_take(t->shake, &conf, t->id, &rest, &nrest);
-	err = ddps_vault_new(&t->vault, ddps_rec_size(&conf) + DDPS_AEAD_ALIGN);
-	if (!err && ddps_rec_init(align_keys(t->vault.p), &conf, &t->rec))
+	ddps_shake_take(t->shake, &conf, id, &rest, &nrest);
+	t->who = ddps_who_keep(id);
+	err = t->who ? ddps_vault_in(t->c->env->vaults, &t->vault, ddps_rec_size(&conf))
+		     : DDPS_E_NOMEM;
+	if (!err && ddps_rec_init(t->vault.p, &conf, &t->rec))
 		err = DDPS_E_TLS;
 	explicit_bzero(&conf, sizeof conf);
 	if (!err && !ddps_tls_keep(&t->in, rest, nrest))
@@ -41,7 +36,8 @@ static int take_keys_over(struct ddps_mpa_tls *t)
 
 static void finish_shake(struct ddps_mpa_tls *t)
 {
-	int err = take_keys_over(t);
+	struct ddps_peer_id id;
+	int err = take_keys_over(t, &id);
 	struct ddps_error e;
 	char peer[72];
 
@@ -54,7 +50,7 @@ static void finish_shake(struct ddps_mpa_tls *t)
 	t->done = true;
 	ddps_mpa_addr_text(&t->c->peer, peer, sizeof peer);
 	ddps_log(&t->c->env->log, DDPS_LOG_INFO, "secure", "%s: %s, %s, %s, peer %s", peer,
-		 t->id->version, t->id->suite, t->id->group, t->id->name);
+		 id.version, id.suite, id.group, id.name);
 	ddps_mpa_tls_end_shake(t);
 	ddps_mpa_conn_update_emss(t->c); /* now it is known what a record takes */
 	ddps_mpa_tls_rewatch(t);

@@ -92,7 +92,7 @@ struct ddps_sd_backend {
 	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
 	/* Of one that @secures: the identity of the peer, NULL: it is not known; and whether it would be let in now: 0,
 	 * DDPS_E_AGAIN: judged() will say, or another code and @why.  NULL: it does not. */
-	const struct ddps_peer_id *(*peer_id)(const struct ddps_sd_assoc *a);
+	const struct ddps_who *(*peer_id)(const struct ddps_sd_assoc *a);
 	int (*judge)(struct ddps_sd_assoc *a, struct ddps_error *why);
 	/* The association did not come up in time: say in @e why, if that is known.  NULL: it never is. */
 	void (*late)(const struct ddps_sd_assoc *a, struct ddps_error *e);

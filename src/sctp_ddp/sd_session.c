@@ -439,7 +439,7 @@ static int op_path_stats(struct ddps_llp *llp, uint32_t path, struct ddps_path_s
 	return err ? err : c->b->path_stats(c->assoc, path, st);
 }
 
-static const struct ddps_peer_id *op_peer_of_assoc(const struct ddps_llp *llp)
+static const struct ddps_who *op_peer_of_assoc(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
 	const struct ddps_sd_carrier *c = s->carrier;

@@ -8,14 +8,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct ddps_vault_slab;
+
 struct ddps_vault {
 	unsigned char *p; /* NULL: none */
 	size_t size;	  /* octets at @p */
 	size_t mapped;
+	struct ddps_vault_slab *slab; /* NULL: it has pages of its own */
+};
+
+/* Vaults of one owner that share pages, not thread safe; zeros: none yet.  It outlives them, and has nothing
+ * then. */
+struct ddps_vaults {
+	struct ddps_vault_slab *open; /* with a free place */
+	unsigned n;		      /* slabs */
 };
 
 /* @size octets of zeros, aligned to 64; 0 or DDPS_E_NOMEM. */
 int ddps_vault_new(struct ddps_vault *v, size_t size);
+
+/* The same, in pages with others.  @all: NULL: in pages of its own. */
+int ddps_vault_in(struct ddps_vaults *all, struct ddps_vault *v, size_t size);
 
 /* False in a child of fork: nothing in it is what it was. */
 bool ddps_vault_intact(const struct ddps_vault *v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The initiator's way to an established session: name, address, carrier, answer. */
 #include "common/term_codes.h"
+#include "common/who.h"
 #include "session/session.h"
-#include <ddpsess/secure.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,8 @@ struct ddps_dial {
 	struct ddps_conn_param param; /* private_data is not valid in it */
 	struct ddps_nego_local local;
 	struct ddps_word word;
-	bool enhanced;		    /* of the request that is out */
-	struct ddps_peer_id *first; /* who answered the first try, over a secured wire; or NULL */
+	bool enhanced;		/* of the request that is out */
+	struct ddps_who *first; /* who answered the first try, over a secured wire; or NULL */
 	uint8_t pd[DDPS_PD_MAX];
 	size_t pd_len;
 };
@@ -293,7 +293,7 @@ static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
 	return true;
 }
 
-static const struct ddps_peer_id *get_peer(const struct ddps_ep *ep)
+static const struct ddps_who *get_peer(const struct ddps_ep *ep)
 {
 	return ep->llp->ops->peer_id ? ep->llp->ops->peer_id(ep->llp) : NULL;
 }
@@ -307,26 +307,25 @@ static bool knows_peer(const struct ddps_ep *ep)
 /* Who was there, for is_same_peer.  Without memory there is no other try. */
 static bool keep_first_peer(struct ddps_ep *ep)
 {
-	const struct ddps_peer_id *id = get_peer(ep);
+	const struct ddps_who *who = get_peer(ep);
 	struct ddps_dial *d = ep->dial;
 
-	if (!id || d->first)
+	if (!who || d->first)
 		return true;
-	d->first = malloc(sizeof *d->first);
-	if (d->first)
-		*d->first = *id;
+	d->first = ddps_who_copy(who);
 	return d->first != NULL;
 }
 
 /* Whoever can reset a connection would have a second choice of peer. */
 static bool is_same_peer(const struct ddps_ep *ep)
 {
-	const struct ddps_peer_id *first = ep->dial->first;
-	const struct ddps_peer_id *id = first ? get_peer(ep) : NULL;
+	const struct ddps_who *first = ep->dial->first, *now = first ? get_peer(ep) : NULL;
 
-	return !first || (id && id->how == first->how &&
-			  !memcmp(id->fingerprint, first->fingerprint, sizeof id->fingerprint) &&
-			  (id->how == DDPS_PEER_X509 || !strcmp(id->name, first->name)));
+	return !first ||
+	       (now && now->how == first->how &&
+		!memcmp(now->fingerprint, first->fingerprint, sizeof now->fingerprint) &&
+		(now->how == DDPS_PEER_X509 ||
+		 !strcmp(ddps_who_text(now, DDPS_WHO_NAME), ddps_who_text(first, DDPS_WHO_NAME))));
 }
 
 bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)

@@ -5,6 +5,7 @@
 #include "secure/secure.h"
 #include "secure/shaker.h"
 #include "secure/told.h"
+#include "secure/vault.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -198,8 +199,9 @@ static int hold_secure(struct ddps_ctx *ctx)
 	ctx->env.ctx = ctx;
 	if (!ctx->attr.secure)
 		return 0;
+	ctx->env.vaults = calloc(1, sizeof *ctx->env.vaults);
 	ctx->env.secure = ddps_secure_hold(ctx->attr.secure);
-	return ctx->env.secure ? 0 : DDPS_E_NOMEM;
+	return ctx->env.secure && ctx->env.vaults ? 0 : DDPS_E_NOMEM;
 }
 
 static int resources_take(struct ddps_ctx *ctx)
@@ -241,6 +243,7 @@ static void resources_free(struct ddps_ctx *ctx)
 		munmap(ctx->alive, (size_t)sysconf(_SC_PAGESIZE));
 	free(ctx->env.scratch);
 	ddps_secure_close(ctx->env.secure);
+	free(ctx->env.vaults);
 	ddps_stag_table_free(ctx->stags);
 	if (ddps_own_era() == ctx->era) {
 		if (ctx->event_fd >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How an endpoint ends, and work that is posted then or later (attr.flush_late). */
+#include "common/who.h"
 #include "session/probe.h"
 #include "session/session.h"
 #include <stdlib.h>
@@ -202,19 +203,14 @@ void ddps_late_free(struct ddps_ep *ep)
 static void keep_facts(struct ddps_ep *ep)
 {
 	const struct ddps_llp_ops *ops = ep->llp->ops;
-	const struct ddps_peer_id *id = ops->peer_id ? ops->peer_id(ep->llp) : NULL;
+	const struct ddps_who *who = ops->peer_id ? ops->peer_id(ep->llp) : NULL;
 
 	if (!ep->established)
 		return;
 	if (ep->info.transport == DDPS_TRANSPORT_TCP)
 		ops->info(ep->llp, &ep->info); /* it may have moved */
-	if (!id)
-		return;
-	ep->was = malloc(sizeof *ep->was);
-	if (ep->was)
-		*ep->was = *id;
-	else
-		ep->id_lost = true;
+	ep->was = ddps_who_copy(who);
+	ep->id_lost = who && !ep->was;
 }
 
 void ddps_ep_release(struct ddps_ep *ep)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who the peer is, for programs. */
+#include "common/who.h"
 #include "secure/secure.h"
 #include "session/session.h"
 
-static int give_peer_id(const struct ddps_peer_id *known, struct ddps_peer_id *id)
+static int give_peer_id(const struct ddps_who *known, struct ddps_peer_id *id)
 {
-	static const struct ddps_peer_id nobody = { .struct_size = sizeof nobody };
+	struct ddps_peer_id all;
 
-	return ddps_peer_id_give(id, known ? known : &nobody);
+	ddps_who_give(known, &all);
+	return ddps_peer_id_give(id, &all);
 }
 
 int ddps_llp_peer_id(const struct ddps_llp *llp, struct ddps_peer_id *id)

@@ -314,13 +314,12 @@ struct ddps_ep {
 	enum ddps_ep_state state;
 	uint64_t serial; /* unlike its address nobody's ever again */
 	bool established;
-	bool stalls;	   /* DDPS_NO_RECV_STALL */
-	bool closing_seen; /* of the peer, behind what waits */
-	bool peer_closed;  /* in order */
-	bool cut_short;	   /* some of its work may not have arrived */
-	bool id_lost;	   /* without memory for @was */
-	struct ddps_peer_id
-		*was; /* who the peer of a secured session was that has ended, or NULL */
+	bool stalls;	      /* DDPS_NO_RECV_STALL */
+	bool closing_seen;    /* of the peer, behind what waits */
+	bool peer_closed;     /* in order */
+	bool cut_short;	      /* some of its work may not have arrived */
+	bool id_lost;	      /* without memory for @was */
+	struct ddps_who *was; /* the peer of a secured session that has ended, or NULL */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
 	LIST_ENTRY(ddps_ep) link;

@@ -5,10 +5,11 @@
  * a CA or a key vouches for it.
  */
 #include "watch/watch_in.h"
-#include <ddpsess/secure.h>
+#include "common/who.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -230,13 +231,13 @@ static void say_row(struct teller *t, const struct row *r, bool first)
 /* ---- with the lock ---- */
 
 /* Who the peer is has been judged, and its name is clean. */
-static void copy_peer_id(struct row *r, const struct ddps_peer_id *id)
+static void copy_who(struct row *r, const struct ddps_who *who)
 {
-	if (!id)
+	if (!who)
 		return;
-	memcpy(r->is, id->name, sizeof r->is);
-	memcpy(r->version, id->version, sizeof r->version);
-	memcpy(r->suite, id->suite, sizeof r->suite);
+	snprintf(r->is, sizeof r->is, "%s", ddps_who_text(who, DDPS_WHO_NAME));
+	snprintf(r->version, sizeof r->version, "%s", ddps_who_text(who, DDPS_WHO_VERSION));
+	snprintf(r->suite, sizeof r->suite, "%s", ddps_who_text(who, DDPS_WHO_SUITE));
 }
 
 static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_stats *st)
@@ -247,10 +248,10 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 		ddps_ep_renew_info(ep);
 	*r = (struct row){ .serial = ep->serial, .state = ep->state, .info = ep->info, .st = *st };
 	if (!ops) {
-		copy_peer_id(r, ep->was);
+		copy_who(r, ep->was);
 		return;
 	}
-	copy_peer_id(r, ops->peer_id ? ops->peer_id(ep->llp) : NULL);
+	copy_who(r, ops->peer_id ? ops->peer_id(ep->llp) : NULL);
 	r->has_tcp = ops->tcp_stats && !ops->tcp_stats(ep->llp, &r->tcp);
 	r->has_assoc = ops->assoc_stats && !ops->assoc_stats(ep->llp, &r->assoc);
 	for (uint32_t i = 0; r->has_assoc && i < r->assoc.paths && !r->path.in_use; i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many sessions simultaneously: in one process, and on one SCTP association. */
 #include "support/e2e.h"
+#include "support/undumped.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,7 +12,7 @@
 
 struct many {
 	struct ddps_ep *a[NSESSIONS], *b[NSESSIONS];
-	unsigned started, na, nb, closed;
+	unsigned started, na, nb, up, closed;
 	uint8_t out[NSESSIONS][8], in[NSESSIONS][8];
 	struct ddps_mr *mo, *mi;
 };
@@ -31,6 +33,7 @@ static void serve_many_e2e(struct e2e *e, struct many *m)
 		break;
 	}
 	case DDPS_EV_ESTABLISHED:
+		m->up++;
 		if (ev.info.initiator)
 			m->na++;
 		break;
@@ -46,31 +49,44 @@ static void serve_many_e2e(struct e2e *e, struct many *m)
 	}
 }
 
-static void thousand(const char *wire)
+static struct many *open_many_e2e(struct e2e *e, const char *wire)
 {
 	struct rlimit rl = { 8192, 8192 };
 	struct many *m = calloc(1, sizeof *m);
-	unsigned before = e2e_fds();
-	struct e2e e;
 
 	cr_assert(m);
 	getrlimit(RLIMIT_NOFILE, &rl);
 	if (rl.rlim_cur < 4096)
 		rl.rlim_cur = rl.rlim_max < 4096 ? rl.rlim_max : 4096;
 	setrlimit(RLIMIT_NOFILE, &rl);
-	e2e_open(&e, wire);
-	e.attr.sq_depth = e.attr.rq_depth = 4;
-	m->mo = e2e_reg(&e, m->out, sizeof m->out, 0);
-	m->mi = e2e_reg(&e, m->in, sizeof m->in, DDPS_LOCAL_WRITE);
-	e2e_fill(m->out[0], sizeof m->out, 3);
-	while (m->na < NSESSIONS || m->nb < NSESSIONS) {
-		while (m->started < NSESSIONS && m->started < m->na + WAVE) {
-			cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &m->a[m->started]), 0);
-			cr_assert_eq(ddps_connect(m->a[m->started], e.uri, &e.connect), 0);
+	e2e_open(e, wire);
+	e->attr.sq_depth = e->attr.rq_depth = 4;
+	m->mo = e2e_reg(e, m->out, sizeof m->out, 0);
+	m->mi = e2e_reg(e, m->in, sizeof m->in, DDPS_LOCAL_WRITE);
+	return m;
+}
+
+/* Until there are @n, both ends of them up. */
+static void connect_many_e2e(struct e2e *e, struct many *m, unsigned n)
+{
+	while (m->up < 2 * n) {
+		while (m->started < n && m->started < m->na + WAVE) {
+			cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &m->a[m->started]), 0);
+			cr_assert_eq(ddps_connect(m->a[m->started], e->uri, &e->connect), 0);
 			m->started++;
 		}
-		serve_many_e2e(&e, m);
+		serve_many_e2e(e, m);
 	}
+}
+
+static void thousand(const char *wire)
+{
+	unsigned before = e2e_fds();
+	struct e2e e;
+	struct many *m = open_many_e2e(&e, wire);
+
+	e2e_fill(m->out[0], sizeof m->out, 3);
+	connect_many_e2e(&e, m, NSESSIONS);
 	for (unsigned i = 0; i < NSESSIONS; i++) {
 		struct e2e_end end = { .ep = m->a[i] };
 
@@ -102,3 +118,38 @@ Test(many, thousand_sessions_on_one_association, .timeout = 120,
 {
 	thousand("sctp://127.0.0.1:0?backend=native&encap=0");
 }
+
+#ifdef __GLIBC__
+/* What each idle session takes, both ends together, between the 20th and the last. */
+static double measure_idle_octets(const char *wire)
+{
+	const unsigned first = 20, last = 220;
+	struct e2e e;
+	struct many *m = open_many_e2e(&e, wire);
+	size_t before, after;
+
+	connect_many_e2e(&e, m, first);
+	before = mallinfo2().uordblks + undumped_octets();
+	connect_many_e2e(&e, m, last);
+	after = mallinfo2().uordblks + undumped_octets();
+	for (unsigned i = 0; i < last; i++) {
+		ddps_ep_free(m->a[i]);
+		ddps_ep_free(m->b[i]);
+	}
+	e2e_close(&e);
+	free(m);
+	return (double)(after - before) / (last - first);
+}
+
+Test(many, an_idle_secured_session_takes_little_more_than_a_plain_one, .timeout = 120)
+{
+	double plain, tls;
+
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("a sanitizer has a heap of its own");
+#endif
+	plain = measure_idle_octets("tcp://127.0.0.1:0");
+	tls = measure_idle_octets("tls://127.0.0.1:0");
+	cr_expect_leq(tls - plain, 2 * 4096.0, "%.0f octets more at both ends", tls - plain);
+}
+#endif

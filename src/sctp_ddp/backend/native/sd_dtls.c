@@ -178,7 +178,7 @@ void ddps_sn_dtls_free(struct ddps_sn_dtls *c)
 	if (c->witness)
 		s->plugin->witness_free(c->witness);
 	ddps_error_drop(&c->refused);
-	free(c->id);
+	free(c->who);
 	free(c->host);
 	ddps_sn_sock_put(c->udp);
 	free(c);

@@ -15,6 +15,7 @@
  */
 #include "sctp_ddp/backend/native/sd_native.h"
 #include "common/shares.h"
+#include "common/who.h"
 #include "secure/dtls/dtls.h"
 #include "secure/hs/dhs.h"
 #include "secure/shaker.h"
@@ -75,7 +76,7 @@ struct ddps_sn_dtls {
 	uint16_t most; /* octets of content that the peer takes in a record; 0: any */
 	bool renewing; /* @shake is of a new handshake */
 	char *host;    /* a dial: as in struct ddps_creds_want, for that */
-	struct ddps_peer_id *id;
+	struct ddps_who *who;
 	struct ddps_witness *witness;
 	/* The witness is being judged again, and is that one's; when it was last, in s, and what came of it.
 	 * Before it is OPEN: why its handshake failed last. */
@@ -224,10 +225,10 @@ void ddps_sn_dtls_pardon(struct ddps_sn_dtls *c);
 /* ---- sd_dtls_who.c ---- */
 
 /* As in struct ddps_sd_backend. */
-const struct ddps_peer_id *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a);
+const struct ddps_who *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a);
 int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why);
 /* Both are the same peer. */
-bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer_id *b);
+bool ddps_sn_dtls_same_peer(const struct ddps_who *a, const struct ddps_who *b);
 /* The handshake is done: keep who it is; 0 or DDPS_E_NOMEM. */
 int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id);
 /* A peer of a listener's is refused, which is said and counted.  @early: before anything was authentic.  Then it may

@@ -42,7 +42,8 @@ int ddps_sn_keys_take(struct ddps_sn_dtls *c, struct ddps_sn_keys *k, struct ddp
 	memcpy(conf.rx.key, keys.rx.key, sizeof conf.rx.key);
 	memcpy(conf.rx.iv, keys.rx.iv, sizeof conf.rx.iv);
 	explicit_bzero(&keys, sizeof keys);
-	err = *witness ? ddps_vault_new(&k->vault, ddps_dtls_size(&conf)) : DDPS_E_NOMEM;
+	err = *witness ? ddps_vault_in(c->ne->env->vaults, &k->vault, ddps_dtls_size(&conf))
+		       : DDPS_E_NOMEM;
 	if (!err && ddps_dtls_init(k->vault.p, &conf, &k->rec)) {
 		ddps_vault_free(&k->vault);
 		err = DDPS_E_NOMEM;
@@ -108,12 +109,16 @@ void ddps_sn_dtls_renewed(struct ddps_sn_dtls *c)
 	struct ddps_witness *w = NULL;
 	uint8_t none[DDPS_DTLS_OVERHEAD];
 	struct ddps_peer_id id;
+	struct ddps_who *who = NULL;
 	ssize_t n;
 	int err = ddps_sn_keys_take(c, &c->coming, &id, &w);
 
-	if (!err && !ddps_sn_dtls_same_peer(&id, c->id))
+	if (!err && !(who = ddps_who_keep(&id)))
+		err = DDPS_E_NOMEM;
+	if (!err && !ddps_sn_dtls_same_peer(who, c->who))
 		err = DDPS_E_CERT_NAME;
 	if (err) {
+		free(who);
 		if (w)
 			s->plugin->witness_free(w);
 		ddps_sn_dtls_not_renewed(c, err == DDPS_E_NOMEM ? "no memory"
@@ -122,7 +127,8 @@ void ddps_sn_dtls_renewed(struct ddps_sn_dtls *c)
 	}
 	s->plugin->witness_free(c->witness);
 	c->witness = w;
-	*c->id = id;
+	free(c->who);
+	c->who = who;
 	if (c->server) { /* the peer shows that it has them by using them */
 		c->deadline = ddps_now() + OLD_NS;
 		ddps_timer_start(c->ne->env->loop, &c->timer, c->deadline);

@@ -23,13 +23,13 @@ static void fail_dtls(struct ddps_sn_dtls *c, struct ddps_error e, bool early)
 	ddps_sn_dtls_end(c, &e);
 }
 
-static void tell_who(const struct ddps_sn_dtls *c)
+static void tell_who(const struct ddps_sn_dtls *c, const struct ddps_peer_id *id)
 {
 	char peer[72];
 
 	ddps_sn_text(&c->peer, c->at.port, peer, sizeof peer);
 	ddps_log(&c->ne->env->log, DDPS_LOG_INFO, "secure", "%s: %s, %s, %s, peer %s", peer,
-		 c->id->version, c->id->suite, c->id->group, c->id->name);
+		 id->version, id->suite, id->group, id->name);
 }
 
 /* ---- SCTP on top ---- */
@@ -100,7 +100,7 @@ static void open_dtls(struct ddps_sn_dtls *c)
 			ddps_shake_free(c->shake);
 			c->shake = NULL;
 		}
-		tell_who(c);
+		tell_who(c, &id);
 		err = start_sctp(c);
 	}
 	if (err) {

@@ -9,22 +9,28 @@
 
 int ddps_sn_dtls_keep_who(struct ddps_sn_dtls *c, const struct ddps_peer_id *id)
 {
-	c->id = malloc(sizeof *c->id);
-	if (!c->id)
+	c->who = ddps_who_keep(id);
+	if (!c->who)
 		return DDPS_E_NOMEM;
-	*c->id = *id;
 	c->judged_at = (uint64_t)time(NULL);
 	return 0;
 }
 
-const struct ddps_peer_id *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a)
+const struct ddps_who *ddps_sn_dtls_peer_id(const struct ddps_sd_assoc *a)
 {
-	return a->sock->dtls ? a->sock->dtls->id : NULL;
+	return a->sock->dtls ? a->sock->dtls->who : NULL;
 }
 
-bool ddps_sn_dtls_same_peer(const struct ddps_peer_id *a, const struct ddps_peer_id *b)
+static bool is_same_of_both(const struct ddps_who *a, const struct ddps_who *b,
+			    enum ddps_who_text which)
 {
-	return a->how == b->how && !strcmp(a->name, b->name) && !strcmp(a->issuer, b->issuer);
+	return !strcmp(ddps_who_text(a, which), ddps_who_text(b, which));
+}
+
+bool ddps_sn_dtls_same_peer(const struct ddps_who *a, const struct ddps_who *b)
+{
+	return a->how == b->how && is_same_of_both(a, b, DDPS_WHO_NAME) &&
+	       is_same_of_both(a, b, DDPS_WHO_ISSUER);
 }
 
 /* Whoever learns of it may end others, so that none of them is kept from one to the next. */
