@@ -39,6 +39,37 @@ bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b)
 	       is_same_time(&a->changed, &b->changed) && is_same_time(&a->modified, &b->modified);
 }
 
+static bool is_of_another(const struct stat *st)
+{
+	return st->st_uid && st->st_uid != geteuid();
+}
+
+/* The number of a user's own group, which nobody else is in, is that of the user. */
+static bool can_others_write(const struct stat *st)
+{
+	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != st->st_uid);
+}
+
+/* Whether it may decide who is trusted. */
+static int check_writers(const struct stat *st, char *why, size_t why_len)
+{
+	if (is_of_another(st))
+		snprintf(why, why_len,
+			 "belongs to user %lu, who could say in it whom this side trusts: chown it "
+			 "to "
+			 "this user or to root",
+			 (unsigned long)st->st_uid);
+	else if (can_others_write(st))
+		snprintf(why, why_len,
+			 "has mode %04o, so that others could say in it whom this side trusts: "
+			 "chmod "
+			 "go-w",
+			 (unsigned)st->st_mode & 07777);
+	else
+		return 0;
+	return DDPS_E_CONFIG;
+}
+
 /* Whether a secret may be read from it. */
 static int check_owner(const struct stat *st, char *why, size_t why_len)
 {
@@ -48,7 +79,7 @@ static int check_owner(const struct stat *st, char *why, size_t why_len)
 			 (unsigned)st->st_mode & 07777);
 		return DDPS_E_KEY_OPEN;
 	}
-	if (st->st_uid && st->st_uid != geteuid()) {
+	if (is_of_another(st)) {
 		snprintf(why, why_len,
 			 "belongs to user %lu, who can read it: it has to be this user's or root's",
 			 (unsigned long)st->st_uid);
@@ -113,7 +144,7 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 	return DDPS_E_CONFIG;
 }
 
-int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
+int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
 		   struct ddps_stamp *stamp, char *why, size_t why_len)
 {
 	/* a pipe without a writer opens nonetheless */
@@ -130,8 +161,10 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secr
 	}
 	*stamp = take_stamp(&st);
 	err = check_kind(&st, max, why, why_len);
-	if (!err && secret)
+	if (!err && kind == DDPS_FILE_SECRET)
 		err = check_owner(&st, why, why_len);
+	if (!err && kind == DDPS_FILE_RULES)
+		err = check_writers(&st, why, why_len);
 	if (!err)
 		err = read_whole(v, fd, (size_t)st.st_size, why, why_len);
 	close(fd);

@@ -19,13 +19,18 @@ struct ddps_stamp {
 struct ddps_stamp ddps_stamp_of(const char *path);
 bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b);
 
+enum ddps_file_kind {
+	DDPS_FILE_SIGNED, /* what it says is worth as much whoever wrote it */
+	DDPS_FILE_RULES,  /* its owner is root or this user, and nobody else may write it */
+	DDPS_FILE_SECRET, /* nor read it */
+};
+
 /*
- * Read @path into @v, with a 0 behind it that @v->size does not count.  @secret: nobody else may read or
- * write it, and its owner is root or this user.  @max: octets.
+ * Read @path into @v, with a 0 behind it that @v->size does not count.  @max: octets.
  * Return: 0; DDPS_E_CONFIG, DDPS_E_KEY_OPEN or DDPS_E_NOMEM with what is wrong in @why, to go behind the
  * file's name.
  */
-int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, bool secret,
+int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
 		   struct ddps_stamp *stamp, char *why, size_t why_len);
 
 /* Open @path to append to it; the rest as of a secret file, but no link is followed.  If it is not there it is

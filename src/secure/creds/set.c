@@ -46,7 +46,8 @@ static void load_list(struct ddps_creds_set *set, enum ddps_setting s, struct dd
 
 	if (!file)
 		return;
-	err = ddps_file_read(&v, file, LIST_FILE_MAX, false, &set->stamp[s], why, sizeof why);
+	err = ddps_file_read(&v, file, LIST_FILE_MAX, DDPS_FILE_RULES, &set->stamp[s], why,
+			     sizeof why);
 	if (!err) {
 		err = take(l, (char *)v.p, why, sizeof why);
 		ddps_vault_free(&v);
@@ -64,8 +65,8 @@ static void load_psks(struct ddps_creds_set *set, struct ddps_report *r)
 			  *const me = set->settings.value[DDPS_SET_PSK_IDENTITY];
 	struct ddps_vault v;
 	char why[240];
-	int err = ddps_file_read(&v, file, PSK_FILE_MAX, true, &set->stamp[DDPS_SET_PSK], why,
-				 sizeof why);
+	int err = ddps_file_read(&v, file, PSK_FILE_MAX, DDPS_FILE_SECRET,
+				 &set->stamp[DDPS_SET_PSK], why, sizeof why);
 
 	if (!err) {
 		err = ddps_psks_take(&set->psks, &v, why, sizeof why);

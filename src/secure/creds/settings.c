@@ -139,7 +139,7 @@ int ddps_settings_read(struct ddps_settings *to, const struct ddps_settings *giv
 		snprintf(why, why_len, "out of memory");
 		return err;
 	}
-	err = ddps_file_read(&v, given->file, SETTINGS_MAX, false, stamp, why, why_len);
+	err = ddps_file_read(&v, given->file, SETTINGS_MAX, DDPS_FILE_RULES, stamp, why, why_len);
 	if (err)
 		return err;
 	at = (char *)v.p;

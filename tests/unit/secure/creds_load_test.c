@@ -354,6 +354,42 @@ Test(creds_load, one_file_has_all_settings)
 	refuses(&file, DDPS_E_CONFIG, "'refuse' or 'accept'");
 }
 
+/* Whoever writes these files decides who comes in, and whose the other side is. */
+Test(creds_load, files_of_rules_are_of_this_user_or_of_root)
+{
+	static const char *const text[] = { "allow dns a.example\n", "192.0.2.1 a.example\n",
+					    "cert host.pem\nkey host.key\nca ca.pem\n" };
+	struct ddps_verdict ok = { .code = 0 };
+	struct site s;
+	const char **file[4];
+
+	make_site(&s);
+	file[0] = &s.attr.ca;
+	file[1] = &s.attr.peers;
+	file[2] = &s.attr.hosts;
+	file[3] = &s.attr.settings;
+	for (int i = 0; i < 4; i++) {
+		if (i)
+			*file[i] = put_text("rules", text[i - 1], 0644);
+		cr_assert_eq(open_code(&s.attr, &ok), 0, "%d: %s", i, ok.text);
+		cr_assert_eq(chmod(*file[i], 0646), 0);
+		refuses(&s.attr, DDPS_E_CONFIG, "has mode 0646");
+		cr_assert_eq(chmod(*file[i], 0664), 0);
+		if (!geteuid()) {
+			cr_assert_eq(chown(*file[i], 0, 12345), 0);
+			refuses(&s.attr, DDPS_E_CONFIG, "chmod go-w");
+			cr_assert_eq(chmod(*file[i], 0644), 0);
+			cr_assert_eq(chown(*file[i], 12345, 12345), 0);
+			refuses(&s.attr, DDPS_E_CONFIG, "belongs to user 12345");
+			cr_assert_eq(chown(*file[i], 0, 0), 0);
+		}
+		cr_assert_eq(chmod(*file[i], 0644), 0);
+		cr_assert_eq(open_code(&s.attr, &ok), 0);
+		if (i)
+			*file[i] = NULL;
+	}
+}
+
 static unsigned warned;
 
 static void count_warning(void *user, const struct ddps_secure_finding *f)
@@ -362,7 +398,7 @@ static void count_warning(void *user, const struct ddps_secure_finding *f)
 	warned += f->warning && strstr(f->text, "everybody") != NULL;
 }
 
-/* Whoever writes the list decides who comes in. */
+/* What is signed says the same whoever wrote it. */
 Test(creds_load, files_that_everybody_can_write_are_warned_of)
 {
 	struct site s;
@@ -370,7 +406,7 @@ Test(creds_load, files_that_everybody_can_write_are_warned_of)
 	make_site(&s);
 	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
 	cr_expect_eq(warned, 0);
-	chmod(s.attr.ca, 0666);
+	chmod(s.attr.cert, 0666);
 	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
 	cr_expect_eq(warned, 1);
 	chmod(path_of("."), 0777);
