@@ -93,6 +93,7 @@ class Session:
         self._closing = self._aborted = False
         self._peer_done = False
         self._info = h.ConnInfo()
+        self._secured = False
         self.private_data = b""  # of the peer, with its request or its answer
         self._entries = SEND_DEPTH + receives
         self._queue = ctx.queue(self._entries)
@@ -116,6 +117,7 @@ class Session:
         data = bytes(ev.private_data[: ev.private_data_len])
         if ev.type == h.EV_ESTABLISHED:
             self._info = h.ConnInfo.from_buffer_copy(ev.info)  # @ev is used again
+            self._secured = self.peer_id is not None
             self.private_data = data or self.private_data
             _settle(self._up)
         elif ev.type == h.EV_PEER_CLOSED:
@@ -304,8 +306,8 @@ class Session:
     @property
     def info(self) -> Info:
         i = self._info
-        names = {h.TRANSPORT_TCP: "tcp", h.TRANSPORT_SCTP: "sctp", h.TRANSPORT_SHM: "shm"}
-        transport = names.get(i.transport, "none")
+        names = {h.TRANSPORT_TCP: ("tcp", "tls"), h.TRANSPORT_SCTP: ("sctp", "sctps"), h.TRANSPORT_SHM: ("shm", "shm")}
+        transport = names.get(i.transport, ("none", "none"))[self._secured]
         return Info(transport, i.initiator, i.local.decode(), i.peer.decode(), i.ird, i.ord, i.mulpdu,
                     bool(i.mpa.crc))
 

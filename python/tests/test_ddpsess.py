@@ -425,7 +425,7 @@ class Library(unittest.TestCase):
 
 @unittest.skipUnless(os.environ.get("SESSCTL"), "sessctl makes the keys")
 class Secured(unittest.IsolatedAsyncioTestCase):
-    """tls:// with keys of sessctl's."""
+    """tls:// and sctps:// with keys of sessctl's."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -438,13 +438,14 @@ class Secured(unittest.IsolatedAsyncioTestCase):
         at = os.path.join(self.dir, name)
         return ddpsess.Secure(cert=at + ".pem", key=at + ".key", ca=os.path.join(self.dir, "ca.pem"))
 
-    async def meet(self, a, b):
-        async with ddpsess.listen("tls://127.0.0.1:0", secure=a) as listener:
+    async def meet(self, a, b, wire="tls"):
+        async with ddpsess.listen(wire + "://127.0.0.1:0", secure=a) as listener:
             session, request = await asyncio.gather(
                 ddpsess.connect(listener.uri, secure=b)._open(), self.accept(listener))
             try:
                 await session.send(b"hello")
                 self.assertEqual(await request[1].recv(), b"hello")
+                self.assertEqual((session.info.transport, request[1].info.transport), (wire, wire))
                 return session.peer_id, request[0], request[1].peer_id
             finally:
                 await asyncio.gather(session.close(), request[1].close())
@@ -461,6 +462,10 @@ class Secured(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(asked, peer)
         self.assertEqual((peer.name, peer.version), ("dns:b.example", "TLS 1.3"))
         self.assertEqual(len(peer.sha256), 32)
+
+    async def test_certificates_over_sctps(self):
+        _, _, peer = await self.meet(self.files("a.example"), self.files("b.example"), "sctps")
+        self.assertEqual((peer.name, peer.version), ("dns:b.example", "DTLS 1.2"))
 
     async def test_shared_key(self):
         secure = ddpsess.Secure(psk=os.path.join(self.dir, "pair.psk"))
