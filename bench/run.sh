@@ -196,12 +196,15 @@ secured_cases() {
 	listen_too sctps://127.0.0.1:0 "${keys[@]}"
 	pair "write 64K, sctps" "our sctp" 0.35 B/s "perf $bw write 65536 16 ${keys[*]}" \
 		"over other perf $bw write 65536 16"
+	pair "write 64K, sctps" "OpenSSL" 1 B/s "perf $bw write 65536 16 ${keys[*]}" \
+		"program peer_dtls $bw bw 16340" peer_dtls
 	short pair "ping 64, sctps" "our sctp" 0.88 1/s "perf_ping 64 ${keys[*]}" "over other perf_ping 64"
 	stop
 	for kind in x509 psk; do
 		pair "set-up, tls, $kind" "GnuTLS" 0.85 1/s "secured_program ${!kind} sessions $rate setup-tcp 1000000" \
 			"program peer_tls $rate gnutls:setup-$kind 1" peer_tls
 	done
+	pair "ping 64, tls, p99, 200 set-ups/s" "without" 0.5 1/s "shaken_ping_p99 -shaking" shaken_ping_p99
 	pair "idle session, heap and keys, tls" "plain and 4 KiB" 1 B "secured_program $x509 sessions bytes_each idle 2000" \
 		"plain_and_4096"
 }
@@ -214,6 +217,8 @@ secured_1500() {
 	listen_too sctps://127.0.0.1:0 --tls "$x509"
 	pair "write 64K, sctps, 1500, CPU" "our sctp" 0.75 B/cpu "perf_cpu write 65536 16 --tls $x509" \
 		"over other perf_cpu write 65536 16"
+	pair "write 64K, sctps, 1500" "OpenSSL" 1 B/s "perf $bw write 65536 16 --tls $x509" \
+		"program peer_dtls $bw bw 1435" peer_dtls
 	stop
 }
 

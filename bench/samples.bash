@@ -142,6 +142,12 @@ secured_program() {
 	BENCH_SECURED=$1 program "${@:2}"
 }
 
+# Round trips of who sleeps, by the slowest of a hundred; -shaking: while others come
+shaken_ping_p99() { # [-shaking]
+	local seconds=2
+	secured_program "$x509" sessions p99 "ping-waiting-anywhere${1:-}" 1 | by_median
+}
+
 plain_and_4096() {
 	program sessions bytes_each idle 2000 | awk '{ print $1 + 4096 }'
 }

@@ -9,6 +9,7 @@
  * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
  * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
  * ping-waiting: the same, and both sides sleep until there is something to take; ping-shm-waiting: through shm://
+ * ping-waiting-anywhere: the same on any core; -shaking: while another process makes and ends SHAKES sessions a second
  * read, flush: the same by an RDMA Read of 64 octets; by a Write of them and the Read behind it
  * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
  *	that one had of what were equal shares
@@ -35,6 +36,7 @@
 #define PING_LEN  64u
 #define BIG	  65536u
 #define DEPTH	  16u
+#define SHAKES	  200u
 #define WARM	  0.5 /* seconds; until all buffers of thousands of sessions are full */
 #define WARM_PATH 2.0 /* until a path is */
 
@@ -53,7 +55,7 @@ struct board {
 	uint32_t sink; /* what others may write to */
 	uint64_t sink_to;
 	volatile int ready, ask_heap;
-	volatile uint64_t up, received, heap;
+	volatile uint64_t up, received, heap, shaken;
 };
 
 struct side {
@@ -203,25 +205,28 @@ static void serve_messages(struct side *s, int echo)
 	}
 }
 
-/* Pages with keys are locked, and in no heap. */
-static uint64_t locked(void)
+/* Pages with keys are in no heap, and in no core file; the limits of the machine decide whether they are locked. */
+static uint64_t undumped(void)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	unsigned long kib = 0;
-	char line[128];
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long kib = 0, all = 0;
+	char line[512];
 
-	while (f && fgets(line, sizeof line, f))
-		(void)sscanf(line, "VmLck: %lu", &kib);
+	while (f && fgets(line, sizeof line, f)) {
+		(void)sscanf(line, "Rss: %lu", &kib);
+		if (!strncmp(line, "VmFlags:", 8) && strstr(line, " dd"))
+			all += kib;
+	}
 	if (f)
 		fclose(f);
-	return kib * UINT64_C(1024);
+	return all * UINT64_C(1024);
 }
 
 static uint64_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
 
-	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd + locked();
+	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd + undumped();
 }
 
 __attribute__((noreturn)) static void serve(struct board *b, const struct peer_args *a)
@@ -252,7 +257,8 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	for (;;) {
 		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strncmp(a->mode, "beside", 6));
 		serve_event(&s);
-		s.waits = b->up && is_waiting_ping(a);
+		s.waits = b->received &&
+			  is_waiting_ping(a); /* those who come first are not waited for */
 		if (b->ask_heap) {
 			b->heap = heap() - before;
 			b->ask_heap = 0;
@@ -456,6 +462,60 @@ static void run_pings_in_traffic(struct side *s, const struct peer_args *a)
 	peer_report_median_beside(a, &m, t - warm, peer_cpu() - cpu, s->written - first);
 }
 
+/* Another process: sessions at a steady rate, until it is killed. */
+__attribute__((noreturn)) static void shake_steadily(struct board *b, const struct peer_args *a)
+{
+	struct side s;
+	char uri[192];
+	double due;
+
+	alarm((unsigned)a->seconds + 50);
+	open_session_side(&s, b, 1024);
+	nth_uri(b, a, 0, uri, sizeof uri);
+	for (due = peer_now();; due += 1.0 / SHAKES) {
+		double early = due - peer_now();
+		struct ddps_event ev;
+		struct ddps_ep *ep;
+
+		if (early > 0)
+			usleep((useconds_t)(early * 1e6));
+		else if (early < -0.1)
+			due -= early;
+		ep = new_session_ep(&s);
+		CHECK(ddps_connect(ep, uri, &s.param));
+		do
+			CHECK(ddps_event_wait(s.ctx, &ev, 10000));
+		while (ev.ep != ep);
+		CHECK(ev.type == DDPS_EV_ESTABLISHED ? 0 : -1);
+		CHECK(ddps_abort(ep));
+		ddps_ep_free(ep);
+		b->shaken++;
+	}
+}
+
+static void run_shaken_pings(struct side *s, const struct peer_args *a)
+{
+	pid_t shaker = fork();
+	uint64_t before;
+	double begin;
+
+	if (shaker < 0)
+		peer_die("fork");
+	if (!shaker)
+		shake_steadily(s->board, a);
+	while (!s->board->shaken)
+		usleep(100);
+	before = s->board->shaken;
+	begin = peer_now();
+	open_session_side(s, s->board, 65536);
+	run_session_pings(s, a);
+	if ((double)(s->board->shaken - before) < 0.9 * SHAKES * (peer_now() - begin))
+		fprintf(stderr, "sessions: only %llu others were made\n",
+			(unsigned long long)(s->board->shaken - before));
+	kill(shaker, SIGKILL);
+	waitpid(shaker, NULL, 0);
+}
+
 static void report_shares(const struct peer_args *a, const uint64_t *done, uint64_t received,
 			  double seconds)
 {
@@ -511,7 +571,8 @@ int main(int argc, char **argv)
 	struct peer_args a =
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
-			   "active-shared|beside-tcp|ping-waiting|ping-shm-waiting|read|flush");
+			   "active-shared|beside-tcp|ping-waiting|ping-shm-waiting|read|flush|"
+			   "ping-waiting-anywhere-shaking");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;
@@ -524,19 +585,25 @@ int main(int argc, char **argv)
 	if (child < 0)
 		peer_die("fork");
 	if (!child) {
-		peer_pin(0);
+		if (!strstr(a.mode, "-anywhere"))
+			peer_pin(0);
 		alarm((unsigned)a.seconds + 50);
 		serve(b, &a);
 	}
-	peer_pin(1);
+	if (!strstr(a.mode, "-anywhere"))
+		peer_pin(1);
 	alarm((unsigned)a.seconds + 50);
 	while (!b->ready)
 		usleep(100);
-	open_session_side(&s, b, 65536);
+	s.board = b;
+	if (!strstr(a.mode, "-shaking"))
+		open_session_side(&s, b, 65536);
 	if (!strncmp(a.mode, "setup", 5))
 		setup(&s, &a);
 	else if (!strncmp(a.mode, "idle", 4))
 		run_idle_sessions(&s, &a);
+	else if (strstr(a.mode, "-shaking"))
+		run_shaken_pings(&s, &a);
 	else if (!strncmp(a.mode, "ping", 4) || !strcmp(a.mode, "read") || !strcmp(a.mode, "flush"))
 		run_session_pings(&s, &a);
 	else if (!strncmp(a.mode, "beside", 6))

@@ -226,7 +226,7 @@ $(B)/ipoib-starts $(B)/ib-preload.so $(B)/opensm-port/libibverbs.so.1 $(B)/opens
 	$(link)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/peer_tls $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/peer_tls $(B)/peer_dtls $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions $(B)/contexts $(B)/growth $(B)/usage
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_% $(B)/bench-% $(B)/relay $(B)/usage: private LINK_LIBS =
@@ -248,6 +248,7 @@ $(B)/peer_fi $(B)/peer_fi_many: private LINK_LIBS = -lfabric
 $(B)/bench-speed $(B)/peer_gso $(B)/peer_many: private LINK_LIBS = -lisal
 $(B)/peer_file: private LINK_LIBS = -lnettle
 $(B)/peer_usrsctp: private LINK_LIBS = -lusrsctp
+$(B)/peer_dtls: private LINK_LIBS = -lssl -lcrypto
 # and records of ours, without the rest of the stack
 $(B)/peer_tls: $(call objs,$(wildcard bench/peer_tls_*.c src/secure/aead/*.c)) $(LIB_A)
 $(B)/peer_tls: private LINK_LIBS = $(LIB_LIBS) $(TLS_LIBS)
