@@ -10,6 +10,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -272,4 +273,65 @@ Test(dtls_waits, who_opens_nothing_stays_ten_seconds_whatever_it_repeats, .timeo
 	cr_expect(took > 8000 && took < 13000, "%u ms", (unsigned)took);
 	e2e_close(&e);
 	rough_end(&r);
+}
+
+/* ---- a plain listener ---- */
+
+static void say_client_hello(int fd, uint16_t to)
+{
+	const struct sockaddr_in sa = { .sin_family = AF_INET,
+					.sin_port = htons(to),
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	uint8_t p[64] = { DDPS_DTLS_HANDSHAKE, 254, 253 };
+
+	p[12] = sizeof p - DDPS_DTLS_HEADER;
+	p[DDPS_DTLS_HEADER] = 1;
+	cr_assert_eq(sendto(fd, p, sizeof p, 0, (const struct sockaddr *)&sa, sizeof sa),
+		     (ssize_t)sizeof p);
+}
+
+static void await_refusals(struct e2e *e, uint64_t n)
+{
+	const uint64_t *const refused = &e->ctx->env.refused[DDPS_REFUSED_PROTOCOL];
+
+	for (int i = 0; i < E2E_MS && *refused < n; i++)
+		ddps_progress(e->ctx, 1);
+	cr_assert_eq(*refused, n);
+}
+
+static void let_pass(struct e2e *e, uint64_t seconds)
+{
+	const struct ddps_sd_provider *prov = e->ctx->env.sctp;
+	struct ddps_sn_env *ne = prov->slot[0].ctx;
+
+	for (unsigned i = 0; i < DDPS_SN_REFUSED; i++)
+		if (ne->refused[i].at)
+			ne->refused[i].at -= seconds * NSEC_PER_SEC;
+}
+
+/* A handshake repeats its first datagram, in the end once a minute. */
+Test(dtls_waits, a_plain_listener_says_once_that_a_peer_speaks_dtls, .timeout = 60)
+{
+	struct e2e e;
+	uint16_t port, to;
+	int fd = rough_udp(&port), other[3];
+
+	e2e_open(&e, "sctp://127.0.0.1:0?backend=native&encap=0");
+	to = (uint16_t)strtoul(strstr(e.uri, "encap=") + 6, NULL, 10);
+	say_client_hello(fd, to);
+	await_refusals(&e, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		let_pass(&e, 50);
+		say_client_hello(fd, to);
+		other[i] = rough_udp(&port); /* whose is behind it */
+		say_client_hello(other[i], to);
+		await_refusals(&e, 2 + i);
+	}
+	let_pass(&e, 65);
+	say_client_hello(fd, to);
+	await_refusals(&e, 5);
+	e2e_close(&e);
+	for (unsigned i = 0; i < 3; i++)
+		close(other[i]);
+	close(fd);
 }

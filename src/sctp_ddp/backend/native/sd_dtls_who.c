@@ -93,16 +93,19 @@ int ddps_sn_dtls_judge(struct ddps_sd_assoc *a, struct ddps_error *why)
 	return DDPS_E_AGAIN;
 }
 
-#define REFUSED_NS (10 * NSEC_PER_SEC)
+/* A handshake repeats what nobody answers after so long at most (RFC 6347 4.2.4.1), and is another one after that. */
+#define REFUSED_NS (64 * NSEC_PER_SEC)
 
-static bool was_refused(const struct ddps_sn_env *ne, const struct ddps_sn_refused *now)
+static bool was_refused(struct ddps_sn_env *ne, const struct ddps_sn_refused *now)
 {
-	const struct ddps_sn_refused *r = ne->refused;
+	struct ddps_sn_refused *r = ne->refused;
 
 	for (unsigned i = 0; i < DDPS_SN_REFUSED; i++)
 		if (r[i].at && now->at - r[i].at < REFUSED_NS && r[i].code == now->code &&
-		    r[i].port == now->port && ddps_sc_addr_eq(&r[i].peer, &now->peer))
+		    r[i].port == now->port && ddps_sc_addr_eq(&r[i].peer, &now->peer)) {
+			r[i].at = now->at;
 			return true;
+		}
 	return false;
 }
 
