@@ -65,7 +65,7 @@ static int make_dtls_socket(struct sockaddr_in *sa)
 	return fd;
 }
 
-static SSL *begin_dtls(int fd, struct sockaddr_in *peer, int server)
+static SSL *begin_openssl_dtls(int fd, struct sockaddr_in *peer, int server)
 {
 	SSL_CTX *c = SSL_CTX_new(server ? DTLS_server_method() : DTLS_client_method());
 	BIO *bio = BIO_new_dgram(fd, BIO_NOCLOSE);
@@ -145,11 +145,11 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		alarm((unsigned)a.seconds + 20);
-		serve_dtls(begin_dtls(fd, &here, 1), &a);
+		serve_dtls(begin_openssl_dtls(fd, &here, 1), &a);
 		return 0;
 	}
 	peer_pin(1);
 	alarm((unsigned)a.seconds + 20);
-	measure_dtls(begin_dtls(mine, &there, 0), &a, child);
+	measure_dtls(begin_openssl_dtls(mine, &there, 0), &a, child);
 	return 0;
 }

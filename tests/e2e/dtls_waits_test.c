@@ -299,7 +299,7 @@ static void await_refusals(struct e2e *e, uint64_t n)
 	cr_assert_eq(*refused, n);
 }
 
-static void let_pass(struct e2e *e, uint64_t seconds)
+static void age_refusals(struct e2e *e, uint64_t seconds)
 {
 	const struct ddps_sd_provider *prov = e->ctx->env.sctp;
 	struct ddps_sn_env *ne = prov->slot[0].ctx;
@@ -321,13 +321,13 @@ Test(dtls_waits, a_plain_listener_says_once_that_a_peer_speaks_dtls, .timeout = 
 	say_client_hello(fd, to);
 	await_refusals(&e, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		let_pass(&e, 50);
+		age_refusals(&e, 50);
 		say_client_hello(fd, to);
 		other[i] = rough_udp(&port); /* whose is behind it */
 		say_client_hello(other[i], to);
 		await_refusals(&e, 2 + i);
 	}
-	let_pass(&e, 65);
+	age_refusals(&e, 65);
 	say_client_hello(fd, to);
 	await_refusals(&e, 5);
 	e2e_close(&e);
