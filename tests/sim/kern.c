@@ -129,10 +129,31 @@ unsigned kern_open(void)
 struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port)
 {
 	for (int i = 0; i < KERN_FDS; i++)
-		if (file[i].kind == kind && file[i].host == host && file[i].port == port &&
-		    !file[i].group && (kind == KERN_UDP || file[i].listening))
+		if (file[i].kind == kind && file[i].host == host &&
+		    kern_seen_port(&file[i]) == port && !file[i].group &&
+		    (kind == KERN_UDP || file[i].listening))
 			return &file[i];
 	return NULL;
+}
+
+#define NAT_PORTS 50000u /* from here on, which nobody has himself */
+static unsigned nat_ports;
+
+void kern_rebind(unsigned host, uint16_t but)
+{
+	for (int i = 0; i < KERN_FDS; i++)
+		if (file[i].kind == KERN_UDP && file[i].host == host && file[i].port &&
+		    file[i].port != but)
+			file[i].outer = (uint16_t)(NAT_PORTS + nat_ports++ % 15000);
+}
+
+bool kern_forgotten(unsigned host, uint16_t port)
+{
+	for (int i = 0; i < KERN_FDS; i++)
+		if (file[i].kind == KERN_UDP && file[i].host == host && file[i].port == port &&
+		    file[i].outer)
+			return true;
+	return port >= NAT_PORTS;
 }
 
 uint16_t kern_free_port(void)
@@ -220,6 +241,7 @@ void kern_start(uint64_t seed)
 	kern_nobody();
 	nwakes = 0;
 	next_port = 0;
+	nat_ports = 0;
 }
 
 unsigned kern_stop(void)

@@ -96,6 +96,9 @@ void kern_go(uint64_t at);
 void kern_kill(unsigned program);
 /* Reset a stream of @host, any. */
 void kern_cut(unsigned host);
+/* A NAT in front of it forgets all its sockets for datagrams but that of @but: each seems to have another port, and what
+ * is sent to the one before is lost. */
+void kern_rebind(unsigned host, uint16_t but);
 /*
  * How a call waits until @ready or, then false, until @until.  The usual one lets time pass; a program
  * of several threads has another one, which lets others run.

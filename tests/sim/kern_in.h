@@ -40,6 +40,7 @@ struct kern_file {
 	bool one_by_one, sleeps; /* an event: each read() takes one; read() waits for one */
 	unsigned life;		 /* how often the number has been closed */
 	uint16_t port, to_port;
+	uint16_t outer; /* behind a NAT: what it seems to have; 0: @port */
 	unsigned to_host;
 	bool listening;
 	unsigned backlog;
@@ -83,6 +84,12 @@ void *kern_alloc(size_t len);
 void *kern_realloc(void *p, size_t len);
 uint16_t kern_free_port(void);
 struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port);
+/* A NAT had it once, for somebody. */
+bool kern_forgotten(unsigned host, uint16_t port);
+static inline uint16_t kern_seen_port(const struct kern_file *f)
+{
+	return f->outer ? f->outer : f->port;
+}
 struct sockaddr_in kern_addr(unsigned host, uint16_t port);
 /* false: not of ours. */
 bool kern_parse(const struct sockaddr *sa, unsigned *host, uint16_t *port);

@@ -69,7 +69,7 @@ void kern_udp_bound(struct kern_file *f)
 
 	bounce();
 	while ((d = *at)) {
-		if (d->to_host != f->host || d->to_port != f->port) {
+		if (d->to_host != f->host || d->to_port != kern_seen_port(f)) {
 			at = &d->next;
 			continue;
 		}
@@ -108,7 +108,7 @@ void kern_udp_close(struct kern_file *f)
 			continue;
 		}
 		d->to_host = f->host;
-		d->to_port = f->port;
+		d->to_port = kern_seen_port(f);
 		insert(&astray, d);
 		kern_wake(d->at + kern.delay);
 	}
@@ -193,7 +193,7 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 	d = kern_alloc(sizeof *d + len);
 	*d = (struct kern_dgram){ .at = kern_arrival(),
 				  .host = f->host,
-				  .port = f->port,
+				  .port = kern_seen_port(f),
 				  .group = to->group,
 				  .len = len };
 	memcpy(d->octets, p, len);
@@ -243,7 +243,7 @@ static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, s
 		return;
 	if (to)
 		arrive_perhaps_twice(f, to, p, len);
-	else
+	else if (!kern_forgotten(host, port))
 		kern_icmp_nobody(f, host, port, q, kern_arrival() + kern.delay);
 }
 

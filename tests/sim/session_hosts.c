@@ -85,6 +85,7 @@ void host_new(unsigned i)
 	      "no context");
 	host_listen(h, i, true);
 	host_listen(h, i, false);
+	dtls_begin(h->ctx);
 	check(h->tcp && h->sctp, "no listener");
 	check(!ddps_srq_new(h->pd, SHARED, 1, NULL, &h->srq) &&
 		      !ddps_mr_reg(h->pd, shared[i].mem, sizeof shared[i].mem, DDPS_LOCAL_WRITE,
@@ -110,6 +111,7 @@ void host_free(unsigned i, bool over)
 	ddps_ctx_stats(h->ctx, &st);
 	check(!over || st.srq_posted == n, "host %u: %u shared receives are posted, not %u", i,
 	      (unsigned)st.srq_posted, n);
+	dtls_end(h->ctx);
 	ddps_ctx_free(h->ctx);
 }
 

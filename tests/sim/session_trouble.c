@@ -50,7 +50,7 @@ void trouble(void)
 {
 	struct host *h = &world.host[sim_like(world.nhosts)];
 
-	switch (sim_like(9)) {
+	switch (sim_like(10)) {
 	case 5:
 		listen_anew((unsigned)(h - world.host), sim_like(2));
 		break;
@@ -81,6 +81,10 @@ void trouble(void)
 	case 8: /* a laptop that slept */
 		if (!world.quiet && !sim_like(4))
 			kern_go(kern.now + sim_like(3600 * SEC));
+		break;
+	case 9: /* a NAT forgets, which only who is inside DTLS may be asked to bear in all cases */
+		if (world.inside)
+			kern_rebind((unsigned)(h - world.host), 7000);
 		break;
 	default:
 		if (!world.quiet)

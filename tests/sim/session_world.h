@@ -54,6 +54,8 @@ enum {
 	T_KERNEL,
 	T_TLS,
 	T_DTLS,
+	T_RENEWED,
+	T_REBOUND,
 	T_KINDS /* of faults, one each */
 };
 
@@ -234,6 +236,11 @@ void model_lend(struct end *e, const struct wr *w);
 /* ---- session_hosts.c ---- */
 /* A line of a context's log, with the time and the host. */
 void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text);
+
+/* ---- session_dtls.c ---- */
+/* A context has its listeners; it ends. */
+void dtls_begin(struct ddps_ctx *ctx);
+void dtls_end(const struct ddps_ctx *ctx);
 
 /* ---- session_stuck.c ---- */
 bool stuck_world(uint64_t seed, struct sim_tally *t);

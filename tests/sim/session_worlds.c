@@ -346,6 +346,8 @@ int main(int argc, char **argv)
 			   "on the kernel's SCTP",
 			   "inside TLS",
 			   "inside DTLS",
+			   "keys renewed",
+			   "ports moved",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X
