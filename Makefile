@@ -56,7 +56,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
 CONF_SRC   := $(filter-out src/conform/tls/%,$(wildcard src/conform/*.c src/conform/*/*.c))
-TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
+TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl sessctl/run
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 EX_SRC	   := $(wildcard examples/*.c)
 objs	    = $(patsubst %.c,$(B)/%.o,$(1))
@@ -149,7 +149,7 @@ $(B)/tools/report/rules.inc: tools/report/rules.awk $(RULES_TSV)
 $(B)/tools/report/rules.o: $(B)/tools/report/rules.inc
 $(B)/tools/report/rules.o: CPPFLAGS += -I$(B)/tools/report
 
-$(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
+$(B)/tools/sessctl/run/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
 # sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.  Its threads live as long as

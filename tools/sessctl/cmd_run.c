@@ -2,7 +2,7 @@
 /* sessctl run: a verbs program over TCP or SCTP, secured or not, by the drop-in in its place. */
 #include "sessctl/cmd.h"
 #include "cli/optrow.h"
-#include "sessctl/run_view.h"
+#include "sessctl/run/run_view.h"
 #include "cli/sessctl.h"
 #include <arpa/inet.h>
 #include <ddpsess/secure.h>

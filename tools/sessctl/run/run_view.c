@@ -5,8 +5,8 @@
  * finds it, or the files of it that something has removed are written again.  Others may have the
  * folder's fixed name before: then a folder with a name that nobody knew before is used.
  */
-#include "sessctl/run_view.h"
-#include "sessctl/run_nldev.h"
+#include "sessctl/run/run_view.h"
+#include "sessctl/run/run_nldev.h"
 #include "view/view_counters.h"
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds the drop-in and the program, and says beforehand what the loader would pass over. */
-#include "sessctl/run.h"
+#include "sessctl/run/run.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_RUN_VIEW_H
 #define SESSCTL_RUN_VIEW_H
 /* sessctl run: the folders in which programs look for RDMA devices, as the drop-in has them. */
-#include "sessctl/run.h"
+#include "sessctl/run/run.h"
 #include <limits.h>
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sessctl/run_nldev.h"
+#include "sessctl/run/run_nldev.h"
 #include <endian.h>
 #include <linux/netlink.h>
 #include <net/if.h>
