@@ -36,6 +36,10 @@ ends() {
 	wait "$server" || fault+=" server $?"
 	! grep -q "through shared memory" "$work/server" || moved=1
 	! grep -q "through shared memory" "$work/client" || moved=$((moved + 1))
+	if [ "$1" = stays ]; then # whoever wants it learns why not
+		[ "$3" = off ] || grep -q "shared memory.*: over TCP" "$work/server" || fault+=" the server does not say why"
+		[ "$6" = off ] || grep -q "shared memory.*: over TCP" "$work/client" || fault+=" the client does not say why"
+	fi
 	[ "$moved" = "$([ "$1" = moves ] && echo 2 || echo 0)" ] || fault+=" $moved of 2 have moved"
 	report "$7" "$fault" "$work/client" "$work/server"
 }

@@ -92,6 +92,12 @@ static void tell_near(const struct ddps_mpa_conn *c, const char *what)
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "mpa", "%s: %s", peer, what);
 }
 
+static void stay_with_tcp(struct ddps_mpa_conn *c, const char *why)
+{
+	tell_near(c, why);
+	ddps_mpa_near_drop(c);
+}
+
 /* ---- the move ---- */
 
 /* The session has @n's memory in place of TCP. */
@@ -129,7 +135,7 @@ void ddps_mpa_near_offer(struct ddps_mpa_conn *c)
 	len = get_near_name(c, &un);
 	if (!len || bind(n->io.fd, (struct sockaddr *)&un, len) < 0 ||
 	    listen(n->io.fd, CALLERS_MOST) < 0)
-		ddps_mpa_near_drop(c);
+		stay_with_tcp(c, "shared memory: no name to be found at: over TCP");
 }
 
 /* The responder's socket, or -1: nobody of this user has come. */
@@ -158,8 +164,7 @@ static void take_near_answer(void *user, uint32_t events)
 	if (got == 1) {
 		move_to_memory(n);
 	} else {
-		tell_near(c, "the peer does not take shared memory: over TCP");
-		ddps_mpa_near_drop(c);
+		stay_with_tcp(c, "the peer does not take shared memory: over TCP");
 	}
 	if (c->open)
 		ddps_mpa_conn_ready(c, 0);
@@ -193,8 +198,12 @@ bool ddps_mpa_near_pass(struct ddps_mpa_conn *c)
 		n->io = (struct ddps_io){ .fd = fd, .fn = take_near_answer, .user = n };
 		if (!pass_near_memory(n) && !ddps_io_set(c->env->loop, &n->io, EPOLLIN))
 			return true;
+		stay_with_tcp(c, "shared memory cannot be passed: over TCP");
 	}
-	ddps_mpa_near_drop(c);
+	if (c->near)
+		stay_with_tcp(c,
+			      "the peer does not ask for shared memory; it has to be on this host, "
+			      "of this user, and to want it: over TCP");
 	return false;
 }
 
@@ -228,10 +237,9 @@ static void take_near_memory(void *user, uint32_t events)
 		ddps_mpa_conn_watch(c);
 		return;
 	}
-	tell_near(c, n->memory ? "shared memory: it came too late: over TCP"
-		     : why[0]  ? why
-			       : "the peer passes no memory: over TCP");
-	ddps_mpa_near_drop(c);
+	stay_with_tcp(c, n->memory ? "shared memory: it came too late: over TCP"
+			 : why[0]  ? why
+				   : "the peer passes no memory: over TCP");
 }
 
 void ddps_mpa_near_call(struct ddps_mpa_conn *c)
@@ -246,7 +254,12 @@ void ddps_mpa_near_call(struct ddps_mpa_conn *c)
 	n->io.user = n;
 	n->t = ddps_mpa_shm_part(c);
 	len = get_near_name(c, &un);
-	if (!n->t || !len || connect(n->io.fd, (struct sockaddr *)&un, len) < 0 ||
-	    !take_near_peer(n->t, n->io.fd) || ddps_io_set(c->env->loop, &n->io, EPOLLIN) < 0)
-		ddps_mpa_near_drop(c);
+	if (!n->t || !len || connect(n->io.fd, (struct sockaddr *)&un, len) < 0)
+		stay_with_tcp(c,
+			      "the peer does not offer shared memory; it has to be on this host, "
+			      "and to want it: over TCP");
+	else if (!take_near_peer(n->t, n->io.fd))
+		stay_with_tcp(c, "shared memory: the peer is of another user: over TCP");
+	else if (ddps_io_set(c->env->loop, &n->io, EPOLLIN) < 0)
+		stay_with_tcp(c, "shared memory: epoll fails: over TCP");
 }
