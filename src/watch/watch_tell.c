@@ -105,14 +105,17 @@ static void say_bool(struct teller *t, const char *name, bool v)
 
 static void say_messages(struct teller *t, const char *name, const struct ddps_msg_stats *m)
 {
-	uint64_t messages = 0, octets = 0;
+	struct ddps_msg_stats sum = { .messages = 0 };
 
 	for (int i = 0; i < DDPS_STAT_OPS; i++) {
-		messages += m[i].messages;
-		octets += m[i].octets;
+		sum.messages += m[i].messages;
+		sum.segments += m[i].segments;
+		sum.octets += m[i].octets;
 	}
-	write_teller(t, ",\"%s\":{\"messages\":%" PRIu64 ",\"octets\":%" PRIu64 "}", name, messages,
-		     octets);
+	write_teller(t,
+		     ",\"%s\":{\"messages\":%" PRIu64 ",\"segments\":%" PRIu64
+		     ",\"octets\":%" PRIu64 "}",
+		     name, sum.messages, sum.segments, sum.octets);
 }
 
 static void say_counters(struct teller *t, const struct ddps_ep_stats *st)
@@ -169,6 +172,26 @@ static void say_negotiated(struct teller *t, const struct ddps_conn_info *i)
 	}
 }
 
+static void say_assoc(struct teller *t, const struct ddps_assoc_stats *a)
+{
+	say_number(t, "packets_sent", a->packets_sent);
+	say_number(t, "packets_received", a->packets_received);
+	say_number(t, "chunks_sent", a->chunks_sent);
+	say_number(t, "chunks_received", a->chunks_received);
+	say_number(t, "retransmitted", a->retransmitted);
+	say_number(t, "timeouts", a->timeouts);
+	say_number(t, "duplicates", a->duplicates);
+	say_number(t, "gaps", a->gaps);
+	say_number(t, "restarts", a->restarts);
+	say_number(t, "unsent", a->unsent);
+	say_number(t, "unacked", a->unacked);
+	say_number(t, "out_of_order", a->out_of_order);
+	say_number(t, "rwnd", a->rwnd);
+	say_number(t, "peer_rwnd", a->peer_rwnd);
+	say_number(t, "paths", a->paths);
+	say_number(t, "shares_association_with", a->sessions - 1u);
+}
+
 static void say_wire(struct teller *t, const struct row *r)
 {
 	if (r->has_tcp) {
@@ -177,16 +200,8 @@ static void say_wire(struct teller *t, const struct row *r)
 		say_number(t, "cwnd", r->tcp.cwnd);
 		say_number(t, "unacked", r->tcp.unacked);
 	}
-	if (r->has_assoc) {
-		say_number(t, "retransmitted", r->assoc.retransmitted);
-		say_number(t, "timeouts", r->assoc.timeouts);
-		say_number(t, "unsent", r->assoc.unsent);
-		say_number(t, "unacked", r->assoc.unacked);
-		say_number(t, "rwnd", r->assoc.rwnd);
-		say_number(t, "peer_rwnd", r->assoc.peer_rwnd);
-		say_number(t, "paths", r->assoc.paths);
-		say_number(t, "shares_association_with", r->assoc.sessions - 1u);
-	}
+	if (r->has_assoc)
+		say_assoc(t, &r->assoc);
 	if (r->has_path) {
 		say_number(t, "srtt_ns", r->path.srtt_ns);
 		say_number(t, "cwnd", r->path.cwnd);

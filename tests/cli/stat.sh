@@ -87,6 +87,39 @@ stat_metrics() {
 	[ -z "$why" ]
 }
 
+# Every counter of the library is shown, documented and exposed; a missing one is noticed.
+counters() {
+	run 0 stat --json "$listener" && cp out stat.json && run 0 stat --metrics "$listener" || return
+	why=$(python3 "$here/counters.py" "$root/include" "$root/man/sessctl-stat.1.scd" stat.json out) || return
+	sed 's/"srq_full":0,//; s/"gaps":0,//; s/"program"/"programme"/' stat.json >wrong.json
+	grep -v 'ddpsess_sq_full_total\|ddpsess_service_refused_disk' out >wrong
+	why="wrong ones pass"
+	! python3 "$here/counters.py" "$root/include" "$root/man/sessctl-stat.1.scd" wrong.json wrong >faults || return
+	says faults "ctx_stats.srq_full: not in" && says faults "programme: not in" && says faults "context sq_full: no metric" &&
+		says faults "service refused_disk: no metric" && { [ "$wire" = tcp ] || says faults "assoc_stats.gaps: not in"; }
+}
+
+# Programs come in one order, whoever answers first, and a count without an interval is once a second.
+in_order() {
+	local one=$listener begin=$SECONDS
+	run 0 stat --json --interval 0.01 --count 20 || return
+	why="PIDs: $(field pid <out | uniq | tr '\n' ' ')"
+	field pid <out | awk 'NR % 2 { first = $1; next } { if (first >= $1) exit 1 } END { if (NR != 40) exit 1 }' || return
+	run 0 stat --count 2 "$one" || return
+	why="$(cat out)"
+	[ "$(wc -l <out)" = 2 ] && [ $((SECONDS - begin)) -ge 1 ]
+}
+
+# By a name, and by an address in another spelling.
+by_name() {
+	local port=${uri##*:}
+	run 0 stat "tcp://localhost:$port" && run 0 stat "TCP://127.0.0.1:$port" && run 0 stat "tcp://:$port" &&
+		run 1 stat "sctp://localhost:$port" && run 1 stat "tcp://192.0.2.1:$port" &&
+		run 1 stat "tcp://no-such-host.invalid:$port" && says err "try: a name that this host knows" || return
+	listen 'tcp://[::1]:0'
+	run 0 stat "tcp://[0:0::1]:${uri##*:}" && run 1 stat "tcp://127.0.0.1:${uri##*:}"
+}
+
 top_table() {
 	run 0 top --count 2 --interval 0.02 || return
 	why="$(cat out)"
@@ -230,11 +263,22 @@ for wire in $WIRES; do
 	test_case "stat-$wire-lines" stat_lines
 	test_case "stat-$wire-metrics" stat_metrics
 	test_case "stat-$wire-dashboard" dashboard
+	test_case "stat-$wire-counters" counters
 	test_case "top-$wire" top_table
 	disconnected
 	test_case "stat-$wire-first-rates" first_rates
 	stop_listener
 done
+listen tcp://127.0.0.1:0
+test_case stat-by-name by_name
+stop_listener
+listen tcp://127.0.0.1:0
+start_job other.fifo err listen --json tcp://127.0.0.1:0
+other=$pid other_fd=$fd
+test_case stat-in-order in_order
+kill "$other"
+end_job "$other" "$other_fd"
+stop_listener
 test_case stat-nobody nobody
 test_case stat-not-hindered not_hindered
 stop_listener

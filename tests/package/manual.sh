@@ -132,6 +132,13 @@ result $? "the headers make manual pages" "$work/log"
 none "each public function has a manual page" unmanned "$work/man3"
 none "each member of a public struct and each value of an enum is in a manual page" \
 	python3 tests/package/members.py "$work/man3" include
+undocumented() { # SCHEMA
+	python3 tests/package/json_manual.py "$1" man/sessctl-json.5.scd man/sessctl-stat.1.scd
+}
+none "each member that sessctl prints as JSON is in a manual page" undocumented docs/sessctl.schema.json
+sed 's/"peer_pid": /"peer_pidgin": /; s/{"const": "pong"}/{"const": "ping-pong"}/' docs/sessctl.schema.json >"$work/schema"
+[ "$(undocumented "$work/schema" | xargs)" = "peer_pidgin ping-pong" ]
+result $? "a member without a manual page is found, and an event"
 cp -r include "$work/more" && sed -i 's/^struct ddps_conn_param {/&\n	int one_more, and_one;/' "$work/more/ddpsess/session.h" &&
 	sed -i 's/^	X(RTR, -68/	X(NEW, -69, "new") &/' "$work/more/ddpsess/err_codes.h"
 [ "$(python3 tests/package/members.py "$work/man3" "$work/more" | xargs)" = \

@@ -4,12 +4,17 @@
 /* sessctl stat and top: what the processes tell that let themselves be watched (ddpsess/watch.h). */
 #include "cli/out.h"
 #include <jansson.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* Whom they are about: a process, who listens at a URI, or, if neither is set, everybody. */
+#define WATCH_ADDRESSES 32
+
 struct watch_target {
 	pid_t pid;
 	const char *uri;
+	struct sockaddr_storage at[WATCH_ADDRESSES]; /* of the URI's host */
+	unsigned addresses;
 };
 
 /* ---- watch_find.c ---- */
@@ -32,12 +37,33 @@ struct watch_trouble {
 	int sys_errno; /* of the first WATCH_SYSTEM */
 };
 
+/* Look up the host of @t's URI.  Return: NULL, or why it has no address. */
+const char *watch_resolve(struct watch_target *t);
+
 /*
- * The state of each context that @t names: an object, its key the socket's path.  A process that
- * ends meanwhile is not in it.  All are asked at the same time, and not for longer than 7 s.  Never
+ * The state of each context that @t names: an object, its key the socket's path, by process.  A process
+ * that ends meanwhile is not in it.  All are asked at the same time, and not for longer than 7 s.  Never
  * NULL; the caller's to release.
  */
 json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble);
+
+/* ---- watch_counts.c ---- */
+
+/* What has numbers: the members of a process that are such objects, or arrays of them. */
+enum watch_kind { WATCH_CONTEXT, WATCH_SESSION, WATCH_DATAGRAMS, WATCH_SERVICE, WATCH_KINDS };
+#define WATCH_OF(kind) (1u << (kind))
+
+struct watch_count {
+	const char *key;
+	unsigned of;	    /* WATCH_OF */
+	bool gauge;	    /* it may decrease */
+	const char *row;    /* of a limit: for people, if it was reached */
+	const char *help;   /* "%s" is "sent" or "received", the object that it is in */
+	const char *metric; /* the end of the metric's name, NULL: the key */
+};
+
+/* All there are.  The last one has no key. */
+extern const struct watch_count watch_counts[];
 
 /* ---- watch_text.c, watch_table.c ---- */
 

@@ -13,7 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define FIRST_MS 250 /* until the first rates */
+#define FIRST_MS  250 /* until the first rates */
+#define SECOND_MS 1000
 
 enum { W_STAT = 1, W_TOP = 2 };
 
@@ -30,7 +31,7 @@ static const struct option_row table[] = {
 	{ "interval", "SECONDS", W_TOP, VAL_SECONDS, AT(interval_ms), 10, 86400000,
 	  "refresh at this interval (default 1)" },
 	{ "count", "N", W_STAT | W_TOP, VAL_NUMBER, AT(count), 1, UINT32_MAX,
-	  "end after N times (default: at a signal)" },
+	  "end after N times (default: at a signal); without --interval once a second" },
 	{ "metrics", NULL, W_STAT, VAL_FLAG, AT(metrics), 0, 0,
 	  "print once, in the text format of Prometheus" },
 	{ "json", NULL, W_STAT | W_TOP, VAL_FLAG, AT(json), 0, 0,
@@ -241,16 +242,26 @@ static int run_watch(unsigned which, int argc, char **argv)
 {
 	struct job j = { .user = &users[which] };
 	enum status s = ST_DONE;
+	const char *lost;
 	bool more;
 	int status;
 
 	if (j.user->bit == W_TOP)
-		j.o.interval_ms = 1000;
+		j.o.interval_ms = SECOND_MS;
 	status = parse_watch_options(&j, argc, argv);
 	if (status != CMD_READY)
 		return status;
+	if (j.o.count && !j.o.interval_ms)
+		j.o.interval_ms = SECOND_MS;
 	out_init(&j.out, j.user->name, j.o.json);
 	j.out.listing = true;
+	lost = j.target.uri ? watch_resolve(&j.target) : NULL;
+	if (lost) {
+		out_error(&j.out, 0, "a name that this host knows, or an address", "%s: %s",
+			  j.target.uri, lost);
+		(void)out_finish(&j.out);
+		return ST_FAILED;
+	}
 	more = look_before(&j);
 	for (uint32_t n = 1; more; n++) {
 		s = look_once(&j, n == 1);

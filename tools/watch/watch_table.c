@@ -9,6 +9,7 @@
 struct line {
 	const json_t *process, *session;
 	double sent, received;
+	size_t nth;
 };
 
 static const json_t *same_session(const json_t *before, uint64_t number)
@@ -26,7 +27,7 @@ static int busier(const void *a, const void *b)
 	const struct line *x = a, *y = b;
 	double p = x->sent + x->received, q = y->sent + y->received;
 
-	return (p < q) - (p > q);
+	return p < q ? 1 : p > q ? -1 : (x->nth > y->nth) - (x->nth < y->nth);
 }
 
 static size_t count_sessions(const json_t *all)
@@ -45,7 +46,7 @@ static void gather_lines(struct line *to, const json_t *all, const json_t *befor
 {
 	const json_t *p, *s, *was;
 	const char *key;
-	size_t i;
+	size_t i, n = 0;
 
 	json_object_foreach((json_t *)(uintptr_t)all, key, p)
 	{
@@ -55,8 +56,9 @@ static void gather_lines(struct line *to, const json_t *all, const json_t *befor
 		json_array_foreach(json_object_get(p, "sessions"), i, s)
 		{
 			was = old ? same_session(old, watch_number(s, "session")) : NULL;
-			*to++ = (struct line){ p, s, watch_rate(s, was, "sent", ns),
-					       watch_rate(s, was, "received", ns) };
+			to[n] = (struct line){ p, s, watch_rate(s, was, "sent", ns),
+					       watch_rate(s, was, "received", ns), n };
+			n++;
 		}
 	}
 }
@@ -105,6 +107,7 @@ static void put_table_line(FILE *f, const struct line *l, unsigned width)
 {
 	static const char *const texts[] = { "transport", "state", "peer", "peer", "peer" };
 	static const char *const counts[] = { "stalls", "retransmitted" };
+	const uint64_t rtt = watch_number(l->session, "srtt_ns");
 	char cell[NCOLUMNS][48];
 
 	snprintf(cell[0], sizeof *cell, "%" PRIu64, watch_number(l->process, "pid"));
@@ -118,9 +121,15 @@ static void put_table_line(FILE *f, const struct line *l, unsigned width)
 		 watch_number(l->session, "sends_posted"),
 		 watch_number(l->session, "recvs_posted"));
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		snprintf(cell[11 + i], sizeof *cell, "%" PRIu64,
-			 watch_number(l->session, counts[i]));
-	snprintf(cell[13], sizeof *cell, "%.3f", (double)watch_number(l->session, "srtt_ns") / 1e6);
+		if (json_object_get(l->session, counts[i]))
+			snprintf(cell[11 + i], sizeof *cell, "%" PRIu64,
+				 watch_number(l->session, counts[i]));
+		else
+			strcpy(cell[11 + i], "-");
+	if (rtt)
+		snprintf(cell[13], sizeof *cell, "%.3f", (double)rtt / 1e6);
+	else
+		strcpy(cell[13], "-"); /* not measured, or nothing to measure */
 	put_cells(f, cell, width);
 }
 

@@ -55,49 +55,17 @@ static void put_amounts(FILE *f, const json_t *o)
 	fprintf(f, "sent %s, received %s\n", sent, received);
 }
 
-static const struct {
-	const char *key, *name;
-} limits[] = {
-	{ "stalls", "Sends that waited for a receive" },
-	{ "over_share", "Sends that waited for their share" },
-	{ "no_buffer", "Sends without a receive" },
-	{ "sq_full", "send queue full" },
-	{ "rq_full", "receive queue full" },
-	{ "ird_overrun", "Reads beyond IRD" },
-	{ "cq_overflow", "completions lost" },
-	{ "regions_refused", "regions refused" },
-	{ "srq_full", "shared receive queue full" },
-	{ "half_open_full", "set-ups refused" },
-	{ "half_open_given_up", "set-ups given up" },
-	{ "idle_ended", "idle associations ended" },
-	{ "refused_identity", "peers refused for certificate or key" },
-	{ "refused_not_listed", "peers refused by list or user" },
-	{ "refused_protocol", "peers refused for what they speak" },
-	{ "refused_gone", "peers gone before they were known" },
-	{ "reloads_failed", "files not read again" },
-	{ "secured_held", "handshakes waited" },
-	{ "dtls_strange", "DTLS records of no key in use" },
-	{ "dtls_replayed", "DTLS records again or too old" },
-	{ "dtls_forged", "DTLS records that did not authenticate" },
-	{ "dtls_renewed", "new keys" },
-	{ "dtls_rebound", "peers with another port" },
-	{ "dtls_untried", "records of unknown ports not tried" },
-	{ "bad_qkey", "datagrams with a wrong Q_Key" },
-	{ "malformed", "datagrams malformed or misdirected" },
-	{ "unreachable", "datagrams to nobody" },
-};
-
 /* What happened that a program may want to learn of; nothing if nothing did. */
 static void put_limits(FILE *f, const char *label, const json_t *o)
 {
 	const char *sep = label;
 
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-		uint64_t n = watch_number(o, limits[i].key);
+	for (const struct watch_count *c = watch_counts; c->key; c++) {
+		uint64_t n = c->row ? watch_number(o, c->key) : 0;
 
 		if (!n)
 			continue;
-		fprintf(f, "%s%s %" PRIu64, sep, limits[i].name, n);
+		fprintf(f, "%s%s %" PRIu64, sep, c->row, n);
 		sep = ", ";
 	}
 	if (sep != label)
@@ -297,6 +265,8 @@ void watch_text(struct out *o, const json_t *snapshot)
 		put_amounts(f, ctx);
 		put_limits(f, "  limits hit    ", ctx);
 	}
+	json_array_foreach(json_object_get(snapshot, "service"), i, v)
+		put_limits(f, "  service       ", v);
 	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(f, v);
 	json_array_foreach(json_object_get(snapshot, "datagrams"), i, v) put_datagrams(f, v);
 	fold_rows(&r, o, ROW_INDENT);
