@@ -18,6 +18,18 @@ measured() {
 	done
 }
 
+# Memory has no round trip that anybody measures.
+looked_at() {
+	local client client_fd
+	start_job client.fifo err connect --json --wait "$uri" || return
+	client=$pid client_fd=$fd
+	COLUMNS=140 run 0 top -c 1 -i 0.02 && cp out top.out
+	kill "$client"
+	end_job "$client" "$client_fd"
+	why="$(cat top.out)"
+	grep -qE ' shm .* - +-$' top.out
+}
+
 moved() { # URI:NAME
 	head -c 3000000 /dev/urandom >here
 	run 0 put --force here "$uri:there" && cmp here dir/there && run 0 get --force "$uri:there" back && cmp here back
@@ -66,7 +78,16 @@ spelling() {
 		run 2 connect "shm:///x?tos=1" && says err "no options"
 }
 
-mkdir -p dir
+# The path of a socket may have colons, and so may the name of a file.
+colons() {
+	mkdir -p a:b
+	listen "shm://$PWD/a:b/c:d" --dir dir
+	run 0 ping -c 1 "$uri" && echo content >one && run 0 put one "$uri" && same one dir/one &&
+		run 0 put one "$uri:x:y" && same one dir/x:y && run 0 get --force "$uri:x:y" back && same one back
+}
+
+mkdir -p dir && mkdir -m 700 watch
+export DDPSESS_WATCH=$work/watch
 for at in "shm://$PWD/socket" shm://@; do
 	listen "$at" --dir dir
 	name=${at#shm://}
@@ -74,6 +95,7 @@ for at in "shm://$PWD/socket" shm://@; do
 	test_case "one-host-$name-connect" negotiated
 	test_case "one-host-$name-measured" measured
 	test_case "one-host-$name-moved" moved
+	test_case "one-host-$name-looked-at" looked_at
 	if [ "$name" = abstract ]; then
 		:
 	elif [ "$(id -u)" -eq 0 ]; then
@@ -83,6 +105,8 @@ for at in "shm://$PWD/socket" shm://@; do
 	fi
 	[ "$name" = abstract ] || test_case "one-host-file-goes" file_goes
 done
+test_case one-host-colons colons
+stop_listener
 test_case one-host-nobody-there nobody_there
 test_case one-host-killed killed
 test_case one-host-no-folder no_folder

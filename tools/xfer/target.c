@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 /* Undo %XX.  Return: 0 or -1. */
 static int percent_decode(char *dst, size_t size, const char *src, size_t len)
@@ -34,12 +37,28 @@ static int percent_decode(char *dst, size_t size, const char *src, size_t len)
 	return 0;
 }
 
-/* What may be in a socket's path stands in front of the last colon. */
+static bool is_shm_socket(const char *path, size_t len)
+{
+	char text[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+	struct stat st;
+
+	if (len >= sizeof text)
+		return false;
+	memcpy(text, path, len);
+	text[len] = 0;
+	return !stat(text, &st) && S_ISSOCK(st.st_mode);
+}
+
+/* Where the name of a file begins, with its colon.  Both a socket's path and a file's name may have colons:
+ * the socket that is there decides, else it is the last one. */
 static const char *find_shm_name(const char *socket)
 {
-	const char *colon = strrchr(socket, ':');
+	const char *end = socket + strlen(socket), *last = strrchr(socket, ':');
 
-	return colon ? colon : socket + strlen(socket);
+	for (const char *at = end; at > socket; at--)
+		if ((at == end || *at == ':') && is_shm_socket(socket, (size_t)(at - socket)))
+			return at;
+	return last ? last : end;
 }
 
 int target_parse(struct target *t, const char *text, char *why, size_t why_len)
