@@ -34,6 +34,17 @@ listener_tells() {
 	has listen.out event status && has listen.out session 1
 }
 
+# A session shorter than the interval is reported once, at its end.
+listener_tells_at_the_end() {
+	listen "$(uri_of "$wire")" --stat 600
+	run 0 ping --count 3 --interval 0 "$uri" && run 0 ping --count 1 "$uri" || return
+	stop_listener
+	why="sessions: $(grep '"event":"status"' listen.out | field session | tr '\n' ' ')"
+	[ "$(grep '"event":"status"' listen.out | field session | tr '\n' ' ')" = "1 2 " ] || return
+	why="nothing was sent: $(grep '"event":"status"' listen.out)"
+	! grep '"event":"status"' listen.out | field sent | grep -qx 0
+}
+
 # ---- --capture ----
 
 # What tshark says of each packet, a line a packet, fields with a tab between them.
@@ -117,6 +128,7 @@ for wire in $WIRES; do
 	test_case "stat-$wire" status_lines
 	test_case "stat-$wire-text" status_in_text
 	test_case "stat-$wire-listen" listener_tells
+	test_case "stat-$wire-listen-end" listener_tells_at_the_end
 	mkdir -p served
 	rm -f served/small
 	listen "$(uri_of "$wire")" --dir served --capture server.pcapng

@@ -245,7 +245,7 @@ Test(sessctl_out, text_is_plain_without_a_terminal)
 	out_progress(&o, "name", 1, 2);
 	finish_sessctl_out(&o);
 	cr_expect_null(strchr(text, '\033'));
-	cr_expect(strstr(text, "[3] established over tcp, initiator\n"), "%s", text);
+	cr_expect(strstr(text, "session 3: established over tcp, initiator\n"), "%s", text);
 	cr_expect(strstr(text, "\"hi\" (2 octets)"));
 	cr_expect(strstr(text, "hex:1b (1 octet)"));
 	cr_expect(strstr(text, "16 / 4, the peer said 4 / ulp"));

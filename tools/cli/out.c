@@ -75,7 +75,7 @@ static void print_headline(struct out *o, unsigned session, const char *colour, 
 {
 	out_progress_end(o);
 	if (session)
-		fprintf(o->f, "[%u] ", session);
+		fprintf(o->f, "session %u: ", session);
 	if (o->colour)
 		fprintf(o->f, "\033[%sm%s\033[0m", colour, word);
 	else

@@ -59,7 +59,7 @@ static void put_text(struct out *o, unsigned session, const struct out_status *s
 	text_size(sent, sizeof sent, st->sent);
 	text_size(received, sizeof received, st->received);
 	if (session)
-		fprintf(o->f, "[%u] ", session);
+		fprintf(o->f, "session %u: ", session);
 	fprintf(o->f, "status %.1f s: sent %s, received %s", st->seconds, sent, received);
 	if (st->has_assoc)
 		fprintf(o->f, "; %s, SACK gaps %llu", st->assoc.state,

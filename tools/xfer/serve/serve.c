@@ -139,13 +139,31 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 
 /* ---- ends ---- */
 
+static void show_session(struct session *s)
+{
+	watch_show(&s->sv->watch, &s->sv->out, s->id, s->chan.ep);
+}
+
+/* --stat: how it stands at its end. */
+static void show_session_last(struct session *s)
+{
+	if (s->sv->watch.every && s->state > SESSION_SETUP && s->state < SESSION_CLOSING)
+		show_session(s);
+}
+
+static void begin_session_end(struct session *s)
+{
+	show_session_last(s);
+	session_stop(s);
+	s->state = SESSION_CLOSING;
+	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+}
+
 static void disconnect_session(struct session *s)
 {
 	if (s->state >= SESSION_CLOSING)
 		return;
-	session_stop(s);
-	s->state = SESSION_CLOSING;
-	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+	begin_session_end(s);
 	ddps_disconnect(s->chan.ep);
 }
 
@@ -160,9 +178,7 @@ void session_drop(struct session *s, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	out_error(&s->sv->out, s->id, NULL, "%s: %s", s->info.peer, text);
-	session_stop(s);
-	s->state = SESSION_CLOSING;
-	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+	begin_session_end(s);
 	ddps_abort(s->chan.ep);
 }
 
@@ -320,6 +336,7 @@ static void take_session_over(struct session *s, const struct ddps_event *ev)
 {
 	char text[400];
 
+	show_session_last(s);
 	out_error_text(text, sizeof text, &ev->error);
 	s->sv->out.error = ev->error.code;
 	if (ev->type == DDPS_EV_FAILED && advice_is_terminate(&ev->error))
@@ -343,9 +360,7 @@ static void take_session_terminated(struct session *s, const struct ddps_event *
 	out_error(&s->sv->out, s->id, advice_for(&ev->error, s->sv->o, true),
 		  "terminated by the %s side: %s", ev->error.by_peer ? "peer's" : "local",
 		  ddps_triple_name(&ev->error.triple));
-	session_stop(s);
-	s->state = SESSION_CLOSING;
-	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+	begin_session_end(s);
 }
 
 void serve_event(struct server *sv, const struct ddps_event *ev)
@@ -415,8 +430,8 @@ void serve_show(struct server *sv)
 	struct session *s;
 
 	LIST_FOREACH(s, &sv->sessions, of_all)
-		if (s->state > SESSION_SETUP && s->state < SESSION_DEAD)
-			watch_show(&sv->watch, &sv->out, s->id, s->chan.ep);
+		if (s->state > SESSION_SETUP && s->state < SESSION_CLOSING)
+			show_session(s);
 }
 
 void serve_reap(struct server *sv)
