@@ -80,6 +80,26 @@ reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has th
 		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
 }
 
+# Over SCTP there is no connection before the peer has answered right: the error says how far it came.
+no_association() { # KIND TEXT
+	serve "$1"
+	run 1 conform --timeout 0.3 --case 'neg-*' --junit r.xml "sctp://127.0.0.1:7174?encap=$number" && says err "$2" &&
+		says r.xml "$2" && says err "try: "
+}
+
+not_ddp() {
+	serve sctp-plain
+	run 1 conform --timeout 0.3 --case 'neg-*' --html r.html --junit r.xml "sctp://127.0.0.1:7174?encap=$number" &&
+		says out "this peer answers nothing to the set-up: " && says out "its INIT ACK does not name DDP" &&
+		parsed r.html r.xml || return
+	listen "$(uri_of sctp)" # one that does
+	kill -STOP "$listener"
+	run 1 conform --timeout 0.3 --case 'neg-*' "$uri" && says err "nothing has come from it"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
 # A few cases ask for nothing but a close, which is to nobody's credit who always closes.
 idle() {
 	serve close
@@ -208,6 +228,21 @@ test_case "conform says that reserved bits are set" reports reserved \
 	"this peer sets reserved bits in its MPA Request or Reply" "reserved bits 01"
 test_case "conform says that what comes is no FPDU" reports rubbish "this peer sends no FPDUs after the set-up" \
 	"not an FPDU: behind its length there is no header of DDP and RDMAP"
+test_case "conform says that a Reply announces more than it has" reports longpd \
+	"this peer stops in the middle of its MPA Request or Reply" "ms for the rest: 4 of 12 octets came"
+test_case "conform says that a Reply announces less than it has" reports shortpd \
+	"this peer sends no FPDUs after the set-up" "private data, of which the Reply announces less" \
+	"73 75 72 70 72 69 73 65"
+test_case "conform says that a peer is gone in a session" reports dies "this peer ends the session where an answer is due" \
+	"the target reset the connection where octets of it were due"
+test_case "conform says that an FPDU is not whole" reports half "this peer stops in the middle of an FPDU" \
+	"24 octets of an FPDU that is not whole"
+test_case "conform says that nothing comes over SCTP" no_association sctp-silent "nothing has come from it"
+test_case "conform says that packets come back" no_association sctp-echo "it sends back what it gets"
+test_case "conform says that SCTP is refused" no_association sctp-abort "the target sent ABORT"
+test_case "conform says how far a set-up came" no_association sctp-half "it has answered INIT, and not COOKIE ECHO"
+test_case "conform says which checksum SCTP has" no_association sctp-sum "it sends packets whose checksum is wrong: CRC32c"
+test_case "conform says that a peer over SCTP knows no DDP" not_ddp
 test_case "conform shows hostile octets as text" reports hostile \
 	"this peer answers in another protocol than iWARP" "not an MPA frame"
 if command -v chromium >/dev/null; then

@@ -23,7 +23,8 @@ static const struct cause_words words[] = {
 			     "The set-up is right. What comes after it has no header of DDP and "
 			     "RDMAP where an FPDU has one, and no CRC. Each segment is sent as an "
 			     "FPDU: its length in 2 octets, the segment, a pad and the CRC (RFC "
-			     "5044 section 4)." },
+			     "5044 section 4). Or is it private data, of which the Reply announces "
+			     "less than there is?" },
 	[CAUSE_PART_FPDU] = { "part-fpdu", "this peer stops in the middle of an FPDU",
 			      "It announces more octets than it sends. The length in front counts "
 			      "the segment alone; a pad up to 4 octets and the CRC follow it (RFC "
@@ -44,8 +45,8 @@ static const struct cause_words words[] = {
 			    "what the application expects, and run again." },
 	[CAUSE_SILENT_SETUP] = { "silent-setup", "this peer answers nothing to the set-up",
 				 "It accepts a connection, is sent a request, and neither answers "
-				 "nor closes. Does a program listen for iWARP there, and does it "
-				 "accept sessions?" },
+				 "nor closes. Does a program listen for iWARP there, over SCTP one "
+				 "that names DDP at the set-up, and does it accept sessions?" },
 	[CAUSE_SILENT_SESSION] = { "silent-session", "this peer answers nothing after the set-up",
 				   "The session is set up, and then its stack neither answers a "
 				   "message nor ends the session. For a message that breaks a rule "
@@ -63,7 +64,7 @@ static const struct cause_words words[] = {
 				   "If a rule was broken, it should send a Terminate that says "
 				   "which, "
 				   "before it closes. If none was, the session should have gone "
-				   "on." },
+				   "on. Did its program end? Its log may say." },
 	[CAUSE_LINK_SILENT] = { "link-silent",
 				"this node does not answer ARP requests or datagrams",
 				"It was there when the run began. Has it ended or gone off the "

@@ -53,13 +53,18 @@ void cf_sctp_gone(struct cf_assoc *as, const char *fmt, ...)
 
 /* ---- associations ---- */
 
-static void pump_carrier(struct cf *cf, uint64_t since, const char *what)
+static void pump_carrier(struct cf *cf, uint64_t since, const char *waits_for)
 {
 	struct cf_net *n = cf->res->net;
+	const char *note = cf->conn->assoc->note;
 	struct pollfd p[CF_SCTP_FDS];
-	int left = cf_left(cf, since, what);
+	char what[200];
+	int left;
 	uint64_t due = n->carrier->due(n), now = cf_now();
 
+	snprintf(what, sizeof what, "%s%s%s%s", waits_for, note ? " (" : "", note ? note : "",
+		 note ? ")" : "");
+	left = cf_left(cf, since, what);
 	if (due <= now)
 		left = 0;
 	else if ((due - now) / 1000000 < (uint64_t)left)

@@ -23,6 +23,8 @@ struct cf_assoc {
 	unsigned number;
 	bool up, gone;
 	char end[160]; /* why it is gone */
+	const char *
+		note; /* what is strange at its set-up, for whom the target keeps waiting, or NULL */
 	struct cf_queued *first, **last;
 	size_t held; /* octets in it: what the case has not read yet */
 };

@@ -158,24 +158,34 @@ static bool take_init(struct cf_link *l, const uint8_t *c, size_t len)
 	return true;
 }
 
+/* For messages about waiting: how far the set-up has come. */
+static void note_link(const struct cf_link *l, const char *note)
+{
+	if (l->as)
+		l->as->note = note;
+}
+
 static void on_init_ack(struct cf_link *l, const uint8_t *c, size_t len)
 {
 	if (l->state != CF_L_INIT_SENT || !take_init(l, c, len))
 		return;
+	note_link(l, "its INIT ACK has no cookie that fits");
 	for (size_t off = 16; off + 4 <= len;) {
 		size_t n = cf_get16(c + off + 2);
 
 		if (n < 4 || off + n > len)
 			break;
-		if (cf_get16(c + off) == P_COOKIE && n - 4 <= sizeof l->cookie) {
+		if (cf_get16(c + off) == P_ADAPTATION)
+			l->ddp = n == 8 && cf_get32(c + off + 4) == CF_SCTP_DDP;
+		if (cf_get16(c + off) == P_COOKIE && n - 4 <= sizeof l->cookie && !l->cookie_len) {
 			memcpy(l->cookie, c + off + 4, n - 4);
 			l->cookie_len = n - 4;
-			break;
 		}
 		off += n + (-n & 3);
 	}
 	if (!l->cookie_len)
 		return;
+	note_link(l, "it has answered INIT, and not COOKIE ECHO");
 	l->state = CF_L_ECHOED;
 	l->rto_ms = CF_RTO_MIN_MS;
 	send_cookie(l);
@@ -249,6 +259,9 @@ static void on_cookie_ack(struct cf_link *l)
 	l->due = UINT64_MAX;
 	l->rto_ms = CF_RTO_MIN_MS;
 	l->as->up = true;
+	note_link(l, l->ddp ? NULL
+			    : "its INIT ACK does not name DDP: adaptation indication 1, RFC 5043 "
+			      "section 5.1");
 }
 
 /* ---- ends ---- */
@@ -304,6 +317,7 @@ static void on_abort(struct cf_link *l, const uint8_t *c, size_t len)
 void cf_link_dial(struct cf_link *l)
 {
 	l->state = CF_L_INIT_SENT;
+	note_link(l, "nothing has come from it");
 	send_link_init(l, CF_C_INIT, 0);
 	cf_link_timer(l);
 }
@@ -406,6 +420,19 @@ static struct cf_link *find_packet_link(struct cf_below *b, int fd, const uint8_
 	return NULL;
 }
 
+/* A packet of the target's that is passed over while it is waited for. */
+static void note_strange_packet(const struct cf_below *b, int fd, const uint8_t *p, bool right)
+{
+	const char *note = !right ? "it sends packets whose checksum is wrong: CRC32c, RFC 9260 "
+				    "appendix A, and not another one"
+			   : p[HEADER] == CF_C_INIT ? "it sends back what it gets"
+						    : "it sends packets of another association";
+
+	for (const struct cf_link *l = b->links; l; l = l->next)
+		if (l->own_fd && l->fd == fd && l->state <= CF_L_ECHOED)
+			note_link(l, note);
+}
+
 void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, socklen_t from_len,
 	       uint8_t *p, size_t len)
 {
@@ -424,8 +451,10 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 	if (len < HEADER + 4)
 		return;
 	sum = cf_get32(p + 8);
-	if (cf_pkt_sum(p, len) != sum)
+	if (cf_pkt_sum(p, len) != sum) {
+		note_strange_packet(b, fd, p, false);
 		return;
+	}
 	if (fd == b->listen_fd && p[HEADER] == CF_C_INIT && !cf_get32(p + 4) &&
 	    cf_get16(p + 2) == b->port && cf_get16(p + HEADER + 2) >= 4 &&
 	    HEADER + cf_get16(p + HEADER + 2) <= len) {
@@ -434,8 +463,10 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 		return;
 	}
 	l = find_packet_link(b, fd, p);
-	if (!l)
+	if (!l) {
+		note_strange_packet(b, fd, p, true);
 		return;
+	}
 	l->to = *from; /* its UDP port may have moved: RFC 6951 section 5.4 */
 	l->to_len = from_len;
 	on_chunks(l, p, len);

@@ -70,6 +70,7 @@ struct cf_link {
 	unsigned rto_ms;
 	uint8_t cookie[CF_COOKIE_MAX];
 	size_t cookie_len;
+	bool ddp; /* its INIT ACK names it */
 	/* out */
 	struct cf_data *out, **out_end;
 	uint32_t tsn, rwnd;

@@ -213,9 +213,11 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 		cf->ended = n <= 0;
 		if (n <= 0) {
 			cf_closed(cf);
-			cf_fail(cf, "the target %s after %zu of %zu octets%s%s",
-				n ? "reset the connection" : "closed", have, len, have ? ": " : "",
-				cf_hex(b, have));
+			if (!have)
+				cf_fail(cf, "the target %s where octets of it were due",
+					n ? "reset the connection" : "closed");
+			cf_fail(cf, "the target %s after %zu of %zu octets: %s",
+				n ? "reset the connection" : "closed", have, len, cf_hex(b, have));
 		}
 		have += (size_t)n;
 	}
