@@ -63,8 +63,9 @@ static void put_areas(FILE *f, const struct kept *k)
 			  "dim");
 		fputs("</tr>\n", f);
 	}
-	fputs("</table></div>\n<p class=\"dim\">strict: to the octet as the RFC says. passes: what "
-	      "the rule is for holds, in another way. harmless: something else happens that harms "
+	fputs("</table></div>\n<p class=\"dim\">strict: to the octet as the RFC says; only "
+	      "these are counted as passed. passes: what the rule is for holds, in another way. "
+	      "harmless: something else happens that harms "
 	      "no correct peer. fails: anything else. not run: needs what this target or this way "
 	      "of testing does not have, or the host was too busy to judge.</p>\n",
 	      f);

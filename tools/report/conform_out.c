@@ -254,8 +254,9 @@ static void grade_line(const struct ddps_conform_sum *sum)
 	const uint32_t *n = sum->grade;
 
 	if (n[DDPS_CONFORM_PASSES] + n[DDPS_CONFORM_HARMLESS] + n[DDPS_CONFORM_FAILS])
-		printf("grades: %u strict, %u passes, %u harmless, %u fails\n", n[0], n[1], n[2],
-		       n[3]);
+		printf("grades: %u strict, %u passes, %u harmless, %u fails; only strict counts as "
+		       "passed\n",
+		       n[0], n[1], n[2], n[3]);
 }
 
 uint32_t conform_out_count(const struct ddps_conform_sum *sum)

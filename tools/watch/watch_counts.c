@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The numbers that a process tells of itself: what each of them is, for people and for Prometheus. */
+/* The numbers of a process: what each of them is, for people and for Prometheus. */
 #include "watch/watch.h"
 
 #define CTX    WATCH_OF(WATCH_CONTEXT)
