@@ -23,6 +23,14 @@ plain_text() {
 	served
 }
 
+# No row is wider than is asked for.
+narrow() {
+	listen "$(uri_of "$wire")" --count 1
+	COLUMNS=50 run 0 connect --p2p --private-data "some words, and some more of them" "$uri" && says out "  rtr  " || return
+	why="wide: $(awk 'length > 50' out | head -n 1)"
+	! awk 'length > 50' out | grep -q . && served
+}
+
 debugging() {
 	listen "$(uri_of "$wire")" --count 5
 	run 0 connect "$uri" || return
@@ -164,6 +172,7 @@ mpa_options() {
 
 for wire in $WIRES; do
 	test_case "connect-$wire-text" plain_text
+	test_case "connect-$wire-narrow" narrow
 	command -v script >/dev/null && test_case "connect-$wire-colour" colour
 	test_case "connect-$wire-debug" debugging
 	test_case "connect-$wire-ird-ord" numbers

@@ -130,7 +130,8 @@ letters() {
 }
 
 suffixes() {
-	bad "K, M, G or T may follow" perf --size 1KB tcp://127.0.0.1:1 &&
+	run 1 perf --size 1k,2KiB tcp://127.0.0.1:1 && says err "Connection refused" &&
+		bad "K, M, G or T may follow" perf --size 1KB tcp://127.0.0.1:1 &&
 		bad "K, M, G or T may follow" listen --max-size 1KB tcp://127.0.0.1:0
 }
 

@@ -40,7 +40,7 @@ static int size(const char *s, uint64_t *v)
 	if (!*s)
 		return 0;
 	at = strchr(suffix, toupper((unsigned char)*s));
-	if (!at || s[1])
+	if (!at || (s[1] && strcmp(s + 1, "iB") != 0)) /* "64KiB" is how sizes are printed */
 		return -1;
 	shift = 10 * (unsigned)(at - suffix + 1);
 	if (*v > UINT64_MAX >> shift)

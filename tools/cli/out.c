@@ -7,6 +7,7 @@
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio_ext.h>
@@ -17,6 +18,8 @@
 #define GREEN "32"
 #define RED   "31"
 #define BOLD  "1"
+
+#define ROW_INDENT 16 /* where values of a row begin */
 
 static bool is_dumb(void)
 {
@@ -87,13 +90,15 @@ static void print_row(struct out *o, const char *label, const char *fmt, ...)
 
 static void print_row(struct out *o, const char *label, const char *fmt, ...)
 {
+	char row[1600];
 	va_list ap;
+	int n = snprintf(row, sizeof row, "  %-13s ", label);
 
-	fprintf(o->f, "  %-13s ", label);
 	va_start(ap, fmt);
-	vfprintf(o->f, fmt, ap);
+	vsnprintf(row + n, sizeof row - (size_t)n, fmt, ap);
 	va_end(ap);
-	fputc('\n', o->f);
+	/* in a log it becomes a part of a line */
+	text_fold(o->f, row, 0, ROW_INDENT, o->log ? UINT_MAX : text_width(o->f));
 }
 
 static const char *rd_text(char *buf, size_t size, uint16_t v)
