@@ -24,6 +24,13 @@ outputs() {
 	run 0 ipoib mad all.pcap && says out DREQ
 }
 
+# What went over the wire, for somebody who knows no InfiniBand.
+in_words() {
+	run 1 ipoib conform --self lie-qpn --case 'cm-*' --html r.html && says out "connection management, REQ of connection 0x" &&
+		says out ", service ID 0x" && says out ", its queue pair is 0x" && says out "REP of connection 0x" &&
+		says out " to the peer's 0x" && says out "ARP request of 10." && says r.html "ARP reply of 10."
+}
+
 dissects() {
 	local port
 	port=$(tshark -r all.pcap -T fields -e udp.dstport 2>/dev/null | head -n 1)
@@ -104,6 +111,7 @@ lie() {
 
 test_case "the cases are listed" lists_cases
 test_case "TAP, JSON, JUnit, capture" outputs
+test_case "messages are in words" in_words
 if command -v tshark >/dev/null; then
 	test_case "tshark reads the capture" dissects
 fi

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages in words: segments of DDP and RDMAP, messages and packets of SCTP, packets of InfiniBand. */
 #include "report/decode.h"
+#include <ddpsess/ib_cm_mad.h>
 #include <ddpsess/ddpsess.h>
 
 #define PART(array, i) ((i) < sizeof(array) / sizeof *(array) ? (array)[i] : NULL)
@@ -171,22 +172,55 @@ void decode_sctp_packet(FILE *f, const uint8_t *b, size_t len)
 
 /* ---- InfiniBand in UDP: IBA volume 1 ---- */
 
+enum { CM_REQ = 0x10, CM_REJ = 0x12, CM_REP = 0x13, CM_DREQ = 0x15, CM_DREP = 0x16 };
+#define CM_DATA 24u /* of a MAD */
+
+/* Whose connection it is, and what is wrong: @b is what the message has behind the header of a MAD. */
+static void put_cm(FILE *f, unsigned attr, const uint8_t *b, size_t len)
+{
+	if (attr > CM_DREP || len < 36)
+		return;
+	fprintf(f, " of connection 0x%x", decode_be(b, 4));
+	if (attr != CM_REQ)
+		fprintf(f, " to the peer's 0x%x", decode_be(b + 4, 4));
+	if (attr == CM_REQ)
+		fprintf(f, ", service ID 0x%08x%08x", decode_be(b + 8, 4), decode_be(b + 12, 4));
+	if (attr == CM_REQ || attr == CM_REP)
+		fprintf(f, ", its queue pair is 0x%x",
+			decode_be(b + (attr == CM_REQ ? 32 : 12), 3));
+	if (attr == CM_DREQ)
+		fprintf(f, ", the peer's queue pair is 0x%x", decode_be(b + 8, 3));
+	if (attr == CM_REJ)
+		fprintf(f, ", reason %u: %s", decode_be(b + 10, 2),
+			ddps_cm_reason_name((uint16_t)decode_be(b + 10, 2)));
+}
+
 static void put_mad(FILE *f, const uint8_t *b, size_t len)
 {
 	static const char *const cm[] = { "REQ",  "MRA",      "REJ",	  "REP", "RTU", "DREQ",
 					  "DREP", "SIDR REQ", "SIDR REP", "LAP", "APR" };
-	unsigned cls = len >= 24 ? b[1] : 0, attr = len >= 24 ? decode_be(b + 16, 2) : 0;
-	const char *name = cls == 7 && attr >= 0x10 ? PART(cm, attr - 0x10) : NULL;
+	unsigned cls = len >= CM_DATA ? b[1] : 0;
+	unsigned attr = len >= CM_DATA ? decode_be(b + 16, 2) : 0;
+	const char *name = cls == 7 && attr >= CM_REQ ? PART(cm, attr - CM_REQ) : NULL;
 
-	if (len < 24)
+	if (len < CM_DATA) {
 		fprintf(f, "management datagram, cut short to %zu octets", len);
-	else if (name)
+	} else if (name) {
 		fprintf(f, "connection management, %s", name);
-	else
+		put_cm(f, attr, b + CM_DATA, len - CM_DATA);
+	} else {
 		fprintf(f, "%s, method %u, attribute 0x%04x",
 			cls == 3 ? "subnet administration" : "management datagram", b[3], attr);
-	if (name && attr == 0x12 && len >= 36)
-		fprintf(f, ", reason %u", decode_be(b + 34, 2));
+	}
+}
+
+/* Addresses of 20 octets stand before those of IPv4. */
+static void put_arp(FILE *f, const uint8_t *b, size_t len)
+{
+	fprintf(f, "ARP %s", b[7] == 1 ? "request" : b[7] == 2 ? "reply" : "of an unknown kind");
+	if (len >= 56)
+		fprintf(f, " of %u.%u.%u.%u for %u.%u.%u.%u", b[28], b[29], b[30], b[31], b[52],
+			b[53], b[54], b[55]);
 }
 
 /* What is behind the four octets of RFC 4391. */
@@ -197,10 +231,7 @@ static void put_ipoib(FILE *f, const uint8_t *b, size_t len)
 	if (len < 4)
 		fprintf(f, "%zu octets", len);
 	else if (type == 0x806 && len >= 12)
-		fprintf(f, "ARP %s",
-			b[11] == 1   ? "request"
-			: b[11] == 2 ? "reply"
-				     : "of an unknown kind");
+		put_arp(f, b + 4, len - 4);
 	else
 		fprintf(f, "%s packet of %zu octets",
 			type == 0x800	 ? "an IPv4"

@@ -120,16 +120,17 @@ static void put_negotiated(FILE *f, const json_t *s)
 
 static void print_wire(FILE *f, const json_t *s)
 {
-	char cwnd[24], unacked[24];
+	const uint64_t srtt = watch_number(s, "srtt_ns");
+	char cwnd[24], unacked[24], rtt[24] = "not measured";
 
 	if (!json_object_get(s, "retransmitted"))
 		return;
+	if (srtt)
+		snprintf(rtt, sizeof rtt, "%.3f ms", (double)srtt / 1e6);
 	text_size(cwnd, sizeof cwnd, watch_number(s, "cwnd"));
 	text_size(unacked, sizeof unacked, watch_number(s, "unacked"));
-	fprintf(f,
-		"    wire        rtt %.3f ms, cwnd %s, unacknowledged %s, retransmitted %" PRIu64,
-		(double)watch_number(s, "srtt_ns") / 1e6, cwnd, unacked,
-		watch_number(s, "retransmitted"));
+	fprintf(f, "    wire        rtt %s, cwnd %s, unacknowledged %s, retransmitted %" PRIu64,
+		rtt, cwnd, unacked, watch_number(s, "retransmitted"));
 	if (json_object_get(s, "paths"))
 		fprintf(f, ", time-outs %" PRIu64 ", paths %" PRIu64 ", other sessions %" PRIu64,
 			watch_number(s, "timeouts"), watch_number(s, "paths"),
