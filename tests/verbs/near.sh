@@ -10,7 +10,7 @@ set -u
 drop_rights
 here=ddps-near-$$-a there=ddps-near-$$-b
 unset DDPSESS_TRANSPORT DDPSESS_FAULTS
-export DDPSESS_DEBUG=1 DDPSESS_LOG=mpa:info
+export DDPSESS_LOG=mpa:info
 
 if [ "$(id -u)" != 0 ] || ! ip netns add "$here" 2>/dev/null; then
 	echo "ok programs of one host # skipped: no namespaces here"
