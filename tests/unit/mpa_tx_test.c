@@ -448,7 +448,7 @@ Test(mpa_tx, pieces_have_their_bound)
 				.pay_len = 10 * DDPS_SEG_IOV_MAX,
 				.npay = DDPS_SEG_IOV_MAX };
 	struct ddps_mpa_tx tx;
-	struct iovec *iov;
+	struct iovec *iov = NULL;
 	int n, k;
 
 	for (int i = 0; i < DDPS_SEG_IOV_MAX; i++) /* none next to another */
