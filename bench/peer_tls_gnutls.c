@@ -40,7 +40,7 @@ static int find_psk(gnutls_session_t s, const char *name, gnutls_datum_t *key)
 	return 0;
 }
 
-static gnutls_x509_privkey_t make_key(void)
+static gnutls_x509_privkey_t generate_gnutls_key(void)
 {
 	gnutls_x509_privkey_t key;
 
@@ -51,7 +51,7 @@ static gnutls_x509_privkey_t make_key(void)
 	return key;
 }
 
-static gnutls_x509_crt_t make_certificate(const char *serial, gnutls_x509_privkey_t key)
+static gnutls_x509_crt_t begin_certificate(const char *serial, gnutls_x509_privkey_t key)
 {
 	gnutls_x509_crt_t crt;
 
@@ -67,8 +67,8 @@ static gnutls_x509_crt_t make_certificate(const char *serial, gnutls_x509_privke
 /* An authority and one certificate by it, which both sides have: as much to verify as any site has. */
 static void prepare_gnutls(void)
 {
-	gnutls_x509_privkey_t ca_key = make_key(), key = make_key();
-	gnutls_x509_crt_t ca = make_certificate("\1", ca_key), crt = make_certificate("\2", key);
+	gnutls_x509_privkey_t ca_key = generate_gnutls_key(), key = generate_gnutls_key();
+	gnutls_x509_crt_t ca = begin_certificate("\1", ca_key), crt = begin_certificate("\2", key);
 
 	gnutls_x509_crt_set_dn(ca, "CN=bench CA", NULL);
 	gnutls_x509_crt_set_basic_constraints(ca, 1, 0);
