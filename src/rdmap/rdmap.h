@@ -28,6 +28,9 @@ struct ddps_term {
 struct ddps_rdmap_up {
 	/* A work request ended.  wc->ep and wc->user are for the callee to fill. */
 	void (*complete)(void *user, bool recv_queue, struct ddps_wc *wc);
+	/* The same of one that has succeeded, of which this is all that there is to say.  NULL: as above. */
+	void (*succeeded)(void *user, bool recv_queue, enum ddps_op op, uint64_t wr_id,
+			  uint32_t len);
 	/* tx_next would return something now; not called for what ddps_rdmap_post_send queued. */
 	void (*want_tx)(void *user);
 	/* A Terminate was queued (by_peer false) or received; no more work from here on.

@@ -2,14 +2,20 @@
 /* The send queue: what has ended is reported, in order. */
 #include "rdmap/rdmap_priv.h"
 
+void ddps_complete_whole(struct ddps_rdmap *r, bool recv_queue, enum ddps_op op, uint64_t wr_id,
+			 uint32_t len)
+{
+	struct ddps_wc wc = { .wr_id = wr_id, .op = op, .len = len };
+
+	r->up->complete(r->user, recv_queue, &wc);
+}
+
 /* The oldest is a Send or Write that has left. */
 static void complete_plain(struct ddps_rdmap *r, const struct ddps_sqe *e)
 {
-	struct ddps_wc wc = { .wr_id = e->wr_id, .op = e->op };
-
 	r->sq.head++;
 	if (!(e->flags & DDPS_WR_SILENT))
-		r->up->complete(r->user, false, &wc);
+		ddps_succeeded(r, false, e->op, e->wr_id, 0);
 }
 
 static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)

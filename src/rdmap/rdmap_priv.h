@@ -327,6 +327,17 @@ int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *s
 void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
 /* It ends; @all: also what the LLP still holds. */
 void ddps_sq_flush(struct ddps_rdmap *r, bool all);
+void ddps_complete_whole(struct ddps_rdmap *r, bool recv_queue, enum ddps_op op, uint64_t wr_id,
+			 uint32_t len);
+/* It has succeeded, and nothing else is to be said of it. */
+static inline void ddps_succeeded(struct ddps_rdmap *r, bool recv_queue, enum ddps_op op,
+				  uint64_t wr_id, uint32_t len)
+{
+	if (r->up->succeeded)
+		r->up->succeeded(r->user, recv_queue, op, wr_id, len);
+	else
+		ddps_complete_whole(r, recv_queue, op, wr_id, len);
+}
 
 /* ---- rdmap_local.c ---- */
 /* Carry out the local request whose turn it is.  Return: 0, or < 0: it cannot be, @f is set. */

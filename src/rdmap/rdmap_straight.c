@@ -322,7 +322,6 @@ static inline bool is_next_message(const struct ddps_rdmap *r, const uint8_t *se
 static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 {
 	const struct ddps_rqe *e;
-	struct ddps_wc wc;
 
 	if (r->srq || r->ahead || r->rq.head == r->rq.tail ||
 	    !is_next_message(r, seg, DDPS_QN_SEND))
@@ -331,11 +330,10 @@ static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay
 	if (e->nsge != 1 || pay_len > e->len || e->losses != ddps_stag_losses(r->pd->table))
 		return false;
 	memcpy(ddps_rq_sge(r, r->rq.head)->addr, seg + DDPS_DDP_UNTAGGED_LEN, pay_len);
-	wc = (struct ddps_wc){ .op = DDPS_OP_RECV, .wr_id = e->wr_id, .len = (uint32_t)pay_len };
 	r->rxq[DDPS_QN_SEND].msn++;
 	r->rq.head++;
 	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len, true);
-	r->up->complete(r->user, true, &wc);
+	ddps_succeeded(r, true, DDPS_OP_RECV, e->wr_id, (uint32_t)pay_len);
 	return true;
 }
 

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: a ring, and a descriptor that is written when armed. */
-#include "session/session.h"
-#include <sched.h>
+/* Completion queues: a ring, and a descriptor that is written when armed.  cq_take.c empties it. */
+#include "session/cq_in.h"
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define CQ_DEPTH_MAX (1u << 22)
-
-enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY }; /* each meets what the one before meets */
-
-struct ddps_cq {
-	struct ddps_ctx *ctx;
-	LIST_ENTRY(ddps_cq) link;
-	uint32_t depth, head, count;
-	unsigned users, sleepers;
-	bool overflowed; /* once, and from then on */
-	unsigned stamps; /* not 0: completions say when they came */
-	int fd;
-	enum armed armed;
-	void (*on_notify)(void *user); /* called then, or NULL: the descriptor is written */
-	void *on_notify_user;
-	enum armed untold; /* what came while nobody had armed would have met this arming */
-	uint64_t taken;	   /* completions, ever */
-	uint64_t brought;  /* what it will be when all that the poller's last turn left is taken */
-	struct ddps_wc *ring;
-};
 
 int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 {
@@ -132,19 +111,11 @@ static void cq_notify(struct ddps_cq *cq)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 
-/* The @i-th entry from the oldest; no division, which takes longer than all the rest. */
-static struct ddps_wc *cq_entry(struct ddps_cq *cq, uint32_t i)
-{
-	uint32_t to_end = cq->depth - cq->head;
-
-	return &cq->ring[i < to_end ? cq->head + i : i - to_end];
-}
-
 /* What is to be done about the entry that is the latest now, but for notifications. */
 static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
 {
 	if (cq->stamps)
-		cq_entry(cq, cq->count - 1)->time_ns = ddps_now();
+		ddps_cq_entry(cq, cq->count - 1)->time_ns = ddps_now();
 	if (cq->sleepers)
 		ddps_wake_one(cq->ctx, &cq->sleepers);
 	if (cq->ctx->progress_sleepers)
@@ -171,17 +142,46 @@ static __attribute__((noinline, cold)) bool is_wc_muted(const struct ddps_wc *wc
 	return true;
 }
 
-bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
+/* The place of the next one, which is to be written now.  NULL: it is full. */
+static inline struct ddps_wc *take_entry(struct ddps_cq *cq)
 {
 	ddps_assert_held(&cq->ctx->lock);
 	if (cq->count == cq->depth) {
 		cq->overflowed = true;
-		return false;
+		return NULL;
 	}
 	cq->ctx->cqs_filled += !cq->count;
-	*cq_entry(cq, cq->count++) = *wc;
+	return ddps_cq_entry(cq, cq->count++);
+}
+
+/* It is written. */
+static inline void attend_if_due(struct ddps_cq *cq)
+{
 	if (cq->sleepers | cq->ctx->progress_sleepers | cq->stamps)
 		attend(cq);
+}
+
+bool ddps_cq_push_success(struct ddps_cq *cq, struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id,
+			  uint32_t len)
+{
+	struct ddps_wc *at = take_entry(cq);
+
+	if (!at)
+		return false;
+	*at = (struct ddps_wc){ .wr_id = wr_id, .ep = ep, .user = ep->user, .op = op, .len = len };
+	attend_if_due(cq);
+	notify_armed_cq(cq, ARMED_ANY);
+	return true;
+}
+
+bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
+{
+	struct ddps_wc *at = take_entry(cq);
+
+	if (!at)
+		return false;
+	*at = *wc;
+	attend_if_due(cq);
 	if (wc->status == DDPS_WC_SUCCESS)
 		notify_armed_cq(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
 	else if (!is_wc_muted(wc))
@@ -200,10 +200,10 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 
 	ddps_assert_held(&cq->ctx->lock);
 	for (uint32_t i = 0; i < cq->count; i++) {
-		const struct ddps_wc *wc = cq_entry(cq, i);
+		const struct ddps_wc *wc = ddps_cq_entry(cq, i);
 
 		if (wc->ep != ep)
-			*cq_entry(cq, kept++) = *wc;
+			*ddps_cq_entry(cq, kept++) = *wc;
 	}
 	if (cq->count && !kept) {
 		cq->untold = ARMED_NO;
@@ -220,7 +220,7 @@ static struct ddps_wc *change_ring(struct ddps_cq *cq, struct ddps_wc *ring, uin
 	if (depth < cq->count)
 		return ring;
 	for (uint32_t i = 0; i < cq->count; i++)
-		ring[i] = *cq_entry(cq, i);
+		ring[i] = *ddps_cq_entry(cq, i);
 	cq->ring = ring;
 	cq->depth = depth;
 	cq->head = 0;
@@ -322,96 +322,12 @@ int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
 	return 0;
 }
 
-/* Those of shared receive queues leave room there. */
-static void note_fetched(const struct ddps_wc *wc, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (wc[i].op == DDPS_OP_RECV)
-			ddps_rdmap_recv_fetched(wc[i].ep->rdmap);
-}
-
-static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
-{
-	uint32_t n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
-	uint32_t to_end = cq->depth - cq->head;
-
-	if (!n || max <= 0)
-		return 0;
-	cq->ctx->vain = 0;
-	if (n < to_end) {
-		memcpy(wc, cq->ring + cq->head, n * sizeof *wc);
-		cq->head += n;
-	} else {
-		memcpy(wc, cq->ring + cq->head, to_end * sizeof *wc);
-		memcpy(wc + to_end, cq->ring, (n - to_end) * sizeof *wc);
-		cq->head = n - to_end;
-	}
-	cq->count -= n;
-	cq->taken += n;
-	if (!LIST_EMPTY(&cq->ctx->srqs))
-		note_fetched(wc, n);
-	if (!cq->count) {
-		cq->head = 0; /* the same few entries, which are in cache, again */
-		cq->untold = ARMED_NO;
-		cq->ctx->cqs_filled--;
-	}
-	return (int)n;
-}
-
-/* With posts that complete immediately a queue never runs empty, and others wait: they have a turn, but
- * not before what the last one brought is taken, since receives are posted for that. */
-static bool others_turn(const struct ddps_cq *cq)
-{
-	return ddps_loop_due(cq->ctx->env.loop) && cq->taken >= cq->brought;
-}
-
-/* Drive the context if the queue is empty and that is up to whoever polls; then take. */
-static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
-{
-	struct ddps_ctx *ctx = cq->ctx;
-	int n = 0;
-
-	ddps_gather_look(ctx);
-	if (!cq->count || others_turn(cq)) {
-		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
-		cq->brought = cq->taken + cq->count;
-	}
-	return n < 0 ? n : take_cq_completions(cq, wc, max);
-}
-
-/*
- * Before the look and not behind it: others may run for long, and what has come meanwhile is found.
- * A program that gets "nothing" after such a pause looks for the end of its connection next, and
- * would find it before what came in front of it.
- */
-static int yield_ctx(struct ddps_ctx *ctx)
-{
-	ddps_ctx_leave(ctx);
-	sched_yield();
-	return ddps_ctx_enter(ctx);
-}
-
-int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
-{
-	int n = ddps_ctx_enter(cq->ctx);
-
-	if (n >= 0 && !cq->count && ddps_poller_yields(cq->ctx))
-		n = yield_ctx(cq->ctx);
-	if (n < 0)
-		return n;
-	n = drive_and_take(cq, wc, max);
-	if (!n)
-		ddps_poller_vain(cq->ctx);
-	ddps_ctx_leave(cq->ctx);
-	return n;
-}
-
 static int count_ep_completions(struct ddps_cq *cq, const struct ddps_ep *ep)
 {
 	int n = 0;
 
 	for (uint32_t i = 0; i < cq->count; i++) {
-		const struct ddps_wc *wc = cq_entry(cq, i);
+		const struct ddps_wc *wc = ddps_cq_entry(cq, i);
 
 		n += wc->ep == ep && wc->status != DDPS_WC_FLUSHED;
 	}
@@ -450,40 +366,4 @@ int ddps_ep_mute(struct ddps_ep *ep, unsigned queues)
 		notify_armed_cq(ep->send_cq, ARMED_SOLICITED);
 	ddps_ctx_leave(ep->ctx);
 	return 0;
-}
-
-struct wanted {
-	struct ddps_cq *cq;
-	struct ddps_wc *wc;
-	int max;
-};
-
-static int take_wanted_completions(void *arg)
-{
-	const struct wanted *w = arg;
-
-	return take_cq_completions(w->cq, w->wc, w->max);
-}
-
-static __attribute__((noinline)) int await_completions(struct ddps_cq *cq, struct ddps_wc *wc,
-						       int max, int timeout_ms)
-{
-	struct ddps_waiter w = { .what = &cq->sleepers, .drive = ddps_loop_spin };
-	struct wanted wanted = { cq, wc, max };
-
-	return ddps_wait_for(cq->ctx, &w, take_wanted_completions, &wanted,
-			     ddps_deadline(timeout_ms));
-}
-
-int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
-{
-	int n = ddps_ctx_enter(cq->ctx);
-
-	if (n < 0)
-		return n;
-	n = drive_and_take(cq, wc, max);
-	if (!n)
-		n = await_completions(cq, wc, max, timeout_ms);
-	ddps_ctx_leave(cq->ctx);
-	return n;
 }

@@ -88,6 +88,13 @@ const struct ddps_llp_up ddps_ep_up = {
 
 /* ---- from RDMAP ---- */
 
+/* There was no room for it. */
+static __attribute__((noinline)) void lose_completion(struct ddps_ep *ep)
+{
+	ddps_rdmap_overflowed(ep->rdmap);
+	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
+}
+
 static void ep_up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 {
 	struct ddps_ep *ep = user;
@@ -97,8 +104,19 @@ static void ep_up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 	wc->user = ep->user;
 	if (ep->ctx->ending || ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
 		return;
-	ddps_rdmap_overflowed(ep->rdmap);
-	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
+	lose_completion(ep);
+}
+
+static void ep_up_succeeded(void *user, bool recv_queue, enum ddps_op op, uint64_t wr_id,
+			    uint32_t len)
+{
+	struct ddps_ep *ep = user;
+
+	DDPS_PROBE(completion, 5, ep->serial, wr_id, op, DDPS_WC_SUCCESS, len);
+	if (ep->ctx->ending ||
+	    ddps_cq_push_success(recv_queue ? ep->recv_cq : ep->send_cq, ep, op, wr_id, len))
+		return;
+	lose_completion(ep);
 }
 
 static void ep_up_want_tx(void *user)
@@ -172,6 +190,7 @@ static void ep_up_drained(void *user)
 
 const struct ddps_rdmap_up ddps_ep_rdmap_up = {
 	.complete = ep_up_complete,
+	.succeeded = ep_up_succeeded,
 	.want_tx = ep_up_want_tx,
 	.terminated = ep_up_terminated,
 	.first_message = up_first_message,

@@ -234,6 +234,9 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s);
 /* ---- completion queues (cq.c) ---- */
 /* false: full */
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc);
+/* The same with no more in it than this. */
+bool ddps_cq_push_success(struct ddps_cq *cq, struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id,
+			  uint32_t len);
 /* How many completions it can take. */
 uint32_t ddps_cq_room(const struct ddps_cq *cq);
 void ddps_cq_get(struct ddps_cq *cq);

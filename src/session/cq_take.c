@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: whoever polls or waits drives the context, and takes what has come. */
+#include "session/cq_in.h"
+#include <sched.h>
+#include <string.h>
+
+/* Those of shared receive queues leave room there. */
+static void note_fetched(const struct ddps_wc *wc, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (wc[i].op == DDPS_OP_RECV)
+			ddps_rdmap_recv_fetched(wc[i].ep->rdmap);
+}
+
+static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	uint32_t n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
+	uint32_t to_end = cq->depth - cq->head;
+
+	if (!n || max <= 0)
+		return 0;
+	cq->ctx->vain = 0;
+	if (n < to_end) {
+		memcpy(wc, cq->ring + cq->head, n * sizeof *wc);
+		cq->head += n;
+	} else {
+		memcpy(wc, cq->ring + cq->head, to_end * sizeof *wc);
+		memcpy(wc + to_end, cq->ring, (n - to_end) * sizeof *wc);
+		cq->head = n - to_end;
+	}
+	cq->count -= n;
+	cq->taken += n;
+	if (!LIST_EMPTY(&cq->ctx->srqs))
+		note_fetched(wc, n);
+	if (!cq->count) {
+		cq->head = 0; /* the same few entries, which are in cache, again */
+		cq->untold = ARMED_NO;
+		cq->ctx->cqs_filled--;
+	}
+	return (int)n;
+}
+
+/* With posts that complete immediately a queue never runs empty, and others wait: they have a turn, but
+ * not before what the last one brought is taken, since receives are posted for that. */
+static bool others_turn(const struct ddps_cq *cq)
+{
+	return ddps_loop_due(cq->ctx->env.loop) && cq->taken >= cq->brought;
+}
+
+/* Drive the context if the queue is empty and that is up to whoever polls; then take. */
+static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	struct ddps_ctx *ctx = cq->ctx;
+	int n = 0;
+
+	ddps_gather_look(ctx);
+	if (!cq->count || others_turn(cq)) {
+		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
+		cq->brought = cq->taken + cq->count;
+	}
+	return n < 0 ? n : take_cq_completions(cq, wc, max);
+}
+
+/*
+ * Before the look and not behind it: others may run for long, and what has come meanwhile is found.
+ * A program that gets "nothing" after such a pause looks for the end of its connection next, and
+ * would find it before what came in front of it.
+ */
+static int yield_ctx(struct ddps_ctx *ctx)
+{
+	ddps_ctx_leave(ctx);
+	sched_yield();
+	return ddps_ctx_enter(ctx);
+}
+
+int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	int n = ddps_ctx_enter(cq->ctx);
+
+	if (n >= 0 && !cq->count && ddps_poller_yields(cq->ctx))
+		n = yield_ctx(cq->ctx);
+	if (n < 0)
+		return n;
+	n = drive_and_take(cq, wc, max);
+	if (!n)
+		ddps_poller_vain(cq->ctx);
+	ddps_ctx_leave(cq->ctx);
+	return n;
+}
+
+struct wanted {
+	struct ddps_cq *cq;
+	struct ddps_wc *wc;
+	int max;
+};
+
+static int take_wanted_completions(void *arg)
+{
+	const struct wanted *w = arg;
+
+	return take_cq_completions(w->cq, w->wc, w->max);
+}
+
+static __attribute__((noinline)) int await_completions(struct ddps_cq *cq, struct ddps_wc *wc,
+						       int max, int timeout_ms)
+{
+	struct ddps_waiter w = { .what = &cq->sleepers, .drive = ddps_loop_spin };
+	struct wanted wanted = { cq, wc, max };
+
+	return ddps_wait_for(cq->ctx, &w, take_wanted_completions, &wanted,
+			     ddps_deadline(timeout_ms));
+}
+
+int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
+{
+	int n = ddps_ctx_enter(cq->ctx);
+
+	if (n < 0)
+		return n;
+	n = drive_and_take(cq, wc, max);
+	if (!n)
+		n = await_completions(cq, wc, max, timeout_ms);
+	ddps_ctx_leave(cq->ctx);
+	return n;
+}
