@@ -299,14 +299,12 @@ void ddps_own_end(unsigned era)
 
 unsigned ddps_own_era(void)
 {
-	unsigned era = __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE);
 	const int keep = errno;
+	unsigned era;
 
 	/* As long as it is there nobody waits for another one that looks, too. */
-	if (mark_is_there() && __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE) == era) {
-		errno = keep;
-		return era;
-	}
+	if (mark_is_there())
+		return __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE);
 	ddps_lock(&mark.lock);
 	if (mark.fd >= 0 && !mark_is_there()) {
 		__atomic_store_n(&mark.era, mark.era + 1, __ATOMIC_RELEASE);
