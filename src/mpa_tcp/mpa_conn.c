@@ -177,7 +177,7 @@ void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what
 }
 
 /* Nothing was read that could call for more than the layers above have asked for. */
-static bool is_quiet(const struct ddps_mpa_conn *c)
+static inline bool is_quiet(const struct ddps_mpa_conn *c)
 {
 	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && c->wr == DDPS_MPA_WR_OPEN &&
 	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled;

@@ -268,6 +268,8 @@ void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 void ddps_mpa_data_closed(struct ddps_mpa_conn *c, uint64_t now);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
+/* Have TCP take what it takes of the batch, of which @left octets are left; returns how many it has taken. */
+size_t ddps_mpa_data_write(struct ddps_mpa_conn *c, size_t left);
 /* TCP did not take what was to be written, by @err. */
 void ddps_mpa_data_send_failed(struct ddps_mpa_conn *c, int err);
 /* What was pulled cannot be framed: DDPS_E_NOMEM or DDPS_E_INVAL. */

@@ -174,7 +174,7 @@ static void on_fault(struct ddps_mpa_conn *c, const struct ddps_error *fault)
 }
 
 /* One read; returns the octets it brought, 0: nothing more now, or it is over. */
-static size_t read_once(struct ddps_mpa_conn *c)
+static __attribute__((always_inline)) inline size_t read_once(struct ddps_mpa_conn *c)
 {
 	size_t asked = ddps_loop_gentle(c->env->loop) ? READ_GENTLE : DDPS_SCRATCH_LEN;
 	struct iovec iov[DDPS_MPA_RX_IOV];
@@ -314,8 +314,7 @@ void ddps_mpa_data_send_failed(struct ddps_mpa_conn *c, int err)
 	ddps_task_post(c->env->loop, &c->task);
 }
 
-/* @left: of it.  Returns the octets that TCP has taken. */
-static size_t write_batch(struct ddps_mpa_conn *c, size_t left)
+size_t ddps_mpa_data_write(struct ddps_mpa_conn *c, size_t left)
 {
 	struct iovec *iov = NULL;
 	int niov = ddps_mpa_tx_iov(&c->tx, &iov);
@@ -358,7 +357,8 @@ static unsigned fill_batch(struct ddps_mpa_conn *c)
 /* true: everything is written and there is no more; where it is to be closed then. */
 static bool pump_fpdus(struct ddps_mpa_conn *c)
 {
-	unsigned most = WRITE_LEAST, fpdus = 0;
+	unsigned most = WRITE_LEAST;
+	unsigned fpdus = ddps_mpa_tx_left(&c->tx) ? c->tx.batch->nfpdus : 0;
 	uint64_t written = 0;
 	bool drained = false;
 
@@ -382,7 +382,7 @@ static bool pump_fpdus(struct ddps_mpa_conn *c)
 			drained = !n && !c->held;
 			continue;
 		}
-		written += write_batch(c, left);
+		written += ddps_mpa_data_write(c, left);
 		if (!ddps_mpa_alive(c))
 			break;
 		if (written > most)

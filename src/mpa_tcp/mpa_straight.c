@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight way out: what was posted is one message in one small FPDU, and nothing stands before it.  It is framed on
- * the stack and written with one call.  What is not so takes the way of mpa_data.c, which would have done the same with
+ * The straight way out: nothing stands before what was posted.  One message in one small FPDU is framed on the stack and
+ * written; what fits a batch is written with one call, too.  What is not so takes the way of mpa_data.c, which would have done the same with
  * more steps.  mpa_straight_test.c holds both against each other.
  */
 #include "common/error.h"
@@ -36,15 +36,40 @@ static __attribute__((noinline)) bool keep_rest(struct ddps_mpa_conn *c, const u
 	return true;
 }
 
+/* What is to be sent is one batch, which TCP takes: true.  Else it is as far as it got. */
+static bool write_one_batch(struct ddps_mpa_conn *c)
+{
+	int n = ddps_mpa_tx_fill(&c->tx, c->llp.data->tx_next, c->llp.data_user, c->mulpdu);
+
+	if (n < 0)
+		ddps_mpa_data_fill_failed(c, n);
+	if (!c->tx.dry || !ddps_mpa_alive(c))
+		return false;
+	ddps_mpa_data_write(c, ddps_mpa_tx_left(&c->tx));
+	return !ddps_mpa_tx_left(&c->tx) && !c->held && !c->want_close;
+}
+
 /* @seg was pulled, and is not alone or not small.  Return: as below. */
-static __attribute__((noinline)) bool begin_many(struct ddps_mpa_conn *c,
-						 const struct ddps_seg *seg)
+static __attribute__((noinline)) bool send_many(struct ddps_mpa_conn *c, const struct ddps_seg *seg)
 {
 	int err = ddps_mpa_tx_begin(&c->tx, seg, c->mulpdu);
+	bool all;
 
-	if (err)
+	if (err) {
 		ddps_mpa_data_fill_failed(c, err);
-	return err;
+		return true;
+	}
+	c->pumping = true;
+	all = write_one_batch(c);
+	c->pumping = false;
+	if (all || !c->open)
+		ddps_mpa_tx_fini(&c->tx);
+	ddps_llp_lend(c->env, &c->llp, ddps_mpa_tx_refers(&c->tx));
+	/* Where TCP is lost, what came before is not shown from in here. */
+	all |= c->wr == DDPS_MPA_WR_LOST;
+	if (all && (!c->calm || c->wr != DDPS_MPA_WR_OPEN))
+		ddps_mpa_conn_watch(c);
+	return all;
 }
 
 bool ddps_mpa_straight_send(struct ddps_mpa_conn *c)
@@ -64,7 +89,7 @@ bool ddps_mpa_straight_send(struct ddps_mpa_conn *c)
 		return !c->held;
 	len = seg.final ? ddps_mpa_tx_frame(&c->tx, &seg, c->mulpdu, fpdu) : 0;
 	if (!len)
-		return begin_many(c, &seg);
+		return send_many(c, &seg);
 	iov = (struct iovec){ fpdu, len };
 	n = c->tcp->send(c, &iov, 1);
 	if (n != (ssize_t)len)
