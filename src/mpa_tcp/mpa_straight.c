@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The straight way out: nothing stands before what was posted.  One message in one small FPDU is framed on the stack and
- * written; what fits a batch is written with one call, too.  What is not so takes the way of mpa_data.c, which would have done the same with
- * more steps.  mpa_straight_test.c holds both against each other.
+ * written; what fits a batch is written with one call, too.  What is not so takes the way of mpa_data.c, which would
+ * have done the same with more steps.  mpa_straight_test.c holds both against each other.
  */
-#include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
+#include <ddpsess/err.h>
 #include <errno.h>
 
 /* All is as it is between two messages; the loop does not want others to have their turn first. */

@@ -135,7 +135,7 @@ static inline size_t put_small(const struct ddps_mpa_tx *tx, const struct ddps_s
 }
 
 /* The payload where it is, between what the arena holds: without a CRC. */
-static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+static __attribute__((noinline)) void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 	size_t pad = ddps_mpa_pad(seg->hdr_len + seg->pay_len);
@@ -231,7 +231,7 @@ static void put_pad(struct copy *c, size_t n, bool markers)
 	}
 }
 
-static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+static __attribute__((noinline)) void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	void (*const put)(struct copy *, const uint8_t *, size_t) =
 		tx->markers ? put_marked : copy_octets;
@@ -263,7 +263,7 @@ static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	append_iov(b, arena(b, n), n);
 }
 
-static void put_whole_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+static inline void put_whole_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 	uint8_t *p = b->arena + b->used;
