@@ -423,6 +423,15 @@ static double round_flush(struct side *s, struct ddps_ep *ep)
 	return peer_now() - t;
 }
 
+/* Others were made as often as they had to be. */
+static int were_shaken(const struct peer_args *a, uint64_t n, double seconds)
+{
+	if (!strstr(a->mode, "-shaking") || (double)n >= 0.9 * SHAKES * seconds)
+		return 1;
+	fprintf(stderr, "sessions: only %llu others were made\n", (unsigned long long)n);
+	return 0;
+}
+
 static void run_session_pings(struct side *s, const struct peer_args *a)
 {
 	struct ddps_ep **ep = connect_many(s, a);
@@ -432,11 +441,13 @@ static void run_session_pings(struct side *s, const struct peer_args *a)
 							  : !strcmp(a->mode, "flush")
 								  ? round_flush
 								  : measure_round_trip;
+	uint64_t shaken = s->board->shaken;
 
 	s->waits = is_waiting_ping(a);
 	while (peer_now() - begin < a->seconds)
 		peer_median_add(&m, once(s, ep[0]));
-	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+	if (were_shaken(a, s->board->shaken - shaken, peer_now() - begin))
+		peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
 /* Later, when the path is full. */
@@ -496,8 +507,6 @@ __attribute__((noreturn)) static void shake_steadily(struct board *b, const stru
 static void run_shaken_pings(struct side *s, const struct peer_args *a)
 {
 	pid_t shaker = fork();
-	uint64_t before;
-	double begin;
 
 	if (shaker < 0)
 		peer_die("fork");
@@ -505,13 +514,8 @@ static void run_shaken_pings(struct side *s, const struct peer_args *a)
 		shake_steadily(s->board, a);
 	while (!s->board->shaken)
 		usleep(100);
-	before = s->board->shaken;
-	begin = peer_now();
 	open_session_side(s, s->board, 65536);
 	run_session_pings(s, a);
-	if ((double)(s->board->shaken - before) < 0.9 * SHAKES * (peer_now() - begin))
-		fprintf(stderr, "sessions: only %llu others were made\n",
-			(unsigned long long)(s->board->shaken - before));
 	kill(shaker, SIGKILL);
 	waitpid(shaker, NULL, 0);
 }
