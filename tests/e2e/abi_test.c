@@ -162,7 +162,7 @@ Test(abi, unknown_flags_are_refused, .timeout = 30)
 		wr.flags = bit;
 		if (!(bit & known))
 			cr_expect_eq(ddps_post_send(e.a.ep, &wr), DDPS_E_INVAL, "wr %x", bit);
-		if (bit > DDPS_BIND)
+		if (bit > DDPS_PERSISTENT)
 			cr_expect_eq(ddps_mr_reg(e.pd, buf, sizeof buf, bit, NULL, &mr),
 				     DDPS_E_INVAL, "access %x", bit);
 		if (bit & DDPS_RTR_ALL)

@@ -207,8 +207,8 @@ Test(argument, of_an_endpoint)
 	cr_expect_eq(ddps_ep_mute(ep, 4), DDPS_E_INVAL);
 	/* Also once it has ended and takes what is to be flushed. */
 	cr_assert_eq(ddps_abort(ep), 0);
-	cr_expect_eq(ddps_post_send(ep, &(struct ddps_send_wr){ .op = (enum ddps_op)(
-									DDPS_OP_SEND_IMM + 1) }),
+	cr_expect_eq(ddps_post_send(
+			     ep, &(struct ddps_send_wr){ .op = (enum ddps_op)(DDPS_OP_FLUSH + 1) }),
 		     DDPS_E_INVAL);
 	cr_expect_eq(ddps_post_send(ep, &(struct ddps_send_wr){ .op = DDPS_OP_RECV }),
 		     DDPS_E_INVAL);
@@ -326,7 +326,7 @@ Test(argument, of_a_region)
 	cr_expect_eq(ddps_mr_reg(pd, buf, 1, 0, NULL, NULL), DDPS_E_INVAL);
 	cr_expect_eq(ddps_mr_reg(pd, NULL, 1, 0, NULL, &none), DDPS_E_INVAL);
 	cr_expect_eq(ddps_mr_reg(pd, buf, ((size_t)1 << 48) + 1, 0, NULL, &none), DDPS_E_INVAL);
-	cr_expect_eq(ddps_mr_reg(pd, buf, 1, 0x40, NULL, &none), DDPS_E_INVAL);
+	cr_expect_eq(ddps_mr_reg(pd, buf, 1, 0x100, NULL, &none), DDPS_E_INVAL);
 	cr_expect_eq(ddps_mr_reg(pd, buf, 1, 0, ep, &none), DDPS_E_INVAL, "of another PD");
 	cr_expect_eq(ddps_mw_new(NULL, true, &none), DDPS_E_INVAL);
 	cr_expect_eq(ddps_mw_new(pd, true, NULL), DDPS_E_INVAL);

@@ -51,7 +51,7 @@ Test(context, regions_are_limited, .description = "5041-8.3.2-3 5042-6.4.1-1")
 	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0, NULL, &mr[3]), DDPS_E_LIMIT);
 	cr_expect_eq(ddps_mr_dereg(mr[1]), 0);
 	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0, NULL, &mr[1]), 0);
-	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0x40, NULL, &mr[3]), DDPS_E_INVAL);
+	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0x100, NULL, &mr[3]), DDPS_E_INVAL);
 	cr_expect_eq(ddps_mr_reg(pd, NULL, 1, 0, NULL, &mr[3]), DDPS_E_INVAL);
 	cr_expect_eq(ddps_pd_free(pd), DDPS_E_BUSY);
 	ddps_ctx_free(ctx);

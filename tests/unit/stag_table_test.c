@@ -91,7 +91,7 @@ Test(stag, what_cannot_be_registered)
 	cr_expect_eq(ddps_stag_add(&pd, mem, (1ull << 48) + 1, RW, 0, &mr), DDPS_E_INVAL);
 	cr_expect_eq(ddps_stag_add(&pd, mem, 1ull << 48, RW, 0, &mr), 0);
 #endif
-	cr_expect_eq(ddps_stag_add(&pd, mem, 1, 0x40, 0, &mr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_add(&pd, mem, 1, 0x100, 0, &mr), DDPS_E_INVAL);
 	cr_expect_eq(ddps_stag_add(&pd, (void *)(UINTPTR_MAX - 1), 3, RW, 0, &mr), DDPS_E_INVAL);
 }
 
