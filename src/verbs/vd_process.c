@@ -30,7 +30,7 @@ static struct {
 	struct ddps_mutex lock;
 	struct vd_process *p;
 	struct vd_config cfg;
-	bool configured;
+	bool configured; /* atomic */
 	struct ibv_device device;
 	struct vd_reserved reserved;
 } global = { .lock = DDPS_MUTEX(DDPS_LOCK_GLOBAL) };
@@ -89,6 +89,8 @@ void vd_forks_release(void)
 
 const struct vd_config *vd_config(void)
 {
+	if (__atomic_load_n(&global.configured, __ATOMIC_ACQUIRE))
+		return &global.cfg;
 	ddps_lock(&global.lock);
 	if (!global.configured) {
 		vd_config_read(&global.cfg);
@@ -98,7 +100,7 @@ const struct vd_config *vd_config(void)
 		pthread_atfork(lock_process_for_fork, unlock_process_after_fork,
 			       reset_process_in_child);
 	}
-	global.configured = true;
+	__atomic_store_n(&global.configured, true, __ATOMIC_RELEASE);
 	ddps_unlock(&global.lock);
 	return &global.cfg;
 }
