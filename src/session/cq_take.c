@@ -12,6 +12,19 @@ static void note_fetched(const struct ddps_wc *wc, uint32_t n)
 			ddps_rdmap_recv_fetched(wc[i].ep->rdmap);
 }
 
+/* What was taken is out of the ring. */
+static void drop_taken(struct ddps_cq *cq, uint32_t n)
+{
+	cq->ctx->vain = 0;
+	cq->taken += n;
+	cq->count -= n;
+	if (cq->count)
+		return;
+	cq->head = 0; /* the same few entries, which are in cache, again */
+	cq->untold = ARMED_NO;
+	cq->ctx->cqs_filled--;
+}
+
 static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	uint32_t n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
@@ -19,7 +32,6 @@ static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 
 	if (!n || max <= 0)
 		return 0;
-	cq->ctx->vain = 0;
 	if (n < to_end) {
 		memcpy(wc, cq->ring + cq->head, n * sizeof *wc);
 		cq->head += n;
@@ -28,15 +40,9 @@ static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		memcpy(wc + to_end, cq->ring, (n - to_end) * sizeof *wc);
 		cq->head = n - to_end;
 	}
-	cq->count -= n;
-	cq->taken += n;
 	if (!LIST_EMPTY(&cq->ctx->srqs))
 		note_fetched(wc, n);
-	if (!cq->count) {
-		cq->head = 0; /* the same few entries, which are in cache, again */
-		cq->untold = ARMED_NO;
-		cq->ctx->cqs_filled--;
-	}
+	drop_taken(cq, n);
 	return (int)n;
 }
 
@@ -47,8 +53,8 @@ static bool others_turn(const struct ddps_cq *cq)
 	return ddps_loop_due(cq->ctx->env.loop) && cq->taken >= cq->brought;
 }
 
-/* Drive the context if the queue is empty and that is up to whoever polls; then take. */
-static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+/* Drive the context if the queue is empty and that is up to whoever polls.  Return: below 0, an error. */
+static int drive_cq(struct ddps_cq *cq)
 {
 	struct ddps_ctx *ctx = cq->ctx;
 	int n = 0;
@@ -58,6 +64,13 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
 		cq->brought = cq->taken + cq->count;
 	}
+	return n;
+}
+
+static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	int n = drive_cq(cq);
+
 	return n < 0 ? n : take_cq_completions(cq, wc, max);
 }
 
@@ -73,12 +86,41 @@ static int yield_ctx(struct ddps_ctx *ctx)
 	return ddps_ctx_enter(ctx);
 }
 
+int ddps_cq_enter(struct ddps_cq *cq)
+{
+	int err = ddps_ctx_enter(cq->ctx);
+
+	return err >= 0 && !cq->count && ddps_poller_yields(cq->ctx) ? yield_ctx(cq->ctx) : err;
+}
+
+int ddps_cq_look(struct ddps_cq *cq, const struct ddps_wc **first, int max)
+{
+	int err = drive_cq(cq);
+	uint32_t to_end = cq->depth - cq->head, row = cq->count < to_end ? cq->count : to_end;
+
+	ddps_assert_held(&cq->ctx->lock);
+	if (err < 0)
+		return err;
+	if (!row)
+		ddps_poller_vain(cq->ctx);
+	*first = &cq->ring[cq->head];
+	return row < (uint32_t)max ? (int)row : max;
+}
+
+bool ddps_cq_drop(struct ddps_cq *cq, uint32_t n)
+{
+	ddps_assert_held(&cq->ctx->lock);
+	if (!LIST_EMPTY(&cq->ctx->srqs))
+		note_fetched(&cq->ring[cq->head], n);
+	cq->head = cq->head + n < cq->depth ? cq->head + n : 0;
+	drop_taken(cq, n);
+	return cq->count > 0;
+}
+
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
-	int n = ddps_ctx_enter(cq->ctx);
+	int n = ddps_cq_enter(cq);
 
-	if (n >= 0 && !cq->count && ddps_poller_yields(cq->ctx))
-		n = yield_ctx(cq->ctx);
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX  65535u
-#define SGE_MAX	   16u
-#define CACHE_LINE 64
+#define DEPTH_MAX 65535u
+#define SGE_MAX	  16u
 #define WR_FLAGS                                                                                   \
 	(DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE | DDPS_WR_MORE |  \
 	 DDPS_WR_PLACED)
@@ -310,20 +309,6 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 
 /* ---- posting ---- */
 
-/* Its first two cache lines.  There may be nothing: an address is a number here. */
-static void prefetch_ep(const void *p)
-{
-	__builtin_prefetch(p);
-	__builtin_prefetch((const void *)((uintptr_t)p + CACHE_LINE));
-}
-
-/* With thousands of sessions none of it is in cache: fetch it while the lock is taken. */
-static void prefetch(const struct ddps_ep *ep)
-{
-	prefetch_ep(ep->rdmap);
-	prefetch_ep(ep->llp);
-}
-
 static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	if (ep->ctx->attr.gather || wr->flags & DDPS_WR_MORE || ep->gather.joined)
@@ -331,27 +316,42 @@ static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	return true;
 }
 
+int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+{
+	int err;
+
+	ddps_assert_held(&ep->ctx->lock);
+	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR)
+		return wr->op == DDPS_OP_RECV || (wr->flags & ~WR_FLAGS)
+			       ? DDPS_E_INVAL
+			       : ddps_late_post(ep, wr->op, wr->wr_id);
+	err = ddps_rdmap_post_send(ep->rdmap, wr);
+	if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
+		ep->llp->ops->kick(ep->llp);
+	if (ep->host.ms)
+		ddps_host_posted(ep);
+	return err;
+}
+
 int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	int err;
 
-	prefetch(ep);
+	ddps_ep_prefetch(ep);
 	err = ddps_ctx_enter(ep->ctx);
 	if (err < 0)
 		return err;
-	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR) {
-		err = wr->op == DDPS_OP_RECV || (wr->flags & ~WR_FLAGS)
-			      ? DDPS_E_INVAL
-			      : ddps_late_post(ep, wr->op, wr->wr_id);
-	} else {
-		err = ddps_rdmap_post_send(ep->rdmap, wr);
-		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
-			ep->llp->ops->kick(ep->llp);
-		if (ep->host.ms)
-			ddps_host_posted(ep);
-	}
+	err = ddps_ep_send(ep, wr);
 	ddps_ctx_leave(ep->ctx);
 	return err;
+}
+
+int ddps_ep_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
+{
+	ddps_assert_held(&ep->ctx->lock);
+	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
+		return ddps_late_post(ep, DDPS_OP_RECV, wr_id);
+	return ddps_rdmap_post_recv(ep->rdmap, wr_id, sge, nsge);
 }
 
 int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
@@ -360,10 +360,7 @@ int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sg
 
 	if (err < 0)
 		return err;
-	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
-		err = ddps_late_post(ep, DDPS_OP_RECV, wr_id);
-	else
-		err = ddps_rdmap_post_recv(ep->rdmap, wr_id, sge, nsge);
+	err = ddps_ep_recv(ep, wr_id, sge, nsge);
 	ddps_ctx_leave(ep->ctx);
 	return err;
 }

@@ -243,6 +243,12 @@ void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
+/* Enter its context to look at it.  0 with the lock held, or why the context is gone. */
+int ddps_cq_enter(struct ddps_cq *cq);
+/* Drive the context as ddps_cq_poll.  Return: how many lie at @first and behind it, @max at most; or an error. */
+int ddps_cq_look(struct ddps_cq *cq, const struct ddps_wc **first, int max);
+/* The first @n of them, 1 or more, are taken.  Return: whether the queue has others. */
+bool ddps_cq_drop(struct ddps_cq *cq, uint32_t n);
 /* Somebody is going to sleep on it. */
 bool ddps_cq_is_armed(const struct ddps_cq *cq);
 struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq);
@@ -376,6 +382,20 @@ void ddps_ep_stall_timer(struct ddps_ep *ep);
 void ddps_host_init(struct ddps_ep *ep);
 void ddps_host_posted(struct ddps_ep *ep);
 void ddps_host_stop(struct ddps_ep *ep);
+/* With thousands of sessions none of it is in cache: fetch it, two lines each, while the lock is taken.  There may be
+ * nothing: an address is a number here. */
+static inline void ddps_ep_prefetch(const struct ddps_ep *ep)
+{
+	const uintptr_t line = 64;
+
+	__builtin_prefetch(ep->rdmap);
+	__builtin_prefetch((const void *)((uintptr_t)ep->rdmap + line));
+	__builtin_prefetch(ep->llp);
+	__builtin_prefetch((const void *)((uintptr_t)ep->llp + line));
+}
+/* ddps_post_send and ddps_post_recv with the lock held. */
+int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
+int ddps_ep_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);

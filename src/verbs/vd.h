@@ -24,6 +24,7 @@
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
  *   vd_qp.[ch]		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
+ *   vd_plain.c		requests as most are
  *   vd_modify.c	their states		vd_rules.c	which of them InfiniBand allows
  *   vd_later.c		requests that wait for one	vd_flush.[ch]	Atomic Writes, Flushes
  * cm/, the calls of librdmacm and all else that connects:
@@ -299,21 +300,22 @@ struct vd_qp {
 	struct ibv_qp_init_attr init;
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
-	bool closing; /* in order, by one side or the other */
-	bool roce;    /* on a device with that face */
-	bool fetches; /* atomic: the program has fetched a completion of it */
+	bool closing;	       /* in order, by one side or the other */
+	bool roce;	       /* on a device with that face */
+	enum vd_placed placed; /* not VD_PLACED_FACE */
+	bool fetches;	       /* atomic: the program has fetched a completion of it */
 	bool overread; /* atomic: too many Reads were on their way, and no completion has said so yet */
 	unsigned told;	  /* atomic: what was said of it, VD_WHY_* */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
 	struct ibv_qp_attr said; /* by the program: ibv_query_qp reports it */
-	struct ddps_mutex lock;	 /* posting */
+	struct ddps_mutex lock;	 /* posting: vd_qp.h */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	/* Requests that have a completion, and (atomic) completions that the program has fetched. */
+	/* Requests that have a completion, and completions that the program has fetched.  All but @recvs_told atomic. */
 	uint32_t sends_told, recvs_told, sends_fetched, recvs_fetched;
 	struct vd_wr *wr;	       /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob;	       /* vd_oob.c: made without an identifier */
@@ -421,9 +423,6 @@ int vd_thread(void *(*run)(void *), void *arg);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* Pieces in the library's form, @max at most.  Return: 0 or EINVAL. */
-int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32_t max,
-	      struct ddps_sge *to);
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
 /* wr_complete, but what was built goes to @post, the queue pair not being locked any more. */

@@ -102,9 +102,8 @@ void vd_why_lost(struct vd_qp *qp, const struct ddps_event *ev)
 	const int code = ev->error.code;
 	bool under_way;
 
-	ddps_lock(&qp->lock);
-	under_way = qp->sends_told != __atomic_load_n(&qp->sends_fetched, __ATOMIC_RELAXED);
-	ddps_unlock(&qp->lock);
+	under_way = __atomic_load_n(&qp->sends_told, __ATOMIC_RELAXED) !=
+		    __atomic_load_n(&qp->sends_fetched, __ATOMIC_RELAXED);
 	if (is_unsaid_end(&ev->error))
 		say_conn_end(qp, ev, false, true);
 	else if (code && (code != DDPS_E_RESET || under_way))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
+#include "session/direct.h"
 #include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
@@ -9,8 +10,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BATCH 32
 
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -256,7 +255,29 @@ static void put_wc_immediate(struct ibv_wc *to, const uint8_t *imm)
 	to->byte_len = len;
 }
 
-static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
+static bool is_plain_wc(const struct ddps_wc *wc)
+{
+	return wc->status == DDPS_WC_SUCCESS && !wc->invalidated && !wc->has_imm;
+}
+
+/* What is to be said of one that is not plain. */
+static __attribute__((noinline)) void tell_rest(struct ibv_wc *to, const struct ddps_wc *from)
+{
+	to->status = get_wc_status(from);
+	to->vendor_err = vendor_err(from->status);
+	if (from->invalidated) {
+		to->wc_flags |= IBV_WC_WITH_INV;
+		to->invalidated_rkey = from->inv_stag;
+	}
+	if (from->has_imm)
+		put_wc_immediate(to, from->imm);
+	if (is_overread(from->user, from)) {
+		to->status = IBV_WC_REM_INV_REQ_ERR;
+		to->vendor_err = vendor_err(DDPS_WC_REMOTE);
+	}
+}
+
+static inline void translate_wc(struct vd_cq *cq, struct ibv_wc *to, const struct ddps_wc *from)
 {
 	static const enum ibv_wc_opcode op[] = { [DDPS_OP_SEND] = IBV_WC_SEND,
 						 [DDPS_OP_WRITE] = IBV_WC_RDMA_WRITE,
@@ -273,56 +294,61 @@ static void translate_wc(struct ibv_wc *to, const struct ddps_wc *from)
 						 [DDPS_OP_FLUSH] = VD_WC_FLUSH };
 	struct vd_qp *qp = from->user;
 
+	if (cq->stamped) /* several threads may poll */
+		__atomic_store_n(&cq->stamp, from->time_ns, __ATOMIC_RELAXED);
 	vd_fetched(qp, from->op == DDPS_OP_RECV);
 	if (!__atomic_load_n(&qp->fetches, __ATOMIC_RELAXED))
 		__atomic_store_n(&qp->fetches, true, __ATOMIC_RELAXED);
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,
-			       .status = get_wc_status(from),
 			       .opcode = op[from->op],
-			       .vendor_err = vendor_err(from->status),
 			       .byte_len = from->len,
 			       .qp_num = qp->qp.qp_base.qp_num };
-	if (from->invalidated) {
-		to->wc_flags |= IBV_WC_WITH_INV;
-		to->invalidated_rkey = from->inv_stag;
-	}
-	if (from->has_imm)
-		put_wc_immediate(to, from->imm);
-	if (is_overread(qp, from)) {
-		to->status = IBV_WC_REM_INV_REQ_ERR;
-		to->vendor_err = vendor_err(DDPS_WC_REMOTE);
-	}
+	if (!is_plain_wc(from))
+		tell_rest(to, from);
 }
 
-static bool is_held(const struct ddps_wc *wc)
+/* Whether vd_oob_hold is to be asked. */
+static bool may_be_held(const struct ddps_wc *wc)
 {
-	return wc->op == DDPS_OP_RECV && wc->status == DDPS_WC_FLUSHED &&
-	       vd_oob_hold(wc->user, wc->wr_id);
+	return wc->status == DDPS_WC_FLUSHED && wc->op == DDPS_OP_RECV &&
+	       ((const struct vd_qp *)wc->user)->oob;
+}
+
+/* Where they lie, the context's lock being held; but for one that may be held, with which the row ends.
+ * Return: how many went to @wc; -1: the context is gone. */
+static int poll_row(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *more)
+{
+	struct ddps_cq *d = __atomic_load_n(&cq->d, __ATOMIC_ACQUIRE);
+	const struct ddps_wc *row;
+	struct ddps_wc last;
+	int k = ddps_direct_poll(d, &row, n), i;
+
+	*more = false;
+	if (k <= 0)
+		return k < 0 ? -1 : 0;
+	for (i = 0; i < k && !may_be_held(&row[i]); i++)
+		translate_wc(cq, &wc[i], &row[i]);
+	if (i == k) {
+		*more = ddps_direct_taken(d, k);
+		return k;
+	}
+	last = row[i];
+	*more = ddps_direct_taken(d, i + 1);
+	if (!vd_oob_hold(last.user, last.wr_id))
+		translate_wc(cq, &wc[i++], &last);
+	return i;
 }
 
 static int poll_vd_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct ddps_wc got[BATCH];
-	int all, keep = errno; /* it stays, see vd_post.c */
+	int k, keep = errno; /* it stays, see vd_post.c */
+	int all = vd_ud_cq_poll(cq, n, wc);
+	bool more = all >= 0;
 
-	all = vd_ud_cq_poll(cq, n, wc);
-	if (all < 0)
-		return -1;
-	while (all < n) {
-		int max = n - all < BATCH ? n - all : BATCH;
-		int k = ddps_cq_poll(__atomic_load_n(&cq->d, __ATOMIC_ACQUIRE), got, max);
-
+	for (; more && all < n; all += k) {
+		k = poll_row(cq, n - all, wc + all, &more);
 		if (k < 0)
 			return -1;
-		for (int i = 0; i < k; i++)
-			if (!is_held(&got[i])) {
-				if (cq->stamped) /* several threads may poll */
-					__atomic_store_n(&cq->stamp, got[i].time_ns,
-							 __ATOMIC_RELAXED);
-				translate_wc(&wc[all++], &got[i]);
-			}
-		if (k < max)
-			break;
 	}
 	errno = keep;
 	return all;

@@ -3,12 +3,30 @@
 #define DDPS_VD_MEMORY_H
 /* Domains, regions, windows, device memory: between the files of ib/ that have them. */
 #include "verbs/vd.h"
+#include <errno.h>
 
 /* Regions whose octets have other names than their addresses (vd_moved.c). */
 int vd_moved_init(struct vd_process *p);
 void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova);
 void vd_moved_clear(struct vd_mr *mr);
-void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n);
+void vd_move_pieces(struct vd_process *p, struct ddps_sge *sge, int n);
+static inline void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n)
+{
+	if (__builtin_expect(__atomic_load_n(&p->any_moved, __ATOMIC_ACQUIRE), 0))
+		vd_move_pieces(p, sge, n);
+}
+/* Pieces in the library's form, @max at most.  Return: 0 or EINVAL. */
+static inline int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n,
+			    uint32_t max, struct ddps_sge *to)
+{
+	if (n < 0 || (uint32_t)n > max || (n && !from))
+		return EINVAL;
+	for (int i = 0; i < n; i++)
+		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
+					   from[i].lkey };
+	vd_moved_pieces(vd_process_of(ctx), to, n);
+	return 0;
+}
 
 /* Whether an adapter could pin it (vd_mapped.c). */
 bool vd_can_register(const void *mem, size_t len, unsigned access);

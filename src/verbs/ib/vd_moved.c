@@ -57,10 +57,8 @@ static void translate_sge(const struct vd_process *p, struct ddps_sge *sge)
 	}
 }
 
-void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n)
+void vd_move_pieces(struct vd_process *p, struct ddps_sge *sge, int n)
 {
-	if (!__atomic_load_n(&p->any_moved, __ATOMIC_ACQUIRE))
-		return;
 	pthread_rwlock_rdlock(&p->moved_lock);
 	for (int i = 0; i < n; i++)
 		translate_sge(p, &sge[i]);

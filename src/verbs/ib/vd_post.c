@@ -3,6 +3,7 @@
  * Work requests by ibv_post_send and ibv_post_recv.  Errors are returned and errno stays as it was,
  * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
  */
+#include "session/direct.h"
 #include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
@@ -13,18 +14,6 @@
 #include <string.h>
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-
-int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32_t max,
-	      struct ddps_sge *to)
-{
-	if (n < 0 || (uint32_t)n > max || (n && !from))
-		return EINVAL;
-	for (int i = 0; i < n; i++)
-		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
-					   from[i].lkey };
-	vd_moved_pieces(vd_of(ctx, struct vd_context, v.context)->p, to, n);
-	return 0;
-}
 
 /* One request's pieces in the library's form; inline data is copied.  Return: 0 or errno. */
 static int gather_pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge,
@@ -161,19 +150,11 @@ static bool has_pieces(enum ddps_op op)
 	       op != DDPS_OP_ATOMIC_WRITE && op != DDPS_OP_FLUSH;
 }
 
-/* Whether it completes when the peer has it, which nothing says of a UC queue pair's.  On a RoCE device
- * everything does.  On an iWARP one only Writes do: a program of iWARP may send what the peer has no
- * receive for yet, and its Sends complete. */
 static bool is_wr_placed(const struct vd_qp *qp, enum ddps_op op)
 {
-	enum vd_placed placed =
-		qp->init.qp_type == IBV_QPT_UC ? VD_PLACED_NONE : vd_config()->placed;
-
-	if (placed == VD_PLACED_FACE)
-		placed = qp->roce ? VD_PLACED_ALL : VD_PLACED_WRITES;
 	if (op == DDPS_OP_WRITE || op == DDPS_OP_WRITE_IMM)
-		return placed != VD_PLACED_NONE;
-	return takes_receive(op) && placed == VD_PLACED_ALL;
+		return qp->placed != VD_PLACED_NONE;
+	return takes_receive(op) && qp->placed == VD_PLACED_ALL;
 }
 
 /* Where no Read can go, as where both sides have agreed on none, it completes as on iWARP. */
@@ -224,46 +205,6 @@ static bool is_read_impossible(const struct vd_qp *qp)
 	return !ddps_ep_info(qp->ep, &info) && !info.ord;
 }
 
-static bool is_told(const struct vd_qp *qp, const struct ibv_send_wr *wr)
-{
-	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
-}
-
-/* After an error more completions come than requests asked for one: then it is below 0. */
-static bool all_unfetched(uint32_t told, const uint32_t *fetched, uint32_t places)
-{
-	return (int32_t)(told - __atomic_load_n(fetched, __ATOMIC_RELAXED)) >= (int32_t)places;
-}
-
-int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
-{
-	ddps_assert_held(&qp->lock);
-	if (!is_told(qp, wr))
-		return 0;
-	if (all_unfetched(qp->sends_told, &qp->sends_fetched, qp->init.cap.max_send_wr))
-		return ENOMEM;
-	qp->sends_told++;
-	return 0;
-}
-
-void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
-{
-	qp->sends_told -= is_told(qp, wr);
-}
-
-int vd_take_recv_place(struct vd_qp *qp)
-{
-	if (all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
-		return ENOMEM;
-	qp->recvs_told++;
-	return 0;
-}
-
-void vd_fetched(struct vd_qp *qp, bool recv)
-{
-	__atomic_add_fetch(recv ? &qp->recvs_fetched : &qp->sends_fetched, 1, __ATOMIC_RELAXED);
-}
-
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
@@ -286,7 +227,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 				1);
 		to.nsge = 1;
 	}
-	if (!is_told(qp, wr))
+	if (!vd_is_told(qp, wr))
 		to.flags |= DDPS_WR_SILENT;
 	else if (is_wr_placed(qp, to.op))
 		to.flags |= DDPS_WR_PLACED;
@@ -324,13 +265,16 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	}
 	if (vd_later_waits(qp))
 		return vd_later_keep(qp, wr, bad);
-	for (; wr && !err; wr = wr->next) {
+	while (!(err = vd_post_plain(qp, &wr, true)) && wr) {
 		err = vd_take_place(qp, wr);
 		if (!err && (err = vd_post_one(qp, wr, wr->next != NULL)))
 			vd_leave_place(qp, wr);
 		if (err)
-			*bad = wr;
+			break;
+		wr = wr->next;
 	}
+	if (err)
+		*bad = wr;
 	errno = keep;
 	return err;
 }
@@ -338,11 +282,19 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	int err;
+	int keep = errno, err;
 
 	if (vd_is_inherited(ibqp->context)) {
 		*bad = wr;
 		return EINVAL;
+	}
+	if (vd_is_unlocked(qp)) {
+		err = vd_post_plain(qp, &wr, false);
+		if (err)
+			*bad = wr;
+		errno = keep;
+		if (err || !wr)
+			return err;
 	}
 	ddps_lock(&qp->lock);
 	err = vd_post_list(qp, wr, bad);
@@ -350,6 +302,7 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return err;
 }
 
+/* The context's lock is held. */
 static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
@@ -358,12 +311,29 @@ static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (err)
 		return err;
-	err = qp->init.srq ? 0 : vd_take_recv_place(qp);
-	if (err)
-		return err;
-	err = vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
-	if (err && !qp->init.srq)
-		qp->recvs_told--;
+	if (!qp->init.srq && vd_take_recv_place(qp))
+		return ENOMEM;
+	err = ddps_direct_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge);
+	if (!err)
+		return 0;
+	qp->recvs_told -= !qp->init.srq;
+	return vd_errno(err);
+}
+
+static int post_vd_recvs(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err = ddps_direct_enter(qp->ep);
+
+	if (err) {
+		*bad = wr;
+		return vd_errno(err);
+	}
+	for (; wr && !err; wr = wr->next) {
+		err = post_recv_one(qp, wr);
+		if (err)
+			*bad = wr;
+	}
+	ddps_direct_leave(qp->ep);
 	return err;
 }
 
@@ -376,17 +346,19 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad = wr;
 		return EINVAL;
 	}
+	if (vd_has_own_states(qp)) {
+		err = post_vd_recvs(qp, wr, bad);
+		errno = keep;
+		return err;
+	}
 	ddps_lock(&qp->lock);
 	if (qp->ud) {
 		err = vd_ud_post_recv(qp, wr, bad);
 	} else if (ibqp->state == IBV_QPS_RESET && vd_rules_bind(qp)) {
 		err = vd_rules_refuse(qp, "ibv_post_recv", "it comes before INIT");
 		*bad = wr;
-	}
-	for (; !qp->ud && wr && !err; wr = wr->next) {
-		err = post_recv_one(qp, wr);
-		if (err)
-			*bad = wr;
+	} else {
+		err = post_vd_recvs(qp, wr, bad);
 	}
 	ddps_unlock(&qp->lock);
 	errno = keep;

@@ -98,6 +98,17 @@ static unsigned all_access(const struct ibv_context *ctx, enum ibv_qp_type type)
 	return all | IBV_ACCESS_REMOTE_READ | (vd_has_rfc7306(ctx) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
+/* Nothing says of a UC queue pair's requests that the peer has them.  On a RoCE device all complete then.  On an iWARP
+ * one only Writes do: a program of iWARP may send what the peer has no receive for yet, and its Sends complete. */
+static enum vd_placed choose_placed(enum ibv_qp_type type, bool roce)
+{
+	const enum vd_placed said = vd_config()->placed;
+
+	if (type == IBV_QPT_UC)
+		return VD_PLACED_NONE;
+	return said != VD_PLACED_FACE ? said : roce ? VD_PLACED_ALL : VD_PLACED_WRITES;
+}
+
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
@@ -120,6 +131,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->init = *attr;
 	qp->init.cap = cap;
 	qp->roce = vd_is_roce(ctx);
+	qp->placed = choose_placed(attr->qp_type, qp->roce);
 	qp->allowed_all = true; /* until the program says what */
 	qp->said.qp_access_flags = all_access(ctx, attr->qp_type);
 	STAILQ_INIT(&qp->later);

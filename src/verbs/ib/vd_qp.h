@@ -3,6 +3,7 @@
 #define DDPS_VERBS_VD_QP_H
 /* Queue pairs of all types: how much they can hold, and what may be asked of them. */
 #include "verbs/vd.h"
+#include <errno.h>
 
 /* What counts of @cap: with a shared queue there is none for receives [ibv_create_qp(3)]. */
 static inline struct ibv_qp_cap vd_cap_used(const struct ibv_qp_cap *cap, bool srq)
@@ -34,7 +35,22 @@ void vd_qp_ended(struct vd_qp *qp);
 /* Close its session in order.  Return: 0 or errno. */
 int vd_qp_close(struct vd_qp *qp);
 
-/* ---- requests to send; its own lock is held ---- */
+/* ---- requests ----
+ *
+ * Its own lock is held where it orders requests: of a queue pair that its program connects itself, or on a RoCE
+ * device, whose requests may wait; of inline data; and of what ibv_wr_* build.  What @sends_told counts is atomic.
+ * Otherwise the context's lock is enough, which all take. */
+
+/* Whether no call but those of rdma_cm moves it; then @recvs_told is under the context's lock. */
+static inline bool vd_has_own_states(const struct vd_qp *qp)
+{
+	return !qp->oob && !qp->ud;
+}
+/* ... and requests to send never wait. */
+static inline bool vd_is_unlocked(const struct vd_qp *qp)
+{
+	return vd_has_own_states(qp) && !qp->roce;
+}
 
 /* InfiniBand's bound of a message, in octets; one of DDP ends where its offset of 32 bits does. */
 #define VD_ROCE_MSG_MAX (1u << 31)
@@ -42,16 +58,54 @@ int vd_qp_close(struct vd_qp *qp);
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
 /* As vd_post_send. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Whether a completion says that it is done; and one of its completions, or of a receive, is fetched. */
+static inline bool vd_is_told(const struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
+}
+static inline void vd_fetched(struct vd_qp *qp, bool recv)
+{
+	__atomic_add_fetch(recv ? &qp->recvs_fetched : &qp->sends_fetched, 1, __ATOMIC_RELAXED);
+}
+/* After an error more completions come than requests asked for one: then it is below 0. */
+static inline bool vd_all_unfetched(uint32_t told, const uint32_t *fetched, uint32_t places)
+{
+	return (int32_t)(told - __atomic_load_n(fetched, __ATOMIC_RELAXED)) >= (int32_t)places;
+}
 /*
  * A request that is to be informed of takes a place of the send queue until its completion is fetched, as an
  * adapter's does: while the session is up, a completion queue as deep as the send queue does not overflow.
  * ENOMEM: there is none.
  */
-int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
-void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr);
-/* The same for a receive of its own queue; and one of their completions is fetched. */
-int vd_take_recv_place(struct vd_qp *qp);
-void vd_fetched(struct vd_qp *qp, bool recv);
+static inline int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint32_t told;
+
+	if (!vd_is_told(qp, wr))
+		return 0;
+	told = __atomic_fetch_add(&qp->sends_told, 1, __ATOMIC_RELAXED);
+	if (!vd_all_unfetched(told, &qp->sends_fetched, qp->init.cap.max_send_wr))
+		return 0;
+	__atomic_sub_fetch(&qp->sends_told, 1, __ATOMIC_RELAXED);
+	return ENOMEM;
+}
+static inline void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (vd_is_told(qp, wr))
+		__atomic_sub_fetch(&qp->sends_told, 1, __ATOMIC_RELAXED);
+}
+/* As vd_take_place, for a receive of its own queue. */
+static inline int vd_take_recv_place(struct vd_qp *qp)
+{
+	if (vd_all_unfetched(qp->recvs_told, &qp->recvs_fetched, qp->init.cap.max_recv_wr))
+		return ENOMEM;
+	qp->recvs_told++;
+	return 0;
+}
+/* Those that are as most are, from *@wr on, with the context's lock taken once; inline data only if @inl, since it
+ * needs the lock of the queue pair.  @wr: the first that was not posted, which is for vd_post_one if 0 is returned, or
+ * NULL.  Return: 0 or errno. */
+int vd_post_plain(struct vd_qp *qp, struct ibv_send_wr **wr, bool inl);
 /* One, and whether others follow it immediately.  Return: 0 or errno. */
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten,

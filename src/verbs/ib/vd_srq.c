@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
 #include <errno.h>
 #include <rdma/rdma_verbs.h>

@@ -4,6 +4,7 @@
  * of anybody's.  A datagram is for one queue pair, whose socket it has come to, and counts only with
  * its number and its Q_Key; the number that it is from must have the port that it is from.
  */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The way out: requests are checked and copied when they are posted, and wait if they must. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
