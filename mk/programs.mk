@@ -72,7 +72,7 @@ THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c
 $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 $(B)/threads: private LINK_LIBS = -lusrsctp $(LIB_LIBS)
 THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
-	verbs/verbs_ud_threads_test.c verbs/vud.c tsan/main.c)
+	verbs/verbs_ud_threads_test.c verbs/verbs_plain_test.c verbs/vud.c tsan/main.c)
 $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcard tests/tsan/criterion/*.h) \
 		$(call objs,$(VERBS_SRC)) $(LIB_A)
 $(B)/threads $(B)/verbs-threads: private LINK_FLAGS = -Itests/tsan -Itests -Wno-missing-prototypes

@@ -61,7 +61,7 @@ VT_TEST(verbs_plain, completions_at_both_ends_of_the_ring_come_with_one_call)
 }
 
 /* Those of another way in the midst of a list: a Read, inline data, two pieces. */
-VT_TLS_TEST(verbs_plain, a_list_of_both_kinds_keeps_its_order)
+VT_TEST(verbs_plain, a_list_of_both_kinds_keeps_its_order)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_READ,  IBV_WR_SEND,
 						  IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_SEND };
@@ -182,9 +182,9 @@ VT_TEST(verbs_plain, both_ways_at_the_same_time_share_the_places)
 	v.cqe = 4;
 	vt_up(&v);
 	cr_assert_eq(pthread_create(&other, NULL, write_always, &v), 0);
-	cr_expect_null(write_always(NULL));
+	cr_expect(!write_always(NULL));
 	pthread_join(other, &wrong);
-	cr_expect_null(wrong);
+	cr_expect(!wrong);
 	for (; fetched < 2 * EACH; fetched++)
 		cr_assert_eq(vt_wc(&v.a).status, IBV_WC_SUCCESS);
 	vt_down(&v);
