@@ -60,6 +60,15 @@ static inline void ddps_due_down(struct ddps_dues *d, uint32_t at, struct ddps_d
 	ddps_due_put(d, at, e);
 }
 
+/* @e belongs at @at, or above, or below. */
+static inline void ddps_due_move(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
+{
+	if (at > 1 && ddps_due_before(e, d->heap[at / 2]))
+		ddps_due_up(d, at, e);
+	else
+		ddps_due_down(d, at, e);
+}
+
 static inline void ddps_due_clear(struct ddps_dues *d, struct ddps_due *e)
 {
 	uint32_t at = e->place;
@@ -71,8 +80,7 @@ static inline void ddps_due_clear(struct ddps_dues *d, struct ddps_due *e)
 	last = d->heap[d->n--];
 	if (last == e)
 		return;
-	ddps_due_up(d, at, last);
-	ddps_due_down(d, last->place, last);
+	ddps_due_move(d, at, last);
 }
 
 /* NEVER: not at all. */
@@ -87,10 +95,10 @@ static inline void ddps_due_set(struct ddps_dues *d, struct ddps_due *e, uint64_
 		return;
 	e->at = at;
 	e->turn = d->turns++;
-	if (!e->place)
-		ddps_due_put(d, ++d->n, e);
-	ddps_due_up(d, e->place, e);
-	ddps_due_down(d, e->place, e);
+	if (e->place)
+		ddps_due_move(d, e->place, e);
+	else
+		ddps_due_up(d, ++d->n, e);
 }
 
 static inline uint64_t ddps_dues_first(const struct ddps_dues *d)
