@@ -145,7 +145,7 @@ void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 
 	if (!s)
 		return;
-	while ((e = next_sim_event(s, DDPS_DUE_NEVER))) {
+	while (s->events.heap && (e = next_sim_event(s, DDPS_DUE_NEVER))) {
 		ddps_due_clear(&s->events, &e->due);
 		free_event(e);
 	}
