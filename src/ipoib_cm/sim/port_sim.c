@@ -44,7 +44,8 @@ static struct sim_event *next_sim_event(const struct ddps_ipoib_sim *s, uint64_t
 
 static void free_event(struct sim_event *e)
 {
-	free(e->data);
+	if (e)
+		free(e->data);
 	free(e);
 }
 
@@ -141,14 +142,10 @@ int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_
 
 void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 {
-	struct sim_event *e;
-
 	if (!s)
 		return;
-	while (s->events.heap && (e = next_sim_event(s, DDPS_DUE_NEVER))) {
-		ddps_due_clear(&s->events, &e->due);
-		free_event(e);
-	}
+	for (uint32_t i = 1; s->events.heap && i <= s->events.n; i++)
+		free_event((struct sim_event *)(void *)s->events.heap[i]);
 	for (unsigned i = 0; s->node && i < s->cfg.nodes; i++)
 		while (!LIST_EMPTY(&s->node[i].qps))
 			ddps_ipoib_sim_qp_free(LIST_FIRST(&s->node[i].qps));
