@@ -122,13 +122,14 @@ SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-v
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
-	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair fopen
+	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair fopen memfd_create fallocate munmap fcntl fstat fstatfs \
+	lseek lstat unlink open flock __recv_chk
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray,--wrap=strdup
-$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c) $(TLS_STUB))
-$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
+$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c) tests/sim/closer_stub.c $(TLS_STUB))
+$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=pthread_create -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,$(wildcard tests/sim/crossed_*.c)) $(IPOIB_A)
@@ -149,8 +150,8 @@ $(B)/scale-ipoib: private LINK_LIBS =
 
 # Each allocation and each system call is made to fail.
 FAULT := $(B)/fault
-$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c $(TLS_STUB)) $(LIB_A)
-$(FAULT): private LINK_FLAGS = $(WRAP)
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c tests/sim/closer_stub.c $(TLS_STUB)) $(LIB_A)
+$(FAULT): private LINK_FLAGS = $(WRAP) -Wl,--wrap=pthread_create
 
 # The tester is lied to.
 LIES := $(B)/lies

@@ -280,11 +280,9 @@ int fault_afresh(struct fault_world *w)
 int fault_patient(struct fault_world *w)
 {
 	struct ddps_listener *l;
-	char uri[128];
+	const char *uri = fault_elsewhere(w, '7');
 	int err;
 
-	snprintf(uri, sizeof uri, "%s", w->wire);
-	memcpy(strchr(uri + 6, ':') + 1, "7", 1);
 	kern.seed = REFUSING;
 	err = fault_connect_to(w, 0, uri);
 	if (!err)

@@ -6,7 +6,7 @@
  * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is reported within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
- * usage: fault [SCENARIO tcp|sctp|kernel|tls|sctps allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
+ * usage: fault [SCENARIO tcp|sctp|kernel|tls|sctps|shm|near allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
  */
 #include "fault/fault.h"
 #include "sim/kern.h"
@@ -28,11 +28,14 @@ enum what { ALLOCATION, ALLOCATIONS, CALL, SHORTAGE };
 static const char *const what_name[] = { "allocation", "allocations", "call", "shortage" };
 static const struct wire {
 	const char *name, *uri;
-} wires[] = { { "tcp", "tcp://10.0.0.1:0" },
-	      { "sctp", "sctp://10.0.0.1:0?backend=native&encap=9899" },
-	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899" },
-	      { "tls", "tls://10.0.0.1:0" },
-	      { "sctps", "sctps://10.0.0.1:0" } };
+	bool near; /* both ends would rather have shared memory */
+} wires[] = { { "tcp", "tcp://10.0.0.1:0", false },
+	      { "sctp", "sctp://10.0.0.1:0?backend=native&encap=9899", false },
+	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899", false },
+	      { "tls", "tls://10.0.0.1:0", false },
+	      { "sctps", "sctps://10.0.0.1:0", false },
+	      { "shm", "shm:///sim/0", false },
+	      { "near", "tcp://10.0.0.1:0", true } };
 
 #define NWIRES (sizeof wires / sizeof *wires)
 
@@ -75,7 +78,11 @@ static bool play_one_point(const struct wire *wire, const struct fault_scenario 
 			   struct count *c)
 {
 	struct fault_world w = {
-		.wire = wire->uri, .tcp = *wire->uri == 't', .src = src, .dst = dst
+		.wire = wire->uri,
+		.tcp = *wire->uri == 't' || !strcmp(wire->name, "shm"),
+		.near = wire->near,
+		.src = src,
+		.dst = dst,
 	};
 	const struct itimerval patience = { .it_value.tv_sec = PATIENCE };
 	uint64_t before = kern.live;
@@ -160,7 +167,7 @@ static void warm_up(void)
 	}
 }
 
-/* fault SCENARIO tcp|sctp|kernel|tls|sctps WHAT N [WAY] */
+/* fault SCENARIO tcp|sctp|kernel|tls|sctps|shm|near WHAT N [WAY] */
 static int play_point_again(char **argv, int argc)
 {
 	struct count c = { .good = true };

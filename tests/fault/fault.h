@@ -39,7 +39,8 @@ struct fault_scenario {
 
 struct fault_world {
 	const char *wire; /* a URI to listen at */
-	bool tcp;
+	bool tcp;	  /* MPA's */
+	bool near;	  /* shared memory in place of TCP */
 	const struct fault_scenario *s;
 	struct ddps_capture *capture;
 	struct ddps_ctx *ctx;
@@ -100,6 +101,8 @@ int fault_event(struct fault_world *w);
 int fault_asked(struct fault_world *w, struct ddps_request *req);
 int fault_connect(struct fault_world *w, unsigned i);
 int fault_connect_to(struct fault_world *w, unsigned i, const char *uri);
+/* Another place of this wire: of @where, a digit, there is none yet. */
+const char *fault_elsewhere(const struct fault_world *w, char where);
 /* All connect, all are up. */
 int fault_established(struct fault_world *w);
 /* The same, and the regions are there. */

@@ -90,13 +90,10 @@ int fault_nobody(struct fault_world *w)
 {
 	struct ddps_conn_param p;
 	struct ddps_event ev;
-	char uri[128];
 	int err;
 
-	snprintf(uri, sizeof uri, "%s", w->wire);
-	memcpy(strchr(uri + 6, ':') + 1, "9", 1); /* the port of which there is none */
 	fault_params(&p, "question");
-	err = ddps_connect(w->a[0], uri, &p);
+	err = ddps_connect(w->a[0], fault_elsewhere(w, '9'), &p);
 	if (!err)
 		err = fault_wait_event(w, &ev);
 	if (err)

@@ -39,6 +39,7 @@ int fault_asked(struct fault_world *w, struct ddps_request *req)
 	struct ddps_conn_param p;
 
 	fault_params(&p, "answer");
+	p.shm = w->near;
 	p.crc = !(w->s->how & FAULT_NO_CRC);
 	if (w->accepted == w->neps) {
 		w->req = req;
@@ -87,10 +88,22 @@ int fault_connect_to(struct fault_world *w, unsigned i, const char *uri)
 	struct ddps_conn_param p;
 
 	fault_params(&p, "question");
+	p.shm = w->near;
 	p.crc = !(w->s->how & FAULT_NO_CRC);
 	if (w->s->ask)
 		w->s->ask(&p, i);
 	return ddps_connect(w->a[i], uri, &p);
+}
+
+const char *fault_elsewhere(const struct fault_world *w, char where)
+{
+	static char uri[128];
+	char *port;
+
+	snprintf(uri, sizeof uri, "%s", w->wire);
+	port = strchr(uri + 6, ':');
+	(port ? port : strrchr(uri, '/'))[1] = where;
+	return uri;
 }
 
 int fault_connect(struct fault_world *w, unsigned i)

@@ -99,7 +99,7 @@ struct kern_file *kern_file(int fd)
 
 int kern_new(enum kern_kind kind)
 {
-	kern_whose = kind == KERN_TCP ? kern.who : kern.host;
+	kern_whose = kind == KERN_TCP || kind == KERN_UNIX ? kern.who : kern.host;
 	if (kern_fails("open", EMFILE, ENFILE, ENOMEM))
 		return -1;
 	if (kern_chance(kern.f.descriptors, &kern.n.descriptors))
@@ -154,6 +154,14 @@ bool kern_forgotten(unsigned host, uint16_t port)
 		    file[i].outer)
 			return true;
 	return port >= NAT_PORTS;
+}
+
+struct kern_file *kern_unix_bound(const char *name)
+{
+	for (int i = 0; i < KERN_FDS; i++)
+		if (file[i].kind == KERN_UNIX && kern_unix_is(&file[i], name))
+			return &file[i];
+	return NULL;
 }
 
 uint16_t kern_free_port(void)
@@ -227,6 +235,10 @@ void kern_close(struct kern_file *f)
 		kern_udp_close(f);
 	if (f->kind == KERN_SCTP)
 		kern_sctp_close(f);
+	if (f->kind == KERN_UNIX)
+		kern_unix_close(f);
+	kern_memory_release(f->memory);
+	f->memory = NULL;
 	f->kind = KERN_FREE;
 	f->life++;
 }
@@ -239,6 +251,7 @@ void kern_start(uint64_t seed)
 	kern.window = 65536;
 	kern.datagrams = 1024;
 	kern_nobody();
+	kern_unix_nobody();
 	nwakes = 0;
 	next_port = 0;
 	nat_ports = 0;

@@ -3,7 +3,7 @@
 #define SIM_KERN_IN_H
 /*
  * Inside the simulated kernel: kern.c (descriptors, the clock), kern_fail.c (memory, what fails),
- * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp*.c.
+ * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp*.c, kern_unix.c, kern_memory.c.
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -21,10 +21,23 @@
 #define KERN_NONE      UINT64_MAX
 #define KERN_INTERFACE 2 /* each host has one */
 
-enum kern_kind { KERN_FREE, KERN_EPOLL, KERN_TIMER, KERN_EVENT, KERN_TCP, KERN_UDP, KERN_SCTP };
+enum kern_kind {
+	KERN_FREE,
+	KERN_EPOLL,
+	KERN_TIMER,
+	KERN_EVENT,
+	KERN_TCP,
+	KERN_UDP,
+	KERN_SCTP,
+	KERN_UNIX,
+	KERN_MEMORY,
+	KERN_FOLDER
+};
 
 struct kern_tcp;
 struct kern_sctp;
+struct kern_unix;
+struct kern_memory;
 struct kern_dgram;
 
 struct kern_file {
@@ -46,6 +59,8 @@ struct kern_file {
 	unsigned backlog;
 	struct kern_tcp *tcp, *queue; /* queue: of a listener */
 	struct kern_sctp *sctp, *sctp_queue;
+	struct kern_unix *un, *un_queue;
+	struct kern_memory *memory;
 	struct kern_dgram *first, *last; /* last: if there is a first */
 	size_t ndgrams;
 	uint64_t full_until;
@@ -134,6 +149,30 @@ void kern_sctp_linger(struct kern_file *f, bool on);
 /* Options of IPPROTO_SCTP. */
 int kern_sctp_set(struct kern_file *f, int opt, const void *value, socklen_t len);
 int kern_sctp_get(struct kern_file *f, int opt, void *value, socklen_t *len);
+
+struct kern_unix *kern_unix_new(void);
+uint32_t kern_unix_ready(const struct kern_file *f);
+/* Has anything happened that epoll has not reported? */
+bool kern_unix_news(const struct kern_file *f);
+void kern_unix_reported(struct kern_file *f, bool again);
+void kern_unix_close(struct kern_file *f);
+int kern_unix_bind(struct kern_file *f, const struct sockaddr *sa, socklen_t len);
+struct kern_file *kern_unix_bound(const char *name); /* NULL: nobody has it */
+bool kern_unix_is(const struct kern_file *f, const char *name);
+int kern_unix_name(const struct kern_file *f, struct sockaddr *sa, socklen_t *len);
+int kern_unix_connect(struct kern_file *f, const struct sockaddr *sa, socklen_t len);
+struct kern_unix *kern_unix_take(struct kern_file *listener, unsigned *who);
+int kern_unix_shutdown(struct kern_file *f, int how);
+int kern_unix_unread(const struct kern_file *f);
+ssize_t kern_unix_send(struct kern_file *f, const struct msghdr *m);
+ssize_t kern_unix_recv(struct kern_file *f, struct msghdr *m, int flags);
+uint64_t kern_unix_inode(const char *path); /* 0: there is no such file */
+bool kern_unix_unlink(const char *path);
+void kern_unix_nobody(void); /* has a file any more */
+
+struct kern_memory *kern_memory_hold(struct kern_memory *m);
+void kern_memory_release(struct kern_memory *m); /* NULL: nothing */
+int kern_memory_open(struct kern_memory *m);
 
 uint32_t kern_udp_ready(struct kern_file *f);
 void kern_udp_close(struct kern_file *f);

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,10 +16,18 @@
 
 static uint32_t ready(struct kern_file *f);
 
+/* What epoll reports of @f; of one that is watched for edges only what is new. */
+static uint32_t find_epoll_events(struct kern_file *f)
+{
+	if (f->want & EPOLLET && !kern_unix_news(f))
+		return 0;
+	return ready(f) & (f->want | EPOLLERR | EPOLLHUP);
+}
+
 static bool any_ready(const struct kern_file *epoll)
 {
 	for (struct kern_file *f = epoll->watched; f; f = f->next)
-		if (ready(f) & (f->want | EPOLLERR | EPOLLHUP))
+		if (find_epoll_events(f))
 			return true;
 	return false;
 }
@@ -40,6 +47,8 @@ static uint32_t ready(struct kern_file *f)
 		return kern_udp_ready(f);
 	case KERN_SCTP:
 		return kern_sctp_ready(f);
+	case KERN_UNIX:
+		return kern_unix_ready(f);
 	default:
 		return 0;
 	}
@@ -67,6 +76,8 @@ int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	}
 	f->want = ev->events;
 	f->data = ev->data;
+	if (f->kind == KERN_UNIX)
+		kern_unix_reported(f, true);
 	if (op == EPOLL_CTL_ADD) {
 		f->epoll = e;
 		f->prev = NULL;
@@ -87,10 +98,13 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 	if (kern_fails("epoll_wait", EINTR))
 		return -1;
 	for (struct kern_file *f = kern_file(epfd)->watched; f && n < max; f = f->next) {
-		uint32_t r = ready(f) & (f->want | EPOLLERR | EPOLLHUP);
+		uint32_t r = find_epoll_events(f);
 
-		if (r)
-			ev[n++] = (struct epoll_event){ .events = r, .data = f->data };
+		if (!r)
+			continue;
+		ev[n++] = (struct epoll_event){ .events = r, .data = f->data };
+		if (f->kind == KERN_UNIX)
+			kern_unix_reported(f, false);
 	}
 	return n;
 }
@@ -253,13 +267,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 	ts->tv_sec = (time_t)(kern.now / SEC);
 	ts->tv_nsec = (long)(kern.now % SEC);
 	return 0;
-}
-
-void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
-void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
-void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
-{
-	return kern_fails("mmap", ENOMEM) ? MAP_FAILED : __real_mmap(at, len, prot, flags, fd, off);
 }
 
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);

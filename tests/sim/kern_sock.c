@@ -7,12 +7,19 @@
 #include <stdarg.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 int __wrap_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol)
 {
 	int fd;
 
+	if (family == AF_UNIX) {
+		fd = kern_new(KERN_UNIX);
+		if (fd >= 0)
+			kern_file(fd)->un = kern_unix_new();
+		return fd;
+	}
 	if (family != AF_INET || (type & 0xf) == SOCK_RAW)
 		return kern_err(EAFNOSUPPORT);
 	if (protocol == IPPROTO_SCTP) {
@@ -42,9 +49,10 @@ int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
 	unsigned host;
 	uint16_t port;
 
-	(void)len;
 	if (kern_fails("bind", EADDRINUSE, EACCES, EADDRNOTAVAIL, ENOMEM))
 		return -1;
+	if (f->kind == KERN_UNIX)
+		return kern_unix_bind(f, sa, len);
 	f->group = kern_group(sa, &port);
 	if (f->group) { /* which others have, too */
 		f->port = port;
@@ -79,13 +87,20 @@ int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	int child;
 
 	(void)flags;
-	if (!((f->sctp ? kern_sctp_ready(f) : kern_tcp_ready(f)) & EPOLLIN))
-		return kern_err(EAGAIN);
+	if (!(f->sctp ? kern_sctp_ready(f) & EPOLLIN
+	      : f->un ? f->un_queue != NULL
+		      : kern_tcp_ready(f) & EPOLLIN))
+		return kern_err(f->un && !f->listening ? EINVAL : EAGAIN);
 	if (kern_fails("accept4", ECONNABORTED, EAGAIN, EINTR, ENOBUFS, EPROTO))
 		return -1;
 	child = kern_new(f->kind);
 	if (child < 0)
 		return -1;
+	if (f->un) {
+		kern_file(child)->un = kern_unix_take(f, &kern_file(child)->who);
+		kern_file(child)->host = f->host;
+		return child;
+	}
 	if (f->sctp) {
 		kern_file(child)->sctp = kern_sctp_take(f);
 		kern_file(child)->host = f->host;
@@ -107,7 +122,10 @@ int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct kern_file *f = kern_file(fd);
 
-	(void)len;
+	if (f->kind == KERN_UNIX)
+		return kern_fails("connect", ECONNREFUSED, EAGAIN, ENOMEM, EACCES)
+			       ? -1
+			       : kern_unix_connect(f, sa, len);
 	if (sa->sa_family == AF_UNSPEC) {
 		if (f->kind == KERN_TCP)
 			kern_tcp_disconnect(f);
@@ -133,6 +151,8 @@ int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 
 	if (kern_fails("getsockname", ENOBUFS))
 		return -1;
+	if (f->kind == KERN_UNIX)
+		return kern_unix_name(f, sa, len);
 	memcpy(sa, &a, sizeof a);
 	*len = sizeof a;
 	return 0;
@@ -143,12 +163,18 @@ int __wrap_getsockopt(int fd, int level, int opt, void *value, socklen_t *len)
 {
 	struct kern_file *f = kern_file(fd);
 	struct linger l = { .l_onoff = kern_tcp_lingers(f) };
+	const struct ucred peer = { getpid(), geteuid(), getegid() };
 	int n = 0;
 
 	if (kern_fails("getsockopt", ENOBUFS))
 		return -1;
 	if (level == IPPROTO_SCTP)
 		return kern_sctp_get(f, opt, value, len);
+	if (level == SOL_SOCKET && opt == SO_PEERCRED) { /* all hosts are of one process */
+		memcpy(value, &peer, sizeof peer);
+		*len = sizeof peer;
+		return 0;
+	}
 	if (level == SOL_SOCKET && opt == SO_LINGER) {
 		memcpy(value, &l, sizeof l);
 		*len = sizeof l;
@@ -205,25 +231,32 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
+	const bool un = kern_file(fd)->kind == KERN_UNIX;
+	int n = request != FIONREAD ? (int)kern_tcp_unacked(kern_file(fd))
+		: un		    ? kern_unix_unread(kern_file(fd))
+				    : (int)kern_tcp_unread(kern_file(fd));
 	va_list ap;
 
 	va_start(ap, request);
-	if (request == FIONREAD)
-		*va_arg(ap, int *) = (int)kern_tcp_unread(kern_file(fd));
-	if (request == SIOCOUTQ)
-		*va_arg(ap, int *) = (int)kern_tcp_unacked(kern_file(fd));
+	if (n >= 0 && (request == FIONREAD || request == SIOCOUTQ))
+		*va_arg(ap, int *) = n;
 	va_end(ap);
-	return 0;
+	return n < 0 ? -1 : 0;
 }
 
 int __wrap_shutdown(int fd, int how);
 int __wrap_shutdown(int fd, int how)
 {
+	if (kern_file(fd)->kind == KERN_UNIX)
+		return kern_unix_shutdown(kern_file(fd), how);
 	if (kern_tcp_fails(kern_file(fd), "shutdown", ENOTCONN))
 		return -1;
 	return kern_file(fd)->sctp ? kern_sctp_shutdown(kern_file(fd))
 				   : kern_tcp_shutdown(kern_file(fd), how);
 }
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 
 ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);
 ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
@@ -236,18 +269,29 @@ ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
 {
-	const struct iovec iov = { buf, len };
+	struct iovec iov = { buf, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	(void)flags;
-	return __wrap_readv(fd, &iov, 1);
+	return kern_file(fd)->kind == KERN_UNIX ? __wrap_recvmsg(fd, &m, flags)
+						: __wrap_readv(fd, &iov, 1);
+}
+
+ssize_t __wrap___recv_chk(int fd, void *buf, size_t len, size_t room, int flags);
+ssize_t __wrap___recv_chk(int fd, void *buf, size_t len, size_t room, int flags)
+{
+	if (len > room)
+		abort();
+	return __wrap_recv(fd, buf, len, flags);
 }
 
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 {
-	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	const struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	(void)flags;
+	if (kern_file(fd)->kind == KERN_UNIX)
+		return __wrap_sendmsg(fd, &m, flags);
 	if (kern_tcp_fails(kern_file(fd), "send", KERN_SEND_ERRS))
 		return -1;
 	return kern_tcp_send(kern_file(fd), &iov, 1);

@@ -171,6 +171,8 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
 	struct kern_file *f = kern_file(fd);
 
+	if (f->kind == KERN_UNIX)
+		return kern_fails("recvmsg", EINTR, EAGAIN) ? -1 : kern_unix_recv(f, m, flags);
 	if (f->kind == KERN_SCTP)
 		return kern_stream_fails(f, "recvmsg",
 					 (const int[]){ EINTR, EAGAIN, ECONNRESET, ETIMEDOUT,
@@ -331,6 +333,12 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 	(void)flags;
 	if (f->kind == KERN_UDP)
 		return udp_send(f, m);
+	if (f->kind == KERN_UNIX) {
+		if (m->msg_controllen ? kern_fails("sendmsg", ENOBUFS, EAGAIN, ETOOMANYREFS)
+				      : kern_fails("sendmsg", ENOBUFS))
+			return -1;
+		return kern_unix_send(f, m);
+	}
 	if (f->sctp ? kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS, ENOMEM, EACCES)
 		    : kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS))
 		return -1;

@@ -15,14 +15,15 @@ void session_log(void *user, enum ddps_log_level level, const char *facility, co
 	(void)level;
 }
 
-const char *tcp_scheme(void)
+void sim_uri(char *uri, size_t len, unsigned host, bool tcp)
 {
-	return world.secured ? "tls" : "tcp";
-}
+	const char *scheme = !tcp ? world.inside ? "sctps" : "sctp" : world.secured ? "tls" : "tcp";
 
-const char *sctp_scheme(void)
-{
-	return world.inside ? "sctps" : "sctp";
+	if (tcp && world.shm)
+		snprintf(uri, len, "shm:///sim/%u", host);
+	else
+		snprintf(uri, len, "%s://10.0.0.%u:7000%s", scheme, host + 1,
+			 tcp ? "" : world.sctp);
 }
 
 int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr)
@@ -44,8 +45,7 @@ void host_listen(struct host *h, unsigned i, bool tcp)
 	char uri[80];
 
 	at_host(i);
-	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? tcp_scheme() : sctp_scheme(),
-		 i + 1, tcp ? "" : world.sctp);
+	sim_uri(uri, sizeof uri, i, tcp);
 	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
 		*l = NULL;
 }

@@ -270,6 +270,7 @@ void model_event(struct end *e, const struct ddps_event *ev)
 		check(!e->established, NAME "established twice", name(e));
 		e->established = true;
 		e->ord = ev->info.ord;
+		world.t->n[T_SHM] += !e->id && ev->info.transport == DDPS_TRANSPORT_SHM;
 		check(ev->info.ird <= DDPS_RD_MAX && ev->info.ord <= DDPS_RD_MAX, NAME "IRD %u",
 		      name(e), ev->info.ird);
 		break;

@@ -93,6 +93,7 @@ static void make_session_user_parameters(struct end *e, struct ddps_conn_param *
 	p->ord = world.bulk ? 8 : (uint16_t)own(e, 9);
 	p->markers = e->pair->markers;
 	p->crc = e->pair->crc;
+	p->shm = world.near;
 	/* A host that stands still, and then a path that swallows long packets without a word: each end is
 	 * told in time what the other does, but no longer within the seconds that are the default. */
 	if (world.quiet)
@@ -172,9 +173,7 @@ void user_connect(struct end *e)
 	}
 	make_session_user_parameters(e, &p, &pd);
 	post_session_user_recvs(e);
-	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s",
-		 e->pair->tcp ? tcp_scheme() : sctp_scheme(), get_other_session_end(e)->host + 1,
-		 e->pair->tcp ? "" : world.sctp);
+	sim_uri(uri, sizeof uri, get_other_session_end(e)->host, e->pair->tcp);
 	kern.who = KERN_HOSTS + 2 * (unsigned)(e->pair - world.pair);
 	err = ddps_connect(e->ep, uri, &p);
 	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));

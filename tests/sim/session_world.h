@@ -56,6 +56,7 @@ enum {
 	T_DTLS,
 	T_RENEWED,
 	T_REBOUND,
+	T_SHM,
 	T_KINDS /* of faults, one each */
 };
 
@@ -154,6 +155,8 @@ struct world {
 	uint64_t seed, rng;
 	bool secured; /* "tcp" is tls */
 	bool inside;  /* and "sctp" is sctps */
+	bool shm;     /* "tcp" is shm */
+	bool near;    /* who has TCP would rather have shared memory */
 	unsigned nhosts, npairs;
 	struct host host[KERN_HOSTS];
 	struct pair *pair;
@@ -268,9 +271,8 @@ void user_request(unsigned host, const struct ddps_event *ev);
 
 /* ---- session_hosts.c: wires of all worlds ---- */
 
-/* TCP's in this world, and SCTP's. */
-const char *tcp_scheme(void);
-const char *sctp_scheme(void);
+/* Where @host listens in this world: for what is TCP there, or for SCTP. */
+void sim_uri(char *uri, size_t len, unsigned host, bool tcp);
 /* ddps_ctx_new with what that needs. */
 int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr);
 

@@ -125,6 +125,8 @@ static void make_session_worlds(uint64_t seed, int wire, struct sim_tally *t)
 	world.inside = world.secured && !kern.sctp && sim_happens(SIM_inside, 0, 0, 0.5);
 	if (world.inside)
 		world.sctp = "";
+	world.shm = !world.secured && sim_happens(SIM_shm, 0, 0, 0.25);
+	world.near = !world.secured && !world.shm && sim_happens(SIM_near, 0, 0, 0.2);
 	if (world.bulk)
 		kern.window = 2048u << draw_session(4);
 	for (unsigned i = 0; i < world.nhosts; i++)
@@ -348,6 +350,7 @@ int main(int argc, char **argv)
 			   "inside DTLS",
 			   "keys renewed",
 			   "ports moved",
+			   "through shared memory",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X

@@ -28,11 +28,15 @@ void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory,
 
 /* ---- bells ---- */
 
-/* One that the socket does not take any more is not needed: the peer has others to read. */
-static void ring_bell(struct ddps_mpa_shm *t)
+/* One that the socket does not take any more is not needed: the peer has others to read.  One for which the system has
+ * no memory is: nobody else wakes him. */
+void ddps_mpa_shm_ring(struct ddps_mpa_shm *t)
 {
-	if (ddps_loop_owns(t->c->env->loop))
-		(void)send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	struct ddps_loop *loop = t->c->env->loop;
+
+	if (ddps_loop_owns(loop) && send(t->c->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	    (errno == ENOBUFS || errno == ENOMEM || errno == EINTR))
+		ddps_timer_after(loop, &t->again, DDPS_SHM_AGAIN_MS);
 }
 
 /* Descriptors that come with a bell are not taken; whoever moves octets next ends the session. */
@@ -220,7 +224,7 @@ static ssize_t shm_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	size_t n = t->memory ? ddps_shm_read(&t->in, iov, k, &wake) : 0;
 
 	if (wake)
-		ring_bell(t);
+		ddps_mpa_shm_ring(t);
 	if (t->in.bad) {
 		end_bad(t);
 		return -EPROTO;
@@ -251,7 +255,7 @@ static ssize_t shm_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 		return is_broken(t) ? -ECONNRESET : -EPIPE;
 	n = ddps_shm_write(&t->out, iov, k, &wake);
 	if (wake)
-		ring_bell(t);
+		ddps_mpa_shm_ring(t);
 	if (t->out.bad) {
 		end_bad(t);
 		return -EPROTO;
@@ -272,7 +276,7 @@ static void say_end(struct ddps_mpa_shm *t, enum ddps_shm_end end)
 
 	ddps_shm_finish(&t->out, end, &wake);
 	if (wake)
-		ring_bell(t);
+		ddps_mpa_shm_ring(t);
 }
 
 static void shm_fin(struct ddps_mpa_conn *c)

@@ -22,12 +22,14 @@ struct ddps_mpa_shm {
 	int err;		 /* connecting failed */
 	int fd;			 /* the memory's, until it is passed; or -1 */
 	struct ddps_task task;	 /* what is there already is to be shown */
-	struct ddps_timer again; /* the listener's queue was full */
+	struct ddps_timer again; /* for the listener's queue, or for a bell */
 	struct ucred peer;
 	struct sockaddr_un to;
 	socklen_t to_len;
 	char name[DDPS_SHM_TEXT], caller[24]; /* of the listener's end, of the initiator's */
 };
+
+#define DDPS_SHM_AGAIN_MS 2 /* between two tries */
 
 extern const struct ddps_mpa_tcp ddps_mpa_shm_tcp;
 
@@ -37,6 +39,8 @@ extern const struct ddps_mpa_tcp ddps_mpa_shm_tcp;
 void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory, bool initiator);
 /* Wait for the socket, which is connected; 0 or -1 with errno. */
 int ddps_mpa_shm_link(struct ddps_mpa_shm *t);
+/* Wake the peer. */
+void ddps_mpa_shm_ring(struct ddps_mpa_shm *t);
 /* Show MPA what there is. */
 void ddps_mpa_shm_show(struct ddps_mpa_shm *t);
 

@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_MS	 1000 /* for as long a listener waits for others that begin */
-#define AGAIN_MS 2    /* between two tries at a listener whose queue is full */
+#define LOCK_MS 1000 /* for as long a listener waits for others that begin */
 
 _Static_assert(sizeof(struct ddps_shm_memory) % 4096 == 0, "whole pages are mapped");
 
@@ -133,7 +132,7 @@ static bool try_link(struct ddps_mpa_shm *t)
 	if (t->err != EAGAIN)
 		return true;
 	t->err = 0;
-	ddps_timer_after(t->c->env->loop, &t->again, AGAIN_MS);
+	ddps_timer_after(t->c->env->loop, &t->again, DDPS_SHM_AGAIN_MS);
 	return false;
 }
 
@@ -141,7 +140,9 @@ static void try_again(void *user)
 {
 	struct ddps_mpa_shm *t = user;
 
-	if (try_link(t))
+	if (t->linked)
+		ddps_mpa_shm_ring(t);
+	else if (try_link(t))
 		ddps_mpa_conn_ready(t->c, DDPS_MPA_OUT);
 }
 
