@@ -2,11 +2,14 @@
 /*
  * Runs what registered itself, each test in a process of its own: criterion/criterion.h next to this.  What a
  * test says is printed if it fails.  Under ASan a test that leaves an allocation which nobody points to fails.
- * usage: unit-bare [--jobs N] [SUITE-PREFIX...]
+ * usage: unit-bare [--jobs N] [--times] [SUITE-PREFIX...]
+ *   --times	what each test has computed
  */
 #include "criterion/criterion.h"
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +31,7 @@ struct job {
 
 static struct job job[JOBS];
 static unsigned passed, skipped, bad;
+static bool times;
 
 /* ---- in the process of a test ---- */
 
@@ -128,16 +132,26 @@ static void judge_cross(struct job *j, int status)
 	j->pid = 0;
 }
 
+static double get_seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
 /* The next that ends; false: none is running. */
 static bool await_cross(void)
 {
+	struct rusage ru;
 	int status;
-	pid_t pid = wait(&status);
+	pid_t pid = wait4(-1, &status, 0, &ru);
 
 	for (unsigned i = 0; i < JOBS && pid > 0; i++) {
 		if (job[i].pid != pid)
 			continue;
 		kill(-pid, SIGKILL);
+		if (times)
+			printf("# %7.3f s %s/%s\n",
+			       get_seconds(&ru.ru_utime) + get_seconds(&ru.ru_stime),
+			       job[i].t->suite, job[i].t->name);
 		judge_cross(&job[i], status);
 	}
 	return pid > 0;
@@ -161,6 +175,8 @@ int main(int argc, char **argv)
 		jobs = (unsigned)strtoul(argv[1], NULL, 10);
 		argv += 2;
 	}
+	times = argv[0] && !strcmp(argv[0], "--times");
+	argv += times;
 	if (!jobs || jobs > JOBS) {
 		fprintf(stderr, "unit-bare: --jobs takes 1 to %d\n", JOBS);
 		return 2;
