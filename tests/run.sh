@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tests/lanes.bash
 . tests/lanes.bash
 asan=$PWD/$1 opt=$PWD/$2
-export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+# What is freed is kept for a while, so that whoever still uses it is found; more of it than this costs fresh pages.
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 list=$asan/check-failed
 if [ "${3:-}" = --failed ]; then
 	again=$(cat "$list") || exit 2

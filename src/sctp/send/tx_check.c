@@ -5,7 +5,7 @@
 #ifdef DDPS_ASSERTS
 #include <string.h>
 
-#define CHECK_PER_CALL 64u /* chunks to look at in one call, in the mean */
+#define CHECK_PER_CALL 16u /* chunks to look at in one call, in the mean */
 
 struct sent_count {
 	uint32_t nflight, nlost, nsacked;
