@@ -166,15 +166,16 @@ int __wrap_getsockopt(int fd, int level, int opt, void *value, socklen_t *len)
 	const struct ucred peer = { getpid(), geteuid(), getegid() };
 	int n = 0;
 
-	if (kern_fails("getsockopt", ENOBUFS))
-		return -1;
-	if (level == IPPROTO_SCTP)
-		return kern_sctp_get(f, opt, value, len);
-	if (level == SOL_SOCKET && opt == SO_PEERCRED) { /* all hosts are of one process */
+	if (level == SOL_SOCKET &&
+	    opt == SO_PEERCRED) { /* it does not fail; all hosts are one process */
 		memcpy(value, &peer, sizeof peer);
 		*len = sizeof peer;
 		return 0;
 	}
+	if (kern_fails("getsockopt", ENOBUFS))
+		return -1;
+	if (level == IPPROTO_SCTP)
+		return kern_sctp_get(f, opt, value, len);
 	if (level == SOL_SOCKET && opt == SO_LINGER) {
 		memcpy(value, &l, sizeof l);
 		*len = sizeof l;
