@@ -73,10 +73,8 @@ void ddps_loop_free(struct ddps_loop *l)
 	errno = keep;
 }
 
-bool ddps_loop_look(struct ddps_loop *l)
+bool ddps_loop_look(struct ddps_loop *l, uint64_t now)
 {
-	const uint64_t now = ddps_now();
-
 	if (now >= l->owned_until) {
 		if (ddps_own_era() != l->era) {
 			errno = EBADF;

@@ -179,16 +179,22 @@ static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t
  * that follow immediately, from ddps_loop_join to ddps_loop_part: the clock is not read for them.  The loop does that
  * around each turn.
  */
-bool ddps_loop_look(struct ddps_loop *l);
+bool ddps_loop_look(struct ddps_loop *l, uint64_t now);
 
-static inline bool ddps_loop_owns(struct ddps_loop *l)
+/* For whoever has just read the clock. */
+static inline bool ddps_loop_owns_at(struct ddps_loop *l, uint64_t now)
 {
 	struct ddps_load *load = (struct ddps_load *)l;
 
 	if (!load->sure)
-		return ddps_loop_look(l);
+		return ddps_loop_look(l, now);
 	load->sure--;
 	return true;
+}
+
+static inline bool ddps_loop_owns(struct ddps_loop *l)
+{
+	return ddps_loop_owns_at(l, ((struct ddps_load *)l)->sure ? 0 : ddps_now());
 }
 
 #define DDPS_JOINED 3

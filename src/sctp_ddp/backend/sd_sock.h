@@ -22,6 +22,9 @@ union ddps_sd_cmsg {
 		    CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
 };
 
+/* What of it ddps_sd_sock_source() fills, at most. */
+#define DDPS_SD_SOURCE_LEN CMSG_SPACE(sizeof(struct in6_pktinfo))
+
 /* A socket with what each of them wants; -1 and errno.  @gso: it knows runs of packets. */
 int ddps_sd_sock_open(int family, bool raw, bool *gso);
 /* Octets, overhead included, that the kernel holds for us. */

@@ -43,6 +43,16 @@ struct ddps_sn_homes {
 	struct ddps_sctp_addr at[DDPS_URI_ADDRS_MAX];
 };
 
+/* Where packets go, and the same for the system. */
+struct ddps_sn_dest {
+	struct ddps_sctp_addr peer, local;
+	uint16_t encap;
+	socklen_t len;		/* of .to; 0: nothing is in here yet */
+	size_t ctrl_len;	/* of .ctrl */
+	struct sockaddr_in6 to; /* or an IPv4 one in its place */
+	union ddps_sd_cmsg ctrl;
+};
+
 /* A socket; the engine knows it by its number.  A raw one has the packets of one IP only: where both
  * are wanted that of IPv6 has a twin for IPv4, with the same number. */
 struct ddps_sn_sock {
@@ -63,7 +73,8 @@ struct ddps_sn_sock {
 	unsigned refs;	 /* endpoints and associations */
 	unsigned heavy;	 /* messages and packets of a datagram, of late at most */
 	uint16_t *ours;	 /* raw: how many of ours use each SCTP port; the twin's, too */
-	bool secured;	 /* what it carries is DTLS: */
+	struct ddps_sn_dest dest;	  /* of what left last */
+	bool secured;			  /* what it carries is DTLS: */
 	struct ddps_sn_dtls_table *table; /* its connections; NULL: it is not secured */
 	struct ddps_sn_dtls
 		*dtls; /* it is one of these, and has no descriptor; NULL: it is a socket */
@@ -221,6 +232,8 @@ void ddps_sn_flush(struct ddps_sn_env *ne);
 /* From the loop: also tell senders whose queue has room again, and send what they add.  By ne->now:
  * timers that come due meanwhile have their turn soon enough. */
 void ddps_sn_turn(struct ddps_sn_env *ne);
+/* The same where nothing can have been added since the last ddps_sn_flush(). */
+void ddps_sn_serve_due(struct ddps_sn_env *ne);
 /* Read the clock: for all that the engine learns, so that it is never ahead of ne->now. */
 static inline uint64_t ddps_sn_now(struct ddps_sn_env *ne)
 {

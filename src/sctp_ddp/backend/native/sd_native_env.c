@@ -346,6 +346,12 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ne->env = env;
 	ddps_sn_inbox_init(&ne->inbox, env->scratch);
 	ne->host_mtu = ddps_sd_sock_host_mtu();
+	for (unsigned i = 0; i < DDPS_SN_OUTS; i++)
+		ne->out[i] = (struct ddps_sctp_out){ .iov = ne->iov[i],
+						     .iov_max = DDPS_SN_IOV,
+						     .head = ne->head[i],
+						     .head_max = DDPS_SN_HEAD,
+						     .max_segs = DDPS_SN_SEGS };
 	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
 	ne->flush = (struct ddps_task){ .fn = flush_native, .user = ne };
 	ddps_sctp_defaults(&c);

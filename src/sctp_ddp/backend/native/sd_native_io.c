@@ -305,11 +305,12 @@ void ddps_sn_readable(void *user, uint32_t events)
 {
 	struct ddps_sn_sock *s = user, *used = s->of ? s->of : s;
 	struct ddps_sn_env *ne = s->ne;
-	bool vain;
+	bool found, more;
 
 	s->errors |= (events & EPOLLERR) != 0;
 	used->refs++; /* an upcall may end all that uses it */
-	vain = !read_share(s, s->errors) && !(events & ~(uint32_t)EPOLLIN) && !s->errors;
+	found = read_share(s, s->errors);
+	more = (events & ~(uint32_t)EPOLLIN) || s->errors;
 	if (s->errors)
 		look_at_errors(s);
 	if (s->full && (events & EPOLLOUT)) {
@@ -318,6 +319,8 @@ void ddps_sn_readable(void *user, uint32_t events)
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
 	ddps_sn_sock_put(used);
-	if (!vain || !is_native_idle(ne))
+	if (found && !more && !ne->unused) /* it was flushed when it was read */
+		ddps_sn_serve_due(ne);
+	else if (found || more || !is_native_idle(ne))
 		ddps_sn_turn(ne);
 }

@@ -16,24 +16,48 @@
 
 /* One send: its header, addresses and control messages. */
 struct message {
-	struct sockaddr_storage to;
+	struct sockaddr_in6 to;
 	union ddps_sd_cmsg ctrl;
 };
 
-static void address_native_out(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
+/* As the system wants it: mostly as it was for the packets before. */
+static const struct ddps_sn_dest *find_native_dest(struct ddps_sn_sock *s,
+						   const struct ddps_sctp_route *to)
+{
+	struct ddps_sn_dest *d = &s->dest;
+	struct sockaddr_storage ss;
+	struct msghdr m = { 0 };
+
+	if (d->len && d->encap == to->encap && ddps_sc_addr_eq(&d->peer, &to->peer) &&
+	    ddps_sc_addr_eq(&d->local, &to->local))
+		return d;
+	d->peer = to->peer;
+	d->local = to->local;
+	d->encap = to->encap;
+	d->len = ddps_sn_sockaddr(&to->peer, to->encap, s->family, &ss);
+	memcpy(&d->to, &ss, sizeof d->to);
+	if (to->local.family) {
+		ddps_sn_sockaddr(&to->local, 0, s->family, &ss);
+		ddps_sd_sock_source(&m, &d->ctrl, &ss);
+	}
+	d->ctrl_len = m.msg_controllen;
+	return d;
+}
+
+static void address_native_out(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 			       struct message *x, struct msghdr *m)
 {
-	struct sockaddr_storage local;
+	const struct ddps_sn_dest *d = find_native_dest(s, &o->to);
 
-	memset(m, 0, sizeof *m);
-	m->msg_name = &x->to;
-	m->msg_namelen = ddps_sn_sockaddr(&o->to.peer, o->to.encap, s->family, &x->to);
-	if (o->to.local.family) {
-		ddps_sn_sockaddr(&o->to.local, 0, s->family, &local);
-		ddps_sd_sock_source(m, &x->ctrl, &local);
-	}
-	m->msg_iov = o->iov;
-	m->msg_iovlen = o->niov;
+	x->to = d->to;
+	if (d->ctrl_len)
+		memcpy(x->ctrl.buf, d->ctrl.buf, DDPS_SD_SOURCE_LEN);
+	*m = (struct msghdr){ .msg_name = &x->to,
+			      .msg_namelen = d->len,
+			      .msg_iov = o->iov,
+			      .msg_iovlen = o->niov,
+			      .msg_control = d->ctrl_len ? &x->ctrl : NULL,
+			      .msg_controllen = d->ctrl_len };
 }
 
 /* ---- one by one ---- */
@@ -133,7 +157,7 @@ static int send_these(struct ddps_sn_sock *s, struct mmsghdr *m, unsigned n)
 {
 	const int fd = s->io.fd;
 
-	if (!ddps_loop_owns(s->ne->env->loop))
+	if (!ddps_loop_owns_at(s->ne->env->loop, s->ne->now)) /* read just before */
 		return -1;
 	if (n > 1)
 		return sendmmsg(fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -207,14 +231,7 @@ static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 	unsigned n = 0;
 
 	for (; n < DDPS_SN_OUTS && ddps_sctp_pending(ne->e); n++) {
-		ne->out[n] = (struct ddps_sctp_out){
-			.iov = ne->iov[n],
-			.iov_max = DDPS_SN_IOV,
-			.head = ne->head[n],
-			.head_max = DDPS_SN_HEAD,
-			.max_segs = DDPS_SN_SEGS,
-			.max_len = ne->ndtls ? DDPS_SN_INSIDE : DDPS_SN_OCTETS,
-		};
+		ne->out[n].max_len = ne->ndtls ? DDPS_SN_INSIDE : DDPS_SN_OCTETS;
 		if (!ddps_sctp_output(ne->e, &ne->out[n], now))
 			break;
 	}
@@ -273,6 +290,11 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 void ddps_sn_turn(struct ddps_sn_env *ne)
 {
 	ddps_sn_flush(ne);
+	ddps_sn_serve_due(ne);
+}
+
+void ddps_sn_serve_due(struct ddps_sn_env *ne)
+{
 	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ne->now; i++) {
 		ddps_sctp_tick(ne->e, ddps_sn_now(ne));
 		ddps_sn_flush(ne);
@@ -318,6 +340,7 @@ void ddps_sn_tick(void *user)
 {
 	struct ddps_sn_env *ne = user;
 
-	ddps_sctp_tick(ne->e, ddps_sn_now(ne));
+	if (ddps_sctp_deadline(ne->e) <= ddps_sn_now(ne))
+		ddps_sctp_tick(ne->e, ne->now);
 	ddps_sn_turn(ne);
 }
