@@ -330,6 +330,8 @@ struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned
  * gone afterwards if the event was DRAINED or LOST. */
 void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const struct ddps_sd_msg *m,
 		       const struct ddps_error *why);
+/* A segment has its turn: it goes up, unless nobody is there for it. */
+void ddps_sd_pair_deliver(struct ddps_sd_pair *p, const uint8_t *data, size_t len);
 /* What the peer sent fits no legal sequence. */
 struct ddps_error ddps_sd_illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old);
 /* Our Terminate has been handed to SCTP. */

@@ -280,7 +280,7 @@ static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	p->sess->llp.up->answer(p->sess->llp.user, &setup);
 }
 
-static void deliver_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+void ddps_sd_pair_deliver(struct ddps_sd_pair *p, const uint8_t *data, size_t len)
 {
 	struct ddps_sd_session *s = p->sess;
 	int verdict;
@@ -288,8 +288,7 @@ static void deliver_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg 
 	if (!s || s->rx_dead)
 		return;
 	p->ctl_seq = 0; /* whoever sends one has our Accept */
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
-	verdict = s->llp.data->rx_segment(s->llp.data_user, m->data, m->len);
+	verdict = s->llp.data->rx_segment(s->llp.data_user, data, len);
 	if (p->sess != s)
 		return;
 	s->rx_dead = verdict < 0;
@@ -361,7 +360,8 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 		return;
 	}
 	if (acts == DDPS_SD_DELIVER) {
-		deliver_sd_message(p, m);
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
+		ddps_sd_pair_deliver(p, m->data, m->len);
 		return;
 	}
 	if (p->sm.state != old)

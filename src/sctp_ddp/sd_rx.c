@@ -405,6 +405,30 @@ static void senseless(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 		ddps_sd_carrier_abort(c, &e);
 }
 
+/* As most are: a segment that has its turn, on an open session that takes it.  False: nothing was done, and
+ * the steps decide. */
+static bool take_straight(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
+			  const uint8_t *data, size_t len)
+{
+	struct ddps_sd_pair *p = ddps_sd_pair_find(c, stream);
+	struct ddps_sd_msg m = { .segment = true };
+
+	if (ppid != DDPS_SD_PPID_SEGMENT || len < DDPS_SD_SSN_LEN || !p ||
+	    p->sm.state != DDPS_SD_OPEN || p->rx.count || !p->sess || !p->sess->opened ||
+	    p->sess->stalled)
+		return false;
+	m.ssn = (uint16_t)(data[0] << 8 | data[1]);
+	if (m.ssn != p->rx.next)
+		return false;
+	p->rx.next++;
+	ddps_sd_pair_deliver(p, data + DDPS_SD_SSN_LEN, len - DDPS_SD_SSN_LEN);
+	if (is_pair_stalled(p))
+		put_back(p, &m, ppid, data, len);
+	if (p->rx.count)
+		ddps_sd_rx_resume(p);
+	return true;
+}
+
 void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 			const uint8_t *data, size_t len)
 {
@@ -416,6 +440,8 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 		drop_sd_message(c, stream, "the stream has no partner");
 		return;
 	}
+	if (take_straight(c, stream, ppid, data, len))
+		return;
 	err = ddps_sd_decode(&m, ppid, data, len);
 	if (err < 0) {
 		senseless(c, stream, ppid, len, err);

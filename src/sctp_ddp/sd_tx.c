@@ -433,7 +433,7 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 {
 	uint64_t before = c->sent;
 
-	if (c->running || c->state != DDPS_SD_UP)
+	if (c->running || c->state != DDPS_SD_UP || (TAILQ_EMPTY(&c->ctl) && TAILQ_EMPTY(&c->seg)))
 		return;
 	c->running = true;
 	while (!c->blocked && !c->broken) {
