@@ -27,6 +27,7 @@
 #include <ddpsess/err.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 struct ddps_sctp;	/* an engine */
@@ -41,7 +42,11 @@ struct ddps_sctp_addr {
 	uint8_t ip[16];
 	uint32_t scope; /* IPv6 link-local: the interface; else 0 */
 };
-bool ddps_sc_addr_eq(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b);
+static inline bool ddps_sc_addr_eq(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b)
+{
+	return a->family == b->family && a->scope == b->scope &&
+	       !memcmp(a->ip, b->ip, sizeof a->ip);
+}
 bool ddps_sc_loopback(const struct ddps_sctp_addr *a);
 
 /* Where a packet comes from or goes to. */

@@ -20,6 +20,7 @@ struct ddps_sc_build {
 	uint8_t *flags;	    /* of its last DATA chunk */
 	unsigned iov0;
 	size_t size;
+	size_t chunk; /* user data octets of the largest DATA chunk */
 };
 
 static inline void ddps_sc_build_begin(struct ddps_sc_build *b, uint32_t tag)
@@ -117,25 +118,28 @@ static inline size_t ddps_sc_build_ip_size(const struct ddps_sc_build *b)
 static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 				      const struct ddps_sc_piece *pc)
 {
-	struct ddps_wbuf h = ddps_wbuf_init(b->w.p, DDPS_SC_DATA_HDR);
+	static const uint8_t zero[4];
 	const struct ddps_sc_msg *m = pc->m;
+	const struct ddps_sc_data_hdr h = {
+		.type = SC_DATA,
+		.flags = pc->flags,
+		.len = htobe16((uint16_t)(DDPS_SC_DATA_HDR + pc->len)),
+		.tsn = htobe32(tsn),
+		.sid = htobe16(m->sid),
+		.ssn = htobe16(m->ssn),
+		.ppid = htobe32(m->ppid),
+	};
 	size_t padded = ddps_sc_pad(pc->len);
 
 	ddps_assert((size_t)(b->w.end - b->w.p) >= DDPS_SC_DATA_HDR); /* ddps_sc_build_room */
-	ddps_wbuf_u8(&h, SC_DATA);
-	b->flags = h.p;
-	ddps_wbuf_u8(&h, pc->flags);
-	ddps_wbuf_u16(&h, (uint16_t)(DDPS_SC_DATA_HDR + pc->len));
-	ddps_wbuf_u32(&h, tsn);
-	ddps_wbuf_u16(&h, m->sid);
-	ddps_wbuf_u16(&h, m->ssn);
-	ddps_wbuf_u32(&h, m->ppid);
-	b->w.p = h.p;
+	b->flags = b->w.p + 1;
+	memcpy(b->w.p, &h, sizeof h);
+	b->w.p += sizeof h;
 	if (pc->len < DDPS_SC_COPY_MAX)
 		ddps_wbuf_bytes(&b->w, m->data + pc->at, pc->len);
 	else
 		ddps_sc_build_lead(b, m->data + pc->at, pc->len);
-	ddps_wbuf_be(&b->w, 0, padded - pc->len);
+	ddps_wbuf_bytes(&b->w, zero, padded - pc->len);
 	b->size += DDPS_SC_DATA_HDR + padded;
 	b->a->n_chunks_out++;
 }

@@ -134,19 +134,19 @@ static bool has_listed(const struct ddps_sc_cookie *ck, const struct ddps_sctp_a
 
 static bool source_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
-	return has_listed(ck, &rx->from.peer);
+	return has_listed(ck, &rx->from->peer);
 }
 
 static bool local_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp_port *l;
 
-	if (!ck->local.family || !rx->from.local.family ||
-	    ddps_sc_addr_eq(&ck->local, &rx->from.local))
+	if (!ck->local.family || !rx->from->local.family ||
+	    ddps_sc_addr_eq(&ck->local, &rx->from->local))
 		return true;
 	l = ddps_sc_find_port(rx->e, ck->via, ck->port);
 	for (unsigned i = 0; l && i < l->param.nlocal; i++) {
-		if (ddps_sc_addr_eq(&rx->from.local, &l->param.local[i]))
+		if (ddps_sc_addr_eq(&rx->from->local, &l->param.local[i]))
 			return true;
 	}
 	return false;
@@ -156,7 +156,7 @@ static bool open_cookie(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c,
 			struct ddps_sc_cookie *ck)
 {
 	return !ddps_sc_cookie_open(&rx->e->keys, ck, c->val, c->vlen) && ck->port == rx->h.dst &&
-	       ck->peer_port == rx->h.src && ck->own_tag == rx->h.tag && ck->via == rx->from.via &&
+	       ck->peer_port == rx->h.src && ck->own_tag == rx->h.tag && ck->via == rx->from->via &&
 	       source_fits(rx, ck) && local_fits(rx, ck);
 }
 
@@ -192,16 +192,16 @@ static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 {
 	if (!ddps_sc_path_of(a, &ck->source)) {
 		ddps_sc_path_claim(a, &ck->source);
-		if (!ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
+		if (!ddps_sc_path_add(a, &ck->source, &rx->from->local, ck->encap))
 			return false;
 	}
 	for (unsigned i = 0; i < ck->naddr; i++) {
 		if (!ddps_sc_path_of(a, &ck->addr[i]) &&
 		    !ddps_sc_leaves_out(a, &ck->source, &ck->addr[i]))
-			ddps_sc_path_add(a, &ck->addr[i], ddps_sc_only(a, &rx->from.local),
+			ddps_sc_path_add(a, &ck->addr[i], ddps_sc_only(a, &rx->from->local),
 					 ck->encap);
 	}
-	return ddps_sc_path_of(a, &rx->from.peer);
+	return ddps_sc_path_of(a, &rx->from->peer);
 }
 
 /* Tags, TSNs and streams as the cookie has them, whose addresses are known. */
@@ -212,7 +212,7 @@ static void adopt_cookie(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 
 	ddps_sc_path_front(p);
 	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
-	rx->path = ddps_sc_path_of(a, &rx->from.peer);
+	rx->path = ddps_sc_path_of(a, &rx->from->peer);
 	ddps_sc_set_tag(a, ck->own_tag);
 	a->own_tsn = ck->own_tsn;
 	a->peer_tag = ck->peer_tag;
@@ -387,7 +387,7 @@ static bool with_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	bool peer = ck->peer_tag == a->peer_tag;
 	bool ties = a->tie_own && ck->tie_own == a->tie_own && ck->tie_peer == a->tie_peer;
 
-	rx->path = ddps_sc_path_of(a, &rx->from.peer);
+	rx->path = ddps_sc_path_of(a, &rx->from->peer);
 	if (own && peer)
 		return take_duplicate_echo(rx, ck); /* D */
 	if (own)
@@ -417,7 +417,7 @@ static struct ddps_sc_path *find_at(const struct ddps_sc_rx *rx, const struct dd
 /* An address that another peer has merely listed makes nobody that peer. */
 static struct ddps_sc_path *find_any(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
-	struct ddps_sc_path *p = find_at(rx, ck, &rx->from.peer);
+	struct ddps_sc_path *p = find_at(rx, ck, &rx->from->peer);
 
 	if (!p)
 		p = find_at(rx, ck, &ck->source);

@@ -153,7 +153,8 @@ static void set_in_tx(struct ddps_sctp_assoc *a, bool on)
 		TAILQ_REMOVE(&a->e->tx, a, tx_link);
 }
 
-static void settle_one(struct ddps_sctp_assoc *a)
+/* @leaves: what it has to send leaves now, and the timer is set behind that. */
+static void settle_one(struct ddps_sctp_assoc *a, bool leaves)
 {
 	struct ddps_sctp *e = a->e;
 
@@ -173,24 +174,35 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	}
 	ddps_sc_window_update(a);
 	set_in_tx(a, ddps_sc_has_output(a));
-	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+	if (!leaves || !a->in_tx)
+		ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
 	ddps_sc_check(a);
 }
 
-static __attribute__((noinline)) void settle_first(struct ddps_sctp *e)
+static __attribute__((noinline)) void settle_first(struct ddps_sctp *e, bool leaves)
 {
 	struct ddps_sctp_assoc *a = TAILQ_FIRST(&e->touched);
 
 	TAILQ_REMOVE(&e->touched, a, touch_link);
 	a->touched = false;
-	settle_one(a);
+	settle_one(a, leaves);
 }
 
 /* Mostly there is none. */
-static inline void settle_touched(struct ddps_sctp *e)
+static inline void settle_touched(struct ddps_sctp *e, bool leaves)
 {
 	while (!TAILQ_EMPTY(&e->touched))
-		settle_first(e);
+		settle_first(e, leaves);
+}
+
+/* Before the upcalls.  Where one is due, and nothing is that has to come before it, all is settled behind it. */
+static inline void settle_before_notes(struct ddps_sctp *e)
+{
+	const struct ddps_sctp_assoc *a = TAILQ_FIRST(&e->touched);
+
+	if (a && a->noted && a->state == SC_ESTABLISHED && !a->dead && !TAILQ_NEXT(a, touch_link))
+		return;
+	settle_touched(e, false);
 }
 
 /* Each upcall may have the association freed, which is dead then: it stays in memory until it is
@@ -241,10 +253,10 @@ static void finish_turn(struct ddps_sctp *e)
 {
 	struct ddps_sctp_assoc *a;
 
-	settle_touched(e);
+	settle_before_notes(e);
 	tell_all(e);
 	e->busy = false;
-	settle_touched(e);
+	settle_touched(e, false);
 	while ((a = TAILQ_FIRST(&e->dying)))
 		ddps_sc_release(a);
 }
@@ -272,11 +284,22 @@ static void note_rest(struct ddps_sctp *e)
 		e->sent.slept_from = e->sent.rest_from;
 }
 
-static void take_engine_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from,
-			       const uint8_t *p, size_t len)
+/* The packets of one datagram, or of several of one size. */
+static void take_engine_packets(struct ddps_sctp *e, const struct ddps_sctp_in *in)
 {
-	e->st.packets_in++;
-	ddps_sc_packet(e, from, p, len);
+	size_t seg = in->seg_size && in->seg_size < in->len ? in->seg_size : in->len;
+	struct ddps_sc_rx rx;
+
+	rx.e = e;
+	rx.from = &in->from;
+	rx.path = NULL;
+	rx.pkt = NULL;
+	for (size_t at = 0; at < in->len; at += seg) {
+		size_t left = in->len - at;
+
+		e->st.packets_in++;
+		ddps_sc_packet(&rx, in->data + at, left < seg ? left : seg);
+	}
 }
 
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
@@ -286,17 +309,8 @@ void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigne
 	if (!STAILQ_EMPTY(&e->spent))
 		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
-	for (unsigned i = 0; i < n; i++) {
-		size_t seg =
-			in[i].seg_size && in[i].seg_size < in[i].len ? in[i].seg_size : in[i].len;
-
-		for (size_t at = 0; at < in[i].len; at += seg) {
-			size_t left = in[i].len - at;
-
-			take_engine_packet(e, &in[i].from, in[i].data + at,
-					   left < seg ? left : seg);
-		}
-	}
+	for (unsigned i = 0; i < n; i++)
+		take_engine_packets(e, &in[i]);
 	finish_turn(e);
 }
 
@@ -377,7 +391,7 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	int sent;
 
 	ddps_sc_time(e, now);
-	settle_touched(e);
+	settle_touched(e, true);
 	out->niov = out->nsegs = 0;
 	out->len = out->seg_size = 0;
 	out->fragment = out->probe = out->data = out->sack = false;

@@ -10,6 +10,7 @@
  *   sctp_setup.c    INIT, INIT ACK	     sctp_echo.c  COOKIE ECHO and ACK, restart
  *   sctp_assoc.c    an association's life   sctp_shut.c  SHUTDOWN, ABORT, ERROR
  *   sctp_rx.c	     DATA		     sctp_reasm.c  fragments
+ *   sctp_straight.c DATA as most is: nothing is missing, nothing is held
  *   sctp_stream.c   order, holds, delivery  sctp_sack.c  SACKs sent and received
  *   sctp_path.c     states of paths, heartbeats, probes
  *   path/	     the list of paths
@@ -314,15 +315,15 @@ struct ddps_sc_rx {
 	struct ddps_sctp *e;
 	struct ddps_sctp_assoc *a;
 	struct ddps_sc_path *path; /* it came from there */
-	struct ddps_sctp_route from;
+	const struct ddps_sctp_route *from;
 	const uint8_t *pkt;
 	size_t len;
 	struct ddps_sc_header h;
 	/* Of its DATA chunks; gap: something is amiss, to be reported without delay; now_flag: I bit */
 	bool data, fresh, dup, gap, now_flag, dropped;
-	uint8_t report[512];	       /* causes for an ERROR */
-	size_t report_len, report_pad; /* the latter of the last cause, within the former */
 	bool answered;
+	size_t report_len, report_pad; /* the latter of the last cause, within the former */
+	uint8_t report[512];	       /* causes for an ERROR */
 };
 
 /* ---- sctp_engine.c ---- */
@@ -370,13 +371,17 @@ uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port
 			   const struct ddps_sctp_addr *peer);
 
 /* ---- sctp_packet.c ---- */
-void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *pkt,
-		    size_t len);
+/* @rx: .e and .from are set; .path is NULL, or all is as the packet before has left it, which came with this one. */
+void ddps_sc_packet(struct ddps_sc_rx *rx, const uint8_t *pkt, size_t len);
 typedef void ddps_sc_handler(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
 /* Report what was not understood. */
 void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size_t len);
 /* Learn the UDP port, and what else a packet with the right tag says about its path. */
 void ddps_sc_heard(struct ddps_sc_rx *rx);
+
+/* ---- sctp_straight.c ---- */
+/* The DATA chunks that @r begins with, as long as each is as most are; returns how many. */
+unsigned ddps_sc_straight_data(struct ddps_sc_rx *rx, struct ddps_rbuf *r);
 
 /* ---- sctp_oob.c ---- */
 /* The host at @p has refused our INIT by an ABORT: whether there are other addresses to be asked. */
@@ -494,7 +499,10 @@ void ddps_sc_path_start(struct ddps_sc_path *p);
 ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
-bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a);
+static inline bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a)
+{
+	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
+}
 /* A HEARTBEAT of so many octets; returns its nonce. */
 #define DDPS_SC_HB_LEN 40u
 uint64_t ddps_sc_put_hb(struct ddps_wbuf *w, const struct ddps_sc_path *p);
@@ -505,22 +513,45 @@ void ddps_sc_roam(struct ddps_sc_path *p);
 /* It has answered. */
 void ddps_sc_roamed(struct ddps_sc_path *p);
 /* A path that is due to be probed, with what @size; NULL: none. */
-struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);
+static inline struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a,
+						      uint16_t *size)
+{
+	if (!ddps_sc_sends_hb(a))
+		return NULL;
+	for (unsigned i = 0; i < a->npaths; i++) {
+		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
+		if (*size)
+			return a->path[i];
+	}
+	return NULL;
+}
 
 /* ---- sctp_msg.c, sctp_tx.c ---- */
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);
 void ddps_sc_queue_free(struct ddps_sctp_assoc *a);
-size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a);
-/* The next piece; NULL: no memory. */
-struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a);
+size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a, size_t most);
+/* The next piece, of so many octets; NULL: no memory. */
+struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a, size_t len);
 /* All of @m, of which nothing was cut. */
 struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m);
 /* Give it back uncut. */
 void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
-bool ddps_sc_has_output(struct ddps_sctp_assoc *a);
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a);
+
+/* ---- what leaves ---- */
+static inline bool ddps_sc_data_waits(const struct ddps_sctp_assoc *a)
+{
+	return (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask) && ddps_sc_sends_hb(a);
+}
+static inline bool ddps_sc_has_output(const struct ddps_sctp_assoc *a)
+{
+	uint16_t size;
+
+	return a->due || !STAILQ_EMPTY(&a->blobs) || ddps_sc_data_waits(a) ||
+	       ddps_sc_probe_path(a, &size);
+}
 
 /* ---- sctp_check.c ---- */
 #ifdef DDPS_ASSERTS

@@ -34,7 +34,8 @@ void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 	(void)tsn;
 	if (pc->flags & SC_DATA_E) {
 		a->acked_n = m->number;
-		ddps_sc_note(a, NOTE_ACKED);
+		if (!(a->notes & NOTE_ACKED))
+			ddps_sc_note(a, NOTE_ACKED);
 	}
 	if (pc != &m->whole)
 		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
@@ -170,16 +171,15 @@ size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a)
 	return least - DDPS_SC_DATA_HDR;
 }
 
-/* User data octets of the next piece; 0: nothing waits. */
-size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a)
+/* User data octets of the next piece, if none is larger than @most; 0: nothing waits. */
+size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a, size_t most)
 {
 	const struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
-	size_t left, most;
+	size_t left;
 
 	if (!m)
 		return 0;
 	left = m->len - m->cut;
-	most = ddps_sctp_max_chunk(a);
 	return left < most ? left : most;
 }
 
@@ -200,10 +200,9 @@ struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m)
 	return &m->whole;
 }
 
-struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a)
+struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a, size_t len)
 {
 	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
-	size_t len = ddps_sc_next_len(a);
 	struct ddps_sc_piece *pc = &m->whole;
 
 	if (len < m->len)

@@ -35,7 +35,7 @@ void ddps_sc_answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, siz
 	struct ddps_sctp *e = rx->e;
 
 	if (ddps_sc_spend(e, &e->answers, e->c.answers_per_s, &e->st.answers_limited))
-		ddps_sc_stray(e, &rx->from, rx->h.dst, rx->h.src, tag, chunks, len);
+		ddps_sc_stray(e, rx->from, rx->h.dst, rx->h.src, tag, chunks, len);
 }
 
 void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_t cause,
@@ -91,7 +91,7 @@ void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 		return;
 	/* Of a peer of ours, from an address that it did not list, or that there was no room for: it would
 	 * have to believe an answer with its tag.  [9260-5.1.2-2] */
-	if (ddps_sc_has_tag(rx->e, rx->from.via, rx->h.dst, rx->h.src, rx->h.tag)) {
+	if (ddps_sc_has_tag(rx->e, rx->from->via, rx->h.dst, rx->h.src, rx->h.tag)) {
 		rx->e->st.strange_addrs++;
 		return;
 	}

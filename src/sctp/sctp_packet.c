@@ -108,7 +108,11 @@ static void walk_chunks(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 	bool errors = false;
 	ddps_sc_handler *h;
 
-	while (!a->dead && ddps_sc_chunk_next(&r, &c) > 0) {
+	while (!a->dead) {
+		if (ddps_rbuf_left(&r) && *r.p == SC_DATA)
+			n += ddps_sc_straight_data(rx, &r);
+		if (a->dead || ddps_sc_chunk_next(&r, &c) <= 0)
+			break;
 		if (c.type != SC_DATA && ++others > rx->e->c.max_chunks) {
 			rx->e->st.malformed++;
 			break;
@@ -143,16 +147,16 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 	a->last_heard = p;
 	a->n_packets_in++;
 	a->tx.asked_at = 0;
-	if (rx->from.seen) { /* others of its connection may be elsewhere [8261-6.1-2] */
-		p->roam = rx->from.seen;
+	if (rx->from->seen) { /* others of its connection may be elsewhere [8261-6.1-2] */
+		p->roam = rx->from->seen;
 		ddps_sc_roam(p);
 	}
-	if (!rx->from.sealed && p->encap != rx->from.encap) { /* [6951-5.4-1] [6951-5.4-2] */
+	if (!rx->from->sealed && p->encap != rx->from->encap) { /* [6951-5.4-1] [6951-5.4-2] */
 		rx->e->st.ports_learned++;
-		ddps_sc_path_encap(p, rx->from.encap);
+		ddps_sc_path_encap(p, rx->from->encap);
 	}
-	if (rx->from.local.family && (a->nlocal < 2 || !p->local.family))
-		p->local = rx->from.local;
+	if (rx->from->local.family && (a->nlocal < 2 || !p->local.family))
+		p->local = rx->from->local;
 	if (a->state == SC_SENT && a->ctl_n) { /* [9260-9.2-5] */
 		a->ctl_n = 0;
 		a->errors = 0;
@@ -224,7 +228,7 @@ static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps
 	if (ddps_sc_decode_init(&i, c) < 0)
 		return NULL;
 	for (unsigned n = 0; n < i.naddr && !p; n++) {
-		p = ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &i.addr[n]);
+		p = ddps_sc_find(rx->e, rx->from->via, rx->h.dst, rx->h.src, &i.addr[n]);
 		if (p && sure && !ddps_sc_path_sure(p))
 			p = NULL;
 	}
@@ -239,9 +243,9 @@ static struct ddps_sc_path *find_packet_path(struct ddps_sc_rx *rx,
 					     const struct ddps_sc_chunk *first)
 {
 	struct ddps_sc_path *p =
-		ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &rx->from.peer);
+		ddps_sc_find(rx->e, rx->from->via, rx->h.dst, rx->h.src, &rx->from->peer);
 
-	if (rx->from.sealed) /* it lists none */
+	if (rx->from->sealed) /* it lists none */
 		return p;
 	if (first->type == SC_INIT && !(p && ddps_sc_path_sure(p)))
 		return find_listed(rx, first, true);
@@ -273,45 +277,79 @@ static bool is_sctp_checksum_right(struct ddps_sctp *e, const struct ddps_sctp_r
 	return true;
 }
 
-void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *pkt,
-		    size_t len)
+static void show_tap(const struct ddps_sc_rx *rx)
 {
-	struct ddps_sc_rx rx;
+	const struct ddps_sctp *e = rx->e;
+
+	if (e->c.tap)
+		e->c.tap(e->c.user, e->now, false, rx->from,
+			 &(struct iovec){ (void *)(uintptr_t)rx->pkt, rx->len }, 1);
+}
+
+/*
+ * The straight way of a packet that came with the one before it, @last, and is for the same association, which
+ * has taken that.  Chunks that begin anything, or end it, take the other way.
+ */
+static bool is_like_last(const struct ddps_sc_rx *rx, const uint8_t *last)
+{
+	const uint8_t *first = rx->pkt + DDPS_SC_HDR;
+	size_t left = rx->len - DDPS_SC_HDR, len;
+
+	if (!rx->path || rx->e->sent.stepwise || rx->len < DDPS_SC_HDR + 4 || rx->len > 65535 ||
+	    memcmp(rx->pkt, last, 8) != 0 || (first[0] != SC_DATA && first[0] != SC_SACK))
+		return false;
+	len = (size_t)(first[2] << 8 | first[3]);
+	return rx->a == rx->path->a && !rx->a->dead && rx->a->state == SC_ESTABLISHED &&
+	       rx->h.tag == rx->a->own_tag && len >= 4 && len <= left;
+}
+
+void ddps_sc_packet(struct ddps_sc_rx *rx, const uint8_t *pkt, size_t len)
+{
+	const uint8_t *last = rx->pkt;
+	struct ddps_sctp *e = rx->e;
 	struct ddps_rbuf r;
 	struct ddps_sc_chunk first;
+	bool like_last;
 
-	memset(&rx, 0, offsetof(struct ddps_sc_rx, report));
-	rx.report_len = rx.report_pad = 0;
-	rx.answered = false;
-	rx.e = e;
-	rx.from = *from;
-	rx.pkt = pkt;
-	rx.len = len;
-	if (len > 65535 || ddps_sc_header(&rx.h, pkt, len) < 0 || !ddps_sc_unicast(&from->peer)) {
+	memset(&rx->data, 0,
+	       offsetof(struct ddps_sc_rx, report) - offsetof(struct ddps_sc_rx, data));
+	rx->pkt = pkt;
+	rx->len = len;
+	like_last = is_like_last(rx, last);
+	if (!like_last && (len > 65535 || ddps_sc_header(&rx->h, pkt, len) < 0 ||
+			   !ddps_sc_unicast(&rx->from->peer))) {
+		rx->path = NULL;
 		e->st.malformed++;
 		return;
 	}
-	if (!is_sctp_checksum_right(e, from, pkt, len)) {
+	if (!is_sctp_checksum_right(e, rx->from, pkt, len)) {
+		if (!like_last)
+			rx->path = NULL;
 		e->st.bad_crc++;
 		return;
 	}
-	if (e->c.tap)
-		e->c.tap(e->c.user, e->now, false, from,
-			 &(struct iovec){ (void *)(uintptr_t)pkt, len }, 1);
+	show_tap(rx);
+	if (like_last) {
+		ddps_sc_touch(rx->a);
+		ddps_sc_heard(rx);
+		walk_chunks(rx, ddps_sc_chunks(pkt, len));
+		return;
+	}
+	rx->path = NULL;
+	rx->a = NULL;
 	r = ddps_sc_chunks(pkt, len);
-	if (ddps_sc_chunk_next(&r, &first) <= 0 || !tag_fits(&rx, &first)) {
+	if (ddps_sc_chunk_next(&r, &first) <= 0 || !tag_fits(rx, &first)) {
 		e->st.malformed++;
 		return;
 	}
 	if (first.type == SC_COOKIE_ECHO) {
-		cookie_echo(&rx, &first);
-		return;
-	}
-	rx.path = find_packet_path(&rx, &first);
-	if (rx.path) {
-		rx.a = rx.path->a;
-		for_assoc(&rx, &first);
+		cookie_echo(rx, &first);
+	} else if ((rx->path = find_packet_path(rx, &first))) {
+		rx->a = rx->path->a;
+		for_assoc(rx, &first);
 	} else {
-		ddps_sc_oob(&rx, &first);
+		ddps_sc_oob(rx, &first);
 	}
+	if (first.type != SC_DATA && first.type != SC_SACK) /* paths may come and go by others */
+		rx->path = NULL;
 }

@@ -7,11 +7,6 @@
 #define STUCK	   6u			/* times that one chunk may be lost for its size */
 #define HB_BIG_MAX 4u			/* large answers that wait to be sent */
 
-bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a)
-{
-	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
-}
-
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p)
 {
 	return (p->peer.family == 6 ? 40u : 20u) + (p->encap ? 8u : 0u) + DDPS_SC_HDR;
@@ -419,18 +414,6 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 	}
 	a->ask = true;
 	ddps_sc_touch(a);
-}
-
-struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size)
-{
-	if (!ddps_sc_sends_hb(a))
-		return NULL;
-	for (unsigned i = 0; i < a->npaths; i++) {
-		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
-		if (*size)
-			return a->path[i];
-	}
-	return NULL;
 }
 
 /* ---- time ---- */

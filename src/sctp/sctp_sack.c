@@ -22,15 +22,16 @@ void ddps_sc_window_update(struct ddps_sctp_assoc *a)
 /* As many gap blocks and then duplicates as @room octets take, which @w has.  Returns its size. */
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room)
 {
-	uint8_t *at = ddps_sc_begin_chunk(w, SC_SACK, 0), *counts;
-	unsigned ngaps = 0, ndups = 0, left = (unsigned)(room - 16) / 4;
+	const struct ddps_sc_sack_hdr h = { .type = SC_SACK,
+					    .len = htobe16(sizeof h),
+					    .cum = htobe32(a->map.cum),
+					    .rwnd = htobe32(ddps_sc_rwnd(a)) };
+	uint8_t *at = w->p;
+	unsigned ngaps = 0, ndups = 0, left = (unsigned)(room - sizeof h) / 4;
 	uint32_t from = a->map.cum, start, end;
 
-	a->told_rwnd = ddps_sc_rwnd(a);
-	ddps_wbuf_u32(w, a->map.cum);
-	ddps_wbuf_u32(w, a->told_rwnd);
-	counts = w->p;
-	ddps_wbuf_u32(w, 0);
+	a->told_rwnd = be32toh(h.rwnd);
+	ddps_wbuf_bytes(w, &h, sizeof h);
 	while (ngaps < left && ddps_sc_map_run(&a->map, from, &start, &end)) {
 		ddps_wbuf_u16(w, (uint16_t)(start - a->map.cum));
 		ddps_wbuf_u16(w, (uint16_t)(end - a->map.cum));
@@ -39,10 +40,12 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 	}
 	while (ndups < a->ndups && ngaps + ndups < left)
 		ddps_wbuf_u32(w, a->dups[ndups++]);
-	ddps_sc_end_chunk(w, at, 0);
-	counts[0] = (uint8_t)(ngaps >> 8);
-	counts[1] = (uint8_t)ngaps;
-	counts[3] = (uint8_t)ndups;
+	if (ngaps + ndups) {
+		ddps_sc_end_chunk(w, at, 0);
+		at[12] = (uint8_t)(ngaps >> 8);
+		at[13] = (uint8_t)ngaps;
+		at[15] = (uint8_t)ndups;
+	}
 	a->ndups = 0; /* [9260-3.3.4-d3] */
 	a->sack_packets = 0;
 	a->sack_at = DDPS_SC_NEVER;
@@ -85,7 +88,8 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 	clear_errors(a, news.paths);
 }
 
-void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+/* One that reports gaps or duplicates. */
+static void take_long_sack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	struct ddps_sent_gap gap[GAPS_MAX];
@@ -114,4 +118,20 @@ void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		dup[i] = ddps_rbuf_u32(&r);
 	a->n_gaps += w.ngaps;
 	ddps_sc_take_sack(a, &s);
+}
+
+void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sc_sack_hdr h;
+	struct ddps_sent_sack s = { 0 };
+
+	if (c->len == sizeof h) {
+		memcpy(&h, c->all, sizeof h);
+		s.cum = be32toh(h.cum);
+		s.a_rwnd = be32toh(h.rwnd);
+	}
+	if (c->len == sizeof h && !h.ngaps && !h.ndups)
+		ddps_sc_take_sack(rx->a, &s);
+	else
+		take_long_sack(rx, c);
 }

@@ -24,18 +24,18 @@
 
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag)
 {
-	const struct ddps_sc_path *p = ddps_sc_path_of(rx->a, &rx->from.peer);
+	const struct ddps_sc_path *p = ddps_sc_path_of(rx->a, &rx->from->peer);
 	uint8_t ports[4];
 	struct ddps_wbuf w = ddps_wbuf_init(ports, sizeof ports);
 
-	if (!p || !p->encap || !rx->from.encap || p->encap == rx->from.encap)
+	if (!p || !p->encap || !rx->from->encap || p->encap == rx->from->encap)
 		return false;
 	if (ddps_sc_is_silent(rx->a))
 		return false;
 	ddps_sc_ask_paths(rx->a);
 	rx->e->st.restarts_refused++;
 	ddps_wbuf_u16(&w, p->encap);
-	ddps_wbuf_u16(&w, rx->from.encap);
+	ddps_wbuf_u16(&w, rx->from->encap);
 	ddps_sc_stray_abort(rx, tag, false, SC_CAUSE_ENCAP, ports, sizeof ports);
 	return true;
 }

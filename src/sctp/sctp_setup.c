@@ -95,7 +95,7 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 {
 	uint32_t life = rx->e->c.cookie_life_ms;
 	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
-	unsigned n = peer_addrs(i, &rx->from.peer, all), k;
+	unsigned n = peer_addrs(i, &rx->from->peer, all), k;
 	size_t octets = 0;
 
 	memset(ck, 0, offsetof(struct ddps_sc_cookie, addr));
@@ -112,13 +112,13 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	ck->out_streams = get_least(i->mis, o->streams);
 	ck->port = rx->h.dst;
 	ck->peer_port = rx->h.src;
-	ck->encap = rx->from.encap;
-	ck->via = rx->from.via;
+	ck->encap = rx->from->encap;
+	ck->via = rx->from->via;
 	ck->has_adaptation = i->has_adaptation;
-	ck->zero_checksum = i->zero_checksum && rx->from.sealed;
+	ck->zero_checksum = i->zero_checksum && rx->from->sealed;
 	ck->adaptation = i->adaptation;
-	ck->local = rx->from.local;
-	ck->source = rx->from.peer;
+	ck->local = rx->from->local;
+	ck->source = rx->from->peer;
 	for (k = 1; k < n && octets + ddps_sc_cookie_addr(&all[k]) <= DDPS_SC_COOKIE_LIST; k++)
 		octets += ddps_sc_cookie_addr(&all[k]);
 	ck->naddr = k - 1;
@@ -164,16 +164,16 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	at = ddps_sc_begin_chunk(&w, SC_INIT_ACK, 0);
 	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, get_least(o->streams, i->mis), o->streams,
 		  o->tsn);
-	put_addrs(&w, o->local, o->nlocal, &rx->from.peer);
+	put_addrs(&w, o->local, o->nlocal, &rx->from->peer);
 	pad = ddps_sc_put_tlv(&w, SC_P_COOKIE, cookie,
 			      ddps_sc_cookie_seal(&rx->e->keys, &ck, cookie));
 	pad = put_reports(&w, i, pad);
 	if (o->has_adaptation)
 		pad = put_adaptation(&w, o->adaptation);
-	if (rx->from.sealed)
+	if (rx->from->sealed)
 		pad = put_zero_checksum(&w);
 	ddps_sc_end_chunk(&w, at, pad);
-	ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
+	ddps_sc_stray(rx->e, rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
 }
 
 /* The cause shows the whole parameter, or is left out. */
@@ -185,7 +185,7 @@ static uint16_t host_name_cause(const struct ddps_sc_init *i)
 /* [8261-6.1-5] Inside DTLS it has no addresses to list. */
 static void forget_listed(const struct ddps_sc_rx *rx, struct ddps_sc_init *i)
 {
-	if (!rx->from.sealed)
+	if (!rx->from->sealed)
 		return;
 	rx->e->st.addrs_sealed += i->naddr + i->left;
 	i->naddr = i->left = 0;
@@ -225,7 +225,7 @@ static uint32_t new_tag(struct ddps_sctp *e, uint32_t not )
 
 void ddps_sc_init_none(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
-	struct ddps_sctp_port *l = ddps_sc_find_port(rx->e, rx->from.via, rx->h.dst);
+	struct ddps_sctp_port *l = ddps_sc_find_port(rx->e, rx->from->via, rx->h.dst);
 	struct ddps_sc_init i;
 	struct offer o;
 
@@ -273,7 +273,7 @@ void ddps_sc_init_wait(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 
 	if (!init_ok(rx, c, &i))
 		return;
-	p = ddps_sc_path_of(rx->a, &rx->from.peer);
+	p = ddps_sc_path_of(rx->a, &rx->from->peer);
 	if (!p || p->id >= rx->a->npeers) /* [9260-5.2.1-2] */
 		return;
 	o.tie_own = o.tie_peer = 0;
@@ -286,7 +286,7 @@ static bool adds_addresses(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 	uint8_t buf[24 * 20];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
-	unsigned n = peer_addrs(i, &rx->from.peer, all);
+	unsigned n = peer_addrs(i, &rx->from->peer, all);
 
 	for (unsigned k = 0; k < n && w.end - w.p >= 20; k++) { /* as many as are worth telling */
 		bool known = w.p > buf ? ddps_sc_path_of(rx->a, &all[k]) != NULL
@@ -394,9 +394,9 @@ static void keep_report(struct ddps_sctp_assoc *a, const struct ddps_sc_init *i)
 static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 {
 	struct ddps_sctp_assoc *a = rx->a;
-	const struct ddps_sctp_addr *own = ddps_sc_only(a, &rx->from.local);
+	const struct ddps_sctp_addr *own = ddps_sc_only(a, &rx->from->local);
 	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
-	unsigned n = peer_addrs(i, &rx->from.peer, all);
+	unsigned n = peer_addrs(i, &rx->from->peer, all);
 
 	rx->e->st.addrs_left += i->left;
 	for (unsigned k = 0; own && k < a->npaths; k++) {
@@ -404,8 +404,9 @@ static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 			a->path[k]->local = *own;
 	}
 	for (unsigned k = 0; k < n; k++) {
-		if (!ddps_sc_path_of(a, &all[k]) && !ddps_sc_leaves_out(a, &rx->from.peer, &all[k]))
-			ddps_sc_path_add(a, &all[k], own, rx->from.encap);
+		if (!ddps_sc_path_of(a, &all[k]) &&
+		    !ddps_sc_leaves_out(a, &rx->from->peer, &all[k]))
+			ddps_sc_path_add(a, &all[k], own, rx->from->encap);
 	}
 }
 

@@ -89,7 +89,7 @@ void ddps_sc_shutdown_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct ddps_sctp_assoc *a = rx->a;
 
 	(void)c;
-	ddps_sc_stray(rx->e, &rx->from, a->port, a->peer_port, a->peer_tag, complete,
+	ddps_sc_stray(rx->e, rx->from, a->port, a->peer_port, a->peer_tag, complete,
 		      sizeof complete);
 	ddps_sc_end(a, ended);
 }

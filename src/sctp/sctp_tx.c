@@ -46,14 +46,15 @@ static size_t put_new(struct ddps_sc_build *b, size_t most)
 	struct ddps_sent *s = &a->tx;
 	size_t n = 0, len;
 
-	while (!b->out->fragment && ddps_sc_build_room(b) && (len = ddps_sc_next_len(a))) {
+	while (!b->out->fragment && ddps_sc_build_room(b) &&
+	       (len = ddps_sc_next_len(a, b->chunk))) {
 		size_t size = DDPS_SC_DATA_HDR + ddps_sc_pad(len);
 		uint32_t tsn = s->next;
 		struct ddps_sc_piece *pc;
 
 		if (b->size + size > most)
 			break;
-		pc = ddps_sc_cut(a);
+		pc = ddps_sc_cut(a, len);
 		if (!pc)
 			break;
 		if (ddps_sent_add_new(s, (uint16_t)size, len, pc) < 0) {
@@ -72,7 +73,7 @@ static size_t put_new(struct ddps_sc_build *b, size_t most)
 static void ride_sack(struct ddps_sc_build *b, size_t most)
 {
 	struct ddps_sctp_assoc *a = b->a;
-	size_t next = a->tx.nlost ? SIZE_MAX : ddps_sc_next_len(a);
+	size_t next = a->tx.nlost ? SIZE_MAX : ddps_sc_next_len(a, b->chunk);
 	bool pending = a->due & DUE_SACK || a->sack_packets;
 
 	if (!pending || a->sack_path != b->p || b->out->nsegs || !next ||
@@ -130,15 +131,10 @@ static void append_sack(struct ddps_sc_build *b)
 	a->sack_alone = false;
 }
 
-static bool data_state(const struct ddps_sctp_assoc *a)
-{
-	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
-}
-
 static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
-	size_t next = ddps_sc_next_len(a), sent = 0, n, last;
+	size_t chunk = ddps_sctp_max_chunk(a), next = ddps_sc_next_len(a, chunk), sent = 0, n, last;
 	unsigned keep = a->due & DUE_SACK ? 1 : 0;
 	bool narrow = p->tx.pmtu.fragment;
 	enum ddps_sent_what what;
@@ -150,6 +146,7 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	if (what == DDPS_SENT_NOTHING)
 		return false;
 	ddps_sc_build_to(&b, a, p, out);
+	b.chunk = chunk;
 	do {
 		last = out->len;
 		n = data_packet(&b, what);
@@ -167,18 +164,6 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 }
 
 /* ---- whose turn ---- */
-
-static bool data_waits(const struct ddps_sctp_assoc *a)
-{
-	return data_state(a) && (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask);
-}
-
-bool ddps_sc_has_output(struct ddps_sctp_assoc *a)
-{
-	uint16_t size;
-
-	return a->due || !STAILQ_EMPTY(&a->blobs) || data_waits(a) || ddps_sc_probe_path(a, &size);
-}
 
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
@@ -200,7 +185,7 @@ int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	p = ddps_sc_probe_path(a, &size);
 	if (p)
 		return ddps_sc_probe_output(a, p, size, out);
-	if (data_waits(a) && data_output(a, out))
+	if (ddps_sc_data_waits(a) && data_output(a, out))
 		return 1;
 	if (!(a->due & DUE_SACK))
 		return 0;

@@ -65,18 +65,18 @@ static const uint8_t *take_padded(struct ddps_rbuf *r, size_t len)
 
 int ddps_sc_chunk_next(struct ddps_rbuf *r, struct ddps_sc_chunk *c)
 {
-	size_t len;
+	size_t left = ddps_rbuf_left(r), len, padded;
 
-	if (ddps_rbuf_left(r) < 4)
+	if (left < 4)
 		return 0;
 	len = (size_t)(r->p[2] << 8 | r->p[3]);
-	if (len < 4)
+	if (len < 4 || len > left) /* [9260-6.10-6] */
 		return DDPS_E_PROTOCOL;
+	padded = ddps_sc_pad(len);
 	c->type = r->p[0];
 	c->flags = r->p[1];
-	c->all = take_padded(r, len);
-	if (!c->all) /* [9260-6.10-6] */
-		return DDPS_E_PROTOCOL;
+	c->all = r->p;
+	r->p += padded < left ? padded : left;
 	c->len = len;
 	c->val = c->all + 4;
 	c->vlen = len - 4;
@@ -265,10 +265,12 @@ const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, 
 
 void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_t tag)
 {
-	ddps_wbuf_u16(w, src);
-	ddps_wbuf_u16(w, dst);
-	ddps_wbuf_u32(w, tag);
-	ddps_wbuf_u32(w, 0);
+	const struct {
+		uint16_t src, dst;
+		uint32_t tag, crc;
+	} h = { htobe16(src), htobe16(dst), htobe32(tag), 0 };
+
+	ddps_wbuf_bytes(w, &h, sizeof h);
 }
 
 /* Returns how many octets. */
@@ -348,9 +350,4 @@ bool ddps_sc_loopback(const struct ddps_sctp_addr *a)
 	static const uint8_t one[16] = { [15] = 1 };
 
 	return a->family == 4 ? a->ip[0] == 127 : !memcmp(a->ip, one, 16);
-}
-
-bool ddps_sc_addr_eq(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b)
-{
-	return a->family == b->family && a->scope == b->scope && !memcmp(a->ip, b->ip, 16);
 }

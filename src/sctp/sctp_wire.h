@@ -9,7 +9,7 @@
 #include "sctp/sctp.h"
 
 #define DDPS_SC_HDR	 12u /* common header */
-#define DDPS_SC_DATA_HDR 16u
+#define DDPS_SC_DATA_HDR 16u /* sizeof(struct ddps_sc_data_hdr) */
 
 enum ddps_sc_type {
 	SC_DATA = 0,
@@ -91,6 +91,23 @@ struct ddps_sc_data {
 	uint16_t sid, ssn;
 	const uint8_t *p;
 	size_t len;
+};
+
+/* The head of a DATA chunk as it is on the wire. */
+struct ddps_sc_data_hdr {
+	uint8_t type, flags;
+	uint16_t len;
+	uint32_t tsn;
+	uint16_t sid, ssn;
+	uint32_t ppid;
+};
+
+/* The same of a SACK; gaps and duplicates follow. */
+struct ddps_sc_sack_hdr {
+	uint8_t type, flags;
+	uint16_t len;
+	uint32_t cum, rwnd;
+	uint16_t ngaps, ndups;
 };
 
 struct ddps_sc_sack {

@@ -92,7 +92,7 @@ static void measured(const struct side *s, const struct ddps_sctp_assoc *a, unsi
 static bool asks_by_new(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_sent_path *p = &a->path[0]->tx;
-	size_t len = ddps_sc_next_len((struct ddps_sctp_assoc *)(uintptr_t)a);
+	size_t len = ddps_sc_next_len(a, ddps_sctp_max_chunk(a));
 
 	return p->frto == 2 && p->frto_new == 2 && !p->force && len &&
 	       len <= ddps_sent_window(&a->tx) && a->tx.next - a->tx.cum <= DDPS_SENT_MAX;

@@ -48,7 +48,8 @@ static void advance_cum(struct ddps_sc_map *m)
 	}
 	if (!m->lone) {
 		m->high = m->cum;
-		ddps_sc_map_fini(m);
+		if (m->bits)
+			ddps_sc_map_fini(m);
 	}
 }
 

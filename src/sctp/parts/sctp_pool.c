@@ -6,11 +6,10 @@
 
 static unsigned get_pool_class(size_t size)
 {
-	unsigned c = 0;
+	size_t last = (size - 1) / LEAST; /* of the first class: 0 */
+	unsigned c = last ? 64 - (unsigned)__builtin_clzll(last) : 0;
 
-	while (c < DDPS_SC_POOL_CLASSES && size > (size_t)LEAST << c)
-		c++;
-	return c;
+	return c < DDPS_SC_POOL_CLASSES ? c : DDPS_SC_POOL_CLASSES;
 }
 
 void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)

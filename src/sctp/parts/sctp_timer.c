@@ -3,6 +3,8 @@
 #include <ddpsess/err.h>
 #include <stdlib.h>
 
+#define FEW 5u /* of so many, two steps at most are below the first */
+
 void ddps_sc_heap_fini(struct ddps_sc_heap *h)
 {
 	free(h->v);
@@ -87,8 +89,13 @@ static void remove_timer(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 void ddps_sc_timer_set(struct ddps_sc_heap *h, struct ddps_sc_timer *t, uint64_t when)
 {
 	t->want = when;
-	if (t->slot && when >= t->at)
+	if (t->slot && when >= t->at) {
+		if (t->slot > 1 || h->n > FEW)
+			return;
+		t->at = when; /* the first is looked at each turn */
+		sift_down(h, 1);
 		return;
+	}
 	if (when == DDPS_SC_NEVER)
 		return;
 	t->at = when;

@@ -3,7 +3,8 @@
 #define DDPS_SCTP_TIMER_H
 /*
  * Deadlines in a 4-ary heap, one for each association.  A deadline that moves away is only noted:
- * the entry is looked at when the old one comes.  So a T3 that moves with each SACK costs nothing.
+ * the entry is looked at when the old one comes.  So a T3 that moves with each SACK costs nothing.  The first
+ * of a few moves with it, so that nobody looks in vain.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -99,6 +99,11 @@ bool ddps_sent_lowest(struct ddps_sent *s, uint32_t from, uint32_t *tsn);
 /* A chunk was acknowledged by a gap block for the first time. */
 void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_sent_news *news);
 
+/* tx_straight.c */
+/* Gives back what follows cum, up to @cum at most, as long as nothing is special about it. */
+void ddps_sent_straight_cum(struct ddps_sent *s, uint32_t cum, uint64_t now,
+			    struct ddps_sent_news *news);
+
 /* tx_runs.c */
 /* cum has moved: runs below it are no runs any more. */
 void ddps_sent_drop_runs(struct ddps_sent *s);

@@ -168,13 +168,6 @@ void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size)
 	m->fragment = false;
 }
 
-uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now)
-{
-	if (m->doubt)
-		return m->doubt;
-	return m->probing && !m->out && now >= m->next_at ? m->probing : 0;
-}
-
 void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint64_t now)
 {
 	if (size == m->doubt) {
@@ -455,9 +448,4 @@ unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
 		m->next_at = now + delay_by_lateness(m, RAISE_TIMER);
 	}
 	return get_changed_bits(m, was, fragment, false);
-}
-
-uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m)
-{
-	return m->doubt ? 0 : m->next_at;
 }

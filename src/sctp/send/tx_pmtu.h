@@ -97,7 +97,12 @@ void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size);
  * Return: its size, or 0.  The caller sends it (or tries again later), not limited by cwnd, and
  * then calls ddps_pmtu_probe_sent().
  */
-uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now);
+static inline uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now)
+{
+	if (m->doubt)
+		return m->doubt;
+	return m->probing && !m->out && now >= m->next_at ? m->probing : 0;
+}
 
 /* The probe of @size has left.  @rto: the path's, without back-off, ns */
 void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint64_t now);
@@ -149,6 +154,9 @@ unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now);
 unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now);
 
 /* When ddps_pmtu_timer() or a probe is due; UINT64_MAX: never. */
-uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m);
+static inline uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m)
+{
+	return m->doubt ? 0 : m->next_at;
+}
 
 #endif

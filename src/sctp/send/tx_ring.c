@@ -102,6 +102,14 @@ static struct ddps_sent_slot *ring_new(struct ddps_sent_spares *sp, uint32_t siz
 	return ring;
 }
 
+static void set_ring(struct ddps_sent *s, struct ddps_sent_slot *ring, uint32_t size)
+{
+	s->ring = ring;
+	s->lost = (uint64_t *)(ring + size);
+	s->lost_top = s->lost + (size + 63) / 64;
+	s->mask = size - 1;
+}
+
 int ddps_sent_grow(struct ddps_sent *s)
 {
 	uint32_t size = s->mask ? 2 * (s->mask + 1) : DDPS_SENT_RING_FIRST;
@@ -111,12 +119,12 @@ int ddps_sent_grow(struct ddps_sent *s)
 		return DDPS_E_NOMEM;
 	for (uint32_t t = s->cum + 1; t != s->next; t++)
 		ring[t & (size - 1)] = *ddps_sent_slot(s, t);
-	if (s->ring)
-		ddps_sent_ring_free(s);
-	s->ring = ring;
-	s->lost = (uint64_t *)(ring + size);
-	s->lost_top = s->lost + (size + 63) / 64;
-	s->mask = size - 1;
+	if (!s->ring) {
+		set_ring(s, ring, size);
+		return 0;
+	}
+	ddps_sent_ring_free(s);
+	set_ring(s, ring, size);
 	for (uint32_t t = s->cum + 1; t != s->next; t++)
 		if (ddps_sent_slot(s, t)->state == SLOT_LOST)
 			bit_set(s, t & s->mask);

@@ -131,10 +131,16 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 static void by_cum(struct ddps_sent *s, uint32_t cum, uint64_t now, struct ddps_sent_news *news)
 {
 	while (s->cum != cum) {
-		uint32_t t = s->cum + 1;
-		struct ddps_sent_slot *c = ddps_sent_slot(s, t);
-		struct ddps_sent_path *p = s->path[c->path];
+		uint32_t t;
+		struct ddps_sent_slot *c;
+		struct ddps_sent_path *p;
 
+		ddps_sent_straight_cum(s, cum, now, news);
+		if (s->cum == cum)
+			break;
+		t = s->cum + 1;
+		c = ddps_sent_slot(s, t);
+		p = s->path[c->path];
 		if (c->state == SLOT_SACKED) {
 			s->steps++;
 			p->nsacked--;
@@ -339,7 +345,7 @@ static void prepare_path_ack(struct ddps_sent *s, struct ddps_sent_path *p)
 /* What is on its way finds no room, and is lost without a fault of the path. */
 static void note_full_window(struct ddps_sent *s)
 {
-	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+	for (unsigned i = 0; i < s->npath; i++)
 		if (s->path[i])
 			s->path[i]->full_pn = s->path[i]->next_pn;
 }
@@ -347,7 +353,7 @@ static void note_full_window(struct ddps_sent *s)
 /* The peer has room again: what it had to drop meanwhile goes immediately. */
 static void reopened(struct ddps_sent *s, uint64_t now)
 {
-	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
+	for (unsigned i = 0; i < s->npath; i++) {
 		struct ddps_sent_path *p = s->path[i];
 		bool doubled;
 
@@ -394,7 +400,7 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
  */
 static void shutdown_tells(struct ddps_sent *s, uint64_t len)
 {
-	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+	for (unsigned i = 0; i < s->npath; i++)
 		if (s->path[i])
 			s->path[i]->got.rtt = 0;
 	if (s->a_rwnd < 2 * len)
@@ -414,7 +420,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	if (v != DDPS_SENT_TAKEN)
 		return v;
 	s->latest = 0;
-	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+	for (unsigned i = 0; i < s->npath; i++)
 		if (s->path[i])
 			prepare_path_ack(s, s->path[i]);
 	by_cum(s, k->cum, now, news);
@@ -431,7 +437,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 		shutdown_tells(s, len);
 	else
 		take_peer_window(s, k->a_rwnd, was, now, news);
-	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+	for (unsigned i = 0; i < s->npath; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))
 			path_news(s, s->path[i], now, news);
 	ddps_sent_ring_rest(s);

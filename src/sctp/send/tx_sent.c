@@ -78,8 +78,11 @@ void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned
 	p->next_pn = 1;
 	ddps_pmtu_init(&p->pmtu, lim);
 	path_reset(s, p);
-	if (id < DDPS_SENT_PATHS)
-		s->path[id] = p;
+	if (id >= DDPS_SENT_PATHS)
+		return;
+	s->path[id] = p;
+	if (s->npath <= id)
+		s->npath = id + 1;
 }
 
 void ddps_sent_path_gone(struct ddps_sent *s, const struct ddps_sent_path *p)
@@ -183,7 +186,9 @@ enum ddps_sent_what ddps_sent_may(struct ddps_sent *s, struct ddps_sent_path *p,
 		return zero_window(s, p, now, room);
 	if (!s->nlost && !new)
 		return DDPS_SENT_NOTHING;
-	*room = ddps_cc_room(&p->cc, p->flight, ddps_sent_rto(s, p), now, &p->pace_at);
+	/* how long a pause may last matters only behind one */
+	*room = ddps_cc_room(&p->cc, p->flight, p->flight ? 0 : ddps_sent_rto(s, p), now,
+			     &p->pace_at);
 	if (!*room)
 		return DDPS_SENT_NOTHING;
 	if (p->frto == 2 && p->frto_new && new) {

@@ -46,6 +46,7 @@ struct ddps_sent_conf {
 	/* When the host did not run last, though a timer was due; the owner reports it.  0: never. */
 	uint64_t rest_from, rest_to;
 	uint64_t slept_from; /* of the last one that lasted at least DDPS_SENT_SLEEP */
+	bool stepwise;	     /* no straight way: tests set it */
 };
 
 /* Rings that nobody uses just now.  All zeros: none. */
@@ -133,6 +134,7 @@ struct ddps_sent {
 	void (*acked)(void *user, uint32_t tsn, void *chunk);
 	void *user;
 	struct ddps_sent_path *path[DDPS_SENT_PATHS];
+	unsigned npath;		     /* the rest of them is NULL */
 	struct ddps_sent_slot *ring; /* slot of a TSN: its low bits */
 	uint32_t mask;		     /* of the ring; 0: none */
 	/* Behind the ring, a bitmap over it, and one of that: which words of it are not 0. */

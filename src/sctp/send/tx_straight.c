@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The straight way of a cumulative ack: chunks that left once, one behind the other, on a path where nothing is
+ * amiss.  What their packets prove, the last of them proves, so they are given back in one go.  What is not so
+ * is left to tx_sack.c, which would have done the same for each.
+ */
+#include "sctp/send/tx_in.h"
+
+static inline bool left_once(const struct ddps_sent_slot *c, const struct ddps_sent_path *p)
+{
+	return c->state == SLOT_FLIGHT && c->nsent == 1 && c->path == p->id &&
+	       !(c->flags & SLOT_VOID);
+}
+
+/* Nothing waits for a proof by a chunk of its own. */
+static inline bool is_path_plain(const struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	return !p->frto && !p->pmtu.holes && !p->pmtu.out && !s->zero_out;
+}
+
+/* What evidence() in tx_sack.c finds, when @first to @last are acknowledged, in their order. */
+static void note_run(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t first_pn,
+		     uint64_t last_pn, uint64_t sent_at, uint64_t now)
+{
+	uint64_t rtt = now - sent_at;
+
+	if (sent_at > s->latest)
+		s->latest = sent_at;
+	if (last_pn > p->rack_pn) {
+		p->rack_pn = last_pn;
+		p->rack_rtt = rtt;
+	}
+	if (last_pn > p->got.fack)
+		p->got.fack = last_pn;
+	if (first_pn < p->fack)
+		p->reord_seen = true;
+	if (last_pn > p->got.rtt_pn) {
+		p->got.rtt_pn = last_pn;
+		p->got.rtt_at = sent_at;
+		p->got.rtt = rtt ? rtt : 1;
+	}
+	p->pmtu.used = true;
+}
+
+void ddps_sent_straight_cum(struct ddps_sent *s, uint32_t cum, uint64_t now,
+			    struct ddps_sent_news *news)
+{
+	uint32_t tsn = s->cum + 1, n = 0;
+	const struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+	struct ddps_sent_path *p = s->path[c->path];
+	uint64_t size = 0, len = 0, first_pn = c->pn, pn = 0, sent_at = 0;
+
+	if (s->conf->stepwise || !p->nflight || p->head != tsn || !is_path_plain(s, p))
+		return;
+	while (s->cum != cum && p->head == s->cum + 1 && n < p->nflight) {
+		struct ddps_sent_slot *k = ddps_sent_slot(s, p->head);
+
+		if (!left_once(k, p))
+			break;
+		pn = k->pn;
+		sent_at = k->sent_at;
+		size += k->size;
+		len += k->len;
+		k->state = SLOT_FREE;
+		s->cum++;
+		n++;
+		p->head = k->next;
+		s->acked(s->user, s->cum, k->chunk);
+	}
+	if (!n)
+		return;
+	p->nflight -= n;
+	p->flight -= size;
+	s->nflight -= n;
+	s->out_len -= len;
+	s->steps += n;
+	news->acked += n;
+	news->cum_advanced += n;
+	news->paths |= (uint8_t)(1u << p->id);
+	p->got.delivered += size;
+	p->got.first_acked = true;
+	note_run(s, p, first_pn, pn, sent_at, now);
+}
