@@ -109,14 +109,6 @@ uint32_t ddps_sc_random32(struct ddps_sctp *e)
 
 /* ---- what follows of a change ---- */
 
-void ddps_sc_touch(struct ddps_sctp_assoc *a)
-{
-	if (a->touched)
-		return;
-	a->touched = true;
-	TAILQ_INSERT_TAIL(&a->e->touched, a, touch_link);
-}
-
 void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes)
 {
 	if (a->freed)

@@ -328,7 +328,13 @@ struct ddps_sc_rx {
 
 /* ---- sctp_engine.c ---- */
 uint32_t ddps_sc_random32(struct ddps_sctp *e); /* not 0 */
-void ddps_sc_touch(struct ddps_sctp_assoc *a);
+static inline void ddps_sc_touch(struct ddps_sctp_assoc *a)
+{
+	if (a->touched)
+		return;
+	a->touched = true;
+	TAILQ_INSERT_TAIL(&a->e->touched, a, touch_link);
+}
 void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes);
 static inline void ddps_sc_time(struct ddps_sctp *e, uint64_t now)
 {

@@ -45,7 +45,7 @@ static bool take_plain(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 	a->up->message(a->user, &m);
 	if (a->dead)
 		return true;
-	ddps_sc_map_mark(&a->map, a->map.cum + 1);
+	ddps_sc_map_next(&a->map);
 	rx->fresh = true;
 	a->n_chunks_in++;
 	return true;

@@ -73,12 +73,13 @@ static size_t put_new(struct ddps_sc_build *b, size_t most)
 static void ride_sack(struct ddps_sc_build *b, size_t most)
 {
 	struct ddps_sctp_assoc *a = b->a;
-	size_t next = a->tx.nlost ? SIZE_MAX : ddps_sc_next_len(a, b->chunk);
-	bool pending = a->due & DUE_SACK || a->sack_packets;
+	size_t next;
 
-	if (!pending || a->sack_path != b->p || b->out->nsegs || !next ||
-	    a->map.high != a->map.cum || a->ndups ||
-	    next > most - DDPS_SC_HDR - 16 - DDPS_SC_DATA_HDR - 3)
+	if (b->out->nsegs || !(a->due & DUE_SACK || a->sack_packets) || a->sack_path != b->p ||
+	    a->map.high != a->map.cum || a->ndups)
+		return;
+	next = a->tx.nlost ? SIZE_MAX : ddps_sc_next_len(a, b->chunk);
+	if (!next || next > most - DDPS_SC_HDR - 16 - DDPS_SC_DATA_HDR - 3)
 		return;
 	ddps_sc_put_sack(a, &b->w, 16);
 	b->size += 16;

@@ -11,10 +11,11 @@ uint32_t ddps_sc_crc_part(uint32_t crc, const void *p, size_t len)
 
 bool ddps_sc_crc_ok(const uint8_t *pkt, size_t len)
 {
-	static const uint8_t zero[4];
-	uint32_t crc = ddps_sc_crc_part(DDPS_SC_CRC_INIT, pkt, 8), told;
+	uint8_t head[DDPS_SC_HDR] = { 0 }; /* the last four octets stay so */
+	uint32_t crc, told;
 
-	crc = ddps_sc_crc_part(crc, zero, 4);
+	memcpy(head, pkt, 8);
+	crc = ddps_sc_crc_part(DDPS_SC_CRC_INIT, head, sizeof head);
 	crc = ddps_sc_crc_done(ddps_sc_crc_part(crc, pkt + DDPS_SC_HDR, len - DDPS_SC_HDR));
 	memcpy(&told, pkt + 8, sizeof told);
 	return told == crc;
@@ -262,16 +263,6 @@ const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, 
 }
 
 /* ---- encoding ---- */
-
-void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_t tag)
-{
-	const struct {
-		uint16_t src, dst;
-		uint32_t tag, crc;
-	} h = { htobe16(src), htobe16(dst), htobe32(tag), 0 };
-
-	ddps_wbuf_bytes(w, &h, sizeof h);
-}
 
 /* Returns how many octets. */
 static size_t put_zero_pad(struct ddps_wbuf *w, size_t len)

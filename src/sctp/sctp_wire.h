@@ -182,7 +182,15 @@ bool ddps_sc_init_sane(const struct ddps_sc_init *i);
 /* The value of the first cause of kind @code, or NULL. */
 const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, size_t *len);
 
-void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_t tag);
+static inline void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_t tag)
+{
+	const struct {
+		uint16_t src, dst;
+		uint32_t tag, crc;
+	} h = { htobe16(src), htobe16(dst), htobe32(tag), 0 };
+
+	ddps_wbuf_bytes(w, &h, sizeof h);
+}
 void ddps_sc_put_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags, const void *val, size_t n);
 /* @return how many octets of pad are behind it, which its length does not count. */
 size_t ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n);

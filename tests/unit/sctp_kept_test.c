@@ -219,3 +219,27 @@ Test(sctp_kept, a_timer_is_taken_out_of_the_middle)
 	}
 	ddps_sc_heap_fini(&h);
 }
+
+/* Nobody is to look in vain because the first of a few was put off; more of them are left as they are. */
+Test(sctp_kept, the_first_of_a_few_deadlines_moves_when_it_is_put_off)
+{
+	struct ddps_sc_timer t[9] = { 0 };
+
+	for (unsigned n = 1; n <= sizeof t / sizeof *t; n++) {
+		struct ddps_sc_heap h = { .n = 0 };
+
+		memset(t, 0, sizeof t);
+		cr_assert_eq(ddps_sc_heap_reserve(&h, n), 0);
+		for (unsigned i = 0; i < n; i++)
+			ddps_sc_timer_set(&h, &t[i], 100 + i);
+		ddps_sc_timer_set(&h, &t[0], 105);
+		cr_expect_eq(ddps_sc_heap_next(&h), n > 5 ? 100 : n > 1 ? 101 : 105, "%u", n);
+		for (unsigned i = 0; i < n; i++)
+			ddps_sc_timer_set(&h, &t[i], UINT64_MAX);
+		cr_expect_null(ddps_sc_heap_due(&h, 99));
+		ddps_sc_timer_set(&h, &t[n - 1], 50);
+		cr_expect_eq(ddps_sc_heap_next(&h), 50);
+		cr_expect_eq(ddps_sc_heap_due(&h, 50), &t[n - 1]);
+		ddps_sc_heap_fini(&h);
+	}
+}

@@ -28,6 +28,14 @@ enum ddps_sc_map_what ddps_sc_map_ask(const struct ddps_sc_map *m, uint32_t tsn)
 int ddps_sc_map_reserve(struct ddps_sc_map *m, uint32_t tsn);
 /* Mark a NEW one, after ddps_sc_map_reserve(). */
 void ddps_sc_map_mark(struct ddps_sc_map *m, uint32_t tsn);
+/* The same of cum + 1, while none above it is received. */
+static inline void ddps_sc_map_next(struct ddps_sc_map *m)
+{
+	if (m->bits)
+		ddps_sc_map_mark(m, m->cum + 1);
+	else
+		m->high = ++m->cum;
+}
 /* The next run of received TSNs above @from (>= cum): false: none. */
 bool ddps_sc_map_run(const struct ddps_sc_map *m, uint32_t from, uint32_t *start, uint32_t *end);
 

@@ -7,8 +7,10 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #define DDPS_SC_POOL_CLASSES 11 /* 128 octets .. 128 KiB; larger ones are not kept */
+#define DDPS_SC_POOL_LEAST   128u
 #define DDPS_SC_POOL_KEPT    (4u << 20)
 
 struct ddps_sc_pool {
@@ -16,10 +18,47 @@ struct ddps_sc_pool {
 	size_t kept; /* octets */
 };
 
-/* NULL: no memory. */
-void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size);
+static inline unsigned ddps_sc_pool_class(size_t size)
+{
+	size_t last = (size - 1) / DDPS_SC_POOL_LEAST; /* 0 in the first class */
+	unsigned c = last ? 64 - (unsigned)__builtin_clzll(last) : 0;
+
+	return c < DDPS_SC_POOL_CLASSES ? c : DDPS_SC_POOL_CLASSES;
+}
+
+/* @size: more than 0.  NULL: no memory. */
+static inline void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
+{
+	unsigned c = ddps_sc_pool_class(size);
+	void **mem;
+
+	if (c == DDPS_SC_POOL_CLASSES)
+		return malloc(size);
+	mem = (void **)p->first[c];
+	if (!mem)
+		return malloc((size_t)DDPS_SC_POOL_LEAST << c);
+	p->first[c] = *mem;
+	p->kept -= (size_t)DDPS_SC_POOL_LEAST << c;
+	return mem;
+}
+
 /* @size as it was asked for. */
-void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t size);
+static inline void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t size)
+{
+	unsigned c = ddps_sc_pool_class(size);
+
+	if (!mem)
+		return;
+	if (c == DDPS_SC_POOL_CLASSES ||
+	    p->kept + ((size_t)DDPS_SC_POOL_LEAST << c) > DDPS_SC_POOL_KEPT) {
+		free(mem);
+		return;
+	}
+	*(void **)mem = p->first[c];
+	p->first[c] = mem;
+	p->kept += (size_t)DDPS_SC_POOL_LEAST << c;
+}
+
 void ddps_sc_pool_fini(struct ddps_sc_pool *p);
 
 #endif

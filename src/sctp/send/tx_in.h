@@ -85,7 +85,21 @@ static inline void ddps_sent_ring_rest(struct ddps_sent *s)
 	if (s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1 && s->conf->spares)
 		ddps_sent_ring_free(s);
 }
-void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn);
+static inline void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+
+	c->state = SLOT_FLIGHT;
+	c->prev = p->tail;
+	if (p->nflight++)
+		ddps_sent_slot(s, p->tail)->next = tsn;
+	else
+		p->head = tsn;
+	p->tail = tsn;
+	p->flight += c->size;
+	s->out_len += c->len;
+	s->nflight++;
+}
 void ddps_sent_unflight(struct ddps_sent *s, uint32_t tsn);
 void ddps_sent_unlost(struct ddps_sent *s, uint32_t tsn);
 /* FLIGHT again at the end of its path's list, sent nobody knows when. */

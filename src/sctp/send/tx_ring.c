@@ -131,22 +131,6 @@ int ddps_sent_grow(struct ddps_sent *s)
 	return 0;
 }
 
-void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn)
-{
-	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
-
-	c->state = SLOT_FLIGHT;
-	c->prev = p->tail;
-	if (p->nflight++)
-		ddps_sent_slot(s, p->tail)->next = tsn;
-	else
-		p->head = tsn;
-	p->tail = tsn;
-	p->flight += c->size;
-	s->out_len += c->len;
-	s->nflight++;
-}
-
 void ddps_sent_unflight(struct ddps_sent *s, uint32_t tsn)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
