@@ -29,7 +29,7 @@ static struct straight_world {
 	bool up, freed;
 } * world;
 
-static uint64_t draw(uint64_t m)
+static uint64_t draw_of_script(uint64_t m)
 {
 	struct sn_net n = { .rng = world->rng };
 	uint64_t v = sn_rand(&n);
@@ -64,9 +64,9 @@ static void take_straight_message(void *user, const struct ddps_sctp_msg *m)
 	log_number(m->unordered);
 	log_octets(m->data, m->len);
 	world->messages++;
-	if (!draw(300)) /* from inside an upcall much is allowed */
+	if (!draw_of_script(300)) /* from inside an upcall much is allowed */
 		ddps_sctp_pause(user ? world->a[1] : world->a[0], true, world->net.now);
-	if (!draw(20000)) {
+	if (!draw_of_script(20000)) {
 		world->freed = true;
 		ddps_sctp_assoc_free(user ? world->a[1] : world->a[0], world->net.now);
 	}
@@ -128,7 +128,7 @@ static void flush_straight(unsigned id)
 		log_number(world->net.now);
 		log_octets(d.data, d.len);
 		world->runs += o.nsegs > 1;
-		if (world->n == DATAGRAMS || !draw(40)) /* the network loses one */
+		if (world->n == DATAGRAMS || !draw_of_script(40)) /* the network loses one */
 			free(d.data);
 		else
 			world->way[world->n++] = d;
@@ -142,8 +142,8 @@ static void input_straight(struct datagram d)
 	in.from.peer = world->net.node[!d.to].addr[0];
 	in.from.local = world->net.node[d.to].addr[0];
 	in.from.encap = world->net.node[!d.to].udp;
-	if (!draw(30)) /* an octet of a packet is changed, perhaps of its header */
-		d.data[draw(draw(2) ? d.len : 16)] ^= 1;
+	if (!draw_of_script(30)) /* an octet of a packet is changed, perhaps of its header */
+		d.data[draw_of_script(draw_of_script(2) ? d.len : 16)] ^= 1;
 	ddps_sctp_input(world->net.node[d.to].e, &in, 1, world->net.now);
 	free(d.data);
 }
@@ -151,27 +151,27 @@ static void input_straight(struct datagram d)
 /* One datagram arrives: the oldest, as a rule. */
 static void deliver_straight(void)
 {
-	unsigned i = draw(12) ? 0 : (unsigned)draw(world->n);
+	unsigned i = draw_of_script(12) ? 0 : (unsigned)draw_of_script(world->n);
 	struct datagram d = world->way[i];
 
 	world->n--;
 	for (; i < world->n; i++)
 		world->way[i] = world->way[i + 1];
-	if (!draw(15) && d.len > d.seg) /* only its first packets */
-		d.len = d.seg * (1 + draw(d.len / d.seg));
+	if (!draw_of_script(15) && d.len > d.seg) /* only its first packets */
+		d.len = d.seg * (1 + draw_of_script(d.len / d.seg));
 	input_straight(d);
 }
 
 static void send_straight(unsigned id)
 {
 	static uint8_t buf[5000];
-	struct iovec iov = { buf, 1 + draw(draw(4) ? 300 : sizeof buf - 1) };
-	unsigned flags = draw(60) ? DDPS_SCTP_UNORDERED : 0;
+	struct iovec iov = { buf, 1 + draw_of_script(draw_of_script(4) ? 300 : sizeof buf - 1) };
+	unsigned flags = draw_of_script(60) ? DDPS_SCTP_UNORDERED : 0;
 
-	for (uint64_t n = draw(12); n; n--) {
-		memset(buf, (int)draw(256), iov.iov_len);
-		log_number((uint64_t)ddps_sctp_send(world->a[id], (uint16_t)draw(3), 16, flags,
-						    &iov, 1, world->net.now));
+	for (uint64_t n = draw_of_script(12); n; n--) {
+		memset(buf, (int)draw_of_script(256), iov.iov_len);
+		log_number((uint64_t)ddps_sctp_send(world->a[id], (uint16_t)draw_of_script(3), 16,
+						    flags, &iov, 1, world->net.now));
 	}
 }
 
@@ -183,14 +183,14 @@ static void tick_straight(unsigned id)
 
 static void step_straight(void)
 {
-	unsigned id = (unsigned)draw(2);
+	unsigned id = (unsigned)draw_of_script(2);
 
-	world->net.now += draw(8) ? draw(200000) : draw(30000000);
-	if (world->up && !world->freed && draw(3))
+	world->net.now += draw_of_script(8) ? draw_of_script(200000) : draw_of_script(30000000);
+	if (world->up && !world->freed && draw_of_script(3))
 		send_straight(id);
-	if (world->up && !world->freed && !draw(5))
+	if (world->up && !world->freed && !draw_of_script(5))
 		ddps_sctp_pause(world->a[id], false, world->net.now);
-	for (uint64_t n = draw(5); n && world->n; n--)
+	for (uint64_t n = draw_of_script(5); n && world->n; n--)
 		deliver_straight();
 	for (unsigned i = 0; i < 2; i++) {
 		tick_straight(i);
