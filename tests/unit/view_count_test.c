@@ -40,7 +40,7 @@ static void write_below(const char *path, const void *octets, size_t len)
 	cr_assert(f && fwrite(octets, 1, len, f) == len && !fclose(f), "%s", all);
 }
 
-static bool is_below(const char *path)
+static bool lies_in_view(const char *path)
 {
 	char all[PATH_MAX];
 
@@ -96,7 +96,7 @@ static void fini(void)
 
 TestSuite(view_count, .init = setup, .fini = fini, .timeout = 30);
 
-static long read_number(int fd)
+static long read_counter(int fd)
 {
 	char b[32] = "";
 
@@ -109,7 +109,7 @@ static long read_number(int fd)
 
 static long count_now(void)
 {
-	return read_number(THEIRS(open)(FILE_AT, O_RDONLY));
+	return read_counter(THEIRS(open)(FILE_AT, O_RDONLY));
 }
 
 Test(view_count, by_each_call_that_opens)
@@ -120,17 +120,17 @@ Test(view_count, by_each_call_that_opens)
 	write_sum(VIEW_ENDED, 42);
 	cr_assert_geq(dir, 0);
 	cr_expect_eq(count_now(), 42);
-	cr_expect_eq(read_number(THEIRS(open64)(FILE_AT, O_RDONLY)), 42);
-	cr_expect_eq(read_number(THEIRS(openat)(AT_FDCWD, FILE_AT, O_RDONLY)), 42);
-	cr_expect_eq(read_number(THEIRS(openat64)(dir, "counters/port_rcv_data", O_RDONLY)), 42);
-	cr_expect_eq(read_number(THEIRS(openat)(dir, "../1/./counters/port_rcv_data", O_RDONLY)),
+	cr_expect_eq(read_counter(THEIRS(open64)(FILE_AT, O_RDONLY)), 42);
+	cr_expect_eq(read_counter(THEIRS(openat)(AT_FDCWD, FILE_AT, O_RDONLY)), 42);
+	cr_expect_eq(read_counter(THEIRS(openat64)(dir, "counters/port_rcv_data", O_RDONLY)), 42);
+	cr_expect_eq(read_counter(THEIRS(openat)(dir, "../1/./counters/port_rcv_data", O_RDONLY)),
 		     42);
 	f = THEIRS(fopen)(FILE_AT, "re");
 	cr_assert(f);
-	cr_expect_eq(read_number(dup(fileno(f))), 42);
+	cr_expect_eq(read_counter(dup(fileno(f))), 42);
 	fclose(f);
 	cr_assert_eq(THEIRS(chdir)(PORT "/counters"), 0);
-	cr_expect_eq(read_number(THEIRS(open)("port_rcv_data", O_RDONLY)), 42);
+	cr_expect_eq(read_counter(THEIRS(open)("port_rcv_data", O_RDONLY)), 42);
 	fd = THEIRS(open)(FILE_AT, O_RDONLY | O_CLOEXEC);
 	cr_expect_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	close(fd);
@@ -146,9 +146,9 @@ Test(view_count, and_nothing_else)
 	char plain[sizeof tmp + 32];
 
 	write_sum(VIEW_ENDED, 42);
-	cr_expect_eq(read_number(THEIRS(open)(PORT "/counters/state", O_RDONLY)), 4);
-	cr_expect_eq(read_number(THEIRS(open)(PORT "/port_rcv_data", O_RDONLY)), 5);
-	cr_expect_eq(read_number(THEIRS(open)(FILE_AT, O_RDWR)), 0);
+	cr_expect_eq(read_counter(THEIRS(open)(PORT "/counters/state", O_RDONLY)), 4);
+	cr_expect_eq(read_counter(THEIRS(open)(PORT "/port_rcv_data", O_RDONLY)), 5);
+	cr_expect_eq(read_counter(THEIRS(open)(FILE_AT, O_RDWR)), 0);
 	errno = 0;
 	cr_expect_eq(THEIRS(open)(PORT "/counters/port_xmit_data", O_RDONLY), -1, "is not there");
 	cr_expect_eq(errno, ENOENT);
@@ -180,15 +180,15 @@ Test(view_count, of_processes_that_hang_and_that_were_killed)
 	write_sum("22.1" VIEW_SUM, 20);
 	write_sum("55.1" VIEW_SUM, 5000); /* of nobody */
 	cr_expect_eq(count_now(), 21);
-	cr_expect_not(is_below("/" VIEW_LIVE "/22.1") || is_below("/" VIEW_LIVE "/333.12"));
-	cr_expect_not(is_below("/" VIEW_LIVE "/22.1" VIEW_SUM));
-	cr_expect(is_below("/" VIEW_LIVE "/1.1"));
+	cr_expect_not(lies_in_view("/" VIEW_LIVE "/22.1") || lies_in_view("/" VIEW_LIVE "/333.12"));
+	cr_expect_not(lies_in_view("/" VIEW_LIVE "/22.1" VIEW_SUM));
+	cr_expect(lies_in_view("/" VIEW_LIVE "/1.1"));
 	cr_expect_eq(count_now(), 21);
 	write_sum("1.1" VIEW_SUM, 3);
 	cr_expect_eq(count_now(), 23);
 	close(hangs);
 	cr_expect_eq(count_now(), 23);
-	cr_expect_not(is_below("/" VIEW_LIVE "/1.1"));
+	cr_expect_not(lies_in_view("/" VIEW_LIVE "/1.1"));
 	cr_expect_eq(count_now(), 23);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Atomic Writes and Flushes: requests of verbs as those of the library. */
 #include "verbs/ib/vd_flush.h"
+#include "verbs/ib/vd_memory.h"
 #include <errno.h>
 #include <string.h>
 
