@@ -80,9 +80,7 @@ static void live_uncounted(void *on)
 
 static void be_idle_with_an_address(void *on)
 {
-	struct ddps_ipoib_node *n = nbr_with_node(on)->node;
-
-	n->at = &n->next;
+	nbr_with_node(on)->node->idle = true;
 }
 
 static void hold_nothing(void *on)
@@ -112,7 +110,9 @@ static void be_young_uncounted(void *on)
 
 static void leave_a_node_unsettled(void *on)
 {
-	((struct ddps_ipoib_if *)on)->unsettled = nbr_with_node(on)->node;
+	struct ddps_ipoib_if *f = on;
+
+	SLIST_INSERT_HEAD(&f->unsettled, nbr_with_node(on)->node, on_unsettled);
 }
 
 static void be_narrower_than_needed(void *on)
