@@ -42,7 +42,7 @@ static void change_a_state(void *on)
 
 static void check_sent_often(void *on)
 {
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < 64; i++)
 		check_sent(on);
 }
 
