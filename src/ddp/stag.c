@@ -34,7 +34,7 @@ void ddps_stag_table_free(struct ddps_stag_table *t)
 
 	if (!t)
 		return;
-	HASH_ITER (hh, t->by_stag, mr, tmp) {
+	HASH_ITER(hh, t->by_stag, mr, tmp) {
 		HASH_DEL(t->by_stag, mr);
 		free(mr);
 	}
@@ -196,6 +196,15 @@ int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, u
 				    .valid = true };
 
 	return in_range(addr, len) && !(access & ~KNOWN) ? enlist_mr(pd, &as, out) : DDPS_E_INVAL;
+}
+
+int ddps_stag_place(struct ddps_mr *mr, uint64_t to)
+{
+	if (to + mr->len < to)
+		return DDPS_E_INVAL;
+	mr->base = to;
+	mr->pd->table->losses++; /* whoever remembers it has another base */
+	return 0;
 }
 
 /* It is not valid any more; a window lets go of its region. */

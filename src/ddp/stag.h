@@ -89,6 +89,9 @@ void ddps_stag_remove(struct ddps_mr *mr); /* frees @mr, to which no window is b
  */
 int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to);
 
+/* The peer calls its first octet @to from now on.  0, or DDPS_E_INVAL: it would reach beyond the last address. */
+int ddps_stag_place(struct ddps_mr *mr, uint64_t to);
+
 /* A window of @pd, of every stream or (@shared false) of the one that binds it; not bound yet.
  * As ddps_stag_add. */
 int ddps_stag_add_window(struct ddps_pd *pd, bool shared, struct ddps_mr **out);

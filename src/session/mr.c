@@ -79,15 +79,13 @@ int ddps_mr_place(struct ddps_mr *mr, uint64_t to)
 	err = ddps_ctx_enter(mr->pd->ctx);
 	if (err < 0)
 		return err;
-	if (to + mr->len < to)
-		err = DDPS_E_INVAL;
-	else
-		mr->base = to;
+	err = ddps_stag_place(mr, to);
 	ddps_ctx_leave(mr->pd->ctx);
 	return err;
 }
 
-/* What is to be persistent can be, as it is to be then. */
+/* What is to be persistent can be, as it is to be then.  It may have to ask a disk, so the context's lock is not held: a
+ * region belongs to whoever changes it. */
 static bool keeps_persistence(const struct ddps_mr *mr, unsigned what,
 			      const struct ddps_mr_change *to)
 {
@@ -104,16 +102,16 @@ int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_chang
 	int err;
 
 	if (!mr || !to || to->reserved || !what || what & ~CHANGE_ALL ||
-	    (what & DDPS_CHANGE_PD && (!to->pd || to->pd->ctx != mr->pd->ctx)))
+	    (what & DDPS_CHANGE_PD && (!to->pd || to->pd->ctx != mr->pd->ctx)) ||
+	    (what & DDPS_CHANGE_ACCESS && to->access & ~ACCESS_ALL))
 		return DDPS_E_INVAL;
+	if (!keeps_persistence(mr, what, to))
+		return DDPS_E_UNSUPPORTED;
 	ctx = mr->pd->ctx;
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
-	if (!keeps_persistence(mr, what, to))
-		err = DDPS_E_UNSUPPORTED;
-	else
-		err = ddps_stag_change(mr, what, to);
+	err = ddps_stag_change(mr, what, to);
 	if (!err)
 		ddps_let_go(ctx);
 	ddps_ctx_leave(ctx);

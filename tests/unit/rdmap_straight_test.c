@@ -420,6 +420,9 @@ static void step_twins(struct twins *t)
 		feed_twin_responses(t);
 	else if (what < 396)
 		revoke_of_twins(t);
+	else if (what == 396 && draw_rarely(4))
+		for (int i = 0; i < 2; i++)
+			(void)ddps_stag_place(t->s[i].mr, t->s[i].mr->base ^ 8);
 	else if (what < 398)
 		for (int i = 0; i < 2; i++)
 			ddps_rdmap_allow(t->s[i].r, rights);
