@@ -18,6 +18,15 @@ int ddps_direct_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	return ddps_ep_send(ep, wr);
 }
 
+bool ddps_direct_may_read(struct ddps_ep *ep, const struct ddps_sge *sge, int n)
+{
+	ddps_assert_held(&ep->ctx->lock);
+	for (int i = 0; i < n; i++)
+		if (ddps_stag_check_local(ep->pd, ep->serial, &sge[i], 0))
+			return false;
+	return true;
+}
+
 int ddps_direct_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
 {
 	return ddps_ep_recv(ep, wr_id, sge, nsge);

@@ -12,6 +12,8 @@ int ddps_direct_enter(struct ddps_ep *ep);
 void ddps_direct_leave(struct ddps_ep *ep);
 /* With the lock: ddps_post_send.  What an op does not use of @wr need not be set. */
 int ddps_direct_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
+/* With the lock: whether the endpoint may send from these pieces. */
+bool ddps_direct_may_read(struct ddps_ep *ep, const struct ddps_sge *sge, int n);
 /* With the lock: ddps_post_recv. */
 int ddps_direct_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge);
 

@@ -107,6 +107,22 @@ VT_TLS_TEST(verbs_flush, atomic_write)
 	vt_down(&v);
 }
 
+VT_TEST(verbs_flush, an_atomic_write_comes_from_ones_own_memory)
+{
+	struct vt v;
+
+	vt_init(&v);
+	v.access = REMOTE;
+	vt_up(&v);
+	memset(v.b.buf + 16, 'b', 8);
+	v.a.mr->lkey ^= 0xdead;
+	cr_assert_eq(post_atomic_write(&v, 1, 8, 0, 1), 0);
+	v.a.mr->lkey ^= 0xdead;
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_WRITE, IBV_WC_LOC_PROT_ERR);
+	cr_expect_arr_eq(v.b.buf + 16, "bbbbbbbb", 8);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_flush, needs_the_right_of_a_write)
 {
 	struct vt v;

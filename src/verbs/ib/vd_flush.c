@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Atomic Writes and Flushes: requests of verbs as those of the library. */
 #include "verbs/ib/vd_flush.h"
+#include "session/direct.h"
 #include "verbs/ib/vd_memory.h"
 #include <errno.h>
 #include <string.h>
@@ -44,20 +45,39 @@ int vd_flush_operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 	return 0;
 }
 
-int vd_flush_octets(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+static bool may_read_pieces(const struct vd_qp *qp, const struct ddps_sge *sge, int n)
 {
-	struct ddps_sge sge[VD_MAX_SGE];
+	bool may;
+
+	if (!qp->ep || ddps_direct_enter(qp->ep) < 0)
+		return false;
+	may = ddps_direct_may_read(qp->ep, sge, n);
+	ddps_direct_leave(qp->ep);
+	return may;
+}
+
+int vd_flush_octets(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge,
+		    struct ddps_send_wr *to)
+{
+	const bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 	size_t at = 0;
 	int err = vd_pieces(qp->qp.qp_base.context, wr->sg_list, wr->num_sge, VD_MAX_SGE, sge);
 
-	for (int i = 0; !err && i < wr->num_sge; i++) {
-		const void *from = wr->send_flags & IBV_SEND_INLINE
-					   ? (const void *)(uintptr_t)wr->sg_list[i].addr
-					   : sge[i].addr;
+	if (err)
+		return err;
+	if (!is_inline && !may_read_pieces(qp, sge, wr->num_sge)) {
+		/* fails as a Write from there does, without a look at it */
+		to->op = DDPS_OP_WRITE;
+		to->nsge = (uint32_t)wr->num_sge;
+		return 0;
+	}
+	for (int i = 0; i < wr->num_sge; i++) {
+		const void *from =
+			is_inline ? (const void *)(uintptr_t)wr->sg_list[i].addr : sge[i].addr;
 
 		if (sge[i].len) /* they are 8 in all */
 			memcpy(to->imm + at, from, sge[i].len);
 		at += sge[i].len;
 	}
-	return err;
+	return 0;
 }

@@ -37,8 +37,9 @@ static inline bool vd_is_flush(const struct ibv_send_wr *wr)
 
 /* The operation of one of them.  Return: 0 or errno. */
 int vd_flush_operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to);
-/* The octets of an Atomic Write that ibv_post_send has in pieces.  Return: 0 or errno. */
-int vd_flush_octets(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
+/* The octets of an Atomic Write that ibv_post_send has in pieces, @sge, VD_MAX_SGE of them.  Return: 0 or errno. */
+int vd_flush_octets(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge,
+		    struct ddps_send_wr *to);
 /* What a Flush asks for, in the library's form; 0: it is none. */
 uint64_t vd_flush_what(uint8_t type, uint8_t level);
 

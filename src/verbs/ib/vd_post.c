@@ -215,7 +215,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 	if (!err && has_pieces(to.op))
 		err = gather_pieces(qp, wr, sge, &to.nsge);
 	else if (!err && (int)wr->opcode == VD_WR_ATOMIC_WRITE)
-		err = vd_flush_octets(qp, wr, &to);
+		err = vd_flush_octets(qp, wr, sge, &to);
 	if (err)
 		return err;
 	if (to.op == DDPS_OP_BIND && wr->bind_mw.bind_info.length) {

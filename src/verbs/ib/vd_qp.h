@@ -79,15 +79,16 @@ static inline bool vd_all_unfetched(uint32_t told, const uint32_t *fetched, uint
  */
 static inline int vd_take_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
-	uint32_t told;
+	uint32_t told = __atomic_load_n(&qp->sends_told, __ATOMIC_RELAXED);
 
 	if (!vd_is_told(qp, wr))
 		return 0;
-	told = __atomic_fetch_add(&qp->sends_told, 1, __ATOMIC_RELAXED);
-	if (!vd_all_unfetched(told, &qp->sends_fetched, qp->init.cap.max_send_wr))
-		return 0;
-	__atomic_sub_fetch(&qp->sends_told, 1, __ATOMIC_RELAXED);
-	return ENOMEM;
+	do
+		if (vd_all_unfetched(told, &qp->sends_fetched, qp->init.cap.max_send_wr))
+			return ENOMEM;
+	while (!__atomic_compare_exchange_n(&qp->sends_told, &told, told + 1, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return 0;
 }
 static inline void vd_leave_place(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
