@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static struct ddps_stamp take_stamp(const struct stat *st)
@@ -44,27 +46,63 @@ static bool is_of_another(const struct stat *st)
 	return st->st_uid && st->st_uid != geteuid();
 }
 
-/* The number of a user's own group, which nobody else is in, is that of the user. */
-static bool can_others_write(const struct stat *st)
+static void find_folder(char dst[PATH_MAX], const char *path)
 {
-	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != st->st_uid);
+	const char *slash = strrchr(path, '/');
+
+	snprintf(dst, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
+/* Entries of a list that name others: it has more than the three of any mode.  Their rights are in those of the group. */
+static bool has_named_entries(int fd)
+{
+	enum { HEADER = 4, ENTRY = 8 };
+
+	return fgetxattr(fd, "system.posix_acl_access", NULL, 0) > HEADER + 3 * ENTRY;
+}
+
+/* The number of a user's own group, which nobody else is in, is that of the user. */
+static bool can_others_write(int fd, const struct stat *st)
+{
+	return st->st_mode & S_IWOTH ||
+	       (st->st_mode & S_IWGRP && (st->st_gid != st->st_uid || has_named_entries(fd)));
+}
+
+/* Whose folder has it, or the link to it: that one could put another file in its place. */
+static bool is_in_anothers(const char *path, struct stat *folder)
+{
+	char real[PATH_MAX], name[PATH_MAX];
+
+	find_folder(name, path);
+	if (!stat(name, folder) && is_of_another(folder))
+		return true;
+	if (!realpath(path, real))
+		return false;
+	find_folder(name, real);
+	return !stat(name, folder) && is_of_another(folder);
 }
 
 /* Whether it may decide who is trusted. */
-static int check_writers(const struct stat *st, char *why, size_t why_len)
+static int check_writers(int fd, const char *path, const struct stat *st, char *why, size_t why_len)
 {
+	struct stat folder;
+
 	if (is_of_another(st))
 		snprintf(why, why_len,
 			 "belongs to user %lu, who could say in it whom this side trusts: chown it "
-			 "to "
-			 "this user or to root",
+			 "to this user or to root",
 			 (unsigned long)st->st_uid);
-	else if (can_others_write(st))
+	else if (can_others_write(fd, st))
 		snprintf(why, why_len,
 			 "has mode %04o, so that others could say in it whom this side trusts: "
-			 "chmod "
-			 "go-w",
+			 "chmod go-w",
 			 (unsigned)st->st_mode & 07777);
+	else if (is_in_anothers(path, &folder))
+		snprintf(why, why_len,
+			 "is in a folder of user %lu, who could put another file there: move it to "
+			 "a folder of this user's "
+			 "or root's",
+			 (unsigned long)folder.st_uid);
 	else
 		return 0;
 	return DDPS_E_CONFIG;
@@ -164,18 +202,11 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps
 	if (!err && kind == DDPS_FILE_SECRET)
 		err = check_owner(&st, why, why_len);
 	if (!err && kind == DDPS_FILE_RULES)
-		err = check_writers(&st, why, why_len);
+		err = check_writers(fd, path, &st, why, why_len);
 	if (!err)
 		err = read_whole(v, fd, (size_t)st.st_size, why, why_len);
 	close(fd);
 	return err;
-}
-
-static void find_folder(char dst[PATH_MAX], const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	snprintf(dst, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
 bool ddps_file_is_open(const char *path, const char **how)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 TestSuite(creds_load, .init = creds_setup, .fini = creds_teardown);
@@ -388,6 +389,35 @@ Test(creds_load, files_of_rules_are_of_this_user_or_of_root)
 		if (i)
 			*file[i] = NULL;
 	}
+}
+
+/* Rights of others that no mode shows, and files that others can put others in place of. */
+Test(creds_load, files_of_rules_are_in_nobody_elses_hands)
+{
+	/* version 2; the owner, user 12345, group, mask, others: all may write but the last */
+	static const uint8_t acl[] = { 2,   0,	 0,   0,   1,	0,    6,    0,	 255, 255, 255,
+				       255, 2,	 0,   6,   0,	0x39, 0x30, 0,	 0,   4,   0,
+				       4,   0,	 255, 255, 255, 255,  16,   0,	 6,   0,   255,
+				       255, 255, 255, 32,  0,	4,    0,    255, 255, 255, 255 };
+	struct ddps_verdict ok = { .code = 0 };
+	char link[4096];
+	struct site s;
+
+	make_site(&s);
+	if (!setxattr(s.attr.ca, "system.posix_acl_access", acl, sizeof acl, 0)) {
+		refuses(&s.attr, DDPS_E_CONFIG, "has mode 0664");
+		cr_assert_eq(removexattr(s.attr.ca, "system.posix_acl_access"), 0);
+		cr_assert_eq(chmod(s.attr.ca, 0644), 0);
+	}
+	cr_assert_eq(open_code(&s.attr, &ok), 0);
+	if (geteuid())
+		cr_skip_test("only root can give a folder away");
+	cr_assert_eq(mkdir(path_of("theirs"), 0755), 0);
+	cr_assert_eq(chown(path_of("theirs"), 12345, 12345), 0);
+	snprintf(link, sizeof link, "%s", path_of("theirs/ca.pem"));
+	cr_assert_eq(symlink(s.attr.ca, link), 0);
+	s.attr.ca = link;
+	refuses(&s.attr, DDPS_E_CONFIG, "folder of user 12345");
 }
 
 static unsigned warned;
