@@ -154,8 +154,9 @@ struct ddps_conn_param {
 	 * set-up at its deadline. */
 	bool shm;
 	uint8_t reserved2[3]; /* 0 */
-	/* Initiator: how long one address of a host name may take, in milliseconds, while others are left to
-	 * try.  0: as much as each of them, of what is left of connect_ms.  The last one has all that is left. */
+	/* Initiator: how long one address of a host name may take to take a connection of the transport, in
+	 * milliseconds, while others are left to try.  0: as much as each of them, of what is left of connect_ms.
+	 * The last one has all that is left.  Once it is there, setup_ms bounds the rest, and no other is tried. */
 	uint32_t address_ms;
 };
 

@@ -79,7 +79,8 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
  * - DDPS_BIND: memory windows may be bound to it
  * - DDPS_FLUSHABLE, DDPS_PERSISTENT: the peer may use FLUSH (see ddps_post_send).  A region with
  *   DDPS_PERSISTENT is a shared mapping of files of a file system that keeps them: not tmpfs, ramfs
- *   or hugetlbfs, and no file that was deleted.
+ *   or hugetlbfs, and no file that was deleted.  Give the file its blocks before (posix_fallocate): a Write
+ *   into a hole of it, while the disk is full, ends the process by SIGBUS, as a store there does.
  *
  * The peer names the region by its STag (steering tag).  The program itself names it by the same
  * value, as lkey in struct ddps_sge.  The STag cannot be guessed (RFC 5042 6.1.1).
@@ -528,7 +529,7 @@ struct ddps_send_wr {
 	uint64_t to; /* the peer's tagged offset for the same */
 	/* IMM, WRITE_IMM, ATOMIC_WRITE: sent as they are.  SEND_IMM: the first DDPS_SEND_IMM_OCTETS. */
 	uint8_t imm[DDPS_IMM_OCTETS];
-	struct ddps_atomic atomic; /* FETCH_ADD, CMP_SWAP; FLUSH, of which the rest is 0 */
+	struct ddps_atomic atomic; /* FETCH_ADD, CMP_SWAP; FLUSH, which ignores the rest */
 	struct ddps_bind bind;	   /* BIND */
 };
 

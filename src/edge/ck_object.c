@@ -46,8 +46,8 @@ void ck_deregistered(const struct ibv_mr *mr)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(r, &regions, link)
-	if (r->mr == mr)
-		break;
+		if (r->mr == mr)
+			break;
 	if (r)
 		LIST_REMOVE(r, link);
 	ddps_unlock(&ed.lock);
@@ -63,8 +63,8 @@ bool ck_is_own(const struct ibv_sge *s)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(r, &regions, link)
-	if (r->lkey == s->lkey)
-		break;
+		if (r->lkey == s->lkey)
+			break;
 	own = r && !(r->access & peers) && s->addr >= r->addr && s->length <= r->len &&
 	      s->addr - r->addr <= r->len - s->length;
 	ddps_unlock(&ed.lock);
@@ -78,9 +78,9 @@ static const struct ck_work *find_region_user(const struct ck_queue *q, uint32_t
 
 	ddps_assert_held(&ed.lock);
 	STAILQ_FOREACH(w, q, link)
-	for (int i = 0; i < w->n; i++)
-		if (w->sge[i].lkey == lkey)
-			return w;
+		for (int i = 0; i < w->n; i++)
+			if (w->sge[i].lkey == lkey)
+				return w;
 	return NULL;
 }
 
@@ -99,8 +99,7 @@ void ck_deregister(const struct ibv_mr *mr)
 
 	ddps_lock(&ed.lock);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
-		LIST_FOREACH(q, &ed.qps[i], link)
-		{
+		LIST_FOREACH(q, &ed.qps[i], link) {
 			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);
 
 			w = w ? w : find_region_user(&q->recvs, mr->lkey);
@@ -211,10 +210,11 @@ void ck_left(void)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(r, &regions, link)
-	ck_report_at(CK_LEAK, &r->made, "a region of %zu octets is left, made at", r->len);
+		ck_report_at(CK_LEAK, &r->made, "a region of %zu octets is left, made at", r->len);
 	for (unsigned i = 0; i < ED_BUCKETS; i++) {
 		LIST_FOREACH(q, &ed.qps[i], link)
-		ck_report_at(CK_LEAK, &q->made, "queue pair %u is left, made at", q->number);
+			ck_report_at(CK_LEAK, &q->made, "queue pair %u is left, made at",
+				     q->number);
 	}
 	ddps_unlock(&ed.lock);
 }

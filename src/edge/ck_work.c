@@ -80,10 +80,10 @@ static void check_shared_memory(struct ck_queue *q, struct ck_work *w)
 
 	ddps_assert_held(&ed.lock);
 	STAILQ_FOREACH(o, q, link)
-	for (int i = 0; i < o->n; i++)
-		for (int k = 0; k < w->n; k++)
-			if (overlap(&o->sge[i], &w->sge[k]))
-				o->known = w->known = false;
+		for (int i = 0; i < o->n; i++)
+			for (int k = 0; k < w->n; k++)
+				if (overlap(&o->sge[i], &w->sge[k]))
+					o->known = w->known = false;
 }
 
 static void share_all(struct ck_work *w)
@@ -92,13 +92,12 @@ static void share_all(struct ck_work *w)
 	struct ed_qp *q;
 
 	for (unsigned i = 0; i < ED_BUCKETS; i++)
-		LIST_FOREACH(q, &ed.qps[i], link)
-		{
+		LIST_FOREACH(q, &ed.qps[i], link) {
 			check_shared_memory(&q->sends, w);
 			check_shared_memory(&q->recvs, w);
 		}
 	LIST_FOREACH(s, &ed.srqs, link)
-	check_shared_memory(&s->recvs, w);
+		check_shared_memory(&s->recvs, w);
 }
 
 static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n)
@@ -247,8 +246,8 @@ static struct ck_work *find_work(struct ck_queue *q, uint64_t wr_id, bool error)
 	struct ck_work *w;
 
 	STAILQ_FOREACH(w, q, link)
-	if (w->wr_id == wr_id && (w->told || error))
-		break;
+		if (w->wr_id == wr_id && (w->told || error))
+			break;
 	return w;
 }
 

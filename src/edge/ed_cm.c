@@ -28,8 +28,8 @@ bool ed_id_is_known(const struct vd_id *id)
 	const struct ed_id *i;
 
 	LIST_FOREACH(i, &ed.ids, link)
-	if (i->id == id)
-		break;
+		if (i->id == id)
+			break;
 	return i;
 }
 
@@ -39,8 +39,8 @@ static void id_gone(struct rdma_cm_id *id)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(i, &ed.ids, link)
-	if (&i->id->id == id)
-		break;
+		if (&i->id->id == id)
+			break;
 	if (i)
 		LIST_REMOVE(i, link);
 	ddps_unlock(&ed.lock);
@@ -53,8 +53,7 @@ void ed_ids_tell(int event)
 	struct ed_id *i;
 
 	ddps_lock(&ed.lock);
-	LIST_FOREACH(i, &ed.ids, link)
-	{
+	LIST_FOREACH(i, &ed.ids, link) {
 		struct ed_later *l = calloc(1, sizeof *l);
 
 		if (!l)

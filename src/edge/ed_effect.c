@@ -261,7 +261,7 @@ static void post_to_contexts(struct vd_process *p, enum ibv_event_type type, voi
 	ddps_lock(&p->lock);
 	ddps_lock(&p->named_lock);
 	LIST_FOREACH(c, &p->contexts, link)
-	vd_async_post(&c->v.context, type, what);
+		vd_async_post(&c->v.context, type, what);
 	ddps_unlock(&p->named_lock);
 	ddps_unlock(&p->lock);
 }

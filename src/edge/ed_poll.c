@@ -31,10 +31,10 @@ static bool is_behind(const struct ed_cq *c, const struct ibv_wc *wc, const stru
 
 	ddps_assert_held(&ed.lock);
 	STAILQ_FOREACH(h, &c->held, link)
-	if (h == until)
-		break;
-	else if (same_queue(&h->wc, wc))
-		return true;
+		if (h == until)
+			break;
+		else if (same_queue(&h->wc, wc))
+			return true;
 	return false;
 }
 
@@ -67,9 +67,9 @@ static void release_followers(const struct ibv_wc *wc)
 	struct ed_cq *c;
 
 	LIST_FOREACH(c, &ed.cqs, link)
-	STAILQ_FOREACH(h, &c->held, link)
-	if (h->swap && !same_queue(&h->wc, wc))
-		h->due = 0;
+		STAILQ_FOREACH(h, &c->held, link)
+			if (h->swap && !same_queue(&h->wc, wc))
+				h->due = 0;
 }
 
 static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
@@ -99,8 +99,7 @@ static void tell_cq_due(struct ed_cq *c, uint64_t now, uint64_t *next)
 {
 	const struct ed_held *h;
 
-	STAILQ_FOREACH(h, &c->held, link)
-	{
+	STAILQ_FOREACH(h, &c->held, link) {
 		if (is_ready(c, h, now)) {
 			c->armed = false;
 			vd_channel_tell(vd_of(c->cq, struct vd_cq, cq));
@@ -118,8 +117,8 @@ uint64_t ed_completions_due(uint64_t now)
 
 	ddps_assert_held(&ed.lock);
 	LIST_FOREACH(c, &ed.cqs, link)
-	if (c->armed)
-		tell_cq_due(c, now, &next);
+		if (c->armed)
+			tell_cq_due(c, now, &next);
 	return next;
 }
 

@@ -56,9 +56,10 @@ static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
 		const struct vd_mr *mr;
 
 		LIST_FOREACH(mr, &p->regions, link)
-		if (mr->mr.lkey == s->lkey && s->addr - (uintptr_t)mr->mr.addr <= mr->mr.length &&
-		    s->length <= mr->mr.length - (s->addr - (uintptr_t)mr->mr.addr))
-			break;
+			if (mr->mr.lkey == s->lkey &&
+			    s->addr - (uintptr_t)mr->mr.addr <= mr->mr.length &&
+			    s->length <= mr->mr.length - (s->addr - (uintptr_t)mr->mr.addr))
+				break;
 		all = mr;
 	}
 	ddps_unlock(&p->lock);

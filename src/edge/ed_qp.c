@@ -14,8 +14,8 @@ static struct ed_qp *find_qp(uint32_t qp_num)
 	struct ed_qp *q;
 
 	LIST_FOREACH(q, get_qp_bucket(qp_num), link)
-	if (q->qp->qp_num == qp_num)
-		break;
+		if (q->qp->qp_num == qp_num)
+			break;
 	return q;
 }
 
@@ -158,8 +158,8 @@ struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(s, &ed.srqs, link)
-	if (s->srq == srq)
-		break;
+		if (s->srq == srq)
+			break;
 	if (!s && (s = calloc(1, sizeof *s))) {
 		s->srq = srq;
 		STAILQ_INIT(&s->rq.recvs);
@@ -205,8 +205,8 @@ struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(c, &ed.cqs, link)
-	if (c->cq == cq)
-		break;
+		if (c->cq == cq)
+			break;
 	if (!c && (c = calloc(1, sizeof *c))) {
 		c->cq = cq;
 		STAILQ_INIT(&c->held);

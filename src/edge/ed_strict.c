@@ -61,8 +61,9 @@ static uint64_t count_pinned_pages(struct vd_process *p, const struct ibv_mr *bu
 
 	ddps_lock(&p->lock);
 	LIST_FOREACH(mr, &p->regions, link)
-	if (&mr->mr != but && mr->mr.addr && !mr->imported && !(mr->access & IBV_ACCESS_ON_DEMAND))
-		n += count_pages(mr->mr.addr, mr->mr.length);
+		if (&mr->mr != but && mr->mr.addr && !mr->imported &&
+		    !(mr->access & IBV_ACCESS_ON_DEMAND))
+			n += count_pages(mr->mr.addr, mr->mr.length);
 	ddps_unlock(&p->lock);
 	return n;
 }
@@ -106,8 +107,8 @@ static bool is_read_sink(struct vd_process *p, const struct ibv_sge *s)
 
 	ddps_lock(&p->lock);
 	LIST_FOREACH(mr, &p->regions, link)
-	if (mr->mr.lkey == s->lkey)
-		break;
+		if (mr->mr.lkey == s->lkey)
+			break;
 	may = !mr || mr->access & IBV_ACCESS_REMOTE_WRITE; /* a wrong key is reported elsewhere */
 	ddps_unlock(&p->lock);
 	return may;

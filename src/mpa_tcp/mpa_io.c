@@ -219,6 +219,14 @@ static void io_busy(struct ddps_mpa_conn *c)
 	c->io.moved = true;
 }
 
+static size_t io_unacked(const struct ddps_mpa_conn *c)
+{
+	int n = 0;
+
+	(void)ioctl(c->io.fd, SIOCOUTQ, &n);
+	return n > 0 ? (size_t)n : 0;
+}
+
 static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 {
 	struct tcp_info i = { .tcpi_state = 0 };
@@ -229,19 +237,11 @@ static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	st->retransmitted = i.tcpi_total_retrans;
 	st->srtt_ns = (uint64_t)i.tcpi_rtt * 1000;
 	st->cwnd = (uint64_t)i.tcpi_snd_cwnd * i.tcpi_snd_mss;
-	st->unacked = (uint64_t)i.tcpi_unacked * i.tcpi_snd_mss;
+	st->unacked = io_unacked(c);
 	/* Linux answers one probe of a closed window in half a second, so one alone says nothing. */
 	st->asked = i.tcpi_unacked || i.tcpi_probes > 1;
 	st->heard_ns = (uint64_t)i.tcpi_last_ack_recv * 1000000;
 	return 0;
-}
-
-static size_t io_unacked(const struct ddps_mpa_conn *c)
-{
-	int n = 0;
-
-	(void)ioctl(c->io.fd, SIOCOUTQ, &n);
-	return n > 0 ? (size_t)n : 0;
 }
 
 /*

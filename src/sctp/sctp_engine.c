@@ -86,7 +86,7 @@ void ddps_sctp_free(struct ddps_sctp *e)
 		return;
 	while ((a = TAILQ_FIRST(&e->all)))
 		ddps_sc_release(a);
-	HASH_ITER (hh, e->ports, l, tmp) {
+	HASH_ITER(hh, e->ports, l, tmp) {
 		HASH_DEL(e->ports, l);
 		free(l);
 	}

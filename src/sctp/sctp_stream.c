@@ -74,12 +74,12 @@ void ddps_sc_streams_free(struct ddps_sctp_assoc *a)
 	struct ddps_sc_stream *s, *tmp;
 	struct ddps_sc_held *h, *htmp;
 
-	HASH_ITER (hh, a->streams, s, tmp) {
+	HASH_ITER(hh, a->streams, s, tmp) {
 		empty(a, &s->kept);
 		HASH_DEL(a->streams, s);
 		free(s);
 	}
-	HASH_ITER (hh, a->ahead, h, htmp) {
+	HASH_ITER(hh, a->ahead, h, htmp) {
 		HASH_DEL(a->ahead, h);
 		held_free(a, h);
 	}

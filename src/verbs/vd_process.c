@@ -60,8 +60,7 @@ static void reset_process_in_child(void)
 {
 	struct vd_id *id;
 
-	LIST_FOREACH(id, &global.reserved, reserved_link)
-	{
+	LIST_FOREACH(id, &global.reserved, reserved_link) {
 		vd_close(id->p, id->reserved);
 		id->reserved = -1;
 	}

@@ -105,9 +105,9 @@ static bool may_share(const struct vd_id *id)
 	const struct vd_id *other;
 
 	LIST_FOREACH(other, list, reserved_link)
-	if (vd_ud_id(other) &&
-	    other->id.route.addr.src_sin.sin_port == id->id.route.addr.src_sin.sin_port)
-		break;
+		if (vd_ud_id(other) &&
+		    other->id.route.addr.src_sin.sin_port == id->id.route.addr.src_sin.sin_port)
+			break;
 	vd_forks_release();
 	return !other;
 }

@@ -11,8 +11,7 @@ bool vd_callers_add(struct vd_callers *list, struct ddps_request *request, uint3
 	struct vd_caller *c;
 	unsigned n = 0, of_one = 0;
 
-	STAILQ_FOREACH(c, list, link)
-	{
+	STAILQ_FOREACH(c, list, link) {
 		n++;
 		if (c->addr.s_addr != addr.s_addr)
 			continue;
@@ -45,8 +44,8 @@ void vd_callers_forget(struct vd_callers *list, const struct ddps_request *reque
 	struct vd_caller *c;
 
 	STAILQ_FOREACH(c, list, link)
-	if (c->request == request)
-		break;
+		if (c->request == request)
+			break;
 	if (!c)
 		return;
 	STAILQ_REMOVE(list, c, vd_caller, link);

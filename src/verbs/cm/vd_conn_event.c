@@ -61,8 +61,8 @@ static void request_gone(struct vd_process *p, const struct ddps_event *ev)
 	struct vd_id *id;
 
 	LIST_FOREACH(id, &p->requests, request_link)
-	if (id->request == ev->request)
-		break;
+		if (id->request == ev->request)
+			break;
 	if (!id) {
 		vd_oob_gone(p, ev->request);
 		return;

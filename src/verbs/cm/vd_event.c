@@ -189,8 +189,8 @@ void vd_event_limit_stale(struct vd_id *id)
 
 	ddps_assert_held(&id->p->lock);
 	STAILQ_FOREACH(e, &ch->events, link)
-	if (is_stale(e) && !n++)
-		oldest = e;
+		if (is_stale(e) && !n++)
+			oldest = e;
 	if (n <= STALE_MOST)
 		return;
 	STAILQ_REMOVE(&ch->events, oldest, vd_event, link);

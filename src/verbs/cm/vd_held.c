@@ -104,9 +104,9 @@ int vd_held_serve(struct vd_process *p)
 	}
 	now = read_held_ms();
 	LIST_FOREACH(id, &p->held, held_link)
-	if (!id->told_down || id->held_until <= now + STEP_MS)
-		return STEP_MS;
-	else if (ms < 0 || id->held_until - now < (unsigned)ms)
-		ms = (int)(id->held_until - now);
+		if (!id->told_down || id->held_until <= now + STEP_MS)
+			return STEP_MS;
+		else if (ms < 0 || id->held_until - now < (unsigned)ms)
+			ms = (int)(id->held_until - now);
 	return ms;
 }

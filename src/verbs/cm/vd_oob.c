@@ -112,8 +112,8 @@ static bool place_oob_qp(struct vd_process *p, struct vd_qp *qp, struct vd_oob *
 	vd_gid_of(a4, &gid);
 	ddps_lock(&p->lock);
 	LIST_FOREACH(port, &p->oob_ports, link)
-	if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
-		break;
+		if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
+			break;
 	ddps_unlock(&p->lock);
 	return port;
 }
@@ -145,9 +145,9 @@ struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
 
 	ddps_assert_held(&p->lock);
 	LIST_FOREACH(port, &p->oob_ports, link)
-	for (unsigned i = 0; i < SHARE; i++)
-		if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
-			return port->qp[i];
+		for (unsigned i = 0; i < SHARE; i++)
+			if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
+				return port->qp[i];
 	return NULL;
 }
 
@@ -388,9 +388,9 @@ void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
 
 	ddps_assert_held(&p->lock);
 	LIST_FOREACH(port, &p->oob_ports, link)
-	for (unsigned i = 0; i < SHARE; i++)
-		if (port->qp[i])
-			vd_callers_forget(&port->qp[i]->oob->callers, request);
+		for (unsigned i = 0; i < SHARE; i++)
+			if (port->qp[i])
+				vd_callers_forget(&port->qp[i]->oob->callers, request);
 }
 
 /* ---- ibv_modify_qp ---- */

@@ -29,8 +29,8 @@ static int find_region(struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
 
 	ddps_lock(&p->lock);
 	LIST_FOREACH(mr, &p->regions, link)
-	if (is_on_demand(mr, pd, sge->lkey))
-		break;
+		if (is_on_demand(mr, pd, sge->lkey))
+			break;
 	if (mr && sge->addr >= mr->iova && sge->addr - mr->iova <= mr->mr.length &&
 	    sge->length <= mr->mr.length - (sge->addr - mr->iova)) {
 		*at = (uintptr_t)mr->mem + (uintptr_t)(sge->addr - mr->iova);

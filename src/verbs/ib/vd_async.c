@@ -104,8 +104,8 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 		return; /* a child's is a new one, which knows no such event */
 	ddps_lock(&p->lock);
 	STAILQ_FOREACH(a, &p->unacked, link)
-	if (a->e.element.qp == event->element.qp && a->e.event_type == event->event_type)
-		break;
+		if (a->e.element.qp == event->element.qp && a->e.event_type == event->event_type)
+			break;
 	if (a) {
 		STAILQ_REMOVE(&p->unacked, a, vd_async, link);
 		free(a);
@@ -119,8 +119,8 @@ static bool has_unacked_event(const struct vd_process *p, const void *element)
 	const struct vd_async *a;
 
 	STAILQ_FOREACH(a, &p->unacked, link)
-	if (a->e.element.qp == element)
-		return true;
+		if (a->e.element.qp == element)
+			return true;
 	return false;
 }
 

@@ -170,8 +170,8 @@ VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 		return NULL;
 	ddps_lock(&p->named_lock);
 	LIST_FOREACH(of, &p->dms, link)
-	if (of->dm.handle == handle && vd_same_device(of->dm.context, ctx))
-		break;
+		if (of->dm.handle == handle && vd_same_device(of->dm.context, ctx))
+			break;
 	if (of)
 		__atomic_add_fetch(&of->users, 1, __ATOMIC_RELAXED);
 	ddps_unlock(&p->named_lock);

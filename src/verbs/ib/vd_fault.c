@@ -16,8 +16,8 @@ static const struct vd_mr *region_at(const struct vd_process *p, uintptr_t at)
 
 	/* Without the lock, whose owner may be who faulted: the process is about to end. */
 	LIST_FOREACH(mr, &p->regions, link)
-	if (mr->mr.addr && at - (uintptr_t)mr->mr.addr < mr->mr.length)
-		break;
+		if (mr->mr.addr && at - (uintptr_t)mr->mr.addr < mr->mr.length)
+			break;
 	return mr;
 }
 

@@ -35,8 +35,8 @@ static struct vd_context *context_of(struct vd_process *p, int fd)
 
 	ddps_lock(&p->named_lock);
 	LIST_FOREACH(c, &p->contexts, link)
-	if (same_file(c->v.context.cmd_fd, fd))
-		break;
+		if (same_file(c->v.context.cmd_fd, fd))
+			break;
 	ddps_unlock(&p->named_lock);
 	return c;
 }
@@ -69,8 +69,8 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 
 	ddps_lock(&p->named_lock);
 	LIST_FOREACH(of, &p->pds, link)
-	if (of->pd.handle == handle && vd_same_device(of->pd.context, ctx))
-		break;
+		if (of->pd.handle == handle && vd_same_device(of->pd.context, ctx))
+			break;
 	ddps_unlock(&p->named_lock);
 	if (!of) {
 		errno = EINVAL;
@@ -95,9 +95,9 @@ VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 		return NULL;
 	ddps_lock(&p->lock);
 	LIST_FOREACH(of, &p->regions, link)
-	if (of->mr.handle == handle && !of->imported &&
-	    vd_of(of->mr.pd, struct vd_pd, pd)->d == vd_of(pd, struct vd_pd, pd)->d)
-		break;
+		if (of->mr.handle == handle && !of->imported &&
+		    vd_of(of->mr.pd, struct vd_pd, pd)->d == vd_of(pd, struct vd_pd, pd)->d)
+			break;
 	if (of) {
 		mr->mr = of->mr;
 		mr->d = of->d;

@@ -116,8 +116,7 @@ static void note_gap(struct search *s, uintptr_t from, uintptr_t to, bool readab
 {
 	const struct vd_mr *mr;
 
-	LIST_FOREACH(mr, s->all, link)
-	{
+	LIST_FOREACH(mr, s->all, link) {
 		const uintptr_t at = (uintptr_t)mr->mr.addr;
 
 		if (!at || !mr->mr.length || at >= to || at + mr->mr.length <= from ||

@@ -51,10 +51,10 @@ static void translate_sge(const struct vd_process *p, struct ddps_sge *sge)
 	const struct vd_mr *mr;
 
 	LIST_FOREACH(mr, &p->moved[sge->lkey % VD_MOVED], moved_link)
-	if (mr->mr.lkey == sge->lkey) {
-		sge->addr = (void *)((uintptr_t)sge->addr - mr->iova + (uintptr_t)mr->mem);
-		return;
-	}
+		if (mr->mr.lkey == sge->lkey) {
+			sge->addr = (void *)((uintptr_t)sge->addr - mr->iova + (uintptr_t)mr->mem);
+			return;
+		}
 }
 
 void vd_move_pieces(struct vd_process *p, struct ddps_sge *sge, int n)

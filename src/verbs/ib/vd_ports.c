@@ -62,7 +62,7 @@ void vd_ports_look(struct vd_process *p)
 		;
 	ddps_lock(&p->named_lock);
 	LIST_FOREACH(c, &p->contexts, link)
-	for (unsigned i = 1; i <= vd_port_count(&c->v.context); i++)
-		compare_port_state(c, i);
+		for (unsigned i = 1; i <= vd_port_count(&c->v.context); i++)
+			compare_port_state(c, i);
 	ddps_unlock(&p->named_lock);
 }

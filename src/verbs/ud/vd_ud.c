@@ -66,8 +66,8 @@ static void drive_ud_sockets(struct vd_ud *ud)
 	if (!ud->waiting)
 		return;
 	LIST_FOREACH(u, &ud->qps, link)
-	if (!STAILQ_EMPTY(&u->sq))
-		ud_push(u, ud_now_ms());
+		if (!STAILQ_EMPTY(&u->sq))
+			ud_push(u, ud_now_ms());
 }
 
 void ud_drive_polled(struct vd_ud *ud, bool alone)
@@ -91,8 +91,8 @@ static uint64_t sends_due(const struct vd_ud *ud)
 	if (!ud->waiting)
 		return due;
 	LIST_FOREACH(u, &ud->qps, link)
-	if (!STAILQ_EMPTY(&u->sq) && u->retry_at < due)
-		due = u->retry_at;
+		if (!STAILQ_EMPTY(&u->sq) && u->retry_at < due)
+			due = u->retry_at;
 	return due;
 }
 
@@ -116,8 +116,7 @@ static void tell_news(struct vd_ud *ud)
 		return;
 	ddps_lock(&p->lock);
 	ddps_lock(&ud->lock);
-	LIST_FOREACH(u, &ud->qps, link)
-	{
+	LIST_FOREACH(u, &ud->qps, link) {
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
 		if (u->lost)

@@ -284,8 +284,8 @@ uint64_t ud_cm_due(const struct vd_ud *ud)
 
 	ddps_assert_held(&ud->p->lock);
 	LIST_FOREACH(u, &ud->asking, link)
-	if (u->retry_at < due)
-		due = u->retry_at;
+		if (u->retry_at < due)
+			due = u->retry_at;
 	return due;
 }
 

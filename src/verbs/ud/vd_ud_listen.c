@@ -70,8 +70,7 @@ static bool is_ud_request_waiting(const struct vd_process *p, const struct vd_ud
 	const struct vd_id *id;
 	unsigned n = 0;
 
-	LIST_FOREACH(id, &p->requests, request_link)
-	{
+	LIST_FOREACH(id, &p->requests, request_link) {
 		if (id->listen_id != l->id)
 			continue;
 		n++;

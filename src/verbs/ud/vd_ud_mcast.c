@@ -19,8 +19,8 @@ static struct ud_group *find_ud_group(struct vd_ud_qp *u, const struct ud_addr *
 	struct ud_group *g;
 
 	LIST_FOREACH(g, &u->groups, link)
-	if (!memcmp(&g->addr.ip, &a->ip, sizeof a->ip) && g->addr.ifindex == a->ifindex)
-		break;
+		if (!memcmp(&g->addr.ip, &a->ip, sizeof a->ip) && g->addr.ifindex == a->ifindex)
+			break;
 	return g;
 }
 
@@ -256,8 +256,8 @@ VD_API int rdma_leave_multicast(struct rdma_cm_id *ibid, struct sockaddr *addr)
 		return vd_fail(EINVAL);
 	ddps_lock(&p->lock);
 	LIST_FOREACH(j, &id->ud->joins, link)
-	if (!memcmp(&j->addr, addr, vd_sa_len(addr)))
-		break;
+		if (!memcmp(&j->addr, addr, vd_sa_len(addr)))
+			break;
 	if (j)
 		leave_ud_group(id, j);
 	ddps_unlock(&p->lock);

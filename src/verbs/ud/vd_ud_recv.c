@@ -177,8 +177,8 @@ void vd_ud_srq_wake(struct vd_srq *srq)
 	ddps_lock(&ud->lock);
 	__atomic_store_n(&srq->ud_waits, false, __ATOMIC_SEQ_CST);
 	LIST_FOREACH(u, &ud->qps, link)
-	if (u->qp->qp.qp_base.srq == &srq->srq)
-		ud_watch(u, true);
+		if (u->qp->qp.qp_base.srq == &srq->srq)
+			ud_watch(u, true);
 	ddps_unlock(&ud->lock);
 }
 
@@ -342,8 +342,8 @@ void ud_acks_readable(struct vd_ud *ud)
 			continue;
 		}
 		LIST_FOREACH(u, &ud->qps, link)
-		if (u->qp->qp.qp_base.qp_num == h.dest)
-			break;
+			if (u->qp->qp.qp_base.qp_num == h.dest)
+				break;
 		if (!u)
 			continue;
 		ud_peer_acked(u, &pk[i].from, h.seq);
@@ -362,8 +362,7 @@ void ud_watch(struct vd_ud_qp *u, bool on)
 		return;
 	u->paused = !on;
 	epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, u->unicast.sock.fd, &ev);
-	LIST_FOREACH(g, &u->groups, link)
-	{
+	LIST_FOREACH(g, &u->groups, link) {
 		ev.data.ptr = &g->source;
 		epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, g->source.sock.fd, &ev);
 	}

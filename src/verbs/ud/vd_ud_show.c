@@ -26,7 +26,7 @@ struct vd_ud_stats ud_stats_all(const struct vd_ud *ud)
 
 	ddps_assert_held(&ud->lock);
 	LIST_FOREACH(u, &ud->qps, link)
-	ud_stats_add(&st, &u->stats);
+		ud_stats_add(&st, &u->stats);
 	return st;
 }
 
@@ -108,8 +108,8 @@ int vd_ud_show(void *process, uint32_t n, char *to, size_t size)
 	if (ddps_lock_until(&ud->lock, &until))
 		return -1;
 	LIST_FOREACH(u, &ud->qps, link)
-	if (!n--)
-		break;
+		if (!n--)
+			break;
 	len = u ? put_ud_stats(u, to, size) : 0;
 	ddps_unlock(&ud->lock);
 	return len;
