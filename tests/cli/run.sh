@@ -46,9 +46,9 @@ keys() {
 	for o in cert key ca crl psk peers hosts; do
 		refuses 126 "--tls-$o 'none': No such file" "--tls-$o" none -- true || return
 	done
-	usage "the options --tls are for --transport tls and sctps: tcp would be plain" --transport tcp \
+	usage "the option --tls is for --transport tls and sctps: tcp would be plain" --transport tcp \
 		--tls own.conf -- true &&
-		usage "sctp would be plain" --transport sctp --tls-peer dns:x -- true
+		usage "the option --tls-peer is for --transport tls and sctps: sctp would be plain" --transport sctp --tls-peer dns:x -- true
 }
 
 # the drop-in says why, and nothing is plain instead

@@ -77,7 +77,8 @@ without_keys() {
 
 plain_with_keys() {
 	run 2 connect "${b[@]}" tcp://127.0.0.1:1 && says err "another wire would be plain" &&
-		run 2 listen --tls-psk pair.psk sctp://127.0.0.1:0 && says err "another wire would be plain"
+		run 2 listen --tls-psk pair.psk sctp://127.0.0.1:0 &&
+		says err "the option --tls-psk is for tls:// and sctps://: another wire would be plain"
 }
 
 plain_and_tls() {

@@ -110,13 +110,13 @@ static const char *get_tls_file(const struct run_opts *o, size_t i)
 	return *(const char *const *)((const char *)o + tls_files[i].at);
 }
 
-static bool has_tls_option(const struct run_opts *o)
+/* The name of one that is there, or NULL. */
+static const char *find_tls_option(const struct run_opts *o)
 {
-	bool any = o->tls.peer || o->tls.psk_identity;
-
 	for (size_t i = 0; i < TLS_FILES; i++)
-		any |= get_tls_file(o, i) != NULL;
-	return any;
+		if (get_tls_file(o, i))
+			return tls_files[i].option;
+	return o->tls.peer ? "tls-peer" : o->tls.psk_identity ? "tls-psk-identity" : NULL;
 }
 
 static bool is_transport(const struct run_opts *o, char *why, size_t len)
@@ -126,10 +126,10 @@ static bool is_transport(const struct run_opts *o, char *why, size_t len)
 
 	if (!secured && strcmp(t, "tcp") != 0 && strcmp(t, "sctp") != 0)
 		snprintf(why, len, "--transport takes tcp, sctp, tls or sctps, not '%s'", t);
-	else if (!secured && has_tls_option(o))
+	else if (!secured && find_tls_option(o))
 		snprintf(why, len,
-			 "the options --tls are for --transport tls and sctps: %s would be plain",
-			 t);
+			 "the option --%s is for --transport tls and sctps: %s would be plain",
+			 find_tls_option(o), t);
 	else
 		return true;
 	return false;

@@ -271,8 +271,9 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 	}
 	if (secure_given(o) && !has_secured_uri(o)) {
 		snprintf(why, why_len,
-			 "the options --tls are for tls:// and sctps://: another wire would be "
-			 "plain");
+			 "the option --%s is for tls:// and sctps://: another wire would be "
+			 "plain",
+			 secure_given(o));
 		return -1;
 	}
 	if (o->log && o->json) {

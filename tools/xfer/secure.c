@@ -3,12 +3,28 @@
 #include "xfer/secure.h"
 #include <stddef.h>
 
-bool secure_given(const struct opts *o)
+const char *secure_given(const struct opts *o)
 {
 	const struct ddps_secure_attr *const a = &o->secure;
+	const struct {
+		const char *name, *value;
+	} given[] = {
+		{ "tls", a->settings },
+		{ "tls-cert", a->cert },
+		{ "tls-key", a->key },
+		{ "tls-ca", a->ca },
+		{ "tls-crl", a->crl },
+		{ "tls-psk", a->psk },
+		{ "tls-psk-identity", a->psk_identity },
+		{ "tls-peers", a->peers },
+		{ "tls-hosts", a->hosts },
+		{ "tls-peer", a->peer },
+	};
 
-	return a->settings || a->cert || a->key || a->ca || a->crl || a->psk || a->psk_identity ||
-	       a->peers || a->hosts || a->peer;
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+		if (given[i].value)
+			return given[i].name;
+	return NULL;
 }
 
 int secure_open(struct ddps_secure **s, const struct opts *o, struct ddps_error *why)

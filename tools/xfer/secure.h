@@ -4,8 +4,8 @@
 /* The options --tls-... */
 #include "xfer/opts.h"
 
-/* One of them is there. */
-bool secure_given(const struct opts *o);
+/* The name of one that is there, without its dashes; NULL: there is none. */
+const char *secure_given(const struct opts *o);
 
 /*
  * Open what they name; NULL in *@s if there are none.  The caller closes it, once its context is made.
