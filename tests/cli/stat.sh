@@ -152,10 +152,19 @@ nobody() {
 	run 1 stat "$listener" && says err "cannot be watched"
 }
 
-# A directory that is not there, or full, hinders no listener.
+# A directory that is not there, or full, hinders no listener.  Who looks into it learns that it is missing, and not
+# that there is no process.
 not_hindered() {
+	local what
 	DDPSESS_WATCH=/nowhere/at/all listen "$(uri_of tcp)"
-	run 0 ping --count 1 "$uri"
+	run 0 ping --count 1 "$uri" || return
+	for what in "stat" "stat $listener" "top $listener" "stat $uri"; do
+		# shellcheck disable=SC2086 # words are meant
+		DDPSESS_WATCH=/nowhere/at/all run 1 $what &&
+			says err "/nowhere/at/all: DDPSESS_WATCH names it, and there is no such directory" &&
+			says err "try: making it with mode 0700" && [ "$(grep -c ^sessctl err)" = 1 ] || return
+	done
+	DDPSESS_WATCH=/nowhere/at/all run 0 top --count 1 && says err "there is no such directory"
 }
 
 # Without DDPSESS_WATCH both sides find the same directory, which is nobody else's.

@@ -27,6 +27,7 @@ enum watch_fault {
 	WATCH_GARBLED, /* it ended early */
 	WATCH_STRANGE, /* it is none */
 	WATCH_MANY,    /* names that were not read */
+	WATCH_ABSENT,  /* the directory of DDPSESS_WATCH */
 	WATCH_SYSTEM,
 	WATCH_FAULTS
 };

@@ -101,8 +101,8 @@ static int parse_watch_options(struct job *j, int argc, char **argv)
 
 /* ---- looking ---- */
 
-/* What was passed over, when there is more of it than at the look before. */
-static void tell_trouble(struct job *j, const struct watch_trouble *t)
+/* What was passed over, when there is more of it than at the look before.  @failed: nobody is there. */
+static void tell_trouble(struct job *j, const struct watch_trouble *t, bool failed)
 {
 	static const struct {
 		const char *what, *advice;
@@ -116,6 +116,9 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 		[WATCH_GARBLED] = { "no whole answer", "again: a process that ends gives none" },
 		[WATCH_STRANGE] = { "what it answered is no state of a process",
 				    "asking its owner what listens there" },
+		[WATCH_ABSENT] = { "DDPSESS_WATCH names it, and there is no such directory",
+				   "making it with mode 0700 before the programs start: they do "
+				   "not make it" },
 		[WATCH_MANY] = { "it has too many names: some were not asked",
 				 "removing what is no socket there" },
 	};
@@ -131,14 +134,16 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 		text_clean(first, sizeof first, t->first[f], strlen(t->first[f]));
 		if (t->met[f] > 1)
 			snprintf(more, sizeof more, " and %u more", t->met[f] - 1);
-		if (t->met[f] > j->told[f])
+		if (t->met[f] > j->told[f] && f == WATCH_ABSENT && failed)
+			out_error(&j->out, 0, advice, "%s: %s", first, what);
+		else if (t->met[f] > j->told[f])
 			out_note(&j->out, advice, "%s%s: %s", first, t->met[f] > 1 ? more : "",
 				 what);
 		j->told[f] = t->met[f];
 	}
 }
 
-static enum status report_nobody(struct job *j)
+static void report_nobody(struct job *j)
 {
 	static const char try[] =
 		"a program that uses ddpsess, of this user and with DDPSESS_WATCH not set to off; "
@@ -154,7 +159,6 @@ static enum status report_nobody(struct job *j)
 			  "no program that can be watched listens on %s", j->target.uri);
 	else
 		out_error(&j->out, 0, try, "there is no process that can be watched");
-	return ST_FAILED;
 }
 
 /* Rows of the terminal, 0: it is none, and everything is shown. */
@@ -202,17 +206,17 @@ static enum status look_once(struct job *j, bool first)
 	struct watch_trouble t;
 	json_t *all = watch_find(&j->target, &t);
 	const bool named = j->target.pid || j->target.uri;
-	enum status s = ST_DONE;
-
 	/* The table may be empty; a process that was named has to be there at first. */
-	if (!json_object_size(all) && first && (named || j->user->bit == W_STAT))
-		s = report_nobody(j);
-	else
+	const bool failed = !json_object_size(all) && first && (named || j->user->bit == W_STAT);
+
+	if (!failed)
 		show_contexts(j, all);
-	tell_trouble(j, &t);
+	else if (!t.met[WATCH_ABSENT])
+		report_nobody(j);
+	tell_trouble(j, &t, failed);
 	json_decref(j->before);
 	j->before = all;
-	return s;
+	return failed ? ST_FAILED : ST_DONE;
 }
 
 /* Until the next look.  false: a signal came. */

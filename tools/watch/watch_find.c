@@ -159,6 +159,7 @@ struct search {
 	struct watch_trouble *trouble;
 	struct watch_place *places;
 	size_t count, room;
+	const char *named; /* by DDPSESS_WATCH: it has to be there */
 };
 
 static int add_place(struct search *s, const char *path, uid_t uid)
@@ -195,8 +196,11 @@ static void look_into(struct search *s, const char *path, const uid_t *uid)
 		close(fd);
 	if (fd >= 0 && !add_place(s, path, owner))
 		return;
-	if (fd < 0 && f == WATCH_SYSTEM && errno == ENOENT)
-		return;
+	if (fd < 0 && f == WATCH_SYSTEM && errno == ENOENT) {
+		if (path != s->named)
+			return;
+		f = WATCH_ABSENT;
+	}
 	watch_met(s->trouble, fd < 0 ? f : WATCH_SYSTEM, path, NULL);
 }
 
@@ -291,12 +295,13 @@ json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble)
 	json_t *found;
 
 	*trouble = (struct watch_trouble){ .sys_errno = 0 };
-	if (where && *where == '/')
-		look_into(&s, where, me ? &me : NULL);
+	s.named = where && *where == '/' ? where : NULL;
+	if (s.named)
+		look_into(&s, s.named, me ? &me : NULL);
 	else
 		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 			look_for_user(&s, forms[i], me);
-	if (!me && !(where && *where == '/'))
+	if (!me && !s.named)
 		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 			look_for_others(&s, forms[i], until);
 	found = watch_ask(t, is_meant, s.places, s.count, trouble);
