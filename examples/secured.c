@@ -4,7 +4,7 @@
  * usage: secured SETTINGS URI		listens, prints who sends what, and ends
  *	  secured SETTINGS URI MESSAGE	sends it
  *
- * SETTINGS: as of docs/guides/secure.md.  Exit status 0: done; 1: an error, or a usage that there is not.
+ * SETTINGS: as of docs/guides/secure.md.  URI: tls:// or sctps://.  Exit status 0: done; 1: an error, or a usage that there is not.
  *
  * cc secured.c $(pkg-config --cflags --libs libddpsess)
  */
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define WAIT_MS 10000
 
@@ -61,6 +62,12 @@ static struct ddps_ctx *open_secured_ctx(const char *settings)
 	return ctx;
 }
 
+/* Over another wire a context with credentials sends everything in plain: the URI alone says which wire it is. */
+static bool is_secured_uri(const char *uri)
+{
+	return !strncasecmp(uri, "tls://", 6) || !strncasecmp(uri, "sctps://", 8);
+}
+
 int main(int argc, char **argv)
 {
 	static char text[256];
@@ -79,6 +86,11 @@ int main(int argc, char **argv)
 
 	if ((argc != 3 && argc != 4) || (!listens && strlen(argv[3]) >= sizeof text)) {
 		fputs("usage: secured SETTINGS URI [MESSAGE]\n", stderr);
+		return 1;
+	}
+	if (!is_secured_uri(argv[2])) {
+		fprintf(stderr, "secured: %s is neither tls:// nor sctps://: it would be plain\n",
+			argv[2]);
 		return 1;
 	}
 	CHECK(ddps_pd_new(open_secured_ctx(argv[1]), &pd));

@@ -24,7 +24,7 @@ from . import _lib as l
 from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Closed, Error, Info, Lost,
                        Refused, Rejected, Terminated, TimedOut, Untrusted, _Context, _error, _Memory, _must,
                        _must_reach, version)
-from ._secure import PeerId, Secure, _peer_id
+from ._secure import PeerId, Secure, _check_wire, _peer_id
 
 __all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "PeerId", "Refused", "Region", "Rejected",
            "Request", "Secure", "Session", "Terminated", "TimedOut", "Untrusted", "connect", "listen", "version"]
@@ -407,11 +407,12 @@ class connect(_Opening):
     """Open a session: `async with connect(uri) as session`, or `session = await connect(uri)`.
 
     Options are members of struct ddps_conn_param by name: ird, ord, p2p, plain, crc, markers,
-    private_data, connect_ms and others.  `secure` is who this side is on tls://.
+    private_data, connect_ms and others.  `secure` is who this side is on tls:// and sctps://; ValueError with another URI, which would be plain.
     """
 
     def __init__(self, uri: str, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
                  secure: Optional[Secure] = None, **options: Any) -> None:
+        _check_wire(uri, secure)
         self._uri, self._receives, self._size, self._secure = uri, receives, receive_size, secure
         self._options = options
 
@@ -563,10 +564,11 @@ class Listener:
 class listen(_Opening):
     """Listen: `async with listen("tcp://127.0.0.1:0") as listener`, or `await listen(uri)`.
 
-    `secure` is who this side is on tls://.
+    `secure` is who this side is on tls:// and sctps://; ValueError with another URI, which would be plain.
     """
 
     def __init__(self, uri: str, *, secure: Optional[Secure] = None) -> None:
+        _check_wire(uri, secure)
         self._uri, self._secure = uri, secure
 
     async def _open(self) -> Listener:

@@ -63,6 +63,12 @@ class Secure:
             l.lib.ddps_secure_close(self._ptr)
 
 
+def _check_wire(uri: str, secure: Optional[Secure]) -> None:
+    """Credentials are for secured wires.  A URI of another form is the library's to refuse."""
+    if secure is not None and uri.partition("://")[0].lower() in ("tcp", "sctp", "shm"):
+        raise ValueError(f"secure= is for tls:// and sctps://: {uri} would be plain")
+
+
 def _peer_id(read: Any, ptr: Optional[int], what: str) -> Optional[PeerId]:
     """None: the wire is not secured."""
     i = h.PeerId()

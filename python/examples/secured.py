@@ -30,3 +30,5 @@ try:
     asyncio.run(main(*sys.argv[1:]))
 except ddpsess.Untrusted as error:
     sys.exit(f"secured.py: not trusted: {error}")
+except ValueError as error:  # the wire would be plain
+    sys.exit(f"secured.py: {error}")

@@ -528,6 +528,15 @@ class Secured(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(TypeError):
             ddpsess.Secure(certificate="a")
 
+    async def test_keys_and_a_plain_wire(self):
+        secure = self.files("a.example")
+        for uri in ("tcp://127.0.0.1:0", "sctp://127.0.0.1:0", "TCP://127.0.0.1:0", "shm://@name"):
+            for how in (ddpsess.connect, ddpsess.listen):
+                with self.assertRaisesRegex(ValueError, "secure= is for tls:// and sctps://: .* would be plain"):
+                    await how(uri, secure=secure)
+        with self.assertRaises(ddpsess.Error):  # the library says what is wrong with it
+            await ddpsess.connect("udp://127.0.0.1:1", secure=secure)
+
     async def test_plain(self):
         async with pair(TCP) as (a, b):
             self.assertIsNone(a.peer_id)

@@ -48,6 +48,21 @@ not_let_in() { # DIALLER: it says so
 	message c "$1" tls://127.0.0.1:0 1 && says sent.err "access_denied"
 }
 
+# Keys over a plain wire would be in vain, and nobody would notice.
+plain_refused() { # ONE
+	local uri words
+	for uri in tcp://127.0.0.1:0 sctp://127.0.0.1:0 TCP://127.0.0.1:1; do
+		for words in "" "a word"; do
+			# shellcheck disable=SC2086 # words are meant
+			timeout "$PATIENCE" ${program[$1]} b.conf "$uri" ${words:+"$words"} >sent 2>sent.err
+			[ $? = 1 ] && says sent.err "would be plain" && [ ! -s sent ] || return
+		done
+	done
+}
+
+for one in c python; do
+	test_case "secured-plain-refused-$one" plain_refused "$one"
+done
 for wire in tls sctps; do
 	for one in c python; do
 		for other in c python; do
