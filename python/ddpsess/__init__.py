@@ -22,8 +22,8 @@ from typing import Any, Callable, Generator, Optional, Union
 from . import _headers as h
 from . import _lib as l
 from ._context import (RECEIVE_SIZE, RECEIVES, SEND_DEPTH, Advert, Buffer, Closed, Error, Info, Lost,
-                       Refused, Rejected, Terminated, TimedOut, Untrusted, _Context, _error, _Memory, _must,
-                       _must_reach, version)
+                       Refused, Rejected, Terminated, TimedOut, Untrusted, _Context, _error, _members,
+                       _Memory, _must, _must_reach, version)
 from ._secure import PeerId, Secure, _check_wire, _peer_id
 
 __all__ = ["Advert", "Closed", "Error", "Info", "Listener", "Lost", "PeerId", "Refused", "Region", "Rejected",
@@ -383,7 +383,7 @@ def _param(options: dict[str, Any]) -> tuple[h.ConnParam, Any]:
 
 
 # members of struct ddps_conn_param
-_OPTIONS = {field[0] for field in h.ConnParam._fields_} - {"struct_size", "private_data_len", "reserved"}
+_OPTIONS = _members(h.ConnParam, "struct_size", "private_data_len")
 
 
 class _Opening:
@@ -407,7 +407,8 @@ class connect(_Opening):
     """Open a session: `async with connect(uri) as session`, or `session = await connect(uri)`.
 
     Options are members of struct ddps_conn_param by name: ird, ord, p2p, plain, crc, markers,
-    private_data, connect_ms and others.  `secure` is who this side is on tls:// and sctps://; ValueError with another URI, which would be plain.
+    private_data, connect_ms and others.  `secure` is who this side is: a Secure for tls:// and sctps://,
+    and none for the other wires; ValueError otherwise.
     """
 
     def __init__(self, uri: str, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
@@ -564,7 +565,8 @@ class Listener:
 class listen(_Opening):
     """Listen: `async with listen("tcp://127.0.0.1:0") as listener`, or `await listen(uri)`.
 
-    `secure` is who this side is on tls:// and sctps://; ValueError with another URI, which would be plain.
+    `secure` is who this side is: a Secure for tls:// and sctps://, and none for the other wires; ValueError
+    otherwise.
     """
 
     def __init__(self, uri: str, *, secure: Optional[Secure] = None) -> None:

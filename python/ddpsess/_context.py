@@ -131,6 +131,11 @@ def version() -> str:
     return bytes(l.lib.ddps_version()).decode()
 
 
+def _members(struct: Any, *but: str) -> set[str]:
+    """What a caller may give by name: the members of a struct, not those that are reserved, nor @but."""
+    return {field[0] for field in struct._fields_ if not field[0].startswith("reserved")} - set(but)
+
+
 def _must(result: int, what: str) -> int:
     if result >= 0:
         return result

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _headers as h
 from . import _lib as l
-from ._context import _error, _must
+from ._context import _error, _members, _must
 
 
 class PeerId(NamedTuple):
@@ -28,7 +28,7 @@ class PeerId(NamedTuple):
 
 
 # members of struct ddps_secure_attr
-_FILES = {field[0] for field in h.SecureAttr._fields_} - {"struct_size", "judge", "judge_user", "flags", "reserved"}
+_FILES = _members(h.SecureAttr, "struct_size", "judge", "judge_user", "flags")
 
 
 class Secure:
@@ -64,8 +64,14 @@ class Secure:
 
 
 def _check_wire(uri: str, secure: Optional[Secure]) -> None:
-    """Credentials are for secured wires.  A URI of another form is the library's to refuse."""
-    if secure is not None and uri.partition("://")[0].lower() in ("tcp", "sctp", "shm"):
+    """Credentials are for secured wires, which need them.  A URI of another form is the library's to refuse."""
+    wire = uri.partition("://")[0].lower()
+    if secure is not None and not isinstance(secure, Secure):
+        raise TypeError(f"secure= takes a Secure, such as Secure(settings) of a file, not {type(secure).__name__}")
+    if secure is None and wire in ("tls", "sctps"):
+        raise ValueError(f"secure= is missing: {uri} needs Secure(cert=..., key=..., ca=...), Secure(psk=...) "
+                         "or Secure(settings)")
+    if secure is not None and wire in ("tcp", "sctp", "shm"):
         raise ValueError(f"secure= is for tls:// and sctps://: {uri} would be plain")
 
 

@@ -374,8 +374,11 @@ asyncio.run(main())""")
             await ddpsess.connect("http://127.0.0.1:1")
         with self.assertRaises(ddpsess.Error):
             await ddpsess.listen("tcp://127.0.0.1")
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(TypeError, "'crcs'; there are .*connect_ms, .*private_data,") as caught:
             await ddpsess.connect("tcp://127.0.0.1:1", crcs=True)
+        self.assertNotRegex(str(caught.exception), "reserved|struct_size")
+        with self.assertRaises(TypeError):
+            await ddpsess.connect("tcp://127.0.0.1:1", reserved2=bytes(3))
         with self.assertRaises(ValueError):
             await ddpsess.connect("tcp://127.0.0.1:1", receives=0)
 
@@ -391,7 +394,7 @@ asyncio.run(main())""")
             self.assertEqual((responder.private_data, initiator.info.mulpdu), (b"all", 1000))
             await asyncio.gather(initiator.close(), responder.close())
         members = {field[0] for field in _headers.ConnParam._fields_}
-        self.assertEqual(members - ddpsess._OPTIONS, {"struct_size", "private_data_len", "reserved"})
+        self.assertEqual(members - ddpsess._OPTIONS, {"struct_size", "private_data_len", "reserved", "reserved2"})
 
     async def test_memory_of_a_region_stays(self):
         async with pair(TCP) as (_, b):
@@ -534,6 +537,12 @@ class Secured(unittest.IsolatedAsyncioTestCase):
             for how in (ddpsess.connect, ddpsess.listen):
                 with self.assertRaisesRegex(ValueError, "secure= is for tls:// and sctps://: .* would be plain"):
                     await how(uri, secure=secure)
+        for how in (ddpsess.connect, ddpsess.listen):
+            for uri in ("tls://127.0.0.1:0", "sctps://127.0.0.1:0"):
+                with self.assertRaisesRegex(ValueError, f"secure= is missing: {uri} needs Secure"):
+                    await how(uri)
+            with self.assertRaisesRegex(TypeError, "secure= takes a Secure, .*, not str"):
+                await how("tls://127.0.0.1:0", secure="a.conf")
         with self.assertRaises(ddpsess.Error):  # the library says what is wrong with it
             await ddpsess.connect("udp://127.0.0.1:1", secure=secure)
 
