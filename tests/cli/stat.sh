@@ -152,7 +152,7 @@ nobody() {
 	run 1 stat "$listener" && says err "cannot be watched"
 }
 
-# A directory that is not there, or full, hinders no listener.  Who looks into it learns that it is missing, and not
+# A directory that is not there, or full, hinders no listener.  Whoever looks into it learns that it is missing, and not
 # that there is no process.
 not_hindered() {
 	local what
