@@ -147,6 +147,8 @@ result $? "a member without a manual page is found"
 grep -q 'int ddps_cq_wait(struct ddps_cq' "$work/man3/ddps_cq_wait.3" &&
 	grep -qA 2 '^.SH RETURN VALUE' "$work/man3/ddps_cq_wait.3"
 result $? "a manual page has the call and what it returns"
+grep -qF 'shm://@NAME' "$work/man3/ddps_listen.3" && grep -qF '\fItimeout_ms\fR' "$work/man3/ddps_cq_wait.3"
+result $? "a manual page underlines arguments, and no name that an example has behind an @"
 sed -n '/^.SH RETURN VALUE/,/^.SH SEE ALSO/p' "$work/man3/ddps_event_wait.3" >"$work/log"
 [ "$(grep -cE '^DDPS_E_[A-Z]+' "$work/log")" = 4 ] && grep -q '^0, or' "$work/log"
 result $? "each error has an item of its own in a manual page" "$work/log"

@@ -21,9 +21,17 @@ def escape(text):
     return re.sub(r"([\\<>#%&$])", r"\\\1", text)
 
 
+declared_words = set()  # of the header: arguments and members
+
+
+def named(text):
+    """Arguments and members by their names; another @NAME is an example's."""
+    return re.sub(r"@(\w+)", lambda m: ("\\p " if m[1] in declared_words else "\\@") + m[1], text)
+
+
 def prose(text):
     """Arguments and members by their names."""
-    return re.sub(r"@(\w+)", r"\\p \1", escape(text))
+    return named(escape(text))
 
 
 def names(match):
@@ -36,7 +44,7 @@ def function(text):
     text = escape(text)
     text = re.sub(r"^(\s*\*?\s*)\w+ - ", r"\1", text[3:-2], count=1)
     text = re.sub(r"^(\s*\*\s*)@(\w+(?:, @\w+)*):\s*", names, text, flags=re.M)
-    text = re.sub(r"@(\w+)", r"\\p \1", text)
+    text = named(text)
     text = re.sub(r"\bReturn: ", r"\\return ", text, count=1)
     return "/**" + text + "*/"
 
@@ -56,6 +64,7 @@ def group(path):
 def header(text, whose):
     """The whole of a header, in its group."""
     out, end, part, first = [], 0, False, True
+    declared_words.update(re.findall(r"\w+", COMMENT.sub("", text)))
     for match in COMMENT.finditer(text):
         comment = match.group()
         before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]

@@ -22,15 +22,18 @@ OF_LIST = re.compile(r"^#define DDPS_X\(([^)]*)\) (.*)\n\t(\w+)\(DDPS_X\)\n#unde
 ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
 
 
+declared_words = set()  # of the header at hand
+
+
 def bare(comment):
     """The lines of a comment without its stars."""
     return [re.sub(r"^\s*\*? ?", "", line).rstrip() for line in comment.strip().split("\n")]
 
 
 def escape(text):
-    """Text that scdoc takes as it is, but for arguments, which are underlined."""
+    """Text that scdoc takes as it is, with arguments and members underlined; another @NAME is an example's."""
     text = re.sub(r"([\\*_`\[\]#~<>])|^(?=[-.])", r"\\\1", text)
-    return re.sub(r"@((?:\w|\\_)+)", r"_\1_", text)
+    return re.sub(r"@((?:\w|\\_)+)", lambda m: f"_{m[1]}_" if m[1].replace("\\", "") in declared_words else m[0], text)
 
 
 def flow(lines):
@@ -175,6 +178,8 @@ def main(out, library, *headers):
     types = {t[3] for path in headers for t in TYPE.findall(expand(pathlib.Path(path).read_text(encoding="utf-8")))}
     for path in map(pathlib.Path, headers):
         text = expand(path.read_text(encoding="utf-8"))
+        declared_words.clear()
+        declared_words.update(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.S)))
         found = COMMENT.findall(text)
         firsts = [re.search(r"(ddps_\w+)\(", declared)[1] for _, declared in found]
         functions = []
