@@ -72,6 +72,7 @@ verdicts() {
 	awk -F' *\\| *' '{
 		goal = $8
 		sub(">= ", "", goal)
+		sub(/ \([0-9]+ samples failed\)$/, "", $9)
 		want = goal == "-" ? "" : $6 + 0.005 >= goal + 0 ? "met" : "MISSED"
 		if ($9 != want)
 			print $2 ": " $6 " of " $8 " is not " ($9 == "" ? "nothing" : $9)
