@@ -217,7 +217,7 @@ enum ddps_op {
 	DDPS_OP_LOCAL_INV, /* invalidate a region or window of one's own */
 	DDPS_OP_SEND_IMM,  /* with attr.rfc7306 and attr.send_imm: Send with immediate data, which
 			    * takes one receive of the peer */
-	/* With attr.rfc7306 and attr.flush, see struct ddps_send_wr. */
+	/* With attr.rfc7306 and attr.flush, see ddps_post_send. */
 	DDPS_OP_ATOMIC_WRITE, /* 8 octets that nobody sees in part */
 	DDPS_OP_FLUSH	      /* what was written before is visible there, or persistent */
 };
@@ -491,23 +491,7 @@ struct ddps_bind {
 	uint32_t reserved;	/* 0 */
 };
 
-/*
- * ATOMIC_WRITE and FLUSH are of no RFC.  To the peer they are Atomic Requests of RFC 7306 with an
- * AOpCode of their own (14, 15).  So they count as atomics, in every respect: they are carried out
- * behind all earlier requests of the session, one behind the other, and a later Send may overtake
- * them unless it has DDPS_WR_FENCE.  Both complete when the peer has carried them out.
- *
- * ATOMIC_WRITE writes the 8 octets of @imm, as they are, to an address that is a multiple of 8; a
- * Terminate 0/2/07 is the answer otherwise.  Nobody sees some of them without the others.  The
- * peer's region needs DDPS_REMOTE_WRITE.
- *
- * FLUSH is about @atomic.data octets from @to on, or about the whole region.  @atomic.mask says what
- * the earlier Writes of this session to them are when it completes: visible to all threads and
- * processes of the peer's host, or persistent.  The peer's region needs the right for each of both.
- * Persistent means that the system of the peer has written the files to their device (msync, MS_SYNC).
- * While it does so, the other sessions of the peer's context wait.  If it fails, the session ends by a
- * Terminate 1/0/00 and the request completes with DDPS_WC_REMOTE.
- */
+/* @atomic.mask of FLUSH, see ddps_post_send. */
 #define DDPS_FLUSH_VISIBLE    0x1u /* needs DDPS_FLUSHABLE */
 #define DDPS_FLUSH_PERSISTENT 0x2u /* needs DDPS_PERSISTENT */
 #define DDPS_FLUSH_REGION     0x4u /* the whole region, whatever @to and @atomic.data say */
@@ -551,6 +535,25 @@ struct ddps_send_wr {
  * they have left (RFC 5041 6.2.1).  A Send or Write with DDPS_WR_PLACED goes out too; nobody
  * confirms it.  New requests that need an answer are refused from then on, also with
  * attr.flush_late, and before DDPS_EV_ESTABLISHED.
+ *
+ * ATOMIC_WRITE and FLUSH are of no RFC.  To the peer they are Atomic Requests of RFC 7306 with an
+ * AOpCode of their own (14, 15).  So they count as atomics, in every respect: they are carried out
+ * behind all earlier requests of the session, one behind the other, and a later Send may overtake
+ * them unless it has DDPS_WR_FENCE.  Both complete when the peer has carried them out.
+ *
+ * ATOMIC_WRITE writes the 8 octets of @imm, as they are, to an address that is a multiple of 8; a
+ * Terminate 0/2/07 is the answer otherwise.  Nobody sees some of them without the others.  The
+ * peer's region needs DDPS_REMOTE_WRITE.
+ *
+ * FLUSH is about @atomic.data octets from @to on, or about the whole region.  @atomic.mask
+ * (DDPS_FLUSH_*) says what the earlier Writes of this session to them are when it completes: visible
+ * to all threads and processes of the peer's host, or persistent.  The peer's region needs the right
+ * for each of both.
+ * Persistent means that the system of the peer has written the files to their device (msync, MS_SYNC).
+ * While it does so, the other sessions of the peer's context wait.  If it fails, the session ends by a
+ * Terminate 1/0/00 and the request completes with DDPS_WC_REMOTE.
+ *
+ * The flags of @wr are DDPS_WR_*.
  *
  * A queue's memory grows with what is posted at the same time, up to its depth.
  *

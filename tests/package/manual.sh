@@ -152,6 +152,15 @@ result $? "a manual page underlines arguments, and no name that an example has b
 sed -n '/^.SH RETURN VALUE/,/^.SH SEE ALSO/p' "$work/man3/ddps_event_wait.3" >"$work/log"
 [ "$(grep -cE '^DDPS_E_[A-Z]+' "$work/log")" = 4 ] && grep -q '^0, or' "$work/log"
 result $? "each error has an item of its own in a manual page" "$work/log"
+for name in ddps_post_send ddps_send_wr; do # what its flags are, and of each what is said of it
+	for flag in SILENT SOLICITED INVALIDATE FENCE MORE PLACED; do
+		grep -A 3 "^.fBDDPS_WR_$flag" "$work/man3/$name.3" | grep -qE '^[A-Za-z].{20}' || echo "$name $flag"
+	done
+done >"$work/log"
+[ ! -s "$work/log" ] && grep -q '^ATOMIC_WRITE writes the 8 octets' "$work/man3/ddps_post_send.3" &&
+	grep -A 2 '^.fBDDPS_FLUSH_REGION.* (0x4)$' "$work/man3/ddps_post_send.3" | grep -q '^the whole region' &&
+	grep -A 2 '^.SH CONSTANTS' "$work/man3/ddps_conn_param.3" | grep -q '^Types of ready-to-receive'
+result $? "a manual page has the constants that it names by what they begin with" "$work/log"
 grep -A 1 '^if (!ddps_conform_run' "$work/man3/ddpsess_conform.3" >"$work/log"
 grep -qE '^ {8}printf.* failed\\\\n"' "$work/log"
 result $? "a manual page has the example of its header, indented, with its backslash" "$work/log"

@@ -4,7 +4,7 @@
 
 man.py OUT LIBRARY HEADER... makes OUT/FUNCTION.3.scd of the comments that begin with "name - what it
 does", and OUT/STRUCT.3.scd of each struct and enum, with its members; where a function has that name, its
-page has the struct, too.  The first comment of a header is about all of it, and becomes
+page has the struct, too.  Where a page says DDPS_NAME_*, it has the constants that begin so.  The first comment of a header is about all of it, and becomes
 OUT/ddpsess_HEADER.3.scd.
 """
 import pathlib
@@ -18,6 +18,9 @@ EXPERIMENTAL = re.compile(r"Experimental: .*?(?=\n \*(?:/|\n))", re.S)
 NAMES = re.compile(r"^\w+(, \w+)* - ")
 TYPE = re.compile(r"(?:^/\*((?:[^*]|\*(?!/))*)\*/\n)?^((struct|enum) (ddps_\w+) \{(?:[^\n]*|\n(?:[^#\n][^\n]*\n|\n)*?)\};)", re.M)
 LIST = re.compile(r"^#define (DDPS_\w+)\(X\)((?:[^\n]*\\\n)*[^\n]*)\n", re.M)
+NOTE = r"/\*((?:[^*]|\*(?!/))*)\*/"
+CONSTANT = re.compile(rf"(?:^{NOTE}\n)?^#define (DDPS_\w+)[ \t]+([\w\"]+)[ \t]*(?:{NOTE})?$", re.M)
+GROUP = re.compile(r"\b(DDPS_[A-Z_]+_)\*(?!/)")
 OF_LIST = re.compile(r"^#define DDPS_X\(([^)]*)\) (.*)\n\t(\w+)\(DDPS_X\)\n#undef DDPS_X\n", re.M)
 ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
 
@@ -96,7 +99,22 @@ def members(code):
     return ["```"] + [line.expandtabs(8).replace("\\", "\\\\") for line in code.split("\n")] + ["```"]
 
 
-def type_page(header, library, kind, comment, users):
+def constants_of(text, constants):
+    """A section with the constants of each group that a text names: their values, and what is said of them."""
+    out = []
+    for group in dict.fromkeys(GROUP.findall(text)):
+        those = [c for c in constants if c[1].startswith(group)]
+        if len(those) > 1 and not any(above or behind for above, _, _, behind in those[1:]):
+            out += [flow(bare(those[0][0])), ""]  # it is about all of them
+            those = [("", name, value, behind) for _, name, value, behind in those]
+        for above, name, value, behind in those:
+            parts = "\n".join(bare(behind or above)).split("\n\n")
+            said = ["\t" + escape(part.replace("\n", " ")) for part in parts if part]
+            out += [f"*{escape(name)}* ({value.rstrip('u')})"] + ["\n\n".join(said)] * bool(said) + [""]
+    return ["# CONSTANTS", ""] + out if out else []
+
+
+def type_page(header, library, kind, comment, users, constants):
     """One struct or enum: what is said of it, and its members."""
     what, code, name = kind
     said = " ".join(bare(comment)).strip()
@@ -106,11 +124,12 @@ def type_page(header, library, kind, comment, users):
     out += [f"Part of _lib{library}_.", ""]
     if said:
         out += ["# DESCRIPTION", "", flow(bare(comment)), ""]
+    out += constants_of(comment + code, constants)
     out += ["# SEE ALSO", "", ", ".join(f"*{escape(n)}*(3)" for n in ["ddpsess_" + header[:-2]] + users), ""]
     return "\n".join(out)
 
 
-def page(header, library, warning, types, comment, declared, others):
+def page(header, library, warning, types, comment, declared, others, constants):
     """One function, or several that share a comment."""
     declared = [re.sub(r"\s+", " ", d).strip() for d in re.split(r"[;{]", declared) if d.strip()]
     names = [re.search(r"(ddps_\w+)\(", d)[1] for d in declared]
@@ -128,6 +147,7 @@ def page(header, library, warning, types, comment, declared, others):
         out += ["# DESCRIPTION", ""] + ([escape(warning), ""] if warning else [])
         for paragraph in body:
             out += [flow(paragraph), ""]
+    out += constants_of(comment, constants)
     if returns:
         returns[0] = returns[0][0].upper() + returns[0][1:]
         out += ["# RETURN VALUE", "", flow(returns), ""]
@@ -176,6 +196,7 @@ def main(out, library, *headers):
     """Write the pages; further names of a page are links to it."""
     out = pathlib.Path(out)
     types = {t[3] for path in headers for t in TYPE.findall(expand(pathlib.Path(path).read_text(encoding="utf-8")))}
+    constants = [c for path in headers for c in CONSTANT.findall(pathlib.Path(path).read_text(encoding="utf-8"))]
     for path in map(pathlib.Path, headers):
         text = expand(path.read_text(encoding="utf-8"))
         declared_words.clear()
@@ -187,7 +208,7 @@ def main(out, library, *headers):
         warning = warning and re.sub(r"\s*\n \* ", " ", warning[0])
         for place, (comment, declared) in enumerate(found):
             near = firsts[max(0, place - 3) : place + 4]
-            names, content = page(path.name, library, warning, types, comment, declared, near)
+            names, content = page(path.name, library, warning, types, comment, declared, near, constants)
             (out / f"{names[0]}.3.scd").write_text(content, encoding="utf-8")
             for other in names[1:]:
                 (out / f"{other}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
@@ -199,7 +220,7 @@ def main(out, library, *headers):
                 with open(out / f"{name}.3.scd", "a", encoding="utf-8") as file:
                     file.write("\n".join(["", f"# {what.upper()}", ""] + members(code)) + "\n")
             else:
-                content = type_page(path.name, library, (what, code, name), comment, users[:8])
+                content = type_page(path.name, library, (what, code, name), comment, users[:8], constants)
                 (out / f"{name}.3.scd").write_text(content, encoding="utf-8")
         if found:
             name, content = overview(path.name, library, text, functions,
