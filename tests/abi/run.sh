@@ -101,7 +101,7 @@ result $? "abidiff sees a member put into a struct" "$abi_work/log"
 result $? "and an older program fails with it" "$abi_work/log"
 
 # A member at the end, as docs/abi.md has it; 42 is its default and all that is taken.
-altered grown '/^struct ddps_ep_attr {/,/^};/s/^\tuint8_t reserved\[7\];.*/&\n\tuint64_t grown;/
+altered grown '/^struct ddps_ep_attr {/,/^};/s/^\tuint8_t reserved\[[0-9]*\];.*/&\n\tuint64_t grown;/
 	s/^DDPS_SIZED_FUNCTIONS(ddps_ep_attr, reserved, /DDPS_SIZED_FUNCTIONS(ddps_ep_attr, grown, offsetof(struct ddps_ep_attr, grown), /
 	/^static struct ddps_ep_attr /,/^}/s/\.max_sge = /.grown = 42, &/
 	s/if (!attr->pd || /&attr->grown != 42 || /' \

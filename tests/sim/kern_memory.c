@@ -79,9 +79,10 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	int fd;
 
 	(void)name;
-	(void)flags;
-	/* EINVAL: a system that does not know one of the flags */
-	if (kern_fails("memfd_create", EINVAL, EMFILE, ENOMEM))
+	/* EINVAL: a system that does not know one of the flags, of which the two are as old as the call */
+	if (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING)
+		    ? kern_fails("memfd_create", EINVAL, EMFILE, ENOMEM)
+		    : kern_fails("memfd_create", ENFILE, EMFILE, ENOMEM))
 		return -1;
 	m = kern_alloc(sizeof *m);
 	*m = (struct kern_memory){ .held = 1, .inode = ++memories };
