@@ -46,6 +46,19 @@ static void listen_anew(unsigned i, bool tcp)
 		host_listen(&world.host[i], i, tcp);
 }
 
+/* An end has been begun, and neither is there nor is over. */
+static bool sets_up(void)
+{
+	for (unsigned k = 0; k < world.npairs; k++)
+		for (int i = 0; i < 2; i++) {
+			const struct end *e = &world.pair[k].end[i];
+
+			if (e->ep && !e->established && !e->final)
+				return true;
+		}
+	return false;
+}
+
 void trouble(void)
 {
 	struct host *h = &world.host[sim_like(world.nhosts)];
@@ -82,8 +95,8 @@ void trouble(void)
 		if (!world.quiet && !sim_like(4))
 			kern_go(kern.now + sim_like(3600 * SEC));
 		break;
-	case 9: /* a NAT forgets, which only who is inside DTLS may be asked to bear in all cases */
-		if (world.inside)
+	case 9: /* a NAT forgets, which only who is inside DTLS may be asked to bear, and not before SCTP is up */
+		if (world.inside && !(world.quiet && sets_up()))
 			kern_rebind((unsigned)(h - world.host), 7000);
 		break;
 	default:

@@ -230,25 +230,12 @@ static void show_port(const struct ddps_sn_dtls *c, uint16_t port)
 	ddps_sn_poke(c->ne);
 }
 
-static bool has_assoc_up(const struct ddps_sn_dtls *c)
-{
-	const struct ddps_sd_assoc *a;
-
-	TAILQ_FOREACH(a, &c->ne->assocs, of_env)
-		if (a->sock == c->as && a->is_up)
-			return true;
-	return false;
-}
-
 static void take_opened(struct batch *b, const struct ddps_dtls_head *h, uint8_t *content,
 			size_t len)
 {
 	struct ddps_sn_dtls *c = b->c;
 	const bool seen = ddps_sn_dtls_seen_at(c, b->port, h);
 
-	/* With no association nothing can be asked there, and a set-up would wait for ever. */
-	if (seen && b->port != c->at.port && !has_assoc_up(c))
-		(void)ddps_sn_dtls_roamed(c, b->port);
 	if (h->type == DDPS_DTLS_ALERT)
 		take_alert(b, content, len);
 	if (h->type != DDPS_DTLS_DATA)
