@@ -147,7 +147,8 @@ intervals_on_a_terminal() {
 }
 
 timed_out() {
-	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
+	run 5 perf --json --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s" &&
+		has out code DDPS_E_TIMEDOUT
 }
 
 for wire in $WIRES; do

@@ -212,7 +212,7 @@ refused() {
 
 strangers() {
 	peer silent || return
-	hinted 5 DDPS_E_TIMEDOUT "no TLS handshake" "check address and firewall" connect --timeout 0.5 "${b[@]}" \
+	hinted 5 DDPS_E_TIMEDOUT "no TLS handshake" "check address and firewall" connect --timeout 3 "${b[@]}" \
 		"tls://127.0.0.1:$port" && came 1 || return
 	peer words || return
 	hinted 1 DDPS_E_PLAIN_PEER "speaks no TLS" "the port of a secured listener" connect "${b[@]}" \

@@ -37,6 +37,8 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	if (s == ST_TIMEDOUT && !l->out.error)
+		l->out.error = DDPS_E_TIMEDOUT;
 	out_error(&l->out, 0, advice, "%s", text);
 	l->failed = true;
 	l->end = s;

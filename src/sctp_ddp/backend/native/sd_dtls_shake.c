@@ -261,7 +261,7 @@ static void stepped(void *user)
 	case DDPS_HS_MORE:
 		break;
 	}
-	if (c->todo.len) {
+	if (c->todo.len && (!c->deadline || ddps_now() < c->deadline)) {
 		feed_shake(c);
 	} else if (c->state == DDPS_SN_SHAKING || (c->renewing && !c->coming.rec)) {
 		due = ddps_now() + (ddps_shake_timeout(c->shake) + 1) * NSEC_PER_MSEC;
@@ -320,6 +320,18 @@ struct ddps_error ddps_sn_dtls_late(const struct ddps_sn_dtls *c)
 			       c->unreachable ? " (its host says that nothing has this port)" : "");
 }
 
+/* A step that is under way may find out why nothing comes: it has a second to say so. */
+static void end_late_shake(struct ddps_sn_dtls *c)
+{
+	const uint64_t last = c->deadline + NSEC_PER_SEC;
+
+	if (c->shake && ddps_shake_busy(c->shake) && !ddps_shake_waits(c->shake) &&
+	    ddps_now() < last)
+		ddps_timer_start(c->ne->env->loop, &c->timer, last);
+	else
+		fail_dtls(c, ddps_sn_dtls_late(c), true);
+}
+
 void ddps_sn_dtls_timer(void *user)
 {
 	static const struct ddps_error none;
@@ -336,7 +348,7 @@ void ddps_sn_dtls_timer(void *user)
 		return;
 	}
 	if (c->deadline && ddps_now() >= c->deadline)
-		fail_dtls(c, ddps_sn_dtls_late(c), true);
+		end_late_shake(c);
 	else if (!c->shake)
 		begin_anew(c);
 	else if (!begin_anew_in_silence(c))
