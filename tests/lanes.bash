@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For run.sh: suites run in lanes, two of them, and two next to these for suites that hardly compute.  Each is
+# For run.sh: suites run in lanes, two of them, and three next to these for suites that hardly compute.  Each is
 # bounded in time, and nothing of it stays behind: what it says comes in one piece, and its numbers go into a file.
 # shellcheck shell=bash
-lanes=2 idle_lanes=2
+lanes=2 idle_lanes=3
 work=$(mktemp -d)
 trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 mkdir "$work/results" "$work/logs" "$work/said"
@@ -154,7 +154,7 @@ suite() { # KIND NAME ...
 	begin "$@"
 }
 
-# One that waits for nearly all of its time (a tenth is computed, or little more): two of them at a time, and they take
+# One that waits for nearly all of its time (a third is computed at most): three of them at a time, and they take
 # no lane from those that compute.
 idle_suite() { # KIND NAME ...
 	wanted "$2" || return 0
