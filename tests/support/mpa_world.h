@@ -71,7 +71,7 @@ struct mpa_world {
 	struct ddps_env env;
 	struct ddps_llp_listener *listener;
 	struct ddps_llp_listen_param lp;
-	struct mpa_side a, b[16]; /* initiator; responders in the order of their requests */
+	struct mpa_side a, b[20]; /* initiator; responders in the order of their requests */
 	unsigned requests;
 	struct ddps_llp_param answer_param; /* of every responder */
 	struct ddps_setup answer;

@@ -113,6 +113,25 @@ static void flood_with_fpdus(int fd, unsigned n)
 	free(one.p);
 }
 
+/* @n sessions, each with @each FPDUs to read. */
+static void begin_mpa_floods(struct mpa_world *w, int *fd, unsigned n, unsigned each)
+{
+	mpa_world_init(w);
+	mpa_world_listen(w);
+	for (unsigned i = 0; i < n; i++)
+		fd[i] = join_mpa_share(w);
+	mpa_world_settle(w);
+	for (unsigned i = 0; i < n; i++)
+		flood_with_fpdus(fd[i], each);
+}
+
+static void end_mpa_floods(struct mpa_world *w, const int *fd, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		close(fd[i]);
+	mpa_world_fini(w);
+}
+
 /* What is read and not shown is copied.  So sixteen sessions show what packets of 1500 octets bring. */
 Test(mpa_share, sixteen_show_in_a_turn_what_they_have_read)
 {
@@ -120,19 +139,29 @@ Test(mpa_share, sixteen_show_in_a_turn_what_they_have_read)
 	struct mpa_world w;
 	int fd[SESSIONS];
 
-	mpa_world_init(&w);
-	mpa_world_listen(&w);
-	for (unsigned i = 0; i < SESSIONS; i++)
-		fd[i] = join_mpa_share(&w);
-	mpa_world_settle(&w);
-	for (unsigned i = 0; i < SESSIONS; i++)
-		flood_with_fpdus(fd[i], EACH);
+	begin_mpa_floods(&w, fd, SESSIONS, EACH);
 	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
-	for (unsigned i = 0; i < SESSIONS; i++) {
+	for (unsigned i = 0; i < SESSIONS; i++)
 		cr_expect_eq(w.b[i].segments, EACH, "session %u", i);
-		close(fd[i]);
-	}
-	mpa_world_fini(&w);
+	end_mpa_floods(&w, fd, SESSIONS);
+}
+
+/* More than that share what a turn shows of all: 8192 segments. */
+Test(mpa_share, twenty_show_an_equal_part_of_a_turn)
+{
+	enum { SESSIONS = 20, EACH = 600, PART = 8192 / SESSIONS };
+	struct mpa_world w;
+	int fd[SESSIONS];
+
+	begin_mpa_floods(&w, fd, SESSIONS, EACH);
+	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		cr_expect_eq(w.b[i].segments, PART, "session %u: %u", i, w.b[i].segments);
+	for (unsigned turns = 0; turns < 3; turns++)
+		cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		cr_expect_eq(w.b[i].segments, EACH, "session %u: %u", i, w.b[i].segments);
+	end_mpa_floods(&w, fd, SESSIONS);
 }
 
 /* Three flood, one sends a single FPDU: that is served in the first turn, and no turn is long. */
