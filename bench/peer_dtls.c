@@ -6,45 +6,15 @@
  *
  * usage: peer_dtls bw CONTENT SECONDS		CONTENT: octets in a record
  */
-#include "peer.h"
+#include "peer_openssl.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #define WINDOW	(1u << 20)
 #define BUFFER	(8 << 20)
 #define CONTENT 16384u /* most of a record */
 #define LINK	16384u /* most of a datagram in the handshake */
-
-static void want_dtls(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "%s: %s\n", what, ERR_error_string(ERR_peek_last_error(), NULL));
-	exit(1);
-}
-
-static unsigned offer_dtls_psk(SSL *s, const char *hint, char *name, unsigned room,
-			       unsigned char *key, unsigned key_room)
-{
-	(void)s;
-	(void)hint;
-	snprintf(name, room, "bench");
-	if (key_room < 16)
-		return 0;
-	memset(key, 7, 16);
-	return 16;
-}
-
-static unsigned find_dtls_psk(SSL *s, const char *name, unsigned char *key, unsigned room)
-{
-	char again[16];
-
-	(void)name;
-	return offer_dtls_psk(s, NULL, again, sizeof again, key, room);
-}
 
 static int make_dtls_socket(struct sockaddr_in *sa)
 {
@@ -71,18 +41,18 @@ static SSL *begin_openssl_dtls(int fd, struct sockaddr_in *peer, int server)
 	BIO *bio = BIO_new_dgram(fd, BIO_NOCLOSE);
 	SSL *s;
 
-	want_dtls(c && bio && SSL_CTX_set_min_proto_version(c, DTLS1_2_VERSION) &&
-			  SSL_CTX_set_cipher_list(c, "PSK-AES128-GCM-SHA256"),
-		  "context");
-	SSL_CTX_set_psk_client_callback(c, server ? NULL : offer_dtls_psk);
-	SSL_CTX_set_psk_server_callback(c, server ? find_dtls_psk : NULL);
+	peer_want_ssl(c && bio && SSL_CTX_set_min_proto_version(c, DTLS1_2_VERSION) &&
+			      SSL_CTX_set_cipher_list(c, "PSK-AES128-GCM-SHA256"),
+		      "context");
+	SSL_CTX_set_psk_client_callback(c, server ? NULL : peer_offer_psk);
+	SSL_CTX_set_psk_server_callback(c, server ? peer_find_psk : NULL);
 	BIO_ctrl(bio, BIO_CTRL_DGRAM_SET_CONNECTED, 0, peer);
 	s = SSL_new(c);
-	want_dtls(s != NULL, "SSL");
+	peer_want_ssl(s != NULL, "SSL");
 	SSL_set_options(s, SSL_OP_NO_QUERY_MTU);
 	SSL_set_mtu(s, LINK);
 	SSL_set_bio(s, bio, bio);
-	want_dtls((server ? SSL_accept(s) : SSL_connect(s)) == 1, "handshake");
+	peer_want_ssl((server ? SSL_accept(s) : SSL_connect(s)) == 1, "handshake");
 	return s;
 }
 
@@ -96,18 +66,19 @@ static void serve_dtls(SSL *s, const struct peer_args *a)
 
 	do {
 		n = SSL_read(s, buf, sizeof buf);
-		want_dtls(n > 0, "read");
+		peer_want_ssl(n > 0, "read");
 		got++;
 		if (n == 1 || got % each == 0)
-			want_dtls(SSL_write(s, &got, sizeof got) == sizeof got, "acknowledgement");
+			peer_want_ssl(SSL_write(s, &got, sizeof got) == sizeof got,
+				      "acknowledgement");
 	} while (n != 1);
 }
 
 static void await_dtls_acks(SSL *s, uint32_t *acked, uint32_t least)
 {
 	while (*acked < least)
-		want_dtls(SSL_read(s, acked, sizeof *acked) == sizeof *acked,
-			  "no acknowledgement: a datagram was lost");
+		peer_want_ssl(SSL_read(s, acked, sizeof *acked) == sizeof *acked,
+			      "no acknowledgement: a datagram was lost");
 }
 
 static void measure_dtls(SSL *s, const struct peer_args *a, pid_t child)
@@ -118,11 +89,11 @@ static void measure_dtls(SSL *s, const struct peer_args *a, pid_t child)
 	double begin = peer_now();
 
 	do {
-		want_dtls(SSL_write(s, mem, (int)a->size) == (int)a->size, "write");
+		peer_want_ssl(SSL_write(s, mem, (int)a->size) == (int)a->size, "write");
 		if (++sent > most)
 			await_dtls_acks(s, &acked, sent - most);
 	} while (peer_now() - begin < a->seconds);
-	want_dtls(SSL_write(s, mem, 1) == 1, "write");
+	peer_want_ssl(SSL_write(s, mem, 1) == 1, "write");
 	await_dtls_acks(s, &acked, sent + 1);
 	peer_report_both(a, sent, peer_now() - begin, child);
 }

@@ -1,46 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See peer_tls.h: by the calls of OpenSSL. */
-#include "peer_tls.h"
-#include <openssl/err.h>
+#include "peer_openssl.h"
 #include <openssl/evp.h>
-#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 static SSL_CTX *context[2][2]; /* client or server, PSK or X.509 */
-
-static void want(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "%s: %s\n", what, ERR_error_string(ERR_peek_last_error(), NULL));
-	exit(1);
-}
-
-static unsigned offer_psk(SSL *s, const char *hint, char *name, unsigned room, unsigned char *key,
-			  unsigned key_room)
-{
-	(void)s;
-	(void)hint;
-	snprintf(name, room, "%s", PEER_PSK_NAME);
-	if (key_room < sizeof PEER_PSK - 1)
-		return 0;
-	memcpy(key, PEER_PSK, sizeof PEER_PSK - 1);
-	return sizeof PEER_PSK - 1;
-}
-
-static unsigned look_up_psk(SSL *s, const char *name, unsigned char *key, unsigned room)
-{
-	char again[16];
-
-	(void)name;
-	return offer_psk(s, NULL, again, sizeof again, key, room);
-}
 
 static void add_extension(X509 *crt, int nid, const char *value)
 {
 	X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
 
-	want(e && X509_add_ext(crt, e, -1) == 1, "extension");
+	peer_want_ssl(e && X509_add_ext(crt, e, -1) == 1, "extension");
 	X509_EXTENSION_free(e);
 }
 
@@ -49,7 +19,7 @@ static X509 *make_certificate(EVP_PKEY *key)
 {
 	X509 *crt = X509_new();
 
-	want(crt && X509_set_version(crt, 2) == 1, "certificate");
+	peer_want_ssl(crt && X509_set_version(crt, 2) == 1, "certificate");
 	ASN1_INTEGER_set(X509_get_serialNumber(crt), 1);
 	X509_gmtime_adj(X509_getm_notBefore(crt), -60);
 	X509_gmtime_adj(X509_getm_notAfter(crt), 86400);
@@ -58,7 +28,7 @@ static X509 *make_certificate(EVP_PKEY *key)
 				   (const unsigned char *)"bench", -1, -1, 0);
 	X509_set_issuer_name(crt, X509_get_subject_name(crt));
 	add_extension(crt, NID_basic_constraints, "critical,CA:TRUE");
-	want(X509_sign(crt, key, EVP_sha256()) > 0, "sign");
+	peer_want_ssl(X509_sign(crt, key, EVP_sha256()) > 0, "sign");
 	return crt;
 }
 
@@ -67,29 +37,30 @@ static void prepare_openssl(void)
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *crt;
 
-	want(key != NULL, "key");
+	peer_want_ssl(key != NULL, "key");
 	crt = make_certificate(key);
 	for (int server = 0; server < 2; server++)
 		for (int x509 = 0; x509 < 2; x509++) {
 			SSL_CTX *c =
 				SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
 
-			want(c != NULL, "context");
+			peer_want_ssl(c != NULL, "context");
 			context[server][x509] = c;
 			SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION);
-			want(SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256"), "suite");
+			peer_want_ssl(SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256"),
+				      "suite");
 			SSL_CTX_set_num_tickets(c, 0);
 			SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
 						    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 			if (!x509) {
-				SSL_CTX_set_psk_client_callback(c, server ? NULL : offer_psk);
-				SSL_CTX_set_psk_server_callback(c, server ? look_up_psk : NULL);
+				SSL_CTX_set_psk_client_callback(c, server ? NULL : peer_offer_psk);
+				SSL_CTX_set_psk_server_callback(c, server ? peer_find_psk : NULL);
 				continue;
 			}
-			want(SSL_CTX_use_certificate(c, crt) == 1 &&
-				     SSL_CTX_use_PrivateKey(c, key) == 1,
-			     "use");
-			want(X509_STORE_add_cert(SSL_CTX_get_cert_store(c), crt), "trust");
+			peer_want_ssl(SSL_CTX_use_certificate(c, crt) == 1 &&
+					      SSL_CTX_use_PrivateKey(c, key) == 1,
+				      "use");
+			peer_want_ssl(X509_STORE_add_cert(SSL_CTX_get_cert_store(c), crt), "trust");
 			SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
 					   NULL);
 		}
@@ -108,7 +79,7 @@ static void *begin_openssl(int fd, int server, int x509)
 	SSL *s = SSL_new(context[server][x509]);
 	int rc;
 
-	want(s && SSL_set_fd(s, fd), "SSL");
+	peer_want_ssl(s && SSL_set_fd(s, fd), "SSL");
 	if (server)
 		SSL_set_accept_state(s);
 	else
@@ -116,7 +87,7 @@ static void *begin_openssl(int fd, int server, int x509)
 	do
 		rc = SSL_do_handshake(s);
 	while (rc <= 0 && again(s, rc));
-	want(rc == 1, "handshake");
+	peer_want_ssl(rc == 1, "handshake");
 	return s;
 }
 
@@ -127,7 +98,7 @@ static void write_openssl(void *end, const uint8_t *p, size_t n)
 
 		if (k <= 0 && again(end, k))
 			continue;
-		want(k > 0, "write");
+		peer_want_ssl(k > 0, "write");
 		p += k;
 		n -= (size_t)k;
 	}
@@ -141,7 +112,7 @@ static size_t read_openssl(void *end, uint8_t *p, size_t n)
 		k = SSL_read(end, p, n < 1 << 30 ? (int)n : 1 << 30);
 	while (k <= 0 && again(end, k));
 	if (k <= 0)
-		want(SSL_get_error(end, k) == SSL_ERROR_ZERO_RETURN, "read");
+		peer_want_ssl(SSL_get_error(end, k) == SSL_ERROR_ZERO_RETURN, "read");
 	return k > 0 ? (size_t)k : 0;
 }
 

@@ -23,6 +23,7 @@
  * BENCH_SECURED: a settings file; what is over TCP is over TLS then.
  */
 #include "peer.h"
+#include "support/undumped.h"
 #include <ddpsess/ddpsess.h>
 #include <ddpsess/secure.h>
 #include <malloc.h>
@@ -205,28 +206,11 @@ static void serve_messages(struct side *s, int echo)
 	}
 }
 
-/* Pages with keys are in no heap, and in no core file; the limits of the machine decide whether they are locked. */
-static uint64_t undumped(void)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long kib = 0, all = 0;
-	char line[512];
-
-	while (f && fgets(line, sizeof line, f)) {
-		(void)sscanf(line, "Rss: %lu", &kib);
-		if (!strncmp(line, "VmFlags:", 8) && strstr(line, " dd"))
-			all += kib;
-	}
-	if (f)
-		fclose(f);
-	return all * UINT64_C(1024);
-}
-
 static uint64_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
 
-	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd + undumped();
+	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd + undumped_octets();
 }
 
 __attribute__((noreturn)) static void serve(struct board *b, const struct peer_args *a)

@@ -229,7 +229,7 @@ $(B)/ipoib-starts $(B)/ib-preload.so $(B)/opensm-port/libibverbs.so.1 $(B)/opens
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/peer_tls $(B)/peer_dtls $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions $(B)/contexts $(B)/growth $(B)/usage
-$(B)/bench/%.o: CPPFLAGS += -Ibench
+$(B)/bench/%.o: CPPFLAGS += -Ibench -Itests
 $(B)/peer_% $(B)/bench-% $(B)/relay $(B)/usage: private LINK_LIBS =
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(link)
