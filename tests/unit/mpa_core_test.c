@@ -3,6 +3,7 @@
  * Two MPA connections on a TCP connection in memory: it takes and gives as many octets as a seed
  * says, says EAGAIN when it likes, and fails where it is asked to.  A failure names its seed.
  */
+#include "support/draw.h"
 #include "support/mpa_world.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -34,8 +35,7 @@ struct net {
 
 static uint32_t draw_mpa_core(struct net *n, uint32_t below)
 {
-	n->seed = n->seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(n->seed >> 33) % below;
+	return draw_of(&n->seed) % below;
 }
 
 static struct end *get_mpa_core_end(const struct ddps_mpa_conn *c)

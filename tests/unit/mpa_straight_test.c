@@ -3,6 +3,7 @@
  * The straight way of mpa_straight.c against that of mpa_data.c: two connections that are given the same, one of which
  * does everything step by step, in whatever order chance wants; what they write and say is the same.
  */
+#include "support/draw.h"
 #include "unit/mpa_line_fixture.h"
 
 #define WORLDS 1500
@@ -17,8 +18,7 @@ static uint64_t seed;
 
 static uint32_t draw_for_lines(uint32_t n)
 {
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((seed >> 33) % n);
+	return draw_of(&seed) % n;
 }
 
 static bool draw_one_in(uint32_t n)

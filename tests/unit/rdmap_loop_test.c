@@ -4,6 +4,7 @@
  * changing from one to the next, in pieces by direct placement or whole; every octet checked.
  */
 #include "rdmap/rdmap_priv.h"
+#include "support/draw.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +46,7 @@ static uint64_t seed;
 
 static uint32_t draw_rdmap_loop(uint32_t n)
 {
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((seed >> 33) % n);
+	return draw_of(&seed) % n;
 }
 
 static uint32_t rnd_len(void)

@@ -5,6 +5,7 @@
  * same.  That what is usual takes the straight way, or nothing would be compared, shows rdmap_usual_test.c.
  */
 #include "rdmap_fixture.h"
+#include "support/draw.h"
 
 #define WORLDS	  1500
 #define STEPS	  100
@@ -14,8 +15,7 @@ static uint64_t twin_seed;
 
 static uint32_t draw_twin(uint32_t n)
 {
-	twin_seed = twin_seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((twin_seed >> 33) % n);
+	return draw_of(&twin_seed) % n;
 }
 
 static bool draw_rarely(uint32_t one_in)

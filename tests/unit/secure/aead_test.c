@@ -2,6 +2,7 @@
 /* What is asked of each AEAD: vectors of others, pieces, in place, a wrong tag, one library against the other. */
 #include "secure/aead/aead_lib.h"
 #include "support/aead_stub.h"
+#include "support/draw.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -90,37 +91,31 @@ static void check_vector(const struct ddps_aead *a, const struct aead_vector *v)
 	free_state(a, st);
 }
 
-static uint32_t draw(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*state >> 33);
-}
-
 /* The same octets in one piece and in many, opened in place and elsewhere; and each kind of change is seen. */
 static void check_pieces(const struct ddps_aead *a, const struct ddps_aead *other,
 			 enum ddps_suite suite, uint64_t seed)
 {
 	static uint8_t plain[20000], sealed[2][20016], out[20016];
 	uint8_t key[32], nonce[12], ad[13];
-	size_t n = draw(&seed) % 3 ? draw(&seed) % 200 : draw(&seed) % 20000, at = 0;
-	size_t adlen = draw(&seed) % 2 ? 5 : 13, bit;
+	size_t n = draw_of(&seed) % 3 ? draw_of(&seed) % 200 : draw_of(&seed) % 20000, at = 0;
+	size_t adlen = draw_of(&seed) % 2 ? 5 : 13, bit;
 	struct iovec iov[DDPS_AEAD_IOV_MAX], whole = { plain, n };
 	void *st, *st2;
 	int pieces = 0;
 
 	for (size_t i = 0; i < sizeof key; i++)
-		key[i] = (uint8_t)draw(&seed);
+		key[i] = (uint8_t)draw_of(&seed);
 	for (size_t i = 0; i < sizeof nonce; i++)
-		nonce[i] = (uint8_t)draw(&seed);
+		nonce[i] = (uint8_t)draw_of(&seed);
 	for (size_t i = 0; i < sizeof ad; i++)
-		ad[i] = (uint8_t)draw(&seed);
+		ad[i] = (uint8_t)draw_of(&seed);
 	for (size_t i = 0; i < n; i++)
-		plain[i] = (uint8_t)draw(&seed);
+		plain[i] = (uint8_t)draw_of(&seed);
 	while (at < n || !pieces) {
 		size_t some = n - at;
 
 		if (pieces < DDPS_AEAD_IOV_MAX - 1)
-			some = draw(&seed) % 2 ? draw(&seed) % 20 : draw(&seed) % (n + 1);
+			some = draw_of(&seed) % 2 ? draw_of(&seed) % 20 : draw_of(&seed) % (n + 1);
 		some = some < n - at ? some : n - at;
 		iov[pieces++] = (struct iovec){ plain + at, some };
 		at += some;
@@ -135,14 +130,14 @@ static void check_pieces(const struct ddps_aead *a, const struct ddps_aead *othe
 	cr_assert_eq(a->open(st, nonce, ad, adlen, sealed[0], n, sealed[0]), 0, "in place");
 	cr_assert(!memcmp(sealed[0], plain, n));
 
-	bit = draw(&seed) % ((n + DDPS_AEAD_TAG) * 8);
+	bit = draw_of(&seed) % ((n + DDPS_AEAD_TAG) * 8);
 	sealed[1][bit / 8] ^= (uint8_t)(1u << bit % 8);
 	memset(out, 0xff, n);
 	cr_assert_eq(a->open(st, nonce, ad, adlen, sealed[1], n, out), -EBADMSG);
 	for (size_t i = 0; i < n; i++)
 		cr_assert_eq(out[i], 0, "nothing is shown of what did not authenticate");
 	sealed[1][bit / 8] ^= (uint8_t)(1u << bit % 8);
-	ad[draw(&seed) % adlen] ^= 1;
+	ad[draw_of(&seed) % adlen] ^= 1;
 	cr_assert_eq(a->open(st, nonce, ad, adlen, sealed[1], n, out), -EBADMSG);
 	free_state(a, st);
 	free_state(other, st2);

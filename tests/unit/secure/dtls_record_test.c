@@ -86,19 +86,19 @@ static void go_dtls_round(const struct ddps_aead *aead, enum ddps_suite suite, u
 
 	begin_dtls(&e, aead, suite);
 	for (int i = 0; i < 20; i++) {
-		size_t len = rec_random(&state) % (i % 4 ? 2000 : sizeof plain + 1), at = 0;
-		int from = (int)(rec_random(&state) % 2), count = 0;
+		size_t len = draw_of(&state) % (i % 4 ? 2000 : sizeof plain + 1), at = 0;
+		int from = (int)(draw_of(&state) % 2), count = 0;
 		struct iovec iov[DDPS_AEAD_IOV_MAX];
 		struct ddps_dtls_head h;
 		ssize_t n;
 
 		for (size_t k = 0; k < len; k++)
-			plain[k] = (uint8_t)rec_random(&state);
+			plain[k] = (uint8_t)draw_of(&state);
 		while (at < len) {
 			size_t some = len - at;
 
 			if (count < DDPS_AEAD_IOV_MAX - 1)
-				some = rec_random(&state) % (some + 1);
+				some = draw_of(&state) % (some + 1);
 			iov[count++] = (struct iovec){ plain + at, some };
 			at += some;
 		}
@@ -177,11 +177,11 @@ Test(dtls_record, a_window_of_1024_numbers_takes_each_once_in_any_order,
 	for (int i = 0; i < N; i++)
 		len = seal_datagram(e.end[0], "abc", wire[i]);
 	for (int k = 0; k < 100000; k++) {
-		uint64_t step = rec_random(&state) % 64 ? 90 : 3000, i;
+		uint64_t step = draw_of(&state) % 64 ? 90 : 3000, i;
 		bool ok;
 
-		i = high + rec_random(&state) % step;
-		i = i > 2 * step ? i - rec_random(&state) % (2 * step) : i;
+		i = high + draw_of(&state) % step;
+		i = i > 2 * step ? i - draw_of(&state) % (2 * step) : i;
 		if (i >= N)
 			break;
 		ok = !seen[i] && (i >= high || high - i <= DDPS_DTLS_WINDOW);

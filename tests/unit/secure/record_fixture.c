@@ -11,12 +11,6 @@
 
 uint8_t rec_scratch[REC_SCRATCH];
 
-uint32_t rec_random(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*state >> 33);
-}
-
 /* RFC 8446 7.1, without a context. */
 static void expand_label(enum ddps_suite suite, const uint8_t *secret, const char *label, size_t n,
 			 uint8_t *out)
@@ -57,7 +51,7 @@ void rec_configure(struct rec_ends *e, const struct ddps_aead *aead, enum ddps_s
 	*e = (struct rec_ends){ 0 };
 	for (int i = 0; i < 2; i++) {
 		for (size_t j = 0; j < sizeof k[i].secret; j++)
-			k[i].secret[j] = (uint8_t)rec_random(&state);
+			k[i].secret[j] = (uint8_t)draw_of(&state);
 		rec_keys_of(suite, &k[i]);
 	}
 	for (int i = 0; i < 2; i++)

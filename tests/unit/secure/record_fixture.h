@@ -3,6 +3,7 @@
 #define DDPS_RECORD_FIXTURE_H
 /* Two ends of a connection with the keys of each other, and a third who knows them and seals what he likes. */
 #include "secure/record/record.h"
+#include "support/draw.h"
 #include <criterion/criterion.h>
 #include <stdint.h>
 
@@ -49,8 +50,5 @@ extern uint8_t rec_scratch[REC_SCRATCH]; /* where rec_open() opens to */
 
 /* @r has failed: an alert is due (-1: none), the code is this, and there is a sentence. */
 void rec_failed(struct ddps_rec *r, int alert, int code, const char *what);
-
-/* Numbers that follow of a seed. */
-uint32_t rec_random(uint64_t *state);
 
 #endif

@@ -23,22 +23,22 @@ static void seal_stream(struct stream *s, struct ddps_rec *r, uint64_t *seed)
 	size_t at = 0;
 
 	while (at < s->len) {
-		size_t most = ddps_rec_room(r), small = rec_random(seed) % 300;
+		size_t most = ddps_rec_room(r), small = draw_of(seed) % 300;
 		size_t left = s->len - at, n, piece = 0;
 		struct iovec iov[DDPS_AEAD_IOV_MAX - 1];
 		int count = 0;
 		ssize_t out;
 
-		if (rec_random(seed) % 4 && small < most)
+		if (draw_of(seed) % 4 && small < most)
 			most = small;
 		n = left < most ? left : most;
-		if (!n && !(rec_random(seed) % 8))
+		if (!n && !(draw_of(seed) % 8))
 			continue;
 		while (piece < n) {
 			size_t some = n - piece;
 
 			if (count < DDPS_AEAD_IOV_MAX - 2)
-				some = rec_random(seed) % (n - piece + 1);
+				some = draw_of(seed) % (n - piece + 1);
 			iov[count++] = (struct iovec){ s->plain + at + piece, some };
 			piece += some;
 		}
@@ -56,7 +56,7 @@ static void open_stream(struct stream *s, struct ddps_rec *r, uint64_t *seed)
 	uint8_t *copy;
 
 	while (at < s->sealed) {
-		bool in_place = rec_random(seed) % 2;
+		bool in_place = draw_of(seed) % 2;
 		struct ddps_rec_opened o;
 		uint8_t *to;
 
@@ -68,7 +68,7 @@ static void open_stream(struct stream *s, struct ddps_rec *r, uint64_t *seed)
 		cr_assert_neq(o.what, DDPS_REC_FAILED, "%s", ddps_rec_error(r).text);
 		if (o.what == DDPS_REC_MORE) {
 			cr_assert(!o.used && there - at < DDPS_REC_WIRE_MAX);
-			there += 1 + rec_random(seed) % (rec_random(seed) % 2 ? 40 : 20000);
+			there += 1 + draw_of(seed) % (draw_of(seed) % 2 ? 40 : 20000);
 			there = there < s->sealed ? there : s->sealed;
 		} else {
 			cr_assert(o.used && o.used <= there - at);
@@ -90,17 +90,17 @@ static void go_round(const struct ddps_aead *aead, enum ddps_suite suite, unsign
 
 	cr_assert(s);
 	rec_configure(&e, aead, suite, seed);
-	if (rec_random(&state) % 2)
-		e.conf[from].update_at = 1 + rec_random(&state) % 50;
-	if (!(rec_random(&state) % 3)) {
-		e.conf[from].peer_limit = (uint16_t)(64 + rec_random(&state) % 16384);
+	if (draw_of(&state) % 2)
+		e.conf[from].update_at = 1 + draw_of(&state) % 50;
+	if (!(draw_of(&state) % 3)) {
+		e.conf[from].peer_limit = (uint16_t)(64 + draw_of(&state) % 16384);
 		e.conf[!from].own_limit = e.conf[from].peer_limit;
 	}
-	e.conf[from].tx.seq = e.conf[!from].rx.seq = rec_random(&state) % 3;
+	e.conf[from].tx.seq = e.conf[!from].rx.seq = draw_of(&state) % 3;
 	rec_begin(&e);
-	s->len = rec_random(&state) % (seed % 8 ? 4000 : STREAM);
+	s->len = draw_of(&state) % (seed % 8 ? 4000 : STREAM);
 	for (size_t i = 0; i < s->len; i++)
-		s->plain[i] = (uint8_t)rec_random(&state);
+		s->plain[i] = (uint8_t)draw_of(&state);
 	seal_stream(s, e.end[from], &state);
 	open_stream(s, e.end[!from], &state);
 	cr_assert_eq(s->opened, s->len);

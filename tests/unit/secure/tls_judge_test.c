@@ -78,7 +78,7 @@ static void our_send(struct our_end *u, struct tls_judge *j, uint8_t *p, size_t 
 
 	do {
 		size_t part = n < ddps_rec_room(u->r) ? n : ddps_rec_room(u->r);
-		size_t cut = rec_random(&u->seed) % (part + 1);
+		size_t cut = draw_of(&u->seed) % (part + 1);
 		struct iovec iov[] = { { p, cut }, { p + cut, part - cut } };
 		ssize_t sealed = ddps_rec_seal(u->r, iov, 2, wire, sizeof wire);
 
@@ -148,17 +148,17 @@ static void converse(struct our_end *u, struct tls_judge *j, int messages, unsig
 	uint64_t got = ddps_rec_stats(u->r)->updates_got;
 
 	for (int i = 0; i < messages; i++) {
-		size_t n = 1 + (rec_random(&u->seed) % 4 ? rec_random(&u->seed) % 100
-							 : rec_random(&u->seed) % MESSAGE_MAX);
+		size_t n = 1 + (draw_of(&u->seed) % 4 ? draw_of(&u->seed) % 100
+						      : draw_of(&u->seed) % MESSAGE_MAX);
 
 		if ((unsigned)i < updates)
 			j->ops->update(j, i % 2);
 		for (size_t k = 0; k < n; k++)
-			text[k] = (uint8_t)rec_random(&u->seed);
+			text[k] = (uint8_t)draw_of(&u->seed);
 		j->ops->send(j, text, n);
 		cr_assert_eq(our_recv(u, j, back), (int)n, "%s", ddps_rec_error(u->r).text);
 		cr_assert(!memcmp(text, back, n));
-		if (rec_random(&u->seed) % 2)
+		if (draw_of(&u->seed) % 2)
 			answer_owed(u, j);
 		our_send(u, j, text, n);
 		lib_expects(j, text, n);
