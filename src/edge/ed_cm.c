@@ -27,6 +27,7 @@ bool ed_id_is_known(const struct vd_id *id)
 {
 	const struct ed_id *i;
 
+	ddps_assert_held(&ed.lock);
 	LIST_FOREACH(i, &ed.ids, link)
 		if (i->id == id)
 			break;

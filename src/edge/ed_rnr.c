@@ -46,6 +46,7 @@ static bool has_run_out(struct ed_qp *q, const struct vd_qp *v, uint64_t now)
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 	uint64_t taken = 0;
 
+	ddps_assert_held(&vd_process_of(q->qp->context)->lock);
 	if (ddps_ep_stats(v->ep, &st))
 		return false;
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)

@@ -317,6 +317,7 @@ static int wait_message(int timeout_ms)
 	int64_t end = 0, now = 0;
 
 	for (;;) {
+		ddps_assert_held(&lock);
 		um_run(um);
 		if (!TAILQ_EMPTY(&um->queue))
 			return 0;

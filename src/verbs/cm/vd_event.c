@@ -38,6 +38,7 @@ static void let_channel_go(struct vd_process *p, struct vd_evch *ch)
 	const unsigned size = sizeof p->gone / sizeof *p->gone;
 	struct vd_evch **slot = &p->gone[p->gone_count++ % size];
 
+	ddps_assert_held(&p->lock);
 	free(*slot);
 	*slot = ch;
 }
