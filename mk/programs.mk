@@ -3,7 +3,7 @@
 
 # Parts of the drop-in that need nothing of the others
 VFAULT_SRC := $(wildcard src/edge/fault/*.c src/edge/profile/*.c)
-UNIT_SRC   := $(wildcard tests/unit/*.c tests/unit/secure/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*.c tests/unit/*/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 CHILD_SRC  := tests/support/child.c # of programs that run under Criterion
 SUP_SRC	   := $(filter-out $(CHILD_SRC),$(wildcard tests/support/*.c tests/peer/*.c))
@@ -84,7 +84,7 @@ $(B)/threads $(B)/verbs-threads:
 # those beside usrsctp, would need more libraries.
 BARE	   := $(B)/unit-bare $(B)/e2e-bare
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
-	tests/unit/*.c tests/unit/secure/*.c),$(UNIT_SRC))
+	$(UNIT_SRC)),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out $(addprefix tests/support/,child.c e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
 $(B)/bare/%.o: CFLAGS_ALL += -Wno-missing-prototypes
@@ -131,7 +131,7 @@ WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray,--wrap=strd
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c) tests/sim/closer_stub.c $(TLS_STUB))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=pthread_create -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
-$(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp_net_fixture.c)
+$(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,$(wildcard tests/sim/crossed_*.c)) $(IPOIB_A)
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) \
 	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c again.c timers.c greedy.c tight.c trouble.c)) $(IPOIB_A)

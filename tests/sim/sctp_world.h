@@ -4,7 +4,7 @@
 /* A world of SCTP engines: who is in it (sctp_user.c), what holds in it (sctp_sound.c). */
 #include "sim/sim_main.h"
 #include "sctp/send/tx_in.h"
-#include "unit/sctp_net_fixture.h"
+#include "unit/sctp/sctp_net_fixture.h"
 #include <ddpsess/err.h>
 #include <inttypes.h>
 

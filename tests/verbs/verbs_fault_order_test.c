@@ -310,7 +310,7 @@ static void trace_of(const char *seed, char *text, size_t len)
 	cr_assert_eq(status, 0);
 }
 
-/* The core is shown 1 000 times in tests/unit/vf_test.c; this is whole processes. */
+/* The core is shown 1 000 times in tests/unit/edge/vf_test.c; this is whole processes. */
 VT_TEST(verbs_fault_order, a_seed_is_a_trace)
 {
 	static char first[8192], again[8192];

@@ -12,7 +12,7 @@ LAB_LIMIT=110 guest "$run --filter 'sd_kernel/*'" >"$work/unit" ||
 	fail "$(grep -a -m 1 '^\[FAIL\]' "$work/unit")"
 passed=$(grep -ac '^\[PASS\]' "$work/unit") || true
 skipped=$(grep -ac '^\[SKIP\] sd_kernel::' "$work/unit") || true
-all=$(grep -c '^Test(sd_kernel,' "${lab%/*}/../unit/sd_kernel_test.c")
+all=$(grep -c '^Test(sd_kernel,' "${lab%/*}/../unit/sctp_ddp/sd_kernel_test.c")
 [ $((passed + skipped)) = "$all" ] || fail "$passed of $all passed"
 [ "$skipped" = 1 ] || fail "$skipped skipped: $(grep -a '^\[SKIP\] sd_kernel::' "$work/unit" | tr '\n' ' ')"
 detail "$passed tests passed"

@@ -3,7 +3,7 @@
 #include "conform/run.h"
 #include "conform/sctp/lint.h"
 #include "conform/sctp/raw.h"
-#include "unit/conform_packet_fixture.h"
+#include "unit/conform/conform_packet_fixture.h"
 #include <stdio.h>
 
 static struct cf_raw r;

@@ -9,7 +9,7 @@
 #include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/wire/wire.h"
-#include "unit/ipoib_net_fixture.h"
+#include "unit/ipoib_cm/ipoib_net_fixture.h"
 
 Test(ipoib_promise, null_may_be_freed)
 {

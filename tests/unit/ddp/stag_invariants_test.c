@@ -2,7 +2,7 @@
 /* What the table of STags checks of itself in builds with assertions: each of these faults stops
  * the program. */
 #include "ddp/stag.h"
-#include "spoil.h"
+#include "unit/spoil.h"
 
 #ifdef DDPS_ASSERTS
 

@@ -2,7 +2,7 @@
 /* Peers of shm:// that pass descriptors whose closing blocks: the context goes on. */
 #include "support/child.h"
 #include "unit/linger_fixture.h"
-#include "unit/shm_fixture.h"
+#include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
 #include <sys/wait.h>
 

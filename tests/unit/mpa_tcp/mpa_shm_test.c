@@ -2,7 +2,7 @@
 /* MPA through shared memory: set-up, data, ends, the socket's file. */
 #include "mpa_tcp/shm/mpa_shm.h"
 #include "support/child.h"
-#include "unit/shm_fixture.h"
+#include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>

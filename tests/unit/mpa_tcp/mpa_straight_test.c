@@ -4,7 +4,7 @@
  * does everything step by step, in whatever order chance wants; what they write and say is the same.
  */
 #include "support/draw.h"
-#include "unit/mpa_line_fixture.h"
+#include "unit/mpa_tcp/mpa_line_fixture.h"
 
 #define WORLDS 1500
 #define STEPS  25

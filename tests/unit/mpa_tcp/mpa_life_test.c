@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of an MPA connection: what it begins with, who is informed of its end, and that nothing is left. */
-#include "unit/mpa_line_fixture.h"
+#include "unit/mpa_tcp/mpa_line_fixture.h"
 
 TestSuite(mpa_life, .timeout = 60);
 

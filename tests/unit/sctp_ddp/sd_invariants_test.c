@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an association checks of itself in builds with assertions: each of these faults stops the
  * program. */
-#include "spoil.h"
+#include "unit/spoil.h"
 #include "support/sd_world.h"
 
 #ifdef DDPS_ASSERTS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FPDUs that go out: how much in a turn, and TCP that takes little, nothing, or fails. */
-#include "unit/mpa_line_fixture.h"
+#include "unit/mpa_tcp/mpa_line_fixture.h"
 
 TestSuite(mpa_line_send, .timeout = 60);
 

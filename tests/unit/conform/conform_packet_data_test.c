@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* DATA that comes to the tester, in any order, and SACKs in either direction. */
-#include "unit/conform_packet_fixture.h"
+#include "unit/conform/conform_packet_fixture.h"
 
 /* ---- SACKs that come, and those that go ---- */
 

@@ -2,7 +2,7 @@
 /* What the engine checks of itself in builds with assertions: each of these faults stops the program. */
 #include "sctp_raw_fixture.h"
 #include "sctp_sent_fixture.h"
-#include "spoil.h"
+#include "unit/spoil.h"
 
 #ifdef DDPS_ASSERTS
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB by a port of a fabric: adapters of this test, the target a node of ours there. */
-#include "ib_verbs_fixture.h"
+#include "unit/ipoib_cm/ib_verbs_fixture.h"
 #include "support/clock.h"
 #include <ddpsess/conform_ipoib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows, and regions that change. */
 #include "ddp/stag.h"
-#include "rdmap_fixture.h"
+#include "unit/rdmap/rdmap_fixture.h"
 #include "unit/mem_fixture.h"
 
 #define ALL (RIGHTS | DDPS_BIND)

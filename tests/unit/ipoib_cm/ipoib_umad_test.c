@@ -166,7 +166,7 @@ static void queue_umad_message(int res, int err, const uint8_t *mad)
 		memcpy(lib.queue[i].mad, mad, DDPS_CM_MAD_LEN);
 }
 
-/* The path of tests/unit/ipoib_sa_test.c, for the query that was sent. */
+/* The path of tests/unit/ipoib_cm/ipoib_sa_test.c, for the query that was sent. */
 static void answer_ipoib_umad(void)
 {
 	static const uint8_t values[] = { 0,	7,    0,    3,	 0x01, 0x23, 0x45, 0x01, 9,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an interface, a subnet administration and a port check of themselves in builds with assertions: each
  * of these faults stops the program. */
-#include "spoil.h"
+#include "unit/spoil.h"
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_cm/ib/node_in.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The set-up and the ends of an association of the tester's, and whose a packet is. */
-#include "unit/conform_packet_fixture.h"
+#include "unit/conform/conform_packet_fixture.h"
 #include "unit/sys_fixture.h"
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a stream checks of itself in builds with assertions: each of these faults stops the program. */
 #include "rdmap_fixture.h"
-#include "spoil.h"
+#include "unit/spoil.h"
 
 #ifdef DDPS_ASSERTS
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Request and Reply on a TCP connection that is slow, broken, or gives more than it was asked for. */
-#include "unit/mpa_line_fixture.h"
+#include "unit/mpa_tcp/mpa_line_fixture.h"
 
 TestSuite(mpa_line_setup, .timeout = 60);
 

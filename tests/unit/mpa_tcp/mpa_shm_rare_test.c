@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared memory where the system does what it seldom does: no memory, no descriptors, calls that fail. */
 #include "unit/mem_fixture.h"
-#include "unit/shm_fixture.h"
+#include "unit/mpa_tcp/shm_fixture.h"
 #include "unit/sys_fixture.h"
 #include <fcntl.h>
 

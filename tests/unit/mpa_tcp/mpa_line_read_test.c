@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FPDUs that come in: how TCP is asked for them, how much in a turn, and the peer's end. */
-#include "unit/mpa_line_fixture.h"
+#include "unit/mpa_tcp/mpa_line_fixture.h"
 
 TestSuite(mpa_line_read, .timeout = 60);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "ipoib_cm/cm/cm_own.h"
 #include "ipoib_cm/sim/sim_port.h"
-#include "unit/ipoib_net_fixture.h"
+#include "unit/ipoib_cm/ipoib_net_fixture.h"
 
 #define RC DDPS_IPOIB_RC
 

@@ -2,7 +2,7 @@
 /* Peers of shm:// that pass what they should not, and write the shared memory as they like. */
 #include "support/child.h"
 #include "unit/linger_fixture.h"
-#include "unit/shm_fixture.h"
+#include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
