@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 union ddps_sd_cmsg {
-	struct cmsghdr align;
+	size_t align; /* as struct cmsghdr, whose data has no size: it may not stand amidst others */
 	uint8_t buf[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)) +
 		    CMSG_SPACE(sizeof(int)) +
 		    CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
