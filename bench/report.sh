@@ -31,6 +31,7 @@ into_docs() {
 		cat "$out/table.md"
 		printf '\n## What is missed, and why\n\n'
 		printf 'Each line has the ratio and the target. If the spread of a row includes its target, the target is reached on\n'
+		# shellcheck disable=SC2016 # Markdown
 		printf 'some days. The reasons are in `bench/reasons.tsv`.\n\n'
 		sed '$d' "$out/missed"
 	} >"$docs/measurements/$family.md"

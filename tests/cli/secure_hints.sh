@@ -90,7 +90,7 @@ plain_and_tls() {
 	listen sctps://127.0.0.1:0 "${a[@]}" && hinted 5 DDPS_E_TIMEDOUT "and not on sctps://?" "check address" connect \
 		--timeout 1 "sctp://127.0.0.1:9?encap=${uri##*:}" && stop_listener || return
 	listen 'sctp://127.0.0.1:0?encap=0' && hinted 5 DDPS_E_TIMEDOUT "does the peer listen on sctps://" "check address" connect \
-		--timeout 1 "${b[@]}" "sctps://127.0.0.1:$(sed 's/.*encap=//' <<<"$uri")" && stop_listener
+		--timeout 1 "${b[@]}" "sctps://127.0.0.1:${uri##*encap=}" && stop_listener
 }
 
 kinds() {
