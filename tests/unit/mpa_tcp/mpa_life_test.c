@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of an MPA connection: what it begins with, who is informed of its end, and that nothing is left. */
+#include "support/said.h"
 #include "unit/mpa_tcp/mpa_line_fixture.h"
 
 TestSuite(mpa_life, .timeout = 60);
@@ -301,25 +302,12 @@ Test(mpa_life, what_cannot_be_waited_for_is_an_end)
 
 /* ---- what the log says ---- */
 
-static char said[4096];
-
-static void note_mpa_life(void *user, enum ddps_log_level level, const char *facility,
-			  const char *message)
-{
-	(void)user;
-	(void)level;
-	(void)facility;
-	cr_assert_lt(strlen(said) + strlen(message) + 2, sizeof said);
-	strcat(said, message);
-	strcat(said, "\n");
-}
-
 Test(mpa_life, changes_of_state_are_logged_and_nothing_else)
 {
 	struct line l;
 
 	line_full(&l);
-	l.w.env.log.fn = note_mpa_life;
+	l.w.env.log.fn = note_said;
 	l.s->llp->ops->kick(l.s->llp);
 	line_fpdus(&l, 1, 18);
 	line_ready(&l, DDPS_MPA_IN);
@@ -335,7 +323,7 @@ Test(mpa_life, a_fault_of_the_peer_is_logged, .description = "5044-8-9")
 	struct line l;
 
 	line_full(&l);
-	l.w.env.log.fn = note_mpa_life;
+	l.w.env.log.fn = note_said;
 	line_fpdus(&l, 1, 18);
 	l.in.p[l.in.len - 1] ^= 1;
 	line_ready(&l, DDPS_MPA_IN);
@@ -348,7 +336,7 @@ Test(mpa_life, a_connection_that_is_refused_is_logged)
 	struct line l;
 
 	line_init(&l);
-	l.w.env.log.fn = note_mpa_life;
+	l.w.env.log.fn = note_said;
 	line_initiate(&l);
 	l.error = ECONNREFUSED;
 	line_ready(&l, DDPS_MPA_OUT | DDPS_MPA_BROKEN);

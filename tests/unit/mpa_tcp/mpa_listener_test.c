@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A listener of TCP's: what socket it has, whom it accepts, and that nothing of it is left. */
+#include "support/said.h"
 #include "support/descriptor.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
@@ -30,19 +31,6 @@ static int listen_on_loopback(struct mpa_world *w)
 static struct ddps_mpa_conn *get_mpa_listener_conn(const struct mpa_side *s)
 {
 	return (struct ddps_mpa_conn *)s->llp;
-}
-
-static char said[4096];
-
-static void note_mpa_listener(void *user, enum ddps_log_level level, const char *facility,
-			      const char *message)
-{
-	(void)user;
-	(void)level;
-	(void)facility;
-	cr_assert_lt(strlen(said) + strlen(message) + 2, sizeof said);
-	strcat(said, message);
-	strcat(said, "\n");
 }
 
 static unsigned count_mpa_listener(const char *what)
@@ -185,7 +173,7 @@ Test(mpa_listener, one_peer_in_a_turn)
 
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note_mpa_listener;
+	w.env.log.fn = note_said;
 	for (unsigned i = 0; i < 3; i++)
 		fd[i] = mpa_bare_connect(&w);
 	before = ddps_loop_turn(w.env.loop);
@@ -230,7 +218,7 @@ Test(mpa_listener, no_memory_for_a_peer)
 		cr_skip_test("it hands out descriptors in its own way");
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note_mpa_listener;
+	w.env.log.fn = note_said;
 	for (;; n++) {
 		long live = mem_live();
 		uint8_t octet;
@@ -267,7 +255,7 @@ Test(mpa_listener, a_shortage_is_no_end)
 
 		mpa_world_init(&w);
 		mpa_world_listen(&w);
-		w.env.log.fn = note_mpa_listener;
+		w.env.log.fn = note_said;
 		said[0] = '\0';
 		fd = mpa_bare_connect(&w);
 		sys_fail("accept4", 0, 1, errs[i]);
@@ -289,7 +277,7 @@ Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
-	w.env.log.fn = note_mpa_listener;
+	w.env.log.fn = note_said;
 	for (unsigned i = 0; i < 2; i++) {
 		fd[i] = mpa_bare_connect(&w);
 		mpa_world_settle(&w);
@@ -314,7 +302,7 @@ Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 
 static struct ddps_error why;
 
-static void note_mpa_listener_failed(void *user, const struct ddps_error *e)
+static void note_said_failed(void *user, const struct ddps_error *e)
 {
 	(void)user;
 	why = *e;
@@ -324,7 +312,7 @@ static void note_mpa_listener_failed(void *user, const struct ddps_error *e)
 Test(mpa_listener, an_end_has_a_reason)
 {
 	static const struct ddps_llp_listen_up up = { .request = mpa_up_request,
-						      .failed = note_mpa_listener_failed };
+						      .failed = note_said_failed };
 	struct sockaddr_in in = mpa_loopback(0);
 	struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };
 	struct mpa_world w;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters of the port in the preload library itself: which calls give the present value, and of whom it is. */
 #include "view/view_counters.h"
-#include <criterion/criterion.h>
-#include <dlfcn.h>
+#include "view_fixture.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,11 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define THEIRS(f) ((__typeof__(&f))dlsym(library, #f))
-#define PORT	  "/sys/class/infiniband/view_count/ports/1"
-#define FILE_AT	  PORT "/counters/port_rcv_data"
+#define PORT	"/sys/class/infiniband/view_count/ports/1"
+#define FILE_AT PORT "/counters/port_rcv_data"
 
-static void *library;
 static char tmp[] = "/tmp/view_count_test-XXXXXX";
 
 static void make_below(const char *path)
@@ -62,17 +59,7 @@ static void write_sum(const char *name, uint64_t n)
 
 static void setup(void)
 {
-	char path[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
-
-	cr_assert_gt(n, 0);
-	path[n] = 0;
-	slash = strrchr(path, '/');
-	strcpy(slash, "/ddpsess/libddpsess-view.so");
-	cr_assert(mkdtemp(tmp));
-	setenv("DDPSESS_VIEW", tmp, 1);
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert(library, "%s", dlerror());
+	open_view(tmp);
 	make_below("/sys");
 	make_below("/sys/class");
 	make_below("/sys/class/infiniband");
@@ -88,10 +75,7 @@ static void setup(void)
 
 static void fini(void)
 {
-	char command[sizeof tmp + 16];
-
-	snprintf(command, sizeof command, "rm -r %s", tmp);
-	cr_expect_eq(system(command), 0);
+	remove_view(tmp);
 }
 
 TestSuite(view_count, .init = setup, .fini = fini, .timeout = 30);

@@ -3,8 +3,7 @@
  * What the view answers on a socket of NETLINK_RDMA, in the preload library itself: the files of the view, as
  * the kernel would put them, and a refusal with a sentence for all else.
  */
-#include <criterion/criterion.h>
-#include <dlfcn.h>
+#include "view_fixture.h"
 #include <errno.h>
 #include <limits.h>
 #include <linux/netlink.h>
@@ -18,9 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define THEIRS(f) ((__typeof__(&f))dlsym(library, #f))
-
-static void *library;
 static char tmp[] = "/tmp/view_nldev_test-XXXXXX";
 static int fd;
 
@@ -39,17 +35,9 @@ static void write_answer_file(const char *name, const char *text)
 /* Two devices, the first one with two ports. */
 static void setup(void)
 {
-	char path[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+	char path[PATH_MAX];
 
-	cr_assert_gt(n, 0);
-	path[n] = 0;
-	slash = strrchr(path, '/');
-	strcpy(slash, "/ddpsess/libddpsess-view.so");
-	cr_assert(mkdtemp(tmp));
-	setenv("DDPSESS_VIEW", tmp, 1);
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert(library, "%s", dlerror());
+	open_view(tmp);
 	snprintf(path, sizeof path, "%s/nldev", tmp);
 	cr_assert(!mkdir(path, 0700));
 	write_answer_file("0", "dev0");
@@ -63,11 +51,8 @@ static void setup(void)
 
 static void fini(void)
 {
-	char command[sizeof tmp + 16];
-
 	close(fd);
-	snprintf(command, sizeof command, "rm -r %s", tmp);
-	cr_expect_eq(system(command), 0);
+	remove_view(tmp);
 }
 
 struct question {

@@ -3,9 +3,8 @@
  * Each function of libc's that the view stands before, called in the preload library itself: a path below
  * the device's folders leads into the view, any other one goes where it went.
  */
-#include <criterion/criterion.h>
+#include "view_fixture.h"
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +17,6 @@
 
 #define SHOWN "/sys/class/infiniband/view_test" /* no device is called that */
 
-static void *library;
 static char tmp[] = "/tmp/view_test-XXXXXX";
 static char root[PATH_MAX], inside[PATH_MAX], outside[PATH_MAX];
 
@@ -57,31 +55,18 @@ static void make_tree(void)
 
 static void remove_tree(void)
 {
-	char command[sizeof tmp + 16];
-
-	snprintf(command, sizeof command, "rm -r %s", tmp);
-	cr_expect_eq(system(command), 0);
+	remove_view(tmp);
 }
 
 /* The library as a program has it that was started with DDPSESS_VIEW=@view. */
 static void load(const char *view)
 {
-	char path[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
-
-	cr_assert_gt(n, 0);
-	path[n] = 0;
-	slash = strrchr(path, '/');
-	strcpy(slash, "/ddpsess/libddpsess-view.so");
 	if (view)
 		setenv("DDPSESS_VIEW", view, 1);
 	else
 		unsetenv("DDPSESS_VIEW");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert(library, "%s", dlerror());
+	load_view();
 }
-
-#define THEIRS(f) ((__typeof__(&f))dlsym(library, #f))
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
