@@ -7,7 +7,7 @@
  * usage: peer_dtls bw CONTENT SECONDS		CONTENT: octets in a record
  */
 #include "peer_openssl.h"
-#include <arpa/inet.h>
+#include "peer_udp.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,18 +18,9 @@
 
 static int make_dtls_socket(struct sockaddr_in *sa)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), buffer = BUFFER;
 	struct timeval second = { .tv_sec = 1 };
-	socklen_t len = sizeof *sa;
+	int fd = peer_udp(sa, BUFFER);
 
-	*sa = (struct sockaddr_in){ .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (fd < 0 || bind(fd, (struct sockaddr *)sa, len) ||
-	    getsockname(fd, (struct sockaddr *)sa, &len))
-		peer_die("socket");
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second))
 		peer_die("SO_RCVTIMEO");
 	return fd;

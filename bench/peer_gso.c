@@ -7,8 +7,7 @@
  *
  * usage: peer_gso bw PACKET SECONDS		PACKET: octets of UDP payload
  */
-#include "peer.h"
-#include <arpa/inet.h>
+#include "peer_udp.h"
 #include <errno.h>
 #include <isa-l.h>
 #include <netinet/in.h>
@@ -26,17 +25,8 @@
 
 static int make_gso_socket(struct sockaddr_in *sa)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), buffer = BUFFER, one = 1;
-	socklen_t len = sizeof *sa;
+	int fd = peer_udp(sa, BUFFER), one = 1;
 
-	*sa = (struct sockaddr_in){ .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (fd < 0 || bind(fd, (struct sockaddr *)sa, len) ||
-	    getsockname(fd, (struct sockaddr *)sa, &len))
-		peer_die("socket");
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
 	if (setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof one))
 		peer_die("UDP_GRO");
 	return fd;
