@@ -311,19 +311,25 @@ static void perf_head(struct out *o, const struct out_perf *p)
 			"cpu %");
 }
 
-void out_perf(struct out *o, const struct out_perf *p, bool first)
+/* What each row begins with. */
+static void print_perf_rate(struct out *o, const struct out_perf *p, bool first)
 {
 	char size[24], rate[24];
 
-	if (o->json) {
-		json_out_perf(o, p);
-		return;
-	}
 	if (first)
 		perf_head(o, p);
 	text_size(size, sizeof size, p->size);
 	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
 	fprintf(o->f, "  %-11s %9.0f %12s", size, (double)p->ops / p->seconds, rate);
+}
+
+void out_perf(struct out *o, const struct out_perf *p, bool first)
+{
+	if (o->json) {
+		json_out_perf(o, p);
+		return;
+	}
+	print_perf_rate(o, p, first);
 	if (is_narrow(o))
 		fprintf(o->f, " %6.0f %6.0f\n", p->p50, p->p99);
 	else
@@ -334,17 +340,11 @@ void out_perf(struct out *o, const struct out_perf *p, bool first)
 
 void out_perf_interval(struct out *o, const struct out_perf *p, bool first)
 {
-	char size[24], rate[24];
-
 	if (o->json) {
 		json_out_perf_interval(o, p);
 		return;
 	}
-	if (first)
-		perf_head(o, p);
-	text_size(size, sizeof size, p->size);
-	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
-	fprintf(o->f, "  %-11s %9.0f %12s", size, (double)p->ops / p->seconds, rate);
+	print_perf_rate(o, p, first);
 	if (is_narrow(o))
 		fprintf(o->f, " %9.2f s\n", p->from + p->seconds);
 	else
