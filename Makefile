@@ -37,6 +37,10 @@ OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,u
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc $(if $(filter asan tsan fuzz,$(VARIANT)),-DDDPS_ASSERTS)
 # What hardens a program and can be had here, where nothing was said of it; sanitizers see more themselves.
 taken	    = $(if $(shell $(CC) -Werror $(1) -xc -c -o /dev/null /dev/null 2>&1),,$(1))
+# A Flush is a fence for other processors and processes; between our threads locks are what counts.
+ifeq ($(VARIANT),tsan)
+OPT_tsan   += $(call taken,-Wno-tsan)
+endif
 ifeq ($(VARIANT),opt)
 HARDEN	   := -fstack-protector-strong $(foreach f,-fstack-clash-protection -mbranch-protection=standard,$(call taken,$(f)))
 LDFLAGS	   := -Wl,-z,relro -Wl,-z,now $(LDFLAGS)
