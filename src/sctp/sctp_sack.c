@@ -124,13 +124,15 @@ void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sc_sack_hdr h;
 	struct ddps_sent_sack s = { 0 };
+	bool least = c->len == sizeof h;
 
-	if (c->len == sizeof h) {
+	if (least) {
 		memcpy(&h, c->all, sizeof h);
 		s.cum = be32toh(h.cum);
 		s.a_rwnd = be32toh(h.rwnd);
+		least = !h.ngaps && !h.ndups;
 	}
-	if (c->len == sizeof h && !h.ngaps && !h.ndups)
+	if (least)
 		ddps_sc_take_sack(rx->a, &s);
 	else
 		take_long_sack(rx, c);

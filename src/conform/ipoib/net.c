@@ -64,7 +64,9 @@ void ci_fail(struct ci *ci, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	cf_leave(&ci->left, false, fmt, ap);
+	cf_left_why(&ci->left, false, fmt, ap);
+	va_end(ap);
+	longjmp(ci->left.to, 1);
 }
 
 void ci_skip(struct ci *ci, const char *fmt, ...)
@@ -72,7 +74,9 @@ void ci_skip(struct ci *ci, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	cf_leave(&ci->left, true, fmt, ap);
+	cf_left_why(&ci->left, true, fmt, ap);
+	va_end(ap);
+	longjmp(ci->left.to, 1);
 }
 
 void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)

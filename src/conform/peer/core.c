@@ -19,7 +19,9 @@ void cf_fail(struct cf *cf, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	cf_leave(&cf->left, false, fmt, ap);
+	cf_left_why(&cf->left, false, fmt, ap);
+	va_end(ap);
+	longjmp(cf->left.to, 1);
 }
 
 void cf_skip(struct cf *cf, const char *fmt, ...)
@@ -27,7 +29,9 @@ void cf_skip(struct cf *cf, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	cf_leave(&cf->left, true, fmt, ap);
+	cf_left_why(&cf->left, true, fmt, ap);
+	va_end(ap);
+	longjmp(cf->left.to, 1);
 }
 
 /* ---- what time a wait has, and how it ends ---- */

@@ -17,8 +17,8 @@ struct cf_left {
 	struct cf_late late;
 };
 
-/* Leave the case: it has failed, or is @skipped. */
-_Noreturn void cf_leave(struct cf_left *l, bool skipped, const char *fmt, va_list ap);
+/* Before the jump to @l->to: why the case has failed, or is @skipped. */
+void cf_left_why(struct cf_left *l, bool skipped, const char *fmt, va_list ap);
 /* What a case that was left says of its target. */
 enum ddps_conform_verdict cf_left_verdict(struct cf_left *l);
 

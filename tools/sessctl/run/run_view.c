@@ -242,7 +242,8 @@ static void port(struct view *v, const struct drop *d, struct ibv_context *ctx, 
 			continue;
 		one_gid(v, path, i, &e);
 		put_view_interface(v, dev, &e);
-		first = found ? first : e;
+		if (!found)
+			first = e;
 		found = true;
 	}
 	run_nldev_port(&nl, ctx->device, index, n, &a, found ? &first : NULL);
