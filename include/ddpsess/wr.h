@@ -79,7 +79,7 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
  * - DDPS_BIND: memory windows may be bound to it
  * - DDPS_FLUSHABLE, DDPS_PERSISTENT: the peer may use FLUSH (see ddps_post_send).  A region with
  *   DDPS_PERSISTENT is a shared mapping of files of a file system that keeps them: not tmpfs, ramfs
- *   or hugetlbfs, and no file that was deleted.  Give the file its blocks before (posix_fallocate): a Write
+ *   or hugetlbfs, no overlay whose upper folder is on one or cannot be seen, and no file that was deleted.  Give the file its blocks before (posix_fallocate): a Write
  *   into a hole of it, while the disk is full, ends the process by SIGBUS, as a store there does.
  *
  * The peer names the region by its STag (steering tag).  The program itself names it by the same
