@@ -135,6 +135,7 @@ static void report_ipoib_case(struct run *r, struct ddps_conform_case c,
 		.why = r->ci.left.why,
 		.grade = DDPS_CONFORM_FAILS,
 		.ns = ns,
+		.expected = v == DDPS_CONFORM_FAIL && r->ci.due[0] ? r->ci.due : NULL,
 		.stop = v == DDPS_CONFORM_FAIL ? r->ci.stop : DDPS_CONFORM_STOP_NONE,
 		.first = r->ci.trace ? cf_trace_first(r->ci.trace) : NULL,
 	};
@@ -153,6 +154,7 @@ static void reset_between_cases(struct ci *ci)
 	memcpy(ci->target.ip6, ci->plan.target6, 16); /* nd-link-local asks for another one */
 	ci->accept = ci->no_arp = ci->again = ci->left.skipped = false;
 	ci->left.why[0] = 0;
+	ci_got(ci);
 	ci->left.late = (struct cf_late){ 0 };
 	ci->wait.until = 0;
 	ci->stop = DDPS_CONFORM_STOP_NONE;
@@ -188,15 +190,17 @@ static enum ddps_conform_verdict execute_ipoib_case(struct ci *ci, const struct 
 
 static void end_of_case(struct ci *ci)
 {
-	char why[sizeof ci->left.why];
+	char why[sizeof ci->left.why], due[sizeof ci->due];
 
 	memcpy(why, ci->left.why, sizeof why);
+	memcpy(due, ci->due, sizeof due);
 	ci->again = ci->accept = false;
 	if (!setjmp(ci->left.to))
 		ci_sweep(ci);
 	else
 		ci_silent(ci);
 	memcpy(ci->left.why, why, sizeof why);
+	memcpy(ci->due, due, sizeof due);
 }
 
 static void run_ipoib_case(struct run *r, const struct ci_case *c, struct ddps_conform_case as)

@@ -31,6 +31,15 @@ in_words() {
 		says out " to the peer's 0x" && says out "ARP request of 10." && says r.html "ARP reply of 10."
 }
 
+# What was due, in each output, and for somebody who does not know the names of messages.
+expected() {
+	run 1 ipoib conform --self lie-silent --timeout 1 --case end-dreq --html r.html --junit j.xml &&
+		says out "expected  a DREP, with which the target confirms" && says r.html "a DREP, with which the target confirms" &&
+		says j.xml "expected  a DREP, with which" || return
+	run 1 ipoib conform --self lie-rej-message --timeout 1 --case cm-service-id-type --json && has out result fail &&
+		! grep -q '"expected":"a DREP' out && run 1 ipoib conform --self dead-cm --timeout 0.2 --case cm-rep --json
+}
+
 dissects() {
 	local port
 	port=$(tshark -r all.pcap -T fields -e udp.dstport 2>/dev/null | head -n 1)
@@ -112,6 +121,7 @@ lie() {
 test_case "the cases are listed" lists_cases
 test_case "TAP, JSON, JUnit, capture" outputs
 test_case "messages are in words" in_words
+test_case "what was expected is said" expected
 if command -v tshark >/dev/null; then
 	test_case "tshark reads the capture" dissects
 fi

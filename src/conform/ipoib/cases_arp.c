@@ -13,9 +13,12 @@ static size_t make_bad_arp(const struct ci *ci, uint8_t *b)
 
 static const uint8_t *expect_arp_reply(struct ci *ci)
 {
-	const uint8_t *b = ci_arp_reply(ci, ci->me.ip, ci_limit(ci, CI_PART_LINK), false);
+	const uint8_t *b;
 
+	ci_due(ci, "an ARP reply");
+	b = ci_arp_reply(ci, ci->me.ip, ci_limit(ci, CI_PART_LINK), false);
 	CI_CHECK(ci, b, "no answer to an ARP request");
+	ci_got(ci);
 	return b;
 }
 

@@ -108,6 +108,7 @@ struct ci_conn *ci_provoke(struct ci *ci)
 	uint64_t until = ci_limit(ci, CI_PART_REQ), next;
 	const uint8_t *m;
 
+	ci_due(ci, "a REQ, with which the target asks for a connection");
 	while (cf_now() < until) {
 		ci_echo_ud(ci, ECHO);
 		next = cf_now() + AGAIN;
@@ -149,9 +150,7 @@ void ci_disconnect(struct ci *ci, struct ci_conn *c)
 
 	ci_dreq(ci, q, c);
 	ci_cm_send(ci, q);
-	m = ci_came(ci, 0, ci_limit(ci, CI_PART_END));
-	CI_CHECK(ci, m, "no DREP comes");
-	CI_CHECK(ci, ci_attr(m) == CI_DREP, "%s comes, DREP is due", ci_mad_name(m));
+	m = ci_want(ci, CI_DREP);
 	CI_CHECK(ci, cf_get32(m + CM_LOCAL) == c->peer_id && cf_get32(m + CM_REMOTE) == c->id,
 		 "a DREP with IDs %08x and %08x", cf_get32(m + CM_LOCAL), cf_get32(m + CM_REMOTE));
 	CI_CHECK(ci, ci_tid(ci, m) == ci_tid(ci, q),

@@ -416,6 +416,7 @@ void ci_fab_want_acked(struct ci *ci, struct ci_qp *qp)
 {
 	uint64_t until = ci_limit(ci, CI_PART_DATA);
 
+	ci_due(ci, "an ACK of all that we sent");
 	while (!ci_fab_acked(ci, qp) && cf_now() < until) {
 		CI_CHECK(ci, !qp->failed, "the connection fails before all is acknowledged (%d)",
 			 qp->failed);

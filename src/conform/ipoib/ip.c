@@ -146,15 +146,20 @@ bool ci_replied(struct ci *ci, uint32_t seq, uint64_t until, struct ci_reply *r)
 
 void ci_want_reply(struct ci *ci, uint32_t seq, struct ci_reply *r)
 {
+	ci_due(ci, "the reply to an echo request, which is what ping sends");
 	CI_CHECK(ci, ci_replied(ci, seq, ci_limit(ci, CI_PART_DATA), r), "no answer to an echo");
+	ci_got(ci);
 }
 
 void ci_ping_ud(struct ci *ci, size_t ip_len, struct ci_reply *r)
 {
+	ci_due(ci, "the reply to an echo request, which is what ping sends");
 	for (unsigned i = 0; i < TRIES; i++) {
 		ci_echo_ud(ci, ip_len);
-		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_LINK, TRIES), r))
+		if (ci_replied(ci, ci->seq, ci_part(ci, CI_PART_LINK, TRIES), r)) {
+			ci_got(ci);
 			return;
+		}
 	}
 	ci_fail(ci, "no answer to echoes of %zu octets in datagrams", ip_len);
 }

@@ -29,11 +29,26 @@ uint64_t ci_part(struct ci *ci, enum ci_part part, unsigned n)
 	return ci->wait.until;
 }
 
+void ci_due(struct ci *ci, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ci->due, sizeof ci->due, fmt, ap);
+	va_end(ap);
+}
+
+void ci_got(struct ci *ci)
+{
+	ci->due[0] = 0;
+}
+
 void ci_heard(struct ci *ci, enum ci_part part)
 {
 	/* how long ARP takes; other answers may have to wait for a timer of the target's */
 	bool link = part == CI_PART_LINK && ci->wait.part == part;
 
+	ci_got(ci);
 	cf_patience_heard(&ci->patience, part, link ? cf_now() - ci->wait.begin : 0);
 	if (part == CI_PART_LINK)
 		ci->patience.silent[part] = 0;

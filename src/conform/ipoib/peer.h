@@ -265,6 +265,7 @@ struct ci {
 		enum ci_part part;
 		uint64_t begin, until; /* 0: none has begun */
 	} wait;
+	char due[160];		/* what is waited for, for people; "": nothing */
 	uint64_t claimed_until; /* until then a target that starts may answer no ARP */
 	uint32_t stop;		/* enum ddps_conform_stop */
 	uint8_t frame[CI_MSG_MAX];
@@ -284,6 +285,9 @@ struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until);
 /* The end of a wait that begins now, and of one that takes an nth of that. */
 uint64_t ci_limit(struct ci *ci, enum ci_part part);
 uint64_t ci_part(struct ci *ci, enum ci_part part, unsigned n);
+/* What is waited for from here on, as people say it; it came. */
+void ci_due(struct ci *ci, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ci_got(struct ci *ci);
 /* What was waited for came; did not come, and the case fails. */
 void ci_heard(struct ci *ci, enum ci_part part);
 void ci_silent(struct ci *ci);

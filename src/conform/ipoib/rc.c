@@ -151,6 +151,7 @@ void ci_want_acked(struct ci *ci, struct ci_qp *qp)
 		ci_fab_want_acked(ci, qp);
 		return;
 	}
+	ci_due(ci, "an ACK of what we sent, PSN %06x", last);
 	while ((e = ci_await(ci, CI_EV_ACK, until))) {
 		if (e->qp != qp)
 			continue;
@@ -171,10 +172,12 @@ uint32_t ci_want_nak(struct ci *ci, struct ci_qp *qp, uint8_t syndrome)
 	uint64_t until = ci_limit(ci, CI_PART_DATA);
 	struct ci_ev *e;
 
+	ci_due(ci, "a NAK with syndrome %02x, which refuses our packet", syndrome);
 	while ((e = ci_await(ci, CI_EV_ACK, until))) {
 		if (e->qp != qp || e->syndrome >> 5 == 0)
 			continue;
 		CI_CHECK(ci, e->syndrome == syndrome, "NAK %02x, not %02x", e->syndrome, syndrome);
+		ci_got(ci);
 		return e->psn;
 	}
 	ci_fail(ci, "no NAK %02x", syndrome);

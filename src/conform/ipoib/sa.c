@@ -165,6 +165,7 @@ static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const cha
 	struct ci_ev *e;
 
 	cf_put64(m + SA_MASK, mask);
+	ci_due(ci, "an answer of the subnet administration");
 	while (cf_now() < until) {
 		ci_mad_packet(ci, ci->plan.sa_lid, m);
 		e = ci_await(ci, CI_EV_SA, cf_now() + 1000000000);
@@ -172,6 +173,7 @@ static const uint8_t *ask_sa(struct ci *ci, uint8_t *m, uint64_t mask, const cha
 			continue;
 		CI_CHECK(ci, !cf_get16(e->b + M_STATUS), "%s: status %04x", what,
 			 cf_get16(e->b + M_STATUS));
+		ci_got(ci);
 		return e->b;
 	}
 	ci_fail(ci, "%s: the subnet administration does not answer", what);

@@ -136,6 +136,7 @@ static void ud_barrier(struct ci *ci, bool strict)
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	uint64_t until = ci_limit(ci, CI_PART_LINK), now;
 
+	ci_due(ci, "an ARP reply");
 	while ((now = cf_now()) < until) {
 		uint64_t next = now + ASK_AGAIN < until ? now + ASK_AGAIN : until;
 		struct ci_ev *e;
@@ -145,10 +146,15 @@ static void ud_barrier(struct ci *ci, bool strict)
 			const uint8_t *a = e->b + CI_ENCAP;
 			bool arp = cf_get16(e->b) == CI_ARP && e->len >= CI_ENCAP + ARP_LEN;
 
-			if (arp && cf_get16(a + 6) == 2 && cf_get32(a + 52) == ci->plan.ip)
+			if (arp && cf_get16(a + 6) == 2 && cf_get32(a + 52) == ci->plan.ip) {
+				ci_got(ci);
 				return;
-			CI_CHECK(ci, !strict || is_unasked(e),
-				 "an answer comes where none is due: %s", cf_hex(e->b, e->len));
+			}
+			if (strict && !is_unasked(e)) {
+				ci_due(ci, "no answer");
+				ci_fail(ci, "an answer comes where none is due: %s",
+					cf_hex(e->b, e->len));
+			}
 		}
 	}
 	ci_fail(ci, "the target does not answer ARP requests any more");
@@ -160,6 +166,7 @@ void ci_resolve(struct ci *ci)
 	uint8_t b[CI_ENCAP + ARP_LEN];
 	unsigned asked = 0;
 
+	ci_due(ci, "an ARP reply");
 	while ((now = cf_now()) < until || now < ci->claimed_until) {
 		uint64_t next = now + ASK_AGAIN;
 
