@@ -171,29 +171,41 @@ void vd_count_answer(struct vd_process *p)
 	close(fd);
 }
 
-void vd_count_end(struct vd_process *p)
+/* They go into those of the processes that have ended.  false: somebody reads or changes these now. */
+static bool add_to_ended(const struct vd_count *c, const uint64_t v[VIEW_NCOUNTERS])
 {
-	struct vd_count *c = p->count;
+	uint64_t all[VIEW_NCOUNTERS] = { 0 };
 	char path[PATH_MAX + NAME_LEN];
-	uint64_t v[VIEW_NCOUNTERS], all[VIEW_NCOUNTERS] = { 0 };
+	bool done = false;
 	int fd;
 
-	__atomic_store_n(&c->over, true, __ATOMIC_RELEASE);
 	snprintf(path, sizeof path, "%s/" VIEW_ENDED, c->live);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return;
-	if (count_all(p, v) && !flock(fd, LOCK_EX) && pread(fd, all, SIZE, 0) >= 0) {
+		return false;
+	if (!flock(fd, LOCK_EX | LOCK_NB) && pread(fd, all, SIZE, 0) >= 0) {
 		for (unsigned i = 0; i < VIEW_NCOUNTERS; i++)
 			all[i] += v[i];
-		if (pwrite(fd, all, SIZE, 0) == (ssize_t)SIZE) {
-			get_count_path(c, VIEW_SUM, path, sizeof path);
-			unlink(path);
-			get_count_path(c, "", path, sizeof path);
-			unlink(path);
-		}
+		done = pwrite(fd, all, SIZE, 0) == (ssize_t)SIZE;
+	}
+	if (done) {
+		get_count_path(c, VIEW_SUM, path, sizeof path);
+		unlink(path);
+		get_count_path(c, "", path, sizeof path);
+		unlink(path);
 	}
 	close(fd);
+	return done;
+}
+
+/* Nobody is waited for: what is left in its file the next reader adds to those that have ended. */
+void vd_count_end(struct vd_process *p)
+{
+	uint64_t v[VIEW_NCOUNTERS];
+
+	__atomic_store_n(&p->count->over, true, __ATOMIC_RELEASE);
+	if (count_all(p, v) && !add_to_ended(p->count, v))
+		write_counters(p->count, v);
 }
 
 void vd_count_in_child(struct vd_process *p)

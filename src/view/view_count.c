@@ -6,17 +6,19 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#define ANSWER_US 200000 /* for a process to bring its counters up to date */
+#define ANSWER_MS 200 /* for processes to bring their counters up to date */
+#define ASKED	  64u /* at a time */
 #define SIZE	  (VIEW_NCOUNTERS * sizeof(uint64_t))
 
 static const struct counter {
@@ -50,27 +52,50 @@ static void add_counters(uint64_t to[VIEW_NCOUNTERS], const uint64_t from[VIEW_N
 		to[i] += from[i];
 }
 
-/* Ask the process behind @name for its counters.  Return: whether there is none any more. */
-static bool ask_process(int live, const char *name)
+/* A connection to the process behind @name, which asks it.  -1: it is not asked now; @gone: there is none any more. */
+static int dial_process(int live, const char *name, bool *gone)
 {
-	const struct timeval moment = { .tv_usec = ANSWER_US };
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool gone = false;
-	char octet;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return false;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment);
+		return -1;
 	/* A path of any length, by its folder. */
 	snprintf(to.sun_path, sizeof to.sun_path, "/proc/self/fd/%d/%s", live, name);
-	if (connect(fd, (struct sockaddr *)&to, sizeof to))
-		gone = errno == ECONNREFUSED;
-	else if (recv(fd, &octet, 1, 0) < 0)
-		gone = false;
+	if (!connect(fd, (struct sockaddr *)&to, sizeof to))
+		return fd;
+	*gone |= errno == ECONNREFUSED;
 	close(fd);
-	return gone;
+	return -1;
+}
+
+static int64_t get_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+/* All of @p answer, hang up, or are late. */
+static void await_processes(struct pollfd *p, unsigned n)
+{
+	const int64_t until = get_ms() + ANSWER_MS;
+	unsigned left = n;
+
+	for (int64_t now; left && (now = get_ms()) < until;) {
+		if (poll(p, n, (int)(until - now)) < 0 && errno != EINTR)
+			break;
+		for (unsigned i = 0; i < n; i++)
+			if (p[i].fd >= 0 && p[i].revents) {
+				close(p[i].fd);
+				p[i] = (struct pollfd){ .fd = -1 };
+				left--;
+			}
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (p[i].fd >= 0)
+			close(p[i].fd);
 }
 
 /* Its counters go into those of the processes that have ended, which nobody else reads or changes meanwhile. */
@@ -78,9 +103,16 @@ static void bury_process(int live, int ended, const char *name)
 {
 	uint64_t all[VIEW_NCOUNTERS] = { 0 }, own[VIEW_NCOUNTERS];
 	char file[NAME_MAX + sizeof VIEW_SUM];
+	bool gone = false;
+	int fd;
 
 	/* Another reader may have done so before. */
-	if (faccessat(live, name, F_OK, 0) || !ask_process(live, name))
+	if (faccessat(live, name, F_OK, 0))
+		return;
+	fd = dial_process(live, name, &gone);
+	if (fd >= 0)
+		close(fd);
+	if (!gone)
 		return;
 	snprintf(file, sizeof file, "%s" VIEW_SUM, name);
 	if (pread(ended, all, SIZE, 0) < 0)
@@ -103,23 +135,43 @@ static bool is_process_name(const char *s)
 	       !s[pid + 1 + strspn(s + pid + 1, "0123456789")];
 }
 
-/* Return: whether some are gone. */
-static bool sum_processes(int live, DIR *d, uint64_t sum[VIEW_NCOUNTERS])
+/* All are asked at the same time, so those that hang cost the time of one.  Return: whether some are gone. */
+static bool ask_processes(int live, DIR *d)
+{
+	struct pollfd p[ASKED];
+	struct dirent *e;
+	bool gone = false;
+	unsigned n = 0;
+	int fd;
+
+	while ((e = readdir(d))) {
+		fd = is_process_name(e->d_name) ? dial_process(live, e->d_name, &gone) : -1;
+		if (fd < 0)
+			continue;
+		p[n++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+		if (n == ASKED) {
+			await_processes(p, n);
+			n = 0;
+		}
+	}
+	await_processes(p, n);
+	return gone;
+}
+
+static void sum_processes(int live, DIR *d, uint64_t sum[VIEW_NCOUNTERS])
 {
 	char file[NAME_MAX + sizeof VIEW_SUM];
 	uint64_t own[VIEW_NCOUNTERS];
 	struct dirent *e;
-	bool gone = false;
 
+	rewinddir(d);
 	while ((e = readdir(d))) {
 		if (!is_process_name(e->d_name))
 			continue;
-		gone |= ask_process(live, e->d_name);
 		snprintf(file, sizeof file, "%s" VIEW_SUM, e->d_name);
 		if (read_counters(live, file, own))
 			add_counters(sum, own);
 	}
-	return gone;
 }
 
 static void bury_processes(int live, int ended, DIR *d)
@@ -138,6 +190,7 @@ void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 {
 	uint64_t all[VIEW_NCOUNTERS];
 	char path[PATH_MAX + sizeof VIEW_LIVE];
+	bool gone = false;
 	int ended = -1;
 	DIR *d;
 
@@ -147,10 +200,13 @@ void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 	if (d)
 		ended = openat(dirfd(d), VIEW_ENDED, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			       0600);
+	if (ended >= 0)
+		gone = ask_processes(dirfd(d), d);
 	if (ended >= 0 && !flock(ended, LOCK_SH)) {
 		if (pread(ended, all, SIZE, 0) == (ssize_t)SIZE)
 			add_counters(sum, all);
-		if (sum_processes(dirfd(d), d, sum))
+		sum_processes(dirfd(d), d, sum);
+		if (gone)
 			bury_processes(dirfd(d), ended, d);
 	}
 	if (ended >= 0)

@@ -88,6 +88,10 @@ for folder in \"counters\", \"hw_counters\":
 		now = int(open(\"$port1/\" + folder + \"/\" + name).read())
 		assert link[name] <= now, name
 assert link[\"iwOutRdmaReads\"] >= 10, link'"
+	seen "counters: one that ends while somebody reads is counted, and does not wait for him" "
+		was=\$(cat $port1/hw_counters/iwInRdmaReads)
+		(flock -s 9 && timeout 60 rping -c -C 10 -S 4000 -a 127.0.0.1 -p $port >/dev/null) 9<\$DDPSESS_VIEW/live/ended &&
+		[ \$((\$(cat $port1/hw_counters/iwInRdmaReads) - was)) -ge 10 ]"
 	now=$("${load[@]}" cat $port1/counters/port_xmit_data)
 	kill -STOP "$server"
 	seen "counters: one that hangs counts as it did" "[ \$(cat $port1/counters/port_xmit_data) -ge $now ]"

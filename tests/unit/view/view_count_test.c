@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PORT	"/sys/class/infiniband/view_count/ports/1"
@@ -174,6 +175,27 @@ Test(view_count, of_processes_that_hang_and_that_were_killed)
 	cr_expect_eq(count_now(), 23);
 	cr_expect_not(lies_in_view("/" VIEW_LIVE "/1.1"));
 	cr_expect_eq(count_now(), 23);
+}
+
+/* They are asked at the same time, and nobody else has to wait for that. */
+Test(view_count, many_that_hang_cost_the_time_of_one)
+{
+	struct timespec begin, end;
+	char name[16], file[24];
+	int hangs[20];
+
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "%d.1", 1 + i);
+		snprintf(file, sizeof file, "%s" VIEW_SUM, name);
+		hangs[i] = open_process(name, true);
+		write_sum(file, 1);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	cr_expect_eq(count_now(), 20);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	cr_expect_lt(end.tv_sec - begin.tv_sec, 3, "20 times 0.2 s are four");
+	for (int i = 0; i < 20; i++)
+		close(hangs[i]);
 }
 
 Test(view_count, where_nothing_is_known)
