@@ -618,6 +618,15 @@ DDPS_API int ddps_abort(struct ddps_ep *ep);
 DDPS_API int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info);
 
 /**
+ * ddps_ep_number - by which number others know an endpoint
+ * @ep:		endpoint
+ *
+ * From 1 on, in the order in which the context's endpoints were made.  No other one of the context ever has it.
+ * sessctl stat, its metrics and the probes show a session by it.  Thread safe.  Never blocks.
+ */
+DDPS_API uint64_t ddps_ep_number(const struct ddps_ep *ep);
+
+/**
  * ddps_ep_unfetched - how many completions of an endpoint are still in its queues
  * @ep:		endpoint
  *

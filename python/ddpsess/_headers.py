@@ -541,6 +541,7 @@ FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "ddps_disconnect": ([c.c_void_p], c.c_int),
     "ddps_abort": ([c.c_void_p], c.c_int),
     "ddps_ep_info": ([c.c_void_p, c.POINTER(ConnInfo)], c.c_int),
+    "ddps_ep_number": ([c.c_void_p], c.c_uint64),
     "ddps_ep_unfetched": ([c.c_void_p], c.c_int),
     "ddps_request_peer_id": ([c.c_void_p, c.POINTER(PeerId)], c.c_int),
     "ddps_ep_peer_id": ([c.c_void_p, c.POINTER(PeerId)], c.c_int),

@@ -307,6 +307,11 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 	return err;
 }
 
+uint64_t ddps_ep_number(const struct ddps_ep *ep)
+{
+	return ep->serial;
+}
+
 /* ---- posting ---- */
 
 static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)

@@ -45,6 +45,23 @@ widths() {
 	run 0 stat && grep -q ', rtr none, .*, mulpdu ' out && run 0 top -c 1 && says out " RESENT "
 }
 
+# The second session is the same in stat and in what listen prints, though somebody was refused before it.
+same_number() {
+	local printed
+	(ulimit -n 29 && listen tcp://127.0.0.1:0 && connected && run 3 connect "$uri" && { disconnected; connected; } &&
+		run 0 stat --json && has out session 2 && why= || why=${why:-no}
+		disconnected
+		stop_listener
+		echo "$why" >why
+		[ -z "$why" ]) || {
+		why=$(cat why)
+		return 1
+	}
+	printed=$(grep '"event":"established"' listen.out | field session | tr '\n' ' ')
+	why="listen printed $printed"
+	[ "$printed" = "1 2 " ] && ! grep '"event":"rejected"' listen.out | grep -q '"session"'
+}
+
 # A reader that has enough is no error to speak of.
 reader_leaves() {
 	for what in stat "stat -j" "stat -i 0.02" "top -i 0.02" "stat --metrics"; do
@@ -288,6 +305,7 @@ test_case stat-in-order in_order
 kill "$other"
 end_job "$other" "$other_fd"
 stop_listener
+test_case stat-same-number same_number
 test_case stat-nobody nobody
 test_case stat-not-hindered not_hindered
 stop_listener

@@ -293,6 +293,22 @@ E2E_WIRES(session, states_are_checked)
 	e2e_close(&e);
 }
 
+/* sessctl stat shows a session by it: nobody else has it, also when its endpoint is gone. */
+E2E_WIRES(session, each_endpoint_has_a_number)
+{
+	struct ddps_ep *more;
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	cr_expect_eq(ddps_ep_number(e.a.ep) + ddps_ep_number(e.b.ep), 1 + 2);
+	for (uint64_t n = 3; n < 5; n++) {
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &more), 0);
+		cr_expect_eq(ddps_ep_number(more), n);
+		ddps_ep_free(more);
+	}
+	e2e_close(&e);
+}
+
 /* There is no work to carry out yet: as an abort. */
 E2E_WIRES(session, disconnecting_before_it_is_established_fails)
 {

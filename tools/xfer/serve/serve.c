@@ -26,10 +26,9 @@ static void reject_session(struct server *sv, const struct ddps_event *ev, const
 {
 	int err = ddps_reject(ev->request, pd, len);
 
-	out_rejected(&sv->out, sv->taken, ev);
+	out_rejected(&sv->out, 0, ev);
 	if (err)
-		out_error(&sv->out, sv->taken, NULL, "rejecting %s: %s", ev->info.peer,
-			  ddps_strerror(err));
+		out_error(&sv->out, 0, NULL, "rejecting %s: %s", ev->info.peer, ddps_strerror(err));
 	sv->ended++;
 }
 
@@ -50,7 +49,7 @@ static struct session *make_server_session(struct server *sv, const struct ddps_
 		return NULL;
 	}
 	s->sv = sv;
-	s->id = sv->taken;
+	s->id = (unsigned)ddps_ep_number(s->chan.ep);
 	s->info = ev->info;
 	s->net = share_net(&ev->info);
 	s->pd_len = ev->private_data_len;
@@ -121,7 +120,7 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 	}
 	s = make_server_session(sv, ev, &err);
 	if (!s) {
-		out_error(&sv->out, sv->taken, NULL, "no session for %s: %s", ev->info.peer,
+		out_error(&sv->out, 0, NULL, "no session for %s: %s", ev->info.peer,
 			  ddps_strerror(err));
 		reject_session(sv, ev, NULL, 0);
 		return;

@@ -50,7 +50,7 @@ struct server {
 	int dirfd; /* -1: no files */
 	LIST_HEAD(, session) sessions;
 	uint64_t windows; /* octets handed out */
-	unsigned taken;	  /* requests so far; numbers the sessions */
+	unsigned taken;	  /* requests so far */
 	unsigned live, dead, ended;
 	unsigned room; /* so many sessions at the same time */
 	struct watch watch;
@@ -89,7 +89,7 @@ enum session_state {
 struct session {
 	LIST_ENTRY(session) of_all;
 	struct server *sv;
-	unsigned id;
+	unsigned id; /* as sessctl stat shows it */
 	enum session_state state;
 	struct chan chan;
 	struct window win;
