@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ISA-L's CRC32c where it is not packaged; with musl, what archives made for glibc ask for too. */
+/* ISA-L's checksums where it is not packaged; with musl, what archives made for glibc ask for too. */
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define POLYNOMIAL 0x82f63b78u /* of CRC32c, reflected */
+#define ETHERNET   0xedb88320u
 
 unsigned crc32_iscsi(unsigned char *buf, int len, unsigned crc);
+uint32_t crc32_gzip_refl(uint32_t crc, const unsigned char *buf, uint64_t len);
 
 int __fprintf_chk(FILE *f, int flag, const char *fmt, ...);
 
@@ -21,12 +24,23 @@ int __fprintf_chk(FILE *f, int flag, const char *fmt, ...)
 	return n;
 }
 
-unsigned crc32_iscsi(unsigned char *buf, int len, unsigned crc)
+static uint32_t sum_crc_octets(const unsigned char *p, uint64_t len, uint32_t crc,
+			       uint32_t polynomial)
 {
-	for (int i = 0; i < len; i++) {
-		crc ^= buf[i];
+	for (; len; len--) {
+		crc ^= *p++;
 		for (int bit = 0; bit < 8; bit++)
-			crc = crc & 1 ? crc >> 1 ^ POLYNOMIAL : crc >> 1;
+			crc = crc & 1 ? crc >> 1 ^ polynomial : crc >> 1;
 	}
 	return crc;
+}
+
+unsigned crc32_iscsi(unsigned char *buf, int len, unsigned crc)
+{
+	return sum_crc_octets(buf, (uint64_t)len, crc, POLYNOMIAL);
+}
+
+uint32_t crc32_gzip_refl(uint32_t crc, const unsigned char *buf, uint64_t len)
+{
+	return ~sum_crc_octets(buf, len, ~crc, ETHERNET);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the bundle does not take from libraries: the CRC32c of ISA-L, which is not packaged as an archive,
- * with the processor's instruction where it has one; and a function that Debian 11's C library lacks.
+ * What the bundle does not take from libraries: the checksums of ISA-L, which is not packaged as an archive,
+ * CRC32c with the processor's instruction where it has one, that of Ethernet by tables; and a function that
+ * Debian 11's C library lacks.
  */
 #include "old_libc.h"
 #include <stdint.h>
@@ -23,8 +24,10 @@
 #endif
 
 #define POLYNOMIAL 0x82f63b78u /* of CRC32c, reflected */
+#define ETHERNET   0xedb88320u
 
 unsigned crc32_iscsi(unsigned char *buf, int len, unsigned crc);
+uint32_t crc32_gzip_refl(uint32_t crc, const unsigned char *buf, uint64_t len);
 
 TARGET static uint32_t sum_fast(const unsigned char *p, int len, uint32_t crc)
 {
@@ -52,6 +55,39 @@ static uint32_t sum_by_bits(const unsigned char *p, int len, uint32_t crc)
 unsigned crc32_iscsi(unsigned char *buf, int len, unsigned crc)
 {
 	return HAS_INSTRUCTION() ? sum_fast(buf, len, crc) : sum_by_bits(buf, len, crc);
+}
+
+/* Of an octet that has so many octets of 0 behind it. */
+static uint32_t behind[8][256];
+
+__attribute__((constructor)) static void fill_crc_tables(void)
+{
+	for (unsigned i = 0; i < 256; i++) {
+		uint32_t crc = i;
+
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc & 1 ? crc >> 1 ^ ETHERNET : crc >> 1;
+		behind[0][i] = crc;
+	}
+	for (unsigned n = 1; n < 8; n++)
+		for (unsigned i = 0; i < 256; i++)
+			behind[n][i] = behind[0][behind[n - 1][i] & 0xff] ^ behind[n - 1][i] >> 8;
+}
+
+uint32_t crc32_gzip_refl(uint32_t crc, const unsigned char *p, uint64_t len)
+{
+	uint64_t v;
+
+	for (crc = ~crc; len >= sizeof v; p += sizeof v, len -= sizeof v) {
+		memcpy(&v, p, sizeof v);
+		v ^= crc;
+		crc = 0;
+		for (int i = 0; i < 8; i++)
+			crc ^= behind[7 - i][v >> 8 * i & 0xff];
+	}
+	while (len-- > 0)
+		crc = behind[0][(crc ^ *p++) & 0xff] ^ crc >> 8;
+	return ~crc;
 }
 
 const char *strerrorname_np(int err)
