@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The log callback. */
 #include "common/log.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -102,7 +103,7 @@ void ddps_log_stderr(void *user, enum ddps_log_level level, const char *facility
 			snprintf(before, sizeof before,
 				 "ddpsess: log: %u lines left out: nobody read them\n", n);
 		/* together: so much a pipe that is writable takes (pipe(7)) */
-		fprintf(stderr, "%sddpsess: %s: %s\n", before, facility, message);
+		ddps_say("%sddpsess: %s: %s\n", before, facility, message);
 	} else {
 		atomic_fetch_add(&unwritten, 1);
 	}

@@ -2,6 +2,7 @@
 /* Reports: on standard error, each place once, with the calls that led there. */
 #include "edge/ck.h"
 #include "edge/ed.h"
+#include "common/system/say.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -86,8 +87,8 @@ static int take_suppression(const char *path, char *line, unsigned number)
 		s->frame[strlen(s->frame) - 1] = 0;
 	if (++ck.suppressions < SUPPRESS_MAX)
 		return 0;
-	fprintf(stderr, "ddpsess: %s:%u: %d suppressions at most; the device cannot be opened\n",
-		path, number, SUPPRESS_MAX - 1);
+	ddps_say("ddpsess: %s:%u: %d suppressions at most; the device cannot be opened\n", path,
+		 number, SUPPRESS_MAX - 1);
 	return -1;
 }
 
@@ -100,8 +101,8 @@ int ck_start(const char *suppress)
 
 	ck.on = true;
 	if (*suppress && !f) {
-		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", suppress,
-			strerror(errno));
+		ddps_say("ddpsess: %s: %s; the device cannot be opened\n", suppress,
+			 strerror(errno));
 		return -1;
 	}
 	while (f && !err && fgets(line, sizeof line, f))
@@ -179,11 +180,11 @@ static void tell_rule(enum ck_rule rule, const struct ck_trace *at, const struct
 	ddps_lock(&ck.lock);
 	if (is_report_new(rule, at) && !is_suppressed(rule, at)) {
 		ck.reports++;
-		fprintf(stderr, "ddpsess: check: %s: %s\n", rule_names[rule], text);
+		ddps_say("ddpsess: check: %s: %s\n", rule_names[rule], text);
 		fflush(stderr);
 		backtrace_symbols_fd((void *const *)at->frame, at->n, 2);
 		if (also && also->n) {
-			fprintf(stderr, "ddpsess: check: %s: posted at\n", rule_names[rule]);
+			ddps_say("ddpsess: check: %s: posted at\n", rule_names[rule]);
 			fflush(stderr);
 			backtrace_symbols_fd((void *const *)also->frame, also->n, 2);
 		}

@@ -2,9 +2,9 @@
 /* The edge's settings, its trace, and the question that every call asks. */
 #include "edge/ed.h"
 #include "common/system/file.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -76,16 +76,15 @@ static int parse_file(const char *path,
 	int err;
 
 	if (!text) {
-		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
-			strerror(errno));
+		ddps_say("ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
 		return -1;
 	}
 	err = parse(text, len, &e);
 	free(text);
 	if (!err)
 		return 0;
-	fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e.line,
-		e.column, e.why);
+	ddps_say("ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e.line, e.column,
+		 e.why);
 	return -1;
 }
 
@@ -97,7 +96,7 @@ static int open_trace(const char *path)
 			0600);
 	if (ed.trace >= 0 && !fstat(ed.trace, &ed.trace_self))
 		return 0;
-	fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
+	ddps_say("ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
 	return -1;
 }
 
@@ -207,7 +206,7 @@ static void trace_event(const struct vf_event *e, const struct vf_rule *rule)
 	strcat(line, "\n");
 	iov.iov_len = strlen(line);
 	if (ddps_write_quietly(ed.trace, &iov, 1) < 0) { /* a full disk: said, once */
-		fprintf(stderr, "ddpsess: the trace ends here: %s\n", strerror(errno));
+		ddps_say("ddpsess: the trace ends here: %s\n", strerror(errno));
 		close(ed.trace);
 		ed.trace = -1;
 	}

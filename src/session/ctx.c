@@ -6,10 +6,10 @@
 #include "secure/shaker.h"
 #include "secure/told.h"
 #include "secure/vault.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -141,12 +141,11 @@ static void log_take(struct ddps_ctx *ctx)
 		ctx->attr.log = ddps_log_stderr;
 		ctx->attr.log_user = NULL;
 	} else if (spec && *spec) {
-		fprintf(stderr,
-			"ddpsess: DDPSESS_LOG=%.60s: it takes [FACILITY:]LEVEL,...; FACILITY is "
-			"cq, "
-			"event, mpa, sctp, secure or session, LEVEL none, error, warn, info or "
-			"debug\n",
-			spec);
+		ddps_say("ddpsess: DDPSESS_LOG=%.60s: it takes [FACILITY:]LEVEL,...; FACILITY is "
+			 "cq, "
+			 "event, mpa, sctp, secure or session, LEVEL none, error, warn, info or "
+			 "debug\n",
+			 spec);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the process sends and receives, into a file (DDPSESS_CAPTURE). */
 #include "verbs/vd.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +22,8 @@ void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr)
 		err = ddps_capture_open(&p->capture, name);
 	}
 	if (err) {
-		fprintf(stderr, "ddpsess: DDPSESS_CAPTURE=%s: %s; nothing is captured\n", name,
-			err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));
+		ddps_say("ddpsess: DDPSESS_CAPTURE=%s: %s; nothing is captured\n", name,
+			 err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));
 		return;
 	}
 	attr->capture = ddps_capture_add;
@@ -34,6 +35,6 @@ void vd_capture_tell(const struct vd_process *p)
 	int error = ddps_capture_error(p->capture);
 
 	if (error)
-		fprintf(stderr, "ddpsess: DDPSESS_CAPTURE=%s: %s; later packets are not in it\n",
-			p->cfg.capture, strerror(error));
+		ddps_say("ddpsess: DDPSESS_CAPTURE=%s: %s; later packets are not in it\n",
+			 p->cfg.capture, strerror(error));
 }

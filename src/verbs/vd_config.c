@@ -5,6 +5,7 @@
  */
 #include "verbs/vd_secure.h"
 #include "verbs/vd_settings.h"
+#include "common/system/say.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ struct reader {
 
 static void refuse_setting(struct reader *r, const char *name, const char *value, const char *takes)
 {
-	fprintf(stderr, "ddpsess: %s=%.60s: it takes %s; the device cannot be opened\n", name,
-		value, takes);
+	ddps_say("ddpsess: %s=%.60s: it takes %s; the device cannot be opened\n", name, value,
+		 takes);
 	r->bad = true;
 }
 
@@ -148,12 +149,11 @@ static void read_wire_settings(struct reader *r, struct vd_config *c)
 	c->secured = wire >= TLS;
 	snprintf(c->transport, sizeof c->transport, "%s", wires[wire]);
 	if (keys && !c->secured)
-		fprintf(stderr,
-			"ddpsess: DDPSESS_TRANSPORT=%s is plain, and %s is given: choose 'tls' or "
-			"'sctps', or give no keys; the device cannot be opened\n",
-			c->transport, keys);
+		ddps_say("ddpsess: DDPSESS_TRANSPORT=%s is plain, and %s is given: choose 'tls' or "
+			 "'sctps', or give no keys; the device cannot be opened\n",
+			 c->transport, keys);
 	else if (!keys && c->secured)
-		fprintf(stderr,
+		ddps_say(
 			"ddpsess: DDPSESS_TRANSPORT=%s needs keys: DDPSESS_TLS names their file of "
 			"settings (sessctl keys makes keys); the device cannot be opened\n",
 			c->transport);

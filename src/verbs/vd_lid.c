@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/vd_lid.h"
+#include "common/system/say.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <stdio.h>
 #include <string.h>
 
 #define UNICAST_MAX 0xbfff /* above are groups (IBA 4.1.3) */
@@ -43,14 +43,14 @@ uint16_t vd_lid_of_port(const struct sockaddr_in *own)
 
 	if (!lid && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
 		inet_ntop(AF_INET, &own->sin_addr, text, sizeof text);
-		fprintf(stderr,
-			"ddpsess: a port has no LID: %s %s%s; where a program takes a GID's index "
-			"(-g 0, -x 0), the GID will do\n",
-			find_host_bits(own) ? "the host's part of its address" : "its address",
-			text,
-			find_host_bits(own) ? " is 0 or above 0xbfff"
-					    : " is alone in its IP subnet (/32), which has no part "
-					      "for hosts");
+		ddps_say("ddpsess: a port has no LID: %s %s%s; where a program takes a GID's index "
+			 "(-g 0, -x 0), the GID will do\n",
+			 find_host_bits(own) ? "the host's part of its address" : "its address",
+			 text,
+			 find_host_bits(own)
+				 ? " is 0 or above 0xbfff"
+				 : " is alone in its IP subnet (/32), which has no part "
+				   "for hosts");
 	}
 	return lid;
 }

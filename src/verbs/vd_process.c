@@ -6,6 +6,7 @@
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include "verbs/vd_secure.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -213,13 +214,12 @@ static void show_process(struct vd_process *p)
 	if (!err)
 		ddps_watch_add(p->watch, "datagrams", vd_ud_show, p);
 	else if (where)
-		fprintf(stderr, "ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n", where,
-			why_not_shown(err));
+		ddps_say("ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n", where,
+			 why_not_shown(err));
 	else
-		fprintf(stderr,
-			"ddpsess: /tmp/ddpsess-%u: %s; sessctl stat does not show this program "
-			"(DDPSESS_WATCH names another directory)\n",
-			(unsigned)geteuid(), why_not_shown(err));
+		ddps_say("ddpsess: /tmp/ddpsess-%u: %s; sessctl stat does not show this program "
+			 "(DDPSESS_WATCH names another directory)\n",
+			 (unsigned)geteuid(), why_not_shown(err));
 }
 
 /* Nothing runs in it, and it has no context. */

@@ -3,8 +3,8 @@
 #include "verbs/vd_secure.h"
 #include "verbs/vd.h"
 #include "verbs/vd_settings.h"
+#include "common/system/say.h"
 #include <errno.h>
-#include <stdio.h>
 
 /* Codes of secured wires are the lowest, those of the handshake and after it the last of them. */
 #define DDPS_X(name, value, text) +((value) < DDPS_E_ALERT)
@@ -26,8 +26,8 @@ int vd_secure_open(const struct vd_config *cfg, struct ddps_secure **out)
 			*(const char **)((char *)&attr + vd_tls_words[i].at) = cfg->tls[i];
 	err = ddps_secure_open(out, &attr, &why);
 	if (err)
-		fprintf(stderr, "ddpsess: DDPSESS_TRANSPORT=%s: %s; the device cannot be opened\n",
-			cfg->transport, why.text);
+		ddps_say("ddpsess: DDPSESS_TRANSPORT=%s: %s; the device cannot be opened\n",
+			 cfg->transport, why.text);
 	return vd_errno(err);
 }
 
@@ -47,10 +47,9 @@ int vd_secure_refuse(enum vd_unsecured what)
 	if (!cfg->secured)
 		return 0;
 	if (!__atomic_exchange_n(&known[what], true, __ATOMIC_RELAXED))
-		fprintf(stderr,
-			"ddpsess: DDPSESS_TRANSPORT=%s: %s, or choose '%s' where every host that "
-			"can reach this one is trusted\n",
-			cfg->transport, said[what], vd_over_sctp(cfg) ? "sctp" : "tcp");
+		ddps_say("ddpsess: DDPSESS_TRANSPORT=%s: %s, or choose '%s' where every host that "
+			 "can reach this one is trusted\n",
+			 cfg->transport, said[what], vd_over_sctp(cfg) ? "sctp" : "tcp");
 	return EOPNOTSUPP;
 }
 

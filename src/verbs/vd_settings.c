@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of settings.  Its lines are cut apart in place: KEY NUL VALUE NUL. */
 #include "verbs/vd_settings.h"
+#include "common/system/say.h"
 #include <ddpsess/secure.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,14 +68,13 @@ static void take_setting_line(struct vd_settings *s, char *line, const char *pat
 	if (!*line || *line == '#')
 		return;
 	if (!equal) {
-		fprintf(stderr, "ddpsess: %s:%u: not KEY=VALUE\n", path, number);
+		ddps_say("ddpsess: %s:%u: not KEY=VALUE\n", path, number);
 		return;
 	}
 	value = trim(equal + 1, end);
 	key = trim(line, equal);
 	if (!is_setting_known(key)) {
-		fprintf(stderr, "ddpsess: %s:%u: no setting has the name '%.60s'\n", path, number,
-			key);
+		ddps_say("ddpsess: %s:%u: no setting has the name '%.60s'\n", path, number, key);
 		return;
 	}
 	add_word(s, key);
@@ -110,7 +109,7 @@ void vd_settings_read(struct vd_settings *s)
 	n = read_settings_file(path, s->text, sizeof s->text);
 	if (n < 0) {
 		if (errno != ENOENT || path == named)
-			fprintf(stderr, "ddpsess: %s: %s; it is not used\n", path, strerror(errno));
+			ddps_say("ddpsess: %s: %s; it is not used\n", path, strerror(errno));
 		return;
 	}
 	s->text[n] = 0;

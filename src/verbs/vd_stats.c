@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The counters of the process, told once at its end (DDPSESS_STATS). */
 #include "verbs/vd.h"
+#include "common/system/say.h"
 #include <inttypes.h>
-#include <stdio.h>
 
 static void print_counter(const char *what, uint64_t n)
 {
-	fprintf(stderr, "ddpsess: %s: %" PRIu64 "\n", what, n);
+	ddps_say("ddpsess: %s: %" PRIu64 "\n", what, n);
 }
 
 void vd_stats_tell(struct ddps_ctx *ctx)

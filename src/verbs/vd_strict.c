@@ -2,6 +2,7 @@
 /* What is refused in strict mode, and the line that says so. */
 #include "verbs/vd_strict.h"
 #include "verbs/vd.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ int vd_strict_refuse(enum vd_strict_rule rule, int err, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	fprintf(stderr, "ddpsess: strict: %s: %s: %s\n", names[rule], text, strerror(err));
+	ddps_say("ddpsess: strict: %s: %s: %s\n", names[rule], text, strerror(err));
 	errno = keep;
 	return err;
 }

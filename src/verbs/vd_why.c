@@ -3,6 +3,7 @@
 #include "verbs/vd_why.h"
 #include "verbs/vd_lid.h"
 #include "verbs/vd_secure.h"
+#include "common/system/say.h"
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ void vd_why_say(const struct vd_qp *qp, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	fprintf(stderr, "ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
+	ddps_say("ddpsess: queue pair %u%s\n", qp->qp.qp_base.qp_num, text);
 }
 
 void vd_why_no_way(struct vd_qp *qp, const struct ibv_ah_attr *ah)

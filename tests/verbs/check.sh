@@ -44,6 +44,18 @@ result $? "without --check it is not said"
 check leak
 [ "$status" = 0 ] && [ ! -s out ]
 result $? "without --check nothing is said"
+# What others print comes between two lines, and never into one.
+python3 - "$sessctl" "$wrong" >out 2>&1 <<'END'
+import socket, subprocess, sys
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+ours.settimeout(20)
+with subprocess.Popen([sys.argv[1], "run", "--check", "--", sys.argv[2], "send-changed"], stderr=theirs) as program:
+    theirs.close()
+    writes = list(iter(lambda: ours.recv(65536), b""))
+lines = [w for w in writes if w.startswith(b"ddpsess: check: send-changed: queue pair")]
+assert len(lines) == 1 and len(lines[0]) > 128 and lines[0].endswith(b"\n"), writes
+END
+result $? "a report's line is one write"
 printf '# known\nleak verbs-wrong\n' >known
 check --check --suppress known leak
 [ "$status" = 0 ] && [ ! -s out ]

@@ -4,8 +4,8 @@
  * of the system can be, the memory of most accelerators cannot.
  */
 #include "verbs/ib/vd_memory.h"
+#include "common/system/say.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -50,11 +50,10 @@ struct ibv_mr *vdi_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t 
 	at = mmap(NULL, len + in_page, prot, MAP_SHARED, fd, (off_t)(offset - in_page));
 	if (at == MAP_FAILED) {
 		err = errno;
-		fprintf(stderr,
-			"libddpsess-verbs: ibv_reg_dmabuf_mr: the buffer cannot be mapped: %s; "
-			"try: a "
-			"buffer that the processor can reach\n",
-			strerror(err));
+		ddps_say("libddpsess-verbs: ibv_reg_dmabuf_mr: the buffer cannot be mapped: %s; "
+			 "try: a "
+			 "buffer that the processor can reach\n",
+			 strerror(err));
 		errno = err;
 		return NULL;
 	}

@@ -5,6 +5,7 @@
  * without this file, but not silently: it says which region it was.
  */
 #include "verbs/ib/vd_memory.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,10 +52,9 @@ void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
 		snprintf(what, sizeof what, "region %#x (%zu octets at %#zx)%s", mr->mr.lkey,
 			 mr->mr.length, (size_t)(uintptr_t)mr->mr.addr,
 			 others ? ", or of others that are not there," : "");
-	fprintf(stderr,
-		"ddpsess: a connection has ended, since memory of %s faults: it was unmapped or "
-		"protected while registered; call ibv_dereg_mr first\n",
-		what);
+	ddps_say("ddpsess: a connection has ended, since memory of %s faults: it was unmapped or "
+		 "protected while registered; call ibv_dereg_mr first\n",
+		 what);
 }
 
 /* The handler that was there before goes on; without one the process ends. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters of datagrams: at the end of the process, and for sessctl stat while it runs. */
 #include "verbs/ud/vd_ud_in.h"
+#include "common/system/say.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -40,16 +41,15 @@ void vd_ud_stats_tell(struct vd_process *p)
 	ddps_lock(&ud->lock);
 	st = ud_stats_all(ud);
 	ddps_unlock(&ud->lock);
-	fprintf(stderr,
-		"ddpsess: datagrams sent: %" PRIu64 "\n"
-		"ddpsess: datagrams received: %" PRIu64 "\n"
-		"ddpsess: datagrams without a receive: %" PRIu64 "\n"
-		"ddpsess: datagrams with a wrong Q_Key: %" PRIu64 "\n"
-		"ddpsess: datagrams malformed or misdirected: %" PRIu64 "\n"
-		"ddpsess: datagrams to nobody: %" PRIu64 "\n"
-		"ddpsess: completions of datagrams lost: %" PRIu64 "\n",
-		st.sent, st.received, st.no_recv, st.bad_qkey, st.malformed, st.unreachable,
-		st.cq_full);
+	ddps_say("ddpsess: datagrams sent: %" PRIu64 "\n"
+		 "ddpsess: datagrams received: %" PRIu64 "\n"
+		 "ddpsess: datagrams without a receive: %" PRIu64 "\n"
+		 "ddpsess: datagrams with a wrong Q_Key: %" PRIu64 "\n"
+		 "ddpsess: datagrams malformed or misdirected: %" PRIu64 "\n"
+		 "ddpsess: datagrams to nobody: %" PRIu64 "\n"
+		 "ddpsess: completions of datagrams lost: %" PRIu64 "\n",
+		 st.sent, st.received, st.no_recv, st.bad_qkey, st.malformed, st.unreachable,
+		 st.cq_full);
 }
 
 struct vd_ud_count vd_ud_count(struct vd_process *p)
