@@ -12,6 +12,7 @@ over TCP:
   longpd   announces more private data in its MPA Reply than it has
   shortpd  announces less private data in its MPA Reply than it has
   crc      computes another checksum than MPA's, for what it sends
+  mute     answers Reads, and ends the session at a wrong checksum without saying why
   hostile  answers with markup and control characters
   partial  stops in the middle of its MPA Reply
   reserved sets reserved bits in its MPA Reply
@@ -61,19 +62,24 @@ def set_up(conn, rev=None, bits=0, announced=0, more=b""):
     conn.sendall(b"MPA ID Rep Frame" + bytes([flags, rev]) + struct.pack(">H", len(answer) + announced) + answer + more)
 
 
-def wrong_fpdu(segment):
+def make_fpdu(segment, checksum):
     fpdu = struct.pack(">H", len(segment)) + segment
     fpdu += bytes(-len(fpdu) % 4)
-    return fpdu + struct.pack("<I", zlib.crc32(fpdu))
+    return fpdu + struct.pack("<I", checksum(fpdu))
 
 
-def answer_reads(conn):
+def answer_reads(conn, checksum, looks=False):
+    """Until a checksum is wrong, if it looks at them."""
     while True:
-        length = struct.unpack(">H", read(conn, 2))[0]
-        segment = read(conn, length + (-(length + 2) % 4) + 4)[:length]
+        head = read(conn, 2)
+        length = struct.unpack(">H", head)[0]
+        body = read(conn, length + (-(length + 2) % 4) + 4)
+        segment = body[:length]
+        if looks and struct.unpack("<I", body[-4:])[0] != checksum(head + body[:-4]):
+            return
         if segment[1] & 15 == 1 and length >= 46:
             sink = segment[18:30]
-            conn.sendall(wrong_fpdu(bytes([0xC1, 0x42]) + sink))
+            conn.sendall(make_fpdu(bytes([0xC1, 0x42]) + sink, checksum))
 
 
 def serve(conn, kind):
@@ -103,7 +109,10 @@ def serve(conn, kind):
             drain(conn)
         elif kind == "crc":
             set_up(conn)
-            answer_reads(conn)
+            answer_reads(conn, zlib.crc32)
+        elif kind == "mute":
+            set_up(conn)
+            answer_reads(conn, crc32c, looks=True)
         elif kind == "hostile":
             conn.sendall(MARKUP)
             drain(conn)

@@ -80,6 +80,15 @@ reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has th
 		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
 }
 
+# It is not said of it that it should have gone on.
+says_nothing() {
+	serve mute
+	run 1 conform --timeout 1 --case 'mpa-crc-*-bit' --html r.html --junit r.xml "$uri" &&
+		says out "this peer ends the session without the Terminate that is due: " &&
+		says r.html "without the Terminate that is due: " && says out "expected  a Terminate 2/0/02" &&
+		parsed r.html r.xml && ! grep -q "where an answer is due" out r.html
+}
+
 # Over SCTP there is no connection before the peer has answered right: the error says how far it came.
 no_association() { # KIND TEXT
 	serve "$1"
@@ -235,6 +244,7 @@ test_case "conform says that a Reply announces less than it has" reports shortpd
 	"73 75 72 70 72 69 73 65"
 test_case "conform says that a peer is gone in a session" reports dies "this peer ends the session where an answer is due" \
 	"the target reset the connection where octets of it were due"
+test_case "conform says that no Terminate comes" says_nothing
 test_case "conform says that an FPDU is not whole" reports half "this peer stops in the middle of an FPDU" \
 	"24 octets of an FPDU that is not whole"
 test_case "conform says that nothing comes over SCTP" no_association sctp-silent "nothing has come from it"

@@ -61,10 +61,13 @@ static const struct cause_words words[] = {
 				 "program listen for iWARP there?" },
 	[CAUSE_CLOSED_SESSION] = { "closed-session",
 				   "this peer ends the session where an answer is due",
-				   "If a rule was broken, it should send a Terminate that says "
-				   "which, "
-				   "before it closes. If none was, the session should have gone "
-				   "on. Did its program end? Its log may say." },
+				   "No rule was broken, so the session should have gone on. Did "
+				   "its program end? Its log may say." },
+	[CAUSE_NO_WORDS] = { "no-terminate",
+			     "this peer ends the session without the Terminate that is due",
+			     "The session ends, as it must. But no Terminate says first which rule "
+			     "was broken, so the other side reports a lost connection, and nobody "
+			     "sees the reason (RFC 5040 section 7, RFC 5044 section 8)." },
 	[CAUSE_LINK_SILENT] = { "link-silent",
 				"this node does not answer ARP requests or datagrams",
 				"It was there when the run began. Has it ended or gone off the "
@@ -121,6 +124,8 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		return CAUSE_CRC_REFUSED;
 	if (found->rejects)
 		return CAUSE_REJECTS;
+	if (r->stop == DDPS_CONFORM_STOP_CLOSED_SESSION && r->grade == DDPS_CONFORM_PASSES)
+		return CAUSE_NO_WORDS;
 	if (r->stop < sizeof by_stop / sizeof *by_stop && by_stop[r->stop])
 		return by_stop[r->stop];
 	if (found->reserved)
