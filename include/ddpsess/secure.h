@@ -150,8 +150,8 @@ static inline void ddps_secure_attr_init(struct ddps_secure_attr *attr)
  * - DDPS_E_UNSUPPORTED: a member of a later release is set
  * - DDPS_E_NO_TLS: libddpsess-tls.so or GnuTLS cannot be loaded
  * - DDPS_E_CONFIG: a file is missing, not readable or not of its format; or somebody else could say
- *   in it whom this side trusts (settings, ca, peers, hosts): it has to be this user's or root's,
- *   and nobody else's to write
+ *   in it whom this side trusts (settings, ca, crl, peers, hosts): it has to be this user's or root's,
+ *   and nobody else's to write; so has each folder and link on the way to it, from / on
  * - DDPS_E_KEY_OPEN, DDPS_E_KEY_MISMATCH, DDPS_E_CERT_..., DDPS_E_CRL: what is wrong with this
  *   side's own key, certificate or list
  * - DDPS_E_NOMEM

@@ -6,10 +6,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 static struct ddps_stamp take_stamp(const struct stat *st)
@@ -41,11 +39,6 @@ bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b)
 	       is_same_time(&a->changed, &b->changed) && is_same_time(&a->modified, &b->modified);
 }
 
-static bool is_of_another(const struct stat *st)
-{
-	return st->st_uid && st->st_uid != geteuid();
-}
-
 static void find_folder(char dst[PATH_MAX], const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -53,58 +46,21 @@ static void find_folder(char dst[PATH_MAX], const char *path)
 	snprintf(dst, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
-/* Entries of a list that name others: it has more than the three of any mode.  Their rights are in those of the group. */
-static bool has_named_entries(int fd)
-{
-	enum { HEADER = 4, ENTRY = 8 };
-
-	return fgetxattr(fd, "system.posix_acl_access", NULL, 0) > HEADER + 3 * ENTRY;
-}
-
-/* The number of a user's own group, which nobody else is in, is that of the user. */
-static bool can_others_write(int fd, const struct stat *st)
-{
-	return st->st_mode & S_IWOTH ||
-	       (st->st_mode & S_IWGRP && (st->st_gid != st->st_uid || has_named_entries(fd)));
-}
-
-/* Whose folder has it, or the link to it: that one could put another file in its place. */
-static bool is_in_anothers(const char *path, struct stat *folder)
-{
-	char real[PATH_MAX], name[PATH_MAX];
-
-	find_folder(name, path);
-	if (!stat(name, folder) && is_of_another(folder))
-		return true;
-	if (!realpath(path, real))
-		return false;
-	find_folder(name, real);
-	return !stat(name, folder) && is_of_another(folder);
-}
-
 /* Whether it may decide who is trusted. */
 static int check_writers(int fd, const char *path, const struct stat *st, char *why, size_t why_len)
 {
-	struct stat folder;
-
-	if (is_of_another(st))
+	if (ddps_file_is_anothers(st))
 		snprintf(why, why_len,
 			 "belongs to user %lu, who could say in it whom this side trusts: chown it "
 			 "to this user or to root",
 			 (unsigned long)st->st_uid);
-	else if (can_others_write(fd, st))
+	else if (ddps_file_can_others_write(fd, st))
 		snprintf(why, why_len,
 			 "has mode %04o, so that others could say in it whom this side trusts: "
 			 "chmod go-w",
 			 (unsigned)st->st_mode & 07777);
-	else if (is_in_anothers(path, &folder))
-		snprintf(why, why_len,
-			 "is in a folder of user %lu, who could put another file there: move it to "
-			 "a folder of this user's "
-			 "or root's",
-			 (unsigned long)folder.st_uid);
 	else
-		return 0;
+		return ddps_file_way(path, why, why_len);
 	return DDPS_E_CONFIG;
 }
 
@@ -117,7 +73,7 @@ static int check_owner(const struct stat *st, char *why, size_t why_len)
 			 (unsigned)st->st_mode & 07777);
 		return DDPS_E_KEY_OPEN;
 	}
-	if (is_of_another(st)) {
+	if (ddps_file_is_anothers(st)) {
 		snprintf(why, why_len,
 			 "belongs to user %lu, who can read it: it has to be this user's or root's",
 			 (unsigned long)st->st_uid);

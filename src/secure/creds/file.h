@@ -4,6 +4,7 @@
 /* Reading the files of credentials: whole, bounded, never waiting for a writer. */
 #include "secure/vault.h"
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -21,8 +22,8 @@ bool ddps_stamp_same(const struct ddps_stamp *a, const struct ddps_stamp *b);
 
 enum ddps_file_kind {
 	DDPS_FILE_SIGNED, /* what it says is worth as much whoever wrote it */
-	DDPS_FILE_RULES,  /* its owner is root or this user, and nobody else may write it */
-	DDPS_FILE_SECRET, /* nor read it */
+	DDPS_FILE_RULES, /* it is root's or this user's, and so is the way to it; nobody else may write there */
+	DDPS_FILE_SECRET, /* it is root's or this user's, and nobody else may read it */
 };
 
 /*
@@ -41,6 +42,20 @@ bool ddps_file_is_at(int fd, const char *path);
 
 /* Everybody may write it, or put another file in its place. */
 bool ddps_file_is_open(const char *path, const char **how);
+
+/* ---- way.c: in whose hands ---- */
+
+/* It belongs neither to root nor to this user. */
+bool ddps_file_is_anothers(const struct stat *st);
+/* @fd: it, opened in any way. */
+bool ddps_file_can_others_write(int fd, const struct stat *st);
+/*
+ * Whether root and this user alone can put another file at @path: owners and rights of each folder, and owners of each
+ * link, from "/" on.  0, DDPS_E_CONFIG or DDPS_E_NOMEM with what is wrong in @why.
+ */
+int ddps_file_way(const char *path, char *why, size_t why_len);
+
+/* ---- text ---- */
 
 /* The next line of a text: without blanks around it and comments (# in front); NULL behind the last.  @at
  * goes on, @number counts lines.  The text is changed. */

@@ -298,7 +298,7 @@ static bool fits_name(const struct ddps_pattern *pat, const struct ddps_name *n,
 	if (is_same_text(n->p, n->len, pat->p, pat->len))
 		return true;
 	return stands_for(pat->p, pat->len, n->p, n->len) ||
-	       (dialled && stands_for(n->p, n->len, pat->p, pat->len));
+	       ((dialled || pat->denies) && stands_for(n->p, n->len, pat->p, pat->len));
 }
 
 bool ddps_pattern_fits(const struct ddps_pattern *pat, const struct ddps_who *who, bool dialled,

@@ -59,7 +59,8 @@ void ddps_name_clean(char *dst, size_t size, const void *src, size_t len);
 
 /*
  * Whether @who is that.  @dialled: the pattern is whom this side wants to reach, so that a wildcard of
- * the peer's certificate stands for it; else the wildcard may be in the pattern only.  @which, if not
+ * the peer's certificate stands for it, as it does for one that denies; else the wildcard may be in the
+ * pattern only.  @which, if not
  * NULL: the name that it is by, or NULL.
  */
 bool ddps_pattern_fits(const struct ddps_pattern *pat, const struct ddps_who *who, bool dialled,

@@ -112,15 +112,14 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 			  "is sent");
 }
 
-/* Key files have rules of their own. */
+/* Of what is signed: the others are refused. */
 static void warn_of_writers(const struct ddps_settings *s, struct ddps_report *r)
 {
 	const char *how;
 
-	if (s->file && ddps_file_is_open(s->file, &how))
-		ddps_report(r, DDPS_E_CONFIG, true, "settings", s->file, "%s", how);
 	for (int i = 0; i < DDPS_SET_FILES; i++)
-		if (s->value[i] && ddps_file_is_open(s->value[i], &how))
+		if (ddps_setting_kind((enum ddps_setting)i) != DDPS_FILE_RULES && s->value[i] &&
+		    ddps_file_is_open(s->value[i], &how))
 			ddps_report(r, DDPS_E_CONFIG, true, ddps_setting_word((enum ddps_setting)i),
 				    s->value[i], "%s", how);
 }

@@ -15,16 +15,13 @@
 struct ddps_vault *ddps_set_read(struct ddps_creds_set *set, enum ddps_setting s, size_t max,
 				 struct ddps_vault *v, struct ddps_report *r)
 {
-	const enum ddps_file_kind kind = s == DDPS_SET_KEY  ? DDPS_FILE_SECRET
-					 : s == DDPS_SET_CA ? DDPS_FILE_RULES
-							    : DDPS_FILE_SIGNED;
 	const char *file = set->settings.value[s];
 	char why[160];
 	int err;
 
 	if (!file)
 		return NULL;
-	err = ddps_file_read(v, file, max, kind, &set->stamp[s], why, sizeof why);
+	err = ddps_file_read(v, file, max, ddps_setting_kind(s), &set->stamp[s], why, sizeof why);
 	if (!err)
 		return v;
 	ddps_report(r, err, false, ddps_setting_word(s), file, "%s", why);

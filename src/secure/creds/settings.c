@@ -20,6 +20,21 @@ const char *ddps_setting_word(enum ddps_setting s)
 	return setting_word[s];
 }
 
+/* A list of revoked certificates is signed, and an older one is, too. */
+enum ddps_file_kind ddps_setting_kind(enum ddps_setting s)
+{
+	switch (s) {
+	case DDPS_SET_CERT:
+		return DDPS_FILE_SIGNED;
+	case DDPS_SET_KEY:
+	case DDPS_SET_PSK:
+	case DDPS_SET_KEYLOG:
+		return DDPS_FILE_SECRET;
+	default:
+		return DDPS_FILE_RULES;
+	}
+}
+
 void ddps_settings_free(struct ddps_settings *s)
 {
 	free(s->file);

@@ -29,6 +29,9 @@ struct ddps_settings {
 	void *judge_user;
 };
 
+/* Which of the files are of which kind. */
+enum ddps_file_kind ddps_setting_kind(enum ddps_setting s);
+
 /* "cert", "psk-identity": the word of the settings file. */
 const char *ddps_setting_word(enum ddps_setting s);
 

@@ -526,6 +526,11 @@ Test(creds_judge, other_spellings_of_a_name)
 		{ "uri:x://td/b/c", "deny uri-prefix x://td/a/\nallow issuer CN=CA\n", 0 },
 		{ "dns:bad.", "deny dns bad\nallow dns x\n", DDPS_E_NOT_LISTED },
 		{ "dns:good.", "allow dns good\n", 0 },
+		/* it may be any of them */
+		{ "dns:*.b.example", "deny dns x.b.example\nallow dns *.b.example\n",
+		  DDPS_E_NOT_LISTED },
+		{ "dns:*.b.example", "allow dns x.b.example\n", DDPS_E_NOT_LISTED },
+		{ "dns:*.b.example", "deny dns x.y.b.example\nallow dns *.b.example\n", 0 },
 		{ "ip:::ffff:10.1.2.3", "allow ip 10.1.2.3\n", 0 },
 	};
 	struct site s;

@@ -362,15 +362,18 @@ Test(creds_load, files_of_rules_are_of_this_user_or_of_root)
 					    "cert host.pem\nkey host.key\nca ca.pem\n" };
 	struct ddps_verdict ok = { .code = 0 };
 	struct site s;
-	const char **file[4];
+	const char **file[5];
 
 	make_site(&s);
 	file[0] = &s.attr.ca;
 	file[1] = &s.attr.peers;
 	file[2] = &s.attr.hosts;
 	file[3] = &s.attr.settings;
-	for (int i = 0; i < 4; i++) {
-		if (i)
+	file[4] = &s.attr.crl;
+	for (int i = 0; i < 5; i++) {
+		if (i == 4)
+			*file[i] = put_crl("crl.pem", make_crl(&s.ca, NULL, 9));
+		else if (i)
 			*file[i] = put_text("rules", text[i - 1], 0644);
 		cr_assert_eq(open_code(&s.attr, &ok), 0, "%d: %s", i, ok.text);
 		cr_assert_eq(chmod(*file[i], 0646), 0);
@@ -440,8 +443,10 @@ Test(creds_load, files_that_everybody_can_write_are_warned_of)
 	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
 	cr_expect_eq(warned, 1);
 	chmod(path_of("."), 0777);
-	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 0);
-	cr_expect_eq(warned, 4, "one, and three in its folder");
+	cr_expect_eq(ddps_creds_check(&s.attr, NOW, count_warning, NULL), 1);
+	cr_expect_eq(warned, 3, "one, and two in its folder; that of the CA's file is a fault");
+	refuses(&s.attr, DDPS_E_CONFIG, "mode 0777, where others could put another file");
+	chmod(path_of("."), 0700);
 	s.attr.peers = put_text("peers", "allow psk a@1\n", 0644);
 	refuses(&s.attr, DDPS_E_CONFIG, "without the number");
 }

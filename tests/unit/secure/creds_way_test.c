@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who can put another file in the place of one that says whom this side trusts. */
+#include "secure/creds/file.h"
+#include <criterion/criterion.h>
+#include <ddpsess/err_codes.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define OTHER 12345u
+
+static char folder[32];
+
+/* up/in/file, and all of it this user's; up is what the tests change */
+static void setup(void)
+{
+	strcpy(folder, "/tmp/ddps-way-XXXXXX");
+	cr_assert(mkdtemp(folder));
+	cr_assert(!chdir(folder) && !mkdir("up", 0755) && !mkdir("up/in", 0755));
+	close(open("up/in/file", O_CREAT | O_WRONLY, 0644));
+	if (!geteuid())
+		cr_assert(!chown("up", 0, 0));
+}
+
+static int remove_way(const char *path, const struct stat *st, int what, struct FTW *at)
+{
+	(void)st;
+	(void)what;
+	(void)at;
+	return remove(path);
+}
+
+static void teardown(void)
+{
+	nftw(folder, remove_way, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+TestSuite(creds_way, .init = setup, .fini = teardown);
+
+static void is_safe(const char *path)
+{
+	char why[160] = "";
+
+	cr_expect_eq(ddps_file_way(path, why, sizeof why), 0, "%s %s", path, why);
+}
+
+static void is_not(const char *path, const char *text)
+{
+	char why[160] = "";
+
+	cr_expect_eq(ddps_file_way(path, why, sizeof why), DDPS_E_CONFIG, "%s", path);
+	cr_expect(strstr(why, text), "%s %s", path, why);
+}
+
+static void set_mode(const char *path, unsigned mode)
+{
+	cr_assert_eq(chmod(path, mode), 0);
+}
+
+/* The names of one file, with each folder that is on the way of all of them. */
+static void every_name_is_not(const char *text)
+{
+	char name[128];
+
+	snprintf(name, sizeof name, "%s/up/in/file", folder);
+	is_not(name, text);
+	is_not("up/in/file", text);
+	is_not("./up//in/../in/file", text);
+	cr_assert(!chdir("up/in"));
+	is_not("file", text);
+	cr_assert(!chdir("../.."));
+}
+
+Test(creds_way, whoever_may_write_a_folder_above)
+{
+	is_safe("up/in/file");
+	set_mode("up", 0777);
+	every_name_is_not("/up of mode 0777");
+	set_mode("up", 01777);
+	is_safe("up/in/file");
+	set_mode("up", 0755);
+	set_mode("up/in", 0757);
+	every_name_is_not("/up/in of mode 0757");
+	set_mode("up/in", 0755);
+	is_safe("up/in/file");
+}
+
+Test(creds_way, whose_a_folder_or_a_link_is)
+{
+	if (geteuid())
+		cr_skip_test("only root can give a folder away");
+	set_mode("up", 0775);
+	is_safe("up/in/file");
+	cr_assert_eq(chown("up", 0, OTHER), 0);
+	every_name_is_not("/up of mode 0775");
+	set_mode("up", 01775);
+	is_safe("up/in/file");
+	cr_assert_eq(symlink("in/file", "up/link"), 0);
+	is_safe("up/link");
+	cr_assert_eq(lchown("up/link", OTHER, OTHER), 0);
+	is_not("up/link", "/up/link, a link of user 12345");
+	set_mode("up", 0755);
+	cr_assert_eq(chown("up", OTHER, 0), 0);
+	every_name_is_not("/up, a folder of user 12345");
+}
+
+Test(creds_way, links_lead_through_other_folders)
+{
+	char away[128];
+
+	cr_assert(!mkdir("open", 0700) && !chmod("open", 0777));
+	snprintf(away, sizeof away, "%s/open/middle", folder);
+	cr_assert(!symlink(away, "first") && !symlink("../up/in/file", "open/middle"));
+	is_not("first", "/open of mode 0777");
+	set_mode("open", 0755);
+	is_safe("first");
+	cr_assert(!symlink("../up/in", "open/through"));
+	is_safe("open/through/file");
+	set_mode("up", 0777);
+	is_not("open/through/file", "/up of mode 0777");
+	is_not("first", "/up of mode 0777");
+	cr_assert(!symlink("round", "round"));
+	is_not("round", "cannot be looked at: Too many levels");
+}
+
+/* An entry for another user, and a mask that lets it write; the group is the user's own. */
+Test(creds_way, a_list_of_rights)
+{
+	static const uint8_t acl[] = { 2,   0,	 0,   0,   1,	0,    7,    0,	 255, 255, 255,
+				       255, 2,	 0,   7,   0,	0x39, 0x30, 0,	 0,   4,   0,
+				       5,   0,	 255, 255, 255, 255,  16,   0,	 7,   0,   255,
+				       255, 255, 255, 32,  0,	5,    0,    255, 255, 255, 255 };
+
+	if (geteuid() || setxattr("up", "system.posix_acl_access", acl, sizeof acl, 0))
+		cr_skip_test("no lists of rights here, or the group may be anybody's");
+	every_name_is_not("/up of mode 0775");
+	cr_assert_eq(removexattr("up", "system.posix_acl_access"), 0);
+	set_mode("up", 0755);
+	is_safe("up/in/file");
+}
+
+/* A file that a program was given open, whether it has a name or not. */
+Test(creds_way, descriptors)
+{
+	const int fd = open("up/in/file", O_RDONLY);
+	char name[32];
+
+	cr_assert_geq(fd, 0);
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+	is_safe(name);
+	set_mode("up", 0777);
+	is_not(name, "/up of mode 0777");
+	cr_assert_eq(unlink("up/in/file"), 0);
+	is_not(name, "/up of mode 0777");
+	set_mode("up", 0755);
+	is_safe(name);
+	close(fd);
+}
+
+/* So far down that no name from "/" on is short enough for a call. */
+Test(creds_way, longer_than_a_name_may_be)
+{
+	char each[201];
+
+	memset(each, 'd', sizeof each - 1);
+	each[sizeof each - 1] = 0;
+	cr_assert_eq(chdir("up/in"), 0);
+	for (int i = 0; i < 30; i++)
+		cr_assert(!mkdir(each, 0755) && !chdir(each));
+	close(open("deep", O_CREAT | O_WRONLY, 0644));
+	is_safe("deep");
+	set_mode("../../..", 0777);
+	is_not("deep", "of mode 0777");
+	cr_assert(!unlink("deep"));
+	for (int i = 0; i < 30; i++)
+		cr_assert(!chdir("..") && !rmdir(each));
+}
