@@ -175,14 +175,11 @@ int ddps_cert_time(gnutls_x509_crt_t crt, int64_t now, const char *whose, struct
 }
 
 /* A name of SPIFFE is the only URI, and its certificate does nothing else (X.509-SVID). */
-static const char *check_spiffe(gnutls_x509_crt_t crt, unsigned usage)
+static const char *check_spiffe(const struct ddps_name *names, unsigned n, unsigned usage)
 {
-	struct ddps_name *names;
-	unsigned n, uris = 0;
+	unsigned uris = 0;
 	bool spiffe = false, plain = true;
 
-	if (ddps_cert_names(crt, &names, &n) == DDPS_E_NOMEM)
-		return "cannot be looked at: out of memory";
 	for (unsigned i = 0; i < n; i++) {
 		if (names[i].kind != DDPS_NAME_URI)
 			continue;
@@ -192,7 +189,6 @@ static const char *check_spiffe(gnutls_x509_crt_t crt, unsigned usage)
 		spiffe = true;
 		plain &= ddps_name_is_below(names[i].p + 9, names[i].len - 9);
 	}
-	ddps_cert_names_free(names, n);
 	if (!spiffe)
 		return NULL;
 	if (!plain)
@@ -206,6 +202,21 @@ static const char *check_spiffe(gnutls_x509_crt_t crt, unsigned usage)
 }
 
 int ddps_cert_usage(gnutls_x509_crt_t crt, bool server, const char *whose, struct ddps_verdict *v)
+{
+	struct ddps_name *names;
+	unsigned n;
+	int err;
+
+	if (ddps_cert_names(crt, &names, &n) == DDPS_E_NOMEM)
+		return ddps_verdict_set(v, DDPS_E_NOMEM, DDPS_ALERT_CERTIFICATE_UNKNOWN,
+					"out of memory");
+	err = ddps_cert_usage_of(crt, names, n, server, whose, v);
+	ddps_cert_names_free(names, n);
+	return err;
+}
+
+int ddps_cert_usage_of(gnutls_x509_crt_t crt, const struct ddps_name *names, unsigned n,
+		       bool server, const char *whose, struct ddps_verdict *v)
 {
 	const char *const purpose = server ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT;
 	unsigned critical, usage = 0;
@@ -222,7 +233,7 @@ int ddps_cert_usage(gnutls_x509_crt_t crt, bool server, const char *whose, struc
 		wrong = server ? "is not for servers (extended key usage serverAuth)"
 			       : "is not for clients (extended key usage clientAuth)";
 	else
-		wrong = check_spiffe(crt, usage);
+		wrong = check_spiffe(names, n, usage);
 	if (!wrong)
 		return 0;
 	ddps_cert_subject(subject, sizeof subject, crt);

@@ -67,15 +67,17 @@ static void print_all_names(const struct ddps_shown *shown, struct ddps_peer_id 
 }
 
 /* What a stranger's certificate says, too: it costs little, whatever is in it. */
-static void take_identity(gnutls_x509_crt_t crt, struct ddps_peer_id *id)
+static void take_identity(gnutls_x509_crt_t crt, const struct ddps_creds_der *shown,
+			  struct ddps_peer_id *id)
 {
+	const gnutls_datum_t der = { (unsigned char *)(uintptr_t)shown->p, (unsigned)shown->len };
 	unsigned char serial[20];
 	size_t len = sizeof serial, fp = sizeof id->fingerprint;
 
 	id->how = DDPS_PEER_X509;
 	id->not_before = gnutls_x509_crt_get_activation_time(crt);
 	id->not_after = gnutls_x509_crt_get_expiration_time(crt);
-	gnutls_x509_crt_get_fingerprint(crt, GNUTLS_DIG_SHA256, id->fingerprint, &fp);
+	gnutls_fingerprint(GNUTLS_DIG_SHA256, &der, id->fingerprint, &fp);
 	ddps_cert_issuer(id->issuer, sizeof id->issuer, crt);
 	if (!gnutls_x509_crt_get_serial(crt, serial, &len))
 		for (size_t i = 0; i < len && 2 * i + 2 < sizeof id->serial; i++)
@@ -171,15 +173,19 @@ static int explain_status(const struct ddps_creds_set *set, gnutls_x509_crt_t cr
 				subject, status);
 }
 
-/* Signatures, constraints and purposes, by GnuTLS. */
-static int verify_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n,
-		       bool server, struct ddps_verdict *v)
+/* Signatures, constraints and purposes, by GnuTLS; once. */
+static int verify_path(const struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
+		       gnutls_x509_crt_t *path, unsigned n, bool server, struct ddps_verdict *v)
 {
 	const char *const purpose = server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER;
 	gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID };
+	uint8_t hash[DDPS_CHAIN_HASH];
+	const bool hashed = ddps_chain_hash(hash, peer, server);
 	unsigned status = 0;
 	int err;
 
+	if (hashed && ddps_known_has(set->known, hash))
+		return 0;
 	data.data = (unsigned char *)(uintptr_t)purpose;
 	err = gnutls_x509_trust_list_verify_crt2(set->trust, path, n, &data, 1, FLAGS, &status,
 						 NULL);
@@ -187,7 +193,11 @@ static int verify_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path
 		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
 					"the peer's certificate cannot be judged: %s",
 					gnutls_strerror(err));
-	return status ? explain_status(set, path[0], status, server, v) : 0;
+	if (status)
+		return explain_status(set, path[0], status, server, v);
+	if (hashed)
+		ddps_known_add(set->known, hash);
+	return 0;
 }
 
 /* Up to the root, where that is there: a CA below it is trusted as long as the root has not revoked it. */
@@ -209,7 +219,8 @@ static int check_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path,
 
 	for (unsigned i = 0; !err && i < n; i++)
 		err = ddps_cert_time(path[i], now, i ? WHOSE " CA's" : WHOSE, v);
-	n = go_up(set, path, n);
+	if (set->ncrl)
+		n = go_up(set, path, n);
 	for (unsigned i = 0; !err && i + 1 < n; i++)
 		err = ddps_cert_revoked(set, path[i], path[i + 1], now, i ? WHOSE " CA's" : WHOSE,
 					v);
@@ -226,7 +237,7 @@ static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *show
 
 	if (err)
 		return err;
-	take_identity(shown->crt[0], id);
+	take_identity(shown->crt[0], &peer->cert[0], id);
 	if (ddps_cert_is_wordy(shown->crt[0]))
 		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
 					"the peer's certificate has more than %u octets of names",
@@ -236,12 +247,14 @@ static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *show
 		return explain_status(set, shown->crt[0], GNUTLS_CERT_SIGNER_NOT_FOUND,
 				      want->server, v);
 	id->depth = n - 1;
-	err = verify_path(set, path, n, want->server, v);
+	err = verify_path(set, peer, path, n, want->server, v);
 	if (!err)
 		err = take_names(shown, id, v);
 	if (!err)
 		err = check_path(set, path, n, now, v);
-	return err ? err : ddps_cert_usage(shown->crt[0], !want->server, WHOSE, v);
+	return err ? err
+		   : ddps_cert_usage_of(shown->crt[0], shown->name, shown->nnames, !want->server,
+					WHOSE, v);
 }
 
 int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_peer *peer,

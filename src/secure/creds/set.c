@@ -216,6 +216,7 @@ void ddps_set_free(struct ddps_creds_set *set)
 	for (unsigned i = 0; !set->trust && i < set->nca; i++)
 		gnutls_x509_crt_deinit(set->ca[i]);
 	gnutls_free(set->ca);
+	free(set->known);
 	for (unsigned i = 0; i < set->ncrl; i++)
 		gnutls_x509_crl_deinit(set->crl[i]);
 	gnutls_free(set->crl);

@@ -17,6 +17,7 @@
 #define DDPS_CREDS_STRENGTH GNUTLS_SEC_PARAM_MEDIUM
 
 struct ddps_secret_key;
+struct ddps_known;
 
 struct ddps_creds_set {
 	atomic_uint refs;
@@ -31,6 +32,7 @@ struct ddps_creds_set {
 	size_t own_octets;		/* of all of them, as the peer gets them */
 	bool may[2];			/* what it may be used for: as a client, as a server */
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
+	struct ddps_known *known;	/* what it has said already; NULL: nothing */
 	gnutls_x509_crt_t *ca;
 	unsigned nca;
 	gnutls_x509_crl_t *crl;
@@ -91,6 +93,9 @@ bool ddps_set_intact(const struct ddps_creds_set *set);
 int ddps_cert_time(gnutls_x509_crt_t crt, int64_t now, const char *whose, struct ddps_verdict *v);
 /* Whether a peer's, or the own one, may be used as one: not a CA's, signs, is for @server or for clients. */
 int ddps_cert_usage(gnutls_x509_crt_t crt, bool server, const char *whose, struct ddps_verdict *v);
+/* The same of one whose names were read. */
+int ddps_cert_usage_of(gnutls_x509_crt_t crt, const struct ddps_name *names, unsigned n,
+		       bool server, const char *whose, struct ddps_verdict *v);
 /* Whether it is among the revoked ones of @issuer; NULL: there are no lists. */
 int ddps_cert_revoked(const struct ddps_creds_set *set, gnutls_x509_crt_t crt,
 		      gnutls_x509_crt_t issuer, int64_t now, const char *whose,
@@ -136,6 +141,17 @@ int ddps_chain_judge(const struct ddps_creds_set *set, const struct ddps_creds_p
 		     const struct ddps_creds_want *want, int64_t now, struct ddps_peer_id *id,
 		     struct ddps_shown *shown, struct ddps_verdict *v);
 void ddps_shown_free(struct ddps_shown *shown);
+
+/*
+ * Chains that GnuTLS found right, with the trust of this set: the same octets for the same use are as right again.  It
+ * says nothing of time, revocation or names.  Freed by free(); thread safe.
+ */
+struct ddps_known *ddps_known_new(void);
+#define DDPS_CHAIN_HASH 32
+/* Of all that the peer showed; false: the library cannot. */
+bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, bool server);
+bool ddps_known_has(struct ddps_known *k, const uint8_t *hash);
+void ddps_known_add(struct ddps_known *k, const uint8_t *hash);
 
 /* Whether there is one, and its number is not a file of the program's by now. */
 bool ddps_keylog_is_ours(const struct ddps_creds_set *set);

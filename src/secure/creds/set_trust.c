@@ -95,7 +95,8 @@ bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_repo
 bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r)
 {
 	if (!gnutls_x509_trust_list_init(&set->trust, 0) &&
-	    gnutls_x509_trust_list_add_cas(set->trust, set->ca, set->nca, 0) == (int)set->nca)
+	    gnutls_x509_trust_list_add_cas(set->trust, set->ca, set->nca, 0) == (int)set->nca &&
+	    (set->known = ddps_known_new()))
 		return true;
 	ddps_report(r, DDPS_E_NOMEM, false, ddps_setting_word(DDPS_SET_CA),
 		    set->settings.value[DDPS_SET_CA], "out of memory");
