@@ -7,7 +7,7 @@ set -u
 build=$(realpath "$1")
 out=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
-if [ "${BENCH:-}" = quick ]; then rounds=1 seconds=3; else rounds=3 seconds=6; fi
+if [ "${BENCH:-}" = quick ]; then rounds=1 seconds=3; else rounds=3 seconds=4; fi
 
 sample() { # CASE PEER TARGET UNIT OURS THEIRS
 	echo "{\"case\":\"$1\",\"peer\":\"$2\",\"target\":$3,\"unit\":\"$4\",\"ours\":${5:-null},\"theirs\":${6:-null}}" >>"$out/samples.json"

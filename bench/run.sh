@@ -43,9 +43,15 @@ done_with() {
 	printf '  %4d s  %s\n' "$SECONDS" "$*" >&2
 }
 
-# pair CASE PEER TARGET UNIT "OURS..." "THEIRS..." [PROGRAM]: A B A B ...; without a target, three times
+# Whether more pairs would say the same.  settled TARGET UNIT "OURS THEIRS"...
+settled() {
+	printf '%s\n' "${@:3}" | awk -v target="$1" -v unit="$2" -f "$here/settled.awk"
+}
+
+# pair CASE PEER TARGET UNIT "OURS..." "THEIRS..." [PROGRAM]: A B A B ... until it is settled; without a target, three
+# times
 pair() {
-	local a b i need=${7:-} rounds=$rounds
+	local a b i need=${7:-} rounds=$rounds pairs=()
 	[ "$3" != 0 ] || rounds=3
 	if [ -n "$need" ] && ! command -v "$need" >/dev/null && [ ! -x "$build/$need" ]; then
 		missing "$1" "$2" "$3" "$4" "$need is not there"
@@ -55,6 +61,8 @@ pair() {
 		a=$($5)
 		b=$($6)
 		sample "$1" "$2" "$3" "$4" "$a" "$b"
+		pairs+=("${a:-0} ${b:-0}")
+		! settled "$3" "$4" "${pairs[@]}" || break
 	done
 	done_with "$1 / $2"
 }
@@ -69,7 +77,7 @@ short() { # pair ...
 # Both figures of each run: octets a second, and octets for each second of processor time of both
 # sides.  both CASE PEER TARGET TARGET_CPU OP SIZE OPTION...: against $strongest
 both() {
-	local a b i case=$1 peer=$2 target=$3 target_cpu=$4 rounds=$rounds
+	local a b i case=$1 peer=$2 target=$3 target_cpu=$4 rounds=$rounds moved=() cpu=()
 	shift 4
 	[ "$target" != 0 ] || rounds=3
 	for ((i = 0; i < rounds; i++)); do
@@ -77,6 +85,8 @@ both() {
 		read -ra b <<<"$(strongest_both)"
 		sample "$case" "$peer" "$target" B/s "${a[0]:-}" "${b[0]:-}"
 		sample "$case, CPU" "$peer" "$target_cpu" B/cpu "${a[1]:-}" "${b[1]:-}"
+		moved+=("${a[0]:-0} ${b[0]:-0}") cpu+=("${a[1]:-0} ${b[1]:-0}")
+		! settled "$target" B/s "${moved[@]}" || ! settled "$target_cpu" B/cpu "${cpu[@]}" || break
 	done
 	done_with "$case / $peer"
 }
@@ -84,13 +94,15 @@ both() {
 # Round trips while another session writes: median, slowest of a hundred, and what the Writes carry.
 # beside TARGET TARGET_P99
 beside() {
-	local a b i case="ping during writes, tcp" peer="epoll, both"
+	local a b i case="ping during writes, tcp" peer="epoll, both" median=() slow=()
 	for ((i = 0; i < rounds; i++)); do
 		read -ra a <<<"$(beside_both sessions beside-tcp 2)"
 		read -ra b <<<"$(beside_both peer_beside beside 65536)"
 		sample "$case" "$peer" "$1" 1/s "${a[0]:-}" "${b[0]:-}"
 		sample "$case, p99" "$peer" "$2" 1/s "${a[1]:-}" "${b[1]:-}"
 		sample "writes during ping, tcp" "$peer" 0 B/s "${a[2]:-}" "${b[2]:-}"
+		median+=("${a[0]:-0} ${b[0]:-0}") slow+=("${a[1]:-0} ${b[1]:-0}")
+		! settled "$1" 1/s "${median[@]}" || ! settled "$2" 1/s "${slow[@]}" || break
 	done
 	done_with "$case / $peer"
 }
@@ -329,7 +341,7 @@ path_veth() {
 # IP packets through two bridges of IPoIB on a veth pair, compared with the pair alone
 bridge_cases() {
 	local label got pair=''
-	SESSCTL=$build/sessctl bash "$here/../tests/netns/bench.sh" 3 2>/dev/null >"$work/bridge" || {
+	SESSCTL=$build/sessctl bash "$here/../tests/netns/bench.sh" 3 rc 2>/dev/null >"$work/bridge" || {
 		missing "ipoib bridge, 65520" "the veth pair" 0.7 B/s "no network namespace, TUN or iperf3"
 		return
 	}
@@ -337,8 +349,7 @@ bridge_cases() {
 		got=$(awk -v g="$got" 'BEGIN { print g * 125000000 }')
 		case $label in
 		*"veth pair alone"*) pair=$got ;;
-		*"connections, MTU 65520"*)
-			[[ $label == *unreliable* ]] || sample "ipoib bridge, 65520" "the veth pair" 0.7 B/s "$got" "$pair" ;;
+		*"connections, MTU 65520"*) sample "ipoib bridge, 65520" "the veth pair" 0.7 B/s "$got" "$pair" ;;
 		*"connections, MTU 2044"*) sample "ipoib bridge, 2044" "the veth pair" 0.3 B/s "$got" "$pair" ;;
 		esac
 	done <"$work/bridge"

@@ -164,6 +164,15 @@ sed -E 's/^(\| write 1M, crc off \| plain tcp \|[^|]*\|[^|]*\|) [0-9.]+ /\1 0.10
 	docs/measurements/amd.md >"$work/page"
 [ "$(verdicts "$work/page" | grep -cE '^(write 1M|pong)')" = 2 ]
 result $? "a wrong verdict and a case that nothing measures are found"
+# settled TARGET UNIT PAIR...: what bench/run.sh asks before each further pair of a row
+settled() { printf '%s\n' "${@:3}" | awk -v target="$1" -v unit="$2" -f bench/settled.awk; }
+settled 0 B/s '100 50' '103 50' '101 50' && settled 1.5 1/s '100 50' '120 50' '101 50' &&
+	settled 1 B '5000 4000' '5600 4000' '5000 4100'
+result $? "pairs that agree, or leave no doubt of the target, are enough"
+! settled 0 B/s '100 50' '100 50' && ! settled 1 B/s '100 50' '100 50' '' && ! settled 1 B/s '0 50' '100 50' '100 50' '100 50' &&
+	! settled 0 B/s '100 50' '120 50' '101 50' && ! settled 1.9 1/s '100 50' '120 50' '101 50' &&
+	! settled 1 1/s '100 50' '160 50' '101 50'
+result $? "two pairs, one that failed, pairs that differ or lie at the target are not"
 # reasons REASONS PAGE...: what is missed without a reason, what a list does not have, reasons for no row
 reasons() {
 	local list=$1 page
