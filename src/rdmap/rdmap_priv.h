@@ -145,12 +145,13 @@ struct ddps_rdmap {
 	bool poke;	 /* something became ready to send: tell with want_tx */
 	bool rresp_turn; /* to send: whose turn it is when both have something */
 	bool rtr_read_out;
-	bool stepwise;	 /* unit tests: no straight ways */
-	uint8_t may;	 /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
-	uint8_t covered; /* PLACED requests in a row without a Read of their own */
-	bool send_imm;	 /* Immediate Data may belong to the Send that follows */
-	bool ahead;	 /* ... and has come */
-	bool flush;	 /* Atomic Writes and Flushes, both ways */
+	bool stepwise;	    /* unit tests: no straight ways */
+	bool straight_only; /* ... or nothing but these: the others refuse */
+	uint8_t may;	    /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
+	uint8_t covered;    /* PLACED requests in a row without a Read of their own */
+	bool send_imm;	    /* Immediate Data may belong to the Send that follows */
+	bool ahead;	    /* ... and has come */
+	bool flush;	    /* Atomic Writes and Flushes, both ways */
 
 	/* sending */
 	struct ddps_sq sq;
@@ -204,7 +205,7 @@ struct ddps_rdmap {
 	size_t term_len; /* 0: none to send */
 };
 
-/* ---- rdmap_rx.c, rdmap_tx.c: struct ddps_llp_data, with the stream as @user ---- */
+/* ---- rdmap_straight.c, rdmap_rx.c, rdmap_tx.c: struct ddps_llp_data, with the stream as @user ---- */
 int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu);
 void ddps_rdmap_tx_done(void *user, unsigned n);
 int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len);
@@ -251,14 +252,14 @@ static inline uint64_t ddps_wq_first(const struct ddps_wq *q, uint64_t tail)
 }
 
 /*
- * ---- rdmap_straight.c: what most work is, in one go ----
- * Each answers false, and has changed nothing, where something is not as usual: the caller goes on.
+ * ---- rdmap_send.c, rdmap_recv.c, rdmap_tx.c, rdmap_rx.c: all that rdmap_straight.c does not do itself ----
+ * As the functions of rdmap.h and of struct ddps_llp_data that are there.
  */
-bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
-bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
-			     uint32_t nsge);
-bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
-bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len); /* in RUN */
+int ddps_any_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
+int ddps_any_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+		       uint32_t nsge);
+int ddps_any_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
+int ddps_any_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len); /* in RUN */
 
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)

@@ -17,13 +17,13 @@ static void rq_pop(struct ddps_rdmap *r)
 		r->srq->bound--;
 }
 
-static __attribute__((noinline)) int post_any_recv(struct ddps_rdmap *r, uint64_t wr_id,
-						   const struct ddps_sge *sge, uint32_t nsge)
+int ddps_any_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+		       uint32_t nsge)
 {
 	uint64_t len, losses;
 	int err;
 
-	if (r->state > DDPS_RS_RUN)
+	if (r->state > DDPS_RS_RUN || r->straight_only)
 		return DDPS_E_STATE;
 	if (r->srq || nsge > r->rq.max_sge || (nsge && !sge))
 		return DDPS_E_INVAL;
@@ -53,14 +53,6 @@ static __attribute__((noinline)) int post_any_recv(struct ddps_rdmap *r, uint64_
 	r->rq.tail++;
 	ddps_rdmap_unstall(r);
 	return 0;
-}
-
-int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
-			 uint32_t nsge)
-{
-	ddps_rdmap_check(r);
-	return ddps_straight_post_recv(r, wr_id, sge, nsge) ? 0
-							    : post_any_recv(r, wr_id, sge, nsge);
 }
 
 /* The pieces that the segment touches must still be ours to write. */

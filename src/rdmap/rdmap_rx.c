@@ -379,12 +379,14 @@ static int hold_segment(struct ddps_rdmap *r)
 	return DDPS_LLP_HOLD;
 }
 
-static int take_rdmap_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+int ddps_any_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
 	int err;
 
+	if (r->straight_only)
+		return DDPS_E_STATE;
 	if (parse_segment(r, &s, seg, len, len, &f))
 		return fail_segment(r, &f, &s);
 	s.pay = seg + s.hdr_len;
@@ -399,23 +401,6 @@ static int take_rdmap_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t l
 	if (err || place_segment(r, &s, &f))
 		return fail_segment(r, &f, &s);
 	return note_placed(r, &s);
-}
-
-int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
-{
-	struct ddps_rdmap *r = user;
-	int err;
-
-	ddps_rdmap_check(r);
-	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
-		return DDPS_E_STATE;
-	if (ddps_straight_receive(r, seg, len))
-		err = r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
-	else
-		err = take_rdmap_segment(r, seg, len);
-	if (r->poke)
-		ddps_rdmap_tell(r);
-	return err;
 }
 
 /* ---- direct placement ---- */

@@ -187,15 +187,15 @@ static int make_sq_room(struct ddps_rdmap *r)
 	return err;
 }
 
-/* Any request that there is. */
-static __attribute__((noinline)) int post_any_send(struct ddps_rdmap *r,
-						   const struct ddps_send_wr *wr)
+int ddps_any_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	const struct op_form *form = get_op_form(wr->op);
 	uint64_t pos, len, losses;
 	struct ddps_sqe *e;
 	int err;
 
+	if (r->straight_only)
+		return DDPS_E_STATE;
 	if (form && form->ext && /* [7306-1.1-1] */
 	    (!r->rfc7306 || (wr->op == DDPS_OP_SEND_IMM && !r->send_imm) ||
 	     (form->flush && !r->flush)))
@@ -243,12 +243,6 @@ static __attribute__((noinline)) int post_any_send(struct ddps_rdmap *r,
 	if (form->local)
 		ddps_sq_local_now(r, pos);
 	return 0;
-}
-
-int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
-{
-	ddps_rdmap_check(r);
-	return ddps_straight_post_send(r, wr) ? 0 : post_any_send(r, wr);
 }
 
 /* ---- transmit ---- */

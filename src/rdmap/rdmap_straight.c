@@ -3,7 +3,8 @@
  * The straight ways: what is as most work is, a message of one piece that nothing stands against, is checked
  * once, at the head, and done in one go; a Send in one segment, a Read Request, a Write or a response to a Read in any
  * number of them.  Everything else takes the ways of the other files, which would have done the same with more
- * steps: to answer "no" here is never wrong.
+ * steps: to answer "no" here is never wrong.  The functions that the session and the LLP call are here, too, so that what
+ * most work is costs one call a layer.
  * rdmap_straight_test.c holds both against each other.
  */
 #include "common/bytes.h"
@@ -52,7 +53,7 @@ static __attribute__((noinline)) bool may_read_into(struct ddps_rdmap *r,
 	return to + sink->len > to;
 }
 
-bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
+static inline bool post_straight_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	struct ddps_sq *q = &r->sq;
 	struct ddps_sqe *e;
@@ -90,8 +91,14 @@ bool ddps_straight_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr
 	return true;
 }
 
-bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
-			     uint32_t nsge)
+int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
+{
+	ddps_rdmap_check(r);
+	return post_straight_send(r, wr) ? 0 : ddps_any_post_send(r, wr);
+}
+
+static inline bool post_straight_recv(struct ddps_rdmap *r, uint64_t wr_id,
+				      const struct ddps_sge *sge, uint32_t nsge)
 {
 	struct ddps_rq *q = &r->rq;
 
@@ -110,6 +117,14 @@ bool ddps_straight_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct 
 	*ddps_rq_sge(r, q->tail) = *sge;
 	q->tail++;
 	return true;
+}
+
+int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+			 uint32_t nsge)
+{
+	ddps_rdmap_check(r);
+	return post_straight_recv(r, wr_id, sge, nsge) ? 0
+						       : ddps_any_post_recv(r, wr_id, sge, nsge);
 }
 
 /* ---- out ---- */
@@ -290,7 +305,7 @@ static __attribute__((noinline)) bool pull_response(struct ddps_rdmap *r, struct
 	return true;
 }
 
-bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+static inline bool pull_straight(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
 	bool own = r->sq.next != r->sq.tail;
 
@@ -301,6 +316,14 @@ bool ddps_straight_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mu
 	if (r->cur == DDPS_CUR_RRESP || (!own && r->irrq.count))
 		return pull_response(r, seg, mulpdu);
 	return false;
+}
+
+int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
+{
+	struct ddps_rdmap *r = user;
+
+	ddps_rdmap_check(r);
+	return pull_straight(r, seg, mulpdu) ? 1 : ddps_any_segment(r, seg, mulpdu);
 }
 
 /* ---- in ---- */
@@ -442,7 +465,7 @@ static bool is_tagged(const uint8_t *seg)
 		seg[1] == ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_RESP));
 }
 
-bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+static inline bool receive_straight(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	if (r->stepwise || r->expect_rtr || len <= DDPS_DDP_UNTAGGED_LEN)
 		return false;
@@ -457,4 +480,21 @@ bool ddps_straight_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 	}
 	r->waited = false;
 	return true;
+}
+
+int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
+{
+	struct ddps_rdmap *r = user;
+	int err;
+
+	ddps_rdmap_check(r);
+	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
+		return DDPS_E_STATE;
+	if (receive_straight(r, seg, len))
+		err = r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
+	else
+		err = ddps_any_receive(r, seg, len);
+	if (r->poke)
+		ddps_rdmap_tell(r);
+	return err;
 }

@@ -147,11 +147,12 @@ static void count_sent(struct ddps_rdmap *r, const struct ddps_seg *seg)
 	st->octets += seg->hdr_len + seg->pay_len - ddps_ddp_hdr_len(seg->hdr[0]);
 }
 
-static __attribute__((noinline)) int pull_any_segment(struct ddps_rdmap *r, struct ddps_seg *seg,
-						      size_t mulpdu)
+int ddps_any_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
 	int got = 0;
 
+	if (r->straight_only)
+		return 0;
 	r->poke = false; /* being asked is as good as telling */
 	if (mulpdu < DDPS_SEG_HDR_MAX)
 		return 0;
@@ -167,14 +168,6 @@ static __attribute__((noinline)) int pull_any_segment(struct ddps_rdmap *r, stru
 	count_sent(r, seg);
 	seg->final = r->cur == DDPS_CUR_NONE && r->sq.next == r->sq.tail && !r->irrq.count;
 	return 1;
-}
-
-int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
-{
-	struct ddps_rdmap *r = user;
-
-	ddps_rdmap_check(r);
-	return ddps_straight_segment(r, seg, mulpdu) ? 1 : pull_any_segment(r, seg, mulpdu);
 }
 
 void ddps_rdmap_tx_done(void *user, unsigned n)

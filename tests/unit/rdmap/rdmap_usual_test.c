@@ -16,7 +16,42 @@ static void open_warm_side(struct side *s)
 
 static bool posts_straight(struct side *s, const struct ddps_send_wr *wr)
 {
-	return ddps_straight_post_send(s->r, wr);
+	int err;
+
+	s->r->straight_only = true;
+	err = ddps_rdmap_post_send(s->r, wr);
+	s->r->straight_only = false;
+	return !err;
+}
+
+static bool posts_recv_straight(struct side *s, uint64_t wr_id, const struct ddps_sge *sge)
+{
+	int err;
+
+	s->r->straight_only = true;
+	err = ddps_rdmap_post_recv(s->r, wr_id, sge, 1);
+	s->r->straight_only = false;
+	return !err;
+}
+
+static bool pulls_straight(struct side *s, struct ddps_seg *seg, size_t mulpdu)
+{
+	int n;
+
+	s->r->straight_only = true;
+	n = ddps_rdmap_tx_next(s->r, seg, mulpdu);
+	s->r->straight_only = false;
+	return n > 0;
+}
+
+static bool takes_straight(struct side *s, const uint8_t *seg, size_t len)
+{
+	int err;
+
+	s->r->straight_only = true;
+	err = ddps_rdmap_rx_segment(s->r, seg, len);
+	s->r->straight_only = false;
+	return !err;
 }
 
 Test(rdmap_straight, the_usual_way_out)
@@ -25,8 +60,12 @@ Test(rdmap_straight, the_usual_way_out)
 	struct ddps_seg seg;
 	struct ddps_sge sge, two[2];
 	struct ddps_send_wr usual = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1 }, wr;
+	struct ddps_rreq q = { .size = 8, .src_to = 100 };
+	uint8_t in[256], body[DDPS_RREQ_LEN];
+	size_t len;
 
 	open_warm_side(&s);
+	q.src_stag = s.mr->stag;
 	sge = get_rdmap_piece(&s, 0, 40);
 	two[0] = two[1] = sge;
 	wr = usual;
@@ -51,13 +90,15 @@ Test(rdmap_straight, the_usual_way_out)
 	}
 	cr_assert_gt(s.r->sq.tail - s.r->sq.head, 1);
 	cr_expect_not(posts_straight(&s, &usual), "no room");
-	cr_expect_not(ddps_straight_segment(s.r, &seg, DDPS_SEG_HDR_MAX - 1),
-		      "too narrow for RDMAP");
-	s.r->irrq.count++;
-	cr_expect_not(ddps_straight_segment(s.r, &seg, 1500), "a response takes its turn");
-	s.r->irrq.count--;
-	cr_expect(ddps_straight_segment(s.r, &seg, 1500));
-	cr_expect(ddps_straight_segment(s.r, &seg, 1500));
+	cr_expect_not(pulls_straight(&s, &seg, DDPS_SEG_HDR_MAX - 1), "too narrow for RDMAP");
+	ddps_rreq_encode(&q, body);
+	len = make_untagged_rdmap(in, DDPS_OP_WIRE_READ_REQ, 0, DDPS_QN_READ, 1, 0, true, body,
+				  sizeof body);
+	cr_assert_eq(feed_rdmap(&s, in, len), 0);
+	cr_expect_not(pulls_straight(&s, &seg, 1500), "a response takes its turn");
+	cr_expect_eq(pull(&s, 1500, in), DDPS_DDP_TAGGED_LEN + q.size);
+	cr_expect(pulls_straight(&s, &seg, 1500));
+	cr_expect(pulls_straight(&s, &seg, 1500));
 	close_rdmap_side(&s);
 }
 
@@ -71,27 +112,27 @@ Test(rdmap_straight, the_usual_way_in)
 	open_warm_side(&s);
 	sge = get_rdmap_piece(&s, 0, 40);
 	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 2, 0, true, "hello", 5);
-	cr_expect_not(ddps_straight_receive(s.r, seg, len), "no receive");
-	cr_expect(ddps_straight_post_recv(s.r, 3, &sge, 1));
+	cr_expect_not(takes_straight(&s, seg, len), "no receive");
+	cr_expect(posts_recv_straight(&s, 3, &sge));
 	s.r->expect_rtr = DDPS_RTR_SEND;
-	cr_expect_not(ddps_straight_receive(s.r, seg, len), "the first message is looked at");
+	cr_expect_not(takes_straight(&s, seg, len), "the first message is looked at");
 	s.r->expect_rtr = 0;
 	for (size_t n = 0; n <= DDPS_DDP_UNTAGGED_LEN; n++) {
 		uint8_t *cut = malloc(n + !n);
 
 		memcpy(cut, seg, n);
-		cr_expect_not(ddps_straight_receive(s.r, cut, n), "cut to %zu octets", n);
+		cr_expect_not(takes_straight(&s, cut, n), "cut to %zu octets", n);
 		free(cut);
 	}
-	cr_expect(ddps_straight_receive(s.r, seg, len));
+	cr_expect(takes_straight(&s, seg, len));
 	cr_expect_arr_eq(s.mem, "hello", 5);
 	cr_expect_eq(s.rq[s.nrq - 1].wr_id, 3);
-	cr_expect_not(ddps_straight_receive(s.r, seg, len), "it is not the next one any more");
+	cr_expect_not(takes_straight(&s, seg, len), "it is not the next one any more");
 	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, true, "there");
-	cr_expect(ddps_straight_receive(s.r, seg, len));
+	cr_expect(takes_straight(&s, seg, len));
 	cr_expect_arr_eq(s.mem + 100, "there", 5);
 	len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "there");
-	cr_expect_not(ddps_straight_receive(s.r, seg, len), "nothing keeps messages in parts yet");
+	cr_expect_not(takes_straight(&s, seg, len), "nothing keeps messages in parts yet");
 	close_rdmap_side(&s);
 }
 
@@ -118,17 +159,17 @@ Test(rdmap_straight, a_read_out_and_in)
 	for (int i = 0; i < 5; i++)
 		cr_assert(posts_straight(&s, &wr));
 	for (int i = 0; i < 4; i++) {
-		cr_expect(ddps_straight_segment(s.r, &seg, 1500));
+		cr_expect(pulls_straight(&s, &seg, 1500));
 		cr_expect_eq(seg.hdr_len, len);
 	}
-	cr_expect_not(ddps_straight_segment(s.r, &seg, 1500), "more than ORD");
+	cr_expect_not(pulls_straight(&s, &seg, 1500), "more than ORD");
 	q = (struct ddps_rreq){ .size = 40, .src_stag = s.mr->stag, .src_to = 100 };
 	ddps_rreq_encode(&q, body);
 	for (uint32_t i = 0; i < 5; i++) {
 		make_untagged_rdmap(in, DDPS_OP_WIRE_READ_REQ, 0, DDPS_QN_READ, i + 1, 0, true,
 				    body, sizeof body);
-		cr_expect_not(ddps_straight_receive(s.r, in, len - 1), "cut");
-		cr_expect_eq(ddps_straight_receive(s.r, in, len), has_place[i], "%u", i);
+		cr_expect_not(takes_straight(&s, in, len - 1), "cut");
+		cr_expect_eq(takes_straight(&s, in, len), has_place[i], "%u", i);
 		cr_assert(has_place[i] || i == 4 || !feed_rdmap(&s, in, len));
 	}
 	close_rdmap_side(&s);
@@ -143,21 +184,21 @@ Test(rdmap_straight, a_message_in_parts_in)
 
 	open_warm_side(&s);
 	sge = get_rdmap_piece(&s, 0, 40);
-	cr_assert(ddps_straight_post_recv(s.r, 3, &sge, 1));
+	cr_assert(posts_recv_straight(&s, 3, &sge));
 	for (int i = 0; i < 2; i++) { /* the first message in parts brings the memory for them */
 		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 100, false, "first");
-		cr_expect_eq(ddps_straight_receive(s.r, seg, len), i);
+		cr_expect_eq(takes_straight(&s, seg, len), i);
 		cr_assert(i || !feed_rdmap(&s, seg, len));
 		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag ^ 1, 105, false,
 					"other");
-		cr_expect_not(ddps_straight_receive(s.r, seg, len), "for another region");
+		cr_expect_not(takes_straight(&s, seg, len), "for another region");
 		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_READ_RESP, s.mr->stag, 105, false,
 					"other");
-		cr_expect_not(ddps_straight_receive(s.r, seg, len), "of another kind");
+		cr_expect_not(takes_straight(&s, seg, len), "of another kind");
 		len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 2, 0, true, "hello", 5);
-		cr_expect_not(ddps_straight_receive(s.r, seg, len), "it waits for the Write");
+		cr_expect_not(takes_straight(&s, seg, len), "it waits for the Write");
 		len = make_tagged_rdmap(seg, DDPS_OP_WIRE_WRITE, s.mr->stag, 105, true, "there");
-		cr_expect(ddps_straight_receive(s.r, seg, len));
+		cr_expect(takes_straight(&s, seg, len));
 		cr_expect_arr_eq(s.mem + 100, "firstthere", 10);
 	}
 	close_rdmap_side(&s);
@@ -174,18 +215,18 @@ Test(rdmap_straight, a_message_in_parts_out)
 	open_warm_side(&s);
 	sge = get_rdmap_piece(&s, 0, 200);
 	wr.stag = s.mr->stag;
-	cr_assert(ddps_straight_post_send(s.r, &wr));
+	cr_assert(posts_straight(&s, &wr));
 	for (size_t off = 0; off < sge.len; off += room) {
 		size_t len = sge.len - off < room ? sge.len - off : room;
 
-		cr_expect(ddps_straight_segment(s.r, &seg, 100), "octet %zu", off);
+		cr_expect(pulls_straight(&s, &seg, 100), "octet %zu", off);
 		cr_expect_eq(seg.pay_len, len);
 		cr_expect_eq(seg.pay[0].iov_base, s.mem + off);
 		cr_expect_eq(ddps_ddp_is_last(seg.hdr[0]), off + len == sge.len);
 	}
-	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "there is no more");
+	cr_expect_not(pulls_straight(&s, &seg, 100), "there is no more");
 	wr.op = DDPS_OP_SEND;
-	cr_assert(ddps_straight_post_send(s.r, &wr));
-	cr_expect_not(ddps_straight_segment(s.r, &seg, 100), "a long Send");
+	cr_assert(posts_straight(&s, &wr));
+	cr_expect_not(pulls_straight(&s, &seg, 100), "a long Send");
 	close_rdmap_side(&s);
 }
