@@ -92,7 +92,7 @@ static uint8_t *arena(struct ddps_mpa_batch *b, size_t n)
 }
 
 /* Append to the iovecs; neighbours in memory (a CRC and the next header) share one. */
-static void append_iov(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
+static inline void append_iov(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 {
 	struct iovec *last = b->niov ? &b->iov[b->niov - 1] : NULL;
 
@@ -117,6 +117,13 @@ static inline uint8_t *put_fpdu_head(uint8_t *p, const struct ddps_seg *seg)
 	return p + DDPS_MPA_LEN_FIELD + seg->hdr_len;
 }
 
+static __attribute__((noinline)) void put_list(const struct ddps_seg *seg, uint8_t *to)
+{
+	for (int i = 0; i < seg->npay; to += seg->pay[i++].iov_len)
+		if (seg->pay[i].iov_len)
+			memcpy(to, seg->pay[i].iov_base, seg->pay[i].iov_len);
+}
+
 /* The whole of an FPDU in one piece: little payload, no markers.  Returns its length. */
 static inline size_t put_small(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg, uint8_t *p)
 {
@@ -124,11 +131,11 @@ static inline size_t put_small(const struct ddps_mpa_tx *tx, const struct ddps_s
 	size_t n = DDPS_MPA_LEN_FIELD + ulpdu + pad;
 	uint8_t *to = put_fpdu_head(p, seg);
 
-	for (int i = 0; i < seg->npay; i++) {
-		if (seg->pay[i].iov_len)
-			memcpy(to, seg->pay[i].iov_base, seg->pay[i].iov_len);
-		to += seg->pay[i].iov_len;
-	}
+	if (seg->npay == 1 && seg->pay_len) /* as most have */
+		memcpy(to, seg->pay->iov_base, seg->pay_len);
+	else
+		put_list(seg, to);
+	to += seg->pay_len;
 	memset(to, 0, PAD_ROOM); /* [5044-4.1-2]; the CRC comes over the rest */
 	ddps_mpa_crc_store(p + n, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, n) : ~0u);
 	return n + DDPS_MPA_CRC_LEN;

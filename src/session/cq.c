@@ -46,11 +46,6 @@ struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq)
 	return cq->ctx;
 }
 
-bool ddps_cq_is_armed(const struct ddps_cq *cq)
-{
-	return cq->armed != ARMED_NO;
-}
-
 void ddps_cq_destroy(struct ddps_cq *cq)
 {
 	ddps_assert_held(&cq->ctx->lock);
@@ -111,8 +106,17 @@ static void cq_notify(struct ddps_cq *cq)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 
+/* Something has come that an arming like @meets, or one that meets more, waits for. */
+static void notify_armed_cq(struct ddps_cq *cq, enum armed meets)
+{
+	if (cq->armed >= meets)
+		cq_notify(cq);
+	else if (cq->untold != ARMED_SOLICITED)
+		cq->untold = meets;
+}
+
 /* What is to be done about the entry that is the latest now, but for notifications. */
-static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
+static void attend(struct ddps_cq *cq)
 {
 	if (cq->stamps)
 		ddps_cq_entry(cq, cq->count - 1)->time_ns = ddps_now();
@@ -122,13 +126,11 @@ static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
 		ddps_wake_driven(cq->ctx);
 }
 
-/* Something has come that an arming like @meets, or one that meets more, waits for. */
-static inline void notify_armed_cq(struct ddps_cq *cq, enum armed meets)
+bool ddps_cq_attend(struct ddps_cq *cq, enum armed meets)
 {
-	if (cq->armed >= meets)
-		cq_notify(cq);
-	else if (cq->untold != ARMED_SOLICITED)
-		cq->untold = meets;
+	attend(cq);
+	notify_armed_cq(cq, meets);
+	return true;
 }
 
 /* Whether nobody is to be informed of this one. */
@@ -142,50 +144,18 @@ static __attribute__((noinline, cold)) bool is_wc_muted(const struct ddps_wc *wc
 	return true;
 }
 
-/* The place of the next one, which is to be written now.  NULL: it is full. */
-static inline struct ddps_wc *take_entry(struct ddps_cq *cq)
-{
-	ddps_assert_held(&cq->ctx->lock);
-	if (cq->count == cq->depth) {
-		cq->overflowed = true;
-		return NULL;
-	}
-	cq->ctx->cqs_filled += !cq->count;
-	return ddps_cq_entry(cq, cq->count++);
-}
-
-/* It is written. */
-static inline void attend_if_due(struct ddps_cq *cq)
-{
-	if (cq->sleepers | cq->ctx->progress_sleepers | cq->stamps)
-		attend(cq);
-}
-
-bool ddps_cq_push_success(struct ddps_cq *cq, struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id,
-			  uint32_t len)
-{
-	struct ddps_wc *at = take_entry(cq);
-
-	if (!at)
-		return false;
-	*at = (struct ddps_wc){ .wr_id = wr_id, .ep = ep, .user = ep->user, .op = op, .len = len };
-	attend_if_due(cq);
-	notify_armed_cq(cq, ARMED_ANY);
-	return true;
-}
-
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
-	struct ddps_wc *at = take_entry(cq);
+	struct ddps_wc *at = ddps_cq_take_entry(cq);
 
 	if (!at)
 		return false;
 	*at = *wc;
-	attend_if_due(cq);
 	if (wc->status == DDPS_WC_SUCCESS)
-		notify_armed_cq(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
-	else if (!is_wc_muted(wc))
-		notify_armed_cq(cq, ARMED_SOLICITED);
+		return ddps_cq_written(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
+	if (!is_wc_muted(wc))
+		return ddps_cq_written(cq, ARMED_SOLICITED);
+	attend(cq);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the layers below tell an endpoint: the LLP's events and RDMAP's. */
 #include "session/probe.h"
-#include "session/session.h"
+#include "session/cq_in.h"
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * One with DDPS_WR_MORE waits for the rest of its burst, in any context, and here for no other.  Where
  * nothing is gathered there is no limit for it, and a library thread lets it go after its next nap.
  */
-#include "session/session.h"
+#include "session/cq_in.h"
 
 #define GATHER_MOST   64u	   /* as many as leave with one call */
 #define GATHER_OCTETS (32u * 1024) /* more are worth a call of their own */
@@ -121,7 +121,7 @@ static bool waits_for_others(struct ddps_ep *ep)
 		return false;
 	}
 	/* Who has armed a queue is going to sleep. */
-	return !ddps_cq_is_armed(ep->send_cq) && !ddps_cq_is_armed(ep->recv_cq);
+	return ep->send_cq->armed == ARMED_NO && ep->recv_cq->armed == ARMED_NO;
 }
 
 /* Those of @ep that wait are too many with @wr. */

@@ -234,9 +234,6 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s);
 /* ---- completion queues (cq.c) ---- */
 /* false: full */
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc);
-/* The same with no more in it than this. */
-bool ddps_cq_push_success(struct ddps_cq *cq, struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id,
-			  uint32_t len);
 /* How many completions it can take. */
 uint32_t ddps_cq_room(const struct ddps_cq *cq);
 void ddps_cq_get(struct ddps_cq *cq);
@@ -249,8 +246,6 @@ int ddps_cq_enter(struct ddps_cq *cq);
 int ddps_cq_look(struct ddps_cq *cq, const struct ddps_wc **first, int max);
 /* The first @n of them, 1 or more, are taken.  Return: whether the queue has others. */
 bool ddps_cq_drop(struct ddps_cq *cq, uint32_t n);
-/* Somebody is going to sleep on it. */
-bool ddps_cq_is_armed(const struct ddps_cq *cq);
 struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq);
 /* A child's copies of all queues' descriptors. */
 void ddps_cqs_close(struct ddps_ctx *ctx);
