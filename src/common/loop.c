@@ -243,15 +243,6 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 			l->ready[i].data.ptr = NULL;
 }
 
-/* ---- fairness ---- */
-
-unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most)
-{
-	unsigned n = ddps_loop_gentle(l) ? least : l->busy > 1 ? all / l->busy : all;
-
-	return n < least ? least : n > most ? most : n;
-}
-
 /* ---- the turn ---- */
 
 bool ddps_loop_running(const struct ddps_loop *l)
@@ -319,7 +310,7 @@ static int run_ios(struct ddps_loop *l)
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
 	found = others_ready(l);
-	l->busy = (unsigned)found;
+	l->load.busy = (unsigned)found;
 	if (found > 1) {
 		set_hot(l, NULL);
 		l->lone = NULL;
@@ -353,7 +344,7 @@ static int run_round(struct ddps_loop *l)
 		n += ddps_loop_run_tasks(l);
 	leave_round(l);
 	/* If it has fired, epoll has found it; the clock need not be asked. */
-	if ((timed || l->nready > (int)l->busy) && ddps_loop_rearm(l))
+	if ((timed || l->nready > (int)l->load.busy) && ddps_loop_rearm(l))
 		return DDPS_E_SYSTEM;
 	if ((l->tasks || l->waking || l->told) && ddps_loop_retell(l))
 		return DDPS_E_SYSTEM;
@@ -367,7 +358,7 @@ static int try_hot(struct ddps_loop *l)
 	int n;
 
 	l->load.turn++;
-	l->busy = 1;
+	l->load.busy = 1;
 	io->moved = false;
 	l->tried = true;
 	enter_round(l);

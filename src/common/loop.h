@@ -95,10 +95,7 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
  * Fairness.  A turn is one pass over what is ready: whoever is called in it takes a share of it and
  * leaves the rest for the next one, whose number is another.  ddps_loop_share is @all divided by
  * how many were ready, but not less than @least and not more than @most.
- */
-unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most);
-
-/*
+ *
  * Whoever moves little each time, a few times in a row, is light: somebody waits for it, as a rule.  While
  * there is a light one that moves the loop is gentle: all take the least share, and epoll is asked again after so
  * few octets that a light one waits for hardly more than one call of somebody else's.
@@ -110,6 +107,7 @@ struct ddps_load {
 	uint64_t spent;	 /* octets moved since epoll was asked */
 	uint64_t quiet;	 /* the same since a light one has moved, about */
 	unsigned lights; /* descriptors that are light */
+	unsigned busy;	 /* how many were ready */
 	/* Of ddps_loop_owns: calls of the system that need no look, and how many a look is good for now. */
 	unsigned sure, joined;
 };
@@ -130,6 +128,15 @@ static inline bool ddps_loop_gentle(const struct ddps_loop *l)
 	const struct ddps_load *load = (const struct ddps_load *)l;
 
 	return load->lights && load->quiet < DDPS_QUIET;
+}
+
+static inline unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least,
+				       unsigned most)
+{
+	const unsigned busy = ((const struct ddps_load *)l)->busy;
+	unsigned n = ddps_loop_gentle(l) ? least : busy > 1 ? all / busy : all;
+
+	return n < least ? least : n > most ? most : n;
 }
 
 /* So much is moved that the loop is to be run, whatever else there is to do. */

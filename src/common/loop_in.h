@@ -18,7 +18,6 @@ struct ddps_loop {
 	bool waking;	      /* and stays so until that has happened */
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
-	unsigned busy;		   /* how many of them were not the loop's own */
 	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
 	struct ddps_task round_end; /* the last of those that a round runs */

@@ -297,14 +297,11 @@ void ddps_own_end(unsigned era)
 	errno = keep;
 }
 
-unsigned ddps_own_era(void)
+/* The mark is gone, or there was none.  @keep: errno before that was found. */
+static __attribute__((noinline, cold)) unsigned renew_era(int keep)
 {
-	const int keep = errno;
 	unsigned era;
 
-	/* As long as it is there nobody waits for another one that looks, too. */
-	if (mark_is_there())
-		return __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE);
 	ddps_lock(&mark.lock);
 	if (mark.fd >= 0 && !mark_is_there()) {
 		__atomic_store_n(&mark.era, mark.era + 1, __ATOMIC_RELEASE);
@@ -316,6 +313,14 @@ unsigned ddps_own_era(void)
 	ddps_unlock(&mark.lock);
 	errno = keep;
 	return era;
+}
+
+unsigned ddps_own_era(void)
+{
+	const int keep = errno;
+
+	/* As long as it is there nobody waits for another one that looks, too. */
+	return mark_is_there() ? __atomic_load_n(&mark.era, __ATOMIC_ACQUIRE) : renew_era(keep);
 }
 
 /* ---- closing apart ---- */

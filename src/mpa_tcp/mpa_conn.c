@@ -74,7 +74,7 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 }
 
 /* What leave_mpa() has put off. */
-static void tidy(struct ddps_mpa_conn *c)
+static __attribute__((noinline)) void tidy(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
 
@@ -90,12 +90,12 @@ static void tidy(struct ddps_mpa_conn *c)
 }
 
 /* Around everything that can call up; after leave_mpa() @c may be gone. */
-static void enter_mpa(struct ddps_mpa_conn *c)
+static inline void enter_mpa(struct ddps_mpa_conn *c)
 {
 	c->depth++;
 }
 
-static void leave_mpa(struct ddps_mpa_conn *c)
+static __attribute__((always_inline)) inline void leave_mpa(struct ddps_mpa_conn *c)
 {
 	if (!--c->depth && (c->zombie || c->startup))
 		tidy(c);

@@ -2,8 +2,8 @@
 /* The send queue: what has ended is reported, in order. */
 #include "rdmap/rdmap_priv.h"
 
-void ddps_complete_whole(struct ddps_rdmap *r, bool recv_queue, enum ddps_op op, uint64_t wr_id,
-			 uint32_t len)
+__attribute__((noinline)) void ddps_complete_whole(struct ddps_rdmap *r, bool recv_queue,
+						   enum ddps_op op, uint64_t wr_id, uint32_t len)
 {
 	struct ddps_wc wc = { .wr_id = wr_id, .op = op, .len = len };
 
@@ -18,7 +18,8 @@ static void complete_plain(struct ddps_rdmap *r, const struct ddps_sqe *e)
 		ddps_succeeded(r, false, e->op, e->wr_id, 0);
 }
 
-static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)
+static __attribute__((noinline)) void complete_oldest(struct ddps_rdmap *r,
+						      enum ddps_wc_status status)
 {
 	const struct ddps_sqe *e = ddps_sq_at(r, r->sq.head);
 	struct ddps_wc wc = {

@@ -26,12 +26,25 @@ static bool has_place(const struct ddps_wq *mem, uint32_t depth, uint64_t used)
 	return used < depth && used < mem->size;
 }
 
-/* The stream may use @sge, which is in @seen then. */
-static inline bool is_ours(struct ddps_rdmap *r, const struct ddps_sge *sge, unsigned need,
-			   struct ddps_stag_seen *seen)
+/* The region that requests like @op have used last. */
+static inline struct ddps_stag_seen *get_seen(struct ddps_rdmap *r, enum ddps_op op)
 {
-	return ddps_stag_is_seen(seen, r->pd->table, sge) ||
-	       ddps_stag_see(r->pd, r->stream, sge, need, seen);
+	return op == DDPS_OP_READ || op == DDPS_OP_RECV ? &r->into : &r->from;
+}
+
+/* Whether the stream may use @sge, in another one, which is the last one then. */
+static bool see_piece(struct ddps_rdmap *r, enum ddps_op op, const struct ddps_sge *sge)
+{
+	struct ddps_stag_seen *seen = get_seen(r, op);
+
+	return ddps_stag_see(r->pd, r->stream, sge, seen == &r->into ? DDPS_LOCAL_WRITE : 0, seen);
+}
+
+static __attribute__((noinline)) int see_and_send(struct ddps_rdmap *r,
+						  const struct ddps_send_wr *wr)
+{
+	return see_piece(r, wr->op, wr->sge) ? ddps_rdmap_post_send(r, wr)
+					     : ddps_any_post_send(r, wr);
 }
 
 /* Where the response to a Read goes, in the region that was used last. */
@@ -40,30 +53,29 @@ static inline uint64_t get_sink_to(const struct ddps_rdmap *r, const struct ddps
 	return r->into.base + ((uintptr_t)sink->addr - r->into.addr);
 }
 
-/* A Read can be asked for, and its response placed without a wrap. */
-static __attribute__((noinline)) bool may_read_into(struct ddps_rdmap *r,
-						    const struct ddps_sge *sink)
+/* A Read can be asked for, and its response placed there without a wrap. */
+static bool may_read_into(const struct ddps_rdmap *r, const struct ddps_sge *sink)
 {
-	uint64_t to;
+	uint64_t to = get_sink_to(r, sink);
 
-	if (!r->ord || r->peer_closed || !sink->len ||
-	    !is_ours(r, sink, DDPS_LOCAL_WRITE, &r->into))
-		return false;
-	to = get_sink_to(r, sink);
-	return to + sink->len > to;
+	return r->ord && !r->peer_closed && sink->len && to + sink->len > to;
 }
 
-static inline bool post_straight_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
+/* Each way out of it but the last is a call at its end, so that it keeps no registers for others. */
+int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	struct ddps_sq *q = &r->sq;
 	struct ddps_sqe *e;
 
+	ddps_rdmap_check(r);
 	if (r->stepwise || r->state != DDPS_RS_RUN || r->draining ||
 	    !is_easy(wr->op, wr->flags, wr->nsge) || !wr->sge ||
-	    !has_place(&q->mem, q->depth, q->tail - q->head) ||
-	    !(wr->op == DDPS_OP_READ ? may_read_into(r, wr->sge)
-				     : is_ours(r, wr->sge, 0, &r->from)))
-		return false;
+	    !has_place(&q->mem, q->depth, q->tail - q->head))
+		return ddps_any_post_send(r, wr);
+	if (!ddps_stag_is_seen(get_seen(r, wr->op), r->pd->table, wr->sge))
+		return see_and_send(r, wr);
+	if (wr->op == DDPS_OP_READ && !may_read_into(r, wr->sge))
+		return ddps_any_post_send(r, wr);
 	if (q->head == q->tail)
 		q->head = q->next = q->tail = ddps_wq_first(&q->mem, q->tail);
 	e = ddps_sq_at(r, q->tail);
@@ -88,24 +100,27 @@ static inline bool post_straight_send(struct ddps_rdmap *r, const struct ddps_se
 	}
 	*ddps_sq_sge(r, q->tail) = *wr->sge;
 	q->tail++;
-	return true;
+	return 0;
 }
 
-int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
+static __attribute__((noinline)) int see_and_recv(struct ddps_rdmap *r, uint64_t wr_id,
+						  const struct ddps_sge *sge)
 {
-	ddps_rdmap_check(r);
-	return post_straight_send(r, wr) ? 0 : ddps_any_post_send(r, wr);
+	return see_piece(r, DDPS_OP_RECV, sge) ? ddps_rdmap_post_recv(r, wr_id, sge, 1)
+					       : ddps_any_post_recv(r, wr_id, sge, 1);
 }
 
-static inline bool post_straight_recv(struct ddps_rdmap *r, uint64_t wr_id,
-				      const struct ddps_sge *sge, uint32_t nsge)
+int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+			 uint32_t nsge)
 {
 	struct ddps_rq *q = &r->rq;
 
+	ddps_rdmap_check(r);
 	if (r->stepwise || r->state > DDPS_RS_RUN || r->srq || r->stalled || nsge != 1 || !sge ||
-	    !has_place(&q->mem, q->depth, q->tail - q->head) ||
-	    !is_ours(r, sge, DDPS_LOCAL_WRITE, &r->into))
-		return false;
+	    !has_place(&q->mem, q->depth, q->tail - q->head))
+		return ddps_any_post_recv(r, wr_id, sge, nsge);
+	if (!ddps_stag_is_seen(get_seen(r, DDPS_OP_RECV), r->pd->table, sge))
+		return see_and_recv(r, wr_id, sge);
 	if (q->head == q->tail)
 		q->head = q->tail = ddps_wq_first(&q->mem, q->tail);
 	*ddps_rq_at(r, q->tail) = (struct ddps_rqe){
@@ -116,15 +131,7 @@ static inline bool post_straight_recv(struct ddps_rdmap *r, uint64_t wr_id,
 	};
 	*ddps_rq_sge(r, q->tail) = *sge;
 	q->tail++;
-	return true;
-}
-
-int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
-			 uint32_t nsge)
-{
-	ddps_rdmap_check(r);
-	return post_straight_recv(r, wr_id, sge, nsge) ? 0
-						       : ddps_any_post_recv(r, wr_id, sge, nsge);
+	return 0;
 }
 
 /* ---- out ---- */

@@ -170,14 +170,12 @@ int ddps_any_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 	return 1;
 }
 
-void ddps_rdmap_tx_done(void *user, unsigned n)
+/* @n have left, which may be all that something waited for. */
+static __attribute__((noinline)) void count_and_settle(struct ddps_rdmap *r, uint64_t n)
 {
-	struct ddps_rdmap *r = user;
-	uint64_t left = r->tx_pulled - r->tx_acked;
 	bool held = r->irrq.count && ddps_atomic_held(r);
 
-	ddps_rdmap_check(r);
-	r->tx_acked += n < left ? n : left;
+	r->tx_acked += n;
 	if (r->state == DDPS_RS_RUN)
 		ddps_sq_complete(r);
 	if (r->state == DDPS_RS_ERROR)
@@ -188,4 +186,22 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 		r->poke = true;
 		ddps_rdmap_tell(r);
 	}
+}
+
+void ddps_rdmap_tx_done(void *user, unsigned n)
+{
+	struct ddps_rdmap *r = user;
+	uint64_t left = r->tx_pulled - r->tx_acked;
+
+	ddps_rdmap_check(r);
+	if (n < left)
+		left = n;
+	if (r->state == DDPS_RS_RUN && !r->draining && !r->irrq.count) {
+		r->tx_acked += left; /* as nearly always */
+		ddps_sq_complete(r);
+		if (r->state == DDPS_RS_RUN && !r->draining)
+			return;
+		left = 0;
+	}
+	count_and_settle(r, left);
 }
