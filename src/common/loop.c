@@ -285,20 +285,42 @@ static void leave_round(struct ddps_loop *l)
 }
 
 /* How many of those found ready are not the loop's own. */
-static inline int others_ready(const struct ddps_loop *l)
+static unsigned count_others(const struct ddps_loop *l)
 {
-	int n = 0;
+	unsigned n = 0;
 
-	if (l->nready == 1)
-		return l->ready[0].data.ptr != NULL;
 	for (int i = 0; i < l->nready; i++)
 		n += l->ready[i].data.ptr != NULL;
 	return n;
 }
 
+/* More than one is ready, or none but the loop's own. */
+static __attribute__((noinline)) int serve_ready(struct ddps_loop *l)
+{
+	int n = 0;
+
+	l->load.busy = count_others(l);
+	if (l->load.busy > 1) {
+		set_hot(l, NULL);
+		l->lone = NULL;
+	}
+	for (l->next_ready = 0; l->next_ready < l->nready;) {
+		struct epoll_event *ev = &l->ready[l->next_ready++];
+		struct ddps_io *io = ev->data.ptr;
+
+		if (!io) /* one of the loop's own, or deleted in this round */
+			continue;
+		if (l->load.busy == 1)
+			found_alone(l, io);
+		io->fn(io->user, ev->events);
+		n++;
+	}
+	return n;
+}
+
 static int run_ios(struct ddps_loop *l)
 {
-	int n = 0, found;
+	struct ddps_io *io;
 
 	l->load.turn++;
 	l->hits = l->misses = 0;
@@ -309,24 +331,14 @@ static int run_ios(struct ddps_loop *l)
 		l->nready = 0;
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
-	found = others_ready(l);
-	l->load.busy = (unsigned)found;
-	if (found > 1) {
-		set_hot(l, NULL);
-		l->lone = NULL;
-	}
-	for (l->next_ready = 0; l->next_ready < l->nready;) {
-		struct epoll_event *ev = &l->ready[l->next_ready++];
-		struct ddps_io *io = ev->data.ptr;
-
-		if (!io) /* one of the loop's own, or deleted in this round */
-			continue;
-		if (found == 1)
-			found_alone(l, io);
-		io->fn(io->user, ev->events);
-		n++;
-	}
-	return n;
+	io = l->ready[0].data.ptr;
+	if (l->nready != 1 || !io)
+		return serve_ready(l);
+	l->load.busy = 1;
+	l->next_ready = 1;
+	found_alone(l, io);
+	io->fn(io->user, l->ready[0].events);
+	return 1;
 }
 
 static int run_round(struct ddps_loop *l)

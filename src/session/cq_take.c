@@ -25,7 +25,7 @@ static void drop_taken(struct ddps_cq *cq, uint32_t n)
 	cq->ctx->cqs_filled--;
 }
 
-static int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+static inline int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	uint32_t n = (uint32_t)max < cq->count ? (uint32_t)max : cq->count;
 	uint32_t to_end = cq->depth - cq->head;
@@ -54,7 +54,7 @@ static bool others_turn(const struct ddps_cq *cq)
 }
 
 /* Drive the context if the queue is empty and that is up to whoever polls.  Return: below 0, an error. */
-static int drive_cq(struct ddps_cq *cq)
+static __attribute__((always_inline)) inline int drive_cq(struct ddps_cq *cq)
 {
 	struct ddps_ctx *ctx = cq->ctx;
 	int n = 0;
@@ -67,7 +67,7 @@ static int drive_cq(struct ddps_cq *cq)
 	return n;
 }
 
-static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+static inline int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = drive_cq(cq);
 
