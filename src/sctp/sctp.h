@@ -208,6 +208,7 @@ struct ddps_sctp_in {
 	uint8_t *data;	 /* may be written to (the checksum field is), not beyond @len */
 	size_t len;	 /* of all */
 	size_t seg_size; /* of each but the last; 0 or >= @len: it is one */
+	bool again;	 /* .from is that of the one before, which is not asked of the first */
 };
 
 /**

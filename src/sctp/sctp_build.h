@@ -131,7 +131,8 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 	};
 	size_t padded = ddps_sc_pad(pc->len);
 
-	ddps_assert((size_t)(b->w.end - b->w.p) >= DDPS_SC_DATA_HDR); /* ddps_sc_build_room */
+	/* ddps_sc_build_room */
+	ddps_assert((size_t)(b->w.end - b->w.p) >= DDPS_SC_DATA_HDR + DDPS_SC_COPY_MAX + 4);
 	b->flags = b->w.p + 1;
 	memcpy(b->w.p, &h, sizeof h);
 	b->w.p += sizeof h;
@@ -139,10 +140,15 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 		ddps_wbuf_bytes(&b->w, m->data + pc->at, pc->len);
 	else
 		ddps_sc_build_lead(b, m->data + pc->at, pc->len);
-	ddps_wbuf_bytes(&b->w, zero, padded - pc->len);
+	memcpy(b->w.p, zero, sizeof zero);
+	b->w.p += padded - pc->len;
 	b->size += DDPS_SC_DATA_HDR + padded;
 	b->a->n_chunks_out++;
 }
+
+/* ---- sctp_straight.c ---- */
+/* Messages that leave whole, as many as fit into @most.  Octets of chunks. */
+size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most);
 
 /* ---- sctp_ctl.c: packets without DATA; true: there is one ---- */
 bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);

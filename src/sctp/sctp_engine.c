@@ -277,32 +277,36 @@ static void note_rest(struct ddps_sctp *e)
 }
 
 /* The packets of one datagram, or of several of one size. */
-static void take_engine_packets(struct ddps_sctp *e, const struct ddps_sctp_in *in)
+static void take_engine_packets(struct ddps_sc_rx *rx, const struct ddps_sctp_in *in)
 {
 	size_t seg = in->seg_size && in->seg_size < in->len ? in->seg_size : in->len;
-	struct ddps_sc_rx rx;
 
-	rx.e = e;
-	rx.from = &in->from;
-	rx.path = NULL;
-	rx.pkt = NULL;
+	rx->from = &in->from;
 	for (size_t at = 0; at < in->len; at += seg) {
 		size_t left = in->len - at;
 
-		e->st.packets_in++;
-		ddps_sc_packet(&rx, in->data + at, left < seg ? left : seg);
+		rx->e->st.packets_in++;
+		ddps_sc_packet(rx, in->data + at, left < seg ? left : seg);
 	}
 }
 
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
 {
+	struct ddps_sc_rx rx;
+
 	ddps_sc_time(e, now);
 	note_rest(e);
 	if (!STAILQ_EMPTY(&e->spent))
 		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
-	for (unsigned i = 0; i < n; i++)
-		take_engine_packets(e, &in[i]);
+	rx.e = e;
+	rx.path = NULL;
+	rx.pkt = NULL;
+	for (unsigned i = 0; i < n; i++) {
+		if (!in[i].again)
+			rx.path = NULL;
+		take_engine_packets(&rx, &in[i]);
+	}
 	finish_turn(e);
 }
 

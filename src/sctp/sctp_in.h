@@ -535,6 +535,12 @@ static inline struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_ass
 /* ---- sctp_msg.c, sctp_tx.c ---- */
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);
 void ddps_sc_queue_free(struct ddps_sctp_assoc *a);
+void ddps_sc_writable(struct ddps_sctp_assoc *a); /* it is blocked: is there room again? */
+static inline void ddps_sc_may_write(struct ddps_sctp_assoc *a)
+{
+	if (a->blocked)
+		ddps_sc_writable(a);
+}
 size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a, size_t most);
 /* The next piece, of so many octets; NULL: no memory. */
 struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a, size_t len);

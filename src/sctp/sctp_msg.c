@@ -25,6 +25,14 @@ static bool may_write_message(const struct ddps_sctp_assoc *a)
 	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) / 2000);
 }
 
+void ddps_sc_writable(struct ddps_sctp_assoc *a)
+{
+	if (!may_write_message(a))
+		return;
+	a->blocked = false;
+	ddps_sc_note(a, NOTE_WRITABLE);
+}
+
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 {
 	struct ddps_sctp_assoc *a = user;
@@ -40,10 +48,7 @@ void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 	if (pc != &m->whole)
 		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
 	msg_put(a, m);
-	if (a->blocked && may_write_message(a)) {
-		a->blocked = false;
-		ddps_sc_note(a, NOTE_WRITABLE);
-	}
+	ddps_sc_may_write(a);
 }
 
 void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
@@ -233,10 +238,7 @@ void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
 		STAILQ_REMOVE_HEAD(&a->queue, link);
 		msg_put(a, m);
 	}
-	if (a->blocked && may_write_message(a)) {
-		a->blocked = false;
-		ddps_sc_note(a, NOTE_WRITABLE);
-	}
+	ddps_sc_may_write(a);
 }
 
 bool ddps_sctp_under_way(const struct ddps_sctp_assoc *a)

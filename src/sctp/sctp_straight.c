@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight way of what is received: whole messages outside of any order, in the order of TSNs, while nothing is
- * missing and nothing is held.  Everything else takes the steps of sctp_rx.c, which would have done the same: to
- * leave a chunk to them is never wrong.
+ * The straight ways.  Of what is received: whole messages outside of any order, in the order of TSNs, while nothing is
+ * missing and nothing is held.  Of what is sent: messages that leave whole.  Everything else takes the steps of
+ * sctp_rx.c and sctp_tx.c, which would have done the same: to leave a chunk to them is never wrong.
  */
-#include "sctp/sctp_in.h"
+#include "sctp/sctp_build.h"
 
 #define WHOLE (SC_DATA_B | SC_DATA_E | SC_DATA_U)
 
@@ -59,5 +59,35 @@ unsigned ddps_sc_straight_data(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 		return 0;
 	while (is_all_plain(rx->a) && take_plain(rx, r))
 		n++;
+	return n;
+}
+
+/* ---- what is sent ---- */
+
+size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most)
+{
+	struct ddps_sctp_assoc *a = b->a;
+	struct ddps_sc_msg *m;
+	size_t n = 0;
+
+	while (!b->out->fragment && ddps_sc_build_room(b) && (m = STAILQ_FIRST(&a->queue)) &&
+	       !m->cut && m->len <= b->chunk) {
+		size_t size = DDPS_SC_DATA_HDR + ddps_sc_pad(m->len);
+		uint32_t tsn = a->tx.next;
+
+		if (b->size + size > most ||
+		    !ddps_sent_straight_new(&a->tx, (uint16_t)size, m->len, &m->whole))
+			break;
+		m->cut = m->len; /* its one reference is that of the piece now */
+		m->whole = (struct ddps_sc_piece){ .m = m,
+						   .len = m->len,
+						   .flags = SC_DATA_B | SC_DATA_E | m->flags };
+		a->unsent -= m->len;
+		STAILQ_REMOVE_HEAD(&a->queue, link);
+		ddps_sc_build_data(b, tsn, &m->whole);
+		n += size;
+	}
+	if (n)
+		ddps_sc_may_write(a);
 	return n;
 }

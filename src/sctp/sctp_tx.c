@@ -44,7 +44,7 @@ static size_t put_new(struct ddps_sc_build *b, size_t most)
 {
 	struct ddps_sctp_assoc *a = b->a;
 	struct ddps_sent *s = &a->tx;
-	size_t n = 0, len;
+	size_t n = ddps_sc_straight_new(b, most), len;
 
 	while (!b->out->fragment && ddps_sc_build_room(b) &&
 	       (len = ddps_sc_next_len(a, b->chunk))) {
@@ -132,6 +132,18 @@ static void append_sack(struct ddps_sc_build *b)
 	a->sack_alone = false;
 }
 
+/* Behind a packet as large as the first: is there one more, and does what waits fit into it? */
+static bool may_follow(const struct ddps_sc_build *b)
+{
+	const struct ddps_sctp_assoc *a = b->a;
+	size_t next;
+
+	if (a->tx.nlost)
+		return true;
+	next = ddps_sc_next_len(a, b->chunk);
+	return next && DDPS_SC_HDR + DDPS_SC_DATA_HDR + ddps_sc_pad(next) <= b->out->seg_size;
+}
+
 static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
@@ -152,8 +164,8 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		last = out->len;
 		n = data_packet(&b, what);
 		sent += n;
-	} while (n && sent < leave && (a->tx.nlost || !STAILQ_EMPTY(&a->queue)) && !out->fragment &&
-		 !narrow && out->nsegs + keep < out->max_segs && out->len - last == out->seg_size &&
+	} while (n && sent < leave && out->len - last == out->seg_size && may_follow(&b) &&
+		 !out->fragment && !narrow && out->nsegs + keep < out->max_segs &&
 		 out->len + out->seg_size <= out->max_len && ddps_sc_build_room(&b));
 	if (!out->nsegs)
 		return false;

@@ -278,6 +278,9 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn);
  */
 int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
 
+/* The same on the straight way.  false: nothing was done, and ddps_sent_add_new() decides. */
+bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
+
 /* This packet has left before, nobody knows when: its chunks are no evidence for RTT and order. */
 void ddps_sent_untimed(struct ddps_sent *s);
 

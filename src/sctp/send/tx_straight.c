@@ -1,10 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight way of a cumulative ack: chunks that left once, one behind the other, on a path where nothing is
- * amiss.  What their packets prove, the last of them proves, so they are given back in one go.  What is not so
- * is left to tx_sack.c, which would have done the same for each.
+ * The straight ways of what is sent.  A new chunk, where there is room for it.  A cumulative ack: chunks that left
+ * once, one behind the other, on a path where nothing is amiss; what their packets prove, the last of them proves,
+ * so they are given back in one go.  What is not so is left to tx_sent.c and tx_sack.c, which would have done the
+ * same for each.
  */
 #include "sctp/send/tx_in.h"
+
+bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk)
+{
+	struct ddps_sent_path *p = s->on;
+	uint32_t tsn = s->next, n = tsn - s->cum; /* held, this one included */
+
+	if (n > s->mask || n > DDPS_SENT_MAX || len > ddps_sent_window(s) || s->zero_go ||
+	    s->zero_at || s->conf->stepwise)
+		return false;
+	*ddps_sent_slot(s, tsn) = (struct ddps_sent_slot){ .chunk = chunk,
+							   .pn = p->next_pn,
+							   .sent_at = s->on_now,
+							   .size = size,
+							   .len = (uint16_t)len,
+							   .path = p->id,
+							   .nsent = 1 };
+	ddps_sent_link(s, p, tsn);
+	s->on_size += size;
+	s->on_n++;
+	s->on_last = tsn;
+	s->on_new = true;
+	s->next++;
+	return true;
+}
 
 static inline bool left_once(const struct ddps_sent_slot *c, const struct ddps_sent_path *p)
 {

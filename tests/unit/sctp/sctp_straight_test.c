@@ -10,6 +10,7 @@
 #define SECOND	  1000000000ull
 #define STEPS	  1500
 #define DATAGRAMS 64u
+#define READ	  5u /* datagrams in one call, at most */
 
 /* Packets that leave together, on their way. */
 struct datagram {
@@ -25,7 +26,7 @@ static struct straight_world {
 	struct datagram way[DATAGRAMS];
 	unsigned n;
 	uint64_t log; /* of all that was seen */
-	unsigned long messages, runs;
+	unsigned long messages, runs, again;
 	bool up, freed;
 } * world;
 
@@ -135,21 +136,31 @@ static void flush_straight(unsigned id)
 	}
 }
 
-static void input_straight(struct datagram d)
+/* What is read in one call is of one node. */
+static void input_straight(const struct datagram *d, unsigned n)
 {
-	struct ddps_sctp_in in = { .data = d.data, .len = d.len, .seg_size = d.seg };
+	struct ddps_sctp_in in[READ];
 
-	in.from.peer = world->net.node[!d.to].addr[0];
-	in.from.local = world->net.node[d.to].addr[0];
-	in.from.encap = world->net.node[!d.to].udp;
-	if (!draw_of_script(30)) /* an octet of a packet is changed, perhaps of its header */
-		d.data[draw_of_script(draw_of_script(2) ? d.len : 16)] ^= 1;
-	ddps_sctp_input(world->net.node[d.to].e, &in, 1, world->net.now);
-	free(d.data);
+	for (unsigned i = 0; i < n; i++) {
+		in[i] = (struct ddps_sctp_in){ .data = d[i].data,
+					       .len = d[i].len,
+					       .seg_size = d[i].seg,
+					       .again = i && draw_of_script(8) };
+		in[i].from.peer = world->net.node[!d->to].addr[0];
+		in[i].from.local = world->net.node[d->to].addr[0];
+		in[i].from.encap = world->net.node[!d->to].udp;
+		if (!draw_of_script(
+			    30)) /* an octet of a packet is changed, perhaps of its header */
+			d[i].data[draw_of_script(draw_of_script(2) ? d[i].len : 16)] ^= 1;
+	}
+	world->again += n > 1;
+	ddps_sctp_input(world->net.node[d->to].e, in, n, world->net.now);
+	while (n)
+		free(d[--n].data);
 }
 
 /* One datagram arrives: the oldest, as a rule. */
-static void deliver_straight(void)
+static struct datagram deliver_straight(void)
 {
 	unsigned i = draw_of_script(12) ? 0 : (unsigned)draw_of_script(world->n);
 	struct datagram d = world->way[i];
@@ -159,7 +170,26 @@ static void deliver_straight(void)
 		world->way[i] = world->way[i + 1];
 	if (!draw_of_script(15) && d.len > d.seg) /* only its first packets */
 		d.len = d.seg * (1 + draw_of_script(d.len / d.seg));
-	input_straight(d);
+	return d;
+}
+
+/* Several arrive. */
+static void read_straight(uint64_t n)
+{
+	struct datagram d[READ];
+	unsigned k = 0;
+
+	for (; n && world->n; n--) {
+		d[k] = deliver_straight();
+		if (k && d[k].to != d[0].to) {
+			input_straight(d, k);
+			d[0] = d[k];
+			k = 0;
+		}
+		k++;
+	}
+	if (k)
+		input_straight(d, k);
 }
 
 static void send_straight(unsigned id)
@@ -190,8 +220,7 @@ static void step_straight(void)
 		send_straight(id);
 	if (world->up && !world->freed && !draw_of_script(5))
 		ddps_sctp_pause(world->a[id], false, world->net.now);
-	for (uint64_t n = draw_of_script(5); n && world->n; n--)
-		deliver_straight();
+	read_straight(draw_of_script(READ));
 	for (unsigned i = 0; i < 2; i++) {
 		tick_straight(i);
 		flush_straight(i);
@@ -258,7 +287,7 @@ static uint64_t play_straight(uint64_t seed, bool stepwise)
 
 Test(sctp_straight, packets_and_upcalls_are_those_of_the_steps)
 {
-	unsigned long messages = 0, runs = 0;
+	unsigned long messages = 0, runs = 0, again = 0;
 
 	world = calloc(1, sizeof *world);
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -266,9 +295,11 @@ Test(sctp_straight, packets_and_upcalls_are_those_of_the_steps)
 
 		messages += world->messages;
 		runs += world->runs;
+		again += world->again;
 		cr_assert_eq(play_straight(seed, true), straight, "seed %d", (int)seed);
 	}
 	cr_expect_gt(messages, 20000);
 	cr_expect_gt(runs, 1000);
+	cr_expect_gt(again, 1000);
 	free(world);
 }

@@ -83,6 +83,17 @@ struct ddps_sn_sock {
 
 #define DDPS_SN_REFUSED 16u
 
+/* From where a datagram came, as the system said it last, and what that is for the engine. */
+struct ddps_sn_source {
+	const struct ddps_sn_sock *sock; /* NULL: nothing is in here */
+	struct sockaddr_storage from;
+	union ddps_sd_cmsg ctrl;
+	socklen_t from_len;
+	size_t ctrl_len;
+	struct ddps_sctp_route route;
+	size_t seg_size;
+};
+
 /* Where datagrams go that one call reads: their payload to the scratch buffer. */
 struct ddps_sn_inbox {
 	struct sockaddr_storage from[DDPS_SN_BATCH];
@@ -124,6 +135,7 @@ struct ddps_sn_env {
 		uint64_t at;
 	} refused[DDPS_SN_REFUSED];
 	unsigned nrefused; /* modulo their number */
+	struct ddps_sn_source source;
 	struct ddps_sn_inbox inbox;
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];

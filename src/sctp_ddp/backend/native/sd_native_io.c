@@ -89,7 +89,29 @@ static struct ddps_sctp_route make_route(const struct ddps_sn_sock *s,
 
 /* ---- packets ---- */
 
-/* false: nothing for the engine in it. */
+/* Datagrams come in runs: it is as long from the same place, to the same address, as no octet of what the
+ * system says is another one. */
+static inline bool is_from_source(const struct ddps_sn_source *o, const struct ddps_sn_sock *s,
+				  const struct msghdr *m)
+{
+	return o->sock == s && m->msg_namelen == o->from_len && m->msg_controllen == o->ctrl_len &&
+	       !(m->msg_flags & MSG_TRUNC) && !memcmp(m->msg_name, &o->from, o->from_len) &&
+	       !memcmp(m->msg_control, &o->ctrl, o->ctrl_len);
+}
+
+static void note_source(struct ddps_sn_source *o, const struct ddps_sn_sock *s,
+			const struct msghdr *m, const struct ddps_sctp_in *in)
+{
+	o->sock = s;
+	o->from_len = m->msg_namelen;
+	o->ctrl_len = m->msg_controllen;
+	memcpy(&o->from, m->msg_name, o->from_len);
+	memcpy(&o->ctrl, m->msg_control, o->ctrl_len);
+	o->route = in->from;
+	o->seg_size = in->seg_size;
+}
+
+/* What the system says of it.  false: nothing for the engine in it. */
 static bool prepare_native_in(const struct ddps_sn_sock *s, struct mmsghdr *m,
 			      const struct sockaddr_storage *from, struct ddps_sctp_in *in)
 {
@@ -150,6 +172,7 @@ static void empty_inbox(struct ddps_sn_inbox *b, int n)
 static int read_batch(struct ddps_sn_sock *s, unsigned max)
 {
 	struct sockaddr_storage *from = s->ne->inbox.from;
+	struct ddps_sn_source *o = &s->ne->source;
 	struct mmsghdr *m = s->ne->inbox.m;
 	struct ddps_sctp_in in[DDPS_SN_BATCH];
 	unsigned k = 0;
@@ -164,8 +187,19 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 		}
 		if (!s->raw && ddps_sn_dtls_is_hello(m[i].msg_hdr.msg_iov->iov_base, m[i].msg_len))
 			ddps_sn_dtls_misspoken(s->ne, &from[i], false);
-		if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
-			continue;
+		if (is_from_source(o, s, &m[i].msg_hdr) && m[i].msg_len >= HDR_MIN) {
+			in[k] = (struct ddps_sctp_in){ .from = o->route,
+						       .data = m[i].msg_hdr.msg_iov->iov_base,
+						       .len = m[i].msg_len,
+						       .seg_size = o->seg_size,
+						       .again = k > 0 };
+		} else {
+			if (!prepare_native_in(s, &m[i], &from[i], &in[k]))
+				continue;
+			in[k].again = false;
+			if (!s->raw) /* of those each is looked into */
+				note_source(o, s, &m[i].msg_hdr, &in[k]);
+		}
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
 		k++;
 	}
