@@ -266,6 +266,9 @@ unsigned kern_stop(void)
 		if (file[i].kind)
 			kern_close(&file[i]);
 	kern_udp_nobody();
+	free(wakes);
+	wakes = NULL;
+	nwakes = wakes_size = 0;
 	return n;
 }
 

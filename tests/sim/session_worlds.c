@@ -296,7 +296,7 @@ static bool run_session_worlds_once(uint64_t seed, int wire, struct sim_tally *t
 }
 
 /* One in four is played on either wire, with users that do the same: all that they see is the same. */
-static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
+static bool play_session_worlds_kind(uint64_t seed, struct sim_tally *t)
 {
 	if (!table[0] && !table[1])
 		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
@@ -322,6 +322,17 @@ static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
 	    !run_session_worlds_once(seed, WIRE_SCTP, t))
 		return false;
 	pairs_same_on_both(t);
+	return !world.failed;
+}
+
+/* Whatever has happened, all memory has been freed in the end. */
+static bool play_session_worlds_world(uint64_t seed, struct sim_tally *t)
+{
+	const uint64_t live = kern.live;
+
+	if (!play_session_worlds_kind(seed, t))
+		return false;
+	check(kern.live == live, "%" PRIu64 " allocations are left", kern.live - live);
 	return !world.failed;
 }
 
