@@ -135,6 +135,11 @@ static void in_atomic(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	a.to = (m->mr ? m->mr->base : 0) + ddps_rbuf_u8(in);
 	a.data = v * UINT64_C(0x0101010101010101);
 	a.mask = region & 0x80 ? ~UINT64_C(0) : 0;
+	if (region & 0x40) { /* 14, 15: an Atomic Write, a Flush */
+		a.aop = (uint8_t)(a.aop | 12);
+		a.mask = region & 0x80 ? v & 7 : v & 3;
+		a.data = v >> 2;
+	}
 	ddps_areq_encode(&a, body);
 	send_untagged_segment(g, p, in, DDPS_OP_WIRE_ATOMIC_REQ, DDPS_QN_READ, 0, body,
 			      sizeof body);

@@ -8,12 +8,12 @@ static const struct {
 	unsigned access;
 	bool own, foreign;
 } plan[RIG_REGIONS] = {
-	{ 256, ALL_RIGHTS | DDPS_ZERO_BASED | DDPS_BIND, false, false },
+	{ 256, ALL_RIGHTS | ALL_FLUSHES | DDPS_ZERO_BASED | DDPS_BIND, false, false },
 	{ 100, DDPS_LOCAL_WRITE | DDPS_ZERO_BASED | DDPS_BIND, false, false },
 	{ 120, DDPS_REMOTE_READ | DDPS_ZERO_BASED, false, false },
-	{ 80, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, true, false },
+	{ 80, DDPS_REMOTE_WRITE | DDPS_FLUSHABLE | DDPS_ZERO_BASED, true, false },
 	{ 64, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, false, false },
-	{ 48, ALL_RIGHTS | DDPS_ZERO_BASED, true, true },
+	{ 48, ALL_RIGHTS | ALL_FLUSHES | DDPS_ZERO_BASED, true, true },
 };
 
 /* ---- regions ---- */
@@ -84,6 +84,22 @@ static bool may_change(const struct rig *g, const struct rig_region *m, size_t a
 {
 	return m->cover[at] || (m->access & DDPS_REMOTE_WRITE && !m->foreign) ||
 	       rig_by_window(g, m, at, 1, DDPS_REMOTE_WRITE);
+}
+
+/* All of it is of one region that may be made persistent. */
+int rig_persist(void *user, uint8_t *at, size_t len)
+{
+	const struct rig *g = user;
+
+	for (unsigned i = 0; i < RIG_REGIONS; i++) {
+		const struct rig_region *m = &g->region[i];
+
+		if (m->mr && at >= m->mem && at + len <= m->mem + m->len) {
+			FUZZ_CHECK(len && m->access & DDPS_PERSISTENT && !m->foreign);
+			return len % 16 == 13 ? -1 : 0; /* a file system that is full */
+		}
+	}
+	FUZZ_CHECK(false);
 }
 
 void rig_cover(struct rig *g, const struct rig_work *w, int by)

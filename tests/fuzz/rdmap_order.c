@@ -17,7 +17,8 @@ static void next_work(struct order *o)
 
 static bool is_asking_op(enum ddps_op op)
 {
-	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
+	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP ||
+	       op == DDPS_OP_ATOMIC_WRITE || op == DDPS_OP_FLUSH;
 }
 
 /* What needs an answer has none coming any more.  Sends and Writes that nobody confirms still go out. */
@@ -257,6 +258,8 @@ static unsigned opcode_of(const struct order *o, const struct order_work *w)
 		return DDPS_OP_WIRE_READ_REQ;
 	case DDPS_OP_FETCH_ADD:
 	case DDPS_OP_CMP_SWAP:
+	case DDPS_OP_ATOMIC_WRITE:
+	case DDPS_OP_FLUSH:
 		return DDPS_OP_WIRE_ATOMIC_REQ;
 	default:
 		return DDPS_OP_WIRE_SEND + (inv ? 1u : 0) + (se ? 2u : 0);

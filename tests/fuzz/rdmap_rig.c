@@ -70,6 +70,7 @@ static const struct ddps_rdmap_up rig_up = {
 	.first_message = take_rdmap_rig_fuzz_first,
 	.rx_ready = take_rdmap_rig_fuzz_ready,
 	.drained = take_rdmap_rig_fuzz_drained,
+	.persist = rig_persist,
 };
 
 /* ---- life ---- */
@@ -93,7 +94,7 @@ void rig_init(struct rig *g, unsigned flags)
 	memset(g, 0, sizeof *g);
 	fuzz_random_reset();
 	g->last_sq = g->last_rq = -1;
-	cfg.rfc7306 = g->rfc7306 = flags & 1;
+	cfg.rfc7306 = cfg.flush = g->rfc7306 = flags & 1;
 	cfg.send_imm = g->order.send_imm = g->rfc7306 && flags & 0x80;
 	g->stall = flags & 2;
 	cfg.no_recv = g->stall ? DDPS_NO_RECV_STALL : DDPS_NO_RECV_TERMINATE;
@@ -189,8 +190,15 @@ static void uncommon(struct rig *g, struct ddps_send_wr *wr, unsigned where)
 		wr->stag = where & 8 ? window->stag : wr->stag;
 		break;
 	case 2:
-		wr->op = DDPS_OP_SEND_IMM;
+		wr->op = !(where & 0x20) ? DDPS_OP_SEND_IMM
+			 : where & 0x10	 ? DDPS_OP_FLUSH
+					 : DDPS_OP_ATOMIC_WRITE;
 		wr->flags &= ~DDPS_WR_INVALIDATE;
+		if (!(where & 0x20))
+			break;
+		wr->flags &= ~DDPS_WR_SOLICITED;
+		wr->nsge = 0;
+		wr->atomic.mask = where >> 2 & 3;
 		break;
 	default:
 		wr->flags &= ~DDPS_WR_INVALIDATE;
@@ -374,13 +382,17 @@ static void note_request(struct rig *g, const struct ddps_seg *seg)
 	}
 }
 
-/* What the target of an atomic had is what its requester gets. */
+/* What the target of an atomic had is what its requester gets; who writes or flushes asks for nothing. */
 static void check_original(struct rig *g, const struct ddps_seg *seg, const struct order_request *q)
 {
 	struct ddps_aresp a;
 	uint64_t old;
 
 	ddps_aresp_decode(&a, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+	if (q->a.aop == DDPS_AOP_WRITE || q->a.aop == DDPS_AOP_FLUSH) {
+		FUZZ_CHECK(!a.original);
+		return;
+	}
 	for (unsigned i = 0; i < RIG_REGIONS; i++) {
 		const struct rig_region *m = &g->region[i];
 

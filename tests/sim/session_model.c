@@ -102,7 +102,7 @@ void model_lend(struct end *e, const struct wr *w)
 static uint64_t all_memory(const struct end *e)
 {
 	return sum(e->sink_mem, sizeof e->sink_mem) + sum(e->read_mem, sizeof e->read_mem) +
-	       sum(e->recv_mem, sizeof e->recv_mem);
+	       sum(e->recv_mem, sizeof e->recv_mem) + sum((const uint8_t *)e->cell, sizeof e->cell);
 }
 
 /* The entry that completes: in the order of posting, once, silent ones that succeeded left out. */
@@ -153,18 +153,30 @@ static void is_placed(const struct end *e, const struct wr *w)
 	      NAME "Write %u is confirmed and not in place", name(e), w->at);
 }
 
-/* [5040-5.5] All Writes in front of a message are in place when it is delivered. */
-static void writes_are_there(struct end *e, const struct end *from, const struct msg *m)
+/* The first @writes of @from are in place at @e. */
+static void writes_are_there(struct end *e, const struct end *from, unsigned writes,
+			     const char *behind)
 {
-	for (unsigned s = 0; s < SLOTS && s < m->writes; s++) {
-		unsigned n = (m->writes - 1 - s) / SLOTS * SLOTS + s;
+	for (unsigned s = 0; s < SLOTS && s < writes; s++) {
+		unsigned n = (writes - 1 - s) / SLOTS * SLOTS + s;
 
 		if (n + SLOTS < from->nwrites) /* it may be on its way to be overwritten */
 			continue;
 		check(!memcmp(e->sink_mem + s * SLOT_LEN, model_octets(from, n, true),
 			      from->write_len[n]),
-		      NAME "Write %u is not in place behind message %u", name(e), n, e->received);
+		      NAME "Write %u is not in place behind a %s", name(e), n, behind);
 	}
+}
+
+static void is_written(const struct end *e, const struct wr *w)
+{
+	const struct end *o = &e->pair->end[!e->id];
+
+	world.t->n[T_FLUSHED]++;
+	if (w->at + SLOTS < e->ncells)
+		return;
+	check(!memcmp(&o->cell[w->at % SLOTS], model_octets(e, w->at, true), sizeof o->cell[0]),
+	      NAME "Atomic Write %u is done and not in place", name(e), w->at);
 }
 
 static void note_session_model_received(struct end *e, const struct ddps_wc *wc, const struct wr *w)
@@ -189,7 +201,8 @@ static void note_session_model_received(struct end *e, const struct ddps_wc *wc,
 	check(!memcmp(m->imm ? wc->imm : mem + w->at * RECV_LEN, want,
 		      m->imm ? DDPS_IMM_OCTETS : m->len),
 	      NAME "message %u altered", name(e), e->received);
-	writes_are_there(e, from, m);
+	/* [5040-5.5] when it is delivered */
+	writes_are_there(e, from, m->writes, "message");
 	e->received++;
 	see(&e->digest[0], (uint64_t)wc->len << 3 | (uint64_t)wc->has_imm << 2 |
 				   (uint64_t)wc->invalidated << 1 | (uint64_t)wc->solicited);
@@ -208,6 +221,12 @@ static void note_session_model_sent(struct end *e, const struct ddps_wc *wc, con
 		check(wc->original == e->added, NAME "the counter was %" PRIu64 ", not %u", name(e),
 		      wc->original, e->added);
 		e->added++;
+	}
+	if (w->op == DDPS_OP_ATOMIC_WRITE && !e->pair->lied && !e->pair->evil)
+		is_written(e, w);
+	if (w->op == DDPS_OP_FLUSH && !e->pair->lied && !e->pair->evil) {
+		world.t->n[T_FLUSHED]++;
+		writes_are_there(get_other_session_end(e), e, w->at, "Flush");
 	}
 	if (w->placed && !e->pair->lied)
 		is_placed(e, w);
@@ -233,7 +252,8 @@ void model_completion(const struct ddps_wc *wc)
 	keep(e, &w);
 	check(w.op == wc->op, NAME "%s, not %s", name(e), ddps_op_name(wc->op), ddps_op_name(w.op));
 	/* What left before the end has left, though a Read in front of it is not answered. */
-	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD || w.placed;
+	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD ||
+		   w.op == DDPS_OP_ATOMIC_WRITE || w.op == DDPS_OP_FLUSH || w.placed;
 	check(!q->failed || !is_ok(wc) || !answered, NAME "success behind a failure", name(e));
 	q->failed |= !is_ok(wc);
 	world.t->n[T_OPS]++;

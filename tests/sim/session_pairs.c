@@ -18,6 +18,7 @@ static void open_pair(struct pair *p)
 	p->evil = sim_chance(&p->rng, 0.3);
 	p->tidy = !p->evil && sim_chance(&p->rng, 0.7) && !p->lied;
 	p->rfc7306 = sim_happens(SIM_rfc7306, name, 0, 0.3);
+	p->flush = p->rfc7306 && sim_happens(SIM_flush, name, 0, 0.7);
 	p->p2p = sim_happens(SIM_p2p, name, 0, 0.3);
 	p->shared = sim_happens(SIM_shared, name, 0, 0.2);
 	p->markers = sim_happens(SIM_markers, name, 0, 0.3) && !p->lied;

@@ -50,11 +50,13 @@ static bool regions(struct end *e)
 	struct ddps_ep *ep = below(e->pair, 2) || kern.liars ? e->ep : NULL;
 
 	return !ddps_mr_reg(pd, table, sizeof table, DDPS_REMOTE_READ, ep, &e->src) &&
-	       !ddps_mr_reg(pd, e->sink_mem, sizeof e->sink_mem, DDPS_REMOTE_WRITE, ep, &e->sink) &&
+	       !ddps_mr_reg(pd, e->sink_mem, sizeof e->sink_mem, DDPS_REMOTE_WRITE | DDPS_FLUSHABLE,
+			    ep, &e->sink) &&
 	       !ddps_mr_reg(pd, e->read_mem, sizeof e->read_mem + sizeof e->recv_mem,
 			    DDPS_LOCAL_WRITE, NULL, &e->local) &&
 	       !ddps_mr_reg(pd, &e->counter, sizeof e->counter, DDPS_REMOTE_ATOMIC, ep,
 			    &e->atomic) &&
+	       !ddps_mr_reg(pd, e->cell, sizeof e->cell, DDPS_REMOTE_WRITE, ep, &e->cells) &&
 	       !ddps_mr_reg(pd, e->guard, sizeof e->guard, DDPS_REMOTE_WRITE,
 			    world.host[e->host].nobody, &e->bait) &&
 	       !ddps_mr_reg(pd, e->tx_mem, sizeof e->tx_mem, DDPS_LOCAL_WRITE, NULL, &e->tx) &&
@@ -74,6 +76,7 @@ static bool make_session_user_endpoint(struct end *e)
 	attr.sq_depth = e->sq_depth;
 	attr.rq_depth = e->rq_depth;
 	attr.rfc7306 = e->pair->rfc7306;
+	attr.flush = e->pair->flush;
 	attr.user = e;
 	if (shares(e))
 		attr.srq = h->srq;
@@ -417,6 +420,34 @@ static bool post_add(struct end *e)
 	return post_session_user(e, &wr, (struct wr){ .len = 8 }) || !e->ord;
 }
 
+static bool post_session_word(struct end *e)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_ATOMIC_WRITE };
+
+	wr.flags = silent(e, 0.2);
+	memcpy(wr.imm, model_octets(e, e->ncells, true), sizeof wr.imm);
+	remote(e, get_other_session_end(e)->cells, e->ncells % SLOTS * sizeof(uint64_t), &wr);
+	if (!post_session_user(e, &wr, (struct wr){ .len = sizeof wr.imm, .at = e->ncells }))
+		return !e->ord;
+	e->ncells++;
+	return true;
+}
+
+/* All of the peer's sink, as a region or as octets. */
+static bool post_session_flush(struct end *e)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_FLUSH };
+
+	wr.flags = silent(e, 0.2) | (own_chance(e, 0.2) ? DDPS_WR_FENCE : 0u);
+	wr.atomic.mask = DDPS_FLUSH_VISIBLE;
+	if (own_chance(e, 0.5))
+		wr.atomic.mask |= DDPS_FLUSH_REGION;
+	else
+		wr.atomic.data = sizeof e->sink_mem;
+	remote(e, get_other_session_end(e)->sink, 0, &wr);
+	return post_session_user(e, &wr, (struct wr){ .at = e->nwrites }) || !e->ord;
+}
+
 /* May one more message be sent?  The peer must have a receive for it; whoever is not tidy
  * does not care, so it waits or the session ends. */
 static bool credit(struct end *e)
@@ -429,8 +460,8 @@ static bool credit(struct end *e)
 
 static bool post_next(struct end *e)
 {
-	unsigned what =
-		world.bulk ? 4 + (unsigned)own(e, 2) : (unsigned)own(e, e->pair->rfc7306 ? 8 : 6);
+	const unsigned kinds = e->pair->flush ? 10 : e->pair->rfc7306 ? 8 : 6;
+	unsigned what = world.bulk ? 4 + (unsigned)own(e, 2) : (unsigned)own(e, kinds);
 
 	if (!e->id && !e->ops) /* whatever else, the responder waits for something */
 		return post_write(e);
@@ -442,6 +473,8 @@ static bool post_next(struct end *e)
 	}
 	if (what < 5)
 		return post_write(e);
+	if (what >= 8)
+		return what == 8 ? post_session_flush(e) : post_session_word(e);
 	return what == 5 ? post_read(e) : post_add(e);
 }
 
@@ -553,7 +586,8 @@ void user_turn(struct end *e)
 
 void user_free(struct end *e)
 {
-	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv, e->tx, e->bait };
+	struct ddps_mr *mr[] = { e->src,   e->sink, e->local, e->atomic,
+				 e->cells, e->inv,  e->tx,    e->bait };
 
 	at_host(e->host);
 	if (e->req)
@@ -562,7 +596,7 @@ void user_free(struct end *e)
 	ddps_ep_free(e->ep);
 	for (unsigned i = 0; i < sizeof mr / sizeof *mr; i++)
 		ddps_mr_dereg(mr[i]);
-	e->src = e->sink = e->local = e->atomic = e->inv = e->tx = e->bait = NULL;
+	e->src = e->sink = e->local = e->atomic = e->cells = e->inv = e->tx = e->bait = NULL;
 	e->ep = NULL;
 	e->freed = e->final = true;
 	e->code = e->code ? e->code : DDPS_E_CLOSED;

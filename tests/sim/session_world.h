@@ -57,15 +57,17 @@ enum {
 	T_RENEWED,
 	T_REBOUND,
 	T_SHM,
+	T_FLUSHED,
 	T_KINDS /* of faults, one each */
 };
 
 struct wr { /* posted, not completed */
 	uint64_t id;
 	enum ddps_op op;
-	uint32_t len, at; /* READ: offset in the table; others: where, or number */
-	unsigned slot;	  /* of a Read */
-	unsigned tx;	  /* of what is sent from memory that changes once it has left; 0: none */
+	uint32_t len,
+		at; /* READ: offset in the table; FLUSH: Writes before it; others: where, or number */
+	unsigned slot; /* of a Read */
+	unsigned tx;   /* of what is sent from memory that changes once it has left; 0: none */
 	bool silent, placed;
 };
 
@@ -90,7 +92,7 @@ struct end {
 		program; /* of its program: the same whatever the wire does; one operation's */
 	struct ddps_ep *ep;
 	struct ddps_request *req;
-	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx, *bait;
+	struct ddps_mr *src, *sink, *local, *atomic, *cells, *inv, *tx, *bait;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
 	bool naughty; /* it has done what nobody expects */
 	bool tx_used[SLOTS];
@@ -105,13 +107,13 @@ struct end {
 	struct msg msgs[OPS];
 	unsigned nmsgs, received, nrecvs;
 	uint32_t write_len[OPS];
-	unsigned nwrites, nreads, reads_done, added, ord;
+	unsigned nwrites, nreads, reads_done, added, ncells, ord;
 	bool invalidated;
 	uint64_t digest[2]; /* of all that was seen: received, sent */
 	/* Memory that nobody has a right to: where a Read or a receive has ended; all, at the end. */
 	uint64_t read_kept[SLOTS], recv_kept[SLOTS], tx_kept[SLOTS], kept;
-	uint64_t counter;
-	uint8_t guard[64]; /* a region of nobody: no peer may write here */
+	uint64_t counter, cell[SLOTS]; /* the latter are written by Atomic Writes */
+	uint8_t guard[64];	       /* a region of nobody: no peer may write here */
 	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
 	uint8_t recv_mem[SLOTS * RECV_LEN];
 	uint8_t inv_mem[64];
@@ -124,7 +126,7 @@ struct pair {
 	uint64_t rng, sched; /* of what its users do, and of when */
 	unsigned rounds, n;  /* n: turns that it had */
 	bool shared;	     /* its responder takes receives from its host's queue */
-	bool open, tcp, tidy, evil, rfc7306, p2p, markers, crc;
+	bool open, tcp, tidy, evil, rfc7306, flush, p2p, markers, crc;
 	bool rejected; /* so it was answered */
 	bool lied;     /* one of the hosts lies: what arrives may be anything */
 };

@@ -362,6 +362,7 @@ int main(int argc, char **argv)
 			   "keys renewed",
 			   "ports moved",
 			   "through shared memory",
+			   "flushes and atomic writes",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X
