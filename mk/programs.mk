@@ -18,13 +18,13 @@ $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/tests/%.o: CPPFLAGS += -Itests -Itools
 
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign
+WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign,--wrap=strdup
 WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendto sendmsg sendmmsg recvmmsg \
 	recvmsg send writev flock connect listen accept4 getsockname getsockopt poll epoll_ctl epoll_wait read write close fstat \
 	fallocate fchmod mkdir access link eventfd getrandom madvise pthread_create pthread_atfork getaddrinfo freeaddrinfo \
 	getifaddrs mmap dlopen dlsym dlclose)
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
-UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c sim_random.c sim_shrink.c)
+UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c dtls_stub.c sim_random.c sim_shrink.c)
 UNIT_TESTS := $(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) $(UNIT_SIM)
 UNIT_REST  := $(call objs,$(filter-out src/secure/vault.c src/common/%,$(TLS_SRC)) $(VFAULT_SRC) src/view/view_path.c $(filter-out src/common/%,$(UMAD_SRC)) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 	$(CONFORM_A) $(LIB_A) $(IPOIB_A)

@@ -16,12 +16,13 @@ void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+char *__wrap_strdup(const char *text);
 int __wrap_posix_memalign(void **p, size_t align, size_t size);
 void __wrap_free(void *p);
 
 static unsigned left;
 static bool failed;
-static long live;
+static long live; /* some tests have a thread */
 
 void mem_fail(unsigned n)
 {
@@ -44,13 +45,13 @@ static bool must_alloc_fail(void)
 
 static void *count_live_block(void *p)
 {
-	live += p != NULL;
+	__atomic_add_fetch(&live, p != NULL, __ATOMIC_RELAXED);
 	return p;
 }
 
 long mem_live(void)
 {
-	return live;
+	return __atomic_load_n(&live, __ATOMIC_RELAXED);
 }
 
 /* What is not one's own is nothing that could be taken for it. */
@@ -167,11 +168,19 @@ void *__wrap_realloc(void *p, size_t size)
 	return new;
 }
 
+char *__wrap_strdup(const char *text)
+{
+	const size_t len = strlen(text) + 1;
+	char *p = __wrap_malloc(len);
+
+	return p ? memcpy(p, text, len) : NULL;
+}
+
 int __wrap_posix_memalign(void **p, size_t align, size_t size)
 {
 	int err = __real_posix_memalign(p, align, size);
 
-	live += !err;
+	__atomic_add_fetch(&live, !err, __ATOMIC_RELAXED);
 	return err;
 }
 
@@ -179,6 +188,6 @@ void __wrap_free(void *p)
 {
 	if (p)
 		unfenced(p);
-	live -= p != NULL;
+	__atomic_sub_fetch(&live, p != NULL, __ATOMIC_RELAXED);
 	__real_free(spoilt(p));
 }
