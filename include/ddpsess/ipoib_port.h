@@ -158,9 +158,11 @@ struct ddps_ipoib_ud_from {
 	/* The sender's LID, 0 = not known.  If it is not the LID of the path to the sender, the
 	 * interface asks for that path anew. */
 	uint16_t slid;
-	bool has_gid;			 /* a GRH came with it (RFC 4391 6) */
-	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* the sender's, if has_gid */
-	bool multicast;			 /* it was sent to a group */
+	bool has_gid; /* a GRH came with it (RFC 4391 6) */
+	/* The sender's, if has_gid.  A port whose wire has no GRH makes one of the LID: 0 but for
+	 * the last two octets. */
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
+	bool multicast; /* it was sent to a group */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "ipoib/ipoib.h"
+#include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_net_fixture.h"
 #include "support/child.h"
 #include <poll.h>
@@ -54,6 +55,42 @@ Test(ipoib_bridge, failed_joins_are_said_once, .description = "4391-12-1")
 	cr_expect_eq(lines(text, "join_failed"), 4, "%s", text);
 	fclose(b.out.f);
 	free(text);
+	net_fini(&net);
+}
+
+/* A GID is named only if the node has said it; of a datagram without one there is the LID. */
+Test(ipoib_bridge, contact_37_a_conflict_names_who_is_known)
+{
+	static const struct {
+		uint8_t gid[16];
+		bool given_up;
+		const char *says;
+	} t[] = {
+		{ { 0xfe, 0x80, [15] = 3 },
+		  false,
+		  "the node with the GID fe80::3 has or wants fd09::2, " },
+		{ { 0xfe, 0x80, [15] = 3 },
+		  true,
+		  "the node with the GID fe80::3 had fd09::2 first, " },
+		{ { [14] = 1, 3 }, false, "the node with the LID 259 has or wants fd09::2, " },
+		{ { [15] = 3 }, true, "the node with the LID 3 had fd09::2 first, " },
+	};
+	json_t *all;
+
+	net_init(&net, 1, 1, DDPS_IPOIB_RC);
+	b.f = net.node[0].f;
+	for (unsigned i = 0; i < sizeof t / sizeof *t; i++) {
+		b.f->dup[0] = (struct ddps_ipoib_dup){
+			.used = true,
+			.c = { .ip6 = true, .ip = { 0xfd, 9, [15] = 2 }, .given_up = t[i].given_up }
+		};
+		memcpy(b.f->dup[0].c.other.gid, t[i].gid, 16);
+		all = bridge_list_conflicts(&b);
+		cr_assert_eq(json_array_size(all), 1);
+		cr_expect(strstr(json_string_value(json_array_get(all, 0)), t[i].says), "%s",
+			  json_string_value(json_array_get(all, 0)));
+		json_decref(all);
+	}
 	net_fini(&net);
 }
 

@@ -8,23 +8,37 @@
 
 #define AGAIN_NS (60 * NS_PER_S)
 
+/* Who asks for an IPv6 address has said no GID of its own; where no GRH comes either, it is known by its LID. */
+static void name_node(char *text, size_t len, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	static const uint8_t none[DDPS_IPOIB_GID_LEN - 2];
+	char shown[DDPS_IPOIB_GID_TEXT];
+
+	ddps_ipoib_gid_print(shown, gid);
+	if (memcmp(gid, none, sizeof none) != 0)
+		snprintf(text, len, "GID %s", shown);
+	else
+		snprintf(text, len, "LID %u",
+			 (unsigned)gid[sizeof none] << 8 | gid[sizeof none + 1]);
+}
+
 static void describe_conflict(const struct bridge *b, const struct ddps_ipoib_if_conflict *c,
 			      char *text, size_t len)
 {
-	char ip[INET6_ADDRSTRLEN], mine[DDPS_IPOIB_GID_TEXT], theirs[DDPS_IPOIB_GID_TEXT];
+	char ip[INET6_ADDRSTRLEN], mine[DDPS_IPOIB_GID_TEXT], theirs[DDPS_IPOIB_GID_TEXT + 8];
 
 	inet_ntop(c->ip6 ? AF_INET6 : AF_INET, c->ip, ip, sizeof ip);
 	ddps_ipoib_gid_print(mine, b->cfg.me.addr.gid);
-	ddps_ipoib_gid_print(theirs, c->other.gid);
+	name_node(theirs, sizeof theirs, c->other.gid);
 	if (c->given_up)
 		snprintf(text, len,
-			 "the node with the GID %s had %s first, so this one (GID %s) does not use "
+			 "the node with the %s had %s first, so this one (GID %s) does not use "
 			 "it; "
 			 "try: another address here, or 'ip addr add' once the other node is gone",
 			 theirs, ip, mine);
 	else
 		snprintf(text, len,
-			 "the node with the GID %s has or wants %s, which this one (GID %s) has; "
+			 "the node with the %s has or wants %s, which this one (GID %s) has; "
 			 "try: another address for one of them",
 			 theirs, ip, mine);
 }
