@@ -423,6 +423,7 @@ Test(mpa_near, another_user_that_is_found_is_left_alone)
 		call = accept(name, NULL, NULL);
 		leave_child_fixture(recv(call, &octet, 1, 0) ? 2 : 0);
 	}
+	close(up[1]);
 	cr_assert_eq(read(up[0], &octet, 1), 1);
 	MPA_UNTIL(&w, w.b[0].llp);
 	cr_expect_not(is_moved(&w.b[0]));
@@ -430,6 +431,5 @@ Test(mpa_near, another_user_that_is_found_is_left_alone)
 	cr_expect_eq(status, 0);
 	send_by_hand(tcp, 1);
 	close(up[0]);
-	close(up[1]);
 	close(tcp);
 }

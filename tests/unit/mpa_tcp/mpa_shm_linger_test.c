@@ -183,6 +183,7 @@ Test(mpa_shm_linger, of_another_user)
 			leave_child_fixture(1);
 		leave_child_fixture(0);
 	}
+	close(passed[1]);
 	cr_assert_eq(read(passed[0], &octet, 1), 1);
 	MPA_UNTIL(&w, w.env.refused[DDPS_REFUSED_NOT_LISTED] == 1);
 	expect_served();
@@ -191,5 +192,4 @@ Test(mpa_shm_linger, of_another_user)
 	cr_expect_eq(status, 0);
 	close(up[0]);
 	close(passed[0]);
-	close(passed[1]);
 }

@@ -342,6 +342,7 @@ static void play_round(const struct sockaddr_un *un)
 	for (int i = 0; i < TOGETHER; i++)
 		pids[i] = begin_listener(un, go, up, answers[1]);
 	close(go[1]);
+	close(answers[1]);
 	for (int i = 0; i < TOGETHER; i++) {
 		cr_assert_eq(read(answers[0], &octet, 1), 1);
 		cr_expect_neq(octet, '?');
@@ -359,7 +360,6 @@ static void play_round(const struct sockaddr_un *un)
 	close(go[0]);
 	close(up[0]);
 	close(answers[0]);
-	close(answers[1]);
 }
 
 Test(mpa_shm, of_listeners_that_begin_together_one_has_the_file)
