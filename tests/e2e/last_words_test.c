@@ -44,6 +44,7 @@ static void start_last_words_peer(struct peer *p, const char *wire)
 	cr_assert_eq(pipe(p->tell), 0);
 	cr_assert_eq(pipe(p->hear), 0);
 	p->pid = fork();
+	close(p->pid ? p->tell[1] : p->hear[1]); /* the other's alone: a read ends when it does */
 	if (!p->pid)
 		run_last_words_peer(p, wire);
 	cr_assert_eq(read(p->tell[0], p->uri, sizeof p->uri), sizeof p->uri);
@@ -57,10 +58,9 @@ static void let_it_end(struct peer *p)
 	cr_assert_eq(write(p->hear[1], "g", 1), 1);
 	cr_assert_eq(waitpid(p->pid, &status, 0), p->pid);
 	cr_assert_eq(status, 0);
-	for (int i = 0; i < 2; i++) {
-		close(p->tell[i]);
-		close(p->hear[i]);
-	}
+	close(p->tell[0]);
+	close(p->hear[0]);
+	close(p->hear[1]);
 }
 
 E2E_WIRES(last_words, are_heard_before_its_host_says_that_it_is_gone)

@@ -466,9 +466,11 @@ Test(watch, a_fork_does_not_keep_it_open)
 		bool bad = ddps_watch_open(&mine, ctx, NULL, dir) != DDPS_E_FORKED;
 
 		ddps_watch_close(w);
+		close(down[1]);
 		bad |= access(path, F_OK) != 0 || write(up[1], &c, 1) != 1;
 		leave_child_fixture(bad || read(down[0], &c, 1) != 1);
 	}
+	close(up[1]);
 	cr_assert_eq(read(up[0], &c, 1), 1);
 	snprintf(kept, sizeof kept, "%s/kept", dir);
 	cr_assert_eq(rename(path, kept), 0);

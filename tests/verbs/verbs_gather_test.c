@@ -35,8 +35,10 @@ VT_TLS_TEST(verbs_gather, what_was_posted_leaves_before_the_process)
 
 	cr_assert_eq(pipe(port), 0);
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		close(port[1]);
 		send_and_exit(port[0]);
+	}
 	vt_init(&v);
 	vt_listen(&v);
 	cr_assert_eq(write(port[1], &(uint16_t){ htons(vt_port(&v)) }, 2), 2);

@@ -83,6 +83,7 @@ static void kill_server(int step)
 	pid = fork_at_rest();
 	if (!pid)
 		serve_until(step, tell[1]);
+	close(tell[1]);
 	cr_assert_eq(read(tell[0], &port, sizeof port), sizeof port);
 	vt_init(&v);
 	((struct sockaddr_in *)&v.addr)->sin_port = port;
@@ -103,7 +104,6 @@ static void kill_server(int step)
 		await_killed_end(&v.a, true);
 	}
 	close(tell[0]);
-	close(tell[1]);
 	vt_down(&v);
 }
 
@@ -143,8 +143,10 @@ static void kill_client(int step)
 
 	cr_assert_eq(pipe(to), 0);
 	pid = fork_at_rest();
-	if (!pid)
+	if (!pid) {
+		close(to[1]);
 		dial_until(step, to[0]);
+	}
 	vt_init(&v);
 	vt_listen(&v);
 	cr_assert_eq(write(to[1], &((struct sockaddr_in *)&v.addr)->sin_port, 2), 2);

@@ -39,6 +39,7 @@ Test(verbs_life, a_killed_peer_is_noticed_and_work_is_flushed, .timeout = 60)
 	pid = fork();
 	if (!pid) { /* makes a context of its own */
 		a4 = (struct sockaddr_in *)&v.addr;
+		close(port[1]);
 		if (read(port[0], &a4->sin_port, 2) != 2)
 			_exit(1);
 		die_connected(&v);

@@ -201,8 +201,10 @@ VT_TLS_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 	vt_init(&v);
 	cr_assert_eq(pipe(port), 0);
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		close(port[1]);
 		until_killed(port[0]);
+	}
 	vt_listen(&v);
 	cr_assert_eq(write(port[1], &((struct sockaddr_in *)&v.addr)->sin_port, 2), 2);
 	accept_from(&v, &peer);

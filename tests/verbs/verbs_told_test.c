@@ -225,7 +225,7 @@ static struct caller caller_new(void)
 	cr_assert_eq(pipe(fds), 0);
 	c.pid = fork();
 	c.to = fds[1];
-	if (!c.pid)
+	if (!c.pid && !close(fds[1]))
 		_exit(read(fds[0], &port, sizeof port) == sizeof port ? is_refused(port) : 3);
 	close(fds[0]);
 	return c;

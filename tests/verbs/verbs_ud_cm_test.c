@@ -486,7 +486,9 @@ Test(verbs_ud_cm, two_processes, .timeout = 30)
 			_exit(3);
 		run_verbs_ud_cm_child(fds[1]);
 	}
+	close(fds[1]);
 	cr_assert_eq(read(fds[0], &other.qp_num, 4), 4);
+	close(fds[0]);
 	peer.qp = &other;
 	for (; n < 20; n++) {
 		struct ibv_wc wc;
