@@ -123,7 +123,7 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
 	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair fopen memfd_create fallocate munmap fcntl fstat fstatfs \
-	lseek lstat unlink open flock __recv_chk
+	madvise lstat unlink open flock __recv_chk
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)

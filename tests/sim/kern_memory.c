@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #define FILES "/sim/" /* the folder of those that are simulated */
-#define MAPS  1024u
+#define MAPS  2048u
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 struct kern_memory {
 	unsigned held; /* by descriptors, and by messages on their way */
@@ -42,8 +45,8 @@ int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_fallocate(int fd, int mode, off_t off, off_t len);
 int __real_fstatfs(int fd, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs);
-off_t __real_lseek(int fd, off_t off, int whence);
-off_t __wrap_lseek(int fd, off_t off, int whence);
+int __real_madvise(void *at, size_t len, int advice);
+int __wrap_madvise(void *at, size_t len, int advice);
 int __real_flock(int fd, int op);
 int __wrap_flock(int fd, int op);
 
@@ -119,7 +122,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 		i++;
 	/* The same pages once more, at another address. */
 	maps[i] = mremap(kern_file(fd)->memory->base, 0, len, MREMAP_MAYMOVE);
-	if (maps[i] == MAP_FAILED)
+	if (maps[i] == MAP_FAILED || mprotect(maps[i], len, prot))
 		abort();
 	kern.live++;
 	return maps[i];
@@ -180,12 +183,11 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 	return 0;
 }
 
-/* Of memory that is allocated whole the first hole is its end. */
-off_t __wrap_lseek(int fd, off_t off, int whence)
+int __wrap_madvise(void *at, size_t len, int advice)
 {
-	if (fd < KERN_FD)
-		return __real_lseek(fd, off, whence);
-	return (off_t)kern_file(fd)->memory->len;
+	if (advice == MADV_POPULATE_READ && kern_fails("madvise", EFAULT, ENOMEM, EINVAL))
+		return -1;
+	return __real_madvise(at, len, advice);
 }
 
 /* ---- files: names of sockets, and the folder they are in ---- */

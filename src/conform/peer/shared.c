@@ -14,24 +14,34 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define RING	   262144u
-#define FIRST_RING 4096u
-#define SIZE	   (FIRST_RING + 2 * RING)
-#define WORDS	   256u
-#define HELLO	   16
+#define RING	262144u
+#define OCTETS	4096u
+#define SIZE	(OCTETS + RING)
+#define HELLO	16
+#define VERSION 2
+#define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 
-/* One ring, and how far this side is. */
-struct one_ring {
-	uint64_t *head, *tail;
-	uint32_t *end, *reader, *writer;
-	uint8_t *octets;
-	uint64_t at;
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* Where the words of a side are. */
+enum {
+	WRITTEN = 0,
+	END = 8,
+	READ = 64,
+	READER = 128,
+	WRITER = 192,
+	READER_WOKEN = 256,
+	WRITER_WOKEN = 260
 };
 
 struct cf_shared {
-	void *memory;
-	struct one_ring in, out;
-	bool gone; /* the target has left the socket */
+	uint8_t *own;
+	const uint8_t *far; /* the target's, of which nothing is written */
+	uint64_t in, out;   /* how far this side is */
+	uint32_t said;	    /* a number for each sleep */
+	bool gone;	    /* the target has left the socket */
 };
 
 /* ---- addresses ---- */
@@ -73,33 +83,32 @@ void cf_shared_unlisten(int fd)
 
 /* ---- the memory ---- */
 
-static void open_one_ring(struct one_ring *r, uint8_t *memory, unsigned nr)
+static uint64_t *long_at(uint8_t *memory, unsigned at)
 {
-	uint8_t *words = memory + (size_t)nr * WORDS;
-
-	*r = (struct one_ring){
-		.head = (uint64_t *)(void *)words,
-		.end = (uint32_t *)(void *)(words + 8),
-		.tail = (uint64_t *)(void *)(words + 64),
-		.reader = (uint32_t *)(void *)(words + 128),
-		.writer = (uint32_t *)(void *)(words + 192),
-		.octets = memory + FIRST_RING + (size_t)nr * RING,
-	};
+	return (uint64_t *)(void *)(memory + at);
 }
 
-static void share_memory(struct cf *cf, int fd, bool initiator)
+static uint32_t *word_at(uint8_t *memory, unsigned at)
 {
-	struct cf_shared *s = calloc(1, sizeof *s);
+	return (uint32_t *)(void *)(memory + at);
+}
 
-	CF_CHECK(cf, s, "out of memory");
-	cf->conn->shared = s;
-	s->memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | (initiator ? MAP_POPULATE : 0), fd, 0);
-	if (s->memory == MAP_FAILED)
-		s->memory = NULL;
-	CF_CHECK(cf, s->memory, "the shared memory: %s", strerror(errno));
-	open_one_ring(&s->out, s->memory, !initiator);
-	open_one_ring(&s->in, s->memory, initiator);
+static uint64_t get_long(const uint8_t *memory, unsigned at)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)(memory + at), __ATOMIC_SEQ_CST);
+}
+
+static uint32_t get_word(const uint8_t *memory, unsigned at)
+{
+	return __atomic_load_n((const uint32_t *)(const void *)(memory + at), __ATOMIC_SEQ_CST);
+}
+
+static void *map_shared(struct cf *cf, int fd, int prot, int flags)
+{
+	void *m = mmap(NULL, SIZE, prot, MAP_SHARED | flags, fd, 0);
+
+	CF_CHECK(cf, m != MAP_FAILED, "the shared memory: %s", strerror(errno));
+	return m;
 }
 
 static void pass_memory(struct cf *cf)
@@ -114,17 +123,17 @@ static void pass_memory(struct cf *cf)
 	struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
 	ssize_t n;
 
-	CF_CHECK(cf,
-		 fd >= 0 && !fallocate(fd, 0, 0, SIZE) &&
-			 !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW),
-		 "the shared memory: %s", strerror(errno));
-	cf_put32(hello + 8, 1);
+	CF_CHECK(cf, fd >= 0 && !fallocate(fd, 0, 0, SIZE), "the shared memory: %s",
+		 strerror(errno));
+	cf->conn->shared->own = map_shared(cf, fd, PROT_READ | PROT_WRITE, MAP_POPULATE);
+	CF_CHECK(cf, !fcntl(fd, F_ADD_SEALS, SEALS), "sealing the shared memory: %s",
+		 strerror(errno));
+	cf_put32(hello + 8, VERSION);
 	cf_put32(hello + 12, RING);
 	cm->cmsg_level = SOL_SOCKET;
 	cm->cmsg_type = SCM_RIGHTS;
 	cm->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(cm), &fd, sizeof fd);
-	share_memory(cf, fd, true); /* before the target's seal */
 	n = sendmsg(cf->conn->fd, &m, MSG_NOSIGNAL);
 	close(fd);
 	CF_CHECK(cf, n == HELLO, "passing the memory: %s", strerror(errno));
@@ -152,8 +161,7 @@ static void take_memory(struct cf *cf)
 	};
 	struct cmsghdr *cm;
 	struct stat st;
-	int fd = -1, err;
-	off_t hole;
+	int fd = -1, seals;
 
 	await_hello(cf);
 	CF_CHECK(cf, recvmsg(cf->conn->fd, &m, MSG_CMSG_CLOEXEC) == HELLO,
@@ -162,26 +170,30 @@ static void take_memory(struct cf *cf)
 	if (cm && cm->cmsg_type == SCM_RIGHTS && cm->cmsg_len == CMSG_LEN(sizeof fd))
 		memcpy(&fd, CMSG_DATA(cm), sizeof fd);
 	CF_CHECK(cf,
-		 !memcmp(hello, "ddpsess\n", 8) && cf_get32(hello + 8) == 1 &&
+		 !memcmp(hello, "ddpsess\n", 8) && cf_get32(hello + 8) == VERSION &&
 			 cf_get32(hello + 12) == RING,
 		 "the target's first message: %s", cf_hex(hello, HELLO));
 	CF_CHECK(cf, fd >= 0 && !fstat(fd, &st) && st.st_size == SIZE,
 		 "the target passes no memory of %u octets", SIZE);
-	share_memory(cf, fd, false);
-	err = fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-	hole = lseek(fd, 0, SEEK_HOLE);
+	seals = fcntl(fd, F_GET_SEALS);
+	CF_CHECK(cf, seals >= 0 && (seals & SEALS) == SEALS,
+		 "the target's memory is not sealed: %#x, to be at least %#x", (unsigned)seals,
+		 (unsigned)SEALS);
+	CF_CHECK(cf, lseek(fd, 0, SEEK_HOLE) == SIZE, "the target's memory is not allocated whole");
+	cf->conn->shared->far = map_shared(cf, fd, PROT_READ, 0);
 	close(fd);
-	CF_CHECK(cf, !err, "the target's memory cannot be sealed further");
-	CF_CHECK(cf, hole == SIZE, "the target's memory is not allocated whole");
 }
 
 void cf_shared_open(struct cf *cf)
 {
 	if (!cf->run->shared)
 		return;
+	cf->conn->shared = calloc(1, sizeof *cf->conn->shared);
+	CF_CHECK(cf, cf->conn->shared, "out of memory");
+	if (cf->c->target != CF_RESPONDER)
+		take_memory(cf);
+	pass_memory(cf);
 	if (cf->c->target == CF_RESPONDER)
-		pass_memory(cf);
-	else
 		take_memory(cf);
 }
 
@@ -191,19 +203,30 @@ void cf_shared_close(struct cf_conn *c)
 		return;
 	if (c->fd >= 0)
 		cf_shared_end(c, false);
-	if (c->shared->memory)
-		munmap(c->shared->memory, SIZE);
+	if (c->shared->own)
+		munmap(c->shared->own, SIZE);
+	if (c->shared->far)
+		munmap((void *)(uintptr_t)c->shared->far, SIZE);
 	free(c->shared);
 	c->shared = NULL;
 }
 
 /* ---- octets ---- */
 
-static void wake_target(struct cf_conn *c, uint32_t *sleeps)
+/* The number @sleeps of the target's, of which this side says in @woken that it woke it. */
+static void wake_target(struct cf_conn *c, unsigned sleeps, unsigned woken)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_exchange_n(sleeps, 0, __ATOMIC_SEQ_CST))
-		(void)send(c->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	uint32_t number = get_word(c->shared->far, sleeps), *last = word_at(c->shared->own, woken);
+
+	if (number == *last)
+		return;
+	__atomic_store_n(last, number, __ATOMIC_SEQ_CST);
+	(void)send(c->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void ask_for_bell(struct cf_shared *s, unsigned sleeps)
+{
+	__atomic_store_n(word_at(s->own, sleeps), ++s->said, __ATOMIC_SEQ_CST);
 }
 
 static void take_calls(struct cf_conn *c)
@@ -229,30 +252,29 @@ static size_t count_between(struct cf *cf, uint64_t head, uint64_t tail, const c
 ssize_t cf_shared_send(struct cf *cf, const void *p, size_t len)
 {
 	struct cf_conn *c = cf->conn;
-	struct one_ring *r = &c->shared->out;
+	struct cf_shared *s = c->shared;
 	size_t room;
 
 	take_calls(c);
-	if (c->shared->gone || __atomic_load_n(c->shared->in.end, __ATOMIC_SEQ_CST) > 1)
+	if (s->gone || get_word(s->far, END) > 1)
 		return -EPIPE;
-	room = RING -
-	       count_between(cf, r->at, __atomic_load_n(r->tail, __ATOMIC_SEQ_CST), "reading");
+	room = RING - count_between(cf, s->out, get_long(s->far, READ), "reading");
 	if (!room) {
-		__atomic_store_n(r->writer, 1, __ATOMIC_SEQ_CST);
+		ask_for_bell(s, WRITER);
 		return -EAGAIN;
 	}
 	len = len < room ? len : room;
 	for (size_t i = 0; i < len; i++)
-		r->octets[(r->at + i) % RING] = ((const uint8_t *)p)[i];
-	r->at += len;
-	__atomic_store_n(r->head, r->at, __ATOMIC_SEQ_CST);
-	wake_target(c, r->reader);
+		s->own[OCTETS + (s->out + i) % RING] = ((const uint8_t *)p)[i];
+	s->out += len;
+	__atomic_store_n(long_at(s->own, WRITTEN), s->out, __ATOMIC_SEQ_CST);
+	wake_target(c, READER, READER_WOKEN);
 	return (ssize_t)len;
 }
 
 static ssize_t get_shared_end(const struct cf_shared *s)
 {
-	uint32_t end = __atomic_load_n(s->in.end, __ATOMIC_SEQ_CST);
+	uint32_t end = get_word(s->far, END);
 
 	return end == 1 ? 0 : end || s->gone ? -ECONNRESET : -EAGAIN;
 }
@@ -260,34 +282,35 @@ static ssize_t get_shared_end(const struct cf_shared *s)
 ssize_t cf_shared_recv(struct cf *cf, void *p, size_t len)
 {
 	struct cf_conn *c = cf->conn;
-	struct one_ring *r = &c->shared->in;
+	struct cf_shared *s = c->shared;
 	ssize_t end;
 	size_t n;
 
 	take_calls(c);
-	__atomic_store_n(r->reader, 1, __ATOMIC_SEQ_CST);
-	end = get_shared_end(c->shared);
-	n = count_between(cf, __atomic_load_n(r->head, __ATOMIC_SEQ_CST), r->at, "writing");
+	ask_for_bell(s, READER);
+	end = get_shared_end(s);
+	n = count_between(cf, get_long(s->far, WRITTEN), s->in, "writing");
 	if (!n)
 		return end;
 	n = len < n ? len : n;
 	if (!p)
 		return (ssize_t)n;
 	for (size_t i = 0; i < n; i++)
-		((uint8_t *)p)[i] = r->octets[(r->at + i) % RING];
-	r->at += n;
-	__atomic_store_n(r->tail, r->at, __ATOMIC_SEQ_CST);
-	wake_target(c, r->writer);
+		((uint8_t *)p)[i] = s->far[OCTETS + (s->in + i) % RING];
+	s->in += n;
+	__atomic_store_n(long_at(s->own, READ), s->in, __ATOMIC_SEQ_CST);
+	wake_target(c, WRITER, WRITER_WOKEN);
 	return (ssize_t)n;
 }
 
 void cf_shared_end(struct cf_conn *c, bool reset)
 {
-	uint32_t *end = c->shared->out.end;
+	uint32_t *end;
 
-	if (!c->shared->memory)
+	if (!c->shared->own || !c->shared->far)
 		return;
+	end = word_at(c->shared->own, END);
 	if (reset || !__atomic_load_n(end, __ATOMIC_SEQ_CST))
 		__atomic_store_n(end, reset ? 2 : 1, __ATOMIC_SEQ_CST);
-	wake_target(c, c->shared->out.reader);
+	wake_target(c, READER, READER_WOKEN);
 }

@@ -2,18 +2,19 @@
 #ifndef DDPS_CONFORM_SHARED_H
 #define DDPS_CONFORM_SHARED_H
 /*
- * The peer's octets through memory that it shares with the target (shm://), written here a second time.  A message on a
- * unix socket passes the memory; in it there are two rings of 256 KiB:
+ * The peer's octets through memory that it shares with the target (shm://), written here a second time.  Each side has
+ * memory of its own, which it alone writes, and passes it by its first message on a unix socket, the initiator first:
  *
- *	0, 256		words of the ring to the responder, of the ring to the initiator, 64 octets apart:
- *			octets written (64 bits), and behind them the end (1: closed, 2: reset); octets read (64);
- *			the reader sleeps (32); the writer sleeps (32)
- *	4096, 266240	the octets of the two
+ *	0		octets written (64 bits), and behind them the end (1: closed, 2: reset)
+ *	64		octets read (64)
+ *	128, 192	a number: as the reader it sleeps; as the writer (32 each)
+ *	256, 260	the other side's last such number that it has woken: of the reader, of the writer (32 each)
+ *	4096		a ring of 256 KiB: the octets for the other side
  *
- * The initiator has touched every page before he passes it, and leaves the memory open to further seals: the responder
- * adds F_SEAL_FUTURE_WRITE when it has mapped it, and takes none that has a hole.
+ * It has touched every page, and sealed it against a change of its size and against further mappings that write
+ * (F_SEAL_FUTURE_WRITE).
  *
- * Whoever has said that he sleeps is woken by an octet on the socket.
+ * A side sleeps if its number is not the one that was woken last: then an octet on the socket wakes it.
  */
 #include "conform/peer/peer.h"
 #include <sys/socket.h>
@@ -29,7 +30,7 @@ void cf_shared_text(const struct sockaddr_storage *ss, socklen_t len, char *buf,
 /* The listener at @fd goes: so does its file. */
 void cf_shared_unlisten(int fd);
 
-/* The current connection has its socket: make the memory and pass it, or wait for it. */
+/* The current connection has its socket: pass memory, and wait for the target's. */
 void cf_shared_open(struct cf *cf);
 void cf_shared_close(struct cf_conn *c);
 

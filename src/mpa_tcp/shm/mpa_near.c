@@ -16,9 +16,10 @@
 
 struct ddps_mpa_near {
 	struct ddps_mpa_conn *c;
-	struct ddps_mpa_shm *t;		/* from the responder's call on */
-	struct ddps_shm_memory *memory; /* initiator: passed */
-	struct ddps_io io;		/* initiator: of the name, then of the responder */
+	struct ddps_mpa_shm *t;		   /* from the responder's call on */
+	struct ddps_shm_memory *memory;	   /* passed */
+	const struct ddps_shm_memory *far; /* the peer's */
+	struct ddps_io io;		   /* initiator: of the name, then of the responder */
 };
 
 static struct ddps_mpa_near *make_near(struct ddps_mpa_conn *c)
@@ -48,6 +49,7 @@ void ddps_mpa_near_drop(struct ddps_mpa_conn *c)
 	ddps_io_del(c->env->loop, &n->io);
 	ddps_mpa_shm_let_go(c->env, n->io.fd);
 	ddps_shm_unmap(n->memory);
+	ddps_shm_unmap(n->far);
 	free(n->t);
 	free(n);
 }
@@ -111,7 +113,8 @@ static void move_to_memory(struct ddps_mpa_near *n)
 	c->tcp = &ddps_mpa_shm_tcp;
 	c->shm = t;
 	c->io = (struct ddps_io){ .fd = n->io.fd };
-	ddps_mpa_shm_attach(t, n->memory, c->initiator);
+	ddps_mpa_shm_attach(t, n->memory);
+	ddps_mpa_shm_meet(t, n->far);
 	c->near = NULL;
 	free(n);
 	tell_near(c, "the peer is on this host: through shared memory from now on");
@@ -151,21 +154,23 @@ static int accept_near(struct ddps_mpa_near *n)
 	return -1;
 }
 
-/* The responder takes the memory, or has gone. */
+/* The responder takes the memory and has moved, or has gone. */
 static void take_near_answer(void *user, uint32_t events)
 {
 	struct ddps_mpa_near *n = user;
 	struct ddps_mpa_conn *c = n->c;
-	ssize_t got = ddps_shm_bells(n->io.fd, 1);
+	const char *why;
 
 	(void)events;
-	if (got == -EAGAIN || got == -EINTR)
+	n->far = ddps_shm_take(n->io.fd, &why);
+	if (!n->far && !why[0] && errno == EAGAIN)
 		return;
-	if (got == 1) {
+	if (n->far)
 		move_to_memory(n);
-	} else {
+	else if (why[0])
+		ddps_mpa_conn_fail(c, DDPS_E_PROTOCOL, 0, "shared memory: %s; it is refused", why);
+	else
 		stay_with_tcp(c, "the peer does not take shared memory: over TCP");
-	}
 	if (c->open)
 		ddps_mpa_conn_ready(c, 0);
 }
@@ -228,18 +233,17 @@ static void take_near_memory(void *user, uint32_t events)
 	const char *why;
 
 	(void)events;
-	n->memory = ddps_shm_take(n->io.fd, &why);
-	if (!n->memory && !why[0] && errno == EAGAIN)
+	n->far = ddps_shm_take(n->io.fd, &why);
+	if (!n->far && !why[0] && errno == EAGAIN)
 		return;
-	if (n->memory && !is_move_late(c) &&
-	    send(n->io.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+	if (n->far && !is_move_late(c) && !pass_near_memory(n)) {
 		move_to_memory(n);
 		ddps_mpa_conn_watch(c);
 		return;
 	}
-	stay_with_tcp(c, n->memory ? "shared memory: it came too late: over TCP"
-			 : why[0]  ? why
-				   : "the peer passes no memory: over TCP");
+	stay_with_tcp(c, n->far ? "shared memory: it came too late, or there is none here: over TCP"
+			 : why[0] ? why
+				  : "the peer passes no memory: over TCP");
 }
 
 void ddps_mpa_near_call(struct ddps_mpa_conn *c)

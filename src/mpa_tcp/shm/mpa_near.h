@@ -14,9 +14,9 @@
  *	<------------------------- TCP --- Reply
  *	accepts, passes memory ---- unix ------>
  *						takes it
- *	<------------------------ unix --- octet
+ *	<---- unix -- passes memory of its own
  *
- * From the octet on both use the memory, and TCP is closed.  Whatever fails before, even a wrong user, leaves the
+ * From then on both use the memory, and TCP is closed.  Whatever fails before, even a wrong user, leaves the
  * session on TCP: the unix socket is closed, which the other side sees.
  */
 #include "mpa_tcp/mpa_conn.h"

@@ -19,11 +19,20 @@ static struct ddps_mpa_shm *shm_of(const struct ddps_mpa_conn *c)
 	return c->shm;
 }
 
-void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory, bool initiator)
+void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory)
 {
 	t->memory = memory;
-	ddps_shm_open(&t->in, memory, initiator);
-	ddps_shm_open(&t->out, memory, !initiator);
+	ddps_shm_open_reader(&t->in, memory);
+	ddps_shm_open_writer(&t->out, memory);
+}
+
+void ddps_mpa_shm_meet(struct ddps_mpa_shm *t, const struct ddps_shm_memory *far)
+{
+	t->far = far;
+	ddps_shm_meet(&t->in, far);
+	ddps_shm_meet(&t->out, far);
+	if (ddps_shm_wakes(&t->out)) /* it has not seen yet what is written */
+		ddps_mpa_shm_ring(t);
 }
 
 /* ---- bells ---- */
@@ -131,10 +140,8 @@ static void shm_io(void *user, uint32_t events)
 	struct ddps_mpa_shm *t = shm_of(c);
 
 	c->io.moved = false;
-	if (!t->memory) {
-		ddps_mpa_shm_take_hello(t);
+	if (!t->far && !ddps_mpa_shm_take_hello(t))
 		return;
-	}
 	if (!ddps_loop_trying(c->env->loop))
 		t->gone |= (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
 	else if (++t->tries >= TRIES_MOST)
@@ -148,7 +155,7 @@ static void shm_hidden(void *user, bool hidden)
 	struct ddps_mpa_shm *t = shm_of(user);
 
 	t->hidden = hidden;
-	if (!t->memory)
+	if (!t->far)
 		return;
 	if (hidden) {
 		ddps_shm_awake_reader(&t->in);
@@ -219,9 +226,9 @@ static int get_end(const struct ddps_mpa_shm *t)
 static ssize_t shm_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
 	struct ddps_mpa_shm *t = shm_of(c);
-	int end = t->memory ? get_end(t) : -EAGAIN; /* before the octets, which are there by then */
+	int end = t->far ? get_end(t) : -EAGAIN; /* before the octets, which are there by then */
 	bool wake = false;
-	size_t n = t->memory ? ddps_shm_read(&t->in, iov, k, &wake) : 0;
+	size_t n = t->far ? ddps_shm_read(&t->in, iov, k, &wake) : 0;
 
 	if (wake)
 		ddps_mpa_shm_ring(t);
@@ -310,7 +317,9 @@ static void shm_close(struct ddps_mpa_conn *c)
 		ddps_own_close(t->fd);
 	t->fd = -1;
 	ddps_shm_unmap(t->memory);
+	ddps_shm_unmap(t->far);
 	t->memory = NULL;
+	t->far = NULL;
 }
 
 static void shm_release(struct ddps_mpa_conn *c)
@@ -323,7 +332,7 @@ static int shm_error(struct ddps_mpa_conn *c)
 {
 	const struct ddps_mpa_shm *t = shm_of(c);
 
-	return t->err ? t->err : t->memory && is_broken(t) ? ECONNRESET : 0;
+	return t->err ? t->err : t->far && is_broken(t) ? ECONNRESET : 0;
 }
 
 /* ---- what to wait for ---- */
@@ -335,7 +344,7 @@ static int shm_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 	t->events = events;
 	t->quiet = false;
 	c->io.eager = eager;
-	if (!t->memory || !t->linked || t->hidden) /* whoever polls looks all the time */
+	if (!t->far || !t->linked || t->hidden) /* whoever polls looks all the time */
 		return 0;
 	if (look_around(t))
 		ddps_task_post(c->env->loop, &t->task);

@@ -8,7 +8,8 @@
 
 struct ddps_mpa_shm {
 	struct ddps_mpa_conn *c;
-	struct ddps_shm_memory *memory; /* NULL: not there yet */
+	struct ddps_shm_memory *memory;	   /* of this side; NULL: not there yet */
+	const struct ddps_shm_memory *far; /* of the other one */
 	struct ddps_shm_ring in, out;
 	unsigned events;	 /* that MPA waits for */
 	bool quiet;		 /* it waits for nothing, not even the end */
@@ -35,8 +36,10 @@ extern const struct ddps_mpa_tcp ddps_mpa_shm_tcp;
 
 /* ---- mpa_shm.c ---- */
 
-/* The memory is there: @initiator has made it. */
-void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory, bool initiator);
+/* The memory of this side is made. */
+void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory);
+/* That of the other side is here. */
+void ddps_mpa_shm_meet(struct ddps_mpa_shm *t, const struct ddps_shm_memory *far);
 /* Wait for the socket, which is connected; 0 or -1 with errno. */
 int ddps_mpa_shm_link(struct ddps_mpa_shm *t);
 /* Wake the peer. */
@@ -49,7 +52,7 @@ void ddps_mpa_shm_show(struct ddps_mpa_shm *t);
 /* What a connection has of its own here; NULL: no memory. */
 struct ddps_mpa_shm *ddps_mpa_shm_part(struct ddps_mpa_conn *c);
 
-/* Responder: the socket has something before the memory has come. */
-void ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t);
+/* The socket has something before the peer's memory has come.  true: it is here. */
+bool ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t);
 
 #endif

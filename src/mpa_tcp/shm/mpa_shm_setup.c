@@ -199,7 +199,7 @@ int ddps_mpa_shm_connect(struct ddps_env *env, const struct ddps_uri *uri,
 		return DDPS_E_SYSTEM;
 	}
 	ddps_own(t->fd);
-	ddps_mpa_shm_attach(t, memory, true);
+	ddps_mpa_shm_attach(t, memory);
 	memcpy(&t->to, sa, sa_len);
 	t->to_len = sa_len;
 	ddps_addr_text(sa, t->name, sizeof t->name);
@@ -242,21 +242,48 @@ struct ddps_mpa_conn *ddps_mpa_shm_new(struct ddps_env *env, int fd, const char 
 	return c;
 }
 
-void ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t)
+/* ---- the peer's memory ---- */
+
+/* The responder's own, once the initiator's is here: 0, or an errno. */
+static int answer_hello(struct ddps_mpa_shm *t)
+{
+	struct ddps_shm_memory *memory;
+	int fd, err;
+
+	if (t->memory)
+		return 0;
+	memory = ddps_shm_make(&fd);
+	if (!memory)
+		return errno;
+	ddps_mpa_shm_attach(t, memory);
+	err = -ddps_shm_pass(t->c->io.fd, ddps_own(fd));
+	ddps_own_close(fd);
+	return err;
+}
+
+bool ddps_mpa_shm_take_hello(struct ddps_mpa_shm *t)
 {
 	const char *why;
-	struct ddps_shm_memory *memory = ddps_shm_take(t->c->io.fd, &why);
+	const struct ddps_shm_memory *far = ddps_shm_take(t->c->io.fd, &why);
+	int err;
 
-	if (memory) {
-		ddps_mpa_shm_attach(t, memory, false);
-		ddps_mpa_shm_show(t);
-		return;
+	if (!far && !why[0] && errno == EAGAIN)
+		return false;
+	if (!far) {
+		ddps_mpa_conn_fail(t->c, why[0] ? DDPS_E_PROTOCOL : DDPS_E_RESET, 0,
+				   "shared memory: %s; it is refused",
+				   why[0] ? why : "the peer has closed before it passed any");
+		return false;
 	}
-	if (!why[0] && errno == EAGAIN)
-		return;
-	ddps_mpa_conn_fail(t->c, why[0] ? DDPS_E_PROTOCOL : DDPS_E_RESET, 0,
-			   "shared memory: %s; it is refused",
-			   why[0] ? why : "the peer has closed before it passed any");
+	err = answer_hello(t);
+	if (err) {
+		ddps_shm_unmap(far);
+		ddps_mpa_conn_fail(t->c, ddps_err_from_errno(err), err,
+				   "shared memory of this side: %s", strerror(err));
+		return false;
+	}
+	ddps_mpa_shm_meet(t, far);
+	return true;
 }
 
 /* ---- the listener's socket ---- */

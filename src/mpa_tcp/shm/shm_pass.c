@@ -17,9 +17,12 @@
 #define HELLO	 16 /* octets: MARK, VERSION and the octets of a ring, both big-endian */
 #define MARK	 "ddpsess\n"
 #define MARK_LEN 8
-#define VERSION	 1u
+#define VERSION	 2u
 #define SIZE	 sizeof(struct ddps_shm_memory)
-#define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
+#define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define MOST                                                                                       \
+	(4                                                                                         \
+	 << 20) /* octets that are given back when memory is closed for the last time: a huge page, or two */
 #define FDS_ROOM 4   /* of descriptors, so that one too many is seen */
 #define BELLS	 256 /* that are read at a time: more than a peer has reason to ring */
 
@@ -29,10 +32,13 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
-static struct ddps_shm_memory *map_memory(int fd, int flags)
+static void *map_memory(int fd, int prot, int flags)
 {
-	void *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+	void *m = mmap(NULL, SIZE, prot, MAP_SHARED | flags, fd, 0);
 
 	if (m == MAP_FAILED)
 		return NULL;
@@ -68,22 +74,23 @@ struct ddps_shm_memory *ddps_shm_make(int *fd)
 	*fd = make_memfd();
 	if (*fd < 0)
 		return NULL;
-	/* The responder has a seal to add.  Pages count as a hole until they are touched. */
-	if (!allocate_pages(*fd) && !fcntl(*fd, F_ADD_SEALS, SEALS))
-		m = map_memory(*fd, MAP_POPULATE);
-	if (!m) {
+	if (!allocate_pages(*fd))
+		m = map_memory(*fd, PROT_READ | PROT_WRITE, MAP_POPULATE);
+	if (!m || fcntl(*fd, F_ADD_SEALS, SEALS) < 0) {
 		keep = errno;
+		ddps_shm_unmap(m);
 		close(*fd);
 		*fd = -1;
 		errno = keep;
+		return NULL;
 	}
 	return m;
 }
 
-void ddps_shm_unmap(struct ddps_shm_memory *m)
+void ddps_shm_unmap(const struct ddps_shm_memory *m)
 {
 	if (m)
-		munmap(m, SIZE);
+		munmap((void *)(uintptr_t)m, SIZE);
 }
 
 int ddps_shm_pass(int sock, int fd)
@@ -111,7 +118,8 @@ int ddps_shm_pass(int sock, int fd)
 	return n < 0 ? -errno : n == sizeof hello ? 0 : -EPROTO;
 }
 
-/* Pages of another kind could be taken away although the size is sealed, or not be there when they are touched. */
+/* Pages of another kind could be taken away although the size is sealed, or not be there when they are touched.  What
+ * is beyond the size nobody sees, but it would be given back at the end. */
 static const char *check_memory(int fd)
 {
 	struct statfs fs;
@@ -119,46 +127,36 @@ static const char *check_memory(int fd)
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0 || (seals & SEALS) != SEALS)
-		return "its memory is not sealed against a change of its size";
+		return "its memory is not sealed against changes of its size and of its pages";
 	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != TMPFS_MAGIC)
 		return "its memory is not made of ordinary pages";
-	if (fstat(fd, &st) < 0 || st.st_size != (off_t)SIZE)
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)SIZE || st.st_blocks > MOST / 512)
 		return "its memory has another size";
 	return NULL;
 }
 
 /*
- * Memory that is mapped here: a page that is not there would be charged to this process, and could be missing, when it
- * is touched.  Behind the seal nobody can give a page back; it forbids further mappings, too.
+ * Memory that came as @fd; NULL: @why is a sentence.  A page that is not there would be missing when it is touched, if
+ * the system had no other: so each is had here, where that is an error and no signal, and the seals keep it.
  */
-static const char *check_pages(int fd)
+static const struct ddps_shm_memory *accept_memory(int fd, const char **why)
 {
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0)
-		return "its memory cannot be sealed against giving pages back, as Linux 5.1 and "
-		       "later can";
-	if (lseek(fd, 0, SEEK_HOLE) != (off_t)SIZE)
-		return "its memory is not allocated whole";
-	return NULL;
-}
-
-/* Memory that came as @fd; NULL: @why is a sentence. */
-static struct ddps_shm_memory *accept_memory(int fd, const char **why)
-{
-	struct ddps_shm_memory *m;
+	void *m;
 
 	*why = check_memory(fd);
 	if (*why)
 		return NULL;
-	m = map_memory(fd, 0);
-	*why = m ? check_pages(fd) : "its memory could not be mapped";
-	if (!*why)
+	m = map_memory(fd, PROT_READ, 0);
+	if (m && !madvise(m, SIZE, MADV_POPULATE_READ))
 		return m;
+	*why = m && errno == EINVAL ? "its memory cannot be read ahead, as Linux 5.14 and later can"
+				    : "its memory could not be mapped";
 	ddps_shm_unmap(m);
 	return NULL;
 }
 
-/* Of memory as it should be there is not more to give back than this process maps; anything else may do what it likes
- * when it is closed for the last time, a file of FUSE each time.  To ask for its seals asks no file system. */
+/* Of memory as it should be there is little to give back; anything else may do what it likes when it is closed for the
+ * last time, a file of FUSE each time.  To ask for its seals asks no file system. */
 static void close_passed(int fd)
 {
 	if (fd < 0)
@@ -205,7 +203,7 @@ static const char *check_hello(const uint8_t *hello, size_t n)
 	return NULL;
 }
 
-struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
+const struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
 {
 	uint8_t hello[HELLO];
 	_Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
@@ -213,7 +211,7 @@ struct ddps_shm_memory *ddps_shm_take(int sock, const char **why)
 	struct msghdr m = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
 	};
-	struct ddps_shm_memory *memory = NULL;
+	const struct ddps_shm_memory *memory = NULL;
 	ssize_t n;
 	int fd;
 

@@ -2,9 +2,13 @@
 #ifndef DDPS_SHM_PASS_H
 #define DDPS_SHM_PASS_H
 /*
- * The memory of a session, and its way from the initiator, who makes it, to the responder: the first message on the
- * socket has the descriptor.  Its size is sealed, so nobody can take the memory from under the other side.  All its
- * pages are the initiator's from the start, and are charged to him.
+ * The memory of each side, and its way to the other one: the first message on the socket, the initiator's first, has its
+ * descriptor.  It is sealed before that: nobody else can write to it, its size stays, and no page of it is given back.
+ * So all that can happen to memory of a peer's is that its octets change.
+ *
+ * Whoever has a descriptor of memory can hold the locks of its inode and of the open file for as long as he likes (a
+ * write from pages that a file system of his own is asked for).  So of memory that came, nothing is asked that takes
+ * either: no seal is added, and nobody seeks in it.
  */
 #include "mpa_tcp/shm/shm_ring.h"
 #include <stdbool.h>
@@ -20,7 +24,7 @@ int ddps_shm_pass(int sock, int fd);
  * Take what ddps_shm_pass() has sent.  Does not block.  NULL: @why is a sentence, or "" if nothing is there yet or
  * the peer has closed, of which errno says which: EAGAIN or ECONNRESET.
  */
-struct ddps_shm_memory *ddps_shm_take(int sock, const char **why);
+const struct ddps_shm_memory *ddps_shm_take(int sock, const char **why);
 
 /*
  * A peer may pass any descriptor, with any octet, and the last close of one may block for as long as he likes: a TCP
@@ -37,6 +41,6 @@ ssize_t ddps_shm_bells(int sock, size_t most);
 bool ddps_shm_close(int sock);
 
 /* @m may be NULL. */
-void ddps_shm_unmap(struct ddps_shm_memory *m);
+void ddps_shm_unmap(const struct ddps_shm_memory *m);
 
 #endif

@@ -8,9 +8,28 @@
 
 _Static_assert((DDPS_SHM_OCTETS & MASK) == 0, "an index wraps where the ring does");
 
-void ddps_shm_open(struct ddps_shm_ring *r, struct ddps_shm_memory *m, int nr)
+static const struct ddps_shm_words nobody;
+
+static void open_ring(struct ddps_shm_ring *r, struct ddps_shm_memory *own)
 {
-	*r = (struct ddps_shm_ring){ .words = &m->words[nr], .octets = m->octets[nr] };
+	*r = (struct ddps_shm_ring){ .own = &own->words, .peer = &nobody };
+}
+
+void ddps_shm_open_writer(struct ddps_shm_ring *r, struct ddps_shm_memory *own)
+{
+	open_ring(r, own);
+	r->to = own->octets;
+}
+
+void ddps_shm_open_reader(struct ddps_shm_ring *r, struct ddps_shm_memory *own)
+{
+	open_ring(r, own);
+}
+
+void ddps_shm_meet(struct ddps_shm_ring *r, const struct ddps_shm_memory *peer)
+{
+	r->peer = &peer->words;
+	r->from = peer->octets;
 }
 
 /*
@@ -18,21 +37,32 @@ void ddps_shm_open(struct ddps_shm_ring *r, struct ddps_shm_memory *m, int nr)
  * sequentially consistent, so that there is one order of all four for both sides: not both can see nothing.
  */
 
-/* Take the other side's sleep, if there is one: it is woken once. */
-static bool take_sleeper(uint32_t *sleeps)
+/* Take the other side's sleep, if there is one: it is woken once, and can see for which number. */
+static bool take_sleeper(struct ddps_shm_ring *r, const uint32_t *sleeps, uint32_t *woken)
 {
-	return __atomic_load_n(sleeps, __ATOMIC_SEQ_CST) &&
-	       __atomic_exchange_n(sleeps, 0, __ATOMIC_SEQ_CST);
+	uint32_t number = __atomic_load_n(sleeps, __ATOMIC_SEQ_CST);
+
+	if (number == r->woken)
+		return false;
+	r->woken = number;
+	__atomic_store_n(woken, number, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* false: it was said before, and nobody was woken since. */
-static bool say_asleep(struct ddps_shm_ring *r, uint32_t *sleeps)
+static bool say_asleep(struct ddps_shm_ring *r, uint32_t *sleeps, const uint32_t *woken)
 {
-	if (__atomic_load_n(sleeps, __ATOMIC_RELAXED))
+	if (__atomic_load_n(sleeps, __ATOMIC_RELAXED) != __atomic_load_n(woken, __ATOMIC_RELAXED))
 		return false;
 	r->said++;
-	__atomic_store_n(sleeps, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(sleeps, ++r->sleeps, __ATOMIC_SEQ_CST);
 	return true;
+}
+
+/* Take that back. */
+static void say_awake(uint32_t *sleeps, const uint32_t *woken)
+{
+	__atomic_store_n(sleeps, __atomic_load_n(woken, __ATOMIC_RELAXED), __ATOMIC_SEQ_CST);
 }
 
 /* Copy between the ring from index @at on and @iov, @n octets in all. */
@@ -47,14 +77,13 @@ static void copy_ring_octets(const struct ddps_shm_ring *r, const struct iovec *
 
 		n -= left;
 		while (left) {
-			uint8_t *ring = r->octets + (at & MASK);
 			size_t most = DDPS_SHM_OCTETS - (at & MASK);
 			size_t now = left < most ? left : most;
 
 			if (out)
-				memcpy(user, ring, now);
+				memcpy(user, r->from + (at & MASK), now);
 			else
-				memcpy(ring, user, now);
+				memcpy(r->to + (at & MASK), user, now);
 			user += now;
 			at += now;
 			left -= now;
@@ -80,7 +109,7 @@ static size_t get_ring_room(const struct ddps_shm_ring *r)
 
 size_t ddps_shm_room(struct ddps_shm_ring *r)
 {
-	uint64_t tail = __atomic_load_n(&r->words->tail, __ATOMIC_SEQ_CST);
+	uint64_t tail = __atomic_load_n(&r->peer->tail, __ATOMIC_SEQ_CST);
 
 	/* It read what was not written, or has unread something. */
 	if (r->at - tail > r->at - r->seen)
@@ -89,6 +118,11 @@ size_t ddps_shm_room(struct ddps_shm_ring *r)
 		return 0;
 	r->seen = tail;
 	return get_ring_room(r);
+}
+
+bool ddps_shm_wakes(struct ddps_shm_ring *r)
+{
+	return take_sleeper(r, &r->peer->reader_sleeps, &r->own->reader_woken);
 }
 
 size_t ddps_shm_write(struct ddps_shm_ring *r, const struct iovec *iov, int n, bool *wake)
@@ -104,15 +138,15 @@ size_t ddps_shm_write(struct ddps_shm_ring *r, const struct iovec *iov, int n, b
 		return 0;
 	copy_ring_octets(r, iov, len, false);
 	r->at += len;
-	__atomic_store_n(&r->words->head, r->at, __ATOMIC_SEQ_CST);
-	*wake = take_sleeper(&r->words->reader_sleeps);
+	__atomic_store_n(&r->own->head, r->at, __ATOMIC_SEQ_CST);
+	*wake = ddps_shm_wakes(r);
 	return len;
 }
 
 void ddps_shm_finish(struct ddps_shm_ring *r, enum ddps_shm_end end, bool *wake)
 {
-	__atomic_store_n(&r->words->end, (uint32_t)end, __ATOMIC_SEQ_CST);
-	*wake = take_sleeper(&r->words->reader_sleeps);
+	__atomic_store_n(&r->own->end, (uint32_t)end, __ATOMIC_SEQ_CST);
+	*wake = ddps_shm_wakes(r);
 }
 
 static bool has_room(struct ddps_shm_ring *r, size_t least)
@@ -123,14 +157,15 @@ static bool has_room(struct ddps_shm_ring *r, size_t least)
 bool ddps_shm_await_room(struct ddps_shm_ring *r, size_t least)
 {
 	return has_room(r, least) ||
-	       (say_asleep(r, &r->words->writer_sleeps) && has_room(r, least));
+	       (say_asleep(r, &r->own->writer_sleeps, &r->peer->writer_woken) &&
+		has_room(r, least));
 }
 
 /* ---- the reader ---- */
 
 size_t ddps_shm_filled(struct ddps_shm_ring *r)
 {
-	uint64_t head = __atomic_load_n(&r->words->head, __ATOMIC_SEQ_CST);
+	uint64_t head = __atomic_load_n(&r->peer->head, __ATOMIC_SEQ_CST);
 
 	/* It wrote more than there is room for, or has unwritten something. */
 	if (head - r->at > DDPS_SHM_OCTETS || head - r->at < r->seen - r->at)
@@ -143,7 +178,7 @@ size_t ddps_shm_filled(struct ddps_shm_ring *r)
 
 enum ddps_shm_end ddps_shm_ended(const struct ddps_shm_ring *r)
 {
-	uint32_t end = __atomic_load_n(&r->words->end, __ATOMIC_SEQ_CST);
+	uint32_t end = __atomic_load_n(&r->peer->end, __ATOMIC_SEQ_CST);
 
 	return end > DDPS_SHM_RESET ? DDPS_SHM_RESET : (enum ddps_shm_end)end;
 }
@@ -162,11 +197,11 @@ size_t ddps_shm_read(struct ddps_shm_ring *r, const struct iovec *iov, int n, bo
 	r->at += len;
 	/* A writer that sleeps needs a quarter at most, and whoever empties the ring passes one often enough. */
 	if (before / QUARTER == r->at / QUARTER) {
-		__atomic_store_n(&r->words->tail, r->at, __ATOMIC_RELEASE);
+		__atomic_store_n(&r->own->tail, r->at, __ATOMIC_RELEASE);
 		return len;
 	}
-	__atomic_store_n(&r->words->tail, r->at, __ATOMIC_SEQ_CST);
-	*wake = take_sleeper(&r->words->writer_sleeps);
+	__atomic_store_n(&r->own->tail, r->at, __ATOMIC_SEQ_CST);
+	*wake = take_sleeper(r, &r->peer->writer_sleeps, &r->own->writer_woken);
 	return len;
 }
 
@@ -177,15 +212,16 @@ static bool has_news(struct ddps_shm_ring *r)
 
 bool ddps_shm_await_octets(struct ddps_shm_ring *r)
 {
-	return has_news(r) || (say_asleep(r, &r->words->reader_sleeps) && has_news(r));
+	return has_news(r) ||
+	       (say_asleep(r, &r->own->reader_sleeps, &r->peer->reader_woken) && has_news(r));
 }
 
 void ddps_shm_awake_reader(struct ddps_shm_ring *r)
 {
-	__atomic_store_n(&r->words->reader_sleeps, 0, __ATOMIC_RELAXED);
+	say_awake(&r->own->reader_sleeps, &r->peer->reader_woken);
 }
 
 void ddps_shm_awake_writer(struct ddps_shm_ring *r)
 {
-	__atomic_store_n(&r->words->writer_sleeps, 0, __ATOMIC_RELAXED);
+	say_awake(&r->own->writer_sleeps, &r->peer->writer_woken);
 }

@@ -2,12 +2,12 @@
 #ifndef DDPS_SHM_RING_H
 #define DDPS_SHM_RING_H
 /*
- * Octets through memory that two processes share: one ring for each direction.  There is one writer and one
- * reader.  Each keeps its own index for itself, and believes the other's only after a look: the peer may change
- * everything in there at any time.  So octets are copied out before anybody looks at them.
+ * Octets between two processes: one ring for each direction, with one writer and one reader.  Each side has memory that
+ * it alone can write: the octets for the other, and what it says of its indices.  The other side reads it, and believes
+ * nothing: all of that may change at any time.  So octets are copied out before anybody looks at them.
  *
- * Whoever is about to sleep says so in the ring, and looks once more.  The other side looks behind each step whether
- * somebody sleeps, and has to wake him then.
+ * Whoever is about to sleep says so, and looks once more.  The other side looks behind each step whether somebody
+ * sleeps, and has to wake him then.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,34 +23,47 @@ enum ddps_shm_end {
 	DDPS_SHM_RESET
 };
 
-/* What both sides of a ring see of it, a cache line for each word that one side writes. */
+/*
+ * What a side says, a cache line for each of the other's questions.  It sleeps as long as a number of its own is not the
+ * one for which the other side says that it was woken.
+ */
 struct ddps_shm_words {
-	_Alignas(64) uint64_t head; /* the writer's: octets written so far */
+	_Alignas(64) uint64_t head; /* as the writer: octets written so far */
 	uint32_t end;		    /* and enum ddps_shm_end */
-	_Alignas(64) uint64_t tail; /* the reader's: octets read so far */
+	_Alignas(64) uint64_t tail; /* as the reader: octets read so far */
 	_Alignas(64) uint32_t reader_sleeps;
 	_Alignas(64) uint32_t writer_sleeps;
+	_Alignas(64) uint32_t reader_woken; /* the other side's */
+	uint32_t writer_woken;
 };
 
-/* The memory as a whole. */
+/* The memory of a side. */
 struct ddps_shm_memory {
-	struct ddps_shm_words words[2]; /* from the initiator to the responder, and back */
-	_Alignas(4096) uint8_t octets[2][DDPS_SHM_OCTETS];
+	struct ddps_shm_words words;
+	_Alignas(4096) uint8_t octets[DDPS_SHM_OCTETS];
 };
 
 /* One side's view of a ring. */
 struct ddps_shm_ring {
-	struct ddps_shm_words *words; /* NULL: none */
-	uint8_t *octets;
-	uint64_t at;   /* own index */
-	uint64_t seen; /* the other's, as it was last */
-	bool bad;      /* the other's was impossible: nothing is moved any more */
+	struct ddps_shm_words *own; /* NULL: none */
+	const struct ddps_shm_words *peer;
+	uint8_t *to;	     /* the writer's octets */
+	const uint8_t *from; /* as the reader sees them */
+	uint64_t at;	     /* own index */
+	uint64_t seen;	     /* the other's, as it was last */
+	uint32_t sleeps;     /* the number that was said last */
+	uint32_t woken;	     /* the other's that was woken last */
+	bool bad;	     /* the other's index was impossible: nothing is moved any more */
 	unsigned
 		said; /* how often this side has said that it sleeps: it is woken as often at most */
 };
 
-/* The view of ring @nr, 0 or 1, of @m, in which nothing was moved yet. */
-void ddps_shm_open(struct ddps_shm_ring *r, struct ddps_shm_memory *m, int nr);
+/* The view of the ring that this side writes, or reads, in which nothing was moved yet.  There is no other side yet:
+ * it has read nothing and written nothing, and does not sleep. */
+void ddps_shm_open_writer(struct ddps_shm_ring *r, struct ddps_shm_memory *own);
+void ddps_shm_open_reader(struct ddps_shm_ring *r, struct ddps_shm_memory *own);
+/* The other side's memory is here. */
+void ddps_shm_meet(struct ddps_shm_ring *r, const struct ddps_shm_memory *peer);
 
 /* ---- the writer ---- */
 
@@ -60,6 +73,8 @@ size_t ddps_shm_room(struct ddps_shm_ring *r);
 size_t ddps_shm_write(struct ddps_shm_ring *r, const struct iovec *iov, int n, bool *wake);
 /* No more comes; a reset is final.  @wake as above. */
 void ddps_shm_finish(struct ddps_shm_ring *r, enum ddps_shm_end end, bool *wake);
+/* Whether the reader sleeps, and is to be woken: it may have been on its way to sleep when the two met. */
+bool ddps_shm_wakes(struct ddps_shm_ring *r);
 /* The writer is going to sleep until there is room for @least octets, at most a quarter of the ring; true: there
  * is already. */
 bool ddps_shm_await_room(struct ddps_shm_ring *r, size_t least);

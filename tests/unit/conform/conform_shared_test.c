@@ -10,27 +10,30 @@
 
 static const struct cf_run run = { .limit_ms = 5000, .shared = true };
 static const struct cf_case as_responder = { .target = CF_RESPONDER };
-static struct ddps_shm_memory *memory; /* as the target has it */
+static struct ddps_shm_memory *memory; /* the target's */
 static int target;
 static struct cf_conn conn;
+static struct cf_res res = { .listen_fd = -1 };
 static struct cf cf;
 
 static void init(void)
 {
-	const char *why;
-	int pair[2];
+	int pair[2], fd;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	conn = (struct cf_conn){ .fd = pair[0] };
 	cf.run = &run;
 	cf.c = &as_responder;
 	cf.conn = &conn;
+	cf.res = &res;
+	target = pair[1];
+	memory = ddps_shm_make(&fd);
+	cr_assert(memory);
+	cr_assert_eq(ddps_shm_pass(target, fd), 0);
+	close(fd);
 	if (setjmp(cf.left.to))
 		cr_assert(false, "%s", cf.left.why);
 	cf_shared_open(&cf);
-	target = pair[1];
-	memory = ddps_shm_take(target, &why);
-	cr_assert(memory, "%s", why);
 }
 
 static void fini(void)
@@ -53,9 +56,9 @@ Test(conform_shared, octets_that_there_cannot_be)
 				 "262145 octets in a ring of 262144");
 		return;
 	}
-	memory->words[1].head = DDPS_SHM_OCTETS;
+	memory->words.head = DDPS_SHM_OCTETS;
 	cr_expect_eq(cf_shared_recv(&cf, b, sizeof b), (ssize_t)sizeof b);
-	memory->words[1].head = DDPS_SHM_OCTETS + sizeof b + 1;
+	memory->words.head = DDPS_SHM_OCTETS + sizeof b + 1;
 	(void)cf_shared_recv(&cf, b, sizeof b);
 	cr_assert(false, "it is let pass");
 }
@@ -68,7 +71,7 @@ Test(conform_shared, octets_read_that_were_not_written)
 		return;
 	}
 	cr_expect_eq(cf_shared_send(&cf, "octets", 6), 6);
-	memory->words[0].tail = 7;
+	memory->words.tail = 7;
 	(void)cf_shared_send(&cf, "octets", 6);
 	cr_assert(false, "it is let pass");
 }

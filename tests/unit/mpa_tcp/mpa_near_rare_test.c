@@ -96,8 +96,10 @@ Test(mpa_near_rare, calls_that_fail_leave_it_on_tcp)
 	check_stays("connect", 1, EAGAIN);    /* others have come */
 	check_stays("fallocate", 0, ENOMEM);
 	check_stays("mmap", 0, ENOMEM); /* the initiator's */
-	check_stays("mmap", 1, ENOMEM); /* the responder's */
+	check_stays("mmap", 1, ENOMEM); /* the responder's of it */
+	check_stays("mmap", 2, ENOMEM); /* of its own */
 	check_stays("sendmsg", 0, EIO); /* that passes it */
+	check_stays("sendmsg", 1, EIO); /* the responder's */
 	check_stays("recvmsg", 0, ECONNRESET);
 	cr_expect(play_session());
 }

@@ -226,13 +226,13 @@ Test(mpa_near, an_impossible_index_behind_the_move)
 {
 	int sock, tcp = call_by_hand(&sock), fd;
 	struct ddps_shm_memory *memory = ddps_shm_make(&fd);
-	char octet;
+	char octet, hello[16];
 
 	cr_assert_eq(ddps_shm_pass(sock, fd), 0);
-	cr_expect_eq(mpa_bare_read(&w, sock, &octet, 1), 1);
+	cr_expect_eq(mpa_bare_read(&w, sock, hello, sizeof hello), sizeof hello);
 	cr_expect(is_moved(&w.b[0]));
 	cr_expect_eq(mpa_bare_read(&w, tcp, &octet, 1), 0);
-	__atomic_store_n(&memory->words[0].head, DDPS_SHM_OCTETS + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&memory->words.head, DDPS_SHM_OCTETS + 1, __ATOMIC_SEQ_CST);
 	cr_assert_eq(send(sock, "", 1, MSG_NOSIGNAL), 1);
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
 	cr_expect_eq(w.b[0].end.code, DDPS_E_PROTOCOL);
@@ -301,29 +301,54 @@ Test(mpa_near, a_responder_that_does_not_take_memory_is_served_over_tcp)
 Test(mpa_near, the_end_of_tcp_comes_first)
 {
 	int sock, tcp = come_by_hand(&sock);
+	const struct ddps_shm_memory *far;
 	struct ddps_shm_memory *memory;
 	struct ddps_shm_ring in;
 	struct iovec iov = { (uint8_t[108]){ 0 }, 108 };
 	const char *why;
 	bool wake;
+	int fd;
 
 	reply_by_hand(tcp);
 	await_near_memory(sock);
-	memory = ddps_shm_take(sock, &why);
-	cr_assert(memory, "%s", why);
+	far = ddps_shm_take(sock, &why);
+	cr_assert(far, "%s", why);
 	close(tcp);
 	for (int i = 0; i < 3; i++)
 		mpa_world_settle(&w);
-	cr_assert_eq(send(sock, "", 1, MSG_NOSIGNAL), 1, "%s", w.a.end.text);
+	memory = ddps_shm_make(&fd);
+	cr_assert(memory);
+	cr_assert_eq(ddps_shm_pass(sock, fd), 0, "%s", w.a.end.text);
+	close(fd);
 	MPA_UNTIL(&w, w.a.called[UP_ANSWER] || w.a.called[UP_CLOSED]);
 	cr_assert(w.a.called[UP_ANSWER], "%s", w.a.end.text);
 	cr_expect(is_moved(&w.a));
-	ddps_shm_open(&in, memory, false);
+	ddps_shm_open_reader(&in, memory);
+	ddps_shm_meet(&in, far);
 	mpa_send_segments(&w.a, pattern, 100, 1);
 	cr_expect_eq(ddps_shm_read(&in, &iov, 1, &wake), 108);
 	cr_expect_arr_eq((uint8_t *)iov.iov_base + 2, pattern, 100);
 	ddps_shm_unmap(memory);
+	ddps_shm_unmap(far);
 	close(sock);
+}
+
+/* It has moved, and cannot be followed. */
+Test(mpa_near, a_responder_that_passes_what_is_no_memory)
+{
+	int sock, tcp = come_by_hand(&sock), fds[2];
+
+	reply_by_hand(tcp);
+	await_near_memory(sock);
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	cr_assert_eq(ddps_shm_pass(sock, fds[0]), 0);
+	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+	cr_expect_eq(w.a.end.code, DDPS_E_PROTOCOL);
+	cr_expect(strstr(w.a.end.text, "not sealed"), "%s", w.a.end.text);
+	close(fds[0]);
+	close(fds[1]);
+	close(sock);
+	close(tcp);
 }
 
 Test(mpa_near, a_responder_that_says_nothing_about_memory_has_a_deadline)
@@ -346,7 +371,7 @@ Test(mpa_near, a_session_ends_while_its_memory_is_looked_at)
 {
 	int sock, tcp = come_by_hand(&sock);
 	char octet;
-	struct ddps_shm_memory *memory;
+	const struct ddps_shm_memory *memory;
 	const char *why;
 
 	reply_by_hand(tcp);

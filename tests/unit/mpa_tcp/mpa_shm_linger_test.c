@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#define HELLO  "ddpsess\n\0\0\0\1\0\4\0\0"
+#define HELLO  "ddpsess\n\0\0\0\2\0\4\0\0"
 #define SOON_S 5 /* far less than it lingers */
 
 static struct mpa_world w;
@@ -99,7 +99,8 @@ static void check_bell(int flags)
 	shm_bare_session(&w, &b, uri);
 	far = pass_lingering(b.sock, "", 1, flags);
 	for (int i = 0; i < 100 && !w.b[0].called[UP_CLOSED]; i++) {
-		b.memory->words[0].reader_sleeps = 0; /* it says anew that it sleeps */
+		/* it says anew that it sleeps */
+		b.memory->words.reader_woken = b.far->words.reader_sleeps;
 		shm_bare_ring(&b);
 		mpa_world_settle(&w);
 	}

@@ -107,6 +107,9 @@ Test(mpa_shm_rare, calls_of_a_responder_that_fail)
 	struct shm_bare b;
 
 	check_accept_fails("mmap", 0, ENOMEM, "could not be mapped");
+	check_accept_fails("mmap", 1, ENOMEM, "of this side: Cannot allocate memory");
+	check_accept_fails("fallocate", 0, ENOSPC, "of this side: No space left");
+	check_accept_fails("sendmsg", 0, EIO, "of this side: Input/output error");
 	check_accept_fails("fstat", 1, EIO, "another size");
 	shm_bare_session(&w, &b, uri);
 	shm_bare_close(&b);
@@ -142,14 +145,12 @@ Test(mpa_shm_rare, the_memory_comes_late)
 	int fd;
 
 	mpa_world_settle(&w);
-	b.memory = ddps_shm_make(&fd);
-	cr_assert(b.memory);
-	ddps_shm_open(&b.out, b.memory, 0);
-	ddps_shm_open(&b.in, b.memory, 1);
+	shm_bare_make(&b, &fd);
 	iov = (struct iovec){ (void *)(uintptr_t)(MPA_REQ "\0\1\0\0"), 20 };
 	cr_assert_eq(ddps_shm_write(&b.out, &iov, 1, &wake), 20);
 	cr_assert_eq(ddps_shm_pass(b.sock, fd), 0);
 	close(fd);
+	MPA_UNTIL(&w, shm_bare_meets(&b));
 	MPA_UNTIL(&w, w.requests && ddps_shm_filled(&b.in) >= 20);
 	shm_bare_close(&b);
 }

@@ -63,6 +63,7 @@ static inline int shm_connect(struct mpa_world *w, const char *uri)
 struct shm_bare {
 	int sock;
 	struct ddps_shm_memory *memory;
+	const struct ddps_shm_memory *far;
 	struct ddps_shm_ring in, out;
 };
 
@@ -93,18 +94,39 @@ static inline void shm_bare_write(struct shm_bare *b, const void *octets, size_t
 	shm_bare_ring(b);
 }
 
+/* It has its memory, of which @fd is passed. */
+static inline void shm_bare_make(struct shm_bare *b, int *fd)
+{
+	b->memory = ddps_shm_make(fd);
+	b->far = NULL;
+	cr_assert(b->memory);
+	ddps_shm_open_writer(&b->out, b->memory);
+	ddps_shm_open_reader(&b->in, b->memory);
+}
+
 /* It has passed its memory. */
 static inline void shm_bare_hello(struct shm_bare *b, const char *uri)
 {
 	int fd;
 
 	b->sock = shm_bare_connect(uri);
-	b->memory = ddps_shm_make(&fd);
-	cr_assert(b->memory);
+	shm_bare_make(b, &fd);
 	cr_assert_eq(ddps_shm_pass(b->sock, fd), 0);
 	close(fd);
-	ddps_shm_open(&b->out, b->memory, 0);
-	ddps_shm_open(&b->in, b->memory, 1);
+}
+
+/* The listener's memory is here, if it has passed it by now. */
+static inline bool shm_bare_meets(struct shm_bare *b)
+{
+	const char *why;
+
+	b->far = ddps_shm_take(b->sock, &why);
+	cr_assert(b->far || errno == EAGAIN, "%s", why);
+	if (!b->far)
+		return false;
+	ddps_shm_meet(&b->in, b->far);
+	ddps_shm_meet(&b->out, b->far);
+	return true;
 }
 
 /* Its plain Request, without CRC, is accepted by b[0]. */
@@ -116,6 +138,7 @@ static inline void shm_bare_session(struct mpa_world *w, struct shm_bare *b, con
 
 	shm_bare_hello(b, uri);
 	shm_bare_write(b, MPA_REQ "\0\1\0\0", 20);
+	MPA_UNTIL(w, shm_bare_meets(b));
 	MPA_UNTIL(w, ddps_shm_filled(&b->in) >= 20);
 	cr_assert_eq(ddps_shm_read(&b->in, &iov, 1, &wake), 20);
 	cr_assert_arr_eq(reply, MPA_REP "\0\1\0\0", 20);
@@ -137,6 +160,7 @@ static inline void shm_bare_close(struct shm_bare *b)
 {
 	close(b->sock);
 	ddps_shm_unmap(b->memory);
+	ddps_shm_unmap(b->far);
 }
 
 #endif

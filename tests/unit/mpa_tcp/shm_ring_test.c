@@ -5,21 +5,42 @@
 #include "support/mpa_support.h"
 #include <pthread.h>
 
-static struct ddps_shm_memory *m;
-static struct ddps_shm_ring w, r; /* one ring, from both sides */
+static struct ddps_shm_memory *wm, *rm; /* of the writer, of the reader */
+static struct ddps_shm_ring w, r;	/* one ring, from both sides */
+
+static struct ddps_shm_memory *make_ring_side(void)
+{
+	struct ddps_shm_memory *m = aligned_alloc(4096, sizeof *m);
+
+	cr_assert(m);
+	memset(m, 0, sizeof *m);
+	return m;
+}
+
+static void open_view_of_writer(void)
+{
+	ddps_shm_open_writer(&w, wm);
+	ddps_shm_meet(&w, rm);
+}
+
+static void open_view_of_reader(void)
+{
+	ddps_shm_open_reader(&r, rm);
+	ddps_shm_meet(&r, wm);
+}
 
 static void init(void)
 {
-	m = aligned_alloc(4096, sizeof *m);
-	cr_assert(m);
-	memset(m, 0, sizeof *m);
-	ddps_shm_open(&w, m, 1);
-	ddps_shm_open(&r, m, 1);
+	wm = make_ring_side();
+	rm = make_ring_side();
+	open_view_of_writer();
+	open_view_of_reader();
 }
 
 static void fini(void)
 {
-	free(m);
+	free(wm);
+	free(rm);
 }
 
 TestSuite(shm_ring, .init = init, .fini = fini, .timeout = 60);
@@ -117,6 +138,43 @@ Test(shm_ring, a_reader_that_polls_is_not_woken)
 	ddps_shm_awake_reader(&r);
 	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 10);
 	cr_expect_not(wake);
+}
+
+/* Who is woken while he takes it back is woken at most once more. */
+Test(shm_ring, a_reader_that_takes_its_sleep_back_late)
+{
+	struct iovec iov = one_piece(10);
+	unsigned woken = 0;
+	bool wake;
+
+	cr_expect_not(ddps_shm_await_octets(&r));
+	cr_expect_eq(rm->words.reader_sleeps, 1);
+	cr_expect(ddps_shm_wakes(&w));
+	rm->words.reader_sleeps = 0; /* it has not seen that when it stores this */
+	for (int i = 0; i < 5; i++) {
+		cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 10);
+		woken += wake;
+	}
+	cr_expect_eq(woken, 1);
+	cr_expect_eq(ddps_shm_read(&r, &(struct iovec){ iov.iov_base, 50 }, 1, &wake), 50);
+	cr_expect_not(ddps_shm_await_octets(&r));
+	cr_expect(ddps_shm_wakes(&w), "it sleeps again");
+}
+
+/* The writer writes before it has met the reader, who goes to sleep meanwhile. */
+Test(shm_ring, what_was_written_before_they_met)
+{
+	struct iovec iov = one_piece(10);
+	bool wake;
+
+	ddps_shm_open_writer(&w, wm);
+	cr_expect_not(ddps_shm_await_octets(&r));
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 10);
+	cr_expect_not(wake);
+	cr_expect_eq(ddps_shm_room(&w), DDPS_SHM_OCTETS - 10);
+	ddps_shm_meet(&w, rm);
+	cr_expect(ddps_shm_wakes(&w));
+	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 10);
 }
 
 Test(shm_ring, a_writer_that_sleeps_is_woken_before_the_ring_is_empty)
@@ -238,12 +296,12 @@ Test(shm_ring, two_threads_that_sleep_lose_nothing)
 
 static void set_head(uint64_t to)
 {
-	__atomic_store_n(&m->words[1].head, to, __ATOMIC_RELEASE);
+	__atomic_store_n(&wm->words.head, to, __ATOMIC_RELEASE);
 }
 
 static void set_tail(uint64_t to)
 {
-	__atomic_store_n(&m->words[1].tail, to, __ATOMIC_RELEASE);
+	__atomic_store_n(&rm->words.tail, to, __ATOMIC_RELEASE);
 }
 
 static void check_bad_reader(uint64_t head)
@@ -266,7 +324,7 @@ Test(shm_ring, attack_more_octets_than_the_ring_has)
 					  UINT64_C(1) << 32, DDPS_SHM_OCTETS * 2 };
 
 	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-		ddps_shm_open(&r, m, 1);
+		open_view_of_reader();
 		check_bad_reader(heads[i]);
 	}
 }
@@ -279,7 +337,7 @@ Test(shm_ring, attack_octets_that_are_taken_back)
 	set_head(100);
 	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 10);
 	check_bad_reader(99);
-	ddps_shm_open(&r, m, 1);
+	open_view_of_reader();
 	set_head(100);
 	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 10);
 	check_bad_reader(9);
@@ -306,7 +364,7 @@ Test(shm_ring, attack_octets_read_that_were_not_written)
 	set_tail(100);
 	cr_expect_eq(ddps_shm_room(&w), DDPS_SHM_OCTETS);
 	check_bad_writer(101);
-	ddps_shm_open(&w, m, 1);
+	open_view_of_writer();
 	check_bad_writer(UINT64_MAX);
 }
 
@@ -326,8 +384,8 @@ Test(shm_ring, attack_flags_and_ends_of_any_value)
 	struct iovec iov = one_piece(10);
 	bool wake;
 
-	__atomic_store_n(&m->words[1].reader_sleeps, UINT32_MAX, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->words[1].end, UINT32_MAX, __ATOMIC_RELAXED);
+	__atomic_store_n(&rm->words.reader_sleeps, UINT32_MAX, __ATOMIC_RELAXED);
+	__atomic_store_n(&wm->words.end, UINT32_MAX, __ATOMIC_RELAXED);
 	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 10);
 	cr_expect(wake);
 	cr_expect_eq(ddps_shm_ended(&r), DDPS_SHM_RESET);
@@ -349,8 +407,8 @@ Test(shm_ring, attack_words_that_change_all_the_time)
 						      : (uint64_t)mpa_random(&seed) << 32;
 
 		if (mpa_random(&seed) % 64 == 0) {
-			ddps_shm_open(&r, m, 1);
-			ddps_shm_open(&w, m, 1);
+			open_view_of_reader();
+			open_view_of_writer();
 			set_head(0);
 			set_tail(0);
 		}
