@@ -83,7 +83,7 @@ $(B)/threads $(B)/verbs-threads:
 # other C libraries and processors have no Criterion.  There, only the unit tests: those of sessctl's parts, and
 # those beside usrsctp, would need more libraries.
 BARE	   := $(B)/unit-bare $(B)/e2e-bare
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|view_fixture|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	$(UNIT_SRC)),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out $(addprefix tests/support/,child.c e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))
