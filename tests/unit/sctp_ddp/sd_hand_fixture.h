@@ -283,19 +283,4 @@ static inline struct wire *many_streams(void)
 	return x;
 }
 
-static inline void set_up_again(struct wire *x, unsigned nr)
-{
-	send_sd_hand_init(x, ddp, sizeof ddp);
-	expect_sd_hand(x, C_INIT_ACK);
-	read_init_ack(x);
-	begin_cookie(x);
-	finish_sd_hand(x);
-	expect_sd_hand(x, C_COOKIE_ACK);
-	WAIT_FOR(srv.accepted == nr, &sn);
-	send_hand_data(x, 0, 100);
-	WAIT_FOR(srv.peers[nr - 1].messages == 1, &sn);
-	cr_expect_not(srv.peers[nr - 1].bad);
-	cr_expect_eq(srv.peers[nr - 1].gone, 0);
-}
-
 #endif
