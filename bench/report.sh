@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # From the samples of run.sh: the table, results.csv and the plots.  usage: report.sh OUT [--docs]
 #
-# --docs: first lines and plots go into docs/performance.md, too, and the table into docs/measurements/FAMILY.md.
+# --docs: the summary and plots go into docs/performance.md, too, and the table into docs/measurements/FAMILY.md.
 set -u
 out=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,8 +17,8 @@ family() {
 	esac
 }
 
-# The page of this processor: what it was measured on, the table, the reasons for what it misses; and its first
-# lines in docs/performance.md.
+# The page of this processor: what it was measured on, the table, the reasons for what it misses; and its
+# summary in docs/performance.md.
 into_docs() {
 	local page=$docs/performance.md family name
 	family=$(family)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The first lines of docs/performance.md, of a table that make bench writes into docs/measurements/FAMILY.md:
+# The summary in docs/performance.md, of a table that make bench writes into docs/measurements/FAMILY.md:
 # five jobs, each beside the strongest program that was measured with it, and beside the strongest library for RDMA or SCTP.
 # usage: awk -f summary.awk TABLE
 BEGIN {
