@@ -124,7 +124,9 @@ static void put_codes(FILE *f, const char *rule)
 
 static void put_failed_case(FILE *f, const struct kept_case *c, bool open)
 {
-	fprintf(f, "<details id=\"%s\"%s><summary><span class=\"bad\">%s</span> <code>%s</code> ",
+	fprintf(f,
+		"<details id=\"%s\"%s><summary><span class=\"bad\">failed</span> (grade: %s) "
+		"<code>%s</code> ",
 		c->c.name, open ? " open" : "", conform_grade(c->grade), c->c.name);
 	conform_escape(f, c->c.rule);
 	fputs("</summary>\n<dl>", f);
