@@ -51,6 +51,23 @@ speaks_http() { # until it is turned away
 	exec {http}>&-
 }
 
+# An error and its advice are one write: what others print does not come into them.
+one_write() {
+	python3 - "$SESSCTL" >out 2>&1 <<-'END'
+		import socket, subprocess, sys
+		for words in (["connect", "tcp://127.0.0.1:1"], ["listen", "--log", "--dir", "./nothing", "tcp://127.0.0.1:0"]):
+		    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    ours.settimeout(30)
+		    with subprocess.Popen(sys.argv[1:] + words, stderr=theirs) as program:
+		        theirs.close()
+		        writes = list(iter(lambda: ours.recv(65536), b""))
+		    assert len(writes) == 1 and b"try: " in writes[0] and writes[0].endswith(b"\n"), writes
+	END
+	local status=$?
+	why=$(cat out)
+	return "$status"
+}
+
 # What the library says of peers is in the log's form, too.
 refused_peers() {
 	asked=speaks_tls log_of "$SESSCTL" listen --log --dir served tcp://127.0.0.1:0
@@ -163,6 +180,7 @@ unit_is_hardened() {
 }
 
 test_case logs-with-time-and-level dated
+test_case logs-errors-in-one-write one_write
 test_case logs-refused-peers refused_peers
 test_case logs-for-the-journal journal
 test_case logs-errors-on-a-line errors

@@ -365,8 +365,11 @@ void out_closed(struct out *o, unsigned session)
 	out_flush(o);
 }
 
+/* In one write: lines of other processes do not come between. */
 static void print_said(struct out *o, int level, const char *text, const char *advice)
 {
+	char whole[2600];
+
 	out_progress_end(o);
 	if (!is_taken_now(o, STDERR_FILENO))
 		return;
@@ -381,9 +384,9 @@ static void print_said(struct out *o, int level, const char *text, const char *a
 		out_log_say(o, level, text, advice);
 		return;
 	}
-	fprintf(o->err, "sessctl %s: %s\n", o->cmd, text);
-	if (advice)
-		fprintf(o->err, "  try: %s\n", advice);
+	snprintf(whole, sizeof whole, "sessctl %s: %s%s%s\n", o->cmd, text,
+		 advice ? "\n  try: " : "", advice ? advice : "");
+	fputs(whole, o->err);
 }
 
 void out_note(struct out *o, const char *advice, const char *fmt, ...)

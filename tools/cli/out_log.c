@@ -117,6 +117,13 @@ void out_log_event(struct out *o)
 
 void out_log_say(struct out *o, int level, const char *text, const char *advice)
 {
-	put_prefix(o->log, o->err, level);
-	fprintf(o->err, "%s%s%s\n", text, advice ? "; try: " : "", advice ? advice : "");
+	char *line = NULL;
+	size_t len;
+	FILE *f = open_memstream(&line, &len);
+
+	put_prefix(o->log, f ? f : o->err, level);
+	fprintf(f ? f : o->err, "%s%s%s\n", text, advice ? "; try: " : "", advice ? advice : "");
+	if (f && !fclose(f))
+		fputs(line, o->err);
+	free(line);
 }
