@@ -70,9 +70,9 @@ void ddps_rec_nonce(const struct ddps_rec_half *h, uint64_t seq, uint8_t *nonce)
 {
 	uint64_t low;
 
-	memcpy(nonce, h->iv, DDPS_AEAD_NONCE);
-	memcpy(&low, nonce + 4, sizeof low);
+	memcpy(&low, h->iv + 4, sizeof low);
 	low ^= htobe64(seq);
+	memcpy(nonce, h->iv, 4);
 	memcpy(nonce + 4, &low, sizeof low);
 }
 
