@@ -106,7 +106,7 @@ struct ddps_secure_attr {
 	 * the file has.  A listener refuses this identity: a peer has another one. */
 	const char *psk_identity;
 	/* Rules "allow KIND VALUE" and "deny KIND VALUE", the first that fits decides; a peer that
-	 * none fits is refused.  KIND: dns, ip, uri, uri-prefix, fp, psk, issuer. */
+	 * none fits is refused.  KIND: dns, ip, uri, uri-prefix, fp (to allow only), psk, issuer. */
 	const char *peers;
 	const char *hosts; /* lines "ADDRESS NAME": the name expected of a peer at an address */
 	/* Who the peer has to be, in place of the host of the URI: KIND:VALUE with the kinds above

@@ -73,6 +73,11 @@ int ddps_list_rules(struct ddps_list *l, char *text, char *why, size_t why_len)
 		err = ddps_pattern_parse(&r->pat, kind, cut_rest(line), said, sizeof said);
 		if (err)
 			return at_line(why, why_len, number, said);
+		if (!r->allow && r->pat.kind == DDPS_NAME_FP) /* s and n - s of ECDSA are as good */
+			return at_line(
+				why, why_len, number,
+				"'deny fp' keeps nobody out: whoever has the key can give the "
+				"certificate another fingerprint. Deny a name, or revoke it");
 		r->pat.denies = !r->allow;
 	}
 	return 0;
