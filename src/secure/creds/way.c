@@ -23,14 +23,20 @@ struct way {
 	size_t why_len;
 };
 
-/* Entries of a list that name others: it has more than the three of any mode.  Their rights are in those of the group. */
+/* Entries of a list that name others: it has more than the three of any mode.  Their rights are in those of the group.
+ * Where nobody can say there may be some. */
 static bool has_named_entries(int fd)
 {
 	enum { HEADER = 4, ENTRY = 8 };
+	static const char list[] = "system.posix_acl_access";
 	char name[32];
+	ssize_t n = fgetxattr(fd, list, NULL, 0);
 
-	snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* it may be of O_PATH */
-	return getxattr(name, "system.posix_acl_access", NULL, 0) > HEADER + 3 * ENTRY;
+	if (n < 0 && errno == EBADF) { /* by O_PATH */
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		n = getxattr(name, list, NULL, 0);
+	}
+	return n < 0 ? errno != ENODATA && errno != ENOTSUP : n > HEADER + 3 * ENTRY;
 }
 
 bool ddps_file_is_anothers(const struct stat *st)
