@@ -16,12 +16,11 @@ uint64_t ddps_now(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* Make the timerfd fire at @due, or earlier if it already will. */
-static void arm_timerfd(struct ddps_loop *l, uint64_t due)
+static __attribute__((noinline)) void arm_earlier(struct ddps_loop *l, uint64_t due)
 {
 	struct itimerspec its = { 0 };
 
-	if (due >= l->armed || !ddps_loop_owns(l))
+	if (!ddps_loop_owns(l))
 		return;
 	l->armed = due;
 	if (!due) /* all zeros would disarm it */
@@ -29,6 +28,13 @@ static void arm_timerfd(struct ddps_loop *l, uint64_t due)
 	its.it_value.tv_sec = (time_t)(due / NSEC_PER_SEC);
 	its.it_value.tv_nsec = (long)(due % NSEC_PER_SEC);
 	timerfd_settime(l->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+/* Make the timerfd fire at @due, or earlier if it already will. */
+static inline void arm_timerfd(struct ddps_loop *l, uint64_t due)
+{
+	if (due < l->armed)
+		arm_earlier(l, due);
 }
 
 /* Two heaps become one; the one that is due later hangs below the other. */
