@@ -377,6 +377,8 @@ uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a);
 bool ddps_sctp_under_way(const struct ddps_sctp_assoc *a);
 /* Octets of one message that go into one packet on every path, now. */
 size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a);
+/* The same of the packet that ends with what was handed over last, and waits; 0: nothing waits, or it is full. */
+size_t ddps_sctp_room(const struct ddps_sctp_assoc *a);
 
 /* No messages are delivered while it is on; they are held, and the receive window closes. */
 void ddps_sctp_pause(struct ddps_sctp_assoc *a, bool on, uint64_t now);

@@ -213,6 +213,7 @@ struct ddps_sctp_assoc {
 	struct ddps_sent tx;
 	struct ddps_sc_msgs queue;
 	size_t unsent, buffered;
+	size_t part; /* octets of chunks in the last packet of @queue, unless that is empty */
 	uint64_t sent_n, acked_n;
 	uint64_t full_n;       /* sent_n, when the peer had no room last */
 	unsigned early;	       /* messages of @queue that have left with COOKIE ECHO */

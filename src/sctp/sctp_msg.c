@@ -62,6 +62,23 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
 	}
 }
 
+/* A message of @len octets follows. */
+static void note_part(struct ddps_sctp_assoc *a, size_t len)
+{
+	size_t size = DDPS_SC_DATA_HDR + ddps_sc_pad(len);
+
+	if (STAILQ_EMPTY(&a->queue) || a->part + size > ddps_sent_smss(&a->data_path->tx))
+		a->part = 0;
+	a->part += size;
+}
+
+size_t ddps_sctp_room(const struct ddps_sctp_assoc *a)
+{
+	size_t used = a->part + DDPS_SC_DATA_HDR, all = ddps_sent_smss(&a->data_path->tx);
+
+	return STAILQ_EMPTY(&a->queue) || used >= all ? 0 : all - used;
+}
+
 static size_t sum_iov(const struct iovec *iov, int niov)
 {
 	size_t n = 0;
@@ -135,6 +152,7 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	}
 	a->buffered += len + sizeof *m;
 	a->unsent += len;
+	note_part(a, len);
 	STAILQ_INSERT_TAIL(&a->queue, m, link);
 	ddps_sc_touch(a);
 	return 0;

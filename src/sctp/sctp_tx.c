@@ -144,6 +144,12 @@ static bool may_follow(const struct ddps_sc_build *b)
 	return next && DDPS_SC_HDR + DDPS_SC_DATA_HDR + ddps_sc_pad(next) <= b->out->seg_size;
 }
 
+/* What waits does not fill a packet, and who had to wait before is asked for more immediately. */
+static bool is_more_to_come(const struct ddps_sctp_assoc *a, size_t chunk)
+{
+	return (a->notes & NOTE_WRITABLE) && a->unsent < chunk && !a->tx.nlost && a->tx.nflight;
+}
+
 static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
@@ -154,6 +160,8 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	uint64_t leave = 0;
 	struct ddps_sc_build b;
 
+	if (is_more_to_come(a, chunk))
+		return false;
 	a->ask = false;
 	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);
 	if (what == DDPS_SENT_NOTHING)

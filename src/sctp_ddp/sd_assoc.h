@@ -217,13 +217,14 @@ struct ddps_sd_carrier {
 	uint8_t *tx_copy;	 /* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
 	unsigned turns; /* that sessions have used up */
-	uint32_t turn;	/* octets of segments that the session whose turn it is has sent */
-	bool blocked;	/* until writable() */
-	bool broken;	/* until gone() */
-	bool resets;	/* its only session was given up: it is to be aborted */
-	bool judging;	/* its peer is: sessions wait, either side's */
-	bool refused;	/* its peer would not be let in any more: no session is added */
-	bool stuck;	/* its last session gave up: it is to be aborted unless another one came */
+	bool bulk; /* a segment as large as may be was handed over, and no end was reached since */
+	uint32_t turn; /* octets of segments that the session whose turn it is has sent */
+	bool blocked;  /* until writable() */
+	bool broken;   /* until gone() */
+	bool resets;   /* its only session was given up: it is to be aborted */
+	bool judging;  /* its peer is: sessions wait, either side's */
+	bool refused;  /* its peer would not be let in any more: no session is added */
+	bool stuck;    /* its last session gave up: it is to be aborted unless another one came */
 	bool running;
 	struct ddps_task task;
 

@@ -107,6 +107,9 @@ struct ddps_sd_backend {
 	 * follows) or another DDPS_E_* (gone() follows). */
 	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 		    const struct iovec *iov, int niov);
+	/* Octets of the largest user message that still goes into the packet in which the last one will
+	 * leave; 0: none does, or nothing waits.  NULL: not known. */
+	size_t (*room)(const struct ddps_sd_assoc *a);
 	/* All that was handed over may leave now, small messages together in packets; NULL: they do
 	 * so one by one. */
 	void (*flush)(struct ddps_sd_assoc *a);

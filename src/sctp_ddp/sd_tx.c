@@ -253,12 +253,27 @@ static void *pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
 	return NULL;
 }
 
+/*
+ * The end of a long message is small as a rule, and begins a packet.  With a little less than the MULPDU the
+ * segment behind it goes into the same packet, which is as full as the others then.  That is worth it only where
+ * it makes no more segments, so where little is missing.
+ */
+static size_t get_room_for_segment(const struct ddps_sd_carrier *c, size_t mulpdu)
+{
+	size_t room;
+
+	if (!c->bulk || !c->b->room)
+		return mulpdu;
+	room = c->b->room(c->assoc);
+	return room >= mulpdu - mulpdu / 8 ? ddps_sd_mulpdu(room, mulpdu) : mulpdu;
+}
+
 /* The segment to be sent, which is in tx_seg.  NULL: none now. */
 static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
-	size_t mulpdu = s->llp.ops->mulpdu(&s->llp);
+	size_t mulpdu = s->llp.ops->mulpdu(&s->llp), room;
 	bool got;
 
 	if (c->tx_pair == p)
@@ -266,7 +281,8 @@ static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 	if (!have_room(c))
 		return pull_failed(p, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a segment"));
 	c->tx_seg->final = false;
-	got = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, mulpdu) > 0;
+	room = get_room_for_segment(c, mulpdu);
+	got = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, room) > 0;
 	/* Behind the end of what there was the Terminate may be due: that is found when it says 0. */
 	p->want_seg = got && (!c->tx_seg->final || s->shutting);
 	if (p->sess != s)
@@ -283,6 +299,7 @@ static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 						      "segment of %zu octets, MULPDU is %zu",
 						      c->tx_seg->hdr_len + c->tx_seg->pay_len,
 						      mulpdu));
+	c->bulk |= c->tx_seg->hdr_len + c->tx_seg->pay_len == room;
 	return c->tx_seg;
 }
 
@@ -445,6 +462,7 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 			break;
 	}
 	c->running = false;
+	c->bulk &= c->blocked;
 	give_room_back(c);
 	if (c->sent != before && c->b->flush)
 		c->b->flush(c->assoc);

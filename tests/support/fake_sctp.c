@@ -528,6 +528,11 @@ static void fake_fini(struct ddps_env *env, void *ctx)
 	(void)ctx;
 }
 
+static size_t fake_packet_room(const struct ddps_sd_assoc *a)
+{
+	return a->packet_room;
+}
+
 static void fake_flush(struct ddps_sd_assoc *a)
 {
 	a->flushes++;
@@ -543,6 +548,7 @@ const struct ddps_sd_backend fake_sctp = {
 	.set_up = fake_set_up,
 	.info = fake_info,
 	.send = fake_send,
+	.room = fake_packet_room,
 	.flush = fake_flush,
 	.ask_dry = fake_ask_dry,
 	.pause = fake_pause,

@@ -53,6 +53,7 @@ struct ddps_sd_assoc {
 	bool hold;     /* deliver nothing to this end */
 	bool hold_dry; /* tell this end of no acknowledgements */
 	unsigned room; /* of this end's sending */
+	size_t packet_room;
 	uint32_t reorder;
 	/* counted */
 	unsigned nin, narrived; /* on the way; in the inbox */

@@ -46,6 +46,7 @@ static int ulp_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	struct sd_ulp *u = user;
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, sizeof(seg->hdr));
 
+	u->asked = mulpdu;
 	if (u->abort_on_pull) {
 		u->llp->ops->abort(u->llp);
 		return 0;

@@ -23,6 +23,7 @@ struct sd_ulp {
 	int rx_result;	  /* of rx_segment; DDPS_LLP_HOLD is counted in holds only */
 	unsigned to_send; /* segments */
 	size_t pay_len;
+	size_t asked; /* record: octets of a segment that there was room for last */
 	/* record */
 	unsigned answers, peer_closes, peer_closings, closes, segments, holds, pulled, done;
 	bool rejected, enhanced;

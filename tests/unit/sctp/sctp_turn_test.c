@@ -33,12 +33,17 @@ static bool take_turn_packets(unsigned max_segs, size_t max_len)
 	return some;
 }
 
-static void write_one(size_t len)
+static int try_to_write(size_t len)
 {
 	static uint8_t text[2000];
 	struct iovec iov = { text, len };
 
-	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
+	return ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now);
+}
+
+static void write_one(size_t len)
+{
+	cr_assert_eq(try_to_write(len), 0);
 }
 
 /* Chunks of @type in the packet @k of those that were taken last. */
@@ -112,6 +117,59 @@ Test(sctp_turn, how_long_a_run_gets)
 		fini();
 	}
 	raw_init(&r);
+}
+
+Test(sctp_turn, the_room_in_the_last_packet)
+{
+	size_t smss;
+
+	bring_sctp_turn_up_with(0);
+	smss = ddps_sent_smss(&r.a->path[0]->tx);
+	cr_expect_eq(ddps_sctp_room(r.a), 0, "nothing waits");
+	write_one(101);
+	cr_expect_eq(ddps_sctp_room(r.a), smss - (16 + 104) - 16);
+	write_one(LEN);
+	cr_expect_eq(ddps_sctp_room(r.a), smss - (16 + 104) - CHUNK - 16);
+	write_one(LEN); /* it has no room there, and begins another packet */
+	cr_expect_eq(ddps_sctp_room(r.a), smss - CHUNK - 16);
+	write_one(smss - CHUNK - 16);
+	cr_expect_eq(ddps_sctp_room(r.a), 0, "full");
+	cr_assert(take_turn_packets(1, 65507));
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(out.len, 12 + smss);
+	cr_expect_eq(ddps_sctp_room(r.a), 0, "nothing waits any more");
+	cr_expect_not(take_turn_packets(1, 65507));
+}
+
+/* He is asked immediately; what he does not add to leaves then. */
+Test(sctp_turn, part_of_a_packet_waits_for_the_writer_who_had_to_wait)
+{
+	bring_sctp_turn_up_with(1);
+	cr_assert(take_turn_packets(1, 65507));
+	r.e->c.unsent = 2 * LEN + 100;
+	write_one(LEN);
+	write_one(LEN);
+	write_one(100);
+	cr_assert_eq(try_to_write(4), DDPS_E_AGAIN);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(out.len, SEG);
+	cr_expect_not(take_turn_packets(1, 65507));
+	cr_expect_eq(ddps_sctp_deadline(r.e), r.net.now);
+	ddps_sctp_tick(r.e, r.net.now);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(out.len, SEG + 16 + 100);
+	cr_expect_not(take_turn_packets(1, 65507));
+}
+
+/* With nothing on its way there is nothing to wait for. */
+Test(sctp_turn, part_of_a_packet_leaves_alone)
+{
+	bring_sctp_turn_up_with(0);
+	r.e->c.unsent = 100;
+	write_one(100);
+	cr_assert_eq(try_to_write(4), DDPS_E_AGAIN);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(out.len, 12u + 16 + 100);
 }
 
 /* Those of the run, and not what left before it. */

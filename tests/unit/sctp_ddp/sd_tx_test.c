@@ -213,6 +213,28 @@ Test(sd_tx, segment_above_the_limit_is_refused, .description = "5043-9-4")
 	sd_expect(raw, 0, "0001 0004");
 }
 
+/* Behind the end of a long message, as long as most of the packet is left; not behind small ones. */
+Test(sd_tx, a_segment_fills_the_packet_that_another_one_began, .description = "5043-9-1")
+{
+	static const struct {
+		size_t first, room, asked;
+	} row[] = { { 1430, 1400, 1378 }, { 1430, 1274, 1250 }, { 1430, 1200, 1430 },
+		    { 1430, 0, 1430 },	  { 1430, 1452, 1430 }, { 1400, 1400, 1430 } };
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		raw->peer->packet_room = row[i].room;
+		u->pay_len = row[i].first - SD_SEG_HDR;
+		u->to_send += 2;
+		u->llp->ops->kick(u->llp);
+		sd_run(&w);
+		cr_expect_eq(u->done, u->to_send);
+		cr_expect_eq(u->asked, row[i].asked, "%zu: %zu", i, u->asked);
+		cr_expect_eq(u->llp->ops->mulpdu(u->llp), 1430);
+	}
+}
+
 Test(sd_tx, mulpdu_follows_the_path_and_the_parameter, .description = "5043-9-1")
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);

@@ -295,6 +295,11 @@ static int native_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 	return err;
 }
 
+static size_t get_native_room(const struct ddps_sd_assoc *a)
+{
+	return is_native_usable(a) ? ddps_sctp_room(a->sa) : 0;
+}
+
 static void do_flush(struct ddps_sd_assoc *a)
 {
 	if (a->sa)
@@ -366,6 +371,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.set_primary = ddps_sn_set_primary,
 	.unanswered = ddps_sn_unanswered,
 	.send = native_send,
+	.room = get_native_room,
 	.flush = do_flush,
 	.ask_dry = ask_native_dry,
 	.pause = native_pause,
