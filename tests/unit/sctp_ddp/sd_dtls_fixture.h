@@ -14,9 +14,10 @@
 #include "unit/sys_fixture.h"
 #include <pthread.h>
 
-#define B	&ddps_sd_native
-#define SEGMENT 16u
-#define SECOND	1000000000ull
+#define B	  &ddps_sd_native
+#define SEGMENT	  16u
+#define SECOND	  1000000000ull
+#define ELSEWHERE 4242 /* a port that nobody has */
 
 static struct node cn, sn; /* dialler's and listener's contexts */
 static struct server srv;
@@ -27,10 +28,12 @@ static struct side cli;
 static struct {
 	int fails; /* the code of each handshake, 0: none fails */
 	bool anybodys;
-	const char *name;  /* of the peer, or NULL: the stub's */
-	uint16_t most;	   /* octets in a record that it takes */
-	int verdict;	   /* of whoever judges again */
-	int hs, witnesses; /* that are alive */
+	const char *name;	  /* of the peer, or NULL: the stub's */
+	uint16_t most;		  /* octets in a record that it takes */
+	int verdict;		  /* of whoever judges again */
+	int hs, witnesses;	  /* that are alive */
+	bool listeners;		  /* only those fail */
+	struct ddps_hs *listener; /* the latest */
 } dtls_script;
 
 static struct ddps_verdict dtls_failure;
@@ -41,6 +44,8 @@ static inline int make_dtls_hs(struct ddps_hs **out, const struct ddps_hs_conf *
 	int err = dtls_stub.make(out, conf, why);
 
 	__atomic_add_fetch(&dtls_script.hs, !err, __ATOMIC_RELAXED);
+	if (!err && conf->want.server)
+		dtls_script.listener = *out;
 	return err;
 }
 
@@ -53,7 +58,7 @@ static inline void free_dtls_hs(struct ddps_hs *h)
 static inline enum ddps_hs_state step_dtls_hs(struct ddps_hs *h, const uint8_t *in, size_t n,
 					      int64_t now)
 {
-	if (dtls_script.fails) {
+	if (dtls_script.fails && (!dtls_script.listeners || h == dtls_script.listener)) {
 		dtls_failure = (struct ddps_verdict){ .code = dtls_script.fails,
 						      .anybodys = dtls_script.anybodys,
 						      .text = "as the test wants it" };
@@ -200,6 +205,23 @@ static inline struct ddps_sn_dtls *dtls_of(const struct node *n)
 	return dtls_at(n, 0);
 }
 
+/* The listener's, which carries all that peers send. */
+static inline struct ddps_sn_sock *dtls_port(void)
+{
+	return srv.ep->sock;
+}
+
+/* The first one's two ends. */
+static inline struct ddps_sn_dtls *dtls_dialler(void)
+{
+	return dtls_of(&cn);
+}
+
+static inline struct ddps_sn_dtls *dtls_listener(void)
+{
+	return dtls_of(&sn);
+}
+
 static inline void start_dtls_node(struct node *n)
 {
 	node_init(n);
@@ -272,7 +294,7 @@ static inline void stop_dtls_nodes(void)
 
 /* ---- messages ---- */
 
-static inline void send_dtls_message(struct side *s, size_t len)
+static inline void put_dtls_message(struct side *s, size_t len)
 {
 	uint8_t *p = malloc(len);
 	struct iovec iov = { p, len };
@@ -282,9 +304,14 @@ static inline void send_dtls_message(struct side *s, size_t len)
 	while ((err = (B)->send(s->a, 0, SEGMENT, &iov, 1)) == DDPS_E_AGAIN)
 		turn_dtls(NULL, 1000);
 	cr_assert_eq(err, 0, "%d", err);
-	(B)->flush(s->a);
 	s->handed++;
 	free(p);
+}
+
+static inline void send_dtls_message(struct side *s, size_t len)
+{
+	put_dtls_message(s, len);
+	(B)->flush(s->a);
 }
 
 /* A few each way, and all of them are acknowledged. */
@@ -296,7 +323,8 @@ static inline void carry_dtls(struct side *a, struct side *b, unsigned n, size_t
 		const unsigned before = sides[!i]->messages;
 
 		for (unsigned k = 0; k < n; k++)
-			send_dtls_message(sides[i], len);
+			put_dtls_message(sides[i], len);
+		(B)->flush(sides[i]->a);
 		DTLS_UNTIL(sides[!i]->messages == before + n &&
 			   sides[i]->acked == sides[i]->handed);
 		cr_assert_not(sides[!i]->bad);
@@ -316,6 +344,8 @@ static inline size_t seal_by_hand(struct ddps_sn_dtls *c, enum ddps_dtls_type ty
 	return (size_t)len;
 }
 
+static size_t dtls_run; /* octets of each datagram of a run; 0: it is one */
+
 static struct dtls_given {
 	struct ddps_sn_sock *udp;
 	struct sockaddr_storage from;
@@ -328,7 +358,7 @@ static inline void take_given_datagram(void *user)
 {
 	struct dtls_given *g = user;
 
-	ddps_sn_dtls_input(g->udp, &g->from, &g->to, g->octets, g->n, 0);
+	ddps_sn_dtls_input(g->udp, &g->from, &g->to, g->octets, g->n, dtls_run);
 }
 
 /* A datagram from @port of @address (0: loopback) reaches @udp, in a turn of its loop. */

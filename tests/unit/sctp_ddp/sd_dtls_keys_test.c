@@ -4,16 +4,6 @@
 
 TestSuite(sd_dtls_keys, .timeout = 60);
 
-static struct ddps_sn_dtls *dial(void)
-{
-	return dtls_of(&cn);
-}
-
-static struct ddps_sn_dtls *listening(void)
-{
-	return dtls_of(&sn);
-}
-
 static uint64_t renewed(void)
 {
 	return cn.env.secured.renewed + sn.env.secured.renewed;
@@ -30,9 +20,9 @@ static unsigned seconds_to(uint64_t at)
 static void begin_renewal(void)
 {
 	dtls_env(&cn)->renew_at = 0;
-	dial()->renew_at = 0;
-	ddps_sn_dtls_renew(dial());
-	cr_assert(dial()->renewing);
+	dtls_dialler()->renew_at = 0;
+	ddps_sn_dtls_renew(dtls_dialler());
+	cr_assert(dtls_dialler()->renewing);
 }
 
 static void renew_keys(void)
@@ -66,7 +56,7 @@ Test(sd_dtls_keys, the_old_ones_stay_for_two_minutes)
 	cr_expect_eq(aead_stub_alive, 4);
 	renew_keys();
 	for (unsigned i = 0; i < 2; i++) {
-		struct ddps_sn_dtls *c = i ? listening() : dial();
+		struct ddps_sn_dtls *c = i ? dtls_listener() : dtls_dialler();
 
 		cr_expect(c->cur.rec && c->old.rec && !c->coming.rec && !c->renewing);
 		cr_expect_null(c->shake);
@@ -82,10 +72,10 @@ Test(sd_dtls_keys, the_old_ones_stay_for_two_minutes)
 	cr_expect_eq(aead_stub_alive, 8);
 	renew_keys(); /* the oldest go */
 	cr_expect_eq(aead_stub_alive, 8);
-	dial()->old_until = listening()->old_until = ddps_now();
+	dtls_dialler()->old_until = dtls_listener()->old_until = ddps_now();
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
 	cr_expect_eq(aead_stub_alive, 4);
-	cr_expect(!dial()->old.rec && !listening()->old.rec);
+	cr_expect(!dtls_dialler()->old.rec && !dtls_listener()->old.rec);
 	cr_expect_eq(cn.env.secured.forged + sn.env.secured.forged, 0);
 	stop_dtls_nodes();
 }
@@ -99,19 +89,19 @@ Test(sd_dtls_keys, what_was_under_way_is_taken_by_the_old_key)
 	size_t n, m;
 
 	start_dtls_pair();
-	n = seal_by_hand(dial(), DDPS_DTLS_DATA, junk, sizeof junk, old);
-	m = seal_by_hand(dial(), DDPS_DTLS_DATA, junk, sizeof junk, late);
+	n = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, old);
+	m = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, late);
 	renew_keys();
-	give_datagram(listening()->udp, 0, dial()->udp->port, old, n);
-	cr_expect_eq(ddps_dtls_stats(listening()->old.rec)->forged, 0);
-	cr_expect_eq(ddps_dtls_stats(listening()->cur.rec)->forged, 0, "it is pardoned");
+	give_datagram(dtls_listener()->udp, 0, dtls_dialler()->udp->port, old, n);
+	cr_expect_eq(ddps_dtls_stats(dtls_listener()->old.rec)->forged, 0);
+	cr_expect_eq(ddps_dtls_stats(dtls_listener()->cur.rec)->forged, 0, "it is pardoned");
 	cr_expect_eq(st->forged + st->replayed + st->strange, 0);
-	give_datagram(listening()->udp, 0, dial()->udp->port, old, n);
+	give_datagram(dtls_listener()->udp, 0, dtls_dialler()->udp->port, old, n);
 	cr_expect_eq(st->replayed, 1);
 	cr_expect_eq(st->forged, 0);
-	listening()->old_until = ddps_now();
-	give_datagram(listening()->udp, 0, dial()->udp->port, late, m);
-	cr_expect_null(listening()->old.rec);
+	dtls_listener()->old_until = ddps_now();
+	give_datagram(dtls_listener()->udp, 0, dtls_dialler()->udp->port, late, m);
+	cr_expect_null(dtls_listener()->old.rec);
 	cr_expect_eq(st->forged, 1);
 	stop_dtls_nodes();
 }
@@ -136,11 +126,11 @@ Test(sd_dtls_keys, records_that_no_key_opens_are_counted_and_end_nothing)
 		size_t n;
 
 		start_dtls_pair();
-		port = dial()->udp->port;
-		udp = listening()->udp;
+		port = dtls_dialler()->udp->port;
+		udp = dtls_listener()->udp;
 		if (anew)
 			renew_keys();
-		n = seal_by_hand(dial(), DDPS_DTLS_DATA, junk, sizeof junk, r);
+		n = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, r);
 		r[n - 1] ^= 1;
 		give_datagram(udp, 0, port, r, n);
 		check_unopened(1, 0, 0, !anew);
@@ -152,13 +142,14 @@ Test(sd_dtls_keys, records_that_no_key_opens_are_counted_and_end_nothing)
 		give_datagram(udp, 0, port, r, n);
 		check_unopened(1, 1, 0, !anew);
 		r[11] = 0; /* shorter than any can be */
-		r[12] = (uint8_t)(ddps_dtls_overhead(listening()->cur.rec) - DDPS_DTLS_HEADER - 1);
+		r[12] = (uint8_t)(ddps_dtls_overhead(dtls_listener()->cur.rec) - DDPS_DTLS_HEADER -
+				  1);
 		give_datagram(udp, 0, port, r, DDPS_DTLS_HEADER + r[12]);
 		check_unopened(1, 1, 1, !anew);
 		/* two in a datagram: the one behind what is wrong is taken */
-		n = seal_by_hand(dial(), DDPS_DTLS_DATA, junk, sizeof junk, r);
+		n = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, r);
 		r[n - 1] ^= 1;
-		n += seal_by_hand(dial(), DDPS_DTLS_DATA, junk, sizeof junk, r + n);
+		n += seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, r + n);
 		give_datagram(udp, 0, port, r, n);
 		check_unopened(2, 1, 1, !anew);
 		carry_dtls(&cli, &srv.peers[0], 2, 200);
@@ -169,30 +160,31 @@ Test(sd_dtls_keys, records_that_no_key_opens_are_counted_and_end_nothing)
 Test(sd_dtls_keys, too_much_that_is_forged_ends_it)
 {
 	start_dtls_pair();
-	ddps_sn_dtls_forged(dial());
+	ddps_sn_dtls_forged(dtls_dialler());
 	DTLS_UNTIL(cli.gone);
 	cr_expect_eq(cli.end.code, DDPS_E_FORGED);
+	cr_expect_eq(cli.end.sys_errno, 0);
 	stop_dtls_nodes();
 }
 
-/* ---- none come about ---- */
+/* ---- handshakes that fail ---- */
 
 Test(sd_dtls_keys, another_identity_gets_none)
 {
 	start_dtls_pair();
 	dtls_script.name = "psk:another";
 	begin_renewal();
-	DTLS_UNTIL(!dial()->renewing && !listening()->renewing);
+	DTLS_UNTIL(!dtls_dialler()->renewing && !dtls_listener()->renewing);
 	cr_expect_eq(renewed(), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		struct ddps_sn_dtls *c = i ? listening() : dial();
+		struct ddps_sn_dtls *c = i ? dtls_listener() : dtls_dialler();
 
 		cr_expect_str_eq(ddps_who_text(c->who, DDPS_WHO_NAME), "psk:stub");
 		cr_expect(!c->coming.rec && !c->old.rec && !c->shake);
 	}
-	cr_expect_eq(seconds_to(dial()->renew_at), 30);
-	ddps_sn_dtls_renew(dial());
-	cr_expect_not(dial()->renewing, "not so soon");
+	cr_expect_eq(seconds_to(dtls_dialler()->renew_at), 30);
+	ddps_sn_dtls_renew(dtls_dialler());
+	cr_expect_not(dtls_dialler()->renewing, "not so soon");
 	cr_expect_eq(aead_stub_alive, 4);
 	cr_expect_eq(dtls_script.witnesses, 2);
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
@@ -207,13 +199,44 @@ Test(sd_dtls_keys, a_handshake_that_fails_ends_nothing)
 	start_dtls_pair();
 	dtls_script.fails = DDPS_E_CERT_EXPIRED;
 	begin_renewal();
-	DTLS_UNTIL(!dial()->renewing);
+	DTLS_UNTIL(!dtls_dialler()->renewing);
 	dtls_script.fails = 0;
 	dtls_failure.code = 0;
 	cr_expect_eq(renewed(), 0);
-	cr_expect_null(dial()->shake);
+	cr_expect_null(dtls_dialler()->shake);
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
 	cr_expect_eq(aead_stub_alive, 4);
+	stop_dtls_nodes();
+}
+
+/* Whom the listener does not let in any more goes on with what there is. */
+Test(sd_dtls_keys, a_listener_that_refuses_ends_nothing)
+{
+	start_dtls_pair();
+	dtls_script.fails = DDPS_E_NOT_LISTED;
+	dtls_script.listeners = true;
+	begin_renewal();
+	DTLS_UNTIL(dtls_failure.code);
+	DTLS_UNTIL(!dtls_listener()->renewing);
+	cr_expect(!dtls_listener()->shake && !dtls_listener()->coming.rec &&
+		  !dtls_listener()->deadline);
+	cr_expect_eq(renewed(), 0);
+	carry_dtls(&cli, &srv.peers[0], 3, 300);
+	cr_expect_eq(aead_stub_alive, 4);
+	stop_dtls_nodes();
+}
+
+Test(sd_dtls_keys, without_memory_for_new_ones_the_old_ones_go_on)
+{
+	start_dtls_pair();
+	dtls_dialler()->renew_at = 0;
+	mem_fail(1);
+	ddps_sn_dtls_renew(dtls_dialler());
+	cr_expect(mem_failed());
+	mem_fail(0);
+	cr_expect(!dtls_dialler()->renewing && !dtls_dialler()->shake);
+	cr_expect_eq(seconds_to(dtls_dialler()->renew_at), 30);
+	carry_dtls(&cli, &srv.peers[0], 3, 300);
 	stop_dtls_nodes();
 }
 
@@ -222,27 +245,27 @@ Test(sd_dtls_keys, a_peer_that_goes_no_further_has_its_time)
 {
 	start_dtls_pair();
 	begin_renewal();
-	cr_expect_eq(seconds_to(dial()->deadline), 10);
-	ddps_sn_dtls_timer(dial());
-	cr_expect(dial()->renewing, "it is not over yet");
-	dial()->deadline = ddps_now();
-	ddps_sn_dtls_timer(dial());
-	cr_expect(!dial()->renewing && !dial()->shake && !dial()->deadline);
+	cr_expect_eq(seconds_to(dtls_dialler()->deadline), 10);
+	ddps_sn_dtls_timer(dtls_dialler());
+	cr_expect(dtls_dialler()->renewing, "it is not over yet");
+	dtls_dialler()->deadline = ddps_now();
+	ddps_sn_dtls_timer(dtls_dialler());
+	cr_expect(!dtls_dialler()->renewing && !dtls_dialler()->shake && !dtls_dialler()->deadline);
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
-	DTLS_UNTIL(!listening()->renewing || listening()->shake);
+	DTLS_UNTIL(!dtls_listener()->renewing || dtls_listener()->shake);
 	/* the listener has the keys, and the last word is lost */
-	dial()->renew_at = 0;
+	dtls_dialler()->renew_at = 0;
 	begin_renewal();
-	while (!listening()->coming.rec) {
+	while (!dtls_listener()->coming.rec) {
 		turn_dtls(&sn, 2);
-		if (!listening()->coming.rec)
+		if (!dtls_listener()->coming.rec)
 			turn_dtls(&cn, 2);
 	}
-	cr_expect_eq(seconds_to(listening()->deadline), 120);
+	cr_expect_eq(seconds_to(dtls_listener()->deadline), 120);
 	cr_expect_eq(aead_stub_alive, 6);
-	listening()->deadline = ddps_now();
-	ddps_sn_dtls_timer(listening());
-	cr_expect(!listening()->renewing && !listening()->coming.rec);
+	dtls_listener()->deadline = ddps_now();
+	ddps_sn_dtls_timer(dtls_listener());
+	cr_expect(!dtls_listener()->renewing && !dtls_listener()->coming.rec);
 	cr_expect_eq(aead_stub_alive, 4);
 	cr_expect_eq(sn.env.secured.renewed, 0);
 	stop_dtls_nodes();
@@ -259,7 +282,7 @@ Test(sd_dtls_keys, an_end_amid_new_keys_leaves_nothing)
 		for (unsigned k = 0; k < i; k++)
 			turn_dtls(k % 2 ? &cn : &sn, 2);
 		(B)->free(i % 2 ? cli.a : srv.peers[0].a);
-		cr_expect_not((i % 2 ? dial() : listening())->renewing);
+		cr_expect_not((i % 2 ? dtls_dialler() : dtls_listener())->renewing);
 		stop_dtls_nodes();
 		cr_expect_eq(mem_live(), live, "%u", i);
 	}
@@ -270,15 +293,13 @@ Test(sd_dtls_keys, an_end_amid_new_keys_leaves_nothing)
 Test(sd_dtls_keys, a_dial_begins_anew_in_silence_twice)
 {
 	struct ddps_sn_dtls *c;
-	struct ddps_shake *was;
 
 	start_dtls_nodes();
 	dial_dtls_side(&cli, &fx_up);
-	c = dial();
+	c = dtls_dialler();
 	while (ddps_shake_busy(c->shake))
 		turn_dtls(&cn, 5);
 	for (unsigned i = 0; i < 3; i++) {
-		was = c->shake;
 		cr_expect_eq(c->anew, i);
 		c->heard_at = ddps_now() - 2 * SECOND;
 		ddps_sn_dtls_timer(c);
@@ -291,10 +312,12 @@ Test(sd_dtls_keys, a_dial_begins_anew_in_silence_twice)
 			c->heard_at = ddps_now() - 3 * SECOND - 1;
 		ddps_sn_dtls_timer(c);
 		cr_expect_eq(c->anew, i < 2 ? i + 1 : 2);
+		if (i < 2) /* it has begun */
+			cr_expect(ddps_now() - c->begun_at < SECOND &&
+				  ddps_now() - c->heard_at < SECOND);
 		while (ddps_shake_busy(c->shake))
 			turn_dtls(&cn, 5);
 	}
-	(void)was;
 	DTLS_UNTIL(cli.up);
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
 	stop_dtls_nodes();
@@ -310,7 +333,7 @@ Test(sd_dtls_keys, a_dial_goes_on_trying_after_what_is_anybodys)
 		dtls_script.anybodys = i;
 		start_dtls_nodes();
 		dial_dtls_side(&cli, &fx_up);
-		c = dial();
+		c = dtls_dialler();
 		DTLS_UNTIL(cli.gone || c->failing_since);
 		cr_expect_eq(cli.gone, !i, "what only the peer can say ends it");
 		if (i) {
@@ -338,15 +361,16 @@ Test(sd_dtls_keys, who_is_late_learns_why)
 
 	start_dtls_nodes();
 	dial_dtls_side(&cli, &fx_up);
-	cr_expect_eq(ddps_sn_dtls_late(dial()).code, DDPS_E_TIMEDOUT);
-	while (ddps_shake_busy(dial()->shake))
+	cr_expect_eq(ddps_sn_dtls_late(dtls_dialler()).code, DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_sn_dtls_late(dtls_dialler()).sys_errno, 0);
+	while (ddps_shake_busy(dtls_dialler()->shake))
 		turn_dtls(&cn, 5);
-	cr_expect_str_eq(ddps_sn_dtls_late(dial()).text, "no DTLS handshake in time");
+	cr_expect_str_eq(ddps_sn_dtls_late(dtls_dialler()).text, "no DTLS handshake in time");
 	get_sd_backend_loopback(&to, AF_INET, (uint16_t)(srv.encap ^ 1));
-	ddps_sn_dtls_hint(dial()->udp, &to);
-	cr_expect_not(dial()->unreachable, "another's");
-	ddps_sn_dtls_hint(dial()->udp, &srv.sa);
-	cr_expect_str_eq(ddps_sn_dtls_late(dial()).text,
+	ddps_sn_dtls_hint(dtls_dialler()->udp, &to);
+	cr_expect_not(dtls_dialler()->unreachable, "another's");
+	ddps_sn_dtls_hint(dtls_dialler()->udp, &srv.sa);
+	cr_expect_str_eq(ddps_sn_dtls_late(dtls_dialler()).text,
 			 "no DTLS handshake in time (its host says that nothing has this port)");
 	stop_dtls_nodes();
 }

@@ -6,7 +6,7 @@
 
 TestSuite(sd_dtls_life, .timeout = 60);
 
-static unsigned count_descriptors(void)
+static unsigned count_dtls_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -22,16 +22,16 @@ static unsigned fds;
 
 static void note_what_is_there(void)
 {
-	count_descriptors(); /* which allocates, the first time */
+	count_dtls_descriptors(); /* which allocates, the first time */
 	live = mem_live();
-	fds = count_descriptors();
+	fds = count_dtls_descriptors();
 }
 
-static void nothing_is_left(void)
+static void no_dtls_is_left(void)
 {
 	stop_dtls_nodes();
 	cr_expect_eq(mem_live(), live, "%ld allocations are left", mem_live() - live);
-	cr_expect_eq(count_descriptors(), fds);
+	cr_expect_eq(count_dtls_descriptors(), fds);
 }
 
 /* ---- coming up ---- */
@@ -63,7 +63,7 @@ Test(sd_dtls_life, one_comes_up_carries_messages_and_leaves_nothing)
 	cr_expect_eq(dtls_script.hs, 0);
 	cr_expect_eq(dtls_script.witnesses, 2);
 	cr_expect_eq(aead_stub_alive, 4);
-	nothing_is_left();
+	no_dtls_is_left();
 }
 
 /* What a record and the peer's limit take away of the path. */
@@ -101,7 +101,8 @@ Test(sd_dtls_life, runs_leave_cut_where_the_kernel_cuts_nothing)
 	cr_expect(!dtls_of(&cn)->udp->gso || !dtls_of(&sn)->udp->gso);
 	dtls_of(&cn)->udp->gso = dtls_of(&sn)->udp->gso = false;
 	carry_dtls(&cli, &srv.peers[0], 60, 3000);
-	carry_dtls(&cli, &srv.peers[0], 60, 10); /* many parts in a packet */
+	carry_dtls(&cli, &srv.peers[0], 100, 10); /* many parts in a packet */
+	carry_dtls(&cli, &srv.peers[0], 100, 500);
 	cr_expect_eq(cn.env.secured.forged + sn.env.secured.forged, 0);
 	stop_dtls_nodes();
 }
@@ -120,7 +121,7 @@ Test(sd_dtls_life, a_dial_may_end_at_any_step)
 		turn_dtls(&cn, 0);
 		cr_expect_eq(dtls_env(&cn)->ndtls, dtls_of(&cn) ? 1 : 0);
 		cr_expect(!dtls_of(&cn) || dtls_of(&cn)->state == DDPS_SN_OPEN, "it lingers");
-		nothing_is_left();
+		no_dtls_is_left();
 	}
 }
 
@@ -136,7 +137,7 @@ Test(sd_dtls_life, a_listener_that_goes_takes_what_is_half_open_with_it)
 	turn_dtls(&sn, 0);
 	cr_expect_null(dtls_of(&sn));
 	cr_expect_eq(dtls_env(&sn)->ndtls, 0);
-	nothing_is_left();
+	no_dtls_is_left();
 }
 
 Test(sd_dtls_life, what_stands_outlives_its_listener)
@@ -150,7 +151,7 @@ Test(sd_dtls_life, what_stands_outlives_its_listener)
 	cr_expect_null(dtls_of(&sn)->l);
 	cr_expect_null(dtls_of(&sn)->udp->table->ep);
 	carry_dtls(&cli, &srv.peers[0], 5, 500);
-	nothing_is_left();
+	no_dtls_is_left();
 }
 
 static unsigned seconds_left(const struct ddps_timer *t)
@@ -181,7 +182,7 @@ Test(sd_dtls_life, one_without_associations_lingers)
 	ddps_sn_dtls_timer(c);
 	turn_dtls(&sn, 0);
 	cr_expect_null(dtls_of(&sn));
-	nothing_is_left();
+	no_dtls_is_left();
 }
 
 Test(sd_dtls_life, who_opens_nothing_has_ten_seconds)
@@ -240,6 +241,7 @@ Test(sd_dtls_life, an_alert_ends_it_and_says_why)
 		DTLS_UNTIL(cli.gone);
 		cr_expect_eq(cli.end.code, t[i].code, "row %u: %d", i, cli.end.code);
 		cr_expect(strstr(cli.end.text, t[i].text), "row %u: %s", i, cli.end.text);
+		cr_expect_eq(cli.end.sys_errno, 0, "row %u", i);
 		cr_expect(!dtls_of(&cn) || dtls_of(&cn)->state == DDPS_SN_OVER);
 		stop_dtls_nodes();
 	}
@@ -271,7 +273,7 @@ Test(sd_dtls_life, a_key_that_fails_ends_it)
 	DTLS_UNTIL(cli.gone);
 	cr_expect_eq(cli.end.code, DDPS_E_NOMEM);
 	cr_expect_str_eq(cli.end.text, "nothing can be sealed any more");
-	nothing_is_left();
+	no_dtls_is_left();
 }
 
 /* Each allocation of a dial, at both ends, fails once: it comes up in spite of that, or ends with a reason. */
@@ -297,7 +299,7 @@ Test(sd_dtls_life, one_without_memory_comes_up_or_says_so)
 		failed = mem_failed();
 		mem_fail(0);
 		cr_expect(cli.up || (cli.end.code && cli.end.text[0]), "%u", n);
-		nothing_is_left();
+		no_dtls_is_left();
 	} while (failed);
 	cr_expect_gt(n, 15);
 }
@@ -319,8 +321,10 @@ Test(sd_dtls_life, a_peer_is_judged_again_once_a_second)
 	struct ddps_sd_assoc_up up = fx_up;
 	struct ddps_error why = { .code = 77 };
 	struct ddps_sn_dtls *c;
+	int err;
 
 	up.judged = take_judgement;
+	note_what_is_there();
 	start_dtls_nodes();
 	dial_dtls_side(&cli, &up);
 	DTLS_UNTIL(cli.up && srv.accepted);
@@ -337,17 +341,21 @@ Test(sd_dtls_life, a_peer_is_judged_again_once_a_second)
 	cr_expect_eq(c->judgements, 1);
 	do
 		c->judged_at = (uint64_t)time(NULL);
-	while ((B)->judge(cli.a, &why) == DDPS_E_AGAIN); /* it is the next second just now */
-	cr_expect_eq(why.code, DDPS_E_CERT_EXPIRED, "as it was a moment ago");
+	while ((err = (B)->judge(cli.a, &why)) == DDPS_E_AGAIN); /* it is the next second now */
+	cr_expect_eq(err, DDPS_E_CERT_EXPIRED, "as it was a moment ago");
 	cr_expect_str_eq(why.text, "as it was judged");
 	dtls_script.verdict = 0;
-	c->judged_at--;
+	c->judged_at -= 2;
+	mem_fail(1);
+	cr_expect_eq((B)->judge(cli.a, &why), DDPS_E_NOMEM);
+	mem_fail(0);
+	cr_expect(c->witness && !c->judging, "it is kept for another time");
 	cr_expect_eq((B)->judge(cli.a, &why), DDPS_E_AGAIN);
 	DTLS_UNTIL(judgements == 2);
 	cr_expect_eq(judgement.code, 0);
 	c->judged_at--;
 	cr_expect_eq((B)->judge(cli.a, &why), DDPS_E_AGAIN);
 	(B)->free(cli.a); /* before it is known */
-	stop_dtls_nodes();
+	no_dtls_is_left();
 	cr_expect_eq(judgements, 2);
 }

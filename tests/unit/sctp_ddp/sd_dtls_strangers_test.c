@@ -6,17 +6,6 @@
 TestSuite(sd_dtls_strangers, .timeout = 60);
 
 #define HELLO_LEN (DDPS_DTLS_HEADER + 200u)
-#define ELSEWHERE 4242
-
-static struct ddps_sn_dtls *listening(void)
-{
-	return dtls_of(&sn);
-}
-
-static struct ddps_sn_sock *port_of_listener(void)
-{
-	return srv.ep->sock;
-}
 
 /* ---- where packets go ---- */
 
@@ -36,7 +25,7 @@ static void watch_destinations(void)
 
 /* ---- greetings ---- */
 
-/* What the stub says first, with the cookie of this address; @nr tells two of them apart. */
+/* The first message of the stub, with the cookie of this address; @nr makes two of them differ. */
 static void make_hello(uint32_t address, uint16_t port, uint8_t nr, uint8_t out[HELLO_LEN])
 {
 	uint8_t who[22] = { 0 }, answer[DDPS_DHS_ANSWER];
@@ -70,21 +59,21 @@ Test(sd_dtls_strangers, a_greeting_without_a_cookie_leaves_nothing)
 	make_hello(0, 0, 1, hello);
 	live = mem_live();
 	for (unsigned i = 0; i < 100; i++)
-		give_datagram(port_of_listener(), 0, (uint16_t)(1000 + i), hello, sizeof hello);
+		give_datagram(dtls_port(), 0, (uint16_t)(1000 + i), hello, sizeof hello);
 	cr_expect_eq(mem_live(), live);
 	cr_expect_eq(sn.env.secured.cookies, 100);
 	cr_expect_eq(dtls_env(&sn)->ndtls, 0);
 	cr_expect_eq(sent_to[1000], 1);
-	give_datagram(port_of_listener(), 0, 0, hello, sizeof hello);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello - 1);
+	give_datagram(dtls_port(), 0, 0, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello - 1);
 	cr_expect_eq(sn.env.secured.cookies, 100, "port 0; and one that is cut off");
 	make_hello(INADDR_LOOPBACK, 2000, 1, hello);
-	give_datagram(port_of_listener(), 0, 2001, hello, sizeof hello);
-	cr_expect_null(listening(), "another port's cookie");
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
-	cr_assert(listening());
-	cr_expect_eq(listening()->state, DDPS_SN_SHAKING);
-	cr_expect_eq(port_of_listener()->table->shaking.places, 1);
+	give_datagram(dtls_port(), 0, 2001, hello, sizeof hello);
+	cr_expect_null(dtls_listener(), "another port's cookie");
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
+	cr_assert(dtls_listener());
+	cr_expect_eq(dtls_listener()->state, DDPS_SN_SHAKING);
+	cr_expect_eq(dtls_port()->table->shaking.places, 1);
 	stop_dtls_nodes();
 }
 
@@ -95,17 +84,50 @@ Test(sd_dtls_strangers, the_secret_of_cookies_is_renewed)
 	struct ddps_sn_dtls_table *t;
 
 	start_dtls_nodes();
-	t = port_of_listener()->table;
+	t = dtls_port()->table;
 	make_hello(0, 0, 1, hello);
 	memcpy(was, t->secret, sizeof was);
 	t->secret_at = ddps_now() - 59 * SECOND;
-	give_datagram(port_of_listener(), 0, 1000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 1000, hello, sizeof hello);
 	cr_expect_arr_eq(t->secret, was, sizeof was);
 	t->secret_at = ddps_now() - 60 * SECOND;
-	give_datagram(port_of_listener(), 0, 1000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 1000, hello, sizeof hello);
 	cr_expect_arr_eq(t->secret[1], was[0], DDPS_DHS_SECRET);
 	cr_expect_neq(memcmp(t->secret[0], was[0], DDPS_DHS_SECRET), 0);
 	cr_expect_lt(ddps_now() - t->secret_at, SECOND * 50);
+	stop_dtls_nodes();
+}
+
+/* What comes behind it in the same call is its own. */
+Test(sd_dtls_strangers, a_run_of_greetings_begins_one)
+{
+	uint8_t twice[2 * HELLO_LEN];
+
+	start_dtls_nodes();
+	make_hello(INADDR_LOOPBACK, 2000, 1, twice);
+	memcpy(twice + HELLO_LEN, twice, HELLO_LEN);
+	dtls_run = HELLO_LEN;
+	give_datagram(dtls_port(), 0, 2000, twice, sizeof twice);
+	cr_expect(dtls_listener());
+	cr_expect_null(dtls_at(&sn, 1));
+	stop_dtls_nodes();
+}
+
+/* One could be taken for the other; and two listeners would take from each other. */
+Test(sd_dtls_strangers, a_port_that_is_secured_is_shared_with_nobody)
+{
+	static const char *const schemes[] = { "sctps", "sctp" };
+
+	start_dtls_nodes();
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_uri uri = { .encap = srv.encap };
+		struct ddps_sd_endpoint *other;
+
+		snprintf(uri.scheme, sizeof uri.scheme, "%s", schemes[i]);
+		cr_expect_eq((B)->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&srv.sa,
+					 srv.sa_len, FX_BACKLOG, &fx_listen_up, &srv, &other),
+			     DDPS_E_SYSTEM, "%s", schemes[i]);
+	}
 	stop_dtls_nodes();
 }
 
@@ -117,23 +139,23 @@ Test(sd_dtls_strangers, another_greeting_takes_the_place_of_one_under_way)
 
 	start_dtls_nodes();
 	make_hello(INADDR_LOOPBACK, 2000, 1, hello);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
-	first = listening();
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
+	first = dtls_listener();
 	cr_expect_arr_eq(first->random, hello + 27, sizeof first->random);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
 	cr_expect_eq(first->state, DDPS_SN_SHAKING, "the same once more");
 	cr_expect_null(dtls_at(&sn, 1));
 	make_hello(0, 0, 2, hello);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
 	cr_expect_eq(first->state, DDPS_SN_SHAKING, "it has no cookie");
 	make_hello(INADDR_LOOPBACK, 2000, 2, hello);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
 	turn_dtls(&sn, 0);
-	cr_assert(listening());
+	cr_assert(dtls_listener());
 	cr_expect_null(dtls_at(&sn, 1));
-	cr_expect_eq(listening()->state, DDPS_SN_SHAKING);
-	cr_expect_arr_eq(listening()->random, hello + 27, sizeof first->random);
-	cr_expect_eq(port_of_listener()->table->shaking.places, 1);
+	cr_expect_eq(dtls_listener()->state, DDPS_SN_SHAKING);
+	cr_expect_arr_eq(dtls_listener()->random, hello + 27, sizeof first->random);
+	cr_expect_eq(dtls_port()->table->shaking.places, 1);
 	stop_dtls_nodes();
 }
 
@@ -144,28 +166,29 @@ Test(sd_dtls_strangers, half_open_ones_have_a_bound)
 	struct ddps_sn_dtls_table *t;
 
 	start_dtls_nodes();
-	t = port_of_listener()->table;
+	t = dtls_port()->table;
 	make_hello(INADDR_LOOPBACK, 2000, 1, hello);
-	give_datagram(port_of_listener(), 0, 2000, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, 2000, hello, sizeof hello);
 	for (uint16_t i = 1; i <= 1100; i++) {
 		make_hello(flood, i, 1, hello);
-		give_datagram(port_of_listener(), flood, i, hello, sizeof hello);
+		give_datagram(dtls_port(), flood, i, hello, sizeof hello);
 		cr_assert_eq(t->shaking.places, i < 1024 ? i + 1u : 1024);
 	}
-	cr_expect_eq(listening()->at.port, 2000, "whoever is alone keeps its place");
-	cr_expect_eq(listening()->state, DDPS_SN_SHAKING);
+	cr_expect_eq(dtls_listener()->at.port, 2000, "whoever is alone keeps its place");
+	cr_expect_eq(dtls_listener()->state, DDPS_SN_SHAKING);
 	(B)->endpoint_free(srv.ep);
 	turn_dtls(&sn, 0);
 	cr_expect_eq(dtls_env(&sn)->ndtls, 0);
 	stop_dtls_nodes();
 }
 
-/* ---- who is told what ---- */
+/* ---- peers that are named ---- */
 
 static char logged[400];
 static unsigned lines;
 
-static void take_line(void *user, enum ddps_log_level level, const char *facility, const char *text)
+static void take_dtls_line(void *user, enum ddps_log_level level, const char *facility,
+			   const char *text)
 {
 	(void)user;
 	(void)facility;
@@ -187,16 +210,16 @@ Test(sd_dtls_strangers, who_speaks_something_else_is_named_once)
 	uint8_t init[32] = { [12] = 1 }, hello[5000];
 
 	start_dtls_nodes();
-	sn.env.log.fn = take_line;
+	sn.env.log.fn = take_dtls_line;
 	for (unsigned i = 0; i < 3; i++)
-		give_datagram(port_of_listener(), 0, 2000, init, sizeof init);
+		give_datagram(dtls_port(), 0, 2000, init, sizeof init);
 	check_told(1, "it speaks plain SCTP");
-	give_datagram(port_of_listener(), 0, 2000, init, sizeof init - 1);
+	give_datagram(dtls_port(), 0, 2000, init, sizeof init - 1);
 	init[13] = 1;
-	give_datagram(port_of_listener(), 0, 2001, init, sizeof init);
+	give_datagram(dtls_port(), 0, 2001, init, sizeof init);
 	init[13] = 0;
 	init[5] = 1;
-	give_datagram(port_of_listener(), 0, 2002, init, sizeof init);
+	give_datagram(dtls_port(), 0, 2002, init, sizeof init);
 	check_told(1, "it speaks plain SCTP");
 	make_hello(0, 0, 1, hello);
 	memset(hello + HELLO_LEN, 0, sizeof hello - HELLO_LEN);
@@ -204,19 +227,19 @@ Test(sd_dtls_strangers, who_speaks_something_else_is_named_once)
 		hello[11] = (uint8_t)((n - DDPS_DTLS_HEADER) >> 8);
 		hello[12] = (uint8_t)(n - DDPS_DTLS_HEADER);
 		for (unsigned i = 0; i < 2; i++)
-			give_datagram(port_of_listener(), 0, 2000, hello, n);
+			give_datagram(dtls_port(), 0, 2000, hello, n);
 		check_told(n > 4096 ? 2 : 1,
 			   n > 4096 ? "4097 octets, and 4096 are taken" : "plain");
 	}
-	give_datagram(port_of_listener(), 0, 2003, hello, 4097);
+	give_datagram(dtls_port(), 0, 2003, hello, 4097);
 	check_told(3, "127.0.0.1:2003");
 	hello[DDPS_DTLS_HEADER] = 2; /* no ClientHello */
-	give_datagram(port_of_listener(), 0, 2004, hello, 4097);
+	give_datagram(dtls_port(), 0, 2004, hello, 4097);
 	check_told(3, "127.0.0.1:2003");
 	for (unsigned i = 0; i < DDPS_SN_REFUSED; i++)
 		dtls_env(&sn)->refused[i].at -= 64 * SECOND;
 	init[5] = 0;
-	give_datagram(port_of_listener(), 0, 2000, init, sizeof init);
+	give_datagram(dtls_port(), 0, 2000, init, sizeof init);
 	check_told(4, "it speaks plain SCTP");
 	cr_expect_eq(sn.env.refused[DDPS_REFUSED_PROTOCOL], 2);
 	cr_expect_eq(sn.env.refused[DDPS_REFUSED_GONE], 2);
@@ -261,15 +284,14 @@ Test(sd_dtls_strangers, what_comes_before_the_keys_has_a_bound)
 		memcpy(junk, head, sizeof head);
 		start_dtls_nodes();
 		dial_dtls_side(&cli, &fx_up);
-		DTLS_UNTIL(listening());
+		DTLS_UNTIL(dtls_listener());
 		for (unsigned i = 0; i < t[k].n; i++)
-			give_datagram(port_of_listener(), 0, dtls_of(&cn)->udp->port, junk,
-				      t[k].len);
-		cr_expect_eq(listening()->early.n, t[k].kept, "row %u: %u", k,
-			     listening()->early.n);
+			give_datagram(dtls_port(), 0, dtls_of(&cn)->udp->port, junk, t[k].len);
+		cr_expect_eq(dtls_listener()->early.n, t[k].kept, "row %u: %u", k,
+			     dtls_listener()->early.n);
 		DTLS_UNTIL(cli.up && srv.accepted);
 		cr_expect_eq(sn.env.secured.forged, t[k].kept, "row %u", k);
-		cr_expect_null(listening()->early.p);
+		cr_expect_null(dtls_listener()->early.p);
 		carry_dtls(&cli, &srv.peers[0], 1, 100);
 		stop_dtls_nodes();
 	}
@@ -302,7 +324,7 @@ Test(sd_dtls_strangers, what_waits_for_a_step_has_a_bound)
 static void give_empty(uint16_t port, uint8_t keep[DDPS_SN_DTLS_MTU], size_t *n)
 {
 	*n = seal_by_hand(dtls_of(&cn), DDPS_DTLS_DATA, "", 0, keep);
-	give_datagram(port_of_listener(), 0, port, keep, *n);
+	give_datagram(dtls_port(), 0, port, keep, *n);
 	turn_dtls(&sn, 0);
 }
 
@@ -315,7 +337,7 @@ Test(sd_dtls_strangers, the_newest_record_of_another_port_has_it_asked)
 
 	start_dtls_pair();
 	carry_dtls(&cli, &srv.peers[0], 2, 100);
-	c = listening();
+	c = dtls_listener();
 	home = c->at.port;
 	watch_destinations();
 	m = seal_by_hand(dtls_of(&cn), DDPS_DTLS_DATA, "", 0, older);
@@ -327,8 +349,8 @@ Test(sd_dtls_strangers, the_newest_record_of_another_port_has_it_asked)
 	cr_expect_eq(sent_to[ELSEWHERE], 1, "a HEARTBEAT");
 	cr_expect_eq(ddps_sn_dtls_find(c->udp, &c->peer, ELSEWHERE), c);
 	/* one that was caught on its way and sent from elsewhere says nothing */
-	give_datagram(port_of_listener(), 0, ELSEWHERE + 1, older, m);
-	give_datagram(port_of_listener(), 0, ELSEWHERE + 2, r, n);
+	give_datagram(dtls_port(), 0, ELSEWHERE + 1, older, m);
+	give_datagram(dtls_port(), 0, ELSEWHERE + 2, r, n);
 	turn_dtls(&sn, 0);
 	cr_expect_eq(sn.env.secured.tried, 3);
 	cr_expect_eq(c->roam.port, ELSEWHERE);
@@ -354,11 +376,11 @@ Test(sd_dtls_strangers, a_port_that_is_asked_is_free_for_others)
 	size_t n;
 
 	start_dtls_pair();
-	c = listening();
+	c = dtls_listener();
 	give_empty(ELSEWHERE, r, &n);
 	cr_expect_eq(c->roam.port, ELSEWHERE);
 	make_hello(INADDR_LOOPBACK, ELSEWHERE, 1, hello);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, hello, sizeof hello);
+	give_datagram(dtls_port(), 0, ELSEWHERE, hello, sizeof hello);
 	cr_assert(dtls_at(&sn, 1));
 	cr_expect_null(c->roam.c);
 	cr_expect_eq(ddps_sn_dtls_find(c->udp, &c->peer, ELSEWHERE), dtls_at(&sn, 1));
@@ -391,153 +413,19 @@ Test(sd_dtls_strangers, a_peer_is_found_at_its_new_port)
 
 	start_dtls_pair();
 	carry_dtls(&cli, &srv.peers[0], 2, 100);
-	home = listening()->at.port;
+	home = dtls_listener()->at.port;
 	for (unsigned i = 1; i <= 2; i++) {
 		move_dialler();
 		cr_assert_neq(dtls_of(&cn)->udp->port, home);
 		send_dtls_message(&cli, 300);
 		DTLS_UNTIL(sn.env.secured.rebound == i && cli.acked == cli.handed);
-		cr_expect_eq(listening()->at.port, dtls_of(&cn)->udp->port);
-		cr_expect_null(listening()->roam.c);
-		cr_expect_null(ddps_sn_dtls_find(listening()->udp, &listening()->peer, home));
+		cr_expect_eq(dtls_listener()->at.port, dtls_of(&cn)->udp->port);
+		cr_expect_null(dtls_listener()->roam.c);
+		cr_expect_null(
+			ddps_sn_dtls_find(dtls_listener()->udp, &dtls_listener()->peer, home));
 		carry_dtls(&cli, &srv.peers[0], 5, 2000);
-		home = listening()->at.port;
+		home = dtls_listener()->at.port;
 	}
 	cr_expect_eq(sn.env.secured.forged, 0);
-	stop_dtls_nodes();
-}
-
-/* ---- bounded trials ---- */
-
-static uint64_t count_forged_by(unsigned i)
-{
-	return ddps_dtls_stats(dtls_at(&sn, i)->cur.rec)->forged;
-}
-
-#define MANY 10u
-
-static struct side dials[MANY];
-
-static void start_many(void)
-{
-	start_dtls_nodes();
-	for (unsigned i = 0; i < MANY; i++) {
-		dial_dtls_side(&dials[i], &fx_up);
-		DTLS_UNTIL(dials[i].up && srv.accepted == i + 1);
-	}
-}
-
-static void make_junk(uint8_t r[DDPS_SN_DTLS_MTU], size_t n)
-{
-	memset(r, 7, n);
-	r[0] = DDPS_DTLS_DATA;
-	r[1] = 254;
-	r[2] = 253;
-	r[3] = 0;
-	r[4] = 1;
-	r[11] = (uint8_t)((n - DDPS_DTLS_HEADER) >> 8);
-	r[12] = (uint8_t)(n - DDPS_DTLS_HEADER);
-}
-
-Test(sd_dtls_strangers, a_record_of_nobody_is_tried_by_eight_who_take_turns)
-{
-	static uint8_t long_one[20000];
-	uint8_t junk[DDPS_SN_DTLS_MTU];
-	uint64_t least = 100, most = 0, all = 0;
-
-	start_many();
-	make_junk(junk, 100);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-	cr_expect_eq(sn.env.secured.tried, 8);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-	cr_expect_eq(sn.env.secured.tried, 16);
-	for (unsigned i = 0; i < MANY; i++) {
-		const uint64_t n = count_forged_by(i);
-
-		least = n < least ? n : least;
-		most = n > most ? n : most;
-		all += n;
-	}
-	cr_expect_eq(all, 16);
-	cr_expect_leq(most - least, 1, "%u to %u", (unsigned)least, (unsigned)most);
-	give_datagram(port_of_listener(), 0x0a000001, ELSEWHERE, junk, 100);
-	cr_expect_eq(sn.env.secured.tried, 16, "nobody has that address");
-	make_junk(long_one, DDPS_DTLS_OVERHEAD + DDPS_DTLS_CONTENT + 1);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, long_one,
-		      DDPS_DTLS_OVERHEAD + DDPS_DTLS_CONTENT + 1);
-	cr_expect_eq(sn.env.secured.tried, 16, "it is no record of anybody's");
-	stop_dtls_nodes();
-}
-
-/* Whoever had tried in vain has not been lied to. */
-Test(sd_dtls_strangers, the_one_whose_it_is_clears_the_others)
-{
-	uint8_t r[DDPS_SN_DTLS_MTU];
-	size_t n;
-
-	start_many();
-	n = seal_by_hand(dtls_at(&cn, MANY - 5), DDPS_DTLS_DATA, "", 0, r);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, r, n);
-	cr_expect_gt(sn.env.secured.tried, 1);
-	for (unsigned i = 0; i < MANY; i++)
-		cr_expect_eq(count_forged_by(i), 0, "%u", i);
-	stop_dtls_nodes();
-}
-
-Test(sd_dtls_strangers, trials_have_a_rate_of_an_address_and_of_a_port)
-{
-	struct ddps_sn_dtls_chain *near;
-	struct ddps_sn_dtls_table *t;
-	uint8_t junk[DDPS_SN_DTLS_MTU];
-
-	start_dtls_pair();
-	t = port_of_listener()->table;
-	near = ddps_sn_dtls_near(port_of_listener(), &listening()->peer);
-	make_junk(junk, 100);
-	for (unsigned i = 0; i < 2; i++) {
-		const struct ddps_secured_stats was = sn.env.secured;
-		struct ddps_sn_tries *of = i ? &t->tries : &near->tries,
-				     *other = i ? &near->tries : &t->tries;
-		const unsigned most = i ? 1000 : 250;
-		uint64_t second;
-
-		do { /* one second is enough for it */
-			second = ddps_now() / SECOND;
-			*of = (struct ddps_sn_tries){ second, most - 1 };
-			*other = (struct ddps_sn_tries){ second, 0 };
-			sn.env.secured = was;
-			for (unsigned k = 0; k < 5; k++)
-				give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-		} while (ddps_now() / SECOND != second);
-		cr_expect_eq(sn.env.secured.tried, was.tried + 1);
-		cr_expect_eq(sn.env.secured.untried, was.untried + 4);
-		cr_expect_eq(of->n, most);
-		of->second--;
-		give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-		cr_expect_eq(sn.env.secured.tried, was.tried + 2, "the next second");
-		cr_expect_eq(of->n, 1);
-	}
-	stop_dtls_nodes();
-}
-
-/* Those that are under way are no use, and looks at them have a bound, too. */
-Test(sd_dtls_strangers, looks_have_a_bound)
-{
-	struct ddps_sn_dtls_chain *near;
-	struct ddps_sn_dtls *c;
-	uint8_t junk[DDPS_SN_DTLS_MTU];
-
-	start_dtls_pair();
-	c = listening();
-	near = ddps_sn_dtls_near(c->udp, &c->peer);
-	for (uint16_t i = 0; i < 70; i++)
-		cr_assert(ddps_sn_dtls_new(c->udp, &c->peer, (uint16_t)(100 + i), &c->local));
-	TAILQ_REMOVE(&near->near, c, of_near);
-	TAILQ_INSERT_TAIL(&near->near, c, of_near);
-	make_junk(junk, 100);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-	cr_expect_eq(sn.env.secured.tried, 0);
-	give_datagram(port_of_listener(), 0, ELSEWHERE, junk, 100);
-	cr_expect_eq(sn.env.secured.tried, 1);
 	stop_dtls_nodes();
 }
