@@ -377,6 +377,99 @@ Test(mpa_shm_attack, bells_and_flags_without_end)
 	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
 }
 
+/* ---- what is written at any time, by a thread ---- */
+
+struct shm_liar {
+	struct shm_bare b;
+	uint32_t seed;
+	bool done;
+};
+
+/* Mostly what could be true, so that the session goes on for a while. */
+static void tell_lie(struct shm_liar *l, uint64_t *head)
+{
+	struct ddps_shm_words *own = &l->b.memory->words;
+	const struct ddps_shm_words *far = &l->b.far->words;
+	const uint32_t r = mpa_random(&l->seed), at = mpa_random(&l->seed) % DDPS_SHM_OCTETS;
+
+	switch (r % 8) {
+	case 0:
+		*head += at % 64;
+		__atomic_store_n(&own->head, *head, __ATOMIC_RELAXED);
+		break;
+	case 1:
+		__atomic_store_n(&own->tail, __atomic_load_n(&far->head, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+		break;
+	case 2:
+		__atomic_store_n(at % 2 ? &own->reader_sleeps : &own->writer_sleeps, r,
+				 __ATOMIC_RELAXED);
+		break;
+	case 3:
+		__atomic_store_n(at % 2 ? &own->reader_woken : &own->writer_woken, r,
+				 __ATOMIC_RELAXED);
+		break;
+	case 4:
+		shm_bare_ring(&l->b);
+		break;
+	case 5:
+		if (at % 1024)
+			break;
+		__atomic_store_n(at % 4096 ? &own->head : &own->tail, (uint64_t)r << 20,
+				 __ATOMIC_RELAXED);
+		break;
+	default:
+		__atomic_store_n(&l->b.memory->octets[at], (uint8_t)(r >> 8), __ATOMIC_RELAXED);
+	}
+}
+
+static void *lie_all_the_time(void *arg)
+{
+	struct shm_liar *l = arg;
+	uint64_t head = l->b.out.at;
+
+	while (!__atomic_load_n(&l->done, __ATOMIC_RELAXED))
+		tell_lie(l, &head);
+	return NULL;
+}
+
+/* One of the sessions lies, and ends; what the other one brings is right before and after. */
+Test(mpa_shm_attack, words_and_octets_that_a_thread_changes_at_any_time)
+{
+	enum { LIARS = 12, TURNS = 400, LEN = 1000 };
+	static uint8_t pattern[LEN];
+	const uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
+
+	for (size_t i = 0; i < sizeof pattern; i++)
+		pattern[i] = (uint8_t)(i * 13);
+	cr_assert_eq(shm_connect(&w, uri), 0);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER] && w.requests == 1);
+	for (unsigned i = 1; i <= LIARS; i++) {
+		struct pollfd p = { .fd = ddps_loop_fd(w.env.loop), .events = POLLIN };
+		struct shm_liar l = { .seed = i };
+		struct mpa_side *s = &w.b[i];
+		pthread_t thread;
+
+		shm_bare_session(&w, &l.b, uri);
+		shm_bare_write(&l.b, fpdu, sizeof fpdu); /* opens the fence */
+		MPA_UNTIL(&w, s->segments == 1);
+		cr_assert_eq(pthread_create(&thread, NULL, lie_all_the_time, &l), 0);
+		mpa_send_segments(s, pattern, LEN, TURNS);
+		mpa_send_segments(&w.a, pattern, LEN, 1);
+		for (int k = 0; k < TURNS && !s->called[UP_CLOSED]; k++)
+			if (poll(&p, 1, 1) > 0)
+				cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+		__atomic_store_n(&l.done, true, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
+		shm_bare_close(&l.b);
+		MPA_UNTIL(&w, s->called[UP_CLOSED] || s->called[UP_FAULT]);
+		cr_expect(s->called[UP_FAULT] || s->end.text[0], "liar %u", i);
+		MPA_UNTIL(&w, w.b[0].segments == i);
+	}
+	mpa_expect_received(&w.b[0], pattern, LEN, LIARS);
+	cr_expect_eq(w.a.called[UP_CLOSED], 0);
+}
+
 /* ---- who it is ---- */
 
 static void note_stranger(void *user, enum ddps_log_level level, const char *facility,
