@@ -63,7 +63,7 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
 }
 
 /* A message of @len octets follows. */
-static void note_part(struct ddps_sctp_assoc *a, size_t len)
+static void note_message_part(struct ddps_sctp_assoc *a, size_t len)
 {
 	size_t size = DDPS_SC_DATA_HDR + ddps_sc_pad(len);
 
@@ -152,7 +152,7 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	}
 	a->buffered += len + sizeof *m;
 	a->unsent += len;
-	note_part(a, len);
+	note_message_part(a, len);
 	STAILQ_INSERT_TAIL(&a->queue, m, link);
 	ddps_sc_touch(a);
 	return 0;

@@ -12,6 +12,7 @@
 #include "support/aead_stub.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
+#include <stdio.h>
 #include <pthread.h>
 
 #define B	  &ddps_sd_native
