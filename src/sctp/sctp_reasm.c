@@ -86,9 +86,10 @@ void ddps_sc_reasm_free(struct ddps_sctp_assoc *a)
 {
 	struct ddps_sc_run *r, *tmp;
 
+	HASH_CLEAR(by_last, a->runs_last);
 	HASH_ITER(by_first, a->runs_first, r, tmp) {
 		/* cppcheck-suppress uninitvar ; the macro sets it */
-		unlink_run(a, r);
+		HASH_DELETE(by_first, a->runs_first, r);
 		run_free(a, r);
 	}
 }

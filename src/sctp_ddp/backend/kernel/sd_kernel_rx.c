@@ -105,13 +105,14 @@ struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a)
 	it.data = buf;
 	it.len = n > 0 ? (size_t)n : 0;
 	it.eor = m.msg_flags & MSG_EOR;
-	find_info(&m, &info);
 	if (n <= 0)
 		it.what = DDPS_SK_END;
 	else if (m.msg_flags & MSG_NOTIFICATION)
 		read_note(a, &it);
-	else
+	else {
+		find_info(&m, &info);
 		read_data(&it, &info);
+	}
 	return it;
 }
 
