@@ -124,9 +124,11 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 		   const struct iovec *iov, int niov, uint64_t now)
 {
-	size_t len = sum_iov(iov, niov), at = 0;
+	size_t len = sum_iov(iov, niov);
 	int err = may_send(a, stream, len);
 	struct ddps_sc_msg *m;
+	uint16_t ssn = 0;
+	uint8_t *to;
 
 	ddps_sc_time(a->e, now);
 	if (err < 0)
@@ -134,21 +136,23 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	m = ddps_sc_pool_get(&a->e->pool, sizeof *m + len);
 	if (!m)
 		return DDPS_E_NOMEM;
-	memset(m, 0, sizeof *m);
-	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &m->ssn) < 0) {
+	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &ssn) < 0) {
 		ddps_sc_pool_put(&a->e->pool, m, sizeof *m + len);
 		return DDPS_E_NOMEM;
 	}
 	m->number = ++a->sent_n;
 	m->ppid = ppid;
 	m->sid = stream;
+	m->ssn = ssn;
 	m->len = (uint32_t)len;
+	m->cut = 0;
 	m->refs = 1;
 	m->flags = (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
 			     (flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0));
-	for (int i = 0; i < niov; at += iov[i++].iov_len) {
+	to = m->data;
+	for (int i = 0; i < niov; to += iov[i++].iov_len) {
 		if (iov[i].iov_len)
-			memcpy(m->data + at, iov[i].iov_base, iov[i].iov_len);
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
 	}
 	a->buffered += len + sizeof *m;
 	a->unsent += len;

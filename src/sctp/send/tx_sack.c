@@ -294,11 +294,24 @@ static void judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
 	ack->enough = out > QUICK_WINDOW ? out : QUICK_WINDOW;
 }
 
+/* 9260-6.3.2-d1, R2 and R3 */
+static void restart_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+{
+	uint64_t t3;
+
+	if (!p->nflight) {
+		p->t3_at = 0;
+	} else if (p->got.first_acked || p->got.doubled) {
+		t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
+		if (p->got.first_acked || t3 < p->t3_at)
+			p->t3_at = t3;
+	}
+}
+
 static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now,
 		      const struct ddps_sent_news *news)
 {
 	struct ddps_cc_ack ack = { .now = now, .acked = p->got.delivered };
-	uint64_t t3;
 
 	rtt_of(s, p, now);
 	if (p->got.fack > p->fack)
@@ -322,11 +335,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	if (p->silent_at && now - p->silent_at > DDPS_SECOND)
 		p->backoff = 0; /* after an outage SRTT still holds */
 	p->silent_at = p->nudge_at = p->alive_at = 0;
-	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
-	if (!p->nflight)
-		p->t3_at = 0;
-	else if (p->got.first_acked || (p->got.doubled && t3 < p->t3_at)) /* 9260-6.3.2-d1, R3 */
-		p->t3_at = t3;
+	restart_t3(s, p, now);
 	if (news->cum_advanced)
 		ddps_sent_arm_pto(s, p, now);
 	else if (p->nsacked || p->recovery)
