@@ -190,12 +190,41 @@ Test(shm_ring, a_writer_that_sleeps_is_woken_before_the_ring_is_empty)
 		n += ddps_shm_read(&r, &iov, 1, &wake);
 		woken += wake;
 		if (wake) {
+			cr_expect_geq(n, DDPS_SHM_OCTETS / 4, "not for little room");
 			cr_expect_leq(n, DDPS_SHM_OCTETS / 4 + 1000);
 			cr_expect(ddps_shm_await_room(&w, 1));
 		}
 	}
 	cr_expect_eq(woken, 1);
 	ddps_shm_awake_writer(&w);
+}
+
+/* Nobody else asks how much room there is; and whoever sleeps is woken for something only. */
+Test(shm_ring, a_full_ring_has_room_again_when_octets_are_read)
+{
+	struct iovec iov = one_piece(DDPS_SHM_OCTETS);
+	bool wake = true;
+
+	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 0);
+	cr_expect_not(wake);
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), DDPS_SHM_OCTETS);
+	iov.iov_len = 50;
+	wake = true;
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 0);
+	cr_expect_not(wake);
+	iov.iov_len = 100;
+	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 100);
+	iov.iov_len = 60;
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 60);
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 40);
+	cr_expect_eq(ddps_shm_write(&w, &iov, 1, &wake), 0);
+	cr_expect_not(ddps_shm_await_room(&w, 1));
+	iov.iov_len = 8;
+	cr_expect_eq(ddps_shm_read(&r, &iov, 1, &wake), 8);
+	cr_expect(ddps_shm_await_room(&w, 8));
+	ddps_shm_awake_writer(&w);
+	cr_expect_not(ddps_shm_await_room(&w, 9));
+	cr_expect_eq(w.said, 2);
 }
 
 Test(shm_ring, an_end_wakes_and_stands_behind_the_octets)
