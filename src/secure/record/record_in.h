@@ -76,6 +76,10 @@ struct ddps_rec {
 /* A word that memory made zero by the system has not. */
 #define DDPS_REC_ALIVE UINT64_C(0x5ea1edca11ab1e01)
 
+/* HKDF-Expand-Label with an empty context (RFC 8446 7.1). */
+void ddps_rec_expand(enum ddps_suite suite, const uint8_t *secret, const char *label, size_t n,
+		     uint8_t *out);
+
 /* The next generation of a direction's keys [8446-7.2-1].  -errno: there are none now. */
 int ddps_rec_next_keys(const struct ddps_rec *r, struct ddps_rec_half *h);
 

@@ -9,9 +9,8 @@
 
 #define LIMIT_LEAST 64 /* [8449-4-1] */
 
-/* HKDF-Expand-Label with an empty context (RFC 8446 7.1). */
-static void expand_secret(enum ddps_suite suite, const uint8_t *secret, const char *label, size_t n,
-			  uint8_t *out)
+void ddps_rec_expand(enum ddps_suite suite, const uint8_t *secret, const char *label, size_t n,
+		     uint8_t *out)
 {
 	size_t hash = ddps_suite_hash_len(suite), len = strlen(label);
 	uint8_t info[2 + 1 + 6 + 12 + 1];
@@ -44,8 +43,8 @@ static void expand_secret(enum ddps_suite suite, const uint8_t *secret, const ch
 /* Key and IV of a secret (RFC 8446 7.3). */
 static void derive_keys(enum ddps_suite suite, const uint8_t *secret, uint8_t *key, uint8_t *iv)
 {
-	expand_secret(suite, secret, "key", ddps_suite_key_len(suite), key);
-	expand_secret(suite, secret, "iv", DDPS_AEAD_NONCE, iv);
+	ddps_rec_expand(suite, secret, "key", ddps_suite_key_len(suite), key);
+	ddps_rec_expand(suite, secret, "iv", DDPS_AEAD_NONCE, iv);
 }
 
 int ddps_rec_next_keys(const struct ddps_rec *r, struct ddps_rec_half *h)
@@ -53,7 +52,7 @@ int ddps_rec_next_keys(const struct ddps_rec *r, struct ddps_rec_half *h)
 	uint8_t key[DDPS_AEAD_KEY_MAX], next[sizeof h->secret];
 	int rc;
 
-	expand_secret(r->suite, h->secret, "traffic upd", ddps_suite_hash_len(r->suite), next);
+	ddps_rec_expand(r->suite, h->secret, "traffic upd", ddps_suite_hash_len(r->suite), next);
 	memcpy(h->secret, next, ddps_suite_hash_len(r->suite));
 	derive_keys(r->suite, h->secret, key, h->iv);
 	r->aead->wipe(h->st);
