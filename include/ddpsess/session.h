@@ -106,7 +106,8 @@ struct ddps_conn_param {
 	bool legacy_retry;
 	/* MPA (RFC 5044), which is over TCP and shared memory only */
 	/* false: suggest no CRCs; they are left out only if both sides suggest it.  With tls:// the URI
-	 * says it (crc=1), and the default is none; with shm:// there are none. */
+	 * says it (crc=1), and the default is none; so it is with
+	 * shm://, where only a peer that insists on them gets them. */
 	bool crc;
 	bool markers; /* ask the peer to send markers */
 	/* Private data for the peer's application, borrowed for the call only. */

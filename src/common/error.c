@@ -122,7 +122,8 @@ const char *ddps_op_name(enum ddps_op op)
 {
 	static const char *const names[] = { "send", "write",	  "read",      "recv",
 					     "imm",  "write-imm", "fetch-add", "cmp-swap",
-					     "bind", "local-inv", "send-imm" };
+					     "bind", "local-inv", "send-imm",  "atomic-write",
+					     "flush" };
 
 	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
 }

@@ -55,6 +55,11 @@ Test(promise, names_are_never_null)
 		cr_expect_not_null(ddps_wc_status_name((enum ddps_wc_status)i));
 		cr_expect_not_null(ddps_strerror(-i));
 	}
+	for (int i = 0; i <= DDPS_OP_FLUSH; i++)
+		for (int j = 0; j <= DDPS_OP_FLUSH + 1; j++)
+			cr_expect(i == j || strcmp(ddps_op_name((enum ddps_op)i),
+						   ddps_op_name((enum ddps_op)j)),
+				  "operations %d and %d: %s", i, j, ddps_op_name((enum ddps_op)i));
 	cr_expect_str_eq(ddps_event_name(DDPS_EV_ESTABLISHED), "established");
 	cr_expect_str_eq(ddps_event_name(DDPS_EV_CLOSED), "closed");
 }
