@@ -217,7 +217,7 @@ struct ddps_sd_carrier {
 	uint8_t *tx_copy;	 /* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
 	unsigned turns; /* that sessions have used up */
-	bool bulk; /* a segment as large as may be was handed over, and no end was reached since */
+	bool bulk; /* a segment as large as may be was handed over, since a turn ended with nothing held up */
 	uint32_t turn; /* octets of segments that the session whose turn it is has sent */
 	bool blocked;  /* until writable() */
 	bool broken;   /* until gone() */

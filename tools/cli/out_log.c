@@ -115,15 +115,28 @@ void out_log_event(struct out *o)
 		o->write_errno = errno;
 }
 
+static void put_line(const struct out *o, FILE *f, int level, const char *text, const char *advice)
+{
+	put_prefix(o->log, f, level);
+	fprintf(f, "%s%s%s\n", text, advice ? "; try: " : "", advice ? advice : "");
+}
+
 void out_log_say(struct out *o, int level, const char *text, const char *advice)
 {
 	char *line = NULL;
 	size_t len;
 	FILE *f = open_memstream(&line, &len);
 
-	put_prefix(o->log, f ? f : o->err, level);
-	fprintf(f ? f : o->err, "%s%s%s\n", text, advice ? "; try: " : "", advice ? advice : "");
-	if (f && !fclose(f))
+	if (f) {
+		put_line(o, f, level, text, advice);
+		if (fclose(f)) {
+			free(line);
+			line = NULL;
+		}
+	}
+	if (line)
 		fputs(line, o->err);
+	else /* in pieces, then */
+		put_line(o, o->err, level, text, advice);
 	free(line);
 }
