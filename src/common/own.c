@@ -420,6 +420,15 @@ bool ddps_own_close_apart(int fd)
 	return begun;
 }
 
+void ddps_own_close_waiting(void)
+{
+	const int keep = errno;
+
+	if (find_apart() >= 0 && add_closer())
+		(void)start_closer();
+	errno = keep;
+}
+
 void ddps_own_tos(int fd, int family, uint8_t tos)
 {
 	const int class = tos & ~3;

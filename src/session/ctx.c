@@ -360,6 +360,7 @@ static void free_ctx(struct ddps_ctx *ctx)
 		free(pd);
 	}
 	ddps_unlock(&ctx->lock);
+	ddps_own_close_waiting();
 	resources_free(ctx);
 }
 

@@ -62,20 +62,21 @@ expect 'not ok stopped after [0-9]+ s, without a result: long longer'
 run 'again=this; suite lines that echo "ok it"; suite lines this echo "ok it"; wait; summary "$work/none"'
 expect '1 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 
-# Each of the first four waits for the next one, so all run next to each other; and of the last three that are idle
-# only two may.
+# Each of the first five waits for the next one, so all run next to each other; and of the last four that are idle
+# only three may.
 run '
-	mkfifo "$work/a" "$work/b" "$work/c"
-	idle_suite lines idle sh -c "cat $work/c; echo ok it"
+	mkfifo "$work/a" "$work/b" "$work/c" "$work/d"
+	idle_suite lines idler sh -c "cat $work/d; echo ok it"
+	idle_suite lines idle sh -c "cat $work/c; echo >$work/d; echo ok it"
 	idle_suite lines idle-too sh -c "cat $work/b; echo >$work/c; echo ok it"
 	suite lines first sh -c "cat $work/a; echo >$work/b; echo ok it"
 	suite lines second sh -c "echo >$work/a; echo ok it"
 	wait
-	place="mkdir $work/one || mkdir $work/two"
-	leave="sleep 0.3; rmdir $work/one || rmdir $work/two"
-	for i in 1 2 3; do
+	place="mkdir $work/one || mkdir $work/two || mkdir $work/three"
+	leave="sleep 0.3; rmdir $work/one || rmdir $work/two || rmdir $work/three"
+	for i in 1 2 3 4; do
 		idle_suite lines "alone$i" sh -c "{ $place; } && { $leave; } && echo ok it"
 	done
 	wait; summary "$work/none"'
-expect '7 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
+expect '9 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
 exit $status

@@ -262,6 +262,22 @@ Test(own, what_blocks_is_closed_by_threads, .timeout = 60)
 	cr_expect_eq(count_own_fds(), fds);
 }
 
+/* There was no thread for it, which nobody would notice until the next one of its kind. */
+Test(own, what_has_waited_for_a_thread_is_closed_at_the_end, .timeout = 60)
+{
+	const unsigned fds = count_own_fds(), tasks = count_own_tasks();
+	int far, fd;
+
+	fd = make_blocking(&far);
+	sys_fail("pthread_create", 0, 1, EAGAIN);
+	cr_expect_not(ddps_own_close_apart(fd));
+	cr_expect(is_own_open(fd));
+	ddps_own_close_waiting();
+	close(far);
+	cr_expect(await_count(count_own_tasks, tasks));
+	cr_expect_eq(count_own_fds(), fds);
+}
+
 /* It waits for a thread, and the program closes it and the mark, and has files of those numbers. */
 Test(own, what_waits_for_a_thread_may_become_somebody_elses, .timeout = 60)
 {
