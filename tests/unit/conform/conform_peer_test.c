@@ -27,6 +27,7 @@ static struct cf_run run_at(unsigned wire, const char *uri, unsigned limit_ms)
 }
 
 /* One case.  Return: its verdict, with why in @why. */
+/* Again if this host was too busy to say, as the suite does. */
 static enum ddps_conform_verdict play_peer_case(struct cf_run run, enum cf_target target,
 						void (*f)(struct cf *cf), char why[1000])
 {
@@ -34,8 +35,12 @@ static enum ddps_conform_verdict play_peer_case(struct cf_run run, enum cf_targe
 	struct cf_result res;
 
 	run.target = target;
-	cf_run_case(&run, &c, &res);
-	cf_trace_free(res.trace);
+	for (int i = 0; i < 50; i++) {
+		cf_run_case(&run, &c, &res);
+		cf_trace_free(res.trace);
+		if (res.verdict != DDPS_CONFORM_UNDECIDED)
+			break;
+	}
 	strcpy(why, res.why);
 	return res.verdict;
 }
