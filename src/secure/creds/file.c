@@ -60,7 +60,7 @@ static int check_writers(int fd, const char *path, const struct stat *st, char *
 			 "chmod go-w",
 			 (unsigned)st->st_mode & 07777);
 	else
-		return ddps_file_way(path, why, why_len);
+		return ddps_file_way(path, st, why, why_len);
 	return DDPS_E_CONFIG;
 }
 

@@ -51,9 +51,10 @@ bool ddps_file_is_anothers(const struct stat *st);
 bool ddps_file_can_others_write(int fd, const struct stat *st);
 /*
  * Whether root and this user alone can put another file at @path: owners and rights of each folder, and owners of each
- * link, from "/" on.  0, DDPS_E_CONFIG or DDPS_E_NOMEM with what is wrong in @why.
+ * link, from "/" on.  @file: what was opened at @path; if the way does not end there, somebody changes it meanwhile.
+ * 0, DDPS_E_CONFIG or DDPS_E_NOMEM with what is wrong in @why.
  */
-int ddps_file_way(const char *path, char *why, size_t why_len);
+int ddps_file_way(const char *path, const struct stat *file, char *why, size_t why_len);
 
 /* ---- text ---- */
 

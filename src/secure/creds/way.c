@@ -9,16 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel follows */
+#define LINKS_MAX 40	 /* as the kernel follows */
+#define PROC_FS	  0x9fa0 /* f_type: <linux/magic.h> */
 
 struct way {
 	uid_t root;	  /* whose "/" is: that one decides anyway */
 	int at;		  /* the folder that was reached, by O_PATH */
 	char *all, *rest; /* names from there on; @rest is in @all */
 	unsigned links;
+	const struct stat *file; /* that was opened */
+	bool reached;		 /* it was met */
 	char *why;
 	size_t why_len;
 };
@@ -49,6 +53,11 @@ bool ddps_file_can_others_write(int fd, const struct stat *st)
 {
 	return st->st_mode & S_IWOTH ||
 	       (st->st_mode & S_IWGRP && (st->st_gid != st->st_uid || has_named_entries(fd)));
+}
+
+static bool is_same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 static int cannot_look(const struct way *w, int e)
@@ -113,6 +122,16 @@ static int go_by(struct way *w, const char *name, const char *rest)
 	return *all == '/' ? enter_first(w, "/") : 0;
 }
 
+/* A link of /proc/self/fd is the open file: its text is the name that the file has, or had. */
+static bool is_link_of_file(const struct way *w, int link, const char *name)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return !*w->rest && !fstatfs(link, &fs) && fs.f_type == PROC_FS &&
+	       !fstatat(w->at, name, &st, 0) && is_same_inode(&st, w->file);
+}
+
 static int follow_link(struct way *w, int link, const struct stat *st)
 {
 	char to[PATH_MAX];
@@ -127,21 +146,24 @@ static int follow_link(struct way *w, int link, const struct stat *st)
 	return go_by(w, to, w->rest);
 }
 
-/* What is not there has no hands: a link of /proc may say so of a file that is open. */
 static int take_way_name(struct way *w, const char *name)
 {
 	const int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	int err = 0;
 
-	if (fd < 0 || fstat(fd, &st))
-		err = errno == ENOENT || errno == EACCES ? 0 : cannot_look(w, errno);
+	if (fd < 0 || fstat(fd, &st)) /* a file that a link of /proc has named may have no name */
+		err = w->reached && (errno == ENOENT || errno == EACCES) ? 0
+									 : cannot_look(w, errno);
 	else if (S_ISDIR(st.st_mode))
 		return enter_folder(w, fd);
 	else if (S_ISLNK(st.st_mode)) {
+		w->reached |= is_link_of_file(w, fd, name);
 		err = follow_link(w, fd, &st);
 		close(fd);
 		return err;
+	} else {
+		w->reached |= !*w->rest && is_same_inode(&st, w->file);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -159,9 +181,9 @@ static char *cut_name(struct way *w)
 	return *name ? name : NULL;
 }
 
-int ddps_file_way(const char *path, char *why, size_t why_len)
+int ddps_file_way(const char *path, const struct stat *file, char *why, size_t why_len)
 {
-	struct way w = { .at = -1, .why = why, .why_len = why_len };
+	struct way w = { .at = -1, .file = file, .why = why, .why_len = why_len };
 	char *const here = *path == '/' ? NULL : getcwd(NULL, 0), *name;
 	struct stat st;
 	int err;
@@ -173,6 +195,10 @@ int ddps_file_way(const char *path, char *why, size_t why_len)
 		err = enter_first(&w, ".");
 	while (!err && (name = cut_name(&w)))
 		err = take_way_name(&w, name);
+	if (!err && !w.reached) {
+		snprintf(why, why_len, "is another file than the one that was opened: try again");
+		err = DDPS_E_CONFIG;
+	}
 	if (w.at >= 0)
 		close(w.at);
 	free(w.all);

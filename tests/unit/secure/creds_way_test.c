@@ -44,21 +44,31 @@ TestSuite(creds_way, .init = setup, .fini = teardown);
 static void is_safe(const char *path)
 {
 	char why[160] = "";
+	struct stat file;
 
-	cr_expect_eq(ddps_file_way(path, why, sizeof why), 0, "%s %s", path, why);
+	cr_assert_eq(stat(path, &file), 0, "%s", path);
+	cr_expect_eq(ddps_file_way(path, &file, why, sizeof why), 0, "%s %s", path, why);
 }
 
-static void is_not(const char *path, const char *text)
+static void is_not_of(const char *path, const struct stat *file, const char *text)
 {
 	char why[160] = "";
 
-	cr_expect_eq(ddps_file_way(path, why, sizeof why), DDPS_E_CONFIG, "%s", path);
+	cr_expect_eq(ddps_file_way(path, file, why, sizeof why), DDPS_E_CONFIG, "%s", path);
 	cr_expect(strstr(why, text), "%s %s", path, why);
 }
 
 static void set_mode(const char *path, unsigned mode)
 {
 	cr_assert_eq(chmod(path, mode), 0);
+}
+
+static void is_not(const char *path, const char *text)
+{
+	struct stat file = { .st_ino = 0 };
+
+	(void)stat(path, &file);
+	is_not_of(path, &file, text);
 }
 
 /* The names of one file, with each folder that is on the way of all of them. */
@@ -159,6 +169,51 @@ Test(creds_way, descriptors)
 	set_mode("up", 0755);
 	is_safe(name);
 	close(fd);
+}
+
+/* Whoever may change the way does so after the file was opened, so that only what is good is walked. */
+Test(creds_way, what_is_walked_is_what_was_opened)
+{
+	const char *const changed = "another file than the one that was opened";
+	const int other = open("up/other", O_CREAT | O_RDONLY | O_CLOEXEC, 0644);
+	char number[32], its[64], link[32];
+	struct stat file, another;
+
+	cr_assert(!stat("up/in/file", &file) && !fstat(other, &another));
+	is_not_of("up/in/file", &another, changed);
+	is_not_of("up/in", &file, changed);
+	is_not_of("gone/file", &file, "looked at: No such file");
+	is_not_of("up/gone", &file, "looked at: No such file");
+	cr_assert(!symlink("up/other", "link") && !symlink("gone", "broken"));
+	is_not_of("link", &file, changed);
+	is_not_of("broken", &file, "looked at: No such file");
+	/* a link of /proc says where one file is, and no other */
+	snprintf(link, sizeof link, "/proc/self/fd/%d", other);
+	is_not_of(link, &file, changed);
+	cr_assert(!unlink("up/other"));
+	is_not_of(link, &file, "looked at: No such file");
+	is_safe(link);
+	/* nor does a folder of /proc */
+	snprintf(number, sizeof number, "/proc/self/fd/%d", open("up", O_PATH | O_CLOEXEC));
+	snprintf(its, sizeof its, "%s/in/file", number);
+	is_safe(its);
+	is_not_of(its, &another, changed);
+	cr_assert(!rename("up/in/file", "up/in/moved"));
+	is_not_of(its, &file, "looked at: No such file");
+	close(other);
+}
+
+Test(creds_way, a_way_that_cannot_be_walked)
+{
+	struct stat file;
+
+	cr_assert_eq(stat("up/in/file", &file), 0);
+	set_mode("up", 0);
+	if (!getuid())
+		cr_assert_eq(seteuid(OTHER), 0);
+	is_not_of("up/in/file", &file, "looked at: Permission denied");
+	cr_assert_eq(seteuid(getuid()), 0);
+	set_mode("up", 0755);
 }
 
 /* So far down that no name from "/" on is short enough for a call. */
