@@ -81,7 +81,7 @@ UMAD_SRC   := $(wildcard src/umad/*.c) src/common/system/lock.c
 UMAD_SO    := $(B)/ddpsess/libddpsess-umad.so
 # GnuTLS is its alone; it is loaded when a secured URI is first used
 TLS_SRC    := $(wildcard $(addprefix src/secure/,creds/*.c hs/*.c aead/*.c table/*.c)) src/secure/vault.c src/conform/tls/tls.c src/conform/tls/dtls.c \
-	src/common/system/lock.c src/common/system/assert.c
+	$(addprefix src/common/system/,lock.c assert.c user.c)
 TLS_SO	   := $(B)/ddpsess/libddpsess-tls.so
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))

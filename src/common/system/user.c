@@ -45,9 +45,12 @@ static bool maps_all_users(void)
 	       sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 && count == ALL_USERS;
 }
 
+bool ddps_user_is_nobody(uid_t uid)
+{
+	return (uid == OVERFLOW_UID || uid == get_overflow_uid()) && !maps_all_users();
+}
+
 bool ddps_user_is_own(uid_t uid)
 {
-	if (uid != geteuid())
-		return false;
-	return (uid != OVERFLOW_UID && uid != get_overflow_uid()) || maps_all_users();
+	return uid == geteuid() && !ddps_user_is_nobody(uid);
 }

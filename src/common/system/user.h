@@ -11,5 +11,7 @@
  * cannot tell them from his own, so there nobody is.
  */
 bool ddps_user_is_own(uid_t uid);
+/* Whether @uid may be any of the users that this user namespace does not map. */
+bool ddps_user_is_nobody(uid_t uid);
 
 #endif

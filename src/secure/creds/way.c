@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The way to a file: each folder and link on it says what is found there, and so does whoever may change one. */
+#include "common/system/user.h"
 #include "secure/creds/file.h"
 #include <ddpsess/err_codes.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #define PROC_FS	  0x9fa0 /* f_type: <linux/magic.h> */
 
 struct way {
-	uid_t root;	  /* whose "/" is: that one decides anyway */
+	struct stat top;  /* "/": whose it is decides anyway */
 	int at;		  /* the folder that was reached, by O_PATH */
 	char *all, *rest; /* names from there on; @rest is in @all */
 	unsigned links;
@@ -45,14 +46,16 @@ static bool has_named_entries(int fd)
 
 bool ddps_file_is_anothers(const struct stat *st)
 {
-	return st->st_uid && st->st_uid != geteuid();
+	return st->st_uid && !ddps_user_is_own(st->st_uid);
 }
 
 /* The number of a user's own group, which nobody else is in, is that of the user. */
 bool ddps_file_can_others_write(int fd, const struct stat *st)
 {
 	return st->st_mode & S_IWOTH ||
-	       (st->st_mode & S_IWGRP && (st->st_gid != st->st_uid || has_named_entries(fd)));
+	       (st->st_mode & S_IWGRP &&
+		(st->st_gid != st->st_uid || ddps_user_is_nobody(st->st_uid) ||
+		 has_named_entries(fd)));
 }
 
 static bool is_same_inode(const struct stat *a, const struct stat *b)
@@ -66,11 +69,18 @@ static int cannot_look(const struct way *w, int e)
 	return DDPS_E_CONFIG;
 }
 
+/* In a user namespace "/" may be nobody's; what else is nobody's there need not be of the same user. */
+static bool is_strangers(const struct way *w, const struct stat *st)
+{
+	return ddps_file_is_anothers(st) &&
+	       (ddps_user_is_nobody(st->st_uid) ? !is_same_inode(st, &w->top)
+						: st->st_uid != w->top.st_uid);
+}
+
 /* Of a folder, or a link.  In a sticky folder others replace only what is their own. */
 static int check_hands(const struct way *w, int fd, const struct stat *st)
 {
-	const bool strange = ddps_file_is_anothers(st) && st->st_uid != w->root,
-		   folder = S_ISDIR(st->st_mode);
+	const bool strange = is_strangers(w, st), folder = S_ISDIR(st->st_mode);
 	char self[32], name[64] = "?";
 	ssize_t n;
 
@@ -185,12 +195,12 @@ int ddps_file_way(const char *path, const struct stat *file, char *why, size_t w
 {
 	struct way w = { .at = -1, .file = file, .why = why, .why_len = why_len };
 	char *const here = *path == '/' ? NULL : getcwd(NULL, 0), *name;
-	struct stat st;
 	int err;
 
-	if (!stat("/", &st))
-		w.root = st.st_uid;
-	err = go_by(&w, here ? here : *path == '/' ? "" : ".", path);
+	if (stat("/", &w.top))
+		err = cannot_look(&w, errno);
+	else
+		err = go_by(&w, here ? here : *path == '/' ? "" : ".", path);
 	if (!err && w.at < 0) /* nobody knows how this folder is reached */
 		err = enter_first(&w, ".");
 	while (!err && (name = cut_name(&w)))

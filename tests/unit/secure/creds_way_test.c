@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who can put another file in the place of one that says whom this side trusts. */
 #include "secure/creds/file.h"
+#include "support/child.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err_codes.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define OTHER 12345u
+#define OTHER	12345u
+#define NO_SUCH 77 /* no namespace of users can be made here */
 
 static char folder[32];
 
@@ -214,6 +218,58 @@ Test(creds_way, a_way_that_cannot_be_walked)
 	is_not_of("up/in/file", &file, "looked at: Permission denied");
 	cr_assert_eq(seteuid(getuid()), 0);
 	set_mode("up", 0755);
+}
+
+/* As OTHER, who is root of a namespace if it is @mapped, with "up" as its "/". */
+static void judge_as_other(const char *path, bool mapped)
+{
+	static const char map[] = "0 12345 1\n";
+	char why[160];
+	struct stat file;
+	int fd;
+
+	if (chdir("up") || setresuid(OTHER, OTHER, OTHER) || prctl(PR_SET_DUMPABLE, 1))
+		leave_child_fixture(2);
+	if (unshare(CLONE_NEWUSER))
+		leave_child_fixture(NO_SUCH);
+	fd = mapped ? open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC) : -1;
+	if (mapped && write(fd, map, sizeof map - 1) != sizeof map - 1)
+		leave_child_fixture(NO_SUCH);
+	if (chroot(".") || stat(path, &file))
+		leave_child_fixture(3);
+	leave_child_fixture(path[1] ? ddps_file_way(path, &file, why, sizeof why) != 0
+				    : ddps_file_can_others_write(open("/", O_RDONLY), &file));
+}
+
+static void other_finds(const char *path, bool mapped, int status)
+{
+	const pid_t pid = fork();
+	int got;
+
+	if (!pid)
+		judge_as_other(path, mapped);
+	got = await_child_status(pid);
+	if (WIFEXITED(got) && WEXITSTATUS(got) == NO_SUCH)
+		cr_skip_test("no namespace of users");
+	cr_expect(WIFEXITED(got) && WEXITSTATUS(got) == status, "%s: %x", path, (unsigned)got);
+}
+
+/* Users that a namespace does not map have one number there, and are not one user. */
+Test(creds_way, nobody_is_trusted_with_the_root_alone)
+{
+	if (geteuid())
+		cr_skip_test("only root can give a folder away");
+	cr_assert(!mkdir("up/theirs", 0755));
+	close(open("up/theirs/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+	cr_assert(!chown("up", OTHER + 1, OTHER + 1) && !chown("up/in", OTHER, OTHER) &&
+		  !chown("up/theirs", OTHER + 2, OTHER + 2));
+	other_finds("/in/file", true, 0);
+	other_finds("/theirs/file", true, 1);
+	other_finds("/in/file", false, 1); /* its own folder seems to be anybody's */
+	other_finds("/", true, 0);
+	set_mode("up", 0775); /* nor need its group be its owner's */
+	other_finds("/", true, 1);
+	other_finds("/in/file", true, 1);
 }
 
 /* So far down that no name from "/" on is short enough for a call. */
