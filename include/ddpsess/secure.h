@@ -151,7 +151,9 @@ static inline void ddps_secure_attr_init(struct ddps_secure_attr *attr)
  * - DDPS_E_NO_TLS: libddpsess-tls.so or GnuTLS cannot be loaded
  * - DDPS_E_CONFIG: a file is missing, not readable or not of its format; or somebody else could say
  *   in it whom this side trusts (settings, ca, crl, peers, hosts): it has to be this user's or root's,
- *   and nobody else's to write; so has each folder and link on the way to it, from / on
+ *   and nobody else's to write; so has each folder and link on the way to it, from / on.  Others may
+ *   write to a sticky folder, as /tmp is; a group with the owner's number is taken for the owner's own;
+ *   in a user namespace, what is of a user that it does not map is another's, but for / itself
  * - DDPS_E_KEY_OPEN, DDPS_E_KEY_MISMATCH, DDPS_E_CERT_..., DDPS_E_CRL: what is wrong with this
  *   side's own key, certificate or list
  * - DDPS_E_NOMEM

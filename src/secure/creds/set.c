@@ -112,7 +112,7 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 			  "is sent");
 }
 
-/* Of what is signed: the others are refused. */
+/* Of certificate, key and PSK, whose folders nobody has judged: what is wrong with the others is a fault. */
 static void warn_of_writers(const struct ddps_settings *s, struct ddps_report *r)
 {
 	const char *how;
