@@ -10,15 +10,17 @@ if [ -z "${SNIFF_INSIDE:-}" ]; then
 		echo "ok secure-wireshark # skipped: no tshark (Debian package tshark)"
 		exit 0
 	}
-	for how in "unshare -n" "unshare -rn"; do
+	for how in "unshare -n" "unshare -rnm"; do
 		if $how sh -c 'ip link set lo up' 2>/dev/null; then
 			# shellcheck disable=SC2086 # words are meant
-			SNIFF_INSIDE=1 SESSCTL=$(realpath "$SESSCTL") exec $how bash "$0"
+			SNIFF_INSIDE=$how SESSCTL=$(realpath "$SESSCTL") exec $how bash "$0"
 		fi
 	done
 	echo "ok secure-wireshark # skipped: no network namespace here"
 	exit 0
 fi
+# Files of CAs are to be in folders of users that the namespace maps, as /tmp is not.
+case $SNIFF_INSIDE in *m) mount -t tmpfs none /mnt && export TMPDIR=/mnt ;; esac
 . "$(dirname "$0")/lib.bash"
 ip link set lo up || exit 1
 export HOME=$work # no dissectors of this user's

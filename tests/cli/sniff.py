@@ -12,7 +12,10 @@ OUTGOING = 4  # of <linux/if_packet.h>: each packet of the loopback comes once m
 WHOLE = 1 << 18
 
 sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+try:
+    sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+except PermissionError:  # root of a user namespace
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
 sock.bind(("lo", 0))
 sock.setblocking(False)
 with open(sys.argv[1], "wb") as out:
