@@ -98,34 +98,48 @@ static int take_names(struct ddps_shown *shown, struct ddps_peer_id *id, struct 
 
 /* ---- the chain ---- */
 
-static gnutls_x509_crt_t find_issuer(const gnutls_x509_crt_t *list, unsigned n,
-				     gnutls_x509_crt_t crt)
+/* Of a CA that was renewed with its key there are several: one that is valid now, wherever it stands.  -1: there is none */
+static int find_issuer(const gnutls_x509_crt_t *list, unsigned n, gnutls_x509_crt_t crt,
+		       int64_t now)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] != crt && gnutls_x509_crt_check_issuer(crt, list[i]))
-			return list[i];
-	return NULL;
+	struct ddps_verdict unsaid;
+	int found = -1;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (list[i] == crt || !gnutls_x509_crt_check_issuer(crt, list[i]))
+			continue;
+		if (!ddps_cert_time(list[i], now, WHOSE, &unsaid))
+			return (int)i;
+		if (found < 0)
+			found = (int)i;
+	}
+	return found;
 }
 
-/* From the peer's certificate up to one of the CAs that are trusted, by names.  0: there is no way. */
+/* From the peer's certificate up to one of the CAs that are trusted, by names.  @at: where each was found, in what the
+ * peer showed or, behind that, among the CAs.  0: there is no way. */
 static unsigned find_path(const struct ddps_creds_set *set, const struct ddps_shown *shown,
-			  gnutls_x509_crt_t path[1 + DDPS_CREDS_DEPTH])
+			  int64_t now, gnutls_x509_crt_t path[1 + DDPS_CREDS_DEPTH],
+			  int at[1 + DDPS_CREDS_DEPTH])
 {
-	unsigned n = 0;
+	unsigned n = 1;
 
-	path[n++] = shown->crt[0];
-	while (n <= DDPS_CREDS_DEPTH) {
+	path[0] = shown->crt[0];
+	at[0] = 0;
+	for (; n <= DDPS_CREDS_DEPTH; n++) {
 		const gnutls_x509_crt_t below = path[n - 1];
-		gnutls_x509_crt_t up = find_issuer(set->ca, set->nca, below);
-		const bool trusted = up;
+		int up = find_issuer(set->ca, set->nca, below, now);
 
-		if (!up)
-			up = find_issuer(shown->crt, shown->ncrts, below);
-		if (!up)
+		if (up >= 0) {
+			path[n] = set->ca[up];
+			at[n] = DDPS_CREDS_CHAIN + up;
+			return n + 1;
+		}
+		up = find_issuer(shown->crt, shown->ncrts, below, now);
+		if (up < 0)
 			break;
-		path[n++] = up;
-		if (trusted)
-			return n;
+		path[n] = shown->crt[up];
+		at[n] = up;
 	}
 	return 0;
 }
@@ -175,12 +189,13 @@ static int explain_status(const struct ddps_creds_set *set, gnutls_x509_crt_t cr
 
 /* Signatures, constraints and purposes, by GnuTLS; once. */
 static int verify_path(const struct ddps_creds_set *set, const struct ddps_creds_peer *peer,
-		       gnutls_x509_crt_t *path, unsigned n, bool server, struct ddps_verdict *v)
+		       gnutls_x509_crt_t *path, const int *at, unsigned n, bool server,
+		       struct ddps_verdict *v)
 {
 	const char *const purpose = server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER;
 	gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID };
 	uint8_t hash[DDPS_CHAIN_HASH];
-	const bool hashed = ddps_chain_hash(hash, peer, server);
+	const bool hashed = ddps_chain_hash(hash, peer, at, n, server);
 	unsigned status = 0;
 	int err;
 
@@ -201,13 +216,14 @@ static int verify_path(const struct ddps_creds_set *set, const struct ddps_creds
 }
 
 /* Up to the root, where that is there: a CA below it is trusted as long as the root has not revoked it. */
-static unsigned go_up(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n)
+static unsigned go_up(const struct ddps_creds_set *set, gnutls_x509_crt_t *path, unsigned n,
+		      int64_t now)
 {
-	gnutls_x509_crt_t up = path[n - 1];
+	int up;
 
-	while (n <= DDPS_CREDS_DEPTH && !gnutls_x509_crt_check_issuer(up, up) &&
-	       (up = find_issuer(set->ca, set->nca, up)))
-		path[n++] = up;
+	while (n <= DDPS_CREDS_DEPTH && !gnutls_x509_crt_check_issuer(path[n - 1], path[n - 1]) &&
+	       (up = find_issuer(set->ca, set->nca, path[n - 1], now)) >= 0)
+		path[n++] = set->ca[up];
 	return n;
 }
 
@@ -220,7 +236,7 @@ static int check_path(const struct ddps_creds_set *set, gnutls_x509_crt_t *path,
 	for (unsigned i = 0; !err && i < n; i++)
 		err = ddps_cert_time(path[i], now, i ? WHOSE " CA's" : WHOSE, v);
 	if (set->ncrl)
-		n = go_up(set, path, n);
+		n = go_up(set, path, n, now);
 	for (unsigned i = 0; !err && i + 1 < n; i++)
 		err = ddps_cert_revoked(set, path[i], path[i + 1], now, i ? WHOSE " CA's" : WHOSE,
 					v);
@@ -232,6 +248,7 @@ static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *show
 		       int64_t now, struct ddps_peer_id *id, struct ddps_verdict *v)
 {
 	gnutls_x509_crt_t path[1 + DDPS_CREDS_DEPTH];
+	int at[1 + DDPS_CREDS_DEPTH];
 	unsigned n;
 	int err = import_chain(shown, peer, v);
 
@@ -242,12 +259,12 @@ static int judge_chain(const struct ddps_creds_set *set, struct ddps_shown *show
 		return ddps_verdict_set(v, DDPS_E_CERT, DDPS_ALERT_BAD_CERTIFICATE,
 					"the peer's certificate has more than %u octets of names",
 					DDPS_CREDS_SAN);
-	n = find_path(set, shown, path);
+	n = find_path(set, shown, now, path, at);
 	if (!n)
 		return explain_status(set, shown->crt[0], GNUTLS_CERT_SIGNER_NOT_FOUND,
 				      want->server, v);
 	id->depth = n - 1;
-	err = verify_path(set, peer, path, n, want->server, v);
+	err = verify_path(set, peer, path, at, n, want->server, v);
 	if (!err)
 		err = take_names(shown, id, v);
 	if (!err)

@@ -23,7 +23,8 @@ struct ddps_known *ddps_known_new(void)
 	return k;
 }
 
-bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, bool server)
+bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, const int *at, unsigned n,
+		     bool server)
 {
 	const uint8_t use = server;
 	gnutls_hash_hd_t h;
@@ -32,6 +33,8 @@ bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, bool serv
 	if (gnutls_hash_init(&h, GNUTLS_DIG_SHA256))
 		return false;
 	err = gnutls_hash(h, &use, sizeof use);
+	if (!err)
+		err = gnutls_hash(h, at, n * sizeof *at);
 	for (unsigned i = 0; !err && i < peer->ncerts; i++) {
 		const uint64_t len = peer->cert[i].len;
 

@@ -148,8 +148,10 @@ void ddps_shown_free(struct ddps_shown *shown);
  */
 struct ddps_known *ddps_known_new(void);
 #define DDPS_CHAIN_HASH 32
-/* Of all that the peer showed; false: the library cannot. */
-bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, bool server);
+/* Of all that the peer showed, and of @at, which of it and of the CAs the chain has: that changes with time.  False: the
+ * library cannot. */
+bool ddps_chain_hash(uint8_t *dst, const struct ddps_creds_peer *peer, const int *at, unsigned n,
+		     bool server);
 bool ddps_known_has(struct ddps_known *k, const uint8_t *hash);
 void ddps_known_add(struct ddps_known *k, const uint8_t *hash);
 

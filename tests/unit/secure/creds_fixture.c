@@ -126,10 +126,15 @@ struct cert make_cert(const struct cert_spec *s, const struct cert *ca)
 
 	must_work(gnutls_x509_crt_init(&c.crt), "crt");
 	must_work(gnutls_x509_privkey_init(&c.key), "key");
-	must_work(gnutls_x509_privkey_generate(
-			  c.key, s->rsa ? GNUTLS_PK_RSA : GNUTLS_PK_ECDSA,
-			  s->rsa ? s->rsa : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
-		  "generate");
+	if (s->renews)
+		must_work(gnutls_x509_privkey_cpy(c.key, s->renews->key), "copy");
+	else
+		must_work(gnutls_x509_privkey_generate(
+				  c.key, s->rsa ? GNUTLS_PK_RSA : GNUTLS_PK_ECDSA,
+				  s->rsa ? s->rsa
+					 : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+				  0),
+			  "generate");
 	serial[3]++;
 	gnutls_x509_crt_set_version(c.crt, 3);
 	gnutls_x509_crt_set_serial(c.crt, serial, sizeof serial);

@@ -19,12 +19,13 @@ struct cert_spec {
 	const char *san[5]; /* "dns:x", "ip:x", "uri:x" */
 	unsigned names;	    /* DNS names n0001.example on, besides @san */
 	bool ca, any_use, old_hash;
-	int path_len;	    /* of a CA; -1: none said */
-	unsigned uses;	    /* FOR_... or 0: both */
-	unsigned key_usage; /* GNUTLS_KEY_... or 0: as it should be */
-	unsigned rsa;	    /* bits */
-	int64_t from, to;   /* days from NOW; both 0: the default */
-	bool no_ids;	    /* no key identifiers */
+	int path_len;		   /* of a CA; -1: none said */
+	unsigned uses;		   /* FOR_... or 0: both */
+	unsigned key_usage;	   /* GNUTLS_KEY_... or 0: as it should be */
+	unsigned rsa;		   /* bits */
+	int64_t from, to;	   /* days from NOW; both 0: the default */
+	bool no_ids;		   /* no key identifiers */
+	const struct cert *renews; /* it has the key of that one, or NULL */
 };
 
 struct cert {

@@ -271,6 +271,54 @@ Test(creds_judge, revoked_peers_come_no_more)
 
 /* Lists of an intermediate are there, whether it is trusted itself or shown by peers, and what the root says of it
  * counts in both. */
+/* The same name and key, another time: whichever stands first, in the file of CAs and in what a peer shows. */
+Test(creds_judge, of_a_renewed_ca_the_one_that_is_valid_counts)
+{
+	for (int order = 0; order < 2; order++) {
+		const struct ddps_creds_want want = { .server = true };
+		struct cert old, now, peer, root, middle;
+		struct ddps_creds_peer shown, more;
+		struct ddps_verdict why;
+		struct ddps_creds *c;
+		struct site s;
+
+		make_site(&s);
+		old = make_cert(
+			&(struct cert_spec){ .cn = "roll", .ca = true, .from = -9, .to = -1 },
+			NULL);
+		now = make_cert(&(struct cert_spec){ .cn = "roll", .ca = true, .renews = &old },
+				NULL);
+		peer = make_cert(&(struct cert_spec){ .cn = "p" }, &old);
+		shown = shown_by(&peer, NULL);
+		s.attr.ca = put_certs("ca.pem", order ? &now : &old, order ? &old : &now);
+		s.attr.crl = put_crl("crl.pem", make_crl(&old, NULL, 9));
+		s.attr.cert = put_certs("peer.pem", &peer, NULL);
+		s.attr.key = put_key("peer.key", &peer);
+		c = open_creds(&s.attr);
+		cr_expect_eq(judge_code(c, &shown, &want, NULL, &why), 0, "%d: %s", order,
+			     why.text);
+		ddps_creds_close(c);
+
+		root = make_cert(&(struct cert_spec){ .cn = "root", .ca = true, .path_len = -1 },
+				 NULL);
+		old = make_cert(
+			&(struct cert_spec){ .cn = "mid", .ca = true, .from = -9, .to = -1 },
+			&root);
+		middle = make_cert(&(struct cert_spec){ .cn = "mid", .ca = true, .renews = &old },
+				   &root);
+		peer = make_cert(&(struct cert_spec){ .cn = "p" }, &middle);
+		s.attr.ca = put_certs("ca.pem", &root, NULL);
+		s.attr.crl = NULL;
+		c = open_creds(&s.attr);
+		shown = shown_by(&peer, order ? &middle : &old);
+		more = shown_by(order ? &old : &middle, NULL);
+		shown.cert[shown.ncerts++] = more.cert[0];
+		cr_expect_eq(judge_code(c, &shown, &want, NULL, &why), 0, "%d: %s", order,
+			     why.text);
+		ddps_creds_close(c);
+	}
+}
+
 Test(creds_judge, revoked_below_an_intermediate)
 {
 	for (int trusted = 0; trusted < 2; trusted++) {

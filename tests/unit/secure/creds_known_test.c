@@ -100,6 +100,40 @@ Test(creds_known, what_is_revoked_or_of_another_ca_is_refused)
 }
 
 /* Many others come in between. */
+/* Which of two the chain goes through is a matter of time, and what the one allows the other may not. */
+Test(creds_known, a_renewed_ca_may_allow_less)
+{
+	const struct cert a = make_cert(&(struct cert_spec){ .cn = "m",
+							     .ca = true,
+							     .path_len = 1,
+							     .from = -9,
+							     .to = 1 },
+					NULL),
+			  b = make_cert(
+				  &(struct cert_spec){
+					  .cn = "m", .ca = true, .path_len = 0, .renews = &a },
+				  NULL),
+			  below = make_cert(&(struct cert_spec){ .cn = "x", .ca = true }, &a),
+			  host = make_cert(&(struct cert_spec){ .cn = "y" }, &below);
+	const struct ddps_creds_peer peer = shown_by(&host, &below);
+	struct ddps_creds_set *set;
+	struct ddps_peer_id id;
+	struct ddps_verdict why;
+	struct ddps_creds *c;
+	struct site s;
+
+	make_site(&s);
+	s.attr.ca = put_certs("ca.pem", &a, &b);
+	c = open_creds(&s.attr);
+	set = use_creds(c, 0);
+	cr_expect_eq(ddps_creds_judge(set, &peer, &listener, NOW, &id, &why), 0, "%s", why.text);
+	verified = 0;
+	ddps_creds_judge(set, &peer, &listener, NOW + 2 * DAY, &id, &why);
+	cr_expect_eq(verified, 1);
+	ddps_creds_release(set);
+	ddps_creds_close(c);
+}
+
 Test(creds_known, who_was_here_long_ago_is_verified_again)
 {
 	static uint8_t hash[DDPS_CHAIN_HASH];
