@@ -9,7 +9,10 @@
  * peers that are allowed.  docs/guides/secure.md shows how to make these files.
  *
  * The files are read again when they have changed, before the next handshake, at most once a second.
- * If the new files are not usable, the old ones stay in use and the log says why.
+ * If one that says whom to trust is not usable (settings, ca, crl, psk, peers, hosts), what was read before
+ * stays in use, all of it.  Else the new files are in force, whatever is wrong with this side: if its own
+ * certificate and key are not usable, have expired or were revoked, those that were read before stay in use,
+ * and peers judge them.  A list or a CA that is out of date lets nobody in.  The log says what is wrong.
  *
  * These functions load libddpsess-tls.so, which needs GnuTLS.  A program that uses no secured URI
  * needs neither.
@@ -166,7 +169,8 @@ DDPS_API int ddps_secure_open(struct ddps_secure **out, const struct ddps_secure
  * @s:		as ddps_secure_open made it
  * @why:	as for ddps_secure_open
  *
- * On failure what was read before stays in use.  Sessions that stand are not touched.  Thread safe.
+ * On failure what was read before stays in use.  If only this side's own certificate and key are at fault, or
+ * something is out of date, whom to trust is as the files say now; the text then begins with "in force".  Sessions that stand are not touched.  Thread safe.
  * Blocks while files are read.
  *
  * Return: as ddps_secure_open

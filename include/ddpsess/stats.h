@@ -110,8 +110,8 @@ struct ddps_ctx_stats {
 	uint64_t refused_not_listed; /* they are who they say, and nobody allows them */
 	uint64_t refused_protocol;   /* plain, an old TLS, nothing in common, or no TLS at all */
 	uint64_t refused_gone;	     /* left, refused this side, or did not finish in time */
-	/* How often files of secured wires had changed and could not be read: what was read before
-	 * stays in use. */
+	/* How often files of secured wires had changed and could not be read, or not all of them: what was
+	 * read before stays in use, or the own certificate and key of it. */
 	uint64_t reloads_failed;
 	/* Secured listeners: handshakes that had to wait, since 64 of peers were under way, or since those
 	 * of one address came to nothing, 64 in a row and more than 200 a second. */

@@ -78,6 +78,21 @@ broken_list_is_said() {
 		says out "ddpsess_reloads_failed_total{" && stop_listener
 }
 
+# A wrong key of its own is said, too, and keeps no rule out.
+denied_whatever_the_key_is() {
+	printf 'allow dns b\n' >list && cp a.key mine.key && chmod 600 mine.key || return
+	listen "$wire://127.0.0.1:0" --tls-cert a.pem --tls-key mine.key --tls-ca ca.pem --tls-peers list &&
+		run 0 connect "${b[@]}" "$uri" || return
+	cp b.key new.key && chmod 600 new.key && mv new.key mine.key && printf 'deny dns b\n' >list.new &&
+		mv list.new list && within_patience shows_denied || return
+	says listen.err "in force, but the certificate and key that were read before stay in use" &&
+		says listen.err "is not the key of" && stop_listener
+}
+
+shows_denied() {
+	! "$SESSCTL" connect "${b[@]}" "$uri" >out 2>err && says listen.err "list:1 denies the peer"
+}
+
 # What a network that anybody sends to has brought, and which wire a session has.
 counters_of_dtls() {
 	local client client_fd
@@ -129,6 +144,7 @@ for wire in tls sctps; do
 	test_case "told $wire: a peer that is refused is said, and counted by reason" refused_peers_are_said
 	test_case "told $wire: a peer that is accepted is said to who asks for it" accepted_peers_are_not_said
 	test_case "told $wire: a list that is not in force is said" broken_list_is_said
+	test_case "told $wire: a wrong key of the listener's withholds no rule" denied_whatever_the_key_is
 	test_case "told $wire: a peer that refuses the listener is said" refused_by_a_peer
 done
 test_case "told: a plain listener that is spoken to in TLS" plain_listener_says_it

@@ -54,15 +54,17 @@ static bool is_as(const struct stamps *now, const struct ddps_stamp *settings,
 	return same;
 }
 
-static int load_new_set(struct ddps_creds_set **set, const struct ddps_settings *given, bool again,
-			int64_t now, struct ddps_verdict *why)
+/* @old: NULL, or then there may be a new set although something is wrong. */
+static int load_new_set(struct ddps_creds_set **set, const struct ddps_settings *given,
+			const struct ddps_creds_set *old, int64_t now, struct ddps_verdict *why)
 {
-	struct ddps_report r = { .again = again };
+	struct ddps_report r = { .old = old };
 	const int err = ddps_set_load(set, given, now, &r);
 
-	*why = r.first;
-	why->code = err;
-	return err;
+	*why = err ? r.first : r.lapse;
+	if (err)
+		why->code = err;
+	return why->code;
 }
 
 int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr, int64_t now,
@@ -83,7 +85,7 @@ int ddps_creds_open(struct ddps_creds **out, const struct ddps_secure_attr *attr
 				 err == DDPS_E_NOMEM ? "out of memory"
 						     : "a flag that this release does not know");
 	else
-		err = load_new_set(&c->set, &c->given, false, now, why);
+		err = load_new_set(&c->set, &c->given, NULL, now, why);
 	if (err) {
 		ddps_creds_close(c);
 		return err;
@@ -137,29 +139,36 @@ void ddps_creds_release(struct ddps_creds_set *set)
 		ddps_set_free(set);
 }
 
-/* Handshakes under way keep the old set. */
-static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
+/* Handshakes under way keep the old set.  @replaced: there is a new one, whatever is wrong. */
+static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *why, bool *replaced)
 {
 	struct ddps_creds_set *set, *old;
-	const int err = load_new_set(&set, &c->given, true, now, why);
+	const int err = load_new_set(&set, &c->given, c->set, now, why);
 
 	c->failed = err;
-	if (err)
+	*replaced = set;
+	if (!set)
 		return err;
 	ddps_lock(&c->lock);
 	old = c->set;
 	c->set = set; /* first: a fork may come in between */
 	ddps_unlock(&c->lock);
 	ddps_creds_release(old);
-	return 0;
+	if (err) {
+		const struct ddps_verdict lapse = *why;
+
+		ddps_verdict_set(why, err, 0, "in force, but %.180s", lapse.text);
+	}
+	return err;
 }
 
 int ddps_creds_reload(struct ddps_creds *c, int64_t now, struct ddps_verdict *why)
 {
+	bool replaced;
 	int err;
 
 	lock_reading(c);
-	err = replace_set(c, now, why);
+	err = replace_set(c, now, why, &replaced);
 	ddps_unlock(&c->reading);
 	return err;
 }
@@ -188,12 +197,13 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file),
 		   intact = ddps_set_intact(c->set);
 	struct ddps_verdict why;
+	bool replaced;
 
 	if (intact && is_as(&found, &c->set->settings_stamp, c->set->stamp) && logs_keys(c->set)) {
 		c->failed = false;
 		return;
 	}
-	if (!replace_set(c, now, &why)) {
+	if (!replace_set(c, now, &why, &replaced)) {
 		ddps_verdict_set(news, 0, 0, "the files of secured wires were read again%s",
 				 intact ? "" : ": a child of fork has no keys of its parent");
 		return;
@@ -202,11 +212,13 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 	if (again && ms - c->told_ms < TELL_MS)
 		return;
 	c->told_ms = ms;
-	ddps_verdict_set(news, why.code, 0,
-			 intact ? "not in force, what was read before stays in use: %.150s"
-				: "a child of fork has no keys of its parent, and cannot read them "
-				  "anew: %.110s",
-			 why.text);
+	ddps_verdict_set(
+		news, why.code, 0,
+		replaced ? "%s"
+		: intact ? "not in force, what was read before stays in use: %.150s"
+			 : "a child of fork has no keys of its parent, and cannot read them "
+			   "anew: %.110s",
+		why.text);
 }
 
 /* Once, until it is otherwise. */

@@ -39,7 +39,7 @@ void ddps_creds_close(struct ddps_creds *c);
 /*
  * The set for a handshake that begins now; never NULL.  If a second has passed since it was last done,
  * files are looked at, and read if they changed.  @news->text: "", or what is to be logged of it, as a
- * warning if @news->code is not 0 (then the old set stays) or @news->loud, else as information.
+ * warning if @news->code is not 0 (then the old set stays, or what this side shows of it) or @news->loud, else as information.
  */
 struct ddps_creds_set *ddps_creds_use(struct ddps_creds *c, uint64_t ms, int64_t now,
 				      struct ddps_verdict *news);

@@ -6,7 +6,7 @@
 
 bool ddps_creds_has_x509(const struct ddps_creds_set *set)
 {
-	return set->x509;
+	return set->own;
 }
 
 bool ddps_creds_has_psk(const struct ddps_creds_set *set)
@@ -16,7 +16,7 @@ bool ddps_creds_has_psk(const struct ddps_creds_set *set)
 
 bool ddps_creds_dials_psk(const struct ddps_creds_set *set)
 {
-	return set->psk_client && (!set->x509 || set->settings.value[DDPS_SET_PSK_IDENTITY]);
+	return set->psk_client && (!set->own || set->settings.value[DDPS_SET_PSK_IDENTITY]);
 }
 
 /* ---- keys: GnuTLS asks, and wipes the copy ---- */
@@ -79,6 +79,11 @@ static int give_own_psk(struct ddps_creds_hs *h, gnutls_session_t session, struc
 	if (h->server)
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, h->set->psk_server);
 	p = ddps_psks_mine(&h->set->psks, s->value[DDPS_SET_PSK_IDENTITY]);
+	if (!p && s->value[DDPS_SET_PSK_IDENTITY]) /* taken out of the file */
+		return ddps_verdict_set(
+			why, DDPS_E_PSK_UNKNOWN, 0,
+			"%.80s has no key of '%.60s', as whom this side is to connect",
+			s->value[DDPS_SET_PSK], s->value[DDPS_SET_PSK_IDENTITY]);
 	if (!p)
 		return ddps_verdict_set(why, DDPS_E_CONFIG, 0,
 					"%.80s has keys of several identities: say by "
@@ -102,11 +107,12 @@ int ddps_creds_give(struct ddps_creds_hs *h, struct ddps_creds_set *set, gnutls_
 					   ddps_keylog_add); /* not where the environment says */
 	if (set->psk_server && (server || ddps_creds_dials_psk(set)))
 		err = give_own_psk(h, session, why);
-	if (!err && set->x509 && (server || !ddps_creds_dials_psk(set)))
-		err = set->may[server]
-			      ? gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->x509)
+	if (!err && set->own && (server || !ddps_creds_dials_psk(set)))
+		err = set->own->may[server]
+			      ? gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
+						       set->own->x509)
 			      : ddps_set_may(set, server, false, why);
-	if (!err && server && set->x509)
+	if (!err && server && set->own)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
 	if (!err || why->code)
 		return why->code;
@@ -148,9 +154,9 @@ static int explain_alert(const struct ddps_creds_hs *h, int alert, struct ddps_v
 		return ddps_verdict_set(why, DDPS_E_CERT_REFUSED, 0,
 					"the peer refused %s%.80s (%s): its log says why",
 					h->psk ? "the PSK identity of " : "",
-					h->psk	       ? h->psk_name
-					: h->set->x509 ? h->set->settings.value[DDPS_SET_CERT]
-						       : "this side",
+					h->psk	      ? h->psk_name
+					: h->set->own ? h->set->settings.value[DDPS_SET_CERT]
+						      : "this side",
 					known[i].text);
 	}
 	return 0;

@@ -196,7 +196,7 @@ int ddps_creds_judge(struct ddps_creds_set *set, const struct ddps_creds_peer *p
 	*why = (struct ddps_verdict){ .code = 0 };
 	if (peer->psk && set->psk_server)
 		return judge_psk(set, peer->psk, want, &j);
-	if (!set->x509)
+	if (!set->own)
 		return ddps_verdict_set(why, DDPS_E_NO_CERT, DDPS_ALERT_CERTIFICATE_REQUIRED,
 					"the peer used no pre-shared key: it needs one of %.60s",
 					set->settings.value[DDPS_SET_PSK]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A set: what was read from files, all of it or nothing. */
+/* A set: what was read from files. */
 #include "secure/creds/set.h"
 #include <ddpsess/err_codes.h>
 #include <stdarg.h>
@@ -30,6 +30,21 @@ void ddps_report(struct ddps_report *r, int code, bool warning, const char *what
 	if (!r->faults++)
 		ddps_verdict_set(&r->first, code, 0, "%s%.90s%s%s", file ? "" : what,
 				 file ? file : "", file ? " " : ": ", text);
+}
+
+void ddps_report_lapse(struct ddps_report *r, int code, const char *what, const char *file,
+		       const char *fmt, ...)
+{
+	struct ddps_report one = { .faults = 0 };
+	char text[320];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ddps_report(r->old ? &one : r, code, false, what, file, "%s", text);
+	if (one.faults && !r->lapse.code)
+		r->lapse = one.first;
 }
 
 /* ---- files of lines ---- */
@@ -77,9 +92,10 @@ static void load_psks(struct ddps_creds_set *set, struct ddps_report *r)
 		return;
 	}
 	if (me && !ddps_psks_mine(&set->psks, me)) {
-		ddps_report(r, DDPS_E_PSK_UNKNOWN, false, "psk-identity", file,
-			    "has no key of '%.60s', as whom this side is to connect", me);
-		return;
+		ddps_report_lapse(r, DDPS_E_PSK_UNKNOWN, "psk-identity", file,
+				  "has no key of '%.60s', as whom this side is to connect", me);
+		if (!r->old)
+			return;
 	}
 	if (gnutls_psk_allocate_server_credentials(&set->psk_server) ||
 	    gnutls_psk_allocate_client_credentials(&set->psk_client)) {
@@ -101,7 +117,7 @@ static void open_keylog(struct ddps_creds_set *set, struct ddps_report *r)
 	if (!file)
 		return;
 	err = ddps_file_append(&set->keylog, file, r->each != NULL, why, sizeof why);
-	if (err && r->again)
+	if (err && r->old)
 		return;
 	if (set->keylog >= 0)
 		(void)fstat(set->keylog, &set->keylog_self);
@@ -196,21 +212,16 @@ int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given
 bool ddps_set_intact(const struct ddps_creds_set *set)
 {
 	return (!set->psks.psk || ddps_vault_intact(&set->psks.vault)) &&
-	       (!set->key || ddps_secret_key_intact(set->key));
+	       (!set->own || ddps_secret_key_intact(set->own->key));
 }
 
 void ddps_set_free(struct ddps_creds_set *set)
 {
-	if (set->x509)
-		gnutls_certificate_free_credentials(set->x509);
-	ddps_secret_key_free(set->key);
+	ddps_own_free(set->own);
 	if (set->psk_server)
 		gnutls_psk_free_server_credentials(set->psk_server);
 	if (set->psk_client)
 		gnutls_psk_free_client_credentials(set->psk_client);
-	for (unsigned i = 0; i < set->nown; i++)
-		gnutls_x509_crt_deinit(set->own[i]);
-	gnutls_free(set->own);
 	if (set->trust)
 		gnutls_x509_trust_list_deinit(set->trust, 1);
 	for (unsigned i = 0; !set->trust && i < set->nca; i++)

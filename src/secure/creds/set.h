@@ -19,18 +19,24 @@
 struct ddps_secret_key;
 struct ddps_known;
 
+/* The own certificate and its key: a set may have those of the one before it. */
+struct ddps_own {
+	atomic_uint refs;
+	gnutls_certificate_credentials_t x509;
+	struct ddps_secret_key *key;
+	gnutls_x509_crt_t *crt; /* the own one first */
+	unsigned n;
+	size_t octets; /* of all of them, as the peer gets them */
+	bool may[2];   /* what it may be used for: as a client, as a server */
+};
+
 struct ddps_creds_set {
 	atomic_uint refs;
 	struct ddps_settings settings;
 	struct ddps_stamp settings_stamp, stamp[DDPS_SET_FILES];
 
-	/* certificates; @x509 is NULL without */
-	gnutls_certificate_credentials_t x509;
-	struct ddps_secret_key *key;
-	gnutls_x509_crt_t *own; /* the own one first */
-	unsigned nown;
-	size_t own_octets;		/* of all of them, as the peer gets them */
-	bool may[2];			/* what it may be used for: as a client, as a server */
+	/* certificates; @own is NULL without */
+	struct ddps_own *own;
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
 	struct ddps_known *known;	/* what it has said already; NULL: nothing */
 	gnutls_x509_crt_t *ca;
@@ -54,7 +60,10 @@ struct ddps_creds_set {
 /* What loading finds goes through it.  @first: the first fault, for those who want one. */
 struct ddps_report {
 	ddps_secure_finding_fn *each; /* or NULL */
-	bool again; /* what was read before is in use: a key log, which nobody needs, withholds no rule */
+	/* What was read before, or NULL.  Then what does not say whom to trust (the own certificate, time, a key log)
+	 * withholds no rule: the first fault of that kind is in @lapse, and the new set is in force. */
+	const struct ddps_creds_set *old;
+	struct ddps_verdict lapse;
 	void *user;
 	unsigned faults;
 	struct ddps_verdict first;
@@ -63,6 +72,10 @@ struct ddps_report {
 /* @code 0: it is right.  @what: its setting. */
 void ddps_report(struct ddps_report *r, int code, bool warning, const char *what, const char *file,
 		 const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* A fault, or what withholds nothing over an old set: judges look at it again for each peer. */
+void ddps_report_lapse(struct ddps_report *r, int code, const char *what, const char *file,
+		       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Read all that the settings name; @given stays the caller's.  Faults are in @r, and then *out is NULL. */
 int ddps_set_load(struct ddps_creds_set **out, const struct ddps_settings *given, int64_t now,
@@ -81,6 +94,7 @@ bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_repo
 bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r);
 void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
 void ddps_set_free(struct ddps_creds_set *set);
+void ddps_own_free(struct ddps_own *own); /* or one share of it; NULL: nothing */
 /* As ddps_creds_may. */
 int ddps_set_may(const struct ddps_creds_set *set, bool server, bool datagrams,
 		 struct ddps_verdict *why);

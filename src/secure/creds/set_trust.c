@@ -87,9 +87,9 @@ bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_repo
 			    set->nca == 1 ? "" : "s");
 		return true;
 	}
-	ddps_report(r, DDPS_E_CERT_EXPIRED, false, what, file,
-		    "has no CA's certificate that is valid now: make a new CA");
-	return false;
+	ddps_report_lapse(r, DDPS_E_CERT_EXPIRED, what, file,
+			  "has no CA's certificate that is valid now: make a new CA");
+	return r->old;
 }
 
 bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r)
@@ -172,13 +172,17 @@ void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_rep
 				    "take the list out",
 				    set->settings.value[DDPS_SET_CA]);
 		if (gnutls_x509_crl_get_this_update(set->crl[i]) > now)
-			ddps_report(r, DDPS_E_CRL, false, what, file,
-				    "is dated in the future: check the clocks");
+			ddps_report_lapse(r, DDPS_E_CRL, what, file,
+					  "is dated in the future: check the clocks");
 		if (until < 0 || now <= until)
 			continue;
 		ddps_cert_date(date, until);
-		ddps_report(r, DDPS_E_CRL, set->settings.stale_crl, what, file,
-			    "was good until %s: get a new one from the CA", date);
+		if (set->settings.stale_crl)
+			ddps_report(r, DDPS_E_CRL, true, what, file,
+				    "was good until %s: get a new one from the CA", date);
+		else
+			ddps_report_lapse(r, DDPS_E_CRL, what, file,
+					  "was good until %s: get a new one from the CA", date);
 	}
 	if (r->faults == before)
 		ddps_report(r, 0, false, what, file, "has %u list%s of revoked certificates",

@@ -86,7 +86,7 @@ static void report_own(const struct ddps_creds_set *set, struct ddps_report *r)
 	unsigned n;
 	size_t at = 0;
 
-	ddps_cert_names(set->own[0], &name, &n);
+	ddps_cert_names(set->own->crt[0], &name, &n);
 	for (unsigned i = 0; i < n && at + 8 < sizeof names; i++) {
 		if (i)
 			names[at++] = ' ';
@@ -94,8 +94,8 @@ static void report_own(const struct ddps_creds_set *set, struct ddps_report *r)
 		at += strlen(names + at);
 	}
 	ddps_cert_names_free(name, n);
-	ddps_cert_issuer(issuer, sizeof issuer, set->own[0]);
-	ddps_cert_date(date, gnutls_x509_crt_get_expiration_time(set->own[0]));
+	ddps_cert_issuer(issuer, sizeof issuer, set->own->crt[0]);
+	ddps_cert_date(date, gnutls_x509_crt_get_expiration_time(set->own->crt[0]));
 	if (n)
 		ddps_report(r, 0, false, what, file, "is for %s, from %s, until %s", names, issuer,
 			    date);
@@ -109,22 +109,23 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 {
 	const char *const what = ddps_setting_word(DDPS_SET_CERT),
 			  *const file = set->settings.value[DDPS_SET_CERT];
-	const gnutls_x509_crt_t crt = set->own[0];
+	const gnutls_x509_crt_t crt = set->own->crt[0];
 	const unsigned before = r->faults;
 	struct ddps_verdict v;
 	char date[16];
 
-	for (unsigned i = 0; i < set->nown; i++)
-		if (ddps_cert_time(set->own[i], now, "the", &v))
+	for (unsigned i = 0; i < set->own->n; i++)
+		if (ddps_cert_time(set->own->crt[i], now, "the", &v))
 			ddps_report(r, v.code, false, what, file, "%s", v.text);
 	for (int server = 0; server < 2; server++)
-		set->may[server] = !ddps_cert_usage(crt, server, "the", &v);
-	if (!set->may[0] || !set->may[1]) /* one of the two is enough */
-		ddps_report(r, v.code, set->may[0] || set->may[1], what, file, "%s", v.text);
-	if (set->own_octets > DDPS_CREDS_DATAGRAMS)
+		set->own->may[server] = !ddps_cert_usage(crt, server, "the", &v);
+	if (!set->own->may[0] || !set->own->may[1]) /* one of the two is enough */
+		ddps_report(r, v.code, set->own->may[0] || set->own->may[1], what, file, "%s",
+			    v.text);
+	if (set->own->octets > DDPS_CREDS_DATAGRAMS)
 		ddps_report(r, DDPS_E_CERT, true, what, file,
 			    "has %zu octets with its chain: over sctps:// only %u can be shown",
-			    set->own_octets, DDPS_CREDS_DATAGRAMS);
+			    set->own->octets, DDPS_CREDS_DATAGRAMS);
 	if (is_weak(crt))
 		ddps_report(r, DDPS_E_CERT_WEAK, false, what, file,
 			    "has a weak key or signature: RSA needs 2048 bits, and no SHA-1");
@@ -142,33 +143,33 @@ static bool judge_own(struct ddps_creds_set *set, int64_t now, struct ddps_repor
 int ddps_set_may(const struct ddps_creds_set *set, bool server, bool datagrams,
 		 struct ddps_verdict *why)
 {
-	if (!set->x509 || (!server && ddps_creds_dials_psk(set)))
+	if (!set->own || (!server && ddps_creds_dials_psk(set)))
 		return 0;
-	if (!set->may[server])
-		return ddps_cert_usage(set->own[0], server, "this side's", why);
-	if (datagrams && set->own_octets > DDPS_CREDS_DATAGRAMS)
+	if (!set->own->may[server])
+		return ddps_cert_usage(set->own->crt[0], server, "this side's", why);
+	if (datagrams && set->own->octets > DDPS_CREDS_DATAGRAMS)
 		return ddps_verdict_set(why, DDPS_E_CERT, 0,
 					"this side's certificates have %zu octets, and over "
 					"datagrams only %u can be shown",
-					set->own_octets, DDPS_CREDS_DATAGRAMS);
+					set->own->octets, DDPS_CREDS_DATAGRAMS);
 	return 0;
 }
 
 /* Peers get no CA that they have to have already, and no order but that of the chain. */
 static void drop_self_signed(struct ddps_creds_set *set)
 {
-	while (set->nown > 1 &&
-	       gnutls_x509_crt_check_issuer(set->own[set->nown - 1], set->own[set->nown - 1]))
-		gnutls_x509_crt_deinit(set->own[--set->nown]);
+	while (set->own->n > 1 && gnutls_x509_crt_check_issuer(set->own->crt[set->own->n - 1],
+							       set->own->crt[set->own->n - 1]))
+		gnutls_x509_crt_deinit(set->own->crt[--set->own->n]);
 }
 
 static void count_own_octets(struct ddps_creds_set *set)
 {
-	for (unsigned i = 0; i < set->nown; i++) {
+	for (unsigned i = 0; i < set->own->n; i++) {
 		size_t n = 0;
 
-		gnutls_x509_crt_export(set->own[i], GNUTLS_X509_FMT_DER, NULL, &n);
-		set->own_octets += n;
+		gnutls_x509_crt_export(set->own->crt[i], GNUTLS_X509_FMT_DER, NULL, &n);
+		set->own->octets += n;
 	}
 }
 
@@ -181,7 +182,7 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 
 	if (!ddps_set_read(set, DDPS_SET_CERT, CERT_MAX, &v, r))
 		return false;
-	err = ddps_set_certs(&v, &set->own, &set->nown);
+	err = ddps_set_certs(&v, &set->own->crt, &set->own->n);
 	lacks = what_lacks(&v, false);
 	ddps_vault_free(&v);
 	if (err < 0) {
@@ -190,10 +191,10 @@ static bool load_own(struct ddps_creds_set *set, int64_t now, struct ddps_report
 	}
 	drop_self_signed(set);
 	count_own_octets(set);
-	if (set->nown > DDPS_CREDS_DEPTH) {
+	if (set->own->n > DDPS_CREDS_DEPTH) {
 		ddps_report(r, DDPS_E_CERT, false, ddps_setting_word(DDPS_SET_CERT), file,
 			    "has %u certificates without the root, and peers take %d at most",
-			    set->nown, DDPS_CREDS_DEPTH);
+			    set->own->n, DDPS_CREDS_DEPTH);
 		return false;
 	}
 	return judge_own(set, now, r);
@@ -275,12 +276,12 @@ static gnutls_x509_privkey_t load_key(struct ddps_creds_set *set, struct ddps_re
 	if (!ddps_set_read(set, DDPS_SET_KEY, KEY_MAX, &v, r))
 		return NULL;
 	key = import_key(&v, &der, file, r);
-	set->key = key ? ddps_secret_key_new(key, &der) : NULL;
+	set->own->key = key ? ddps_secret_key_new(key, &der) : NULL;
 	ddps_vault_free(&der);
 	ddps_vault_free(&v);
-	if (!key || !set->nown)
+	if (!key || !set->own->n)
 		return key;
-	if (belongs(set->own[0], key)) {
+	if (belongs(set->own->crt[0], key)) {
 		ddps_report(r, 0, false, ddps_setting_word(DDPS_SET_KEY), file,
 			    "is the key of the certificate, and only this user can read it");
 		return key;
@@ -308,19 +309,19 @@ static void report_as_own(const struct ddps_creds_set *set, const struct ddps_ve
 /* Whether a peer with the same CA file would take the own certificate. */
 static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
-	struct ddps_creds_want want = { .server = !set->may[true] };
-	struct ddps_creds_peer self = { .ncerts = set->nown };
+	struct ddps_creds_want want = { .server = !set->own->may[true] };
+	struct ddps_creds_peer self = { .ncerts = set->own->n };
 	gnutls_datum_t der[DDPS_CREDS_CHAIN] = { { NULL, 0 } };
 	struct ddps_peer_id *id = calloc(1, sizeof *id);
 	struct ddps_verdict v = { .code = 0 };
 
-	for (unsigned i = 0; i < set->nown; i++)
-		if (!gnutls_x509_crt_export2(set->own[i], GNUTLS_X509_FMT_DER, &der[i]))
+	for (unsigned i = 0; i < set->own->n; i++)
+		if (!gnutls_x509_crt_export2(set->own->crt[i], GNUTLS_X509_FMT_DER, &der[i]))
 			self.cert[i] = (struct ddps_creds_der){ der[i].data, der[i].size };
 	if (id)
 		ddps_chain_judge(set, &self, &want, now, id, NULL, &v);
 	free(id);
-	for (unsigned i = 0; i < set->nown; i++)
+	for (unsigned i = 0; i < set->own->n; i++)
 		gnutls_free(der[i].data);
 	if (v.code == DDPS_E_CERT_CA)
 		ddps_report(r, v.code, true, ddps_setting_word(DDPS_SET_CERT),
@@ -333,25 +334,66 @@ static void try_own(struct ddps_creds_set *set, int64_t now, struct ddps_report 
 
 static bool give_key(struct ddps_creds_set *set)
 {
-	return set->key && !gnutls_certificate_allocate_credentials(&set->x509) &&
-	       !ddps_secret_key_give(set->key, set->x509, set->own, set->nown);
+	return set->own->key && !gnutls_certificate_allocate_credentials(&set->own->x509) &&
+	       !ddps_secret_key_give(set->own->key, set->own->x509, set->own->crt, set->own->n);
+}
+
+void ddps_own_free(struct ddps_own *own)
+{
+	if (!own || atomic_fetch_sub(&own->refs, 1) > 1)
+		return;
+	if (own->x509)
+		gnutls_certificate_free_credentials(own->x509);
+	ddps_secret_key_free(own->key);
+	for (unsigned i = 0; i < own->n; i++)
+		gnutls_x509_crt_deinit(own->crt[i]);
+	gnutls_free(own->crt);
+	free(own);
+}
+
+/* What @old shows to peers, with its stamps: files that are others are tried again. */
+static void keep_own(struct ddps_creds_set *set, const struct ddps_creds_set *old)
+{
+	ddps_own_free(set->own);
+	set->own = old->own;
+	atomic_fetch_add(&set->own->refs, 1);
+	set->stamp[DDPS_SET_CERT] = old->stamp[DDPS_SET_CERT];
+	set->stamp[DDPS_SET_KEY] = old->stamp[DDPS_SET_KEY];
 }
 
 void ddps_set_load_x509(struct ddps_creds_set *set, int64_t now, struct ddps_report *r)
 {
+	const bool spare = r->old && r->old->own && ddps_secret_key_intact(r->old->own->key);
+	struct ddps_report kept = { .faults = 0 }, *const mine = spare ? &kept : r;
 	const unsigned before = r->faults;
-	const bool own = load_own(set, now, r), cas = ddps_set_load_cas(set, now, r);
-	gnutls_x509_privkey_t key = load_key(set, r);
+	gnutls_x509_privkey_t key;
+	bool own, cas;
 
-	if (set->nca && !ddps_set_trust(set, r))
+	set->own = calloc(1, sizeof *set->own);
+	if (!set->own) {
+		ddps_report(r, DDPS_E_NOMEM, false, ddps_setting_word(DDPS_SET_CERT), NULL,
+			    "out of memory");
 		return;
+	}
+	atomic_init(&set->own->refs, 1);
+	own = load_own(set, now, mine);
+	cas = ddps_set_load_cas(set, now, r);
+	key = load_key(set, mine);
+	if (set->nca && !ddps_set_trust(set, r))
+		cas = false;
 	if (cas)
 		ddps_set_load_crls(set, now, r);
 	if (own && cas)
-		try_own(set, now, r);
-	if (key && r->faults == before && !give_key(set))
-		ddps_report(r, DDPS_E_NOMEM, false, ddps_setting_word(DDPS_SET_KEY),
+		try_own(set, now, mine);
+	if (key && r->faults == before && !kept.faults && !give_key(set))
+		ddps_report(mine, DDPS_E_NOMEM, false, ddps_setting_word(DDPS_SET_KEY),
 			    set->settings.value[DDPS_SET_KEY], "GnuTLS does not take it");
 	if (key)
 		gnutls_x509_privkey_deinit(key);
+	if (!kept.faults)
+		return;
+	keep_own(set, r->old);
+	ddps_verdict_set(&r->lapse, kept.first.code, 0,
+			 "the certificate and key that were read before stay in use: %.110s",
+			 kept.first.text);
 }

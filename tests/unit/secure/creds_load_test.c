@@ -511,11 +511,11 @@ Test(creds_load, files_that_changed_are_read_within_a_second)
 	old = use_creds(c, 5000);
 	next = make_cert(&(struct cert_spec){ .cn = "next", .san = { "dns:next.example" } }, &s.ca);
 	put_certs("host.pem", &next, NULL);
-	/* the key has not come yet: what was read before stays, and that is said once */
+	/* the key has not come yet: the old pair stays, and that is said once */
 	cr_expect_eq(news_at(c, 5999, &news), 0);
 	cr_expect_str_eq(news.text, "");
 	cr_expect_eq(news_at(c, 6000, &news), DDPS_E_KEY_MISMATCH);
-	cr_expect(strstr(news.text, "stays in use"), "%s", news.text);
+	cr_expect(strstr(news.text, "in force, but"), "%s", news.text);
 	cr_expect_eq(news_at(c, 7000, &news), 0);
 	cr_expect_str_eq(news.text, "");
 	put_key("host.key", &next);
@@ -562,7 +562,7 @@ Test(creds_load, a_key_log_that_cannot_be_opened_any_more_withholds_no_rule)
 	ddps_creds_close(c);
 }
 
-Test(creds_load, a_reload_is_whole_or_nothing)
+Test(creds_load, a_file_of_rules_is_in_force_whole_or_not_at_all)
 {
 	struct site s;
 	struct ddps_creds *c;
