@@ -59,7 +59,7 @@ static int make_lapse(struct site *s, int which, int64_t *days)
 		put_crl("crl.pem", make_crl(&s->ca, NULL, -1));
 		return DDPS_E_CRL;
 	case LIST_AHEAD:
-		*days = -3; /* nothing is valid yet: the own certificate is told first */
+		*days = -3; /* nothing is valid yet: the own certificate is reported first */
 		return DDPS_E_CERT_NOT_YET;
 	case CA_OLD:
 		*days = 31;
