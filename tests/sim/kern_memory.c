@@ -171,7 +171,9 @@ int __wrap_fstat(int fd, struct stat *st)
 	m = kern_file(fd)->memory;
 	if (!m)
 		return kern_err(EBADF); /* nobody needs to know */
-	*st = (struct stat){ .st_ino = m->inode, .st_size = (off_t)m->len };
+	*st = (struct stat){ .st_ino = m->inode,
+			     .st_size = (off_t)m->len,
+			     .st_blocks = (blkcnt_t)(m->len / 512) };
 	return 0;
 }
 
@@ -183,9 +185,19 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 	return 0;
 }
 
+static bool is_map(const void *at)
+{
+	for (unsigned i = 0; i < MAPS; i++)
+		if (maps[i] == at)
+			return true;
+	return false;
+}
+
 int __wrap_madvise(void *at, size_t len, int advice)
 {
-	if (advice == MADV_POPULATE_READ && kern_fails("madvise", EFAULT, ENOMEM, EINVAL))
+	/* One chance for a map, however many pieces it is read in. */
+	if (advice == MADV_POPULATE_READ && is_map(at) &&
+	    kern_fails("madvise", EFAULT, ENOMEM, EINVAL))
 		return -1;
 	return __real_madvise(at, len, advice);
 }

@@ -23,6 +23,7 @@
 #define MOST                                                                                       \
 	(4                                                                                         \
 	 << 20) /* octets that are given back when memory is closed for the last time: a huge page, or two */
+#define AHEAD	 4   /* pages that are read ahead at a time */
 #define FDS_ROOM 4   /* of descriptors, so that one too many is seen */
 #define BELLS	 256 /* that are read at a time: more than a peer has reason to ring */
 
@@ -135,10 +136,42 @@ static const char *check_memory(int fd)
 	return NULL;
 }
 
+/* What the file has by now, within its size and beyond it.  To ask for that takes no lock of its owner's. */
+static off_t count_blocks(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : (off_t)st.st_blocks;
+}
+
 /*
- * Memory that came as @fd; NULL: @why is a sentence.  A page that is not there would be missing when it is touched, if
- * the system had no other: so each is had here, where that is an error and no signal, and the seals keep it.
+ * A page that is not there would be missing when it is touched, if the system had no other: so each is had here, where
+ * that is an error and no signal, and the seals keep it.  It would be charged to this side for as long as the peer likes,
+ * too, so its maker has to have had it: the file may not grow.  It may have blocks beyond its size, which make up the
+ * number and can be given back at any time: so that is looked at after every few pages.  NULL or a sentence.
  */
+static const char *read_ahead(uint8_t *at, int fd)
+{
+	static const char sparse[] = "its memory is not allocated whole";
+	const size_t step = AHEAD * (size_t)sysconf(_SC_PAGESIZE);
+	off_t had = count_blocks(fd), has;
+
+	if (had < (off_t)SIZE / 512)
+		return sparse;
+	for (size_t left = SIZE, n; left; left -= n, at += n, had = has) {
+		n = left < step ? left : step;
+		if (madvise(at, n, MADV_POPULATE_READ))
+			return errno == EINVAL ? "its memory cannot be read ahead, as Linux 5.14 "
+						 "and later can"
+					       : "its memory could not be mapped";
+		has = count_blocks(fd);
+		if (has > had || has < (off_t)SIZE / 512)
+			return sparse;
+	}
+	return NULL;
+}
+
+/* Memory that came as @fd; NULL: @why is a sentence. */
 static const struct ddps_shm_memory *accept_memory(int fd, const char **why)
 {
 	void *m;
@@ -147,10 +180,9 @@ static const struct ddps_shm_memory *accept_memory(int fd, const char **why)
 	if (*why)
 		return NULL;
 	m = map_memory(fd, PROT_READ, 0);
-	if (m && !madvise(m, SIZE, MADV_POPULATE_READ))
+	*why = m ? read_ahead(m, fd) : "its memory could not be mapped";
+	if (!*why)
 		return m;
-	*why = m && errno == EINVAL ? "its memory cannot be read ahead, as Linux 5.14 and later can"
-				    : "its memory could not be mapped";
 	ddps_shm_unmap(m);
 	return NULL;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -112,17 +113,45 @@ Test(mpa_shm_attack, memory_beyond_the_size_is_refused)
 	close(fd);
 }
 
-/* Pages that are not there are had before anything is read, and nobody gives a page back later. */
+/* Its pages would come into being at the listener's cost, and stay for as long as the peer keeps it. */
+Test(mpa_shm_attack, memory_that_its_maker_has_not_paid_for_is_refused)
+{
+	const off_t size = sizeof(struct ddps_shm_memory);
+	const int at_a_time = 4 * (int)sysconf(_SC_PAGESIZE) / 512;
+	struct stat st;
+	int fd;
+
+	fd = make_memory((size_t)size, MFD_ALLOW_SEALING, SEALS);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_blocks, 0);
+	close(fd);
+
+	fd = make_memory((size_t)size, MFD_ALLOW_SEALING, 0); /* but for the end */
+	cr_assert_eq(fallocate(fd, 0, 0, size - 4096), 0);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	close(fd);
+
+	/* As much, but behind the end, where one call gives it back. */
+	fd = make_memory((size_t)size, MFD_ALLOW_SEALING, 0);
+	cr_assert_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, size, size), 0);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+	check_refused(HELLO, 16, &fd, 1, "not allocated whole");
+	cr_assert_eq(ftruncate(fd, size), 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_leq(st.st_blocks, at_a_time);
+	close(fd);
+}
+
+/* Nobody gives a page back later. */
 Test(mpa_shm_attack, no_page_is_missing_later)
 {
 	const off_t size = sizeof(struct ddps_shm_memory);
 	struct shm_bare b = { .sock = shm_bare_connect(uri) };
-	int fd = make_memory((size_t)size, MFD_ALLOW_SEALING, 0);
+	int fd;
 
-	b.memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	cr_assert_neq(b.memory, MAP_FAILED);
-	cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
-	ddps_shm_open_writer(&b.out, b.memory);
+	shm_bare_make(&b, &fd);
 	cr_assert_eq(ddps_shm_pass(b.sock, fd), 0);
 	shm_bare_write(&b, MPA_REQ "\0\1\0\0", 20);
 	MPA_UNTIL(&w, w.requests == 1);
