@@ -19,6 +19,7 @@
 #define MARK_LEN 8
 #define VERSION	 2u
 #define SIZE	 sizeof(struct ddps_shm_memory)
+#define BLOCKS	 ((off_t)(SIZE / 512)) /* of a file that has all of it */
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 #define MOST                                                                                       \
 	(4                                                                                         \
@@ -144,6 +145,12 @@ static off_t count_blocks(int fd)
 	return fstat(fd, &st) < 0 ? 0 : (off_t)st.st_blocks;
 }
 
+/* Of a file that had @had blocks: none is missing, and none came by a touch. */
+static bool has_all_blocks(off_t had, off_t has)
+{
+	return has <= had && has >= BLOCKS;
+}
+
 /*
  * A page that is not there would be missing when it is touched, if the system had no other: so each is had here, where
  * that is an error and no signal, and the seals keep it.  It would be charged to this side for as long as the peer likes,
@@ -156,7 +163,7 @@ static const char *read_ahead(uint8_t *at, int fd)
 	const size_t step = AHEAD * (size_t)sysconf(_SC_PAGESIZE);
 	off_t had = count_blocks(fd), has;
 
-	if (had < (off_t)SIZE / 512)
+	if (!has_all_blocks(had, had))
 		return sparse;
 	for (size_t left = SIZE, n; left; left -= n, at += n, had = has) {
 		n = left < step ? left : step;
@@ -165,7 +172,7 @@ static const char *read_ahead(uint8_t *at, int fd)
 						 "and later can"
 					       : "its memory could not be mapped";
 		has = count_blocks(fd);
-		if (has > had || has < (off_t)SIZE / 512)
+		if (!has_all_blocks(had, has))
 			return sparse;
 	}
 	return NULL;
