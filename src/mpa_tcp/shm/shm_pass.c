@@ -21,9 +21,8 @@
 #define SIZE	 sizeof(struct ddps_shm_memory)
 #define BLOCKS	 ((off_t)(SIZE / 512)) /* of a file that has all of it */
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
-#define MOST                                                                                       \
-	(4                                                                                         \
-	 << 20) /* octets that are given back when memory is closed for the last time: a huge page, or two */
+/* Octets that are given back when memory is closed for the last time: a huge page, or two. */
+#define MOST	 (4 << 20)
 #define AHEAD	 4   /* pages that are read ahead at a time */
 #define FDS_ROOM 4   /* of descriptors, so that one too many is seen */
 #define BELLS	 256 /* that are read at a time: more than a peer has reason to ring */

@@ -8,8 +8,8 @@
 #define KNOWN 64u
 
 struct ddps_known {
-	atomic_flag
-		busy; /* whoever finds it set verifies: nobody waits, in a child of fork neither */
+	/* Whoever finds it set verifies: nobody waits, in a child of fork neither. */
+	atomic_flag busy;
 	unsigned next;
 	uint8_t chain[KNOWN][DDPS_CHAIN_HASH];
 };

@@ -217,7 +217,7 @@ bool ddps_set_intact(const struct ddps_creds_set *set)
 
 void ddps_set_free(struct ddps_creds_set *set)
 {
-	ddps_own_free(set->own);
+	ddps_cert_pair_free(set->own);
 	if (set->psk_server)
 		gnutls_psk_free_server_credentials(set->psk_server);
 	if (set->psk_client)

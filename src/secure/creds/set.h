@@ -20,7 +20,7 @@ struct ddps_secret_key;
 struct ddps_known;
 
 /* The own certificate and its key: a set may have those of the one before it. */
-struct ddps_own {
+struct ddps_cert_pair {
 	atomic_uint refs;
 	gnutls_certificate_credentials_t x509;
 	struct ddps_secret_key *key;
@@ -36,7 +36,7 @@ struct ddps_creds_set {
 	struct ddps_stamp settings_stamp, stamp[DDPS_SET_FILES];
 
 	/* certificates; @own is NULL without */
-	struct ddps_own *own;
+	struct ddps_cert_pair *own;
 	gnutls_x509_trust_list_t trust; /* has what is in @ca */
 	struct ddps_known *known;	/* what it has said already; NULL: nothing */
 	gnutls_x509_crt_t *ca;
@@ -94,7 +94,7 @@ bool ddps_set_load_cas(struct ddps_creds_set *set, int64_t now, struct ddps_repo
 bool ddps_set_trust(struct ddps_creds_set *set, struct ddps_report *r);
 void ddps_set_load_crls(struct ddps_creds_set *set, int64_t now, struct ddps_report *r);
 void ddps_set_free(struct ddps_creds_set *set);
-void ddps_own_free(struct ddps_own *own); /* or one share of it; NULL: nothing */
+void ddps_cert_pair_free(struct ddps_cert_pair *own); /* or one share of it; NULL: nothing */
 /* As ddps_creds_may. */
 int ddps_set_may(const struct ddps_creds_set *set, bool server, bool datagrams,
 		 struct ddps_verdict *why);

@@ -338,7 +338,7 @@ static bool give_key(struct ddps_creds_set *set)
 	       !ddps_secret_key_give(set->own->key, set->own->x509, set->own->crt, set->own->n);
 }
 
-void ddps_own_free(struct ddps_own *own)
+void ddps_cert_pair_free(struct ddps_cert_pair *own)
 {
 	if (!own || atomic_fetch_sub(&own->refs, 1) > 1)
 		return;
@@ -354,7 +354,7 @@ void ddps_own_free(struct ddps_own *own)
 /* What @old shows to peers, with its stamps: files that are others are tried again. */
 static void keep_own(struct ddps_creds_set *set, const struct ddps_creds_set *old)
 {
-	ddps_own_free(set->own);
+	ddps_cert_pair_free(set->own);
 	set->own = old->own;
 	atomic_fetch_add(&set->own->refs, 1);
 	set->stamp[DDPS_SET_CERT] = old->stamp[DDPS_SET_CERT];
