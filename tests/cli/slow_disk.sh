@@ -103,12 +103,13 @@ get_fails() {
 	get_is_held && goes_on n && client_ends 1 && says client.err "No space left" && [ ! -e got ]
 }
 
+# Signal and disk come at one time, so either may be the reason that is given.
 get_is_interrupted() {
-	get_is_held && kill -INT "$client" && goes_on e && client_ends 1 &&
-		says client.err interrupted && [ ! -e got ]
+	get_is_held && kill -INT "$client" && goes_on e && client_ends 1 && [ ! -e got ] &&
+		{ says client.err interrupted || says client.err "Input/output error"; }
 }
 
-# Signal and disk come at one time: what is whole under its name is a success, or the report says that it is there.
+# The same: what is whole under its name is a success, or the report says that it is there.
 get_is_interrupted_and_whole() {
 	get_is_held && kill -INT "$client" && goes_on || return
 	if client_ends 1; then
