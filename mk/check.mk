@@ -48,7 +48,7 @@ programs: all verbs-programs
 # The same seed gives the same trace, N times on each wire.
 traces: deps-check all
 	$(Q)bash tests/verbs/traces.sh $(B) $(or $(N),1000)
-test-binaries: $(TLS_SO) $(if $(filter asan,$(VARIANT)),$(BARE),$(UNIT) $(E2E)) $(VTEST) $(FAULT) $(LIES) $(LIES_IPOIB) \
+test-binaries: $(TLS_SO) $(if $(filter asan,$(VARIANT)),$(BARE),$(UNIT) $(E2E) $(VTEST)) $(FAULT) $(LIES) $(LIES_IPOIB) \
 	$(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(STRESS) \
 	$(SIM)
 

@@ -32,7 +32,7 @@ $(UNIT): $(call objs,$(UNIT_TESTS)) $(UNIT_REST)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 # Some of the drop-in's tests let a call of the system's fail: tests/verbs/vfail.c.
 $(VTEST): $(call objs,$(VTEST_SRC) $(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
-$(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
+$(VTEST) $(B)/verbs-bare: LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
 	socket socketpair bind connect getsockname setsockopt fstat getifaddrs freeifaddrs epoll_create1 epoll_ctl \
 	getrandom getrlimit setrlimit write read send sendmsg recvmmsg madvise poll sem_clockwait pthread_create _exit)
 $(UNIT) $(E2E) $(VTEST): $(call objs,$(CHILD_SRC))
@@ -82,7 +82,7 @@ $(B)/threads $(B)/verbs-threads:
 # The same tests without Criterion (tests/cross): they begin by fork, in a few milliseconds under ASan; and
 # other C libraries and processors have no Criterion.  There, only the unit tests: those of sessctl's parts, and
 # those beside usrsctp, would need more libraries.
-BARE	   := $(B)/unit-bare $(B)/e2e-bare
+BARE	   := $(B)/unit-bare $(B)/e2e-bare $(B)/verbs-bare
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|view_fixture|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	$(UNIT_SRC)),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out $(addprefix tests/support/,child.c e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
@@ -95,6 +95,7 @@ $(B)/bare/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/unit-bare: $(call bare,$(UNIT_TESTS)) $(UNIT_REST)
 $(B)/e2e-bare: $(call bare,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
+$(B)/verbs-bare: $(call bare,$(VTEST_SRC)) $(call objs,$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
 $(BARE): $(call bare,tests/cross/main.c tests/cross/checks.c)
 $(B)/unit-cross: $(call bare,$(CROSS_UNIT) $(FABRIC_SRC) $(CROSS_SUP) $(UNIT_SIM) tests/cross/main.c tests/cross/checks.c) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)

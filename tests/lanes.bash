@@ -22,13 +22,8 @@ result() { # NAME PASSED FAILED WHAT
 	echo "$2 $3 $1" >"$file"
 	[ "$3" = 0 ] && return
 	[ -z "$4" ] || echo "  $1: $4" >>"$file"
-	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$log" | grep -av Warning |
+	grep -aE '^not ok|ERROR: |runtime error' "$log" | grep -av Warning |
 		head -n 20 | sed "s|^|  $1: |" >>"$file"
-}
-
-# A leak with a frame of ours; Criterion has small ones of its own in the parent process.
-leaks() {
-	sed -n '/ERROR: LeakSanitizer/,/^SUMMARY/p' "$log" | grep -qaE '#[0-9]+ .* (src|tests|tools)/'
 }
 
 # The processes of a group that still run; a moment is theirs to end.
@@ -70,30 +65,6 @@ took() { # LINE SECONDS
 		ms=$((ms + 60000 * ${t%m*} + 10#${t#*m}))
 	done
 	echo "$1 $2 s, $((ms / 1000)) s computed"
-}
-
-criterion() { # NAME BINARY SECONDS JOBS
-	local line tested ok status bad begun=$SECONDS
-	# What Criterion loads looks through the certificates of the system's authorities in each process.
-	ASAN_OPTIONS=$ASAN_OPTIONS:intercept_strstr=0 LSAN_OPTIONS=exitcode=0 \
-		bounded "$3" "$2" --jobs "$4" --color=never
-	status=$?
-	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
-	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
-	ok=$(sed -n 's/.*Passing: *\([0-9]*\).*/\1/p' <<<"$line")
-	if [ -z "$tested" ]; then
-		echo "not ok $1: no result (exit status $status)"
-		tail -n 30 "$log"
-		result "$1" 0 1 "no result (exit status $status)"
-		return
-	fi
-	bad=$((tested - ok))
-	took "$1: $ok of $tested passed," $((SECONDS - begun))
-	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks; then
-		grep -aE -A 12 '^not ok|^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
-		[ "$bad" != 0 ] || bad=1
-	fi
-	result "$1" "$ok" "$bad" ""
 }
 
 bare() { # NAME BINARY SECONDS JOBS: tests/cross/main.c

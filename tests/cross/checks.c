@@ -6,11 +6,17 @@
 
 struct cross_test *cross_tests, *cross_suites;
 bool cross_failed;
+static pid_t player; /* of the test; 0: none yet */
+
+bool cross_is_child(void)
+{
+	return player && getpid() != player;
+}
 
 void cross_fail(const char *file, int line, const char *what)
 {
 	cross_failed = true;
-	printf("# %s:%d: %s\n", file, line, what);
+	dprintf(STDERR_FILENO, "# %s:%d: %s\n", file, line, what);
 }
 
 void cross_say(const char *fmt, ...)
@@ -19,17 +25,17 @@ void cross_say(const char *fmt, ...)
 
 	if (!*fmt)
 		return;
-	printf("# ");
+	dprintf(STDERR_FILENO, "# ");
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vdprintf(STDERR_FILENO, fmt, ap);
 	va_end(ap);
-	printf("\n");
+	dprintf(STDERR_FILENO, "\n");
 }
 
 void cross_end(bool skipped)
 {
 	fflush(stdout);
-	_exit(skipped ? CROSS_SKIPPED : cross_failed);
+	_exit(skipped ? CROSS_SKIPPED : cross_failed ? CROSS_FAILED : 0);
 }
 
 const struct cross_test *cross_suite_of(const struct cross_test *t)
@@ -45,6 +51,7 @@ void cross_play(const struct cross_test *t)
 {
 	const struct cross_test *s = cross_suite_of(t);
 
+	player = getpid();
 	if (s && s->init)
 		s->init();
 	if (t->init)

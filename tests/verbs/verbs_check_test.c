@@ -474,7 +474,7 @@ VT_TEST(verbs_check, suppressions)
 		{ leave_pair_open, { REGION }, "leak in_no_frame\n\n# leak\nlate-recv\n", FOUND },
 		{ leave_pair_open, { NULL }, "  leak \t \r\n", 0 },
 		{ leave_pair_open, { NULL }, "*\n", 0 },
-		{ leave_pair_open, { NULL }, "* nowhere\r\nleak libcriterion # ours\n", 0 },
+		{ leave_pair_open, { NULL }, "* nowhere\r\nleak libc.so # whose calls are\n", 0 },
 		{ no_device,
 		  { "ddpsess: /none/such: No such file or directory; the device cannot be "
 		    "opened\n" },

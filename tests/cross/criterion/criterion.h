@@ -26,7 +26,9 @@ struct cross_test {
 extern struct cross_test *cross_tests, *cross_suites;
 extern bool cross_failed;
 
-#define CROSS_SKIPPED 77 /* the exit status of such a test; 0: passed, 1: failed */
+/* Exit statuses; 0: passed */
+#define CROSS_SKIPPED 77
+#define CROSS_FAILED  99 /* CHILD_FAILED of support/child.h is the same */
 
 /* The suite of @t; NULL: it has not registered itself, and has nothing to say. */
 const struct cross_test *cross_suite_of(const struct cross_test *t);
@@ -34,9 +36,10 @@ const struct cross_test *cross_suite_of(const struct cross_test *t);
 void cross_play(const struct cross_test *t);
 /* Whether the suite begins with one of @prefix, which NULL ends; none: any. */
 bool cross_is_wanted(const struct cross_test *t, char *const *prefix);
-/* One has failed; the rest of the test runs. */
+/* One has failed; the rest of the test runs, but of a child of fork, whose parent learns it by the status. */
 void cross_fail(const char *file, int line, const char *what);
 void cross_say(const char *fmt, ...);
+bool cross_is_child(void);
 _Noreturn void cross_end(bool skipped);
 
 #define CROSS_REGISTER(list, id, ...)                                                              \
@@ -60,7 +63,7 @@ _Noreturn void cross_end(bool skipped);
 		if (!(ok)) {                                                                       \
 			cross_fail(__FILE__, __LINE__, what);                                      \
 			cross_say("" __VA_ARGS__);                                                 \
-			if (ends)                                                                  \
+			if ((ends) || cross_is_child())                                            \
 				cross_end(false);                                                  \
 		}                                                                                  \
 	} while (0)
