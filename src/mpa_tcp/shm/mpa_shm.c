@@ -288,10 +288,7 @@ static void say_end(struct ddps_mpa_shm *t, enum ddps_shm_end end)
 
 static void shm_fin(struct ddps_mpa_conn *c)
 {
-	struct ddps_mpa_shm *t = shm_of(c);
-
-	t->fin = true;
-	say_end(t, DDPS_SHM_FIN);
+	say_end(shm_of(c), DDPS_SHM_FIN);
 }
 
 static void shm_reset(struct ddps_mpa_conn *c)
@@ -306,8 +303,8 @@ static void shm_close(struct ddps_mpa_conn *c)
 
 	if (t->memory && (t->drop || ddps_shm_filled(&t->in) || t->in.bad))
 		say_end(t, DDPS_SHM_RESET);
-	else if (t->memory && !t->fin)
-		say_end(t, DDPS_SHM_FIN);
+	else if (t->memory)
+		say_end(t, DDPS_SHM_FIN); /* perhaps once more */
 	ddps_io_del(c->env->loop, &c->io);
 	ddps_task_cancel(c->env->loop, &t->task);
 	ddps_timer_stop(c->env->loop, &t->again);

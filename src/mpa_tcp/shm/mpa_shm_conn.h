@@ -18,7 +18,6 @@ struct ddps_mpa_shm {
 	bool gone;		 /* the peer has left the socket */
 	bool passed;		 /* it has passed descriptors, which nobody wants */
 	bool drop;		 /* close() resets */
-	bool fin;		 /* ours is written */
 	uint16_t tries;		 /* since the socket was looked at */
 	int err;		 /* connecting failed */
 	int fd;			 /* the memory's, until it is passed; or -1 */

@@ -157,10 +157,10 @@ static void start_shm(struct ddps_mpa_conn *c)
 		/* Where there is no file nobody listens. */
 		ddps_mpa_conn_fail(c,
 				   t->err == ENOENT ? DDPS_E_REFUSED : ddps_err_from_errno(t->err),
-				   t->err, "connect: %s",
+				   t->err, "connect: %s%s", strerror(t->err),
 				   t->err == EACCES && !t->to.sun_path[0]
-					   ? "another user has this abstract name"
-					   : strerror(t->err));
+					   ? ": another user has this abstract name"
+					   : "");
 		return;
 	}
 	ddps_mpa_setup_connected(c);

@@ -9,9 +9,11 @@
 static struct mpa_world w;
 static uint8_t pattern[1000];
 static unsigned calls_failed; /* in the last session */
+static long live;
 
 static void init(void)
 {
+	live = mem_live();
 	mpa_world_init(&w);
 	w.a.p.shm = w.answer_param.shm = true;
 	w.a.p.setup_ms = 1000;
@@ -21,6 +23,7 @@ static void init(void)
 static void fini(void)
 {
 	mpa_world_fini(&w);
+	cr_expect_eq(mem_live(), live);
 }
 
 TestSuite(mpa_near_rare, .init = init, .fini = fini, .timeout = 60);
@@ -147,4 +150,39 @@ Test(mpa_near_rare, allocations_that_fail_leave_it_on_tcp)
 		mpa_world_settle(&w);
 	} while (failed);
 	cr_expect_geq(stays, 2, "of the initiator and of the responder: %u", stays);
+}
+
+/* As long as epoll does not take a descriptor somebody says so, or the session stays where it is. */
+Test(mpa_near_rare, no_session_waits_for_a_descriptor_that_is_not_watched)
+{
+	const struct ddps_llp_param p = w.a.p;
+	const unsigned fds = count_left_descriptors();
+	struct sockaddr_in in = mpa_loopback(w.port);
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	const struct ddps_setup setup = { .enhanced = true,
+					  .pd = (const uint8_t *)"\0\1\0\1",
+					  .pd_len = 4 };
+	unsigned good = 0, ends = 0;
+	bool failed = true;
+
+	for (; failed; good++) {
+		sys_fail("epoll_ctl", good, 1, ENOSPC);
+		if (!ddps_mpa_provider.connect(&w.env, &uri, (struct sockaddr *)&in, sizeof in,
+					       &setup, &w.a.p, &mpa_up, &w.a, &w.a.llp)) {
+			ddps_llp_attach(w.a.llp, &mpa_data, &w.a);
+			MPA_UNTIL(&w, w.a.called[UP_ANSWER] || w.a.called[UP_CLOSED]);
+			mpa_world_settle(&w);
+			ends += w.a.end.code == DDPS_E_SYSTEM || w.b[0].end.code == DDPS_E_SYSTEM;
+		}
+		failed = sys_failed();
+		sys_fail(NULL, 0, 0, 0);
+		free_near_side(&w.a);
+		free_near_side(&w.b[0]);
+		mpa_world_settle(&w);
+		w.requests = 0;
+		w.a.w = &w;
+		w.a.p = p;
+		cr_expect_eq(count_left_descriptors(), fds, "%u", good);
+	}
+	cr_expect_geq(ends, 2, "of the initiator and of the responder, who have moved");
 }

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions over TCP that go to shared memory, and what makes them stay. */
-#include "mpa_tcp/shm/shm_pass.h"
 #include "support/child.h"
-#include "support/mpa_world.h"
 #include "unit/linger_fixture.h"
+#include "unit/mem_fixture.h"
+#include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #define OTHER_USER 12345
 
 static struct mpa_world w;
 static uint8_t pattern[4000];
+static char said[300];
+static long live;
+
+/* Why it stays on TCP, or that it does not. */
+static void near_log(void *user, enum ddps_log_level level, const char *facility,
+		     const char *message)
+{
+	(void)user;
+	(void)facility;
+	if (level <= DDPS_LOG_INFO && strstr(message, "memory"))
+		snprintf(said, sizeof said, "%s", message);
+}
 
 static void init(void)
 {
+	live = mem_live();
 	mpa_world_init(&w);
+	w.env.log = (struct ddps_log){ .fn = near_log };
 	w.a.p.shm = w.answer_param.shm = true;
 	for (size_t i = 0; i < sizeof pattern; i++)
 		pattern[i] = (uint8_t)(i * 7);
@@ -24,6 +37,8 @@ static void init(void)
 static void fini(void)
 {
 	mpa_world_fini(&w);
+	cr_expect_eq(mem_live(), live);
+	cr_expect_eq(shm_count_memories(), 0);
 }
 
 TestSuite(mpa_near, .init = init, .fini = fini, .timeout = 60);
@@ -85,11 +100,19 @@ Test(mpa_near, both_want_it)
 	expect_near_data();
 }
 
-static void expect_tcp(bool initiator, bool responder)
+/* @why is said, and nothing of the way there is left. */
+static void expect_tcp(bool initiator, bool responder, const char *why)
 {
+	unsigned before;
+
 	w.a.p.shm = initiator;
 	w.answer_param.shm = responder;
-	mpa_world_pair(&w);
+	mpa_world_listen(&w);
+	before = count_near_descriptors();
+	mpa_world_connect(&w, w.port, true, "\0\1\0\1", 4);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+	cr_expect_eq(count_near_descriptors(), before + 2);
+	cr_expect(strstr(said, why), "%s", said);
 	cr_expect_not(is_moved(&w.a));
 	cr_expect_not(is_moved(&w.b[0]));
 	cr_expect(get_info(&w.a).mpa.crc);
@@ -98,12 +121,12 @@ static void expect_tcp(bool initiator, bool responder)
 
 Test(mpa_near, the_initiator_alone_wants_it)
 {
-	expect_tcp(true, false);
+	expect_tcp(true, false, "the peer does not ask for shared memory");
 }
 
 Test(mpa_near, the_responder_alone_wants_it)
 {
-	expect_tcp(false, true);
+	expect_tcp(false, true, "the peer does not offer shared memory");
 }
 
 Test(mpa_near, a_rejection_comes_over_tcp)
@@ -199,6 +222,35 @@ Test(mpa_near, an_initiator_that_speaks_something_else)
 	expect_near_refused(tcp, sock);
 }
 
+/* What is urgent the kernel would throw away at the next read, and closing it may block. */
+Test(mpa_near, an_initiator_that_passes_what_lingers)
+{
+	const uint64_t begun = ddps_now();
+	int sock, tcp = call_by_hand(&sock), far = pass_lingering(sock, "x", 1, MSG_OOB);
+
+	expect_near_refused(tcp, sock);
+	cr_expect_lt(ddps_now() - begun, UINT64_C(5000000000));
+	close(far);
+}
+
+/* This side has said already that nothing more comes over TCP. */
+Test(mpa_near, memory_that_comes_behind_the_fin)
+{
+	int sock, tcp = call_by_hand(&sock), fd;
+	struct ddps_shm_memory *memory = ddps_shm_make(&fd);
+	char octet;
+
+	w.b[0].llp->ops->shutdown(w.b[0].llp);
+	cr_assert_eq(ddps_shm_pass(sock, fd), 0);
+	cr_expect_eq(mpa_bare_read(&w, sock, &octet, 1), 0);
+	cr_expect_not(is_moved(&w.b[0]));
+	cr_expect(strstr(said, "too late"), "%s", said);
+	ddps_shm_unmap(memory);
+	close(fd);
+	close(sock);
+	close(tcp);
+}
+
 /* Half an FPDU is over TCP, and the rest would be in memory. */
 Test(mpa_near, attack_memory_in_the_middle_of_an_fpdu)
 {
@@ -286,11 +338,16 @@ Test(mpa_near, a_responder_that_does_not_take_memory_is_served_over_tcp)
 	int sock, tcp = come_by_hand(&sock);
 	uint8_t fpdu[110];
 
+	const unsigned before = count_near_descriptors();
+
 	reply_by_hand(tcp);
 	await_near_memory(sock);
 	close(sock);
 	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
 	cr_expect_not(is_moved(&w.a));
+	cr_expect_eq(count_near_descriptors(), before - 2,
+		     "nor does this side keep a socket for it");
+	cr_expect(strstr(said, "does not take shared memory"), "%s", said);
 	mpa_send_segments(&w.a, pattern, 100, 1);
 	cr_expect_eq(mpa_bare_read(&w, tcp, fpdu, 108), 108);
 	cr_expect_arr_eq(fpdu + 2, pattern, 100);
@@ -331,6 +388,22 @@ Test(mpa_near, the_end_of_tcp_comes_first)
 	ddps_shm_unmap(memory);
 	ddps_shm_unmap(far);
 	close(sock);
+}
+
+Test(mpa_near, a_responder_that_passes_what_lingers)
+{
+	const uint64_t begun = ddps_now();
+	int sock, tcp = come_by_hand(&sock), far;
+
+	reply_by_hand(tcp);
+	await_near_memory(sock);
+	far = pass_lingering(sock, "x", 1, MSG_OOB);
+	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+	cr_expect_eq(w.a.end.code, DDPS_E_PROTOCOL);
+	cr_expect_lt(ddps_now() - begun, UINT64_C(5000000000));
+	close(far);
+	close(sock);
+	close(tcp);
 }
 
 /* It has moved, and cannot be followed. */

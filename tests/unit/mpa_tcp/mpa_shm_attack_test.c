@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers of shm:// that pass what they should not, and write the shared memory as they like. */
-#include "support/child.h"
 #include "unit/linger_fixture.h"
 #include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
@@ -11,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 static struct mpa_world w;
 static char uri[160], said[300];
@@ -283,6 +281,17 @@ Test(mpa_shm_attack, descriptors_that_are_no_memory_are_refused)
 		close(fds[--n]);
 }
 
+/* Pages of this kind may be missing when they are touched. */
+Test(mpa_shm_attack, huge_pages_are_refused)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	if (fd < 0 || fcntl(fd, F_ADD_SEALS, SEALS))
+		cr_skip_test("memfd_create: %s", strerror(errno));
+	check_refused(HELLO, 16, &fd, 1, "ordinary pages");
+	close(fd);
+}
+
 Test(mpa_shm_attack, other_protocols_are_refused)
 {
 	int fd = make_memory(sizeof(struct ddps_shm_memory), MFD_ALLOW_SEALING, SEALS);
@@ -499,51 +508,7 @@ Test(mpa_shm_attack, words_and_octets_that_a_thread_changes_at_any_time)
 	cr_expect_eq(w.a.called[UP_CLOSED], 0);
 }
 
-/* ---- who it is ---- */
-
-static void note_stranger(void *user, enum ddps_log_level level, const char *facility,
-			  const char *message)
-{
-	unsigned *lines = user;
-
-	(void)facility;
-	*lines += level <= DDPS_LOG_WARN && strstr(message, "refused user 12345: ") &&
-		  strstr(message, "listen at a file");
-}
-
-/* Abstract names have no permissions: they are between processes of one user.  Others are counted, and fill no log. */
-Test(mpa_shm_attack, another_user_is_refused_at_an_abstract_name)
-{
-	enum { MANY = 25 };
-	unsigned lines = 0;
-	int status = 0;
-	pid_t pid;
-
-	if (geteuid())
-		return;
-	w.env.log = (struct ddps_log){ .fn = note_stranger, .user = &lines };
-	pid = fork_at_rest();
-	if (!pid) {
-		if (seteuid(12345))
-			leave_child_fixture(1);
-		for (int i = 0; i < MANY; i++) {
-			int sock = shm_bare_connect(uri);
-			char octet;
-
-			if (recv(sock, &octet, 1, 0) > 0)
-				leave_child_fixture(2);
-			close(sock);
-		}
-		leave_child_fixture(0);
-	}
-	MPA_UNTIL(&w,
-		  (w.env.told[-DDPS_E_ACCESS].since = ddps_now(), /* all of it is in one second */
-		   w.env.refused[DDPS_REFUSED_NOT_LISTED] == MANY));
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect_eq(status, 0);
-	cr_expect_eq(w.requests, 0);
-	cr_expect_eq(lines, 10);
-}
+/* ---- those that say nothing ---- */
 
 /* Whoever says nothing makes way for other users, and the memory of those that say nothing has a bound. */
 Test(mpa_shm_attack, half_open_flood_has_a_bound)

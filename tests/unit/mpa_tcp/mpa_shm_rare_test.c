@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared memory where the system does what it seldom does: no memory, no descriptors, calls that fail. */
+#include "mpa_tcp/shm/mpa_shm.h"
 #include "unit/mem_fixture.h"
 #include "unit/mpa_tcp/shm_fixture.h"
 #include "unit/sys_fixture.h"
@@ -7,9 +8,11 @@
 
 static struct mpa_world w;
 static char uri[160], said[300];
+static long live;
 
 static void init(void)
 {
+	live = mem_live();
 	mpa_world_init(&w);
 	w.env.log = (struct ddps_log){ .fn = shm_log, .user = said };
 	cr_assert_eq(shm_listen(&w, "shm://@", uri, sizeof uri), 0);
@@ -18,6 +21,8 @@ static void init(void)
 static void fini(void)
 {
 	mpa_world_fini(&w);
+	cr_expect_eq(mem_live(), live);
+	cr_expect_eq(shm_count_memories(), 0);
 }
 
 TestSuite(mpa_shm_rare, .init = init, .fini = fini, .timeout = 60);
@@ -153,4 +158,145 @@ Test(mpa_shm_rare, the_memory_comes_late)
 	MPA_UNTIL(&w, shm_bare_meets(&b));
 	MPA_UNTIL(&w, w.requests && ddps_shm_filled(&b.in) >= 20);
 	shm_bare_close(&b);
+}
+
+/* ---- what errno and descriptors were before ---- */
+
+/* A call that was interrupted is made again; one that went well is not, whatever errno has been. */
+Test(mpa_shm_rare, an_errno_of_before_says_nothing)
+{
+	static const int before[] = { 0, EINTR, EINVAL, EAGAIN, ENOMEM };
+	static const char *const calls[] = { "", "fallocate", "sendmsg", "recvmsg" };
+
+	for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+		const unsigned fds = count_rare_descriptors();
+		const struct ddps_shm_memory *far;
+		struct ddps_shm_memory *own;
+		const char *why;
+		int socks[2], fd;
+
+		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks), 0);
+		sys_fail(calls[i % 4], 0, 1, EINTR);
+		errno = before[i];
+		own = ddps_shm_make(&fd);
+		cr_assert(own);
+		cr_expect_eq(count_rare_descriptors(), fds + 3);
+		errno = before[i];
+		cr_expect_eq(ddps_shm_pass(socks[0], fd), 0);
+		errno = before[i];
+		far = ddps_shm_take(socks[1], &why);
+		cr_expect(far, "%s", why);
+		cr_expect_eq(sys_failed(), i % 4 != 0, "%s", calls[i % 4]);
+		errno = before[i];
+		cr_expect_null(ddps_shm_take(socks[1], &why));
+		cr_expect_eq(errno, EAGAIN);
+		close(socks[0]);
+		errno = before[i];
+		cr_expect_null(ddps_shm_take(socks[1], &why));
+		cr_expect_eq(errno, ECONNRESET);
+		cr_expect_str_eq(why, "");
+		errno = before[i];
+		cr_expect_eq(ddps_shm_bells(socks[1], 16), 0);
+		errno = before[i];
+		cr_expect(ddps_shm_close(socks[1]),
+			  "it is nobody's: nothing is done, and nothing waits");
+		cr_expect_eq(errno, before[i]);
+		close(socks[1]);
+		close(fd);
+		ddps_shm_unmap(own);
+		ddps_shm_unmap(far);
+		cr_expect_eq(count_rare_descriptors(), fds);
+	}
+}
+
+Test(mpa_shm_rare, memory_that_cannot_be_made)
+{
+	static const char *const calls[] = { "fallocate", "mmap" };
+
+	for (int i = 0; i < 2; i++) {
+		const unsigned fds = count_rare_descriptors();
+		int fd = 7;
+
+		sys_fail(calls[i], 0, 1, ENOSPC);
+		cr_expect_null(ddps_shm_make(&fd));
+		cr_expect_eq(errno, ENOSPC);
+		cr_expect_eq(fd, -1);
+		cr_expect_eq(count_rare_descriptors(), fds);
+	}
+}
+
+static unsigned zero_after; /* sockets that are made before descriptor 0 is free */
+
+static int free_descriptor_0(int domain, int type, int protocol)
+{
+	const int fd = sys_socket(domain, type, protocol);
+
+	if (zero_after && !--zero_after)
+		close(0);
+	return fd;
+}
+
+/* A program may have closed its standard input: then the next thing that is opened is descriptor 0. */
+Test(mpa_shm_rare, descriptor_0_is_one_as_others_are)
+{
+	char path[60], at[160];
+	struct mpa_world other;
+
+	sys_instead.socket = free_descriptor_0;
+	mpa_world_init(&other);
+	snprintf(path, sizeof path, "shm:///tmp/shm-zero-%d", (int)getpid());
+	cr_expect_eq(fcntl(0, F_GETFD) < 0, false);
+	zero_after = 1; /* the folder, which is locked, and not kept */
+	sys_fail("flock", 2, 1, EINTR);
+	cr_assert_eq(shm_listen(&other, path, at, sizeof at), 0);
+	cr_expect_lt(fcntl(0, F_GETFD), 0);
+	cr_expect_eq(open("/dev/null", O_RDWR), 0);
+	ddps_shm_provider.listener_free(other.listener);
+	zero_after = 1; /* the same, and it cannot be locked */
+	sys_fail("flock", 0, 1, ENOLCK);
+	cr_assert_eq(shm_listen(&other, path, at, sizeof at), 0);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_lt(fcntl(0, F_GETFD), 0);
+	ddps_shm_provider.listener_free(other.listener);
+	sys_fail(NULL, 0, 0, 0);
+	cr_assert_eq(shm_listen(&other, path, at, sizeof at), 0); /* the listener */
+	cr_expect_geq(fcntl(0, F_GETFD), 0);
+	ddps_shm_provider.listener_free(other.listener);
+	other.listener = NULL;
+	cr_expect_lt(fcntl(0, F_GETFD), 0);
+	cr_assert_eq(shm_connect(&w, uri), 0); /* the initiator's socket */
+	cr_expect_geq(fcntl(0, F_GETFD), 0);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+	w.a.llp->ops->free(w.a.llp);
+	w.a.llp = NULL;
+	cr_expect_lt(fcntl(0, F_GETFD), 0);
+	mpa_world_fini(&other);
+}
+
+/* Of nothing that was not given to it, standard input is not closed. */
+Test(mpa_shm_rare, a_folder_that_cannot_be_opened_is_not_locked)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct ddps_shm_file file;
+
+	snprintf(un.sun_path, sizeof un.sun_path, "/tmp/shm-none-%d/x", (int)getpid());
+	cr_expect_eq(ddps_mpa_shm_bind((struct sockaddr *)&un, sizeof un, 8, &file), -1);
+	cr_expect_eq(errno, ENOENT);
+	cr_expect_geq(fcntl(0, F_GETFD), 0);
+}
+
+Test(mpa_shm_rare, an_address_of_another_kind)
+{
+	const struct ddps_setup setup = { .enhanced = false };
+	const struct sockaddr_in in = mpa_loopback(1);
+	struct sockaddr_storage ss = { .ss_family = AF_UNIX };
+	struct ddps_uri u = { .scheme = "shm" };
+
+	cr_expect_eq(ddps_shm_provider.connect(&w.env, &u, (const struct sockaddr *)&in, sizeof in,
+					       &setup, &w.a.p, &mpa_up, &w.a, &w.a.llp),
+		     DDPS_E_ADDRESS);
+	cr_expect_eq(ddps_shm_provider.connect(&w.env, &u, (struct sockaddr *)&ss, sizeof ss,
+					       &setup, &w.a.p, &mpa_up, &w.a, &w.a.llp),
+		     DDPS_E_ADDRESS);
+	cr_expect_null(w.a.llp);
 }
