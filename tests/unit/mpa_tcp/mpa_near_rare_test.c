@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions over TCP on the way to shared memory, where calls and allocations fail. */
+#include "mpa_tcp/shm/mpa_near.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
@@ -185,4 +186,35 @@ Test(mpa_near_rare, no_session_waits_for_a_descriptor_that_is_not_watched)
 		cr_expect_eq(count_left_descriptors(), fds, "%u", good);
 	}
 	cr_expect_geq(ends, 2, "of the initiator and of the responder, who have moved");
+}
+
+/* A name that is cut would be that of other connections, too. */
+Test(mpa_near_rare, addresses_that_are_too_long_for_a_name)
+{
+	unsigned named = 0, unnamed = 0;
+
+	for (uint32_t scope = 1; scope < 1000000000; scope *= 10) {
+		struct sockaddr_in6 peer = { .sin6_family = AF_INET6,
+					     .sin6_port = htons(1),
+					     .sin6_scope_id = scope };
+		struct ddps_mpa_conn *c;
+		char text[72];
+
+		memset(&peer.sin6_addr, 0xfe, sizeof peer.sin6_addr);
+		peer.sin6_addr.s6_addr[1] = 0x80; /* of a link */
+		c = ddps_mpa_conn_new(&w.env, &ddps_mpa_sockets, (struct sockaddr *)&peer);
+		cr_assert(c);
+		c->io.fd = -1;
+		c->initiator = true;
+		c->p.shm = true;
+		c->local = c->peer;
+		ddps_mpa_addr_text(&c->peer, text, sizeof text);
+		ddps_mpa_near_offer(c);
+		cr_expect_eq(c->near != NULL, 9 + 2 * strlen(text) < 107, "%s", text);
+		*(c->near ? &named : &unnamed) += 1;
+		ddps_mpa_near_drop(c);
+		c->open = false;
+		ddps_mpa_conn_destroy(c);
+	}
+	cr_expect(named && unnamed);
 }

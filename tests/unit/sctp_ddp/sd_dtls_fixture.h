@@ -231,6 +231,8 @@ static inline void start_dtls_node(struct node *n)
 	n->env.leave = leave_dtls_node;
 }
 
+static uint32_t dtls_bound = INADDR_LOOPBACK; /* where the listener is */
+
 static inline void start_dtls_nodes(void)
 {
 	struct ddps_uri uri = { .scheme = "sctps" };
@@ -247,6 +249,7 @@ static inline void start_dtls_nodes(void)
 	for (int i = 0; i < MAX_PEERS; i++)
 		srv.peers[i].b = B;
 	srv.sa_len = get_sd_backend_loopback(&srv.sa, AF_INET, 0);
+	((struct sockaddr_in *)&srv.sa)->sin_addr.s_addr = htonl(dtls_bound);
 	cr_assert_eq((B)->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
 				 FX_BACKLOG, &fx_listen_up, &srv, &srv.ep),
 		     0);

@@ -209,10 +209,42 @@ Test(sd_dtls_keys, a_handshake_that_fails_ends_nothing)
 	stop_dtls_nodes();
 }
 
+static char told[300];
+
+static void take_keys_line(void *user, enum ddps_log_level level, const char *facility,
+			   const char *text)
+{
+	(void)user;
+	(void)facility;
+	if (level <= DDPS_LOG_WARN)
+		snprintf(told, sizeof told, "%s", text);
+}
+
+static const uint8_t *say_last_word(const struct ddps_hs *h, size_t *n)
+{
+	static const uint8_t word[] = { 0, 1, 'x' };
+
+	if (h != dtls_script.listener || !dtls_failure.code)
+		return dtls_stub.output(h, n);
+	*n = sizeof word;
+	return word;
+}
+
+static unsigned last_words;
+
+static ssize_t count_last_words(int fd, const struct msghdr *m, int flags)
+{
+	last_words += m->msg_iovlen == 1 && m->msg_iov->iov_len == 1;
+	return sys_sendmsg(fd, m, flags);
+}
+
 /* Whom the listener does not let in any more goes on with what there is. */
 Test(sd_dtls_keys, a_listener_that_refuses_ends_nothing)
 {
 	start_dtls_pair();
+	sn.env.log.fn = take_keys_line;
+	dtls_used.dtls.output = say_last_word;
+	sys_instead.sendmsg = count_last_words;
 	dtls_script.fails = DDPS_E_NOT_LISTED;
 	dtls_script.listeners = true;
 	begin_renewal();
@@ -220,6 +252,8 @@ Test(sd_dtls_keys, a_listener_that_refuses_ends_nothing)
 	DTLS_UNTIL(!dtls_listener()->renewing);
 	cr_expect(!dtls_listener()->shake && !dtls_listener()->coming.rec &&
 		  !dtls_listener()->deadline);
+	cr_expect(strstr(told, "no new keys (as the test wants it)"), "%s", told);
+	cr_expect_eq(last_words, 0, "the dialler would begin with them");
 	cr_expect_eq(renewed(), 0);
 	carry_dtls(&cli, &srv.peers[0], 3, 300);
 	cr_expect_eq(aead_stub_alive, 4);

@@ -55,6 +55,7 @@ Test(sd_dtls_life, one_comes_up_carries_messages_and_leaves_nothing)
 	cr_expect(c->server && c->took && c->state == DDPS_SN_OPEN);
 	cr_expect_null(c->shake, "data has shown that its last flight came");
 	cr_expect_null(c->todo.p);
+	cr_expect_eq(c->deadline, 0, "that was the handshake's");
 	cr_expect_eq(srv.ep->sock->table->shaking.places, 0);
 	cr_expect_eq(dtls_env(&sn)->ndtls, 1);
 	c = dtls_of(&cn);
@@ -66,28 +67,54 @@ Test(sd_dtls_life, one_comes_up_carries_messages_and_leaves_nothing)
 	no_dtls_is_left();
 }
 
-/* What a record and the peer's limit take away of the path. */
+/* What a record and the peer's limit take away of the path.  @mtu: of the engine's packets with IP and UDP. */
+static void check_fits(uint16_t most, uint32_t mtu, size_t len)
+{
+	dtls_script.most = most;
+	start_dtls_pair();
+	cr_expect_eq(dtls_of(&cn)->param.mtu, mtu, "%u: %u", most, dtls_of(&cn)->param.mtu);
+	cr_expect_eq(dtls_of(&sn)->param.mtu, mtu, "%u", most);
+	cr_expect(dtls_of(&cn)->param.sealed && dtls_of(&sn)->param.sealed);
+	carry_dtls(&cli, &srv.peers[0], 3, len);
+	stop_dtls_nodes();
+}
+
 Test(sd_dtls_life, packets_fit_the_records_of_the_peer)
 {
-	static const struct {
-		uint16_t most;
-		uint32_t mtu; /* of the engine's packets with IP and UDP */
-	} t[] = { { 0, DDPS_SN_DTLS_MTU },
-		  { 1000, 1028 },
-		  { 1003, 1028 },
-		  { 100, 576 },
-		  { 16347, 16368 } };
+	check_fits(0, DDPS_SN_DTLS_MTU, 200);
+	check_fits(1000, 1028, 200);
+	check_fits(1003, 1028, 200);
+	check_fits(100, 576, 200);
+	check_fits(16347, 16368, 200);
+}
 
-	for (unsigned i = 0; i < sizeof t / sizeof *t; i++) {
-		dtls_script.most = t[i].most;
-		start_dtls_pair();
-		cr_expect_eq(dtls_of(&cn)->param.mtu, t[i].mtu, "%u: %u", t[i].most,
-			     dtls_of(&cn)->param.mtu);
-		cr_expect_eq(dtls_of(&sn)->param.mtu, t[i].mtu, "%u", t[i].most);
-		cr_expect(dtls_of(&cn)->param.sealed && dtls_of(&sn)->param.sealed);
-		carry_dtls(&cli, &srv.peers[0], 3, 5000);
-		stop_dtls_nodes();
-	}
+Test(sd_dtls_life, messages_of_several_packets_fit_them_too)
+{
+	check_fits(0, DDPS_SN_DTLS_MTU, 5000);
+	check_fits(1000, 1028, 5000);
+	check_fits(100, 576, 5000);
+}
+
+/* The listener has many addresses: whoever was called answers. */
+Test(sd_dtls_life, answers_come_from_the_address_that_was_called)
+{
+	dtls_bound = INADDR_ANY;
+	start_dtls_nodes();
+	((struct sockaddr_in *)&srv.sa)->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	dial_dtls_side(&cli, &fx_up);
+	DTLS_UNTIL(cli.up && srv.accepted);
+	carry_dtls(&cli, &srv.peers[0], 2, 1000);
+	stop_dtls_nodes();
+}
+
+/* More of them than the cipher takes. */
+Test(sd_dtls_life, packets_of_many_parts_are_whole)
+{
+	start_dtls_pair();
+	carry_dtls(&cli, &srv.peers[0], 100, 10);
+	carry_dtls(&cli, &srv.peers[0], 10, 3000);
+	cr_expect_eq(cn.env.secured.forged + sn.env.secured.forged, 0);
+	stop_dtls_nodes();
 }
 
 /* A run of packets that the kernel does not cut leaves packet by packet. */

@@ -390,6 +390,53 @@ Test(sd_dtls_strangers, a_port_that_is_asked_is_free_for_others)
 	stop_dtls_nodes();
 }
 
+/* It has answered there, and is not asked any more; where else it is asked stays as it is. */
+Test(sd_dtls_strangers, a_port_that_has_answered_is_its_own)
+{
+	uint8_t r[DDPS_SN_DTLS_MTU];
+	struct ddps_sn_dtls *c;
+	size_t n;
+
+	start_dtls_pair();
+	c = dtls_listener();
+	give_empty(ELSEWHERE, r, &n);
+	cr_expect(ddps_sn_dtls_roamed(c, ELSEWHERE));
+	cr_expect_null(c->roam.c);
+	cr_expect_eq(c->at.port, ELSEWHERE);
+	cr_expect_eq(ddps_sn_dtls_find(c->udp, &c->peer, ELSEWHERE), c);
+	give_empty(ELSEWHERE + 1, r, &n);
+	cr_expect(ddps_sn_dtls_roamed(c, ELSEWHERE + 2));
+	cr_expect_eq(c->roam.c, c);
+	cr_expect_eq(ddps_sn_dtls_find(c->udp, &c->peer, ELSEWHERE + 1), c);
+	cr_expect_eq(sn.env.secured.rebound, 2);
+	stop_dtls_nodes();
+}
+
+/* The last datagram of a run is shorter than the others. */
+Test(sd_dtls_strangers, what_is_behind_a_run_is_not_looked_at)
+{
+	static const uint8_t junk[100];
+	uint8_t all[3 * DDPS_SN_DTLS_MTU];
+	uint16_t port;
+	size_t a, ab, abc;
+
+	start_dtls_pair();
+	port = dtls_dialler()->udp->port;
+	a = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, all);
+	ab = a + seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, 1, all + a);
+	abc = ab + seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, 2, all + ab);
+	cr_assert_lt(abc - a, a);
+	give_datagram(dtls_port(), 0, 0, all, abc); /* which is ignored, and lies there */
+	dtls_run = a;
+	give_datagram(dtls_port(), 0, port, all, ab);
+	dtls_run = 0;
+	give_datagram(dtls_port(), 0, port, all + ab, abc - ab);
+	cr_expect_eq(sn.env.secured.replayed, 0);
+	give_datagram(dtls_port(), 0, port, all, abc);
+	cr_expect_eq(sn.env.secured.replayed, 3);
+	stop_dtls_nodes();
+}
+
 /* A NAT on the way forgets: the dialler's datagrams come from another port. */
 static void move_dialler(void)
 {

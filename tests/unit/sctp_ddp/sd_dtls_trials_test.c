@@ -13,10 +13,10 @@ static uint64_t count_forged_by(unsigned i)
 
 static struct side dials[MANY];
 
-static void start_many(void)
+static void start_many(unsigned n)
 {
 	start_dtls_nodes();
-	for (unsigned i = 0; i < MANY; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		dial_dtls_side(&dials[i], &fx_up);
 		DTLS_UNTIL(dials[i].up && srv.accepted == i + 1);
 	}
@@ -40,7 +40,7 @@ Test(sd_dtls_trials, a_record_of_nobody_is_tried_by_eight_who_take_turns)
 	uint8_t junk[DDPS_SN_DTLS_MTU];
 	uint64_t least = 100, most = 0, all = 0;
 
-	start_many();
+	start_many(MANY);
 	make_junk(junk, 100);
 	give_datagram(dtls_port(), 0, ELSEWHERE, junk, 100);
 	cr_expect_eq(sn.env.secured.tried, 8);
@@ -67,16 +67,39 @@ Test(sd_dtls_trials, a_record_of_nobody_is_tried_by_eight_who_take_turns)
 /* Whoever had tried in vain has not been lied to. */
 Test(sd_dtls_trials, the_one_whose_it_is_clears_the_others)
 {
+	enum { FEW = 3 };
 	uint8_t r[DDPS_SN_DTLS_MTU];
 	size_t n;
 
-	start_many();
-	n = seal_by_hand(dtls_at(&cn, MANY - 5), DDPS_DTLS_DATA, "", 0, r);
-	give_datagram(dtls_port(), 0, ELSEWHERE, r, n);
-	cr_expect_gt(sn.env.secured.tried, 1);
-	for (unsigned i = 0; i < MANY; i++)
+	start_many(FEW);
+	for (unsigned i = FEW; i--;) {
+		n = seal_by_hand(dtls_at(&cn, i), DDPS_DTLS_DATA, "some octets", 11, r);
+		give_datagram(dtls_port(), 0, (uint16_t)(ELSEWHERE + i), r, n);
+		cr_expect_eq(sn.env.secured.forged, 0);
+		give_datagram(dtls_port(), 0, dtls_at(&cn, i)->udp->port, r, n);
+		cr_expect_eq(sn.env.secured.replayed, FEW - i, "it was opened");
+	}
+	cr_expect_gt(sn.env.secured.tried, FEW);
+	for (unsigned i = 0; i < FEW; i++)
 		cr_expect_eq(count_forged_by(i), 0, "%u", i);
 	stop_dtls_nodes();
+}
+
+/* Whatever is added. */
+Test(sd_dtls_trials, what_waits_stays_in_its_memory)
+{
+	static const uint8_t octets[3000];
+
+	for (size_t less = 0; less < 5; less++) {
+		struct ddps_sn_framed f = { .p = NULL };
+
+		cr_assert(ddps_sn_framed_add(&f, octets, 10));
+		cr_assert_lt(f.size - f.len, sizeof octets);
+		cr_assert(ddps_sn_framed_add(&f, octets, f.size - f.len - less));
+		cr_expect_leq(f.len, f.size, "%u", (unsigned)less);
+		cr_expect_eq(f.n, 2);
+		ddps_sn_framed_drop(&f);
+	}
 }
 
 Test(sd_dtls_trials, trials_have_a_rate_of_an_address_and_of_a_port)

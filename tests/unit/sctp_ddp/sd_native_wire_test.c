@@ -11,6 +11,52 @@
 #define ASAN 0
 #endif
 
+/* ---- addresses ---- */
+
+/* A socket of IPv6 has both families. */
+Test(sd_native_wire, addresses_of_both_families)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 192, 0, 2, 7 };
+	struct ddps_sctp_addr a4 = { .family = 4, .ip = { 192, 0, 2, 7 } }, back;
+	struct ddps_sctp_addr a6 = { .family = 6, .ip = { 0xfe, 0x80, [15] = 9 }, .scope = 3 };
+	struct sockaddr_storage ss;
+	const struct sockaddr_in *in = (struct sockaddr_in *)&ss;
+	const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
+
+	cr_expect_eq(ddps_sn_sockaddr(&a4, 7174, AF_INET, &ss), sizeof *in);
+	cr_expect(ss.ss_family == AF_INET && in->sin_port == htons(7174) &&
+		  !memcmp(&in->sin_addr, a4.ip, 4));
+	cr_expect_eq(ddps_sn_sockaddr(&a4, 7174, AF_INET6, &ss), sizeof *in6);
+	cr_expect(ss.ss_family == AF_INET6 && in6->sin6_port == htons(7174));
+	cr_expect_arr_eq(&in6->sin6_addr, mapped, sizeof mapped);
+	back = ddps_sn_addr(&ss);
+	cr_expect(ddps_sc_addr_eq(&back, &a4));
+	cr_expect_eq(ddps_sn_sockaddr(&a6, 1, AF_INET6, &ss), sizeof *in6);
+	cr_expect_arr_eq(&in6->sin6_addr, a6.ip, 16);
+	cr_expect_eq(in6->sin6_scope_id, 3);
+	back = ddps_sn_addr(&ss);
+	cr_expect(ddps_sc_addr_eq(&back, &a6));
+}
+
+/* tos= of a URI, of all that an endpoint sends. */
+Test(sd_native_wire, packets_are_marked_as_the_uri_says)
+{
+	const struct ddps_uri uri = { .scheme = "sctp", .tos = 0x88 };
+	socklen_t len = sizeof(int);
+	int tos = 0;
+
+	node_init(&sn);
+	srv = (struct server){ .n = &sn };
+	srv.sa_len = get_sd_backend_loopback(&srv.sa, AF_INET, 0);
+	cr_assert_eq((B)->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
+				 FX_BACKLOG, &fx_listen_up, &srv, &srv.ep),
+		     0);
+	cr_assert_eq(getsockopt(srv.ep->sock->io.fd, IPPROTO_IP, IP_TOS, &tos, &len), 0);
+	cr_expect_eq(tos, 0x88);
+	(B)->endpoint_free(srv.ep);
+	node_fini(&sn, B);
+}
+
 /* ---- what is on the wire ---- */
 
 static void check_init(const struct wire *x, uint16_t streams_out)
@@ -306,6 +352,47 @@ Test(sd_native_wire, garbage_disturbs_nothing)
 	finish_sd_hand(x);
 	expect_sd_hand(x, C_COOKIE_ACK);
 	cr_expect_eq(srv.accepted, 2);
+	stop_sd_hand(x);
+}
+
+/* ---- whoever speaks DTLS to a plain port ---- */
+
+static char misspoken[300];
+static unsigned nmisspoken;
+
+static void take_wire_line(void *user, enum ddps_log_level level, const char *facility,
+			   const char *text)
+{
+	(void)user;
+	(void)facility;
+	if (level > DDPS_LOG_WARN)
+		return;
+	nmisspoken++;
+	snprintf(misspoken, sizeof misspoken, "%s", text);
+}
+
+/* Only a ClientHello is one; it is said once. */
+Test(sd_native_wire, a_greeting_of_dtls_at_a_plain_port_is_named)
+{
+	uint8_t hello[40] = { 22, 254, 253, [13] = 1 };
+	struct wire *x = malloc(sizeof *x);
+
+	start_sd_hand();
+	sn.env.log.fn = take_wire_line;
+	wire_init(x, 4000);
+	hello[13] = 2;
+	cr_assert_eq(send(x->fd, hello, sizeof hello, 0), sizeof hello);
+	spin((struct node *[]){ &sn }, 1);
+	cr_expect_eq(nmisspoken, 0);
+	hello[13] = 1;
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(send(x->fd, hello, sizeof hello, 0), sizeof hello);
+	WAIT_FOR(nmisspoken, &sn);
+	send_sd_hand_init(x, ddp, sizeof ddp);
+	expect_sd_hand(x, C_INIT_ACK);
+	cr_expect_eq(nmisspoken, 1);
+	cr_expect(strstr(misspoken, "it speaks DTLS, and this port is plain"), "%s", misspoken);
+	cr_expect_eq(sn.env.refused[DDPS_REFUSED_PROTOCOL], 1);
 	stop_sd_hand(x);
 }
 
