@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions of shm:// whose side sleeps, polls or looks away: who is woken, and what is learned without a bell. */
+/* Sessions of shm:// where a side sleeps, polls or looks away: which bells ring, and what is learned without one. */
 #include "unit/mpa_tcp/shm_fixture.h"
 #include "unit/sys_fixture.h"
 #include <sys/ioctl.h>
@@ -43,7 +43,7 @@ static bool write_fpdu(void)
 }
 
 /* A session whose fence is open: both may send. */
-static void open_session(void)
+static void open_bare_session(void)
 {
 	shm_bare_session(&w, &b, uri);
 	write_fpdu();
@@ -52,7 +52,7 @@ static void open_session(void)
 	mpa_world_settle(&w);
 }
 
-static int count_unread(int fd)
+static int count_unread_bells(int fd)
 {
 	int n = -1;
 
@@ -78,12 +78,12 @@ static void check_rung_later(int err)
 	sys_fail("send", 0, 1, err);
 	mpa_send_segments(&w.b[0], octets, 100, 1);
 	cr_expect_eq(sys_failed(), 1, "%d", err);
-	MPA_UNTIL(&w, count_unread(b.sock) == 1);
+	MPA_UNTIL(&w, count_unread_bells(b.sock) == 1);
 }
 
 Test(mpa_shm_bells, one_that_fails_is_rung_later)
 {
-	open_session();
+	open_bare_session();
 	check_rung_later(ENOBUFS);
 	check_rung_later(ENOMEM);
 	check_rung_later(EINTR);
@@ -94,14 +94,14 @@ Test(mpa_shm_bells, one_too_many_is_not_rung_later)
 {
 	struct pollfd p = { .events = POLLIN };
 
-	open_session();
+	open_bare_session();
 	cr_expect_not(ddps_shm_await_octets(&b.in));
 	sys_fail("send", 0, 1, EAGAIN);
 	mpa_send_segments(&w.b[0], octets, 100, 1);
 	cr_expect_eq(sys_failed(), 1);
 	p.fd = ddps_loop_fd(w.env.loop);
 	cr_expect_eq(poll(&p, 1, 30), 0);
-	cr_expect_eq(count_unread(b.sock), 0);
+	cr_expect_eq(count_unread_bells(b.sock), 0);
 }
 
 /* ---- whoever polls ---- */
@@ -109,7 +109,7 @@ Test(mpa_shm_bells, one_too_many_is_not_rung_later)
 /* Tries in vain that pay, until nobody sleeps on the socket any more. */
 static void make_shm_hidden(void)
 {
-	open_session();
+	open_bare_session();
 	for (int i = 0; i < 2000 && !ddps_loop_polled(w.env.loop); i++) {
 		const unsigned before = w.b[0].segments;
 
@@ -151,7 +151,7 @@ Test(mpa_shm_bells, whoever_goes_to_sleep_has_seen_all)
 	MPA_UNTIL(&w, w.b[0].segments == before + 1);
 	mpa_world_settle(&w);
 	cr_expect_not(ddps_loop_polled(w.env.loop));
-	cr_expect_eq(count_unread(get_io()->fd), 0, "bells for nothing");
+	cr_expect_eq(count_unread_bells(get_io()->fd), 0, "bells for nothing");
 	cr_expect(write_fpdu());
 	shm_bare_ring(&b);
 	MPA_UNTIL(&w, w.b[0].segments == before + 2);
@@ -248,7 +248,7 @@ struct shown_shm {
 	unsigned n;
 };
 
-static uint16_t port_of(const struct sockaddr *sa)
+static uint16_t get_shown_port(const struct sockaddr *sa)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
 
@@ -260,7 +260,7 @@ static uint16_t port_of(const struct sockaddr *sa)
 static void capture_shm(void *user, const struct ddps_packet *p)
 {
 	struct shown_shm *s = user;
-	const uint16_t local = port_of(p->local), peer = port_of(p->peer);
+	const uint16_t local = get_shown_port(p->local), peer = get_shown_port(p->peer);
 	const uint16_t caller = local == 1 ? peer : local;
 
 	*(p->sent ? &s->sent : &s->received) += p->len;

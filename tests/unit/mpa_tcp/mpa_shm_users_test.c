@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Other users at shm://: who is let in, whom nothing is given, and who a session says that it is. */
+/* Other users at shm://: some are let in, some are given nothing, and a session names its peer. */
 #include "support/child.h"
 #include "unit/mpa_tcp/shm_fixture.h"
 #include <fcntl.h>
