@@ -272,8 +272,8 @@ class Every:
                 name = os.path.join(folder, "a.c")
                 with open(name, "w", encoding="utf-8") as f:
                     f.write(text)
-                subprocess.run(["gcc", "-std=gnu11", "-O2", "-fPIC", "-D_GNU_SOURCE", "-Iinclude", "-Isrc", "-w", "-c",
-                                "-o", name + ".o", name], check=True)
+                subprocess.run(["gcc", "-std=gnu11", "-O2", "-fPIC", "-D_GNU_SOURCE", "-Iinclude", "-Isrc",
+                                "-I" + os.path.dirname(path), "-w", "-c", "-o", name + ".o", name], check=True)
                 with open(name + ".o", "rb") as f:
                     return f.read()
 

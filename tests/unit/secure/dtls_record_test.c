@@ -162,27 +162,26 @@ Test(dtls_record, every_bit_that_is_changed_drops_the_record_and_nothing_else,
 	}
 }
 
-/* What was taken is remembered by number; a model has them all. */
-Test(dtls_record, a_window_of_1024_numbers_takes_each_once_in_any_order,
-     .description = "6347-4.1.2.6-1 6347-4.1.2.6-2")
+/* What was taken is remembered by number; a model has them all.  @k times one of the @n is opened. */
+static void check_window(unsigned n, unsigned k)
 {
-	enum { N = 20000 };
-	static uint8_t wire[N][64];
-	static bool seen[N];
-	struct dtls_ends e;
+	uint8_t(*wire)[64] = malloc(n * sizeof *wire);
+	bool *seen = calloc(n, sizeof *seen);
 	uint64_t state = 1, high = 0;
+	struct dtls_ends e;
 	size_t len = 0;
 
+	cr_assert(wire && seen);
 	setup_dtls(&e);
-	for (int i = 0; i < N; i++)
+	for (unsigned i = 0; i < n; i++)
 		len = seal_datagram(e.end[0], "abc", wire[i]);
-	for (int k = 0; k < 100000; k++) {
+	while (k--) {
 		uint64_t step = draw_of(&state) % 64 ? 90 : 3000, i;
 		bool ok;
 
 		i = high + draw_of(&state) % step;
 		i = i > 2 * step ? i - draw_of(&state) % (2 * step) : i;
-		if (i >= N)
+		if (i >= n)
 			break;
 		ok = !seen[i] && (i >= high || high - i <= DDPS_DTLS_WINDOW);
 		cr_assert_eq(open_copy(e.end[1], wire[i], len, NULL), ok ? 3 : -EALREADY,
@@ -190,7 +189,160 @@ Test(dtls_record, a_window_of_1024_numbers_takes_each_once_in_any_order,
 		seen[i] |= ok;
 		high = i >= high ? i + 1 : high;
 	}
-	cr_expect(high > N / 2);
+	cr_expect(high > n / 2);
+	end_dtls(&e);
+	free(wire);
+	free(seen);
+}
+
+Test(dtls_record, a_window_of_1024_numbers_takes_each_once_in_any_order,
+     .description = "6347-4.1.2.6-1 6347-4.1.2.6-2")
+{
+	check_window(5000, 100000);
+}
+
+Test(dtls_record, a_window_that_moves_far, .description = "6347-4.1.2.6-1 6347-4.1.2.6-2")
+{
+	check_window(20000, 100000);
+}
+
+Test(dtls_record, the_window_ends_at_1024)
+{
+	enum { N = 3000 };
+	static uint8_t wire[N][64];
+	struct ddps_dtls_head h;
+	struct dtls_ends e;
+	size_t len = 0;
+
+	setup_dtls(&e);
+	for (int i = 0; i < N; i++)
+		len = seal_datagram(e.end[0], "abc", wire[i]);
+	cr_expect_eq(open_copy(e.end[1], wire[1024], len, NULL), 3);
+	cr_expect_eq(open_copy(e.end[1], wire[0], len, NULL), -EALREADY, "it is 1025 old");
+	cr_expect_eq(open_copy(e.end[1], wire[1], len, NULL), 3);
+	cr_expect(ddps_dtls_head(&h, wire[1], len) && !ddps_dtls_is_newest(e.end[1], &h));
+	cr_expect(ddps_dtls_head(&h, wire[1024], len) && ddps_dtls_is_newest(e.end[1], &h));
+	cr_expect_eq(ddps_dtls_stats(e.end[1])->replayed, 1);
+	for (int i = 2; i < N; i++)
+		cr_expect_eq(open_copy(e.end[1], wire[i], len, NULL), i == 1024 ? -EALREADY : 3,
+			     "%d", i);
+	cr_expect_eq(ddps_dtls_stats(e.end[1])->opened, N - 1);
+	cr_expect_eq(ddps_dtls_stats(e.end[1])->replayed, 2);
+	wire[0][len - 1] ^= 1;
+	wire[0][10]++; /* another number, and not authentic */
+	wire[0][9] = 0xff;
+	cr_expect_eq(open_copy(e.end[1], wire[0], len, NULL), -EBADMSG);
+	cr_expect_eq(ddps_dtls_stats(e.end[1])->forged, 1);
+	ddps_dtls_pardon(e.end[1]);
+	cr_expect_eq(ddps_dtls_stats(e.end[1])->forged, 0);
+	end_dtls(&e);
+}
+
+/* ---- what the cipher is given ---- */
+
+static struct {
+	uint8_t nonce[DDPS_AEAD_NONCE], ad[DDPS_DTLS_AD];
+} noted;
+
+static void note_dtls(const uint8_t *nonce, const void *ad, size_t adlen)
+{
+	cr_assert_eq(adlen, sizeof noted.ad);
+	memcpy(noted.nonce, nonce, sizeof noted.nonce);
+	memcpy(noted.ad, ad, sizeof noted.ad);
+}
+
+static int note_dtls_seal(void *st, const uint8_t *nonce, const void *ad, size_t adlen,
+			  const struct iovec *iov, int n, uint8_t *out)
+{
+	note_dtls(nonce, ad, adlen);
+	return aead_stub()->seal(st, nonce, ad, adlen, iov, n, out);
+}
+
+static int note_dtls_open(void *st, const uint8_t *nonce, const void *ad, size_t adlen,
+			  const uint8_t *in, size_t len, uint8_t *out)
+{
+	note_dtls(nonce, ad, adlen);
+	return aead_stub()->open(st, nonce, ad, adlen, in, len, out);
+}
+
+/* Octet by octet, as RFC 5246 6.2.3.3, RFC 5288 3 and RFC 7905 2 have it. */
+Test(dtls_record, header_nonce_and_what_is_authenticated)
+{
+	static const uint8_t plain[300];
+	static const uint8_t gcm[] = { 7, 8, 9, 10, 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const uint8_t chacha[] = { 7,	  8,	  9,	  10,	  11 ^ 1, 12 ^ 2,
+					  13 ^ 3, 14 ^ 4, 15 ^ 5, 16 ^ 6, 17 ^ 7, 18 ^ 8 };
+	static const uint8_t ad[] = { 1, 2, 3, 4, 5, 6, 7, 8, 23, 254, 253, 1, 44 };
+	struct iovec iov = { (void *)(uintptr_t)plain, sizeof plain };
+	struct ddps_aead noting = *aead_stub();
+
+	noting.seal = note_dtls_seal;
+	noting.open = note_dtls_open;
+	for (int i = 0; i < 3; i++) {
+		const uint8_t *want = i < 2 ? gcm : chacha;
+		struct ddps_dtls_config c = { .aead = &noting, .suite = suites[i], .epoch = 0x102 };
+		const size_t len = sizeof plain + (i < 2 ? 24 : 16);
+		uint8_t head[13] = { 23, 254, 253, 1, 2, 3, 4, 5, 6, 7, 8, 1, (uint8_t)len };
+		uint8_t wire[400];
+		struct ddps_dtls *d;
+		void *mem;
+
+		c.tx.seq = UINT64_C(0x030405060708);
+		for (unsigned k = 0; k < sizeof c.tx.iv; k++)
+			c.tx.iv[k] = c.rx.iv[k] = (uint8_t)(7 + k);
+		mem = aligned_alloc(DDPS_AEAD_ALIGN, ddps_dtls_size(&c));
+		cr_assert_eq(ddps_dtls_init(mem, &c, &d), 0);
+		cr_assert_eq(len + 13,
+			     (size_t)ddps_dtls_seal(d, DDPS_DTLS_DATA, &iov, 1, wire, len + 13));
+		cr_expect_arr_eq(wire, head, sizeof head);
+		cr_expect(i == 2 || !memcmp(wire + 13, gcm + 4, 8), "in the record");
+		cr_expect_arr_eq(noted.nonce, want, sizeof gcm);
+		cr_expect_arr_eq(noted.ad, ad, sizeof ad);
+		memset(&noted, 0, sizeof noted);
+		cr_expect_eq(open_copy(d, wire, len + 13, NULL), (ssize_t)sizeof plain);
+		cr_expect_arr_eq(noted.nonce, want, sizeof gcm);
+		cr_expect_arr_eq(noted.ad, ad, sizeof ad);
+		ddps_dtls_wipe(d);
+		free(mem);
+	}
+}
+
+/* Neither key nor IV is left in memory that somebody else gets next. */
+Test(dtls_record, nothing_is_left_in_memory_that_was_wiped)
+{
+	struct dtls_ends e;
+	const uint8_t *p;
+	uint8_t wire[64];
+
+	setup_dtls(&e);
+	p = e.mem[0];
+	seal_datagram(e.end[0], "abc", wire);
+	ddps_dtls_wipe(e.end[0]);
+	for (size_t i = 0; i < ddps_dtls_size(&e.conf[0]); i++)
+		cr_assert_eq(p[i], 0, "octet %zu", i);
+	end_dtls(&e);
+}
+
+/* The longest, in as many pieces as can be, into just so much room. */
+Test(dtls_record, what_just_fits)
+{
+	static uint8_t plain[DDPS_DTLS_CONTENT], wire[DDPS_DTLS_CONTENT + 37];
+	struct iovec iov[DDPS_AEAD_IOV_MAX];
+	struct dtls_ends e;
+
+	setup_dtls(&e);
+	for (int i = 0; i < DDPS_AEAD_IOV_MAX; i++)
+		iov[i] = (struct iovec){ plain, DDPS_DTLS_CONTENT / DDPS_AEAD_IOV_MAX };
+	cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, DDPS_AEAD_IOV_MAX, wire,
+				    sizeof wire - 1),
+		     -ENOBUFS);
+	cr_expect_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, -1, wire, sizeof wire),
+		     -EMSGSIZE);
+	cr_assert_eq(ddps_dtls_seal(e.end[0], DDPS_DTLS_DATA, iov, DDPS_AEAD_IOV_MAX, wire,
+				    sizeof wire),
+		     (ssize_t)sizeof wire);
+	cr_expect_eq(open_copy(e.end[1], wire, sizeof wire, NULL), DDPS_DTLS_CONTENT);
+	cr_expect_eq(ddps_dtls_stats(e.end[0])->sealed, 1);
 	end_dtls(&e);
 }
 

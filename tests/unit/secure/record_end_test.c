@@ -315,3 +315,17 @@ Test(record_end, nothing_secret_is_left, .description = "8446-6.2-2")
 		cr_expect_eq(aead_stub_alive, 0);
 	}
 }
+
+/* Neither key nor IV is left in memory that somebody else gets next. */
+Test(record_end, nothing_is_left_in_memory_that_was_wiped)
+{
+	struct rec_ends e;
+	const uint8_t *p;
+
+	rec_setup(&e);
+	p = e.mem[0];
+	ddps_rec_wipe(e.end[0]);
+	for (size_t i = 0; i < ddps_rec_size(&e.conf[0]); i++)
+		cr_assert_eq(p[i], 0, "octet %zu", i);
+	rec_free(&e);
+}
