@@ -18,7 +18,8 @@ result $? "each check that a test needs switched off is there: $(sed -n 's/^ok /
 # floors FILE: folders of the wires without a floor, floors without a folder
 floors() {
 	cut -f 1 "$1" | grep -v '^#' | sort >"$work/floors"
-	find src/ddp src/rdmap src/negotiate src/mpa_tcp src/sctp src/sctp_ddp -name '*.c' -printf '%h\n' | sort -u |
+	find src/ddp src/rdmap src/negotiate src/mpa_tcp src/sctp src/sctp_ddp src/secure/dtls src/secure/record \
+		-name '*.c' -printf '%h\n' | sort -u |
 		grep -vxF "$(sed -n 's/^LEFT_OUT = "\(.*\)"$/\1/p' tests/mutate/changes.py)" | comm -3 - "$work/floors"
 }
 floors tests/mutate/floors.tsv >"$work/log"
