@@ -305,8 +305,10 @@ static inline void put_dtls_message(struct side *s, size_t len)
 	int err;
 
 	fill_sd_backend(p, len, 0);
-	while ((err = (B)->send(s->a, 0, SEGMENT, &iov, 1)) == DDPS_E_AGAIN)
+	while ((err = (B)->send(s->a, 0, SEGMENT, &iov, 1)) == DDPS_E_AGAIN) {
+		(B)->flush(s->a); /* else what is there may wait for this one */
 		turn_dtls(NULL, 1000);
+	}
 	cr_assert_eq(err, 0, "%d", err);
 	s->handed++;
 	free(p);

@@ -134,6 +134,30 @@ Test(sd_dtls_life, runs_leave_cut_where_the_kernel_cuts_nothing)
 	stop_dtls_nodes();
 }
 
+static ssize_t refuse_runs(int fd, const struct msghdr *m, int flags)
+{
+	struct msghdr copy = *m;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c; c = CMSG_NXTHDR(&copy, c)) {
+		if (c->cmsg_level == IPPROTO_UDP) {
+			errno = EIO;
+			return -1;
+		}
+	}
+	return sys_sendmsg(fd, m, flags);
+}
+
+/* Nor does any of them ask for it after that. */
+Test(sd_dtls_life, nothing_asks_for_a_cut_that_was_refused)
+{
+	start_dtls_pair();
+	dtls_of(&cn)->udp->gso = dtls_of(&sn)->udp->gso = true;
+	sys_instead.sendmsg = refuse_runs;
+	carry_dtls(&cli, &srv.peers[0], 60, 3000);
+	cr_expect(!dtls_of(&cn)->udp->gso && !dtls_of(&sn)->udp->gso);
+	stop_dtls_nodes();
+}
+
 /* ---- ends ---- */
 
 Test(sd_dtls_life, a_dial_may_end_at_any_step)

@@ -159,3 +159,21 @@ Test(sd_dtls_trials, looks_have_a_bound)
 	cr_expect_eq(sn.env.secured.tried, 1);
 	stop_dtls_nodes();
 }
+
+Test(sd_dtls_trials, one_without_memory_leaves_nothing)
+{
+	struct ddps_sn_dtls *c;
+	unsigned fails = 0;
+	long live;
+
+	start_dtls_pair();
+	c = dtls_listener();
+	do {
+		live = mem_live();
+		mem_fail(++fails);
+	} while (!ddps_sn_dtls_new(c->udp, &c->peer, 100, &c->local) && mem_live() == live);
+	cr_expect_not(mem_failed());
+	cr_expect_gt(fails, 2);
+	mem_fail(0);
+	stop_dtls_nodes();
+}

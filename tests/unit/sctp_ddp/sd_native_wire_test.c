@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The native backend against a peer made by hand: what is on the wire, and hostile packets. */
 #include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include "sd_hand_fixture.h"
+#include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
 
 #ifdef __has_feature
 #define ASAN __has_feature(address_sanitizer)
@@ -394,6 +397,68 @@ Test(sd_native_wire, a_greeting_of_dtls_at_a_plain_port_is_named)
 	cr_expect(strstr(misspoken, "it speaks DTLS, and this port is plain"), "%s", misspoken);
 	cr_expect_eq(sn.env.refused[DDPS_REFUSED_PROTOCOL], 1);
 	stop_sd_hand(x);
+}
+
+/* ---- calls ---- */
+
+static unsigned narrow_calls;
+
+static int check_room(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	for (unsigned i = 0; i < n; i++)
+		narrow_calls += m[i].msg_hdr.msg_controllen != sizeof(union ddps_sd_cmsg) ||
+				m[i].msg_hdr.msg_namelen != sizeof(struct sockaddr_storage);
+	return sys_recvmmsg(fd, m, n, flags);
+}
+
+/* Whatever came in the call before it. */
+Test(sd_native_wire, each_call_has_room_for_all_that_may_come)
+{
+	struct wire *x = malloc(sizeof *x);
+
+	start_sd_hand();
+	sys_instead.recvmmsg = check_room;
+	wire_init(x, 4000);
+	for (int i = 0; i < 3; i++) {
+		send_sd_hand_init(x, ddp, sizeof ddp);
+		expect_sd_hand(x, C_INIT_ACK);
+	}
+	cr_expect_eq(narrow_calls, 0);
+	stop_sd_hand(x);
+}
+
+static unsigned count_socks(const struct ddps_sn_env *ne)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ne->nsocks; i++)
+		n += ne->socks[i] != NULL;
+	return n;
+}
+
+/* Its socket is closed in the next turn. */
+Test(sd_native_wire, a_dial_without_memory_leaves_no_socket)
+{
+	struct side cli = { .b = B };
+	unsigned fails = 0;
+	bool failed;
+	int err;
+
+	start_sd_hand();
+	do {
+		mem_fail(++fails);
+		err = try_connect(&cli, &sn, B, &srv.sa, srv.sa_len, srv.encap, 5000);
+		failed = mem_failed();
+		mem_fail(0);
+		cr_expect_eq(err, failed ? DDPS_E_NOMEM : 0);
+		if (failed) {
+			cr_assert_geq(ddps_loop_run(sn.env.loop), 0);
+			cr_expect_eq(count_socks(srv.ep->ne), 1, "%u", fails);
+		}
+	} while (failed);
+	cr_expect_gt(fails, 1);
+	(B)->free(cli.a);
+	stop_sd_hand(NULL);
 }
 
 static size_t resident_kib(void)
