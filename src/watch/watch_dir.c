@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The directory of sockets and the names in it. */
 #include "common/own.h"
+#include "common/system/user.h"
 #include "watch/watch_in.h"
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,7 @@ static int check_watch_dir(const char *dir, bool made)
 
 	if (lstat(dir, &st))
 		return DDPS_E_SYSTEM;
-	if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	if (S_ISDIR(st.st_mode) && ddps_user_is_own(st.st_uid) &&
 	    !(st.st_mode & (made ? OTHERS : S_IWGRP | S_IWOTH)))
 		return 0;
 	errno = EACCES;
@@ -48,7 +49,7 @@ int ddps_watch_dir(struct ddps_watch_place *pl, const char *where)
 		return check_watch_dir(where, false);
 	}
 	snprintf(pl->dir, sizeof pl->dir, "/run/user/%u", uid);
-	if (!lstat(pl->dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid) {
+	if (!lstat(pl->dir, &st) && S_ISDIR(st.st_mode) && ddps_user_is_own(st.st_uid)) {
 		snprintf(pl->dir, sizeof pl->dir, "/run/user/%u/ddpsess", uid);
 		if (!make_watch_dir(pl->dir))
 			return 0;

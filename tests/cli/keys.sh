@@ -250,6 +250,17 @@ other_users() {
 	[ "$status" = 1 ] && says out "Permission denied"
 }
 
+# In a namespace of users that maps none all have one number, and so the CA's key may be anybody's.
+nobody_known() {
+	unshare -U true 2>/dev/null || {
+		echo "skip no namespace of users can be made: nobody is nobody there"
+		return 0
+	}
+	rm -rf nk && mkdir nk && run 0 keys ca --dir nk || return
+	unshare -U "$SESSCTL" keys host --dir nk node-a.example >out 2>err
+	[ $? = 1 ] && says err "belongs to another user" && only nk ca.key ca.pem
+}
+
 one_settings_file() {
 	new_site z || return
 	printf '# ours\ncert node-a.example.pem\nkey node-a.example.key\nca ca.pem\npeers peers\nhosts hosts\npeer node-b.example\n' \
@@ -293,6 +304,7 @@ test_case "keys: no secret is shown" no_secret_is_shown
 test_case "check-keys: each wrong file has its code and its sentence" wrong_files
 test_case "check-keys: certificates of certtool" made_elsewhere
 test_case "check-keys: files of other users" other_users
+test_case "keys: a CA's key of one of many users with one number" nobody_known
 test_case "check-keys: one settings file" one_settings_file
 test_case "check-keys: without the library of secured wires" without_the_library
 test_case "check-keys: a full disk is reported" broken_output

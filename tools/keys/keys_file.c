@@ -2,6 +2,7 @@
 /* Files of keys: made whole, for their owner only, over nothing that is there. */
 #include "keys/keys.h"
 #include "cli/text.h"
+#include "common/system/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static const char *judge_file(int fd, bool secret)
 		return "is too large for one certificate or key";
 	if (secret && (st.st_mode & 077))
 		return "can be read or written by others: chmod 600";
-	if (secret && st.st_uid && st.st_uid != geteuid())
+	if (secret && st.st_uid && !ddps_user_is_own(st.st_uid))
 		return "belongs to another user";
 	return NULL;
 }

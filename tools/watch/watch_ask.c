@@ -3,6 +3,7 @@
  * the memory, so nobody can hide somebody else. */
 #include "watch/watch_ask.h"
 #include "cli/sessctl.h"
+#include "common/system/user.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,8 @@ int watch_open_place(const char *path, const uid_t *uid, uid_t *owner, enum watc
 	if (fd < 0 || fstat(fd, &st)) /* of an open file it does not fail */
 		return -1;
 	*owner = st.st_uid;
-	if ((!uid || st.st_uid == *uid) && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+	if ((!uid || st.st_uid == *uid) && !ddps_user_is_nobody(st.st_uid) &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		return fd;
 	*f = WATCH_FOREIGN;
 	close(fd);

@@ -2,10 +2,13 @@
 /* A watch whose calls of the system fail: whoever opens it is informed, and a client is lost at most. */
 #include "support/child.h"
 #include "unit/sys_fixture.h"
+#include "watch/watch_ask.h"
+#include "watch/watch_in.h"
 #include <ddpsess/ddpsess.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -125,6 +128,42 @@ Test(watch_rare, a_directory_of_somebody_else)
 		cr_skip_test("only root gives a directory away");
 	cr_assert_eq(chown(dir, SOMEBODY, SOMEBODY), 0);
 	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, dir), DDPS_E_ACCESS);
+}
+
+#define NO_SUCH 77 /* no namespace of users can be made here */
+
+/* Users that a namespace does not map have one number there: that of @dir may be anybody's, for either side. */
+static int look_as_nobody(void)
+{
+	struct ddps_watch_place pl;
+	enum watch_fault f;
+	uid_t me, owner;
+
+	if (unshare(CLONE_NEWUSER))
+		return NO_SUCH;
+	me = geteuid();
+	if (ddps_watch_dir(&pl, dir) != DDPS_E_ACCESS)
+		return 1;
+	return watch_open_place(dir, &me, &owner, &f) >= 0 || f != WATCH_FOREIGN ? 2 : 0;
+}
+
+Test(watch_rare, a_directory_of_nobody_known)
+{
+	const uid_t me = geteuid();
+	enum watch_fault f;
+	uid_t owner;
+	pid_t pid;
+	int status, fd = watch_open_place(dir, &me, &owner, &f);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	pid = fork();
+	if (!pid)
+		leave_child_fixture(look_as_nobody());
+	status = await_child_status(pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_SUCH)
+		cr_skip_test("no namespace of users");
+	cr_expect_eq(status, 0, "%x", (unsigned)status);
 }
 
 /* ---- names that are taken ---- */

@@ -7,6 +7,7 @@
  */
 #include "sessctl/run/run_view.h"
 #include "sessctl/run/run_nldev.h"
+#include "common/system/user.h"
 #include "view/view_counters.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -337,7 +338,7 @@ static bool is_own_folder(const char *path)
 {
 	struct stat st;
 
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && ddps_user_is_own(st.st_uid) &&
 	       !(st.st_mode & 022);
 }
 
