@@ -24,6 +24,7 @@ struct ddps_creds {
 	bool looked;
 	uint64_t looked_ms;
 	bool failed; /* the last reading */
+	bool lapsed; /* and what else it read is in force: only the own certificate or key is not */
 	uint64_t told_ms;
 	bool told_keylog, told_no_keylog;
 	struct stamps tried;
@@ -146,6 +147,7 @@ static int replace_set(struct ddps_creds *c, int64_t now, struct ddps_verdict *w
 	const int err = load_new_set(&set, &c->given, c->set, now, why);
 
 	c->failed = err;
+	c->lapsed = err && set;
 	*replaced = set;
 	if (!set)
 		return err;
@@ -190,18 +192,23 @@ static bool logs_keys(const struct ddps_creds_set *set)
 
 /* Of two files that belong together one may have been renamed into place and the other not yet: what
  * failed is tried again each time, and reported for what is there, now and then: a rule that somebody
- * has added is not in force. */
+ * has added is not in force.  If only the own certificate is not, that waits for other files, or until it is reported
+ * again: time may have made it valid. */
 static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct ddps_verdict *news)
 {
 	const struct stamps found = get_stamps(&c->set->settings);
 	const bool again = c->failed && is_as(&found, &c->tried.settings, c->tried.file),
 		   intact = ddps_set_intact(c->set);
+	const bool told = again && ms - c->told_ms < TELL_MS;
 	struct ddps_verdict why;
 	bool replaced;
 
-	if (intact && is_as(&found, &c->set->settings_stamp, c->set->stamp) && logs_keys(c->set)) {
-		c->failed = false;
-		return;
+	if (intact && logs_keys(c->set)) {
+		const bool same = is_as(&found, &c->set->settings_stamp, c->set->stamp);
+
+		c->failed &= !same;
+		if (same || (told && c->lapsed))
+			return;
 	}
 	if (!replace_set(c, now, &why, &replaced)) {
 		ddps_verdict_set(news, 0, 0, "the files of secured wires were read again%s",
@@ -209,7 +216,7 @@ static void look_at_files(struct ddps_creds *c, uint64_t ms, int64_t now, struct
 		return;
 	}
 	c->tried = found;
-	if (again && ms - c->told_ms < TELL_MS)
+	if (told)
 		return;
 	c->told_ms = ms;
 	ddps_verdict_set(

@@ -129,13 +129,19 @@ Test(creds_lapse, a_pair_stays_until_the_next_is_whole)
 	now = use_creds(c, 2000);
 	cr_expect_neq(now, old);
 	cr_expect_eq(now->own, old->own);
+	for (uint64_t ms = 3000; ms <= 62000; ms += 59000) { /* for a minute nothing is */
+		struct ddps_creds_set *later = use_creds(c, ms);
+
+		cr_expect_eq(later == now, ms == 3000);
+		ddps_creds_release(later);
+	}
 	ddps_creds_release(now);
 	put_text("peers", "allow nothing\n", 0644); /* a wrong line: nothing of it is in force */
-	cr_expect_eq(judge_at(c, 3000, NOW, &node_b, &news), 0);
+	cr_expect_eq(judge_at(c, 63000, NOW, &node_b, &news), 0);
 	cr_expect(strstr(news.text, "what was read before stays in use"), "%s", news.text);
 	put_text("peers", "allow psk node-b\n", 0644);
 	put_certs("host.pem", &next, NULL);
-	now = ddps_creds_use(c, 4000, NOW, &news);
+	now = ddps_creds_use(c, 64000, NOW, &news);
 	cr_expect_eq(news.code, 0, "%s", news.text);
 	cr_expect_neq(now->own, old->own);
 	ddps_creds_release(old);
