@@ -12,7 +12,8 @@
  * If one that says whom to trust is not usable (settings, ca, crl, psk, peers, hosts), what was read before
  * stays in use, all of it.  Else the new files are in force, whatever is wrong with this side: if its own
  * certificate and key are not usable, have expired or were revoked, those that were read before stay in use,
- * and peers judge them.  A list or a CA that is out of date lets nobody in.  The log says what is wrong.
+ * and peers judge them.  A list or a CA that is out of date lets nobody in, nor does a file of PSKs or of
+ * peers that was emptied.  The log says what is wrong.
  *
  * These functions load libddpsess-tls.so, which needs GnuTLS.  A program that uses no secured URI
  * needs neither.

@@ -84,6 +84,9 @@ static int give_own_psk(struct ddps_creds_hs *h, gnutls_session_t session, struc
 			why, DDPS_E_PSK_UNKNOWN, 0,
 			"%.80s has no key of '%.60s', as whom this side is to connect",
 			s->value[DDPS_SET_PSK], s->value[DDPS_SET_PSK_IDENTITY]);
+	if (!p && !h->set->psks.n)
+		return ddps_verdict_set(why, DDPS_E_PSK_UNKNOWN, 0, "%.80s has no key in it",
+					s->value[DDPS_SET_PSK]);
 	if (!p)
 		return ddps_verdict_set(why, DDPS_E_CONFIG, 0,
 					"%.80s has keys of several identities: say by "

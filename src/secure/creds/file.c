@@ -91,10 +91,6 @@ static int check_kind(const struct stat *st, size_t max, char *why, size_t why_l
 						 : "a device or socket");
 		return DDPS_E_CONFIG;
 	}
-	if (!st->st_size) {
-		snprintf(why, why_len, "is empty");
-		return DDPS_E_CONFIG;
-	}
 	if ((uintmax_t)st->st_size > max) {
 		snprintf(why, why_len, "has %ju octets, more than the %zu that are taken",
 			 (uintmax_t)st->st_size, max);

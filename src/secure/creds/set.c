@@ -78,6 +78,7 @@ static void load_psks(struct ddps_creds_set *set, struct ddps_report *r)
 {
 	const char *const file = set->settings.value[DDPS_SET_PSK],
 			  *const me = set->settings.value[DDPS_SET_PSK_IDENTITY];
+	const unsigned before = r->faults;
 	struct ddps_vault v;
 	char why[240];
 	int err = ddps_file_read(&v, file, PSK_FILE_MAX, DDPS_FILE_SECRET,
@@ -91,12 +92,14 @@ static void load_psks(struct ddps_creds_set *set, struct ddps_report *r)
 		ddps_report(r, err, false, "psk", file, "%s", why);
 		return;
 	}
-	if (me && !ddps_psks_mine(&set->psks, me)) {
+	if (!set->psks.n)
+		ddps_report_lapse(r, DDPS_E_CONFIG, "psk", file,
+				  "has no key in it, so nobody comes by one");
+	else if (me && !ddps_psks_mine(&set->psks, me))
 		ddps_report_lapse(r, DDPS_E_PSK_UNKNOWN, "psk-identity", file,
 				  "has no key of '%.60s', as whom this side is to connect", me);
-		if (!r->old)
-			return;
-	}
+	if (r->faults > before)
+		return;
 	if (gnutls_psk_allocate_server_credentials(&set->psk_server) ||
 	    gnutls_psk_allocate_client_credentials(&set->psk_client)) {
 		ddps_report(r, DDPS_E_NOMEM, false, "psk", file, "out of memory");

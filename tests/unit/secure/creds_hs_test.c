@@ -325,6 +325,11 @@ Test(creds_hs, of_several_identities_one_has_to_be_named)
 	gnutls_init(&session, GNUTLS_CLIENT);
 	cr_expect_eq(ddps_creds_give(&h, set, session, false, &why), DDPS_E_CONFIG);
 	cr_expect(strstr(why.text, "psk-identity"));
+	ddps_creds_release(set);
+	put_text("c", "", 0600); /* and of none there is nothing to name */
+	set = use_creds(c, 1000);
+	cr_expect_eq(ddps_creds_give(&h, set, session, false, &why), DDPS_E_PSK_UNKNOWN);
+	cr_expect(strstr(why.text, "has no key in it"), "%s", why.text);
 	gnutls_deinit(session);
 	ddps_creds_release(set);
 	ddps_creds_close(c);

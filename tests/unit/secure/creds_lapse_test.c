@@ -148,3 +148,29 @@ Test(creds_lapse, a_pair_stays_until_the_next_is_whole)
 	ddps_creds_release(now);
 	ddps_creds_close(c);
 }
+
+/* Who was the last one on a list is taken off it, too: the file is empty then.  To begin with, that is a mistake. */
+Test(creds_lapse, a_list_that_was_emptied_lets_nobody_in)
+{
+	static const char *const nothing[] = { "", "# nobody\n" };
+
+	for (int psk = 0; psk < 2; psk++)
+		for (int i = 0; i < 2; i++) {
+			struct ddps_verdict news, why;
+			struct ddps_creds *c;
+			struct site s;
+
+			c = open_lapsing(&s);
+			cr_assert_eq(judge_at(c, 1000, NOW, &node_b, &news), 0);
+			put_text(psk ? "psk" : "peers", nothing[i], 0600);
+			cr_expect_eq(judge_at(c, 2000, NOW, &node_b, &news),
+				     psk ? DDPS_E_PSK_UNKNOWN : DDPS_E_NOT_LISTED, "%s", news.text);
+			cr_expect_eq(news.code, psk ? DDPS_E_CONFIG : 0, "%s", news.text);
+			cr_expect_eq(!strstr(news.text, "no key in it"), !psk, "%s", news.text);
+			judge_at(c, 3000, NOW, &node_b, &news);
+			cr_expect_str_eq(news.text, "", "once: %s", news.text);
+			ddps_creds_close(c);
+			cr_expect_eq(open_code(&s.attr, &why), psk ? DDPS_E_CONFIG : 0, "%s",
+				     why.text);
+		}
+}

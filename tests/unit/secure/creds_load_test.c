@@ -104,7 +104,7 @@ Test(creds_load, what_is_no_file_of_a_sane_size_is_refused)
 	s.attr.key = "/dev/zero";
 	refuses(&s.attr, DDPS_E_CONFIG, "not a file");
 	s.attr.key = put_text("empty", "", 0600);
-	refuses(&s.attr, DDPS_E_CONFIG, "empty");
+	refuses(&s.attr, DDPS_E_CONFIG, "no private key as PEM");
 	s.attr.key = put_text("huge", "x", 0600);
 	cr_assert_eq(truncate(s.attr.key, 1ll << 40), 0);
 	refuses(&s.attr, DDPS_E_CONFIG, "octets");
