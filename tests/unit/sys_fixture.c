@@ -73,7 +73,6 @@ static bool must_call_fail(const char *name)
 	X(ssize_t, write, (int fd, const void *b, size_t len), (fd, b, len), -1)                   \
 	X(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), -1)             \
 	X(int, flock, (int fd, int how), (fd, how), -1)                                            \
-	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
 	X(int, fallocate, (int fd, int how, off_t from, off_t len), (fd, how, from, len), -1)      \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
 	X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                           \
@@ -114,6 +113,20 @@ int __wrap_close(int fd)
 /* ---- calls with something else in their place ---- */
 
 struct sys_instead sys_instead;
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st)
+{
+	if (must_call_fail("fstat"))
+		return -1;
+	return (sys_instead.fstat ? sys_instead.fstat : __real_fstat)(fd, st);
+}
+
+int sys_fstat(int fd, struct stat *st)
+{
+	return __real_fstat(fd, st);
+}
 
 int __real_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol);

@@ -11,7 +11,7 @@
 
 /*
  * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names are those
- * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, send, sendmmsg, sendmsg,
+ * in CALLS of sys_fixture.c, and close, fstat, ioctl, poll, recvmmsg, recvmsg, send, sendmmsg, sendmsg,
  * setsockopt, socket.
  */
 void sys_fail(const char *name, unsigned good, unsigned bad, int err);
@@ -21,9 +21,11 @@ unsigned sys_failed(void);
 struct addrinfo;
 struct mmsghdr;
 struct msghdr;
+struct stat;
 
 /* What is called in the place of the system's; NULL: the system's.  One may call that. */
 extern struct sys_instead {
+	int (*fstat)(int fd, struct stat *st);
 	int (*socket)(int domain, int type, int protocol);
 	int (*setsockopt)(int fd, int level, int name, const void *v, socklen_t len);
 	ssize_t (*send)(int fd, const void *b, size_t len, int flags);
@@ -37,6 +39,7 @@ extern struct sys_instead {
 	int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
 			   struct addrinfo **list);
 } sys_instead;
+int sys_fstat(int fd, struct stat *st);
 int sys_socket(int domain, int type, int protocol);
 int sys_setsockopt(int fd, int level, int name, const void *v, socklen_t len);
 ssize_t sys_send(int fd, const void *b, size_t len, int flags);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OPENINGS 8 /* of a file that is replaced while it is looked at */
+
 static struct ddps_stamp take_stamp(const struct stat *st)
 {
 	return (struct ddps_stamp){ .dev = st->st_dev,
@@ -134,8 +136,9 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 	return DDPS_E_CONFIG;
 }
 
-int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
-		   struct ddps_stamp *stamp, char *why, size_t why_len)
+/* @replaced: there is another one at @path by now. */
+static int read_once(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
+		     struct ddps_stamp *stamp, char *why, size_t why_len, bool *replaced)
 {
 	/* a pipe without a writer opens nonetheless */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err;
@@ -157,7 +160,21 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps
 		err = check_writers(fd, path, &st, why, why_len);
 	if (!err)
 		err = read_whole(v, fd, (size_t)st.st_size, why, why_len);
+	*replaced = err && !ddps_file_is_at(fd, path);
 	close(fd);
+	return err;
+}
+
+int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
+		   struct ddps_stamp *stamp, char *why, size_t why_len)
+{
+	bool replaced = true;
+	int err = 0;
+
+	for (unsigned i = 0; replaced && i < OPENINGS; i++) {
+		replaced = false;
+		err = read_once(v, path, max, kind, stamp, why, why_len, &replaced);
+	}
 	return err;
 }
 

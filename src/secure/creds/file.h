@@ -27,7 +27,8 @@ enum ddps_file_kind {
 };
 
 /*
- * Read @path into @v, with a 0 behind it that @v->size does not count.  @max: octets.
+ * Read @path into @v, with a 0 behind it that @v->size does not count.  @max: octets.  A file that is replaced meanwhile,
+ * and is not right, is opened anew, a few times at most.
  * Return: 0; DDPS_E_CONFIG, DDPS_E_KEY_OPEN or DDPS_E_NOMEM with what is wrong in @why, to go behind the
  * file's name.
  */

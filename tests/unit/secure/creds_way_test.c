@@ -2,6 +2,7 @@
 /* Who can put another file in the place of one that says whom this side trusts. */
 #include "secure/creds/file.h"
 #include "support/child.h"
+#include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err_codes.h>
 #include <fcntl.h>
@@ -205,6 +206,44 @@ Test(creds_way, what_is_walked_is_what_was_opened)
 	cr_assert(!rename("up/in/file", "up/in/moved"));
 	is_not_of(its, &file, "looked at: No such file");
 	close(other);
+}
+
+static unsigned replacements;
+
+/* Somebody who may do so moves another file there, as soon as one was opened. */
+static int replace_file(int fd, struct stat *st)
+{
+	const int err = sys_fstat(fd, st);
+
+	if (!err && S_ISREG(st->st_mode) && replacements) {
+		replacements--;
+		close(open("up/next", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+		cr_assert(!rename("up/next", "up/in/file"));
+	}
+	return err;
+}
+
+Test(creds_way, a_file_that_is_replaced_meanwhile_is_opened_anew)
+{
+	struct ddps_stamp stamp, now;
+	struct ddps_vault v;
+	char why[160] = "";
+
+	sys_instead.fstat = replace_file;
+	replacements = 3;
+	cr_expect_eq(ddps_file_read(&v, "up/in/file", 100, DDPS_FILE_RULES, &stamp, why,
+				    sizeof why),
+		     0, "%s", why);
+	ddps_vault_free(&v);
+	now = ddps_stamp_of("up/in/file");
+	cr_expect(ddps_stamp_same(&stamp, &now));
+	replacements = 1000;
+	cr_expect_eq(ddps_file_read(&v, "up/in/file", 100, DDPS_FILE_RULES, &stamp, why,
+				    sizeof why),
+		     DDPS_E_CONFIG);
+	cr_expect(strstr(why, "another file than the one that was opened"), "%s", why);
+	cr_expect_gt(replacements, 900, "there is an end to that");
+	sys_instead.fstat = NULL;
 }
 
 Test(creds_way, a_way_that_cannot_be_walked)
