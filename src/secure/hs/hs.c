@@ -190,7 +190,8 @@ static int set_up_session(struct ddps_hs *h, struct ddps_creds_set *set)
 int ddps_hs_new(struct ddps_hs **out, const struct ddps_hs_conf *conf, struct ddps_verdict *why)
 {
 	const unsigned role =
-		conf->want.server ? GNUTLS_SERVER : GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT;
+		conf->want.server ? GNUTLS_SERVER
+				  : GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT | GNUTLS_KEY_SHARE_TOP;
 	struct ddps_hs *h = calloc(1, sizeof *h);
 	int err;
 

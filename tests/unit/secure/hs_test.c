@@ -517,6 +517,45 @@ Test(hs, strangers_who_dial)
 	}
 }
 
+/* A key costs a fifteenth of a handshake, so one is made, of X25519.  A listener that lacks it asks for another. */
+Test(hs, a_listener_that_asks_for_another_group)
+{
+	struct stranger *x = calloc(1, sizeof *x);
+
+	cr_assert(x);
+	gnutls_certificate_allocate_credentials(&x->cred);
+	cr_assert_eq(gnutls_certificate_set_x509_key(x->cred, &site.host.crt, 1, site.host.key), 0);
+	gnutls_init(&x->session, GNUTLS_SERVER | GNUTLS_NONBLOCK);
+	cr_assert_eq(gnutls_priority_set_direct(x->session,
+						"NORMAL:-VERS-ALL:+VERS-TLS1.3:-GROUP-ALL:"
+						"+GROUP-SECP256R1",
+						NULL),
+		     0);
+	gnutls_credentials_set(x->session, GNUTLS_CRD_CERTIFICATE, x->cred);
+	gnutls_transport_set_ptr(x->session, x);
+	gnutls_transport_set_push_function(x->session, stranger_writes);
+	gnutls_transport_set_pull_function(x->session, stranger_reads);
+	begin_shaker(&dial, &site.attr, false);
+	step_shaker(&dial, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(dial.state, DDPS_HS_MORE, "%d", i);
+		x->in = dial.wire + dial.gone;
+		x->left = dial.len - dial.gone;
+		dial.gone = dial.len;
+		while (gnutls_handshake(x->session) == GNUTLS_E_AGAIN && x->left)
+			;
+		step_shaker(&dial, x->out, x->len);
+		x->len = 0;
+	}
+	cr_assert_eq(dial.state, DDPS_HS_DONE, "%s", ddps_hs_why(dial.hs)->text);
+	take_over_keys(&dial, NULL);
+	cr_expect_str_eq(dial.id.group, "SECP256R1");
+	end_shaker(&dial);
+	gnutls_deinit(x->session);
+	gnutls_certificate_free_credentials(x->cred);
+	free(x);
+}
+
 /* A message may come in many records, and all of them in one read: what is there is used, though GnuTLS says
  * after each piece that it waits for more. */
 Test(hs, a_message_in_many_records_that_came_together)
