@@ -174,3 +174,29 @@ Test(creds_lapse, a_list_that_was_emptied_lets_nobody_in)
 				     why.text);
 		}
 }
+
+/* Not so of the names that addresses have to have: without them others would do. */
+Test(creds_lapse, a_list_of_hosts_that_was_emptied_is_a_mistake)
+{
+	const struct ddps_creds_want want = { .host = "192.0.2.1" };
+	struct ddps_verdict news, why;
+	struct ddps_peer_id id;
+	struct ddps_creds *c;
+	struct site s;
+
+	make_site(&s);
+	s.attr.psk = put_text("psk", "node-b:11" HEX16 "\n", 0600);
+	s.attr.hosts = put_text("hosts", "192.0.2.1 psk:node-a\n", 0644);
+	c = open_creds(&s.attr);
+	for (int i = 0; i < 2; i++) {
+		struct ddps_creds_set *set =
+			ddps_creds_use(c, 1000 + 1000u * (unsigned)i, NOW, &news);
+
+		cr_expect_eq(!strstr(news.text, "hosts is empty"), !i, "%s", news.text);
+		cr_expect_eq(ddps_creds_judge(set, &node_b, &want, NOW, &id, &why),
+			     DDPS_E_CERT_NAME, "%s", why.text);
+		ddps_creds_release(set);
+		put_text("hosts", "", 0644);
+	}
+	ddps_creds_close(c);
+}
