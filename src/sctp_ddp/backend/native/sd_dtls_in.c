@@ -361,8 +361,11 @@ void ddps_sn_dtls_input(struct ddps_sn_sock *udp, const struct sockaddr_storage 
 			const struct ddps_sctp_addr *local, uint8_t *p, size_t len, size_t seg)
 {
 	const struct ddps_sctp_addr peer = ddps_sn_addr(from);
-	struct batch b = { .ne = udp->ne, .port = ddps_sd_port_number(from), .n = 0 };
+	struct batch b; /* kilobytes, for each datagram: not to be zeros */
 
+	b.ne = udp->ne;
+	b.port = ddps_sd_port_number(from);
+	b.n = 0;
 	b.c = ddps_sn_dtls_find(udp, &peer, b.port);
 	for (size_t at = 0, n; b.port && at < len; at += n) {
 		n = seg && len - at > seg ? seg : len - at;
