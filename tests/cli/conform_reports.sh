@@ -30,9 +30,8 @@ serve() { # KIND: sets $uri
 # The page and the JUnit report are what parsers take, with nothing of the peer's that is not text.
 parsed() { # HTML JUNIT
 	why="a parser does not take it"
-	python3 - "$1" "$2" <<-'END' 2>parse.err || { why="$(tail -n 1 parse.err)" && return 1; }
+	python3 - "$1" <<-'END' 2>parse.err || { why="$(tail -n 1 parse.err)" && return 1; }
 		import html.parser, re, sys
-		import xml.etree.ElementTree as tree
 
 		class Page(html.parser.HTMLParser):
 		    single = {"meta", "br"}
@@ -56,9 +55,8 @@ parsed() { # HTML JUNIT
 		assert "h1" in page.seen and ("table" in page.seen or "Nothing was tested." in text)
 		assert not re.search("url\\(|@import|https?:", text)
 		assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
-		suite = tree.parse(sys.argv[2]).getroot()
-		assert suite.tag == "testsuite" and len(suite.findall("testcase")) > 0
 	END
+	is_junit "$2" || return
 	! command -v xmllint >/dev/null || xmllint --noout "$2"
 }
 

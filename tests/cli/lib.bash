@@ -203,6 +203,31 @@ only() {
 	return 1
 }
 
+# is_junit FILE: a JUnit report as CI systems read it: the elements and attributes of Jenkins' schema, and right counts
+is_junit() {
+	why="$1 is no JUnit report"
+	python3 - "$1" <<-'END' 2>junit.err || { why="$1: $(tail -n 1 junit.err)" && return 1; }
+		import sys
+		import xml.etree.ElementTree as tree
+
+		suite = tree.parse(sys.argv[1]).getroot()
+		counts = ("tests", "failures", "errors", "skipped")
+		assert suite.tag == "testsuite" and set(suite.attrib) == {"name", "time", *counts}, suite.attrib
+		cases = list(suite)
+		assert cases and len({case.get("name") for case in cases}) == len(cases)
+		states = []
+		for case in cases:
+		    assert case.tag == "testcase" and set(case.attrib) | {"time"} == {"classname", "name", "time"}, case.attrib
+		    assert len(case) < 2 and all(set(state.attrib) == {"message"} for state in case), case.get("name")
+		    states += [state.tag for state in case]
+		assert set(states) <= {"failure", "error", "skipped"}, states
+		found = [len(cases), *(states.count(tag) for tag in ("failure", "error", "skipped"))]
+		assert found == [int(suite.get(name)) for name in counts], (found, suite.attrib)
+		took = sum(float(case.get("time", 0)) for case in cases)
+		assert abs(took - float(suite.get("time"))) <= 0.001 * len(cases), (took, suite.attrib)
+	END
+}
+
 # test_case NAME COMMAND...: the case's one line; the command sets $why when it fails
 test_case() {
 	local name=$1

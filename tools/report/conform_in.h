@@ -34,13 +34,10 @@ void conform_json_case(struct conform_out *c, const struct ddps_conform_result *
 void conform_json_error(struct conform_out *c, int err);
 void conform_json_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 
-void conform_junit_begin(const struct conform_out *c);
-void conform_junit_case(const struct conform_out *c, const struct ddps_conform_result *r,
-			const struct kept_case *k);
-void conform_junit_error(const struct conform_out *c);
-void conform_junit_end(const struct conform_out *c);
+/* The whole report; errors stay in ferror(). */
+void conform_junit(const struct conform_out *c);
 
-/* The whole page; errors stay in ferror(). */
+/* The whole page; the same. */
 void conform_html(const struct conform_out *c, const struct ddps_conform_sum *sum);
 
 /* As text of XML and of HTML, without what neither may have. */

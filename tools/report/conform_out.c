@@ -60,8 +60,6 @@ int conform_out_begin(struct conform_out *c, const struct conform_job *job)
 		return -1;
 	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file", 0600)))
 		return -1;
-	if (c->junit)
-		conform_junit_begin(c);
 	if (c->pcap)
 		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end says */
 	if (o->tap)
@@ -210,8 +208,6 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 	else if (c->job->o.tap)
 		print_tap(r, k);
 	show_progress(c, r->c.name);
-	if (c->junit)
-		conform_junit_case(c, r, k);
 	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->job->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
 }
@@ -230,8 +226,6 @@ void conform_out_error(struct conform_out *c, int err, const char *why, const ch
 		conform_json_error(c, err);
 	else if (c->job->o.tap)
 		printf("Bail out! %s\n", c->error);
-	if (c->junit)
-		conform_junit_error(c);
 }
 
 static int close_file(const struct conform_out *c, FILE *f, const char *name)
@@ -287,7 +281,7 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 	if (c->table)
 		grade_line(sum);
 	if (c->junit)
-		conform_junit_end(c);
+		conform_junit(c);
 	if (c->html)
 		conform_html(c, sum);
 	fflush(stdout); /* a report may go there, too: behind this */

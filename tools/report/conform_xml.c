@@ -29,24 +29,16 @@ void conform_escape(FILE *f, const char *s)
 	}
 }
 
-void conform_junit_begin(const struct conform_out *c)
-{
-	fprintf(c->junit,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<testsuite name=\"ddpsess conformance %s\">\n",
-		c->job->wire);
-}
-
-static void put_failure(FILE *f, const struct ddps_conform_result *r, const struct kept_case *k)
+static void put_failure(FILE *f, const struct kept_case *k)
 {
 	char *text = NULL;
 	size_t len;
-	FILE *mem = k ? open_memstream(&text, &len) : NULL;
+	FILE *mem = open_memstream(&text, &len);
 
 	fprintf(f, "<failure message=\"");
-	conform_escape(f, r->why);
+	conform_escape(f, k->why);
 	fprintf(f, "\">");
-	conform_escape(f, r->c.rule);
+	conform_escape(f, k->c.rule);
 	fputc('\n', f);
 	if (mem) {
 		kept_print(mem, k, "", RULES);
@@ -57,28 +49,25 @@ static void put_failure(FILE *f, const struct ddps_conform_result *r, const stru
 	free(text);
 }
 
-void conform_junit_case(const struct conform_out *c, const struct ddps_conform_result *r,
-			const struct kept_case *k)
+static void put_testcase(FILE *f, const char *wire, const struct kept_case *k)
 {
-	FILE *f = c->junit;
-
-	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->job->wire,
-		r->c.name, (double)r->ns / 1e9);
-	if (r->verdict == DDPS_CONFORM_FAIL) {
-		put_failure(f, r, k);
-	} else if (r->verdict != DDPS_CONFORM_PASS) {
+	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", wire, k->c.name,
+		(double)k->ns / 1e9);
+	if (k->verdict == DDPS_CONFORM_FAIL) {
+		put_failure(f, k);
+	} else if (k->verdict != DDPS_CONFORM_PASS) {
 		fprintf(f, "<skipped message=\"");
-		conform_escape(f, r->verdict == DDPS_CONFORM_KNOWN ? r->known : r->why);
+		conform_escape(f, k->verdict == DDPS_CONFORM_KNOWN && k->known ? k->known : k->why);
 		fprintf(f, "\"/>");
 	}
 	fprintf(f, "</testcase>\n");
 }
 
-void conform_junit_error(const struct conform_out *c)
+static void put_run_error(const struct conform_out *c, const char *error)
 {
 	fprintf(c->junit, "  <testcase classname=\"%s\" name=\"run\"><error message=\"",
 		c->job->wire);
-	conform_escape(c->junit, c->error);
+	conform_escape(c->junit, error);
 	fputs("\">", c->junit);
 	if (c->advice) {
 		fputs("try: ", c->junit);
@@ -87,7 +76,30 @@ void conform_junit_error(const struct conform_out *c)
 	fputs("</error></testcase>\n", c->junit);
 }
 
-void conform_junit_end(const struct conform_out *c)
+void conform_junit(const struct conform_out *c)
 {
-	fprintf(c->junit, "</testsuite>\n");
+	FILE *f = c->junit;
+	const struct kept *k = &c->kept;
+	const char *error = c->error		 ? c->error
+			    : k->short_of_memory ? "too little memory: some cases are missing"
+						 : NULL;
+	size_t fail = 0, skip = 0;
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < k->n; i++) {
+		fail += k->at[i].verdict == DDPS_CONFORM_FAIL;
+		skip += k->at[i].verdict != DDPS_CONFORM_FAIL &&
+			k->at[i].verdict != DDPS_CONFORM_PASS;
+		ns += k->at[i].ns;
+	}
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuite name=\"ddpsess conformance %s\" tests=\"%zu\" failures=\"%zu\" "
+		"errors=\"%d\" skipped=\"%zu\" time=\"%.3f\">\n",
+		c->job->wire, k->n + (error != NULL), fail, error != NULL, skip, (double)ns / 1e9);
+	for (size_t i = 0; i < k->n; i++)
+		put_testcase(f, c->job->wire, &k->at[i]);
+	if (error)
+		put_run_error(c, error);
+	fprintf(f, "</testsuite>\n");
 }
