@@ -67,7 +67,7 @@ __attribute__((constructor)) static void begin(void)
 		mode_;                                                                             \
 	})
 
-/* A counter, whose value is that of now; or -1. */
+/* A counter, whose value is that of now; -1: it is none; less: it has none now. */
 #define COUNTER(dir, path, flags) (*root ? view_count_open(root, dir, path, flags) : -1)
 
 #define OPEN(name, path, flags, ...)                                                               \
@@ -75,7 +75,7 @@ __attribute__((constructor)) static void begin(void)
 		const char *into_ = INTO(path);                                                    \
 		int fd_ = COUNTER(AT_FDCWD, into_, flags);                                         \
                                                                                                    \
-		fd_ < 0 ? NEXT(name, into_, __VA_ARGS__) : fd_;                                    \
+		fd_ == -1 ? NEXT(name, into_, __VA_ARGS__) : fd_ < 0 ? -1 : fd_;                   \
 	})
 
 #define OPENAT(name, dir, path, flags, ...)                                                        \
@@ -83,7 +83,7 @@ __attribute__((constructor)) static void begin(void)
 		const char *into_ = INTO(path);                                                    \
 		int fd_ = COUNTER(dir, into_, flags);                                              \
                                                                                                    \
-		fd_ < 0 ? NEXT(name, dir, into_, __VA_ARGS__) : fd_;                               \
+		fd_ == -1 ? NEXT(name, dir, into_, __VA_ARGS__) : fd_ < 0 ? -1 : fd_;              \
 	})
 
 API int open(const char *path, int flags, ...)
@@ -140,24 +140,25 @@ API int __openat64_2(int dir, const char *path, int flags)
 	return OPENAT(__openat64_2, dir, path, flags, flags);
 }
 
-/* The same for streams; NULL: it is none. */
-static FILE *open_counter_stream(const char *path, const char *mode)
+/* The same for streams.  false: it is none. */
+static bool open_counter_stream(const char *path, const char *mode, FILE **f)
 {
 	int fd;
 
 	if (!*root || !mode || *mode != 'r' || strchr(mode, '+'))
-		return NULL;
+		return false;
 	fd = view_count_open(root, AT_FDCWD, path,
 			     strchr(mode, 'e') ? O_RDONLY | O_CLOEXEC : O_RDONLY);
-	return fd < 0 ? NULL : fdopen(fd, mode);
+	*f = fd < 0 ? NULL : fdopen(fd, mode);
+	return fd != -1;
 }
 
 #define FOPEN(name, path, mode)                                                                    \
 	({                                                                                         \
 		const char *into_ = INTO(path);                                                    \
-		FILE *f_of_ = open_counter_stream(into_, mode);                                    \
+		FILE *f_of_;                                                                       \
                                                                                                    \
-		f_of_ ? f_of_ : NEXT(name, into_, mode);                                           \
+		open_counter_stream(into_, mode, &f_of_) ? f_of_ : NEXT(name, into_, mode);        \
 	})
 
 API FILE *fopen(const char *path, const char *mode)

@@ -19,6 +19,8 @@
 
 #define ANSWER_MS 200 /* for processes to bring their counters up to date */
 #define ASKED	  64u /* at a time */
+#define LOCKED_MS 500 /* that others may have the sum of those that have ended */
+#define AGAIN_MS  2
 #define SIZE	  (VIEW_NCOUNTERS * sizeof(uint64_t))
 
 static const struct counter {
@@ -186,11 +188,26 @@ static void bury_processes(int live, int ended, DIR *d)
 			bury_process(live, ended, e->d_name);
 }
 
-void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
+/* Others have it for a moment: one that was stopped meanwhile stops nobody else. */
+static bool share_ended(int ended)
+{
+	const int64_t until = get_ms() + LOCKED_MS;
+
+	while (flock(ended, LOCK_SH | LOCK_NB)) {
+		if (errno != EWOULDBLOCK)
+			return true; /* a file system without locks */
+		if (get_ms() >= until)
+			return false;
+		(void)poll(NULL, 0, AGAIN_MS);
+	}
+	return true;
+}
+
+bool view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 {
 	uint64_t all[VIEW_NCOUNTERS];
 	char path[PATH_MAX + sizeof VIEW_LIVE];
-	bool gone = false;
+	bool gone = false, mine = true;
 	int ended = -1;
 	DIR *d;
 
@@ -202,7 +219,9 @@ void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 			       0600);
 	if (ended >= 0)
 		gone = ask_processes(dirfd(d), d);
-	if (ended >= 0 && !flock(ended, LOCK_SH)) {
+	if (ended >= 0)
+		mine = share_ended(ended);
+	if (ended >= 0 && mine) {
 		if (pread(ended, all, SIZE, 0) == (ssize_t)SIZE)
 			add_counters(sum, all);
 		sum_processes(dirfd(d), d, sum);
@@ -213,6 +232,7 @@ void view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 		close(ended);
 	if (d)
 		closedir(d);
+	return mine;
 }
 
 /* ---- files ---- */
@@ -284,11 +304,10 @@ int view_count_open(const char *root, int dir, const char *path, int flags)
 		return -1;
 	if (find_real_path(dir, path, real) && !strncmp(real, root, n) && real[n] == '/') {
 		which = find_counter(real);
-		if (which < VIEW_NCOUNTERS) {
-			view_count_sum(root, sum);
-			fd = make_counter_file(sum[which], flags);
-		}
+		if (which < VIEW_NCOUNTERS)
+			fd = view_count_sum(root, sum) ? make_counter_file(sum[which], flags)
+						       : VIEW_COUNT_BUSY;
 	}
-	errno = keep;
+	errno = fd == VIEW_COUNT_BUSY ? EBUSY : keep;
 	return fd;
 }

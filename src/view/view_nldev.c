@@ -22,6 +22,7 @@ struct asker {
 	struct sockaddr_nl to;
 	const struct nlmsghdr *asked;
 	bool failed;
+	bool busy; /* the counters are another process's now */
 };
 
 bool view_nldev_is_asked(int fd, const struct sockaddr *addr, socklen_t len)
@@ -229,7 +230,9 @@ static bool send_counters(struct asker *a)
 	dev_name = find_attr(device.octets, device.len, RDMA_NLDEV_ATTR_DEV_NAME, &len);
 	if (!dev_name || len > NAME_MAX)
 		return false;
-	view_count_sum(a->root, sum);
+	a->busy = !view_count_sum(a->root, sum);
+	if (a->busy)
+		return false;
 	append_attr(&to, RDMA_NLDEV_ATTR_DEV_INDEX, &dev, sizeof dev);
 	append_attr(&to, RDMA_NLDEV_ATTR_DEV_NAME, dev_name, len);
 	append_attr(&to, RDMA_NLDEV_ATTR_PORT_INDEX, &port, sizeof port);
@@ -280,6 +283,8 @@ static void answer_question(struct asker *a)
 	}
 	if (there)
 		send_end(a, 0, "");
+	else if (a->busy)
+		send_end(a, EBUSY, VIEW_COUNT_BUSY_WHY);
 	else
 		send_end(a, EINVAL, "ddpsess has no such device or port");
 }

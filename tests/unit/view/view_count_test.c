@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -209,4 +210,24 @@ Test(view_count, where_nothing_is_known)
 	cr_assert(!chmod(live, 0));
 	cr_expect_geq(count_now(), 0);
 	cr_assert(!chmod(live, 0700));
+}
+
+/* Whoever has the sum locked, and is stopped, keeps nobody else waiting, and nobody reads a wrong number. */
+Test(view_count, that_somebody_keeps_locked)
+{
+	char ended[sizeof tmp + 32];
+	int fd;
+
+	write_sum(VIEW_ENDED, 42);
+	snprintf(ended, sizeof ended, "%s/" VIEW_LIVE "/" VIEW_ENDED, tmp);
+	fd = open(ended, O_RDONLY | O_CLOEXEC);
+	cr_assert(fd >= 0 && !flock(fd, LOCK_EX));
+	cr_expect_eq(count_now(), -1);
+	cr_expect_eq(errno, EBUSY);
+	cr_expect_null(THEIRS(fopen)(FILE_AT, "r"));
+	cr_expect_eq(errno, EBUSY);
+	cr_expect_eq(THEIRS(openat)(AT_FDCWD, FILE_AT, O_RDONLY), -1);
+	cr_assert(!flock(fd, LOCK_SH));
+	cr_expect_eq(count_now(), 42, "another reader");
+	close(fd);
 }

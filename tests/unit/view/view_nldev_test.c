@@ -3,8 +3,10 @@
  * What the view answers on a socket of NETLINK_RDMA, in the preload library itself: the files of the view, as
  * the kernel would put them, and a refusal with a sentence for all else.
  */
+#include "view/view_counters.h"
 #include "view_fixture.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -199,6 +202,32 @@ Test(view_nldev, refuses_the_rest_with_a_sentence)
 		expect_nldev_end(NLMSG_ERROR, all[i].error);
 		expect_silence();
 	}
+}
+
+Test(view_nldev, says_that_somebody_keeps_the_counters_locked)
+{
+	static const struct {
+		struct nlattr attr;
+		char name[8];
+	} named = { { sizeof named, RDMA_NLDEV_ATTR_DEV_NAME }, "ddp0" };
+	char path[PATH_MAX], answer[4096];
+	int file, ended;
+
+	snprintf(path, sizeof path, "%s/nldev/0", tmp);
+	file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	cr_assert(file >= 0 && write(file, &named, sizeof named) == sizeof named);
+	close(file);
+	snprintf(path, sizeof path, "%s/" VIEW_LIVE, tmp);
+	cr_assert(!mkdir(path, 0700));
+	snprintf(path, sizeof path, "%s/" VIEW_LIVE "/" VIEW_ENDED, tmp);
+	ended = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert(ended >= 0 && !flock(ended, LOCK_EX));
+	ask(RDMA_NLDEV_CMD_STAT_GET, 0, 0, 1);
+	expect_nldev_end(NLMSG_ERROR, EBUSY);
+	close(ended);
+	ask(RDMA_NLDEV_CMD_STAT_GET, 0, 0, 1);
+	cr_expect_gt(recv(fd, answer, sizeof answer, MSG_DONTWAIT), 100);
+	expect_silence();
 }
 
 Test(view_nldev, takes_a_question_in_pieces_and_none_that_is_cut)
