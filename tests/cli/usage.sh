@@ -291,6 +291,15 @@ completion() {
 	"$SESSCTL" complete ping --size 4 --op w >out
 	why="values: $(cat out)"
 	[ "$(cut -f 1 out)" = write ] || return
+	"$SESSCTL" complete conform --case=mpa-i- >out
+	why="names of cases: $(head -n 3 out)"
+	[ "$(cut -f 1 out)" = "$("$SESSCTL" conform --list | cut -f 1 | sed -n 's/^mpa-i-/--case=&/p')" ] || return
+	"$SESSCTL" complete ipoib conform --case "" >out
+	why="names of cases of IPoIB: $(head -n 3 out)"
+	[ "$(cut -f 1 out)" = "$("$SESSCTL" ipoib conform --list | cut -f 1)" ] || return
+	"$SESSCTL" complete ping --frob= >out
+	why="values of no option: $(head -n 3 out)"
+	[ ! -s out ] || return
 	"$SESSCTL" complete run --crc on ls -l >out
 	why="arguments of a program: $(cat out)"
 	[ "$(cat out)" = :files ]
@@ -302,6 +311,7 @@ each_line() {
 	printf '%s\n' "sessctl " "sessctl pi" "sessctl run sessc" "sessctl ping s"
 	each_command | while read -r c; do
 		echo "sessctl $c -"
+		[ "$c" != perf ] || echo "sessctl $c --op="
 		[ "$c" = run ] || echo "sessctl $c "
 		# shellcheck disable=SC2086 # two words are two arguments
 		"$SESSCTL" $c --help | sed -n 's/^  \(--[a-z0-9-]*\)\(, -.\)\{0,1\} [^ ].*/\1/p' | while read -r option; do
@@ -341,6 +351,7 @@ offered_by_zsh() {
 	zsh -f -c 'compadd() { print -rl -- "${@[-1]}" }
 		_describe() { print -rl -- "${(@P)2%%:*}" }
 		_files() { [[ $1 = -/ ]] && print -rl -- *(/) || print -rl -- * }
+		compset() { : }
 		_command_names() { print -rl -- ${(k)commands[(I)$PREFIX*]} }
 		while IFS= read -r line; do
 			print -r -- "=$line"
@@ -359,22 +370,30 @@ completion_alike() { # SHELL
 	[ "$(wc -l <lines)" -gt 200 ] && grep -qx a-file by-bash && cmp -s by-bash by-other
 }
 
-# the same by zsh, in a terminal of its own
-completion_of_zsh() {
+# the same in a terminal of its own, by the shell's own functions
+completion_in() { # zsh|bash
 	local line became
 	mkdir -p functions
 	cp "$tools/sessctl/completion.zsh" functions/_sessctl
-	while IFS=: read -r line became; do
+	touch a-file
+	while IFS='>' read -r line became; do
 		became=${became%|}
 		# shellcheck disable=SC2031 # not changed there
-		why="'$line' became '$(PATH=$(dirname "$SESSCTL"):$PATH timeout "$PATIENCE" \
-			zsh -f "$here/complete.zsh" "$PWD/functions" "$line")'"
+		why="'$line' became '$(PATH=$(dirname "$SESSCTL"):$PATH timeout "$PATIENCE" zsh -f "$here/complete.zsh" \
+			"$1" "$([ "$1" = zsh ] && echo "$PWD/functions" || echo "$tools/sessctl/completion.bash")" "$line")'"
 		[ "$why" = "'$line' became '$became'" ] || return
 	done <<-END
-		sessctl pin:sessctl ping |
-		sessctl ping tc:sessctl ping tcp://|
-		sessctl ping --cou:sessctl ping --count |
-		sessctl ipoib bri:sessctl ipoib bridge |
+		sessctl pin>sessctl ping |
+		sessctl ping tc>sessctl ping tcp://|
+		sessctl ping tcp:>sessctl ping tcp://|
+		sessctl ping --cou>sessctl ping --count |
+		sessctl ping --op w>sessctl ping --op write |
+		sessctl ping --op=w>sessctl ping --op=write |
+		sessctl ipoib bri>sessctl ipoib bridge |
+		sessctl conform --case mpa-request-spl>sessctl conform --case mpa-request-split |
+		sessctl conform --case=mpa-request-spl>sessctl conform --case=mpa-request-split |
+		sessctl conform --html a-fi>sessctl conform --html a-file |
+		sessctl conform --html=a-fi>sessctl conform --html=a-file |
 	END
 }
 
@@ -412,7 +431,8 @@ else
 	ok "usage-completion-fish # skipped: no fish"
 fi
 if command -v zsh >/dev/null; then
-	test_case usage-completion-zsh completion_of_zsh
+	test_case usage-completion-zsh completion_in zsh
+	test_case usage-completion-bash completion_in bash
 	test_case usage-completion-zsh-alike completion_alike zsh
 else
 	ok "usage-completion-zsh # skipped: no zsh"

@@ -12,6 +12,9 @@
 void complete_begin(char *const *words, int n);
 bool complete_wanted(void);
 
+/* Before the options: the names that a PATTERN matches.  @of: number @i, and in @about what it is; NULL: behind the last. */
+void complete_patterns(const char *(*of)(size_t i, const char **about));
+
 /* A candidate, if it begins as the word does. */
 void complete_offer(const char *name, const char *about);
 /* Options, their values, arguments. */

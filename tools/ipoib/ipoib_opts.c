@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The options of sessctl ipoib. */
 #include "ipoib/ipoib.h"
+#include "cli/complete.h"
+#include <ddpsess/conform_ipoib.h>
 #include <ddpsess/ipoib_cm.h>
 #include <string.h>
 
@@ -198,7 +200,18 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	return OPTS_OK;
 }
 
+static const char *name_ipoib_case(size_t i, const char **about)
+{
+	struct ddps_conform_case c;
+
+	if (ddps_conform_ipoib_case(i, &c))
+		return NULL;
+	*about = c.rule;
+	return c.name;
+}
+
 void ipoib_opts_help(FILE *f, const struct ipoib_command *cmd)
 {
+	complete_patterns(name_ipoib_case);
 	optrow_help(f, &options, &cmd->user);
 }

@@ -3,8 +3,23 @@
 # shellcheck shell=bash
 
 _sessctl() {
-	local word=${COMP_WORDS[COMP_CWORD]} line kind
+	local words=() word kept cut i line kind uri= glued=
 
+	# bash has cut words in pieces at characters such as = and :, and puts what is offered behind the last one
+	for ((i = 1; i <= COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		if [[ $word =~ ^[:=]+$ || $glued ]] && ((${#words[@]})); then
+			words[-1]+=$word
+		else
+			words+=("$word")
+		fi
+		glued=
+		[[ ! $word =~ ^[:=]+$ ]] || glued=yes
+	done
+	word=${words[-1]}
+	cut=
+	[[ ! $word =~ ^(.*[:=]) ]] || [[ $word = "${COMP_WORDS[COMP_CWORD]}" ]] || cut=${BASH_REMATCH[1]}
+	kept=${word%"${word#--*=}"}
 	COMPREPLY=()
 	while IFS=$'\t' read -r line _; do
 		kind=
@@ -12,14 +27,21 @@ _sessctl() {
 		:files) kind=-f ;;
 		:folders) kind=-d ;;
 		:commands) kind=-c ;;
-		*://) compopt -o nospace ;;
+		*://) uri=yes ;;
 		esac
 		if [[ $kind ]]; then
-			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "$kind" -- "$word")
+			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "$kind" -P "$kept" -- "${word#"$kept"}")
 		else
 			COMPREPLY+=("$line")
 		fi
-	done < <("$1" complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+	done < <("$1" complete "${words[@]}" 2>/dev/null)
+	COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+	# what is taken for a file gets a backslash in front of a colon
+	if [[ $uri ]]; then
+		compopt -o nospace
+	else
+		compopt -o filenames
+	fi
 }
 
-complete -o filenames -F _sessctl sessctl
+complete -F _sessctl sessctl

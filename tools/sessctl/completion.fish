@@ -3,12 +3,14 @@
 
 function __sessctl_complete
     set -l word (commandline -ct)
+    set -l head (string match -r -- '^--[^=]+=' "$word")
+    set -l value (string replace -r -- '^--[^=]+=' '' "$word")
     for row in (sessctl complete (commandline -opc)[2..-1] "$word" 2>/dev/null)
         switch $row
             case :files
-                __fish_complete_path "$word"
+                __fish_complete_path "$value" | string replace -r -- '^' "$head"
             case :folders
-                __fish_complete_directories "$word"
+                __fish_complete_directories "$value" | string replace -r -- '^' "$head"
             case :commands
                 __fish_complete_command
             case '*'

@@ -3,7 +3,9 @@
 #include "xfer/opts.h"
 #include "xfer/secure.h"
 #include "xfer/proto.h"
+#include "cli/complete.h"
 #include "cli/text.h"
+#include <ddpsess/conform.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
@@ -306,9 +308,20 @@ enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc,
 										   : OPTS_OK;
 }
 
+static const char *name_conform_case(size_t i, const char **about)
+{
+	struct ddps_conform_case c;
+
+	if (ddps_conform_case(i, &c))
+		return NULL;
+	*about = c.rule;
+	return c.name;
+}
+
 void opts_help(FILE *f, const struct command *cmd)
 {
 	struct option_user u = get_option_user(cmd);
 
+	complete_patterns(name_conform_case);
 	optrow_help(f, &options, &u);
 }
