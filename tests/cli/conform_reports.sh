@@ -94,6 +94,16 @@ no_association() { # KIND TEXT
 		says r.xml "$2" && says err "try: "
 }
 
+# With an association.
+associated() { # KIND CAUSE TEXT...
+	local cause=$2
+	serve "$1"
+	run 1 conform --timeout 0.3 --case 'neg-*' --html r.html --junit r.xml "sctp://127.0.0.1:7174?encap=$number" &&
+		says out "  $cause: " && says r.html "$cause: " && parsed r.html r.xml || return
+	shift 2
+	for text; do says out "$text" || return; done
+}
+
 not_ddp() {
 	serve sctp-plain
 	run 1 conform --timeout 0.3 --case 'neg-*' --html r.html --junit r.xml "sctp://127.0.0.1:7174?encap=$number" &&
@@ -220,6 +230,17 @@ if ! command -v python3 >/dev/null; then
 fi
 test_case "conform says what an echo server is" reports echo "this peer sends back the octets that it gets" \
 	"MPA Request, Rev 1, CRC, 5 octets of private data" "expected  an MPA Reply"
+test_case "conform says what an echo of single octets is" reports echo1 "this peer sends back the octets that it gets" \
+	"expected  an MPA Reply"
+test_case "conform says what another server is" reports ssh "this peer answers in another protocol than iWARP" \
+	'not an MPA frame: it begins with "SSH-2.0-OpenSSH_9.2p1 Debian-2", not with' "Is that the right address"
+test_case "conform says what a web server is" reports http "this peer answers in another protocol than iWARP" \
+	'it begins with "HTTP/1.1 400 Bad Request"'
+test_case "conform says what a generator of text is" reports chargen "this peer answers in another protocol than iWARP" \
+	"it begins with \" !\"#"
+test_case "conform says that a peer speaks TLS" reports tls "this peer speaks TLS" "tls://" "it begins with other octets"
+test_case "conform says that a peer closes behind its Reply" reports leaves \
+	"this peer ends the session where an answer is due"
 test_case "conform says that a peer closes at the set-up" reports close \
 	"this peer closes instead of answering the set-up" "came      the target "
 test_case "conform says what a pass is worth of a peer that closes" idle
@@ -250,7 +271,18 @@ test_case "conform says that packets come back" no_association sctp-echo "it sen
 test_case "conform says that SCTP is refused" no_association sctp-abort "the target sent ABORT"
 test_case "conform says how far a set-up came" no_association sctp-half "it has answered INIT, and not COOKIE ECHO"
 test_case "conform says which checksum SCTP has" no_association sctp-sum "it sends packets whose checksum is wrong: CRC32c"
+test_case "conform says that another server has the port" no_association sctp-text \
+	"it answers with what is no packet of SCTP: another program has that port"
 test_case "conform says that a peer over SCTP knows no DDP" not_ddp
+test_case "conform says what an echo over SCTP is" associated sctp-mirror "this peer sends back the octets that it gets"
+test_case "conform says that a set-up over SCTP is not answered" associated sctp-deaf \
+	"this peer answers nothing to the set-up" "Does a program listen for iWARP there"
+test_case "conform says that a session over SCTP is not answered" associated sctp-dead \
+	"this peer answers nothing after the set-up"
+test_case "conform says that an association ends behind its Accept" associated sctp-leaves \
+	"this peer ends the session where an answer is due"
+test_case "conform says that sessions over SCTP are rejected" associated sctp-rejects \
+	"the application of this peer rejects the session"
 test_case "conform shows hostile octets as text" reports hostile \
 	"this peer answers in another protocol than iWARP" "not an MPA frame"
 if command -v chromium >/dev/null; then

@@ -10,6 +10,12 @@ static const struct cause_words words[] = {
 	[CAUSE_STRANGER] = { "stranger", "this peer answers in another protocol than iWARP",
 			     "An answer to the set-up begins with the 16 characters \"MPA ID Rep "
 			     "Frame\". Is that the right address and port?" },
+	[CAUSE_TLS] = { "tls", "this peer speaks TLS",
+			"It answers the set-up with a record of TLS. If it speaks iWARP inside "
+			"TLS, test "
+			"it by a URI that begins with tls:// and with a certificate that it "
+			"accepts. Or "
+			"does another server listen on that port?" },
 	[CAUSE_WRONG_SETUP] = { "wrong-setup", "this peer's own MPA Request or Reply is wrong",
 				"Its revision is neither 1 nor 2, it has more than 512 octets of "
 				"private data, or it is a Request where a Reply is due (RFC 5044 "
@@ -108,6 +114,8 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 								     : CAUSE_NONE;
 	if (found->echo)
 		return CAUSE_ECHO;
+	if (found->tls)
+		return CAUSE_TLS;
 	if (found->stranger)
 		return CAUSE_STRANGER;
 	if (found->wrong_setup)
@@ -135,7 +143,7 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 
 bool cause_refuses_all(enum cause c)
 {
-	return c == CAUSE_ECHO || c == CAUSE_STRANGER || c == CAUSE_WRONG_SETUP ||
+	return c == CAUSE_ECHO || c == CAUSE_STRANGER || c == CAUSE_TLS || c == CAUSE_WRONG_SETUP ||
 	       c == CAUSE_PART_SETUP || c == CAUSE_SILENT_SETUP || c == CAUSE_CLOSED_SETUP;
 }
 

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #define LINE_OCTETS 64u /* shown of a piece */
+#define LINE_TEXT   40u /* of it, where it is text */
+#define LINE_MIN    4u	/* less is text by chance */
 #define STREAMS	    64u /* connections of a case that can be distinguished */
 #define FRAME	    20u
 #define KEY	    16u
 #define MARKED	    512u
 #define MARKER	    4u
 #define PD_MAX	    516u
-#define ECHOED	    12u /* octets that are the same by no chance */
+#define ECHOED	    12u /* octets of a stream that are the same by no chance */
 
 /* One direction of a connection. */
 struct stream {
@@ -97,6 +99,25 @@ static bool is_wrong_setup(const struct talk *t, const uint8_t *b, const struct 
 	       ((b[17] < 1 || b[17] > 2) && !(asked->framed && asked->rev == b[17]));
 }
 
+/* An alert or a handshake, of TLS 1.0 to 1.3. */
+static bool is_tls_record(const uint8_t *b, size_t len)
+{
+	return len >= 3 && (b[0] == 21 || b[0] == 22) && b[1] == 3 && b[2] <= 4;
+}
+
+/* The first line, if it is one: it says what a peer speaks to whoever has not learnt to read octets. */
+static void put_beginning(FILE *f, const uint8_t *b, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && n < LINE_TEXT && b[n] >= ' ' && b[n] <= '~')
+		n++;
+	if (n < LINE_MIN && n < len)
+		fputs("other octets", f);
+	else
+		fprintf(f, "\"%.*s\"", (int)n, (const char *)b);
+}
+
 /* Return: octets used; 0: it is not whole. */
 static size_t take_frame(FILE *f, struct talk *t, struct stream pair[2], bool by_target)
 {
@@ -108,9 +129,10 @@ static size_t take_frame(FILE *f, struct talk *t, struct stream pair[2], bool by
 	if (s->len >= KEY ? !key : memcmp(s->b, "MPA ID Re", s->len < 9 ? s->len : 9) != 0) {
 		s->lost = true;
 		t->found->stranger |= by_target;
-		fputs("not an MPA frame: it does not begin with \"MPA ID Req Frame\" or \"MPA ID "
-		      "Rep Frame\"",
-		      f);
+		t->found->tls |= by_target && is_tls_record(s->b, s->len);
+		fputs("not an MPA frame: it begins with ", f);
+		put_beginning(f, s->b, s->len);
+		fputs(", not with \"MPA ID Req Frame\" or \"MPA ID Rep Frame\"", f);
 		return s->len;
 	}
 	if (s->len < FRAME)
@@ -375,17 +397,42 @@ static void decode_run(FILE *f, struct talk *t, const struct ddps_conform_item *
 			     i->len >= 4 && (i->octets[3] == 3 || i->octets[3] == 7);
 }
 
-/* Whether the first octets of the target are those that it was sent first. */
+/* The first octets of a direction of a connection, however they were cut. */
+static size_t gather_beginning(const struct ddps_conform_item *i, unsigned connection,
+			       bool by_target, uint8_t to[ECHOED])
+{
+	size_t len = 0, n;
+
+	for (; i && len < ECHOED; i = i->next) {
+		if (i->wire != DDPS_CONFORM_TCP || i->connection != connection ||
+		    i->by_target != by_target)
+			continue;
+		n = i->len < ECHOED - len ? i->len : ECHOED - len;
+		memcpy(to + len, i->octets, n);
+		len += n;
+	}
+	return len;
+}
+
+/* Whether the first octets of the target, or its first message, are those that it was sent first. */
 static bool is_echo(const struct ddps_conform_result *r)
 {
 	const struct ddps_conform_item *out = r->first, *in = r->first;
+	uint8_t sent[ECHOED], came[ECHOED];
 
-	while (out && out->by_target)
-		out = out->next;
 	while (in && !in->by_target)
 		in = in->next;
-	return out && in && in->wire == DDPS_CONFORM_TCP && in->len >= ECHOED &&
-	       out->len >= in->len && !memcmp(in->octets, out->octets, in->len);
+	while (in && out && (out->by_target || out->connection != in->connection))
+		out = out->next;
+	if (!in || !out || in->wire != out->wire)
+		return false;
+	if (in->wire == DDPS_CONFORM_SCTP)
+		return in->len >= 4 && in->len == out->len && in->ppid == out->ppid &&
+		       !memcmp(in->octets, out->octets, in->len);
+	return in->wire == DDPS_CONFORM_TCP &&
+	       gather_beginning(r->first, in->connection, false, sent) == ECHOED &&
+	       gather_beginning(r->first, in->connection, true, came) == ECHOED &&
+	       !memcmp(sent, came, ECHOED);
 }
 
 void decode_talk(FILE *f, const struct ddps_conform_result *r, size_t max, const char *indent,

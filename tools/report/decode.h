@@ -16,6 +16,7 @@ struct decode_found {
 	bool came;	  /* octets of the target's at all */
 	bool echo;	  /* it sends back the octets that it got */
 	bool stranger;	  /* the first octets are of another protocol */
+	bool tls;	  /* of TLS */
 	bool wrong_setup; /* its set-up message has a revision, a length or a key that is not to be */
 	bool reserved;	  /* its set-up message has bits that are not to be set */
 	bool part_setup;  /* its set-up message is not whole at the end */

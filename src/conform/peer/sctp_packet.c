@@ -421,16 +421,18 @@ static struct cf_link *find_packet_link(struct cf_below *b, int fd, const uint8_
 }
 
 /* A packet of the target's that is passed over while it is waited for. */
-static void note_strange_packet(const struct cf_below *b, int fd, const uint8_t *p, bool right)
+static void note_strange_packet(const struct cf_below *b, int fd, const uint8_t *p, size_t len,
+				bool right)
 {
-	const char *note = !right ? "it sends packets whose checksum is wrong: CRC32c, RFC 9260 "
-				    "appendix A, and not another one"
-			   : p[HEADER] == CF_C_INIT ? "it sends back what it gets"
-						    : "it sends packets of another association";
-
 	for (const struct cf_link *l = b->links; l; l = l->next)
 		if (l->own_fd && l->fd == fd && l->state <= CF_L_ECHOED)
-			note_link(l, note);
+			note_link(l, right && p[HEADER] == CF_C_INIT ? "it sends back what it gets"
+				     : right ? "it sends packets of another association"
+				     : b->raw || (len >= HEADER + 4 && cf_get16(p + 2) == l->port)
+					     ? "it sends packets whose checksum is wrong: CRC32c, "
+					       "RFC 9260 appendix A, and not another one"
+					     : "it answers with what is no packet of SCTP: another "
+					       "program has that port");
 }
 
 void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, socklen_t from_len,
@@ -448,11 +450,9 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 		p += ip;
 		len -= ip;
 	}
-	if (len < HEADER + 4)
-		return;
-	sum = cf_get32(p + 8);
-	if (cf_pkt_sum(p, len) != sum) {
-		note_strange_packet(b, fd, p, false);
+	sum = len < HEADER + 4 ? 0 : cf_get32(p + 8);
+	if (len < HEADER + 4 || cf_pkt_sum(p, len) != sum) {
+		note_strange_packet(b, fd, p, len, false);
 		return;
 	}
 	if (fd == b->listen_fd && p[HEADER] == CF_C_INIT && !cf_get32(p + 4) &&
@@ -464,7 +464,7 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 	}
 	l = find_packet_link(b, fd, p);
 	if (!l) {
-		note_strange_packet(b, fd, p, true);
+		note_strange_packet(b, fd, p, len, true);
 		return;
 	}
 	l->to = *from; /* its UDP port may have moved: RFC 6951 section 5.4 */
