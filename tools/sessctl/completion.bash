@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 _sessctl() {
-	local words=() word kept cut i line kind uri= glued=
+	local words=() word kept cut i line kind uri='' glued=''
 
 	# bash has cut words in pieces at characters such as = and :, and puts what is offered behind the last one
 	for ((i = 1; i <= COMP_CWORD; i++)); do
