@@ -26,7 +26,9 @@
 	X(SEND_CHANGED, "send-changed")                                                            \
 	X(RECV_CHANGED, "recv-changed")                                                            \
 	X(LATE_RECV, "late-recv")                                                                  \
+	X(SHORT_RECV, "short-recv")                                                                \
 	X(DEREG_PENDING, "dereg-pending")                                                          \
+	X(DEREG_USED, "dereg-used")                                                                \
 	X(NEVER_POLLED, "never-polled")                                                            \
 	X(POST_AFTER_ERROR, "post-after-error")                                                    \
 	X(QP_STATE, "qp-state")                                                                    \
@@ -100,6 +102,8 @@ void ck_deregistered(const struct ibv_mr *mr);
 void ck_unpolled(struct ibv_qp *qp);
 /* Whether a piece is memory of ours that no peer may write. */
 bool ck_is_own(const struct ibv_sge *sge);
+/* Whether the region of that key has gone, and where it went. */
+bool ck_is_gone(uint32_t lkey, struct ck_trace *at);
 /* Report what is left. */
 void ck_left(void);
 /* The process ends.  Return: whether there were reports. */

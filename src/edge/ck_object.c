@@ -18,9 +18,18 @@ struct region {
 
 static LIST_HEAD(, region) regions; /* under ed.lock */
 
+/* The last ones that went; under ed.lock, too. */
+#define GONE 64u
+static struct {
+	uint32_t lkey;
+	struct ck_trace at;
+} gone[GONE];
+static unsigned gone_count;
+
 void ck_forget_regions(void)
 {
 	LIST_INIT(&regions);
+	gone_count = 0;
 }
 
 void ck_registered(const struct ibv_mr *mr, unsigned access)
@@ -42,16 +51,39 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 
 void ck_deregistered(const struct ibv_mr *mr)
 {
+	struct ck_trace here;
 	struct region *r;
 
+	ck_note(&here);
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(r, &regions, link)
 		if (r->mr == mr)
 			break;
-	if (r)
+	if (r) {
 		LIST_REMOVE(r, link);
+		gone[gone_count % GONE].lkey = r->lkey;
+		gone[gone_count++ % GONE].at = here;
+	}
 	ddps_unlock(&ed.lock);
 	free(r);
+}
+
+bool ck_is_gone(uint32_t lkey, struct ck_trace *at)
+{
+	const struct region *r;
+	bool found = false;
+
+	ddps_lock(&ed.lock);
+	LIST_FOREACH(r, &regions, link)
+		if (r->lkey == lkey)
+			break;
+	for (unsigned i = 0; !r && i < GONE && i < gone_count && !found; i++) {
+		found = gone[i].lkey == lkey;
+		if (found)
+			*at = gone[i].at;
+	}
+	ddps_unlock(&ed.lock);
+	return found;
 }
 
 bool ck_is_own(const struct ibv_sge *s)

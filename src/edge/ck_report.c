@@ -184,7 +184,8 @@ static void tell_rule(enum ck_rule rule, const struct ck_trace *at, const struct
 		fflush(stderr);
 		backtrace_symbols_fd((void *const *)at->frame, at->n, 2);
 		if (also && also->n) {
-			ddps_say("ddpsess: check: %s: posted at\n", rule_names[rule]);
+			ddps_say("ddpsess: check: %s: %s at\n", rule_names[rule],
+				 rule == CK_DEREG_USED ? "deregistered" : "posted");
 			fflush(stderr);
 			backtrace_symbols_fd((void *const *)also->frame, also->n, 2);
 		}

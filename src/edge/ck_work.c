@@ -145,6 +145,21 @@ static void after_error(struct ed_qp *q, const char *call)
 			call, q->number);
 }
 
+static void check_regions(const struct ck_work *w, const char *call)
+{
+	struct ck_trace at;
+
+	for (int i = 0; i < w->n; i++)
+		if (w->sge[i].length && ck_is_gone(w->sge[i].lkey, &at)) {
+			ck_report(
+				CK_DEREG_USED, &at,
+				"%s, request %#llx: the region with key %#x has been deregistered: "
+				"the request fails with IBV_WC_LOC_PROT_ERR",
+				call, (unsigned long long)w->wr_id, w->sge[i].lkey);
+			return;
+		}
+}
+
 struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 {
 	const bool inl = wr->send_flags & IBV_SEND_INLINE;
@@ -153,6 +168,7 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 	after_error(q, "ibv_post_send");
 	if (!w)
 		return NULL;
+	check_regions(w, "ibv_post_send");
 	w->told = ed_is_told(q, wr);
 	if (!has_send_source(wr))
 		w->known = false;
@@ -197,6 +213,7 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 	}
 	if (!w)
 		return NULL;
+	check_regions(w, q ? "ibv_post_recv" : "ibv_post_srq_recv");
 	w->told = true;
 	add_work(to, w);
 	if (w->known)
@@ -229,8 +246,17 @@ static void judge_send(const struct ed_qp *q, const struct ck_work *w)
 
 static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const struct ibv_wc *wc)
 {
-	size_t from = tail_of(w);
+	size_t from = tail_of(w), room = 0;
 
+	if (wc->status == IBV_WC_LOC_LEN_ERR) {
+		for (int i = 0; i < w->n; i++)
+			room += w->sge[i].length;
+		ck_report(
+			CK_SHORT_RECV, &w->posted,
+			"queue pair %u, receive %#llx: it has room for %zu octets, and the peer's "
+			"message is longer",
+			q->number, (unsigned long long)w->wr_id, room);
+	}
 	if (!w->known || (wc->status == IBV_WC_SUCCESS && wc->byte_len > from) ||
 	    sum_work(w, from) == w->sum)
 		return;

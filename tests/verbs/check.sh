@@ -26,7 +26,7 @@ for wire in tcp sctp; do
 	[ "$status" = 0 ] && [ ! -s out ]
 	result $? "a program without a mistake over $wire"
 	for mistake in send-changed recv-changed dereg-pending never-polled leak inline-size \
-		sge-count post-after-error late-recv qp-state queue-full; do
+		sge-count post-after-error late-recv short-recv dereg-used qp-state queue-full; do
 		check --transport $wire --check $mistake
 		[ "$status" = $FOUND ] && [ "$(rules)" = "$mistake " ] && grep -q "^$wrong(" out
 		result $? "$mistake over $wire"

@@ -233,7 +233,7 @@ static void made_up(void)
 	/* It failed, so the length is none: its last octets were written. */
 	a.buf[199]++;
 	wc = (struct ibv_wc){
-		.wr_id = 1, .opcode = IBV_WC_RECV, .status = IBV_WC_LOC_LEN_ERR, .byte_len = 150
+		.wr_id = 1, .opcode = IBV_WC_RECV, .status = IBV_WC_LOC_PROT_ERR, .byte_len = 150
 	};
 	ck_completed(q, &wc);
 	cr_assert(STAILQ_EMPTY(&q->recvs));

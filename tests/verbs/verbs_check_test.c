@@ -482,8 +482,9 @@ VT_TEST(verbs_check, suppressions)
 		  0 },
 		{ no_device,
 		  { ":2: there is no rule 'lek': use '*', 'send-changed', 'recv-changed', "
-		    "'late-recv', 'dereg-pending', 'never-polled', 'post-after-error', "
-		    "'qp-state', 'queue-full', 'inline-size', 'sge-count' or 'leak'; the device "
+		    "'late-recv', 'short-recv', 'dereg-pending', 'dereg-used', 'never-polled', "
+		    "'post-after-error', 'qp-state', 'queue-full', 'inline-size', 'sge-count' or "
+		    "'leak'; the device "
 		    "cannot be opened\n",
 		    "ddpsess: " },
 		  "leak\nlek client\n",

@@ -94,9 +94,9 @@ static void open_wrong_pair(const char *mistake)
 	expect_wrong(&b, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static void post_wrong_recv(struct end *e)
+static void post_wrong_recv(struct end *e, uint32_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)e->buf, LEN, e->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)e->buf, len, e->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	MUST(!ibv_post_recv(e->id->qp, &wr, &bad));
@@ -182,14 +182,26 @@ static void write_wrong_key(void)
 	expect_wrong(&b, RDMA_CM_EVENT_DISCONNECTED);
 }
 
+static void use_gone_region(struct end *e)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e->id->pd, e->buf, LEN, IBV_ACCESS_LOCAL_WRITE);
+	uint32_t lkey;
+
+	MUST(mr);
+	lkey = mr->lkey;
+	MUST(!ibv_dereg_mr(mr));
+	post_wrong_send(e, lkey);
+	MUST(take_wrong_completion(e) == IBV_WC_LOC_PROT_ERR);
+}
+
 static void make_mistake(const char *name)
 {
 	if (!strcmp(name, "late-recv")) {
 		post_wrong_send(&a, a.mr->lkey);
 		poll_a_while(&b);
-		post_wrong_recv(&b);
+		post_wrong_recv(&b, LEN);
 	} else {
-		post_wrong_recv(&b);
+		post_wrong_recv(&b, LEN);
 		post_wrong_send(&a, a.mr->lkey);
 	}
 	if (!strcmp(name, "qp-state"))
@@ -206,12 +218,19 @@ static void make_mistake(const char *name)
 		MUST(take_wrong_completion(&a) != IBV_WC_SUCCESS);
 		post_wrong_send(&a, a.mr->lkey);
 	}
+	if (!strcmp(name, "short-recv")) {
+		post_wrong_recv(&b, 99);
+		post_wrong_send(&a, a.mr->lkey);
+		MUST(take_wrong_completion(&b) == IBV_WC_LOC_LEN_ERR);
+	}
+	if (!strcmp(name, "dereg-used"))
+		use_gone_region(&a);
 	if (!strcmp(name, "wrong-rkey"))
 		write_wrong_key();
 	if (!strcmp(name, "queue-full"))
 		fill_wrong_queue();
 	if (!strcmp(name, "dereg-pending")) {
-		post_wrong_recv(&b);
+		post_wrong_recv(&b, LEN);
 		ibv_dereg_mr(b.mr);
 		b.mr = NULL;
 	}
