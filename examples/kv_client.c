@@ -124,6 +124,9 @@ int main(int argc, char **argv)
 		CHECK(ddps_post_send(ep, &wr));
 		printf("%.*s\n", (int)await_completion(DDPS_OP_READ), (const char *)value);
 	}
+	if (!at.length)
+		fprintf(stderr, "kv_client: the server has no %s\n",
+			request[0] == 'G' ? "such key" : "room for it");
 	CHECK(ddps_disconnect(ep));
 	await_kv_event(DDPS_EV_CLOSED);
 	CHECK(ddps_ctx_settle(ctx, WAIT_MS));

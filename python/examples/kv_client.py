@@ -27,10 +27,13 @@ async def main(uri, what, key, value=""):
                 memory = bytearray(at.length)
                 await session.read(memory, at)
                 print(memory.decode())
+    if not at.length:
+        print("kv_client: the server has no", "room for it" if what == "put" else "such key", file=sys.stderr)
     return 0 if at.length else 1
 
 
 try:
     sys.exit(asyncio.run(main(*sys.argv[1:])))
 except (ddpsess.Error, EOFError) as error:
-    sys.exit(f"kv_client: {error}")
+    print(f"kv_client: {error}", file=sys.stderr)
+    sys.exit(2)

@@ -39,7 +39,8 @@ store() {
 	uri=${line#listening on }
 	why="no listener: $(cat server.err)"
 	[ "$uri" != "$line" ] &&
-		ask 1 "" c get colour && ask 1 "" python get colour &&
+		ask 1 "" c get colour && says ask.err "no such key" &&
+		ask 1 "" python get colour && says ask.err "no such key" &&
 		ask 0 "" c put colour blue && ask 0 blue python get colour &&
 		ask 0 "" python put colour green && ask 0 green c get colour &&
 		ask 0 "" c put long "$long" && ask 0 "$long" python get long && ask 0 "$long" c get long &&
@@ -68,5 +69,5 @@ nobody() {
 
 uri=tcp://127.0.0.1:1
 test_case "where nobody listens, the client in C says so" nobody 2 c
-test_case "and the one in Python" nobody 1 python
+test_case "and the one in Python" nobody 2 python
 finish
