@@ -78,6 +78,15 @@ reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has th
 		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
 }
 
+# A Reply that comes where a Reply was sent is no echo.
+accepts_all() {
+	serve once
+	run 1 conform --case 'mpa-key-*' --html r.html --junit r.xml "$uri" && parsed r.html r.xml &&
+		says out "this peer goes on where it has to end the session: 3 cases" || return
+	why="it is called an echo"
+	! grep -q "sends back" out
+}
+
 # It is not said of it that it should have gone on.
 says_nothing() {
 	serve mute
@@ -241,6 +250,7 @@ test_case "conform says what a generator of text is" reports chargen "this peer 
 test_case "conform says that a peer speaks TLS" reports tls "this peer speaks TLS" "tls://" "it begins with other octets"
 test_case "conform says that a peer closes behind its Reply" reports leaves \
 	"this peer ends the session where an answer is due"
+test_case "conform says that a peer accepts everything" accepts_all
 test_case "conform says that a peer closes at the set-up" reports close \
 	"this peer closes instead of answering the set-up" "came      the target "
 test_case "conform says what a pass is worth of a peer that closes" idle

@@ -74,6 +74,10 @@ static const struct cause_words words[] = {
 			     "The session ends, as it must. But no Terminate says first which rule "
 			     "was broken, so the other side reports a lost connection, and nobody "
 			     "sees the reason (RFC 5040 section 7, RFC 5044 section 8)." },
+	[CAUSE_GOES_ON] = { "goes-on", "this peer goes on where it has to end the session",
+			    "It was sent what breaks a rule, and answered as if nothing were "
+			    "wrong. It must "
+			    "close the connection then. Does it check what it gets?" },
 	[CAUSE_LINK_SILENT] = { "link-silent",
 				"this node does not answer ARP requests or datagrams",
 				"It was there when the run began. Has it ended or gone off the "
@@ -106,7 +110,11 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		[DDPS_CONFORM_STOP_SILENT_SESSION] = CAUSE_SILENT_SESSION,
 		[DDPS_CONFORM_STOP_CLOSED_SETUP] = CAUSE_CLOSED_SETUP,
 		[DDPS_CONFORM_STOP_CLOSED_SESSION] = CAUSE_CLOSED_SESSION,
+		[DDPS_CONFORM_STOP_WENT_ON] = CAUSE_GOES_ON,
 	};
+
+	/* else it is the suite that did not read on */
+	const bool read_on = r->stop && r->stop != DDPS_CONFORM_STOP_WENT_ON;
 
 	if (r->c.wires == DDPS_CONFORM_IB)
 		return r->stop == DDPS_CONFORM_STOP_SILENT_SETUP     ? CAUSE_LINK_SILENT
@@ -120,11 +128,11 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		return CAUSE_STRANGER;
 	if (found->wrong_setup)
 		return CAUSE_WRONG_SETUP;
-	if (r->stop && found->part_setup) /* else it is the suite that did not read on */
+	if (read_on && found->part_setup)
 		return CAUSE_PART_SETUP;
 	if (found->not_fpdu)
 		return CAUSE_NOT_FPDU;
-	if (r->stop && found->part_fpdu)
+	if (read_on && found->part_fpdu)
 		return CAUSE_PART_FPDU;
 	if (found->crc_wrong)
 		return CAUSE_CRC_WRONG;

@@ -13,7 +13,7 @@
 #define MARKED	    512u
 #define MARKER	    4u
 #define PD_MAX	    516u
-#define ECHOED	    12u /* octets of a stream that are the same by no chance */
+#define ECHOED	    FRAME /* octets of a stream that are the same by no chance */
 
 /* One direction of a connection. */
 struct stream {
@@ -432,7 +432,8 @@ static bool is_echo(const struct ddps_conform_result *r)
 	return in->wire == DDPS_CONFORM_TCP &&
 	       gather_beginning(r->first, in->connection, false, sent) == ECHOED &&
 	       gather_beginning(r->first, in->connection, true, came) == ECHOED &&
-	       !memcmp(sent, came, ECHOED);
+	       !memcmp(sent, came, ECHOED) &&
+	       memcmp(sent, "MPA ID Rep Frame", KEY) != 0; /* which anybody answers so */
 }
 
 void decode_talk(FILE *f, const struct ddps_conform_result *r, size_t max, const char *indent,

@@ -310,13 +310,16 @@ void cf_sctp_expect_end(struct cf *cf)
 {
 	struct cf_queued **at = find_session_message(cf);
 	const struct cf_msg *m;
+	bool ends;
 
 	if (!at)
 		return;
 	m = take_queued_message(cf->conn->assoc, at);
 	cf->conn->rx_ssn++;
-	CF_CHECK(cf, m->ppid == PPID_CONTROL && m->len == 4 && cf_get16(m->b + 2) == CF_TERMINATE,
-		 "expected the session's Terminate, got PPID %u: %s", m->ppid,
+	ends = m->ppid == PPID_CONTROL && m->len == 4 && cf_get16(m->b + 2) == CF_TERMINATE;
+	if (!ends)
+		cf->stop = DDPS_CONFORM_STOP_WENT_ON;
+	CF_CHECK(cf, ends, "expected the session's Terminate, got PPID %u: %s", m->ppid,
 		 cf_hex(m->b, m->len));
 }
 

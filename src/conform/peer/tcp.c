@@ -261,6 +261,8 @@ void cf_tcp_expect_end(struct cf *cf, bool in_order)
 	ssize_t n = take_octets(cf, b, sizeof b, cf_now(), SOMETHING);
 
 	cf->ended = n <= 0;
+	if (n > 0)
+		cf->stop = DDPS_CONFORM_STOP_WENT_ON;
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
 	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");
 	cf_wanted(cf, mine);

@@ -138,6 +138,8 @@ Test(conform_decode, what_is_cut_short_or_no_message_has_a_cause_of_its_own)
 	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_NONE), CAUSE_NONE,
 		     "the suite read no further");
 	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_CLOSED_SETUP), CAUSE_PART_SETUP);
+	cr_expect_eq(find_cause(row[0].b, 8, DDPS_CONFORM_STOP_WENT_ON), CAUSE_GOES_ON,
+		     "nor does it behind what should be the end");
 	cr_expect_eq(find_cause((const uint8_t *)"MPA ID Rep Frame\x41\x01\0\0", 20,
 				DDPS_CONFORM_STOP_NONE),
 		     CAUSE_RESERVED);
