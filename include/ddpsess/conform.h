@@ -82,7 +82,8 @@ enum ddps_conform_stop {
 	DDPS_CONFORM_STOP_SILENT_SESSION, /* nothing came, in a session */
 	DDPS_CONFORM_STOP_CLOSED_SETUP,	  /* the target ended it, while a session was set up */
 	DDPS_CONFORM_STOP_CLOSED_SESSION, /* the target ended it, in a session */
-	DDPS_CONFORM_STOP_WENT_ON	  /* the target sent something, and had to end it */
+	DDPS_CONFORM_STOP_WENT_ON,	  /* the target sent something, and had to end it */
+	DDPS_CONFORM_STOP_GONE		  /* the target cannot be reached any more */
 };
 
 /* A case.  Texts are constant. */

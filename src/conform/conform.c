@@ -194,6 +194,8 @@ static int run_case(struct run *r, const struct cf_case *c, const char *area)
 		err = conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s: %s", r->cf.uri,
 					   res.why);
 	} else {
+		if (res.unreachable)
+			res.stop = DDPS_CONFORM_STOP_GONE;
 		r->reached |=
 			res.verdict != DDPS_CONFORM_SKIP && res.verdict != DDPS_CONFORM_UNDECIDED;
 		report_case(r, describe_case(c, area), &res, cf_now() - begin);

@@ -14,6 +14,7 @@ over TCP:
   dead     sets a session up, and says nothing in it
   dies     sets a session up, and is gone at the first message
   leaves   closes behind its MPA Reply
+  crashes  sets three sessions up, and its program ends in the last
   once     answers one Read of a session, and nothing else
   half     sets a session up, and answers with half an FPDU
   longpd   announces more private data in its MPA Reply than it has
@@ -40,12 +41,14 @@ over SCTP in UDP, whose port it prints:
   sctp-rejects rejects every session
 """
 
+import os
 import socket
 import struct
 import sys
 import threading
 import zlib
 
+seen, counted = [], threading.Lock()
 RUBBISH = bytes(range(0x7A, 0xBA))
 MARKUP = b"<script>alert(1)</script>&\"'\x1b[31m\x00\xff\xef\xbf\xbf]]>"
 
@@ -129,6 +132,13 @@ def serve(conn, kind):
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         elif kind == "leaves":
             set_up(conn)
+        elif kind == "crashes":
+            set_up(conn)
+            read(conn, 2)
+            with counted:
+                seen.append(conn)
+                if len(seen) == 3:
+                    os._exit(1)
         elif kind == "once":
             set_up(conn)
             answer_reads(conn, crc32c, most=1)

@@ -78,6 +78,13 @@ reports() { # KIND CAUSE TEXT...: each text is in the table, and the page has th
 		says out '"text":"RFC 5044 section 7.1.1 (MUST, responder): a Reply has the Reply'"'"'s key"'
 }
 
+crashes() {
+	serve crashes
+	run 1 conform --timeout 1 --case 'mpa-request-*' --html r.html --junit r.xml "$uri" && parsed r.html r.xml &&
+		says out "this peer is no longer there: " && says r.html "this peer is no longer there: " &&
+		says out "came      connecting to the target: Connection refused" && says out "Has its program ended?"
+}
+
 # A Reply that comes where a Reply was sent is no echo.
 accepts_all() {
 	serve once
@@ -250,6 +257,7 @@ test_case "conform says what a generator of text is" reports chargen "this peer 
 test_case "conform says that a peer speaks TLS" reports tls "this peer speaks TLS" "tls://" "it begins with other octets"
 test_case "conform says that a peer closes behind its Reply" reports leaves \
 	"this peer ends the session where an answer is due"
+test_case "conform says that a peer did not survive" crashes
 test_case "conform says that a peer accepts everything" accepts_all
 test_case "conform says that a peer closes at the set-up" reports close \
 	"this peer closes instead of answering the set-up" "came      the target "

@@ -78,6 +78,11 @@ static const struct cause_words words[] = {
 			    "It was sent what breaks a rule, and answered as if nothing were "
 			    "wrong. It must "
 			    "close the connection then. Does it check what it gets?" },
+	[CAUSE_GONE] = { "gone", "this peer is no longer there",
+			 "It was there when the run began. Has its program ended? The case before "
+			 "the "
+			 "first of these may be what it did not survive: run that one alone, with "
+			 "--case." },
 	[CAUSE_LINK_SILENT] = { "link-silent",
 				"this node does not answer ARP requests or datagrams",
 				"It was there when the run began. Has it ended or gone off the "
@@ -111,6 +116,7 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 		[DDPS_CONFORM_STOP_CLOSED_SETUP] = CAUSE_CLOSED_SETUP,
 		[DDPS_CONFORM_STOP_CLOSED_SESSION] = CAUSE_CLOSED_SESSION,
 		[DDPS_CONFORM_STOP_WENT_ON] = CAUSE_GOES_ON,
+		[DDPS_CONFORM_STOP_GONE] = CAUSE_GONE,
 	};
 
 	/* else it is the suite that did not read on */
