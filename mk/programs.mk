@@ -161,7 +161,8 @@ LIED := cf_fpdu_recv cf_app_mr cf_recv cf_ping cf_answer cf_expect_term cf_app_r
 	ddps_event_wait ddps_ep_info ddps_accept ddps_reject ddps_connect ddps_disconnect ddps_post_send \
 	ddps_post_recv ddps_mr_dereg ddps_ctx_new ddps_pd_new ddps_cq_new ddps_ep_new ddps_listen recvfrom \
 	socket bind listen accept4 connect getsockname getpeername pipe2 fork poll recv send \
-	sendto getaddrinfo getnameinfo pthread_create malloc calloc
+	sendto getaddrinfo getnameinfo pthread_create malloc calloc cf_shared_open cf_shared_send \
+	cf_shared_recv memfd_create fallocate mmap fcntl fstat recvmsg sendmsg
 $(LIES): $(call objs,$(wildcard tests/lies/*.c)) $(CONFORM_A) $(LIB_A)
 $(LIES): private LINK_FLAGS = $(LIED:%=-Wl,--wrap=%)
 
@@ -196,9 +197,9 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOI
 $(B)/fuzz-%: private LINK_FLAGS = $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) -Wl,--wrap=getrandom,--wrap=clock_gettime
 $(B)/fuzz-%: private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
-# Whole sessions on either wire, in the simulated kernel, whose clock and numbers these are.
-$(B)/fuzz-wires: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c)
-$(B)/fuzz-wires: LDFLAGS += $(filter-out %=getrandom %=clock_gettime,$(WRAP))
+# Whole sessions on each wire, in the simulated kernel, whose clock and numbers these are.
+$(B)/fuzz-wires: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c tests/sim/closer_stub.c)
+$(B)/fuzz-wires: LDFLAGS += $(filter-out %=getrandom %=clock_gettime,$(WRAP)) -Wl,--wrap=pthread_create
 
 # The tester's sockets are the target's.
 $(B)/fuzz-conform_ipoib: LDFLAGS += -Wl,--wrap=socket,--wrap=poll,--wrap=sendto,--wrap=recvfrom

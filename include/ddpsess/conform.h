@@ -45,7 +45,8 @@ enum ddps_conform_wire {
 	DDPS_CONFORM_PACKET = 4, /* of an item only: a whole SCTP packet (RFC 9260) */
 	DDPS_CONFORM_IB = 8,	 /* IPv4 packets with UDP and InfiniBand: conform_ipoib.h */
 	DDPS_CONFORM_TLS = 16,	 /* of a case: it is about TLS, and is run over tls:// only */
-	DDPS_CONFORM_DTLS = 64	 /* the same of DTLS and sctps:// */
+	DDPS_CONFORM_DTLS = 64,	 /* the same of DTLS and sctps:// */
+	DDPS_CONFORM_SHM = 128	 /* of self mode only: shared memory in place of TCP */
 };
 
 /* The part that the target has. */
@@ -113,7 +114,7 @@ struct ddps_conform_options {
 	 * NULL: self mode, over @wire.
 	 */
 	const char *uri;
-	uint32_t wire;	 /* self mode: DDPS_CONFORM_TCP or DDPS_CONFORM_SCTP; ignored with a URI */
+	uint32_t wire;	 /* self mode: DDPS_CONFORM_TCP, _SCTP or _SHM; ignored with a URI */
 	uint32_t target; /* with a URI: enum ddps_conform_role */
 	/* Initiator: a command that sh runs for each case.  It makes the target connect to
 	 * $DDPS_URI.  If it still runs at the end of its case it gets SIGTERM.  NULL: none, the

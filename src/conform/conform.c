@@ -121,10 +121,12 @@ static int plan_suite(struct run *r)
 		return conform_caller_fault(&r->caller, DDPS_E_INVAL,
 					    "a command is for initiators, at a URI");
 	if (!o->uri) {
-		r->cf.wire = o->wire;
-		if (o->wire != DDPS_CONFORM_TCP && o->wire != DDPS_CONFORM_SCTP)
-			return conform_caller_fault(&r->caller, DDPS_E_INVAL,
-						    "self mode takes one wire, TCP or SCTP");
+		r->cf.shared = o->wire == DDPS_CONFORM_SHM;
+		r->cf.wire = r->cf.shared ? CF_TCP : o->wire;
+		if (r->cf.wire != CF_TCP && r->cf.wire != CF_SCTP)
+			return conform_caller_fault(
+				&r->caller, DDPS_E_INVAL,
+				"self mode takes one wire, TCP, SCTP or shared memory");
 		return 0;
 	}
 	if (ddps_uri_check(o->uri, why, sizeof why))

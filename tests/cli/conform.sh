@@ -233,7 +233,7 @@ fi
 test_case "conform gives up on a silent target" silent_target
 test_case "conform without URI" bad "missing URI"
 test_case "conform with a bad URI" bad "tcp://, tls://, sctp://, sctps:// or shm://" ftp://x:1
-test_case "conform with a wrong self" bad "takes 'tcp' or 'sctp'" --self udp
+test_case "conform with a wrong self" bad "takes 'tcp', 'sctp' or 'shm'" --self udp
 test_case "conform with a pattern of nothing" bad "no case" --self --case nothing-x tcp
 test_case "conform with an unknown profile" bad "built in: siw" --profile /none tcp://h:1
 for w in $WIRES; do

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# sessctl conform over shm://: our listener and our initiator, with a second implementation of the rings in the peer.
+# sessctl conform over shm://: our listener, our initiator and this build itself, with a second implementation of the
+# rings in the peer.
 # shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
 . "$(dirname "$0")/lib.bash"
 
@@ -26,6 +27,11 @@ initiator() {
 	run 0 conform --listen --then "$SESSCTL connect --wait"' "$DDPS_URI" >/dev/null 2>&1' "$1" && passed 30
 }
 
+# With the target's application in hand there are more.
+itself() {
+	run 0 conform --self shm && passed 370
+}
+
 # An initiator whose memory has holes has failed, and the peer says why.
 holes() {
 	${CC:-cc} -shared -fPIC -O1 -Wall -Wextra -D_GNU_SOURCE -o unpopulated.so "$here/unpopulated.c" || return
@@ -39,5 +45,6 @@ test_case conform-shm-responder-file responder "shm://$PWD/socket"
 test_case conform-shm-responder-abstract responder shm://@
 test_case conform-shm-initiator-file initiator "shm://$PWD/there"
 test_case conform-shm-initiator-abstract initiator "shm://@ddpsess-conform-$$"
+test_case conform-shm-self itself
 test_case conform-shm-memory-with-holes holes
 finish

@@ -31,7 +31,7 @@ run_all() {
 	for t in unit e2e verbs-test; do
 		measured $t "$build/$t" --jobs 2 --color=never
 	done
-	for t in tcp sctp; do
+	for t in tcp sctp shm; do
 		measured $t "$build/sessctl" conform --self $t --json &
 		measured lies-$t "$build/lies" --all $t &
 	done

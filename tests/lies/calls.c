@@ -105,7 +105,7 @@ ssize_t __wrap_recvfrom(int fd, void *b, size_t room, int flags, __SOCKADDR_ARG 
 
 /* ---- calls that fail ---- */
 
-static bool does_calls_liar_fail(const char *name, int err)
+bool lie_call_fails(const char *name, int err)
 {
 	if (!lie_now(LIE_FAILS, name))
 		return false;
@@ -115,61 +115,60 @@ static bool does_calls_liar_fail(const char *name, int err)
 
 int __wrap_socket(int domain, int type, int protocol)
 {
-	return does_calls_liar_fail("socket", EMFILE) ? -1 : __real_socket(domain, type, protocol);
+	return lie_call_fails("socket", EMFILE) ? -1 : __real_socket(domain, type, protocol);
 }
 
 int __wrap_bind(int fd, __CONST_SOCKADDR_ARG a, socklen_t len)
 {
-	return does_calls_liar_fail("bind", EADDRINUSE) ? -1 : __real_bind(fd, a, len);
+	return lie_call_fails("bind", EADDRINUSE) ? -1 : __real_bind(fd, a, len);
 }
 
 int __wrap_listen(int fd, int n)
 {
-	return does_calls_liar_fail("listen", EADDRINUSE) ? -1 : __real_listen(fd, n);
+	return lie_call_fails("listen", EADDRINUSE) ? -1 : __real_listen(fd, n);
 }
 
 int __wrap_accept4(int fd, __SOCKADDR_ARG a, socklen_t *len, int flags)
 {
-	return does_calls_liar_fail("accept4", EMFILE) ? -1 : __real_accept4(fd, a, len, flags);
+	return lie_call_fails("accept4", EMFILE) ? -1 : __real_accept4(fd, a, len, flags);
 }
 
 int __wrap_connect(int fd, __CONST_SOCKADDR_ARG a, socklen_t len)
 {
-	return does_calls_liar_fail("connect", EHOSTUNREACH) ? -1 : __real_connect(fd, a, len);
+	return lie_call_fails("connect", EHOSTUNREACH) ? -1 : __real_connect(fd, a, len);
 }
 
 int __wrap_getsockname(int fd, __SOCKADDR_ARG a, socklen_t *len)
 {
-	return does_calls_liar_fail("getsockname", ENOBUFS) ? -1 : __real_getsockname(fd, a, len);
+	return lie_call_fails("getsockname", ENOBUFS) ? -1 : __real_getsockname(fd, a, len);
 }
 
 int __wrap_getpeername(int fd, __SOCKADDR_ARG a, socklen_t *len)
 {
-	return does_calls_liar_fail("getpeername", ENOBUFS) ? -1 : __real_getpeername(fd, a, len);
+	return lie_call_fails("getpeername", ENOBUFS) ? -1 : __real_getpeername(fd, a, len);
 }
 
 int __wrap_pipe2(int fd[2], int flags)
 {
-	return does_calls_liar_fail("pipe2", EMFILE) ? -1 : __real_pipe2(fd, flags);
+	return lie_call_fails("pipe2", EMFILE) ? -1 : __real_pipe2(fd, flags);
 }
 
 pid_t __wrap_fork(void)
 {
-	return does_calls_liar_fail("fork", EAGAIN) ? -1 : __real_fork();
+	return lie_call_fails("fork", EAGAIN) ? -1 : __real_fork();
 }
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
 		       struct addrinfo **list)
 {
-	return does_calls_liar_fail("getaddrinfo", EIO)
-		       ? EAI_FAIL
-		       : __real_getaddrinfo(host, port, hints, list);
+	return lie_call_fails("getaddrinfo", EIO) ? EAI_FAIL
+						  : __real_getaddrinfo(host, port, hints, list);
 }
 
 int __wrap_getnameinfo(const struct sockaddr *a, socklen_t len, char *host, socklen_t host_len,
 		       char *port, socklen_t port_len, int flags)
 {
-	if (does_calls_liar_fail("getnameinfo", EIO))
+	if (lie_call_fails("getnameinfo", EIO))
 		return EAI_FAIL;
 	return __real_getnameinfo(a, len, host, host_len, port, port_len, flags);
 }
@@ -198,24 +197,34 @@ ssize_t __wrap_recv(int fd, void *b, size_t len, int flags)
 {
 	if (flags & MSG_PEEK) /* the tester knows that there is something */
 		return __real_recv(fd, b, len, flags);
-	if (does_calls_liar_fail("recv", ECONNRESET))
+	if (lie_call_fails("recv", ECONNRESET))
 		return -1;
 	return slow("recv") ? -1 : __real_recv(fd, b, len, flags);
 }
 
+/* It wakes who shares memory. */
+static bool is_bell(int fd, size_t len)
+{
+	int domain = 0;
+	socklen_t n = sizeof domain;
+
+	return len == 1 && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) && domain == AF_UNIX;
+}
+
 ssize_t __wrap_send(int fd, const void *b, size_t len, int flags)
 {
-	if (does_calls_liar_fail("send", EPIPE))
+	if (lie_call_fails("send", EPIPE))
 		return -1;
+	if (lie_way() && is_bell(fd, len)) /* that one is not taken means that there are others */
+		return __real_send(fd, b, len, flags);
 	return slow("send") ? -1 : __real_send(fd, b, len, flags);
 }
 
 ssize_t __wrap_sendto(int fd, const void *b, size_t len, int flags, __CONST_SOCKADDR_ARG to,
 		      socklen_t to_len)
 {
-	return does_calls_liar_fail("sendto", ENETDOWN)
-		       ? -1
-		       : __real_sendto(fd, b, len, flags, to, to_len);
+	return lie_call_fails("sendto", ENETDOWN) ? -1
+						  : __real_sendto(fd, b, len, flags, to, to_len);
 }
 
 /* ---- threads: the relay's is one of the tester's ---- */
@@ -240,7 +249,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)
 {
 	struct start *s;
 
-	if (does_calls_liar_fail("pthread_create", EAGAIN))
+	if (lie_call_fails("pthread_create", EAGAIN))
 		return EAGAIN;
 	if (!relay)
 		return __real_pthread_create(t, attr, run, arg);

@@ -15,5 +15,11 @@ bool lie_now(enum lie_kind kind, const char *where);
 unsigned lie_way(void);
 /* This thread hears lies, too. */
 void lie_hear(void);
+/* Whether the call @name of the system fails now: with @err. */
+bool lie_call_fails(const char *name, int err);
+/* A case begins. */
+void lie_shared_begin(void);
+
+enum { LIE_SHARED_WAYS = 17 };
 
 #endif

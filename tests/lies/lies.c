@@ -78,6 +78,7 @@ void lie_begin(enum lie_kind kind, unsigned way, unsigned n)
 	here = true;
 	*text = 0;
 	regions = 0;
+	lie_shared_begin();
 	on = true;
 }
 
@@ -480,12 +481,19 @@ int __wrap_ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 
 unsigned lie_ways(enum lie_kind kind)
 {
-	static const unsigned ways[] = {
-		[LIE_SEGMENT] = SEG_WAYS, [LIE_MPA] = 12,	    [LIE_CHUNK] = CHUNK_WAYS,
-		[LIE_WC] = WC_WAYS,	  [LIE_EVENT] = EVENT_WAYS, [LIE_CALL] = 1,
-		[LIE_INFO] = 2,		  [LIE_MEMORY] = 3,	    [LIE_PACKET] = 32,
-		[LIE_FAILS] = 1,	  [LIE_SLOW] = 2,	    [LIE_NO_MEMORY] = 1
-	};
+	static const unsigned ways[] = { [LIE_SEGMENT] = SEG_WAYS,
+					 [LIE_MPA] = 12,
+					 [LIE_CHUNK] = CHUNK_WAYS,
+					 [LIE_WC] = WC_WAYS,
+					 [LIE_EVENT] = EVENT_WAYS,
+					 [LIE_CALL] = 1,
+					 [LIE_INFO] = 2,
+					 [LIE_MEMORY] = 3,
+					 [LIE_PACKET] = 32,
+					 [LIE_FAILS] = 1,
+					 [LIE_SLOW] = 2,
+					 [LIE_NO_MEMORY] = 1,
+					 [LIE_SHARED] = LIE_SHARED_WAYS };
 
 	return ways[kind];
 }

@@ -6,17 +6,18 @@
 
 /* What is reported wrongly to the tester.  Each kind has ways, numbered from 0. */
 enum lie_kind {
-	LIE_SEGMENT,  /* the n-th DDP segment */
-	LIE_MPA,      /* the n-th half of an MPA frame, or other octets of TCP */
-	LIE_CHUNK,    /* the n-th session chunk */
-	LIE_WC,	      /* the n-th completion */
-	LIE_EVENT,    /* the n-th event */
-	LIE_CALL,     /* the n-th call of the library's: it returns the opposite */
-	LIE_INFO,     /* the n-th answer of ddps_ep_info() */
-	LIE_MEMORY,   /* the target's memory, behind the n-th segment, answer or completion */
-	LIE_PACKET,   /* the n-th packet of SCTP */
-	LIE_FAILS,    /* the n-th system call fails */
-	LIE_SLOW,     /* the n-th system call does little: interrupted, or not now */
+	LIE_SEGMENT, /* the n-th DDP segment */
+	LIE_MPA,     /* the n-th half of an MPA frame, or other octets of TCP */
+	LIE_CHUNK,   /* the n-th session chunk */
+	LIE_WC,	     /* the n-th completion */
+	LIE_EVENT,   /* the n-th event */
+	LIE_CALL,    /* the n-th call of the library's: it returns the opposite */
+	LIE_INFO,    /* the n-th answer of ddps_ep_info() */
+	LIE_MEMORY,  /* the target's memory, behind the n-th segment, answer or completion */
+	LIE_PACKET,  /* the n-th packet of SCTP */
+	LIE_SHARED,  /* the n-th look at the memory that the target shares, or what comes with it */
+	LIE_FAILS,   /* the n-th system call fails */
+	LIE_SLOW,    /* the n-th system call does little: interrupted, or not now */
 	LIE_NO_MEMORY /* the n-th allocation fails */
 };
 

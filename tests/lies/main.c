@@ -6,12 +6,13 @@
  * fail then, and say why; what does little (a call interrupted) must not matter.  Prints "ok" and
  * "not ok" lines.
  * A part of the lies is tried on a part of the cases, all of them with --all.
- * usage: lies [--all] [tcp|sctp [CASES]]	CASES: a pattern
+ * usage: lies [--all] [tcp|sctp|shm [CASES]]	CASES: a pattern
  */
 #include "conform/run.h"
-#include "lies/lies.h"
+#include "lies/inside.h"
 #include <dirent.h>
 #include <fnmatch.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,10 @@
 #define LONG_MS	  10000u /* of what must pass */
 #define CALLS_MAX 30u
 #define CASES_MAX 1000u
+
+#define SHM    4u /* a wire, next to CF_TCP and CF_SCTP: its cases are those of TCP */
+#define ALL    (CF_BOTH | SHM)
+#define OCTETS (CF_TCP | SHM)
 
 static const char *pattern = "*";
 static unsigned stride = 3; /* of cases that hear a lie */
@@ -34,7 +39,7 @@ struct count {
 
 static const char *wire_name(unsigned wire)
 {
-	return wire == CF_TCP ? "tcp" : "sctp";
+	return wire == CF_TCP ? "tcp" : wire == SHM ? "shm" : "sctp";
 }
 
 static unsigned count_liar_descriptors(void)
@@ -49,6 +54,14 @@ static unsigned count_liar_descriptors(void)
 	return n;
 }
 
+/* What threads of the library close is closed a while later. */
+static bool is_any_left_open(unsigned before)
+{
+	for (unsigned i = 0; i < LONG_MS && count_liar_descriptors() != before; i++)
+		poll(NULL, 0, 1);
+	return count_liar_descriptors() != before;
+}
+
 static void find_unnoticed_lie(unsigned wire, const struct cf_case *c, unsigned n, const char *why)
 {
 	printf("not ok lies: %s over %s, number %u: %s: %s\n", c->name, wire_name(wire), n,
@@ -56,20 +69,37 @@ static void find_unnoticed_lie(unsigned wire, const struct cf_case *c, unsigned 
 	bad = true;
 }
 
+static struct cf_run get_lied_run(unsigned wire)
+{
+	return (struct cf_run){ .wire = wire == SHM ? CF_TCP : wire,
+				.shared = wire == SHM,
+				.self = true };
+}
+
+/* It is asked for, and is one of this wire's. */
+static bool is_lied_to(unsigned wire, const struct cf_case *c)
+{
+	const struct cf_run run = get_lied_run(wire);
+	const char *why;
+
+	return !fnmatch(pattern, c->name, 0) && cf_case_fits(c, &run, &why);
+}
+
 /* One run of a case.  Return: whether the lie was reported. */
 static bool play_lie(unsigned wire, const struct cf_case *c, enum lie_kind kind, unsigned way,
 		     unsigned n, struct cf_result *res)
 {
-	struct cf_run run = { .wire = wire, .self = true, .target = c->target };
+	struct cf_run run = get_lied_run(wire);
 	unsigned before = count_liar_descriptors();
 	bool told;
 
+	run.target = c->target;
 	run.limit_ms = kind == LIE_SLOW || patient ? LONG_MS : LIMIT_MS;
 	lie_begin(kind, way, n);
 	cf_run_case(&run, c, res);
 	told = lie_end();
 	cf_trace_free(res->trace);
-	if (count_liar_descriptors() != before)
+	if (is_any_left_open(before))
 		find_unnoticed_lie(wire, c, n, "a descriptor stays open");
 	if (res->verdict == DDPS_CONFORM_FAIL && !res->why[0])
 		find_unnoticed_lie(wire, c, n, "it fails and does not say why");
@@ -85,12 +115,13 @@ static const struct kind {
 	unsigned wires;
 	uint64_t always;
 } kinds[] = {
-	{ "segments", LIE_SEGMENT, CF_BOTH, 1u << 7 | 1u << 8 | 1u << 13 },
-	{ "MPA frames", LIE_MPA, CF_TCP, 0 },
+	{ "segments", LIE_SEGMENT, ALL, 1u << 7 | 1u << 8 | 1u << 13 },
+	{ "MPA frames", LIE_MPA, OCTETS, 0 },
 	{ "session chunks", LIE_CHUNK, CF_SCTP, 1u << 0 | 1u << 8 },
-	{ "completions", LIE_WC, CF_BOTH, 1u << 0 },
-	{ "events", LIE_EVENT, CF_BOTH, 1u << 0 },
-	{ "memory", LIE_MEMORY, CF_BOTH, 0 },
+	{ "completions", LIE_WC, ALL, 1u << 0 },
+	{ "events", LIE_EVENT, ALL, 1u << 0 },
+	{ "shared memory", LIE_SHARED, SHM, (UINT64_C(1) << LIE_SHARED_WAYS) - 1 },
+	{ "memory", LIE_MEMORY, ALL, 0 },
 };
 
 /* Return: whether there is anything to lie about. */
@@ -129,8 +160,7 @@ static void make_liar_of_kind(unsigned wire, const struct kind *k)
 		bool good;
 
 		for (size_t i = 0; (c = cf_case_at(i, NULL)); i++)
-			if (c->wires & wire && speaks(c) && !fnmatch(pattern, c->name, 0) &&
-			    (i + way) % stride == 0 && !deaf[i])
+			if (is_lied_to(wire, c) && speaks(c) && (i + way) % stride == 0 && !deaf[i])
 				deaf[i] = !lie_to(wire, k, c, way, &sum);
 		good = !(k->always >> way & 1) || sum.caught == sum.told;
 		bad |= !good;
@@ -171,6 +201,25 @@ static const struct {
 	{ "mpa-i-first-fpdu-crc", CF_TCP, LIE_SEGMENT, 4, "Terminate on queue 3, MSN 1, MO 0" },
 	{ "mpa-i-first-fpdu-crc", CF_TCP, LIE_SEGMENT, 9, "Terminate of 21 octets" },
 	{ "mpa-i-first-fpdu-crc", CF_TCP, LIE_SEGMENT, 11, "reserved bits in a Terminate" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 0, "message: 64 64 70 73 65 73 73 0b 00" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 1, "message: 64 64 70 73 65 73 73 0a 00 00 00 03" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 2,
+	  "message: 64 64 70 73 65 73 73 0a 00 00 00 02 00 05" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 3, "first message is not of 16 octets" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 4, "passes no memory" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 5, "passes no memory of 266240 octets" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 6, "is not allocated whole" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 7, "is not sealed: 0x" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 8, "there are 262145 octets in a ring" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 9, "writing index" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 10, "writing index" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 11, "the target says 3 where it is" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 12, "the target says 65538 where it is" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 13, "has woken sleeps 4294967295 and 0" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 14, "has woken sleeps 0 and 4294967295" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 15, "reading index is not possible" },
+	{ "mpa-request-plain", SHM, LIE_SHARED, 16, "reading index goes back by 1" },
+	{ "mpa-i-request", SHM, LIE_SHARED, 6, "is not allocated whole" },
 	{ "neg-enhanced", CF_SCTP, LIE_CHUNK, 0, "expected a control chunk, got PPID 16" },
 	{ "neg-enhanced", CF_SCTP, LIE_CHUNK, 1, "an ordered control chunk" },
 	{ "neg-enhanced", CF_SCTP, LIE_CHUNK, 2, "expected an Accept, got function code 7" },
@@ -246,23 +295,23 @@ static const struct {
 	const char *name;
 	unsigned wires;
 } called[] = {
-	{ "mpa-request-pd-512", CF_TCP },
-	{ "mpa-initiator-*-pd", CF_TCP },
+	{ "mpa-request-pd-512", OCTETS },
+	{ "mpa-initiator-*-pd", OCTETS },
 	{ "relay-cut", CF_TCP },
 	{ "relay-lossy", CF_SCTP },
 	{ "assoc-restart-addresses", CF_SCTP },
 	{ "assoc-i-crossing*", CF_SCTP },
 	{ "assoc-other-socket", CF_SCTP },
-	{ "ddp-write-zero", CF_BOTH },
-	{ "ddp-initiator-queue-4", CF_BOTH },
-	{ "rdmap-source-*", CF_BOTH },
+	{ "ddp-write-zero", ALL },
+	{ "ddp-initiator-queue-4", ALL },
+	{ "rdmap-source-*", ALL },
 	{ "sctp-initiator-*", CF_SCTP },
 	{ "sctp-sends*", CF_SCTP },
-	{ "neg-need-ord*", CF_BOTH },
+	{ "neg-need-ord*", ALL },
 	{ "mpa-emss*", CF_TCP },
 	{ "assoc-i-init", CF_SCTP },
-	{ "mpa-mulpdu*", CF_TCP },
-	{ "mpa-marker-tx-*", CF_TCP },
+	{ "mpa-mulpdu*", OCTETS },
+	{ "mpa-marker-tx-*", OCTETS },
 	{ "sctp-*size*", CF_SCTP },
 };
 
@@ -270,7 +319,7 @@ static bool is_called(unsigned wire, const struct cf_case *c)
 {
 	for (size_t i = 0; i < sizeof called / sizeof *called; i++)
 		if (called[i].wires & wire && !fnmatch(called[i].name, c->name, 0))
-			return c->wires & wire && !fnmatch(pattern, c->name, 0);
+			return is_lied_to(wire, c);
 	return false;
 }
 
@@ -321,7 +370,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2)
 		pattern = argv[2];
-	for (unsigned wire = CF_TCP; wire <= CF_SCTP; wire++)
+	for (unsigned wire = CF_TCP; wire <= SHM; wire *= 2)
 		if (argc < 2 || !strcmp(argv[1], wire_name(wire)))
 			end_of_lie(wire);
 	return bad;

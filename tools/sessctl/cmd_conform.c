@@ -52,9 +52,10 @@ static int plan_conform(const struct opts *o, struct ddps_conform_options *run, 
 	}
 	run->wire = !strcmp(arg, "tcp")	   ? DDPS_CONFORM_TCP
 		    : !strcmp(arg, "sctp") ? DDPS_CONFORM_SCTP
+		    : !strcmp(arg, "shm")  ? DDPS_CONFORM_SHM
 					   : 0;
 	if (!run->wire)
-		snprintf(why, why_len, "--self takes 'tcp' or 'sctp', not '%s'", arg);
+		snprintf(why, why_len, "--self takes 'tcp', 'sctp' or 'shm', not '%s'", arg);
 	return run->wire ? 0 : -1;
 }
 
@@ -85,7 +86,7 @@ int cmd_conform(const struct opts *o)
 		return (int)conform_usage(COMMAND, why);
 	sctp = run.uri ? !strncasecmp(run.uri, "sctp:", 5) : run.wire == DDPS_CONFORM_SCTP;
 	tls = run.uri && !strncasecmp(run.uri, "tls:", 4);
-	shm = run.uri && !strncasecmp(run.uri, "shm:", 4);
+	shm = run.uri ? !strncasecmp(run.uri, "shm:", 4) : run.wire == DDPS_CONFORM_SHM;
 	sctps = run.uri && !strncasecmp(run.uri, "sctps:", 6);
 	return (int)conform_go(
 		&(struct conform_job){ .o = { .json = o->json,

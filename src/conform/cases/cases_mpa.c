@@ -301,7 +301,7 @@ static void check_silent_initiator(struct cf *cf)
 
 	ddps_listen_param_init(&lp);
 	lp.setup_ms = 200;
-	CF_CHECK(cf, !ddps_listen(cf->app.ctx, "tcp://127.0.0.1:0", &lp, &cf->app.listener),
+	CF_CHECK(cf, !ddps_listen(cf->app.ctx, cf_self_uri(cf), &lp, &cf->app.listener),
 		 "listening");
 	expect_request_refused(cf, b, n - 1);
 }

@@ -333,6 +333,7 @@ const struct cf_case cf_cases_mpa_init[] = {
 	{ "mpa-i-crc-reply", "5044-4.4-6 5044-4.4-9 5044-7.1.1-10 5044-4.4-2",
 	  "C only in the Reply: CRCs are used", CF_TCP, CF_INITIATOR, true, crc_ours },
 	{ "mpa-i-crc-request", "5044-4.4-6 5044-7.1.1-10 5044-4.4-2",
-	  "C only in the Request: CRCs are used", CF_TCP, CF_INITIATOR, true, crc_theirs },
+	  "C only in the Request: CRCs are used", CF_TCP | CF_CLEAR, CF_INITIATOR, true,
+	  crc_theirs },
 	{ 0 },
 };

@@ -148,9 +148,7 @@ int cf_neg_app_accept(struct cf *cf)
 
 void cf_neg_listen(struct cf *cf, const struct ddps_listen_param *p)
 {
-	const char *uri = is_over_tcp(cf) ? "tcp://127.0.0.1:0" : CF_SCTP_SELF;
-
-	CF_CHECK(cf, !ddps_listen(cf->app.ctx, uri, p, &cf->app.listener), "listening");
+	CF_CHECK(cf, !ddps_listen(cf->app.ctx, cf_self_uri(cf), p, &cf->app.listener), "listening");
 }
 
 void cf_neg_failed(struct cf *cf, uint16_t code)

@@ -67,10 +67,7 @@ const char *cf_app_uri(struct cf *cf, char *buf, size_t len)
 	struct cf_app *a = &cf->app;
 
 	if (!a->listener)
-		check_app_call(cf,
-			       ddps_listen(a->ctx,
-					   cf->wire == CF_TCP ? "tcp://127.0.0.1:0" : CF_SCTP_SELF,
-					   NULL, &a->listener),
+		check_app_call(cf, ddps_listen(a->ctx, cf_self_uri(cf), NULL, &a->listener),
 			       "listening");
 	check_app_call(cf, ddps_listener_uri(a->listener, buf, len), "the listener's URI");
 	return buf;

@@ -99,7 +99,7 @@ void cf_tcp_expect_end(struct cf *cf, bool in_order);
 bool cf_tcp_ended(struct cf *cf); /* what comes next is a FIN or RST */
 
 /* Where the target listens in self mode, and where it is made to connect to. */
-#define CF_SCTP_SELF "sctp://127.0.0.1:0?backend=native&encap=0"
+const char *cf_self_uri(const struct cf *cf);
 
 /* sctp.c */
 void cf_sctp_open(struct cf *cf);

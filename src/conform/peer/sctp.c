@@ -98,7 +98,7 @@ static struct cf_net *get_carrier(struct cf *cf, const struct cf_at *at)
 
 static void listen_here(struct cf *cf)
 {
-	const char *text = cf->self ? CF_SCTP_SELF : cf->run->uri;
+	const char *text = cf->self ? cf_self_uri(cf) : cf->run->uri;
 	struct cf_at at;
 	struct cf_net *n;
 	int err;
@@ -151,7 +151,7 @@ static struct cf_net *get_packet_carrier(struct cf *cf, const struct cf_at *at)
 struct cf_assoc *cf_sctp_bare(struct cf *cf)
 {
 	struct cf_assoc *as = new_assoc(cf);
-	const char *text = cf->self ? CF_SCTP_SELF : cf->run->uri;
+	const char *text = cf->self ? cf_self_uri(cf) : cf->run->uri;
 	struct cf_at at;
 	int err;
 

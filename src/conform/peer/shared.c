@@ -40,8 +40,11 @@ struct cf_shared {
 	uint8_t *own;
 	const uint8_t *far; /* the target's, of which nothing is written */
 	uint64_t in, out;   /* how far this side is */
-	uint32_t said;	    /* a number for each sleep */
-	bool gone;	    /* the target has left the socket */
+	uint64_t written;   /* as the target has said last */
+	uint64_t read;
+	uint32_t said; /* a number for each sleep */
+	bool gone;     /* the target has left the socket */
+	int fd;	       /* of memory on its way, or -1 */
 };
 
 /* ---- addresses ---- */
@@ -111,10 +114,18 @@ static void *map_shared(struct cf *cf, int fd, int prot, int flags)
 	return m;
 }
 
+/* A case may leave before that. */
+static void close_on_its_way(struct cf_shared *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
 static void pass_memory(struct cf *cf)
 {
 	_Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = { 0 };
-	int fd = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const int fd = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	uint8_t hello[HELLO] = "ddpsess\n";
 	struct iovec iov = { hello, sizeof hello };
 	struct msghdr m = {
@@ -123,6 +134,7 @@ static void pass_memory(struct cf *cf)
 	struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
 	ssize_t n;
 
+	cf->conn->shared->fd = fd;
 	CF_CHECK(cf, fd >= 0 && !fallocate(fd, 0, 0, SIZE), "the shared memory: %s",
 		 strerror(errno));
 	cf->conn->shared->own = map_shared(cf, fd, PROT_READ | PROT_WRITE, MAP_POPULATE);
@@ -135,7 +147,7 @@ static void pass_memory(struct cf *cf)
 	cm->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(cm), &fd, sizeof fd);
 	n = sendmsg(cf->conn->fd, &m, MSG_NOSIGNAL);
-	close(fd);
+	close_on_its_way(cf->conn->shared);
 	CF_CHECK(cf, n == HELLO, "passing the memory: %s", strerror(errno));
 }
 
@@ -162,13 +174,15 @@ static void take_memory(struct cf *cf)
 	struct cmsghdr *cm;
 	struct stat st;
 	int fd = -1, seals;
+	ssize_t n;
 
 	await_hello(cf);
-	CF_CHECK(cf, recvmsg(cf->conn->fd, &m, MSG_CMSG_CLOEXEC) == HELLO,
-		 "the target's first message is not of %d octets", HELLO);
-	cm = CMSG_FIRSTHDR(&m);
+	n = recvmsg(cf->conn->fd, &m, MSG_CMSG_CLOEXEC);
+	cm = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (cm && cm->cmsg_type == SCM_RIGHTS && cm->cmsg_len == CMSG_LEN(sizeof fd))
 		memcpy(&fd, CMSG_DATA(cm), sizeof fd);
+	cf->conn->shared->fd = fd;
+	CF_CHECK(cf, n == HELLO, "the target's first message is not of %d octets", HELLO);
 	CF_CHECK(cf,
 		 !memcmp(hello, "ddpsess\n", 8) && cf_get32(hello + 8) == VERSION &&
 			 cf_get32(hello + 12) == RING,
@@ -181,7 +195,7 @@ static void take_memory(struct cf *cf)
 		 (unsigned)SEALS);
 	CF_CHECK(cf, st.st_blocks >= SIZE / 512, "the target's memory is not allocated whole");
 	cf->conn->shared->far = map_shared(cf, fd, PROT_READ, 0);
-	close(fd);
+	close_on_its_way(cf->conn->shared);
 }
 
 void cf_shared_open(struct cf *cf)
@@ -190,6 +204,7 @@ void cf_shared_open(struct cf *cf)
 		return;
 	cf->conn->shared = calloc(1, sizeof *cf->conn->shared);
 	CF_CHECK(cf, cf->conn->shared, "out of memory");
+	cf->conn->shared->fd = -1;
 	if (cf->c->target != CF_RESPONDER)
 		take_memory(cf);
 	pass_memory(cf);
@@ -201,6 +216,7 @@ void cf_shared_close(struct cf_conn *c)
 {
 	if (!c->shared)
 		return;
+	close_on_its_way(c->shared);
 	if (c->fd >= 0)
 		cf_shared_end(c, false);
 	if (c->shared->own)
@@ -221,7 +237,8 @@ static void wake_target(struct cf_conn *c, unsigned sleeps, unsigned woken)
 	if (number == *last)
 		return;
 	__atomic_store_n(last, number, __ATOMIC_SEQ_CST);
-	(void)send(c->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (send(c->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
 }
 
 static void ask_for_bell(struct cf_shared *s, unsigned sleeps)
@@ -249,16 +266,40 @@ static size_t count_between(struct cf *cf, uint64_t head, uint64_t tail, const c
 	return (size_t)(head - tail);
 }
 
+/* The target's index @now goes on from @before. */
+static void check_onward(struct cf *cf, uint64_t *before, uint64_t now, const char *which)
+{
+	CF_CHECK(cf, now - *before <= RING, "the target's %s index goes back by %llu", which,
+		 (unsigned long long)(*before - now));
+	*before = now;
+}
+
+/* The end that it says there is, and whom it has woken. */
+static void check_words(struct cf *cf, const struct cf_shared *s)
+{
+	uint32_t end = get_word(s->far, END), reader = get_word(s->far, READER_WOKEN),
+		 writer = get_word(s->far, WRITER_WOKEN);
+
+	CF_CHECK(cf, end <= 2, "the target says %u where it is open, closed or reset (0, 1, 2)",
+		 end);
+	CF_CHECK(cf, reader <= s->said && writer <= s->said,
+		 "the target has woken sleeps %u and %u, of %u", reader, writer, s->said);
+}
+
 ssize_t cf_shared_send(struct cf *cf, const void *p, size_t len)
 {
 	struct cf_conn *c = cf->conn;
 	struct cf_shared *s = c->shared;
+	uint64_t read;
 	size_t room;
 
 	take_calls(c);
+	check_words(cf, s);
 	if (s->gone || get_word(s->far, END) > 1)
 		return -EPIPE;
-	room = RING - count_between(cf, s->out, get_long(s->far, READ), "reading");
+	read = get_long(s->far, READ);
+	room = RING - count_between(cf, s->out, read, "reading");
+	check_onward(cf, &s->read, read, "reading");
 	if (!room) {
 		ask_for_bell(s, WRITER);
 		return -EAGAIN;
@@ -283,13 +324,17 @@ ssize_t cf_shared_recv(struct cf *cf, void *p, size_t len)
 {
 	struct cf_conn *c = cf->conn;
 	struct cf_shared *s = c->shared;
+	uint64_t written;
 	ssize_t end;
 	size_t n;
 
 	take_calls(c);
 	ask_for_bell(s, READER);
+	check_words(cf, s);
 	end = get_shared_end(s);
-	n = count_between(cf, get_long(s->far, WRITTEN), s->in, "writing");
+	written = get_long(s->far, WRITTEN);
+	n = count_between(cf, written, s->in, "writing");
+	check_onward(cf, &s->written, written, "writing");
 	if (!n)
 		return end;
 	n = len < n ? len : n;

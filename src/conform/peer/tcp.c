@@ -74,7 +74,7 @@ static int get_tcp_listener(struct cf *cf)
 
 	if (cf->res->listen_fd >= 0)
 		return cf->res->listen_fd;
-	cf_address(cf, cf->self ? "tcp://127.0.0.1:0" : cf->run->uri, &at);
+	cf_address(cf, cf->self ? cf_self_uri(cf) : cf->run->uri, &at);
 	fd = socket(at.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CF_CHECK(cf, fd >= 0, "socket: %s", strerror(errno));
 	cf->res->listen_fd = fd;

@@ -53,6 +53,13 @@ static void read_uri_options(const char *uri, struct cf_at *at)
 	}
 }
 
+const char *cf_self_uri(const struct cf *cf)
+{
+	if (cf->wire == CF_SCTP)
+		return "sctp://127.0.0.1:0?backend=native&encap=0";
+	return cf->run->shared ? "shm://@" : "tcp://127.0.0.1:0";
+}
+
 void cf_address(struct cf *cf, const char *uri, struct cf_at *at)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list;
