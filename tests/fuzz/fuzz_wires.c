@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two wires next to each other.  The input is a program for both ends of a session: requests of any
- * kind, right and wrong ones, receives, regions that go, an end in order or none.  It is played over TCP
- * and over SCTP, in a kernel that loses nothing.  Whatever either user sees has to be the same: what
+ * The wires next to each other.  The input is a program for both ends of a session: requests of any
+ * kind, right and wrong ones, receives, regions that go, an end in order or none.  It is played over TCP,
+ * through shared memory and over SCTP, in a kernel that loses nothing.  Whatever either user sees has to be the same: what
  * calls return, completions in their order with all that they say, events, errors, and the memory.
  */
 #include "fuzz.h"
@@ -18,6 +18,14 @@
 #define MS	  UINT64_C(1000000)
 #define REST	  (3000 * MS)  /* longer than what an acknowledgement may wait */
 #define LIFE	  (60000 * MS) /* longer than all timers of an end */
+
+enum wire { TCP, SHM, SCTP, WIRES };
+
+static const char *const listen_at[WIRES] = {
+	[TCP] = "tcp://10.0.0.2:0",
+	[SHM] = "shm:///sim/wire",
+	[SCTP] = "sctp://10.0.0.2:0?backend=native&encap=9899",
+};
 
 struct end {
 	struct ddps_ctx *ctx;
@@ -40,7 +48,8 @@ struct world {
 	struct end end[2]; /* initiator, responder */
 	struct ddps_listener *listener;
 	unsigned flags, up;
-	bool sctp, left;
+	enum wire wire;
+	bool left;
 	bool odd; /* anything may fail from here on */
 };
 
@@ -434,10 +443,7 @@ static void begin_wire_session(struct world *w)
 
 	make_wire_end(w, 0);
 	make_wire_end(w, 1);
-	FUZZ_CHECK(!ddps_listen(enter_end(w, 1)->ctx,
-				w->sctp ? "sctp://10.0.0.2:0?backend=native&encap=9899"
-					: "tcp://10.0.0.2:0",
-				NULL, &w->listener));
+	FUZZ_CHECK(!ddps_listen(enter_end(w, 1)->ctx, listen_at[w->wire], NULL, &w->listener));
 	FUZZ_CHECK(ddps_listener_uri(w->listener, uri, sizeof uri) > 0);
 	ddps_conn_param_init(&p);
 	p.ird = p.ord = 3;
@@ -471,7 +477,7 @@ static void finish_wire_session(struct world *w)
 	FUZZ_CHECK(!kern_stop());
 }
 
-static void play_on_wire(const uint8_t *data, size_t size, bool sctp, struct fuzz_log log[4])
+static void play_on_wire(const uint8_t *data, size_t size, enum wire wire, struct fuzz_log log[4])
 {
 	static struct world w;
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
@@ -479,7 +485,7 @@ static void play_on_wire(const uint8_t *data, size_t size, bool sctp, struct fuz
 
 	memset(&w, 0, sizeof w);
 	w.flags = ddps_rbuf_u8(&in);
-	w.sctp = sctp;
+	w.wire = wire;
 	kern_start(1);
 	kern.mtu = w.flags & NARROW ? 1500 : 65535;
 	kern.window = 1u << 20;
@@ -494,11 +500,15 @@ static void play_on_wire(const uint8_t *data, size_t size, bool sctp, struct fuz
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fuzz_log tcp[4], sctp[4];
+	struct fuzz_log log[WIRES][4];
 
-	play_on_wire(data, size, false, tcp);
-	play_on_wire(data, size, true, sctp);
-	for (unsigned i = 0; i < 4; i++)
-		FUZZ_CHECK(tcp[i].lines == sctp[i].lines && tcp[i].hash == sctp[i].hash);
+	for (enum wire wire = TCP; wire < WIRES; wire++)
+		play_on_wire(data, size, wire, log[wire]);
+	for (unsigned i = 0; i < 4; i++) {
+		FUZZ_CHECK(log[TCP][i].lines == log[SHM][i].lines &&
+			   log[TCP][i].hash == log[SHM][i].hash);
+		FUZZ_CHECK(log[TCP][i].lines == log[SCTP][i].lines &&
+			   log[TCP][i].hash == log[SCTP][i].hash);
+	}
 	return 0;
 }
