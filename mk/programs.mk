@@ -197,9 +197,9 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOI
 $(B)/fuzz-%: private LINK_FLAGS = $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) -Wl,--wrap=getrandom,--wrap=clock_gettime
 $(B)/fuzz-%: private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
 
-# Whole sessions on each wire, in the simulated kernel, whose clock and numbers these are.
-$(B)/fuzz-wires: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c tests/sim/closer_stub.c)
-$(B)/fuzz-wires: LDFLAGS += $(filter-out %=getrandom %=clock_gettime,$(WRAP)) -Wl,--wrap=pthread_create
+# Whole sessions in the simulated kernel, whose clock and numbers these are.
+$(B)/fuzz-wires $(B)/fuzz-shm: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c tests/sim/closer_stub.c)
+$(B)/fuzz-wires $(B)/fuzz-shm: LDFLAGS += $(filter-out %=getrandom %=clock_gettime,$(WRAP)) -Wl,--wrap=pthread_create
 
 # The tester's sockets are the target's.
 $(B)/fuzz-conform_ipoib: LDFLAGS += -Wl,--wrap=socket,--wrap=poll,--wrap=sendto,--wrap=recvfrom

@@ -3,13 +3,16 @@
 # The tests of attacks against a stack that has what they defend switched off: each must fail.  attacks.txt: what
 # is off (off.py), binary, test, separated by tabs.  All is compiled once; a number in the environment says what
 # is off.
+# Of a fuzz target the test is its corpus.
 # usage: run.sh BUILD [PATTERN]		a finished build, which is copied; e.g. build/opt unit
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 pattern=${2:-.} list=tests/mutate/attacks.txt
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-binaries=(unit e2e verbs-test sched)
+binaries=(unit e2e verbs-test sched fuzz-shm)
+# shellcheck source=tests/fuzz/corpus.bash
+. tests/fuzz/corpus.bash
 
 tests/mutate/off.py tree "$tree" "$build" "$list" || exit 1
 make -s -C "$tree" -j2 VARIANT="$(basename "$build")" WERROR= CFLAGS=-w "${binaries[@]/#/$build/}" >"$tree/log" 2>&1 || {
@@ -24,6 +27,10 @@ caught() { # NUMBER BINARY TEST
 	export DDPS_OFF=$1
 	if [ "$2" = sched ]; then
 		timeout -k 5 150 "$program" "$3" >"$out" 2>&1 || echo "fails"
+		return
+	fi
+	if [[ $2 = fuzz-* ]]; then
+		timeout -k 5 150 "$program" "$tree/seeds/$2" >"$out" 2>&1 || echo "fails"
 		return
 	fi
 	LSAN_OPTIONS=exitcode=0 timeout -k 5 150 "$program" --filter "$3" --color=never >"$out" 2>&1
@@ -60,6 +67,8 @@ for binary in unit e2e verbs-test; do
 		>"$tree/$binary.list"
 done
 "$build/sched" --list >"$tree/sched.list"
+echo corpus >"$tree/fuzz-shm.list"
+unpack shm "$tree/seeds/fuzz-shm" || exit 1
 number=0
 while IFS=$'\t' read -r what binary name; do
 	number=$((number + 1))
