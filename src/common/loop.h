@@ -39,8 +39,8 @@ struct ddps_timer {
 	uint64_t due; /* ns, ddps_now() */
 	void (*fn)(void *user);
 	void *user;
-	bool on;
-	struct ddps_timer *child, *next, *prev; /* prev: of the first child, the parent */
+	/* prev: of the first child, the parent; of the earliest one, itself; NULL: it does not run. */
+	struct ddps_timer *child, *next, *prev;
 };
 
 struct ddps_task {
@@ -87,6 +87,10 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io);
 
 /* (Re)start: @fn is called once at or after @due.  Needs no memory, cannot fail. */
 void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
+static inline bool ddps_timer_runs(const struct ddps_timer *t)
+{
+	return t->prev;
+}
 /* ms from now; ms == 0 stops it (0 means "no deadline" in every parameter). */
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
 void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);

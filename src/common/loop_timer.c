@@ -79,9 +79,15 @@ static struct ddps_timer *merge_siblings(struct ddps_timer *first)
 		root = meld(root, pairs);
 		pairs = next;
 	}
-	if (root)
-		root->prev = NULL;
 	return root;
+}
+
+/* The earliest of all is @t, or NULL. */
+static void set_earliest(struct ddps_loop *l, struct ddps_timer *t)
+{
+	l->timers = t;
+	if (t)
+		t->prev = t;
 }
 
 void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
@@ -89,8 +95,7 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 	ddps_assert_loop(l);
 	ddps_timer_stop(l, t);
 	t->due = due;
-	t->on = true;
-	l->timers = meld(l->timers, t);
+	set_earliest(l, meld(l->timers, t));
 	arm_timerfd(l, due);
 }
 
@@ -107,11 +112,11 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 	struct ddps_timer *below;
 
 	ddps_assert_loop(l);
-	if (!t->on)
+	if (!ddps_timer_runs(t))
 		return;
 	below = merge_siblings(t->child);
 	if (t == l->timers) {
-		l->timers = below;
+		set_earliest(l, below);
 	} else {
 		if (t->prev->child == t)
 			t->prev->child = t->next;
@@ -119,10 +124,9 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 			t->prev->next = t->next;
 		if (t->next)
 			t->next->prev = t->prev;
-		l->timers = meld(l->timers, below);
+		set_earliest(l, meld(l->timers, below));
 	}
 	t->child = t->next = t->prev = NULL;
-	t->on = false;
 }
 
 int ddps_loop_run_timers(struct ddps_loop *l)

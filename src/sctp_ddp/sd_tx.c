@@ -38,7 +38,7 @@ void ddps_sd_tx_quiet(struct ddps_sd_carrier *c, bool soon)
 		return;
 	if (!soon)
 		ddps_timer_stop(c->env->loop, c->quiet_timer);
-	else if (!c->quiet_timer->on)
+	else if (!ddps_timer_runs(c->quiet_timer))
 		ddps_timer_after(c->env->loop, c->quiet_timer, QUIET_MS);
 }
 

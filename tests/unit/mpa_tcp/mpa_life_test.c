@@ -169,7 +169,7 @@ Test(mpa_life, an_abort_lets_go_immediately)
 	l.s->llp->ops->abort(l.s->llp);
 	cr_expect_null(l.w.env.lenders);
 	cr_expect_null(l.c->tx.batch);
-	cr_expect_not(l.c->timer.on);
+	cr_expect_not(ddps_timer_runs(&l.c->timer));
 	cr_expect_eq(l.closes, 1);
 	cr_expect_eq(l.resets, 1);
 	cr_expect_eq(l.s->called[UP_CLOSED], 0, "from the loop only");

@@ -258,7 +258,7 @@ Test(mpa_line_read, a_fin_instead_of_the_first_fpdu, .description = "5044-7.1.2-
 		cr_expect_eq(l.closes, closing);
 		if (!closing) {
 			cr_expect_eq(l.c->deadline, DDPS_MPA_T_NONE);
-			cr_expect_not(l.c->timer.on);
+			cr_expect_not(ddps_timer_runs(&l.c->timer));
 		}
 		line_fini(&l);
 	}
@@ -274,7 +274,7 @@ Test(mpa_line_read, the_deadline_of_a_close_outlasts_a_fin, .description = "5044
 	line_ready(&l, DDPS_MPA_IN);
 	cr_expect_eq(l.s->called[UP_PEER_CLOSED], 1);
 	cr_expect_eq(l.c->deadline, DDPS_MPA_T_CLOSE);
-	cr_expect(l.c->timer.on);
+	cr_expect(ddps_timer_runs(&l.c->timer));
 	line_fini(&l);
 }
 

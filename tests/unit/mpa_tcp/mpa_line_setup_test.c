@@ -92,12 +92,12 @@ Test(mpa_line_setup, after_the_reply_there_is_no_deadline, .description = "5044-
 	struct line l;
 
 	connect_both_mpa_line_setup(&l);
-	cr_expect(l.c->timer.on);
+	cr_expect(ddps_timer_runs(&l.c->timer));
 	line_feed(&l, REPLY, 20);
 	line_ready(&l, DDPS_MPA_IN);
 	cr_expect_eq(l.c->state, DDPS_MPA_FULL);
 	cr_expect_eq(l.c->deadline, DDPS_MPA_T_NONE);
-	cr_expect_not(l.c->timer.on);
+	cr_expect_not(ddps_timer_runs(&l.c->timer));
 	line_fini(&l);
 }
 
@@ -128,13 +128,13 @@ Test(mpa_line_setup, while_the_application_decides, .description = "5044-7.1.2-2
 	struct line l;
 
 	line_responder(&l);
-	cr_expect(l.c->timer.on);
+	cr_expect(ddps_timer_runs(&l.c->timer));
 	l.s->react[UP_REQUEST] = DO_NOTHING;
 	line_feed(&l, MPA_REQ "\xc0\x01\0\0", 20);
 	line_ready(&l, DDPS_MPA_IN);
 	cr_assert_eq(l.w.requests, 1);
 	cr_expect_eq(l.c->deadline, DDPS_MPA_T_NONE);
-	cr_expect_not(l.c->timer.on);
+	cr_expect_not(ddps_timer_runs(&l.c->timer));
 	l.s->llp->ops->info(l.s->llp, &info);
 	cr_expect(info.mpa.markers_tx && info.mpa.crc);
 	cr_expect_eq(info.mulpdu, 1442, "with markers");

@@ -397,7 +397,7 @@ Test(mpa_rare, a_bad_first_fpdu_while_closing, .description = "5044-7.1.2-26")
 		MPA_UNTIL(&w, b->called[UP_FAULT]);
 		cr_expect_eq(get_mpa_rare_conn(b)->deadline,
 			     closing ? DDPS_MPA_T_CLOSE : DDPS_MPA_T_NONE);
-		cr_expect_eq(get_mpa_rare_conn(b)->timer.on, closing);
+		cr_expect_eq(ddps_timer_runs(&get_mpa_rare_conn(b)->timer), closing);
 		mpa_world_fini(&w);
 		close(fd);
 	}

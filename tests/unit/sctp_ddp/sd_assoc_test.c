@@ -18,7 +18,7 @@ TestSuite(sd_assoc, .init = init, .fini = fini, .timeout = 60);
 
 static void fire_assoc_timer(struct ddps_timer *t)
 {
-	cr_assert(t->on, "the timer does not run");
+	cr_assert(ddps_timer_runs(t), "the timer does not run");
 	ddps_timer_start(world.env.loop, t, 0);
 	sd_run(&world);
 }
@@ -151,14 +151,14 @@ Test(sd_assoc, linger_and_reuse, .description = "5043-11.3-d2")
 	other = sd_carrier_of(&world, 1);
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&world);
-	cr_expect(c->linger.on);
-	cr_expect(other->linger.on);
+	cr_expect(ddps_timer_runs(&c->linger));
+	cr_expect(ddps_timer_runs(&other->linger));
 	cr_expect_gt(other->linger.due, c->linger.due); /* the opener goes first */
 	sd_free(&u);
 	u = (struct sd_ulp){ 0 };
 	open_session(&u);
 	cr_expect_eq(fake_sctp_net.connects, 1);
-	cr_expect_eq(c->linger.on, 0);
+	cr_expect_not(ddps_timer_runs(&c->linger));
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&world);
 	fire_assoc_timer(&c->linger);

@@ -59,7 +59,7 @@ Test(sd_dtls_life, one_comes_up_carries_messages_and_leaves_nothing)
 	cr_expect_eq(srv.ep->sock->table->shaking.places, 0);
 	cr_expect_eq(dtls_env(&sn)->ndtls, 1);
 	c = dtls_of(&cn);
-	cr_expect(!c->server && c->took && !c->shake && !c->timer.on);
+	cr_expect(!c->server && c->took && !c->shake && !ddps_timer_runs(&c->timer));
 	cr_expect_str_eq(c->host, "127.0.0.1");
 	cr_expect_eq(dtls_script.hs, 0);
 	cr_expect_eq(dtls_script.witnesses, 2);
@@ -209,7 +209,8 @@ static unsigned seconds_left(const struct ddps_timer *t)
 {
 	const uint64_t now = ddps_now();
 
-	return t->on && t->due > now ? (unsigned)((t->due - now + SECOND / 2) / SECOND) : 0;
+	return ddps_timer_runs(t) && t->due > now ? (unsigned)((t->due - now + SECOND / 2) / SECOND)
+						  : 0;
 }
 
 /* Repeats of the end are answered for a while, and then it goes. */
@@ -343,8 +344,8 @@ Test(sd_dtls_life, one_without_memory_comes_up_or_says_so)
 			struct ddps_sn_dtls *c = dtls_of(&cn);
 
 			turn_dtls(NULL, 5);
-			if (!cli.up && !cli.gone && c && c == dtls_of(&cn) && c->timer.on &&
-			    c->state == DDPS_SN_SHAKING)
+			if (!cli.up && !cli.gone && c && c == dtls_of(&cn) &&
+			    ddps_timer_runs(&c->timer) && c->state == DDPS_SN_SHAKING)
 				ddps_sn_dtls_timer(c); /* it need not be waited for */
 		}
 		failed = mem_failed();

@@ -70,7 +70,7 @@ static void lingers_over(struct ddps_sd_carrier *c)
 	ddps_timer_stop(w.env.loop, &c->linger);
 	c->linger.fn(c->linger.user);
 	cr_expect_eq(c->state, DDPS_SD_GOING);
-	cr_expect(c->linger.on, "but not for ever");
+	cr_expect(ddps_timer_runs(&c->linger), "but not for ever");
 }
 
 static void peer_shuts_down(struct ddps_sd_carrier *c)
@@ -169,7 +169,7 @@ Test(sd_idle, one_with_a_session_again_is_not_idle)
 	sd_send(&w, raw, 2, "0000 0001");
 	cr_expect_eq(w.nreq, 2);
 	cr_expect_eq(get_sd_idle_listener()->idle.places, 0);
-	cr_expect_not(last_carrier()->linger.on);
+	cr_expect_not(ddps_timer_runs(&last_carrier()->linger));
 }
 
 /* Something that is no request says nothing yet: the place is that of one that is silent. */
@@ -223,7 +223,7 @@ static bool is_sd_idle_due_in(const struct ddps_timer *t, uint64_t ms)
 {
 	uint64_t left = t->due - ddps_now();
 
-	return t->on && left <= (ms + ms / 16) * NSEC_PER_MSEC &&
+	return ddps_timer_runs(t) && left <= (ms + ms / 16) * NSEC_PER_MSEC &&
 	       left > (ms - ms / 10) * NSEC_PER_MSEC;
 }
 
@@ -262,9 +262,9 @@ Test(sd_idle, a_session_that_ended_has_no_deadline)
 {
 	w.param.connect_ms = 50000;
 	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
-	cr_expect(((struct ddps_sd_session *)u.llp)->timer.on);
+	cr_expect(ddps_timer_runs(&((struct ddps_sd_session *)u.llp)->timer));
 	u.llp->ops->abort(u.llp);
-	cr_expect_not(((struct ddps_sd_session *)u.llp)->timer.on);
+	cr_expect_not(ddps_timer_runs(&((struct ddps_sd_session *)u.llp)->timer));
 }
 
 /* It comes up later, and then it may serve another. */

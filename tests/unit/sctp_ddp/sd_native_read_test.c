@@ -427,13 +427,13 @@ Test(sd_native_read, room_again_where_nothing_waits_to_be_sent)
 	get_sd_native_read_sock()->ne->nfull++;
 	ddps_io_set(sn.env.loop, &get_sd_native_read_sock()->io, EPOLLIN | EPOLLOUT);
 	ddps_sn_flush(srv.ep->ne);
-	cr_assert_not(srv.ep->ne->timer.on);
+	cr_assert_not(ddps_timer_runs(&srv.ep->ne->timer));
 	TURN(EPOLLIN, { 1, 0 });
 	cr_expect(get_sd_native_read_sock()->full);
 	cr_expect_eq(get_sd_native_read_sock()->io.events, EPOLLIN | EPOLLOUT);
 	TURN(EPOLLOUT, { -EAGAIN, 0 });
 	cr_expect_not(get_sd_native_read_sock()->full);
 	cr_expect_eq(get_sd_native_read_sock()->io.events, EPOLLIN);
-	cr_expect(srv.ep->ne->timer.on);
+	cr_expect(ddps_timer_runs(&srv.ep->ne->timer));
 	stop_sd_hand(peer);
 }

@@ -376,7 +376,7 @@ Test(sd_native_see, nobody_answers_in_time)
 				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
 				&cli.a),
 		     0);
-	cr_expect(cli.a->deadline.on);
+	cr_expect(ddps_timer_runs(&cli.a->deadline));
 	cli.a->deadline.fn(cli.a->deadline.user);
 	WAIT_FOR(cli.gone, &cn);
 	cr_expect_eq(cli.end.code, DDPS_E_TIMEDOUT);

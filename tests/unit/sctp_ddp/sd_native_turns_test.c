@@ -122,6 +122,6 @@ Test(sd_native_turns, a_turn_ends_though_there_is_always_more_to_tell)
 	ddps_sctp_pause(assocs[0]->sa, false, ddps_sn_now(env()));
 	ddps_sn_turn(env());
 	cr_expect_eq(told, SHARE, "%u", told);
-	cr_expect(env()->timer.on, "the next turn comes");
+	cr_expect(ddps_timer_runs(&env()->timer), "the next turn comes");
 	end_sd_sends();
 }

@@ -169,7 +169,7 @@ Test(sd_native_ways, who_connects_has_an_address_for_each_way)
 	cr_expect(i.by_us && s[0].a->by_us);
 	cr_expect_eq(i.peer_port, PORT);
 	cr_expect_eq(s[0].a->port, i.port);
-	cr_expect(s[0].a->deadline.on);
+	cr_expect(ddps_timer_runs(&s[0].a->deadline));
 	for (unsigned k = 0; k < 2; k++) {
 		cr_assert_eq(ddps_sctp_path_info(s[0].a->sa, k, &path), 0);
 		one = addr(k ? "::1" : "127.0.0.1");

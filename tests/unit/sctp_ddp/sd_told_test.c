@@ -283,7 +283,8 @@ static bool is_sd_told_due_in(const struct ddps_timer *t, uint64_t ms)
 {
 	uint64_t left = t->due - ddps_now();
 
-	return t->on && left <= ms * NSEC_PER_MSEC && left > (ms - ms / 10) * NSEC_PER_MSEC;
+	return ddps_timer_runs(t) && left <= ms * NSEC_PER_MSEC &&
+	       left > (ms - ms / 10) * NSEC_PER_MSEC;
 }
 
 Test(sd_told, an_answer_is_waited_for_until_it_is_here)
@@ -296,13 +297,13 @@ Test(sd_told, an_answer_is_waited_for_until_it_is_here)
 	raw = sd_raw_initiated(&w, &u, false);
 	p = sd_pair_of(&u);
 	cr_expect(is_sd_told_due_in(&p->timer, 60000));
-	cr_expect_not(((struct ddps_sd_session *)u.llp)->timer.on);
+	cr_expect_not(ddps_timer_runs(&((struct ddps_sd_session *)u.llp)->timer));
 	ddps_sd_pair_step(p, DDPS_SD_EV_DRAINED, NULL, NULL);
 	cr_expect(is_sd_told_due_in(&p->timer, 60000), "it goes on");
 	sd_send(&w, raw, 0, "0000 0002");
-	cr_expect_not(p->timer.on);
+	cr_expect_not(ddps_timer_runs(&p->timer));
 	sd_send_segment(&w, raw, 0, 1, 0);
-	cr_expect_not(p->timer.on);
+	cr_expect_not(ddps_timer_runs(&p->timer));
 }
 
 /* RFC 5043 2: a second period in A1c, of ten seconds where the layer above gave none. */
@@ -312,7 +313,7 @@ Test(sd_told, a_request_that_was_given_up_waits_for_its_answer)
 
 	sd_raw_initiated(&w, &u, false);
 	p = sd_pair_of(&u);
-	cr_expect_not(p->timer.on);
+	cr_expect_not(ddps_timer_runs(&p->timer));
 	sd_free(&u);
 	cr_expect_eq(p->sm.state, DDPS_SD_A1C);
 	cr_expect(is_sd_told_due_in(&p->timer, 10000));

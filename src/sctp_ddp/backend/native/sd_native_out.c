@@ -246,7 +246,7 @@ static void arm_native_timer(struct ddps_sn_env *ne)
 		ddps_timer_stop(ne->env->loop, &ne->timer);
 	/* Traffic moves the deadline on and on: a timer that is early costs one look, setting it
 	 * anew for each packet a system call each. */
-	else if (!ne->timer.on || ne->timer.due > due)
+	else if (!ddps_timer_runs(&ne->timer) || ne->timer.due > due)
 		ddps_timer_start(ne->env->loop, &ne->timer, due);
 }
 
