@@ -62,6 +62,7 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 	ddps_wq_free(&r->rq.mem);
 	free(r->irrq.e);
 	free(r->ctx);
+	free(r->direct);
 	free(r->tally.v);
 	free(r);
 }

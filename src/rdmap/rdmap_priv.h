@@ -190,7 +190,7 @@ struct ddps_rdmap {
 	/* Reads, atomics, Terminates, messages in several segments */
 	struct ddps_rx_ctx *ctx; /* DDPS_CTX_COUNT; NULL until one is used */
 	uint64_t rx_order;
-	struct ddps_rx_seg direct;
+	struct ddps_rx_seg *direct; /* the one that is placed directly; NULL: none ever was */
 	TAILQ_ENTRY(ddps_rdmap) srq_link;
 	uint64_t read_pos;  /* SQ position of the oldest, if reads_out counts one of the SQ */
 	uint64_t rresp_got; /* octets of the oldest one's response */

@@ -408,9 +408,13 @@ int ddps_any_receive(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
 {
 	struct ddps_rdmap *r = user;
-	struct ddps_rx_seg *s = &r->direct;
+	struct ddps_rx_seg *s = r->direct;
 	struct ddps_fault f;
 
+	if (!s)
+		s = r->direct = malloc(sizeof *s);
+	if (!s)
+		return 0;
 	*s = (struct ddps_rx_seg){ 0 };
 	/* A fault is found again, and acted on, when the segment comes whole. */
 	if (r->state != DDPS_RS_RUN || parse_segment(r, s, hdr, have, seg_len, &f) ||
@@ -427,13 +431,13 @@ int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 
 	if (r->state != DDPS_RS_RUN)
 		return DDPS_E_STATE;
-	if (!r->direct.pay_len || off >= r->direct.pay_len)
+	if (!r->direct || off >= r->direct->pay_len)
 		return DDPS_E_INVAL;
 	/* Memory may have been revoked since the last octets came [5040-8.1.1-6]. */
-	err = check_segment(r, &r->direct, &f);
+	err = check_segment(r, r->direct, &f);
 	if (!err)
-		return get_rx_op(&r->direct)->target(r, &r->direct, off, iov, max);
-	err = fail_segment(r, &f, &r->direct);
+		return get_rx_op(r->direct)->target(r, r->direct, off, iov, max);
+	err = fail_segment(r, &f, r->direct);
 	ddps_rdmap_tell(r);
 	return err;
 }
@@ -441,15 +445,16 @@ int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 int ddps_rdmap_rx_direct_end(void *user)
 {
 	struct ddps_rdmap *r = user;
-	struct ddps_rx_seg s = r->direct;
+	struct ddps_rx_seg s;
 	int err;
 
 	ddps_rdmap_check(r);
 	if (r->state != DDPS_RS_RUN)
 		return DDPS_E_STATE;
-	if (!s.pay_len)
+	if (!r->direct || !r->direct->pay_len)
 		return DDPS_E_INVAL;
-	r->direct.pay_len = 0;
+	s = *r->direct;
+	r->direct->pay_len = 0;
 	err = note_placed(r, &s);
 	ddps_rdmap_tell(r);
 	return err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Direct placement: the LLP reads payload straight into its buffer. */
 #include "rdmap_fixture.h"
+#include "unit/mem_fixture.h"
 
 static struct side s;
 
@@ -124,6 +125,22 @@ Test(rdmap_direct, first_18_octets_are_enough)
 	memcpy(head, seg, 18);
 	cr_expect_eq(ddps_rdmap_rx_direct(s.r, head, 18, len), 0, "bounds use the whole length");
 	free(head);
+}
+
+Test(rdmap_direct, without_memory_it_comes_whole)
+{
+	uint8_t seg[64];
+	const size_t len = make_tagged_rdmap(seg, 0, s.mr->stag, 10, true, "abcdefgh");
+	struct iovec iov;
+
+	mem_fail(1);
+	cr_expect_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 0);
+	cr_assert(mem_failed());
+	cr_expect_eq(ddps_rdmap_rx_direct_iov(s.r, 0, &iov, 1), DDPS_E_INVAL);
+	cr_expect_eq(ddps_rdmap_rx_direct_end(s.r), DDPS_E_INVAL);
+	cr_expect_eq(ddps_rdmap_rx_segment(s.r, seg, len), 0);
+	cr_expect_arr_eq(s.mem + 10, "abcdefgh", 8);
+	cr_expect_eq(direct(seg, len, 3), 0, "the next one finds some");
 }
 
 Test(rdmap_direct, memory_revoked_between_two_reads, .description = "5040-8.1.1-6 5042-6.2.2-2")
