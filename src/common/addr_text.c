@@ -106,6 +106,19 @@ void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 	}
 }
 
+void ddps_addr_text_of(const struct ddps_addr *a, char *buf, size_t len)
+{
+	struct sockaddr_in6 v6 = { .sin6_port = htons(a->port), .sin6_scope_id = a->scope };
+
+	memcpy(&v6.sin6_addr, a->ip, sizeof v6.sin6_addr);
+	if (a->family == 6)
+		ipv6_text(&v6, buf, len);
+	else if (a->family == 4)
+		ipv4_text(a->ip, v6.sin6_port, buf, len);
+	else
+		snprintf(buf, len, "?");
+}
+
 struct ddps_addr ddps_addr_of(const struct sockaddr *sa)
 {
 	struct ddps_addr a = { .family = 0 };

@@ -77,6 +77,8 @@ struct ddps_addr ddps_addr_of(const struct sockaddr *sa);
 
 /* "192.0.2.1:7174", "[2001:db8::1]:7174" or "[fe80::1%eth0]:7174", always terminated. */
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len);
+/* The same of numbers. */
+void ddps_addr_text_of(const struct ddps_addr *a, char *buf, size_t len);
 
 /* Of a list: "192.0.2.1,[2001:db8::1]:7174", with the first one's port. */
 #define DDPS_ADDRS_TEXT 640

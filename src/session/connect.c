@@ -69,6 +69,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	struct ddps_dial *d = ep->dial;
 	uint8_t buf[DDPS_PD_MAX];
 	struct ddps_setup setup = { .enhanced = d->enhanced, .pd = buf };
+	struct ddps_conn_info info;
 	struct ddps_llp_param lp;
 	int err;
 
@@ -77,8 +78,10 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	lp.connect_ms = connect_ms_of_address(d);
 	lp.stalls = ep->stalls;
 	lp.host = d->uri.host;
-	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
-	ep->info.peer_addr = ddps_addr_of((const struct sockaddr *)ss);
+	info = ddps_info_kept(&ep->info);
+	ddps_addr_text((const struct sockaddr *)ss, info.peer, sizeof info.peer);
+	info.peer_addr = ddps_addr_of((const struct sockaddr *)ss);
+	ddps_info_keep(&ep->info, &info);
 	err = d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
 				   ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);
 	if (!err)
@@ -336,7 +339,8 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	bool closed_on_us = (e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED) &&
 			    (!ddps_uri_secured(&d->uri) || knows_peer(ep));
 
-	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ep->info.peer, e->text);
+	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ddps_ep_peer(ep).text,
+		 e->text);
 	if (ep->llp->unheard) { /* not so often: each time it is one of those that were there */
 		d->next--;
 	} else if (closed_on_us && !e->sys_errno && d->enhanced && d->param.legacy_retry &&
@@ -429,7 +433,7 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 		return;
 	}
 	ddps_setup_split(s, &w, &pd, &pd_len, &has_word);
-	ep->llp->ops->info(ep->llp, &ep->info);
+	ddps_ep_learn_info(ep);
 	ep->info.initiator = true;
 	ep->info.enhanced = has_word;
 	ep->info.peer_ird = w.ird;
@@ -453,6 +457,6 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 	if (res.ird_warning)
 		ddps_log(&ep->ctx->env.log, DDPS_LOG_WARN, "session",
 			 "%s: peer ORD %u is above our IRD %u, which is the application's",
-			 ep->info.peer, w.ord, res.ird);
+			 ddps_ep_peer(ep).text, w.ord, res.ird);
 	end_accepted_dial(ep, code, &res);
 }

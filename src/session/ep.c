@@ -25,8 +25,10 @@ const char *ddps_ep_state_name(enum ddps_ep_state s)
 
 void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s)
 {
+	const struct ddps_peer_text peer = ddps_ep_peer(ep);
+
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_DEBUG, "session", "%s: %s -> %s",
-		 ep->info.peer[0] ? ep->info.peer : "-", ddps_ep_state_name(ep->state),
+		 peer.text[0] ? peer.text : "-", ddps_ep_state_name(ep->state),
 		 ddps_ep_state_name(s));
 	ep->state = s;
 }
@@ -39,7 +41,7 @@ static void build_ep_event(struct ddps_source *s, struct ddps_event *ev)
 
 	ev->ep = ep;
 	ev->user = ep->user;
-	ev->info = ep->info;
+	ev->info = ddps_info_kept(&ep->info);
 	if (ev->type == DDPS_EV_ESTABLISHED || ev->type == DDPS_EV_REJECTED) {
 		if (ep->pd_in_len)
 			memcpy(ev->private_data, ep->pd_in, ep->pd_in_len);
@@ -78,7 +80,7 @@ static void nudge_timer(void *user)
 	    (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_DRAINING))
 		return;
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session",
-		 "%s: silent for %u ms, sending a zero-length RDMA Write", ep->info.peer,
+		 "%s: silent for %u ms, sending a zero-length RDMA Write", ddps_ep_peer(ep).text,
 		 ep->nudge_ms);
 	ddps_rdmap_nudge(ep->rdmap);
 }
@@ -220,6 +222,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	ep->pd->users--;
 	LIST_REMOVE(ep, link);
 	ddps_error_drop(&ep->error);
+	free(ep->info.names);
 	free(ep->pd_in);
 	free(ep->was);
 	free(ep);
@@ -274,37 +277,9 @@ void ddps_ep_established(struct ddps_ep *ep)
 {
 	ep->established = true;
 	ddps_ep_set_state(ep, DDPS_EP_OPEN);
-	DDPS_PROBE(established, 4, ep->serial, ep->info.peer, ep->info.transport,
+	DDPS_PROBE(established, 4, ep->serial, ddps_ep_peer(ep).text, ep->info.transport,
 		   ep->info.initiator);
 	ddps_event_push(ep->ctx, &ep->source, DDPS_EV_ESTABLISHED);
-}
-
-/* ---- what it is ---- */
-
-void ddps_ep_renew_info(struct ddps_ep *ep)
-{
-	if (!ep->llp)
-		return;
-	if (ep->info.transport == DDPS_TRANSPORT_TCP)
-		ep->llp->ops->info(ep->llp, &ep->info);
-	else
-		ep->info.mulpdu = (uint32_t)ep->llp->ops->mulpdu(ep->llp);
-}
-
-int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
-{
-	int err = ddps_ctx_enter(ep->ctx);
-
-	if (err < 0)
-		return err;
-	if (!ep->established) {
-		err = DDPS_E_STATE;
-	} else {
-		ddps_ep_renew_info(ep);
-		*info = ep->info;
-	}
-	ddps_ctx_leave(ep->ctx);
-	return err;
 }
 
 uint64_t ddps_ep_number(const struct ddps_ep *ep)

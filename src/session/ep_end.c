@@ -208,7 +208,7 @@ static void keep_facts(struct ddps_ep *ep)
 	if (!ep->established)
 		return;
 	if (ep->info.transport == DDPS_TRANSPORT_TCP)
-		ops->info(ep->llp, &ep->info); /* it may have moved */
+		ddps_ep_learn_info(ep); /* it may have moved */
 	ep->was = ddps_who_copy(who);
 	ep->id_lost = who && !ep->was;
 }
@@ -241,7 +241,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 		return;
 	why = ep->error.code ? ddps_error_kept(&ep->error) : *e;
 	if (!why.peer[0])
-		memcpy(why.peer, ep->info.peer, sizeof why.peer);
+		memcpy(why.peer, ddps_ep_peer(ep).text, sizeof why.peer);
 	ddps_error_keep(&ep->error, &why);
 	/* What has arrived can still be refused. */
 	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||

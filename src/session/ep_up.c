@@ -144,7 +144,7 @@ static void ep_up_terminated(void *user, const struct ddps_term *t, bool by_peer
 	DDPS_PROBE(terminate, 5, ep->serial, by_peer, t->triple.layer, t->triple.etype,
 		   t->triple.code);
 	e.by_peer = by_peer;
-	memcpy(e.peer, ep->info.peer, sizeof e.peer);
+	memcpy(e.peer, ddps_ep_peer(ep).text, sizeof e.peer);
 	ddps_error_keep(&ep->error, &e);
 	ddps_ep_cut(ep, true);
 	if (ep->established)

@@ -346,7 +346,7 @@ static void accept_send(struct ddps_caller *c, struct ddps_ep *ep, const struct 
 	ep->llp->user = ep;
 	ddps_llp_attach(ep->llp, &ddps_rdmap_data, ep->rdmap);
 	c->llp = NULL;
-	ep->info = c->info;
+	ddps_info_keep(&ep->info, &c->info);
 	ep->close_ms = p->close_ms;
 	caller_destroy(c);
 
@@ -359,7 +359,7 @@ static void accept_send(struct ddps_caller *c, struct ddps_ep *ep, const struct 
 		ddps_ep_lost(ep, &e);
 		return;
 	}
-	ep->llp->ops->info(ep->llp, &ep->info);
+	ddps_ep_learn_info(ep);
 	if (p2p)
 		ddps_ep_set_state(ep, DDPS_EP_AWAIT_RTR);
 	else

@@ -310,6 +310,27 @@ struct ddps_gather {
 	uint8_t caution;
 };
 
+/* struct ddps_conn_info, for as long as an endpoint lives: the texts are made of the numbers when they are asked
+ * for.  What has no number, the end of a pair on one host, has its name in @names. */
+struct ddps_kept_info {
+	struct ddps_addr local_addr, peer_addr;
+	char *names; /* local's, then peer's; NULL: both have numbers, or are not known */
+	uint32_t mulpdu;
+	uint16_t ird, ord, peer_ird, peer_ord;
+	enum ddps_transport transport;
+	unsigned rtr, peer_rtr;
+	bool initiator, enhanced, p2p;
+	__typeof__(((struct ddps_conn_info *)0)->mpa) mpa;
+	union { /* by transport */
+		__typeof__(((struct ddps_conn_info *)0)->sctp) sctp;
+		__typeof__(((struct ddps_conn_info *)0)->shm) shm;
+	};
+};
+
+struct ddps_peer_text {
+	char text[sizeof(((struct ddps_conn_info *)0)->peer)];
+};
+
 struct ddps_ep {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
@@ -347,7 +368,7 @@ struct ddps_ep {
 		bool gone;	/* it was silent for too long */
 	} host;			/* the peer's (host.c) */
 	struct ddps_gather gather;
-	struct ddps_conn_info info;
+	struct ddps_kept_info info;
 	struct ddps_kept_error error;
 	struct ddps_dial *dial; /* initiator, until established or dead */
 	uint8_t *pd_in;		/* peer's private data until fetched */
@@ -358,6 +379,14 @@ extern const struct ddps_llp_up ddps_ep_up;
 extern const struct ddps_rdmap_up ddps_ep_rdmap_up;
 
 const char *ddps_ep_state_name(enum ddps_ep_state s);
+/* ---- what is known of a connection (peer.c) ---- */
+/* Without memory names are lost. */
+void ddps_info_keep(struct ddps_kept_info *k, const struct ddps_conn_info *info);
+struct ddps_conn_info ddps_info_kept(const struct ddps_kept_info *k);
+/* The peer as text; "" before it is known. */
+struct ddps_peer_text ddps_ep_peer(const struct ddps_ep *ep);
+/* All that its LLP knows. */
+void ddps_ep_learn_info(struct ddps_ep *ep);
 /* What changes in an established one: the path, and TCP may have made way for shared memory. */
 void ddps_ep_renew_info(struct ddps_ep *ep);
 void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s);

@@ -261,7 +261,10 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 
 	if (ep->established)
 		ddps_ep_renew_info(ep);
-	*r = (struct row){ .serial = ep->serial, .state = ep->state, .info = ep->info, .st = *st };
+	*r = (struct row){ .serial = ep->serial,
+			   .state = ep->state,
+			   .info = ddps_info_kept(&ep->info),
+			   .st = *st };
 	if (!ops) {
 		copy_who(r, ep->was);
 		return;

@@ -350,6 +350,7 @@ Test(uri, addresses_and_their_text)
 		{ "tcp://[fe80::1%lo]:5", "[fe80::1%lo]:5" },
 		{ "tcp://[2001:db8::1%lo]:5", "[2001:db8::1]:5" },
 	};
+	struct ddps_addr number;
 	struct sockaddr_storage ss;
 	struct ddps_uri u;
 	char text[80], why[200];
@@ -361,6 +362,9 @@ Test(uri, addresses_and_their_text)
 		cr_expect_eq(len, ss.ss_family == AF_INET ? sizeof(struct sockaddr_in)
 							  : sizeof(struct sockaddr_in6));
 		ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
+		cr_expect_str_eq(text, rows[i][1]);
+		number = ddps_addr_of((struct sockaddr *)&ss);
+		ddps_addr_text_of(&number, text, sizeof text);
 		cr_expect_str_eq(text, rows[i][1]);
 	}
 	cr_assert_eq(ddps_uri_parse(&u, "tcp://[fe80::1%lo]:5", why, sizeof why), 0);
