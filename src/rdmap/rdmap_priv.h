@@ -135,6 +135,7 @@ struct ddps_rdmap {
 	const struct ddps_rdmap_up *up;
 	void *user;
 	uint32_t max_sge;
+	unsigned ctx_open; /* bits: ctx[] that are in use */
 	struct ddps_stag_seen from,
 		into; /* read from, of sends; written to, of receives and Reads */
 
@@ -179,7 +180,6 @@ struct ddps_rdmap {
 	unsigned expect_rtr; /* not 0 until the first message */
 	bool rtr_strict;
 	enum ddps_no_recv no_recv;
-	unsigned ctx_open; /* bits: ctx[] that are in use */
 	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
 
 	struct ddps_tally tally;

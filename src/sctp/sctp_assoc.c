@@ -35,7 +35,7 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 		return NULL;
 	}
 	a->e = e;
-	a->path = a->few;
+	a->path = &a->only;
 	a->via = p->via;
 	a->asked = p->streams;
 	a->has_adaptation = p->has_adaptation;
@@ -179,7 +179,7 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	ddps_error_drop(&a->why);
 	for (unsigned i = 0; i < a->npaths; i++)
 		free(a->path[i]);
-	if (a->path != a->few)
+	if (a->path != &a->only)
 		free(a->path);
 	free(a);
 	if (!e->st.assocs) { /* what was kept for the next ones is as much as the most had once */

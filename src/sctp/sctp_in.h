@@ -175,19 +175,21 @@ struct ddps_sctp_assoc {
 
 	/* who */
 	uint16_t port, peer_port, via;
+	uint16_t nssn_out; /* of @ssn_out */
 	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
-	bool sealed, zero_checksum;  /* the latter: the peer accepts it */
-	bool counted;		     /* for max_assocs_per_addr */
-	bool left;		     /* there was no room for all addresses of the peer */
+	bool sealed, zero_checksum; /* the latter: the peer accepts it */
+	bool counted;		    /* for max_assocs_per_addr */
+	bool left;		    /* there was no room for all addresses of the peer */
+	bool taken; /* the peer has sent what nobody sends who does not know the cookie */
 	struct ddps_sctp_addr share; /* the first address: who has what is counted by address */
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
 	uint16_t report_len;
-	/* @npaths of them; the first DDPS_SENT_PATHS carry what is sent, in @few while those are all */
-	struct ddps_sc_path **path, *few[DDPS_SENT_PATHS];
+	/* @npaths of them; the first DDPS_SENT_PATHS carry what is sent.  While it has had one: &only */
+	struct ddps_sc_path **path, *only;
 	struct ddps_sctp_assoc *tag_chain; /* of those that have tags alike */
 	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
 
@@ -201,10 +203,10 @@ struct ddps_sctp_assoc {
 	unsigned ctl_n;
 	unsigned
 		stale; /* cookies that the peer called so or did not know, and ports that others had */
-	bool taken;    /* the peer has sent what nobody sends who does not know the cookie */
 	unsigned errors; /* in a row, of the association */
 	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
 	uint32_t stuck_tsn;
+	unsigned ndups;	   /* of @dups */
 	uint64_t guard_at; /* T5 */
 	struct ddps_kept_error why;
 
@@ -221,7 +223,6 @@ struct ddps_sctp_assoc {
 	bool sack_alone;       /* it did not fit with data */
 	unsigned nblobs, nbig; /* nbig: of these, larger than DDPS_SC_BLOB_BIG */
 	uint16_t *ssn_out;     /* @nssn_out of them: the streams there were when one was needed */
-	uint16_t nssn_out;
 
 	/* receiving */
 	struct ddps_sc_map map;
@@ -231,7 +232,6 @@ struct ddps_sctp_assoc {
 	unsigned sack_packets;
 	bool sack_now, saw_data, paused;
 	uint32_t *dups; /* DDPS_SC_DUPS; NULL: there were none */
-	unsigned ndups;
 	struct ddps_sc_stream *streams;
 	struct ddps_sc_run *runs_first, *runs_last;
 	struct ddps_sc_held *ahead; /* ordered ones that wait for another */

@@ -181,7 +181,6 @@ struct ddps_sd_carrier {
 	struct ddps_sd_assoc *assoc;
 	enum ddps_sd_carrier_state state;
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
-	bool fresh;			   /* counted by the listener: no Initiate yet */
 	struct ddps_share share; /* of the listener: fresh, of the silent ones; else of the idle */
 	struct ddps_sd_goal *goal;		/* opened by us, for reuse; NULL: by the peer */
 	const char *peer, *local;		/* "192.0.2.1:7174"; "" before they are known */
@@ -191,13 +190,15 @@ struct ddps_sd_carrier {
 	uint16_t encap;
 	bool by_us;
 	bool served; /* the peer has answered a request of ours */
+	bool fresh;  /* counted by the listener: no Initiate yet */
+	bool mute;   /* no memory for @answered: no stray message is answered any more */
 
-	unsigned usable; /* stream ids below this one have a partner */
+	unsigned usable;  /* stream ids below this one have a partner */
+	unsigned ndry;	  /* pairs in @dry */
+	unsigned next_id; /* where the search for a free id goes on */
 	struct ddps_sd_pair **pairs;
 	unsigned npairs_size, npairs;
 	uint8_t *answered; /* bits, see struct ddps_sd_sm; NULL: of no stream */
-	bool mute;	   /* no memory for these: no stray message is answered any more */
-	unsigned next_id;  /* where the search for a free id goes on */
 	struct ddps_sd_session_list waiting;
 	unsigned nsessions;	    /* attached, the waiting included */
 	unsigned outgoing, pending; /* pairs in A1, in P1 */
@@ -230,7 +231,6 @@ struct ddps_sd_carrier {
 
 	/* what is acknowledged */
 	struct ddps_sd_pair_list dry;
-	unsigned ndry;
 	uint64_t sent, acked;
 	bool asked;
 	bool quiet; /* no segments until dry() */

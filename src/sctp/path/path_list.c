@@ -74,21 +74,28 @@ static bool source_of(const struct ddps_sctp_assoc *a, const struct ddps_sctp_ad
 /* Room for an address beyond those that carry what is sent. */
 static bool has_more(struct ddps_sctp_assoc *a)
 {
+	if (a->npaths != DDPS_SC_ADDRS_MAX && ddps_sc_more_get(a->e, &a->share))
+		return true;
+	a->left = true;
+	a->e->st.addrs_left++;
+	return false;
+}
+
+/* The list is for one, then for those that carry what is sent, then for all that there may be. */
+static bool make_place(struct ddps_sctp_assoc *a)
+{
+	const size_t n = a->npaths == 1			? DDPS_SENT_PATHS
+			 : a->npaths == DDPS_SENT_PATHS ? DDPS_SC_ADDRS_MAX
+							: 0;
 	struct ddps_sc_path **all;
 
-	if (a->npaths == DDPS_SC_ADDRS_MAX || !ddps_sc_more_get(a->e, &a->share)) {
-		a->left = true;
-		a->e->st.addrs_left++;
-		return false;
-	}
-	if (a->path != a->few)
+	if (!n)
 		return true;
-	all = calloc(DDPS_SC_ADDRS_MAX, sizeof *all);
-	if (!all) {
-		ddps_sc_more_put(a->e, &a->share, 1);
+	all = realloc(a->path == &a->only ? NULL : a->path, n * sizeof(struct ddps_sc_path *));
+	if (!all)
 		return false;
-	}
-	memcpy(all, a->few, sizeof a->few);
+	if (a->path == &a->only)
+		all[0] = a->only;
 	a->path = all;
 	return true;
 }
@@ -127,7 +134,7 @@ struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct dd
 		p->state = DDPS_SCTP_UNCONFIRMED;
 		p->hb_at = DDPS_SC_NEVER;
 	}
-	if (!p || !ddps_sc_enter(a->e, p)) {
+	if (!p || !make_place(a) || !ddps_sc_enter(a->e, p)) {
 		if (more)
 			ddps_sc_more_put(a->e, &a->share, 1);
 		free(p);
