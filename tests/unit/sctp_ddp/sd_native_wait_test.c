@@ -84,6 +84,28 @@ Test(sd_native_wait, a_lone_one_leaves_and_those_behind_it_with_the_next_poll)
 	stop_sd_pair();
 }
 
+/* Then one call sends them all. */
+Test(sd_native_wait, those_of_other_associations_wait_behind_a_lone_one)
+{
+	static struct side other;
+	uint64_t before;
+
+	begin_sd_native_wait(false);
+	other = (struct side){ 0 };
+	cr_assert_eq(try_connect(&other, &cn, CB, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(other.up && srv.accepted == 2, &cn, &sn);
+	poll_for_long();
+	cr_expect(does_sd_native_wait_leave(FIRST));
+	before = send_sd_native_wait_packets();
+	cr_assert_eq(send_one_sd_pair(&other, 1, SEGMENT, FIRST), 0);
+	cr_expect_not(ddps_sctp_under_way(other.a->sa));
+	cr_expect_eq(send_sd_native_wait_packets(), before);
+	ddps_loop_spin(cn.env.loop);
+	cr_expect_eq(send_sd_native_wait_packets(), before + 1);
+	WAIT_FOR(srv.peers[1].messages == 1, &sn);
+	stop_sd_pair();
+}
+
 Test(sd_native_wait, what_fills_a_send_does_not_wait)
 {
 	unsigned n = 0;

@@ -120,6 +120,7 @@ struct ddps_sn_env {
 	size_t noise_left;
 	size_t fresh;	  /* octets handed over since the last flush */
 	uint64_t held_at; /* since then a post waits for the next poll; 0: none does */
+	bool left;	  /* one has left by itself since the last poll */
 	unsigned wary;	  /* so many posts do not */
 	unsigned work;	  /* messages and packets of this batch */
 	uint64_t now;	  /* the clock, as it was read last */

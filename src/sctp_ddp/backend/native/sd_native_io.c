@@ -341,6 +341,7 @@ void ddps_sn_readable(void *user, uint32_t events)
 	struct ddps_sn_env *ne = s->ne;
 	bool found, more;
 
+	ne->left = false;
 	s->errors |= (events & EPOLLERR) != 0;
 	used->refs++; /* an upcall may end all that uses it */
 	found = read_share(s, s->errors);

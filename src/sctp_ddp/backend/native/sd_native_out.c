@@ -311,13 +311,14 @@ void ddps_sn_poke(struct ddps_sn_env *ne)
 
 /*
  * What was posted while other packets are under way may wait for more, until they fill a send or
- * whoever polls has nothing else to take: then one packet leaves where there were several.  A lone
- * message leaves immediately, and for a while all do of a program that did not poll in time.
+ * whoever polls has nothing else to take: then one packet leaves where there were several, or one call sends
+ * those of several associations.  A lone message leaves immediately, and for a while all do of a program that
+ * did not poll in time.
  */
 static bool may_wait(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
 {
 	if (ne->fresh >= DDPS_SN_OCTETS || !ddps_loop_polled(ne->env->loop) ||
-	    !ddps_sctp_under_way(a))
+	    !(ne->left || ddps_sctp_under_way(a)))
 		return false;
 	if (ne->wary) {
 		ne->wary--;
@@ -330,10 +331,12 @@ static bool may_wait(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
 
 void ddps_sn_posted(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
 {
-	if (ddps_loop_running(ne->env->loop) || may_wait(ne, a))
+	if (ddps_loop_running(ne->env->loop) || may_wait(ne, a)) {
 		ddps_task_post(ne->env->loop, &ne->flush);
-	else
+	} else {
+		ne->left = true;
 		ddps_sn_flush(ne);
+	}
 }
 
 void ddps_sn_tick(void *user)
