@@ -45,11 +45,16 @@ static bool is_it(const struct ddps_sc_path *p, uint16_t via, uint16_t port, uin
 	       ddps_sc_addr_eq(&p->peer, peer);
 }
 
+static struct ddps_sc_path **found_slot(struct ddps_sctp *e, uint16_t peer_port,
+					const struct ddps_sctp_addr *peer)
+{
+	return &e->found[(peer_port ^ peer->ip[3] ^ peer->ip[15]) % DDPS_SC_FOUND];
+}
+
 struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
 				  uint16_t peer_port, const struct ddps_sctp_addr *peer)
 {
-	struct ddps_sc_path **found =
-		&e->found[(peer_port ^ peer->ip[3] ^ peer->ip[15]) % DDPS_SC_FOUND];
+	struct ddps_sc_path **found = found_slot(e, peer_port, peer);
 	struct ddps_sc_path *p = *found;
 
 	if (p && is_it(p, via, port, peer_port, peer)) /* packets come in runs */
@@ -155,15 +160,14 @@ bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
 
 static void unlink_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 {
-	struct ddps_sc_path **at;
+	struct ddps_sc_path **at, **found = found_slot(e, p->a->peer_port, &p->peer);
 
 	for (at = chain_of(e, p); *at != p; at = &(*at)->chain)
 		;
 	*at = p->chain;
 	LIST_REMOVE(p, program);
-	for (unsigned i = 0; i < DDPS_SC_FOUND; i++)
-		if (e->found[i] == p)
-			e->found[i] = NULL;
+	if (*found == p)
+		*found = NULL;
 }
 
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)

@@ -275,7 +275,7 @@ struct ddps_sc_bucket {
 };
 
 #define DDPS_SC_WAYS  256u
-#define DDPS_SC_FOUND 16u
+#define DDPS_SC_FOUND 256u
 #define DDPS_SC_GONE  4096u /* tags of associations that ended lately */
 
 struct ddps_sctp {
