@@ -228,6 +228,7 @@ struct ddps_sctp_assoc {
 	struct ddps_sc_map map;
 	size_t held, kept; /* octets in our hands; in the user's */
 	uint32_t told_rwnd;
+	uint32_t took_in; /* the last period in which it has received */
 	uint64_t sack_at;
 	unsigned sack_packets;
 	bool sack_now, saw_data, paused;
@@ -302,6 +303,11 @@ struct ddps_sctp {
 	struct ddps_sent_spares spares;
 	struct ddps_sctp_stats st;
 	struct ddps_sc_bucket answers, starts;
+	/* Of config.inbox: */
+	uint64_t period_at;
+	uint32_t period;
+	unsigned takers, takers_before; /* associations that have received in it, in the last one */
+	size_t share;			/* of each, octets */
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */

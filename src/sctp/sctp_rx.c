@@ -2,7 +2,9 @@
 /* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
 #include "sctp/sctp_in.h"
 
-#define SHORT 4096u /* octets of a packet that may be a request */
+#define SHORT	    4096u      /* octets of a packet that may be a request */
+#define PERIOD	    (100 * MS) /* so long who has received counts as one that does */
+#define SHARE_LEAST 65536u     /* octets: no packet is larger */
 
 /* ---- the window ---- */
 
@@ -13,7 +15,38 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 	size_t all = a->e->c.rwnd;
 
 	/* [9260-6.2-6] Less than a packet is not worth telling. */
-	return used + 1500 > all ? 0 : (uint32_t)(all - used);
+	if (used + 1500 > all)
+		return 0;
+	return (uint32_t)(all - used < a->e->share ? all - used : a->e->share);
+}
+
+/* What waits below the engine has one place, whatever the windows say.  A SACK may report another one than the
+ * one before (RFC 9260 3.3.2). */
+static void share_inbox(struct ddps_sctp *e)
+{
+	unsigned n = e->takers > e->takers_before ? e->takers : e->takers_before;
+	size_t each = e->c.inbox / n;
+
+	e->share = each > SHARE_LEAST ? each : SHARE_LEAST;
+}
+
+/* It has received DATA. */
+static void count_taker(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sctp *e = a->e;
+
+	if (e->now - e->period_at >= PERIOD) {
+		e->takers_before = e->now - e->period_at < 2 * PERIOD ? e->takers : 0;
+		e->takers = 0;
+		e->period++;
+		e->period_at = e->now;
+	}
+	if (a->took_in == e->period)
+		return;
+	a->took_in = e->period;
+	e->takers++;
+	if (e->c.inbox)
+		share_inbox(e);
 }
 
 /* May @len octets more be held? */
@@ -185,6 +218,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 
 	if (!rx->data)
 		return;
+	count_taker(a);
 	a->saw_data |= rx->fresh;
 	a->sack_path = rx->path;
 	if (a->state == SC_SENT) { /* [9260-9.2-9] [9260-9.2-10] */

@@ -96,6 +96,57 @@ Test(sctp_share, a_stream_that_was_overrun_may_be_held_again)
 	cr_expect_eq(r.messages, 1);
 }
 
+/* ---- what all associations share ---- */
+
+/* The window in the SACK for one more message. */
+static uint32_t read_sctp_share_window(uint32_t tsn)
+{
+	struct ddps_sc_chunk c;
+	struct ddps_sc_sack_hdr h;
+
+	raw_data(&r, tsn, 0, 0, WHOLE | SC_DATA_U | SC_DATA_I, "hello");
+	cr_assert(raw_any(&r, SC_SACK, &c));
+	memcpy(&h, c.all, sizeof h);
+	return be32toh(h.rwnd);
+}
+
+/* One more of the same engine. */
+static void add_sctp_share_assoc(uint16_t from)
+{
+	r.from = from;
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+}
+
+Test(sctp_share, who_receives_has_a_share_of_the_inbox)
+{
+	const uint32_t inbox = 1u << 20;
+
+	begin_sctp_share();
+	r.e->c.inbox = inbox;
+	for (uint16_t n = 1; n <= 20; n++) {
+		if (n > 1)
+			add_sctp_share_assoc(RAW_PEER + n);
+		cr_expect_eq(read_sctp_share_window(RAW_TSN), n < 16 ? inbox / n : 65536, "%u", n);
+	}
+	raw_wait(&r, 110);
+	cr_expect_eq(read_sctp_share_window(RAW_TSN + 1), 65536, "they have only just received");
+	raw_wait(&r, 110);
+	cr_expect_eq(read_sctp_share_window(RAW_TSN + 2), inbox, "it is the only one");
+	raw_wait(&r, 250);
+	cr_expect_eq(read_sctp_share_window(RAW_TSN + 3), inbox);
+}
+
+Test(sctp_share, without_a_bound_each_has_its_window)
+{
+	begin_sctp_share();
+	for (uint16_t n = 1; n <= 3; n++) {
+		add_sctp_share_assoc(RAW_PEER + n);
+		cr_expect_eq(read_sctp_share_window(RAW_TSN), r.e->c.rwnd);
+	}
+}
+
 /* ---- what is held, and what is not ---- */
 
 Test(sctp_share, which_messages_would_be_held)

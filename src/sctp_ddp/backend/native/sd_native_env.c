@@ -362,7 +362,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	c.own = ddps_sn_homes_own;
 	c.tap = env->capture ? ddps_sn_tap : NULL;
 	c.user = ne;
-	c.rwnd = get_native_window();
+	c.rwnd = c.inbox = get_native_window();
 	c.hb_interval_ms = HEARTBEAT_MS;
 	c.rto_max_ms = RTO_MAX_MS;
 	c.sack_grace_us = SACK_GRACE_US;
