@@ -6,7 +6,7 @@
  * of the allocator and of the system, and the locks that it had to wait for.
  *
  * send, write, read: in bursts.  ping: a Send there and one back, waited for.  many: bursts of four
- * Sends on each of 64 sessions.
+ * Sends on each of 64 sessions, which over SCTP have an association each.
  *
  * usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS [PASSES]]
  */
@@ -180,10 +180,21 @@ static void connect_next(struct pair *p, const char *bound)
 	p->n++;
 }
 
+/* Another address of this machine is another association. */
+static void name_nth(const struct pair *p, const char *bound, char *uri, size_t len)
+{
+	const char *any = strstr(bound, "//0.0.0.0:");
+
+	if (any)
+		snprintf(uri, len, "sctp://127.0.0.%u%s", p->n + 1, any + strlen("//0.0.0.0"));
+	else
+		snprintf(uri, len, "%s", bound);
+}
+
 static void open_guard_pair(struct pair *p, const char *uri, unsigned n)
 {
 	struct ddps_listener *l;
-	char bound[256];
+	char bound[256], to[256];
 
 	p->n = 0;
 
@@ -195,8 +206,10 @@ static void open_guard_pair(struct pair *p, const char *uri, unsigned n)
 			  DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &p->mr));
 	CHECK(ddps_listen(p->ctx, uri, NULL, &l));
 	CHECK(ddps_listener_uri(l, bound, sizeof bound));
-	while (p->n < n)
-		connect_next(p, bound);
+	while (p->n < n) {
+		name_nth(p, bound, to, sizeof to);
+		connect_next(p, to);
+	}
 }
 
 static struct ddps_sge get_guard_piece(struct pair *p, uint32_t len)
@@ -324,12 +337,14 @@ static int parse_guard_job(int argc, char **argv, struct job *j, unsigned long *
 
 	if (argc < 4 || argc > 6)
 		return -1;
-	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0" : "sctp://127.0.0.1:0?encap=0";
+	j->many = !strcmp(argv[2], "many");
+	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0"
+		 : j->many		 ? "sctp://0.0.0.0:0?encap=0"
+					 : "sctp://127.0.0.1:0?encap=0";
 	j->op = !strcmp(argv[2], "write")  ? DDPS_OP_WRITE
 		: !strcmp(argv[2], "read") ? DDPS_OP_READ
 					   : DDPS_OP_SEND;
 	j->ping = !strcmp(argv[2], "ping");
-	j->many = !strcmp(argv[2], "many");
 	j->count = strtoul(argv[3], NULL, 10);
 	*threads = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
 	j->passes = argc > 5 ? strtoul(argv[5], NULL, 10) : 1;
