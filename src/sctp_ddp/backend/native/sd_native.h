@@ -83,7 +83,9 @@ struct ddps_sn_sock {
 
 #define DDPS_SN_REFUSED 16u
 
-/* From where a datagram came, as the system said it last, and what that is for the engine. */
+/* From where a datagram came, as the system said it last, and what that is for the engine.  Each socket has the
+ * place of its number, as long as no other one takes it. */
+#define DDPS_SN_SOURCES 8u
 struct ddps_sn_source {
 	const struct ddps_sn_sock *sock; /* NULL: nothing is in here */
 	struct sockaddr_storage from;
@@ -136,7 +138,7 @@ struct ddps_sn_env {
 		uint64_t at;
 	} refused[DDPS_SN_REFUSED];
 	unsigned nrefused; /* modulo their number */
-	struct ddps_sn_source source;
+	struct ddps_sn_source source[DDPS_SN_SOURCES];
 	struct ddps_sn_inbox inbox;
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];

@@ -150,8 +150,8 @@ static void sock_close(struct ddps_sn_sock *s)
 		return;
 	}
 	close_twin(s->twin);
-	if (s->ne->source.sock == s)
-		s->ne->source.sock = NULL;
+	if (s->ne->source[s->via % DDPS_SN_SOURCES].sock == s)
+		s->ne->source[s->via % DDPS_SN_SOURCES].sock = NULL;
 	s->ne->nfull -= s->full;
 	ddps_sn_dtls_table_free(s);
 	ddps_io_del(s->ne->env->loop, &s->io);

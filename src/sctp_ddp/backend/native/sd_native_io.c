@@ -172,7 +172,7 @@ static void empty_inbox(struct ddps_sn_inbox *b, int n)
 static int read_batch(struct ddps_sn_sock *s, unsigned max)
 {
 	struct sockaddr_storage *from = s->ne->inbox.from;
-	struct ddps_sn_source *o = &s->ne->source;
+	struct ddps_sn_source *o = &s->ne->source[s->via % DDPS_SN_SOURCES];
 	struct mmsghdr *m = s->ne->inbox.m;
 	struct ddps_sctp_in in[DDPS_SN_BATCH];
 	unsigned k = 0;
