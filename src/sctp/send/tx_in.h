@@ -78,6 +78,8 @@ static inline void ddps_sent_check(struct ddps_sent *s)
 /* tx_ring.c */
 #define DDPS_SENT_RING_FIRST 8u		 /* whoever sends little needs no more */
 int ddps_sent_grow(struct ddps_sent *s); /* 0 or DDPS_E_NOMEM */
+/* There is no ring: take one that others have left.  false: nothing was done. */
+bool ddps_sent_spare_ring(struct ddps_sent *s);
 void ddps_sent_ring_free(struct ddps_sent *s);
 /* Nothing is outstanding: a small ring may serve another association meanwhile. */
 static inline void ddps_sent_ring_rest(struct ddps_sent *s)
@@ -112,11 +114,18 @@ bool ddps_sent_lowest(struct ddps_sent *s, uint32_t from, uint32_t *tsn);
 /* tx_sack.c */
 /* A chunk was acknowledged by a gap block for the first time. */
 void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_sent_news *news);
+/* What p->got says of a round trip is one. */
+void ddps_sent_take_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+void ddps_sent_judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack);
+void ddps_sent_restart_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
 
 /* tx_straight.c */
 /* Gives back what follows cum, up to @cum at most, as long as nothing is special about it. */
 void ddps_sent_straight_cum(struct ddps_sent *s, uint32_t cum, uint64_t now,
 			    struct ddps_sent_news *news);
+/* A SACK as most are: true, and all is done, or false, and nothing is. */
+bool ddps_sent_straight_sack(struct ddps_sent *s, const struct ddps_sent_sack *k, uint64_t now,
+			     struct ddps_sent_news *news);
 
 /* tx_runs.c */
 /* cum has moved: runs below it are no runs any more. */

@@ -110,6 +110,16 @@ static void set_ring(struct ddps_sent *s, struct ddps_sent_slot *ring, uint32_t 
 	s->mask = size - 1;
 }
 
+bool ddps_sent_spare_ring(struct ddps_sent *s)
+{
+	struct ddps_sent_spares *sp = s->conf->spares;
+
+	if (s->ring || !sp || !sp->first)
+		return false;
+	set_ring(s, ring_new(sp, DDPS_SENT_RING_FIRST), DDPS_SENT_RING_FIRST);
+	return true;
+}
+
 int ddps_sent_grow(struct ddps_sent *s)
 {
 	uint32_t size = s->mask ? 2 * (s->mask + 1) : DDPS_SENT_RING_FIRST;
@@ -184,6 +194,7 @@ void ddps_sent_requeue(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 	c->pn = p->next_pn - 1;
 	c->sent_at = now;
 	c->flags = (c->flags | SLOT_VOID) & (uint8_t) ~(SLOT_PKT | SLOT_T3);
+	s->once = s->next;
 	c->episode = 0;
 	ddps_sent_link(s, p, tsn);
 	if (!p->t3_at) /* 9260-6.3.2-d1, R4 */

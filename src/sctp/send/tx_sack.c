@@ -200,22 +200,10 @@ static void take_duplicate_report(struct ddps_sent *s, uint32_t tsn, uint64_t no
 
 /* ---- after all of it: per path ---- */
 
-/*
- * Where something that was sent later, on any path, is acknowledged with it, the SACK that answered the
- * sample may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.  So
- * may it be where what has arrived was sent between its first time and its last.
- */
-static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+void ddps_sent_take_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
-	uint64_t rtt = p->got.rtt;
+	uint64_t rtt = ddps_sent_without_rest(s, p, p->got.rtt, now);
 
-	if (!rtt || p->got.fack > p->got.rtt_pn || s->latest > p->got.rtt_at)
-		return;
-	if (p->got.between) { /* something was answered anyway */
-		p->backoff = 0;
-		return;
-	}
-	rtt = ddps_sent_without_rest(s, p, rtt, now);
 	if (!rtt)
 		return;
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)
@@ -228,6 +216,22 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 		return;
 	ddps_sent_sample(s, p, rtt);
 	p->rtt_round = p->next_pn;
+}
+
+/*
+ * Where something that was sent later, on any path, is acknowledged with it, the SACK that answered the
+ * sample may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.  So
+ * may it be where what has arrived was sent between its first time and its last.
+ */
+static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+{
+	if (!p->got.rtt || p->got.fack > p->got.rtt_pn || s->latest > p->got.rtt_at)
+		return;
+	if (p->got.between) { /* something was answered anyway */
+		p->backoff = 0;
+		return;
+	}
+	ddps_sent_take_rtt(s, p, now);
 }
 
 /* RFC 5682 3: does the second SACK after T3 acknowledge what was never resent? */
@@ -280,7 +284,7 @@ static void tlp(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
  * millisecond of queue is for all: beyond that the window stops to grow.  Within the host, where
  * nobody else uses the path, half of that will do, and the window returns to it.
  */
-static void judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
+void ddps_sent_judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
 {
 	uint64_t most = p->min_rtt + (p->within_host ? QUEUE_HERE : QUEUE);
 	uint64_t out = p->got.outstanding, rtt = p->got.rtt;
@@ -295,7 +299,7 @@ static void judge_queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
 }
 
 /* 9260-6.3.2-d1, R2 and R3 */
-static void restart_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+void ddps_sent_restart_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
 	uint64_t t3;
 
@@ -322,7 +326,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	ack.srtt = p->srtt;
 	ack.flight = p->flight;
 	ack.cum_advanced = news->cum_advanced;
-	judge_queue(p, &ack);
+	ddps_sent_judge_queue(p, &ack);
 	ack.round = p->rack_pn >= p->cc_round;
 	if (ack.round)
 		p->cc_round = p->next_pn;
@@ -335,7 +339,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	if (p->silent_at && now - p->silent_at > DDPS_SECOND)
 		p->backoff = 0; /* after an outage SRTT still holds */
 	p->silent_at = p->nudge_at = p->alive_at = 0;
-	restart_t3(s, p, now);
+	ddps_sent_restart_t3(s, p, now);
 	if (news->cum_advanced)
 		ddps_sent_arm_pto(s, p, now);
 	else if (p->nsacked || p->recovery)
@@ -425,6 +429,8 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 
 	ddps_sent_check(s);
 	*news = (struct ddps_sent_news){ 0 };
+	if (ddps_sent_straight_sack(s, k, now, news))
+		return DDPS_SENT_TAKEN;
 	v = judge_sack(s, k, &blocks);
 	if (v != DDPS_SENT_TAKEN)
 		return v;

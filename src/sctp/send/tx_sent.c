@@ -11,7 +11,7 @@ void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint
 {
 	memset(s, 0, sizeof *s);
 	s->conf = conf;
-	s->next = first;
+	s->next = s->once = first;
 	s->cum = first - 1;
 	s->a_rwnd = a_rwnd;
 	s->acked = acked;
@@ -288,6 +288,7 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn)
 	if (c->nsent < UINT8_MAX)
 		c->nsent++;
 	c->flags &= (uint8_t) ~(SLOT_I | SLOT_VOID | SLOT_PKT | SLOT_TLP);
+	s->once = s->next;
 	if (tlp)
 		c->flags |= SLOT_TLP;
 	remember_resent(s, tsn, c);
@@ -346,6 +347,7 @@ void ddps_sent_untimed(struct ddps_sent *s)
 {
 	for (uint32_t n = s->on_n, t = s->on->tail; n; n--, t = ddps_sent_slot(s, t)->prev)
 		ddps_sent_slot(s, t)->flags |= SLOT_VOID;
+	s->once = s->next;
 }
 
 bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)

@@ -146,6 +146,8 @@ struct ddps_sent {
 	bool cut_short;		       /* ... since it may have had no room for more blocks */
 	struct ddps_sent_resent *hist; /* of retransmissions, for reports of duplicates */
 	bool i_answered;	       /* the peer was seen to answer the I bit */
+	uint32_t
+		once; /* what is outstanding from this TSN on has left once, in order, and it is known when */
 
 	struct ddps_sent_path *on; /* the packet in hand */
 	uint64_t on_now, on_size;
