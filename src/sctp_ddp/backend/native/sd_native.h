@@ -247,6 +247,8 @@ void ddps_sn_flush(struct ddps_sn_env *ne);
 /* From the loop: also tell senders whose queue has room again, and send what they add.  By ne->now:
  * timers that come due meanwhile have their turn soon enough. */
 void ddps_sn_turn(struct ddps_sn_env *ne);
+/* Nothing is to be done now; reads the clock. */
+bool ddps_sn_is_idle(struct ddps_sn_env *ne);
 /* The same where nothing can have been added since the last ddps_sn_flush(). */
 void ddps_sn_serve_due(struct ddps_sn_env *ne);
 /* Read the clock: for all that the engine learns, so that it is never ahead of ne->now. */

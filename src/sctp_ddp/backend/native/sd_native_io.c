@@ -328,13 +328,6 @@ static void look_at_errors(struct ddps_sn_sock *s)
 	read_errors(s);
 }
 
-/* A try in vain, of which there are many: is there anything to do anyway? */
-static bool is_native_idle(struct ddps_sn_env *ne)
-{
-	return !ne->unused && !ddps_sctp_pending(ne->e) &&
-	       ddps_sctp_deadline(ne->e) > ddps_sn_now(ne);
-}
-
 void ddps_sn_readable(void *user, uint32_t events)
 {
 	struct ddps_sn_sock *s = user, *used = s->of ? s->of : s;
@@ -356,6 +349,6 @@ void ddps_sn_readable(void *user, uint32_t events)
 	ddps_sn_sock_put(used);
 	if (found && !more && !ne->unused) /* it was flushed when it was read */
 		ddps_sn_serve_due(ne);
-	else if (found || more || !is_native_idle(ne))
+	else if (found || more || !ddps_sn_is_idle(ne)) /* tries in vain are many */
 		ddps_sn_turn(ne);
 }

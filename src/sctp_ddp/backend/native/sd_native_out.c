@@ -293,6 +293,12 @@ void ddps_sn_turn(struct ddps_sn_env *ne)
 	ddps_sn_serve_due(ne);
 }
 
+bool ddps_sn_is_idle(struct ddps_sn_env *ne)
+{
+	return !ne->unused && !ddps_sctp_pending(ne->e) &&
+	       ddps_sctp_deadline(ne->e) > ddps_sn_now(ne);
+}
+
 void ddps_sn_serve_due(struct ddps_sn_env *ne)
 {
 	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ne->now; i++) {
@@ -343,7 +349,11 @@ void ddps_sn_tick(void *user)
 {
 	struct ddps_sn_env *ne = user;
 
-	if (ddps_sctp_deadline(ne->e) <= ddps_sn_now(ne))
+	if (ddps_sn_is_idle(ne)) { /* what it was set for has moved away */
+		arm_native_timer(ne);
+		return;
+	}
+	if (ddps_sctp_deadline(ne->e) <= ne->now)
 		ddps_sctp_tick(ne->e, ne->now);
 	ddps_sn_turn(ne);
 }
