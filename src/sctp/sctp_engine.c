@@ -153,7 +153,7 @@ static void settle_one(struct ddps_sctp_assoc *a, bool leaves)
 {
 	struct ddps_sctp *e = a->e;
 
-	if (!a->dead)
+	if (!a->dead && a->state != SC_ESTABLISHED)
 		ddps_sc_shut_step(a);
 	if (a->dead) {
 		set_in_tx(a, false);
@@ -167,7 +167,8 @@ static void settle_one(struct ddps_sctp_assoc *a, bool leaves)
 		}
 		return;
 	}
-	ddps_sc_window_update(a);
+	if (a->told_rwnd < e->c.rwnd)
+		ddps_sc_window_update(a);
 	set_in_tx(a, ddps_sc_has_output(a));
 	if (!leaves || !a->in_tx)
 		ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));

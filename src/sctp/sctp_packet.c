@@ -108,8 +108,8 @@ static void walk_chunks(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 	bool errors = false;
 	ddps_sc_handler *h;
 
-	while (!a->dead) {
-		if (ddps_rbuf_left(&r) && *r.p == SC_DATA)
+	while (!a->dead && ddps_rbuf_left(&r) >= 4) {
+		if (*r.p == SC_DATA)
 			n += ddps_sc_straight_data(rx, &r);
 		if (a->dead || ddps_sc_chunk_next(&r, &c) <= 0)
 			break;

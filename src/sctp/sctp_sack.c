@@ -74,7 +74,7 @@ static void clear_errors(struct ddps_sctp_assoc *a, uint8_t paths)
 
 void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s)
 {
-	struct ddps_sent_news news = { .acked = 0 };
+	struct ddps_sent_news news;
 	enum ddps_sent_verdict v = ddps_sent_sack(&a->tx, s, a->e->now, &news);
 
 	if (v == DDPS_SENT_LIE) /* [9260-12.4-3] */

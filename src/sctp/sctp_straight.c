@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The straight ways.  Of what is received: whole messages outside of any order, in the order of TSNs, while nothing is
- * missing and nothing is held.  Of what is sent: messages that leave whole.  Everything else takes the steps of
- * sctp_rx.c and sctp_tx.c, which would have done the same: to leave a chunk to them is never wrong.
+ * missing and nothing is held.  Of what is sent: messages that leave whole, and the packet of a lone one, with the
+ * SACK that rides in front of it.  Everything else takes the steps of sctp_rx.c and sctp_tx.c, which would have done
+ * the same: to leave a chunk to them is never wrong.
  */
 #include "sctp/sctp_build.h"
 
@@ -64,6 +65,17 @@ unsigned ddps_sc_straight_data(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 
 /* ---- what is sent ---- */
 
+/* All of @m, the first that waits, has a TSN; its one reference is that of the piece now. */
+static inline void take_whole(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
+{
+	m->cut = m->len;
+	m->whole = (struct ddps_sc_piece){ .m = m,
+					   .len = m->len,
+					   .flags = SC_DATA_B | SC_DATA_E | m->flags };
+	a->unsent -= m->len;
+	STAILQ_REMOVE_HEAD(&a->queue, link);
+}
+
 size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most)
 {
 	struct ddps_sctp_assoc *a = b->a;
@@ -78,16 +90,51 @@ size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most)
 		if (b->size + size > most ||
 		    !ddps_sent_straight_new(&a->tx, (uint16_t)size, m->len, &m->whole))
 			break;
-		m->cut = m->len; /* its one reference is that of the piece now */
-		m->whole = (struct ddps_sc_piece){ .m = m,
-						   .len = m->len,
-						   .flags = SC_DATA_B | SC_DATA_E | m->flags };
-		a->unsent -= m->len;
-		STAILQ_REMOVE_HEAD(&a->queue, link);
+		take_whole(a, m);
 		ddps_sc_build_data(b, tsn, &m->whole);
 		n += size;
 	}
 	if (n)
 		ddps_sc_may_write(a);
 	return n;
+}
+
+/* The SACK that is due, or has time yet, can ride in front of it: as ride_sack() in sctp_tx.c has it. */
+static inline bool may_ride(const struct ddps_sctp_assoc *a, const struct ddps_sc_path *p,
+			    size_t size)
+{
+	return a->sack_path == p && a->map.high == a->map.cum && !a->ndups &&
+	       size + sizeof(struct ddps_sc_sack_hdr) <= ddps_sc_max_packet(p);
+}
+
+bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a, struct ddps_sc_path *p,
+			   struct ddps_sctp_out *out, size_t chunk)
+{
+	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
+	bool sack = a->due & DUE_SACK || a->sack_packets;
+	struct ddps_sc_build b;
+	uint32_t tsn = a->tx.next;
+
+	if (!m || STAILQ_NEXT(m, link) || m->cut || m->len > chunk || a->tx.nlost ||
+	    p->tx.pmtu.fragment ||
+	    (sack && !may_ride(a, p, DDPS_SC_HDR + DDPS_SC_DATA_HDR + m->len + 3)))
+		return false;
+	out->pn = ddps_sent_begin(&a->tx, &p->tx, a->e->now);
+	if (!ddps_sent_straight_new(&a->tx, (uint16_t)(DDPS_SC_DATA_HDR + ddps_sc_pad(m->len)),
+				    m->len, &m->whole))
+		return false;
+	take_whole(a, m);
+	ddps_sc_build_to(&b, a, p, out);
+	ddps_sc_build_begin(&b, a->peer_tag);
+	if (sack)
+		b.size += ddps_sc_put_sack(a, &b.w, sizeof(struct ddps_sc_sack_hdr));
+	ddps_sc_build_data(&b, tsn, &m->whole);
+	if (ddps_sent_end(&a->tx, (uint32_t)ddps_sc_build_ip_size(&b), false))
+		*b.flags |= SC_DATA_I;
+	ddps_sc_build_end(&b);
+	out->data = true;
+	out->sack = sack;
+	p->used = a->e->now;
+	ddps_sc_may_write(a);
+	return true;
 }

@@ -166,6 +166,8 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);
 	if (what == DDPS_SENT_NOTHING)
 		return false;
+	if (what == DDPS_SENT_NEW && ddps_sc_straight_lone(a, p, out, chunk))
+		return true;
 	ddps_sc_build_to(&b, a, p, out);
 	b.chunk = chunk;
 	do {

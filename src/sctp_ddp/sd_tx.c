@@ -446,12 +446,10 @@ void ddps_sd_tx_kick(struct ddps_sd_pair *p)
 	ddps_sd_tx_run(p->carrier);
 }
 
-void ddps_sd_tx_run(struct ddps_sd_carrier *c)
+static __attribute__((noinline)) void run_carrier(struct ddps_sd_carrier *c)
 {
 	uint64_t before = c->sent;
 
-	if (c->running || c->state != DDPS_SD_UP || (TAILQ_EMPTY(&c->ctl) && TAILQ_EMPTY(&c->seg)))
-		return;
 	c->running = true;
 	while (!c->blocked && !c->broken) {
 		if (!TAILQ_EMPTY(&c->ctl))
@@ -466,6 +464,14 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 	give_room_back(c);
 	if (c->sent != before && c->b->flush)
 		c->b->flush(c->assoc);
+}
+
+/* Asked for each acknowledgement, too, when mostly nothing waits. */
+void ddps_sd_tx_run(struct ddps_sd_carrier *c)
+{
+	if (!c->running && c->state == DDPS_SD_UP &&
+	    !(TAILQ_EMPTY(&c->ctl) && TAILQ_EMPTY(&c->seg)))
+		run_carrier(c);
 }
 
 void ddps_sd_tx_reset(struct ddps_sd_pair *p)
