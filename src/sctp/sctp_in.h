@@ -393,6 +393,8 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 void ddps_sc_heard(struct ddps_sc_rx *rx);
 
 /* ---- sctp_straight.c ---- */
+/* The SACK that @r begins with, if there is one and it has no more than a cumulative ack; false: it is left. */
+bool ddps_sc_straight_cum(struct ddps_sc_rx *rx, struct ddps_rbuf *r);
 /* The DATA chunks that @r begins with, as long as each is as most are; returns how many. */
 unsigned ddps_sc_straight_data(struct ddps_sc_rx *rx, struct ddps_rbuf *r);
 

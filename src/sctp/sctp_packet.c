@@ -108,6 +108,8 @@ static void walk_chunks(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 	bool errors = false;
 	ddps_sc_handler *h;
 
+	if (ddps_sc_straight_cum(rx, &r))
+		n = others = 1;
 	while (!a->dead && ddps_rbuf_left(&r) >= 4) {
 		if (*r.p == SC_DATA)
 			n += ddps_sc_straight_data(rx, &r);

@@ -66,7 +66,7 @@ void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *o
 
 static void clear_errors(struct ddps_sctp_assoc *a, uint8_t paths)
 {
-	for (unsigned i = 0; i < a->npaths && i < DDPS_SENT_PATHS; i++) {
+	for (unsigned i = 0; paths && i < a->npaths && i < DDPS_SENT_PATHS; i++) {
 		if (paths & 1u << a->path[i]->tx.id)
 			ddps_sc_path_good(a->path[i]);
 	}

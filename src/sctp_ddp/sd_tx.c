@@ -466,9 +466,8 @@ static __attribute__((noinline)) void run_carrier(struct ddps_sd_carrier *c)
 		c->b->flush(c->assoc);
 }
 
-/* Asked for each acknowledgement, too, when mostly nothing waits. */
 void ddps_sd_tx_run(struct ddps_sd_carrier *c)
-{
+{ /* mostly nothing waits: acknowledgements ask, too */
 	if (!c->running && c->state == DDPS_SD_UP &&
 	    !(TAILQ_EMPTY(&c->ctl) && TAILQ_EMPTY(&c->seg)))
 		run_carrier(c);

@@ -195,7 +195,7 @@ static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp
 
 static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 {
-	bool large[DDPS_SN_OUTS] = { false }, left[DDPS_SN_OUTS] = { false };
+	bool large[DDPS_SN_OUTS] = { false }, left[DDPS_SN_OUTS] = { false }, all = true;
 	struct sockaddr_storage to;
 	struct ddps_sn_sock *s;
 
@@ -206,14 +206,15 @@ static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 			if (!s->dtls->udp->full)
 				ddps_sn_dtls_send(s, &ne->out[i], &large[i]);
 			left[i] = s->dtls->udp->full;
-			continue;
+		} else {
+			if (s && !s->full)
+				done = send_native_batch(s, &ne->out[i], n - i, &large[i]);
+			left[i] = s && s->full;
 		}
-		if (s && !s->full)
-			done = send_native_batch(s, &ne->out[i], n - i, &large[i]);
-		left[i] = s && s->full;
+		all &= !left[i] && !large[i];
 	}
 	/* only now: the engine moves what the packets refer to */
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n && !all; i++) {
 		if (left[i])
 			ddps_sctp_unsent(ne->e, &ne->out[i], ne->now);
 		s = large[i] ? ddps_sn_sock_to(ne, &ne->out[i].to) : NULL;
