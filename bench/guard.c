@@ -6,9 +6,10 @@
  * of the allocator and of the system, and the locks that it had to wait for.
  *
  * send, write, read: in bursts.  ping: a Send there and one back, waited for.  many: bursts of four
- * Sends on each of 64 sessions, which over SCTP have an association each.
+ * Sends on each of 64 sessions, which over SCTP have an association each; shared: the same of 4 KiB each, to one shared
+ * receive queue.  setup: sessions that are made and ended, one after the other.
  *
- * usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS [PASSES]]
+ * usage: guard tcp|sctp send|write|read|ping|many|shared|setup COUNT [THREADS [PASSES]]
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -28,6 +30,7 @@
 #define WARM_SMALL  (128 * DEPTH) /* SACKs of a second socket may wait for 64 turns of the loop */
 #define BIG	    65536u
 #define SMALL	    64u
+#define PAGE	    4096u
 #define MANY	    64u
 #define MANY_EACH   4u
 #define THREADS_MAX 8
@@ -43,7 +46,7 @@
 
 /* ---- what the library asks for, counted: the linker leads its calls here ---- */
 
-static _Thread_local unsigned long allocations, waits, sends, calls;
+static _Thread_local unsigned long allocations, waits, sends, calls, looks;
 
 /* A call of the system that is only counted. */
 #define COUNTED(type, name, params, args)                                                          \
@@ -73,7 +76,15 @@ COUNTED(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *len),
 COUNTED(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t len),
 	(fd, level, name, v, len))
 COUNTED(int, sched_yield, (void), ())
+COUNTED(int, socket, (int family, int type, int protocol), (family, type, protocol))
+COUNTED(int, connect, (int fd, const struct sockaddr *a, socklen_t len), (fd, a, len))
+COUNTED(int, accept4, (int fd, struct sockaddr *a, socklen_t *len, int flags), (fd, a, len, flags))
+COUNTED(int, getsockname, (int fd, struct sockaddr *a, socklen_t *len), (fd, a, len))
+COUNTED(int, shutdown, (int fd, int how), (fd, how))
+COUNTED(int, close, (int fd), (fd))
 
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __real_send(int fd, const void *p, size_t n, int flags);
@@ -89,6 +100,13 @@ void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+
+/* Whether descriptors are the library's yet: in the data path that depends on time. */
+int __wrap_fstat(int fd, struct stat *st)
+{
+	looks++;
+	return __real_fstat(fd, st);
+}
 
 void *__wrap_malloc(size_t n)
 {
@@ -141,33 +159,52 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 
 /* ---- the session ---- */
 
+enum work { BURSTS, PINGS, MANY_BURSTS, SHARED_BURSTS, SETUPS };
+
 struct pair {
 	struct ddps_ctx *ctx;
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
+	struct ddps_srq *srq; /* of the far ones; or NULL */
 	struct ddps_ep *near[MANY], *far[MANY];
 	unsigned n; /* of both */
 	struct ddps_mr *mr;
 	uint8_t *mem;
+	char bound[256];
 };
 
+/* Where the next one is.  Over SCTP another address of this machine is another association. */
+static void name_next(const struct pair *p, char *uri, size_t len)
+{
+	const char *any = strstr(p->bound, "//0.0.0.0:");
+
+	if (any)
+		snprintf(uri, len, "sctp://127.0.0.%u%s", p->n + 1, any + strlen("//0.0.0.0"));
+	else
+		snprintf(uri, len, "%s", p->bound);
+}
+
 /* The next session. */
-static void connect_next(struct pair *p, const char *bound)
+static void connect_next(struct pair *p)
 {
 	struct ddps_ep_attr attr;
 	struct ddps_conn_param param;
 	struct ddps_event ev;
 	unsigned up = 0;
+	char uri[256];
 
+	name_next(p, uri, sizeof uri);
 	ddps_ep_attr_init(&attr);
 	attr.pd = p->pd;
 	attr.send_cq = attr.recv_cq = p->cq;
 	attr.sq_depth = attr.rq_depth = DEPTH;
 	CHECK(ddps_ep_new(p->ctx, &attr, &p->near[p->n]));
+	attr.srq = p->srq;
+	attr.srq_share = DEPTH;
 	CHECK(ddps_ep_new(p->ctx, &attr, &p->far[p->n]));
 	ddps_conn_param_init(&param);
 	param.ird = param.ord = param.ulp_ird = param.ulp_ord = 16;
-	CHECK(ddps_connect(p->near[p->n], bound, &param));
+	CHECK(ddps_connect(p->near[p->n], uri, &param));
 	while (up < 2) {
 		CHECK(ddps_event_wait(p->ctx, &ev, 10000));
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
@@ -180,24 +217,16 @@ static void connect_next(struct pair *p, const char *bound)
 	p->n++;
 }
 
-/* Another address of this machine is another association. */
-static void name_nth(const struct pair *p, const char *bound, char *uri, size_t len)
+static unsigned count_guard_sessions(enum work work)
 {
-	const char *any = strstr(bound, "//0.0.0.0:");
-
-	if (any)
-		snprintf(uri, len, "sctp://127.0.0.%u%s", p->n + 1, any + strlen("//0.0.0.0"));
-	else
-		snprintf(uri, len, "%s", bound);
+	return work == MANY_BURSTS || work == SHARED_BURSTS ? MANY : work != SETUPS;
 }
 
-static void open_guard_pair(struct pair *p, const char *uri, unsigned n)
+static void open_guard_pair(struct pair *p, const char *uri, enum work work)
 {
 	struct ddps_listener *l;
-	char bound[256], to[256];
 
-	p->n = 0;
-
+	*p = (struct pair){ .n = 0 };
 	p->mem = calloc(1, BIG);
 	CHECK(ddps_ctx_new(&p->ctx, NULL));
 	CHECK(ddps_pd_new(p->ctx, &p->pd));
@@ -205,11 +234,11 @@ static void open_guard_pair(struct pair *p, const char *uri, unsigned n)
 	CHECK(ddps_mr_reg(p->pd, p->mem, BIG,
 			  DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &p->mr));
 	CHECK(ddps_listen(p->ctx, uri, NULL, &l));
-	CHECK(ddps_listener_uri(l, bound, sizeof bound));
-	while (p->n < n) {
-		name_nth(p, bound, to, sizeof to);
-		connect_next(p, to);
-	}
+	CHECK(ddps_listener_uri(l, p->bound, sizeof p->bound));
+	if (work == SHARED_BURSTS)
+		CHECK(ddps_srq_new(p->pd, MANY * MANY_EACH, 1, NULL, &p->srq));
+	while (p->n < count_guard_sessions(work))
+		connect_next(p);
 }
 
 static struct ddps_sge get_guard_piece(struct pair *p, uint32_t len)
@@ -223,6 +252,14 @@ static void post_guard_receives(struct pair *p, struct ddps_ep *ep, unsigned n)
 
 	for (unsigned i = 0; i < n; i++)
 		CHECK(ddps_post_recv(ep, i, &sge, 1));
+}
+
+static __attribute__((noinline)) void post_shared_receives(struct pair *p, unsigned n)
+{
+	struct ddps_sge sge = get_guard_piece(p, PAGE);
+
+	for (unsigned i = 0; i < n; i++)
+		CHECK(ddps_post_srq_recv(p->srq, i, &sge, 1));
 }
 
 static void collect_guard(struct pair *p, unsigned want)
@@ -248,8 +285,13 @@ static void run_guard_burst(struct pair *p, enum ddps_op op, unsigned each)
 {
 	struct ddps_sge sge = get_guard_piece(p, op == DDPS_OP_SEND ? SMALL : BIG);
 
-	for (unsigned k = 0; op == DDPS_OP_SEND && k < p->n; k++)
-		post_guard_receives(p, p->far[k], each);
+	if (p->srq) {
+		sge.len = PAGE;
+		post_shared_receives(p, p->n * each);
+	} else if (op == DDPS_OP_SEND) {
+		for (unsigned k = 0; k < p->n; k++)
+			post_guard_receives(p, p->far[k], each);
+	}
 	for (unsigned k = 0; k < p->n; k++)
 		for (unsigned i = 0; i < each; i++) {
 			struct ddps_send_wr wr = { .op = op,
@@ -286,12 +328,28 @@ static void run_guard_pings(struct pair *p, unsigned n)
 	}
 }
 
+/* As many sessions, one after the other.  The peer learns that it is over. */
+static void run_guard_setups(struct pair *p, unsigned n)
+{
+	struct ddps_event ev;
+
+	while (n--) {
+		connect_next(p);
+		p->n--;
+		ddps_ep_free(p->near[p->n]);
+		do
+			CHECK(ddps_event_wait(p->ctx, &ev, 10000));
+		while (ev.type != DDPS_EV_CLOSED);
+		ddps_ep_free(p->far[p->n]);
+	}
+}
+
 /* ---- one thread, or several ---- */
 
 struct job {
 	const char *uri;
 	enum ddps_op op;
-	bool ping, many;
+	enum work work;
 	unsigned long count, passes, allocations, waits, sends, calls;
 	pthread_t thread;
 };
@@ -299,13 +357,15 @@ struct job {
 /* Some operations.  Return: how many. */
 static unsigned run_some_operations(const struct job *j, struct pair *p)
 {
-	unsigned each = j->many ? MANY_EACH : DEPTH;
+	unsigned each = count_guard_sessions(j->work) == MANY ? MANY_EACH : DEPTH;
 
-	if (j->ping)
+	if (j->work == SETUPS)
+		run_guard_setups(p, DEPTH);
+	else if (j->work == PINGS)
 		run_guard_pings(p, DEPTH);
 	else
 		run_guard_burst(p, j->op, each);
-	return each * p->n;
+	return j->work == SETUPS ? DEPTH : each * p->n;
 }
 
 static void *run_guard_job(void *arg)
@@ -313,11 +373,11 @@ static void *run_guard_job(void *arg)
 	struct job *j = arg;
 	struct pair p;
 
-	open_guard_pair(&p, j->uri, j->many ? MANY : 1);
+	open_guard_pair(&p, j->uri, j->work);
 	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM);)
 		n += run_some_operations(j, &p);
 	for (unsigned long pass = 0; pass < j->passes && (!pass || j->allocations); pass++) {
-		allocations = waits = sends = calls = 0;
+		allocations = waits = sends = calls = looks = 0;
 		for (unsigned long n = 0; n < j->count;)
 			n += run_some_operations(j, &p);
 		if (!pass || allocations < j->allocations)
@@ -325,7 +385,7 @@ static void *run_guard_job(void *arg)
 		j->waits += waits;
 	}
 	j->sends = sends;
-	j->calls = calls;
+	j->calls = calls + (j->work == SETUPS ? looks : 0);
 	ddps_ctx_free(p.ctx);
 	free(p.mem);
 	return NULL;
@@ -337,18 +397,21 @@ static int parse_guard_job(int argc, char **argv, struct job *j, unsigned long *
 
 	if (argc < 4 || argc > 6)
 		return -1;
-	j->many = !strcmp(argv[2], "many");
-	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0"
-		 : j->many		 ? "sctp://0.0.0.0:0?encap=0"
-					 : "sctp://127.0.0.1:0?encap=0";
+	j->uri = !strcmp(argv[1], "tcp")    ? "tcp://127.0.0.1:0"
+		 : !strcmp(argv[2], "many") ? "sctp://0.0.0.0:0?encap=0"
+					    : "sctp://127.0.0.1:0?encap=0";
 	j->op = !strcmp(argv[2], "write")  ? DDPS_OP_WRITE
 		: !strcmp(argv[2], "read") ? DDPS_OP_READ
 					   : DDPS_OP_SEND;
-	j->ping = !strcmp(argv[2], "ping");
+	j->work = !strcmp(argv[2], "ping")     ? PINGS
+		  : !strcmp(argv[2], "many")   ? MANY_BURSTS
+		  : !strcmp(argv[2], "shared") ? SHARED_BURSTS
+		  : !strcmp(argv[2], "setup")  ? SETUPS
+					       : BURSTS;
 	j->count = strtoul(argv[3], NULL, 10);
 	*threads = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
 	j->passes = argc > 5 ? strtoul(argv[5], NULL, 10) : 1;
-	step = j->many ? MANY * MANY_EACH : DEPTH;
+	step = count_guard_sessions(j->work) == MANY ? MANY * MANY_EACH : DEPTH;
 	return j->passes && j->count && j->count % step == 0 && *threads && *threads <= THREADS_MAX
 		       ? 0
 		       : -1;
@@ -361,8 +424,10 @@ int main(int argc, char **argv)
 
 	if (parse_guard_job(argc, argv, &j[0], &n)) {
 		fprintf(stderr,
-			"usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS [PASSES]]\n"
-			"COUNT: times %d; of many: %u; of PASSES the one that allocates least\n",
+			"usage: guard tcp|sctp send|write|read|ping|many|shared|setup COUNT "
+			"[THREADS "
+			"[PASSES]]\nCOUNT: times %d; of many and shared: %u; of PASSES the one "
+			"that allocates least\n",
 			DEPTH, MANY * MANY_EACH);
 		return 2;
 	}
@@ -372,8 +437,7 @@ int main(int argc, char **argv)
 		for (unsigned long i = 0; i < n; i++) {
 			j[i].uri = j[0].uri;
 			j[i].op = j[0].op;
-			j[i].ping = j[0].ping;
-			j[i].many = j[0].many;
+			j[i].work = j[0].work;
 			j[i].count = j[0].count;
 			j[i].passes = j[0].passes;
 			if (pthread_create(&j[i].thread, NULL, run_guard_job, &j[i]))

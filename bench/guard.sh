@@ -59,7 +59,7 @@ instructions() { # WIRE OP COUNT
 # Per operation, set-up excluded: the difference of a long and a short run.
 per_op() { # WIRE OP
 	local long short least=64 more=2048
-	[ "$2" != many ] || least=256
+	case $2 in many | shared) least=256 ;; esac
 	[ "$1 $2" != "sctp many" ] || more=16384 # the set-up of so many associations differs from run to run
 	long=$(instructions "$1" "$2" $((least + more))) && short=$(instructions "$1" "$2" $least) &&
 		echo $(((long - short) / more))
@@ -140,7 +140,7 @@ if ! command -v valgrind >/dev/null; then
 elif [ "# $compiler" != "$(head -n 1 "$record")" ]; then
 	echo "ok instructions # skip: built by $compiler, not by what made bench/guard.txt"
 else
-	for op in send write read ping many; do
+	for op in send write read ping many shared setup; do
 		compare tcp $op || failures=$((failures + 1))
 	done
 	for op in send write read ping many; do
@@ -160,11 +160,12 @@ for op in send write read; do
 	count tcp $op 2 || failures=$((failures + 1))
 	count sctp $op 1 || failures=$((failures + 1))
 done
-for op in ping many; do
+for op in ping many shared; do
 	calls tcp $op || failures=$((failures + 1))
 	count tcp $op 1 || failures=$((failures + 1))
 done
 for op in ping many; do
 	calls sctp $op || failures=$((failures + 1))
 done
+calls tcp setup || failures=$((failures + 1))
 exit $((failures > 0))

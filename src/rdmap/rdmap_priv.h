@@ -374,6 +374,8 @@ enum ddps_srq_answer {
 	DDPS_SRQ_SHARE /* the stream has its share already */
 };
 enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r);
+/* The oldest one has gone to a stream or a program. */
+void ddps_srq_drop(struct ddps_srq *srq);
 /* In line for a buffer; and out of it. */
 void ddps_srq_wait(struct ddps_rdmap *r);
 void ddps_srq_leave(struct ddps_rdmap *r);

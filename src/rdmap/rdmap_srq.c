@@ -71,6 +71,13 @@ static void check_low(struct ddps_srq *srq)
 	srq->low(srq->user);
 }
 
+void ddps_srq_drop(struct ddps_srq *srq)
+{
+	srq->head = srq->head + 1 < srq->depth ? srq->head + 1 : 0;
+	srq->count--;
+	check_low(srq);
+}
+
 /* ---- the queue ---- */
 
 int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
@@ -105,9 +112,7 @@ int ddps_srq_pop(struct ddps_srq *srq, uint64_t *wr_id, struct ddps_sge *sge, ui
 	*nsge = srq->e[at].nsge;
 	if (*nsge)
 		memcpy(sge, srq->sge + (size_t)at * srq->max_sge, *nsge * sizeof *sge);
-	srq->head = (at + 1) % srq->depth;
-	srq->count--;
-	check_low(srq);
+	ddps_srq_drop(srq);
 	return 0;
 }
 
@@ -129,10 +134,8 @@ enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r)
 		return DDPS_SRQ_SHARE;
 	if (!srq->count)
 		return DDPS_SRQ_EMPTY;
-	srq->head = (at + 1) % srq->depth;
-	srq->count--;
 	give_rqe(r, &srq->e[at], srq->sge + (size_t)at * srq->max_sge);
-	check_low(srq);
+	ddps_srq_drop(srq);
 	return DDPS_SRQ_TAKEN;
 }
 

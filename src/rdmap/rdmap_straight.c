@@ -349,15 +349,43 @@ static inline bool is_next_message(const struct ddps_rdmap *r, const uint8_t *se
 	return qn == queue && msn == q->msn && !mo; /* no message is in progress */
 }
 
+static inline bool fits_receive(const struct ddps_rdmap *r, const struct ddps_rqe *e, size_t len)
+{
+	return e->nsge == 1 && len <= e->len && e->losses == ddps_stag_losses(r->pd->table);
+}
+
+/* Into the oldest buffer of the shared queue, which is bound and delivered in one. */
+static __attribute__((noinline)) bool place_shared_send(struct ddps_rdmap *r, const uint8_t *pay,
+							size_t pay_len)
+{
+	struct ddps_srq *srq = r->srq;
+	const struct ddps_rqe *e = &srq->e[srq->head];
+	uint64_t wr_id = e->wr_id;
+
+	if (r->rq.head != r->rq.tail || !srq->count || r->srq_out >= r->srq_share ||
+	    !fits_receive(r, e, pay_len))
+		return false;
+	memcpy(srq->sge[(size_t)srq->head * srq->max_sge].addr, pay, pay_len);
+	r->srq_out++;
+	ddps_srq_drop(srq);
+	r->rxq[DDPS_QN_SEND].msn++;
+	count_straight(r, true, DDPS_OP_WIRE_SEND, pay_len, true);
+	ddps_succeeded(r, true, DDPS_OP_RECV, wr_id, (uint32_t)pay_len);
+	return true;
+}
+
 static bool place_next_send(struct ddps_rdmap *r, const uint8_t *seg, size_t pay_len)
 {
 	const struct ddps_rqe *e;
 
-	if (r->srq || r->ahead || r->rq.head == r->rq.tail ||
-	    !is_next_message(r, seg, DDPS_QN_SEND))
+	if (r->ahead || !is_next_message(r, seg, DDPS_QN_SEND))
+		return false;
+	if (r->srq)
+		return place_shared_send(r, seg + DDPS_DDP_UNTAGGED_LEN, pay_len);
+	if (r->rq.head == r->rq.tail)
 		return false;
 	e = ddps_rq_at(r, r->rq.head);
-	if (e->nsge != 1 || pay_len > e->len || e->losses != ddps_stag_losses(r->pd->table))
+	if (!fits_receive(r, e, pay_len))
 		return false;
 	memcpy(ddps_rq_sge(r, r->rq.head)->addr, seg + DDPS_DDP_UNTAGGED_LEN, pay_len);
 	r->rxq[DDPS_QN_SEND].msn++;

@@ -29,12 +29,36 @@ struct twins {
 	struct ddps_mr *other[2]; /* no right to write */
 	uint8_t other_mem[2][OTHER_LEN];
 	unsigned out; /* segments pulled, not counted as done */
+	bool shared;  /* receives are of a queue that others could use, too */
+	struct ddps_srq srq[2];
 };
 
-static void open_twins(struct twins *t, bool stalls, bool rfc7306)
+/* The stream of @i has its receives from a shared queue. */
+static void share_receives(struct twins *t, int i)
 {
+	struct side *s = &t->s[i];
+	struct ddps_rdmap_cfg cfg = { .pd = &s->pd,
+				      .stream = (uintptr_t)s,
+				      .sq_depth = 4,
+				      .max_sge = 2,
+				      .srq = &t->srq[i],
+				      .srq_share = 3,
+				      .up = &side_up,
+				      .user = s };
+
+	t->srq[i] = (struct ddps_srq){ 0 };
+	cr_assert_eq(ddps_srq_init(&t->srq[i], &s->pd, 5, 2), 0);
+	ddps_rdmap_free(s->r);
+	cr_assert_eq(ddps_rdmap_new(&s->r, &cfg), 0);
+}
+
+static void open_twins(struct twins *t, bool stalls, bool rfc7306, bool shared)
+{
+	t->shared = shared;
 	for (int i = 0; i < 2; i++) {
 		side_init(&t->s[i], 4, 4, 2);
+		if (shared)
+			share_receives(t, i);
 		t->s[i].r->no_recv = stalls ? DDPS_NO_RECV_STALL : DDPS_NO_RECV_TERMINATE;
 		t->s[i].r->stepwise = i;
 		t->s[i].r->rfc7306 = t->s[i].r->send_imm = rfc7306;
@@ -47,8 +71,11 @@ static void open_twins(struct twins *t, bool stalls, bool rfc7306)
 
 static void close_twins(struct twins *t)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		close_rdmap_side(&t->s[i]);
+		if (t->shared)
+			ddps_srq_fini(&t->srq[i]);
+	}
 }
 
 static void expect_same_completions(const struct ddps_wc *a, const struct ddps_wc *b)
@@ -76,6 +103,11 @@ static void expect_twins_same(struct twins *t)
 	if (a->nrq)
 		expect_same_completions(&a->rq[(a->nrq - 1) % MAX_WC],
 					&b->rq[(b->nrq - 1) % MAX_WC]);
+	if (t->shared) {
+		cr_assert_eq(a->r->srq_out, b->r->srq_out);
+		cr_assert_eq(t->srq[0].count, t->srq[1].count);
+		cr_assert_eq(t->srq[0].bound, t->srq[1].bound);
+	}
 	cr_assert_eq(a->want, b->want);
 	cr_assert_eq(a->ready, b->ready);
 	cr_assert_eq(a->drained, b->drained);
@@ -165,6 +197,17 @@ static struct piece draw_receive(void)
 	return p;
 }
 
+/* The program has taken all completions: their receives count no more. */
+static void fetch_of_twins(struct twins *t)
+{
+	for (int i = 0; i < 2; i++) {
+		struct ddps_rdmap *r = t->s[i].r;
+
+		while (r->srq_out > r->rq.tail - r->rq.head)
+			ddps_rdmap_recv_fetched(r);
+	}
+}
+
 static void post_twin_recvs(struct twins *t)
 {
 	struct piece p[3] = { draw_receive(), draw_receive(), draw_receive() };
@@ -174,13 +217,15 @@ static void post_twin_recvs(struct twins *t)
 
 	if (nsge == 2) /* so that messages fill both */
 		p[0].len = 1 + draw_twin(20);
-
+	if (draw_rarely(2))
+		fetch_of_twins(t);
 	for (int i = 0; i < 2; i++) {
 		struct ddps_sge sge[3];
 
 		for (int k = 0; k < 3; k++)
 			sge[k] = get_twin_piece(t, i, &p[k]);
-		got[i] = ddps_rdmap_post_recv(t->s[i].r, id, sge, nsge);
+		got[i] = t->shared ? ddps_srq_post(&t->srq[i], id, sge, nsge)
+				   : ddps_rdmap_post_recv(t->s[i].r, id, sge, nsge);
 	}
 	cr_assert_eq(got[0], got[1], "%d and %d", got[0], got[1]);
 }
@@ -443,7 +488,7 @@ Test(rdmap_straight, twins_do_the_same)
 	for (twin_seed = 1; twin_seed <= WORLDS; twin_seed++) {
 		uint64_t world = twin_seed;
 
-		open_twins(&t, world % 8, world & 8);
+		open_twins(&t, world % 8, world & 8, world & 32);
 		if (world & 16) /* with the right to write */
 			revoke_of_twins(&t);
 		for (unsigned i = 0; i < STEPS && t.s[0].r->state == DDPS_RS_RUN; i++)

@@ -136,6 +136,63 @@ Test(rdmap_straight, the_usual_way_in)
 	close_rdmap_side(&s);
 }
 
+/* As long as the stream is one among others, and the oldest buffer takes the message. */
+Test(rdmap_straight, into_a_shared_queue)
+{
+	static struct side s;
+	struct ddps_srq srq = { 0 };
+	struct ddps_sge sge[2];
+	struct ddps_rdmap_cfg cfg = {
+		.pd = &s.pd,
+		.sq_depth = 4,
+		.max_sge = 1,
+		.srq = &srq,
+		.srq_share = 2,
+		.up = &side_up,
+		.user = &s,
+	};
+	uint8_t seg[256];
+	size_t len;
+
+	side_init(&s, 4, 4, 4);
+	cr_assert_eq(ddps_srq_init(&srq, &s.pd, 2, 2), 0);
+	ddps_rdmap_free(s.r);
+	cr_assert_eq(ddps_rdmap_new(&s.r, &cfg), 0);
+	side_start(&s, 4, 4);
+	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 1, 0, true, "hello", 5);
+	cr_expect_not(takes_straight(&s, seg, len), "no buffer");
+	for (uint32_t i = 0; i < 3; i++) {
+		sge[0] = get_rdmap_piece(&s, 8 * (uint64_t)i, 8);
+		cr_assert_eq(ddps_srq_post(&srq, i, sge, 1), i < 2 ? 0 : DDPS_E_LIMIT);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 1 + i, 0, true, "hello", 5);
+		cr_expect(takes_straight(&s, seg, len), "%u", i);
+		expect_wc(s.rq[i], i, DDPS_OP_RECV, DDPS_WC_SUCCESS);
+		cr_expect_arr_eq(s.mem + 8 * i, "hello", 5);
+	}
+	cr_expect_eq(srq.count, 0);
+	sge[0] = sge[1] = get_rdmap_piece(&s, 100, 4);
+	cr_assert_eq(ddps_srq_post(&srq, 2, sge, 1), 0);
+	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 3, 0, true, "four", 4);
+	cr_expect_not(takes_straight(&s, seg, len), "it has its share");
+	ddps_rdmap_recv_fetched(s.r);
+	cr_expect(takes_straight(&s, seg, len));
+	ddps_rdmap_recv_fetched(s.r);
+	cr_assert_eq(ddps_srq_post(&srq, 3, sge, 2), 0);
+	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 4, 0, true, "four", 4);
+	cr_expect_not(takes_straight(&s, seg, len), "two pieces");
+	cr_expect_eq(feed_rdmap(&s, seg, len), 0);
+	ddps_rdmap_recv_fetched(s.r);
+	cr_assert_eq(ddps_srq_post(&srq, 4, sge, 1), 0);
+	len = make_untagged_rdmap(seg, DDPS_OP_WIRE_SEND, 0, 0, 5, 0, true, "five!", 5);
+	cr_expect_not(takes_straight(&s, seg, len), "longer than the buffer");
+	ddps_rdmap_free(s.r);
+	s.r = NULL;
+	ddps_srq_fini(&srq);
+	close_rdmap_side(&s);
+}
+
 Test(rdmap_straight, a_read_out_and_in)
 {
 	static struct side s;
