@@ -86,6 +86,13 @@ bool ddps_loop_look(struct ddps_loop *l, uint64_t now)
 	return true;
 }
 
+bool ddps_loop_look_anew(struct ddps_loop *l)
+{
+	ddps_assert_loop(l);
+	l->owned_until = 0;
+	return ddps_loop_look(l, ddps_now());
+}
+
 void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
 {
 #ifdef DDPS_ASSERTS

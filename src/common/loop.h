@@ -192,6 +192,9 @@ static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t
  */
 bool ddps_loop_look(struct ddps_loop *l, uint64_t now);
 
+/* The same, whatever the last answer was. */
+bool ddps_loop_look_anew(struct ddps_loop *l);
+
 /* For whoever has just read the clock. */
 static inline bool ddps_loop_owns_at(struct ddps_loop *l, uint64_t now)
 {

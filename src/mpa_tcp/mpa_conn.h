@@ -59,8 +59,9 @@ struct ddps_mpa_tcp {
 	size_t (*unacked)(const struct ddps_mpa_conn *c);
 	/* Octets that were received before are worked on: the connection is not idle. */
 	void (*busy)(struct ddps_mpa_conn *c);
-	/* How long a peer is waited for that answers nothing: c->p says; NULL: there is no such thing. */
-	void (*patience)(struct ddps_mpa_conn *c);
+	/* What need not be there before our Request or Reply is on its way, such as how long a peer is waited for
+	 * that answers nothing: c->p says; NULL: there is no such thing. */
+	void (*options)(struct ddps_mpa_conn *c);
 	/* What else it knows of the peer; NULL: nothing. */
 	void (*info)(const struct ddps_mpa_conn *c, struct ddps_conn_info *info);
 };
@@ -237,6 +238,9 @@ void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *s
 			     void *user);
 /* TCP is connected. */
 void ddps_mpa_setup_connected(struct ddps_mpa_conn *c);
+/* It may be: if TCP takes the Request it is.  Return 0, also where that is to be seen; or an errno: it cannot be
+ * connected. */
+int ddps_mpa_setup_try(struct ddps_mpa_conn *c);
 /* TCP is ready, while connecting or in a startup state. */
 void ddps_mpa_setup_io(struct ddps_mpa_conn *c);
 /* Write what is left of our frame; true: nothing is left. */
@@ -295,6 +299,8 @@ ssize_t ddps_mpa_io_read(struct ddps_mpa_conn *c, struct iovec *iov, int k);
 ssize_t ddps_mpa_io_write(struct ddps_mpa_conn *c, struct iovec *iov, int k);
 void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iovec *iov, int k,
 		      size_t n) __attribute__((cold));
+/* TCP is not to wait for more. */
+void ddps_mpa_io_nodelay(int fd);
 /* A connection around @fd, which it takes over on success. */
 struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer);
 int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

@@ -174,7 +174,7 @@ static int io_error(struct ddps_mpa_conn *c)
 static void ask_soon(struct ddps_mpa_conn *c)
 {
 	const int idle = 2,
-		  probes = 10; /* as patient as io_patience, since there are more of them */
+		  probes = 10; /* as patient as io_options, since there are more of them */
 
 	if (c->asks_soon || c->p.keepalive_ms < LONG_MS)
 		return;
@@ -244,15 +244,25 @@ static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	return 0;
 }
 
+/* FPDUs are packed here; TCP is not to wait for more. */
+void ddps_mpa_io_nodelay(int fd)
+{
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
 /*
  * Idle for half of the time, then probes: five, or one a second.  What is unacknowledged has a limit of
  * its own, since Linux would let a window that stays closed count against it.
  */
-static void io_patience(struct ddps_mpa_conn *c)
+static void io_options(struct ddps_mpa_conn *c)
 {
 	int on = 1, idle, every, probes;
 	unsigned unacked = c->p.unacked_ms;
 
+	if (c->initiator) /* the others have it of their listener's */
+		ddps_mpa_io_nodelay(c->io.fd);
 	if (unacked)
 		setsockopt(c->io.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof unacked);
 	if (!c->p.keepalive_ms)
@@ -282,7 +292,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.stats = io_stats,
 	.unacked = io_unacked,
 	.busy = io_busy,
-	.patience = io_patience,
+	.options = io_options,
 };
 
 static void take_mpa_io(void *user, uint32_t events)
@@ -296,13 +306,9 @@ static void take_mpa_io(void *user, uint32_t events)
 struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = ddps_mpa_conn_new(env, &ddps_mpa_sockets, peer);
-	int one = 1;
 
-	if (!c)
-		return NULL;
-	c->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_io, .user = c };
-	/* FPDUs are packed here; TCP is not to wait for more. */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (c)
+		c->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_io, .user = c };
 	return c;
 }
 
@@ -325,10 +331,23 @@ static int bind_own(int fd, const struct sockaddr_storage *from)
 		    v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 }
 
+/* If it is connected already the set-up begins.  Return 0, or an errno: it cannot be connected. */
+static int begin_setup(struct ddps_mpa_conn *c)
+{
+	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
+
+	/* Where something comes before the Request it cannot be tried. */
+	if (!c->tls && !c->p.shm)
+		return ddps_mpa_setup_try(c);
+	if (poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT)
+		ddps_mpa_setup_connected(c);
+	return 0;
+}
+
 static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
 			 const struct sockaddr *sa, socklen_t sa_len)
 {
-	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
+	int err;
 
 	ddps_own_tos(c->io.fd, sa->sa_family, uri->tos);
 	if (uri->from.n && bind_own(c->io.fd, &uri->from.at[0]) < 0)
@@ -337,10 +356,10 @@ static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
 		return errno;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
 	/* On this machine it has been done by now. */
-	if (poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT)
-		ddps_mpa_setup_connected(c);
-	ddps_mpa_conn_watch(c);
-	return 0;
+	err = begin_setup(c);
+	if (!err)
+		ddps_mpa_conn_watch(c);
+	return err;
 }
 
 int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

@@ -31,6 +31,7 @@ struct ddps_mpa_listener {
 	struct ddps_shares silent;
 	LIST_HEAD(, ddps_mpa_conn) conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
+	bool any;	   /* that is every address of the host */
 	bool secured;	   /* inside TLS */
 	bool crc, markers; /* there: to be asked for */
 	bool shm;	   /* through shared memory: */
@@ -112,7 +113,18 @@ static void close_mpa_socket(struct ddps_mpa_listener *l, int fd)
 		ddps_own_close(fd);
 }
 
-static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
+/* Its own end: asked for only where the listener has more than one. */
+static void set_local(struct ddps_mpa_conn *c, const struct ddps_mpa_listener *l)
+{
+	if (l->any || l->shm)
+		c->tcp->local(c);
+	else
+		c->local = l->addr;
+}
+
+/* Return: the connection; NULL: there is none. */
+static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
+				      const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = l->shm ? ddps_mpa_shm_new(l->env, fd, l->name, l->name[0] == '@')
 					 : ddps_mpa_io_new(l->env, fd, peer);
@@ -121,18 +133,20 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 		if (!l->shm || errno != EACCES)
 			ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		close_mpa_socket(l, fd);
-		return;
+		return NULL;
 	}
 	c->share.owner = c;
 	if ((l->secured && ddps_mpa_tls_wrap(c, NULL) < 0) ||
 	    ddps_shares_add(&l->silent, &c->share, get_net(c)) < 0) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_mpa_conn_destroy(c);
-		return;
+		return NULL;
 	}
 	c->ask_crc = l->crc;
 	c->ask_markers = l->markers;
-	c->tcp->local(c);
+	set_local(c, l);
+	if (!l->shm && !l->secured) /* while its Request is on its way */
+		ddps_mpa_conn_update_emss(c);
 	c->owner = &owner;
 	c->listener = l;
 	LIST_INSERT_HEAD(&l->conns, c, of_listener);
@@ -142,6 +156,7 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_RESPOND);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, l->p.setup_ms);
 	ddps_mpa_conn_watch(c);
+	return c;
 }
 
 /* ---- accepting ---- */
@@ -233,13 +248,15 @@ static bool has_half_open_room(const struct ddps_mpa_listener *l, struct ddps_mp
 	return *go != NULL;
 }
 
-static bool accept_mpa_conn(struct ddps_mpa_listener *l)
+/* Return whether there may be more; @new: that one, or NULL. */
+static bool accept_mpa_conn(struct ddps_mpa_listener *l, struct ddps_mpa_conn **new)
 {
 	struct ddps_mpa_conn *go;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
 	int fd;
 
+	*new = NULL;
 	if (!has_half_open_room(l, &go))
 		return false;
 	fd = ddps_own(
@@ -250,7 +267,7 @@ static bool accept_mpa_conn(struct ddps_mpa_listener *l)
 	}
 	if (go)
 		give_up_silent(l, go);
-	add_conn(l, fd, (struct sockaddr *)&ss);
+	*new = add_conn(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
 	watch_mpa_listener(l);
@@ -262,11 +279,15 @@ static bool accept_mpa_conn(struct ddps_mpa_listener *l)
 static void take_mpa_accepts(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;
-	unsigned n = ddps_loop_share(l->env->loop, 2, 1, 2) > 1 ? 1 : ACCEPTS;
+	const bool alone = ddps_loop_share(l->env->loop, 2, 1, 2) > 1;
+	struct ddps_mpa_conn *c = NULL;
 
 	(void)events;
-	while (n-- && accept_mpa_conn(l))
+	for (unsigned n = alone ? 1 : ACCEPTS; n && accept_mpa_conn(l, &c); n--)
 		;
+	/* A peer on this machine has sent its Request by now. */
+	if (alone && c && c->open && !l->shm && !l->secured)
+		ddps_mpa_conn_ready(c, DDPS_MPA_IN);
 }
 
 /* ---- listeners ---- */
@@ -281,9 +302,10 @@ static int open_mpa_listener(const struct ddps_uri *uri, const struct sockaddr *
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	ddps_mpa_io_nodelay(fd); /* accept() hands it on, as it does the class */
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
-	ddps_own_tos(fd, sa->sa_family, uri->tos); /* accept() hands it on */
+	ddps_own_tos(fd, sa->sa_family, uri->tos);
 	if (ddps_own_bind(fd, sa, sa_len) == 0 &&
 	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
@@ -303,6 +325,12 @@ static int open_listener(const struct ddps_uri *uri, const struct sockaddr *sa, 
 	    (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
 		return fd;
 	return open_mpa_listener(uri, (struct sockaddr *)&in, sizeof in, backlog);
+}
+
+static bool is_any_mpa(const union ddps_mpa_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&a->in6.sin6_addr)
+					   : a->in.sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
 static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
@@ -353,6 +381,7 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 		ddps_addr_text((struct sockaddr *)&ss, l->name, sizeof l->name);
 	else
 		ddps_mpa_addr_set(&l->addr, (struct sockaddr *)&ss);
+	l->any = is_any_mpa(&l->addr);
 	*out = &l->base;
 	return 0;
 }

@@ -68,17 +68,24 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 	return true;
 }
 
-/*
- * Read the peer's frame.  Of a Reply what is missing, not one octet more: what is behind it must
- * stay in the socket.  Behind a Request nothing may be.  true: @f is whole and valid.
- */
+/* So much is asked for.  Of a Reply what is missing, not one octet more: what is behind it must stay in the socket.  One
+ * that lacks the word that we have sent is the last thing that is read. */
+static size_t get_asked(const struct ddps_mpa_startup *s, bool initiator)
+{
+	if (!initiator)
+		return sizeof s->in;
+	return s->enhanced && s->in_need == DDPS_MPA_HDR_LEN ? DDPS_MPA_HDR_LEN + DDPS_MPA_WORD_LEN
+							     : s->in_need;
+}
+
+/* Read the peer's frame.  Behind a Request nothing may be.  true: @f is whole and valid. */
 static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 {
 	enum ddps_mpa_kind kind = c->initiator ? DDPS_MPA_REPLY : DDPS_MPA_REQUEST;
 	struct ddps_mpa_startup *s = c->startup;
 
 	for (;;) {
-		size_t want = c->initiator ? s->in_need : sizeof s->in;
+		size_t want = get_asked(s, c->initiator);
 		struct iovec iov = { s->in + s->in_len, want - s->in_len };
 		/* A Reply that has waited is whole. */
 		ssize_t n = iov.iov_len ? c->tcp->recv(c, &iov, 1) : 0;
@@ -97,10 +104,10 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 		r = ddps_mpa_frame_decode(f, kind, s->in, s->in_len, &s->in_need, &why);
 		if (r < 0)
 			bad_frame(c, DDPS_MPA_EV_BAD_FRAME, r, why);
-		else if (r && s->in_len > s->in_need)
+		else if (r && s->in_len > s->in_need && !c->initiator)
 			surplus(c);
 		if (r)
-			return r > 0 && s->in_len == s->in_need;
+			return r > 0 && (c->initiator || s->in_len == s->in_need);
 	}
 }
 
@@ -115,9 +122,25 @@ void ddps_mpa_setup_connected(struct ddps_mpa_conn *c)
 	if (!ddps_mpa_setup_flush(c) && !c->open)
 		return;
 	c->tcp->local(c);
-	if (c->tcp->patience)
-		c->tcp->patience(c);
+	if (c->tcp->options)
+		c->tcp->options(c);
 	ddps_mpa_conn_update_emss(c);
+}
+
+int ddps_mpa_setup_try(struct ddps_mpa_conn *c)
+{
+	struct iovec iov = { c->startup->out, c->startup->out_len };
+	ssize_t n = c->tcp->send(c, &iov, 1);
+
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	/* Only what was connected can be reset. */
+	if (n < 0 && n != -ECONNRESET && n != -EPIPE)
+		return (int)-n;
+	if (n > 0)
+		c->startup->out_sent = (size_t)n;
+	ddps_mpa_setup_connected(c);
+	return 0;
 }
 
 /* TCP has an answer. */
@@ -255,7 +278,8 @@ static void take_mpa_request(struct ddps_mpa_conn *c, const struct ddps_mpa_fram
 	c->startup->enhanced = f->enhanced;
 	c->startup->crc = f->crc;
 	c->startup->markers = f->markers;
-	ddps_mpa_conn_update_emss(c);
+	if (!c->emss)
+		ddps_mpa_conn_update_emss(c);
 	agree(c, f->crc, f->markers);
 	c->owner->request(c, &s);
 }
@@ -282,8 +306,6 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 	c->p = *p;
 	c->p.crc = f.crc;
 	c->p.markers = f.markers;
-	if (c->tcp->patience)
-		c->tcp->patience(c);
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);
 	if (s->reject)
 		c->owner->rejected(c);
@@ -303,6 +325,8 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 	if (!s->reject)
 		ddps_mpa_near_call(c);
 	ddps_mpa_setup_flush(c);
+	if (c->open && c->tcp->options)
+		c->tcp->options(c);
 	ddps_mpa_conn_watch(c);
 	return 0;
 }

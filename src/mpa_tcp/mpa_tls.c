@@ -214,9 +214,9 @@ static void tls_busy(struct ddps_mpa_conn *c)
 	ddps_mpa_sockets.busy(c);
 }
 
-static void tls_patience(struct ddps_mpa_conn *c)
+static void tls_options(struct ddps_mpa_conn *c)
 {
-	ddps_mpa_sockets.patience(c);
+	ddps_mpa_sockets.options(c);
 }
 
 static void tls_release(struct ddps_mpa_conn *c)
@@ -239,7 +239,7 @@ static const struct ddps_mpa_tcp tls_tcp = {
 	.stats = tls_stats,
 	.unacked = tls_unacked,
 	.busy = tls_busy,
-	.patience = tls_patience,
+	.options = tls_options,
 };
 
 int ddps_mpa_tls_wrap(struct ddps_mpa_conn *c, const char *host)

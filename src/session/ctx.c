@@ -120,7 +120,7 @@ int ddps_ctx_enter_seldom(struct ddps_ctx *ctx)
 {
 	int err = ddps_ctx_enter(ctx);
 
-	if (err || ddps_own_era() == ctx->era)
+	if (err || ddps_loop_look_anew(ctx->env.loop))
 		return err;
 	ddps_ctx_rob(ctx);
 	ddps_ctx_leave(ctx);

@@ -50,11 +50,11 @@ struct fault_world {
 	struct ddps_listener *listener;
 	struct ddps_ep *a[FAULT_EPS], *b[FAULT_EPS]; /* initiators, responders */
 	struct ddps_request *req;
-	unsigned neps, accepted;
-	unsigned up, down; /* endpoints established, and at their end */
-	unsigned posted;   /* requests without a completion yet */
-	unsigned lows;	   /* DDPS_EV_SRQ_LIMIT */
-	unsigned codes;	   /* 1u << code of each Terminate 2/0/code that the peer was sent */
+	unsigned neps, accepted; /* accepted: a bit for each of b */
+	unsigned up, down;	 /* endpoints established, and at their end */
+	unsigned posted;	 /* requests without a completion yet */
+	unsigned lows;		 /* DDPS_EV_SRQ_LIMIT */
+	unsigned codes;		 /* 1u << code of each Terminate 2/0/code that the peer was sent */
 	uint8_t *src, *dst;
 	struct ddps_mr *from, *to; /* fault_begin: the regions of these */
 	char text[300];		   /* of the last error */
@@ -98,7 +98,7 @@ void fault_params(struct ddps_conn_param *p, const char *text);
 int fault_wait_event(struct fault_world *w, struct ddps_event *ev);
 /* Take one event, and do what it asks for. */
 int fault_event(struct fault_world *w);
-int fault_asked(struct fault_world *w, struct ddps_request *req);
+int fault_asked(struct fault_world *w, struct ddps_request *req, unsigned i);
 int fault_connect(struct fault_world *w, unsigned i);
 int fault_connect_to(struct fault_world *w, unsigned i, const char *uri);
 /* Another place of this wire: of @where, a digit, there is none yet. */

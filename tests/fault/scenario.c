@@ -142,7 +142,7 @@ int fault_unheard(struct fault_world *w)
 	ddps_listener_free(w->listener);
 	w->listener = NULL;
 	w->neps = 1;
-	err = fault_asked(w, w->req);
+	err = fault_asked(w, w->req, 0);
 	w->req = NULL;
 	while (!err && w->up < 2)
 		err = fault_event(w);

@@ -34,18 +34,29 @@ int fault_wait_event(struct fault_world *w, struct ddps_event *ev)
 	return err == DDPS_E_TIMEDOUT ? SILENT : err;
 }
 
-int fault_asked(struct fault_world *w, struct ddps_request *req)
+/* The @i-th initiator asks: its peer answers, or another one that has no peer yet. */
+int fault_asked(struct fault_world *w, struct ddps_request *req, unsigned i)
 {
 	struct ddps_conn_param p;
 
 	fault_params(&p, "answer");
 	p.shm = w->near;
 	p.crc = !(w->s->how & FAULT_NO_CRC);
-	if (w->accepted == w->neps) {
+	if (w->accepted == (1u << w->neps) - 1) {
 		w->req = req;
 		return 0;
 	}
-	return ddps_accept(req, w->b[w->accepted++], &p);
+	if (i >= w->neps || w->accepted >> i & 1)
+		i = (unsigned)__builtin_ctz(~w->accepted);
+	w->accepted |= 1u << i;
+	return ddps_accept(req, w->b[i], &p);
+}
+
+static unsigned get_asker(const struct ddps_event *ev)
+{
+	const size_t len = ev->private_data_len;
+
+	return len ? (unsigned)ev->private_data[len - 1] - '0' : 0;
 }
 
 int fault_event(struct fault_world *w)
@@ -59,7 +70,7 @@ int fault_event(struct fault_world *w)
 		w->codes |= 1u << (ev.error.triple.code & 7);
 	switch (ev.type) {
 	case DDPS_EV_CONNECT_REQUEST:
-		return fault_asked(w, ev.request);
+		return fault_asked(w, ev.request, get_asker(&ev));
 	case DDPS_EV_ESTABLISHED:
 		w->up++;
 		return 0;
@@ -85,9 +96,11 @@ int fault_event(struct fault_world *w)
 
 int fault_connect_to(struct fault_world *w, unsigned i, const char *uri)
 {
+	char question[] = "question 0";
 	struct ddps_conn_param p;
 
-	fault_params(&p, "question");
+	question[sizeof question - 2] += (char)i;
+	fault_params(&p, question);
 	p.shm = w->near;
 	p.crc = !(w->s->how & FAULT_NO_CRC);
 	if (w->s->ask)

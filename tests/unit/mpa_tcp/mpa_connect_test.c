@@ -104,32 +104,84 @@ Test(mpa_connect, without_memory_nothing_is_begun)
 	mpa_world_fini(&w);
 }
 
-static unsigned polls;
+static unsigned tries;
+static int said;
 
 static int not_yet(struct pollfd *p, nfds_t n, int ms)
 {
-	polls++;
+	tries++;
 	cr_expect_eq(n, 1);
 	cr_expect_eq(ms, 0, "nothing waits in there");
 	p->revents = 0;
 	return 0;
 }
 
-/* Whoever connects is not kept: what is not there immediately comes from the loop. */
+/* What TCP says of the first octets, once. */
+static ssize_t take_first_octets(int fd, const void *b, size_t len, int flags)
+{
+	(void)flags;
+	sys_instead.send = NULL;
+	tries++;
+	if (said > 0)
+		return sys_send(fd, b, len < (size_t)said ? len : (size_t)said, MSG_NOSIGNAL);
+	errno = -said;
+	return -1;
+}
+
+/* Whoever connects is not kept: what is not there immediately comes from the loop.  With shared memory there may be
+ * something to do before the Request. */
 Test(mpa_connect, it_does_not_wait)
 {
+	static const int ways[] = { -EAGAIN, -EINTR, -ENOBUFS, 7, 1000 };
 	const struct ddps_uri uri = { .scheme = "tcp" };
 	struct sockaddr_in to;
 	struct mpa_world w;
 
-	mpa_world_init(&w);
-	mpa_world_listen(&w);
-	to = mpa_loopback(w.port);
-	sys_instead.poll = not_yet;
-	cr_assert_eq(connect_by(&w, &uri, &to, sizeof to), 0);
-	sys_instead.poll = NULL;
-	cr_expect_eq(polls, 1);
-	ddps_llp_attach(w.a.llp, &mpa_data, &w.a);
-	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
-	mpa_world_fini(&w);
+	for (unsigned i = 0; i < 2 * (sizeof ways / sizeof *ways); i++) {
+		mpa_world_init(&w);
+		mpa_world_listen(&w);
+		to = mpa_loopback(w.port);
+		w.a.p.shm = i & 1;
+		tries = 0;
+		said = ways[i / 2];
+		sys_instead.poll = i & 1 ? not_yet : NULL;
+		sys_instead.send = i & 1 ? NULL : take_first_octets;
+		cr_assert_eq(connect_by(&w, &uri, &to, sizeof to), 0);
+		sys_instead.poll = NULL;
+		cr_expect_eq(tries, 1, "%u", i);
+		ddps_llp_attach(w.a.llp, &mpa_data, &w.a);
+		MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+		mpa_world_fini(&w);
+	}
+}
+
+/* What TCP could not do it says of the first octets; what was connected and is gone has refused our Request. */
+Test(mpa_connect, what_the_first_octets_say)
+{
+	static const struct {
+		int err, code;
+		const char *text;
+	} cases[] = {
+		{ ECONNREFUSED, DDPS_E_REFUSED, "connect: Connection refused" },
+		{ ETIMEDOUT, DDPS_E_TIMEDOUT, "connect: Connection timed out" },
+		{ EHOSTUNREACH, DDPS_E_SYSTEM, "connect: No route to host" },
+		{ ECONNRESET, DDPS_E_RESET, "peer reset the connection before its MPA Reply" },
+		{ EPIPE, DDPS_E_RESET, "peer reset the connection before its MPA Reply" },
+	};
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	struct sockaddr_in to;
+	struct mpa_world w;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		mpa_world_init(&w);
+		mpa_world_listen(&w);
+		to = mpa_loopback(w.port);
+		sys_fail("send", 0, 2, cases[i].err);
+		cr_assert_eq(connect_by(&w, &uri, &to, sizeof to), 0);
+		sys_fail(NULL, 0, 0, 0);
+		MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+		cr_expect_eq(w.a.end.code, cases[i].code, "%d", w.a.end.code);
+		cr_expect_str_eq(w.a.end.text, cases[i].text);
+		mpa_world_fini(&w);
+	}
 }

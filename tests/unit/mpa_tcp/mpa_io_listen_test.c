@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over real TCP sockets on loopback: responders and their listeners. */
 #include "support/mpa_world.h"
+#include "unit/sys_fixture.h"
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 
 #define REQ MPA_REQ
@@ -303,6 +305,50 @@ Test(mpa_io_listen, bound_uris)
 	ddps_mpa_provider.listener_uri(w.listener, text, sizeof text);
 	cr_expect_eq(strncmp(text, "tcp://[::1]:", 12), 0, "%s", text);
 	mpa_world_fini(&w);
+}
+
+/* A connection is asked for its own address only where there are several, and waits for no more octets; a Request
+ * that is there already is taken with it. */
+Test(mpa_io_listen, what_is_there_when_it_is_accepted)
+{
+	for (int any = 0; any < 2; any++) {
+		struct sockaddr_in in = mpa_loopback(0);
+		struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };
+		struct ddps_conn_info info = { 0 };
+		struct mpa_world w;
+		socklen_t len = sizeof in;
+		char text[100], here[100];
+		int fd, nodelay = 0;
+
+		mpa_world_init(&w);
+		if (any) {
+			uri.host[0] = 0;
+			in.sin_addr.s_addr = htonl(INADDR_ANY);
+		}
+		cr_assert_eq(ddps_mpa_provider.listen(&w.env, &uri, (struct sockaddr *)&in,
+						      sizeof in, &w.lp, &mpa_listen_up, &w,
+						      &w.listener),
+			     0);
+		ddps_mpa_provider.listener_uri(w.listener, text, sizeof text);
+		w.port = (uint16_t)atoi(strrchr(text, ':') + 1);
+		fd = mpa_bare_connect(&w);
+		mpa_bare_send(fd, REQ "\0\1\0\0", 20);
+		sys_fail("getsockname", 0, 10, ENOBUFS);
+		mpa_world_turn(&w, -1);
+		cr_expect_eq(sys_failed(), any);
+		sys_fail(NULL, 0, 0, 0);
+		cr_assert_eq(w.requests, 1, "in one turn of the loop");
+		w.b[0].llp->ops->info(w.b[0].llp, &info);
+		snprintf(here, sizeof here, "127.0.0.1:%u", w.port);
+		cr_expect_str_eq(info.local, any ? "" : here);
+		len = sizeof nodelay;
+		cr_assert_eq(getsockopt(((struct ddps_mpa_conn *)w.b[0].llp)->io.fd, IPPROTO_TCP,
+					TCP_NODELAY, &nodelay, &len),
+			     0);
+		cr_expect(nodelay);
+		mpa_world_fini(&w);
+		close(fd);
+	}
 }
 
 Test(mpa_io_listen, address_in_use_is_reported)

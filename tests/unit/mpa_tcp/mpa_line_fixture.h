@@ -267,14 +267,19 @@ static inline void line_full(struct line *l)
 	line_forget(l);
 }
 
-static inline void line_initiate(struct line *l)
+static inline void line_initiate_by(struct line *l, const struct ddps_setup *setup)
 {
-	struct ddps_setup setup = { 0 };
-
 	l->s = &l->w.a;
 	l->s->llp = &l->c->llp;
-	ddps_mpa_setup_initiate(l->c, &setup, &l->s->p, &mpa_up, l->s);
+	ddps_mpa_setup_initiate(l->c, setup, &l->s->p, &mpa_up, l->s);
 	ddps_llp_attach(&l->c->llp, &mpa_data, l->s);
+}
+
+static inline void line_initiate(struct line *l)
+{
+	const struct ddps_setup setup = { 0 };
+
+	line_initiate_by(l, &setup);
 }
 
 static inline void line_fini(struct line *l)

@@ -86,6 +86,27 @@ Test(mpa_line_setup, of_a_reply_no_more_is_read_than_is_missing,
 	}
 }
 
+/* One with the word that an enhanced Request asks for is read with one call. */
+Test(mpa_line_setup, the_word_is_read_with_the_reply)
+{
+	struct ddps_setup setup = { .enhanced = true,
+				    .pd = (const uint8_t *)"\0\1\0\1",
+				    .pd_len = 4 };
+	struct line l;
+
+	line_init(&l);
+	line_initiate_by(&l, &setup);
+	line_ready(&l, DDPS_MPA_OUT);
+	l.s->react[UP_ANSWER] = DO_NOTHING;
+	line_feed(&l, MPA_REP "\x50\2\0\4\0\1\0\1", 24);
+	line_fpdus(&l, 1, 18);
+	line_ready(&l, DDPS_MPA_IN);
+	cr_expect_eq(l.s->called[UP_ANSWER], 1);
+	cr_expect_eq(l.recvs, 1);
+	cr_expect_eq(l.at, 24);
+	line_fini(&l);
+}
+
 /* The deadline was for the Reply. */
 Test(mpa_line_setup, after_the_reply_there_is_no_deadline, .description = "5044-7.1.2-25")
 {
