@@ -411,6 +411,7 @@ name_of() {
 many_cases() {
 	local n r list=(2 16 256 4096)
 	local -A got of_turns=([2]=0 [16]=0.95 [256]=0.9 [4096]=0.85)
+	local -A of_placed=([2]=0 [16]=0.95 [256]=0.92 [4096]=0.92)
 	local rounds=3
 	pair "idle session, heap" "4 KiB" 1 B "program sessions bytes_each idle 9500" "echo 4096"
 	pair "ping 64 of 9500" "ping 64 of 1" 0.9 1/s "program sessions $rate ping 9500" \
@@ -423,7 +424,7 @@ many_cases() {
 				"$(program peer_many $rate active "$n")"
 			sample "send 4K, $n sessions" "plain, in turn" "${of_turns[$n]}" 1/s "${got[$n]}" \
 				"$(program peer_many $rate turns "$n")"
-			sample "send 4K, $n sessions" "plain, placed" 0 1/s "${got[$n]}" \
+			sample "send 4K, $n sessions" "plain, placed" "${of_placed[$n]}" 1/s "${got[$n]}" \
 				"$(program peer_many $rate placed "$n")"
 			[ "$n" = 4096 ] || sample "send 4K, $n sessions" "libfabric" 1 1/s "${got[$n]}" \
 				"$(program peer_fi_many $rate send "$n")"
