@@ -36,10 +36,9 @@ named() { # CASE
 }
 
 cases_in_page() {
-	local file name
+	local name
 	grep -o '`[a-z0-9*-]*`' "$page" | tr -d '`' | grep -x '[a-z0-9]*-.*' >words
-	for file in "$lab"/cases/*.sh; do
-		name=$(basename "$file" .sh)
+	for name in $("$lab/run.sh" --list); do
 		why="$name is not in docs/interop.md"
 		named "$name" || return
 	done
@@ -47,8 +46,8 @@ cases_in_page() {
 
 counts_in_page() {
 	local all quick
-	all=$(find "$lab/cases" -name '*.sh' | wc -l)
-	quick=$(grep -lx '# quick' "$lab"/cases/*.sh | wc -l)
+	all=$("$lab/run.sh" --list | wc -l)
+	quick=$("$lab/run.sh" --quick --list | wc -l)
 	why="$all cases, $quick quick ones"
 	grep -qF "There are $all cases." "$page" && grep -qF "the $quick cases of \`run.sh --quick\`" "$page"
 }

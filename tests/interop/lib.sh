@@ -358,9 +358,12 @@ again_if_down() {
 	"$lab" up && guest_prepare && target && "$lab" save conform
 }
 
-# The conform cases say how their target is started.
+# Of conform: what siw is called by, or nothing.
 target() {
-	:
+	if [ "$role" = responder ]; then
+		guest_start hold "siw_hold -s $GUEST $PORT"
+		guest_listens "$PORT"
+	fi
 }
 
 # One case; what it says in $work/CASE.out.  False if it fails, or if siw does otherwise than the
@@ -543,6 +546,11 @@ as_sent() { # LIST
 					}
 			print n + 0
 		}' "$1" "$work/messages" >"$work/as_sent" || fail "tshark: $(cat "$work/as_sent")"
+}
+
+crcs_are_zero() { # each CRC field of the capture
+	wire -T fields -e iwarp_mpa.crc | tr , '\n' | sort -u | grep . >"$work/crcs"
+	[ "$(cat "$work/crcs")" = 0x00000000 ] || fail "CRC fields: $(tr '\n' ' ' <"$work/crcs")"
 }
 
 # The judgement of a dissector that is not ours.  Only without markers.

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Interop tests against the lab's guest: cases/PEER-WHAT.sh, each from a fresh snapshot.
+# Interop tests against the lab's guest: the cases of cases/*.sh, each from a fresh snapshot.
 # usage: run.sh [--quick] [--list] [--keep] [--times=N] [--lanes=N] [PATTERN...]
 #   PATTERN   names of cases, shell wildcards allowed     --keep   leave output of failed cases
 #   --times   all of that so often, with one guest
 #   --lanes   so many guests, each in a network of its own, that take the cases by turns
 #
-# A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (300 if not given),
-# "# needs: FILE..." of build/opt, else it is skipped.
+# A case is a function case-NAME.  Lines of the comment above it: "# quick" in the quick subset, "# limit: SECONDS"
+# (300 if not given), "# needs: FILE..." of build/opt, else it is skipped.  Those at the head of a file are for all
+# its cases.
 # Exit status: 0 all passed or were skipped, 1 some failed, 77 none can be run here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,9 +32,9 @@ for arg; do
 	esac
 done
 
-chosen() { # NAME FILE
+chosen() { # NAME QUICK
 	local p
-	[ "$quick" = 0 ] || grep -qx '# quick' "$2" || return 1
+	[ "$quick" = 0 ] || [ "$2" = yes ] || return 1
 	[ ${#patterns[@]} != 0 ] || return 0
 	for p in "${patterns[@]}"; do
 		# shellcheck disable=SC2053 # a pattern
@@ -42,11 +43,42 @@ chosen() { # NAME FILE
 	return 1
 }
 
+# Each case: name, file, limit, whether it is quick, what it needs.
+all_cases() {
+	awk '
+	FNR == 1 { split("", head); split("", own); begun = 0 }
+	/^#/ && match($0, /^# (quick$|limit: |needs:)/) {
+		key = substr($2, 1, 5)
+		sub(/^# [a-z]*:? */, "")
+		own[key] = key == "quick" ? "yes" : $0
+		next
+	}
+	/^#/ { next }
+	!begun { for (key in own) head[key] = own[key]; begun = 1 }
+	/^case-.*\(\) *\{/ {
+		name = substr($1, 6, length($1) - 7)
+		if (seen[name]++)
+			bad = "case " name " is there twice"
+		print name, FILENAME, value("limit", 300), value("quick", "no"), value("needs", "")
+	}
+	{ split("", own) }
+	function value(key, otherwise) {
+		return key in own ? own[key] : key in head ? head[key] : otherwise
+	}
+	END {
+		if (bad)
+			print "run.sh: " bad >"/dev/stderr"
+		exit bad != ""
+	}' "$cases"/*.sh | sort -k 1,1
+}
+
+table=$(all_cases) || exit 2
 names=()
-for file in "$cases"/*.sh; do
-	name=$(basename "$file" .sh)
-	! chosen "$name" "$file" || names+=("$name")
-done
+declare -A file_of limit_of needs_of
+while read -r name file limit is_quick needs; do
+	file_of[$name]=$file limit_of[$name]=$limit needs_of[$name]=$needs
+	! chosen "$name" "$is_quick" || names+=("$name")
+done <<<"$table"
 if [ "$list" = 1 ]; then
 	printf '%s\n' "${names[@]}"
 	exit
@@ -116,10 +148,10 @@ fi
 
 top=$INTEROP_TOP
 # In a shell of its own: the case's settings and failures stay there.
-shell_of() { # CASE
+shell_of() { # FILE FUNCTION
 	# shellcheck disable=SC2016 # for the other shell
 	timeout -k 10 "$limit" env lab="$lab" build="$build" work="$work" bash -c \
-		'set -eu; source "$0/lib.sh"; source "$0/sctp.sh"; source "$1"; ended' "$here" "$1" \
+		'set -eu; source "$0/lib.sh"; source "$0/sctp.sh"; source "$1"; "$2"; ended' "$here" "$@" \
 		>"$work/log" 2>&1 &
 	local status=0 group=$!
 	wait "$group" || status=$?
@@ -128,13 +160,9 @@ shell_of() { # CASE
 	return "$status"
 }
 
-setting() { # FILE KEY
-	sed -n "s/^# $2: *//p" "$1"
-}
-
-missing() { # FILE: what the case needs and is not there
+missing() { # NAME: what the case needs and is not there
 	local f
-	for f in $(setting "$1" needs); do
+	for f in ${needs_of[$1]}; do
 		[ -x "$build/$f" ] || echo "$f is not built (make)"
 	done | head -n 1
 }
@@ -153,13 +181,11 @@ parts() {
 }
 
 run_case() { # NAME
-	local file=$cases/$1.sh status word lack
+	local status word lack limit=${limit_of[$1]}
 	work=$top/$1
 	[ ! -e "$work" ] || work+=-$run
-	limit=$(setting "$file" limit)
-	limit=${limit:-300}
 	mkdir "$work"
-	lack=$(missing "$file")
+	lack=$(missing "$1")
 	SECONDS=0
 	if [ -n "$lack" ]; then
 		echo "$lack" >"$work/detail"
@@ -168,7 +194,7 @@ run_case() { # NAME
 		echo "the guest cannot be reset" >"$work/detail"
 		status=1
 	else
-		shell_of "$file"
+		shell_of "${file_of[$1]}" "case-$1"
 		status=$?
 	fi
 	case $status in
