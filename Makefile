@@ -247,7 +247,7 @@ help:
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'mutate-every   anything at all changed, a sample of each folder: what share do unit tests and simulations notice?'
 	@echo 'mutate-random  N=200 SEED=1: so many of them at random, and all tests'
-	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons'
+	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons.tsv'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
 	@echo 'interop-ipoib  IPoIB with Linux in a virtual machine; TIMES=10 for ten runs in a row'

@@ -136,7 +136,7 @@ plants: deps-check
 	$(Q)tests/sim/plants.sh build/opt $(if $(PLANT),'$(PLANT)')
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
-# GUEST=1 measures what only a kernel with SCTP runs, too.  LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.
+# GUEST=1 measures what only a kernel with SCTP runs, too.  LIST=1 prints what has no reason in tests/coverage/reasons.tsv, of the run before.
 COV_CC = $(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19)
 coverage:
 	$(Q)tools/deps.sh build check coverage

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Check the checker: break the stack on purpose, one rule at a time, and see that the named case notices.
-# mutations/*.txt: what is off (tests/mutate/off.py), case, separated by a tab.  All is compiled once.
+# mutations.txt: what is off (tests/mutate/off.py), case, separated by a tab.  All is compiled once.
 # usage: mutate.sh BUILD [PATTERN]	a finished build, which is copied; of what is off, or the case
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-build=$1 pattern=${2:-.} lists=(tests/conformance/mutations/*.txt)
+build=$1 pattern=${2:-.} lists=(tests/conformance/mutations.txt)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 bad=0 n=0 rows=0

@@ -147,8 +147,7 @@ def main():
     export, path = sys.argv[1:3]
     tallies, missing = measure(export)
     reasons = {}
-    for name in sorted(os.listdir(path)):
-        read_reasons(os.path.join(path, name), reasons)
+    read_reasons(path, reasons)
     chance = {(k[0], k[1], k[3]) for k in reasons if k[2] == "-"}
     unlisted = [k for k in missing if REQUIRED.match(k[0]) and k not in reasons and
                 (k[0], k[1], k[3]) not in chance]

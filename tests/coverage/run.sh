@@ -3,9 +3,9 @@
 # Which branches of src the tests take, and which conditions they show to decide: unit and end-to-end
 # tests, those of the drop-in and of the command line, programs over the drop-in, the conformance cases
 # against ourselves, simulations, failing calls, the corpora of the fuzz targets.
-# What is not taken is compared with reasons/.  Needs clang-19, llvm-19 and a build of VARIANT=cov.
+# What is not taken is compared with reasons.tsv.  Needs clang-19, llvm-19 and a build of VARIANT=cov.
 # GUEST=1 in the environment: what only a kernel with SCTP runs, too, in the guest of make interop.
-# usage: run.sh BUILD [--list]	--list: what is in the build's profile and has no reason, for reasons/
+# usage: run.sh BUILD [--list]	--list: what is in the build's profile and has no reason, for reasons.tsv
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$1
@@ -69,5 +69,5 @@ run_all() {
 # shellcheck disable=SC2046 # words are meant
 llvm-cov-19 export -instr-profile="$build/all.profdata" "$build/unit" \
 	$(printf -- '-object %s ' "${binaries[@]/#/$build/}") >"$build/coverage.json" || exit 1
-python3 tests/coverage/report.py "$build/coverage.json" tests/coverage/reasons "${@:2}" || failures=1
+python3 tests/coverage/report.py "$build/coverage.json" tests/coverage/reasons.tsv "${@:2}" || failures=1
 exit $failures

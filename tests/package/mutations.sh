@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/package/lib.bash
 . tests/package/lib.bash
-lists=(tests/mutate/attacks.txt tests/conformance/mutations/*.txt tests/sim/plants.txt)
+lists=(tests/mutate/attacks.txt tests/conformance/mutations.txt tests/sim/plants.txt)
 
 off() { # LIST...
 	PYTHONDONTWRITEBYTECODE=1 tests/mutate/off.py check "$@"
