@@ -43,6 +43,8 @@ into_docs() {
 	grep -qx "<!-- summary $family -->" "$page" ||
 		echo "$page has no place for $family: give it the marks <!-- summary $family --> and <!-- end of summary $family -->" >&2
 	awk -v mark="summary $family" -v file="$out/summary" -f "$here/between.awk" <"$page" >"$out/page" && mv "$out/page" "$page"
+	{ awk -v head=1 -f "$here/summary.awk" "$page" && echo; } >"$out/head"
+	awk -v mark=head -v file="$out/head" -f "$here/between.awk" <"$page" >"$out/page" && mv "$out/page" "$page"
 	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 

@@ -199,6 +199,16 @@ done
 sed '/^| latency/s/ 0[.][0-9]* |/ 0.50 |/' docs/performance.md >"$work/page"
 ! begins "$work/page" amd >"$work/log" 2>&1
 result $? "first lines of another run are found" "$work/log"
+# head_of PAGE: the lines above its tables have the figures of these
+head_of() {
+	sed -n '/^<!-- head -->/,/^<!-- end of head -->/p' "$1" | sed '/^$/d; /^<!--/d' |
+		cmp - <(awk -v head=1 -f bench/summary.awk "$1")
+}
+head_of docs/performance.md >"$work/log" 2>&1 && [ "$(grep -c '^\* \*\*' docs/performance.md)" -ge 5 ]
+result $? "the lines above the tables of docs/performance.md have their figures" "$work/log"
+! head_of "$work/page" >"$work/log" 2>&1 && sed '/^<!-- head/,/^<!-- end/s/[0-9] times/9 times/' docs/performance.md >"$work/page" &&
+	! cmp -s "$work/page" docs/performance.md && ! head_of "$work/page" >>"$work/log" 2>&1
+result $? "a figure there that is not the tables' is found" "$work/log"
 # figures README: its figures are those of the pages that it names, from the least to the largest
 figures() {
 	local gb times cases
