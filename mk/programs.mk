@@ -135,7 +135,7 @@ $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,$(wildcard tests/sim/crossed_*.c)) $(IPOIB_A)
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) \
-	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c again.c timers.c greedy.c tight.c trouble.c)) $(IPOIB_A)
+	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c again.c)) $(IPOIB_A)
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
 # The drop-in, with its threads
 $(B)/sim-verbs: $(call objs,$(wildcard tests/sim/verbs_*.c tests/sim/kern*.c) tests/sched/sched.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "conform/caller.h"
+#include "conform/run.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* libddpsess-conform as programs see it: options, the cases' list, runs of many cases. */
-#include "conform/caller.h"
 #include "conform/peer/secured.h"
 #include "conform/run.h"
 #include <ddpsess/conform.h>

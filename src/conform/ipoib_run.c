@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB as programs see it: options, the list of cases, runs. */
-#include "conform/caller.h"
+#include "conform/run.h"
 #include "conform/ipoib/peer.h"
 #include <ddpsess/conform_ipoib.h>
 #include <fnmatch.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One case from start to end: everything it opened is closed, whatever way it left. */
 #include "conform/run.h"
-#include "conform/relay/partner.h"
+#include "conform/relay/relay_in.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -339,4 +339,13 @@ void ed_tell_time(const struct vf_rule *rule);
 /* Something has changed that the clock is to know of: it runs from the first call on. */
 void ed_clock_wake(void);
 
+/* How the calls of libibverbs ask: what each is about, and whether it is made. */
+
+#define SUBJECT(...) const struct ed_subject s = { .opcode = VF_NOT_SAID, __VA_ARGS__ }
+#define ASK(name)    (ed_on() ? ed_call(VF_##name, &s) : 0)
+
+/* Memory of the device, within its limits (ed_memory.c). */
+struct ibv_mr *ed_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
+			    unsigned access);
+
 #endif

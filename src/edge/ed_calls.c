@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of libibverbs that rules can name: each asks, and is made or not. */
-#include "edge/ed_call.h"
+#include "edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

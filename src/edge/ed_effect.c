@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What rules do to connections, identifiers and the device. */
 #include "verbs/cm/vd_event.h"
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include "edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that a program registers or changes: the same limits hold for each way to do it. */
-#include "edge/ed_call.h"
+#include "edge/ed.h"
 #include <errno.h>
 
 /* Of memory of any kind, new or changed. */

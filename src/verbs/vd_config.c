@@ -4,7 +4,7 @@
  * error, with what it does take, and nothing is guessed for it: the device cannot be opened.
  */
 #include "verbs/vd_secure.h"
-#include "verbs/vd_settings.h"
+#include "verbs/vd_config.h"
 #include "common/system/say.h"
 #include <ctype.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include "view/view_counters.h"
+#include "common/system/say.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <inttypes.h>
 
 #define NAMES_MAX 1000 /* of one process number */
 #define BACKLOG	  8
@@ -212,4 +214,31 @@ void vd_count_in_child(struct vd_process *p)
 {
 	if (p->count)
 		vd_close(p, p->count->fd);
+}
+
+/* ---- the counters of the process, told once at its end (DDPSESS_STATS) ---- */
+
+static void print_counter(const char *what, uint64_t n)
+{
+	ddps_say("ddpsess: %s: %" PRIu64 "\n", what, n);
+}
+
+void vd_stats_tell(struct ddps_ctx *ctx)
+{
+	struct ddps_ctx_stats st = { .struct_size = sizeof st };
+	uint64_t sent = 0, received = 0;
+
+	if (ddps_ctx_stats(ctx, &st))
+		return;
+	for (int i = 0; i < DDPS_STAT_OPS; i++) {
+		sent += st.total.sent[i].messages;
+		received += st.total.received[i].messages;
+	}
+	print_counter("messages sent", sent);
+	print_counter("messages received", received);
+	print_counter("Sends that waited for a receive", st.total.stalls);
+	print_counter("Sends without a receive", st.total.no_buffer);
+	print_counter("completions lost", st.total.cq_overflow);
+	print_counter("receives refused, shared queue full", st.srq_full);
+	print_counter("regions refused", st.regions_refused);
 }

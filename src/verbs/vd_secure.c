@@ -2,7 +2,7 @@
 /* Wires with TLS: the files, and what is refused. */
 #include "verbs/vd_secure.h"
 #include "verbs/vd.h"
-#include "verbs/vd_settings.h"
+#include "verbs/vd_config.h"
 #include "common/system/say.h"
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of settings.  Its lines are cut apart in place: KEY NUL VALUE NUL. */
-#include "verbs/vd_settings.h"
+#include "verbs/vd_config.h"
 #include "common/system/say.h"
 #include <ddpsess/secure.h>
 #include <errno.h>

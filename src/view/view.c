@@ -5,9 +5,7 @@
  * what is asked by netlink about RDMA devices.  Nothing else is changed.  Whatever makes system calls of its own, or walks by functions of libc that
  * open inside of it (glob, nftw), does not pass here.
  */
-#include "view/view_count.h"
-#include "view/view_nldev.h"
-#include "view/view_path.h"
+#include "view/view.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define _GNU_SOURCE 1
-#include "view/view_count.h"
+#include "view/view.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "view/view_nldev.h"
-#include "view/view_count.h"
+#include "view/view.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

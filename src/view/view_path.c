@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "view/view_path.h"
+#include "view/view.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,10 @@
 /* A program comes back to full sockets.  It takes a few completions with each call, and posts a receive
  * for each: no more is taken from the sockets meanwhile than there are receives for. */
 #include "support/two.h"
+#include "support/e2e.h"
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 TestSuite(backlog, .timeout = 60);
 
@@ -137,4 +141,268 @@ Test(backlog, receives_are_posted_before_more_is_taken)
 	two_close(&w->near);
 	two_close(&w->far);
 	free(w);
+}
+
+/* ---- whoever polls in vain makes room for whoever has something to do ---- */
+
+#define MANY 32u
+
+static _Thread_local unsigned yields;
+static void (*meanwhile)(void);
+
+/* Instead of libc's, for the whole program. */
+int sched_yield(void)
+{
+	yields++;
+	if (meanwhile)
+		meanwhile();
+	return (int)syscall(SYS_sched_yield);
+}
+
+static unsigned poll_in_vain(struct e2e *e, unsigned n)
+{
+	struct ddps_wc wc;
+
+	yields = 0;
+	while (n--)
+		cr_assert_eq(ddps_cq_poll(e->cq, &wc, 1), 0);
+	return yields;
+}
+
+Test(yield, a_thread_that_polls_in_vain_gives_its_processor_away, .timeout = 60)
+{
+	uint8_t octet = 0;
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_up(&e, "tcp://127.0.0.1:0");
+	mr = e2e_reg(&e, &octet, 1, DDPS_REMOTE_WRITE);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, &octet, 1, mr, ddps_mr_stag(mr),
+				      ddps_mr_to(mr)),
+			     0);
+		e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, 1);
+		cr_expect_eq(poll_in_vain(&e, MANY - 1), 0, "the next message may be near");
+		cr_expect_eq(poll_in_vain(&e, 10), 10, "it is not");
+	}
+	e2e_close(&e);
+}
+
+/* A step of a set-up, or a Write that came: nothing completes, and more of it is near. */
+Test(yield, a_poll_that_moves_something_was_not_in_vain, .timeout = 60)
+{
+	uint8_t octet[2] = { 1, 0 };
+	struct ddps_sge sge;
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_up(&e, "tcp://127.0.0.1:0");
+	mr = e2e_reg(&e, octet, 2, DDPS_REMOTE_WRITE);
+	sge = (struct ddps_sge){ octet, 1, ddps_mr_stag(mr) };
+	cr_expect_geq(poll_in_vain(&e, 2 * MANY), MANY);
+	cr_assert_eq(ddps_post_send(e.a.ep, &(struct ddps_send_wr){ .op = DDPS_OP_WRITE,
+								    .flags = DDPS_WR_SILENT,
+								    .sge = &sge,
+								    .nsge = 1,
+								    .stag = ddps_mr_stag(mr),
+								    .to = ddps_mr_to(mr) + 1 }),
+		     0);
+	while (!*(volatile uint8_t *)&octet[1])
+		poll_in_vain(&e, 1);
+	cr_expect_eq(poll_in_vain(&e, MANY - 2), 0, "more may be near");
+	e2e_close(&e);
+}
+
+static struct e2e busy;
+static struct ddps_mr *busy_mr;
+static uint8_t busy_octet;
+
+/* What others do while the thread does not run: here a request that completes. */
+static void others_run(void)
+{
+	meanwhile = NULL;
+	cr_assert_eq(e2e_post(&busy.a, DDPS_OP_WRITE, &busy_octet, 1, busy_mr,
+			      ddps_mr_stag(busy_mr), ddps_mr_to(busy_mr)),
+		     0);
+	for (unsigned i = 0; i < MANY; i++)
+		cr_assert_geq(ddps_progress(busy.ctx, 0), 0);
+}
+
+/* A program that gets "nothing" goes on to look for the end of its connection. */
+Test(yield, what_came_meanwhile_is_found_by_the_same_poll, .timeout = 60)
+{
+	struct ddps_wc wc;
+
+	e2e_up(&busy, "tcp://127.0.0.1:0");
+	busy_mr = e2e_reg(&busy, &busy_octet, 1, DDPS_REMOTE_WRITE);
+	poll_in_vain(&busy, 2 * MANY);
+	meanwhile = others_run;
+	cr_expect_eq(ddps_cq_poll(busy.cq, &wc, 1), 1);
+	cr_expect_null(meanwhile, "it has not been polled in vain often enough");
+	e2e_close(&busy);
+}
+
+/* ---- fair ---- */
+
+/* One session of a context carries all it can, from a queue that never runs empty.  Another one's
+ * round trips are answered meanwhile, however much else there is to do. */
+
+TestSuite(fair, .timeout = 60);
+
+#define BULK  65536u
+#define DEPTH 16u
+#define LONG  16384u /* a message that is not short */
+#define PINGS 50u
+
+struct fair_world {
+	struct two_side near, far;
+	struct ddps_cq *near_cq, *far_cq;
+	struct ddps_ep *near_ping, *far_ping, *near_bulk, *far_bulk;
+	struct ddps_mr *near_mr, *far_mr;
+	uint8_t *near_mem, *far_mem;
+	uint64_t writes; /* complete */
+	bool answered;
+};
+
+static struct ddps_mr *register_fair_e2e(struct two_side *s, uint8_t *mem)
+{
+	struct ddps_mr *mr = NULL;
+
+	cr_assert_eq(ddps_mr_reg(s->pd, mem, BULK, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE, NULL, &mr),
+		     0);
+	return mr;
+}
+
+static void open_fair_e2e_world(struct fair_world *w)
+{
+	*w = (struct fair_world){ .near_mem = calloc(1, BULK), .far_mem = calloc(1, BULK) };
+	two_open(&w->near, false, false);
+	two_open(&w->far, false, false);
+	w->near_cq = two_cq(&w->near);
+	w->far_cq = two_cq(&w->far);
+	w->near_mr = register_fair_e2e(&w->near, w->near_mem);
+	w->far_mr = register_fair_e2e(&w->far, w->far_mem);
+	w->near_ping = two_ep(&w->near, w->near_cq);
+	w->far_ping = two_ep(&w->far, w->far_cq);
+	w->near_bulk = two_ep(&w->near, w->near_cq);
+	w->far_bulk = two_ep(&w->far, w->far_cq);
+	two_connect(&w->near, w->near_ping, &w->far, w->far_ping, "tcp://127.0.0.1:0");
+	two_connect(&w->near, w->near_bulk, &w->far, w->far_bulk, "tcp://127.0.0.1:0");
+}
+
+static void close_fair_e2e_world(struct fair_world *w)
+{
+	two_close(&w->near);
+	two_close(&w->far);
+	free(w->near_mem);
+	free(w->far_mem);
+}
+
+static void write_more(struct fair_world *w)
+{
+	struct ddps_sge sge = { w->near_mem, BULK, ddps_mr_stag(w->near_mr) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = ddps_mr_stag(w->far_mr),
+				   .to = ddps_mr_to(w->far_mr) };
+
+	cr_assert_eq(ddps_post_send(w->near_bulk, &wr), 0);
+}
+
+static void send_fair_e2e_message(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr,
+				  uint32_t len)
+{
+	struct ddps_sge sge = { mem, len, ddps_mr_stag(mr) };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge, .nsge = 1
+	};
+
+	cr_assert_eq(ddps_post_send(ep, &wr), 0);
+}
+
+static void receive_fair_e2e(struct ddps_ep *ep, uint8_t *mem, struct ddps_mr *mr)
+{
+	struct ddps_sge sge = { mem, BULK, ddps_mr_stag(mr) };
+
+	cr_assert_eq(ddps_post_recv(ep, 0, &sge, 1), 0);
+}
+
+/* One poll of either side: what completes is done again, what comes is answered. */
+static void step_fair_e2e(struct fair_world *w)
+{
+	struct ddps_wc wc;
+
+	if (ddps_cq_poll(w->near_cq, &wc, 1) == 1) {
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		if (wc.op == DDPS_OP_RECV) {
+			w->answered = true;
+		} else {
+			w->writes++;
+			write_more(w);
+		}
+	}
+	if (ddps_cq_poll(w->far_cq, &wc, 1) == 1) {
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		send_fair_e2e_message(w->far_ping, w->far_mem, w->far_mr, wc.len);
+	}
+}
+
+/* Writes that were completed during one round trip. */
+static uint64_t make_fair_e2e_round_trip(struct fair_world *w, uint32_t len)
+{
+	const uint64_t before = w->writes, until = two_ms() + E2E_MS;
+
+	w->answered = false;
+	receive_fair_e2e(w->near_ping, w->near_mem, w->near_mr);
+	receive_fair_e2e(w->far_ping, w->far_mem, w->far_mr);
+	send_fair_e2e_message(w->near_ping, w->near_mem, w->near_mr, len);
+	while (!w->answered) {
+		step_fair_e2e(w);
+		cr_assert(two_ms() < until, "%llu Writes, and no answer",
+			  (unsigned long long)(w->writes - before));
+	}
+	return w->writes - before;
+}
+
+/* The most Writes that any round trip saw, once the first ones are over. */
+static uint64_t most_writes(struct fair_world *w, uint32_t len)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < PINGS; i++)
+		make_fair_e2e_round_trip(w, len);
+	for (unsigned i = 0; i < DEPTH; i++)
+		write_more(w);
+	for (unsigned i = 0; i < 2 * PINGS; i++) {
+		uint64_t n = make_fair_e2e_round_trip(w, len);
+
+		most = i >= PINGS && n > most ? n : most;
+	}
+	cr_assert(w->writes, "the other session stood still");
+	return most;
+}
+
+/* Short messages make the other one give way: what its queue holds, and a few more. */
+Test(fair, short_round_trips_do_not_wait_for_bulk)
+{
+	struct fair_world w;
+	uint64_t most;
+
+	open_fair_e2e_world(&w);
+	most = most_writes(&w, 64);
+	cr_expect_leq(most, 3 * DEPTH, "%llu Writes", (unsigned long long)most);
+	close_fair_e2e_world(&w);
+}
+
+/* Others wait longer, but not for ever: 4 MiB on either side, there and back. */
+Test(fair, no_session_is_starved_by_a_queue_that_never_runs_empty)
+{
+	struct fair_world w;
+	uint64_t most;
+
+	open_fair_e2e_world(&w);
+	most = most_writes(&w, LONG);
+	cr_expect_leq(most, 8 * (4u << 20) / BULK, "%llu Writes", (unsigned long long)most);
+	close_fair_e2e_world(&w);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sentences of the headers that no other test holds: tests/promises.tsv names them. */
 #include "support/e2e.h"
-#include "support/leave.h"
+#include "support/child.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>

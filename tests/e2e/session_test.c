@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Set-up, private data, rejection, negotiation and ends of sessions on every wire. */
 #include "support/e2e.h"
-#include "support/leave.h"
+#include "support/child.h"
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer whose host has vanished: no FIN, no reset, no answer. */
 #include "common/loop.h"
-#include "support/cut.h"
+#include "support/descriptor.h"
 #include "support/e2e.h"
 #include <linux/if.h>
 #include <sched.h>

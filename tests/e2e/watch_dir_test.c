@@ -2,7 +2,7 @@
 /* Where a watch puts its socket: names that are taken, directories that are not as they should be. */
 #include "support/descriptor.h"
 #include "support/e2e.h"
-#include "support/leave.h"
+#include "support/child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

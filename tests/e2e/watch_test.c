@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a context shows to its owner, and to nobody else. */
 #include "support/e2e.h"
-#include "support/leave.h"
+#include "support/child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

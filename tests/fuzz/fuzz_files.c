@@ -7,7 +7,7 @@
 #include "conform/profile/conform_profile.h"
 #include "ipoib/ipoib_sim.h"
 #include "ipoib/show/madtext.h"
-#include "verbs/vd_settings.h"
+#include "verbs/vd_config.h"
 #include <stdio.h>
 
 #define NODES 4u

@@ -8,7 +8,7 @@
  * unchanged.  Memory and timers are always within their bounds, and nothing is left at the end.
  */
 #include "fuzz.h"
-#include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/ib/node_in.h"
 #include "mutate.h"
 

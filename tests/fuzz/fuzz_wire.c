@@ -4,7 +4,6 @@
  * decoded to the same, and what is borrowed lies within the input.
  */
 #include "fuzz.h"
-#include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/wire/wire.h"
 #include "rdmap/rdmap_wire.h"

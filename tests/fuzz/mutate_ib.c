@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Of mutate.h: CM messages, and packets that carry them. */
-#include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/ib/node.h"
 #include "mutate.h"
 #include <ddpsess/ib_cm_mad.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The regions of rdmap_rig.h: whether only those have changed them who may. */
-#include "rdmap_rig_in.h"
+#include "rdmap_rig.h"
 
 /* Tagged offsets of all but one are the same in every run, so what is sent is too. */
 static const struct {

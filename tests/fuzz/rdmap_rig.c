@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See rdmap_rig.h; rdmap_memory.c has its regions. */
-#include "rdmap_rig_in.h"
+#include "rdmap_rig.h"
 #include <inttypes.h>
 
 /* ---- upcalls ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The system's part: packets that are not what the target sent, calls that fail, memory that is not there. */
-#include "lies/inside.h"
+#include "lies/lies.h"
 #include "conform/relay/relay.h"
 #include <errno.h>
 #include <netdb.h>

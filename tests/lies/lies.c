@@ -3,7 +3,7 @@
  * Between the tester and what it looks at: functions of its own, of the library and of the system that are
  * wrapped by the linker.  Only the thread that runs the case, and the relay's, are lied to.
  */
-#include "lies/inside.h"
+#include "lies/lies.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

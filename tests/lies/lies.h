@@ -3,6 +3,7 @@
 #define LIES_H
 #include <stdbool.h>
 #include <stddef.h>
+#include "conform/peer/sctp_packet.h"
 
 /* What is reported wrongly to the tester.  Each kind has ways, numbered from 0. */
 enum lie_kind {
@@ -29,5 +30,24 @@ bool lie_end(void);
 const char *lie_text(void);
 /* The number of ways of a kind. */
 unsigned lie_ways(enum lie_kind kind);
+
+/* What the files of wrapped functions share. */
+
+/* The linker gives calls of f to __wrap_f, and f itself is __real_f. */
+#define WRAPPED(f)                                                                                 \
+	__typeof__(f) __real_##f;                                                                  \
+	__typeof__(f) __wrap_##f
+
+/* Whether it is now that @kind has to lie; @where is what about. */
+bool lie_now(enum lie_kind kind, const char *where);
+unsigned lie_way(void);
+/* This thread hears lies, too. */
+void lie_hear(void);
+/* Whether the call @name of the system fails now: with @err. */
+bool lie_call_fails(const char *name, int err);
+/* A case begins. */
+void lie_shared_begin(void);
+
+enum { LIE_SHARED_WAYS = 17 };
 
 #endif

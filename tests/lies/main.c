@@ -9,7 +9,7 @@
  * usage: lies [--all] [tcp|sctp|shm [CASES]]	CASES: a pattern
  */
 #include "conform/run.h"
-#include "lies/inside.h"
+#include "lies/lies.h"
 #include <dirent.h>
 #include <fnmatch.h>
 #include <poll.h>

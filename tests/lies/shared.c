@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory that the target shares with the tester: what it passes, what its words say, and calls that fail. */
-#include "lies/inside.h"
+#include "lies/lies.h"
 #include "conform/peer/shared.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Threads of the system that run one at a time: each waits for its semaphore, and whoever stops hands
  * on.  The library's calls of pthread and futex come here and to sched_calls.c by the linker's --wrap.
  */
-#include "sched/sched_in.h"
+#include "sched/sched.h"
 #include "sim/kern.h"
 #include "sim/sim_main.h"
 #include <errno.h>

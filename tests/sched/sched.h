@@ -39,4 +39,15 @@ bool sched_again(const struct sched_world *w, bool fine, const char *decisions);
 /* Instead of all orders, one by @seed, from here to the end of the process. */
 void sched_at_random(uint64_t seed);
 
+/* Inside the scheduler: sched.c (who goes on, runs), sched_calls.c (what threads meet at). */
+
+struct thread;
+extern struct thread *sched_current;
+/* Asleep until @ready or, then false, until then. */
+bool sched_block(bool (*ready)(void *arg), void *arg, uint64_t until);
+/* A lock was given back. */
+void sched_released(void);
+/* A new run: nobody holds a lock, nobody sleeps. */
+void sched_calls_start(void);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Locks, sleeps and wake-ups of threads that run one at a time: calls come here by the linker's --wrap. */
-#include "sched/sched_in.h"
+#include "sched/sched.h"
 #include "sim/kern.h"
 #include <errno.h>
 #include <limits.h>

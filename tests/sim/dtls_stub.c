@@ -5,7 +5,7 @@
  */
 #include "common/siphash.h"
 #include "secure/dtls/dtls.h"
-#include "sim/dtls_stub.h"
+#include "sim/tls_stub.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -144,7 +144,7 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
 void net_land(void);
 void net_clear(void);
 
-/* ipoib_timers.c: @p leaves @n, where nothing fails. */
+/* ipoib_again.c: @p leaves @n, where nothing fails. */
 void timers(struct node *n, const struct ddps_ib_pkt *p);
 
 /* ipoib_worlds.c */
@@ -158,7 +158,7 @@ void send_ip(struct node *n, unsigned to, size_t len);
 size_t length(struct node *n, unsigned to);
 void run_until(uint64_t end);
 
-/* ipoib_trouble.c: a node stands still, restarts, stops or starts; or the network is a slower one. */
+/* ipoib_net.c: a node stands still, restarts, stops or starts; or the network is a slower one. */
 void trouble(void);
 /* A host has no memory for a while; its node may begin right then, as when a machine comes up. */
 void poor(void);
@@ -173,7 +173,7 @@ void stop(void);
 /* How many connections of @n to @to are up. */
 unsigned connections(const struct node *n, unsigned to);
 
-/* ipoib_tight.c: sockets are full at times, and nothing is lost. */
+/* ipoib_again.c: sockets are full at times, and nothing is lost. */
 void tight(void);
 
 /* ipoib_again.c: then nodes go and come again, and have connections soon. */
@@ -184,7 +184,7 @@ void chatter(uint64_t span, struct node *n, enum who speaks);
 /* It begins, and has connections soon after it asks or is asked. */
 uint64_t comes_again(struct node *n, enum who speaks);
 
-/* ipoib_greedy.c: then one of them wastes what the others have. */
+/* ipoib_again.c: then one of them wastes what the others have. */
 void greedy(void);
 /* Return: whether @p leaves @n; its data may be others then, in @data. */
 bool greed(const struct node *n, struct ddps_ib_pkt *p, uint8_t data[DDPS_CM_MAD_LEN]);

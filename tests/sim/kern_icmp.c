@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <netinet/ip_icmp.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 
 #define QUOTE 128u /* octets of a datagram that an error quotes */
 #define HOPS  64u  /* errors that a socket keeps */
@@ -141,4 +143,33 @@ void kern_icmp_lie(struct kern_file *f, unsigned host, uint16_t port, struct ker
 	what = sim_like(2) ? unreachable((uint8_t)sim_like(16))
 			   : too_long((unsigned)sim_like(2000));
 	put_kern_icmp(f, host, port, what, &q, kern_arrival() + kern.delay);
+}
+
+/* ---- what a program asks of its host that is no descriptor: interfaces ---- */
+
+static struct sockaddr_in own_addr;
+static char eth0[] = "eth0";
+static struct ifaddrs own_interface;
+
+int __wrap_getifaddrs(struct ifaddrs **all);
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+	own_addr = kern_addr(kern.host, 0);
+	own_interface = (struct ifaddrs){ .ifa_name = eth0,
+					  .ifa_flags = IFF_UP,
+					  .ifa_addr = (struct sockaddr *)&own_addr };
+	*all = &own_interface;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all);
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+	(void)all;
+}
+
+unsigned __wrap_if_nametoindex(const char *name);
+unsigned __wrap_if_nametoindex(const char *name)
+{
+	return strcmp(name, eth0) ? 0 : KERN_INTERFACE;
 }

@@ -112,3 +112,225 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a)
 	if (w.trouble)
 		cost_sound(s, a);
 }
+
+/* ---- what one trouble may cost (sctp_trouble.c): T3s, and how often one chunk is sent ---- */
+
+#define TSNS 4096u /* of one side; what is beyond is not counted */
+
+static uint8_t sends[2 * SLOTS][TSNS];
+
+void cost_begin(void)
+{
+	memset(sends, 0, sizeof sends);
+}
+
+/*
+ * Since nothing is lost any more but for its size: what is resent goes in a packet that passes, or soon in
+ * one that does.  Short chunks need not be in large packets.  0: nothing is known
+ */
+static unsigned most_sends(void)
+{
+	switch (w.trouble) {
+	case NARROWS:
+		return w.brief ? 3 : 5;
+	case THINS:
+		return 24;
+	case REROUTES:
+		return 3;
+	default:
+		return 0;
+	}
+}
+
+void cost_sent(const struct side *s, uint32_t tsn)
+{
+	unsigned most = most_sends();
+	uint32_t i;
+	uint8_t *n;
+
+	if (!most || !s->a || !w.well_at || w.net.now < w.well_at)
+		return;
+	i = tsn - s->a->own_tsn;
+	if (i >= TSNS)
+		return;
+	n = &sends[2 * (s->slot - w.slot) + s->id][i];
+	check(++*n <= most, "node %u: a chunk is sent %u times, where %u will do", s->node, *n,
+	      most);
+}
+
+/*
+ * A path that takes less: one T3 finds it, and one more where a single large chunk is on its way.  If it
+ * takes less than the base size that is found in two steps.  One that takes longer has T3s too early,
+ * until its RTT is known.  What is lost for less than a round trip a tail loss probe finds.
+ */
+static uint64_t most_t3s(const struct side *s)
+{
+	switch (w.trouble) {
+	case NARROWS:
+		return 2;
+	case THINS:
+		return 8;
+	case LOSES: /* of the others SACKs are lost, perhaps that of what was resent */
+		return s->node ? 3 : 1;
+	case SLOWS:
+		return 8;
+	case REROUTES:
+		return 6;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a)
+{
+	uint64_t t3s = a->path[0]->tx.t3s, most = most_t3s(s);
+
+	check(t3s <= most, "node %u: %" PRIu64 " T3s where %" PRIu64 " will do", s->node, t3s,
+	      most);
+	if (w.trouble == SLOWS && t3s < 2 && a->path[0]->tx.pmtu.black_holes)
+		w.false_holes |= 1ull << (2 * (s->slot - w.slot) + s->id);
+}
+
+/* A path that takes longer does not take less.  Where the first packet of a SACK and what was resent look
+ * the same it may seem so, but not to many. */
+void cost_end(void)
+{
+	unsigned n = (unsigned)__builtin_popcountll(w.false_holes);
+
+	check(n <= 2 + w.nslots / 2, "%u of %u ends find a black hole where none is", n,
+	      2 * w.nslots);
+}
+
+/* ---- acks ---- */
+
+/* What follows of an acknowledgement: the RTO (RFC 6298), and what leaves next (RFC 5682). */
+
+#define RING 256u
+
+/* A TSN that was sent. */
+struct sent {
+	uint32_t tsn, order; /* order: when it was sent last, among all of this side */
+	uint64_t at, t3s;    /* T3s of the path before it was */
+	bool once;
+};
+
+static struct {
+	struct sent sent[RING];
+	uint32_t order, next, cum, tag;
+	uint64_t undone, t3s, srtt, rttvar; /* t3s: when an RTT was measured last */
+	bool known;			    /* next and cum */
+	bool only_new; /* and nothing before next may leave with the next packet */
+} is[2 * SLOTS];
+
+static unsigned which(const struct side *s)
+{
+	return 2 * (unsigned)(s->slot - w.slot) + s->id;
+}
+
+void acks_begin(void)
+{
+	memset(is, 0, sizeof is);
+}
+
+static bool before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+void acks_sent(const struct side *s, uint32_t tsn)
+{
+	unsigned i = which(s);
+	struct sent *e = &is[i].sent[tsn % RING];
+	bool again = is[i].known && before(tsn, is[i].next);
+
+	check(!is[i].only_new || !again, "node %u: what is lost leaves in the place of new data",
+	      s->node);
+	is[i].only_new = false;
+	*e = (struct sent){ .tsn = tsn,
+			    .order = is[i].order++,
+			    .at = w.net.now,
+			    .t3s = s->a ? s->a->path[0]->tx.t3s : 0,
+			    .once = !again };
+	if (!again)
+		is[i].next = tsn + 1;
+}
+
+/* Of what was acknowledged now the one that left last, if all of them are known. */
+static const struct sent *latest(unsigned i, uint32_t cum)
+{
+	const struct sent *found = NULL;
+
+	if (cum - is[i].cum > RING)
+		return NULL;
+	for (uint32_t t = is[i].cum; t != cum; t++) {
+		const struct sent *e = &is[i].sent[(t + 1) % RING];
+
+		if (e->tsn != t + 1)
+			return NULL;
+		if (!found || before(found->order, e->order))
+			found = e;
+	}
+	return found;
+}
+
+/* What was sent once and is acknowledged shows the RTT: no T3 waits doubled any more, and if one was too
+ * early the next is not sooner than that. */
+static void measured(const struct side *s, const struct ddps_sctp_assoc *a, unsigned i)
+{
+	const struct ddps_sent_path *p = &a->path[0]->tx;
+	const struct sent *e = p->nsacked ? NULL : latest(i, a->tx.cum);
+	uint64_t rto = ddps_sent_rto(&a->tx, p), rtt;
+
+	if (!e || !e->once)
+		return;
+	rtt = w.net.now - e->at;
+	check(!p->backoff, "node %u: T3 waits doubled, and what was sent once is acknowledged",
+	      s->node);
+	check(p->t3s == e->t3s || p->t3s == is[i].t3s || rto >= rtt || rto == a->tx.conf->rto_max,
+	      "node %u: T3 waits %.6f s, and an answer took %.6f", s->node, (double)rto / 1e9,
+	      (double)rtt / 1e9);
+}
+
+/* The second step of F-RTO: new data shows whether T3 was too early. */
+static bool asks_by_new(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_sent_path *p = &a->path[0]->tx;
+	size_t len = ddps_sc_next_len(a, ddps_sctp_max_chunk(a));
+
+	return p->frto == 2 && p->frto_new == 2 && !p->force && len &&
+	       len <= ddps_sent_window(&a->tx) && a->tx.next - a->tx.cum <= DDPS_SENT_MAX;
+}
+
+/* @shutdown: the packet has one, which is no answer to anything. */
+void acks_taken(const struct side *s, bool shutdown)
+{
+	const struct ddps_sctp_assoc *a = s->a;
+	unsigned i = which(s);
+
+	/* what finds no room in the socket is sent, and not seen */
+	if (!a || a->dead || a->state < SC_ESTABLISHED || a->npaths > 1 || w.net.full > 0)
+		return;
+	if (!is[i].known || is[i].tag != a->own_tag) { /* it begins */
+		is[i].known = true;
+		is[i].tag = a->own_tag;
+		is[i].next = a->tx.next;
+		is[i].cum = a->tx.cum;
+		memset(is[i].sent, 0, sizeof is[i].sent);
+	} else if (is[i].cum != a->tx.cum && !shutdown) {
+		measured(s, a, i);
+	}
+	if (is[i].undone != a->path[0]->tx.undone) /* when they were sent is not known any more */
+		memset(is[i].sent, 0, sizeof is[i].sent);
+	if (is[i].srtt != a->path[0]->tx.srtt || is[i].rttvar != a->path[0]->tx.rttvar)
+		is[i].t3s = a->path[0]->tx.t3s; /* once a round trip will do */
+	is[i].srtt = a->path[0]->tx.srtt;
+	is[i].rttvar = a->path[0]->tx.rttvar;
+	is[i].undone = a->path[0]->tx.undone;
+	is[i].cum = a->tx.cum;
+	is[i].only_new = asks_by_new(a);
+}
+
+void acks_over(const struct side *s)
+{
+	is[which(s)].only_new = false;
+}

@@ -165,14 +165,14 @@ void trouble_over(void);
 /* What it may add to an RTT that is measured. */
 uint64_t trouble_rests(const struct side *s);
 
-/* sctp_cost.c */
+/* sctp_times.c: what trouble may cost */
 void cost_begin(void);
 /* DATA leaves. */
 void cost_sent(const struct side *s, uint32_t tsn);
 void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a);
 void cost_end(void);
 
-/* sctp_acks.c */
+/* sctp_times.c: acknowledgements */
 void acks_begin(void);
 void acks_sent(const struct side *s, uint32_t tsn);
 /* A packet was taken, with SHUTDOWN or not. */

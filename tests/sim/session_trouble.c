@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What happens to hosts and to the network while sessions go on. */
-#include "sim/session_in.h"
+#include "sim/session_world.h"
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/sd_assoc.h"
+#include "session/session.h"
 
 /* Everything a host has is gone, and nobody is informed; it begins anew. */
 static void restart_session_trouble(unsigned i)
@@ -103,4 +106,23 @@ void trouble(void)
 		if (!world.quiet)
 			kern_go(kern.now + sim_like(SEC)); /* nobody ran for a while */
 	}
+}
+
+/* ---- session dtls ---- */
+
+/* What sessions inside DTLS meet in addition: new keys again and again; a NAT on the way has forgotten them. */
+
+void dtls_begin(struct ddps_ctx *ctx)
+{
+	const struct ddps_sd_provider *prov = ctx->env.sctp;
+	struct ddps_sn_env *ne = world.inside && prov ? prov->slot[0].ctx : NULL;
+
+	if (ne && sim_happens(SIM_renews, 0, 0, 0.7))
+		ne->renew_at = 20 + sim_like(200);
+}
+
+void dtls_end(const struct ddps_ctx *ctx)
+{
+	world.t->n[T_RENEWED] += ctx->env.secured.renewed;
+	world.t->n[T_REBOUND] += ctx->env.secured.rebound;
 }

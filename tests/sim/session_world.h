@@ -8,12 +8,11 @@
  * session_worlds.c  the world		session_user.c	what an endpoint's user does
  * session_hosts.c   hosts		session_pairs.c	sessions begin, go on and end
  * session_trouble.c what happens	session_lies.c	hosts that lie
- * session_model.c   what may be seen
+ * session_model.c   what may be seen; what contexts count, counted again
  * session_stuck.c   a world of its own: a peer that does not read
  * session_bulk.c    another one: much to say, both ways
  * session_crowd.c   another one: many programs that call simultaneously, killed, rejected, held up
  * session_brief.c   another one: short sessions, and how long each of their steps takes
- * session_counts.c  what contexts count, counted again
  * session_mixed.c  another one: short sessions next to others that never have enough
  */
 #include "sim/kern.h"
@@ -242,10 +241,12 @@ void model_lend(struct end *e, const struct wr *w);
 /* A line of a context's log, with the time and the host. */
 void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text);
 
-/* ---- session_dtls.c ---- */
+/* ---- session_trouble.c ---- */
 /* A context has its listeners; it ends. */
 void dtls_begin(struct ddps_ctx *ctx);
 void dtls_end(const struct ddps_ctx *ctx);
+/* In the plain world. */
+void trouble(void);
 
 /* ---- session_stuck.c ---- */
 bool stuck_world(uint64_t seed, struct sim_tally *t);
@@ -277,5 +278,25 @@ void user_request(unsigned host, const struct ddps_event *ev);
 void sim_uri(char *uri, size_t len, unsigned host, bool tcp);
 /* ddps_ctx_new with what that needs. */
 int sim_ctx_new(struct ddps_ctx **ctx, struct ddps_ctx_attr *attr);
+
+/* ---- session_hosts.c: the plain world's ---- */
+void host_new(unsigned i);
+/* @over: its sessions have ended, so what they took of the shared queue is known. */
+void host_free(unsigned i, bool over);
+void host_listen(struct host *h, unsigned i, bool tcp);
+/* Requests that the program holds outlive it. */
+void host_listen_no_more(struct host *h, unsigned i, bool tcp);
+void host_fetch_events(unsigned i);
+/* Its completions.  false: there was none. */
+bool host_fetch(unsigned i);
+/* One moment of a host: all that is to be done then, and what its users look at. */
+void host_turn(unsigned i);
+
+/* ---- session_pairs.c ---- */
+/* false: nothing of it is left to do. */
+bool pair_turn(struct pair *p);
+/* Before a world that is played on either wire, and after it: what users saw is the same. */
+void pairs_forget(void);
+void pairs_same_on_both(struct sim_tally *t);
 
 #endif

@@ -3,7 +3,7 @@
  * Whole sessions in a simulated kernel: session layer, RDMAP, DDP, MPA, SCTP, negotiation, as they
  * are, over both wires.
  */
-#include "sim/session_in.h"
+#include "sim/session_world.h"
 #include <ctype.h>
 #include <stdarg.h>
 

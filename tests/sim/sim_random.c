@@ -2,7 +2,7 @@
 /* Numbers that follow of a seed, and what happens by them. */
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
-#include "support/order.h"
+#include "support/clock.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

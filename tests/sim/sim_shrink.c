@@ -5,7 +5,7 @@
  */
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
-#include "support/order.h"
+#include "support/clock.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See tls_stub.h. */
-#include "sim/dtls_stub.h"
 #include "sim/tls_stub.h"
 #include "secure/secure.h"
 #include "secure/shaker.h"

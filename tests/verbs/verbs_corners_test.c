@@ -4,7 +4,7 @@
 #include "edge/ed.h"
 #include "verbs/vfail.h"
 #include "verbs/voob.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <fcntl.h>

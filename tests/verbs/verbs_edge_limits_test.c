@@ -2,7 +2,7 @@
 /* The edge: what a profile shows on either side of its limits, and rules where they do not apply. */
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma_cm with the face of RoCE: what InfiniBand's connection manager says, and how much it carries. */
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>

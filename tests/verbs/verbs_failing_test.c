@@ -2,7 +2,7 @@
 /* Whatever the system refuses, a call that needs it fails, says why, and leaves nothing behind. */
 #include "support/child.h"
 #include "verbs/vfail.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <net/if.h>

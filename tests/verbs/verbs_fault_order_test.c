@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completions that come late, in another order or never; connections that end or fall silent. */
 #include "support/clock.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

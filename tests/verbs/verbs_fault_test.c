@@ -2,7 +2,7 @@
 /* Faults on demand, as a program sees them: each status, event and effect by a rule. */
 #include "edge/fault/vf.h"
 #include "support/clock.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers where something is missing: an address, a port, a queue, memory, the channel. */
 #include "support/child.h"
-#include "verbs/cm/vd_callers.h"
+#include "verbs/cm/vd_event.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>

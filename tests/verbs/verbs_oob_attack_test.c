@@ -3,7 +3,7 @@
 #include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <string.h>
-#include "verbs/cm/vd_callers.h"
+#include "verbs/cm/vd_event.h"
 
 #define STRANGER "127.0.0.9"
 #define OF_ONE	 4 /* places that one address has */

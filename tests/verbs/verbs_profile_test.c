@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices by a profile: what a program sees of them, and that their limits are limits. */
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>

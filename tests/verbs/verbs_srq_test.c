@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues of the drop-in. */
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

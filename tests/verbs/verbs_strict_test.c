@@ -7,7 +7,7 @@
 #include "verbs/vchild.h"
 #include "verbs/vd.h"
 #include "verbs/voob.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

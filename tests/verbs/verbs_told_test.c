@@ -3,7 +3,7 @@
 #include "support/child.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <errno.h>
 #include <string.h>
 

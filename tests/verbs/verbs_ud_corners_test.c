@@ -2,7 +2,7 @@
 /* Datagrams where something is missing or odd: memory, sockets, interfaces, fields of a header. */
 #include "support/child.h"
 #include "verbs/vfail.h"
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <ifaddrs.h>

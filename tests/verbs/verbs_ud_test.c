@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Datagrams between queue pairs: what a receive gets, what is refused, states, completions. */
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completions, events and lost datagrams, each in a process of its own: with --check and in strict mode
  * one line says why. */
-#include "support/cut.h"
+#include "support/descriptor.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vchild.h"
 #include "verbs/voob.h"

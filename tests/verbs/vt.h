@@ -122,4 +122,17 @@ void vt_dev_close(struct vt_dev *d);
 /* A queue pair of 4 requests and 2 pieces each way. */
 struct ibv_qp_init_attr vt_rc(const struct vt_dev *d);
 
+/* Tests of the edge: rules for this process, and what it did by them. */
+
+/* These are the rules; before the first call of the drop-in. */
+void vf_use(const char *rules);
+/* This is the profile; the same. */
+void vp_use(const char *profile);
+/* The trace so far. */
+const char *vf_traced(void);
+/* This process may not lock as much memory as it likes, as most may not. */
+void vf_may_not_pin(void);
+/* vt_init, vt_up with these rules. */
+void vf_up(struct vt *v, const char *rules);
+
 #endif

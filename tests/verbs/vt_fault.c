@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "verbs/vt_fault.h"
+#include "verbs/vt.h"
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "cli/out.h"
 #include "cli/about.h"
 #include "cli/out_json.h"
-#include "cli/out_log.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state of a session while it lasts. */
-#include "cli/out_status.h"
 #include "cli/out_json.h"
 #include "cli/text.h"
 

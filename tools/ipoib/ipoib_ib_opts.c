@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The options of sessctl ipoib that a port of an InfiniBand subnet in UDP needs. */
-#include "ipoib/ipoib_ib_opts.h"
+#include "ipoib/ipoib_port.h"
 #include "cli/hostport.h"
 #include <arpa/inet.h>
 #include <errno.h>

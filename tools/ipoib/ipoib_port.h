@@ -3,8 +3,27 @@
 #define SESSCTL_IPOIB_PORT_H
 /* What carries IPoIB for a command: a subnet whose packets travel in UDP, or an adapter. */
 #include "cli/out_json.h"
-#include "ipoib/ipoib_ib_opts.h"
 #include <ddpsess/ib_verbs.h>
+#include "ipoib/ipoib.h"
+#include <ddpsess/ib_udp.h>
+
+/* The options of sessctl ipoib that a port of an InfiniBand subnet in UDP needs. */
+
+/*
+ * --udp, --sa, --link-mtu, --qkey, --lifetime, --pkey, --partition; the rest of @c keeps its
+ * defaults, and GID, queue pair and seed are the caller's to set.  Return: 0, or -1 with a sentence
+ * in @why.
+ */
+int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
+		      size_t why_len);
+
+#define IPOIB_DEVICE_LEN 32
+
+/* KIND, KIND:DEVICE or KIND:DEVICE:PORT; "" and 0: any.  Return: 0 or -1. */
+int ib_opts_device(const char *text, const char *kind, char device[IPOIB_DEVICE_LEN], int *port);
+
+/* What to try if the port cannot be opened for that errno; NULL: no idea. */
+const char *ib_opts_advice(int err);
 
 #define IPOIB_PORT_FDS DDPS_IB_VERBS_FDS
 

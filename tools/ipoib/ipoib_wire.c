@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CM messages of sessctl ipoib connect and listen over an InfiniBand port. */
-#include "ipoib/ipoib_ib_opts.h"
+#include "ipoib/ipoib_port.h"
 #include "ipoib/ipoib_wire.h"
 #include "cli/sessctl.h"
 #include <string.h>

@@ -4,6 +4,9 @@
 /* What a failed case has in common with others: the likely cause. */
 #include "report/decode.h"
 #include <ddpsess/conform.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 enum cause {
 	CAUSE_NONE,
@@ -41,5 +44,15 @@ enum cause cause_of(const struct ddps_conform_result *r, const struct decode_fou
 const struct cause_words *cause_words(enum cause c);
 /* Whether a peer with this in common takes no session at all. */
 bool cause_refuses_all(enum cause c);
+
+/* The rules that a case covers, in words.  They are those of tests/conformance/reqs. */
+
+#define RULE_LINE 400 /* one rule in words, terminated */
+
+/* Takes the next id from *@ids: "RFC 5041 section 7.1 (MUST, sink): ...".  Return: false: there is none. */
+bool rules_next(const char **ids, char *id, size_t id_size, char line[RULE_LINE]);
+
+/* The Terminate codes that stand in @text as 1/1/00, each a line: "1/1/00 is ...". */
+void rules_print_codes(FILE *f, const char *text, const char *indent);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A run of a conformance suite from its options to the exit status. */
-#include "report/conform_in.h"
+#include "report/conform_out.h"
 #include "cli/sig.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The report as one page of HTML that needs nothing else: no script, no file, no network. */
-#include "report/conform_in.h"
-#include "report/rules.h"
+#include "report/conform_out.h"
+#include "report/causes.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Results of the conformance suites as JSON lines: sessctl-json(5). */
-#include "report/conform_in.h"
-#include "report/rules.h"
+#include "report/conform_out.h"
+#include "report/causes.h"
 #include "cli/out_json.h"
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
-#include "report/conform_in.h"
+#include "report/conform_out.h"
 #include "cli/out.h"
 #include "cli/safe.h"
 #include "cli/text.h"

@@ -7,6 +7,7 @@
 #include <ddpsess/conform.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include "report/kept.h"
 
 #define CONFORM_UNDECIDED 6 /* exit status: no case failed, and some are undecided */
 #define CONFORM_NOTHING	  7 /* exit status: nothing could be tested */
@@ -32,5 +33,45 @@ struct conform_job {
 enum status conform_go(const struct conform_job *job);
 /* Say what is wrong with the options.  Return: ST_USAGE. */
 enum status conform_usage(const char *command, const char *why);
+
+/* What the outputs of the conformance suites share. */
+
+struct conform_out {
+	const struct conform_job *job;
+	FILE *junit, *pcap, *html;
+	bool table, colour, progress;
+	bool lost;	    /* a line of JSON could not be made */
+	char *error;	    /* why not all was run, for people; or NULL */
+	const char *advice; /* what to try then, or NULL */
+	struct kept kept;
+};
+
+/* Return: 0, or -1 (said on standard error). */
+int conform_out_begin(struct conform_out *c, const struct conform_job *job);
+void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r);
+/* What ended the run early; @err: DDPS_E_* or 0; @advice: NULL: none. */
+void conform_out_error(struct conform_out *c, int err, const char *why, const char *advice);
+/* Return: how many cases there were. */
+uint32_t conform_out_count(const struct ddps_conform_sum *sum);
+/* Return: 0, or -1: something could not be written (said). */
+int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum);
+
+const char *conform_verdict(uint32_t v);
+const char *conform_grade(uint32_t g);
+
+/* @k: NULL if there was no memory to keep it. */
+void conform_json_case(struct conform_out *c, const struct ddps_conform_result *r,
+		       const struct kept_case *k);
+void conform_json_error(struct conform_out *c, int err);
+void conform_json_end(struct conform_out *c, const struct ddps_conform_sum *sum);
+
+/* The whole report; errors stay in ferror(). */
+void conform_junit(const struct conform_out *c);
+
+/* The whole page; the same. */
+void conform_html(const struct conform_out *c, const struct ddps_conform_sum *sum);
+
+/* As text of XML and of HTML, without what neither may have. */
+void conform_escape(FILE *f, const char *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The JUnit report, and text as XML and HTML take it. */
-#include "report/conform_in.h"
+#include "report/conform_out.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/kept.h"
-#include "report/rules.h"
+#include "report/causes.h"
 #include <stdlib.h>
 #include <string.h>
 

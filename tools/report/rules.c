@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/rules.h"
+#include "report/causes.h"
 #include <ctype.h>
 #include <ddpsess/ddpsess.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "sessctl/conform_probe.h"
 #include "report/conform_out.h"
 #include "xfer/advice.h"
-#include "xfer/secure.h"
+#include "xfer/opts.h"
 #include "cli/sessctl.h"
 #include <fnmatch.h>
 #include <string.h>

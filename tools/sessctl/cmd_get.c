@@ -5,7 +5,7 @@
  */
 #include "xfer/advice.h"
 #include "sessctl/cmd.h"
-#include "xfer/file.h"
+#include "xfer/proto.h"
 #include "xfer/link.h"
 #include "xfer/serve/disk.h"
 #include "cli/about.h"

@@ -2,10 +2,10 @@
 /* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
 #include "xfer/advice.h"
 #include "xfer/link.h"
-#include "xfer/secure.h"
+#include "xfer/opts.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve/serve.h"
-#include "cli/out_log.h"
+#include "cli/out_json.h"
 #include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>

@@ -15,10 +15,9 @@
  */
 #include "sessctl/cmd.h"
 #include "cli/out_json.h"
-#include "report/meet.h"
+#include "report/perf_hist.h"
 #include "cli/sig.h"
 #include "sessctl/perf_op.h"
-#include "sessctl/perf_plot.h"
 #include "cli/text.h"
 #include <errno.h>
 #include <pthread.h>

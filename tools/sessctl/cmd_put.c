@@ -7,7 +7,7 @@
 #include "cli/text.h"
 #include "xfer/advice.h"
 #include "sessctl/cmd.h"
-#include "xfer/file.h"
+#include "xfer/proto.h"
 #include "xfer/link.h"
 #include "xfer/target.h"
 #include "cli/pipe.h"

@@ -5,7 +5,7 @@
 #include "cli/out_json.h"
 #include "cli/sig.h"
 #include "xfer/advice.h"
-#include "xfer/secure.h"
+#include "xfer/opts.h"
 #include <ddpsess/ddpsess.h>
 #include <errno.h>
 #include <stdio.h>

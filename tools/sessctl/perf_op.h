@@ -6,6 +6,7 @@
 #include "report/perf_hist.h"
 #include "xfer/link.h"
 #include <pthread.h>
+#include <stddef.h>
 
 #define PERF_BATCH 32
 
@@ -49,5 +50,16 @@ enum status perf_take(struct perf *p);
 enum status perf_mark(struct perf *p);
 /* --rate: when one more group may be posted, ns. */
 uint64_t perf_next_due(const struct perf *p);
+
+/* Bandwidth and latency by size, drawn by gnuplot. */
+
+/* Can @file be drawn at all?  NULL, or what is missing in a constant sentence. */
+const char *plot_problem(const char *file);
+
+/*
+ * A file that is there already is replaced when the drawing is whole; a link is not followed.
+ * Return: 0, or -1 with errno; 0 in it: gnuplot failed, and may have said why on standard error.
+ */
+int plot_draw(const char *file, const struct out_perf *row, size_t n);
 
 #endif

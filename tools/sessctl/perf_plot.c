@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A gnuplot script, through a pipe.  What it draws comes on its standard output: it would write through links. */
-#include "sessctl/perf_plot.h"
+#include "sessctl/perf_op.h"
 #include "cli/temp.h"
 #include <errno.h>
 #include <fcntl.h>

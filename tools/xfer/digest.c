@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Digests of files, and the thread that computes them. */
 #include "xfer/digest.h"
-#include "xfer/file.h"
+#include "xfer/proto.h"
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A client's one session, driven step by step. */
 #include "xfer/link.h"
-#include "xfer/secure.h"
+#include "xfer/opts.h"
 #include "xfer/advice.h"
 #include "cli/text.h"
 #include "cli/sig.h"

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define PROTO_MAGIC   0x5343
 #define PROTO_VERSION 1
@@ -105,5 +106,14 @@ const char *msg_name(enum msg_type type);
 
 const char *ping_op_name(enum ping_op op);
 const char *perf_op_name(enum perf_op op);
+
+/* What both ends of a transfer do with files. */
+
+/* Fill @buf; short only at the end of the file.  Return: octets, or -1 with errno. */
+ssize_t file_read(int fd, uint8_t *buf, size_t len, uint64_t off);
+
+/* The window of a transfer: no larger and no more slots than the file needs. */
+uint32_t file_slot_len(uint64_t size);
+uint8_t file_nslots(uint64_t size);
 
 #endif

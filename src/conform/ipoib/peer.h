@@ -16,7 +16,6 @@
 #include "conform/ipoib/mad.h"
 #include "conform/ipoib/packet.h"
 #include "conform/peer/left.h"
-#include "conform/peer/patience.h"
 #include "conform/peer/trace.h"
 #include <ddpsess/conform_ipoib.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 #define DDPS_CONFORM_INSIDE_H
 /* What the files of the peer share, and a few cases that look inside. */
 #include "conform/peer/peer.h"
-#include "conform/peer/patience.h"
+#include "conform/peer/left.h"
 #include "conform/peer/trace.h"
 #include <sys/socket.h>
 
@@ -64,7 +64,7 @@ void cf_wanted(struct cf *cf, bool mine);
 int cf_ms_left(const struct cf *cf, uint64_t since);
 /* Time left of a wait that began at @since; fails the case when there is none. */
 int cf_left(struct cf *cf, uint64_t since, const char *what);
-/* Around each sleep of a wait called @key, of at most @ms (late.h).  Return: how long to sleep. */
+/* Around each sleep of a wait called @key, of at most @ms (left.h).  Return: how long to sleep. */
 int cf_nap(struct cf *cf, uint64_t key, int ms);
 void cf_woke(struct cf *cf);
 

@@ -4,7 +4,7 @@
  * networks do.  What a network may do must not be seen above it; what damages a session must end it
  * and nothing else.
  */
-#include "conform/relay/partner.h"
+#include "conform/relay/relay_in.h"
 #include "conform/peer/inside.h"
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Our own stack as the target's partner, behind a relay. */
-#include "conform/relay/partner.h"
+#include "conform/relay/relay_in.h"
 #include "conform/peer/inside.h"
 #include <netinet/in.h>
 #include <stdio.h>

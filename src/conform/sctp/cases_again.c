@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 5.2.2 and 5.2.4: INITs and cookies that meet an association. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 /* The two ends of an association, as it was. */

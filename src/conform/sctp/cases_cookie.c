@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.1.5, the target as responder: cookies, good and bad. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 static void check_cookie_echo(struct cf *cf)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.2.1, the target as initiator: our INIT crosses its own. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 static void send_crossing_init(struct cf_raw *r, const void *params, size_t len)

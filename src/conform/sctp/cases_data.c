@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 6.2, 6.5, 6.6, 6.7 and 6.9: DATA that the target receives. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define PLAIN (RAW_WHOLE | RAW_U)

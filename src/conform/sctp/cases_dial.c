@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 5.1 and 5.2, the target as initiator: INIT ACKs and what crosses them. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_COOKIE 7u

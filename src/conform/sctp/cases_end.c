@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 9: SHUTDOWN in every crossing, ABORT with every cause. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 static void send_shutdown_complete(struct cf_raw *r)

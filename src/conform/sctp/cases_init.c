@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.1, the target as responder: INITs and cookies of every kind. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_IPV4	       5u

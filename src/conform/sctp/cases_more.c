@@ -5,7 +5,6 @@
  * purposes of ETSI TS 102 369, pkdr-... are packetdrill scripts: docs/conformance.md.
  */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_COOKIE 7u

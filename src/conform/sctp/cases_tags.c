@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 3.2, 6.8, 8.4 and 8.5: tags, what is out of the blue, what is not known. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/rows.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each packet of the target's is looked at whole, whatever the case waits for. */
-#include "conform/sctp/lint.h"
 #include "conform/sctp/raw.h"
 
 struct seen {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets to the target and chunks from it. */
 #include "conform/sctp/raw.h"
-#include "conform/sctp/lint.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -181,4 +181,24 @@ void cf_raw_new_address(struct cf_raw *r, uint8_t param[8]);
 /* All of it. */
 void cf_raw_up(struct cf *cf, struct cf_raw *r);
 
+/* Fails the case if r->in is not as every packet must be (RFC 9260 sections 3, 6.8 and 6.10). */
+void cf_raw_lint(struct cf_raw *r);
+
+/* Rows of the tables of cases: for a responder, for an initiator, for a target in either role. */
+#define R(point, run, ids, rule)                                                                   \
+	{                                                                                          \
+		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
+	}
+#define I(point, run, ids, rule)                                                                   \
+	{                                                                                          \
+		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
+	}
+/* Not inside DTLS, where addresses and UDP ports say nothing. */
+#define CLEAR(point, run, ids, rule)                                                               \
+	{ "assoc-" point, ids, rule, CF_SCTP | CF_CLEAR, CF_RESPONDER, false, run },               \
+	{                                                                                          \
+		"assoc-i-" point, ids, rule, CF_SCTP | CF_CLEAR, CF_INITIATOR, false, run          \
+	}
+#define BOTH(point, run, ids, rule) R(point, run, ids, rule), I(point, run, ids, rule)
+
 #endif

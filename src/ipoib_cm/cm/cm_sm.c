@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of CM states and events (IBA volume 1, 12.9), and their names. */
 #include "ipoib_cm/cm/cm_own.h"
-#include "ipoib_cm/cm/cm_sm.h"
+#include "ipoib_cm/cm/cm_conn.h"
 
 #define ST(name)  DDPS_CM_ST_##name
 #define EV(name)  DDPS_CM_EV_##name

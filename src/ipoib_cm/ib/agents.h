@@ -7,7 +7,7 @@
  * come to queue pair 1 here.
  */
 #include <ddpsess/ib_cm_mad.h>
-#include "ipoib_cm/sa/smp.h"
+#include "ipoib_cm/sa/sa_mad.h"
 
 #define DDPS_SMP_CLASS	  0x01
 #define DDPS_SMP_DR_CLASS 0x81 /* directed route */

@@ -2,7 +2,8 @@
 /* Packet headers as octets. */
 #include "ipoib_cm/ib/pkt.h"
 #include "common/bytes.h"
-#include "ipoib_cm/ib/icrc.h"
+#include "common/crc32c.h"
+#include <string.h>
 
 #define DETH_LEN 8
 #define NONE	 (-1)
@@ -106,4 +107,99 @@ int ddps_ib_pkt_decode(struct ddps_ib_pkt *p, const void *buf, size_t len)
 	p->data = r.p;
 	p->len = ddps_rbuf_left(&r) - p->pad;
 	return 0;
+}
+
+/* ---- the CRC, and its way back over a field that is not known ---- */
+
+#define POLY	  0xedb88320u
+#define AFTER_LRH 0xdebb20e3u /* eight octets 0xff, which stand for the LRH */
+#define IP_LEN	  20
+#define UDP_LEN	  8
+#define ID_END	  6 /* of the identification, in the IP header */
+#define BTH_RES	  4 /* FECN, BECN and reserved bits */
+#define BTH_LEN	  12
+
+/* [k]: back over 2^k octets, as a factor. */
+static const uint32_t back[] = {
+	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12,
+	0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c,
+};
+
+static uint32_t le32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static uint32_t start_icrc(const struct ddps_ib_udp_hdr *u, size_t len)
+{
+	uint8_t head[IP_LEN + UDP_LEN];
+	struct ddps_wbuf w = ddps_wbuf_init(head, sizeof(head));
+	size_t udp = UDP_LEN + len;
+
+	ddps_wbuf_u8(&w, 0x45);
+	ddps_wbuf_u8(&w, 0xff); /* type of service */
+	ddps_wbuf_u16(&w, (uint16_t)(IP_LEN + udp));
+	ddps_wbuf_u16(&w, u->id);
+	ddps_wbuf_u16(&w, 0x4000); /* no fragments */
+	ddps_wbuf_u8(&w, 0xff);	   /* time to live */
+	ddps_wbuf_u8(&w, 17);
+	ddps_wbuf_u16(&w, 0xffff);
+	ddps_wbuf_u32(&w, u->src);
+	ddps_wbuf_u32(&w, u->dst);
+	ddps_wbuf_u16(&w, u->sport);
+	ddps_wbuf_u16(&w, u->dport);
+	ddps_wbuf_u16(&w, (uint16_t)udp);
+	ddps_wbuf_u16(&w, 0xffff);
+	return ddps_crc32(AFTER_LRH, head, sizeof(head));
+}
+
+/* @len octets from the BTH on, of which one counts as all ones. */
+static uint32_t body(uint32_t crc, const uint8_t *buf, size_t len)
+{
+	uint8_t bth[BTH_LEN];
+
+	memcpy(bth, buf, sizeof(bth));
+	bth[BTH_RES] = 0xff;
+	return ddps_crc32(ddps_crc32(crc, bth, sizeof(bth)), buf + BTH_LEN, len - BTH_LEN);
+}
+
+void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len)
+{
+	uint32_t crc = htole32(~body(start_icrc(u, len + DDPS_IB_ICRC_LEN), buf, len));
+
+	memcpy(buf + len, &crc, sizeof(crc));
+}
+
+/* The product of two polynomials, the bits in the order of the register. */
+static uint32_t product(uint32_t a, uint32_t b)
+{
+	uint32_t p = 0;
+
+	for (uint32_t bit = 1u << 31; bit; bit >>= 1) {
+		p ^= a & bit ? b : 0;
+		b = b >> 1 ^ (b & 1 ? POLY : 0);
+	}
+	return p;
+}
+
+enum ddps_ib_icrc ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf,
+				     size_t len)
+{
+	size_t n = len - DDPS_IB_ICRC_LEN, behind = IP_LEN - ID_END + UDP_LEN + n;
+	uint32_t wrong = ~body(start_icrc(u, len), buf, n) ^ le32(buf + n);
+
+	if (!wrong)
+		return DDPS_IB_ICRC_EXACT;
+	/* an identification changes the low 16 bits of the register two octets after it began */
+	behind += sizeof(uint16_t);
+	for (unsigned k = 0; behind; k++, behind >>= 1) {
+		if (k == sizeof(back) / sizeof(*back))
+			return DDPS_IB_ICRC_BAD; /* longer than a packet can be */
+		if (behind & 1)
+			wrong = product(wrong, back[k]);
+	}
+	return wrong >> 16 ? DDPS_IB_ICRC_BAD : DDPS_IB_ICRC_ANOTHER;
 }

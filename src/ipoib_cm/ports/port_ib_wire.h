@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
-#include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/ib/sac.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The libibumad port: opening, sending, receiving.  port_umad_path.c has the SA queries. */
+/* The libibumad port: opening, sending, receiving.  port_umad_lib.c has the SA queries. */
 #include "ipoib_cm/ports/port_sa.h"
 #include "ipoib_cm/ports/port_umad_priv.h"
 #include <endian.h>

@@ -4,6 +4,8 @@
 /* MADs of subnet administration and their records as octets (IBA volume 1, 15.2). */
 #include <ddpsess/ib_cm_mad.h>
 #include <ddpsess/ipoib_cm.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #define DDPS_SA_CLASS	   0x03
 #define DDPS_SA_VERSION	   2
@@ -166,5 +168,28 @@ static inline bool ddps_sa_late(uint64_t latest, uint64_t tid)
 {
 	return latest - tid < 1024;
 }
+
+/*
+ * What a port says of itself: the attributes of subnet management (IBA volume 1, 14.2.5), as they stand
+ * in SMPs and in the records of the subnet administration.
+ */
+
+#define DDPS_SMP_NODE_INFO_LEN 40
+#define DDPS_SMP_NODE_DESC_LEN 64
+#define DDPS_SMP_PORT_INFO_LEN 64
+#define DDPS_SMP_SM_INFO_LEN   24
+
+/* A channel adapter with one port, which is what a node of the subnet in UDP is. */
+struct ddps_ib_self {
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
+	uint16_t lid, sm_lid, pkey;
+	uint8_t mtu, life; /* codes */
+};
+
+void ddps_smp_node_info(uint8_t out[DDPS_SMP_NODE_INFO_LEN], const struct ddps_ib_self *s);
+/* The same text from the node itself and from the administration, which knows no more of it. */
+void ddps_smp_node_desc(uint8_t out[DDPS_SMP_NODE_DESC_LEN], const struct ddps_ib_self *s);
+void ddps_smp_port_info(uint8_t out[DDPS_SMP_PORT_INFO_LEN], const struct ddps_ib_self *s);
+void ddps_smp_sm_info(uint8_t out[DDPS_SMP_SM_INFO_LEN], const struct ddps_ib_self *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ipoib_cm/sa/sa_match.h"
+#include "ipoib_cm/sa/sa_in.h"
 #include "ipoib_cm/sa/sa_mad.h"
 
 #define CODE 0x3f /* of MTU, rate and lifetime, without the selector */

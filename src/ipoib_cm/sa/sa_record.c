@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of ports, of this administration and of groups (IBA volume 1, 15.2.5). */
 #include "ipoib_cm/sa/sa_in.h"
-#include "ipoib_cm/sa/smp.h"
+#include "ipoib_cm/sa/sa_mad.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ipoib_cm/sa/smp.h"
+#include "ipoib_cm/sa/sa_mad.h"
 #include "common/bytes.h"
 #include <stdio.h>
 #include <string.h>

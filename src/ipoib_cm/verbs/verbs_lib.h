@@ -8,7 +8,7 @@
  */
 #include <infiniband/verbs.h>
 #include <stdbool.h>
-#include "ipoib_cm/ports/port_umad_lib.h"
+#include "ipoib_cm/ports/port_umad_priv.h"
 
 #define DDPS_VERBS_FUNCTIONS(X)                                                                    \
 	X(get_device_list)                                                                         \

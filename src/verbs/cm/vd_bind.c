@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Own addresses of identifiers: binding, options, what of them a queue pair has to know. */
 #include "verbs/ud/vd_ud.h"
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Connections of rdma_cm: sessions of the library, as the program asks for them. */
 #include "verbs/ib/vd_qp.h"
 #include "verbs/cm/vd_event.h"
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include "verbs/ud/vd_ud.h"
 #include <errno.h>
 

@@ -2,7 +2,6 @@
 /* What the library says of sessions and listeners, as events of rdma_cm and states of queue pairs. */
 #include "verbs/ib/vd_qp.h"
 #include "verbs/cm/vd_event.h"
-#include "verbs/cm/vd_ibcm.h"
 #include "verbs/cm/vd_oob.h"
 #include "verbs/vd_why.h"
 #include <errno.h>

@@ -3,6 +3,9 @@
 #define DDPS_VERBS_VD_EVENT_H
 /* Events of identifiers (vd_event.c), and the end of a connection, which may have to wait (vd_held.c). */
 #include "verbs/vd.h"
+#include <ddpsess/session.h>
+#include <netinet/in.h>
+#include <sys/queue.h>
 
 /* An event of @id, to be filled and queued; NULL: no memory.  The process's lock is held. */
 struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
@@ -39,5 +42,27 @@ void vd_event_limit_stale(struct vd_id *id);
 void vd_event_move(struct vd_id *id, struct rdma_event_channel *to);
 /* Whether events wait in the channel of @id; the lock is held. */
 bool vd_event_waits(const struct vd_id *id);
+
+/*
+ * Whoever asks for a queue pair before the program has said who its peer is.  A number can be guessed,
+ * so they wait side by side, those of one address in a few places only.  The process's lock is held.
+ */
+
+struct vd_caller {
+	STAILQ_ENTRY(vd_caller) link;
+	struct ddps_request *request;
+	uint32_t number; /* that it says it has */
+	struct in_addr addr;
+};
+
+STAILQ_HEAD(vd_callers, vd_caller);
+
+/* Return: false: no room, or one with that number and address waits. */
+bool vd_callers_add(struct vd_callers *list, struct ddps_request *request, uint32_t number,
+		    struct in_addr addr);
+/* The first does not wait any more.  Return: its request. */
+struct ddps_request *vd_callers_take(struct vd_callers *list);
+/* One that has given up. */
+void vd_callers_forget(struct vd_callers *list, const struct ddps_request *request);
 
 #endif

@@ -9,7 +9,7 @@
  * may take long.
  */
 #include "verbs/cm/vd_event.h"
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include <time.h>
 
 #define IF_IT_FETCHES 40 /* times as long */

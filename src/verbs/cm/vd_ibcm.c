@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The connection manager of InfiniBand, as programs see it through rdma_cm. */
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include "verbs/cm/vd_event.h"
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * is, and both address and number are compared then.
  */
 #include "verbs/cm/vd_oob.h"
-#include "verbs/cm/vd_callers.h"
+#include "verbs/cm/vd_event.h"
 #include "verbs/ib/vd_qp.h"
 #include "verbs/vd_lid.h"
 #include "verbs/vd_secure.h"

@@ -6,7 +6,7 @@
  */
 #include "common/system/random.h"
 #include "verbs/cm/vd_event.h"
-#include "verbs/cm/vd_ibcm.h"
+#include "verbs/cm/vd_oob.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
 #include <errno.h>

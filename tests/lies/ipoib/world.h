@@ -6,7 +6,7 @@
  * Between the two is a liar, who may alter, drop and add packets in both directions.
  */
 #include "conform/ipoib/peer.h"
-#include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ib/pkt.h"
 #include <ddpsess/conform_ipoib.h>
 
 #define SUITE	   1u /* LIDs */

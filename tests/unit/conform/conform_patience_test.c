@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waits for a target that never answers; and what is said of octets that may be anything. */
-#include "conform/peer/patience.h"
+#include "conform/peer/left.h"
 #include "report/causes.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>

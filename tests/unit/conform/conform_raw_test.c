@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the cases that make packets themselves read: packets looked at whole, and what they note of chunks. */
 #include "conform/run.h"
-#include "conform/sctp/lint.h"
 #include "conform/sctp/raw.h"
 #include "unit/conform/conform_packet_fixture.h"
 #include <stdio.h>

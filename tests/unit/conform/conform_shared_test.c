@@ -3,6 +3,7 @@
 #include "conform/peer/inside.h"
 #include "conform/peer/shared.h"
 #include "mpa_tcp/shm/shm_pass.h"
+#include "conform/peer/left.h"
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,4 +75,86 @@ Test(conform_shared, octets_read_that_were_not_written)
 	memory->words.tail = 7;
 	(void)cf_shared_send(&cf, "octets", 6);
 	cr_assert(false, "it is let pass");
+}
+
+/* ---- whether a wait was lost by the suite's own host: the clock is the test's ---- */
+
+#define MS UINT64_C(1000000)
+
+static uint64_t now;
+
+/* A nap of @ms in wait @key that lasts @late ms too long. */
+static void nap(struct cf_late *l, uint64_t key, int ms, unsigned late)
+{
+	int sleeps = cf_late_nap(l, key, now, ms);
+
+	now += ((unsigned)sleeps + late) * MS;
+	cf_late_woke(l, now);
+}
+
+static bool doubt(struct cf_late *l)
+{
+	char why[300] = "waited 500 ms for it";
+
+	return cf_late_doubt(l, why, sizeof why);
+}
+
+Test(conform_late, contact_31_a_wait_without_a_processor_is_undecided)
+{
+	char why[300] = "waited 500 ms for an FPDU";
+	struct cf_late l = { 0 };
+
+	for (unsigned i = 0; i < 6; i++)
+		nap(&l, 1, 500, i == 3 ? 200 : 0);
+	cr_assert(cf_late_doubt(&l, why, sizeof why));
+	cr_expect_str_eq(why,
+			 "undecided: this host had no processor for 200 of 500 ms: run again on "
+			 "a quieter one (waited 500 ms for an FPDU)");
+}
+
+Test(conform_late, a_wait_with_a_processor_decides)
+{
+	struct cf_late l = { 0 };
+
+	for (unsigned i = 0; i < 100; i++)
+		nap(&l, 1, 5000, 1);
+	nap(&l, 1, 5000, 200);
+	cr_expect(!doubt(&l), "a small part of it is lost");
+	nap(&l, 2, 10, 49);
+	cr_expect(!doubt(&l), "too little to matter");
+}
+
+Test(conform_late, the_worst_wait_of_a_case_counts)
+{
+	char why[300] = "x";
+	struct cf_late l = { 0 };
+
+	nap(&l, 1, 50, 100);
+	nap(&l, 2, 50, 3000);
+	nap(&l, 3, 50, 60);
+	nap(&l, 4, 50, 0);
+	cr_assert(cf_late_doubt(&l, why, sizeof why));
+	cr_expect(strstr(why, " 3000 of 3050 ms"), "%s", why);
+}
+
+Test(conform_late, time_between_two_naps_of_a_wait_is_lost_and_between_waits_is_not)
+{
+	struct cf_late l = { 0 };
+
+	nap(&l, 1, 50, 0);
+	now += 900 * MS;
+	nap(&l, 2, 50, 0);
+	cr_expect(!doubt(&l), "the case had something else to do");
+	now += 900 * MS;
+	nap(&l, 2, 50, 0);
+	cr_expect(doubt(&l));
+}
+
+Test(conform_late, naps_are_short)
+{
+	struct cf_late l = { 0 };
+
+	cr_expect_eq(cf_late_nap(&l, 1, 0, 60000), CF_NAP_MS);
+	cr_expect_eq(cf_late_nap(&l, 1, 0, 3), 3);
+	cr_expect_eq(cf_late_nap(&l, 1, 0, -1), -1);
 }

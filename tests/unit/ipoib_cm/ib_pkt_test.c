@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <string.h>
-#include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/pkt.h"
 
 /* From a capture, behind the UDP header; the identification of the IP header was not 0. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <ddpsess/ib_udp.h>
 #include <ddpsess/ipoib_if.h>
-#include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include "support/clock.h"
 #include "support/ip4.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include "ipoib_cm/ports/port_sa.h"
-#include "ipoib_cm/ports/port_umad_lib.h"
 #include "ipoib_cm/ports/port_umad_priv.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
@@ -166,7 +165,7 @@ static void queue_umad_message(int res, int err, const uint8_t *mad)
 		memcpy(lib.queue[i].mad, mad, DDPS_CM_MAD_LEN);
 }
 
-/* The path of tests/unit/ipoib_cm/ipoib_sa_test.c, for the query that was sent. */
+/* The path of tests/unit/ipoib_cm/ipoib_addr_test.c, for the query that was sent. */
 static void answer_ipoib_umad(void)
 {
 	static const uint8_t values[] = { 0,	7,    0,    3,	 0x01, 0x23, 0x45, 0x01, 9,

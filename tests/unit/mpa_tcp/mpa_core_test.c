@@ -3,7 +3,7 @@
  * Two MPA connections on a TCP connection in memory: it takes and gives as many octets as a seed
  * says, says EAGAIN when it likes, and fails where it is asked to.  A failure names its seed.
  */
-#include "support/draw.h"
+#include "support/clock.h"
 #include "support/mpa_world.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The straight way of mpa_straight.c against that of mpa_data.c: two connections that are given the same, one of which
  * does everything step by step, in whatever order chance wants; what they write and say is the same.
  */
-#include "support/draw.h"
+#include "support/clock.h"
 #include "unit/mpa_tcp/mpa_line_fixture.h"
 
 #define WORLDS 1500

@@ -4,7 +4,7 @@
  * changing from one to the next, in pieces by direct placement or whole; every octet checked.
  */
 #include "rdmap/rdmap_priv.h"
-#include "support/draw.h"
+#include "support/clock.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

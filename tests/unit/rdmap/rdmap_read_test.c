@@ -241,3 +241,235 @@ Test(rdmap_read, a_full_queue_is_no_other_streams,
 	cr_expect_lt(feed_rreq(&t, 3, 8, s.mr->stag, 0), 0);
 	ddps_rdmap_free(t.r);
 }
+
+/* ---- atomic Writes and Flushes, both sides ---- */
+
+#define ONES UINT64_MAX
+
+static struct ddps_rdmap_up up;
+static uint64_t cells[8];
+static struct ddps_mr *cells_mr;
+static uint8_t *kept_at;
+static size_t kept;
+static unsigned keeps;
+static int keep_err;
+
+static int take_persist(void *user, uint8_t *at, size_t len)
+{
+	cr_assert_eq(user, &s);
+	kept_at = at;
+	kept = len;
+	keeps++;
+	return keep_err;
+}
+
+static void setup_flush(void)
+{
+	open_rdmap_side(&s);
+	up = side_up;
+	up.persist = take_persist;
+	s.r->up = &up;
+	s.r->rfc7306 = s.r->flush = true;
+	memset(cells, 0, sizeof cells);
+	cells_mr = side_reg(&s, cells, sizeof cells,
+			    DDPS_REMOTE_WRITE | DDPS_FLUSHABLE | DDPS_PERSISTENT | DDPS_ZERO_BASED);
+	keeps = 0;
+	keep_err = 0;
+}
+
+TestSuite(rdmap_flush, .init = setup_flush, .fini = teardown);
+
+static int post_flush(enum ddps_op op, uint64_t id, uint64_t mask)
+{
+	struct ddps_send_wr wr = { .wr_id = id,
+				   .op = op,
+				   .stag = 0x1a2b3c01,
+				   .to = 0x10008,
+				   .imm = { 1, 2, 3, 4, 5, 6, 7, 8 },
+				   .atomic = { .data = 0x30, .mask = mask } };
+
+	return ddps_rdmap_post_send(s.r, &wr);
+}
+
+static int feed_flush(uint8_t aop, uint64_t to, uint64_t data, uint64_t mask)
+{
+	struct ddps_areq q = { aop, 7, cells_mr->stag, to, data, mask, 0, ONES };
+	uint8_t body[52];
+
+	ddps_areq_encode(&q, body);
+	return feed_untagged(&s, 0xA, 0, 1, s.r->rxq[1].msn, 0, true, body, sizeof body);
+}
+
+Test(rdmap_flush, requests_and_their_ends)
+{
+	s.r->sq.head = s.r->sq.next = s.r->sq.tail = 0x51;
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 1, DDPS_FLUSH_VISIBLE | DDPS_FLUSH_REGION), 0);
+	cr_expect_eq(post_flush(DDPS_OP_ATOMIC_WRITE, 2, 0), 0);
+	expect_pull(&s, "41 4a 00000000 00000001 00000001 00000000 0000000f 00000051 1a2b3c01 "
+			"0000000000010008 0000000000000030 0000000000000005 0000000000000000 "
+			"ffffffffffffffff");
+	expect_pull(&s, "41 4a 00000000 00000001 00000002 00000000 0000000e 00000052 1a2b3c01 "
+			"0000000000010008 0102030405060708 ffffffffffffffff 0000000000000000 "
+			"ffffffffffffffff");
+	cr_expect_eq(s.nsq, 0, "they wait for their responses");
+	cr_expect_eq(feed_hex(&s, "41 4b 00000000 00000003 00000001 00000000 00000051 "
+				  "0000000000000000"),
+		     0);
+	cr_expect_eq(feed_hex(&s, "41 4b 00000000 00000003 00000002 00000000 00000052 "
+				  "0000000000000000"),
+		     0);
+	cr_assert_eq(s.nsq, 2);
+	expect_wc(s.sq[0], 1, DDPS_OP_FLUSH, DDPS_WC_SUCCESS);
+	expect_wc(s.sq[1], 2, DDPS_OP_ATOMIC_WRITE, DDPS_WC_SUCCESS);
+}
+
+Test(rdmap_flush, requests_that_say_nothing_known)
+{
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 1, 0), DDPS_E_INVAL);
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 1, DDPS_FLUSH_REGION), DDPS_E_INVAL);
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 1, DDPS_FLUSH_VISIBLE | 8), DDPS_E_INVAL);
+	s.r->flush = false;
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 1, 1), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(post_flush(DDPS_OP_ATOMIC_WRITE, 1, 0), DDPS_E_UNSUPPORTED);
+}
+
+Test(rdmap_flush, an_atomic_write_places_its_octets)
+{
+	uint8_t out[128];
+
+	cr_expect_eq(feed_flush(14, 8, UINT64_C(0x0102030405060708), ONES), 0);
+	cr_expect_eq(cells[1], 0, "it is carried out in its turn");
+	cr_expect_eq(pull(&s, 128, out), 30);
+	expect_octets((uint8_t *)&cells[1], 8, "01 02 03 04 05 06 07 08");
+	expect_octets(out, 30,
+		      "41 4b 00000000 00000003 00000001 00000000 00000007 "
+		      "0000000000000000");
+}
+
+/* Behind the responses to earlier Reads, and behind each other. */
+Test(rdmap_flush, they_take_their_turns)
+{
+	uint8_t out[128];
+
+	cells_mr->access |= DDPS_REMOTE_READ;
+	cr_expect_eq(feed_rreq(&s, 1, 8, cells_mr->stag, 8), 0);
+	cr_expect_eq(feed_flush(15, 0, 64, DDPS_FLUSH_PERSISTENT), 0);
+	cr_expect_eq(feed_flush(14, 8, 1, ONES), 0);
+	cr_expect_eq(pull(&s, 128, out), 22);
+	cr_expect_eq(keeps, 0);
+	cr_expect_eq(pull(&s, 128, out), 30);
+	cr_expect_eq(keeps, 1);
+	cr_expect_eq(cells[1], 0);
+	cr_expect_eq(pull(&s, 128, out), 30);
+	cr_expect_neq(cells[1], 0);
+}
+
+Test(rdmap_flush, what_is_made_persistent)
+{
+	static const struct {
+		uint64_t to, data, mask;
+		size_t at, len;
+		unsigned keeps;
+	} t[] = {
+		{ 16, 24, 2, 16, 24, 1 },	 { 0, 64, 3, 0, 64, 1 }, { 5, 1, 2, 5, 1, 1 },
+		{ 1000, 1000, 2 | 4, 0, 64, 1 }, /* the region, whatever else is said */
+		{ 16, 24, 1, 0, 0, 0 },		 { 64, 0, 2, 0, 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		uint8_t out[128];
+
+		keeps = 0;
+		cr_expect_eq(feed_flush(15, t[i].to, t[i].data, t[i].mask), 0, "row %zu", i);
+		cr_expect_eq(pull(&s, 128, out), 30, "row %zu", i);
+		cr_expect_eq(keeps, t[i].keeps, "row %zu", i);
+		if (!keeps)
+			continue;
+		cr_expect_eq(kept_at, (uint8_t *)cells + t[i].at, "row %zu", i);
+		cr_expect_eq(kept, t[i].len, "row %zu", i);
+	}
+}
+
+Test(rdmap_flush, refused)
+{
+	static const struct {
+		uint8_t aop;
+		unsigned access; /* 0: another STag */
+		uint64_t to, data, mask;
+		uint8_t layer_etype, code;
+	} t[] = {
+		{ 15, DDPS_PERSISTENT, 0, 8, 1, 0x01, 0x02 },
+		{ 15, DDPS_FLUSHABLE, 0, 8, 2, 0x01, 0x02 },
+		{ 15, DDPS_FLUSHABLE, 0, 8, 3, 0x01, 0x02 },
+		{ 15, DDPS_FLUSHABLE, 0, 8, 2 | 4, 0x01, 0x02 },
+		{ 15, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC, 0, 8, 1, 0x01,
+		  0x02 },
+		{ 15, DDPS_FLUSHABLE, 0, 65, 1, 0x01, 0x01 },
+		{ 15, DDPS_FLUSHABLE, 65, 0, 1, 0x01, 0x01 },
+		{ 15, DDPS_FLUSHABLE, 8, UINT64_MAX, 1, 0x01, 0x04 },
+		{ 15, DDPS_FLUSHABLE, 0, 8, 0, 0x02, 0x06 },
+		{ 15, DDPS_FLUSHABLE, 0, 8, 1 | 8, 0x02, 0x06 },
+		{ 15, 0, 0, 8, 1, 0x01, 0x00 },
+		{ 15, 0, 0, 8, 1 | 4, 0x01, 0x00 },
+		{ 14, DDPS_REMOTE_ATOMIC | DDPS_REMOTE_READ, 8, 1, ONES, 0x01, 0x02 },
+		{ 14, DDPS_REMOTE_WRITE, 4, 1, ONES, 0x02, 0x07 },
+		{ 14, DDPS_REMOTE_WRITE, 60, 1, ONES, 0x01, 0x01 },
+		{ 13, DDPS_REMOTE_WRITE, 8, 1, ONES, 0x02, 0x06 },
+	};
+
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		uint8_t out[128];
+
+		cells_mr->access = t[i].access | DDPS_ZERO_BASED;
+		if (!t[i].access)
+			cells_mr->valid = false;
+		cr_expect_lt(feed_flush(t[i].aop, t[i].to, t[i].data, t[i].mask), 0, "row %zu", i);
+		cr_assert_eq(pull(&s, 128, out), 42, "row %zu", i);
+		cr_expect_eq(out[18], t[i].layer_etype, "row %zu: %02x", i, out[18]);
+		cr_expect_eq(out[19], t[i].code, "row %zu: %02x", i, out[19]);
+		cr_expect_eq(keeps, 0);
+		cr_expect_eq(cells[1], 0);
+		teardown();
+		setup_flush();
+	}
+}
+
+/* The region, or the right to write, goes between its arrival and its turn. */
+Test(rdmap_flush, revoked_meanwhile)
+{
+	uint8_t out[128];
+
+	cr_expect_eq(feed_flush(15, 0, 8, DDPS_FLUSH_PERSISTENT), 0);
+	cells_mr->valid = false;
+	cr_expect_eq(pull(&s, 128, out), 42);
+	cr_expect_eq(keeps, 0);
+	teardown();
+	setup_flush();
+	cr_expect_eq(feed_flush(14, 8, 1, ONES), 0);
+	ddps_rdmap_allow(s.r, DDPS_REMOTE_READ);
+	cr_expect_eq(pull(&s, 128, out), 42);
+	cr_expect_eq(cells[1], 0);
+}
+
+Test(rdmap_flush, what_the_system_cannot_do_is_no_success)
+{
+	keep_err = DDPS_E_SYSTEM;
+	cr_expect_eq(feed_flush(15, 0, 8, DDPS_FLUSH_PERSISTENT), 0);
+	expect_term(&s, "10 00 00 00"); /* DDP, local catastrophic error */
+}
+
+/* Its Terminate names no request: it can only be the oldest Flush. */
+Test(rdmap_flush, and_the_requester_learns_of_it)
+{
+	uint8_t out[128];
+
+	cr_expect_eq(post_flush(DDPS_OP_ATOMIC_WRITE, 1, 0), 0);
+	cr_expect_eq(post_flush(DDPS_OP_FLUSH, 2, DDPS_FLUSH_PERSISTENT), 0);
+	cr_expect_gt(pull(&s, 128, out), 0);
+	cr_expect_gt(pull(&s, 128, out), 0);
+	cr_expect_eq(feed_hex(&s, TERM_HDR "10 00 00 00"), DDPS_E_TERMINATED);
+	cr_assert_eq(s.nsq, 2);
+	expect_wc(s.sq[0], 1, DDPS_OP_ATOMIC_WRITE, DDPS_WC_FLUSHED);
+	expect_wc(s.sq[1], 2, DDPS_OP_FLUSH, DDPS_WC_REMOTE);
+	cr_expect_eq(s.sq[1].term.layer, 1);
+}

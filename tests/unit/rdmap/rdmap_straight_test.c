@@ -5,7 +5,7 @@
  * same.  That what is usual takes the straight way, or nothing would be compared, shows rdmap_usual_test.c.
  */
 #include "rdmap_fixture.h"
-#include "support/draw.h"
+#include "support/clock.h"
 
 #define WORLDS	  1500
 #define STEPS	  100

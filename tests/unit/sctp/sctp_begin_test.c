@@ -4,7 +4,7 @@
  * cost, and how long they wait behind bulk data.
  */
 #include "sctp_net_fixture.h"
-#include "support/order.h"
+#include "support/clock.h"
 #include <criterion/criterion.h>
 
 #define S    1000000000ull

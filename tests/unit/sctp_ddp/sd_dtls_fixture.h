@@ -8,7 +8,7 @@
 #include "sctp_ddp/backend/native/sd_dtls.h"
 #include "sd_backend_fixture.h"
 #include "secure/secure.h"
-#include "sim/dtls_stub.h"
+#include "sim/tls_stub.h"
 #include "support/aead_stub.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"

@@ -2,7 +2,7 @@
 /* What is asked of each AEAD: vectors of others, pieces, in place, a wrong tag, one library against the other. */
 #include "secure/aead/aead_lib.h"
 #include "support/aead_stub.h"
-#include "support/draw.h"
+#include "support/clock.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>

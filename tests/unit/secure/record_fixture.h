@@ -3,7 +3,7 @@
 #define DDPS_RECORD_FIXTURE_H
 /* Two ends of a connection with the keys of each other, and a third who knows them and seals what he likes. */
 #include "secure/record/record.h"
-#include "support/draw.h"
+#include "support/clock.h"
 #include <criterion/criterion.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A session's life on the listener's side. */
-#include "xfer/secure.h"
+#include "xfer/opts.h"
 #include "xfer/serve/serve.h"
 #include "xfer/advice.h"
 #include <stdarg.h>

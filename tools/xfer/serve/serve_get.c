@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Giving a file: slots of the window are filled and announced, the peer reads them. */
-#include "xfer/file.h"
+#include "xfer/proto.h"
 #include "cli/safe.h"
 #include "xfer/serve/serve.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Taking a file: the peer writes into the window, announces, and gets the slot back. */
-#include "xfer/file.h"
+#include "xfer/proto.h"
 #include "cli/safe.h"
 #include "xfer/serve/serve.h"
 #include "cli/temp.h"
