@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What main.c has to notice, and what is well: tests/package/runner.sh. */
+/* What main.c has to notice, and what is well: tests/package/lanes.sh. */
 #include "criterion/criterion.h"
 #include <signal.h>
 #include <unistd.h>

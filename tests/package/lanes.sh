@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What runs the suites learns of each that fails, hangs or leaves somebody behind, and still comes to its end.
+# What runs the suites learns of each that fails, hangs or leaves somebody behind, and still comes to its end.  The
+# runner of the unit tests without Criterion notices what it should, and nothing else.
 # shellcheck disable=SC2016 # what is to be expanded by the shells that this begins
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -79,4 +80,22 @@ run '
 	done
 	wait; summary "$work/none"'
 expect '9 passed, 0 failed in [0-9]+ s, [0-9]+ s computed'
+
+"${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -Itests/cross -O0 -g -fsanitize=address,undefined \
+	tests/cross/main.c tests/cross/checks.c tests/cross/bad_tests.c -o "$here/tests" || exit 1
+runner() { # OPTION...: its exit status
+	"$here/tests" --jobs 2 "$@" >"$here/said" 2>&1
+}
+ASAN_OPTIONS=detect_leaks=1:handle_segv=0 runner
+[ $? = 1 ] || status=1
+for t in fails leaves_early leaks overflows fails_at_its_end; do
+	expect "not ok bad/$t: exit status [13]"
+done
+expect 'not ok bad/crashes: signal 11'
+expect 'not ok bad/hangs: signal 14'
+expect '1 passed, 1 skipped, 7 failed'
+runner well || status=1
+expect '1 passed, 1 skipped, 0 failed'
+runner none && status=1
+expect '0 passed, 0 skipped, 0 failed'
 exit $status
