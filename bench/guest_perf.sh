@@ -26,6 +26,7 @@ siw | rxe)
 *)
 	over=(sessctl run --transport "$wire" --) name=ddp0
 	[ "$wire" != tcp ] || over=(sessctl run --crc off --) # as soft-iWARP
+	[ "$wire" != shm ] || over=(sessctl run --crc off --shm auto --)
 	;;
 esac
 

@@ -3,7 +3,7 @@
  * A session through shared memory whose other side does as it likes.  The input is what that side does, in either role:
  * what it passes, which octets it writes where, what it says of its indexes, its sleep and its end, when it rings, with
  * descriptors or without, when it reads and when it goes; and what the program does meanwhile.  Most of it is nearly
- * right.  No step may keep the library busy.  An index that cannot be, and a descriptor that nobody asked for, end the
+ * right.  No step may keep the library busy.  An index that cannot be, and an unrequested descriptor, end the
  * session with their sentences, and each session ends when its peer has gone.  Then others still get theirs.
  */
 #include "fuzz.h"

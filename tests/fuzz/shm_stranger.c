@@ -105,10 +105,10 @@ void stranger_meet(struct stranger *s)
 {
 	const char *why;
 
-	if (s->far || s->sock < 0 || !s->own)
+	if (s->far || s->sock < 0)
 		return;
 	s->far = ddps_shm_take(s->sock, &why);
-	if (!s->far)
+	if (!s->far || !s->own)
 		return;
 	ddps_shm_meet(&s->in, s->far);
 	ddps_shm_meet(&s->out, s->far);
@@ -159,7 +159,7 @@ void stranger_read(struct stranger *s)
 	bool wake;
 
 	stranger_meet(s);
-	if (!s->far)
+	if (!s->far || !s->own)
 		return;
 	(void)ddps_shm_read(&s->in, &iov, 1, &wake);
 	stranger_send(s, "", wake, -1);

@@ -57,7 +57,7 @@ bare() { # FILE
 mutations() {
 	local binary name
 	grep -v '^#' "$1" >"$work/rows"
-	awk -F'\t' '$2 != "sched" { print $3 }' "$work/rows" >"$work/noticed"
+	awk -F'\t' '$2 != "sched" && $2 !~ /^fuzz-/ { print $3 }' "$work/rows" >"$work/noticed"
 	comm -13 <(bare "$work/noticed") <(bare "$work/tests" | grep '/attack_') | sed 's/$/: no mutation/'
 	comm -23 <(bare "$work/noticed") <(bare "$work/tests") | sed 's/$/: no such test/'
 	while IFS=$'\t' read -r _ binary name; do
