@@ -21,7 +21,7 @@ deps-fuzz:
 
 check check-failed: deps-check
 	$(Q)+$(SUBMAKE) all man verbs-programs build/opt/guard build/opt/guard_ipoib build/opt/guard_verbs build/opt/stress-verbs \
-		$(SIM) build/opt/scale-ipoib build/opt/sched
+		$(SIM) $(LIES) build/opt/scale-ipoib build/opt/sched
 	$(Q)+$(SUBMAKE) VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 

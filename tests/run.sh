@@ -27,7 +27,7 @@ idle_suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash te
 idle_suite lines package/commands.sh env BUILD="$opt" bash tests/package/commands.sh
 # shellcheck disable=SC2154 # work: of lanes.bash
 idle_suite lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
-idle_suite lines lies/shm "$asan/lies" --all shm 'mpa-*quest*'
+idle_suite lines lies/shm "$opt/lies" --all shm 'mpa-*quest*'
 idle_suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 idle_suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 idle_suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
