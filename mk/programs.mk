@@ -195,7 +195,7 @@ $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard t
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
 	$(link)
 $(B)/fuzz-%: private LINK_FLAGS = $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) -Wl,--wrap=getrandom,--wrap=clock_gettime
-$(B)/fuzz-%: private LINK_LIBS = $(LIB_LIBS) $(TOOL_LIBS)
+$(B)/fuzz-%: private LINK_LIBS = $(FUZZ_A) $(LIB_LIBS) $(TOOL_LIBS) # its clock is needed by libraries, too
 
 # Whole sessions in the simulated kernel, whose clock and numbers these are.
 $(B)/fuzz-wires $(B)/fuzz-shm: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c tests/sim/closer_stub.c)

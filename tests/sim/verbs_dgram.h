@@ -2,7 +2,7 @@
 #ifndef SIM_VERBS_DGRAM_H
 #define SIM_VERBS_DGRAM_H
 /*
- * Queue pairs of type UD in a world of verbs: how they come and go (verbs_dgram_life.c), what
+ * Queue pairs of type UD in a world of verbs: how they come and go (verbs_dgram_seen.c), what
  * their program does (verbs_dgram.c), and what it may see (verbs_dgram_seen.c).
  */
 #include "sim/verbs_world.h"
@@ -93,7 +93,7 @@ static inline uint32_t node_recvs(const struct node *d)
 	return (uint32_t)(d->next_recv - d->first_recv);
 }
 
-/* verbs_dgram_life.c */
+/* verbs_dgram_seen.c */
 void dgrams_begin(void);
 void dgrams_take_down(void);
 /* Now and then, one of those without use comes or goes. */
