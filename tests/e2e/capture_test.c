@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A context's capture: each packet of its wires, both ways. */
 #include "support/e2e.h"
-#include "support/loopback.h"
+#include "support/ip4.h"
 #include <ddpsess/capture.h>
 #include <arpa/inet.h>
 #include <errno.h>

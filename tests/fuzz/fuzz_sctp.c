@@ -5,7 +5,7 @@
  * is checked as a peer would, what goes up as the layer above may expect it (common/llp.h).
  */
 #include "sctp_ulp.h"
-#include "support/loopback.h"
+#include "support/ip4.h"
 #include <netinet/in.h>
 
 #define STEPS_MAX 300

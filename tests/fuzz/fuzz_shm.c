@@ -81,7 +81,7 @@ static void listen_for_stranger(struct user *u)
 	FUZZ_CHECK(!ddps_listen(u->ctx, "shm://" STRANGER_AT, NULL, &u->listener));
 }
 
-static void call_stranger(struct user *u)
+static void dial_stranger(struct user *u)
 {
 	struct ddps_conn_param p;
 
@@ -430,7 +430,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		listen_for_stranger(&w.user);
 	stranger_open(&w.s, !(w.flags & INITIATES));
 	if (w.flags & INITIATES)
-		call_stranger(&w.user);
+		dial_stranger(&w.user);
 	if (!(w.flags & NO_SETUP))
 		set_up_strangely(&w);
 	for (unsigned n = 0; n < STEPS_MAX && fuzz_more(&in); n++)

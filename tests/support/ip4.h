@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SUPPORT_IP4_H
 #define SUPPORT_IP4_H
-/* IP packets for tests of what carries them. */
+/* IP packets for tests of what carries them, and an address of this machine. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
+
+/* 127.0.0.1 and a port. */
+static inline struct sockaddr_in get_loopback(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
 
 #define IP4_WHOLE 0x40 /* it must not come in parts */
 

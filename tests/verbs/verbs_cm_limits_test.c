@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Wrong arguments and states of calls of librdmacm, and what they leave. */
-#include "support/loopback.h"
+#include "support/ip4.h"
 #include "verbs/vd.h"
 #include "verbs/vfail.h"
 #include "verbs/vt.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers for datagrams whose peer is no identifier but a socket, groups, and calls out of place. */
-#include "support/loopback.h"
+#include "support/ip4.h"
 #include "verbs/vfail.h"
 #include "verbs/vud.h"
 #include <errno.h>
