@@ -86,8 +86,9 @@ struct ddps_sctp_config {
 	 * there than what it asks for. */
 	unsigned max_more_addrs, max_more_addrs_per_addr;
 	size_t rwnd; /* octets each association may have held; 4 MiB */
-	/* Octets that wait below the engine until they are taken, of all associations together.  The window of
-	 * one that receives is no larger than its share of them, or 64 KiB; 0: there is no bound. */
+	/* Octets that wait below the engine until they are taken, of all associations together.  While
+	 * several receive much, the window of each is no larger than its share of them, or 64 KiB; 0: there is no
+	 * bound. */
 	size_t inbox;
 	/* Octets held out of order, all associations; as much again for what fills gaps; 256 MiB. */
 	size_t max_held;

@@ -228,7 +228,7 @@ struct ddps_sctp_assoc {
 	struct ddps_sc_map map;
 	size_t held, kept; /* octets in our hands; in the user's */
 	uint32_t told_rwnd;
-	uint32_t took_in; /* the last period in which it has received */
+	uint32_t took_in, took; /* the last period in which it has received, and octets in it */
 	uint64_t sack_at;
 	unsigned sack_packets;
 	bool sack_now, saw_data, paused;
@@ -306,7 +306,7 @@ struct ddps_sctp {
 	/* Of config.inbox: */
 	uint64_t period_at;
 	uint32_t period;
-	unsigned takers, takers_before; /* associations that have received in it, in the last one */
+	unsigned takers, takers_before; /* associations that have received much in it, in the last one */
 	size_t share;			/* of each, octets */
 	unsigned nstray;
 	uint16_t next_port;

@@ -2,11 +2,18 @@
 /* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
 #include "sctp/sctp_in.h"
 
-#define SHORT	    4096u      /* octets of a packet that may be a request */
-#define PERIOD	    (100 * MS) /* so long who has received counts as one that does */
-#define SHARE_LEAST 65536u     /* octets: no packet is larger */
+#define SHORT  4096u /* octets of a packet that may be a request */
+#define PERIOD (100 * MS)
+/* Octets: who receives so much in a period counts until the next one has ended. */
+#define MUCH	    65536u
+#define SHARE_LEAST 65536u /* octets: no packet is larger */
 
 /* ---- the window ---- */
+
+static size_t get_inbox_share(const struct ddps_sctp *e)
+{
+	return e->now - e->period_at < 2 * PERIOD ? e->share : SIZE_MAX;
+}
 
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 {
@@ -17,7 +24,8 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 	/* [9260-6.2-6] Less than a packet is not worth telling. */
 	if (used + 1500 > all)
 		return 0;
-	return (uint32_t)(all - used < a->e->share ? all - used : a->e->share);
+	all -= used;
+	return (uint32_t)(all < get_inbox_share(a->e) ? all : get_inbox_share(a->e));
 }
 
 /* What waits below the engine has one place, whatever the windows say.  A SACK may report another one than the
@@ -25,13 +33,13 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 static void share_inbox(struct ddps_sctp *e)
 {
 	unsigned n = e->takers > e->takers_before ? e->takers : e->takers_before;
-	size_t each = e->c.inbox / n;
+	size_t each = n && e->c.inbox ? e->c.inbox / n : SIZE_MAX;
 
 	e->share = each > SHARE_LEAST ? each : SHARE_LEAST;
 }
 
-/* It has received DATA. */
-static void count_taker(struct ddps_sctp_assoc *a)
+/* It has received DATA.  Those that receive little leave their share to the others. */
+static void count_taker(struct ddps_sctp_assoc *a, size_t len)
 {
 	struct ddps_sctp *e = a->e;
 
@@ -40,13 +48,19 @@ static void count_taker(struct ddps_sctp_assoc *a)
 		e->takers = 0;
 		e->period++;
 		e->period_at = e->now;
-	}
-	if (a->took_in == e->period)
-		return;
-	a->took_in = e->period;
-	e->takers++;
-	if (e->c.inbox)
 		share_inbox(e);
+	}
+	if (a->took_in != e->period) {
+		a->took_in = e->period;
+		a->took = 0;
+	}
+	if (a->took >= MUCH)
+		return;
+	a->took += (uint32_t)len;
+	if (a->took < MUCH)
+		return;
+	e->takers++;
+	share_inbox(e);
 }
 
 /* May @len octets more be held? */
@@ -218,7 +232,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 
 	if (!rx->data)
 		return;
-	count_taker(a);
+	count_taker(a, rx->len);
 	a->saw_data |= rx->fresh;
 	a->sack_path = rx->path;
 	if (a->state == SC_SENT) { /* [9260-9.2-9] [9260-9.2-10] */

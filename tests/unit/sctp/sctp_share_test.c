@@ -119,23 +119,83 @@ static void add_sctp_share_assoc(uint16_t from)
 	raw_echo(&r);
 }
 
-Test(sctp_share, who_receives_has_a_share_of_the_inbox)
+/* More than 64 KiB, from @tsn on.  Return the TSN behind it. */
+static uint32_t take_sctp_share_bulk(uint32_t tsn)
+{
+	char text[901];
+
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	for (unsigned n = 0; n < 72; n++)
+		raw_data(&r, tsn++, 0, 0, WHOLE | SC_DATA_U, text);
+	return tsn;
+}
+
+Test(sctp_share, who_receives_much_has_a_share_of_the_inbox)
 {
 	const uint32_t inbox = 1u << 20;
+	uint32_t tsn = RAW_TSN;
 
 	begin_sctp_share();
 	r.e->c.inbox = inbox;
 	for (uint16_t n = 1; n <= 20; n++) {
 		if (n > 1)
 			add_sctp_share_assoc(RAW_PEER + n);
-		cr_expect_eq(read_sctp_share_window(RAW_TSN), n < 16 ? inbox / n : 65536, "%u", n);
+		tsn = take_sctp_share_bulk(RAW_TSN);
+		cr_expect_eq(read_sctp_share_window(tsn), n < 16 ? inbox / n : 65536, "%u", n);
 	}
 	raw_wait(&r, 110);
-	cr_expect_eq(read_sctp_share_window(RAW_TSN + 1), 65536, "they have only just received");
+	tsn = take_sctp_share_bulk(tsn + 1);
+	cr_expect_eq(read_sctp_share_window(tsn), 65536, "they have only just received");
 	raw_wait(&r, 110);
-	cr_expect_eq(read_sctp_share_window(RAW_TSN + 2), inbox, "it is the only one");
-	raw_wait(&r, 250);
-	cr_expect_eq(read_sctp_share_window(RAW_TSN + 3), inbox);
+	tsn = take_sctp_share_bulk(tsn + 1);
+	cr_expect_eq(read_sctp_share_window(tsn), inbox, "it is the only one");
+}
+
+/* Seventy that say hello took the window of one that receives bulk over a long path. */
+Test(sctp_share, who_receives_little_takes_no_share)
+{
+	const uint32_t inbox = 1u << 20;
+	uint32_t tsn;
+
+	begin_sctp_share();
+	r.e->c.inbox = inbox;
+	for (uint16_t n = 2; n <= 70; n++) {
+		add_sctp_share_assoc(RAW_PEER + n);
+		cr_expect_eq(read_sctp_share_window(RAW_TSN), r.e->c.rwnd, "%u", n);
+	}
+	tsn = take_sctp_share_bulk(RAW_TSN + 1);
+	cr_expect_eq(read_sctp_share_window(tsn), inbox, "it is the only one that receives much");
+}
+
+Test(sctp_share, a_share_ends_with_the_traffic)
+{
+	const uint32_t inbox = 1u << 20;
+
+	begin_sctp_share();
+	r.e->c.inbox = inbox;
+	take_sctp_share_bulk(RAW_TSN);
+	add_sctp_share_assoc(RAW_PEER + 2);
+	take_sctp_share_bulk(RAW_TSN);
+	cr_expect_eq(ddps_sc_rwnd(r.a), inbox / 2);
+	ddps_sc_time(r.e, r.e->now + 1000 * MS);
+	cr_expect_eq(ddps_sc_rwnd(r.a), r.e->c.rwnd);
+}
+
+Test(sctp_share, a_share_ends_when_there_is_little)
+{
+	const uint32_t inbox = 1u << 20;
+	uint32_t tsn;
+
+	begin_sctp_share();
+	r.e->c.inbox = inbox;
+	take_sctp_share_bulk(RAW_TSN);
+	add_sctp_share_assoc(RAW_PEER + 2);
+	tsn = take_sctp_share_bulk(RAW_TSN);
+	raw_wait(&r, 110);
+	cr_expect_eq(read_sctp_share_window(tsn), inbox / 2);
+	raw_wait(&r, 110);
+	cr_expect_eq(read_sctp_share_window(tsn + 1), r.e->c.rwnd);
 }
 
 Test(sctp_share, without_a_bound_each_has_its_window)

@@ -319,8 +319,9 @@ void ddps_sn_poke(struct ddps_sn_env *ne)
 /*
  * What was posted while other packets are under way may wait for more, until they fill a send or
  * whoever polls has nothing else to take: then one packet leaves where there were several, or one call sends
- * those of several associations.  A lone message leaves immediately, and for a while all do of a program that
- * did not poll in time.
+ * those of several associations.  A message behind which nothing is under way leaves
+ * immediately, if no other has since a socket was read, and for a while all do of a program that did not poll in
+ * time.
  */
 static bool may_wait(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
 {
