@@ -139,6 +139,7 @@ struct ddps_mpa_conn {
 	bool calm;	 /* watched for input alone: what nearly always is to be waited for */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
 	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
+	bool spared;	 /* mpa_io_listen.c's: it had sent something when its place was wanted */
 	uint8_t rev;	 /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
 	struct ddps_io io;	    /* mpa_io.c's */

@@ -181,13 +181,15 @@ static void give_up_silent(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
 }
 
 /* That one which has to go first; NULL: it has just sent something, and is read first: a burst is not
- * silence. */
+ * silence.  But once only: what lies there may be nothing that anybody reads. */
 static struct ddps_mpa_conn *first_to_go(const struct ddps_mpa_listener *l)
 {
 	struct ddps_mpa_conn *c = ddps_shares_first_to_go(&l->silent)->owner;
 	int unread = 0;
 
-	(void)ioctl(c->io.fd, FIONREAD, &unread);
+	if (!c->spared)
+		(void)ioctl(c->io.fd, FIONREAD, &unread);
+	c->spared = true;
 	return unread ? NULL : c;
 }
 

@@ -511,7 +511,7 @@ Test(mpa_shm_attack, words_and_octets_that_a_thread_changes_at_any_time)
 /* ---- those that say nothing ---- */
 
 /* Whoever says nothing makes way for other users, and the memory of those that say nothing has a bound. */
-Test(mpa_shm_attack, half_open_flood_has_a_bound)
+static void flood_half_open(bool bells)
 {
 	enum { PLACES = 4, MANY = 12 };
 	struct shm_bare flood[MANY], b;
@@ -522,6 +522,8 @@ Test(mpa_shm_attack, half_open_flood_has_a_bound)
 	cr_assert_eq(shm_listen(&w, "shm://@", uri, sizeof uri), 0);
 	for (int i = 0; i < MANY; i++) {
 		shm_bare_hello(&flood[i], uri);
+		if (bells)
+			shm_bare_ring(&flood[i]);
 		mpa_world_settle(&w);
 	}
 	cr_expect_gt(w.env.half_open_full, 0);
@@ -532,4 +534,15 @@ Test(mpa_shm_attack, half_open_flood_has_a_bound)
 	for (int i = 0; i < MANY; i++)
 		shm_bare_close(&flood[i]);
 	shm_bare_close(&b);
+}
+
+Test(mpa_shm_attack, half_open_flood_has_a_bound)
+{
+	flood_half_open(false);
+}
+
+/* Octets that nobody reads are no reason to stay. */
+Test(mpa_shm_attack, half_open_flood_of_bells_has_a_bound)
+{
+	flood_half_open(true);
 }
