@@ -135,6 +135,9 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
  * Reads and atomics are answered (immediately if nothing is left). */
 void ddps_rdmap_drain(struct ddps_rdmap *r);
 
+/* Of a message the beginning has come and the end has not. */
+bool ddps_rdmap_is_inside(const struct ddps_rdmap *r);
+
 /* Posted send work has not ended, or an accepted Read or atomic is not answered. */
 bool ddps_rdmap_owes(const struct ddps_rdmap *r);
 /* Send work was posted, ever. */

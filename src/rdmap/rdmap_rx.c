@@ -263,6 +263,15 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 	return best;
 }
 
+bool ddps_rdmap_is_inside(const struct ddps_rdmap *r)
+{
+	bool inside = false;
+
+	for (unsigned i = 0; i < DDPS_CTX_COUNT; i++)
+		inside |= is_ctx_open(r, i) && !r->ctx[i].done;
+	return inside;
+}
+
 static int fail_segment(struct ddps_rdmap *r, const struct ddps_fault *f,
 			const struct ddps_rx_seg *s)
 {

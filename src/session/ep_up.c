@@ -20,12 +20,25 @@ static void up_fault(void *user, const struct ddps_error *e)
 	ddps_rdmap_terminate(ep->rdmap, e->code, e->triple, e->text);
 }
 
+/* Whoever ends in order ends between two messages.  Over SCTP a message may come behind the end. */
+static bool is_cut_short(const struct ddps_ep *ep)
+{
+	return (ep->state == DDPS_EP_OPEN || ep->state == DDPS_EP_DRAINING) &&
+	       ep->llp->half_close && ddps_rdmap_is_inside(ep->rdmap);
+}
+
 static void ep_up_peer_closed(void *user)
 {
 	struct ddps_ep *ep = user;
 	struct ddps_error e;
 
 	ep->peer_closed = true;
+	if (is_cut_short(ep)) {
+		e = ddps_error_make(DDPS_E_RESET, 0,
+				    "the peer closed the connection inside a message, truncated");
+		ddps_ep_lost(ep, &e);
+		return;
+	}
 	switch (ep->state) {
 	case DDPS_EP_AWAIT_RTR:
 		e = ddps_error_make(DDPS_E_RESET, 0, "peer closed before its RTR message");

@@ -211,6 +211,48 @@ Test(lasting, a_close_without_an_answer_ends_reads_alone, .description = "5041-6
 	e2e_close(&e);
 }
 
+/* The kernel ends the stream of a killed program as that of one which ends in order: what was on its way is cut. */
+Test(lasting, an_end_inside_a_message_is_a_lost_connection)
+{
+	/* a Send of one octet or more; a Write of two octets or more */
+	uint8_t part[2][28] = { { 0, 19, 0x01, 0x43, [15] = 1, [20] = 'x' },
+				{ 0, 16, 0x81, 0x40, [16] = 'x', 'y' } };
+	const size_t size[2] = { 28, 24 };
+
+	for (int i = 0; i < 4; i++) {
+		const bool whole = i & 1, write = i & 2;
+		uint8_t octets[8], fpdu[28];
+		struct ddps_sge sge;
+		struct ddps_mr *mr;
+		uint32_t stag;
+		struct e2e e;
+		int fd;
+
+		e2e_open(&e, e2e_wires[0]);
+		fd = open_bare_lasting_e2e(&e);
+		mr = e2e_reg(&e, octets, sizeof octets,
+			     DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_ZERO_BASED);
+		sge = e2e_sge(octets, sizeof octets, mr);
+		cr_assert_eq(ddps_post_recv(e.b.ep, 0, &sge, 1), 0);
+		memcpy(fpdu, part[write], sizeof fpdu);
+		if (whole)
+			fpdu[2] |= 0x40;
+		stag = htonl(ddps_mr_stag(mr));
+		if (write)
+			memcpy(fpdu + 4, &stag, sizeof stag);
+		cr_assert_eq(send(fd, fpdu, size[write], 0), (ssize_t)size[write]);
+		cr_assert_eq(shutdown(fd, SHUT_WR), 0);
+		if (whole) {
+			e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSED));
+			cr_assert_eq(ddps_disconnect(e.b.ep), 0);
+		}
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+		close(fd);
+		cr_expect_eq(e.b.error.code, whole ? 0 : DDPS_E_RESET, "%d: %s", i, e.b.error.text);
+		e2e_close(&e);
+	}
+}
+
 #define SETTLE (64u << 20)
 
 Test(lasting, attack_15_settle_waits_until_all_is_written)
