@@ -63,11 +63,11 @@ static void load_list(struct ddps_creds_set *set, enum ddps_setting s, struct dd
 		return;
 	err = ddps_file_read(&v, file, LIST_FILE_MAX, DDPS_FILE_RULES, &set->stamp[s], why,
 			     sizeof why);
-	if (!err && s == DDPS_SET_HOSTS && !v.size) { /* without it more peers would do */
-		snprintf(why, sizeof why, "is empty");
-		err = DDPS_E_CONFIG;
-	} else if (!err) {
+	if (!err)
 		err = take(l, (char *)v.p, why, sizeof why);
+	if (!err && s == DDPS_SET_HOSTS && !l->n) { /* without it more peers would do */
+		snprintf(why, sizeof why, "has no line that counts");
+		err = DDPS_E_CONFIG;
 	}
 	ddps_vault_free(&v);
 	if (err)

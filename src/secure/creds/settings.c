@@ -169,6 +169,10 @@ int ddps_settings_read(struct ddps_settings *to, const struct ddps_settings *giv
 		if (err)
 			snprintf(why, why_len, "line %u: %s", number, said);
 	}
+	if (!err && !seen) { /* it was emptied, maybe: without what it said more peers would do */
+		snprintf(why, why_len, "has no line that counts");
+		err = DDPS_E_CONFIG;
+	}
 	ddps_vault_free(&v);
 	return err;
 }

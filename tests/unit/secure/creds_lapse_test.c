@@ -175,28 +175,69 @@ Test(creds_lapse, a_list_that_was_emptied_lets_nobody_in)
 		}
 }
 
-/* Not so of the names that addresses have to have: without them others would do. */
-Test(creds_lapse, a_list_of_hosts_that_was_emptied_is_a_mistake)
+/* Not so where others would do without it: the names that addresses have to have, and the settings, which name the list. */
+Test(creds_lapse, hosts_and_settings_that_were_emptied_are_a_mistake)
 {
-	const struct ddps_creds_want want = { .host = "192.0.2.1" };
-	struct ddps_verdict news, why;
-	struct ddps_peer_id id;
-	struct ddps_creds *c;
-	struct site s;
+	static const char *const nothing[] = { "", "\n", "# nobody\n \t\r\n# at all" };
+	static const char *const says[] = { "hosts has no line that counts",
+					    "settings has no line that counts" };
 
-	make_site(&s);
-	s.attr.psk = put_text("psk", "node-b:11" HEX16 "\n", 0600);
-	s.attr.hosts = put_text("hosts", "192.0.2.1 psk:node-a\n", 0644);
-	c = open_creds(&s.attr);
-	for (int i = 0; i < 2; i++) {
-		struct ddps_creds_set *set =
-			ddps_creds_use(c, 1000 + 1000u * (unsigned)i, NOW, &news);
+	for (int n = 0; n < 2 * 3; n++) {
+		const int which = n / 3;
+		struct ddps_verdict news, why;
+		struct ddps_creds *c;
+		struct site s;
 
-		cr_expect_eq(!strstr(news.text, "hosts is empty"), !i, "%s", news.text);
-		cr_expect_eq(ddps_creds_judge(set, &node_b, &want, NOW, &id, &why),
-			     DDPS_E_CERT_NAME, "%s", why.text);
-		ddps_creds_release(set);
-		put_text("hosts", "", 0644);
+		make_site(&s);
+		s.attr.psk = put_text("psk", "node-b:11" HEX16 "\n", 0600);
+		put_text("peers", "allow psk node-a\n", 0644);
+		if (which)
+			s.attr.settings = put_text("settings", "peers peers\n", 0644);
+		else
+			s.attr.hosts = put_text("hosts", "192.0.2.1 psk:node-a\n", 0644);
+		c = open_creds(&s.attr);
+		for (uint64_t ms = 1000; ms <= 3000; ms += 1000) {
+			struct ddps_creds_set *set = ddps_creds_use(c, ms, NOW, &news);
+			const struct ddps_creds_want want = { .host = "192.0.2.1",
+							      .server = which };
+			struct ddps_peer_id id;
+
+			cr_expect_eq(ddps_creds_judge(set, &node_b, &want, NOW, &id, &why),
+				     which ? DDPS_E_NOT_LISTED : DDPS_E_CERT_NAME, "%d: %s", n,
+				     why.text);
+			cr_expect_eq(!strstr(news.text, says[which]), ms != 2000, "%d: %s", n,
+				     news.text);
+			ddps_creds_release(set);
+			if (ms == 1000)
+				put_text(which ? "settings" : "hosts", nothing[n % 3], 0644);
+		}
+		ddps_creds_close(c);
+		cr_expect_eq(open_code(&s.attr, &why), DDPS_E_CONFIG, "%d: %s", n, why.text);
+		cr_expect(strstr(why.text, says[which]), "%d: %s", n, why.text);
 	}
-	ddps_creds_close(c);
+}
+
+/* Nor where nothing would be judged by it. */
+Test(creds_lapse, certificates_that_were_emptied_are_a_mistake)
+{
+	static const char *const nothing[] = { "", "\n", "# nobody\n" };
+	static const char *const name[] = { "ca.pem", "crl.pem", "host.pem", "host.key" };
+
+	for (int n = 0; n < 4 * 3; n++) {
+		struct ddps_verdict news, why;
+		struct ddps_creds_peer peer;
+		struct ddps_creds *c;
+		struct site s;
+
+		c = open_lapsing(&s);
+		peer = shown_by(&s.host, NULL);
+		cr_assert_eq(judge_at(c, 1000, NOW, &peer, &news), 0, "%s", news.text);
+		put_text(name[n / 3], nothing[n % 3], 0600);
+		cr_expect_eq(judge_at(c, 2000, NOW, &peer, &news), 0, "%s", news.text);
+		cr_expect(strstr(news.text, name[n / 3]), "%d: %s", n, news.text);
+		judge_at(c, 3000, NOW, &peer, &news);
+		cr_expect_str_eq(news.text, "", "%d, once: %s", n, news.text);
+		ddps_creds_close(c);
+		cr_expect_eq(open_code(&s.attr, &why), DDPS_E_CONFIG, "%d: %s", n, why.text);
+	}
 }
