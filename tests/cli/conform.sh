@@ -13,6 +13,16 @@ lists_cases() {
 	! awk -F '\t' 'NF != 6' out | grep -q .
 }
 
+# What --help says of --self is what it takes.
+self_in_words() {
+	local words
+	run 2 conform --self udp || return
+	words=$(sed -n 's/.*--self takes \(.*\), not .*/\1/p' err)
+	run 0 conform --help || return
+	why="--help has not: $words"
+	[ -n "$words" ] && tr -s ' \n' ' ' <out | grep -qF "stack over $words"
+}
+
 responder() { # WIRE
 	listen "$(uri_of "$1")"
 	run 0 conform --case 'ddp-write-zero' "$uri" && says out "1 passed, 0 failed" &&
@@ -234,6 +244,7 @@ test_case "conform gives up on a silent target" silent_target
 test_case "conform without URI" bad "missing URI"
 test_case "conform with a bad URI" bad "tcp://, tls://, sctp://, sctps:// or shm://" ftp://x:1
 test_case "conform with a wrong self" bad "takes 'tcp', 'sctp' or 'shm'" --self udp
+test_case "conform --help has each self" self_in_words
 test_case "conform with a pattern of nothing" bad "no case" --self --case nothing-x tcp
 test_case "conform with an unknown profile" bad "built in: siw" --profile /none tcp://h:1
 for w in $WIRES; do

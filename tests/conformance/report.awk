@@ -70,7 +70,7 @@ END {
 	print ""
 	print "Every requirement of the RFCs that this project implements, and the cases that would fail"
 	print "if it were broken. Made by `make conformance`; CI compares. A case such as `mpa-...` runs"
-	print "over the wire: `sessctl conform --self tcp --case NAME` (or `sctp`), and against others"
+	print "over the wire: `sessctl conform --self tcp --case NAME` (or `sctp`, `shm`), and against others"
 	print "with a URI; those of RFC 4391, 4392 and 4755 by `sessctl ipoib conform --self ours --case NAME`."
 	print "A case such as `suite::test` is a unit or end-to-end test: `make unit T=suite`."
 	print "The rules of RFC 7053 (the I bit) are rows of RFC 9260, which has taken their place. RFC 9260 has"

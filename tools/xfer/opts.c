@@ -66,7 +66,7 @@ static const struct option_row table[] = {
 	{ "then", "COMMAND", C_CONFORM, VAL_TEXT, AT(then), 0, 0,
 	  "run for each case to make the target connect to $DDPS_URI" },
 	{ "self", NULL, C_CONFORM, VAL_FLAG, AT(self), 0, 0,
-	  "test this build's own stack over 'tcp' or 'sctp', all cases" },
+	  "test this build's own stack over 'tcp', 'sctp' or 'shm', all cases" },
 	{ "probe", NULL, C_CONFORM, VAL_FLAG, AT(probe), 0, 0,
 	  "run no case: say what the responder at URI offers" },
 	{ "pairs", NULL, C_CONFORM, VAL_FLAG, AT(pairs), 0, 0,
