@@ -163,6 +163,25 @@ static void await_hello(struct cf *cf)
 	}
 }
 
+/* The one descriptor that came, or -1: of several each is closed.  The room for one has room for another, too, which
+ * is for its alignment. */
+static int take_lone_descriptor(struct msghdr *m)
+{
+	const struct cmsghdr *cm = CMSG_FIRSTHDR(m);
+	const bool rights = cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS;
+	const size_t n = rights ? (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	int fd = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&fd, CMSG_DATA(cm) + i * sizeof fd, sizeof fd);
+		if (n == 1 && !(m->msg_flags & MSG_CTRUNC))
+			break;
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 static void take_memory(struct cf *cf)
 {
 	_Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
@@ -171,23 +190,21 @@ static void take_memory(struct cf *cf)
 	struct msghdr m = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
 	};
-	struct cmsghdr *cm;
 	struct stat st;
-	int fd = -1, seals;
+	int fd, seals;
 	ssize_t n;
 
 	await_hello(cf);
 	n = recvmsg(cf->conn->fd, &m, MSG_CMSG_CLOEXEC);
-	cm = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	if (cm && cm->cmsg_type == SCM_RIGHTS && cm->cmsg_len == CMSG_LEN(sizeof fd))
-		memcpy(&fd, CMSG_DATA(cm), sizeof fd);
+	fd = n > 0 ? take_lone_descriptor(&m) : -1;
 	cf->conn->shared->fd = fd;
 	CF_CHECK(cf, n == HELLO, "the target's first message is not of %d octets", HELLO);
 	CF_CHECK(cf,
 		 !memcmp(hello, "ddpsess\n", 8) && cf_get32(hello + 8) == VERSION &&
 			 cf_get32(hello + 12) == RING,
 		 "the target's first message: %s", cf_hex(hello, HELLO));
-	CF_CHECK(cf, fd >= 0 && !fstat(fd, &st) && st.st_size == SIZE,
+	CF_CHECK(cf, fd >= 0, "the target passes no memory, or more than one descriptor");
+	CF_CHECK(cf, !fstat(fd, &st) && st.st_size == SIZE,
 		 "the target passes no memory of %u octets", SIZE);
 	seals = fcntl(fd, F_GET_SEALS);
 	CF_CHECK(cf, seals >= 0 && (seals & SEALS) == SEALS,

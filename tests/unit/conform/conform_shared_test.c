@@ -4,7 +4,9 @@
 #include "conform/peer/shared.h"
 #include "mpa_tcp/shm/shm_pass.h"
 #include "conform/peer/left.h"
+#include "unit/linger_fixture.h"
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,9 +19,9 @@ static struct cf_conn conn;
 static struct cf_res res = { .listen_fd = -1 };
 static struct cf cf;
 
-static void init(void)
+static void meet_target(void)
 {
-	int pair[2], fd;
+	int pair[2];
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	conn = (struct cf_conn){ .fd = pair[0] };
@@ -28,6 +30,13 @@ static void init(void)
 	cf.conn = &conn;
 	cf.res = &res;
 	target = pair[1];
+}
+
+static void init(void)
+{
+	int fd;
+
+	meet_target();
 	memory = ddps_shm_make(&fd);
 	cr_assert(memory);
 	cr_assert_eq(ddps_shm_pass(target, fd), 0);
@@ -75,6 +84,37 @@ Test(conform_shared, octets_read_that_were_not_written)
 	memory->words.tail = 7;
 	(void)cf_shared_send(&cf, "octets", 6);
 	cr_assert(false, "it is let pass");
+}
+
+/* The peer has room for one, and a little more. */
+static void refuse_passed(int n)
+{
+	int pipes[2], fds[8];
+	char b;
+
+	meet_target();
+	cr_assert_eq(pipe2(pipes, O_CLOEXEC | O_NONBLOCK), 0);
+	for (int i = 0; i < n; i++)
+		fds[i] = pipes[1];
+	pass_flags(target, "ddpsess\n\0\0\0\2\0\4\0", 16, fds, n, 0);
+	close(pipes[1]);
+	if (!setjmp(cf.left.to)) {
+		cf_shared_open(&cf);
+		cr_assert(false, "%d are let pass", n);
+	}
+	cr_expect(strstr(cf.left.why, n == 1 ? "passes no memory of" : "or more than one"),
+		  "%d: %s", n, cf.left.why);
+	cf_shared_close(&conn);
+	close(conn.fd);
+	close(target);
+	cr_expect_eq(read(pipes[0], &b, 1), 0, "some of %d are open", n);
+	close(pipes[0]);
+}
+
+Test(conform_passed, each_descriptor_of_several_is_closed)
+{
+	for (int n = 0; n <= 8; n++)
+		refuse_passed(n);
 }
 
 /* ---- whether a wait was lost by the suite's own host: the clock is the test's ---- */
