@@ -270,7 +270,12 @@ one_settings_file() {
 	run 0 check-keys z/secure.conf && says out "3 lines" || return
 	echo "allow cn x" >>z/peers
 	finds "line 4" DDPS_E_CONFIG z/secure.conf && echo "certs x" >>z/secure.conf &&
-		finds "line 8: there is no setting 'certs'" DDPS_E_CONFIG z/secure.conf
+		finds "line 8: there is no setting 'certs'" DDPS_E_CONFIG z/secure.conf || return
+	files_of z
+	for emptied in "" $'# ours\n'; do
+		printf %s "$emptied" >z/secure.conf
+		finds "z/secure.conf has no line that counts" DDPS_E_CONFIG "${files[@]}" z/secure.conf || return
+	done
 }
 
 # The library of secured wires is not there: all else works, and it is said.
