@@ -61,6 +61,7 @@ struct ck_work {
 STAILQ_HEAD(ck_queue, ck_work);
 
 struct ed_qp;
+struct ck_region;
 
 /* Return: -1, the file of suppressions cannot be read, which was reported. */
 int ck_start(const char *suppress);
@@ -95,9 +96,10 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq);
 void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void ck_post_state(const struct ed_qp *q, bool recv);
 void ck_registered(const struct ibv_mr *mr, unsigned access);
-/* Before it goes. */
-void ck_deregister(const struct ibv_mr *mr);
-void ck_deregistered(const struct ibv_mr *mr);
+/* Before it goes.  Return: what is known of it, for ck_deregistered; NULL: nothing. */
+struct ck_region *ck_deregister(const struct ibv_mr *mr);
+/* It has gone, and another thread may have one at its address already. */
+void ck_deregistered(struct ck_region *r);
 /* Before a queue pair goes: whether its queues were ever polled. */
 void ck_unpolled(struct ibv_qp *qp);
 /* Whether a piece is memory of ours that no peer may write. */

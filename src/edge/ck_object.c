@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /* By address, since the keys of regions are no numbers to count on. */
-struct region {
-	LIST_ENTRY(region) link;
+struct ck_region {
+	LIST_ENTRY(ck_region) link;
 	const struct ibv_mr *mr;
 	uint64_t addr;
 	size_t len;
@@ -16,7 +16,7 @@ struct region {
 	struct ck_trace made;
 };
 
-static LIST_HEAD(, region) regions; /* under ed.lock */
+static LIST_HEAD(, ck_region) regions; /* the newest first; under ed.lock */
 
 /* The last ones that went; under ed.lock, too. */
 #define GONE 64u
@@ -34,7 +34,7 @@ void ck_forget_regions(void)
 
 void ck_registered(const struct ibv_mr *mr, unsigned access)
 {
-	struct region *r = calloc(1, sizeof *r);
+	struct ck_region *r = calloc(1, sizeof *r);
 
 	if (!r)
 		return;
@@ -49,38 +49,34 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 	ddps_unlock(&ed.lock);
 }
 
-void ck_deregistered(const struct ibv_mr *mr)
+void ck_deregistered(struct ck_region *r)
 {
 	struct ck_trace here;
-	struct region *r;
 
+	if (!r)
+		return;
 	ck_note(&here);
 	ddps_lock(&ed.lock);
-	LIST_FOREACH(r, &regions, link)
-		if (r->mr == mr)
-			break;
-	if (r) {
-		LIST_REMOVE(r, link);
-		gone[gone_count % GONE].lkey = r->lkey;
-		gone[gone_count++ % GONE].at = here;
-	}
+	LIST_REMOVE(r, link);
+	gone[gone_count % GONE].lkey = r->lkey;
+	gone[gone_count++ % GONE].at = here;
 	ddps_unlock(&ed.lock);
 	free(r);
 }
 
 bool ck_is_gone(uint32_t lkey, struct ck_trace *at)
 {
-	const struct region *r;
+	const struct ck_region *r;
 	bool found = false;
 
 	ddps_lock(&ed.lock);
 	LIST_FOREACH(r, &regions, link)
 		if (r->lkey == lkey)
 			break;
-	for (unsigned i = 0; !r && i < GONE && i < gone_count && !found; i++) {
-		found = gone[i].lkey == lkey;
+	for (unsigned i = gone_count; !r && i && gone_count - i < GONE && !found; i--) {
+		found = gone[(i - 1) % GONE].lkey == lkey;
 		if (found)
-			*at = gone[i].at;
+			*at = gone[(i - 1) % GONE].at;
 	}
 	ddps_unlock(&ed.lock);
 	return found;
@@ -90,7 +86,7 @@ bool ck_is_own(const struct ibv_sge *s)
 {
 	const unsigned peers =
 		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
-	const struct region *r;
+	const struct ck_region *r;
 	bool own;
 
 	ddps_lock(&ed.lock);
@@ -123,13 +119,17 @@ static bool is_alive(const struct ed_qp *q)
 	       !vd_of(q->qp, struct vd_qp, qp.qp_base)->closing;
 }
 
-void ck_deregister(const struct ibv_mr *mr)
+struct ck_region *ck_deregister(const struct ibv_mr *mr)
 {
 	struct ck_trace posted = { 0 };
+	struct ck_region *r;
 	unsigned number = 0;
 	struct ed_qp *q;
 
 	ddps_lock(&ed.lock);
+	LIST_FOREACH(r, &regions, link)
+		if (r->mr == mr)
+			break;
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
 		LIST_FOREACH(q, &ed.qps[i], link) {
 			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);
@@ -146,6 +146,7 @@ void ck_deregister(const struct ibv_mr *mr)
 		ck_report(CK_DEREG_PENDING, &posted,
 			  "the region with key %#x goes while a request of queue pair %u uses it",
 			  mr->lkey, number);
+	return r;
 }
 
 void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
@@ -237,7 +238,7 @@ void ck_unpolled(struct ibv_qp *qp)
 /* One report for each place that has made some that are left. */
 void ck_left(void)
 {
-	struct region *r;
+	struct ck_region *r;
 	struct ed_qp *q;
 
 	ddps_lock(&ed.lock);

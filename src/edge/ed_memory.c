@@ -122,14 +122,15 @@ VD_API int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct ibv_context *ctx = mr->context;
 	SUBJECT(.ctx = ctx);
+	struct ck_region *known = NULL;
 	int err = ASK(ibv_dereg_mr);
 
 	if (!err && ck_on())
-		ck_deregister(mr);
+		known = ck_deregister(mr);
 	err = err ? err : vdi_ibv_dereg_mr(mr);
-	if (!err && ck_on())
-		ck_deregistered(mr);
-	if (!err)
-		ed_give(ctx, VP_MAX_MR);
-	return err;
+	if (err)
+		return err;
+	ck_deregistered(known);
+	ed_give(ctx, VP_MAX_MR);
+	return 0;
 }

@@ -113,6 +113,45 @@ static void dereg_when_failed(void)
 	close_oob_side(&b);
 }
 
+static struct side meanwhile;
+static struct ibv_mr *made_meanwhile;
+
+static void register_meanwhile(void)
+{
+	made_meanwhile = own_region(&meanwhile);
+}
+
+/* Another thread gets one at the same address, before the call has returned. */
+static void dereg_and_another(void)
+{
+	struct ibv_mr *mr;
+
+	open_oob_side(&meanwhile);
+	mr = own_region(&meanwhile);
+	vfail_reuse(vd_of(mr, struct vd_mr, mr), sizeof(struct vd_mr), register_meanwhile);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	cr_assert_eq(made_meanwhile, mr);
+	cr_assert_eq(receive_verbs_check_more(&meanwhile, 1, 16, made_meanwhile->lkey), 0);
+	cr_assert_eq(ibv_dereg_mr(made_meanwhile), 0);
+	close_oob_side(&meanwhile);
+}
+
+/* It stays: its key is good. */
+static void dereg_refused(void)
+{
+	static struct side a;
+	struct vd_mr *mr;
+
+	open_oob_side(&a);
+	mr = vd_of(own_region(&a), struct vd_mr, mr);
+	mr->imported = true;
+	cr_assert_eq(ibv_dereg_mr(&mr->mr), EINVAL);
+	mr->imported = false;
+	cr_assert_eq(receive_verbs_check_more(&a, 1, 16, mr->mr.lkey), 0);
+	cr_assert_eq(ibv_dereg_mr(&mr->mr), 0);
+	close_oob_side(&a);
+}
+
 VT_TEST(verbs_check_more, regions_that_go)
 {
 	const char *text = get_child_report(dereg_of_two, FOUND);
@@ -121,6 +160,10 @@ VT_TEST(verbs_check_more, regions_that_go)
 		     text);
 	cr_expect(is_check_silent(get_child_report(dereg_before, 0)));
 	cr_expect(is_check_silent(get_child_report(dereg_when_failed, 0)));
+	text = get_child_report(dereg_and_another, 0);
+	cr_expect(is_check_silent(text), "%s", text);
+	text = get_child_report(dereg_refused, 0);
+	cr_expect(is_check_silent(text), "%s", text);
 }
 
 /* ---- requests ---- */

@@ -30,6 +30,11 @@ static size_t wanted_size;
 static bool size_came;
 static int as;
 static long live;
+static __thread struct {
+	void *wanted, *free;
+	size_t size;
+	void (*then)(void);
+} again;
 
 void vfail_nth(enum vfail_call call, unsigned n)
 {
@@ -71,6 +76,13 @@ bool vfail_came(void)
 void vfail_size(size_t size)
 {
 	__atomic_store_n(&wanted_size, size, __ATOMIC_SEQ_CST);
+}
+
+void vfail_reuse(void *p, size_t size, void (*then)(void))
+{
+	again.wanted = p;
+	again.size = size;
+	again.then = then;
 }
 
 bool vfail_taken(void)
@@ -172,6 +184,12 @@ void *__wrap_malloc(size_t size)
 
 void *__wrap_calloc(size_t n, size_t size)
 {
+	void *p = again.free;
+
+	if (p && n * size == again.size) {
+		again.free = NULL;
+		return count_vfail_block(memset(p, 0, again.size));
+	}
 	return refuse_vfail_memory(n * size) ? NULL : count_vfail_block(__real_calloc(n, size));
 }
 
@@ -201,6 +219,13 @@ void __wrap_free(void *p)
 {
 	if (p)
 		__atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
+	if (p && p == again.wanted) {
+		again.free = p;
+		again.wanted = NULL;
+		again.then();
+		p = again.free; /* not taken: it goes */
+		again.free = NULL;
+	}
 	__real_free(p);
 }
 

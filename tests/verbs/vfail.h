@@ -46,6 +46,9 @@ bool vfail_came(void);
 void vfail_size(size_t size);
 /* Whether that one has come; vfail_came ends it. */
 bool vfail_taken(void);
+/* Once @p of @size octets has been freed, @then is called, and the next allocation of that size gets it again.  All by
+ * this thread, as if another one had come in between. */
+void vfail_reuse(void *p, size_t size, void (*then)(void));
 /* The next call of that kind by another thread than this one. */
 void vfail_other(enum vfail_call call);
 /* The host has these interfaces; NULL: its own again. */
