@@ -100,6 +100,8 @@ void ck_registered(const struct ibv_mr *mr, unsigned access);
 struct ck_region *ck_deregister(const struct ibv_mr *mr);
 /* It has gone, and another thread may have one at its address already. */
 void ck_deregistered(struct ck_region *r);
+/* It has failed, or its end has begun: requests end without their memory. */
+bool ck_flushes(const struct ed_qp *q);
 /* Before a queue pair goes: whether its queues were ever polled. */
 void ck_unpolled(struct ibv_qp *qp);
 /* Whether a piece is memory of ours that no peer may write. */

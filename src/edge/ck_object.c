@@ -112,11 +112,15 @@ static const struct ck_work *find_region_user(const struct ck_queue *q, uint32_t
 	return NULL;
 }
 
-/* One that has failed, or whose end has begun, flushes its requests without their memory. */
+bool ck_flushes(const struct ed_qp *q)
+{
+	return q->failed || q->qp->state == IBV_QPS_ERR ||
+	       vd_of(q->qp, struct vd_qp, qp.qp_base)->closing;
+}
+
 static bool is_alive(const struct ed_qp *q)
 {
-	return (q->qp->state == IBV_QPS_RTS || q->qp->state == IBV_QPS_SQD) && !q->failed &&
-	       !vd_of(q->qp, struct vd_qp, qp.qp_base)->closing;
+	return (q->qp->state == IBV_QPS_RTS || q->qp->state == IBV_QPS_SQD) && !ck_flushes(q);
 }
 
 struct ck_region *ck_deregister(const struct ibv_mr *mr)

@@ -145,7 +145,8 @@ static void after_error(struct ed_qp *q, const char *call)
 			call, q->number);
 }
 
-static void check_regions(const struct ck_work *w, const char *call)
+/* @q: NULL, a shared receive queue, which does not fail. */
+static void check_regions(const struct ed_qp *q, const struct ck_work *w, const char *call)
 {
 	struct ck_trace at;
 
@@ -154,8 +155,9 @@ static void check_regions(const struct ck_work *w, const char *call)
 			ck_report(
 				CK_DEREG_USED, &at,
 				"%s, request %#llx: the region with key %#x has been deregistered: "
-				"the request fails with IBV_WC_LOC_PROT_ERR",
-				call, (unsigned long long)w->wr_id, w->sge[i].lkey);
+				"the request fails with %s",
+				call, (unsigned long long)w->wr_id, w->sge[i].lkey,
+				q && ck_flushes(q) ? "IBV_WC_WR_FLUSH_ERR" : "IBV_WC_LOC_PROT_ERR");
 			return;
 		}
 }
@@ -168,7 +170,7 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 	after_error(q, "ibv_post_send");
 	if (!w)
 		return NULL;
-	check_regions(w, "ibv_post_send");
+	check_regions(q, w, "ibv_post_send");
 	w->told = ed_is_told(q, wr);
 	if (!has_send_source(wr))
 		w->known = false;
@@ -213,7 +215,7 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 	}
 	if (!w)
 		return NULL;
-	check_regions(w, q ? "ibv_post_recv" : "ibv_post_srq_recv");
+	check_regions(q, w, q ? "ibv_post_recv" : "ibv_post_srq_recv");
 	w->told = true;
 	add_work(to, w);
 	if (w->known)

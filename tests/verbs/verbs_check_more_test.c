@@ -152,6 +152,74 @@ static void dereg_refused(void)
 	close_oob_side(&a);
 }
 
+/* Memory that has gone, on a queue pair that flushes: what is said is what comes. */
+static void use_when_failed(void)
+{
+	static struct side a, b;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_sge sge = { (uintptr_t)a.buf, 8, 0 };
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_mr *mr;
+
+	open_oob_side(&a);
+	open_oob_side(&b);
+	mr = own_region(&a);
+	sge.lkey = mr->lkey;
+	meet_oob_side(&a, &b);
+	meet_oob_side(&b, &a);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	cr_assert_eq(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+	cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	cr_assert_eq(await_oob_wc(&a).status, IBV_WC_WR_FLUSH_ERR);
+	close_oob_side(&a);
+	close_oob_side(&b);
+}
+
+#define TWICE 0x700u
+
+static void come_and_go(uint32_t lkey)
+{
+	struct ibv_mr mr = { .lkey = lkey };
+
+	ck_registered(&mr, 0);
+	ck_deregistered(ck_deregister(&mr));
+}
+
+static int go_through_library(const void *a, const void *b)
+{
+	(void)a;
+	(void)b;
+	come_and_go(TWICE);
+	return 0;
+}
+
+/* A key that two had: the last place is said, as long as it is one of the 64 last. */
+static void dereg_twice(void)
+{
+	struct ck_trace first = { 0 }, second = { 0 }, later = { 0 };
+	int two[2] = { 2, 1 };
+
+	vd_config();
+	cr_assert(!ck_is_gone(TWICE, &first));
+	come_and_go(TWICE);
+	cr_assert(ck_is_gone(TWICE, &first));
+	qsort(two, 2, sizeof *two, go_through_library);
+	cr_assert(ck_is_gone(TWICE, &second));
+	cr_assert(second.n != first.n || memcmp(second.frame, first.frame, sizeof first.frame));
+	for (uint32_t i = 1; i < 64; i++)
+		come_and_go(TWICE + i);
+	cr_assert(ck_is_gone(TWICE, &later));
+	cr_assert_eq(later.n, second.n);
+	come_and_go(TWICE + 64);
+	cr_assert(!ck_is_gone(TWICE, &later));
+	cr_assert(ck_is_gone(TWICE + 1, &later));
+}
+
 VT_TEST(verbs_check_more, regions_that_go)
 {
 	const char *text = get_child_report(dereg_of_two, FOUND);
@@ -164,6 +232,12 @@ VT_TEST(verbs_check_more, regions_that_go)
 	cr_expect(is_check_silent(text), "%s", text);
 	text = get_child_report(dereg_refused, 0);
 	cr_expect(is_check_silent(text), "%s", text);
+	text = get_child_report(dereg_twice, 0);
+	cr_expect(is_check_silent(text), "%s", text);
+	text = get_child_report(use_when_failed, FOUND);
+	cr_expect_eq(vchild_times(text, "dereg-used: ibv_post_send, request 0x1: "), 1, "%s", text);
+	cr_expect_eq(vchild_times(text, "fails with IBV_WC_WR_FLUSH_ERR"), 1, "%s", text);
+	cr_expect_eq(vchild_times(text, "IBV_WC_LOC_PROT_ERR"), 0, "%s", text);
 }
 
 /* ---- requests ---- */
