@@ -11,8 +11,8 @@
  *   vd_secure.[ch]	wires with TLS, and what is refused over them
  *   vd_device.c	the device, port and GIDs
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
- *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
- *   vd_count.c		those of the port, for the view
+ *   vd_count.c		the counters: at the end, and the port's for the view
+ *   vd_socket.c		the system's sockets
  *   vd_whole.[ch]	what the program closes that is not its own
  *   vd_front.[ch]	the table of what stands in front	verbs_calls.def	the calls that it sees
  * ib/, the calls of libibverbs:
@@ -146,7 +146,7 @@ struct vd_process *vd_fault_process(void);
 /* A child's: the handlers that its parent had found. */
 void vd_fault_inherit(struct vd_process *p);
 
-/* The counters, to standard error (vd_stats.c). */
+/* The counters, to standard error (vd_count.c). */
 void vd_stats_tell(struct ddps_ctx *ctx);
 /*
  * The counters of the port for the view (vd_count.c): begin; what to wait for, or -1; somebody asks; the process

@@ -11,7 +11,7 @@
 /* Which requests complete when the peer has them, as on InfiniBand, not when they have left. */
 enum vd_placed { VD_PLACED_NONE, VD_PLACED_WRITES, VD_PLACED_ALL, VD_PLACED_FACE };
 
-#define VD_TLS_WORDS 10 /* settings of secured wires: vd_settings.h */
+#define VD_TLS_WORDS 10 /* settings of secured wires */
 
 struct vd_config {
 	char transport[8]; /* tcp, sctp, tls, sctps: the scheme of its URIs */

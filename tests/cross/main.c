@@ -15,7 +15,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
-/* sanitizer/allocator_interface.h, which gcc does not bring */
+/* <sanitizer/allocator_interface.h>, which gcc does not bring */
 int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t),
 					      void (*)(const volatile void *));
 #endif

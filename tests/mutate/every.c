@@ -42,7 +42,7 @@
 #define LONGEST_US 200000u
 #define WAITS_US   1500000u
 
-/* every.py puts these into the copies of the sources: src/common/every.c there. */
+/* every.py puts these into the copies of the sources, and this file with them. */
 extern int ddps_mutation;
 extern unsigned char *ddps_entered;
 

@@ -2,7 +2,7 @@
 #ifndef SIM_KERN_SCTP_H
 #define SIM_KERN_SCTP_H
 /*
- * Inside SCTP of the simulated kernel: kern_sctp.c (ends, how they begin and end), kern_sctp_msg.c (messages),
+ * Inside SCTP of the simulated kernel: kern_sctp.c (ends, how they begin and end, messages),
  * kern_sctp_opt.c (options, and what else the system says of them).
  */
 #include "sim/kern_in.h"

@@ -6,7 +6,7 @@
  * again.  Both users of a session are here, so the model knows what either may see.
  *
  * session_worlds.c  the world		session_user.c	what an endpoint's user does
- * session_hosts.c   hosts		session_pairs.c	sessions begin, go on and end
+ * session_hosts.c   hosts; sessions begin, go on and end
  * session_trouble.c what happens	session_lies.c	hosts that lie
  * session_model.c   what may be seen; what contexts count, counted again
  * session_stuck.c   a world of its own: a peer that does not read
@@ -292,7 +292,7 @@ bool host_fetch(unsigned i);
 /* One moment of a host: all that is to be done then, and what its users look at. */
 void host_turn(unsigned i);
 
-/* ---- session_pairs.c ---- */
+/* ---- session_hosts.c, too: its pairs ---- */
 /* false: nothing of it is left to do. */
 bool pair_turn(struct pair *p);
 /* Before a world that is played on either wire, and after it: what users saw is the same. */

@@ -11,7 +11,7 @@
 
 #define SENTINEL 0x5a
 
-/* Of infiniband/driver.h, which programs do not have. */
+/* Of <infiniband/driver.h>, which programs do not have. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
 /* ---- what programs of other versions ask ---- */

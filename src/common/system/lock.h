@@ -125,7 +125,7 @@ static inline void ddps_lock(struct ddps_mutex *l)
 	ddps_held_add(l);
 }
 
-/* As the functions of pthread.h, 0: the lock is held. */
+/* As the functions of <pthread.h>, 0: the lock is held. */
 static inline int ddps_trylock(struct ddps_mutex *l)
 {
 	int err;

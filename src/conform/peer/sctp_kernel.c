@@ -11,7 +11,7 @@
 
 #define LINKS_MAX (CF_SCTP_FDS - 1)
 
-/* linux/sctp.h; some copies of netinet/sctp.h are older than it. */
+/* <linux/sctp.h>; some copies of <netinet/sctp.h> are older than it. */
 #define REMOTE_UDP_ENCAPS_PORT 132
 struct udp_encaps {
 	sctp_assoc_t id;
