@@ -44,8 +44,8 @@ function range(key, against, by) {
 		high[key] = by + 0
 	if (!(key in who))
 		who[key] = against
-	else if (!index(" or " who[key] " or ", " or " against " or "))
-		who[key] = who[key] " or " against
+	else if (!index("; " who[key] "; ", "; " against "; "))
+		who[key] = who[key] "; " against
 }
 function span(key,   form) {
 	form = low[key] < 2 ? "%.2f to %.2f" : low[key] < 10 ? "%.1f to %.1f" : "%.0f to %.0f"
@@ -53,9 +53,9 @@ function span(key,   form) {
 }
 function show_head(job,   any) {
 	any = job ";any"
-	printf "* **%s%s**: %s the rate of %s", toupper(substr(job, 1, 1)), substr(job, 2), span(job), who[job]
+	printf "* **%s%s**: %s the rate of the strongest library (%s)", toupper(substr(job, 1, 1)), substr(job, 2), span(job), who[job]
 	if (span(any) who[any] != span(job) who[job])
-		printf ", the strongest library;\n  %s that of %s, the strongest program", span(any), who[any]
+		printf ";\n  %s that of the strongest program of any kind (%s)", span(any), who[any]
 	print "."
 }
 function show(key) {
