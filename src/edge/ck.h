@@ -96,6 +96,8 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq);
 void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void ck_post_state(const struct ed_qp *q, bool recv);
 void ck_registered(const struct ibv_mr *mr, unsigned access);
+/* It has other memory or rights now, under the same key. */
+void ck_reregistered(const struct ibv_mr *mr, unsigned access);
 /* Before it goes.  Return: what is known of it, for ck_deregistered; NULL: nothing. */
 struct ck_region *ck_deregister(const struct ibv_mr *mr);
 /* It has gone, and another thread may have one at its address already. */

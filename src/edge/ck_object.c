@@ -49,6 +49,32 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 	ddps_unlock(&ed.lock);
 }
 
+/* ed.lock is held. */
+static struct ck_region *find_region(const struct ibv_mr *mr)
+{
+	struct ck_region *r;
+
+	ddps_assert_held(&ed.lock);
+	LIST_FOREACH(r, &regions, link)
+		if (r->mr == mr)
+			break;
+	return r;
+}
+
+void ck_reregistered(const struct ibv_mr *mr, unsigned access)
+{
+	struct ck_region *r;
+
+	ddps_lock(&ed.lock);
+	r = find_region(mr);
+	if (r) {
+		r->addr = (uintptr_t)mr->addr;
+		r->len = mr->length;
+		r->access = access;
+	}
+	ddps_unlock(&ed.lock);
+}
+
 void ck_deregistered(struct ck_region *r)
 {
 	struct ck_trace here;
@@ -131,9 +157,7 @@ struct ck_region *ck_deregister(const struct ibv_mr *mr)
 	struct ed_qp *q;
 
 	ddps_lock(&ed.lock);
-	LIST_FOREACH(r, &regions, link)
-		if (r->mr == mr)
-			break;
+	r = find_region(mr);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
 		LIST_FOREACH(q, &ed.qps[i], link) {
 			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);

@@ -115,7 +115,10 @@ VD_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	return vdi_ibv_rereg_mr(mr, flags, pd, addr, len, access);
+	err = vdi_ibv_rereg_mr(mr, flags, pd, addr, len, access);
+	if (!err && ck_on())
+		ck_reregistered(mr, vd_of(mr, struct vd_mr, mr)->access);
+	return err;
 }
 
 VD_API int ibv_dereg_mr(struct ibv_mr *mr)

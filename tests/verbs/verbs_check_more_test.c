@@ -152,6 +152,31 @@ static void dereg_refused(void)
 	close_oob_side(&a);
 }
 
+/* What a region is now counts, not what it was. */
+static void register_again(void)
+{
+	static struct side a;
+	struct ibv_sge low = { (uintptr_t)a.buf, 8, 0 }, high = { (uintptr_t)a.buf + 100, 8, 0 };
+	struct ibv_mr *mr;
+
+	open_oob_side(&a);
+	mr = ibv_reg_mr(a.pd, a.buf, 100, IBV_ACCESS_LOCAL_WRITE);
+	cr_assert_not_null(mr);
+	low.lkey = high.lkey = mr->lkey;
+	cr_assert(ck_is_own(&low) && !ck_is_own(&high));
+	cr_assert_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a.buf + 100, 50, 0),
+		     0);
+	cr_assert_eq(mr->lkey, low.lkey);
+	cr_assert(!ck_is_own(&low) && ck_is_own(&high));
+	cr_assert_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+		     0);
+	cr_assert(!ck_is_own(&high), "a peer may write it");
+	cr_assert_neq(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), 0);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	close_oob_side(&a);
+}
+
 /* Memory that has gone, on a queue pair that flushes: what is said is what comes. */
 static void use_when_failed(void)
 {
@@ -233,6 +258,8 @@ VT_TEST(verbs_check_more, regions_that_go)
 	text = get_child_report(dereg_refused, 0);
 	cr_expect(is_check_silent(text), "%s", text);
 	text = get_child_report(dereg_twice, 0);
+	cr_expect(is_check_silent(text), "%s", text);
+	text = get_child_report(register_again, 0);
 	cr_expect(is_check_silent(text), "%s", text);
 	text = get_child_report(use_when_failed, FOUND);
 	cr_expect_eq(vchild_times(text, "dereg-used: ibv_post_send, request 0x1: "), 1, "%s", text);
