@@ -50,7 +50,7 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 }
 
 /* ed.lock is held. */
-static struct ck_region *find_region(const struct ibv_mr *mr)
+static struct ck_region *find_check_region(const struct ibv_mr *mr)
 {
 	struct ck_region *r;
 
@@ -66,7 +66,7 @@ void ck_reregistered(const struct ibv_mr *mr, unsigned access)
 	struct ck_region *r;
 
 	ddps_lock(&ed.lock);
-	r = find_region(mr);
+	r = find_check_region(mr);
 	if (r) {
 		r->addr = (uintptr_t)mr->addr;
 		r->len = mr->length;
@@ -157,7 +157,7 @@ struct ck_region *ck_deregister(const struct ibv_mr *mr)
 	struct ed_qp *q;
 
 	ddps_lock(&ed.lock);
-	r = find_region(mr);
+	r = find_check_region(mr);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
 		LIST_FOREACH(q, &ed.qps[i], link) {
 			const struct ck_work *w = find_region_user(&q->sends, mr->lkey);
