@@ -276,6 +276,7 @@ static void take_strange_step(struct shm_world *w, struct ddps_rbuf *in)
 {
 	const unsigned kind = ddps_rbuf_u8(in), how = ddps_rbuf_u8(in), value = ddps_rbuf_u8(in);
 	struct stranger *s = &w->s;
+	uint8_t again[255 * 16];
 
 	kern.host = 1;
 	stranger_accept(s);
@@ -320,8 +321,10 @@ static void take_strange_step(struct shm_world *w, struct ddps_rbuf *in)
 			(void)shutdown(s->sock, (int)(how % 3));
 		break;
 	case 12:
-		if (s->own)
-			stranger_write(s, s->own->octets, how * 16u);
+		if (s->own) { /* not from where they go */
+			memcpy(again, s->own->octets, how * 16u);
+			stranger_write(s, again, how * 16u);
+		}
 		break;
 	default:
 		take_user_step(w, how, value);
