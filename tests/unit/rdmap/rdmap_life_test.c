@@ -432,16 +432,16 @@ static void ask_uncounted(void *on)
 
 static void pass_the_tail(void *on)
 {
-	struct ddps_rdmap *s = ((struct side *)on)->r;
+	struct ddps_rdmap *r = ((struct side *)on)->r;
 
-	s->sq.next = s->sq.tail + 1;
+	r->sq.next = r->sq.tail + 1;
 }
 
 static void post_too_many(void *on)
 {
-	struct ddps_rdmap *s = ((struct side *)on)->r;
+	struct ddps_rdmap *r = ((struct side *)on)->r;
 
-	s->rq.tail += s->rq.depth + 1;
+	r->rq.tail += r->rq.depth + 1;
 }
 
 static void ack_what_did_not_leave(void *on)
@@ -451,13 +451,13 @@ static void ack_what_did_not_leave(void *on)
 
 Test(rdmap_invariants, of_a_stream)
 {
-	static struct side s;
+	static struct side spoilt;
 	void (*const spoils[])(void *) = { ask_uncounted, pass_the_tail, post_too_many,
 					   ack_what_did_not_leave };
 
-	open_rdmap_side(&s);
-	EXPECT_EACH_STOPS(spoils, check_stream, &s);
-	close_rdmap_side(&s);
+	open_rdmap_side(&spoilt);
+	EXPECT_EACH_STOPS(spoils, check_stream, &spoilt);
+	close_rdmap_side(&spoilt);
 }
 
 #endif
