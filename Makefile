@@ -53,14 +53,14 @@ comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
-LIB_DIRS   := common common/system ddp rdmap negotiate mpa_tcp mpa_tcp/shm sctp/parts sctp/send sctp/path sctp sctp_ddp \
+LIB_DIRS   := common common/loop common/system ddp rdmap negotiate mpa_tcp mpa_tcp/shm sctp/parts sctp/send sctp/path sctp sctp_ddp \
 	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) secure secure/record secure/dtls session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c src/edge/*.c src/edge/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) $(addprefix src/common/,sized.c siphash.c system/assert.c)
 CONF_SRC   := $(filter-out src/conform/tls/%,$(wildcard src/conform/*.c src/conform/*/*.c))
-TOOL_DIRS  := cli report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl sessctl/run
+TOOL_DIRS  := cli cli/out report xfer xfer/serve watch keys ipoib ipoib/bridge ipoib/conform ipoib/show sessctl sessctl/run
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 EX_SRC	   := $(wildcard examples/*.c)
 objs	    = $(patsubst %.c,$(B)/%.o,$(1))

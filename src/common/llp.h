@@ -14,7 +14,7 @@
  * at nothing of its own afterwards unless it has made sure that it still exists.
  */
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/loop/loop.h"
 #include "common/spare.h"
 #include "common/uri.h"
 #include <ddpsess/stats.h>

@@ -3,7 +3,7 @@
 #include <ddpsess/capture.h>
 #include "common/system/file.h"
 #include "common/bytes.h"
-#include "common/loop.h"
+#include "common/loop/loop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

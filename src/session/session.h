@@ -7,7 +7,7 @@
  */
 #include "common/error.h"
 #include "common/llp.h"
-#include "common/resolve.h"
+#include "common/loop/resolve.h"
 #include "common/system/lock.h"
 #include "negotiate/negotiate.h"
 #include "rdmap/rdmap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer whose host has vanished: no FIN, no reset, no answer. */
-#include "common/loop.h"
+#include "common/loop/loop.h"
 #include "support/descriptor.h"
 #include "support/e2e.h"
 #include <linux/if.h>

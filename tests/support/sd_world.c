@@ -2,7 +2,7 @@
 /* Fixture of the SCTP adaptation's tests. */
 #include "support/sd_world.h"
 #include "common/bytes.h"
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <netinet/in.h>

@@ -6,7 +6,7 @@
  * captured, and the loop that serves it.
  */
 #include "ipoib/ipoib.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "ipoib/ipoib_wire.h"
 
 struct conn_job {

@@ -2,7 +2,7 @@
 /* sessctl ipoib connect and listen: what happens, as text or JSON. */
 #include "ipoib/ipoib_conn.h"
 #include "ipoib/show/madtext.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 

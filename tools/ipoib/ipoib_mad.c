@@ -3,7 +3,7 @@
 #include "ipoib/show/capture.h"
 #include "ipoib/ipoib.h"
 #include "ipoib/show/madtext.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <ctype.h>

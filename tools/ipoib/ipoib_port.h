@@ -2,7 +2,7 @@
 #ifndef SESSCTL_IPOIB_PORT_H
 #define SESSCTL_IPOIB_PORT_H
 /* What carries IPoIB for a command: a subnet whose packets travel in UDP, or an adapter. */
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include <ddpsess/ib_verbs.h>
 #include "ipoib/ipoib.h"
 #include <ddpsess/ib_udp.h>

@@ -2,7 +2,7 @@
 /* sessctl ipoib connect --port rdmacm: the kernel's ib_cm writes the messages. */
 #include "ipoib/ipoib_conn.h"
 #include <ddpsess/ib_rdmacm.h>
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include <poll.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib service-id, lladdr, private-data: values as text and back. */
 #include "ipoib/ipoib.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include <ddpsess/ipoib_cm.h>
 

@@ -6,7 +6,7 @@
  * (ipoib_wire.c), or one whose packets travel in UDP (ipoib_wire_ib.c).
  */
 #include "ipoib/ipoib.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include <ddpsess/ib_umad.h>
 
 struct wire_ops {

@@ -2,7 +2,7 @@
 /* sessctl check-keys: what is right and wrong with the files of secured wires. */
 #include "keys/keys.h"
 #include "cli/about.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <ddpsess/secure.h>

@@ -3,7 +3,7 @@
 #include "keys/keys.h"
 #include "cli/about.h"
 #include "cli/complete.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <ddpsess/secure.h>

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_KEYS_H
 #define SESSCTL_KEYS_H
 /* What secured wires need: making it, and saying what is wrong with it. */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/temp.h"
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 /* Results of the conformance suites as JSON lines: sessctl-json(5). */
 #include "report/conform_out.h"
 #include "report/causes.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include <jansson.h>
 
 #define OCTETS 256u /* of an item */

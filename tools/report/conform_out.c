@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
 #include "report/conform_out.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/safe.h"
 #include "cli/text.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "xfer/opts.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve/serve.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>

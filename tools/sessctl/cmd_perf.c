@@ -14,7 +14,7 @@
  * together; the first one, on the main thread, has the sum of all.
  */
 #include "sessctl/cmd.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "report/perf_hist.h"
 #include "cli/sig.h"
 #include "sessctl/perf_op.h"

@@ -2,7 +2,7 @@
 /* Set-ups with a responder: what it offers, and how combinations of parameters come out. */
 #include "sessctl/conform_probe.h"
 #include "report/conform_out.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sig.h"
 #include "xfer/advice.h"
 #include "xfer/opts.h"

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_PERF_OP_H
 #define SESSCTL_PERF_OP_H
 /* One session of sessctl perf: what is posted, and when it is done. */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "report/perf_hist.h"
 #include "xfer/link.h"
 #include <pthread.h>

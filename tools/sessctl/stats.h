@@ -2,7 +2,7 @@
 #ifndef SESSCTL_STATS_H
 #define SESSCTL_STATS_H
 /* Round trip times: all of them are kept, since a percentile needs them. */
-#include "cli/out.h"
+#include "cli/out/out.h"
 
 struct stats {
 	float *us;

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_WATCH_CMD_H
 #define SESSCTL_WATCH_CMD_H
 /* sessctl stat and top: what the processes tell that let themselves be watched (ddpsess/watch.h). */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include <jansson.h>
 #include <sys/socket.h>
 #include <sys/types.h>

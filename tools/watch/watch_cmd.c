@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl stat and sessctl top: options, and when to look. */
 #include "cli/about.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include "cli/text.h"

@@ -6,7 +6,7 @@
  * driven step by step.  What fails is reported here, once; callers pass the status on.
  */
 #include "xfer/chan.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/sessctl.h"
 #include "xfer/serve/disk.h"
 #include "xfer/watch.h"

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_WATCH_H
 #define SESSCTL_WATCH_H
 /* --stat: how sessions stand, at this interval. */
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 
 struct watch {

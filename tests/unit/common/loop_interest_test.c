@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event loop: no interest is lost, in whatever order things are done. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event loop: order of timers, tasks, deletion inside callbacks. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Host name lookup next to the loop. */
 #include "common/own.h"
-#include "common/resolve.h"
+#include "common/loop/resolve.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 #ifndef SD_BACKEND_FIXTURE_H
 #define SD_BACKEND_FIXTURE_H
 /* Contexts and associations for tests of the SCTP backends, over real sockets on loopback. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include "sctp_ddp/sd_backend.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

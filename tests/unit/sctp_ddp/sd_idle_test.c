@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a listener counts: associations that say nothing yet, and those without a session. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include "support/sd_world.h"
 #include <criterion/criterion.h>
 #include <stdio.h>

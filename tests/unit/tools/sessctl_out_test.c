@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: JSON lines, text, statistics and advice. */
 #include "xfer/advice.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/text.h"
 #include "sessctl/stats.h"
 #include <criterion/criterion.h>

@@ -7,7 +7,7 @@
  * serve_ping.c, serve_perf.c).
  */
 #include "xfer/chan.h"
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/sessctl.h"
 #include "xfer/serve/disk.h"
 #include "xfer/watch.h"

@@ -2,7 +2,7 @@
 #ifndef DDPS_LOOP_IN_H
 #define DDPS_LOOP_IN_H
 /* The loop's own structure; private to loop*.c. */
-#include "common/loop.h"
+#include "common/loop/loop.h"
 #include "common/system/lock.h"
 #include <sys/epoll.h>
 

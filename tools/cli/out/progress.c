@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The progress bar: share, rate and time left, redrawn in place on standard error. */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <string.h>

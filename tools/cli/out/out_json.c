@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One JSON object a line. */
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/text.h"
 #include <jansson.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Events and errors as lines of a log. */
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
 #include "common/own.h"
-#include "common/resolve.h"
+#include "common/loop/resolve.h"
 #include "common/system/thread.h"
 #include <ddpsess/err.h>
 #include <errno.h>

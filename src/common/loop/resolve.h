@@ -2,7 +2,7 @@
 #ifndef DDPS_RESOLVE_H
 #define DDPS_RESOLVE_H
 /* Host names to addresses, without holding up the loop. */
-#include "common/loop.h"
+#include "common/loop/loop.h"
 #include <sys/queue.h>
 #include <sys/socket.h>
 

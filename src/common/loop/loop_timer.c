@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The loop's clock and timers: a pairing heap inside the timers themselves, so that starting one
  * cannot fail, and a timerfd for the earliest. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <sys/timerfd.h>

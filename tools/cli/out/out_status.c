@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state of a session while it lasts. */
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/text.h"
 
 static uint64_t sum_stat_octets(const struct ddps_msg_stats *m)

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_OUT_JSON_H
 #define SESSCTL_OUT_JSON_H
 /* One JSON object a line; the field names are an interface, described in sessctl-json(5). */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include <jansson.h>
 #include <syslog.h>
 #include <ddpsess/stats.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text for people; out_json.c has the other half. */
-#include "cli/out.h"
+#include "cli/out/out.h"
 #include "cli/about.h"
-#include "cli/out_json.h"
+#include "cli/out/out_json.h"
 #include "cli/sessctl.h"
 #include "cli/text.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The loop's deferred calls, and whoever sleeps on its descriptor: an eventfd in it stands for both. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include <ddpsess/err.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks behind an
  * eventfd. */
-#include "common/loop_in.h"
+#include "common/loop/loop_in.h"
 #include "common/own.h"
 #include <ddpsess/err.h>
 #include <errno.h>
