@@ -47,6 +47,7 @@ notes() {
 }
 # no_file ROOT: names of source files in comments of C that no file has; a system's header stands in <>
 no_file() {
+	# shellcheck disable=SC2016 # for awk
 	(cd "$1" && find src include tools examples bench tests -name cache -prune -o -name '*.[ch]' -print | sort | tee "$work/files" | xargs awk '
 		FNR == NR { # the first of them is the list
 			for (name = $0; ; name = substr(name, index(name, "/") + 1)) {
