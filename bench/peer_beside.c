@@ -61,7 +61,7 @@ static void ping_recv(const struct flows *f)
 		peer_die("recv");
 }
 
-__attribute__((noreturn)) static void serve(struct flows *f, struct board *b)
+__attribute__((noreturn)) static void serve_beside(struct flows *f, struct board *b)
 {
 	struct epoll_event ev[2];
 
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 2; i++) /* in the order of their requests */
 			f.fd[i] = accept_flow(listener);
 		flows_init(&f, EPOLLIN, a.size);
-		serve(&f, b);
+		serve_beside(&f, b);
 	}
 	peer_pin(1);
 	for (int i = 0; i < 2; i++)

@@ -105,7 +105,7 @@ static void post_fi_operation(struct peer *p, const struct peer_args *a, const s
 }
 
 /* Waits, drives the provider, echoes for ping, until it is killed. */
-__attribute__((noreturn)) static void serve(const struct peer_args *a, int out)
+__attribute__((noreturn)) static void serve_fi(const struct peer_args *a, int out)
 {
 	struct peer p = { 0 };
 	struct fi_eq_cm_entry e;
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		alarm((unsigned)a.seconds + 20);
-		serve(&a, in[1]);
+		serve_fi(&a, in[1]);
 	}
 	close(in[1]);
 	peer_pin(1);

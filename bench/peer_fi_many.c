@@ -88,7 +88,7 @@ static void take_fi_event(struct side *s, struct board *b)
 }
 
 /* Until it is killed. */
-__attribute__((noreturn)) static void serve(struct board *b, const struct peer_args *a)
+__attribute__((noreturn)) static void serve_fi_many(struct board *b, const struct peer_args *a)
 {
 	struct side s = { .info = get_fi_info("0", FI_SOURCE) };
 	struct fi_cq_msg_entry e[64];
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 	alarm((unsigned)a.seconds + 50);
 	if (!child) {
 		peer_pin(0);
-		serve(b, &a);
+		serve_fi_many(b, &a);
 	}
 	peer_pin(1);
 	while (!b->port)

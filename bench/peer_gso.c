@@ -63,7 +63,7 @@ static size_t segment_of(struct msghdr *m, size_t len)
 	return seg > 0 ? (size_t)seg : len;
 }
 
-__attribute__((noreturn)) static void serve(int fd)
+__attribute__((noreturn)) static void serve_gso(int fd)
 {
 	static uint8_t buf[BATCH][65536], ctrl[BATCH][64], place[65536];
 	struct sink s = { .place = place };
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		alarm((unsigned)a.seconds + 20);
-		serve(fd);
+		serve_gso(fd);
 	}
 	peer_pin(1);
 	measure_gso(&s, &a, child);

@@ -64,7 +64,7 @@ static void place_octets(struct board *b, uint8_t *places, const uint8_t *mem, s
 	}
 }
 
-__attribute__((noreturn)) static void serve(int listener, struct board *b, size_t n)
+__attribute__((noreturn)) static void serve_many(int listener, struct board *b, size_t n)
 {
 	uint8_t *mem = peer_memory(SCRATCH), *places = b->placed ? peer_memory(PLACES) : NULL;
 	struct epoll_event ev[READY];
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	alarm((unsigned)a.seconds + 50);
 	if (!child) {
 		peer_pin(0);
-		serve(listener, b, a.size);
+		serve_many(listener, b, a.size);
 	}
 	peer_pin(1);
 	connect_flows(f, a.size, &sa, epfd);

@@ -42,7 +42,7 @@ static int is_setup(const struct peer_args *a)
 	return !strncmp(a->mode, "setup", 5);
 }
 
-static void serve(const struct peer_tls *w, int listener, const struct peer_args *a)
+static void serve_tls(const struct peer_tls *w, int listener, const struct peer_args *a)
 {
 	uint8_t *mem = peer_memory(a->size);
 	void *end;
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		alarm((unsigned)a.seconds + 20);
-		serve(w, listener, &a);
+		serve_tls(w, listener, &a);
 		return 0;
 	}
 	peer_pin(1);

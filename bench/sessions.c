@@ -213,7 +213,7 @@ static uint64_t heap(void)
 	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd + undumped_octets();
 }
 
-__attribute__((noreturn)) static void serve(struct board *b, const struct peer_args *a)
+__attribute__((noreturn)) static void serve_board(struct board *b, const struct peer_args *a)
 {
 	struct ddps_listen_param lp;
 	struct ddps_listener *l;
@@ -576,7 +576,7 @@ int main(int argc, char **argv)
 		if (!strstr(a.mode, "-anywhere"))
 			peer_pin(0);
 		alarm((unsigned)a.seconds + 50);
-		serve(b, &a);
+		serve_board(b, &a);
 	}
 	if (!strstr(a.mode, "-anywhere"))
 		peer_pin(1);

@@ -226,7 +226,7 @@ static void show_request(struct ddps_sd_pair *p, const uint8_t *pd, size_t len)
 }
 
 /* Who was let in once may have been revoked since. */
-static void take_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void take_pair_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_error why;
@@ -378,7 +378,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 	if (acts & DDPS_SD_DROP)
 		p->carrier->stats.dropped++;
 	if (acts & DDPS_SD_REQUEST)
-		take_request(p, m);
+		take_pair_request(p, m);
 	if (acts & DDPS_SD_ANSWER)
 		show_answer(p, m);
 	if (acts & DDPS_SD_PEER_CLOSED) /* of an open session only */

@@ -25,7 +25,7 @@
 /* There is no call that could carry it: the functions are libc's. */
 static char root[PATH_MAX];
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void find_root(void)
 {
 	const char *dir = getenv("DDPSESS_VIEW");
 

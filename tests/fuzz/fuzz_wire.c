@@ -11,7 +11,7 @@
 #include <ddpsess/advert.h>
 #include <ddpsess/ipoib_cm.h>
 
-static bool within(const uint8_t *at, size_t n, const uint8_t *p, size_t len)
+static bool is_inside(const uint8_t *at, size_t n, const uint8_t *p, size_t len)
 {
 	return at >= p && at + n <= p + len;
 }
@@ -73,8 +73,8 @@ static void check_terminate_decoder(const uint8_t *p, size_t len)
 	int err = ddps_term_decode(&t, p, len);
 
 	FUZZ_CHECK(!err || err == DDPS_E_TRUNCATED);
-	FUZZ_CHECK(!t.ddp || within(t.ddp, t.ddp_len, p, len));
-	FUZZ_CHECK(!t.rreq || (t.ddp && within(t.rreq, DDPS_RREQ_LEN, p, len)));
+	FUZZ_CHECK(!t.ddp || is_inside(t.ddp, t.ddp_len, p, len));
+	FUZZ_CHECK(!t.rreq || (t.ddp && is_inside(t.rreq, DDPS_RREQ_LEN, p, len)));
 	if (err)
 		return;
 	n = ddps_term_encode(&t, out);
@@ -98,7 +98,7 @@ static void sctp(const uint8_t *p, size_t len)
 
 	if (!len || ddps_sd_decode(&m, p[0] & 1 ? 16 : 17, p + 1, len - 1))
 		return;
-	FUZZ_CHECK(!m.len || within(m.data, m.len, p + 1, len - 1));
+	FUZZ_CHECK(!m.len || is_inside(m.data, m.len, p + 1, len - 1));
 	FUZZ_CHECK(m.segment == (p[0] & 1));
 	if (m.segment)
 		return;
@@ -143,7 +143,7 @@ static void check_encap_decoder(const uint8_t *p, size_t len)
 
 	if (ddps_ipoib_encap_decode(&type, &packet, &n, p, len))
 		return;
-	FUZZ_CHECK(n + sizeof out == len && within(packet, n, p, len));
+	FUZZ_CHECK(n + sizeof out == len && is_inside(packet, n, p, len));
 	ddps_ipoib_encap_encode(out, type);
 	FUZZ_CHECK(!memcmp(out, p, 2));
 }
@@ -157,7 +157,7 @@ static void check_packet_decoder(const uint8_t *p, size_t len)
 
 	if (ddps_ib_pkt_decode(&k, p, len))
 		return;
-	FUZZ_CHECK(k.qpn && k.pad <= 3 && within(k.data, k.len, p, len));
+	FUZZ_CHECK(k.qpn && k.pad <= 3 && is_inside(k.data, k.len, p, len));
 	/* headers of what is sent: RC and UC Sends, ACKs, datagrams; behind them the pad */
 	send = (k.opcode & DDPS_IB_OPERATION) <= DDPS_IB_SEND_ONLY &&
 	       (k.opcode & DDPS_IB_OPERATION) != DDPS_IB_SEND_LAST_IMM;

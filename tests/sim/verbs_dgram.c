@@ -64,7 +64,7 @@ static void join_verbs_dgram(struct node *d, unsigned g)
 	d->in[g][d->joins[g]++].to = NEVER;
 }
 
-static void leave(struct node *d, unsigned g)
+static void leave_group(struct node *d, unsigned g)
 {
 	check(!ibv_detach_mcast(d->qp, &dgrams.gid[g], 0), "out of a group");
 	d->in[g][d->joins[g] - 1].to = ++dgrams.tick;
@@ -79,7 +79,7 @@ static void come_and_go_in_verbs_dgram(struct node *d)
 	for (unsigned g = 0; g < GROUPS && !w.failed; g++) {
 		if (node_joined(d, g)) {
 			if (!draw_verbs(20))
-				leave(d, g);
+				leave_group(d, g);
 		} else if (d->joins[g] < JOINS && !draw_verbs(4)) {
 			join_verbs_dgram(d, g);
 		}

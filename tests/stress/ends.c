@@ -400,7 +400,7 @@ static void await_closed(const struct plan *p)
 	NEED(p->lost || __atomic_load_n(&closed, __ATOMIC_ACQUIRE));
 }
 
-static void await_completions(const struct plan *p)
+static void await_sends(const struct plan *p)
 {
 	struct ddps_wc wc;
 
@@ -421,7 +421,7 @@ static void end_session(const struct plan *p)
 	else if (p->way <= DISCONNECT_KILL)
 		NEED(!ddps_disconnect(me.ep));
 	else if (p->way <= COMPLETED_KILL)
-		await_completions(p);
+		await_sends(p);
 	if (p->way == CLOSED_EXIT || p->way == CLOSED_KILL)
 		await_closed(p);
 }

@@ -500,10 +500,10 @@ static void leave_one(void)
 }
 
 /* Through calls of this program alone. */
-__attribute__((noinline)) static unsigned within(unsigned n)
+__attribute__((noinline)) static unsigned leave_deep(unsigned n)
 {
 	if (n)
-		return within(n - 1) + deep;
+		return leave_deep(n - 1) + deep;
 	leave_one();
 	return deep;
 }
@@ -525,7 +525,7 @@ static int compare_through_library(const void *a, const void *b)
 static void from_deep_within(void)
 {
 	open_here();
-	within(100);
+	leave_deep(100);
 }
 
 static void from_deep_without(void)

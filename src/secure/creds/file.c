@@ -137,8 +137,9 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 }
 
 /* @replaced: there is another one at @path by now. */
-static int read_once(struct ddps_vault *v, const char *path, size_t max, enum ddps_file_kind kind,
-		     struct ddps_stamp *stamp, char *why, size_t why_len, bool *replaced)
+static int read_stamped(struct ddps_vault *v, const char *path, size_t max,
+			enum ddps_file_kind kind, struct ddps_stamp *stamp, char *why,
+			size_t why_len, bool *replaced)
 {
 	/* a pipe without a writer opens nonetheless */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err;
@@ -173,7 +174,7 @@ int ddps_file_read(struct ddps_vault *v, const char *path, size_t max, enum ddps
 
 	for (unsigned i = 0; replaced && i < OPENINGS; i++) {
 		replaced = false;
-		err = read_once(v, path, max, kind, stamp, why, why_len, &replaced);
+		err = read_stamped(v, path, max, kind, stamp, why, why_len, &replaced);
 	}
 	return err;
 }

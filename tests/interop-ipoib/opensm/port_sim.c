@@ -159,7 +159,7 @@ int port_open(void)
 }
 
 /* So that ibsim does not go on giving messages to it. */
-__attribute__((destructor)) static void leave(void)
+__attribute__((destructor)) static void leave_fabric(void)
 {
 	uint8_t nothing[1] = { 0 };
 

@@ -13,7 +13,7 @@ static struct tun_watch w;
 static int kernel;
 static char told[400]; /* "+10.0.0.N/PREFIX " or "-..." each */
 
-static void begin(void)
+static void begin_tun_watch(void)
 {
 	int fd[2];
 
@@ -29,7 +29,7 @@ static void end_tun_watch(void)
 	close(kernel);
 }
 
-TestSuite(tun_watch, .init = begin, .fini = end_tun_watch);
+TestSuite(tun_watch, .init = begin_tun_watch, .fini = end_tun_watch);
 
 static void hear(void *arg, int family, const uint8_t *addr, unsigned prefix, bool has)
 {
