@@ -11,7 +11,7 @@
 
 #define DDPS_SC_POOL_CLASSES 11 /* 128 octets .. 128 KiB; larger ones are not kept */
 #define DDPS_SC_POOL_LEAST   128u
-#define DDPS_SC_POOL_KEPT    (4u << 20)
+#define DDPS_SC_POOL_KEPT    (6u << 20) /* a whole send buffer, in the sizes of the classes */
 
 struct ddps_sc_pool {
 	void *first[DDPS_SC_POOL_CLASSES];
