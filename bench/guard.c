@@ -3,7 +3,8 @@
  * The data path without noise: a fixed number of operations between two endpoints of one context
  * over loopback, in one thread for callgrind (instructions, see guard.sh), or in several, each
  * with a context of its own.  Once everything has been used once, it counts the library's calls
- * of the allocator and of the system, and the locks that it had to wait for.
+ * of the allocator and of the system, and the locks that it had to wait for.  Time passes by calls of the system, and
+ * random octets are the same each time: so are the instructions, however slow and busy the machine is.
  *
  * send, write, read: in bursts.  ping: a Send there and one back, waited for.  many: bursts of four
  * Sends on each of 64 sessions, which over SCTP have an association each; shared: the same of 4 KiB each, to one shared
@@ -48,13 +49,21 @@
 
 static _Thread_local unsigned long allocations, waits, sends, calls, looks;
 
+/* A thread's time, in ns: a call of the system takes 1 us, and a look at the clock 20 ns. */
+#define CALL_NS 1000u
+#define LOOK_NS 20u
+#define SECOND	UINT64_C(1000000000)
+static _Thread_local uint64_t now = 1000 * SECOND;
+
+#define COUNT_CALL() (calls++, now += CALL_NS)
+
 /* A call of the system that is only counted. */
 #define COUNTED(type, name, params, args)                                                          \
 	type __real_##name params;                                                                 \
 	type __wrap_##name params;                                                                 \
 	type __wrap_##name params                                                                  \
 	{                                                                                          \
-		calls++;                                                                           \
+		COUNT_CALL();                                                                      \
 		return __real_##name args;                                                         \
 	}
 
@@ -65,12 +74,7 @@ COUNTED(int, recvmmsg, (int fd, struct mmsghdr *m, unsigned n, int flags, struct
 	(fd, m, n, flags, t))
 COUNTED(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
 COUNTED(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
-COUNTED(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
-COUNTED(int, epoll_wait, (int fd, struct epoll_event *ev, int n, int ms), (fd, ev, n, ms))
 COUNTED(int, epoll_ctl, (int fd, int op, int of, struct epoll_event *ev), (fd, op, of, ev))
-COUNTED(int, timerfd_settime,
-	(int fd, int flags, const struct itimerspec *t, struct itimerspec *old),
-	(fd, flags, t, old))
 COUNTED(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *len),
 	(fd, level, name, v, len))
 COUNTED(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t len),
@@ -139,22 +143,103 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 ssize_t __wrap_send(int fd, const void *p, size_t n, int flags)
 {
 	sends++;
-	calls++;
+	COUNT_CALL();
 	return __real_send(fd, p, n, flags);
 }
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	sends++;
-	calls++;
+	COUNT_CALL();
 	return __real_sendmsg(fd, m, flags);
 }
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
 	sends++;
-	calls++;
+	COUNT_CALL();
 	return __real_sendmmsg(fd, m, n, flags);
+}
+
+/* ---- time, and chance ---- */
+
+static _Thread_local int alarm_fd;
+static _Thread_local uint64_t alarm_at; /* or 0 */
+
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __real_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *t, struct itimerspec *old);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *t, struct itimerspec *old);
+ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags);
+
+/* Whatever the clock is. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	(void)clock;
+	now += LOOK_NS;
+	*ts = (struct timespec){ (time_t)(now / SECOND), (long)(now % SECOND) };
+	return 0;
+}
+
+/* It is set to a time of that clock, so it fires when that has come. */
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *t, struct itimerspec *old)
+{
+	const struct itimerspec never = { 0 };
+
+	COUNT_CALL();
+	alarm_fd = fd;
+	alarm_at = (uint64_t)t->it_value.tv_sec * SECOND + (uint64_t)t->it_value.tv_nsec;
+	return __real_timerfd_settime(fd, flags, &never, old);
+}
+
+static void __wrap_alarm(void)
+{
+	const struct itimerspec past = { .it_value.tv_nsec = 1 };
+	struct pollfd p = { .fd = alarm_fd, .events = POLLIN };
+
+	if (!alarm_at || alarm_at > now)
+		return;
+	alarm_at = 0;
+	__real_timerfd_settime(alarm_fd, TFD_TIMER_ABSTIME, &past, NULL);
+	__real_poll(&p, 1, -1);
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
+{
+	COUNT_CALL();
+	__wrap_alarm();
+	return __real_epoll_wait(fd, ev, n, ms);
+}
+
+/* A sleeper whom nothing wakes sleeps until the next timer, or until his time is up. */
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	uint64_t end = now + (ms < 0 ? 0u : (uint64_t)ms) * (SECOND / 1000);
+	int got;
+
+	COUNT_CALL();
+	__wrap_alarm();
+	got = __real_poll(p, n, alarm_at && ms ? 20 : ms);
+	if (got || !alarm_at || !ms)
+		return got;
+	now = ms > 0 && alarm_at > end ? end : alarm_at > now ? alarm_at : now;
+	__wrap_alarm();
+	return __real_poll(p, n, 0);
+}
+
+ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags)
+{
+	static _Thread_local uint64_t x = 1;
+
+	(void)flags;
+	for (size_t i = 0; i < n; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		((uint8_t *)p)[i] = (uint8_t)(x >> 56);
+	}
+	return (ssize_t)n;
 }
 
 /* ---- the session ---- */

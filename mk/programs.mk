@@ -244,10 +244,10 @@ $(B)/sessions $(B)/contexts $(B)/growth $(B)/guard $(B)/guard_verbs: $(LIB_A)
 $(B)/guard_ipoib: $(IPOIB_A)
 $(B)/guard_verbs: $(call objs,$(VERBS_SRC))
 $(B)/guard_verbs: private LINK_LIBS = $(LIB_LIBS) -ldl
-# It counts what the library allocates and locks, and its calls of the system.
+# It counts what the library allocates and locks, and its calls of the system; time and chance are its own.
 $(B)/guard: private LINK_FLAGS = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc pthread_mutex_lock send sendmsg sendmmsg \
 	recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt setsockopt sched_yield \
-	socket connect accept4 getsockname shutdown close fstat)
+	socket connect accept4 getsockname shutdown close fstat clock_gettime getrandom)
 $(B)/peer_fi $(B)/peer_fi_many: private LINK_LIBS = -lfabric
 $(B)/bench-speed $(B)/peer_gso $(B)/peer_many: private LINK_LIBS = -lisal
 $(B)/peer_file: private LINK_LIBS = -lnettle
