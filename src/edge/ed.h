@@ -277,10 +277,19 @@ void ed_moved(struct ed_qp *qp, size_t octets);
 void ed_qp_gone(struct ibv_qp *qp);
 struct ed_srq *ed_srq_of(struct ibv_srq *srq);
 void ed_srq_done(struct ed_srq *srq);
-void ed_srq_gone(struct ibv_srq *srq);
+/*
+ * Before it is destroyed, which may fail: it waits until nobody uses it, and no look of the edge's own
+ * finds it.  Then one of the other two, with what this has returned.
+ */
+struct ed_srq *ed_srq_leave(struct ibv_srq *srq);
+void ed_srq_stays(struct ed_srq *srq);
+void ed_srq_free(struct ed_srq *srq);
 struct ed_cq *ed_cq_of(struct ibv_cq *cq);
 void ed_cq_done(struct ed_cq *cq);
-void ed_cq_gone(struct ibv_cq *cq);
+/* As those of shared receive queues. */
+struct ed_cq *ed_cq_leave(struct ibv_cq *cq);
+void ed_cq_stays(struct ed_cq *cq);
+void ed_cq_free(struct ed_cq *cq);
 /* Where its peer is, "" if it has none. */
 void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text, size_t len);
 

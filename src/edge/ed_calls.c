@@ -229,27 +229,31 @@ VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **cq, void
 VD_API int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	struct ibv_context *ctx = cq->context;
-	int err;
+	struct ed_cq *known = ed_on() ? ed_cq_leave(cq) : NULL;
+	int err = vdi_ibv_destroy_cq(cq);
 
-	if (ed_on())
-		ed_cq_gone(cq);
-	err = vdi_ibv_destroy_cq(cq);
-	if (!err)
-		ed_give(ctx, VP_MAX_CQ);
-	return err;
+	if (err) {
+		ed_cq_stays(known);
+		return err;
+	}
+	ed_cq_free(known);
+	ed_give(ctx, VP_MAX_CQ);
+	return 0;
 }
 
 VD_API int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	struct ibv_context *ctx = srq->context;
-	int err;
+	struct ed_srq *known = ed_on() ? ed_srq_leave(srq) : NULL;
+	int err = vdi_ibv_destroy_srq(srq);
 
-	if (ed_on())
-		ed_srq_gone(srq);
-	err = vdi_ibv_destroy_srq(srq);
-	if (!err)
-		ed_give(ctx, VP_MAX_SRQ);
-	return err;
+	if (err) {
+		ed_srq_stays(known);
+		return err;
+	}
+	ed_srq_free(known);
+	ed_give(ctx, VP_MAX_SRQ);
+	return 0;
 }
 
 /* ---- queue pairs ---- */

@@ -152,19 +152,22 @@ void ed_qp_gone(struct ibv_qp *qp)
 
 /* ---- shared receive queues ---- */
 
+/* What is known of one stays with it: another one may have its address as soon as it has gone. */
 struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 {
+	struct vd_srq *v = vd_of(srq, struct vd_srq, srq);
 	struct ed_srq *s;
 
+	if (vd_is_inherited(srq->context))
+		return NULL;
 	ddps_lock(&ed.lock);
-	LIST_FOREACH(s, &ed.srqs, link)
-		if (s->srq == srq)
-			break;
+	s = v->front;
 	if (!s && (s = calloc(1, sizeof *s))) {
+		v->front = s;
 		s->srq = srq;
 		STAILQ_INIT(&s->rq.recvs);
 		STAILQ_INIT(&s->recvs);
-		s->rq.max = vd_of(srq, struct vd_srq, srq)->attr.max_wr;
+		s->rq.max = v->attr.max_wr;
 		LIST_INSERT_HEAD(&ed.srqs, s, link);
 	}
 	if (s)
@@ -181,17 +184,34 @@ void ed_srq_done(struct ed_srq *s)
 	ddps_unlock(&ed.lock);
 }
 
-void ed_srq_gone(struct ibv_srq *srq)
+struct ed_srq *ed_srq_leave(struct ibv_srq *srq)
 {
 	struct ed_srq *s = ed_srq_of(srq);
 
 	if (!s)
-		return;
+		return NULL;
 	ddps_lock(&ed.lock);
 	s->busy--;
 	await_not_busy(&s->busy);
 	LIST_REMOVE(s, link);
 	ddps_unlock(&ed.lock);
+	return s;
+}
+
+void ed_srq_stays(struct ed_srq *s)
+{
+	if (!s)
+		return;
+	ddps_lock(&ed.lock);
+	LIST_INSERT_HEAD(&ed.srqs, s, link);
+	ddps_unlock(&ed.lock);
+	ed_clock_wake();
+}
+
+void ed_srq_free(struct ed_srq *s)
+{
+	if (!s)
+		return;
 	recvs_free(&s->rq);
 	ck_queue_free(&s->recvs);
 	free(s);
@@ -201,13 +221,15 @@ void ed_srq_gone(struct ibv_srq *srq)
 
 struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 {
+	struct vd_cq *v = vd_of(cq, struct vd_cq, cq);
 	struct ed_cq *c;
 
+	if (vd_is_inherited(cq->context))
+		return NULL;
 	ddps_lock(&ed.lock);
-	LIST_FOREACH(c, &ed.cqs, link)
-		if (c->cq == cq)
-			break;
+	c = v->front;
 	if (!c && (c = calloc(1, sizeof *c))) {
+		v->front = c;
 		c->cq = cq;
 		STAILQ_INIT(&c->held);
 		ddps_mutex_init(&c->polls, DDPS_LOCK_ED_POLLS);
@@ -227,17 +249,34 @@ void ed_cq_done(struct ed_cq *c)
 	ddps_unlock(&ed.lock);
 }
 
-void ed_cq_gone(struct ibv_cq *cq)
+struct ed_cq *ed_cq_leave(struct ibv_cq *cq)
 {
 	struct ed_cq *c = ed_cq_of(cq);
 
 	if (!c)
-		return;
+		return NULL;
 	ddps_lock(&ed.lock);
 	c->busy--;
 	await_not_busy(&c->busy);
 	LIST_REMOVE(c, link);
 	ddps_unlock(&ed.lock);
+	return c;
+}
+
+void ed_cq_stays(struct ed_cq *c)
+{
+	if (!c)
+		return;
+	ddps_lock(&ed.lock);
+	LIST_INSERT_HEAD(&ed.cqs, c, link);
+	ddps_unlock(&ed.lock);
+	ed_clock_wake();
+}
+
+void ed_cq_free(struct ed_cq *c)
+{
+	if (!c)
+		return;
 	while (!STAILQ_EMPTY(&c->held)) {
 		struct ed_held *h = STAILQ_FIRST(&c->held);
 

@@ -263,6 +263,7 @@ struct vd_cq {
 	uint64_t stamp;		   /* of what was polled last: CLOCK_MONOTONIC, ns */
 	unsigned epoch, polls[2];  /* atomic: calls under way, by epoch */
 	struct vd_async *overflow; /* kept until it has overflowed */
+	void *front;		   /* what the front knows of it (vd_front.h) */
 };
 
 struct vd_async {
@@ -278,6 +279,7 @@ struct vd_srq {
 	struct vd_async *low; /* kept while it is armed, or NULL */
 	unsigned ud_users;    /* atomic: queue pairs for datagrams */
 	bool ud_waits;	      /* atomic: one of them does not read, since there was no receive */
+	void *front;	      /* what the front knows of it (vd_front.h) */
 };
 
 #define VD_QPN_MASK 0xffffffu

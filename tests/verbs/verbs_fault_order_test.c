@@ -85,6 +85,23 @@ VT_TEST(verbs_fault_order, receivers_are_not_ready_for_a_while)
 	vt_down(&v);
 }
 
+/* A queue pair uses it: it stays, and so does what a rule holds back of it. */
+VT_TEST(verbs_fault_order, a_completion_queue_that_cannot_go_keeps_what_is_held)
+{
+	struct ibv_wc wc;
+	struct vt v;
+
+	vf_up(&v, "on completion qp 2 opcode recv nth 1: delay 200ms\n");
+	move_by_sends(&v, 1);
+	for (uint64_t until = read_clock_ms() + VT_MS; !strstr(vf_traced(), "delay");) {
+		cr_assert_lt(read_clock_ms(), until);
+		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
+	}
+	cr_expect_eq(ibv_destroy_cq(v.b.cq), EBUSY);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_fault_order, one_bit_of_a_payload_is_another)
 {
 	unsigned bits = 0;

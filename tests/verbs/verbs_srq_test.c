@@ -66,6 +66,25 @@ VT_TLS_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
 	vt_down(&v);
 }
 
+/* A rule holds its receive back, and a queue pair uses it: with the queue that stays, too. */
+VT_TEST(verbs_srq, one_that_cannot_go_keeps_what_a_rule_holds_back)
+{
+	struct vt v;
+
+	vf_use("on ibv_post_srq_recv nth 1: rnr 200ms\n");
+	vt_init(&v);
+	make_srq(&v, 8);
+	connect_it(&v);
+	cr_assert_eq(give_srq_receive(&v, 1), 0);
+	cr_expect_eq(ibv_destroy_srq(v.srq), EBUSY);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 5, NULL), 0);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_end_down(&v.a);
+	vt_end_down(&v.b);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	vt_down(&v);
+}
+
 VT_TLS_TEST(verbs_srq, the_limit_is_reported_once_on_the_asynchronous_descriptor)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
