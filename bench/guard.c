@@ -195,7 +195,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *t, struct
 	return __real_timerfd_settime(fd, flags, &never, old);
 }
 
-static void __wrap_alarm(void)
+static void fire_alarm(void)
 {
 	const struct itimerspec past = { .it_value.tv_nsec = 1 };
 	struct pollfd p = { .fd = alarm_fd, .events = POLLIN };
@@ -210,7 +210,7 @@ static void __wrap_alarm(void)
 int __wrap_epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
 {
 	COUNT_CALL();
-	__wrap_alarm();
+	fire_alarm();
 	return __real_epoll_wait(fd, ev, n, ms);
 }
 
@@ -221,12 +221,12 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 	int got;
 
 	COUNT_CALL();
-	__wrap_alarm();
+	fire_alarm();
 	got = __real_poll(p, n, alarm_at && ms ? 20 : ms);
 	if (got || !alarm_at || !ms)
 		return got;
 	now = ms > 0 && alarm_at > end ? end : alarm_at > now ? alarm_at : now;
-	__wrap_alarm();
+	fire_alarm();
 	return __real_poll(p, n, 0);
 }
 
