@@ -74,10 +74,12 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
 	ddps_assert_held(&ctx->lock);
 	set_drives(m, 0);
 	m->relied = true;
-	if (m->napping)
+	if (m->napping) {
 		pthread_cond_signal(&m->napping_up);
-	else
-		ddps_loop_fd(ctx->env.loop); /* it may be asleep on it */
+	} else { /* it may be asleep on the loop: nothing stays hidden from it */
+		ddps_loop_sleep(ctx->env.loop);
+		ddps_loop_slept(ctx->env.loop);
+	}
 }
 
 /* What a nap has shown.  n: what lay there at its end, if nobody polled without a pause. */

@@ -113,8 +113,8 @@ static void begin_session_brief_world(unsigned i)
 	if (getenv("DDPS_SIM_TRACE"))
 		attr.log = session_log;
 	*m = (struct machine){ .keen = !draw_brief(3) };
-	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
-		      !ddps_cq_new(m->ctx, 2048, &m->cq),
+	check(!ddps_ctx_new(&m->ctx, &attr) && ddps_ctx_fd(m->ctx) >= 0 &&
+		      !ddps_pd_new(m->ctx, &m->pd) && !ddps_cq_new(m->ctx, 2048, &m->cq),
 	      "no context");
 	listens(i);
 }

@@ -216,8 +216,8 @@ static void check_bulk_made(unsigned i, const char *uri)
 	struct ddps_ep_attr attr;
 
 	*m = (struct machine){ 0 };
-	check(!ddps_ctx_new(&m->ctx, NULL) && !ddps_pd_new(m->ctx, &m->pd) &&
-		      !ddps_cq_new(m->ctx, CROWD * MANY, &m->cq),
+	check(!ddps_ctx_new(&m->ctx, NULL) && ddps_ctx_fd(m->ctx) >= 0 &&
+		      !ddps_pd_new(m->ctx, &m->pd) && !ddps_cq_new(m->ctx, CROWD * MANY, &m->cq),
 	      "no context");
 	if (i)
 		check(!ddps_listen(m->ctx, uri, NULL, &m->listener), "no listener");

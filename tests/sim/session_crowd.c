@@ -64,8 +64,8 @@ static void begin_session_crowd_world(unsigned i)
 		attr.log_user = (void *)(uintptr_t)i;
 	}
 	*m = (struct program){ .host = m->host };
-	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
-		      !ddps_cq_new(m->ctx, 65536, &m->cq) &&
+	check(!ddps_ctx_new(&m->ctx, &attr) && ddps_ctx_fd(m->ctx) >= 0 &&
+		      !ddps_pd_new(m->ctx, &m->pd) && !ddps_cq_new(m->ctx, 65536, &m->cq) &&
 		      !ddps_cq_new(m->ctx, 1024, &m->seldom) &&
 		      !ddps_srq_new(m->pd, SHARED_RECVS, 1, NULL, &m->srq) &&
 		      !ddps_mr_reg(m->pd, crowd.octets, PIECE, DDPS_REMOTE_READ, NULL, &m->from) &&

@@ -52,8 +52,8 @@ static void make_side(unsigned i, bool stalls)
 
 	ddps_ctx_attr_init(&home);
 	*s = (struct side){ 0 };
-	check(!sim_ctx_new(&s->ctx, &home) && !ddps_pd_new(s->ctx, &s->pd) &&
-		      !ddps_cq_new(s->ctx, 2 * MOST, &s->cq) &&
+	check(!sim_ctx_new(&s->ctx, &home) && ddps_ctx_fd(s->ctx) >= 0 &&
+		      !ddps_pd_new(s->ctx, &s->pd) && !ddps_cq_new(s->ctx, 2 * MOST, &s->cq) &&
 		      !ddps_mr_reg(s->pd, s->octets, sizeof s->octets, DDPS_LOCAL_WRITE, NULL,
 				   &s->mr),
 	      "no context");

@@ -80,8 +80,8 @@ void host_new(unsigned i)
 	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0,
 						 world.keen ? 1 : 0.08),
 			    .rng = sim_next(&world.rng) };
-	check(!sim_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
-		      !ddps_cq_new(h->ctx, 8192, &h->cq),
+	check(!sim_ctx_new(&h->ctx, &attr) && ddps_ctx_fd(h->ctx) >= 0 &&
+		      !ddps_pd_new(h->ctx, &h->pd) && !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
 	host_listen(h, i, true);
 	host_listen(h, i, false);

@@ -399,8 +399,8 @@ static void begin_session_mixed_world(unsigned i)
 		attr.log = session_log;
 	*m = (struct machine){ .polls = draw_mixed(2), .batch = 1 << draw_mixed(4) };
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, i + 1, plan.uri);
-	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
-		      !ddps_cq_new(m->ctx, 1024, &m->cq) &&
+	check(!ddps_ctx_new(&m->ctx, &attr) && ddps_ctx_fd(m->ctx) >= 0 &&
+		      !ddps_pd_new(m->ctx, &m->pd) && !ddps_cq_new(m->ctx, 1024, &m->cq) &&
 		      !ddps_listen(m->ctx, uri, NULL, &m->listener),
 	      "no context");
 }

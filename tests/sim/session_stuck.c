@@ -49,8 +49,8 @@ static void check_stuck_made(unsigned i, unsigned depth)
 	struct ddps_ep_attr attr;
 
 	*s = (struct side){ 0 };
-	check(!ddps_ctx_new(&s->ctx, NULL) && !ddps_pd_new(s->ctx, &s->pd) &&
-		      !ddps_cq_new(s->ctx, 2 * MOST, &s->cq),
+	check(!ddps_ctx_new(&s->ctx, NULL) && ddps_ctx_fd(s->ctx) >= 0 &&
+		      !ddps_pd_new(s->ctx, &s->pd) && !ddps_cq_new(s->ctx, 2 * MOST, &s->cq),
 	      "no context");
 	ddps_ep_attr_init(&attr);
 	attr.pd = s->pd;

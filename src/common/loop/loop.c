@@ -103,18 +103,26 @@ void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
 #endif
 }
 
+/* For whoever may sleep on it. */
+static int show_epfd(struct ddps_loop *l)
+{
+	show_hidden(l);
+	ddps_loop_arm(l);
+	return l->epfd;
+}
+
 int ddps_loop_fd(struct ddps_loop *l)
 {
 	ddps_assert_loop(l);
-	show_hidden(l);
-	return l->epfd;
+	l->kept = true;
+	return show_epfd(l);
 }
 
 int ddps_loop_sleep(struct ddps_loop *l)
 {
 	ddps_assert_loop(l);
 	l->sleepers++;
-	return ddps_loop_fd(l);
+	return show_epfd(l);
 }
 
 void ddps_loop_slept(struct ddps_loop *l)

@@ -34,6 +34,7 @@ struct ddps_loop {
 	uint32_t guard_ms;	/* when it looks again */
 	unsigned sleepers;	/* threads of the library's that sleep on epfd */
 	bool watched;		/* one of them has to see everything */
+	bool kept;		/* others have epfd, and may sleep on it at any time */
 #ifdef DDPS_ASSERTS
 	const struct ddps_mutex *lock; /* held around all calls; or NULL */
 #endif
@@ -44,6 +45,8 @@ struct ddps_loop {
 
 /* Call what is due; returns how many. */
 int ddps_loop_run_timers(struct ddps_loop *l);
+/* Somebody may sleep on epfd from now on: the timerfd is set to what is next. */
+void ddps_loop_arm(struct ddps_loop *l);
 /* If the armed time has come the timerfd is readable: clear it.  Then arm what is next.  0 or
  * DDPS_E_SYSTEM. */
 int ddps_loop_rearm(struct ddps_loop *l);

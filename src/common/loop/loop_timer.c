@@ -30,11 +30,20 @@ static __attribute__((noinline)) void arm_earlier(struct ddps_loop *l, uint64_t 
 	timerfd_settime(l->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-/* Make the timerfd fire at @due, or earlier if it already will. */
+/*
+ * Make the timerfd fire at @due, or earlier if it already will.  Only who sleeps needs that: whoever polls looks
+ * at the clock, and is spared two calls of the system for each timer that moves away before it is due.
+ */
 static inline void arm_timerfd(struct ddps_loop *l, uint64_t due)
 {
-	if (due < l->armed)
+	if (due < l->armed && (l->sleepers || l->kept))
 		arm_earlier(l, due);
+}
+
+void ddps_loop_arm(struct ddps_loop *l)
+{
+	if (l->timers)
+		arm_timerfd(l, l->timers->due);
 }
 
 /* Two heaps become one; the one that is due later hangs below the other. */

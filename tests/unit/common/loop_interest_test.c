@@ -400,6 +400,7 @@ Test(loop, a_read_of_its_own_descriptors_that_fails)
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect_eq(runs, 1);
 	cr_expect_eq(ddps_loop_run(w->l), 0);
+	ddps_loop_fd(w->l); /* who has it may be asleep on it: the timerfd is set */
 	ddps_timer_start(w->l, &timer, ddps_now());
 	sys_fail("read", 0, 1, EIO);
 	cr_expect_eq(ddps_loop_run(w->l), DDPS_E_SYSTEM);
@@ -407,6 +408,43 @@ Test(loop, a_read_of_its_own_descriptors_that_fails)
 	cr_expect_eq(runs, 2);
 	cr_expect_eq(ddps_loop_run(w->l), 0);
 	cr_expect_eq(runs, 2);
+	close_loop_interest_world(w);
+}
+
+/* Who polls looks at the clock anyway: a timer costs a call of the system only where somebody may sleep. */
+Test(loop, the_timerfd_is_set_for_sleepers)
+{
+	struct world *w = &world;
+	unsigned runs = 0;
+	struct ddps_timer t = { .fn = count_loop_interest, .user = &runs };
+	struct pollfd p = { .events = POLLIN };
+	uint64_t soon;
+
+	open_loop_interest_world(w);
+	ddps_timer_start(w->l, &t, ddps_now());
+	cr_expect_eq(w->l->armed, DDPS_NEVER);
+	cr_expect_eq(ddps_loop_run(w->l), 1);
+	cr_expect_eq(runs, 1);
+
+	soon = ddps_now() + 1000000;
+	ddps_timer_start(w->l, &t, soon);
+	cr_expect_eq(w->l->armed, DDPS_NEVER);
+	p.fd = ddps_loop_sleep(w->l); /* it runs already when he falls asleep */
+	cr_expect_eq(w->l->armed, soon);
+	cr_expect_eq(poll(&p, 1, 10000), 1);
+	ddps_timer_start(w->l, &t, soon - 1); /* sooner, while he sleeps */
+	cr_expect_eq(w->l->armed, soon - 1);
+	ddps_loop_slept(w->l);
+	cr_expect_eq(ddps_loop_run(w->l), 1);
+	cr_expect_eq(runs, 2);
+
+	ddps_timer_start(w->l, &t, ddps_now());
+	cr_expect_eq(w->l->armed, DDPS_NEVER);
+	p.fd = ddps_loop_fd(w->l);
+	cr_expect_eq(poll(&p, 1, 10000), 1);
+	cr_expect_eq(ddps_loop_run(w->l), 1);
+	ddps_timer_start(w->l, &t, soon); /* it may have been kept */
+	cr_expect_eq(w->l->armed, soon);
 	close_loop_interest_world(w);
 }
 
