@@ -21,15 +21,11 @@ uint64_t ddps_ipoib_sim_random(struct ddps_ipoib_sim *s, uint64_t below)
 	return below ? (z ^ z >> 31) % below : 0;
 }
 
-bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million)
-{
-	return per_million && ddps_ipoib_sim_random(s, 1000000) < per_million;
-}
-
 uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s)
 {
 	const struct ddps_ipoib_sim_faults *f = &s->cfg.faults;
-	uint64_t d = f->min_delay + ddps_ipoib_sim_random(s, f->max_delay - f->min_delay + 1);
+	const uint64_t range = f->max_delay - f->min_delay;
+	const uint64_t d = f->min_delay + (range ? ddps_ipoib_sim_random(s, range + 1) : 0);
 
 	return 1 + (ddps_ipoib_sim_chance(s, f->late) ? 10 * d : d);
 }

@@ -72,7 +72,12 @@ extern const struct ddps_ipoib_port_ops ddps_ipoib_sim_ops;
 struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind kind, unsigned node,
 				      uint64_t at, const void *data, size_t len);
 uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s);
-bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million);
+
+static inline bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million)
+{
+	return per_million && ddps_ipoib_sim_random(s, 1000000) < per_million;
+}
+
 /* Who has it, or NULL. */
 struct sim_node *ddps_ipoib_sim_lid(const struct ddps_ipoib_sim *s, ddps_cm_addr lid);
 void ddps_ipoib_sim_qp_free(struct sim_qp *qp);
