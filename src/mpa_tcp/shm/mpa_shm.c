@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #define BELLS_MOST 16	/* that lie unread: far fewer than a socket takes */
+#define LOOKS_MOST 8	/* at more than a socket takes of them */
 #define TRIES_MOST 1024 /* polls in vain until the socket is asked whether the peer is there */
 #define ROOM	   (16u * 1024)	 /* a writer that waits wants so much */
 #define EMSS	   (128u * 1024) /* there are no segments: as much as an FPDU can have */
@@ -51,8 +52,11 @@ void ddps_mpa_shm_ring(struct ddps_mpa_shm *t)
 /* Descriptors that come with a bell are not taken; whoever moves octets next ends the session. */
 static void read_bells(struct ddps_mpa_shm *t)
 {
-	ssize_t n = ddps_loop_owns(t->c->env->loop) ? ddps_shm_bells(t->c->io.fd, 256) : -EBADF;
+	ssize_t n = ddps_loop_owns(t->c->env->loop) ? 1 : -EBADF;
 
+	/* An urgent octet ends what one call reads. */
+	for (unsigned i = 0; i < LOOKS_MOST && n > 0; i++)
+		n = ddps_shm_bells(t->c->io.fd, 256);
 	t->in.said = t->out.said = 0;
 	t->tries = 0;
 	if (n == -EPROTO)
@@ -142,10 +146,13 @@ static void shm_io(void *user, uint32_t events)
 	c->io.moved = false;
 	if (!t->far && !ddps_mpa_shm_take_hello(t))
 		return;
-	if (!ddps_loop_trying(c->env->loop))
+	if (!ddps_loop_trying(c->env->loop)) {
 		t->gone |= (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
-	else if (++t->tries >= TRIES_MOST)
+		if (!look_around(t)) /* a bell for nothing, or one that brings what nobody takes */
+			read_bells(t);
+	} else if (++t->tries >= TRIES_MOST) {
 		read_bells(t);
+	}
 	ddps_mpa_shm_show(t);
 }
 
