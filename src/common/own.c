@@ -30,6 +30,7 @@
 /* Threads that close what may block, and the stack of each. */
 #define CLOSERS_MOST  32
 #define CLOSERS_STACK (128u * 1024)
+#define APART_MANY    96u /* that wait for one of them: far from the usual limit of 1024 */
 
 struct own_page {
 	uint64_t owned[PAGE_FDS / BITS];
@@ -325,20 +326,35 @@ unsigned ddps_own_era(void)
 
 /* ---- closing apart ---- */
 
+static uint64_t get_apart(int at)
+{
+	const struct own_page *p = find_page(at);
+
+	return p ? __atomic_load_n(&p->apart[at % PAGE_FDS / BITS], __ATOMIC_SEQ_CST) : 0;
+}
+
 /* One that waits for it, or -1. */
 static int find_apart(void)
 {
 	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
 
 	for (int at = 0; at < n; at += BITS) {
-		const struct own_page *p = find_page(at);
-		uint64_t bits =
-			p ? __atomic_load_n(&p->apart[at % PAGE_FDS / BITS], __ATOMIC_SEQ_CST) : 0;
+		const uint64_t bits = get_apart(at);
 
 		if (bits)
 			return at + __builtin_ctzll(bits);
 	}
 	return -1;
+}
+
+bool ddps_own_is_crowded(void)
+{
+	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
+	unsigned waiting = 0;
+
+	for (int at = 0; at < n; at += BITS)
+		waiting += (unsigned)__builtin_popcountll(get_apart(at));
+	return waiting >= APART_MANY;
 }
 
 static void close_apart(int fd)

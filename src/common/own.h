@@ -22,6 +22,8 @@ void ddps_own_close(int fd);
  * Nothing is done to @fd here, which may itself block.  false: it has to wait.
  */
 bool ddps_own_close_apart(int fd);
+/* So many wait that nothing should be taken now which may bring another one. */
+bool ddps_own_is_crowded(void);
 /* Those that wait since no thread could be made: one is, if that is possible now. */
 void ddps_own_close_waiting(void);
 /* Whether @fd, which was written down, has not become the program's. */

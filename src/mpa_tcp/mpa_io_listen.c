@@ -208,6 +208,15 @@ static bool make_descriptor_room(struct ddps_mpa_listener *l)
 	return true;
 }
 
+/* Whoever waits stays in the queue and the socket readable: do not spin. */
+static void pause_mpa_listener(struct ddps_mpa_listener *l, const char *why)
+{
+	ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", why);
+	ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
+	l->paused = true;
+	watch_mpa_listener(l);
+}
+
 static void take_accept_failure(struct ddps_mpa_listener *l, int err)
 {
 	struct ddps_error e;
@@ -220,11 +229,7 @@ static void take_accept_failure(struct ddps_mpa_listener *l, int err)
 		/* fall through */
 	case ENOBUFS:
 	case ENOMEM:
-		/* The peer stays in the queue and the socket readable: do not spin. */
-		ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", strerror(err));
-		ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
-		l->paused = true;
-		watch_mpa_listener(l);
+		pause_mpa_listener(l, strerror(err));
 		break;
 	case EBADF:
 	case EINVAL:
@@ -259,6 +264,11 @@ static bool accept_mpa_conn(struct ddps_mpa_listener *l, struct ddps_mpa_conn **
 	int fd;
 
 	*new = NULL;
+	if (l->shm && ddps_own_is_crowded()) {
+		pause_mpa_listener(l,
+				   "too many descriptors that peers have passed wait to be closed");
+		return false;
+	}
 	if (!has_half_open_room(l, &go))
 		return false;
 	fd = ddps_own(

@@ -71,10 +71,11 @@ static socklen_t get_near_name(const struct ddps_mpa_conn *c, struct sockaddr_un
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-/* Only sockets have two addresses; what is inside TLS stays there. */
+/* Only sockets have two addresses; what is inside TLS stays there.  Not where anybody may bring more of what blocks
+ * whoever closes it. */
 static bool wants_near(const struct ddps_mpa_conn *c)
 {
-	return c->p.shm && c->tcp == &ddps_mpa_sockets;
+	return c->p.shm && c->tcp == &ddps_mpa_sockets && !ddps_own_is_crowded();
 }
 
 /* Whether @fd's other end is of this process's user. */

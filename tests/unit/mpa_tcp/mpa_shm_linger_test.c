@@ -8,6 +8,7 @@
 
 #define HELLO  "ddpsess\n\0\0\0\2\0\4\0\0"
 #define SOON_S 5 /* far less than it lingers */
+#define MANY   200
 
 static struct mpa_world w;
 static char uri[160], said[300];
@@ -133,6 +134,25 @@ Test(mpa_shm_linger, that_are_unread_at_the_end)
 	cr_expect(shm_bare_gone(&b));
 	cr_expect_lt(ddps_now() - begun, SOON_S * UINT64_C(1000000000));
 	close(far);
+	shm_bare_close(&b);
+}
+
+/* Those that wait to be closed are as many as may be: nobody else is accepted until that is over. */
+Test(mpa_shm_linger, without_end)
+{
+	struct shm_bare b;
+	int far[MANY], n = 0;
+
+	for (; n < MANY && !strstr(said, "wait to be closed"); n++) {
+		b.sock = shm_bare_connect(uri);
+		far[n] = pass_lingering(b.sock, HELLO, 16, 0);
+		MPA_UNTIL(&w, shm_bare_gone(&b) || strstr(said, "wait to be closed"));
+		close(b.sock);
+	}
+	cr_expect_lt(n, MANY);
+	while (n)
+		close(far[--n]);
+	shm_bare_session(&w, &b, uri);
 	shm_bare_close(&b);
 }
 
