@@ -42,7 +42,8 @@
  * PTHREAD_CANCEL_DEFERRED, the default; _ASYNCHRONOUS leaves locks taken.  No function but
  * ddps_ctx_settle is a cancellation point, so a call that waits for events or completions ends before
  * its thread does.  If a thread that calls nothing else is to be cancelled, give its waits a timeout,
- * and call pthread_testcancel() between them.
+ * and call pthread_testcancel() between them.  Only where a process has a single thread, which has
+ * cancelled itself, the next function that it calls may be where it ends.
  *
  * Callbacks: Events and completions are fetched, no callback brings them.  The library calls only
  * four functions of the program: its log, its capture, and what it gives ddps_cq_on_notify and

@@ -10,6 +10,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+/* A thread that nobody but itself can cancel: two atomic steps less a call, which wait for all that was written. */
+#define ddps_is_alone() (__libc_single_threaded)
+#else
+#define ddps_is_alone() 0
+#endif
 
 /*
  * The order of all locks: whoever holds one takes only those that stand below it here, and none of the same kind.
@@ -66,7 +73,9 @@ static inline void ddps_mutex_init(struct ddps_mutex *l, enum ddps_order at)
 
 #define DDPS_HELD_MAX 8
 
-/* Of the thread: how many locks it holds, and its state before the first. */
+#define DDPS_CANCEL_KEPT (-1)
+
+/* Of the thread: how many locks it holds, and its state before the first, or DDPS_CANCEL_KEPT. */
 struct ddps_held {
 	unsigned depth;
 	int before;
@@ -82,14 +91,17 @@ extern __thread struct ddps_held ddps_held
 /* Until ddps_uncancellable_end(), which may be called by a function above: calls nest. */
 static inline void ddps_uncancellable(void)
 {
-	int was;
+	int was = DDPS_CANCEL_KEPT;
 
 	if (ddps_held.depth) {
 		ddps_held.depth++;
 		return;
 	}
 	/* In this order: a signal handler may lock, too, at any place. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	if (ddps_is_alone())
+		pthread_testcancel(); /* has it done so, it ends here, where it holds nothing */
+	else
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	ddps_held.depth = 1;
 	atomic_signal_fence(memory_order_seq_cst);
 	ddps_held.before = was;
@@ -100,7 +112,7 @@ static inline void ddps_uncancellable_end(void)
 	int before = ddps_held.before;
 
 	atomic_signal_fence(memory_order_seq_cst);
-	if (!--ddps_held.depth)
+	if (!--ddps_held.depth && before != DDPS_CANCEL_KEPT)
 		pthread_setcancelstate(before, NULL);
 }
 

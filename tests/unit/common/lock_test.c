@@ -106,6 +106,42 @@ Test(lock, breaches_are_noticed)
 }
 #endif
 
+/* ---- a thread that is cancelled leaves no lock, also if there is no other that could have done it ---- */
+
+static void take_while_ending(void *arg)
+{
+	(void)arg;
+	_exit(pthread_mutex_trylock(&inner.m));
+}
+
+static void be_cancelled_with_lock(void)
+{
+	pthread_cleanup_push(take_while_ending, NULL);
+	pthread_cancel(pthread_self());
+	ddps_lock(&inner);
+	usleep(1); /* a cancellation point */
+	ddps_unlock(&inner);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	abort();
+}
+
+#if __has_include(<sys/single_threaded.h>)
+static void be_cancelled_alone(void)
+{
+	__libc_single_threaded = true; /* the runner may have had threads */
+	be_cancelled_with_lock();
+}
+#else
+#define be_cancelled_alone be_cancelled_with_lock
+#endif
+
+Test(lock, whoever_is_cancelled_holds_none)
+{
+	cr_expect(is_fine(be_cancelled_with_lock));
+	cr_expect(is_fine(be_cancelled_alone));
+}
+
 /* ---- which signals a thread of the library's takes from the program ---- */
 
 static void *get_own_mask(void *arg)
