@@ -85,12 +85,12 @@ static void write_counters(const struct vd_count *c, const uint64_t v[VIEW_NCOUN
 	int fd;
 
 	get_count_path(c, VIEW_SUM, path, sizeof path);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return;
-	if (pwrite(fd, v, SIZE, 0) != (ssize_t)SIZE)
+	fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* What is no file, such as a pipe that nobody reads, does not stay in the way. */
+	if (fd < 0 || pwrite(fd, v, SIZE, 0) != (ssize_t)SIZE)
 		unlink(path);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* A name that nobody has: others may be of processes that were killed, or in another PID namespace. */
@@ -182,7 +182,7 @@ static bool add_to_ended(const struct vd_count *c, const uint64_t v[VIEW_NCOUNTE
 	int fd;
 
 	snprintf(path, sizeof path, "%s/" VIEW_ENDED, c->live);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
 	if (!flock(fd, LOCK_EX | LOCK_NB) && pread(fd, all, SIZE, 0) >= 0) {

@@ -37,11 +37,12 @@ const char *view_count_name(unsigned i)
 
 /* ---- the processes ---- */
 
-/* What the file @name of @live has; false: nothing, or not all. */
+/* What the file @name of @live has; false: nothing, or not all.  A pipe of that name has no place 0, and nobody waits for
+ * its writer. */
 static bool read_counters(int live, const char *name, uint64_t v[VIEW_NCOUNTERS])
 {
-	int fd = openat(live, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	bool all = fd >= 0 && read(fd, v, SIZE) == (ssize_t)SIZE;
+	int fd = openat(live, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	bool all = fd >= 0 && pread(fd, v, SIZE, 0) == (ssize_t)SIZE;
 
 	if (fd >= 0)
 		close(fd);
@@ -215,8 +216,8 @@ bool view_count_sum(const char *root, uint64_t sum[VIEW_NCOUNTERS])
 	snprintf(path, sizeof path, "%s/" VIEW_LIVE, root);
 	d = opendir(path);
 	if (d)
-		ended = openat(dirfd(d), VIEW_ENDED, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-			       0600);
+		ended = openat(dirfd(d), VIEW_ENDED,
+			       O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (ended >= 0)
 		gone = ask_processes(dirfd(d), d);
 	if (ended >= 0)

@@ -92,10 +92,10 @@ static bool read_nldev_file(const struct asker *a, const char *name, struct attr
 	int fd;
 
 	snprintf(path, sizeof path, "%s/nldev/%s", a->root, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, to->octets, sizeof to->octets);
+	n = pread(fd, to->octets, sizeof to->octets, 0);
 	close(fd);
 	to->len = n > 0 ? (size_t)n : 0;
 	return n > 0;

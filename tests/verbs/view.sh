@@ -93,6 +93,10 @@ assert link[\"iwOutRdmaReads\"] >= 10, link'"
 		(flock -s 9 && timeout 60 rping -c -C 10 -S 4000 -a 127.0.0.1 -p $port >/dev/null) 9<\$DDPSESS_VIEW/live/ended &&
 		[ \$((\$(cat $port1/hw_counters/iwInRdmaReads) - was)) -ge 10 ]"
 	now=$("${load[@]}" cat $port1/counters/port_xmit_data)
+	seen "counters: a pipe in the place of one's own stops nobody" "
+		rm \$DDPSESS_VIEW/live/$server.1.sum && mkfifo \$DDPSESS_VIEW/live/$server.1.sum &&
+		timeout 20 cat $port1/counters/port_xmit_data >/dev/null &&
+		[ \$(timeout 20 cat $port1/counters/port_xmit_data) -ge $now ]"
 	kill -STOP "$server"
 	seen "counters: one that hangs counts as it did" "[ \$(cat $port1/counters/port_xmit_data) -ge $now ]"
 	kill -KILL "$server"

@@ -199,6 +199,24 @@ Test(view_count, many_that_hang_cost_the_time_of_one)
 		close(hangs[i]);
 }
 
+/* What is no file is not read, and nobody waits for it. */
+Test(view_count, of_pipes)
+{
+	char path[sizeof tmp + 32];
+	int hangs = open_process("1.1", true);
+
+	close(open_process("22.1", false));
+	write_sum("1.1" VIEW_SUM, 1);
+	snprintf(path, sizeof path, "%s/" VIEW_LIVE "/22.1" VIEW_SUM, tmp);
+	cr_assert(!mkfifo(path, 0600));
+	cr_expect_eq(count_now(), 1);
+	cr_expect_not(lies_in_view("/" VIEW_LIVE "/22.1" VIEW_SUM));
+	snprintf(path, sizeof path, "%s/" VIEW_LIVE "/1.1" VIEW_SUM, tmp);
+	cr_assert(!unlink(path) && !mkfifo(path, 0600));
+	cr_expect_eq(count_now(), 0);
+	close(hangs);
+}
+
 Test(view_count, where_nothing_is_known)
 {
 	char live[sizeof tmp + 16];
