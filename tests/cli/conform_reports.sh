@@ -120,6 +120,28 @@ associated() { # KIND CAUSE TEXT...
 	for text; do says out "$text" || return; done
 }
 
+# Nobody is at the port any more: none of the cases waits for an answer, and each says why.
+gone_halfway() {
+	local pid began=$SECONDS res
+	listen "$(uri_of sctp)"
+	timeout 60 "$SESSCTL" conform --json "$uri" >cases 2>err &
+	pid=$!
+	until [ "$(grep -c '"result":"pass"' cases)" -gt 5 ] || [ $((SECONDS - began)) -gt "$PATIENCE" ]; do sleep 0.02; done
+	kill -KILL "$listener"
+	wait "$listener" 2>/dev/null
+	wait "$pid"
+	res=$?
+	stop_listener
+	why="status $res, and not all that came later says that the target is gone"
+	[ $res = 1 ] && python3 - cases <<-'END'
+		import json, sys
+		failed = [c for c in map(json.loads, open(sys.argv[1])) if c.get("result") == "fail"]
+		assert len(failed) > 100, len(failed)
+		# the case that was under way may have waited for something else
+		assert all(c["cause"] == "gone" and c["seconds"] < 4 for c in failed[1:]), failed[1:]
+	END
+}
+
 not_ddp() {
 	serve sctp-plain
 	run 1 conform --timeout 0.3 --case 'neg-*' --html r.html --junit r.xml "sctp://127.0.0.1:7174?encap=$number" &&
@@ -285,6 +307,7 @@ test_case "conform says that no Terminate comes" says_nothing
 test_case "conform says that an FPDU is not whole" reports half "this peer stops in the middle of an FPDU" \
 	"24 octets of an FPDU that is not whole"
 test_case "conform says that nothing comes over SCTP" no_association sctp-silent "nothing has come from it"
+test_case "conform over SCTP says that the target is gone" gone_halfway
 test_case "conform says that packets come back" no_association sctp-echo "it sends back what it gets"
 test_case "conform says that SCTP is refused" no_association sctp-abort "the target sent ABORT"
 test_case "conform says how far a set-up came" no_association sctp-half "it has answered INIT, and not COOKIE ECHO"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Associations of the peer's, packet by packet: RFC 9260 sections 5, 8 and 9, RFC 6951. */
 #include "conform/peer/sctp_packet.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -49,8 +50,12 @@ void cf_pkt_send_as_is(const struct cf_pkt *p, const struct cf_link *l)
 {
 	const struct sockaddr *to = l->own_fd ? NULL : (const struct sockaddr *)&l->to;
 
-	/* What is lost here is sent again like what is lost on the way. */
-	(void)sendto(l->fd, p->b, p->len, MSG_NOSIGNAL, to, to ? l->to_len : 0);
+	/* What is lost here is sent again like what is lost on the way.  An ICMP error is of an earlier packet, and this
+	 * one has not left: whoever waits for its answer finds its own. */
+	for (int tries = 0; tries < 2; tries++)
+		if (sendto(l->fd, p->b, p->len, MSG_NOSIGNAL, to, to ? l->to_len : 0) >= 0 ||
+		    errno != ECONNREFUSED)
+			break;
 }
 
 void cf_pkt_send(struct cf_pkt *p, const struct cf_link *l)

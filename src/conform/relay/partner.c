@@ -152,7 +152,7 @@ static bool connect_partner(struct cf *cf, const struct cf_relay_plan *plan, uns
 	param.setup_ms = param.connect_ms = ms;
 	param.nudge_ms = cf->run->pause_ms;
 	check_partner_call(cf, ddps_connect(p->ep, uri, &param), "connecting");
-	while (!p->up && !p->over) {
+	while (!p->up && !p->over && !cf_relay_done(p->relay).refused) {
 		(void)cf_left(cf, since, "a session, or its end");
 		app_turn(cf);
 		take_partner_event(p, cf_nap(cf, since, TICK));

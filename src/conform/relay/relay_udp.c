@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Datagrams: lost, doubled, late and overtaken, changed. */
 #include "conform/relay/relay_in.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -40,6 +41,15 @@ static void take_datagram(struct cf_relay *r, int side, size_t len, uint64_t now
 	}
 }
 
+/* A call failed: perhaps for the target's ICMP, since nobody has that port. */
+static void note_udp_refusal(struct cf_relay *r)
+{
+	if (errno != ECONNREFUSED)
+		return;
+	r->refusal = errno;
+	r->refused++;
+}
+
 /* Each side a bounded number of them a turn, so that what is due leaves. */
 static void read_datagrams(struct cf_relay *r, int side)
 {
@@ -52,8 +62,10 @@ static void read_datagrams(struct cf_relay *r, int side)
 
 		n = recvfrom(fd, r->buf, sizeof r->buf, MSG_DONTWAIT, (struct sockaddr *)&from,
 			     &len);
+		if (n < 0 && side == 1)
+			note_udp_refusal(r);
 		if (n < 0)
-			return; /* nothing there, or the target's ICMP: its partner will notice */
+			return;
 		if (side == 0) {
 			r->from = from;
 			r->from_len = len;
@@ -72,6 +84,8 @@ static void send_due_datagrams(struct cf_relay *r, int side, uint64_t now)
 				      : sendto(r->front, p->b, p->len, MSG_DONTWAIT,
 					       (struct sockaddr *)&r->from, r->from_len);
 
+		if (n < 0 && side == 0)
+			note_udp_refusal(r);
 		if (n < 0)
 			r->lost++;
 		else

@@ -183,6 +183,11 @@ static bool read_packet(struct cf_raw *r)
 			       (struct sockaddr *)&from, &from_len);
 	size_t ip = 0;
 
+	if (got < 0 &&
+	    errno == ECONNREFUSED) { /* no answer will come: it is as if dialled in vain */
+		r->cf->dialling = true;
+		cf_fail(r->cf, "the target is gone: %s", strerror(errno));
+	}
 	if (got < 0)
 		return false;
 	if (b->raw && from.ss_family == AF_INET && got)
