@@ -294,13 +294,12 @@ static void crossing_again(struct cf *cf)
 
 /* ---- ERROR ---- */
 
-/* Each cause there is, alone; none; one that is not known; two. */
+/* Each cause there is, alone; one that is not known; two; none. */
 static void error_causes(struct cf *cf)
 {
 	static const struct {
 		uint8_t len, v[20];
 	} row[] = {
-		{ 0, "" },
 		{ 8, { 0, RAW_INVALID_STREAM, 0, 8, 0xff, 0xff } },
 		{ 12, { 0, RAW_MISSING_PARAMETER, 0, 12, 0, 0, 0, 2, 0, 123, 0, 234 } },
 		{ 8, { 0, RAW_STALE_COOKIE, 0, 8, 0, 188, 97, 78 } },
@@ -317,6 +316,7 @@ static void error_causes(struct cf *cf)
 		{ 4, { 0xff, 0xfe, 0, 4 } },
 		{ 16,
 		  { 0, RAW_INVALID_STREAM, 0, 8, 0, 1, 0, 0, 0, RAW_INVALID_STREAM, 0, 8, 0, 2 } },
+		{ 0, "" },
 	};
 	struct cf_raw r;
 
