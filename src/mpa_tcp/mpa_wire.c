@@ -56,7 +56,8 @@ static int check_key(enum ddps_mpa_kind kind, const uint8_t *buf, size_t len, co
 		else if (buf[i] != other[i])
 			*why = "wrong key";
 		else if (kind == DDPS_MPA_REPLY) /* [5044-7.1.2-19] */
-			*why = "the peer sent an MPA Request: both sides are initiators";
+			*why = "the peer sent an MPA Request: it is an initiator, too, or "
+			       "sends back what it gets";
 		else
 			*why = "the peer sent an MPA Reply: both sides are responders";
 		return DDPS_E_KEY;

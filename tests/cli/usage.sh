@@ -291,6 +291,9 @@ completion() {
 	"$SESSCTL" complete ping --size 4 --op w >out
 	why="values: $(cat out)"
 	[ "$(cut -f 1 out)" = write ] || return
+	why="no next word of a list"
+	[ "$("$SESSCTL" complete connect --rtr send, | cut -f 1 | tr '\n' ' ')" = "send,send send,write send,read " ] &&
+		[ "$("$SESSCTL" complete connect --rtr=send,wr | cut -f 1)" = --rtr=send,write ] || return
 	"$SESSCTL" complete conform --case=mpa-i- >out
 	why="names of cases: $(head -n 3 out)"
 	[ "$(cut -f 1 out)" = "$("$SESSCTL" conform --list | cut -f 1 | sed -n 's/^mpa-i-/--case=&/p')" ] || return

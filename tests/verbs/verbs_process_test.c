@@ -70,6 +70,7 @@ Test(verbs_process, settings)
 		  "captured",
 		  true },
 		{ "DDPSESS_CONF", "", NULL, true },
+		{ "DDPSESS_CONF", "/dev/null", NULL, true },
 		{ "DDPSESS_CONF", "/", "ddpsess: /: Is a directory; it is not used", true },
 		{ "DDPSESS_FAULTS", "/none/such",
 		  "ddpsess: /none/such: No such file or directory; the device cannot be opened",

@@ -76,6 +76,17 @@ static void offer_forms(const char *form)
 	}
 }
 
+/* The values of an option.  Of a list, "a|b,...", the next one is offered behind those that are there. */
+static void offer_values(const char *form)
+{
+	const size_t n = strlen(form), more = sizeof ",..." - 1;
+	const char *word = words[nwords - 1], *comma = strrchr(word, ',');
+
+	if (comma && n > more && !strcmp(form + n - more, ",..."))
+		head = (int)(comma + 1 - word);
+	offer_forms(form);
+}
+
 /* The option that waits for a value behind the @n octets of @before. */
 static const struct option_row *find_waiting(const struct option_table *t, unsigned cmd,
 					     const char *before, size_t n)
@@ -121,11 +132,11 @@ void complete_options(const struct option_table *t, const struct option_user *u)
 	if (!waiting && !strncmp(word, "--", 2) && word[named]) {
 		head = (int)named + 1;
 		waiting = find_waiting(t, u->bit, word, named);
-		offer_forms(waiting ? waiting->arg : "");
+		offer_values(waiting ? waiting->arg : "");
 		return;
 	}
 	if (waiting) {
-		offer_forms(waiting->arg);
+		offer_values(waiting->arg);
 		return;
 	}
 	if (*word != '-') {

@@ -247,7 +247,7 @@ static const struct {
 	{ REP "\0\0\0\0", 20, false, DDPS_E_REVISION, false, false, "revision" },
 	{ REP "\0\3\0\0", 20, false, DDPS_E_REVISION, false, false, "revision" },
 	{ REP "\0\1\2\1", 20, false, DDPS_E_PROTOCOL, false, false, "512" },
-	{ REQ "\0\1\0\0", 20, false, DDPS_E_KEY, false, false, "both sides are initiators" },
+	{ REQ "\0\1\0\0", 20, false, DDPS_E_KEY, false, false, "sends back what it gets" },
 	{ "HTTP/1.1 400", 12, false, DDPS_E_KEY, false, false, "wrong key" },
 };
 
