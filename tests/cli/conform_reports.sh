@@ -245,6 +245,21 @@ interrupted() {
 		says r.xml '<error message="interrupted, not all' && parsed r.html r.xml
 }
 
+# Whoever is killed says no more: what was done is in the report.
+killed() {
+	serve dead
+	"$SESSCTL" conform --timeout 0.2 --junit r.xml "$uri" >out 2>err &
+	local pid=$! began=$SECONDS res=1
+	while [ $res != 0 ] && [ $((SECONDS - began)) -le "$PATIENCE" ]; do
+		sleep 0.02
+		[ "$(grep -c '<testcase' r.xml)" -gt 2 ] && is_junit r.xml &&
+			says r.xml '<error message="the run was cut off">'
+		res=$?
+	done
+	kill -KILL "$pid" && wait "$pid" 2>/dev/null
+	[ $res = 0 ] && is_junit r.xml
+}
+
 unwritable() {
 	run 1 conform --case mpa-request-plain --self --html /nowhere/r.html tcp &&
 		says err "HTML report '/nowhere/r.html': No such file"
@@ -343,5 +358,6 @@ test_case "conform has a status for nothing tested" nothing
 test_case "conform's files are whole when all is well" passing
 test_case "conform says in each output that there is no target" unreachable
 test_case "conform says in each output that it was interrupted" interrupted
+test_case "conform keeps in its JUnit report what was done when it is killed" killed
 test_case "conform says that a page cannot be written" unwritable
 finish

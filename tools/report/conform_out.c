@@ -60,6 +60,8 @@ int conform_out_begin(struct conform_out *c, const struct conform_job *job)
 		return -1;
 	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file", 0600)))
 		return -1;
+	if (c->junit)
+		conform_junit_begin(c);
 	if (c->pcap)
 		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end says */
 	if (o->tap)
@@ -207,6 +209,8 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 		conform_json_case(c, r, k);
 	else if (c->job->o.tap)
 		print_tap(r, k);
+	if (c->junit && k)
+		conform_junit_case(c, k);
 	show_progress(c, r->c.name);
 	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->job->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);

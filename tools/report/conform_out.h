@@ -39,6 +39,7 @@ enum status conform_usage(const char *command, const char *why);
 struct conform_out {
 	const struct conform_job *job;
 	FILE *junit, *pcap, *html;
+	long junit_at; /* where the next case goes; 0: all are written at the end, as into a pipe */
 	bool table, colour, progress;
 	bool lost;	    /* a line of JSON could not be made */
 	char *error;	    /* why not all was run, for people; or NULL */
@@ -65,6 +66,9 @@ void conform_json_case(struct conform_out *c, const struct ddps_conform_result *
 void conform_json_error(struct conform_out *c, int err);
 void conform_json_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 
+/* What a file has whenever the program is ended: the cases that were done, and that the run was cut off. */
+void conform_junit_begin(struct conform_out *c);
+void conform_junit_case(struct conform_out *c, const struct kept_case *k);
 /* The whole report; errors stay in ferror(). */
 void conform_junit(const struct conform_out *c);
 
