@@ -7,8 +7,8 @@
 #include <errno.h>
 
 /* Codes of secured wires are the lowest, those of the handshake and after it the last of them. */
-#define DDPS_X(name, value, text) +((value) < DDPS_E_ALERT)
-_Static_assert(!(0 DDPS_ERRORS(DDPS_X)), "vd_is_insecure() and vd_secure_errno() know all of them");
+#define DDPS_X(name, value, text) (value) >= DDPS_E_ALERT &&
+_Static_assert(DDPS_ERRORS(DDPS_X) true, "vd_is_insecure() and vd_secure_errno() know all of them");
 #undef DDPS_X
 
 int vd_secure_open(const struct vd_config *cfg, struct ddps_secure **out)

@@ -346,13 +346,15 @@ static const struct ddps_conform_item *skip_run(const struct ddps_conform_item *
 
 static bool grow_stream(struct stream *s, const uint8_t *b, size_t len)
 {
-	uint8_t *more = realloc(s->b, s->len + len + 1);
+	uint8_t *more;
 
+	if (!len)
+		return true;
+	more = realloc(s->b, s->len + len);
 	if (!more)
 		return false;
 	s->b = more;
-	if (len)
-		memcpy(s->b + s->len, b, len);
+	memcpy(s->b + s->len, b, len);
 	s->len += len;
 	return true;
 }
