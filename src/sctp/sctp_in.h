@@ -306,8 +306,9 @@ struct ddps_sctp {
 	/* Of config.inbox: */
 	uint64_t period_at;
 	uint32_t period;
-	unsigned takers, takers_before; /* associations that have received much in it, in the last one */
-	size_t share;			/* of each, octets */
+	unsigned takers,
+		takers_before; /* associations that have received much in it, in the last one */
+	size_t share;	       /* of each, octets */
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */
