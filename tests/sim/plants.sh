@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$1 pattern=${2:-.} list=tests/sim/plants.txt
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-# What is played at most, as the simulation counts
+# What is played at most, as the simulation counts; and ten minutes of processor time, whoever else computes here
 declare -A most=([sim-sctp]=200000 [sim-session]=100000 [sim-ipoib]=6000 [sim-verbs]=6000 [sim-crossed]=12000)
 sims=("${!most[@]}") number=0 found=0 rows=0
 
@@ -23,7 +23,10 @@ make -s -C "$tree" -j2 VARIANT="$(basename "$build")" WERROR= CFLAGS=-w "${sims[
 world() { # NUMBER SIMULATION WORDS
 	local seed=0 try sim=$tree/$build/$2
 	for ((try = 0; try < 8; try++)); do
-		DDPS_OFF=$1 timeout -k 5 600 "$sim" $((seed + 1)) "${most[$2]}" >"$tree/out" 2>&1 && return
+		(ulimit -t 600 && DDPS_OFF=$1 exec timeout -k 5 3600 "$sim" $((seed + 1)) "${most[$2]}") >"$tree/out" 2>&1 && return
+		case $? in
+		124 | 137 | 152) echo "not ok: its time ran out, at a seed above $seed" >>"$tree/out" ;;
+		esac
 		seed=$(grep -aoE 'again: .* world [0-9]+' "$tree/out" | head -n 1 | grep -oE '[0-9]+$')
 		[ -n "$seed" ] || return
 		if grep -aqE "$3" "$tree/out" && "$sim" world "$seed" >"$tree/without" 2>&1; then
