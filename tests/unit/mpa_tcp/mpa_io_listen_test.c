@@ -311,7 +311,7 @@ Test(mpa_io_listen, bound_uris)
  * that is there already is taken with it. */
 Test(mpa_io_listen, what_is_there_when_it_is_accepted)
 {
-	for (int any = 0; any < 2; any++) {
+	for (unsigned any = 0; any < 2; any++) {
 		struct sockaddr_in in = mpa_loopback(0);
 		struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };
 		struct ddps_conn_info info = { 0 };
