@@ -150,9 +150,9 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	m->flags = (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
 			     (flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0));
 	to = m->data;
-	for (int i = 0; i < niov; to += iov[i++].iov_len) {
-		if (iov[i].iov_len)
-			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+	for (const struct iovec *v = iov; v < iov + niov; to += v++->iov_len) {
+		if (v->iov_len)
+			memcpy(to, v->iov_base, v->iov_len);
 	}
 	a->buffered += len + sizeof *m;
 	a->unsent += len;
@@ -186,7 +186,7 @@ size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a)
 	const struct ddps_sc_path *data = a->data_path;
 	uint32_t least = largest_chunk(data), other;
 
-	for (unsigned i = 0; i < a->npaths; i++) {
+	for (unsigned i = 0; i < a->npaths && a->npaths > 1; i++) {
 		const struct ddps_sc_path *p = a->path[i];
 
 		if (p == data || !p->confirmed || p->state != DDPS_SCTP_ACTIVE)

@@ -16,7 +16,7 @@
 /* Ask for an acknowledgement in time, so that the limit need not stop the stream. */
 #define PROBE_AT (DDPS_SD_IN_FLIGHT_MAX / 2)
 /* Of a message with a segment: the DDP-SSN, the header, the payload. */
-#define PIECES (2 + DDPS_SEG_IOV_MAX)
+#define PIECES (1 + DDPS_SEG_IOV_MAX)
 /* Octets of segments of one session that leave in one turn, and one segment more. */
 #define TURN 8192u
 
@@ -334,12 +334,14 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 
 static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 {
-	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
+	uint8_t head[DDPS_SD_SSN_LEN + DDPS_SEG_HDR_MAX];
 	struct iovec iov[PIECES];
 	int n = 0;
 
-	iov[n++] = (struct iovec){ ssn, sizeof(ssn) };
-	iov[n++] = (struct iovec){ (void *)(uintptr_t)seg->hdr, seg->hdr_len };
+	head[0] = (uint8_t)(p->tx >> 8);
+	head[1] = (uint8_t)p->tx;
+	memcpy(head + DDPS_SD_SSN_LEN, seg->hdr, seg->hdr_len);
+	iov[n++] = (struct iovec){ head, DDPS_SD_SSN_LEN + seg->hdr_len };
 	for (int i = 0; i < seg->npay; i++)
 		iov[n++] = seg->pay[i];
 	return hand_over(p, DDPS_SD_PPID_SEGMENT, iov, n);
