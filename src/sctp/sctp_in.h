@@ -481,10 +481,22 @@ void ddps_sc_violation(struct ddps_sctp_assoc *a, const char *what);
 /* ---- sctp_rx.c, sctp_reasm.c, sctp_stream.c, sctp_sack.c ---- */
 ddps_sc_handler ddps_sc_data, ddps_sc_sack_in;
 void ddps_sc_rx_done(struct ddps_sc_rx *rx);
-uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a);
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
 void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
-#define DDPS_SC_ITEM 384u /* what a held item costs in addition to its octets: a lone fragment */
+#define DDPS_SC_ITEM   384u /* what a held item costs in addition to its octets: a lone fragment */
+#define DDPS_SC_PERIOD (100 * MS) /* in which it is counted who receives much */
+static inline uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_sctp *e = a->e;
+	/* one chunk of all that is reported has to fit, with what it costs */
+	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
+	size_t share = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->share : SIZE_MAX;
+
+	/* [9260-6.2-6] Less than a packet is not worth telling. */
+	if (used + 1500 > e->c.rwnd)
+		return 0;
+	return (uint32_t)(e->c.rwnd - used < share ? e->c.rwnd - used : share);
+}
 /* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
 int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);

@@ -2,31 +2,12 @@
 /* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
 #include "sctp/sctp_in.h"
 
-#define SHORT  4096u /* octets of a packet that may be a request */
-#define PERIOD (100 * MS)
+#define SHORT 4096u /* octets of a packet that may be a request */
 /* Octets: who receives so much in a period counts until the next one has ended. */
 #define MUCH	    65536u
 #define SHARE_LEAST 65536u /* octets: no packet is larger */
 
 /* ---- the window ---- */
-
-static size_t get_inbox_share(const struct ddps_sctp *e)
-{
-	return e->now - e->period_at < 2 * PERIOD ? e->share : SIZE_MAX;
-}
-
-uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
-{
-	/* one chunk of all that is reported has to fit, with what it costs */
-	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
-	size_t all = a->e->c.rwnd;
-
-	/* [9260-6.2-6] Less than a packet is not worth telling. */
-	if (used + 1500 > all)
-		return 0;
-	all -= used;
-	return (uint32_t)(all < get_inbox_share(a->e) ? all : get_inbox_share(a->e));
-}
 
 /* What waits below the engine has one place, whatever the windows say.  A SACK may report another one than the
  * one before (RFC 9260 3.3.2). */
@@ -43,8 +24,8 @@ static void count_taker(struct ddps_sctp_assoc *a, size_t len)
 {
 	struct ddps_sctp *e = a->e;
 
-	if (e->now - e->period_at >= PERIOD) {
-		e->takers_before = e->now - e->period_at < 2 * PERIOD ? e->takers : 0;
+	if (e->now - e->period_at >= DDPS_SC_PERIOD) {
+		e->takers_before = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->takers : 0;
 		e->takers = 0;
 		e->period++;
 		e->period_at = e->now;

@@ -48,11 +48,6 @@ int ddps_sc_header(struct ddps_sc_header *h, const uint8_t *pkt, size_t len)
 	return 0;
 }
 
-struct ddps_rbuf ddps_sc_chunks(const uint8_t *pkt, size_t len)
-{
-	return ddps_rbuf_init(pkt + DDPS_SC_HDR, len - DDPS_SC_HDR);
-}
-
 /* Up to @len and, as far as it is there, the pad [9260-3.2-3]. */
 static const uint8_t *take_padded(struct ddps_rbuf *r, size_t len)
 {
@@ -62,26 +57,6 @@ static const uint8_t *take_padded(struct ddps_rbuf *r, size_t len)
 	if (at)
 		ddps_rbuf_take(r, pad < ddps_rbuf_left(r) ? pad : ddps_rbuf_left(r));
 	return at;
-}
-
-int ddps_sc_chunk_next(struct ddps_rbuf *r, struct ddps_sc_chunk *c)
-{
-	size_t left = ddps_rbuf_left(r), len, padded;
-
-	if (left < 4)
-		return 0;
-	len = (size_t)(r->p[2] << 8 | r->p[3]);
-	if (len < 4 || len > left) /* [9260-6.10-6] */
-		return DDPS_E_PROTOCOL;
-	padded = ddps_sc_pad(len);
-	c->type = r->p[0];
-	c->flags = r->p[1];
-	c->all = r->p;
-	r->p += padded < left ? padded : left;
-	c->len = len;
-	c->val = c->all + 4;
-	c->vlen = len - 4;
-	return 1;
 }
 
 int ddps_sc_tlv_next(struct ddps_rbuf *r, struct ddps_sc_tlv *t)

@@ -166,9 +166,30 @@ void ddps_sc_crc_put(uint8_t *pkt, size_t len);
 /* 0 or DDPS_E_TRUNCATED, DDPS_E_PROTOCOL (port 0). */
 int ddps_sc_header(struct ddps_sc_header *h, const uint8_t *pkt, size_t len);
 /* The next chunk: 1; 0 at the end; DDPS_E_PROTOCOL: what is left is no whole chunk. */
-int ddps_sc_chunk_next(struct ddps_rbuf *r, struct ddps_sc_chunk *c);
+static inline int ddps_sc_chunk_next(struct ddps_rbuf *r, struct ddps_sc_chunk *c)
+{
+	size_t left = ddps_rbuf_left(r), len, padded;
+
+	if (left < 4)
+		return 0;
+	len = (size_t)(r->p[2] << 8 | r->p[3]);
+	if (len < 4 || len > left) /* [9260-6.10-6] */
+		return DDPS_E_PROTOCOL;
+	padded = ddps_sc_pad(len);
+	c->type = r->p[0];
+	c->flags = r->p[1];
+	c->all = r->p;
+	r->p += padded < left ? padded : left;
+	c->len = len;
+	c->val = c->all + 4;
+	c->vlen = len - 4;
+	return 1;
+}
 /* Over the chunks of a packet. */
-struct ddps_rbuf ddps_sc_chunks(const uint8_t *pkt, size_t len);
+static inline struct ddps_rbuf ddps_sc_chunks(const uint8_t *pkt, size_t len)
+{
+	return ddps_rbuf_init(pkt + DDPS_SC_HDR, len - DDPS_SC_HDR);
+}
 /* The next parameter or cause: as above. */
 int ddps_sc_tlv_next(struct ddps_rbuf *r, struct ddps_sc_tlv *t);
 

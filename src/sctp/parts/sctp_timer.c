@@ -111,11 +111,6 @@ void ddps_sc_timer_drop(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 	t->want = DDPS_SC_NEVER;
 }
 
-uint64_t ddps_sc_heap_next(const struct ddps_sc_heap *h)
-{
-	return h->n ? h->v[1]->at : DDPS_SC_NEVER;
-}
-
 struct ddps_sc_timer *ddps_sc_heap_due(struct ddps_sc_heap *h, uint64_t now)
 {
 	while (h->n && h->v[1]->at <= now) {

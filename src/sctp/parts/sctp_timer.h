@@ -29,7 +29,10 @@ void ddps_sc_timer_set(struct ddps_sc_heap *h, struct ddps_sc_timer *t, uint64_t
 /* Out of the heap for good. */
 void ddps_sc_timer_drop(struct ddps_sc_heap *h, struct ddps_sc_timer *t);
 /* When the first is due; may be earlier than the truth, once. */
-uint64_t ddps_sc_heap_next(const struct ddps_sc_heap *h);
+static inline uint64_t ddps_sc_heap_next(const struct ddps_sc_heap *h)
+{
+	return h->n ? h->v[1]->at : DDPS_SC_NEVER;
+}
 /* One that is due at @now, taken out, or NULL. */
 struct ddps_sc_timer *ddps_sc_heap_due(struct ddps_sc_heap *h, uint64_t now);
 

@@ -349,8 +349,25 @@ enum {
 	DDPS_SENT_EV_LOST = 1 << 2  /* chunks were marked lost */
 };
 
+/* 0 is "off", and so comes last. */
+static inline uint64_t ddps_sent_sooner(uint64_t a, uint64_t b)
+{
+	return a - 1 < b - 1 ? a : b;
+}
+
 /* When ddps_sent_timer() is due for this path; DDPS_SENT_NEVER: not now. */
-uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_path *p);
+static inline uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	uint64_t at = p->pace_at;
+
+	if (s->zero_on == p)
+		at = ddps_sent_sooner(at, s->zero_at);
+	if (p->nflight)
+		at = ddps_sent_sooner(ddps_sent_sooner(ddps_sent_sooner(p->reo_at, p->pto_at),
+						       ddps_sent_sooner(p->t3_at, p->nudge_at)),
+				      at);
+	return at ? at : DDPS_SENT_NEVER;
+}
 
 /* Time has come, or may have.  Each timer fires at most once a call.  Return: DDPS_SENT_EV_* */
 unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);

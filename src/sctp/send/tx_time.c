@@ -253,25 +253,6 @@ void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t n
 		p->pto_at = p->t3_at;
 }
 
-/* 0 is "off", and so comes last. */
-static uint64_t get_sooner_time(uint64_t a, uint64_t b)
-{
-	return a - 1 < b - 1 ? a : b;
-}
-
-uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_path *p)
-{
-	uint64_t at = p->pace_at;
-
-	if (s->zero_on == p)
-		at = get_sooner_time(at, s->zero_at);
-	if (p->nflight)
-		at = get_sooner_time(get_sooner_time(get_sooner_time(p->reo_at, p->pto_at),
-						     get_sooner_time(p->t3_at, p->nudge_at)),
-				     at);
-	return at ? at : DDPS_SENT_NEVER;
-}
-
 /* 9260-6.1-5: while the peer has no room and says so, silence about a chunk is no error. */
 static unsigned error_of(struct ddps_sent *s)
 {
