@@ -167,7 +167,7 @@ static void settle_one(struct ddps_sctp_assoc *a, bool leaves)
 		}
 		return;
 	}
-	if (a->told_rwnd < e->c.rwnd)
+	if (a->told_rwnd < e->c.rwnd && a->told_rwnd < ddps_sc_rwnd(a))
 		ddps_sc_window_update(a);
 	set_in_tx(a, ddps_sc_has_output(a));
 	if (!leaves || !a->in_tx)

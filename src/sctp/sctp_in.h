@@ -522,7 +522,6 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
 bool ddps_sc_is_silent(const struct ddps_sctp_assoc *a); /* every path has failed */
 void ddps_sc_ask_paths(struct ddps_sctp_assoc *a);	 /* those that have not, immediately */
 void ddps_sc_path_timer(struct ddps_sc_path *p);
-uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
 void ddps_sc_path_start(struct ddps_sc_path *p);
 ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
@@ -530,6 +529,18 @@ void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *
 static inline bool ddps_sc_sends_hb(const struct ddps_sctp_assoc *a)
 {
 	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
+}
+static inline uint64_t ddps_sc_pmtu_deadline(const struct ddps_sc_path *p)
+{
+	return ddps_sc_sends_hb(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
+}
+static inline uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)
+{
+	uint64_t at = ddps_sent_deadline(&p->a->tx, &p->tx), pm = ddps_sc_pmtu_deadline(p);
+
+	if (p->hb_at < at)
+		at = p->hb_at;
+	return pm < at ? pm : at;
 }
 /* A HEARTBEAT of so many octets; returns its nonce. */
 #define DDPS_SC_HB_LEN 40u

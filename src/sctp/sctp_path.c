@@ -418,20 +418,6 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 
 /* ---- time ---- */
 
-static uint64_t pmtu_deadline(const struct ddps_sc_path *p)
-{
-	return ddps_sc_sends_hb(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
-}
-
-uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)
-{
-	uint64_t at = ddps_sent_deadline(&p->a->tx, &p->tx), pm = pmtu_deadline(p);
-
-	if (p->hb_at < at)
-		at = p->hb_at;
-	return pm < at ? pm : at;
-}
-
 /*
  * T3 has fired.  What does not pass was cut when the path took more, and it does not pass in fragments either,
  * while smaller packets are answered: it will not, however often it is sent.  True: that is the end.
@@ -474,7 +460,7 @@ void ddps_sc_path_timer(struct ddps_sc_path *p)
 			ddps_sc_roam(p); /* the question may be lost, too */
 		}
 	}
-	if (pmtu_deadline(p) <= now)
+	if (ddps_sc_pmtu_deadline(p) <= now)
 		ddps_sent_mtu_changed(&a->tx, &p->tx, ddps_pmtu_timer(&p->tx.pmtu, now));
 	if (p->hb_at <= now)
 		hb_timer(p);

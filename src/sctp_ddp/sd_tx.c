@@ -273,7 +273,7 @@ static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
-	size_t mulpdu = s->llp.ops->mulpdu(&s->llp), room;
+	size_t mulpdu = ddps_sd_mulpdu(c->max_user_data, s->param.max_mulpdu), room;
 	bool got;
 
 	if (c->tx_pair == p)
@@ -371,7 +371,8 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 	}
 	c->turn += (uint32_t)(hdr + pay);
 	p->turns = c->turns;
-	ddps_sd_tx_let_go(c);
+	if (c->tx_pair) /* it had to wait */
+		ddps_sd_tx_let_go(c);
 	if (err < 0)
 		return false;
 	s->llp.data->tx_done(s->llp.data_user, 1);
