@@ -594,8 +594,10 @@ static inline bool ddps_sc_has_output(const struct ddps_sctp_assoc *a)
 {
 	uint16_t size;
 
-	return a->due || !STAILQ_EMPTY(&a->blobs) || ddps_sc_data_waits(a) ||
-	       ddps_sc_probe_path(a, &size);
+	if (a->due || !STAILQ_EMPTY(&a->blobs))
+		return true;
+	return ddps_sc_sends_hb(a) &&
+	       (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask || ddps_sc_probe_path(a, &size));
 }
 
 /* ---- sctp_check.c ---- */
