@@ -8,7 +8,9 @@
  *    (wait.c).  He says so before (ddps_ctx_rely_on_thread), and whatever he has posted leaves
  *    (gather.c).
  * 3. While somebody polls the library thread naps, 1 ms each time: woken by the same octets it
- *    would take his processor or his lock.
+ *    would take his processor or his lock.  Between two naps it takes the lock if that is free, and
+ *    waits for it only if nobody has polled: a program that polls holds it nearly always, and had to
+ *    wake who waits for it each time that it gives it back.
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
  *    whose end nobody polls for a moment, and data lies there, was too long: the thread sleeps on the
  *    loop's descriptor for the next ones, and for more of them each time that happens.  In a stream
@@ -48,11 +50,16 @@ void ddps_mover_init(struct ddps_ctx *ctx)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&ctx->mover.napping_up, &clock);
 	pthread_condattr_destroy(&clock);
+	ddps_mutex_init(&ctx->mover.nap, DDPS_LOCK_NAP);
 }
 
+/* In a child of fork the thread that napped is not there, and would be waited for. */
 void ddps_mover_fini(struct ddps_ctx *ctx)
 {
+	if (ctx->mover.napping)
+		return;
 	pthread_cond_destroy(&ctx->mover.napping_up);
+	pthread_mutex_destroy(&ctx->mover.nap.m);
 }
 
 static uint32_t drives(const struct ddps_mover *m)
@@ -74,12 +81,15 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
 	ddps_assert_held(&ctx->lock);
 	set_drives(m, 0);
 	m->relied = true;
-	if (m->napping) {
-		pthread_cond_signal(&m->napping_up);
-	} else { /* it may be asleep on the loop: nothing stays hidden from it */
+	if (!m->napping) { /* it may be asleep on the loop: nothing stays hidden from it */
 		ddps_loop_sleep(ctx->env.loop);
 		ddps_loop_slept(ctx->env.loop);
+		return;
 	}
+	ddps_lock(&m->nap);
+	m->woken = true;
+	pthread_cond_signal(&m->napping_up);
+	ddps_unlock(&m->nap);
 }
 
 /* What a nap has shown.  n: what lay there at its end, if nobody polled without a pause. */
@@ -97,34 +107,69 @@ static void judge_nap(struct ddps_mover *m, int n)
 	}
 }
 
-/* Return: whether it was as long as that; else somebody relies on this thread. */
-static bool sleep_for(struct ddps_ctx *ctx, uint64_t ns)
+/* Without the context's lock.  Return: whether it was as long as that; else somebody relies on this thread. */
+static bool sleep_for(struct ddps_mover *m, uint64_t ns)
 {
 	uint64_t until = ddps_now() + ns;
 	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
-	int err;
+	bool woken;
+	int err = 0;
 
+	ddps_lock(&m->nap);
+	while (!m->woken && !err)
+		err = pthread_cond_timedwait(&m->napping_up, &m->nap.m, &ts);
+	woken = m->woken;
+	ddps_unlock(&m->nap);
+	return !woken;
+}
+
+/* The lock is given back until end_naps(). */
+static void begin_naps(struct ddps_ctx *ctx)
+{
+	ctx->mover.woken = false; /* nobody else looks at it now */
 	ctx->mover.napping = true;
-	err = pthread_cond_timedwait(&ctx->mover.napping_up, &ctx->lock.m, &ts);
+	ddps_unlock(&ctx->lock);
+}
+
+/* The lock is held again. */
+static void end_naps(struct ddps_ctx *ctx)
+{
 	ctx->mover.napping = false;
-	if (ddps_ctx_gone(ctx))
-		return false;
-	ddps_gather_late(ctx);
-	return err == ETIMEDOUT;
+	if (!ddps_ctx_gone(ctx))
+		ddps_gather_late(ctx);
+}
+
+/* What a nap has shown: somebody relies on the thread; somebody polls; nobody does, or not now. */
+enum nap { NAP_WOKEN, NAP_POLLED, NAP_QUIET };
+
+static enum nap nap_once(struct ddps_mover *m)
+{
+	uint32_t polls;
+
+	set_drives(m, 0);
+	if (!sleep_for(m, NAP_NS))
+		return NAP_WOKEN;
+	polls = drives(m);
+	if (polls >= POLLED_MANY)
+		return NAP_POLLED;
+	if (polls && !sleep_for(m, MOMENT_NS))
+		return NAP_WOKEN;
+	return drives(m) == polls ? NAP_QUIET : NAP_POLLED;
 }
 
 static void nap_mover(struct ddps_ctx *ctx)
 {
 	struct ddps_mover *m = &ctx->mover;
-	uint32_t polls;
+	enum nap nap;
 
-	set_drives(m, 0);
-	if (!sleep_for(ctx, NAP_NS))
-		return;
-	polls = drives(m);
-	if (polls && polls < POLLED_MANY && !sleep_for(ctx, MOMENT_NS))
-		return;
-	judge_nap(m, polls < POLLED_MANY && drives(m) == polls ? ddps_ctx_turn(ctx) : 0);
+	begin_naps(ctx);
+	while ((nap = nap_once(m)) == NAP_POLLED && ddps_trylock(&ctx->lock))
+		judge_nap(m, 0);
+	if (nap != NAP_POLLED)
+		ddps_lock(&ctx->lock);
+	end_naps(ctx);
+	if (nap != NAP_WOKEN && !ddps_ctx_gone(ctx))
+		judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);
 }
 
 /* Whether to nap: somebody polls, and comes back as far as is known. */
@@ -204,8 +249,12 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		judge_spin(&ctx->mover, served > 0);
 	if ((err && err != ENOMEM) || (served == DDPS_E_SYSTEM && is_fd_taken()))
 		return DDPS_E_SYSTEM;
-	if (err) /* there may be memory to sleep with a while later */
-		sleep_for(ctx, NAP_NS);
+	if (err) { /* there may be memory to sleep with a while later */
+		begin_naps(ctx);
+		sleep_for(&ctx->mover, NAP_NS);
+		ddps_lock(&ctx->lock);
+		end_naps(ctx);
+	}
 	return served > 0 ? served : 0;
 }
 

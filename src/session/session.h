@@ -56,12 +56,14 @@ struct ddps_mover {
 	pthread_t thread;
 	bool runs, stop;
 	struct ddps_task wake;	   /* gets the library thread out of its wait */
-	pthread_cond_t napping_up; /* and out of its nap */
-	bool napping, relied;	   /* relied: who polled last has gone to sleep */
-	uint32_t drives;	   /* polls of empty queues since the thread looked; atomic */
-	uint16_t wary, skips;	   /* naps, spins that are left out */
-	uint8_t caution, doubt;	   /* doublings of them */
-	uint8_t good;		   /* naps in a row that were not too long */
+	pthread_cond_t napping_up; /* and out of its nap, */
+	struct ddps_mutex nap;	   /* for which it has this one alone: of @woken */
+	bool woken;
+	bool napping, relied;	/* relied: who polled last has gone to sleep */
+	uint32_t drives;	/* polls of empty queues since the thread looked; atomic */
+	uint16_t wary, skips;	/* naps, spins that are left out */
+	uint8_t caution, doubt; /* doublings of them */
+	uint8_t good;		/* naps in a row that were not too long */
 };
 
 struct ddps_walk {

@@ -24,6 +24,8 @@ void sched_run(void (*const body[])(void), unsigned n);
 
 /* A thread's own question: can the order matter here? */
 void sched_point(void);
+/* How often other threads than this one had to wait for a lock, so far. */
+uint64_t sched_others_waited(void);
 
 /*
  * @preemptions: how many at most in a run; @limit: of runs; @fine: threads may be stopped where they have

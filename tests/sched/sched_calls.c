@@ -22,6 +22,8 @@ struct lock {
 };
 
 static struct lock lock[64];
+static uint64_t waits;		    /* for locks, of all threads */
+static __thread uint64_t own_waits; /* of this one */
 
 /* ---- locks ---- */
 
@@ -46,6 +48,20 @@ static bool is_free(void *arg)
 	return !lock_of(arg)->owner;
 }
 
+static bool await_lock(void *mutex, uint64_t until)
+{
+	if (is_free(mutex))
+		return true;
+	waits++;
+	own_waits++;
+	return sched_block(is_free, mutex, until);
+}
+
+uint64_t sched_others_waited(void)
+{
+	return waits - own_waits;
+}
+
 /* NULL: whenever that may be. */
 static uint64_t when(const struct timespec *at)
 {
@@ -57,7 +73,7 @@ int __wrap_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t c, const struct
 {
 	(void)c;
 	sched_point();
-	if (!is_free(m) && !sched_block(is_free, m, when(at)))
+	if (!await_lock(m, when(at)))
 		return ETIMEDOUT;
 	lock_of(m)->owner = sched_current;
 	return 0;
@@ -146,8 +162,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const s
 
 	lock_of(m)->owner = NULL;
 	woken = sleep_on(c, when(at));
-	if (!is_free(m))
-		sched_block(is_free, m, UINT64_MAX);
+	await_lock(m, UINT64_MAX);
 	lock_of(m)->owner = sched_current;
 	return woken ? 0 : ETIMEDOUT;
 }

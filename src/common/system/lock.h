@@ -33,6 +33,7 @@ enum ddps_order {
 	DDPS_LOCK_GLOBAL,   /* the drop-in's start and end, fork */
 	DDPS_LOCK_NAMED,    /* domains, devices, memory of devices */
 	DDPS_LOCK_CTX,	    /* a context */
+	DDPS_LOCK_NAP,	    /* the nap of its thread */
 	DDPS_LOCK_UD_CQ,    /* completions of datagrams */
 	DDPS_LOCK_ED,	    /* rules, marks */
 	DDPS_LOCK_CK,	    /* mistakes that were reported */
