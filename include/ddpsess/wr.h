@@ -382,7 +382,8 @@ DDPS_API int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void 
  * that is about to sleep takes events (ddps_event_get) after its last poll.
  *
  * After 31 polls in a row that found nothing, on any queues of the context, a poll of an empty
- * queue lets other threads run first (sched_yield).
+ * queue lets other threads run first (sched_yield).  After fewer, down to one, where what came was
+ * found only then: a peer that has no other processor sends nothing while this side polls.
  *
  * Return: how many were taken, 0..@max, or
  * - DDPS_E_SYSTEM: errno is set

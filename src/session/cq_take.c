@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <string.h>
 
+#define SOME_NS 2000u /* longer than a call of the system that changes nothing */
+
 /* Those of shared receive queues leave room there. */
 static void note_fetched(const struct ddps_wc *wc, uint32_t n)
 {
@@ -15,7 +17,7 @@ static void note_fetched(const struct ddps_wc *wc, uint32_t n)
 /* What was taken is out of the ring. */
 static void drop_taken(struct ddps_cq *cq, uint32_t n)
 {
-	cq->ctx->vain = 0;
+	ddps_poller_found(cq->ctx);
 	cq->taken += n;
 	cq->count -= n;
 	if (cq->count)
@@ -81,9 +83,17 @@ static inline int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max
  */
 static int yield_ctx(struct ddps_ctx *ctx)
 {
+	const uint64_t before = ddps_now();
+	bool some;
+	int err;
+
 	ddps_ctx_leave(ctx);
 	sched_yield();
-	return ddps_ctx_enter(ctx);
+	some = ddps_now() - before >= SOME_NS;
+	err = ddps_ctx_enter(ctx);
+	if (!err)
+		ddps_poller_yielded(ctx, some);
+	return err;
 }
 
 int ddps_cq_enter(struct ddps_cq *cq)

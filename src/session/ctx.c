@@ -271,6 +271,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	for (unsigned i = 0; i < 2; i++)
 		STAILQ_INIT(&ctx->ended[i].handles);
 	ddps_gather_init(ctx);
+	ctx->vain_many = DDPS_VAIN_MOST;
 	ddps_mutex_init(&ctx->lock, DDPS_LOCK_CTX);
 	ddps_mover_init(ctx);
 	err = ctx_attr_checked(ctx, attr);

@@ -19,7 +19,8 @@
  *    can move it, that looks again and again before it sleeps: as long as it pays.  It does not pay
  *    where it takes the processor of the very thread that would answer.
  * 6. Whoever has polled in vain many times gives his processor to whoever else could run on it, and
- *    looks then.
+ *    looks then.  What is found only then comes from somebody who cannot run while he does, so the next
+ *    time fewer times are many; they are more again once nobody else wanted to run.
  */
 #include "session/session.h"
 #include "common/system/thread.h"

@@ -109,7 +109,9 @@ struct ddps_ctx {
 	uint64_t gather_late; /* when those that wait are late */
 	uint32_t gather_turn; /* counts when the program looked */
 	uint32_t gather_kept; /* how often in a row it came before that */
-	uint32_t vain;	      /* polls in a row that found nothing */
+	uint32_t vain;	      /* polls in a row that found nothing, */
+	uint32_t vain_many;   /* and how many of them are so many that others are to run */
+	bool gave;	      /* they did, and nobody has looked since */
 	bool watched;	      /* src/watch */
 	bool ending;	      /* nobody takes completions any more */
 	struct ddps_walk walk;
@@ -192,7 +194,19 @@ void ddps_wake_driven(struct ddps_ctx *ctx);
 void ddps_wake_all(struct ddps_ctx *ctx);
 
 /* ---- who polls; the lock is held (the rule is in mover.c) ---- */
-#define DDPS_VAIN_MANY 32u /* polls: far more than a round trip between two that run takes */
+#define DDPS_VAIN_MOST	32u /* polls: far more than a round trip between two that run takes */
+#define DDPS_VAIN_LEAST 2u
+
+/* He has found something: soon after others ran, who perhaps cannot run while he does. */
+static inline void ddps_poller_found(struct ddps_ctx *ctx)
+{
+	ctx->vain = 0;
+	if (!ctx->gave)
+		return;
+	ctx->gave = false;
+	if (ctx->vain_many > DDPS_VAIN_LEAST)
+		ctx->vain_many /= 2;
+}
 
 /* Somebody polls an empty queue; @sleeps: it is armed, and he will sleep.  As ddps_ctx_turn. */
 static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
@@ -210,7 +224,7 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 	}
 	n = ddps_loop_spin(ctx->env.loop);
 	if (n > 0) /* something came, a set-up's step perhaps */
-		ctx->vain = 0;
+		ddps_poller_found(ctx);
 	if (n > 0 && ctx->progress_sleepers)
 		ddps_wake_driven(ctx);
 	return n;
@@ -219,13 +233,22 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 /* He is about to look.  true: it is the many-th time in vain, or more, and others are to run before. */
 static inline bool ddps_poller_yields(const struct ddps_ctx *ctx)
 {
-	return ctx->vain >= DDPS_VAIN_MANY - 1;
+	return ctx->vain + 1 >= ctx->vain_many;
+}
+
+/* He has let others run, and some did, or nobody wanted to. */
+static inline void ddps_poller_yielded(struct ddps_ctx *ctx, bool some)
+{
+	ctx->gave = some;
+	if (!some && ctx->vain_many < DDPS_VAIN_MOST)
+		ctx->vain_many *= 2;
 }
 
 /* He has found nothing. */
 static inline void ddps_poller_vain(struct ddps_ctx *ctx)
 {
-	if (ctx->vain < DDPS_VAIN_MANY)
+	ctx->gave = false;
+	if (ctx->vain < DDPS_VAIN_MOST)
 		ctx->vain++;
 }
 

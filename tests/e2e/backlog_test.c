@@ -5,6 +5,7 @@
 #include "support/e2e.h"
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 TestSuite(backlog, .timeout = 60);
@@ -149,6 +150,7 @@ Test(backlog, receives_are_posted_before_more_is_taken)
 
 static _Thread_local unsigned yields;
 static void (*meanwhile)(void);
+static bool nobody_else; /* wants to run: as long as it is said, and as far as this program goes */
 
 /* Instead of libc's, for the whole program. */
 int sched_yield(void)
@@ -156,7 +158,7 @@ int sched_yield(void)
 	yields++;
 	if (meanwhile)
 		meanwhile();
-	return (int)syscall(SYS_sched_yield);
+	return nobody_else ? 0 : (int)syscall(SYS_sched_yield);
 }
 
 static unsigned poll_in_vain(struct e2e *e, unsigned n)
@@ -175,6 +177,7 @@ Test(yield, a_thread_that_polls_in_vain_gives_its_processor_away, .timeout = 60)
 	struct ddps_mr *mr;
 	struct e2e e;
 
+	nobody_else = true;
 	e2e_up(&e, "tcp://127.0.0.1:0");
 	mr = e2e_reg(&e, &octet, 1, DDPS_REMOTE_WRITE);
 	for (unsigned i = 0; i < 2; i++) {
@@ -196,6 +199,7 @@ Test(yield, a_poll_that_moves_something_was_not_in_vain, .timeout = 60)
 	struct ddps_mr *mr;
 	struct e2e e;
 
+	nobody_else = true;
 	e2e_up(&e, "tcp://127.0.0.1:0");
 	mr = e2e_reg(&e, octet, 2, DDPS_REMOTE_WRITE);
 	sge = (struct ddps_sge){ octet, 1, ddps_mr_stag(mr) };
@@ -239,6 +243,41 @@ Test(yield, what_came_meanwhile_is_found_by_the_same_poll, .timeout = 60)
 	meanwhile = others_run;
 	cr_expect_eq(ddps_cq_poll(busy.cq, &wc, 1), 1);
 	cr_expect_null(meanwhile, "it has not been polled in vain often enough");
+	e2e_close(&busy);
+}
+
+/* As others_run, for longer than a call of the system takes. */
+static void others_run_long(void)
+{
+	const struct timespec long_ns = { .tv_nsec = 100000 };
+
+	nanosleep(&long_ns, NULL);
+	others_run();
+}
+
+/* What comes is found only when others have run: soon they run before the second look.  Once nobody else wants to,
+ * the next message may be near again. */
+Test(yield, a_peer_without_a_processor_of_its_own_gets_it_sooner, .timeout = 60)
+{
+	struct ddps_wc wc;
+	unsigned polls;
+
+	nobody_else = true;
+	e2e_up(&busy, "tcp://127.0.0.1:0");
+	busy_mr = e2e_reg(&busy, &busy_octet, 1, DDPS_REMOTE_WRITE);
+	for (unsigned i = 0; i < 6; i++) {
+		meanwhile = others_run_long;
+		for (polls = 1; !ddps_cq_poll(busy.cq, &wc, 1); polls++)
+			cr_assert_leq(polls, MANY);
+		cr_expect_null(meanwhile);
+	}
+	cr_expect_eq(polls, 2);
+	cr_expect_geq(poll_in_vain(&busy, 2 * MANY), MANY);
+	cr_assert_eq(e2e_post(&busy.a, DDPS_OP_WRITE, &busy_octet, 1, busy_mr,
+			      ddps_mr_stag(busy_mr), ddps_mr_to(busy_mr)),
+		     0);
+	e2e_expect_wc(&busy, &busy.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, 1);
+	cr_expect_eq(poll_in_vain(&busy, MANY - 1), 0);
 	e2e_close(&busy);
 }
 
