@@ -60,7 +60,7 @@ VT_TEST(verbs_plain, completions_at_both_ends_of_the_ring_come_with_one_call)
 	vt_down(&v);
 }
 
-/* Those of another way in the midst of a list: a Read, inline data, two pieces. */
+/* Those of another way in the midst of a list: inline data, two pieces. */
 VT_TEST(verbs_plain, a_list_of_both_kinds_keeps_its_order)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_READ,  IBV_WR_SEND,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that are as most are: a Send or Write of one piece.  What vd_post.c has to look at otherwise cannot be
+ * Requests that are as most are: a Send, Write or Read of one piece.  What vd_post.c has to look at otherwise cannot be
  * so of them, and they take one way down, without a lock for each.
  */
 #include "session/direct.h"
@@ -15,10 +15,19 @@ static bool is_wr_counted(const struct vd_qp *qp)
 	return qp->oob && !qp->lent && qp->roce && vd_config()->strict;
 }
 
-static bool is_plain(const struct ibv_send_wr *wr, unsigned flags)
+/* InfiniBand's unreliable connections have no Reads, and what is read is not inline. */
+static bool is_plain_read(const struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
-	return (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_RDMA_WRITE) && wr->num_sge == 1 &&
-	       !(wr->send_flags & ~flags) && wr->sg_list && wr->sg_list->length <= VD_ROCE_MSG_MAX;
+	return wr->opcode == IBV_WR_RDMA_READ && qp->init.qp_type != IBV_QPT_UC &&
+	       !(wr->send_flags & IBV_SEND_INLINE) && wr->sg_list && wr->sg_list->length;
+}
+
+static bool is_plain(const struct vd_qp *qp, const struct ibv_send_wr *wr, unsigned flags)
+{
+	return (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_RDMA_WRITE ||
+		is_plain_read(qp, wr)) &&
+	       wr->num_sge == 1 && !(wr->send_flags & ~flags) && wr->sg_list &&
+	       wr->sg_list->length <= VD_ROCE_MSG_MAX;
 }
 
 /* Into the next slot.  Return: whether it fits, and is anything. */
@@ -39,7 +48,7 @@ static bool copy_plain_inline(struct vd_qp *qp, const struct ibv_sge *from, stru
 static int post_plain_wr(struct vd_qp *qp, struct ddps_ep *ep, const struct ibv_send_wr *wr)
 {
 	const bool told = vd_is_told(qp, wr), inl = wr->send_flags & IBV_SEND_INLINE,
-		   write = wr->opcode == IBV_WR_RDMA_WRITE;
+		   write = wr->opcode == IBV_WR_RDMA_WRITE, read = wr->opcode == IBV_WR_RDMA_READ;
 	const struct ibv_sge *from = wr->sg_list;
 	struct ddps_send_wr to; /* the rest is for other ops */
 	struct ddps_sge sge;
@@ -52,9 +61,9 @@ static int post_plain_wr(struct vd_qp *qp, struct ddps_ep *ep, const struct ibv_
 		vd_moved_pieces(vd_process_of(qp->qp.qp_base.context), &sge, 1);
 	}
 	to.wr_id = wr->wr_id;
-	to.op = write ? DDPS_OP_WRITE : DDPS_OP_SEND;
+	to.op = write ? DDPS_OP_WRITE : read ? DDPS_OP_READ : DDPS_OP_SEND;
 	to.flags = !told ? DDPS_WR_SILENT : 0;
-	if (told && qp->placed != VD_PLACED_NONE && (write || qp->placed == VD_PLACED_ALL))
+	if (told && qp->placed != VD_PLACED_NONE && !read && (write || qp->placed == VD_PLACED_ALL))
 		to.flags = DDPS_WR_PLACED;
 	if (wr->next) /* see vd_post_one */
 		to.flags |= DDPS_WR_MORE;
@@ -67,7 +76,7 @@ static int post_plain_wr(struct vd_qp *qp, struct ddps_ep *ep, const struct ibv_
 	err = ddps_direct_send(ep, &to);
 	if (err) {
 		vd_leave_place(qp, wr);
-		return to.flags & DDPS_WR_PLACED ? TRY_OTHERWISE : vd_errno(err);
+		return read || to.flags & DDPS_WR_PLACED ? TRY_OTHERWISE : vd_errno(err);
 	}
 	if (inl)
 		qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
@@ -81,14 +90,14 @@ int vd_post_plain(struct vd_qp *qp, struct ibv_send_wr **at, bool inl)
 	struct ddps_ep *ep = vd_tx(qp);
 	int err = 0;
 
-	if (!wr || !is_plain(wr, flags) || is_wr_counted(qp) || ddps_direct_enter(ep))
+	if (!wr || !is_plain(qp, wr, flags) || is_wr_counted(qp) || ddps_direct_enter(ep))
 		return 0;
 	do {
 		err = post_plain_wr(qp, ep, wr);
 		if (err)
 			break;
 		wr = wr->next;
-	} while (wr && is_plain(wr, flags));
+	} while (wr && is_plain(qp, wr, flags));
 	ddps_direct_leave(ep);
 	*at = wr;
 	return err == TRY_OTHERWISE ? 0 : err;
