@@ -116,12 +116,10 @@ unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 	return acts;
 }
 
-void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
+static void end_mpa_conn(struct ddps_mpa_conn *c, const struct ddps_error *e)
 {
 	struct ddps_error why;
 
-	if (!c->open)
-		return;
 	if (e)
 		c->error = *e;
 	if (e && e->code && ddps_mpa_tls_why(c, &why)) {
@@ -142,6 +140,13 @@ void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
 		ddps_mpa_tx_fini(&c->tx);
 		ddps_llp_lend(c->env, &c->llp, false);
 	}
+}
+
+void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
+{
+	if (!c->open)
+		return;
+	end_mpa_conn(c, e);
 	ddps_task_post(c->env->loop, &c->task);
 }
 
@@ -428,7 +433,8 @@ static void mpa_op_free(struct ddps_llp *llp)
 	 * delivers what it was given. */
 	if (c->open && c->wr != DDPS_MPA_WR_SHUT && (!c->initiator || c->state != DDPS_MPA_STREAM))
 		c->tcp->reset(c);
-	ddps_mpa_conn_end(c, NULL);
+	if (c->open) /* nobody is to be informed */
+		end_mpa_conn(c, NULL);
 	ddps_task_cancel(c->env->loop, &c->task);
 	c->zombie = true;
 	if (!c->depth)

@@ -60,6 +60,25 @@ Test(mpa_listener, options_of_its_socket)
 	mpa_world_fini(&w);
 }
 
+/* Nobody waits for the end of one that is freed. */
+Test(mpa_listener, who_is_freed_wakes_nobody)
+{
+	struct mpa_world w;
+	struct pollfd p;
+
+	mpa_world_init(&w);
+	mpa_world_pair(&w);
+	mpa_world_settle(&w);
+	p = (struct pollfd){ .fd = ddps_loop_fd(w.env.loop), .events = POLLIN };
+	cr_assert_eq(poll(&p, 1, 0), 0);
+	w.a.llp->ops->free(w.a.llp);
+	w.a.llp = NULL;
+	w.b[0].llp->ops->free(w.b[0].llp);
+	w.b[0].llp = NULL;
+	cr_expect_eq(poll(&p, 1, 0), 0);
+	mpa_world_fini(&w);
+}
+
 /* [::] is IPv6 alone where it was written, and both where no host was. */
 Test(mpa_listener, an_ipv6_address_is_ipv6_alone)
 {
