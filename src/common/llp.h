@@ -275,6 +275,7 @@ struct ddps_llp_listen_param {
 	unsigned backlog;
 	unsigned max_half_open; /* set-ups under way and requests not answered yet */
 	uint32_t setup_ms;
+	uint32_t keepalive_ms; /* TCP: what most sessions will ask for; 0: that is not known */
 };
 
 struct ddps_llp_listener {

@@ -140,7 +140,8 @@ struct ddps_mpa_conn {
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
 	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
 	bool spared;	 /* mpa_io_listen.c's: it had sent something when its place was wanted */
-	uint8_t rev;	 /* of the Request, later of the Reply */
+	uint32_t keepalive_ms; /* mpa_io.c's: what its socket has of the listener's */
+	uint8_t rev;	       /* of the Request, later of the Reply */
 	const struct ddps_mpa_tcp *tcp;
 	struct ddps_io io;	    /* mpa_io.c's */
 	struct ddps_mpa_tls *tls;   /* mpa_tls.c's; NULL: not secured */
@@ -302,6 +303,8 @@ void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iov
 		      size_t n) __attribute__((cold));
 /* TCP is not to wait for more. */
 void ddps_mpa_io_nodelay(int fd);
+/* A peer that answers nothing is given up after so long, 0: never.  Return whether the system took that. */
+bool ddps_mpa_io_keepalive(int fd, uint32_t ms);
 /* A connection around @fd, which it takes over on success. */
 struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer);
 int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

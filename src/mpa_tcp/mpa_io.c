@@ -173,8 +173,9 @@ static int io_error(struct ddps_mpa_conn *c)
 /* Nothing is sent where nothing is read: that the peer's TCP has given up, only a question shows. */
 static void ask_soon(struct ddps_mpa_conn *c)
 {
-	const int idle = 2,
-		  probes = 10; /* as patient as io_options, since there are more of them */
+	const int
+		idle = 2,
+		probes = 10; /* as patient as ddps_mpa_io_keepalive, since there are more of them */
 
 	if (c->asks_soon || c->p.keepalive_ms < LONG_MS)
 		return;
@@ -252,29 +253,31 @@ void ddps_mpa_io_nodelay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/*
- * Idle for half of the time, then probes: five, or one a second.  What is unacknowledged has a limit of
- * its own, since Linux would let a window that stays closed count against it.
- */
+/* Idle for half of the time, then probes: five, or one a second. */
+bool ddps_mpa_io_keepalive(int fd, uint32_t ms)
+{
+	const int half = (int)(ms / 2000), most = 32767; /* what Linux takes */
+	const int idle = half < 1 ? 1 : half > most ? most : half, on = ms != 0;
+	const int every = idle < 5 ? 1 : idle / 5, probes = idle < 5 ? idle : 5;
+
+	return (!ms || (!setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle) &&
+			!setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every) &&
+			!setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes))) &&
+	       !setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+/* What is unacknowledged has a limit of its own, since Linux would let a window that stays closed count against
+ * that of keepalive. */
 static void io_options(struct ddps_mpa_conn *c)
 {
-	int on = 1, idle, every, probes;
 	unsigned unacked = c->p.unacked_ms;
 
 	if (c->initiator) /* the others have it of their listener's */
 		ddps_mpa_io_nodelay(c->io.fd);
 	if (unacked)
 		setsockopt(c->io.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof unacked);
-	if (!c->p.keepalive_ms)
-		return;
-	idle = (int)(c->p.keepalive_ms / 2000);
-	idle = idle < 1 ? 1 : idle > 32767 ? 32767 : idle; /* what Linux takes */
-	every = idle < 5 ? 1 : idle / 5;
-	probes = idle < 5 ? idle : 5;
-	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-	setsockopt(c->io.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	if (c->p.keepalive_ms != c->keepalive_ms)
+		(void)ddps_mpa_io_keepalive(c->io.fd, c->p.keepalive_ms);
 }
 
 const struct ddps_mpa_tcp ddps_mpa_sockets = {

@@ -144,6 +144,7 @@ static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
 	}
 	c->ask_crc = l->crc;
 	c->ask_markers = l->markers;
+	c->keepalive_ms = l->p.keepalive_ms;
 	set_local(c, l);
 	if (!l->shm && !l->secured) /* while its Request is on its way */
 		ddps_mpa_conn_update_emss(c);
@@ -378,6 +379,9 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	l->up = up;
 	l->user = user;
 	l->p = *p;
+	/* accept() hands this on, too. */
+	if (fd < 0 || shm || !p->keepalive_ms || !ddps_mpa_io_keepalive(fd, p->keepalive_ms))
+		l->p.keepalive_ms = 0;
 	l->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_accepts, .user = l };
 	l->pause = (struct ddps_timer){ .fn = resume_mpa_listener, .user = l };
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||

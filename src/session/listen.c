@@ -56,9 +56,11 @@ static int listener_start(struct ddps_listener *l, const struct ddps_uri *uri,
 		.max_half_open = l->param.max_half_open,
 		.setup_ms = l->param.setup_ms,
 	};
-
+	struct ddps_conn_param usual;
 	int err;
 
+	ddps_conn_param_init(&usual);
+	lp.keepalive_ms = usual.keepalive_ms;
 	if (ddps_uri_secured(uri)) {
 		err = ddps_secured_may(l->ctx, true, ddps_uri_sctps(uri));
 		if (err)

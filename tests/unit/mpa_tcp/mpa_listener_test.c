@@ -60,6 +60,58 @@ Test(mpa_listener, options_of_its_socket)
 	mpa_world_fini(&w);
 }
 
+static unsigned keepalives; /* settings of it */
+
+static int count_keepalives(int fd, int level, int name, const void *v, socklen_t len)
+{
+	keepalives += level == SOL_SOCKET ? name == SO_KEEPALIVE
+					  : level == IPPROTO_TCP && name == TCP_KEEPIDLE;
+	return sys_setsockopt(fd, level, name, v, len);
+}
+
+/* Where all peers are to be watched alike, it is said once; for any other it is said again, also where the system did
+ * not take it from the listener. */
+Test(mpa_listener, what_all_have_is_the_listener_s)
+{
+	static const struct {
+		uint32_t wanted;
+		unsigned fails, calls;
+		int on, idle;
+	} rows[] = { { 60000, 0, 0, 1, 30 },
+		     { 20000, 0, 2, 1, 10 },
+		     { 0, 0, 1, 0, 30 },
+		     { 60000, 1, 2, 1, 30 } };
+
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct mpa_world w;
+		uint8_t reply[20];
+		int fd;
+
+		mpa_world_init(&w);
+		w.lp.keepalive_ms = 60000;
+		w.answer_param.keepalive_ms = rows[i].wanted;
+		/* REUSEADDR and NODELAY come first */
+		sys_fail("setsockopt", 2, rows[i].fails, ENOMEM);
+		mpa_world_listen(&w);
+		cr_expect_eq(sys_failed(), rows[i].fails);
+		keepalives = 0;
+		sys_instead.setsockopt = count_keepalives;
+		fd = mpa_bare_connect(&w);
+		mpa_bare_send(fd, REQ, 20);
+		cr_assert_eq(mpa_bare_read(&w, fd, reply, 20), 20);
+		sys_instead.setsockopt = NULL;
+		cr_expect_eq(keepalives, rows[i].calls, "row %u: %u", i, keepalives);
+		cr_expect_eq(get_socket_option(get_mpa_listener_conn(&w.b[0])->io.fd, SOL_SOCKET,
+					       SO_KEEPALIVE),
+			     rows[i].on);
+		cr_expect_eq(get_socket_option(get_mpa_listener_conn(&w.b[0])->io.fd, IPPROTO_TCP,
+					       TCP_KEEPIDLE),
+			     rows[i].idle);
+		mpa_world_fini(&w);
+		close(fd);
+	}
+}
+
 /* Nobody waits for the end of one that is freed. */
 Test(mpa_listener, who_is_freed_wakes_nobody)
 {

@@ -444,6 +444,10 @@ Test(mpa_socket, keepalive_takes_the_time_that_was_asked_for)
 	c->p.keepalive_ms = 1;
 	c->tcp->options(c);
 	cr_expect_eq(get_socket_option(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	c->keepalive_ms = 1; /* of its listener's */
+	c->p.keepalive_ms = 0;
+	c->tcp->options(c);
+	cr_expect_eq(get_socket_option(c->io.fd, SOL_SOCKET, SO_KEEPALIVE), 0, "for ever");
 	for (int i = 0; i < 2; i++) {
 		c->p.keepalive_ms = i ? UINT32_MAX : 65536000;
 		c->tcp->options(c);
