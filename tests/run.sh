@@ -73,7 +73,9 @@ suite lines verbs/near.sh bash tests/verbs/near.sh "$opt"
 suite lines verbs/certs.sh bash tests/verbs/certs.sh "$2"
 suite lines netns/lids env SESSCTL="$opt/sessctl" bash tests/netns/lids.sh
 suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
-# most of these wait
+# Each of these waits for about half of its time, and by now most of those that hardly compute are done.
+# shellcheck disable=SC2034 # of lanes.bash
+lanes=3
 suite bare e2e "$asan/e2e-bare" 480 6
 suite bare verbs "$asan/verbs-bare" 480 4
 suite lines stress/ends "$asan/stress-ends" 1 5
@@ -86,9 +88,6 @@ suite lines verbs/mpi.sh bash tests/verbs/mpi.sh "$2"
 # a thousand processes that say something and end: looking for leaks is half of what they cost
 suite lines cli/usage.sh env ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" SESSCTL="$asan/sessctl" BUILD="$opt" \
 	bash tests/cli/usage.sh
-# Each of these waits for about half of its time, and by now most of those that hardly compute are done.
-# shellcheck disable=SC2034 # of lanes.bash
-lanes=3
 for t in tests/cli/*.sh; do
 	case $t in */lib.sh) continue ;; esac
 	has_begun "${t#tests/}" || suite lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
