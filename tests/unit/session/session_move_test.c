@@ -126,28 +126,53 @@ static void ignore_move_call(void *user)
 	(void)user;
 }
 
-/* While the thread naps, since somebody polls, the program closes all descriptors. */
+/* The thread naps, since somebody polls; with the lock. */
+static void lock_napping(struct e2e *e)
+{
+	static struct ddps_task t = { .fn = ignore_move_call };
+	struct ddps_wc wc;
+
+	for (;;) {
+		for (int i = 0; i < 10; i++)
+			cr_assert_geq(ddps_cq_poll(e->cq, &wc, 1), 0);
+		ddps_lock(&e->ctx->lock);
+		if (e->ctx->mover.napping)
+			return;
+		ddps_task_post(e->ctx->env.loop, &t); /* it wakes up, and sees who polls */
+		ddps_unlock(&e->ctx->lock);
+	}
+}
+
+/* Meanwhile the program closes all descriptors. */
 Test(session_move, a_thread_that_naps_ends_with_its_context)
 {
-	struct ddps_task t = { .fn = ignore_move_call };
 	struct ddps_wc wc;
 	static struct e2e e; /* stays as it is */
-	bool napped = false;
 
 	open_with_thread(&e, true);
-	while (!napped) {
-		for (int i = 0; i < 10; i++)
-			cr_assert_geq(ddps_cq_poll(e.cq, &wc, 1), 0);
-		ddps_lock(&e.ctx->lock);
-		napped = e.ctx->mover.napping;
-		if (napped)
-			ddps_ctx_rob(e.ctx);
-		else
-			ddps_task_post(e.ctx->env.loop, &t); /* it wakes up, and sees who polls */
-		ddps_unlock(&e.ctx->lock);
-	}
+	lock_napping(&e);
+	ddps_ctx_rob(e.ctx);
+	ddps_unlock(&e.ctx->lock);
 	cr_expect_eq(pthread_join(e.ctx->mover.thread, NULL), 0);
 	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), DDPS_E_SYSTEM);
+}
+
+/* The child has no such thread, and does not wait for it. */
+Test(session_move, a_child_frees_a_context_whose_thread_naps)
+{
+	struct e2e e;
+	pid_t pid;
+
+	open_with_thread(&e, true);
+	lock_napping(&e);
+	pid = fork_at_rest();
+	if (!pid) {
+		ddps_ctx_free(e.ctx);
+		leave_child_fixture(0);
+	}
+	ddps_unlock(&e.ctx->lock);
+	cr_expect_eq(await_child_status(pid), 0);
+	e2e_close(&e);
 }
 
 /* ---- who leads, and who follows ---- */
