@@ -167,6 +167,7 @@ Test(session_move, a_child_frees_a_context_whose_thread_naps)
 	lock_napping(&e);
 	pid = fork_at_rest();
 	if (!pid) {
+		alarm(30);
 		ddps_ctx_free(e.ctx);
 		leave_child_fixture(0);
 	}
