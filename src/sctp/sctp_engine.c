@@ -60,9 +60,9 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 					   .grain = 128000,
 					   .spares = &e->spares };
 	e->now = now;
-	e->share = SIZE_MAX;
 	e->period = 1;
 	e->period_at = now;
+	ddps_sc_share_inbox(e);
 	e->answers = (struct ddps_sc_bucket){ c->answers_per_s, now };
 	e->starts = (struct ddps_sc_bucket){ c->starts_per_s, now };
 	c->random(c->user, &e->hash_key, sizeof e->hash_key);

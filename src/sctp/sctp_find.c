@@ -218,6 +218,13 @@ static struct ddps_sctp_addr make_peer_key(const struct ddps_sctp_addr *addr)
 	return k;
 }
 
+unsigned ddps_sc_net_of(const struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned n)
+{
+	struct ddps_sctp_addr k = make_peer_key(addr);
+
+	return 1 + hash_peer_key(e, &k, sizeof k) % (n - 1);
+}
+
 static struct ddps_sc_peer *find_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr,
 				      unsigned h)
 {

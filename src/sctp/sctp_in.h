@@ -232,6 +232,7 @@ struct ddps_sctp_assoc {
 	uint64_t sack_at;
 	unsigned sack_packets;
 	bool sack_now, saw_data, paused;
+	uint8_t net;	/* whose share of the inbox it has a part of */
 	uint32_t *dups; /* DDPS_SC_DUPS; NULL: there were none */
 	struct ddps_sc_stream *streams;
 	struct ddps_sc_run *runs_first, *runs_last;
@@ -275,6 +276,7 @@ struct ddps_sc_bucket {
 	uint64_t at;
 };
 
+#define DDPS_SC_NETS  64u /* told apart where they share the inbox: the first is of none */
 #define DDPS_SC_WAYS  256u
 #define DDPS_SC_FOUND 256u
 #define DDPS_SC_GONE  4096u /* tags of associations that ended lately */
@@ -306,9 +308,9 @@ struct ddps_sctp {
 	/* Of config.inbox: */
 	uint64_t period_at;
 	uint32_t period;
-	unsigned takers,
-		takers_before; /* associations that have received much in it, in the last one */
-	size_t share;	       /* of each, octets */
+	/* Associations that have received much in it, in the last one; by network, and how many of these there are */
+	unsigned takers[DDPS_SC_NETS], takers_before[DDPS_SC_NETS], nets, nets_before;
+	size_t share[DDPS_SC_NETS]; /* of each association there, octets */
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */
@@ -368,6 +370,8 @@ void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
 /* Those that may lead to @peer at UDP port @encap, and perhaps a few others; there is one path at least. */
 struct ddps_sc_program *ddps_sc_program_of(const struct ddps_sctp *e,
 					   const struct ddps_sctp_addr *peer, uint16_t encap);
+/* One of @n numbers of the network of @addr, other than 0: few have the same, and a peer cannot choose it. */
+unsigned ddps_sc_net_of(const struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned n);
 /* Count an association accepted from @addr; false: there are @most, or no memory. */
 bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
@@ -483,14 +487,15 @@ ddps_sc_handler ddps_sc_data, ddps_sc_sack_in;
 void ddps_sc_rx_done(struct ddps_sc_rx *rx);
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
 void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
-#define DDPS_SC_ITEM   384u /* what a held item costs in addition to its octets: a lone fragment */
+#define DDPS_SC_ITEM 384u /* what a held item costs in addition to its octets: a lone fragment */
+void ddps_sc_share_inbox(struct ddps_sctp *e);
 #define DDPS_SC_PERIOD (100 * MS) /* in which it is counted who receives much */
 static inline uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_sctp *e = a->e;
 	/* one chunk of all that is reported has to fit, with what it costs */
 	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
-	size_t share = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->share : SIZE_MAX;
+	size_t share = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->share[a->net] : SIZE_MAX;
 
 	/* [9260-6.2-6] Less than a packet is not worth telling. */
 	if (used + 1500 > e->c.rwnd)

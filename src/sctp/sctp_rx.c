@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
 #include "sctp/sctp_in.h"
+#include <string.h>
 
 #define SHORT 4096u /* octets of a packet that may be a request */
 /* Octets: who receives so much in a period counts until the next one has ended. */
@@ -9,14 +10,39 @@
 
 /* ---- the window ---- */
 
-/* What waits below the engine has one place, whatever the windows say.  A SACK may report another one than the
- * one before (RFC 9260 3.3.2). */
-static void share_inbox(struct ddps_sctp *e)
+/* What waits below the engine has one place, whatever the windows say.  Of it each network that receives much has as
+ * much as another one, whatever number of associations it has.  A SACK may report another window than the one before
+ * (RFC 9260 3.3.2). */
+static void share_inbox(struct ddps_sctp *e, unsigned net)
 {
-	unsigned n = e->takers > e->takers_before ? e->takers : e->takers_before;
-	size_t each = n && e->c.inbox ? e->c.inbox / n : SIZE_MAX;
+	unsigned nets = e->nets > e->nets_before ? e->nets : e->nets_before;
+	unsigned n =
+		e->takers[net] > e->takers_before[net] ? e->takers[net] : e->takers_before[net];
+	size_t each = nets && e->c.inbox ? e->c.inbox / nets / (n ? n : 1) : SIZE_MAX;
 
-	e->share = each > SHARE_LEAST ? each : SHARE_LEAST;
+	e->share[net] = each > SHARE_LEAST ? each : SHARE_LEAST;
+}
+
+void ddps_sc_share_inbox(struct ddps_sctp *e)
+{
+	for (unsigned net = 0; net < DDPS_SC_NETS; net++)
+		share_inbox(e, net);
+}
+
+static void begin_period(struct ddps_sctp *e)
+{
+	const bool recent = e->now - e->period_at < 2 * DDPS_SC_PERIOD;
+
+	e->nets_before = recent ? e->nets : 0;
+	if (recent)
+		memcpy(e->takers_before, e->takers, sizeof e->takers);
+	else
+		memset(e->takers_before, 0, sizeof e->takers);
+	memset(e->takers, 0, sizeof e->takers);
+	e->nets = 0;
+	e->period++;
+	e->period_at = e->now;
+	ddps_sc_share_inbox(e);
 }
 
 /* It has received DATA.  Those that receive little leave their share to the others. */
@@ -24,24 +50,24 @@ static void count_taker(struct ddps_sctp_assoc *a, size_t len)
 {
 	struct ddps_sctp *e = a->e;
 
-	if (e->now - e->period_at >= DDPS_SC_PERIOD) {
-		e->takers_before = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->takers : 0;
-		e->takers = 0;
-		e->period++;
-		e->period_at = e->now;
-		share_inbox(e);
-	}
+	if (e->now - e->period_at >= DDPS_SC_PERIOD)
+		begin_period(e);
 	if (a->took_in != e->period) {
 		a->took_in = e->period;
 		a->took = 0;
+		a->net = (uint8_t)ddps_sc_net_of(e, &a->primary->peer, DDPS_SC_NETS);
 	}
 	if (a->took >= MUCH)
 		return;
 	a->took += (uint32_t)len;
 	if (a->took < MUCH)
 		return;
-	e->takers++;
-	share_inbox(e);
+	if (e->takers[a->net]++) {
+		share_inbox(e, a->net);
+	} else {
+		e->nets++;
+		ddps_sc_share_inbox(e);
+	}
 }
 
 /* May @len octets more be held? */

@@ -152,6 +152,42 @@ Test(sctp_share, who_receives_much_has_a_share_of_the_inbox)
 	cr_expect_eq(read_sctp_share_window(tsn), inbox, "it is the only one");
 }
 
+/* Whoever has many associations divides his own share. */
+Test(sctp_share, an_address_has_one_share)
+{
+	const uint32_t inbox = 1u << 20;
+	uint32_t tsn;
+
+	begin_sctp_share();
+	r.e->c.inbox = inbox;
+	tsn = take_sctp_share_bulk(RAW_TSN);
+	/* as if each of these were of another address, one for all of them */
+	r.e->takers[r.a->net % (DDPS_SC_NETS - 1) + 1] = 100;
+	r.e->nets++;
+	ddps_sc_share_inbox(r.e);
+	cr_expect_eq(read_sctp_share_window(tsn), inbox / 2);
+	r.a->net = (uint8_t)(r.a->net % (DDPS_SC_NETS - 1) + 1);
+	cr_expect_eq(ddps_sc_rwnd(r.a), 65536, "one of the hundred");
+}
+
+Test(sctp_share, a_network_has_one_number)
+{
+	struct ddps_sctp_addr a = { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 7 } },
+			      b = a;
+	unsigned others = 0;
+
+	raw_init(&r);
+	b.ip[15] = 9;
+	cr_expect_eq(ddps_sc_net_of(r.e, &a, DDPS_SC_NETS), ddps_sc_net_of(r.e, &b, DDPS_SC_NETS));
+	for (unsigned n = 0; n < 256; n++) {
+		b.ip[7] = (uint8_t)n;
+		cr_expect(ddps_sc_net_of(r.e, &b, DDPS_SC_NETS) - 1 < DDPS_SC_NETS - 1);
+		others += ddps_sc_net_of(r.e, &a, DDPS_SC_NETS) !=
+			  ddps_sc_net_of(r.e, &b, DDPS_SC_NETS);
+	}
+	cr_expect_geq(others, 200);
+}
+
 /* Seventy that say hello took the window of one that receives bulk over a long path. */
 Test(sctp_share, who_receives_little_takes_no_share)
 {
