@@ -81,13 +81,13 @@ struct ddps_rq {
 
 /* A Read Request or Atomic Request accepted and not yet answered entirely. */
 struct ddps_irrq_entry {
-	bool atomic;
 	union {
 		struct ddps_rreq q;
 		struct ddps_areq a;
 	};
 	uint8_t hdr[DDPS_DDP_UNTAGGED_LEN]; /* for a Terminate */
-	size_t seg_len;
+	bool atomic;
+	uint32_t seg_len;
 };
 
 struct ddps_irrq {

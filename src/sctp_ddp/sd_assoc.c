@@ -30,7 +30,6 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	c->env = env;
 	c->prov = prov;
 	c->b = b;
-	c->peer = c->local = "";
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->ctl);
 	TAILQ_INIT(&c->seg);
@@ -106,7 +105,6 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	if (c->goal)
 		TAILQ_REMOVE(&c->prov->goals[c->goal->place], c->goal, link);
 	ddps_sd_goal_free(c->goal);
-	free(c->names);
 	free(c);
 }
 
@@ -117,7 +115,8 @@ static void give_up_carrier(struct ddps_sd_carrier *c, enum ddps_log_level level
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_not_idle(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
-	ddps_log(&c->env->log, level, "sctp", "%s: association aborted: %s", c->peer, why->text);
+	ddps_log(&c->env->log, level, "sctp", "%s: association aborted: %s",
+		 ddps_sd_carrier_peer(c).text, why->text);
 	ddps_sd_carrier_spoke(c);
 	ddps_sd_carrier_lose(c, why);
 }
@@ -278,11 +277,12 @@ static void linger_over(void *user)
 	}
 	if (c->state == DDPS_SD_GOING) {
 		ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: the peer does not let it end",
-			 c->peer);
+			 ddps_sd_carrier_peer(c).text);
 		c->b->abort(c->assoc);
 		return;
 	}
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down", c->peer);
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down",
+		 ddps_sd_carrier_peer(c).text);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);

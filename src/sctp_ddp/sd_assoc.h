@@ -89,10 +89,10 @@ struct ddps_sd_session {
 	bool opened;   /* segments may flow up and down */
 	bool shutting;
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
-	bool rx_dead; /* the layer above takes nothing more */
-	bool ended;
+	bool rx_dead : 1; /* the layer above takes nothing more */
+	bool ended : 1;
 	/* Its association is gone, and all is here that the peer sent before it closed the session. */
-	bool outlives;
+	bool outlives : 1;
 	struct ddps_sd_order rest; /* that, in order, the Terminate last */
 	bool *freed;		   /* while segments of it are shown: set if @this is freed */
 	uint8_t *pd;		   /* initiator: private data while waiting */
@@ -183,9 +183,7 @@ struct ddps_sd_carrier {
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
 	struct ddps_share share; /* of the listener: fresh, of the silent ones; else of the idle */
 	struct ddps_sd_goal *goal;		/* opened by us, for reuse; NULL: by the peer */
-	const char *peer, *local;		/* "192.0.2.1:7174"; "" before they are known */
-	struct ddps_addr local_addr, peer_addr; /* the same as numbers */
-	char *names;				/* both of them, in one piece; or NULL */
+	struct ddps_addr local_addr, peer_addr; /* family 0 before they are known */
 	uint32_t max_user_data;			/* as in struct ddps_sd_assoc_info */
 	uint16_t encap;
 	bool by_us;
@@ -307,8 +305,11 @@ void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c);
 extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;
 /* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
-/* What it is called from now on; copied.  0 or DDPS_E_NOMEM. */
-int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local);
+/* "192.0.2.1:7174", or "" before its peer is known. */
+struct ddps_sd_name {
+	char text[72];
+};
+struct ddps_sd_name ddps_sd_carrier_peer(const struct ddps_sd_carrier *c);
 
 /* ---- sd_check.c ---- */
 /* What @c counts is what there is.  Between two calls from the backend or the loop; in builds for

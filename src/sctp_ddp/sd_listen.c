@@ -87,16 +87,15 @@ static void adopt_associations(struct ddps_sd_provider *prov, struct ddps_sd_lis
 {
 	struct ddps_sd_carrier *c;
 	char addr[DDPS_ADDRS_TEXT];
-	const char *port;
-	uint16_t encap;
+	const char *colon;
+	uint16_t encap, port;
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
-	port = strrchr(addr, ':');
+	colon = strrchr(addr, ':');
+	port = colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 	TAILQ_FOREACH(c, &prov->carriers, link) {
-		const char *own = strrchr(c->local, ':');
-
-		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
-		    port && !strcmp(own, port)) {
+		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && port &&
+		    c->local_addr.port == port) {
 			c->listener = l;
 			l->half_open += c->pending; /* asked for below the one before */
 			ddps_sd_carrier_idle(c);

@@ -227,7 +227,6 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 {
 	const struct ddps_sd_backend *b = prov->slot[slot].b;
 	struct ddps_sd_carrier *c = ddps_sd_carrier_new(env, prov, b);
-	char peer[72];
 	int err;
 
 	if (!c) {
@@ -237,14 +236,9 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 	c->goal = goal;
 	goal->carrier = c;
 	TAILQ_INSERT_TAIL(&prov->goals[goal->place], goal, link);
-	ddps_addr_text(sa, peer, sizeof(peer));
-	err = ddps_sd_carrier_name(c, peer, "");
-	if (err < 0) {
-		ddps_sd_carrier_free(c);
-		return err;
-	}
 	c->peer_addr = ddps_addr_of(sa);
-	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->peer, b->name);
+	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s",
+		 ddps_sd_carrier_peer(c).text, b->name);
 	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, p, &ddps_sd_carrier_up, c,
 			 &c->assoc);
 	if (err < 0) {

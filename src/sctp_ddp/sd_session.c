@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions: the operations of the lower-layer contract over SCTP. */
+#include "common/uri.h"
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 
 	s->ended = true;
 	if (!error.peer[0] && s->carrier)
-		strncpy(error.peer, s->carrier->peer, sizeof(error.peer) - 1);
+		memcpy(error.peer, ddps_sd_carrier_peer(s->carrier).text, sizeof error.peer);
 	ddps_error_keep(&s->error, &error);
 	s->outlives = false;
 	ddps_sd_order_reset(&s->rest);
@@ -402,8 +403,9 @@ static void sd_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->mulpdu = (uint32_t)sd_op_mulpdu(llp);
 	if (!c)
 		return;
-	strncpy(info->local, c->local, sizeof(info->local) - 1);
-	strncpy(info->peer, c->peer, sizeof(info->peer) - 1);
+	if (c->local_addr.family)
+		ddps_addr_text_of(&c->local_addr, info->local, sizeof info->local);
+	memcpy(info->peer, ddps_sd_carrier_peer(c).text, sizeof info->peer);
 	info->local_addr = c->local_addr;
 	info->peer_addr = c->peer_addr;
 	strncpy(info->sctp.backend, c->b->name, sizeof(info->sctp.backend) - 1);

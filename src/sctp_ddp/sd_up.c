@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a backend says of an association: who the peer is, messages, the end. */
+#include "common/uri.h"
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,26 +21,13 @@ static int check_adaptation(const struct ddps_sd_assoc_info *i, struct ddps_erro
 	return DDPS_E_NO_DDP;
 }
 
-static int fail_assoc_memory(struct ddps_error *why)
+struct ddps_sd_name ddps_sd_carrier_peer(const struct ddps_sd_carrier *c)
 {
-	*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
-	return DDPS_E_NOMEM;
-}
+	struct ddps_sd_name name = { "" };
 
-int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local)
-{
-	size_t len = strlen(peer) + 1;
-	char *names = malloc(len + strlen(local) + 1);
-
-	if (!names)
-		return DDPS_E_NOMEM;
-	strcpy(names, peer);
-	strcpy(names + len, local);
-	free(c->names);
-	c->names = names;
-	c->peer = names;
-	c->local = names + len;
-	return 0;
+	if (c->peer_addr.family)
+		ddps_addr_text_of(&c->peer_addr, name.text, sizeof name.text);
+	return name;
 }
 
 /* Who the peer is and what it offers. */
@@ -48,8 +36,6 @@ static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 	struct ddps_sd_assoc_info i = { 0 };
 
 	c->b->info(c->assoc, &i);
-	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
-		return fail_assoc_memory(why);
 	c->local_addr = i.local_addr;
 	c->peer_addr = i.peer_addr;
 	if (check_adaptation(&i, why) < 0)
@@ -67,8 +53,8 @@ static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 static void log_up(const struct ddps_sd_carrier *c)
 {
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
-		 "%s: association up, %s, %u streams, user messages up to %u octets", c->peer,
-		 c->b->name, c->usable, c->max_user_data);
+		 "%s: association up, %s, %u streams, user messages up to %u octets",
+		 ddps_sd_carrier_peer(c).text, c->b->name, c->usable, c->max_user_data);
 }
 
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
@@ -252,8 +238,8 @@ static void up_gone(void *user, const struct ddps_error *e)
 	ddps_sd_check(c);
 	if (!why.code)
 		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,
-		 why.text);
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s",
+		 ddps_sd_carrier_peer(c).text, why.text);
 	if (c->state == DDPS_SD_UP && why.code == DDPS_E_RESET)
 		mark_unheard(c);
 	c->state = DDPS_SD_GOING;

@@ -362,6 +362,7 @@ struct ddps_ep {
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
 	enum ddps_ep_state state;
+	uint32_t late_count;
 	uint64_t serial; /* unlike its address nobody's ever again */
 	bool established;
 	bool stalls;	      /* DDPS_NO_RECV_STALL */
@@ -384,7 +385,6 @@ struct ddps_ep {
 	uint8_t mute, muted; /* DDPS_MUTE_*; and where something was flushed since */
 	bool shared_rq;	     /* it has no receive queue of its own */
 	STAILQ_HEAD(, ddps_late) late;
-	uint32_t late_count;
 	struct {
 		struct ddps_timer timer;
 		uint64_t since; /* ns; when it was first seen to be silent; 0: it is not */

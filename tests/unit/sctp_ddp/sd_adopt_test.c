@@ -43,14 +43,14 @@ static void free_adopt_listener(unsigned i)
 	l[i] = NULL;
 }
 
-/* An association of a peer with the listener at @port, under the local address @local. */
-static struct ddps_sd_carrier *reach_adopt_listener(uint16_t port, const char *local)
+/* An association of a peer with the listener at @port, whose own port is @local; 0: it is not known. */
+static struct ddps_sd_carrier *reach_adopt_listener(uint16_t port, uint16_t local)
 {
 	struct ddps_sd_assoc *raw = fake_sctp_raw_connect(&w.env, port);
 	struct ddps_sd_provider *prov = w.env.sctp;
 	struct ddps_sd_carrier *c;
 
-	snprintf(raw->peer->info.local, sizeof raw->peer->info.local, "%s", local);
+	raw->peer->info.local_addr.port = local;
 	sd_run(&w);
 	c = TAILQ_LAST(&prov->carriers, ddps_sd_carrier_list);
 	cr_assert_eq(c->assoc, raw->peer);
@@ -68,9 +68,9 @@ Test(sd_adopt, the_port_says_whose_it_is)
 
 	l[0] = listen_sd_adopt_at(SD_PORT);
 	l[1] = listen_sd_adopt_at(OTHER_PORT);
-	here = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
-	there = reach_adopt_listener(OTHER_PORT, "[::1]:7175");
-	nowhere = reach_adopt_listener(OTHER_PORT, "");
+	here = reach_adopt_listener(SD_PORT, 7174);
+	there = reach_adopt_listener(OTHER_PORT, 7175);
+	nowhere = reach_adopt_listener(OTHER_PORT, 0);
 	cr_expect_eq(here->listener, get_adopt_listener(0));
 	cr_expect_eq(there->listener, get_adopt_listener(1));
 	free_adopt_listener(0);
@@ -93,7 +93,7 @@ Test(sd_adopt, one_that_has_a_listener_keeps_it)
 	struct ddps_sd_carrier *c;
 
 	l[0] = listen_sd_adopt_at(SD_PORT);
-	c = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
+	c = reach_adopt_listener(SD_PORT, 7174);
 	l[2] = listen_sd_adopt_at(SD_PORT);
 	cr_expect_eq(c->listener, get_adopt_listener(0));
 }
@@ -104,8 +104,8 @@ Test(sd_adopt, what_goes_or_is_of_another_backend_is_not_adopted)
 	struct ddps_sd_carrier *goes, *stays;
 
 	l[0] = listen_sd_adopt_at(SD_PORT);
-	goes = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
-	stays = reach_adopt_listener(SD_PORT, "127.0.0.1:7174");
+	goes = reach_adopt_listener(SD_PORT, 7174);
+	stays = reach_adopt_listener(SD_PORT, 7174);
 	ddps_sd_carrier_up.peer_shutdown(goes);
 	free_adopt_listener(0);
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &other, true, true), 0);
@@ -127,7 +127,7 @@ Test(sd_adopt, one_of_ours_is_not_adopted)
 
 	sd_raw_initiated(&w, &u, false);
 	l[0] = listen_sd_adopt_at(1); /* as its local address says */
-	cr_assert_str_eq(sd_carrier_of(&w, 0)->local, "127.0.0.1:1");
+	cr_assert_eq(sd_carrier_of(&w, 0)->local_addr.port, 1);
 	cr_expect_null(sd_carrier_of(&w, 0)->listener);
 	sd_free(&u);
 }

@@ -532,8 +532,8 @@ Test(sd_provider, info_of_both_sides)
 	cr_expect_eq(ours.sctp.stream, sd_pair_of(&u[1])->stream);
 	cr_expect_eq(theirs.sctp.stream, ours.sctp.stream);
 	cr_expect_eq(ours.sctp.encap, 9899);
-	cr_expect_str_eq(ours.peer, c->peer);
-	cr_expect_str_eq(ours.local, c->local);
+	cr_expect_str_eq(ours.peer, ddps_sd_carrier_peer(c).text);
+	cr_expect_eq(ours.local_addr.port, c->local_addr.port);
 	cr_expect_str_eq(ours.sctp.backend, c->b->name);
 	cr_expect_gt(ours.mulpdu, 0);
 	cr_expect_eq(ours.mulpdu, u[1].llp->ops->mulpdu(u[1].llp));

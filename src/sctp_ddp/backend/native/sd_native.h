@@ -163,11 +163,11 @@ struct ddps_sd_assoc {
 	struct ddps_sctp_assoc *sa; /* NULL: ended */
 	const struct ddps_sd_assoc_up *up;
 	void *user;
+	size_t kept; /* octets taken off the window */
 	bool by_us, is_up, gone;
-	unsigned judged;	     /* the last judgement of its DTLS peer that it knows of */
 	uint16_t port;		     /* own SCTP port */
-	size_t told;		     /* max_user_data */
-	size_t kept;		     /* octets taken off the window */
+	unsigned judged;	     /* the last judgement of its DTLS peer that it knows of */
+	uint32_t told;		     /* max_user_data */
 	struct ddps_sctp_addr local; /* connect: as the system would choose */
 	struct ddps_timer deadline;
 	struct ddps_task end_task; /* reports an end that the engine does not know of */

@@ -159,7 +159,7 @@ static void take_native_answered(void *user)
 
 	if (is_assoc_over(a))
 		return;
-	a->told = ddps_sctp_max_chunk(a->sa);
+	a->told = (uint32_t)ddps_sctp_max_chunk(a->sa);
 	if (a->up->answered)
 		a->up->answered(a->user);
 }
@@ -171,7 +171,7 @@ static void take_native_up(void *user)
 	if (is_assoc_over(a))
 		return;
 	a->is_up = true;
-	a->told = ddps_sctp_max_chunk(a->sa);
+	a->told = (uint32_t)ddps_sctp_max_chunk(a->sa);
 	ddps_timer_stop(a->ne->env->loop, &a->deadline);
 	a->up->comm_up(a->user);
 }
@@ -192,7 +192,7 @@ static void tell_size(struct ddps_sd_assoc *a)
 
 	if (now == a->told)
 		return;
-	a->told = now;
+	a->told = (uint32_t)now;
 	a->up->path(a->user);
 }
 
@@ -253,7 +253,7 @@ static void take_native_restarted(void *user)
 
 	if (is_assoc_over(a))
 		return;
-	a->told = ddps_sctp_max_chunk(a->sa);
+	a->told = (uint32_t)ddps_sctp_max_chunk(a->sa);
 	a->up->restarted(a->user);
 }
 
@@ -314,7 +314,7 @@ void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa)
 	a->port = ep->port;
 	ddps_sn_sock_port(a->sock, a->port, true);
 	a->is_up = true;
-	a->told = ddps_sctp_max_chunk(sa);
+	a->told = (uint32_t)ddps_sctp_max_chunk(sa);
 	ddps_sctp_assoc_set_up(sa, &ddps_sn_up, a);
 	ep->ne->accepting = a;
 	ep->up->accepted(ep->user, a);
