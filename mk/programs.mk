@@ -81,10 +81,10 @@ $(B)/threads $(B)/verbs-threads:
 	$(link)
 
 # The same tests without Criterion (tests/cross): they begin by fork, in a few milliseconds under ASan; and
-# other C libraries and processors have no Criterion.  There, only the unit tests: those of sessctl's parts, and
-# those beside usrsctp, would need more libraries.
+# other C libraries and processors have no Criterion.  There, only the unit tests: those of sessctl's parts
+# (tests/unit/tools: tests/layers.sh), and those beside usrsctp, would need more libraries.
 BARE	   := $(B)/unit-bare $(B)/e2e-bare $(B)/verbs-bare
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|view_fixture|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
+CROSS_UNIT := $(filter-out tests/unit/tools/% $(shell grep -lE '#include "(verbs|view)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|view_fixture|include <(gnutls|openssl)/|secure/(aead|creds)|creds_fixture' \
 	$(UNIT_SRC)),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out $(addprefix tests/support/,child.c e2e.c e2e_tls.c keys.c two.c),$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))

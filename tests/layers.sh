@@ -76,6 +76,18 @@ raw=$(raw_locks .)
 [ -z "$raw" ]
 result $? "locks of src are taken by common/system/lock.h${raw:+, but: $raw}"
 
+# Other processors and C libraries are shown the unit tests of src, and not those in tests/unit/tools.
+strays() { # ROOT
+	(
+		cd "$1" || exit
+		grep -rHoE '^#include "[^"]+' tests/unit --include='*.[ch]' | sed 's/:#include "/ /' | grep -v '^tests/unit/tools/' |
+			while read -r f h; do [ -e "src/$h" ] || [ ! -e "tools/$h" ] || echo "$f"; done | sort -u
+	)
+}
+stray=$(strays . | xargs)
+[ -z "$stray" ]
+result $? "unit tests that include headers of tools are in tests/unit/tools${stray:+, but not: $stray}"
+
 # ---- the check, on a small tree ----
 
 tree=$work/tree
@@ -152,6 +164,12 @@ echo 'pthread_mutex_lock(&m);' >"$tree/src/low/raw.h"
 [ "$(raw_locks "$tree")" = src/low/raw.h ]
 result $? "a lock that is taken elsewhere is found"
 rm "$tree/src/low/raw.h"
+mkdir -p "$tree"/tests/unit/{tools,low}
+echo '#define T 1' >"$tree/tools/t/t.h"
+echo '#include "t/t.h"' | tee "$tree/tests/unit/tools/t_test.c" >"$tree/tests/unit/low/low_test.c"
+echo '#include "low/low.h"' >"$tree/tests/unit/low/fine_test.c"
+[ "$(strays "$tree")" = tests/unit/low/low_test.c ]
+result $? "a unit test that includes a header of tools and stands elsewhere is found"
 mkdir "$tree/src/new"
 echo >"$tree/src/new/new.h"
 breach "a folder without a line" src/high/high.c '#include "new/new.h"' 'src/new/new.h:1: its folder'

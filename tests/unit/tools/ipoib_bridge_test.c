@@ -6,7 +6,7 @@
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "ipoib/ipoib.h"
 #include "ipoib_cm/iface/iface_in.h"
-#include "ipoib_net_fixture.h"
+#include "unit/ipoib_cm/ipoib_net_fixture.h"
 #include "support/child.h"
 #include <poll.h>
 #include <sched.h>
