@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "common/system/lock.h"
 
-__thread struct ddps_held ddps_held;
+__thread struct ddps_held ddps_held = { .before = PTHREAD_CANCEL_DISABLE };
 
 #ifdef DDPS_ASSERTS
 bool ddps_held_has(const struct ddps_mutex *l)

@@ -74,9 +74,7 @@ static inline void ddps_mutex_init(struct ddps_mutex *l, enum ddps_order at)
 
 #define DDPS_HELD_MAX 8
 
-#define DDPS_CANCEL_KEPT (-1)
-
-/* Of the thread: how many locks it holds, and its state before the first, or DDPS_CANCEL_KEPT. */
+/* Of the thread: how many locks it holds; before: PTHREAD_CANCEL_ENABLE if that is to be so again after the last. */
 struct ddps_held {
 	unsigned depth;
 	int before;
@@ -92,17 +90,19 @@ extern __thread struct ddps_held ddps_held
 /* Until ddps_uncancellable_end(), which may be called by a function above: calls nest. */
 static inline void ddps_uncancellable(void)
 {
-	int was = DDPS_CANCEL_KEPT;
+	int was;
 
 	if (ddps_held.depth) {
 		ddps_held.depth++;
 		return;
 	}
 	/* In this order: a signal handler may lock, too, at any place. */
-	if (ddps_is_alone())
+	if (ddps_is_alone()) {
 		pthread_testcancel(); /* has it done so, it ends here, where it holds nothing */
-	else
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+		ddps_held.depth = 1;
+		return;
+	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	ddps_held.depth = 1;
 	atomic_signal_fence(memory_order_seq_cst);
 	ddps_held.before = was;
@@ -113,8 +113,10 @@ static inline void ddps_uncancellable_end(void)
 	int before = ddps_held.before;
 
 	atomic_signal_fence(memory_order_seq_cst);
-	if (!--ddps_held.depth && before != DDPS_CANCEL_KEPT)
-		pthread_setcancelstate(before, NULL);
+	if (--ddps_held.depth || before != PTHREAD_CANCEL_ENABLE)
+		return;
+	ddps_held.before = PTHREAD_CANCEL_DISABLE;
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 }
 
 #ifdef DDPS_ASSERTS
