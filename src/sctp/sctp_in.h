@@ -310,7 +310,7 @@ struct ddps_sctp {
 	uint32_t period;
 	/* Associations that have received much in it, in the last one; by network, and how many of these there are */
 	unsigned takers[DDPS_SC_NETS], takers_before[DDPS_SC_NETS], nets, nets_before;
-	size_t share[DDPS_SC_NETS]; /* of each association there, octets */
+	uint32_t share[DDPS_SC_NETS]; /* of each association there, octets */
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */
@@ -490,17 +490,28 @@ void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
 #define DDPS_SC_ITEM 384u /* what a held item costs in addition to its octets: a lone fragment */
 void ddps_sc_share_inbox(struct ddps_sctp *e);
 #define DDPS_SC_PERIOD (100 * MS) /* in which it is counted who receives much */
+/* Octets that are held: one chunk of all that is reported has to fit, with what it costs. */
+static inline size_t ddps_sc_used(const struct ddps_sctp_assoc *a)
+{
+	const size_t octets = a->held + a->kept;
+
+	return octets ? octets + DDPS_SC_ITEM : 0;
+}
+/* [9260-6.2-6] Less than a packet is not worth telling. */
+static inline bool ddps_sc_is_shut(const struct ddps_sctp_assoc *a)
+{
+	return ddps_sc_used(a) + 1500 > a->e->c.rwnd;
+}
 static inline uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_sctp *e = a->e;
-	/* one chunk of all that is reported has to fit, with what it costs */
-	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
-	size_t share = e->now - e->period_at < 2 * DDPS_SC_PERIOD ? e->share[a->net] : SIZE_MAX;
+	uint32_t left, share;
 
-	/* [9260-6.2-6] Less than a packet is not worth telling. */
-	if (used + 1500 > e->c.rwnd)
+	if (ddps_sc_is_shut(a))
 		return 0;
-	return (uint32_t)(e->c.rwnd - used < share ? e->c.rwnd - used : share);
+	left = (uint32_t)(e->c.rwnd - ddps_sc_used(a));
+	share = e->share[a->net];
+	return left < share || e->now - e->period_at >= 2 * DDPS_SC_PERIOD ? left : share;
 }
 /* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);

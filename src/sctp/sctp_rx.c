@@ -18,9 +18,11 @@ static void share_inbox(struct ddps_sctp *e, unsigned net)
 	unsigned nets = e->nets > e->nets_before ? e->nets : e->nets_before;
 	unsigned n =
 		e->takers[net] > e->takers_before[net] ? e->takers[net] : e->takers_before[net];
-	size_t each = nets && e->c.inbox ? e->c.inbox / nets / (n ? n : 1) : SIZE_MAX;
+	size_t each = nets && e->c.inbox ? e->c.inbox / nets / (n ? n : 1) : UINT32_MAX;
 
-	e->share[net] = each > SHARE_LEAST ? each : SHARE_LEAST;
+	e->share[net] = each > UINT32_MAX    ? UINT32_MAX
+			: each > SHARE_LEAST ? (uint32_t)each
+					     : SHARE_LEAST;
 }
 
 void ddps_sc_share_inbox(struct ddps_sctp *e)
@@ -163,7 +165,7 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 	int err = 0;
 
 	/* While nothing may be delivered, or the window is used up, nothing above is taken. */
-	if (!ddps_sc_rwnd(a) && !ddps_sc_tsn_lt(d->tsn, a->map.high)) { /* [9260-6.2-2] */
+	if (ddps_sc_is_shut(a) && !ddps_sc_tsn_lt(d->tsn, a->map.high)) { /* [9260-6.2-2] */
 		drop_for_window(rx);
 		return;
 	}

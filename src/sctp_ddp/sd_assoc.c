@@ -115,8 +115,7 @@ static void give_up_carrier(struct ddps_sd_carrier *c, enum ddps_log_level level
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_not_idle(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
-	ddps_log(&c->env->log, level, "sctp", "%s: association aborted: %s",
-		 ddps_sd_carrier_peer(c).text, why->text);
+	ddps_sd_log(c, level, ": association aborted: %s", why->text);
 	ddps_sd_carrier_spoke(c);
 	ddps_sd_carrier_lose(c, why);
 }
@@ -276,13 +275,11 @@ static void linger_over(void *user)
 		return;
 	}
 	if (c->state == DDPS_SD_GOING) {
-		ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: the peer does not let it end",
-			 ddps_sd_carrier_peer(c).text);
+		ddps_sd_log(c, DDPS_LOG_INFO, ": the peer does not let it end");
 		c->b->abort(c->assoc);
 		return;
 	}
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down",
-		 ddps_sd_carrier_peer(c).text);
+	ddps_sd_log(c, DDPS_LOG_DEBUG, ": idle association shut down");
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);

@@ -89,7 +89,7 @@ struct ddps_sd_session {
 	bool opened;   /* segments may flow up and down */
 	bool shutting;
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
-	bool rx_dead : 1; /* the layer above takes nothing more */
+	bool rx_dead; /* the layer above takes nothing more */
 	bool ended : 1;
 	/* Its association is gone, and all is here that the peer sent before it closed the session. */
 	bool outlives : 1;
@@ -310,6 +310,9 @@ struct ddps_sd_name {
 	char text[72];
 };
 struct ddps_sd_name ddps_sd_carrier_peer(const struct ddps_sd_carrier *c);
+/* As ddps_log() in "sctp", behind that name, which is made only if somebody reads it. */
+void ddps_sd_log(const struct ddps_sd_carrier *c, enum ddps_log_level level, const char *fmt, ...)
+	__attribute__((cold, format(printf, 3, 4)));
 
 /* ---- sd_check.c ---- */
 /* What @c counts is what there is.  Between two calls from the backend or the loop; in builds for

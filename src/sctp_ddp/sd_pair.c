@@ -142,8 +142,8 @@ static void fail_session(struct ddps_sd_pair *p, enum ddps_sd_state old,
 {
 	struct ddps_error e = why ? *why : ddps_sd_illegal(m, old);
 
-	ddps_log(&p->carrier->env->log, p->sess ? DDPS_LOG_WARN : DDPS_LOG_DEBUG, "sctp",
-		 "%s stream %u: %s", ddps_sd_carrier_peer(p->carrier).text, p->stream, e.text);
+	ddps_sd_log(p->carrier, p->sess ? DDPS_LOG_WARN : DDPS_LOG_DEBUG, " stream %u: %s",
+		    p->stream, e.text);
 	if (p->sess)
 		ddps_sd_session_end(p->sess, &e);
 }
@@ -305,9 +305,8 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 	enum ddps_sd_state now = p->sm.state;
 	struct ddps_sd_listener *l = c->listener;
 
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: %s -%s-> %s",
-		 ddps_sd_carrier_peer(c).text, p->stream, ddps_sd_state_name(old),
-		 ddps_sd_event_name(ev), ddps_sd_state_name(now));
+	ddps_sd_log(c, DDPS_LOG_DEBUG, " stream %u: %s -%s-> %s", p->stream,
+		    ddps_sd_state_name(old), ddps_sd_event_name(ev), ddps_sd_state_name(now));
 	if (now == DDPS_SD_A1)
 		c->outgoing++;
 	if (now == DDPS_SD_P1) {

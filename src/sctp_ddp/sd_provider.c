@@ -237,8 +237,7 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 	goal->carrier = c;
 	TAILQ_INSERT_TAIL(&prov->goals[goal->place], goal, link);
 	c->peer_addr = ddps_addr_of(sa);
-	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s",
-		 ddps_sd_carrier_peer(c).text, b->name);
+	ddps_sd_log(c, DDPS_LOG_INFO, ": connecting, backend %s", b->name);
 	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, p, &ddps_sd_carrier_up, c,
 			 &c->assoc);
 	if (err < 0) {

@@ -9,8 +9,7 @@
 static void drop_sd_message(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
 {
 	c->stats.dropped++;
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: dropped: %s",
-		 ddps_sd_carrier_peer(c).text, stream, why);
+	ddps_sd_log(c, DDPS_LOG_DEBUG, " stream %u: dropped: %s", stream, why);
 }
 
 static void fail_pair(struct ddps_sd_pair *p, const struct ddps_error *e)
@@ -93,10 +92,9 @@ static void follow_pressure(struct ddps_sd_pair *p)
 		ddps_timer_after(c->env->loop, &c->pause_timer, DDPS_SD_PAUSE_MS);
 	else
 		ddps_timer_stop(c->env->loop, &c->pause_timer);
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s",
-		 ddps_sd_carrier_peer(c).text,
-		 c->paused ? "takes nothing while a session lacks receive buffers"
-			   : "takes messages again");
+	ddps_sd_log(c, DDPS_LOG_INFO, ": association %s",
+		    c->paused ? "takes nothing while a session lacks receive buffers"
+			      : "takes messages again");
 	if (!c->b->keep)
 		c->b->pause(c->assoc, c->paused);
 }

@@ -166,8 +166,8 @@ static int hand_over(struct ddps_sd_pair *p, uint32_t ppid, const struct iovec *
 		c->blocked = true;
 	} else if (err < 0) {
 		c->broken = true;
-		ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s stream %u: send: %s",
-			 ddps_sd_carrier_peer(c).text, p->stream, ddps_strerror(err));
+		ddps_sd_log(c, DDPS_LOG_WARN, " stream %u: send: %s", p->stream,
+			    ddps_strerror(err));
 	} else {
 		p->last_seq = ++c->sent;
 		p->tx++;
@@ -177,8 +177,8 @@ static int hand_over(struct ddps_sd_pair *p, uint32_t ppid, const struct iovec *
 
 static void control_sent(struct ddps_sd_pair *p, uint16_t code)
 {
-	ddps_log(&p->carrier->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: sent %s",
-		 ddps_sd_carrier_peer(p->carrier).text, p->stream, ddps_sd_code_name(code));
+	ddps_sd_log(p->carrier, DDPS_LOG_DEBUG, " stream %u: sent %s", p->stream,
+		    ddps_sd_code_name(code));
 	if (!p->ctl) {
 		p->term_due = false;
 		return;

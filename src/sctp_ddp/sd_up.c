@@ -2,6 +2,8 @@
 /* What a backend says of an association: who the peer is, messages, the end. */
 #include "common/uri.h"
 #include "sctp_ddp/sd_assoc.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +32,19 @@ struct ddps_sd_name ddps_sd_carrier_peer(const struct ddps_sd_carrier *c)
 	return name;
 }
 
+void ddps_sd_log(const struct ddps_sd_carrier *c, enum ddps_log_level level, const char *fmt, ...)
+{
+	char what[320];
+	va_list ap;
+
+	if (!c->env->log.fn)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	ddps_log(&c->env->log, level, "sctp", "%s%s", ddps_sd_carrier_peer(c).text, what);
+}
+
 /* Who the peer is and what it offers. */
 static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 {
@@ -52,9 +67,9 @@ static int learn_peer(struct ddps_sd_carrier *c, struct ddps_error *why)
 
 static void log_up(const struct ddps_sd_carrier *c)
 {
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
-		 "%s: association up, %s, %u streams, user messages up to %u octets",
-		 ddps_sd_carrier_peer(c).text, c->b->name, c->usable, c->max_user_data);
+	ddps_sd_log(c, DDPS_LOG_INFO,
+		    ": association up, %s, %u streams, user messages up to %u octets", c->b->name,
+		    c->usable, c->max_user_data);
 }
 
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
@@ -238,8 +253,7 @@ static void up_gone(void *user, const struct ddps_error *e)
 	ddps_sd_check(c);
 	if (!why.code)
 		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s",
-		 ddps_sd_carrier_peer(c).text, why.text);
+	ddps_sd_log(c, DDPS_LOG_INFO, ": association gone: %s", why.text);
 	if (c->state == DDPS_SD_UP && why.code == DDPS_E_RESET)
 		mark_unheard(c);
 	c->state = DDPS_SD_GOING;
