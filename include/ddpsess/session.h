@@ -205,8 +205,9 @@ struct ddps_listen_param {
 	size_t struct_size;
 	unsigned backlog; /* length of the kernel's accept queue */
 	/* The most half-open peers, 1 or more.  These are peers that are in set-up, waiting for the
-	 * application or, over TCP, rejected and not gone yet.  What happens beyond: half_open_full
-	 * and half_open_given_up in stats.h */
+	 * application or, over TCP, rejected and not gone yet.  At shm:// listeners 64 are the most,
+	 * since each may hold descriptors.  What happens beyond: half_open_full and
+	 * half_open_given_up in stats.h */
 	unsigned max_half_open;
 	uint32_t setup_ms; /* deadline for a peer's whole setup frame, in milliseconds */
 	unsigned rtr;	   /* RTR types, DDPS_RTR_*, that sessions of this listener accept; not 0 */

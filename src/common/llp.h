@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/loop/loop.h"
 #include "common/spare.h"
+#include "common/system/lock.h"
 #include "common/uri.h"
 #include <ddpsess/stats.h>
 #include <sys/socket.h>
@@ -67,6 +68,13 @@ struct ddps_env {
 	uint8_t *sealed;		 /* scratch for what is read there, made on first use */
 	struct ddps_vaults *vaults;	 /* where the keys of its wires share pages, or NULL */
 };
+
+/* @env has a capture. */
+static inline void ddps_env_show(const struct ddps_env *env, const struct ddps_packet *p)
+{
+	ddps_uncancellable_by_others();
+	env->capture(env->capture_user, p);
+}
 
 #define DDPS_SCRATCH_LEN (512u * 1024)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The log callback. */
 #include "common/log.h"
+#include "common/system/lock.h"
 #include "common/system/say.h"
 #include <errno.h>
 #include <poll.h>
@@ -22,6 +23,7 @@ void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
+	ddps_uncancellable_by_others();
 	log->fn(log->user, level, facility, line);
 }
 

@@ -38,7 +38,7 @@ void ddps_mpa_io_show(const struct ddps_mpa_conn *c, bool sent, const struct iov
 
 	if (!local.sa.sa_family) /* it is looked up when the connection is established */
 		(void)getsockname(c->io.fd, &local.sa, &len);
-	c->env->capture(c->env->capture_user, &p);
+	ddps_env_show(c->env, &p);
 }
 
 /* For one piece the kernel has a shorter way. */

@@ -16,6 +16,9 @@
 
 #define ACCEPTS	 8
 #define PAUSE_MS 100 /* after running out of descriptors or memory */
+/* Each may hold some descriptors, and may block whoever closes them: all of them are far from the usual limit of 1024.
+ * Whoever comes beyond that waits in the kernel's queue. */
+#define SHM_HALF_OPEN 64u
 
 struct ddps_mpa_listener {
 	struct ddps_llp_listener base; /* first */
@@ -23,6 +26,7 @@ struct ddps_mpa_listener {
 	const struct ddps_llp_listen_up *up;
 	void *user;
 	struct ddps_llp_listen_param p;
+	uint32_t keepalive_ms; /* of its socket: sessions have it without being told */
 	struct ddps_io io;
 	struct ddps_timer pause;
 	bool paused;
@@ -144,7 +148,7 @@ static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
 	}
 	c->ask_crc = l->crc;
 	c->ask_markers = l->markers;
-	c->keepalive_ms = l->p.keepalive_ms;
+	c->keepalive_ms = l->keepalive_ms;
 	set_local(c, l);
 	if (!l->shm && !l->secured) /* while its Request is on its way */
 		ddps_mpa_conn_update_emss(c);
@@ -307,15 +311,20 @@ static void take_mpa_accepts(void *user, uint32_t events)
 
 /* A bound, listening socket, or -1 with errno. */
 static int open_mpa_listener(const struct ddps_uri *uri, const struct sockaddr *sa,
-			     socklen_t sa_len, unsigned backlog)
+			     socklen_t sa_len, struct ddps_mpa_listener *l)
 {
+	const unsigned backlog = l->p.backlog;
 	int fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, v6only = uri->host[0] != 0;
 
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	ddps_mpa_io_nodelay(fd); /* accept() hands it on, as it does the class */
+	/* Those that connect have from their first moment what the socket has now, and the class, too. */
+	ddps_mpa_io_nodelay(fd);
+	l->keepalive_ms = l->p.keepalive_ms;
+	if (l->keepalive_ms && !ddps_mpa_io_keepalive(fd, l->keepalive_ms))
+		l->keepalive_ms = 0;
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
 	ddps_own_tos(fd, sa->sa_family, uri->tos);
@@ -328,16 +337,16 @@ static int open_mpa_listener(const struct ddps_uri *uri, const struct sockaddr *
 
 /* The same; where any address is meant and IPv6 is off, IPv4 alone. */
 static int open_listener(const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
-			 unsigned backlog)
+			 struct ddps_mpa_listener *l)
 {
 	bool any = !uri->host[0];
-	int fd = open_mpa_listener(uri, sa, sa_len, backlog);
+	int fd = open_mpa_listener(uri, sa, sa_len, l);
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(uri->port) };
 
 	if (fd >= 0 || !any || sa->sa_family != AF_INET6 ||
 	    (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
 		return fd;
-	return open_mpa_listener(uri, (struct sockaddr *)&in, sizeof in, backlog);
+	return open_mpa_listener(uri, (struct sockaddr *)&in, sizeof in, l);
 }
 
 static bool is_any_mpa(const union ddps_mpa_addr *a)
@@ -366,8 +375,11 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return DDPS_E_NOMEM;
+	l->p = *p;
+	if (shm && l->p.max_half_open > SHM_HALF_OPEN)
+		l->p.max_half_open = SHM_HALF_OPEN;
 	fd = shm ? ddps_mpa_shm_bind(sa, sa_len, p->backlog, &l->file)
-		 : open_listener(uri, sa, sa_len, p->backlog);
+		 : open_listener(uri, sa, sa_len, l);
 	l->shm = shm;
 	l->secured = !strcmp(uri->scheme, "tls");
 	l->base.provider = l->secured ? &ddps_tls_provider
@@ -378,10 +390,6 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	l->env = env;
 	l->up = up;
 	l->user = user;
-	l->p = *p;
-	/* accept() hands this on, too. */
-	if (fd < 0 || shm || !p->keepalive_ms || !ddps_mpa_io_keepalive(fd, p->keepalive_ms))
-		l->p.keepalive_ms = 0;
 	l->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_accepts, .user = l };
 	l->pause = (struct ddps_timer){ .fn = resume_mpa_listener, .user = l };
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||

@@ -100,9 +100,12 @@ static void cq_notify(struct ddps_cq *cq)
 	uint64_t one = 1;
 
 	cq->armed = cq->untold = ARMED_NO;
-	if (cq->on_notify)
+	if (cq->on_notify) {
+		ddps_uncancellable_by_others();
 		cq->on_notify(cq->on_notify_user);
-	else if (!ddps_loop_owns(cq->ctx->env.loop) || write(cq->fd, &one, sizeof one) < 0)
+		return;
+	}
+	if (!ddps_loop_owns(cq->ctx->env.loop) || write(cq->fd, &one, sizeof one) < 0)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 

@@ -83,11 +83,12 @@ static inline int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max
  */
 static int yield_ctx(struct ddps_ctx *ctx)
 {
-	const uint64_t before = ddps_now();
+	uint64_t before;
 	bool some;
 	int err;
 
 	ddps_ctx_leave(ctx);
+	before = ddps_now();
 	sched_yield();
 	some = ddps_now() - before >= SOME_NS;
 	err = ddps_ctx_enter(ctx);

@@ -143,34 +143,37 @@ static void end_naps(struct ddps_ctx *ctx)
 /* What a nap has shown: somebody relies on the thread; somebody polls; nobody does, or not now. */
 enum nap { NAP_WOKEN, NAP_POLLED, NAP_QUIET };
 
-static enum nap nap_once(struct ddps_mover *m)
+/* @polls: those in it, but if it is NAP_WOKEN.  Without the context's lock, so they are only read. */
+static enum nap nap_once(struct ddps_mover *m, uint32_t *polls)
 {
-	uint32_t polls;
+	const uint32_t before = drives(m);
 
-	set_drives(m, 0);
 	if (!sleep_for(m, NAP_NS))
 		return NAP_WOKEN;
-	polls = drives(m);
-	if (polls >= POLLED_MANY)
+	*polls = drives(m) - before;
+	if (*polls >= POLLED_MANY)
 		return NAP_POLLED;
-	if (polls && !sleep_for(m, MOMENT_NS))
+	if (*polls && !sleep_for(m, MOMENT_NS))
 		return NAP_WOKEN;
-	return drives(m) == polls ? NAP_QUIET : NAP_POLLED;
+	return drives(m) - before == *polls ? NAP_QUIET : NAP_POLLED;
 }
 
 static void nap_mover(struct ddps_ctx *ctx)
 {
 	struct ddps_mover *m = &ctx->mover;
+	uint32_t polls = 0;
 	enum nap nap;
 
 	begin_naps(ctx);
-	while ((nap = nap_once(m)) == NAP_POLLED && ddps_trylock(&ctx->lock))
+	while ((nap = nap_once(m, &polls)) == NAP_POLLED && ddps_trylock(&ctx->lock))
 		judge_nap(m, 0);
 	if (nap != NAP_POLLED)
 		ddps_lock(&ctx->lock);
 	end_naps(ctx);
-	if (nap != NAP_WOKEN && !ddps_ctx_gone(ctx))
-		judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);
+	if (nap == NAP_WOKEN || ddps_ctx_gone(ctx))
+		return;
+	set_drives(m, polls);
+	judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);
 }
 
 /* Whether to nap: somebody polls, and comes back as far as is known. */

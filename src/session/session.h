@@ -217,7 +217,8 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 		if (!ctx->attr.poll_drives)
 			return 0;
 		if (!sleeps) {
-			__atomic_store_n(&ctx->mover.drives, ctx->mover.drives + 1,
+			__atomic_store_n(&ctx->mover.drives,
+					 __atomic_load_n(&ctx->mover.drives, __ATOMIC_RELAXED) + 1,
 					 __ATOMIC_RELAXED);
 			ctx->mover.relied = false;
 		}

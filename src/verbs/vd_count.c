@@ -87,7 +87,7 @@ static void write_counters(const struct vd_count *c, const uint64_t v[VIEW_NCOUN
 	get_count_path(c, VIEW_SUM, path, sizeof path);
 	fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600);
 	/* What is no file, such as a pipe that nobody reads, does not stay in the way. */
-	if (fd < 0 || pwrite(fd, v, SIZE, 0) != (ssize_t)SIZE)
+	if (fd < 0 ? errno == ENXIO || errno == ELOOP : pwrite(fd, v, SIZE, 0) != (ssize_t)SIZE)
 		unlink(path);
 	if (fd >= 0)
 		close(fd);

@@ -3,8 +3,8 @@
 #define DDPS_LOOP_H
 /*
  * Event loop: descriptors, timers and deferred calls on one epoll descriptor (a timerfd inside
- * it stands for the earliest timer, an eventfd for tasks).  Not locked: the context's lock is held
- * around every call and every callback.
+ * it stands for the earliest timer where somebody may sleep on that, an eventfd for tasks).  Not
+ * locked: the context's lock is held around every call and every callback.
  *
  * Ownership: struct ddps_io, ddps_timer and ddps_task are embedded in their owner's structure,
  * zeroed before first use.  An owner may stop or delete any of them, and free itself, inside

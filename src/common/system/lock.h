@@ -108,6 +108,20 @@ static inline void ddps_uncancellable(void)
 	ddps_held.before = was;
 }
 
+/*
+ * Before what is not the library's runs with a lock held: it may cancel this thread, or begin another one that does,
+ * also where the process had no other.
+ */
+static inline void ddps_uncancellable_by_others(void)
+{
+	int was;
+
+	if (!ddps_held.depth || ddps_held.before == PTHREAD_CANCEL_ENABLE)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	ddps_held.before = was;
+}
+
 static inline void ddps_uncancellable_end(void)
 {
 	int before = ddps_held.before;

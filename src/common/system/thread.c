@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "common/system/thread.h"
+#include "common/system/lock.h"
 #include <signal.h>
 
 int ddps_thread_start(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg)
@@ -11,6 +12,7 @@ int ddps_thread_start(pthread_t *t, const pthread_attr_t *attr, void *(*run)(voi
 	sigdelset(&most, SIGSEGV);
 	sigdelset(&most, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &most, &old);
+	ddps_uncancellable_by_others();
 	err = pthread_create(t, attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;

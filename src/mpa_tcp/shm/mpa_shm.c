@@ -214,7 +214,7 @@ static void show_packet(const struct ddps_mpa_conn *c, bool sent, const struct i
 		.len = n,
 	};
 
-	c->env->capture(c->env->capture_user, &p);
+	ddps_env_show(c->env, &p);
 }
 
 /* Nothing more comes: 0, the peer's FIN, or a negative errno. */

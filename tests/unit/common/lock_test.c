@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What builds for tests check of locks: their order, and that a lock is held where it has to be. */
+#include "common/log.h"
 #include "common/system/lock.h"
 #include "common/system/thread.h"
 #include "unit/sys_fixture.h"
@@ -126,20 +127,55 @@ static void be_cancelled_with_lock(void)
 	abort();
 }
 
+static void end_here(void *user, enum ddps_log_level level, const char *facility, const char *what)
+{
+	(void)user;
+	(void)level;
+	(void)facility;
+	(void)what;
+	pthread_cancel(pthread_self());
+	usleep(1);
+}
+
+/* By what the program gave the library, and the library calls with the lock held. */
+static void be_cancelled_by_callback(void)
+{
+	const struct ddps_log log = { end_here, NULL };
+
+	pthread_cleanup_push(take_while_ending, NULL);
+	ddps_lock(&inner);
+	ddps_log(&log, DDPS_LOG_INFO, "session", "something");
+	ddps_unlock(&inner);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	abort();
+}
+
+static void be_alone(void)
+{
 #if __has_include(<sys/single_threaded.h>)
+	__libc_single_threaded = true; /* the runner may have had threads */
+#endif
+}
+
 static void be_cancelled_alone(void)
 {
-	__libc_single_threaded = true; /* the runner may have had threads */
+	be_alone();
 	be_cancelled_with_lock();
 }
-#else
-#define be_cancelled_alone be_cancelled_with_lock
-#endif
+
+static void be_cancelled_by_callback_alone(void)
+{
+	be_alone();
+	be_cancelled_by_callback();
+}
 
 Test(lock, whoever_is_cancelled_holds_none)
 {
 	cr_expect(is_fine(be_cancelled_with_lock));
 	cr_expect(is_fine(be_cancelled_alone));
+	cr_expect(is_fine(be_cancelled_by_callback));
+	cr_expect(is_fine(be_cancelled_by_callback_alone));
 }
 
 /* ---- which signals a thread of the library's takes from the program ---- */

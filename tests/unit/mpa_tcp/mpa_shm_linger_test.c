@@ -156,6 +156,27 @@ Test(mpa_shm_linger, without_end)
 	shm_bare_close(&b);
 }
 
+/* However many call, and whatever max_half_open says: each that is accepted may pass descriptors. */
+Test(mpa_shm_linger, of_many_that_were_accepted_before)
+{
+	struct shm_bare b;
+	int fds[MANY];
+
+	ddps_shm_provider.listener_free(w.listener);
+	w.lp.max_half_open = 1024;
+	w.lp.setup_ms = 0;
+	cr_assert_eq(shm_listen(&w, "shm://@", uri, sizeof uri), 0);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = shm_bare_connect(uri);
+		mpa_world_settle(&w);
+	}
+	cr_expect_eq(w.env.half_open_given_up, MANY - 64);
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	shm_bare_session(&w, &b, uri);
+	shm_bare_close(&b);
+}
+
 /* The listener ends before it has accepted; its name is free immediately. */
 Test(mpa_shm_linger, of_callers_that_wait)
 {

@@ -121,5 +121,5 @@ void ddps_sn_tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_rou
 		(void)ddps_sn_way(NULL, &peer, &local);
 	for (int i = 0; i < niov; i++)
 		p.len += iov[i].iov_len;
-	ne->env->capture(ne->env->capture_user, &p);
+	ddps_env_show(ne->env, &p);
 }
