@@ -61,6 +61,7 @@ Test(sd_dtls_life, one_comes_up_carries_messages_and_leaves_nothing)
 	c = dtls_of(&cn);
 	cr_expect(!c->server && c->took && !c->shake && !ddps_timer_runs(&c->timer));
 	cr_expect_str_eq(c->host, "127.0.0.1");
+	cr_expect_null(c->todo.p);
 	cr_expect_eq(dtls_script.hs, 0);
 	cr_expect_eq(dtls_script.witnesses, 2);
 	cr_expect_eq(aead_stub_alive, 4);
@@ -155,6 +156,70 @@ Test(sd_dtls_life, nothing_asks_for_a_cut_that_was_refused)
 	sys_instead.sendmsg = refuse_runs;
 	carry_dtls(&cli, &srv.peers[0], 60, 3000);
 	cr_expect(!dtls_of(&cn)->udp->gso && !dtls_of(&sn)->udp->gso);
+	stop_dtls_nodes();
+}
+
+/* While the last step was under way a record came, of which nothing comes. */
+static const uint8_t *have_one_wait(const struct ddps_hs *h, size_t *n)
+{
+	static const uint8_t r[DDPS_DTLS_HEADER + 1] = { DDPS_DTLS_HANDSHAKE, 254, 253, [12] = 1 };
+	struct ddps_sn_dtls *c = dtls_of(h == dtls_script.listener ? &sn : &cn);
+
+	if (c->state == DDPS_SN_SHAKING && ddps_shake_state(c->shake) == DDPS_HS_DONE)
+		cr_assert(ddps_sn_framed_add(&c->todo, r, sizeof r));
+	return dtls_stub.output(h, n);
+}
+
+/* The peer may have lost a listener's last flight, and says so again.  A dialler has nothing more to say: what is left
+ * is not of its next handshake. */
+Test(sd_dtls_life, what_came_during_the_last_step)
+{
+	struct ddps_sn_dtls *c;
+
+	start_dtls_nodes();
+	dtls_used.dtls.output = have_one_wait;
+	dial_dtls_side(&cli, &fx_up);
+	while (!(c = dtls_of(&sn)) || c->state == DDPS_SN_SHAKING) {
+		turn_dtls(&cn, 2);
+		turn_dtls(&sn, 2);
+	}
+	cr_expect(c->shake && !c->todo.n, "it is looked at");
+	DTLS_UNTIL(cli.up && srv.accepted);
+	c = dtls_of(&cn);
+	cr_expect(!c->shake && !c->todo.n);
+	carry_dtls(&cli, &srv.peers[0], 3, 300);
+	stop_dtls_nodes();
+}
+
+static char flight_seen[32];
+
+static const uint8_t *say_two_records(const struct ddps_hs *h, size_t *n)
+{
+	static const uint8_t flight[] = { 0, 1, 'x', 0, 2, 'y', 'z', 0, 1, '!' };
+
+	(void)h;
+	*n = 7; /* what is behind it is not of it */
+	return flight;
+}
+
+static ssize_t note_flight(int fd, const struct msghdr *m, int flags)
+{
+	(void)fd;
+	(void)flags;
+	strncat(flight_seen, m->msg_iov->iov_base, m->msg_iov->iov_len);
+	strcat(flight_seen, ",");
+	return (ssize_t)m->msg_iov->iov_len;
+}
+
+Test(sd_dtls_life, a_flight_leaves_record_by_record)
+{
+	start_dtls_nodes();
+	dtls_used.dtls.output = say_two_records;
+	sys_instead.sendmsg = note_flight;
+	dial_dtls_side(&cli, &fx_up);
+	while (ddps_shake_busy(dtls_of(&cn)->shake))
+		turn_dtls(&cn, 5);
+	cr_expect_str_eq(flight_seen, "x,yz,");
 	stop_dtls_nodes();
 }
 

@@ -99,6 +99,7 @@ static void open_dtls(struct ddps_sn_dtls *c)
 		if (!c->server) { /* a listener's last flight may have to leave again */
 			ddps_shake_free(c->shake);
 			c->shake = NULL;
+			ddps_sn_framed_drop(&c->todo);
 		}
 		tell_who(c, &id);
 		err = start_sctp(c);
@@ -135,7 +136,7 @@ static void send_flight(struct ddps_sn_dtls *c)
 	size_t n, at = 0;
 	const uint8_t *p = ddps_shake_output(c->shake, &n);
 
-	while (n - at >= 2) {
+	while (at < n) {
 		size_t len = (size_t)p[at] << 8 | p[at + 1];
 
 		if (c->renewing && !c->server)
@@ -250,7 +251,7 @@ static void stepped(void *user)
 	case DDPS_HS_DONE:
 		if (c->state == DDPS_SN_SHAKING) {
 			open_dtls(c);
-			if (c->state != DDPS_SN_OPEN || !c->shake)
+			if (c->state != DDPS_SN_OPEN)
 				return;
 		} else if (c->renewing && !c->coming.rec) {
 			ddps_sn_dtls_renewed(c);
