@@ -57,8 +57,7 @@ static void begin_dtls_peer(struct ddps_sn_sock *udp, const struct sockaddr_stor
 	c->server = true;
 	c->ep = t->ep;
 	c->param = t->ep->param;
-	if (n >= RANDOM_AT + sizeof c->random)
-		memcpy(c->random, p + RANDOM_AT, sizeof c->random);
+	memcpy(c->random, p + RANDOM_AT, sizeof c->random); /* it is in front of the cookie */
 	LIST_INSERT_HEAD(&t->ep->conns, c, of_ep);
 	c->share.owner = c;
 	if (ddps_shares_add(&t->shaking, &c->share,

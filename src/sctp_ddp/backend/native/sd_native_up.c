@@ -124,8 +124,8 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 		return;
 	ddps_sctp_info(a->sa, &i);
 	/* of the path that is preferred: one of them always is */
-	for (unsigned k = 0; k < i.npaths && !p.primary; k++)
-		ddps_sctp_path_info(a->sa, k, &p);
+	for (unsigned k = 0; !p.primary && !ddps_sctp_path_info(a->sa, k, &p); k++)
+		;
 	local = p.local.family ? p.local : a->local;
 	out->local_addr = ddps_sn_text(&local, i.port, out->local, sizeof out->local);
 	out->peer_addr = ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
