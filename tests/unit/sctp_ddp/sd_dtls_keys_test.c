@@ -322,6 +322,35 @@ Test(sd_dtls_keys, an_end_amid_new_keys_leaves_nothing)
 	}
 }
 
+static unsigned flights;
+
+static const uint8_t *spoil_first_flight(const struct ddps_hs *h, size_t *n)
+{
+	if (h != dtls_script.listener && !flights++) {
+		free(dtls_env(&cn)->sealed);
+		dtls_env(&cn)->sealed = NULL;
+		mem_fail(1);
+	}
+	return dtls_stub.output(h, n);
+}
+
+/* In front of it is a record of the keys that there are. */
+Test(sd_dtls_keys, a_flight_that_cannot_be_sealed_is_as_if_it_were_lost)
+{
+	start_dtls_pair();
+	dtls_used.dtls.output = spoil_first_flight;
+	begin_renewal();
+	while (!flights)
+		turn_dtls(&cn, 5);
+	cr_expect(mem_failed());
+	mem_fail(0);
+	cr_assert(dtls_dialler()->renewing);
+	ddps_sn_dtls_timer(dtls_dialler()); /* it leaves again */
+	DTLS_UNTIL(renewed() == 2);
+	carry_dtls(&cli, &srv.peers[0], 3, 300);
+	stop_dtls_nodes();
+}
+
 /* ---- a dial that gets no further ---- */
 
 Test(sd_dtls_keys, a_dial_begins_anew_in_silence_twice)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records from a port that nobody has: whose keys are tried, how often, and what that costs them. */
 #include "sd_dtls_fixture.h"
+#include <unistd.h>
 
 TestSuite(sd_dtls_trials, .timeout = 60);
 
@@ -175,5 +176,72 @@ Test(sd_dtls_trials, one_without_memory_leaves_nothing)
 	cr_expect_not(mem_failed());
 	cr_expect_gt(fails, 2);
 	mem_fail(0);
+	stop_dtls_nodes();
+}
+
+/* ---- what is opened ---- */
+
+/* The last datagram of a run is shorter than the others. */
+Test(sd_dtls_trials, what_is_behind_a_run_is_not_looked_at)
+{
+	static const uint8_t junk[100];
+	uint8_t all[3 * DDPS_SN_DTLS_MTU];
+	uint16_t port;
+	size_t a, ab, abc;
+
+	start_dtls_pair();
+	port = dtls_dialler()->udp->port;
+	a = seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, sizeof junk, all);
+	ab = a + seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, 1, all + a);
+	abc = ab + seal_by_hand(dtls_dialler(), DDPS_DTLS_DATA, junk, 2, all + ab);
+	cr_assert_lt(abc - a, a);
+	give_datagram(dtls_port(), 0, 0, all, abc); /* which is ignored, and lies there */
+	dtls_run = a;
+	give_datagram(dtls_port(), 0, port, all, ab);
+	dtls_run = 0;
+	give_datagram(dtls_port(), 0, port, all + ab, abc - ab);
+	cr_expect_eq(sn.env.secured.replayed, 0);
+	give_datagram(dtls_port(), 0, port, all, abc);
+	cr_expect_eq(sn.env.secured.replayed, 3);
+	stop_dtls_nodes();
+}
+
+/* A NAT on the way forgets: the dialler's datagrams come from another port. */
+static void move_dialler(void)
+{
+	struct ddps_sn_sock *udp = dtls_of(&cn)->udp;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof at;
+
+	ddps_io_del(cn.env.loop, &udp->io);
+	close(udp->io.fd);
+	udp->io.fd = ddps_sd_sock_open(AF_INET, false, &udp->gso);
+	cr_assert_geq(udp->io.fd, 0);
+	cr_assert_eq(bind(udp->io.fd, (struct sockaddr *)&at, len), 0);
+	cr_assert_eq(getsockname(udp->io.fd, (struct sockaddr *)&at, &len), 0);
+	cr_assert_eq(ddps_io_set(cn.env.loop, &udp->io, POLLIN), 0);
+	udp->port = ntohs(at.sin_port);
+}
+
+Test(sd_dtls_trials, a_peer_is_found_at_its_new_port)
+{
+	uint16_t home;
+
+	start_dtls_pair();
+	carry_dtls(&cli, &srv.peers[0], 2, 100);
+	home = dtls_listener()->at.port;
+	for (unsigned i = 1; i <= 2; i++) {
+		move_dialler();
+		cr_assert_neq(dtls_of(&cn)->udp->port, home);
+		send_dtls_message(&cli, 300);
+		DTLS_UNTIL(sn.env.secured.rebound == i && cli.acked == cli.handed);
+		cr_expect_eq(dtls_listener()->at.port, dtls_of(&cn)->udp->port);
+		cr_expect_null(dtls_listener()->roam.c);
+		cr_expect_null(
+			ddps_sn_dtls_find(dtls_listener()->udp, &dtls_listener()->peer, home));
+		carry_dtls(&cli, &srv.peers[0], 5, 2000);
+		home = dtls_listener()->at.port;
+	}
+	cr_expect_eq(sn.env.secured.forged, 0);
 	stop_dtls_nodes();
 }

@@ -299,6 +299,22 @@ Test(sd_native_path, a_post_leaves_immediately)
 	stop_sd_pair();
 }
 
+/* Its deadline has moved away, and is kept when it comes. */
+Test(sd_native_path, a_timer_that_is_early_is_set_again)
+{
+	struct ddps_sn_env *ne;
+
+	set_sd_pair_up(AF_INET);
+	ne = cli.a->ne;
+	WAIT_FOR(ddps_sn_is_idle(ne) && ddps_sctp_deadline(ne->e) - ddps_now() > 1000000000u, &cn,
+		 &sn);
+	ddps_timer_stop(cn.env.loop, &ne->timer);
+	ne->timer.fn(ne->timer.user);
+	cr_assert(ddps_timer_runs(&ne->timer));
+	cr_expect_eq(ne->timer.due, ddps_sctp_deadline(ne->e));
+	stop_sd_pair();
+}
+
 static void send_and_free(void *user)
 {
 	struct side *s = user;

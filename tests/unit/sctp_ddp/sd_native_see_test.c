@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What there is to see of an association of the native SCTP, of its paths and of its packets. */
-#include "sd_native_fixture.h"
+#include "sd_native_addr_fixture.h"
 #include "sctp/sctp_in.h"
 #include "unit/sys_fixture.h"
 #include <stdio.h>
@@ -248,6 +248,70 @@ Test(sd_native_see, of_a_peer_that_cannot_be_reached_nothing_is_known)
 	node_fini(&cn, B);
 }
 
+/* ---- several paths ---- */
+
+/* The endpoint has two addresses, and the client connects to both. */
+static void two_paths(void)
+{
+	struct ddps_uri uri = { .encap = 0 };
+	char text[DDPS_ADDRS_TEXT];
+	uint16_t port;
+
+	srv = (struct server){ 0 };
+	for (int i = 0; i < MAX_PEERS; i++)
+		srv.peers[i].b = B;
+	node_init(&sn);
+	node_init(&cn);
+	put_sd_native_addr(&uri.hosts, "127.0.0.1", 0);
+	put_sd_native_addr(&uri.hosts, "127.0.0.2", 0);
+	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
+			       &srv.ep),
+		     0);
+	B->endpoint_addr(srv.ep, text, sizeof text, &srv.encap);
+	cr_expect_eq(strncmp(text, "127.0.0.1,127.0.0.2:", 20), 0, "%s", text);
+	port = (uint16_t)atoi(strrchr(text, ':') + 1);
+	ddps_sd_set_port(&uri.hosts.at[0], port);
+	ddps_sd_set_port(&uri.hosts.at[1], port);
+	uri.encap = srv.encap;
+	cli = (struct side){ .b = B };
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+				sizeof(struct sockaddr_in),
+				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
+				&cli.a),
+		     0);
+	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
+}
+
+static bool is_active(uint32_t path)
+{
+	struct ddps_path_stats st = { 0 };
+
+	cr_assert_eq(B->path_stats(cli.a, path, &st), 0);
+	return st.state == DDPS_PATH_ACTIVE;
+}
+
+Test(sd_native_see, the_path_that_is_preferred_is_shown)
+{
+	struct ddps_path_stats st = { 0 };
+	struct ddps_sd_assoc_info i;
+
+	two_paths();
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.1:", 10), 0, "%s", i.peer);
+	WAIT_FOR(is_active(1), &cn, &sn);
+	cr_assert_eq(B->set_primary(cli.a, 1), 0);
+	cr_expect_not(ddps_sctp_pending(cli.a->ne->e), "what waited for it has left");
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.2:", 10), 0, "%s", i.peer);
+	cr_expect_eq(B->path_stats(cli.a, 1, &st), 0);
+	cr_expect(st.primary);
+	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
+	cr_expect_eq(B->path_stats(cli.a, 0, &st), 0);
+	cr_expect_not(st.primary);
+	stop_sd_pair();
+}
+
 /* ---- packets ---- */
 
 static struct shown {
@@ -345,6 +409,8 @@ Test(sd_native_see, the_state_of_a_path_is_logged)
 		snprintf(text, sizeof text, "path to 192.0.2.7:0 is %s", names[i]);
 		cr_expect_str_eq(line, text);
 	}
+	ddps_sn_up.refused(cli.a, &peer);
+	cr_expect(strstr(line, "192.0.2.7:0 refuses"), "%s", line);
 	cn.env.log = (struct ddps_log){ 0 };
 	stop_sd_pair();
 }

@@ -196,6 +196,125 @@ Test(sd_native_ways, who_connects_has_an_address_for_each_way)
 	node_fini(&cn, B);
 }
 
+/* ---- addresses of both hosts ---- */
+
+/* There is a way to each address, and those that end in 7 are this host's. */
+static int connect_everywhere(int fd, const struct sockaddr *a, socklen_t len)
+{
+	const bool v6 = a->sa_family == AF_INET6;
+	const uint8_t *octets = (const uint8_t *)a;
+	struct sockaddr_storage to;
+	const int on = 1;
+
+	if (octets[v6 ? offsetof(struct sockaddr_in6, sin6_addr) + 15
+		      : offsetof(struct sockaddr_in, sin_addr) + 3] != 7)
+		return sys_connect(fd, (struct sockaddr *)&to,
+				   get_sd_backend_loopback(&to, a->sa_family, 9));
+	memset(&to, 0, sizeof to);
+	memcpy(&to, a, len);
+	ddps_sd_set_port(&to, 0);
+	cr_assert_eq(setsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+				v6 ? IPV6_FREEBIND : IP_FREEBIND, &on, sizeof on),
+		     0);
+	return bind(fd, (struct sockaddr *)&to, len);
+}
+
+static ssize_t send_ways_nowhere(int fd, const struct msghdr *m, int flags)
+{
+	ssize_t len = 0;
+
+	(void)fd;
+	(void)flags;
+	for (size_t i = 0; i < m->msg_iovlen; i++)
+		len += (ssize_t)m->msg_iov[i].iov_len;
+	return len;
+}
+
+static int send_all_ways_nowhere(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	for (unsigned i = 0; i < n; i++)
+		m[i].msg_len = (unsigned)send_ways_nowhere(fd, &m[i].msg_hdr, flags);
+	return (int)n;
+}
+
+Test(sd_native_ways, an_address_of_this_host_is_known)
+{
+	static const struct {
+		const char *text;
+		bool own;
+	} t[] = {
+		{ "127.0.0.3", true },	 { "::1", true },	 { "192.0.2.7", true },
+		{ "2001:db8::7", true }, { "192.0.2.8", false }, { "2001:db8::8", false },
+	};
+
+	sys_instead.connect = connect_everywhere;
+	for (unsigned i = 0; i < sizeof t / sizeof *t; i++) {
+		const struct ddps_sctp_addr a = addr(t[i].text);
+
+		cr_expect_eq(ddps_sn_homes_own(NULL, &a), t[i].own, "%s", t[i].text);
+	}
+}
+
+static char told[200];
+
+static void take_ways_line(void *user, enum ddps_log_level level, const char *facility,
+			   const char *text)
+{
+	(void)user;
+	(void)facility;
+	if (level <= DDPS_LOG_INFO)
+		snprintf(told, sizeof told, "%s", text);
+}
+
+/* The peer has such a network as well, as that of a bridge: who is there is not the peer. */
+Test(sd_native_ways, of_the_peers_addresses_ours_are_left_out)
+{
+	static const struct {
+		const char *a, *b, *left; /* NULL: both */
+	} t[] = {
+		{ "192.0.2.7", "192.0.2.8", "192.0.2.8" },
+		{ "2001:db8::8", "2001:db8::7", "2001:db8::8" },
+		{ "192.0.2.8", "192.0.2.9", NULL },
+		{ "127.0.0.1", "192.0.2.7", NULL }, /* it is here */
+	};
+	struct ddps_sctp_path_info path;
+	struct ddps_sctp_info i;
+	struct side s;
+
+	sys_instead.connect = connect_everywhere;
+	sys_instead.sendmsg = send_ways_nowhere;
+	sys_instead.sendmmsg = send_all_ways_nowhere;
+	node_init(&cn);
+	cn.env.log.fn = take_ways_line;
+	for (unsigned k = 0; k < sizeof t / sizeof *t; k++) {
+		const struct ddps_sctp_addr first = addr(t[k].left ? t[k].left : t[k].a);
+
+		told[0] = 0;
+		to_these(&s, t[k].a, t[k].b, 9);
+		ddps_sctp_info(s.a->sa, &i);
+		cr_expect_eq(i.npaths, t[k].left ? 1 : 2, "row %u: %u", k, i.npaths);
+		cr_assert_eq(ddps_sctp_path_info(s.a->sa, 0, &path), 0);
+		cr_expect(ddps_sc_addr_eq(&path.peer, &first), "row %u", k);
+		cr_expect_eq(!strstr(told, "this host has some"), !t[k].left, "row %u", k);
+		cr_expect(!t[k].left || strstr(told, t[k].left), "row %u: %s", k, told);
+	}
+	node_fini(&cn, B);
+}
+
+/* There is nothing to choose: whose it is the system is not asked. */
+Test(sd_native_ways, a_lone_address_of_the_peers_is_taken_as_it_is)
+{
+	struct side s;
+
+	sys_instead.connect = connect_everywhere;
+	node_init(&cn);
+	sys_fail("connect", 0, 1, ENETUNREACH);
+	to_these(&s, "192.0.2.8", NULL, 9);
+	WAIT_FOR(s.gone, &cn);
+	cr_expect_eq(s.end.sys_errno, ENETUNREACH, "the first that it is asked is the way");
+	node_fini(&cn, B);
+}
+
 /* ---- the context's share ---- */
 
 static size_t window_of(int rcvbuf)
@@ -349,68 +468,4 @@ Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
 		cr_expect_eq(mem_live(), live, "allocation %u", n);
 		cr_expect_eq(count_sd_native_addr_descriptors(), fds, "allocation %u", n);
 	}
-}
-
-/* ---- several paths ---- */
-
-/* The endpoint has two addresses, and the client connects to both. */
-static void two_paths(void)
-{
-	struct ddps_uri uri = { .encap = 0 };
-	char text[DDPS_ADDRS_TEXT];
-	uint16_t port;
-
-	srv = (struct server){ 0 };
-	for (int i = 0; i < MAX_PEERS; i++)
-		srv.peers[i].b = B;
-	node_init(&sn);
-	node_init(&cn);
-	put_sd_native_addr(&uri.hosts, "127.0.0.1", 0);
-	put_sd_native_addr(&uri.hosts, "127.0.0.2", 0);
-	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
-			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
-			       &srv.ep),
-		     0);
-	B->endpoint_addr(srv.ep, text, sizeof text, &srv.encap);
-	cr_expect_eq(strncmp(text, "127.0.0.1,127.0.0.2:", 20), 0, "%s", text);
-	port = (uint16_t)atoi(strrchr(text, ':') + 1);
-	ddps_sd_set_port(&uri.hosts.at[0], port);
-	ddps_sd_set_port(&uri.hosts.at[1], port);
-	uri.encap = srv.encap;
-	cli = (struct side){ .b = B };
-	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
-				sizeof(struct sockaddr_in),
-				&(struct ddps_llp_param){ .connect_ms = 60000 }, &fx_up, &cli,
-				&cli.a),
-		     0);
-	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
-}
-
-static bool is_active(uint32_t path)
-{
-	struct ddps_path_stats st = { 0 };
-
-	cr_assert_eq(B->path_stats(cli.a, path, &st), 0);
-	return st.state == DDPS_PATH_ACTIVE;
-}
-
-Test(sd_native_ways, the_path_that_is_preferred_is_shown)
-{
-	struct ddps_path_stats st = { 0 };
-	struct ddps_sd_assoc_info i;
-
-	two_paths();
-	B->info(cli.a, &i);
-	cr_expect_eq(strncmp(i.peer, "127.0.0.1:", 10), 0, "%s", i.peer);
-	WAIT_FOR(is_active(1), &cn, &sn);
-	cr_assert_eq(B->set_primary(cli.a, 1), 0);
-	cr_expect_not(ddps_sctp_pending(cli.a->ne->e), "what waited for it has left");
-	B->info(cli.a, &i);
-	cr_expect_eq(strncmp(i.peer, "127.0.0.2:", 10), 0, "%s", i.peer);
-	cr_expect_eq(B->path_stats(cli.a, 1, &st), 0);
-	cr_expect(st.primary);
-	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
-	cr_expect_eq(B->path_stats(cli.a, 0, &st), 0);
-	cr_expect_not(st.primary);
-	stop_sd_pair();
 }
