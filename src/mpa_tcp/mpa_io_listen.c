@@ -26,7 +26,7 @@ struct ddps_mpa_listener {
 	const struct ddps_llp_listen_up *up;
 	void *user;
 	struct ddps_llp_listen_param p;
-	uint32_t keepalive_ms; /* of its socket: sessions have it without being told */
+	uint32_t keepalive_ms; /* of its socket: each accepted one has it, too */
 	struct ddps_io io;
 	struct ddps_timer pause;
 	bool paused;
