@@ -87,7 +87,7 @@ struct ddps_irrq_entry {
 	};
 	uint8_t hdr[DDPS_DDP_UNTAGGED_LEN]; /* for a Terminate */
 	bool atomic;
-	uint32_t seg_len;
+	size_t seg_len;
 };
 
 struct ddps_irrq {

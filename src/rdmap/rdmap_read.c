@@ -81,7 +81,7 @@ struct ddps_irrq_entry *ddps_irrq_push(struct ddps_rdmap *r, const struct ddps_r
 		return NULL;
 	}
 	e = &q->e[(q->head + q->count++) % q->cap];
-	*e = (struct ddps_irrq_entry){ .seg_len = (uint32_t)s->seg_len };
+	*e = (struct ddps_irrq_entry){ .seg_len = s->seg_len };
 	memcpy(e->hdr, s->raw, sizeof e->hdr);
 	r->poke = true;
 	return e;

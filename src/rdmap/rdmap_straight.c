@@ -415,7 +415,7 @@ static __attribute__((noinline)) bool take_request(struct ddps_rdmap *r, const u
 	e->atomic = false;
 	e->q = q;
 	memcpy(e->hdr, seg, sizeof e->hdr);
-	e->seg_len = (uint32_t)len;
+	e->seg_len = len;
 	r->poke = true;
 	count_straight(r, true, DDPS_OP_WIRE_READ_REQ, DDPS_RREQ_LEN, true);
 	return true;
