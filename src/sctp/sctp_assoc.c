@@ -94,7 +94,7 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 	a->acked_n = a->sent_n;
 	a->blocked = false;
 	a->ndups = a->sack_packets = 0;
-	a->sack_now = a->saw_data = false;
+	a->saw_data = false;
 	a->sack_at = DDPS_SC_NEVER;
 	a->due = 0;
 	a->early = 0;

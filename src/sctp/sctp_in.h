@@ -231,7 +231,7 @@ struct ddps_sctp_assoc {
 	uint32_t took_in, took; /* the last period in which it has received, and octets in it */
 	uint64_t sack_at;
 	unsigned sack_packets;
-	bool sack_now, saw_data, paused;
+	bool saw_data, paused;
 	uint8_t net;	/* whose share of the inbox it has a part of */
 	uint32_t *dups; /* DDPS_SC_DUPS; NULL: there were none */
 	struct ddps_sc_stream *streams;

@@ -11,7 +11,7 @@ static void make_dirty(struct ddps_sctp_assoc *a)
 {
 	struct ddps_sc_path *p = a->path[0];
 
-	a->blocked = a->sack_now = a->saw_data = true;
+	a->blocked = a->saw_data = true;
 	a->ndups = a->sack_packets = a->early = a->errors = a->ctl_n = 3;
 	a->nblobs = a->nbig = 1;
 	a->sack_at = a->guard_at = a->ctl_at = a->ctl_sent = 12345;
@@ -27,7 +27,6 @@ static void make_dirty(struct ddps_sctp_assoc *a)
 static void check_control(const struct ddps_sctp_assoc *a)
 {
 	cr_expect_eq(a->blocked, false);
-	cr_expect_eq(a->sack_now, false);
 	cr_expect_eq(a->saw_data, false);
 	cr_expect_eq(a->ndups, 0);
 	cr_expect_eq(a->sack_packets, 0);
