@@ -133,6 +133,22 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	return -1;
 }
 
+int temp_open_path(struct temp *t, const char *path, uint64_t size)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int dirfd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, res, err = errno;
+
+	free(dir);
+	res = dirfd < 0 ? -1 : temp_open(t, dirfd, slash ? slash + 1 : path, size, true, false);
+	if (dirfd >= 0) {
+		err = errno;
+		close(dirfd);
+	}
+	errno = err;
+	return res;
+}
+
 int temp_open_unnamed(struct temp *t, uint64_t size)
 {
 	const char *dir = getenv("TMPDIR");

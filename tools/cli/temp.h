@@ -33,6 +33,9 @@ struct temp {
  */
 int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named);
 
+/* The same for a @path, and what is there is replaced. */
+int temp_open_path(struct temp *t, const char *path, uint64_t size);
+
 /*
  * Open one that never gets a name, in $TMPDIR or /tmp, where @size octets find room.  It is for its owner alone: where
  * there is no O_TMPFILE it has a name for a moment.

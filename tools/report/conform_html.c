@@ -168,9 +168,9 @@ static void put_other_cases(FILE *f, const struct kept *k, uint32_t verdict, con
 		fputs("</table></details>\n", f);
 }
 
-void conform_html(const struct conform_out *c, const struct ddps_conform_sum *sum)
+void conform_html(const struct conform_out *c, FILE *f, const char *error)
 {
-	FILE *f = c->html;
+	const uint32_t *n = c->verdict;
 
 	fputs(head, f);
 	fprintf(f, "<h1>%s conformance report</h1>\n<p>Target: <code>",
@@ -179,16 +179,16 @@ void conform_html(const struct conform_out *c, const struct ddps_conform_sum *su
 	fprintf(f,
 		"</code><br><span class=\"good\">%u passed</span>, <span class=\"%s\">%u "
 		"failed</span>, %u known, %u skipped, %u undecided</p>\n",
-		sum->pass, sum->fail ? "bad" : "good", sum->fail, sum->known, sum->skip,
-		sum->undecided);
-	if (c->error) {
+		n[DDPS_CONFORM_PASS], n[DDPS_CONFORM_FAIL] ? "bad" : "good", n[DDPS_CONFORM_FAIL],
+		n[DDPS_CONFORM_KNOWN], n[DDPS_CONFORM_SKIP], n[DDPS_CONFORM_UNDECIDED]);
+	if (error) {
 		fputs("<p class=\"bad\">Not all cases were run: ", f);
-		conform_escape(f, c->error);
+		conform_escape(f, error);
 		fputs("<br>Try: ", f);
 		conform_escape(f, c->advice ? c->advice : "run them again");
 		fputs("</p>\n", f);
 	}
-	if (!sum->pass && !sum->fail && !sum->known)
+	if (!n[DDPS_CONFORM_PASS] && !n[DDPS_CONFORM_FAIL] && !n[DDPS_CONFORM_KNOWN])
 		fputs("<p class=\"bad\">Nothing was tested.</p>\n", f);
 	if (c->kept.short_of_memory)
 		fputs("<p class=\"bad\">There was too little memory for some cases, which are "
@@ -197,7 +197,7 @@ void conform_html(const struct conform_out *c, const struct ddps_conform_sum *su
 	if (c->kept.n)
 		put_areas(f, &c->kept);
 	put_causes(f, &c->kept);
-	if (sum->fail)
+	if (n[DDPS_CONFORM_FAIL])
 		fputs("<h2>What failed</h2>\n", f);
 	for (size_t i = 0, failed = 0; i < c->kept.n; i++)
 		if (c->kept.at[i].verdict == DDPS_CONFORM_FAIL)

@@ -3,10 +3,12 @@
 #include "report/conform_out.h"
 #include "cli/out/out.h"
 #include "cli/safe.h"
+#include "cli/temp.h"
 #include "cli/text.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RULES 4 /* in words, of a failed case in the table; the files have all */
@@ -32,18 +34,92 @@ static void print_file_advice(int sys_errno)
 		fprintf(stderr, "  try: %s\n", advice);
 }
 
-static FILE *create_report(const struct conform_out *c, const char *name, const char *what,
-			   mode_t mode)
+static void print_file_fault(const struct conform_out *c, const char *what, const char *name,
+			     int err)
 {
-	FILE *f = safe_create(name, mode);
+	fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(err));
+	print_file_advice(err);
+}
 
-	if (!f) {
-		const int err = errno;
+/* @err: an errno, or 0: nothing.  0 or -1. */
+static int say_unwritten(const struct conform_out *c, const char *name, int err)
+{
+	if (!err)
+		return 0;
+	fprintf(stderr, "%s: '%s' could not be written: %s\n", c->job->command, name,
+		strerror(err));
+	print_file_advice(err);
+	return -1;
+}
 
-		fprintf(stderr, "%s: %s '%s': %s\n", c->job->command, what, name, strerror(err));
-		print_file_advice(err);
+/* ---- reports ---- */
+
+typedef void put_report(const struct conform_out *c, FILE *f, const char *error);
+
+/* Whoever reads it, or ends this program, finds a whole one.  0 or an errno. */
+static int replace_report(const struct conform_out *c, const struct conform_report *r,
+			  put_report *put, const char *error)
+{
+	char *text = NULL;
+	struct temp t = TEMP_NONE;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	int err = 0;
+
+	if (!f)
+		return ENOMEM;
+	put(c, f, error);
+	if (fclose(f)) {
+		free(text);
+		return ENOMEM;
 	}
-	return f;
+	if (temp_open_path(&t, r->name, len) || temp_write(&t, text, (uint32_t)len, 0) ||
+	    temp_commit(&t, true, NULL))
+		err = errno;
+	temp_abort(&t);
+	free(text);
+	return err;
+}
+
+static const char cut_off[] = "the run was cut off"; /* true of a report until the end */
+
+/* What is not a file, or stands in a folder where none can be made, is written at the end. */
+static int begin_report(const struct conform_out *c, struct conform_report *r, const char *name,
+			const char *what, put_report *put)
+{
+	struct stat st;
+	bool other = name && !lstat(name, &st) && !S_ISREG(st.st_mode);
+
+	r->name = name;
+	if (!name || (!other && !replace_report(c, r, put, cut_off)))
+		return 0;
+	r->late = safe_create(name, 0666);
+	if (r->late)
+		return 0;
+	print_file_fault(c, what, name, errno);
+	return -1;
+}
+
+static void go_on_with_report(const struct conform_out *c, const struct conform_report *r,
+			      put_report *put)
+{
+	if (r->name && !r->late)
+		(void)replace_report(c, r, put, cut_off); /* the end says what fails */
+}
+
+/* 0 or -1: said. */
+static int end_report(const struct conform_out *c, const struct conform_report *r, put_report *put)
+{
+	int err = 0;
+
+	if (r->late) {
+		put(c, r->late, c->error);
+		err = fflush(r->late) ? errno : ferror(r->late) ? EIO : 0;
+		fclose(r->late);
+	} else if (r->name) {
+		err = replace_report(c, r, put, c->error);
+	}
+	return say_unwritten(c, r->name, err);
 }
 
 int conform_out_begin(struct conform_out *c, const struct conform_job *job)
@@ -54,14 +130,13 @@ int conform_out_begin(struct conform_out *c, const struct conform_job *job)
 	c->table = !o->json && !o->tap;
 	c->colour = c->table && out_colours(STDOUT_FILENO);
 	c->progress = c->table && out_colours(STDERR_FILENO);
-	if (o->junit && !(c->junit = create_report(c, o->junit, "JUnit report", 0666)))
+	if (begin_report(c, &c->junit, o->junit, "JUnit report", conform_junit) ||
+	    begin_report(c, &c->html, o->html, "HTML report", conform_html))
 		return -1;
-	if (o->html && !(c->html = create_report(c, o->html, "HTML report", 0666)))
+	if (o->pcap && !(c->pcap = safe_create(o->pcap, 0600))) {
+		print_file_fault(c, "capture file", o->pcap, errno);
 		return -1;
-	if (o->pcap && !(c->pcap = create_report(c, o->pcap, "capture file", 0600)))
-		return -1;
-	if (c->junit)
-		conform_junit_begin(c);
+	}
 	if (c->pcap)
 		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end says */
 	if (o->tap)
@@ -209,8 +284,9 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *t
 		conform_json_case(c, r, k);
 	else if (c->job->o.tap)
 		print_tap(r, k);
-	if (c->junit && k)
-		conform_junit_case(c, k);
+	c->verdict[r->verdict]++;
+	go_on_with_report(c, &c->junit, conform_junit);
+	go_on_with_report(c, &c->html, conform_html);
 	show_progress(c, r->c.name);
 	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->job->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
@@ -232,18 +308,13 @@ void conform_out_error(struct conform_out *c, int err, const char *why, const ch
 		printf("Bail out! %s\n", c->error);
 }
 
-static int close_file(const struct conform_out *c, FILE *f, const char *name)
+static int close_capture(const struct conform_out *c)
 {
-	int bad = f && (fflush(f) || ferror(f)), err = errno;
+	const int err = !c->pcap ? 0 : fflush(c->pcap) ? errno : ferror(c->pcap) ? EIO : 0;
 
-	if (bad) {
-		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->job->command, name,
-			strerror(err));
-		print_file_advice(err);
-	}
-	if (f)
-		fclose(f);
-	return bad ? -1 : 0;
+	if (c->pcap)
+		fclose(c->pcap);
+	return say_unwritten(c, c->job->o.pcap, err);
 }
 
 /* Nothing where all is strict: the line before says it. */
@@ -284,16 +355,12 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 		       sum->fail, sum->known, sum->skip, undecided, c->job->wire);
 	if (c->table)
 		grade_line(sum);
-	if (c->junit)
-		conform_junit(c);
-	if (c->html)
-		conform_html(c, sum);
 	fflush(stdout); /* a report may go there, too: behind this */
+	err |= end_report(c, &c->junit, conform_junit);
+	err |= end_report(c, &c->html, conform_html);
+	err |= close_capture(c);
 	kept_free(&c->kept);
 	free(c->error);
-	err |= close_file(c, c->junit, c->job->o.junit);
-	err |= close_file(c, c->html, c->job->o.html);
-	err |= close_file(c, c->pcap, c->job->o.pcap);
 	if (c->lost)
 		err = -1;
 	if (fflush(stdout) || ferror(stdout)) {

@@ -38,8 +38,12 @@ enum status conform_usage(const char *command, const char *why);
 
 struct conform_out {
 	const struct conform_job *job;
-	FILE *junit, *pcap, *html;
-	long junit_at; /* where the next case goes; 0: all are written at the end, as into a pipe */
+	struct conform_report {
+		const char *name; /* NULL: not asked for */
+		FILE *late; /* written at the end, as a pipe is; NULL: another file takes its place with each case */
+	} junit, html;
+	FILE *pcap;
+	uint32_t verdict[5]; /* cases, by DDPS_CONFORM_* */
 	bool table, colour, progress;
 	bool lost;	    /* a line of JSON could not be made */
 	char *error;	    /* why not all was run, for people; or NULL */
@@ -66,14 +70,9 @@ void conform_json_case(struct conform_out *c, const struct ddps_conform_result *
 void conform_json_error(struct conform_out *c, int err);
 void conform_json_end(struct conform_out *c, const struct ddps_conform_sum *sum);
 
-/* What a file has whenever the program is ended: the cases that were done, and that the run was cut off. */
-void conform_junit_begin(struct conform_out *c);
-void conform_junit_case(struct conform_out *c, const struct kept_case *k);
-/* The whole report; errors stay in ferror(). */
-void conform_junit(const struct conform_out *c);
-
-/* The whole page; the same. */
-void conform_html(const struct conform_out *c, const struct ddps_conform_sum *sum);
+/* The whole of each; @error: why not all was run, or NULL.  Errors stay in ferror(). */
+void conform_junit(const struct conform_out *c, FILE *f, const char *error);
+void conform_html(const struct conform_out *c, FILE *f, const char *error);
 
 /* As text of XML and of HTML, without what neither may have. */
 void conform_escape(FILE *f, const char *s);

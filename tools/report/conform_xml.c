@@ -3,8 +3,6 @@
 #include "report/conform_out.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define RULES 100u /* all of a case */
 
@@ -65,27 +63,22 @@ static void put_testcase(FILE *f, const char *wire, const struct kept_case *k)
 	fprintf(f, "</testcase>\n");
 }
 
-static void put_run_error(const struct conform_out *c, const char *error)
+static void put_run_error(const struct conform_out *c, FILE *f, const char *error)
 {
-	fprintf(c->junit, "  <testcase classname=\"%s\" name=\"run\"><error message=\"",
-		c->job->wire);
-	conform_escape(c->junit, error);
-	fputs("\">", c->junit);
+	fprintf(f, "  <testcase classname=\"%s\" name=\"run\"><error message=\"", c->job->wire);
+	conform_escape(f, error);
+	fputs("\">", f);
 	if (c->advice) {
-		fputs("try: ", c->junit);
-		conform_escape(c->junit, c->advice);
+		fputs("try: ", f);
+		conform_escape(f, c->advice);
 	}
-	fputs("</error></testcase>\n", c->junit);
+	fputs("</error></testcase>\n", f);
 }
 
-/* The octets of a file's head, whatever its numbers are. */
-#define HEAD 320
-
-static void put_junit_head(const struct conform_out *c, const char *error)
+void conform_junit(const struct conform_out *c, FILE *f, const char *error)
 {
 	const struct kept *k = &c->kept;
 	size_t fail = 0, skip = 0;
-	char head[HEAD];
 	uint64_t ns = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
@@ -94,73 +87,16 @@ static void put_junit_head(const struct conform_out *c, const char *error)
 			k->at[i].verdict != DDPS_CONFORM_PASS;
 		ns += k->at[i].ns;
 	}
-	snprintf(head, sizeof head,
-		 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		 "<testsuite name=\"ddpsess conformance %s\" tests=\"%zu\" failures=\"%zu\" "
-		 "errors=\"%d\" skipped=\"%zu\" time=\"%.3f\"",
-		 c->job->wire, k->n + (error != NULL), fail, error != NULL, skip, (double)ns / 1e9);
-	fprintf(c->junit, "%-*s>\n", HEAD, head);
-}
-
-static void put_junit_tail(const struct conform_out *c, const char *error)
-{
-	if (error)
-		put_run_error(c, error);
-	fprintf(c->junit, "</testsuite>\n");
-}
-
-/* Whether what is written can be written over: into a file that nothing else of this program goes to. */
-static bool is_junit_file(FILE *f)
-{
-	struct stat st, out;
-
-	return !fstat(fileno(f), &st) && S_ISREG(st.st_mode) &&
-	       (fstat(STDOUT_FILENO, &out) || out.st_dev != st.st_dev || out.st_ino != st.st_ino);
-}
-
-/* What is true of a file until the end. */
-static void close_junit(const struct conform_out *c)
-{
-	static const char cut_off[] = "the run was cut off";
-
-	put_junit_tail(c, cut_off);
-	(void)fseek(c->junit, 0, SEEK_SET);
-	put_junit_head(c, cut_off);
-	fflush(c->junit);
-}
-
-void conform_junit_begin(struct conform_out *c)
-{
-	if (!is_junit_file(c->junit))
-		return;
-	put_junit_head(c, NULL);
-	c->junit_at = ftell(c->junit);
-	close_junit(c);
-}
-
-void conform_junit_case(struct conform_out *c, const struct kept_case *k)
-{
-	if (c->junit_at <= 0)
-		return;
-	(void)fseek(c->junit, c->junit_at, SEEK_SET);
-	put_testcase(c->junit, c->job->wire, k);
-	c->junit_at = ftell(c->junit);
-	close_junit(c);
-}
-
-void conform_junit(const struct conform_out *c)
-{
-	const struct kept *k = &c->kept;
-	const char *error = c->error		 ? c->error
-			    : k->short_of_memory ? "too little memory: some cases are missing"
-						 : NULL;
-
-	if (c->junit_at > 0)
-		(void)fseek(c->junit, 0, SEEK_SET);
-	put_junit_head(c, error);
+	if (!error && k->short_of_memory)
+		error = "too little memory: some cases are missing";
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuite name=\"ddpsess conformance %s\" tests=\"%zu\" failures=\"%zu\" "
+		"errors=\"%d\" skipped=\"%zu\" time=\"%.3f\">\n",
+		c->job->wire, k->n + (error != NULL), fail, error != NULL, skip, (double)ns / 1e9);
 	for (size_t i = 0; i < k->n; i++)
-		put_testcase(c->junit, c->job->wire, &k->at[i]);
-	put_junit_tail(c, error);
-	if (c->junit_at > 0 && !fflush(c->junit))
-		(void)!ftruncate(fileno(c->junit), ftell(c->junit));
+		put_testcase(f, c->job->wire, &k->at[i]);
+	if (error)
+		put_run_error(c, f, error);
+	fprintf(f, "</testsuite>\n");
 }

@@ -139,17 +139,9 @@ static int draw_plot(int fd, const char *file, const struct out_perf *row, size_
 
 int plot_draw(const char *file, const struct out_perf *row, size_t n)
 {
-	const char *slash = strrchr(file, '/');
-	char *dir = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
-	int dirfd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, res;
 	struct temp t;
 
-	free(dir);
-	if (dirfd < 0)
-		return -1;
-	res = temp_open(&t, dirfd, slash ? slash + 1 : file, 0, true, false);
-	close(dirfd);
-	if (res)
+	if (temp_open_path(&t, file, 0))
 		return -1;
 	if (draw_plot(t.fd, file, row, n)) {
 		temp_abort(&t);
