@@ -29,7 +29,7 @@ struct ddps_mpa_listener {
 	uint32_t keepalive_ms; /* of its socket: each accepted one has it, too */
 	struct ddps_io io;
 	struct ddps_timer pause;
-	bool paused;
+	bool paused, paused_before; /* before: nobody was accepted since */
 	unsigned half_open;
 	/* Those of them whose Request is not whole, or that are rejected and have not left, by address. */
 	struct ddps_shares silent;
@@ -216,7 +216,10 @@ static bool make_descriptor_room(struct ddps_mpa_listener *l)
 /* Whoever waits stays in the queue and the socket readable: do not spin. */
 static void pause_mpa_listener(struct ddps_mpa_listener *l, const char *why)
 {
-	ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", why);
+	if (!l->paused_before)
+		ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa",
+			 "accept: %s: nobody is accepted until that is over", why);
+	l->paused_before = true;
 	ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
 	l->paused = true;
 	watch_mpa_listener(l);
@@ -282,6 +285,7 @@ static bool accept_mpa_conn(struct ddps_mpa_listener *l, struct ddps_mpa_conn **
 		take_accept_failure(l, errno);
 		return false;
 	}
+	l->paused_before = false;
 	if (go)
 		give_up_silent(l, go);
 	*new = add_conn(l, fd, (struct sockaddr *)&ss);

@@ -265,7 +265,7 @@ killed() {
 		says r.xml '<error message="the run was cut off">'
 }
 
-# Where no other file can be made beside it, here for the length of its name, and into a pipe a report comes at the end.
+# Where no other file can be made in its folder, here for the length of its name, and into a pipe a report comes at the end.
 written_at_the_end() {
 	local long
 	long=$(printf 'r%.0s' {1..251}).xml

@@ -339,6 +339,27 @@ Test(mpa_listener, a_shortage_is_no_end)
 	}
 }
 
+/* It is said when it begins, not with each attempt. */
+Test(mpa_listener, a_shortage_is_said_once)
+{
+	struct mpa_world w;
+	int fd;
+
+	mpa_world_init(&w);
+	mpa_world_listen(&w);
+	w.env.log.fn = note_said;
+	for (unsigned i = 0; i < 2; i++) {
+		said[0] = '\0';
+		fd = mpa_bare_connect(&w);
+		sys_fail("accept4", 0, 2, ENOMEM);
+		MPA_UNTIL(&w, count_mpa_listener("-RESPOND->") == 1);
+		cr_expect_eq(sys_failed(), 2);
+		cr_expect_eq(count_mpa_listener(strerror(ENOMEM)), 1, "%s", said);
+		close(fd);
+	}
+	mpa_world_fini(&w);
+}
+
 /* Where descriptors are short, silent peers' go to whoever comes, without a pause: none of them shuts others out. */
 Test(mpa_listener, contact_16_descriptors_of_the_silent_go_to_others)
 {
