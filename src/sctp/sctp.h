@@ -34,6 +34,8 @@ struct ddps_sctp;	/* an engine */
 struct ddps_sctp_port;	/* a listener */
 struct ddps_sctp_assoc; /* an association */
 
+#define DDPS_SCTP_SHARE_LEAST                                                                      \
+	65536u /* octets that an association may always have held: no packet is larger */
 #define DDPS_SCTP_ADDRS_MAX 8 /* that a user may give: its own, or the peer's */
 
 /* An IP address.  Unused octets are 0.  IPv4 is never given as a v4-mapped IPv6 address. */

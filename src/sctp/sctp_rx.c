@@ -5,8 +5,7 @@
 
 #define SHORT 4096u /* octets of a packet that may be a request */
 /* Octets: who receives so much in a period counts until the next one has ended. */
-#define MUCH	    65536u
-#define SHARE_LEAST 65536u /* octets: no packet is larger */
+#define MUCH 65536u
 
 /* ---- the window ---- */
 
@@ -20,9 +19,9 @@ static void share_inbox(struct ddps_sctp *e, unsigned net)
 		e->takers[net] > e->takers_before[net] ? e->takers[net] : e->takers_before[net];
 	size_t each = nets && e->c.inbox ? e->c.inbox / nets / (n ? n : 1) : UINT32_MAX;
 
-	e->share[net] = each > UINT32_MAX    ? UINT32_MAX
-			: each > SHARE_LEAST ? (uint32_t)each
-					     : SHARE_LEAST;
+	e->share[net] = each > UINT32_MAX	       ? UINT32_MAX
+			: each > DDPS_SCTP_SHARE_LEAST ? (uint32_t)each
+						       : DDPS_SCTP_SHARE_LEAST;
 }
 
 void ddps_sc_share_inbox(struct ddps_sctp *e)

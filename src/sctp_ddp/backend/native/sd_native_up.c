@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL 3000u  /* octets of a window in which a request finds room */
-#define LARGE 65536u /* and behind packets of any size: what the least share of an inbox is */
+#define SMALL 3000u /* octets of a window in which a request finds room */
 
 /* ---- life ---- */
 
@@ -137,9 +136,9 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	out->by_us = i.by_us;
 	/* Behind a large packet that waits for room a small one waits too; and behind what waited while
 	 * there was none, if that is more than what there is now. */
-	out->shut = i.peer_rwnd < (!i.unsent	       ? SMALL
-				   : 2 * p.mtu < LARGE ? 2 * p.mtu
-						       : LARGE) ||
+	out->shut = i.peer_rwnd < (!i.unsent			       ? SMALL
+				   : 2 * p.mtu < DDPS_SCTP_SHARE_LEAST ? 2 * p.mtu
+								       : DDPS_SCTP_SHARE_LEAST) ||
 		    (i.behind && i.peer_rwnd < i.unsent + i.unacked);
 	/* [5043-9-d1]: chunks are padded to 4 octets */
 	out->max_user_data = ddps_sctp_max_chunk(a->sa) & ~(size_t)3;
