@@ -386,6 +386,10 @@ size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a);
 /* The same of the packet that ends with what was handed over last, and waits; 0: nothing waits, or it is full. */
 size_t ddps_sctp_room(const struct ddps_sctp_assoc *a);
 
+/* What has come, and what is coming up just now, is acknowledged with the next packet: it does not wait for an
+ * answer of the user. */
+void ddps_sctp_sack_now(struct ddps_sctp_assoc *a);
+
 /* No messages are delivered while it is on; they are held, and the receive window closes. */
 void ddps_sctp_pause(struct ddps_sctp_assoc *a, bool on, uint64_t now);
 

@@ -8,6 +8,13 @@ void ddps_sc_want_sack(struct ddps_sctp_assoc *a)
 	a->sack_at = DDPS_SC_NEVER;
 }
 
+/* From inside an upcall: ddps_sc_rx_done() says by which path. */
+void ddps_sctp_sack_now(struct ddps_sctp_assoc *a)
+{
+	ddps_sc_want_sack(a);
+	ddps_sc_touch(a);
+}
+
 /* [9260-6.2-11] Only a window that has grown much is reported for its own sake. */
 void ddps_sc_window_update(struct ddps_sctp_assoc *a)
 {

@@ -114,6 +114,9 @@ struct ddps_sd_backend {
 	 * so one by one. */
 	void (*flush)(struct ddps_sd_assoc *a);
 	void (*ask_dry)(struct ddps_sd_assoc *a);
+	/* From message(): acknowledge that one now, and not with what the program may send next: it may send
+	 * nothing, and look no more.  NULL: the system acknowledges, whatever the program does. */
+	void (*ack_now)(struct ddps_sd_assoc *a);
 	/* Stop or resume taking messages from SCTP (its receive window then closes). */
 	void (*pause)(struct ddps_sd_assoc *a, bool on);
 	/* So many octets of what was delivered are kept now: the receive window is that smaller, and

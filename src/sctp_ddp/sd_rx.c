@@ -428,6 +428,16 @@ static bool take_straight(struct ddps_sd_carrier *c, uint16_t stream, uint32_t p
 	return true;
 }
 
+/* A program that has seen the end of a session may call nothing again. */
+static void acknowledge_end(struct ddps_sd_carrier *c, const struct ddps_sd_msg *m)
+{
+	bool ends = m->code == DDPS_SD_TERMINATE || m->code == DDPS_SD_REJECT ||
+		    m->code == DDPS_SD_ENH_REJECT;
+
+	if (ends && c->b->ack_now)
+		c->b->ack_now(c->assoc);
+}
+
 void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 			const uint8_t *data, size_t len)
 {
@@ -446,6 +456,7 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 		senseless(c, stream, ppid, len, err);
 		return;
 	}
+	acknowledge_end(c, &m);
 	p = ddps_sd_pair_find(c, stream);
 	if (!p)
 		without_session(c, stream, &m);

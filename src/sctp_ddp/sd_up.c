@@ -156,7 +156,8 @@ static void up_acked(void *user, uint64_t n)
 	struct ddps_sd_carrier *c = user;
 
 	ddps_sd_check(c);
-	if (c->state == DDPS_SD_UP)
+	/* Also what was under way when the association began to end. */
+	if (c->state != DDPS_SD_COMING)
 		ddps_sd_tx_acked(c, n);
 }
 

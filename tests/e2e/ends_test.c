@@ -49,10 +49,20 @@ static void serve_reader(struct e2e *e, int ms)
 		error = ev.error;
 }
 
+static void make_writer_ep(struct writer *w)
+{
+	struct ddps_ep_attr attr;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = w->pd;
+	attr.send_cq = attr.recv_cq = w->cq;
+	attr.sq_depth = COUNT;
+	cr_assert_eq(ddps_ep_new(w->ctx, &attr, &w->ep), 0);
+}
+
 static void open_writer(struct writer *w, bool secured)
 {
 	struct ddps_ctx_attr home;
-	struct ddps_ep_attr attr;
 
 	ddps_ctx_attr_init(&home);
 	home.secure = secured ? e2e_secure() : NULL;
@@ -60,11 +70,7 @@ static void open_writer(struct writer *w, bool secured)
 	ddps_secure_close(home.secure);
 	cr_assert_eq(ddps_pd_new(w->ctx, &w->pd), 0);
 	cr_assert_eq(ddps_cq_new(w->ctx, 2 * COUNT, &w->cq), 0);
-	ddps_ep_attr_init(&attr);
-	attr.pd = w->pd;
-	attr.send_cq = attr.recv_cq = w->cq;
-	attr.sq_depth = COUNT;
-	cr_assert_eq(ddps_ep_new(w->ctx, &attr, &w->ep), 0);
+	make_writer_ep(w);
 }
 
 /* A reader with @receives, driven by the library if @thread, else by nobody; and a session with it. */
@@ -165,6 +171,76 @@ Test(ends, contact_01_settle_counts_no_reader_that_has_seen_the_end_and_is_gone)
 		cr_expect_eq(ddps_ctx_settle(w.ctx, 300), 0, "%s", e.uri);
 		ddps_ctx_free(w.ctx);
 		cr_expect_eq(read_to_the_end(&e), COUNT, "%s", e.uri);
+		e2e_close(&e);
+	}
+}
+
+/* Its last words are acknowledged, though they came with what the other program calls nothing behind. */
+Test(ends, contact_01_settle_counts_no_writer_that_has_seen_the_end_and_is_gone)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct ddps_event ev;
+		struct writer w;
+		struct e2e e;
+
+		open_both(&e, &w, ours[i], false, COUNT, 60000);
+		cr_assert_eq(ddps_disconnect(w.ep), 0);
+		do
+			serve_reader(&e, 1);
+		while (ddps_event_wait(w.ctx, &ev, 1) || ev.type != DDPS_EV_CLOSED);
+		cr_expect_eq(ddps_ctx_settle(e.ctx, 300), 0, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		e2e_close(&e);
+	}
+}
+
+Test(ends, contact_01_settle_counts_no_reader_that_has_seen_the_close_and_is_gone)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct ddps_event ev;
+		struct writer w;
+		struct e2e e;
+
+		open_both(&e, &w, ours[i], false, COUNT, 60000);
+		cr_assert_eq(ddps_disconnect(w.ep), 0);
+		do
+			cr_assert_geq(ddps_progress(w.ctx, 0), 0);
+		while (ddps_event_wait(e.ctx, &ev, 1));
+		cr_expect_eq(ev.type, DDPS_EV_PEER_CLOSED, "%s", e.uri);
+		cr_expect_eq(ddps_ctx_settle(w.ctx, 600), 0, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		e2e_close(&e);
+	}
+}
+
+static void reject_writer(struct e2e *e, struct writer *w)
+{
+	struct ddps_event ev;
+
+	make_writer_ep(w);
+	cr_assert_eq(ddps_connect(w->ep, e->uri, NULL), 0);
+	while (ddps_event_wait(e->ctx, &ev, 1))
+		cr_assert_geq(ddps_progress(w->ctx, 0), 0);
+	cr_assert_eq(ddps_reject(ev.request, NULL, 0), 0);
+	do
+		cr_assert_geq(ddps_progress(e->ctx, 0), 0);
+	while (ddps_event_wait(w->ctx, &ev, 1));
+	cr_expect_eq(ev.type, DDPS_EV_REJECTED, "%s: %s", e->uri, ev.error.text);
+}
+
+/* Over SCTP both times on one association, of which the first message is acknowledged in any case. */
+Test(ends, contact_01_settle_counts_nobody_that_was_rejected_and_is_gone)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct writer w;
+		struct e2e e;
+
+		e2e_open(&e, e2e_wires[ours[i]]);
+		open_writer(&w, ours[i] >= 6);
+		reject_writer(&e, &w);
+		reject_writer(&e, &w);
+		cr_expect_eq(ddps_ctx_settle(e.ctx, 300), 0, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
 		e2e_close(&e);
 	}
 }

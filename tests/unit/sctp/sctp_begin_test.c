@@ -303,6 +303,37 @@ Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60, .description
 	sn_fini(&run.net);
 }
 
+static void ask_for_ack(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)m;
+	cr_assert_eq(user, &run.b);
+	ddps_sctp_sack_now(run.b);
+}
+
+/* Of a message that says so, and not of the one before it. */
+Test(sctp_begin, a_user_that_will_not_answer_has_the_acknowledgement_sent, .timeout = 60)
+{
+	struct ddps_sctp_up last_up = ping_up;
+	uint64_t sent;
+
+	prepare_sctp_begin(10000, 1500, 100);
+	begin_sctp_begin();
+	sn_run(&run.net, 3 * S);
+	last_up.message = ask_for_ack;
+	for (run.questions = 1; run.questions <= 3; run.questions++) {
+		run.all_acked = 0;
+		ddps_sctp_assoc_set_up(run.a, &ping_up, &run.b); /* whose acked() counts */
+		ddps_sctp_assoc_set_up(run.b, run.questions < 3 ? &quiet_up : &last_up, &run.b);
+		sent = run.net.now;
+		cr_assert_eq(send_one_sctp_begin(run.a, 64), 0);
+		sn_run(&run.net, S);
+		/* the first DATA is acknowledged immediately, the second behind the grace */
+		cr_expect_eq(run.all_acked - sent, run.questions == 2 ? 120000 : 20000, "%u",
+			     run.questions);
+	}
+	sn_fini(&run.net);
+}
+
 /* ---- one session next to others ---- */
 
 static struct {

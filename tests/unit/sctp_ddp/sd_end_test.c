@@ -148,6 +148,63 @@ Test(sd_end, contact_01_sessions_that_have_said_all_go_with_their_association)
 	cr_expect_not(winds_up());
 }
 
+static struct ddps_sd_backend engine;
+static unsigned asked;
+
+static void count_ack_now(struct ddps_sd_assoc *a)
+{
+	(void)a;
+	asked++;
+}
+
+/* As our own engine: it says what is acknowledged, and waits with the SACK for an answer unless it is asked. */
+static struct ddps_sd_assoc *open_on_engine(void)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	engine = fake_sctp;
+	engine.acks = true;
+	engine.ack_now = count_ack_now;
+	asked = 0;
+	sd_carrier_of(&w, 0)->b = &engine;
+	return raw;
+}
+
+/* The peer's program waits for that, and this one may have seen all that it wants to see. */
+Test(sd_end, contact_01_the_last_word_is_acknowledged_immediately)
+{
+	struct ddps_sd_assoc *raw = open_on_engine();
+
+	sd_send(&w, raw, 0, "0000 0002");
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(asked, 0, "an answer may follow");
+	sd_send(&w, raw, 0, "0003 0004");
+	cr_expect_eq(asked, 1, "ahead of its turn, too");
+	sd_send(&w, raw, 2, "0000 0001");
+	cr_expect_eq(asked, 1);
+	sd_send(&w, raw, 4, "0000 0003");
+	cr_expect_eq(asked, 2);
+	sd_send(&w, raw, 6, "0000 0007 00000000");
+	cr_expect_eq(asked, 3);
+}
+
+/* Nor is what was under way taken for lost. */
+Test(sd_end, contact_01_an_association_that_ends_hears_acknowledgements)
+{
+	struct ddps_sd_assoc *raw = open_on_engine();
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	ddps_sd_carrier_up.acked(c, c->sent);
+	sd_send(&w, raw, 0, "0000 0002");
+	sd_send(&w, raw, 0, "0001 0004");
+	cr_expect_eq(u.closes, 1);
+	sd_free(&u);
+	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_WORK);
+	cr_assert_eq(c->state, DDPS_SD_GOING);
+	ddps_sd_carrier_up.acked(c, c->sent);
+	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_END);
+}
+
 /* Each of several: one that goes does not end the round. */
 Test(sd_end, all_associations_wind_up)
 {

@@ -312,6 +312,12 @@ static void ask_native_dry(struct ddps_sd_assoc *a)
 	(void)a;
 }
 
+static void ack_native_now(struct ddps_sd_assoc *a)
+{
+	if (is_native_usable(a))
+		ddps_sctp_sack_now(a->sa);
+}
+
 static void native_pause(struct ddps_sd_assoc *a, bool on)
 {
 	if (!is_native_usable(a))
@@ -374,6 +380,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.room = get_native_room,
 	.flush = do_flush,
 	.ask_dry = ask_native_dry,
+	.ack_now = ack_native_now,
 	.pause = native_pause,
 	.keep = native_keep,
 	.shutdown = native_shutdown,
