@@ -213,7 +213,16 @@ static inline uint64_t ddps_sent_late(const struct ddps_sent_path *p, uint64_t n
 }
 
 /* RTO with back-off, ns: for all timers of this path. */
-uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p);
+uint64_t ddps_sent_any_rto(const struct ddps_sent *s, const struct ddps_sent_path *p);
+static inline uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	const uint64_t rto = p->srtt + 4 * p->rttvar;
+
+	/* mostly a round trip is far below its bound */
+	if (p->srtt && !p->backoff && s->conf->rto_min && rto <= s->conf->rto_min)
+		return s->conf->rto_min;
+	return ddps_sent_any_rto(s, p);
+}
 
 /* p->pmtu has changed: take its size over.  @bits as ddps_pmtu_*() returned them. */
 void ddps_sent_mtu_changed(struct ddps_sent *s, struct ddps_sent_path *p, unsigned bits);

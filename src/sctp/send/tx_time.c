@@ -22,7 +22,7 @@ static uint64_t rto_min(const struct ddps_sent *s)
 	return s->i_answered ? RTO_MIN : RTO_MIN_LAZY;
 }
 
-uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p)
+uint64_t ddps_sent_any_rto(const struct ddps_sent *s, const struct ddps_sent_path *p)
 {
 	uint64_t rto = p->rto;
 
