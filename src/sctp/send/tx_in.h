@@ -81,11 +81,17 @@ int ddps_sent_grow(struct ddps_sent *s); /* 0 or DDPS_E_NOMEM */
 /* There is no ring: take one that others have left.  false: nothing was done. */
 bool ddps_sent_spare_ring(struct ddps_sent *s);
 void ddps_sent_ring_free(struct ddps_sent *s);
-/* Nothing is outstanding: a small ring may serve another association meanwhile. */
+static inline bool ddps_sent_ring_rests(const struct ddps_sent *s)
+{
+	return s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1;
+}
+/* A small ring may serve another association meanwhile: that of whoever rested before. */
+void ddps_sent_ring_pass(struct ddps_sent *s);
+/* If nothing is outstanding. */
 static inline void ddps_sent_ring_rest(struct ddps_sent *s)
 {
-	if (s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1 && s->conf->spares)
-		ddps_sent_ring_free(s);
+	if (ddps_sent_ring_rests(s) && s->conf->spares && s->conf->spares->last != s)
+		ddps_sent_ring_pass(s);
 }
 static inline void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn)
 {

@@ -77,6 +77,15 @@ void ddps_sent_ring_free(struct ddps_sent *s)
 	s->mask = 0;
 }
 
+void ddps_sent_ring_pass(struct ddps_sent *s)
+{
+	struct ddps_sent_spares *sp = s->conf->spares;
+
+	if (sp->last && ddps_sent_ring_rests(sp->last))
+		ddps_sent_ring_free(sp->last);
+	sp->last = s;
+}
+
 void ddps_sent_spares_free(struct ddps_sent_spares *sp)
 {
 	while (sp->first) {

@@ -22,6 +22,8 @@ static void release_sent(struct ddps_sent *s)
 {
 	if (s->ring)
 		ddps_sent_ring_free(s);
+	if (s->conf->spares && s->conf->spares->last == s)
+		s->conf->spares->last = NULL;
 	free(s->runs);
 	free(s->spare);
 	free(s->hist);

@@ -21,8 +21,8 @@
  *	timer:	per path, when ddps_sent_deadline() has come: ddps_sent_timer(), then _may() again
  *
  * An object of 0.3 kB an association and 0.7 kB a path; a ring (48 octets a TSN outstanding, and
- * at most 65,535 of them) is there from the first chunk on.  A small one goes back to the spare ones as
- * soon as nothing is outstanding; ddps_sent_rest() frees any.
+ * at most 65,535 of them) is there from the first chunk on.  A small one goes to the spare ones as
+ * soon as nothing is outstanding here and then at another association; ddps_sent_rest() frees any.
  *
  * Time is in nanoseconds of a clock that never goes back; "size" is the octets of a whole chunk
  * with header and pad, "len" is its user data.  No I/O, no globals.  One thread at a time; a
@@ -53,6 +53,9 @@ struct ddps_sent_conf {
 struct ddps_sent_spares {
 	void *first;
 	unsigned n;
+	/* Who had nothing outstanding last: it keeps its ring until it is so of another one, since who sends and
+	 * waits, and sends again, is mostly alone. */
+	struct ddps_sent *last;
 };
 
 void ddps_sent_spares_free(struct ddps_sent_spares *sp);

@@ -122,7 +122,61 @@ Test(sctp_ring, nothing_is_left_of_a_ring)
 	sent_begin(&w, 1, 1, 1000);
 	send_to_sctp_ring(3);
 	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+	ddps_sent_rest(&w.s);
 	cr_expect(!w.s.ring && !w.s.lost && !w.s.lost_top && !w.s.mask);
+	cr_expect_null(w.s.conf->spares->last);
+}
+
+/* @s sends one chunk, which is acknowledged; its ring while that was outstanding. */
+static const void *send_and_rest(struct ddps_sent *s, struct ddps_sent_path *p)
+{
+	const struct ddps_sent_sack k = { .cum = s->next, .a_rwnd = 1000 };
+	struct ddps_sent_news news;
+	const void *ring;
+
+	ddps_sent_begin(s, p, w.now);
+	cr_assert_eq(ddps_sent_add_new(s, 20, 4, &w), 0);
+	ddps_sent_end(s, 60, false);
+	ring = s->ring;
+	cr_assert_eq(ddps_sent_sack(s, &k, w.now, &news), DDPS_SENT_TAKEN);
+	return ring;
+}
+
+static void ignore_ring_acked(void *user, uint32_t tsn, void *chunk)
+{
+	(void)user, (void)tsn, (void)chunk;
+}
+
+/* Of all that rest one has a ring. */
+Test(sctp_ring, whoever_rests_keeps_its_ring_until_another_one_does)
+{
+	const struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
+	struct ddps_sent s[3];
+	struct ddps_sent_path p[3];
+	const void *ring[2];
+
+	sent_begin(&w, 1, 1, 1000);
+	for (unsigned i = 0; i < 3; i++) {
+		ddps_sent_init(&s[i], w.s.conf, 1, 1000, ignore_ring_acked, NULL);
+		ddps_sent_path_init(&s[i], &p[i], 0, &lim, 40);
+	}
+	ring[0] = send_and_rest(&s[0], &p[0]);
+	cr_expect_eq(s[0].ring, ring[0]);
+	cr_expect_eq(send_and_rest(&s[0], &p[0]), ring[0]);
+	ring[1] = send_and_rest(&s[1], &p[1]);
+	cr_expect_null(s[0].ring);
+	cr_expect_eq(s[1].ring, ring[1]);
+	cr_expect_eq(send_and_rest(&s[2], &p[2]), ring[0], "which is free");
+	cr_expect_null(s[1].ring);
+	cr_expect_eq(w.s.conf->spares->n, 1);
+	ddps_sent_begin(&s[2], &p[2], w.now);
+	cr_assert_eq(ddps_sent_add_new(&s[2], 20, 4, &w), 0);
+	ddps_sent_end(&s[2], 60, false);
+	send_and_rest(&s[1], &p[1]);
+	cr_expect_eq(s[2].ring, ring[0], "in use");
+	for (unsigned i = 0; i < 3; i++)
+		ddps_sent_fini(&s[i]);
+	cr_expect_null(w.s.conf->spares->last);
 }
 
 /* A packet into which nothing was put is none. */
