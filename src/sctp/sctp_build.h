@@ -2,8 +2,9 @@
 #ifndef DDPS_SCTP_BUILD_H
 #define DDPS_SCTP_BUILD_H
 /*
- * A packet in the making (RFC 9260 6.10).  Short payloads are copied next to their headers, long
- * ones are led to; all that leaves is memory of ours, so the CRC is of what leaves.
+ * A packet in the making (RFC 9260 6.10).  Short payloads are copied next to their headers; a long message has room
+ * for headers in front of it, so that they leave as one piece; what is a part of one is led to.  All that leaves is
+ * memory of ours, so the CRC is of what leaves.
  */
 #include "sctp/sctp_in.h"
 
@@ -16,7 +17,8 @@ struct ddps_sc_build {
 	struct ddps_sctp_out *out;
 	struct ddps_wbuf w; /* the rest of out->head */
 	uint8_t *run;	    /* octets from here to w.p are in no iovec yet */
-	uint8_t *head;	    /* of this packet */
+	uint8_t *begin;	    /* of what this packet has in out->head */
+	uint8_t *head;	    /* its common header */
 	uint8_t *flags;	    /* of its last DATA chunk */
 	unsigned iov0;
 	size_t size;
@@ -25,7 +27,7 @@ struct ddps_sc_build {
 
 static inline void ddps_sc_build_begin(struct ddps_sc_build *b, uint32_t tag)
 {
-	b->run = b->head = b->w.p;
+	b->run = b->begin = b->head = b->w.p;
 	b->iov0 = b->out->niov;
 	b->flags = NULL;
 	b->size = DDPS_SC_HDR;
@@ -57,7 +59,7 @@ static inline bool ddps_sc_build_room(const struct ddps_sc_build *b)
 static inline void ddps_sc_build_undo(struct ddps_sc_build *b)
 {
 	b->out->niov = b->iov0;
-	b->w.p = b->head;
+	b->w.p = b->begin;
 }
 
 static inline void ddps_sc_build_crc(struct ddps_sc_build *b)
@@ -115,11 +117,30 @@ static inline size_t ddps_sc_build_ip_size(const struct ddps_sc_build *b)
 	return b->size + ddps_sc_overhead(b->p) - DDPS_SC_HDR;
 }
 
+/* A message with room for headers in front of it: @h, and the packet's, if nothing of it is there yet. */
+static inline void ddps_sc_build_front(struct ddps_sc_build *b, struct ddps_sc_msg *m,
+				       const struct ddps_sc_data_hdr *h)
+{
+	uint8_t *at = m->data - sizeof *h, *end = m->data + m->len;
+
+	memcpy(at, h, sizeof *h);
+	b->flags = at + 1;
+	while (end < m->data + ddps_sc_pad(m->len))
+		*end++ = 0;
+	if (b->run == b->begin && b->w.p == b->begin + DDPS_SC_HDR) {
+		at -= DDPS_SC_HDR;
+		memcpy(at, b->head, DDPS_SC_HDR);
+		b->head = at;
+		b->w.p = b->begin;
+	}
+	ddps_sc_build_lead(b, at, (size_t)(end - at));
+}
+
 static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 				      const struct ddps_sc_piece *pc)
 {
 	static const uint8_t zero[4];
-	const struct ddps_sc_msg *m = pc->m;
+	struct ddps_sc_msg *m = pc->m;
 	const struct ddps_sc_data_hdr h = {
 		.type = SC_DATA,
 		.flags = pc->flags,
@@ -133,6 +154,12 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 
 	/* ddps_sc_build_room */
 	ddps_assert((size_t)(b->w.end - b->w.p) >= DDPS_SC_DATA_HDR + DDPS_SC_COPY_MAX + 4);
+	b->size += DDPS_SC_DATA_HDR + padded;
+	b->a->n_chunks_out++;
+	if (pc == &m->whole && pc->len >= DDPS_SC_COPY_MAX) {
+		ddps_sc_build_front(b, m, &h);
+		return;
+	}
 	b->flags = b->w.p + 1;
 	memcpy(b->w.p, &h, sizeof h);
 	b->w.p += sizeof h;
@@ -142,8 +169,6 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 		ddps_sc_build_lead(b, m->data + pc->at, pc->len);
 	memcpy(b->w.p, zero, sizeof zero);
 	b->w.p += padded - pc->len;
-	b->size += DDPS_SC_DATA_HDR + padded;
-	b->a->n_chunks_out++;
 }
 
 /* ---- sctp_straight.c ---- */

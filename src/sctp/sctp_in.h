@@ -111,9 +111,10 @@ struct ddps_sc_msg {
 	uint32_t ppid, len, cut; /* cut: octets that have a TSN */
 	unsigned refs;		 /* pieces outstanding, and one while not all is cut */
 	uint16_t sid, ssn;
-	uint8_t flags;		    /* SC_DATA_U, SC_DATA_I */
-	struct ddps_sc_piece whole; /* if it is one */
-	uint8_t data[];
+	uint8_t flags;				      /* SC_DATA_U, SC_DATA_I */
+	struct ddps_sc_piece whole;		      /* if it is one */
+	uint8_t head[DDPS_SC_HDR + DDPS_SC_DATA_HDR]; /* room for headers: sctp_build.h */
+	uint8_t data[];				      /* and as much as its pad */
 };
 STAILQ_HEAD(ddps_sc_msgs, ddps_sc_msg);
 

@@ -4,12 +4,17 @@
 
 #define ETHERNET 1500u /* octets of its packets */
 
+static size_t size_of_message(size_t len)
+{
+	return sizeof(struct ddps_sc_msg) + ddps_sc_pad(len);
+}
+
 static void msg_put(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
 {
 	if (--m->refs)
 		return;
 	a->buffered -= m->len + sizeof *m;
-	ddps_sc_pool_put(&a->e->pool, m, sizeof *m + m->len);
+	ddps_sc_pool_put(&a->e->pool, m, size_of_message(m->len));
 }
 
 /*
@@ -133,11 +138,11 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	ddps_sc_time(a->e, now);
 	if (err < 0)
 		return err;
-	m = ddps_sc_pool_get(&a->e->pool, sizeof *m + len);
+	m = ddps_sc_pool_get(&a->e->pool, size_of_message(len));
 	if (!m)
 		return DDPS_E_NOMEM;
 	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &ssn) < 0) {
-		ddps_sc_pool_put(&a->e->pool, m, sizeof *m + len);
+		ddps_sc_pool_put(&a->e->pool, m, size_of_message(len));
 		return DDPS_E_NOMEM;
 	}
 	m->number = ++a->sent_n;
