@@ -121,6 +121,14 @@ void ddps_addr_text_of(const struct ddps_addr *a, char *buf, size_t len)
 		snprintf(buf, len, "?");
 }
 
+void ddps_info_text(struct ddps_conn_info *i)
+{
+	if (i->local_addr.family)
+		ddps_addr_text_of(&i->local_addr, i->local, sizeof i->local);
+	if (i->peer_addr.family)
+		ddps_addr_text_of(&i->peer_addr, i->peer, sizeof i->peer);
+}
+
 struct ddps_addr ddps_addr_of(const struct sockaddr *sa)
 {
 	struct ddps_addr a = { .family = 0 };

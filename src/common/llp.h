@@ -210,7 +210,7 @@ struct ddps_llp_ops {
 	bool (*unanswered)(struct ddps_llp *llp, uint64_t *most);
 	/* Release everything, aborting first if needed.  No upcall any more. */
 	void (*free)(struct ddps_llp *llp);
-	/* transport, local, peer, mulpdu and the mpa or sctp part. */
+	/* transport, addresses, mulpdu and the mpa or sctp part; local and peer, the texts, only where there is no number. */
 	void (*info)(struct ddps_llp *llp, struct ddps_conn_info *info);
 	/* Of the association below, whole structs; NULL: there is none.  0, DDPS_E_STATE,
 	 * DDPS_E_UNSUPPORTED; DDPS_E_INVAL: no such path. */

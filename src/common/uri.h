@@ -79,6 +79,8 @@ struct ddps_addr ddps_addr_of(const struct sockaddr *sa);
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len);
 /* The same of numbers. */
 void ddps_addr_text_of(const struct ddps_addr *a, char *buf, size_t len);
+/* Those of @info that have numbers; the others stay.  For whoever reads them: a set-up has no time for it. */
+void ddps_info_text(struct ddps_conn_info *info);
 
 /* Of a list: "192.0.2.1,[2001:db8::1]:7174", with the first one's port. */
 #define DDPS_ADDRS_TEXT 640

@@ -446,10 +446,12 @@ static void mpa_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	const struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
 	info->transport = DDPS_TRANSPORT_TCP;
-	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
-	ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
 	info->local_addr = ddps_addr_of(&c->local.sa);
 	info->peer_addr = ddps_addr_of(&c->peer.sa);
+	if (!info->local_addr.family)
+		ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
+	if (!info->peer_addr.family)
+		ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
 	info->mulpdu = c->mulpdu;
 	info->mpa.rev = c->rev;
 	info->mpa.crc = c->rx.crc;

@@ -403,9 +403,6 @@ static void sd_op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->mulpdu = (uint32_t)sd_op_mulpdu(llp);
 	if (!c)
 		return;
-	if (c->local_addr.family)
-		ddps_addr_text_of(&c->local_addr, info->local, sizeof info->local);
-	memcpy(info->peer, ddps_sd_carrier_peer(c).text, sizeof info->peer);
 	info->local_addr = c->local_addr;
 	info->peer_addr = c->peer_addr;
 	strncpy(info->sctp.backend, c->b->name, sizeof(info->sctp.backend) - 1);

@@ -78,9 +78,10 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	lp.connect_ms = connect_ms_of_address(d);
 	lp.stalls = ep->stalls;
 	lp.host = d->uri.host;
-	info = ddps_info_kept(&ep->info);
-	ddps_addr_text((const struct sockaddr *)ss, info.peer, sizeof info.peer);
+	info = ddps_info_bare(&ep->info);
 	info.peer_addr = ddps_addr_of((const struct sockaddr *)ss);
+	if (!info.peer_addr.family)
+		ddps_addr_text((const struct sockaddr *)ss, info.peer, sizeof info.peer);
 	ddps_info_keep(&ep->info, &info);
 	err = d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
 				   ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);

@@ -25,11 +25,13 @@ const char *ddps_ep_state_name(enum ddps_ep_state s)
 
 void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s)
 {
-	const struct ddps_peer_text peer = ddps_ep_peer(ep);
+	if (ep->ctx->env.log.fn) {
+		const struct ddps_peer_text peer = ddps_ep_peer(ep);
 
-	ddps_log(&ep->ctx->env.log, DDPS_LOG_DEBUG, "session", "%s: %s -> %s",
-		 peer.text[0] ? peer.text : "-", ddps_ep_state_name(ep->state),
-		 ddps_ep_state_name(s));
+		ddps_log(&ep->ctx->env.log, DDPS_LOG_DEBUG, "session", "%s: %s -> %s",
+			 peer.text[0] ? peer.text : "-", ddps_ep_state_name(ep->state),
+			 ddps_ep_state_name(s));
+	}
 	ep->state = s;
 }
 

@@ -80,20 +80,12 @@ void ddps_info_keep(struct ddps_kept_info *k, const struct ddps_conn_info *i)
 		k->shm = i->shm;
 }
 
-static void put_address(const struct ddps_addr *a, const char *name, char *buf, size_t len)
-{
-	if (a->family)
-		ddps_addr_text_of(a, buf, len);
-	else if (name)
-		snprintf(buf, len, "%s", name);
-}
-
 static const char *name_of_peer(const struct ddps_kept_info *k)
 {
-	return k->names ? k->names + strlen(k->names) + 1 : NULL;
+	return k->names + strlen(k->names) + 1;
 }
 
-struct ddps_conn_info ddps_info_kept(const struct ddps_kept_info *k)
+struct ddps_conn_info ddps_info_bare(const struct ddps_kept_info *k)
 {
 	struct ddps_conn_info i = {
 		.transport = k->transport,
@@ -116,8 +108,18 @@ struct ddps_conn_info ddps_info_kept(const struct ddps_kept_info *k)
 		i.sctp = k->sctp;
 	else
 		i.shm = k->shm;
-	put_address(&k->local_addr, k->names, i.local, sizeof i.local);
-	put_address(&k->peer_addr, name_of_peer(k), i.peer, sizeof i.peer);
+	if (k->names) {
+		snprintf(i.local, sizeof i.local, "%s", k->names);
+		snprintf(i.peer, sizeof i.peer, "%s", name_of_peer(k));
+	}
+	return i;
+}
+
+struct ddps_conn_info ddps_info_kept(const struct ddps_kept_info *k)
+{
+	struct ddps_conn_info i = ddps_info_bare(k);
+
+	ddps_info_text(&i);
 	return i;
 }
 
@@ -125,13 +127,16 @@ struct ddps_peer_text ddps_ep_peer(const struct ddps_ep *ep)
 {
 	struct ddps_peer_text t = { "" };
 
-	put_address(&ep->info.peer_addr, name_of_peer(&ep->info), t.text, sizeof t.text);
+	if (ep->info.peer_addr.family)
+		ddps_addr_text_of(&ep->info.peer_addr, t.text, sizeof t.text);
+	else if (ep->info.names)
+		snprintf(t.text, sizeof t.text, "%s", name_of_peer(&ep->info));
 	return t;
 }
 
 void ddps_ep_learn_info(struct ddps_ep *ep)
 {
-	struct ddps_conn_info i = ddps_info_kept(&ep->info);
+	struct ddps_conn_info i = ddps_info_bare(&ep->info);
 
 	ep->llp->ops->info(ep->llp, &i);
 	ddps_info_keep(&ep->info, &i);

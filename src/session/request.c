@@ -175,6 +175,7 @@ static void build_request_event(struct ddps_source *s, struct ddps_event *ev)
 	ev->listener = c->listener;
 	ev->user = c->user;
 	ev->info = c->info;
+	ddps_info_text(&ev->info);
 	if (ev->type == DDPS_EV_CONNECT_REQUEST) {
 		c->state = REQ_WAITING;
 		memcpy(ev->private_data, c->pd, c->pd_len);
@@ -203,6 +204,7 @@ static void reject_rtr_mismatch(struct ddps_caller *c)
 	s.pd_len = ddps_setup_join(buf, &w, NULL, 0);
 	ddps_param_llp(&p, &lp);
 	c->state = REQ_ANSWERED;
+	ddps_info_text(&c->info);
 	ddps_log(&c->ctx->env.log, DDPS_LOG_INFO, "session", "%s: rejected, no RTR type in common",
 		 c->info.peer);
 	if (c->llp->ops->answer(c->llp, &s, &lp) < 0)

@@ -408,6 +408,8 @@ const char *ddps_ep_state_name(enum ddps_ep_state s);
 /* ---- what is known of a connection (peer.c) ---- */
 /* Without memory names are lost. */
 void ddps_info_keep(struct ddps_kept_info *k, const struct ddps_conn_info *info);
+/* Without and with the texts of addresses that have numbers: see ddps_info_text. */
+struct ddps_conn_info ddps_info_bare(const struct ddps_kept_info *k);
 struct ddps_conn_info ddps_info_kept(const struct ddps_kept_info *k);
 /* The peer as text; "" before it is known. */
 struct ddps_peer_text ddps_ep_peer(const struct ddps_ep *ep);

@@ -75,6 +75,7 @@ Test(mpa_connect, from_an_ipv6_address)
 	cr_assert_eq(connect_by(&w, &uri, &six, sizeof six), 0);
 	cr_expect(((struct ddps_mpa_conn *)w.a.llp)->open);
 	w.a.llp->ops->info(w.a.llp, &info);
+	ddps_info_text(&info);
 	cr_expect(!strncmp(info.local, "[::1]:", 6), "%s", info.local);
 	cr_expect_eq(get_socket_option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
 	mpa_world_fini(&w);

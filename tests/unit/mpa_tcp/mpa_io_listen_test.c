@@ -292,6 +292,7 @@ Test(mpa_io_listen, bound_uris)
 	mpa_bare_send(fd, REQ "\0\1\0\0", 20);
 	MPA_UNTIL(&w, w.requests);
 	w.b[0].llp->ops->info(w.b[0].llp, &info);
+	ddps_info_text(&info);
 	cr_expect_eq(strncmp(info.peer, "127.0.0.1:", 10), 0, "%s", info.peer);
 	ddps_mpa_provider.listener_free(w.listener);
 	close(fd);
@@ -339,6 +340,7 @@ Test(mpa_io_listen, what_is_there_when_it_is_accepted)
 		sys_fail(NULL, 0, 0, 0);
 		cr_assert_eq(w.requests, 1, "in one turn of the loop");
 		w.b[0].llp->ops->info(w.b[0].llp, &info);
+		ddps_info_text(&info);
 		snprintf(here, sizeof here, "127.0.0.1:%u", w.port);
 		cr_expect_str_eq(info.local, any ? "" : here);
 		len = sizeof nodelay;

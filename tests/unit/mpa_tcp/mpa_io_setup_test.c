@@ -26,6 +26,7 @@ Test(mpa_io_setup, accepted_enhanced,
 	cr_expect_arr_eq(w.a.pd, "\0\2\0\2welcome", 11);
 
 	w.a.llp->ops->info(w.a.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_eq(info.transport, DDPS_TRANSPORT_TCP);
 	cr_expect(info.mpa.rev == 2 && info.mpa.crc && !info.mpa.markers_rx &&
 		  !info.mpa.markers_tx);
@@ -34,6 +35,7 @@ Test(mpa_io_setup, accepted_enhanced,
 	cr_expect(info.mulpdu >= 128 && info.mulpdu <= 64768);
 	cr_expect_eq(info.mulpdu, w.a.llp->ops->mulpdu(w.a.llp));
 	w.b[0].llp->ops->info(w.b[0].llp, &info);
+	ddps_info_text(&info);
 	cr_expect_str_eq(info.local, text);
 	mpa_world_fini(&w);
 }
@@ -436,6 +438,7 @@ Test(mpa_io_setup, connected_late, .description = "5044-7.1.1-1")
 	mpa_world_connect(&w, q.port, false, NULL, 0);
 	mpa_world_settle(&w);
 	w.a.llp->ops->info(w.a.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_str_empty(info.local, "it is still connecting");
 	/* The SYN is sent again after a second.  First in the queue is the first filler. */
 	fcntl(q.listener, F_SETFL, O_NONBLOCK);
@@ -445,6 +448,7 @@ Test(mpa_io_setup, connected_late, .description = "5044-7.1.1-1")
 	cr_assert_eq(mpa_bare_read(&w, fd[1], raw, sizeof raw), (ssize_t)sizeof raw);
 	cr_expect_arr_eq(raw, "MPA ID Req Frame", 16);
 	w.a.llp->ops->info(w.a.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_str_not_empty(info.local);
 	mpa_world_fini(&w);
 	close(fd[0]);

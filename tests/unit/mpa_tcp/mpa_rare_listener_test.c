@@ -41,6 +41,7 @@ Test(mpa_rare_listener, an_address_that_is_not_ours)
 	ddps_llp_attach(w.a.llp, &mpa_data, &w.a);
 	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
 	w.b[0].llp->ops->info(w.b[0].llp, &info);
+	ddps_info_text(&info);
 	cr_expect(!strncmp(info.peer, "127.0.0.9:", 10), "%s", info.peer);
 	mpa_world_fini(&w);
 }

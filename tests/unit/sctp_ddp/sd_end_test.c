@@ -270,6 +270,7 @@ Test(sd_end, of_whom_and_what_is_too_long_is_cut)
 	named.name = longest;
 	c->b = &named;
 	u.llp->ops->info(u.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_str_eq(info.local, "127.0.0.1:1");
 	cr_expect_str_eq(info.peer, "127.0.0.1:2");
 	cr_expect_eq(strnlen(info.sctp.backend, sizeof info.sctp.backend),
@@ -290,6 +291,7 @@ Test(sd_end, what_is_known_while_it_waits)
 	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
 	info.sctp.stream = 7;
 	u.llp->ops->info(u.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_eq(info.sctp.stream, 0, "none yet");
 	cr_expect_str_eq(info.local, "", "not known yet");
 	cr_expect_str_eq(info.peer, "127.0.0.1:7200");

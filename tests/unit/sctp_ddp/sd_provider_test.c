@@ -526,6 +526,7 @@ Test(sd_provider, info_of_both_sides)
 	c->encap = 9899;
 	u[1].llp->ops->info(u[1].llp, &ours);
 	w.req[1].llp->ops->info(w.req[1].llp, &theirs);
+	ddps_info_text(&ours);
 	cr_expect(ours.initiator && !theirs.initiator);
 	cr_expect_eq(ours.transport, DDPS_TRANSPORT_SCTP);
 	cr_expect_neq(ours.sctp.stream, 0);

@@ -87,6 +87,7 @@ Test(sd_told, an_answered_association_sends_what_waits)
 	cr_expect_eq(c->state, DDPS_SD_UP);
 	cr_expect_eq(raw->nin, 1);
 	u.llp->ops->info(u.llp, &info);
+	ddps_info_text(&info);
 	cr_expect_eq(info.sctp.encap, 1234);
 	cr_expect_eq(info.mulpdu, mulpdu_of(1000));
 	cr_expect_str_eq(info.local, "127.0.0.1:1");

@@ -242,6 +242,7 @@ Test(sd_tx, mulpdu_follows_the_path_and_the_parameter, .description = "5043-9-1"
 	struct ddps_conn_info info = { 0 };
 
 	u->llp->ops->info(u->llp, &info);
+	ddps_info_text(&info);
 	cr_expect_eq(info.mulpdu, 1430);
 	cr_expect_eq(info.transport, DDPS_TRANSPORT_SCTP);
 	cr_expect_str_eq(info.sctp.backend, "fake");
