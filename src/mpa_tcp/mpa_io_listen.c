@@ -160,7 +160,6 @@ static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
 	c->p.setup_ms = l->p.setup_ms; /* the rest comes with answer() */
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_RESPOND);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, l->p.setup_ms);
-	ddps_mpa_conn_watch(c);
 	return c;
 }
 
@@ -301,14 +300,18 @@ static void take_mpa_accepts(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;
 	const bool alone = ddps_loop_share(l->env->loop, 2, 1, 2) > 1;
+	const bool now = alone && !l->shm && !l->secured;
 	struct ddps_mpa_conn *c = NULL;
 
 	(void)events;
 	for (unsigned n = alone ? 1 : ACCEPTS; n && accept_mpa_conn(l, &c); n--)
-		;
-	/* A peer on this machine has sent its Request by now. */
-	if (alone && c && c->open && !l->shm && !l->secured)
-		ddps_mpa_conn_ready(c, DDPS_MPA_IN);
+		if (c && !now)
+			ddps_mpa_conn_watch(c);
+	if (!now || !c)
+		return;
+	/* A peer on this machine has sent its Request by now, and waits for the Reply. */
+	c->io.late = true;
+	ddps_mpa_conn_ready(c, DDPS_MPA_IN);
 }
 
 /* ---- listeners ---- */

@@ -23,6 +23,7 @@
 
 static void on_guard(void *user);
 static inline void show_hidden(struct ddps_loop *l);
+static bool add_late(struct ddps_loop *l);
 
 static bool open_descriptors(struct ddps_loop *l)
 {
@@ -107,6 +108,8 @@ void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
 static int show_epfd(struct ddps_loop *l)
 {
 	show_hidden(l);
+	if (!add_late(l)) /* the next round says so */
+		ddps_loop_wake_sleeper(l);
 	ddps_loop_arm(l);
 	return l->epfd;
 }
@@ -222,8 +225,19 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 	struct epoll_event ev = { .events = events, .data.ptr = io };
 
 	ddps_assert_loop(l);
+	if (io == l->late) {
+		l->late = NULL;
+		io->added = false;
+	}
 	if (io->added && io->events == events)
 		return 0;
+	if (io->late && !l->late && !l->sleepers && !l->kept) {
+		io->late = false;
+		io->added = true;
+		io->events = events;
+		l->late = io;
+		return 0;
+	}
 	if (io == l->hot)
 		show_hidden(l);
 	if (!ddps_loop_owns(l) ||
@@ -232,6 +246,18 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 	io->added = true;
 	io->events = events;
 	return 0;
+}
+
+/* false: it cannot be, and stays late. */
+static bool add_late(struct ddps_loop *l)
+{
+	struct ddps_io *io = l->late;
+
+	if (!io || !ddps_io_set(l, io, io->events))
+		return true;
+	io->added = true;
+	l->late = io;
+	return false;
 }
 
 void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
@@ -243,6 +269,8 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 		l->hidden = NULL;
 		ddps_timer_stop(l, &l->guard);
 		ddps_loop_tell(l);
+	} else if (l->late == io) {
+		l->late = NULL;
 	} else if (ddps_loop_owns(l)) {
 		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	}
@@ -341,6 +369,8 @@ static int run_ios(struct ddps_loop *l)
 	l->hits = l->misses = 0;
 	l->load.quiet += l->load.spent;
 	l->load.spent = 0;
+	if (!add_late(l))
+		l->late->fn(l->late->user, EPOLLIN);
 	l->nready = epoll_wait(l->epfd, l->ready, DDPS_LOOP_READY, 0);
 	if (l->nready < 0) {
 		l->nready = 0;

@@ -35,6 +35,7 @@ struct ddps_loop {
 	unsigned sleepers;	/* threads of the library's that sleep on epfd */
 	bool watched;		/* one of them has to see everything */
 	bool kept;		/* others have epfd, and may sleep on it at any time */
+	struct ddps_io *late;	/* not added yet; or NULL */
 #ifdef DDPS_ASSERTS
 	const struct ddps_mutex *lock; /* held around all calls; or NULL */
 #endif

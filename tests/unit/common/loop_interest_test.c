@@ -192,12 +192,13 @@ Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
 
 	for (int i = 0; i < ACTS_DEEP; i++)
 		orders *= NACTS;
-	for (unsigned k = 0; k < orders * NWAYS * 2; k++) {
-		unsigned order_left = k / (NWAYS * 2);
+	for (unsigned k = 0; k < orders * NWAYS * 4; k++) {
+		unsigned order_left = k / (NWAYS * 4);
 		char text[ACTS_DEEP * 8] = "";
 		size_t len = 0;
 
 		open_loop_interest_world(&world);
+		world.io.late = k / (NWAYS * 2) % 2;
 		for (int i = 0; i < ACTS_DEEP; i++, order_left /= NACTS) {
 			act_on_interest(&world, order_left % NACTS);
 			hidden += world.l->hidden != NULL;
@@ -338,6 +339,43 @@ Test(loop, what_cannot_be_shown_is_served)
 	sys_fail(NULL, 0, 0, 0);
 	cr_expect(does_loop_interest_end_well(w, SLEEPING));
 	cr_expect_null(w->l->hidden);
+	close_loop_interest_world(w);
+}
+
+/* It is noted, and added by the next round: before that it costs no call. */
+Test(loop, what_is_late_is_added_by_the_next_round)
+{
+	struct world *w = &world;
+
+	open_loop_interest_world(w);
+	w->io.late = true;
+	sys_fail("epoll_ctl", 0, 1000, ENOMEM);
+	act_on_interest(w, WANT_READ);
+	cr_expect_eq(sys_failed(), 0);
+	feed_loop_interest(w);
+	cr_expect_geq(ddps_loop_run(w->l), 0);
+	cr_expect_gt(sys_failed(), 0);
+	cr_expect(w->got_in, "whoever cannot be added is called");
+	sleep_once(w);
+	sys_fail(NULL, 0, 0, 0);
+	cr_expect(does_loop_interest_end_well(w, SLEEPING));
+	cr_expect_null(w->l->late);
+	close_loop_interest_world(w);
+}
+
+/* Nothing would call a sleeper. */
+Test(loop, nothing_is_late_where_somebody_may_sleep)
+{
+	struct world *w = &world;
+
+	open_loop_interest_world(w);
+	ddps_loop_fd(w->l);
+	w->io.late = true;
+	act_on_interest(w, WANT_READ);
+	cr_expect_null(w->l->late);
+	feed_loop_interest(w);
+	sleep_once(w);
+	cr_expect(w->got_in);
 	close_loop_interest_world(w);
 }
 

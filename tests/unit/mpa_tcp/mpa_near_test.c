@@ -48,6 +48,7 @@ static struct ddps_conn_info get_info(const struct mpa_side *s)
 	struct ddps_conn_info info = { 0 };
 
 	s->llp->ops->info(s->llp, &info);
+	ddps_info_text(&info);
 	return info;
 }
 
