@@ -276,6 +276,7 @@ static ssize_t shm_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	}
 	if (!n)
 		return -EAGAIN;
+	c->io.moved = true; /* who polls finds room, too */
 	ddps_io_moved(c->env->loop, &c->io, n);
 	if (c->env->capture)
 		show_packet(c, true, iov, k, n);
