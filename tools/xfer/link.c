@@ -278,6 +278,12 @@ static enum status idle_link(struct link *l, uint64_t patience, bool sleep)
 	return take_link_event(l) || !sleep ? ST_DONE : wait_more(l, patience);
 }
 
+/* Through memory a MiB takes longer than SPIN_NS, and needs the system only if somebody sleeps meanwhile. */
+static uint64_t get_spin_ns(const struct link *l)
+{
+	return l->info.transport == DDPS_TRANSPORT_SHM ? 5 * SPIN_NS : SPIN_NS;
+}
+
 enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 {
 	uint64_t begin = 0;
@@ -298,7 +304,7 @@ enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 		if (!begin)
 			begin = clock_ns();
 		s = idle_link(l, begin + LINK_PATIENCE_MS * NS_PER_MS,
-			      clock_ns() - begin >= SPIN_NS);
+			      clock_ns() - begin >= get_spin_ns(l));
 	}
 	return s;
 }
