@@ -146,6 +146,7 @@ static bool take_server_completions(struct server *sv)
 
 	do {
 		n = ddps_cq_poll(sv->cq, wc, BATCH);
+		sv->now = 0;
 		for (int i = 0; i < n; i++)
 			serve_completion(&wc[i]);
 		any |= n > 0;

@@ -60,6 +60,8 @@ struct server {
 	struct hasher *hasher; /* of files, from the first one on */
 	struct disk *disk;     /* NULL: no files */
 	unsigned hot;	       /* sessions that are measured: look again before sleeping */
+	uint64_t
+		now; /* for completions that were taken together, or 0: nobody has asked the clock yet */
 };
 
 struct session;

@@ -62,7 +62,9 @@ static void take_measured_completion(struct session *s, const struct ddps_wc *wc
 	post_measured_receive(s, j, WR_INDEX(wc->wr_id));
 	if (s->state != SESSION_SERVING)
 		return;
-	s->due = clock_ns() + s->patience_ns;
+	if (!j->sv->now)
+		j->sv->now = clock_ns();
+	s->due = j->sv->now + s->patience_ns;
 	if (j->op != PERF_PING && j->count % j->every == 0)
 		err = acknowledge_measured(s, j);
 	if (err && err != DDPS_E_STATE)
