@@ -8,7 +8,7 @@ mkdir -p "$2"
 out=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # samples.bash uses them
-if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=5 seconds=0.6 effort=6; fi
+if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=5 seconds=0.5 effort=6; fi
 samples=$out/samples.json
 work=$(mktemp -d)
 uri= # of the listener
