@@ -21,8 +21,8 @@ struct message {
 };
 
 /* As the system wants it: mostly as it was for the packets before. */
-static const struct ddps_sn_dest *find_native_dest(struct ddps_sn_sock *s,
-						   const struct ddps_sctp_route *to)
+static struct ddps_sn_dest *find_native_dest(struct ddps_sn_sock *s,
+					     const struct ddps_sctp_route *to)
 {
 	struct ddps_sn_dest *d = &s->dest;
 	struct sockaddr_storage ss;
@@ -164,10 +164,10 @@ static int send_these(struct ddps_sn_sock *s, struct mmsghdr *m, unsigned n)
 	return sendmsg(fd, &m->msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1; /* takes less */
 }
 
-/* As many of @o as go in one call through @s; returns how many are done with, 1 at least.  @large:
- * set for those that are too long. */
+/* As many of @o as go in one call through @s; returns how many are done with, 1 at least.  @failed: the errno of
+ * such a call, or 0; @large: set for those that are too long. */
 static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, unsigned n,
-				  bool *large)
+				  int failed, bool *large)
 {
 	struct message x[DDPS_SN_OUTS];
 	struct mmsghdr m[DDPS_SN_OUTS];
@@ -180,7 +180,8 @@ static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp
 			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
 		k++;
 	}
-	sent = k ? send_these(s, m, k) : 0;
+	errno = failed;
+	sent = failed ? -1 : k ? send_these(s, m, k) : 0;
 	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) { /* perhaps for an ICMP error */
 		s->errors = true;
 		sent = send_these(s, m, k);
@@ -193,7 +194,8 @@ static unsigned send_native_batch(struct ddps_sn_sock *s, const struct ddps_sctp
 	return 1;
 }
 
-static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
+/* @failed: the errno with which the first was tried, or 0. */
+static void send_native_packets(struct ddps_sn_env *ne, unsigned n, int failed)
 {
 	bool large[DDPS_SN_OUTS] = { false }, left[DDPS_SN_OUTS] = { false }, all = true;
 	struct sockaddr_storage to;
@@ -208,7 +210,8 @@ static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 			left[i] = s->dtls->udp->full;
 		} else {
 			if (s && !s->full)
-				done = send_native_batch(s, &ne->out[i], n - i, &large[i]);
+				done = send_native_batch(s, &ne->out[i], n - i, i ? 0 : failed,
+							 &large[i]);
 			left[i] = s && s->full;
 		}
 		all &= !left[i] && !large[i];
@@ -223,6 +226,26 @@ static void send_native_packets(struct ddps_sn_env *ne, unsigned n)
 		ddps_sn_sockaddr(&ne->out[i].to.peer, 0, s->family, &to);
 		take_send_refusal(s, &ne->out[i], &to);
 	}
+}
+
+/* The straight way of one packet.  1: it has left; 0: it was not tried; less: why it has not left. */
+static int send_one_native(struct ddps_sn_env *ne, struct ddps_sctp_out *o)
+{
+	struct ddps_sn_sock *s = ddps_sn_sock_to(ne, &o->to);
+	struct ddps_sn_dest *d;
+	struct msghdr m;
+
+	if (!s || s->dtls || s->full || o->fragment || o->nsegs > 1 ||
+	    !ddps_loop_owns_at(ne->env->loop, ne->now)) /* read just before */
+		return 0;
+	d = find_native_dest(s, &o->to);
+	m = (struct msghdr){ .msg_name = &d->to,
+			     .msg_namelen = d->len,
+			     .msg_iov = o->iov,
+			     .msg_iovlen = o->niov,
+			     .msg_control = d->ctrl_len ? &d->ctrl : NULL,
+			     .msg_controllen = d->ctrl_len };
+	return sendmsg(s->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 1;
 }
 
 /* ---- when ---- */
@@ -264,6 +287,7 @@ static __attribute__((noinline)) void flush_pending(struct ddps_sn_env *ne)
 {
 	bool in_turn = ddps_loop_running(ne->env->loop), waits;
 	unsigned n = DDPS_SN_OUTS;
+	int sent;
 
 	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !ne->nfull; i++) {
 		if (in_turn && i == ROUNDS) {
@@ -271,7 +295,9 @@ static __attribute__((noinline)) void flush_pending(struct ddps_sn_env *ne)
 			break;
 		}
 		n = collect_native_outs(ne, ddps_sn_now(ne));
-		send_native_packets(ne, n);
+		sent = n == 1 ? send_one_native(ne, &ne->out[0]) : 0;
+		if (sent <= 0)
+			send_native_packets(ne, n, -sent);
 	}
 	waits = ne->nfull || n == DDPS_SN_OUTS;
 	if (!waits || !ddps_sctp_pending(ne->e)) /* else last words may wait */
