@@ -174,6 +174,9 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 /* ---- sctp_straight.c ---- */
 /* Messages that leave whole, as many as fit into @most.  Octets of chunks. */
 size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most);
+/* Packets like the one before, which a message of its size fills: as many as follow each other, fit, and make no more
+ * than @leave.  @keep: packets for which room is left.  Octets of chunks. */
+size_t ddps_sc_straight_packets(struct ddps_sc_build *b, uint64_t leave, unsigned keep);
 /* One packet for all that waits, if that is a message of one @chunk on a path that may send now.  false: none
  * was made, and whoever makes one begins it anew. */
 bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a, struct ddps_sc_path *p,

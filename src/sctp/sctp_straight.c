@@ -115,6 +115,46 @@ size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most)
 	return n;
 }
 
+size_t ddps_sc_straight_packets(struct ddps_sc_build *b, uint64_t leave, unsigned keep)
+{
+	struct ddps_sctp_assoc *a = b->a;
+	struct ddps_sctp_out *out = b->out;
+	const size_t size = out->seg_size - DDPS_SC_HDR;
+	size_t sent = 0;
+	struct ddps_sent_new c = { .now = a->e->now, .size = (uint16_t)size };
+	bool soon;
+
+	b->size = out->seg_size;
+	c.packet = (uint16_t)(ddps_sc_build_ip_size(b) < UINT16_MAX ? ddps_sc_build_ip_size(b)
+								    : UINT16_MAX);
+	while (sent < leave && out->nsegs + keep < out->max_segs &&
+	       out->len + out->seg_size <= out->max_len && ddps_sc_build_room(b)) {
+		struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
+		const uint32_t tsn = a->tx.next;
+
+		if (!m || m->cut || m->len < DDPS_SC_COPY_MAX || m->len > b->chunk ||
+		    DDPS_SC_DATA_HDR + ddps_sc_pad(m->len) != size)
+			break;
+		c.chunk = &m->whole;
+		c.len = (uint16_t)m->len;
+		c.more = STAILQ_NEXT(m, link);
+		if (!ddps_sent_straight_packet(&a->tx, &b->p->tx, &c, &soon))
+			break;
+		take_whole(a, m);
+		ddps_sc_build_begin(b, a->peer_tag);
+		ddps_sc_build_data(b, tsn, &m->whole);
+		if (soon)
+			*b->flags |= SC_DATA_I;
+		ddps_sc_build_end(b);
+		sent += size;
+	}
+	if (sent) {
+		ddps_sent_straight_end(&a->tx, &b->p->tx, c.now);
+		ddps_sc_may_write(a);
+	}
+	return sent;
+}
+
 /* The SACK that is due, or has time yet, can ride in front of it: as ride_sack() in sctp_tx.c has it. */
 static inline bool may_ride(const struct ddps_sctp_assoc *a, const struct ddps_sc_path *p,
 			    size_t size)

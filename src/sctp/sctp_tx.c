@@ -113,7 +113,13 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 	return n;
 }
 
-/* A SACK as the last packet of a run.  Only the last one may be shorter than the others. */
+/* Only the last packet of a run may be shorter than the others: none is yet. */
+static inline bool are_all_full(const struct ddps_sctp_out *out)
+{
+	return out->len == out->nsegs * out->seg_size;
+}
+
+/* A SACK as the last packet of a run. */
 static void append_sack(struct ddps_sc_build *b)
 {
 	struct ddps_sctp_assoc *a = b->a;
@@ -122,8 +128,7 @@ static void append_sack(struct ddps_sc_build *b)
 		return;
 	a->sack_alone = true;
 	if (a->sack_path != b->p || b->out->fragment || b->out->seg_size < 200 ||
-	    b->out->len != b->out->nsegs * b->out->seg_size || b->out->nsegs >= b->out->max_segs ||
-	    !ddps_sc_build_room(b))
+	    !are_all_full(b->out) || b->out->nsegs >= b->out->max_segs || !ddps_sc_build_room(b))
 		return;
 	ddps_sc_build_begin(b, a->peer_tag);
 	b->size += ddps_sc_put_sack(a, &b->w, 180);
@@ -153,7 +158,7 @@ static bool is_more_to_come(const struct ddps_sctp_assoc *a, size_t chunk)
 static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
-	size_t chunk = ddps_sctp_max_chunk(a), next = ddps_sc_next_len(a, chunk), sent = 0, n, last;
+	size_t chunk = ddps_sctp_max_chunk(a), next = ddps_sc_next_len(a, chunk), sent = 0, n;
 	unsigned keep = a->due & DUE_SACK ? 1 : 0;
 	bool narrow = p->tx.pmtu.fragment;
 	enum ddps_sent_what what;
@@ -171,11 +176,13 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	ddps_sc_build_to(&b, a, p, out);
 	b.chunk = chunk;
 	do {
-		last = out->len;
 		n = data_packet(&b, what);
 		sent += n;
-	} while (n && sent < leave && out->len - last == out->seg_size && may_follow(&b) &&
-		 !out->fragment && !narrow && out->nsegs + keep < out->max_segs &&
+		if (n && what == DDPS_SENT_NEW && !STAILQ_EMPTY(&a->queue) && are_all_full(out) &&
+		    sent < leave && !out->fragment && !narrow)
+			sent += ddps_sc_straight_packets(&b, leave - sent, keep);
+	} while (n && sent < leave && are_all_full(out) && may_follow(&b) && !out->fragment &&
+		 !narrow && out->nsegs + keep < out->max_segs &&
 		 out->len + out->seg_size <= out->max_len && ddps_sc_build_room(&b));
 	if (!out->nsegs)
 		return false;

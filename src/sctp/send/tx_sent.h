@@ -295,6 +295,19 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 /* The same on the straight way.  false: nothing was done, and ddps_sent_add_new() decides. */
 bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
 
+/* A packet of one new chunk, which has just been preceded by another packet there.  @packet: octets of IP; @more: more
+ * waits.  false: nothing was done.  @soon: as ddps_sent_end() returns it.
+ * Behind the last one: ddps_sent_straight_end(). */
+struct ddps_sent_new {
+	void *chunk;
+	uint64_t now; /* as for the packet before */
+	uint16_t size, len, packet;
+	bool more;
+};
+bool ddps_sent_straight_packet(struct ddps_sent *s, struct ddps_sent_path *p,
+			       const struct ddps_sent_new *c, bool *soon);
+void ddps_sent_straight_end(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+
 /* This packet has left before, nobody knows when: its chunks are no evidence for RTT and order. */
 void ddps_sent_untimed(struct ddps_sent *s);
 

@@ -34,6 +34,43 @@ bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void
 	return true;
 }
 
+/* What ddps_sent_begin(), ddps_sent_straight_new() and ddps_sent_end() do, but for what the packet before it has done
+ * already, at the same time. */
+bool ddps_sent_straight_packet(struct ddps_sent *s, struct ddps_sent_path *p,
+			       const struct ddps_sent_new *c, bool *soon)
+{
+	uint32_t tsn = s->next, n = tsn - s->cum; /* held, this one included */
+	struct ddps_sent_slot *k;
+
+	if (n > DDPS_SENT_MAX || n > s->mask || c->len > ddps_sent_window(s) || s->zero_go ||
+	    s->zero_at || s->nlost || p->force || p->probe || p->frto || !p->t3_at ||
+	    !s->asked_at || !p->nflight || s->conf->stepwise)
+		return false;
+	k = ddps_sent_slot(s, tsn);
+	*k = (struct ddps_sent_slot){ .chunk = c->chunk,
+				      .pn = p->next_pn++,
+				      .sent_at = c->now,
+				      .size = c->size,
+				      .len = c->len,
+				      .packet = c->packet,
+				      .path = p->id,
+				      .nsent = 1 };
+	ddps_sent_link(s, p, tsn);
+	s->next++;
+	p->packets++;
+	ddps_cc_sent(&p->cc, c->size, p->flight, c->now);
+	*soon = !c->more || p->flight >= p->cc.cwnd || ddps_sent_window(s) < p->cc.smss ||
+		s->next - s->cum > DDPS_SENT_MAX;
+	if (*soon)
+		k->flags |= SLOT_I;
+	return true;
+}
+
+void ddps_sent_straight_end(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+{
+	ddps_sent_arm_pto(s, p, now);
+}
+
 static inline bool left_once(const struct ddps_sent_slot *c, const struct ddps_sent_path *p)
 {
 	return c->state == SLOT_FLIGHT && c->nsent == 1 && c->path == p->id &&
