@@ -120,6 +120,7 @@ struct ddps_seg {
 	int npay;
 	bool final; /* a hint: to ask for another one now would be in vain */
 	size_t pay_len;
+	size_t left; /* a hint for tx_into(): payload that follows in the same message.  Who pulls sets it to 0 */
 };
 
 struct ddps_llp;
@@ -130,6 +131,10 @@ struct ddps_llp_data {
 	/* Pull the next segment of at most @mulpdu octets (header + payload).
 	 * Return 1, or 0: nothing now (kick() says when that changes). */
 	int (*tx_next)(void *user, struct ddps_seg *seg, size_t mulpdu);
+
+	/* The same, written to @to, if it has exactly @len octets, and begins and ends no message.
+	 * false: nothing was done, tx_next() is to be asked.  NULL: always so. */
+	bool (*tx_into)(void *user, uint8_t *to, size_t len);
 
 	/* The @n oldest segments pulled and not yet counted were taken over entirely:
 	 * reliable transfer is the LLP's business, the payload memory is free. */

@@ -286,6 +286,7 @@ bool ddps_rdmap_heard(const struct ddps_rdmap *r)
 
 const struct ddps_llp_data ddps_rdmap_data = {
 	.tx_next = ddps_rdmap_tx_next,
+	.tx_into = ddps_rdmap_tx_into,
 	.tx_done = ddps_rdmap_tx_done,
 	.rx_segment = ddps_rdmap_rx_segment,
 	.rx_direct = ddps_rdmap_rx_direct,

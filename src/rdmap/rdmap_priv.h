@@ -207,6 +207,7 @@ struct ddps_rdmap {
 
 /* ---- rdmap_straight.c, rdmap_rx.c, rdmap_tx.c: struct ddps_llp_data, with the stream as @user ---- */
 int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu);
+bool ddps_rdmap_tx_into(void *user, uint8_t *to, size_t len);
 void ddps_rdmap_tx_done(void *user, unsigned n);
 int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len);
 size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len);

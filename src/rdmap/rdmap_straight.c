@@ -163,15 +163,21 @@ put_untagged_header(struct ddps_rdmap *r, struct ddps_sqe *e, struct ddps_seg *s
 	seg->hdr_len = DDPS_DDP_UNTAGGED_LEN;
 }
 
-static void put_tagged_header(struct ddps_seg *seg, bool last, uint8_t ulp, uint32_t stag,
-			      uint64_t to)
+static inline void write_tagged_header(uint8_t *at, bool last, uint8_t ulp, uint32_t stag,
+				       uint64_t to)
 {
-	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, DDPS_DDP_TAGGED_LEN);
+	struct ddps_wbuf w = ddps_wbuf_init(at, DDPS_DDP_TAGGED_LEN);
 
 	ddps_wbuf_u8(&w, CTRL_TAGGED | (last ? DDPS_DDP_CTRL_L : 0));
 	ddps_wbuf_u8(&w, ulp);
 	ddps_wbuf_u32(&w, stag);
 	ddps_wbuf_u64(&w, to);
+}
+
+static void put_tagged_header(struct ddps_seg *seg, bool last, uint8_t ulp, uint32_t stag,
+			      uint64_t to)
+{
+	write_tagged_header(seg->hdr, last, ulp, stag, to);
 	seg->hdr_len = DDPS_DDP_TAGGED_LEN;
 }
 
@@ -210,6 +216,7 @@ static void cut_tagged(struct ddps_rdmap *r, struct ddps_seg *seg, uint8_t *at, 
 	put_tagged_header(seg, last, m->hdr.ulp, m->hdr.stag, m->hdr.to + m->sent);
 	put_payload(seg, at, len);
 	m->sent += len;
+	seg->left = (size_t)(m->len - m->sent);
 	if (!last) {
 		end_segment(r, seg, ddps_rdmap_opcode(m->hdr.ulp), len, false);
 		return;
@@ -331,6 +338,49 @@ int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 
 	ddps_rdmap_check(r);
 	return pull_straight(r, seg, mulpdu) ? 1 : ddps_any_segment(r, seg, mulpdu);
+}
+
+/* Where @n octets more of the tagged message in progress are, behind which it goes on; NULL: something is unusual. */
+static const uint8_t *find_more(struct ddps_rdmap *r, size_t n)
+{
+	struct ddps_sqe *e;
+	uint8_t *at;
+
+	if (r->cur == DDPS_CUR_SQ) {
+		e = ddps_sq_at(r, r->sq.next);
+		if (e->op != DDPS_OP_WRITE || !e->straight ||
+		    e->losses != ddps_stag_losses(r->pd->table))
+			return NULL;
+		e->last_seg = r->tx_pulled + 1;
+		return (uint8_t *)ddps_sq_sge(r, r->sq.next)->addr + r->msg.sent;
+	}
+	if (ddps_peer_check(r, r->irrq.e[r->irrq.head].q.src_stag,
+			    r->irrq.e[r->irrq.head].q.src_to + r->msg.sent, n, DDPS_REMOTE_READ,
+			    &at))
+		return NULL;
+	r->rresp_seg = r->tx_pulled + 1;
+	return at;
+}
+
+bool ddps_rdmap_tx_into(void *user, uint8_t *to, size_t len)
+{
+	struct ddps_rdmap *r = user;
+	struct ddps_ddp_msg *m = &r->msg;
+	size_t n = len - DDPS_DDP_TAGGED_LEN;
+	const uint8_t *from;
+
+	ddps_rdmap_check(r);
+	if (r->stepwise || r->state != DDPS_RS_RUN || r->send_rtr || len < DDPS_SEG_HDR_MAX ||
+	    r->cur == DDPS_CUR_NONE || !m->hdr.tagged || m->len - m->sent <= n ||
+	    !(from = find_more(r, n)))
+		return false;
+	write_tagged_header(to, false, m->hdr.ulp, m->hdr.stag, m->hdr.to + m->sent);
+	memcpy(to + DDPS_DDP_TAGGED_LEN, from, n);
+	m->sent += n;
+	r->tx_pulled++;
+	r->poke = false;
+	count_straight(r, false, ddps_rdmap_opcode(m->hdr.ulp), n, false);
+	return true;
 }
 
 /* ---- in ---- */

@@ -373,6 +373,16 @@ void ddps_sctp_assoc_set_up(struct ddps_sctp_assoc *a, const struct ddps_sctp_up
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 		   const struct iovec *iov, int niov, uint64_t now);
 
+/**
+ * ddps_sctp_place - where an unordered message of @len octets can be filled in
+ *
+ * Return: a place, which ddps_sctp_placed() is called for before anything else; NULL: ddps_sctp_send() says why.
+ */
+uint8_t *ddps_sctp_place(struct ddps_sctp_assoc *a, uint16_t stream, size_t len);
+/* What ddps_sctp_place() gave, with the same @stream and @len, is handed over, or unless @filled is given back. */
+void ddps_sctp_placed(struct ddps_sctp_assoc *a, uint8_t *at, uint16_t stream, uint32_t ppid,
+		      size_t len, bool filled);
+
 /* When DATA was sent, or sent again, that the peer has not answered by any packet; 0: it has. */
 uint64_t ddps_sctp_asked_at(const struct ddps_sctp_assoc *a);
 

@@ -126,13 +126,32 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 	return 0;
 }
 
+/* It is filled in, and waits from now on. */
+static inline __attribute__((always_inline)) void queue_message(struct ddps_sctp_assoc *a,
+								struct ddps_sc_msg *m,
+								uint16_t stream, uint32_t ppid,
+								uint8_t flags, size_t len)
+{
+	m->number = ++a->sent_n;
+	m->ppid = ppid;
+	m->sid = stream;
+	m->len = (uint32_t)len;
+	m->cut = 0;
+	m->refs = 1;
+	m->flags = flags;
+	a->buffered += len + sizeof *m;
+	a->unsent += len;
+	note_message_part(a, len);
+	STAILQ_INSERT_TAIL(&a->queue, m, link);
+	ddps_sc_touch(a);
+}
+
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 		   const struct iovec *iov, int niov, uint64_t now)
 {
 	size_t len = sum_iov(iov, niov);
 	int err = may_send(a, stream, len);
 	struct ddps_sc_msg *m;
-	uint16_t ssn = 0;
 	uint8_t *to;
 
 	ddps_sc_time(a->e, now);
@@ -141,30 +160,45 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 	m = ddps_sc_pool_get(&a->e->pool, size_of_message(len));
 	if (!m)
 		return DDPS_E_NOMEM;
-	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &ssn) < 0) {
+	m->ssn = 0;
+	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &m->ssn) < 0) {
 		ddps_sc_pool_put(&a->e->pool, m, size_of_message(len));
 		return DDPS_E_NOMEM;
 	}
-	m->number = ++a->sent_n;
-	m->ppid = ppid;
-	m->sid = stream;
-	m->ssn = ssn;
-	m->len = (uint32_t)len;
-	m->cut = 0;
-	m->refs = 1;
-	m->flags = (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
-			     (flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0));
 	to = m->data;
 	for (const struct iovec *v = iov; v < iov + niov; to += v++->iov_len) {
 		if (v->iov_len)
 			memcpy(to, v->iov_base, v->iov_len);
 	}
-	a->buffered += len + sizeof *m;
-	a->unsent += len;
-	note_message_part(a, len);
-	STAILQ_INSERT_TAIL(&a->queue, m, link);
-	ddps_sc_touch(a);
+	queue_message(a, m, stream, ppid,
+		      (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
+				(flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0)),
+		      len);
 	return 0;
+}
+
+uint8_t *ddps_sctp_place(struct ddps_sctp_assoc *a, uint16_t stream, size_t len)
+{
+	struct ddps_sc_msg *m;
+
+	if (may_send(a, stream, len) < 0)
+		return NULL;
+	m = ddps_sc_pool_get(&a->e->pool, size_of_message(len));
+	return m ? m->data : NULL;
+}
+
+void ddps_sctp_placed(struct ddps_sctp_assoc *a, uint8_t *at, uint16_t stream, uint32_t ppid,
+		      size_t len, bool filled)
+{
+	struct ddps_sc_msg *m =
+		(struct ddps_sc_msg *)(void *)(at - offsetof(struct ddps_sc_msg, data));
+
+	if (!filled) {
+		ddps_sc_pool_put(&a->e->pool, m, size_of_message(len));
+		return;
+	}
+	m->ssn = 0;
+	queue_message(a, m, stream, ppid, SC_DATA_U, len);
 }
 
 /* ---- pieces ---- */

@@ -107,6 +107,11 @@ struct ddps_sd_backend {
 	 * follows) or another DDPS_E_* (gone() follows). */
 	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 		    const struct iovec *iov, int niov);
+	/* Where a message of @len octets may be filled in, which is handed over by placed(), or given back unless
+	 * @filled, before any other call.  It returns NULL where send() would say why.  NULL: there is no such thing. */
+	uint8_t *(*place)(struct ddps_sd_assoc *a, uint16_t stream, size_t len);
+	void (*placed)(struct ddps_sd_assoc *a, uint8_t *at, uint16_t stream, uint32_t ppid,
+		       size_t len, bool filled);
 	/* Octets of the largest user message that still goes into the packet in which the last one will
 	 * leave; 0: none does, or nothing waits.  NULL: not known. */
 	size_t (*room)(const struct ddps_sd_assoc *a);

@@ -281,6 +281,7 @@ static const struct ddps_seg *pull_segment(struct ddps_sd_pair *p)
 	if (!have_room(c))
 		return pull_failed(p, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a segment"));
 	c->tx_seg->final = false;
+	c->tx_seg->left = 0;
 	room = get_room_for_segment(c, mulpdu);
 	got = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, room) > 0;
 	/* Behind the end of what there was the Terminate may be due: that is found when it says 0. */
@@ -347,18 +348,51 @@ static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 	return hand_over(p, DDPS_SD_PPID_SEGMENT, iov, n);
 }
 
+/* Behind a segment as long as may be, those that are as long are written to their places in the backend.  @left: payload
+ * of its message that is to follow, @hdr: octets in front of each one's. */
+static void place_segments(struct ddps_sd_pair *p, struct ddps_sd_session *s, size_t left,
+			   size_t hdr)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	const size_t len = ddps_sd_mulpdu(c->max_user_data, s->param.max_mulpdu);
+	const bool alone = TAILQ_EMPTY(&c->seg) && TAILQ_EMPTY(&c->ctl);
+	unsigned n = 0;
+	uint8_t *to;
+	bool filled;
+
+	for (; left > len - hdr && (alone || c->turn < TURN) && window_open(p); left -= len - hdr) {
+		to = c->b->place(c->assoc, p->stream, DDPS_SD_SSN_LEN + len);
+		if (!to)
+			break;
+		to[0] = (uint8_t)(p->tx >> 8);
+		to[1] = (uint8_t)p->tx;
+		filled = s->llp.data->tx_into(s->llp.data_user, to + DDPS_SD_SSN_LEN, len);
+		c->b->placed(c->assoc, to, p->stream, DDPS_SD_PPID_SEGMENT, DDPS_SD_SSN_LEN + len,
+			     filled);
+		if (!filled)
+			break;
+		p->last_seq = ++c->sent;
+		p->tx++;
+		c->turn += (uint32_t)len;
+		n++;
+	}
+	if (n)
+		s->llp.data->tx_done(s->llp.data_user, n);
+}
+
 /* One segment; false: it is not this session's turn any more. */
 static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	const struct ddps_seg *seg;
-	size_t hdr, pay;
+	size_t hdr, pay, left;
 	int err;
 
 	if (!can_send(p) || !window_open(p) || !(seg = pull_segment(p)))
 		return false;
 	hdr = seg->hdr_len;
 	pay = seg->pay_len;
+	left = seg->left;
 	err = send_sd_segment(p, seg);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
@@ -376,6 +410,8 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 	if (err < 0)
 		return false;
 	s->llp.data->tx_done(s->llp.data_user, 1);
+	if (left > pay && p->sess == s && p->want_seg && c->b->place && s->llp.data->tx_into)
+		place_segments(p, s, left, hdr);
 	return p->sess == s && p->want_seg;
 }
 

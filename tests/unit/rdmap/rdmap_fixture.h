@@ -273,6 +273,8 @@ static MAYBE size_t pull_only(struct side *s, size_t mulpdu, uint8_t *out)
 	struct ddps_seg seg;
 	size_t n;
 
+	if (mulpdu > DDPS_SEG_HDR_MAX && ddps_rdmap_tx_into(s->r, out, mulpdu))
+		return mulpdu;
 	memset(&seg, 0xa5, sizeof seg); /* all that is looked at has to be set */
 	if (!ddps_rdmap_tx_next(s->r, &seg, mulpdu))
 		return 0;

@@ -26,7 +26,8 @@ static struct straight_world {
 	struct datagram way[DATAGRAMS];
 	unsigned n;
 	uint64_t log; /* of all that was seen */
-	unsigned long messages, runs, again;
+	unsigned long messages, runs, again, placed;
+	bool stepwise;
 	bool up, freed;
 } * world;
 
@@ -192,16 +193,34 @@ static void read_straight(uint64_t n)
 		input_straight(d, k);
 }
 
+/* Written to its place, or, by the steps or if there is none, handed over. */
+static int hand_straight(unsigned id, uint16_t stream, unsigned flags, const struct iovec *iov)
+{
+	struct ddps_sctp_assoc *a = world->a[id];
+	bool filled = draw_of_script(20);
+	uint8_t *at = NULL;
+
+	if (flags && !world->stepwise)
+		at = ddps_sctp_place(a, stream, iov->iov_len);
+	if (at) {
+		memcpy(at, iov->iov_base, iov->iov_len);
+		ddps_sctp_placed(a, at, stream, 16, iov->iov_len, filled);
+		world->placed += filled;
+	}
+	return at && filled ? 0 : ddps_sctp_send(a, stream, 16, flags, iov, 1, world->net.now);
+}
+
 static void send_straight(unsigned id)
 {
 	static uint8_t buf[5000];
 	struct iovec iov = { buf, 1 + draw_of_script(draw_of_script(4) ? 300 : sizeof buf - 1) };
 	unsigned flags = draw_of_script(60) ? DDPS_SCTP_UNORDERED : 0;
 
+	if (!draw_of_script(3)) /* each fills a packet, or nearly */
+		iov.iov_len = ddps_sctp_max_chunk(world->a[id]) - draw_of_script(5);
 	for (uint64_t n = draw_of_script(12); n; n--) {
 		memset(buf, (int)draw_of_script(256), iov.iov_len);
-		log_number((uint64_t)ddps_sctp_send(world->a[id], (uint16_t)draw_of_script(3), 16,
-						    flags, &iov, 1, world->net.now));
+		log_number((uint64_t)hand_straight(id, (uint16_t)draw_of_script(3), flags, &iov));
 	}
 }
 
@@ -245,6 +264,7 @@ static void log_straight_end(unsigned id)
 	log_number(world->a[id]->path[0]->tx.srtt);
 	log_number(world->a[id]->path[0]->tx.cc.cwnd);
 	log_number(world->a[id]->path[0]->tx.flight);
+	log_number(world->a[id]->path[0]->tx.packets);
 }
 
 static void open_straight(uint64_t seed, bool stepwise)
@@ -254,6 +274,7 @@ static void open_straight(uint64_t seed, bool stepwise)
 
 	memset(world, 0, sizeof *world);
 	world->rng = seed;
+	world->stepwise = stepwise;
 	sn_init(&world->net, seed);
 	sn_config(&world->net, &c);
 	for (unsigned i = 0; i < 2; i++) {
@@ -287,7 +308,7 @@ static uint64_t play_straight(uint64_t seed, bool stepwise)
 
 Test(sctp_straight, packets_and_upcalls_are_those_of_the_steps)
 {
-	unsigned long messages = 0, runs = 0, again = 0;
+	unsigned long messages = 0, runs = 0, again = 0, placed = 0;
 
 	world = calloc(1, sizeof *world);
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -296,10 +317,12 @@ Test(sctp_straight, packets_and_upcalls_are_those_of_the_steps)
 		messages += world->messages;
 		runs += world->runs;
 		again += world->again;
+		placed += world->placed;
 		cr_assert_eq(play_straight(seed, true), straight, "seed %d", (int)seed);
 	}
 	cr_expect_gt(messages, 20000);
 	cr_expect_gt(runs, 1000);
 	cr_expect_gt(again, 1000);
+	cr_expect_gt(placed, 10000);
 	free(world);
 }

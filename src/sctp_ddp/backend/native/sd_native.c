@@ -295,6 +295,19 @@ static int native_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 	return err;
 }
 
+static uint8_t *get_native_place(struct ddps_sd_assoc *a, uint16_t stream, size_t len)
+{
+	return is_native_usable(a) && len <= DDPS_SD_MSG_MAX ? ddps_sctp_place(a->sa, stream, len)
+							     : NULL;
+}
+
+static void take_native_place(struct ddps_sd_assoc *a, uint8_t *at, uint16_t stream, uint32_t ppid,
+			      size_t len, bool filled)
+{
+	ddps_sctp_placed(a->sa, at, stream, ppid, len, filled);
+	a->ne->fresh += filled ? len : 0;
+}
+
 static size_t get_native_room(const struct ddps_sd_assoc *a)
 {
 	return is_native_usable(a) ? ddps_sctp_room(a->sa) : 0;
@@ -377,6 +390,8 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.set_primary = ddps_sn_set_primary,
 	.unanswered = ddps_sn_unanswered,
 	.send = native_send,
+	.place = get_native_place,
+	.placed = take_native_place,
 	.room = get_native_room,
 	.flush = do_flush,
 	.ask_dry = ask_native_dry,
