@@ -127,10 +127,10 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 }
 
 /* It is filled in, and waits from now on. */
-static inline __attribute__((always_inline)) void queue_message(struct ddps_sctp_assoc *a,
-								struct ddps_sc_msg *m,
-								uint16_t stream, uint32_t ppid,
-								uint8_t flags, size_t len)
+static inline __attribute__((always_inline)) void queue_sctp_message(struct ddps_sctp_assoc *a,
+								     struct ddps_sc_msg *m,
+								     uint16_t stream, uint32_t ppid,
+								     uint8_t flags, size_t len)
 {
 	m->number = ++a->sent_n;
 	m->ppid = ppid;
@@ -170,10 +170,10 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 		if (v->iov_len)
 			memcpy(to, v->iov_base, v->iov_len);
 	}
-	queue_message(a, m, stream, ppid,
-		      (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
-				(flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0)),
-		      len);
+	queue_sctp_message(a, m, stream, ppid,
+			   (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
+				     (flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0)),
+			   len);
 	return 0;
 }
 
@@ -198,7 +198,7 @@ void ddps_sctp_placed(struct ddps_sctp_assoc *a, uint8_t *at, uint16_t stream, u
 		return;
 	}
 	m->ssn = 0;
-	queue_message(a, m, stream, ppid, SC_DATA_U, len);
+	queue_sctp_message(a, m, stream, ppid, SC_DATA_U, len);
 }
 
 /* ---- pieces ---- */
