@@ -341,7 +341,7 @@ int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 }
 
 /* Where @n octets more of the tagged message in progress are, behind which it goes on; NULL: something is unusual. */
-static const uint8_t *find_more(struct ddps_rdmap *r, size_t n)
+static const uint8_t *find_rest_of_message(struct ddps_rdmap *r, size_t n)
 {
 	struct ddps_sqe *e;
 	uint8_t *at;
@@ -372,7 +372,7 @@ bool ddps_rdmap_tx_into(void *user, uint8_t *to, size_t len)
 	ddps_rdmap_check(r);
 	if (r->stepwise || r->state != DDPS_RS_RUN || r->send_rtr || len < DDPS_SEG_HDR_MAX ||
 	    r->cur == DDPS_CUR_NONE || !m->hdr.tagged || m->len - m->sent <= n ||
-	    !(from = find_more(r, n)))
+	    !(from = find_rest_of_message(r, n)))
 		return false;
 	write_tagged_header(to, false, m->hdr.ulp, m->hdr.stag, m->hdr.to + m->sent);
 	memcpy(to + DDPS_DDP_TAGGED_LEN, from, n);
