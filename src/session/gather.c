@@ -48,7 +48,7 @@ static void on_late(void *user)
 	struct ddps_ctx *ctx = user;
 	struct ddps_ep *ep;
 
-	ctx->gather_turn++;
+	ddps_gather_next(ctx);
 	ctx->gather_kept = 0;
 	while ((ep = LIST_FIRST(&ctx->gathers))) {
 		ep->gather.wary = (uint16_t)(CAUTION_LEAST << ep->gather.caution);
@@ -110,10 +110,10 @@ static void join_gathering(struct ddps_ep *ep)
 /* Whether a single request, which may be the last for a while, is to wait for others. */
 static bool waits_for_others(struct ddps_ep *ep)
 {
-	struct ddps_ctx *ctx = ep->ctx;
+	const uint32_t looks = ddps_gather_looks(ep->ctx);
 
-	if (ep->gather.turn != ctx->gather_turn) { /* nothing was posted since the program looked */
-		ep->gather.turn = ctx->gather_turn;
+	if (ep->gather.turn != looks) { /* nothing was posted since the program looked */
+		ep->gather.turn = looks;
 		return false;
 	}
 	if (ep->gather.wary) {

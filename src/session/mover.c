@@ -11,6 +11,8 @@
  *    would take his processor or his lock.  Between two naps it takes the lock if that is free, and
  *    waits for it only if nobody has polled: a program that polls holds it nearly always, and had to
  *    wake who waits for it each time that it gives it back.
+ *    It naps, too, where it fills the queues of somebody who polls: he never finds them empty, and both
+ *    would take the lock in turn for ever.
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
  *    whose end nobody polls for a moment, and data lies there, was too long: the thread sleeps on the
  *    loop's descriptor for the next ones, and for more of them each time that happens.  In a stream
@@ -144,18 +146,21 @@ static void end_naps(struct ddps_ctx *ctx)
 enum nap { NAP_WOKEN, NAP_POLLED, NAP_QUIET };
 
 /* @polls: those in it, but if it is NAP_WOKEN.  Without the context's lock, so they are only read. */
-static enum nap nap_once(struct ddps_mover *m, uint32_t *polls)
+static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 {
+	struct ddps_mover *m = &ctx->mover;
 	const uint32_t before = drives(m);
+	uint32_t looks;
 
 	if (!sleep_for(m, NAP_NS))
 		return NAP_WOKEN;
 	*polls = drives(m) - before;
 	if (*polls >= POLLED_MANY)
 		return NAP_POLLED;
+	looks = ddps_gather_looks(ctx);
 	if (*polls && !sleep_for(m, MOMENT_NS))
 		return NAP_WOKEN;
-	return drives(m) - before == *polls ? NAP_QUIET : NAP_POLLED;
+	return ddps_gather_looks(ctx) == looks ? NAP_QUIET : NAP_POLLED;
 }
 
 static void nap_mover(struct ddps_ctx *ctx)
@@ -165,7 +170,7 @@ static void nap_mover(struct ddps_ctx *ctx)
 	enum nap nap;
 
 	begin_naps(ctx);
-	while ((nap = nap_once(m, &polls)) == NAP_POLLED && ddps_trylock(&ctx->lock))
+	while ((nap = nap_once(ctx, &polls)) == NAP_POLLED && ddps_trylock(&ctx->lock))
 		judge_nap(m, 0);
 	if (nap != NAP_POLLED)
 		ddps_lock(&ctx->lock);
@@ -176,10 +181,19 @@ static void nap_mover(struct ddps_ctx *ctx)
 	judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);
 }
 
-/* Whether to nap: somebody polls, and comes back as far as is known. */
-static bool naps(struct ddps_mover *m)
+/* This thread has @brought something, and while it slept somebody has polled a queue that it had filled. */
+static bool fills_queues(const struct ddps_ctx *ctx, int brought)
 {
-	if (!drives(m))
+	return brought > 0 && ctx->attr.poll_drives && !ctx->mover.relied &&
+	       ddps_gather_looks(ctx) != ctx->mover.looked;
+}
+
+/* Whether to nap: somebody polls, and comes back as far as is known.  @brought: by this thread, just now. */
+static bool naps(struct ddps_ctx *ctx, int brought)
+{
+	struct ddps_mover *m = &ctx->mover;
+
+	if (!drives(m) && !fills_queues(ctx, brought))
 		return false;
 	if (!m->wary)
 		return true;
@@ -234,6 +248,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
 	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served, err;
 
+	ctx->mover.looked = ddps_gather_looks(ctx);
 	ddps_unlock(&ctx->lock);
 	if (again)
 		n = spin_mover(&ctx->mover, fd);
@@ -270,7 +285,7 @@ static void *thread_main(void *arg)
 
 	ddps_lock(&ctx->lock);
 	while (!m->stop && n != DDPS_E_SYSTEM && !ddps_ctx_gone(ctx)) {
-		if (naps(m)) {
+		if (naps(ctx, n)) {
 			nap_mover(ctx);
 			n = 0;
 		} else {

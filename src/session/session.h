@@ -61,6 +61,7 @@ struct ddps_mover {
 	bool woken;
 	bool napping, relied;	/* relied: who polled last has gone to sleep */
 	uint32_t drives;	/* polls of empty queues since the thread looked; atomic */
+	uint32_t looked;	/* gather_turn, when the thread went to sleep on the loop */
 	uint16_t wary, skips;	/* naps, spins that are left out */
 	uint8_t caution, doubt; /* doublings of them */
 	uint8_t good;		/* naps in a row that were not too long */
@@ -107,7 +108,7 @@ struct ddps_ctx {
 	LIST_HEAD(, ddps_ep) gathers; /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
 	uint64_t gather_late; /* when those that wait are late */
-	uint32_t gather_turn; /* counts when the program looked */
+	uint32_t gather_turn; /* counts when the program looked; atomic */
 	uint32_t gather_kept; /* how often in a row it came before that */
 	uint32_t vain;	      /* polls in a row that found nothing, */
 	uint32_t vain_many;   /* and how many of them are so many that others are to run */
@@ -470,10 +471,21 @@ void ddps_gather_flush(struct ddps_ctx *ctx);
 /* ... if its time is over. */
 void ddps_gather_late(struct ddps_ctx *ctx);
 
+/* How often the program has looked, nearly; also without the lock. */
+static inline uint32_t ddps_gather_looks(const struct ddps_ctx *ctx)
+{
+	return __atomic_load_n(&ctx->gather_turn, __ATOMIC_RELAXED);
+}
+
+static inline void ddps_gather_next(struct ddps_ctx *ctx)
+{
+	__atomic_store_n(&ctx->gather_turn, ddps_gather_looks(ctx) + 1, __ATOMIC_RELAXED);
+}
+
 /* The program looks for what has come: nothing of its own waits for others now. */
 static inline void ddps_gather_look(struct ddps_ctx *ctx)
 {
-	ctx->gather_turn++;
+	ddps_gather_next(ctx);
 	if (!LIST_EMPTY(&ctx->gathers))
 		ddps_gather_flush(ctx);
 }

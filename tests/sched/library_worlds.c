@@ -246,6 +246,7 @@ static void poll_all_the_time(void)
 	before = sched_others_waited();
 	ddps_lock(&own.ctx->lock);
 	for (unsigned i = 0; i < 2 * STREAM; i++) {
+		ddps_gather_look(own.ctx);
 		own.ctx->mover.drives++;
 		let_pass(STREAM_NS);
 	}

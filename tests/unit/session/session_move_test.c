@@ -143,6 +143,38 @@ static void lock_napping(struct e2e *e)
 	}
 }
 
+/* Who finds in each poll what the thread has brought has nothing left to move, and still does better alone. */
+Test(session_move, naps_where_it_fills_the_queue_that_is_polled)
+{
+	static uint8_t octet[1];
+	struct ddps_mr *mr;
+	struct ddps_wc wc;
+	bool naps = false;
+	struct e2e e;
+
+	open_with_thread(&e, true);
+	e2e_connect(&e);
+	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
+	ddps_lock(&e.ctx->lock);
+	e.ctx->mover.relied = false; /* as if nobody had ever waited */
+	ddps_unlock(&e.ctx->lock);
+	for (int i = 0; i < 1000 && !naps; i++) {
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, mr, 0, 0), 0);
+		while (!ddps_ep_unfetched(e.a.ep)) {
+			ddps_lock(&e.ctx->lock);
+			naps |= e.ctx->mover.napping;
+			ddps_unlock(&e.ctx->lock);
+			sched_yield();
+		}
+		cr_assert_eq(ddps_cq_poll(e.cq, &wc, 1), 1);
+	}
+	cr_expect(naps);
+	ddps_lock(&e.ctx->lock);
+	cr_expect_eq(e.ctx->mover.drives, 0);
+	ddps_unlock(&e.ctx->lock);
+	e2e_close(&e);
+}
+
 /* Meanwhile the program closes all descriptors. */
 Test(session_move, a_thread_that_naps_ends_with_its_context)
 {
