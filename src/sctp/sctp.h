@@ -397,7 +397,7 @@ size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a);
 size_t ddps_sctp_room(const struct ddps_sctp_assoc *a);
 
 /* What has come, and what is coming up just now, is acknowledged with the next packet: it does not wait for an
- * answer of the user. */
+ * answer of the user.  Only from an upcall. */
 void ddps_sctp_sack_now(struct ddps_sctp_assoc *a);
 
 /* No messages are delivered while it is on; they are held, and the receive window closes. */

@@ -246,8 +246,8 @@ static int check_wanted(const atomic_bool *off)
 int temp_commit(struct temp *t, bool force, const atomic_bool *off)
 {
 	/* a directory that cannot be synchronised (EINVAL) is none of a disk's */
-	int bad = fsync(t->fd) || check_wanted(off) || name_temp(t, force) ||
-		  (fsync(t->dirfd) && errno != EINVAL);
+	int bad = (!t->passing && fsync(t->fd)) || check_wanted(off) || name_temp(t, force) ||
+		  (!t->passing && fsync(t->dirfd) && errno != EINVAL);
 	int err = errno;
 
 	temp_abort(t);

@@ -16,6 +16,7 @@ struct temp {
 	int dirfd; /* own copy */
 	char base[NAME_MAX + 1];
 	char part[NAME_MAX + 1]; /* "": the file has no name yet */
+	bool passing;		 /* another one takes its place soon: the disk is not waited for */
 	struct sig_file guard;
 };
 

@@ -56,6 +56,8 @@ static int say_unwritten(const struct conform_out *c, const char *name, int err)
 
 typedef void put_report(const struct conform_out *c, FILE *f, const char *error);
 
+static const char cut_off[] = "the run was cut off"; /* true of a report until the end */
+
 /* Whoever reads it, or ends this program, finds a whole one.  0 or an errno. */
 static int replace_report(const struct conform_out *c, const struct conform_report *r,
 			  put_report *put, const char *error)
@@ -64,7 +66,7 @@ static int replace_report(const struct conform_out *c, const struct conform_repo
 	struct temp t = TEMP_NONE;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
-	int err = 0;
+	int err;
 
 	if (!f)
 		return ENOMEM;
@@ -73,15 +75,14 @@ static int replace_report(const struct conform_out *c, const struct conform_repo
 		free(text);
 		return ENOMEM;
 	}
-	if (temp_open_path(&t, r->name, len) || temp_write(&t, text, (uint32_t)len, 0) ||
-	    temp_commit(&t, true, NULL))
+	err = temp_open_path(&t, r->name, len) ? errno : 0;
+	t.passing = error == cut_off;
+	if (!err && (temp_write(&t, text, (uint32_t)len, 0) || temp_commit(&t, true, NULL)))
 		err = errno;
 	temp_abort(&t);
 	free(text);
 	return err;
 }
-
-static const char cut_off[] = "the run was cut off"; /* true of a report until the end */
 
 /* What is not a file, or stands in a folder where none can be made, is written at the end. */
 static int begin_report(const struct conform_out *c, struct conform_report *r, const char *name,

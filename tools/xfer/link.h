@@ -54,7 +54,7 @@ enum status link_open(struct link *l, const char *uri, uint32_t recv_len);
 enum status link_next(struct link *l, struct ddps_wc *wc);
 
 /*
- * Likewise at least one and at most @max, for whoever wants many a second: looks for SPIN_NS before
+ * Likewise at least one and at most @max, for whoever wants many a second: looks for a while before
  * it sleeps.  Return: ST_DONE with @n of @wc, else the reported status.
  */
 enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n);
