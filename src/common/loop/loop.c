@@ -223,16 +223,18 @@ static void set_hot(struct ddps_loop *l, struct ddps_io *io)
 int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = io };
+	bool late;
 
 	ddps_assert_loop(l);
 	if (io == l->late) {
 		l->late = NULL;
 		io->added = false;
 	}
+	late = io->late && !io->added;
+	io->late = false;
 	if (io->added && io->events == events)
 		return 0;
-	if (io->late && !l->late && !l->sleepers && !l->kept) {
-		io->late = false;
+	if (late && !l->late && !l->sleepers && !l->kept) {
 		io->added = true;
 		io->events = events;
 		l->late = io;

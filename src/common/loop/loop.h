@@ -23,8 +23,9 @@ struct ddps_io {
 	void (*fn)(void *user, uint32_t events);
 	void *user;
 	bool added;
-	/* Where nobody may sleep: it is added by the next round, or by the second ddps_io_set, and there is time for
-	 * what is more urgent before.  If it cannot be added, fn(EPOLLIN) is called, which asks again. */
+	/* For the first ddps_io_set, where nobody may sleep: it is added by the next round, or by the second one, and
+	 * there is time for what is more urgent before.  If it cannot be added, fn(EPOLLIN) is called, which asks
+	 * again. */
 	bool late;
 	/* fn(EPOLLIN) may be called when nothing is there: a try instead of asking epoll first.
 	 * It sets moved if there was something. */

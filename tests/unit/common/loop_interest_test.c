@@ -192,15 +192,20 @@ Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
 
 	for (int i = 0; i < ACTS_DEEP; i++)
 		orders *= NACTS;
-	for (unsigned k = 0; k < orders * NWAYS * 4; k++) {
-		unsigned order_left = k / (NWAYS * 4);
+	for (unsigned k = 0; k < orders * NWAYS * 8; k++) {
+		unsigned order_left = k / (NWAYS * 8);
+		bool beside_a_sleeper = k / (NWAYS * 4) % 2; /* the first act */
 		char text[ACTS_DEEP * 8] = "";
 		size_t len = 0;
 
 		open_loop_interest_world(&world);
 		world.io.late = k / (NWAYS * 2) % 2;
+		if (beside_a_sleeper)
+			ddps_loop_sleep(world.l);
 		for (int i = 0; i < ACTS_DEEP; i++, order_left /= NACTS) {
 			act_on_interest(&world, order_left % NACTS);
+			if (beside_a_sleeper && !i)
+				ddps_loop_slept(world.l);
 			hidden += world.l->hidden != NULL;
 			len += (size_t)snprintf(text + len, sizeof text - len, " %s",
 						names[order_left % NACTS]);
@@ -376,6 +381,23 @@ Test(loop, nothing_is_late_where_somebody_may_sleep)
 	feed_loop_interest(w);
 	sleep_once(w);
 	cr_expect(w->got_in);
+	close_loop_interest_world(w);
+}
+
+/* What has been added once is late no more. */
+Test(loop, what_was_added_beside_a_sleeper_is_changed)
+{
+	struct world *w = &world;
+
+	open_loop_interest_world(w);
+	w->io.late = true;
+	ddps_loop_sleep(w->l);
+	act_on_interest(w, WANT_READ);
+	ddps_loop_slept(w->l);
+	cr_assert_eq(ddps_io_set(w->l, &w->io, EPOLLIN | EPOLLOUT), 0);
+	cr_expect_null(w->l->late);
+	cr_expect_geq(ddps_loop_run(w->l), 0);
+	cr_expect(w->got_out);
 	close_loop_interest_world(w);
 }
 
