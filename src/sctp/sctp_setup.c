@@ -223,6 +223,25 @@ static uint32_t new_tag(struct ddps_sctp *e, uint32_t not )
 	return t;
 }
 
+/* Nobody else knows @tag: the INIT that went to @p has come back from there.  An ABORT would come back as well, and
+ * look like the peer's. */
+static bool take_own_init(struct ddps_sc_path *p, uint32_t tag)
+{
+	struct ddps_sctp_assoc *a = p ? p->a : NULL;
+
+	if (!a || a->state != SC_COOKIE_WAIT || tag != a->own_tag)
+		return false;
+	if (!ddps_sc_tries_others(p))
+		ddps_sc_end(a, ddps_error_make(
+				       DDPS_E_REFUSED, 0,
+				       "our INIT came back: %s %u of the peer sends back what it "
+				       "gets, as an echo service does, and speaks no SCTP; try "
+				       "another port",
+				       p->encap ? "UDP port" : "port",
+				       p->encap ? p->encap : a->peer_port));
+	return true;
+}
+
 void ddps_sc_init_none(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp_port *l = ddps_sc_find_port(rx->e, rx->from->via, rx->h.dst);
@@ -230,7 +249,9 @@ void ddps_sc_init_none(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct offer o;
 
 	rx->e->st.init_in++;
-	if (!init_ok(rx, c, &i))
+	if (!init_ok(rx, c, &i) ||
+	    take_own_init(ddps_sc_find(rx->e, rx->from->via, rx->h.src, rx->h.dst, &rx->from->peer),
+			  i.tag))
 		return;
 	if (!l) { /* [9260-8.4-4] */
 		ddps_sc_stray_abort(rx, i.tag, false, 0, NULL, 0);
@@ -274,7 +295,7 @@ void ddps_sc_init_wait(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	if (!init_ok(rx, c, &i))
 		return;
 	p = ddps_sc_path_of(rx->a, &rx->from->peer);
-	if (!p || p->id >= rx->a->npeers) /* [9260-5.2.1-2] */
+	if (!p || p->id >= rx->a->npeers || take_own_init(p, i.tag)) /* [9260-5.2.1-2] */
 		return;
 	o.tie_own = o.tie_peer = 0;
 	answer_init(rx, &i, &o);

@@ -338,6 +338,41 @@ Test(sctp_nobody, contact_08_an_abort_is_a_refusal_of_one_address)
 	cr_expect_eq(r.why.code, DDPS_E_REFUSED);
 }
 
+/* The INIT comes back with the ports as they were, and so would an ABORT. */
+Test(sctp_nobody, contact_08_an_echo_service_is_named)
+{
+	struct raw_packet init;
+	struct ddps_sc_chunk c;
+
+	for (unsigned same = 0; same < 2; same++) {
+		struct ddps_sctp_param p = { .port = same ? RAW_PEER : RAW_PORT,
+					     .streams = 10,
+					     .fixed_mtu = 1500 };
+
+		raw_init(&r);
+		cr_assert_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, RAW_PEER,
+					       r.net.node[1].udp, &raw_upcalls, &r, r.net.now,
+					       &r.a),
+			     0);
+		sn_flush(&r.net);
+		cr_assert(raw_any(&r, SC_INIT, &c));
+		init = r.log[0];
+		init.data[12 + 4] ^= 1; /* another one's, which has our ports */
+		ddps_sc_crc_put(init.data, init.len);
+		raw_send_as_is(&r, init.data, init.len);
+		cr_expect_eq(r.gone, 0);
+		init.data[12 + 4] ^= 1;
+		ddps_sc_crc_put(init.data, init.len);
+		raw_send_as_is(&r, init.data, init.len);
+		cr_expect_eq(r.gone, 1);
+		cr_expect_eq(r.why.code, DDPS_E_REFUSED);
+		cr_expect(strstr(r.why.text, "echo service"), "%s", r.why.text);
+		cr_expect_eq(r.n, 0, "nothing is answered");
+		if (!same)
+			raw_fini(&r);
+	}
+}
+
 Test(sctp_nobody, contact_08_all_addresses_refuse)
 {
 	open_to(2);
