@@ -27,7 +27,7 @@ static bool may_write_message(const struct ddps_sctp_assoc *a)
 
 	if (a->buffered >= a->e->c.send_buffer || a->unsent >= a->e->c.unsent)
 		return false;
-	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) / 2000);
+	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) * 0.5e-3);
 }
 
 void ddps_sc_writable(struct ddps_sctp_assoc *a)

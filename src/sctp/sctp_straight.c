@@ -140,6 +140,7 @@ size_t ddps_sc_straight_packets(struct ddps_sc_build *b, uint64_t leave, unsigne
 		c.more = STAILQ_NEXT(m, link);
 		if (!ddps_sent_straight_packet(&a->tx, &b->p->tx, &c, &soon))
 			break;
+		__builtin_prefetch(STAILQ_NEXT(m, link)); /* it was written a while ago */
 		take_whole(a, m);
 		ddps_sc_build_begin(b, a->peer_tag);
 		ddps_sc_build_data(b, tsn, &m->whole);

@@ -38,6 +38,7 @@ static inline void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
 	if (!mem)
 		return malloc((size_t)DDPS_SC_POOL_LEAST << c);
 	p->first[c] = *mem;
+	__builtin_prefetch(*mem, 1); /* whoever asks for one asks for more */
 	p->kept -= (size_t)DDPS_SC_POOL_LEAST << c;
 	return mem;
 }

@@ -167,6 +167,7 @@ static void free_run(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t n, 
 	for (uint32_t left = n; left; left--) {
 		struct ddps_sent_slot *k = ddps_sent_slot(s, ++s->cum);
 
+		__builtin_prefetch(ddps_sent_slot(s, s->cum + 2)->chunk, 1);
 		pn = k->pn;
 		sent_at = k->sent_at;
 		size += k->size;
