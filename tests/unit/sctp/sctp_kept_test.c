@@ -147,12 +147,29 @@ Test(sctp_kept, what_is_received)
 	ddps_sc_map_fini(&m);
 }
 
+/* Each size is of the least class that has it; the last octet of a piece costs a fifth of it at most. */
+Test(sctp_kept, classes_of_memory)
+{
+	size_t before = 0, size;
+
+	for (unsigned c = 0; c < DDPS_SC_POOL_CLASSES; c++) {
+		size = ddps_sc_pool_size(c);
+		cr_expect(!c || size * 4 <= before * 5, "class %u", c);
+		for (size_t n = before + 1; n <= size; n++)
+			cr_assert_eq(ddps_sc_pool_class(n), c, "%zu octets", n);
+		before = size;
+	}
+	cr_expect_eq(before, 128u << 10);
+	cr_expect_eq(ddps_sc_pool_class(before + 1), DDPS_SC_POOL_CLASSES);
+	cr_expect_eq(ddps_sc_pool_class(SIZE_MAX), DDPS_SC_POOL_CLASSES);
+}
+
 /* As much as the bound is kept, to the octet. */
 Test(sctp_kept, how_much_memory_is_kept)
 {
 	static void *piece[56];
 	struct ddps_sc_pool p = { .kept = 0 };
-	size_t size = 128u << (DDPS_SC_POOL_CLASSES - 1), most = DDPS_SC_POOL_KEPT / size;
+	size_t size = ddps_sc_pool_size(DDPS_SC_POOL_CLASSES - 1), most = DDPS_SC_POOL_KEPT / size;
 	long before = mem_live();
 
 	for (size_t i = 0; i < 56; i++)
