@@ -74,6 +74,7 @@ static inline void ddps_env_show(const struct ddps_env *env, const struct ddps_p
 {
 	ddps_uncancellable_by_others();
 	env->capture(env->capture_user, p);
+	ddps_uncancellable_end();
 }
 
 #define DDPS_SCRATCH_LEN (512u * 1024)

@@ -25,6 +25,7 @@ void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char 
 	va_end(ap);
 	ddps_uncancellable_by_others();
 	log->fn(log->user, level, facility, line);
+	ddps_uncancellable_end();
 }
 
 static const char *const facilities[] = { "cq", "event", "mpa", "sctp", "secure", "session" };

@@ -103,10 +103,13 @@ static void cq_notify(struct ddps_cq *cq)
 	if (cq->on_notify) {
 		ddps_uncancellable_by_others();
 		cq->on_notify(cq->on_notify_user);
+		ddps_uncancellable_end();
 		return;
 	}
+	ddps_uncancellable_within();
 	if (!ddps_loop_owns(cq->ctx->env.loop) || write(cq->fd, &one, sizeof one) < 0)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
+	ddps_uncancellable_end();
 }
 
 /* Something has come that an arming like @meets, or one that meets more, waits for. */

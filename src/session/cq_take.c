@@ -91,7 +91,7 @@ static int yield_ctx(struct ddps_ctx *ctx)
 	before = ddps_now();
 	sched_yield();
 	some = ddps_now() - before >= SOME_NS;
-	err = ddps_ctx_enter(ctx);
+	err = ddps_ctx_enter_bare(ctx);
 	if (!err)
 		ddps_poller_yielded(ctx, some);
 	return err;
@@ -99,7 +99,7 @@ static int yield_ctx(struct ddps_ctx *ctx)
 
 int ddps_cq_enter(struct ddps_cq *cq)
 {
-	int err = ddps_ctx_enter(cq->ctx);
+	int err = ddps_ctx_enter_bare(cq->ctx);
 
 	return err >= 0 && !cq->count && ddps_poller_yields(cq->ctx) ? yield_ctx(cq->ctx) : err;
 }

@@ -5,7 +5,7 @@
 int ddps_direct_enter(struct ddps_ep *ep)
 {
 	ddps_ep_prefetch(ep);
-	return ddps_ctx_enter(ep->ctx);
+	return ddps_ctx_enter_bare(ep->ctx);
 }
 
 void ddps_direct_leave(struct ddps_ep *ep)

@@ -298,6 +298,13 @@ static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	return true;
 }
 
+void ddps_ep_kick(struct ddps_ep *ep)
+{
+	ddps_uncancellable_within();
+	ep->llp->ops->kick(ep->llp);
+	ddps_uncancellable_end();
+}
+
 int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	int err;
@@ -309,7 +316,7 @@ int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 			       : ddps_late_post(ep, wr->op, wr->wr_id);
 	err = ddps_rdmap_post_send(ep->rdmap, wr);
 	if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
-		ep->llp->ops->kick(ep->llp);
+		ddps_ep_kick(ep);
 	if (ep->host.ms)
 		ddps_host_posted(ep);
 	return err;
@@ -320,7 +327,7 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	int err;
 
 	ddps_ep_prefetch(ep);
-	err = ddps_ctx_enter(ep->ctx);
+	err = ddps_ctx_enter_bare(ep->ctx);
 	if (err < 0)
 		return err;
 	err = ddps_ep_send(ep, wr);
@@ -338,7 +345,7 @@ int ddps_ep_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge,
 
 int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
 {
-	int err = ddps_ctx_enter(ep->ctx);
+	int err = ddps_ctx_enter_bare(ep->ctx);
 
 	if (err < 0)
 		return err;

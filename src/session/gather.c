@@ -24,7 +24,7 @@
 static void let_ep_go(struct ddps_ep *ep)
 {
 	ddps_gather_forget(ep);
-	ep->llp->ops->kick(ep->llp); /* who ends it forgets what was gathered */
+	ddps_ep_kick(ep); /* who ends it forgets what was gathered */
 }
 
 void ddps_gather_flush(struct ddps_ctx *ctx)

@@ -138,6 +138,15 @@ static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 	return 0;
 }
 
+/* The same bare (common/system/lock.h), where most calls touch memory only. */
+static inline int ddps_ctx_enter_bare(struct ddps_ctx *ctx)
+{
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
+	ddps_lock_bare(&ctx->lock);
+	return 0;
+}
+
 /* The same for a call that is made seldom: it looks whether the descriptors are still there. */
 int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
 /* Whether the context may listen (@server) on secured wires, of @datagrams, or connect; else a code, and a sentence in the log. */
@@ -224,11 +233,13 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 			ctx->mover.relied = false;
 		}
 	}
+	ddps_uncancellable_within();
 	n = ddps_loop_spin(ctx->env.loop);
 	if (n > 0) /* something came, a set-up's step perhaps */
 		ddps_poller_found(ctx);
 	if (n > 0 && ctx->progress_sleepers)
 		ddps_wake_driven(ctx);
+	ddps_uncancellable_end();
 	return n;
 }
 
@@ -448,6 +459,8 @@ static inline void ddps_ep_prefetch(const struct ddps_ep *ep)
 }
 /* ddps_post_send and ddps_post_recv with the lock held. */
 int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
+/* It has something to send.  The lock may be bare. */
+void ddps_ep_kick(struct ddps_ep *ep);
 int ddps_ep_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);

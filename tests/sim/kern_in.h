@@ -5,6 +5,7 @@
  * Inside the simulated kernel: kern.c (descriptors, the clock), kern_fail.c (memory, what fails),
  * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp*.c, kern_unix.c, kern_memory.c.
  */
+#include "common/system/lock.h"
 #include "sim/kern.h"
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
@@ -82,6 +83,14 @@ void kern_wake(uint64_t at);
 bool kern_chance(double share, uint64_t *count);
 /* A number of whose call this is. */
 uint64_t kern_draw(void);
+/* A thread may be cancelled here: not with a lock. */
+static inline void kern_point(void)
+{
+#ifdef DDPS_ASSERTS
+	ddps_assert(!ddps_held.n || ddps_held.depth);
+#endif
+}
+
 /*
  * Whether this call is to fail, with which errno of those that the system has for it; the first is
  * the one for calls that fail by chance.  KERN_BRIEF: it does not fail, but does as little as it may.

@@ -14,8 +14,10 @@ void ddps_loop_wake_sleeper(struct ddps_loop *l)
 {
 	uint64_t one = 1;
 
+	ddps_uncancellable_within(); /* also for whoever only posts work */
 	if (!l->told && ddps_loop_owns(l))
 		l->told = write(l->taskfd, &one, sizeof one) > 0;
+	ddps_uncancellable_end();
 }
 
 void ddps_loop_wake(struct ddps_loop *l)

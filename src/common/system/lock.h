@@ -5,6 +5,10 @@
  * Locks of this library.  A thread that holds one is not cancelled: sockets are used with the lock held,
  * and each such call is a cancellation point, so the lock would stay taken for ever.  A request to cancel
  * the thread waits until it has left the library.
+ *
+ * To say so costs more than the lock itself.  Where most calls touch memory only, which is no cancellation point, the
+ * lock is taken bare, and only what may call the system or the program is put between ddps_uncancellable_within() and
+ * ddps_uncancellable_end().  The simulated kernel checks that.
  */
 #include "assert.h"
 #include <pthread.h>
@@ -49,6 +53,7 @@ enum ddps_order {
 
 struct ddps_mutex {
 	pthread_mutex_t m;
+	bool bare; /* the holder's */
 #ifdef DDPS_ASSERTS
 	enum ddps_order order;
 #endif
@@ -87,8 +92,8 @@ struct ddps_held {
 extern __thread struct ddps_held ddps_held
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-/* Until ddps_uncancellable_end(), which may be called by a function above: calls nest. */
-static inline void ddps_uncancellable(void)
+/* Until ddps_uncancellable_end(), which may be called by a function above: calls nest.  For whoever may hold a bare lock. */
+static inline void ddps_uncancellable_within(void)
 {
 	int was;
 
@@ -97,26 +102,33 @@ static inline void ddps_uncancellable(void)
 		return;
 	}
 	/* In this order: a signal handler may lock, too, at any place. */
-	if (ddps_is_alone()) {
-		pthread_testcancel(); /* has it done so, it ends here, where it holds nothing */
-		ddps_held.depth = 1;
-		return;
-	}
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	ddps_held.depth = 1;
 	atomic_signal_fence(memory_order_seq_cst);
 	ddps_held.before = was;
 }
 
+/* The same for whoever holds nothing, or is uncancellable already. */
+static inline void ddps_uncancellable(void)
+{
+	if (ddps_held.depth || !ddps_is_alone()) {
+		ddps_uncancellable_within();
+		return;
+	}
+	pthread_testcancel(); /* has it done so, it ends here, where it holds nothing */
+	ddps_held.depth = 1;
+}
+
 /*
- * Before what is not the library's runs with a lock held: it may cancel this thread, or begin another one that does,
- * also where the process had no other.
+ * The same around what is not the library's: it may cancel this thread, or begin another one that does, also where the
+ * process had no other.
  */
 static inline void ddps_uncancellable_by_others(void)
 {
 	int was;
 
-	if (!ddps_held.depth || ddps_held.before == PTHREAD_CANCEL_ENABLE)
+	ddps_uncancellable_within();
+	if (ddps_held.before == PTHREAD_CANCEL_ENABLE)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	ddps_held.before = was;
@@ -154,6 +166,25 @@ static inline void ddps_lock(struct ddps_mutex *l)
 	ddps_held_add(l);
 }
 
+#ifdef DDPS_ASSERTS /* simulations have one thread, and are to find what is not within */
+#define ddps_spares_bare() 0
+#else
+#define ddps_spares_bare() ddps_is_alone()
+#endif
+
+/* Bare, but in a process of one thread, which loses nothing. */
+static inline void ddps_lock_bare(struct ddps_mutex *l)
+{
+	if (ddps_held.depth || ddps_spares_bare()) {
+		ddps_lock(l);
+		return;
+	}
+	ddps_held_order(l);
+	pthread_mutex_lock(&l->m);
+	ddps_held_add(l);
+	l->bare = true;
+}
+
 /* As the functions of <pthread.h>, 0: the lock is held. */
 static inline int ddps_trylock(struct ddps_mutex *l)
 {
@@ -185,9 +216,13 @@ static inline int ddps_lock_until(struct ddps_mutex *l, const struct timespec *m
 
 static inline void ddps_unlock(struct ddps_mutex *l)
 {
+	bool bare = l->bare;
+
+	l->bare = false;
 	ddps_held_drop(l);
 	pthread_mutex_unlock(&l->m);
-	ddps_uncancellable_end();
+	if (!bare)
+		ddps_uncancellable_end();
 }
 
 #endif

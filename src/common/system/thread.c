@@ -14,6 +14,7 @@ int ddps_thread_start(pthread_t *t, const pthread_attr_t *attr, void *(*run)(voi
 	pthread_sigmask(SIG_SETMASK, &most, &old);
 	ddps_uncancellable_by_others();
 	err = pthread_create(t, attr, run, arg);
+	ddps_uncancellable_end();
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }

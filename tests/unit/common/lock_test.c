@@ -127,6 +127,21 @@ static void be_cancelled_with_lock(void)
 	abort();
 }
 
+/* Bare: it is uncancellable only where it may end. */
+static void be_cancelled_with_bare_lock(void)
+{
+	pthread_cleanup_push(take_while_ending, NULL);
+	pthread_cancel(pthread_self());
+	ddps_lock_bare(&inner);
+	ddps_uncancellable_within();
+	usleep(1);
+	ddps_uncancellable_end();
+	ddps_unlock(&inner);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	abort();
+}
+
 static void end_here(void *user, enum ddps_log_level level, const char *facility, const char *what)
 {
 	(void)user;
@@ -138,17 +153,27 @@ static void end_here(void *user, enum ddps_log_level level, const char *facility
 }
 
 /* By what the program gave the library, and the library calls with the lock held. */
-static void be_cancelled_by_callback(void)
+static void be_cancelled_by_callback_of(void (*lock)(struct ddps_mutex *l))
 {
 	const struct ddps_log log = { end_here, NULL };
 
 	pthread_cleanup_push(take_while_ending, NULL);
-	ddps_lock(&inner);
+	lock(&inner);
 	ddps_log(&log, DDPS_LOG_INFO, "session", "something");
 	ddps_unlock(&inner);
 	pthread_testcancel();
 	pthread_cleanup_pop(0);
 	abort();
+}
+
+static void be_cancelled_by_callback(void)
+{
+	be_cancelled_by_callback_of(ddps_lock);
+}
+
+static void be_cancelled_by_callback_bare(void)
+{
+	be_cancelled_by_callback_of(ddps_lock_bare);
 }
 
 static void be_alone(void)
@@ -170,12 +195,28 @@ static void be_cancelled_by_callback_alone(void)
 	be_cancelled_by_callback();
 }
 
+static void be_cancelled_bare_alone(void)
+{
+	be_alone();
+	be_cancelled_with_bare_lock();
+}
+
+static void be_cancelled_by_callback_bare_alone(void)
+{
+	be_alone();
+	be_cancelled_by_callback_bare();
+}
+
 Test(lock, whoever_is_cancelled_holds_none)
 {
 	cr_expect(is_fine(be_cancelled_with_lock));
 	cr_expect(is_fine(be_cancelled_alone));
 	cr_expect(is_fine(be_cancelled_by_callback));
 	cr_expect(is_fine(be_cancelled_by_callback_alone));
+	cr_expect(is_fine(be_cancelled_with_bare_lock));
+	cr_expect(is_fine(be_cancelled_bare_alone));
+	cr_expect(is_fine(be_cancelled_by_callback_bare));
+	cr_expect(is_fine(be_cancelled_by_callback_bare_alone));
 }
 
 /* ---- which signals a thread of the library's takes from the program ---- */
