@@ -385,7 +385,7 @@ Test(loop, nothing_is_late_where_somebody_may_sleep)
 }
 
 /* What has been added once is late no more. */
-Test(loop, what_was_added_beside_a_sleeper_is_changed)
+Test(loop, what_was_added_while_a_thread_slept_is_changed)
 {
 	struct world *w = &world;
 
