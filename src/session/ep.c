@@ -298,13 +298,6 @@ static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	return true;
 }
 
-void ddps_ep_kick(struct ddps_ep *ep)
-{
-	ddps_uncancellable_within();
-	ep->llp->ops->kick(ep->llp);
-	ddps_uncancellable_end();
-}
-
 int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	int err;

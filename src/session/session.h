@@ -460,7 +460,12 @@ static inline void ddps_ep_prefetch(const struct ddps_ep *ep)
 /* ddps_post_send and ddps_post_recv with the lock held. */
 int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 /* It has something to send.  The lock may be bare. */
-void ddps_ep_kick(struct ddps_ep *ep);
+static inline void ddps_ep_kick(struct ddps_ep *ep)
+{
+	ddps_uncancellable_within();
+	ep->llp->ops->kick(ep->llp);
+	ddps_uncancellable_end();
+}
 int ddps_ep_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);

@@ -108,7 +108,7 @@ void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
 static int show_epfd(struct ddps_loop *l)
 {
 	show_hidden(l);
-	if (!add_late(l)) /* the next round says so */
+	if (l->late && !add_late(l)) /* the next round says so */
 		ddps_loop_wake_sleeper(l);
 	ddps_loop_arm(l);
 	return l->epfd;
@@ -250,12 +250,12 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 	return 0;
 }
 
-/* false: it cannot be, and stays late. */
-static bool add_late(struct ddps_loop *l)
+/* There is one.  false: it cannot be, and stays late. */
+static __attribute__((noinline)) bool add_late(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->late;
 
-	if (!io || !ddps_io_set(l, io, io->events))
+	if (!ddps_io_set(l, io, io->events))
 		return true;
 	io->added = true;
 	l->late = io;
@@ -371,7 +371,7 @@ static int run_ios(struct ddps_loop *l)
 	l->hits = l->misses = 0;
 	l->load.quiet += l->load.spent;
 	l->load.spent = 0;
-	if (!add_late(l))
+	if (l->late && !add_late(l))
 		l->late->fn(l->late->user, EPOLLIN);
 	l->nready = epoll_wait(l->epfd, l->ready, DDPS_LOOP_READY, 0);
 	if (l->nready < 0) {
