@@ -43,7 +43,13 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	return c;
 }
 
-void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
+/* It has said that it ends, and the peer has not acknowledged all of it. */
+static bool is_unacknowledged(const struct ddps_sd_pair *p)
+{
+	return p->sm.state == DDPS_SD_LT && p->carrier->b->acks && p->carrier->acked < p->last_seq;
+}
+
+static void lose_pairs(struct ddps_sd_carrier *c, const struct ddps_error *why, bool all)
 {
 	struct ddps_error over = ddps_error_make(0, 0, "session closed");
 
@@ -52,7 +58,7 @@ void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *wh
 	for (unsigned i = 0; i < c->npairs_size; i++) {
 		struct ddps_sd_pair *p = c->pairs[i];
 
-		if (!p)
+		if (!p || (!all && is_unacknowledged(p)))
 			continue;
 		/* One Terminate is enough [5043-6.2-2]: in LT the peer may go without its own. */
 		if (p->sm.state == DDPS_SD_LT && why->code == DDPS_E_CLOSED)
@@ -60,6 +66,16 @@ void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *wh
 		else
 			ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, why);
 	}
+}
+
+void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
+{
+	lose_pairs(c, why, true);
+}
+
+void ddps_sd_carrier_lose_open(struct ddps_sd_carrier *c, const struct ddps_error *why)
+{
+	lose_pairs(c, why, false);
 }
 
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
@@ -113,6 +129,7 @@ static void give_up_carrier(struct ddps_sd_carrier *c, enum ddps_log_level level
 			    const struct ddps_error *why)
 {
 	c->state = DDPS_SD_GOING;
+	c->ebbs = false;
 	ddps_sd_carrier_not_idle(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
 	ddps_sd_log(c, level, ": association aborted: %s", why->text);
@@ -176,6 +193,7 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all)
 		ddps_sd_tx_run(c); /* Terminates of sessions that were just given up */
 		ddps_sd_carrier_not_idle(c);
 		c->state = DDPS_SD_GOING;
+		c->ebbs = true;
 		c->b->shutdown(c->assoc);
 		ddps_sd_carrier_leave(c);
 	}

@@ -190,6 +190,7 @@ struct ddps_sd_carrier {
 	bool served; /* the peer has answered a request of ours */
 	bool fresh;  /* counted by the listener: no Initiate yet */
 	bool mute;   /* no memory for @answered: no stray message is answered any more */
+	bool ebbs;   /* GOING in order, by us: what the peer sends until it sees that comes up */
 
 	unsigned usable;  /* stream ids below this one have a partner */
 	unsigned ndry;	  /* pairs in @dry */
@@ -298,6 +299,9 @@ void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c);
 /* Every session is lost, for the reason @why. */
 void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* ... but those that have ended on this side, and whose last octets the peer has yet to acknowledge: gone() says
+ * whether he has. */
+void ddps_sd_carrier_lose_open(struct ddps_sd_carrier *c, const struct ddps_error *why);
 /* It does not count as one without a session any more. */
 void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c);
 

@@ -458,7 +458,9 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 	}
 	acknowledge_end(c, &m);
 	p = ddps_sd_pair_find(c, stream);
-	if (!p)
+	if ((!p || starts_over(p, &m)) && c->ebbs)
+		drop_sd_message(c, stream, "the association ends");
+	else if (!p)
 		without_session(c, stream, &m);
 	else if (starts_over(p, &m))
 		start_over(p, &m);

@@ -376,7 +376,7 @@ static bool sd_op_leaving(const struct ddps_llp *llp)
 		return false;
 	c = s->pair->carrier;
 	return !ddps_sd_pair_said_all(s->pair) ||
-	       (c->b->acks && c->state == DDPS_SD_UP && c->acked < s->pair->last_seq);
+	       (c->b->acks && c->state != DDPS_SD_COMING && c->acked < s->pair->last_seq);
 }
 
 static void sd_op_free(struct ddps_llp *llp)

@@ -122,7 +122,7 @@ static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordere
 	struct ddps_sd_carrier *c = user;
 
 	ddps_sd_check(c);
-	if (c->state != DDPS_SD_UP)
+	if (c->state != DDPS_SD_UP && !c->ebbs)
 		return;
 	if (!unordered) /* the DDP-SSN rules anyway */
 		c->stats.ordered++;
@@ -198,7 +198,8 @@ static void up_peer_shutdown(void *user)
 	mark_unheard(c);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
-	ddps_sd_carrier_lose(c, &e);
+	c->ebbs = false;
+	ddps_sd_carrier_lose_open(c, &e);
 	ddps_sd_carrier_leave(c);
 }
 
@@ -219,6 +220,7 @@ static void up_restarted(void *user)
 	ddps_sd_tx_restart(c);
 	ddps_sd_rx_restart(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
+	c->ebbs = false;
 	c->state = DDPS_SD_COMING; /* also one that was about to end [9260-5.2.4-4] */
 	bring_carrier_up(c);
 	if (c->state == DDPS_SD_UP && !c->nsessions)

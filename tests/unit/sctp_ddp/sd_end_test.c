@@ -151,6 +151,12 @@ Test(sd_end, contact_01_sessions_that_have_said_all_go_with_their_association)
 static struct ddps_sd_backend engine;
 static unsigned asked;
 
+/* The peer has not seen it yet. */
+static void shut_down_later(struct ddps_sd_assoc *a)
+{
+	(void)a;
+}
+
 static void count_ack_now(struct ddps_sd_assoc *a)
 {
 	(void)a;
@@ -203,6 +209,62 @@ Test(sd_end, contact_01_an_association_that_ends_hears_acknowledgements)
 	cr_assert_eq(c->state, DDPS_SD_GOING);
 	ddps_sd_carrier_up.acked(c, c->sent);
 	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_END);
+}
+
+/* Its SCTP acknowledges what the peer has under way, so the peer takes it for delivered. */
+Test(sd_end, contact_01_what_is_under_way_to_an_association_that_ends_comes_up)
+{
+	struct ddps_sd_assoc *raw = open_on_engine();
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+	unsigned dropped;
+
+	sd_send(&w, raw, 0, "0000 0002");
+	u.llp->ops->open(u.llp);
+	u.llp->ops->shutdown(u.llp);
+	ddps_sd_carrier_up.acked(c, c->sent);
+	engine.shutdown = shut_down_later;
+	ddps_sctp_provider.wind_up(&w.env, true);
+	cr_assert_eq(c->state, DDPS_SD_GOING);
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(u.segments, 1);
+	dropped = c->stats.dropped;
+	sd_send(&w, raw, 2, "0000 0001"); /* no new session */
+	cr_expect_eq(c->stats.dropped, dropped + 1);
+	cr_expect_eq(c->npairs, 1);
+	sd_send(&w, raw, 0, "0002 0004");
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, 0, "%s", u.error.text);
+}
+
+/* The peer may go before it has acknowledged what came before the end. */
+Test(sd_end, contact_01_whose_last_octets_are_not_acknowledged_has_not_ended)
+{
+	static const int codes[] = { 0, DDPS_E_RESET };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_error e = ddps_error_make(codes[i], 0, "as the backend says");
+		struct ddps_sd_carrier *c;
+
+		if (i)
+			init();
+		sd_send(&w, open_on_engine(), 0, "0000 0002");
+		c = sd_carrier_of(&w, 0);
+		u.llp->ops->open(u.llp);
+		u.llp->ops->shutdown(u.llp);
+		sd_run(&w);
+		ddps_sd_carrier_up.peer_shutdown(c);
+		cr_expect_eq(u.closes, 0);
+		cr_expect(u.llp->ops->leaving(u.llp));
+		if (!codes[i])
+			ddps_sd_carrier_up.acked(c, c->sent);
+		cr_expect_eq(u.llp->ops->leaving(u.llp), codes[i] != 0);
+		ddps_sd_carrier_up.gone(c, &e);
+		sd_run(&w);
+		cr_expect_eq(u.closes, 1);
+		cr_expect_eq(u.error.code, codes[i], "%s", u.error.text);
+		if (!i)
+			fini();
+	}
 }
 
 /* Each of several: one that goes does not end the round. */
