@@ -2,7 +2,7 @@
 /*
  * A writer that ends: it settles, or disconnects and is freed, and its host is dark afterwards, as if its
  * process were gone.  All that docs/ends.md promises arrives, on the kernel's SCTP, too.  Or its reader
- * refuses the last message, and settle says so.
+ * refuses the last message, and settle says so.  Or both write, and both settle.
  */
 #include "sim/session_world.h"
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static struct side {
 	struct ddps_cq *cq;
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
-	uint8_t octets[MOST][LEN];
+	uint8_t octets[MOST][LEN], out[MOST][LEN];
 	unsigned got;
 	bool there, closed, in_order, terminated;
 } side[2];
@@ -54,8 +54,8 @@ static void make_side(unsigned i, bool stalls)
 	*s = (struct side){ 0 };
 	check(!sim_ctx_new(&s->ctx, &home) && ddps_ctx_fd(s->ctx) >= 0 &&
 		      !ddps_pd_new(s->ctx, &s->pd) && !ddps_cq_new(s->ctx, 2 * MOST, &s->cq) &&
-		      !ddps_mr_reg(s->pd, s->octets, sizeof s->octets, DDPS_LOCAL_WRITE, NULL,
-				   &s->mr),
+		      !ddps_mr_reg(s->pd, s->octets, sizeof s->octets + sizeof s->out,
+				   DDPS_LOCAL_WRITE, NULL, &s->mr),
 	      "no context");
 	ddps_ep_attr_init(&attr);
 	attr.pd = s->pd;
@@ -154,39 +154,81 @@ static void end_writer(bool settles)
 	side[0].ctx = NULL;
 }
 
+static void bring_session_up(const char *uri)
+{
+	const uint64_t end = kern.now + LIMIT * SEC;
+	struct ddps_listener *l;
+
+	check(!ddps_listen(go_to(1)->ctx, uri, NULL, &l), "no listener");
+	go_to(0);
+	check(!ddps_connect(side[0].ep, uri, NULL), "connect");
+	while (!(side[0].there && side[1].there) && go_on_with_end(end))
+		;
+	check(side[0].there && side[1].there, "no session");
+}
+
+static void post_sends(unsigned at, unsigned n)
+{
+	struct side *s = go_to(at);
+
+	for (unsigned i = 0; i < n && !world.failed; i++) {
+		struct ddps_sge sge = { s->out[i], LEN, ddps_mr_stag(s->mr) };
+		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };
+
+		s->out[i][0] = (uint8_t)i;
+		check(!ddps_post_send(s->ep, &wr), "post_send");
+	}
+}
+
+/* Both are in a hurry, and one of them has more to say: whoever is told that it has arrived can rely on it. */
+static void settle_both(uint64_t *rng, const char *uri)
+{
+	const unsigned n[] = { 1 + (unsigned)sim_below(rng, MOST),
+			       1 + (unsigned)sim_below(rng, MOST) };
+	int err[] = { DDPS_E_TIMEDOUT, DDPS_E_TIMEDOUT };
+	uint64_t end;
+
+	for (unsigned i = 0; i < 2; i++) {
+		make_side(i, false);
+		post_receives(&side[i], n[!i]);
+	}
+	bring_session_up(uri);
+	for (unsigned i = 0; i < 2; i++)
+		post_sends(i, n[i]);
+	end = kern.now + LIMIT * SEC;
+	do
+		for (unsigned i = 0; i < 2; i++)
+			if (err[i] == DDPS_E_TIMEDOUT)
+				err[i] = ddps_ctx_settle(go_to(i)->ctx, 0);
+	while ((err[0] == DDPS_E_TIMEDOUT || err[1] == DDPS_E_TIMEDOUT) && go_on_with_end(end));
+	while (!(side[0].closed && side[1].closed) && go_on_with_end(end))
+		;
+	for (unsigned i = 0; i < 2; i++)
+		check(err[i] ? err[i] == DDPS_E_RESET : side[!i].got == n[i],
+		      "%s: side %u: settle: %s, %u of %u messages arrived", uri, i,
+		      ddps_strerror(err[i]), side[!i].got, n[i]);
+	check(!err[0] || !err[1], "%s: neither has settled", uri);
+}
+
 static void write_and_end(uint64_t *rng, unsigned wire, const char *uri)
 {
 	/* An SCTP of ours does not answer while the writer is freed: nobody else runs then. */
 	bool settles = wire == NATIVE || wire == INSIDE || sim_below(rng, 2),
 	     late = sim_below(rng, 2);
 	unsigned n = 1 + (unsigned)sim_below(rng, MOST), refused = (unsigned)(world.seed / 97 % 8);
-	struct ddps_listener *l;
 	uint64_t end;
 
 	make_side(0, false);
 	make_side(1, late);
 	if (!late)
 		post_receives(&side[1], n);
-	check(!ddps_listen(side[1].ctx, uri, NULL, &l), "no listener");
-	go_to(0);
-	check(!ddps_connect(side[0].ep, uri, NULL), "connect");
-	for (end = kern.now + LIMIT * SEC;
-	     !(side[0].there && side[1].there) && go_on_with_end(end);)
-		;
-	check(side[0].there && side[1].there, "no session");
+	bring_session_up(uri);
 	if (refused < 2 && !late) {
 		if (!world.failed)
 			write_refused(refused % 2);
 		return;
 	}
-	for (unsigned i = 0; i < n && !world.failed; i++) {
-		struct ddps_sge sge = { side[0].octets[i], LEN, ddps_mr_stag(side[0].mr) };
-		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };
-
-		go_to(0);
-		side[0].octets[i][0] = (uint8_t)i;
-		check(!ddps_post_send(side[0].ep, &wr), "post_send");
-	}
+	post_sends(0, n);
 	if (!world.failed)
 		end_writer(settles);
 	for (end = kern.now + 3 * SEC; late && go_on_with_end(end);)
@@ -222,7 +264,10 @@ bool ends_world(uint64_t seed, struct sim_tally *t)
 	kern.mtu = sim_below(&rng, 2) ? 1500 : 65535;
 	kern.gso = sim_below(&rng, 2);
 	begin = kern.now;
-	write_and_end(&rng, wire, uris[wire]);
+	if (seed / 13 % 4)
+		write_and_end(&rng, wire, uris[wire]);
+	else
+		settle_both(&rng, uris[wire]);
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ctx_free(go_to(i)->ctx);
 	left = kern_stop();
