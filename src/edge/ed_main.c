@@ -91,9 +91,7 @@ static int parse_file(const char *path,
 static int open_trace(const char *path)
 {
 	/* Its lines have addresses of peers: they are for this user. */
-	ed.trace = open(path,
-			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | ddps_no_links(path),
-			0600);
+	ed.trace = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | ddps_anew(path), 0600);
 	if (ed.trace >= 0 && !fstat(ed.trace, &ed.trace_self))
 		return 0;
 	ddps_say("ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));

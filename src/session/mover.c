@@ -145,6 +145,14 @@ static void end_naps(struct ddps_ctx *ctx)
 /* What a nap has shown: somebody relies on the thread; somebody polls; nobody does, or not now. */
 enum nap { NAP_WOKEN, NAP_POLLED, NAP_QUIET };
 
+/* Whoever relies on the thread sets them to 0. */
+static uint32_t polls_since(const struct ddps_mover *m, uint32_t before)
+{
+	const uint32_t now = drives(m);
+
+	return now > before ? now - before : 0;
+}
+
 /* @polls: those in it, but if it is NAP_WOKEN.  Without the context's lock, so they are only read. */
 static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 {
@@ -154,7 +162,7 @@ static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 
 	if (!sleep_for(m, NAP_NS))
 		return NAP_WOKEN;
-	*polls = drives(m) - before;
+	*polls = polls_since(m, before);
 	if (*polls >= POLLED_MANY)
 		return NAP_POLLED;
 	looks = ddps_gather_looks(ctx);

@@ -180,7 +180,7 @@ static void post_sends(unsigned at, unsigned n)
 	}
 }
 
-/* Both are in a hurry, and one of them has more to say: whoever is told that it has arrived can rely on it. */
+/* Both are in a hurry, and one of them has more to say: what settle says is true. */
 static void settle_both(uint64_t *rng, const char *uri)
 {
 	const unsigned n[] = { 1 + (unsigned)sim_below(rng, MOST),

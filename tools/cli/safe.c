@@ -96,7 +96,8 @@ FILE *safe_create(const char *path, mode_t mode)
 	/* these stand for what is open already */
 	const bool links = !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
 			   !strncmp(path, "/proc/self/fd/", 14);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (links ? 0 : O_NOFOLLOW),
+	int fd = open(path,
+		      O_WRONLY | O_CLOEXEC | (links ? O_APPEND : O_CREAT | O_TRUNC | O_NOFOLLOW),
 		      mode);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 

@@ -21,7 +21,7 @@ int safe_open(int dirfd, const char *path, int flags);
 int safe_open_walk(int dirfd, const char *path, int flags);
 
 /* Make a file of one's own to write to, with @mode, or empty it.  A link is not followed: somebody else may have made
- * it.  NULL with errno. */
+ * it.  What stands for a file that is open already, such as /dev/stdout, is written behind what is there.  NULL with errno. */
 FILE *safe_create(const char *path, mode_t mode);
 
 /*

@@ -84,12 +84,12 @@ static int replace_report(const struct conform_out *c, const struct conform_repo
 	return err;
 }
 
-/* What is not a file, or stands in a folder where none can be made, is written at the end. */
+/* What is not a file, or another user's, or stands in a folder where none can be made, is written at the end. */
 static int begin_report(const struct conform_out *c, struct conform_report *r, const char *name,
 			const char *what, put_report *put)
 {
 	struct stat st;
-	bool other = name && !lstat(name, &st) && !S_ISREG(st.st_mode);
+	bool other = name && !lstat(name, &st) && (!S_ISREG(st.st_mode) || st.st_uid != geteuid());
 
 	r->name = name;
 	if (!name || (!other && !replace_report(c, r, put, cut_off)))

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-int ddps_no_links(const char *path)
+int ddps_anew(const char *path)
 {
 	return strncmp(path, "/dev/std", 8) && strncmp(path, "/dev/fd/", 8) &&
 			       strncmp(path, "/proc/self/fd/", 14)
-		       ? O_NOFOLLOW
-		       : 0;
+		       ? O_CREAT | O_TRUNC | O_NOFOLLOW
+		       : O_APPEND;
 }
 
 ssize_t ddps_write_quietly(int fd, const struct iovec *iov, int n)

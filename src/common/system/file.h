@@ -7,8 +7,9 @@
  * the program of whoever writes here. */
 ssize_t ddps_write_quietly(int fd, const struct iovec *iov, int n);
 
-/* O_NOFOLLOW for a file that is made or emptied: somebody else may have made a link of that name.  0 for those names
- * that stand for what is open already. */
-int ddps_no_links(const char *path);
+/* Flags of open() for a file that is made or emptied: somebody else may have made a link of that name, which is not
+ * followed.  Where @path stands for what is open already, such as /dev/stdout, what is there stays, and what is written
+ * comes behind it. */
+int ddps_anew(const char *path);
 
 #endif
