@@ -251,7 +251,7 @@ static void two_links(void)
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		cr_skip_test("no network of its own: %m");
 	if (system("(ip link add d0 type dummy || ip link add d0 type bridge) 2>/dev/null && "
-		   "ip link set lo up && ip link set d0 up && "
+		   "ip link set d0 addrgenmode none && ip link set lo up && ip link set d0 up && "
 		   "ip address add fe80::7/64 dev lo nodad && "
 		   "ip address add fe80::7/64 dev d0 nodad"))
 		cr_skip_test("no dummy interface here");
