@@ -213,7 +213,7 @@ result $? "a figure there that is not the tables' is found" "$work/log"
 figures() {
 	local gb times cases
 	gb=$(sed -nE 's/^\| bulk[^|]*\| ([0-9]+) MB.*/\1/p' docs/performance.md | sort -n | sed -n '1p; $p')
-	times=$(sed -nE 's/^\| small messages.*\| ([0-9]+)\.[0-9]+ \|$/\1/p' docs/performance.md | sort -n | sed -n '1p; $p')
+	times=$(sed -nE 's/^\| small messages.*\| ([0-9]+)\.[0-9]+ \|$/\1/p' docs/performance.md | sort -nu | sed -n '1p; 1!{$p}')
 	cases=$(sed -nE 's/^\| ours \| this version \| ([0-9]+) \| \1 \|.*/\1/p' docs/peers.md)
 	tr '\n' ' ' <"$1" | tr -s ' ' >"$work/words"
 	grep -qF "$(awk 'BEGIN { printf "%.0f to %.0f GB/s", '"${gb/$'\n'/ / 1000, } / 1000"' }')" "$work/words" &&
