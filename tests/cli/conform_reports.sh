@@ -253,7 +253,9 @@ killed() {
 	local pid=$! began=$SECONDS cases=0 res
 	until [ -s r.html ] || [ $((SECONDS - began)) -gt "$PATIENCE" ]; do sleep 0.02; done
 	while [ "$cases" -le 2 ] && [ $((SECONDS - began)) -le "$PATIENCE" ]; do
-		cp r.html seen.html && cp r.xml seen.xml && parsed seen.html seen.xml || break
+		if ! cp r.html seen.html || ! cp r.xml seen.xml || ! parsed seen.html seen.xml; then
+			break
+		fi
 		cases=$(grep -c '<testcase' seen.xml)
 	done
 	kill -KILL "$pid"
