@@ -223,7 +223,7 @@ static uint32_t new_tag(struct ddps_sctp *e, uint32_t not )
 	return t;
 }
 
-/* Nobody else knows @tag: the INIT that went to @p has come back from there.  An ABORT would come back as well, and
+/* Nobody else knows @tag, and nobody listens here: the INIT that went to @p has come back from there.  An ABORT would come back as well, and
  * look like the peer's. */
 static bool take_own_init(struct ddps_sc_path *p, uint32_t tag)
 {
@@ -249,12 +249,13 @@ void ddps_sc_init_none(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct offer o;
 
 	rx->e->st.init_in++;
-	if (!init_ok(rx, c, &i) ||
-	    take_own_init(ddps_sc_find(rx->e, rx->from->via, rx->h.src, rx->h.dst, &rx->from->peer),
-			  i.tag))
+	if (!init_ok(rx, c, &i))
 		return;
 	if (!l) { /* [9260-8.4-4] */
-		ddps_sc_stray_abort(rx, i.tag, false, 0, NULL, 0);
+		if (!take_own_init(ddps_sc_find(rx->e, rx->from->via, rx->h.src, rx->h.dst,
+						&rx->from->peer),
+				   i.tag))
+			ddps_sc_stray_abort(rx, i.tag, false, 0, NULL, 0);
 		return;
 	}
 	if (rx->e->st.assocs >= rx->e->c.max_assocs) {

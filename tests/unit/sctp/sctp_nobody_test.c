@@ -373,6 +373,33 @@ Test(sctp_nobody, contact_08_an_echo_service_is_named)
 	}
 }
 
+static void accept_sctp_nobody(void *user, struct ddps_sctp_assoc *a)
+{
+	ddps_sctp_assoc_set_up(a, &raw_upcalls, user);
+}
+
+/* Both ends may be in one engine: that is no echo. */
+Test(sctp_nobody, contact_08_a_listener_of_one_s_own_is_no_echo)
+{
+	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
+	struct ddps_sctp_param lp = { .port = RAW_PEER, .streams = 10, .fixed_mtu = 1500 };
+	struct ddps_sctp_port *l;
+	struct raw_packet init;
+	struct ddps_sc_chunk c;
+
+	raw_init(&r);
+	cr_assert_eq(ddps_sctp_listen(r.e, &lp, accept_sctp_nobody, &r, &l), 0);
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, RAW_PEER,
+				       r.net.node[1].udp, &raw_upcalls, &r, r.net.now, &r.a),
+		     0);
+	sn_flush(&r.net);
+	cr_assert(raw_any(&r, SC_INIT, &c));
+	init = r.log[0];
+	raw_send_as_is(&r, init.data, init.len);
+	cr_expect_eq(r.gone, 0);
+	cr_expect(raw_any(&r, SC_INIT_ACK, &c));
+}
+
 Test(sctp_nobody, contact_08_all_addresses_refuse)
 {
 	open_to(2);
