@@ -142,15 +142,12 @@ static void put_capture_head(struct ddps_capture *c)
 /* Emptied only once it is ours.  @made: it was not there, and payload is for this user.  Return: 0 or errno. */
 static int open_file(struct ddps_capture *c, const char *path, bool *made)
 {
-	const int flags = ddps_anew(path);
-
 	c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	*made = c->fd >= 0;
 	if (c->fd < 0 && errno == EEXIST)
-		c->fd = open(path, O_WRONLY | O_CLOEXEC | (flags & ~O_TRUNC), 0600);
+		c->fd = open(path, O_WRONLY | O_CLOEXEC | (ddps_anew(path) & O_NOFOLLOW), 0600);
 	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
-	    (flags & O_TRUNC && ftruncate(c->fd, 0) &&
-	     errno != EINVAL)) /* EINVAL: a pipe, a device */
+	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
 		return errno;
 	if (fstat(c->fd, &c->self))
 		return errno;

@@ -112,8 +112,6 @@ capture_links() {
 	"$SESSCTL" conform --self --case mpa-request-plain --junit /dev/stdout tcp >>kept && why="$(cat kept)" &&
 		[ "$(head -n 1 kept)" = before ] && grep -q "^1 passed, 0 failed" kept && [ "$(tail -n 1 kept)" = "</testsuite>" ] ||
 		return
-	echo before >kept
-	run 0 ping --count 1 --capture /dev/fd/9 "$uri" 9>>kept && [ "$(head -n 1 kept)" = before ] || return
 	run 0 ping --count 1 --capture /dev/fd/9 "$uri" 9>there && why="no capture in /dev/fd/9" &&
 		[ "$(head -c 4 there | od -An -tx1)" = " 0a 0d 0d 0a" ]
 }
