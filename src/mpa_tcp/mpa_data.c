@@ -292,6 +292,8 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 		ddps_task_post(c->env->loop, &c->task);
 	if (c->rx.part)
 		ddps_mpa_rx_idle(&c->rx);
+	if (!c->rx.share) /* what is there perhaps, not every TCP says a second time */
+		ddps_mpa_conn_watch(c);
 }
 
 /* ---- sending ---- */

@@ -127,6 +127,32 @@ Test(mpa_shm, no_bell_is_lost_behind_many)
 	shm_bare_close(&b);
 }
 
+/* What a turn has no share for any more is shown in the next one, although its bell was read in this one. */
+Test(mpa_shm, what_a_turn_leaves_is_shown_without_a_bell)
+{
+	const uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
+	struct iovec iov = { (void *)(uintptr_t)fpdu, sizeof fpdu };
+	struct ddps_io *io;
+	struct shm_bare b;
+	unsigned i = 0;
+	bool wake;
+
+	w.answer_param.crc = false;
+	shm_bare_session(&w, &b, uri);
+	mpa_world_settle(&w);
+	io = &((struct ddps_mpa_conn *)w.b[0].llp)->io;
+	while (w.b[0].segments == i && i < 10000) {
+		cr_assert_eq(ddps_shm_write(&b.out, &iov, 1, &wake), sizeof fpdu);
+		i++;
+		io->fn(io->user, 0);
+		if (w.b[0].segments != i)
+			break;
+	}
+	cr_assert_eq(w.b[0].segments, i - 1, "a turn has an end");
+	MPA_UNTIL(&w, w.b[0].segments == i);
+	shm_bare_close(&b);
+}
+
 /* The memory is there as long as one side has it: what was written arrives although its writer is gone. */
 Test(mpa_shm, what_was_sent_arrives_when_its_sender_has_gone)
 {
