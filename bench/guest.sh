@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # perftest over Linux's software devices, soft-iWARP and soft RoCE, and over ours, in turn, on the
-# same processors of the guest of tests/interop: within one guest, and from one to another.
+# same processors of the guest of tests/interop: within one guest, and from one to another.  Beside
+# latencies within a guest: round trips over its TCP of a program that only moves octets.
 # usage: guest.sh OUT [--docs]    (BENCH=quick: once each, and the smallest and largest; BENCH_PART=within: that part)
 #
 # What counts is the ratio: the guest is emulated.  --docs: the table goes into docs/measurements.md, too.
@@ -13,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 lab=$here/../tests/interop/lab.sh
 work=$(mktemp -d)
 samples=$out/guest.tsv
-kernel="siw rxe" ours="tcp sctp shm" # shm: within one guest
+kernel="siw rxe" plain=plain ours="tcp sctp shm" # plain, shm: within one guest
 rounds=3 sizes="64 4096 65536 1048576" pairs="1 16"
 [ "${BENCH-}" != quick ] || rounds=1 sizes="64 1048576"
 export LAB_LIMIT=120
@@ -32,7 +33,9 @@ finish() {
 stage() {
 	local f so
 	make -s -C "$here/.." install DESTDIR="$work/all" prefix=/usr/local >"$work/log" 2>&1 || return
-	for f in bin/sessctl lib/libddpsess-verbs.so lib/ddpsess/libddpsess-view.so; do
+	make -s -C "$here/.." build/opt/peer_tcp >"$work/log" 2>&1 &&
+		install -D "$here/../build/opt/peer_tcp" "$work/all/usr/local/bin/peer_tcp" || return
+	for f in bin/sessctl bin/peer_tcp lib/libddpsess-verbs.so lib/ddpsess/libddpsess-view.so; do
 		install -D -s "$work/all/usr/local/$f" "$work/stage/usr/local/$f" || return
 		ldd "$work/all/usr/local/$f" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p'
 	done | sort -u | while read -r so; do
@@ -73,8 +76,8 @@ one() {
 measure() { # WHERE PROGRAM SIZE PAIRS
 	local i wire
 	for ((i = 0; i < rounds; i++)); do
-		for wire in $kernel $ours; do
-			[ "$1,$wire" != between,shm ] || continue
+		for wire in $kernel $plain $ours; do
+			case $1,$wire,$2 in between,shm,* | between,plain,* | *,plain,*_bw) continue ;; esac
 			printf '%s\t%s\t%s\n' "$1: $2, $3 octets, $4 queue pair$([ "$4" = 1 ] || echo s)" "$wire" "$(one "$1" "$wire" "$2" "$3" "$4")" \
 				>>"$samples"
 		done
@@ -84,7 +87,7 @@ measure() { # WHERE PROGRAM SIZE PAIRS
 
 # Median of each wire; ours as well as a multiple of the faster of the kernel's.
 table() {
-	awk -F'\t' -v kernel="$kernel" -v ours="$ours" '
+	awk -F'\t' -v kernel="$kernel" -v plain="$plain" -v ours="$ours" '
 		function median(key, n, i, j, x, v) {
 			for (i = 1; i <= n; i++) {
 				x = of[key, i]
@@ -104,7 +107,7 @@ table() {
 				of[$1, $2, ++count[$1, $2]] = $3 + 0
 		}
 		END {
-			wires = split(kernel " " ours, wire, " ")
+			wires = split(kernel " " plain " " ours, wire, " ")
 			theirs = split(kernel, t, " ")
 			head = "| messages a second |"
 			line = "|---|"
@@ -122,7 +125,7 @@ table() {
 					if (w <= theirs && m > best)
 						best = m
 					row = row (m ? sprintf(" %.0f", m) : (names[c], wire[w]) in tried ? " none" : "")
-					row = row (m && w > theirs && best ? sprintf(" (%.2f)", m / best) : "") " |"
+					row = row (m && w > theirs && wire[w] != plain && best ? sprintf(" (%.2f)", m / best) : "") " |"
 				}
 				print row
 			}

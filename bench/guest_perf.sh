@@ -19,6 +19,10 @@ device() {
 }
 
 case $wire in
+plain) # a round trip is two messages
+	timeout 60 peer_tcp ping "$size" 1 | sed -nE 's/.*"ops_per_second":([0-9.]+).*/\1/p' | awk '{ print 2 * $1 }'
+	exit
+	;;
 siw | rxe)
 	[ "$role" = ask ] && [ "$address" = local ] || device "$wire" || exit
 	over=() name=$wire

@@ -117,6 +117,7 @@ struct ddps_ctx_attr {
 	 * when the program looks at a queue (ddps_cq_poll, _wait, _arm, _arm_next) or at events, or
 	 * when the context is driven 0.1 ms later.  With a thread that is at most 1 ms later,
 	 * unless the thread gets no processor.  64 requests, or 32 KiB, do not wait for more.
+	 * A look that takes only some of a queue's completions lets nothing go for up to 20 us.
 	 * Nothing waits while a queue of the session is armed. */
 	bool gather;
 	uint8_t reserved[6]; /* 0 */

@@ -20,6 +20,7 @@ static void drop_taken(struct ddps_cq *cq, uint32_t n)
 	ddps_poller_found(cq->ctx);
 	cq->taken += n;
 	cq->count -= n;
+	cq->ctx->gather_left = cq->count > 0;
 	if (cq->count)
 		return;
 	cq->head = 0; /* the same few entries, which are in cache, again */
@@ -61,7 +62,10 @@ static __attribute__((always_inline)) inline int drive_cq(struct ddps_cq *cq)
 	struct ddps_ctx *ctx = cq->ctx;
 	int n = 0;
 
-	ddps_gather_look(ctx);
+	if (cq->count && ctx->gather_left)
+		ddps_gather_again(ctx);
+	else
+		ddps_gather_look(ctx);
 	if (!cq->count || others_turn(cq)) {
 		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
 		cq->brought = cq->taken + cq->count;

@@ -6,7 +6,8 @@
  * behind it wait until the program looks, there are enough of them, or a while is over, in which the
  * program does something else: then it is the timer, or the library thread at the end of its nap,
  * that lets them go.  A session whose requests have waited for that once is cautious: its next ones
- * leave one by one, and more of them each time.
+ * leave one by one, and more of them each time.  That is not so where the program was posting all the while, perhaps
+ * to many sessions.
  *
  * One with DDPS_WR_MORE waits for the rest of its burst, in any context, and here for no other.  Where
  * nothing is gathered there is no limit for it, and a library thread lets it go after its next nap.
@@ -16,6 +17,9 @@
 #define GATHER_MOST   64u	   /* as many as leave with one call */
 #define GATHER_OCTETS (32u * 1024) /* more are worth a call of their own */
 #define GATHER_NS     100000u
+#define DRAIN_NS      20000u   /* in which looks that leave completions behind let nothing go */
+#define POSTS_NS      20000u   /* who posts SOME_POSTS in that time does nothing else */
+#define SOME_POSTS    8u       /* a power of two */
 #define THREAD_NS     1000000u /* the library thread need not wake up before, */
 #define KEPT_MANY     64u      /* where so many looks in a row were in time */
 #define CAUTION_LEAST 16u
@@ -42,18 +46,37 @@ void ddps_gather_flush(struct ddps_ctx *ctx)
 	ddps_loop_part(ctx->env.loop);
 }
 
-/* The program did not look meanwhile. */
+/* Whoever takes a few of many completions comes back for the rest, and has posted more by then: perhaps to many
+ * sessions, a request or two each time. */
+void ddps_gather_again(struct ddps_ctx *ctx)
+{
+	if (ctx->attr.gather && !LIST_EMPTY(&ctx->gathers) &&
+	    ddps_now() + (GATHER_NS - DRAIN_NS) < ctx->gather_late)
+		ddps_gather_next(ctx);
+	else
+		ddps_gather_look(ctx);
+}
+
+static void make_cautious(struct ddps_gather *g)
+{
+	g->wary = (uint16_t)(CAUTION_LEAST << g->caution);
+	if (g->caution < CAUTION_MOST)
+		g->caution++;
+}
+
+/* The program did not look meanwhile; it does something else, unless it still posts. */
 static void on_late(void *user)
 {
 	struct ddps_ctx *ctx = user;
+	const bool posts = ddps_now() < ctx->gather_at + POSTS_NS;
 	struct ddps_ep *ep;
 
 	ddps_gather_next(ctx);
-	ctx->gather_kept = 0;
+	if (!posts)
+		ctx->gather_kept = 0;
 	while ((ep = LIST_FIRST(&ctx->gathers))) {
-		ep->gather.wary = (uint16_t)(CAUTION_LEAST << ep->gather.caution);
-		if (ep->gather.caution < CAUTION_MOST)
-			ep->gather.caution++;
+		if (!posts)
+			make_cautious(&ep->gather);
 		let_ep_go(ep);
 	}
 }
@@ -114,7 +137,8 @@ static bool waits_for_others(struct ddps_ep *ep)
 
 	if (ep->gather.turn != looks) { /* nothing was posted since the program looked */
 		ep->gather.turn = looks;
-		return false;
+		if (!ep->ctx->gather_left)
+			return false;
 	}
 	if (ep->gather.wary) {
 		ep->gather.wary--;
@@ -140,6 +164,8 @@ bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	if (ep->ctx->attr.gather ? (more || waits_for_others(ep)) && !is_burst_full(ep, wr)
 				 : more) {
 		join_gathering(ep);
+		if (++ep->ctx->gather_posts % SOME_POSTS == 0)
+			ep->ctx->gather_at = ddps_now();
 		return true;
 	}
 	ddps_gather_forget(ep);

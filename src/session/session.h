@@ -107,14 +107,17 @@ struct ddps_ctx {
 	struct ddps_ctx_stats stats;  /* counters of its own, and of endpoints that are gone */
 	LIST_HEAD(, ddps_ep) gathers; /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
-	uint64_t gather_late; /* when those that wait are late */
-	uint32_t gather_turn; /* counts when the program looked; atomic */
-	uint32_t gather_kept; /* how often in a row it came before that */
-	uint32_t vain;	      /* polls in a row that found nothing, */
-	uint32_t vain_many;   /* and how many of them are so many that others are to run */
-	bool gave;	      /* they did, and nobody has looked since */
-	bool watched;	      /* src/watch */
-	bool ending;	      /* nobody takes completions any more */
+	uint64_t gather_late;  /* when those that wait are late */
+	uint32_t gather_turn;  /* counts when the program looked; atomic */
+	uint32_t gather_kept;  /* how often in a row it came before that */
+	uint64_t gather_at;    /* when the last but a few of those that wait were posted */
+	uint32_t gather_posts; /* how many have waited so far */
+	bool gather_left;      /* its last look has left completions in the queue: it comes back */
+	uint32_t vain;	       /* polls in a row that found nothing, */
+	uint32_t vain_many;    /* and how many of them are so many that others are to run */
+	bool gave;	       /* they did, and nobody has looked since */
+	bool watched;	       /* src/watch */
+	bool ending;	       /* nobody takes completions any more */
 	struct ddps_walk walk;
 };
 
@@ -503,10 +506,14 @@ static inline void ddps_gather_next(struct ddps_ctx *ctx)
 /* The program looks for what has come: nothing of its own waits for others now. */
 static inline void ddps_gather_look(struct ddps_ctx *ctx)
 {
+	ctx->gather_left = false;
 	ddps_gather_next(ctx);
 	if (!LIST_EMPTY(&ctx->gathers))
 		ddps_gather_flush(ctx);
 }
+
+/* The program fetches what its last look has left. */
+void ddps_gather_again(struct ddps_ctx *ctx);
 
 /* ---- work posted too late (ep_end.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);

@@ -290,3 +290,126 @@ Test(session_move, progress_is_everybodys)
 	cr_expect_eq(w[0].result + w[1].result, 1, "one of them has run it");
 	e2e_close(&e);
 }
+
+/* ---- requests that leave together ---- */
+
+static void open_gathering(struct e2e *e)
+{
+	struct ddps_ctx_attr attr;
+
+	ddps_ctx_attr_init(&attr);
+	attr.gather = true;
+	e2e_open_with(e, TCP, &attr);
+}
+
+/* Many octets in the first pieces: they do not wait, however many pieces follow. */
+Test(session_move, a_request_of_many_octets_is_not_gathered)
+{
+	static uint8_t from[3 * 40000], to[3 * 40000];
+	struct ddps_sge sge[3];
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = sge, .nsge = 3 };
+	struct ddps_mr *mf, *mt;
+	struct e2e e;
+
+	open_gathering(&e);
+	e.attr.max_sge = 3;
+	e2e_connect(&e);
+	mf = e2e_reg(&e, from, sizeof from, 0);
+	mt = e2e_reg(&e, to, sizeof to, DDPS_LOCAL_WRITE);
+	e2e_fill(from, sizeof from, 1);
+	for (int i = 0; i < 3; i++)
+		sge[i] = e2e_sge(from + i * 40000, 40000, mf);
+	for (int i = 0; i < 2; i++) {
+		struct ddps_sge all = e2e_sge(to, sizeof to, mt);
+
+		cr_assert_eq(ddps_post_recv(e.b.ep, 0, &all, 1), 0);
+	}
+	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+	cr_expect(LIST_EMPTY(&e.ctx->gathers));
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
+	cr_expect_arr_eq(from, to, sizeof to);
+	e2e_close(&e);
+}
+
+static void post_empty_sends(struct e2e *e, unsigned n)
+{
+	const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+
+	while (n--) {
+		cr_assert_eq(ddps_post_recv(e->b.ep, 0, NULL, 0), 0);
+		cr_assert_eq(ddps_post_send(e->a.ep, &wr), 0);
+	}
+}
+
+/* What waits is late, and its program @posted a moment ago; or never. */
+static void let_late_go(struct e2e *e, uint64_t posted)
+{
+	ddps_lock(&e->ctx->lock);
+	cr_assert_not(LIST_EMPTY(&e->ctx->gathers));
+	e->ctx->gather_late = 0;
+	e->ctx->gather_at = posted;
+	ddps_gather_late(e->ctx);
+	cr_expect(LIST_EMPTY(&e->ctx->gathers));
+	ddps_unlock(&e->ctx->lock);
+}
+
+/* Of many sessions each has posted before it looks: none of their requests was the last for a while. */
+Test(session_move, who_posts_all_the_time_need_not_be_cautious)
+{
+	struct e2e e;
+
+	open_gathering(&e);
+	e2e_connect(&e);
+	post_empty_sends(&e, 30);
+	cr_expect_gt(e.ctx->gather_at, 0, "it is seen that somebody posts");
+	let_late_go(&e, UINT64_MAX / 2);
+	cr_expect_eq(e.a.ep->gather.wary, 0);
+	post_empty_sends(&e, 2);
+	let_late_go(&e, 0);
+	cr_expect_eq(e.a.ep->gather.wary, 16);
+	e2e_close(&e);
+}
+
+static void take_one_completion(struct e2e *e)
+{
+	struct ddps_wc wc;
+
+	cr_assert_eq(ddps_cq_poll(e->cq, &wc, 1), 1);
+	cr_expect_eq(wc.status, DDPS_WC_SUCCESS);
+}
+
+/* The program that takes one of many completions comes back for the others. */
+Test(session_move, a_look_that_leaves_completions_lets_nothing_go)
+{
+	struct e2e e;
+
+	open_gathering(&e);
+	e2e_connect(&e);
+	post_empty_sends(&e, 1);
+	e2e_wc(&e);
+	e2e_wc(&e);
+	post_empty_sends(&e, 8);
+	ddps_lock(&e.ctx->lock);
+	ddps_gather_look(e.ctx);
+	ddps_unlock(&e.ctx->lock);
+	take_one_completion(&e);
+	post_empty_sends(&e, 3); /* not even the first */
+	cr_expect_eq(e.a.ep->gather.count, 3);
+	e.ctx->gather_late = UINT64_MAX; /* no time passes */
+	take_one_completion(&e);
+	cr_expect_eq(e.a.ep->gather.count, 3);
+	e.ctx->gather_late = 0; /* a while has passed */
+	take_one_completion(&e);
+	cr_expect_eq(e.a.ep->gather.count, 0);
+	post_empty_sends(&e, 1);
+	cr_expect_eq(e.a.ep->gather.count, 1);
+	ddps_lock(&e.ctx->lock);
+	ddps_gather_look(e.ctx); /* at another queue, for example */
+	ddps_unlock(&e.ctx->lock);
+	cr_expect_eq(e.a.ep->gather.count, 0);
+	post_empty_sends(&e, 1);
+	cr_expect_eq(e.a.ep->gather.count, 0, "the first behind it leaves");
+	e2e_close(&e);
+}

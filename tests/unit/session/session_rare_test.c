@@ -333,40 +333,6 @@ Test(session_rare, a_deadline_that_is_close)
 	e2e_close(&e);
 }
 
-/* Many octets in the first pieces: they do not wait, however many pieces follow. */
-Test(session_rare, a_request_of_many_octets_is_not_gathered)
-{
-	static uint8_t from[3 * 40000], to[3 * 40000];
-	struct ddps_ctx_attr attr;
-	struct ddps_sge sge[3];
-	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = sge, .nsge = 3 };
-	struct ddps_mr *mf, *mt;
-	struct e2e e;
-
-	ddps_ctx_attr_init(&attr);
-	attr.gather = true;
-	e2e_open_with(&e, TCP, &attr);
-	e.attr.max_sge = 3;
-	e2e_connect(&e);
-	mf = e2e_reg(&e, from, sizeof from, 0);
-	mt = e2e_reg(&e, to, sizeof to, DDPS_LOCAL_WRITE);
-	e2e_fill(from, sizeof from, 1);
-	for (int i = 0; i < 3; i++)
-		sge[i] = e2e_sge(from + i * 40000, 40000, mf);
-	for (int i = 0; i < 2; i++) {
-		struct ddps_sge all = e2e_sge(to, sizeof to, mt);
-
-		cr_assert_eq(ddps_post_recv(e.b.ep, 0, &all, 1), 0);
-	}
-	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
-	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
-	cr_expect(LIST_EMPTY(&e.ctx->gathers));
-	for (int i = 0; i < 4; i++)
-		cr_expect_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
-	cr_expect_arr_eq(from, to, sizeof to);
-	e2e_close(&e);
-}
-
 /* ---- a capture ---- */
 
 static void make_session_rare_packet(struct ddps_capture *c, const void *local, const void *peer,
