@@ -10,6 +10,7 @@ times=1
 trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 # The server may not listen yet when the client asks: it asks again.
 export DDPSESS_RETRY_MS=15000 DDPSESS_CONF=/dev/null LC_ALL=C
+unset DDPSESS_SHM
 # Whom programs run as, and how they are started; cases add to it.
 rights=() who=""
 load=("$sessctl" run --)
@@ -172,7 +173,7 @@ repeat() { # NAME TRY ARGUMENT...
 #   its_own	what it says when it fails for a reason of its own: then it has two more tries
 #   check	a command that says whether the files that they left are right
 pair() {
-	local name="$1 over $DDPSESS_TRANSPORT"
+	local name="$1 over $DDPSESS_TRANSPORT${DDPSESS_SHM:+ and shared memory}"
 	[[ $name =~ $pattern ]] || return 0
 	read -r -u "$lanes"
 	repeat "$name" try_pair "$2" "$3" &

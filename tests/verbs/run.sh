@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Unmodified verbs programs over the drop-in, both ends on this host, each several times over either
-# transport and without rights.  One line a case.
+# transport, and many of them through shared memory, without rights.  One line a case.
 # usage: run.sh BUILD [TIMES [PATTERN]]
 set -u
 pattern=${3:-.}
@@ -20,7 +20,7 @@ perftest() {
 	for o in send write read; do
 		perf "ib_${o}_bw" -n 5 -a
 		perf "ib_${o}_lat" -n 5 -a
-		perf "ib_${o}_bw" -n 20 -q 4
+		perf "ib_${o}_bw" -n 500 -q 16 # a multiple of 100: docs/verbs.md
 		perf "ib_${o}_lat" -n 50
 		# both ways; the last has more on its way than the sockets take
 		perf "ib_${o}_bw" -b -n 5 -a
@@ -245,11 +245,23 @@ secured() {
 	unset DDPSESS_TLS_PSK
 }
 
+# TCP makes way for it.
+shared_memory() {
+	local DDPSESS_TRANSPORT=tcp
+	export DDPSESS_TRANSPORT DDPSESS_SHM=auto
+	rdma_cm
+	perftest
+	rsockets
+	fio
+	unset DDPSESS_SHM
+}
+
 head -c 3000000 /dev/urandom >"$work/from"
 sha256sum <"$work/from" | sed 's/-$/to/' >"$work/digest"
 drop_rights
 more_lanes 4
 transports short
+shared_memory
 secured
 more_lanes 8
 transports timed
