@@ -124,38 +124,40 @@ enum ddps_mpa_deadline {
 struct ddps_mpa_conn {
 	struct ddps_llp llp; /* first; up is NULL until someone above owns it */
 	struct ddps_env *env;
+	const struct ddps_mpa_tcp *tcp;
+	struct ddps_mpa_startup *startup; /* until full operation */
+	uint64_t turn;			  /* the loop's, in which it had its share */
+	uint32_t mulpdu;
 	enum ddps_mpa_state state;
-	uint64_t turn;	/* the loop's, in which it had its share */
-	unsigned depth; /* of our functions at work, see zombie */
-	bool initiator;
-	bool open; /* there is a TCP connection, or one is being made */
 	enum ddps_mpa_rd rd;
 	enum ddps_mpa_wr wr;
-	bool held;	 /* kick() came when nothing could be sent */
-	bool pumping;	 /* inside pump(), which calls up */
-	bool want_close; /* shutdown() was called */
-	bool resume;	 /* the layer above wants the segment that it held back */
-	bool stepwise;	 /* unit tests: no straight way */
-	bool calm;	 /* watched for input alone: what nearly always is to be waited for */
-	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
-	bool asks_soon;	 /* mpa_io.c's: its keepalive is that of a session that stalls */
-	bool spared;	 /* mpa_io_listen.c's: it had sent something when its place was wanted */
-	uint32_t keepalive_ms; /* mpa_io.c's: what its socket has of the listener's */
-	uint8_t rev;	       /* of the Request, later of the Reply */
-	const struct ddps_mpa_tcp *tcp;
-	struct ddps_io io;	    /* mpa_io.c's */
+	unsigned depth;	   /* of our functions at work, see zombie */
+	bool open;	   /* there is a TCP connection, or one is being made */
+	bool held;	   /* kick() came when nothing could be sent */
+	bool pumping;	   /* inside pump(), which calls up */
+	bool want_close;   /* shutdown() was called */
+	bool resume;	   /* the layer above wants the segment that it held back */
+	bool stepwise;	   /* unit tests: no straight way */
+	bool calm;	   /* watched for input alone: what nearly always is to be waited for */
+	bool zombie;	   /* freed by the layer above, but one of our functions is still at work */
+	struct ddps_io io; /* mpa_io.c's */
+	struct ddps_mpa_tx tx;
+	uint64_t mulpdu_age; /* octets sent since it was looked up: see DDPS_MPA_MULPDU_AGE */
+	struct ddps_mpa_rx rx;
+
+	bool initiator;
+	bool asks_soon; /* mpa_io.c's: its keepalive is that of a session that stalls */
+	bool spared;	/* mpa_io_listen.c's: it had sent something when its place was wanted */
+	uint8_t rev;	/* of the Request, later of the Reply */
+	uint32_t keepalive_ms;	    /* mpa_io.c's: what its socket has of the listener's */
 	struct ddps_mpa_tls *tls;   /* mpa_tls.c's; NULL: not secured */
 	struct ddps_mpa_shm *shm;   /* mpa_shm.c's; NULL: not through shared memory */
 	struct ddps_mpa_near *near; /* mpa_near.c's; NULL: TCP stays, or has made way */
 	bool ask_crc, ask_markers;  /* with TLS: the URI says so */
-	struct ddps_mpa_tx tx;
-	uint32_t mulpdu, emss;
-	uint64_t mulpdu_age; /* octets sent since they were looked up: see DDPS_MPA_MULPDU_AGE */
-	int tx_errno;	     /* DDPS_MPA_WR_LOST: why */
-	uint64_t close_by;   /* ddps_now(): when the end has to be over; 0: no limit */
-	uint32_t acks_ms;    /* DDPS_MPA_T_ACKS: when it was looked last */
-	struct ddps_mpa_startup *startup; /* until full operation */
-	struct ddps_mpa_rx rx;
+	uint32_t emss;
+	int tx_errno;	   /* DDPS_MPA_WR_LOST: why */
+	uint32_t acks_ms;  /* DDPS_MPA_T_ACKS: when it was looked last */
+	uint64_t close_by; /* ddps_now(): when the end has to be over; 0: no limit */
 
 	struct ddps_llp_param p;
 	struct ddps_timer timer;

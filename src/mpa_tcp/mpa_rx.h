@@ -38,14 +38,15 @@ struct ddps_mpa_rx {
 	uint16_t phase; /* of the first octet of the current FPDU */
 	uint64_t fpdus; /* whole and valid so far */
 
-	unsigned share; /* so many more may be shown in this turn */
-	size_t ask;	/* so much is read together: about what a turn can show */
+	size_t ask;	   /* so much is read together: about what a turn can show */
+	unsigned share;	   /* so many more may be shown in this turn */
+	uint8_t *part;	   /* NULL, or part_size octets */
+	size_t part_total; /* 0: not in use */
 
 	uint8_t head_len, head[DDPS_MPA_RX_HEAD];
 
-	struct ddps_spares *spares;		/* where part comes from, or NULL */
-	uint8_t *part;				/* NULL, or part_size octets */
-	size_t part_size, part_len, part_total; /* part_total 0: not in use */
+	struct ddps_spares *spares; /* where part comes from, or NULL */
+	size_t part_size, part_len;
 
 	/* While stalled: the segment held back, and what came behind its FPDU.  While cut: the
 	 * FPDUs that were read and not shown. */

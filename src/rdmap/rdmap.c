@@ -14,9 +14,11 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return DDPS_E_NOMEM;
-	if (cfg->srq) /* the buffer bound has its place */
-		r->rq.mem = (struct ddps_wq){ calloc(1, sizeof(struct ddps_rqe)),
-					      calloc(rq_sge, sizeof(struct ddps_sge)), 1 };
+	/* The buffer bound has its place. */
+	if (cfg->srq && ddps_wq_make(&r->rq.mem, 1, sizeof(struct ddps_rqe), rq_sge)) {
+		free(r);
+		return DDPS_E_NOMEM;
+	}
 	r->sq.depth = cfg->sq_depth;
 	r->rq.depth = rq_depth;
 	r->rq.max_sge = rq_sge;
@@ -40,10 +42,6 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 		r->rxq[q].msn = 1;
 	}
 	r->pd->streams++;
-	if (cfg->srq && (!r->rq.mem.e || !r->rq.mem.sge)) {
-		ddps_rdmap_free(r);
-		return DDPS_E_NOMEM;
-	}
 	*out = r;
 	return 0;
 }
@@ -178,7 +176,7 @@ struct ddps_msg_stats *ddps_rdmap_count_new(struct ddps_rdmap *r, bool in, unsig
 	if (t->n == t->room) {
 		more = realloc(t->v, room * sizeof *more);
 		if (!more)
-			return &t->other;
+			return &r->uncounted;
 		t->v = more;
 		t->room = room;
 	}
@@ -258,7 +256,7 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
 
 uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r)
 {
-	uint64_t n = r->tally.other.segments;
+	uint64_t n = r->uncounted.segments;
 
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
 		n += get_counted(r, true, op).segments;

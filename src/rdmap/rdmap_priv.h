@@ -23,16 +23,16 @@ struct ddps_sqe {
 	uint64_t losses;   /* ddps_stag_losses when its pieces were checked */
 	uint32_t len, stag, msn, nsge;
 	unsigned flags;
-	enum ddps_op op;
-	enum ddps_wc_status status; /* other than SUCCESS: what it will end with */
-	bool plain;		    /* a Send or Write that is done when it has left */
-	bool sent;		    /* its last segment was pulled */
-	bool done;		    /* READ, atomics: response delivered, or impossible now */
-	bool first_cut;		    /* WRITE_IMM, SEND_IMM: the first of the two messages is cut */
-	bool asking;		    /* PLACED: all else is cut, the Read that confirms it is next */
-	bool covered;		    /* PLACED: the next request's Read confirms this one, too */
-	bool straight;		    /* posted by the straight way, may leave by it */
-	/* Last, since Sends and Writes do not look at it. */
+	enum ddps_op op : 8;
+	enum ddps_wc_status status : 8; /* other than SUCCESS: what it will end with */
+	bool plain;			/* a Send or Write that is done when it has left */
+	bool sent;			/* its last segment was pulled */
+	bool done;			/* READ, atomics: response delivered, or impossible now */
+	bool first_cut; /* WRITE_IMM, SEND_IMM: the first of the two messages is cut */
+	bool asking;	/* PLACED: all else is cut, the Read that confirms it is next */
+	bool covered;	/* PLACED: the next request's Read confirms this one, too */
+	bool straight;	/* posted by the straight way, may leave by it */
+	/* Behind a line of the cache, since Sends and Writes do not look at it. */
 	union {
 		struct {
 			uint64_t sink_to;
@@ -61,8 +61,9 @@ struct ddps_rqe {
  */
 struct ddps_wq {
 	void *e;
-	struct ddps_sge *sge; /* max_sge per entry */
+	struct ddps_sge *sge; /* max_sge per entry, behind @e */
 	uint32_t size;
+	uint32_t before; /* octets in front of @e: it begins with a line of the cache */
 };
 
 struct ddps_sq {
@@ -74,9 +75,9 @@ struct ddps_sq {
 };
 
 struct ddps_rq {
+	uint64_t head, tail;
 	struct ddps_wq mem; /* of struct ddps_rqe */
 	uint32_t depth, max_sge;
-	uint64_t head, tail;
 };
 
 /* A Read Request or Atomic Request accepted and not yet answered entirely. */
@@ -91,9 +92,9 @@ struct ddps_irrq_entry {
 };
 
 struct ddps_irrq {
-	struct ddps_irrq_entry *e;
+	uint32_t count, head;
 	uint32_t cap, ird;
-	uint32_t head, count;
+	struct ddps_irrq_entry *e;
 	bool rtr_slot; /* ird is 0, but the RTR Read has a slot */
 };
 
@@ -119,70 +120,71 @@ struct ddps_rx_ctx {
 };
 
 /* Messages by direction and kind.  Most streams have few kinds: each has its place when the first one
- * comes, @at - 1 in @v.  What no memory was there for is in @other. */
+ * comes, @at - 1 in @v. */
 struct ddps_tally {
 	uint8_t at[2][DDPS_STAT_OPS];
+	struct ddps_msg_stats *v;
 	uint8_t n, room;
-	struct ddps_msg_stats *v, other;
 };
 
 enum ddps_tx_cur { DDPS_CUR_NONE, DDPS_CUR_SQ, DDPS_CUR_RRESP };
 
-/* What each Send needs is together at the beginning: see struct ddps_mpa_conn. */
+/* What each Send needs is together at the beginning, on both sides: see struct ddps_mpa_conn. */
 struct ddps_rdmap {
 	struct ddps_pd *pd;
-	uint64_t stream;
 	const struct ddps_rdmap_up *up;
 	void *user;
-	uint32_t max_sge;
-	unsigned ctx_open; /* bits: ctx[] that are in use */
-	struct ddps_stag_seen from,
-		into; /* read from, of sends; written to, of receives and Reads */
-
 	enum ddps_rdmap_state state;
-	bool rfc7306;
-	bool llp_mpa_codes;
+	unsigned ctx_open; /* bits: ctx[] that are in use */
+	uint32_t max_sge;
+	enum ddps_tx_cur cur; /* message in progress */
+	unsigned send_rtr;    /* RTR, or nudge, still to go out */
 	bool draining, drained, peer_closed;
 	bool poke;	 /* something became ready to send: tell with want_tx */
 	bool rresp_turn; /* to send: whose turn it is when both have something */
-	bool rtr_read_out;
-	bool stepwise;	    /* unit tests: no straight ways */
-	bool straight_only; /* ... or nothing but these: the others refuse */
-	uint8_t may;	    /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
-	uint8_t covered;    /* PLACED requests in a row without a Read of their own */
-	bool send_imm;	    /* Immediate Data may belong to the Send that follows */
-	bool ahead;	    /* ... and has come */
-	bool flush;	    /* Atomic Writes and Flushes, both ways */
+	bool stepwise;	 /* unit tests: no straight ways */
+	bool stalled;	 /* a segment was held back */
+	bool waited;	 /* the segment that is due was held back before, and counted */
+	bool ahead;	 /* Immediate Data may belong to the Send that follows, and has come */
+	uint8_t may;	 /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
 
 	/* sending */
 	struct ddps_sq sq;
-	enum ddps_tx_cur cur;	      /* message in progress */
-	unsigned send_rtr;	      /* RTR, or nudge, still to go out */
-	uint64_t tx_pulled, tx_acked; /* segments */
-	bool term_pulled;
-	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
-	uint16_t ord, reads_max;
-	uint32_t reads_out;		/* the RTR Read included */
+	uint64_t tx_pulled, tx_acked;	/* segments */
 	uint32_t tx_msn[DDPS_QN_COUNT]; /* next */
-	struct ddps_ddp_msg msg;	/* the one in progress */
+	struct ddps_stag_seen from;	/* read from, of sends */
+	struct ddps_tally tally;
 	struct ddps_irrq irrq;
 
 	/* receiving */
-	struct ddps_rq rq;
 	/* With a shared receive queue rq has one place, for the buffer bound. */
 	struct ddps_srq *srq;
-	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
-	uint32_t srq_out;   /* now */
-	bool srq_waits;
-	bool waited;	     /* the segment that is due was held back before, and counted */
-	bool over_share;     /* why: its share of the shared queue, not the queue itself */
-	bool stalled;	     /* a segment was held back */
+	uint32_t srq_share;  /* so many bound or completed and not fetched, at most */
+	uint32_t srq_out;    /* now */
 	unsigned expect_rtr; /* not 0 until the first message */
+	bool srq_waits;
+	bool over_share; /* why: its share of the shared queue, not the queue itself */
+	struct ddps_rq rq;
+	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
+	struct ddps_stag_seen into; /* written to, of receives and Reads */
+	uint64_t stream;
+
+	bool rfc7306;
+	bool llp_mpa_codes;
+	bool rtr_read_out;
+	bool straight_only; /* unit tests: nothing but straight ways, the others refuse */
+	uint8_t covered;    /* PLACED requests in a row without a Read of their own */
+	bool send_imm;	    /* see ahead */
+	bool flush;	    /* Atomic Writes and Flushes, both ways */
+	bool term_pulled;
 	bool rtr_strict;
 	enum ddps_no_recv no_recv;
-	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
+	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
+	uint16_t ord, reads_max;
+	uint32_t reads_out;	 /* the RTR Read included */
+	struct ddps_ddp_msg msg; /* the one in progress */
 
-	struct ddps_tally tally;
+	struct ddps_msg_stats uncounted; /* of messages for whose count there was no memory */
 	struct {
 		uint64_t sq_full, rq_full, no_buffer, stalls, over_share, ird_overrun, cq_overflow;
 	} met; /* limits: as in struct ddps_ep_stats */
@@ -242,6 +244,8 @@ void ddps_rdmap_stop(struct ddps_rdmap *r);
 void ddps_rdmap_unstall(struct ddps_rdmap *r);
 
 /* ---- rdmap_queue.c ---- */
+/* For @size entries of @each octets.  0 or DDPS_E_NOMEM. */
+int ddps_wq_make(struct ddps_wq *q, uint32_t size, size_t each, uint32_t max_sge);
 /* Room for more entries of @each octets; those in [@head, @tail) stay.  0 or DDPS_E_NOMEM. */
 int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head, uint64_t tail);
 void ddps_wq_free(struct ddps_wq *q);

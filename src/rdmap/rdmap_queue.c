@@ -5,20 +5,28 @@
 #include <string.h>
 
 #define FIRST 8u
+#define LINE  64u /* of the cache: what a Send needs of an entry is in one */
+
+int ddps_wq_make(struct ddps_wq *q, uint32_t size, size_t each, uint32_t max_sge)
+{
+	uint8_t *mem = malloc(LINE - 1 + size * each + (size_t)size * max_sge * sizeof *q->sge);
+
+	if (!mem)
+		return DDPS_E_NOMEM;
+	q->before = (uint32_t)(-(uintptr_t)mem % LINE);
+	q->e = mem + q->before;
+	q->sge = (struct ddps_sge *)(mem + q->before + size * each);
+	q->size = size;
+	return 0;
+}
 
 int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head, uint64_t tail)
 {
 	uint32_t size = q->size ? 2 * q->size : FIRST;
-	struct ddps_wq to = {
-		.size = size,
-		.e = malloc(size * each),
-		.sge = malloc((size_t)size * max_sge * sizeof *to.sge),
-	};
+	struct ddps_wq to;
 
-	if (!to.e || !to.sge) {
-		ddps_wq_free(&to);
+	if (ddps_wq_make(&to, size, each, max_sge))
 		return DDPS_E_NOMEM;
-	}
 	for (; head != tail; head++) {
 		size_t i = head & (q->size - 1), k = head & (size - 1);
 
@@ -32,6 +40,6 @@ int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head
 
 void ddps_wq_free(struct ddps_wq *q)
 {
-	free(q->e);
-	free(q->sge);
+	if (q->size)
+		free((uint8_t *)q->e - q->before);
 }

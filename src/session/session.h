@@ -343,12 +343,12 @@ struct ddps_late {
 /* Requests of an endpoint that wait for others (gather.c). */
 struct ddps_gather {
 	LIST_ENTRY(ddps_ep) of_all;
-	bool joined;   /* the context's list */
 	uint32_t turn; /* of the context, in which the last one was posted */
 	uint32_t octets;
 	uint16_t count;
 	uint16_t wary; /* so many leave without waiting */
 	uint8_t caution;
+	bool joined; /* the context's list */
 };
 
 /* struct ddps_conn_info, for as long as an endpoint lives: the texts are made of the numbers when they are asked
@@ -372,23 +372,32 @@ struct ddps_peer_text {
 	char text[sizeof(((struct ddps_conn_info *)0)->peer)];
 };
 
+/* What each Send needs is together at the beginning, as in struct ddps_rdmap. */
 struct ddps_ep {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
 	enum ddps_ep_state state;
-	uint32_t late_count;
-	uint64_t serial; /* unlike its address nobody's ever again */
 	bool established;
-	bool stalls;	      /* DDPS_NO_RECV_STALL */
-	bool closing_seen;    /* of the peer, behind what waits */
-	bool peer_closed;     /* in order */
+	bool stalls;	   /* DDPS_NO_RECV_STALL */
+	bool closing_seen; /* of the peer, behind what waits */
+	bool peer_closed;  /* in order */
+	struct ddps_cq *send_cq, *recv_cq;
+	void *user;
+	struct ddps_gather gather;
+	struct {
+		uint32_t ms;	/* how long it may be silent; 0: for ever */
+		bool looks;	/* the timer runs */
+		bool gone;	/* it was silent for too long */
+		uint64_t since; /* ns; when it was first seen to be; 0: it is not */
+		struct ddps_timer timer;
+	} host;		 /* the peer's (host.c) */
+	uint64_t serial; /* unlike its address nobody's ever again */
+	uint32_t late_count;
 	bool cut_short;	      /* some of its work may not have arrived */
 	bool id_lost;	      /* without memory for @was */
 	struct ddps_who *was; /* the peer of a secured session that has ended, or NULL */
-	struct ddps_cq *send_cq, *recv_cq;
-	void *user;
 	LIST_ENTRY(ddps_ep) link;
 	struct ddps_pd *pd;
 	struct ddps_task kick, shut, overflow;
@@ -401,14 +410,6 @@ struct ddps_ep {
 	uint8_t mute, muted; /* DDPS_MUTE_*; and where something was flushed since */
 	bool shared_rq;	     /* it has no receive queue of its own */
 	STAILQ_HEAD(, ddps_late) late;
-	struct {
-		struct ddps_timer timer;
-		uint64_t since; /* ns; when it was first seen to be silent; 0: it is not */
-		uint32_t ms;	/* how long it may be; 0: for ever */
-		bool looks;	/* the timer runs */
-		bool gone;	/* it was silent for too long */
-	} host;			/* the peer's (host.c) */
-	struct ddps_gather gather;
 	struct ddps_kept_info info;
 	struct ddps_kept_error error;
 	struct ddps_dial *dial; /* initiator, until established or dead */
