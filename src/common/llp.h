@@ -127,6 +127,10 @@ struct ddps_seg {
 struct ddps_llp;
 struct ddps_who;
 
+/* Octets at the beginning of struct ddps_llp, and of the @user of struct ddps_llp_data, that each message needs. */
+#define DDPS_LLP_OFTEN	    240u
+#define DDPS_LLP_DATA_OFTEN 352u
+
 /* The data's way, straight to DDP and RDMAP.  @user is the one given with the vtable. */
 struct ddps_llp_data {
 	/* Pull the next segment of at most @mulpdu octets (header + payload).

@@ -2,6 +2,7 @@
 /* What MPA needs of TCP, from sockets; and connecting. */
 #include "common/error.h"
 #include "common/own.h"
+#include "common/prefetch.h"
 #include "mpa_tcp/mpa_tls.h"
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -306,12 +307,28 @@ static void take_mpa_io(void *user, uint32_t events)
 	ddps_mpa_conn_ready(c, events);
 }
 
+_Static_assert(offsetof(struct ddps_mpa_conn, rx) <= DDPS_LLP_OFTEN,
+	       "what a Send needs is asked for");
+
+/* What is read needs the stream above, too. */
+static void expect_mpa_io(void *user, bool next)
+{
+	const struct ddps_mpa_conn *c = user;
+
+	if (next)
+		ddps_prefetch(c->llp.data_user, DDPS_LLP_DATA_OFTEN);
+	else
+		ddps_prefetch(c, offsetof(struct ddps_mpa_conn, rx.head));
+}
+
 struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = ddps_mpa_conn_new(env, &ddps_mpa_sockets, peer);
 
 	if (c)
-		c->io = (struct ddps_io){ .fd = fd, .fn = take_mpa_io, .user = c };
+		c->io = (struct ddps_io){
+			.fd = fd, .fn = take_mpa_io, .user = c, .soon = expect_mpa_io
+		};
 	return c;
 }
 

@@ -112,6 +112,10 @@ struct ddps_ep_stats ddps_rdmap_stats(const struct ddps_rdmap *r);
 /* A completion of its was lost for lack of room in its queue: counted. */
 void ddps_rdmap_overflowed(struct ddps_rdmap *r);
 
+#define DDPS_RDMAP_OFTEN 240u /* octets at the beginning of a stream that each Send posted needs */
+/* Something is to be posted soon: what that needs, the stream itself aside, is to be in cache. */
+void ddps_rdmap_expect(const struct ddps_rdmap *r);
+
 /* With a shared receive queue: the application has a completion of the receive queue now. */
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);
 

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of work queues: as much as was needed at a time, so that idle sessions are small. */
 #include "rdmap/rdmap_priv.h"
+#include "common/prefetch.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST 8u
-#define LINE  64u /* of the cache: what a Send needs of an entry is in one */
+#define SOON  4u /* entries: as many posts are expected */
+
+_Static_assert(offsetof(struct ddps_sqe, atomic) <= DDPS_CACHE_LINE &&
+		       sizeof(struct ddps_sqe) % DDPS_CACHE_LINE == 0,
+	       "what a Send needs of an entry is in one line of the cache");
+_Static_assert(offsetof(struct ddps_rdmap, irrq.count) < DDPS_RDMAP_OFTEN &&
+		       offsetof(struct ddps_rdmap, rxq[1]) <= DDPS_LLP_DATA_OFTEN,
+	       "what a Send needs of a stream is asked for");
 
 int ddps_wq_make(struct ddps_wq *q, uint32_t size, size_t each, uint32_t max_sge)
 {
-	uint8_t *mem = malloc(LINE - 1 + size * each + (size_t)size * max_sge * sizeof *q->sge);
+	uint8_t *mem =
+		malloc(DDPS_CACHE_LINE - 1 + size * each + (size_t)size * max_sge * sizeof *q->sge);
 
 	if (!mem)
 		return DDPS_E_NOMEM;
-	q->before = (uint32_t)(-(uintptr_t)mem % LINE);
+	q->before = (uint32_t)(-(uintptr_t)mem % DDPS_CACHE_LINE);
 	q->e = mem + q->before;
 	q->sge = (struct ddps_sge *)(mem + q->before + size * each);
 	q->size = size;
@@ -42,4 +51,18 @@ void ddps_wq_free(struct ddps_wq *q)
 {
 	if (q->size)
 		free((uint8_t *)q->e - q->before);
+}
+
+void ddps_rdmap_expect(const struct ddps_rdmap *r)
+{
+	const struct ddps_wq *q = &r->sq.mem;
+	uint64_t pos = r->sq.head == r->sq.tail ? ddps_wq_first(q, r->sq.tail) : r->sq.tail;
+
+	for (uint64_t end = pos + (q->size ? SOON : 0); pos != end; pos++) {
+		size_t at = pos & (q->size - 1);
+
+		__builtin_prefetch((const struct ddps_sqe *)q->e + at, 1);
+		__builtin_prefetch(q->sge + at * r->max_sge, 1);
+	}
+	__builtin_prefetch(r->tally.v, 1);
 }

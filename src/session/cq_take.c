@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: whoever polls or waits drives the context, and takes what has come. */
 #include "session/cq_in.h"
+#include "common/prefetch.h"
 #include <sched.h>
 #include <string.h>
 
@@ -12,6 +13,44 @@ static void note_fetched(const struct ddps_wc *wc, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (wc[i].op == DDPS_OP_RECV)
 			ddps_rdmap_recv_fetched(wc[i].ep->rdmap);
+}
+
+_Static_assert(offsetof(struct ddps_ep, host.looks) - offsetof(struct ddps_ep, ctx) <=
+		       DDPS_EP_OFTEN,
+	       "what a Send needs of an endpoint is asked for");
+
+#define EXPECTED 64u /* completions, about as many as a program takes at a time */
+
+/*
+ * Whoever takes completions posts to their sessions next, as a rule.  In three steps, since each looks at what the
+ * one before has asked for: so all sessions wait for memory at the same time.
+ */
+static __attribute__((noinline)) void expect_posts(const struct ddps_wc *wc, uint32_t n)
+{
+	const struct ddps_ep *ep[EXPECTED];
+	unsigned k = 0;
+
+	for (uint32_t i = 0; i < n && k < EXPECTED; i++) {
+		if (k && wc[i].ep == ep[k - 1])
+			continue;
+		ep[k++] = wc[i].ep;
+		ddps_prefetch(&wc[i].ep->ctx, DDPS_EP_OFTEN);
+	}
+	for (unsigned i = 0; i < k; i++) {
+		ddps_prefetch(ep[i]->rdmap, DDPS_RDMAP_OFTEN);
+		ddps_prefetch(ep[i]->llp, DDPS_LLP_OFTEN);
+	}
+	for (unsigned i = 0; i < k; i++)
+		ddps_rdmap_expect(ep[i]->rdmap);
+}
+
+/* The program has these now. */
+static inline void note_taken(const struct ddps_cq *cq, const struct ddps_wc *wc, uint32_t n)
+{
+	if (n > 1 && cq->ctx->neps > DDPS_IN_CACHE)
+		expect_posts(wc, n);
+	if (!LIST_EMPTY(&cq->ctx->srqs))
+		note_fetched(wc, n);
 }
 
 /* What was taken is out of the ring. */
@@ -43,8 +82,7 @@ static inline int take_cq_completions(struct ddps_cq *cq, struct ddps_wc *wc, in
 		memcpy(wc + to_end, cq->ring, (n - to_end) * sizeof *wc);
 		cq->head = n - to_end;
 	}
-	if (!LIST_EMPTY(&cq->ctx->srqs))
-		note_fetched(wc, n);
+	note_taken(cq, wc, n);
 	drop_taken(cq, n);
 	return (int)n;
 }
@@ -125,8 +163,7 @@ int ddps_cq_look(struct ddps_cq *cq, const struct ddps_wc **first, int max)
 bool ddps_cq_drop(struct ddps_cq *cq, uint32_t n)
 {
 	ddps_assert_held(&cq->ctx->lock);
-	if (!LIST_EMPTY(&cq->ctx->srqs))
-		note_fetched(&cq->ring[cq->head], n);
+	note_taken(cq, &cq->ring[cq->head], n);
 	cq->head = cq->head + n < cq->depth ? cq->head + n : 0;
 	drop_taken(cq, n);
 	return cq->count > 0;

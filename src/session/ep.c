@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: making, posting, disconnecting, ending. */
 #include "session/probe.h"
+#include "common/prefetch.h"
 #include "common/term_codes.h"
 #include "session/session.h"
 #include <stdlib.h>
@@ -111,6 +112,7 @@ static void link_ep(struct ddps_ep *ep)
 	struct ddps_ctx *ctx = ep->ctx;
 
 	LIST_INSERT_HEAD(&ctx->eps, ep, link);
+	ddps_loop_many(ctx->env.loop, ++ctx->neps > DDPS_IN_CACHE);
 	ep->pd->users++;
 	ddps_cq_get(ep->send_cq);
 	ddps_cq_get(ep->recv_cq);
@@ -223,6 +225,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	ddps_cq_put(ep->recv_cq);
 	ep->pd->users--;
 	LIST_REMOVE(ep, link);
+	ddps_loop_many(ctx->env.loop, --ctx->neps > DDPS_IN_CACHE);
 	ddps_error_drop(&ep->error);
 	free(ep->info.names);
 	free(ep->pd_in);

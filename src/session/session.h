@@ -95,6 +95,7 @@ struct ddps_ctx {
 	int event_fd;
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	LIST_HEAD(, ddps_ep) eps;
+	unsigned neps;
 	uint64_t serials;   /* given to endpoints so far */
 	uint64_t cut_short; /* endpoints whose work may not have arrived, so far */
 	LIST_HEAD(, ddps_listener) listeners;
@@ -450,6 +451,7 @@ void ddps_ep_stall_timer(struct ddps_ep *ep);
 void ddps_host_init(struct ddps_ep *ep);
 void ddps_host_posted(struct ddps_ep *ep);
 void ddps_host_stop(struct ddps_ep *ep);
+#define DDPS_EP_OFTEN 96u /* octets, from @ctx on, that each message needs */
 /* With thousands of sessions none of it is in cache: fetch it, two lines each, while the lock is taken.  There may be
  * nothing: an address is a number here. */
 static inline void ddps_ep_prefetch(const struct ddps_ep *ep)

@@ -3,6 +3,7 @@
  * eventfd. */
 #include "common/loop/loop_in.h"
 #include "common/own.h"
+#include "common/prefetch.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -262,6 +263,12 @@ static __attribute__((noinline)) bool add_late(struct ddps_loop *l)
 	return false;
 }
 
+void ddps_loop_many(struct ddps_loop *l, bool many)
+{
+	ddps_assert_loop(l);
+	l->many = many;
+}
+
 void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 {
 	ddps_assert_loop(l);
@@ -339,6 +346,25 @@ static unsigned count_others(const struct ddps_loop *l)
 	return n;
 }
 
+static struct ddps_io *find_ready(const struct ddps_loop *l, int at)
+{
+	return at < l->nready ? l->ready[at].data.ptr : NULL;
+}
+
+static void tell_soon(const struct ddps_io *io, bool next)
+{
+	if (io && io->soon)
+		io->soon(io->user, next);
+}
+
+/* Those behind the one whose turn it is. */
+static __attribute__((noinline)) void expect_ready(const struct ddps_loop *l)
+{
+	tell_soon(find_ready(l, l->next_ready), true);
+	tell_soon(find_ready(l, l->next_ready + 1), false);
+	ddps_prefetch(find_ready(l, l->next_ready + 2), sizeof(struct ddps_io));
+}
+
 /* More than one is ready, or none but the loop's own. */
 static __attribute__((noinline)) int serve_ready(struct ddps_loop *l)
 {
@@ -351,6 +377,9 @@ static __attribute__((noinline)) int serve_ready(struct ddps_loop *l)
 	}
 	for (l->next_ready = 0; l->next_ready < l->nready;) {
 		struct epoll_event *ev = &l->ready[l->next_ready++];
+
+		if (l->many)
+			expect_ready(l);
 		struct ddps_io *io = ev->data.ptr;
 
 		if (!io) /* one of the loop's own, or deleted in this round */

@@ -33,6 +33,9 @@ struct ddps_io {
 	/* NULL, or told when it is hidden: nobody sleeps on it, and somebody tries it all the time.  fn() is
 	 * not called for what had come before it is shown again. */
 	void (*hidden)(void *user, bool hidden);
+	/* NULL, or told before fn(), after ddps_loop_many: what that needs is to be in cache (common/prefetch.h).
+	 * @next: nobody is between, else one is. */
+	void (*soon)(void *user, bool next);
 	/* Of ddps_io_moved: */
 	uint8_t light;	 /* turns in a row in which it moved little */
 	uint64_t octets; /* in the turn below */
@@ -83,6 +86,9 @@ void ddps_loop_awake(struct ddps_loop *l);
 
 /* Monotonic nanoseconds. */
 uint64_t ddps_now(void);
+
+/* Whether so many descriptors may be busy that they do not stay in cache: soon() is called then. */
+void ddps_loop_many(struct ddps_loop *l, bool many);
 
 /* Set what @io waits for, adding it the first time; 0 or DDPS_E_SYSTEM. */
 int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events);

@@ -36,6 +36,7 @@ struct ddps_loop {
 	bool watched;		/* one of them has to see everything */
 	bool kept;		/* others have epfd, and may sleep on it at any time */
 	struct ddps_io *late;	/* not added yet; or NULL */
+	bool many;		/* see ddps_loop_many */
 #ifdef DDPS_ASSERTS
 	const struct ddps_mutex *lock; /* held around all calls; or NULL */
 #endif

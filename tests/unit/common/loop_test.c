@@ -196,6 +196,74 @@ Test(loop, a_descriptor_deleted_in_the_same_round_is_not_served)
 	close(ios[1].fd);
 }
 
+/* ---- many ---- */
+
+#define CROWD 5
+
+static struct ddps_io crowd[CROWD];
+static int asked_far[CROWD], asked_next[CROWD], forgets;
+
+static void ask_soon_of_crowd(void *user, bool next)
+{
+	int at = (int)((struct ddps_io *)user - crowd);
+
+	cr_expect_not(order[at], "%d was asked for when it had been called", at);
+	if (next) { /* all but the first two were asked for before that */
+		cr_expect(asked_far[at] || norder < 1);
+		asked_next[at]++;
+	} else {
+		asked_far[at]++;
+	}
+}
+
+static void call_of_crowd(void *user, uint32_t events)
+{
+	int at = (int)((struct ddps_io *)user - crowd);
+	eventfd_t count;
+
+	cr_expect(events & EPOLLIN);
+	eventfd_read(crowd[at].fd, &count);
+	order[at] = ++norder;
+	if (forgets && norder == 1)
+		ddps_io_del(loop, &crowd[3]);
+}
+
+static void run_crowd(bool many)
+{
+	norder = 0;
+	for (int i = 0; i < CROWD; i++) {
+		asked_far[i] = asked_next[i] = order[i] = 0;
+		eventfd_write(crowd[i].fd, 1);
+	}
+	ddps_loop_many(loop, many);
+	cr_assert_gt(ddps_loop_run(loop), 0);
+}
+
+Test(loop, what_is_called_soon_learns_it_where_there_are_many)
+{
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK),
+					     .fn = call_of_crowd,
+					     .user = &crowd[i],
+					     .soon = i == 4 ? NULL : ask_soon_of_crowd };
+		cr_assert_eq(ddps_io_set(loop, &crowd[i], EPOLLIN), 0);
+	}
+	run_crowd(false);
+	for (int i = 0; i < CROWD; i++)
+		cr_expect(order[i] && !asked_far[i] && !asked_next[i], "few: %d", i);
+	run_crowd(true);
+	for (int i = 0; i < CROWD; i++) {
+		cr_expect_eq(asked_next[i], order[i] > 1 && i != 4, "%d", i);
+		cr_expect_eq(asked_far[i], order[i] > 2 && i != 4, "%d", i);
+	}
+	forgets = 1; /* one that is gone is not asked for */
+	run_crowd(true);
+	cr_expect_eq(norder, CROWD - 1);
+	cr_expect(!order[3] && !asked_next[3] && !asked_far[3]);
+	for (int i = 0; i < CROWD; i++)
+		close(crowd[i].fd);
+}
+
 /* ---- spinning ---- */
 
 static struct ddps_io eager;
