@@ -162,10 +162,9 @@ static uint64_t boot_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Sleeps until @due at most, or there is something to do. */
-static void wait_for(struct bridge *b, uint64_t due, bool open)
+/* Sleeps until @due at most, or there is something to do: @fds says what. */
+static void wait_for(struct bridge *b, uint64_t due, bool open, struct pollfd fds[FDS])
 {
-	struct pollfd fds[FDS];
 	uint64_t now = clock_ns(), timer = ddps_ipoib_if_deadline(b->f);
 	uint64_t port = ipoib_port_deadline(&b->port);
 	int tun = open ? b->tun : -1;
@@ -211,9 +210,10 @@ static void address_told(void *arg, int family, const uint8_t *addr, unsigned pr
 /* @open: packets and questions are taken; else only what is under way comes to its end. */
 static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 {
+	struct pollfd fds[FDS];
 	uint64_t now;
 
-	wait_for(b, b->more ? 0 : due, open);
+	wait_for(b, b->more ? 0 : due, open, fds);
 	now = clock_ns(); /* the port first: what it is asked to do has the time that it was given */
 	b->more = ipoib_port_run(&b->port, now);
 	offload_in_flush(&b->in);
@@ -224,8 +224,9 @@ static int turn_bridge(struct bridge *b, uint64_t due, bool open)
 	offload_in_flush(&b->in);
 	if (!open)
 		return 0;
-	bridge_ctl_run(b, now);
-	if (b->watch.fd >= 0)
+	if (fds[FD_CTL].revents || b->client >= 0)
+		bridge_ctl_run(b, now);
+	if (fds[FD_ADDR].revents)
 		tun_watch_read(&b->watch, b->o->tun, address_told, b);
 	if (b->watch.fd < 0 || !b->watch.listing) { /* what is taken away is known */
 		bridge_out_conflicts(b);
