@@ -296,6 +296,18 @@ DDPS_API int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, siz
 				uint64_t now);
 
 /**
+ * ddps_ipoib_if_send_frame - ddps_ipoib_if_send() that saves a copy
+ * @f:		interface
+ * @frame:	DDPS_IPOIB_ENCAP_LEN octets, which are overwritten, and the packet behind them
+ * @len:	length of the packet in octets
+ * @now:	the time
+ *
+ * Return: as ddps_ipoib_if_send().
+ */
+DDPS_API int ddps_ipoib_if_send_frame(struct ddps_ipoib_if *f, void *frame, size_t len,
+				      uint64_t now);
+
+/**
  * ddps_ipoib_if_deadline - when to call ddps_ipoib_if_tick()
  * @f:		interface
  *

@@ -176,6 +176,7 @@ struct ddps_ipoib_if {
 	struct ddps_ipoib_nbr *nbr_last;
 	struct ddps_ipoib_qp *qp_last;
 	uint8_t *frame; /* one outgoing message */
+	uint8_t *roomy; /* the packet that has room for the header before it; or NULL */
 	size_t frame_size;
 	struct ddps_ipoib_if_stats stats;
 };

@@ -29,15 +29,24 @@ static uint16_t type_of(const uint8_t *packet)
 	return is_v4(packet) ? DDPS_IPOIB_TYPE_IPV4 : DDPS_IPOIB_TYPE_IPV6; /* [4755-4-2] */
 }
 
+/* What the port gets: the packet where it is, if it has room before it. */
+static inline uint8_t *make_frame(const struct ddps_ipoib_if *f, const void *packet, size_t len)
+{
+	if (packet == f->roomy)
+		return f->roomy - DDPS_IPOIB_ENCAP_LEN;
+	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
+	return f->frame;
+}
+
 static int send_ud_frame(struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *to,
 			 const struct ddps_ipoib_path *path, uint16_t type, const void *packet,
 			 size_t len)
 {
+	uint8_t *frame = make_frame(f, packet, len);
 	int err;
 
-	ddps_ipoib_encap_encode(f->frame, type);
-	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
-	err = f->port->ops->ud_send(f->port, to, path, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
+	ddps_ipoib_encap_encode(frame, type);
+	err = f->port->ops->ud_send(f->port, to, path, frame, DDPS_IPOIB_ENCAP_LEN + len);
 	f->stats.tx_failed += err != 0;
 	return err;
 }
@@ -158,11 +167,11 @@ static bool is_nd(const uint8_t *packet, size_t len)
 static bool send_on_conn(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, const void *packet,
 			 size_t len)
 {
+	uint8_t *frame = make_frame(f, packet, len);
 	int err;
 
-	ddps_ipoib_encap_encode(f->frame, type_of(packet)); /* [4755-4-1] */
-	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
-	err = f->port->ops->qp_send(f->port, qp->qpn, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
+	ddps_ipoib_encap_encode(frame, type_of(packet)); /* [4755-4-1] */
+	err = f->port->ops->qp_send(f->port, qp->qpn, frame, DDPS_IPOIB_ENCAP_LEN + len);
 	if (!err) {
 		f->qp_last = qp;
 		/* On UC nobody says whether it arrives: the peer may have ended the
@@ -296,4 +305,14 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 	send_whole(f, packet, len);
 	ddps_ipoib_check(f);
 	return 0;
+}
+
+int ddps_ipoib_if_send_frame(struct ddps_ipoib_if *f, void *frame, size_t len, uint64_t now)
+{
+	int err;
+
+	f->roomy = (uint8_t *)frame + DDPS_IPOIB_ENCAP_LEN;
+	err = ddps_ipoib_if_send(f, f->roomy, len, now);
+	f->roomy = NULL;
+	return err;
 }

@@ -263,6 +263,32 @@ IfTest(multicast_stays_on_ud, "4755-2.1-1 4755-7-3 4391-4-6")
 	cr_expect_eq(net.node[2].n_rx, 5);
 }
 
+/* The header is written before the packet, and where fragments are sent, nowhere near it. */
+IfTest(a_packet_with_room_before_it, "4755-4-1")
+{
+	uint8_t p[4 + 60000];
+
+	make_if_pair(RC, RC);
+	for (unsigned i = 0; i < 2; i++) { /* a datagram, then on a connection */
+		net_packet4(&net, p + 4, 0, 1, 1000, true);
+		memset(p, 0xee, 4);
+		cr_assert_eq(ddps_ipoib_if_send_frame(net.node[0].f, p, 1000,
+						      ddps_ipoib_sim_now(net.sim)),
+			     0);
+		net_run(&net, SEC);
+		cr_expect_eq(net.node[1].n_rx, i + 1);
+		cr_expect_eq(net.node[1].last_len, 1000);
+		cr_expect_eq(p[0] << 8 | p[1], i ? 0x0800 : 0xeeee,
+			     "the first had to wait for ARP");
+		net_packet4(&net, p + 4, 0, 1, 1000, true);
+		cr_expect_arr_eq(net.node[1].last, p + 4, 1000);
+	}
+	cr_expect_eq(net_stats(&net, 0)->tx_conn, 1);
+	net_packet4(&net, p + 4, 0, 1, 60000, true);
+	cr_expect_eq(ddps_ipoib_if_send_frame(net.node[0].f, p, 59999, ddps_ipoib_sim_now(net.sim)),
+		     DDPS_E_INVAL);
+}
+
 IfTest(nd_from_above_stays_on_ud, "4755-7-4")
 {
 	uint8_t p[100];

@@ -115,14 +115,14 @@ static int open_bridge(struct bridge *b)
 	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
 }
 
-static void from_tun(void *arg, const void *packet, size_t len)
+static void from_tun(void *arg, uint8_t *packet, size_t len)
 {
 	struct bridge *b = arg;
 	const unsigned faults = dhcp_faults(packet, len) & ~b->dhcp;
 
 	if (faults)
 		bridge_out_dhcp(b, faults);
-	(void)ddps_ipoib_if_send(b->f, packet, len, b->now);
+	(void)ddps_ipoib_if_send_frame(b->f, packet - DDPS_IPOIB_ENCAP_LEN, len, b->now);
 }
 
 /*

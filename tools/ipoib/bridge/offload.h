@@ -13,8 +13,8 @@
 #define OFFLOAD_HDR    10u /* octets of a struct virtio_net_hdr */
 #define OFFLOAD_PACKET 65535u
 
-/* One IP packet, whole, with its checksums. */
-typedef void offload_out_fn(void *arg, const void *packet, size_t len);
+/* One IP packet, whole, with its checksums.  OFFLOAD_HDR octets before it may be overwritten. */
+typedef void offload_out_fn(void *arg, uint8_t *packet, size_t len);
 
 /*
  * What the device gave: header and packet, @len octets, which are changed.  @out is called for each
