@@ -13,7 +13,7 @@
 /* After anything that was done with the queue pair of @s. */
 static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
 {
-	bool busy = s->used && s->qp.n_msg > DDPS_IB_TX_MSGS / 2;
+	bool busy = s->used && ddps_ib_qp_behind(&s->qp);
 
 	ddps_due_set(&n->dues, &s->due, s->used ? ddps_ib_qp_due(&s->qp) : DDPS_IB_NEVER);
 	n->n_busy += (uint32_t)busy - s->busy;

@@ -135,6 +135,13 @@ int ddps_ib_qp_send(struct ddps_ib_qp *qp, const void *data, size_t len, uint64_
 /* A packet for it, P_Key and ICRC checked.  The last thing that the caller does with @qp. */
 void ddps_ib_qp_rx(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_t now);
 
+/* Whether more waits than is of use: what is long under way is in no cache any more. */
+static inline bool ddps_ib_qp_behind(const struct ddps_ib_qp *qp)
+{
+	return qp->n_msg > DDPS_IB_TX_MSGS / 2 ||
+	       ddps_ib_psn_diff(qp->psn, qp->una) > 2 * DDPS_IB_WINDOW;
+}
+
 /* There is room to send again. */
 void ddps_ib_qp_pump(struct ddps_ib_qp *qp, uint64_t now);
 /* When ddps_ib_qp_tick() is due. */

@@ -20,6 +20,7 @@
 
 struct ddps_ib_udp {
 	struct ddps_ib_node *node;
+	uint64_t now; /* of the last run */
 	uint64_t look_at;
 	uint64_t said_at; /* that packets were not sent, for this reason: */
 	int said_err;
@@ -169,13 +170,14 @@ bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now)
 			ddps_ib_node_pump(u->node, now);
 	}
 	more = ddps_ib_wire_read(&u->wire, now);
-	ddps_ib_node_pump(u->node, now);
-	(void)ddps_ib_wire_flush(&u->wire);
+	u->now = now;
 	return more;
 }
 
+/* What acknowledges goes behind what the program has sent meanwhile, and with it. */
 void ddps_ib_udp_fds(struct ddps_ib_udp *u, struct pollfd fds[DDPS_IB_UDP_FDS])
 {
+	ddps_ib_node_pump(u->node, u->now);
 	(void)ddps_ib_wire_flush(&u->wire);
 	fds[0] = (struct pollfd){ .fd = u->wire.unicast,
 				  .events = (short)(POLLIN | (u->wire.full ? POLLOUT : 0)) };

@@ -173,7 +173,7 @@ Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)
 	send_ib_udp_ip(1, 0, 60000);
 	UNTIL(peer[0].n_rx == 1);
 	cr_expect_eq(peer[0].len, 60000);
-	cr_expect_gt(count_ib_udp(0, "qp_tx"), 30);
+	UNTIL(count_ib_udp(0, "qp_tx") > 30); /* and acknowledges the other one */
 	for (unsigned i = 0; i < 2; i++) {
 		cr_expect_eq(count_ib_udp(i, "wire_icrc"), 0);
 		cr_expect_eq(count_ib_udp(i, "wire_bad"), 0);
@@ -248,6 +248,37 @@ Test(ib_udp, packets_leave_together, .init = init, .fini = fini)
 	}
 }
 
+/* What is sent in the turn that brought a message carries its acknowledgement along: one call, two packets. */
+Test(ib_udp, an_answer_carries_the_acknowledgement, .init = init, .fini = fini)
+{
+	struct pollfd fds[DDPS_IB_UDP_FDS];
+	uint64_t calls, packets;
+
+	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
+	send_ib_udp_ip(0, 1, 3000);
+	UNTIL(peer[1].n_rx == 1);
+	send_ib_udp_ip(1, 0, 3000);
+	UNTIL(peer[0].n_rx == 1);
+	for (unsigned i = 0; i < 3; i++)
+		turn_ib_udp(); /* until nothing is owed */
+	send_ib_udp_ip(0, 1, 100);
+	ddps_ib_udp_fds(peer[0].u, fds);
+	ddps_ib_udp_fds(peer[1].u, fds);
+	cr_assert_geq(poll(fds, DDPS_IB_UDP_FDS, 20000), 1);
+	(void)ddps_ib_udp_run(peer[1].u, read_clock_ns());
+	cr_assert_eq(peer[1].n_rx, 2);
+	calls = count_ib_udp(1, "wire_tx_calls");
+	packets = count_ib_udp(1, "wire_tx");
+	send_ib_udp_ip(1, 0, 100);
+	ddps_ib_udp_fds(peer[1].u, fds);
+	cr_expect_eq(count_ib_udp(1, "wire_tx_calls") - calls, 1);
+	cr_expect_eq(count_ib_udp(1, "wire_tx") - packets, 2);
+	(void)ddps_ib_udp_run(peer[0].u, read_clock_ns());
+	cr_expect_eq(peer[0].n_rx, 2);
+	cr_expect_eq(count_ib_udp(0, "qp_again"), 0);
+}
+
+/* A message of many packets waits for its turn in the window, and no more than is of use. */
 Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
 {
 	UNTIL(is_ib_udp_up(0) && is_ib_udp_up(1));
@@ -261,6 +292,14 @@ Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
 	cr_expect(ddps_ib_udp_busy(peer[0].u));
 	UNTIL(peer[1].n_rx == 81);
 	UNTIL(!ddps_ib_udp_busy(peer[0].u));
+	for (unsigned i = 0; i < 3; i++)
+		turn_ib_udp(); /* all of that is acknowledged */
+	for (unsigned i = 0; i < 9; i++) { /* two windows are 8 of these */
+		cr_expect(!ddps_ib_udp_busy(peer[0].u), "%u long messages", i);
+		send_ib_udp_ip(0, 1, 65000);
+	}
+	cr_expect(ddps_ib_udp_busy(peer[0].u));
+	UNTIL(peer[1].n_rx == 90);
 	cr_expect_eq(ddps_ipoib_if_stats(peer[0].f)->tx_failed, 0);
 }
 
