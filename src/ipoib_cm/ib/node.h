@@ -54,6 +54,8 @@ struct ddps_ib_node_config {
 	 * DDPS_SAC_GROUPS.  Return: whether there was room.
 	 */
 	bool (*send)(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
+	/* The payload of packets that say that it stays is no longer there.  NULL: none says so. */
+	void (*gone)(void *wire, const uint8_t *data, size_t len);
 	/* What sending to a group needs, when it is joined; @mlid 0: no longer.  NULL: nothing.
 	 * Return: 0, or an error and @why. */
 	int (*hold)(void *wire, unsigned group, uint16_t mlid, char *why, size_t why_len);

@@ -163,10 +163,19 @@ static bool send_ib_qp_packet(void *user, struct ddps_ib_qp *qp, struct ddps_ib_
 {
 	struct ddps_ib_node *n = user;
 
+	p->stays = n->cfg.gone;
 	if (ddps_ib_node_put(n, get_ib_slot(qp)->dlid, 0, p))
 		return true;
 	n->stats.tx_full++;
 	return false;
+}
+
+static void tell_ib_qp_data_gone(void *user, const uint8_t *data, size_t len)
+{
+	struct ddps_ib_node *n = user;
+
+	if (n->cfg.gone)
+		n->cfg.gone(n->cfg.wire, data, len);
 }
 
 static void take_ib_qp_message(void *user, struct ddps_ib_qp *qp, const void *data, size_t len,
@@ -223,7 +232,8 @@ static void fail_ib_slot(void *user, struct ddps_ib_qp *qp, int err, uint64_t no
 	n->cfg.up->qp_error(n->user, qp->qpn, err, now);
 }
 
-static const struct ddps_ib_qp_ops qp_ops = { send_ib_qp_packet, take_ib_qp_message, fail_ib_slot };
+static const struct ddps_ib_qp_ops qp_ops = { send_ib_qp_packet, take_ib_qp_message, fail_ib_slot,
+					      tell_ib_qp_data_gone };
 
 /* RC packets do not say which queue pair sent them, but from where they come counts. */
 void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p)

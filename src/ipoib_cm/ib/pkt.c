@@ -117,7 +117,6 @@ int ddps_ib_pkt_decode(struct ddps_ib_pkt *p, const void *buf, size_t len)
 #define UDP_LEN	  8
 #define ID_END	  6 /* of the identification, in the IP header */
 #define BTH_RES	  4 /* FECN, BECN and reserved bits */
-#define BTH_LEN	  12
 
 /* [k]: back over 2^k octets, as a factor. */
 static const uint32_t back[] = {
@@ -133,10 +132,12 @@ static uint32_t le32(const uint8_t *p)
 	return le32toh(v);
 }
 
-static uint32_t start_icrc(const struct ddps_ib_udp_hdr *u, size_t len)
+/* The register behind the headers, @len octets from the BTH on being UDP's payload; one of the BTH counts as all ones. */
+static uint32_t start_icrc(const struct ddps_ib_udp_hdr *u, size_t len, const uint8_t *head,
+			   size_t head_len)
 {
-	uint8_t head[IP_LEN + UDP_LEN];
-	struct ddps_wbuf w = ddps_wbuf_init(head, sizeof(head));
+	uint8_t all[IP_LEN + UDP_LEN + DDPS_IB_HEAD_MAX];
+	struct ddps_wbuf w = ddps_wbuf_init(all, sizeof(all));
 	size_t udp = UDP_LEN + len;
 
 	ddps_wbuf_u8(&w, 0x45);
@@ -153,22 +154,28 @@ static uint32_t start_icrc(const struct ddps_ib_udp_hdr *u, size_t len)
 	ddps_wbuf_u16(&w, u->dport);
 	ddps_wbuf_u16(&w, (uint16_t)udp);
 	ddps_wbuf_u16(&w, 0xffff);
-	return ddps_crc32(AFTER_LRH, head, sizeof(head));
+	memcpy(w.p, head, head_len);
+	w.p[BTH_RES] = 0xff;
+	return ddps_crc32(AFTER_LRH, all, IP_LEN + UDP_LEN + head_len);
 }
 
-/* @len octets from the BTH on, of which one counts as all ones. */
-static uint32_t body(uint32_t crc, const uint8_t *buf, size_t len)
+uint32_t ddps_ib_icrc(const struct ddps_ib_udp_hdr *u, const uint8_t *head, size_t head_len,
+		      const uint8_t *data, size_t len, unsigned pad)
 {
-	uint8_t bth[BTH_LEN];
+	static const uint8_t zero[4];
+	uint32_t crc = start_icrc(u, head_len + len + pad + DDPS_IB_ICRC_LEN, head, head_len);
 
-	memcpy(bth, buf, sizeof(bth));
-	bth[BTH_RES] = 0xff;
-	return ddps_crc32(ddps_crc32(crc, bth, sizeof(bth)), buf + BTH_LEN, len - BTH_LEN);
+	if (len)
+		crc = ddps_crc32(crc, data, len);
+	if (pad)
+		crc = ddps_crc32(crc, zero, pad);
+	return htole32(~crc);
 }
 
 void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len)
 {
-	uint32_t crc = htole32(~body(start_icrc(u, len + DDPS_IB_ICRC_LEN), buf, len));
+	uint32_t crc = ddps_ib_icrc(u, buf, DDPS_IB_BTH_LEN, buf + DDPS_IB_BTH_LEN,
+				    len - DDPS_IB_BTH_LEN, 0);
 
 	memcpy(buf + len, &crc, sizeof(crc));
 }
@@ -189,7 +196,9 @@ enum ddps_ib_icrc ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint
 				     size_t len)
 {
 	size_t n = len - DDPS_IB_ICRC_LEN, behind = IP_LEN - ID_END + UDP_LEN + n;
-	uint32_t wrong = ~body(start_icrc(u, len), buf, n) ^ le32(buf + n);
+	uint32_t wrong = le32toh(ddps_ib_icrc(u, buf, DDPS_IB_BTH_LEN, buf + DDPS_IB_BTH_LEN,
+					      n - DDPS_IB_BTH_LEN, 0)) ^
+			 le32(buf + n);
 
 	if (!wrong)
 		return DDPS_IB_ICRC_EXACT;

@@ -59,6 +59,7 @@ struct ddps_ib_pkt {
 	uint32_t msn;
 	const uint8_t *data; /* without the pad */
 	size_t len;
+	bool stays; /* of one to be sent: the data are there until whoever has them says otherwise */
 	unsigned pad; /* of 0 to 3 octets; set by both functions */
 };
 
@@ -113,6 +114,10 @@ enum ddps_ib_icrc {
 	DDPS_IB_ICRC_EXACT,  /* with the identification that was given */
 	DDPS_IB_ICRC_ANOTHER /* with some other one */
 };
+
+/* Of a packet in three parts: @head_len octets of headers, 12 to DDPS_IB_HEAD_MAX; payload; pad.  As on the wire. */
+uint32_t ddps_ib_icrc(const struct ddps_ib_udp_hdr *u, const uint8_t *head, size_t head_len,
+		      const uint8_t *data, size_t len, unsigned pad);
 
 /* Writes the ICRC behind the @len octets of a UDP payload without it.  @len: at least 12. */
 void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len);

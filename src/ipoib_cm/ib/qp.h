@@ -57,6 +57,8 @@ struct ddps_ib_qp_ops {
 			uint64_t now);
 	/* It is in ERR; told once. */
 	void (*failed)(void *user, struct ddps_ib_qp *qp, int err, uint64_t now);
+	/* What packets that were sent have their payload from goes now.  NULL: send() has copied. */
+	void (*gone)(void *user, const uint8_t *data, size_t len);
 };
 
 /* Shared by the queue pairs of a port. */

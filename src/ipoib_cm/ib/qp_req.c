@@ -18,6 +18,8 @@ static void pop_tx_message(struct ddps_ib_qp *qp)
 {
 	struct ddps_ib_msg *m = get_tx_message(qp, 0);
 
+	if (qp->env->ops->gone)
+		qp->env->ops->gone(qp->env->user, m->data, m->len);
 	ddps_ib_mem_put(&qp->env->tx, m->data, m->len);
 	qp->head = (qp->head + 1) % DDPS_IB_TX_MSGS;
 	qp->n_msg--;

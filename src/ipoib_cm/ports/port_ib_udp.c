@@ -63,6 +63,13 @@ static bool send_ib_udp(void *user, uint16_t lid, unsigned group, struct ddps_ib
 	return ddps_ib_wire_send(&u->wire, lid, group, p);
 }
 
+static void forget_ib_udp_data(void *user, const uint8_t *data, size_t len)
+{
+	struct ddps_ib_udp *u = user;
+
+	ddps_ib_wire_gone(&u->wire, data, len);
+}
+
 /* Taken at the join, as whoever has it would silence the node. */
 static int hold_ib_udp_group(void *user, unsigned group, uint16_t mlid, char *why, size_t why_len)
 {
@@ -233,6 +240,7 @@ static int open_ib_udp_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_conf
 					 .rx_octets = cfg->rx_octets,
 					 .seed = cfg->seed,
 					 .send = send_ib_udp,
+					 .gone = forget_ib_udp_data,
 					 .hold = hold_ib_udp_group,
 					 .wire = u,
 					 .up = cfg->up,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define LID_MASK 0xffu
+#define PARTS	 3 /* of a packet: before, of and behind its payload */
 #define ROUNDS	 4 /* batches of a socket in one turn */
 #define BUFFER	 (4 << 20)
 #define SURE	 64  /* packets after which a node is taken for one that does not count */
@@ -132,17 +133,26 @@ static bool no_room(int err)
 	return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS;
 }
 
-/* Headers, payload, pad and ICRC.  Return: their length. */
-static size_t build_wire_packet(uint8_t *buf, const struct ddps_ib_udp_hdr *h,
-				struct ddps_ib_pkt *p)
+/* Headers, payload unless it stays where it is, pad and ICRC, from @buf on.  Return: octets of the packet. */
+static size_t build_wire_packet(struct ib_wire_piece *at, uint8_t *buf,
+				const struct ddps_ib_udp_hdr *h, struct ddps_ib_pkt *p)
 {
-	size_t head = ddps_ib_pkt_encode(buf, p), len = head + p->len + p->pad;
+	size_t head = ddps_ib_pkt_encode(buf, p);
+	uint32_t crc = ddps_ib_icrc(h, buf, head, p->data, p->len, p->pad);
+	uint8_t *end = buf + head;
 
-	if (p->len)
-		memcpy(buf + head, p->data, p->len);
-	memset(buf + head + p->len, 0, p->pad);
-	ddps_ib_icrc_make(h, buf, len);
-	return len + DDPS_IB_ICRC_LEN;
+	*at = (struct ib_wire_piece){ .own = buf, .head = head };
+	if (p->stays) {
+		at->data = p->data;
+		at->len = p->len;
+	} else if (p->len) {
+		memcpy(end, p->data, p->len);
+		end += p->len;
+	}
+	memset(end, 0, p->pad);
+	memcpy(end + p->pad, &crc, sizeof(crc));
+	at->own_len = (size_t)(end - buf) + p->pad + sizeof(crc);
+	return at->own_len + at->len;
 }
 
 static void give_up_packets(struct ib_wire *w, unsigned n, uint32_t to, int err)
@@ -161,7 +171,8 @@ static bool send_to_wire_group(struct ib_wire *w, uint16_t mlid, unsigned group,
 	};
 	struct sockaddr_in to = make_wire_address(h.dst, w->udp_port);
 	uint8_t buf[DDPS_IB_PKT_MAX];
-	size_t len = build_wire_packet(buf, &h, p);
+	struct ib_wire_piece at;
+	size_t len = build_wire_packet(&at, buf, &h, p);
 	int fd = w->group[group].mlid == mlid ? w->group[group].fd : -1;
 
 	w->stats.wire_tx_calls++;
@@ -176,7 +187,27 @@ static bool send_to_wire_group(struct ib_wire *w, uint16_t mlid, unsigned group,
 
 static size_t size_at(const struct ib_wire_out *o, unsigned i)
 {
-	return o->at[i + 1] - o->at[i];
+	return o->at[i].own_len + o->at[i].len;
+}
+
+/* Octets behind those of the @n parts that @iov has.  Return: how many it has now. */
+static unsigned add_part(struct iovec *iov, unsigned n, const uint8_t *p, size_t len)
+{
+	if (n && (uint8_t *)iov[n - 1].iov_base + iov[n - 1].iov_len == p) {
+		iov[n - 1].iov_len += len;
+		return n;
+	}
+	iov[n] = (struct iovec){ (void *)(uintptr_t)p, len };
+	return n + 1;
+}
+
+static unsigned add_piece_parts(struct iovec *iov, unsigned n, const struct ib_wire_piece *at)
+{
+	if (!at->len)
+		return add_part(iov, n, at->own, at->own_len);
+	n = add_part(iov, n, at->own, at->head);
+	n = add_part(iov, n, at->data, at->len);
+	return add_part(iov, n, at->own + at->head, at->own_len - at->head);
 }
 
 static struct ddps_ib_udp_hdr header_to(const struct ib_wire *w, uint16_t lid, uint16_t id)
@@ -192,21 +223,22 @@ static struct ddps_ib_udp_hdr header_to(const struct ib_wire *w, uint16_t lid, u
 static ssize_t send_cut(struct ib_wire *w)
 {
 	struct ib_wire_out *o = &w->out;
-	struct sockaddr_in to = make_wire_address(header_to(w, o->lid[0], 0).dst, w->udp_port);
+	struct sockaddr_in to = make_wire_address(header_to(w, o->at[0].lid, 0).dst, w->udp_port);
 	union {
 		char room[CMSG_SPACE(sizeof(uint16_t))];
 		struct cmsghdr align;
 	} control = { { 0 } };
-	struct iovec iov = { o->buf, o->at[o->n] };
+	struct iovec iov[IB_WIRE_CUTS * PARTS];
 	struct msghdr m = { .msg_name = &to,
 			    .msg_namelen = sizeof(to),
-			    .msg_iov = &iov,
-			    .msg_iovlen = 1,
+			    .msg_iov = iov,
 			    .msg_control = control.room,
 			    .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	uint16_t size = (uint16_t)size_at(o, 0);
 
+	for (unsigned i = 0; i < o->n; i++)
+		m.msg_iovlen = add_piece_parts(iov, (unsigned)m.msg_iovlen, &o->at[i]);
 	c->cmsg_level = IPPROTO_UDP;
 	c->cmsg_type = UDP_SEGMENT;
 	c->cmsg_len = CMSG_LEN(sizeof(size));
@@ -218,12 +250,21 @@ static ssize_t send_cut(struct ib_wire *w)
 static void give_up_cutting(struct ib_wire *w)
 {
 	struct ib_wire_out *o = &w->out;
-	struct ddps_ib_udp_hdr h = header_to(w, o->lid[0], 0);
+	struct ddps_ib_udp_hdr h = header_to(w, o->at[0].lid, 0);
 
 	w->no_cut = true;
 	o->cut = false;
-	for (unsigned i = 0; i < o->n; i++)
-		ddps_ib_icrc_make(&h, o->buf + o->at[i], size_at(o, i) - DDPS_IB_ICRC_LEN);
+	for (unsigned i = 0; i < o->n; i++) {
+		struct ib_wire_piece *at = &o->at[i];
+		uint8_t *end = at->own + at->own_len - DDPS_IB_ICRC_LEN;
+		unsigned behind = (unsigned)(end - (at->own + at->head));
+		uint32_t crc =
+			at->len ? ddps_ib_icrc(&h, at->own, at->head, at->data, at->len, behind)
+				: ddps_ib_icrc(&h, at->own, at->head, at->own + at->head, behind,
+					       0);
+
+		memcpy(end, &crc, sizeof(crc));
+	}
 }
 
 /* Return: how many were sent, below 0 with errno. */
@@ -231,17 +272,18 @@ static int send_each(struct ib_wire *w)
 {
 	struct mmsghdr msg[IB_WIRE_CUTS];
 	struct sockaddr_in to[IB_WIRE_CUTS];
-	struct iovec iov[IB_WIRE_CUTS];
+	struct iovec iov[IB_WIRE_CUTS][PARTS];
 	struct ib_wire_out *o = &w->out;
 	unsigned n = 0;
 
 	for (unsigned i = o->first; i < o->n; i++, n++) {
-		to[n] = make_wire_address(header_to(w, o->lid[i], 0).dst, w->udp_port);
-		iov[n] = (struct iovec){ o->buf + o->at[i], size_at(o, i) };
-		msg[n].msg_hdr = (struct msghdr){ .msg_name = &to[n],
-						  .msg_namelen = sizeof(to[n]),
-						  .msg_iov = &iov[n],
-						  .msg_iovlen = 1 };
+		to[n] = make_wire_address(header_to(w, o->at[i].lid, 0).dst, w->udp_port);
+		msg[n].msg_hdr = (struct msghdr){
+			.msg_name = &to[n],
+			.msg_namelen = sizeof(to[n]),
+			.msg_iov = iov[n],
+			.msg_iovlen = add_piece_parts(iov[n], 0, &o->at[i]),
+		};
 	}
 	return sendmmsg(w->unicast, msg, n, MSG_DONTWAIT);
 }
@@ -279,13 +321,14 @@ bool ddps_ib_wire_flush(struct ib_wire *w)
 			w->full = true;
 			return false;
 		} else if (++tries == 3) {
-			give_up_packets(w, o->cut ? o->n : 1, header_to(w, o->lid[o->first], 0).dst,
-					errno);
+			give_up_packets(w, o->cut ? o->n : 1,
+					header_to(w, o->at[o->first].lid, 0).dst, errno);
 			o->first += o->cut ? o->n : 1;
 			tries = 0;
 		}
 	}
 	o->first = o->n = 0;
+	o->len = o->used = 0;
 	return true;
 }
 
@@ -294,9 +337,9 @@ static bool may_join_waiting(const struct ib_wire_out *o, uint16_t lid, bool cut
 {
 	if (!o->n)
 		return true;
-	if (o->first || o->n == IB_WIRE_CUTS || o->at[o->n] + size > IB_WIRE_OUT || cut != o->cut)
+	if (o->first || o->n == IB_WIRE_CUTS || o->len + size > IB_WIRE_OUT || cut != o->cut)
 		return false;
-	return !cut || (lid == o->lid[0] && !o->ended && size <= size_at(o, 0));
+	return !cut || (lid == o->at[0].lid && !o->ended && size <= size_at(o, 0));
 }
 
 bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
@@ -309,22 +352,38 @@ bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct d
 	if (lid >= DDPS_MLID_FIRST)
 		return send_to_wire_group(w, lid, group, p);
 	for (;;) {
-		size_t len;
+		struct ib_wire_piece *at = &o->at[o->n];
+		size_t len = 0;
 
 		h = header_to(w, lid, cut ? (uint16_t)o->n : 0);
-		len = o->at[o->n] + most <= IB_WIRE_OUT
-			      ? build_wire_packet(o->buf + o->at[o->n], &h, p)
-			      : 0;
+		if (o->n < IB_WIRE_CUTS && o->len + most <= IB_WIRE_OUT)
+			len = build_wire_packet(at, o->buf + o->used, &h, p);
 		if (len && may_join_waiting(o, lid, cut, len)) {
+			at->lid = lid;
 			o->cut = cut;
 			o->ended = o->n && len < size_at(o, 0);
-			o->lid[o->n] = lid;
-			o->at[o->n + 1] = o->at[o->n] + len;
+			o->len += len;
+			o->used += at->own_len;
 			o->n++;
 			return true;
 		}
 		if (!ddps_ib_wire_flush(w))
 			return false;
+	}
+}
+
+void ddps_ib_wire_gone(struct ib_wire *w, const uint8_t *data, size_t len)
+{
+	struct ib_wire_out *o = &w->out;
+
+	for (unsigned i = o->first; i < o->n; i++) {
+		struct ib_wire_piece *at = &o->at[i];
+
+		if (!at->len || at->data < data || at->data >= data + len)
+			continue;
+		memcpy(o->buf + o->used, at->data, at->len);
+		at->data = o->buf + o->used;
+		o->used += at->len;
 	}
 }
 

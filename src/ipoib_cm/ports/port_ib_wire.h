@@ -38,14 +38,23 @@ struct ib_wire_group {
 	int fd;
 };
 
-/* Packets that wait to be sent, in one row of octets. */
+/* One that waits to be sent: headers, pad and ICRC, and the payload between them or elsewhere. */
+struct ib_wire_piece {
+	uint16_t lid;
+	uint8_t *own;	      /* all but the payload, or all */
+	size_t head, own_len; /* octets of headers; of all that is there */
+	const uint8_t *data;  /* payload that is elsewhere, */
+	size_t len;	      /* and 0: it is not */
+};
+
+/* Packets that wait to be sent. */
 struct ib_wire_out {
 	unsigned first, n; /* those that are still to go; in all */
 	bool cut;	   /* all to one node, by one call */
 	bool ended;	   /* a shorter one is the last of these */
-	size_t at[IB_WIRE_CUTS + 1];
-	uint16_t lid[IB_WIRE_CUTS];
+	size_t len, used;  /* octets of all, of which so many are here: */
 	uint8_t buf[IB_WIRE_OUT];
+	struct ib_wire_piece at[IB_WIRE_CUTS];
 };
 
 struct ib_wire {
@@ -89,8 +98,11 @@ void ddps_ib_wire_close(struct ib_wire *w);
  */
 int ddps_ib_wire_hold(struct ib_wire *w, unsigned group, uint16_t mlid);
 
-/* One packet; to a group that is held.  It may wait for others, see flush.  Return: whether there was room. */
+/* One packet; to a group that is held.  It may wait for others, see flush, and its payload where it is, if that
+ * stays.  Return: whether there was room. */
 bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
+/* These octets are no longer there: what waits and has its payload from them gets a copy. */
+void ddps_ib_wire_gone(struct ib_wire *w, const uint8_t *data, size_t len);
 /* To be called before anybody waits.  Return: whether nothing is left. */
 bool ddps_ib_wire_flush(struct ib_wire *w);
 

@@ -32,6 +32,24 @@ QpTest(rc_cuts_messages_at_the_mtu)
 	cr_expect_eq(a.env.stats.qp_again, 0);
 }
 
+/* Whoever sends packets from where they are hears of it before the memory is given back, however that comes. */
+QpTest(what_a_message_was_in_is_said_to_go)
+{
+	make_qp_pair(0);
+	send_ib_qp(&a, 3 * MTU);
+	cr_expect_eq(a.gone, 0);
+	settle_ib_qp();
+	cr_expect_eq(a.gone, 3 * MTU, "acknowledged");
+	send_ib_qp(&a, 2 * MTU);
+	cr_expect_eq(a.gone, 3 * MTU);
+	ddps_ib_qp_stop(&a.qp);
+	cr_expect_eq(a.gone, 5 * MTU, "stopped");
+	fini();
+	pair_with(true, 0, 7, 7);
+	send_ib_qp(&a, 3 * MTU + 1);
+	cr_expect_eq(a.gone, 3 * MTU + 1, "unreliable: it has left");
+}
+
 QpTest(rc_psns_wrap)
 {
 	make_qp_pair(0xfffff0);

@@ -121,10 +121,13 @@ static struct ddps_ib_pkt make_ib_wire_packet(size_t len)
 				     .len = len };
 }
 
+static bool stays;
+
 static bool put_ib_wire(uint16_t lid, size_t len)
 {
 	struct ddps_ib_pkt p = make_ib_wire_packet(len);
 
+	p.stays = stays;
 	return ddps_ib_wire_send(&w, lid, 0, &p);
 }
 
@@ -252,12 +255,13 @@ Test(ib_wire, a_system_that_does_not_cut, .init = init, .fini = fini)
 	static const int err[] = { EINVAL, EIO, EOPNOTSUPP, ENOPROTOOPT };
 	int fd = node(9, PORT);
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 8; i++) {
+		stays = i / 4;
 		w.no_cut = false;
 		w.plain[9] = PLAIN;
 		for (unsigned k = 0; k < 3; k++)
-			cr_expect(put_ib_wire(9, 100));
-		sys_fail("sendmsg", 0, 1, err[i]);
+			cr_expect(put_ib_wire(9, 101));
+		sys_fail("sendmsg", 0, 1, err[i % 4]);
 		cr_expect(ddps_ib_wire_flush(&w));
 		cr_expect(w.no_cut);
 		cr_expect_eq(came(fd, 9, false), 3);
@@ -285,6 +289,28 @@ Test(ib_wire, a_buffer_that_is_not_sent_is_lost_as_a_whole, .init = init, .fini 
 	cr_expect_eq(w.stats.wire_tx, 3);
 	cr_expect_eq(w.stats.wire_tx_failed, 3);
 	cr_expect_not(w.no_cut);
+	close(fd);
+}
+
+/* A payload that stays is sent from where it is, or from a copy made when it goes. */
+Test(ib_wire, what_goes_is_copied_in_time, .init = init, .fini = fini)
+{
+	int fd = node(9, PORT);
+
+	stays = true;
+	for (unsigned cut = 0; cut < 2; cut++) {
+		w.plain[9] = cut ? PLAIN : 0;
+		for (unsigned i = 0; i < IB_WIRE_OUT / 4200; i++)
+			cr_expect(put_ib_wire(9, DDPS_IB_MTU_MAX - 3));
+		cr_expect_lt(w.out.used, 1000, "no payload");
+		ddps_ib_wire_gone(&w, data + 1, sizeof(data) - 1);
+		cr_expect_lt(w.out.used, 1000, "that was not theirs");
+		ddps_ib_wire_gone(&w, data, sizeof(data));
+		ddps_ib_wire_gone(&w, data, sizeof(data));
+		memset(data, (int)cut + 1, sizeof(data));
+		cr_expect(ddps_ib_wire_flush(&w));
+		cr_expect_eq(came(fd, 9, cut), IB_WIRE_OUT / 4200);
+	}
 	close(fd);
 }
 
