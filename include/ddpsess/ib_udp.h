@@ -217,7 +217,7 @@ DDPS_API bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now);
  * finds no room is dropped, and counted in tx_failed of the interface.
  *
  * Return: whether more than half of the messages that one connection can have under way wait, or
- * more than half of tx_octets is taken.
+ * more than 256 of its packets, or more than half of tx_octets is taken.
  */
 DDPS_API bool ddps_ib_udp_busy(const struct ddps_ib_udp *u);
 

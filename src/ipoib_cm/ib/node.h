@@ -92,7 +92,7 @@ bool ddps_ib_node_unheard(const struct ddps_ib_node *n);
 /* Timers; call it before anything else at a new time. */
 void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now);
 uint64_t ddps_ib_node_due(const struct ddps_ib_node *n);
-/* Whether a queue pair has more messages waiting than half of what it can have. */
+/* Whether a queue pair is behind, or half of the memory is taken. */
 bool ddps_ib_node_busy(const struct ddps_ib_node *n);
 /* There is room on the wire again, or, with cfg.late_acks, a batch of packets has come to its end. */
 void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now);

@@ -17,7 +17,7 @@ struct ib_slot {
 	uint32_t next_free;
 	struct ddps_due due;
 	bool waits; /* for room, or to acknowledge: it is in the queue */
-	bool busy;  /* more messages wait than half of what can */
+	bool busy;  /* it is behind */
 	TAILQ_ENTRY(ib_slot) of_waiting;
 	struct ddps_ib_qp qp;
 };
