@@ -32,7 +32,7 @@ QpTest(rc_cuts_messages_at_the_mtu)
 	cr_expect_eq(a.env.stats.qp_again, 0);
 }
 
-/* Whoever sends packets from where they are hears of it before the memory is given back, however that comes. */
+/* Before the memory of a message is given back, however that comes, whoever sends packets from it is informed. */
 QpTest(what_a_message_was_in_is_said_to_go)
 {
 	make_qp_pair(0);
