@@ -330,10 +330,12 @@ static bool same_flow(const struct offload_in *o, const uint8_t *p, const struct
 }
 
 /* The headers at @p are those of a packet of @len octets that needs no look at its checksum. */
-static struct virtio_net_hdr make_trusted_header(uint8_t *p, bool v6, size_t l4, size_t len)
+static struct virtio_net_hdr make_trusted_header(uint8_t *p, bool v6, size_t l4, size_t head,
+						 size_t len)
 {
 	put_offload_sum(p + l4 + AT_CHECK, fold(sum_pseudo_header(p, v6, len - l4)));
 	return (struct virtio_net_hdr){ .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					.hdr_len = (uint16_t)head,
 					.csum_start = (uint16_t)l4,
 					.csum_offset = AT_CHECK };
 }
@@ -345,10 +347,9 @@ void offload_in_flush(struct offload_in *o)
 
 	if (!o->n)
 		return;
-	h = make_trusted_header(p, o->v6, o->l4, o->len);
+	h = make_trusted_header(p, o->v6, o->l4, o->head, o->len);
 	if (o->n > 1) {
 		h.gso_type = o->v6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
-		h.hdr_len = (uint16_t)o->head;
 		h.gso_size = (uint16_t)o->size;
 		set_length(p, o->v6, o->l4, o->len);
 	}
@@ -363,7 +364,7 @@ static void pass_packet(struct offload_in *o, const uint8_t *p, size_t len, cons
 	struct virtio_net_hdr h;
 
 	memcpy(head, p, s->head);
-	h = make_trusted_header(head, s->v6, s->l4, len);
+	h = make_trusted_header(head, s->v6, s->l4, s->head, len);
 	emit_offload_packet(o, &h, head, s->head, p + s->head, s->size);
 }
 
