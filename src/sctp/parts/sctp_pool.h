@@ -3,9 +3,11 @@
 #define DDPS_SCTP_POOL_H
 /*
  * Memory of any size that is asked for and given back all the time: freed pieces are kept by size
- * class, up to a bound, and given again.  There are four classes from each power of two to the next one, so
+ * class, up to a bound, and given again.  What others keep goes for what is given back at the bound: when the size of
+ * messages has changed, that of the old ones is not asked for any more.  There are four classes from each power of two to the next one, so
  * that what has a power of two of octets and a header takes not twice as much.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +18,8 @@
 
 struct ddps_sc_pool {
 	void *first[DDPS_SC_POOL_CLASSES];
-	size_t kept; /* octets */
+	size_t kept;   /* octets */
+	unsigned hand; /* the class that is the next one to lose what it keeps */
 };
 
 static inline unsigned ddps_sc_pool_class(size_t size)
@@ -55,6 +58,9 @@ static inline void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
 	return mem;
 }
 
+/* For a piece of class @c, from the class whose turn it is; false: there is none. */
+bool ddps_sc_pool_make_room(struct ddps_sc_pool *p, unsigned c);
+
 /* @size as it was asked for. */
 static inline void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t size)
 {
@@ -62,7 +68,8 @@ static inline void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t si
 
 	if (!mem)
 		return;
-	if (c == DDPS_SC_POOL_CLASSES || p->kept + ddps_sc_pool_size(c) > DDPS_SC_POOL_KEPT) {
+	if (c == DDPS_SC_POOL_CLASSES ||
+	    (p->kept + ddps_sc_pool_size(c) > DDPS_SC_POOL_KEPT && !ddps_sc_pool_make_room(p, c))) {
 		free(mem);
 		return;
 	}

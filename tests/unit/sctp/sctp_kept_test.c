@@ -183,6 +183,40 @@ Test(sctp_kept, how_much_memory_is_kept)
 	cr_expect_eq(mem_live(), before);
 }
 
+/* At the bound what nobody asks for any more makes room for what is given back now. */
+Test(sctp_kept, memory_of_another_size_is_kept_instead)
+{
+	enum { OLD = 1280, NEW = 5120, MANY = 200 };
+	static void *piece[DDPS_SC_POOL_KEPT / OLD];
+	const size_t old = DDPS_SC_POOL_KEPT / OLD;
+	struct ddps_sc_pool p = { .kept = 0 };
+	long before = mem_live(), full;
+
+	for (size_t i = 0; i < old; i++)
+		piece[i] = ddps_sc_pool_get(&p, OLD);
+	for (size_t i = 0; i < old; i++)
+		ddps_sc_pool_put(&p, piece[i], OLD);
+	full = mem_live();
+	for (unsigned turn = 0; turn < 2; turn++) {
+		for (size_t i = 0; i < MANY; i++)
+			piece[i] = ddps_sc_pool_get(&p, NEW);
+		for (size_t i = 0; i < MANY; i++)
+			ddps_sc_pool_put(&p, piece[i], NEW);
+		cr_expect_leq(p.kept, DDPS_SC_POOL_KEPT);
+	}
+	cr_expect_lt(mem_live(),
+		     full - 3 * (MANY - DDPS_SC_POOL_CLASSES)); /* four old ones for each */
+	full = mem_live();
+	for (size_t i = 0; i < MANY - DDPS_SC_POOL_CLASSES; i++)
+		piece[i] = ddps_sc_pool_get(&p, NEW);
+	cr_expect_eq(mem_live(), full, "memory was asked for anew");
+	for (size_t i = 0; i < MANY - DDPS_SC_POOL_CLASSES; i++)
+		ddps_sc_pool_put(&p, piece[i], NEW);
+	ddps_sc_pool_fini(&p);
+	cr_expect_eq(p.kept, 0);
+	cr_expect_eq(mem_live(), before);
+}
+
 /* Many times in any order, some of them taken out: they are due in theirs. */
 Test(sctp_kept, timers_are_due_in_their_order)
 {
