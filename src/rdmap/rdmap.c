@@ -120,6 +120,11 @@ bool ddps_rdmap_owes(const struct ddps_rdmap *r)
 	       r->tx_acked != r->tx_pulled;
 }
 
+bool ddps_rdmap_has_work(const struct ddps_rdmap *r)
+{
+	return r->sq.head != r->sq.tail;
+}
+
 bool ddps_rdmap_posted(const struct ddps_rdmap *r)
 {
 	return r->sq.tail;

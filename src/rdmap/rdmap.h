@@ -144,6 +144,8 @@ bool ddps_rdmap_is_inside(const struct ddps_rdmap *r);
 
 /* Posted send work has not ended, or an accepted Read or atomic is not answered. */
 bool ddps_rdmap_owes(const struct ddps_rdmap *r);
+/* Posted send work has not ended. */
+bool ddps_rdmap_has_work(const struct ddps_rdmap *r);
 /* Send work was posted, ever. */
 bool ddps_rdmap_posted(const struct ddps_rdmap *r);
 

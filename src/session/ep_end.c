@@ -122,8 +122,7 @@ int ddps_abort(struct ddps_ep *ep)
 
 void ddps_ep_cut(struct ddps_ep *ep, bool lacks)
 {
-	if (!lacks || ep->cut_short ||
-	    !(ddps_rdmap_owes(ep->rdmap) || ddps_rdmap_posted(ep->rdmap)))
+	if (!lacks || ep->cut_short || !ddps_rdmap_posted(ep->rdmap))
 		return;
 	ep->cut_short = true;
 	ep->ctx->cut_short++;
@@ -245,7 +244,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	ddps_error_keep(&ep->error, &why);
 	/* What has arrived can still be refused. */
 	ddps_ep_cut(ep, why.code && (!ep->patience || why.by_peer || why.code == DDPS_E_RESET ||
-				     ddps_rdmap_owes(ep->rdmap)));
+				     ddps_rdmap_has_work(ep->rdmap)));
 	ddps_ep_release(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);

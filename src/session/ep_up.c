@@ -78,10 +78,11 @@ static void ep_up_closed(void *user, const struct ddps_error *e)
 
 	if (ep->state == DDPS_EP_CONNECTING && ddps_dial_again(ep, &why))
 		return;
-	/* Both have said all: the peer need not wait for our close before it ends what is below. */
-	if (ep->peer_closed && why.code == DDPS_E_CLOSED && !ddps_rdmap_owes(ep->rdmap))
+	/* Both have said all: the peer need not wait for our close before it ends what is below.  A Read
+	 * of its own that came behind our end is not answered, and the peer has seen that. */
+	if (ep->peer_closed && why.code == DDPS_E_CLOSED && !ddps_rdmap_has_work(ep->rdmap))
 		why = ddps_error_make(0, 0, "session closed");
-	if (!why.code && ddps_rdmap_owes(ep->rdmap))
+	if (!why.code && ddps_rdmap_has_work(ep->rdmap))
 		why = ddps_error_make(DDPS_E_RESET, 0,
 				      "the peer has gone before all posted work had ended");
 	if (ep->host.ms && why.code == DDPS_E_TIMEDOUT)

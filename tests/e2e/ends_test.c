@@ -213,6 +213,43 @@ Test(ends, contact_01_settle_counts_no_reader_that_has_seen_the_close_and_is_gon
 	}
 }
 
+/* It has nobody to answer it any more: that is no work of the writer's which was lost. */
+Test(ends, contact_01_settle_counts_no_read_that_comes_behind_the_end)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+		struct ddps_event ev = { .type = DDPS_EV_ESTABLISHED };
+		struct ddps_mr *mr;
+		struct ddps_wc wc;
+		struct writer w;
+		struct e2e e;
+
+		open_both(&e, &w, ours[i], false, COUNT, 60000);
+		cr_assert_eq(ddps_mr_reg(w.pd, out, LEN, DDPS_REMOTE_READ, NULL, &mr), 0);
+		cr_assert_eq(ddps_post_send(w.ep, &wr), 0);
+		while (ddps_cq_wait(w.cq, &wc, 1, 1) != 1)
+			serve_reader(&e, 1);
+		cr_assert_eq(ddps_disconnect(w.ep), 0);
+		for (int k = 0; k < 3; k++) /* its end is on the way, and nobody has looked */
+			cr_assert_geq(ddps_progress(w.ctx, 0), 0);
+		cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, in, LEN,
+				      e2e_reg(&e, in, LEN, DDPS_LOCAL_WRITE), ddps_mr_stag(mr),
+				      ddps_mr_to(mr)),
+			     0);
+		for (int k = 0; ev.type != DDPS_EV_CLOSED; k++) {
+			cr_assert_lt(k, 2000, "%s", e.uri);
+			serve_reader(&e, 1);
+			if (ddps_event_wait(w.ctx, &ev, 1))
+				ev.type = DDPS_EV_ESTABLISHED;
+		}
+		cr_expect_eq(ev.error.code, 0, "%s: %s", e.uri, ev.error.text);
+		cr_expect_eq(ddps_ctx_settle(w.ctx, 300), 0, "%s", e.uri);
+		cr_expect_eq(read_to_the_end(&e), 1, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		e2e_close(&e);
+	}
+}
+
 static void reject_writer(struct e2e *e, struct writer *w)
 {
 	struct ddps_event ev;
