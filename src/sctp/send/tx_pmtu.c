@@ -9,6 +9,8 @@
 #define MAX_PROBES  3
 #define PROBE_TIMER SECOND /* at least: RFC 8899 5.1.1 */
 #define RAISE_TIMER (600 * SECOND)
+/* Within a host, where what was lost had no room in a socket, as a rule; twice as long each time. */
+#define RAISE_NEAR  (5 * SECOND)
 #define BACKOFF_MAX (60 * SECOND)
 #define PTB_DEAF    (60 * SECOND)
 #define HOLE_LOSSES 3	/* packets in a row that vanish */
@@ -51,6 +53,7 @@ void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim)
 	memset(m, 0, sizeof *m);
 	m->lim = *lim;
 	m->size = lim->base;
+	m->raise = RAISE_TIMER;
 	m->next_at = EVER;
 }
 
@@ -76,12 +79,20 @@ static void ask_for_size(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 	m->next_at = now;
 }
 
+static uint64_t put_off_raise(struct ddps_pmtu *m, uint64_t now)
+{
+	const uint64_t at = now + delay_by_lateness(m, m->raise);
+
+	m->raise = 2 * m->raise < RAISE_TIMER ? 2 * m->raise : RAISE_TIMER;
+	return at;
+}
+
 static void end_search(struct ddps_pmtu *m, uint64_t now)
 {
 	m->state = DDPS_PMTU_DONE;
 	m->probing = 0;
 	m->out = false;
-	m->next_at = m->size < m->lim.max ? now + delay_by_lateness(m, RAISE_TIMER) : EVER;
+	m->next_at = m->size < m->lim.max ? put_off_raise(m, now) : EVER;
 }
 
 /* The next size worth asking for, or 0. */
@@ -117,6 +128,7 @@ static void fall_to_base(struct ddps_pmtu *m, uint64_t now)
 	m->state = DDPS_PMTU_BASE;
 	m->size = m->lim.base;
 	m->fragment = false;
+	m->raise = m->near ? RAISE_NEAR : RAISE_TIMER;
 	ask_for_size(m, m->lim.base, now);
 }
 
@@ -135,6 +147,7 @@ void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 {
 	forget_losses(m);
 	m->fail = 0;
+	m->near = false;
 	fall_to_base(m, now);
 	hint = whole_words(hint < m->lim.max ? hint : m->lim.max);
 	if (hint > m->lim.base) {
@@ -146,6 +159,8 @@ void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 void ddps_pmtu_start_likely(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 {
 	ddps_pmtu_start(m, 0, now);
+	m->near = true;
+	m->raise = RAISE_NEAR;
 	size = whole_words(size < m->lim.max ? size : m->lim.max);
 	if (size <= m->lim.base)
 		return;
@@ -445,7 +460,7 @@ unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
 		m->fail = 0;
 		search(m, now);
 	} else if (m->state == DDPS_PMTU_DONE) {
-		m->next_at = now + delay_by_lateness(m, RAISE_TIMER);
+		m->next_at = put_off_raise(m, now);
 	}
 	return get_changed_bits(m, was, fragment, false);
 }

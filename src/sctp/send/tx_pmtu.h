@@ -19,7 +19,7 @@ enum ddps_pmtu_state {
 	DDPS_PMTU_OFF,	  /* path not confirmed, or lost: nothing is probed */
 	DDPS_PMTU_BASE,	  /* is the base size taken? */
 	DDPS_PMTU_SEARCH, /* looking for the largest */
-	DDPS_PMTU_DONE,	  /* found; tried again after 10 minutes if the path is used */
+	DDPS_PMTU_DONE,	  /* found; a larger one is tried later if the path is used */
 	DDPS_PMTU_ERROR	  /* not even the base size passes: packets may be fragmented */
 };
 
@@ -47,6 +47,7 @@ struct ddps_pmtu {
 	bool smaller_passed; /* since the first loss that counts */
 	bool asked;	     /* the probe of ->doubt has left, since the first loss that counts */
 	bool used;	     /* data was sent since the last probe */
+	bool near;	     /* the way does not leave the host */
 	uint16_t doubt; /* a probe of this size shall go now: is it a hole, or is the path dead? */
 	uint64_t sent_at;    /* of the probe on its way, else of the last */
 	uint64_t next_at;    /* when something is due: probe, its time-out, raise; UINT64_MAX */
@@ -54,6 +55,7 @@ struct ddps_pmtu {
 	uint64_t last_pn;    /* of the lost packet counted last */
 	uint64_t deaf_until; /* until then no PTB is believed */
 	uint64_t backoff;    /* in ERROR: until the next tries */
+	uint64_t raise;	     /* in DONE: the same; 10 minutes at most */
 	uint32_t bad_ptb;    /* PTBs that were not believed */
 	uint32_t black_holes;
 };

@@ -77,6 +77,60 @@ Test(sctp_pmtu, begins_with_what_is_hoped_for)
 	}
 }
 
+/* What passes, up to @most, until the search has ended. */
+static uint64_t search_sctp_pmtu_table(struct ddps_pmtu *m, uint16_t most, uint64_t now)
+{
+	for (unsigned n = 0; m->state != DDPS_PMTU_DONE && n < 1000; n++) {
+		uint16_t size = ddps_pmtu_probe(m, now);
+
+		if (!size) {
+			now = ddps_pmtu_deadline(m);
+			ddps_pmtu_timer(m, now);
+			continue;
+		}
+		ddps_pmtu_probe_sent(m, size, MS, now);
+		if (size <= most)
+			ddps_pmtu_probe_acked(m, size, now);
+	}
+	return now;
+}
+
+/* Within a host what was lost had no room in a socket, as a rule: that is not for long.  A relay that takes less is asked
+ * ever more seldom. */
+Test(sctp_pmtu, when_a_larger_size_is_asked_for_again)
+{
+	for (unsigned near = 0; near < 2; near++) {
+		struct ddps_pmtu m = begin_sctp_pmtu_table(65535, DDPS_PMTU_OFF, 1200);
+		uint64_t now, pause = near ? 5 * SEC : 600 * SEC;
+
+		if (near)
+			ddps_pmtu_start_likely(&m, 65532, SEC);
+		else
+			ddps_pmtu_start(&m, 65532, SEC);
+		now = search_sctp_pmtu_table(&m, 4000, SEC);
+		cr_assert_eq(m.state, DDPS_PMTU_DONE);
+		cr_expect(m.size > 3980 && m.size <= 4000, "%u", m.size);
+		for (unsigned n = 0; n < 9; n++) {
+			const bool used = n % 2;
+
+			cr_expect_eq(ddps_pmtu_deadline(&m), now + pause, "%u, %u", near, n);
+			now += pause;
+			pause = 2 * pause < 600 * SEC ? 2 * pause : 600 * SEC;
+			m.used = used;
+			ddps_pmtu_timer(&m, now);
+			cr_expect_eq(ddps_pmtu_probe(&m, now), used ? 65532 : 0);
+			now = search_sctp_pmtu_table(&m, 4000, now);
+		}
+		m.next_at = now;
+		m.used = true;
+		ddps_pmtu_timer(&m, now);
+		search_sctp_pmtu_table(&m, 65532, now);
+		cr_expect_eq(m.size, 65532);
+		ddps_pmtu_start(&m, 0, now);
+		cr_expect_not(m.near, "it has moved");
+	}
+}
+
 /* What is asked for next, when @lo passes and @hi does not: sizes of links, then halves. */
 Test(sctp_pmtu, the_next_size_to_ask_for)
 {
