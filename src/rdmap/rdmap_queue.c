@@ -8,9 +8,10 @@
 #define FIRST 8u
 #define SOON  4u /* entries: as many posts are expected */
 
-_Static_assert(offsetof(struct ddps_sqe, atomic) <= DDPS_CACHE_LINE &&
-		       sizeof(struct ddps_sqe) % DDPS_CACHE_LINE == 0,
-	       "what a Send needs of an entry is in one line of the cache");
+_Static_assert(
+	offsetof(struct ddps_sqe, atomic) <= DDPS_CACHE_LINE &&
+		(sizeof(void *) < 8 || sizeof(struct ddps_sqe) % DDPS_CACHE_LINE == 0),
+	"what a Send needs of an entry is in one line of the cache, of a processor with 64 bits");
 _Static_assert(offsetof(struct ddps_rdmap, irrq.count) < DDPS_RDMAP_OFTEN &&
 		       offsetof(struct ddps_rdmap, rxq[1]) <= DDPS_LLP_DATA_OFTEN,
 	       "what a Send needs of a stream is asked for");
