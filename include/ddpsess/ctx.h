@@ -197,9 +197,9 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  * Every session is disconnected, as by ddps_disconnect.  Blocks until the peer's TCP has
  * acknowledged all posted work, and SCTP associations are shut down, all data acknowledged.  A peer
  * that does not answer to the shutdown is waited for until @timeout_ms, and then does not count.  Peers
- * have up to 0.2 s more to end their side too; what they refuse until then is reported.  Unlike with
- * ddps_ctx_free, other threads may be in calls on the context.  A signal handler may call this
- * function, even if the signal has interrupted a call on the context.
+ * have up to 0.2 s more to end their side too, over SCTP 2 s; what they refuse until then is reported.
+ * Unlike with ddps_ctx_free, other threads may be in calls on the context.  A signal handler may call
+ * this function, even if the signal has interrupted a call on the context.
  *
  * Return: 0: every session with posted work has ended in order, or ends so and its peer has
  * acknowledged all and refused nothing; or

@@ -2,10 +2,15 @@
 /* Ending in order what belongs to a context: ddps_ctx_settle, and what ddps_ctx_free waits for. */
 #include "session/session.h"
 
-#define STEP_MS	    10
-#define FINISH_MS   5000 /* ddps_ctx_free: for sessions that were ending in order already */
-#define WIND_UP_MS  1000 /* ddps_ctx_free: for what has to reach peers otherwise */
-#define PATIENCE_MS 200	 /* a peer's own end is waited for, once it has everything */
+#define STEP_MS	   10
+#define FINISH_MS  5000 /* ddps_ctx_free: for sessions that were ending in order already */
+#define WIND_UP_MS 1000 /* ddps_ctx_free: for what has to reach peers otherwise */
+
+/* A peer's own end is waited for, once it has everything. */
+#define PATIENCE_MS 200
+/* Where this is the end of both directions, each peer says its last words as soon as it looks.  What is lost of them comes
+ * again after a second at most, or if that is lost, too, after .4 and .8 s. */
+#define PATIENCE_BOTH_MS 2000
 
 static bool is_ending(const struct ddps_ep *ep)
 {
@@ -17,6 +22,19 @@ static bool is_leaving(const struct ddps_ep *ep)
 {
 	return ep->state == DDPS_EP_DRAINING || ep->shut.prev ||
 	       (ep->llp && ep->llp->ops->leaving(ep->llp));
+}
+
+/* The peer of @ep, which has everything, may still end its side.  Over TCP it could go on for ever. */
+static bool is_awaited(struct ddps_ep *ep)
+{
+	const bool both = ep->llp && !ep->llp->half_close;
+	const uint64_t taken = ddps_rdmap_taken(ep->rdmap);
+
+	if (!ep->patience || (both && taken != ep->taken_seen)) {
+		ep->taken_seen = taken;
+		ep->patience = ddps_deadline(both ? PATIENCE_BOTH_MS : PATIENCE_MS);
+	}
+	return ddps_now() < ep->patience;
 }
 
 enum stage { ARRIVED, PATIENT, LEAVING };
@@ -33,9 +51,7 @@ static enum stage stage_of_all(struct ddps_ctx *ctx)
 			worst = LEAVING;
 			continue;
 		}
-		if (!ep->patience)
-			ep->patience = ddps_deadline(PATIENCE_MS);
-		if (worst == ARRIVED && ddps_now() < ep->patience)
+		if (is_awaited(ep) && worst == ARRIVED)
 			worst = PATIENT;
 	}
 	return worst;

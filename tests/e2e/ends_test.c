@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -331,7 +332,9 @@ static void post_late(struct e2e *e, unsigned n)
 	cr_expect_not(seen & (E2E_SEEN(DDPS_EV_PEER_CLOSED) | E2E_SEEN(DDPS_EV_CLOSED)));
 	for (uint64_t i = 0; i < n; i++) {
 		cr_assert_eq(ddps_post_recv(e->b.ep, i, NULL, 0), 0, "%s: %u", e->uri, (unsigned)i);
-		cr_assert_eq(ddps_cq_wait(e->cq, &wc, 1, E2E_MS), 1);
+		do
+			cr_assert_eq(ddps_cq_wait(e->cq, &wc, 1, E2E_MS), 1);
+		while (wc.op != DDPS_OP_RECV);
 		cr_expect_eq(wc.status, DDPS_WC_SUCCESS, "%s: %u", e->uri, (unsigned)i);
 		cr_expect_eq(wc.wr_id, i);
 	}
@@ -353,6 +356,43 @@ Test(ends, contact_06_what_waits_outlives_a_peer_that_has_settled)
 		cr_expect_lt(read_clock_ms() - begun, 10000, "%s: the reader stays", e.uri);
 		ddps_ctx_free(w.ctx);
 		post_late(&e, 8);
+		e2e_close(&e);
+	}
+}
+
+static void *settle_ends_writer(void *arg)
+{
+	const struct writer *w = arg;
+
+	return (void *)(intptr_t)ddps_ctx_settle(w->ctx, 30000);
+}
+
+/* As if it had been lost, and sent again: SCTP may take a second until then. */
+Test(ends, contact_06_the_last_words_of_a_late_reader_arrive_over_sctp)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		const struct timespec late = { .tv_nsec = 500000000 };
+		struct writer w;
+		struct ddps_wc wc;
+		struct e2e e;
+		pthread_t t;
+		void *err;
+
+		if (e2e_wires[ours[i]][0] != 's')
+			continue;
+		open_stalled(&e, &w, ours[i], 1, 60000);
+		cr_assert_eq(ddps_post_recv(w.ep, 1, NULL, 0), 0);
+		cr_assert_eq(pthread_create(&t, NULL, settle_ends_writer, &w), 0);
+		nanosleep(&late, NULL);
+		cr_expect_eq(e2e_post(&e.b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0, "%s", e.uri);
+		post_late(&e, 1);
+		cr_assert_eq(pthread_join(t, &err), 0);
+		cr_expect_eq((intptr_t)err, 0, "%s", e.uri);
+		cr_expect_eq(ddps_ctx_settle(e.ctx, 0), 0, "%s", e.uri);
+		while (ddps_cq_poll(w.cq, &wc, 1) == 1 && wc.op != DDPS_OP_RECV)
+			;
+		cr_expect(wc.op == DDPS_OP_RECV && wc.status == DDPS_WC_SUCCESS, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
 		e2e_close(&e);
 	}
 }
