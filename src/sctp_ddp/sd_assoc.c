@@ -43,39 +43,16 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	return c;
 }
 
-/* It has said that it ends, and the peer has not acknowledged all of it. */
-static bool is_unacknowledged(const struct ddps_sd_pair *p)
+void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why, bool all)
 {
-	return p->sm.state == DDPS_SD_LT && p->carrier->b->acks && p->carrier->acked < p->last_seq;
-}
-
-static void lose_pairs(struct ddps_sd_carrier *c, const struct ddps_error *why, bool all)
-{
-	struct ddps_error over = ddps_error_make(0, 0, "session closed");
-
 	while (!TAILQ_EMPTY(&c->waiting))
 		ddps_sd_session_end(TAILQ_FIRST(&c->waiting), why);
 	for (unsigned i = 0; i < c->npairs_size; i++) {
 		struct ddps_sd_pair *p = c->pairs[i];
 
-		if (!p || (!all && is_unacknowledged(p)))
-			continue;
-		/* One Terminate is enough [5043-6.2-2]: in LT the peer may go without its own. */
-		if (p->sm.state == DDPS_SD_LT && why->code == DDPS_E_CLOSED)
-			ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, &over);
-		else
-			ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, why);
+		if (p && (all || !ddps_sd_pair_in_doubt(p)))
+			ddps_sd_pair_lose(p, why);
 	}
-}
-
-void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
-{
-	lose_pairs(c, why, true);
-}
-
-void ddps_sd_carrier_lose_open(struct ddps_sd_carrier *c, const struct ddps_error *why)
-{
-	lose_pairs(c, why, false);
 }
 
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
@@ -107,7 +84,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_not_idle(c);
-	ddps_sd_carrier_lose(c, &e);
+	ddps_sd_carrier_lose(c, &e, true);
 	ddps_sd_carrier_spoke(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
@@ -134,7 +111,7 @@ static void give_up_carrier(struct ddps_sd_carrier *c, enum ddps_log_level level
 	ddps_timer_stop(c->env->loop, &c->linger);
 	ddps_sd_log(c, level, ": association aborted: %s", why->text);
 	ddps_sd_carrier_spoke(c);
-	ddps_sd_carrier_lose(c, why);
+	ddps_sd_carrier_lose(c, why, true);
 }
 
 void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why)
@@ -173,6 +150,16 @@ void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 		ddps_sd_carrier_idle(c);
 }
 
+/* All sessions have ended; what the peer sends until it sees that comes up. */
+static void shut_down_carrier(struct ddps_sd_carrier *c)
+{
+	ddps_sd_carrier_not_idle(c);
+	c->state = DDPS_SD_GOING;
+	c->ebbs = true;
+	c->b->shutdown(c->assoc);
+	ddps_sd_carrier_leave(c);
+}
+
 /* How many sessions have nothing more to say. */
 static unsigned said_all(const struct ddps_sd_carrier *c)
 {
@@ -191,12 +178,19 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all)
 		ddps_sd_carrier_free(c);
 	} else if (c->state == DDPS_SD_UP) {
 		ddps_sd_tx_run(c); /* Terminates of sessions that were just given up */
-		ddps_sd_carrier_not_idle(c);
-		c->state = DDPS_SD_GOING;
-		c->ebbs = true;
-		c->b->shutdown(c->assoc);
-		ddps_sd_carrier_leave(c);
+		shut_down_carrier(c);
 	}
+}
+
+bool ddps_sd_carrier_has_work(const struct ddps_sd_carrier *c)
+{
+	for (unsigned i = 0; i < c->npairs_size; i++) {
+		const struct ddps_sd_pair *p = c->pairs[i];
+
+		if (p && (!ddps_sd_pair_said_all(p) || ddps_sd_pair_unacked(p)))
+			return true;
+	}
+	return false;
 }
 
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
@@ -298,10 +292,7 @@ static void linger_over(void *user)
 		return;
 	}
 	ddps_sd_log(c, DDPS_LOG_DEBUG, ": idle association shut down");
-	ddps_sd_carrier_not_idle(c);
-	c->state = DDPS_SD_GOING;
-	c->b->shutdown(c->assoc);
-	ddps_sd_carrier_leave(c);
+	shut_down_carrier(c);
 }
 
 /* ---- starting sessions ---- */

@@ -116,7 +116,8 @@ struct ddps_sd_pair {
 	uint16_t base;	    /* all before this one are acknowledged */
 	uint16_t probe_tx;  /* base as soon as probe_seq is acknowledged */
 	uint64_t probe_seq; /* 0: none */
-	uint64_t last_seq;  /* last message sent */
+	uint64_t last_seq;  /* last message sent, 0: known to have arrived */
+	uint64_t data_seq;  /* the last one ahead of our Terminate, once that is sent */
 	uint64_t ctl_seq;   /* own Initiate or Accept, 0: known to have arrived */
 	uint16_t ctl;	    /* function code to send before all else, 0: none */
 	bool term_due;	    /* send Terminate now */
@@ -187,10 +188,11 @@ struct ddps_sd_carrier {
 	uint32_t max_user_data;			/* as in struct ddps_sd_assoc_info */
 	uint16_t encap;
 	bool by_us;
-	bool served; /* the peer has answered a request of ours */
-	bool fresh;  /* counted by the listener: no Initiate yet */
-	bool mute;   /* no memory for @answered: no stray message is answered any more */
-	bool ebbs;   /* GOING in order, by us: what the peer sends until it sees that comes up */
+	bool served;	/* the peer has answered a request of ours */
+	bool fresh;	/* counted by the listener: no Initiate yet */
+	bool mute;	/* no memory for @answered: no stray message is answered any more */
+	bool ebbs;	/* GOING in order, by us: what the peer sends until it sees that comes up */
+	bool peer_shut; /* GOING in order, by the peer */
 
 	unsigned usable;  /* stream ids below this one have a partner */
 	unsigned ndry;	  /* pairs in @dry */
@@ -287,6 +289,8 @@ void ddps_sd_carrier_leave(struct ddps_sd_carrier *c);
 /* The context goes: shut down immediately if no session is left; @all: or only such as wait for the peer's
  * Terminate.  May free @c. */
 void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all);
+/* Something has not been sent, or not been acknowledged. */
+bool ddps_sd_carrier_has_work(const struct ddps_sd_carrier *c);
 /* The path MTU may have changed: ask for the message size again [5043-9-1]. */
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
@@ -297,11 +301,9 @@ void ddps_sd_carrier_reset(struct ddps_sd_carrier *c);
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 /* The listener goes. */
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c);
-/* Every session is lost, for the reason @why. */
-void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why);
-/* ... but those that have ended on this side, and whose last octets the peer has yet to acknowledge: gone() says
- * whether he has. */
-void ddps_sd_carrier_lose_open(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* Every session is lost, for the reason @why.  Unless @all, those are left that one side has ended, and whose last
+ * octets the peer has yet to acknowledge: acked() or gone() says whether it has. */
+void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why, bool all);
 /* It does not count as one without a session any more. */
 void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c);
 
@@ -343,13 +345,28 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 void ddps_sd_pair_deliver(struct ddps_sd_pair *p, const uint8_t *data, size_t len);
 /* What the peer sent fits no legal sequence. */
 struct ddps_error ddps_sd_illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old);
-/* Our Terminate has been handed to SCTP. */
+/* Our Terminate, or what stands for it, has been handed to SCTP. */
 static inline bool ddps_sd_pair_said_all(const struct ddps_sd_pair *p)
 {
-	return p->sm.state == DDPS_SD_LT && !p->ctl && !p->term_due;
+	return (p->sm.state == DDPS_SD_LT || p->sm.state == DDPS_SD_DRAIN) && !p->ctl &&
+	       !p->term_due;
+}
+/* As far as is known not all that was handed to SCTP has arrived. */
+static inline bool ddps_sd_pair_unacked(const struct ddps_sd_pair *p)
+{
+	return p->carrier->acked < p->last_seq;
 }
 /* Its session has just been detached: end it on the wire. */
 void ddps_sd_pair_give_up(struct ddps_sd_pair *p);
+/* Nor what followed its Initiate or Accept: whoever has ended the session has got that. */
+static inline bool ddps_sd_pair_data_unacked(const struct ddps_sd_pair *p)
+{
+	return p->last_seq != p->ctl_seq && ddps_sd_pair_unacked(p);
+}
+/* One side has ended the session, and whether all that this side has sent arrived is to be seen yet. */
+bool ddps_sd_pair_in_doubt(const struct ddps_sd_pair *p);
+/* Its association goes, for the reason @why.  @p is gone afterwards. */
+void ddps_sd_pair_lose(struct ddps_sd_pair *p, const struct ddps_error *why);
 /* The peer was judged: an Initiate that waits for that is shown, or refused. */
 void ddps_sd_pair_judged(struct ddps_sd_pair *p, const struct ddps_error *why);
 void ddps_sd_pair_detached(struct ddps_sd_pair *p);
@@ -404,7 +421,9 @@ void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c
 /* Tell @s soon that it is over; it belongs to nothing any more. */
 void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e);
 void ddps_sd_session_connect_timer(struct ddps_sd_session *s);
-/* The association goes.  false: the session is lost with it, since not all is here. */
-bool ddps_sd_session_outlive(struct ddps_sd_session *s);
+/* All is here that the peer sent before it closed the session. */
+bool ddps_sd_session_has_all(const struct ddps_sd_session *s);
+/* The association goes, for the reason @why.  false: the session is lost with it, since not all is here. */
+bool ddps_sd_session_outlive(struct ddps_sd_session *s, const struct ddps_error *why);
 
 #endif

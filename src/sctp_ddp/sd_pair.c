@@ -128,10 +128,7 @@ static void end_pair_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enu
 
 	if (!p->sess)
 		return;
-	/* A Reject has to arrive before the ULP may take the association down. */
-	if (ev == DDPS_SD_EV_ULP_REJECT)
-		return;
-	if (ev == DDPS_SD_EV_LOST && old == DDPS_SD_OPEN && ddps_sd_session_outlive(p->sess))
+	if (ev == DDPS_SD_EV_LOST && old == DDPS_SD_OPEN && ddps_sd_session_outlive(p->sess, why))
 		return;
 	e = why ? *why : make_pair_error(p, old, ev);
 	ddps_sd_session_end(p->sess, &e);
@@ -167,6 +164,34 @@ void ddps_sd_pair_give_up(struct ddps_sd_pair *p)
 	}
 	ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
 	ddps_sd_rx_resume(p);
+}
+
+bool ddps_sd_pair_in_doubt(const struct ddps_sd_pair *p)
+{
+	switch (p->sm.state) {
+	case DDPS_SD_OPEN:
+		return ddps_sd_pair_data_unacked(p) && p->sess && ddps_sd_session_has_all(p->sess);
+	case DDPS_SD_PEER_DONE:
+		return ddps_sd_pair_data_unacked(p);
+	case DDPS_SD_LT:
+	case DDPS_SD_DRAIN:
+		return ddps_sd_pair_unacked(p);
+	default:
+		return false;
+	}
+}
+
+void ddps_sd_pair_lose(struct ddps_sd_pair *p, const struct ddps_error *why)
+{
+	struct ddps_error over = ddps_error_make(0, 0, "session closed");
+	bool arrived = p->sm.state == DDPS_SD_DRAIN && p->sess && p->sess->shutting &&
+		       p->carrier->acked >= p->data_seq;
+
+	/* One Terminate is enough [5043-6.2-2]: in LT the peer may go without its own, and in DRAIN without
+	 * ours.  SCTP does not end in order before all is acknowledged. */
+	if (ddps_sd_pair_said_all(p) && (arrived || why->code == DDPS_E_CLOSED))
+		why = &over;
+	ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, why);
 }
 
 /* ---- timer ---- */
@@ -266,6 +291,14 @@ void ddps_sd_pair_judged(struct ddps_sd_pair *p, const struct ddps_error *why)
 	free(asked);
 }
 
+/* Whatever the peer says here, it has our Initiate, or our Accept. */
+static void control_arrived(struct ddps_sd_pair *p)
+{
+	if (p->last_seq == p->ctl_seq)
+		p->last_seq = 0;
+	p->ctl_seq = 0;
+}
+
 static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_setup setup = {
@@ -277,7 +310,8 @@ static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	};
 
 	ddps_sd_carrier_refresh(p->carrier);
-	p->ctl_seq = 0; /* answered, so our Initiate has arrived */
+	if (p->sm.state == DDPS_SD_OPEN)
+		control_arrived(p);
 	p->sess->llp.up->answer(p->sess->llp.user, &setup);
 }
 
@@ -288,7 +322,8 @@ void ddps_sd_pair_deliver(struct ddps_sd_pair *p, const uint8_t *data, size_t le
 
 	if (!s || s->rx_dead)
 		return;
-	p->ctl_seq = 0; /* whoever sends one has our Accept */
+	if (p->ctl_seq)
+		control_arrived(p);
 	verdict = s->llp.data->rx_segment(s->llp.data_user, data, len);
 	if (p->sess != s)
 		return;

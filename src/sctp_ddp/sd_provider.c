@@ -357,7 +357,7 @@ static enum ddps_left sctp_wind_up(struct ddps_env *env, bool all)
 		ddps_sd_carrier_wind_up(c, all);
 	}
 	TAILQ_FOREACH(c, &prov->carriers, link)
-		if (c->npairs) /* a pair is there until all that it sent is acknowledged */
+		if (ddps_sd_carrier_has_work(c))
 			left = DDPS_LEFT_WORK;
 		else if (left == DDPS_LEFT_NOTHING)
 			left = DDPS_LEFT_END;

@@ -275,6 +275,8 @@ static bool hold_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m,
 	if (!m->segment && m->code == DDPS_SD_TERMINATE) {
 		p->closing = true;
 		p->closing_ssn = m->ssn;
+		ddps_sd_tx_wait_dry(
+			p, DDPS_SD_WHENEVER); /* the association may go before that is taken */
 	}
 	return true;
 }

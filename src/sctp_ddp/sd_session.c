@@ -70,13 +70,22 @@ void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 
 /* ---- what outlives the association ---- */
 
-bool ddps_sd_session_outlive(struct ddps_sd_session *s)
+bool ddps_sd_session_has_all(const struct ddps_sd_session *s)
+{
+	const struct ddps_sd_pair *p = s->pair;
+
+	return s->opened && !s->rx_dead && p->closing &&
+	       ddps_sd_order_has_upto(&p->rx, p->closing_ssn);
+}
+
+bool ddps_sd_session_outlive(struct ddps_sd_session *s, const struct ddps_error *why)
 {
 	struct ddps_sd_pair *p = s->pair;
 
-	if (!s->opened || s->rx_dead || !p->closing ||
-	    !ddps_sd_order_has_upto(&p->rx, p->closing_ssn))
+	if (!ddps_sd_session_has_all(s))
 		return false;
+	if (ddps_sd_pair_data_unacked(p) && why->code != DDPS_E_CLOSED)
+		ddps_error_keep(&s->error, why);
 	s->rest = p->rx;
 	s->outlives = true;
 	p->carrier->held -= p->rx.octets;
@@ -114,9 +123,11 @@ static bool show_rest(struct ddps_sd_session *s, struct ddps_sd_held *h,
 static void end_rest(struct ddps_sd_session *s, const struct ddps_sd_msg *m)
 {
 	const bool over = !m->bad && m->code == DDPS_SD_TERMINATE;
-	const struct ddps_error e =
+	struct ddps_error e =
 		over ? ddps_error_make(0, 0, "session closed") : ddps_sd_illegal(m, DDPS_SD_OPEN);
 
+	if (s->error.code) /* what this side had sent is lost */
+		e = ddps_error_kept(&s->error);
 	ddps_sd_session_end(s, &e);
 	if (over)
 		s->llp.up->peer_closed(s->llp.user);
@@ -233,7 +244,9 @@ static void session_timer(void *user)
 		if (c && c->assoc && c->b->late)
 			c->b->late(c->assoc, &e);
 	} else {
-		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
+		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not %s in %u ms",
+				    s->pair->sm.state == DDPS_SD_DRAIN ? "acknowledge all"
+								       : "close",
 				    s->param.close_ms);
 	}
 	give_up_all(s, &e);
@@ -370,13 +383,11 @@ static void sd_op_shutdown(struct ddps_llp *llp)
 static bool sd_op_leaving(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
-	const struct ddps_sd_carrier *c;
+	const struct ddps_sd_pair *p = s->pair;
 
-	if (!s->shutting || !s->pair)
+	if (!s->shutting || !p)
 		return false;
-	c = s->pair->carrier;
-	return !ddps_sd_pair_said_all(s->pair) ||
-	       (c->b->acks && c->state != DDPS_SD_COMING && c->acked < s->pair->last_seq);
+	return !ddps_sd_pair_said_all(p) || (p->carrier->b->acks && ddps_sd_pair_unacked(p));
 }
 
 static void sd_op_free(struct ddps_llp *llp)

@@ -91,7 +91,7 @@ static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
 	},
 	[TO(P1)] = {
 		EV(ULP_ACCEPT) = { TO(OPEN), DDPS_SD_SEND_ACCEPT },
-		EV(ULP_REJECT) = { TO(DRAIN), DDPS_SD_SEND_REJECT | DDPS_SD_END },
+		EV(ULP_REJECT) = { TO(DRAIN), DDPS_SD_SEND_REJECT },
 		/* [5043-6.3-3] Without the ULP's word it is a Terminate, never a Reject. */
 		EV(ABORT) = { TO(DRAIN), DDPS_SD_SEND_TERM | DDPS_SD_END },
 		/* Withdrawn; our Terminate is the end mark of this direction. */
@@ -119,7 +119,7 @@ static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
 		EV(LOST) = { TO(IDLE), DDPS_SD_END | DDPS_SD_RELEASE },
 	},
 	[TO(PEER_DONE)] = {
-		EV(TERM_READY) = { TO(DRAIN), DDPS_SD_SEND_TERM | DDPS_SD_END },
+		EV(TERM_READY) = { TO(DRAIN), DDPS_SD_SEND_TERM },
 		EV(ABORT) = { TO(PEER_DONE), DDPS_SD_OWE_TERM },
 		EV(SEGMENT) = DIES_DONE,
 		EV(INITIATE) = DIES_DONE,
@@ -146,7 +146,7 @@ static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
 	},
 	[TO(LT)] = {
 		EV(SEGMENT) = { TO(LT), DDPS_SD_DELIVER },
-		EV(TERMINATE) = { TO(DRAIN), DDPS_SD_END },
+		EV(TERMINATE) = { TO(DRAIN), DDPS_SD_NOTHING },
 		EV(AGAIN) = { TO(IDLE), DDPS_SD_END },
 		EV(ABORT) = { TO(LT), DDPS_SD_NOTHING },
 		EV(INITIATE) = DIES_LT,

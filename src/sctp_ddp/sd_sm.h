@@ -17,7 +17,7 @@
 	X(PEER_DONE) /* peer's Terminate is here, ours is owed */                                  \
 	X(ERR)	     /* dead here; our Terminate is owed, the peer's not here */                   \
 	X(LT)	     /* our Terminate is sent, the peer's not here */                              \
-	X(DRAIN)     /* over; own messages may be unacknowledged */
+	X(DRAIN)     /* both have ended; own messages may be unacknowledged */
 
 #define DDPS_SD_EVENTS(X)                                                                          \
 	/* from above and from the clock */                                                        \
@@ -69,7 +69,7 @@ enum {
 	DDPS_SD_FAIL = 1 << 11,	   /* the session is dead: tell the ULP */
 	DDPS_SD_END = 1 << 12,	   /* the session is over: tell the ULP */
 	DDPS_SD_DROP = 1 << 13,	   /* count */
-	DDPS_SD_RELEASE = 1 << 14, /* the pair is free again */
+	DDPS_SD_RELEASE = 1 << 14, /* the pair is free again; a session still there is over */
 	DDPS_SD_NOTHING = 1 << 15  /* legal, no action */
 };
 

@@ -198,11 +198,13 @@ static void control_turn(struct ddps_sd_pair *p)
 	while (p->ctl || p->term_due) {
 		uint16_t code = p->ctl ? p->ctl : DDPS_SD_TERMINATE;
 		int niov = p->ctl && p->pd_len ? 2 : 1;
+		uint64_t before = p->last_seq;
 
 		ddps_sd_encode_control(head, p->tx, code);
 		iov[1] = (struct iovec){ p->pd, p->pd_len };
 		if (hand_over(p, DDPS_SD_PPID_CONTROL, iov, niov) < 0)
 			return;
+		p->data_seq = code == DDPS_SD_TERMINATE ? before : 0;
 		control_sent(p, code);
 	}
 	p->in_ctl = false;

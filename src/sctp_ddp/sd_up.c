@@ -140,15 +140,25 @@ static void up_writable(void *user)
 	ddps_sd_tx_run(c);
 }
 
+/* The peer has begun to end the association: what is in doubt no more is over. */
+static void lose_to_shutdown(struct ddps_sd_carrier *c)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
+
+	ddps_sd_carrier_lose(c, &e, false);
+}
+
 static void up_dry(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 
 	ddps_sd_check(c);
-	if (c->state != DDPS_SD_UP)
-		return;
-	ddps_sd_carrier_refresh(c);
-	ddps_sd_tx_dry(c);
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_carrier_refresh(c);
+	if (c->state != DDPS_SD_COMING)
+		ddps_sd_tx_dry(c);
+	if (c->peer_shut)
+		lose_to_shutdown(c);
 }
 
 static void up_acked(void *user, uint64_t n)
@@ -159,6 +169,8 @@ static void up_acked(void *user, uint64_t n)
 	/* Also what was under way when the association began to end. */
 	if (c->state != DDPS_SD_COMING)
 		ddps_sd_tx_acked(c, n);
+	if (c->peer_shut)
+		lose_to_shutdown(c);
 }
 
 static void sd_up_path(void *user)
@@ -192,14 +204,14 @@ static void mark_unheard(struct ddps_sd_carrier *c)
 static void up_peer_shutdown(void *user)
 {
 	struct ddps_sd_carrier *c = user;
-	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
 
 	ddps_sd_check(c);
 	mark_unheard(c);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->ebbs = false;
-	ddps_sd_carrier_lose_open(c, &e);
+	c->peer_shut = true;
+	lose_to_shutdown(c);
 	ddps_sd_carrier_leave(c);
 }
 
@@ -216,11 +228,11 @@ static void up_restarted(void *user)
 	/* Not the waiting ones: they have sent nothing. */
 	for (unsigned i = 0; i < c->npairs_size; i++)
 		if (c->pairs[i])
-			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
+			ddps_sd_pair_lose(c->pairs[i], &e);
 	ddps_sd_tx_restart(c);
 	ddps_sd_rx_restart(c);
 	ddps_timer_stop(c->env->loop, &c->linger);
-	c->ebbs = false;
+	c->ebbs = c->peer_shut = false;
 	c->state = DDPS_SD_COMING; /* also one that was about to end [9260-5.2.4-4] */
 	bring_carrier_up(c);
 	if (c->state == DDPS_SD_UP && !c->nsessions)
@@ -260,7 +272,7 @@ static void up_gone(void *user, const struct ddps_error *e)
 	if (c->state == DDPS_SD_UP && why.code == DDPS_E_RESET)
 		mark_unheard(c);
 	c->state = DDPS_SD_GOING;
-	ddps_sd_carrier_lose(c, &why);
+	ddps_sd_carrier_lose(c, &why, true);
 	ddps_sd_carrier_free(c);
 }
 

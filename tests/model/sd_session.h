@@ -135,7 +135,7 @@ static void step(struct w *w, unsigned x, enum ddps_sd_event ev)
 	}
 	if (acts & DDPS_SD_OWE_TERM)
 		e->owes = 1;
-	if (ev == DDPS_SD_EV_ABORT || acts & (DDPS_SD_FAIL | DDPS_SD_END))
+	if (ev == DDPS_SD_EV_ABORT || acts & (DDPS_SD_FAIL | DDPS_SD_END | DDPS_SD_RELEASE))
 		e->live = e->stalled = 0;
 	if (e->sm.state == DDPS_SD_DRAIN && old != DDPS_SD_DRAIN) {
 		e->owes = 0;

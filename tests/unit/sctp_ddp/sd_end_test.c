@@ -203,7 +203,7 @@ Test(sd_end, contact_01_an_association_that_ends_hears_acknowledgements)
 	ddps_sd_carrier_up.acked(c, c->sent);
 	sd_send(&w, raw, 0, "0000 0002");
 	sd_send(&w, raw, 0, "0001 0004");
-	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.closes, 0, "not before it has arrived");
 	sd_free(&u);
 	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_WORK);
 	cr_assert_eq(c->state, DDPS_SD_GOING);
@@ -232,6 +232,9 @@ Test(sd_end, contact_01_what_is_under_way_to_an_association_that_ends_comes_up)
 	cr_expect_eq(c->stats.dropped, dropped + 1);
 	cr_expect_eq(c->npairs, 1);
 	sd_send(&w, raw, 0, "0002 0004");
+	cr_expect_eq(u.closes, 0);
+	ddps_sd_carrier_up.acked(c, c->sent);
+	sd_run(&w);
 	cr_expect_eq(u.closes, 1);
 	cr_expect_eq(u.error.code, 0, "%s", u.error.text);
 }
@@ -450,5 +453,176 @@ Test(sd_end, contact_01_an_only_session_that_is_given_up_resets_its_association)
 		}
 		fake_sctp_lose(raw, DDPS_E_RESET);
 		sd_run(&w);
+	}
+}
+
+/* ---- in order is what has arrived ---- */
+
+static const struct ddps_error peers_gone = { .code = DDPS_E_RESET,
+					      .text = "the peer's SCTP has gone" };
+
+static void expect_over(int code)
+{
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1, "%u", u.closes);
+	cr_expect_eq(u.error.code, code, "%s", u.error.text);
+}
+
+/* A session of ours that is open, one segment of which is under way. */
+static struct ddps_sd_assoc *one_under_way(void)
+{
+	struct ddps_sd_assoc *raw = open_on_engine();
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	ddps_sd_carrier_up.acked(c, c->sent);
+	sd_send(&w, raw, 0, "0000 0002");
+	u.llp->ops->open(u.llp);
+	u.to_send = 1;
+	u.no_shut = true;
+	u.llp->ops->kick(u.llp);
+	return raw;
+}
+
+/* Whichever side says so last: both have ended it, and the octets have yet to arrive. */
+Test(sd_end, contact_01_two_ends_in_order_are_no_acknowledgement)
+{
+	for (unsigned i = 0; i < 6; i++) {
+		struct ddps_sd_assoc *raw;
+		struct ddps_sd_carrier *c;
+
+		if (i)
+			init();
+		raw = one_under_way();
+		c = sd_carrier_of(&w, 0);
+		if (i % 2)
+			u.llp->ops->shutdown(u.llp);
+		sd_send(&w, raw, 0, "0001 0004");
+		u.llp->ops->shutdown(u.llp);
+		sd_run(&w);
+		cr_expect_eq(c->sent, 3);
+		cr_expect_eq(u.closes, 0);
+		cr_expect(u.llp->ops->leaving(u.llp));
+		ddps_sd_carrier_up.acked(c, 1 + i / 2);
+		sd_run(&w);
+		if (i < 4) {
+			cr_expect_eq(u.closes, 0, "its Terminate is not acknowledged");
+			cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_WORK);
+			ddps_sd_carrier_up.gone(c, &peers_gone);
+		}
+		/* That its Terminate is lost takes nothing away: the peer has said that it ends. */
+		expect_over(i < 2 ? DDPS_E_RESET : 0);
+		if (i < 5)
+			fini();
+	}
+}
+
+/* The peer does not acknowledge it, and goes on living. */
+Test(sd_end, what_is_not_acknowledged_has_a_time_limit)
+{
+	struct ddps_sd_assoc *raw = one_under_way();
+
+	((struct ddps_sd_session *)u.llp)->param.close_ms = 1;
+	sd_send(&w, raw, 0, "0001 0004");
+	u.llp->ops->shutdown(u.llp);
+	sd_run_until(&w, &u.closes);
+	cr_expect_eq(u.error.code, DDPS_E_TIMEDOUT);
+	cr_expect_str_eq(u.error.text, "the peer did not acknowledge all in 1 ms");
+}
+
+/* The peer shuts the association down, which it does not complete: what came before that is in order if it was
+ * acknowledged, before or since. */
+Test(sd_end, contact_01_an_acknowledgement_counts_whatever_comes_then)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_sd_carrier *c;
+
+		if (i)
+			init();
+		sd_send(&w, open_on_engine(), 0, "0000 0002");
+		c = sd_carrier_of(&w, 0);
+		u.llp->ops->open(u.llp);
+		u.llp->ops->shutdown(u.llp);
+		sd_run(&w);
+		if (i)
+			ddps_sd_carrier_up.acked(c, c->sent);
+		ddps_sd_carrier_up.peer_shutdown(c);
+		if (!i)
+			ddps_sd_carrier_up.acked(c, c->sent);
+		expect_over(0);
+		cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_END);
+		ddps_sd_carrier_up.gone(c, &peers_gone);
+		expect_over(0);
+		if (!i)
+			fini();
+	}
+}
+
+/* The peer has ended the session, then it shuts the association down; ours is not ended yet. */
+Test(sd_end, contact_01_a_shutdown_behind_the_peers_end_says_nothing_of_ours)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_sd_assoc *raw;
+		struct ddps_sd_carrier *c;
+
+		if (i)
+			init();
+		raw = one_under_way();
+		c = sd_carrier_of(&w, 0);
+		sd_send(&w, raw, 0, "0001 0004");
+		ddps_sd_carrier_up.peer_shutdown(c);
+		sd_run(&w);
+		cr_expect_eq(u.closes, 0, "it is in doubt");
+		if (i)
+			ddps_sd_carrier_up.acked(c, c->sent);
+		else
+			ddps_sd_carrier_up.gone(c, &peers_gone);
+		expect_over(i ? DDPS_E_CLOSED : DDPS_E_RESET);
+		if (!i)
+			fini();
+	}
+}
+
+/* A peer that has acknowledged everything, and never ends its side: nothing is to be waited for but its end. */
+Test(sd_end, contact_01_whose_peer_has_everything_has_no_work_left)
+{
+	struct ddps_sd_carrier *c;
+
+	one_under_way();
+	c = sd_carrier_of(&w, 0);
+	u.llp->ops->shutdown(u.llp);
+	sd_run(&w);
+	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, false), DDPS_LEFT_WORK);
+	engine.shutdown = shut_down_later;
+	ddps_sd_carrier_up.acked(c, c->sent);
+	cr_expect_eq(ddps_sctp_provider.wind_up(&w.env, true), DDPS_LEFT_END);
+	cr_expect_eq(c->state, DDPS_SD_GOING);
+	cr_expect_eq(c->npairs, 1);
+}
+
+/* Where a program reads late, what it has sent may be lost behind the end that waits for it. */
+Test(sd_end, contact_01_what_outlives_the_association_ends_as_what_was_sent)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_sd_assoc *raw;
+		struct ddps_sd_carrier *c;
+
+		if (i)
+			init();
+		raw = one_under_way();
+		c = sd_carrier_of(&w, 0);
+		u.rx_result = DDPS_LLP_HOLD;
+		sd_send_segment(&w, raw, 0, 1, 0);
+		sd_send(&w, raw, 0, "0002 0004");
+		ddps_sd_carrier_up.peer_shutdown(c);
+		if (i)
+			ddps_sd_carrier_up.acked(c, c->sent);
+		ddps_sd_carrier_up.gone(c, &peers_gone);
+		cr_expect_eq(u.closes, 0);
+		u.rx_result = 0;
+		u.llp->ops->resume(u.llp);
+		expect_over(i ? 0 : DDPS_E_RESET);
+		cr_expect_eq(u.peer_closes, 1);
+		if (!i)
+			fini();
 	}
 }

@@ -59,7 +59,7 @@ static const struct {
 	{ "A1T", "LOST", "IDLE", "R" },
 
 	{ "P1", "ULP_ACCEPT", "OPEN", "A" },
-	{ "P1", "ULP_REJECT", "DRAIN", "JE" },
+	{ "P1", "ULP_REJECT", "DRAIN", "J" },
 	{ "P1", "ABORT", "DRAIN", "TE" },
 	{ "P1", "TERMINATE", "DRAIN", "TE" },
 	{ "P1", "SEGMENT", "ERR", "-oF" },
@@ -83,7 +83,7 @@ static const struct {
 	{ "OPEN", "DRAINED", "OPEN", "." },
 	{ "OPEN", "LOST", "IDLE", "ER" },
 
-	{ "PEER_DONE", "TERM_READY", "DRAIN", "TE" },
+	{ "PEER_DONE", "TERM_READY", "DRAIN", "T" },
 	{ "PEER_DONE", "ABORT", "PEER_DONE", "o" },
 	{ "PEER_DONE", "SEGMENT", "PEER_DONE", "oF" },
 	{ "PEER_DONE", "INITIATE", "PEER_DONE", "oF" },
@@ -108,7 +108,7 @@ static const struct {
 	{ "ERR", "LOST", "IDLE", "R" },
 
 	{ "LT", "SEGMENT", "LT", "d" },
-	{ "LT", "TERMINATE", "DRAIN", "E" },
+	{ "LT", "TERMINATE", "DRAIN", "." },
 	{ "LT", "AGAIN", "IDLE", "E" },
 	{ "LT", "ABORT", "LT", "." },
 	{ "LT", "INITIATE", "LT", "F" },
