@@ -36,10 +36,12 @@ static void mark_events(struct ddps_ctx *ctx)
 	if (marked == ctx->events_marked)
 		return;
 	ctx->events_marked = marked;
+	ddps_uncancellable_within(); /* a post that fails ends the session: a bare lock may be held */
 	if (!ddps_loop_owns(ctx->env.loop) ||
 	    (marked ? write(ctx->event_fd, &count, sizeof count)
 		    : read(ctx->event_fd, &count, sizeof count)) < 0)
 		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "event", "eventfd: %s", strerror(errno));
+	ddps_uncancellable_end();
 }
 
 static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)

@@ -140,8 +140,11 @@ void ddps_let_go(struct ddps_ctx *ctx)
 	ddps_assert_held(&ctx->lock);
 	for (struct ddps_llp *llp = ctx->env.lenders; llp; llp = next) {
 		next = llp->lend_next;
-		if (llp->ops->keep_copy(llp) < 0)
+		if (llp->ops->keep_copy(llp) < 0) {
+			ddps_uncancellable_within(); /* whoever posts an Invalidate holds a bare lock */
 			llp->ops->abort(llp);
+			ddps_uncancellable_end();
+		}
 	}
 }
 

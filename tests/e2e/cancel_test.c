@@ -99,6 +99,18 @@ static void disconnect_while_cancelled(struct world *w)
 	ddps_disconnect(w->e.a.ep);
 }
 
+/* It ends the session, and the first event is shown on a descriptor. */
+static void invalidate_while_cancelled(struct world *w)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_LOCAL_INV, .stag = 0x12345678 };
+	struct ddps_event ev;
+
+	ddps_event_fd(w->e.ctx);
+	while (ddps_event_get(w->e.ctx, &ev) > 0)
+		;
+	ddps_post_send(w->e.a.ep, &wr);
+}
+
 static const struct call {
 	const char *name;
 	void (*run)(struct world *w);
@@ -115,6 +127,7 @@ static const struct call {
 	{ "ddps_connect", dial_while_cancelled },
 	{ "ddps_abort, ddps_ep_free", end_attempt },
 	{ "ddps_ctx_new, ddps_ctx_free", context },
+	{ "ddps_post_send of an Invalidate that fails", invalidate_while_cancelled },
 	{ "ddps_disconnect", disconnect_while_cancelled },
 };
 
