@@ -184,7 +184,7 @@ static void sd_up_path(void *user)
 
 /*
  * The peer gave up an association that carried nothing, and our request met that on its way.  It
- * takes nothing from an association that it shuts down, so nobody there has seen the request.  Or it
+ * begins no session on an association that it shuts down, so nobody there has seen the request.  Or it
  * was one idle association too many, which it ends by an ABORT, or the only session that it knew there
  * was given up.  Whoever had it made for himself would get no better one, unless it was of use to another.
  */
