@@ -307,6 +307,10 @@ static void make_verbs_cancel_identifier(struct vt *v)
 	rdma_bind_addr(id, (struct sockaddr *)&v->addr);
 	rdma_listen(id, 1);
 	rdma_destroy_id(id);
+	if (rdma_create_id(v->a.ch, &id, NULL, RDMA_PS_TCP))
+		return;
+	rdma_resolve_addr(id, NULL, (struct sockaddr *)&v->addr, 1000);
+	rdma_destroy_id(id);
 }
 
 static void make_verbs_cancel_queue_pair(struct vt *v)
@@ -344,21 +348,24 @@ static const struct call {
 	{ "ibv_req_notify_cq", arm },
 	{ "ibv_reg_mr, ibv_dereg_mr", use_verbs_cancel_memory },
 	{ "ibv_query_qp", query },
+	{ "rdma_bind_addr, rdma_resolve_addr", make_verbs_cancel_identifier },
 	{ "rdma_disconnect", disconnect_verbs_cancel },
 };
 
 struct cancelled {
 	struct vt *v;
 	const struct call *call;
+	bool returned;
 };
 
 /* The request to cancel stands when the call begins: the thread ends where it may first. */
 static void *run_verbs_cancel_cancelled(void *arg)
 {
-	const struct cancelled *c = arg;
+	struct cancelled *c = arg;
 
 	pthread_cancel(pthread_self());
 	c->call->run(c->v);
+	c->returned = true;
 	pthread_testcancel();
 	return NULL;
 }
@@ -370,13 +377,14 @@ VT_TLS_TEST(verbs_cancel, contact_03_no_lock_stays_taken)
 	vt_init(&v);
 	vt_up(&v);
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-		struct cancelled c = { &v, &calls[i] };
+		struct cancelled c = { .v = &v, .call = &calls[i] };
 		void *how;
 		pthread_t t;
 
 		cr_assert_eq(pthread_create(&t, NULL, run_verbs_cancel_cancelled, &c), 0);
 		cr_assert_eq(pthread_join(t, &how), 0);
 		cr_expect_eq(how, PTHREAD_CANCELED, "%s", calls[i].name);
+		cr_expect(c.returned, "%s did not return, and left what it had", calls[i].name);
 		/* each of these would wait for ever for a lock that nobody gives back */
 		for (size_t k = 0; k + 1 < sizeof calls / sizeof *calls; k++)
 			calls[k].run(&v);

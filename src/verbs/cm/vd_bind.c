@@ -15,15 +15,17 @@
 static int check_local(const struct sockaddr *sa)
 {
 	struct sockaddr_storage ss = { 0 };
-	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+	int fd, err = 0;
 
-	if (fd < 0)
-		return errno;
 	memcpy(&ss, sa, vd_sa_len(sa));
 	*vd_port_of(&ss) = 0;
-	if (bind(fd, (struct sockaddr *)&ss, vd_sa_len(sa)))
+	ddps_uncancellable();
+	fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&ss, vd_sa_len(sa)))
 		err = errno;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	ddps_uncancellable_end();
 	return err;
 }
 

@@ -241,13 +241,16 @@ static int find_source_address(struct sockaddr_storage *src, const struct sockad
 {
 	const uint16_t port = *vd_port_of(src); /* of an address that is bound but for the host */
 	socklen_t len = sizeof *src;
-	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+	int fd, err = 0;
 
-	if (fd < 0)
-		return errno;
-	if (connect(fd, dst, vd_sa_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
+	ddps_uncancellable();
+	fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, dst, vd_sa_len(dst)) ||
+	    getsockname(fd, (struct sockaddr *)src, &len))
 		err = errno;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	ddps_uncancellable_end();
 	*vd_port_of(src) = port;
 	return err;
 }
