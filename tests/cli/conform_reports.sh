@@ -284,6 +284,16 @@ unwritable() {
 		says err "HTML report '/nowhere/r.html': No such file"
 }
 
+# A file that its owner may not write is kept.  Root may write any, so here without that right.
+write_protected() {
+	local -a as=()
+	[ "$(id -u)" != 0 ] || as=(setpriv --bounding-set -dac_override --inh-caps -dac_override)
+	echo kept >kept.xml && chmod 444 kept.xml || return
+	timeout "$PATIENCE" "${as[@]}" "$SESSCTL" conform --case mpa-request-plain --self --junit kept.xml tcp \
+		>out 2>err
+	why="status $?" && says err "JUnit report 'kept.xml': Permission denied" && says kept.xml kept
+}
+
 # A page that is opened shows what it has on wide and on narrow screens; not everywhere is a browser.
 shown() { # WIDTH
 	timeout "$PATIENCE" chromium --headless --no-sandbox --disable-gpu --window-size="$1,1200" \
@@ -380,4 +390,5 @@ test_case "conform says in each output that it was interrupted" interrupted
 test_case "conform's reports are whole at any time, and when it is killed" killed
 test_case "conform writes a report at the end where it cannot be replaced" written_at_the_end
 test_case "conform says that a page cannot be written" unwritable
+test_case "conform keeps a report that is write-protected" write_protected
 finish

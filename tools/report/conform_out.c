@@ -6,6 +6,7 @@
 #include "cli/temp.h"
 #include "cli/text.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,12 +90,14 @@ static int begin_report(const struct conform_out *c, struct conform_report *r, c
 			const char *what, put_report *put)
 {
 	struct stat st;
-	bool other = name && !lstat(name, &st) && (!S_ISREG(st.st_mode) || st.st_uid != geteuid());
+	bool there = name && !lstat(name, &st),
+	     other = there && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()),
+	     kept = there && !other && faccessat(AT_FDCWD, name, W_OK, AT_EACCESS);
 
 	r->name = name;
-	if (!name || (!other && !replace_report(c, r, put, cut_off)))
+	if (!name || (!other && !kept && !replace_report(c, r, put, cut_off)))
 		return 0;
-	r->late = safe_create(name, 0666);
+	r->late = safe_create(name, 0666); /* or says why not */
 	if (r->late)
 		return 0;
 	print_file_fault(c, what, name, errno);
