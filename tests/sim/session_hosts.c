@@ -239,7 +239,8 @@ static void note_outcome(const struct pair *p)
 {
 	struct outcome *o = &outcome[p->tcp][p - world.pair][p->rounds];
 
-	*o = (struct outcome){ .there = p->tidy && !world.still };
+	*o = (struct outcome){ .there = p->tidy && !world.still && !model_doubts(&p->end[0]) &&
+					!model_doubts(&p->end[1]) };
 	for (unsigned k = 0; k < 2; k++) {
 		o->code[k] = p->end[k].code;
 		o->received[k] = p->end[k].received;

@@ -269,6 +269,14 @@ void model_completion(const struct ddps_wc *wc)
 
 /* ---- events ---- */
 
+bool model_doubts(const struct end *e)
+{
+	for (unsigned i = 0; i < world.npairs && e->code && kern.sctp && !e->pair->tcp; i++)
+		if (world.pair[i].end[0].naughty || world.pair[i].end[1].naughty)
+			return true;
+	return false;
+}
+
 static void at_its_end(struct end *e, const struct ddps_event *ev)
 {
 	e->final = true;
@@ -279,8 +287,8 @@ static void at_its_end(struct end *e, const struct ddps_event *ev)
 	      ev->error.text);
 	if (e->pair->lied)
 		e->kept = all_memory(e);
-	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted, NAME "%s: %s", name(e),
-	      ddps_event_name(ev->type), ev->error.text);
+	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted || model_doubts(e),
+	      NAME "%s: %s", name(e), ddps_event_name(ev->type), ev->error.text);
 }
 
 void model_event(struct end *e, const struct ddps_event *ev)

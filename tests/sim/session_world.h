@@ -231,6 +231,9 @@ void model_event(struct end *e, const struct ddps_event *ev);
 void model_final(struct end *e);
 /* Is anything not done that its user has asked for?  Silent ones complete by nothing. */
 bool model_waits(const struct end *e);
+/* It did not end in order, and rightly so, perhaps: the kernel's SCTP says that all has arrived of an association, not of
+ * a session.  Where another session takes the association along before that, one that has ended may have lost something. */
+bool model_doubts(const struct end *e);
 /* Both ends have had their end. */
 void model_pair(struct pair *p);
 
