@@ -3,6 +3,7 @@
 #include "ipoib_cm/ib/pkt.h"
 #include "ipoib_cm/ib/node.h"
 #include "mutate.h"
+#include "support/icrc.h"
 #include <ddpsess/ib_cm_mad.h>
 #include <ddpsess/ipoib_cm.h>
 
@@ -71,6 +72,6 @@ size_t fuzz_new_ib_packet(uint8_t *p, const struct ddps_ib_udp_hdr *h, uint32_t 
 	n = ddps_ib_pkt_encode(p, &k);
 	memcpy(p + n, mad, k.len);
 	n += k.len;
-	ddps_ib_icrc_make(h, p, n);
+	icrc_put(h, p, n);
 	return n + DDPS_IB_ICRC_LEN;
 }

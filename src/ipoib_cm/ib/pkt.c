@@ -172,14 +172,6 @@ uint32_t ddps_ib_icrc(const struct ddps_ib_udp_hdr *u, const uint8_t *head, size
 	return htole32(~crc);
 }
 
-void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len)
-{
-	uint32_t crc = ddps_ib_icrc(u, buf, DDPS_IB_BTH_LEN, buf + DDPS_IB_BTH_LEN,
-				    len - DDPS_IB_BTH_LEN, 0);
-
-	memcpy(buf + len, &crc, sizeof(crc));
-}
-
 /* The product of two polynomials, the bits in the order of the register. */
 static uint32_t product(uint32_t a, uint32_t b)
 {

@@ -119,9 +119,6 @@ enum ddps_ib_icrc {
 uint32_t ddps_ib_icrc(const struct ddps_ib_udp_hdr *u, const uint8_t *head, size_t head_len,
 		      const uint8_t *data, size_t len, unsigned pad);
 
-/* Writes the ICRC behind the @len octets of a UDP payload without it.  @len: at least 12. */
-void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len);
-
 /* Whether the ICRC at the end of a UDP payload can be right.  @len: at least 16. */
 enum ddps_ib_icrc ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf,
 				     size_t len);

@@ -2,6 +2,7 @@
 /* Who is on the network besides: the target, which answers echoes, an administration, the suite's port. */
 #include "lies/ipoib/world.h"
 #include "ipoib_cm/ib/node.h"
+#include "support/icrc.h"
 #include <ddpsess/ipoib_if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static bool take_node_liar_send(void *wire, uint16_t lid, unsigned group, struct
 	len += p->len;
 	memset(b + len, 0, p->pad);
 	len += p->pad;
-	ddps_ib_icrc_make(&h, b, len);
+	icrc_put(&h, b, len);
 	world_says(from, lid, b, len + DDPS_IB_ICRC_LEN);
 	return true;
 }

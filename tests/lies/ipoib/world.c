@@ -2,6 +2,7 @@
 /* The network: the suite's sockets, the clock, and packets on their way. */
 #include "lies/ipoib/world.h"
 #include "conform/peer/inside.h"
+#include "support/icrc.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -159,7 +160,7 @@ static void say_world_liar(const struct said *s)
 	len = ci_pkt_build(b, &s->p, &a);
 	if (s->flips) {
 		b[s->at < 0 ? (int)len + s->at : s->at] ^= (uint8_t)s->flips;
-		ddps_ib_icrc_make(&h, b, len - CI_ICRC);
+		icrc_put(&h, b, len - CI_ICRC);
 	}
 	world_send(s->from, s->lid, b, len - s->cut);
 }

@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <string.h>
 #include "ipoib_cm/ib/pkt.h"
+#include "support/icrc.h"
 
 /* From a capture, behind the UDP header; the identification of the IP header was not 0. */
 static const struct ddps_ib_udp_hdr ack_udp = { 0x0a4d0002, 0x0a4d0009, 0xc87e, 4791, 0 };
@@ -122,7 +123,7 @@ Test(ib_pkt, icrc_check_allows_every_identification)
 			u.id = ids[i];
 			cr_expect_eq(ddps_ib_icrc_check(&u, b, len), DDPS_IB_ICRC_EXACT);
 			memset(b + len - 4, 0, 4);
-			ddps_ib_icrc_make(&u, b, len - 4);
+			icrc_put(&u, b, len - 4);
 			cr_expect_eq(memcmp(b + len - 4, &crc, sizeof(crc)), 0);
 			b[len / 2 == 4 ? 5 : len / 2] ^= 0x10;
 			cr_expect_not(ddps_ib_icrc_check(&u, b, len), "%zu %x", len, ids[i]);

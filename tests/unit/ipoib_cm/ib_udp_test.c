@@ -16,6 +16,7 @@
 #include "support/ip4.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
+#include "support/icrc.h"
 
 #define MS 1000000ull
 
@@ -293,7 +294,7 @@ Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
 	UNTIL(peer[1].n_rx == 81);
 	UNTIL(!ddps_ib_udp_busy(peer[0].u));
 	for (unsigned i = 0; i < 3; i++)
-		turn_ib_udp(); /* all of that is acknowledged */
+		turn_ib_udp();		   /* all of that is acknowledged */
 	for (unsigned i = 0; i < 9; i++) { /* two windows are 8 of these */
 		cr_expect(!ddps_ib_udp_busy(peer[0].u), "%u long messages", i);
 		send_ib_udp_ip(0, 1, 65000);
@@ -352,7 +353,7 @@ static void bring_udp_packets(struct ib_wire *w, uint16_t id, unsigned n)
 	cr_assert_eq(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&from, &len), 0);
 	h.sport = ntohs(from.sin_port);
-	ddps_ib_icrc_make(&h, b, sizeof(b) - 4);
+	icrc_put(&h, b, sizeof(b) - 4);
 	for (unsigned want = n_taken + n; n_taken < want;) {
 		cr_assert_gt(sendto(fd, b, sizeof(b), 0, (struct sockaddr *)&to, sizeof(to)), 0);
 		for (unsigned was = n_taken; n_taken == was;)
@@ -408,7 +409,7 @@ static void send_stray_packet(uint8_t third, uint8_t last, int flip, size_t len)
 	h.dst = ntohl(to.sin_addr.s_addr);
 	h.sport = ntohs(from.sin_port);
 	if (len >= 16)
-		ddps_ib_icrc_make(&h, b, len - 4);
+		icrc_put(&h, b, len - 4);
 	if (flip >= 0)
 		b[flip / 8] ^= (uint8_t)(1u << flip % 8);
 	cr_assert_eq(sendto(fd, b, len, 0, (struct sockaddr *)&to, sizeof(to)), (ssize_t)len);

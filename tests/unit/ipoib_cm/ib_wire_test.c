@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include "unit/sys_fixture.h"
+#include "support/icrc.h"
 
 #define PORT  7198
 #define UD_OP (DDPS_IB_UD | DDPS_IB_SEND_ONLY)
@@ -396,7 +397,7 @@ static size_t make_ib_wire(uint8_t *b, size_t len, const struct ddps_ib_udp_hdr 
 	size_t head = ddps_ib_pkt_encode(b, &p);
 
 	memset(b + head, 0, len + p.pad);
-	ddps_ib_icrc_make(h, b, head + len + p.pad);
+	icrc_put(h, b, head + len + p.pad);
 	return head + len + p.pad + DDPS_IB_ICRC_LEN;
 }
 
