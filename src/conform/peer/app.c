@@ -10,6 +10,7 @@
 
 #define CQ_DEPTH 4096
 #define FILL	 7
+#define STEP_MS	 5 /* the peer of SCTP is looked after so often */
 
 #define COMMAND_TICK_MS 50
 
@@ -202,14 +203,18 @@ void cf_app_post(struct cf *cf, enum ddps_op op, unsigned flags, const struct cf
 	check_app_call(cf, ddps_post_send(cf->app.ep, &wr), "posting");
 }
 
+/* Over SCTP the peer acknowledges what comes meanwhile: a session ends when that is done. */
 static int nap_app(struct cf *cf, uint64_t since)
 {
-	return cf_nap(cf, since, cf_ms_left(cf, since));
+	const int left = cf_ms_left(cf, since);
+
+	return cf_nap(cf, since, cf->res->net && left > STEP_MS ? STEP_MS : left);
 }
 
 /* Whether there is time for another look after one that said @err. */
 static bool app_waits(struct cf *cf, uint64_t since, int err)
 {
+	cf_sctp_step(cf);
 	return (err == DDPS_E_TIMEDOUT || err == DDPS_E_AGAIN) && cf_ms_left(cf, since);
 }
 

@@ -108,6 +108,7 @@ void cf_sctp_close(struct cf *cf);
 const struct cf_msg *cf_sctp_in_order(struct cf *cf);
 void cf_sctp_expect_end(struct cf *cf);
 bool cf_sctp_ended(struct cf *cf); /* what comes next is no segment */
+void cf_sctp_step(struct cf *cf);  /* what has come for the peer is acknowledged; none: nothing */
 
 /* app.c */
 void cf_app_start(struct cf *cf);

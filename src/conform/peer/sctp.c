@@ -74,6 +74,14 @@ static void pump_carrier(struct cf *cf, uint64_t since, const char *waits_for)
 	n->carrier->step(n);
 }
 
+void cf_sctp_step(struct cf *cf)
+{
+	struct cf_net *n = cf->res->net;
+
+	if (n)
+		n->carrier->step(n);
+}
+
 static struct cf_net *net_on(struct cf *cf, const struct cf_carrier *carrier)
 {
 	struct cf_net *n = cf->res->net;
