@@ -419,6 +419,7 @@ static int run_ios(struct ddps_loop *l)
 
 static int run_round(struct ddps_loop *l)
 {
+	uint64_t began;
 	int n, timed;
 
 	enter_round(l);
@@ -426,8 +427,11 @@ static int run_round(struct ddps_loop *l)
 		leave_round(l);
 		return DDPS_E_SYSTEM;
 	}
+	/* A process may stand still for longer than a timer runs, at any place.  What has come meanwhile has the first
+	 * word: a timer that is due only since then waits for the next round. */
+	began = l->timers ? ddps_now() : 0;
 	n = run_ios(l);
-	timed = n >= 0 && l->timers ? ddps_loop_run_timers(l) : 0;
+	timed = n >= 0 && began ? ddps_loop_run_timers(l, began) : 0;
 	if (n >= 0 && l->tasks)
 		n += ddps_loop_run_tasks(l);
 	leave_round(l);

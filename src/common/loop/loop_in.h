@@ -45,8 +45,8 @@ struct ddps_loop {
 
 #define DDPS_NEVER UINT64_MAX
 
-/* Call what is due; returns how many. */
-int ddps_loop_run_timers(struct ddps_loop *l);
+/* Call what is due at @now; returns how many. */
+int ddps_loop_run_timers(struct ddps_loop *l, uint64_t now);
 /* Somebody may sleep on epfd from now on: the timerfd is set to what is next. */
 void ddps_loop_arm(struct ddps_loop *l);
 /* If the armed time has come the timerfd is readable: clear it.  Then arm what is next.  0 or

@@ -138,9 +138,8 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 	t->child = t->next = t->prev = NULL;
 }
 
-int ddps_loop_run_timers(struct ddps_loop *l)
+int ddps_loop_run_timers(struct ddps_loop *l, uint64_t now)
 {
-	uint64_t now = l->timers ? ddps_now() : 0;
 	int n = 0;
 
 	ddps_assert_loop(l);

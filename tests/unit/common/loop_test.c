@@ -196,6 +196,52 @@ Test(loop, a_descriptor_deleted_in_the_same_round_is_not_served)
 	close(ios[1].fd);
 }
 
+/* ---- standing still ---- */
+
+static struct ddps_timer late_timer;
+static struct ddps_io late_news, still;
+static bool timed_out, heard;
+
+static void time_out(void *user)
+{
+	(void)user;
+	cr_expect(heard, "before what had come");
+	timed_out = true;
+}
+
+static void hear_late_news(void *user, uint32_t events)
+{
+	(void)user;
+	(void)events;
+	heard = true;
+	ddps_io_del(loop, &late_news);
+}
+
+/* The process is stopped here until the timer is due, and news come meanwhile. */
+static void stand_still(void *user, uint32_t events)
+{
+	(void)user;
+	(void)events;
+	ddps_io_del(loop, &still);
+	while (ddps_now() < late_timer.due)
+		;
+	eventfd_write(late_news.fd, 1);
+}
+
+Test(loop, what_has_come_has_the_first_word_when_a_timer_is_late)
+{
+	still = (struct ddps_io){ .fd = eventfd(1, EFD_NONBLOCK), .fn = stand_still };
+	late_news = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK), .fn = hear_late_news };
+	cr_assert_eq(ddps_io_set(loop, &late_news, EPOLLIN), 0);
+	late_timer.fn = time_out;
+	cr_assert_eq(ddps_io_set(loop, &still, EPOLLIN), 0);
+	ddps_timer_start(loop, &late_timer, ddps_now() + 20 * NSEC_PER_MSEC);
+	while (!timed_out)
+		cr_assert_geq(ddps_loop_run(loop), 0);
+	close(late_news.fd);
+	close(still.fd);
+}
+
 /* ---- many ---- */
 
 #define CROWD 5
