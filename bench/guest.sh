@@ -159,9 +159,9 @@ table | tee "$out/guest.md"
 if [ "${2-}" = --docs ]; then
 	page=$here/../docs/measurements.md
 	{
-		printf 'Guests with 2 processors of QEMU (%s), Linux %s, on %s cores of %s; %s.\n\n' \
+		printf 'Guests with 2 processors of QEMU (%s), Linux %s, on %s cores of %s; %s, median of %s.\n\n' \
 			"$(guest 1 "sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1")" "$(guest 1 'uname -r')" "$(nproc)" \
-			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(date -u +%F)"
+			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(date -u +%F)" "$rounds"
 		cat "$out/guest.md"
 		echo
 	} >"$out/guest.part"
