@@ -250,7 +250,7 @@ VT_TLS_TEST(verbs_told, a_request_that_finds_no_device)
 
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 0), 0);
-	vfail_size(sizeof(struct vd_context));
+	vfail_size_anywhere(sizeof(struct vd_context));
 	call_verbs_told(&first, id);
 	cr_expect_eq(await_child_status(first.pid), 0);
 	cr_expect(vfail_came());
@@ -280,7 +280,7 @@ VT_TLS_TEST(verbs_told, a_request_that_finds_no_memory)
 	vt_init(&v);
 	vt_listen(&v);
 	vt_dial(&v);
-	vfail_size(sizeof(struct vd_id));
+	vfail_size_anywhere(sizeof(struct vd_id));
 	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_REJECTED);
 	cr_expect(vfail_came());

@@ -222,7 +222,7 @@ Test(verbs_ud_raw, requests_without_memory, .timeout = 30)
 	int fd = open_verbs_ud_raw_raw_socket(&port);
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++, h.ask++) {
-		vfail_size(sizes[i]);
+		vfail_size_anywhere(sizes[i]);
 		say_verbs_ud_raw(fd, &h, &l.at);
 		for (int ms = 0; !vfail_taken() && ms < VT_MS; ms++)
 			poll(NULL, 0, 1);

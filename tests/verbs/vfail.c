@@ -26,7 +26,8 @@ static __thread enum vfail_call what;
 static __thread bool asked, came, for_good;
 static struct ifaddrs *interfaces;
 static enum vfail_call others;
-static size_t wanted_size;
+static size_t wanted_size; /* of any thread's */
+static __thread size_t wanted_here;
 static bool size_came;
 static int as;
 static long live;
@@ -68,12 +69,18 @@ bool vfail_came(void)
 	what = VFAIL_NONE;
 	came = asked = false;
 	__atomic_store_n(&others, VFAIL_NONE, __ATOMIC_SEQ_CST);
+	wanted_here = 0;
 	__atomic_store_n(&wanted_size, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&size_came, false, __ATOMIC_SEQ_CST);
 	return did;
 }
 
 void vfail_size(size_t size)
+{
+	wanted_here = size;
+}
+
+void vfail_size_anywhere(size_t size)
 {
 	__atomic_store_n(&wanted_size, size, __ATOMIC_SEQ_CST);
 }
@@ -144,10 +151,13 @@ static bool must_vfail(enum vfail_call call, int error)
 
 static bool refuse_vfail_memory(size_t size)
 {
+	const bool here = size && size == wanted_here;
 	size_t this = size;
 
-	if (size && __atomic_compare_exchange_n(&wanted_size, &this, 0, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_SEQ_CST)) {
+	if (here || (size && __atomic_compare_exchange_n(&wanted_size, &this, 0, false,
+							 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))) {
+		if (here)
+			wanted_here = 0;
 		__atomic_store_n(&size_came, true, __ATOMIC_SEQ_CST);
 		errno = ENOMEM;
 		return true;

@@ -42,8 +42,10 @@ void vfail_as(int error);
 void vfail_from(enum vfail_call call, unsigned n);
 /* Whether it has come.  Nothing fails any more. */
 bool vfail_came(void);
-/* The next allocation of that many octets fails, whichever thread's it is. */
+/* This thread's next allocation of that many octets fails; or the next of any thread, where another one makes it: the
+ * library may need as many octets for something else. */
 void vfail_size(size_t size);
+void vfail_size_anywhere(size_t size);
 /* Whether that one has come; vfail_came ends it. */
 bool vfail_taken(void);
 /* Once @p of @size octets has been freed, @then is called, and the next allocation of that size gets it again.  All by
