@@ -6,6 +6,7 @@
  *   --times	what each test has computed
  */
 #include "criterion/criterion.h"
+#include <dirent.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -115,6 +116,57 @@ static void show_cross(FILE *said)
 		fputs(line, stdout);
 }
 
+static void show_file(const char *dir, const char *name)
+{
+	char path[300], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	f = fopen(path, "r");
+	if (f && fgets(line, sizeof line, f))
+		printf("#   %s: %.*s\n", name, (int)strcspn(line, "\n"), line);
+	if (f)
+		fclose(f);
+}
+
+/* What a process that a test has left does: its state, its parent, and in what call each of its threads is. */
+static void show_process_left(const char *pid)
+{
+	char dir[300], task[300];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(dir, sizeof dir, "/proc/%s/task", pid);
+	d = opendir(dir);
+	while (d && (e = readdir(d))) {
+		if (*e->d_name == '.')
+			continue;
+		snprintf(task, sizeof task, "/proc/%.20s/task/%.20s", pid, e->d_name);
+		printf("# %s\n", task);
+		show_file(task, "stat");
+		show_file(task, "wchan");
+		show_file(task, "syscall");
+	}
+	if (d)
+		closedir(d);
+}
+
+/* A test whose time is over says nothing more: what its children wait for is seen from outside. */
+static void show_group_left(pid_t group)
+{
+	struct dirent *e;
+	DIR *d = opendir("/proc");
+
+	while (d && (e = readdir(d))) {
+		const pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid > 0 && getpgid(pid) == group)
+			show_process_left(e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
 static void judge_cross(struct job *j, int status)
 {
 	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -147,6 +199,8 @@ static bool await_cross(void)
 	for (unsigned i = 0; i < JOBS && pid > 0; i++) {
 		if (job[i].pid != pid)
 			continue;
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+			show_group_left(pid);
 		kill(-pid, SIGKILL);
 		if (times)
 			printf("# %7.3f s %s/%s\n",

@@ -93,6 +93,7 @@ for t in fails leaves_early leaks overflows fails_at_its_end; do
 done
 expect 'not ok bad/crashes: signal 11'
 expect 'not ok bad/hangs: signal 14'
+expect '# /proc/[0-9]+/task/[0-9]+'
 expect '1 passed, 1 skipped, 7 failed'
 runner well || status=1
 expect '1 passed, 1 skipped, 0 failed'

@@ -3,6 +3,7 @@
 #define DDPS_TEST_VCHILD_H
 /* A process of its own for what a process can do but once, and what it says on standard error. */
 #include "support/child.h"
+#include <fcntl.h>
 #include <sys/mman.h>
 
 static inline int vchild_file(const char *text)
@@ -10,6 +11,8 @@ static inline int vchild_file(const char *text)
 	int fd = memfd_create("child", 0);
 
 	cr_assert_geq(fd, 0);
+	/* For memory the kernel does not keep apart what two threads write, but at its end it does. */
+	cr_assert_eq(fcntl(fd, F_SETFL, O_APPEND), 0);
 	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	return fd;
 }
