@@ -230,18 +230,21 @@ static struct sockaddr_in6 link_local(const char *interface)
 	return a;
 }
 
-/* The system makes the way to a new address a moment after the address, by a thread of its own. */
+/* The system makes the ways to a new address a moment after the address, by a thread of its own, and the one of the link
+ * before the one within the host: it is there when something comes. */
 static void await_way(const char *interface)
 {
 	struct sockaddr_in6 a = link_local(interface);
+	socklen_t len = sizeof a;
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), ms = 0;
 
 	cr_assert_geq(fd, 0);
-	a.sin6_port = htons(9);
-	while (connect(fd, (struct sockaddr *)&a, sizeof a)) {
-		cr_assert_lt(ms++, VT_MS, "%s: %m", interface);
-		poll(NULL, 0, 1);
-	}
+	cr_assert_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0, "%s: %m", interface);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	do {
+		cr_assert_lt(ms++, VT_MS, "%s: nothing comes", interface);
+		(void)!sendto(fd, "", 1, 0, (struct sockaddr *)&a, sizeof a);
+	} while (!vt_readable(fd, 1));
 	close(fd);
 }
 
