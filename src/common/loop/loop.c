@@ -11,19 +11,16 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define OWNED_NS   50000 /* a look costs as much as a call of the system: it holds so long */
-#define HITS_MAX   64	 /* epoll is asked again after so many, */
-#define MISSES_MIN 2	 /* or after so many tries in vain: more of them if it has paid */
-#define MISSES_MAX 64
-#define TRIES_MAX  4  /* of a hidden one in a row: the way here and back takes half a try */
-#define HIDE_AFTER 32 /* hits of one that waits pay for */
-#define GUARD_MS   1  /* who sleeps while it is hidden wakes up that late, */
+#define OWNED_NS  50000 /* a look costs as much as a call of the system: it holds so long */
+#define HITS_MAX  64	/* epoll is asked again after so many, */
+#define TRIES_MAX 4	/* of a hidden one in a row: the way here and back takes half a try */
+#define GUARD_MS  1	/* who sleeps while it is hidden wakes up that late, */
 #define GUARD_MOST                                                                                 \
 	16 /* or that late, if somebody else has polled for long: a timer each
 			* millisecond would be what the slowest hundredth of round trips waits for */
 
 static void on_guard(void *user);
-static inline void show_hidden(struct ddps_loop *l);
+static void show_all(struct ddps_loop *l);
 static bool add_late(struct ddps_loop *l);
 
 static bool open_descriptors(struct ddps_loop *l)
@@ -71,6 +68,7 @@ void ddps_loop_free(struct ddps_loop *l)
 		close(l->timerfd);
 	if (l->epfd >= 0)
 		close(l->epfd);
+	free(l->sights);
 	free(l);
 	errno = keep;
 }
@@ -108,7 +106,7 @@ void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
 /* For whoever may sleep on it. */
 static int show_epfd(struct ddps_loop *l)
 {
-	show_hidden(l);
+	show_all(l);
 	if (l->late && !add_late(l)) /* the next round says so */
 		ddps_loop_wake_sleeper(l);
 	ddps_loop_arm(l);
@@ -158,14 +156,29 @@ void ddps_loop_watched(struct ddps_loop *l)
  */
 static void hide(struct ddps_loop *l)
 {
+	if (l->hot->sign) {
+		ddps_loop_sight(l, l->hot);
+		return;
+	}
 	if (!ddps_loop_owns(l) || epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
 		return;
+	ddps_loop_guard(l);
 	l->hidden = l->hot;
-	if (l->hot->hidden)
-		l->hot->hidden(l->hot->user, true);
+}
+
+void ddps_loop_guard(struct ddps_loop *l)
+{
+	if (ddps_loop_hides(l))
+		return;
 	l->tried = false;
 	l->guard_ms = GUARD_MS;
 	ddps_timer_after(l, &l->guard, l->guard_ms);
+}
+
+void ddps_loop_unguard(struct ddps_loop *l)
+{
+	ddps_timer_stop(l, &l->guard);
+	ddps_loop_tell(l);
 }
 
 static __attribute__((noinline)) void show_now(struct ddps_loop *l)
@@ -181,16 +194,22 @@ static __attribute__((noinline)) void show_now(struct ddps_loop *l)
 		return;
 	}
 	l->hidden = NULL;
-	ddps_timer_stop(l, &l->guard);
-	if (io->hidden)
-		io->hidden(io->user, false);
-	ddps_loop_tell(l);
+	ddps_loop_unguard(l);
 }
 
 static inline void show_hidden(struct ddps_loop *l)
 {
 	if (l->hidden)
 		show_now(l);
+}
+
+/* Somebody may sleep. */
+static void show_all(struct ddps_loop *l)
+{
+	l->found = 0;
+	show_hidden(l);
+	if (l->nsights)
+		ddps_loop_unsight_all(l);
 }
 
 static void on_guard(void *user)
@@ -203,7 +222,7 @@ static void on_guard(void *user)
 							     : GUARD_MOST;
 		ddps_timer_after(l, &l->guard, l->guard_ms);
 	} else {
-		show_hidden(l);
+		show_all(l);
 	}
 	l->tried = false;
 }
@@ -215,7 +234,7 @@ static void set_hot(struct ddps_loop *l, struct ddps_io *io)
 	if (l->hidden)
 		return;
 	l->hot = io;
-	l->patience = MISSES_MIN;
+	l->patience = DDPS_MISSES_MIN;
 	l->streak = 0;
 }
 
@@ -274,10 +293,11 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	ddps_assert_loop(l);
 	if (!io->added)
 		return;
+	if (io->sight)
+		ddps_loop_unsight(l, io);
 	if (l->hidden == io) {
 		l->hidden = NULL;
-		ddps_timer_stop(l, &l->guard);
-		ddps_loop_tell(l);
+		ddps_loop_unguard(l);
 	} else if (l->late == io) {
 		l->late = NULL;
 	} else if (ddps_loop_owns(l)) {
@@ -309,31 +329,19 @@ bool ddps_loop_trying(const struct ddps_loop *l)
 
 bool ddps_loop_polled(const struct ddps_loop *l)
 {
-	return l->hidden && !l->sleepers;
+	return ddps_loop_hides(l) && !l->sleepers;
 }
 
 /* One of many that are busy now and then is not worth a try in vain: it has to be found again. */
 static void found_alone(struct ddps_loop *l, struct ddps_io *io)
 {
-	if (l->hot == io)
+	if (l->hot == io || l->nsights)
 		return;
 	if (l->lone == io)
 		set_hot(l, io);
 	else if (l->hot)
 		set_hot(l, NULL);
 	l->lone = io;
-}
-
-static void enter_round(struct ddps_loop *l)
-{
-	l->running = true;
-	ddps_loop_join(l);
-}
-
-static void leave_round(struct ddps_loop *l)
-{
-	ddps_loop_part(l);
-	l->running = false;
 }
 
 /* How many of those found ready are not the loop's own. */
@@ -365,6 +373,17 @@ static __attribute__((noinline)) void expect_ready(const struct ddps_loop *l)
 	ddps_prefetch(find_ready(l, l->next_ready + 2), sizeof(struct ddps_io));
 }
 
+/* Epoll has found it, and its fn() is to be called next. */
+static void note_found(struct ddps_loop *l, struct ddps_io *io)
+{
+	if (l->load.busy == 1)
+		found_alone(l, io);
+	if (!io->sign)
+		l->patience = l->nsights ? DDPS_MISSES_MIN : l->patience;
+	else if (!io->sight && l->found >= DDPS_HIDE_AFTER && !l->watched)
+		ddps_loop_sight(l, io);
+}
+
 /* More than one is ready, or none but the loop's own. */
 static __attribute__((noinline)) int serve_ready(struct ddps_loop *l)
 {
@@ -384,8 +403,7 @@ static __attribute__((noinline)) int serve_ready(struct ddps_loop *l)
 
 		if (!io) /* one of the loop's own, or deleted in this round */
 			continue;
-		if (l->load.busy == 1)
-			found_alone(l, io);
+		note_found(l, io);
 		io->fn(io->user, ev->events);
 		n++;
 	}
@@ -412,7 +430,7 @@ static int run_ios(struct ddps_loop *l)
 		return serve_ready(l);
 	l->load.busy = 1;
 	l->next_ready = 1;
-	found_alone(l, io);
+	note_found(l, io);
 	io->fn(io->user, l->ready[0].events);
 	return 1;
 }
@@ -422,9 +440,9 @@ static int run_round(struct ddps_loop *l)
 	uint64_t began;
 	int n, timed;
 
-	enter_round(l);
+	ddps_loop_enter_round(l);
 	if (!ddps_loop_owns(l)) {
-		leave_round(l);
+		ddps_loop_leave_round(l);
 		return DDPS_E_SYSTEM;
 	}
 	/* A process may stand still for longer than a timer runs, at any place.  What has come meanwhile has the first
@@ -434,7 +452,7 @@ static int run_round(struct ddps_loop *l)
 	timed = n >= 0 && began ? ddps_loop_run_timers(l, began) : 0;
 	if (n >= 0 && l->tasks)
 		n += ddps_loop_run_tasks(l);
-	leave_round(l);
+	ddps_loop_leave_round(l);
 	/* If it has fired, epoll has found it; the clock need not be asked. */
 	if ((timed || l->nready > (int)l->load.busy) && ddps_loop_rearm(l))
 		return DDPS_E_SYSTEM;
@@ -453,14 +471,14 @@ static int try_hot(struct ddps_loop *l)
 	l->load.busy = 1;
 	io->moved = false;
 	l->tried = true;
-	enter_round(l);
+	ddps_loop_enter_round(l);
 	l->trying = true;
 	io->fn(io->user, EPOLLIN);
 	l->trying = false;
 	n = l->hot == io && io->moved;
 	if (l->tasks)
 		n += ddps_loop_run_tasks(l);
-	leave_round(l);
+	ddps_loop_leave_round(l);
 	ddps_loop_tell(l);
 	return n;
 }
@@ -470,7 +488,7 @@ int ddps_loop_run(struct ddps_loop *l)
 	int n;
 
 	ddps_assert_loop(l);
-	show_hidden(l);
+	show_all(l);
 	n = run_round(l);
 	if (l->hidden && n >= 0) /* it could not be shown */
 		n += try_hot(l);
@@ -485,12 +503,12 @@ static void judge_hot_try(struct ddps_loop *l, bool hit)
 		return;
 	}
 	l->hits++;
-	if (l->misses && l->patience < MISSES_MAX) /* to wait has paid */
+	if (l->misses && l->patience < DDPS_MISSES_MAX) /* to wait has paid */
 		l->patience *= 2;
 	l->misses = 0;
 	/* Nobody but epoll knows when it can be written to. */
-	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden && !l->watched &&
-	    !(l->hot->events & EPOLLOUT))
+	if (++l->streak >= DDPS_HIDE_AFTER && l->patience >= DDPS_MISSES_MAX && !l->hidden &&
+	    !l->watched && !(l->hot->events & EPOLLOUT))
 		hide(l);
 }
 
@@ -501,24 +519,53 @@ static int run_posted(struct ddps_loop *l)
 
 	if (!l->tasks)
 		return 0;
-	enter_round(l);
+	ddps_loop_enter_round(l);
 	n = ddps_loop_run_tasks(l);
-	leave_round(l);
+	ddps_loop_leave_round(l);
 	ddps_loop_tell(l);
 	return n;
 }
 
+/* Whoever polls asks epoll. */
+static int spin_round(struct ddps_loop *l)
+{
+	int n = run_round(l);
+
+	l->found += n > 0;
+	return n;
+}
+
+/* It is up to epoll whether anything is there. */
+static bool is_epolls_turn(const struct ddps_loop *l)
+{
+	return l->hits >= HITS_MAX || l->misses >= l->patience || ddps_loop_due(l);
+}
+
+static int spin_signs(struct ddps_loop *l)
+{
+	int n = run_posted(l), more;
+
+	if (l->nsights)
+		n += ddps_loop_look_at_signs(l);
+	if (!is_epolls_turn(l))
+		return n;
+	more = spin_round(l);
+	return more < 0 ? more : n + more;
+}
+
 int ddps_loop_spin(struct ddps_loop *l)
 {
-	struct ddps_io *io = l->hot;
+	struct ddps_io *io;
 	int n, done;
 
 	ddps_assert_loop(l);
+	if (l->nsights)
+		return spin_signs(l);
+	io = l->hot;
 	if (!io || !io->eager || !(io->events & EPOLLIN))
-		return ddps_loop_run(l);
-	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience ||
-	    ddps_loop_due(l) || ddps_io_waits(l, io))
-		return run_round(l);
+		return l->hidden ? ddps_loop_run(l) : spin_round(l);
+	if ((l->tasks && !l->hidden) || is_epolls_turn(l) || ddps_io_waits(l, io))
+		return spin_round(l);
 	done = run_posted(l);
 	if (l->hot != io)
 		return done;

@@ -17,6 +17,18 @@
 struct ddps_loop;
 struct ddps_mutex;
 
+/*
+ * What lies in memory of somebody else's: as long as somebody polls, the loop looks there, and nobody needs to be woken.
+ * fn() is called when one of the two words has changed, and whenever ddps_io_again asked for that.  What they say is
+ * only a hint: fn() looks itself.
+ */
+struct ddps_sign {
+	const uint64_t *moves;
+	const uint32_t *ends;
+	/* Nobody sleeps from now on (true), or somebody may: then what has come meanwhile is to be found, too. */
+	void (*looked_at)(void *user, bool looked_at);
+};
+
 struct ddps_io {
 	int fd;
 	uint32_t events; /* EPOLLIN | EPOLLOUT as asked for; 0 while not added */
@@ -30,9 +42,8 @@ struct ddps_io {
 	/* fn(EPOLLIN) may be called when nothing is there: a try instead of asking epoll first.
 	 * It sets moved if there was something. */
 	bool eager, moved;
-	/* NULL, or told when it is hidden: nobody sleeps on it, and somebody tries it all the time.  fn() is
-	 * not called for what had come before it is shown again. */
-	void (*hidden)(void *user, bool hidden);
+	uint16_t sight; /* where the loop keeps its sign, from 1 on; 0: it does not look there */
+	const struct ddps_sign *sign; /* or NULL */
 	/* NULL, or told before fn(), after ddps_loop_many: what that needs is to be in cache (common/prefetch.h).
 	 * @next: nobody is between, else one is. */
 	void (*soon)(void *user, bool next);
@@ -92,6 +103,8 @@ void ddps_loop_many(struct ddps_loop *l, bool many);
 
 /* Set what @io waits for, adding it the first time; 0 or DDPS_E_SYSTEM. */
 int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events);
+/* @io is looked at: fn() is called in the next turn, whatever its sign says. */
+void ddps_io_again(struct ddps_loop *l, const struct ddps_io *io);
 /* Forget it; the descriptor stays the owner's.  Safe if never added. */
 void ddps_io_del(struct ddps_loop *l, struct ddps_io *io);
 

@@ -7,6 +7,21 @@
 #include <sys/epoll.h>
 
 #define DDPS_LOOP_READY 64
+#define DDPS_SIGHTS	256
+/* Tries in vain until epoll is asked again: more of them if it has paid. */
+#define DDPS_MISSES_MIN 2
+#define DDPS_MISSES_MAX 64
+#define DDPS_HIDE_AFTER 32 /* hits of one that waits pay for */
+
+/* A sign that is looked at, in one line of the cache. */
+struct ddps_sight {
+	const uint64_t *moves;
+	const uint32_t *ends;
+	struct ddps_io *io;
+	uint64_t moved; /* what it was before fn() */
+	uint32_t ended;
+	bool again; /* fn() is called, whatever it is */
+};
 
 struct ddps_loop {
 	struct ddps_load load; /* the first member: see loop.h */
@@ -33,10 +48,13 @@ struct ddps_loop {
 	bool tried;		/* since the guard looked */
 	uint32_t guard_ms;	/* when it looks again */
 	unsigned sleepers;	/* threads of the library's that sleep on epfd */
-	bool watched;		/* one of them has to see everything */
-	bool kept;		/* others have epfd, and may sleep on it at any time */
-	struct ddps_io *late;	/* not added yet; or NULL */
-	bool many;		/* see ddps_loop_many */
+	unsigned found; /* rounds of whoever polls that found something, since nothing is hidden */
+	struct ddps_sight *sights; /* room for DDPS_SIGHTS; or NULL */
+	unsigned nsights, busy_sights;
+	bool watched;	      /* one of them has to see everything */
+	bool kept;	      /* others have epfd, and may sleep on it at any time */
+	struct ddps_io *late; /* not added yet; or NULL */
+	bool many;	      /* see ddps_loop_many */
 #ifdef DDPS_ASSERTS
 	const struct ddps_mutex *lock; /* held around all calls; or NULL */
 #endif
@@ -53,6 +71,38 @@ void ddps_loop_arm(struct ddps_loop *l);
  * DDPS_E_SYSTEM. */
 int ddps_loop_rearm(struct ddps_loop *l);
 
+/* Something is hidden from whoever kept epfd from before. */
+void ddps_loop_guard(struct ddps_loop *l);
+/* Nothing is any more. */
+void ddps_loop_unguard(struct ddps_loop *l);
+/* Nobody sleeps, but for those who are woken late. */
+static inline bool ddps_loop_hides(const struct ddps_loop *l)
+{
+	return l->hidden || l->nsights;
+}
+
+static inline void ddps_loop_enter_round(struct ddps_loop *l)
+{
+	l->running = true;
+	ddps_loop_join(l);
+}
+
+static inline void ddps_loop_leave_round(struct ddps_loop *l)
+{
+	ddps_loop_part(l);
+	l->running = false;
+}
+
+/* ---- loop_sight.c ---- */
+/* Look at @io's sign from now on, if there is room. */
+void ddps_loop_sight(struct ddps_loop *l, struct ddps_io *io);
+/* @io is looked at, and goes. */
+void ddps_loop_unsight(struct ddps_loop *l, struct ddps_io *io);
+/* Somebody may sleep: no sign is looked at any more. */
+void ddps_loop_unsight_all(struct ddps_loop *l);
+/* Look at all signs, more often if they are few.  Returns how many callbacks were made that found something. */
+int ddps_loop_look_at_signs(struct ddps_loop *l);
+
 /* ---- loop_task.c ---- */
 /* Who sleeps on epfd wakes up. */
 void ddps_loop_wake_sleeper(struct ddps_loop *l);
@@ -60,7 +110,7 @@ void ddps_loop_wake_sleeper(struct ddps_loop *l);
  * hidden, and then they are reported. */
 static inline void ddps_loop_tell(struct ddps_loop *l)
 {
-	if (l->tasks && (!l->hidden || l->sleepers))
+	if (l->tasks && (!ddps_loop_hides(l) || l->sleepers))
 		ddps_loop_wake_sleeper(l);
 }
 /* Run what was posted, and some of what that posts; returns how many. */

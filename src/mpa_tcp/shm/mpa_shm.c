@@ -9,9 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define BELLS_MOST 16	/* that lie unread: far fewer than a socket takes */
-#define LOOKS_MOST 8	/* at more than a socket takes of them */
-#define TRIES_MOST 1024 /* polls in vain until the socket is asked whether the peer is there */
+#define BELLS_MOST 16		 /* that lie unread: far fewer than a socket takes */
+#define LOOKS_MOST 8		 /* at more than a socket takes of them */
 #define ROOM	   (16u * 1024)	 /* a writer that waits wants so much */
 #define EMSS	   (128u * 1024) /* there are no segments: as much as an FPDU can have */
 
@@ -27,11 +26,15 @@ void ddps_mpa_shm_attach(struct ddps_mpa_shm *t, struct ddps_shm_memory *memory)
 	ddps_shm_open_writer(&t->out, memory);
 }
 
+static void take_looked_at(void *user, bool looked_at);
+
 void ddps_mpa_shm_meet(struct ddps_mpa_shm *t, const struct ddps_shm_memory *far)
 {
 	t->far = far;
 	ddps_shm_meet(&t->in, far);
 	ddps_shm_meet(&t->out, far);
+	t->sign = (struct ddps_sign){ &far->words.head, &far->words.end, take_looked_at };
+	t->c->io.sign = &t->sign;
 	if (ddps_shm_wakes(&t->out)) /* it has not seen yet what is written */
 		ddps_mpa_shm_ring(t);
 }
@@ -58,7 +61,6 @@ static void read_bells(struct ddps_mpa_shm *t)
 	for (unsigned i = 0; i < LOOKS_MOST && n > 0; i++)
 		n = ddps_shm_bells(t->c->io.fd, 256);
 	t->in.said = t->out.said = 0;
-	t->tries = 0;
 	if (n == -EPROTO)
 		t->passed = t->in.bad = t->out.bad = true;
 	else if (!n || (n < 0 && n != -EAGAIN && n != -EINTR))
@@ -111,13 +113,30 @@ static unsigned look_around(struct ddps_mpa_shm *t)
 	return ready & (t->events | DDPS_MPA_BROKEN);
 }
 
-/* Nothing is there: have the peer say so when that changes.  It may have changed meanwhile. */
+/* Something is there, which is to be shown. */
+static void show_soon(struct ddps_mpa_shm *t)
+{
+	struct ddps_loop *loop = t->c->env->loop;
+
+	if (t->c->io.sight)
+		ddps_io_again(loop, &t->c->io);
+	else
+		ddps_task_post(loop, &t->task);
+}
+
+/* Nothing is there: have the peer say so when that changes.  It may have changed meanwhile.  Whoever polls sees that
+ * octets have come, and looks for room himself. */
 static void rest(struct ddps_mpa_shm *t)
 {
 	bool there = false;
 
-	if (t->hidden || t->quiet)
+	if (t->quiet)
 		return;
+	if (t->c->io.sight) {
+		if (t->events & DDPS_MPA_OUT)
+			show_soon(t);
+		return;
+	}
 	make_room_for_bells(t);
 	there = t->passed;
 	if (t->events & (DDPS_MPA_IN | DDPS_MPA_PEER_FIN))
@@ -125,7 +144,16 @@ static void rest(struct ddps_mpa_shm *t)
 	if (t->events & DDPS_MPA_OUT)
 		there |= ddps_shm_await_room(&t->out, ROOM);
 	if (there)
-		ddps_task_post(t->c->env->loop, &t->task);
+		show_soon(t);
+}
+
+/* To be seen to, or waited for. */
+static void show_or_rest(struct ddps_mpa_shm *t)
+{
+	if (!t->quiet && look_around(t))
+		show_soon(t);
+	else
+		rest(t);
 }
 
 void ddps_mpa_shm_show(struct ddps_mpa_shm *t)
@@ -148,32 +176,24 @@ static void shm_io(void *user, uint32_t events)
 		return;
 	if (!ddps_loop_trying(c->env->loop)) {
 		t->gone |= (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
-		if (!look_around(t)) /* a bell for nothing, or one that brings what nobody takes */
+		/* A bell for nothing, or one that brings what nobody takes. */
+		if (c->io.sight || !look_around(t))
 			read_bells(t);
-	} else if (++t->tries >= TRIES_MOST) {
-		read_bells(t);
 	}
 	ddps_mpa_shm_show(t);
 }
 
-/* The loop has taken the socket out of epoll's set, or given it back. */
-static void shm_hidden(void *user, bool hidden)
+/* The peer need not ring while the loop looks at its words. */
+static void take_looked_at(void *user, bool looked_at)
 {
 	struct ddps_mpa_shm *t = shm_of(user);
 
-	t->hidden = hidden;
-	if (!t->far)
-		return;
-	if (hidden) {
+	if (looked_at) {
 		ddps_shm_awake_reader(&t->in);
 		ddps_shm_awake_writer(&t->out);
-		return;
+	} else {
+		show_or_rest(t);
 	}
-	read_bells(t);
-	if (!t->quiet && look_around(t))
-		ddps_task_post(t->c->env->loop, &t->task);
-	else
-		rest(t);
 }
 
 int ddps_mpa_shm_link(struct ddps_mpa_shm *t)
@@ -183,7 +203,6 @@ int ddps_mpa_shm_link(struct ddps_mpa_shm *t)
 	t->linked = true;
 	ddps_shm_guard(c->io.fd);
 	c->io.fn = shm_io;
-	c->io.hidden = shm_hidden;
 	c->io.user = c;
 	return ddps_io_set(c->env->loop, &c->io, EPOLLIN | EPOLLRDHUP | EPOLLET);
 }
@@ -251,11 +270,14 @@ static ssize_t shm_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	ddps_io_moved(c->env->loop, &c->io, n);
 	if (c->env->capture)
 		show_packet(c, false, iov, k, n);
-	if (!t->hidden) {
-		make_room_for_bells(t);
-		if (ddps_shm_await_octets(&t->in) || t->gone)
-			ddps_task_post(c->env->loop, &t->task);
+	if (c->io.sight) {
+		if (look_around(t))
+			show_soon(t);
+		return (ssize_t)n;
 	}
+	make_room_for_bells(t);
+	if (ddps_shm_await_octets(&t->in) || t->gone)
+		show_soon(t);
 	return (ssize_t)n;
 }
 
@@ -349,12 +371,8 @@ static int shm_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 	t->events = events;
 	t->quiet = false;
 	c->io.eager = eager;
-	if (!t->far || !t->linked || t->hidden) /* whoever polls looks all the time */
-		return 0;
-	if (look_around(t))
-		ddps_task_post(c->env->loop, &t->task);
-	else
-		rest(t);
+	if (t->far && t->linked)
+		show_or_rest(t);
 	return 0;
 }
 

@@ -11,14 +11,13 @@ struct ddps_mpa_shm {
 	struct ddps_shm_memory *memory;	   /* of this side; NULL: not there yet */
 	const struct ddps_shm_memory *far; /* of the other one */
 	struct ddps_shm_ring in, out;
+	struct ddps_sign sign;	 /* the other one's words */
 	unsigned events;	 /* that MPA waits for */
 	bool quiet;		 /* it waits for nothing, not even the end */
 	bool linked;		 /* the socket is connected */
-	bool hidden;		 /* nobody sleeps on the socket: no bell is needed */
 	bool gone;		 /* the peer has left the socket */
 	bool passed;		 /* it has passed descriptors, which nobody wants */
 	bool drop;		 /* close() resets */
-	uint16_t tries;		 /* since the socket was looked at */
 	int err;		 /* connecting failed */
 	int fd;			 /* the memory's, until it is passed; or -1 */
 	struct ddps_task task;	 /* what is there already is to be shown */

@@ -282,33 +282,6 @@ static void hidden_world(struct world *w)
 	cr_assert_eq(w->l->hidden, &w->io);
 }
 
-static int told_hidden;
-
-static void on_hidden(void *user, bool hidden)
-{
-	cr_expect_eq(user, &world);
-	told_hidden += hidden ? 1 : 10;
-}
-
-/* Who has something that no descriptor shows learns when somebody may sleep again. */
-Test(loop, whoever_is_hidden_learns_it)
-{
-	struct world *w = &world;
-
-	open_loop_interest_world(w);
-	w->io.hidden = on_hidden;
-	act_on_interest(w, WANT_READ);
-	cr_expect_eq(told_hidden, 0);
-	try_to_hide(w);
-	cr_assert_eq(w->l->hidden, &w->io);
-	cr_expect_eq(told_hidden, 1);
-	ddps_loop_fd(w->l);
-	cr_expect_eq(told_hidden, 11);
-	ddps_loop_fd(w->l);
-	cr_expect_eq(told_hidden, 11, "it was shown already");
-	close_loop_interest_world(w);
-}
-
 Test(loop, what_cannot_be_hidden_is_not)
 {
 	struct world *w = &world;
