@@ -248,6 +248,10 @@ shm_cases() {
 	pair "write 1M, shm" "ucx, posix and cma" 0.9 B/s "perf $bw write $MB 16" ucx_shm_put ucx_perftest
 	pair "read 1M, shm" "ucx, posix and cma" 0.9 B/s "perf $bw read $MB 16" ucx_shm_get ucx_perftest
 	stop
+	for n in 2 16 256; do
+		pair "ping 64, shm, $n in turn" "ping 64, shm, 1" 0 1/s "program sessions $rate ping-shm-turns $n" \
+			"program sessions $rate ping-shm-turns 1"
+	done
 	pair "ping 64, shm, waiting" "unix socket" 1 1/s "program sessions $rate ping-shm-waiting 1" \
 		"program peer_tcp $rate ping-unix-waiting 64"
 }

@@ -426,10 +426,11 @@ static void run_session_pings(struct side *s, const struct peer_args *a)
 								  ? round_flush
 								  : measure_round_trip;
 	uint64_t shaken = s->board->shaken;
+	const size_t in_turn = strstr(a->mode, "-turns") != NULL;
 
 	s->waits = is_waiting_ping(a);
-	while (peer_now() - begin < a->seconds)
-		peer_median_add(&m, once(s, ep[0]));
+	for (size_t i = 0; peer_now() - begin < a->seconds; i = (i + in_turn) % a->size)
+		peer_median_add(&m, once(s, ep[i]));
 	if (were_shaken(a, s->board->shaken - shaken, peer_now() - begin))
 		peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
@@ -560,7 +561,7 @@ int main(int argc, char **argv)
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
 			   "active-shared|beside-tcp|ping-waiting|ping-shm-waiting|read|flush|"
-			   "ping-waiting-anywhere-shaking");
+			   "ping-shm-turns|ping-waiting-anywhere-shaking");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;
