@@ -335,19 +335,56 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 	return 0;
 }
 
-static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
+static void write_ssn(uint8_t *to, uint16_t ssn)
+{
+	to[0] = (uint8_t)(ssn >> 8);
+	to[1] = (uint8_t)ssn;
+}
+
+/* The backend has taken the place of @len octets back, as a message if it is @filled. */
+static void give_place_back(struct ddps_sd_pair *p, uint8_t *to, size_t len, bool filled)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	c->b->placed(c->assoc, to, p->stream, DDPS_SD_PPID_SEGMENT, len, filled);
+	if (filled) {
+		p->last_seq = ++c->sent;
+		p->tx++;
+	}
+}
+
+/* Where the backend has no place, send() takes the pieces, or says why not. */
+static int send_sd_pieces(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 {
 	uint8_t head[DDPS_SD_SSN_LEN + DDPS_SEG_HDR_MAX];
 	struct iovec iov[PIECES];
 	int n = 0;
 
-	head[0] = (uint8_t)(p->tx >> 8);
-	head[1] = (uint8_t)p->tx;
+	write_ssn(head, p->tx);
 	memcpy(head + DDPS_SD_SSN_LEN, seg->hdr, seg->hdr_len);
 	iov[n++] = (struct iovec){ head, DDPS_SD_SSN_LEN + seg->hdr_len };
 	for (int i = 0; i < seg->npay; i++)
 		iov[n++] = seg->pay[i];
 	return hand_over(p, DDPS_SD_PPID_SEGMENT, iov, n);
+}
+
+static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	const size_t len = DDPS_SD_SSN_LEN + seg->hdr_len + seg->pay_len;
+	uint8_t *to = c->b->place ? c->b->place(c->assoc, p->stream, len) : NULL, *at;
+
+	if (!to)
+		return send_sd_pieces(p, seg);
+	write_ssn(to, p->tx);
+	memcpy(to + DDPS_SD_SSN_LEN, seg->hdr, seg->hdr_len);
+	at = to + DDPS_SD_SSN_LEN + seg->hdr_len;
+	for (const struct iovec *v = seg->pay; v < seg->pay + seg->npay; at += v++->iov_len) {
+		if (v->iov_len)
+			memcpy(at, v->iov_base, v->iov_len);
+	}
+	give_place_back(p, to, len, true);
+	return 0;
 }
 
 /* Behind a segment that its message goes on after, those as long as the MULPDU are written to their places in the backend.  @left: payload
@@ -366,15 +403,11 @@ static void place_segments(struct ddps_sd_pair *p, struct ddps_sd_session *s, si
 		to = c->b->place(c->assoc, p->stream, DDPS_SD_SSN_LEN + len);
 		if (!to)
 			break;
-		to[0] = (uint8_t)(p->tx >> 8);
-		to[1] = (uint8_t)p->tx;
+		write_ssn(to, p->tx);
 		filled = s->llp.data->tx_into(s->llp.data_user, to + DDPS_SD_SSN_LEN, len);
-		c->b->placed(c->assoc, to, p->stream, DDPS_SD_PPID_SEGMENT, DDPS_SD_SSN_LEN + len,
-			     filled);
+		give_place_back(p, to, DDPS_SD_SSN_LEN + len, filled);
 		if (!filled)
 			break;
-		p->last_seq = ++c->sent;
-		p->tx++;
 		c->turn += (uint32_t)len;
 		n++;
 	}
