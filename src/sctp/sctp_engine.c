@@ -167,7 +167,7 @@ static void settle_one(struct ddps_sctp_assoc *a, bool leaves)
 		}
 		return;
 	}
-	if (a->told_rwnd < e->c.rwnd && a->told_rwnd < ddps_sc_rwnd(a))
+	if (ddps_sc_has_window_news(a))
 		ddps_sc_window_update(a);
 	set_in_tx(a, ddps_sc_has_output(a));
 	if (!leaves || !a->in_tx)
@@ -385,18 +385,37 @@ static void stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
 	free(b);
 }
 
+/* Nobody but the one that was touched has anything to send, and that is a lone message: it leaves before it is settled,
+ * and has nothing to send behind it. */
+static bool output_touched(struct ddps_sctp *e, struct ddps_sctp_out *out)
+{
+	struct ddps_sctp_assoc *a = TAILQ_FIRST(&e->touched);
+
+	if (!a || TAILQ_NEXT(a, touch_link) || !TAILQ_EMPTY(&e->tx) || !STAILQ_EMPTY(&e->stray) ||
+	    e->sent.stepwise || !ddps_sc_lone_output(a, out))
+		return false;
+	TAILQ_REMOVE(&e->touched, a, touch_link);
+	a->touched = false;
+	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+	ddps_sc_check(a);
+	e->st.packets_out++;
+	return true;
+}
+
 int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t now)
 {
 	struct ddps_sctp_assoc *a;
 	int sent;
 
 	ddps_sc_time(e, now);
-	settle_touched(e, true);
 	out->niov = out->nsegs = 0;
 	out->len = out->seg_size = 0;
 	out->fragment = out->probe = out->data = out->sack = false;
 	out->pn = 0;
 	out->port = 0;
+	if (output_touched(e, out))
+		return 1;
+	settle_touched(e, true);
 	if (!STAILQ_EMPTY(&e->stray)) {
 		e->st.packets_out++;
 		stray_output(e, out);

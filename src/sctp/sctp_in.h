@@ -514,6 +514,11 @@ static inline uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 	share = e->share[a->net];
 	return left < share || e->now - e->period_at >= 2 * DDPS_SC_PERIOD ? left : share;
 }
+/* It is larger than what the peer knows. */
+static inline bool ddps_sc_has_window_news(const struct ddps_sctp_assoc *a)
+{
+	return a->told_rwnd < a->e->c.rwnd && a->told_rwnd < ddps_sc_rwnd(a);
+}
 /* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
 int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
@@ -525,6 +530,18 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
 bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
 void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a);
 void ddps_sc_streams_free(struct ddps_sctp_assoc *a);
+/* What a SACK begins with, which is to leave now, so that none is due. */
+static inline struct ddps_sc_sack_hdr ddps_sc_begin_sack(struct ddps_sctp_assoc *a)
+{
+	a->told_rwnd = ddps_sc_rwnd(a);
+	a->sack_packets = 0;
+	a->sack_at = DDPS_SC_NEVER;
+	a->due &= (uint8_t)~DUE_SACK;
+	return (struct ddps_sc_sack_hdr){ .type = SC_SACK,
+					  .len = htobe16(sizeof(struct ddps_sc_sack_hdr)),
+					  .cum = htobe32(a->map.cum),
+					  .rwnd = htobe32(a->told_rwnd) };
+}
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room);
 void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *out);
 void ddps_sc_want_sack(struct ddps_sctp_assoc *a);
@@ -581,6 +598,12 @@ static inline struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_ass
 	}
 	return NULL;
 }
+static inline bool ddps_sc_has_probe(const struct ddps_sctp_assoc *a)
+{
+	uint16_t size;
+
+	return ddps_sc_probe_path(a, &size);
+}
 
 /* ---- sctp_msg.c, sctp_tx.c ---- */
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);
@@ -600,6 +623,8 @@ struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m);
 void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+/* The straight way, of one message behind which nothing is to be sent.  false: none was made. */
+bool ddps_sc_lone_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a);
 
 /* ---- what leaves ---- */
@@ -609,12 +634,10 @@ static inline bool ddps_sc_data_waits(const struct ddps_sctp_assoc *a)
 }
 static inline bool ddps_sc_has_output(const struct ddps_sctp_assoc *a)
 {
-	uint16_t size;
-
 	if (a->due || !STAILQ_EMPTY(&a->blobs))
 		return true;
 	return ddps_sc_sends_hb(a) &&
-	       (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask || ddps_sc_probe_path(a, &size));
+	       (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask || ddps_sc_has_probe(a));
 }
 
 /* ---- sctp_check.c ---- */

@@ -29,15 +29,11 @@ void ddps_sc_window_update(struct ddps_sctp_assoc *a)
 /* As many gap blocks and then duplicates as @room octets take, which @w has.  Returns its size. */
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room)
 {
-	const struct ddps_sc_sack_hdr h = { .type = SC_SACK,
-					    .len = htobe16(sizeof h),
-					    .cum = htobe32(a->map.cum),
-					    .rwnd = htobe32(ddps_sc_rwnd(a)) };
+	const struct ddps_sc_sack_hdr h = ddps_sc_begin_sack(a);
 	uint8_t *at = w->p;
 	unsigned ngaps = 0, ndups = 0, left = (unsigned)(room - sizeof h) / 4;
 	uint32_t from = a->map.cum, start, end;
 
-	a->told_rwnd = be32toh(h.rwnd);
 	ddps_wbuf_bytes(w, &h, sizeof h);
 	while (ngaps < left && ddps_sc_map_run(&a->map, from, &start, &end)) {
 		ddps_wbuf_u16(w, (uint16_t)(start - a->map.cum));
@@ -54,9 +50,6 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 		at[15] = (uint8_t)ndups;
 	}
 	a->ndups = 0; /* [9260-3.3.4-d3] */
-	a->sack_packets = 0;
-	a->sack_at = DDPS_SC_NEVER;
-	a->due &= (uint8_t)~DUE_SACK;
 	return (size_t)(w->p - at);
 }
 

@@ -164,34 +164,44 @@ static inline bool may_ride(const struct ddps_sctp_assoc *a, const struct ddps_s
 	       size + sizeof(struct ddps_sc_sack_hdr) <= ddps_sc_max_packet(p);
 }
 
-bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a, struct ddps_sc_path *p,
-			   struct ddps_sctp_out *out, size_t chunk)
+__attribute__((flatten)) bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a,
+						    struct ddps_sc_path *p,
+						    struct ddps_sctp_out *out, size_t chunk)
 {
 	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
-	bool sack = a->due & DUE_SACK || a->sack_packets;
+	const bool sack = a->due & DUE_SACK || a->sack_packets;
+	const uint32_t tsn = a->tx.next;
+	struct ddps_sent_new c = { .now = a->e->now };
+	struct ddps_sc_sack_hdr h;
 	struct ddps_sc_build b;
-	uint32_t tsn = a->tx.next;
+	bool soon;
 
-	if (!m || STAILQ_NEXT(m, link) || m->cut || m->len > chunk || a->tx.nlost ||
-	    p->tx.pmtu.fragment ||
+	if (!m || STAILQ_NEXT(m, link) || m->cut || m->len > chunk || p->tx.pmtu.fragment ||
 	    (sack && !may_ride(a, p, DDPS_SC_HDR + DDPS_SC_DATA_HDR + m->len + 3)))
 		return false;
-	out->pn = ddps_sent_begin(&a->tx, &p->tx, a->e->now);
-	if (!ddps_sent_straight_new(&a->tx, (uint16_t)(DDPS_SC_DATA_HDR + ddps_sc_pad(m->len)),
-				    m->len, &m->whole))
+	c.chunk = &m->whole;
+	c.len = (uint16_t)m->len;
+	c.size = (uint16_t)(DDPS_SC_DATA_HDR + ddps_sc_pad(m->len));
+	c.packet = (uint16_t)(ddps_sc_overhead(p) + (sack ? sizeof h : 0) + c.size);
+	out->pn = p->tx.next_pn;
+	if (!ddps_sent_straight_packet(&a->tx, &p->tx, &c, &soon))
 		return false;
+	ddps_sent_straight_end(&a->tx, &p->tx, c.now);
 	take_whole(a, m);
 	ddps_sc_build_to(&b, a, p, out);
 	ddps_sc_build_begin(&b, a->peer_tag);
-	if (sack)
-		b.size += ddps_sc_put_sack(a, &b.w, sizeof(struct ddps_sc_sack_hdr));
+	if (sack) {
+		h = ddps_sc_begin_sack(a);
+		ddps_wbuf_bytes(&b.w, &h, sizeof h);
+		b.size += sizeof h;
+	}
 	ddps_sc_build_data(&b, tsn, &m->whole);
-	if (ddps_sent_end(&a->tx, (uint32_t)ddps_sc_build_ip_size(&b), false))
+	if (soon)
 		*b.flags |= SC_DATA_I;
 	ddps_sc_build_end(&b);
 	out->data = true;
 	out->sack = sack;
-	p->used = a->e->now;
+	p->used = c.now;
 	ddps_sc_may_write(a);
 	return true;
 }

@@ -195,6 +195,23 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 
 /* ---- whose turn ---- */
 
+/* As ddps_sc_assoc_output() and what settles an association before it have it, of a message and nothing else. */
+bool ddps_sc_lone_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+{
+	const struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
+	const size_t chunk = ddps_sctp_max_chunk(a);
+	struct ddps_sc_path *p = a->data_path;
+	uint64_t leave;
+
+	if (!m || STAILQ_NEXT(m, link) || a->state != SC_ESTABLISHED || a->dead || a->tx.nlost ||
+	    a->due & ~DUE_SACK || a->sack_alone || !STAILQ_EMPTY(&a->blobs) ||
+	    ddps_sc_has_window_news(a) || ddps_sc_has_probe(a) || is_more_to_come(a, chunk))
+		return false;
+	a->ask = false;
+	return ddps_sent_may(&a->tx, &p->tx, a->e->now, m->len - m->cut, &leave) == DDPS_SENT_NEW &&
+	       ddps_sc_straight_lone(a, p, out, chunk);
+}
+
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_blob *bl = STAILQ_FIRST(&a->blobs);

@@ -295,12 +295,11 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 /* The same on the straight way.  false: nothing was done, and ddps_sent_add_new() decides. */
 bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
 
-/* A packet of one new chunk, which has just been preceded by another packet there.  @packet: octets of IP; @more: more
- * waits.  false: nothing was done.  @soon: as ddps_sent_end() returns it.
- * Behind the last one: ddps_sent_straight_end(). */
+/* A packet of one new chunk.  @packet: octets of IP; @more: more waits.  false: nothing was done.  @soon: as
+ * ddps_sent_end() returns it.  Behind the last of those that leave at the same time: ddps_sent_straight_end(). */
 struct ddps_sent_new {
 	void *chunk;
-	uint64_t now; /* as for the packet before */
+	uint64_t now;
 	uint16_t size, len, packet;
 	bool more;
 };

@@ -34,17 +34,19 @@ bool ddps_sent_straight_new(struct ddps_sent *s, uint16_t size, size_t len, void
 	return true;
 }
 
-/* What ddps_sent_begin(), ddps_sent_straight_new() and ddps_sent_end() do, but for what the packet before it has done
- * already, at the same time. */
+/* What ddps_sent_begin(), ddps_sent_straight_new() and ddps_sent_end() do of one chunk. */
 bool ddps_sent_straight_packet(struct ddps_sent *s, struct ddps_sent_path *p,
 			       const struct ddps_sent_new *c, bool *soon)
 {
 	uint32_t tsn = s->next, n = tsn - s->cum; /* held, this one included */
+	const bool empty = !p->nflight;
 	struct ddps_sent_slot *k;
 
-	if (n > DDPS_SENT_MAX || n > s->mask || c->len > ddps_sent_window(s) || s->zero_go ||
-	    s->zero_at || s->nlost || p->force || p->probe || p->frto || !p->t3_at ||
-	    !s->asked_at || !p->nflight || s->conf->stepwise)
+	ddps_sent_check(s);
+	if (n > DDPS_SENT_MAX || c->len > ddps_sent_window(s) || s->zero_go || s->zero_at ||
+	    s->nlost || p->force || p->probe || p->frto || s->conf->stepwise)
+		return false;
+	if (n > s->mask && !ddps_sent_spare_ring(s)) /* a lone message finds none */
 		return false;
 	k = ddps_sent_slot(s, tsn);
 	*k = (struct ddps_sent_slot){ .chunk = c->chunk,
@@ -57,9 +59,13 @@ bool ddps_sent_straight_packet(struct ddps_sent *s, struct ddps_sent_path *p,
 				      .nsent = 1 };
 	ddps_sent_link(s, p, tsn);
 	s->next++;
+	if (!s->asked_at)
+		s->asked_at = c->now;
+	if (!p->t3_at)
+		p->t3_at = c->now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	p->packets++;
 	ddps_cc_sent(&p->cc, c->size, p->flight, c->now);
-	*soon = !c->more || p->flight >= p->cc.cwnd || ddps_sent_window(s) < p->cc.smss ||
+	*soon = !c->more || empty || p->flight >= p->cc.cwnd || ddps_sent_window(s) < p->cc.smss ||
 		s->next - s->cum > DDPS_SENT_MAX;
 	if (*soon)
 		k->flags |= SLOT_I;
