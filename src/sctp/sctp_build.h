@@ -163,12 +163,20 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 	b->flags = b->w.p + 1;
 	memcpy(b->w.p, &h, sizeof h);
 	b->w.p += sizeof h;
-	if (pc->len < DDPS_SC_COPY_MAX)
-		ddps_wbuf_bytes(&b->w, m->data + pc->at, pc->len);
-	else
+	if (__builtin_expect(pc->len < DDPS_SC_COPY_MAX, true)) {
+		memcpy(b->w.p, m->data + pc->at, pc->len);
+		b->w.p += pc->len;
+	} else {
 		ddps_sc_build_lead(b, m->data + pc->at, pc->len);
+	}
 	memcpy(b->w.p, zero, sizeof zero);
 	b->w.p += padded - pc->len;
+}
+
+/* What waits does not fill a packet, and who had to wait before is asked for more immediately. */
+static inline bool ddps_sc_is_more_to_come(const struct ddps_sctp_assoc *a, size_t chunk)
+{
+	return (a->notes & NOTE_WRITABLE) && a->unsent < chunk && !a->tx.nlost && a->tx.nflight;
 }
 
 /* ---- sctp_straight.c ---- */
@@ -177,10 +185,9 @@ size_t ddps_sc_straight_new(struct ddps_sc_build *b, size_t most);
 /* Packets like the one before, which a message of its size fills: as many as follow each other, fit, and make no more
  * than @leave.  @keep: packets for which room is left.  Octets of chunks. */
 size_t ddps_sc_straight_packets(struct ddps_sc_build *b, uint64_t leave, unsigned keep);
-/* One packet for all that waits, if that is a message of one @chunk on a path that may send now.  false: none
- * was made, and whoever makes one begins it anew. */
-bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a, struct ddps_sc_path *p,
-			   struct ddps_sctp_out *out, size_t chunk);
+/* One packet for all that @a has to send, settled or not, if that is a message of one chunk, and perhaps a SACK.
+ * false: none was made, and whoever makes one begins it anew. */
+bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 
 /* ---- sctp_ctl.c: packets without DATA; true: there is one ---- */
 bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);

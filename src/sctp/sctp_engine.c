@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The engine and its turn: input, tick, output. */
-#include "sctp/sctp_in.h"
+#include "sctp/sctp_build.h"
 
 #define STRAY_MAX   256u
 #define STRAY_WHOLE 1152u /* octets that pass nearly anywhere, over UDP and IPv6 */
@@ -392,7 +392,7 @@ static bool output_touched(struct ddps_sctp *e, struct ddps_sctp_out *out)
 	struct ddps_sctp_assoc *a = TAILQ_FIRST(&e->touched);
 
 	if (!a || TAILQ_NEXT(a, touch_link) || !TAILQ_EMPTY(&e->tx) || !STAILQ_EMPTY(&e->stray) ||
-	    e->sent.stepwise || !ddps_sc_lone_output(a, out))
+	    e->sent.stepwise || !ddps_sc_straight_lone(a, out))
 		return false;
 	TAILQ_REMOVE(&e->touched, a, touch_link);
 	a->touched = false;

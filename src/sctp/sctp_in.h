@@ -547,6 +547,8 @@ void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *o
 void ddps_sc_want_sack(struct ddps_sctp_assoc *a);
 void ddps_sc_window_update(struct ddps_sctp_assoc *a);
 void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s);
+/* One without gaps and duplicates. */
+void ddps_sc_take_cum(struct ddps_sctp_assoc *a, const struct ddps_sc_sack_hdr *h);
 
 /* ---- sctp_path.c ---- */
 void ddps_sc_path_good(struct ddps_sc_path *p);
@@ -623,8 +625,6 @@ struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m);
 void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
-/* The straight way, of one message behind which nothing is to be sent.  false: none was made. */
-bool ddps_sc_lone_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a);
 
 /* ---- what leaves ---- */

@@ -88,6 +88,18 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 	clear_errors(a, news.paths);
 }
 
+void ddps_sc_take_cum(struct ddps_sctp_assoc *a, const struct ddps_sc_sack_hdr *h)
+{
+	const struct ddps_sent_sack s = { .cum = be32toh(h->cum), .a_rwnd = be32toh(h->rwnd) };
+
+	if (!ddps_sent_straight_sack(&a->tx, s.cum, s.a_rwnd, a->e->now)) {
+		ddps_sc_take_sack(a, &s);
+		return;
+	}
+	a->errors = 0; /* [9260-8.1-5] */
+	ddps_sc_path_good(a->path[0]);
+}
+
 /* One that reports gaps or duplicates. */
 static void take_long_sack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
@@ -122,18 +134,12 @@ static void take_long_sack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 
 void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
-	struct ddps_sc_sack_hdr h;
-	struct ddps_sent_sack s = { 0 };
-	bool least = c->len == sizeof h;
+	struct ddps_sc_sack_hdr h = { 0 };
 
-	if (least) {
+	if (c->len == sizeof h)
 		memcpy(&h, c->all, sizeof h);
-		s.cum = be32toh(h.cum);
-		s.a_rwnd = be32toh(h.rwnd);
-		least = !h.ngaps && !h.ndups;
-	}
-	if (least)
-		ddps_sc_take_sack(rx->a, &s);
+	if (c->len == sizeof h && !h.ngaps && !h.ndups)
+		ddps_sc_take_cum(rx->a, &h);
 	else
 		take_long_sack(rx, c);
 }

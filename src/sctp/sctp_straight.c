@@ -54,7 +54,6 @@ static bool take_plain(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 bool ddps_sc_straight_cum(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 {
 	struct ddps_sc_sack_hdr h;
-	struct ddps_sent_sack s = { 0 };
 
 	if (rx->e->sent.stepwise || rx->a->state != SC_ESTABLISHED || ddps_rbuf_left(r) < sizeof h)
 		return false;
@@ -62,9 +61,7 @@ bool ddps_sc_straight_cum(struct ddps_sc_rx *rx, struct ddps_rbuf *r)
 	if (h.type != SC_SACK || h.len != htobe16(sizeof h) || h.ngaps || h.ndups)
 		return false;
 	r->p += sizeof h;
-	s.cum = be32toh(h.cum);
-	s.a_rwnd = be32toh(h.rwnd);
-	ddps_sc_take_sack(rx->a, &s);
+	ddps_sc_take_cum(rx->a, &h);
 	return true;
 }
 
@@ -164,20 +161,34 @@ static inline bool may_ride(const struct ddps_sctp_assoc *a, const struct ddps_s
 	       size + sizeof(struct ddps_sc_sack_hdr) <= ddps_sc_max_packet(p);
 }
 
+/* Nothing but DATA is to be sent, and a SACK that can ride. */
+static inline bool is_sending_plain_data(const struct ddps_sctp_assoc *a)
+{
+	return a->state == SC_ESTABLISHED && !a->dead && !(a->due & ~DUE_SACK) && !a->sack_alone &&
+	       STAILQ_EMPTY(&a->blobs) && !a->tx.nlost && !a->data_path->tx.pmtu.fragment &&
+	       !ddps_sc_has_window_news(a) && !ddps_sc_has_probe(a);
+}
+
 __attribute__((flatten)) bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a,
-						    struct ddps_sc_path *p,
-						    struct ddps_sctp_out *out, size_t chunk)
+						    struct ddps_sctp_out *out)
 {
 	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
-	const bool sack = a->due & DUE_SACK || a->sack_packets;
-	const uint32_t tsn = a->tx.next;
 	struct ddps_sent_new c = { .now = a->e->now };
+	struct ddps_sc_path *p = a->data_path;
+	const uint32_t tsn = a->tx.next;
 	struct ddps_sc_sack_hdr h;
 	struct ddps_sc_build b;
-	bool soon;
+	size_t chunk;
+	uint64_t leave;
+	bool sack, soon;
 
-	if (!m || STAILQ_NEXT(m, link) || m->cut || m->len > chunk || p->tx.pmtu.fragment ||
-	    (sack && !may_ride(a, p, DDPS_SC_HDR + DDPS_SC_DATA_HDR + m->len + 3)))
+	if (!m || STAILQ_NEXT(m, link) || m->cut || !is_sending_plain_data(a))
+		return false;
+	chunk = ddps_sctp_max_chunk(a);
+	sack = a->due & DUE_SACK || a->sack_packets;
+	if (m->len > chunk || ddps_sc_is_more_to_come(a, chunk) ||
+	    (sack && !may_ride(a, p, DDPS_SC_HDR + DDPS_SC_DATA_HDR + m->len + 3)) ||
+	    ddps_sent_may(&a->tx, &p->tx, c.now, m->len, &leave) != DDPS_SENT_NEW)
 		return false;
 	c.chunk = &m->whole;
 	c.len = (uint16_t)m->len;
@@ -187,6 +198,7 @@ __attribute__((flatten)) bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a,
 	if (!ddps_sent_straight_packet(&a->tx, &p->tx, &c, &soon))
 		return false;
 	ddps_sent_straight_end(&a->tx, &p->tx, c.now);
+	a->ask = false;
 	take_whole(a, m);
 	ddps_sc_build_to(&b, a, p, out);
 	ddps_sc_build_begin(&b, a->peer_tag);

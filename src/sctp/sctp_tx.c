@@ -149,12 +149,6 @@ static bool may_follow(const struct ddps_sc_build *b)
 	return next && DDPS_SC_HDR + DDPS_SC_DATA_HDR + ddps_sc_pad(next) <= b->out->seg_size;
 }
 
-/* What waits does not fill a packet, and who had to wait before is asked for more immediately. */
-static bool is_more_to_come(const struct ddps_sctp_assoc *a, size_t chunk)
-{
-	return (a->notes & NOTE_WRITABLE) && a->unsent < chunk && !a->tx.nlost && a->tx.nflight;
-}
-
 static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
@@ -165,14 +159,12 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	uint64_t leave = 0;
 	struct ddps_sc_build b;
 
-	if (is_more_to_come(a, chunk))
+	if (ddps_sc_is_more_to_come(a, chunk))
 		return false;
 	a->ask = false;
 	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);
 	if (what == DDPS_SENT_NOTHING)
 		return false;
-	if (what == DDPS_SENT_NEW && ddps_sc_straight_lone(a, p, out, chunk))
-		return true;
 	ddps_sc_build_to(&b, a, p, out);
 	b.chunk = chunk;
 	do {
@@ -195,29 +187,14 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 
 /* ---- whose turn ---- */
 
-/* As ddps_sc_assoc_output() and what settles an association before it have it, of a message and nothing else. */
-bool ddps_sc_lone_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
-{
-	const struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
-	const size_t chunk = ddps_sctp_max_chunk(a);
-	struct ddps_sc_path *p = a->data_path;
-	uint64_t leave;
-
-	if (!m || STAILQ_NEXT(m, link) || a->state != SC_ESTABLISHED || a->dead || a->tx.nlost ||
-	    a->due & ~DUE_SACK || a->sack_alone || !STAILQ_EMPTY(&a->blobs) ||
-	    ddps_sc_has_window_news(a) || ddps_sc_has_probe(a) || is_more_to_come(a, chunk))
-		return false;
-	a->ask = false;
-	return ddps_sent_may(&a->tx, &p->tx, a->e->now, m->len - m->cut, &leave) == DDPS_SENT_NEW &&
-	       ddps_sc_straight_lone(a, p, out, chunk);
-}
-
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_blob *bl = STAILQ_FIRST(&a->blobs);
 	struct ddps_sc_path *p;
 	uint16_t size;
 
+	if (ddps_sc_straight_lone(a, out))
+		return 1;
 	if (a->due & DUE_INIT)
 		return ddps_sc_init_output(a, out);
 	if (a->due & DUE_ECHO)

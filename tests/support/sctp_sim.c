@@ -367,18 +367,24 @@ static void check_simulated_path(const struct sim *m)
 	cr_assert(p->nflight == 0 || ddps_sent_deadline(&m->s, p) != DDPS_SENT_NEVER);
 }
 
-static void handle_simulated_event(struct sim *m, const struct event *e)
+/* As the engine takes it. */
+static void take_simulated_sack(struct sim *m, const struct ddps_sent_sack *k)
 {
 	struct ddps_sent_news news;
 
+	if (k->ngaps || k->ndups || !ddps_sent_straight_sack(&m->s, k->cum, k->a_rwnd, m->now))
+		m->r.lied |= ddps_sent_sack(&m->s, k, m->now, &news) == DDPS_SENT_LIE;
+	ddps_sent_alive(&m->s, &m->p, m->now);
+}
+
+static void handle_simulated_event(struct sim *m, const struct event *e)
+{
 	switch (e->kind) {
 	case EV_DATA:
 		receive_sctp_sim(m, e->what);
 		break;
 	case EV_SACK:
-		m->r.lied |= ddps_sent_sack(&m->s, &((struct sack *)e->what)->k, m->now, &news) ==
-			     DDPS_SENT_LIE;
-		ddps_sent_alive(&m->s, &m->p, m->now);
+		take_simulated_sack(m, &((struct sack *)e->what)->k);
 		break;
 	case EV_PROBE:
 		if (!dark(m, m->now))

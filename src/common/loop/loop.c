@@ -437,17 +437,16 @@ static int run_ios(struct ddps_loop *l)
 
 static int run_round(struct ddps_loop *l)
 {
-	uint64_t began;
+	/* A process may stand still for longer than a timer runs, at any place.  What has come meanwhile has the first
+	 * word: a timer that is due only since then waits for the next round. */
+	const uint64_t began = l->timers ? ddps_now() : 0;
 	int n, timed;
 
 	ddps_loop_enter_round(l);
-	if (!ddps_loop_owns(l)) {
+	if (!(began ? ddps_loop_owns_at(l, began) : ddps_loop_owns(l))) {
 		ddps_loop_leave_round(l);
 		return DDPS_E_SYSTEM;
 	}
-	/* A process may stand still for longer than a timer runs, at any place.  What has come meanwhile has the first
-	 * word: a timer that is due only since then waits for the next round. */
-	began = l->timers ? ddps_now() : 0;
 	n = run_ios(l);
 	timed = n >= 0 && began ? ddps_loop_run_timers(l, began) : 0;
 	if (n >= 0 && l->tasks)

@@ -129,9 +129,6 @@ void ddps_sent_restart_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_
 /* Gives back what follows cum, up to @cum at most, as long as nothing is special about it. */
 void ddps_sent_straight_cum(struct ddps_sent *s, uint32_t cum, uint64_t now,
 			    struct ddps_sent_news *news);
-/* A SACK as most are: true, and all is done, or false, and nothing is. */
-bool ddps_sent_straight_sack(struct ddps_sent *s, const struct ddps_sent_sack *k, uint64_t now,
-			     struct ddps_sent_news *news);
 
 /* tx_runs.c */
 /* cum has moved: runs below it are no runs any more. */

@@ -428,8 +428,6 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	bool blocks;
 
 	ddps_sent_check(s);
-	if (ddps_sent_straight_sack(s, k, now, news))
-		return DDPS_SENT_TAKEN;
 	*news = (struct ddps_sent_news){ 0 };
 	v = judge_sack(s, k, &blocks);
 	if (v != DDPS_SENT_TAKEN)

@@ -365,6 +365,10 @@ struct ddps_sent_news {
 enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *sack,
 				      uint64_t now, struct ddps_sent_news *news);
 
+/* The same on the straight way, of a SACK that says no more than this.  true: it is taken, and of the one path there is
+ * a chunk was newly acknowledged.  false: nothing was done, and ddps_sent_sack() decides. */
+bool ddps_sent_straight_sack(struct ddps_sent *s, uint32_t cum, uint32_t a_rwnd, uint64_t now);
+
 /* ---- time ---- */
 
 enum {
@@ -386,10 +390,12 @@ static inline uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struc
 
 	if (s->zero_on == p)
 		at = ddps_sent_sooner(at, s->zero_at);
-	if (p->nflight)
-		at = ddps_sent_sooner(ddps_sent_sooner(ddps_sent_sooner(p->reo_at, p->pto_at),
-						       ddps_sent_sooner(p->t3_at, p->nudge_at)),
-				      at);
+	if (p->nflight) {
+		at = ddps_sent_sooner(at, p->reo_at);
+		at = ddps_sent_sooner(at, p->pto_at);
+		at = ddps_sent_sooner(at, p->t3_at);
+		at = ddps_sent_sooner(at, p->nudge_at);
+	}
 	return at ? at : DDPS_SENT_NEVER;
 }
 

@@ -216,15 +216,13 @@ static void straight_path_news(struct ddps_sent *s, struct ddps_sent_path *p, ui
 	ddps_sent_arm_pto(s, p, now);
 }
 
-bool ddps_sent_straight_sack(struct ddps_sent *s, const struct ddps_sent_sack *k, uint64_t now,
-			     struct ddps_sent_news *news)
+bool ddps_sent_straight_sack(struct ddps_sent *s, uint32_t cum, uint32_t a_rwnd, uint64_t now)
 {
-	uint32_t n = k->cum - s->cum, held = s->next - 1 - s->cum;
+	uint32_t n = cum - s->cum, held = s->next - 1 - s->cum;
 	struct ddps_sent_path *p = s->path[0];
-	uint64_t was = ddps_sent_window(s);
 
-	if (!n || n > held || k->ngaps || k->ndups || k->shutdown || !k->a_rwnd ||
-	    !is_sending_plain(s))
+	ddps_sent_check(s);
+	if (!n || n > held || !a_rwnd || !is_sending_plain(s))
 		return false;
 	memset(&p->got, 0, sizeof p->got);
 	p->got.outstanding = p->flight;
@@ -232,13 +230,9 @@ bool ddps_sent_straight_sack(struct ddps_sent *s, const struct ddps_sent_sack *k
 	p->lone_i = p->lone && (ddps_sent_slot(s, p->tail)->flags & SLOT_I);
 	free_run(s, p, n, now);
 	s->cut_short = false;
-	s->a_rwnd = k->a_rwnd;
+	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
 	s->zero_n = 0;
-	*news = (struct ddps_sent_news){ .acked = n,
-					 .cum_advanced = n,
-					 .paths = (uint8_t)(1u << p->id),
-					 .window = ddps_sent_window(s) > was };
 	straight_path_news(s, p, n, now);
 	ddps_sent_ring_rest(s);
 	return true;

@@ -126,6 +126,7 @@ struct ddps_sn_env {
 	unsigned wary;	  /* so many posts do not */
 	unsigned work;	  /* messages and packets of this batch */
 	uint64_t now;	  /* the clock, as it was read last */
+	uint64_t due;	  /* when the engine wants to be asked, as of the last flush */
 	unsigned ndtls;	  /* DTLS connections */
 	uint64_t
 		renew_at; /* records of a DTLS key until a new handshake; 0: as it should be.  Tests set it */

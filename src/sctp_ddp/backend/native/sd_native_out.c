@@ -20,27 +20,32 @@ struct message {
 	union ddps_sd_cmsg ctrl;
 };
 
-/* As the system wants it: mostly as it was for the packets before. */
-static struct ddps_sn_dest *find_native_dest(struct ddps_sn_sock *s,
-					     const struct ddps_sctp_route *to)
+static void set_native_dest(struct ddps_sn_dest *d, const struct ddps_sctp_route *to, int family)
 {
-	struct ddps_sn_dest *d = &s->dest;
 	struct sockaddr_storage ss;
 	struct msghdr m = { 0 };
 
-	if (d->len && d->encap == to->encap && ddps_sc_addr_eq(&d->peer, &to->peer) &&
-	    ddps_sc_addr_eq(&d->local, &to->local))
-		return d;
 	d->peer = to->peer;
 	d->local = to->local;
 	d->encap = to->encap;
-	d->len = ddps_sn_sockaddr(&to->peer, to->encap, s->family, &ss);
+	d->len = ddps_sn_sockaddr(&to->peer, to->encap, family, &ss);
 	memcpy(&d->to, &ss, sizeof d->to);
 	if (to->local.family) {
-		ddps_sn_sockaddr(&to->local, 0, s->family, &ss);
+		ddps_sn_sockaddr(&to->local, 0, family, &ss);
 		ddps_sd_sock_source(&m, &d->ctrl, &ss);
 	}
 	d->ctrl_len = m.msg_controllen;
+}
+
+/* As the system wants it: mostly as it was for the packets before. */
+static inline struct ddps_sn_dest *find_native_dest(struct ddps_sn_sock *s,
+						    const struct ddps_sctp_route *to)
+{
+	struct ddps_sn_dest *d = &s->dest;
+
+	if (!d->len || d->encap != to->encap || !ddps_sc_addr_eq(&d->peer, &to->peer) ||
+	    !ddps_sc_addr_eq(&d->local, &to->local))
+		set_native_dest(d, to, s->family);
 	return d;
 }
 
@@ -254,18 +259,20 @@ static unsigned collect_native_outs(struct ddps_sn_env *ne, uint64_t now)
 {
 	unsigned n = 0;
 
-	for (; n < DDPS_SN_OUTS && ddps_sctp_pending(ne->e); n++) {
+	do {
 		ne->out[n].max_len = ne->ndtls ? DDPS_SN_INSIDE : DDPS_SN_OCTETS;
 		if (!ddps_sctp_output(ne->e, &ne->out[n], now))
 			break;
-	}
+		n++;
+	} while (n < DDPS_SN_OUTS && ddps_sctp_pending(ne->e));
 	return n;
 }
 
 static void arm_native_timer(struct ddps_sn_env *ne)
 {
-	uint64_t due = ddps_sctp_deadline(ne->e);
+	const uint64_t due = ddps_sctp_deadline(ne->e);
 
+	ne->due = due;
 	if (due == UINT64_MAX || ne->nfull) /* then the sockets will tell */
 		ddps_timer_stop(ne->env->loop, &ne->timer);
 	/* Traffic moves the deadline on and on: a timer that is early costs one look, setting it
@@ -328,7 +335,7 @@ bool ddps_sn_is_idle(struct ddps_sn_env *ne)
 
 void ddps_sn_serve_due(struct ddps_sn_env *ne)
 {
-	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ne->now; i++) {
+	for (int i = 0; i < REFILLS && ne->due <= ne->now; i++) {
 		ddps_sctp_tick(ne->e, ddps_sn_now(ne));
 		ddps_sn_flush(ne);
 	}
