@@ -165,7 +165,7 @@ static inline bool may_ride(const struct ddps_sctp_assoc *a, const struct ddps_s
 static inline bool is_sending_plain_data(const struct ddps_sctp_assoc *a)
 {
 	return a->state == SC_ESTABLISHED && !a->dead && !(a->due & ~DUE_SACK) && !a->sack_alone &&
-	       STAILQ_EMPTY(&a->blobs) && !a->tx.nlost && !a->data_path->tx.pmtu.fragment &&
+	       STAILQ_EMPTY(&a->blobs) && !a->data_path->tx.pmtu.fragment &&
 	       !ddps_sc_has_window_news(a) && !ddps_sc_has_probe(a);
 }
 
