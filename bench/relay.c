@@ -4,10 +4,11 @@
  * at a rate, some of them never.  The same both ways; loss and jitter only from here to there and
  * back as given.  It is for hosts whose kernel has no netem.
  *
- * usage: relay NAMESPACE DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE [MTU AFTER_S]
+ * usage: relay NAMESPACE DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE [MTU AFTER_S [LATE_PERCENT LATE_MS]]
  *	NAMESPACE: a file of /proc; DELAY_MS: one way; QUEUE: octets that wait at most
  *	MTU AFTER_S: from AFTER_S on larger packets vanish, without a word; those of IPv4 that
- *	may be fragmented are, as a router does that sends no ICMP
+ *	may be fragmented are, as a router does that sends no ICMP; MTU 0: all pass
+ *	LATE_PERCENT LATE_MS: so many packets are overtaken, since they come so much later
  *
  * The devices are called "path".  "ready" when they are there; until it is killed.
  */
@@ -32,7 +33,7 @@ struct packet {
 };
 
 static struct {
-	double delay, jitter, loss, rate, mtu_at;
+	double delay, jitter, loss, rate, mtu_at, late, late_by;
 	size_t queue, mtu;
 	double free_at[2];
 	int fd[2];
@@ -88,7 +89,8 @@ static double arrival(int from, size_t len, double now)
 	if ((begin - now) * path.rate > (double)path.queue || chance() < path.loss)
 		return 0;
 	path.free_at[from] = begin + (double)len / path.rate;
-	return path.free_at[from] + path.delay + path.jitter * chance();
+	return path.free_at[from] + path.delay + path.jitter * chance() +
+	       (path.late > 0 && chance() < path.late ? path.late_by : 0);
 }
 
 /* One packet sets out. */
@@ -190,15 +192,17 @@ static void parse_path_options(char **v, int n)
 	path.queue = strtoul(v[6], NULL, 10);
 	path.mtu = n > 8 ? strtoul(v[7], NULL, 10) : 0;
 	path.mtu_at = n > 8 ? peer_now() + strtod(v[8], NULL) : 0;
+	path.late = n > 10 ? strtod(v[9], NULL) / 100 : 0;
+	path.late_by = n > 10 ? strtod(v[10], NULL) / 1000 : 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct packet *all = calloc(PACKETS, sizeof *all);
 
-	if ((argc != 7 && argc != 9) || !all) {
+	if ((argc != 7 && argc != 9 && argc != 11) || !all) {
 		fprintf(stderr, "usage: relay NAMESPACE DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE "
-				"[MTU AFTER_S]\n");
+				"[MTU AFTER_S [LATE_PERCENT LATE_MS]]\n");
 		return 2;
 	}
 	parse_path_options(argv, argc);
