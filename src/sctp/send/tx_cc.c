@@ -335,6 +335,14 @@ void ddps_cc_loss(struct ddps_cc *cc, uint64_t outstanding)
 	cc->after_t3 = false;
 }
 
+void ddps_cc_doubt(struct ddps_cc *cc)
+{
+	if (cc->phase != DDPS_CC_SLOW && cc->phase != DDPS_CC_CSS)
+		return;
+	cc->ssthresh = cc->cwnd;
+	avoid(cc);
+}
+
 void ddps_cc_recover(struct ddps_cc *cc, const struct ddps_cc_ack *ack)
 {
 	uint64_t snd, gap;

@@ -124,6 +124,10 @@ void ddps_cc_grow(struct ddps_cc *cc, const struct ddps_cc_ack *ack);
  */
 void ddps_cc_loss(struct ddps_cc *cc, uint64_t outstanding);
 
+/* A packet is missing for longer than a round trip, and may be late: news of a loss takes several of
+ * them here, in which slow start would go too far. */
+void ddps_cc_doubt(struct ddps_cc *cc);
+
 /* The window while a loss is repaired; after the losses of this SACK were reported. */
 void ddps_cc_recover(struct ddps_cc *cc, const struct ddps_cc_ack *ack);
 

@@ -38,6 +38,7 @@ struct ddps_sent_run {
 #define DDPS_SENT_HIST 256u
 enum { HIST_USED = 1, HIST_UNDONE = 2, HIST_TLP = 4, HIST_T3 = 8, HIST_TOLD = 16 };
 struct ddps_sent_resent {
+	uint64_t first_at; /* when it was sent first; 0: not known, or resent before */
 	uint32_t tsn;
 	uint8_t path, episode, flags;
 };
@@ -150,6 +151,9 @@ uint64_t ddps_sent_without_rest(const struct ddps_sent *s, const struct ddps_sen
 void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt);
 void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
 void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+/* What was resent came after all, now: packets that are as late as this one are waited for. */
+void ddps_sent_note_late(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t first_at,
+			 uint64_t now);
 /* Bounds the window in which packets may overtake each other (RFC 8985 6.2 step 4). */
 void ddps_sent_reordered(struct ddps_sent *s, struct ddps_sent_path *p);
 void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);

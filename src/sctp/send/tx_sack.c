@@ -83,8 +83,10 @@ static void note_early_arrival(struct ddps_sent *s, struct ddps_sent_path *p, ui
 {
 	struct ddps_sent_resent *h = s->hist ? &s->hist[tsn % DDPS_SENT_HIST] : NULL;
 
-	if (h && h->tsn == tsn)
+	if (h && h->tsn == tsn) {
 		h->flags |= HIST_UNDONE;
+		ddps_sent_note_late(s, p, h->first_at, now);
+	}
 	ddps_pmtu_false(&p->pmtu);
 	if (c->flags & SLOT_TLP)
 		p->tlp_out = false; /* nothing was lost */
@@ -192,6 +194,7 @@ static void take_duplicate_report(struct ddps_sent *s, uint32_t tsn, uint64_t no
 	ddps_pmtu_false(&p->pmtu);
 	if (h->flags & HIST_UNDONE)
 		return;
+	ddps_sent_note_late(s, p, h->first_at, now);
 	if ((h->flags & HIST_T3) && p->frto)
 		ddps_sent_false_t3(s, p, now);
 	else

@@ -63,7 +63,9 @@ static void path_reset(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->min_at = p->min_cur = p->min_last = 0;
 	p->rack_pn = p->rack_rtt = p->fack = 0;
 	p->reo_mult = 1;
-	p->reord_seen = p->recovery = p->tlp_out = p->probe = p->force = p->dsack_round_set = false;
+	p->reo_late = 0;
+	p->reord_seen = p->recovery = p->tlp_out = p->probe = p->force = p->dsack_round_set =
+		p->waited = false;
 	p->sampled = true;
 	p->undo_pending = 0;
 	p->frto = 0;
@@ -259,13 +261,15 @@ static void sent_put(struct ddps_sent *s, uint32_t tsn)
 }
 
 /* So that a report of a duplicate can be matched when the slot is free again. */
-static void remember_resent(struct ddps_sent *s, uint32_t tsn, const struct ddps_sent_slot *c)
+static void remember_resent(struct ddps_sent *s, uint32_t tsn, const struct ddps_sent_slot *c,
+			    uint64_t first_at)
 {
 	if (!s->hist)
 		s->hist = calloc(DDPS_SENT_HIST, sizeof *s->hist);
 	if (!s->hist) /* reports of duplicates are then ignored */
 		return;
 	s->hist[tsn % DDPS_SENT_HIST] = (struct ddps_sent_resent){
+		.first_at = first_at,
 		.tsn = tsn,
 		.path = c->path,
 		.episode = c->episode,
@@ -278,6 +282,7 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	bool tlp = c->state == SLOT_FLIGHT;
+	uint64_t first_at = c->nsent == 1 && !(c->flags & SLOT_VOID) ? c->sent_at : 0;
 
 	if (tlp) {
 		ddps_sent_unflight(s, tsn);
@@ -293,7 +298,7 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn)
 	s->once = s->next;
 	if (tlp)
 		c->flags |= SLOT_TLP;
-	remember_resent(s, tsn, c);
+	remember_resent(s, tsn, c, first_at);
 	sent_put(s, tsn);
 	s->on_old = true;
 	s->on_lowest |= tsn == s->cum + 1;

@@ -89,6 +89,7 @@ struct ddps_sent_path {
 	bool probe; /* ... and it is a tail loss probe */
 	bool tlp_out, tlp_resent, tlp_acked, sampled; /* sampled: since the last probe */
 	bool dsack_round_set;
+	bool waited;		/* for head, longer than a round trip */
 	uint8_t rtts;		/* samples, up to 2 */
 	uint8_t frto, frto_new; /* F-RTO (RFC 5682): step, packets of new data left */
 	uint32_t head, tail;	/* FLIGHT chunks in the order sent; valid if nflight */
@@ -99,6 +100,8 @@ struct ddps_sent_path {
 	uint64_t rack_pn, rack_rtt, fack;
 	uint32_t reo_mult, dsack_round, sacked_packets;
 	int32_t reo_persist;
+	uint64_t
+		reo_late; /* how late packets were that were resent in vain; 0: none was, of late */
 	uint64_t sacked_pn;
 	uint64_t min_at, min_cur, min_last; /* two windows of 150 s */
 	uint64_t rtt_round, cc_round;	    /* packet numbers that end a round */

@@ -10,6 +10,7 @@
 #define PTO_FIRST      DDPS_SECOND
 #define BACKOFF_MAX    16
 #define REO_PERSIST    16 /* recoveries, RFC 8985 6.2 */
+#define REO_ROUNDS     16 /* SRTTs that a late packet is waited for at most */
 #define DUPTHRESH      3  /* packets */
 #define SILENCE	       DDPS_SECOND
 
@@ -158,8 +159,10 @@ void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struc
 	}
 	p->recovery = false;
 	ddps_cc_recovered(&p->cc);
-	if (!p->got.spurious && --p->reo_persist <= 0)
+	if (!p->got.spurious && --p->reo_persist <= 0) {
 		p->reo_mult = 1;
+		p->reo_late = 0;
+	}
 }
 
 /* A chunk in flight is lost: with all that congestion control makes of it. */
@@ -192,11 +195,37 @@ static uint64_t reo_wnd(const struct ddps_sent_path *p)
 
 	if (!p->reord_seen && (p->recovery || p->sacked_packets >= DUPTHRESH))
 		return 0;
-	return w < p->srtt ? w : p->srtt;
+	w = w < p->srtt ? w : p->srtt;
+	return w > p->reo_late ? w : p->reo_late;
+}
+
+static uint64_t get_most_late(const struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	uint64_t t3 = ddps_sent_rto(s, p) / 2;
+
+	return t3 < REO_ROUNDS * p->srtt ? t3 : REO_ROUNDS * p->srtt;
+}
+
+/*
+ * Beyond the SRTT, where RFC 8985 6.2 says SHOULD, only as far as was measured, and not so far that T3
+ * would be next: where all is resent that is late for several round trips the window stays at what
+ * leaves between two of them.  What is later than the bound is not waited for, since it would be in vain.
+ */
+void ddps_sent_note_late(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t first_at,
+			 uint64_t now)
+{
+	uint64_t late = first_at ? now - first_at : 0;
+
+	late = late > p->min_rtt ? late - p->min_rtt : 0;
+	late += late / 8;
+	if (late > p->reo_late && late <= get_most_late(s, p))
+		p->reo_late = late;
 }
 
 void ddps_sent_reordered(struct ddps_sent *s, struct ddps_sent_path *p)
 {
+	if (p->waited && p->got.first_acked) /* and not in vain */
+		p->reo_persist = REO_PERSIST;
 	if (p->dsack_round_set && !ddps_tsn_before(s->cum, p->dsack_round))
 		p->dsack_round_set = false;
 	if (!p->got.spurious || p->dsack_round_set)
@@ -216,6 +245,7 @@ static bool unreported(const struct ddps_sent *s, uint32_t tsn, const struct ddp
 void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
 	p->reo_at = 0;
+	p->waited = false;
 	while (p->nflight) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, p->head);
 		uint64_t due = c->sent_at + p->rack_rtt + reo_wnd(p);
@@ -224,6 +254,9 @@ void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 		if (c->pn >= p->rack_pn || unreported(s, p->head, c))
 			break;
 		if (due > now) {
+			p->waited = now - c->sent_at > p->rack_rtt + p->srtt;
+			if (p->waited)
+				ddps_cc_doubt(&p->cc);
 			p->reo_at = due > now + s->conf->grain / 2 ? due : now + s->conf->grain / 2;
 			break;
 		}

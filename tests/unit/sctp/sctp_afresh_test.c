@@ -105,6 +105,7 @@ static void use_up(struct ddps_sent_path *p)
 	p->min_at = p->min_cur = p->min_last = 6 * MS;
 	p->rack_pn = p->rack_rtt = p->fack = p->undo_pending = 7;
 	p->reo_mult = 8;
+	p->reo_late = 8 * MS;
 	p->reord_seen = p->recovery = p->tlp_out = p->probe = p->force = p->dsack_round_set = true;
 	p->sampled = false;
 	p->frto = 2;
@@ -122,6 +123,7 @@ static void is_new(const struct ddps_sent_path *p)
 	cr_expect_eq(p->min_at | p->min_cur | p->min_last, 0);
 	cr_expect_eq(p->rack_pn | p->rack_rtt | p->fack | p->undo_pending, 0);
 	cr_expect_eq(p->reo_mult, 1);
+	cr_expect_eq(p->reo_late, 0);
 	cr_expect(!p->reord_seen && !p->recovery && !p->tlp_out && !p->probe && !p->force &&
 		  !p->dsack_round_set);
 	cr_expect(p->sampled);

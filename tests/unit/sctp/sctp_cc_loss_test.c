@@ -126,6 +126,21 @@ Test(sctp_cc, the_curve_ends_with_t3, .description = "9260-7.2.3-2")
 	}
 }
 
+/* What is late for several round trips ends slow start, and nothing else. */
+Test(sctp_cc, a_doubt_ends_slow_start)
+{
+	for (enum ddps_cc_phase is = DDPS_CC_SLOW; is <= DDPS_CC_RECOVER; is++) {
+		struct ddps_cc cc = make_cc_in(100000);
+		bool slow = is == DDPS_CC_SLOW || is == DDPS_CC_CSS;
+
+		cc.phase = is;
+		ddps_cc_doubt(&cc);
+		cr_expect_eq(cc.phase, slow ? DDPS_CC_AVOID : is);
+		cr_expect_eq(cc.ssthresh, slow ? 100000 : DDPS_CC_NO_LIMIT);
+		cr_expect_eq(cc.cwnd, 100000);
+	}
+}
+
 Test(sctp_cc, only_what_recovers_is_recovered)
 {
 	struct ddps_cc cc = make_cc_in(50000);

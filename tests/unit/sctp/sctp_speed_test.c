@@ -238,6 +238,21 @@ Test(sctp_speed, packets_that_are_late_do_not_keep_the_window_small, .timeout = 
 	}
 }
 
+/* The same where "late" is many round trips: each of them is waited for, and nothing is resent. */
+Test(sctp_speed, packets_that_are_many_round_trips_late, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		prepare_sctp_speed(seed, 2 * MS);
+		link_of(400 * MBIT, 0);
+		run.net.node[0].link[0].late = 0.05;
+		run.net.node[0].link[0].extra = 20 * MS;
+		connect_sctp_speed(1);
+		sn_run(&run.net, 3 * S);
+		cr_expect_geq(finish_sctp_speed("4 ms, 5 % are 20 ms late"), 250 * MBIT, "seed %u",
+			      (unsigned)seed);
+	}
+}
+
 Test(sctp_speed, two_percent_lost_at_5_ms, .timeout = 60)
 {
 	double rate;

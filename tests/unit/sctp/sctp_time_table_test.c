@@ -230,11 +230,12 @@ Test(sctp_time, what_is_late_and_what_is_lost)
 	static const struct {
 		uint32_t mult, sacked;
 		bool seen, recovery;
-		uint64_t srtt, wait;
-	} is[] = { { 1, 0, false, false, 90, 10 }, { 1, 2, false, false, 90, 10 },
-		   { 1, 3, false, false, 90, 0 },  { 1, 0, false, true, 90, 0 },
-		   { 1, 3, true, true, 90, 10 },   { 3, 0, true, false, 90, 30 },
-		   { 9, 0, true, false, 90, 90 },  { 20, 0, true, false, 90, 90 } };
+		uint64_t srtt, wait, late;
+	} is[] = { { 1, 0, false, false, 90, 10, 0 },	{ 1, 2, false, false, 90, 10, 0 },
+		   { 1, 3, false, false, 90, 0, 0 },	{ 1, 0, false, true, 90, 0, 0 },
+		   { 1, 3, true, true, 90, 10, 0 },	{ 3, 0, true, false, 90, 30, 0 },
+		   { 9, 0, true, false, 90, 90, 0 },	{ 20, 0, true, false, 90, 90, 0 },
+		   { 1, 0, true, false, 90, 200, 200 }, { 3, 0, true, false, 90, 30, 20 } };
 	struct ddps_sent_path *p = &w.p[0];
 
 	for (unsigned i = 0; i < N(is); i++) {
@@ -246,6 +247,7 @@ Test(sctp_time, what_is_late_and_what_is_lost)
 		p->min_rtt = 40 * MS;
 		p->srtt = is[i].srtt * MS;
 		p->reo_mult = is[i].mult;
+		p->reo_late = is[i].late * MS;
 		p->reord_seen = is[i].seen;
 		p->sacked_packets = is[i].sacked;
 		p->recovery = is[i].recovery;
@@ -271,6 +273,28 @@ Test(sctp_time, what_is_late_and_what_is_lost)
 	cr_expect_eq(w.s.nlost, 0);
 }
 
+/* As late as was seen, and an eighth; but no later than 16 SRTTs, and not half as late as T3. */
+Test(sctp_time, how_late_a_packet_is_waited_for)
+{
+	struct ddps_sent_path *p = &w.p[0];
+	static const struct {
+		uint64_t srtt, after, late;
+	} is[] = { { 4, 0, 0 },	  { 4, 2, 0 },	 { 4, 18, 18 },	    { 4, 10, 18 },
+		   { 4, 58, 63 }, { 4, 60, 63 }, { 100, 160, 177 }, { 100, 200, 177 } };
+
+	w.now = SEC;
+	for (unsigned i = 0; i < N(is); i++) {
+		if (p->srtt != is[i].srtt * MS)
+			p->reo_late = 0;
+		p->srtt = is[i].srtt * MS;
+		p->rttvar = p->srtt / 8;
+		p->min_rtt = 2 * MS;
+		ddps_sent_note_late(&w.s, p, is[i].after ? w.now - is[i].after * MS : 0, w.now);
+		cr_expect_eq(p->reo_late / MS, is[i].late, "%u: %u ms", i,
+			     (unsigned)(p->reo_late / MS));
+	}
+}
+
 Test(sctp_time, more_patience_after_duplicates)
 {
 	struct ddps_sent_path *p = &w.p[0];
@@ -294,12 +318,37 @@ Test(sctp_time, more_patience_after_duplicates)
 	cr_expect_eq(p->reo_mult, 3);
 }
 
+/* What is waited for, longer than a round trip, and comes keeps the patience. */
+Test(sctp_time, what_comes_late_keeps_patience)
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	p->rack_rtt = p->srtt = p->min_rtt = 4 * MS;
+	p->reo_late = 20 * MS;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t at = w.now;
+
+		send_sctp_time_table(1, false);
+		p->rack_pn = p->next_pn;
+		ddps_sent_detect(&w.s, p, at + (i ? 8 * MS + 1 : 8 * MS));
+		cr_expect_eq(p->waited, i > 0);
+		p->reo_persist = 3;
+		p->got.first_acked = i < 2;
+		ddps_sent_reordered(&w.s, p);
+		cr_expect_eq(p->reo_persist, i == 1 ? 16 : 3, "%u", i);
+		send_sctp_time_table_sack(w.s.next - 1, 1 << 20);
+		cr_expect_not(p->waited);
+		p->rack_rtt = p->srtt = 4 * MS;
+	}
+}
+
 Test(sctp_time, a_repair_that_was_needed_costs_patience)
 {
 	struct ddps_sent_path *p = &w.p[0];
 	struct ddps_cc_ack none = { .srtt = MS };
 
 	p->reo_mult = 4;
+	p->reo_late = 20 * MS;
 	p->reo_persist = 2;
 	ddps_sent_settle(&w.s, p, &none);
 	cr_expect_eq(p->reo_persist, 2, "there was none");
@@ -309,6 +358,7 @@ Test(sctp_time, a_repair_that_was_needed_costs_patience)
 		ddps_sent_settle(&w.s, p, &none);
 		cr_expect_not(p->recovery);
 		cr_expect_eq(p->reo_mult, i < 2 ? 4 : 1);
+		cr_expect_eq(p->reo_late, i < 2 ? 20 * MS : 0);
 	}
 	send_sctp_time_table(1, false);
 	p->recovery = true;
