@@ -83,7 +83,8 @@ struct ddps_sent_path {
 	/* private */
 	uint16_t overhead;
 	uint8_t id;
-	uint8_t episode; /* of congestion; 0 is none */
+	uint8_t episode;   /* of congestion; 0 is none */
+	uint8_t undo_from; /* the first of those that are undone together */
 	bool recovery, reord_seen, lone, lone_i;
 	bool force; /* one packet, whatever the window says: T3, TLP */
 	bool probe; /* ... and it is a tail loss probe */
@@ -96,7 +97,8 @@ struct ddps_sent_path {
 	uint64_t lost_octets;
 	uint64_t next_pn, epi_pn; /* packet numbers begin with 1 */
 	uint64_t full_pn; /* what left before may have been dropped, since the peer had no room */
-	uint64_t undo_pending; /* losses of the episode not yet known to be false */
+	uint64_t undo_pending; /* losses since undo_from not yet known to be false */
+	uint64_t undo_at;      /* when undo_from began */
 	uint64_t rack_pn, rack_rtt, fack;
 	uint32_t reo_mult, dsack_round, sacked_packets;
 	int32_t reo_persist;

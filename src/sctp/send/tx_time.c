@@ -11,6 +11,7 @@
 #define BACKOFF_MAX    16
 #define REO_PERSIST    16 /* recoveries, RFC 8985 6.2 */
 #define REO_ROUNDS     16 /* SRTTs that a late packet is waited for at most */
+#define EPISODES       64 /* that are undone together */
 #define DUPTHRESH      3  /* packets */
 #define SILENCE	       DDPS_SECOND
 
@@ -110,12 +111,44 @@ void ddps_sent_episode(struct ddps_sent_path *p)
 		p->episode = 1;
 	p->epi_pn = p->next_pn;
 	p->undo_pending = 0;
+	p->undo_from = p->episode;
 	p->tlp_out = false;
+}
+
+static uint64_t get_most_late(const struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	uint64_t t3 = ddps_sent_rto(s, p) / 2;
+
+	return t3 < REO_ROUNDS * p->srtt ? t3 : REO_ROUNDS * p->srtt;
+}
+
+/*
+ * A loss that none before explains.  News of what is late for several round trips comes when the next
+ * episodes have begun: they are undone together, if nothing was lost in any of them.
+ */
+static void begin_loss_episode(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
+{
+	uint64_t out = p->flight + p->lost_octets, pending = p->undo_pending;
+	struct ddps_cc_saved saved = p->cc.saved;
+	uint8_t from = p->undo_from;
+
+	ddps_sent_episode(p);
+	ddps_cc_loss(&p->cc, out > p->got.outstanding ? out : p->got.outstanding);
+	p->recovery = true;
+	if (pending && saved.valid && now - p->undo_at < get_most_late(s, p) &&
+	    (uint8_t)(p->episode - from) < EPISODES) {
+		p->cc.saved = saved;
+		p->undo_from = from;
+		p->undo_pending = pending;
+	} else {
+		p->undo_at = now;
+	}
 }
 
 void ddps_sent_false_loss(struct ddps_sent_path *p, uint8_t episode)
 {
-	if (!episode || episode != p->episode || !p->undo_pending)
+	if (!episode || !p->undo_pending ||
+	    (uint8_t)(episode - p->undo_from) > (uint8_t)(p->episode - p->undo_from))
 		return;
 	p->reord_seen = true;
 	if (--p->undo_pending)
@@ -171,13 +204,8 @@ static void lose_chunk(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t t
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	bool again = p->epi_pn && c->pn < p->epi_pn;
 
-	if (!again) {
-		uint64_t out = p->flight + p->lost_octets;
-
-		ddps_sent_episode(p);
-		ddps_cc_loss(&p->cc, out > p->got.outstanding ? out : p->got.outstanding);
-		p->recovery = true;
-	}
+	if (!again)
+		begin_loss_episode(s, p, now);
 	ddps_sent_mark(s, tsn);
 	c->episode = p->episode;
 	p->undo_pending++;
@@ -197,13 +225,6 @@ static uint64_t reo_wnd(const struct ddps_sent_path *p)
 		return 0;
 	w = w < p->srtt ? w : p->srtt;
 	return w > p->reo_late ? w : p->reo_late;
-}
-
-static uint64_t get_most_late(const struct ddps_sent *s, const struct ddps_sent_path *p)
-{
-	uint64_t t3 = ddps_sent_rto(s, p) / 2;
-
-	return t3 < REO_ROUNDS * p->srtt ? t3 : REO_ROUNDS * p->srtt;
 }
 
 /*

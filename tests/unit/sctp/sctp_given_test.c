@@ -315,7 +315,7 @@ Test(sctp_given, losses_that_were_none)
 	send_sctp_given_burst(&w, 2);
 	cwnd = p->cc.cwnd;
 	ddps_cc_timeout(&p->cc, true);
-	p->episode = 5;
+	p->episode = p->undo_from = 5;
 	p->undo_pending = 2;
 	ddps_sent_false_loss(p, 4);
 	ddps_sent_false_loss(p, 5);

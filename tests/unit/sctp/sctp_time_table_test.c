@@ -381,7 +381,7 @@ Test(sctp_time, all_losses_were_none)
 	struct ddps_sent_path *p = &w.p[0];
 
 	for (unsigned i = 0; i < 4; i++) {
-		p->episode = 5;
+		p->episode = p->undo_from = 5;
 		p->undo_pending = i == 2 ? 0 : 2;
 		p->reord_seen = false;
 		p->recovery = true;
@@ -402,6 +402,41 @@ Test(sctp_time, all_losses_were_none)
 	cr_expect_eq(p->epi_pn, p->next_pn);
 	ddps_sent_episode(p);
 	cr_expect_eq(p->episode, 2);
+}
+
+/*
+ * News of what was late comes when other episodes have begun: the window is what it was before the first
+ * of them, once nothing of any is left.  One that began longer ago than a packet may be late is over.
+ */
+Test(sctp_time, episodes_are_undone_together)
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t lost_at[] = { w.now + 20 * MS, w.now + (i ? 84 * MS : 84 * MS - 1) };
+		uint8_t first = 0;
+
+		p->srtt = p->min_rtt = 4 * MS;
+		p->rttvar = 0;
+		p->cc.phase = DDPS_CC_AVOID;
+		p->cc.cwnd = 1 << 20;
+		for (unsigned k = 0; k < 2; k++) {
+			send_sctp_time_table(1, false);
+			p->rack_pn = p->next_pn;
+			p->rack_rtt = 0;
+			w.now = lost_at[k];
+			ddps_sent_detect(&w.s, p, w.now);
+			cr_assert_eq(w.s.nlost, k + 1);
+			cr_assert_neq(p->episode, first, "one of its own");
+			first = p->episode;
+		}
+		cr_expect_eq(p->undo_pending, 2 - i);
+		p->undone = 0;
+		send_sctp_time_table_sack(w.s.next - 1, 1 << 20); /* both were late */
+		cr_expect_eq(p->undone, 1);
+		cr_expect_eq(p->cc.cwnd >= 1 << 20, !i, "%u octets", (unsigned)p->cc.cwnd);
+		w.now += SEC;
+	}
 }
 
 /* A sign of life after a second of silence has what waits sent, once a second. */
