@@ -8,9 +8,9 @@
  *    (wait.c).  He says so before (ddps_ctx_rely_on_thread), and whatever he has posted leaves
  *    (gather.c).
  * 3. While somebody polls the library thread naps, 1 ms each time: woken by the same octets it
- *    would take his processor or his lock.  Between two naps it takes the lock if that is free, and
- *    waits for it only if nobody has polled: a program that polls holds it nearly always, and had to
- *    wake who waits for it each time that it gives it back.
+ *    would take his processor or his lock.  It takes the lock if that is free, and waits for it only
+ *    if nobody has polled: a program that polls holds it nearly always, and had to wake who waits for
+ *    it each time that it gives it back.
  *    It naps, too, where it fills the queues of somebody who polls: he never finds them empty, and both
  *    would take the lock in turn for ever.
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
@@ -32,6 +32,8 @@
 #define NAP_NS	    1000000u
 #define MOMENT_NS   50000u /* in which somebody who polls does so again */
 #define POLLED_MANY 200u   /* polls in a nap: who makes so many does nothing else */
+#define POLLED_SOME 4u	   /* who makes so many is slow, perhaps: he is given */
+#define POLLS	    2u	   /* the time of so many, if that is longer than a moment */
 #define WARY_LEAST  16u	   /* naps that are left out after one that was too long, */
 #define WARY_MOST   8u	   /* doublings of that */
 #define GOOD_MANY   32u	   /* naps in a row that were not: one doubling less */
@@ -153,6 +155,28 @@ static uint32_t polls_since(const struct ddps_mover *m, uint32_t before)
 	return now > before ? now - before : 0;
 }
 
+/* In which somebody who has made @polls in a nap makes another one. */
+static uint64_t moment_of(uint32_t polls)
+{
+	const uint64_t slow = polls >= POLLED_SOME ? POLLS * NAP_NS / polls : 0;
+
+	return slow > MOMENT_NS ? slow : MOMENT_NS;
+}
+
+/* Return: whether the lock is held.  Somebody who polls keeps it, and moves what is there; 0: that he polls is known. */
+static bool lock_unless_polled(struct ddps_ctx *ctx, uint64_t moment)
+{
+	struct ddps_mover *m = &ctx->mover;
+	const uint32_t before = drives(m);
+
+	if (!ddps_trylock(&ctx->lock))
+		return true;
+	if (!moment || (sleep_for(m, moment) && polls_since(m, before)))
+		return false;
+	ddps_lock(&ctx->lock);
+	return true;
+}
+
 /* @polls: those in it, but if it is NAP_WOKEN.  Without the context's lock, so they are only read. */
 static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 {
@@ -166,7 +190,7 @@ static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 	if (*polls >= POLLED_MANY)
 		return NAP_POLLED;
 	looks = ddps_gather_looks(ctx);
-	if (*polls && !sleep_for(m, MOMENT_NS))
+	if (*polls && !sleep_for(m, moment_of(*polls)))
 		return NAP_WOKEN;
 	return ddps_gather_looks(ctx) == looks ? NAP_QUIET : NAP_POLLED;
 }
@@ -178,9 +202,10 @@ static void nap_mover(struct ddps_ctx *ctx)
 	enum nap nap;
 
 	begin_naps(ctx);
-	while ((nap = nap_once(ctx, &polls)) == NAP_POLLED && ddps_trylock(&ctx->lock))
+	while ((nap = nap_once(ctx, &polls)) != NAP_WOKEN &&
+	       !lock_unless_polled(ctx, nap == NAP_POLLED ? 0 : moment_of(polls)))
 		judge_nap(m, 0);
-	if (nap != NAP_POLLED)
+	if (nap == NAP_WOKEN)
 		ddps_lock(&ctx->lock);
 	end_naps(ctx);
 	if (nap == NAP_WOKEN || ddps_ctx_gone(ctx))
@@ -267,7 +292,9 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		n = ddps_wait_fd(fd, UINT64_MAX);
 	}
 	err = n == DDPS_E_SYSTEM ? errno : 0;
-	ddps_lock(&ctx->lock);
+	ctx->mover.woken = false; /* nobody else looks at it now */
+	while (!lock_unless_polled(ctx, MOMENT_NS))
+		;
 	if (ddps_ctx_gone(ctx))
 		return DDPS_E_SYSTEM;
 	ddps_loop_watched(ctx->env.loop);

@@ -8,6 +8,7 @@
 #define STREAM	     60u	/* messages, in several naps */
 #define STREAM_NS    40000u	/* a poll in each moment */
 #define LATE	     1300000u	/* what waits for others, one nap, the way */
+#define SLOW_NS	     120000u	/* a poll, of somebody who has little of a processor */
 #define STOPS	     100000000u /* both sides close */
 #define WATCHED	     12u	/* messages, fewer than the naps that are left out then */
 #define PROMPT	     350000u	/* the way, and a thread that is awake or wakes up */
@@ -237,7 +238,17 @@ static void poll_a_stream(void)
 	want(kern.polls - before <= 1); /* before the first nap */
 }
 
-/* The same, by somebody who holds the lock whenever a nap ends, as he nearly always does: nobody waits for it. */
+/* Polls by somebody who holds the lock nearly always, so also whenever the thread wants it. */
+static void poll_with_lock(unsigned n, uint64_t each)
+{
+	for (unsigned i = 0; i < n; i++) {
+		ddps_gather_look(own.ctx);
+		own.ctx->mover.drives++;
+		let_pass(each);
+	}
+}
+
+/* The thread's naps end then, also if it takes him for somebody who polls no more: nobody waits for him. */
 static void poll_all_the_time(void)
 {
 	uint64_t before;
@@ -245,11 +256,29 @@ static void poll_all_the_time(void)
 	poll_a_stream();
 	before = sched_others_waited();
 	ddps_lock(&own.ctx->lock);
-	for (unsigned i = 0; i < 2 * STREAM; i++) {
-		ddps_gather_look(own.ctx);
-		own.ctx->mover.drives++;
-		let_pass(STREAM_NS);
-	}
+	poll_with_lock(2 * STREAM, STREAM_NS);
+	poll_with_lock(2 * STREAM, SLOW_NS);
+	want(sched_others_waited() == before);
+	ddps_unlock(&own.ctx->lock);
+}
+
+/* Nor does a thread that leaves out naps: what wakes it is his. */
+static void poll_beside_arrivals(void)
+{
+	uint64_t before, slept;
+
+	poll_a_stream();
+	before = sched_others_waited();
+	ddps_lock(&own.ctx->lock);
+	own.ctx->mover.wary = STREAM;
+	ddps_unlock(&own.ctx->lock);
+	slept = kern.polls;
+	let_pass(LATE);
+	ddps_lock(&own.ctx->lock);
+	send_to(0);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	poll_with_lock(2 * STREAM, STREAM_NS);
+	want(kern.polls > slept); /* on the loop's descriptor */
 	want(sched_others_waited() == before);
 	ddps_unlock(&own.ctx->lock);
 }
@@ -402,7 +431,7 @@ static const char *poller_watches_memory(void)
 	return end();
 }
 
-static const char *stream_is_left_alone(void)
+static void to_be_streamed(void)
 {
 	struct ddps_sge sge = { buf[0][0], LEN, 0 };
 
@@ -411,7 +440,19 @@ static const char *stream_is_left_alone(void)
 	for (unsigned i = 0; i < 4; i++)
 		want(!ddps_post_recv(own.ep[0], 0, &sge, 1));
 	messages(0);
+}
+
+static const char *stream_is_left_alone(void)
+{
+	to_be_streamed();
 	RUN(poll_all_the_time);
+	return end();
+}
+
+static const char *arrivals_are_left_alone(void)
+{
+	to_be_streamed();
+	RUN(poll_beside_arrivals);
 	return end();
 }
 
@@ -489,6 +530,7 @@ const struct sched_world library_worlds[] = {
 	{ .name = "library naps", .play = library_naps },
 	{ .name = "poller watches memory", .play = poller_watches_memory },
 	{ .name = "stream is left alone", .play = stream_is_left_alone },
+	{ .name = "arrivals are left alone", .play = arrivals_are_left_alone },
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },
