@@ -129,13 +129,16 @@ static int yield_ctx(struct ddps_ctx *ctx)
 	bool some;
 	int err;
 
+	ddps_poller_away(ctx, true);
 	ddps_ctx_leave(ctx);
 	before = ddps_now();
 	sched_yield();
 	some = ddps_now() - before >= SOME_NS;
 	err = ddps_ctx_enter_bare(ctx);
-	if (!err)
+	if (!err) {
+		ddps_poller_away(ctx, false);
 		ddps_poller_yielded(ctx, some);
+	}
 	return err;
 }
 

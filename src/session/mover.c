@@ -16,7 +16,8 @@
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
  *    whose end nobody polls for a moment, and data lies there, was too long: the thread sleeps on the
  *    loop's descriptor for the next ones, and for more of them each time that happens.  In a stream
- *    data lies there at any time, and somebody polls in any moment.
+ *    data lies there at any time, and somebody polls in any moment.  Who lets others run (6.) polls, too,
+ *    however long they do.
  * 5. Data seldom comes alone.  Where nobody polls and nobody sleeps, so that only the library thread
  *    can move it, that looks again and again before it sleeps: as long as it pays.  It does not pay
  *    where it takes the processor of the very thread that would answer.
@@ -192,7 +193,8 @@ static enum nap nap_once(struct ddps_ctx *ctx, uint32_t *polls)
 	looks = ddps_gather_looks(ctx);
 	if (*polls && !sleep_for(m, moment_of(*polls)))
 		return NAP_WOKEN;
-	return ddps_gather_looks(ctx) == looks ? NAP_QUIET : NAP_POLLED;
+	return ddps_gather_looks(ctx) == looks && !ddps_poller_is_away(ctx) ? NAP_QUIET
+									    : NAP_POLLED;
 }
 
 static void nap_mover(struct ddps_ctx *ctx)

@@ -117,8 +117,9 @@ struct ddps_ctx {
 	uint32_t vain;	       /* polls in a row that found nothing, */
 	uint32_t vain_many;    /* and how many of them are so many that others are to run */
 	bool gave;	       /* they did, and nobody has looked since */
-	bool watched;	       /* src/watch */
-	bool ending;	       /* nobody takes completions any more */
+	uint32_t away; /* threads that let others run just now; read without the lock, too */
+	bool watched;  /* src/watch */
+	bool ending;   /* nobody takes completions any more */
 	struct ddps_walk walk;
 };
 
@@ -251,6 +252,17 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 static inline bool ddps_poller_yields(const struct ddps_ctx *ctx)
 {
 	return ctx->vain + 1 >= ctx->vain_many;
+}
+
+/* Others run, until he is back: with the lock both times. */
+static inline void ddps_poller_away(struct ddps_ctx *ctx, bool away)
+{
+	__atomic_store_n(&ctx->away, away ? ctx->away + 1 : ctx->away - 1, __ATOMIC_RELAXED);
+}
+
+static inline bool ddps_poller_is_away(const struct ddps_ctx *ctx)
+{
+	return __atomic_load_n(&ctx->away, __ATOMIC_RELAXED);
 }
 
 /* He has let others run, and some did, or nobody wanted to. */

@@ -283,6 +283,24 @@ static void poll_beside_arrivals(void)
 	ddps_unlock(&own.ctx->lock);
 }
 
+/* One who lets others run: they have his processor for longer than a nap, and what has come lies there.  He comes
+ * back, and no nap is left out for that. */
+static void poll_and_give_way(void)
+{
+	struct ddps_wc wc;
+
+	poll_a_stream();
+	send_to(0);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	let_pass(SLOW_NS);
+	own.ctx->vain = DDPS_VAIN_MOST;
+	sched_yield_ns = 2 * LATE;
+	want(ddps_cq_poll(own.cq[0], &wc, 1) == 1);
+	sched_yield_ns = SCHED_YIELD_NS;
+	want(!own.ctx->away);
+	want(!own.ctx->mover.wary && !own.ctx->mover.caution);
+}
+
 /* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
  * thread that has nothing to do sleeps. */
 static void peer_sends_seldom(void)
@@ -456,6 +474,13 @@ static const char *arrivals_are_left_alone(void)
 	return end();
 }
 
+static const char *who_gives_way_polls(void)
+{
+	to_be_streamed();
+	RUN(poll_and_give_way);
+	return end();
+}
+
 static const char *library_thread_rests(void)
 {
 	make_as(true, true);
@@ -531,6 +556,7 @@ const struct sched_world library_worlds[] = {
 	{ .name = "poller watches memory", .play = poller_watches_memory },
 	{ .name = "stream is left alone", .play = stream_is_left_alone },
 	{ .name = "arrivals are left alone", .play = arrivals_are_left_alone },
+	{ .name = "who gives way polls", .play = who_gives_way_polls },
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },

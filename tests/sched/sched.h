@@ -24,6 +24,9 @@ void sched_run(void (*const body[])(void), unsigned n);
 
 /* A thread's own question: can the order matter here? */
 void sched_point(void);
+/* How long others run while a thread yields. */
+#define SCHED_YIELD_NS 1000u
+extern uint64_t sched_yield_ns;
 /* How often other threads than this one had to wait for a lock, so far. */
 uint64_t sched_others_waited(void);
 

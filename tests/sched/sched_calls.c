@@ -13,8 +13,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define SEC	 1000000000ull
-#define YIELD_NS 1000u
+#define SEC 1000000000ull
 
 struct lock {
 	void *mutex;
@@ -202,11 +201,13 @@ static bool is_never_ready(void *arg)
 	return false;
 }
 
+uint64_t sched_yield_ns = SCHED_YIELD_NS;
+
 /* Whoever yields waits for somebody else to do something. */
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
-	sched_block(is_never_ready, NULL, kern.now + YIELD_NS);
+	sched_block(is_never_ready, NULL, kern.now + sched_yield_ns);
 	return 0;
 }
 
