@@ -33,6 +33,8 @@
 #define NAP_NS	    1000000u
 #define MOMENT_NS   50000u /* in which somebody who polls does so again */
 #define POLLED_MANY 200u   /* polls in a nap: who makes so many does nothing else */
+#define MOMENTS_MANY                                                                               \
+	4u /* in each of which he polls: longer than who waits for a completion of his own */
 #define POLLED_SOME 4u	   /* who makes so many is slow, perhaps: he is given */
 #define POLLS	    2u	   /* the time of so many, if that is longer than a moment */
 #define WARY_LEAST  16u	   /* naps that are left out after one that was too long, */
@@ -278,6 +280,17 @@ static bool is_fd_taken(void)
 	return errno == EBADF || errno == EINVAL;
 }
 
+/* Woken by what somebody who polls takes as well.  If he does so for a while, naps are right for him again. */
+static void lock_after_polls(struct ddps_ctx *ctx)
+{
+	struct ddps_mover *m = &ctx->mover;
+
+	m->woken = false; /* nobody else looks at it now */
+	for (unsigned moments = 1; !lock_unless_polled(ctx, MOMENT_NS); moments++)
+		if (moments >= MOMENTS_MANY)
+			m->wary = 0;
+}
+
 /* Sleep until something is there, and serve it.  @again: look for it for a while first. */
 static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
@@ -294,9 +307,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		n = ddps_wait_fd(fd, UINT64_MAX);
 	}
 	err = n == DDPS_E_SYSTEM ? errno : 0;
-	ctx->mover.woken = false; /* nobody else looks at it now */
-	while (!lock_unless_polled(ctx, MOMENT_NS))
-		;
+	lock_after_polls(ctx);
 	if (ddps_ctx_gone(ctx))
 		return DDPS_E_SYSTEM;
 	ddps_loop_watched(ctx->env.loop);

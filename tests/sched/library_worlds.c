@@ -262,7 +262,7 @@ static void poll_all_the_time(void)
 	ddps_unlock(&own.ctx->lock);
 }
 
-/* Nor does a thread that leaves out naps: what wakes it is his. */
+/* Nor does a thread that leaves out naps: what wakes it is his.  Soon it naps again. */
 static void poll_beside_arrivals(void)
 {
 	uint64_t before, slept;
@@ -279,6 +279,7 @@ static void poll_beside_arrivals(void)
 	want(ddps_progress(peer.ctx, 0) >= 0);
 	poll_with_lock(2 * STREAM, STREAM_NS);
 	want(kern.polls > slept); /* on the loop's descriptor */
+	want(!own.ctx->mover.wary);
 	want(sched_others_waited() == before);
 	ddps_unlock(&own.ctx->lock);
 }
