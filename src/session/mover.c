@@ -8,9 +8,9 @@
  *    (wait.c).  He says so before (ddps_ctx_rely_on_thread), and whatever he has posted leaves
  *    (gather.c).
  * 3. While somebody polls the library thread naps, 1 ms each time: woken by the same octets it
- *    would take his processor or his lock.  It takes the lock if that is free, and waits for it only
- *    if nobody has polled: a program that polls holds it nearly always, and had to wake who waits for
- *    it each time that it gives it back.
+ *    would take his processor or his lock.  At the end of a nap it takes the lock if that is free, and
+ *    waits for it only if nobody has polled: a program that polls holds it nearly always, and had to
+ *    wake who waits for it each time that it gives it back.
  *    It naps, too, where it fills the queues of somebody who polls: he never finds them empty, and both
  *    would take the lock in turn for ever.
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
@@ -31,18 +31,17 @@
 #include <time.h>
 
 #define NAP_NS	    1000000u
-#define MOMENT_NS   50000u /* in which somebody who polls does so again */
-#define POLLED_MANY 200u   /* polls in a nap: who makes so many does nothing else */
-#define MOMENTS_MANY                                                                               \
-	4u /* in each of which he polls: longer than who waits for a completion of his own */
-#define POLLED_SOME 4u	   /* who makes so many is slow, perhaps: he is given */
-#define POLLS	    2u	   /* the time of so many, if that is longer than a moment */
-#define WARY_LEAST  16u	   /* naps that are left out after one that was too long, */
-#define WARY_MOST   8u	   /* doublings of that */
-#define GOOD_MANY   32u	   /* naps in a row that were not: one doubling less */
-#define SPIN_NS	    50000u /* far more than a round trip within a host */
-#define DOUBT_MOST  10u	   /* doublings of the number of arrivals behind which it does not spin */
-#define DOUBT_MORE  2u	   /* for a spin in vain; one less for one that was not */
+#define MOMENT_NS   50000u  /* in which somebody who polls does so again */
+#define POLLED_MANY 200u    /* polls in a nap: who makes so many does nothing else */
+#define POLLED_SOME 4u	    /* who makes so many is slow, perhaps: he is given */
+#define POLLS	    2u	    /* the time of so many, if that is longer than a moment */
+#define POLLED_NS   200000u /* who keeps the lock so long and polls does nothing else, too */
+#define WARY_LEAST  16u	    /* naps that are left out after one that was too long, */
+#define WARY_MOST   8u	    /* doublings of that */
+#define GOOD_MANY   32u	    /* naps in a row that were not: one doubling less */
+#define SPIN_NS	    50000u  /* far more than a round trip within a host */
+#define DOUBT_MOST  10u	    /* doublings of the number of arrivals behind which it does not spin */
+#define DOUBT_MORE  2u	    /* for a spin in vain; one less for one that was not */
 
 static void do_nothing(void *user)
 {
@@ -280,15 +279,19 @@ static bool is_fd_taken(void)
 	return errno == EBADF || errno == EINVAL;
 }
 
-/* Woken by what somebody who polls takes as well.  If he does so for a while, naps are right for him again. */
+/* Woken by what somebody who polls takes as well, perhaps.  If he does so for long, naps are right for him again. */
 static void lock_after_polls(struct ddps_ctx *ctx)
 {
 	struct ddps_mover *m = &ctx->mover;
+	const uint32_t before = drives(m);
+	uint64_t since;
 
-	m->woken = false; /* nobody else looks at it now */
-	for (unsigned moments = 1; !lock_unless_polled(ctx, MOMENT_NS); moments++)
-		if (moments >= MOMENTS_MANY)
-			m->wary = 0;
+	if (!ddps_trylock(&ctx->lock))
+		return;
+	since = ddps_now();
+	ddps_lock(&ctx->lock);
+	if (polls_since(m, before) >= POLLED_SOME && ddps_now() - since >= POLLED_NS)
+		m->wary = 0;
 }
 
 /* Sleep until something is there, and serve it.  @again: look for it for a while first. */
