@@ -274,9 +274,9 @@ static void poll_beside_arrivals(void)
 	ddps_unlock(&own.ctx->lock);
 	slept = kern.polls;
 	let_pass(LATE);
-	ddps_lock(&own.ctx->lock);
 	send_to(0);
 	want(ddps_progress(peer.ctx, 0) >= 0);
+	ddps_lock(&own.ctx->lock);
 	poll_with_lock(2 * STREAM, STREAM_NS);
 	want(kern.polls > slept); /* on the loop's descriptor */
 	ddps_unlock(&own.ctx->lock);
