@@ -415,7 +415,8 @@ struct ddps_ep {
 	struct ddps_pd *pd;
 	struct ddps_task kick, shut, overflow;
 	struct ddps_timer close_timer, nudge_timer, stall_timer;
-	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer, or settle */
+	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer */
+	uint64_t heard_seen;		 /* by settle */
 	uint64_t
 		patience; /* in order, all has arrived: how long its peer is waited for; 0: it has not */
 	uint32_t close_ms, nudge_ms;

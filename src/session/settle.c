@@ -30,8 +30,8 @@ static bool is_awaited(struct ddps_ep *ep)
 	const bool both = ep->llp && !ep->llp->half_close;
 	const uint64_t taken = ddps_rdmap_taken(ep->rdmap);
 
-	if (!ep->patience || (both && taken != ep->taken_seen)) {
-		ep->taken_seen = taken;
+	if (!ep->patience || (both && taken != ep->heard_seen)) {
+		ep->heard_seen = taken;
 		ep->patience = ddps_deadline(both ? PATIENCE_BOTH_MS : PATIENCE_MS);
 	}
 	return ddps_now() < ep->patience;

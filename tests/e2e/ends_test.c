@@ -3,6 +3,7 @@
 #include "support/clock.h"
 #include "support/e2e.h"
 #include "support/child.h"
+#include "session/session.h"
 #include <ddpsess/secure.h>
 #include <string.h>
 #include <time.h>
@@ -392,6 +393,63 @@ Test(ends, contact_06_the_last_words_of_a_late_reader_arrive_over_sctp)
 		while (ddps_cq_poll(w.cq, &wc, 1) == 1 && wc.op != DDPS_OP_RECV)
 			;
 		cr_expect(wc.op == DDPS_OP_RECV && wc.status == DDPS_WC_SUCCESS, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		e2e_close(&e);
+	}
+}
+
+/* As long as @before its peer has had the patience of whoever settles it; in two seconds that is over. */
+static uint64_t await_patience(struct writer *w, uint64_t before)
+{
+	const uint64_t end = read_clock_ms() + 3000;
+	uint64_t now = before;
+
+	while (now == before && read_clock_ms() < end) {
+		poll(NULL, 0, 1);
+		ddps_lock(&w->ctx->lock);
+		now = w->ep->patience;
+		ddps_unlock(&w->ctx->lock);
+	}
+	return now;
+}
+
+/* Nobody locks two contexts. */
+static void *send_last_words(void *arg)
+{
+	struct e2e *e = arg;
+
+	return (void *)(intptr_t)e2e_post(&e->b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0);
+}
+
+/* What a timer of the session has seen settle has yet to hear of. */
+Test(ends, contact_06_a_stall_timer_takes_no_patience_over_sctp)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		uint64_t before, taken;
+		struct writer w;
+		struct e2e e;
+		pthread_t t, words;
+		void *err;
+
+		if (e2e_wires[ours[i]][0] != 's')
+			continue;
+		open_stalled(&e, &w, ours[i], 1, 60000);
+		cr_assert_eq(ddps_post_recv(w.ep, 1, NULL, 0), 0);
+		cr_assert_eq(pthread_create(&t, NULL, settle_ends_writer, &w), 0);
+		before = await_patience(&w, 0);
+		ddps_lock(&w.ctx->lock);
+		taken = ddps_rdmap_taken(w.ep->rdmap);
+		cr_assert_eq(pthread_create(&words, NULL, send_last_words, &e), 0);
+		while (ddps_rdmap_taken(w.ep->rdmap) == taken)
+			cr_assert_geq(ddps_ctx_turn(w.ctx), 0);
+		ddps_ep_stall_timer(w.ep); /* as the timer does then */
+		ddps_unlock(&w.ctx->lock);
+		cr_assert_eq(pthread_join(words, &err), 0);
+		cr_expect_eq((intptr_t)err, 0, "%s", e.uri);
+		cr_expect_gt(await_patience(&w, before), before, "%s", e.uri);
+		post_late(&e, 1);
+		cr_assert_eq(pthread_join(t, &err), 0);
+		cr_expect_eq((intptr_t)err, 0, "%s", e.uri);
 		ddps_ctx_free(w.ctx);
 		e2e_close(&e);
 	}
