@@ -46,7 +46,8 @@ speaks_tls() {
 speaks_http() { # until it is turned away
 	local http
 	exec {http}<>"/dev/tcp/127.0.0.1/${uri##*:}" || return
-	printf 'GET / HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n' >&"$http"
+	# a line each, and it may be turned away behind the first one
+	(trap '' PIPE && printf 'GET / HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n' >&"$http") 2>/dev/null
 	timeout "$PATIENCE" cat <&"$http" >/dev/null 2>&1
 	exec {http}>&-
 }

@@ -421,7 +421,7 @@ static void *send_last_words(void *arg)
 	return (void *)(intptr_t)e2e_post(&e->b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0);
 }
 
-/* What a timer of the session has seen settle has yet to hear of. */
+/* What has come is news to settle, though a timer of the session has seen it. */
 Test(ends, contact_06_a_stall_timer_takes_no_patience_over_sctp)
 {
 	for (unsigned i = 0; i < OURS; i++) {
