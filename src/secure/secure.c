@@ -3,6 +3,7 @@
 #include "secure/secure.h"
 #include "common/error.h"
 #include "common/sized.h"
+#include "common/system/lock.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -91,6 +92,7 @@ int ddps_secure_open(struct ddps_secure **out, const struct ddps_secure_attr *at
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return give_error(why, DDPS_E_NOMEM, "out of memory");
+	ddps_uncancellable(); /* until the files are closed */
 	s->plugin = get_plugin(why);
 	err = s->plugin ? give_verdict(why, s->plugin->creds_open(&s->creds, &own, time(NULL), &v),
 				       &v)
@@ -99,14 +101,19 @@ int ddps_secure_open(struct ddps_secure **out, const struct ddps_secure_attr *at
 		free(s);
 	else
 		*out = s;
+	ddps_uncancellable_end();
 	return err;
 }
 
 int ddps_secure_reload(struct ddps_secure *s, struct ddps_error *why)
 {
 	struct ddps_verdict v = { .code = 0 };
+	int err;
 
-	return give_verdict(why, s->plugin->creds_reload(s->creds, time(NULL), &v), &v);
+	ddps_uncancellable();
+	err = give_verdict(why, s->plugin->creds_reload(s->creds, time(NULL), &v), &v);
+	ddps_uncancellable_end();
+	return err;
 }
 
 int ddps_secure_may(const struct ddps_secure *s, bool server, bool datagrams,
@@ -135,8 +142,10 @@ void ddps_secure_close(struct ddps_secure *s)
 {
 	if (!s)
 		return;
+	ddps_uncancellable();
 	s->plugin->creds_close(s->creds);
 	free(s);
+	ddps_uncancellable_end();
 }
 
 /* ---- tools ---- */
@@ -148,16 +157,21 @@ int ddps_secure_check(const struct ddps_secure_attr *attr, int64_t now,
 	struct ddps_secure_attr own;
 	char text[200] = "";
 	const struct ddps_tls_plugin *p;
-	const int err = take_secure_attr(&own, attr);
+	int err = take_secure_attr(&own, attr);
 
 	if (err || !each)
 		return err ? err : DDPS_E_INVAL;
+	ddps_uncancellable();
 	p = ddps_tls_load(text, sizeof text);
-	if (p)
-		return p->check(&own, now, each, user);
-	f.text = text;
-	each(user, &f);
-	return 1;
+	if (p) {
+		err = p->check(&own, now, each, user);
+	} else {
+		f.text = text;
+		each(user, &f);
+		err = 1;
+	}
+	ddps_uncancellable_end();
+	return err;
 }
 
 int ddps_secure_make(const struct ddps_secure_make *m, char *cert, size_t cert_size, char *key,
@@ -167,12 +181,14 @@ int ddps_secure_make(const struct ddps_secure_make *m, char *cert, size_t cert_s
 	struct ddps_secure_make own = { .struct_size = sizeof own };
 	struct ddps_verdict v = { .code = 0 };
 	const struct ddps_tls_plugin *p;
-	const int err = m && cert && key ? ddps_sized_take(&own, m, &s) : DDPS_E_INVAL;
+	int err = m && cert && key ? ddps_sized_take(&own, m, &s) : DDPS_E_INVAL;
 
 	if (err)
 		return give_error(why, err, "struct ddps_secure_make is not of a known release");
+	ddps_uncancellable();
 	p = get_plugin(why);
-	if (!p)
-		return DDPS_E_NO_TLS;
-	return give_verdict(why, p->make(&own, cert, cert_size, key, key_size, &v), &v);
+	err = p ? give_verdict(why, p->make(&own, cert, cert_size, key, key_size, &v), &v)
+		: DDPS_E_NO_TLS;
+	ddps_uncancellable_end();
+	return err;
 }

@@ -2,6 +2,7 @@
 /* Packets into a pcapng file (draft-ietf-opsawg-pcapng). */
 #include <ddpsess/capture.h>
 #include "common/system/file.h"
+#include "common/system/lock.h"
 #include "common/bytes.h"
 #include "common/loop/loop.h"
 #include <errno.h>
@@ -167,18 +168,21 @@ int ddps_capture_open(struct ddps_capture **out, const char *path)
 	if (!c)
 		return DDPS_E_NOMEM;
 	TAILQ_INIT(&c->flows);
+	ddps_uncancellable();
 	error = open_file(c, path, &made);
 	if (!error) {
 		*out = c;
-		return 0;
+	} else {
+		if (made && error != EWOULDBLOCK)
+			unlink(path);
+		if (c->fd >= 0)
+			close(c->fd);
+		free(c);
 	}
-	if (made && error != EWOULDBLOCK)
-		unlink(path);
-	if (c->fd >= 0)
-		close(c->fd);
-	free(c);
-	errno = error;
-	return error == EWOULDBLOCK ? DDPS_E_BUSY : DDPS_E_SYSTEM;
+	ddps_uncancellable_end();
+	if (error)
+		errno = error;
+	return !error ? 0 : error == EWOULDBLOCK ? DDPS_E_BUSY : DDPS_E_SYSTEM;
 }
 
 int ddps_capture_error(const struct ddps_capture *c)
@@ -198,9 +202,11 @@ int ddps_capture_close(struct ddps_capture *c)
 		TAILQ_REMOVE(&c->flows, f, of_all);
 		free(f);
 	}
+	ddps_uncancellable();
 	if (is_capture_file_ours(c) && close(c->fd) && !error)
 		error = errno;
 	free(c);
+	ddps_uncancellable_end();
 	errno = error;
 	return error ? DDPS_E_SYSTEM : 0;
 }

@@ -274,6 +274,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	ctx->vain_many = DDPS_VAIN_MOST;
 	ddps_mutex_init(&ctx->lock, DDPS_LOCK_CTX);
 	ddps_mover_init(ctx);
+	ddps_uncancellable(); /* half a context is useless to anybody */
 	err = ctx_attr_checked(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
@@ -281,12 +282,12 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 		err = hold_secure(ctx);
 	if (!err && ctx->attr.thread)
 		err = ddps_mover_start(ctx);
-	if (err) {
+	if (err)
 		resources_free(ctx);
-		return err;
-	}
-	*out = ctx;
-	return 0;
+	else
+		*out = ctx;
+	ddps_uncancellable_end();
+	return err;
 }
 
 bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
@@ -369,7 +370,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 {
 	if (!ctx)
 		return;
-	ddps_uncancellable(); /* half a context is useless to anybody */
+	ddps_uncancellable();
 	free_ctx(ctx);
 	ddps_uncancellable_end();
 }

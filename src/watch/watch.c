@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket of a process that is watched, and the thread that answers. */
 #include "common/own.h"
+#include "common/system/lock.h"
 #include "common/system/thread.h"
 #include "common/system/user.h"
 #include "watch/watch_in.h"
@@ -190,9 +191,12 @@ int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *l
 		where = NULL;
 	if (where && !strcmp(where, "off"))
 		return 0;
+	ddps_uncancellable();
 	err = mark(ctx, true);
-	if (err)
+	if (err) {
+		ddps_uncancellable_end();
 		return err;
+	}
 	w = calloc(1, sizeof *w);
 	err = w ? 0 : DDPS_E_NOMEM;
 	if (w) {
@@ -205,11 +209,12 @@ int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *l
 	}
 	if (!err) {
 		*out = w;
-		return 0;
+	} else {
+		if (w)
+			let_watch_go(w);
+		mark(ctx, false);
 	}
-	if (w)
-		let_watch_go(w);
-	mark(ctx, false);
+	ddps_uncancellable_end();
 	return err;
 }
 
@@ -239,10 +244,8 @@ int ddps_watch_add(struct ddps_watch *w, const char *name, ddps_watch_fn *fn, vo
 	return 0;
 }
 
-void ddps_watch_close(struct ddps_watch *w)
+static void stop_watch(struct ddps_watch *w)
 {
-	if (!w)
-		return;
 	if (w->pid != getpid()) {
 		free(w); /* the fork has closed its sockets; the name is the parent's */
 		return;
@@ -254,4 +257,13 @@ void ddps_watch_close(struct ddps_watch *w)
 	shutdown(w->fd, SHUT_RDWR);
 	pthread_join(w->thread, NULL);
 	let_watch_go(w);
+}
+
+void ddps_watch_close(struct ddps_watch *w)
+{
+	if (!w)
+		return;
+	ddps_uncancellable();
+	stop_watch(w);
+	ddps_uncancellable_end();
 }

@@ -6,6 +6,8 @@
 #include "support/e2e.h"
 #include "support/child.h"
 #include "session/session.h"
+#include <ddpsess/capture.h>
+#include <ddpsess/watch.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -16,6 +18,7 @@ struct world {
 	uint8_t mem[8192];
 	struct ddps_listener *listener;
 	struct ddps_ep *ep; /* not connected */
+	struct ddps_secure *secure;
 	char uri[128];
 };
 
@@ -66,6 +69,44 @@ static void flush_while_cancelled(struct world *w)
 static void listen_there(struct world *w)
 {
 	ddps_listen(w->e.ctx, "tcp://127.0.0.1:0", NULL, &w->listener);
+}
+
+static void listen_by_name(struct world *w)
+{
+	struct ddps_listener *l;
+
+	if (!ddps_listen(w->e.ctx, "tcp://localhost:0", NULL, &l))
+		ddps_listener_free(l);
+}
+
+static void keep_packets(struct world *w)
+{
+	struct ddps_capture *c;
+
+	(void)w;
+	if (!ddps_capture_open(&c, "/dev/null"))
+		ddps_capture_close(c);
+}
+
+static void show_context(struct world *w)
+{
+	struct ddps_watch *watch;
+
+	if (!ddps_watch_open(&watch, w->e.ctx, "cancelled", NULL))
+		ddps_watch_close(watch);
+}
+
+static void read_credentials(struct world *w)
+{
+	struct ddps_secure_attr none;
+	struct ddps_secure *secure;
+
+	ddps_secure_attr_init(&none);
+	none.ca = none.cert = none.key = "/dev/null";
+	if (!ddps_secure_open(&secure, &none, NULL))
+		ddps_secure_close(secure);
+	ddps_secure_reload(w->secure, NULL);
+	ddps_secure_close(w->secure);
 }
 
 static void stop_listening(struct world *w)
@@ -124,6 +165,10 @@ static const struct call {
 	{ "ddps_ctx_flush", flush_while_cancelled },
 	{ "ddps_listen", listen_there },
 	{ "ddps_listener_free", stop_listening },
+	{ "ddps_listen by name", listen_by_name },
+	{ "ddps_capture_open, ddps_capture_close", keep_packets },
+	{ "ddps_watch_open, ddps_watch_close", show_context },
+	{ "ddps_secure_open, ddps_secure_reload, ddps_secure_close", read_credentials },
 	{ "ddps_connect", dial_while_cancelled },
 	{ "ddps_abort, ddps_ep_free", end_attempt },
 	{ "ddps_ctx_new, ddps_ctx_free", context },
@@ -155,6 +200,7 @@ E2E_WIRES(cancel, contact_03_a_thread_that_is_cancelled_leaves_no_lock)
 	memset(&w, 0, sizeof w);
 	e2e_up(&w.e, wire);
 	w.mr = e2e_reg(&w.e, w.mem, sizeof w.mem, DDPS_REMOTE_WRITE);
+	w.secure = e2e_secure();
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 		struct cancelled c = { .w = &w, .call = &calls[i] };
 		struct ddps_wc wc[16];

@@ -2,6 +2,7 @@
 /* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
 #include "common/own.h"
 #include "common/loop/resolve.h"
+#include "common/system/lock.h"
 #include "common/system/thread.h"
 #include <ddpsess/err.h>
 #include <errno.h>
@@ -38,7 +39,9 @@ int ddps_resolve_now(const char *host, uint16_t port, struct sockaddr_storage *a
 
 	snprintf(service, sizeof service, "%u", port);
 	*n = 0;
+	ddps_uncancellable(); /* the system's library keeps its own locks otherwise */
 	rc = getaddrinfo(host, service, &hints, &list);
+	ddps_uncancellable_end();
 	if (rc)
 		return rc == EAI_MEMORY ? DDPS_E_NOMEM : DDPS_E_ADDRESS;
 	for (struct addrinfo *a = list; a && *n < DDPS_RESOLVE_MAX; a = a->ai_next) {
