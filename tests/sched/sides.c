@@ -98,6 +98,7 @@ void make_as(bool thread, bool gather)
 {
 	wrong = NULL;
 	kern_start(1);
+	kern.locks_only = true;
 	side_new(&own, 0, thread, gather);
 	side_new(&peer, 1, false, false);
 	connect_all_sched_sides();

@@ -273,6 +273,7 @@ static void make_ipoib_worlds(uint64_t seed, struct sim_tally *t)
 				  DDPS_IPOIB_RC | DDPS_IPOIB_UC, 0 };
 
 	kern_start(seed);
+	kern.locks_only = true;
 	memset(&world, 0, sizeof world);
 	world.seed = seed;
 	world.rng = seed * 0x2545f4914f6cdd1du + 11;

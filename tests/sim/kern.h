@@ -45,6 +45,7 @@ struct kern {
 	uint64_t now, seed; /* ns */
 	unsigned host;	    /* who calls */
 	unsigned who;	    /* whose descriptors those are that are made now: kern_be() */
+	bool locks_only; /* whoever has none may be cancelled: threads of a library, or one that promises no more */
 	struct kern_faults f;
 	struct {
 #define DDPS_X(name, text) uint64_t name;

@@ -100,6 +100,7 @@ int __wrap_fallocate(int fd, int mode, off_t off, off_t len)
 
 	(void)mode;
 	(void)off;
+	kern_point(false);
 	if (kern_fails("fallocate", EINTR, ENOSPC, ENOMEM))
 		return -1;
 	m->base = __real_mmap(NULL, (size_t)len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -149,6 +150,7 @@ int __wrap_fcntl(int fd, int op, ...)
 	va_start(ap, op);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	kern_point(false);
 	if (fd < KERN_FD)
 		return __real_fcntl(fd, op, arg);
 	m = kern_file(fd)->memory;
@@ -234,6 +236,7 @@ int __wrap_open(const char *path, int flags, ...)
 	int mode = 0;
 	va_list ap;
 
+	kern_point(false);
 	if (flags & O_CREAT) {
 		va_start(ap, flags);
 		mode = va_arg(ap, int);

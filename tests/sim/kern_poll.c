@@ -94,7 +94,7 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
 	int n = 0;
 
-	kern_point();
+	kern_point(false);
 	(void)timeout; /* the library's is 0 */
 	if (kern_fails("epoll_wait", EINTR))
 		return -1;
@@ -138,7 +138,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	uint64_t ns = timeout ? (uint64_t)timeout * 1000000 : CALL_NS;
 	uint64_t until = timeout < 0 ? KERN_NONE : kern.now + ns;
 
-	kern_point();
+	kern_point(true);
 	struct polled all = { .p = p, .n = n };
 
 	if (n == 1 && p->fd == STDERR_FILENO) { /* where the log goes, which is the real one */
@@ -220,7 +220,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 {
 	struct counted c;
 
-	kern_point();
+	kern_point(false);
 	if (fd < KERN_FD)
 		return __real_read(fd, buf, len);
 	c.f = kern_file(fd);
@@ -234,7 +234,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags);
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
-	kern_point();
+	kern_point(false);
 	(void)n;
 	(void)off;
 	(void)flags;
@@ -247,7 +247,7 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 {
 	uint64_t n;
 
-	kern_point();
+	kern_point(false);
 	if (fd < KERN_FD)
 		return __real_write(fd, buf, len);
 	memcpy(&n, buf, sizeof n);
@@ -259,7 +259,7 @@ int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
-	kern_point();
+	kern_point(false);
 	if (fd < KERN_FD)
 		return __real_close(fd);
 	kern_close(kern_file(fd));
@@ -278,7 +278,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
 {
-	kern_point();
+	kern_point(false);
 	(void)flags;
 	kern_whose = kern.host;
 	if (kern_fails("getrandom", EINTR, KERN_BRIEF))

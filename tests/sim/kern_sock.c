@@ -86,7 +86,7 @@ int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	struct kern_tcp *t;
 	int child;
 
-	kern_point();
+	kern_point(false);
 	(void)flags;
 	if (!(f->sctp ? kern_sctp_ready(f) & EPOLLIN
 	      : f->un ? f->un_queue != NULL
@@ -123,7 +123,7 @@ int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct kern_file *f = kern_file(fd);
 
-	kern_point();
+	kern_point(false);
 	if (f->kind == KERN_UNIX)
 		return kern_fails("connect", ECONNREFUSED, EAGAIN, ENOMEM, EACCES)
 			       ? -1
@@ -264,7 +264,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);
 ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
 {
-	kern_point();
+	kern_point(false);
 	if (kern_tcp_fails(kern_file(fd), "read", EINTR, EAGAIN, ECONNRESET, ETIMEDOUT, KERN_BRIEF))
 		return -1;
 	return kern_tcp_recv(kern_file(fd), iov, n);
@@ -276,7 +276,7 @@ ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
 	struct iovec iov = { buf, len };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	kern_point();
+	kern_point(false);
 	return kern_file(fd)->kind == KERN_UNIX ? __wrap_recvmsg(fd, &m, flags)
 						: __wrap_readv(fd, &iov, 1);
 }
@@ -295,7 +295,7 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 	struct iovec iov = { (void *)(uintptr_t)buf, len };
 	const struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	kern_point();
+	kern_point(false);
 	if (kern_file(fd)->kind == KERN_UNIX)
 		return __wrap_sendmsg(fd, &m, flags);
 	if (kern_tcp_fails(kern_file(fd), "send", KERN_SEND_ERRS))

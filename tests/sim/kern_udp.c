@@ -150,7 +150,7 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	unsigned k = 0;
 	int err;
 
-	kern_point();
+	kern_point(false);
 	(void)flags;
 	(void)t;
 	if (kern_fails("recvmmsg", EINTR, EAGAIN, ECONNREFUSED, ENOMEM, KERN_BRIEF))
@@ -172,7 +172,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
 	struct kern_file *f = kern_file(fd);
 
-	kern_point();
+	kern_point(false);
 	if (f->kind == KERN_UNIX)
 		return kern_fails("recvmsg", EINTR, EAGAIN) ? -1 : kern_unix_recv(f, m, flags);
 	if (f->kind == KERN_SCTP)
@@ -332,7 +332,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	struct kern_file *f = kern_file(fd);
 
-	kern_point();
+	kern_point(false);
 	(void)flags;
 	if (f->kind == KERN_UDP)
 		return udp_send(f, m);
@@ -352,7 +352,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
 	unsigned k = 0;
 
-	kern_point();
+	kern_point(false);
 	(void)flags;
 	if (n > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
 		n = 1 + (unsigned)sim_like(n);

@@ -83,6 +83,8 @@ void host_new(unsigned i)
 	check(!sim_ctx_new(&h->ctx, &attr) && ddps_ctx_fd(h->ctx) >= 0 &&
 		      !ddps_pd_new(h->ctx, &h->pd) && !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
+	if (sim_happens(SIM_shown, SIM_OWNER(100 + i, 0, 0), 0, 0.3))
+		check(ddps_event_fd(h->ctx) >= 0, "no descriptor of events");
 	host_listen(h, i, true);
 	host_listen(h, i, false);
 	dtls_begin(h->ctx);

@@ -554,6 +554,15 @@ static void mischief(struct end *e)
 	}
 }
 
+/* Nobody has that STag: the session ends within the post. */
+static void post_stale_invalidate(struct end *e)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_LOCAL_INV, .stag = ddps_mr_stag(e->inv) ^ 1 };
+
+	e->naughty = true;
+	post_session_user(e, &wr, (struct wr){ .len = 0 });
+}
+
 /* There was memory for all its regions, the last of regions() among them; mischief may take some. */
 static bool equipped(const struct end *e)
 {
@@ -570,6 +579,11 @@ void user_turn(struct end *e)
 	if (!e->pair->tidy && !world.still &&
 	    does_session_world_happen(e, SIM_mischief, e->looks++, 0.01)) {
 		mischief(e);
+		return;
+	}
+	if (!e->pair->tidy && !world.still && e->established && e->inv &&
+	    does_session_world_happen(e, SIM_stale, e->looks, 0.003)) {
+		post_stale_invalidate(e);
 		return;
 	}
 	if (e->local && (e->pair->tidy || world.still || below(e->pair, 10) < 7))

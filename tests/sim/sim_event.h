@@ -19,7 +19,7 @@
 	X(wrong) X(mischief) X(trouble) X(slow) X(narrow) X(shallow) X(jumbo) X(nogso) \
 	X(spins) X(lazy) X(waits) X(markers) X(rfc7306) X(p2p) X(shared) X(silent) \
 	X(row) X(error) X(window) X(kernel) X(encap) X(nobufs) X(poor) X(moves) X(secured) X(inside) \
-	X(renews) X(shm) X(near) X(flush)
+	X(renews) X(shm) X(near) X(flush) X(stale) X(shown)
 /* clang-format on */
 
 enum sim_event {

@@ -171,6 +171,7 @@ static void begin_verbs_worlds(uint64_t seed, struct sim_tally *t)
 	w.rng = seed * 0x2545f4914f6cdd1du + 11;
 	sim_events.seed = sim_next(&w.rng);
 	kern_start(sim_next(&w.rng));
+	kern.locks_only = true;
 	w.tidy = draw_verbs(2);
 	w.npairs = 1 + (unsigned)draw_verbs(PAIRS);
 	kern.delay = 1000u << draw_verbs(10);
