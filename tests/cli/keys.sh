@@ -268,6 +268,8 @@ one_settings_file() {
 	printf 'deny dns node-z.example\nallow dns *.example.org\nallow uri-prefix spiffe://example/\n' >z/peers
 	printf '192.0.2.1 node-b.example\n' >z/hosts
 	run 0 check-keys z/secure.conf && says out "3 lines" || return
+	run 0 check-keys --tls z/secure.conf && says out "3 lines" || return
+	run 2 check-keys --tls z/secure.conf z/secure.conf && says err "give one" || return
 	echo "allow cn x" >>z/peers
 	finds "line 4" DDPS_E_CONFIG z/secure.conf && echo "certs x" >>z/secure.conf &&
 		finds "line 8: there is no setting 'certs'" DDPS_E_CONFIG z/secure.conf || return

@@ -87,7 +87,7 @@ plain_and_tls() {
 	stop_listener
 	listen tls://127.0.0.1:0 "${a[@]}" && hinted 1 DDPS_E_KEY "the peer speaks TLS" "tls:// in place of tcp://" \
 		connect "tcp${uri#tls}" && stop_listener || return
-	listen sctps://127.0.0.1:0 "${a[@]}" && hinted 5 DDPS_E_TIMEDOUT "and not on sctps://?" "check address" connect \
+	listen sctps://127.0.0.1:0 "${a[@]}" && hinted 5 DDPS_E_TIMEDOUT "and not on sctps://?), peer" "check address" connect \
 		--timeout 1 "sctp://127.0.0.1:9?encap=${uri##*:}" && stop_listener || return
 	listen 'sctp://127.0.0.1:0?encap=0' && hinted 5 DDPS_E_TIMEDOUT "does the peer listen on sctps://" "check address" connect \
 		--timeout 1 "${b[@]}" "sctps://127.0.0.1:${uri##*encap=}" && stop_listener

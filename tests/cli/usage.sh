@@ -83,7 +83,7 @@ without_effect() {
 
 # What begins as several do is none of them.
 ambiguous() {
-	bad "ambiguous option '--tls-p'" ping --tls-p x tcp://127.0.0.1:1 && bad "ambiguous option '--tls'" check-keys --tls x &&
+	bad "ambiguous option '--tls-p'" ping --tls-p x tcp://127.0.0.1:1 && bad "ambiguous option '--tls-c'" check-keys --tls-c x &&
 		bad "ambiguous option '--p'" ping --p tcp://127.0.0.1:1 && bad "'--json' takes no value" ping --json=1 tcp://127.0.0.1:1 &&
 		bad "option '--size' needs a value" ping tcp://127.0.0.1:1 --size && run 2 ping --cou 1 --siz 64 tcp://127.0.0.1 &&
 		says err "port is missing"
@@ -183,7 +183,8 @@ missing_file() {
 	run 1 get tcp://127.0.0.1:1/x ./nothing/x && says err "check the path" || return
 	run 1 ipoib sim ./nothing && says err "No such file" && says err "try:" || return
 	run 1 ipoib sim . && says err "Is a directory" || return
-	run 1 put /dev/null tcp://127.0.0.1:1 && says err "not a regular file"
+	run 1 put /dev/null tcp://127.0.0.1:1 && says err "not a regular file" || return
+	run 1 put . tcp://127.0.0.1:1/x && says err "a folder" && says err "tar -c"
 }
 
 missing_dir() {

@@ -22,6 +22,7 @@ struct check_opts {
 #define AT(field) offsetof(struct check_opts, field)
 
 static const struct option_row table[] = {
+	{ "tls", "FILE", K_CHECK, VAL_TEXT, AT(attr.settings), 0, 0, "the same as SETTINGS" },
 	{ "tls-cert", "FILE", K_CHECK, VAL_TEXT, AT(attr.cert), 0, 0, "this side's certificate" },
 	{ "tls-key", "FILE", K_CHECK, VAL_TEXT, AT(attr.key), 0, 0, "its private key" },
 	{ "tls-ca", "FILE", K_CHECK, VAL_TEXT, AT(attr.ca), 0, 0, "CAs that vouch for peers" },
@@ -107,8 +108,11 @@ int cmd_check_keys(int argc, char **argv)
 	status = cmd_ready(r, user.name, why);
 	if (status != CMD_READY)
 		return status;
+	if (c.attr.settings && argv[first])
+		return cmd_ready(OPTS_BAD, user.name, "SETTINGS and --tls are one thing: give one");
 	out_init(&out, user.name, c.json);
-	c.attr.settings = argv[first];
+	if (argv[first])
+		c.attr.settings = argv[first];
 	status = (int)check_files(&c, &out);
 	return out_finish(&out) && !status ? ST_FAILED : status;
 }

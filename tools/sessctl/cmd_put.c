@@ -98,6 +98,10 @@ static enum status open_put_source(struct put *p, const struct opts *o)
 				 from_pipe ? "another directory in TMPDIR, if it is that one"
 					   : text_file_advice(p->sys_errno),
 				 "%s: %s", p->path, strerror(p->sys_errno));
+	if (S_ISDIR(p->st.st_mode))
+		return link_fail(&p->l, ST_FAILED,
+				 "each file of it, or tar -c FOLDER | sessctl put - URI/NAME",
+				 "%s: a folder, not a file", p->path);
 	if (!S_ISREG(p->st.st_mode))
 		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",
 				 "%s: not a regular file", p->path);

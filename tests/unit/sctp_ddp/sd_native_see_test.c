@@ -448,7 +448,7 @@ Test(sd_native_see, nobody_answers_in_time)
 	cr_expect_eq(cli.end.code, DDPS_E_TIMEDOUT);
 	cr_expect_eq(cli.end.sys_errno, 0);
 	cr_expect_str_eq(cli.end.text,
-			 "no SCTP association in time: does the peer listen on sctp:// at "
-			 "this port, and not on sctps://?");
+			 "no SCTP association in time (does the peer listen on sctp:// at "
+			 "this port, and not on sctps://?)");
 	node_fini(&cn, B);
 }

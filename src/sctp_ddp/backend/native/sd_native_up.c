@@ -22,7 +22,7 @@ void ddps_sn_late(const struct ddps_sd_assoc *a, struct ddps_error *e)
 				     "DTLS is there, but nothing answers SCTP inside it");
 	else if (!a->is_up)
 		snprintf(e->text + len, sizeof e->text - len,
-			 ": does the peer listen on sctp:// at this port, and not on sctps://?");
+			 " (does the peer listen on sctp:// at this port, and not on sctps://?)");
 }
 
 static void end_timed_out_assoc(void *user)
