@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices by a profile: what they are called, what they say of themselves, where their ports are. */
 #include "edge/ed.h"
+#include "common/system/thread.h"
 #include "verbs/vd_lid.h"
 #include <arpa/inet.h>
 #include <endian.h>
@@ -74,7 +75,7 @@ static unsigned address_of(const char *interface, struct sockaddr_in *a4)
 	struct ifaddrs *all = NULL;
 	unsigned index = 0;
 
-	if (getifaddrs(&all))
+	if (ddps_interfaces(&all))
 		return 0;
 	for (struct ifaddrs *i = all; i && !index; i = i->ifa_next)
 		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&
@@ -114,7 +115,7 @@ static bool is_on(const char *interface, const struct sockaddr *sa)
 	struct ifaddrs *all = NULL;
 	bool found = false;
 
-	if (getifaddrs(&all))
+	if (ddps_interfaces(&all))
 		return false;
 	for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
 		if (!i->ifa_addr || i->ifa_addr->sa_family != sa->sa_family ||

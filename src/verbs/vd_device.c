@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one device: an RNIC with one Ethernet port, unless its face is another. */
+#include "common/system/thread.h"
 #include "verbs/ib/vd_flush.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ib/vd_qp.h"
@@ -63,7 +64,7 @@ unsigned vd_host_address(struct sockaddr_in *a4)
 
 	*a4 = (struct sockaddr_in){ .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (getifaddrs(&all))
+	if (ddps_interfaces(&all))
 		return ifindex;
 	for (struct ifaddrs *i = all; i; i = i->ifa_next)
 		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&

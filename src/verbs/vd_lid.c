@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/vd_lid.h"
 #include "common/system/say.h"
+#include "common/system/thread.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static uint32_t find_host_bits(const struct sockaddr_in *own)
 	struct sockaddr_in a4, mask;
 	uint32_t bits = 0;
 
-	if (getifaddrs(&all))
+	if (ddps_interfaces(&all))
 		return 0;
 	for (struct ifaddrs *i = all; i && !bits; i = i->ifa_next) {
 		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !i->ifa_netmask)

@@ -67,8 +67,10 @@ bool vd_mine_quick(const struct vd_process *p)
 
 void vd_close(const struct vd_process *p, int fd)
 {
+	ddps_uncancellable(); /* what has it goes behind that */
 	if (fd >= 0 && has_mark(p))
 		close(fd);
+	ddps_uncancellable_end();
 }
 
 /* Of its copies the parent's thread would not hear that the parent has closed its own. */

@@ -313,6 +313,26 @@ static void make_verbs_cancel_identifier(struct vt *v)
 	rdma_destroy_id(id);
 }
 
+static void open_verbs_cancel_device(struct vt *v)
+{
+	struct ibv_context *ctx = ibv_open_device(v->a.id->verbs->device);
+
+	if (ctx)
+		ibv_close_device(ctx);
+}
+
+static void look_up_while_verbs_cancel(struct vt *v)
+{
+	struct rdma_addrinfo *ai;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+
+	if (!rdma_getaddrinfo("localhost", "7174", NULL, &ai))
+		rdma_freeaddrinfo(ai);
+	ibv_query_device(v->a.id->verbs, &attr);
+	ibv_query_port(v->a.id->verbs, 1, &port);
+}
+
 static void make_verbs_cancel_queue_pair(struct vt *v)
 {
 	struct ibv_qp_init_attr init = { .send_cq = v->a.cq,
@@ -348,6 +368,8 @@ static const struct call {
 	{ "ibv_req_notify_cq", arm },
 	{ "ibv_reg_mr, ibv_dereg_mr", use_verbs_cancel_memory },
 	{ "ibv_query_qp", query },
+	{ "rdma_getaddrinfo, ibv_query_port", look_up_while_verbs_cancel },
+	{ "ibv_open_device, ibv_close_device", open_verbs_cancel_device },
 	{ "rdma_bind_addr, rdma_resolve_addr", make_verbs_cancel_identifier },
 	{ "rdma_disconnect", disconnect_verbs_cancel },
 };

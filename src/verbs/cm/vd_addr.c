@@ -80,7 +80,9 @@ static int look_up_node(struct rdma_addrinfo *ai, const char *node, const char *
 		hints.ai_flags |= AI_PASSIVE;
 	if (ai->ai_flags & RAI_NUMERICHOST)
 		hints.ai_flags |= AI_NUMERICHOST;
+	ddps_uncancellable(); /* the system's library keeps its own locks otherwise */
 	err = getaddrinfo(node, service, &hints, &got);
+	ddps_uncancellable_end();
 	if (err)
 		return err;
 	sa = copy(got->ai_addr, got->ai_addrlen);

@@ -41,8 +41,10 @@ void ud_wake(struct vd_ud *ud)
 {
 	uint64_t one = 1;
 
-	if (ud_mine(ud) && write(ud->wake_fd, &one, sizeof one) < 0)
-		return; /* it will wake up anyway: the count is at its top */
+	ddps_uncancellable();
+	if (ud_mine(ud))
+		(void)!write(ud->wake_fd, &one, sizeof one); /* at its top the count wakes anyway */
+	ddps_uncancellable_end();
 }
 
 /* ---- what there is to do ---- */

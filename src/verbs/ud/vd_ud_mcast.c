@@ -3,6 +3,7 @@
  * Groups.  A group's GID is the address of an IP multicast group, and its datagrams go to one port,
  * which every member's socket shares; each is bound to its group, so that it hears no other.
  */
+#include "common/system/thread.h"
 #include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
@@ -126,7 +127,7 @@ static unsigned interface_of(const struct sockaddr *sa)
 	unsigned index = 0;
 
 	ud_from_sockaddr(sa, &own);
-	if (getifaddrs(&all))
+	if (ddps_interfaces(&all))
 		return 0;
 	for (struct ifaddrs *i = all; i && !index; i = i->ifa_next) {
 		if (!i->ifa_addr ||
