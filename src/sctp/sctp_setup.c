@@ -223,8 +223,8 @@ static uint32_t new_tag(struct ddps_sctp *e, uint32_t not )
 	return t;
 }
 
-/* Nobody else knows @tag, and nobody listens here: the INIT that went to @p has come back from there.  An ABORT would come back as well, and
- * look like the peer's. */
+/* Nobody else knows @tag, and nobody listens here: the INIT that went to @p has come back from there.  An ABORT would
+ * come back as well, and look like the peer's. */
 static bool take_own_init(struct ddps_sc_path *p, uint32_t tag)
 {
 	struct ddps_sctp_assoc *a = p ? p->a : NULL;

@@ -387,8 +387,8 @@ static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 	return 0;
 }
 
-/* Behind a segment that its message goes on after, those as long as the MULPDU are written to their places in the backend.  @left: payload
- * of its message that is to follow, @hdr: octets in front of each one's. */
+/* Behind a segment that its message goes on after, those as long as the MULPDU are written to their places in the
+ * backend.  @left: payload of its message that is to follow, @hdr: octets in front of each one's. */
 static void place_segments(struct ddps_sd_pair *p, struct ddps_sd_session *s, size_t left,
 			   size_t hdr)
 {

@@ -2,6 +2,7 @@
 /* Names from a peer: which are taken, and how they are opened without leaving a directory. */
 #include "cli/safe.h"
 #include "cli/text.h"
+#include "common/system/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -93,12 +94,7 @@ int safe_open(int dirfd, const char *path, int flags)
 
 FILE *safe_create(const char *path, mode_t mode)
 {
-	/* these stand for what is open already */
-	const bool links = !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
-			   !strncmp(path, "/proc/self/fd/", 14);
-	int fd = open(path,
-		      O_WRONLY | O_CLOEXEC | (links ? O_APPEND : O_CREAT | O_TRUNC | O_NOFOLLOW),
-		      mode);
+	int fd = open(path, O_WRONLY | O_CLOEXEC | ddps_anew(path), mode);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd >= 0 && !f)
