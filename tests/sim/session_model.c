@@ -269,10 +269,31 @@ void model_completion(const struct ddps_wc *wc)
 
 /* ---- events ---- */
 
+static void note_carrier(struct end *e)
+{
+	if (!e->pair->tcp && e->ep->llp)
+		e->carrier = ((const struct ddps_sd_session *)e->ep->llp)->carrier;
+}
+
+/* As far as is known: on one host at least they were on one association. */
+static bool may_share_carrier(const struct pair *a, const struct pair *b)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		const void *of_a = a->end[i / 2].carrier, *of_b = b->end[i % 2].carrier;
+
+		if (!of_a || !of_b || of_a == of_b)
+			return true;
+	}
+	return false;
+}
+
 bool model_doubts(const struct end *e)
 {
-	for (unsigned i = 0; i < world.npairs && e->code && kern.sctp && !e->pair->tcp; i++)
-		if (world.pair[i].end[0].naughty || world.pair[i].end[1].naughty)
+	if (!e->code || !kern.sctp || e->pair->tcp)
+		return false;
+	for (const struct pair *p = world.pair; p < world.pair + world.npairs; p++)
+		if (!p->tcp && (p->end[0].naughty || p->end[1].naughty) &&
+		    may_share_carrier(e->pair, p))
 			return true;
 	return false;
 }
@@ -299,6 +320,7 @@ void model_event(struct end *e, const struct ddps_event *ev)
 	case DDPS_EV_ESTABLISHED:
 		check(!e->established, NAME "established twice", name(e));
 		e->established = true;
+		note_carrier(e);
 		e->ord = ev->info.ord;
 		world.t->n[T_SHM] += !e->id && ev->info.transport == DDPS_TRANSPORT_SHM;
 		check(ev->info.ird <= DDPS_RD_MAX && ev->info.ord <= DDPS_RD_MAX, NAME "IRD %u",

@@ -93,7 +93,8 @@ struct end {
 	struct ddps_request *req;
 	struct ddps_mr *src, *sink, *local, *atomic, *cells, *inv, *tx, *bait;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
-	bool naughty; /* it has done what nobody expects */
+	bool naughty;	     /* it has done what nobody expects */
+	const void *carrier; /* over SCTP, once established: its association here */
 	bool tx_used[SLOTS];
 	unsigned looks; /* turns that it had */
 	int code;
