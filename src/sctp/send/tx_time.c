@@ -217,14 +217,18 @@ static void lose_chunk(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t t
 
 /* ---- RACK ---- */
 
-static uint64_t reo_wnd(const struct ddps_sent_path *p)
+static uint64_t reo_wnd(const struct ddps_sent *s, const struct ddps_sent_path *p)
 {
-	uint64_t w = p->reo_mult * (p->min_rtt / 4);
+	uint64_t w = p->reo_mult * (p->min_rtt / 4), late = p->reo_late, most;
 
 	if (!p->reord_seen && (p->recovery || p->sacked_packets >= DUPTHRESH))
 		return 0;
+	if (late) { /* the way may be shorter now than when that was measured */
+		most = get_most_late(s, p);
+		late = late < most ? late : most;
+	}
 	w = w < p->srtt ? w : p->srtt;
-	return w > p->reo_late ? w : p->reo_late;
+	return w > late ? w : late;
 }
 
 /*
@@ -269,7 +273,7 @@ void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	p->waited = false;
 	while (p->nflight) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, p->head);
-		uint64_t due = c->sent_at + p->rack_rtt + reo_wnd(p);
+		uint64_t due = c->sent_at + p->rack_rtt + reo_wnd(s, p);
 
 		s->steps++;
 		if (c->pn >= p->rack_pn || unreported(s, p->head, c))
@@ -329,7 +333,7 @@ static void plan_nudge(struct ddps_sent_path *p, uint64_t now)
 static unsigned t3_data(struct ddps_sent *s, struct ddps_sent_path *p, bool first, uint64_t now)
 {
 	bool cut = first && ddps_sent_slot(s, p->head)->pn >= p->epi_pn;
-	uint64_t late = p->rack_rtt + reo_wnd(p);
+	uint64_t late = p->rack_rtt + reo_wnd(s, p);
 
 	if (cut) {
 		ddps_sent_episode(p);

@@ -253,6 +253,30 @@ Test(sctp_speed, packets_that_are_many_round_trips_late, .timeout = 60)
 	}
 }
 
+/* What was late on a long way is not waited for on a short one, where T3 would be next each time. */
+Test(sctp_speed, lateness_does_not_outlive_its_way, .timeout = 60)
+{
+	uint64_t t3s;
+
+	prepare_sctp_speed(1, 300 * MS);
+	link_of(20 * MBIT, 0);
+	run.net.node[0].link[0].late = 0.02;
+	run.net.node[0].link[0].extra = 400 * MS;
+	connect_sctp_speed(1);
+	sn_run(&run.net, 20 * S);
+	both(0, delay_sctp_speed, 2 * MS);
+	run.net.node[0].link[0].late = 0;
+	link_of(100 * MBIT, 0);
+	run.net.node[0].link[0].loss = 0.002;
+	sn_run(&run.net, 5 * S); /* of which the RTO is still that of the long way */
+	run.octets = 0;
+	run.first = run.pause = 0;
+	t3s = run.a->path[0]->tx.t3s;
+	sn_run(&run.net, 10 * S);
+	cr_expect_leq(run.a->path[0]->tx.t3s, t3s + 1);
+	cr_expect_geq(finish_sctp_speed("once 600 ms, now 4"), 60 * MBIT);
+}
+
 Test(sctp_speed, two_percent_lost_at_5_ms, .timeout = 60)
 {
 	double rate;
