@@ -383,6 +383,7 @@ static int send_sd_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 		if (v->iov_len)
 			memcpy(at, v->iov_base, v->iov_len);
 	}
+	ddps_assert(at == to + len);
 	give_place_back(p, to, len, true);
 	return 0;
 }

@@ -211,7 +211,8 @@ static void nap_mover(struct ddps_ctx *ctx)
 	if (nap == NAP_WOKEN)
 		ddps_lock(&ctx->lock);
 	end_naps(ctx);
-	if (nap == NAP_WOKEN || ddps_ctx_gone(ctx))
+	if (m->woken ||
+	    ddps_ctx_gone(ctx)) /* also since the nap's end, by somebody who had the lock */
 		return;
 	set_drives(m, polls);
 	judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);

@@ -303,6 +303,40 @@ static void poll_and_give_way(void)
 	want(!own.ctx->mover.wary && !own.ctx->mover.caution);
 }
 
+/* Whoever relies on the thread does so also where it is between two naps, and waits for the lock of him who polls. */
+static void rely_between_naps(void)
+{
+	struct ddps_sge sge = { buf[0][0], LEN, ddps_mr_stag(own.mr) };
+	struct ddps_wc wc;
+
+	poll_a_stream();
+	for (unsigned k = 0; k < 80; k++) {
+		for (unsigned i = 0; i < 30; i++) {
+			while (ddps_cq_poll(own.cq[0], &wc, 1) == 1)
+				want(!ddps_post_recv(own.ep[0], 0, &sge, 1));
+			if (i % 8 == 2) {
+				send_to(0);
+				want(ddps_progress(peer.ctx, 0) >= 0);
+			}
+			let_pass(SLOW_NS);
+		}
+		own.ctx->mover.wary = own.ctx->mover.caution = 0;
+		while (ddps_cq_poll(peer.cq[0], &wc, 1) == 1)
+			;
+		ddps_lock(&own.ctx->lock);
+		poll_with_lock(9, SLOW_NS);
+		let_pass(k * 20000);
+		ddps_ctx_rely_on_thread(own.ctx);
+		ddps_unlock(&own.ctx->lock);
+		let_pass(100000);
+		memset(buf[1][0], (int)k + 1, LEN);
+		send_to(0);
+		want(ddps_progress(peer.ctx, 0) >= 0);
+		let_pass(PROMPT);
+		want(!memcmp(buf[0][0], buf[1][0], LEN));
+	}
+}
+
 /* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
  * thread that has nothing to do sleeps. */
 static void peer_sends_seldom(void)
@@ -476,6 +510,13 @@ static const char *arrivals_are_left_alone(void)
 	return end();
 }
 
+static const char *between_naps(void)
+{
+	to_be_streamed();
+	RUN(rely_between_naps);
+	return end();
+}
+
 static const char *who_gives_way_polls(void)
 {
 	to_be_streamed();
@@ -559,6 +600,7 @@ const struct sched_world library_worlds[] = {
 	{ .name = "stream is left alone", .play = stream_is_left_alone },
 	{ .name = "arrivals are left alone", .play = arrivals_are_left_alone },
 	{ .name = "who gives way polls", .play = who_gives_way_polls },
+	{ .name = "relied on between naps", .play = between_naps },
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },

@@ -58,7 +58,7 @@ struct ddps_loop {
 #ifdef DDPS_ASSERTS
 	const struct ddps_mutex *lock; /* held around all calls; or NULL */
 #endif
-	struct ddps_timer guard; /* runs while it is hidden */
+	struct ddps_timer guard; /* runs while anything is hidden or looked at */
 };
 
 #define DDPS_NEVER UINT64_MAX

@@ -101,7 +101,7 @@ Test(mpa_shm, ends_in_order)
 	cr_expect_eq(w.b[0].end.code, 0, "%s", w.b[0].end.text);
 }
 
-/* Whoever polls, and is not hidden yet, is woken for nothing each time: that must not use up the socket. */
+/* Whoever polls, and is not looked at yet, is woken for nothing each time: that must not use up the socket. */
 Test(mpa_shm, no_bell_is_lost_behind_many)
 {
 	const uint8_t fpdu[24] = { 0, 18, 0x41, 0x43, [15] = 1 };
