@@ -122,6 +122,7 @@ static bool sleep_for(struct ddps_mover *m, uint64_t ns)
 	bool woken;
 	int err = 0;
 
+	ddps_assert(m->napping); /* ddps_mover_fini() goes by that */
 	ddps_lock(&m->nap);
 	while (!m->woken && !err)
 		err = pthread_cond_timedwait(&m->napping_up, &m->nap.m, &ts);
