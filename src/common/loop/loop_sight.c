@@ -75,7 +75,7 @@ static bool serve_sight(struct ddps_loop *l, unsigned i)
 	return i < l->nsights && s->io == io && io->moved;
 }
 
-/* Those from the @i-th on. */
+/* Those from the @i-th on, which has a sign. */
 static __attribute__((noinline)) int serve_sights(struct ddps_loop *l, unsigned i)
 {
 	unsigned served = 0;
@@ -85,8 +85,8 @@ static __attribute__((noinline)) int serve_sights(struct ddps_loop *l, unsigned 
 	l->load.busy = l->busy_sights;
 	ddps_loop_enter_round(l);
 	l->trying = true;
-	for (; i < l->nsights; i++) {
-		if (!has_sign(&l->sights[i]))
+	for (bool known = true; i < l->nsights; i++, known = false) {
+		if (!known && !has_sign(&l->sights[i]))
 			continue;
 		if (ddps_io_waits(l, l->sights[i].io)) {
 			l->misses = DDPS_MISSES_MAX; /* epoll has the next word */
