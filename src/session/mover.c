@@ -212,8 +212,8 @@ static void nap_mover(struct ddps_ctx *ctx)
 	if (nap == NAP_WOKEN)
 		ddps_lock(&ctx->lock);
 	end_naps(ctx);
-	if (m->woken ||
-	    ddps_ctx_gone(ctx)) /* also since the nap's end, by somebody who had the lock */
+	/* Woken also since the nap's end, by somebody who had the lock. */
+	if (m->woken || ddps_ctx_gone(ctx))
 		return;
 	set_drives(m, polls);
 	judge_nap(m, nap == NAP_QUIET ? ddps_ctx_turn(ctx) : 0);
