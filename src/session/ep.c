@@ -311,8 +311,10 @@ int ddps_ep_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 			       ? DDPS_E_INVAL
 			       : ddps_late_post(ep, wr->op, wr->wr_id);
 	err = ddps_rdmap_post_send(ep->rdmap, wr);
-	if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
+	if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr)) {
 		ddps_ep_kick(ep);
+		ddps_gather_posted(ep->ctx);
+	}
 	if (ep->host.ms)
 		ddps_host_posted(ep);
 	return err;

@@ -333,14 +333,19 @@ Test(session_move, a_request_of_many_octets_is_not_gathered)
 	e2e_close(&e);
 }
 
-static void post_empty_sends(struct e2e *e, unsigned n)
+static void post_empty_sends_from(struct ddps_ep *from, struct ddps_ep *to, unsigned n)
 {
 	const struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 
 	while (n--) {
-		cr_assert_eq(ddps_post_recv(e->b.ep, 0, NULL, 0), 0);
-		cr_assert_eq(ddps_post_send(e->a.ep, &wr), 0);
+		cr_assert_eq(ddps_post_recv(to, 0, NULL, 0), 0);
+		cr_assert_eq(ddps_post_send(from, &wr), 0);
 	}
+}
+
+static void post_empty_sends(struct e2e *e, unsigned n)
+{
+	post_empty_sends_from(e->a.ep, e->b.ep, n);
 }
 
 /* What waits is late, and its program @posted a moment ago; or never. */
@@ -369,6 +374,23 @@ Test(session_move, who_posts_all_the_time_need_not_be_cautious)
 	post_empty_sends(&e, 2);
 	let_late_go(&e, 0);
 	cr_expect_eq(e.a.ep->gather.wary, 16);
+	e2e_close(&e);
+}
+
+/* One that is cautious posts for long, since each of its requests is a call: that makes no other one cautious. */
+Test(session_move, who_posts_what_leaves_alone_posts_too)
+{
+	struct e2e e;
+
+	open_gathering(&e);
+	e2e_connect(&e);
+	e.a.ep->gather.wary = 2;
+	post_empty_sends_from(e.b.ep, e.a.ep, 2);
+	cr_assert_not(LIST_EMPTY(&e.ctx->gathers));
+	e.ctx->gather_at = 0;
+	post_empty_sends(&e, 2);
+	cr_expect_eq(e.a.ep->gather.count, 0);
+	cr_expect_gt(e.ctx->gather_at, 0, "it is seen that somebody posts");
 	e2e_close(&e);
 }
 
