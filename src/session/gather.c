@@ -18,12 +18,12 @@
 #define GATHER_OCTETS (32u * 1024) /* more are worth a call of their own */
 #define GATHER_NS     100000u
 #define DRAIN_NS      20000u   /* in which looks that leave completions behind let nothing go */
-#define POSTS_NS      20000u   /* who posts SOME_POSTS in that time does nothing else */
+#define POSTS_NS      50000u   /* who posts SOME_POSTS in that time does nothing else */
 #define SOME_POSTS    8u       /* a power of two */
 #define THREAD_NS     1000000u /* the library thread need not wake up before, */
 #define KEPT_MANY     64u      /* where so many looks in a row were in time */
 #define CAUTION_LEAST 16u
-#define CAUTION_MOST  8u /* doublings */
+#define CAUTION_MOST  4u /* doublings */
 
 static void let_ep_go(struct ddps_ep *ep)
 {
