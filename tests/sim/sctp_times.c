@@ -87,11 +87,15 @@ static void holes(const struct side *s, const struct ddps_sctp_assoc *a)
 		      s->node);
 }
 
-/* A T3 can then only be for what the peer had no room for.  When it has, all that is over. */
+/* A T3 can then only be for what the peer had no room for.  When it has for all of it, that is over. */
 static void reopens(const struct side *s, const struct ddps_sctp_assoc *a)
 {
+	uint64_t out = 0;
+
+	for (unsigned k = 0; k < a->npaths; k++)
+		out += a->path[k]->tx.flight + a->path[k]->tx.lost_octets;
 	for (unsigned k = 0; w.steady && k < a->npaths; k++)
-		check(!a->path[k]->tx.backoff || !a->tx.a_rwnd || a->tx.zero_out,
+		check(!a->path[k]->tx.backoff || a->tx.a_rwnd <= out || a->tx.zero_out,
 		      "node %u: the peer has room, and a T3 is waited for", s->node);
 }
 

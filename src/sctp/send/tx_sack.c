@@ -366,8 +366,8 @@ static void note_full_window(struct ddps_sent *s)
 			s->path[i]->full_pn = s->path[i]->next_pn;
 }
 
-/* The peer has room again: what it had to drop meanwhile goes immediately. */
-static void reopened(struct ddps_sent *s, uint64_t now)
+/* The peer has room again: what it had to drop meanwhile goes immediately.  @all: for all that is on its way. */
+static void reopened(struct ddps_sent *s, bool all, uint64_t now)
 {
 	for (unsigned i = 0; i < s->npath; i++) {
 		struct ddps_sent_path *p = s->path[i];
@@ -375,7 +375,8 @@ static void reopened(struct ddps_sent *s, uint64_t now)
 
 		if (!p)
 			continue;
-		if (p->nflight && (p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
+		if (p->nflight &&
+		    (all || p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
 			ddps_sent_resend(s, p);
 		doubled = p->backoff != 0;
 		p->backoff = 0;
@@ -389,6 +390,8 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
 			     struct ddps_sent_news *news)
 {
 	bool closed = !s->a_rwnd;
+	/* it was too small for what is on its way, of which nothing has arrived since */
+	bool tight = s->a_rwnd && s->a_rwnd < s->out_len && a_rwnd >= s->out_len && !news->acked;
 
 	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
@@ -406,21 +409,23 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
 		closed = true;
 	}
 	s->zero_n = 0;
-	if (closed)
-		reopened(s, now);
+	if (closed || tight)
+		reopened(s, tight, now);
 }
 
 /*
- * SHUTDOWN says no window; but as much as it acknowledges did fit, and is taken by now.  When that
+ * SHUTDOWN says no window; but as much as it acknowledges, @len, did fit, and is taken by now.  When that
  * came nobody knows: a SACK told it before, and may be lost.  That is no round trip.
  */
-static void shutdown_tells(struct ddps_sent *s, uint64_t len)
+static void shutdown_tells(struct ddps_sent *s, uint64_t len, uint64_t was, uint64_t now,
+			   struct ddps_sent_news *news)
 {
 	for (unsigned i = 0; i < s->npath; i++)
 		if (s->path[i])
 			s->path[i]->got.rtt = 0;
 	if (s->a_rwnd < 2 * len)
-		s->a_rwnd = 2 * len < UINT32_MAX ? (uint32_t)(2 * len) : UINT32_MAX;
+		take_peer_window(s, 2 * len < UINT32_MAX ? (uint32_t)(2 * len) : UINT32_MAX, was,
+				 now, news);
 }
 
 enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *k,
@@ -450,7 +455,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	/* less than before, or more: what was taken for lost may be on its way */
 	len = out > s->out_len ? out - s->out_len : 0;
 	if (k->shutdown)
-		shutdown_tells(s, len);
+		shutdown_tells(s, len, was, now, news);
 	else
 		take_peer_window(s, k->a_rwnd, was, now, news);
 	for (unsigned i = 0; i < s->npath; i++)

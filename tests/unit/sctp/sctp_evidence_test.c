@@ -468,6 +468,47 @@ Test(sctp_evidence, a_window_that_takes_its_probe, .description = "9260-6.2.1-1"
 	cr_expect_eq(w.s.nlost, 1);
 }
 
+/* One too small for what is on its way is none for the rest of that. */
+Test(sctp_evidence, a_window_that_opens_for_the_rest, .description = "9260-6.2.1-1")
+{
+	struct ddps_sent_sack k = { .cum = 1, .a_rwnd = 299 };
+
+	send_sctp_evidence_packets(4);
+	take_sctp_evidence(&k);
+	window(298);
+	cr_expect_eq(w.s.nlost, 0, "there is no room for it yet");
+	window(300);
+	cr_expect_eq(w.s.nlost, 1);
+	cr_expect(p->force);
+	resend_sctp_evidence(true);
+	window(400);
+	cr_expect_eq(w.s.nlost, 0, "there was room");
+	window(299);
+	k = (struct ddps_sent_sack){ .cum = 2, .a_rwnd = 400 };
+	take_sctp_evidence(&k);
+	cr_expect_eq(w.s.nlost, 0, "what has arrived since did fit, and the rest may");
+	sent_check(&w);
+}
+
+/* A SHUTDOWN that acknowledges something shows that there is room. */
+Test(sctp_evidence, a_shutdown_opens_the_window, .description = "9260-6.2.1-1")
+{
+	const struct ddps_sent_sack nothing = { .shutdown = true },
+				    two = { .cum = 2, .shutdown = true };
+
+	send_sctp_evidence_packets(4);
+	window(0);
+	p->backoff = 3;
+	p->t3_at = w.now + 60000 * MS;
+	take_sctp_evidence(&nothing);
+	cr_expect_eq(p->backoff, 3);
+	take_sctp_evidence(&two);
+	cr_expect_eq(p->backoff, 0);
+	cr_expect_eq(w.s.nlost, 1);
+	cr_expect_leq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
+	sent_check(&w);
+}
+
 /* ---- what it costs ---- */
 
 /* A step for each duplicate that is reported, and for each chunk, whether it was known or not. */
