@@ -20,8 +20,11 @@
 #define LOOK	(SEC / 1000)
 #define HOP	(60 * (kern.delay + plan.nap + kern.full))
 #define SOON	(SEC + HOP)
-#define ACKED	(2 * LOOK) /* TCP does not say when a FIN is acknowledged: each ms the end looks */
 #define TIMEOUT (600 * SEC)
+
+/* TCP does not say when a FIN is acknowledged: each ms the end looks.  The kernel's SCTP says so when all is that any
+ * session has sent: others are held up for that, but not before 100 ms (sd_tx.c). */
+#define ACKED (kern.sctp ? SEC / 10 + HOP : 2 * LOOK)
 
 enum phase { AWAY, ASKED, THERE, LEFT };
 
