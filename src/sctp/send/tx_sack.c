@@ -366,8 +366,8 @@ static void note_full_window(struct ddps_sent *s)
 			s->path[i]->full_pn = s->path[i]->next_pn;
 }
 
-/* The peer has room again: what it had to drop meanwhile goes immediately.  @all: for all that is on its way. */
-static void reopened(struct ddps_sent *s, bool all, uint64_t now)
+/* The peer has room again: what it had to drop meanwhile goes immediately. */
+static void reopened(struct ddps_sent *s, uint64_t now)
 {
 	for (unsigned i = 0; i < s->npath; i++) {
 		struct ddps_sent_path *p = s->path[i];
@@ -375,8 +375,7 @@ static void reopened(struct ddps_sent *s, bool all, uint64_t now)
 
 		if (!p)
 			continue;
-		if (p->nflight &&
-		    (all || p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
+		if (p->nflight && (p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
 			ddps_sent_resend(s, p);
 		doubled = p->backoff != 0;
 		p->backoff = 0;
@@ -396,10 +395,10 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
 	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
 	news->window = ddps_sent_window(s) > was;
-	if (!a_rwnd) {
+	if (!a_rwnd || tight)
 		note_full_window(s);
+	if (!a_rwnd)
 		return;
-	}
 	if (s->zero_out) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, s->zero_tsn);
 
@@ -410,7 +409,7 @@ static void take_peer_window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was,
 	}
 	s->zero_n = 0;
 	if (closed || tight)
-		reopened(s, tight, now);
+		reopened(s, now);
 }
 
 /*
