@@ -243,8 +243,11 @@ void ddps_sent_note_late(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t
 
 	late = late > p->min_rtt ? late - p->min_rtt : 0;
 	late += late / 8;
-	if (late > p->reo_late && late <= get_most_late(s, p))
+	if (!late || late > get_most_late(s, p))
+		return;
+	if (late > p->reo_late)
 		p->reo_late = late;
+	p->reo_persist = REO_PERSIST;
 }
 
 void ddps_sent_reordered(struct ddps_sent *s, struct ddps_sent_path *p)

@@ -299,6 +299,26 @@ Test(sctp_evidence, a_probe_of_what_was_resent_before)
 	cr_expect_not(p->tlp_out);
 }
 
+/* What comes before its repair can have was late: others that are so late are waited for, also when the repair of
+ * what was lost with it is over. */
+Test(sctp_evidence, what_was_late_is_known_behind_its_recovery)
+{
+	p->srtt = p->min_rtt = 40 * MS;
+	send_sctp_evidence_packets(3);
+	lost_of_two(1);
+	ddps_sent_mark(&w.s, 2);
+	p->recovery = true;
+	w.now += 100 * MS;
+	resend_sctp_evidence(true);
+	w.now += 10 * MS;
+	send_sctp_evidence_sack(1, 0, NULL);
+	cr_expect_eq(p->reo_late, 70 * MS + 70 * MS / 8);
+	w.now += 40 * MS;
+	send_sctp_evidence_sack(3, 0, NULL);
+	cr_expect_not(p->recovery);
+	cr_expect_eq(p->reo_late, 70 * MS + 70 * MS / 8);
+}
+
 /* ---- probes of the tail: RFC 8985 7.4.2 ---- */
 
 Test(sctp_evidence, a_probe_of_new_data_repairs_nothing)

@@ -279,8 +279,10 @@ Test(sctp_time, how_late_a_packet_is_waited_for)
 	struct ddps_sent_path *p = &w.p[0];
 	static const struct {
 		uint64_t srtt, after, late;
-	} is[] = { { 4, 0, 0 },	  { 4, 2, 0 },	 { 4, 18, 18 },	    { 4, 10, 18 },
-		   { 4, 58, 63 }, { 4, 60, 63 }, { 100, 160, 177 }, { 100, 200, 177 } };
+		bool lasts;
+	} is[] = { { 4, 0, 0, false },	    { 4, 2, 0, false },	     { 4, 18, 18, true },
+		   { 4, 10, 18, true },	    { 4, 58, 63, true },     { 4, 60, 63, false },
+		   { 100, 160, 177, true }, { 100, 200, 177, false } };
 
 	w.now = SEC;
 	for (unsigned i = 0; i < N(is); i++) {
@@ -289,9 +291,11 @@ Test(sctp_time, how_late_a_packet_is_waited_for)
 		p->srtt = is[i].srtt * MS;
 		p->rttvar = p->srtt / 8;
 		p->min_rtt = 2 * MS;
+		p->reo_persist = 0;
 		ddps_sent_note_late(&w.s, p, is[i].after ? w.now - is[i].after * MS : 0, w.now);
 		cr_expect_eq(p->reo_late / MS, is[i].late, "%u: %u ms", i,
 			     (unsigned)(p->reo_late / MS));
+		cr_expect_eq(p->reo_persist, is[i].lasts ? 16 : 0, "%u", i);
 	}
 }
 
