@@ -34,7 +34,7 @@ function exists(name, at, w) {
 	if (name in test || name in path || name in folder || !(at = index(name, "#")))
 		return name in test || name in path || name in folder
 	w = substr(name, at + 1)
-	gsub(/[][.+*?(){}^$|\\]/, "\\\\&", w)
+	gsub(/[].+*?(){}^$|\\[]/, "\\\\&", w)
 	return text(substr(name, 1, at - 1)) ~ ("(^|[^A-Za-z0-9_])" w "([^A-Za-z0-9_]|$)")
 }
 
