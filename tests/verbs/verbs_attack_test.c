@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an attack from outside found in the drop-in, by its numbers: settings, signals, names. */
+#include "support/child.h"
 #include "verbs/vt.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -370,7 +371,7 @@ Test(verbs_attack, attack_23_a_call_that_returns_why_sets_errno_too)
 static void stop_and_go_on(void)
 {
 	const pid_t self = getpid();
-	const pid_t other = fork();
+	const pid_t other = fork_at_rest();
 
 	if (!other) {
 		char path[32], state = 0;

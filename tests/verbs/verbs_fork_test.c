@@ -134,7 +134,7 @@ VT_TLS_TEST(verbs_fork, attack_12_a_child_eats_no_events)
 	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
 	cr_assert(vt_readable(v.a.ch->fd, VT_MS)); /* ESTABLISHED */
 	cr_assert(vt_readable(v.b.id->verbs->async_fd, VT_MS));
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid)
 		_exit(eat(&v));
 	cr_expect_eq(await_child_status(pid), 0);

@@ -333,7 +333,7 @@ Test(verbs_id_limits, of_the_parents)
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_id *id = resolving(ch);
 	struct rdma_cm_event *e = vt_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
-	pid_t child = fork();
+	pid_t child = fork_at_rest();
 
 	if (!child)
 		_exit(try_in_child(id, e, ch));

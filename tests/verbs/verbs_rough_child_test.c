@@ -109,7 +109,7 @@ VT_TLS_TEST(verbs_rough, a_child_that_exits_leaves_its_parent_alone)
 	vt_init(&v);
 	vt_up(&v);
 	cr_assert_eq(vt_post(&v.a, 9, IBV_WR_SEND, 64, NULL), 0); /* finds no receive yet */
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid) {
 		close(STDERR_FILENO); /* LeakSanitizer wonders about threads that are not there */
 		exit(0);

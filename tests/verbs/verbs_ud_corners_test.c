@@ -454,7 +454,7 @@ Test(verbs_ud_corners, of_the_parents, .timeout = 30)
 	vud_up(&v, &q);
 	v.srq = ibv_create_srq(v.pd, &init);
 	vud_up(&v, &of_srq);
-	child = fork();
+	child = fork_at_rest();
 	if (!child)
 		_exit(in_a_child(&q, &of_srq));
 	cr_expect_eq(await_child_status(child), 0);
