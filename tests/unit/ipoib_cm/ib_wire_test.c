@@ -34,7 +34,7 @@ static int try_open_ib_wire(uint32_t *where)
 	memset(&w, 0, sizeof(w));
 	w.udp_port = PORT;
 	w.rx = on_rx;
-	w.broadcast = 0x7fffffff;
+	w.broadcast = *where | 0xff; /* its own: what is sent to 127.255.255.255 all tests hear */
 	w.ip = *where;
 	return ddps_ib_wire_open(&w, where);
 }
