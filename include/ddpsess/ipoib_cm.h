@@ -22,6 +22,17 @@
  *
  * Numbers are in host order.  Octet strings are as on the wire.  A decoder leaves its result
  * untouched when it fails.
+ *
+ * Threads, in all headers of the library: an object, with those that it was given to, is used by
+ * one thread at a time.  Objects that were not given to each other share nothing, so each thread
+ * may have some of its own.  The library has no threads.
+ *
+ * Cancellation, in all headers of the library: what works in memory only is no cancellation point.
+ * The ports of <ddpsess/ib_udp.h>, <ddpsess/ib_verbs.h>, <ddpsess/ib_umad.h> and
+ * <ddpsess/ib_rdmacm.h> call the system or other libraries, also when an interface calls them.  A
+ * thread that is cancelled there leaves objects in the midst of a change: nobody may use or free
+ * them any more.  So a thread that may be cancelled calls them with cancellation switched off
+ * (pthread_setcancelstate).
  */
 #include <ddpsess/err_codes.h>
 #include <stdbool.h>
