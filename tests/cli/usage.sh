@@ -75,6 +75,20 @@ guesses() {
 		! grep -q "did you mean" err
 }
 
+# A stranger's mistakes: what is wrong, and what it has to be.
+strangers_words() {
+	bad "--self needs a wire: it is sessctl conform --self tcp, sctp or shm" conform --self &&
+		bad "did you mean --case?" conform --only mpa-crc tcp://127.0.0.1:1 &&
+		bad "did you mean --seconds?" perf --duration 5 tcp://127.0.0.1:1 &&
+		bad "did you mean --tls-cert?" connect --cert a.pem tls://127.0.0.1:1 &&
+		bad "the file comes first, and then the URI" put tcp://127.0.0.1:1 hello &&
+		bad "the URI comes first, and then the file" get hello tcp://127.0.0.1:1/hello &&
+		bad "no file is named: it is SETTINGS, or --tls-cert" check-keys &&
+		bad "no file is named" check-keys --tls-peer node-a || return
+	why="another command's option is offered"
+	run 2 perf --only 5 tcp://127.0.0.1:1 && ! grep -q "did you mean" err
+}
+
 # What would have no effect is refused, and who can do it is named.
 without_effect() {
 	bad "tls:// has crc=1 in the URI" connect --crc on tls://127.0.0.1:1 &&
@@ -446,6 +460,7 @@ test_case what-was-meant guesses
 test_case schemes schemes
 test_case letters letters
 test_case ambiguous ambiguous
+test_case strangers-words strangers_words
 test_case without-effect without_effect
 test_case one-dash-and-a-path one_dash_and_a_path
 test_case suffixes-are-named suffixes

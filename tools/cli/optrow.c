@@ -28,7 +28,27 @@ char optrow_letter(const char *name)
 	return 0;
 }
 
-/* The option of this command that a typing error away is @arg, "--" and a name of @n octets together. */
+/* What other programs call them. */
+static const struct {
+	const char *word, *name;
+} elsewhere[] = {
+	{ "only", "case" },  { "filter", "case" },	{ "duration", "seconds" },
+	{ "bytes", "size" }, { "iterations", "count" },
+};
+
+/* So called elsewhere, or in full: --cert for --tls-cert. */
+static bool is_called_so(const char *word, const char *name)
+{
+	const size_t n = strlen(word), len = strlen(name);
+
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (!strcmp(elsewhere[i].word, word) && !strcmp(elsewhere[i].name, name))
+			return true;
+	return len > n && name[len - n - 1] == '-' && !strcmp(name + len - n, word);
+}
+
+/* The option of this command that is meant by @arg, or is a typing error away, "--" and a name of @n octets
+ * together. */
 static const char *find_near_option(const struct option_table *t, unsigned cmd, const char *arg,
 				    size_t n)
 {
@@ -40,7 +60,10 @@ static const char *find_near_option(const struct option_table *t, unsigned cmd, 
 		return NULL;
 	snprintf(name, sizeof name, "%.*s", (int)n - 2, arg + 2);
 	for (size_t i = 0; i < t->n; i++) {
-		unsigned d = t->row[i].cmds & cmd ? text_distance(name, t->row[i].name) : best;
+		unsigned d = !(t->row[i].cmds & cmd) ? best
+			     : is_called_so(name, t->row[i].name)
+				     ? 0
+				     : text_distance(name, t->row[i].name);
 
 		if (d < best) {
 			best = d;

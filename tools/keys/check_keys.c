@@ -110,9 +110,14 @@ int cmd_check_keys(int argc, char **argv)
 		return status;
 	if (c.attr.settings && argv[first])
 		return cmd_ready(OPTS_BAD, user.name, "SETTINGS and --tls are one thing: give one");
-	out_init(&out, user.name, c.json);
 	if (argv[first])
 		c.attr.settings = argv[first];
+	if (!c.attr.settings && !c.attr.cert && !c.attr.key && !c.attr.ca && !c.attr.crl &&
+	    !c.attr.psk)
+		return cmd_ready(OPTS_BAD, user.name,
+				 "no file is named: it is SETTINGS, or --tls-cert, --tls-key and "
+				 "--tls-ca, or --tls-psk");
+	out_init(&out, user.name, c.json);
 	status = (int)check_files(&c, &out);
 	return out_finish(&out) && !status ? ST_FAILED : status;
 }

@@ -127,7 +127,12 @@ static bool make_pair(struct keys_job *j, const char *const *names, bool host, u
 	if (!err)
 		return true;
 	j->out.error = err;
-	out_error(&j->out, 0, NULL, "%s", why.text[0] ? why.text : ddps_strerror(err));
+	out_error(&j->out, 0,
+		  err == DDPS_E_INVAL && host
+			  ? "'sessctl keys host NAME...', each a host's name or address, such as "
+			    "node-a.example or 192.0.2.1"
+			  : NULL,
+		  "%s", why.text[0] ? why.text : ddps_strerror(err));
 	return false;
 }
 

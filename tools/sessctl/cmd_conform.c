@@ -74,8 +74,10 @@ int cmd_conform(const struct opts *o)
 	if (o->list)
 		return (int)list_conform_cases(o);
 	if (!o->nargs)
-		return (int)conform_usage(COMMAND,
-					  "missing URI: it is sessctl conform [options] URI");
+		return (int)conform_usage(
+			COMMAND, o->self ? "--self needs a wire: it is sessctl conform --self "
+					   "tcp, sctp or shm"
+					 : "missing URI: it is sessctl conform [options] URI");
 	if (o->probe || o->pairs) {
 		if (!advice_uri_whole(o->arg[0], false))
 			return (int)conform_usage(

@@ -98,6 +98,10 @@ static enum status open_local(struct get *g)
 	char why[800];
 	enum status s;
 
+	if (g->o->nargs > 1 && target_is_swapped(g->o->arg[1], g->o->arg[0]))
+		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]",
+				 "the URI comes first, and then the file: '%s' stands first",
+				 g->o->arg[0]);
 	if (target_parse(&g->t, g->o->arg[0], why, sizeof why))
 		return link_fail(&g->l, ST_USAGE, "sessctl get --help", "%s", why);
 	if (!g->t.name[0])

@@ -78,6 +78,10 @@ static enum status open_put_source(struct put *p, const struct opts *o)
 	char why[800];
 	enum status s;
 
+	if (target_is_swapped(o->arg[0], o->arg[1]))
+		return link_fail(&p->l, ST_USAGE, "sessctl put FILE URI[/NAME]",
+				 "the file comes first, and then the URI: '%s' stands first",
+				 o->arg[0]);
 	if (target_parse(&p->t, o->arg[1], why, sizeof why))
 		return link_fail(&p->l, ST_USAGE, "sessctl put --help", "%s", why);
 	if (!p->t.name[0] && from_pipe)

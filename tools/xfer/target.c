@@ -112,6 +112,11 @@ const char *target_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+bool target_is_swapped(const char *file, const char *uri)
+{
+	return strstr(file, "://") && !strstr(uri, "://");
+}
+
 bool target_is_pipe(const char *path)
 {
 	return !strcmp(path, "-");

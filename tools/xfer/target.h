@@ -21,6 +21,9 @@ struct target {
 /* Return: 0, or -1 with one sentence in @why. */
 int target_parse(struct target *t, const char *text, char *why, size_t why_len);
 
+/* The file's argument is a URI, and the URI's is none. */
+bool target_is_swapped(const char *file, const char *uri);
+
 /* "-": standard input or output. */
 bool target_is_pipe(const char *path);
 
