@@ -203,6 +203,11 @@ wrong_files() {
 	chmod 600 $key
 	openssl pkey -in $key -aes128 -passout pass:x -out f/locked.key && chmod 600 f/locked.key &&
 		finds "encrypted" DDPS_E_CONFIG "${files[@]}" --tls-key f/locked.key || return
+	finds "f/ca.pem is a certificate, and a private key or pre-shared keys" DDPS_E_CONFIG --tls-psk f/ca.pem &&
+		finds "f/ca.pem is a certificate" DDPS_E_CONFIG "${files[@]}" --tls-key f/ca.pem || return
+	cp f/ca.pem f/shut.pem && chmod 600 f/shut.pem &&
+		finds "line 1: this is PEM, no pre-shared keys" DDPS_E_CONFIG --tls-psk f/shut.pem || return
+	cat $key f/ca.pem >f/both && chmod 644 f/both && finds "chmod 600" DDPS_E_KEY_OPEN "${files[@]}" --tls-key f/both || return
 	mkfifo f/fifo && finds "a pipe" DDPS_E_CONFIG "${files[@]}" --tls-key f/fifo &&
 		finds "a folder" DDPS_E_CONFIG "${files[@]}" --tls-ca f && finds "a device" DDPS_E_CONFIG "${files[@]}" --tls-key /dev/zero || return
 	truncate -s 1T f/huge && finds "octets" DDPS_E_CONFIG "${files[@]}" --tls-ca f/huge &&
@@ -272,7 +277,9 @@ one_settings_file() {
 	run 2 check-keys --tls z/secure.conf z/secure.conf && says err "give one" || return
 	echo "allow cn x" >>z/peers
 	finds "line 4" DDPS_E_CONFIG z/secure.conf && echo "certs x" >>z/secure.conf &&
-		finds "line 8: there is no setting 'certs'" DDPS_E_CONFIG z/secure.conf || return
+		finds "line 8: there is no setting 'certs': there are cert, key, ca," DDPS_E_CONFIG z/secure.conf || return
+	printf 'peer node-b.example\n' >z/secure.conf
+	finds "names neither cert, key and ca, nor psk" DDPS_E_NO_CERT z/secure.conf || return
 	files_of z
 	for emptied in "" $'# ours\n'; do
 		printf %s "$emptied" >z/secure.conf

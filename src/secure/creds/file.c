@@ -136,6 +136,21 @@ static int read_whole(struct ddps_vault *v, int fd, size_t size, char *why, size
 	return DDPS_E_CONFIG;
 }
 
+/* What stands in place of a secret and is none: its mode is not what is wrong. */
+static bool is_certificate(int fd, size_t size)
+{
+	char why[160];
+	struct ddps_vault v;
+	bool is;
+
+	if (read_whole(&v, fd, size, why, sizeof why))
+		return false;
+	is = strstr((char *)v.p, "BEGIN CERTIFICATE-----") &&
+	     !strstr((char *)v.p, "PRIVATE KEY-----");
+	ddps_vault_free(&v);
+	return is;
+}
+
 /* @replaced: there is another one at @path by now. */
 static int read_stamped(struct ddps_vault *v, const char *path, size_t max,
 			enum ddps_file_kind kind, struct ddps_stamp *stamp, char *why,
@@ -157,6 +172,11 @@ static int read_stamped(struct ddps_vault *v, const char *path, size_t max,
 	err = check_kind(&st, max, why, why_len);
 	if (!err && kind == DDPS_FILE_SECRET)
 		err = check_owner(&st, why, why_len);
+	if (err == DDPS_E_KEY_OPEN && is_certificate(fd, (size_t)st.st_size)) {
+		snprintf(why, why_len,
+			 "is a certificate, and a private key or pre-shared keys have to be here");
+		err = DDPS_E_CONFIG;
+	}
 	if (!err && kind == DDPS_FILE_RULES)
 		err = check_writers(fd, path, &st, why, why_len);
 	if (!err)

@@ -71,6 +71,9 @@ static const char *take_line(struct ddps_psk *p, char *line)
 	const char *wrong;
 	long len;
 
+	if (!strncmp(line, "-----BEGIN", 10))
+		return "this is PEM, no pre-shared keys: a certificate, a key and a CA are named "
+		       "each by its own option";
 	if (!colon)
 		return "a line is IDENTITY:HEX";
 	*colon = 0;

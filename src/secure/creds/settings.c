@@ -99,7 +99,10 @@ static int take_setting(struct ddps_settings *s, unsigned *seen, const char *wor
 		return DDPS_E_CONFIG;
 	}
 	if (i < 0 && strcmp(word, "stale-crl") != 0) {
-		snprintf(why, why_len, "there is no setting '%.30s'", word);
+		snprintf(why, why_len,
+			 "there is no setting '%.30s': there are cert, key, ca, crl, psk, "
+			 "psk-identity, peers, peer, hosts, stale-crl, keylog",
+			 word);
 		return DDPS_E_CONFIG;
 	}
 	if (!*value) {
@@ -146,7 +149,7 @@ int ddps_settings_read(struct ddps_settings *to, const struct ddps_settings *giv
 {
 	unsigned number = 0, seen = 0;
 	struct ddps_vault v;
-	char *at, *line, said[100];
+	char *at, *line, said[180];
 	int err = copy_settings(to, given);
 
 	*stamp = (struct ddps_stamp){ .err = 0 };
