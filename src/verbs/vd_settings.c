@@ -30,15 +30,40 @@ const struct vd_tls_word vd_tls_words[VD_TLS_WORDS] = {
 	{ "DDPSESS_TLS_HOSTS", AT(hosts) }, { "DDPSESS_TLS_PEER", AT(peer) },
 };
 
-static bool is_setting_known(const char *key)
+#define NKNOWN (sizeof known / sizeof *known)
+
+/* Letters of the longer of two that are neither of a common beginning nor of a common end. */
+static size_t count_other_letters(const char *a, const char *b)
 {
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (!strcmp(known[i], key))
-			return true;
-	for (size_t i = 0; i < VD_TLS_WORDS; i++)
-		if (!strcmp(vd_tls_words[i].name, key))
-			return true;
-	return false;
+	size_t alen = strlen(a), blen = strlen(b), same = 0;
+	const size_t least = alen < blen ? alen : blen, most = alen + blen - least;
+
+	while (same < least && a[same] == b[same])
+		same++;
+	while (same < least && a[alen - 1] == b[blen - 1]) {
+		alen--;
+		blen--;
+		same++;
+	}
+	return most - same;
+}
+
+/* The setting that has this name, or nearly; NULL: none has. */
+static const char *find_setting_name(const char *key)
+{
+	const char *near = NULL;
+	size_t best = 3;
+
+	for (size_t i = 0; i < NKNOWN + VD_TLS_WORDS; i++) {
+		const char *name = i < NKNOWN ? known[i] : vd_tls_words[i - NKNOWN].name;
+		size_t d = count_other_letters(key, name);
+
+		if (d < best) {
+			best = d;
+			near = name;
+		}
+	}
+	return near;
 }
 
 /* What is between @from and @to without blanks around; NUL-terminated in place. */
@@ -63,6 +88,7 @@ static void add_word(struct vd_settings *s, const char *word)
 static void take_setting_line(struct vd_settings *s, char *line, const char *path, unsigned number)
 {
 	char *end = line + strlen(line), *equal = strchr(line, '='), *key, *value;
+	const char *name;
 
 	line += strspn(line, BLANKS);
 	if (!*line || *line == '#')
@@ -73,8 +99,11 @@ static void take_setting_line(struct vd_settings *s, char *line, const char *pat
 	}
 	value = trim(equal + 1, end);
 	key = trim(line, equal);
-	if (!is_setting_known(key)) {
-		ddps_say("ddpsess: %s:%u: no setting has the name '%.60s'\n", path, number, key);
+	name = find_setting_name(key);
+	if (!name || strcmp(name, key) != 0) {
+		ddps_say("ddpsess: %s:%u: no setting has the name '%.60s'%s%s\n", path, number, key,
+			 name ? ": did you mean " : "; sessctl-run(1) lists them",
+			 name ? name : "");
 		return;
 	}
 	add_word(s, key);

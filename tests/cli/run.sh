@@ -204,7 +204,10 @@ conf_last_line_counts() {
 conf_bad_lines() {
 	printf 'nonsense\nDDPSESS_DEVCIE=x\nDDPSESS_DEVICE=good\n' >conf
 	dropped 0 ibv_devices && says err "conf:1: not KEY=VALUE" &&
-		says err "conf:2: no setting has the name 'DDPSESS_DEVCIE'" && says out good
+		says err "conf:2: no setting has the name 'DDPSESS_DEVCIE': did you mean DDPSESS_DEVICE" && says out good || return
+	printf 'DDPSESS_NONSENSE=x\nDDPSESS_TLS_PEERSS=x\n' >conf
+	dropped 0 ibv_devices && says err "conf:1: no setting has the name 'DDPSESS_NONSENSE'; sessctl-run(1) lists them" &&
+		says err "conf:2: no setting has the name 'DDPSESS_TLS_PEERSS': did you mean DDPSESS_TLS_PEERS"
 }
 
 conf_size() { # OCTETS TEXT-IN-ERR
