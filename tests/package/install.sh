@@ -33,6 +33,8 @@ result $? "two interfaces talk, with the installed libddpsess-ipoib alone"
 LD_LIBRARY_PATH=$work/usr/lib timeout 60 "$work/conform-gcc" tcp 'mpa-crc-*' |
 	grep -q '^[1-9][0-9]* cases passed, 0 failed'
 result $? "the suite runs in a program, with the installed libddpsess-conform"
+timeout 20 "$work/usr/bin/sessctl" run true
+result $? "sessctl runs from any PREFIX, and finds the drop-in there"
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/hello-gcc" "$uri" | grep -q 'hello over RDMA'
 	result $? "example runs over ${uri%%:*}"
