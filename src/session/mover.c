@@ -222,8 +222,7 @@ static void nap_mover(struct ddps_ctx *ctx)
 /* This thread has @brought something, and while it slept somebody has polled a queue that it had filled. */
 static bool fills_queues(const struct ddps_ctx *ctx, int brought)
 {
-	return brought > 0 && ctx->attr.poll_drives && !ctx->mover.relied &&
-	       ddps_gather_looks(ctx) != ctx->mover.looked;
+	return brought > 0 && ctx->attr.poll_drives && !ctx->mover.relied && ctx->mover.looked;
 }
 
 /* Whether to nap: somebody polls, and comes back as far as is known.  @brought: by this thread, just now. */
@@ -299,9 +298,9 @@ static void lock_after_polls(struct ddps_ctx *ctx)
 /* Sleep until something is there, and serve it.  @again: look for it for a while first. */
 static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
+	const uint32_t looks = ddps_gather_looks(ctx);
 	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served, err;
 
-	ctx->mover.looked = ddps_gather_looks(ctx);
 	ddps_unlock(&ctx->lock);
 	if (again)
 		n = spin_mover(&ctx->mover, fd);
@@ -316,6 +315,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 	if (ddps_ctx_gone(ctx))
 		return DDPS_E_SYSTEM;
 	ddps_loop_watched(ctx->env.loop);
+	ctx->mover.looked = ddps_gather_looks(ctx) != looks; /* a turn may count as a look */
 	served = ddps_ctx_turn(ctx);
 	if (again)
 		judge_spin(&ctx->mover, served > 0);

@@ -60,8 +60,8 @@ struct ddps_mover {
 	struct ddps_mutex nap;	   /* for which it has this one alone: of @woken */
 	bool woken;
 	bool napping, relied;	/* relied: who polled last has gone to sleep */
+	bool looked;		/* the program did while the thread slept on the loop last */
 	uint32_t drives;	/* polls of empty queues since the thread looked; atomic */
-	uint32_t looked;	/* gather_turn, when the thread went to sleep on the loop */
 	uint16_t wary, skips;	/* naps, spins that are left out */
 	uint8_t caution, doubt; /* doublings of them */
 	uint8_t good;		/* naps in a row that were not too long */

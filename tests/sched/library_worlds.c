@@ -337,6 +337,18 @@ static void rely_between_naps(void)
 	}
 }
 
+/* What is gathered is late, and nobody polls: the thread that lets it go is there for what comes then. */
+static void post_two_and_watch(void)
+{
+	post_0();
+	post_0();
+	let_pass(STREAM_NS + SLOW_NS);
+	send_to(1);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	let_pass(PROMPT);
+	want(!memcmp(buf[0][1], buf[1][1], LEN));
+}
+
 /* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
  * thread that has nothing to do sleeps. */
 static void peer_sends_seldom(void)
@@ -562,6 +574,13 @@ static const char *gathered_requests_leave_a_poller(void)
 	return end();
 }
 
+static const char *late_gathering_makes_no_nap(void)
+{
+	to_be_gathered();
+	RUN(post_two_and_watch);
+	return end();
+}
+
 /* ---- inside TLS and DTLS: what is opened is shown from other places ---- */
 
 #define OVER(play, wire)                                                                           \
@@ -604,6 +623,7 @@ const struct sched_world library_worlds[] = {
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },
+	{ .name = "late gathering makes no nap", .play = late_gathering_makes_no_nap },
 	{ .name = "two wait, tls", .play = two_wait_over_tls },
 	{ .name = "two wait, sctps", .play = two_wait_over_sctps },
 	{ .name = "wait and progress, tls", .play = wait_and_progress_over_tls },
