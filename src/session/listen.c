@@ -103,7 +103,11 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 	l->ctx = ctx;
 	l->source.build = build_listener_event;
 	l->param = param;
-	ddps_ctx_enter(ctx);
+	err = ddps_ctx_enter(ctx); /* a name may have taken its time */
+	if (err) {
+		free(l);
+		return err;
+	}
 	err = listener_start(l, &uri, &ss, len);
 	keep = errno;
 	if (err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One thread frees what an event hands out, while others fetch events.  [issue 35, 2] */
 #include "sched/sides.h"
+#include "session/session.h"
 #include "sim/kern.h"
 #include <pthread.h>
 #include <string.h>
@@ -326,6 +327,28 @@ static const char *endpoints_go_beside_a_wait(void)
 	return end();
 }
 
+static void listen_once_more(void)
+{
+	int err = ddps_listen(own.ctx, "tcp://10.0.0.1:7001", NULL, &f.l);
+
+	want(!err || err == DDPS_E_SYSTEM);
+}
+
+/* As whoever finds that the program has closed its descriptors. */
+static void lose_context(void)
+{
+	ddps_lock(&own.ctx->lock);
+	ddps_ctx_rob(own.ctx);
+	ddps_unlock(&own.ctx->lock);
+}
+
+static const char *context_is_lost_beside_listen(void)
+{
+	make_free_world();
+	RUN(listen_once_more, lose_context);
+	return wrong;
+}
+
 const struct sched_world free_worlds[] = {
 	{ .name = "free beside fetch", .play = free_beside_fetch },
 	{ .name = "free beside arrivals", .play = free_beside_arrivals },
@@ -337,5 +360,8 @@ const struct sched_world free_worlds[] = {
 	{ .name = "caller goes as it is answered", .play = caller_goes_as_it_is_answered },
 	{ .name = "shared queue freed beside its event", .play = srq_freed_beside_its_event },
 	{ .name = "endpoint freed beside a wait", .play = endpoints_go_beside_a_wait },
+	{ .name = "context lost beside a listen",
+	  .play = context_is_lost_beside_listen,
+	  .apart = true },
 };
 const unsigned free_nworlds = sizeof free_worlds / sizeof *free_worlds;
