@@ -91,14 +91,28 @@ static bool lacks_work(const struct ddps_ctx *ctx, uint64_t before)
 	return lacks;
 }
 
-int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
+/* 0 with the lock held, or why it is not: time is up, or the descriptors are gone. */
+static int enter_to_settle(struct ddps_ctx *ctx, uint64_t deadline)
 {
-	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms), cut_short;
-
 	if (ddps_ctx_gone(ctx))
 		return ddps_ctx_why_gone(ctx);
 	if (!ddps_ctx_enter_until(ctx, deadline))
 		return DDPS_E_TIMEDOUT;
+	if (!ddps_loop_look_anew(ctx->env.loop))
+		ddps_ctx_rob(ctx);
+	if (!ddps_ctx_gone(ctx))
+		return 0;
+	ddps_ctx_leave(ctx);
+	return ddps_ctx_why_gone(ctx);
+}
+
+int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms), cut_short;
+	int err = enter_to_settle(ctx, deadline);
+
+	if (err)
+		return err;
 	cut_short = ctx->cut_short;
 	for (struct ddps_ep *ep = LIST_FIRST(&ctx->eps), *next; ep; ep = next) {
 		next = LIST_NEXT(ep, link);
@@ -108,14 +122,14 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		bool late = ddps_now() >= deadline, busy = is_busy(ctx, late);
 
 		if (!busy || late) {
-			int err = lacks_work(ctx, cut_short) ? DDPS_E_RESET : 0;
-
+			err = lacks_work(ctx, cut_short) ? DDPS_E_RESET : 0;
 			ddps_ctx_leave(ctx);
 			return busy ? DDPS_E_TIMEDOUT : err;
 		}
 		leave_and_nap(ctx, deadline);
-		if (!ddps_ctx_enter_until(ctx, deadline))
-			return DDPS_E_TIMEDOUT;
+		err = enter_to_settle(ctx, deadline);
+		if (err)
+			return err;
 		ddps_ctx_turn(ctx);
 	}
 }

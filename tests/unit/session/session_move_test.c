@@ -267,6 +267,27 @@ Test(session_move, who_leads_is_informed_of_the_end)
 	cr_expect_eq(w.error, EBADF);
 }
 
+static void lose_session_context(void *user)
+{
+	ddps_ctx_rob(user);
+}
+
+/* Whoever settles learns of it as soon as somebody has found it. */
+Test(session_move, who_settles_is_informed_of_the_end)
+{
+	static struct e2e e; /* stays as it is */
+	struct ddps_task t = { .fn = lose_session_context };
+
+	e2e_up(&e, TCP);
+	t.user = e.ctx;
+	ddps_lock(&e.ctx->lock);
+	ddps_task_post(e.ctx->env.loop, &t);
+	ddps_unlock(&e.ctx->lock);
+	errno = 0;
+	cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EBADF);
+}
+
 /* One of them has moved something: both have a look. */
 Test(session_move, progress_is_everybodys)
 {
