@@ -161,7 +161,7 @@ int ddps_secure_check(const struct ddps_secure_attr *attr, int64_t now,
 
 	if (err || !each)
 		return err ? err : DDPS_E_INVAL;
-	ddps_uncancellable();
+	ddps_uncancellable_by_others();
 	p = ddps_tls_load(text, sizeof text);
 	if (p) {
 		err = p->check(&own, now, each, user);

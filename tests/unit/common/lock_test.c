@@ -7,6 +7,7 @@
 #include "common/system/user.h"
 #include "support/child.h"
 #include <criterion/criterion.h>
+#include <ddpsess/secure.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -176,6 +177,36 @@ static void be_cancelled_by_callback_bare(void)
 	be_cancelled_by_callback_of(ddps_lock_bare);
 }
 
+static bool returned;
+
+static void end_in_finding(void *user, const struct ddps_secure_finding *f)
+{
+	(void)user;
+	(void)f;
+	pthread_cancel(pthread_self());
+	usleep(1);
+	returned = true;
+}
+
+static void end_unless_returned(void *arg)
+{
+	(void)arg;
+	_exit(!returned);
+}
+
+/* By what it is told of files, which are open meanwhile. */
+static void be_cancelled_by_finding(void)
+{
+	struct ddps_secure_attr none;
+
+	ddps_secure_attr_init(&none);
+	pthread_cleanup_push(end_unless_returned, NULL);
+	ddps_secure_check(&none, 0, end_in_finding, NULL);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	abort();
+}
+
 static void be_alone(void)
 {
 #if __has_include(<sys/single_threaded.h>)
@@ -193,6 +224,12 @@ static void be_cancelled_by_callback_alone(void)
 {
 	be_alone();
 	be_cancelled_by_callback();
+}
+
+static void be_cancelled_by_finding_alone(void)
+{
+	be_alone();
+	be_cancelled_by_finding();
 }
 
 static void be_cancelled_bare_alone(void)
@@ -217,6 +254,8 @@ Test(lock, whoever_is_cancelled_holds_none)
 	cr_expect(is_fine(be_cancelled_bare_alone));
 	cr_expect(is_fine(be_cancelled_by_callback_bare));
 	cr_expect(is_fine(be_cancelled_by_callback_bare_alone));
+	cr_expect(is_fine(be_cancelled_by_finding));
+	cr_expect(is_fine(be_cancelled_by_finding_alone));
 }
 
 /* ---- which signals a thread of the library's takes from the program ---- */
