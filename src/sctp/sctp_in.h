@@ -21,7 +21,7 @@
  *   parts/	     what knows no association: TSNs received, deadlines, memory
  *   send/	     what is outstanding, congestion control, path MTU
  *
- * A call or a packet changes an association and "touches" it.  settle() in sctp_engine.c then does what
+ * A call or a packet changes an association and "touches" it.  settle_one() in sctp_engine.c then does what
  * follows of it for all that were touched: the steps of SHUTDOWN, the timer, a place in the queue
  * of those that have something to send.
  */
