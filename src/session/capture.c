@@ -351,7 +351,7 @@ static struct flow *flow_of(struct ddps_capture *c, const struct end *local, con
 	} else {
 		f = calloc(1, sizeof *f);
 		if (!f) {
-			c->error = ENOMEM;
+			give_up_capture(c, ENOMEM);
 			return NULL;
 		}
 		c->nflows++;
