@@ -116,15 +116,21 @@ void ddps_ctx_rob(struct ddps_ctx *ctx)
 	ddps_wake_all(ctx);
 }
 
+/* The lock is held.  0: it still is, since the descriptors are there. */
+static int look_at_own(struct ddps_ctx *ctx)
+{
+	if (!ddps_ctx_gone(ctx) && ddps_loop_look_anew(ctx->env.loop))
+		return 0;
+	ddps_ctx_rob(ctx);
+	ddps_ctx_leave(ctx);
+	return ddps_ctx_why_gone(ctx);
+}
+
 int ddps_ctx_enter_seldom(struct ddps_ctx *ctx)
 {
 	int err = ddps_ctx_enter(ctx);
 
-	if (err || ddps_loop_look_anew(ctx->env.loop))
-		return err;
-	ddps_ctx_rob(ctx);
-	ddps_ctx_leave(ctx);
-	return ddps_ctx_why_gone(ctx);
+	return err ? err : look_at_own(ctx);
 }
 
 /* ---- making and freeing ---- */
@@ -290,7 +296,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	return err;
 }
 
-bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
+static bool lock_ctx_until(struct ddps_ctx *ctx, uint64_t deadline)
 {
 #ifdef __GLIBC__
 	struct timespec at = { .tv_sec = (time_t)(deadline / NSEC_PER_SEC),
@@ -311,12 +317,19 @@ bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 #endif
 }
 
-int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
+int ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 {
 	if (ddps_ctx_gone(ctx))
 		return ddps_ctx_why_gone(ctx);
-	if (!ddps_ctx_enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
-		return DDPS_E_TIMEDOUT;
+	return lock_ctx_until(ctx, deadline) ? look_at_own(ctx) : DDPS_E_TIMEDOUT;
+}
+
+int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
+{
+	int err = ddps_ctx_enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms));
+
+	if (err)
+		return err;
 	ddps_gather_look(ctx);
 	ddps_ctx_turn(ctx); /* what an LLP keeps for the next poll */
 	ddps_ctx_leave(ctx);

@@ -154,6 +154,8 @@ static inline int ddps_ctx_enter_bare(struct ddps_ctx *ctx)
 
 /* The same for a call that is made seldom: it looks whether the descriptors are still there. */
 int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
+/* The same until @deadline at most, since the holder may be what this call has interrupted: or DDPS_E_TIMEDOUT. */
+int ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
 /* Whether the context may listen (@server) on secured wires, of @datagrams, or connect; else a code, and a sentence in the log. */
 int ddps_secured_may(struct ddps_ctx *ctx, bool server, bool datagrams);
 /* They are not: whoever waits learns of it, and nothing is done on their numbers any more.  The lock
@@ -163,9 +165,6 @@ void ddps_ctx_rob(struct ddps_ctx *ctx);
 /* The context goes: its sessions end, in order those that were ending so already.  The lock is held, but
  * for the sleeps. */
 void ddps_sessions_finish(struct ddps_ctx *ctx);
-
-/* The same until @deadline at most, since the holder may be what this call has interrupted. */
-bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
 
 static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
 {

@@ -91,25 +91,10 @@ static bool lacks_work(const struct ddps_ctx *ctx, uint64_t before)
 	return lacks;
 }
 
-/* 0 with the lock held, or why it is not: time is up, or the descriptors are gone. */
-static int enter_to_settle(struct ddps_ctx *ctx, uint64_t deadline)
-{
-	if (ddps_ctx_gone(ctx))
-		return ddps_ctx_why_gone(ctx);
-	if (!ddps_ctx_enter_until(ctx, deadline))
-		return DDPS_E_TIMEDOUT;
-	if (!ddps_loop_look_anew(ctx->env.loop))
-		ddps_ctx_rob(ctx);
-	if (!ddps_ctx_gone(ctx))
-		return 0;
-	ddps_ctx_leave(ctx);
-	return ddps_ctx_why_gone(ctx);
-}
-
 int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms), cut_short;
-	int err = enter_to_settle(ctx, deadline);
+	int err = ddps_ctx_enter_until(ctx, deadline);
 
 	if (err)
 		return err;
@@ -127,7 +112,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 			return busy ? DDPS_E_TIMEDOUT : err;
 		}
 		leave_and_nap(ctx, deadline);
-		err = enter_to_settle(ctx, deadline);
+		err = ddps_ctx_enter_until(ctx, deadline);
 		if (err)
 			return err;
 		ddps_ctx_turn(ctx);

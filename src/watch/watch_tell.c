@@ -278,7 +278,7 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 
 static bool enter_teller(const struct teller *t)
 {
-	return !ddps_ctx_gone(t->s->ctx) && ddps_ctx_enter_until(t->s->ctx, ddps_deadline(LOCK_MS));
+	return !ddps_ctx_enter_until(t->s->ctx, ddps_deadline(LOCK_MS));
 }
 
 static bool copy_first(struct teller *t)

@@ -163,6 +163,35 @@ Test(closed, who_only_posts_and_polls_lets_files_alone, .timeout = 60)
 			}
 }
 
+static int settle_now(struct e2e *e)
+{
+	return ddps_ctx_settle(e->ctx, E2E_MS);
+}
+
+/* What a program calls before it ends may be the first thing that finds it, and does not say that all is well. */
+static void close_and_end(const char *wire, int (*end)(struct e2e *e))
+{
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	take_numbers(MEMORY);
+	leave_child_fixture(!says_so(end(&e)) ? 101 : touched() ? 103 : 0);
+}
+
+Test(closed, who_ends_is_informed, .timeout = 60)
+{
+	int (*const ends[])(struct e2e * e) = { settle_now, flush_now };
+
+	for (unsigned w = 0; w < sizeof post_wires / sizeof post_wires[0]; w++)
+		for (int i = 0; i < 2; i++) {
+			const pid_t pid = fork();
+
+			if (!pid)
+				close_and_end(post_wires[w], ends[i]);
+			expect_child_ends_well(pid, MEMORY);
+		}
+}
+
 /* The library thread sleeps on what is closed, and is left to itself. */
 static void close_with_a_thread(enum kind kind)
 {
