@@ -194,7 +194,7 @@ static void end_unless_returned(void *arg)
 	_exit(!returned);
 }
 
-/* By what it is told of files, which are open meanwhile. */
+/* By the callback for findings in files, which are open meanwhile. */
 static void be_cancelled_by_finding(void)
 {
 	struct ddps_secure_attr none;
