@@ -337,9 +337,13 @@ static void rely_between_naps(void)
 	}
 }
 
-/* What is gathered is late, and nobody polls: the thread that lets it go is there for what comes then. */
+/* What is gathered is late, and nobody has looked since the thread slept last: it lets that go, and is there for what
+ * comes then. */
 static void post_two_and_watch(void)
 {
+	send_to(2);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	let_pass(ARRIVE);
 	post_0();
 	post_0();
 	let_pass(STREAM_NS + SLOW_NS);
