@@ -59,13 +59,13 @@
  * closefrom: a program that closes descriptors which are not its own cannot use its contexts any
  * more.  Their calls return DDPS_E_SYSTEM, with EBADF in errno, from the moment on when the library
  * notices.  The library checks when a context, listener, endpoint or completion queue is made,
- * connected, answered, ended or freed, in ddps_cq_arm, ddps_ctx_fd and ddps_event_fd, and elsewhere
- * before it uses a descriptor, unless it has checked within the last 50 us, or, in the same call,
- * no more than three uses of a descriptor ago.  So a call that only
- * posts or polls may still succeed, but nothing is sent.  By then the numbers may belong to files
- * of the program: these are neither read, nor written, nor closed.  Only
- * who closes all, opens files of his own and calls the library again within those 50 us is not
- * noticed.  A context that is made afterwards works.
+ * connected, answered, ended or freed, in ddps_cq_arm, ddps_ctx_fd, ddps_event_fd, ddps_ctx_flush and
+ * ddps_ctx_settle, and elsewhere before it uses a descriptor, unless it has checked within the last
+ * 50 us, or, in the same call, no more than three uses of a descriptor ago.  So a call that only posts
+ * or polls may still succeed, but nothing is sent.  By then the numbers may belong to files of the
+ * program: these are neither read, nor written, nor closed.  Only who closes all, opens files of his
+ * own and calls the library again within those 50 us is not noticed.  A context that is made
+ * afterwards works.
  *
  * Every function that returns errors may also return DDPS_E_FORKED, and DDPS_E_SYSTEM after such a
  * closefrom.
