@@ -319,6 +319,31 @@ Test(sctp_evidence, what_was_late_is_known_behind_its_recovery)
 	cr_expect_eq(p->reo_late, 70 * MS + 70 * MS / 8);
 }
 
+/* Three packets behind it have arrived: it is lost, unless packets were late, and then after that time. */
+Test(sctp_evidence, the_third_miss_resends, .description = "9260-7.2.4-2")
+{
+	static const uint32_t gaps[] = { 2, 3, 4 };
+
+	for (unsigned late = 0; late < 2; late++, restart_evidence_rig()) {
+		ddps_sent_rtt(&w.s, p, 4 * MS, w.now);
+		send_sctp_evidence_packets(4);
+		p->reord_seen = late;
+		p->reo_late = late * 20 * MS;
+		w.now += 4 * MS;
+		for (unsigned n = 1; n <= 3; n++) {
+			send_sctp_evidence_sack(0, n, gaps);
+			cr_expect_eq(w.s.nlost, n == 3 && !late, "%u", n);
+		}
+		if (!late)
+			continue;
+		cr_expect_eq(p->reo_at, w.now + 20 * MS);
+		w.now = p->reo_at;
+		cr_expect(ddps_sent_timer(&w.s, p, w.now) & DDPS_SENT_EV_LOST);
+		cr_expect_eq(w.s.nlost, 1);
+		cr_expect_eq(p->t3s, 0);
+	}
+}
+
 /* ---- probes of the tail: RFC 8985 7.4.2 ---- */
 
 Test(sctp_evidence, a_probe_of_new_data_repairs_nothing)
