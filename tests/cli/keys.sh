@@ -277,7 +277,7 @@ one_settings_file() {
 	run 2 check-keys --tls z/secure.conf z/secure.conf && says err "give one" || return
 	echo "allow cn x" >>z/peers
 	finds "line 4" DDPS_E_CONFIG z/secure.conf && echo "certs x" >>z/secure.conf &&
-		finds "line 8: there is no setting 'certs': there are cert, key, ca," DDPS_E_CONFIG z/secure.conf || return
+		finds "line 8: there is no setting 'certs': there are stale-crl, cert, key, ca," DDPS_E_CONFIG z/secure.conf || return
 	printf 'peer node-b.example\n' >z/secure.conf
 	finds "names neither cert, key and ca, nor psk" DDPS_E_NO_CERT z/secure.conf || return
 	files_of z

@@ -85,6 +85,14 @@ static int find_setting(const char *word)
 	return -1;
 }
 
+static void say_unknown(const char *word, char *why, size_t why_len)
+{
+	int n = snprintf(why, why_len, "there is no setting '%.30s': there are stale-crl", word);
+
+	for (int i = 0; i < DDPS_SETTINGS && n > 0 && (size_t)n < why_len; i++)
+		n += snprintf(why + n, why_len - (size_t)n, ", %s", setting_word[i]);
+}
+
 /* One line.  @seen: what the file has said already. */
 static int take_setting(struct ddps_settings *s, unsigned *seen, const char *word,
 			const char *value, char *why, size_t why_len)
@@ -99,10 +107,7 @@ static int take_setting(struct ddps_settings *s, unsigned *seen, const char *wor
 		return DDPS_E_CONFIG;
 	}
 	if (i < 0 && strcmp(word, "stale-crl") != 0) {
-		snprintf(why, why_len,
-			 "there is no setting '%.30s': there are cert, key, ca, crl, psk, "
-			 "psk-identity, peers, peer, hosts, stale-crl, keylog",
-			 word);
+		say_unknown(word, why, why_len);
 		return DDPS_E_CONFIG;
 	}
 	if (!*value) {
