@@ -108,10 +108,10 @@ struct ddps_ctx {
 	struct ddps_ctx_stats stats;  /* counters of its own, and of endpoints that are gone */
 	LIST_HEAD(, ddps_ep) gathers; /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
-	uint64_t gather_late;  /* when those that wait are late */
-	uint32_t gather_turn;  /* counts when the program looked; atomic */
-	uint32_t gather_kept;  /* how often in a row it came before that */
-	uint64_t gather_at;    /* when the program posted the last time, nearly, while some waited */
+	uint64_t gather_late; /* when those that wait are late */
+	uint32_t gather_turn; /* counts when the program looked; atomic */
+	uint32_t gather_kept; /* how often in a row it came before that */
+	uint64_t gather_at;   /* when the program posted the last time, nearly, while some waited */
 	uint32_t gather_posts; /* how many have waited so far */
 	bool gather_left;      /* its last look has left completions in the queue: it comes back */
 	uint32_t vain;	       /* polls in a row that found nothing, */
@@ -530,7 +530,7 @@ static inline void ddps_gather_look(struct ddps_ctx *ctx)
 /* The program fetches what its last look has left. */
 void ddps_gather_again(struct ddps_ctx *ctx);
 
-/* A request has left, which takes as long as many that wait: who posts such ones does nothing else, either. */
+/* A request has left, which takes as long as many that wait: whoever posts such ones does nothing else, either. */
 static inline void ddps_gather_posted(struct ddps_ctx *ctx)
 {
 	if (!LIST_EMPTY(&ctx->gathers))
