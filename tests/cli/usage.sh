@@ -67,7 +67,8 @@ help_command() {
 
 guesses() {
 	run 2 prf && says err "try: sessctl perf" && run 2 confrom && says err "try: sessctl conform" &&
-		run 2 frobnicate && says err "try: sessctl --help" &&
+		run 2 frobnicate && says err "try: sessctl --help" && run 2 keys hots x && says err "try: sessctl keys host" &&
+		run 2 ipoib bridj && says err "try: sessctl ipoib bridge" && run 2 ipoib frob && says err "try: sessctl ipoib --help" &&
 		run 2 pi/foo && says err "try: sessctl COMMAND URI" && run 2 get pi/foo && says err "write tcp://HOST:PORT/NAME" &&
 		bad "did you mean --size?" perf --sise 64 tcp://127.0.0.1:1 &&
 		bad "did you mean --tun?" ipoib bridge --tunn x &&

@@ -254,6 +254,13 @@ unsigned text_distance(const char *a, const char *b)
 	return row[m];
 }
 
+const char *text_nearer(const char *word, const char *near, const char *name)
+{
+	const unsigned d = text_distance(word, name);
+
+	return d < (near ? text_distance(word, near) : 3) && d < strlen(name) ? name : near;
+}
+
 void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned columns)
 {
 	bool first = true;

@@ -35,6 +35,10 @@ long text_unhex(uint8_t *dst, size_t size, const char *src);
  * than that is UINT_MAX. */
 unsigned text_distance(const char *a, const char *b);
 
+/* Which of two names @word may be meant for: @near, which may be NULL, or @name if it is nearer and two letters away at
+ * most. */
+const char *text_nearer(const char *word, const char *near, const char *name);
+
 /* Print @text in lines of at most @columns, each but the first behind @indent blanks; the first begins at
  * column @at.  A line feed is put behind it. */
 void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned columns);

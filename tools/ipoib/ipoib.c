@@ -72,7 +72,7 @@ static int run_ipoib_command(const struct ipoib_command *c, int argc, char **arg
 
 int cmd_ipoib(int argc, char **argv)
 {
-	const char *word = argc > 1 ? argv[1] : "";
+	const char *word = argc > 1 ? argv[1] : "", *near = NULL;
 
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, short_name(&table[i])))
@@ -81,9 +81,11 @@ int cmd_ipoib(int argc, char **argv)
 		print_ipoib_help(stdout);
 		return cmd_finish();
 	}
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		near = text_nearer(word, near, short_name(&table[i]));
 	if (*word)
-		fprintf(stderr, "sessctl ipoib: no command '%s'\n  try: sessctl ipoib --help\n",
-			word);
+		fprintf(stderr, "sessctl ipoib: no command '%s'\n  try: sessctl ipoib %s\n", word,
+			near ? near : "--help");
 	else
 		print_ipoib_help(stderr);
 	return ST_USAGE;

@@ -256,7 +256,7 @@ static void print_keys_help(FILE *f)
 
 int cmd_keys(int argc, char **argv)
 {
-	const char *word = argc > 1 ? argv[1] : "";
+	const char *word = argc > 1 ? argv[1] : "", *near = NULL;
 
 	for (size_t i = 0; i < NUSERS; i++)
 		if (!strcmp(word, users[i].name + strlen("keys ")))
@@ -265,9 +265,11 @@ int cmd_keys(int argc, char **argv)
 		print_keys_help(stdout);
 		return cmd_finish();
 	}
+	for (size_t i = 0; i < NUSERS; i++)
+		near = text_nearer(word, near, users[i].name + strlen("keys "));
 	if (*word)
-		fprintf(stderr, "sessctl keys: no command '%s'\n  try: sessctl keys --help\n",
-			word);
+		fprintf(stderr, "sessctl keys: no command '%s'\n  try: sessctl keys %s\n", word,
+			near ? near : "--help");
 	else
 		print_keys_help(stderr);
 	return ST_USAGE;

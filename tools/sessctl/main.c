@@ -97,17 +97,10 @@ static void print_near_command(const char *word)
 					      "ipoib", "run", "help" };
 	const size_t all = NCOMMANDS + sizeof others / sizeof *others;
 	const char *near = NULL;
-	unsigned best = 3;
 
-	for (size_t i = 0; i < all; i++) {
-		const char *name = i < NCOMMANDS ? table[i].name : others[i - NCOMMANDS];
-		unsigned d = text_distance(word, name);
-
-		if (d < best && d < strlen(name)) {
-			best = d;
-			near = name;
-		}
-	}
+	for (size_t i = 0; i < all; i++)
+		near = text_nearer(word, near,
+				   i < NCOMMANDS ? table[i].name : others[i - NCOMMANDS]);
 	if (strpbrk(word, ":/")) /* a place, and nothing to be done there */
 		near = "COMMAND URI, such as sessctl connect tcp://HOST:PORT";
 	fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl %s\n", word,
