@@ -45,7 +45,7 @@ class Secure:
         l.lib.ddps_secure_attr_init_sized(c.byref(attr), c.sizeof(attr))
         for name, value in {"settings": settings, **files}.items():
             if name not in _FILES:
-                raise TypeError(f"there is no setting {name}")
+                raise TypeError(f"there is no setting {name}: there are {', '.join(sorted(_FILES))}")
             if value is not None:
                 setattr(attr, name, os.fsencode(value))
         if l.lib.ddps_secure_open(c.byref(ptr), c.byref(attr), c.byref(why)) < 0:

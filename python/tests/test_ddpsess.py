@@ -528,7 +528,7 @@ class Secured(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ddpsess.Error) as caught:
             ddpsess.Secure(cert="a", key="b", ca="c")
         self.assertEqual(caught.exception.code, _headers.E_CONFIG)
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(TypeError, "no setting certificate: there are ca, cert, crl, hosts, key"):
             ddpsess.Secure(certificate="a")
 
     async def test_keys_and_a_plain_wire(self):
