@@ -43,6 +43,9 @@ struct ddps_sent_resent {
 	uint8_t path, episode, flags;
 };
 
+/* The peer's word alone undoes so many reactions to loss, and one more for each 16 that stand. */
+enum { TRUST_UNDO = 16, TRUST_MOST = 16 * TRUST_UNDO };
+
 static inline bool ddps_tsn_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;

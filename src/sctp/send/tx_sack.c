@@ -172,12 +172,18 @@ void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct dd
 	c->flags |= SLOT_PKT;
 }
 
-/* ---- reports of duplicates: RFC 9260 3.3.4, used as RFC 8985 uses DSACK ---- */
+/*
+ * ---- reports of duplicates: RFC 9260 3.3.4, used as RFC 8985 uses DSACK ----
+ *
+ * Nothing proves them, and a peer that calls each loss a late packet would have its window grow at the cost of
+ * whoever shares the path.  Where packets are late that is soon known, and they are waited for.
+ */
 
 static void take_duplicate_report(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 {
 	struct ddps_sent_resent *h = &s->hist[tsn % DDPS_SENT_HIST];
 	struct ddps_sent_path *p;
+	uint64_t undone;
 
 	s->steps++;
 	if (!(h->flags & HIST_USED) || h->tsn != tsn || (h->flags & HIST_TOLD))
@@ -195,10 +201,15 @@ static void take_duplicate_report(struct ddps_sent *s, uint32_t tsn, uint64_t no
 	if (h->flags & HIST_UNDONE)
 		return;
 	ddps_sent_note_late(s, p, h->first_at, now);
+	if (p->trust < TRUST_UNDO)
+		return;
+	undone = p->undone;
 	if ((h->flags & HIST_T3) && p->frto)
 		ddps_sent_false_t3(s, p, now);
 	else
 		ddps_sent_false_loss(p, h->episode);
+	if (p->undone != undone)
+		p->trust -= TRUST_UNDO;
 }
 
 /* ---- after all of it: per path ---- */

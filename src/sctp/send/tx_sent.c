@@ -64,6 +64,7 @@ static void path_reset(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->rack_pn = p->rack_rtt = p->fack = 0;
 	p->reo_mult = 1;
 	p->reo_late = 0;
+	p->trust = TRUST_MOST;
 	p->reord_seen = p->recovery = p->tlp_out = p->probe = p->force = p->dsack_round_set =
 		p->waited = false;
 	p->sampled = true;

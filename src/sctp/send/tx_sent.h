@@ -102,6 +102,7 @@ struct ddps_sent_path {
 	uint64_t rack_pn, rack_rtt, fack;
 	uint32_t reo_mult, dsack_round, sacked_packets;
 	int32_t reo_persist;
+	uint16_t trust; /* in the peer's reports of duplicates: TRUST_MOST at most */
 	uint64_t
 		reo_late; /* how late packets were that were resent in vain; 0: none was, of late */
 	uint64_t sacked_pn;

@@ -192,6 +192,8 @@ void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struc
 	}
 	p->recovery = false;
 	ddps_cc_recovered(&p->cc);
+	if (p->trust < TRUST_MOST)
+		p->trust++;
 	if (!p->got.spurious && --p->reo_persist <= 0) {
 		p->reo_mult = 1;
 		p->reo_late = 0;

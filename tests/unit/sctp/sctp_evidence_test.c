@@ -319,6 +319,47 @@ Test(sctp_evidence, what_was_late_is_known_behind_its_recovery)
 	cr_expect_eq(p->reo_late, 70 * MS + 70 * MS / 8);
 }
 
+/* One chunk is lost, repaired, and then said to have come twice. */
+static void tell_of_a_duplicate(void)
+{
+	const uint32_t tsn = w.s.next;
+
+	send_sctp_evidence_packets(1);
+	ddps_sent_mark(&w.s, tsn);
+	ddps_sent_slot(&w.s, tsn)->episode = p->episode = p->undo_from = 9;
+	p->undo_pending = 1;
+	resend_sctp_evidence(true);
+	w.now += 50 * MS;
+	send_sctp_evidence_sack(tsn, 0, NULL);
+	duplicates(1, &tsn);
+}
+
+/* Nothing proves such a report: 16 of them undo something, and one more for each 16 repairs that stand. */
+Test(sctp_evidence, how_often_a_peer_is_believed)
+{
+	struct ddps_cc_ack none = { .srtt = MS };
+
+	for (unsigned i = 1; i <= 17; i++) {
+		tell_of_a_duplicate();
+		cr_expect_eq(p->undone, i < 17 ? i : 16, "%u", i);
+	}
+	for (unsigned i = 1; i <= 16; i++) {
+		tell_of_a_duplicate();
+		cr_expect_eq(p->undone, 16);
+		p->recovery = true;
+		ddps_sent_settle(&w.s, p, &none);
+	}
+	tell_of_a_duplicate();
+	cr_expect_eq(p->undone, 17);
+	tell_of_a_duplicate();
+	cr_expect_eq(p->undone, 17);
+	for (unsigned i = 0; i < 1000; i++) {
+		p->recovery = true;
+		ddps_sent_settle(&w.s, p, &none);
+	}
+	cr_expect_eq(p->trust, TRUST_MOST);
+}
+
 /* Three packets behind it have arrived: it is lost, unless packets were late, and then after that time. */
 Test(sctp_evidence, the_third_miss_resends, .description = "9260-7.2.4-2")
 {
