@@ -28,12 +28,15 @@ static void crawls(struct side *s, const struct ddps_sctp_assoc *a)
 /*
  * Each T3 takes twice as long as the one before, whoever is heard meanwhile (9260-6.3.3-e2): else an
  * association whose way there is dead for a while would soon be given up.  A path that is new
- * or whose RTT was measured, or news of what was sent, begins anew; so does a peer without room.
+ * or whose RTT was measured, or news of what was sent, begins anew; so does a peer without room, and one that has
+ * some again.
  */
 static void backs_off(struct side *s, const struct ddps_sctp_assoc *a)
 {
 	const uint64_t most = a->tx.conf->rto_max;
+	const bool opens = a->tx.a_rwnd > s->rwnd && is_window_tight(a, s->rwnd);
 
+	s->rwnd = a->tx.a_rwnd;
 	for (unsigned k = 0; k < a->npaths && k < sizeof s->row / sizeof *s->row; k++) {
 		const struct ddps_sent_path *p = &a->path[k]->tx;
 		struct row *r = &s->row[k], is = { .path = p,
@@ -51,7 +54,7 @@ static void backs_off(struct side *s, const struct ddps_sctp_assoc *a)
 
 		if (r->path != p || r->cum != is.cum || r->sacked != is.sacked ||
 		    r->spurious != is.spurious || r->srtt != is.srtt || r->rttvar != is.rttvar ||
-		    (is.good && is.good != r->good) || !p->srtt || a->tx.zero_out)
+		    (is.good && is.good != r->good) || !p->srtt || a->tx.zero_out || opens)
 			is.n = 0;
 		if (r->path == p && p->t3s != r->t3s) {
 			least = (uint64_t)LEAST_RTO << is.n;

@@ -53,6 +53,7 @@ struct side {
 	int code;
 	uint64_t t3s;	 /* when it was looked at last */
 	uint32_t cum;	 /* ... and a T3 had fired since the time before */
+	uint32_t rwnd;	 /* as the peer told it then */
 	unsigned crawls; /* T3s that brought something, since all is calm */
 	struct row row[2];
 	uint32_t told,
@@ -150,6 +151,8 @@ void sound_all(void);
 void times_sent(struct side *s, const uint8_t *p, size_t len);
 void sets_up(const struct side *s, const struct ddps_sctp_assoc *a);
 void times(const struct side *s, const struct ddps_sctp_assoc *a);
+/* It is not larger than all that is outstanding. */
+bool is_window_tight(const struct ddps_sctp_assoc *a, uint32_t window);
 
 /* sctp_trouble.c */
 void trouble_choose(void);
