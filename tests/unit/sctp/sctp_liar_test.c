@@ -83,7 +83,7 @@ static const struct ddps_sctp_up takes = { .up = ignore_flow,
 					   .restarted = ignore_flow,
 					   .gone = take_flow_gone };
 
-static void accept_flow(void *user, struct ddps_sctp_assoc *a)
+static void accept_liar_flow(void *user, struct ddps_sctp_assoc *a)
 {
 	struct flow *f = &flow[a->peer_port - PORT];
 
@@ -93,7 +93,7 @@ static void accept_flow(void *user, struct ddps_sctp_assoc *a)
 }
 
 /* The flow of a packet of node 0's, by its source port. */
-static struct flow *flow_of(const uint8_t *p)
+static struct flow *find_liar_flow(const uint8_t *p)
 {
 	return &flow[(unsigned)(p[0] << 8 | p[1]) - PORT];
 }
@@ -115,14 +115,14 @@ static void note_flow_sent(void *user, unsigned from, const struct ddps_sctp_rou
 	(void)user, (void)to;
 	while (!from && ddps_sc_chunk_next(&r, &c) > 0)
 		if (c.type == SC_DATA)
-			flow_of(p)->n[tsn_of_flow(flow_of(p), &c)]++;
+			find_liar_flow(p)->n[tsn_of_flow(find_liar_flow(p), &c)]++;
 }
 
 /* Called before its SACK leaves. */
 static void lie_of_flow(void *user, unsigned by, const uint8_t *p, size_t len)
 {
 	struct ddps_rbuf r = ddps_sc_chunks(p, len);
-	struct flow *f = by ? flow_of(p) : NULL;
+	struct flow *f = by ? find_liar_flow(p) : NULL;
 	struct ddps_sc_chunk c;
 
 	(void)user;
@@ -163,7 +163,7 @@ static void run_flows(uint64_t seed, double loss, double share[2])
 	sn_config(&net, &c);
 	sn_boot(&net, 0, &c);
 	sn_boot(&net, 1, &c);
-	cr_assert_eq(ddps_sctp_listen(net.node[1].e, &p, accept_flow, NULL, &l), 0);
+	cr_assert_eq(ddps_sctp_listen(net.node[1].e, &p, accept_liar_flow, NULL, &l), 0);
 	flow[0].lies = true;
 	for (unsigned i = 0; i < 2; i++) {
 		p.port = (uint16_t)(PORT + i);
