@@ -19,6 +19,8 @@
 #define PIECES (1 + DDPS_SEG_IOV_MAX)
 /* Octets of segments of one session that leave in one turn, and one segment more. */
 #define TURN 8192u
+/* A segment of less begins another packet: what must not be cut has room in as much (RFC 5044 4.5). */
+#define SHARED_LEAST 128u
 
 static bool queue_sd_pair(struct ddps_sd_pair *p);
 
@@ -256,9 +258,8 @@ static void *pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
 }
 
 /*
- * The end of a long message is small as a rule, and begins a packet.  With a little less than the MULPDU the
- * segment behind it goes into the same packet, which is as full as the others then.  That is worth it only where
- * it makes no more segments, so where little is missing.
+ * The end of a long message seldom fills a packet.  The segment behind it is cut so that both do: a packet that is as
+ * long as those before it leaves with them, and so do those behind it, in one call of the system.
  */
 static size_t get_room_for_segment(const struct ddps_sd_carrier *c, size_t mulpdu)
 {
@@ -266,8 +267,8 @@ static size_t get_room_for_segment(const struct ddps_sd_carrier *c, size_t mulpd
 
 	if (!c->bulk || !c->b->room)
 		return mulpdu;
-	room = c->b->room(c->assoc);
-	return room >= mulpdu - mulpdu / 8 ? ddps_sd_mulpdu(room, mulpdu) : mulpdu;
+	room = ddps_sd_segment_in(c->b->room(c->assoc));
+	return room >= SHARED_LEAST && room < mulpdu ? room : mulpdu;
 }
 
 /* The segment to be sent, which is in tx_seg.  NULL: none now. */

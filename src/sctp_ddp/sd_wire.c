@@ -79,11 +79,19 @@ const char *ddps_sd_code_name(uint16_t code)
 	return names[code];
 }
 
-size_t ddps_sd_mulpdu(size_t max_user_data, size_t limit)
+size_t ddps_sd_segment_in(size_t user_data)
 {
 	size_t room = DDPS_SD_SSN_LEN + CONTROL_CHUNK_ROOM;
-	size_t n = max_user_data & ~(size_t)3;
+	size_t n = user_data & ~(size_t)3;
 
-	n = n > room + DDPS_SD_MULPDU_MIN ? n - room : DDPS_SD_MULPDU_MIN;
+	return n > room ? n - room : 0;
+}
+
+size_t ddps_sd_mulpdu(size_t max_user_data, size_t limit)
+{
+	size_t n = ddps_sd_segment_in(max_user_data);
+
+	if (n < DDPS_SD_MULPDU_MIN)
+		n = DDPS_SD_MULPDU_MIN;
 	return limit && limit < n ? limit : n;
 }

@@ -68,5 +68,7 @@ const char *ddps_sd_code_name(uint16_t code);
  * @limit:		0, or what the ULP allows at most
  */
 size_t ddps_sd_mulpdu(size_t max_user_data, size_t limit);
+/* The largest segment that @user_data octets of a packet have room for, next to a control chunk; 0: none. */
+size_t ddps_sd_segment_in(size_t user_data);
 
 #endif

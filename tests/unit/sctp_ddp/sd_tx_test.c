@@ -213,13 +213,14 @@ Test(sd_tx, segment_above_the_limit_is_refused, .description = "5043-9-4")
 	sd_expect(raw, 0, "0001 0004");
 }
 
-/* Behind the end of a long message, as long as most of the packet is left; not behind small ones. */
+/* Behind the end of a long message, as long as there is room for what must be whole; not behind small ones. */
 Test(sd_tx, a_segment_fills_the_packet_that_another_one_began, .description = "5043-9-1")
 {
 	static const struct {
 		size_t first, room, asked;
-	} row[] = { { 1430, 1400, 1378 }, { 1430, 1274, 1250 }, { 1430, 1200, 1430 },
-		    { 1430, 0, 1430 },	  { 1430, 1452, 1430 }, { 1400, 1400, 1430 } };
+	} row[] = { { 1430, 1400, 1378 }, { 1430, 201, 178 },  { 1430, 152, 130 },
+		    { 1430, 148, 1430 },  { 1430, 0, 1430 },   { 1430, 1452, 1430 },
+		    { 1430, 2000, 1430 }, { 1400, 1400, 1430 } };
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 	struct sd_ulp *u = &w.req[0];
 
