@@ -173,10 +173,11 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 	b->w.p += padded - pc->len;
 }
 
-/* What waits does not fill a packet, and who had to wait before is asked for more immediately. */
-static inline bool ddps_sc_is_more_to_come(const struct ddps_sctp_assoc *a, size_t chunk)
+/* What waits does not fill a bundle, and who had to wait before is asked for more immediately. */
+static inline bool ddps_sc_is_more_to_come(const struct ddps_sctp_assoc *a)
 {
-	return (a->notes & NOTE_WRITABLE) && a->unsent < chunk && !a->tx.nlost && a->tx.nflight;
+	return (a->notes & NOTE_WRITABLE) && a->unsent < DDPS_CC_BUNDLE && !a->tx.nlost &&
+	       a->tx.nflight;
 }
 
 /* ---- sctp_straight.c ---- */

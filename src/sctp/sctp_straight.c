@@ -186,7 +186,7 @@ __attribute__((flatten)) bool ddps_sc_straight_lone(struct ddps_sctp_assoc *a,
 		return false;
 	chunk = ddps_sctp_max_chunk(a);
 	sack = a->due & DUE_SACK || a->sack_packets;
-	if (m->len > chunk || ddps_sc_is_more_to_come(a, chunk) ||
+	if (m->len > chunk || ddps_sc_is_more_to_come(a) ||
 	    (sack && !may_ride(a, p, DDPS_SC_HDR + DDPS_SC_DATA_HDR + m->len + 3)) ||
 	    ddps_sent_may(&a->tx, &p->tx, c.now, m->len, &leave) != DDPS_SENT_NEW)
 		return false;

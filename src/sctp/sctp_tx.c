@@ -159,7 +159,7 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	uint64_t leave = 0;
 	struct ddps_sc_build b;
 
-	if (ddps_sc_is_more_to_come(a, chunk))
+	if (ddps_sc_is_more_to_come(a))
 		return false;
 	a->ask = false;
 	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);

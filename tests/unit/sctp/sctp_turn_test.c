@@ -141,21 +141,23 @@ Test(sctp_turn, the_room_in_the_last_packet)
 	cr_expect_not(take_turn_packets(1, 65507));
 }
 
-/* He is asked immediately; what he does not add to leaves then. */
-Test(sctp_turn, part_of_a_packet_waits_for_the_writer_who_had_to_wait)
+/* He is asked immediately, so that as much as may be leaves in one call; what he does not add to leaves then. */
+Test(sctp_turn, part_of_a_run_waits_for_the_writer_who_had_to_wait)
 {
 	bring_sctp_turn_up_with(1);
 	cr_assert(take_turn_packets(1, 65507));
-	r.e->c.unsent = 2 * LEN + 100;
-	write_one(LEN);
-	write_one(LEN);
+	r.e->c.unsent = 3 * LEN + 100;
+	for (unsigned i = 0; i < 3; i++)
+		write_one(LEN);
 	write_one(100);
 	cr_assert_eq(try_to_write(4), DDPS_E_AGAIN);
 	cr_assert(take_turn_packets(1, 65507));
 	cr_expect_eq(out.len, SEG);
-	cr_expect_not(take_turn_packets(1, 65507));
+	cr_expect_not(take_turn_packets(2, 65507));
 	cr_expect_eq(ddps_sctp_deadline(r.e), r.net.now);
 	ddps_sctp_tick(r.e, r.net.now);
+	cr_assert(take_turn_packets(1, 65507));
+	cr_expect_eq(out.len, SEG);
 	cr_assert(take_turn_packets(1, 65507));
 	cr_expect_eq(out.len, SEG + 16 + 100);
 	cr_expect_not(take_turn_packets(1, 65507));
