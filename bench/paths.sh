@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP and the host's TCP (cubic) on the same paths between two network namespaces, in turn: with
-# delay, reordering, loss, and a path that takes smaller packets from some moment on.
+# delay, reordering, loss, late packets, and a path that takes smaller packets from some moment on.
 # usage: paths.sh BUILD OUT	samples go to OUT/samples.json, as those of run.sh
 set -u
 build=$(realpath "$1")
@@ -17,7 +17,7 @@ if [ "${BENCH_INSIDE:-}" != yes ]; then
 	if unshare -rn true 2>/dev/null && [ -e /dev/net/tun ]; then
 		BENCH_INSIDE=yes exec unshare -rn "$here/paths.sh" "$build" "$out"
 	fi
-	for path in "25 ms" "25 ms, 0-2 ms jitter" "5 ms, 2 % loss" "1500 to 1280"; do
+	for path in "25 ms" "25 ms, 0-2 ms jitter" "5 ms, 2 % loss" "4 ms, 1 % loss, 5 % 20 ms late" "1500 to 1280"; do
 		echo "{\"case\":\"path: $path\",\"peer\":\"tcp cubic\",\"target\":0,\"unit\":\"B/s\",\"missing\":\"no network namespace, or no TUN\"}" >>"$out/samples.json"
 	done
 	exit 0
@@ -33,7 +33,7 @@ while [ "$(readlink /proc/$there/ns/net)" = "$(readlink /proc/self/ns/net)" ]; d
 
 inside() { nsenter -t "$there" -n "$@"; }
 
-# path DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE [MTU AFTER_S]: 10.9.0.1 here, 10.9.0.2 there
+# path DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE [MTU AFTER_S [LATE_PERCENT LATE_MS]]: 10.9.0.1 here, 10.9.0.2 there
 path() {
 	[ -z "$relay" ] || { kill "$relay" && wait "$relay"; } 2>/dev/null
 	: >"$work/relay"
@@ -116,5 +116,6 @@ beside() {
 against_tcp "25 ms" 0.9 12.5 0 0 100 312500
 against_tcp "25 ms, 0-2 ms jitter" 0.8 12.5 2 0 100 312500
 against_tcp "5 ms, 2 % loss" 0.8 2.5 0 2 100 62500
+against_tcp "4 ms, 1 % loss, 5 % 20 ms late" 0.8 2 0 1 100 62500 0 0 5 20
 black_hole
 beside
