@@ -116,10 +116,18 @@ unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 	return acts;
 }
 
+/* The peer would learn by it that all it has sent was taken, and that our last FPDU is whole. */
+static bool would_fin_mislead(const struct ddps_mpa_conn *c)
+{
+	return c->wr != DDPS_MPA_WR_SHUT && ddps_mpa_reads_stream(c);
+}
+
 static void end_mpa_conn(struct ddps_mpa_conn *c, const struct ddps_error *e)
 {
 	struct ddps_error why;
 
+	if (e && e->code && would_fin_mislead(c))
+		c->tcp->reset(c);
 	if (e)
 		c->error = *e;
 	if (e && e->code && ddps_mpa_tls_why(c, &why)) {
@@ -420,7 +428,7 @@ static void mpa_op_abort(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = get_mpa_conn(llp);
 
-	if (c->open)
+	if (c->open && !would_fin_mislead(c))
 		c->tcp->reset(c);
 	ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "aborted by this side");
 }

@@ -306,7 +306,6 @@ void ddps_mpa_data_send_failed(struct ddps_mpa_conn *c, int err)
 	if (err == EAGAIN)
 		return;
 	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
-		c->tcp->reset(c); /* the peer must not take a torn FPDU for an end */
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, err, "send: %s", strerror(err));
 		return;
 	}

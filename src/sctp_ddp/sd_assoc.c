@@ -130,10 +130,11 @@ static void reset_carrier(struct ddps_sd_carrier *c)
 	c->b->abort(c->assoc);
 }
 
-void ddps_sd_carrier_reset(struct ddps_sd_carrier *c)
+void ddps_sd_carrier_reset(struct ddps_sd_carrier *c, bool soon)
 {
 	c->resets = true;
-	if (ddps_loop_running(c->env->loop)) /* one of its messages may be on its way up just now */
+	if (soon ||
+	    ddps_loop_running(c->env->loop)) /* one of its messages may be on its way up just now */
 		ddps_task_post(c->env->loop, &c->task);
 	else
 		reset_carrier(c);

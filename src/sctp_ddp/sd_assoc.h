@@ -295,8 +295,8 @@ bool ddps_sd_carrier_has_work(const struct ddps_sd_carrier *c);
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
 void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why);
-/* The same for one that its only session has given up, also from inside an upcall. */
-void ddps_sd_carrier_reset(struct ddps_sd_carrier *c);
+/* The same for one that its only session has given up, also from inside an upcall.  @soon: it is in use up the stack. */
+void ddps_sd_carrier_reset(struct ddps_sd_carrier *c, bool soon);
 /* Its first Initiate is here, or it goes: its listener does not count it as silent any more. */
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 /* The listener goes. */
@@ -420,6 +420,8 @@ void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c
 			    struct ddps_sd_pair *p);
 /* Tell @s soon that it is over; it belongs to nothing any more. */
 void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e);
+/* The same by a fault of this side, which the peer learns as if the program had given @s up. */
+void ddps_sd_session_fail(struct ddps_sd_session *s, const struct ddps_error *e);
 void ddps_sd_session_connect_timer(struct ddps_sd_session *s);
 /* All is here that the peer sent before it closed the session. */
 bool ddps_sd_session_has_all(const struct ddps_sd_session *s);

@@ -267,8 +267,11 @@ static bool hold_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m,
 		return false;
 	}
 	if (ddps_sd_order_hold(&p->rx, m->ssn, ppid, data, len) < 0) {
-		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message out of order");
-		fail_pair(p, &e);
+		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message that has to wait");
+		if (p->sess)
+			ddps_sd_session_fail(p->sess, &e);
+		else
+			fail_pair(p, &e);
 		return false;
 	}
 	p->carrier->held += ddps_sd_order_cost(len);

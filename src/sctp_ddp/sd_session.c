@@ -190,9 +190,9 @@ static bool may_reset(const struct ddps_sd_session *s)
 	       (p->sm.state == DDPS_SD_OPEN || p->sm.state == DDPS_SD_PEER_DONE);
 }
 
-/* @s is given up by the program: the peer has to see that, if the wire can say it.  RFC 5043 has one message
- * for this and for an end in order. */
-static void give_up_alone(struct ddps_sd_session *s, const struct ddps_error *e)
+/* @s is given up, and something that the peer has sent may be lost by that: it has to see that, if the wire can say it.
+ * RFC 5043 has one message for this and for an end in order.  @soon: the association is in use up the stack. */
+static void give_up_alone(struct ddps_sd_session *s, const struct ddps_error *e, bool soon)
 {
 	struct ddps_sd_carrier *c = s->carrier;
 	bool resets = may_reset(s);
@@ -201,7 +201,12 @@ static void give_up_alone(struct ddps_sd_session *s, const struct ddps_error *e)
 		c->state = DDPS_SD_GOING;
 	give_up_sd_session(s, e);
 	if (resets)
-		ddps_sd_carrier_reset(c);
+		ddps_sd_carrier_reset(c, soon);
+}
+
+void ddps_sd_session_fail(struct ddps_sd_session *s, const struct ddps_error *e)
+{
+	give_up_alone(s, e, true);
 }
 
 /* ---- task and timer ---- */
@@ -360,7 +365,7 @@ static void sd_op_abort(struct ddps_llp *llp)
 	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
 		give_up_all(s, &e);
 	else
-		give_up_alone(s, &e);
+		give_up_alone(s, &e, false);
 }
 
 static void sd_op_shutdown(struct ddps_llp *llp)
@@ -394,7 +399,7 @@ static void sd_op_free(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	give_up_alone(s, NULL);
+	give_up_alone(s, NULL, false);
 	if (s->freed)
 		*s->freed = true;
 	ddps_sd_order_reset(&s->rest);

@@ -252,8 +252,7 @@ static void give_room_back(struct ddps_sd_carrier *c)
 /* @e ends the session. */
 static void *pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
 {
-	ddps_sd_session_end(p->sess, &e);
-	ddps_sd_pair_give_up(p);
+	ddps_sd_session_fail(p->sess, &e);
 	return NULL;
 }
 

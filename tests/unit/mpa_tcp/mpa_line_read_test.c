@@ -374,6 +374,7 @@ Test(mpa_line_read, without_memory_for_an_fpdu_it_ends)
 	cr_expect_eq(l.s->called[UP_FAULT], 0, "it is not the peer's");
 	cr_expect_eq(l.s->called[UP_CLOSED], 1);
 	cr_expect_eq(l.s->end.code, DDPS_E_NOMEM);
+	cr_expect_eq(l.resets, 1, "a FIN would say that it was taken");
 	cr_expect_str_eq(l.s->end.peer, "127.0.0.1:7");
 	line_fini(&l);
 }
