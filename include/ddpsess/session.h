@@ -64,7 +64,8 @@
  * 50 us, or, in the same call, no more than three uses of a descriptor ago.  So a call that only posts
  * or polls may still succeed, but nothing is sent.  By then the numbers may belong to files of the
  * program: these are neither read, nor written, nor closed.  Only who closes all, opens files of his
- * own and calls the library again within those 50 us is not noticed.  A context that is made
+ * own and calls the library again within those 50 us is not noticed.  A thread that sleeps in a wait
+ * meanwhile may sleep on until the time of that is up, for ever without one.  A context that is made
  * afterwards works.
  *
  * Every function that returns errors may also return DDPS_E_FORKED, and DDPS_E_SYSTEM after such a
