@@ -116,10 +116,12 @@ unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 	return acts;
 }
 
-/* The peer would learn by it that all it has sent was taken, and that our last FPDU is whole. */
+/* The peer would learn by it that all it has sent was taken, and that our last FPDU is whole.  Or it has learnt that
+ * from TCP, behind our FIN, of what nobody takes any more. */
 static bool would_fin_mislead(const struct ddps_mpa_conn *c)
 {
-	return c->wr != DDPS_MPA_WR_SHUT && ddps_mpa_reads_stream(c);
+	return (ddps_mpa_reads_stream(c) || !c->startup) &&
+	       (c->wr != DDPS_MPA_WR_SHUT || (!c->rx.dead && !ddps_mpa_rx_at_boundary(&c->rx)));
 }
 
 static void end_mpa_conn(struct ddps_mpa_conn *c, const struct ddps_error *e)
@@ -296,7 +298,7 @@ static void on_timer(void *user)
 		break;
 	case DDPS_MPA_T_CLOSE:
 		/* The kernel delivers what it has, to the end, to a peer that is only late. */
-		if (c->wr != DDPS_MPA_WR_SHUT || !c->tcp->unacked(c))
+		if (!would_fin_mislead(c) && !c->tcp->unacked(c))
 			c->tcp->reset(c);
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "close: the peer did not %s within %u ms",
 				   c->rd == DDPS_MPA_RD_EOF ? "take all" : "close", c->p.close_ms);

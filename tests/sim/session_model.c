@@ -384,6 +384,14 @@ bool model_waits(const struct end *e)
 	return false;
 }
 
+/* Whoever has ended in order has lost nothing, however the other one ended: but by its close_ms, when TCP had taken all. */
+static void check_order_of_end(const struct end *e, const struct end *peer)
+{
+	check(!e->final || e->code || peer->code == DDPS_E_TIMEDOUT || peer->received == e->nmsgs,
+	      NAME "ended in order, and %u of %u messages arrived: %s", name(e), peer->received,
+	      e->nmsgs, peer->text);
+}
+
 void model_pair(struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];
@@ -399,6 +407,10 @@ void model_pair(struct pair *p)
 	world.t->n[p->tcp ? T_TCP : T_SCTP]++;
 	world.t->n[T_TLS] += p->tcp && world.secured;
 	world.t->n[T_DTLS] += !p->tcp && world.inside;
+	if (p->tcp && p->tidy && !p->lied && !world.corrupt) {
+		check_order_of_end(a, b);
+		check_order_of_end(b, a);
+	}
 	if (a->code || b->code) {
 		world.t->n[T_BROKEN]++;
 		return;

@@ -464,3 +464,27 @@ Test(mpa_life, contact_01_an_acknowledgement_is_not_waited_for_without_end)
 		line_fini(&l);
 	}
 }
+
+/* Behind our FIN, too: TCP has acknowledged the half of an FPDU that nobody takes any more. */
+Test(mpa_life, what_was_not_taken_when_a_close_is_late_is_no_end_in_order)
+{
+	for (int half = 0; half < 2; half++) {
+		struct line l;
+
+		line_full(&l);
+		l.c->p.close_ms = 5;
+		l.unacked = 1; /* else the peer could not learn of anything */
+		l.s->llp->ops->shutdown(l.s->llp);
+		line_run(&l);
+		cr_assert_eq(l.fins, 1);
+		if (half) {
+			line_fpdus(&l, 1, 500);
+			l.in.len -= 100;
+			line_ready(&l, DDPS_MPA_IN);
+		}
+		MPA_UNTIL(&l.w, l.s->called[UP_CLOSED]);
+		cr_expect_eq(l.s->end.code, DDPS_E_TIMEDOUT, "%s", l.s->end.text);
+		cr_expect_eq(l.resets, (unsigned)half);
+		line_fini(&l);
+	}
+}
