@@ -34,7 +34,7 @@ words_of() {
 	top) words=(top --count 1 "$listener") ;;
 	run) words=(run --help) ;; # files: full_disk.sh
 	keys) words=(keys ca --help) ;; # files: full_disk.sh
-	check-keys) words=(check-keys --days 0) ;;
+	check-keys) words=(check-keys --days 0 --tls-ca none.pem) ;;
 	"ipoib service-id") words=(ipoib service-id --qpn 1) ;;
 	"ipoib lladdr") words=(ipoib lladdr --qpn 1 --gid fe80::1) ;;
 	"ipoib private-data") words=(ipoib private-data --qpn 1 --mtu 1500) ;;
