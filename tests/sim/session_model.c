@@ -384,7 +384,10 @@ bool model_waits(const struct end *e)
 	return false;
 }
 
-/* Whoever has ended in order has lost nothing, however the other one ended: but by its close_ms, when TCP had taken all. */
+/*
+ * Whoever has ended in order has lost nothing, however the other one ended.  But by its close_ms, when TCP had taken all;
+ * and where octets are altered: a responder whose first FPDU is bad may send no Terminate, and ends with a FIN.
+ */
 static void check_order_of_end(const struct end *e, const struct end *peer)
 {
 	check(!e->final || e->code || peer->code == DDPS_E_TIMEDOUT || peer->received == e->nmsgs,
