@@ -128,7 +128,8 @@ static void end_mpa_conn(struct ddps_mpa_conn *c, const struct ddps_error *e)
 {
 	struct ddps_error why;
 
-	if (e && e->code && would_fin_mislead(c))
+	/* A peer that is lost has ended it itself; what is on its way to it, an alert of TLS perhaps, may still arrive. */
+	if (e && e->code && e->code != DDPS_E_RESET && would_fin_mislead(c))
 		c->tcp->reset(c);
 	if (e)
 		c->error = *e;

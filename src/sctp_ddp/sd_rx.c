@@ -268,7 +268,7 @@ static bool hold_sd_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m,
 	}
 	if (ddps_sd_order_hold(&p->rx, m->ssn, ppid, data, len) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message that has to wait");
-		if (p->sess)
+		if (p->sess && p->sess->opened)
 			ddps_sd_session_fail(p->sess, &e);
 		else
 			fail_pair(p, &e);

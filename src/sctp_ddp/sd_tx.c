@@ -526,7 +526,7 @@ static __attribute__((noinline)) void run_carrier(struct ddps_sd_carrier *c)
 	uint64_t before = c->sent;
 
 	c->running = true;
-	while (!c->blocked && !c->broken) {
+	while (!c->blocked && !c->broken && c->state != DDPS_SD_GOING) {
 		if (!TAILQ_EMPTY(&c->ctl))
 			control_turn(TAILQ_FIRST(&c->ctl));
 		else if (!c->quiet && !TAILQ_EMPTY(&c->seg))
